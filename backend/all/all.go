@@ -1,0 +1,2 @@
+// Package all registers every backend of this build.
+package all

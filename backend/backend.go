@@ -1,0 +1,201 @@
+// Package backend is the interface between kernels and the APIs that run them.
+//
+// A Driver (cuda, vulkan, webgpu, cpu) lists and opens Devices; a Device allocates Buffers, loads
+// compiled Kernels and runs Launches in order. A backend never knows a kernel's name or a sparse
+// format: it sees code, buffers, a grid of workgroups and a block of parameters.
+//
+// Package backendtest holds the contract that every implementation's tests call in one line.
+package backend
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spmmrun/spmm/dtype"
+)
+
+// MaxArgs and MaxParams bound a Launch: buffers, and bytes of parameters. Eight 64-bit addresses and
+// 64 bytes of parameters fill the 128 bytes of push constants that every Vulkan device offers.
+const (
+	MaxArgs   = 8
+	MaxParams = 64
+)
+
+// Driver gives access to one API. Its methods may be called from any goroutine.
+type Driver interface {
+	// Name is the word users choose the backend by: "cuda", "vulkan", "webgpu", "cpu".
+	Name() string
+	// Devices lists what is present. No driver or no device is ErrUnavailable, said with the
+	// reason and what to do about it.
+	Devices(ctx context.Context) ([]Info, error)
+	// Open makes the device usable. The caller closes it.
+	Open(ctx context.Context, info Info) (Device, error)
+}
+
+// Device is an opened device. Its methods may be called from any goroutine; calls are serialised.
+// After ErrDeviceLost every method but Close returns ErrDeviceLost.
+type Device interface {
+	Info() Info
+	Caps() Caps
+	// Alloc returns a buffer of the given size (> 0) with undefined contents, aligned to 256 bytes.
+	// ErrOutOfMemory leaves the device usable.
+	Alloc(bytes int64) (Buffer, error)
+	// Load makes a kernel of compiled code. ErrUnsupported: this device cannot run it.
+	Load(Binary) (Kernel, error)
+	// Run executes the launches in order, each seeing the writes of those before it, and returns
+	// when all are done. The context is looked at before each batch of launches is submitted; what
+	// was submitted is finished before Run returns. Repeated calls allocate nothing on the heap
+	// where the binding allows it.
+	Run(ctx context.Context, launches ...Launch) (Timing, error)
+	// Close frees the device and everything made from it. It may be called more than once.
+	Close() error
+}
+
+// Buffer is memory of a device.
+type Buffer interface {
+	Size() int64
+	// Write copies p to the buffer at offset off (both multiples of 4; a last partial word is
+	// allowed at the buffer's end), Read copies back. Out of range is an error, never a write.
+	Write(ctx context.Context, off int64, p []byte) error
+	Read(ctx context.Context, off int64, p []byte) error
+	// Close frees the memory; a second call does nothing.
+	Close() error
+}
+
+// Kernel is loaded code. Close frees it; a second call does nothing.
+type Kernel interface{ Close() error }
+
+// Launch is one grid of workgroups. A grid with a zero side is skipped.
+type Launch struct {
+	Kernel Kernel
+	Groups [3]uint32
+	Args   []Buffer // in the order of the kernel's table; at most MaxArgs
+	Params []byte   // the kernel's parameter block, little-endian; at most MaxParams
+}
+
+// Timing tells how long a Run took.
+type Timing struct {
+	// Device is the time the device worked, from its own timestamps; 0 if it has none.
+	Device time.Duration
+	// Host is the wall-clock time of the call.
+	Host time.Duration
+}
+
+// Best is the device's time if it is known, else the host's.
+func (t Timing) Best() time.Duration {
+	if t.Device > 0 {
+		return t.Device
+	}
+	return t.Host
+}
+
+// Code is a kind of compiled kernel.
+type Code uint8
+
+// What a device may load.
+const (
+	CodeGo    Code = iota + 1 // a Go function: Binary.Func
+	CodePTX                   // NVIDIA PTX text
+	CodeSPIRV                 // a SPIR-V module whose buffers are 64-bit addresses in push constants
+	CodeWGSL                  // WGSL text
+)
+
+func (c Code) String() string {
+	switch c {
+	case CodeGo:
+		return "go"
+	case CodePTX:
+		return "ptx"
+	case CodeSPIRV:
+		return "spirv"
+	case CodeWGSL:
+		return "wgsl"
+	}
+	return fmt.Sprintf("code(%d)", uint8(c))
+}
+
+// Binary is one compiled variant of a kernel.
+//
+// How arguments reach the code:
+//   - PTX: one pointer parameter per argument, then, if ParamBytes > 0, the block by value.
+//   - SPIR-V: push constants: one 64-bit device address per argument, then the block.
+//   - WGSL: group 0, binding i is argument i (storage); binding Args is the block (uniform,
+//     padded to 16 bytes), absent when ParamBytes is 0. ReadOnly tells `read` from `read_write`.
+//   - Go: Func's arguments.
+type Binary struct {
+	Name       string // for messages and the pipeline cache
+	Kind       Code
+	Code       []byte
+	Entry      string    // the function's name in Code
+	Func       GroupFunc // CodeGo only
+	Args       int
+	ReadOnly   uint32 // bit i: argument i is only read
+	ParamBytes int
+	Local      [3]uint32 // invocations of one workgroup
+	Shared     uint32    // bytes of dynamic shared memory (PTX)
+	Spec       []SpecConst
+	Subgroup   uint32 // subgroup size to require; 0: any (SPIR-V)
+	Matrix     bool   // uses cooperative matrices (SPIR-V)
+}
+
+// SpecConst is a specialisation constant of a SPIR-V module.
+type SpecConst struct{ ID, Value uint32 }
+
+// GroupFunc is one workgroup of a kernel on the CPU. It runs on many goroutines at once; group is
+// its position in the grid. The slices are the buffers' memory.
+type GroupFunc func(args [][]byte, params []byte, group [3]uint32)
+
+// Info identifies a device.
+type Info struct {
+	Backend string `json:"backend"` // the driver's name
+	Index   int    `json:"index"`   // position in the driver's list
+	Name    string `json:"name"`
+	Vendor  string `json:"vendor"`
+	Driver  string `json:"driver"` // driver name and version
+	Kind    string `json:"kind"`   // "discrete", "integrated", "virtual", "cpu"
+	Memory  int64  `json:"memory"` // bytes; 0 if the API does not tell
+}
+
+func (i Info) String() string {
+	return fmt.Sprintf("%s:%d %s (%s)", i.Backend, i.Index, i.Name, i.Driver)
+}
+
+// MatrixShape is a matrix operation of the device: D[M×N] = A[M×K]·B[K×N] + C, by one subgroup.
+type MatrixShape struct {
+	M, N, K    uint32
+	A, B, C, D dtype.Type
+	Saturating bool
+}
+
+func (s MatrixShape) String() string {
+	return fmt.Sprintf("%d×%d×%d %v·%v+%v→%v", s.M, s.N, s.K, s.A, s.B, s.C, s.D)
+}
+
+// Caps is what a device can do, as read from it.
+type Caps struct {
+	Code           Code
+	Arch           int           // CUDA compute capability times ten (90 is 9.0); 0 elsewhere
+	Matrix         []MatrixShape // subgroup-scope matrix operations; on CUDA those of Arch
+	SubgroupMin    uint32        // subgroup (warp) sizes the device offers; equal if only one
+	SubgroupMax    uint32
+	SubgroupPinned bool      // a kernel may require one of those sizes
+	SharedBytes    uint32    // shared memory of one workgroup
+	MaxInvocations uint32    // invocations of one workgroup
+	MaxLocal       [3]uint32 // the same by dimension
+	MaxGroups      [3]uint32
+	MaxBinding     int64 // bytes one argument may cover; 0: no limit but memory
+	F16            bool  // 16-bit floats in storage and arithmetic
+	Int8           bool  // 8-bit integers in storage and arithmetic
+	Units          int   // multiprocessors, compute units or cores; 0 if unknown
+}
+
+// HasMatrix reports whether the device lists the shape with these operand and result types.
+func (c Caps) HasMatrix(m, n, k uint32, ab, cd dtype.Type) bool {
+	for _, s := range c.Matrix {
+		if s.M == m && s.N == n && s.K == k && s.A == ab && s.B == ab && s.C == cd && s.D == cd && !s.Saturating {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,78 @@
+// Package formats holds matrices: COO and CSR for sparse ones, Dense for the others.
+//
+// It is pure Go and knows no GPU. Each sparse format that a kernel multiplies from has a package
+// below this one (cvse), as has each file format (mtx, smtx, npy).
+package formats
+
+import (
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats/half"
+)
+
+// Value is an element type that matrices are stored in.
+type Value interface {
+	half.F16 | half.BF16 | float32
+}
+
+// TypeOf returns the dtype of T.
+func TypeOf[T Value]() dtype.Type {
+	var t T
+	switch any(t).(type) {
+	case half.F16:
+		return dtype.F16
+	case half.BF16:
+		return dtype.BF16
+	}
+	return dtype.F32
+}
+
+// Sparse is a CSR matrix whose element type is known at run time only: a *CSR[T].
+type Sparse interface {
+	Dims() (rows, cols int)
+	NNZ() int64
+	Type() dtype.Type
+	Validate() error
+}
+
+// CSR is a sparse matrix in compressed sparse rows: the entries of row i are ColIdx and Val at
+// RowPtr[i] to RowPtr[i+1], their columns strictly ascending. Entries may be zero: what is stored
+// is part of the pattern.
+type CSR[T Value] struct {
+	Rows, Cols int
+	RowPtr     []int64 // Rows+1 offsets, the first 0, the last len(Val)
+	ColIdx     []int32 // len(Val) column numbers
+	Val        []T
+}
+
+// Dims returns the matrix's size.
+func (a *CSR[T]) Dims() (rows, cols int) { return a.Rows, a.Cols }
+
+// NNZ returns the number of stored entries.
+func (a *CSR[T]) NNZ() int64 { return int64(len(a.Val)) }
+
+// Type returns the element type.
+func (a *CSR[T]) Type() dtype.Type { return TypeOf[T]() }
+
+// COO is a sparse matrix as a list of entries in any order.
+type COO[T Value] struct {
+	Rows, Cols int
+	Row, Col   []int32
+	Val        []T
+}
+
+// Dense is a dense matrix. Element (i, j) is Data[i*LD+j], or Data[j*LD+i] if ColMajor; what lies
+// between rows (columns) when LD is larger than needed is padding that nothing reads or writes.
+type Dense[T Value] struct {
+	Rows, Cols int
+	LD         int // leading dimension: elements from one row (column) to the next
+	ColMajor   bool
+	Data       []T
+}
+
+// Stats describes how well a matrix fits a format.
+type Stats struct {
+	StoredBytes int64   // bytes of all arrays a kernel reads
+	Slots       int64   // value slots stored, padding included
+	Fill        float64 // nnz over Slots; 1 when nothing is padded, 0 for an empty matrix
+	MACs        int64   // multiply-adds executed for each column of B
+}

@@ -1,0 +1,165 @@
+// Package spec is the one place where a kernel says how it is launched: argument order, parameter
+// block, variants, what each needs of a device, its constants and its code. CUDA, GLSL and WGSL
+// sources read the same table (see Prelude), and a test holds the compiled blobs against it.
+package spec
+
+import (
+	"io/fs"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+)
+
+// Kernel is one folder of shaders/: a sparse format and the code that multiplies from it.
+type Kernel struct {
+	// Name is the format's name on the command line.
+	Name string
+	// Args names the buffers in order; the format's arrays first, then "b", "c".
+	Args []Arg
+	// Params is the parameter block, in order; each field is 4 bytes.
+	Params []Param
+	// Variants, the preferred first.
+	Variants []*Variant
+	// Files holds the folder's blobs and WGSL sources (an embed.FS).
+	Files fs.FS
+	// Encode packs a CSR matrix for a variant. It reports progress to nobody and may use all cores.
+	Encode func(a formats.Sparse, v *Variant) (*Encoded, error)
+	// Launch says how to run a variant on an encoded matrix for a problem.
+	Launch func(v *Variant, e *Encoded, p Problem) (Launch, error)
+}
+
+// Arg is a buffer argument.
+type Arg struct {
+	Name     string
+	Elem     string // what it holds: "u32", "f32", or "T": the variant's storage type
+	ReadOnly bool
+}
+
+// Param is a field of the parameter block.
+type Param struct {
+	Name  string
+	Float bool // f32; else u32
+}
+
+// Variant is one compiled form of a kernel.
+type Variant struct {
+	Name   string     // unique within the kernel, such as "cuda_v8_f16"
+	In     dtype.Type // how A and B are computed with; they are stored as In.Storage()
+	Code   backend.Code
+	Need   Need
+	Local  [3]uint32
+	Shared uint32  // dynamic shared memory in bytes (CUDA)
+	Consts []Const // tile sizes and switches
+	Unit   Unit    // what it is compiled from
+	Entry  string
+	Func   backend.GroupFunc // CodeGo
+	Sub    uint32            // subgroup size to require (Vulkan); 0: any
+	Matrix bool              // uses cooperative matrices (Vulkan)
+	// Out lists the types C may be written in besides F32.
+	Out []dtype.Type
+}
+
+// Const returns the value of the named constant, 0 if there is none.
+func (v *Variant) Const(name string) uint32 {
+	for _, c := range v.Consts {
+		if c.Name == name {
+			return c.Value
+		}
+	}
+	return 0
+}
+
+// Const is a compile-time constant: -D in CUDA C++, constant_id in GLSL (when ID >= 0; a -D of the
+// Unit otherwise), text in WGSL.
+type Const struct {
+	Name  string
+	ID    int
+	Value uint32
+}
+
+// Need is what a variant asks of a device.
+type Need struct {
+	Arch   int                   // least CUDA compute capability times ten
+	Exact  bool                  // only that architecture (arch-specific code)
+	Shapes []backend.MatrixShape // matrix operations it uses
+	Shared uint32                // bytes of shared memory a workgroup uses
+	F16    bool
+	Int8   bool
+}
+
+// Met reports whether a device can run the variant.
+func (v *Variant) Met(c backend.Caps) bool {
+	if v.Code != c.Code || v.Need.Arch > c.Arch || v.Need.Exact && v.Need.Arch != c.Arch {
+		return false
+	}
+	if v.Need.F16 && !c.F16 || v.Need.Int8 && !c.Int8 || v.Need.Shared > c.SharedBytes && v.Code != backend.CodeGo {
+		return false
+	}
+	if v.Sub != 0 && (v.Sub < c.SubgroupMin || v.Sub > c.SubgroupMax || !c.SubgroupPinned && c.SubgroupMin != c.SubgroupMax) {
+		return false
+	}
+	for _, s := range v.Need.Shapes {
+		if !has(c.Matrix, s) {
+			return false
+		}
+	}
+	n := v.Local[0] * v.Local[1] * v.Local[2]
+	return v.Code == backend.CodeGo || n <= c.MaxInvocations
+}
+
+func has(l []backend.MatrixShape, s backend.MatrixShape) bool {
+	for _, x := range l {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
+
+// Unit is what one blob is compiled from. Several variants may share a Unit (specialisation
+// constants tell them apart).
+type Unit struct {
+	Source  string            // file in the kernel's folder: kernel.cu, kernel.comp, kernel.wgsl
+	Defines map[string]string // -D, or text constants
+	Blob    string            // the compiled file beside it (z*.ptx, z*.spv); "" for WGSL
+	Arch    string            // CUDA virtual architecture: "compute_80"
+}
+
+// Array is one of a format's arrays, ready for upload.
+type Array struct {
+	Name string
+	Data []byte
+}
+
+// Encoded is a sparse matrix in a kernel's format.
+type Encoded struct {
+	Rows, Cols int
+	NNZ        int64
+	Arrays     []Array // in argument order
+	Stats      formats.Stats
+	Format     any // the format's own matrix, for decoding and inspection
+}
+
+// Problem is one multiplication C = alpha·A·B + beta·C as kernels see it: B row-major in the
+// variant's storage type, LDB a multiple of 8 with all K·LDB elements present (columns past N may
+// hold anything), C row-major. Other layouts are brought into this form by package plan.
+type Problem struct {
+	M, K, N     int
+	LDB, LDC    int
+	Out         dtype.Type // F32, or one of the variant's Out
+	Alpha, Beta float32
+	Caps        backend.Caps
+}
+
+// Launch is how a variant runs on a problem.
+type Launch struct {
+	Groups [3]uint32
+	Params []byte
+	// Workspace, if positive, asks for a scratch buffer of so many bytes as the last argument.
+	Workspace int64
+	// Then, if set, runs after it with the same arguments (a fixed-order reduction, say).
+	Then       *Variant
+	ThenGroups [3]uint32
+	ThenParams []byte
+}
