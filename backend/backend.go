@@ -44,7 +44,8 @@ type Device interface {
 	// Load makes a kernel of compiled code. ErrUnsupported: this device cannot run it.
 	Load(Binary) (Kernel, error)
 	// Run executes the launches in order, each seeing the writes of those before it, and returns
-	// when all are done. The context is looked at before each batch of launches is submitted; what
+	// when all are done. All launches are checked before the first is submitted: a wrong one (see
+	// CheckLaunch) means that none runs. The context is looked at before each batch of launches is submitted; what
 	// was submitted is finished before Run returns. Repeated calls allocate nothing on the heap
 	// where the binding allows it.
 	Run(ctx context.Context, launches ...Launch) (Timing, error)

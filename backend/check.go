@@ -1,0 +1,79 @@
+// Checks that every backend makes before any work, so that all refuse the same things in the same words.
+
+package backend
+
+import (
+	"fmt"
+	"math"
+)
+
+// CheckAlloc refuses sizes that no device can allocate: below one byte, or past what rounding up allows.
+func CheckAlloc(bytes int64) error {
+	if bytes <= 0 {
+		return fmt.Errorf("buffer of %d bytes: the size must be positive", bytes)
+	}
+	if bytes > math.MaxInt64-4096 {
+		return fmt.Errorf("buffer of %d bytes: %w", bytes, ErrOutOfMemory)
+	}
+	return nil
+}
+
+// CheckRange tells whether n bytes at off may be copied to or from a buffer of the given size: inside it,
+// off a multiple of 4, and n too unless the range ends at the buffer's end.
+func CheckRange(size, off int64, n int) error {
+	if off < 0 || off > size || int64(n) > size-off {
+		return fmt.Errorf("bytes %d…+%d are outside a buffer of %d bytes", off, n, size)
+	}
+	if off%4 != 0 || n%4 != 0 && off+int64(n) != size {
+		return fmt.Errorf("bytes %d…+%d of a buffer: offset and length must be multiples of 4 (or end at the buffer's end)", off, n)
+	}
+	return nil
+}
+
+// CheckBinary refuses code that a device with these capabilities cannot load whatever it contains.
+func CheckBinary(b *Binary, c *Caps) error {
+	switch {
+	case b.Kind != c.Code:
+		return fmt.Errorf("kernel %s: %v code on a device that loads %v: %w", b.Name, b.Kind, c.Code, ErrUnsupported)
+	case b.Kind == CodeGo && b.Func == nil, b.Kind != CodeGo && (len(b.Code) == 0 || b.Entry == ""):
+		return fmt.Errorf("kernel %s: no code or no entry point", b.Name)
+	case b.Args < 0 || b.Args > MaxArgs:
+		return fmt.Errorf("kernel %s: %d arguments, at most %d are possible", b.Name, b.Args, MaxArgs)
+	case b.ParamBytes < 0 || b.ParamBytes > MaxParams || b.ParamBytes%4 != 0:
+		return fmt.Errorf("kernel %s: %d bytes of parameters, a multiple of 4 up to %d is possible", b.Name, b.ParamBytes, MaxParams)
+	case b.Kind == CodeGo:
+		return nil
+	}
+	n := uint64(1)
+	for i, l := range b.Local {
+		if l == 0 || l > c.MaxLocal[i] {
+			return fmt.Errorf("kernel %s: workgroup %v, the device allows %v: %w", b.Name, b.Local, c.MaxLocal, ErrUnsupported)
+		}
+		n *= uint64(l)
+	}
+	if n > uint64(c.MaxInvocations) {
+		return fmt.Errorf("kernel %s: %d invocations in a workgroup, the device allows %d: %w", b.Name, n, c.MaxInvocations, ErrUnsupported)
+	}
+	if b.Shared > c.SharedBytes {
+		return fmt.Errorf("kernel %s: %d bytes of shared memory, the device allows %d: %w", b.Name, b.Shared, c.SharedBytes, ErrUnsupported)
+	}
+	return nil
+}
+
+// CheckLaunch holds a launch of a kernel loaded from b against it and the device: the number of arguments,
+// the size of the parameter block, the grid. Whose buffers they are is for the backend to check.
+func CheckLaunch(l *Launch, b *Binary, c *Caps) error {
+	if len(l.Args) != b.Args {
+		return fmt.Errorf("kernel %s: launched with %d arguments, it takes %d", b.Name, len(l.Args), b.Args)
+	}
+	if len(l.Params) != b.ParamBytes {
+		return fmt.Errorf("kernel %s: launched with %d bytes of parameters, it takes %d", b.Name, len(l.Params), b.ParamBytes)
+	}
+	for i, g := range l.Groups {
+		if g > c.MaxGroups[i] {
+			return fmt.Errorf("kernel %s: grid of %d×%d×%d workgroups, the device allows %d×%d×%d: %w", b.Name,
+				l.Groups[0], l.Groups[1], l.Groups[2], c.MaxGroups[0], c.MaxGroups[1], c.MaxGroups[2], ErrUnsupported)
+		}
+	}
+	return nil
+}
