@@ -1,0 +1,74 @@
+// The matrix type and what can be said of it.
+
+package cvse
+
+import (
+	"errors"
+	"math/bits"
+	"unsafe"
+
+	"github.com/spmmrun/spmm/formats"
+)
+
+// MaxV is the largest vector length: a vector's mask bits fit one word.
+const MaxV = 32
+
+// ErrTooLarge: the matrix has more value slots than 32-bit indices reach.
+var ErrTooLarge = errors.New("matrix too large for cvse")
+
+// Matrix is a sparse matrix in Sparse Vector Compression. The package comment describes the arrays.
+type Matrix[T formats.Value] struct {
+	V     int // rows of a panel, 1 to MaxV
+	Align int // each panel's vectors are padded to a multiple of it
+	Rows  int
+	Cols  int
+
+	VecPtr []uint32
+	ColInd []uint32
+	Values []T
+	Mask   []uint32
+	Order  []uint32
+}
+
+// Panels returns the number of panels that rows rows make.
+func Panels(rows, v int) int { return (rows + v - 1) / v }
+
+// maskWords returns the length of Mask for so many value slots.
+func maskWords(slots int) int { return (slots + 31) / 32 }
+
+// vecMask returns the mask bits of vector p: bit r tells whether row r is a stored entry.
+func (m *Matrix[T]) vecMask(p int) uint32 {
+	at := p * m.V
+	w, sh := at/32, uint(at%32)
+	x := uint64(m.Mask[w])
+	if int(sh)+m.V > 32 {
+		x |= uint64(m.Mask[w+1]) << 32
+	}
+	return uint32(x>>sh) & (1<<m.V - 1)
+}
+
+// NNZ returns the number of stored entries.
+func (m *Matrix[T]) NNZ() int64 {
+	var n int64
+	for _, w := range m.Mask {
+		n += int64(bits.OnesCount32(w))
+	}
+	return n
+}
+
+// Stats tells what the format costs: every slot of a vector is multiplied, every vector fetches a row
+// of B.
+func (m *Matrix[T]) Stats() formats.Stats {
+	var t T
+	words := len(m.VecPtr) + len(m.ColInd) + len(m.Mask) + len(m.Order)
+	s := formats.Stats{
+		StoredBytes: 4*int64(words) + int64(unsafe.Sizeof(t))*int64(len(m.Values)),
+		Slots:       int64(len(m.Values)),
+		MACs:        int64(len(m.Values)),
+		Gathers:     int64(len(m.ColInd)),
+	}
+	if s.Slots > 0 {
+		s.Fill = float64(m.NNZ()) / float64(s.Slots)
+	}
+	return s
+}

@@ -1,0 +1,149 @@
+// From CSR to vectors and back.
+
+package cvse
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sync/atomic"
+
+	"github.com/spmmrun/spmm/formats"
+)
+
+// Options say how a matrix is packed.
+type Options struct {
+	V     int // vector length, 1 to MaxV
+	Align int // panels are padded to a multiple of so many vectors; 0 means 1
+}
+
+// Encode packs a, which must be valid. It uses all cores and takes time proportional to the slots
+// that it writes.
+func Encode[T formats.Value](a *formats.CSR[T], o Options) (*Matrix[T], error) {
+	if o.Align == 0 {
+		o.Align = 1
+	}
+	if o.V < 1 || o.V > MaxV || o.Align < 1 || o.Align > 1<<16 {
+		return nil, fmt.Errorf("cvse: vector length %d, alignment %d: need 1 to %d, 1 to 65536", o.V, o.Align, MaxV)
+	}
+	if v, ok := any(a).(formats.Sparse); ok {
+		if err := v.Validate(); err != nil {
+			return nil, err
+		}
+	}
+	m := &Matrix[T]{V: o.V, Align: o.Align, Rows: a.Rows, Cols: a.Cols}
+	if err := m.countVectors(a); err != nil {
+		return nil, err
+	}
+	n := int(m.VecPtr[len(m.VecPtr)-1])
+	m.ColInd = make([]uint32, n)
+	m.Values = make([]T, n*m.V)
+	m.Mask = make([]uint32, maskWords(n*m.V))
+	parallel(len(m.VecPtr)-1, func(p int) { m.fill(a, p) })
+	m.Order = heaviestFirst(m.VecPtr)
+	return m, nil
+}
+
+// countVectors sets VecPtr.
+func (m *Matrix[T]) countVectors(a *formats.CSR[T]) error {
+	panels := Panels(a.Rows, m.V)
+	m.VecPtr = make([]uint32, panels+1)
+	parallel(panels, func(p int) {
+		var c merge
+		for c.start(rowPtrs(a, p, m.V), a.ColIdx); c.next(a.ColIdx); {
+			m.VecPtr[p+1]++
+		}
+	})
+	var sum uint64
+	align := uint64(m.Align)
+	for p := range panels {
+		sum += (uint64(m.VecPtr[p+1]) + align - 1) / align * align
+		if sum*uint64(m.V) > math.MaxUint32 {
+			return fmt.Errorf("%w: more than 2^32 value slots by row %d of %d", ErrTooLarge, p*m.V, a.Rows)
+		}
+		m.VecPtr[p+1] = uint32(sum)
+	}
+	return nil
+}
+
+// rowPtrs returns the RowPtr of panel p's rows and of the end of the last.
+func rowPtrs[T formats.Value](a *formats.CSR[T], p, v int) []int64 {
+	return a.RowPtr[p*v : min(a.Rows, p*v+v)+1]
+}
+
+// fill writes panel p's vectors and its padding.
+func (m *Matrix[T]) fill(a *formats.CSR[T], p int) {
+	q, end := int(m.VecPtr[p]), int(m.VecPtr[p+1])
+	var col uint32
+	var c merge
+	for c.start(rowPtrs(a, p, m.V), a.ColIdx); c.next(a.ColIdx); q++ {
+		col = uint32(c.col)
+		m.ColInd[q] = col
+		values := m.Values[q*m.V:][:m.V]
+		for w := c.took; w != 0; w &= w - 1 {
+			r := trailing(w)
+			values[r] = a.Val[c.at[r]-1]
+		}
+		m.setMask(q, c.took)
+	}
+	for ; q < end; q++ {
+		m.ColInd[q] = col
+	}
+}
+
+// setMask sets vector q's mask bits. Two panels may share a word.
+func (m *Matrix[T]) setMask(q int, bits uint32) {
+	at := q * m.V
+	x := uint64(bits) << (at % 32)
+	atomic.OrUint32(&m.Mask[at/32], uint32(x))
+	if x>>32 != 0 {
+		atomic.OrUint32(&m.Mask[at/32+1], uint32(x>>32))
+	}
+}
+
+// heaviestFirst returns the panels by falling number of vectors, so that a device starts the long
+// ones first.
+func heaviestFirst(ptr []uint32) []uint32 {
+	order := make([]uint32, len(ptr)-1)
+	for p := range order {
+		order[p] = uint32(p)
+	}
+	slices.SortStableFunc(order, func(x, y uint32) int {
+		return int(int64(ptr[y+1]-ptr[y]) - int64(ptr[x+1]-ptr[x]))
+	})
+	return order
+}
+
+// Decode returns the matrix that was encoded, stored zeros included. m must be valid.
+func (m *Matrix[T]) Decode() *formats.CSR[T] {
+	a := &formats.CSR[T]{Rows: m.Rows, Cols: m.Cols, RowPtr: make([]int64, m.Rows+1)}
+	panels := len(m.VecPtr) - 1
+	parallel(panels, func(p int) {
+		m.entries(p, func(row, q, r int) { a.RowPtr[row+1]++ })
+	})
+	for i := range m.Rows {
+		a.RowPtr[i+1] += a.RowPtr[i]
+	}
+	nnz := a.RowPtr[m.Rows]
+	a.ColIdx, a.Val = make([]int32, nnz), make([]T, nnz)
+	parallel(panels, func(p int) {
+		var next [MaxV]int64
+		copy(next[:], a.RowPtr[p*m.V:min(m.Rows, p*m.V+m.V)])
+		m.entries(p, func(row, q, r int) {
+			a.ColIdx[next[r]], a.Val[next[r]] = int32(m.ColInd[q]), m.Values[q*m.V+r]
+			next[r]++
+		})
+	})
+	return a
+}
+
+// entries calls f for each stored entry of panel p: its row, its vector and its place in the vector,
+// by ascending column and then row.
+func (m *Matrix[T]) entries(p int, f func(row, q, r int)) {
+	for q := int(m.VecPtr[p]); q < int(m.VecPtr[p+1]); q++ {
+		for w := m.vecMask(q); w != 0; w &= w - 1 {
+			r := trailing(w)
+			f(p*m.V+r, q, r)
+		}
+	}
+}
