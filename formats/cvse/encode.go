@@ -17,8 +17,8 @@ type Options struct {
 	Align int // panels are padded to a multiple of so many vectors; 0 means 1
 }
 
-// Encode packs a, which must be valid. It uses all cores and takes time proportional to the slots
-// that it writes.
+// Encode packs a. It uses all cores and takes time proportional to the slots that it writes.
+// A matrix of more than 2^32 slots is ErrTooLarge.
 func Encode[T formats.Value](a *formats.CSR[T], o Options) (*Matrix[T], error) {
 	if o.Align == 0 {
 		o.Align = 1
@@ -26,10 +26,8 @@ func Encode[T formats.Value](a *formats.CSR[T], o Options) (*Matrix[T], error) {
 	if o.V < 1 || o.V > MaxV || o.Align < 1 || o.Align > 1<<16 {
 		return nil, fmt.Errorf("cvse: vector length %d, alignment %d: need 1 to %d, 1 to 65536", o.V, o.Align, MaxV)
 	}
-	if v, ok := any(a).(formats.Sparse); ok {
-		if err := v.Validate(); err != nil {
-			return nil, err
-		}
+	if err := a.Validate(); err != nil {
+		return nil, err
 	}
 	m := &Matrix[T]{V: o.V, Align: o.Align, Rows: a.Rows, Cols: a.Cols}
 	if err := m.countVectors(a); err != nil {
