@@ -1,0 +1,61 @@
+package simd
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+
+	"github.com/spmmrun/spmm/formats/half"
+)
+
+// benchRow measures rows of 64 entries against a b of the given rows: GFLOP/s counts two operations
+// for each entry and column, and bytes are those of b that are gathered. BenchmarkCopy is the
+// baseline for the latter.
+func benchRow[T element](b *testing.B) {
+	const nnz = 64
+	for _, rows := range []int{64, 1 << 17} { // in L1/L2; in memory
+		for _, n := range []int{8, 16, 32, 64, 128, 512} {
+			if rows*n > 1<<24 {
+				continue
+			}
+			b.Run(fmt.Sprintf("rows=%d/n=%d", rows, n), func(b *testing.B) {
+				x, acc, vals := make([]T, rows*n), make([]float32, n), make([]T, nnz)
+				for i := range x {
+					x[i] = from[T](1)
+				}
+				cols := make([]uint32, 1<<16)
+				for i := range cols {
+					cols[i] = uint32(rand.IntN(rows))
+				}
+				b.SetBytes(int64(nnz * n * int(unsafe.Sizeof(x[0]))))
+				i := 0
+				for b.Loop() {
+					row(acc, vals, cols[i:i+nnz], x, n)
+					i = (i + nnz) % len(cols)
+				}
+				b.ReportMetric(2*nnz*float64(n)*float64(b.N)/float64(b.Elapsed().Nanoseconds()), "GFLOP/s")
+			})
+		}
+	}
+}
+
+func BenchmarkRowF32(b *testing.B)  { benchRow[float32](b) }
+func BenchmarkRowF16(b *testing.B)  { benchRow[half.F16](b) }
+func BenchmarkRowBF16(b *testing.B) { benchRow[half.BF16](b) }
+
+func BenchmarkCopy(b *testing.B) {
+	for _, kib := range []int{16, 64 << 10} {
+		b.Run(fmt.Sprintf("KiB=%d", kib), func(b *testing.B) {
+			x, y := make([]byte, kib<<10), make([]byte, kib<<10)
+			for i := range x {
+				x[i] = 1
+			}
+			copy(y, x) // makes the pages real
+			b.SetBytes(int64(kib) << 10)
+			for b.Loop() {
+				copy(y, x)
+			}
+		})
+	}
+}

@@ -1,0 +1,209 @@
+// One function that computes a row of a sparse-dense product (see RowF32). Included once for each
+// pair of instruction set and element type, with these macros set:
+//
+//	NAME         the function
+//	VL           float32 elements of a vector register
+//	VB           bytes of as many elements of b
+//	VALSIZE      bytes of an element of vals
+//	A0 … A7, V   registers: the sums, and the entry's value in every lane
+//	BCAST(mem)   V = the element at mem, widened, in every lane
+//	MAC(mem, a)  a += V · the VL elements at mem, widened
+//	ZERO(a), ADD(x, a), STORE(a, mem)
+//
+// Columns are done in tiles of 8, 4, 2 and 1 registers; within a tile 1, 2, 4 or 8 entries have sums
+// of their own, so that eight multiply-adds are always under way. They are added at the end.
+//
+// DI acc, BX columns left, R9 b (at the tile's first column), R10 ldb in bytes; R11 vals, R12 cols,
+// R13 nnz; SI, DX, CX: the same, moving; R8 the entry's row of b.
+
+#define ENTRY(u) \
+	MOVL (4*u)(DX), R8; \
+	IMULQ R10, R8; \
+	ADDQ R9, R8; \
+	BCAST((VALSIZE*u)(SI))
+
+#define MAC1(a) \
+	MAC(0(R8), a)
+#define MAC2(a, b) \
+	MAC(0(R8), a); MAC((VB)(R8), b)
+#define MAC4(a, b, c, d) \
+	MAC2(a, b); MAC((2*VB)(R8), c); MAC((3*VB)(R8), d)
+#define MAC8 \
+	MAC4(A0, A1, A2, A3); MAC((4*VB)(R8), A4); MAC((5*VB)(R8), A5); MAC((6*VB)(R8), A6); MAC((7*VB)(R8), A7)
+
+#define START \
+	MOVQ R11, SI; MOVQ R12, DX; MOVQ R13, CX; \
+	ZERO(A0); ZERO(A1); ZERO(A2); ZERO(A3); ZERO(A4); ZERO(A5); ZERO(A6); ZERO(A7)
+
+#define NEXT(u) \
+	ADDQ $(4*u), DX; ADDQ $(VALSIZE*u), SI; SUBQ $u, CX
+
+#define ADVANCE(regs) \
+	ADDQ $(4*VL*regs), DI; ADDQ $(VB*regs), R9; SUBQ $(VL*regs), BX
+
+TEXT NAME(SB), NOSPLIT, $0-56
+	MOVQ acc+0(FP), DI
+	MOVQ n+8(FP), BX
+	MOVQ vals+16(FP), R11
+	MOVQ cols+24(FP), R12
+	MOVQ nnz+32(FP), R13
+	MOVQ b+40(FP), R9
+	MOVQ ldb+48(FP), R10
+
+tile8:
+	CMPQ BX, $(8*VL)
+	JLT  tile4
+	START
+
+loop8:
+	ENTRY(0)
+	MAC8
+	NEXT(1)
+	JNZ loop8
+	STORE(A0, 0(DI))
+	STORE(A1, (4*VL)(DI))
+	STORE(A2, (8*VL)(DI))
+	STORE(A3, (12*VL)(DI))
+	STORE(A4, (16*VL)(DI))
+	STORE(A5, (20*VL)(DI))
+	STORE(A6, (24*VL)(DI))
+	STORE(A7, (28*VL)(DI))
+	ADVANCE(8)
+	JMP tile8
+
+tile4:
+	CMPQ BX, $(4*VL)
+	JLT  tile2
+	START
+	SUBQ $2, CX
+	JLT  last4
+
+loop4:
+	ENTRY(0)
+	MAC4(A0, A1, A2, A3)
+	ENTRY(1)
+	MAC4(A4, A5, A6, A7)
+	NEXT(2)
+	JGE loop4
+
+last4:
+	ADDQ $2, CX
+	JZ   sum4
+	ENTRY(0)
+	MAC4(A0, A1, A2, A3)
+
+sum4:
+	ADD(A4, A0)
+	ADD(A5, A1)
+	ADD(A6, A2)
+	ADD(A7, A3)
+	STORE(A0, 0(DI))
+	STORE(A1, (4*VL)(DI))
+	STORE(A2, (8*VL)(DI))
+	STORE(A3, (12*VL)(DI))
+	ADVANCE(4)
+
+tile2:
+	CMPQ BX, $(2*VL)
+	JLT  tile1
+	START
+	SUBQ $4, CX
+	JLT  last2
+
+loop2:
+	ENTRY(0)
+	MAC2(A0, A1)
+	ENTRY(1)
+	MAC2(A2, A3)
+	ENTRY(2)
+	MAC2(A4, A5)
+	ENTRY(3)
+	MAC2(A6, A7)
+	NEXT(4)
+	JGE loop2
+
+last2:
+	ADDQ $4, CX
+	JZ   sum2
+
+rest2:
+	ENTRY(0)
+	MAC2(A0, A1)
+	NEXT(1)
+	JNZ rest2
+
+sum2:
+	ADD(A2, A0)
+	ADD(A6, A4)
+	ADD(A3, A1)
+	ADD(A7, A5)
+	ADD(A4, A0)
+	ADD(A5, A1)
+	STORE(A0, 0(DI))
+	STORE(A1, (4*VL)(DI))
+	ADVANCE(2)
+
+tile1:
+	CMPQ BX, $VL
+	JLT  done
+	START
+	SUBQ $8, CX
+	JLT  last1
+
+loop1:
+	ENTRY(0)
+	MAC1(A0)
+	ENTRY(1)
+	MAC1(A1)
+	ENTRY(2)
+	MAC1(A2)
+	ENTRY(3)
+	MAC1(A3)
+	ENTRY(4)
+	MAC1(A4)
+	ENTRY(5)
+	MAC1(A5)
+	ENTRY(6)
+	MAC1(A6)
+	ENTRY(7)
+	MAC1(A7)
+	NEXT(8)
+	JGE loop1
+
+last1:
+	ADDQ $8, CX
+	JZ   sum1
+
+rest1:
+	ENTRY(0)
+	MAC1(A0)
+	NEXT(1)
+	JNZ rest1
+
+sum1:
+	ADD(A1, A0)
+	ADD(A3, A2)
+	ADD(A5, A4)
+	ADD(A7, A6)
+	ADD(A2, A0)
+	ADD(A6, A4)
+	ADD(A4, A0)
+	STORE(A0, 0(DI))
+
+done:
+	VZEROUPPER
+	RET
+
+#undef ENTRY
+#undef MAC1
+#undef MAC2
+#undef MAC4
+#undef MAC8
+#undef START
+#undef NEXT
+#undef ADVANCE
+#undef NAME
+#undef VB
+#undef VALSIZE
+#undef BCAST
+#undef MAC

@@ -1,0 +1,21 @@
+// Machines without assembly.
+
+//go:build !amd64
+
+package simd
+
+import "github.com/spmmrun/spmm/formats/half"
+
+func rowF32(acc, vals []float32, cols []uint32, b []float32, ldb int) {
+	goRowF32(acc, vals, cols, b, ldb)
+}
+
+func rowF16(acc []float32, vals []half.F16, cols []uint32, b []half.F16, ldb int) {
+	goRowF16(acc, vals, cols, b, ldb)
+}
+
+func rowBF16(acc []float32, vals []half.BF16, cols []uint32, b []half.BF16, ldb int) {
+	goRowBF16(acc, vals, cols, b, ldb)
+}
+
+func axpby(c, x []float32, alpha, beta float32) int { return 0 }
