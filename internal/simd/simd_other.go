@@ -19,3 +19,6 @@ func rowBF16(acc []float32, vals []half.BF16, cols []uint32, b []half.BF16, ldb 
 }
 
 func axpby(c, x []float32, alpha, beta float32) int { return 0 }
+
+// level is what tests lower to reach other forms of the loops; here there is one.
+var level int
