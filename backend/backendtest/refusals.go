@@ -53,8 +53,8 @@ func badCode(t *testing.T, r *rig) {
 	}
 	if r.caps.Code != backend.CodeGo {
 		for what, change := range map[string]func(*backend.Binary){
-			"text that is no code":    func(b *backend.Binary) { b.Code = []byte("this is not code at all") },
-			"zeros":                   func(b *backend.Binary) { b.Code = make([]byte, 256) },
+			"text that is no code": func(b *backend.Binary) { b.Code = []byte("this is not code at all") },
+			"zeros":                func(b *backend.Binary) { b.Code = make([]byte, 256) },
 			"half a text": func(b *backend.Binary) {
 				if b.Code = b.Code[:len(b.Code)/2]; b.Kind == backend.CodeSPIRV {
 					b.Code = b.Code[:24] // a header and a torn instruction: validators of modules are not asked for

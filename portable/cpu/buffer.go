@@ -1,0 +1,117 @@
+// Buffers in the host's memory.
+
+package cpu
+
+import (
+	"context"
+	"fmt"
+	"unsafe"
+
+	"github.com/spmmrun/spmm/backend"
+)
+
+const (
+	alignment = 256
+	// mapped is the size from which memory comes from the system, huge pages preferred, rather than from Go's
+	// heap; it is given back at Close, not at some garbage collection.
+	mapped = 1 << 18
+	// piece is what one worker touches or copies at a time: a huge page.
+	piece = 2 << 20
+)
+
+type buffer struct {
+	dev   *device
+	size  int64
+	mem   []byte // whole words; nil once closed
+	unmap bool
+}
+
+// Alloc takes memory that is there: sizes from mapped on are held against what the system has available, and
+// touched by all workers, which also spreads them over the memory of several processors.
+func (d *device) Alloc(bytes int64) (backend.Buffer, error) {
+	if err := backend.CheckAlloc(bytes); err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, errClosed
+	}
+	words := (bytes + 3) &^ 3
+	b := &buffer{dev: d, size: bytes}
+	if words < mapped {
+		raw := make([]byte, words+alignment)
+		skip := -uintptr(unsafe.Pointer(&raw[0])) % alignment
+		b.mem = raw[skip:][:words:words]
+	} else if err := b.mapMemory(words); err != nil {
+		return nil, err
+	}
+	d.buffers[b] = struct{}{}
+	return b, nil
+}
+
+func (b *buffer) mapMemory(bytes int64) error {
+	if have := available(); have > 0 && bytes > have-have/16 {
+		return fmt.Errorf("buffer of %d MiB, the system has %d MiB available: %w", bytes>>20, have>>20, backend.ErrOutOfMemory)
+	}
+	mem, err := mapPages(bytes)
+	if err != nil {
+		return fmt.Errorf("buffer of %d MiB: %w: %w", bytes>>20, err, backend.ErrOutOfMemory)
+	}
+	b.mem, b.unmap = mem, true
+	return b.dev.pool.do((bytes+piece-1)/piece, func(lo, hi int64) {
+		for i := lo * piece; i < min(hi*piece, bytes); i += 4096 {
+			mem[i] = 0
+		}
+	})
+}
+
+func (b *buffer) Size() int64 { return b.size }
+
+func (b *buffer) Write(ctx context.Context, off int64, p []byte) error {
+	return b.transfer(ctx, off, p, func(host, mem []byte) { copy(mem, host) })
+}
+
+func (b *buffer) Read(ctx context.Context, off int64, p []byte) error {
+	return b.transfer(ctx, off, p, func(host, mem []byte) { copy(host, mem) })
+}
+
+func (b *buffer) transfer(ctx context.Context, off int64, p []byte, move func(host, mem []byte)) error {
+	if err := backend.CheckRange(b.size, off, len(p)); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	b.dev.mu.Lock()
+	defer b.dev.mu.Unlock()
+	if b.mem == nil {
+		return errClosed
+	}
+	n, mem := int64(len(p)), b.mem[off:]
+	if n <= piece {
+		move(p, mem[:n])
+		return nil
+	}
+	return b.dev.pool.do((n+piece-1)/piece, func(lo, hi int64) {
+		lo, hi = lo*piece, min(hi*piece, n)
+		move(p[lo:hi], mem[lo:hi])
+	})
+}
+
+func (b *buffer) Close() error {
+	b.dev.mu.Lock()
+	defer b.dev.mu.Unlock()
+	return b.free()
+}
+
+// free is called with the device locked.
+func (b *buffer) free() error {
+	mem := b.mem
+	b.mem = nil
+	delete(b.dev.buffers, b)
+	if mem == nil || !b.unmap {
+		return nil
+	}
+	return unmapPages(mem)
+}

@@ -1,0 +1,90 @@
+// A pool of goroutines that share the chunks of one job at a time.
+
+package cpu
+
+import (
+	"fmt"
+	"sync/atomic"
+)
+
+// chunksPerWorker: chunks are taken as workers come free, so that uneven groups even out.
+const chunksPerWorker = 32
+
+// pool runs one job at a time; the caller of do works too, helped by one goroutine for each further worker.
+// do may be called by one goroutine at a time.
+type pool struct {
+	wake []chan struct{} // one per helper
+	done chan struct{}   // the last helper of a job says so
+
+	// The job: fn over 0…n-1.
+	fn       func(lo, hi int64)
+	n, chunk int64
+	next     atomic.Int64 // first item nobody has taken
+	busy     atomic.Int32 // helpers at work
+	failure  atomic.Pointer[error]
+}
+
+func (p *pool) start(workers int) {
+	p.done = make(chan struct{}, 1)
+	for range workers - 1 {
+		c := make(chan struct{}, 1)
+		p.wake = append(p.wake, c)
+		go p.help(c)
+	}
+}
+
+func (p *pool) workers() int { return len(p.wake) + 1 }
+
+func (p *pool) stop() {
+	for _, c := range p.wake {
+		close(c)
+	}
+}
+
+func (p *pool) help(wake chan struct{}) {
+	for range wake {
+		p.work()
+		if p.busy.Add(-1) == 0 {
+			p.done <- struct{}{}
+		}
+	}
+}
+
+// do calls fn for all of 0…n-1, in chunks, and returns when all calls have returned. A panic in fn becomes an
+// error; what was not begun by then is left out.
+func (p *pool) do(n int64, fn func(lo, hi int64)) error {
+	p.fn, p.n = fn, n
+	p.chunk = max(1, n/int64(chunksPerWorker*p.workers()))
+	p.next.Store(0)
+	helpers := int(min(int64(len(p.wake)), (n-1)/p.chunk))
+	p.busy.Store(int32(helpers))
+	for _, c := range p.wake[:helpers] {
+		c <- struct{}{}
+	}
+	p.work()
+	if helpers > 0 {
+		<-p.done
+	}
+	p.fn = nil
+	if f := p.failure.Swap(nil); f != nil {
+		return *f
+	}
+	return nil
+}
+
+func (p *pool) work() {
+	defer func() {
+		if r := recover(); r != nil {
+			err := fmt.Errorf("the kernel's Go function panicked: %v", r)
+			p.failure.CompareAndSwap(nil, &err)
+			p.next.Store(p.n)
+		}
+	}()
+	for {
+		lo := p.next.Add(p.chunk) - p.chunk
+		if lo >= p.n {
+			return
+		}
+		p.fn(lo, min(lo+p.chunk, p.n))
+	}
+}
