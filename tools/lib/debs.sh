@@ -53,7 +53,8 @@ supported_machine() {
 
 # unpack STAGE COMPONENTS SUITES PACKAGE... downloads the packages with all they depend on and
 # unpacks them into STAGE. SUITES is "trixie" or "trixie trixie-backports"; the last is preferred.
-# A package written PACKAGE! is fetched alone, without what it depends on.
+# A package written PACKAGE! is fetched alone, without what it depends on. With unpack_only=./FOLDER
+# in the environment only that folder of the packages is unpacked.
 unpack() {
 	local stage=$1 components=$2 suites=$3 apt=$1/.apt suite deb
 	shift 3
@@ -77,7 +78,8 @@ unpack() {
 		(cd "$apt/cache/archives" && apt "$apt" "downloading ${alone[*]}" apt-get -q -t "$prefer" download "${alone[@]}") || exit
 	fi
 	for deb in "$apt"/cache/archives/*.deb; do
-		dpkg-deb -x "$deb" "$stage" || die "cannot unpack ${deb##*/} (is the disk full?)"
+		dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$stage" ${unpack_only:+"$unpack_only"} ||
+			die "cannot unpack ${deb##*/} (is the disk full?)"
 		dpkg-deb -W "$deb" >>"$stage/VERSIONS"
 	done
 	rm -rf "$apt"
