@@ -36,7 +36,7 @@ func (l Limits) WithDefaults() Limits {
 // many more rows than entries that its row pointers would be an allocation without data behind it.
 func (l Limits) Check(rows, cols, nnz int64) error {
 	l = l.WithDefaults()
-	if err := l.checkDims(rows, cols); err != nil {
+	if err := l.CheckDims(rows, cols); err != nil {
 		return err
 	}
 	switch {
@@ -57,7 +57,7 @@ func (l Limits) Check(rows, cols, nnz int64) error {
 // beyond the limits.
 func (l Limits) CheckDense(rows, cols int64, size int) error {
 	l = l.WithDefaults()
-	if err := l.checkDims(rows, cols); err != nil {
+	if err := l.CheckDims(rows, cols); err != nil {
 		return err
 	}
 	if cols > 0 && rows > l.Bytes/int64(size)/cols {
@@ -66,7 +66,9 @@ func (l Limits) CheckDense(rows, cols int64, size int) error {
 	return nil
 }
 
-func (l Limits) checkDims(rows, cols int64) error {
+// CheckDims returns an error if a rows×cols matrix of any kind is beyond the limits.
+func (l Limits) CheckDims(rows, cols int64) error {
+	l = l.WithDefaults()
 	switch {
 	case rows < 0 || cols < 0:
 		return fmt.Errorf("negative size %d×%d", rows, cols)

@@ -1,0 +1,116 @@
+// From a spec to a matrix. Rows that share their columns form a group (a panel, or a row of blocks),
+// and columns that are taken together a unit (a block's width; else one column).
+
+package gen
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/internal/par"
+	"github.com/spmmrun/spmm/formats/internal/rowptr"
+)
+
+// CSR makes the matrix of a spec, within the default limits.
+func CSR(spec string) (*formats.CSR[float32], error) {
+	s, err := Parse(spec, 0)
+	if err != nil {
+		return nil, err
+	}
+	return s.Generate(context.Background(), formats.Limits{})
+}
+
+// Generate makes the matrix. It returns an error if that is beyond the limits, before allocating
+// memory for it, or if ctx is done.
+func (s *Spec) Generate(ctx context.Context, lim formats.Limits) (*formats.CSR[float32], error) {
+	a, err := s.generate(ctx, lim)
+	if err != nil {
+		return nil, fmt.Errorf("%s%s: %w", Prefix, s.Kind, err)
+	}
+	return a, nil
+}
+
+func (s *Spec) generate(ctx context.Context, lim formats.Limits) (*formats.CSR[float32], error) {
+	if err := lim.CheckDims(int64(s.Rows), int64(s.Cols)); err != nil {
+		return nil, err
+	}
+	p := newPattern(ctx, s)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	nnz := p.countAll(ctx, func(int, int) {})
+	if err := lim.Check(int64(s.Rows), int64(s.Cols), nnz); err != nil {
+		return nil, err
+	}
+	a := &formats.CSR[float32]{Rows: s.Rows, Cols: s.Cols, RowPtr: make([]int64, s.Rows+1)}
+	p.countAll(ctx, func(row, n int) { a.RowPtr[row] = int64(n) })
+	rowptr.Starts(a.RowPtr)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	a.ColIdx, a.Val = make([]int32, nnz), make([]float32, nnz)
+	par.Rows(a.RowPtr, 1<<14, func(lo, hi int) { p.fill(ctx, a, lo, hi) })
+	return a, ctx.Err()
+}
+
+// stride is the number of rows between looks at the context.
+const stride = 1 << 10
+
+// countAll calls set with the number of entries of every row, on several goroutines, and returns
+// their sum. Once ctx is done the rest is left out.
+func (p *pattern) countAll(ctx context.Context, set func(row, n int)) int64 {
+	var total atomic.Int64
+	par.Range(p.groups, 1<<12, func(lo, hi int) {
+		var k picker
+		sum := int64(0)
+		for g := lo; g < hi; g++ {
+			if g%stride == 0 && ctx.Err() != nil {
+				return
+			}
+			n := p.entries(g, &k)
+			for i := g * p.height; i < min(p.Rows, (g+1)*p.height); i++ {
+				set(i, n)
+				sum += int64(n)
+			}
+		}
+		total.Add(sum)
+	})
+	return total.Load()
+}
+
+// entries returns the entries in each row of group g.
+func (p *pattern) entries(g int, k *picker) int {
+	n := p.count(g)
+	cut := p.units*p.width - p.Cols // columns that the last unit lacks
+	if n == 0 || cut == 0 {
+		return n * p.width
+	}
+	if u := p.pick(g, k); int(u[n-1]) == p.units-1 {
+		return n*p.width - cut
+	}
+	return n * p.width
+}
+
+// fill makes rows lo to hi.
+func (p *pattern) fill(ctx context.Context, a *formats.CSR[float32], lo, hi int) {
+	var k picker
+	var units []int32
+	values := newStream(p.Seed, streamEntry)
+	for i := lo; i < hi; i++ {
+		if i%stride == 0 && ctx.Err() != nil {
+			return
+		}
+		if i == lo || i%p.height == 0 {
+			units = p.pick(i/p.height, &k)
+		}
+		at := a.RowPtr[i]
+		for _, u := range units {
+			for j := int(u) * p.width; j < min(p.Cols, (int(u)+1)*p.width); j++ {
+				a.ColIdx[at], a.Val[at] = int32(j), p.Values.entry(values, i, j)
+				at++
+			}
+		}
+	}
+}
