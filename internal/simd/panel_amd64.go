@@ -1,0 +1,98 @@
+// The choice of assembly for panels on amd64.
+
+package simd
+
+import "github.com/spmmrun/spmm/formats/half"
+
+// The assembly does one tile of columns: 8 (AVX2) or 32 (AVX-512). Strides are in bytes; nnz ≥ 1.
+
+//go:noescape
+func panelF32AVX2(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *float32, ldb int)
+
+//go:noescape
+func panelF16AVX2(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *half.F16, ldb int)
+
+//go:noescape
+func panelBF16AVX2(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *half.BF16, ldb int)
+
+//go:noescape
+func panelF32AVX512(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *float32, ldb int)
+
+//go:noescape
+func panelF16AVX512(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *half.F16, ldb int)
+
+//go:noescape
+func panelBF16AVX512(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *half.BF16, ldb int)
+
+// n is a positive multiple of eight.
+
+//go:noescape
+func widenF16AVX2(dst *float32, src *half.F16, n int)
+
+//go:noescape
+func widenBF16AVX2(dst *float32, src *half.BF16, n int)
+
+// panelTile is the number of columns of an AVX-512 tile.
+const panelTile = 32
+
+func panelF32(acc []float32, lda int, vals []float32, v int, cols []uint32, b []float32, ldb, n int) {
+	if level == goOnly {
+		goPanelF32(acc, lda, vals, v, cols, b, ldb, n)
+		return
+	}
+	j := 0
+	for ; level >= avx512 && n-j >= panelTile; j += panelTile {
+		panelF32AVX512(&acc[j], 4*lda, &vals[0], 4*v, &cols[0], len(cols), &b[j], 4*ldb)
+	}
+	for ; j < n; j += Width {
+		panelF32AVX2(&acc[j], 4*lda, &vals[0], 4*v, &cols[0], len(cols), &b[j], 4*ldb)
+	}
+}
+
+func panelF16(acc []float32, lda int, vals []float32, v int, cols []uint32, b []half.F16, ldb, n int) {
+	if level == goOnly {
+		goPanelF16(acc, lda, vals, v, cols, b, ldb, n)
+		return
+	}
+	j := 0
+	for ; level >= avx512 && n-j >= panelTile; j += panelTile {
+		panelF16AVX512(&acc[j], 4*lda, &vals[0], 4*v, &cols[0], len(cols), &b[j], 2*ldb)
+	}
+	for ; j < n; j += Width {
+		panelF16AVX2(&acc[j], 4*lda, &vals[0], 4*v, &cols[0], len(cols), &b[j], 2*ldb)
+	}
+}
+
+func panelBF16(acc []float32, lda int, vals []float32, v int, cols []uint32, b []half.BF16, ldb, n int) {
+	if level == goOnly {
+		goPanelBF16(acc, lda, vals, v, cols, b, ldb, n)
+		return
+	}
+	j := 0
+	for ; level >= avx512 && n-j >= panelTile; j += panelTile {
+		panelBF16AVX512(&acc[j], 4*lda, &vals[0], 4*v, &cols[0], len(cols), &b[j], 2*ldb)
+	}
+	for ; j < n; j += Width {
+		panelBF16AVX2(&acc[j], 4*lda, &vals[0], 4*v, &cols[0], len(cols), &b[j], 2*ldb)
+	}
+}
+
+// widenF16 and widenBF16 do a multiple of eight elements and return how many.
+
+func widenF16(dst []float32, src []half.F16) int {
+	n := len(src) &^ 7
+	if level == goOnly || n == 0 {
+		return 0
+	}
+	widenF16AVX2(&dst[0], &src[0], n)
+	return n
+}
+
+func widenBF16(dst []float32, src []half.BF16) int {
+	n := len(src) &^ 7
+	if level == goOnly || n == 0 {
+		return 0
+	}
+	widenBF16AVX2(&dst[0], &src[0], n)
+	return n
+}

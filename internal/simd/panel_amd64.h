@@ -1,0 +1,76 @@
+// One function that adds to a tile of eight rows of a sparse-dense product (see PanelF32). Included
+// once for each pair of instruction set and element type, with these macros set:
+//
+//	NAME         the function
+//	L0 … L7, H0 … H7  registers: the sums of each row, in two halves where the tile needs two
+//	LOADB        the tile's columns of the row of b at R8, widened, into the B registers
+//	ROW(r, l, h) l, h += vals[r] (at 4·r bytes from SI, in every lane) · the B registers
+//	TAKE(l, h)   l, h = the sums at R8;  PUT(l, h) the reverse
+//
+// DI acc, R9 lda; SI vals, R10 v; DX cols, CX vectors left; BX b at the tile's first column, R11 ldb;
+// R8 the vector's row of b, or a row of acc. Strides are in bytes.
+
+TEXT NAME(SB), NOSPLIT, $0-64
+	MOVQ acc+0(FP), DI
+	MOVQ lda+8(FP), R9
+	MOVQ vals+16(FP), SI
+	MOVQ v+24(FP), R10
+	MOVQ cols+32(FP), DX
+	MOVQ nnz+40(FP), CX
+	MOVQ b+48(FP), BX
+	MOVQ ldb+56(FP), R11
+	MOVQ DI, R8
+	TAKE(L0, H0)
+	ADDQ R9, R8
+	TAKE(L1, H1)
+	ADDQ R9, R8
+	TAKE(L2, H2)
+	ADDQ R9, R8
+	TAKE(L3, H3)
+	ADDQ R9, R8
+	TAKE(L4, H4)
+	ADDQ R9, R8
+	TAKE(L5, H5)
+	ADDQ R9, R8
+	TAKE(L6, H6)
+	ADDQ R9, R8
+	TAKE(L7, H7)
+
+loop:
+	MOVL  (DX), R8
+	IMULQ R11, R8
+	ADDQ  BX, R8
+	LOADB
+	ROW(0, L0, H0)
+	ROW(1, L1, H1)
+	ROW(2, L2, H2)
+	ROW(3, L3, H3)
+	ROW(4, L4, H4)
+	ROW(5, L5, H5)
+	ROW(6, L6, H6)
+	ROW(7, L7, H7)
+	ADDQ R10, SI
+	ADDQ $4, DX
+	DECQ CX
+	JNZ  loop
+	MOVQ DI, R8
+	PUT(L0, H0)
+	ADDQ R9, R8
+	PUT(L1, H1)
+	ADDQ R9, R8
+	PUT(L2, H2)
+	ADDQ R9, R8
+	PUT(L3, H3)
+	ADDQ R9, R8
+	PUT(L4, H4)
+	ADDQ R9, R8
+	PUT(L5, H5)
+	ADDQ R9, R8
+	PUT(L6, H6)
+	ADDQ R9, R8
+	PUT(L7, H7)
+	VZEROUPPER
+	RET
+
+#undef NAME
+#undef LOADB
