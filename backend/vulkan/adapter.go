@@ -1,0 +1,334 @@
+// Physical devices: what is there and what each can do.
+
+//go:build cgo && linux && !android && (amd64 || arm64 || ppc64le || riscv64 || loong64)
+
+package vulkan
+
+/*
+#include "native.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"unsafe"
+
+	vk "github.com/vulkan-go/vulkan"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+)
+
+// adapter is a physical device.
+type adapter struct {
+	in      *instance
+	handle  vk.PhysicalDevice
+	info    backend.Info
+	api     uint32
+	id      identity
+	limits  limits
+	memory  []memoryType
+	extends map[string]bool
+}
+
+// identity names a device and its driver, for the pipeline cache.
+type identity struct {
+	vendor, device, driver uint32
+	uuid                   [16]byte
+}
+
+// limits are those of VkPhysicalDeviceLimits that matter here.
+type limits struct {
+	pushBytes    uint32
+	shared       uint32
+	invocations  uint32
+	local        [3]uint32
+	groups       [3]uint32
+	nanosPerTick float64
+}
+
+// memoryType is a VkMemoryType with its heap's size.
+type memoryType struct {
+	flags vk.MemoryPropertyFlagBits
+	heap  uint32
+	size  int64
+}
+
+// adapters lists the devices: discrete before integrated before virtual before CPUs, else in the
+// loader's order.
+func adapters(in *instance) ([]*adapter, error) {
+	var n uint32
+	if err := resultError(vk.EnumeratePhysicalDevices(in.handle, &n, nil), "vkEnumeratePhysicalDevices"); err != nil {
+		return nil, unavailable("%v", err)
+	}
+	handles := make([]vk.PhysicalDevice, n)
+	if n > 0 {
+		r := vk.EnumeratePhysicalDevices(in.handle, &n, handles)
+		if r != vk.Success && r != vk.Incomplete {
+			return nil, unavailable("%v", resultError(r, "vkEnumeratePhysicalDevices"))
+		}
+	}
+	if n == 0 {
+		return nil, unavailable("the installed Vulkan drivers offer no device; install your GPU's driver, or a software one (Debian: mesa-vulkan-drivers)")
+	}
+	list := make([]*adapter, n)
+	for i := range list {
+		list[i] = newAdapter(in, handles[i])
+	}
+	kinds := []string{"discrete", "integrated", "virtual", "cpu"}
+	slices.SortStableFunc(list, func(a, b *adapter) int {
+		return slices.Index(kinds, a.info.Kind) - slices.Index(kinds, b.info.Kind)
+	})
+	for i := range list {
+		list[i].info.Index = i
+	}
+	return list, nil
+}
+
+func newAdapter(in *instance, handle vk.PhysicalDevice) *adapter {
+	a := &adapter{in: in, handle: handle}
+	var p vk.PhysicalDeviceProperties
+	vk.GetPhysicalDeviceProperties(handle, &p)
+	p.Deref()
+	p.Limits.Deref()
+	a.api = p.ApiVersion
+	a.id = identity{p.VendorID, p.DeviceID, p.DriverVersion, p.PipelineCacheUUID}
+	a.limits = limits{
+		pushBytes: p.Limits.MaxPushConstantsSize, shared: p.Limits.MaxComputeSharedMemorySize,
+		invocations: p.Limits.MaxComputeWorkGroupInvocations, local: p.Limits.MaxComputeWorkGroupSize,
+		groups: p.Limits.MaxComputeWorkGroupCount, nanosPerTick: float64(p.Limits.TimestampPeriod),
+	}
+	a.info = backend.Info{
+		Backend: "vulkan", Name: vk.ToString(p.DeviceName[:]), Vendor: vendorName(p.VendorID), Kind: kindName(p.DeviceType),
+		Driver: "Vulkan " + versionString(p.ApiVersion),
+	}
+	p.Free()
+	a.readMemory()
+	if a.api >= version12 {
+		a.extends = a.extensions()
+		a.info.Driver = a.driver()
+	}
+	return a
+}
+
+// readMemory lists the memory types; none on a device that only compiles.
+func (a *adapter) readMemory() {
+	var m vk.PhysicalDeviceMemoryProperties
+	vk.GetPhysicalDeviceMemoryProperties(a.handle, &m)
+	m.Deref()
+	defer m.Free()
+	for i := range m.MemoryTypeCount {
+		t := m.MemoryTypes[i]
+		t.Deref()
+		h := m.MemoryHeaps[t.HeapIndex]
+		h.Deref()
+		a.memory = append(a.memory, memoryType{vk.MemoryPropertyFlagBits(t.PropertyFlags), t.HeapIndex, int64(h.Size)})
+		if t.PropertyFlags&vk.MemoryPropertyFlags(vk.MemoryPropertyDeviceLocalBit) != 0 {
+			a.info.Memory = max(a.info.Memory, int64(h.Size))
+		}
+	}
+}
+
+func (a *adapter) extensions() map[string]bool {
+	f := a.in.proc("vkEnumerateDeviceExtensionProperties")
+	var n uint32
+	set := map[string]bool{}
+	if C.sv_call4(f, unsafe.Pointer(a.handle), nil, unsafe.Pointer(&n), nil) != 0 || n == 0 {
+		return set
+	}
+	list := make([]extensionProperties, n)
+	if r := C.sv_call4(f, unsafe.Pointer(a.handle), nil, unsafe.Pointer(&n), unsafe.Pointer(&list[0])); r < 0 {
+		return set
+	}
+	for i := range list[:n] {
+		set[cString(list[i].name[:])] = true
+	}
+	return set
+}
+
+// query lets vkGetPhysicalDevice{Features,Properties}2 fill a chain.
+func (a *adapter) query(function string, c *chain) {
+	C.sv_call3(a.in.proc(function), unsafe.Pointer(a.handle), c.head, nil)
+}
+
+func (a *adapter) driver() string {
+	var c chain
+	defer c.release()
+	p2, d := &properties2{}, &driverProperties{}
+	c.add(&p2.header, typeProperties2)
+	c.add(&d.header, typeDriverProperties)
+	a.query("vkGetPhysicalDeviceProperties2", &c)
+	return fmt.Sprintf("%s %s, Vulkan %s", cString(d.driverName[:]), cString(d.driverInfo[:]), versionString(a.api))
+}
+
+// family picks the queue family: the first that computes and draws, which is every driver's main
+// one, else the first that computes. bits are those of its timestamps that count.
+func (a *adapter) family() (index, bits uint32, ok bool) {
+	const graphics, compute = 1, 2
+	f := a.in.proc("vkGetPhysicalDeviceQueueFamilyProperties")
+	var n uint32
+	C.sv_call3(f, unsafe.Pointer(a.handle), unsafe.Pointer(&n), nil)
+	if n == 0 {
+		return 0, 0, false
+	}
+	list := make([]queueFamily, n)
+	C.sv_call3(f, unsafe.Pointer(a.handle), unsafe.Pointer(&n), unsafe.Pointer(&list[0]))
+	for _, want := range []uint32{graphics | compute, compute} {
+		for i, q := range list[:n] {
+			if q.flags&want == want && q.count > 0 {
+				return uint32(i), q.timestampBits, true
+			}
+		}
+	}
+	return 0, 0, false
+}
+
+// properties are what later versions and extensions tell about a device.
+type properties struct {
+	maxAllocation int64 // bytes of one VkDeviceMemory
+	maxBuffer     int64 // bytes of one VkBuffer; 0: not told
+	subgroup      subgroupProperties
+	size          subgroupSizeProperties
+	coopStages    uint32
+	units         int
+}
+
+func (a *adapter) properties() properties {
+	var c chain
+	defer c.release()
+	p2, m3, m4 := &properties2{}, &maintenance3Properties{}, &maintenance4Properties{}
+	sub, size, stages := &subgroupProperties{}, &subgroupSizeProperties{}, &coopMatrixStages{}
+	sm, core, core2 := &smBuiltinsProperties{}, &shaderCoreProperties{}, &shaderCore2Properties{}
+	c.add(&p2.header, typeProperties2)
+	c.add(&m3.header, typeMaintenance3Properties)
+	c.add(&sub.header, typeSubgroupProperties)
+	if a.has13("VK_KHR_maintenance4") {
+		c.add(&m4.header, typeMaintenance4Properties)
+	}
+	if a.has13("VK_EXT_subgroup_size_control") {
+		c.add(&size.header, typeSubgroupSizeProperties)
+	}
+	if a.extends["VK_KHR_cooperative_matrix"] {
+		c.add(&stages.header, typeCoopMatrixStages)
+	}
+	if a.extends["VK_NV_shader_sm_builtins"] {
+		c.add(&sm.header, typeSMBuiltinsProperties)
+	}
+	if a.extends["VK_AMD_shader_core_properties"] {
+		c.add(&core.header, typeShaderCoreProperties)
+	}
+	if a.extends["VK_AMD_shader_core_properties2"] {
+		c.add(&core2.header, typeShaderCore2Properties)
+	}
+	a.query("vkGetPhysicalDeviceProperties2", &c)
+
+	p := properties{
+		maxAllocation: clampSize(m3.maxMemoryAllocationSize), maxBuffer: clampSize(m4.maxBufferSize),
+		subgroup: *sub, size: *size, coopStages: stages.supportedStages,
+	}
+	switch {
+	case sm.shaderSMCount > 0:
+		p.units = int(sm.shaderSMCount)
+	case core2.activeComputeUnitCount > 0:
+		p.units = int(core2.activeComputeUnitCount)
+	case core.shaderEngineCount > 0:
+		p.units = int(core.shaderEngineCount * core.shaderArraysPerEngineCount * core.computeUnitsPerShaderArray)
+	case a.info.Kind == "cpu":
+		p.units = runtime.NumCPU()
+	}
+	return p
+}
+
+// has13 reports whether the device has something of Vulkan 1.3, or the extension it comes from.
+func (a *adapter) has13(extension string) bool { return a.api >= version13 || a.extends[extension] }
+
+// matrixShapes lists the subgroup-scope operations whose types the project has names for.
+func (a *adapter) matrixShapes(bf16 bool) []backend.MatrixShape {
+	f := a.in.proc("vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR")
+	var n uint32
+	if f == nil || C.sv_call3(f, unsafe.Pointer(a.handle), unsafe.Pointer(&n), nil) != 0 || n == 0 {
+		return nil
+	}
+	list := make([]coopMatrixShape, n)
+	for i := range list {
+		list[i].sType = typeCoopMatrixProperties
+	}
+	if C.sv_call3(f, unsafe.Pointer(a.handle), unsafe.Pointer(&n), unsafe.Pointer(&list[0])) < 0 {
+		return nil
+	}
+	const subgroupScope = 3
+	var shapes []backend.MatrixShape
+	for _, p := range list[:n] {
+		s := backend.MatrixShape{
+			M: p.m, N: p.n, K: p.k, Saturating: p.saturating != 0,
+			A: componentType(p.a), B: componentType(p.b), C: componentType(p.c), D: componentType(p.d),
+		}
+		types := []dtype.Type{s.A, s.B, s.C, s.D}
+		if p.scope == subgroupScope && !slices.Contains(types, dtype.Invalid) && (bf16 || !slices.Contains(types, dtype.BF16)) && !slices.Contains(shapes, s) {
+			shapes = append(shapes, s)
+		}
+	}
+	return shapes
+}
+
+// componentType maps VkComponentTypeKHR; Invalid for types the project has no name for.
+func componentType(c uint32) dtype.Type {
+	switch c {
+	case 0:
+		return dtype.F16
+	case 1:
+		return dtype.F32
+	case 2:
+		return dtype.F64
+	case 3:
+		return dtype.S8
+	case 5:
+		return dtype.S32
+	case 7:
+		return dtype.U8
+	case 9:
+		return dtype.U32
+	case 1000141000:
+		return dtype.BF16
+	}
+	return dtype.Invalid
+}
+
+// clampSize makes a size of the API, which may be any 64-bit number, an int64.
+func clampSize(n uint64) int64 { return int64(min(n, 1<<62)) }
+
+func kindName(t vk.PhysicalDeviceType) string {
+	switch t {
+	case vk.PhysicalDeviceTypeDiscreteGpu:
+		return "discrete"
+	case vk.PhysicalDeviceTypeIntegratedGpu:
+		return "integrated"
+	case vk.PhysicalDeviceTypeCpu:
+		return "cpu"
+	}
+	return "virtual"
+}
+
+func vendorName(id uint32) string {
+	switch id {
+	case 0x1002:
+		return "AMD"
+	case 0x106b:
+		return "Apple"
+	case 0x10de:
+		return "NVIDIA"
+	case 0x13b5:
+		return "Arm"
+	case 0x1010:
+		return "Imagination"
+	case 0x5143:
+		return "Qualcomm"
+	case 0x8086:
+		return "Intel"
+	case 0x10005:
+		return "Mesa"
+	}
+	return fmt.Sprintf("0x%04x", id)
+}

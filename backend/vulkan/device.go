@@ -1,0 +1,170 @@
+// An opened device: its queue, its memory, its kernels, and what is freed with it.
+
+//go:build cgo && linux && !android && (amd64 || arm64 || ppc64le || riscv64 || loong64)
+
+package vulkan
+
+/*
+#include "native.h"
+*/
+import "C"
+
+import (
+	"errors"
+	"math"
+	"sync"
+	"unsafe"
+
+	vk "github.com/vulkan-go/vulkan"
+
+	"github.com/spmmrun/spmm/backend"
+)
+
+var errClosed = errors.New("vulkan: the device is closed")
+
+// device implements backend.Device. The lock serialises everything that touches the queue or the
+// lists below; C is called with the lock held.
+type device struct {
+	a        *adapter
+	features *features
+	props    properties
+	caps     backend.Caps
+	tick     float64 // nanoseconds of a timestamp's unit; 0: no timestamps
+	tickMask uint64
+
+	mu       sync.Mutex
+	closed   bool
+	lost     bool
+	handle   vk.Device
+	native   *C.sv_device
+	launches []C.sv_launch // C's array, filled for each batch
+	pool     pool
+	staging  staging
+	kernels  map[*kernel]struct{}
+	layouts  map[C.uint32_t]C.uint64_t // pipeline layouts by bytes of push constants
+	cache    pipelineCache
+}
+
+func openDevice(a *adapter) (_ *device, err error) {
+	f, err := a.features()
+	if err != nil {
+		return nil, err
+	}
+	family, bits, ok := a.family()
+	if !ok {
+		return nil, unavailable("%s has no queue that computes", a.info.Name)
+	}
+	p := a.properties()
+	d := &device{
+		a: a, features: f, props: p, caps: a.caps(f, &p),
+		kernels: map[*kernel]struct{}{}, layouts: map[C.uint32_t]C.uint64_t{},
+	}
+	if t := a.limits.nanosPerTick; bits > 0 && t > 0 && !math.IsInf(t, 0) {
+		d.tick, d.tickMask = t, 1<<bits-1
+	}
+	defer func() {
+		if err != nil {
+			d.Close()
+		}
+	}()
+	if err := d.create(family); err != nil {
+		return nil, err
+	}
+	if err := d.open(family); err != nil {
+		return nil, err
+	}
+	if err := d.pool.init(d); err != nil {
+		return nil, err
+	}
+	d.cache.open(d)
+	return d, nil
+}
+
+// create makes the VkDevice.
+func (d *device) create(family uint32) error {
+	var c chain
+	defer c.release()
+	d.features.link(&c, d.a)
+	extensions, free := cStrings(d.features.extensions)
+	defer free()
+	var handle unsafe.Pointer
+	r := C.sv_create_device(d.a.in.proc("vkCreateDevice"), unsafe.Pointer(d.a.handle), c.head, C.uint32_t(family),
+		unsafe.SliceData(extensions), C.uint32_t(len(extensions)), &handle)
+	d.handle = vk.Device(handle)
+	return d.check(r, "vkCreateDevice")
+}
+
+// open resolves the device's functions and makes its queue's objects.
+func (d *device) open(family uint32) error {
+	var queue vk.Queue
+	vk.GetDeviceQueue(d.handle, family, 0, &queue)
+	timestamps := C.int(0)
+	if d.tick > 0 {
+		timestamps = 1
+	}
+	var missing *C.char
+	r := C.sv_open(d.a.in.proc("vkGetDeviceProcAddr"), unsafe.Pointer(d.handle), unsafe.Pointer(queue),
+		C.uint32_t(family), timestamps, &d.native, &missing)
+	if missing != nil {
+		return unavailable("%s: its driver lacks %s", d.a.info.Name, C.GoString(missing))
+	}
+	if err := d.check(r, "opening the queue"); err != nil {
+		return err
+	}
+	d.launches = unsafe.Slice(C.sv_launches(d.native), C.SV_BATCH)
+	return nil
+}
+
+func (d *device) Info() backend.Info { return d.a.info }
+
+func (d *device) Caps() backend.Caps { return d.caps }
+
+// usable tells why a call cannot be served.
+func (d *device) usable() error {
+	switch {
+	case d.closed:
+		return errClosed
+	case d.lost:
+		return resultError(vk.ErrorDeviceLost, "earlier call")
+	}
+	return nil
+}
+
+// check turns a result of C into an error and remembers the device's loss.
+func (d *device) check(r C.int, call string) error {
+	if r == 0 {
+		return nil
+	}
+	if vk.Result(r) == vk.ErrorDeviceLost {
+		d.lost = true
+	}
+	return resultError(vk.Result(r), call)
+}
+
+// Close frees the device with its kernels and buffers.
+func (d *device) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil
+	}
+	d.closed = true
+	if d.native != nil {
+		vk.DeviceWaitIdle(d.handle)
+		for k := range d.kernels {
+			C.sv_free_pipeline(d.native, k.pipeline)
+		}
+		for _, l := range d.layouts {
+			C.sv_free_layout(d.native, l)
+		}
+		d.cache.close(d)
+		d.staging.free(d)
+		d.pool.free(d)
+		C.sv_close(d.native)
+	}
+	if d.handle != nil {
+		vk.DestroyDevice(d.handle, nil)
+	}
+	d.native, d.launches, d.kernels, d.layouts = nil, nil, nil, nil
+	return nil
+}

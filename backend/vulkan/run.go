@@ -1,0 +1,110 @@
+// Running launches: a batch at a time is recorded, submitted and awaited in one call of C.
+
+//go:build cgo && linux && !android && (amd64 || arm64 || ppc64le || riscv64 || loong64)
+
+package vulkan
+
+/*
+#include "native.h"
+*/
+import "C"
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+	"unsafe"
+
+	"github.com/spmmrun/spmm/backend"
+)
+
+func (d *device) Run(ctx context.Context, launches ...backend.Launch) (t backend.Timing, err error) {
+	start := time.Now()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.usable(); err != nil {
+		return t, err
+	}
+	for i := range launches {
+		if err := d.checkLaunch(&launches[i]); err != nil {
+			return t, err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return t, err
+	}
+	n := 0
+	for i := range launches {
+		l := &launches[i]
+		if l.Groups[0] == 0 || l.Groups[1] == 0 || l.Groups[2] == 0 {
+			continue
+		}
+		fill(&d.launches[n], l)
+		if n++; n == len(d.launches) {
+			if err := d.runBatch(ctx, n, &t); err != nil {
+				return t, err
+			}
+			n = 0
+		}
+	}
+	if n > 0 {
+		if err := d.runBatch(ctx, n, &t); err != nil {
+			return t, err
+		}
+	}
+	t.Host = time.Since(start)
+	return t, nil
+}
+
+// checkLaunch refuses a launch before anything runs.
+func (d *device) checkLaunch(l *backend.Launch) error {
+	k, ok := l.Kernel.(*kernel)
+	switch {
+	case !ok || k == nil || k.d != d:
+		return errors.New("vulkan: launch of a kernel that is not of this device")
+	case k.pipeline == 0:
+		return fmt.Errorf("vulkan: kernel %s is closed", k.bin.Name)
+	}
+	if err := backend.CheckLaunch(l, &k.bin, &d.caps); err != nil {
+		return fmt.Errorf("vulkan: %w", err)
+	}
+	for i, a := range l.Args {
+		switch b, ok := a.(*buffer); {
+		case !ok || b == nil || b.d != d:
+			return fmt.Errorf("vulkan: kernel %s: argument %d is not a buffer of this device", k.bin.Name, i)
+		case b.block == nil:
+			return fmt.Errorf("vulkan: kernel %s: argument %d: the buffer is closed", k.bin.Name, i)
+		}
+	}
+	if d.pool.memoryType < 0 {
+		return fmt.Errorf("vulkan: %s only compiles: %w", d.a.info.Name, backend.ErrUnsupported)
+	}
+	return nil
+}
+
+// fill writes a checked launch as C reads it: the addresses, then the parameters.
+func fill(c *C.sv_launch, l *backend.Launch) {
+	k := l.Kernel.(*kernel)
+	c.pipeline, c.layout, c.push_bytes = k.pipeline, k.layout, k.push
+	c.groups = [3]C.uint32_t{C.uint32_t(l.Groups[0]), C.uint32_t(l.Groups[1]), C.uint32_t(l.Groups[2])}
+	push := unsafe.Slice((*byte)(unsafe.Pointer(&c.push)), len(c.push))
+	for i, a := range l.Args {
+		binary.NativeEndian.PutUint64(push[8*i:], a.(*buffer).address())
+	}
+	copy(push[8*len(l.Args):], l.Params)
+}
+
+// runBatch runs the first n launches of d.launches.
+func (d *device) runBatch(ctx context.Context, n int, t *backend.Timing) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	var ticks C.uint64_t
+	if err := d.check(C.sv_run(d.native, C.uint32_t(n), &ticks), "vkQueueSubmit"); err != nil {
+		return err
+	}
+	t.Device += time.Duration(float64(uint64(ticks)&d.tickMask) * d.tick)
+	return nil
+}
