@@ -84,8 +84,7 @@ func openDevice(a *adapter) (_ *device, err error) {
 func (d *device) create(family uint32) error {
 	var c chain
 	defer c.release()
-	d.features.link(&c, d.a)
-	extensions, free := cStrings(d.features.extensions)
+	extensions, free := cStrings(d.features.link(&c, d.a))
 	defer free()
 	var handle unsafe.Pointer
 	r := C.sv_create_device(d.a.in.proc("vkCreateDevice"), unsafe.Pointer(d.a.handle), c.head, C.uint32_t(family),

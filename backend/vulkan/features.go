@@ -10,7 +10,8 @@ import (
 	"github.com/spmmrun/spmm/backend"
 )
 
-// features holds the device's answers, and then only what is to be enabled.
+// features holds the device's answers, and then only what is to be enabled. It is pinned in whole when
+// a part is chained, so it holds no other pointers.
 type features struct {
 	base    features2
 	v11     vulkan11Features
@@ -20,8 +21,6 @@ type features struct {
 	matrix  coopMatrixFeatures
 	bf16    bfloat16Features
 	layouts workgroupLayoutFeatures
-
-	extensions []string
 }
 
 // features asks the device and drops all that kernels have no use for.
@@ -40,9 +39,8 @@ func (a *adapter) features() (*features, error) {
 	return f.wanted(a), nil
 }
 
-// link chains the structures that the device knows, and notes the extensions they belong to.
-func (f *features) link(c *chain, a *adapter) {
-	f.extensions = nil
+// link chains the structures that the device knows and returns the extensions they belong to.
+func (f *features) link(c *chain, a *adapter) (extensions []string) {
 	c.add(&f.base.header, typeFeatures2)
 	c.add(&f.v11.header, typeVulkan11Features)
 	c.add(&f.v12.header, typeVulkan12Features)
@@ -52,13 +50,14 @@ func (f *features) link(c *chain, a *adapter) {
 	extension := func(have bool, name string, h *header, sType uint32) {
 		if have && a.extends[name] {
 			c.add(h, sType)
-			f.extensions = append(f.extensions, name)
+			extensions = append(extensions, name)
 		}
 	}
 	extension(a.api < version13, "VK_EXT_subgroup_size_control", &f.sizes.header, typeSubgroupSizeFeatures)
 	extension(true, "VK_KHR_cooperative_matrix", &f.matrix.header, typeCoopMatrixFeatures)
 	extension(true, "VK_KHR_shader_bfloat16", &f.bf16.header, typeBFloat16Features)
 	extension(true, "VK_KHR_workgroup_memory_explicit_layout", &f.layouts.header, typeWorkgroupLayoutFeatures)
+	return extensions
 }
 
 // wanted copies what kernels may use.

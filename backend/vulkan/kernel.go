@@ -36,7 +36,7 @@ func (d *device) Load(b backend.Binary) (backend.Kernel, error) {
 	for i := range code {
 		code[i] = binary.LittleEndian.Uint32(b.Code[4*i:])
 	}
-	if err := d.checkModule(code); err != nil {
+	if err := d.checkModule(code, b.Entry); err != nil {
 		return nil, fmt.Errorf("vulkan: kernel %s: %w", b.Name, err)
 	}
 	d.mu.Lock()

@@ -425,10 +425,9 @@ done:
 
 sv_launch *sv_launches(sv_device *d) { return d->launches; }
 
-int sv_run(sv_device *d, uint32_t n, uint64_t *ticks) {
+static int run(sv_device *d, uint32_t n, uint64_t *ticks) {
     size_t bytes = n * sizeof *d->launches;
     int r;
-    *ticks = 0;
     if (n != d->nrecorded || memcmp(d->launches, d->recorded, bytes)) {
         d->nrecorded = 0;
         if ((r = record(d, d->commands[0], d->launches, n))) return r;
@@ -439,10 +438,15 @@ int sv_run(sv_device *d, uint32_t n, uint64_t *ticks) {
     if (d->queries) {
         uint64_t t[2];
         r = d->GetQueryPoolResults(d->device, d->queries, 0, 2, sizeof t, t, 8, 1 /* 64 bit */ | 2 /* wait */);
-        if (r) return r;
-        *ticks = t[1] - t[0];
+        *ticks = r ? 0 : t[1] - t[0];
     }
-    return OK;
+    return r;
+}
+
+sv_outcome sv_run(sv_device *d, uint32_t n) {
+    sv_outcome o = {0};
+    o.result = run(d, n, &o.ticks);
+    return o;
 }
 
 int sv_copy(sv_device *d, int slot, uint64_t src, uint64_t src_off, uint64_t dst, uint64_t dst_off, uint64_t n) {

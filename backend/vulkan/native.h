@@ -38,6 +38,11 @@ typedef struct {
     uint32_t full_subgroups; // 1: every subgroup has all its invocations
 } sv_shader;
 
+typedef struct {
+    int result;
+    uint64_t ticks; // what the timestamps counted; 0 without timestamps
+} sv_outcome;
+
 typedef struct sv_device sv_device;
 
 // The loader and the instance.
@@ -74,8 +79,8 @@ void sv_free_pipeline(sv_device *d, uint64_t pipeline);
 // The launches that sv_run runs: SV_BATCH of them, to be filled by the caller.
 sv_launch *sv_launches(sv_device *d);
 // Records (unless they are those of the last call), submits and awaits n launches, each seeing the
-// writes of those before it. *ticks: what the timestamps counted, 0 without timestamps.
-int sv_run(sv_device *d, uint32_t n, uint64_t *ticks);
+// writes of those before it.
+sv_outcome sv_run(sv_device *d, uint32_t n);
 
 // Starts a copy between buffers in a slot; awaits it (at once if none is in flight).
 int sv_copy(sv_device *d, int slot, uint64_t src, uint64_t src_off, uint64_t dst, uint64_t dst_off, uint64_t n);

@@ -101,10 +101,10 @@ func (d *device) runBatch(ctx context.Context, n int, t *backend.Timing) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	var ticks C.uint64_t
-	if err := d.check(C.sv_run(d.native, C.uint32_t(n), &ticks), "vkQueueSubmit"); err != nil {
+	o := C.sv_run(d.native, C.uint32_t(n))
+	if err := d.check(o.result, "vkQueueSubmit"); err != nil {
 		return err
 	}
-	t.Device += time.Duration(float64(uint64(ticks)&d.tickMask) * d.tick)
+	t.Device += time.Duration(float64(uint64(o.ticks)&d.tickMask) * d.tick)
 	return nil
 }

@@ -6,6 +6,7 @@
 package vulkan
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -13,22 +14,22 @@ import (
 )
 
 const (
-	spirvMagic      = 0x07230203
-	spirvHeader     = 5 // words
-	opCapability    = 17
-	opMemoryModel   = 14 // follows the capabilities
-	opExtension     = 10
-	opExtInstImport = 11
+	spirvMagic   = 0x07230203
+	spirvHeader  = 5 // words
+	opEntryPoint = 15
+	opCapability = 17
+	glCompute    = 5 // execution model
 )
 
-// checkModule looks at the header and the capabilities.
-func (d *device) checkModule(code []uint32) error {
+// checkModule looks at the header, the capabilities and the entry point.
+func (d *device) checkModule(code []uint32, entry string) error {
 	if len(code) < spirvHeader || code[0] != spirvMagic {
 		return errors.New("not a SPIR-V module")
 	}
 	if v := code[1]; v > 0x10500 && !(d.a.api >= version13 && v <= 0x10600) {
 		return fmt.Errorf("SPIR-V %d.%d is newer than Vulkan %s takes: %w", v>>16, v>>8&0xff, versionString(d.a.api), backend.ErrUnsupported)
 	}
+	found := false
 	for i := spirvHeader; i < len(code); {
 		op, n := code[i]&0xffff, int(code[i]>>16)
 		if n == 0 || i+n > len(code) {
@@ -39,9 +40,24 @@ func (d *device) checkModule(code []uint32) error {
 				return fmt.Errorf("needs %s: %w", name, backend.ErrUnsupported)
 			}
 		}
+		if op == opEntryPoint && n > 3 && code[i+1] == glCompute && literal(code[i+3:i+n]) == entry {
+			found = true
+		}
 		i += n
 	}
+	if !found {
+		return fmt.Errorf("no compute entry point %q", entry)
+	}
 	return nil
+}
+
+// literal decodes a string of an instruction: bytes from the lowest of each word, up to a zero.
+func literal(words []uint32) string {
+	b := make([]byte, 0, 4*len(words))
+	for _, w := range words {
+		b = binary.LittleEndian.AppendUint32(b, w)
+	}
+	return cString(b)
 }
 
 // allows reports whether a SPIR-V capability is enabled, and its name.
