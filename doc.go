@@ -1,0 +1,65 @@
+// Package spmm multiplies a sparse matrix by a dense one, C = alpha·A·B + beta·C, on NVIDIA GPUs
+// (CUDA), on any Vulkan or WebGPU device, and on the CPU, and gives the same answer on all of them
+// within a bound that is stated and tested.
+//
+// # Multiplying
+//
+// Open a device, Prepare the matrix once, Multiply many times:
+//
+//	dev, err := spmm.Open(ctx, "auto")
+//	…
+//	defer dev.Close()
+//	plan, err := spmm.Prepare(ctx, dev, a, spmm.Options{})
+//	…
+//	timing, err := spmm.Multiply(ctx, plan, 1, b, 0, c)
+//
+// A is a *formats.CSR: build one from a list of entries with formats.COO, or read a file with the
+// packages formats/load, formats/mtx, formats/smtx and formats/npy. B and C are *formats.Dense, row-
+// or column-major with any leading dimension; padding is left alone.
+//
+// # Devices
+//
+// A device is named "cuda", "vulkan", "webgpu" or "cpu", with ":1" and so on for others than the
+// best of its kind; "auto" takes the fastest present: CUDA, then a GPU through Vulkan, then one
+// through WebGPU, then the CPU. Devices lists what is there, and why the rest is not. Vulkan and
+// WebGPU drivers that run on the CPU are listed but never picked: the cpu device is faster.
+//
+// # Element types
+//
+// A and B are stored as binary16 (half.F16), bfloat16 (half.BF16) or float32, and products are
+// summed in float32. Options.Precision computes in another type than A is stored in: A is then
+// rounded to it once and B on the device with each multiplication. dtype.TF32 rounds products'
+// operands to 11 bits on devices whose matrix units do that; elsewhere it is computed as F32. C is
+// float32, or a 16-bit type, rounded once at the end.
+//
+// What is stored in A is its pattern: zeros that are stored count as entries, so 0·Inf there is NaN,
+// while positions that are not stored never touch B. The result of a multiplication depends on the
+// device and the plan alone: two runs give the same bits.
+//
+// # Data that stays on the device
+//
+// Multiply copies B to the device and C back. Where several multiplications follow each other, or B
+// is used again, keep the data in Tensors and call Plan.Run: with the same operands again it costs
+// microseconds on the host and allocates nothing.
+//
+//	x, err := spmm.NewTensor[float32](dev, a.Cols, n, false)
+//	y, err := spmm.NewTensor[float32](dev, a.Rows, n, false)
+//	err = x.Upload(ctx, b)
+//	timing, err := plan.Run(ctx, 1, x, 0, y)
+//	err = y.Download(ctx, c)
+//
+// # Limits
+//
+// Indices on devices have 32 bits: up to 2³¹−1 rows and columns and 2³¹ stored values in a buffer.
+// Where a device binds less than its memory (WebGPU, some Vulkan drivers), Prepare cuts A into row
+// ranges and Multiply cuts B and C into blocks of columns; tensors for such sizes come from
+// TensorsFor. What no blocks can bring under a limit is refused before any work with ErrUnsupported
+// and the limit's name.
+//
+// # Errors
+//
+// Errors are tested with errors.Is: ErrUnavailable (no driver or no such device), ErrUnsupported
+// (this device cannot run this), ErrOutOfMemory (the device stays usable) and ErrDeviceLost (close
+// it). Shapes that do not fit are named, both of them. A cancelled context ends a call between two
+// launches with the context's error.
+package spmm

@@ -1,0 +1,78 @@
+// What a multiplication takes of a device, and the least time that allows.
+
+package plan
+
+import (
+	"context"
+	"time"
+
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// Work is what one multiplication moves and computes.
+type Work struct {
+	Bytes   int64 // read and written at least once: A as stored, B, C
+	Gathers int64 // bytes of B's rows as the format fetches them, one row for each stored column index
+	Flops   int64 // executed: two for each multiply-add, padding included
+}
+
+// newWork counts a product by n columns, C having elements of out bytes.
+func newWork(rows, cols, n int, v *spec.Variant, s formats.Stats, out int) Work {
+	in := v.In.Storage().Size()
+	return Work{
+		Bytes:   s.StoredBytes + int64(cols)*int64(n)*int64(in) + int64(rows)*int64(n)*int64(out),
+		Gathers: s.Gathers * int64(n) * int64(in),
+		Flops:   2 * s.MACs * int64(n),
+	}
+}
+
+// Bound is the least time that each limit of a device allows.
+type Bound struct {
+	Memory  time.Duration // moving the bytes once
+	Gather  time.Duration // fetching rows of B from cache
+	Compute time.Duration
+}
+
+// Time is the attainable time: the largest of the three.
+func (b Bound) Time() time.Duration { return max(b.Memory, b.Gather, b.Compute) }
+
+// sum is what the three take one after another; it tells formats apart that share a largest limit.
+func (b Bound) sum() time.Duration { return b.Memory + b.Gather + b.Compute }
+
+// Bound returns the least time for some work done by a variant. A ceiling that is not known does not
+// bound.
+func (c *Ceilings) Bound(v *spec.Variant, w Work) Bound {
+	rate := c.FMA
+	if t, ok := matrixType(v); ok {
+		rate = c.Matrix[t.String()]
+	}
+	return Bound{Memory: at(w.Bytes, c.stream(w.Bytes)), Gather: at(w.Gathers, c.Gather), Compute: at(w.Flops, rate)}
+}
+
+// matrixType returns the operand type of the matrix operations that a variant uses, if it does.
+func matrixType(v *spec.Variant) (dtype.Type, bool) {
+	if len(v.Need.Shapes) == 0 {
+		return 0, false
+	}
+	return v.Need.Shapes[0].A, true
+}
+
+// at is the time that n units take at a rate per second, 0 if the rate is unknown.
+func at(n int64, rate float64) time.Duration {
+	if rate <= 0 {
+		return 0
+	}
+	return time.Duration(float64(n) / rate * float64(time.Second))
+}
+
+// Attainable returns the least time of a multiplication by n columns, C having elements of type out
+// and not being read.
+func (p *Plan) Attainable(ctx context.Context, n int, out dtype.Type) (Bound, error) {
+	c, err := p.dev.Ceilings(ctx)
+	if err != nil {
+		return Bound{}, err
+	}
+	return c.Bound(p.variant, newWork(p.Rows, p.Cols, n, p.variant, p.Stats, out.Size())), nil
+}

@@ -1,0 +1,289 @@
+// What a device can do at most, measured on it once and kept in the user's cache folder.
+
+package plan
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/shaders/peak"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// Ceilings are measured rates of a device; a rate of 0 is not known.
+type Ceilings struct {
+	Version int                `json:"version"`
+	Device  string             `json:"device"`
+	Driver  string             `json:"driver"`
+	Stream  []Rate             `json:"stream"` // by bytes in use, ascending: caches make small ones faster
+	Gather  float64            `json:"gather"` // bytes a second read from data that sits in cache
+	FMA     float64            `json:"fma"`    // operations a second of f32 multiply-adds
+	Matrix  map[string]float64 `json:"matrix"` // the same of matrix units, by operand type
+}
+
+// Rate is a copy's bytes read and written a second when it goes over so many bytes.
+type Rate struct {
+	Bytes     int64   `json:"bytes"`
+	PerSecond float64 `json:"per_second"`
+}
+
+// ceilingsVersion changes with what is measured and how.
+const ceilingsVersion = 1
+
+// stream returns the rate for data of so many bytes: the one measured with the next smaller amount.
+func (c *Ceilings) stream(bytes int64) float64 {
+	var r float64
+	for _, s := range c.Stream {
+		if r == 0 || s.Bytes <= bytes {
+			r = s.PerSecond
+		}
+	}
+	return r
+}
+
+// Ceilings returns the device's ceilings: those in the cache folder if they are of this device and
+// driver, else measured now, which takes a fraction of a second.
+func (d *Device) Ceilings(ctx context.Context) (*Ceilings, error) {
+	d.measure.Lock()
+	defer d.measure.Unlock()
+	if d.ceilings != nil {
+		return d.ceilings, nil
+	}
+	path := ceilingsPath(d.Info())
+	c := readCeilings(path, d.Info())
+	if c == nil {
+		var err error
+		if c, err = measure(ctx, d); err != nil {
+			return nil, fmt.Errorf("measuring %v: %w", d.Info(), err)
+		}
+		writeCeilings(path, c) // a cache that cannot be written costs time only
+	}
+	d.ceilings = c
+	return c, nil
+}
+
+// ceilingsPath returns the file for a device, "" if there is no cache folder. SPMM_CACHE names
+// another folder than the user's.
+func ceilingsPath(i backend.Info) string {
+	dir := os.Getenv("SPMM_CACHE")
+	if dir == "" {
+		user, err := os.UserCacheDir()
+		if err != nil {
+			return ""
+		}
+		dir = filepath.Join(user, "spmm")
+	}
+	id := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s", i.Name, i.Driver, i.Kind))
+	return filepath.Join(dir, fmt.Sprintf("ceilings-%s-%x.json", i.Backend, id[:6]))
+}
+
+// readCeilings returns nil if there are none of this version and device.
+func readCeilings(path string, i backend.Info) *Ceilings {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	c := new(Ceilings)
+	if json.Unmarshal(b, c) != nil || c.Version != ceilingsVersion || c.Device != i.Name || c.Driver != i.Driver {
+		return nil
+	}
+	return c
+}
+
+// writeCeilings leaves either the old file or the whole new one.
+func writeCeilings(path string, c *Ceilings) error {
+	if path == "" {
+		return nil
+	}
+	b, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".ceilings-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(append(b, '\n'))
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// measure runs the peak kernels.
+func measure(ctx context.Context, d *Device) (*Ceilings, error) {
+	info := d.Info()
+	c := &Ceilings{Version: ceilingsVersion, Device: info.Name, Driver: info.Driver, Matrix: map[string]float64{}}
+	for _, n := range streamSizes(d) {
+		r, err := d.peak(ctx, peak.Copy, 0, n)
+		if err != nil {
+			return nil, err
+		}
+		if r > 0 {
+			c.Stream = append(c.Stream, Rate{2 * n, r})
+		}
+	}
+	var err error
+	if c.Gather, err = d.peak(ctx, peak.Read, 0, cached); err != nil {
+		return nil, err
+	}
+	if c.FMA, err = d.peak(ctx, peak.FMA, 0, cached); err != nil {
+		return nil, err
+	}
+	for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.TF32} {
+		r, err := d.peak(ctx, peak.Matrix, t, cached)
+		if err != nil {
+			return nil, err
+		}
+		if r > 0 {
+			c.Matrix[t.String()] = r
+		}
+	}
+	return c, nil
+}
+
+// cached is an amount of data that fits every GPU's second-level cache, and a core's.
+const cached = 1 << 20
+
+// streamSizes are the sizes of the buffers that are copied.
+func streamSizes(d *Device) []int64 {
+	var sizes []int64
+	for n := int64(cached); n <= 256<<20; n *= 4 {
+		if n > d.limit() || d.Info().Memory > 0 && 4*n > d.Info().Memory || d.Info().Kind == "cpu" && n > 64<<20 {
+			break
+		}
+		sizes = append(sizes, n)
+	}
+	return sizes
+}
+
+// peak measures one kind of work per second on buffers of the given size; 0 if the device has no
+// variant for it.
+func (d *Device) peak(ctx context.Context, k peak.Kind, t dtype.Type, bytes int64) (float64, error) {
+	v := peak.Variant(d.Caps(), k, t)
+	if v == nil {
+		return 0, nil
+	}
+	loaded, err := d.kernel(peak.Kernel, v)
+	if errors.Is(err, backend.ErrUnsupported) {
+		return 0, nil
+	} else if err != nil {
+		return 0, err
+	}
+	j := newPeakJob(d.Caps(), v, bytes)
+	src, err := d.alloc(bytes, "a buffer for measuring")
+	if err != nil {
+		return 0, err
+	}
+	defer src.Close()
+	dst, err := d.alloc(max(bytes, peak.Output(v, j.groups)), "a buffer for measuring")
+	if err != nil {
+		return 0, err
+	}
+	defer dst.Close()
+	if err := fill(ctx, src, bytes); err != nil {
+		return 0, err
+	}
+	j.d, j.launch = d, backend.Launch{Kernel: loaded, Args: []backend.Buffer{src, dst}}
+	return j.rate(ctx)
+}
+
+// fill writes values that are harmless as numbers of any type: both halves of each word are between
+// 1 and 2 as f16.
+func fill(ctx context.Context, b backend.Buffer, bytes int64) error {
+	p := make([]byte, min(bytes, chunk))
+	x := uint32(1)
+	for i := 0; i+1 < len(p); i += 2 {
+		x = x*1664525 + 1013904223
+		p[i], p[i+1] = byte(x>>16), 0x3c|byte(x>>30)
+	}
+	for off := int64(0); off < bytes; off += int64(len(p)) {
+		if err := b.Write(ctx, off, p[:min(int64(len(p)), bytes-off)]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// peakJob is a measurement: a launch, done again and again in one submission (Copy) or with more
+// rounds, until it lasts long enough.
+type peakJob struct {
+	d               *Device
+	v               *spec.Variant
+	groups, rounds  uint32
+	span            uint32
+	launch          backend.Launch
+	launches        []backend.Launch
+	repeat, longest int
+}
+
+// A measurement lasts long enough that starting it does not matter, and is repeated.
+const (
+	longEnough = 4 * time.Millisecond
+	peakRuns   = 3
+)
+
+func newPeakJob(c backend.Caps, v *spec.Variant, bytes int64) *peakJob {
+	j := &peakJob{v: v, rounds: 16, repeat: 1, longest: 1}
+	j.span = uint32(bytes / int64(max(1, v.Const("WIDTH"))))
+	if peak.Kind(v.Const("KIND")) == peak.Copy {
+		steps := j.span / v.Local[0]
+		j.rounds = max(1, min(64, steps/2048))
+		j.groups, j.longest = steps/j.rounds, 256
+		return j
+	}
+	j.groups = 1024
+	if c.Units > 0 {
+		j.groups = uint32(c.Units) * 8
+	}
+	return j
+}
+
+// rate returns the best rate of several runs.
+func (j *peakJob) rate(ctx context.Context) (float64, error) {
+	var best float64
+	for runs := 0; runs < peakRuns; {
+		l := peak.Launch(j.v, j.groups, j.rounds, j.span)
+		j.launch.Groups, j.launch.Params = l.Groups, l.Params
+		j.launches = j.launches[:0]
+		for range j.repeat {
+			j.launches = append(j.launches, j.launch)
+		}
+		t, err := j.d.Run(ctx, j.launches...)
+		if err != nil {
+			return 0, err
+		}
+		if took := t.Best(); took < longEnough && j.longer() {
+			continue
+		} else if took > 0 {
+			best = max(best, peak.Done(j.v, j.groups, j.rounds)*float64(j.repeat)/took.Seconds())
+		}
+		runs++
+	}
+	return best, nil
+}
+
+// longer doubles the work, if it may.
+func (j *peakJob) longer() bool {
+	switch {
+	case j.longest > 1 && j.repeat < j.longest:
+		j.repeat *= 2
+	case j.longest == 1 && j.rounds < 1<<20:
+		j.rounds *= 2
+	default:
+		return false
+	}
+	return true
+}

@@ -1,0 +1,68 @@
+// A device with what plans share on it: loaded kernels and measured ceilings.
+
+package plan
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// Device is an opened device that loads each kernel once. Its methods may be called from any
+// goroutine.
+type Device struct {
+	backend.Device
+	mu      sync.Mutex
+	kernels map[*spec.Variant]backend.Kernel
+
+	measure  sync.Mutex
+	ceilings *Ceilings // once measured
+}
+
+// NewDevice wraps an opened device, which belongs to the result from then on.
+func NewDevice(d backend.Device) *Device {
+	return &Device{Device: d, kernels: map[*spec.Variant]backend.Kernel{}}
+}
+
+// kernel returns the variant's loaded code.
+func (d *Device) kernel(k *spec.Kernel, v *spec.Variant) (backend.Kernel, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if l, ok := d.kernels[v]; ok {
+		return l, nil
+	}
+	bin, err := k.Binary(v)
+	if err != nil {
+		return nil, err
+	}
+	l, err := d.Load(bin)
+	if err != nil {
+		return nil, fmt.Errorf("kernel %s on %v: %w", bin.Name, d.Info(), err)
+	}
+	d.kernels[v] = l
+	return l, nil
+}
+
+// limit is the size in bytes that no buffer may exceed. Kernels count elements in 32 bits, which
+// bounds buffers even where the device does not.
+func (d *Device) limit() int64 {
+	const counted = 4 << 31 // 2³¹ elements of 4 bytes
+	if m := d.Caps().MaxBinding; m > 0 {
+		return min(m, counted)
+	}
+	return counted
+}
+
+// alloc returns a buffer of at least so many bytes, and at least a word: devices have no empty ones.
+func (d *Device) alloc(bytes int64, what string) (backend.Buffer, error) {
+	if m := d.limit(); bytes > m {
+		return nil, fmt.Errorf("%s takes %d bytes, and a buffer of %v at most %d: %w", what, bytes, d.Info(), m, backend.ErrUnsupported)
+	}
+	b, err := d.Alloc(max(4, (bytes+3)&^3))
+	if err != nil {
+		return nil, fmt.Errorf("%s (%d bytes): %w", what, bytes, err)
+	}
+	return b, nil
+}

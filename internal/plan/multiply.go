@@ -1,0 +1,79 @@
+// Multiplication of data that lies in the host's memory.
+
+package plan
+
+import (
+	"context"
+	"time"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+)
+
+// Dense is a dense matrix in the host's memory whose element type is known at run time only.
+type Dense struct {
+	Rows, Cols int
+	Type       dtype.Type
+	ColMajor   bool
+	Host
+}
+
+// Multiply computes c = alpha·A·b + beta·c: it copies b (and c, unless beta is 0) to the device, runs
+// and copies c back. The device's copies are kept for the next call with matrices of the same shape.
+// Timing.Host includes the copies. After an error the contents of c are undefined.
+func (p *Plan) Multiply(ctx context.Context, alpha float32, b Dense, beta float32, c Dense) (backend.Timing, error) {
+	start := time.Now()
+	if err := p.CheckDims(b.Rows, b.Cols, c.Rows, c.Cols); err != nil {
+		return backend.Timing{}, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return backend.Timing{}, errClosed
+	}
+	bs, cs, err := p.Shapes(b.Cols, b.Type, b.ColMajor, c.Type, c.ColMajor)
+	if err != nil {
+		return backend.Timing{}, err
+	}
+	bm, err := p.hostMatrix(0, bs)
+	if err != nil {
+		return backend.Timing{}, err
+	}
+	cm, err := p.hostMatrix(1, cs)
+	if err != nil {
+		return backend.Timing{}, err
+	}
+	if err := bm.Write(ctx, b.Host); err != nil {
+		return backend.Timing{}, err
+	}
+	if beta != 0 {
+		if err := cm.Write(ctx, c.Host); err != nil {
+			return backend.Timing{}, err
+		}
+	}
+	t, err := p.run(ctx, problem{bm, cm, alpha, beta})
+	if err != nil {
+		return t, err
+	}
+	err = cm.Read(ctx, c.Host)
+	t.Host = time.Since(start)
+	return t, err
+}
+
+// hostMatrix returns the device's copy of B (0) or C (1), made anew if its shape changed.
+func (p *Plan) hostMatrix(i int, s Shape) (*Matrix, error) {
+	s = s.whole()
+	if m := p.host[i]; m != nil {
+		if m.Shape == s {
+			return m, nil
+		}
+		p.forget(m)
+		p.host[i] = nil
+		if err := m.Close(); err != nil {
+			return nil, err
+		}
+	}
+	m, err := p.dev.NewMatrix(s)
+	p.host[i] = m
+	return m, err
+}

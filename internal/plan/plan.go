@@ -1,0 +1,210 @@
+// Package plan brings a sparse matrix onto a device and multiplies with it.
+//
+// New picks a format and a kernel variant for the matrix and the device, encodes and uploads. Run
+// multiplies with dense matrices that lie on the device: it composes the launches of one problem
+// (the kernel; before and after it the dense kernel, where B or C lie in an order or a type that the
+// kernel does not take; one such group for each block where a limit of the device forces blocks) and
+// keeps them, so that the same problem again costs microseconds and allocates nothing.
+package plan
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// Options say how to bring a matrix onto a device.
+type Options struct {
+	Format    string     // a format's name; "" or "auto" picks one
+	Variant   string     // a variant's name, to force it; "" picks one
+	Precision dtype.Type // of A's values and of B; Invalid: the matrix's own type
+	Cols      int        // columns of B to choose for; 0: 128
+}
+
+// DefaultCols is the number of columns of B that formats are chosen for when none is given.
+const DefaultCols = 128
+
+// Info is what there is to know of a prepared matrix.
+type Info struct {
+	Rows, Cols int
+	NNZ        int64
+	Format     string
+	Variant    string        // the kernel's
+	Precision  dtype.Type    // what products are computed with
+	Stats      formats.Stats // of the encoded matrix
+	EncodeTime time.Duration // packing on the host
+	UploadTime time.Duration
+}
+
+// Plan is a sparse matrix on a device. Its methods may be called from any goroutine; multiplications
+// run one after another.
+type Plan struct {
+	Info
+
+	dev      *Device
+	kern     *spec.Kernel
+	variant  *spec.Variant
+	parts    []part
+	rowBlock int // rows of each part but the last
+
+	mu     sync.Mutex
+	jobs   []*job // the problems run lately
+	next   int    // which job to replace next
+	temps  temps
+	host   [2]*Matrix // B and C of the last multiplication of host data
+	closed bool
+}
+
+// part is a range of A's rows, encoded and uploaded.
+type part struct {
+	enc  *spec.Encoded // without the arrays' data
+	bufs []backend.Buffer
+}
+
+// New prepares a matrix, which is not needed afterwards. The matrix must be valid.
+func New(ctx context.Context, d *Device, a formats.Sparse, o Options) (*Plan, error) {
+	c, err := choose(ctx, d, a, o)
+	if err != nil {
+		return nil, err
+	}
+	rows, cols := a.Dims()
+	p := &Plan{
+		Info: Info{
+			Rows: rows, Cols: cols, NNZ: a.NNZ(),
+			Format: c.kernel.Name, Variant: c.variant.Name, Precision: c.variant.In, EncodeTime: c.took,
+		},
+		dev: d, kern: c.kernel, variant: c.variant,
+	}
+	if err := p.place(ctx, c); err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// Device returns the device that the plan is on.
+func (p *Plan) Device() *Device { return p.dev }
+
+// place uploads the encoded matrix, in parts where one of its arrays exceeds the device's limit.
+func (p *Plan) place(ctx context.Context, c *candidate) error {
+	start := time.Now()
+	encs, err := p.split(ctx, c)
+	if err != nil {
+		return err
+	}
+	p.EncodeTime += time.Since(start)
+	start = time.Now()
+	for _, e := range encs {
+		if err := p.upload(ctx, e); err != nil {
+			return err
+		}
+	}
+	p.UploadTime = time.Since(start)
+	return nil
+}
+
+// split returns the encoded matrix whole if the device can bind it, else encoded again in as many
+// row ranges as it takes.
+func (p *Plan) split(ctx context.Context, c *candidate) ([]*spec.Encoded, error) {
+	p.rowBlock = max(1, p.Rows)
+	encs := []*spec.Encoded{c.enc}
+	limit := p.dev.limit()
+	for largest(encs) > limit {
+		n := int(min(largest(encs)/limit+1, 1<<20)) * len(encs)
+		block := up(ceil(p.Rows, n), rowAlign)
+		if len(encs) > 1 && block >= p.rowBlock || block >= p.Rows {
+			return nil, fmt.Errorf("%d rows of the matrix take %d bytes in one array of format %s, and a buffer of %v at most %d: %w",
+				p.rowBlock, largest(encs), p.Format, p.dev.Info(), limit, backend.ErrUnsupported)
+		}
+		p.rowBlock, encs = block, encs[:0]
+		for lo := 0; lo < p.Rows; lo += block {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			e, err := p.kern.Encode(rowRange(c.matrix, lo, min(lo+block, p.Rows)), p.variant)
+			if err != nil {
+				return nil, err
+			}
+			encs = append(encs, e)
+		}
+	}
+	return encs, nil
+}
+
+// rowAlign is what the rows of a part are a multiple of, so that no format's panel is cut.
+const rowAlign = 64
+
+// largest returns the bytes of the largest array.
+func largest(encs []*spec.Encoded) int64 {
+	var n int64
+	for _, e := range encs {
+		for _, a := range e.Arrays {
+			n = max(n, int64(len(a.Data)))
+		}
+	}
+	return n
+}
+
+func (p *Plan) upload(ctx context.Context, e *spec.Encoded) error {
+	pt := part{enc: &spec.Encoded{Rows: e.Rows, Cols: e.Cols, NNZ: e.NNZ, Stats: e.Stats, Format: e.Format}}
+	p.parts = append(p.parts, pt)
+	last := &p.parts[len(p.parts)-1]
+	for _, a := range e.Arrays {
+		b, err := p.dev.alloc(int64(len(a.Data)), "array "+a.Name+" of the matrix")
+		if err != nil {
+			return err
+		}
+		last.bufs = append(last.bufs, b)
+		for off := 0; off < len(a.Data); off += chunk {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := b.Write(ctx, int64(off), a.Data[off:min(off+chunk, len(a.Data))]); err != nil {
+				return err
+			}
+		}
+	}
+	p.Stats = addStats(p.Stats, e.Stats, p.NNZ)
+	return nil
+}
+
+func addStats(a, b formats.Stats, nnz int64) formats.Stats {
+	a.StoredBytes += b.StoredBytes
+	a.Slots += b.Slots
+	a.MACs += b.MACs
+	a.Gathers += b.Gathers
+	if a.Slots > 0 {
+		a.Fill = float64(nnz) / float64(a.Slots)
+	}
+	return a
+}
+
+// Close frees everything the plan holds on the device. A second call does nothing.
+func (p *Plan) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	var err error
+	for _, pt := range p.parts {
+		for _, b := range pt.bufs {
+			if e := b.Close(); err == nil {
+				err = e
+			}
+		}
+	}
+	p.parts, p.jobs = nil, nil
+	p.temps.close()
+	for i, m := range p.host {
+		if m != nil {
+			m.Close()
+			p.host[i] = nil
+		}
+	}
+	return err
+}

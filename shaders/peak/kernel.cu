@@ -1,0 +1,69 @@
+// What an NVIDIA device does at most; see peak.go. KIND: 1 copy, 2 read, 3 fma, 4 matrix (F16, BF16 or
+// TF32).
+#include "zparams.h"
+
+typedef unsigned int u32;
+
+#if KIND == 1
+__device__ __forceinline__ void work(const uint4 *__restrict__ src, uint4 *__restrict__ dst, Params p, u32 id, u32 all) {
+#pragma unroll 4
+    for (u32 r = 0; r < p.rounds; r++) {
+        size_t i = (size_t)r * all + id;
+        dst[i] = src[i];
+    }
+}
+#elif KIND == 2
+__device__ __forceinline__ void work(const uint4 *__restrict__ src, uint4 *__restrict__ dst, Params p, u32 id, u32 all) {
+    uint4 s = {0, 0, 0, 0};
+    u32 at = id;
+#pragma unroll 8
+    for (u32 r = 0; r < p.rounds; r++) {
+        uint4 x = __ldcg(src + (at & (p.span - 1)));
+        s.x ^= x.x; s.y ^= x.y; s.z ^= x.z; s.w ^= x.w;
+        at += all + 256;
+    }
+    dst[id] = s;
+}
+#elif KIND == 3
+__device__ __forceinline__ void work(const uint4 *__restrict__ src, uint4 *__restrict__ dst, Params p, u32 id, u32 all) {
+    float a[8], x = __uint_as_float(src[0].x), y = __uint_as_float(src[0].y);
+#pragma unroll
+    for (int i = 0; i < 8; i++) a[i] = (float)(id + i);
+    for (u32 r = 0; r < p.rounds; r++)
+#pragma unroll
+        for (int i = 0; i < 32; i++) a[i & 7] = __fmaf_rn(a[i & 7], x, y);
+    float s = 0;
+#pragma unroll
+    for (int i = 0; i < 8; i++) s += a[i];
+    dst[id].x = __float_as_uint(s);
+}
+#else
+__device__ __forceinline__ void mma(float (&d)[4], const u32 (&a)[4], const u32 (&b)[2]) {
+#if defined(TF32)
+#define OP "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
+#elif defined(BF16)
+#define OP "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"
+#else
+#define OP "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+#endif
+    asm volatile(OP " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+__device__ __forceinline__ void work(const uint4 *__restrict__ src, uint4 *__restrict__ dst, Params p, u32 id, u32 all) {
+    float d[8][4] = {};
+    uint4 x = src[id & 31];
+    u32 a[4] = {x.x, x.y, x.z, x.w}, b[2] = {x.y, x.z};
+    for (u32 r = 0; r < p.rounds; r++)
+#pragma unroll
+        for (int i = 0; i < 8; i++) mma(d[i], a, b);
+    float s = 0;
+#pragma unroll
+    for (int i = 0; i < 8; i++) s += d[i][0] + d[i][1] + d[i][2] + d[i][3];
+    dst[id].x = __float_as_uint(s);
+}
+#endif
+
+extern "C" __global__ void __launch_bounds__(256) peak(const uint4 *__restrict__ src, uint4 *__restrict__ dst, Params p) {
+    work(src, dst, p, blockIdx.x * 256 + threadIdx.x, gridDim.x * 256);
+}

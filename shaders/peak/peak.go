@@ -1,0 +1,86 @@
+// Package peak measures what a device can do at most: copy a buffer, read from cache, multiply and
+// add in f32, and on matrix units. Package plan bounds the time of a multiplication by it.
+package peak
+
+import (
+	"embed"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+//go:embed *.wgsl z*
+var files embed.FS
+
+// Kind is what a variant measures.
+type Kind uint32
+
+// The kinds; a variant's constant KIND is one of them.
+const (
+	Copy   Kind = iota + 1 // dst = src, WIDTH bytes a step
+	Read                   // reads src's first span elements of WIDTH bytes over and over
+	FMA                    // f32 multiply-adds in registers
+	Matrix                 // matrix multiply-adds in registers
+)
+
+// Kernel is the table. Every invocation takes rounds steps; a step of Read goes to the next element
+// modulo span (a power of two).
+var Kernel = &spec.Kernel{
+	Name: "peak",
+	Args: []spec.Arg{
+		{Name: "src", Elem: "T", ReadOnly: true},
+		{Name: "dst", Elem: "T"},
+	},
+	Params:   []spec.Param{{Name: "rounds"}, {Name: "span"}},
+	Variants: variants(),
+	Files:    files,
+}
+
+// Local is the invocations of a workgroup of all but Matrix variants on a GPU.
+const Local = 256
+
+// Per step of an invocation, FMA does fmas multiply-adds and Matrix a number of matrix operations.
+const (
+	fmas    = 32
+	matrixs = 8
+)
+
+// Variant returns the first variant of a kind and, for Matrix, an operand type that a device runs;
+// nil if there is none.
+func Variant(c backend.Caps, k Kind, t dtype.Type) *spec.Variant {
+	for _, v := range Kernel.Variants {
+		if Kind(v.Const("KIND")) == k && (k != Matrix || v.In == t) && v.Met(c) {
+			return v
+		}
+	}
+	return nil
+}
+
+// Launch runs groups workgroups of rounds steps. Copy needs buffers of an element for each step of each
+// invocation, the others src of span elements and dst of Output bytes.
+func Launch(v *spec.Variant, groups, rounds, span uint32) spec.Launch {
+	return spec.Launch{Groups: [3]uint32{groups, 1, 1}, Params: spec.Block(nil).U(rounds, span)}
+}
+
+// Output is the bytes that variants other than Copy write: an element for each invocation.
+func Output(v *spec.Variant, groups uint32) int64 {
+	return int64(groups) * int64(v.Local[0]) * int64(max(v.Const("WIDTH"), 16))
+}
+
+// Done is what a launch of so many groups and rounds does: bytes moved (Copy: read and written) for
+// Copy and Read, floating-point operations for FMA and Matrix.
+func Done(v *spec.Variant, groups, rounds uint32) float64 {
+	steps := float64(groups) * float64(rounds) * float64(v.Local[0])
+	switch Kind(v.Const("KIND")) {
+	case Copy:
+		return 2 * steps * float64(v.Const("WIDTH"))
+	case Read:
+		return steps * float64(v.Const("WIDTH"))
+	case FMA:
+		return 2 * steps * fmas
+	}
+	s := v.Need.Shapes[0]
+	subgroups := steps / float64(v.Const("SUBGROUP"))
+	return 2 * subgroups * matrixs * float64(s.M) * float64(s.N) * float64(s.K)
+}

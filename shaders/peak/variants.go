@@ -1,0 +1,157 @@
+// The variants: what each is compiled from and what it needs.
+
+package peak
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/internal/simd"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+func variants() []*spec.Variant {
+	var vs []*spec.Variant
+	for _, k := range []Kind{Copy, Read, FMA} {
+		vs = append(vs, cudaVariant(k, dtype.F32, backend.MatrixShape{}),
+			vulkanVariant(k), webgpuVariant(k), cpuVariant(k))
+	}
+	for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.TF32} {
+		k := uint32(16)
+		if t == dtype.TF32 {
+			k = 8
+		}
+		vs = append(vs, cudaVariant(Matrix, t, shape(16, 8, k, t)))
+	}
+	for _, s := range [][3]uint32{{16, 16, 16}, {16, 8, 16}, {16, 8, 8}, {8, 16, 16}, {8, 8, 16}, {8, 8, 8}} {
+		for _, sub := range []uint32{8, 16, 32, 64} {
+			vs = append(vs, matrixVariant(shape(s[0], s[1], s[2], dtype.F16), sub))
+		}
+	}
+	return vs
+}
+
+func shape(m, n, k uint32, t dtype.Type) backend.MatrixShape {
+	return backend.MatrixShape{M: m, N: n, K: k, A: t, B: t, C: dtype.F32, D: dtype.F32}
+}
+
+func (k Kind) String() string {
+	return [...]string{"", "copy", "read", "fma", "matrix"}[k]
+}
+
+// consts are the constants that this package looks up again.
+func consts(k Kind, width uint32) []spec.Const {
+	return []spec.Const{{Name: "KIND", ID: -1, Value: uint32(k)}, {Name: "WIDTH", ID: -1, Value: width}}
+}
+
+func cudaVariant(k Kind, t dtype.Type, s backend.MatrixShape) *spec.Variant {
+	v := &spec.Variant{
+		Name: "cuda_" + k.String(), In: t, Code: backend.CodePTX, Need: spec.Need{Arch: 80},
+		Local: [3]uint32{Local, 1, 1}, Consts: consts(k, 16), Entry: "peak",
+		Unit: spec.Unit{Source: "kernel.cu", Blob: "zcuda_" + k.String() + ".ptx", Arch: "compute_80"},
+	}
+	if k == Matrix {
+		v.Name += "_" + t.String()
+		v.Unit.Blob = "zcuda_matrix_" + t.String() + ".ptx"
+		v.Need.Shapes = []backend.MatrixShape{s}
+		v.Consts = append(v.Consts, spec.Const{Name: "SUBGROUP", ID: -1, Value: 32},
+			spec.Const{Name: strings.ToUpper(t.String()), ID: -1, Value: 1})
+	}
+	return v
+}
+
+func vulkanVariant(k Kind) *spec.Variant {
+	return &spec.Variant{
+		Name: "vulkan_" + k.String(), In: dtype.F32, Code: backend.CodeSPIRV,
+		Local: [3]uint32{Local, 1, 1}, Consts: consts(k, 16), Entry: "main",
+		Unit: spec.Unit{Source: "kernel.comp", Defines: map[string]string{"KIND": fmt.Sprint(uint32(k))}, Blob: "zvulkan_" + k.String() + ".spv"},
+	}
+}
+
+// matrixVariant is one workgroup of one subgroup, which keeps matrixs accumulators of a shape busy.
+func matrixVariant(s backend.MatrixShape, sub uint32) *spec.Variant {
+	return &spec.Variant{
+		Name: fmt.Sprintf("vulkan_matrix_%dx%dx%d_sub%d", s.M, s.N, s.K, sub), In: dtype.F16, Code: backend.CodeSPIRV,
+		Need:  spec.Need{Shapes: []backend.MatrixShape{s}, F16: true},
+		Local: [3]uint32{sub, 1, 1}, Sub: sub, Matrix: true, Entry: "main",
+		Consts: append(consts(Matrix, 0),
+			spec.Const{Name: "SUBGROUP", ID: 0, Value: sub}, spec.Const{Name: "M", ID: 1, Value: s.M},
+			spec.Const{Name: "N", ID: 2, Value: s.N}, spec.Const{Name: "K", ID: 3, Value: s.K}),
+		Unit: spec.Unit{Source: "matrix.comp", Blob: "zvulkan_matrix.spv"},
+	}
+}
+
+func webgpuVariant(k Kind) *spec.Variant {
+	return &spec.Variant{
+		Name: "webgpu_" + k.String(), In: dtype.F32, Code: backend.CodeWGSL,
+		Local: [3]uint32{Local, 1, 1}, Consts: consts(k, 4), Entry: "main",
+		Unit: spec.Unit{Source: "kernel.wgsl"},
+	}
+}
+
+// cpuVariant does what the kernels on the CPU do most: RowF32 reads rows of B and adds them up. With
+// rows that sit in the first-level cache it is bound by arithmetic (FMA), with more of them by the
+// cache (Read). An element is 1 KiB, so that the call costs little.
+func cpuVariant(k Kind) *spec.Variant {
+	v := &spec.Variant{
+		Name: "cpu_" + k.String(), In: dtype.F32, Code: backend.CodeGo,
+		Local: [3]uint32{1, 1, 1}, Consts: consts(k, 4*cpuRow),
+	}
+	switch k {
+	case Copy:
+		v.Func = cpuCopy
+	case Read:
+		v.Func = cpuRead
+	case FMA:
+		v.Func = cpuFMA
+	}
+	return v
+}
+
+// cpuRow is the floats in one element on the CPU, cpuRows the elements that one call adds up.
+const (
+	cpuRow  = 256
+	cpuRows = 64
+)
+
+func cpuCopy(args [][]byte, params []byte, group [3]uint32) {
+	n := 4 * cpuRow * int(spec.ParamU(params, 0))
+	at := n * int(group[0])
+	copy(args[1][at:at+n], args[0][at:at+n])
+}
+
+func cpuRead(args [][]byte, params []byte, group [3]uint32) {
+	sumRows(args, params, group, int(spec.ParamU(params, 1)))
+}
+
+// cpuFMA adds up 8 rows of 64 columns: as a step is fmas multiply-adds, a row counts for 2.
+func cpuFMA(args [][]byte, params []byte, group [3]uint32) {
+	b, acc := backend.View[float32](args[0]), make([]float32, 64)
+	var vals [cpuRows]float32
+	var cols [cpuRows]uint32
+	for i := range cols {
+		cols[i] = uint32(i % 8)
+	}
+	for left := int(spec.ParamU(params, 0)) * fmas / len(acc); left > 0; left -= cpuRows {
+		simd.RowF32(acc, vals[:min(left, cpuRows)], cols[:min(left, cpuRows)], b, len(acc))
+	}
+	backend.View[float32](args[1])[group[0]] = acc[0]
+}
+
+func sumRows(args [][]byte, params []byte, group [3]uint32, span int) {
+	b, acc := backend.View[float32](args[0]), make([]float32, cpuRow)
+	var vals [cpuRows]float32
+	var cols [cpuRows]uint32
+	at := int(group[0])
+	for left := int(spec.ParamU(params, 0)); left > 0; left -= cpuRows {
+		n := min(left, cpuRows)
+		for i := range n {
+			cols[i] = uint32((at + i*7) % span)
+		}
+		at += n * 7
+		simd.RowF32(acc, vals[:n], cols[:n], b, cpuRow)
+	}
+	backend.View[float32](args[1])[group[0]] = acc[0]
+}
