@@ -2,7 +2,11 @@
 
 package simd
 
-import "github.com/spmmrun/spmm/formats/half"
+import (
+	"math"
+
+	"github.com/spmmrun/spmm/formats/half"
+)
 
 // PanelRows is the number of rows that the panel functions handle.
 const PanelRows = 8
@@ -94,4 +98,26 @@ func goPanel8(acc []float32, lda int, vals []float32, x *[8]float32) {
 		a[0], a[1], a[2], a[3] = a[0]+v*x[0], a[1]+v*x[1], a[2]+v*x[2], a[3]+v*x[3]
 		a[4], a[5], a[6], a[7] = a[4]+v*x[4], a[5]+v*x[5], a[6]+v*x[6], a[7]+v*x[7]
 	}
+}
+
+// Finite reports whether no element of x is an infinity or a NaN.
+func Finite(x []float32) bool {
+	n := len(x) &^ 7
+	if !finite(x[:n]) {
+		return false
+	}
+	for _, v := range x[n:] {
+		if math.Float32bits(v)&0x7f800000 == 0x7f800000 {
+			return false
+		}
+	}
+	return true
+}
+
+func goFinite(x []float32) bool {
+	var top uint32
+	for _, v := range x {
+		top = max(top, math.Float32bits(v)&0x7fffffff)
+	}
+	return top < 0x7f800000
 }

@@ -96,3 +96,14 @@ func widenBF16(dst []float32, src []half.BF16) int {
 	widenBF16AVX2(&dst[0], &src[0], n)
 	return n
 }
+
+//go:noescape
+func finiteAVX2(x *float32, n int) bool
+
+// finite takes a multiple of eight elements.
+func finite(x []float32) bool {
+	if level == goOnly || len(x) == 0 {
+		return goFinite(x)
+	}
+	return finiteAVX2(&x[0], len(x))
+}

@@ -122,3 +122,29 @@ loop:
 	JNZ  loop
 	VZEROUPPER
 	RET
+
+// func finiteAVX2(x *float32, n int) bool
+// x·2 as an integer, which drops the sign, is less than that of an infinity.
+TEXT ·finiteAVX2(SB), NOSPLIT, $0-17
+	MOVQ x+0(FP), SI
+	MOVQ n+8(FP), CX
+	VPXOR Y0, Y0, Y0
+
+loop:
+	VMOVDQU (SI), Y1
+	VPADDD Y1, Y1, Y1
+	VPMAXUD Y1, Y0, Y0
+	ADDQ $32, SI
+	SUBQ $8, CX
+	JNZ  loop
+	VEXTRACTI128 $1, Y0, X1
+	VPMAXUD X1, X0, X0
+	VPSHUFD $0x4e, X0, X1
+	VPMAXUD X1, X0, X0
+	VPSHUFD $0xb1, X0, X1
+	VPMAXUD X1, X0, X0
+	VMOVD X0, AX
+	CMPL AX, $0xff000000
+	SETCS ret+16(FP)
+	VZEROUPPER
+	RET

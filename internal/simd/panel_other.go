@@ -20,3 +20,4 @@ func panelBF16(acc []float32, lda int, vals []float32, v int, cols []uint32, b [
 
 func widenF16(dst []float32, src []half.F16) int   { return 0 }
 func widenBF16(dst []float32, src []half.BF16) int { return 0 }
+func finite(x []float32) bool                      { return goFinite(x) }

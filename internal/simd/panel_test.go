@@ -145,3 +145,28 @@ func BenchmarkPanelF16(b *testing.B) {
 		}
 	}
 }
+
+// TestFinite puts each special number at each place.
+func TestFinite(t *testing.T) {
+	inf := float32(math.Inf(1))
+	levels(func(name string) {
+		for n := range 20 {
+			x := make([]float32, n)
+			for i := range x {
+				x[i] = -math.MaxFloat32
+			}
+			if !Finite(x) {
+				t.Fatalf("%s: %d finite numbers are not", name, n)
+			}
+			for i := range x {
+				for _, bad := range []float32{inf, -inf, float32(math.NaN())} {
+					x[i] = bad
+					if Finite(x) {
+						t.Fatalf("%s: %v at %d of %d is finite", name, bad, i, n)
+					}
+				}
+				x[i] = 0
+			}
+		}
+	})
+}
