@@ -1,7 +1,2 @@
-// Package all registers every backend of this build.
+// Package all registers every backend of this build, one file for each.
 package all
-
-import (
-	_ "github.com/spmmrun/spmm/backend/vulkan" // registers "vulkan"
-	_ "github.com/spmmrun/spmm/portable/cpu"   // registers "cpu"
-)
