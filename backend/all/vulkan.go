@@ -1,3 +1,3 @@
 package all
 
-import _ "github.com/spmmrun/spmm/backend/vulkan" // any GPU with a Vulkan driver
+import _ "github.com/spmmrun/spmm/backend/vulkan"
