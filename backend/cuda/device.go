@@ -1,0 +1,214 @@
+//go:build cuda && cgo
+
+// The device: its context, and the lifetime of what is made from it.
+
+package cuda
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"gorgonia.org/cu"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/backend/cuda/internal/driver"
+)
+
+// device is an opened GPU. A context belongs to whichever thread it was pushed on, so each method
+// locks its goroutine to a thread, pushes the context, makes its calls and pops it again: that
+// costs far less than handing the work to a thread of the device's own, and leaves the threads, and
+// other users of CUDA in the process, as they were.
+type device struct {
+	info backend.Info
+	caps backend.Caps
+	dev  cu.Device
+	ctx  cu.CUContext // the device's primary context
+
+	mu      sync.Mutex // guards everything below, and the state of buffers and kernels
+	closed  bool
+	lost    error // once set, every call but Close returns it
+	queue   *driver.Queue
+	staging staging
+	pool    pool
+	buffers map[*buffer]struct{} // not closed yet
+	modules map[[sha256.Size]byte]cu.Module
+}
+
+var errClosed = errors.New("cuda: the device is closed")
+
+// open makes device number index usable.
+func open(index int) (backend.Device, error) {
+	info, err := describe(index)
+	if err != nil {
+		return nil, unavailable(err, "")
+	}
+	d := &device{
+		info:    info,
+		buffers: map[*buffer]struct{}{},
+		modules: map[[sha256.Size]byte]cu.Module{},
+	}
+	if d.dev, err = cu.GetDevice(index); err != nil {
+		return nil, unavailable(err, "")
+	}
+	if d.caps, err = capabilities(d.dev); err != nil {
+		return nil, unavailable(err, "")
+	}
+	if d.ctx, err = d.dev.RetainPrimaryCtx(); err != nil {
+		return nil, openError(err)
+	}
+	if err := d.start(); err != nil {
+		d.Close()
+		return nil, openError(err)
+	}
+	return d, nil
+}
+
+// openError is the error of a device that is there but cannot be opened.
+func openError(err error) error {
+	if driver.Code(err) == driver.OutOfMemory {
+		return wrap("opening the device: too little memory is free for a context", err)
+	}
+	return unavailable(err, "")
+}
+
+// start makes what the device needs in its context.
+func (d *device) start() error {
+	if err := d.push(); err != nil {
+		return err
+	}
+	defer d.pop()
+	var err error
+	d.queue, err = driver.NewQueue(d.ctx)
+	return err
+}
+
+func (d *device) push() error {
+	runtime.LockOSThread()
+	if err := cu.PushCurrentCtx(d.ctx); err != nil {
+		runtime.UnlockOSThread()
+		return err
+	}
+	return nil
+}
+
+func (d *device) pop() {
+	cu.PopCurrentCtx()
+	runtime.UnlockOSThread()
+}
+
+// usable reports why the device cannot be used, if it cannot. The caller holds mu.
+func (d *device) usable() error {
+	if d.closed {
+		return errClosed
+	}
+	return d.lost
+}
+
+// enter takes the device for calls in its context, until leave.
+func (d *device) enter() error {
+	d.mu.Lock()
+	err := d.usable()
+	if err == nil {
+		if err = d.push(); err != nil {
+			err = d.fail("entering the context", err)
+		}
+	}
+	if err != nil {
+		d.mu.Unlock()
+	}
+	return err
+}
+
+func (d *device) leave() {
+	d.pop()
+	d.mu.Unlock()
+}
+
+// fail wraps a call's error and remembers the loss of the device. The caller holds mu.
+func (d *device) fail(what string, err error) error {
+	err = wrap(what, err)
+	if errors.Is(err, backend.ErrDeviceLost) {
+		d.lost = err
+	}
+	return err
+}
+
+func (d *device) Info() backend.Info { return d.info }
+
+func (d *device) Caps() backend.Caps { return d.caps }
+
+// Alloc returns device memory; cuMemAlloc aligns it to 256 bytes.
+func (d *device) Alloc(bytes int64) (backend.Buffer, error) {
+	if bytes <= 0 {
+		return nil, fmt.Errorf("cuda: cannot allocate %d bytes", bytes)
+	}
+	if err := d.enter(); err != nil {
+		return nil, err
+	}
+	defer d.leave()
+	p, err := d.pool.alloc(bytes)
+	if err != nil {
+		return nil, d.fail(fmt.Sprintf("allocating %d bytes%s", bytes, memoryLeft()), err)
+	}
+	b := &buffer{dev: d, ptr: p, size: bytes}
+	d.buffers[b] = struct{}{}
+	return b, nil
+}
+
+// memoryLeft says how much memory there is, for messages.
+func memoryLeft() string {
+	free, total, err := cu.MemInfo()
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf(" (%d MiB of %d MiB are free)", free>>20, total>>20)
+}
+
+// Close frees everything made from the device, then its context. After the loss of the device the
+// calls that free fail, and it is the context's end that frees.
+func (d *device) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil
+	}
+	d.closed = true
+	var first error
+	keep := func(err error) {
+		if first == nil && err != nil {
+			first = err
+		}
+	}
+	if err := d.push(); err != nil {
+		keep(err)
+	} else {
+		d.release(keep)
+		d.pop()
+	}
+	keep(d.dev.ReleasePrimaryCtx())
+	if d.lost != nil || first == nil {
+		return nil
+	}
+	return wrap("closing the device", first)
+}
+
+// release frees what lives in the context, which is current, and tells errors to keep.
+func (d *device) release(keep func(error)) {
+	for b := range d.buffers {
+		keep(cu.MemFree(b.ptr))
+	}
+	clear(d.buffers)
+	keep(d.pool.trim())
+	keep(d.staging.free())
+	for _, m := range d.modules {
+		keep(m.Unload())
+	}
+	clear(d.modules)
+	if d.queue != nil {
+		keep(d.queue.Destroy())
+		d.queue = nil
+	}
+}

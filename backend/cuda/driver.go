@@ -1,0 +1,135 @@
+//go:build cuda && cgo
+
+// The driver: what is present, and opening it.
+
+package cuda
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"gorgonia.org/cu"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/backend/cuda/internal/driver"
+)
+
+func init() { backend.Register(present{}) }
+
+type present struct{}
+
+func (present) Name() string { return "cuda" }
+
+func (present) Devices(ctx context.Context) ([]backend.Info, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	n, err := count()
+	if err != nil {
+		return nil, err
+	}
+	list := make([]backend.Info, n)
+	for i := range list {
+		if list[i], err = describe(i); err != nil {
+			return nil, unavailable(err, "")
+		}
+	}
+	return list, nil
+}
+
+func (present) Open(ctx context.Context, info backend.Info) (backend.Device, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	n, err := count()
+	if err != nil {
+		return nil, err
+	}
+	if info.Index < 0 || info.Index >= n {
+		return nil, fmt.Errorf("cuda: %w: there is no device %d (%d present)", backend.ErrUnavailable, info.Index, n)
+	}
+	return open(info.Index)
+}
+
+// count opens the driver, checks that it is new enough and returns how many devices it has.
+func count() (int, error) {
+	if text, err := driver.Open(); err != nil {
+		return 0, unavailable(err, text)
+	}
+	if v := cu.Version(); v < oldest {
+		return 0, fmt.Errorf("cuda: %w: the NVIDIA driver is for CUDA %s and at least %s is needed: update it",
+			backend.ErrUnavailable, versionString(v), versionString(oldest))
+	}
+	if names := driver.Missing(); len(names) > 0 {
+		return 0, fmt.Errorf("cuda: %w: the NVIDIA driver lacks %s: update it", backend.ErrUnavailable, strings.Join(names, ", "))
+	}
+	n, err := cu.NumDevices()
+	if err == nil && n == 0 {
+		err = driver.NoDevice
+	}
+	if err != nil {
+		return 0, unavailable(err, "")
+	}
+	return n, nil
+}
+
+// describe returns what identifies a device.
+func describe(index int) (backend.Info, error) {
+	info := backend.Info{Backend: "cuda", Index: index, Vendor: "NVIDIA", Kind: "discrete"}
+	dev, err := cu.GetDevice(index)
+	if err != nil {
+		return info, err
+	}
+	if info.Name, err = dev.Name(); err != nil {
+		return info, err
+	}
+	if info.Memory, err = dev.TotalMem(); err != nil {
+		return info, err
+	}
+	integrated, err := dev.Attribute(cu.Integrated)
+	if integrated != 0 {
+		info.Kind = "integrated"
+	}
+	info.Driver = "CUDA " + versionString(cu.Version())
+	if k := kernelDriver(); k != "" {
+		info.Driver += ", NVIDIA " + k
+	}
+	return info, err
+}
+
+// sharedOptin is the device attribute for the most dynamic shared memory a kernel can ask for, which
+// gorgonia.org/cu does not name (CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN).
+const sharedOptin cu.DeviceAttribute = 97
+
+// capabilities reads what a device can do.
+func capabilities(dev cu.Device) (backend.Caps, error) {
+	c := backend.Caps{Code: backend.CodePTX, SubgroupPinned: true}
+	var major, minor, warp, shared, threads int
+	var local, grid [3]int
+	for _, q := range []struct {
+		attr cu.DeviceAttribute
+		to   *int
+	}{
+		{cu.ComputeCapabilityMajor, &major}, {cu.ComputeCapabilityMinor, &minor},
+		{cu.WarpSize, &warp}, {sharedOptin, &shared}, {cu.MaxThreadsPerBlock, &threads},
+		{cu.MaxBlockDimX, &local[0]}, {cu.MaxBlockDimY, &local[1]}, {cu.MaxBlockDimZ, &local[2]},
+		{cu.MaxGridDimX, &grid[0]}, {cu.MaxGridDimY, &grid[1]}, {cu.MaxGridDimZ, &grid[2]},
+		{cu.MultiprocessorCount, &c.Units},
+	} {
+		v, err := dev.Attribute(q.attr)
+		if err != nil {
+			return c, err
+		}
+		*q.to = v
+	}
+	c.Arch = 10*major + minor
+	c.Matrix = shapes(c.Arch)
+	c.SubgroupMin, c.SubgroupMax = uint32(warp), uint32(warp)
+	c.SharedBytes, c.MaxInvocations = uint32(shared), uint32(threads)
+	for i := range grid {
+		c.MaxLocal[i], c.MaxGroups[i] = uint32(local[i]), uint32(grid[i])
+	}
+	c.F16, c.Int8 = c.Arch >= 53, c.Arch >= 61 // half arithmetic; dp4a
+	return c, nil
+}

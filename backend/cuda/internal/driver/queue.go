@@ -1,0 +1,104 @@
+//go:build cuda && cgo
+
+// The queue of launches, in C memory, so that a run costs one call into C and no Go allocation.
+
+package driver
+
+/*
+#include "queue.h"
+*/
+import "C"
+
+import (
+	"time"
+	"unsafe"
+
+	"gorgonia.org/cu"
+)
+
+// Batch is how many launches go to the driver in one call.
+const Batch = C.SPMM_BATCH
+
+// What one launch may bring.
+const (
+	MaxArgs   = C.SPMM_MAX_ARGS
+	MaxParams = C.SPMM_MAX_PARAMS // bytes
+)
+
+// Queue submits launches to a stream of its own. It is not safe for concurrent use.
+type Queue struct{ c *C.spmm_queue }
+
+// NewQueue makes a queue in a context, which must be current. Where it fails, Destroy still frees
+// what was made.
+func NewQueue(ctx cu.CUContext) (*Queue, error) {
+	q := &Queue{(*C.spmm_queue)(C.calloc(1, C.sizeof_spmm_queue))}
+	q.c.ctx = *(*C.CUcontext)(unsafe.Pointer(&ctx))
+	return q, check(C.spmm_queue_make(q.c))
+}
+
+// Destroy frees the queue; its context must be current.
+func (q *Queue) Destroy() error {
+	err := check(C.spmm_queue_destroy(q.c))
+	C.free(unsafe.Pointer(q.c))
+	q.c = nil
+	return err
+}
+
+// Stream returns the queue's stream, for copies in order with its launches.
+func (q *Queue) Stream() cu.Stream { return *(*cu.Stream)(unsafe.Pointer(&q.c.stream)) }
+
+// Full reports whether the batch has to be submitted before another Add.
+func (q *Queue) Full() bool { return q.c.n == Batch }
+
+// Add appends a launch to the batch: up to 64 bytes of params, up to 8 Args to follow.
+func (q *Queue) Add(f cu.Function, grid, block [3]uint32, shared uint32, params []byte) {
+	l := &q.c.launch[q.c.n]
+	q.c.n++
+	l.fn = function(f)
+	for i := range grid {
+		l.grid[i], l.block[i] = C.uint(grid[i]), C.uint(block[i])
+	}
+	l.shared = C.uint(shared)
+	l.args = 0
+	l.bytes = C.uint(copy((*[C.SPMM_MAX_PARAMS]byte)(unsafe.Pointer(&l.params))[:], params))
+}
+
+// Arg appends a pointer to the arguments of the launch added last.
+func (q *Queue) Arg(p cu.DevicePtr) {
+	l := &q.c.launch[q.c.n-1]
+	l.arg[l.args] = C.CUdeviceptr(p)
+	l.args++
+}
+
+// Submit hands the batch to the driver. The first batch of a run starts the clock. Two batches may
+// be in flight: a third waits for the first. The last, and one that fails, waits for all and
+// Elapsed then tells their time.
+func (q *Queue) Submit(first, last bool) error {
+	return check(C.spmm_queue_submit(q.c, flag(first), flag(last)))
+}
+
+// Refused is the position in its batch of the launch that Submit failed at, -1 if it was no launch.
+func (q *Queue) Refused() int {
+	if q.c.failed == Batch {
+		return -1
+	}
+	return int(q.c.failed)
+}
+
+// Reset forgets the launches added since the last Submit.
+func (q *Queue) Reset() { q.c.n = 0 }
+
+// Wait waits until everything submitted is done.
+func (q *Queue) Wait() error { return check(C.spmm_queue_wait(q.c)) }
+
+// Elapsed is the device's time for the last complete run.
+func (q *Queue) Elapsed() time.Duration {
+	return time.Duration(float64(q.c.ms) * float64(time.Millisecond))
+}
+
+func flag(b bool) C.int {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,182 @@
+//go:build cuda && cgo
+
+// Kernels: loading PTX, and checking it against what the table says of it.
+
+package cuda
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"gorgonia.org/cu"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/backend/cuda/internal/driver"
+)
+
+// kernel is a function of a loaded module.
+type kernel struct {
+	dev    *device
+	fn     cu.Function
+	name   string
+	block  [3]uint32
+	shared uint32
+	args   int
+	bytes  int // of the parameter block
+	closed bool
+}
+
+// defaultShared is what a kernel may use of dynamic shared memory without asking.
+const defaultShared = 48 << 10
+
+// Load makes a kernel of PTX. A module is compiled once per content and stays loaded until the
+// device is closed.
+func (d *device) Load(b backend.Binary) (backend.Kernel, error) {
+	if err := d.checkBinary(b); err != nil {
+		return nil, err
+	}
+	if err := d.enter(); err != nil {
+		return nil, err
+	}
+	defer d.leave()
+	m, err := d.module(b)
+	if err != nil {
+		return nil, err
+	}
+	fn, err := m.Function(b.Entry)
+	if driver.Code(err) == driver.NotFound {
+		return nil, fmt.Errorf("cuda: %s: its PTX has no function %q", b.Name, b.Entry)
+	} else if err != nil {
+		return nil, d.fail("loading "+b.Name, err)
+	}
+	if err := d.checkFunction(b, fn); err != nil {
+		return nil, err
+	}
+	return &kernel{dev: d, fn: fn, name: b.Name, block: b.Local, shared: b.Shared, args: b.Args, bytes: b.ParamBytes}, nil
+}
+
+// checkBinary refuses what the device cannot run whatever the code says.
+func (d *device) checkBinary(b backend.Binary) error {
+	unsupported := func(format string, a ...any) error {
+		return fmt.Errorf("cuda: %s: %w: %s", b.Name, backend.ErrUnsupported, fmt.Sprintf(format, a...))
+	}
+	c := &d.caps
+	switch {
+	case b.Kind != backend.CodePTX:
+		return unsupported("it is %v, not ptx", b.Kind)
+	case b.Args < 0 || b.Args > backend.MaxArgs || b.ParamBytes < 0 || b.ParamBytes > backend.MaxParams:
+		return fmt.Errorf("cuda: %s: %d arguments and %d bytes of parameters (at most %d and %d)",
+			b.Name, b.Args, b.ParamBytes, backend.MaxArgs, backend.MaxParams)
+	case b.Shared > c.SharedBytes:
+		return unsupported("a workgroup uses %d bytes of shared memory, the device has %d", b.Shared, c.SharedBytes)
+	}
+	threads := uint64(1)
+	for i, n := range b.Local {
+		if n == 0 || n > c.MaxLocal[i] {
+			return unsupported("workgroups of %v invocations (from 1 to %v)", b.Local, c.MaxLocal)
+		}
+		threads *= uint64(n)
+	}
+	if threads > uint64(c.MaxInvocations) {
+		return unsupported("workgroups of %d invocations (at most %d)", threads, c.MaxInvocations)
+	}
+	return nil
+}
+
+// module returns the module of the binary's code, from the cache if it was loaded before.
+func (d *device) module(b backend.Binary) (cu.Module, error) {
+	key := sha256.Sum256(b.Code)
+	if m, ok := d.modules[key]; ok {
+		return m, nil
+	}
+	m, log, err := driver.LoadModule(b.Code)
+	if err != nil {
+		err = loadError(b.Name, log, b.Code, cu.Version(), err)
+		if errors.Is(err, backend.ErrDeviceLost) {
+			d.lost = err
+		}
+		return m, err
+	}
+	d.modules[key] = m
+	return m, nil
+}
+
+// checkFunction holds the compiled function against the binary: its registers must allow the
+// workgroup, its shared memory must fit, and its parameters must be those that a launch passes.
+func (d *device) checkFunction(b backend.Binary, fn cu.Function) error {
+	most, err := fn.Attribute(cu.FnMaxThreadsPerBlock)
+	if err != nil {
+		return d.fail("loading "+b.Name, err)
+	}
+	if threads := b.Local[0] * b.Local[1] * b.Local[2]; threads > uint32(most) {
+		return fmt.Errorf("cuda: %s: %w: its registers allow workgroups of %d invocations, it has %d",
+			b.Name, backend.ErrUnsupported, most, threads)
+	}
+	static, err := fn.Attribute(cu.SharedSizeBytes)
+	if err != nil {
+		return d.fail("loading "+b.Name, err)
+	}
+	if total := uint64(static) + uint64(b.Shared); total > uint64(d.caps.SharedBytes) {
+		return fmt.Errorf("cuda: %s: %w: a workgroup uses %d bytes of shared memory, the device has %d",
+			b.Name, backend.ErrUnsupported, total, d.caps.SharedBytes)
+	}
+	if err := d.allowShared(fn, b.Shared, uint32(static)); err != nil {
+		return d.fail("loading "+b.Name, err)
+	}
+	return d.checkParams(b, fn)
+}
+
+// allowShared raises the function's limit; another kernel of the same function may need more.
+func (d *device) allowShared(fn cu.Function, shared, static uint32) error {
+	if shared+static <= defaultShared {
+		return nil
+	}
+	now, err := fn.Attribute(maxDynamicShared)
+	if err != nil || uint32(now) >= shared {
+		return err
+	}
+	return driver.SetMaxDynamicShared(fn, shared)
+}
+
+// maxDynamicShared is a function attribute that gorgonia.org/cu does not name
+// (CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES).
+const maxDynamicShared cu.FunctionAttribute = 8
+
+// checkParams compares the function's parameters with the binary's: a mismatch would make the
+// device read what is not there. Drivers before CUDA 12.4 do not tell.
+func (d *device) checkParams(b backend.Binary, fn cu.Function) error {
+	want := make([]int, b.Args, b.Args+1)
+	for i := range want {
+		want[i] = 8
+	}
+	if b.ParamBytes > 0 {
+		want = append(want, b.ParamBytes)
+	}
+	for i := 0; i <= len(want); i++ {
+		size, err := driver.ParamSize(fn, i)
+		switch {
+		case driver.Code(err) == driver.SymbolNotFound:
+			return nil
+		case driver.Code(err) == driver.InvalidValue:
+			if i < len(want) {
+				return fmt.Errorf("cuda: %s: its PTX has %d parameters, its table %d", b.Name, i, len(want))
+			}
+		case err != nil:
+			return d.fail("loading "+b.Name, err)
+		case i == len(want):
+			return fmt.Errorf("cuda: %s: its PTX has more than the %d parameters of its table", b.Name, i)
+		case size != want[i]:
+			return fmt.Errorf("cuda: %s: parameter %d has %d bytes in its PTX and %d in its table", b.Name, i, size, want[i])
+		}
+	}
+	return nil
+}
+
+// Close ends the kernel's use. Its module stays, for the next Load of the same code.
+func (k *kernel) Close() error {
+	k.dev.mu.Lock()
+	k.closed = true
+	k.dev.mu.Unlock()
+	return nil
+}
