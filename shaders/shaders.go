@@ -1,9 +1,15 @@
 // Package shaders lists the kernels. Adding one is a folder below this package and a line here.
+//
+// What is compiled ahead of time lies beside its source, in files z*.ptx and z*.spv that tools/shadergen
+// makes; zlock.json records what each was made from, and a test finds those that are stale.
 package shaders
+
+//go:generate go run github.com/spmmrun/spmm/tools/shadergen
 
 import (
 	"github.com/spmmrun/spmm/shaders/csr"
 	"github.com/spmmrun/spmm/shaders/dense"
+	"github.com/spmmrun/spmm/shaders/peak"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -14,3 +20,8 @@ func Formats() []*spec.Kernel {
 
 // Dense copies, transposes and converts dense matrices on a device.
 var Dense = dense.Kernel
+
+// All returns every kernel that has compiled code, for tools and tests.
+func All() []*spec.Kernel {
+	return append(Formats(), Dense, peak.Kernel)
+}
