@@ -47,6 +47,7 @@ type limits struct {
 	local        [3]uint32
 	groups       [3]uint32
 	nanosPerTick float64
+	sparseSpace  int64 // bytes of all sparse buffers
 }
 
 // memoryType is a VkMemoryType with its heap's size.
@@ -98,7 +99,7 @@ func newAdapter(in *instance, handle vk.PhysicalDevice) *adapter {
 	a.limits = limits{
 		pushBytes: p.Limits.MaxPushConstantsSize, shared: p.Limits.MaxComputeSharedMemorySize,
 		invocations: p.Limits.MaxComputeWorkGroupInvocations, local: p.Limits.MaxComputeWorkGroupSize,
-		groups: p.Limits.MaxComputeWorkGroupCount, nanosPerTick: float64(p.Limits.TimestampPeriod),
+		groups: p.Limits.MaxComputeWorkGroupCount, sparseSpace: clampSize(uint64(p.Limits.SparseAddressSpaceSize)), nanosPerTick: float64(p.Limits.TimestampPeriod),
 	}
 	a.info = backend.Info{
 		Backend: "vulkan", Name: vk.ToString(p.DeviceName[:]), Vendor: vendorName(p.VendorID), Kind: kindName(p.DeviceType),
@@ -163,26 +164,33 @@ func (a *adapter) driver() string {
 	return fmt.Sprintf("%s %s, Vulkan %s", cString(d.driverName[:]), cString(d.driverInfo[:]), versionString(a.api))
 }
 
-// family picks the queue family: the first that computes and draws, which is every driver's main
-// one, else the first that computes. bits are those of its timestamps that count.
-func (a *adapter) family() (index, bits uint32, ok bool) {
-	const graphics, compute = 1, 2
+// queue is a queue family.
+type queue struct {
+	family        uint32
+	timestampBits uint32 // that count
+	sparse        bool   // it binds sparse memory
+}
+
+// queue picks the queue family: the first that computes and draws, which is every driver's main one,
+// else the first that computes.
+func (a *adapter) queue() (q queue, ok bool) {
+	const graphics, compute, sparse = 1, 2, 8
 	f := a.in.proc("vkGetPhysicalDeviceQueueFamilyProperties")
 	var n uint32
 	C.sv_call3(f, unsafe.Pointer(a.handle), unsafe.Pointer(&n), nil)
 	if n == 0 {
-		return 0, 0, false
+		return q, false
 	}
 	list := make([]queueFamily, n)
 	C.sv_call3(f, unsafe.Pointer(a.handle), unsafe.Pointer(&n), unsafe.Pointer(&list[0]))
 	for _, want := range []uint32{graphics | compute, compute} {
-		for i, q := range list[:n] {
-			if q.flags&want == want && q.count > 0 {
-				return uint32(i), q.timestampBits, true
+		for i, f := range list[:n] {
+			if f.flags&want == want && f.count > 0 {
+				return queue{uint32(i), f.timestampBits, f.flags&sparse != 0}, true
 			}
 		}
 	}
-	return 0, 0, false
+	return q, false
 }
 
 // properties are what later versions and extensions tell about a device.

@@ -89,7 +89,7 @@ func (b *buffer) Write(ctx context.Context, off int64, p []byte) error {
 	if err := b.ready(ctx, off, p); err != nil || len(p) == 0 {
 		return err
 	}
-	if b.d.pool.direct {
+	if b.block.mem.host != nil {
 		copy(b.block.bytes(b.off+off, int64(len(p))), p)
 		return nil
 	}
@@ -102,7 +102,7 @@ func (b *buffer) Read(ctx context.Context, off int64, p []byte) error {
 	if err := b.ready(ctx, off, p); err != nil || len(p) == 0 {
 		return err
 	}
-	if b.d.pool.readable {
+	if b.block.mem.host != nil && b.d.pool.readable {
 		copy(p, b.block.bytes(b.off+off, int64(len(p))))
 		return nil
 	}

@@ -26,6 +26,7 @@ var errClosed = errors.New("vulkan: the device is closed")
 // lists below; C is called with the lock held.
 type device struct {
 	a        *adapter
+	queue    queue
 	features *features
 	props    properties
 	caps     backend.Caps
@@ -50,27 +51,27 @@ func openDevice(a *adapter) (_ *device, err error) {
 	if err != nil {
 		return nil, err
 	}
-	family, bits, ok := a.family()
+	q, ok := a.queue()
 	if !ok {
 		return nil, unavailable("%s has no queue that computes", a.info.Name)
 	}
 	p := a.properties()
 	d := &device{
-		a: a, features: f, props: p, caps: a.caps(f, &p),
+		a: a, queue: q, features: f, props: p, caps: a.caps(f, &p),
 		kernels: map[*kernel]struct{}{}, layouts: map[C.uint32_t]C.uint64_t{},
 	}
-	if t := a.limits.nanosPerTick; bits > 0 && t > 0 && !math.IsInf(t, 0) {
-		d.tick, d.tickMask = t, 1<<bits-1
+	if t := a.limits.nanosPerTick; q.timestampBits > 0 && t > 0 && !math.IsInf(t, 0) {
+		d.tick, d.tickMask = t, 1<<q.timestampBits-1
 	}
 	defer func() {
 		if err != nil {
 			d.Close()
 		}
 	}()
-	if err := d.create(family); err != nil {
+	if err := d.create(); err != nil {
 		return nil, err
 	}
-	if err := d.open(family); err != nil {
+	if err := d.open(); err != nil {
 		return nil, err
 	}
 	if err := d.pool.init(d); err != nil {
@@ -81,29 +82,31 @@ func openDevice(a *adapter) (_ *device, err error) {
 }
 
 // create makes the VkDevice.
-func (d *device) create(family uint32) error {
+func (d *device) create() error {
 	var c chain
 	defer c.release()
 	extensions, free := cStrings(d.features.link(&c, d.a))
 	defer free()
 	var handle unsafe.Pointer
-	r := C.sv_create_device(d.a.in.proc("vkCreateDevice"), unsafe.Pointer(d.a.handle), c.head, C.uint32_t(family),
+	r := C.sv_create_device(d.a.in.proc("vkCreateDevice"), unsafe.Pointer(d.a.handle), c.head, C.uint32_t(d.queue.family),
 		unsafe.SliceData(extensions), C.uint32_t(len(extensions)), &handle)
 	d.handle = vk.Device(handle)
 	return d.check(r, "vkCreateDevice")
 }
 
 // open resolves the device's functions and makes its queue's objects.
-func (d *device) open(family uint32) error {
+func (d *device) open() error {
 	var queue vk.Queue
-	vk.GetDeviceQueue(d.handle, family, 0, &queue)
+	if len(d.a.memory) > 0 { // making a fence crashes a device that only compiles
+		vk.GetDeviceQueue(d.handle, d.queue.family, 0, &queue)
+	}
 	timestamps := C.int(0)
 	if d.tick > 0 {
 		timestamps = 1
 	}
 	var missing *C.char
 	r := C.sv_open(d.a.in.proc("vkGetDeviceProcAddr"), unsafe.Pointer(d.handle), unsafe.Pointer(queue),
-		C.uint32_t(family), timestamps, &d.native, &missing)
+		C.uint32_t(d.queue.family), timestamps, &d.native, &missing)
 	if missing != nil {
 		return unavailable("%s: its driver lacks %s", d.a.info.Name, C.GoString(missing))
 	}
@@ -149,7 +152,7 @@ func (d *device) Close() error {
 	}
 	d.closed = true
 	if d.native != nil {
-		vk.DeviceWaitIdle(d.handle)
+		C.sv_idle(d.native)
 		for k := range d.kernels {
 			C.sv_free_pipeline(d.native, k.pipeline)
 		}

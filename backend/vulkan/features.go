@@ -65,6 +65,7 @@ func (f *features) wanted(a *adapter) *features {
 	w := &features{}
 	w.base.shaderInt64 = f.base.shaderInt64
 	w.base.shaderInt16 = f.base.shaderInt16
+	w.base.sparseBinding = f.base.sparseBinding
 	w.v11.storageBuffer16BitAccess = f.v11.storageBuffer16BitAccess
 	w.v12.storageBuffer8BitAccess = f.v12.storageBuffer8BitAccess
 	w.v12.shaderFloat16 = f.v12.shaderFloat16

@@ -16,6 +16,7 @@ enum {
     OK = 0,
     TIMEOUT = 2,
     OUT_OF_HOST_MEMORY = -1,
+    OUT_OF_DEVICE_MEMORY = -2,
     INITIALIZATION_FAILED = -3,
 };
 
@@ -27,6 +28,7 @@ enum {
     T_DEVICE = 3,
     T_SUBMIT = 4,
     T_ALLOCATE = 5,
+    T_BIND_SPARSE = 7,
     T_FENCE = 8,
     T_QUERY_POOL = 11,
     T_BUFFER = 12,
@@ -90,6 +92,9 @@ typedef struct { HEAD; uint32_t src, dst; } memory_barrier;
 typedef struct { HEAD; uint64_t buffer; } address_info;
 typedef struct { uint64_t size, alignment; uint32_t type_bits; } memory_requirements;
 typedef struct { uint64_t src, dst, size; } buffer_copy;
+typedef struct { uint64_t offset, size, memory, memory_offset; uint32_t flags; } sparse_part;
+typedef struct { uint64_t buffer; uint32_t nparts; const sparse_part *parts; } sparse_buffer;
+typedef struct { HEAD; uint32_t nwaits; const uint64_t *waits; uint32_t nbuffers; const sparse_buffer *buffers; uint32_t nopaque; const void *opaque; uint32_t nimages; const void *images; uint32_t nsignals; const uint64_t *signals; } sparse_info;
 typedef struct { HEAD; uint32_t flags; const char *id_name; int32_t id; const char *text; } message_data; // its beginning
 typedef uint32_t (*message_fn)(uint32_t severity, uint32_t kind, const message_data *m, void *user);
 typedef struct { HEAD; uint32_t flags, severity, kinds; message_fn callback; void *user; } messenger_info;
@@ -214,6 +219,7 @@ void sv_messages_reset(void) {
     X(int, CreateComputePipelines, (void *, uint64_t, uint32_t, const pipeline_info *, const void *, uint64_t *)) \
     X(void, DestroyPipeline, (void *, uint64_t, const void *)) \
     X(int, QueueSubmit, (void *, uint32_t, const submit_info *, uint64_t)) \
+    X(int, QueueBindSparse, (void *, uint32_t, const sparse_info *, uint64_t)) \
     X(int, DeviceWaitIdle, (void *)) \
     X(void, CmdBindPipeline, (void *, int32_t, uint64_t)) \
     X(void, CmdPushConstants, (void *, uint64_t, uint32_t, uint32_t, uint32_t, const void *)) \
@@ -271,7 +277,7 @@ int sv_open(void *get, void *device, void *queue, uint32_t family, int timestamp
         free(d);
         return r;
     }
-    if ((r = open_queue(d, family, timestamps))) {
+    if (queue && (r = open_queue(d, family, timestamps))) {
         sv_close(d);
         return r;
     }
@@ -279,24 +285,50 @@ int sv_open(void *get, void *device, void *queue, uint32_t family, int timestamp
     return OK;
 }
 
+void sv_idle(sv_device *d) {
+    if (d->queue) d->DeviceWaitIdle(d->device);
+}
+
 void sv_close(sv_device *d) {
-    d->DeviceWaitIdle(d->device);
+    sv_idle(d);
     for (int i = 0; i < 1 + SV_SLOTS; i++) d->DestroyFence(d->device, d->fences[i], 0);
     d->DestroyQueryPool(d->device, d->queries, 0);
     d->DestroyCommandPool(d->device, d->pool, 0);
     free(d);
 }
 
+static int submit(sv_device *d, int i) {
+    submit_info info = {.type = T_SUBMIT, .ncommands = 1, .commands = &d->commands[i]};
+    return d->QueueSubmit(d->queue, 1, &info, d->fences[i]);
+}
+
+static int64_t now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000000ll + t.tv_nsec;
+}
+
+// Polls for a short while, because sleeping costs more than a short kernel takes, then sleeps.
+static int wait(sv_device *d, int i) {
+    int r;
+    for (int64_t end = now() + 100000; now() < end; sched_yield())
+        if ((r = d->GetFenceStatus(d->device, d->fences[i])) <= 0) goto done;
+    do r = d->WaitForFences(d->device, 1, &d->fences[i], 1, 1000000000);
+    while (r == TIMEOUT);
+done:
+    return r ? r : d->ResetFences(d->device, 1, &d->fences[i]);
+}
+
 // ---- memory ----
 
-static int create_buffer(sv_device *d, uint64_t size, uint32_t usage, uint64_t *buffer) {
-    buffer_info info = {.type = T_BUFFER, .size = size, .usage = usage};
+static int create_buffer(sv_device *d, uint64_t size, uint32_t flags, uint32_t usage, uint64_t *buffer) {
+    buffer_info info = {.type = T_BUFFER, .flags = flags, .size = size, .usage = usage};
     return d->CreateBuffer(d->device, &info, 0, buffer);
 }
 
 int sv_memory_types(sv_device *d, uint32_t usage, uint32_t *bits) {
     uint64_t buffer;
-    int r = create_buffer(d, 65536, usage, &buffer);
+    int r = create_buffer(d, 65536, 0, usage, &buffer);
     if (r) return r;
     memory_requirements need;
     d->GetBufferMemoryRequirements(d->device, buffer, &need);
@@ -305,33 +337,75 @@ int sv_memory_types(sv_device *d, uint32_t usage, uint32_t *bits) {
     return OK;
 }
 
-static int bind_memory(sv_device *d, uint32_t type, uint32_t usage, int map, sv_memory *m) {
+static int allocate(sv_device *d, uint64_t size, uint32_t type, uint32_t usage, uint64_t *memory) {
+    allocate_flags flags = {.type = T_ALLOCATE_FLAGS, .flags = 2 /* has an address */};
+    allocate_info info = {.type = T_ALLOCATE, .size = size, .memory_type = type};
+    if (usage & USAGE_ADDRESS) info.next = &flags;
+    return d->AllocateMemory(d->device, &info, 0, memory);
+}
+
+static int take_address(sv_device *d, uint32_t usage, sv_memory *m) {
+    if (!(usage & USAGE_ADDRESS)) return OK;
+    address_info info = {.type = T_BUFFER_ADDRESS, .buffer = m->buffer};
+    m->address = d->GetBufferDeviceAddress(d->device, &info);
+    return m->address ? OK : INITIALIZATION_FAILED;
+}
+
+static int alloc_whole(sv_device *d, uint32_t type, uint32_t usage, int map, sv_memory *m) {
     memory_requirements need;
     d->GetBufferMemoryRequirements(d->device, m->buffer, &need);
-    allocate_flags flags = {.type = T_ALLOCATE_FLAGS, .flags = 2 /* has an address */};
-    allocate_info info = {.type = T_ALLOCATE, .size = need.size, .memory_type = type};
-    if (usage & USAGE_ADDRESS) info.next = &flags;
-    int r = d->AllocateMemory(d->device, &info, 0, &m->memory);
-    if (r) return r;
-    if ((r = d->BindBufferMemory(d->device, m->buffer, m->memory, 0))) return r;
-    if (usage & USAGE_ADDRESS) {
-        address_info address = {.type = T_BUFFER_ADDRESS, .buffer = m->buffer};
-        if (!(m->address = d->GetBufferDeviceAddress(d->device, &address))) return INITIALIZATION_FAILED;
-    }
+    int r = allocate(d, need.size, type, usage, &m->memory);
+    if (r || (r = d->BindBufferMemory(d->device, m->buffer, m->memory, 0)) || (r = take_address(d, usage, m))) return r;
     return map ? d->MapMemory(d->device, m->memory, 0, ~0ull, 0, &m->host) : OK;
 }
 
 int sv_alloc(sv_device *d, uint64_t size, uint32_t type, uint32_t usage, int map, sv_memory *m) {
     memset(m, 0, sizeof *m);
-    int r = create_buffer(d, size, usage, &m->buffer);
+    int r = create_buffer(d, size, 0, usage, &m->buffer);
     if (r) return r;
-    if ((r = bind_memory(d, type, usage, map, m))) sv_free(d, m);
+    if ((r = alloc_whole(d, type, usage, map, m))) sv_free(d, m);
+    return r;
+}
+
+static int bind_parts(sv_device *d, uint64_t buffer, uint32_t n, const sparse_part *parts) {
+    sparse_buffer b = {buffer, n, parts};
+    sparse_info info = {.type = T_BIND_SPARSE, .nbuffers = 1, .buffers = &b};
+    int r = d->QueueBindSparse(d->queue, 1, &info, d->fences[0]);
+    return r ? r : wait(d, 0);
+}
+
+static int alloc_parts(sv_device *d, uint64_t part, uint32_t type, uint32_t usage, sv_memory *m) {
+    memory_requirements need;
+    d->GetBufferMemoryRequirements(d->device, m->buffer, &need);
+    part -= part % need.alignment;
+    if (!part) return OUT_OF_DEVICE_MEMORY;
+    uint64_t n = (need.size + part - 1) / part;
+    m->parts = calloc(n, sizeof *m->parts);
+    sparse_part *binds = calloc(n, sizeof *binds);
+    int r = m->parts && binds ? OK : OUT_OF_HOST_MEMORY;
+    for (uint64_t i = 0; !r && i < n; i++) {
+        uint64_t size = i + 1 < n ? part : need.size - i * part;
+        if (!(r = allocate(d, size, type, usage, &m->parts[i]))) m->nparts++;
+        binds[i] = (sparse_part){i * part, size, m->parts[i], 0, 0};
+    }
+    if (!r) r = bind_parts(d, m->buffer, n, binds);
+    free(binds);
+    return r ? r : take_address(d, usage, m);
+}
+
+int sv_alloc_parts(sv_device *d, uint64_t size, uint64_t part, uint32_t type, uint32_t usage, sv_memory *m) {
+    memset(m, 0, sizeof *m);
+    int r = create_buffer(d, size, 1 /* sparse binding */, usage, &m->buffer);
+    if (r) return r;
+    if ((r = alloc_parts(d, part, type, usage, m))) sv_free(d, m);
     return r;
 }
 
 void sv_free(sv_device *d, sv_memory *m) {
     d->DestroyBuffer(d->device, m->buffer, 0);
     d->FreeMemory(d->device, m->memory, 0); // unmaps
+    for (uint32_t i = 0; i < m->nparts; i++) d->FreeMemory(d->device, m->parts[i], 0);
+    free(m->parts);
     memset(m, 0, sizeof *m);
 }
 
@@ -399,28 +473,6 @@ static int record(sv_device *d, void *c, const sv_launch *l, uint32_t n) {
     if (d->queries) d->CmdWriteTimestamp(c, S_BOTTOM, d->queries, 1);
     barrier(d, c, S_COMPUTE, A_SHADER_WRITE, S_HOST | S_TRANSFER, A_HOST_READ | A_TRANSFER_READ | A_TRANSFER_WRITE);
     return d->EndCommandBuffer(c);
-}
-
-static int submit(sv_device *d, int i) {
-    submit_info info = {.type = T_SUBMIT, .ncommands = 1, .commands = &d->commands[i]};
-    return d->QueueSubmit(d->queue, 1, &info, d->fences[i]);
-}
-
-static int64_t now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000000000ll + t.tv_nsec;
-}
-
-// Polls for a short while, because sleeping costs more than a short kernel takes, then sleeps.
-static int wait(sv_device *d, int i) {
-    int r;
-    for (int64_t end = now() + 100000; now() < end; sched_yield())
-        if ((r = d->GetFenceStatus(d->device, d->fences[i])) <= 0) goto done;
-    do r = d->WaitForFences(d->device, 1, &d->fences[i], 1, 1000000000);
-    while (r == TIMEOUT);
-done:
-    return r ? r : d->ResetFences(d->device, 1, &d->fences[i]);
 }
 
 sv_launch *sv_launches(sv_device *d) { return d->launches; }

@@ -24,6 +24,8 @@ typedef struct {
 // Memory with one buffer over all of it.
 typedef struct {
     uint64_t buffer, memory;
+    uint64_t *parts; // instead of memory, for a buffer larger than one allocation may be
+    uint32_t nparts;
     uint64_t address; // 0 unless asked for
     void *host;       // null unless asked for
 } sv_memory;
@@ -62,13 +64,17 @@ int sv_messenger(void *f, void *instance, uint64_t *messenger);
 uint32_t sv_messages(char *first, size_t size); // returns how many; copies the first ones
 void sv_messages_reset(void);
 
-// Entry points and the objects of one device's queue. On failure *missing may name an entry point.
+// Entry points and the objects of one device's queue. A device that only compiles has no queue (null).
+// On failure *missing may name an entry point.
 int sv_open(void *get_device_proc, void *device, void *queue, uint32_t family, int timestamps,
             sv_device **out, const char **missing);
+void sv_idle(sv_device *d);
 void sv_close(sv_device *d); // frees all but the device itself
 
 int sv_memory_types(sv_device *d, uint32_t usage, uint32_t *bits);
 int sv_alloc(sv_device *d, uint64_t size, uint32_t type, uint32_t usage, int map, sv_memory *m);
+// The same of several allocations of at most part bytes; the queue must bind sparse memory.
+int sv_alloc_parts(sv_device *d, uint64_t size, uint64_t part, uint32_t type, uint32_t usage, sv_memory *m);
 void sv_free(sv_device *d, sv_memory *m);
 
 int sv_layout(sv_device *d, uint32_t push_bytes, uint64_t *layout);

@@ -35,10 +35,11 @@ var stagedOnly = false
 
 type pool struct {
 	memoryType int   // -1: the device has none
-	direct     bool  // blocks are mapped, and writing through the map is right
+	direct     bool  // blocks of one part are mapped, and writing through the map is right
 	readable   bool  // reading through the map is, too: the memory is cached
 	heap       int64 // bytes of the heap
-	limit      int64 // bytes of one block
+	part       int64 // bytes of one VkDeviceMemory
+	limit      int64 // bytes of one block; more than a part only where a buffer may have several
 	used       int64 // bytes of all blocks
 	blocks     []*block
 }
@@ -81,12 +82,23 @@ func (p *pool) init(d *device) error {
 		return fmt.Errorf("vulkan: %s offers no memory for buffers: %w", d.a.info.Name, backend.ErrUnsupported)
 	}
 	p.heap = d.a.memory[p.memoryType].size
-	p.limit = d.props.maxAllocation
-	if d.props.maxBuffer > 0 {
-		p.limit = min(p.limit, d.props.maxBuffer)
-	}
-	d.caps.MaxBinding = p.limit - alignment
+	p.setLimits(d, d.props.maxAllocation)
 	return nil
+}
+
+// setLimits derives the largest buffer from the largest allocation: sparse buffers may have several.
+func (p *pool) setLimits(d *device, part int64) {
+	p.part, p.limit = part, part
+	if d.features.base.sparseBinding != 0 && d.queue.sparse {
+		p.limit = max(part, d.a.limits.sparseSpace)
+	}
+	if d.props.maxBuffer > 0 {
+		p.part, p.limit = min(p.part, d.props.maxBuffer), min(p.limit, d.props.maxBuffer)
+	}
+	d.caps.MaxBinding = 0
+	if p.limit < p.heap {
+		d.caps.MaxBinding = p.limit - alignment
+	}
 }
 
 // pickMemory returns the first memory type among the allowed ones that has all wanted properties, by
@@ -130,7 +142,7 @@ func (p *pool) grow(d *device, n int64) (*block, error) {
 		return nil, fmt.Errorf("vulkan: %w: a buffer of %d bytes beside %d in use; the device has %d", backend.ErrOutOfMemory, n, p.used, p.heap)
 	}
 	if n > p.limit-alignment {
-		return nil, fmt.Errorf("vulkan: a buffer of %d bytes is beyond the driver's limit for one allocation, %d bytes: %w", n, p.limit, backend.ErrUnsupported)
+		return nil, fmt.Errorf("vulkan: a buffer of %d bytes is beyond the driver's limit for one buffer, %d bytes: %w", n, p.limit, backend.ErrUnsupported)
 	}
 	sizes := []int64{n}
 	if n < ownBlockSize { // when memory is short, a block just large enough will do
@@ -138,21 +150,31 @@ func (p *pool) grow(d *device, n int64) (*block, error) {
 	}
 	var err error
 	for _, size := range sizes {
-		b := &block{size: size}
-		direct := C.int(0)
-		if p.direct {
-			direct = 1
-		}
-		total := C.uint64_t(size + alignment)
-		if err = d.check(C.sv_alloc(d.native, total, C.uint32_t(p.memoryType), usageDevice, direct, &b.mem), "vkAllocateMemory"); err == nil {
-			b.skip = int64(-uint64(b.mem.address) % alignment)
-			b.free = []span{{0, size}}
+		b := &block{size: size, free: []span{{0, size}}}
+		if err = b.alloc(d); err == nil {
 			p.used += size + alignment
 			p.blocks = append(p.blocks, b)
 			return b, nil
 		}
 	}
 	return nil, err
+}
+
+// alloc gets the block's memory: its size, and room to align it.
+func (b *block) alloc(d *device) error {
+	p, total := &d.pool, C.uint64_t(b.size+alignment)
+	var r C.int
+	if int64(total) > p.part {
+		r = C.sv_alloc_parts(d.native, total, C.uint64_t(p.part), C.uint32_t(p.memoryType), usageDevice, &b.mem)
+	} else {
+		var mapped C.int
+		if p.direct {
+			mapped = 1
+		}
+		r = C.sv_alloc(d.native, total, C.uint32_t(p.memoryType), usageDevice, mapped, &b.mem)
+	}
+	b.skip = int64(-uint64(b.mem.address) % alignment)
+	return d.check(r, "vkAllocateMemory")
 }
 
 // release returns bytes to their block. An empty block is freed, but the last of the shared ones is
