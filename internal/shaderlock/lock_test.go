@@ -1,0 +1,156 @@
+package shaderlock_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/internal/shaderlock"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// toy is a kernel of two blobs, one of which two variants share.
+func toy() *spec.Kernel {
+	cuda := spec.Unit{Source: "kernel.cu", Blob: "zcuda.ptx", Arch: "compute_80", Defines: map[string]string{"TYPE": "half"}}
+	glsl := spec.Unit{Source: "kernel.comp", Blob: "zvulkan.spv"}
+	tile := func(id int, n uint32) []spec.Const {
+		return []spec.Const{{Name: "TILE", ID: id, Value: n}, {Name: "WIDTH", ID: -1, Value: 4}}
+	}
+	return &spec.Kernel{
+		Name:   "toy",
+		Args:   []spec.Arg{{Name: "src", Elem: "f32", ReadOnly: true}, {Name: "dst", Elem: "f32"}},
+		Params: []spec.Param{{Name: "n"}},
+		Variants: []*spec.Variant{
+			{Name: "cuda", Code: backend.CodePTX, Unit: cuda, Consts: tile(0, 64)},
+			{Name: "vulkan64", Code: backend.CodeSPIRV, Unit: glsl, Consts: tile(0, 64)},
+			{Name: "vulkan32", Code: backend.CodeSPIRV, Unit: glsl, Consts: tile(0, 32)},
+			{Name: "go", Code: backend.CodeGo},
+		},
+	}
+}
+
+// tree is the folder shaders of toy, up to date.
+func tree(t *testing.T) fstest.MapFS {
+	t.Helper()
+	k := toy()
+	fsys := fstest.MapFS{}
+	put := func(name, text string) { fsys[name] = &fstest.MapFile{Data: []byte(text)} }
+	put("toy/kernel.cu", "#include <cuda_fp16.h>\n  # include \"zparams.h\"\n#include \"tile.cuh\"\n")
+	put("toy/kernel.comp", "#include \"zparams.glsl\"\n#include \"bits.glsl\"\n")
+	put("toy/tile.cuh", "#include \"deep.cuh\"\n")
+	put("include/deep.cuh", "// deep\n")
+	put("include/bits.glsl", "// bits\n")
+	put("toy/other.glsl", "// not included\n")
+	put("toy/zcuda.ptx", "ptx")
+	put("toy/zvulkan.spv", "spirv")
+	for name, text := range shaderlock.Preludes(k) {
+		put(name, text)
+	}
+	lock := shaderlock.Lock{}
+	us, err := shaderlock.Units(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range us {
+		e, err := shaderlock.NewEntry(fsys, u, "compiler 1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		lock[u.Blob] = e.For(fsys[u.Blob].Data)
+	}
+	b, err := lock.Format()
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(shaderlock.File, string(b))
+	return fsys
+}
+
+func TestCheckFindsWhatChanged(t *testing.T) {
+	edit := func(name string) func(fstest.MapFS, *spec.Kernel) {
+		return func(f fstest.MapFS, _ *spec.Kernel) {
+			f[name] = &fstest.MapFile{Data: append(slices.Clone(f[name].Data), "// edited\n"...)}
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		change func(fstest.MapFS, *spec.Kernel)
+		want   []string // what the errors say, each of them once
+	}{
+		{"nothing", func(fstest.MapFS, *spec.Kernel) {}, nil},
+		{"a file that nothing includes", edit("toy/other.glsl"), nil},
+		{"a source", edit("toy/kernel.cu"), []string{"toy/zcuda.ptx: its source"}},
+		{"an include", edit("toy/tile.cuh"), []string{"toy/zcuda.ptx: its source"}},
+		{"an include's include", edit("include/deep.cuh"), []string{"toy/zcuda.ptx: its source"}},
+		{"a common include", edit("include/bits.glsl"), []string{"toy/zvulkan.spv: its source"}},
+		{"a blob", edit("toy/zvulkan.spv"), []string{"toy/zvulkan.spv: was changed"}},
+		{"a prelude", edit("toy/zparams.h"), []string{"toy/zparams.h: differs", "toy/zcuda.ptx: its source"}},
+		{"a parameter", func(_ fstest.MapFS, k *spec.Kernel) { k.Params[0].Name = "m" },
+			[]string{"toy/zparams.h: differs", "toy/zparams.glsl: differs"}},
+		{"a define", func(_ fstest.MapFS, k *spec.Kernel) { k.Variants[0].Unit.Defines["TYPE"] = "float" },
+			[]string{"toy/zcuda.ptx: its source"}},
+		{"a constant", func(_ fstest.MapFS, k *spec.Kernel) { k.Variants[0].Consts[0].Value = 128 },
+			[]string{"toy/zcuda.ptx: its source"}},
+		{"a specialisation constant", func(_ fstest.MapFS, k *spec.Kernel) { k.Variants[1].Consts[0].Value = 128 }, nil},
+		{"an architecture", func(_ fstest.MapFS, k *spec.Kernel) { k.Variants[0].Unit.Arch = "compute_90a" },
+			[]string{"toy/zcuda.ptx: its source"}},
+		{"matrices", func(_ fstest.MapFS, k *spec.Kernel) { k.Variants[1].Matrix, k.Variants[2].Matrix = true, true },
+			[]string{"toy/zvulkan.spv: its source"}},
+		{"a new variant", func(_ fstest.MapFS, k *spec.Kernel) {
+			v := *k.Variants[0]
+			v.Name, v.Unit.Blob = "cuda2", "zcuda2.ptx"
+			k.Variants = append(k.Variants, &v)
+		}, []string{"toy/zcuda2.ptx: never recorded"}},
+		{"a dropped variant", func(_ fstest.MapFS, k *spec.Kernel) { k.Variants = k.Variants[1:] },
+			[]string{"toy/zcuda.ptx: no variant", "toy/zcuda.ptx: recorded in"}},
+		{"a lost blob", func(f fstest.MapFS, _ *spec.Kernel) { delete(f, "toy/zcuda.ptx") },
+			[]string{"toy/zcuda.ptx: file does not exist"}},
+		{"a stray blob", func(f fstest.MapFS, _ *spec.Kernel) { f["toy/new.spv"] = &fstest.MapFile{} },
+			[]string{"toy/new.spv: no variant"}},
+		{"a lost record", func(f fstest.MapFS, _ *spec.Kernel) { delete(f, shaderlock.File) },
+			[]string{"toy/zcuda.ptx: never recorded", "toy/zvulkan.spv: never recorded"}},
+		{"a broken record", func(f fstest.MapFS, _ *spec.Kernel) { f[shaderlock.File] = &fstest.MapFile{Data: []byte("{")} },
+			[]string{"zlock.json: unexpected end"}},
+		{"another unit for the same blob", func(_ fstest.MapFS, k *spec.Kernel) { k.Variants[2].Unit.Source = "kernel2.comp" },
+			[]string{"variants vulkan64 and vulkan32 are compiled from different things"}},
+		{"a define that is another constant", func(_ fstest.MapFS, k *spec.Kernel) {
+			k.Variants[0].Unit.Defines = map[string]string{"TILE": "1"}
+		}, []string{"TILE is 64 as a constant and 1 as a define"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			fsys, k := tree(t), toy()
+			c.change(fsys, k)
+			var text strings.Builder
+			for _, err := range shaderlock.Check(fsys, []*spec.Kernel{k}) {
+				text.WriteString(strings.Replace(err.Error(), "open ", "", 1) + "\n")
+			}
+			got := text.String()
+			if (got == "") != (len(c.want) == 0) {
+				t.Fatalf("found:\n%swant %q", got, c.want)
+			}
+			for _, w := range c.want {
+				if strings.Count(got, w) != 1 {
+					t.Errorf("found:\n%swant %q once", got, w)
+				}
+			}
+		})
+	}
+}
+
+func TestUnitsShareConstants(t *testing.T) {
+	us, err := shaderlock.Units(toy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, u := range us {
+		got[u.Blob] = strings.Join(u.Defines, " ")
+	}
+	want := map[string]string{"toy/zcuda.ptx": "TILE=64 TYPE=half WIDTH=4", "toy/zvulkan.spv": "WIDTH=4"}
+	if !maps.Equal(got, want) {
+		t.Errorf("defines are %v, want %v", got, want)
+	}
+}
