@@ -66,7 +66,7 @@ func vulkanVariant(k Kind) *spec.Variant {
 	return &spec.Variant{
 		Name: "vulkan_" + k.String(), In: dtype.F32, Code: backend.CodeSPIRV,
 		Local: [3]uint32{Local, 1, 1}, Consts: consts(k, 16), Entry: "main",
-		Unit: spec.Unit{Source: "kernel.comp", Defines: map[string]string{"KIND": fmt.Sprint(uint32(k))}, Blob: "zvulkan_" + k.String() + ".spv"},
+		Unit: spec.Unit{Source: "kernel.comp", Blob: "zvulkan_" + k.String() + ".spv"},
 	}
 }
 
