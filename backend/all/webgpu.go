@@ -1,0 +1,3 @@
+package all
+
+import _ "github.com/spmmrun/spmm/portable/webgpu"

@@ -1,0 +1,178 @@
+//go:build cgo && linux && amd64
+
+// Buffers and copies to and from them.
+
+package webgpu
+
+// #include "native.h"
+import "C"
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+	"unsafe"
+
+	"github.com/spmmrun/spmm/backend"
+)
+
+const (
+	// useStorage is what a buffer is made for: kernels, and copies in both directions.
+	useStorage  = 4 | 8 | 128
+	useUniform  = 8 | 64
+	useReadBack = 1 | 8
+	// step is the most that one copy moves, which bounds the memory that copies take beside the buffers.
+	step = 32 << 20
+)
+
+type buffer struct {
+	dev  *device
+	size int64
+	ref  unsafe.Pointer // nil once closed
+	used []*kernel      // that have bind groups with it
+}
+
+// Alloc refuses what exceeds the size of one binding, since a buffer is always bound whole.
+func (d *device) Alloc(bytes int64) (backend.Buffer, error) {
+	if err := backend.CheckAlloc(bytes); err != nil {
+		return nil, err
+	}
+	if bytes > d.caps.MaxBinding {
+		return nil, fmt.Errorf("buffer of %d bytes: %s binds at most %d bytes (maxStorageBufferBindingSize, maxBufferSize): %w",
+			bytes, d.info.Name, d.caps.MaxBinding, backend.ErrUnsupported)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.usable(); err != nil {
+		return nil, err
+	}
+	// Whole 16-byte units, so that a kernel may see any buffer as vectors.
+	units := min((bytes+15)&^15, d.caps.MaxBinding&^3)
+	b := &buffer{dev: d, size: bytes, ref: C.wg_buffer(d.nat, useStorage, C.uint64_t(units))}
+	if err := d.take(fmt.Sprintf("buffer of %d bytes", bytes)); err != nil {
+		return nil, err
+	}
+	d.buffers[b] = struct{}{}
+	return b, nil
+}
+
+func (b *buffer) Size() int64 { return b.size }
+
+// begin locks the device for a copy; a nil error means that the caller must unlock it.
+func (b *buffer) begin(ctx context.Context, off int64, n int) error {
+	if err := backend.CheckRange(b.size, off, n); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	b.dev.mu.Lock()
+	err := b.dev.usable()
+	if err == nil && b.ref == nil {
+		err = errClosed
+	}
+	if err != nil {
+		b.dev.mu.Unlock()
+	}
+	return err
+}
+
+func (b *buffer) Write(ctx context.Context, off int64, p []byte) error {
+	if err := b.begin(ctx, off, len(p)); err != nil {
+		return err
+	}
+	d := b.dev
+	defer d.mu.Unlock()
+	for len(p) > 0 {
+		n := min(len(p), step)
+		b.writePiece(off, p[:n])
+		if n == step {
+			C.wg_flush(d.nat)
+		}
+		if err := d.take("writing a buffer"); err != nil {
+			return err
+		}
+		off, p = off+int64(n), p[n:]
+	}
+	return nil
+}
+
+// writePiece writes whole words as they are; the rest of the last word is padding that nobody owns.
+func (b *buffer) writePiece(off int64, p []byte) {
+	if whole := len(p) &^ 3; whole > 0 {
+		C.wg_write(b.dev.nat, b.ref, C.uint64_t(off), unsafe.Pointer(&p[0]), C.size_t(whole))
+		off, p = off+int64(whole), p[whole:]
+	}
+	if len(p) > 0 {
+		var last [4]byte
+		copy(last[:], p)
+		C.wg_write(b.dev.nat, b.ref, C.uint64_t(off), unsafe.Pointer(&last[0]), 4)
+	}
+}
+
+func (b *buffer) Read(ctx context.Context, off int64, p []byte) error {
+	if err := b.begin(ctx, off, len(p)); err != nil {
+		return err
+	}
+	d := b.dev
+	defer d.mu.Unlock()
+	for len(p) > 0 {
+		n := min(len(p), step)
+		if err := d.staging.atLeast(d, n); err != nil {
+			return err
+		}
+		C.wg_read(d.nat, b.ref, C.uint64_t(off), d.staging.ref, unsafe.Pointer(&p[0]), C.size_t(n))
+		if err := d.take("reading a buffer"); err != nil {
+			return err
+		}
+		off, p = off+int64(n), p[n:]
+	}
+	return nil
+}
+
+func (b *buffer) Close() error {
+	b.dev.mu.Lock()
+	defer b.dev.mu.Unlock()
+	b.free()
+	return nil
+}
+
+// free is called with the device locked. Whatever goes wrong is of no use to the caller.
+func (b *buffer) free() {
+	if b.ref == nil {
+		return
+	}
+	for _, k := range b.used {
+		k.forget(b)
+	}
+	C.wg_buffer_free(b.dev.nat, b.ref)
+	delete(b.dev.buffers, b)
+	b.ref, b.used = nil, nil
+}
+
+// staging is the buffer that reads go through; it grows to step bytes at most.
+type staging struct {
+	ref  unsafe.Pointer
+	size int
+}
+
+func (s *staging) atLeast(d *device, n int) error {
+	if s.size >= n {
+		return nil
+	}
+	s.free(d)
+	size := max(1<<16, 1<<bits.Len(uint(n-1)))
+	s.ref = C.wg_buffer(d.nat, useReadBack, C.uint64_t(size))
+	if err := d.take("a buffer to read back through"); err != nil {
+		return err
+	}
+	s.size = size
+	return nil
+}
+
+func (s *staging) free(d *device) {
+	if s.ref != nil {
+		C.wg_buffer_free(d.nat, s.ref)
+	}
+	*s = staging{}
+}

@@ -1,0 +1,141 @@
+//go:build cgo && linux && amd64
+
+// Devices: opening, limits, errors, closing.
+
+package webgpu
+
+// #cgo CFLAGS: -O2 -Wall -fexceptions
+// #include "native.h"
+// #include <stdlib.h>
+import "C"
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"unsafe"
+
+	"github.com/spmmrun/spmm/backend"
+)
+
+func linked() bool { return bool(C.wg_linked()) }
+
+// device serialises all calls with mu. Everything that C points to lives in C's memory.
+type device struct {
+	info backend.Info
+	caps backend.Caps
+	mu   sync.Mutex
+	nat  *C.wg_device // nil once closed
+
+	buffers map[*buffer]struct{}
+	kernels map[*kernel]struct{}
+	params  paramRing
+	batch   []C.wg_launch
+	staging staging
+	clock   clock
+}
+
+var errClosed = errors.New("webgpu device, buffer or kernel used after Close")
+
+// Open opens the adapter with all the limits it has.
+func (d Driver) Open(ctx context.Context, info backend.Info) (backend.Device, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	list := adapters()
+	if len(list) == 0 {
+		return nil, errNoAdapter
+	}
+	if info.Backend != d.Name() || info.Index < 0 || info.Index >= len(list) {
+		return nil, fmt.Errorf("device %s:%d: there are webgpu:0 to webgpu:%d: %w", info.Backend, info.Index, len(list)-1, backend.ErrUnavailable)
+	}
+	a := list[info.Index]
+	dev := &device{info: a.info, buffers: map[*buffer]struct{}{}, kernels: map[*kernel]struct{}{}}
+	dev.nat = (*C.wg_device)(C.calloc(1, C.sizeof_wg_device))
+	C.wg_open(dev.nat, a.ref)
+	err := dev.take("opening " + a.info.String())
+	if err == nil {
+		err = dev.prepare()
+	}
+	if err != nil {
+		dev.Close()
+		return nil, err
+	}
+	return dev, nil
+}
+
+// prepare reads the limits, makes the parameter ring and sets the clock.
+func (d *device) prepare() error {
+	n := d.nat
+	d.caps = backend.Caps{
+		Code:           backend.CodeWGSL,
+		SharedBytes:    uint32(n.maxShared),
+		MaxInvocations: uint32(n.maxInvocations),
+		MaxLocal:       [3]uint32{uint32(n.maxLocal[0]), uint32(n.maxLocal[1]), uint32(n.maxLocal[2])},
+		MaxGroups:      [3]uint32{uint32(n.maxGroups), uint32(n.maxGroups), uint32(n.maxGroups)},
+		MaxBinding:     int64(min(n.maxBinding, n.maxBuffer, 1<<62)),
+	}
+	if err := d.params.make(d); err != nil {
+		return err
+	}
+	return d.setClock()
+}
+
+// take returns the error that the native side has kept since it was last asked, in one line.
+func (d *device) take(doing string) error {
+	n := d.nat
+	if n.error == C.WG_OK {
+		return nil
+	}
+	text := strings.Join(strings.Fields(C.GoString(&n.text[0])), " ")
+	text = strings.TrimPrefix(text, "Validation Error Caused by: ")
+	var kind error
+	switch n.error {
+	case C.WG_NO_MEMORY:
+		kind = backend.ErrOutOfMemory
+	case C.WG_LOST:
+		return fmt.Errorf("webgpu: %s: %w: %s; close it and open it again", doing, backend.ErrDeviceLost, text) // stays
+	}
+	n.error = C.WG_OK
+	if kind != nil {
+		return fmt.Errorf("webgpu: %s: %w", doing, kind)
+	}
+	return fmt.Errorf("webgpu: %s: %s", doing, text)
+}
+
+// usable is asked, with the device locked, before any work.
+func (d *device) usable() error {
+	if d.nat == nil {
+		return errClosed
+	}
+	if d.nat.dead {
+		return d.take("using the device")
+	}
+	return nil
+}
+
+func (d *device) Info() backend.Info { return d.info }
+func (d *device) Caps() backend.Caps { return d.caps }
+
+// Close frees all kernels and buffers, then the device.
+func (d *device) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.nat == nil {
+		return nil
+	}
+	for k := range d.kernels {
+		k.free()
+	}
+	for b := range d.buffers {
+		b.free()
+	}
+	d.staging.free(d)
+	d.params.free(d)
+	C.wg_close(d.nat)
+	C.free(unsafe.Pointer(d.nat))
+	d.nat = nil
+	return nil
+}

@@ -1,0 +1,161 @@
+//go:build cgo && linux && amd64
+
+// Running launches: in batches that share one command buffer, one upload of parameters and one wait.
+
+package webgpu
+
+// #include "native.h"
+import "C"
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+	"unsafe"
+
+	"github.com/spmmrun/spmm/backend"
+)
+
+// batchSize is the most launches that are submitted together.
+const batchSize = 256
+
+// paramRing is a uniform buffer with a slot for each launch of a batch, and what was last written to it: a
+// repeated Run with the same parameters uploads nothing.
+type paramRing struct {
+	ref     unsafe.Pointer
+	slot    int
+	written []byte
+	next    []byte
+}
+
+func (r *paramRing) make(d *device) error {
+	r.slot = max(backend.MaxParams, int(d.nat.uniformAlign))
+	r.written, r.next = make([]byte, 0, batchSize*r.slot), make([]byte, 0, batchSize*r.slot)
+	r.ref = C.wg_buffer(d.nat, useUniform, C.uint64_t(batchSize*r.slot))
+	return d.take("the buffer for parameters")
+}
+
+func (r *paramRing) free(d *device) {
+	if r.ref != nil {
+		C.wg_buffer_free(d.nat, r.ref)
+	}
+	*r = paramRing{}
+}
+
+// add puts a block into the next slot and returns its offset.
+func (r *paramRing) add(block []byte) int {
+	off := len(r.next)
+	r.next = r.next[:off+r.slot]
+	clear(r.next[off+copy(r.next[off:], block):])
+	return off
+}
+
+// upload writes the slots, unless the buffer holds them already.
+func (r *paramRing) upload(d *device) {
+	if len(r.next) > 0 && !bytes.HasPrefix(r.written, r.next) {
+		C.wg_write(d.nat, r.ref, 0, unsafe.Pointer(&r.next[0]), C.size_t(len(r.next)))
+		r.written, r.next = r.next, r.written
+	}
+	r.next = r.next[:0]
+}
+
+// Run looks at the context before each batch.
+func (d *device) Run(ctx context.Context, launches ...backend.Launch) (backend.Timing, error) {
+	start := time.Now()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.usable(); err != nil {
+		return backend.Timing{}, err
+	}
+	for i := range launches {
+		if err := d.check(&launches[i]); err != nil {
+			return backend.Timing{}, err
+		}
+	}
+	var t backend.Timing
+	for len(launches) > 0 {
+		if err := ctx.Err(); err != nil {
+			return t, err
+		}
+		n := min(len(launches), batchSize)
+		worked, err := d.runBatch(launches[:n])
+		if err != nil {
+			return t, err
+		}
+		t.Device += worked
+		launches = launches[n:]
+	}
+	t.Host = time.Since(start)
+	return t, nil
+}
+
+func (d *device) check(l *backend.Launch) error {
+	k, ok := l.Kernel.(*kernel)
+	if !ok || k == nil || k.dev != d {
+		return errors.New("launch of a kernel that this device did not load")
+	}
+	if k.nat == nil {
+		return errClosed
+	}
+	if err := backend.CheckLaunch(l, &k.bin, &d.caps); err != nil {
+		return err
+	}
+	for i, a := range l.Args {
+		b, ok := a.(*buffer)
+		if !ok || b == nil || b.dev != d {
+			return fmt.Errorf("kernel %s: argument %d is no buffer of this device", k.bin.Name, i)
+		}
+		if b.ref == nil {
+			return fmt.Errorf("kernel %s: argument %d: %w", k.bin.Name, i, errClosed)
+		}
+	}
+	return nil
+}
+
+// runBatch submits launches that were checked, waits, and returns the time the device worked.
+func (d *device) runBatch(launches []backend.Launch) (time.Duration, error) {
+	d.batch, d.params.next = d.batch[:0], d.params.next[:0]
+	for i := range launches {
+		if err := d.append(&launches[i]); err != nil {
+			return 0, err
+		}
+	}
+	if len(d.batch) == 0 {
+		return 0, nil
+	}
+	d.params.upload(d)
+	return d.submit()
+}
+
+func (d *device) append(l *backend.Launch) error {
+	if l.Groups[0] == 0 || l.Groups[1] == 0 || l.Groups[2] == 0 {
+		return nil
+	}
+	k := l.Kernel.(*kernel)
+	var args arguments
+	for i, a := range l.Args {
+		args[i] = a.(*buffer)
+	}
+	group, err := k.group(args)
+	if err != nil {
+		return err
+	}
+	n := C.wg_launch{pipeline: k.nat.pipeline, group: group,
+		groups: [3]C.uint32_t{C.uint32_t(l.Groups[0]), C.uint32_t(l.Groups[1]), C.uint32_t(l.Groups[2])}}
+	if len(l.Params) > 0 {
+		n.params, n.offset = 1, C.uint32_t(d.params.add(l.Params))
+	}
+	d.batch = append(d.batch, n)
+	return nil
+}
+
+// submit runs d.batch, which may be empty.
+func (d *device) submit() (time.Duration, error) {
+	C.wg_run(d.nat, unsafe.SliceData(d.batch), C.size_t(len(d.batch)), &d.clock.last)
+	if err := d.take("running kernels"); err != nil {
+		return 0, err
+	}
+	return d.clock.worked(), nil
+}

@@ -1,0 +1,20 @@
+//go:build !(cgo && linux && amd64)
+
+// What builds without WebGPU have: a driver that says so.
+
+package webgpu
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spmmrun/spmm/backend"
+)
+
+var errNotBuilt = fmt.Errorf("webgpu: this build has no WebGPU; build on linux/amd64 with a C compiler and CGO_ENABLED=1: %w", backend.ErrUnavailable)
+
+// Devices says how to build WebGPU in.
+func (Driver) Devices(context.Context) ([]backend.Info, error) { return nil, errNotBuilt }
+
+// Open says how to build WebGPU in.
+func (Driver) Open(context.Context, backend.Info) (backend.Device, error) { return nil, errNotBuilt }
