@@ -93,7 +93,7 @@ func (a *CSR[T]) sortRows(dup Duplicates) error {
 		return nil
 	}
 	if dup == RefuseDuplicates {
-		return fmt.Errorf("row %d, column %d: more than one entry", row, a.ColIdx[first])
+		return fmt.Errorf("row %d, column %d (from 0): more than one entry", row, a.ColIdx[first])
 	}
 	a.sumFrom(row)
 	return nil

@@ -186,7 +186,7 @@ func TestNewCSR(t *testing.T) {
 		idx  []int32
 		want string
 	}{
-		{[]int32{4, 0, 4, 2}, "row 0, column 4: more than one entry"},
+		{[]int32{4, 0, 4, 2}, "row 0, column 4 (from 0): more than one entry"},
 		{[]int32{4, 0, 3, 5}, "row 1, position 3: column 5 is outside the 5 columns"},
 		{[]int32{4, 0, 3}, "3 column indices for 4 values"},
 	} {
