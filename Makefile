@@ -1,0 +1,80 @@
+# What there is to do:
+#
+#   make demo       build everything and multiply a real matrix on the best backend present
+#   make build      bin/spmmrun, with all backends
+#   make test       install what the tests need and run them all (no GPU is needed)
+#   make lint       gofmt and go vet
+#   make generate   compile the kernels whose blobs are stale
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.NOTPARALLEL:
+
+GO ?= go
+TAGS ?= cuda
+# The CUDA backend builds without CUDA's toolkit: its own header, no library. See the script.
+export CGO_CFLAGS := $(shell backend/cuda/env.sh cflags)
+export CGO_LDFLAGS := $(shell backend/cuda/env.sh ldflags)
+
+MATRIX := testdata/matrices/ca-CondMat.mtx.gz
+SOFTVK := $(CURDIR)/tools/softvk/run
+
+# The packages whose tests use whatever Vulkan and WebGPU devices they find.
+ON_DEVICES := ./backend/vulkan/... ./portable/webgpu/... ./shaders/... ./internal/plan/... ./conformance/... . ./cmd/...
+ON_VULKAN := ./backend/vulkan/... ./shaders/... ./conformance/...
+TEST := $(GO) test -tags $(TAGS) -count=1 -timeout 20m
+
+.PHONY: build
+build:
+	$(GO) build -tags $(TAGS) -trimpath -o bin/spmmrun ./cmd/spmmrun
+
+.PHONY: demo
+demo: build
+	bin/spmmrun devices
+	bin/spmmrun $(MATRIX)
+
+.PHONY: generate
+generate:
+	$(GO) generate ./shaders/... ./backend/...
+
+.PHONY: lint
+lint:
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go' 2>/dev/null || find . -name '*.go')); \
+	[[ -z $$unformatted ]] || { echo "gofmt these:" $$unformatted >&2; exit 1; }
+	$(GO) vet -tags $(TAGS) ./...
+	CGO_ENABLED=0 $(GO) vet ./...
+
+.PHONY: test
+test: test-needs lint test-host test-soft test-plain test-amd
+
+# What the tests need: a C compiler, and the software Vulkan drivers.
+.PHONY: test-needs
+test-needs:
+	tools/needs
+	$(SOFTVK) true
+	$(SOFTVK) --plain true
+
+# Everything on the machine as it is. SPMM_REQUIRE names the backends that must have run some case.
+.PHONY: test-host
+test-host:
+	SPMM_REQUIRE=cpu $(TEST) ./...
+
+# All devices that a software driver gives: Vulkan with cooperative matrices, and WebGPU on it.
+.PHONY: test-soft
+test-soft:
+	SPMM_REQUIRE=cpu,webgpu,vulkan,vulkan-matrices $(TEST) -exec $(SOFTVK) $(ON_DEVICES)
+	SPMM_VALIDATE=1 $(TEST) -exec $(SOFTVK) ./backend/vulkan/...
+
+# Vulkan without cooperative matrices.
+.PHONY: test-plain
+test-plain:
+	SPMM_REQUIRE=cpu,vulkan $(TEST) -exec "$(SOFTVK) --plain" $(ON_VULKAN)
+
+# AMD's shader compiler: every pipeline must compile; there is no device to run on.
+.PHONY: test-amd
+test-amd:
+	$(TEST) -exec "$(SOFTVK) --amd" ./backend/vulkan/...
+
+.PHONY: clean
+clean:
+	rm -rf bin
