@@ -1,7 +1,35 @@
-// Package csr multiplies from plain compressed sparse rows, on any device.
+// Package csr multiplies from plain compressed sparse rows: the scalar kernel that every device can
+// run, the fallback and the honest baseline.
+//
+// Work is dealt out in items. An item is a row, or, for rows much longer than the average ("heavy"),
+// a piece of one; pieces come first in the grid, so that one huge row keeps the whole device busy
+// and starts early. Piece i leaves its sums in row i of the workspace `part`; a second launch of the
+// same kernel (phase 1) adds them up in a fixed order. There are no atomics, and the order of every
+// sum depends on the matrix, the problem and the device's kind alone.
+//
+// On GPUs an item is done by `across` × `along` neighbouring lanes: across lanes side by side hold the
+// columns of a tile, 16 bytes of B each; along such groups take four of the item's entries in turn,
+// and their sums are added at the end. Wide problems spread a warp across columns, narrow ones along
+// the entries.
+//
+// On the CPU an item is one call of package simd for each tile of columns.
 package csr
 
-import "github.com/spmmrun/spmm/shaders/spec"
+import (
+	"embed"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+//go:embed kernel.wgsl z*
+var files embed.FS
 
 // Kernel is the table of the CSR kernel.
 var Kernel = &spec.Kernel{
@@ -10,7 +38,245 @@ var Kernel = &spec.Kernel{
 		{Name: "rowptr", Elem: "u32", ReadOnly: true},
 		{Name: "colidx", Elem: "u32", ReadOnly: true},
 		{Name: "values", Elem: "T", ReadOnly: true},
+		{Name: "heavy", Elem: "u32", ReadOnly: true}, // begin, end of each piece; then row, first piece, last piece + 1 of each heavy row
 		{Name: "b", Elem: "T", ReadOnly: true},
 		{Name: "c", Elem: "f32"},
+		{Name: "part", Elem: "f32"}, // sums of pieces, ldp apart
 	},
+	Params: []spec.Param{
+		{Name: "phase"}, // 0: rows and pieces; 1: sums of pieces
+		{Name: "m"},
+		{Name: "n"},
+		{Name: "ldb"},
+		{Name: "ldc"},
+		{Name: "ldp"},
+		{Name: "pieces"},
+		{Name: "items"},   // of this phase: pieces and rows, or heavy rows
+		{Name: "width"},   // of the grid in x
+		{Name: "per"},     // items of one workgroup
+		{Name: "longest"}, // rows with more entries are heavy
+		{Name: "across"},  // lanes, a power of two; on the CPU vectors of eight columns
+		{Name: "along"},   // a power of two
+		{Name: "ctype"},   // type of c: 0 f32, 1 f16, 2 bf16
+		{Name: "alpha", Float: true},
+		{Name: "beta", Float: true},
+	},
+	Variants: variants(),
+	Files:    files,
+	Encode:   encode,
+	Launch:   launch,
+}
+
+// Encoded.Format of this kernel.
+type Split struct {
+	Longest uint32 // rows with more entries are cut into pieces of so many
+	Pieces  uint32
+	Rows    uint32 // heavy rows
+}
+
+// maxEntries keeps entry numbers, and what kernels step past the last one, in 32 bits.
+const maxEntries = math.MaxUint32 - 1<<16
+
+func encode(a formats.Sparse, v *spec.Variant) (*spec.Encoded, error) {
+	if a.Type() != v.In.Storage() {
+		return nil, fmt.Errorf("kernel csr/%s packs %v, not %v", v.Name, v.In.Storage(), a.Type())
+	}
+	if err := a.Validate(); err != nil {
+		return nil, err
+	}
+	if rows, cols := a.Dims(); a.NNZ() > maxEntries || rows > math.MaxInt32 || cols > math.MaxInt32 {
+		return nil, fmt.Errorf("kernel csr: %d rows, %d columns, %d entries do not fit 32-bit offsets: %w", rows, cols, a.NNZ(), backend.ErrUnsupported)
+	}
+	switch a := a.(type) {
+	case *formats.CSR[half.F16]:
+		return pack(a), nil
+	case *formats.CSR[half.BF16]:
+		return pack(a), nil
+	case *formats.CSR[float32]:
+		return pack(a), nil
+	}
+	return nil, fmt.Errorf("kernel csr cannot pack a %T", a)
+}
+
+func pack[T formats.Value](a *formats.CSR[T]) *spec.Encoded {
+	rowptr := make([]uint32, len(a.RowPtr))
+	for i, p := range a.RowPtr {
+		rowptr[i] = uint32(p)
+	}
+	split, heavy := cut(rowptr)
+	e := &spec.Encoded{
+		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(), Format: split,
+		Arrays: []spec.Array{
+			{Name: "rowptr", Data: padded(backend.Bytes(rowptr))},
+			{Name: "colidx", Data: padded(backend.Bytes(a.ColIdx))},
+			{Name: "values", Data: padded(backend.Bytes(a.Val))},
+			{Name: "heavy", Data: padded(backend.Bytes(heavy))},
+		},
+		Stats: formats.Stats{Slots: a.NNZ(), MACs: a.NNZ(), Gathers: a.NNZ()},
+	}
+	if a.NNZ() > 0 {
+		e.Stats.Fill = 1
+	}
+	for _, x := range e.Arrays {
+		e.Stats.StoredBytes += int64(len(x.Data))
+	}
+	return e
+}
+
+// padded returns b, or a copy with zeros behind, so that there is something and the kernels' 16-byte
+// loads end inside it.
+func padded(b []byte) []byte {
+	n := max(16, (len(b)+15)&^15)
+	if n == len(b) {
+		return b
+	}
+	return append(make([]byte, 0, n), b...)[:n]
+}
+
+// cut decides which rows are heavy and lists their pieces. A row is heavy when it has more than
+// four times the average of entries, or more than a device needs to be kept busy with.
+func cut(rowptr []uint32) (Split, []uint32) {
+	const (
+		least  = 256  // entries of a piece
+		enough = 4096 // pieces that keep a large device busy
+	)
+	rows := len(rowptr) - 1
+	nnz := int(rowptr[rows])
+	longest := uint32(max(least, min(4*nnz/max(rows, 1), nnz/enough)) + 3&^3)
+	var pieces, sums []uint32
+	for i := range rows {
+		if rowptr[i+1]-rowptr[i] <= longest {
+			continue
+		}
+		first := uint32(len(pieces) / 2)
+		for p := rowptr[i]; p < rowptr[i+1]; p += longest {
+			pieces = append(pieces, p, min(p+longest, rowptr[i+1]))
+		}
+		sums = append(sums, uint32(i), first, uint32(len(pieces)/2))
+	}
+	return Split{Longest: longest, Pieces: uint32(len(pieces) / 2), Rows: uint32(len(sums) / 3)}, append(pieces, sums...)
+}
+
+// shape is how a launch shares out its work.
+type shape struct {
+	per           int // items of a workgroup
+	across, along int
+	columns       int // of a workgroup
+}
+
+func launch(v *spec.Variant, e *spec.Encoded, p spec.Problem) (spec.Launch, error) {
+	if err := check(v, e, p); err != nil {
+		return spec.Launch{}, fmt.Errorf("kernel csr/%s: %w", v.Name, err)
+	}
+	split := e.Format.(Split)
+	ldp := (p.N + 7) &^ 7
+	l := spec.Launch{Workspace: max(16, int64(split.Pieces)*int64(ldp)*4)}
+	out := map[dtype.Type]uint32{dtype.F16: 1, dtype.BF16: 2}[p.Out]
+	phase := func(number uint32, items int64, s shape) ([3]uint32, []byte, error) {
+		groups, err := spec.Fold((items+int64(s.per)-1)/int64(s.per), (p.N+s.columns-1)/s.columns)
+		if err != nil {
+			return groups, nil, fmt.Errorf("kernel csr/%s: %w: %w", v.Name, err, backend.ErrUnsupported)
+		}
+		return groups, spec.Block{}.
+			U(number, uint32(p.M), uint32(p.N), uint32(p.LDB), uint32(p.LDC), uint32(ldp)).
+			U(split.Pieces, uint32(items), groups[0], uint32(s.per), split.Longest, uint32(s.across), uint32(s.along), out).
+			F(p.Alpha, p.Beta), nil
+	}
+	var err error
+	l.Groups, l.Params, err = phase(0, int64(split.Pieces)+int64(p.M), pickShape(v, e, p))
+	if err == nil && split.Rows > 0 {
+		l.Then = v
+		l.ThenGroups, l.ThenParams, err = phase(1, int64(split.Rows), sumShape(v))
+	}
+	return l, err
+}
+
+// check refuses what the kernel cannot do, in words that name the limit.
+func check(v *spec.Variant, e *spec.Encoded, p spec.Problem) error {
+	const maxLD = 1 << 29 // a row's bytes fit 32 bits
+	size := int64(v.In.Size())
+	switch {
+	case p.M != e.Rows || p.K != e.Cols:
+		return fmt.Errorf("a problem of %d×%d with a matrix of %d×%d", p.M, p.K, e.Rows, e.Cols)
+	case p.N < 0 || p.LDB < p.N || p.LDC < p.N || p.LDB%8 != 0:
+		return fmt.Errorf("%d columns with leading dimensions %d of B (a multiple of 8) and %d of C", p.N, p.LDB, p.LDC)
+	case p.LDB > maxLD || p.LDC > maxLD:
+		return fmt.Errorf("leading dimensions %d and %d exceed %d: %w", p.LDB, p.LDC, maxLD, backend.ErrUnsupported)
+	case v.Code == backend.CodeSPIRV && int64(p.K)*int64(p.LDB)*size >= 1<<35:
+		return fmt.Errorf("B of %d×%d exceeds 32 GiB: %w", p.K, p.LDB, backend.ErrUnsupported)
+	case p.Out != dtype.F32 && !slices.Contains(v.Out, p.Out):
+		return fmt.Errorf("cannot write C as %v: %w", p.Out, backend.ErrUnsupported)
+	case v.Code == backend.CodeWGSL:
+		return checkBindings(e, p, size)
+	}
+	return nil
+}
+
+// checkBindings holds each buffer against what one binding covers.
+func checkBindings(e *spec.Encoded, p spec.Problem, size int64) error {
+	limit := int64(math.MaxUint32)
+	if l := p.Caps.MaxBinding; l > 0 && l < limit {
+		limit = l
+	}
+	over := func(name string, bytes int64) error {
+		if bytes <= limit {
+			return nil
+		}
+		return fmt.Errorf("%s takes %d bytes, a binding of this device covers %d: %w", name, bytes, limit, backend.ErrUnsupported)
+	}
+	for _, a := range e.Arrays {
+		if err := over(a.Name, int64(len(a.Data))); err != nil {
+			return err
+		}
+	}
+	if err := over("b", int64(p.K)*int64(p.LDB)*size); err != nil {
+		return err
+	}
+	if err := over("c", int64(p.M)*int64(p.LDC)*4); err != nil {
+		return err
+	}
+	return over("the workspace", int64(e.Format.(Split).Pieces)*int64(p.N+7)*4)
+}
+
+// pickShape spreads a warp's 32 lanes over columns first, then over the entries of a row as far as rows are
+// long, then over rows. Where that makes too few warps for the device, tiles of columns get
+// narrower.
+func pickShape(v *spec.Variant, e *spec.Encoded, p spec.Problem) shape {
+	if v.Code == backend.CodeGo {
+		return goShape(e, p)
+	}
+	vec := 16 / v.In.Size()
+	across := 1
+	for across < lanes && across*vec < p.N {
+		across *= 2
+	}
+	average := int(e.NNZ / int64(max(1, e.Rows)))
+	items := e.Rows + int(e.Format.(Split).Pieces)
+	warps := func() int { return items * ((p.N + across*vec - 1) / (across * vec)) }
+	for across > 8 && warps() < 16*p.Caps.Units {
+		across /= 2
+	}
+	along := 1
+	for along < lanes/across && along*8 <= average {
+		along *= 2
+	}
+	return gpuShape(v, across, along)
+}
+
+// sumShape is the shape of phase 1: few items, many rows of the workspace each.
+func sumShape(v *spec.Variant) shape {
+	if v.Code == backend.CodeGo {
+		return shape{per: 1, across: 8, along: 1, columns: 64}
+	}
+	return gpuShape(v, 4, lanes/4)
+}
+
+// lanes do one item at most.
+const lanes = 32
+
+func gpuShape(v *spec.Variant, across, along int) shape {
+	return shape{
+		per: int(v.Local[0]) / (across * along), across: across, along: along,
+		columns: across * 16 / v.In.Size(),
+	}
 }

@@ -1,0 +1,160 @@
+// SpMM from compressed sparse rows. See csr.go for how work is shared out. ELEM is the element type
+// (half.glsl); a lane holds VEC columns, 16 bytes of a row of B. Needs no optional feature but buffer
+// addresses: 16-bit elements are read as words.
+
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#define ELEM_T uint
+#include "zparams.glsl"
+#include "../include/addr.glsl"
+#include "../include/half.glsl"
+
+layout(local_size_x = 128) in;
+
+#if ELEM == F32
+#define VEC 4
+#define VALUES uvec4 // four entries
+#else
+#define VEC 8
+#define VALUES uvec2
+#endif
+
+// The buffers again, in units of what is loaded at once.
+layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Words4 { uvec4 v[]; };
+layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Values { VALUES v[]; };
+layout(buffer_reference, std430, buffer_reference_align = 16) buffer Floats4 { vec4 v[]; };
+layout(buffer_reference, std430, buffer_reference_align = 4) buffer Floats { float v[]; };
+
+shared float sums[VEC][gl_WorkGroupSize.x];
+
+// halves returns the two elements of a word.
+vec2 halves(uint w) {
+#if ELEM == BF16
+    return vec2(uintBitsToFloat(w << 16), uintBitsToFloat(w & 0xffff0000u));
+#else
+    return unpackHalf2x16(w);
+#endif
+}
+
+// four returns four entries' values.
+vec4 four(VALUES v) {
+#if ELEM == F32
+    return uintBitsToFloat(v);
+#else
+    return vec4(halves(v.x), halves(v.y));
+#endif
+}
+
+float acc[VEC];
+
+// accumulate adds v times the columns in q.
+void accumulate(float v, uvec4 q) {
+    for (int i = 0; i < 4; i++) {
+#if ELEM == F32
+        acc[i] += v * uintBitsToFloat(q[i]);
+#else
+        vec2 x = halves(q[i]);
+        acc[2 * i] += v * x.x;
+        acc[2 * i + 1] += v * x.y;
+#endif
+    }
+}
+
+// entries adds up the entries from begin to end that are the lane's: every along-th four of them,
+// counted from multiples of four, so that columns and values come in whole vectors. Entries of the
+// neighbouring rows count as zero times zero. x is the lane's place in a row of B, in vectors.
+void entries(uint begin, uint end, uint group, uint x) {
+    uint ld = p.ldb / VEC;
+    for (uint k = (begin & ~3u) + 4 * group; k < end; k += 4 * p.along) {
+        uvec4 cols = Words4(p.colidx).v[k / 4];
+        vec4 vals = four(Values(p.values).v[k / 4]);
+        uvec4 q[4];
+        for (int i = 0; i < 4; i++) {
+            bool in_row = k + i >= begin && k + i < end;
+            q[i] = uvec4(0);
+            if (in_row) q[i] = Words4(p.b).v[cols[i] * ld + x];
+            else vals[i] = 0;
+        }
+        for (int i = 0; i < 4; i++) accumulate(vals[i], q[i]);
+    }
+}
+
+// pieces adds up the lane's share of rows first to last of the workspace, from column col on.
+void pieces(uint first, uint last, uint group, uint col) {
+    for (uint i = first + group; i < last; i += p.along) {
+        Floats4 row = Floats4(at(uvec2(p.part), i, 4 * p.ldp));
+        for (uint j = 0; j < VEC; j += 4) {
+            vec4 x = row.v[(col + j) / 4];
+            acc[j] += x.x;
+            acc[j + 1] += x.y;
+            acc[j + 2] += x.z;
+            acc[j + 3] += x.w;
+        }
+    }
+}
+
+// reduce adds the sums of the item's groups of lanes to those of its first.
+void reduce(uint group) {
+    uint i = gl_LocalInvocationID.x;
+    for (int j = 0; j < VEC; j++) sums[j][i] = acc[j];
+    for (uint d = p.along / 2; d > 0; d /= 2) {
+        barrier();
+        if (group < d)
+            for (int j = 0; j < VEC; j++) {
+                acc[j] += sums[j][i + d * p.across];
+                sums[j][i] = acc[j];
+            }
+    }
+}
+
+// store writes alpha·acc + beta·C to a row of C from column col on.
+void store(uint row, uint col) {
+    uvec2 a = at(uvec2(p.c), row, 4 * p.ldc);
+    if (p.ldc % 4 == 0 && col + VEC <= p.n) {
+        Floats4 c = Floats4(a);
+        for (uint j = 0; j < VEC; j += 4) {
+            vec4 y = p.alpha * vec4(acc[j], acc[j + 1], acc[j + 2], acc[j + 3]);
+            if (p.beta != 0) y += p.beta * c.v[(col + j) / 4];
+            c.v[(col + j) / 4] = y;
+        }
+        return;
+    }
+    Floats c = Floats(a);
+    for (uint j = 0; j < VEC && col + j < p.n; j++) {
+        float y = p.alpha * acc[j];
+        if (p.beta != 0) y += p.beta * c.v[col + j];
+        c.v[col + j] = y;
+    }
+}
+
+void main() {
+    uint group = gl_LocalInvocationID.x / p.across; // of the workgroup's
+    uint lane = gl_LocalInvocationID.x % p.across;
+    uint item = (gl_WorkGroupID.x + gl_WorkGroupID.z * p.width) * p.per + group / p.along;
+    group %= p.along; // of the item's
+    uint x = gl_WorkGroupID.y * p.across + lane, col = x * VEC;
+    for (int j = 0; j < VEC; j++) acc[j] = 0;
+
+    bool busy = item < p.items && col < p.n;
+    bool piece = p.phase == 0 && item < p.pieces;
+    uint row = 0;
+    if (busy && p.phase == 1) {
+        uint r = 2 * p.pieces + 3 * item;
+        row = p.heavy.v[r];
+        pieces(p.heavy.v[r + 1], p.heavy.v[r + 2], group, col);
+    } else if (busy) {
+        row = item - p.pieces;
+        uint begin = piece ? p.heavy.v[2 * item] : p.rowptr.v[row];
+        uint end = piece ? p.heavy.v[2 * item + 1] : p.rowptr.v[row + 1];
+        busy = piece || end - begin <= p.longest; // else it is done in pieces
+        if (busy) entries(begin, end, group, x);
+    }
+    if (p.along > 1) reduce(group);
+    if (!busy || group != 0) return;
+    if (!piece) {
+        store(row, col);
+        return;
+    }
+    Floats4 sum = Floats4(at(uvec2(p.part), item, 4 * p.ldp));
+    for (uint j = 0; j < VEC; j += 4) sum.v[(col + j) / 4] = vec4(acc[j], acc[j + 1], acc[j + 2], acc[j + 3]);
+}

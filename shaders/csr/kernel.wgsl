@@ -1,0 +1,148 @@
+// SpMM from compressed sparse rows. See csr.go for how work is shared out. ELEM is the element type:
+// 0 f32, 1 f16, 2 bf16. A lane holds four words of a row of B, `across` apart so that neighbouring
+// lanes load neighbouring words: `lo` is the sums of the words' (first) elements, `hi` those of their second.
+
+var<workgroup> sums_lo: array<vec4<f32>, {{.LX}}>;
+{{if ne .ELEM "0"}}var<workgroup> sums_hi: array<vec4<f32>, {{.LX}}>;{{end}}
+var<private> lo: vec4<f32>;
+var<private> hi: vec4<f32>;
+
+// columns is the number of columns of a word.
+{{if eq .ELEM "0"}}const columns = 1u;{{else}}const columns = 2u;{{end}}
+
+// value returns entry e's value, zero past the end.
+fn value(e: u32, end: u32) -> f32 {
+    if (e >= end) { return 0.0; }
+{{- if eq .ELEM "0"}}
+    return bitcast<f32>(values[e]);
+{{- else}}
+    let h = (values[e / 2u] >> (16u * (e % 2u))) & 0xffffu;
+{{- if eq .ELEM "1"}}
+    return unpack2x16float(h).x;
+{{- else}}
+    return bitcast<f32>(h << 16u);
+{{- end}}{{end}}
+}
+
+// fetch returns the lane's words of the row of B that entry e multiplies, zeros past the end of the
+// entries or of the row.
+fn fetch(e: u32, end: u32, word: u32) -> vec4<u32> {
+    var q = vec4<u32>(0u);
+    if (e >= end) { return q; }
+    let w = word + colidx[e] * (p.ldb / columns);
+    q.x = b[w];
+    if ((word + p.across) * columns < p.n) { q.y = b[w + p.across]; }
+    if ((word + 2u * p.across) * columns < p.n) { q.z = b[w + 2u * p.across]; }
+    if ((word + 3u * p.across) * columns < p.n) { q.w = b[w + 3u * p.across]; }
+    return q;
+}
+
+// accumulate adds v times the elements of q.
+fn accumulate(v: f32, q: vec4<u32>) {
+{{- if eq .ELEM "0"}}
+    lo += v * bitcast<vec4<f32>>(q);
+{{- else if eq .ELEM "1"}}
+    let x = unpack2x16float(q.x);
+    let y = unpack2x16float(q.y);
+    let z = unpack2x16float(q.z);
+    let w = unpack2x16float(q.w);
+    lo += v * vec4<f32>(x.x, y.x, z.x, w.x);
+    hi += v * vec4<f32>(x.y, y.y, z.y, w.y);
+{{- else}}
+    lo += v * bitcast<vec4<f32>>(q << vec4<u32>(16u));
+    hi += v * bitcast<vec4<f32>>(q & vec4<u32>(0xffff0000u));
+{{- end}}
+}
+
+// entries adds up the entries from begin to end that are the lane's: every along-th four of them.
+fn entries(begin: u32, end: u32, group: u32, word: u32) {
+    for (var k = begin + 4u * group; k < end; k += 4u * p.along) {
+        let q0 = fetch(k, end, word);
+        let q1 = fetch(k + 1u, end, word);
+        let q2 = fetch(k + 2u, end, word);
+        let q3 = fetch(k + 3u, end, word);
+        accumulate(value(k, end), q0);
+        accumulate(value(k + 1u, end), q1);
+        accumulate(value(k + 2u, end), q2);
+        accumulate(value(k + 3u, end), q3);
+    }
+}
+
+// pieces adds up the lane's share of rows first to last of the workspace.
+fn pieces(first: u32, last: u32, group: u32, word: u32) {
+    for (var r = first + group; r < last; r += p.along) {
+        for (var i = 0u; i < 4u; i++) {
+            let col = (word + i * p.across) * columns;
+            if (col < p.n) { lo[i] += part[r * p.ldp + col]; }
+{{- if ne .ELEM "0"}}
+            if (col + 1u < p.n) { hi[i] += part[r * p.ldp + col + 1u]; }
+{{- end}}
+        }
+    }
+}
+
+// reduce adds the sums of the item's groups of lanes to those of its first.
+fn reduce(i: u32, group: u32) {
+    sums_lo[i] = lo;
+{{- if ne .ELEM "0"}}
+    sums_hi[i] = hi;
+{{- end}}
+    for (var d = p.along / 2u; d > 0u; d /= 2u) {
+        workgroupBarrier();
+        if (group < d) {
+            lo += sums_lo[i + d * p.across];
+            sums_lo[i] = lo;
+{{- if ne .ELEM "0"}}
+            hi += sums_hi[i + d * p.across];
+            sums_hi[i] = hi;
+{{- end}}
+        }
+    }
+}
+
+// put writes one output: a sum to the workspace, alpha·sum + beta·c to C.
+fn put(piece: bool, row: u32, col: u32, sum: f32) {
+    if (col >= p.n) { return; }
+    if (piece) {
+        part[row * p.ldp + col] = sum;
+        return;
+    }
+    let at = row * p.ldc + col;
+    var y = p.alpha * sum;
+    if (p.beta != 0.0) { y += p.beta * c[at]; }
+    c[at] = y;
+}
+
+@compute @workgroup_size({{.LX}}, {{.LY}}, {{.LZ}})
+fn main(@builtin(local_invocation_index) i: u32, @builtin(workgroup_id) at: vec3<u32>) {
+    let lane = i % p.across;
+    let group = i / p.across % p.along;
+    let item = (at.x + at.z * p.width) * p.per + i / (p.across * p.along);
+    let word = at.y * 4u * p.across + lane; // the lane's first
+
+    var busy = item < p.items && word * columns < p.n;
+    let piece = p.phase == 0u && item < p.pieces;
+    var row = item;
+    if (busy && p.phase == 1u) {
+        let r = 2u * p.pieces + 3u * item;
+        row = heavy[r];
+        pieces(heavy[r + 1u], heavy[r + 2u], group, word);
+    } else if (busy && piece) {
+        entries(heavy[2u * item], heavy[2u * item + 1u], group, word);
+    } else if (busy) {
+        row = item - p.pieces;
+        let begin = rowptr[row];
+        let end = rowptr[row + 1u];
+        busy = end - begin <= p.longest; // else it is done in pieces
+        if (busy) { entries(begin, end, group, word); }
+    }
+    if (p.along > 1u) { reduce(i, group); }
+    if (!busy || group != 0u) { return; }
+    for (var j = 0u; j < 4u; j++) {
+        let col = (word + j * p.across) * columns;
+        put(piece, row, col, lo[j]);
+{{- if ne .ELEM "0"}}
+        put(piece, row, col + 1u, hi[j]);
+{{- end}}
+    }
+}

@@ -1,0 +1,58 @@
+// The variants: one for each code and element type.
+
+package csr
+
+import (
+	"fmt"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/internal/simd"
+	"github.com/spmmrun/spmm/shaders/include"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// local is the number of invocations of a workgroup: what every device can run.
+const local = 128
+
+func variants() []*spec.Variant {
+	var vs []*spec.Variant
+	for i, t := range []dtype.Type{include.F32: dtype.F32, include.F16: dtype.F16, include.BF16: dtype.BF16} {
+		elem := map[string]string{"ELEM": fmt.Sprint(i)}
+		vs = append(vs,
+			&spec.Variant{
+				Name: "cuda_" + t.String(), In: t, Code: backend.CodePTX, Entry: "csr",
+				Need: spec.Need{Arch: 80}, Local: [3]uint32{local, 1, 1},
+				Unit: spec.Unit{Source: "kernel.cu", Defines: elem, Blob: "zcuda_" + t.String() + ".ptx", Arch: "compute_80"},
+				Out:  []dtype.Type{dtype.F16, dtype.BF16},
+			},
+			&spec.Variant{
+				Name: "vulkan_" + t.String(), In: t, Code: backend.CodeSPIRV, Entry: "main",
+				Need: spec.Need{Shared: shared(t)}, Local: [3]uint32{local, 1, 1},
+				Unit: spec.Unit{Source: "kernel.comp", Defines: elem, Blob: "zvulkan_" + t.String() + ".spv"},
+			},
+			&spec.Variant{
+				Name: "webgpu_" + t.String(), In: t, Code: backend.CodeWGSL, Entry: "main",
+				Need: spec.Need{Shared: shared(t)}, Local: [3]uint32{local, 1, 1},
+				Unit: spec.Unit{Source: "kernel.wgsl", Defines: elem},
+			},
+			&spec.Variant{
+				Name: "cpu_" + t.String(), In: t, Code: backend.CodeGo, Func: goFunc(t), Local: [3]uint32{1, 1, 1},
+				Out: []dtype.Type{dtype.F16, dtype.BF16},
+			})
+	}
+	return vs
+}
+
+// shared is the bytes of shared memory in which lanes add up their sums.
+func shared(t dtype.Type) uint32 { return uint32(local * 16 / t.Size() * 4) }
+
+func goFunc(t dtype.Type) backend.GroupFunc {
+	switch t {
+	case dtype.F16:
+		return group(simd.RowF16)
+	case dtype.BF16:
+		return group(simd.RowBF16)
+	}
+	return group(simd.RowF32)
+}

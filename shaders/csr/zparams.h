@@ -1,0 +1,20 @@
+// Generated from the kernel's table. Do not edit.
+#pragma once
+struct Params {
+    unsigned int phase;
+    unsigned int m;
+    unsigned int n;
+    unsigned int ldb;
+    unsigned int ldc;
+    unsigned int ldp;
+    unsigned int pieces;
+    unsigned int items;
+    unsigned int width;
+    unsigned int per;
+    unsigned int longest;
+    unsigned int across;
+    unsigned int along;
+    unsigned int ctype;
+    float alpha;
+    float beta;
+};

@@ -1,0 +1,4 @@
+// Generated from the kernel's table. Do not edit.
+#pragma once
+struct Params {
+};

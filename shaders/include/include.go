@@ -1,0 +1,20 @@
+// Package include holds source text that kernels share: half.cuh, half.glsl and half.wgsl convert
+// between element types, addr.glsl steps through buffers of any size.
+//
+// CUDA C++ and GLSL sources include the files by their relative path; WGSL has no includes, so a
+// variant puts the text into its template through Unit.Defines.
+package include
+
+import _ "embed"
+
+// HalfWGSL is half.wgsl.
+//
+//go:embed half.wgsl
+var HalfWGSL string
+
+// Element types as kernels' parameters and defines number them.
+const (
+	F32 = iota
+	F16
+	BF16
+)

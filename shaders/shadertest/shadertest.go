@@ -1,0 +1,133 @@
+// Package shadertest runs kernels in tests, on every device that this build finds.
+package shadertest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/spmmrun/spmm/backend"
+	_ "github.com/spmmrun/spmm/backend/all"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// Each calls f as a subtest with an opened device of each driver that has one. A driver that has
+// none is logged; at least one device must be there.
+func Each(t *testing.T, f func(t *testing.T, dev backend.Device)) {
+	t.Helper()
+	ctx, ran := context.Background(), 0
+	for _, d := range backend.Drivers() {
+		infos, err := d.Devices(ctx)
+		if errors.Is(err, backend.ErrUnavailable) {
+			t.Logf("%s: %v", d.Name(), err)
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", d.Name(), err)
+			continue
+		}
+		ran++
+		t.Run(d.Name(), func(t *testing.T) {
+			dev, err := d.Open(ctx, infos[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer dev.Close()
+			f(t, dev)
+		})
+	}
+	if ran == 0 {
+		t.Fatal("no driver has a device")
+	}
+}
+
+// Variants returns the variants of k that the device runs.
+func Variants(dev backend.Device, k *spec.Kernel) []*spec.Variant {
+	var vs []*spec.Variant
+	for _, v := range k.Variants {
+		if v.Met(dev.Caps()) {
+			vs = append(vs, v)
+		}
+	}
+	return vs
+}
+
+// guard lies behind every argument and must stay as it is.
+var guard = bytes.Repeat([]byte{0xa5, 0x5a, 0xc3, 0x7e}, 64)
+
+// Run launches a variant of k on copies of args and brings back those that it writes. A workspace
+// is added where the launch asks for one. Writing behind an argument fails the test.
+func Run(t testing.TB, dev backend.Device, k *spec.Kernel, v *spec.Variant, l spec.Launch, args ...[]byte) {
+	t.Helper()
+	ctx := context.Background()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatalf("%s/%s: %v", k.Name, v.Name, err)
+		}
+	}
+	if l.Workspace > 0 {
+		args = append(args, make([]byte, l.Workspace))
+	}
+	bufs := make([]backend.Buffer, len(args))
+	for i, a := range args {
+		whole := append(append(bytes.Clone(a), make([]byte, -len(a)&3)...), guard...)
+		b, err := dev.Alloc(int64(len(whole)))
+		must(err)
+		defer b.Close()
+		must(b.Write(ctx, 0, whole))
+		bufs[i] = b
+	}
+	launch := func(v *spec.Variant, groups [3]uint32, params []byte) backend.Launch {
+		bin, err := k.Binary(v)
+		must(err)
+		loaded, err := dev.Load(bin)
+		must(err)
+		t.Cleanup(func() { loaded.Close() })
+		return backend.Launch{Kernel: loaded, Groups: groups, Args: bufs, Params: params}
+	}
+	launches := []backend.Launch{launch(v, l.Groups, l.Params)}
+	if l.Then != nil {
+		launches = append(launches, launch(l.Then, l.ThenGroups, l.ThenParams))
+	}
+	_, err := dev.Run(ctx, launches...)
+	must(err)
+	for i, a := range args {
+		end := (len(a) + 3) &^ 3
+		whole := make([]byte, end+len(guard))
+		must(bufs[i].Read(ctx, 0, whole))
+		if !bytes.Equal(whole[end:], guard) {
+			t.Errorf("%s/%s: wrote behind argument %s", k.Name, v.Name, k.Args[i].Name)
+		}
+		if !k.Args[i].ReadOnly {
+			copy(a, whole)
+		} else if !bytes.Equal(a, whole[:len(a)]) {
+			t.Errorf("%s/%s: wrote to argument %s, which is only read", k.Name, v.Name, k.Args[i].Name)
+		}
+	}
+}
+
+// Multiply encodes a for a variant and multiplies: c is updated as p says.
+func Multiply(t testing.TB, dev backend.Device, k *spec.Kernel, v *spec.Variant, a formats.Sparse, b, c []byte, p spec.Problem) {
+	t.Helper()
+	e, err := k.Encode(a, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Out == dtype.Invalid {
+		p.Out = dtype.F32
+	}
+	p.Caps = dev.Caps()
+	l, err := k.Launch(v, e, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var args [][]byte
+	for _, x := range e.Arrays {
+		args = append(args, x.Data)
+	}
+	Run(t, dev, k, v, l, append(args, b, c)...)
+}

@@ -1,0 +1,22 @@
+// Laying out grids.
+
+package spec
+
+import "fmt"
+
+// maxSide is the number of workgroups along each side of a grid that every API promises.
+const maxSide = 65535
+
+// Fold lays n workgroups out along x and, past what every device takes, along z: a kernel finds its
+// number as x + z·(size of the grid in x) and does nothing where that is n or more. y is the grid's
+// other side. More than a grid can hold is an error.
+func Fold(n int64, y int) ([3]uint32, error) {
+	z := (n + maxSide - 1) / maxSide
+	if z > maxSide || y > maxSide {
+		return [3]uint32{}, fmt.Errorf("a grid of %d by %d workgroups is too large (%d by %d)", n, y, int64(maxSide)*maxSide, maxSide)
+	}
+	if n == 0 || y == 0 {
+		return [3]uint32{}, nil
+	}
+	return [3]uint32{uint32((n + z - 1) / z), uint32(y), uint32(z)}, nil
+}
