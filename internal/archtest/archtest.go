@@ -1,0 +1,140 @@
+// Package archtest holds the module's import rules; its tests enforce them. See ARCHITECTURE.md.
+package archtest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Module is the module's path.
+const Module = "github.com/spmmrun/spmm"
+
+// A Package is one of the module's and what it imports, its tests left out.
+type Package struct {
+	Path    string // without the module: "backend/vulkan"; "." is the root
+	Imports []string
+}
+
+// A Rule says which of the module's packages some packages may import.
+type Rule struct {
+	// Of are the packages: a path, or "path/..." for all below it and itself. The first rule that
+	// fits a package counts.
+	Of string
+	// May are the packages they may import, written in the same way. SELF is the package's own folder.
+	May []string
+}
+
+// Self stands for the folder of the package, the first two parts of its path, and all in it.
+const Self = "SELF"
+
+// utilities are small packages that anyone may use.
+var utilities = []string{"dtype", "formats/half", "internal/simd"}
+
+// Rules are the module's. From files to devices: formats and backend know nobody, kernels know both,
+// plan picks a kernel, the front door knows plan.
+var Rules = []Rule{
+	{"dtype", nil},
+	{"internal/simd", nil},
+	{"internal/archtest", nil},
+	{"internal/shaderlock", []string{"backend", "shaders/spec"}},
+	{"internal/plan", []string{"backend", "formats/...", "shaders/...", Self}},
+	{"internal/...", nil},
+
+	{"formats/...", []string{"formats/..."}},
+
+	{"backend", nil},
+	{"backend/all", []string{"backend/...", "portable/..."}},
+	{"backend/...", []string{"backend", Self}},
+	{"portable/...", []string{"backend", Self}},
+
+	{"shaders", []string{"shaders/..."}},
+	{"shaders/include", nil},
+	{"shaders/spec", []string{"backend", "formats"}},
+	{"shaders/shadertest", []string{"backend", "backend/all", "formats/...", "shaders/spec"}},
+	{"shaders/...", []string{"backend", "formats/...", "shaders/spec", "shaders/include", Self}},
+
+	{".", []string{"backend", "backend/all", "formats/...", "internal/plan"}},
+	{"conformance/oracle", []string{"formats/..."}},
+	{"conformance/...", []string{".", "backend/...", "formats/...", "shaders/...", "internal/...", Self}},
+	{"bench/...", []string{".", "backend/...", "formats/...", "shaders/...", "internal/...", Self}},
+	{"tools/...", []string{"internal/...", "shaders/...", "backend", Self}},
+	{"cmd/...", []string{".", "backend/...", "conformance/...", "formats/...", "internal/...", Self}},
+}
+
+// Bindings are imported by one package's folder only: each graphics API stays behind its backend.
+var Bindings = map[string]string{
+	"gorgonia.org/cu":                         "backend/cuda/...",
+	"github.com/vulkan-go/vulkan":             "backend/vulkan/...",
+	"github.com/rajveermalviya/go-webgpu/...": "portable/webgpu/...",
+	"github.com/spf13/...":                    "cmd/...",
+	"github.com/schollz/...":                  "cmd/...",
+}
+
+// StandardOnly are the packages that import nothing from outside but small utilities.
+var StandardOnly = []string{"dtype", "backend", "backend/all", "shaders", "shaders/spec", "shaders/include"}
+
+// Violations returns the imports that the rules do not allow, in words.
+func Violations(pkgs []Package) []string {
+	var out []string
+	for _, p := range pkgs {
+		i := slices.IndexFunc(Rules, func(r Rule) bool { return fits(r.Of, p.Path) })
+		if i < 0 {
+			out = append(out, fmt.Sprintf("%s: no rule says what it may import", p.Path))
+			continue
+		}
+		for _, imp := range p.Imports {
+			if why := refused(p.Path, Rules[i], imp); why != "" {
+				out = append(out, fmt.Sprintf("%s imports %s: %s", p.Path, imp, why))
+			}
+		}
+	}
+	return out
+}
+
+// refused says why a package may not import another, "" if it may.
+func refused(path string, r Rule, imp string) string {
+	if inner, ok := inModule(imp); ok {
+		may := slices.Concat(r.May, utilities)
+		for _, m := range may {
+			if m == Self {
+				m = folder(path) + "/..."
+			}
+			if fits(m, inner) {
+				return ""
+			}
+		}
+		return "it may import " + strings.Join(may, ", ")
+	}
+	for binding, user := range Bindings {
+		if fits(binding, imp) && !fits(user, path) {
+			return "only " + user + " may"
+		}
+	}
+	if slices.Contains(StandardOnly, path) && strings.Contains(strings.Split(imp, "/")[0], ".") {
+		return "it may use the standard library only"
+	}
+	return ""
+}
+
+// inModule tells whether an import is the module's, and its path there.
+func inModule(imp string) (string, bool) {
+	if imp == Module {
+		return ".", true
+	}
+	return strings.CutPrefix(imp, Module+"/")
+}
+
+// fits tells whether a path is meant by a pattern: itself, or "folder/..." for it and all below.
+func fits(pattern, path string) bool {
+	if dir, ok := strings.CutSuffix(pattern, "/..."); ok {
+		return path == dir || strings.HasPrefix(path, dir+"/")
+	}
+	return pattern == path
+}
+
+// folder is the first two parts of a path.
+func folder(path string) string {
+	parts := strings.SplitN(path, "/", 3)
+	return strings.Join(parts[:min(2, len(parts))], "/")
+}
