@@ -1,0 +1,98 @@
+// The variants for CUDA: kernel.cu (the paper's mapping, rows of B gathered from the caches), staged.cu
+// (B staged in shared memory, for panels that share most rows), tf32.cu and scalar.cu.
+
+package cvse
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/shaders/include"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// stagedMaxCols bounds the columns of A for staged.cu, whose blocks keep the offsets of their lists in
+// shared memory.
+const stagedMaxCols = 1 << 16
+
+func cudaVariants() []*spec.Variant {
+	var vs []*spec.Variant
+	for _, t := range []dtype.Type{dtype.F16, dtype.BF16} {
+		vs = append(vs,
+			gathered(t, 8, 16, 2, 1, 3),
+			staged(t, 512, 16, 2, 2, 4),
+			gathered(t, 8, 8, 2, 1, 3),
+			gathered(t, 16, 16, 2, 4, 3),
+		)
+	}
+	return append(vs, tf32Variant(), scalarVariant(8), scalarVariant(16))
+}
+
+// gathered is kernel.cu: panels of v rows, an instruction of k = step, 64·chunks columns, warps a
+// block, stages of copies in flight.
+func gathered(t dtype.Type, v, step, chunks, warps, stages uint32) *spec.Variant {
+	x := cudaVariant("kernel.cu", fmt.Sprintf("cuda_v%d_k%d_%v", v, step, t), t, warps, []spec.Const{
+		define("V", v), define("ALIGN", step), define("STEP", step), define("CHUNKS", chunks),
+		define("WARPS", warps), define("STAGES", stages), define("COLS", 64*chunks),
+	})
+	x.Need.Shapes = []backend.MatrixShape{{M: 16, N: 8, K: step, A: t, B: t, C: dtype.F32, D: dtype.F32}}
+	return x
+}
+
+// staged is staged.cu: windows of so many rows of B, stages of them in shared memory; warps of so many
+// panels and depth steps each.
+func staged(t dtype.Type, window, warps, panels, stages, depth uint32) *spec.Variant {
+	const feeders, v = 4, 8
+	x := cudaVariant("staged.cu", fmt.Sprintf("cuda_v%d_window%d_%v", v, window, t), t, warps+feeders, []spec.Const{
+		define("V", v), define("ALIGN", 16), define("WINDOW", window), define("WARPS", warps), define("FEEDERS", feeders),
+		define("PANELS", panels), define("STAGES", stages), define("DEPTH", depth), define("COLS", 64),
+	})
+	x.Need.Shapes = []backend.MatrixShape{{M: 16, N: 8, K: 16, A: t, B: t, C: dtype.F32, D: dtype.F32}}
+	const pitch = 160
+	lists := 4 * warps * panels * (stagedMaxCols/window + 1)
+	x.Shared = stages*window*pitch + warps*panels*depth*(16*v*2+32) + lists
+	x.Need.Shared = x.Shared + 256 // the barriers
+	return x
+}
+
+func tf32Variant() *spec.Variant {
+	const warps, chunks = 4, 2
+	x := cudaVariant("tf32.cu", "cuda_v8_tf32", dtype.TF32, warps, []spec.Const{
+		define("V", 8), define("ALIGN", 8), define("STEP", 8), define("CHUNKS", chunks), define("WARPS", warps), define("COLS", 32*chunks),
+	})
+	x.Need.Shapes = []backend.MatrixShape{{M: 16, N: 8, K: 8, A: dtype.TF32, B: dtype.TF32, C: dtype.F32, D: dtype.F32}}
+	return x
+}
+
+func scalarVariant(v uint32) *spec.Variant {
+	const warps, unroll = 4, 4
+	return cudaVariant("scalar.cu", fmt.Sprintf("cuda_v%d_f32", v), dtype.F32, warps, []spec.Const{
+		define("V", v), define("ALIGN", unroll), define("STEP", 8), define("CHUNKS", 1), define("UNROLL", unroll),
+		define("WARPS", warps), define("COLS", 128),
+	})
+}
+
+func cudaVariant(source, name string, t dtype.Type, warps uint32, consts []spec.Const) *spec.Variant {
+	elem := map[dtype.Type]int{dtype.F16: include.F16, dtype.BF16: include.BF16}[t]
+	return &spec.Variant{
+		Name: name, In: t, Code: backend.CodePTX, Local: [3]uint32{32 * warps, 1, 1}, Consts: consts, Entry: "cvse",
+		Need: spec.Need{Arch: 80},
+		Out:  []dtype.Type{dtype.F16, dtype.BF16},
+		Unit: spec.Unit{
+			Source: source, Arch: "compute_80", Blob: "z" + name + ".ptx",
+			Defines: map[string]string{"ENTRY": "cvse", "ELEM": strconv.Itoa(elem)},
+		},
+	}
+}
+
+// define is a constant that reaches CUDA C++ as a -D.
+func define(name string, value uint32) spec.Const {
+	return spec.Const{Name: name, ID: -1, Value: value}
+}
+
+// cudaTile returns the panels and the columns of C that a block computes.
+func cudaTile(v *spec.Variant) (panels, cols int) {
+	return int(max(1, v.Const("PANELS")) * v.Const("WARPS")), int(v.Const("COLS"))
+}
