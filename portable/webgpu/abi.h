@@ -11,7 +11,7 @@
 
 typedef struct { const void *next; int type; } wgChain;
 
-enum { wgShaderWGSL = 6 };                           // chain type
+enum { wgShaderWGSL = 6, wgInstance = 0x60000006 };  // chain types
 enum { wgErrorNone, wgErrorValidation, wgErrorOutOfMemory, wgErrorInternal, wgErrorUnknown, wgErrorDeviceLost };
 enum { wgMapRead = 1 };                              // map mode
 enum { wgStageCompute = 4 };
@@ -70,7 +70,19 @@ typedef struct { const void *next; uint32_t binding; void *buffer; uint64_t offs
 typedef struct { const void *next; const char *label; void *layout; size_t entries; const wgGroupEntry *entry; } wgGroupDescriptor;
 typedef struct { const void *next; const char *label; int type; uint32_t count; const void *statistic; size_t statistics; } wgQueryDescriptor;
 
+typedef struct { wgChain chain; uint32_t apis; int dx12Compiler; const char *dxil, *dxc; } wgInstanceExtras;
+typedef struct { const void *next; } wgInstanceDescriptor;
+typedef struct { const void *next; uint32_t apis; } wgEnumerateOptions;
+typedef struct {
+	void *next; uint32_t vendorID; const char *vendorName, *architecture; uint32_t deviceID;
+	const char *name, *driver; int type, api;
+} wgAdapterProperties;
+
 #define WG extern __attribute__((weak))
+WG void *wgpuCreateInstance(const wgInstanceDescriptor *d);
+WG void wgpuInstanceRelease(void *instance);
+WG size_t wgpuInstanceEnumerateAdapters(void *instance, const wgEnumerateOptions *o, void **adapters);
+WG void wgpuAdapterGetProperties(void *adapter, wgAdapterProperties *p);
 WG bool wgpuAdapterGetLimits(void *adapter, wgChainedLimits *limits);
 WG bool wgpuAdapterHasFeature(void *adapter, int feature);
 WG void wgpuAdapterRequestDevice(void *adapter, const wgDeviceDescriptor *d, wgDeviceCallback *cb, void *user);

@@ -4,10 +4,15 @@
 
 package webgpu
 
+// #include "native.h"
+// #include <stdlib.h>
+import "C"
+
 import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -29,16 +34,11 @@ var adapters = sync.OnceValue(func() []adapter {
 	if !linked() {
 		return nil
 	}
-	var list []adapter
-	for _, apis := range []wgpu.InstanceBackend{wgpu.InstanceBackend_Vulkan | wgpu.InstanceBackend_Metal | wgpu.InstanceBackend_DX12, wgpu.InstanceBackend_GL} {
-		instance := wgpu.CreateInstance(&wgpu.InstanceDescriptor{Backends: apis})
-		for _, a := range instance.EnumerateAdapters(&wgpu.InstanceEnumerateAdapterOptons{Backends: apis}) {
-			list = append(list, describe(a))
-		}
-		if len(list) > 0 {
-			break
-		}
-		instance.Release()
+	wgpu.SetLogLevel(wgpu.LogLevel_Off)
+	list := enumerate(wgpu.InstanceBackend_Vulkan | wgpu.InstanceBackend_Metal | wgpu.InstanceBackend_DX12)
+	if list == nil && bool(C.wg_display()) {
+		defer quietWayland()()
+		list = enumerate(wgpu.InstanceBackend_GL)
 	}
 	slices.SortStableFunc(list, func(a, b adapter) int { return cmp.Compare(rank(a.info.Kind), rank(b.info.Kind)) })
 	for i := range list {
@@ -47,23 +47,47 @@ var adapters = sync.OnceValue(func() []adapter {
 	return list
 })
 
+// enumerate lists what the APIs show. An error means that they show nothing.
+func enumerate(apis wgpu.InstanceBackend) []adapter {
+	const most = 64
+	errors := (*C.wg_device)(C.calloc(1, C.sizeof_wg_device))
+	defer C.free(unsafe.Pointer(errors))
+	found := (*[most]C.wg_adapter)(C.calloc(most, C.sizeof_wg_adapter))
+	defer C.free(unsafe.Pointer(found))
+	n := C.wg_adapters(errors, C.uint32_t(apis), &found[0], most)
+	var list []adapter
+	for _, a := range found[:n] {
+		list = append(list, adapter{a.ref, describe(&a)})
+	}
+	return list
+}
+
+// quietWayland keeps libwayland, which wgpu tries for OpenGL, from writing to stderr that XDG_RUNTIME_DIR is not
+// set: given an absolute path it looks there in silence. The function it returns undoes that.
+func quietWayland() func() {
+	const name = "WAYLAND_DISPLAY"
+	if os.Getenv("XDG_RUNTIME_DIR") != "" || os.Getenv(name) != "" {
+		return func() {}
+	}
+	os.Setenv(name, "/nonexistent")
+	return func() { os.Unsetenv(name) }
+}
+
 func rank(kind string) int {
 	return slices.Index([]string{"discrete", "integrated", "virtual", "cpu"}, kind)
 }
 
-// describe reads what wgpu tells; it does not tell the memory.
-func describe(a *wgpu.Adapter) adapter {
-	p := a.GetProperties()
+// describe says what wgpu tells; it does not tell the memory.
+func describe(a *C.wg_adapter) backend.Info {
 	kind := map[wgpu.AdapterType]string{wgpu.AdapterType_DiscreteGPU: "discrete", wgpu.AdapterType_IntegratedGPU: "integrated",
-		wgpu.AdapterType_CPU: "cpu"}[p.AdapterType]
-	info := backend.Info{
+		wgpu.AdapterType_CPU: "cpu"}[wgpu.AdapterType(a._type)]
+	return backend.Info{
 		Backend: "webgpu",
-		Name:    p.Name,
-		Vendor:  vendor(p.VendorId),
-		Driver:  strings.TrimSpace(fmt.Sprintf("wgpu-native 0.17 on %v %s", p.BackendType, p.DriverDescription)),
+		Name:    C.GoString(&a.name[0]),
+		Vendor:  vendor(uint32(a.vendor)),
+		Driver:  strings.TrimSpace(fmt.Sprintf("wgpu-native 0.17 on %v %s", wgpu.BackendType(a.api), C.GoString(&a.driver[0]))),
 		Kind:    cmp.Or(kind, "virtual"),
 	}
-	return adapter{*(*unsafe.Pointer)(unsafe.Pointer(a)), info} // wgpu.Adapter is its C reference
 }
 
 // vendor names a PCI vendor (0x10005 is Mesa's own, for software).

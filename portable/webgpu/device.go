@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"unsafe"
@@ -89,8 +90,7 @@ func (d *device) take(doing string) error {
 	if n.error == C.WG_OK {
 		return nil
 	}
-	text := strings.Join(strings.Fields(C.GoString(&n.text[0])), " ")
-	text = strings.TrimPrefix(text, "Validation Error Caused by: ")
+	text := oneLine(C.GoString(&n.text[0]))
 	var kind error
 	switch n.error {
 	case C.WG_NO_MEMORY:
@@ -104,6 +104,20 @@ func (d *device) take(doing string) error {
 	}
 	return fmt.Errorf("webgpu: %s: %s", doing, text)
 }
+
+// oneLine brings wgpu's paragraphs, with their pictures of the source, into one line of bounded length.
+func oneLine(s string) string {
+	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "")), " ")
+	s = strings.TrimPrefix(s, "Validation Error Caused by: ")
+	s = wgpuCall.ReplaceAllString(s, "")
+	if r := []rune(s); len(r) > 300 {
+		s = string(r[:300]) + "…"
+	}
+	return s
+}
+
+// wgpuCall is how wgpu's errors begin.
+var wgpuCall = regexp.MustCompile(`^In wgpu\w+ (Shader '' )?`)
 
 // usable is asked, with the device locked, before any work.
 func (d *device) usable() error {

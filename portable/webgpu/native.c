@@ -5,6 +5,7 @@
 #include "native.h"
 #include "abi.h"
 #include "guard.h"
+#include <dlfcn.h>
 #include <string.h>
 #include <time.h>
 
@@ -34,6 +35,48 @@ static void guarded(void (*step)(void *), void *args) {
 }
 
 bool wg_linked(void) { return wgpuAdapterRequestDevice && wgpuDeviceSetUncapturedErrorCallback && wgpuCommandEncoderResolveQuerySet; }
+
+// --- adapters
+
+// wg_display reports whether EGL has any display: wgpu-native's OpenGL panics where it has none.
+bool wg_display(void) {
+	void *egl = dlopen("libEGL.so.1", RTLD_NOW);
+	if (!egl)
+		return false;
+	void *(*get)(void *) = dlsym(egl, "eglGetDisplay");
+	return get && get(NULL); // the library stays: wgpu wants it next
+}
+
+struct list { wg_device *d; uint32_t apis; wg_adapter *list; size_t max, n; };
+
+// The instance is kept if it has adapters, which live as long as the process.
+static void adapters_step(void *p) {
+	struct list *a = p;
+	wgInstanceExtras extras = {.chain = {NULL, wgInstance}, .apis = a->apis};
+	void *instance = wgpuCreateInstance(&(wgInstanceDescriptor){&extras});
+	void *refs[64];
+	wgEnumerateOptions options = {NULL, a->apis};
+	size_t n = wgpuInstanceEnumerateAdapters(instance, &options, NULL);
+	if (n == 0 || n > sizeof refs / sizeof *refs) {
+		wgpuInstanceRelease(instance);
+		return;
+	}
+	n = wgpuInstanceEnumerateAdapters(instance, &options, refs);
+	for (size_t i = 0; i < n && a->n < a->max; i++) {
+		wgAdapterProperties props = {0};
+		wgpuAdapterGetProperties(refs[i], &props);
+		wg_adapter *w = &a->list[a->n++];
+		*w = (wg_adapter){.ref = refs[i], .vendor = props.vendorID, .type = props.type, .api = props.api};
+		strncpy(w->name, props.name, sizeof w->name - 1);
+		strncpy(w->driver, props.driver, sizeof w->driver - 1);
+	}
+}
+
+size_t wg_adapters(wg_device *errors, uint32_t apis, wg_adapter *list, size_t max) {
+	struct list a = {errors, apis, list, max, 0};
+	guarded(adapters_step, &a);
+	return a.n;
+}
 
 // --- device
 

@@ -32,7 +32,17 @@ typedef struct {
 // wg_stamps are a submission's device timestamps in ticks of unknown length, and the host's clock around it.
 typedef struct { uint64_t begin, end, hostBegin, hostEnd; } wg_stamps;
 
+// wg_adapter is a GPU as one API shows it; type and api are the binding's AdapterType and BackendType.
+typedef struct {
+	void *ref;
+	uint32_t vendor;
+	int type, api;
+	char name[256], driver[256];
+} wg_adapter;
+
 bool wg_linked(void);
+bool wg_display(void);
+size_t wg_adapters(wg_device *errors, uint32_t apis, wg_adapter *list, size_t max);
 void wg_open(wg_device *d, void *adapter);
 void wg_close(wg_device *d);
 void *wg_buffer(wg_device *d, uint32_t usage, uint64_t size);
