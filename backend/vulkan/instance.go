@@ -26,9 +26,11 @@ import (
 const (
 	version12       = 1<<22 | 2<<12
 	version13       = 1<<22 | 3<<12
-	loaderName      = "libvulkan.so.1"
 	validationLayer = "VK_LAYER_KHRONOS_validation"
 )
+
+// loaderName is the library that finds the drivers; tests put one before it.
+var loaderName = "libvulkan.so.1"
 
 // instance is the loader and one VkInstance made from it.
 type instance struct {

@@ -32,6 +32,9 @@ func (d *device) Load(b backend.Binary) (backend.Kernel, error) {
 	if err := d.checkBinary(&b); err != nil {
 		return nil, fmt.Errorf("vulkan: %w", err)
 	}
+	if len(b.Code)%4 != 0 {
+		return nil, fmt.Errorf("vulkan: kernel %s: %d bytes are no SPIR-V module", b.Name, len(b.Code))
+	}
 	code := make([]uint32, len(b.Code)/4) // aligned, in the host's byte order
 	for i := range code {
 		code[i] = binary.LittleEndian.Uint32(b.Code[4*i:])
@@ -76,6 +79,10 @@ func (d *device) checkBinary(b *backend.Binary) error {
 		!c.SubgroupPinned && c.SubgroupMin != c.SubgroupMax {
 		return fmt.Errorf("kernel %s: needs subgroups of %d, the device has %d to %d (to choose: %v): %w",
 			b.Name, b.Subgroup, c.SubgroupMin, c.SubgroupMax, c.SubgroupPinned, backend.ErrUnsupported)
+	}
+	most := d.props.size.maxComputeWorkgroupSubgroups
+	if n := b.Local[0] * b.Local[1] * b.Local[2] / b.Subgroup; c.SubgroupPinned && n > most {
+		return fmt.Errorf("kernel %s: %d subgroups of %d in a workgroup, the device allows %d: %w", b.Name, n, b.Subgroup, most, backend.ErrUnsupported)
 	}
 	if b.Local[0]%b.Subgroup != 0 {
 		return fmt.Errorf("kernel %s: workgroup %v is no multiple of the subgroup %d", b.Name, b.Local, b.Subgroup)

@@ -18,6 +18,7 @@ const (
 	spirvHeader  = 5 // words
 	opEntryPoint = 15
 	opCapability = 17
+	opFuncEnd    = 56
 	glCompute    = 5 // execution model
 )
 
@@ -29,7 +30,7 @@ func (d *device) checkModule(code []uint32, entry string) error {
 	if v := code[1]; v > 0x10500 && !(d.a.api >= version13 && v <= 0x10600) {
 		return fmt.Errorf("SPIR-V %d.%d is newer than Vulkan %s takes: %w", v>>16, v>>8&0xff, versionString(d.a.api), backend.ErrUnsupported)
 	}
-	found := false
+	found, last := false, uint32(0)
 	for i := spirvHeader; i < len(code); {
 		op, n := code[i]&0xffff, int(code[i]>>16)
 		if n == 0 || i+n > len(code) {
@@ -44,6 +45,10 @@ func (d *device) checkModule(code []uint32, entry string) error {
 			found = true
 		}
 		i += n
+		last = op
+	}
+	if last != opFuncEnd {
+		return errors.New("truncated SPIR-V module")
 	}
 	if !found {
 		return fmt.Errorf("no compute entry point %q", entry)

@@ -1,0 +1,68 @@
+// What the tests reach into.
+
+//go:build cgo && linux && !android && (amd64 || arm64 || ppc64le || riscv64 || loong64)
+
+package vulkan
+
+import (
+	"path/filepath"
+	"testing"
+
+	vk "github.com/vulkan-go/vulkan"
+
+	"github.com/spmmrun/spmm/backend"
+)
+
+// UseLoader makes the driver use another Vulkan loader until the test ends.
+func UseLoader(t testing.TB, name string) {
+	swap := func(name string, in *instance) (string, *instance) {
+		shared.Lock()
+		defer shared.Unlock()
+		name, loaderName = loaderName, name
+		in, shared.instance = shared.instance, in
+		return name, in
+	}
+	old, in := swap(name, nil)
+	t.Cleanup(func() { swap(old, in) })
+}
+
+// StagedOnly makes devices opened from now on copy through staging, until the test ends.
+func StagedOnly(t testing.TB) {
+	stagedOnly = true
+	t.Cleanup(func() { stagedOnly = false })
+}
+
+// LimitAllocations makes the device believe that one allocation has at most so many bytes.
+func LimitAllocations(d backend.Device, bytes int64) { d.(*device).pool.setLimits(d.(*device), bytes) }
+
+// HasSparse reports whether a buffer may have several allocations.
+func HasSparse(d backend.Device) bool {
+	return d.(*device).features.base.sparseBinding != 0 && d.(*device).queue.sparse
+}
+
+// PoolBytes is what the device's blocks have.
+func PoolBytes(d backend.Device) int64 { return d.(*device).pool.used }
+
+// CacheFile is where the device's pipeline cache is kept.
+func CacheFile(d backend.Device) string { return d.(*device).cache.path }
+
+// CacheLoaded is how many bytes of pipeline cache were loaded.
+func CacheLoaded(d backend.Device) int { return d.(*device).cache.loaded }
+
+// CacheGlob matches all cache files of a directory.
+func CacheGlob(dir string) string { return filepath.Join(dir, "spmm", "vulkan-*") }
+
+var (
+	ValidationMessages      = validationMessages
+	ResetValidationMessages = resetValidationMessages
+)
+
+// Misuse makes a call that the specification forbids: a buffer without a use.
+func Misuse(d backend.Device) {
+	var b vk.Buffer
+	info := vk.BufferCreateInfo{SType: vk.StructureTypeBufferCreateInfo, Size: 64}
+	defer info.Free()
+	if handle := d.(*device).handle; vk.CreateBuffer(handle, &info, nil, &b) == vk.Success {
+		vk.DestroyBuffer(handle, b, nil)
+	}
+}

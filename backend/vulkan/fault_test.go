@@ -1,0 +1,229 @@
+// Failures of the loader and the driver, made by a loader of the tests' own (testdata/faultvk.c) that hands
+// on to the real one and lets chosen calls fail.
+
+//go:build cgo && linux && !android && (amd64 || arm64 || ppc64le || riscv64 || loong64)
+
+package vulkan_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/backend/vulkan"
+)
+
+// useFaulty puts the loader in place; false where there is no C compiler to make it.
+func useFaulty(t *testing.T) bool {
+	t.Helper()
+	cc := os.Getenv("CC")
+	if cc == "" {
+		cc = "cc"
+	}
+	if _, err := exec.LookPath(cc); err != nil {
+		t.Logf("no C compiler, no faults: %v", err)
+		return false
+	}
+	lib := filepath.Join(t.TempDir(), "faultvk.so")
+	if out, err := exec.Command(cc, "-shared", "-fPIC", "-O1", "-o", lib, "testdata/faultvk.c", "-ldl").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	vulkan.UseLoader(t, lib)
+	return true
+}
+
+func wantError(t *testing.T, err, kind error, text string) {
+	t.Helper()
+	if !errors.Is(err, kind) || !strings.Contains(err.Error(), text) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("error %q, want %q with %q", err, kind, text)
+	}
+}
+
+func TestNoLoader(t *testing.T) {
+	vulkan.UseLoader(t, "libvulkan-that-is-not-there.so.1")
+	_, err := driver(t).Devices(t.Context())
+	wantError(t, err, backend.ErrUnavailable, "install")
+	_, err = driver(t).Open(t.Context(), backend.Info{})
+	wantError(t, err, backend.ErrUnavailable, "install")
+	vulkan.UseLoader(t, "libc.so.6")
+	_, err = driver(t).Devices(t.Context())
+	wantError(t, err, backend.ErrUnavailable, "vkGetInstanceProcAddr")
+}
+
+func TestOldLoader(t *testing.T) {
+	if !useFaulty(t) {
+		return
+	}
+	for _, v := range []string{"1.0", "1.1"} {
+		t.Setenv("FAULTVK_VERSION", v)
+		_, err := driver(t).Devices(t.Context())
+		wantError(t, err, backend.ErrUnavailable, "version "+v)
+	}
+}
+
+func TestNoDevice(t *testing.T) {
+	if open(t, false) == nil || !useFaulty(t) {
+		return
+	}
+	for fault, text := range map[string]string{
+		"vkCreateInstance -9 0":           "no Vulkan driver is installed",
+		"vkCreateInstance -1 0":           "HOST_MEMORY",
+		"vkEnumeratePhysicalDevices -3 0": "INITIALIZATION_FAILED",
+	} {
+		t.Run(fault, func(t *testing.T) {
+			useFaulty(t)
+			t.Setenv("FAULTVK", fault)
+			_, err := driver(t).Devices(t.Context())
+			wantError(t, err, backend.ErrUnavailable, text)
+		})
+	}
+	t.Run("none", func(t *testing.T) {
+		useFaulty(t)
+		t.Setenv("FAULTVK_DEVICES", "0")
+		_, err := driver(t).Devices(t.Context())
+		wantError(t, err, backend.ErrUnavailable, "no device")
+	})
+}
+
+func TestNoAddresses(t *testing.T) {
+	d := open(t, false)
+	if d == nil || !useFaulty(t) {
+		return
+	}
+	t.Setenv("FAULTVK_ADDRESS", "0")
+	_, err := driver(t).Open(t.Context(), d.Info())
+	wantError(t, err, backend.ErrUnsupported, "bufferDeviceAddress")
+}
+
+// Whatever call fails while a device is opened, Open says so and leaks nothing that crashes later.
+func TestOpenFails(t *testing.T) {
+	d := open(t, false)
+	if d == nil {
+		return
+	}
+	for fault, kind := range map[string]error{
+		"vkCreateDevice -3 0":           nil,
+		"vkCreateDevice -2 0":           backend.ErrOutOfMemory,
+		"vkCreateDevice -4 0":           backend.ErrDeviceLost,
+		"vkCreateCommandPool -1 0":      backend.ErrOutOfMemory,
+		"vkAllocateCommandBuffers -2 0": backend.ErrOutOfMemory,
+		"vkCreateFence -1 1":            backend.ErrOutOfMemory,
+		"vkCreateQueryPool -2 0":        backend.ErrOutOfMemory,
+		"vkCreateBuffer -1 0":           backend.ErrOutOfMemory,
+	} {
+		t.Run(fault, func(t *testing.T) {
+			if !useFaulty(t) {
+				return
+			}
+			t.Setenv("FAULTVK", fault)
+			dev, err := driver(t).Open(t.Context(), d.Info())
+			if err == nil {
+				dev.Close()
+				t.Fatal("no error")
+			}
+			if kind != nil && !errors.Is(err, kind) {
+				t.Errorf("error %q, want %q", err, kind)
+			}
+		})
+	}
+}
+
+// faulty is a device whose driver will fail, and what it needs to run.
+func faulty(t *testing.T, fault string) (backend.Device, backend.Kernel, backend.Buffer) {
+	if !useFaulty(t) {
+		return nil, nil, nil
+	}
+	t.Setenv("FAULTVK", fault)
+	d := open(t, false)
+	return d, load(t, d, fillBinary()), alloc(t, d, 4000)
+}
+
+func TestOutOfMemory(t *testing.T) {
+	if open(t, false) == nil {
+		return
+	}
+	for _, fault := range []string{"vkAllocateMemory -2 1", "vkBindBufferMemory -2 1", "vkMapMemory -5 1", "vkAllocateMemory -4294 99"} {
+		t.Run(fault, func(t *testing.T) {
+			d, k, b := faulty(t, fault)
+			if d == nil {
+				return
+			}
+			before := vulkan.PoolBytes(d)
+			if _, err := d.Alloc(30 << 20); strings.HasSuffix(fault, "1") && !errors.Is(err, backend.ErrOutOfMemory) {
+				t.Errorf("error %v, want ErrOutOfMemory", err)
+			}
+			if got := vulkan.PoolBytes(d); strings.HasSuffix(fault, "1") && got != before {
+				t.Errorf("%d bytes after the failure, %d before", got, before)
+			}
+			run(t, d, fillLaunch(k, b, 1000, 3, 4))
+			checkFill(t, b, 1000, 3, 4)
+		})
+	}
+	t.Run("more than there is", func(t *testing.T) {
+		d := open(t, false)
+		_, err := d.Alloc(d.Info().Memory + 1)
+		wantError(t, err, backend.ErrOutOfMemory, "the device has")
+	})
+}
+
+func TestPipelineFails(t *testing.T) {
+	if open(t, false) == nil {
+		return
+	}
+	for fault, kind := range map[string]error{
+		"vkCreateComputePipelines -2 1":  backend.ErrOutOfMemory,
+		"vkCreateShaderModule -1 1":      backend.ErrOutOfMemory,
+		"vkCreateComputePipelines -13 1": backend.ErrUnsupported,
+		"vkCreateComputePipelines 0 1":   backend.ErrUnsupported, // success, and no pipeline
+	} {
+		t.Run(fault, func(t *testing.T) {
+			d, k, b := faulty(t, fault)
+			if d == nil {
+				return
+			}
+			if _, err := d.Load(fillBinary()); !errors.Is(err, kind) {
+				t.Errorf("error %v, want %v", err, kind)
+			}
+			run(t, d, fillLaunch(k, b, 1000, 3, 4))
+			checkFill(t, b, 1000, 3, 4)
+		})
+	}
+}
+
+// A lost device stays lost for every method, and closes.
+func TestDeviceLost(t *testing.T) {
+	if open(t, false) == nil {
+		return
+	}
+	for _, fault := range []string{"vkQueueSubmit -4 1", "vkGetFenceStatus -4 0", "vkGetQueryPoolResults -4 1"} {
+		t.Run(fault, func(t *testing.T) {
+			d, k, b := faulty(t, fault)
+			if d == nil {
+				return
+			}
+			l := fillLaunch(k, b, 1000, 3, 4)
+			_, err := d.Run(t.Context(), l)
+			if err == nil {
+				_, err = d.Run(t.Context(), l)
+			}
+			wantError(t, err, backend.ErrDeviceLost, "VK_ERROR_DEVICE_LOST")
+			_, err = d.Run(t.Context(), l)
+			wantError(t, err, backend.ErrDeviceLost, "")
+			_, err = d.Alloc(64)
+			wantError(t, err, backend.ErrDeviceLost, "")
+			_, err = d.Load(fillBinary())
+			wantError(t, err, backend.ErrDeviceLost, "")
+			wantError(t, b.Write(t.Context(), 0, make([]byte, 4)), backend.ErrDeviceLost, "")
+			wantError(t, b.Read(t.Context(), 0, make([]byte, 4)), backend.ErrDeviceLost, "")
+			for range 2 {
+				if err := d.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
