@@ -18,6 +18,7 @@ cache_root() {
 
 # ensure NAME RECIPE makes sure that the cached folder NAME exists and prints its path. RECIPE STAGE
 # FINAL fills an empty folder STAGE, which is then renamed to FINAL: a folder is complete or absent.
+# It must return a failure or die; set -e does not work in it.
 # A recipe's changes call for a new NAME (they end in a version).
 ensure() {
 	local name=$1 recipe=$2 root final stage
@@ -34,9 +35,7 @@ ensure() {
 			trap 'rm -rf "$stage"' EXIT
 			trap 'exit 130' INT TERM HUP
 			say "setting up $name in $root (first use)"
-			"$recipe" "$stage" "$final"
-			chmod 755 "$stage"
-			mv -T "$stage" "$final"
+			"$recipe" "$stage" "$final" && chmod 755 "$stage" && mv -T "$stage" "$final" || die "setting up $name failed"
 			say "$name is ready"
 		) 9>"$root/$name.lock" >&2 || exit
 	fi
@@ -62,10 +61,10 @@ unpack() {
 	for p in "$@"; do
 		case $p in *!) alone+=("${p%!}") ;; *) with+=("$p") ;; esac
 	done
-	mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
+	mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" || die "cannot write in $stage"
 	: >"$apt/status"
 	local mirror
-	mirror=$(mirror) || exit
+	mirror=$(mirror /etc/apt "$(. /etc/os-release && echo "${VERSION_CODENAME:-}")") || exit
 	for suite in $suites; do
 		printf 'deb %s %s %s\n' "$mirror" "$suite" "$components"
 	done >"$apt/sources.list"
@@ -121,32 +120,34 @@ private_apt() {
 	END
 }
 
-# mirror prints "[options] URI" of the machine's Debian mirror, as a sources line has it.
+# mirror DIR RELEASE prints "[options] URI" of the machine's Debian mirror, as a sources line has it:
+# the one that apt's configuration in DIR names for the machine's release.
 mirror() {
 	local keyring=/usr/share/keyrings/debian-archive-keyring.gpg best
 	if [[ -n ${SPMM_DEBIAN_MIRROR:-} ]]; then
 		printf '[signed-by=%s] %s\n' "$keyring" "$SPMM_DEBIAN_MIRROR"
 		return
 	fi
-	best=$(sources | awk -v code="$(. /etc/os-release && echo "${VERSION_CODENAME:-}")" '
+	best=$(sources "$1" | awk -v code="$2" '
 		{ # fields: URI, options, suites, components; tab-separated
-			split("", in_suite); n = split($3, s, " "); for (i = 1; i <= n; i++) in_suite[s[i]]
-			if (!(code in in_suite) && !("stable" in in_suite)) next
+			fits = 0
+			for (i = split($3, s, " "); i > 0; i--) if (s[i] == code || s[i] ~ /^(oldstable|stable|testing|unstable|sid)$/) fits = 1
+			if (!fits) next
 			if ($4 !~ /(^| )main( |$)/ || $1 ~ /^cdrom:/) next
 			name = $1; sub(/\/+$/, "", name); sub(/\.list$/, "", name); sub(/.*\//, "", name)
 			rank = name == "debian" ? 1 : $1 ~ /debian/ ? 2 : 3 # others publish suites of these names too
 			print rank "\t[" $2 "] " $1
 		}' FS='\t' | sort -s -n -k1,1 | head -n1 | cut -f2)
-	[[ -n $best ]] || die "found no Debian mirror in /etc/apt/sources.list and /etc/apt/sources.list.d; set SPMM_DEBIAN_MIRROR=URL"
+	[[ -n $best ]] || die "found no Debian mirror in $1/sources.list and $1/sources.list.d; set SPMM_DEBIAN_MIRROR=URL"
 	[[ $best == *signed-by=* ]] || best="[signed-by=$keyring ${best#[}"
 	printf '%s\n' "$best"
 }
 
-# sources prints the machine's binary package sources, one a line: URI, options, suites and
-# components, separated by tabs.
+# sources DIR prints the binary package sources of apt's configuration, one a line: URI, options,
+# suites and components, separated by tabs.
 sources() {
 	local f
-	for f in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
+	for f in "$1"/sources.list "$1"/sources.list.d/*.list; do
 		[[ -r $f ]] && awk -v OFS='\t' '
 			{ sub(/#.*/, "") }
 			$1 == "deb" {
@@ -164,7 +165,7 @@ sources() {
 				return r
 			}' "$f"
 	done
-	for f in /etc/apt/sources.list.d/*.sources; do
+	for f in "$1"/sources.list.d/*.sources; do
 		[[ -r $f ]] && awk -v OFS='\t' '
 			function flush(   n, u, i, o) {
 				if (v["types"] ~ /(^| )deb( |$)/ && tolower(v["enabled"]) != "no") {

@@ -1,3 +1,5 @@
+//go:build unix
+
 // Command shadergen compiles the kernels' sources to the blobs that their tables name.
 //
 //	go run ./tools/shadergen [-f] [-only KERNEL]
