@@ -8,6 +8,7 @@ package shaders
 
 import (
 	"github.com/spmmrun/spmm/shaders/csr"
+	"github.com/spmmrun/spmm/shaders/cvse"
 	"github.com/spmmrun/spmm/shaders/dense"
 	"github.com/spmmrun/spmm/shaders/peak"
 	"github.com/spmmrun/spmm/shaders/spec"
@@ -15,7 +16,7 @@ import (
 
 // Formats returns the kernels that multiply from a sparse format.
 func Formats() []*spec.Kernel {
-	return []*spec.Kernel{csr.Kernel}
+	return []*spec.Kernel{csr.Kernel, cvse.Kernel}
 }
 
 // Dense copies, transposes and converts dense matrices on a device.

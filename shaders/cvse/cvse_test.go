@@ -1,0 +1,218 @@
+package cvse_test
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"testing"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/shaders/cvse"
+	"github.com/spmmrun/spmm/shaders/shadertest"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// vectors is a pattern whose rows are alike in groups of v; each group has each column with
+// probability density.
+func vectors(rows, k, v int, density float64) [][]int32 {
+	p := make([][]int32, rows)
+	for i := range p {
+		r := rand.New(rand.NewPCG(uint64(i/v), uint64(v)))
+		for j := range k {
+			if r.Float64() < density {
+				p[i] = append(p[i], int32(j))
+			}
+		}
+	}
+	return p
+}
+
+// ragged is a pattern of mostly short rows, empty panels and one full row.
+func ragged(rows, k int) [][]int32 {
+	p := vectors(rows, k, 1, 3/float64(k))
+	for i := rows / 3; i < rows/3+40 && i < rows; i++ {
+		p[i] = nil
+	}
+	p[rows/2] = shadertest.Spread(k, k)[0]
+	return p
+}
+
+func cases() []shadertest.Case {
+	cs := []shadertest.Case{
+		{Name: "one number", Pattern: shadertest.Spread(1, 1), K: 1, N: 1},
+		{Name: "no entries", Pattern: make([][]int32, 5), K: 3, N: 9, Beta: 2},
+		{Name: "no entries, C forgotten", Pattern: make([][]int32, 5), K: 3, N: 9},
+		{Name: "K=1", Pattern: vectors(37, 1, 1, 0.7), K: 1, N: 40, Alpha: 2},
+		{Name: "one dense row", Pattern: shadertest.Spread(999, 0, 0, 999, 0), K: 999, N: 17, Alpha: -2, Beta: 0.5},
+		{Name: "whole vectors", Pattern: vectors(64, 200, 16, 0.3), K: 200, N: 128},
+		{Name: "scattered", Pattern: vectors(40, 90, 1, 0.1), K: 90, N: 72, Alpha: 3},
+		{Name: "padding", Pattern: vectors(29, 60, 8, 0.3), K: 60, N: 33, LDB: 64, LDC: 77, Beta: -1},
+		{Name: "rows of C apart by whole quads", Pattern: vectors(29, 60, 8, 0.3), K: 60, N: 34, LDC: 40, Beta: 2},
+		{Name: "several column blocks", Pattern: vectors(21, 50, 8, 0.5), K: 50, N: 531, Beta: 1},
+		{Name: "inexact", Pattern: vectors(50, 300, 4, 0.2), K: 300, N: 50, Alpha: 0.3, Beta: 1.7, Real: true},
+	}
+	for _, n := range []int{1, 2, 7, 8, 31, 64, 129} {
+		cs = append(cs, shadertest.Case{Name: fmt.Sprintf("ragged, %d columns", n), Pattern: ragged(150, 400), K: 400, N: n})
+	}
+	// Panels of every length around the stages.
+	var p [][]int32
+	for n := range 70 {
+		p = append(p, make([][]int32, 16)...)
+		p[16*n+n%16] = shadertest.Spread(80, n)[0]
+	}
+	return append(cs, shadertest.Case{Name: "every length", Pattern: p, K: 80, N: 20})
+}
+
+// each runs f for each variant of each device, and type of C that the variant writes. Where the
+// device is the software driver with cooperative matrices, it runs other vendors' tiles too, which
+// the driver does not list but computes.
+func each(t *testing.T, f func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type)) {
+	if compileOnly() {
+		t.Log("this device compiles and runs nothing: TestPipelinesCompile is for it")
+		return
+	}
+	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
+		vs := shadertest.Variants(dev, cvse.Kernel)
+		if c := dev.Caps(); len(c.Matrix) > 0 && dev.Info().Kind == "cpu" {
+			vs = append(vs, cvse.CoopVariants(c.SubgroupMin)...)
+		}
+		seen := map[string]bool{}
+		for _, v := range vs {
+			if seen[v.Name] {
+				continue
+			}
+			seen[v.Name] = true
+			for _, out := range append([]dtype.Type{dtype.F32}, v.Out...) {
+				t.Run(v.Name+"/"+out.String(), func(t *testing.T) { f(t, dev, v, out) })
+			}
+		}
+		for _, prec := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
+			for _, rows := range []uint32{8, 16} {
+				if !has(vs, prec, rows) {
+					t.Errorf("no variant for %v and panels of %d rows", prec, rows)
+				}
+			}
+		}
+	})
+}
+
+func has(vs []*spec.Variant, prec dtype.Type, rows uint32) bool {
+	for _, v := range vs {
+		if v.In == prec && v.Const("V") == rows {
+			return true
+		}
+	}
+	return false
+}
+
+// compileOnly tells that the tests run on a driver without a device behind it.
+func compileOnly() bool { return os.Getenv("SPMM_SOFTVK") == "amd" }
+
+func TestMultiply(t *testing.T) {
+	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
+		for _, q := range cases() {
+			t.Run(q.Name, func(t *testing.T) { q.Run(t, dev, cvse.Kernel, v, out) })
+		}
+	})
+}
+
+// TestReproducible: two runs give the same bits.
+func TestReproducible(t *testing.T) {
+	q := shadertest.Case{Pattern: vectors(100, 500, 2, 0.1), K: 500, N: 70, Real: true}
+	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
+		if a, b := q.Run(t, dev, cvse.Kernel, v, out), q.Run(t, dev, cvse.Kernel, v, out); !bytes.Equal(a, b) {
+			t.Error("the second run gave other bits")
+		}
+	})
+}
+
+// TestNonFinite: what a row does not store does not touch B, whatever B holds there; what it stores
+// does, zeros included.
+func TestNonFinite(t *testing.T) {
+	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
+		switch v.In.Storage() {
+		case dtype.F16:
+			nonFinite[half.F16](t, dev, v, out)
+		case dtype.BF16:
+			nonFinite[half.BF16](t, dev, v, out)
+		default:
+			nonFinite[float32](t, dev, v, out)
+		}
+	})
+}
+
+func nonFinite[T formats.Value](t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
+	inf, nan := float32(math.Inf(1)), float32(math.NaN())
+	special := []float32{0: 1, 1: inf, 2: -inf, 3: nan, 4: 2} // B's rows, in the columns that are special
+	rows := []struct {
+		cols []int32
+		vals []float32
+		want float32 // in special columns; the others are the sum of values
+	}{
+		{[]int32{0, 4}, []float32{3, -1}, 1},
+		{[]int32{0, 1}, []float32{3, 2}, inf},
+		{[]int32{0, 1}, []float32{3, -2}, -inf},
+		{[]int32{1, 2}, []float32{1, 1}, nan},
+		{[]int32{1, 2}, []float32{1, -1}, inf},
+		{[]int32{0, 1}, []float32{3, 0}, nan}, // a stored zero is an entry
+		{[]int32{2, 4}, []float32{2, -5}, -inf},
+		{[]int32{3}, []float32{1}, nan},
+		{nil, nil, 0},
+		{[]int32{4}, []float32{1}, 2},
+	}
+	const n, ld = 37, 40
+	b := make([]T, len(special)*ld)
+	for k, x := range special {
+		for j := range ld {
+			b[k*ld+j] = shadertest.From[T](1)
+			if j%3 == 0 {
+				b[k*ld+j] = shadertest.From[T](x)
+			}
+			if j >= n {
+				b[k*ld+j] = shadertest.From[T](nan)
+			}
+		}
+	}
+	a := &formats.CSR[T]{Rows: len(rows), Cols: len(special), RowPtr: []int64{0}}
+	for _, r := range rows {
+		a.ColIdx = append(a.ColIdx, r.cols...)
+		for _, x := range r.vals {
+			a.Val = append(a.Val, shadertest.From[T](x))
+		}
+		a.RowPtr = append(a.RowPtr, int64(len(a.Val)))
+	}
+	c := make([]byte, len(rows)*n*out.Size())
+	shadertest.Multiply(t, dev, cvse.Kernel, v, a, backend.Bytes(b), c,
+		spec.Problem{M: len(rows), K: len(special), N: n, LDB: ld, LDC: n, Out: out, Alpha: 1})
+	for i, r := range rows {
+		var sum float32
+		for _, x := range r.vals {
+			sum += x
+		}
+		for j := range n {
+			want := sum
+			if j%3 == 0 {
+				want = r.want
+			}
+			if got := element(c, out, i*n+j); got != want && (got == got || want == want) {
+				t.Fatalf("C[%d,%d] is %v, want %v", i, j, got, want)
+			}
+		}
+	}
+}
+
+// element returns element i of a matrix of type t.
+func element(c []byte, t dtype.Type, i int) float32 {
+	switch t {
+	case dtype.F16:
+		return backend.View[half.F16](c)[i].Float32()
+	case dtype.BF16:
+		return backend.View[half.BF16](c)[i].Float32()
+	}
+	return backend.View[float32](c)[i]
+}

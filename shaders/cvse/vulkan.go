@@ -1,0 +1,118 @@
+// The variants for Vulkan: cooperative matrices in the shapes that devices list, and scalar units.
+
+package cvse
+
+import (
+	"fmt"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/shaders/include"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// coops are the variants on cooperative matrices.
+var coops = []coop{
+	// NVIDIA: the panel on the instruction's n = 8.
+	{v: 8, m: 16, n: 8, k: 16, swap: true, sub: 32, subs: 4, cols: 256, stage: 16},
+	{v: 16, m: 16, n: 8, k: 16, swap: true, sub: 32, subs: 4, cols: 256, stage: 16},
+	{v: 8, m: 16, n: 8, k: 8, swap: true, sub: 32, subs: 4, cols: 256, stage: 16},
+	{v: 16, m: 16, n: 8, k: 8, swap: true, sub: 32, subs: 4, cols: 256, stage: 16},
+	// AMD, in waves of 32 and of 64.
+	{v: 16, m: 16, n: 16, k: 16, sub: 32, subs: 4, cols: 256, stage: 16},
+	{v: 16, m: 16, n: 16, k: 16, sub: 64, subs: 4, cols: 256, stage: 16},
+	// Intel.
+	{v: 8, m: 8, n: 16, k: 16, sub: 16, subs: 8, cols: 256, stage: 16},
+	{v: 16, m: 8, n: 16, k: 16, sub: 16, subs: 8, cols: 256, stage: 16},
+	{v: 8, m: 8, n: 8, k: 16, swap: true, sub: 8, subs: 8, cols: 128, stage: 16},
+	// Mesa's driver for CPUs.
+	{v: 8, m: 8, n: 8, k: 8, swap: true, sub: 8, subs: 4, cols: 128, stage: 16},
+	{v: 16, m: 8, n: 8, k: 8, swap: true, sub: 8, subs: 4, cols: 128, stage: 16},
+}
+
+func vulkanVariants() []*spec.Variant {
+	var vs []*spec.Variant
+	for _, c := range coops {
+		vs = append(vs, c.variant())
+	}
+	for _, v := range []uint32{8, 16} {
+		for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
+			vs = append(vs, scalarVulkan(v, t))
+		}
+	}
+	return vs
+}
+
+// coop is a variant of kernel_coop.comp.
+type coop struct {
+	v       uint32 // rows of a panel
+	m, n, k uint32 // the matrix operation
+	swap    bool   // Cᵀ = Bᵀ·Aᵀ
+	sub     uint32 // subgroup size
+	subs    uint32 // subgroups of a workgroup
+	cols    uint32 // columns of a workgroup
+	stage   uint32 // vectors staged at a time
+}
+
+// sharedWords is the uvec4 of shared memory: two stages, or the block of C.
+func (c coop) sharedWords() uint32 {
+	stage := c.stage * (c.cols/8 + 1 + c.v/8)
+	return max(2*stage, c.v*(c.cols/4+1))
+}
+
+func (c coop) variant() *spec.Variant {
+	swap := uint32(0)
+	if c.swap {
+		swap = 1
+	}
+	return &spec.Variant{
+		Name: fmt.Sprintf("vulkan_v%d_%dx%dx%d_sub%d", c.v, c.m, c.n, c.k, c.sub), In: dtype.F16, Code: backend.CodeSPIRV, Entry: "main",
+		Need: spec.Need{
+			F16:    true,
+			Shared: 16 * c.sharedWords(),
+			Shapes: []backend.MatrixShape{{M: c.m, N: c.n, K: c.k, A: dtype.F16, B: dtype.F16, C: dtype.F32, D: dtype.F32}},
+		},
+		Local: [3]uint32{c.sub * c.subs, 1, 1}, Sub: c.sub, Matrix: true,
+		Consts: []spec.Const{
+			{Name: "LOCAL", ID: 0, Value: c.sub * c.subs}, {Name: "V", ID: 1, Value: c.v},
+			{Name: "TM", ID: 2, Value: c.m}, {Name: "TN", ID: 3, Value: c.n}, {Name: "TK", ID: 4, Value: c.k},
+			{Name: "SWAP", ID: 5, Value: swap}, {Name: "COLS", ID: 6, Value: c.cols}, {Name: "SUBS", ID: 7, Value: c.subs},
+			{Name: "STAGE", ID: 8, Value: c.stage}, {Name: "SHARED", ID: 9, Value: c.sharedWords()},
+			{Name: "ALIGN", ID: -1, Value: 1},
+		},
+		Unit: spec.Unit{Source: "kernel_coop.comp", Blob: "zcoop.spv"},
+		Out:  []dtype.Type{dtype.F16},
+	}
+}
+
+// The scalar kernels' workgroup: enough for 256 columns.
+const (
+	scalarLocal = 64
+	scalarStage = 64 // vectors
+)
+
+// scalarShared is the shared memory of a scalar kernel: a stage's values and columns, and sums.
+func scalarShared(v uint32) uint32 { return 4*scalarStage*(v+1) + 16*scalarLocal }
+
+func scalarVulkan(v uint32, t dtype.Type) *spec.Variant {
+	return &spec.Variant{
+		Name: fmt.Sprintf("vulkan_v%d_%v", v, t), In: t, Code: backend.CodeSPIRV, Entry: "main",
+		Need: spec.Need{Shared: scalarShared(v)}, Local: [3]uint32{scalarLocal, 1, 1},
+		Consts: []spec.Const{
+			{Name: "LOCAL", ID: 0, Value: scalarLocal}, {Name: "V", ID: 1, Value: v}, {Name: "STAGE", ID: 2, Value: scalarStage},
+			{Name: "ALIGN", ID: -1, Value: 1}, {Name: "COLS", ID: -1, Value: 4 * scalarLocal},
+		},
+		Unit: spec.Unit{Source: "kernel.comp", Defines: map[string]string{"ELEM": elem(t)}, Blob: "zscalar_" + t.String() + ".spv"},
+	}
+}
+
+// elem is the define ELEM for elements of type t.
+func elem(t dtype.Type) string {
+	switch t {
+	case dtype.F16:
+		return fmt.Sprint(include.F16)
+	case dtype.BF16:
+		return fmt.Sprint(include.BF16)
+	}
+	return fmt.Sprint(include.F32)
+}

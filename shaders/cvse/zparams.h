@@ -1,0 +1,14 @@
+// Generated from the kernel's table. Do not edit.
+#pragma once
+struct Params {
+    unsigned int panels;
+    unsigned int rows;
+    unsigned int n;
+    unsigned int ldb;
+    unsigned int ldc;
+    unsigned int ctype;
+    float alpha;
+    float beta;
+    unsigned int cols;
+    unsigned int width;
+};

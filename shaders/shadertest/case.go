@@ -1,0 +1,203 @@
+// Multiplications with known answers.
+
+package shadertest
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// Case is a multiplication C = Alpha·A·B + Beta·C. Its values are small integers, whose sums are the
+// same in any order, or, if Real, any numbers. Nothing may be read or written in the padding of B
+// and C: it is NaN, as is C where Beta is 0.
+type Case struct {
+	Name        string
+	Pattern     [][]int32 // of A: the columns of each row, ascending
+	K, N        int       // columns of A and of B
+	LDB, LDC    int       // 0: the least
+	Alpha, Beta float32   // an Alpha of 0 means 1
+	Real        bool
+}
+
+// Spread is a pattern of rows with so many entries, evenly spread over k columns.
+func Spread(k int, lens ...int) [][]int32 {
+	p := make([][]int32, len(lens))
+	for i, n := range lens {
+		for t := range n {
+			p[i] = append(p[i], int32(t*k/n))
+		}
+	}
+	return p
+}
+
+// Run multiplies with a variant whose output type is out, holds every element of C against the
+// answer, and returns C.
+func (q Case) Run(t *testing.T, dev backend.Device, k *spec.Kernel, v *spec.Variant, out dtype.Type) []byte {
+	t.Helper()
+	var x *built
+	switch v.In.Storage() {
+	case dtype.F16:
+		x = build[half.F16](q, out)
+	case dtype.BF16:
+		x = build[half.BF16](q, out)
+	default:
+		x = build[float32](q, out)
+	}
+	Multiply(t, dev, k, v, x.a, x.b, x.c, x.p)
+	x.check(t, q, v.In == dtype.TF32)
+	return x.c
+}
+
+// built is a case in the element types of a variant.
+type built struct {
+	a    formats.Sparse
+	b, c []byte
+	p    spec.Problem
+	want []float64 // of C, row after row; NaN where nothing may be written
+	sum  []float64 // Σ|a·b|+|c| of each output, for the bound
+}
+
+func build[T formats.Value](q Case, out dtype.Type) *built {
+	r := rand.New(rand.NewPCG(7, 9))
+	number := func() float32 {
+		if q.Real {
+			return r.Float32()*2 - 1
+		}
+		return float32(r.IntN(9) - 4)
+	}
+	if q.Alpha == 0 {
+		q.Alpha = 1
+	}
+	q.LDB, q.LDC = max(q.LDB, (q.N+7)&^7), max(q.LDC, q.N)
+	m := len(q.Pattern)
+	b := make([]T, q.K*q.LDB)
+	for i := range b {
+		b[i] = From[T](float32(math.NaN()))
+		if i%q.LDB < q.N {
+			b[i] = From[T](number())
+		}
+	}
+	x := &built{
+		want: make([]float64, m*q.LDC), sum: make([]float64, m*q.LDC),
+		p: spec.Problem{M: m, K: q.K, N: q.N, LDB: q.LDB, LDC: q.LDC, Out: out, Alpha: q.Alpha, Beta: q.Beta},
+	}
+	c := make([]float32, m*q.LDC)
+	for i := range c {
+		c[i], x.want[i] = float32(math.NaN()), math.NaN()
+		if i%q.LDC >= q.N {
+			continue
+		}
+		x.want[i] = 0
+		if q.Beta != 0 {
+			c[i] = float32(r.IntN(9) - 4)
+			x.want[i] = float64(q.Beta) * float64(c[i])
+			x.sum[i] = math.Abs(x.want[i])
+		}
+	}
+	a := &formats.CSR[T]{Rows: m, Cols: q.K, RowPtr: make([]int64, 1, m+1)}
+	for i, cols := range q.Pattern {
+		for _, col := range cols {
+			v := From[T](number())
+			a.ColIdx, a.Val = append(a.ColIdx, col), append(a.Val, v)
+			for j := range q.N {
+				y := float64(q.Alpha) * To(v) * To(b[int(col)*q.LDB+j])
+				x.want[i*q.LDC+j] += y
+				x.sum[i*q.LDC+j] += math.Abs(y)
+			}
+		}
+		a.RowPtr = append(a.RowPtr, int64(len(a.Val)))
+	}
+	x.a, x.b = a, backend.Bytes(b)
+	switch out {
+	case dtype.F16:
+		x.c = backend.Bytes(convert[half.F16](c))
+	case dtype.BF16:
+		x.c = backend.Bytes(convert[half.BF16](c))
+	default:
+		x.c = backend.Bytes(c)
+	}
+	return x
+}
+
+// check holds C against what is wanted: the same bits where sums are exact, else a bound that grows
+// with the length of the sum.
+func (x *built) check(t *testing.T, q Case, tf32 bool) {
+	t.Helper()
+	eps := 3e-7 * float64(q.K+1)
+	if tf32 {
+		eps += 0x1p-10 // each operand keeps 11 bits
+	}
+	for i, want := range x.want {
+		got, bound := x.at(i)
+		if q.Real {
+			bound = bound*math.Abs(want) + eps*x.sum[i]
+		} else {
+			bound, want = 0, x.round(want)
+		}
+		if want != want && got == got || want == want && !(math.Abs(got-want) <= bound) && got != want {
+			t.Fatalf("C[%d,%d] is %v, want %v ± %v", i/x.p.LDC, i%x.p.LDC, got, want, bound)
+		}
+	}
+}
+
+// at returns an element of C and the relative error of its type.
+func (x *built) at(i int) (float64, float64) {
+	switch x.p.Out {
+	case dtype.F16:
+		return To(backend.View[half.F16](x.c)[i]), 0x1p-11
+	case dtype.BF16:
+		return To(backend.View[half.BF16](x.c)[i]), 0x1p-8
+	}
+	return To(backend.View[float32](x.c)[i]), 0x1p-24
+}
+
+// round returns the element of C's type nearest to y.
+func (x *built) round(y float64) float64 {
+	switch x.p.Out {
+	case dtype.F16:
+		return To(half.F16From(float32(y)))
+	case dtype.BF16:
+		return To(half.BF16From(float32(y)))
+	}
+	return float64(float32(y))
+}
+
+func convert[T formats.Value](s []float32) []T {
+	d := make([]T, len(s))
+	for i, v := range s {
+		d[i] = From[T](v)
+	}
+	return d
+}
+
+// From rounds x to an element.
+func From[T formats.Value](x float32) T {
+	var t T
+	switch p := any(&t).(type) {
+	case *half.F16:
+		*p = half.F16From(x)
+	case *half.BF16:
+		*p = half.BF16From(x)
+	case *float32:
+		*p = x
+	}
+	return t
+}
+
+// To is exact.
+func To[T formats.Value](t T) float64 {
+	switch v := any(t).(type) {
+	case half.F16:
+		return float64(v.Float32())
+	case half.BF16:
+		return float64(v.Float32())
+	}
+	return float64(any(t).(float32))
+}
