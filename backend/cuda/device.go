@@ -142,8 +142,8 @@ func (d *device) Caps() backend.Caps { return d.caps }
 
 // Alloc returns device memory; cuMemAlloc aligns it to 256 bytes.
 func (d *device) Alloc(bytes int64) (backend.Buffer, error) {
-	if bytes <= 0 {
-		return nil, fmt.Errorf("cuda: cannot allocate %d bytes", bytes)
+	if err := backend.CheckAlloc(bytes); err != nil {
+		return nil, fmt.Errorf("cuda: %w", err)
 	}
 	if err := d.enter(); err != nil {
 		return nil, err

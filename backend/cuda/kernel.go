@@ -19,11 +19,7 @@ import (
 type kernel struct {
 	dev    *device
 	fn     cu.Function
-	name   string
-	block  [3]uint32
-	shared uint32
-	args   int
-	bytes  int // of the parameter block
+	bin    backend.Binary // without its code
 	closed bool
 }
 
@@ -33,8 +29,8 @@ const defaultShared = 48 << 10
 // Load makes a kernel of PTX. A module is compiled once per content and stays loaded until the
 // device is closed.
 func (d *device) Load(b backend.Binary) (backend.Kernel, error) {
-	if err := d.checkBinary(b); err != nil {
-		return nil, err
+	if err := backend.CheckBinary(&b, &d.caps); err != nil {
+		return nil, fmt.Errorf("cuda: %w", err)
 	}
 	if err := d.enter(); err != nil {
 		return nil, err
@@ -53,35 +49,8 @@ func (d *device) Load(b backend.Binary) (backend.Kernel, error) {
 	if err := d.checkFunction(b, fn); err != nil {
 		return nil, err
 	}
-	return &kernel{dev: d, fn: fn, name: b.Name, block: b.Local, shared: b.Shared, args: b.Args, bytes: b.ParamBytes}, nil
-}
-
-// checkBinary refuses what the device cannot run whatever the code says.
-func (d *device) checkBinary(b backend.Binary) error {
-	unsupported := func(format string, a ...any) error {
-		return fmt.Errorf("cuda: %s: %w: %s", b.Name, backend.ErrUnsupported, fmt.Sprintf(format, a...))
-	}
-	c := &d.caps
-	switch {
-	case b.Kind != backend.CodePTX:
-		return unsupported("it is %v, not ptx", b.Kind)
-	case b.Args < 0 || b.Args > backend.MaxArgs || b.ParamBytes < 0 || b.ParamBytes > backend.MaxParams:
-		return fmt.Errorf("cuda: %s: %d arguments and %d bytes of parameters (at most %d and %d)",
-			b.Name, b.Args, b.ParamBytes, backend.MaxArgs, backend.MaxParams)
-	case b.Shared > c.SharedBytes:
-		return unsupported("a workgroup uses %d bytes of shared memory, the device has %d", b.Shared, c.SharedBytes)
-	}
-	threads := uint64(1)
-	for i, n := range b.Local {
-		if n == 0 || n > c.MaxLocal[i] {
-			return unsupported("workgroups of %v invocations (from 1 to %v)", b.Local, c.MaxLocal)
-		}
-		threads *= uint64(n)
-	}
-	if threads > uint64(c.MaxInvocations) {
-		return unsupported("workgroups of %d invocations (at most %d)", threads, c.MaxInvocations)
-	}
-	return nil
+	b.Code = nil
+	return &kernel{dev: d, fn: fn, bin: b}, nil
 }
 
 // module returns the module of the binary's code, from the cache if it was loaded before.

@@ -81,7 +81,7 @@ func (d *device) submit(ctx context.Context, launches []backend.Launch, left int
 // add appends a checked launch to the queue's batch.
 func (d *device) add(l *backend.Launch) {
 	k := l.Kernel.(*kernel)
-	d.queue.Add(k.fn, l.Groups, k.block, k.shared, l.Params)
+	d.queue.Add(k.fn, l.Groups, k.bin.Local, k.bin.Shared, l.Params)
 	for _, a := range l.Args {
 		d.queue.Arg(a.(*buffer).ptr)
 	}
@@ -109,7 +109,7 @@ func (d *device) blame(batch []backend.Launch) string {
 			continue
 		}
 		if at == 0 {
-			return what + batch[i].Kernel.(*kernel).name
+			return what + batch[i].Kernel.(*kernel).bin.Name
 		}
 		at--
 	}
@@ -125,25 +125,18 @@ func (d *device) checkLaunch(l *backend.Launch) error {
 		return errKernel
 	}
 	if k.closed {
-		return fmt.Errorf("cuda: kernel %s is closed", k.name)
+		return fmt.Errorf("cuda: kernel %s is closed", k.bin.Name)
 	}
-	if len(l.Args) != k.args || len(l.Params) != k.bytes {
-		return fmt.Errorf("cuda: kernel %s takes %d buffers and %d bytes of parameters, not %d and %d",
-			k.name, k.args, k.bytes, len(l.Args), len(l.Params))
-	}
-	for i, n := range l.Groups {
-		if n > d.caps.MaxGroups[i] {
-			return fmt.Errorf("cuda: kernel %s: %w: a grid of %v workgroups (at most %v)",
-				k.name, backend.ErrUnsupported, l.Groups, d.caps.MaxGroups)
-		}
+	if err := backend.CheckLaunch(l, &k.bin, &d.caps); err != nil {
+		return fmt.Errorf("cuda: %w", err)
 	}
 	for i, a := range l.Args {
 		b, ok := a.(*buffer)
 		switch {
 		case !ok || b == nil || b.dev != d:
-			return fmt.Errorf("cuda: kernel %s: argument %d is not a buffer of this device", k.name, i)
+			return fmt.Errorf("cuda: kernel %s: argument %d is not a buffer of this device", k.bin.Name, i)
 		case b.closed:
-			return fmt.Errorf("cuda: kernel %s: argument %d: %w", k.name, i, errBufferClosed)
+			return fmt.Errorf("cuda: kernel %s: argument %d: %w", k.bin.Name, i, errBufferClosed)
 		}
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 
 	"gorgonia.org/cu"
 
+	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/backend/cuda/internal/driver"
 )
 
@@ -88,11 +89,8 @@ func (b *buffer) enter(ctx context.Context, what string, off int64, n int) error
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if off < 0 || off > b.size || int64(n) > b.size-off {
-		return fmt.Errorf("cuda: %s of %d bytes at %d is outside the buffer's %d", what, n, off, b.size)
-	}
-	if off%4 != 0 || n%4 != 0 && off+int64(n) != b.size {
-		return fmt.Errorf("cuda: %s of %d bytes at %d: both must be multiples of 4", what, n, off)
+	if err := backend.CheckRange(b.size, off, n); err != nil {
+		return fmt.Errorf("cuda: %s: %w", what, err)
 	}
 	d := b.dev
 	if err := d.enter(); err != nil {

@@ -1,0 +1,22 @@
+package cuda_test
+
+import (
+	"testing"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/backend/backendtest"
+	_ "github.com/spmmrun/spmm/backend/cuda"
+)
+
+func driver(t testing.TB) backend.Driver {
+	t.Helper()
+	d, err := backend.Find("cuda")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// Every device present keeps the contract; where there is none, or the backend is not built in, the
+// error is ErrUnavailable and says why. (internal/faketest holds the contract without a device.)
+func TestContract(t *testing.T) { backendtest.Run(t, driver(t)) }

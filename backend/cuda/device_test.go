@@ -1,0 +1,278 @@
+//go:build cuda && cgo
+
+package cuda_test
+
+import (
+	"context"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/backend/backendtest"
+)
+
+// The program needs no libcuda to start, and shows no cu* function to the libraries it loads: they
+// would call it in place of the driver's.
+func TestStartsAnywhere(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := elf.Open(exe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	libs, err := f.ImportedLibraries()
+	if err != nil || len(libs) == 0 {
+		t.Fatalf("needed libraries: %v, %v", libs, err)
+	}
+	if slices.ContainsFunc(libs, func(l string) bool { return strings.Contains(l, "cuda") }) {
+		t.Errorf("the program needs %v", libs)
+	}
+	dynamic, err := f.DynamicSymbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range dynamic {
+		if strings.HasPrefix(s.Name, "cu") && len(s.Name) > 2 && s.Name[2] >= 'A' && s.Name[2] <= 'Z' {
+			t.Errorf("dynamic symbol %s", s.Name)
+		}
+	}
+}
+
+// faultPTX stores outside every allocation; spinPTX takes p clocks on one thread.
+const (
+	faultPTX = `.version 7.0
+.target sm_75
+.address_size 64
+.visible .entry fault(.param .u64 dst)
+{
+    .reg .b64 d;
+    ld.param.u64 d, [dst];
+    mov.u64 d, 64;
+    st.global.u64 [d], d;
+    ret;
+}
+`
+	spinPTX = `.version 7.0
+.target sm_75
+.address_size 64
+.visible .entry spin(.param .align 4 .b8 p[4])
+{
+    .reg .pred more;
+    .reg .b32 n, from, t;
+    ld.param.u32 n, [p];
+    mov.u32 from, %clock;
+again:
+    mov.u32 t, %clock;
+    sub.u32 t, t, from;
+    setp.lt.u32 more, t, n;
+    @more bra again;
+    ret;
+}
+`
+)
+
+// first opens the first device, or returns nil where there is none.
+func first(t testing.TB) backend.Device {
+	t.Helper()
+	d := driver(t)
+	infos := backendtest.Require(t, d)
+	if infos == nil {
+		return nil
+	}
+	dev, err := d.Open(t.Context(), infos[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dev.Close() })
+	return dev
+}
+
+// spin returns a launch that keeps the device busy for so many clocks.
+func spin(t testing.TB, d backend.Device, clocks uint32) backend.Launch {
+	t.Helper()
+	k, err := d.Load(backend.Binary{Name: "test/spin", Kind: backend.CodePTX, Code: []byte(spinPTX), Entry: "spin",
+		ParamBytes: 4, Local: [3]uint32{1, 1, 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return backend.Launch{Kernel: k, Groups: [3]uint32{1, 1, 1}, Params: backend.Bytes([]uint32{clocks})}
+}
+
+// Device time grows with the work, and a run on a real device allocates nothing.
+func TestTiming(t *testing.T) {
+	d := first(t)
+	if d == nil {
+		return
+	}
+	one := []backend.Launch{spin(t, d, 1_000_000)}
+	ten := slices.Repeat(one, 10)
+	var times [2]time.Duration
+	for i, ls := range [][]backend.Launch{one, ten} {
+		for range 3 {
+			tm, err := d.Run(t.Context(), ls...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tm.Device <= 0 || tm.Device > tm.Host {
+				t.Errorf("device %v of host %v", tm.Device, tm.Host)
+			}
+			times[i] = tm.Device
+		}
+	}
+	if r := float64(times[1]) / float64(times[0]); r < 5 || r > 20 {
+		t.Errorf("ten launches take %v, one takes %v", times[1], times[0])
+	}
+	ctx := t.Context()
+	if n := testing.AllocsPerRun(10, func() { d.Run(ctx, ten...) }); n != 0 {
+		t.Errorf("Run allocates %v times", n)
+	}
+}
+
+// A run of about 20 seconds ends soon after its context.
+func TestCancelLongRun(t *testing.T) {
+	d := first(t)
+	if d == nil {
+		return
+	}
+	ls := slices.Repeat([]backend.Launch{spin(t, d, 1_000_000)}, 30_000)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	begin := time.Now()
+	if _, err := d.Run(ctx, ls...); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Run: %v", err)
+	}
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("the run went on for %v", took)
+	}
+}
+
+const faultEnv = "SPMM_CUDA_TEST_FAULT"
+
+// A fault in a kernel is a lost device; it is closed and opened again. In a process of its own, for
+// a fault spoils the process's context for all.
+func TestFault(t *testing.T) {
+	if first(t) == nil {
+		return
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe)
+	cmd.Env = append(os.Environ(), faultEnv+"=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestMain(m *testing.M) {
+	if os.Getenv(faultEnv) == "" {
+		os.Exit(m.Run())
+	}
+	if err := fault(); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+}
+
+func fault() error {
+	ctx := context.Background()
+	drv, err := backend.Find("cuda")
+	if err != nil {
+		return err
+	}
+	if err := faultOnce(ctx, drv); err != nil {
+		return err
+	}
+	d, err := drv.Open(ctx, backend.Info{Backend: "cuda"})
+	if err != nil {
+		return fmt.Errorf("opening the device again: %w", err)
+	}
+	defer d.Close()
+	b, err := d.Alloc(64)
+	if err != nil {
+		return err
+	}
+	return b.Write(ctx, 0, make([]byte, 64))
+}
+
+func faultOnce(ctx context.Context, drv backend.Driver) error {
+	d, err := drv.Open(ctx, backend.Info{Backend: "cuda"})
+	if err != nil {
+		return err
+	}
+	b, err := d.Alloc(64)
+	if err != nil {
+		return err
+	}
+	k, err := d.Load(backend.Binary{Name: "test/fault", Kind: backend.CodePTX, Code: []byte(faultPTX), Entry: "fault",
+		Args: 1, Local: [3]uint32{1, 1, 1}})
+	if err != nil {
+		return err
+	}
+	if _, err := d.Run(ctx, backend.Launch{Kernel: k, Groups: [3]uint32{1, 1, 1}, Args: []backend.Buffer{b}}); !errors.Is(err, backend.ErrDeviceLost) {
+		return fmt.Errorf("run of a fault: %v", err)
+	}
+	if err := b.Write(ctx, 0, make([]byte, 4)); !errors.Is(err, backend.ErrDeviceLost) {
+		return fmt.Errorf("write after a fault: %v", err)
+	}
+	return d.Close()
+}
+
+// What a run costs, by the number of launches, of a kernel that does nothing.
+func BenchmarkRun(b *testing.B) {
+	for _, n := range []int{1, 8, 64, 512} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			d := first(b)
+			if d == nil {
+				return
+			}
+			ls := slices.Repeat([]backend.Launch{spin(b, d, 0)}, n)
+			var device time.Duration
+			b.ReportAllocs()
+			for b.Loop() {
+				t, err := d.Run(b.Context(), ls...)
+				if err != nil {
+					b.Fatal(err)
+				}
+				device += t.Device
+			}
+			b.ReportMetric(float64(device.Nanoseconds())/float64(b.N*n), "device-ns/launch")
+		})
+	}
+}
+
+func BenchmarkCopy(b *testing.B) {
+	for _, size := range []int{4, 64 << 10, 1 << 20, 16 << 20, 256 << 20} {
+		d := first(b)
+		if d == nil {
+			return
+		}
+		buf, err := d.Alloc(int64(size))
+		if err != nil {
+			b.Fatal(err)
+		}
+		p := make([]byte, size)
+		for name, f := range map[string]func(context.Context, int64, []byte) error{"write": buf.Write, "read": buf.Read} {
+			b.Run(fmt.Sprintf("%s-%d", name, size), func(b *testing.B) {
+				b.SetBytes(int64(size))
+				for b.Loop() {
+					if err := f(b.Context(), 0, p); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+		buf.Close()
+	}
+}

@@ -1,0 +1,204 @@
+//go:build cuda && cgo
+
+package faketest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spmmrun/spmm/backend"
+)
+
+// The grid, the workgroup and its shared memory reach the driver as they are.
+func TestLaunchGeometry(t *testing.T) {
+	d := open(t)
+	r := bin("record", 1, 0)
+	r.Local, r.Shared = [3]uint32{8, 4, 2}, 100_000
+	k, b := load(t, d, r), alloc(t, d, 28)
+	l := launch(k, b)
+	l.Groups = [3]uint32{7, 6, 5}
+	if _, err := d.Run(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := words(t, b, 7), []uint32{7, 6, 5, 8, 4, 2, 100_000}; !slices.Equal(got, want) {
+		t.Errorf("launched %d, want %d", got, want)
+	}
+}
+
+// Kernels of one function may ask for more and less shared memory; none lowers another's limit.
+func TestSharedMemory(t *testing.T) {
+	d := open(t)
+	b := alloc(t, d, 28)
+	var ks []backend.Kernel
+	for _, n := range []uint32{100, 150_000, 60_000, 0, 200_000} {
+		r := bin("record", 1, 0)
+		r.Shared = n
+		ks = append(ks, load(t, d, r))
+	}
+	for i, k := range ks {
+		if _, err := d.Run(t.Context(), launch(k, b)); err != nil {
+			t.Errorf("kernel %d: %v", i, err)
+		}
+	}
+}
+
+func TestRunAllocatesNothing(t *testing.T) {
+	d := open(t)
+	k, b := load(t, d, bin("record", 1, 0)), alloc(t, d, 28)
+	ls := make([]backend.Launch, 200)
+	for i := range ls {
+		ls[i] = launch(k, b)
+	}
+	ctx := t.Context()
+	for _, n := range []int{1, 200} {
+		if got := testing.AllocsPerRun(20, func() {
+			if _, err := d.Run(ctx, ls[:n]...); err != nil {
+				t.Fatal(err)
+			}
+		}); got != 0 {
+			t.Errorf("Run of %d launches allocates %v times", n, got)
+		}
+	}
+}
+
+func TestManyLaunches(t *testing.T) {
+	d := open(t)
+	k, b := load(t, d, bin("sleep", 1, 0)), alloc(t, d, 4)
+	zero := func() {
+		if err := b.Write(t.Context(), 0, make([]byte, 4)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, n := range []int{0, 1, 63, 64, 65, 128, 129, 300} {
+		zero()
+		ls := make([]backend.Launch, 2*n) // every second one empty
+		for i := range ls {
+			ls[i] = launch(k, b)
+			ls[i].Groups[i%3] *= uint32(i % 2)
+		}
+		tm, err := d.Run(t.Context(), ls...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := words(t, b, 1)[0]; got != uint32(n) {
+			t.Errorf("%d launches ran, want %d", got, n)
+		}
+		if least := time.Duration(n-1) * 2 * time.Millisecond; n > 0 && (tm.Device < least || tm.Host < tm.Device) {
+			t.Errorf("%d launches of 2 ms: device %v, host %v", n, tm.Device, tm.Host)
+		}
+	}
+}
+
+// Of a long run two batches are in flight, so that it can be cancelled: five batches wait three times.
+func TestBatchesInFlight(t *testing.T) {
+	d := open(t)
+	k, b := load(t, d, bin("record", 1, 0)), alloc(t, d, 28)
+	logged := calls(t)
+	if _, err := d.Run(t.Context(), slices.Repeat([]backend.Launch{launch(k, b)}, 5*64)...); err != nil {
+		t.Fatal(err)
+	}
+	if n := count(logged(), "cuEventSynchronize"); n != 3 {
+		t.Errorf("%d waits for a batch", n)
+	}
+}
+
+// A cancelled run stops between batches and finishes what it submitted.
+func TestRunCancelled(t *testing.T) {
+	d := open(t)
+	k, b := load(t, d, bin("sleep", 1, 0)), alloc(t, d, 4)
+	if err := b.Write(t.Context(), 0, make([]byte, 4)); err != nil {
+		t.Fatal(err)
+	}
+	ls := slices.Repeat([]backend.Launch{launch(k, b)}, 1000)
+	_, err := d.Run(&endsAfter{t.Context(), 3}, ls...)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled run: %v", err)
+	}
+	if n := words(t, b, 1)[0]; n == 0 || n%64 != 0 || n > 4*64 {
+		t.Errorf("%d launches ran before the run stopped", n)
+	}
+	if _, err := d.Run(t.Context(), ls[:3]...); err != nil {
+		t.Errorf("after a cancelled run: %v", err)
+	}
+}
+
+// A launch that the driver refuses is named, and is no loss of the device.
+func TestRefusedLaunch(t *testing.T) {
+	d := open(t)
+	k, b := load(t, d, bin("record", 1, 0)), alloc(t, d, 28)
+	t.Setenv("FAKE_FAIL", "cuLaunchKernel=701")
+	_, err := d.Run(t.Context(), launch(k, b))
+	if !errors.Is(err, backend.ErrUnsupported) || !strings.Contains(err.Error(), "launching test/record") {
+		t.Errorf("refused launch: %v", err)
+	}
+	t.Setenv("FAKE_FAIL", "")
+	if _, err := d.Run(t.Context(), launch(k, b)); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+// After a fault on the device every call but Close returns ErrDeviceLost, and the next Open works.
+func TestDeviceLost(t *testing.T) {
+	logged := calls(t)
+	d := open(t)
+	k, fault := load(t, d, bin("record", 1, 0)), load(t, d, bin("fault", 1, 0))
+	b := alloc(t, d, 28)
+	_, err := d.Run(t.Context(), launch(k, b), launch(fault, b), launch(k, b))
+	if !errors.Is(err, backend.ErrDeviceLost) ||
+		!strings.Contains(err.Error(), "CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access was encountered") {
+		t.Errorf("fault: %v", err)
+	}
+	_, alloced := d.Alloc(100)
+	_, loaded := d.Load(bin("step", 2, 16))
+	_, ran := d.Run(t.Context())
+	for name, err := range map[string]error{
+		"Alloc": alloced, "Load": loaded, "Run": ran,
+		"Write": b.Write(t.Context(), 0, make([]byte, 28)), "Read": b.Read(t.Context(), 0, make([]byte, 28)),
+	} {
+		if !errors.Is(err, backend.ErrDeviceLost) {
+			t.Errorf("%s on a lost device: %v", name, err)
+		}
+	}
+	for name, c := range map[string]interface{ Close() error }{"kernel": k, "buffer": b, "device": d} {
+		if err := c.Close(); err != nil {
+			t.Errorf("closing the %s: %v", name, err)
+		}
+	}
+	if !slices.ContainsFunc(logged(), func(s string) bool { return strings.HasPrefix(s, "end lost=700") }) {
+		t.Error("the lost context was not released")
+	}
+	again := open(t)
+	if _, err := again.Run(t.Context(), launch(load(t, again, bin("record", 1, 0)), alloc(t, again, 28))); err != nil {
+		t.Errorf("after opening the device again: %v", err)
+	}
+}
+
+// Losing the device while copying is told the same way.
+func TestDeviceLostInCopy(t *testing.T) {
+	d := open(t)
+	b := alloc(t, d, 28)
+	t.Setenv("FAKE_FAIL", "cuStreamSynchronize=719")
+	if err := b.Write(t.Context(), 0, make([]byte, 28)); !errors.Is(err, backend.ErrDeviceLost) {
+		t.Errorf("Write: %v", err)
+	}
+	t.Setenv("FAKE_FAIL", "")
+	if _, err := d.Alloc(4); !errors.Is(err, backend.ErrDeviceLost) {
+		t.Errorf("Alloc: %v", err)
+	}
+}
+
+func BenchmarkRun(b *testing.B) {
+	d := open(b)
+	k, buf := load(b, d, bin("record", 1, 0)), alloc(b, d, 28)
+	ls := []backend.Launch{launch(k, buf)}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := d.Run(b.Context(), ls...); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

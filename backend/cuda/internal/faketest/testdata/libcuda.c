@@ -1,0 +1,782 @@
+/* A stand-in for libcuda.so.1, for tests on machines without a GPU. Device memory is host memory;
+ * what goes into a stream waits there until somebody waits for it, so that a program that reuses
+ * memory too early computes wrong results; kernels are known by name and run as C.
+ *
+ * The environment steers it, read at each call:
+ *   FAKE_INIT=CODE        cuInit fails            FAKE_DEVICES=N   devices (2)
+ *   FAKE_VERSION=12040    the driver's version    FAKE_ARCH=90     compute capability
+ *   FAKE_MEMORY=BYTES     of a device (1 GiB)     FAKE_FAIL=NAME=CODE   calls of NAME fail
+ *   FAKE_LOG=FILE         gets the name of every call, and what a context's end finds not freed
+ * Compiled with -DWITHOUT_NAME it lacks a function, as old drivers do. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include "cuda.h"
+
+/* ---- what there is ---- */
+
+struct block { /* device or host memory */
+	char *p;
+	size_t n;
+	int host;
+	struct block *next;
+};
+
+struct CUmod_st {
+	char *text;
+	CUcontext ctx;
+	struct CUfunc_st *functions;
+};
+
+struct CUfunc_st {
+	char name[64];
+	CUmodule module;
+	int params;
+	size_t size[16];
+	int dynamic; /* bytes of dynamic shared memory allowed */
+	struct CUfunc_st *next;
+};
+
+struct CUevent_st {
+	CUstream stream; /* of the last record */
+	double ms;
+	int pending, timed;
+};
+
+struct op {
+	enum { COPY, KERNEL, EVENT } kind;
+	void *dst;
+	const void *src;
+	size_t n;
+	CUevent event;
+	CUfunction fn;
+	unsigned grid[3], block[3], shared;
+	unsigned char arg[9][64];
+	struct op *next;
+};
+
+struct CUstream_st {
+	struct op *first, **last;
+};
+
+struct CUctx_st {
+	int refs, live;
+	CUresult lost;
+	struct block *blocks;
+	size_t used;
+	int events, streams, modules;
+};
+
+static struct CUctx_st primary[8];
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static __thread CUcontext stack[16];
+static __thread int depth;
+
+/* ---- entering a call ---- */
+
+static long setting(const char *name, long otherwise)
+{
+	const char *s = getenv(name);
+	return s && s[0] ? atol(s) : otherwise;
+}
+
+static void report(const char *text)
+{
+	const char *name = getenv("FAKE_LOG");
+	if (!name || !name[0])
+		return;
+	FILE *f = fopen(name, "a");
+	if (f) {
+		fprintf(f, "%s\n", text);
+		fclose(f);
+	}
+}
+
+static CUresult asked_to_fail(const char *name)
+{
+	const char *s = getenv("FAKE_FAIL");
+	size_t n = strlen(name);
+	if (s && strncmp(s, name, n) == 0 && s[n] == '=')
+		return (CUresult)atol(s + n + 1);
+	return CUDA_SUCCESS;
+}
+
+static CUresult enter(const char *name, int needs_context)
+{
+	report(name);
+	CUresult r = asked_to_fail(name);
+	if (r)
+		return r;
+	if (!needs_context)
+		return CUDA_SUCCESS;
+	if (!depth || !stack[depth - 1]->live)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	return stack[depth - 1]->lost;
+}
+
+static void unlock(pthread_mutex_t **m) { pthread_mutex_unlock(*m); }
+
+static pthread_mutex_t *locked(void)
+{
+	pthread_mutex_lock(&mutex);
+	return &mutex;
+}
+
+/* Every exported function that can fail begins with ENTER, and holds the lock until it returns. */
+#define current (stack[depth - 1])
+#define ENTER(name, context)                                                                  \
+	__attribute__((cleanup(unlock), unused)) pthread_mutex_t *held_ = locked();           \
+	CUresult entered_ = enter(#name, context);                                            \
+	if (entered_)                                                                         \
+		return entered_;
+
+/* ---- streams ---- */
+
+static struct block *find(CUcontext c, const void *p, size_t n)
+{
+	for (struct block *b = c->blocks; b; b = b->next)
+		if ((const char *)p >= b->p && (const char *)p + n <= b->p + b->n)
+			return b;
+	return NULL;
+}
+
+static double now_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
+}
+
+static unsigned word(struct op *o, int arg, int i)
+{
+	unsigned w;
+	memcpy(&w, o->arg[arg] + 4 * i, 4);
+	return w;
+}
+
+/* memory returns argument i, if n words lie there. */
+static unsigned *memory(CUcontext c, struct op *o, int i, size_t n)
+{
+	void *p;
+	memcpy(&p, o->arg[i], sizeof p);
+	return find(c, p, 4 * n) ? p : NULL;
+}
+
+/* ---- kernels: those of package backendtest, and some that misbehave ---- */
+
+static CUresult run_step(CUcontext c, struct op *o)
+{
+	unsigned n = word(o, 2, 0), rot = word(o, 2, 1), m = word(o, 2, 2), a = word(o, 2, 3);
+	unsigned *src = memory(c, o, 0, n), *dst = memory(c, o, 1, n);
+	if (!src || !dst)
+		return CUDA_ERROR_ILLEGAL_ADDRESS;
+	for (unsigned i = 0; i < n && i < o->grid[0] * o->block[0]; i++)
+		dst[i] = src[(i + rot) % n] * m + a;
+	return CUDA_SUCCESS;
+}
+
+static CUresult run_grid(CUcontext c, struct op *o)
+{
+	unsigned nx = word(o, 1, 0), ny = word(o, 1, 1), nz = word(o, 1, 2);
+	unsigned *dst = memory(c, o, 0, (size_t)nx * ny * nz);
+	if (!dst)
+		return CUDA_ERROR_ILLEGAL_ADDRESS;
+	for (unsigned z = 0; z < nz && z < o->grid[2] * o->block[2]; z++)
+		for (unsigned y = 0; y < ny && y < o->grid[1] * o->block[1]; y++)
+			for (unsigned x = 0; x < nx && x < o->grid[0] * o->block[0]; x++)
+				dst[(z * ny + y) * nx + x] = x | y << 10 | z << 20;
+	return CUDA_SUCCESS;
+}
+
+static CUresult run_echo(CUcontext c, struct op *o)
+{
+	unsigned *dst = memory(c, o, 0, 16);
+	if (!dst)
+		return CUDA_ERROR_ILLEGAL_ADDRESS;
+	memcpy(dst, o->arg[1], 64);
+	for (int i = 8; i < 16; i++) {
+		float f;
+		memcpy(&f, dst + i, 4);
+		f *= 0.5f;
+		memcpy(dst + i, &f, 4);
+	}
+	return CUDA_SUCCESS;
+}
+
+static CUresult run_sum(CUcontext c, struct op *o)
+{
+	unsigned n = o->grid[0] * o->block[0], *p[8];
+	for (int k = 0; k < 8; k++)
+		if (!(p[k] = memory(c, o, k, n)))
+			return CUDA_ERROR_ILLEGAL_ADDRESS;
+	for (unsigned i = 0; i < n; i++) {
+		unsigned y = 0;
+		for (unsigned k = 0; k < 7; k++)
+			y += p[k][i] * (k + 1);
+		p[7][i] = y;
+	}
+	return CUDA_SUCCESS;
+}
+
+static CUresult run_tile(CUcontext c, struct op *o)
+{
+	unsigned n = o->grid[0] * 64;
+	unsigned *src = memory(c, o, 0, n), *dst = memory(c, o, 1, n);
+	const char *add = strstr(o->fn->module->text, "add.u32 i, i, ");
+	if (!src || !dst || !add || o->shared < 256)
+		return CUDA_ERROR_ILLEGAL_ADDRESS;
+	for (unsigned i = 0; i < n; i++)
+		dst[i] = src[i - i % 64 + 63 - i % 64] + (unsigned)atol(add + 14);
+	return CUDA_SUCCESS;
+}
+
+/* record(dst): grid, block and dynamic shared memory of the launch. */
+static CUresult run_record(CUcontext c, struct op *o)
+{
+	unsigned *dst = memory(c, o, 0, 7);
+	if (!dst)
+		return CUDA_ERROR_ILLEGAL_ADDRESS;
+	memcpy(dst, o->grid, 12);
+	memcpy(dst + 3, o->block, 12);
+	dst[6] = o->shared;
+	return CUDA_SUCCESS;
+}
+
+static CUresult run_fault(CUcontext c, struct op *o)
+{
+	(void)c, (void)o;
+	return CUDA_ERROR_ILLEGAL_ADDRESS;
+}
+
+/* sleep(dst): counts in dst and takes 2 ms. */
+static CUresult run_sleep(CUcontext c, struct op *o)
+{
+	unsigned *dst = memory(c, o, 0, 1);
+	if (!dst)
+		return CUDA_ERROR_ILLEGAL_ADDRESS;
+	(*dst)++;
+	nanosleep(&(struct timespec){0, 2000000}, NULL);
+	return CUDA_SUCCESS;
+}
+
+static const struct {
+	const char *name;
+	CUresult (*run)(CUcontext, struct op *);
+} kernels[] = {
+	{"step", run_step}, {"grid", run_grid}, {"echo", run_echo}, {"sum", run_sum}, {"tile", run_tile},
+	{"record", run_record}, {"fault", run_fault}, {"sleep", run_sleep},
+};
+
+static CUresult run_kernel(CUcontext c, struct op *o)
+{
+	for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
+		if (strcmp(kernels[i].name, o->fn->name) == 0)
+			return kernels[i].run(c, o);
+	return CUDA_SUCCESS;
+}
+
+static CUresult perform(CUcontext c, struct op *o)
+{
+	switch (o->kind) {
+	case COPY:
+		if (!find(c, o->dst, o->n) || !find(c, o->src, o->n))
+			return CUDA_ERROR_ILLEGAL_ADDRESS;
+		memcpy(o->dst, o->src, o->n);
+		return CUDA_SUCCESS;
+	case KERNEL:
+		return run_kernel(c, o);
+	case EVENT:
+		o->event->pending--;
+		o->event->ms = now_ms();
+	}
+	return CUDA_SUCCESS;
+}
+
+/* drain runs what waits in a stream, up to the last record of an event if one is given. */
+static CUresult drain(CUcontext c, CUstream s, CUevent until)
+{
+	while (s->first && !(until && !until->pending)) {
+		struct op *o = s->first;
+		s->first = o->next;
+		if (!s->first)
+			s->last = &s->first;
+		if (!c->lost)
+			c->lost = perform(c, o);
+		else if (o->kind == EVENT)
+			o->event->pending--;
+		free(o);
+	}
+	return c->lost;
+}
+
+static struct op *append(CUstream s)
+{
+	struct op *o = calloc(1, sizeof *o);
+	*s->last = o;
+	s->last = &o->next;
+	return o;
+}
+
+/* ---- exported: initialisation and devices ---- */
+
+CUresult cuInit(unsigned int flags)
+{
+	(void)flags;
+	report("cuInit");
+	return (CUresult)setting("FAKE_INIT", 0);
+}
+
+CUresult cuDriverGetVersion(int *v)
+{
+	*v = (int)setting("FAKE_VERSION", 12040);
+	return CUDA_SUCCESS;
+}
+
+static const struct {
+	CUresult code;
+	const char *name, *text;
+} names[] = {
+	{CUDA_ERROR_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
+	{CUDA_ERROR_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
+	{CUDA_ERROR_NO_DEVICE, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
+	{CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH",
+	 "system has unsupported display driver / cuda driver combination"},
+	{CUDA_ERROR_ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
+	{CUDA_ERROR_LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
+};
+
+CUresult cuGetErrorName(CUresult e, const char **s)
+{
+	*s = NULL;
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		if (names[i].code == e)
+			*s = names[i].name;
+	return *s ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuGetErrorString(CUresult e, const char **s)
+{
+	*s = NULL;
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		if (names[i].code == e)
+			*s = names[i].text;
+	return *s ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuDeviceGetCount(int *n)
+{
+	ENTER(cuDeviceGetCount, 0)
+	*n = (int)setting("FAKE_DEVICES", 2);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGet(CUdevice *d, int ordinal)
+{
+	ENTER(cuDeviceGet, 0)
+	*d = ordinal;
+	return ordinal < setting("FAKE_DEVICES", 2) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult cuDeviceGetName(char *name, int len, CUdevice d)
+{
+	ENTER(cuDeviceGetName, 0)
+	snprintf(name, (size_t)len, "Fake GPU %d", d);
+	return CUDA_SUCCESS;
+}
+
+static size_t total_memory(void) { return (size_t)setting("FAKE_MEMORY", 1L << 30); }
+
+CUresult cuDeviceTotalMem_v2(size_t *n, CUdevice d)
+{
+	ENTER(cuDeviceTotalMem_v2, 0)
+	(void)d;
+	*n = total_memory();
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetAttribute(int *v, CUdevice_attribute a, CUdevice d)
+{
+	ENTER(cuDeviceGetAttribute, 0)
+	(void)d;
+	long arch = setting("FAKE_ARCH", 90);
+	switch (a) {
+	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *v = (int)(arch / 10); break;
+	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *v = (int)(arch % 10); break;
+	case CU_DEVICE_ATTRIBUTE_WARP_SIZE: *v = 32; break;
+	case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *v = 232448; break;
+	case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+	case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
+	case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y: *v = 1024; break;
+	case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z: *v = 64; break;
+	case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X: *v = 0x7fffffff; break;
+	case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y:
+	case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z: *v = 65535; break;
+	case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *v = 132; break;
+	default: *v = 0;
+	}
+	return CUDA_SUCCESS;
+}
+
+/* ---- exported: contexts ---- */
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice d)
+{
+	ENTER(cuDevicePrimaryCtxRetain, 0)
+	*c = &primary[d];
+	(*c)->refs++;
+	(*c)->live = 1;
+	return CUDA_SUCCESS;
+}
+
+#ifndef WITHOUT_cuDevicePrimaryCtxRelease_v2
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice d)
+{
+	CUcontext c = &primary[d];
+	ENTER(cuDevicePrimaryCtxRelease_v2, 0)
+	if (!c->refs)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (--c->refs)
+		return CUDA_SUCCESS;
+	int blocks = 0;
+	for (struct block *b = c->blocks, *next; b; b = next) {
+		next = b->next;
+		free(b->p);
+		free(b);
+		blocks++;
+	}
+	char line[128];
+	snprintf(line, sizeof line, "end lost=%d blocks=%d events=%d streams=%d modules=%d", c->lost,
+	         blocks, c->events, c->streams, c->modules);
+	report(line);
+	memset(c, 0, sizeof *c);
+	return CUDA_SUCCESS;
+}
+#endif
+
+CUresult cuCtxPushCurrent_v2(CUcontext c)
+{
+	ENTER(cuCtxPushCurrent_v2, 0)
+	if (!c || !c->live)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (depth == 16)
+		return CUDA_ERROR_INVALID_VALUE; /* pushes without pops */
+	stack[depth++] = c;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPopCurrent_v2(CUcontext *c)
+{
+	ENTER(cuCtxPopCurrent_v2, 0)
+	if (!depth)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	*c = stack[--depth];
+	return CUDA_SUCCESS;
+}
+
+/* ---- exported: modules and functions ---- */
+
+static void complain(unsigned n, CUjit_option *options, void **values, const char *text)
+{
+	char *buf = NULL;
+	size_t size = 0;
+	for (unsigned i = 0; i < n; i++) {
+		if (options[i] == CU_JIT_ERROR_LOG_BUFFER)
+			buf = values[i];
+		if (options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
+			size = (size_t)values[i];
+	}
+	if (buf && size)
+		snprintf(buf, size, "%s", text);
+}
+
+static int number_after(const char *text, const char *key)
+{
+	const char *p = strstr(text, key);
+	return p ? atoi(p + strlen(key)) : 0;
+}
+
+CUresult cuModuleLoadDataEx(CUmodule *m, const void *image, unsigned n, CUjit_option *options, void **values)
+{
+	ENTER(cuModuleLoadDataEx, 1)
+	const char *text = image;
+	int major, minor, open = 0;
+	const char *version = strstr(text, ".version ");
+	for (const char *p = text; *p; p++)
+		open += (*p == '{') - (*p == '}');
+	if (!version || open || strstr(text, "bad instruction") || sscanf(version, ".version %d.%d", &major, &minor) != 2) {
+		complain(n, options, values, "ptxas application ptx input, line 7; error   : Parsing error near 'bad': syntax error\nptxas fatal   : Ptx assembly aborted due to errors");
+		return CUDA_ERROR_INVALID_PTX;
+	}
+	if (1000 * (major + 4) + 10 * minor > setting("FAKE_VERSION", 12040))
+		return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
+	if (number_after(text, ".target sm_") > setting("FAKE_ARCH", 90))
+		return CUDA_ERROR_NO_BINARY_FOR_GPU;
+	*m = calloc(1, sizeof **m);
+	(*m)->text = strdup(text);
+	(*m)->ctx = current;
+	current->modules++;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuModuleUnload(CUmodule m)
+{
+	ENTER(cuModuleUnload, 1)
+	m->ctx->modules--;
+	for (struct CUfunc_st *f = m->functions, *next; f; f = next) {
+		next = f->next;
+		free(f);
+	}
+	free(m->text);
+	free(m);
+	return CUDA_SUCCESS;
+}
+
+/* parse_params reads the sizes from ".entry NAME(.param .u64 a, .param .align 4 .b8 p[16])". */
+static void parse_params(struct CUfunc_st *f, const char *p)
+{
+	const char *end = strchr(p, ')');
+	while (end && (p = strstr(p, ".param")) && p < end) {
+		const char *b8 = strstr(p, ".b8"), *comma = strchr(p, ',');
+		if (!comma || comma > end)
+			comma = end;
+		f->size[f->params++] = b8 && b8 < comma ? (size_t)atol(strchr(b8, '[') + 1) : 8;
+		p = comma;
+	}
+}
+
+CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name)
+{
+	ENTER(cuModuleGetFunction, 1)
+	for (*f = m->functions; *f; *f = (*f)->next)
+		if (strcmp((*f)->name, name) == 0)
+			return CUDA_SUCCESS;
+	char entry[128];
+	snprintf(entry, sizeof entry, ".entry %s(", name);
+	const char *p = strstr(m->text, entry);
+	if (!p)
+		return CUDA_ERROR_NOT_FOUND;
+	struct CUfunc_st *new = calloc(1, sizeof *new);
+	snprintf(new->name, sizeof new->name, "%s", name);
+	new->module = m;
+	new->dynamic = 48 << 10;
+	parse_params(new, p);
+	new->next = m->functions;
+	m->functions = new;
+	*f = new;
+	return CUDA_SUCCESS;
+}
+
+/* A comment in the PTX gives what a compiler would find: "//threads=N", "//static=N". */
+CUresult cuFuncGetAttribute(int *v, CUfunction_attribute a, CUfunction f)
+{
+	ENTER(cuFuncGetAttribute, 1)
+	int threads = number_after(f->module->text, "//threads=");
+	switch (a) {
+	case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *v = threads ? threads : 1024; break;
+	case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *v = number_after(f->module->text, "//static="); break;
+	case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *v = f->dynamic; break;
+	default: *v = 0;
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult cuFuncSetAttribute(CUfunction f, CUfunction_attribute a, int v)
+{
+	ENTER(cuFuncSetAttribute, 1)
+	if (a != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || v > 232448)
+		return CUDA_ERROR_INVALID_VALUE;
+	f->dynamic = v;
+	return CUDA_SUCCESS;
+}
+
+#ifndef WITHOUT_cuFuncGetParamInfo
+CUresult cuFuncGetParamInfo(CUfunction f, size_t i, size_t *offset, size_t *size)
+{
+	ENTER(cuFuncGetParamInfo, 1)
+	if (i >= (size_t)f->params)
+		return CUDA_ERROR_INVALID_VALUE;
+	*offset = 0;
+	*size = f->size[i];
+	return CUDA_SUCCESS;
+}
+#endif
+
+/* ---- exported: memory ---- */
+
+static CUresult add_block(void **p, size_t n, int host)
+{
+	struct block *b = calloc(1, sizeof *b);
+	*b = (struct block){aligned_alloc(256, (n + 255) & ~(size_t)255), n, host, current->blocks};
+	memset(b->p, 0xa5, n); /* undefined contents */
+	current->blocks = b;
+	*p = b->p;
+	return CUDA_SUCCESS;
+}
+
+static CUresult remove_block(void *p, int host)
+{
+	for (struct block **b = &current->blocks; *b; b = &(*b)->next)
+		if ((*b)->p == p && (*b)->host == host) {
+			struct block *old = *b;
+			*b = old->next;
+			if (!host)
+				current->used -= old->n;
+			free(old->p);
+			free(old);
+			return CUDA_SUCCESS;
+		}
+	return CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemGetInfo_v2(size_t *left, size_t *total)
+{
+	ENTER(cuMemGetInfo_v2, 1)
+	*total = total_memory();
+	*left = *total - current->used;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr *p, size_t n)
+{
+	ENTER(cuMemAlloc_v2, 1)
+	if (n > total_memory() - current->used)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	current->used += n;
+	void *q;
+	CUresult r = add_block(&q, n, 0);
+	*p = (CUdeviceptr)(uintptr_t)q;
+	return r;
+}
+
+CUresult cuMemFree_v2(CUdeviceptr p)
+{
+	ENTER(cuMemFree_v2, 1)
+	return remove_block((void *)(uintptr_t)p, 0);
+}
+
+CUresult cuMemHostAlloc(void **p, size_t n, unsigned flags)
+{
+	ENTER(cuMemHostAlloc, 1)
+	(void)flags;
+	return add_block(p, n, 1);
+}
+
+CUresult cuMemFreeHost(void *p)
+{
+	ENTER(cuMemFreeHost, 1)
+	return remove_block(p, 1);
+}
+
+static CUresult copy_async(void *dst, const void *src, size_t n, CUstream s)
+{
+	struct op *o = append(s);
+	o->kind = COPY;
+	o->dst = dst;
+	o->src = src;
+	o->n = n;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t n, CUstream s)
+{
+	ENTER(cuMemcpyHtoDAsync_v2, 1)
+	return copy_async((void *)(uintptr_t)dst, src, n, s);
+}
+
+CUresult cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t n, CUstream s)
+{
+	ENTER(cuMemcpyDtoHAsync_v2, 1)
+	return copy_async(dst, (const void *)(uintptr_t)src, n, s);
+}
+
+/* ---- exported: streams, events, launches ---- */
+
+CUresult cuStreamCreate(CUstream *s, unsigned flags)
+{
+	ENTER(cuStreamCreate, 1)
+	(void)flags;
+	*s = calloc(1, sizeof **s);
+	(*s)->last = &(*s)->first;
+	current->streams++;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuStreamSynchronize(CUstream s)
+{
+	ENTER(cuStreamSynchronize, 1)
+	return drain(current, s, NULL);
+}
+
+CUresult cuStreamDestroy_v2(CUstream s)
+{
+	ENTER(cuStreamDestroy_v2, 1)
+	drain(current, s, NULL);
+	current->streams--;
+	free(s);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuEventCreate(CUevent *e, unsigned flags)
+{
+	ENTER(cuEventCreate, 1)
+	*e = calloc(1, sizeof **e);
+	(*e)->timed = !(flags & CU_EVENT_DISABLE_TIMING);
+	current->events++;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuEventRecord(CUevent e, CUstream s)
+{
+	ENTER(cuEventRecord, 1)
+	struct op *o = append(s);
+	o->kind = EVENT;
+	o->event = e;
+	e->pending++;
+	e->stream = s;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuEventSynchronize(CUevent e)
+{
+	ENTER(cuEventSynchronize, 1)
+	return e->pending ? drain(current, e->stream, e) : CUDA_SUCCESS;
+}
+
+CUresult cuEventElapsedTime(float *ms, CUevent from, CUevent to)
+{
+	ENTER(cuEventElapsedTime, 1)
+	if (!from->timed || !to->timed)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (from->pending || to->pending)
+		return CUDA_ERROR_NOT_READY;
+	*ms = (float)(to->ms - from->ms);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuEventDestroy_v2(CUevent e)
+{
+	ENTER(cuEventDestroy_v2, 1)
+	current->events--;
+	free(e);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                        unsigned shared, CUstream s, void **params, void **extra)
+{
+	ENTER(cuLaunchKernel, 1)
+	(void)extra;
+	if (!gx || !gy || !gz || gy > 65535 || gz > 65535 || bx * by * bz > 1024 || shared > (unsigned)f->dynamic)
+		return CUDA_ERROR_INVALID_VALUE;
+	struct op *o = append(s);
+	o->kind = KERNEL;
+	o->fn = f;
+	memcpy(o->grid, (unsigned[]){gx, gy, gz}, sizeof o->grid);
+	memcpy(o->block, (unsigned[]){bx, by, bz}, sizeof o->block);
+	o->shared = shared;
+	for (int i = 0; i < f->params; i++)
+		memcpy(o->arg[i], params[i], f->size[i]);
+	return CUDA_SUCCESS;
+}
