@@ -1,0 +1,285 @@
+// Package oracle says what a sparse product must be, without any kernel's code: exact dot products, the
+// error bound that every correct kernel keeps, and the class of a result that is not finite.
+//
+// The bound (T2): an output c of a row of n entries, summed in any order, any width that matrix units
+// have, in σ partial sums, satisfies
+//
+//	|c − c*| ≤ γ(1+γ)·Σ|a||b|,  γ = 3·(n+σ)·2⁻²³
+//
+// with c* the exact dot product. See docs and the tests of package conformance for why.
+package oracle
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+)
+
+// Problem is one multiplication to check: Alpha·A·B + Beta·C. All matrices are float32, which f16 and
+// bf16 ones convert to exactly (formats.Convert); leading dimensions and orders are free.
+type Problem struct {
+	A           *formats.CSR[float32]
+	B           *formats.Dense[float32]
+	C           *formats.Dense[float32] // before; may be nil when Beta is 0
+	Alpha, Beta float32
+	Compute     dtype.Type // how products were formed: TF32 cuts operands; otherwise exactly
+	Out         dtype.Type // what outputs were rounded to
+	Splits      int        // partial sums of a row, 0 or 1 for none
+}
+
+// Result is the outcome of a check.
+type Result struct {
+	Checked  int64
+	MaxRatio float64 // largest error over its bound; a right answer keeps it at most 1
+	Bad      int64   // outputs past their bound or of the wrong class
+	First    *Wrong  // the first of them by row and column
+}
+
+// OK reports whether every checked output was right.
+func (r Result) OK() bool { return r.Bad == 0 }
+
+// Wrong is an output that cannot be right.
+type Wrong struct {
+	Row, Col  int
+	Got, Want float64
+	Bound     float64
+}
+
+func (w *Wrong) Error() string {
+	return fmt.Sprintf("C[%d,%d] is %g, must be %g within %g", w.Row, w.Col, w.Got, w.Want, w.Bound)
+}
+
+// Check checks outputs got of p. sample bounds the number of outputs checked, spread evenly over the
+// matrix in a fixed way; 0 checks all. Rows are shared out over the cores.
+func Check(ctx context.Context, p Problem, got *formats.Dense[float32], sample int64) (Result, error) {
+	rows, n := p.A.Rows, p.B.Cols
+	if got.Rows != rows || got.Cols != n || p.B.Rows != p.A.Cols {
+		return Result{}, fmt.Errorf("C is %d×%d, A is %d×%d, B is %d×%d", got.Rows, got.Cols, rows, p.A.Cols, p.B.Rows, n)
+	}
+	if p.Beta != 0 && (p.C == nil || p.C.Rows != rows || p.C.Cols != n) {
+		return Result{}, fmt.Errorf("beta is %g but there is no C of %d×%d", p.Beta, rows, n)
+	}
+	total := int64(rows) * int64(n)
+	if sample <= 0 || sample > total {
+		sample = total
+	}
+	var next atomic.Int64
+	const share = 256
+	workers := runtime.GOMAXPROCS(0)
+	results := make([]Result, workers)
+	g, ctx := errgroup.WithContext(ctx)
+	for w := range workers {
+		g.Go(func() error {
+			for {
+				from := next.Add(share) - share
+				if from >= sample {
+					return nil
+				}
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				for s := from; s < min(from+share, sample); s++ {
+					at := place(s, sample, total)
+					results[w].add(p.one(int(at/int64(n)), int(at%int64(n)), got))
+				}
+			}
+		})
+	}
+	err := g.Wait()
+	var r Result
+	for _, x := range results {
+		r.merge(x)
+	}
+	return r, err
+}
+
+// place spreads sample s of count over total places: one from each of count equal stretches, at a
+// position within it that a hash decides, so that no stride of the matrix is favoured.
+func place(s, count, total int64) int64 {
+	lo, hi := mulDiv(s, total, count), mulDiv(s+1, total, count)
+	z := uint64(s) * 0x9e3779b97f4a7c15
+	z = (z ^ z>>31) * 0xd6e8feb86659fd93
+	return lo + int64((z^z>>32)%uint64(hi-lo))
+}
+
+// mulDiv is a·b/c without overflow for the sizes of matrices: a ≤ c.
+func mulDiv(a, b, c int64) int64 {
+	return b/c*a + b%c*a/c
+}
+
+type verdict struct {
+	ratio float64
+	wrong *Wrong
+}
+
+func (r *Result) add(v verdict) {
+	r.Checked++
+	r.MaxRatio = math.Max(r.MaxRatio, v.ratio)
+	if v.wrong != nil {
+		r.Bad++
+		r.keep(v.wrong)
+	}
+}
+
+func (r *Result) keep(w *Wrong) {
+	if r.First == nil || w.Row < r.First.Row || w.Row == r.First.Row && w.Col < r.First.Col {
+		r.First = w
+	}
+}
+
+func (r *Result) merge(x Result) {
+	r.Checked += x.Checked
+	r.MaxRatio = math.Max(r.MaxRatio, x.MaxRatio)
+	r.Bad += x.Bad
+	if x.First != nil {
+		r.keep(x.First)
+	}
+}
+
+// Dot is the exact product of a row of A and a column of B.
+type Dot struct {
+	Sum     Accumulator // of the finite products, when all are
+	Abs     float64     // Σ|a||b|, rounded up by less than 2⁻³⁰ of it
+	Class   Class
+	Entries int
+}
+
+// Class is what kind of number a result is.
+type Class uint8
+
+// The classes, by the operands: NaN if any product is NaN or infinities of both signs meet.
+const (
+	Finite Class = iota
+	PosInf
+	NegInf
+	NaN
+)
+
+// Of returns the class of a number.
+func Of(x float64) Class {
+	switch {
+	case math.IsNaN(x):
+		return NaN
+	case math.IsInf(x, 1):
+		return PosInf
+	case math.IsInf(x, -1):
+		return NegInf
+	}
+	return Finite
+}
+
+// join is the class of a sum of two numbers of these classes.
+func (c Class) join(d Class) Class {
+	switch {
+	case c == Finite:
+		return d
+	case d == Finite || c == d:
+		return c
+	}
+	return NaN
+}
+
+func (c Class) value() float64 {
+	return [...]float64{0, math.Inf(1), math.Inf(-1), math.NaN()}[c]
+}
+
+// At returns the dot product of row i of a and column j of b.
+func At(a *formats.CSR[float32], b *formats.Dense[float32], i, j int) *Dot {
+	d := &Dot{}
+	for k := a.RowPtr[i]; k < a.RowPtr[i+1]; k++ {
+		x, y := a.Val[k], b.At(int(a.ColIdx[k]), j)
+		d.Entries++
+		t := float64(x) * float64(y) // exact unless it is subnormal, which Abs need not see
+		d.Class = d.Class.join(Of(t))
+		if d.Class == Finite {
+			d.Sum.AddProduct(x, y)
+			d.Abs += math.Abs(t)
+		}
+	}
+	d.Abs *= 1 + 0x1p-30
+	return d
+}
+
+// one judges output (i, j).
+func (p *Problem) one(i, j int, got *formats.Dense[float32]) verdict {
+	d := At(p.A, p.B, i, j)
+	c := float64(got.At(i, j))
+	old := 0.0
+	if p.Beta != 0 {
+		old = float64(p.C.At(i, j)) * float64(p.Beta)
+	}
+	class := d.Class
+	if class != Finite {
+		class = Of(class.value() * float64(p.Alpha))
+	}
+	class = class.join(Of(old))
+	if class != Finite {
+		if Of(c) == class {
+			return verdict{}
+		}
+		return verdict{ratio: math.Inf(1), wrong: &Wrong{i, j, c, class.value(), 0}}
+	}
+	alpha := math.Abs(float64(p.Alpha))
+	want := math.FMA(float64(p.Alpha), d.Sum.Float64(), old)
+	bound := alpha*Bound(d.Entries, p.Splits, d.Abs, p.Compute) + epilogue(alpha*d.Abs, math.Abs(old), p)
+	bound += rounding(math.Abs(want)+bound, p.Out)
+	if overflows(math.Abs(want)+bound, p.Out) && math.IsInf(c, 0) && math.Signbit(c) == math.Signbit(want) {
+		return verdict{}
+	}
+	err := math.Abs(c - want)
+	switch {
+	case err == 0:
+		return verdict{}
+	case !(err <= bound):
+		return verdict{ratio: err / bound, wrong: &Wrong{i, j, c, want, bound}}
+	}
+	return verdict{ratio: err / bound}
+}
+
+// Bound is γ(1+γ)·abs, with the operands' rounding when products are formed in tf32, and the underflow
+// of as many products as there are entries.
+func Bound(entries, splits int, abs float64, compute dtype.Type) float64 {
+	gamma := 3 * float64(entries+max(splits, 0)) * 0x1p-23
+	bound := gamma * (1 + gamma) * abs
+	if compute == dtype.TF32 {
+		bound += 0x1p-9 * abs // two operands cut to 11 bits: 2·2⁻¹⁰, and their product's cross term
+	}
+	return bound + float64(entries)*0x1p-126
+}
+
+// epilogue bounds the roundings of alpha·x + beta·c.
+func epilogue(x, old float64, p *Problem) float64 {
+	if p.Alpha == 1 && p.Beta == 0 {
+		return 0
+	}
+	return 0x1p-22 * (x + old) * (1 + 0x1p-20)
+}
+
+// rounding bounds the error of rounding a number of magnitude up to x to the type of C.
+func rounding(x float64, t dtype.Type) float64 {
+	switch t {
+	case dtype.F16:
+		return math.Max(x*0x1p-11, 0x1p-25)
+	case dtype.BF16:
+		return math.Max(x*0x1p-8, 0x1p-134)
+	}
+	return 0
+}
+
+// overflows reports whether a number of magnitude up to x may round to an infinity of the type of C.
+func overflows(x float64, t dtype.Type) bool {
+	switch t {
+	case dtype.F16:
+		return x >= 65520
+	case dtype.BF16:
+		return x >= 0x1.ffp127
+	}
+	return x > math.MaxFloat32
+}

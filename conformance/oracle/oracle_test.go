@@ -1,0 +1,118 @@
+package oracle_test
+
+import (
+	"context"
+	"math"
+	"math/big"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/spmmrun/spmm/conformance/oracle"
+	"github.com/spmmrun/spmm/formats"
+)
+
+// anyFloat draws finite float32 numbers of all exponents, subnormal ones and zeros too.
+func anyFloat(t *rapid.T, name string) float32 {
+	x := math.Float32frombits(rapid.Uint32().Draw(t, name))
+	if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
+		return 1
+	}
+	return x
+}
+
+func TestAccumulatorIsExact(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var a oracle.Accumulator
+		want := new(big.Float).SetPrec(700)
+		for range rapid.IntRange(0, 40).Draw(t, "n") {
+			x, y := anyFloat(t, "x"), anyFloat(t, "y")
+			a.AddProduct(x, y)
+			p := new(big.Float).SetPrec(700).SetFloat64(float64(x))
+			want.Add(want, p.Mul(p, new(big.Float).SetPrec(700).SetFloat64(float64(y))))
+			if rapid.Bool().Draw(t, "cancel") {
+				a.AddProduct(-x, y)
+				want.Sub(want, p)
+			}
+		}
+		w32, _ := want.Float32()
+		w64, _ := want.Float64()
+		if got := a.Float32(); got != w32 {
+			t.Fatalf("Float32 is %g, want %g", got, w32)
+		}
+		if got := a.Float64(); got != w64 {
+			t.Fatalf("Float64 is %g, want %g", got, w64)
+		}
+	})
+}
+
+func TestCheck(t *testing.T) {
+	inf, nan := float32(math.Inf(1)), float32(math.NaN())
+	// Row 0: 1 and 2 in columns 0 and 2; row 1 is empty.
+	a := &formats.CSR[float32]{Rows: 2, Cols: 3, RowPtr: []int64{0, 2, 2}, ColIdx: []int32{0, 2}, Val: []float32{1, 2}}
+	dense := func(v ...float32) *formats.Dense[float32] {
+		return &formats.Dense[float32]{Rows: len(v), Cols: 1, LD: 1, Data: v}
+	}
+	for _, c := range []struct {
+		name        string
+		b, old, got []float32
+		alpha, beta float32
+		bad         int64
+	}{
+		{"right", []float32{3, 9, 5}, nil, []float32{13, 0}, 1, 0, 0},
+		{"one unit off is within the bound", []float32{3, 9, 5}, nil, []float32{math.Nextafter32(13, 14), 0}, 1, 0, 0},
+		{"wrong", []float32{3, 9, 5}, nil, []float32{13.1, 0}, 1, 0, 1},
+		{"an empty row must be zero", []float32{3, 9, 5}, nil, []float32{13, 1e-30}, 1, 0, 1},
+		{"NaN is never right for a finite sum", []float32{3, 9, 5}, nil, []float32{nan, 0}, 1, 0, 1},
+		{"a structural zero does not touch B", []float32{3, inf, 5}, nil, []float32{13, 0}, 1, 0, 0},
+		{"an infinity where B has one", []float32{inf, 0, 5}, nil, []float32{inf, 0}, 1, 0, 0},
+		{"an infinity of the wrong sign", []float32{inf, 0, 5}, nil, []float32{-inf, 0}, 1, 0, 1},
+		{"opposite infinities", []float32{inf, 0, -inf}, nil, []float32{nan, 0}, 1, 0, 0},
+		{"alpha and beta", []float32{3, 9, 5}, []float32{10, 4}, []float32{31, 2}, 2, 0.5, 0},
+		{"alpha and beta, wrong", []float32{3, 9, 5}, []float32{10, 4}, []float32{31, 4}, 2, 0.5, 1},
+		{"beta times an infinity", []float32{3, 9, 5}, []float32{inf, 4}, []float32{inf, 4}, 1, 1, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := oracle.Problem{A: a, B: dense(c.b...), Alpha: c.alpha, Beta: c.beta}
+			if c.old != nil {
+				p.C = dense(c.old...)
+			}
+			r, err := oracle.Check(context.Background(), p, dense(c.got...), 0)
+			if err != nil || r.Checked != 2 || r.Bad != c.bad || r.OK() != (c.bad == 0) || (r.First != nil) != (c.bad > 0) {
+				t.Fatalf("%+v, %v; want %d bad", r, err, c.bad)
+			}
+		})
+	}
+}
+
+// A sample looks at every stretch of the matrix, and only at as many outputs as asked for.
+func TestCheckSample(t *testing.T) {
+	const rows, n = 100, 70
+	a := &formats.CSR[float32]{Rows: rows, Cols: 1, RowPtr: make([]int64, rows+1)}
+	b, got := formats.NewDense[float32](1, n), formats.NewDense[float32](rows, n)
+	for i := range rows / 2 { // the last half of C is wrong
+		for j := range n {
+			got.Set(rows/2+i, j, 1)
+		}
+	}
+	r, err := oracle.Check(context.Background(), oracle.Problem{A: a, B: b, Alpha: 1}, got, 1000)
+	if err != nil || r.Checked != 1000 || r.Bad != 500 || r.First.Row != rows/2 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+}
+
+func TestCheckShapes(t *testing.T) {
+	a := &formats.CSR[float32]{Rows: 1, Cols: 2, RowPtr: []int64{0, 0}}
+	_, err := oracle.Check(context.Background(), oracle.Problem{A: a, B: formats.NewDense[float32](3, 1)}, formats.NewDense[float32](1, 1), 0)
+	if err == nil {
+		t.Fatal("no error for a B with too many rows")
+	}
+}
+
+func BenchmarkAddProduct(b *testing.B) {
+	var a oracle.Accumulator
+	x, y := float32(1.7), float32(-3e-5)
+	for b.Loop() {
+		a.AddProduct(x, y)
+	}
+}
