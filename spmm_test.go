@@ -6,6 +6,7 @@ package spmm_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -176,11 +177,24 @@ func multiplyCase[T, B, C formats.Value](t *rapid.T, dev *spmm.Device, o spmm.Op
 	same(t, &kept, want)
 }
 
+// Every format on every device present.
 func TestMultiply(t *testing.T) {
-	dev := openCPU(t)
+	infos, absent := spmm.Devices(ctx)
+	t.Log("not here:", absent)
+	for _, info := range infos {
+		dev, err := spmm.Open(ctx, fmt.Sprintf("%s:%d", info.Backend, info.Index))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { dev.Close() })
+		multiplyOn(t, dev)
+	}
+}
+
+func multiplyOn(t *testing.T, dev *spmm.Device) {
 	for _, format := range append(spmm.Formats(), "auto") {
 		o := spmm.Options{Format: format}
-		t.Run(format, func(t *testing.T) {
+		t.Run(dev.Info().Backend+" "+format, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) { multiplyCase[float32, float32, float32](t, dev, o) })
 			rapid.Check(t, func(t *rapid.T) { multiplyCase[half.F16, half.F16, float32](t, dev, o) })
 			rapid.Check(t, func(t *rapid.T) { multiplyCase[half.BF16, half.BF16, half.BF16](t, dev, o) })

@@ -242,11 +242,11 @@ func (w *composer) reserve() error {
 	var b, c, work int64
 	for j := range w.c.colBlocks() {
 		if l, staged := w.source(j); staged {
-			b = max(b, l.bytes())
+			b = max(b, l.bytes(), 4)
 		}
 		for i := range w.p.parts {
 			if l, staged := w.target(i, j); staged {
-				c = max(c, l.bytes())
+				c = max(c, l.bytes(), 4)
 			}
 			l, err := w.launch(i, j)
 			if err != nil {

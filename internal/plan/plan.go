@@ -138,7 +138,7 @@ func (p *Plan) split(ctx context.Context, c *candidate) ([]*spec.Encoded, error)
 }
 
 // rowAlign is what the rows of a part are a multiple of, so that no format's panel is cut.
-const rowAlign = 64
+const rowAlign = 32
 
 // largest returns the bytes of the largest array.
 func largest(encs []*spec.Encoded) int64 {
