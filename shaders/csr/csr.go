@@ -107,10 +107,10 @@ func pack[T formats.Value](a *formats.CSR[T]) *spec.Encoded {
 	e := &spec.Encoded{
 		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(), Format: split,
 		Arrays: []spec.Array{
-			{Name: "rowptr", Data: padded(backend.Bytes(rowptr))},
-			{Name: "colidx", Data: padded(backend.Bytes(a.ColIdx))},
-			{Name: "values", Data: padded(backend.Bytes(a.Val))},
-			{Name: "heavy", Data: padded(backend.Bytes(heavy))},
+			spec.NewArray("rowptr", rowptr),
+			spec.NewArray("colidx", a.ColIdx),
+			spec.NewArray("values", a.Val),
+			spec.NewArray("heavy", heavy),
 		},
 		Stats: formats.Stats{Slots: a.NNZ(), MACs: a.NNZ(), Gathers: a.NNZ()},
 	}
@@ -121,16 +121,6 @@ func pack[T formats.Value](a *formats.CSR[T]) *spec.Encoded {
 		e.Stats.StoredBytes += int64(len(x.Data))
 	}
 	return e
-}
-
-// padded returns b, or a copy with zeros behind, so that there is something and the kernels' 16-byte
-// loads end inside it.
-func padded(b []byte) []byte {
-	n := max(16, (len(b)+15)&^15)
-	if n == len(b) {
-		return b
-	}
-	return append(make([]byte, 0, n), b...)[:n]
 }
 
 // cut decides which rows are heavy and lists their pieces. A row is heavy when it has more than

@@ -6,4 +6,15 @@ layout(buffer_reference, std430, buffer_reference_align = 16) buffer Arg_dst { u
 layout(push_constant, std430) uniform Push {
     Arg_src src;
     Arg_dst dst;
+    uint lines;
+    uint len;
+    uint lds;
+    uint ldd;
+    uint stype;
+    uint dtype;
+    uint turned;
+    uint tiles;
+    uint width;
+    float alpha;
+    float beta;
 } p;

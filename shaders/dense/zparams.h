@@ -1,4 +1,15 @@
 // Generated from the kernel's table. Do not edit.
 #pragma once
 struct Params {
+    unsigned int lines;
+    unsigned int len;
+    unsigned int lds;
+    unsigned int ldd;
+    unsigned int stype;
+    unsigned int dtype;
+    unsigned int turned;
+    unsigned int tiles;
+    unsigned int width;
+    float alpha;
+    float beta;
 };

@@ -1,4 +1,5 @@
-// Package shadertest runs kernels in tests, on every device that this build finds.
+// Package shadertest runs kernels in tests, on every device that this build finds. Its functions are
+// for one goroutine.
 package shadertest
 
 import (
@@ -36,6 +37,7 @@ func Each(t *testing.T, f func(t *testing.T, dev backend.Device)) {
 				t.Fatal(err)
 			}
 			defer dev.Close()
+			defer delete(loaded, dev)
 			f(t, dev)
 		})
 	}
@@ -82,11 +84,8 @@ func Run(t testing.TB, dev backend.Device, k *spec.Kernel, v *spec.Variant, l sp
 		bufs[i] = b
 	}
 	launch := func(v *spec.Variant, groups [3]uint32, params []byte) backend.Launch {
-		bin, err := k.Binary(v)
+		loaded, err := load(dev, k, v)
 		must(err)
-		loaded, err := dev.Load(bin)
-		must(err)
-		t.Cleanup(func() { loaded.Close() })
 		return backend.Launch{Kernel: loaded, Groups: groups, Args: bufs, Params: params}
 	}
 	launches := []backend.Launch{launch(v, l.Groups, l.Params)}
@@ -108,6 +107,28 @@ func Run(t testing.TB, dev backend.Device, k *spec.Kernel, v *spec.Variant, l sp
 			t.Errorf("%s/%s: wrote to argument %s, which is only read", k.Name, v.Name, k.Args[i].Name)
 		}
 	}
+}
+
+// loaded holds each device's kernels, which live as long as it does: tests run few of them often.
+var loaded = map[backend.Device]map[*spec.Variant]backend.Kernel{}
+
+func load(dev backend.Device, k *spec.Kernel, v *spec.Variant) (backend.Kernel, error) {
+	if l := loaded[dev][v]; l != nil {
+		return l, nil
+	}
+	bin, err := k.Binary(v)
+	if err != nil {
+		return nil, err
+	}
+	l, err := dev.Load(bin)
+	if err != nil {
+		return nil, err
+	}
+	if loaded[dev] == nil {
+		loaded[dev] = map[*spec.Variant]backend.Kernel{}
+	}
+	loaded[dev][v] = l
+	return l, nil
 }
 
 // Multiply encodes a for a variant and multiplies: c is updated as p says.

@@ -1,0 +1,230 @@
+package dense_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/shaders/dense"
+	"github.com/spmmrun/spmm/shaders/shadertest"
+)
+
+var types = []dtype.Type{dtype.F32, dtype.F16, dtype.BF16}
+
+// each runs f with each device's variant.
+func each(t *testing.T, f func(t *testing.T, run func(t *testing.T, op dense.Op, src, dst matrix))) {
+	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
+		v, err := dense.Variant(dev.Caps())
+		if err != nil {
+			t.Fatal(err)
+		}
+		f(t, func(t *testing.T, op dense.Op, src, dst matrix) {
+			t.Helper()
+			op.Src, op.Dst = src.Layout, dst.Layout
+			l, err := dense.Launch(v, op)
+			if err != nil {
+				t.Fatal(err)
+			}
+			shadertest.Run(t, dev, dense.Kernel, v, l, src.data, dst.data)
+		})
+	})
+}
+
+// matrix is bytes and how they are to be seen.
+type matrix struct {
+	dense.Layout
+	data []byte
+}
+
+// newMatrix has room for lines of ld elements. All of it holds a pattern that stands for "untouched".
+func newMatrix(l dense.Layout, lines int) matrix {
+	m := matrix{l, make([]byte, lines*l.LD*l.Type.Size())}
+	for i := range m.data {
+		m.data[i] = byte(0x91 + 7*i)
+	}
+	return m
+}
+
+// bits and set access element i of the buffer.
+func (m matrix) bits(i int) uint32 {
+	if m.Type == dtype.F32 {
+		return backend.View[uint32](m.data)[i]
+	}
+	return uint32(backend.View[uint16](m.data)[i])
+}
+
+func (m matrix) set(i int, x float32) {
+	switch m.Type {
+	case dtype.F16:
+		backend.View[half.F16](m.data)[i] = half.F16From(x)
+	case dtype.BF16:
+		backend.View[half.BF16](m.data)[i] = half.BF16From(x)
+	default:
+		backend.View[float32](m.data)[i] = x
+	}
+}
+
+func (m matrix) at(i int) float32 {
+	switch m.Type {
+	case dtype.F16:
+		return backend.View[half.F16](m.data)[i].Float32()
+	case dtype.BF16:
+		return backend.View[half.BF16](m.data)[i].Float32()
+	}
+	return backend.View[float32](m.data)[i]
+}
+
+func (l layout) index(i, j int) int {
+	if l.ColMajor {
+		i, j = j, i
+	}
+	return i*l.LD + j
+}
+
+type layout dense.Layout
+
+func clone(m matrix) matrix { return matrix{m.Layout, append([]byte(nil), m.data...)} }
+
+// Small integers in every layout: what is copied is exact, what lies between is untouched.
+func TestCopy(t *testing.T) {
+	sizes := [][2]int{{1, 1}, {1, 2}, {2, 1}, {3, 1}, {1, 301}, {5, 7}, {32, 64}, {33, 65}, {63, 31}, {70, 129}, {129, 70}}
+	scales := [][2]float32{{1, 0}, {2, 0}, {1, 1}, {-3, 0.5}}
+	each(t, func(t *testing.T, run func(*testing.T, dense.Op, matrix, matrix)) {
+		n := 0
+		for _, size := range sizes {
+			for order := range 4 {
+				for pads := range 16 {
+					st, dt := types[n%3], types[n/3%3]
+					scale := scales[(n+n/9)%4]
+					n++
+					op := dense.Op{Rows: size[0], Cols: size[1], Alpha: scale[0], Beta: scale[1]}
+					src := newLayout(st, size, order&1 != 0, pads&3)
+					dst := newLayout(dt, size, order&2 != 0, pads>>2)
+					name := fmt.Sprintf("%d×%d %v ld %d col %v to %v ld %d col %v, alpha %v beta %v", op.Rows, op.Cols,
+						st, src.LD, src.ColMajor, dt, dst.LD, dst.ColMajor, op.Alpha, op.Beta)
+					t.Run(name, func(t *testing.T) { testCopy(t, run, op, src, dst) })
+				}
+			}
+		}
+	})
+}
+
+// newLayout is a matrix with the given padding of each line.
+func newLayout(t dtype.Type, size [2]int, colMajor bool, pad int) matrix {
+	lines, length := size[0], size[1]
+	if colMajor {
+		lines, length = length, lines
+	}
+	return newMatrix(dense.Layout{Type: t, LD: length + pad, ColMajor: colMajor}, lines)
+}
+
+func testCopy(t *testing.T, run func(*testing.T, dense.Op, matrix, matrix), op dense.Op, src, dst matrix) {
+	want := clone(dst)
+	for i := range op.Rows {
+		for j := range op.Cols {
+			s, d := layout(src.Layout).index(i, j), layout(dst.Layout).index(i, j)
+			src.set(s, float32((i*31+j*7)%23-11))
+			y := op.Alpha * src.at(s)
+			if op.Beta != 0 {
+				dst.set(d, float32((i+j)%5))
+				y += op.Beta * dst.at(d)
+			}
+			want.set(d, y)
+		}
+	}
+	run(t, op, src, dst)
+	for i := range len(dst.data) / dst.Type.Size() {
+		if dst.bits(i) != want.bits(i) {
+			t.Fatalf("element %d of the buffer is %#x, want %#x", i, dst.bits(i), want.bits(i))
+		}
+	}
+}
+
+// Every 16-bit pattern, and float32 of all magnitudes and around ties, come out as package half has it.
+func TestConvert(t *testing.T) {
+	var floats []float32
+	for h := range uint32(1 << 16) {
+		for _, low := range []uint32{0, 1, 0x7fff, 0x8000, 0x8001} {
+			floats = append(floats, math.Float32frombits(h<<16|low)) // near bfloat16's values and ties
+		}
+		f := half.F16(h).Float32()
+		tie := (f + half.F16(h+1).Float32()) / 2
+		floats = append(floats, f, tie, math.Nextafter32(tie, 0), math.Nextafter32(tie, 1e9))
+	}
+	r := rand.New(rand.NewPCG(5, 6))
+	for range 1 << 16 {
+		floats = append(floats, math.Float32frombits(r.Uint32()))
+	}
+	each(t, func(t *testing.T, run func(*testing.T, dense.Op, matrix, matrix)) {
+		for _, st := range types {
+			for _, dt := range types {
+				for _, turned := range []bool{false, true} {
+					t.Run(fmt.Sprintf("%v to %v, turned %v", st, dt, turned), func(t *testing.T) {
+						n := len(floats)
+						if st != dtype.F32 {
+							n = 1 << 16
+						}
+						src := newMatrix(dense.Layout{Type: st, LD: 1, ColMajor: turned}, n)
+						if turned {
+							src.LD = n
+							src.data = src.data[:n*st.Size()]
+						}
+						for i := range n {
+							if st == dtype.F32 {
+								src.set(i, floats[i])
+							} else {
+								backend.View[uint16](src.data)[i] = uint16(i)
+							}
+						}
+						dst := newMatrix(dense.Layout{Type: dt, LD: 1}, n)
+						run(t, dense.Op{Rows: n, Cols: 1, Alpha: 1}, src, dst)
+						want := newMatrix(dst.Layout, 1)
+						for i := range n {
+							x, got := src.at(i), dst.at(i)
+							want.set(0, x)
+							if dst.bits(i) != want.bits(0) && !(x != x && got != got) {
+								t.Fatalf("%v (%#x) is %v (%#x), want %v", x, src.bits(i), got, dst.bits(i), want.at(0))
+							}
+						}
+					})
+				}
+			}
+		}
+	})
+}
+
+func TestLaunchRefuses(t *testing.T) {
+	f16 := func(ld int) dense.Layout { return dense.Layout{Type: dtype.F16, LD: ld} }
+	tests := []struct {
+		name        string
+		op          dense.Op
+		unsupported bool
+	}{
+		{"type", dense.Op{Rows: 1, Cols: 1, Src: f16(1), Dst: dense.Layout{Type: dtype.S8, LD: 1}}, false},
+		{"negative", dense.Op{Rows: -1, Cols: 1, Src: f16(1), Dst: f16(1)}, false},
+		{"source ld", dense.Op{Rows: 2, Cols: 9, Src: f16(8), Dst: f16(9)}, false},
+		{"destination ld", dense.Op{Rows: 9, Cols: 2, Src: f16(2), Dst: dense.Layout{Type: dtype.F32, LD: 8, ColMajor: true}}, false},
+		{"huge ld", dense.Op{Rows: 9, Cols: 2, Src: f16(2), Dst: f16(1 << 40)}, true},
+		{"huge grid", dense.Op{Rows: math.MaxInt32, Cols: 1 << 28, Src: f16(1 << 28), Dst: dense.Layout{Type: dtype.F32, LD: 1 << 29}}, true},
+	}
+	for _, v := range dense.Kernel.Variants {
+		for _, tt := range tests {
+			tt.op.Alpha = 1
+			if _, err := dense.Launch(v, tt.op); err == nil || errors.Is(err, backend.ErrUnsupported) != tt.unsupported {
+				t.Errorf("%s, %s: %v", v.Name, tt.name, err)
+			}
+		}
+		l, err := dense.Launch(v, dense.Op{Rows: 0, Cols: 5, Src: f16(8), Dst: f16(8)})
+		if err != nil || l.Groups[0] != 0 {
+			t.Errorf("%s: an empty copy gives groups %v, error %v", v.Name, l.Groups, err)
+		}
+	}
+	if _, err := dense.Variant(backend.Caps{}); !errors.Is(err, backend.ErrUnsupported) {
+		t.Errorf("a device without code: %v", err)
+	}
+}
