@@ -42,6 +42,9 @@ var softvk = os.Getenv("SPMM_SOFTVK")
 func open(t testing.TB, compile bool) backend.Device {
 	t.Helper()
 	infos := backendtest.Require(t, driver(t))
+	if len(infos) == 0 && softvk != "" {
+		t.Fatal("no device on the software driver")
+	}
 	if len(infos) == 0 || compile != (infos[0].Memory == 0) {
 		return nil
 	}

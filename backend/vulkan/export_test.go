@@ -20,6 +20,11 @@ func UseLoader(t testing.TB, name string) {
 		defer shared.Unlock()
 		name, loaderName = loaderName, name
 		in, shared.instance = shared.instance, in
+		if shared.instance != nil { // the binding has one set of functions for the process
+			if err := shared.instance.bind(); err != nil {
+				t.Error(err)
+			}
+		}
 		return name, in
 	}
 	old, in := swap(name, nil)

@@ -74,14 +74,19 @@ func newInstance() (*instance, error) {
 	if err := in.create(); err != nil {
 		return nil, err
 	}
-	vk.SetGetInstanceProcAddr(getProc)
-	if err := vk.Init(); err != nil {
-		return nil, unavailable("%v", err)
-	}
-	if err := vk.InitInstance(in.handle); err != nil {
+	if err := in.bind(); err != nil {
 		return nil, unavailable("%v", err)
 	}
 	return in, nil
+}
+
+// bind gives the binding the instance's functions.
+func (in *instance) bind() error {
+	vk.SetGetInstanceProcAddr(in.getProc)
+	if err := vk.Init(); err != nil {
+		return err
+	}
+	return vk.InitInstance(in.handle)
 }
 
 // openLoader returns the loader's vkGetInstanceProcAddr.

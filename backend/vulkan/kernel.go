@@ -12,6 +12,7 @@ import "C"
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/bits"
 	"runtime"
@@ -122,11 +123,14 @@ func (d *device) pipeline(k *kernel, b *backend.Binary, code []uint32) error {
 		s.subgroup, s.full_subgroups = C.uint32_t(b.Subgroup), 1
 	}
 	r := C.sv_pipeline(d.native, d.cache.handle, k.layout, &s, &k.pipeline)
-	if err := d.check(r, "vkCreateComputePipelines"); err != nil {
+	switch err := d.check(r, "vkCreateComputePipelines"); {
+	case errors.Is(err, backend.ErrDeviceLost), errors.Is(err, backend.ErrOutOfMemory):
 		return fmt.Errorf("kernel %s: %w", b.Name, err)
+	case err != nil:
+		return fmt.Errorf("kernel %s: %w: %w", b.Name, backend.ErrUnsupported, err)
 	}
 	if k.pipeline == 0 {
-		return fmt.Errorf("vulkan: kernel %s: the driver made no pipeline of it: %w", b.Name, backend.ErrUnsupported)
+		return fmt.Errorf("kernel %s: the driver made no pipeline of it: %w", b.Name, backend.ErrUnsupported)
 	}
 	return nil
 }

@@ -12,16 +12,16 @@
 
 typedef uintptr_t word;
 typedef void *(*get_fn)(void *, const char *);
-typedef word (*call_fn)(word, word, word, word, word, word);
+typedef word (*call_fn)(word, word, word, word, word, word, word, word);
 
 static get_fn real_instance_proc, real_device_proc;
 static call_fn faulty;
 static int32_t result;
 static int skip;
 
-// Six words hold the arguments of every function that tests let fail.
-static word fault(word a, word b, word c, word d, word e, word f) {
-    if (skip-- > 0) return faulty(a, b, c, d, e, f);
+// Eight words hold the arguments of every function that tests let fail.
+static word fault(word a, word b, word c, word d, word e, word f, word g, word h) {
+    if (skip-- > 0) return faulty(a, b, c, d, e, f, g, h);
     return (word)(int64_t)result;
 }
 
