@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"testing"
 
 	"github.com/spmmrun/spmm/backend"
@@ -72,8 +71,8 @@ func cases() []shadertest.Case {
 // device is the software driver with cooperative matrices, it runs other vendors' tiles too, which
 // the driver does not list but computes.
 func each(t *testing.T, f func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type)) {
-	if compileOnly() {
-		t.Log("this device compiles and runs nothing: TestPipelinesCompile is for it")
+	if shadertest.CompileOnly() {
+		t.Log("this device runs nothing; TestLoad is for it")
 		return
 	}
 	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
@@ -109,9 +108,6 @@ func has(vs []*spec.Variant, prec dtype.Type, rows uint32) bool {
 	}
 	return false
 }
-
-// compileOnly tells that the tests run on a driver without a device behind it.
-func compileOnly() bool { return os.Getenv("SPMM_SOFTVK") == "amd" }
 
 func TestMultiply(t *testing.T) {
 	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
@@ -215,4 +211,30 @@ func element(c []byte, t dtype.Type, i int) float32 {
 		return backend.View[half.BF16](c)[i].Float32()
 	}
 	return backend.View[float32](c)[i]
+}
+
+// TestLoad: every device loads what its capabilities say it runs. On the driver that only compiles
+// (AMD's) that is all that can be tested, and there all tiles are compiled in both wave sizes.
+func TestLoad(t *testing.T) {
+	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
+		vs := shadertest.Variants(dev, cvse.Kernel)
+		if shadertest.CompileOnly() {
+			if !has(vs, dtype.F16, 16) || vs[0].Sub != 32 {
+				t.Errorf("the variant for 16×16×16 and waves of 32 is not the first for this device")
+			}
+			vs = append(vs, append(cvse.CoopVariants(32), cvse.CoopVariants(64)...)...)
+		}
+		for _, v := range vs {
+			bin, err := cvse.Kernel.Binary(v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			k, err := dev.Load(bin)
+			if err != nil {
+				t.Errorf("%s: %v", v.Name, err)
+				continue
+			}
+			k.Close()
+		}
+	})
 }
