@@ -3,10 +3,12 @@
 # Packages come from the machine's own Debian mirror, of the suites named here, whatever release the
 # machine runs. Nothing is installed: apt works on a private state, so no root is needed.
 
-# die says in one line why nothing can be done. Exit 3: something is not available.
-die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 3; }
+me=${me:-${0##*/}} # the name that messages begin with
 
-say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
+# die says in one line why nothing can be done. Exit 3: something is not available.
+die() { printf '%s: %s\n' "$me" "$*" >&2; exit 3; }
+
+say() { printf '%s: %s\n' "$me" "$*" >&2; }
 
 # cache_root prints the folder that all cached folders lie in.
 cache_root() {
@@ -90,7 +92,7 @@ apt() {
 	shift 2
 	say "$what"
 	if ! APT_CONFIG=$state/apt.conf DEBIAN_FRONTEND=noninteractive LC_ALL=C "$@" >"$state/log" 2>&1 </dev/null; then
-		why=$(grep -m1 -E '^(E|Err|W):' "$state/log" | cut -c1-300) || true
+		why=$(grep -m1 '^E: ' "$state/log" | cut -c4-300) || true
 		die "$what failed: ${why:-$(tail -n1 "$state/log")} (is there a network, and does the mirror in the machine's apt sources have it? SPMM_DEBIAN_MIRROR=URL names another)"
 	fi
 }
@@ -116,6 +118,7 @@ private_apt() {
 		APT::Sandbox::User "root";
 		Acquire::Languages "none";
 		Acquire::Retries "3";
+		APT::Update::Error-Mode "any";
 		Debug::NoLocking "true";
 	END
 }
