@@ -59,7 +59,7 @@ var Rules = []Rule{
 	{"conformance/...", []string{".", "backend/...", "formats/...", "shaders/...", "internal/...", Self}},
 	{"bench/...", []string{".", "backend/...", "formats/...", "shaders/...", "internal/...", Self}},
 	{"tools/...", []string{"internal/...", "shaders/...", "backend", Self}},
-	{"cmd/...", []string{".", "backend/...", "conformance/...", "formats/...", "internal/...", Self}},
+	{"cmd/...", []string{".", "backend/...", "portable/...", "conformance/...", "formats/...", "shaders/...", "internal/...", Self}},
 }
 
 // Bindings are imported by one package's folder only: each graphics API stays behind its backend.
