@@ -19,16 +19,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// problem is a case, in float64; build turns it into what a variant takes.
-type problem struct {
-	name        string
-	lens        []int // entries of each row
-	k, n        int
-	ldb, ldc    int // 0: the least
-	alpha, beta float32
-	real        bool // values that do not sum exactly
-}
-
+// rows is n rows of so many entries.
 func rows(n, entries int) []int {
 	l := make([]int, n)
 	for i := range l {
@@ -51,172 +42,21 @@ func ragged(n, k int) []int {
 	return l
 }
 
-func problems() []problem {
-	ps := []problem{
-		{name: "one number", lens: rows(1, 1), k: 1, n: 1},
-		{name: "no entries", lens: rows(5, 0), k: 3, n: 9, beta: 2},
-		{name: "no entries, C forgotten", lens: rows(5, 0), k: 3, n: 9},
-		{name: "one row in pieces", lens: rows(1, 3001), k: 3001, n: 17, alpha: -2, beta: 0.5},
-		{name: "one column of A", lens: rows(300, 1), k: 1, n: 40},
-		{name: "short rows", lens: rows(1000, 3), k: 50, n: 64, ldb: 72, ldc: 64, alpha: 3},
-		{name: "padding", lens: rows(70, 5), k: 30, n: 33, ldb: 64, ldc: 77, alpha: 1, beta: -1},
-		{name: "inexact", lens: ragged(90, 700), k: 700, n: 50, alpha: 0.3, beta: 1.7, real: true},
+func cases() []shadertest.Case {
+	ps := []shadertest.Case{
+		{Name: "one number", Pattern: shadertest.Spread(1, rows(1, 1)...), K: 1, N: 1},
+		{Name: "no entries", Pattern: shadertest.Spread(3, rows(5, 0)...), K: 3, N: 9, Beta: 2},
+		{Name: "no entries, C forgotten", Pattern: shadertest.Spread(3, rows(5, 0)...), K: 3, N: 9},
+		{Name: "one row in pieces", Pattern: shadertest.Spread(3001, rows(1, 3001)...), K: 3001, N: 17, Alpha: -2, Beta: 0.5},
+		{Name: "one column of A", Pattern: shadertest.Spread(1, rows(300, 1)...), K: 1, N: 40},
+		{Name: "short rows", Pattern: shadertest.Spread(50, rows(1000, 3)...), K: 50, N: 64, LDB: 72, LDC: 64, Alpha: 3},
+		{Name: "padding", Pattern: shadertest.Spread(30, rows(70, 5)...), K: 30, N: 33, LDB: 64, LDC: 77, Alpha: 1, Beta: -1},
+		{Name: "inexact", Pattern: shadertest.Spread(700, ragged(90, 700)...), K: 700, N: 50, Alpha: 0.3, Beta: 1.7, Real: true},
 	}
 	for _, n := range []int{1, 2, 4, 7, 8, 9, 31, 32, 65, 128, 257, 520} {
-		ps = append(ps, problem{name: fmt.Sprintf("ragged, %d columns", n), lens: ragged(60, 1500), k: 1500, n: n})
+		ps = append(ps, shadertest.Case{Name: fmt.Sprintf("ragged, %d columns", n), Pattern: shadertest.Spread(1500, ragged(60, 1500)...), K: 1500, N: n})
 	}
 	return ps
-}
-
-// built is a problem in the element type T.
-type built struct {
-	a    formats.Sparse
-	b, c []byte
-	p    spec.Problem
-	want []float64 // of C, row after row; NaN where nothing may be written
-	sum  []float64 // Σ|a·b|+|c| of each output, for the bound
-}
-
-func build[T formats.Value](q problem, out dtype.Type) *built {
-	r := rand.New(rand.NewPCG(7, 9))
-	number := func() float32 {
-		if q.real {
-			return r.Float32()*2 - 1
-		}
-		return float32(r.IntN(9) - 4)
-	}
-	if q.alpha == 0 {
-		q.alpha = 1
-	}
-	q.ldb, q.ldc = max(q.ldb, (q.n+7)&^7), max(q.ldc, q.n)
-	m := len(q.lens)
-	a := &formats.CSR[T]{Rows: m, Cols: q.k, RowPtr: make([]int64, 1, m+1)}
-	b := make([]T, q.k*q.ldb)
-	for i := range b {
-		b[i] = from[T](float32(math.NaN()))
-		if i%q.ldb < q.n {
-			b[i] = from[T](number())
-		}
-	}
-	x := &built{
-		want: make([]float64, m*q.ldc), sum: make([]float64, m*q.ldc),
-		p: spec.Problem{M: m, K: q.k, N: q.n, LDB: q.ldb, LDC: q.ldc, Out: out, Alpha: q.alpha, Beta: q.beta},
-	}
-	c := make([]float32, m*q.ldc)
-	for i := range c {
-		c[i], x.want[i] = float32(math.NaN()), math.NaN()
-		if i%q.ldc >= q.n {
-			continue
-		}
-		x.want[i] = 0
-		if q.beta != 0 {
-			c[i] = float32(r.IntN(9) - 4)
-			x.want[i] = float64(q.beta) * float64(c[i])
-			x.sum[i] = math.Abs(x.want[i])
-		}
-	}
-	for i, n := range q.lens {
-		for t := range n { // n columns spread over the row
-			col, v := t*q.k/n, from[T](number())
-			a.ColIdx, a.Val = append(a.ColIdx, int32(col)), append(a.Val, v)
-			for j := range q.n {
-				y := float64(q.alpha) * to(v) * to(b[col*q.ldb+j])
-				x.want[i*q.ldc+j] += y
-				x.sum[i*q.ldc+j] += math.Abs(y)
-			}
-		}
-		a.RowPtr = append(a.RowPtr, int64(len(a.Val)))
-	}
-	x.a, x.b = a, backend.Bytes(b)
-	switch out {
-	case dtype.F16:
-		x.c = backend.Bytes(convert[half.F16](c))
-	case dtype.BF16:
-		x.c = backend.Bytes(convert[half.BF16](c))
-	default:
-		x.c = backend.Bytes(c)
-	}
-	return x
-}
-
-func buildFor(t dtype.Type, q problem, out dtype.Type) *built {
-	switch t {
-	case dtype.F16:
-		return build[half.F16](q, out)
-	case dtype.BF16:
-		return build[half.BF16](q, out)
-	}
-	return build[float32](q, out)
-}
-
-// check holds C against what is wanted: the same bits where sums are exact, else a bound that grows
-// with the length of the sum.
-func (x *built) check(t *testing.T, q problem) {
-	t.Helper()
-	for i, want := range x.want {
-		got, bound := x.at(i)
-		if q.real {
-			bound = bound*math.Abs(want) + 3e-7*float64(q.k)*x.sum[i]
-		} else {
-			bound, want = 0, x.round(want)
-		}
-		if want != want && got == got || want == want && !(math.Abs(got-want) <= bound) && got != want {
-			t.Fatalf("C[%d,%d] is %v, want %v ± %v", i/x.p.LDC, i%x.p.LDC, got, want, bound)
-		}
-	}
-}
-
-// at returns an element of C and the relative error of its type.
-func (x *built) at(i int) (float64, float64) {
-	switch x.p.Out {
-	case dtype.F16:
-		return to(backend.View[half.F16](x.c)[i]), 0x1p-11
-	case dtype.BF16:
-		return to(backend.View[half.BF16](x.c)[i]), 0x1p-8
-	}
-	return to(backend.View[float32](x.c)[i]), 0x1p-24
-}
-
-// round returns the element of C's type nearest to y.
-func (x *built) round(y float64) float64 {
-	switch x.p.Out {
-	case dtype.F16:
-		return to(half.F16From(float32(y)))
-	case dtype.BF16:
-		return to(half.BF16From(float32(y)))
-	}
-	return float64(float32(y))
-}
-
-func convert[T formats.Value](s []float32) []T {
-	d := make([]T, len(s))
-	for i, v := range s {
-		d[i] = from[T](v)
-	}
-	return d
-}
-
-func from[T formats.Value](x float32) T {
-	var t T
-	switch p := any(&t).(type) {
-	case *half.F16:
-		*p = half.F16From(x)
-	case *half.BF16:
-		*p = half.BF16From(x)
-	case *float32:
-		*p = x
-	}
-	return t
-}
-
-func to[T formats.Value](t T) float64 {
-	switch v := any(t).(type) {
-	case half.F16:
-		return float64(v.Float32())
-	case half.BF16:
-		return float64(v.Float32())
-	}
-	return float64(any(t).(float32))
 }
 
 // each runs f for each variant of each device, and type of C that the variant writes.
@@ -236,12 +76,8 @@ func each(t *testing.T, f func(t *testing.T, dev backend.Device, v *spec.Variant
 
 func TestMultiply(t *testing.T) {
 	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
-		for _, q := range problems() {
-			t.Run(q.name, func(t *testing.T) {
-				x := buildFor(v.In, q, out)
-				shadertest.Multiply(t, dev, csr.Kernel, v, x.a, x.b, x.c, x.p)
-				x.check(t, q)
-			})
+		for _, q := range cases() {
+			t.Run(q.Name, func(t *testing.T) { q.Run(t, dev, csr.Kernel, v, out) })
 		}
 	})
 }
@@ -282,17 +118,12 @@ func TestNonFinite(t *testing.T) {
 
 // The same bits every time, however many workers there are.
 func TestReproducible(t *testing.T) {
-	q := problem{lens: ragged(200, 3000), k: 3000, n: 70, real: true}
-	run := func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) []byte {
-		x := buildFor(v.In, q, out)
-		shadertest.Multiply(t, dev, csr.Kernel, v, x.a, x.b, x.c, x.p)
-		return x.c
-	}
+	q := shadertest.Case{Pattern: shadertest.Spread(3000, ragged(200, 3000)...), K: 3000, N: 70, Real: true}
 	first := map[string][]byte{}
 	for _, procs := range []int{2, 1, 3} {
 		old := runtime.GOMAXPROCS(procs)
 		each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
-			c := run(t, dev, v, out)
+			c := q.Run(t, dev, csr.Kernel, v, out)
 			if f, ok := first[t.Name()]; ok && !bytes.Equal(c, f) {
 				t.Errorf("%d workers give other bits", procs)
 			}
