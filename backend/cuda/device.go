@@ -35,6 +35,7 @@ type device struct {
 	pool    pool
 	buffers map[*buffer]struct{} // not closed yet
 	modules map[[sha256.Size]byte]cu.Module
+	shared  map[cu.Function]uint32 // dynamic shared memory asked for; kernels may share a function
 }
 
 var errClosed = errors.New("cuda: the device is closed")
@@ -49,6 +50,7 @@ func open(index int) (backend.Device, error) {
 		info:    info,
 		buffers: map[*buffer]struct{}{},
 		modules: map[[sha256.Size]byte]cu.Module{},
+		shared:  map[cu.Function]uint32{},
 	}
 	if d.dev, err = cu.GetDevice(index); err != nil {
 		return nil, unavailable(err, "")
@@ -128,8 +130,9 @@ func (d *device) leave() {
 }
 
 // fail wraps a call's error and remembers the loss of the device. The caller holds mu.
-func (d *device) fail(what string, err error) error {
-	err = wrap(what, err)
+func (d *device) fail(what string, err error) error { return d.note(wrap(what, err)) }
+
+func (d *device) note(err error) error {
 	if errors.Is(err, backend.ErrDeviceLost) {
 		d.lost = err
 	}
@@ -149,7 +152,10 @@ func (d *device) Alloc(bytes int64) (backend.Buffer, error) {
 		return nil, err
 	}
 	defer d.leave()
-	p, err := d.pool.alloc(bytes)
+	p, err := cu.DevicePtr(0), error(driver.OutOfMemory)
+	if bytes <= d.info.Memory {
+		p, err = d.pool.alloc(bytes)
+	}
 	if err != nil {
 		return nil, d.fail(fmt.Sprintf("allocating %d bytes%s", bytes, memoryLeft()), err)
 	}
@@ -207,6 +213,7 @@ func (d *device) release(keep func(error)) {
 		keep(m.Unload())
 	}
 	clear(d.modules)
+	clear(d.shared)
 	if d.queue != nil {
 		keep(d.queue.Destroy())
 		d.queue = nil

@@ -6,7 +6,6 @@ package cuda
 
 import (
 	"crypto/sha256"
-	"errors"
 	"fmt"
 
 	"gorgonia.org/cu"
@@ -23,7 +22,7 @@ type kernel struct {
 	closed bool
 }
 
-// defaultShared is what a kernel may use of dynamic shared memory without asking.
+// defaultShared is what a kernel may use of shared memory without asking for more.
 const defaultShared = 48 << 10
 
 // Load makes a kernel of PTX. A module is compiled once per content and stays loaded until the
@@ -44,7 +43,7 @@ func (d *device) Load(b backend.Binary) (backend.Kernel, error) {
 	if driver.Code(err) == driver.NotFound {
 		return nil, fmt.Errorf("cuda: %s: its PTX has no function %q", b.Name, b.Entry)
 	} else if err != nil {
-		return nil, d.fail("loading "+b.Name, err)
+		return nil, d.failLoad(b, "", err)
 	}
 	if err := d.checkFunction(b, fn); err != nil {
 		return nil, err
@@ -61,14 +60,16 @@ func (d *device) module(b backend.Binary) (cu.Module, error) {
 	}
 	m, log, err := driver.LoadModule(b.Code)
 	if err != nil {
-		err = loadError(b.Name, log, b.Code, cu.Version(), err)
-		if errors.Is(err, backend.ErrDeviceLost) {
-			d.lost = err
-		}
-		return m, err
+		return m, d.failLoad(b, log, err)
 	}
 	d.modules[key] = m
 	return m, nil
+}
+
+// failLoad wraps the error of a call that loads: drivers may put off compiling until a function is
+// asked for.
+func (d *device) failLoad(b backend.Binary, log string, err error) error {
+	return d.note(loadError(b.Name, log, b.Code, cu.Version(), err))
 }
 
 // checkFunction holds the compiled function against the binary: its registers must allow the
@@ -76,7 +77,7 @@ func (d *device) module(b backend.Binary) (cu.Module, error) {
 func (d *device) checkFunction(b backend.Binary, fn cu.Function) error {
 	most, err := fn.Attribute(cu.FnMaxThreadsPerBlock)
 	if err != nil {
-		return d.fail("loading "+b.Name, err)
+		return d.failLoad(b, "", err)
 	}
 	if threads := b.Local[0] * b.Local[1] * b.Local[2]; threads > uint32(most) {
 		return fmt.Errorf("cuda: %s: %w: its registers allow workgroups of %d invocations, it has %d",
@@ -90,27 +91,14 @@ func (d *device) checkFunction(b backend.Binary, fn cu.Function) error {
 		return fmt.Errorf("cuda: %s: %w: a workgroup uses %d bytes of shared memory, the device has %d",
 			b.Name, backend.ErrUnsupported, total, d.caps.SharedBytes)
 	}
-	if err := d.allowShared(fn, b.Shared, uint32(static)); err != nil {
-		return d.fail("loading "+b.Name, err)
+	if b.Shared+uint32(static) > defaultShared && b.Shared > d.shared[fn] {
+		if err := driver.SetMaxDynamicShared(fn, b.Shared); err != nil {
+			return d.fail("loading "+b.Name, err)
+		}
+		d.shared[fn] = b.Shared
 	}
 	return d.checkParams(b, fn)
 }
-
-// allowShared raises the function's limit; another kernel of the same function may need more.
-func (d *device) allowShared(fn cu.Function, shared, static uint32) error {
-	if shared+static <= defaultShared {
-		return nil
-	}
-	now, err := fn.Attribute(maxDynamicShared)
-	if err != nil || uint32(now) >= shared {
-		return err
-	}
-	return driver.SetMaxDynamicShared(fn, shared)
-}
-
-// maxDynamicShared is a function attribute that gorgonia.org/cu does not name
-// (CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES).
-const maxDynamicShared cu.FunctionAttribute = 8
 
 // checkParams compares the function's parameters with the binary's: a mismatch would make the
 // device read what is not there. Drivers before CUDA 12.4 do not tell.

@@ -34,7 +34,7 @@ func TestSharedMemory(t *testing.T) {
 	d := open(t)
 	b := alloc(t, d, 28)
 	var ks []backend.Kernel
-	for _, n := range []uint32{100, 150_000, 60_000, 0, 200_000} {
+	for _, n := range []uint32{100, 200_000, 60_000, 0, 150_000} {
 		r := bin("record", 1, 0)
 		r.Shared = n
 		ks = append(ks, load(t, d, r))

@@ -35,7 +35,7 @@ struct CUfunc_st {
 	CUmodule module;
 	int params;
 	size_t size[16];
-	int dynamic; /* bytes of dynamic shared memory allowed */
+	int dynamic; /* bytes of dynamic shared memory allowed beyond the usual 48 KiB in all; 0: none */
 	struct CUfunc_st *next;
 };
 
@@ -560,7 +560,6 @@ CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name)
 	struct CUfunc_st *new = calloc(1, sizeof *new);
 	snprintf(new->name, sizeof new->name, "%s", name);
 	new->module = m;
-	new->dynamic = 48 << 10;
 	parse_params(new, p);
 	new->next = m->functions;
 	m->functions = new;
@@ -576,7 +575,6 @@ CUresult cuFuncGetAttribute(int *v, CUfunction_attribute a, CUfunction f)
 	switch (a) {
 	case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *v = threads ? threads : 1024; break;
 	case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *v = number_after(f->module->text, "//static="); break;
-	case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *v = f->dynamic; break;
 	default: *v = 0;
 	}
 	return CUDA_SUCCESS;
@@ -768,7 +766,9 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
 {
 	ENTER(cuLaunchKernel, 1)
 	(void)extra;
-	if (!gx || !gy || !gz || gy > 65535 || gz > 65535 || bx * by * bz > 1024 || shared > (unsigned)f->dynamic)
+	if (!gx || !gy || !gz || gy > 65535 || gz > 65535 || bx * by * bz > 1024)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (shared > (unsigned)f->dynamic && (int)shared + number_after(f->module->text, "//static=") > 48 << 10)
 		return CUDA_ERROR_INVALID_VALUE;
 	struct op *o = append(s);
 	o->kind = KERNEL;
