@@ -17,7 +17,7 @@ func init() { backend.Register(driver{}) }
 func (driver) Name() string { return "vulkan" }
 
 func (driver) Devices(ctx context.Context) ([]backend.Info, error) {
-	list, err := list(ctx)
+	list, err := present(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +29,7 @@ func (driver) Devices(ctx context.Context) ([]backend.Info, error) {
 }
 
 func (driver) Open(ctx context.Context, info backend.Info) (backend.Device, error) {
-	list, err := list(ctx)
+	list, err := present(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,8 @@ func (driver) Open(ctx context.Context, info backend.Info) (backend.Device, erro
 	return openDevice(a)
 }
 
-func list(ctx context.Context) ([]*adapter, error) {
+// present lists the devices.
+func present(ctx context.Context) ([]*adapter, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

@@ -45,10 +45,11 @@ type pool struct {
 }
 
 type block struct {
-	mem  C.sv_memory
-	size int64  // bytes that may be given out
-	skip int64  // bytes before them, to align the address
-	free []span // sorted, never touching each other
+	mem    C.sv_memory
+	shared bool   // by small buffers
+	size   int64  // bytes that may be given out
+	skip   int64  // bytes before them, to align the address
+	free   []span // sorted, never touching each other
 }
 
 type span struct{ off, size int64 }
@@ -65,22 +66,19 @@ func (p *pool) init(d *device) error {
 	}
 	const local, visible = vk.MemoryPropertyDeviceLocalBit, vk.MemoryPropertyHostVisibleBit | vk.MemoryPropertyHostCoherentBit
 	const cached = vk.MemoryPropertyHostCachedBit
-	wants := []vk.MemoryPropertyFlagBits{local, 0}
 	// Where the host's memory is the device's, copies are needless.
-	if shared := d.a.info.Kind == "integrated" || d.a.info.Kind == "cpu"; shared && !stagedOnly {
-		wants = []vk.MemoryPropertyFlagBits{local | visible | cached, local | visible, local, 0}
-		defer func() {
-			if p.memoryType >= 0 {
-				flags := d.a.memory[p.memoryType].flags
-				p.direct = flags&visible == visible
-				p.readable = p.direct && flags&cached != 0
-			}
-		}()
+	shared := (d.a.info.Kind == "integrated" || d.a.info.Kind == "cpu") && !stagedOnly
+	wishes := []vk.MemoryPropertyFlagBits{local, 0}
+	if shared {
+		wishes = []vk.MemoryPropertyFlagBits{local | visible | cached, local | visible, local, 0}
 	}
-	p.memoryType = d.a.pickMemory(uint32(types), wants...)
+	p.memoryType = d.a.pickMemory(uint32(types), wishes...)
 	if p.memoryType < 0 {
 		return fmt.Errorf("vulkan: %s offers no memory for buffers: %w", d.a.info.Name, backend.ErrUnsupported)
 	}
+	flags := d.a.memory[p.memoryType].flags
+	p.direct = shared && flags&visible == visible
+	p.readable = p.direct && flags&cached != 0
 	p.heap = d.a.memory[p.memoryType].size
 	p.setLimits(d, d.props.maxAllocation)
 	return nil
@@ -120,6 +118,9 @@ func (a *adapter) pickMemory(allowed uint32, wishes ...vk.MemoryPropertyFlagBits
 func (p *pool) alloc(d *device, n int64) (*block, int64, error) {
 	if n < ownBlockSize {
 		for _, b := range p.blocks {
+			if !b.shared {
+				continue
+			}
 			if off, ok := b.cut(n); ok {
 				return b, off, nil
 			}
@@ -144,13 +145,13 @@ func (p *pool) grow(d *device, n int64) (*block, error) {
 	if n > p.limit-alignment {
 		return nil, fmt.Errorf("vulkan: a buffer of %d bytes is beyond the driver's limit for one buffer, %d bytes: %w", n, p.limit, backend.ErrUnsupported)
 	}
-	sizes := []int64{n}
-	if n < ownBlockSize { // when memory is short, a block just large enough will do
+	sizes, shared := []int64{n}, n < ownBlockSize
+	if shared { // when memory is short, a block just large enough will do
 		sizes = []int64{max(n, min(blockSize, p.heap/8, p.limit-alignment)), n}
 	}
 	var err error
 	for _, size := range sizes {
-		b := &block{size: size, free: []span{{0, size}}}
+		b := &block{shared: shared, size: size, free: []span{{0, size}}}
 		if err = b.alloc(d); err == nil {
 			p.used += size + alignment
 			p.blocks = append(p.blocks, b)
@@ -181,21 +182,21 @@ func (b *block) alloc(d *device) error {
 // kept: the next buffer will want it.
 func (p *pool) release(d *device, b *block, off, n int64) {
 	b.join(off, n)
-	if len(b.free) != 1 || b.free[0].size != b.size {
-		return
-	}
-	shared := 0
-	for _, o := range p.blocks {
-		if o.size >= ownBlockSize && o.size <= blockSize {
-			shared++
-		}
-	}
-	if b.size == blockSize && shared == 1 {
+	if b.free[0].size < b.size || b.shared && p.sharedBlocks() == 1 {
 		return
 	}
 	p.blocks = slices.DeleteFunc(p.blocks, func(o *block) bool { return o == b })
 	p.used -= b.size + alignment
 	C.sv_free(d.native, &b.mem)
+}
+
+func (p *pool) sharedBlocks() (n int) {
+	for _, b := range p.blocks {
+		if b.shared {
+			n++
+		}
+	}
+	return n
 }
 
 func (p *pool) free(d *device) {

@@ -1,6 +1,6 @@
 // A Vulkan loader that hands every call on to the real one and, as the environment says, lets some fail:
 //
-//   FAULTVK="FUNCTION RESULT SKIP"   after SKIP calls, the function returns RESULT without being called
+//   FAULTVK="FUNCTION RESULT SKIP"   the call after SKIP others returns RESULT and is not handed on
 //   FAULTVK_VERSION=1.1              vkEnumerateInstanceVersion tells this; "1.0": the function is absent
 //   FAULTVK_DEVICES=0                no physical device
 //   FAULTVK_ADDRESS=0                devices lack bufferDeviceAddress
@@ -21,7 +21,7 @@ static int skip;
 
 // Eight words hold the arguments of every function that tests let fail.
 static word fault(word a, word b, word c, word d, word e, word f, word g, word h) {
-    if (skip-- > 0) return faulty(a, b, c, d, e, f, g, h);
+    if (skip-- != 0) return faulty(a, b, c, d, e, f, g, h);
     return (word)(int64_t)result;
 }
 
