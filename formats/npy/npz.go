@@ -1,0 +1,220 @@
+// SciPy's sparse matrices: zip archives of .npy arrays.
+
+package npy
+
+import (
+	"archive/zip"
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/klauspost/compress/flate"
+	"github.com/spmmrun/spmm/formats"
+)
+
+// ReadSparse reads what scipy.sparse.save_npz writes: a csr, csc or coo matrix, compressed or not, of
+// size bytes in r. Entries that are not in order are sorted. NaN and infinities are kept; a finite
+// value beyond float32 is an error. Errors are one line: NAME: what is wrong.
+func ReadSparse(r io.ReaderAt, size int64, o Options) (*formats.CSR[float32], error) {
+	a, err := readSparse(r, size, o)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.name(), err)
+	}
+	return a, nil
+}
+
+func readSparse(r io.ReaderAt, size int64, o Options) (*formats.CSR[float32], error) {
+	z, err := zip.NewReader(r, size)
+	if err != nil {
+		return nil, fmt.Errorf("no .npz data: %w", err)
+	}
+	z.RegisterDecompressor(zip.Deflate, func(r io.Reader) io.ReadCloser { return flate.NewReader(r) })
+	f := archive{z, o}
+	format, err := f.format()
+	if err != nil {
+		return nil, err
+	}
+	rows, cols, err := f.shape()
+	if err != nil {
+		return nil, err
+	}
+	switch format {
+	case "csr":
+		return f.compressed(rows, cols)
+	case "csc":
+		t, err := f.compressed(cols, rows)
+		if err != nil {
+			return nil, fmt.Errorf("transposed, as csc is stored: %w", err)
+		}
+		return t.Transpose(), nil
+	case "coo":
+		return f.coordinates(rows, cols)
+	}
+	return nil, fmt.Errorf("sparse format %q is not supported (csr, csc or coo)", cut(format))
+}
+
+// archive is an opened .npz file.
+type archive struct {
+	*zip.Reader
+	Options
+}
+
+// member calls read with the named array's contents, and checks that it reads all of them.
+func (f archive) member(name string, read func(r io.Reader, h header) error) error {
+	for _, m := range f.File {
+		if m.Name != name+".npy" {
+			continue
+		}
+		if err := readMember(m, read); err != nil {
+			return fmt.Errorf("%s: %w", m.Name, err)
+		}
+		return nil
+	}
+	return fmt.Errorf("no array %q: not written by scipy.sparse.save_npz", name)
+}
+
+func readMember(m *zip.File, read func(r io.Reader, h header) error) error {
+	rc, err := m.Open()
+	if err != nil {
+		return err
+	}
+	defer rc.Close()
+	r := bufio.NewReaderSize(rc, blockBytes)
+	h, err := readHeader(r)
+	if err != nil {
+		return err
+	}
+	if err := read(r, h); err != nil {
+		return err
+	}
+	return atEnd(r) // where zip compares the checksum
+}
+
+// format returns the sparse format's name.
+func (f archive) format() (name string, err error) {
+	err = f.member("format", func(r io.Reader, h header) error {
+		size := h.size
+		if h.kind == 'U' {
+			size *= 4
+		}
+		if n, err := h.count(); err != nil || n != 1 || h.kind != 'S' && h.kind != 'U' || size > 256 {
+			return errors.New("is not a short text")
+		}
+		b := make([]byte, size)
+		if _, err := io.ReadFull(r, b); err != nil {
+			return cutOff(err, "the text")
+		}
+		name = string(bytes.ReplaceAll(b, []byte{0}, nil)) // padding, and the upper bytes of UTF-32
+		return nil
+	})
+	return name, err
+}
+
+func (f archive) shape() (rows, cols int, err error) {
+	shape, err := vector(f, "shape", 2, appendOffsets)
+	if err != nil {
+		return 0, 0, err
+	}
+	if err := f.Limits.CheckDims(shape[0], shape[1]); err != nil {
+		return 0, 0, err
+	}
+	return int(shape[0]), int(shape[1]), nil
+}
+
+// vector reads an array of one dimension and n elements; n < 0: any number within the limits.
+func vector[E any](f archive, name string, n int64, decode decoder[E]) (out []E, err error) {
+	err = f.member(name, func(r io.Reader, h header) (err error) {
+		if len(h.shape) != 1 {
+			return fmt.Errorf("%d dimensions, want 1", len(h.shape))
+		}
+		if n >= 0 && h.shape[0] != n {
+			return fmt.Errorf("%d elements, want %d", h.shape[0], n)
+		}
+		if limit := max(n, f.Limits.WithDefaults().NNZ); h.shape[0] > limit {
+			return fmt.Errorf("%d elements are beyond the limit of %d", h.shape[0], limit)
+		}
+		out, err = readElements(r, h, decode)
+		return err
+	})
+	return out, err
+}
+
+// compressed reads the arrays of a csr matrix.
+func (f archive) compressed(rows, cols int) (*formats.CSR[float32], error) {
+	ptr, err := vector(f, "indptr", int64(rows)+1, appendOffsets)
+	if err != nil {
+		return nil, err
+	}
+	nnz := ptr[rows]
+	if err := f.Limits.Check(0, 0, nnz); err != nil {
+		return nil, err
+	}
+	idx, err := vector(f, "indices", -1, appendIndices)
+	if err != nil {
+		return nil, err
+	}
+	val, err := vector(f, "data", -1, appendFloats)
+	if err != nil {
+		return nil, err
+	}
+	if nnz > int64(len(idx)) || nnz > int64(len(val)) {
+		return nil, fmt.Errorf("indptr ends at %d, but there are %d indices and %d values", nnz, len(idx), len(val))
+	}
+	return formats.NewCSR(rows, cols, ptr, idx[:nnz], val[:nnz], f.Duplicates) // SciPy ignores the rest, too
+}
+
+// coordinates reads the arrays of a coo matrix.
+func (f archive) coordinates(rows, cols int) (*formats.CSR[float32], error) {
+	val, err := vector(f, "data", -1, appendFloats)
+	if err != nil {
+		return nil, err
+	}
+	n := int64(len(val))
+	if err := f.Limits.Check(int64(rows), int64(cols), n); err != nil {
+		return nil, err
+	}
+	coo := &formats.COO[float32]{Rows: rows, Cols: cols, Val: val}
+	if coo.Row, err = vector(f, "row", n, appendIndices); err != nil {
+		return nil, err
+	}
+	if coo.Col, err = vector(f, "col", n, appendIndices); err != nil {
+		return nil, err
+	}
+	return coo.ToCSR(f.Duplicates)
+}
+
+// WriteSparse writes m as scipy.sparse.load_npz reads it: csr, not compressed. Values are written as
+// <f4, since SciPy does not compute with half precision.
+func WriteSparse[T formats.Value](w io.Writer, m *formats.CSR[T]) error {
+	a := formats.Convert[float32](m)
+	if err := a.Validate(); err != nil {
+		return err
+	}
+	z := zip.NewWriter(w)
+	ptrSize := 4
+	if a.NNZ() > math.MaxInt32 {
+		ptrSize = 8
+	}
+	write := func(name, descr string, data func(w io.Writer) error, shape ...int) error {
+		m, err := z.CreateHeader(&zip.FileHeader{Name: name + ".npy"})
+		if err != nil {
+			return err
+		}
+		if err := writeHeader(m, descr, false, shape...); err != nil {
+			return err
+		}
+		return data(m)
+	}
+	return errors.Join(
+		write("indices", "<i4", func(w io.Writer) error { return writeInts(w, a.ColIdx, 4) }, len(a.ColIdx)),
+		write("indptr", fmt.Sprintf("<i%d", ptrSize), func(w io.Writer) error { return writeInts(w, a.RowPtr, ptrSize) }, len(a.RowPtr)),
+		write("format", "|S3", func(w io.Writer) error { _, err := io.Copy(w, strings.NewReader("csr")); return err }),
+		write("shape", "<i8", func(w io.Writer) error { return writeInts(w, []int64{int64(a.Rows), int64(a.Cols)}, 8) }, 2),
+		write("data", "<f4", func(w io.Writer) error { return writeValues(w, a.Val) }, len(a.Val)),
+		z.Close(),
+	)
+}
