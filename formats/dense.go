@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/spmmrun/spmm/formats/internal/par"
+	"github.com/spmmrun/spmm/formats/internal/rowptr"
 )
 
 // NewDense returns a zero row-major matrix without padding.
@@ -32,6 +33,9 @@ func (d *Dense[T]) index(i, j int) int {
 // Line returns a view of the i-th contiguous line: row i, or column i if d is column-major.
 func (d *Dense[T]) Line(i int) []T {
 	_, width := d.lines()
+	if width == 0 {
+		return nil
+	}
 	return d.Data[i*d.LD : i*d.LD+width : i*d.LD+width]
 }
 
@@ -52,10 +56,7 @@ func (d *Dense[T]) Equal(b *Dense[T]) bool {
 	if d.ColMajor != b.ColMajor {
 		b = b.Layout(d.ColMajor, 0)
 	}
-	n, width := d.lines()
-	if width == 0 {
-		return true
-	}
+	n, _ := d.lines()
 	for i := range n {
 		if !sameBits(d.Line(i), b.Line(i)) {
 			return false
@@ -71,16 +72,13 @@ func (d *Dense[T]) Layout(colMajor bool, ld int) *Dense[T] {
 	n, width := out.lines()
 	out.LD = max(ld, width)
 	out.Data = make([]T, n*out.LD)
-	if width == 0 {
-		return out
-	}
 	if d.ColMajor == colMajor {
 		for i := range n {
 			copy(out.Line(i), d.Line(i))
 		}
 		return out
 	}
-	par.Range(n, max(1, grain/width), func(lo, hi int) { transposeLines(out, d, lo, hi) })
+	par.Range(n, grain/max(1, width), func(lo, hi int) { transposeLines(out, d, lo, hi) })
 	return out
 }
 
@@ -110,13 +108,42 @@ func ConvertDense[D, S Value](d *Dense[S]) *Dense[D] {
 	n, width := out.lines()
 	out.LD = width
 	out.Data = make([]D, n*width)
-	if width == 0 {
-		return out
-	}
-	par.Range(n, max(1, grain/width), func(lo, hi int) {
+	par.Range(n, grain/max(1, width), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			ConvertSlice(out.Line(i), d.Line(i))
 		}
 	})
 	return out
+}
+
+// ToCSR returns the entries of d that are not 0 as a sparse matrix. A NaN is not 0.
+func (d *Dense[T]) ToCSR() *CSR[T] {
+	a := &CSR[T]{Rows: d.Rows, Cols: d.Cols, RowPtr: make([]int64, d.Rows+1)}
+	if d.ColMajor {
+		d = d.Layout(false, 0)
+	}
+	nonzero := func(v T) bool { return toFloat32(v) != 0 }
+	par.Range(d.Rows, grain/max(1, d.Cols), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			for _, v := range d.Line(i) {
+				if nonzero(v) {
+					a.RowPtr[i]++
+				}
+			}
+		}
+	})
+	rowptr.Starts(a.RowPtr)
+	a.ColIdx, a.Val = make([]int32, a.RowPtr[d.Rows]), make([]T, a.RowPtr[d.Rows])
+	par.Range(d.Rows, grain/max(1, d.Cols), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			at := a.RowPtr[i]
+			for j, v := range d.Line(i) {
+				if nonzero(v) {
+					a.ColIdx[at], a.Val[at] = int32(j), v
+					at++
+				}
+			}
+		}
+	})
+	return a
 }

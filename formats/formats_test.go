@@ -268,6 +268,25 @@ func TestDenseLayout(t *testing.T) {
 	})
 }
 
+func TestDenseToCSR(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, err := drawCOO(t).ToCSR(formats.SumDuplicates)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for p := range a.Val {
+			a.Val[p] = float32(p + 1)
+		}
+		d := &formats.Dense[float32]{Rows: a.Rows, Cols: a.Cols, LD: a.Cols + 3, Data: make([]float32, a.Rows*(a.Cols+3))}
+		for p, coo := 0, a.ToCOO(); p < len(coo.Val); p++ {
+			d.Set(int(coo.Row[p]), int(coo.Col[p]), coo.Val[p])
+		}
+		if !d.ToCSR().Equal(a) || !d.Layout(true, 0).ToCSR().Equal(a) {
+			t.Fatal("CSR → Dense → CSR changes the matrix")
+		}
+	})
+}
+
 // Padding may hold anything.
 func TestDenseEqualIgnoresPadding(t *testing.T) {
 	nan := float32(math.NaN())
