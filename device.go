@@ -26,7 +26,7 @@ var (
 // Info identifies a device.
 type Info = backend.Info
 
-// Absent is a backend without a device, and the reason.
+// Absent is a backend without a device, and the reason, which starts with its name.
 type Absent struct {
 	Backend string
 	Err     error
@@ -40,11 +40,19 @@ func Devices(ctx context.Context) ([]Info, []Absent) {
 	for _, d := range backend.Drivers() {
 		infos, err := d.Devices(ctx)
 		if err != nil {
-			absent = append(absent, Absent{d.Name(), err})
+			absent = append(absent, Absent{d.Name(), named(d.Name(), err)})
 		}
 		present = append(present, infos...)
 	}
 	return present, absent
+}
+
+// named puts the backend's name before an error that does not start with it.
+func named(backend string, err error) error {
+	if strings.HasPrefix(err.Error(), backend+":") {
+		return err
+	}
+	return fmt.Errorf("%s: %w", backend, err)
 }
 
 // Device is an opened device. Its methods, and those of plans and tensors on it, may be called from
@@ -68,7 +76,7 @@ func Open(ctx context.Context, name string) (*Device, error) {
 		if err == nil {
 			return NewDevice(d), nil
 		}
-		errs = append(errs, fmt.Errorf("%s:%d: %w", info.Backend, info.Index, err))
+		errs = append(errs, named(info.Backend, err))
 	}
 	return nil, errors.Join(errs...)
 }
@@ -95,7 +103,7 @@ func candidates(ctx context.Context, name string) ([]Info, error) {
 	}
 	infos, err := d.Devices(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", driver, err)
+		return nil, named(driver, err)
 	}
 	if !indexed {
 		slices.SortStableFunc(infos, func(a, b Info) int { return kindRank(a) - kindRank(b) })
@@ -116,7 +124,7 @@ func ranked(ctx context.Context) ([]Info, error) {
 	if len(infos) == 0 {
 		errs := []error{fmt.Errorf("no device: %w", ErrUnavailable)}
 		for _, a := range absent {
-			errs = append(errs, fmt.Errorf("%s: %w", a.Backend, a.Err))
+			errs = append(errs, a.Err)
 		}
 		return nil, errors.Join(errs...)
 	}
@@ -145,6 +153,10 @@ func (d *Device) Info() Info { return d.d.Info() }
 
 // Caps tells what the device can do.
 func (d *Device) Caps() backend.Caps { return d.d.Caps() }
+
+// Remeasure measures again what Plan.Attainable holds multiplications against, and keeps the higher
+// rates. It is of use where a multiplication beat its bound: the device was busy when it was measured.
+func (d *Device) Remeasure(ctx context.Context) error { return d.d.Remeasure(ctx) }
 
 // Close frees the device with every plan and tensor on it. It may be called more than once.
 func (d *Device) Close() error { return d.d.Close() }

@@ -11,20 +11,20 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// Work is what one multiplication moves and computes.
-type Work struct {
-	Bytes   int64 // read and written at least once: A as stored, B, C
-	Gathers int64 // bytes of B's rows as the format fetches them, one row for each stored column index
-	Flops   int64 // executed: two for each multiply-add, padding included
+// work is what one multiplication moves and computes.
+type work struct {
+	bytes  int64 // read and written at least once: A as stored, B, C
+	gather int64 // bytes of B's rows as they are fetched
+	flops  int64 // executed: two for each multiply-add, padding included
 }
 
-// newWork counts a product by n columns, C having elements of out bytes.
-func newWork(rows, cols, n int, v *spec.Variant, s formats.Stats, out int) Work {
+// newWork counts a product by n columns that fetches a number of rows of B.
+func newWork(rows, cols, n int, v *spec.Variant, s formats.Stats, fetched int64, out dtype.Type) work {
 	in := v.In.Storage().Size()
-	return Work{
-		Bytes:   s.StoredBytes + int64(cols)*int64(n)*int64(in) + int64(rows)*int64(n)*int64(out),
-		Gathers: s.Gathers * int64(n) * int64(in),
-		Flops:   2 * s.MACs * int64(n),
+	return work{
+		bytes:  s.StoredBytes + int64(cols)*int64(n)*int64(in) + int64(rows)*int64(n)*int64(out.Size()),
+		gather: fetched * int64(n) * int64(in),
+		flops:  2 * s.MACs * int64(n),
 	}
 }
 
@@ -41,14 +41,14 @@ func (b Bound) Time() time.Duration { return max(b.Memory, b.Gather, b.Compute) 
 // sum is what the three take one after another; it tells formats apart that share a largest limit.
 func (b Bound) sum() time.Duration { return b.Memory + b.Gather + b.Compute }
 
-// Bound returns the least time for some work done by a variant. A ceiling that is not known does not
+// bound returns the least time for some work done by a variant. A ceiling that is not known does not
 // bound.
-func (c *Ceilings) Bound(v *spec.Variant, w Work) Bound {
+func (c *Ceilings) bound(v *spec.Variant, w work) Bound {
 	rate := c.FMA
 	if t, ok := matrixType(v); ok {
 		rate = c.Matrix[t.String()]
 	}
-	return Bound{Memory: at(w.Bytes, c.stream(w.Bytes)), Gather: at(w.Gathers, c.Gather), Compute: at(w.Flops, rate)}
+	return Bound{Memory: at(w.bytes, c.stream(w.bytes)), Gather: at(w.gather, c.Gather), Compute: at(w.flops, rate)}
 }
 
 // matrixType returns the operand type of the matrix operations that a variant uses, if it does.
@@ -74,5 +74,5 @@ func (p *Plan) Attainable(ctx context.Context, n int, out dtype.Type) (Bound, er
 	if err != nil {
 		return Bound{}, err
 	}
-	return c.Bound(p.variant, newWork(p.Rows, p.Cols, n, p.variant, p.Stats, out.Size())), nil
+	return c.bound(p.variant, newWork(p.Rows, p.Cols, n, p.variant, p.Stats, p.fetched, out)), nil
 }

@@ -70,6 +70,38 @@ func (d *Device) Ceilings(ctx context.Context) (*Ceilings, error) {
 	return c, nil
 }
 
+// Remeasure measures the device again and keeps the higher of each rate: a multiplication that beats
+// its bound shows that the device was busy with something else when it was measured.
+func (d *Device) Remeasure(ctx context.Context) error {
+	old, err := d.Ceilings(ctx)
+	if err != nil {
+		return err
+	}
+	d.measure.Lock()
+	defer d.measure.Unlock()
+	c, err := measure(ctx, d)
+	if err != nil {
+		return fmt.Errorf("measuring %v: %w", d.Info(), err)
+	}
+	c.raise(old)
+	writeCeilings(ceilingsPath(d.Info()), c)
+	d.ceilings = c
+	return nil
+}
+
+// raise takes over what is higher in o, which is of the same device.
+func (c *Ceilings) raise(o *Ceilings) {
+	for i := range c.Stream {
+		if i < len(o.Stream) && o.Stream[i].Bytes == c.Stream[i].Bytes {
+			c.Stream[i].PerSecond = max(c.Stream[i].PerSecond, o.Stream[i].PerSecond)
+		}
+	}
+	c.Gather, c.FMA = max(c.Gather, o.Gather), max(c.FMA, o.FMA)
+	for t, r := range o.Matrix {
+		c.Matrix[t] = max(c.Matrix[t], r)
+	}
+}
+
 // ceilingsPath returns the file for a device, "" if there is no cache folder. SPMM_CACHE names
 // another folder than the user's.
 func ceilingsPath(i backend.Info) string {

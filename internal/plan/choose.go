@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -24,6 +25,7 @@ type candidate struct {
 	matrix  formats.Sparse // of the variant's storage type
 	enc     *spec.Encoded
 	took    time.Duration // encoding
+	fetched int64         // rows of B that are fetched, see distinct
 }
 
 // Formats returns the names of the formats there are.
@@ -42,9 +44,15 @@ func choose(ctx context.Context, d *Device, a formats.Sparse, o Options) (*candi
 	if err != nil {
 		return nil, err
 	}
-	cs, err = encodeAll(ctx, cs, a)
-	if err != nil || len(cs) == 1 {
-		return cs[0], err
+	if cs, err = encodeAll(ctx, cs, a); err != nil {
+		return nil, err
+	}
+	nearby := int64(math.Ceil(distinct(a) * float64(a.NNZ())))
+	for _, c := range cs {
+		c.fetched = min(nearby, c.enc.Stats.Gathers)
+	}
+	if len(cs) == 1 {
+		return cs[0], nil
 	}
 	ceil, err := d.Ceilings(ctx)
 	if err != nil {
@@ -54,7 +62,10 @@ func choose(ctx context.Context, d *Device, a formats.Sparse, o Options) (*candi
 	if n <= 0 {
 		n = DefaultCols
 	}
-	cost := func(c *candidate) time.Duration { return ceil.Bound(c.variant, c.work(n, 4)).sum() }
+	cost := func(c *candidate) time.Duration {
+		w := newWork(c.enc.Rows, c.enc.Cols, n, c.variant, c.enc.Stats, c.fetched, dtype.F32)
+		return ceil.bound(c.variant, w).sum()
+	}
 	return slices.MinFunc(cs, func(x, y *candidate) int { return cmp.Compare(cost(x), cost(y)) }), nil
 }
 
@@ -64,7 +75,7 @@ func encodeAll(ctx context.Context, cs []*candidate, a formats.Sparse) (ok []*ca
 	var first error
 	for _, c := range cs {
 		if err := ctx.Err(); err != nil {
-			return []*candidate{nil}, err
+			return nil, err
 		}
 		if err := c.encode(a); err == nil {
 			ok = append(ok, c)
@@ -73,7 +84,7 @@ func encodeAll(ctx context.Context, cs []*candidate, a formats.Sparse) (ok []*ca
 		}
 	}
 	if len(ok) == 0 {
-		return []*candidate{nil}, first
+		return nil, first
 	}
 	return ok, nil
 }
@@ -88,11 +99,6 @@ func (c *candidate) encode(a formats.Sparse) error {
 	}
 	c.matrix, c.enc, c.took = m, enc, time.Since(start)
 	return nil
-}
-
-// work is what multiplying by n columns takes, C being of elements of so many bytes.
-func (c *candidate) work(n, out int) Work {
-	return newWork(c.enc.Rows, c.enc.Cols, n, c.variant, c.enc.Stats, out)
 }
 
 // candidates returns the variants worth comparing: for each format, and each panel height of it, the

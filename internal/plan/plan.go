@@ -51,7 +51,8 @@ type Plan struct {
 	kern     *spec.Kernel
 	variant  *spec.Variant
 	parts    []part
-	rowBlock int // rows of each part but the last
+	rowBlock int   // rows of each part but the last
+	fetched  int64 // rows of B that a multiplication fetches, see distinct
 
 	mu     sync.Mutex
 	jobs   []*job // the problems run lately
@@ -79,7 +80,7 @@ func New(ctx context.Context, d *Device, a formats.Sparse, o Options) (*Plan, er
 			Rows: rows, Cols: cols, NNZ: a.NNZ(),
 			Format: c.kernel.Name, Variant: c.variant.Name, Precision: c.variant.In, EncodeTime: c.took,
 		},
-		dev: d, kern: c.kernel, variant: c.variant,
+		dev: d, kern: c.kernel, variant: c.variant, fetched: c.fetched,
 	}
 	if err := p.place(ctx, c); err != nil {
 		p.Close()

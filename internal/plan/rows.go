@@ -1,9 +1,10 @@
-// A range of a sparse matrix's rows.
+// Looking at a sparse matrix by rows: ranges of them, and how far they share columns.
 
 package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
@@ -29,4 +30,47 @@ func cutRows[T formats.Value](a *formats.CSR[T], lo, hi int) *formats.CSR[T] {
 		ptr[i] = a.RowPtr[lo+i] - first
 	}
 	return &formats.CSR[T]{Rows: hi - lo, Cols: a.Cols, RowPtr: ptr, ColIdx: a.ColIdx[first:last], Val: a.Val[first:last]}
+}
+
+// pattern returns the row pointers and column indices of a.
+func pattern(a formats.Sparse) (ptr []int64, idx []int32) {
+	switch a := a.(type) {
+	case *formats.CSR[half.F16]:
+		return a.RowPtr, a.ColIdx
+	case *formats.CSR[half.BF16]:
+		return a.RowPtr, a.ColIdx
+	case *formats.CSR[float32]:
+		return a.RowPtr, a.ColIdx
+	}
+	panic(fmt.Sprintf("plan: %T is not a CSR matrix", a))
+}
+
+// distinct returns the share of a's entries that are the first of their column among nearby rows. A
+// core that works on those rows fetches a row of B for these, and finds it again for the others. It is
+// estimated from groups of rows all over the matrix.
+func distinct(a formats.Sparse) float64 {
+	const (
+		nearby = 128
+		enough = 1 << 18 // entries to look at
+	)
+	ptr, idx := pattern(a)
+	rows := len(ptr) - 1
+	if len(idx) == 0 {
+		return 1
+	}
+	groups := (rows + nearby - 1) / nearby
+	step := max(1, len(idx)/enough)
+	var cols []int32
+	var all, first int
+	for g := 0; g < groups; g += step {
+		lo, hi := ptr[g*nearby], ptr[min((g+1)*nearby, rows)]
+		cols = append(cols[:0], idx[lo:min(hi, lo+enough)]...)
+		slices.Sort(cols)
+		all += len(cols)
+		first += len(slices.Compact(cols))
+	}
+	if all == 0 {
+		return 1
+	}
+	return float64(first) / float64(all)
 }

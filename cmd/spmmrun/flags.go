@@ -1,0 +1,117 @@
+// Flags that say what they take.
+
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spmmrun/spmm/backend"
+)
+
+// choice is a flag that takes one of some words.
+type choice struct {
+	word  *string
+	valid []string
+}
+
+// addChoice adds such a flag, its default first in valid, with completion.
+func addChoice(c *cobra.Command, p *string, name, usage string, valid ...string) {
+	*p = valid[0]
+	c.Flags().Var(choice{p, valid}, name, usage)
+	if err := c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(valid, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // a programming error
+	}
+}
+
+func (c choice) String() string { return *c.word }
+func (c choice) Type() string   { return strings.Join(c.valid, "|") }
+func (c choice) Set(s string) error {
+	if !slices.Contains(c.valid, s) {
+		return fmt.Errorf("want %s", orList(c.valid))
+	}
+	*c.word = s
+	return nil
+}
+
+// orList is "a, b or c".
+func orList(words []string) string {
+	last := len(words) - 1
+	if last == 0 {
+		return words[0]
+	}
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
+// deviceName is a flag that takes auto, a backend, or a backend with an index.
+type deviceName struct{ name *string }
+
+func (d deviceName) String() string { return *d.name }
+func (d deviceName) Type() string   { return strings.Join(backendNames(), "|") + "[:INDEX]" }
+func (d deviceName) Set(s string) error {
+	name, index, indexed := strings.Cut(s, ":")
+	if !slices.Contains(backendNames(), name) {
+		return fmt.Errorf("want %s, or a backend with the index that `spmmrun devices` lists, as in vulkan:1", orList(backendNames()))
+	}
+	if n, err := strconv.Atoi(index); indexed && (name == "auto" || err != nil || n < 0) {
+		return fmt.Errorf("want %s:INDEX as `spmmrun devices` lists it", name)
+	}
+	*d.name = s
+	return nil
+}
+
+// backendNames lists auto and this build's backends.
+func backendNames() []string {
+	names := []string{"auto"}
+	for _, d := range backend.Drivers() {
+		names = append(names, d.Name())
+	}
+	return names
+}
+
+// count is a flag that takes a whole number of at least least.
+type count struct {
+	n     *int
+	least int
+}
+
+func (c count) String() string { return strconv.Itoa(*c.n) }
+func (c count) Type() string   { return "N" }
+func (c count) Set(s string) error {
+	n, err := strconv.ParseInt(s, 10, 32)
+	if err != nil || int(n) < c.least {
+		return fmt.Errorf("want a whole number of at least %d", c.least)
+	}
+	*c.n = int(n)
+	return nil
+}
+
+func addCount(c *cobra.Command, p *int, name, short string, value, least int, usage string) {
+	*p = value
+	c.Flags().VarP(count{p, least}, name, short, usage)
+}
+
+// addReport adds --report.
+func addReport(c *cobra.Command, p *string) {
+	addChoice(c, p, "report", "how to print results", "table", "json")
+}
+
+// addPrecision adds --precision.
+func addPrecision(c *cobra.Command, p *string) {
+	addChoice(c, p, "precision", "what A and B are rounded to and multiplied in; sums are f32", "f32", "tf32", "f16", "bf16")
+}
+
+// oneMatrix asks for exactly one argument.
+func oneMatrix(c *cobra.Command, args []string) error {
+	switch len(args) {
+	case 0:
+		return fmt.Errorf("no MATRIX given; see %s --help", c.CommandPath())
+	case 1:
+		return nil
+	}
+	return fmt.Errorf("one MATRIX at a time, not %d (%s)", len(args), strings.Join(args, " "))
+}

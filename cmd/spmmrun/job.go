@@ -1,0 +1,270 @@
+// The main job: multiply, time, verify, report.
+
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/spmmrun/spmm"
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/gen"
+	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/formats/npy"
+)
+
+// job is what the command line asks for.
+type job struct {
+	matrix                           string
+	backend, format, precision, mode string
+	cols                             int
+	colsGiven                        bool
+	bFile, out                       string
+	seed                             uint64
+	alpha, beta                      float32
+	verify                           string
+	warmup, repeats                  int
+	report                           string
+
+	unfinished *temporaries
+}
+
+// run does the job and prints the report.
+func (j *job) run(ctx context.Context, stdout io.Writer, p *progress) error {
+	defer p.end()
+	if err := j.check(); err != nil {
+		return err
+	}
+	prec, err := dtype.Parse(j.precision)
+	if err != nil {
+		return err
+	}
+	out, err := newOutput(j.out, j.unfinished)
+	if err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	dev, err := spmm.Open(ctx, j.backend)
+	if err != nil {
+		return err
+	}
+	defer dev.Close()
+	var r *result
+	switch prec.Storage() {
+	case dtype.F16:
+		r, err = multiply[half.F16](ctx, j, dev, prec, p)
+	case dtype.BF16:
+		r, err = multiply[half.BF16](ctx, j, dev, prec, p)
+	default:
+		r, err = multiply[float32](ctx, j, dev, prec, p)
+	}
+	if err != nil {
+		return err
+	}
+	p.end()
+	if err := out.write(func(w io.Writer) error { return npy.Write(w, r.c) }); err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	if err := r.report.print(stdout, j.report); err != nil {
+		return err
+	}
+	if v := r.report.Verify; v != nil && !v.OK {
+		return fmt.Errorf("%w: %s", errWrong, v.worst)
+	}
+	return nil
+}
+
+// check refuses what no flag alone can see to be wrong.
+func (j *job) check() error {
+	if j.mode != "fast" {
+		return fmt.Errorf("--mode %s is not available in this version; use --mode fast", j.mode)
+	}
+	for name, x := range map[string]float32{"alpha": j.alpha, "beta": j.beta} {
+		if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
+			return fmt.Errorf("--%s %v: want a finite number", name, x)
+		}
+	}
+	return nil
+}
+
+// result is what a job has found out.
+type result struct {
+	report report
+	c      *formats.Dense[float32]
+}
+
+// problem is the data of a job: C = alpha·A·B + beta·C0.
+type problem[T formats.Value] struct {
+	a  *formats.CSR[T]
+	b  *formats.Dense[T]
+	c0 *formats.Dense[float32] // nil if beta is 0
+}
+
+// multiply does the job with data of type T.
+func multiply[T formats.Value](ctx context.Context, j *job, dev *spmm.Device, prec dtype.Type, p *progress) (*result, error) {
+	p.step("reading A", -1)
+	start := time.Now()
+	a, err := loadMatrix(ctx, j.matrix)
+	if err != nil {
+		return nil, err
+	}
+	loaded := time.Since(start)
+	q, err := newProblem[T](ctx, j, a, p)
+	if err != nil {
+		return nil, err
+	}
+	p.step("encoding", -1)
+	plan, err := spmm.Prepare(ctx, dev, q.a, spmm.Options{Format: j.format, Precision: prec, Cols: q.b.Cols})
+	if err != nil {
+		return nil, err
+	}
+	defer plan.Close()
+	r := &result{c: formats.NewDense[float32](q.a.Rows, q.b.Cols)}
+	times, err := measure(ctx, j, plan, q, r.c, p)
+	if err != nil {
+		return nil, err
+	}
+	p.step("measuring the device", -1)
+	bound, err := attainable(ctx, dev, plan, q.b.Cols, times.quantile(0.5))
+	if err != nil {
+		return nil, err
+	}
+	r.report = newReport(j, q.b.Cols, dev.Info(), plan.Info(), times, bound)
+	r.report.LoadS = loaded.Seconds()
+	if j.verify != "none" {
+		p.step("verifying", -1)
+		if r.report.Verify, err = verify(ctx, j, plan.Info().Precision, q, r.c); err != nil {
+			return nil, err
+		}
+	}
+	digest := sha256.Sum256(backend.Bytes(r.c.Data))
+	r.report.OutputSHA256 = hex.EncodeToString(digest[:])
+	return r, nil
+}
+
+// newProblem brings A into type T and makes or reads B.
+func newProblem[T formats.Value](ctx context.Context, j *job, a formats.Sparse, p *progress) (*problem[T], error) {
+	q := &problem[T]{a: formats.ConvertTo(a, formats.TypeOf[T]()).(*formats.CSR[T])}
+	if j.bFile == "" {
+		if err := fitsMemory(q.a, j.cols); err != nil {
+			return nil, err
+		}
+		p.step("making B", -1)
+		q.b = formats.ConvertDense[T](gen.Dense(q.a.Cols, j.cols, j.seed, gen.Values{}))
+	} else {
+		p.step("reading B", -1)
+		b, err := loadDense(ctx, j.bFile)
+		if err != nil {
+			return nil, err
+		}
+		if b.Rows != q.a.Cols || j.colsGiven && b.Cols != j.cols {
+			want := fmt.Sprint("n")
+			if j.colsGiven {
+				want = fmt.Sprint(j.cols)
+			}
+			return nil, fmt.Errorf("%s: B is %d×%d, but A is %d×%d: want B %d×%s", j.bFile, b.Rows, b.Cols, q.a.Rows, q.a.Cols, q.a.Cols, want)
+		}
+		if b.Cols == 0 {
+			return nil, fmt.Errorf("%s: B has no columns", j.bFile)
+		}
+		if err := fitsMemory(q.a, b.Cols); err != nil {
+			return nil, err
+		}
+		q.b = formats.ConvertDense[T](b)
+	}
+	if j.beta != 0 {
+		q.c0 = gen.Dense(q.a.Rows, q.b.Cols, j.seed+1, gen.Values{})
+	}
+	return q, ctx.Err()
+}
+
+// fitsMemory refuses a problem whose B and C exceed this machine's memory, before any of it is made.
+func fitsMemory(a formats.Sparse, cols int) error {
+	rows, k := a.Dims()
+	need := 4 * float64(cols) * (float64(rows) + float64(k))
+	drv, err := backend.Find("cpu")
+	if err != nil {
+		return nil
+	}
+	infos, err := drv.Devices(context.Background())
+	if err != nil || len(infos) == 0 || infos[0].Memory == 0 || need < float64(infos[0].Memory) {
+		return nil
+	}
+	return fmt.Errorf("B (%d×%d) and C (%d×%d) take %s, and this machine has %s", k, cols, rows, cols, byteSize(int64(min(need, math.MaxInt64/2))), byteSize(infos[0].Memory))
+}
+
+// measure multiplies on the device as often as asked for, the data staying there, and leaves C in c.
+func measure[T formats.Value](ctx context.Context, j *job, plan *spmm.Plan, q *problem[T], c *formats.Dense[float32], p *progress) (timings, error) {
+	var ts timings
+	p.step("copying to the device", -1)
+	b, y, err := spmm.TensorsFor[T, float32](plan, q.b.Cols)
+	if err != nil {
+		return ts, err
+	}
+	defer b.Close()
+	defer y.Close()
+	if err := b.Upload(ctx, q.b); err != nil {
+		return ts, err
+	}
+	if q.c0 != nil {
+		if err := y.Upload(ctx, q.c0); err != nil {
+			return ts, err
+		}
+	}
+	p.step("multiplying", int64(j.warmup+j.repeats))
+	for i := range j.warmup + j.repeats {
+		t, err := plan.Run(ctx, j.alpha, b, j.beta, y)
+		if err != nil {
+			return ts, err
+		}
+		if i >= j.warmup {
+			ts.add(t)
+		}
+		p.add(1)
+	}
+	if q.c0 != nil { // C has taken part in every run so far: once more from the start
+		if err := y.Upload(ctx, q.c0); err != nil {
+			return ts, err
+		}
+		if _, err := plan.Run(ctx, j.alpha, b, j.beta, y); err != nil {
+			return ts, err
+		}
+	}
+	return ts, y.Download(ctx, c)
+}
+
+// attainable returns the bound of the time, measuring the device again if that was beaten.
+func attainable(ctx context.Context, dev *spmm.Device, plan *spmm.Plan, n int, took time.Duration) (spmm.Bound, error) {
+	b, err := plan.Attainable(ctx, n, dtype.F32)
+	if err != nil || took >= b.Time() {
+		return b, err
+	}
+	if err := dev.Remeasure(ctx); err != nil {
+		return b, err
+	}
+	return plan.Attainable(ctx, n, dtype.F32)
+}
+
+// timings are the times of the runs.
+type timings struct {
+	best []time.Duration
+	host bool // some were taken with the host's clock
+}
+
+func (ts *timings) add(t spmm.Timing) {
+	ts.best = append(ts.best, t.Best())
+	ts.host = ts.host || t.Device == 0
+}
+
+// quantile returns the time that a fraction q of the runs did not exceed.
+func (ts *timings) quantile(q float64) time.Duration {
+	s := slices.Sorted(slices.Values(ts.best))
+	return s[int(math.Ceil(q*float64(len(s)-1)))]
+}

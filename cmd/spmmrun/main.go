@@ -1,0 +1,89 @@
+// Command spmmrun multiplies a sparse matrix by a dense one on the device you choose, checks the
+// answer and reports the time beside what the device could attain.
+//
+//	spmmrun [flags] MATRIX
+//
+// Run spmmrun --help for the flags and the other commands.
+//
+// It exits with 0 if all is right, 1 on a wrong answer, 2 on wrong usage or bad input, 3 if the
+// backend is not there or cannot do it, and 130 when it is interrupted.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spmmrun/spmm"
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// The exit codes that scripts rely on.
+const (
+	exitRight       = 0
+	exitWrong       = 1
+	exitUsage       = 2
+	exitUnavailable = 3
+	exitInterrupted = 130
+)
+
+// errWrong is an answer outside its bound.
+var errWrong = errors.New("wrong answer")
+
+// grace is how long an interrupted job may take to end by itself.
+const grace = time.Second
+
+// run executes the command line and returns the exit code. An interrupt cancels the job's context; a
+// job that does not notice (inside one long launch, say) is left behind when the process exits.
+func run(args []string, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	unfinished := new(temporaries)
+	done := make(chan error, 1)
+	go func() { done <- execute(ctx, args, stdout, stderr, unfinished) }()
+	var err error
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		stop() // a second interrupt ends the process at once
+		select {
+		case err = <-done:
+		case <-time.After(grace):
+			err = context.Canceled
+		}
+	}
+	unfinished.remove()
+	if err == nil {
+		return exitRight
+	}
+	if errors.Is(err, context.Canceled) {
+		fmt.Fprintln(stderr, "spmmrun: interrupted")
+		return exitInterrupted
+	}
+	fmt.Fprintln(stderr, "spmmrun: "+oneLine(err))
+	return exitCode(err)
+}
+
+// oneLine is the error's text without line breaks, which joined errors have.
+func oneLine(err error) string {
+	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+}
+
+func exitCode(err error) int {
+	if errors.Is(err, errWrong) {
+		return exitWrong
+	}
+	for _, e := range []error{spmm.ErrUnavailable, spmm.ErrUnsupported, spmm.ErrOutOfMemory, spmm.ErrDeviceLost} {
+		if errors.Is(err, e) {
+			return exitUnavailable
+		}
+	}
+	return exitUsage
+}

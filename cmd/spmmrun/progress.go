@@ -1,0 +1,51 @@
+// What a user sees on a terminal while a job runs.
+
+package main
+
+import (
+	"io"
+	"os"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+)
+
+// progress shows which step of a job runs, on a terminal only.
+type progress struct {
+	w   io.Writer // nil: show nothing
+	bar *progressbar.ProgressBar
+}
+
+func newProgress(w io.Writer) *progress {
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return &progress{w: f}
+	}
+	return &progress{}
+}
+
+// step starts a step of n units; -1 if nobody knows how many.
+func (p *progress) step(what string, n int64) {
+	if p.w == nil {
+		return
+	}
+	p.end()
+	p.bar = progressbar.NewOptions64(n,
+		progressbar.OptionSetWriter(p.w), progressbar.OptionSetDescription(what),
+		progressbar.OptionClearOnFinish(), progressbar.OptionShowCount(), progressbar.OptionSetWidth(30))
+}
+
+// add tells that n units of the step are done.
+func (p *progress) add(n int) {
+	if p.bar != nil {
+		_ = p.bar.Add(n) // a terminal that cannot be written to is no reason to stop
+	}
+}
+
+// end clears the line.
+func (p *progress) end() {
+	if p.bar != nil {
+		_ = p.bar.Clear()
+		_ = p.bar.Exit()
+		p.bar = nil
+	}
+}

@@ -1,0 +1,66 @@
+// The command line.
+
+package main
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spmmrun/spmm"
+)
+
+// execute runs the command that args name.
+func execute(ctx context.Context, args []string, stdout, stderr io.Writer, unfinished *temporaries) error {
+	c := newRoot(unfinished)
+	c.SetArgs(args)
+	c.SetOut(stdout)
+	c.SetErr(stderr)
+	return c.ExecuteContext(ctx)
+}
+
+func newRoot(unfinished *temporaries) *cobra.Command {
+	j := &job{unfinished: unfinished}
+	c := &cobra.Command{
+		Use:   "spmmrun [flags] MATRIX",
+		Short: "Multiply a sparse matrix by a dense one on any GPU, and check the answer",
+		Long: `spmmrun computes C = alpha·A·B + beta·C for a sparse matrix A and a dense B on the device of your
+choice, checks the answer against exact arithmetic, and reports the time beside the least that the
+device could take.
+
+MATRIX is a file (FILE.mtx, also .gz; FILE.smtx; FILE.npz of SciPy) or a generated matrix
+(gen:KIND,key=value,… such as gen:uniform,rows=4096,density=0.05). B is random unless --b names a file.
+
+Exit codes: 0 right, 1 wrong answer, 2 usage or bad input, 3 backend unavailable.`,
+		Example: `  spmmrun matrix.mtx
+  spmmrun --backend vulkan --precision f16 -n 512 gen:vector,rows=4096,density=0.1,v=8
+  spmmrun --b B.npy -o C.npy --report json matrix.mtx.gz`,
+		Args:          oneMatrix,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE: func(c *cobra.Command, args []string) error {
+			j.matrix, j.colsGiven = args[0], c.Flags().Changed("cols")
+			return j.run(c.Context(), c.OutOrStdout(), newProgress(c.ErrOrStderr()))
+		},
+	}
+	f := c.Flags()
+	f.SortFlags = false
+	j.backend = "auto"
+	f.Var(deviceName{&j.backend}, "backend", "device to run on; auto takes the fastest")
+	addChoice(c, &j.format, "format", "sparse format on the device", append([]string{"auto"}, spmm.Formats()...)...)
+	addPrecision(c, &j.precision)
+	addChoice(c, &j.mode, "mode", "order of sums: the device's own", "fast", "reproducible")
+	addCount(c, &j.cols, "cols", "n", 128, 1, "columns of B")
+	f.StringVar(&j.bFile, "b", "", "read B from `FILE.npy` instead of making a random one")
+	f.Uint64Var(&j.seed, "seed", 1, "seed of what is random")
+	f.Float32Var(&j.alpha, "alpha", 1, "factor of A·B")
+	f.Float32Var(&j.beta, "beta", 0, "factor of C, which is random then")
+	f.StringVarP(&j.out, "out", "o", "", "write C to `FILE.npy`")
+	addChoice(c, &j.verify, "verify", "how much of C to check", "sample", "full", "none")
+	addCount(c, &j.warmup, "warmup", "", 3, 0, "multiplications before those that are timed")
+	addCount(c, &j.repeats, "repeats", "", 20, 1, "multiplications that are timed")
+	addReport(c, &j.report)
+	c.AddCommand(newDevices(), newInspect(), newVersion())
+	return c
+}

@@ -1,0 +1,39 @@
+// Checking C against exact arithmetic.
+
+package main
+
+import (
+	"context"
+	"math"
+
+	"github.com/spmmrun/spmm/conformance/oracle"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+)
+
+// sampleProducts is about how many exact products --verify sample spends: a fraction of a second.
+const sampleProducts = 5e6
+
+// verify checks the outputs that the job asks for.
+func verify[T formats.Value](ctx context.Context, j *job, computed dtype.Type, q *problem[T], c *formats.Dense[float32]) (*verifyReport, error) {
+	sample := int64(0) // all
+	if j.verify == "sample" {
+		sample = 1 + int64(sampleProducts/(1+float64(q.a.NNZ())/float64(max(1, q.a.Rows))))
+	}
+	p := oracle.Problem{
+		A: formats.Convert[float32](q.a), B: formats.ConvertDense[float32](q.b), C: q.c0,
+		Alpha: j.alpha, Beta: j.beta, Compute: computed, Out: dtype.F32,
+	}
+	r, err := oracle.Check(ctx, p, c, sample)
+	if err != nil {
+		return nil, err
+	}
+	v := &verifyReport{Mode: j.verify, Checked: r.Checked, MaxRatio: r.MaxRatio, OK: r.OK()}
+	if !(v.MaxRatio <= math.MaxFloat64) {
+		v.MaxRatio = math.MaxFloat64 // JSON has neither infinity nor NaN
+	}
+	if r.First != nil {
+		v.worst = r.First.Error()
+	}
+	return v, nil
+}
