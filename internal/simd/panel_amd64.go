@@ -7,22 +7,22 @@ import "github.com/spmmrun/spmm/formats/half"
 // The assembly does one tile of columns: 8 (AVX2) or 32 (AVX-512). Strides are in bytes; nnz ≥ 1.
 
 //go:noescape
-func panelF32AVX2(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *float32, ldb int)
+func panelF32AVX2(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *float32, ldb int, next *uint32)
 
 //go:noescape
-func panelF16AVX2(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *half.F16, ldb int)
+func panelF16AVX2(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *half.F16, ldb int, next *uint32)
 
 //go:noescape
-func panelBF16AVX2(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *half.BF16, ldb int)
+func panelBF16AVX2(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *half.BF16, ldb int, next *uint32)
 
 //go:noescape
-func panelF32AVX512(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *float32, ldb int)
+func panelF32AVX512(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *float32, ldb int, next *uint32)
 
 //go:noescape
-func panelF16AVX512(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *half.F16, ldb int)
+func panelF16AVX512(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *half.F16, ldb int, next *uint32)
 
 //go:noescape
-func panelBF16AVX512(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *half.BF16, ldb int)
+func panelBF16AVX512(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *half.BF16, ldb int, next *uint32)
 
 // n is a positive multiple of eight.
 
@@ -40,12 +40,15 @@ func panelF32(acc []float32, lda int, vals []float32, v int, cols []uint32, b []
 		goPanelF32(acc, lda, vals, v, cols, b, ldb, n)
 		return
 	}
-	j := 0
-	for ; level >= avx512 && n-j >= panelTile; j += panelTile {
-		panelF32AVX512(&acc[j], 4*lda, &vals[0], 4*v, &cols[0], len(cols), &b[j], 4*ldb)
-	}
-	for ; j < n; j += Width {
-		panelF32AVX2(&acc[j], 4*lda, &vals[0], 4*v, &cols[0], len(cols), &b[j], 4*ldb)
+	for k := 0; k < len(cols); k += panelChunk {
+		m, next := min(panelChunk, len(cols)-k), ahead(cols, k)
+		j := 0
+		for ; level >= avx512 && n-j >= panelTile; j += panelTile {
+			panelF32AVX512(&acc[j], 4*lda, &vals[k*v], 4*v, &cols[k], m, &b[j], 4*ldb, next)
+		}
+		for ; j < n; j += Width {
+			panelF32AVX2(&acc[j], 4*lda, &vals[k*v], 4*v, &cols[k], m, &b[j], 4*ldb, next)
+		}
 	}
 }
 
@@ -54,12 +57,15 @@ func panelF16(acc []float32, lda int, vals []float32, v int, cols []uint32, b []
 		goPanelF16(acc, lda, vals, v, cols, b, ldb, n)
 		return
 	}
-	j := 0
-	for ; level >= avx512 && n-j >= panelTile; j += panelTile {
-		panelF16AVX512(&acc[j], 4*lda, &vals[0], 4*v, &cols[0], len(cols), &b[j], 2*ldb)
-	}
-	for ; j < n; j += Width {
-		panelF16AVX2(&acc[j], 4*lda, &vals[0], 4*v, &cols[0], len(cols), &b[j], 2*ldb)
+	for k := 0; k < len(cols); k += panelChunk {
+		m, next := min(panelChunk, len(cols)-k), ahead(cols, k)
+		j := 0
+		for ; level >= avx512 && n-j >= panelTile; j += panelTile {
+			panelF16AVX512(&acc[j], 4*lda, &vals[k*v], 4*v, &cols[k], m, &b[j], 2*ldb, next)
+		}
+		for ; j < n; j += Width {
+			panelF16AVX2(&acc[j], 4*lda, &vals[k*v], 4*v, &cols[k], m, &b[j], 2*ldb, next)
+		}
 	}
 }
 
@@ -68,13 +74,28 @@ func panelBF16(acc []float32, lda int, vals []float32, v int, cols []uint32, b [
 		goPanelBF16(acc, lda, vals, v, cols, b, ldb, n)
 		return
 	}
-	j := 0
-	for ; level >= avx512 && n-j >= panelTile; j += panelTile {
-		panelBF16AVX512(&acc[j], 4*lda, &vals[0], 4*v, &cols[0], len(cols), &b[j], 2*ldb)
+	for k := 0; k < len(cols); k += panelChunk {
+		m, next := min(panelChunk, len(cols)-k), ahead(cols, k)
+		j := 0
+		for ; level >= avx512 && n-j >= panelTile; j += panelTile {
+			panelBF16AVX512(&acc[j], 4*lda, &vals[k*v], 4*v, &cols[k], m, &b[j], 2*ldb, next)
+		}
+		for ; j < n; j += Width {
+			panelBF16AVX2(&acc[j], 4*lda, &vals[k*v], 4*v, &cols[k], m, &b[j], 2*ldb, next)
+		}
 	}
-	for ; j < n; j += Width {
-		panelBF16AVX2(&acc[j], 4*lda, &vals[0], 4*v, &cols[0], len(cols), &b[j], 2*ldb)
+}
+
+// panelChunk is the vectors that all tiles take before the next: while they do, they ask for the next
+// ones' rows of b.
+const panelChunk = 64
+
+// ahead returns where to find the columns of as many vectors after those at k.
+func ahead(cols []uint32, k int) *uint32 {
+	if k+2*panelChunk <= len(cols) {
+		return &cols[k+panelChunk]
 	}
+	return &cols[k]
 }
 
 // widenF16 and widenBF16 do a multiple of eight elements and return how many.

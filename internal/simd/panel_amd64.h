@@ -10,7 +10,7 @@
 // DI acc, R9 lda; SI vals, R10 v; DX cols, CX vectors left; BX b at the tile's first column, R11 ldb;
 // R8 the vector's row of b, or a row of acc. Strides are in bytes.
 
-TEXT NAME(SB), NOSPLIT, $0-64
+TEXT NAME(SB), NOSPLIT, $0-72
 	MOVQ acc+0(FP), DI
 	MOVQ lda+8(FP), R9
 	MOVQ vals+16(FP), SI
@@ -19,6 +19,7 @@ TEXT NAME(SB), NOSPLIT, $0-64
 	MOVQ nnz+40(FP), CX
 	MOVQ b+48(FP), BX
 	MOVQ ldb+56(FP), R11
+	MOVQ next+64(FP), R12
 	MOVQ DI, R8
 	TAKE(L0, H0)
 	ADDQ R9, R8
@@ -37,6 +38,10 @@ TEXT NAME(SB), NOSPLIT, $0-64
 	TAKE(L7, H7)
 
 loop:
+	MOVL  (R12), R13
+	IMULQ R11, R13
+	PREFETCHT0 (BX)(R13*1)
+	ADDQ  $4, R12
 	MOVL  (DX), R8
 	IMULQ R11, R8
 	ADDQ  BX, R8

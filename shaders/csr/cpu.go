@@ -26,14 +26,14 @@ func goShape(e *spec.Encoded, p spec.Problem) shape {
 
 // params is the parameter block, read.
 type params struct {
-	phase, m, n, ldb, ldc, ldp, pieces, items, width, per, longest, across, along, out int
-	alpha, beta                                                                        float32
+	phase, m, n, ldb, ldc, ldp, pieces, items, width, per, longest, across, along, ctype int
+	alpha, beta                                                                          float32
 }
 
 func readParams(b []byte) (p params) {
 	fields := [...]*int{
 		&p.phase, &p.m, &p.n, &p.ldb, &p.ldc, &p.ldp, &p.pieces, &p.items, &p.width, &p.per, &p.longest,
-		&p.across, &p.along, &p.out,
+		&p.across, &p.along, &p.ctype,
 	}
 	for i, f := range fields {
 		*f = int(spec.ParamU(b, i))
@@ -96,20 +96,20 @@ func sum(acc, part []float32, first, last, ldp int) {
 // store writes alpha·acc + beta·C to row r of C from column j. tmp is as long as acc.
 func (p *params) store(c []byte, r, j int, acc, tmp []float32) {
 	at, n := r*p.ldc+j, len(acc)
-	switch p.out {
+	switch p.ctype {
 	case include.F16:
-		storeHalf(backend.View[half.F16](c)[at:at+n], acc, tmp, p.alpha, p.beta)
+		storeHalf(backend.View[half.F16](c)[at:at+n], acc, tmp, p.alpha, p.beta, simd.WidenF16, simd.NarrowF16)
 	case include.BF16:
-		storeHalf(backend.View[half.BF16](c)[at:at+n], acc, tmp, p.alpha, p.beta)
+		storeHalf(backend.View[half.BF16](c)[at:at+n], acc, tmp, p.alpha, p.beta, simd.WidenBF16, simd.NarrowBF16)
 	default:
 		simd.Axpby(backend.View[float32](c)[at:at+n], acc, p.alpha, p.beta)
 	}
 }
 
-func storeHalf[T half.F16 | half.BF16](c []T, acc, tmp []float32, alpha, beta float32) {
+func storeHalf[T half.F16 | half.BF16](c []T, acc, tmp []float32, alpha, beta float32, widen func([]float32, []T), narrow func([]T, []float32)) {
 	if beta != 0 {
-		half.Decode(tmp, c)
+		widen(tmp, c)
 	}
 	simd.Axpby(tmp, acc, alpha, beta)
-	half.Encode(c, tmp)
+	narrow(c, tmp)
 }

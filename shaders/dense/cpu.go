@@ -100,9 +100,9 @@ func elem(t int) dtype.Type {
 func load(x []float32, m []byte, at, t int) {
 	switch t {
 	case include.F16:
-		half.Decode(x, backend.View[half.F16](m)[at:at+len(x)])
+		simd.WidenF16(x, backend.View[half.F16](m)[at:at+len(x)])
 	case include.BF16:
-		half.Decode(x, backend.View[half.BF16](m)[at:at+len(x)])
+		simd.WidenBF16(x, backend.View[half.BF16](m)[at:at+len(x)])
 	default:
 		copy(x, backend.View[float32](m)[at:])
 	}
@@ -112,9 +112,9 @@ func load(x []float32, m []byte, at, t int) {
 func store(m []byte, x []float32, at, t int) {
 	switch t {
 	case include.F16:
-		half.Encode(backend.View[half.F16](m)[at:at+len(x)], x)
+		simd.NarrowF16(backend.View[half.F16](m)[at:at+len(x)], x)
 	case include.BF16:
-		half.Encode(backend.View[half.BF16](m)[at:at+len(x)], x)
+		simd.NarrowBF16(backend.View[half.BF16](m)[at:at+len(x)], x)
 	default:
 		copy(backend.View[float32](m)[at:at+len(x)], x)
 	}

@@ -39,11 +39,11 @@ void pair(uint l, uint w, uint l0, int e0) {
     uvec2 a = at(uvec2(p.dst), l, 2 * p.ldd);
     int e = int(2 * w) - int((a.x >> 1) & 1u); // the word's first element, in line l
     a.x &= ~3u;
-    bool packed = p.ldd == p.len;
-    if (e < 0 && packed && l > 0) return; // the previous line's
+    bool tight = p.ldd == p.len;
+    if (e < 0 && tight && l > 0) return; // the previous line's
     int len = int(p.len);
     bool lo = e >= 0 && e < len, hi = e + 1 < len;
-    bool wraps = e + 1 == len && packed && l + 1 < p.lines; // its second element starts the next line
+    bool wraps = e + 1 == len && tight && l + 1 < p.lines; // its second element starts the next line
     if (!lo && !hi) return;
     uint x0 = 0, x1 = 0;
     if (lo) x0 = value(l, e, l0, e0);

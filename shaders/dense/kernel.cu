@@ -59,10 +59,10 @@ dense(const void *__restrict__ src, u32 *dst, const Params p) {
         }
         size_t first = (size_t)l * p.ldd;
         int e = (int)(2 * w) - (int)(first & 1); // the word's first element, in line l
-        bool packed = p.ldd == p.len;
-        if (e < 0 && packed && l > 0) continue; // the previous line's
+        bool tight = p.ldd == p.len;
+        if (e < 0 && tight && l > 0) continue; // the previous line's
         bool lo = e >= 0 && e < (int)p.len, hi = e + 1 < (int)p.len;
-        bool wraps = e + 1 == (int)p.len && packed && l + 1 < p.lines; // its second starts the next line
+        bool wraps = e + 1 == (int)p.len && tight && l + 1 < p.lines; // its second starts the next line
         if (!lo && !hi) continue;
         u32 x0 = lo ? value(tile, src, l, e, l0, e0, p) : 0, x1 = 0;
         if (hi) x1 = value(tile, src, l, e + 1, l0, e0, p);

@@ -30,12 +30,12 @@ fn scale(x: u32, y: u32) -> u32 {
 fn pair(l: u32, w: u32, l0: u32, e0: i32) {
     let first = l * p.ldd;
     let e = i32(2u * w) - i32(first % 2u); // the word's first element, in line l
-    let packed = p.ldd == p.len;
-    if (e < 0 && packed && l > 0u) { return; } // the previous line's
+    let tight = p.ldd == p.len;
+    if (e < 0 && tight && l > 0u) { return; } // the previous line's
     let length = i32(p.len);
     let lo = e >= 0 && e < length;
     let inside = e + 1 < length;
-    let wraps = e + 1 == length && packed && l + 1u < p.lines; // its second element starts the next line
+    let wraps = e + 1 == length && tight && l + 1u < p.lines; // its second element starts the next line
     let hi = inside || wraps;
     if (!lo && !inside) { return; }
     let at = first / 2u + w;
