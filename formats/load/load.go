@@ -1,0 +1,150 @@
+// Package load reads a sparse matrix from a file of any supported type, from standard input, or from
+// a generator's spec.
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/gen"
+	"github.com/spmmrun/spmm/formats/internal/text"
+	"github.com/spmmrun/spmm/formats/mtx"
+	"github.com/spmmrun/spmm/formats/npy"
+	"github.com/spmmrun/spmm/formats/smtx"
+)
+
+// Options of File.
+type Options struct {
+	Limits     formats.Limits
+	Duplicates formats.Duplicates
+	// Seed is that of the values of pattern files and of gen: specs that have none of their own.
+	Seed uint64
+	// Pattern says how to draw the values of files that store none; nil: 1 for Matrix Market,
+	// normal ones for .smtx.
+	Pattern *gen.Values
+	// Progress, if not nil, is told how many bytes of the file have been read, of how many; total
+	// is 0 if that is not known. It is called from the goroutine that called File.
+	Progress func(done, total int64)
+}
+
+// File reads the matrix named by path: a file, "-" for standard input, or a spec "gen:…" (package gen).
+// The type is told by the content, after decompression if that is gzip, and else by the name's end:
+//
+//	Matrix Market   .mtx, .mtx.gz
+//	DLMC            .smtx
+//	SciPy           .npz (csr, csc or coo)
+//	NumPy           .npy (a dense matrix; its entries that are not 0)
+//
+// Errors are one line that starts with the path. Done contexts end the reading of data.
+func File(ctx context.Context, path string, o Options) (*formats.CSR[float32], error) {
+	if strings.HasPrefix(path, gen.Prefix) {
+		s, err := gen.Parse(path, o.Seed)
+		if err != nil {
+			return nil, err
+		}
+		return s.Generate(ctx, o.Limits)
+	}
+	f, name := os.Stdin, "standard input"
+	if path != "-" {
+		var err error
+		if f, err = open(path); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		defer f.Close()
+		name = path
+	}
+	return read(f, &source{ctx: ctx, name: name, Options: o})
+}
+
+// open opens a file that can be read, or says without the path why not.
+func open(path string) (*os.File, error) {
+	f, err := os.Open(path)
+	if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
+		return nil, pe.Err
+	}
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		f.Close()
+		return nil, errors.New("is a directory")
+	}
+	return f, nil
+}
+
+// source is what is being read.
+type source struct {
+	Options
+	ctx         context.Context
+	name        string
+	in          io.Reader
+	done, total int64
+}
+
+// Read reads, unless the context is done, and reports progress.
+func (s *source) Read(p []byte) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := s.in.Read(p)
+	if s.done += int64(n); s.Progress != nil && n > 0 {
+		s.Progress(s.done, s.total)
+	}
+	return n, err
+}
+
+// read finds out the file's type and reads it.
+func read(f *os.File, s *source) (*formats.CSR[float32], error) {
+	s.in = f
+	info, err := f.Stat()
+	regular := err == nil && info.Mode().IsRegular()
+	if regular {
+		s.total = info.Size()
+	}
+	plain, err := text.Gunzip(s)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.name, err)
+	}
+	head, err := plain.Peek(512)
+	switch {
+	case len(head) == 0 && err == io.EOF:
+		return nil, fmt.Errorf("%s: empty file", s.name)
+	case len(head) == 0:
+		return nil, fmt.Errorf("%s: %w", s.name, err)
+	}
+	kind, err := sniff(head, s.name)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.name, err)
+	}
+	switch kind {
+	case kindNPZ:
+		return s.readNPZ(f, regular, plain)
+	case kindNPY:
+		d, err := npy.Read(plain, npy.Options{Name: s.name, Limits: s.Limits})
+		if err != nil {
+			return nil, err
+		}
+		return d.ToCSR(), nil
+	case kindSMTX:
+		v := gen.Values{}
+		if s.Pattern != nil {
+			v = *s.Pattern
+		}
+		return smtx.Read(plain, smtx.Options{Name: s.name, Limits: s.Limits, Value: s.values(v)})
+	}
+	opt := mtx.Options{Name: s.name, Limits: s.Limits, Duplicates: s.Duplicates}
+	if s.Pattern != nil {
+		opt.Pattern = s.values(*s.Pattern)
+	}
+	return mtx.Read(plain, opt)
+}
+
+func (s *source) values(v gen.Values) func(i, j int) float32 {
+	return func(i, j int) float32 { return v.Entry(s.Seed, i, j) }
+}
