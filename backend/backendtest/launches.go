@@ -13,6 +13,7 @@ import (
 
 var launching = []subtest{
 	{"launches in order", inOrder},
+	{"more launches than fit a batch", manyLaunches},
 	{"copies and launches in order", copiesInOrder},
 	{"grid in three dimensions", grid3},
 	{"many groups", manyGroups},
@@ -28,10 +29,10 @@ var launching = []subtest{
 	{"repeated runs allocate little", allocations},
 }
 
-// steps are 100 launches whose results depend on their order, going back and forth between two buffers.
-func steps(k backend.Kernel, a, b backend.Buffer, n int) (ls []backend.Launch, want []uint32) {
+// steps are launches whose results depend on their order, going back and forth between two buffers.
+func steps(k backend.Kernel, a, b backend.Buffer, n, count int) (ls []backend.Launch, want []uint32) {
 	want = ramp(n)
-	for i := range uint32(100) {
+	for i := range uint32(count) {
 		s := step{n: uint32(n), rot: i * 97 % uint32(n), mul: 2*i + 3, add: i}
 		ls = append(ls, stepLaunch(k, a, b, s))
 		want = s.apply(want)
@@ -45,7 +46,7 @@ func inOrder(t *testing.T, r *rig) {
 	k := r.load(t, "step")
 	for _, n := range []int{1, 63, 65, 10_007} {
 		a, b := r.upload(t, ramp(n)), r.alloc(t, int64(4*n))
-		ls, want := steps(k, a, b, n)
+		ls, want := steps(k, a, b, n, 100)
 		r.run(t, ls...)
 		equalWords(t, "100 launches in one run", read(t, a, n), want)
 
@@ -54,6 +55,18 @@ func inOrder(t *testing.T, r *rig) {
 			r.run(t, l)
 		}
 		equalWords(t, "100 runs", read(t, a, n), want)
+	}
+}
+
+// However a backend divides a run, launches stay in order and each has its own parameters.
+func manyLaunches(t *testing.T, r *rig) {
+	const n = 200
+	k, a, b := r.load(t, "step"), r.upload(t, ramp(n)), r.alloc(t, 4*n)
+	ls, want := steps(k, a, b, n, 1500)
+	for range 2 {
+		write(t, a, ramp(n))
+		r.run(t, ls...)
+		equalWords(t, "1500 launches in one run", read(t, a, n), want)
 	}
 }
 

@@ -12,8 +12,9 @@
 typedef struct { const void *next; int type; } wgChain;
 
 enum { wgShaderWGSL = 6, wgInstance = 0x60000006 };  // chain types
-enum { wgErrorNone, wgErrorValidation, wgErrorOutOfMemory, wgErrorInternal, wgErrorUnknown, wgErrorDeviceLost };
-enum { wgMapRead = 1 };                              // map mode
+enum { wgAPIOpenGL = 1 << 5 };                        // instance APIs
+enum { wgErrorNone, wgErrorValidation, wgErrorOutOfMemory, wgErrorDeviceLost = 5 };
+enum { wgMapRead = 1, wgMapOK = 0, wgMapLost = 3 };   // map mode, status
 enum { wgStageCompute = 4 };
 enum { wgBindUniform = 1, wgBindStorage = 2, wgBindReadOnly = 3 };
 enum { wgUseMapRead = 1, wgUseCopySrc = 4, wgUseCopyDst = 8, wgUseUniform = 64, wgUseStorage = 128, wgUseResolve = 512 };
@@ -78,11 +79,13 @@ typedef struct {
 	const char *name, *driver; int type, api;
 } wgAdapterProperties;
 
+#ifndef WG_TYPES_ONLY
 #define WG extern __attribute__((weak))
 WG void *wgpuCreateInstance(const wgInstanceDescriptor *d);
 WG void wgpuInstanceRelease(void *instance);
 WG size_t wgpuInstanceEnumerateAdapters(void *instance, const wgEnumerateOptions *o, void **adapters);
 WG void wgpuAdapterGetProperties(void *adapter, wgAdapterProperties *p);
+WG void wgpuAdapterRelease(void *adapter);
 WG bool wgpuAdapterGetLimits(void *adapter, wgChainedLimits *limits);
 WG bool wgpuAdapterHasFeature(void *adapter, int feature);
 WG void wgpuAdapterRequestDevice(void *adapter, const wgDeviceDescriptor *d, wgDeviceCallback *cb, void *user);
@@ -125,3 +128,4 @@ WG void wgpuComputePassEncoderDispatchWorkgroups(void *pass, uint32_t x, uint32_
 WG void wgpuComputePassEncoderEnd(void *pass);
 WG void wgpuComputePassEncoderRelease(void *pass);
 #undef WG
+#endif

@@ -23,10 +23,11 @@ import (
 	"github.com/spmmrun/spmm/backend"
 )
 
-// adapter is a GPU as one API shows it. Adapters live as long as the process: several devices may be opened from one.
+// adapter is a GPU as one API shows it, and how to find it again.
 type adapter struct {
-	ref  unsafe.Pointer
-	info backend.Info
+	apis  wgpu.InstanceBackend
+	place int // in the list that these APIs give
+	info  backend.Info
 }
 
 // adapters looks once, for the first API that shows any: OpenGL would show again what Vulkan did.
@@ -37,7 +38,6 @@ var adapters = sync.OnceValue(func() []adapter {
 	wgpu.SetLogLevel(wgpu.LogLevel_Off)
 	list := enumerate(wgpu.InstanceBackend_Vulkan | wgpu.InstanceBackend_Metal | wgpu.InstanceBackend_DX12)
 	if list == nil && bool(C.wg_display()) {
-		defer quietWayland()()
 		list = enumerate(wgpu.InstanceBackend_GL)
 	}
 	slices.SortStableFunc(list, func(a, b adapter) int { return cmp.Compare(rank(a.info.Kind), rank(b.info.Kind)) })
@@ -54,19 +54,20 @@ func enumerate(apis wgpu.InstanceBackend) []adapter {
 	defer C.free(unsafe.Pointer(errors))
 	found := (*[most]C.wg_adapter)(C.calloc(most, C.sizeof_wg_adapter))
 	defer C.free(unsafe.Pointer(found))
+	defer quietWayland(apis)()
 	n := C.wg_adapters(errors, C.uint32_t(apis), &found[0], most)
 	var list []adapter
-	for _, a := range found[:n] {
-		list = append(list, adapter{a.ref, describe(&a)})
+	for i := range found[:n] {
+		list = append(list, adapter{apis, i, describe(&found[i])})
 	}
 	return list
 }
 
 // quietWayland keeps libwayland, which wgpu tries for OpenGL, from writing to stderr that XDG_RUNTIME_DIR is not
 // set: given an absolute path it looks there in silence. The function it returns undoes that.
-func quietWayland() func() {
+func quietWayland(apis wgpu.InstanceBackend) func() {
 	const name = "WAYLAND_DISPLAY"
-	if os.Getenv("XDG_RUNTIME_DIR") != "" || os.Getenv(name) != "" {
+	if apis&wgpu.InstanceBackend_GL == 0 || os.Getenv("XDG_RUNTIME_DIR") != "" || os.Getenv(name) != "" {
 		return func() {}
 	}
 	os.Setenv(name, "/nonexistent")

@@ -86,8 +86,9 @@ func (b *buffer) Write(ctx context.Context, off int64, p []byte) error {
 	for len(p) > 0 {
 		n := min(len(p), step)
 		b.writePiece(off, p[:n])
-		if n == step {
+		if d.pending += n; d.pending >= step {
 			C.wg_flush(d.nat)
+			d.pending = 0
 		}
 		if err := d.take("writing a buffer"); err != nil {
 			return err
@@ -121,6 +122,7 @@ func (b *buffer) Read(ctx context.Context, off int64, p []byte) error {
 		if err := d.staging.atLeast(d, n); err != nil {
 			return err
 		}
+		d.pending = 0
 		C.wg_read(d.nat, b.ref, C.uint64_t(off), d.staging.ref, unsafe.Pointer(&p[0]), C.size_t(n))
 		if err := d.take("reading a buffer"); err != nil {
 			return err

@@ -35,6 +35,7 @@ type device struct {
 	params  paramRing
 	batch   []C.wg_launch
 	staging staging
+	pending int // bytes written since the last submission: wgpu holds a copy of them until then
 	clock   clock
 }
 
@@ -55,7 +56,9 @@ func (d Driver) Open(ctx context.Context, info backend.Info) (backend.Device, er
 	a := list[info.Index]
 	dev := &device{info: a.info, buffers: map[*buffer]struct{}{}, kernels: map[*kernel]struct{}{}}
 	dev.nat = (*C.wg_device)(C.calloc(1, C.sizeof_wg_device))
-	C.wg_open(dev.nat, a.ref)
+	restore := quietWayland(a.apis)
+	C.wg_open(dev.nat, C.uint32_t(a.apis), C.size_t(a.place))
+	restore()
 	err := dev.take("opening " + a.info.String())
 	if err == nil {
 		err = dev.prepare()
@@ -91,16 +94,14 @@ func (d *device) take(doing string) error {
 		return nil
 	}
 	text := oneLine(C.GoString(&n.text[0]))
-	var kind error
-	switch n.error {
-	case C.WG_NO_MEMORY:
-		kind = backend.ErrOutOfMemory
-	case C.WG_LOST:
-		return fmt.Errorf("webgpu: %s: %w: %s; close it and open it again", doing, backend.ErrDeviceLost, text) // stays
+	if n.error == C.WG_LOST { // and stays so
+		return fmt.Errorf("webgpu: %s: %w (%s); close it and open it again", doing, backend.ErrDeviceLost, text)
 	}
+	// wgpu reports a lack of memory as such or, from most calls, as a mistake of the caller's.
+	noMemory := n.error == C.WG_NO_MEMORY || strings.Contains(text, "Not enough memory left")
 	n.error = C.WG_OK
-	if kind != nil {
-		return fmt.Errorf("webgpu: %s: %w", doing, kind)
+	if noMemory {
+		return fmt.Errorf("webgpu: %s: %w", doing, backend.ErrOutOfMemory)
 	}
 	return fmt.Errorf("webgpu: %s: %s", doing, text)
 }
@@ -133,7 +134,8 @@ func (d *device) usable() error {
 func (d *device) Info() backend.Info { return d.info }
 func (d *device) Caps() backend.Caps { return d.caps }
 
-// Close frees all kernels and buffers, then the device.
+// Close frees all kernels and buffers, then the device. Of a lost device nothing can be freed any more: what it had
+// goes with the process.
 func (d *device) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

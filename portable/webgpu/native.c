@@ -6,6 +6,7 @@
 #include "abi.h"
 #include "guard.h"
 #include <dlfcn.h>
+#include <sched.h>
 #include <string.h>
 #include <time.h>
 
@@ -31,7 +32,7 @@ static void guarded(void (*step)(void *), void *args) {
 	if (d->dead)
 		record(d, WG_LOST, "the device was lost before");
 	else if (!wg_guard(step, args))
-		record(d, WG_LOST, "wgpu-native panicked");
+		record(d, WG_LOST, "wgpu-native gave up, with a message on stderr");
 }
 
 bool wg_linked(void) { return wgpuAdapterRequestDevice && wgpuDeviceSetUncapturedErrorCallback && wgpuCommandEncoderResolveQuerySet; }
@@ -47,29 +48,48 @@ bool wg_display(void) {
 	return get && get(NULL); // the library stays: wgpu wants it next
 }
 
+enum { most_adapters = 64 };
+
+// OpenGL's instances share one EGL display, which the release of any of them would end for all: they are kept.
+static void release_instance(void *instance, uint32_t apis) {
+	if (instance && !(apis & wgAPIOpenGL))
+		wgpuInstanceRelease(instance);
+}
+
+// enumerate returns an instance and its adapters; the caller releases them. NULL: none.
+static void *enumerate(uint32_t apis, void *adapters[most_adapters], size_t *n) {
+	wgInstanceExtras extras = {.chain = {NULL, wgInstance}, .apis = apis};
+	wgEnumerateOptions options = {NULL, apis};
+	void *instance = wgpuCreateInstance(&(wgInstanceDescriptor){&extras});
+	*n = wgpuInstanceEnumerateAdapters(instance, &options, NULL);
+	if (*n == 0 || *n > most_adapters) {
+		release_instance(instance, apis);
+		*n = 0;
+		return NULL;
+	}
+	*n = wgpuInstanceEnumerateAdapters(instance, &options, adapters);
+	return instance;
+}
+
 struct list { wg_device *d; uint32_t apis; wg_adapter *list; size_t max, n; };
 
-// The instance is kept if it has adapters, which live as long as the process.
 static void adapters_step(void *p) {
 	struct list *a = p;
-	wgInstanceExtras extras = {.chain = {NULL, wgInstance}, .apis = a->apis};
-	void *instance = wgpuCreateInstance(&(wgInstanceDescriptor){&extras});
-	void *refs[64];
-	wgEnumerateOptions options = {NULL, a->apis};
-	size_t n = wgpuInstanceEnumerateAdapters(instance, &options, NULL);
-	if (n == 0 || n > sizeof refs / sizeof *refs) {
-		wgpuInstanceRelease(instance);
-		return;
-	}
-	n = wgpuInstanceEnumerateAdapters(instance, &options, refs);
-	for (size_t i = 0; i < n && a->n < a->max; i++) {
+	void *adapters[most_adapters];
+	size_t n;
+	void *instance = enumerate(a->apis, adapters, &n);
+	for (size_t i = 0; i < n; i++) {
 		wgAdapterProperties props = {0};
-		wgpuAdapterGetProperties(refs[i], &props);
-		wg_adapter *w = &a->list[a->n++];
-		*w = (wg_adapter){.ref = refs[i], .vendor = props.vendorID, .type = props.type, .api = props.api};
-		strncpy(w->name, props.name, sizeof w->name - 1);
-		strncpy(w->driver, props.driver, sizeof w->driver - 1);
+		wgpuAdapterGetProperties(adapters[i], &props);
+		if (a->n < a->max) {
+			wg_adapter *w = &a->list[a->n++];
+			*w = (wg_adapter){.vendor = props.vendorID, .type = props.type, .api = props.api};
+			strncpy(w->name, props.name, sizeof w->name - 1);
+			strncpy(w->driver, props.driver, sizeof w->driver - 1);
+		}
+		wgpuAdapterRelease(adapters[i]);
 	}
+	release_instance(instance, a->apis);
 }
 
 size_t wg_adapters(wg_device *errors, uint32_t apis, wg_adapter *list, size_t max) {
@@ -80,7 +100,7 @@ size_t wg_adapters(wg_device *errors, uint32_t apis, wg_adapter *list, size_t ma
 
 // --- device
 
-struct open { wg_device *d; void *adapter; };
+struct open { wg_device *d; uint32_t apis; size_t index; };
 
 static void on_device(int status, void *device, const char *text, void *user) {
 	wg_device *d = user;
@@ -94,12 +114,26 @@ static void make_timer(wg_device *d);
 static void open_step(void *p) {
 	struct open *a = p;
 	wg_device *d = a->d;
+	void *adapters[most_adapters];
+	size_t n;
+	d->apis = a->apis;
+	d->instance = enumerate(a->apis, adapters, &n);
+	for (size_t i = 0; i < n; i++) {
+		if (i == a->index)
+			d->adapter = adapters[i];
+		else
+			wgpuAdapterRelease(adapters[i]);
+	}
+	if (!d->adapter) {
+		record(d, WG_REFUSED, "the adapter is not there any more");
+		return;
+	}
 	wgChainedLimits limits = {0};
-	wgpuAdapterGetLimits(a->adapter, &limits);
+	wgpuAdapterGetLimits(d->adapter, &limits);
 	static const int features[] = {wgFeatureTimestamps};
-	bool timed = wgpuAdapterHasFeature(a->adapter, wgFeatureTimestamps);
+	bool timed = wgpuAdapterHasFeature(d->adapter, wgFeatureTimestamps);
 	wgDeviceDescriptor desc = {.features = timed, .feature = features, .limits = &limits, .lost = on_lost, .lostUser = d};
-	wgpuAdapterRequestDevice(a->adapter, &desc, on_device, d);
+	wgpuAdapterRequestDevice(d->adapter, &desc, on_device, d);
 	if (!d->device)
 		return;
 	wgpuDeviceSetUncapturedErrorCallback(d->device, on_error, d);
@@ -119,7 +153,8 @@ static void open_step(void *p) {
 		make_timer(d);
 }
 
-void wg_open(wg_device *d, void *adapter) { guarded(open_step, &(struct open){d, adapter}); }
+// Every device has its own instance: wgpu-native frees a released device's memory only with its instance.
+void wg_open(wg_device *d, uint32_t apis, size_t index) { guarded(open_step, &(struct open){d, apis, index}); }
 
 static void close_step(void *p) {
 	wg_device *d = *(wg_device **)p;
@@ -132,6 +167,9 @@ static void close_step(void *p) {
 		wgpuQueueRelease(d->queue);
 	if (d->device)
 		wgpuDeviceRelease(d->device);
+	if (d->adapter)
+		wgpuAdapterRelease(d->adapter);
+	release_instance(d->instance, d->apis);
 }
 
 void wg_close(wg_device *d) { guarded(close_step, &d); }
@@ -184,9 +222,18 @@ void wg_write(wg_device *d, void *buffer, uint64_t off, const void *data, size_t
 	guarded(write_step, &(struct transfer){.d = d, .buffer = buffer, .off = off, .from = data, .size = size});
 }
 
+// pause_before waits between two looks at the device: not at all at first, half a millisecond in the end. (wgpu-native's own
+// wait gives up after five seconds and then takes the work for done.)
+static void pause_before(unsigned look) {
+	if (look < 100)
+		sched_yield();
+	else
+		nanosleep(&(struct timespec){.tv_nsec = look < 200 ? 20000 : 500000}, NULL);
+}
+
 static void wait_idle(wg_device *d) {
-	while (!wgpuDevicePoll(d->device, true, NULL)) // gives up after five seconds, says whether the queue is empty
-		;
+	for (unsigned look = 0; !wgpuDevicePoll(d->device, false, NULL) && d->error == WG_OK; look++)
+		pause_before(look);
 }
 
 // Pending writes hold a copy of their data until something is submitted and done.
@@ -204,10 +251,12 @@ static void on_map(int status, void *user) { *(int *)user = status; }
 static const void *map(wg_device *d, void *buffer, size_t size) {
 	int status = -1;
 	wgpuBufferMapAsync(buffer, wgMapRead, 0, size, on_map, &status);
-	while (status == -1 && d->error == WG_OK)
-		wgpuDevicePoll(d->device, true, NULL);
-	if (d->error == WG_OK && status != 0)
-		record(d, status == 3 ? WG_LOST : WG_REFUSED, "a buffer could not be mapped");
+	for (unsigned look = 0; status == -1 && d->error == WG_OK; look++) {
+		pause_before(look);
+		wgpuDevicePoll(d->device, false, NULL);
+	}
+	if (d->error == WG_OK && status != wgMapOK)
+		record(d, status == wgMapLost ? WG_LOST : WG_REFUSED, "a buffer could not be mapped");
 	return d->error == WG_OK ? wgpuBufferGetConstMappedRange(buffer, 0, size) : NULL;
 }
 

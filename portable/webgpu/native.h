@@ -8,9 +8,10 @@
 
 enum { WG_OK, WG_REFUSED, WG_NO_MEMORY, WG_LOST };
 
-// wg_device is a device, its queue, and what is needed to time a submission.
+// wg_device is a device, what it comes from, its queue, and what is needed to time a submission.
 typedef struct {
-	void *device, *queue;
+	uint32_t apis; // of the instance
+	void *instance, *adapter, *device, *queue;
 	void *queries, *resolved, *stamps; // NULL without timestamps
 	int error;                         // WG_*: the first since the Go side looked
 	bool dead;                         // lost, or in an unknown state after a panic: no call is made any more
@@ -32,9 +33,8 @@ typedef struct {
 // wg_stamps are a submission's device timestamps in ticks of unknown length, and the host's clock around it.
 typedef struct { uint64_t begin, end, hostBegin, hostEnd; } wg_stamps;
 
-// wg_adapter is a GPU as one API shows it; type and api are the binding's AdapterType and BackendType.
+// wg_adapter is a GPU as one API shows it, index being its place in the list; type and api are the binding's AdapterType and BackendType.
 typedef struct {
-	void *ref;
 	uint32_t vendor;
 	int type, api;
 	char name[256], driver[256];
@@ -43,7 +43,7 @@ typedef struct {
 bool wg_linked(void);
 bool wg_display(void);
 size_t wg_adapters(wg_device *errors, uint32_t apis, wg_adapter *list, size_t max);
-void wg_open(wg_device *d, void *adapter);
+void wg_open(wg_device *d, uint32_t apis, size_t index);
 void wg_close(wg_device *d);
 void *wg_buffer(wg_device *d, uint32_t usage, uint64_t size);
 void wg_buffer_free(wg_device *d, void *buffer);

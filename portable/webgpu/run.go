@@ -153,8 +153,10 @@ func (d *device) append(l *backend.Launch) error {
 
 // submit runs d.batch, which may be empty.
 func (d *device) submit() (time.Duration, error) {
+	d.pending = 0
 	C.wg_run(d.nat, unsafe.SliceData(d.batch), C.size_t(len(d.batch)), &d.clock.last)
 	if err := d.take("running kernels"); err != nil {
+		d.params.written = d.params.written[:0] // what the ring holds now is not known
 		return 0, err
 	}
 	return d.clock.worked(), nil

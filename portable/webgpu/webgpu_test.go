@@ -1,10 +1,186 @@
 package webgpu_test
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/backend/backendtest"
 	"github.com/spmmrun/spmm/portable/webgpu"
 )
 
 func TestDriver(t *testing.T) { backendtest.Run(t, webgpu.Driver{}) }
+
+// open returns the first device; nil, after a word about it, if there is none and none is required.
+func open(t testing.TB) backend.Device {
+	t.Helper()
+	infos := backendtest.Require(t, webgpu.Driver{})
+	if len(infos) == 0 {
+		return nil
+	}
+	d, err := webgpu.Driver{}.Open(t.Context(), infos[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+func wgsl(code string, args int) backend.Binary {
+	return backend.Binary{Name: "test", Kind: backend.CodeWGSL, Code: []byte(code), Entry: "main", Args: args, Local: [3]uint32{1, 1, 1}}
+}
+
+// setOne is a kernel that writes 1.
+const setOne = `@group(0) @binding(0) var<storage, read_write> a: array<u32>;
+@compute @workgroup_size(1) fn main() { a[0] = 1u; }`
+
+// What is wrong with a shader is one line that says where or what.
+func TestBadShader(t *testing.T) {
+	d := open(t)
+	if d == nil {
+		return
+	}
+	for _, c := range []struct{ code, want string }{
+		{"not WGSL", "found 'not'"},
+		{"@compute @workgroup_size(1) fn main() { let x = y; }", "'y'"},
+		{"@compute @workgroup_size(1) fn main() { let x: u32 = 1.5; }", "x"},
+		{"@compute @workgroup_size(100000) fn main() {}", "Workgroup size"},
+		{"@compute @workgroup_size(1) fn other() {}", "main"},
+		{"enable f16; @compute @workgroup_size(1) fn main() {}", "enable"},
+		{strings.Replace(setOne, "read_write", "read", 1), "a"},
+		{strings.Repeat("é", 5000), ""},
+	} {
+		_, err := d.Load(wgsl(c.code, 1))
+		if err == nil {
+			t.Errorf("%.60q loads", c.code)
+			continue
+		}
+		if s := err.Error(); !strings.Contains(s, c.want) || !strings.Contains(s, "test") || strings.Contains(s, "\n") || len(s) > 1000 {
+			t.Errorf("%.60q: error %q", c.code, s)
+		}
+	}
+	// A binding that the table does not have, or has otherwise.
+	if _, err := d.Load(wgsl(setOne, 0)); err == nil {
+		t.Error("a shader with a binding more than arguments loads")
+	}
+	b := wgsl(setOne, 1)
+	b.ReadOnly = 1
+	if _, err := d.Load(b); err == nil {
+		t.Error("a shader that writes a read-only argument loads")
+	}
+	runSetOne(t, d)
+}
+
+// runSetOne fails the test unless the device computes.
+func runSetOne(t *testing.T, d backend.Device) {
+	t.Helper()
+	k, err := d.Load(wgsl(setOne, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	b, err := d.Alloc(4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	got := []byte{9, 9, 9, 9}
+	if err := b.Write(t.Context(), 0, got); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Run(t.Context(), backend.Launch{Kernel: k, Groups: [3]uint32{1, 1, 1}, Args: []backend.Buffer{b}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Read(t.Context(), 0, got); err != nil || got[0] != 1 || got[3] != 0 {
+		t.Fatalf("read %v, error %v", got, err)
+	}
+}
+
+// A buffer cannot be read-only and writable in one launch: wgpu finds that out while recording.
+func TestReadAndWritten(t *testing.T) {
+	d := open(t)
+	if d == nil {
+		return
+	}
+	b := wgsl(`@group(0) @binding(0) var<storage, read> a: array<u32>;
+@group(0) @binding(1) var<storage, read_write> b: array<u32>;
+@compute @workgroup_size(1) fn main() { b[0] = a[0]; }`, 2)
+	b.ReadOnly = 1
+	k, err := d.Load(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := d.Alloc(64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = d.Run(t.Context(), backend.Launch{Kernel: k, Groups: [3]uint32{1, 1, 1}, Args: []backend.Buffer{x, x}})
+	if err == nil || strings.Contains(err.Error(), "\n") {
+		t.Errorf("Run: error %v", err)
+	}
+	runSetOne(t, d)
+}
+
+// Buffers beyond the largest binding are refused by the limit's name; of the largest size, or nearly, they work
+// at both ends.
+func TestLargestBuffer(t *testing.T) {
+	d := open(t)
+	if d == nil {
+		return
+	}
+	limit := d.Caps().MaxBinding
+	_, err := d.Alloc(limit + 1)
+	if err == nil || !strings.Contains(err.Error(), "maxStorageBufferBindingSize") {
+		t.Errorf("Alloc(%d): error %v", limit+1, err)
+	}
+	size := min(limit, 256<<20)
+	b, err := d.Alloc(size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, off := range []int64{0, size - 64<<20 + 4} {
+		in := make([]byte, 64<<20-4)
+		for i := 0; i < len(in); i += 4093 {
+			in[i] = byte(i)
+		}
+		if err := b.Write(t.Context(), off, in); err != nil {
+			t.Fatal(err)
+		}
+		out := make([]byte, len(in))
+		if err := b.Read(t.Context(), off, out); err != nil {
+			t.Fatal(err)
+		}
+		if string(in) != string(out) {
+			t.Errorf("%d bytes at %d read back differently", len(in), off)
+		}
+	}
+}
+
+func BenchmarkRun(b *testing.B) {
+	d := open(b)
+	if d == nil {
+		return
+	}
+	k, err := d.Load(wgsl(setOne, 1))
+	if err != nil {
+		b.Fatal(err)
+	}
+	x, err := d.Alloc(64)
+	if err != nil {
+		b.Fatal(err)
+	}
+	ls := make([]backend.Launch, 100)
+	for i := range ls {
+		ls[i] = backend.Launch{Kernel: k, Groups: [3]uint32{1, 1, 1}, Args: []backend.Buffer{x}}
+	}
+	for _, n := range []int{1, 100} {
+		b.Run(map[int]string{1: "launches=1", 100: "launches=100"}[n], func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := d.Run(b.Context(), ls[:n]...); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
