@@ -2,7 +2,11 @@
 
 package simd
 
-import "github.com/spmmrun/spmm/formats/half"
+import (
+	"unsafe"
+
+	"github.com/spmmrun/spmm/formats/half"
+)
 
 // The assembly does one tile of columns: 8 (AVX2) or 32 (AVX-512), and prefetches its part of the nnz
 // rows of b whose numbers are at next. Strides are in bytes; nnz ≥ 1.
@@ -41,16 +45,7 @@ func panelF32(acc []float32, lda int, vals []float32, v int, cols []uint32, b []
 		goPanelF32(acc, lda, vals, v, cols, b, ldb, n)
 		return
 	}
-	for k := 0; k < len(cols); k += panelChunk {
-		m, next := min(panelChunk, len(cols)-k), ahead(cols, k)
-		j := 0
-		for ; level >= avx512 && n-j >= panelTile; j += panelTile {
-			panelF32AVX512(&acc[j], 4*lda, &vals[k*v], 4*v, &cols[k], m, &b[j], 4*ldb, next)
-		}
-		for ; j < n; j += Width {
-			panelF32AVX2(&acc[j], 4*lda, &vals[k*v], 4*v, &cols[k], m, &b[j], 4*ldb, next)
-		}
-	}
+	panel(panelF32AVX2, panelF32AVX512, acc, lda, vals, v, cols, b, ldb, n)
 }
 
 func panelF16(acc []float32, lda int, vals []float32, v int, cols []uint32, b []half.F16, ldb, n int) {
@@ -58,16 +53,7 @@ func panelF16(acc []float32, lda int, vals []float32, v int, cols []uint32, b []
 		goPanelF16(acc, lda, vals, v, cols, b, ldb, n)
 		return
 	}
-	for k := 0; k < len(cols); k += panelChunk {
-		m, next := min(panelChunk, len(cols)-k), ahead(cols, k)
-		j := 0
-		for ; level >= avx512 && n-j >= panelTile; j += panelTile {
-			panelF16AVX512(&acc[j], 4*lda, &vals[k*v], 4*v, &cols[k], m, &b[j], 2*ldb, next)
-		}
-		for ; j < n; j += Width {
-			panelF16AVX2(&acc[j], 4*lda, &vals[k*v], 4*v, &cols[k], m, &b[j], 2*ldb, next)
-		}
-	}
+	panel(panelF16AVX2, panelF16AVX512, acc, lda, vals, v, cols, b, ldb, n)
 }
 
 func panelBF16(acc []float32, lda int, vals []float32, v int, cols []uint32, b []half.BF16, ldb, n int) {
@@ -75,14 +61,22 @@ func panelBF16(acc []float32, lda int, vals []float32, v int, cols []uint32, b [
 		goPanelBF16(acc, lda, vals, v, cols, b, ldb, n)
 		return
 	}
+	panel(panelBF16AVX2, panelBF16AVX512, acc, lda, vals, v, cols, b, ldb, n)
+}
+
+// tile is one of the functions above.
+type tile[T any] func(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *T, ldb int, next *uint32)
+
+func panel[T any](narrow, wide tile[T], acc []float32, lda int, vals []float32, v int, cols []uint32, b []T, ldb, n int) {
+	stride := ldb * int(unsafe.Sizeof(b[0]))
 	for k := 0; k < len(cols); k += panelChunk {
 		m, next := min(panelChunk, len(cols)-k), ahead(cols, k)
 		j := 0
 		for ; level >= avx512 && n-j >= panelTile; j += panelTile {
-			panelBF16AVX512(&acc[j], 4*lda, &vals[k*v], 4*v, &cols[k], m, &b[j], 2*ldb, next)
+			wide(&acc[j], 4*lda, &vals[k*v], 4*v, &cols[k], m, &b[j], stride, next)
 		}
 		for ; j < n; j += Width {
-			panelBF16AVX2(&acc[j], 4*lda, &vals[k*v], 4*v, &cols[k], m, &b[j], 2*ldb, next)
+			narrow(&acc[j], 4*lda, &vals[k*v], 4*v, &cols[k], m, &b[j], stride, next)
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/spmmrun/spmm/formats/half"
 )
 
-// panel calls the function under test for T.
-func panel[T element](acc []float32, lda int, vals []float32, v int, cols []uint32, b []T, ldb, n int) {
+// panelOf calls the function under test for T.
+func panelOf[T element](acc []float32, lda int, vals []float32, v int, cols []uint32, b []T, ldb, n int) {
 	switch b := any(b).(type) {
 	case []half.F16:
 		PanelF16(acc, lda, vals, v, cols, b, ldb, n)
@@ -72,7 +72,7 @@ func testPanel[T element](t *testing.T) {
 		}
 		levels(func(name string) {
 			acc := append([]float32{nan32}, start...)
-			panel(acc[1:], lda, vals, v, cols, b, ldb, n)
+			panelOf(acc[1:], lda, vals, v, cols, b, ldb, n)
 			for i, x := range acc[1:] {
 				if float64(x) != want[i] {
 					t.Fatalf("%s: row %d, column %d of %d is %v, want %v", name, i/lda, i%lda, n, x, want[i])
