@@ -22,12 +22,12 @@ const (
 )
 
 type params struct {
-	lines, len, lds, ldd, stype, dtype, turned, tiles, width int
-	alpha, beta                                              float32
+	lines, len, lds, ldd, stype, dtype, turned, shift, tiles, width int
+	alpha, beta                                                     float32
 }
 
 func readParams(b []byte) (p params) {
-	fields := [...]*int{&p.lines, &p.len, &p.lds, &p.ldd, &p.stype, &p.dtype, &p.turned, &p.tiles, &p.width}
+	fields := [...]*int{&p.lines, &p.len, &p.lds, &p.ldd, &p.stype, &p.dtype, &p.turned, &p.shift, &p.tiles, &p.width}
 	for i, f := range fields {
 		*f = int(spec.ParamU(b, i))
 	}

@@ -9,8 +9,9 @@
 // padding and have an odd length, the end of a line and the start of the next: it belongs to the
 // former.
 //
-// A workgroup does 32 words of 32 lines. Where src and dst differ in order, it first brings the tile
-// into shared memory, reading along src's lines.
+// A workgroup does a tile of 1024 words. Where src and dst differ in order, it is 32 words of 32
+// lines, and is first brought into shared memory, reading along src's lines; else it is as long as
+// the lines allow.
 //
 // Rounding is to nearest even, overflow gives an infinity, NaN stays NaN; with alpha 1 and beta 0, no
 // arithmetic touches the values.
@@ -20,6 +21,7 @@ import (
 	"embed"
 	"fmt"
 	"math"
+	"math/bits"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
@@ -59,6 +61,7 @@ var Kernel = &spec.Kernel{
 		{Name: "stype"}, // 0 f32, 1 f16, 2 bf16
 		{Name: "dtype"},
 		{Name: "turned"}, // 1: src's lines run across dst's
+		{Name: "shift"},  // a tile has 1<<shift words of each of 1024>>shift lines; not on the CPU
 		{Name: "tiles"},  // along a line
 		{Name: "width"},  // of the grid in x
 		{Name: "alpha", Float: true},
@@ -84,14 +87,11 @@ var Kernel = &spec.Kernel{
 	Files: files,
 }
 
-// A workgroup is 32×4 invocations, its tile of src up to 65×32 elements, with a column of padding.
+// local is a workgroup, shared the bytes of its tile of src: up to 65×32 elements of 32 bits, with a
+// column of padding.
 var local = [3]uint32{32, 4, 1}
 
-const (
-	tileLines = 32
-	tileWords = 32
-	shared    = 65 * 33 * 4
-)
+const shared = 65 * 33 * 4
 
 // Variant returns the variant that a device runs.
 func Variant(caps backend.Caps) (*spec.Variant, error) {
@@ -105,49 +105,66 @@ func Variant(caps backend.Caps) (*spec.Variant, error) {
 
 // Launch says how a variant runs op.
 func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
-	lines, length := op.Rows, op.Cols
-	if op.Dst.ColMajor {
-		lines, length = length, lines
-	}
-	turned := op.Src.ColMajor != op.Dst.ColMajor
-	if err := check(v, op, lines, length, turned); err != nil {
+	p, err := view(v, op)
+	if err != nil {
 		return spec.Launch{}, fmt.Errorf("dense copy of %d×%d: %w", op.Rows, op.Cols, err)
 	}
-	if n := lines * length; !turned && op.Src.LD == length && op.Dst.LD == length && n <= math.MaxInt32 {
-		lines, length = min(1, n), n // one long line
+	shift := 5
+	high, wide := cpuLines, cpuElems
+	if v.Code != backend.CodeGo {
+		words := p.len
+		if op.Dst.Type != dtype.F32 {
+			words = p.len/2 + 1
+		}
+		if p.turned == 0 {
+			shift = min(bits.Len(uint(max(words-1, 0))), 10)
+		}
+		high, wide = 1024>>shift, 1<<shift
+		p.tiles = (words + wide - 1) / wide
+	} else {
+		p.tiles = (p.len + wide - 1) / wide
 	}
-	high, wide := tileLines, tileWords
-	words := length
-	if v.Code == backend.CodeGo {
-		high, wide = cpuLines, cpuElems
-	} else if op.Dst.Type != dtype.F32 {
-		words = length/2 + 1
-	}
-	tiles := (words + wide - 1) / wide
-	groups, err := spec.Fold(int64((lines+high-1)/high)*int64(tiles), min(1, length))
+	groups, err := spec.Fold(int64((p.lines+high-1)/high)*int64(p.tiles), min(1, p.len))
 	if err != nil {
 		return spec.Launch{}, fmt.Errorf("dense copy of %d×%d: %w: %w", op.Rows, op.Cols, err, backend.ErrUnsupported)
 	}
-	swap := uint32(0)
-	if turned {
-		swap = 1
-	}
 	return spec.Launch{Groups: groups, Params: spec.Block{}.
-		U(uint32(lines), uint32(length), uint32(op.Src.LD), uint32(op.Dst.LD), code(op.Src.Type), code(op.Dst.Type)).
-		U(swap, uint32(tiles), groups[0]).
+		U(uint32(p.lines), uint32(p.len), uint32(p.lds), uint32(p.ldd), uint32(p.stype), uint32(p.dtype)).
+		U(uint32(p.turned), uint32(shift), uint32(p.tiles), groups[0]).
 		F(op.Alpha, op.Beta)}, nil
 }
 
-// code numbers the element types as the kernels do; others are errors before it is called.
-func code(t dtype.Type) uint32 {
-	return map[dtype.Type]uint32{dtype.F32: include.F32, dtype.F16: include.F16, dtype.BF16: include.BF16}[t]
+// view sees op in the order of dst's memory, with lines as long as can be.
+func view(v *spec.Variant, op Op) (params, error) {
+	p := params{lines: op.Rows, len: op.Cols, lds: op.Src.LD, ldd: op.Dst.LD, stype: code(op.Src.Type), dtype: code(op.Dst.Type)}
+	if op.Dst.ColMajor {
+		p.lines, p.len = p.len, p.lines
+	}
+	if op.Src.ColMajor != op.Dst.ColMajor {
+		p.turned = 1
+	}
+	if err := check(v, op, p); err != nil {
+		return p, err
+	}
+	if p.turned != 0 && p.len == 1 { // single elements, side by side in src
+		p.turned, p.lds = 0, 1
+	}
+	if n := p.lines * p.len; p.turned == 0 && p.lds == p.len && p.ldd == p.len && n <= math.MaxInt32 {
+		p.lines, p.len, p.lds, p.ldd = min(1, n), n, n, n
+	}
+	return p, nil
 }
 
-func check(v *spec.Variant, op Op, lines, length int, turned bool) error {
+// code numbers the element types as the kernels do.
+func code(t dtype.Type) int {
+	return map[dtype.Type]int{dtype.F32: include.F32, dtype.F16: include.F16, dtype.BF16: include.BF16}[t]
+}
+
+func check(v *spec.Variant, op Op, p params) error {
 	const maxLD = 1 << 29 // a line's bytes fit 31 bits
-	srcLines, srcLength := lines, length
-	if turned {
-		srcLines, srcLength = length, lines
+	srcLines, srcLength := p.lines, p.len
+	if p.turned != 0 {
+		srcLines, srcLength = p.len, p.lines
 	}
 	if op.Rows < 0 || op.Cols < 0 {
 		return fmt.Errorf("negative size")
@@ -156,7 +173,7 @@ func check(v *spec.Variant, op Op, lines, length int, turned bool) error {
 		Layout
 		name          string
 		lines, length int
-	}{{op.Src, "source", srcLines, srcLength}, {op.Dst, "destination", lines, length}} {
+	}{{op.Src, "source", srcLines, srcLength}, {op.Dst, "destination", p.lines, p.len}} {
 		switch {
 		case m.Type != dtype.F16 && m.Type != dtype.BF16 && m.Type != dtype.F32:
 			return fmt.Errorf("%s of type %v", m.name, m.Type)

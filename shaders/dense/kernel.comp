@@ -68,7 +68,7 @@ void main() {
     uvec2 me = gl_LocalInvocationID.xy;
     uint number = gl_WorkGroupID.x + gl_WorkGroupID.z * p.width;
     uint per = p.dtype == F32 ? 1 : 2; // elements of a word
-    uint l0 = number / p.tiles * 32, w0 = number % p.tiles * 32;
+    uint l0 = number / p.tiles * (1024u >> p.shift), w0 = number % p.tiles << p.shift;
     int e0 = int(w0 * per) - int(per - 1); // a word of 16-bit elements may start at the one before
     if (p.turned != 0) {
         uint l = l0 + me.x;
@@ -78,8 +78,10 @@ void main() {
         }
         barrier();
     }
-    for (uint l = l0 + me.y; l < min(l0 + 32, p.lines); l += 4) {
-        if (per == 1) single(l, w0 + me.x, l0, e0);
-        else pair(l, w0 + me.x, l0, e0);
+    for (uint t = gl_LocalInvocationIndex; t < 1024; t += 128) {
+        uint l = l0 + (t >> p.shift), w = w0 + (t & ((1u << p.shift) - 1u));
+        if (l >= p.lines) return;
+        if (per == 1) single(l, w, l0, e0);
+        else pair(l, w, l0, e0);
     }
 }

@@ -36,7 +36,7 @@ dense(const void *__restrict__ src, u32 *dst, const Params p) {
     __shared__ Tile tile;
     u32 number = blockIdx.x + blockIdx.z * p.width;
     u32 per = p.dtype == F32 ? 1 : 2; // elements of a word
-    u32 l0 = number / p.tiles * 32, w0 = number % p.tiles * 32;
+    u32 l0 = number / p.tiles * (1024 >> p.shift), w0 = number % p.tiles << p.shift;
     int e0 = (int)(w0 * per) - (int)(per - 1); // a word of 16-bit elements may start at the one before
     if (p.turned) {
         u32 l = l0 + threadIdx.x;
@@ -46,13 +46,12 @@ dense(const void *__restrict__ src, u32 *dst, const Params p) {
         }
         __syncthreads();
     }
-    u32 w = w0 + threadIdx.x;
 #pragma unroll
-    for (u32 r = threadIdx.y; r < 32; r += 4) {
-        u32 l = l0 + r;
+    for (u32 t = threadIdx.y * 32 + threadIdx.x; t < 1024; t += 128) {
+        u32 l = l0 + (t >> p.shift), w = w0 + (t & ((1 << p.shift) - 1));
         if (l >= p.lines) return;
         if (per == 1) {
-            if (w >= p.len) return;
+            if (w >= p.len) continue;
             float *y = (float *)dst + (size_t)l * p.ldd + w;
             *y = scale(value(tile, src, l, w, l0, e0, p), p.beta != 0 ? *y : 0, p);
             continue;

@@ -69,8 +69,8 @@ fn main(@builtin(local_invocation_id) me: vec3<u32>, @builtin(workgroup_id) grou
     let number = group.x + group.z * p.width;
     var per = 2u; // elements of a word
     if (p.dtype == 0u) { per = 1u; }
-    let l0 = number / p.tiles * 32u;
-    let w0 = number % p.tiles * 32u;
+    let l0 = number / p.tiles * (1024u >> p.shift);
+    let w0 = (number % p.tiles) << p.shift;
     let e0 = i32(w0 * per) - i32(per - 1u); // a word of 16-bit elements may start at the one before
     if (p.turned != 0u) {
         let l = l0 + me.x;
@@ -80,11 +80,14 @@ fn main(@builtin(local_invocation_id) me: vec3<u32>, @builtin(workgroup_id) grou
         }
     }
     workgroupBarrier();
-    for (var l = l0 + me.y; l < min(l0 + 32u, p.lines); l += 4u) {
+    for (var t = me.y * 32u + me.x; t < 1024u; t += 128u) {
+        let l = l0 + (t >> p.shift);
+        let w = w0 + (t & ((1u << p.shift) - 1u));
+        if (l >= p.lines) { return; }
         if (per == 1u) {
-            single(l, w0 + me.x, l0, e0);
+            single(l, w, l0, e0);
         } else {
-            pair(l, w0 + me.x, l0, e0);
+            pair(l, w, l0, e0);
         }
     }
 }

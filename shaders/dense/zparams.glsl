@@ -13,6 +13,7 @@ layout(push_constant, std430) uniform Push {
     uint stype;
     uint dtype;
     uint turned;
+    uint shift;
     uint tiles;
     uint width;
     float alpha;

@@ -8,6 +8,7 @@ struct Params {
     unsigned int stype;
     unsigned int dtype;
     unsigned int turned;
+    unsigned int shift;
     unsigned int tiles;
     unsigned int width;
     float alpha;
