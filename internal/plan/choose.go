@@ -101,7 +101,7 @@ func (c *candidate) encode(a formats.Sparse) error {
 	return nil
 }
 
-// candidates returns the variants worth comparing: for each format, and each panel height of it, the
+// candidates returns the variants worth comparing: for each format, and each packing of it, the
 // first in the kernel's table that the device can run.
 func candidates(caps backend.Caps, a formats.Sparse, o Options) ([]*candidate, error) {
 	prec := o.Precision
@@ -120,14 +120,14 @@ func candidates(caps backend.Caps, a formats.Sparse, o Options) ([]*candidate, e
 		if !auto && k.Name != o.Format {
 			continue
 		}
-		seen := map[uint32]bool{}
+		var of []*candidate
 		for _, v := range usable(k, caps, prec) {
-			if o.Variant != "" && o.Variant != v.Name || o.Variant == "" && seen[v.Const("V")] {
-				continue
+			same := func(c *candidate) bool { return k.SamePacking(c.variant, v) }
+			if o.Variant == v.Name || o.Variant == "" && !slices.ContainsFunc(of, same) {
+				of = append(of, &candidate{kernel: k, variant: v})
 			}
-			seen[v.Const("V")] = true
-			cs = append(cs, &candidate{kernel: k, variant: v})
 		}
+		cs = append(cs, of...)
 	}
 	if len(cs) == 0 {
 		return nil, fmt.Errorf("no kernel for format %s, precision %v%s on a device that runs %v: %w",

@@ -18,6 +18,7 @@ import (
 type problem struct {
 	b, c        *Matrix
 	alpha, beta float32
+	times       int // in a row
 }
 
 // job is a problem with its launches.
@@ -32,9 +33,18 @@ const keptJobs = 8
 // Run computes c = alpha·A·b + beta·c; b is K×N and c is M×N, in any type and order. c is not read
 // where beta is 0. The context is looked at between launches.
 func (p *Plan) Run(ctx context.Context, alpha float32, b *Matrix, beta float32, c *Matrix) (backend.Timing, error) {
+	return p.Repeat(ctx, 1, alpha, b, beta, c)
+}
+
+// Repeat runs the same multiplication so many times back to back, as a program that keeps the device
+// busy does; it serves to measure. With a beta other than 0 each run adds to the last one's c.
+func (p *Plan) Repeat(ctx context.Context, times int, alpha float32, b *Matrix, beta float32, c *Matrix) (backend.Timing, error) {
+	if times < 1 {
+		return backend.Timing{}, fmt.Errorf("%d repetitions", times)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.run(ctx, problem{b, c, alpha, beta})
+	return p.run(ctx, problem{b, c, alpha, beta, times})
 }
 
 // run is Run with the plan locked.
@@ -51,6 +61,7 @@ func (p *Plan) run(ctx context.Context, q problem) (backend.Timing, error) {
 		if j, err = p.compose(q); err != nil {
 			return backend.Timing{}, err
 		}
+		j.launches = slices.Repeat(j.launches, q.times)
 		p.keep(j)
 	}
 	if len(j.launches) == 0 {

@@ -55,6 +55,7 @@ var Kernel = &spec.Kernel{
 		{Name: "width"}, // of the grid in x
 	},
 	Variants: slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants()),
+	Packing:  []string{"V", "ALIGN", "WINDOW"},
 	Files:    files,
 	Encode:   encode,
 	Launch:   launch,

@@ -21,12 +21,25 @@ type Kernel struct {
 	Params []Param
 	// Variants, the preferred first.
 	Variants []*Variant
+	// Packing names the constants that Encode looks at: variants equal in them, and in In, take the
+	// same encoded matrix.
+	Packing []string
 	// Files holds the folder's blobs and WGSL sources (an embed.FS).
 	Files fs.FS
 	// Encode packs a CSR matrix for a variant. It reports progress to nobody and may use all cores.
 	Encode func(a formats.Sparse, v *Variant) (*Encoded, error)
 	// Launch says how to run a variant on an encoded matrix for a problem.
 	Launch func(v *Variant, e *Encoded, p Problem) (Launch, error)
+}
+
+// SamePacking tells whether a matrix encoded for x serves y too.
+func (k *Kernel) SamePacking(x, y *Variant) bool {
+	for _, name := range k.Packing {
+		if x.Const(name) != y.Const(name) {
+			return false
+		}
+	}
+	return x.In.Storage() == y.In.Storage()
 }
 
 // Arg is a buffer argument.
