@@ -114,7 +114,15 @@ func candidates(ctx context.Context, name string) ([]Info, error) {
 			return []Info{i}, nil
 		}
 	}
-	return nil, fmt.Errorf("%s has %d devices, numbered from 0; there is no %s: %w", driver, len(infos), name, ErrUnavailable)
+	return nil, fmt.Errorf("%s has no device %d, only %s: %w", driver, n, strings.Join(names(infos), ", "), ErrUnavailable)
+}
+
+func names(infos []Info) []string {
+	var s []string
+	for _, i := range infos {
+		s = append(s, fmt.Sprintf("%s:%d", i.Backend, i.Index))
+	}
+	return s
 }
 
 // ranked returns all devices, the fastest first: GPUs by backend, then the cpu backend, then drivers

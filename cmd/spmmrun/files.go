@@ -4,32 +4,47 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
 	"os"
 
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/formats/gen"
-	"github.com/spmmrun/spmm/formats/mtx"
+	"github.com/spmmrun/spmm/formats/load"
 	"github.com/spmmrun/spmm/formats/npy"
 )
 
-func loadMatrix(ctx context.Context, name string) (formats.Sparse, error) {
-	if len(name) > 4 && name[:4] == "gen:" {
-		return gen.CSR(name)
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return mtx.Read(f, mtx.Options{Name: name})
+// loadMatrix reads or generates A, showing how far it is.
+func loadMatrix(ctx context.Context, name string, seed uint64, p *progress) (*formats.CSR[float32], error) {
+	p.step("reading "+name, -1)
+	return load.File(ctx, name, load.Options{Seed: seed, Progress: p.at})
 }
 
-// loadDense reads a .npy file.
+// loadDense reads B from a .npy file.
 func loadDense(ctx context.Context, name string) (*formats.Dense[float32], error) {
 	f, err := os.Open(name)
-	if err != nil {
+	if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
+		return nil, fmt.Errorf("%s: %w", name, pe.Err)
+	} else if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return npy.Read(f, npy.Options{Name: name})
+	if i, err := f.Stat(); err == nil && i.IsDir() {
+		return nil, fmt.Errorf("%s: is a directory", name)
+	}
+	return npy.Read(reader{ctx, f}, npy.Options{Name: name})
+}
+
+// reader reads until the context is done.
+type reader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (r reader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.r.Read(p)
 }

@@ -105,6 +105,11 @@ func addPrecision(c *cobra.Command, p *string) {
 	addChoice(c, p, "precision", "what A and B are rounded to and multiplied in; sums are f32", "f32", "tf32", "f16", "bf16")
 }
 
+// addSeed adds --seed.
+func addSeed(c *cobra.Command, p *uint64) {
+	c.Flags().Uint64Var(p, "seed", 1, "seed of B, and of A's values where MATRIX has none")
+}
+
 // oneMatrix asks for exactly one argument.
 func oneMatrix(c *cobra.Command, args []string) error {
 	switch len(args) {

@@ -16,13 +16,13 @@ import (
 
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/shaders"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 func newInspect() *cobra.Command {
 	var report, precision string
+	var seed uint64
 	c := &cobra.Command{
 		Use:   "inspect [flags] MATRIX",
 		Short: "Describe a matrix and what each format makes of it; needs no device",
@@ -30,7 +30,7 @@ func newInspect() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			p := newProgress(c.ErrOrStderr())
 			defer p.end()
-			i, err := inspect(c.Context(), args[0], precision, p)
+			i, err := inspect(c.Context(), args[0], precision, seed, p)
 			if err != nil {
 				return err
 			}
@@ -42,6 +42,7 @@ func newInspect() *cobra.Command {
 		},
 	}
 	addPrecision(c, &precision)
+	addSeed(c, &seed)
 	addReport(c, &report)
 	return c
 }
@@ -85,14 +86,13 @@ type packing struct {
 	Error       string  `json:"error,omitempty"` // why the format cannot hold it
 }
 
-func inspect(ctx context.Context, name, precision string, p *progress) (*inspection, error) {
+func inspect(ctx context.Context, name, precision string, seed uint64, p *progress) (*inspection, error) {
 	prec, err := dtype.Parse(precision)
 	if err != nil {
 		return nil, err
 	}
-	p.step("reading", -1)
 	start := time.Now()
-	a, err := loadMatrix(ctx, name)
+	a, err := loadMatrix(ctx, name, seed, p)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func inspect(ctx context.Context, name, precision string, p *progress) (*inspect
 	if rows > 0 && cols > 0 {
 		i.Density = float64(a.NNZ()) / float64(rows) / float64(cols)
 	}
-	i.Rows = rowLengths(rowPtr(a))
+	i.Rows = rowLengths(a.RowPtr)
 	m := formats.ConvertTo(a, prec)
 	for _, k := range shaders.Formats() {
 		for _, v := range panelHeights(k, prec) {
@@ -140,18 +140,6 @@ func pack(a formats.Sparse, k *spec.Kernel, v *spec.Variant) packing {
 	p.StoredBytes, p.Slots, p.Fill = e.Stats.StoredBytes, e.Stats.Slots, e.Stats.Fill
 	p.MACs, p.Gathers = e.Stats.MACs, e.Stats.Gathers
 	return p
-}
-
-func rowPtr(a formats.Sparse) []int64 {
-	switch a := a.(type) {
-	case *formats.CSR[float32]:
-		return a.RowPtr
-	case *formats.CSR[half.F16]:
-		return a.RowPtr
-	case *formats.CSR[half.BF16]:
-		return a.RowPtr
-	}
-	panic(fmt.Sprintf("spmmrun: %T is not a CSR matrix", a))
 }
 
 // rowLengths counts rows by their number of entries, in buckets 0, 1, 2–3, 4–7 and so on.

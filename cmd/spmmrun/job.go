@@ -69,14 +69,14 @@ func (j *job) run(ctx context.Context, stdout io.Writer, p *progress) error {
 		return err
 	}
 	p.end()
-	if err := out.write(func(w io.Writer) error { return npy.Write(w, r.c) }); err != nil {
-		return fmt.Errorf("--out: %w", err)
-	}
 	if err := r.report.print(stdout, j.report); err != nil {
 		return err
 	}
 	if v := r.report.Verify; v != nil && !v.OK {
 		return fmt.Errorf("%w: %s", errWrong, v.worst)
+	}
+	if err := out.write(func(w io.Writer) error { return npy.Write(w, r.c) }); err != nil {
+		return fmt.Errorf("--out: %w", err)
 	}
 	return nil
 }
@@ -109,9 +109,8 @@ type problem[T formats.Value] struct {
 
 // multiply does the job with data of type T.
 func multiply[T formats.Value](ctx context.Context, j *job, dev *spmm.Device, prec dtype.Type, p *progress) (*result, error) {
-	p.step("reading A", -1)
 	start := time.Now()
-	a, err := loadMatrix(ctx, j.matrix)
+	a, err := loadMatrix(ctx, j.matrix, j.seed, p)
 	if err != nil {
 		return nil, err
 	}
@@ -150,8 +149,8 @@ func multiply[T formats.Value](ctx context.Context, j *job, dev *spmm.Device, pr
 }
 
 // newProblem brings A into type T and makes or reads B.
-func newProblem[T formats.Value](ctx context.Context, j *job, a formats.Sparse, p *progress) (*problem[T], error) {
-	q := &problem[T]{a: formats.ConvertTo(a, formats.TypeOf[T]()).(*formats.CSR[T])}
+func newProblem[T formats.Value](ctx context.Context, j *job, a *formats.CSR[float32], p *progress) (*problem[T], error) {
+	q := &problem[T]{a: formats.Convert[T](a)}
 	if j.bFile == "" {
 		if err := fitsMemory(q.a, j.cols); err != nil {
 			return nil, err

@@ -41,6 +41,17 @@ func (p *progress) add(n int) {
 	}
 }
 
+// at tells that done units of total are done, if total is not 0.
+func (p *progress) at(done, total int64) {
+	if p.bar == nil || total == 0 {
+		return
+	}
+	if p.bar.GetMax64() != total {
+		p.bar.ChangeMax64(total)
+	}
+	_ = p.bar.Set64(done)
+}
+
 // end clears the line.
 func (p *progress) end() {
 	if p.bar != nil {

@@ -53,7 +53,7 @@ Exit codes: 0 right, 1 wrong answer, 2 usage or bad input, 3 backend unavailable
 	addChoice(c, &j.mode, "mode", "order of sums: the device's own", "fast", "reproducible")
 	addCount(c, &j.cols, "cols", "n", 128, 1, "columns of B")
 	f.StringVar(&j.bFile, "b", "", "read B from `FILE.npy` instead of making a random one")
-	f.Uint64Var(&j.seed, "seed", 1, "seed of what is random")
+	addSeed(c, &j.seed)
 	f.Float32Var(&j.alpha, "alpha", 1, "factor of A·B")
 	f.Float32Var(&j.beta, "beta", 0, "factor of C, which is random then")
 	f.StringVarP(&j.out, "out", "o", "", "write C to `FILE.npy`")

@@ -1,0 +1,170 @@
+// Scripts that run the command as a user would; see testdata/script. Times, rates and the name of the
+// machine are replaced by words before anything is compared.
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/npy"
+)
+
+var update = flag.Bool("update", false, "rewrite what the scripts compare with")
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"spmmrun": main,
+		"faulty":  func() { registerFaulty(); main() }, // with backends that fail in some way
+	})
+}
+
+func TestScripts(t *testing.T) {
+	cache := t.TempDir()
+	testscript.Run(t, testscript.Params{
+		Dir:           "testdata/script",
+		UpdateScripts: *update,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("SPMM_CACHE", cache)
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"code": runForCode, "interrupt": interrupt, "normal": normal, "npy": writeNPY, "none": noFile,
+		},
+	})
+}
+
+// code N PROGRAM ARGS… runs a program that must exit with code N.
+func runForCode(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: code N PROGRAM ARGS…")
+	}
+	err := ts.Exec(args[1], args[2:]...)
+	if got := strconv.Itoa(exitStatus(ts, err)); got != args[0] {
+		ts.Fatalf("exit code %s, want %s", got, args[0])
+	}
+}
+
+func exitStatus(ts *testscript.TestScript, err error) int {
+	var e *exec.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &e):
+		return e.ExitCode()
+	}
+	ts.Fatalf("%v", err)
+	return -1
+}
+
+// interrupt PATTERN PROGRAM ARGS… starts a program, waits until it has made a file that matches
+// PATTERN, sends it an interrupt, and keeps its output in files out and err. It must exit with 130 soon.
+func interrupt(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: interrupt PATTERN PROGRAM ARGS…")
+	}
+	path := ""
+	for _, dir := range filepath.SplitList(ts.Getenv("PATH")) {
+		p := filepath.Join(dir, args[1])
+		if _, err := os.Stat(p); err == nil && path == "" {
+			path = p
+		}
+	}
+	var stdout, stderr bytes.Buffer
+	c := exec.Command(path, args[2:]...)
+	c.Dir, c.Stdout, c.Stderr = ts.Getenv("WORK"), &stdout, &stderr
+	c.Env = []string{"PATH=" + ts.Getenv("PATH"), "HOME=" + ts.Getenv("HOME"), "SPMM_CACHE=" + ts.Getenv("SPMM_CACHE")}
+	ts.Check(c.Start())
+	done := make(chan error, 1)
+	go func() { done <- c.Wait() }()
+	deadline := time.After(30 * time.Second)
+	for {
+		if found, _ := filepath.Glob(ts.MkAbs(args[0])); len(found) > 0 {
+			break
+		}
+		select {
+		case err := <-done:
+			ts.Fatalf("ended before it was interrupted: %v: %s", err, &stderr)
+		case <-deadline:
+			ts.Check(c.Process.Kill())
+			ts.Fatalf("made no file %s", args[0])
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	time.Sleep(50 * time.Millisecond) // into the middle of its work
+	ts.Check(c.Process.Signal(os.Interrupt))
+	select {
+	case err := <-done:
+		if got := exitStatus(ts, err); got != exitInterrupted {
+			ts.Fatalf("exit code %d, want %d: %s", got, exitInterrupted, &stderr)
+		}
+	case <-time.After(10 * time.Second):
+		ts.Check(c.Process.Kill())
+		ts.Fatalf("still there 10 s after an interrupt")
+	}
+	ts.Check(os.WriteFile(ts.MkAbs("out"), stdout.Bytes(), 0o644))
+	ts.Check(os.WriteFile(ts.MkAbs("err"), stderr.Bytes(), 0o644))
+}
+
+// none PATTERN fails if a file matches.
+func noFile(ts *testscript.TestScript, neg bool, args []string) {
+	found, err := filepath.Glob(ts.MkAbs(args[0]))
+	if err != nil || neg || len(found) > 0 {
+		ts.Fatalf("%v, %v", found, err)
+	}
+}
+
+// npy FILE ROWS COLS writes a matrix whose element (i, j) is (3i + j) mod 7 - 3.
+func writeNPY(ts *testscript.TestScript, neg bool, args []string) {
+	rows, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	cols, err := strconv.Atoi(args[2])
+	ts.Check(err)
+	d := formats.NewDense[float32](rows, cols)
+	for i := range rows {
+		for j := range cols {
+			d.Set(i, j, float32((3*i+j)%7-3))
+		}
+	}
+	f, err := os.Create(ts.MkAbs(args[0]))
+	ts.Check(err)
+	ts.Check(errors.Join(npy.Write(io.Writer(f), d), f.Close()))
+}
+
+// volatile is what differs from run to run and from machine to machine.
+var volatile = []struct {
+	find    *regexp.Regexp
+	replace string
+}{
+	{regexp.MustCompile(`[0-9.e+]+ (µs|ms|s)\b`), "TIME"},
+	{regexp.MustCompile(`bound by .*: \d+ % attained`), "bound by LIMIT: SHARE"},
+	{regexp.MustCompile(`(?m)^(device +cpu: ).*$`), "${1}DEVICE"},
+	{regexp.MustCompile(`("(device|driver)": )"[^"]*"`), "${1}NAME"},
+	{regexp.MustCompile(`("(load_s|encode_s|upload_s|min|median|p90|attainable_us|memory|gather|compute|attained)": )[-0-9.e+]+`), "${1}NUMBER"},
+}
+
+// normal FROM TO replaces what is volatile.
+func normal(ts *testscript.TestScript, neg bool, args []string) {
+	text := ts.ReadFile(args[0])
+	for _, v := range volatile {
+		text = v.find.ReplaceAllString(text, v.replace)
+	}
+	lines := strings.Split(text, "\n")
+	for i, l := range lines { // what a column's width depends on
+		lines[i] = regexp.MustCompile(` {2,}`).ReplaceAllString(strings.TrimRight(l, " "), "  ")
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(strings.Join(lines, "\n")), 0o644))
+}
