@@ -23,7 +23,8 @@ type Options struct {
 	Pattern func(row, col int) float32
 }
 
-// Read reads a matrix. Values are rounded to float32, to nearest, ties to even, and must be finite.
+// Read reads a matrix. Values are read as float64, rounded to float32 (to nearest, ties to even) and
+// must be finite there.
 // Memory grows with what has been read, not with what the header announces, and peaks at 2½ times that
 // of the result. Errors are one line: NAME:LINE: what is wrong.
 func Read(r io.Reader, o Options) (*formats.CSR[float32], error) {

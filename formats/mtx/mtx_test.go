@@ -49,7 +49,8 @@ func TestRead(t *testing.T) {
 		"array real skew-symmetric\n3 3\n1\n2\n3\n":                                      "3×3 (0,1)=-1 (0,2)=-2 (1,0)=1 (1,2)=-3 (2,0)=2 (2,1)=3",
 		"array real general\n0 2000000000\n":                                             "0×2000000000",
 		"coordinate real general\n1 1 1\n1 1 16777217\n":                                 "1×1 (0,0)=1.6777216e+07",
-		"coordinate real general\n1 1 1\n1 1 1.00000005960464477539062500000000000001\n": "1×1 (0,0)=1.0000001",
+		"coordinate real general\n1 1 1\n1 1 1.00000005960464477539062500000000000001\n": "1×1 (0,0)=1", // as a double, a tie
+		"coordinate real general\n1 1 1\n1 1 1.000000059604645\n":                        "1×1 (0,0)=1.0000001",
 	} {
 		for name, r := range map[string]io.Reader{
 			"plain": strings.NewReader(banner + in), "by byte": iotest.OneByteReader(strings.NewReader(banner + in)), "gzip": bytes.NewReader(zip(banner + in)),
@@ -189,6 +190,20 @@ func TestWriteThenRead(t *testing.T) {
 			t.Fatalf("%s: read back differently (%v)", spec, err)
 		}
 	})
+}
+
+// 7.038531e-26 are the shortest digits of a float32, but read as a double they are a tie that rounds to
+// its neighbour.
+func TestWriteAvoidsDoubleRounding(t *testing.T) {
+	want := &formats.CSR[float32]{Rows: 1, Cols: 1, RowPtr: []int64{0, 1}, ColIdx: []int32{0}, Val: []float32{math.Float32frombits(0x15ae43fd)}}
+	var file bytes.Buffer
+	if err := mtx.Write(&file, want); err != nil {
+		t.Fatal(err)
+	}
+	text := file.String()
+	if got, err := mtx.Read(&file, mtx.Options{}); err != nil || !got.Equal(want) {
+		t.Errorf("%q reads as %v (%v)", text, got.Val, err)
+	}
 }
 
 func TestWriteRefusesNaN(t *testing.T) {

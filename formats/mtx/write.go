@@ -10,10 +10,11 @@ import (
 	"strconv"
 
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/internal/text"
 )
 
-// Write writes a as a real general coordinate file, row by row, with the shortest decimals that read
-// back as the same float32. A value that is not finite is an error: the format has none.
+// Write writes a as a real general coordinate file, row by row, with decimals that read back as the
+// same float32. A value that is not finite is an error: the format has none.
 func Write[T formats.Value](w io.Writer, a *formats.CSR[T]) error {
 	f := formats.Convert[float32](a)
 	bw := bufio.NewWriterSize(w, 256<<10)
@@ -27,11 +28,22 @@ func Write[T formats.Value](w io.Writer, a *formats.CSR[T]) error {
 			}
 			line = strconv.AppendInt(line[:0], int64(i+1), 10)
 			line = strconv.AppendInt(append(line, ' '), int64(f.ColIdx[p])+1, 10)
-			line = strconv.AppendFloat(append(line, ' '), v, 'g', -1, 32)
+			line = appendValue(append(line, ' '), f.Val[p])
 			if _, err := bw.Write(append(line, '\n')); err != nil {
 				return err
 			}
 		}
 	}
 	return bw.Flush()
+}
+
+// appendValue appends v's shortest decimals; or 9 digits, which always do, where rounding those to
+// float64 first, as Read does, would give a neighbour of v.
+func appendValue(line []byte, v float32) []byte {
+	start := len(line)
+	line = strconv.AppendFloat(line, float64(v), 'g', -1, 32)
+	if back, _, _ := text.Float32(line[start:]); back != v {
+		line = strconv.AppendFloat(line[:start], float64(v), 'e', 8, 32)
+	}
+	return line
 }

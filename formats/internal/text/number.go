@@ -1,4 +1,4 @@
-// Numbers: decimal text to integers and to correctly rounded float32.
+// Numbers: decimal text to integers and to float32.
 
 package text
 
@@ -42,9 +42,10 @@ type decimal struct {
 	integer  bool // written without point and exponent
 }
 
-// Float32 reads a decimal number at the start of b, rounds it to the nearest float32, ties to even,
-// and returns its length, 0 if there is none. integer tells that it has neither a point nor an
-// exponent. Exponents are marked by e or, as Fortran does, d. A number too large gives an infinity.
+// Float32 reads a decimal number at the start of b, rounds it to float64 and that to float32 (both to
+// nearest, ties to even: what a program that reads doubles and converts them gets), and returns its
+// length, 0 if there is none. integer tells that it has neither a point nor an exponent. Exponents are
+// marked by e or, as Fortran does, d. A number too large gives an infinity.
 func Float32(b []byte) (x float32, n int, integer bool) {
 	d, n := parseDecimal(b)
 	if n == 0 {
@@ -130,8 +131,9 @@ func exponent(b []byte) (e, n int) {
 	return e, n
 }
 
-// float32 returns |d| correctly rounded, or false if that takes more precision than it works with:
-// very near the midpoint of two float32, or outside the range of normal ones.
+// float32 returns |d| rounded to float32, or false if that takes more precision than it works with:
+// outside the range of normal numbers, or so near the midpoint of two float32 that the float64 nearest
+// to d may be that midpoint (elsewhere, rounding to float64 first changes nothing).
 //
 // The product of two 64-bit significands, mant and a power of ten rounded down, is at most a few units
 // of its 64th bit too small, and the rounding to 24 bits is decided by the 40 bits below.
@@ -140,7 +142,7 @@ func (d decimal) float32() (float32, bool) {
 	case d.mant == 0:
 		return 0, !d.cut
 	case d.exp == 0 && !d.cut:
-		return float32(d.mant), true
+		return float32(float64(d.mant)), true
 	case d.exp < minPower || d.exp > maxPower:
 		return 0, false
 	}
@@ -152,10 +154,10 @@ func (d decimal) float32() (float32, bool) {
 		hi, exp = hi<<1|lo>>63, exp-1
 	}
 	// A cut mant has 19 digits, so that shift ≤ 4 and the digits it lacks are worth less than 2⁵
-	// units here; the power's error is worth less than 4.
-	const errorBound, midpoint = 64, 1 << 39
+	// units here; the power's error is worth less than 4. Half a unit of a float64 is 2¹⁰.
+	const near, midpoint = 1<<10 + 64, 1 << 39
 	mant, rest := uint32(hi>>40), hi&(1<<40-1)
-	if midpoint-rest < errorBound {
+	if rest-(midpoint-near) <= 2*near {
 		return 0, false
 	}
 	if rest > midpoint {
@@ -200,6 +202,6 @@ func powersOfTen() (table [maxPower - minPower + 1]power) {
 // slowFloat32 returns the absolute value of a token that parseDecimal accepts.
 func slowFloat32(tok []byte) float32 {
 	tok = bytes.TrimLeft(bytes.ToLower(tok), "+-")
-	x, _ := strconv.ParseFloat(string(bytes.Replace(tok, []byte("d"), []byte("e"), 1)), 32) // range errors give ±Inf
+	x, _ := strconv.ParseFloat(string(bytes.Replace(tok, []byte("d"), []byte("e"), 1)), 64) // out of range: infinite
 	return float32(x)
 }

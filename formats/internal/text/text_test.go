@@ -18,7 +18,7 @@ import (
 func checkFloat(t *testing.T, tok string) {
 	t.Helper()
 	got, n, _ := text.Float32([]byte(tok))
-	want, _ := strconv.ParseFloat(strings.Replace(strings.ToLower(tok), "d", "e", 1), 32)
+	want, _ := strconv.ParseFloat(strings.Replace(strings.ToLower(tok), "d", "e", 1), 64)
 	if n != len(tok) || math.Float32bits(got) != math.Float32bits(float32(want)) {
 		t.Fatalf("%q: %v (%#x) and %d bytes, want %v (%#x)", tok, got, math.Float32bits(got), n, want, math.Float32bits(float32(want)))
 	}
