@@ -152,7 +152,7 @@ func closeWhileWorking(t *testing.T, r *rig) {
 	started := make(chan struct{}, 4)
 	for g := range 4 {
 		wg.Go(func() {
-			for i := range uint32(1_000_000) {
+			for i := range uint32(50_000) {
 				err := o.roundTrip(t.Context(), k, 500+g, i)
 				if i == 0 {
 					started <- struct{}{}
