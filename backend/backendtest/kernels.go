@@ -18,6 +18,7 @@ import (
 //go:generate ../../tools/shaderc glslang --quiet -V --target-env vulkan1.2 -o kernels/zecho.spv kernels/echo.comp
 //go:generate ../../tools/shaderc glslang --quiet -V --target-env vulkan1.2 -o kernels/zsum.spv kernels/sum.comp
 //go:generate ../../tools/shaderc glslang --quiet -V --target-env vulkan1.2 -o kernels/ztile.spv kernels/tile.comp
+//go:generate sh -c "cd kernels && sha256sum *.comp z*.spv >zsums.txt"
 
 //go:embed kernels/*.ptx kernels/*.spv kernels/*.wgsl
 var files embed.FS
