@@ -2,6 +2,7 @@ package cpu_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -95,6 +96,25 @@ func TestAlignment(t *testing.T) {
 		}
 		if address%256 != 0 {
 			t.Errorf("buffer of %d bytes lies at %#x", size, address)
+		}
+	}
+}
+
+// More than the machine has is refused at once; mapped memory is given back.
+func TestMemory(t *testing.T) {
+	d := open(t)
+	if total := d.Info().Memory; total > 0 {
+		if _, err := d.Alloc(total + 1); !errors.Is(err, backend.ErrOutOfMemory) || !strings.Contains(err.Error(), "MiB available") {
+			t.Errorf("Alloc(%d) of %d bytes of memory: error %v", total+1, total, err)
+		}
+	}
+	for range 50 { // more in all than at once
+		b, err := d.Alloc(64 << 20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
