@@ -67,7 +67,8 @@ type Buffer interface {
 // Kernel is loaded code. Close frees it; a second call does nothing.
 type Kernel interface{ Close() error }
 
-// Launch is one grid of workgroups. A grid with a zero side is skipped.
+// Launch is one grid of workgroups. A grid with a zero side is skipped. A buffer may be several
+// arguments only if the kernel just reads all of them (WebGPU refuses otherwise).
 type Launch struct {
 	Kernel Kernel
 	Groups [3]uint32
