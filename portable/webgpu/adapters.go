@@ -97,6 +97,9 @@ func vendor(id uint32) string {
 	if n, ok := names[id]; ok {
 		return n
 	}
+	if id == 0 {
+		return "" // OpenGL does not tell
+	}
 	return fmt.Sprintf("0x%04x", id)
 }
 

@@ -1,10 +1,11 @@
 // Package webgpu is the backend for WGSL kernels, on Vulkan, Metal, Direct3D 12 or OpenGL through
 // wgpu-native 0.17, which github.com/rajveermalviya/go-webgpu links in. It needs no matrix unit.
 //
-// wgpu-native ends the process on many mistakes and on a lost device. So this package checks what it hands over,
-// makes every call through its own C code (native.c), which collects the errors that wgpu reports and stops its
-// panics (guard.c), and never uses the binding's own calls but to list adapters. The binding's declarations in
-// C cannot be included from here: abi.h has those that are needed, and a test holds them against the binding's.
+// wgpu-native ends the process on many mistakes, on a lost device and where OpenGL has no display; the binding's
+// callbacks do not survive a garbage collection. So this package checks what it hands over and makes every call
+// through its own C code (native.c), which collects the errors that wgpu reports and stops its panics (guard.c).
+// Of the binding it uses the library and the constants. Its C headers cannot be included from here: abi.h has the
+// declarations that are needed, and a test holds them against the binding's.
 package webgpu
 
 import "github.com/spmmrun/spmm/backend"

@@ -29,9 +29,7 @@ static void on_lost(int reason, const char *text, void *user) { (void)reason; re
 // guarded runs one step; the argument's first member is the device.
 static void guarded(void (*step)(void *), void *args) {
 	wg_device *d = *(wg_device **)args;
-	if (d->dead)
-		record(d, WG_LOST, "the device was lost before");
-	else if (!wg_guard(step, args))
+	if (!d->dead && !wg_guard(step, args))
 		record(d, WG_LOST, "wgpu-native gave up, with a message on stderr");
 }
 

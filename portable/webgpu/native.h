@@ -33,7 +33,7 @@ typedef struct {
 // wg_stamps are a submission's device timestamps in ticks of unknown length, and the host's clock around it.
 typedef struct { uint64_t begin, end, hostBegin, hostEnd; } wg_stamps;
 
-// wg_adapter is a GPU as one API shows it, index being its place in the list; type and api are the binding's AdapterType and BackendType.
+// wg_adapter is a GPU as one API shows it; type and api are the binding's AdapterType and BackendType.
 typedef struct {
 	uint32_t vendor;
 	int type, api;
@@ -43,7 +43,7 @@ typedef struct {
 bool wg_linked(void);
 bool wg_display(void);
 size_t wg_adapters(wg_device *errors, uint32_t apis, wg_adapter *list, size_t max);
-void wg_open(wg_device *d, uint32_t apis, size_t index);
+void wg_open(wg_device *d, uint32_t apis, size_t index); // in wg_adapters' list
 void wg_close(wg_device *d);
 void *wg_buffer(wg_device *d, uint32_t usage, uint64_t size);
 void wg_buffer_free(wg_device *d, void *buffer);
