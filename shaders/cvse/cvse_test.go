@@ -238,3 +238,36 @@ func TestLoad(t *testing.T) {
 		}
 	})
 }
+
+// TestCoopTable: what the cooperative kernel takes for granted of its constants.
+func TestCoopTable(t *testing.T) {
+	for _, v := range cvse.Kernel.Variants {
+		if !v.Matrix {
+			continue
+		}
+		c := v.Const
+		acrossTile, downTile := c("TN"), c("TM")
+		if c("SWAP") == 1 {
+			acrossTile, downTile = downTile, acrossTile
+		}
+		for _, whole := range []struct {
+			name string
+			a, b uint32
+		}{
+			{"vectors of a stage in steps of the operation", c("STAGE"), c("TK")},
+			{"loads of a stage by all invocations", c("STAGE") * c("COLS") / 8, v.Local[0]},
+			{"invocations in subgroups", v.Local[0], v.Sub * c("SUBS")},
+			{"a subgroup's columns in tiles", c("COLS") / c("SUBS"), acrossTile},
+			{"a panel's rows in tiles", c("V"), downTile},
+			{"columns in powers of two", 1 << 16, c("COLS")},
+			{"subgroups in powers of two", 1 << 16, c("SUBS")},
+		} {
+			if whole.a < whole.b || whole.a%whole.b != 0 {
+				t.Errorf("%s: %s: %d is no multiple of %d", v.Name, whole.name, whole.a, whole.b)
+			}
+		}
+		if v.Need.Shared > 32<<10 {
+			t.Errorf("%s needs %d bytes of shared memory, more than most devices have", v.Name, v.Need.Shared)
+		}
+	}
+}

@@ -54,10 +54,11 @@ type coop struct {
 	stage   uint32 // vectors staged at a time
 }
 
-// sharedWords is the uvec4 of shared memory: two stages, or the block of C.
+// sharedWords is the uvec4 of shared memory: two stages, or the block of C, the rows of each a uvec4
+// longer than they are wide. Both are largest with as many slices as there are subgroups.
 func (c coop) sharedWords() uint32 {
-	stage := c.stage * (c.cols/8 + 1 + c.v/8)
-	return max(2*stage, c.v*(c.cols/4+1))
+	stage := c.stage * c.subs * (c.cols/c.subs/8 + 1 + c.v/8)
+	return max(2*stage, c.v*c.subs*(c.cols/c.subs/4+1))
 }
 
 func (c coop) variant() *spec.Variant {
