@@ -271,3 +271,21 @@ func TestCoopTable(t *testing.T) {
 		}
 	}
 }
+
+// TestManyPanels: more panels than one side of a grid has room for.
+func TestManyPanels(t *testing.T) {
+	q := shadertest.Case{Pattern: make([][]int32, 8*65536+9), K: 5, N: 3, LDC: 3}
+	for i := range q.Pattern {
+		if i%997 == 0 || i == len(q.Pattern)-1 {
+			q.Pattern[i] = []int32{int32(i % 5)}
+		}
+	}
+	seen := map[string]bool{}
+	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
+		kind := dev.Info().Backend + v.Unit.Source
+		if v.In == dtype.F16 && v.Const("V") == 8 && !seen[kind] {
+			seen[kind] = true
+			q.Run(t, dev, cvse.Kernel, v, out)
+		}
+	})
+}
