@@ -164,6 +164,27 @@ func TestHugeHeaderAllocatesLittle(t *testing.T) {
 	}
 }
 
+// Reading allocates, and so needs at its peak, at most three times the bytes of the result.
+func TestPeakMemory(t *testing.T) {
+	a, err := gen.CSR("gen:uniform,rows=100000,cols=100000,nnz-per-row=10")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	if err := mtx.Write(&file, a); err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if a, err = mtx.Read(&file, mtx.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if n, size := int64(after.TotalAlloc-before.TotalAlloc), formats.CSRBytes(int64(a.Rows), a.NNZ()); n > 3*size {
+		t.Errorf("%d bytes allocated for a matrix of %d", n, size)
+	}
+}
+
 func TestWriteThenRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := fmt.Sprintf("gen:uniform,rows=%d,cols=%d,density=%v,seed=%d",

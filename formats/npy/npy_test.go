@@ -300,7 +300,7 @@ func TestReadSparseErrors(t *testing.T) {
 		{"indices", vector("<i4", 2, []int32{0, 2}), "f: indptr ends at 3, but there are 2 indices and 3 values"},
 		{"data", vector("<c8", 3, make([]float32, 6)), "f: data.npy: complex arrays are not supported (f2, f4, f8, i1 to i8, u1 to u8, b1)"},
 		{"data", vector("<f4", 3, []float32{1}), "f: data.npy: ends inside the array of 3 elements"},
-		{"data", vector("<f4", 1<<40, []float32{1}), "f: data.npy: 1099511627776 elements are beyond the limit of 8589934592"},
+		{"data", file("{'descr': '<f4', 'fortran_order': False, 'shape': (1099511627776,), }", []float32{1}), "f: data.npy: 1099511627776 elements are beyond the limit of 8589934592"},
 		{"data", file("{'descr': '<f4', 'fortran_order': False, 'shape': (3, 1), }", []float32{1, 2, 3}), "f: data.npy: 2 dimensions, want 1"},
 	} {
 		replace := map[string][]byte{}
