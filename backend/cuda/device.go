@@ -195,10 +195,6 @@ func (d *device) Close() error {
 		d.pop()
 	}
 	keep(d.dev.ReleasePrimaryCtx())
-	if d.lost != nil {
-		// A fault spoils the context for the whole process; only a reset lets the device be opened again.
-		keep(d.dev.ResetPrimaryCtx())
-	}
 	if d.lost != nil || first == nil {
 		return nil
 	}

@@ -36,6 +36,10 @@ func advice(code driver.Result) string {
 	case driver.NotLicensed:
 		return "this virtual GPU has no licence"
 	}
+	if fatal(code) {
+		// CUDA gives the same error to everything the process does from then on.
+		return "a fault in a kernel ended CUDA for this process: start the program again"
+	}
 	return "check nvidia-smi and the system's log"
 }
 
