@@ -7,7 +7,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
-	"strings"
 	"testing"
 
 	"github.com/spmmrun/spmm/backend"
@@ -52,6 +51,13 @@ func cases() []shadertest.Case {
 		{Name: "short rows", Pattern: shadertest.Spread(50, rows(1000, 3)...), K: 50, N: 64, LDB: 72, LDC: 64, Alpha: 3},
 		{Name: "padding", Pattern: shadertest.Spread(30, rows(70, 5)...), K: 30, N: 33, LDB: 64, LDC: 77, Alpha: 1, Beta: -1},
 		{Name: "inexact", Pattern: shadertest.Spread(700, ragged(90, 700)...), K: 700, N: 50, Alpha: 0.3, Beta: 1.7, Real: true},
+	}
+	for _, n := range []int{9, 70, 200} { // as for huge matrices, and shared out as for huge devices
+		q := shadertest.Case{Pattern: shadertest.Spread(2500, ragged(90, 2500)...), K: 2500, N: n, Alpha: 2, Beta: 1}
+		folded, units := q, q
+		folded.Name, folded.Fold = fmt.Sprintf("folded grid, %d columns", n), true
+		units.Name, units.Units = fmt.Sprintf("many units, %d columns", n), 1<<20
+		ps = append(ps, folded, units)
 	}
 	for _, n := range []int{1, 2, 4, 7, 8, 9, 31, 32, 65, 128, 257, 520} {
 		ps = append(ps, shadertest.Case{Name: fmt.Sprintf("ragged, %d columns", n), Pattern: shadertest.Spread(1500, ragged(60, 1500)...), K: 1500, N: n})
@@ -124,10 +130,11 @@ func TestReproducible(t *testing.T) {
 		old := runtime.GOMAXPROCS(procs)
 		each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
 			c := q.Run(t, dev, csr.Kernel, v, out)
-			if f, ok := first[t.Name()]; ok && !bytes.Equal(c, f) {
+			key := v.Name + " " + out.String()
+			if f, ok := first[key]; ok && !bytes.Equal(c, f) {
 				t.Errorf("%d workers give other bits", procs)
 			}
-			first[strings.Split(t.Name(), "#")[0]] = c
+			first[key] = c
 		})
 		runtime.GOMAXPROCS(old)
 	}

@@ -149,7 +149,7 @@ func view(v *spec.Variant, op Op) (params, error) {
 	if p.turned != 0 && p.len == 1 { // single elements, side by side in src
 		p.turned, p.lds = 0, 1
 	}
-	if n := p.lines * p.len; p.turned == 0 && p.lds == p.len && p.ldd == p.len && n <= math.MaxInt32 {
+	if n := p.lines * p.len; p.turned == 0 && p.lds == p.len && p.ldd == p.len && n <= 1<<30 {
 		p.lines, p.len, p.lds, p.ldd = min(1, n), n, n, n
 	}
 	return p, nil

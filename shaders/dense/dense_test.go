@@ -30,6 +30,7 @@ func each(t *testing.T, f func(t *testing.T, run func(t *testing.T, op dense.Op,
 			if err != nil {
 				t.Fatal(err)
 			}
+			l.Groups = shadertest.Fold(dense.Kernel, l.Groups, l.Params) // as for huge matrices
 			shadertest.Run(t, dev, dense.Kernel, v, l, src.data, dst.data)
 		})
 	})

@@ -24,6 +24,8 @@ type Case struct {
 	LDB, LDC    int       // 0: the least
 	Alpha, Beta float32   // an Alpha of 0 means 1
 	Real        bool
+	Units       int  // said to be the device's, if positive: how work is shared out may depend on it
+	Fold        bool // bends the grids, see Fold
 }
 
 // Spread is a pattern of rows with so many entries, evenly spread over k columns.
@@ -50,7 +52,16 @@ func (q Case) Run(t *testing.T, dev backend.Device, k *spec.Kernel, v *spec.Vari
 	default:
 		x = build[float32](q, out)
 	}
-	Multiply(t, dev, k, v, x.a, x.b, x.c, x.p)
+	x.p.Caps = dev.Caps()
+	if q.Units > 0 {
+		x.p.Caps.Units = q.Units
+	}
+	Multiply(t, dev, k, v, x.a, x.b, x.c, x.p, func(l *spec.Launch) {
+		if q.Fold {
+			l.Groups = Fold(k, l.Groups, l.Params)
+			l.ThenGroups = Fold(k, l.ThenGroups, l.ThenParams)
+		}
+	})
 	x.check(t, q, v.In == dtype.TF32)
 	return x.c
 }

@@ -5,8 +5,10 @@ package shadertest
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/spmmrun/spmm/backend"
@@ -139,8 +141,22 @@ func load(dev backend.Device, k *spec.Kernel, v *spec.Variant) (backend.Kernel, 
 	return l, nil
 }
 
-// Multiply encodes a for a variant and multiplies: c is updated as p says.
-func Multiply(t testing.TB, dev backend.Device, k *spec.Kernel, v *spec.Variant, a formats.Sparse, b, c []byte, p spec.Problem) {
+// Fold bends a grid whose kernel has a parameter "width" (see spec.Fold) round along z, as if x were
+// limited to a few workgroups.
+func Fold(k *spec.Kernel, groups [3]uint32, params []byte) [3]uint32 {
+	const limit = 3
+	if groups[0] > limit {
+		groups[2] = (groups[0] + limit - 1) / limit
+		groups[0] = limit
+		i := slices.IndexFunc(k.Params, func(p spec.Param) bool { return p.Name == "width" })
+		binary.LittleEndian.PutUint32(params[4*i:], limit)
+	}
+	return groups
+}
+
+// Multiply encodes a for a variant and multiplies: c is updated as p says. Where p has no Caps it
+// takes the device's, where it has no Out, F32. Each of change is applied to the launch.
+func Multiply(t testing.TB, dev backend.Device, k *spec.Kernel, v *spec.Variant, a formats.Sparse, b, c []byte, p spec.Problem, change ...func(*spec.Launch)) {
 	t.Helper()
 	e, err := k.Encode(a, v)
 	if err != nil {
@@ -149,10 +165,15 @@ func Multiply(t testing.TB, dev backend.Device, k *spec.Kernel, v *spec.Variant,
 	if p.Out == dtype.Invalid {
 		p.Out = dtype.F32
 	}
-	p.Caps = dev.Caps()
+	if p.Caps.Code == 0 {
+		p.Caps = dev.Caps()
+	}
 	l, err := k.Launch(v, e, p)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, f := range change {
+		f(&l)
 	}
 	var args [][]byte
 	for _, x := range e.Arrays {
