@@ -36,9 +36,9 @@ func advice(code driver.Result) string {
 	case driver.NotLicensed:
 		return "this virtual GPU has no licence"
 	}
-	if fatal(code) {
+	if fatal(code) && code != driver.Unknown {
 		// CUDA gives the same error to everything the process does from then on.
-		return "a fault in a kernel ended CUDA for this process: start the program again"
+		return "a fault ended CUDA for this process: start the program again; if that fails too, check nvidia-smi"
 	}
 	return "check nvidia-smi and the system's log"
 }
