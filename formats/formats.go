@@ -75,5 +75,6 @@ type Stats struct {
 	Slots       int64   // value slots stored, padding included
 	Fill        float64 // nnz over Slots; 1 when nothing is padded, 0 for an empty matrix
 	MACs        int64   // multiply-adds executed for each column of B
-	Gathers     int64   // rows of B fetched: one for each stored column index
+	Gathers     int64   // rows of B fetched: one for each stored column index, or
+	Staged      bool    // whole blocks of B through shared memory, whatever rows of A share
 }

@@ -28,6 +28,15 @@ func newWork(rows, cols, n int, v *spec.Variant, s formats.Stats, fetched int64,
 	}
 }
 
+// fetched is the rows of B that come from beyond a core's own cache, nearby being those that rows near
+// each other do not share.
+func fetched(s formats.Stats, nearby int64) int64 {
+	if s.Staged {
+		return s.Gathers
+	}
+	return min(s.Gathers, nearby)
+}
+
 // Bound is the least time that each limit of a device allows.
 type Bound struct {
 	Memory  time.Duration // moving the bytes once
@@ -45,18 +54,10 @@ func (b Bound) sum() time.Duration { return b.Memory + b.Gather + b.Compute }
 // bound.
 func (c *Ceilings) bound(v *spec.Variant, w work) Bound {
 	rate := c.FMA
-	if t, ok := matrixType(v); ok {
-		rate = c.Matrix[t.String()]
+	if len(v.Need.Shapes) > 0 {
+		rate = c.Matrix[matrixKey(v.Need.Shapes[0])]
 	}
 	return Bound{Memory: at(w.bytes, c.stream(w.bytes)), Gather: at(w.gather, c.Gather), Compute: at(w.flops, rate)}
-}
-
-// matrixType returns the operand type of the matrix operations that a variant uses, if it does.
-func matrixType(v *spec.Variant) (dtype.Type, bool) {
-	if len(v.Need.Shapes) == 0 {
-		return 0, false
-	}
-	return v.Need.Shapes[0].A, true
 }
 
 // at is the time that n units take at a rate per second, 0 if the rate is unknown.

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/spmmrun/spmm/backend"
-	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/shaders/peak"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -26,7 +25,7 @@ type Ceilings struct {
 	Stream  []Rate             `json:"stream"` // by bytes in use, ascending: caches make small ones faster
 	Gather  float64            `json:"gather"` // bytes a second read from data that sits in cache
 	FMA     float64            `json:"fma"`    // operations a second of f32 multiply-adds
-	Matrix  map[string]float64 `json:"matrix"` // the same of matrix units, by operand type
+	Matrix  map[string]float64 `json:"matrix"` // the same of matrix units, by matrixKey
 }
 
 // Rate is a copy's bytes read and written a second when it goes over so many bytes.
@@ -36,7 +35,7 @@ type Rate struct {
 }
 
 // ceilingsVersion changes with what is measured and how.
-const ceilingsVersion = 1
+const ceilingsVersion = 2
 
 // stream returns the rate for data of so many bytes: the one measured with the next smaller amount.
 func (c *Ceilings) stream(bytes int64) float64 {
@@ -154,12 +153,15 @@ func writeCeilings(path string, c *Ceilings) error {
 	return os.Rename(f.Name(), path)
 }
 
+// matrixKey names a matrix operation: its shape and operand type.
+func matrixKey(s backend.MatrixShape) string { return fmt.Sprintf("%d×%d×%d %v", s.M, s.N, s.K, s.A) }
+
 // measure runs the peak kernels.
 func measure(ctx context.Context, d *Device) (*Ceilings, error) {
 	info := d.Info()
 	c := &Ceilings{Version: ceilingsVersion, Device: info.Name, Driver: info.Driver, Matrix: map[string]float64{}}
 	for _, n := range streamSizes(d) {
-		r, err := d.peak(ctx, peak.Copy, 0, n)
+		r, err := d.peak(ctx, first(peak.Variants(d.Caps(), peak.Copy)), n)
 		if err != nil {
 			return nil, err
 		}
@@ -168,22 +170,32 @@ func measure(ctx context.Context, d *Device) (*Ceilings, error) {
 		}
 	}
 	var err error
-	if c.Gather, err = d.peak(ctx, peak.Read, 0, cached); err != nil {
+	if c.Gather, err = d.peak(ctx, first(peak.Variants(d.Caps(), peak.Read)), cached); err != nil {
 		return nil, err
 	}
-	if c.FMA, err = d.peak(ctx, peak.FMA, 0, cached); err != nil {
+	if c.FMA, err = d.peak(ctx, first(peak.Variants(d.Caps(), peak.FMA)), cached); err != nil {
 		return nil, err
 	}
-	for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.TF32} {
-		r, err := d.peak(ctx, peak.Matrix, t, cached)
+	for _, v := range peak.Variants(d.Caps(), peak.Matrix) {
+		key := matrixKey(v.Need.Shapes[0])
+		if c.Matrix[key] > 0 {
+			continue // done with another subgroup size
+		}
+		r, err := d.peak(ctx, v, cached)
 		if err != nil {
 			return nil, err
 		}
-		if r > 0 {
-			c.Matrix[t.String()] = r
-		}
+		c.Matrix[key] = r
 	}
 	return c, nil
+}
+
+// first returns the first variant, or nil.
+func first(vs []*spec.Variant) *spec.Variant {
+	if len(vs) == 0 {
+		return nil
+	}
+	return vs[0]
 }
 
 // cached is an amount of data that fits every GPU's second-level cache, and a core's.
@@ -201,10 +213,9 @@ func streamSizes(d *Device) []int64 {
 	return sizes
 }
 
-// peak measures one kind of work per second on buffers of the given size; 0 if the device has no
-// variant for it.
-func (d *Device) peak(ctx context.Context, k peak.Kind, t dtype.Type, bytes int64) (float64, error) {
-	v := peak.Variant(d.Caps(), k, t)
+// peak measures a variant's work per second on buffers of the given size; 0 if the device cannot run
+// it.
+func (d *Device) peak(ctx context.Context, v *spec.Variant, bytes int64) (float64, error) {
 	if v == nil {
 		return 0, nil
 	}

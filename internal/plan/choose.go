@@ -18,14 +18,19 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// candidate is a way to multiply: a format's variant and the matrix packed for it.
+// candidate is a way to multiply: a format's variant.
 type candidate struct {
 	kernel  *spec.Kernel
 	variant *spec.Variant
-	matrix  formats.Sparse // of the variant's storage type
-	enc     *spec.Encoded
-	took    time.Duration // encoding
-	fetched int64         // rows of B that are fetched, see distinct
+	cost    time.Duration // predicted
+}
+
+// packed is a matrix packed for a variant.
+type packed struct {
+	candidate
+	matrix formats.Sparse // of the variant's storage type
+	enc    *spec.Encoded
+	took   time.Duration // encoding
 }
 
 // Formats returns the names of the formats there are.
@@ -37,68 +42,82 @@ func Formats() []string {
 	return names
 }
 
-// choose packs the matrix for each candidate and returns the one that is predicted to be fastest. A
-// single candidate is not predicted, which spares measuring the device.
-func choose(ctx context.Context, d *Device, a formats.Sparse, o Options) (*candidate, error) {
+// choose packs the matrix for the candidate that is predicted to be fastest and can hold it.
+func choose(ctx context.Context, d *Device, a formats.Sparse, o Options) (*packed, error) {
 	cs, err := candidates(d.Caps(), a, o)
 	if err != nil {
 		return nil, err
 	}
-	if cs, err = encodeAll(ctx, cs, a); err != nil {
-		return nil, err
+	if len(cs) > 1 {
+		if err := rank(ctx, d, cs, a, o); err != nil {
+			return nil, err
+		}
 	}
-	nearby := int64(math.Ceil(distinct(a) * float64(a.NNZ())))
-	for _, c := range cs {
-		c.fetched = min(nearby, c.enc.Stats.Gathers)
-	}
-	if len(cs) == 1 {
-		return cs[0], nil
-	}
-	ceil, err := d.Ceilings(ctx)
-	if err != nil {
-		return nil, err
-	}
-	n := o.Cols
-	if n <= 0 {
-		n = DefaultCols
-	}
-	cost := func(c *candidate) time.Duration {
-		w := newWork(c.enc.Rows, c.enc.Cols, n, c.variant, c.enc.Stats, c.fetched, dtype.F32)
-		return ceil.bound(c.variant, w).sum()
-	}
-	return slices.MinFunc(cs, func(x, y *candidate) int { return cmp.Compare(cost(x), cost(y)) }), nil
-}
-
-// encodeAll packs the matrix for each candidate and returns those that can hold it, of which there is
-// at least one unless it returns an error.
-func encodeAll(ctx context.Context, cs []*candidate, a formats.Sparse) (ok []*candidate, err error) {
 	var first error
 	for _, c := range cs {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if err := c.encode(a); err == nil {
-			ok = append(ok, c)
-		} else if first == nil {
+		p, err := c.pack(a)
+		if err == nil {
+			return p, nil
+		}
+		if first == nil {
 			first = err
 		}
 	}
-	if len(ok) == 0 {
-		return nil, first
-	}
-	return ok, nil
+	return nil, first
 }
 
-// encode packs the matrix.
-func (c *candidate) encode(a formats.Sparse) error {
+// rank sorts candidates by what a multiplication is predicted to cost, from samples of the matrix
+// packed for each. Those that cannot hold even that come last.
+func rank(ctx context.Context, d *Device, cs []*candidate, a formats.Sparse, o Options) error {
+	ceil, err := d.Ceilings(ctx)
+	if err != nil {
+		return err
+	}
+	n := o.Cols
+	if n <= 0 {
+		n = DefaultCols
+	}
+	s := sample(a)
+	rows, cols := a.Dims()
+	nearby := distinct(a)
+	for _, c := range cs {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		c.cost = math.MaxInt64
+		if p, err := c.pack(s); err == nil {
+			stats := scale(p.enc.Stats, s.NNZ(), a.NNZ())
+			c.cost = ceil.bound(c.variant, newWork(rows, cols, n, c.variant, stats, fetched(stats, nearby), dtype.F32)).sum()
+		}
+	}
+	slices.SortStableFunc(cs, func(x, y *candidate) int { return cmp.Compare(x.cost, y.cost) })
+	return nil
+}
+
+// scale extrapolates the stats of a sample to the whole matrix.
+func scale(s formats.Stats, sampled, all int64) formats.Stats {
+	if sampled == all || sampled == 0 {
+		return s
+	}
+	f := float64(all) / float64(sampled)
+	for _, x := range []*int64{&s.StoredBytes, &s.Slots, &s.MACs, &s.Gathers} {
+		*x = int64(float64(*x) * f)
+	}
+	return s
+}
+
+// pack packs a matrix.
+func (c *candidate) pack(a formats.Sparse) (*packed, error) {
 	m := formats.ConvertTo(a, c.variant.In)
 	start := time.Now()
 	enc, err := c.kernel.Encode(m, c.variant)
 	if err != nil {
-		return fmt.Errorf("format %s: %w", c.kernel.Name, err)
+		return nil, fmt.Errorf("format %s: %w", c.kernel.Name, err)
 	}
-	c.matrix, c.enc, c.took = m, enc, time.Since(start)
-	return nil
+	return &packed{candidate: *c, matrix: m, enc: enc, took: time.Since(start)}, nil
 }
 
 // candidates returns the variants worth comparing: for each format, and each packing of it, the

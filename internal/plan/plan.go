@@ -80,7 +80,7 @@ func New(ctx context.Context, d *Device, a formats.Sparse, o Options) (*Plan, er
 			Rows: rows, Cols: cols, NNZ: a.NNZ(),
 			Format: c.kernel.Name, Variant: c.variant.Name, Precision: c.variant.In, EncodeTime: c.took,
 		},
-		dev: d, kern: c.kernel, variant: c.variant, fetched: c.fetched,
+		dev: d, kern: c.kernel, variant: c.variant, fetched: fetched(c.enc.Stats, distinct(a)),
 	}
 	if err := p.place(ctx, c); err != nil {
 		p.Close()
@@ -93,7 +93,7 @@ func New(ctx context.Context, d *Device, a formats.Sparse, o Options) (*Plan, er
 func (p *Plan) Device() *Device { return p.dev }
 
 // place uploads the encoded matrix, in parts where one of its arrays exceeds the device's limit.
-func (p *Plan) place(ctx context.Context, c *candidate) error {
+func (p *Plan) place(ctx context.Context, c *packed) error {
 	start := time.Now()
 	encs, err := p.split(ctx, c)
 	if err != nil {
@@ -112,7 +112,7 @@ func (p *Plan) place(ctx context.Context, c *candidate) error {
 
 // split returns the encoded matrix whole if the device can bind it, else encoded again in as many
 // row ranges as it takes.
-func (p *Plan) split(ctx context.Context, c *candidate) ([]*spec.Encoded, error) {
+func (p *Plan) split(ctx context.Context, c *packed) ([]*spec.Encoded, error) {
 	p.rowBlock = max(1, p.Rows)
 	encs := []*spec.Encoded{c.enc}
 	limit := p.dev.limit()

@@ -54,7 +54,7 @@ func packWindows[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Enc
 	perBlock, _ := cudaTile(v)
 	e.Stats = formats.Stats{
 		Slots: int64(len(w.values)), MACs: int64(len(w.values)),
-		Gathers: int64(ceil(len(m.Order), perBlock)) * int64(a.Cols),
+		Gathers: int64(ceil(len(m.Order), perBlock)) * int64(a.Cols), Staged: true,
 	}
 	for _, x := range e.Arrays {
 		e.Stats.StoredBytes += int64(len(x.Data))

@@ -1,5 +1,5 @@
 // What an NVIDIA device does at most; see peak.go. KIND: 1 copy, 2 read, 3 fma, 4 matrix (F16, BF16 or
-// TF32).
+// TF32; depth K).
 #include "zparams.h"
 
 typedef unsigned int u32;
@@ -38,17 +38,27 @@ __device__ __forceinline__ void work(const uint4 *__restrict__ src, uint4 *__res
     dst[id].x = __float_as_uint(s);
 }
 #else
-__device__ __forceinline__ void mma(float (&d)[4], const u32 (&a)[4], const u32 (&b)[2]) {
 #if defined(TF32)
 #define OP "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
-#elif defined(BF16)
+#elif defined(BF16) && K == 16
 #define OP "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"
-#else
+#elif defined(BF16)
+#define OP "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32"
+#elif K == 16
 #define OP "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+#else
+#define OP "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32"
 #endif
+__device__ __forceinline__ void mma(float (&d)[4], const u32 (&a)[4], const u32 (&b)[2]) {
+#if K == 16 || defined(TF32)
     asm volatile(OP " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+    asm volatile(OP " {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(b[0]));
+#endif
 }
 __device__ __forceinline__ void work(const uint4 *__restrict__ src, uint4 *__restrict__ dst, Params p, u32 id, u32 all) {
     float d[8][4] = {};

@@ -6,7 +6,6 @@ import (
 	"embed"
 
 	"github.com/spmmrun/spmm/backend"
-	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -46,15 +45,15 @@ const (
 	matrixs = 8
 )
 
-// Variant returns the first variant of a kind and, for Matrix, an operand type that a device runs;
-// nil if there is none.
-func Variant(c backend.Caps, k Kind, t dtype.Type) *spec.Variant {
+// Variants returns the variants of a kind that a device runs, the preferred first.
+func Variants(c backend.Caps, k Kind) []*spec.Variant {
+	var vs []*spec.Variant
 	for _, v := range Kernel.Variants {
-		if Kind(v.Const("KIND")) == k && (k != Matrix || v.In == t) && v.Met(c) {
-			return v
+		if Kind(v.Const("KIND")) == k && v.Met(c) {
+			vs = append(vs, v)
 		}
 	}
-	return nil
+	return vs
 }
 
 // Launch runs groups workgroups of rounds steps. Copy needs buffers of an element for each step of each

@@ -18,13 +18,10 @@ func variants() []*spec.Variant {
 		vs = append(vs, cudaVariant(k, dtype.F32, backend.MatrixShape{}),
 			vulkanVariant(k), webgpuVariant(k), cpuVariant(k))
 	}
-	for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.TF32} {
-		k := uint32(16)
-		if t == dtype.TF32 {
-			k = 8
-		}
-		vs = append(vs, cudaVariant(Matrix, t, shape(16, 8, k, t)))
+	for _, t := range []dtype.Type{dtype.F16, dtype.BF16} {
+		vs = append(vs, cudaVariant(Matrix, t, shape(16, 8, 16, t)), cudaVariant(Matrix, t, shape(16, 8, 8, t)))
 	}
+	vs = append(vs, cudaVariant(Matrix, dtype.TF32, shape(16, 8, 8, dtype.TF32)))
 	for _, s := range [][3]uint32{{16, 16, 16}, {16, 8, 16}, {16, 8, 8}, {8, 16, 16}, {8, 8, 16}, {8, 8, 8}} {
 		for _, sub := range []uint32{8, 16, 32, 64} {
 			vs = append(vs, matrixVariant(shape(s[0], s[1], s[2], dtype.F16), sub))
@@ -53,11 +50,11 @@ func cudaVariant(k Kind, t dtype.Type, s backend.MatrixShape) *spec.Variant {
 		Unit: spec.Unit{Source: "kernel.cu", Blob: "zcuda_" + k.String() + ".ptx", Arch: "compute_80"},
 	}
 	if k == Matrix {
-		v.Name += "_" + t.String()
-		v.Unit.Blob = "zcuda_matrix_" + t.String() + ".ptx"
+		v.Name += fmt.Sprintf("_k%d_%v", s.K, t)
+		v.Unit.Blob = "z" + v.Name + ".ptx"
 		v.Need.Shapes = []backend.MatrixShape{s}
 		v.Consts = append(v.Consts, spec.Const{Name: "SUBGROUP", ID: -1, Value: 32},
-			spec.Const{Name: strings.ToUpper(t.String()), ID: -1, Value: 1})
+			spec.Const{Name: "K", ID: -1, Value: s.K}, spec.Const{Name: strings.ToUpper(t.String()), ID: -1, Value: 1})
 	}
 	return v
 }
