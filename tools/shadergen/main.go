@@ -21,6 +21,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -234,12 +235,16 @@ func command(u *shaderlock.Unit, out string) []string {
 	return append(c, "-o", out, u.Source)
 }
 
-// cleanPTX drops the compiler's comments, which tell its build, and all other comment lines.
+// fileHash is what nvcc puts into the names of a source's own functions: a hash of the folder it ran in.
+var fileHash = regexp.MustCompile(`(_INTERNAL_|_GLOBAL__N__|__nv_static_\d+__)[0-9a-f]{8}_`)
+
+// cleanPTX makes PTX the same wherever it is compiled: it drops comment lines, which tell the
+// compiler's build, and hashes of folders.
 func cleanPTX(text []byte) []byte {
 	var b strings.Builder
 	for line := range strings.Lines(string(text)) {
 		if !strings.HasPrefix(strings.TrimSpace(line), "//") {
-			b.WriteString(line)
+			b.WriteString(fileHash.ReplaceAllString(line, "${1}00000000_"))
 		}
 	}
 	return []byte(strings.TrimLeft(b.String(), "\n"))

@@ -176,3 +176,15 @@ func TestGenerateRefuses(t *testing.T) {
 		t.Error("it runs outside the module")
 	}
 }
+
+func TestCleanPTX(t *testing.T) {
+	const text = "//\n// Compiler Build ID: CL-1\n//\n\n.version 8.4\n\t// .globl\tk\n" +
+		"call _ZN35_INTERNAL_0a06c562_9_scalar_cu_cvse4workEv; // why\n" +
+		"call _ZN47_GLOBAL__N__1234abcd_9_kernel_cu_cvse4workEv, 0x0a06c562;\n"
+	const want = ".version 8.4\n" +
+		"call _ZN35_INTERNAL_00000000_9_scalar_cu_cvse4workEv; // why\n" +
+		"call _ZN47_GLOBAL__N__00000000_9_kernel_cu_cvse4workEv, 0x0a06c562;\n"
+	if got := string(cleanPTX([]byte(text))); got != want {
+		t.Errorf("cleaned to %q, want %q", got, want)
+	}
+}
