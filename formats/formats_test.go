@@ -308,6 +308,7 @@ func TestLimits(t *testing.T) {
 		{formats.Limits{}, 1 << 31, 5, 1 << 33, "2147483648 rows are beyond the limit of 2147483647"},
 		{formats.Limits{}, 5, 1 << 31, 1, "2147483648 columns are beyond"},
 		{formats.Limits{}, 2e9, 5, 7, "2000000000 rows for 7 entries: nearly all rows are empty"},
+		{formats.Limits{Rows: 2e9}, 2e9, 5, 7, ""},
 		{formats.Limits{}, 100, 100, -1, "negative number of entries"},
 		{formats.Limits{}, -1, 100, 1, "negative size"},
 		{formats.Limits{NNZ: 10}, 100, 100, 11, "11 entries are beyond the limit of 10"},

@@ -5,14 +5,15 @@ package formats
 import "fmt"
 
 // Limits bound the matrices that readers and generators make. A field that is 0 takes its default.
+//
+// Row pointers are the one array whose size a header alone determines. Unless Rows is set, a sparse
+// matrix may have 2²⁴ rows, and 64 more for each entry that it really has.
 type Limits struct {
 	Rows, Cols int64 // default MaxDim
 	NNZ        int64 // stored entries; default 2³³
 	Bytes      int64 // memory of the result (CSR of float32, or Dense); default 64 GiB
 }
 
-// Row pointers are the one array that a header alone determines. A matrix may always have freeRows
-// rows; each entry that has really been read allows rowsPerEntry more.
 const (
 	freeRows     = 1 << 24
 	rowsPerEntry = 64
@@ -32,9 +33,9 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
-// Check returns an error if a sparse rows×cols matrix of nnz entries is beyond the limits, or has so
-// many more rows than entries that its row pointers would be an allocation without data behind it.
+// Check returns an error if a sparse rows×cols matrix of nnz entries is beyond the limits.
 func (l Limits) Check(rows, cols, nnz int64) error {
+	guard := l.Rows <= 0
 	l = l.WithDefaults()
 	if err := l.CheckDims(rows, cols); err != nil {
 		return err
@@ -44,7 +45,7 @@ func (l Limits) Check(rows, cols, nnz int64) error {
 		return fmt.Errorf("negative number of entries %d", nnz)
 	case nnz > l.NNZ:
 		return fmt.Errorf("%d entries are beyond the limit of %d", nnz, l.NNZ)
-	case rows > freeRows && (rows-freeRows)/rowsPerEntry > nnz:
+	case guard && rows > freeRows && (rows-freeRows)/rowsPerEntry > nnz:
 		return fmt.Errorf("%d rows for %d entries: nearly all rows are empty", rows, nnz)
 	case CSRBytes(rows, nnz) > l.Bytes:
 		return fmt.Errorf("%d rows with %d entries take %d bytes, beyond the limit of %d",

@@ -126,11 +126,7 @@ func read(f *os.File, s *source) (*formats.CSR[float32], error) {
 	case kindNPZ:
 		return s.readNPZ(f, regular, plain)
 	case kindNPY:
-		d, err := npy.Read(plain, npy.Options{Name: s.name, Limits: s.Limits})
-		if err != nil {
-			return nil, err
-		}
-		return d.ToCSR(), nil
+		return s.readNPY(plain)
 	case kindSMTX:
 		v := gen.Values{}
 		if s.Pattern != nil {
@@ -143,6 +139,24 @@ func read(f *os.File, s *source) (*formats.CSR[float32], error) {
 		opt.Pattern = s.values(*s.Pattern)
 	}
 	return mtx.Read(plain, opt)
+}
+
+// readNPY reads a dense matrix and keeps what is not 0.
+func (s *source) readNPY(plain io.Reader) (*formats.CSR[float32], error) {
+	d, err := npy.Read(plain, npy.Options{Name: s.name, Limits: s.Limits})
+	if err != nil {
+		return nil, err
+	}
+	nnz := int64(0)
+	for _, v := range d.Data {
+		if v != 0 {
+			nnz++
+		}
+	}
+	if err := s.Limits.Check(int64(d.Rows), int64(d.Cols), nnz); err != nil {
+		return nil, fmt.Errorf("%s: %w", s.name, err)
+	}
+	return d.ToCSR(), nil
 }
 
 func (s *source) values(v gen.Values) func(i, j int) float32 {

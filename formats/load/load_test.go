@@ -172,6 +172,7 @@ func TestErrors(t *testing.T) {
 		{put("hello.smtx", []byte("hello\n")), `"hello" is not an integer`},
 		{put("hello.npy", []byte("hello hello\n")), "no .npy data: does not start with"},
 		{put("hello.npz", []byte("hello\n")), "no .npz data: zip: not a valid zip file"},
+		{put("rows.npy", []byte("\x93NUMPY\x01\x00\x48\x00{'descr': '<f4', 'fortran_order': False, 'shape': (2000000000, 0), }   \n")), "2000000000 rows for 0 entries"},
 		{put("a.mtx.bz2", []byte("BZh91AY")), "is compressed by bzip2, which is not supported" + known},
 		{put("a.h5", []byte("\x89HDF\r\n\x1a\n")), "is an HDF5 file, which is not supported" + known},
 		{put("a.tar.gz", zip(tar)), "is a tar archive: unpack it and give the matrix file in it"},

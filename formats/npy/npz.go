@@ -44,13 +44,9 @@ func readSparse(r io.ReaderAt, size int64, o Options) (*formats.CSR[float32], er
 	}
 	switch format {
 	case "csr":
-		return f.compressed(rows, cols)
+		return f.compressed(rows, cols, f.Limits)
 	case "csc":
-		t, err := f.compressed(cols, rows)
-		if err != nil {
-			return nil, fmt.Errorf("transposed, as csc is stored: %w", err)
-		}
-		return t.Transpose(), nil
+		return f.transposed(rows, cols)
 	case "coo":
 		return f.coordinates(rows, cols)
 	}
@@ -143,16 +139,9 @@ func vector[E any](f archive, name string, n int64, decode decoder[E]) (out []E,
 	return out, err
 }
 
-// compressed reads the arrays of a csr matrix.
-func (f archive) compressed(rows, cols int) (*formats.CSR[float32], error) {
-	ptr, err := vector(f, "indptr", int64(rows)+1, appendOffsets)
-	if err != nil {
-		return nil, err
-	}
-	nnz := ptr[rows]
-	if err := f.Limits.Check(0, 0, nnz); err != nil {
-		return nil, err
-	}
+// compressed reads the arrays of a csr matrix. The row pointers come last: how many there may be
+// depends on how many entries there are.
+func (f archive) compressed(rows, cols int, lim formats.Limits) (*formats.CSR[float32], error) {
 	idx, err := vector(f, "indices", -1, appendIndices)
 	if err != nil {
 		return nil, err
@@ -161,10 +150,32 @@ func (f archive) compressed(rows, cols int) (*formats.CSR[float32], error) {
 	if err != nil {
 		return nil, err
 	}
-	if nnz > int64(len(idx)) || nnz > int64(len(val)) {
+	if err := lim.Check(int64(rows), int64(cols), int64(len(val))); err != nil {
+		return nil, err
+	}
+	ptr, err := vector(f, "indptr", int64(rows)+1, appendOffsets)
+	if err != nil {
+		return nil, err
+	}
+	nnz := ptr[rows]
+	if nnz < 0 || nnz > int64(min(len(idx), len(val))) {
 		return nil, fmt.Errorf("indptr ends at %d, but there are %d indices and %d values", nnz, len(idx), len(val))
 	}
 	return formats.NewCSR(rows, cols, ptr, idx[:nnz], val[:nnz], f.Duplicates) // SciPy ignores the rest, too
+}
+
+// transposed reads a csc matrix: the csr arrays of its transpose.
+func (f archive) transposed(rows, cols int) (*formats.CSR[float32], error) {
+	lim := f.Limits
+	lim.Rows, lim.Cols = lim.Cols, lim.Rows
+	t, err := f.compressed(cols, rows, lim)
+	if err != nil {
+		return nil, fmt.Errorf("transposed, as csc is stored: %w", err)
+	}
+	if err := f.Limits.Check(int64(rows), int64(cols), t.NNZ()); err != nil {
+		return nil, err
+	}
+	return t.Transpose(), nil
 }
 
 // coordinates reads the arrays of a coo matrix.
