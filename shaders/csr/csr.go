@@ -19,7 +19,6 @@ import (
 	"embed"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
@@ -183,49 +182,13 @@ func launch(v *spec.Variant, e *spec.Encoded, p spec.Problem) (spec.Launch, erro
 
 // check refuses what the kernel cannot do, in words that name the limit.
 func check(v *spec.Variant, e *spec.Encoded, p spec.Problem) error {
-	const maxLD = 1 << 29 // a row's bytes fit 32 bits
-	size := int64(v.In.Size())
-	switch {
-	case p.M != e.Rows || p.K != e.Cols:
-		return fmt.Errorf("a problem of %d×%d with a matrix of %d×%d", p.M, p.K, e.Rows, e.Cols)
-	case p.N < 0 || p.LDB < p.N || p.LDC < p.N || p.LDB%8 != 0:
-		return fmt.Errorf("%d columns with leading dimensions %d of B (a multiple of 8) and %d of C", p.N, p.LDB, p.LDC)
-	case p.LDB > maxLD || p.LDC > maxLD:
-		return fmt.Errorf("leading dimensions %d and %d exceed %d: %w", p.LDB, p.LDC, maxLD, backend.ErrUnsupported)
-	case v.Code == backend.CodeSPIRV && int64(p.K)*int64(p.LDB)*size >= 1<<35:
+	if err := p.Check(v, e); err != nil {
+		return err
+	}
+	if v.Code == backend.CodeSPIRV && int64(p.K)*int64(p.LDB)*int64(v.In.Size()) >= 1<<35 {
 		return fmt.Errorf("B of %d×%d exceeds 32 GiB: %w", p.K, p.LDB, backend.ErrUnsupported)
-	case p.Out != dtype.F32 && !slices.Contains(v.Out, p.Out):
-		return fmt.Errorf("cannot write C as %v: %w", p.Out, backend.ErrUnsupported)
-	case v.Code == backend.CodeWGSL:
-		return checkBindings(e, p, size)
 	}
-	return nil
-}
-
-// checkBindings holds each buffer against what one binding covers.
-func checkBindings(e *spec.Encoded, p spec.Problem, size int64) error {
-	limit := int64(math.MaxUint32)
-	if l := p.Caps.MaxBinding; l > 0 && l < limit {
-		limit = l
-	}
-	over := func(name string, bytes int64) error {
-		if bytes <= limit {
-			return nil
-		}
-		return fmt.Errorf("%s takes %d bytes, a binding of this device covers %d: %w", name, bytes, limit, backend.ErrUnsupported)
-	}
-	for _, a := range e.Arrays {
-		if err := over(a.Name, int64(len(a.Data))); err != nil {
-			return err
-		}
-	}
-	if err := over("b", int64(p.K)*int64(p.LDB)*size); err != nil {
-		return err
-	}
-	if err := over("c", int64(p.M)*int64(p.LDC)*4); err != nil {
-		return err
-	}
-	return over("the workspace", int64(e.Format.(Split).Pieces)*int64(p.N+7)*4)
+	return p.CheckBinding(v, "the workspace", int64(e.Format.(Split).Pieces)*int64(p.N+7)*4)
 }
 
 // pickShape spreads a warp's 32 lanes over columns first, then over the entries of a row as far as rows are

@@ -15,7 +15,6 @@ package cvse
 import (
 	"embed"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/spmmrun/spmm/backend"
@@ -115,7 +114,7 @@ func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Encoded, e
 
 // launch lays the grid out: panels along x, folded along z, and column blocks along y.
 func launch(v *spec.Variant, e *spec.Encoded, p spec.Problem) (spec.Launch, error) {
-	if err := check(v, e, p); err != nil {
+	if err := p.Check(v, e); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel cvse/%s: %w", v.Name, err)
 	}
 	panels := cvse.Panels(p.M, int(v.Const("V")))
@@ -148,37 +147,6 @@ func groupTile(v *spec.Variant) (panels, cols int) {
 		return cudaTile(v)
 	}
 	return 1, int(v.Const("COLS"))
-}
-
-// check refuses what the kernel cannot do, in words that name the limit.
-func check(v *spec.Variant, e *spec.Encoded, p spec.Problem) error {
-	const maxLD = 1 << 29 // a row's bytes fit 32 bits
-	switch {
-	case p.M != e.Rows || p.K != e.Cols:
-		return fmt.Errorf("a problem of %d×%d with a matrix of %d×%d", p.M, p.K, e.Rows, e.Cols)
-	case p.N < 0 || p.LDB < p.N || p.LDC < p.N || p.LDB%8 != 0:
-		return fmt.Errorf("%d columns with leading dimensions %d of B (a multiple of 8) and %d of C", p.N, p.LDB, p.LDC)
-	case p.LDB > maxLD || p.LDC > maxLD:
-		return fmt.Errorf("leading dimensions %d and %d exceed %d: %w", p.LDB, p.LDC, maxLD, backend.ErrUnsupported)
-	case p.Out != dtype.F32 && !slices.Contains(v.Out, p.Out):
-		return fmt.Errorf("cannot write C as %v: %w", p.Out, backend.ErrUnsupported)
-	case v.Code == backend.CodeWGSL:
-		return checkBindings(v, p)
-	}
-	return nil
-}
-
-// checkBindings holds B and C against what one binding covers.
-func checkBindings(v *spec.Variant, p spec.Problem) error {
-	limit := int64(math.MaxUint32)
-	if l := p.Caps.MaxBinding; l > 0 {
-		limit = min(limit, l)
-	}
-	b, c := int64(p.K)*int64(p.LDB)*int64(v.In.Size()), int64(p.M)*int64(p.LDC)*4
-	if max(b, c) > limit {
-		return fmt.Errorf("B takes %d bytes and C %d, a binding of this device covers %d: %w", b, c, limit, backend.ErrUnsupported)
-	}
-	return nil
 }
 
 // outCode is the parameter out for C of type t.

@@ -1,0 +1,45 @@
+// Refusing problems that no kernel takes, in words that name the limit.
+
+package spec
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+)
+
+// MaxLD bounds leading dimensions: a row's bytes fit 32 bits.
+const MaxLD = 1 << 29
+
+// Check tells whether a variant may multiply e in p. What a device cannot do is ErrUnsupported.
+func (p Problem) Check(v *Variant, e *Encoded) error {
+	switch {
+	case p.M != e.Rows || p.K != e.Cols:
+		return fmt.Errorf("a problem of %d×%d with a matrix of %d×%d", p.M, p.K, e.Rows, e.Cols)
+	case p.N < 0 || p.LDB < p.N || p.LDC < p.N || p.LDB%8 != 0:
+		return fmt.Errorf("%d columns with leading dimensions %d of B (a multiple of 8) and %d of C", p.N, p.LDB, p.LDC)
+	case p.LDB > MaxLD || p.LDC > MaxLD:
+		return fmt.Errorf("leading dimensions %d and %d exceed %d: %w", p.LDB, p.LDC, MaxLD, backend.ErrUnsupported)
+	case p.Out != dtype.F32 && !slices.Contains(v.Out, p.Out):
+		return fmt.Errorf("cannot write C as %v: %w", p.Out, backend.ErrUnsupported)
+	}
+	if err := p.CheckBinding(v, "B", int64(p.K)*int64(p.LDB)*int64(v.In.Size())); err != nil {
+		return err
+	}
+	return p.CheckBinding(v, "C", int64(p.M)*int64(p.LDC)*int64(p.Out.Size()))
+}
+
+// CheckBinding holds the bytes of an argument against what one binding covers, where code has bindings.
+func (p Problem) CheckBinding(v *Variant, name string, bytes int64) error {
+	limit := int64(math.MaxUint32)
+	if l := p.Caps.MaxBinding; l > 0 {
+		limit = min(limit, l)
+	}
+	if v.Code == backend.CodeWGSL && bytes > limit {
+		return fmt.Errorf("%s takes %d bytes, a binding of this device covers %d: %w", name, bytes, limit, backend.ErrUnsupported)
+	}
+	return nil
+}
