@@ -61,19 +61,25 @@ void accumulate(float v, uvec4 q) {
 }
 
 // entries adds up the entries from begin to end that are the lane's: every along-th four of them,
-// counted from multiples of four, so that columns and values come in whole vectors. Entries of the
-// neighbouring rows count as zero times zero. x is the lane's place in a row of B, in vectors.
+// counted from multiples of four, so that columns and values come in whole vectors. Where some of the
+// four belong to the neighbouring rows, these count as zero times zero. x is the lane's place in a
+// row of B, in vectors.
 void entries(uint begin, uint end, uint group, uint x) {
+    Words4 b = Words4(p.b);
     uint ld = p.ldb / VEC;
     for (uint k = (begin & ~3u) + 4 * group; k < end; k += 4 * p.along) {
-        uvec4 cols = Words4(p.colidx).v[k / 4];
+        uvec4 rows = Words4(p.colidx).v[k / 4] * ld + x;
         vec4 vals = four(Values(p.values).v[k / 4]);
         uvec4 q[4];
-        for (int i = 0; i < 4; i++) {
-            bool in_row = k + i >= begin && k + i < end;
-            q[i] = uvec4(0);
-            if (in_row) q[i] = Words4(p.b).v[cols[i] * ld + x];
-            else vals[i] = 0;
+        if (k >= begin && k + 4 <= end) { // no branches between the loads, so that all are under way at once
+            for (int i = 0; i < 4; i++) q[i] = b.v[rows[i]];
+        } else {
+            for (int i = 0; i < 4; i++) {
+                bool mine = k + i >= begin && k + i < end;
+                q[i] = uvec4(0);
+                if (mine) q[i] = b.v[rows[i]];
+                else vals[i] = 0;
+            }
         }
         for (int i = 0; i < 4; i++) accumulate(vals[i], q[i]);
     }

@@ -10,9 +10,8 @@ var<private> hi: vec4<f32>;
 // columns is the number of columns of a word.
 {{if eq .ELEM "0"}}const columns = 1u;{{else}}const columns = 2u;{{end}}
 
-// value returns entry e's value, zero past the end.
-fn value(e: u32, end: u32) -> f32 {
-    if (e >= end) { return 0.0; }
+// value returns entry e's value.
+fn value(e: u32) -> f32 {
 {{- if eq .ELEM "0"}}
     return bitcast<f32>(values[e]);
 {{- else}}
@@ -24,17 +23,17 @@ fn value(e: u32, end: u32) -> f32 {
 {{- end}}{{end}}
 }
 
-// fetch returns the lane's words of the row of B that entry e multiplies, zeros past the end of the
-// entries or of the row.
-fn fetch(e: u32, end: u32, word: u32) -> vec4<u32> {
-    var q = vec4<u32>(0u);
-    if (e >= end) { return q; }
-    let w = word + colidx[e] * (p.ldb / columns);
-    q.x = b[w];
-    if ((word + p.across) * columns < p.n) { q.y = b[w + p.across]; }
-    if ((word + 2u * p.across) * columns < p.n) { q.z = b[w + 2u * p.across]; }
-    if ((word + 3u * p.across) * columns < p.n) { q.w = b[w + 3u * p.across]; }
-    return q;
+// offsets is where the lane's words are, from its first; words past the last column, which nobody
+// needs, are its first.
+fn offsets(word: u32) -> vec4<u32> {
+    let d = vec4<u32>(0u, 1u, 2u, 3u) * p.across;
+    return select(vec4<u32>(0u), d, (d + vec4<u32>(word)) * columns < vec4<u32>(p.n));
+}
+
+// fetch returns the lane's words of the row of B that entry e multiplies.
+fn fetch(e: u32, word: u32, d: vec4<u32>) -> vec4<u32> {
+    let w = vec4<u32>(word + colidx[e] * (p.ldb / columns)) + d;
+    return vec4<u32>(b[w.x], b[w.y], b[w.z], b[w.w]);
 }
 
 // accumulate adds v times the elements of q.
@@ -56,15 +55,20 @@ fn accumulate(v: f32, q: vec4<u32>) {
 
 // entries adds up the entries from begin to end that are the lane's: every along-th four of them.
 fn entries(begin: u32, end: u32, group: u32, word: u32) {
+    let d = offsets(word);
     for (var k = begin + 4u * group; k < end; k += 4u * p.along) {
-        let q0 = fetch(k, end, word);
-        let q1 = fetch(k + 1u, end, word);
-        let q2 = fetch(k + 2u, end, word);
-        let q3 = fetch(k + 3u, end, word);
-        accumulate(value(k, end), q0);
-        accumulate(value(k + 1u, end), q1);
-        accumulate(value(k + 2u, end), q2);
-        accumulate(value(k + 3u, end), q3);
+        if (k + 4u > end) { // the last few
+            for (var e = k; e < end; e++) { accumulate(value(e), fetch(e, word, d)); }
+            return;
+        }
+        let q0 = fetch(k, word, d); // all loads before the first sum
+        let q1 = fetch(k + 1u, word, d);
+        let q2 = fetch(k + 2u, word, d);
+        let q3 = fetch(k + 3u, word, d);
+        accumulate(value(k), q0);
+        accumulate(value(k + 1u), q1);
+        accumulate(value(k + 2u), q2);
+        accumulate(value(k + 3u), q3);
     }
 }
 
