@@ -150,10 +150,11 @@ var volatile = []struct {
 	replace string
 }{
 	{regexp.MustCompile(`[0-9.e+]+ (µs|ms|s)\b`), "TIME"},
+	{regexp.MustCompile(`(median of \d+)×\d+`), "${1}×BATCH"},
 	{regexp.MustCompile(`bound by .*: \d+ % attained`), "bound by LIMIT: SHARE"},
 	{regexp.MustCompile(`(?m)^(device +cpu: ).*$`), "${1}DEVICE"},
 	{regexp.MustCompile(`("(device|driver)": )"[^"]*"`), "${1}NAME"},
-	{regexp.MustCompile(`("(load_s|encode_s|upload_s|min|median|p90|attainable_us|memory|gather|compute|attained)": )[-0-9.e+]+`), "${1}NUMBER"},
+	{regexp.MustCompile(`("(batch|load_s|encode_s|upload_s|min|median|p90|attainable_us|memory|gather|compute|attained)": )[-0-9.e+]+`), "${1}NUMBER"},
 }
 
 // normal FROM TO replaces what is volatile.

@@ -32,6 +32,7 @@ type report struct {
 	EncodeS      float64       `json:"encode_s"`
 	UploadS      float64       `json:"upload_s"`
 	Repeats      int           `json:"repeats"`
+	Batch        int           `json:"batch"` // multiplications in each repeat, back to back
 	Clock        string        `json:"clock"` // "device", or "host" where the device has no timestamps
 	Time         timeReport    `json:"time_us"`
 	AttainableUS float64       `json:"attainable_us"` // the largest of the bounds
@@ -79,7 +80,7 @@ func newReport(j *job, n int, dev spmm.Info, plan spmm.PlanInfo, ts timings, b s
 		N: n, Alpha: j.alpha, Beta: j.beta, Seed: j.seed, B: j.bFile,
 		StoredBytes: plan.Stats.StoredBytes, Fill: plan.Stats.Fill,
 		EncodeS: plan.EncodeTime.Seconds(), UploadS: plan.UploadTime.Seconds(),
-		Repeats: len(ts.best), Clock: "device",
+		Repeats: len(ts.each), Batch: ts.batch, Clock: "device",
 		Time:         timeReport{us(ts.quantile(0)), us(ts.quantile(0.5)), us(ts.quantile(0.9))},
 		AttainableUS: us(b.Time()),
 		Bounds:       boundReport{us(b.Memory), us(b.Gather), us(b.Compute)},
@@ -107,7 +108,7 @@ func (r *report) print(w io.Writer, form string) error {
 	row("device", "%s: %s (%s)", r.Backend, r.Device, r.Driver)
 	row("plan", "format %s, precision %s, kernel %s", r.Format, r.Precision, r.Variant)
 	row("stored", "%s, fill %.3g, encoded in %s", byteSize(r.StoredBytes), r.Fill, seconds(r.EncodeS))
-	row("time", "%s median of %d (min %s, p90 %s, %s clock)", micros(r.Time.Median), r.Repeats, micros(r.Time.Min), micros(r.Time.P90), r.Clock)
+	row("time", "%s median of %d×%d (min %s, p90 %s, %s clock)", micros(r.Time.Median), r.Repeats, r.Batch, micros(r.Time.Min), micros(r.Time.P90), r.Clock)
 	row("attainable", "%s, bound by %s: %.0f %% attained", micros(r.AttainableUS), r.Bounds.largest(), 100*r.Attained)
 	if v := r.Verify; v != nil {
 		row("verified", "%d of %d outputs, worst error %.2g of its bound: %s", v.Checked, int64(r.Matrix.Rows)*int64(r.N), v.MaxRatio, verdict(v.OK))

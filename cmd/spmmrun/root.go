@@ -58,8 +58,8 @@ Exit codes: 0 right, 1 wrong answer, 2 usage or bad input, 3 backend unavailable
 	f.Float32Var(&j.beta, "beta", 0, "factor of C, which is random then")
 	f.StringVarP(&j.out, "out", "o", "", "write C to `FILE.npy`")
 	addChoice(c, &j.verify, "verify", "how much of C to check", "sample", "full", "none")
-	addCount(c, &j.warmup, "warmup", "", 3, 0, "multiplications before those that are timed")
-	addCount(c, &j.repeats, "repeats", "", 20, 1, "multiplications that are timed")
+	addCount(c, &j.warmup, "warmup", "", 3, 0, "runs before those that are timed")
+	addCount(c, &j.repeats, "repeats", "", 20, 1, "runs that are timed; each is a batch of multiplications if they are short")
 	addReport(c, &j.report)
 	c.AddCommand(newDevices(), newInspect(), newVersion())
 	return c
