@@ -14,6 +14,7 @@ package cvse
 
 import (
 	"embed"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -74,20 +75,27 @@ const (
 	paramWidth
 )
 
-// encode packs a with a variant's constants V and ALIGN.
+// encode packs a with a variant's constants V and ALIGN, or WINDOW.
 func encode(a formats.Sparse, v *spec.Variant) (*spec.Encoded, error) {
 	if a.Type() != v.In.Storage() {
 		return nil, fmt.Errorf("kernel cvse/%s packs %v, not %v", v.Name, v.In.Storage(), a.Type())
 	}
+	var e *spec.Encoded
+	var err error
 	switch a := a.(type) {
 	case *formats.CSR[half.F16]:
-		return pack(a, v)
+		e, err = pack(a, v)
 	case *formats.CSR[half.BF16]:
-		return pack(a, v)
+		e, err = pack(a, v)
 	case *formats.CSR[float32]:
-		return pack(a, v)
+		e, err = pack(a, v)
+	default:
+		return nil, fmt.Errorf("kernel cvse cannot pack a %T", a)
 	}
-	return nil, fmt.Errorf("kernel cvse cannot pack a %T", a)
+	if errors.Is(err, cvse.ErrTooLarge) {
+		err = fmt.Errorf("%w: %w", err, backend.ErrUnsupported)
+	}
+	return e, err
 }
 
 func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Encoded, error) {

@@ -2,6 +2,7 @@ package cvse_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -288,4 +289,69 @@ func TestManyPanels(t *testing.T) {
 			q.Run(t, dev, cvse.Kernel, v, out)
 		}
 	})
+}
+
+func TestEncode(t *testing.T) {
+	a := &formats.CSR[half.F16]{Rows: 9, Cols: 3, RowPtr: []int64{0, 1, 1, 1, 1, 1, 1, 1, 1, 3},
+		ColIdx: []int32{2, 0, 1}, Val: []half.F16{half.F16From(5), 0, 0}}
+	for _, v := range cvse.Kernel.Variants {
+		e, err := cvse.Kernel.Encode(a, v)
+		if v.In != dtype.F16 {
+			if err == nil {
+				t.Errorf("%s packs another element type", v.Name)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", v.Name, err)
+			continue
+		}
+		if e.Rows != 9 || e.Cols != 3 || e.NNZ != 3 || e.Stats.Fill <= 0 || len(e.Arrays) != len(cvse.Kernel.Args)-2 {
+			t.Errorf("%s: %d×%d, %d entries, %d arrays, stats %+v", v.Name, e.Rows, e.Cols, e.NNZ, len(e.Arrays), e.Stats)
+		}
+		for i, x := range e.Arrays {
+			if x.Name != cvse.Kernel.Args[i].Name || len(x.Data) == 0 {
+				t.Errorf("%s: array %d is %s of %d bytes, want %s", v.Name, i, x.Name, len(x.Data), cvse.Kernel.Args[i].Name)
+			}
+		}
+	}
+	bad := *a
+	bad.ColIdx = []int32{2, 0, 3}
+	if _, err := cvse.Kernel.Encode(&bad, cvse.Kernel.Variants[0]); err == nil {
+		t.Error("a column outside the matrix is accepted")
+	}
+}
+
+// TestLaunch: grids cover C, and problems that do not fit the matrix are refused.
+func TestLaunch(t *testing.T) {
+	a := &formats.CSR[half.F16]{Rows: 100, Cols: 3, RowPtr: make([]int64, 101)}
+	for _, v := range cvse.Kernel.Variants {
+		if v.In != dtype.F16 {
+			continue
+		}
+		e, err := cvse.Kernel.Encode(a, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := spec.Problem{M: 100, K: 3, N: 700, LDB: 704, LDC: 700, Out: dtype.F32}
+		l, err := cvse.Kernel.Launch(v, e, p)
+		if err != nil {
+			t.Errorf("%s: %v", v.Name, err)
+		}
+		if cover := l.Groups[1] * v.Const("COLS"); cover < 700 || cover >= 700+v.Const("COLS") {
+			t.Errorf("%s: %d blocks of %d columns for 700", v.Name, l.Groups[1], v.Const("COLS"))
+		}
+		p.N = 0
+		if l, err := cvse.Kernel.Launch(v, e, p); err != nil || l.Groups[0]*l.Groups[1]*l.Groups[2] != 0 {
+			t.Errorf("%s: no columns: a grid of %v, error %v", v.Name, l.Groups, err)
+		}
+		p.N, p.M = 700, 99
+		if _, err := cvse.Kernel.Launch(v, e, p); err == nil {
+			t.Errorf("%s: a problem of 99 rows with a matrix of 100", v.Name)
+		}
+		p.M, p.Out = 100, dtype.S8
+		if _, err := cvse.Kernel.Launch(v, e, p); !errors.Is(err, backend.ErrUnsupported) {
+			t.Errorf("%s: C in s8: error %v", v.Name, err)
+		}
+	}
 }
