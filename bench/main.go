@@ -1,0 +1,134 @@
+// Command bench measures spmmrun beside vendor libraries, in one run on one machine, and prints
+// Markdown tables for NOTES.md.
+//
+//	make build && nvcc -O3 -arch=native -o peers bench/peers/peers.cu -lcublas
+//	go run ./bench -spmmrun bin/spmmrun -peers ./peers cvse
+//
+// Every time is a median over batches of multiplications back to back, after warm-up, on random data;
+// spmmrun verifies its output, and a wrong or missing result is printed as such.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+)
+
+// suites are the comparisons there are.
+var suites = map[string]func(*runner) error{"cvse": cvse}
+
+func main() {
+	var r runner
+	flag.StringVar(&r.spmmrun, "spmmrun", "bin/spmmrun", "the command to measure")
+	flag.StringVar(&r.peers, "peers", "", "the program of bench/peers; without it vendor libraries are left out")
+	flag.StringVar(&r.backends, "backends", "cuda,vulkan", "backends to measure")
+	flag.Usage = func() {
+		fmt.Fprintln(os.Stderr, "usage: bench [flags] SUITE…   (suites: cvse)")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	if flag.NArg() == 0 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	for _, name := range flag.Args() {
+		suite, ok := suites[name]
+		if !ok {
+			fmt.Fprintf(os.Stderr, "bench: no suite %q\n", name)
+			os.Exit(2)
+		}
+		if err := suite(&r); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+	}
+}
+
+type runner struct{ spmmrun, peers, backends string }
+
+// result is what spmmrun's JSON report says, as far as it is used here.
+type result struct {
+	Backend, Device, Driver, Format, Variant string
+	Time                                     struct{ Median float64 } `json:"time_us"`
+	AttainableUS                             float64                  `json:"attainable_us"`
+	Verify                                   struct{ OK bool }
+}
+
+// run multiplies and returns the report.
+func (r *runner) run(args ...string) (result, error) {
+	var res result
+	out, err := exec.Command(r.spmmrun, append([]string{"--report", "json"}, args...)...).Output()
+	if err != nil {
+		return res, fmt.Errorf("spmmrun %s: %w", strings.Join(args, " "), withStderr(err))
+	}
+	return res, json.Unmarshal(out, &res)
+}
+
+// peer runs the vendor library program and returns its time in microseconds, 0 if there is none.
+func (r *runner) peer(args ...any) (float64, error) {
+	if r.peers == "" {
+		return 0, nil
+	}
+	words := make([]string, len(args))
+	for i, a := range args {
+		words[i] = fmt.Sprint(a)
+	}
+	out, err := exec.Command(r.peers, words...).Output()
+	if err != nil {
+		return 0, fmt.Errorf("peers %s: %w", strings.Join(words, " "), withStderr(err))
+	}
+	var res struct{ US float64 }
+	return res.US, json.Unmarshal(out, &res)
+}
+
+func withStderr(err error) error {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && len(exit.Stderr) > 0 {
+		return fmt.Errorf("%w: %s", err, bytes.TrimSpace(exit.Stderr))
+	}
+	return err
+}
+
+// cell is a result in a table: its time, or why there is none.
+func cell(res result, err error) string {
+	switch {
+	case err != nil:
+		return "failed: " + err.Error()
+	case !res.Verify.OK:
+		return "wrong answer"
+	}
+	return fmt.Sprintf("%.1f (%s)", res.Time.Median, res.Variant)
+}
+
+// cvse is SSpMM's ground: vectors of 8 rows, f16 with f32 sums. The published kernels' times were taken
+// on an H200 with the same method (driver 580, CUDA 13.0).
+func cvse(r *runner) error {
+	const m, k, n = 4096, 4096, 512
+	published := map[string]string{"0.7": "115", "0.8": "79", "0.9": "42", "0.95": "23", "0.98": "12"}
+	backends := strings.Split(r.backends, ",")
+	fmt.Printf("%d×%d, N=%d, vectors of 8 rows, f16 → f32, µs\n\n", m, k, n)
+	fmt.Printf("| zeros | cuBLAS | SSpMM's code (H200) | %s |\n", strings.Join(backends, " | "))
+	fmt.Println("|" + strings.Repeat(" --- |", 3+len(backends)))
+	for _, zeros := range slices.Sorted(maps.Keys(published)) {
+		dense, err := r.peer("gemm", m, k, n)
+		if err != nil {
+			return err
+		}
+		row := []string{zeros, fmt.Sprintf("%.1f", dense), published[zeros]}
+		for _, b := range backends {
+			res, err := r.run("--backend", b, "--format", "cvse", "--precision", "f16", "-n", fmt.Sprint(n),
+				fmt.Sprintf("gen:vector,rows=%d,cols=%d,v=8,sparsity=%s", m, k, zeros))
+			row = append(row, cell(res, err))
+		}
+		fmt.Printf("| %s |\n", strings.Join(row, " | "))
+	}
+	fmt.Println()
+	return nil
+}
