@@ -190,6 +190,14 @@ func (c Class) value() float64 {
 	return [...]float64{0, math.Inf(1), math.Inf(-1), math.NaN()}[c]
 }
 
+// Value is the sum, or the infinity or NaN that it is instead.
+func (d *Dot) Value() float64 {
+	if d.Class != Finite {
+		return d.Class.value()
+	}
+	return d.Sum.Float64()
+}
+
 // At returns the dot product of row i of a and column j of b.
 func At(a *formats.CSR[float32], b *formats.Dense[float32], i, j int) *Dot {
 	d := &Dot{}

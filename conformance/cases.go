@@ -1,0 +1,299 @@
+// The list of cases: every format and precision in the kernels' tables times the problems below.
+
+package conformance
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// Tier is how much is run.
+type Tier string
+
+// The tiers. Full includes Quick.
+const (
+	Quick Tier = "quick" // minutes on two cores and a software driver
+	Full  Tier = "full"  // larger problems, and more seeds
+)
+
+// target is what a device may have several variants for: a format, its panel height, a precision.
+type target struct {
+	kernel *spec.Kernel
+	v      uint32 // 0 for formats without panels
+	prec   dtype.Type
+}
+
+func (t target) name() string {
+	if t.v == 0 {
+		return t.kernel.Name
+	}
+	return fmt.Sprintf("%s/v%d", t.kernel.Name, t.v)
+}
+
+// fits tells whether a variant is one of the target's.
+func (t target) fits(v *spec.Variant) bool { return v.In == t.prec && v.Const("V") == t.v }
+
+// targets lists what the kernels' tables offer, on any device.
+func targets(kernels []*spec.Kernel) []target {
+	var ts []target
+	for _, k := range kernels {
+		for _, v := range k.Variants {
+			if t := (target{k, v.Const("V"), v.In}); !slices.Contains(ts, t) {
+				ts = append(ts, t)
+			}
+		}
+	}
+	slices.SortFunc(ts, func(a, b target) int {
+		return strings.Compare(fmt.Sprintf("%s %02d %d", a.kernel.Name, a.v, a.prec), fmt.Sprintf("%s %02d %d", b.kernel.Name, b.v, b.prec))
+	})
+	return ts
+}
+
+// How a case reaches the kernel.
+const (
+	direct = ""       // its table's Encode and Launch, as package plan uses them
+	host   = "host"   // spmm.Multiply, B and C in the host's memory
+	tensor = "tensor" // spmm.Plan.Run, B and C on the device
+)
+
+// layout is how a case's data lie.
+type layout struct {
+	path       string
+	pad        bool       // leading dimensions larger than needed, NaN in between
+	a, b, c    dtype.Type // storage; a and b are the precision's unless by package spmm
+	bcol, ccol bool       // column-major
+}
+
+func (l layout) name(prec dtype.Type) string {
+	var s strings.Builder
+	add := func(yes bool, word string) {
+		if yes {
+			s.WriteString("/" + word)
+		}
+	}
+	add(l.path != direct, l.path)
+	add(l.bcol, "bcol")
+	add(l.ccol, "ccol")
+	add(l.pad, "ldpad")
+	add(l.a != prec.Storage(), "a:"+l.a.String())
+	add(l.b != prec.Storage(), "b:"+l.b.String())
+	add(l.c != dtype.F32, "c:"+l.c.String())
+	return s.String()
+}
+
+// test is one case.
+type test struct {
+	target
+	recipe
+	layout
+	tier Tier
+}
+
+func (t test) id() string {
+	return t.target.name() + "/" + t.recipe.name() + t.layout.name(t.prec)
+}
+
+// shape is a problem before it is told a class and a precision.
+type shape struct {
+	m, k, n     int
+	pattern     string
+	alpha, beta float32 // an alpha of 0 means 1
+	kind        string
+}
+
+var (
+	// exactShapes are the problems of class T1±.
+	exactShapes = []shape{
+		{m: 1, k: 1, n: 1, pattern: "dense"},
+		{m: 5, k: 3, n: 9, pattern: "empty"},
+		{m: 5, k: 3, n: 9, pattern: "empty", beta: 2},
+		{m: 37, k: 1, n: 40, pattern: "dense", alpha: 2},
+		{m: 1, k: 3001, n: 17, pattern: "dense", alpha: -2, beta: 0.5},
+		{m: 67, k: 129, n: 7, pattern: "eighth", alpha: 4},
+		{m: 67, k: 129, n: 33, pattern: "eighth", kind: zeros},
+		{m: 64, k: 200, n: 128, pattern: "vec16"},
+		{m: 29, k: 60, n: 34, pattern: "vec8", beta: -1},
+		{m: 21, k: 50, n: 531, pattern: "vec8", beta: 1},
+		{m: 1120, k: 80, n: 20, pattern: "ladder"},
+		{m: 40, k: 4097, n: 65, pattern: "onerow"},
+		{m: 300, k: 300, n: 16, pattern: "band"},
+		{m: 33, k: 17, n: 257, pattern: "dense"},
+		{m: 194, k: 500, n: 24, pattern: "skewed"},
+		{m: 150, k: 400, n: 1, pattern: "ragged"},
+		{m: 150, k: 400, n: 2, pattern: "ragged"},
+		{m: 150, k: 400, n: 8, pattern: "ragged"},
+		{m: 150, k: 400, n: 31, pattern: "ragged"},
+		{m: 150, k: 400, n: 64, pattern: "ragged", alpha: -2},
+		{m: 150, k: 400, n: 129, pattern: "ragged"},
+	}
+	// sameSignShapes are those of class T1+.
+	sameSignShapes = []shape{
+		{m: 1, k: 1, n: 1, pattern: "dense"},
+		{m: 67, k: 129, n: 7, pattern: "eighth", alpha: 4, beta: 0.5},
+		{m: 64, k: 200, n: 128, pattern: "vec16"},
+		{m: 40, k: 4097, n: 65, pattern: "onerow"},
+		{m: 150, k: 400, n: 31, pattern: "ragged", beta: 2},
+	}
+	// paddedShapes have leading dimensions larger than needed.
+	paddedShapes = []shape{
+		{m: 29, k: 60, n: 33, pattern: "vec8", beta: -1},
+		{m: 150, k: 400, n: 7, pattern: "ragged"},
+		{m: 67, k: 129, n: 130, pattern: "eighth", alpha: 0.5},
+	}
+	// roundedShapes have outputs of 16 bits.
+	roundedShapes = []shape{
+		{m: 67, k: 129, n: 7, pattern: "eighth", kind: narrow},
+		{m: 150, k: 400, n: 33, pattern: "ragged", kind: narrow, alpha: -2, beta: 0.5},
+		{m: 64, k: 200, n: 128, pattern: "vec16", kind: narrow, beta: 1},
+		{m: 29, k: 60, n: 34, pattern: "vec8", kind: over},
+	}
+	nonFiniteShapes = []shape{
+		{m: 67, k: 129, n: 37, pattern: "eighth"},
+		{m: 64, k: 48, n: 24, pattern: "vec16"},
+		{m: 150, k: 400, n: 5, pattern: "ragged", alpha: -2, beta: 0.5},
+		{m: 21, k: 40, n: 70, pattern: "dense"},
+	}
+	subnormalShapes = []shape{
+		{m: 40, k: 60, n: 20, pattern: "eighth"},
+		{m: 40, k: 60, n: 20, pattern: "eighth", kind: inB},
+	}
+	generalShapes = []shape{
+		{m: 96, k: 512, n: 40, pattern: "eighth", kind: normal},
+		{m: 61, k: 300, n: 19, pattern: "vec8", kind: spans},
+		{m: 40, k: 512, n: 12, pattern: "eighth", kind: cancel},
+		{m: 90, k: 700, n: 50, pattern: "ragged", kind: normal, alpha: 0.3, beta: 1.7},
+		{m: 2, k: 2048, n: 9, pattern: "dense", kind: normal},
+	}
+	// largeShapes are for the full tier, in class T1±.
+	largeShapes = []shape{
+		{m: 1000, k: 2000, n: 200, pattern: "fortieth"},
+		{m: 512, k: 512, n: 512, pattern: "vec8"},
+		{m: 3, k: 70001, n: 8, pattern: "dense"},
+		{m: 5000, k: 300, n: 40, pattern: "skewed", beta: 0.5},
+	}
+	// emptyShapes have no rows, no columns, or nothing to sum.
+	emptyShapes = []shape{
+		{m: 5, k: 0, n: 3, pattern: "empty", beta: 2},
+		{m: 0, k: 4, n: 3, pattern: "empty"},
+		{m: 4, k: 4, n: 0, pattern: "dense"},
+	}
+)
+
+// list is every case of a tier, in order, without those whose name the filter refuses.
+func list(kernels []*spec.Kernel, tier Tier, keep func(id string) bool) []test {
+	w := lister{}
+	for _, t := range targets(kernels) {
+		w.direct(t)
+	}
+	for _, k := range kernels {
+		w.front(k)
+	}
+	w.tests = slices.DeleteFunc(w.tests, func(t test) bool {
+		return t.tier == Full && tier != Full || !keep(t.id())
+	})
+	return w.tests
+}
+
+// lister collects cases.
+type lister struct{ tests []test }
+
+func (w *lister) add(tier Tier, t target, class string, s shape, l layout) {
+	r := recipe{
+		class: class, typ: t.prec, m: s.m, k: s.k, n: s.n, pattern: s.pattern,
+		alpha: s.alpha, beta: s.beta, kind: s.kind, seed: 1,
+	}
+	if r.alpha == 0 {
+		r.alpha = 1
+	}
+	w.tests = append(w.tests, test{t, r, l, tier})
+	if l.path == direct && tier == Quick {
+		for seed := uint64(2); seed <= 3; seed++ {
+			r.seed = seed
+			w.tests = append(w.tests, test{t, r, l, Full})
+		}
+	}
+}
+
+// direct adds the cases that a target's kernel is launched for by itself.
+func (w *lister) direct(t target) {
+	in := t.prec.Storage()
+	all := func(tier Tier, class string, shapes []shape, l layout) {
+		l.a, l.b = in, in
+		for _, s := range shapes {
+			w.add(tier, t, class, s, l)
+		}
+	}
+	plain := layout{c: dtype.F32}
+	all(Quick, MixedSign, exactShapes, plain)
+	all(Quick, SameSign, sameSignShapes, plain)
+	all(Quick, MixedSign, paddedShapes, layout{c: dtype.F32, pad: true})
+	for _, c := range []dtype.Type{dtype.F16, dtype.BF16} {
+		all(Quick, MixedSign, roundedShapes, layout{c: c})
+		all(Quick, MixedSign, roundedShapes[:2], layout{c: c, pad: true})
+		all(Quick, General, generalShapes[3:4], layout{c: c})
+	}
+	all(Quick, NonFinite, nonFiniteShapes, plain)
+	if t.prec != dtype.TF32 {
+		all(Quick, Subnormal, subnormalShapes, plain)
+	}
+	all(Quick, General, generalShapes, plain)
+	all(Full, MixedSign, largeShapes, plain)
+}
+
+// front adds the cases of a format that go through package spmm.
+func (w *lister) front(k *spec.Kernel) {
+	v := uint32(0)
+	for _, x := range k.Variants {
+		if c := x.Const("V"); v == 0 || c < v {
+			v = c
+		}
+	}
+	for _, prec := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32, dtype.TF32} {
+		t, in := target{k, v, prec}, prec.Storage()
+		row := layout{path: host, a: in, b: in, c: dtype.F32}
+		s := shape{m: 67, k: 129, n: 33, pattern: "eighth", alpha: -2, beta: 0.5}
+		for _, l := range orders(row) {
+			w.add(Quick, t, MixedSign, s, l)
+		}
+		s = shape{m: 67, k: 129, n: 33, pattern: "eighth"}
+		for _, l := range orders(layout{path: tensor, a: in, b: in, c: dtype.F32}) {
+			w.add(Quick, t, MixedSign, s, l)
+		}
+		for _, e := range emptyShapes {
+			w.add(Quick, t, MixedSign, e, row)
+		}
+		// Types that the kernel does not take or give.
+		s = shape{m: 45, k: 129, n: 31, pattern: "ragged", kind: narrow, beta: 0.5}
+		for i, l := range []layout{
+			{c: dtype.F16, pad: true}, {c: dtype.BF16, ccol: true}, {a: dtype.F32, c: dtype.F16, bcol: true},
+			{b: dtype.F32, c: dtype.F32}, {a: dtype.F32, b: dtype.F32, c: dtype.BF16, bcol: true, ccol: true, pad: true},
+		} {
+			l.path = []string{host, tensor}[i%2]
+			for _, x := range []*dtype.Type{&l.a, &l.b} {
+				if *x == dtype.Invalid {
+					*x = in
+				}
+			}
+			w.add(Quick, t, MixedSign, s, l)
+		}
+		w.add(Quick, t, MixedSign, shape{m: 29, k: 60, n: 34, pattern: "vec8", kind: over}, layout{path: host, a: in, b: in, c: dtype.F16, ccol: true})
+		for _, l := range orders(row)[2:] {
+			w.add(Quick, t, NonFinite, nonFiniteShapes[0], l)
+			w.add(Quick, t, General, generalShapes[3], l)
+		}
+	}
+}
+
+// orders returns l with B and C in row- and column-major order, some of them padded.
+func orders(l layout) []layout {
+	var ls []layout
+	for i := range 4 {
+		l.bcol, l.ccol, l.pad = i&1 != 0, i&2 != 0, i == 0 || i == 3
+		ls = append(ls, l)
+	}
+	return ls
+}

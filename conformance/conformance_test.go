@@ -1,0 +1,135 @@
+// The suite on every device of this build, and what must hold of the suite itself.
+//
+// The environment says what to run: SPMM_BACKEND (names, by commas), SPMM_TIER, SPMM_FILTER (a regular
+// expression of case names), SPMM_REQUIRE (what must have run: cpu, cuda, vulkan, webgpu,
+// vulkan-matrices), SPMM_MANIFEST (a folder to write manifests to), SPMM_COMMIT (for the manifests).
+
+package conformance
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spmmrun/spmm/backend"
+)
+
+// words are the parts of a comma-separated variable.
+func words(name string) []string {
+	return strings.FieldsFunc(os.Getenv(name), func(c rune) bool { return c == ',' })
+}
+
+func options() Options {
+	o := Options{Tier: Tier(os.Getenv("SPMM_TIER")), Commit: os.Getenv("SPMM_COMMIT")}
+	if f := os.Getenv("SPMM_FILTER"); f != "" {
+		o.Filter = regexp.MustCompile(f)
+	}
+	return o
+}
+
+// devices opens a device of each driver that has one and that SPMM_BACKEND does not leave out.
+func devices(t *testing.T, f func(t *testing.T, dev backend.Device)) {
+	only := words("SPMM_BACKEND")
+	for _, d := range backend.Drivers() {
+		if len(only) > 0 && !slices.Contains(only, d.Name()) {
+			continue
+		}
+		infos, err := d.Devices(context.Background())
+		if errors.Is(err, backend.ErrUnavailable) {
+			t.Logf("%s: %v", d.Name(), err)
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", d.Name(), err)
+			continue
+		}
+		t.Run(d.Name(), func(t *testing.T) {
+			dev, err := d.Open(context.Background(), infos[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer dev.Close()
+			f(t, dev)
+		})
+	}
+}
+
+// softMatrices tells whether a device is the software driver with cooperative matrices, which
+// computes other vendors' shapes as well.
+func softMatrices(dev backend.Device) bool {
+	return os.Getenv("SPMM_SOFTVK") == "matrices" && dev.Info().Kind == "cpu" && len(dev.Caps().Matrix) > 0
+}
+
+func TestConformance(t *testing.T) {
+	var mans []*Manifest
+	devices(t, func(t *testing.T, dev backend.Device) {
+		o := options()
+		o.Unlisted = softMatrices(dev)
+		m, err := Run(t.Context(), dev, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mans = append(mans, m)
+		t.Logf("%v: %v", m.Device, m.Summary)
+		if m.Summary[Pass] == 0 {
+			t.Error("no case passed")
+		}
+		for _, c := range m.Cases {
+			if c.Status == Fail {
+				t.Errorf("%s with %s: %s", c.ID, c.Variant, c.Error)
+			}
+		}
+		if dir := os.Getenv("SPMM_MANIFEST"); dir != "" {
+			if err := m.WriteFile(filepath.Join(dir, fileName(m))); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if len(mans) == 0 {
+		t.Error("no device: no case ran")
+	}
+	for _, d := range Compare(mans...) {
+		t.Error(d)
+	}
+	required(t, mans)
+}
+
+// required fails unless all that SPMM_REQUIRE names has passed a case.
+func required(t *testing.T, mans []*Manifest) {
+	have := map[string]bool{}
+	for _, m := range mans {
+		matrix := map[string]bool{}
+		for _, v := range m.Variants {
+			matrix[v.Name] = v.Matrix
+		}
+		for _, c := range m.Cases {
+			if c.Status == Pass {
+				have[m.Device.Backend] = true
+				if matrix[c.kernel()+"/"+c.Variant] {
+					have[m.Device.Backend+"-matrices"] = true
+				}
+			}
+		}
+	}
+	for _, name := range words("SPMM_REQUIRE") {
+		if !have[name] {
+			t.Errorf("SPMM_REQUIRE: %s has passed no case", name)
+		}
+	}
+}
+
+// fileName names a manifest after its device: the backend, and what tells devices of it apart.
+func fileName(m *Manifest) string {
+	name := m.Device.Backend
+	if soft := os.Getenv("SPMM_SOFTVK"); m.Device.Kind == "cpu" && soft != "" && name != "cpu" {
+		name += "-softvk-" + soft
+	} else if name != "cpu" {
+		name += "-" + strings.Trim(regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(m.Device.Name), "-"), "-")
+	}
+	return name + ".json"
+}

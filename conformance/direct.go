@@ -1,0 +1,172 @@
+// Running a variant by its table, as package plan does, with every byte around it watched.
+
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// lone is one multiplication by one variant.
+type lone struct {
+	*runner
+	t    *test
+	p    *problem
+	v    *spec.Variant
+	prob spec.Problem
+	args [][]byte // what the buffers hold before; the last three are B, C and the workspace
+	c    int      // which of them is C
+}
+
+// direct multiplies, twice, and returns the outputs and the grid.
+func (r *runner) direct(ctx context.Context, t *test, p *problem, v *spec.Variant) (*outputs, string, error) {
+	x := &lone{runner: r, t: t, p: p, v: v}
+	enc, err := t.kernel.Encode(formats.ConvertTo(p.a, v.In), v)
+	if err != nil {
+		return nil, "", err
+	}
+	x.lay()
+	l, err := t.kernel.Launch(v, enc, x.prob)
+	if err != nil {
+		return nil, "", err
+	}
+	x.pack(enc, l)
+	first, err := x.run(ctx, l)
+	if err != nil {
+		return nil, grid(l), err
+	}
+	second, err := x.run(ctx, l)
+	if err == nil && second.digest() != first.digest() {
+		err = fmt.Errorf("a second run gave other bits: %w", second.differ(first))
+	}
+	return first, grid(l), err
+}
+
+func grid(l spec.Launch) string {
+	s := fmt.Sprintf("%d×%d×%d", l.Groups[0], l.Groups[1], l.Groups[2])
+	if l.Then != nil {
+		s += fmt.Sprintf(" then %d×%d×%d", l.ThenGroups[0], l.ThenGroups[1], l.ThenGroups[2])
+	}
+	return s
+}
+
+// lay decides where B's and C's elements lie.
+func (x *lone) lay() {
+	p := x.p
+	x.prob = spec.Problem{
+		M: p.m, K: p.k, N: p.n, LDB: (p.n + 7) &^ 7, LDC: p.n, Out: x.t.c,
+		Alpha: p.alpha, Beta: p.beta, Caps: x.dev.Caps(),
+	}
+	if x.t.pad {
+		x.prob.LDB += 16
+		x.prob.LDC += 5
+	}
+}
+
+// pack makes the contents of the buffers: NaN where nothing may be read.
+func (x *lone) pack(enc *spec.Encoded, l spec.Launch) {
+	for _, a := range enc.Arrays {
+		x.args = append(x.args, a.Data)
+	}
+	in := x.v.In.Storage()
+	x.args = append(x.args, fill(in, x.p.b, x.prob.LDB, x.p.k))
+	x.c = len(x.args)
+	x.args = append(x.args, fill(x.t.c, x.p.c, x.prob.LDC, x.p.m))
+	if l.Workspace > 0 {
+		x.args = append(x.args, filled(int(l.Workspace)))
+	}
+}
+
+// fill returns rows of sentinel with the elements of d, if there is one, in their places.
+func fill(t dtype.Type, d *formats.Dense[float32], ld, rows int) []byte {
+	mem := filled(rows * ld * t.Size())
+	if d != nil {
+		for i := range d.Rows {
+			for j := range d.Cols {
+				put(t, mem, i*ld+j, pack(t, d.At(i, j)))
+			}
+		}
+	}
+	return mem
+}
+
+// run uploads, launches and checks all memory, and returns C.
+func (x *lone) run(ctx context.Context, l spec.Launch) (*outputs, error) {
+	var bufs []backend.Buffer
+	defer func() {
+		for _, b := range bufs {
+			b.Close()
+		}
+	}()
+	for _, a := range x.args {
+		b, err := x.dev.Alloc(int64(max(4, len(a))))
+		if err != nil {
+			return nil, err
+		}
+		bufs = append(bufs, b)
+		if err := b.Write(ctx, 0, a); err != nil {
+			return nil, err
+		}
+	}
+	k, err := x.load(x.t.kernel, x.v)
+	if err != nil {
+		return nil, err
+	}
+	launches := []backend.Launch{{Kernel: k, Groups: l.Groups, Args: bufs, Params: l.Params}}
+	if l.Then != nil {
+		then, err := x.load(x.t.kernel, l.Then)
+		if err != nil {
+			return nil, err
+		}
+		launches = append(launches, backend.Launch{Kernel: then, Groups: l.ThenGroups, Args: bufs, Params: l.ThenParams})
+	}
+	if _, err := x.dev.Run(ctx, launches...); err != nil {
+		return nil, err
+	}
+	if err := x.dev.intact(ctx); err != nil {
+		return nil, err
+	}
+	return x.read(ctx, bufs)
+}
+
+// read returns C, after a look at what must not have changed.
+func (x *lone) read(ctx context.Context, bufs []backend.Buffer) (*outputs, error) {
+	for i, before := range x.args {
+		if !x.t.kernel.Args[i].ReadOnly || len(before) == 0 {
+			continue
+		}
+		after := make([]byte, len(before))
+		if err := bufs[i].Read(ctx, 0, after); err != nil {
+			return nil, err
+		}
+		if !bytes.Equal(before, after) {
+			return nil, fmt.Errorf("argument %s, which is only read, was written", x.t.kernel.Args[i].Name)
+		}
+	}
+	after := make([]byte, len(x.args[x.c]))
+	if len(after) > 0 {
+		if err := bufs[x.c].Read(ctx, 0, after); err != nil {
+			return nil, err
+		}
+	}
+	if err := samePadding(x.t.c, x.p.n, x.prob.LDC, x.args[x.c], after); err != nil {
+		return nil, err
+	}
+	return collect(x.t.c, x.p.m, x.p.n, x.prob.LDC, false, after), nil
+}
+
+// samePadding says where memory between lines of the given width, ld apart, has changed.
+func samePadding(t dtype.Type, width, ld int, before, after []byte) error {
+	for i := range len(before) / t.Size() {
+		if i%ld >= width && get(t, before, i) != get(t, after, i) {
+			return fmt.Errorf("padding behind line %d of C was written, at element %d", i/ld, i%ld)
+		}
+	}
+	return nil
+}

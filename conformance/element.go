@@ -1,0 +1,143 @@
+// Elements of C as bit patterns: packing, the one form that equal results have, digests.
+
+package conformance
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"math"
+
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/half"
+)
+
+// pack rounds x to an element of type t, to nearest even.
+func pack(t dtype.Type, x float32) uint32 {
+	switch t {
+	case dtype.F16:
+		return uint32(half.F16From(x))
+	case dtype.BF16:
+		return uint32(half.BF16From(x))
+	}
+	return math.Float32bits(x)
+}
+
+// unpack is exact.
+func unpack(t dtype.Type, bits uint32) float32 {
+	switch t {
+	case dtype.F16:
+		return half.F16(bits).Float32()
+	case dtype.BF16:
+		return half.BF16(bits).Float32()
+	}
+	return math.Float32frombits(bits)
+}
+
+// canonical gives all zeros and all NaNs of type t one form each: +0, and the quiet NaN without a
+// payload (0x7FC00000 in f32).
+func canonical(t dtype.Type, bits uint32) uint32 {
+	exponent, sign := uint32(0x7f800000), uint32(1)<<31
+	switch t {
+	case dtype.F16:
+		exponent, sign = 0x7c00, 1<<15
+	case dtype.BF16:
+		exponent, sign = 0x7f80, 1<<15
+	}
+	switch magnitude := bits &^ sign; {
+	case magnitude == 0:
+		return 0
+	case magnitude > exponent:
+		return exponent | exponent&-exponent>>1
+	}
+	return bits
+}
+
+// get and put access element i of packed memory.
+func get(t dtype.Type, mem []byte, i int) uint32 {
+	if t.Size() == 2 {
+		return uint32(binary.LittleEndian.Uint16(mem[2*i:]))
+	}
+	return binary.LittleEndian.Uint32(mem[4*i:])
+}
+
+func put(t dtype.Type, mem []byte, i int, bits uint32) {
+	if t.Size() == 2 {
+		binary.LittleEndian.PutUint16(mem[2*i:], uint16(bits))
+		return
+	}
+	binary.LittleEndian.PutUint32(mem[4*i:], bits)
+}
+
+// outputs are the elements of a result in canonical form, row after row.
+type outputs struct {
+	m, n int
+	typ  dtype.Type
+	bits []uint32
+}
+
+// round returns values as outputs of type t.
+func round(t dtype.Type, m, n int, values []float32) *outputs {
+	o := &outputs{m, n, t, make([]uint32, m*n)}
+	for i, x := range values {
+		o.bits[i] = canonical(t, pack(t, x))
+	}
+	return o
+}
+
+// collect reads outputs out of a matrix in memory, whose rows (columns) are ld apart.
+func collect(t dtype.Type, m, n, ld int, colMajor bool, mem []byte) *outputs {
+	o := &outputs{m, n, t, make([]uint32, m*n)}
+	for i := range m {
+		for j := range n {
+			at := i*ld + j
+			if colMajor {
+				at = j*ld + i
+			}
+			o.bits[i*n+j] = canonical(t, get(t, mem, at))
+		}
+	}
+	return o
+}
+
+// dense returns the outputs as numbers.
+func (o *outputs) dense() *formats.Dense[float32] {
+	d := formats.NewDense[float32](o.m, o.n)
+	for i, b := range o.bits {
+		d.Data[i] = unpack(o.typ, b)
+	}
+	return d
+}
+
+// digest is the SHA-256 of the type, the size and the elements.
+func (o *outputs) digest() string {
+	h := sha256.New()
+	fmt.Fprintf(h, "C %v %d×%d\n", o.typ, o.m, o.n)
+	size := o.typ.Size()
+	mem := make([]byte, size*len(o.bits))
+	for i, b := range o.bits {
+		put(o.typ, mem, i, b)
+	}
+	h.Write(mem)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// differ says where o is not want, nil if nowhere.
+func (o *outputs) differ(want *outputs) error {
+	count, first := 0, -1
+	for i, b := range o.bits {
+		if b != want.bits[i] {
+			if count == 0 {
+				first = i
+			}
+			count++
+		}
+	}
+	if count == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d of %d outputs are wrong: C[%d,%d] is %v (%#x), must be %v (%#x)", count, len(o.bits),
+		first/o.n, first%o.n, unpack(o.typ, o.bits[first]), o.bits[first], unpack(o.typ, want.bits[first]), want.bits[first])
+}

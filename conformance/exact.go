@@ -1,0 +1,149 @@
+// Numbers whose products and sums are exact, in any order and any width that a matrix unit has.
+
+package conformance
+
+import (
+	"math"
+
+	"github.com/spmmrun/spmm/dtype"
+)
+
+// precision of an element type: bits of a significand, exponent of the least normal number.
+type precision struct{ bits, least int }
+
+var precisions = map[dtype.Type]precision{
+	dtype.F16: {11, -14}, dtype.BF16: {8, -126}, dtype.F32: {24, -126}, dtype.TF32: {11, -126},
+}
+
+// exact fills in numbers of the T1 classes, and of nonfinite, which is T1± with infinities and NaN
+// put in.
+//
+// Operands are whole numbers, times a power of two for each row of A and each column of B (so that
+// 2^g, the grid, differs from output to output), of magnitudes that keep Σ|a·b| ≤ 2^bits in units of
+// the grid; |c| adds at most 2^22. See docs of the package for what that is good for.
+func (p *problem) exact() {
+	bits, scale, shift, addend := 23, 3, 0, int64(1)<<22
+	switch p.kind {
+	case narrow:
+		bits, scale, shift, addend = 17, 1, -3, 255
+	case over:
+		scale, addend = 0, 255
+	}
+	longest := int64(1)
+	for i := range p.m {
+		longest = max(longest, p.a.RowPtr[i+1]-p.a.RowPtr[i])
+	}
+	budget := int64(1) << bits
+	mostB := max(1, min(128, budget/longest))
+	scaleOf := func(stream, i int) int { return shift + int(below(int64(2*scale+1), p.seed, stream, i, 0)) - scale }
+	whole := func(most int64, stream, i, j int) float64 {
+		x := 1 + below(most, p.seed, stream, i, j)
+		if p.class != SameSign && draw(p.seed, stream, i, j)>>63 == 1 {
+			x = -x
+		}
+		return float64(x)
+	}
+	p.entries(func(e, i, j int) {
+		if p.kind == zeros && below(3, p.seed, streamStored, i, j) == 0 {
+			return
+		}
+		n := p.a.RowPtr[i+1] - p.a.RowPtr[i]
+		most := max(1, min(int64(1)<<min(16, precisions[p.typ].bits), budget/(n*mostB)))
+		p.a.Val[e] = float32(math.Ldexp(whole(most, streamA, i, j), scaleOf(streamScaleA, i)))
+	})
+	for k := range p.k {
+		for j := range p.n {
+			if p.kind != zeros || below(9, p.seed, streamB, j, k) != 0 {
+				p.b.Set(k, j, float32(math.Ldexp(whole(mostB, streamB, k, j), scaleOf(streamScaleB, j))))
+			}
+		}
+	}
+	if p.c != nil {
+		for i := range p.m {
+			for j := range p.n {
+				x := math.Ldexp(whole(addend, streamC, i, j), scaleOf(streamScaleA, i)+scaleOf(streamScaleB, j))
+				if p.class == SameSign {
+					x *= sign(p.alpha) * sign(p.beta)
+				}
+				p.c.Set(i, j, float32(x*math.Abs(float64(p.alpha/p.beta))))
+			}
+		}
+	}
+	if p.class == NonFinite {
+		p.pollute()
+	}
+	p.want = p.solve()
+}
+
+func sign(x float32) float64 { return math.Copysign(1, float64(x)) }
+
+// pollute puts infinities and NaN into some places of A, B and C, and zeros into some of A, where
+// they meet in every combination. Most of those in B are met by structural zeros alone.
+func (p *problem) pollute() {
+	specials := []float32{float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), float32(math.Inf(1))}
+	special := func(x *float32, chance int64, stream, i, j int) {
+		if z := below(chance*int64(len(specials)), p.seed, stream, i, j); z < int64(len(specials)) {
+			*x = specials[z]
+		}
+	}
+	p.entries(func(e, i, j int) {
+		if below(8, p.seed, streamStored, i, j) == 0 {
+			p.a.Val[e] = 0
+		}
+		special(&p.a.Val[e], 1+16*int64(1+p.k/8), streamSpecialA, i, j)
+	})
+	for i := range p.b.Data {
+		special(&p.b.Data[i], 48, streamSpecialB, i, 0)
+	}
+	if p.c != nil {
+		for i := range p.c.Data {
+			special(&p.c.Data[i], 32, streamSpecialC, i, 0)
+		}
+	}
+}
+
+// subnormal fills in numbers of which A's (kind inB: B's) are subnormal in the problem's type, in part
+// or all. Results are normal. A device may take subnormal operands for zeros.
+func (p *problem) subnormal() {
+	prec := precisions[p.typ]
+	unit := prec.least - prec.bits + 1 // the exponent of the least subnormal number
+	most, back, mostBack := int64(1)<<prec.bits-1, 100, int64(8)
+	switch p.typ {
+	case dtype.F16:
+		back = 6
+	case dtype.F32: // all operands are subnormal: others would span too far
+		most, mostBack = 1023, 1
+	}
+	value := func(small bool, stream, i, j int) float32 {
+		x, n, exp := draw(p.seed, stream, i, j), mostBack, back
+		if small {
+			n, exp = most, unit
+		}
+		v := math.Ldexp(float64(1+int64(x>>1%uint64(n))), exp)
+		return float32(math.Copysign(v, float64(int64(x))))
+	}
+	p.entries(func(e, i, j int) { p.a.Val[e] = value(p.kind != inB, streamA, i, j) })
+	for k := range p.k {
+		for j := range p.n {
+			p.b.Set(k, j, value(p.kind == inB, streamB, k, j))
+		}
+	}
+	p.want = p.solve()
+	flushed := *p
+	a, b := *p.a, *p.b
+	flushed.a, flushed.b = &a, &b
+	least := float32(math.Ldexp(1, prec.least))
+	a.Val, b.Data = flush(a.Val, least), flush(b.Data, least)
+	p.alternatives = [][]float32{flushed.solve()}
+}
+
+// flush returns x with all numbers below least set to 0.
+func flush(x []float32, least float32) []float32 {
+	out := make([]float32, len(x))
+	for i, v := range x {
+		if v >= least || v <= -least {
+			out[i] = v
+		}
+	}
+	return out
+}

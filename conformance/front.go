@@ -1,0 +1,134 @@
+// Running a case through package spmm, the library's front door.
+
+package conformance
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/spmmrun/spmm"
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// front multiplies by Multiply or by Plan.Run and returns the outputs.
+func (r *runner) front(ctx context.Context, t *test, p *problem, v *spec.Variant) (*outputs, error) {
+	switch t.a {
+	case dtype.F16:
+		return frontA[half.F16](ctx, r, t, p, v)
+	case dtype.BF16:
+		return frontA[half.BF16](ctx, r, t, p, v)
+	}
+	return frontA[float32](ctx, r, t, p, v)
+}
+
+func frontA[A formats.Value](ctx context.Context, r *runner, t *test, p *problem, v *spec.Variant) (*outputs, error) {
+	plan, err := spmm.Prepare(ctx, r.door, formats.Convert[A](p.a), spmm.Options{
+		Format: t.kernel.Name, Variant: v.Name, Precision: t.prec, Cols: p.n,
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer plan.Close()
+	switch t.b {
+	case dtype.F16:
+		return frontB[half.F16](ctx, r, t, p, plan)
+	case dtype.BF16:
+		return frontB[half.BF16](ctx, r, t, p, plan)
+	}
+	return frontB[float32](ctx, r, t, p, plan)
+}
+
+func frontB[B formats.Value](ctx context.Context, r *runner, t *test, p *problem, plan *spmm.Plan) (*outputs, error) {
+	b := place[B](p.b, t.bcol, t.pad)
+	switch t.c {
+	case dtype.F16:
+		return frontC[B, half.F16](ctx, r, t, p, plan, b)
+	case dtype.BF16:
+		return frontC[B, half.BF16](ctx, r, t, p, plan, b)
+	}
+	return frontC[B, float32](ctx, r, t, p, plan, b)
+}
+
+func frontC[B, C formats.Value](ctx context.Context, r *runner, t *test, p *problem, plan *spmm.Plan, b *formats.Dense[B]) (*outputs, error) {
+	before := p.c
+	if before == nil {
+		before = formats.NewDense[float32](p.m, p.n)
+	}
+	c := place[C](before, t.ccol, t.pad)
+	if p.c == nil { // it must not be read
+		copy(backend.Bytes(c.Data), filled(len(backend.Bytes(c.Data))))
+	}
+	kept := slices.Clone(backend.Bytes(c.Data))
+	var err error
+	if t.path == host {
+		_, err = spmm.Multiply(ctx, plan, p.alpha, b, p.beta, c)
+	} else {
+		err = onDevice(ctx, r.door, plan, p, b, c)
+	}
+	if err = errors.Join(err, r.dev.intact(ctx)); err != nil {
+		return nil, err
+	}
+	width := c.Cols
+	if c.ColMajor {
+		width = c.Rows
+	}
+	mem := backend.Bytes(c.Data)
+	if err := samePadding(t.c, width, max(1, c.LD), kept, mem); err != nil {
+		return nil, err
+	}
+	return collect(t.c, p.m, p.n, c.LD, c.ColMajor, mem), nil
+}
+
+// onDevice multiplies tensors.
+func onDevice[B, C formats.Value](ctx context.Context, dev *spmm.Device, plan *spmm.Plan, p *problem, b *formats.Dense[B], c *formats.Dense[C]) error {
+	x, err := spmm.NewTensor[B](dev, b.Rows, b.Cols, b.ColMajor)
+	if err != nil {
+		return err
+	}
+	defer x.Close()
+	y, err := spmm.NewTensor[C](dev, c.Rows, c.Cols, c.ColMajor)
+	if err != nil {
+		return err
+	}
+	defer y.Close()
+	if err := x.Upload(ctx, b); err != nil {
+		return err
+	}
+	if p.c != nil {
+		if err := y.Upload(ctx, c); err != nil {
+			return err
+		}
+	}
+	if _, err := plan.Run(ctx, p.alpha, x, p.beta, y); err != nil {
+		return err
+	}
+	return y.Download(ctx, c)
+}
+
+// place returns d in elements of type T, in an order, and with NaN in the padding if there is any.
+func place[T formats.Value](d *formats.Dense[float32], colMajor, pad bool) *formats.Dense[T] {
+	ld := 0
+	if pad {
+		ld = d.Cols + 3
+		if colMajor {
+			ld = d.Rows + 3
+		}
+	}
+	s := d.Layout(colMajor, ld)
+	out := &formats.Dense[T]{Rows: d.Rows, Cols: d.Cols, LD: s.LD, ColMajor: colMajor, Data: make([]T, len(s.Data))}
+	mem := backend.Bytes(out.Data)
+	copy(mem, filled(len(mem)))
+	lines := d.Rows
+	if colMajor {
+		lines = d.Cols
+	}
+	for i := range lines {
+		formats.ConvertSlice(out.Line(i), s.Line(i))
+	}
+	return out
+}

@@ -1,0 +1,190 @@
+// A device that watches what is written where: sentinel bytes behind every buffer, canary buffers
+// between them, and undefined memory that is NaN.
+
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/spmmrun/spmm/backend"
+)
+
+// guard wraps a device. Everything that package spmm and kernels do goes through it.
+type guard struct {
+	backend.Device
+	mutate func(backend.Binary) backend.Binary // of kernels as they are loaded; nil: none
+
+	mu      sync.Mutex
+	live    []*guarded
+	modules map[string]Module
+}
+
+func newGuard(dev backend.Device, mutate func(backend.Binary) backend.Binary) *guard {
+	return &guard{Device: dev, mutate: mutate, modules: map[string]Module{}}
+}
+
+// sentinel lies behind buffers and in canaries, and fills new buffers. Each of its 16-bit words is
+// NaN in f16 and in bf16, each 32-bit word in f32, and neighbours differ.
+var sentinel = func() []byte {
+	s := make([]byte, 1024)
+	for i := range len(s) / 2 {
+		s[2*i], s[2*i+1] = byte(0x81+i*37%127), 0xff
+	}
+	return s
+}()
+
+// filled returns n bytes of sentinel.
+func filled(n int) []byte {
+	return bytes.Repeat(sentinel, n/len(sentinel)+1)[:n]
+}
+
+// guarded is a buffer with sentinel bytes behind it, and a canary, which the device is likely to
+// place after it.
+type guarded struct {
+	backend.Buffer
+	g      *guard
+	size   int64
+	canary backend.Buffer
+}
+
+// Alloc returns a buffer whose contents are NaN.
+func (g *guard) Alloc(size int64) (backend.Buffer, error) {
+	if err := backend.CheckAlloc(size); err != nil {
+		return nil, err
+	}
+	whole := (size+3)&^3 + int64(len(sentinel))
+	b, err := g.Device.Alloc(whole)
+	if err != nil {
+		return nil, err
+	}
+	canary, err := g.Device.Alloc(int64(len(sentinel)))
+	if err != nil {
+		b.Close()
+		return nil, err
+	}
+	ctx := context.Background()
+	if err := errors.Join(b.Write(ctx, 0, filled(int(whole))), canary.Write(ctx, 0, sentinel)); err != nil {
+		b.Close()
+		canary.Close()
+		return nil, err
+	}
+	x := &guarded{Buffer: b, g: g, size: size, canary: canary}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.live = append(g.live, x)
+	return x, nil
+}
+
+// Size is what was asked for.
+func (b *guarded) Size() int64 { return b.size }
+
+// Write keeps to the size that was asked for; a last partial word is completed with the sentinel's bytes.
+func (b *guarded) Write(ctx context.Context, off int64, p []byte) error {
+	if err := backend.CheckRange(b.size, off, len(p)); err != nil {
+		return err
+	}
+	if pad := -len(p) & 3; pad > 0 {
+		end := int(off) + len(p)
+		p = append(slices.Clip(p), filled(end + pad)[end:]...)
+	}
+	return b.Buffer.Write(ctx, off, p)
+}
+
+// Read keeps to the size that was asked for.
+func (b *guarded) Read(ctx context.Context, off int64, p []byte) error {
+	if err := backend.CheckRange(b.size, off, len(p)); err != nil {
+		return err
+	}
+	if len(p)%4 == 0 {
+		return b.Buffer.Read(ctx, off, p)
+	}
+	whole := make([]byte, (len(p)+3)&^3)
+	err := b.Buffer.Read(ctx, off, whole)
+	copy(p, whole)
+	return err
+}
+
+func (b *guarded) Close() error {
+	b.g.mu.Lock()
+	b.g.live = slices.DeleteFunc(b.g.live, func(x *guarded) bool { return x == b })
+	b.g.mu.Unlock()
+	return errors.Join(b.Buffer.Close(), b.canary.Close())
+}
+
+// intact says whether nothing was written behind the buffer, nor to its canary.
+func (b *guarded) intact(ctx context.Context) error {
+	end := b.size &^ 3
+	whole := filled(int((b.size+3)&^3) + len(sentinel))
+	got := make([]byte, int64(len(whole))-end)
+	if err := b.Buffer.Read(ctx, end, got); err != nil {
+		return err
+	}
+	tail := int(b.size - end)
+	for i := tail; i < len(got); i++ {
+		if got[i] != whole[int(end)+i] {
+			return fmt.Errorf("byte %d behind a buffer of %d was written", i-tail, b.size)
+		}
+	}
+	got = got[:len(sentinel)]
+	if err := b.canary.Read(ctx, 0, got); err != nil {
+		return err
+	}
+	if !bytes.Equal(got, sentinel) {
+		return fmt.Errorf("memory next to a buffer of %d bytes was written", b.size)
+	}
+	return nil
+}
+
+// intact checks every buffer that is open.
+func (g *guard) intact(ctx context.Context) error {
+	g.mu.Lock()
+	live := slices.Clone(g.live)
+	g.mu.Unlock()
+	for _, b := range live {
+		if err := b.intact(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Load notes the module's digest.
+func (g *guard) Load(b backend.Binary) (backend.Kernel, error) {
+	if g.mutate != nil {
+		b = g.mutate(b)
+	}
+	k, err := g.Device.Load(b)
+	if err != nil {
+		return nil, err
+	}
+	m := Module{Name: b.Name, Kind: b.Kind.String(), Version: Suite}
+	if b.Kind != backend.CodeGo {
+		sum := sha256.Sum256(b.Code)
+		m.Version, m.SHA256 = "", hex.EncodeToString(sum[:])
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.modules[b.Name] = m
+	return k, nil
+}
+
+// Run hands the device its own buffers.
+func (g *guard) Run(ctx context.Context, launches ...backend.Launch) (backend.Timing, error) {
+	inner := slices.Clone(launches)
+	for i := range inner {
+		inner[i].Args = slices.Clone(inner[i].Args)
+		for j, a := range inner[i].Args {
+			if b, ok := a.(*guarded); ok && b.g == g {
+				inner[i].Args[j] = b.Buffer
+			}
+		}
+	}
+	return g.Device.Run(ctx, inner...)
+}

@@ -1,0 +1,156 @@
+// Manifests: what a device was found to do, as JSON that is checked in.
+
+package conformance
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spmmrun/spmm/backend"
+)
+
+// Suite is the version of the suite: of its cases, of how their inputs are made and of what is
+// demanded. Schema is the version of the manifest's JSON.
+const (
+	Suite  = "1"
+	Schema = 1
+)
+
+// Manifest is the record of one run on one device.
+type Manifest struct {
+	Schema  int            `json:"schema"`
+	Suite   string         `json:"suite"`
+	Tier    Tier           `json:"tier"`
+	Filter  string         `json:"filter,omitempty"` // if only some cases were asked for
+	Commit  string         `json:"commit,omitempty"` // of the source; with "+dirty" if it was changed
+	Go      string         `json:"go"`
+	Device  backend.Info   `json:"device"`
+	Caps    Caps           `json:"caps"`
+	Summary map[Status]int `json:"summary"`
+	Modules []Module       `json:"modules"` // every kernel that was loaded
+	// Variants are the kernels' forms that ran, with the choices compiled into them.
+	Variants []Variant `json:"variants"`
+	Waivers  []Waiver  `json:"waivers,omitempty"` // those that the device was granted
+	Cases    []Result  `json:"cases"`
+}
+
+// Caps is what of a device's capabilities decides which variants run.
+type Caps struct {
+	Code     string    `json:"code"`
+	Arch     int       `json:"arch,omitempty"`
+	Matrix   []string  `json:"matrix,omitempty"`
+	Subgroup [2]uint32 `json:"subgroup"` // least and largest
+	F16      bool      `json:"f16"`
+	Int8     bool      `json:"int8"`
+}
+
+// Module identifies code: by the digest of its text or binary, or, for Go functions, by the suite's
+// version.
+type Module struct {
+	Name    string `json:"name"`
+	Kind    string `json:"kind"`
+	SHA256  string `json:"sha256,omitempty"`
+	Version string `json:"version,omitempty"`
+}
+
+// Variant is a compiled form of a kernel.
+type Variant struct {
+	Name     string            `json:"name"`
+	Local    [3]uint32         `json:"local"`
+	Subgroup uint32            `json:"subgroup,omitempty"`
+	Consts   map[string]uint32 `json:"consts,omitempty"`
+	Matrix   bool              `json:"matrix,omitempty"`   // it uses the device's matrix units
+	Unlisted bool              `json:"unlisted,omitempty"` // the device does not list its matrix shape
+}
+
+// Status is the outcome of a case.
+type Status string
+
+// The outcomes. Unsupported is not a pass: nothing was shown.
+const (
+	Pass        Status = "pass"
+	Fail        Status = "fail"
+	Waived      Status = "waived"      // failed, as a published waiver says it may
+	Unsupported Status = "unsupported" // the device has no kernel for it
+)
+
+// Result is the outcome of one case with one variant.
+type Result struct {
+	ID        string   `json:"id"`
+	Tier      Tier     `json:"tier"`
+	Variant   string   `json:"variant,omitempty"`
+	Generator string   `json:"generator"` // the recipe of the inputs
+	Seed      uint64   `json:"seed"`
+	Input     string   `json:"input"`            // SHA-256 of the inputs
+	Grid      string   `json:"grid,omitempty"`   // workgroups launched
+	Output    string   `json:"output,omitempty"` // SHA-256 of C in canonical form
+	Ratio     *float64 `json:"ratio,omitempty"`  // T2: the largest error over its bound
+	Note      string   `json:"note,omitempty"`
+	Status    Status   `json:"status"`
+	Error     string   `json:"error,omitempty"`
+}
+
+// Encode writes the manifest as JSON with a line for each case.
+func (m *Manifest) Encode(w io.Writer) error {
+	head := *m
+	head.Cases = nil
+	text, err := json.MarshalIndent(&head, "", " ")
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	b.Write(bytes.TrimSuffix(text, []byte("null\n}")))
+	b.WriteString("[")
+	for i := range m.Cases {
+		line, err := json.Marshal(&m.Cases[i])
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString("\n  ")
+		b.Write(line)
+	}
+	b.WriteString("\n ]\n}\n")
+	_, err = w.Write(b.Bytes())
+	return err
+}
+
+// WriteFile writes the manifest, whole or not at all.
+func (m *Manifest) WriteFile(path string) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".manifest-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	err = m.Encode(f)
+	if e := f.Chmod(0o644); err == nil {
+		err = e
+	}
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// Decode reads a manifest.
+func Decode(r io.Reader) (*Manifest, error) {
+	var m Manifest
+	d := json.NewDecoder(r)
+	d.DisallowUnknownFields()
+	if err := d.Decode(&m); err != nil {
+		return nil, fmt.Errorf("manifest: %w", err)
+	}
+	if m.Schema != Schema {
+		return nil, fmt.Errorf("manifest: schema %d, this version reads %d", m.Schema, Schema)
+	}
+	return &m, nil
+}

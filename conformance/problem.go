@@ -1,0 +1,114 @@
+// Problems: the inputs that a recipe makes, and what their outputs must be.
+
+package conformance
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"math"
+
+	"github.com/spmmrun/spmm/conformance/oracle"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+)
+
+// problem is a recipe carried out. All numbers are float32 and elements of the recipe's type.
+type problem struct {
+	recipe
+	a *formats.CSR[float32]
+	b *formats.Dense[float32]
+	c *formats.Dense[float32] // before; nil when beta is 0
+	// want is the outputs before their rounding to C's type, row after row; nil in class T2. Any
+	// other of the alternatives is right too.
+	want         []float32
+	alternatives [][]float32
+}
+
+// build carries the recipe out.
+func (r recipe) build() *problem {
+	p := &problem{recipe: r, b: formats.NewDense[float32](r.k, r.n)}
+	p.a = &formats.CSR[float32]{Rows: r.m, Cols: r.k, RowPtr: make([]int64, 1, r.m+1)}
+	for i := range r.m {
+		p.a.ColIdx = append(p.a.ColIdx, patterns[r.pattern](r.seed, i, r.m, r.k)...)
+		p.a.RowPtr = append(p.a.RowPtr, int64(len(p.a.ColIdx)))
+	}
+	p.a.Val = make([]float32, len(p.a.ColIdx))
+	if r.beta != 0 {
+		p.c = formats.NewDense[float32](r.m, r.n)
+	}
+	switch r.class {
+	case General:
+		p.general()
+	case Subnormal:
+		p.subnormal()
+	default:
+		p.exact()
+	}
+	return p
+}
+
+// entries calls f for the entries of row i: their place in a.Val, row and column.
+func (p *problem) entries(f func(e, i, j int)) {
+	for i := range p.m {
+		for e := p.a.RowPtr[i]; e < p.a.RowPtr[i+1]; e++ {
+			f(int(e), i, int(p.a.ColIdx[e]))
+		}
+	}
+}
+
+// digest is the SHA-256 of everything that a multiplication reads, in the recipe's element type: the
+// pattern, the numbers of A, B and C, alpha and beta.
+func (p *problem) digest() string {
+	h := sha256.New()
+	fmt.Fprintf(h, "A·B %v %d×%d×%d, %d entries, alpha %#x, beta %#x\n", p.typ, p.m, p.k, p.n, len(p.a.Val),
+		math.Float32bits(p.alpha), math.Float32bits(p.beta))
+	var buf []byte
+	for _, x := range p.a.RowPtr {
+		buf = binary.LittleEndian.AppendUint64(buf, uint64(x))
+	}
+	for _, x := range p.a.ColIdx {
+		buf = binary.LittleEndian.AppendUint32(buf, uint32(x))
+	}
+	lists := [][]float32{p.a.Val, p.b.Data}
+	if p.c != nil {
+		lists = append(lists, p.c.Data)
+	}
+	for _, list := range lists {
+		for _, x := range list {
+			buf = binary.LittleEndian.AppendUint32(buf, math.Float32bits(x))
+		}
+	}
+	h.Write(buf)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// expect returns the digests of right outputs of type t, the IEEE one first; none in class T2.
+func (p *problem) expect(t dtype.Type) []string {
+	if p.want == nil {
+		return nil
+	}
+	d := []string{round(t, p.m, p.n, p.want).digest()}
+	for _, alt := range p.alternatives {
+		d = append(d, round(t, p.m, p.n, alt).digest())
+	}
+	return d
+}
+
+// solve returns what the outputs are by definition: alpha·A·B + beta·C, rounded to float32 once, or
+// of the class that operands which are not finite make it.
+func (p *problem) solve() []float32 {
+	out := make([]float32, p.m*p.n)
+	for i := range p.m {
+		for j := range p.n {
+			d := oracle.At(p.a, p.b, i, j)
+			x := d.Value() * float64(p.alpha)
+			if p.beta != 0 {
+				x += float64(p.beta) * float64(p.c.At(i, j))
+			}
+			out[i*p.n+j] = float32(x)
+		}
+	}
+	return out
+}

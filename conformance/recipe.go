@@ -1,0 +1,62 @@
+// A recipe names a problem and is all it takes to make it, on any machine.
+
+package conformance
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/spmmrun/spmm/dtype"
+)
+
+// The classes of problems; see the package's documentation.
+const (
+	SameSign  = "T1+"       // exact, products of one sign
+	MixedSign = "T1±"       // exact, products of both signs
+	NonFinite = "nonfinite" // exact where finite, infinities and NaN among the data
+	Subnormal = "subnormal" // exact, or exact with subnormal operands taken for zero
+	General   = "T2"        // any numbers, held to the bound
+)
+
+// recipe is one problem C = alpha·A·B + beta·C.
+type recipe struct {
+	class       string
+	typ         dtype.Type // the data are elements of this type (TF32: of 11 bits, but in T2)
+	m, k, n     int
+	pattern     string
+	alpha, beta float32 // in exact classes powers of two, or their negatives; beta may be 0
+	kind        string  // which numbers; see exact.go and general.go
+	seed        uint64
+}
+
+// Kinds of numbers.
+const (
+	wide   = ""       // T1: as many bits as are exact in f32, rows and columns scaled
+	narrow = "narrow" // T1: outputs within the range of f16, with more bits than it has
+	over   = "over"   // T1: outputs beyond the range of f16 too
+	zeros  = "zeros"  // T1: as wide, a third of the entries of A and some of B are zeros
+	inB    = "inB"    // subnormal: the operands of B, not of A
+	normal = "normal" // T2: about normally distributed
+	spans  = "spans"  // T2: magnitudes from 2⁻⁸ to 2⁸
+	cancel = "cancel" // T2: large terms that cancel, small ones that remain
+)
+
+// name is the recipe as case names and manifests give it.
+func (r recipe) name() string {
+	s := fmt.Sprintf("%v/%s/m%dk%dn%d/%s", r.typ, r.class, r.m, r.k, r.n, r.pattern)
+	if r.kind != "" {
+		s += "/" + r.kind
+	}
+	if r.alpha != 1 {
+		s += "/alpha" + number(r.alpha)
+	}
+	if r.beta != 0 {
+		s += "/beta" + number(r.beta)
+	}
+	if r.seed != 1 {
+		s += fmt.Sprintf("/seed%d", r.seed)
+	}
+	return s
+}
+
+func number(x float32) string { return strconv.FormatFloat(float64(x), 'g', -1, 32) }

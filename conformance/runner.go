@@ -1,0 +1,347 @@
+// The runner: cases times the variants that a device runs, in a fixed order, into a manifest.
+
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/spmmrun/spmm"
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/conformance/oracle"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/shaders"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// Options say what to run. The zero value is the quick tier.
+type Options struct {
+	Tier   Tier           // Quick if empty
+	Filter *regexp.Regexp // of cases' names; nil: all
+	// Progress, if set, is called after each case with the number of cases done and in all.
+	Progress func(done, all int, r *Result)
+	// Unlisted also runs variants for matrix shapes that the device does not list, made over for its
+	// subgroup size. For drivers that compute any shape (Mesa's for CPUs).
+	Unlisted bool
+	Commit   string // of the source; "": as the build recorded it
+
+	kernels []*spec.Kernel                      // nil: all formats
+	mutate  func(backend.Binary) backend.Binary // of code as it is loaded, for tests
+}
+
+// runner is one run.
+type runner struct {
+	Options
+	dev    *guard
+	door   *spmm.Device // the same device
+	loaded map[*spec.Variant]loaded
+	made   map[*spec.Kernel][]*spec.Variant // unlisted variants
+	ran    map[string]Variant
+	man    *Manifest
+	last   *problem // the one that was built last, and its digest
+	digest string
+}
+
+type loaded struct {
+	kernel backend.Kernel
+	err    error
+}
+
+// Run runs the suite on a device, which stays open. It returns an error when it could not go on: the
+// context is done, the device lost, no case selected. Failed cases are not errors: look at the
+// manifest's summary.
+func Run(ctx context.Context, dev backend.Device, o Options) (*Manifest, error) {
+	if o.Tier == "" {
+		o.Tier = Quick
+	}
+	if o.Tier != Quick && o.Tier != Full {
+		return nil, fmt.Errorf("unknown tier %q (quick or full)", o.Tier)
+	}
+	if o.kernels == nil {
+		o.kernels = shaders.Formats()
+	}
+	keep := func(id string) bool { return o.Filter == nil || o.Filter.MatchString(id) }
+	tests := list(o.kernels, o.Tier, keep)
+	if len(tests) == 0 {
+		return nil, errors.New("no case has a name that the filter selects")
+	}
+	g := newGuard(dev, o.mutate)
+	r := &runner{
+		Options: o, dev: g, door: spmm.NewDevice(g), loaded: map[*spec.Variant]loaded{},
+		made: map[*spec.Kernel][]*spec.Variant{}, ran: map[string]Variant{},
+	}
+	defer r.close()
+	r.man = r.manifest()
+	for i := range tests {
+		if err := r.one(ctx, &tests[i]); err != nil {
+			return nil, fmt.Errorf("case %s: %w", tests[i].id(), err)
+		}
+		if o.Progress != nil {
+			o.Progress(i+1, len(tests), &r.man.Cases[len(r.man.Cases)-1])
+		}
+	}
+	r.finish()
+	return r.man, nil
+}
+
+func (r *runner) close() {
+	for _, l := range r.loaded {
+		if l.kernel != nil {
+			l.kernel.Close()
+		}
+	}
+}
+
+// manifest is the head of the record.
+func (r *runner) manifest() *Manifest {
+	c := r.dev.Caps()
+	m := &Manifest{
+		Schema: Schema, Suite: Suite, Tier: r.Tier, Commit: r.Commit, Go: runtime.Version(), Device: r.dev.Info(),
+		Caps: Caps{
+			Code: c.Code.String(), Arch: c.Arch, Subgroup: [2]uint32{c.SubgroupMin, c.SubgroupMax}, F16: c.F16, Int8: c.Int8,
+		},
+		Summary: map[Status]int{},
+	}
+	for _, s := range c.Matrix {
+		m.Caps.Matrix = append(m.Caps.Matrix, s.String())
+	}
+	if r.Filter != nil {
+		m.Filter = r.Filter.String()
+	}
+	if m.Commit == "" {
+		m.Commit = buildCommit()
+	}
+	return m
+}
+
+// buildCommit is the commit that the build recorded, if it did.
+func buildCommit() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	commit, dirty := "", ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			commit = s.Value
+		case s.Key == "vcs.modified" && s.Value == "true":
+			dirty = "+dirty"
+		}
+	}
+	if commit == "" {
+		return ""
+	}
+	return commit + dirty
+}
+
+// finish fills in what only the end of the run knows.
+func (r *runner) finish() {
+	for _, name := range slices.Sorted(maps.Keys(r.dev.modules)) {
+		r.man.Modules = append(r.man.Modules, r.dev.modules[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.ran)) {
+		r.man.Variants = append(r.man.Variants, r.ran[name])
+	}
+	for _, c := range r.man.Cases {
+		r.man.Summary[c.Status]++
+	}
+}
+
+// one runs a case with each variant of the device that it is for, and records the outcomes.
+func (r *runner) one(ctx context.Context, t *test) error {
+	if r.last == nil || r.last.recipe != t.recipe {
+		r.last = t.recipe.build()
+		r.digest = r.last.digest()
+	}
+	base := Result{ID: t.id(), Tier: t.tier, Generator: t.recipe.name(), Seed: t.seed, Input: r.digest}
+	vs := r.variants(t)
+	if len(vs) == 0 {
+		base.Status = Unsupported
+		base.Error = "no variant that the device runs"
+		r.man.Cases = append(r.man.Cases, base)
+		return nil
+	}
+	for _, v := range vs {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		res := base
+		err := r.multiply(ctx, t, v, &res)
+		if errors.Is(err, backend.ErrDeviceLost) || ctx.Err() != nil {
+			return errors.Join(err, ctx.Err())
+		}
+		r.settle(t, v, &res, err)
+		r.man.Cases = append(r.man.Cases, res)
+	}
+	return nil
+}
+
+// settle turns the error of a case into its status.
+func (r *runner) settle(t *test, v *spec.Variant, res *Result, err error) {
+	res.Variant = v.Name
+	res.Status = Pass
+	if err == nil {
+		return
+	}
+	res.Error = err.Error()
+	res.Status = Fail
+	if errors.Is(err, backend.ErrUnsupported) {
+		res.Status = Unsupported
+		return
+	}
+	if w := waiverFor(r.dev.Info(), v, t.class); w != nil && errors.As(err, new(wrong)) {
+		res.Status = Waived
+		if !slices.Contains(r.man.Waivers, *w) {
+			r.man.Waivers = append(r.man.Waivers, *w)
+		}
+	}
+}
+
+// wrong is the error of outputs that are not right; others are of memory, or of launching at all.
+type wrong struct{ error }
+
+// multiply runs one case with one variant and judges its outputs. A panic of host code is its error.
+func (r *runner) multiply(ctx context.Context, t *test, v *spec.Variant, res *Result) (err error) {
+	defer func() {
+		if x := recover(); x != nil {
+			err = fmt.Errorf("panic: %v", x)
+		}
+	}()
+	var out *outputs
+	if t.path == direct {
+		out, res.Grid, err = r.direct(ctx, t, r.last, v)
+	} else {
+		out, err = r.front(ctx, t, r.last, v)
+	}
+	if err != nil {
+		return err
+	}
+	res.Output = out.digest()
+	if err := r.judge(ctx, t, v, out, res); err != nil {
+		return wrong{err}
+	}
+	return nil
+}
+
+// judge says what is wrong with outputs.
+func (r *runner) judge(ctx context.Context, t *test, v *spec.Variant, out *outputs, res *Result) error {
+	p := r.last
+	if t.class == General {
+		check, err := oracle.Check(ctx, oracle.Problem{
+			A: p.a, B: p.b, C: p.c, Alpha: p.alpha, Beta: p.beta, Compute: v.In, Out: t.c, Splits: 1,
+		}, out.dense(), 0)
+		if err != nil {
+			return err
+		}
+		ratio := math.Min(check.MaxRatio, math.MaxFloat32) // JSON has no infinity
+		res.Ratio = &ratio
+		if !check.OK() {
+			return fmt.Errorf("%d of %d outputs are past their bound: %w", check.Bad, check.Checked, check.First)
+		}
+		return nil
+	}
+	err := out.differ(round(t.c, p.m, p.n, p.want))
+	for _, alt := range p.alternatives {
+		if err != nil && out.differ(round(t.c, p.m, p.n, alt)) == nil {
+			res.Note, err = "subnormal operands are taken for zero", nil
+		}
+	}
+	return err
+}
+
+// variants returns those that a case is for.
+func (r *runner) variants(t *test) []*spec.Variant {
+	caps := r.dev.Caps()
+	var vs []*spec.Variant
+	for _, v := range t.kernel.Variants {
+		if t.fits(v) && v.Met(caps) {
+			vs = append(vs, v)
+			r.note(t.kernel, v, false)
+		}
+	}
+	if t.path != direct {
+		if len(vs) == 0 && t.prec == dtype.TF32 { // computed in f32, says package spmm
+			f32 := *t
+			f32.prec = dtype.F32
+			return r.variants(&f32)
+		}
+		return vs[:min(1, len(vs))]
+	}
+	if r.Unlisted {
+		for _, v := range r.unlisted(t.kernel) {
+			if t.fits(v) {
+				vs = append(vs, v)
+				r.note(t.kernel, v, true)
+			}
+		}
+	}
+	return slices.DeleteFunc(vs, func(v *spec.Variant) bool {
+		return t.c != dtype.F32 && !slices.Contains(v.Out, t.c)
+	})
+}
+
+// note records a variant.
+func (r *runner) note(k *spec.Kernel, v *spec.Variant, unlisted bool) {
+	x := Variant{Name: k.Name + "/" + v.Name, Local: v.Local, Subgroup: v.Sub, Matrix: len(v.Need.Shapes) > 0 || v.Matrix, Unlisted: unlisted}
+	for _, c := range v.Consts {
+		if x.Consts == nil {
+			x.Consts = map[string]uint32{}
+		}
+		x.Consts[c.Name] = c.Value
+	}
+	r.ran[x.Name] = x
+}
+
+// unlisted returns k's variants for matrix shapes that the device does not list, made over for its
+// least subgroup size: as many subgroups, of that size.
+func (r *runner) unlisted(k *spec.Kernel) []*spec.Variant {
+	if vs, ok := r.made[k]; ok {
+		return vs
+	}
+	caps := r.dev.Caps()
+	vs := []*spec.Variant{}
+	for _, v := range k.Variants {
+		if v.Code != caps.Code || !v.Matrix || v.Met(caps) || v.Const("SUBS") == 0 {
+			continue
+		}
+		x := *v
+		x.Need.Shapes = nil
+		x.Sub = caps.SubgroupMin
+		x.Local[0] = x.Sub * v.Const("SUBS")
+		x.Consts = slices.Clone(v.Consts)
+		for i := range x.Consts {
+			if x.Consts[i].Name == "LOCAL" {
+				x.Consts[i].Value = x.Local[0]
+			}
+		}
+		x.Name = strings.TrimSuffix(v.Name, fmt.Sprintf("_sub%d", v.Sub)) + fmt.Sprintf("_sub%d", x.Sub)
+		if x.Met(caps) && !slices.ContainsFunc(vs, func(o *spec.Variant) bool { return o.Name == x.Name }) {
+			vs = append(vs, &x)
+		}
+	}
+	r.made[k] = vs
+	return vs
+}
+
+// load loads a variant's code once.
+func (r *runner) load(k *spec.Kernel, v *spec.Variant) (backend.Kernel, error) {
+	if l, ok := r.loaded[v]; ok {
+		return l.kernel, l.err
+	}
+	bin, err := k.Binary(v)
+	if err != nil {
+		return nil, err
+	}
+	l, err := r.dev.Load(bin)
+	r.loaded[v] = loaded{l, err}
+	return l, err
+}
