@@ -59,3 +59,11 @@ func BenchmarkCopy(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkGo measures the form in Go, which machines without assembly use.
+func BenchmarkGo(b *testing.B) {
+	defer func(l int) { level = l }(level)
+	level = 0
+	b.Run("F32", benchRow[float32])
+	b.Run("F16", benchRow[half.F16])
+}

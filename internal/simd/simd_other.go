@@ -1,6 +1,6 @@
 // Machines without assembly.
 
-//go:build !amd64
+//go:build !amd64 && !arm64
 
 package simd
 
