@@ -143,25 +143,68 @@ func (p *Plan) direct(t dtype.Type, colMajor bool) bool {
 // device can bind that, else in the largest blocks it can. A limit that no blocks can meet is
 // ErrUnsupported.
 func (p *Plan) Shapes(n int, bType dtype.Type, bColMajor bool, cType dtype.Type, cColMajor bool) (b, c Shape, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.shapes(n, bType, bColMajor, cType, cColMajor)
+}
+
+// shapes is Shapes with the plan locked.
+func (p *Plan) shapes(n int, bType dtype.Type, bColMajor bool, cType dtype.Type, cColMajor bool) (b, c Shape, err error) {
+	b = Shape{Rows: p.Cols, Cols: n, Type: bType, ColMajor: bColMajor}
+	c = Shape{Rows: p.Rows, Cols: n, Type: cType, ColMajor: cColMajor, RowBlock: p.rowBlock}
+	if p.closed {
+		return b, c, errClosed
+	}
+	if b == p.asked[0] && c == p.asked[1] {
+		return p.told[0], p.told[1], nil
+	}
+	asked := [2]Shape{b, c}
 	in, out := bType.Size(), cType.Size()
 	if p.staged(bType, bColMajor) {
 		in = max(in, p.variant.In.Storage().Size())
 	}
-	if !p.direct(cType, cColMajor) {
-		out = max(out, dtype.F32.Size())
+	direct := p.direct(cType, cColMajor)
+	if !direct {
+		cType, out = dtype.F32, max(out, dtype.F32.Size())
 	}
-	column := max(int64(up(p.Cols, align))*int64(in), int64(up(p.rowBlock, align))*int64(out))
 	block := n
+	column := max(int64(up(p.Cols, align))*int64(in), int64(up(p.rowBlock, align))*int64(out))
 	if limit := p.dev.limit(); column*int64(up(n, align)) > limit {
 		block = int(limit / column / align * align)
 		if block == 0 {
-			return b, c, fmt.Errorf("%d columns of B and C take %d bytes for A of %d×%d, and a buffer of %v holds at most %d: %w",
-				align, column*align, p.Rows, p.Cols, p.dev.Info(), limit, backend.ErrUnsupported)
+			return b, c, fmt.Errorf("%d columns of B (%d rows) take %d bytes, and a buffer of %v holds at most %d: %w",
+				align, p.Cols, column*align, p.dev.Info(), limit, backend.ErrUnsupported)
 		}
 	}
-	b = Shape{Rows: p.Cols, Cols: n, Type: bType, ColMajor: bColMajor, ColBlock: block}
-	c = Shape{Rows: p.Rows, Cols: n, Type: cType, ColMajor: cColMajor, ColBlock: block, RowBlock: p.rowBlock}
+	for {
+		if err = p.possible(block, cType); err == nil {
+			break
+		}
+		if !errors.Is(err, backend.ErrUnsupported) || block <= align {
+			return b, c, err
+		}
+		block = up(block/2, align)
+	}
+	b.ColBlock, c.ColBlock = block, block
+	p.asked, p.told = asked, [2]Shape{b, c}
 	return b, c, nil
+}
+
+// possible tells whether the kernel can multiply by n columns at once, within the device's limits.
+func (p *Plan) possible(n int, out dtype.Type) error {
+	for _, pt := range p.parts {
+		l, err := p.kern.Launch(p.variant, pt.enc, spec.Problem{
+			M: pt.enc.Rows, K: pt.enc.Cols, N: n, LDB: up(n, align), LDC: up(n, align), Out: out, Alpha: 1, Caps: p.dev.Caps(),
+		})
+		if err != nil {
+			return err
+		}
+		if l.Workspace > p.dev.limit() {
+			return fmt.Errorf("the workspace for %d columns takes %d bytes, and a buffer of %v at most %d: %w",
+				n, l.Workspace, p.dev.Info(), p.dev.limit(), backend.ErrUnsupported)
+		}
+	}
+	return nil
 }
 
 // temps are the buffers that jobs share, each grown to the largest need so far.

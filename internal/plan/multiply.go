@@ -28,10 +28,7 @@ func (p *Plan) Multiply(ctx context.Context, alpha float32, b Dense, beta float3
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
-		return backend.Timing{}, errClosed
-	}
-	bs, cs, err := p.Shapes(b.Cols, b.Type, b.ColMajor, c.Type, c.ColMajor)
+	bs, cs, err := p.shapes(b.Cols, b.Type, b.ColMajor, c.Type, c.ColMajor)
 	if err != nil {
 		return backend.Timing{}, err
 	}

@@ -59,6 +59,8 @@ type Plan struct {
 	next   int    // which job to replace next
 	temps  temps
 	host   [2]*Matrix // B and C of the last multiplication of host data
+	asked  [2]Shape   // what shapes was asked last,
+	told   [2]Shape   // and its answer
 	closed bool
 }
 
@@ -110,16 +112,19 @@ func (p *Plan) place(ctx context.Context, c *packed) error {
 	return nil
 }
 
-// split returns the encoded matrix whole if the device can bind it, else encoded again in as many
-// row ranges as it takes.
+// split returns the encoded matrix whole if the device can bind it, and a few columns of C for it, else
+// encoded again in as many row ranges as it takes.
 func (p *Plan) split(ctx context.Context, c *packed) ([]*spec.Encoded, error) {
-	p.rowBlock = max(1, p.Rows)
-	encs := []*spec.Encoded{c.enc}
 	limit := p.dev.limit()
-	for largest(encs) > limit {
-		n := int(min(largest(encs)/limit+1, 1<<20)) * len(encs)
-		block := up(ceil(p.Rows, n), rowAlign)
-		if len(encs) > 1 && block >= p.rowBlock || block >= p.Rows {
+	encs := []*spec.Encoded{c.enc}
+	p.rowBlock = max(1, p.Rows)
+	for {
+		ranges := (max(largest(encs), int64(up(p.rowBlock, align))*align*4)-1)/limit + 1
+		if ranges == 1 {
+			return encs, nil
+		}
+		block := up(ceil(p.rowBlock, int(min(ranges, 1<<20))), rowAlign)
+		if block >= p.rowBlock {
 			return nil, fmt.Errorf("%d rows of the matrix take %d bytes in one array of format %s, and a buffer of %v at most %d: %w",
 				p.rowBlock, largest(encs), p.Format, p.dev.Info(), limit, backend.ErrUnsupported)
 		}
@@ -135,7 +140,6 @@ func (p *Plan) split(ctx context.Context, c *packed) ([]*spec.Encoded, error) {
 			encs = append(encs, e)
 		}
 	}
-	return encs, nil
 }
 
 // rowAlign is what the rows of a part are a multiple of, so that no format's panel is cut.
