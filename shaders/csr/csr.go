@@ -66,7 +66,7 @@ var Kernel = &spec.Kernel{
 	Launch:   launch,
 }
 
-// Encoded.Format of this kernel.
+// Split is how the rows of a matrix are dealt out: the Format of what this kernel encodes.
 type Split struct {
 	Longest uint32 // rows with more entries are cut into pieces of so many
 	Pieces  uint32
@@ -131,19 +131,20 @@ func cut(rowptr []uint32) (Split, []uint32) {
 	)
 	rows := len(rowptr) - 1
 	nnz := int(rowptr[rows])
-	longest := uint32(max(least, min(4*nnz/max(rows, 1), nnz/enough)) + 3&^3)
+	longest := (max(least, min(4*nnz/max(rows, 1), nnz/enough)) + 3) &^ 3
 	var pieces, sums []uint32
 	for i := range rows {
-		if rowptr[i+1]-rowptr[i] <= longest {
+		begin, end := int(rowptr[i]), int(rowptr[i+1])
+		if end-begin <= longest {
 			continue
 		}
 		first := uint32(len(pieces) / 2)
-		for p := rowptr[i]; p < rowptr[i+1]; p += longest {
-			pieces = append(pieces, p, min(p+longest, rowptr[i+1]))
+		for p := begin; p < end; p += longest {
+			pieces = append(pieces, uint32(p), uint32(min(p+longest, end)))
 		}
 		sums = append(sums, uint32(i), first, uint32(len(pieces)/2))
 	}
-	return Split{Longest: longest, Pieces: uint32(len(pieces) / 2), Rows: uint32(len(sums) / 3)}, append(pieces, sums...)
+	return Split{Longest: uint32(longest), Pieces: uint32(len(pieces) / 2), Rows: uint32(len(sums) / 3)}, append(pieces, sums...)
 }
 
 // shape is how a launch shares out its work.

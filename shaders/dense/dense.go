@@ -103,7 +103,7 @@ func Variant(caps backend.Caps) (*spec.Variant, error) {
 	return nil, fmt.Errorf("dense copy kernel: the device runs none of its variants: %w", backend.ErrUnsupported)
 }
 
-// Launch says how a variant runs op.
+// Launch says how a variant runs op. src and dst must not overlap.
 func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
 	p, err := view(v, op)
 	if err != nil {

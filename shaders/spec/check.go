@@ -26,6 +26,11 @@ func (p Problem) Check(v *Variant, e *Encoded) error {
 	case p.Out != dtype.F32 && !slices.Contains(v.Out, p.Out):
 		return fmt.Errorf("cannot write C as %v: %w", p.Out, backend.ErrUnsupported)
 	}
+	for _, a := range e.Arrays {
+		if err := p.CheckBinding(v, a.Name, int64(len(a.Data))); err != nil {
+			return err
+		}
+	}
 	if err := p.CheckBinding(v, "B", int64(p.K)*int64(p.LDB)*int64(v.In.Size())); err != nil {
 		return err
 	}
