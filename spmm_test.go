@@ -18,6 +18,7 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
+	"golang.org/x/sync/errgroup"
 	"pgregory.net/rapid"
 )
 
@@ -123,13 +124,20 @@ func expected[T, B, C formats.Value](alpha float32, a *formats.CSR[T], b *format
 }
 
 // same compares all memory, padding included; NaN equals NaN.
-func same[T formats.Value](t interface{ Fatalf(string, ...any) }, got, want *formats.Dense[T]) {
+func same[T formats.Value](t interface{ Fatal(...any) }, got, want *formats.Dense[T]) {
+	if err := differ(got, want); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func differ[T formats.Value](got, want *formats.Dense[T]) error {
 	for i := range want.Data {
 		g, w := float(got.Data[i]), float(want.Data[i])
 		if g != w && (g == g || w == w) {
-			t.Fatalf("element %d of the memory is %v, want %v (%d×%d, LD %d, column-major %v)", i, g, w, want.Rows, want.Cols, want.LD, want.ColMajor)
+			return fmt.Errorf("element %d of the memory is %v, want %v (%d×%d, LD %d, column-major %v)", i, g, w, want.Rows, want.Cols, want.LD, want.ColMajor)
 		}
 	}
+	return nil
 }
 
 // multiplyCase draws a problem and checks Multiply and Run on it.
@@ -529,6 +537,55 @@ func TestNoAllocations(t *testing.T) {
 		f()
 		if n := testing.AllocsPerRun(20, f); n >= 1 {
 			t.Errorf("%s allocates %v times", name, n)
+		}
+	}
+}
+
+// Plans and tensors are shared between goroutines.
+func TestConcurrent(t *testing.T) {
+	dev := openCPU(t)
+	r := rand.New(rand.NewPCG(9, 10))
+	a := sparse[float32](r, 60, 50, 4)
+	plan, err := spmm.Prepare(ctx, dev, a, spmm.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var g errgroup.Group
+	for i := range 8 {
+		b, c := dense[float32](r, 50, 3+i, 0, false), dense[float32](r, 60, 3+i, 0, i%2 == 0)
+		want := expected(1, a, b, 0, c)
+		g.Go(func() error {
+			for range 10 {
+				if _, err := spmm.Multiply(ctx, plan, 1, b, 0, c); err != nil {
+					return err
+				}
+				if err := differ(c, want); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What one more multiplication costs the host: the matrix is too small for anything else to show.
+func BenchmarkRun(b *testing.B) {
+	dev := openCPU(b)
+	plan, err := spmm.Prepare(ctx, dev, sparse[float32](rand.New(rand.NewPCG(1, 2)), 8, 8, 2), spmm.Options{Format: "csr"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	x, y, err := spmm.TensorsFor[float32, float32](plan, 8)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := plan.Run(ctx, 1, x, 0, y); err != nil {
+			b.Fatal(err)
 		}
 	}
 }
