@@ -1,0 +1,229 @@
+// From CSR to panels of blocks and back.
+
+package hrpb
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+	"sync"
+
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/internal/par"
+)
+
+// Options say how a matrix is packed.
+type Options struct {
+	// BlockCols is the number of active columns of a block: a multiple of BrickCols up to MaxBlockCols;
+	// 0 means 16, the paper's TK.
+	BlockCols int
+	// PartBlocks is the number of blocks above which a panel is split; 0 means by Workers.
+	PartBlocks int
+	// Workers is the number of parts that the device works on at a time, by which heavy panels are
+	// split (see WavePart); 0 means that none is.
+	Workers int
+}
+
+// grain is the number of entries that make a goroutine worth while.
+const grain = 1 << 14
+
+// Encode packs a. It uses all cores and takes time proportional to the entries. A matrix whose arrays
+// need more than 32-bit indices is ErrTooLarge.
+func Encode[T formats.Value](a *formats.CSR[T], o Options) (*Matrix[T], error) {
+	if o.BlockCols == 0 {
+		o.BlockCols = 16
+	}
+	if err := checkOptions(o.BlockCols, o.PartBlocks); err != nil {
+		return nil, err
+	}
+	if o.Workers < 0 {
+		return nil, fmt.Errorf("hrpb: %d workers", o.Workers)
+	}
+	if err := a.Validate(); err != nil {
+		return nil, err
+	}
+	m := &Matrix[T]{Rows: a.Rows, Cols: a.Cols, BlockCols: o.BlockCols, PartBlocks: o.PartBlocks}
+	if err := m.join(pack(a, o.BlockCols)); err != nil {
+		return nil, err
+	}
+	if m.PartBlocks == 0 && o.Workers > 0 {
+		least := (leastPart + m.BlockCols - 1) / m.BlockCols
+		m.PartBlocks = max(least, slack*WavePart(len(m.BlockPtr)-1, len(m.SizePtr)-1, o.Workers))
+	}
+	m.Parts, m.Splits = WorkList(m.BlockPtr, m.PartBlocks)
+	return m, nil
+}
+
+func checkOptions(blockCols, partBlocks int) error {
+	if blockCols < BrickCols || blockCols > MaxBlockCols || blockCols%BrickCols != 0 {
+		return fmt.Errorf("hrpb: blocks of %d columns: need a multiple of %d up to %d", blockCols, BrickCols, MaxBlockCols)
+	}
+	if partBlocks < 0 || partBlocks > math.MaxInt32 {
+		return fmt.Errorf("hrpb: parts of %d blocks: need 0 to %d", partBlocks, math.MaxInt32)
+	}
+	return nil
+}
+
+// chunk is the blocks of neighbouring panels, packed by one goroutine.
+type chunk[T formats.Value] struct {
+	first  int      // panel
+	blocks []uint32 // of each panel
+	active []uint32
+	sizes  []uint32 // of each block, in units
+	packed []uint32
+
+	sorter sorter
+	block  []uint64 // patterns of the block under way
+	values []T      // and its values
+}
+
+// pack packs all panels, in chunks of about as many entries; chunks come in order.
+func pack[T formats.Value](a *formats.CSR[T], blockCols int) []*chunk[T] {
+	panels := Panels(a.Rows)
+	ptr := make([]int64, panels+1)
+	for p := range ptr {
+		ptr[p] = a.RowPtr[min(a.Rows, p*PanelRows)]
+	}
+	var mu sync.Mutex
+	var chunks []*chunk[T]
+	par.Rows(ptr, grain, func(lo, hi int) {
+		n := int(ptr[hi] - ptr[lo])
+		c := &chunk[T]{first: lo, active: make([]uint32, 0, n/2), packed: make([]uint32, 0, n*size[T]()/4+n/4)}
+		for p := lo; p < hi; p++ {
+			c.panel(a, p, blockCols)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		chunks = append(chunks, c)
+	})
+	slices.SortFunc(chunks, func(x, y *chunk[T]) int { return x.first - y.first })
+	return chunks
+}
+
+// panel packs panel p.
+func (c *chunk[T]) panel(a *formats.CSR[T], p, blockCols int) {
+	var next [PanelRows]int64 // of each row
+	ptr := a.RowPtr[p*PanelRows : min(a.Rows, (p+1)*PanelRows)+1]
+	copy(next[:], ptr[:len(ptr)-1])
+	var pattern uint64
+	var brick [PanelRows * BrickCols]T
+	before := len(c.sizes)
+	cols := 0 // active columns so far
+	last := int64(-1)
+	for _, key := range c.sorter.sort(ptr, a.ColIdx) {
+		col, r := int64(key/PanelRows), key%PanelRows
+		if col != last {
+			if cols > 0 && cols%BrickCols == 0 {
+				c.endBrick(pattern, &brick)
+				pattern = 0
+			}
+			if cols > 0 && cols%blockCols == 0 {
+				c.endBlock(blockCols)
+			}
+			c.active = append(c.active, uint32(col))
+			last = col
+			cols++
+		}
+		bit := r*BrickCols + uint64(cols-1)%BrickCols
+		pattern |= 1 << bit
+		brick[bit] = a.Val[next[r]]
+		next[r]++
+	}
+	if cols > 0 {
+		c.endBrick(pattern, &brick)
+		for ; cols%blockCols != 0; cols++ {
+			c.active = append(c.active, uint32(last))
+		}
+		c.endBlock(blockCols)
+	}
+	c.blocks = append(c.blocks, uint32(len(c.sizes)-before))
+}
+
+// endBrick adds a brick to the block under way.
+func (c *chunk[T]) endBrick(pattern uint64, brick *[PanelRows * BrickCols]T) {
+	c.block = append(c.block, pattern)
+	for w := pattern; w != 0; w &= w - 1 {
+		c.values = append(c.values, brick[bits.TrailingZeros64(w)])
+	}
+}
+
+// endBlock appends the block under way to packed.
+func (c *chunk[T]) endBlock(blockCols int) {
+	n := blockUnits[T](blockCols, len(c.values))
+	at := len(c.packed)
+	c.packed = append(c.packed, make([]uint32, n*unitWords)...)
+	words := c.packed[at:]
+	for i, w := range c.block {
+		words[2*i], words[2*i+1] = uint32(w), uint32(w>>32)
+	}
+	copy(view[T](words[2*blockCols/BrickCols:]), c.values)
+	c.sizes = append(c.sizes, uint32(n))
+	c.block, c.values = c.block[:0], c.values[:0]
+}
+
+// blockUnits returns the units of a block of so many entries.
+func blockUnits[T formats.Value](blockCols, entries int) int {
+	bytes := 8*(blockCols/BrickCols) + size[T]()*entries
+	return (bytes + 4*unitWords - 1) / (4 * unitWords)
+}
+
+// join makes the matrix's arrays of the chunks'.
+func (m *Matrix[T]) join(chunks []*chunk[T]) error {
+	m.BlockPtr = make([]uint32, 1, Panels(m.Rows)+1)
+	var blocks, units uint64
+	for _, c := range chunks {
+		blocks += uint64(len(c.sizes))
+		units += uint64(len(c.packed) / unitWords)
+	}
+	if blocks*uint64(m.BlockCols) > math.MaxUint32 || units > math.MaxUint32 {
+		return fmt.Errorf("%w: %d blocks of %d columns in %d bytes", ErrTooLarge, blocks, m.BlockCols, 16*units)
+	}
+	m.SizePtr = make([]uint32, 1, blocks+1)
+	m.Active = make([]uint32, 0, blocks*uint64(m.BlockCols))
+	m.Packed = make([]uint32, 0, units*unitWords)
+	for _, c := range chunks {
+		m.Active = append(m.Active, c.active...)
+		m.Packed = append(m.Packed, c.packed...)
+		m.BlockPtr = appendSums(m.BlockPtr, c.blocks)
+		m.SizePtr = appendSums(m.SizePtr, c.sizes)
+	}
+	return nil
+}
+
+// appendSums appends to ptr the running sum of its last element and sizes.
+func appendSums(ptr, sizes []uint32) []uint32 {
+	sum := ptr[len(ptr)-1]
+	for _, n := range sizes {
+		sum += n
+		ptr = append(ptr, sum)
+	}
+	return ptr
+}
+
+// Decode returns the matrix that was encoded, stored zeros included. m must be valid.
+func (m *Matrix[T]) Decode() *formats.CSR[T] {
+	a := &formats.CSR[T]{Rows: m.Rows, Cols: m.Cols, RowPtr: make([]int64, m.Rows+1)}
+	panels := len(m.BlockPtr) - 1
+	par.Range(panels, 256, func(lo, hi int) {
+		for p := lo; p < hi; p++ {
+			m.Each(p, func(r int, _ uint32, _ T) { a.RowPtr[p*PanelRows+r+1]++ })
+		}
+	})
+	for i := range m.Rows {
+		a.RowPtr[i+1] += a.RowPtr[i]
+	}
+	nnz := a.RowPtr[m.Rows]
+	a.ColIdx, a.Val = make([]int32, nnz), make([]T, nnz)
+	par.Range(panels, 256, func(lo, hi int) {
+		for p := lo; p < hi; p++ {
+			var next [PanelRows]int64
+			copy(next[:], a.RowPtr[p*PanelRows:min(m.Rows, (p+1)*PanelRows)])
+			m.Each(p, func(r int, col uint32, v T) {
+				a.ColIdx[next[r]], a.Val[next[r]] = int32(col), v
+				next[r]++
+			})
+		}
+	})
+	return a
+}

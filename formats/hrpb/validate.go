@@ -1,0 +1,148 @@
+// Checking arrays that somebody else made.
+
+package hrpb
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/half"
+)
+
+// Validate checks that the arrays are what the package comment says. It trusts nothing: a matrix
+// that passes can be decoded and multiplied without touching memory outside its arrays. Errors name
+// the array, the panel and the position.
+func (m *Matrix[T]) Validate() error {
+	if err := m.checkLengths(); err != nil {
+		return err
+	}
+	for q := range len(m.SizePtr) - 1 {
+		if err := m.checkBlock(q); err != nil {
+			return err
+		}
+	}
+	for p := range len(m.BlockPtr) - 1 {
+		if err := m.checkPanel(p); err != nil {
+			return err
+		}
+	}
+	parts, splits := WorkList(m.BlockPtr, m.PartBlocks)
+	if err := checkParts("part", m.Parts, parts); err != nil {
+		return err
+	}
+	return checkParts("split panel", m.Splits, splits)
+}
+
+func (m *Matrix[T]) checkLengths() error {
+	if err := checkOptions(m.BlockCols, m.PartBlocks); err != nil {
+		return err
+	}
+	if m.Rows < 0 || m.Rows > formats.MaxDim || m.Cols < 0 || m.Cols > formats.MaxDim {
+		return fmt.Errorf("hrpb: a matrix of %d×%d", m.Rows, m.Cols)
+	}
+	panels := Panels(m.Rows)
+	switch {
+	case len(m.BlockPtr) != panels+1:
+		return fmt.Errorf("hrpb: %d block pointers for %d panels: need %d", len(m.BlockPtr), panels, panels+1)
+	case len(m.SizePtr) == 0:
+		return fmt.Errorf("hrpb: 0 size pointers: need at least 1")
+	}
+	blocks := len(m.SizePtr) - 1
+	switch {
+	case blocks*m.BlockCols > math.MaxUint32:
+		return fmt.Errorf("%w: %d blocks of %d columns", ErrTooLarge, blocks, m.BlockCols)
+	case len(m.Active) != blocks*m.BlockCols:
+		return fmt.Errorf("hrpb: %d active columns for %d blocks of %d", len(m.Active), blocks, m.BlockCols)
+	}
+	if err := checkPointers("panel", "block", m.BlockPtr, blocks); err != nil {
+		return err
+	}
+	if len(m.Packed)%unitWords != 0 {
+		return fmt.Errorf("hrpb: %d bytes of blocks, no multiple of 16", 4*len(m.Packed))
+	}
+	return checkPointers("block", "unit", m.SizePtr, len(m.Packed)/unitWords)
+}
+
+// checkPointers checks that ptr starts at 0, does not fall, and ends at end.
+func checkPointers(of, to string, ptr []uint32, end int) error {
+	if ptr[0] != 0 {
+		return fmt.Errorf("hrpb: %s 0 starts at %s %d", of, to, ptr[0])
+	}
+	for i, stop := range ptr[1:] {
+		if stop < ptr[i] {
+			return fmt.Errorf("hrpb: %s %d ends at %s %d, before its start %d", of, i, to, stop, ptr[i])
+		}
+	}
+	if last := ptr[len(ptr)-1]; int64(last) != int64(end) {
+		return fmt.Errorf("hrpb: the %ss end at %s %d of %d", of, to, last, end)
+	}
+	return nil
+}
+
+// checkBlock checks that block q is as long as its patterns say, and that zeros end it.
+func (m *Matrix[T]) checkBlock(q int) error {
+	b := m.Block(q)
+	have := len(b.words) / unitWords
+	if have < blockUnits[T](m.BlockCols, 0) {
+		return fmt.Errorf("hrpb: block %d has %d units of 16 bytes: too few for its %d patterns", q, have, b.Bricks())
+	}
+	if want := blockUnits[T](m.BlockCols, b.Entries()); have != want {
+		return fmt.Errorf("hrpb: block %d has %d units of 16 bytes: its %d entries need %d", q, have, b.Entries(), want)
+	}
+	rest := view[half.F16](b.words[2*b.Bricks():])[b.Entries()*size[T]()/2:]
+	if slices.ContainsFunc(rest, func(x half.F16) bool { return x != 0 }) {
+		return fmt.Errorf("hrpb: block %d does not end with zeros after its %d entries", q, b.Entries())
+	}
+	return nil
+}
+
+// checkPanel checks panel p's columns: active ones that ascend and hold an entry, then padding that fills
+// the last block alone.
+func (m *Matrix[T]) checkPanel(p int) error {
+	first, end := int(m.BlockPtr[p]), int(m.BlockPtr[p+1])
+	rows := min(PanelRows, m.Rows-p*PanelRows)
+	last, padding := int64(-1), false
+	for q := first; q < end; q++ {
+		b := m.Block(q)
+		for i, c := range b.Active {
+			col := int64(c)
+			pattern := b.Pattern(i/BrickCols) >> (i % BrickCols) & (^uint64(0) / (1<<BrickCols - 1)) // its column's bits
+			fail := func(what string) error {
+				return fmt.Errorf("hrpb: panel %d, block %d, active column %d (column %d): %s", p, q, i, col, what)
+			}
+			switch {
+			case col >= int64(m.Cols):
+				return fail(fmt.Sprintf("the matrix has %d columns", m.Cols))
+			case pattern == 0 && col != last:
+				return fail(fmt.Sprintf("no entry, and padding would repeat column %d", last))
+			case pattern == 0 && i == 0:
+				return fail("a block of padding")
+			case pattern == 0:
+				padding = true
+			case padding:
+				return fail("an entry after padding")
+			case col <= last:
+				return fail(fmt.Sprintf("not after column %d", last))
+			case rows < PanelRows && pattern>>(rows*BrickCols) != 0:
+				return fail(fmt.Sprintf("an entry below the last of %d rows", m.Rows))
+			}
+			last = col
+		}
+	}
+	return nil
+}
+
+// checkParts holds a work list against the one that the blocks make.
+func checkParts(what string, have, want []Part) error {
+	if len(have) != len(want) {
+		return fmt.Errorf("hrpb: %d %ss: need %d", len(have), what, len(want))
+	}
+	for i := range have {
+		if have[i] != want[i] {
+			return fmt.Errorf("hrpb: %s %d is %+v, not %+v", what, i, have[i], want[i])
+		}
+	}
+	return nil
+}
