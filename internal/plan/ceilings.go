@@ -287,10 +287,11 @@ func newPeakJob(c backend.Caps, v *spec.Variant, bytes int64) *peakJob {
 		j.groups, j.longest = steps/j.rounds, 256
 		return j
 	}
-	j.groups = 1024
-	if c.Units > 0 {
-		j.groups = uint32(c.Units) * 8
+	invocations, units := 2048, max(c.Units, 64) // of a unit, to keep it busy
+	if v.Code == backend.CodeGo {
+		invocations, units = 8, c.Units
 	}
+	j.groups = uint32(units*invocations) / v.Local[0]
 	return j
 }
 
