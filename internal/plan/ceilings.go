@@ -291,7 +291,7 @@ func newPeakJob(c backend.Caps, v *spec.Variant, bytes int64) *peakJob {
 	if v.Code == backend.CodeGo {
 		invocations, units = 8, c.Units
 	}
-	j.groups = uint32(units*invocations) / v.Local[0]
+	j.groups = max(1, uint32(units*invocations)/v.Local[0])
 	return j
 }
 

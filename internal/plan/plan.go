@@ -9,7 +9,6 @@ package plan
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -110,50 +109,6 @@ func (p *Plan) place(ctx context.Context, c *packed) error {
 	}
 	p.UploadTime = time.Since(start)
 	return nil
-}
-
-// split returns the encoded matrix whole if the device can bind it, and a few columns of C for it, else
-// encoded again in as many row ranges as it takes.
-func (p *Plan) split(ctx context.Context, c *packed) ([]*spec.Encoded, error) {
-	limit := p.dev.limit()
-	encs := []*spec.Encoded{c.enc}
-	p.rowBlock = max(1, p.Rows)
-	for {
-		ranges := (max(largest(encs), int64(up(p.rowBlock, align))*align*4)-1)/limit + 1
-		if ranges == 1 {
-			return encs, nil
-		}
-		block := up(ceil(p.rowBlock, int(min(ranges, 1<<20))), rowAlign)
-		if block >= p.rowBlock {
-			return nil, fmt.Errorf("%d rows of the matrix take %d bytes in one array of format %s, and a buffer of %v at most %d: %w",
-				p.rowBlock, largest(encs), p.Format, p.dev.Info(), limit, backend.ErrUnsupported)
-		}
-		p.rowBlock, encs = block, encs[:0]
-		for lo := 0; lo < p.Rows; lo += block {
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			e, err := p.kern.Encode(rowRange(c.matrix, lo, min(lo+block, p.Rows)), p.variant)
-			if err != nil {
-				return nil, err
-			}
-			encs = append(encs, e)
-		}
-	}
-}
-
-// rowAlign is what the rows of a part are a multiple of, so that no format's panel is cut.
-const rowAlign = 32
-
-// largest returns the bytes of the largest array.
-func largest(encs []*spec.Encoded) int64 {
-	var n int64
-	for _, e := range encs {
-		for _, a := range e.Arrays {
-			n = max(n, int64(len(a.Data)))
-		}
-	}
-	return n
 }
 
 func (p *Plan) upload(ctx context.Context, e *spec.Encoded) error {
