@@ -6,10 +6,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spmmrun/spmm"
@@ -150,53 +153,91 @@ func multiply[T formats.Value](ctx context.Context, j *job, dev *spmm.Device, pr
 
 // newProblem brings A into type T and makes or reads B.
 func newProblem[T formats.Value](ctx context.Context, j *job, a *formats.CSR[float32], p *progress) (*problem[T], error) {
-	q := &problem[T]{a: formats.Convert[T](a)}
+	b, err := j.newB(ctx, a, p)
+	if err != nil {
+		return nil, err
+	}
+	if formats.TypeOf[T]() == dtype.F16 {
+		if err := errors.Join(fitsF16(j.matrix, a.Val), fitsF16(j.bFile, b.Data)); err != nil {
+			return nil, err
+		}
+	}
+	q := &problem[T]{a: formats.Convert[T](a), b: convertDense[T](b)}
+	if j.beta != 0 {
+		q.c0 = gen.Dense(a.Rows, b.Cols, j.seed+1, gen.Values{})
+	}
+	return q, ctx.Err()
+}
+
+// newB makes or reads B.
+func (j *job) newB(ctx context.Context, a *formats.CSR[float32], p *progress) (*formats.Dense[float32], error) {
 	if j.bFile == "" {
-		if err := fitsMemory(q.a, j.cols); err != nil {
+		if err := fitsMemory(a, j.cols); err != nil {
 			return nil, err
 		}
 		p.step("making B", -1)
-		q.b = formats.ConvertDense[T](gen.Dense(q.a.Cols, j.cols, j.seed, gen.Values{}))
-	} else {
-		p.step("reading B", -1)
-		b, err := loadDense(ctx, j.bFile)
-		if err != nil {
-			return nil, err
-		}
-		if b.Rows != q.a.Cols || j.colsGiven && b.Cols != j.cols {
-			want := fmt.Sprint("n")
-			if j.colsGiven {
-				want = fmt.Sprint(j.cols)
-			}
-			return nil, fmt.Errorf("%s: B is %d×%d, but A is %d×%d: want B %d×%s", j.bFile, b.Rows, b.Cols, q.a.Rows, q.a.Cols, q.a.Cols, want)
-		}
-		if b.Cols == 0 {
-			return nil, fmt.Errorf("%s: B has no columns", j.bFile)
-		}
-		if err := fitsMemory(q.a, b.Cols); err != nil {
-			return nil, err
-		}
-		q.b = formats.ConvertDense[T](b)
+		return gen.Dense(a.Cols, j.cols, j.seed, gen.Values{}), nil
 	}
-	if j.beta != 0 {
-		q.c0 = gen.Dense(q.a.Rows, q.b.Cols, j.seed+1, gen.Values{})
+	p.step("reading B", -1)
+	b, err := loadDense(ctx, j.bFile)
+	if err != nil {
+		return nil, err
 	}
-	return q, ctx.Err()
+	want := "n"
+	if j.colsGiven {
+		want = fmt.Sprint(j.cols)
+	}
+	switch {
+	case b.Rows != a.Cols || j.colsGiven && b.Cols != j.cols:
+		return nil, fmt.Errorf("%s: B is %d×%d, but A is %d×%d: want B %d×%s", j.bFile, b.Rows, b.Cols, a.Rows, a.Cols, a.Cols, want)
+	case b.Cols == 0:
+		return nil, fmt.Errorf("%s: B has no columns", j.bFile)
+	}
+	return b, fitsMemory(a, b.Cols)
+}
+
+// convertDense is formats.ConvertDense, but returns d itself if it has the type.
+func convertDense[T, S formats.Value](d *formats.Dense[S]) *formats.Dense[T] {
+	if same, ok := any(d).(*formats.Dense[T]); ok {
+		return same
+	}
+	return formats.ConvertDense[T](d)
+}
+
+// fitsF16 refuses finite values that binary16 would make infinite.
+func fitsF16(name string, values []float32) error {
+	const least = 65520 // the smallest that rounds beyond the largest, 65504
+	for _, x := range values {
+		if (x >= least || x <= -least) && !math.IsInf(float64(x), 0) {
+			return fmt.Errorf("%s: the value %g is beyond f16's range of ±65504: use --precision bf16, tf32 or f32", name, x)
+		}
+	}
+	return nil
 }
 
 // fitsMemory refuses a problem whose B and C exceed this machine's memory, before any of it is made.
 func fitsMemory(a formats.Sparse, cols int) error {
 	rows, k := a.Dims()
-	need := 4 * float64(cols) * (float64(rows) + float64(k))
-	drv, err := backend.Find("cpu")
+	need, have := 4*float64(cols)*(float64(rows)+float64(k)), freeMemory()
+	if have == 0 || need < float64(have) {
+		return nil
+	}
+	return fmt.Errorf("B (%d×%d) and C (%d×%d) take %s, and this machine has %s free: use fewer columns (-n)",
+		k, cols, rows, cols, byteSize(int64(min(need, math.MaxInt64/2))), byteSize(have))
+}
+
+// freeMemory is the memory that new data can take, 0 if the system does not tell.
+func freeMemory() int64 {
+	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
-		return nil
+		return 0
 	}
-	infos, err := drv.Devices(context.Background())
-	if err != nil || len(infos) == 0 || infos[0].Memory == 0 || need < float64(infos[0].Memory) {
-		return nil
+	_, rest, _ := strings.Cut(string(text), "MemAvailable:")
+	var kib int64
+	if _, err := fmt.Sscan(rest, &kib); err != nil {
+		return 0
 	}
-	return fmt.Errorf("B (%d×%d) and C (%d×%d) take %s, and this machine has %s", k, cols, rows, cols, byteSize(int64(min(need, math.MaxInt64/2))), byteSize(infos[0].Memory))
+	return kib << 10
 }
 
 // measure multiplies on the device as often as asked for, the data staying there, and leaves C in c.

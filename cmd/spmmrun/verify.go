@@ -21,7 +21,7 @@ func verify[T formats.Value](ctx context.Context, j *job, computed dtype.Type, q
 		sample = 1 + int64(sampleProducts/(1+float64(q.a.NNZ())/float64(max(1, q.a.Rows))))
 	}
 	p := oracle.Problem{
-		A: formats.Convert[float32](q.a), B: formats.ConvertDense[float32](q.b), C: q.c0,
+		A: formats.Convert[float32](q.a), B: convertDense[float32](q.b), C: q.c0,
 		Alpha: j.alpha, Beta: j.beta, Compute: computed, Out: dtype.F32,
 	}
 	r, err := oracle.Check(ctx, p, c, sample)

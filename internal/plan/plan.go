@@ -139,6 +139,7 @@ func addStats(a, b formats.Stats, nnz int64) formats.Stats {
 	a.Slots += b.Slots
 	a.MACs += b.MACs
 	a.Gathers += b.Gathers
+	a.Staged = b.Staged
 	if a.Slots > 0 {
 		a.Fill = float64(nnz) / float64(a.Slots)
 	}
