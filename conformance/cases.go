@@ -123,6 +123,8 @@ var (
 		{m: 300, k: 300, n: 16, pattern: "band"},
 		{m: 33, k: 17, n: 257, pattern: "dense"},
 		{m: 194, k: 500, n: 24, pattern: "skewed"},
+		{m: 300, k: 1300, n: 72, pattern: "vec8"},
+		{m: 530, k: 1025, n: 40, pattern: "fortieth"},
 		{m: 150, k: 400, n: 1, pattern: "ragged"},
 		{m: 150, k: 400, n: 2, pattern: "ragged"},
 		{m: 150, k: 400, n: 8, pattern: "ragged"},
@@ -174,6 +176,7 @@ var (
 		{m: 512, k: 512, n: 512, pattern: "vec8"},
 		{m: 3, k: 70001, n: 8, pattern: "dense"},
 		{m: 5000, k: 300, n: 40, pattern: "skewed", beta: 0.5},
+		{m: 530000, k: 5, n: 1, pattern: "skewed"}, // more panels than a side of a grid has workgroups
 	}
 	// emptyShapes have no rows, no columns, or nothing to sum.
 	emptyShapes = []shape{
@@ -189,8 +192,11 @@ func list(kernels []*spec.Kernel, tier Tier, keep func(id string) bool) []test {
 	for _, t := range targets(kernels) {
 		w.direct(t)
 	}
-	for _, k := range kernels {
-		w.front(k)
+	for _, t := range targets(kernels) {
+		w.front(t)
+		if tf32 := (target{t.kernel, t.v, dtype.TF32}); t.prec == dtype.F32 && !slices.Contains(targets(kernels), tf32) {
+			w.front(tf32) // computed in f32 on every device
+		}
 	}
 	w.tests = slices.DeleteFunc(w.tests, func(t test) bool {
 		return t.tier == Full && tier != Full || !keep(t.id())
@@ -244,47 +250,38 @@ func (w *lister) direct(t target) {
 	all(Full, MixedSign, largeShapes, plain)
 }
 
-// front adds the cases of a format that go through package spmm.
-func (w *lister) front(k *spec.Kernel) {
-	v := uint32(0)
-	for _, x := range k.Variants {
-		if c := x.Const("V"); v == 0 || c < v {
-			v = c
-		}
+// front adds the cases of a target that go through package spmm.
+func (w *lister) front(t target) {
+	in := t.prec.Storage()
+	row := layout{path: host, a: in, b: in, c: dtype.F32}
+	s := shape{m: 67, k: 129, n: 33, pattern: "eighth", alpha: -2, beta: 0.5}
+	for _, l := range orders(row) {
+		w.add(Quick, t, MixedSign, s, l)
 	}
-	for _, prec := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32, dtype.TF32} {
-		t, in := target{k, v, prec}, prec.Storage()
-		row := layout{path: host, a: in, b: in, c: dtype.F32}
-		s := shape{m: 67, k: 129, n: 33, pattern: "eighth", alpha: -2, beta: 0.5}
-		for _, l := range orders(row) {
-			w.add(Quick, t, MixedSign, s, l)
-		}
-		s = shape{m: 67, k: 129, n: 33, pattern: "eighth"}
-		for _, l := range orders(layout{path: tensor, a: in, b: in, c: dtype.F32}) {
-			w.add(Quick, t, MixedSign, s, l)
-		}
-		for _, e := range emptyShapes {
-			w.add(Quick, t, MixedSign, e, row)
-		}
-		// Types that the kernel does not take or give.
-		s = shape{m: 45, k: 129, n: 31, pattern: "ragged", kind: narrow, beta: 0.5}
-		for i, l := range []layout{
-			{c: dtype.F16, pad: true}, {c: dtype.BF16, ccol: true}, {a: dtype.F32, c: dtype.F16, bcol: true},
-			{b: dtype.F32, c: dtype.F32}, {a: dtype.F32, b: dtype.F32, c: dtype.BF16, bcol: true, ccol: true, pad: true},
-		} {
-			l.path = []string{host, tensor}[i%2]
-			for _, x := range []*dtype.Type{&l.a, &l.b} {
-				if *x == dtype.Invalid {
-					*x = in
-				}
-			}
-			w.add(Quick, t, MixedSign, s, l)
-		}
-		w.add(Quick, t, MixedSign, shape{m: 29, k: 60, n: 34, pattern: "vec8", kind: over}, layout{path: host, a: in, b: in, c: dtype.F16, ccol: true})
-		for _, l := range orders(row)[2:] {
-			w.add(Quick, t, NonFinite, nonFiniteShapes[0], l)
-			w.add(Quick, t, General, generalShapes[3], l)
-		}
+	s = shape{m: 67, k: 129, n: 33, pattern: "eighth"}
+	for _, l := range orders(layout{path: tensor, a: in, b: in, c: dtype.F32}) {
+		w.add(Quick, t, MixedSign, s, l)
+	}
+	for _, e := range emptyShapes {
+		w.add(Quick, t, MixedSign, e, row)
+	}
+	// Types that the kernel may not take or give.
+	s = shape{m: 45, k: 129, n: 31, pattern: "ragged", kind: narrow, beta: 0.5}
+	for i, l := range []layout{
+		{a: in, b: in, c: dtype.F16, pad: true},
+		{a: in, b: in, c: dtype.BF16, ccol: true},
+		{a: dtype.F32, b: in, c: dtype.F16, bcol: true},
+		{a: in, b: dtype.F32, c: dtype.F32},
+		{a: dtype.F32, b: dtype.F32, c: dtype.BF16, bcol: true, ccol: true, pad: true},
+	} {
+		l.path = []string{host, tensor}[i%2]
+		w.add(Quick, t, MixedSign, s, l)
+	}
+	s = shape{m: 29, k: 60, n: 34, pattern: "vec8", kind: over}
+	w.add(Quick, t, MixedSign, s, layout{path: host, a: in, b: in, c: dtype.F16, ccol: true})
+	for _, l := range orders(row)[2:] {
+		w.add(Quick, t, NonFinite, nonFiniteShapes[0], l)
+		w.add(Quick, t, General, generalShapes[3], l)
 	}
 }
 

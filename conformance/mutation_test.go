@@ -1,0 +1,375 @@
+// Broken kernels: each must make the suite fail, in the way its fault shows. What is broken is the
+// matrix as a kernel packs it, its parameters, its Go function or its WGSL text; on every device there is.
+
+package conformance
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/shaders"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// mutation is a fault of a kernel.
+type mutation struct {
+	name   string
+	kernel string // "": of each
+	filter string // of the cases to run; "": exact and non-finite ones of a few types
+	want   string // part of the error of some failed case
+	table  func(k *spec.Kernel)
+	code   func(b backend.Binary) backend.Binary
+}
+
+// someCases are enough to catch most faults.
+const someCases = `^(csr|cvse/v8)/(f16|f32)/(T1.|nonfinite)/(m67k129n7|m67k129n37|m64k200n128|m29k60n33|m1k1n1|m150k400n31|m21k40n70)/`
+
+// onMatrix breaks the matrix before it is packed.
+func onMatrix(f func(a *formats.CSR[float32])) func(*spec.Kernel) {
+	return func(k *spec.Kernel) {
+		encode := k.Encode
+		k.Encode = func(a formats.Sparse, v *spec.Variant) (*spec.Encoded, error) {
+			x := *formats.ConvertTo(a, dtype.F32).(*formats.CSR[float32])
+			x.RowPtr, x.ColIdx, x.Val = slices.Clone(x.RowPtr), slices.Clone(x.ColIdx), slices.Clone(x.Val)
+			f(&x)
+			return encode(formats.ConvertTo(&x, v.In), v)
+		}
+	}
+}
+
+// remove takes an entry out.
+func remove(a *formats.CSR[float32], e int64) {
+	a.ColIdx, a.Val = slices.Delete(a.ColIdx, int(e), int(e)+1), slices.Delete(a.Val, int(e), int(e)+1)
+	for i := range a.RowPtr {
+		if a.RowPtr[i] > e {
+			a.RowPtr[i]--
+		}
+	}
+}
+
+// onParam breaks a parameter, the one of the names that the kernel has.
+func onParam(f func(bits uint32) uint32, names ...string) func(*spec.Kernel) {
+	return func(k *spec.Kernel) {
+		launch := k.Launch
+		at := slices.IndexFunc(k.Params, func(p spec.Param) bool { return slices.Contains(names, p.Name) })
+		k.Launch = func(v *spec.Variant, e *spec.Encoded, p spec.Problem) (spec.Launch, error) {
+			l, err := launch(v, e, p)
+			for _, block := range [][]byte{l.Params, l.ThenParams} {
+				if len(block) > 0 {
+					binary.LittleEndian.PutUint32(block[4*at:], f(binary.LittleEndian.Uint32(block[4*at:])))
+				}
+			}
+			return l, err
+		}
+	}
+}
+
+// onArray breaks an array of the packed matrix.
+func onArray(name string, f func(data []byte)) func(*spec.Kernel) {
+	return func(k *spec.Kernel) {
+		encode := k.Encode
+		k.Encode = func(a formats.Sparse, v *spec.Variant) (*spec.Encoded, error) {
+			e, err := encode(a, v)
+			if err != nil {
+				return nil, err
+			}
+			for i := range e.Arrays {
+				if e.Arrays[i].Name == name {
+					e.Arrays[i].Data = slices.Clone(e.Arrays[i].Data)
+					f(e.Arrays[i].Data)
+				}
+			}
+			return e, nil
+		}
+	}
+}
+
+func add(n int32) func(uint32) uint32 {
+	return func(x uint32) uint32 {
+		if int64(x)+int64(n) < 0 {
+			return x
+		}
+		return x + uint32(n)
+	}
+}
+
+const wrongOutputs = "outputs are wrong"
+
+// tableMutations are faults for any device.
+func tableMutations() []mutation {
+	return []mutation{
+		{name: "the last entry of one row is dropped", want: wrongOutputs, table: onMatrix(func(a *formats.CSR[float32]) {
+			for i := a.Rows - 1; i >= 0; i-- {
+				if a.RowPtr[i+1] > a.RowPtr[i] {
+					remove(a, a.RowPtr[i+1]-1)
+					return
+				}
+			}
+		})},
+		{name: "two entries multiply each other's rows of B", want: wrongOutputs, table: onMatrix(func(a *formats.CSR[float32]) {
+			for i := range a.Rows {
+				if e := a.RowPtr[i]; a.RowPtr[i+1] > e+1 {
+					a.Val[e], a.Val[e+1] = a.Val[e+1], a.Val[e]
+				}
+			}
+		})},
+		{name: "an entry multiplies the row of B beside its own", want: wrongOutputs, table: onMatrix(func(a *formats.CSR[float32]) {
+			for i := range a.Rows {
+				if e := a.RowPtr[i]; a.RowPtr[i+1] > e && a.ColIdx[e] > 0 {
+					a.ColIdx[e]--
+					return
+				}
+			}
+		})},
+		{name: "entries that are zero are left out", want: wrongOutputs, table: onMatrix(func(a *formats.CSR[float32]) {
+			for e := len(a.Val) - 1; e >= 0; e-- {
+				if a.Val[e] == 0 {
+					remove(a, int64(e))
+				}
+			}
+		})},
+		{name: "one more column is written", want: "was written", table: onParam(add(1), "n")},
+		{name: "the last column is left out", want: wrongOutputs, table: onParam(add(-1), "n")},
+		{name: "rows of C are taken to be closer", want: "", table: onParam(add(-1), "ldc")},
+		{name: "alpha is left out", want: wrongOutputs, table: onParam(func(uint32) uint32 { return math.Float32bits(1) }, "alpha")},
+		{name: "C is read although beta is 0", want: wrongOutputs, table: onParam(func(x uint32) uint32 {
+			if x == 0 {
+				return math.Float32bits(1)
+			}
+			return x
+		}, "beta")},
+		{name: "the last row is left out", want: wrongOutputs, kernel: "cvse", table: onParam(add(-1), "rows")},
+		{name: "the last item is left out", want: wrongOutputs, kernel: "csr", table: onParam(add(-1), "items")},
+		{name: "structural zeros count as entries", want: wrongOutputs, kernel: "cvse", table: onArray("mask", func(d []byte) {
+			for i := range d {
+				d[i] = 0xff
+			}
+		})},
+		{name: "a panel is done twice, another never", want: wrongOutputs, kernel: "cvse", table: onArray("order", func(d []byte) {
+			binary.LittleEndian.PutUint32(d, binary.LittleEndian.Uint32(d[4:]))
+		})},
+	}
+}
+
+// onGroups runs f after each workgroup of a Go kernel.
+func onGroups(f func(args [][]byte, params []byte)) func(backend.Binary) backend.Binary {
+	return func(b backend.Binary) backend.Binary {
+		inner := b.Func
+		var mu sync.Mutex // f may look at what other workgroups write
+		b.Func = func(args [][]byte, params []byte, group [3]uint32) {
+			mu.Lock()
+			defer mu.Unlock()
+			inner(args, params, group)
+			if len(args) > 2 { // not the dense kernel
+				f(args, params)
+			}
+		}
+		return b
+	}
+}
+
+// cOf is the number of the argument C: the first that is not only read.
+func cOf(b backend.Binary) int {
+	for i := range b.Args {
+		if b.ReadOnly>>i&1 == 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+// narrowly makes a Go kernel's outputs of type f16 by rounding the f32 ones with a function.
+func narrowly(f func(x float32) half.F16) func(backend.Binary) backend.Binary {
+	return func(b backend.Binary) backend.Binary {
+		inner, c := b.Func, cOf(b)
+		ctype := slices.IndexFunc(paramsOf(b.Name), func(p spec.Param) bool { return p.Name == "ctype" })
+		b.Func = func(args [][]byte, params []byte, group [3]uint32) {
+			if ctype < 0 || spec.ParamU(params, ctype) != 1 {
+				inner(args, params, group)
+				return
+			}
+			block := slices.Clone(params)
+			binary.LittleEndian.PutUint32(block[4*ctype:], 0)
+			out := backend.View[half.F16](args[c])
+			wide := make([]float32, len(out))
+			for i := range wide {
+				wide[i] = float32(math.Inf(1))
+			}
+			with := slices.Clone(args)
+			with[c] = backend.Bytes(wide)
+			inner(with, block, group)
+			for i, x := range wide {
+				if !math.IsInf(float64(x), 0) {
+					out[i] = f(x)
+				}
+			}
+		}
+		return b
+	}
+}
+
+func paramsOf(binary string) []spec.Param {
+	for _, k := range shaders.All() {
+		if strings.HasPrefix(binary, k.Name+"/") {
+			return k.Params
+		}
+	}
+	return nil
+}
+
+// truncate rounds toward zero.
+func truncate(x float32) half.F16 {
+	h := half.F16From(x)
+	if math.Abs(float64(h.Float32())) > math.Abs(float64(x)) {
+		h--
+	}
+	return h
+}
+
+// goMutations are faults of kernels on the CPU.
+func goMutations() []mutation {
+	const f16 = `^(csr|cvse/v8)/f16/T1.*narrow/c:f16`
+	var calls atomic.Uint32
+	return []mutation{
+		{name: "f16 outputs are truncated", want: wrongOutputs, filter: f16, code: narrowly(truncate)},
+		{name: "f16 outputs are right", filter: f16, code: narrowly(half.F16From)}, // the mutator itself changes nothing
+		{name: "sums are kept in f16", want: wrongOutputs, code: rounding(func(x float32) float32 { return half.F16From(x).Float32() })},
+		{name: "sums are kept in bf16", want: "past their bound", filter: `^(csr|cvse/v8)/f32/T2/`, code: rounding(func(x float32) float32 { return half.BF16From(x).Float32() })},
+		{name: "a byte behind C is written", want: "behind a buffer", code: func(b backend.Binary) backend.Binary {
+			c := cOf(b)
+			return onGroups(func(args [][]byte, _ []byte) { args[c][len(args[c])-1000] = 1 })(b)
+		}},
+		{name: "B is written", want: "only read", code: func(b backend.Binary) backend.Binary {
+			c := cOf(b)
+			return onGroups(func(args [][]byte, _ []byte) { args[c-1][0]++ })(b)
+		}},
+		{name: "a run is not like the one before", want: "a second run gave other bits", filter: `/T2/`, code: func(b backend.Binary) backend.Binary {
+			c := cOf(b)
+			return onGroups(func(args [][]byte, _ []byte) {
+				binary.LittleEndian.PutUint32(args[c], math.Float32bits(1+float32(calls.Add(1)))) // also wrong, but that is seen later
+			})(b)
+		}},
+		{name: "a kernel panics", want: "panic", code: onGroups(func(args [][]byte, _ []byte) { _ = args[len(args)] })},
+	}
+}
+
+// rounding passes every number of C in f32 through f after each workgroup.
+func rounding(f func(float32) float32) func(backend.Binary) backend.Binary {
+	return func(b backend.Binary) backend.Binary {
+		c := cOf(b)
+		return onGroups(func(args [][]byte, _ []byte) {
+			out := backend.View[float32](args[c])
+			for i, x := range out[:len(out)-len(sentinel)/4] {
+				out[i] = f(x)
+			}
+		})(b)
+	}
+}
+
+// onText replaces text of a kernel's WGSL.
+func onText(kernel, before, after string) mutation {
+	m := mutation{name: strings.Join(strings.Fields(before), " ") + " → " + after, kernel: kernel}
+	m.code = func(b backend.Binary) backend.Binary {
+		if strings.HasPrefix(b.Name, kernel+"/") {
+			if !strings.Contains(string(b.Code), before) {
+				panic("the kernel's text no longer has " + before)
+			}
+			b.Code = []byte(strings.ReplaceAll(string(b.Code), before, after))
+		}
+		return b
+	}
+	return m
+}
+
+// textMutations are faults of kernels in WGSL.
+func textMutations() []mutation {
+	ms := []mutation{
+		onText("csr", "e < end; e++", "e + 1u < end; e++"),
+		onText("csr", "colidx[e]", "colidx[e ^ 1u]"),
+		onText("csr", "lo += sums_lo[i + d * p.across];", ""),
+		onText("csr", "p.beta != 0.0", "true"),
+		onText("csr", "col >= p.n", "col > p.n"),
+		onText("csr", "c[at] = y;", "c[at + 1u] = y;"),
+		onText("cvse", "if (special(y[i])) { y[i] = entries(first, last, r, at[i]); }", ""),
+		onText("cvse", "lesser == 0u", "false"),
+		onText("cvse", "at[i] >= p.n", "at[i] > p.n"),
+		onText("cvse", "if (row >= p.rows) { return; }", ""),
+		onText("cvse", "i < m; i = i + LOCAL) { stage_cols", "i + 1u < m; i = i + LOCAL) { stage_cols"),
+	}
+	wants := map[string]string{"col >= p.n": "was written", "at[i] >= p.n": "was written", "if (row >= p.rows)": "behind a buffer"}
+	for i := range ms {
+		ms[i].want = wrongOutputs
+		for start, want := range wants {
+			if strings.HasPrefix(ms[i].name, start) {
+				ms[i].want = want
+			}
+		}
+	}
+	return ms
+}
+
+// catch runs some cases with a mutation, and fails unless it shows as it should.
+func catch(t *testing.T, dev backend.Device, m mutation) {
+	filter := m.filter
+	if filter == "" {
+		filter = someCases
+	}
+	o := Options{Filter: regexp.MustCompile(filter), mutate: m.code}
+	for _, k := range shaders.Formats() {
+		if m.kernel != "" && k.Name != m.kernel {
+			continue
+		}
+		x := *k
+		if m.table != nil {
+			m.table(&x)
+		}
+		o.kernels = append(o.kernels, &x)
+	}
+	man, err := Run(context.Background(), dev, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := map[string]int{}
+	var errs []string
+	for _, c := range man.Cases {
+		if c.Status == Fail {
+			failed[c.kernel()]++
+			errs = append(errs, c.Error)
+		}
+	}
+	changes := m.table != nil || m.want != ""
+	for _, k := range o.kernels {
+		if (failed[k.Name] > 0) != changes {
+			t.Errorf("%d cases of %s fail; the fault must show: %v\n%s", failed[k.Name], k.Name, changes, strings.Join(errs, "\n"))
+		}
+	}
+	if changes && !slices.ContainsFunc(errs, func(e string) bool { return strings.Contains(e, m.want) }) {
+		t.Errorf("no error tells of %q: %q", m.want, errs[:min(3, len(errs))])
+	}
+}
+
+func TestMutations(t *testing.T) {
+	devices(t, func(t *testing.T, dev backend.Device) {
+		ms := append([]mutation{{name: "none"}}, tableMutations()...)
+		switch dev.Caps().Code {
+		case backend.CodeGo:
+			ms = append(ms, goMutations()...)
+		case backend.CodeWGSL:
+			ms = append(ms, textMutations()...)
+		}
+		for _, m := range ms {
+			t.Run(m.name, func(t *testing.T) { catch(t, dev, m) })
+		}
+	})
+}
