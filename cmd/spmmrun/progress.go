@@ -29,9 +29,17 @@ func (p *progress) step(what string, n int64) {
 		return
 	}
 	p.end()
-	p.bar = progressbar.NewOptions64(n,
-		progressbar.OptionSetWriter(p.w), progressbar.OptionSetDescription(what),
-		progressbar.OptionClearOnFinish(), progressbar.OptionShowCount(), progressbar.OptionSetWidth(30))
+	o := []progressbar.Option{
+		progressbar.OptionSetWriter(p.w), progressbar.OptionSetDescription(what), progressbar.OptionSetWidth(30),
+		progressbar.OptionClearOnFinish(), progressbar.OptionSetSpinnerChangeInterval(0),
+	}
+	if n > 0 {
+		o = append(o, progressbar.OptionShowCount())
+	} else {
+		o = append(o, progressbar.OptionSetElapsedTime(false))
+	}
+	p.bar = progressbar.NewOptions64(n, o...)
+	_ = p.bar.RenderBlank()
 }
 
 // add tells that n units of the step are done.
