@@ -41,8 +41,8 @@ const Local = 256
 
 // Per step of an invocation, FMA does fmas multiply-adds and Matrix a number of matrix operations.
 const (
-	fmas    = 32
-	matrixs = 8
+	fmas      = 32
+	matrixOps = 8
 )
 
 // Variants returns the variants of a kind that a device runs, the preferred first.
@@ -81,5 +81,5 @@ func Done(v *spec.Variant, groups, rounds uint32) float64 {
 	}
 	s := v.Need.Shapes[0]
 	subgroups := steps / float64(v.Const("SUBGROUP"))
-	return 2 * subgroups * matrixs * float64(s.M) * float64(s.N) * float64(s.K)
+	return 2 * subgroups * matrixOps * float64(s.M) * float64(s.N) * float64(s.K)
 }

@@ -67,7 +67,7 @@ func vulkanVariant(k Kind) *spec.Variant {
 	}
 }
 
-// matrixVariant is one workgroup of one subgroup, which keeps matrixs accumulators of a shape busy.
+// matrixVariant is one workgroup of one subgroup, which keeps matrixOps accumulators of a shape busy.
 func matrixVariant(s backend.MatrixShape, sub uint32) *spec.Variant {
 	return &spec.Variant{
 		Name: fmt.Sprintf("vulkan_matrix_%dx%dx%d_sub%d", s.M, s.N, s.K, sub), In: dtype.F16, Code: backend.CodeSPIRV,
