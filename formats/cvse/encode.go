@@ -5,11 +5,17 @@ package cvse
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 	"sync/atomic"
 
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/internal/par"
+	"github.com/spmmrun/spmm/formats/internal/rowmerge"
 )
+
+// grain is the panels that a core takes at a time.
+const grain = 16
 
 // Options say how a matrix is packed.
 type Options struct {
@@ -37,7 +43,7 @@ func Encode[T formats.Value](a *formats.CSR[T], o Options) (*Matrix[T], error) {
 	m.ColInd = make([]uint32, n)
 	m.Values = make([]T, n*m.V)
 	m.Mask = make([]uint32, maskWords(n*m.V))
-	parallel(len(m.VecPtr)-1, func(p int) { m.fill(a, p) })
+	par.Each(len(m.VecPtr)-1, grain, func(p int) { m.fill(a, p) })
 	m.Order = heaviestFirst(m.VecPtr)
 	return m, nil
 }
@@ -46,9 +52,9 @@ func Encode[T formats.Value](a *formats.CSR[T], o Options) (*Matrix[T], error) {
 func (m *Matrix[T]) countVectors(a *formats.CSR[T]) error {
 	panels := Panels(a.Rows, m.V)
 	m.VecPtr = make([]uint32, panels+1)
-	parallel(panels, func(p int) {
-		var c merge
-		for c.start(rowPtrs(a, p, m.V), a.ColIdx); c.next(a.ColIdx); {
+	par.Each(panels, grain, func(p int) {
+		var w rowmerge.Walk
+		for start(&w, a, p, m.V); w.Next(a.ColIdx); {
 			m.VecPtr[p+1]++
 		}
 	})
@@ -64,25 +70,27 @@ func (m *Matrix[T]) countVectors(a *formats.CSR[T]) error {
 	return nil
 }
 
-// rowPtrs returns the RowPtr of panel p's rows and of the end of the last.
-func rowPtrs[T formats.Value](a *formats.CSR[T], p, v int) []int64 {
-	return a.RowPtr[p*v : min(a.Rows, p*v+v)+1]
+// start begins a walk of panel p's rows.
+func start[T formats.Value](w *rowmerge.Walk, a *formats.CSR[T], p, v int) {
+	for i := p * v; i < min(a.Rows, p*v+v); i++ {
+		w.Add(a.RowPtr[i], a.RowPtr[i+1], a.ColIdx)
+	}
 }
 
 // fill writes panel p's vectors and its padding.
 func (m *Matrix[T]) fill(a *formats.CSR[T], p int) {
 	q, end := int(m.VecPtr[p]), int(m.VecPtr[p+1])
 	var col uint32
-	var c merge
-	for c.start(rowPtrs(a, p, m.V), a.ColIdx); c.next(a.ColIdx); q++ {
-		col = uint32(c.col)
+	var w rowmerge.Walk
+	for start(&w, a, p, m.V); w.Next(a.ColIdx); q++ {
+		col = uint32(w.Col)
 		m.ColInd[q] = col
 		values := m.Values[q*m.V:][:m.V]
-		for w := c.took; w != 0; w &= w - 1 {
-			r := trailing(w)
-			values[r] = a.Val[c.at[r]-1]
+		for took := w.Took; took != 0; took &= took - 1 {
+			r := bits.TrailingZeros32(took)
+			values[r] = a.Val[w.Entry(r)]
 		}
-		m.setMask(q, c.took)
+		m.setMask(q, w.Took)
 	}
 	for ; q < end; q++ {
 		m.ColInd[q] = col
@@ -90,9 +98,9 @@ func (m *Matrix[T]) fill(a *formats.CSR[T], p int) {
 }
 
 // setMask sets vector q's mask bits. Two panels may share a word.
-func (m *Matrix[T]) setMask(q int, bits uint32) {
+func (m *Matrix[T]) setMask(q int, rows uint32) {
 	at := q * m.V
-	x := uint64(bits) << (at % 32)
+	x := uint64(rows) << (at % 32)
 	atomic.OrUint32(&m.Mask[at/32], uint32(x))
 	if x>>32 != 0 {
 		atomic.OrUint32(&m.Mask[at/32+1], uint32(x>>32))
@@ -116,7 +124,7 @@ func heaviestFirst(ptr []uint32) []uint32 {
 func (m *Matrix[T]) Decode() *formats.CSR[T] {
 	a := &formats.CSR[T]{Rows: m.Rows, Cols: m.Cols, RowPtr: make([]int64, m.Rows+1)}
 	panels := len(m.VecPtr) - 1
-	parallel(panels, func(p int) {
+	par.Each(panels, grain, func(p int) {
 		m.entries(p, func(row, q, r int) { a.RowPtr[row+1]++ })
 	})
 	for i := range m.Rows {
@@ -124,7 +132,7 @@ func (m *Matrix[T]) Decode() *formats.CSR[T] {
 	}
 	nnz := a.RowPtr[m.Rows]
 	a.ColIdx, a.Val = make([]int32, nnz), make([]T, nnz)
-	parallel(panels, func(p int) {
+	par.Each(panels, grain, func(p int) {
 		var next [MaxV]int64
 		copy(next[:], a.RowPtr[p*m.V:min(m.Rows, p*m.V+m.V)])
 		m.entries(p, func(row, q, r int) {
@@ -140,7 +148,7 @@ func (m *Matrix[T]) Decode() *formats.CSR[T] {
 func (m *Matrix[T]) entries(p int, f func(row, q, r int)) {
 	for q := int(m.VecPtr[p]); q < int(m.VecPtr[p+1]); q++ {
 		for w := m.vecMask(q); w != 0; w &= w - 1 {
-			r := trailing(w)
+			r := bits.TrailingZeros32(w)
 			f(p*m.V+r, q, r)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"sort"
 	"sync"
+	"sync/atomic"
 )
 
 // Range calls f for consecutive parts of 0 to n, at the same time on several goroutines when each
@@ -37,6 +38,24 @@ func Rows(ptr []int64, grain int, f func(lo, hi int)) {
 		}
 		if lo < hi {
 			f(lo, hi)
+		}
+	})
+}
+
+// Each calls f for 0 to n-1 on several goroutines, which take grain neighbours at a time as they come
+// free: for work that differs from one to the next.
+func Each(n, grain int, f func(i int)) {
+	grain = max(1, grain)
+	var next atomic.Int64
+	run(parts(n, grain), func(int, int) {
+		for {
+			start := int(next.Add(grain)) - grain
+			for i := start; i < min(n, start+grain); i++ {
+				f(i)
+			}
+			if start >= n {
+				return
+			}
 		}
 	})
 }

@@ -22,7 +22,10 @@ func TestEachOnce(t *testing.T) {
 		grain := rapid.IntRange(0, 20).Draw(t, "grain")
 		for name, split := range map[string]func(f func(lo, hi int)){
 			"Range": func(f func(lo, hi int)) { par.Range(len(lengths), grain, f) },
-			"Rows":  func(f func(lo, hi int)) { par.Rows(ptr, grain, f) },
+			"Each": func(f func(lo, hi int)) {
+				par.Each(len(lengths), grain, func(i int) { f(i, i+1) })
+			},
+			"Rows": func(f func(lo, hi int)) { par.Rows(ptr, grain, f) },
 		} {
 			seen := make([]atomic.Int32, len(lengths))
 			split(func(lo, hi int) {
