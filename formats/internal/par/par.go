@@ -49,7 +49,7 @@ func Each(n, grain int, f func(i int)) {
 	var next atomic.Int64
 	run(parts(n, grain), func(int, int) {
 		for {
-			start := int(next.Add(grain)) - grain
+			start := int(next.Add(int64(grain))) - grain
 			for i := start; i < min(n, start+grain); i++ {
 				f(i)
 			}
