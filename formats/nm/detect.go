@@ -1,0 +1,211 @@
+// Finding the pattern that a matrix obeys.
+
+package nm
+
+import (
+	"container/heap"
+	"fmt"
+	"math/bits"
+	"unsafe"
+
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/internal/par"
+)
+
+// Search bounds what Detect looks for.
+type Search struct {
+	V, W    int     // the unit; 0: any power of two up to 128 rows and 32 columns
+	MinFill float64 // least part of the slots that entries fill; 0 means DefaultFill
+}
+
+// DefaultFill is the Search.MinFill that 0 stands for. What N:M training and pruning make fills all
+// slots or nearly so.
+const DefaultFill = 0.5
+
+const (
+	mostV = 128
+	mostW = 32
+)
+
+// Detect returns the pattern that condenses a to the fewest bytes, among all N < M ≤ MaxM with fewer
+// slots than a has places. For a matrix
+// pruned to N:M that is the N, M and unit it was pruned to (or larger units that it happens to obey).
+// A matrix that obeys none is ErrPattern. a must be valid.
+func Detect[T formats.Value](a *formats.CSR[T], s Search) (Pattern, error) {
+	if s.MinFill == 0 {
+		s.MinFill = DefaultFill
+	}
+	if s.V < 0 || s.V > MaxV || s.W < 0 || s.W > MaxW {
+		return Pattern{}, fmt.Errorf("nm: units of %d×%d: need at most %d×%d", s.V, s.W, MaxV, MaxW)
+	}
+	none := func() error {
+		return fmt.Errorf("nm: no pattern with M up to %d fits this matrix such that entries fill %.0f %% of its slots: %w",
+			MaxM, 100*s.MinFill, ErrPattern)
+	}
+	nnz := a.NNZ()
+	area := int64(a.Rows) * int64(a.Cols)
+	if area == 0 || float64(nnz) < s.MinFill*float64(area)/MaxM {
+		return Pattern{}, none()
+	}
+	var q queue
+	var t T
+	most := min(area-1, int64(float64(nnz)/s.MinFill))
+	for _, g := range grids(a, s) {
+		for m := 2; m <= MaxM; m++ {
+			c := &candidate{grid: g, size: int64(unsafe.Sizeof(t)), most: most}
+			c.Pattern = Pattern{N: 1, M: m, V: g.v, W: g.w}
+			for c.count() && c.slots() < nnz {
+				c.N++
+			}
+			if c.count() {
+				q = append(q, c)
+			}
+		}
+	}
+	heap.Init(&q)
+	// The cheapest candidate is looked at further, which may make it dearer, until one has been seen whole.
+	for len(q) > 0 {
+		c := q[0]
+		if c.seen == c.panels {
+			return c.Pattern, nil
+		}
+		c.look()
+		if c.count() {
+			heap.Fix(&q, 0)
+		} else {
+			heap.Pop(&q)
+		}
+	}
+	return Pattern{}, none()
+}
+
+// grid is the units of a matrix that hold entries: a bit each, panel after panel.
+type grid struct {
+	v, w   int
+	panels int
+	units  int // of a panel
+	words  int // of a panel; one more than its units need, so that a group may be read across
+	bits   []uint64
+}
+
+func newGrid(v, w, panels, units int) *grid {
+	g := &grid{v: v, w: w, panels: panels, units: units, words: units/64 + 2}
+	g.bits = make([]uint64, panels*g.words)
+	return g
+}
+
+// grids returns one for each unit searched for.
+func grids[T formats.Value](a *formats.CSR[T], s Search) []*grid {
+	g := newGrid(max(1, s.V), 1, ceil(a.Rows, max(1, s.V)), a.Cols)
+	par.Range(g.panels, max(1, 1<<16/g.words), func(lo, hi int) {
+		for p := lo; p < hi; p++ {
+			panel := g.bits[p*g.words:]
+			for _, c := range a.ColIdx[a.RowPtr[p*g.v]:a.RowPtr[min(a.Rows, p*g.v+g.v)]] {
+				panel[c/64] |= 1 << (c % 64)
+			}
+		}
+	})
+	var all []*grid
+	for {
+		if s.W > 0 {
+			all = append(all, g.wider(s.W))
+		} else {
+			for w := 1; w <= mostW && w/2 < g.units; w *= 2 {
+				all = append(all, g.wider(w))
+			}
+		}
+		if s.V > 0 || g.v == mostV || g.panels <= 1 {
+			return all
+		}
+		g = g.taller()
+	}
+}
+
+// taller returns the grid of units of twice the rows.
+func (g *grid) taller() *grid {
+	t := newGrid(2*g.v, g.w, ceil(g.panels, 2), g.units)
+	par.Range(t.panels, max(1, 1<<16/g.words), func(lo, hi int) {
+		for p := 2 * lo; p < min(2*hi, g.panels); p++ {
+			to := t.bits[p/2*t.words:]
+			for i, x := range g.bits[p*g.words:][:g.words] {
+				to[i] |= x
+			}
+		}
+	})
+	return t
+}
+
+// wider returns the grid of units of w columns, from one of single columns.
+func (g *grid) wider(w int) *grid {
+	if w == 1 {
+		return g
+	}
+	t := newGrid(g.v, w, g.panels, ceil(g.units, w))
+	par.Range(t.panels, max(1, 1<<16/g.words), func(lo, hi int) {
+		for p := lo; p < hi; p++ {
+			to := t.bits[p*t.words:]
+			for i, x := range g.bits[p*g.words:][:g.words] {
+				for ; x != 0; x &= x - 1 {
+					u := (64*i + bits.TrailingZeros64(x)) / w
+					to[u/64] |= 1 << (u % 64)
+				}
+			}
+		}
+	})
+	return t
+}
+
+// candidate is a pattern whose N is what the panels seen so far need at least.
+type candidate struct {
+	Pattern
+	*grid
+	seen int
+	most int64 // slots that do: fewer than dense, and filled enough
+	size int64 // bytes of a value
+	cost int64 // bits of the condensed matrix
+}
+
+func (c *candidate) slots() int64 {
+	return int64(c.panels) * int64(ceil(c.units, c.M)) * int64(c.N) * int64(c.V*c.W)
+}
+
+// count sets the cost; it reports false for a pattern that does not do.
+func (c *candidate) count() bool {
+	slots := c.slots()
+	c.cost = slots*(8*c.size+1) + slots/int64(c.V*c.W)*int64(c.Bits())
+	return c.N < c.M && slots <= c.most
+}
+
+// look sees as many panels again as were seen, or up to the first that needs a larger N.
+func (c *candidate) look() {
+	mask := uint64(1)<<(c.M-1)<<1 - 1
+	for end := min(c.panels, 2*c.seen+16); c.seen < end; c.seen++ {
+		panel := c.bits[c.seen*c.words:][:c.words]
+		n := 0
+		for u := 0; u < c.units; u += c.M {
+			x := panel[u/64]>>(u%64) | panel[u/64+1]<<1<<(63-u%64)
+			n = max(n, bits.OnesCount64(x&mask))
+		}
+		if n > c.N {
+			c.N = n
+			c.seen++
+			return
+		}
+	}
+}
+
+// queue is a heap of candidates, the cheapest first; of equals the one with the least M.
+type queue []*candidate
+
+func (q queue) Len() int { return len(q) }
+func (q queue) Less(i, j int) bool {
+	return q[i].cost < q[j].cost || q[i].cost == q[j].cost && q[i].M < q[j].M
+}
+func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *queue) Push(x any)   { *q = append(*q, x.(*candidate)) }
+func (q *queue) Pop() any {
+	last := len(*q) - 1
+	c := (*q)[last]
+	*q = (*q)[:last]
+	return c
+}

@@ -1,0 +1,169 @@
+// From CSR to condensed panels and back.
+
+package nm
+
+import (
+	"fmt"
+	"math/bits"
+	"sync"
+
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/internal/par"
+	"github.com/spmmrun/spmm/formats/internal/rowptr"
+)
+
+// grain is how many panels a core takes at least: about so many values.
+func grain(perPanel int) int { return max(1, 1<<14/max(1, perPanel)) }
+
+// Encode condenses a. It uses all cores and takes time proportional to the entries and the slots.
+// A matrix that does not obey the pattern is ErrPattern, with the first row (panel) and group that
+// hold too much; one of more than 2^32 values is ErrTooLarge.
+func Encode[T formats.Value](a *formats.CSR[T], p Pattern) (*Matrix[T], error) {
+	if err := a.Validate(); err != nil {
+		return nil, err
+	}
+	s, err := p.Shape(a.Rows, a.Cols)
+	if err != nil {
+		return nil, err
+	}
+	if err := obeys(a, p, s); err != nil {
+		return nil, err
+	}
+	m := &Matrix[T]{
+		Pattern: p, Rows: a.Rows, Cols: a.Cols,
+		Values: make([]T, s.Panels*s.Columns*p.V),
+		Index:  make([]uint32, s.Panels*s.IndexWords),
+		Mask:   make([]uint32, s.Panels*s.MaskWords),
+	}
+	par.Range(s.Panels, grain(s.Columns*p.V), func(lo, hi int) {
+		at := &panel{Pattern: p}
+		for i := lo; i < hi; i++ {
+			m.fill(a, at, s, i)
+		}
+	})
+	return m, nil
+}
+
+// obeys returns an error for the first panel, and its first group, with more than N units.
+func obeys[T formats.Value](a *formats.CSR[T], p Pattern, s Shape) error {
+	var mu sync.Mutex
+	first, err := s.Panels, error(nil)
+	par.Range(s.Panels, grain(s.Columns*p.V), func(lo, hi int) {
+		at := &panel{Pattern: p}
+		for i := lo; i < hi; i++ {
+			start(at, a, i)
+			g := 0
+			for ; g < s.Groups; g++ {
+				if step(at, a, g); bits.OnesCount64(at.units) > p.N {
+					break
+				}
+			}
+			if g == s.Groups {
+				continue
+			}
+			mu.Lock()
+			if i < first {
+				first, err = i, at.refusal(a.Cols, g)
+			}
+			mu.Unlock()
+			return
+		}
+	})
+	return err
+}
+
+// refusal says what group g of a panel holds.
+func (p *panel) refusal(cols, g int) error {
+	n, lo := bits.OnesCount64(p.units), g*p.M*p.W
+	hi := min(cols, lo+p.M*p.W) - 1
+	if p.V == 1 && p.W == 1 {
+		return fmt.Errorf("nm: row %d, group %d (columns %d to %d) has %d entries, and %v allows %d: %w",
+			p.first, g, lo, hi, n, p.Pattern, p.N, ErrPattern)
+	}
+	return fmt.Errorf("nm: rows %d to %d, group %d (columns %d to %d) have entries in %d units, and %v allows %d: %w",
+		p.first, p.first+p.rows-1, g, lo, hi, n, p.Pattern, p.N, ErrPattern)
+}
+
+// kept returns the units of a group's slots: those with entries, and the first others up to N. Units
+// past the last column serve when nothing else is left.
+func (p *Pattern) kept(units uint64) uint64 {
+	for n := bits.OnesCount64(units); n < p.N; n++ {
+		units |= units + 1 // the lowest zero bit
+	}
+	return units
+}
+
+// fill writes panel i.
+func (m *Matrix[T]) fill(a *formats.CSR[T], at *panel, s Shape, i int) {
+	values := m.Values[i*s.Columns*m.V:][:s.Columns*m.V]
+	index, mask := m.Index[i*s.IndexWords:][:s.IndexWords], m.Mask[i*s.MaskWords:][:s.MaskWords]
+	start(at, a, i)
+	for g := range s.Groups {
+		step(at, a, g)
+		kept := m.kept(at.units)
+		slot := g * m.N
+		for u := kept; u != 0; u &= u - 1 {
+			m.setPlace(index, slot, bits.TrailingZeros64(u))
+			slot++
+		}
+		base := g * m.M * m.W
+		for r := range at.rows {
+			for e := at.lo[r]; e < at.hi[r]; e++ {
+				col := int(a.ColIdx[e]) - base
+				unit := m.unit(col)
+				slot := g*m.N + bits.OnesCount64(kept&(1<<unit-1))
+				v := (slot*m.W+col-unit*m.W)*m.V + r
+				values[v] = a.Val[e]
+				mask[v/32] |= 1 << (v % 32)
+			}
+		}
+	}
+}
+
+// Decode returns the matrix that was encoded, stored zeros included. m must be valid.
+func (m *Matrix[T]) Decode() *formats.CSR[T] {
+	a := &formats.CSR[T]{Rows: m.Rows, Cols: m.Cols, RowPtr: make([]int64, m.Rows+1)}
+	s, err := m.Shape(m.Rows, m.Cols)
+	if err != nil { // it is not valid: nothing can be made of it
+		return a
+	}
+	each := func(f func(p int, next []int64)) {
+		par.Range(s.Panels, grain(s.Columns*m.V), func(lo, hi int) {
+			for p := lo; p < hi; p++ {
+				f(p, a.RowPtr[p*m.V:min(m.Rows, p*m.V+m.V)])
+			}
+		})
+	}
+	each(func(p int, count []int64) {
+		m.entries(s, p, func(r, col int, v T) { count[r]++ })
+	})
+	rowptr.Starts(a.RowPtr)
+	nnz := a.RowPtr[m.Rows]
+	a.ColIdx, a.Val = make([]int32, nnz), make([]T, nnz)
+	each(func(p int, next []int64) {
+		m.entries(s, p, func(r, col int, v T) {
+			a.ColIdx[next[r]], a.Val[next[r]] = int32(col), v
+			next[r]++
+		})
+	})
+	rowptr.Ends(a.RowPtr)
+	return a
+}
+
+// entries calls f for each stored entry of panel p: its row in the panel, its column and its value, by
+// ascending column and then row.
+func (m *Matrix[T]) entries(s Shape, p int, f func(r, col int, v T)) {
+	values, index, mask := m.Values[p*s.Columns*m.V:], m.Index[p*s.IndexWords:][:s.IndexWords], m.Mask[p*s.MaskWords:]
+	v := 0
+	for slot := range s.Slots {
+		first := (slot/m.N*m.M + m.place(index, slot)) * m.W
+		for w := range m.W {
+			for r := range m.V {
+				if mask[v/32]>>(v%32)&1 != 0 {
+					f(r, first+w, values[v])
+				}
+				v++
+			}
+		}
+	}
+}

@@ -1,0 +1,143 @@
+// The pattern, the matrix type and what can be said of them.
+
+package nm
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"unsafe"
+
+	"github.com/spmmrun/spmm/formats"
+)
+
+// Limits of a pattern: a group's units are the bits of a word, and a panel's rows are few.
+const (
+	MaxM = 64
+	MaxV = 256
+	MaxW = 64
+)
+
+// ErrPattern: the matrix does not obey the pattern, or any.
+var ErrPattern = errors.New("not an N:M matrix")
+
+// ErrTooLarge: the matrix has more value slots than 32-bit indices reach.
+var ErrTooLarge = errors.New("matrix too large for nm")
+
+// Pattern says that of every M neighbouring units of V rows by W columns at most N hold entries.
+type Pattern struct {
+	N, M int // 1 ≤ N ≤ M, 2 ≤ M ≤ MaxM
+	V, W int // 1 to MaxV, 1 to MaxW
+}
+
+// String names a pattern: "2:4", "2:4 of 32×1 vectors", "2:4 of 16×16 blocks".
+func (p Pattern) String() string {
+	s := fmt.Sprintf("%d:%d", p.N, p.M)
+	switch {
+	case p.W > 1:
+		return fmt.Sprintf("%s of %d×%d blocks", s, p.V, p.W)
+	case p.V > 1:
+		return fmt.Sprintf("%s of %d×1 vectors", s, p.V)
+	}
+	return s
+}
+
+// Bits returns the bits of a unit's place in its group.
+func (p Pattern) Bits() int { return bits.Len(uint(p.M - 1)) }
+
+func (p Pattern) check() error {
+	if p.N < 1 || p.N > p.M || p.M < 2 || p.M > MaxM || p.V < 1 || p.V > MaxV || p.W < 1 || p.W > MaxW {
+		return fmt.Errorf("nm: pattern %d:%d of %d×%d units: need 1 ≤ N ≤ M, M from 2 to %d, at most %d×%d",
+			p.N, p.M, p.V, p.W, MaxM, MaxV, MaxW)
+	}
+	return nil
+}
+
+// Matrix is a sparse matrix that obeys a pattern. The package comment describes the arrays.
+type Matrix[T formats.Value] struct {
+	Pattern
+	Rows, Cols int
+
+	Values []T
+	Index  []uint32
+	Mask   []uint32
+}
+
+// Shape is how many of everything a matrix of some size has in a pattern.
+type Shape struct {
+	Panels     int // of V rows
+	Groups     int // of M·W columns, in a panel
+	Slots      int // units kept, in a panel
+	Columns    int // condensed columns of a panel
+	IndexWords int // of a panel
+	MaskWords  int // of a panel
+}
+
+// Shape returns the sizes for a matrix of rows × cols. More values than 2^32 are ErrTooLarge.
+func (p Pattern) Shape(rows, cols int) (Shape, error) {
+	if err := p.check(); err != nil {
+		return Shape{}, err
+	}
+	if rows < 0 || rows > math.MaxInt32 || cols < 0 || cols > math.MaxInt32 {
+		return Shape{}, fmt.Errorf("nm: a matrix of %d×%d", rows, cols)
+	}
+	s := Shape{Panels: ceil(rows, p.V), Groups: ceil(cols, p.M*p.W)}
+	s.Slots = s.Groups * p.N // at most 2³² for columns, and so 2⁴⁰ for a panel's values
+	s.Columns = s.Slots * p.W
+	if n := int64(s.Columns) * int64(p.V); s.Panels > 0 && n > math.MaxUint32/int64(s.Panels) {
+		return Shape{}, fmt.Errorf("%w: %d×%d as %v has more than 2^32 values", ErrTooLarge, rows, cols, p)
+	}
+	s.IndexWords = ceil(s.Slots*p.Bits(), 32)
+	s.MaskWords = ceil(s.Columns*p.V, 32)
+	return s, nil
+}
+
+// place returns the place in its group of panel words' slot s.
+func (p Pattern) place(words []uint32, s int) int {
+	q := p.Bits()
+	at := s * q
+	x := uint64(words[at/32])
+	if at%32+q > 32 {
+		x |= uint64(words[at/32+1]) << 32
+	}
+	return int(x >> (at % 32) & (1<<q - 1))
+}
+
+// setPlace writes it where zeros were.
+func (p Pattern) setPlace(words []uint32, s, place int) {
+	q := p.Bits()
+	at := s * q
+	x := uint64(place) << (at % 32)
+	words[at/32] |= uint32(x)
+	if at%32+q > 32 {
+		words[at/32+1] |= uint32(x >> 32)
+	}
+}
+
+// NNZ returns the number of stored entries.
+func (m *Matrix[T]) NNZ() int64 {
+	var n int64
+	for _, w := range m.Mask {
+		n += int64(bits.OnesCount32(w))
+	}
+	return n
+}
+
+// Stats tells what the format costs: every value is multiplied, every condensed column of a panel
+// fetches a row of B.
+func (m *Matrix[T]) Stats() formats.Stats {
+	var t T
+	s := formats.Stats{
+		StoredBytes: 4*int64(len(m.Index)+len(m.Mask)) + int64(unsafe.Sizeof(t))*int64(len(m.Values)),
+		Slots:       int64(len(m.Values)),
+		MACs:        int64(len(m.Values)),
+		Gathers:     int64(len(m.Values) / m.V),
+	}
+	if s.Slots > 0 {
+		s.Fill = float64(m.NNZ()) / float64(s.Slots)
+	}
+	return s
+}
+
+func ceil(a, b int) int { return (a + b - 1) / b }

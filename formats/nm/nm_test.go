@@ -1,0 +1,505 @@
+package nm_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/formats/nm"
+)
+
+func Example() {
+	a := &formats.CSR[float32]{
+		Rows: 5, Cols: 7,
+		RowPtr: []int64{0, 3, 5, 7, 8, 10},
+		ColIdx: []int32{0, 3, 6, 0, 6, 1, 4, 4, 3, 5},
+		Val:    []float32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10},
+	}
+	m, err := nm.Encode(a, nm.Pattern{N: 1, M: 2, V: 2, W: 1})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("values", m.Values)
+	fmt.Printf("index  %04b\n", m.Index)
+	fmt.Printf("mask   %08b\n", m.Mask)
+	fmt.Printf("fill   %.2f\n", m.Stats().Fill)
+	// Output:
+	// values [1 4 2 0 0 0 3 5 6 0 0 0 7 8 0 0 0 0 9 0 10 0 0 0]
+	// index  [0010 0001 0110]
+	// mask   [11000111 00110001 00010100]
+	// fill   0.42
+}
+
+func ExampleDetect() {
+	a := dense(8, 64, func(i, j int) bool { return (i/4*7+j/16*5+j)%8 < 2 })
+	p, err := nm.Detect(a, nm.Search{})
+	fmt.Println(p, err)
+	_, err = nm.Encode(a, nm.Pattern{N: 1, M: 8, V: 1, W: 1})
+	fmt.Println(err)
+	// Output:
+	// 2:8 of 4×1 vectors <nil>
+	// nm: row 0, group 0 (columns 0 to 7) has 2 entries, and 1:8 allows 1: not an N:M matrix
+}
+
+// dense returns a matrix with entries where has says, numbered from 1.
+func dense(rows, cols int, has func(i, j int) bool) *formats.CSR[float32] {
+	a := &formats.CSR[float32]{Rows: rows, Cols: cols, RowPtr: []int64{0}}
+	for i := range rows {
+		for j := range cols {
+			if has(i, j) {
+				a.ColIdx, a.Val = append(a.ColIdx, int32(j)), append(a.Val, float32(len(a.Val)+1))
+			}
+		}
+		a.RowPtr = append(a.RowPtr, int64(len(a.Val)))
+	}
+	return a
+}
+
+// drawPattern makes any pattern, mostly of the usual ones.
+func drawPattern(t *rapid.T) nm.Pattern {
+	p := nm.Pattern{
+		M: rapid.OneOf(rapid.SampledFrom([]int{2, 4, 8, 16, 32, 64}), rapid.IntRange(2, nm.MaxM)).Draw(t, "M"),
+		V: rapid.OneOf(rapid.SampledFrom([]int{1, 8, 32}), rapid.IntRange(1, 40)).Draw(t, "V"),
+		W: rapid.SampledFrom([]int{1, 1, 1, 2, 3, 16}).Draw(t, "W"),
+	}
+	p.N = rapid.IntRange(1, p.M).Draw(t, "N")
+	return p
+}
+
+// draw makes a matrix that obeys p, with stored zeros, infinities, and groups that are not full.
+func draw[T formats.Value](t *rapid.T, p nm.Pattern, from func(float32) T) *formats.CSR[T] {
+	a := &formats.CSR[T]{
+		Rows:   rapid.IntRange(0, 70).Draw(t, "rows"),
+		Cols:   rapid.IntRange(0, 150).Draw(t, "cols"),
+		RowPtr: []int64{0}, ColIdx: []int32{}, Val: []T{},
+	}
+	density := rapid.SampledFrom([]float64{0, 0.02, 0.3, 1}).Draw(t, "density")
+	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+	values := []float32{0, float32(math.Copysign(0, -1)), 1, -2, 0.5, float32(math.Inf(1)), float32(math.NaN())}
+	for range a.Rows {
+		for j := range a.Cols {
+			if rng.Float64() < density {
+				a.ColIdx = append(a.ColIdx, int32(j))
+				a.Val = append(a.Val, from(values[rng.IntN(len(values))]))
+			}
+		}
+		a.RowPtr = append(a.RowPtr, int64(len(a.Val)))
+	}
+	a, err := nm.Prune(a, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func roundTrip[T formats.Value](from func(float32) T) func(*rapid.T) {
+	return func(t *rapid.T) {
+		p := drawPattern(t)
+		a := draw(t, p, from)
+		m, err := nm.Encode(a, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		if !a.Equal(m.Decode()) {
+			t.Fatal("encoded and decoded, the matrix is another")
+		}
+		if m.NNZ() != a.NNZ() {
+			t.Fatalf("NNZ %d, want %d", m.NNZ(), a.NNZ())
+		}
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	t.Run("f16", rapid.MakeCheck(roundTrip(half.F16From)))
+	t.Run("bf16", rapid.MakeCheck(roundTrip(half.BF16From)))
+	t.Run("f32", rapid.MakeCheck(roundTrip(func(x float32) float32 { return x })))
+}
+
+// TestArrays holds the arrays against the matrix, value by value, as the package comment describes them.
+func TestArrays(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawPattern(t)
+		a := draw(t, p, func(x float32) float32 { return x })
+		entry := map[[2]int]float32{}
+		for i := range a.Rows {
+			for e := a.RowPtr[i]; e < a.RowPtr[i+1]; e++ {
+				entry[[2]int{i, int(a.ColIdx[e])}] = a.Val[e]
+			}
+		}
+		m, err := nm.Encode(a, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := 0
+		for 1<<q < p.M {
+			q++
+		}
+		panels, slots := (a.Rows+p.V-1)/p.V, (a.Cols+p.M*p.W-1)/(p.M*p.W)*p.N
+		indexWords, maskWords, columns := (slots*q+31)/32, (slots*p.W*p.V+31)/32, slots*p.W
+		found := 0
+		for panel := range panels {
+			for k := range columns {
+				s, place := k/p.W, 0
+				for b := range q {
+					at := s*q + b
+					place |= int(m.Index[panel*indexWords+at/32]>>(at%32)&1) << b
+				}
+				col := (s/p.N*p.M+place)*p.W + k%p.W
+				for r := range p.V {
+					want, stored := entry[[2]int{panel*p.V + r, col}]
+					at := k*p.V + r
+					if got := m.Mask[panel*maskWords+at/32]>>(at%32)&1 != 0; got != stored {
+						t.Fatalf("panel %d, column %d (%d), row %d: stored %v, want %v", panel, k, col, r, got, stored)
+					}
+					got := m.Values[(panel*columns+k)*p.V+r]
+					if math.Float32bits(got) != math.Float32bits(want) {
+						t.Fatalf("panel %d, column %d (%d), row %d: %v, want %v", panel, k, col, r, got, want)
+					}
+					if stored {
+						found++
+					}
+				}
+			}
+		}
+		if found != len(entry) || len(m.Values) != panels*columns*p.V {
+			t.Fatalf("%d entries of %d in %d values", found, len(entry), len(m.Values))
+		}
+	})
+}
+
+func TestEncodeRefuses(t *testing.T) {
+	full := dense(9, 20, func(i, j int) bool { return true })
+	late := dense(9, 20, func(i, j int) bool { return i < 6 && j%4 < 2 || i == 7 && j >= 17 })
+	bad := *full
+	bad.ColIdx = slices.Clone(full.ColIdx)
+	bad.ColIdx[0] = 20
+	tests := []struct {
+		name string
+		a    *formats.CSR[float32]
+		p    nm.Pattern
+		want string
+		is   error
+	}{
+		{"no N", full, nm.Pattern{N: 0, M: 4, V: 1, W: 1}, "pattern 0:4", nil},
+		{"N above M", full, nm.Pattern{N: 5, M: 4, V: 1, W: 1}, "pattern 5:4", nil},
+		{"M too large", full, nm.Pattern{N: 5, M: 65, V: 1, W: 1}, "pattern 5:65", nil},
+		{"no V", full, nm.Pattern{N: 2, M: 4, V: 0, W: 1}, "0×1 units", nil},
+		{"W too large", full, nm.Pattern{N: 2, M: 4, V: 1, W: 65}, "1×65 units", nil},
+		{"column out of range", &bad, nm.Pattern{N: 2, M: 4, V: 1, W: 1}, "row 0", nil},
+		{"first row", full, nm.Pattern{N: 2, M: 4, V: 1, W: 1}, "row 0, group 0 (columns 0 to 3) has 4 entries, and 2:4 allows 2", nm.ErrPattern},
+		{"later row", late, nm.Pattern{N: 2, M: 4, V: 1, W: 1}, "row 7, group 4 (columns 16 to 19) has 3 entries", nm.ErrPattern},
+		{"vectors", late, nm.Pattern{N: 2, M: 4, V: 4, W: 1}, "rows 4 to 7, group 4 (columns 16 to 19) have entries in 4 units, and 2:4 of 4×1 vectors allows 2", nm.ErrPattern},
+		{"blocks", late, nm.Pattern{N: 1, M: 4, V: 4, W: 2}, "rows 0 to 3, group 0 (columns 0 to 7) have entries in 2 units, and 1:4 of 4×2 blocks", nm.ErrPattern},
+		{"the last group", late, nm.Pattern{N: 2, M: 7, V: 1, W: 1}, "row 0, group 0 (columns 0 to 6) has 4", nm.ErrPattern},
+		{"too many values", &formats.CSR[float32]{Rows: 1 << 17, Cols: 1 << 17, RowPtr: make([]int64, 1<<17+1)},
+			nm.Pattern{N: 2, M: 4, V: 1, W: 1}, "more than 2^32 values", nm.ErrTooLarge},
+		{"far too many values", &formats.CSR[float32]{Rows: 1, Cols: math.MaxInt32, RowPtr: make([]int64, 2)},
+			nm.Pattern{N: 64, M: 64, V: 256, W: 64}, "more than 2^32 values", nm.ErrTooLarge},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := nm.Encode(test.a, test.p)
+			if err == nil || !strings.Contains(err.Error(), test.want) || test.is != nil && !errors.Is(err, test.is) {
+				t.Errorf("error %v, want one with %q", err, test.want)
+			}
+		})
+	}
+}
+
+// TestFirstOffender: whatever the number of cores, it is the first.
+func TestFirstOffender(t *testing.T) {
+	a := dense(3000, 64, func(i, j int) bool { return j%4 < 2 || i >= 1234 && j >= 40 })
+	_, err := nm.Encode(a, nm.Pattern{N: 2, M: 4, V: 1, W: 1})
+	if err == nil || !strings.Contains(err.Error(), "row 1234, group 10 ") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// random makes a matrix that obeys p with full groups.
+func random(rows, cols int, p nm.Pattern, seed uint64) *formats.CSR[half.F16] {
+	a := &formats.CSR[half.F16]{Rows: rows, Cols: cols, RowPtr: []int64{0}}
+	for i := range rows {
+		rng := rand.New(rand.NewPCG(uint64(i/p.V), seed))
+		for lo := 0; lo < cols; lo += p.M * p.W {
+			units := rng.Perm(p.M)[:p.N]
+			slices.Sort(units)
+			for _, u := range units {
+				for w := range p.W {
+					if c := lo + u*p.W + w; c < cols {
+						a.ColIdx, a.Val = append(a.ColIdx, int32(c)), append(a.Val, half.F16From(1))
+					}
+				}
+			}
+		}
+		a.RowPtr = append(a.RowPtr, int64(len(a.Val)))
+	}
+	return a
+}
+
+func TestDetect(t *testing.T) {
+	patterns := []nm.Pattern{
+		{N: 2, M: 4, V: 1, W: 1}, {N: 4, M: 8, V: 1, W: 1}, {N: 1, M: 4, V: 1, W: 1}, {N: 2, M: 16, V: 1, W: 1},
+		{N: 8, M: 32, V: 1, W: 1}, {N: 1, M: 10, V: 1, W: 1}, {N: 3, M: 64, V: 1, W: 1}, {N: 1, M: 2, V: 1, W: 1},
+		{N: 2, M: 4, V: 8, W: 1}, {N: 4, M: 16, V: 32, W: 1}, {N: 2, M: 20, V: 64, W: 1}, {N: 4, M: 16, V: 128, W: 1},
+		{N: 2, M: 4, V: 4, W: 4}, {N: 1, M: 4, V: 16, W: 16}, {N: 2, M: 8, V: 32, W: 8},
+	}
+	for _, p := range patterns {
+		t.Run(p.String(), func(t *testing.T) {
+			// Whole groups: a partial last one could be told apart by a smaller N.
+			a := random(512, 16*p.M*p.W, p, 1)
+			got, err := nm.Detect(a, nm.Search{})
+			if err != nil || got != p {
+				t.Errorf("%v, %v", got, err)
+			}
+			if _, err := nm.Encode(a, got); err != nil {
+				t.Error(err)
+			}
+			unit, err := nm.Detect(a, nm.Search{V: 1, W: 1})
+			if err != nil || unit.N*p.M != p.N*unit.M || unit.V != 1 || unit.W != 1 {
+				if p.M*p.W <= nm.MaxM {
+					t.Errorf("of single entries: %v, %v", unit, err)
+				}
+			}
+		})
+	}
+}
+
+func TestDetectRefuses(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		a    *formats.CSR[float32]
+	}{
+		{"no entries", dense(64, 64, func(i, j int) bool { return false })},
+		{"nothing", &formats.CSR[float32]{RowPtr: []int64{0}}},
+		{"full", dense(64, 64, func(i, j int) bool { return true })},
+		{"one full row", dense(64, 64, func(i, j int) bool { return i == 3 })},
+		{"few entries of many places", dense(300, 300, func(i, j int) bool { return i == j })},
+		{"bands", dense(64, 640, func(i, j int) bool { return j/64 == i/32 })},
+	} {
+		if p, err := nm.Detect(test.a, nm.Search{W: 1}); !errors.Is(err, nm.ErrPattern) {
+			t.Errorf("%s: %v, %v", test.name, p, err)
+		}
+	}
+	a := dense(4, 4, func(i, j int) bool { return j == 0 })
+	if _, err := nm.Detect(a, nm.Search{V: nm.MaxV + 1}); err == nil || errors.Is(err, nm.ErrPattern) {
+		t.Errorf("units too tall: %v", err)
+	}
+}
+
+// TestDetectLeast: what is found is the cheapest of all patterns, by trying them all.
+func TestDetectLeast(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawPattern(t)
+		a := draw(t, p, half.F16From)
+		v, w := rapid.SampledFrom([]int{1, 4, 8, 32}).Draw(t, "searched V"), rapid.SampledFrom([]int{1, 2, 4}).Draw(t, "searched W")
+		got, err := nm.Detect(a, nm.Search{V: v, W: w})
+		best, bestCost := nm.Pattern{}, int64(math.MaxInt64)
+		for m := 2; m <= nm.MaxM; m++ {
+			for n := 1; n < m; n++ {
+				try := nm.Pattern{N: n, M: m, V: v, W: w}
+				x, err := nm.Encode(a, try)
+				if err != nil {
+					continue
+				}
+				slots := int64(len(x.Values))
+				cost := 17*slots + slots/int64(v*w)*int64(try.Bits())
+				if slots < int64(a.Rows*a.Cols) && 2*a.NNZ() >= slots && cost < bestCost {
+					best, bestCost = try, cost
+				}
+				break
+			}
+		}
+		if got != best || (err == nil) != (best != nm.Pattern{}) {
+			t.Fatalf("%v, %v, want %v", got, err, best)
+		}
+	})
+}
+
+// TestPrune: the N units of the largest sums stay, whole, and nothing else.
+func TestPrune(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawPattern(t)
+		rows, cols := rapid.IntRange(0, 50).Draw(t, "rows"), rapid.IntRange(0, 130).Draw(t, "cols")
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		d := &formats.Dense[float32]{Rows: rows, Cols: cols, LD: cols, Data: make([]float32, rows*cols)}
+		for i := range d.Data {
+			d.Data[i] = float32(rng.IntN(9) - 4)
+		}
+		got, err := nm.PruneDense(d, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := dense(rows, cols, func(i, j int) bool {
+			score := func(u int) (sum float64) { // of the unit at u in (i, j)'s group
+				for r := i / p.V * p.V; r < min(rows, (i/p.V+1)*p.V); r++ {
+					lo := (j/(p.M*p.W)*p.M + u) * p.W
+					for c := lo; c < min(cols, lo+p.W); c++ {
+						sum += math.Abs(float64(d.Data[r*cols+c]))
+					}
+				}
+				return sum
+			}
+			mine, before := j%(p.M*p.W)/p.W, 0
+			for u := range p.M {
+				if s, own := score(u), score(mine); s > own || s == own && u < mine {
+					before++
+				}
+			}
+			return d.Data[i*cols+j] != 0 && before < p.N
+		})
+		for i := range want.Rows {
+			for e := want.RowPtr[i]; e < want.RowPtr[i+1]; e++ {
+				want.Val[e] = d.Data[i*cols+int(want.ColIdx[e])]
+			}
+		}
+		if !got.Equal(want) {
+			t.Fatalf("got %v, want %v", got, want)
+		}
+	})
+}
+
+func TestPruneRefuses(t *testing.T) {
+	if _, err := nm.Prune(dense(1, 1, func(i, j int) bool { return true }), nm.Pattern{}); err == nil {
+		t.Error("an empty pattern is accepted")
+	}
+	if _, err := nm.PruneDense(&formats.Dense[float32]{Rows: 2, Cols: 2, LD: 1}, nm.Pattern{N: 2, M: 4, V: 1, W: 1}); err == nil {
+		t.Error("an invalid matrix is accepted")
+	}
+}
+
+func TestStats(t *testing.T) {
+	a := random(40, 64, nm.Pattern{N: 4, M: 16, V: 16, W: 1}, 3)
+	m, err := nm.Encode(a, nm.Pattern{N: 4, M: 16, V: 16, W: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// 3 panels of 16 slots: 64 bits of places each, 256 values and bits of mask.
+	want := formats.Stats{StoredBytes: 3 * (8 + 2*256 + 32), Slots: 768, Fill: 40.0 / 48, MACs: 768, Gathers: 48}
+	if got := m.Stats(); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// TestValidate spoils one thing at a time.
+func TestValidate(t *testing.T) {
+	type M = nm.Matrix[float32]
+	tests := []struct {
+		name  string
+		spoil func(m *M)
+		want  string
+	}{
+		{"nothing", func(m *M) {}, ""},
+		{"no pattern", func(m *M) { m.N = 0 }, "pattern 0:4"},
+		{"negative rows", func(m *M) { m.Rows = -1 }, "matrix of -1×6"},
+		{"more rows", func(m *M) { m.Rows = 5 }, "16 values for 3 panels of 8: need 24"},
+		{"many columns", func(m *M) { m.Cols = 1 << 28 }, "16 values for 2 panels of 268435456"},
+		{"too many values", func(m *M) { m.Rows, m.Cols = math.MaxInt32, math.MaxInt32 }, "too large"},
+		{"values missing", func(m *M) { m.Values = nil }, "0 values"},
+		{"index missing", func(m *M) { m.Index = m.Index[:1] }, "1 index words for 2 panels of 1: need 2"},
+		{"mask too long", func(m *M) { m.Mask = append(m.Mask, 0) }, "3 mask words"},
+		{"index beyond the end", func(m *M) { m.Index[1] |= 1 << 8 }, "panel 1: bits after the last of 4 slots"},
+		{"mask beyond the end", func(m *M) { m.Mask[0] |= 1 << 8 }, "panel 0: bits after"},
+		{"places fall", func(m *M) { m.Index[0] = 0b0100_0010 }, "panel 0, group 0, slot 1 (place 0): not after"},
+		{"place twice", func(m *M) { m.Index[0] = 0b0100_1010 }, "panel 0, group 0, slot 1 (place 2): not after"},
+		{"no such place", func(m *M) { m.M = 3; m.Index[0] = 0b0100_1100 }, "slot 1 (place 3): a group has 3 units"},
+		{"entry past the columns", func(m *M) { m.Index[0] = 0b1000_1000 }, "slot 3 (place 2): an entry in column 6 of 6"},
+		{"entry below the rows", func(m *M) { m.Mask[1] = 0b00_00_10_01 }, "panel 1, group 0, slot 1 (place 1): an entry below the last of 3 rows"},
+		{"value without mask", func(m *M) { m.Values[1] = 9 }, "panel 0, group 0, slot 0 (place 0): row 1 of column 0 is not stored"},
+		{"other units kept", func(m *M) { m.Index[1] = 0b0100_1000 }, "panel 1, group 0: 1 units hold entries, and those kept"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			m := &M{
+				Pattern: nm.Pattern{N: 2, M: 4, V: 2, W: 1}, Rows: 3, Cols: 6,
+				Values: []float32{1, 0, 2, 3, 0, 4, 5, 0, 6, 0, 0, 0, 0, 0, 0, 0},
+				Index:  []uint32{0b0100_1000, 0b0100_0100},
+				Mask:   []uint32{0b01_10_11_01, 0b00_00_00_01},
+			}
+			test.spoil(m)
+			err := m.Validate()
+			if test.want == "" && err != nil {
+				t.Errorf("error %v", err)
+			}
+			if test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+				t.Errorf("error %v, want one with %q", err, test.want)
+			}
+		})
+	}
+}
+
+// FuzzValidate: whatever passes can be decoded, and encodes to the same arrays again.
+func FuzzValidate(f *testing.F) {
+	f.Add([]byte{2, 4, 2, 1, 3, 6, 0b0100_1000, 0, 0, 0, 0b0100_0100, 0, 0, 0, 0b01_10_11_01, 0, 0, 0, 1})
+	f.Add([]byte{1, 3, 1, 2, 2, 7, 0b0001, 0, 0, 0, 0b0110})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		n := 0
+		next := func() int {
+			n++
+			if n > len(b) {
+				return 0
+			}
+			return int(b[n-1])
+		}
+		m := &nm.Matrix[float32]{Pattern: nm.Pattern{N: next(), M: next(), V: next(), W: next()}, Rows: next(), Cols: next()}
+		s, err := m.Shape(m.Rows, m.Cols)
+		if err != nil || s.Panels*s.Columns*m.V > 1<<16 {
+			return
+		}
+		words := func(k int) (w []uint32) {
+			for range k {
+				w = append(w, uint32(next()|next()<<8|next()<<16|next()<<24))
+			}
+			return w
+		}
+		m.Index, m.Mask = words(s.Panels*s.IndexWords), words(s.Panels*s.MaskWords)
+		for p := range s.Panels {
+			for i := range s.Columns * m.V {
+				m.Values = append(m.Values, float32(m.Mask[p*s.MaskWords+i/32]>>(i%32)&1))
+			}
+		}
+		if m.Validate() != nil {
+			return
+		}
+		again, err := nm.Encode(m.Decode(), m.Pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		empty := cmp.FilterValues(func(x, y []uint32) bool { return len(x)+len(y) == 0 }, cmp.Ignore())
+		if d := cmp.Diff(m, again, empty, cmp.FilterValues(func(x, y []float32) bool { return len(x)+len(y) == 0 }, cmp.Ignore())); d != "" {
+			t.Fatalf("decoded and encoded again (-want +got):\n%s", d)
+		}
+	})
+}
+
+func BenchmarkEncode(b *testing.B) {
+	for _, p := range []nm.Pattern{{N: 2, M: 4, V: 1, W: 1}, {N: 4, M: 16, V: 64, W: 1}} {
+		a := random(4096, 4096, p, 5)
+		b.Run(fmt.Sprintf("4096x4096/%d:%d/v=%d", p.N, p.M, p.V), func(b *testing.B) {
+			for b.Loop() {
+				if _, err := nm.Encode(a, p); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("detect/4096x4096/%d:%d/v=%d", p.N, p.M, p.V), func(b *testing.B) {
+			for b.Loop() {
+				if _, err := nm.Detect(a, nm.Search{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
