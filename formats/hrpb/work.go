@@ -86,3 +86,9 @@ func (m *Matrix[T]) Slots() int {
 	}
 	return n
 }
+
+// Work returns what a kernel has to know of the work list: the lengths of Parts and Splits, the slots of
+// the workspace, and PartBlocks.
+func (m *Matrix[T]) Work() (parts, splits, slots, longest int) {
+	return len(m.Parts), len(m.Splits), m.Slots(), m.PartBlocks
+}

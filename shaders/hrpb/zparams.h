@@ -1,0 +1,17 @@
+// Generated from the kernel's table. Do not edit.
+#pragma once
+struct Params {
+    unsigned int phase;
+    unsigned int items;
+    unsigned int parts;
+    unsigned int longest;
+    unsigned int rows;
+    unsigned int n;
+    unsigned int ldb;
+    unsigned int ldc;
+    unsigned int ldp;
+    unsigned int ctype;
+    unsigned int width;
+    float alpha;
+    float beta;
+};
