@@ -1,6 +1,6 @@
 // The suite on every device of this build, and what must hold of the suite itself.
 //
-// The environment says what to run: SPMM_BACKEND (names, by commas), SPMM_TIER, SPMM_FILTER (a regular
+// The environment says what to run: SPMM_BACKEND (cuda, vulkan:1, by commas), SPMM_TIER, SPMM_FILTER (a regular
 // expression of case names), SPMM_REQUIRE (what must have run: cpu, cuda, vulkan, webgpu,
 // vulkan-matrices), SPMM_MANIFEST (a folder to write manifests to), SPMM_COMMIT (for the manifests).
 
@@ -9,6 +9,7 @@ package conformance
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -32,13 +33,17 @@ func options() Options {
 	return o
 }
 
-// devices opens a device of each driver that has one and that SPMM_BACKEND does not leave out.
-func devices(t *testing.T, f func(t *testing.T, dev backend.Device)) {
+// selected tells whether SPMM_BACKEND names a device: by its backend, for the first, or by backend and
+// index. Without it the first device of each backend is.
+func selected(info backend.Info) bool {
 	only := words("SPMM_BACKEND")
+	first := info.Index == 0 && (len(only) == 0 || slices.Contains(only, info.Backend))
+	return first || slices.Contains(only, fmt.Sprintf("%s:%d", info.Backend, info.Index))
+}
+
+// devices opens the devices that are selected.
+func devices(t *testing.T, f func(t *testing.T, dev backend.Device)) {
 	for _, d := range backend.Drivers() {
-		if len(only) > 0 && !slices.Contains(only, d.Name()) {
-			continue
-		}
 		infos, err := d.Devices(context.Background())
 		if errors.Is(err, backend.ErrUnavailable) {
 			t.Logf("%s: %v", d.Name(), err)
@@ -48,14 +53,19 @@ func devices(t *testing.T, f func(t *testing.T, dev backend.Device)) {
 			t.Errorf("%s: %v", d.Name(), err)
 			continue
 		}
-		t.Run(d.Name(), func(t *testing.T) {
-			dev, err := d.Open(context.Background(), infos[0])
-			if err != nil {
-				t.Fatal(err)
+		for _, info := range infos {
+			if !selected(info) {
+				continue
 			}
-			defer dev.Close()
-			f(t, dev)
-		})
+			t.Run(fmt.Sprintf("%s:%d", info.Backend, info.Index), func(t *testing.T) {
+				dev, err := d.Open(context.Background(), info)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer dev.Close()
+				f(t, dev)
+			})
+		}
 	}
 }
 

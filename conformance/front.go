@@ -64,6 +64,20 @@ func frontC[B, C formats.Value](ctx context.Context, r *runner, t *test, p *prob
 		copy(backend.Bytes(c.Data), filled(len(backend.Bytes(c.Data))))
 	}
 	kept := slices.Clone(backend.Bytes(c.Data))
+	first, err := once(ctx, r, t, p, plan, b, c, kept)
+	if err != nil {
+		return nil, err
+	}
+	copy(backend.Bytes(c.Data), kept)
+	second, err := once(ctx, r, t, p, plan, b, c, kept)
+	if err != nil {
+		return nil, err
+	}
+	return first, alike(first, second)
+}
+
+// once multiplies and returns C, whose memory was kept before.
+func once[B, C formats.Value](ctx context.Context, r *runner, t *test, p *problem, plan *spmm.Plan, b *formats.Dense[B], c *formats.Dense[C], kept []byte) (*outputs, error) {
 	var err error
 	if t.path == host {
 		_, err = spmm.Multiply(ctx, plan, p.alpha, b, p.beta, c)

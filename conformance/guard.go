@@ -164,15 +164,22 @@ func (g *guard) Load(b backend.Binary) (backend.Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := Module{Name: b.Name, Kind: b.Kind.String(), Version: Suite}
-	if b.Kind != backend.CodeGo {
-		sum := sha256.Sum256(b.Code)
-		m.Version, m.SHA256 = "", hex.EncodeToString(sum[:])
-	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.modules[b.Name] = m
+	g.modules[b.Name] = module(&b)
 	return k, nil
+}
+
+// module identifies code.
+func module(b *backend.Binary) Module {
+	m := Module{Name: b.Name, Kind: b.Kind.String()}
+	if b.Kind == backend.CodeGo {
+		m.Version = Suite
+		return m
+	}
+	sum := sha256.Sum256(b.Code)
+	m.SHA256 = hex.EncodeToString(sum[:])
+	return m
 }
 
 // Run hands the device its own buffers.

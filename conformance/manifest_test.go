@@ -50,7 +50,7 @@ func TestManifests(t *testing.T) {
 		if found.Right == 0 || m.Filter != "" {
 			t.Errorf("%s: %d exact cases, filter %q", f.Name(), found.Right, m.Filter)
 		}
-		t.Logf("%s: %v: %d exact outputs are right, %d cases are of another version", f.Name(), m.Device, found.Right, found.Unknown)
+		t.Logf("%s: %v: %d exact outputs are right, %d cases are of another version, modules that have changed since: %v", f.Name(), m.Device, found.Right, found.Unknown, found.Stale)
 	}
 	for _, d := range Compare(mans...) {
 		t.Error(d)
@@ -109,6 +109,14 @@ func TestManifestFile(t *testing.T) {
 		if _, err := Decode(strings.NewReader(text)); err == nil {
 			t.Errorf("%q is taken for a manifest", text)
 		}
+	}
+}
+
+// TestStale: a module with another digest than this build's is named.
+func TestStale(t *testing.T) {
+	m := &Manifest{Modules: []Module{{Name: "csr/webgpu_f32", SHA256: "00"}, {Name: "csr/cpu_f32", Version: Suite}, {Name: "other/x", SHA256: "00"}}}
+	if got := new(Verifier).Verify(m).Stale; len(got) != 1 || got[0] != "csr/webgpu_f32" {
+		t.Errorf("stale: %q", got)
 	}
 }
 

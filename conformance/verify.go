@@ -65,6 +65,8 @@ type Verification struct {
 	Right   int      // outputs that are what the CPU alone computes by definition
 	Unknown int      // cases that this version of the suite does not have
 	Wrong   []string // what is not right, in words
+	// Stale names modules that are not those of this build: the manifest is of other kernels.
+	Stale []string
 }
 
 // Verify makes the inputs of a manifest's cases again, computes what the outputs must be by exact
@@ -78,7 +80,7 @@ func (v *Verifier) Verify(m *Manifest) Verification {
 			v.tests[tests[i].id()] = &tests[i]
 		}
 	}
-	var found Verification
+	found := Verification{Stale: stale(m)}
 	for i := range m.Cases {
 		r := &m.Cases[i]
 		t := v.tests[r.ID]
@@ -94,6 +96,25 @@ func (v *Verifier) Verify(m *Manifest) Verification {
 		}
 	}
 	return found
+}
+
+// stale returns the modules of m that this build has with another digest.
+func stale(m *Manifest) []string {
+	sums := map[string]string{}
+	for _, k := range shaders.All() {
+		for _, v := range k.Variants {
+			if b, err := k.Binary(v); err == nil {
+				sums[b.Name] = module(&b).SHA256
+			}
+		}
+	}
+	var names []string
+	for _, x := range m.Modules {
+		if sum, ok := sums[x.Name]; ok && sum != x.SHA256 {
+			names = append(names, x.Name)
+		}
+	}
+	return names
 }
 
 // check checks the digests of a case that did not fail.
