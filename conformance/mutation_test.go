@@ -1,5 +1,6 @@
 // Broken kernels: each must make the suite fail, in the way its fault shows. What is broken is the
 // matrix as a kernel packs it, its parameters, its Go function or its WGSL text; on every device there is.
+// (Some faults are data races, which the race detector reports.)
 
 package conformance
 

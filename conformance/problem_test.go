@@ -67,7 +67,7 @@ func (s *terms) add(x float64, operands int) {
 func TestExactProblems(t *testing.T) {
 	mixed := 0
 	for _, r := range recipes() {
-		if r.class != SameSign && r.class != MixedSign || r.seed > 1 || r.m*r.n > 1<<18 {
+		if r.class != SameSign && r.class != MixedSign || r.seed > 1 || r.m*r.k > 1<<20 {
 			continue
 		}
 		p := r.build()
@@ -77,7 +77,7 @@ func TestExactProblems(t *testing.T) {
 			}
 		}
 		for i := range p.m {
-			for j := 0; j < p.n; j += 1 + p.n/16 {
+			for j := 0; j < p.n; j += 1 + p.n*len(p.a.Val)/100000 {
 				s := p.terms(i, j)
 				if s.low == math.MaxInt {
 					continue
