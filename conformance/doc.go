@@ -67,4 +67,12 @@
 // environment changes. The binary that go test -c makes needs nothing else:
 //
 //	SPMM_BACKEND=cuda SPMM_REQUIRE=cuda SPMM_MANIFEST=. ./conformance.test -test.run TestConformance -test.v
+//
+// SPMM_MANIFEST names a folder, here manifests/ for those that are checked in; say with SPMM_COMMIT what
+// they are of. Those of the software drivers are made with
+//
+//	go test -c ./conformance && cd conformance && export SPMM_MANIFEST=manifests SPMM_COMMIT=$(git rev-parse HEAD)
+//	../conformance.test -test.run TestConformance
+//	SPMM_BACKEND=vulkan,webgpu ../tools/softvk/run ../conformance.test -test.run TestConformance
+//	SPMM_BACKEND=vulkan ../tools/softvk/run --plain ../conformance.test -test.run TestConformance
 package conformance

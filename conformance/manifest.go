@@ -5,6 +5,7 @@ package conformance
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -31,11 +32,11 @@ type Manifest struct {
 	Device  backend.Info   `json:"device"`
 	Caps    Caps           `json:"caps"`
 	Summary map[Status]int `json:"summary"`
-	Modules []Module       `json:"modules"` // every kernel that was loaded
+	Modules []Module       `json:"modules,omitempty"` // every kernel that was loaded
 	// Variants are the kernels' forms that ran, with the choices compiled into them.
-	Variants []Variant `json:"variants"`
+	Variants []Variant `json:"variants,omitempty"`
 	Waivers  []Waiver  `json:"waivers,omitempty"` // those that the device was granted
-	Cases    []Result  `json:"cases"`
+	Cases    []Result  `json:"cases,omitempty"`
 }
 
 // Caps is what of a device's capabilities decides which variants run.
@@ -94,31 +95,40 @@ type Result struct {
 	Error     string   `json:"error,omitempty"`
 }
 
-// Encode writes the manifest as JSON with a line for each case.
+// Encode writes the manifest as JSON with a line for each module, variant and case.
 func (m *Manifest) Encode(w io.Writer) error {
 	head := *m
-	head.Cases = nil
+	head.Modules, head.Variants, head.Cases = nil, nil, nil
 	text, err := json.MarshalIndent(&head, "", " ")
 	if err != nil {
 		return err
 	}
-	var b bytes.Buffer
-	b.Write(bytes.TrimSuffix(text, []byte("null\n}")))
-	b.WriteString("[")
-	for i := range m.Cases {
-		line, err := json.Marshal(&m.Cases[i])
+	b := bytes.NewBuffer(bytes.TrimSuffix(text, []byte("\n}")))
+	if err := errors.Join(lines(b, "modules", m.Modules), lines(b, "variants", m.Variants), lines(b, "cases", m.Cases)); err != nil {
+		return err
+	}
+	b.WriteString("\n}\n")
+	_, err = w.Write(b.Bytes())
+	return err
+}
+
+// lines adds a list to a JSON object.
+func lines[T any](b *bytes.Buffer, name string, list []T) error {
+	for i, x := range list {
+		line, err := json.Marshal(x)
 		if err != nil {
 			return err
 		}
-		if i > 0 {
-			b.WriteByte(',')
+		if i == 0 {
+			fmt.Fprintf(b, ",\n %q: [\n  %s", name, line)
+		} else {
+			fmt.Fprintf(b, ",\n  %s", line)
 		}
-		b.WriteString("\n  ")
-		b.Write(line)
 	}
-	b.WriteString("\n ]\n}\n")
-	_, err = w.Write(b.Bytes())
-	return err
+	if len(list) > 0 {
+		b.WriteString("\n ]")
+	}
+	return nil
 }
 
 // WriteFile writes the manifest, whole or not at all.
