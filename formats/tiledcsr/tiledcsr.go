@@ -1,0 +1,78 @@
+// The matrix type and what can be said of it.
+
+package tiledcsr
+
+import (
+	"errors"
+	"math"
+	"math/bits"
+	"unsafe"
+
+	"github.com/spmmrun/spmm/formats"
+)
+
+const (
+	TileCols  = 16 // columns of a tile: the instruction's K
+	MaxHeight = 32 // a column's mask bits lie in one word
+
+	// NoRow in RowIdx: a row of a group that the matrix has no row for.
+	NoRow = math.MaxUint32
+)
+
+// ErrTooLarge: the matrix has more value slots than 32-bit indices reach.
+var ErrTooLarge = errors.New("matrix too large for tiledcsr")
+
+// Matrix is a sparse matrix in Tiled-CSR. The package comment describes the arrays.
+type Matrix[T formats.Value] struct {
+	Height int // rows of a group: 2, 4, 8, 16 or 32
+	Rows   int
+	Cols   int
+
+	RowIdx  []uint32
+	TilePtr []uint32
+	ColIdx  []uint32
+	Values  []T
+	Mask    []uint32
+}
+
+// Groups returns the number of groups that rows rows make.
+func Groups(rows, height int) int { return (rows + height - 1) / height }
+
+// Tiles returns the number of tiles.
+func (m *Matrix[T]) Tiles() int { return len(m.ColIdx) / TileCols }
+
+// rows returns the rows of group g, NoRow included.
+func (m *Matrix[T]) rows(g int) []uint32 { return m.RowIdx[g*m.Height:][:m.Height] }
+
+// colMask returns the mask bits of column q, counted over all tiles: bit r tells whether row r is a
+// stored entry.
+func (m *Matrix[T]) colMask(q int) uint32 {
+	at := q * m.Height
+	return m.Mask[at/32] >> (at % 32) & uint32(1<<m.Height-1)
+}
+
+// NNZ returns the number of stored entries.
+func (m *Matrix[T]) NNZ() int64 {
+	var n int64
+	for _, w := range m.Mask {
+		n += int64(bits.OnesCount32(w))
+	}
+	return n
+}
+
+// Stats tells what the format costs: every value of a tile is multiplied, every column of a tile fetches
+// a row of B. Fill is the paper's utilisation of the matrix unit.
+func (m *Matrix[T]) Stats() formats.Stats {
+	var t T
+	words := len(m.RowIdx) + len(m.TilePtr) + len(m.ColIdx) + len(m.Mask)
+	s := formats.Stats{
+		StoredBytes: 4*int64(words) + int64(unsafe.Sizeof(t))*int64(len(m.Values)),
+		Slots:       int64(len(m.Values)),
+		MACs:        int64(len(m.Values)),
+		Gathers:     int64(len(m.ColIdx)),
+	}
+	if s.Slots > 0 {
+		s.Fill = float64(m.NNZ()) / float64(s.Slots)
+	}
+	return s
+}
