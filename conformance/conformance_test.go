@@ -2,7 +2,8 @@
 //
 // The environment says what to run: SPMM_BACKEND (cuda, vulkan:1, by commas), SPMM_TIER, SPMM_FILTER (a regular
 // expression of case names), SPMM_REQUIRE (what must have run: cpu, cuda, vulkan, webgpu,
-// vulkan-matrices), SPMM_MANIFEST (a folder to write manifests to), SPMM_COMMIT (for the manifests).
+// vulkan-matrices), SPMM_MANIFEST (a folder to write manifests to), SPMM_COMMIT (for the manifests),
+// SPMM_BARE=1 (no memory around buffers: for compute-sanitizer).
 
 package conformance
 
@@ -26,7 +27,7 @@ func words(name string) []string {
 }
 
 func options() Options {
-	o := Options{Tier: Tier(os.Getenv("SPMM_TIER")), Commit: os.Getenv("SPMM_COMMIT")}
+	o := Options{Tier: Tier(os.Getenv("SPMM_TIER")), Commit: os.Getenv("SPMM_COMMIT"), Bare: os.Getenv("SPMM_BARE") == "1"}
 	if f := os.Getenv("SPMM_FILTER"); f != "" {
 		o.Filter = regexp.MustCompile(f)
 	}

@@ -68,6 +68,10 @@
 //
 //	SPMM_BACKEND=cuda SPMM_REQUIRE=cuda SPMM_MANIFEST=. ./conformance.test -test.run TestConformance -test.v
 //
+// Under NVIDIA's memory checker, without memory of the suite's around buffers:
+//
+//	SPMM_BACKEND=cuda SPMM_BARE=1 compute-sanitizer ./conformance.test -test.run TestConformance
+//
 // SPMM_MANIFEST names a folder, here manifests/ for those that are checked in; say with SPMM_COMMIT what
 // they are of. Those of the software drivers are made with
 //

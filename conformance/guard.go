@@ -19,6 +19,7 @@ import (
 // guard wraps a device. Everything that package spmm and kernels do goes through it.
 type guard struct {
 	backend.Device
+	bare   bool                                // nothing behind buffers nor between them
 	mutate func(backend.Binary) backend.Binary // of kernels as they are loaded; nil: none
 
 	mu      sync.Mutex
@@ -26,8 +27,8 @@ type guard struct {
 	modules map[string]Module
 }
 
-func newGuard(dev backend.Device, mutate func(backend.Binary) backend.Binary) *guard {
-	return &guard{Device: dev, mutate: mutate, modules: map[string]Module{}}
+func newGuard(dev backend.Device) *guard {
+	return &guard{Device: dev, modules: map[string]Module{}}
 }
 
 // sentinel lies behind buffers and in canaries, and fills new buffers. Each of its 16-bit words is
@@ -59,23 +60,34 @@ func (g *guard) Alloc(size int64) (backend.Buffer, error) {
 	if err := backend.CheckAlloc(size); err != nil {
 		return nil, err
 	}
-	whole := (size+3)&^3 + int64(len(sentinel))
+	ctx := context.Background()
+	whole := (size + 3) &^ 3
+	if !g.bare {
+		whole += int64(len(sentinel))
+	}
 	b, err := g.Device.Alloc(whole)
 	if err != nil {
 		return nil, err
+	}
+	if err := b.Write(ctx, 0, filled(int(whole))); err != nil {
+		b.Close()
+		return nil, err
+	}
+	x := &guarded{Buffer: b, g: g, size: size}
+	if g.bare {
+		return x, nil
 	}
 	canary, err := g.Device.Alloc(int64(len(sentinel)))
 	if err != nil {
 		b.Close()
 		return nil, err
 	}
-	ctx := context.Background()
-	if err := errors.Join(b.Write(ctx, 0, filled(int(whole))), canary.Write(ctx, 0, sentinel)); err != nil {
+	if err := canary.Write(ctx, 0, sentinel); err != nil {
 		b.Close()
 		canary.Close()
 		return nil, err
 	}
-	x := &guarded{Buffer: b, g: g, size: size, canary: canary}
+	x.canary = canary
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.live = append(g.live, x)
@@ -115,7 +127,11 @@ func (b *guarded) Close() error {
 	b.g.mu.Lock()
 	b.g.live = slices.DeleteFunc(b.g.live, func(x *guarded) bool { return x == b })
 	b.g.mu.Unlock()
-	return errors.Join(b.Buffer.Close(), b.canary.Close())
+	err := b.Buffer.Close()
+	if b.canary != nil {
+		err = errors.Join(err, b.canary.Close())
+	}
+	return err
 }
 
 // intact says whether nothing was written behind the buffer, nor to its canary.

@@ -25,12 +25,19 @@ func cpuGuard(t *testing.T) *guard {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { dev.Close() })
-	return newGuard(dev, nil)
+	return newGuard(dev)
 }
 
 // TestGuardTransfers: buffers behave as the sizes asked for, and stay intact.
 func TestGuardTransfers(t *testing.T) {
-	g := cpuGuard(t)
+	for _, bare := range []bool{false, true} {
+		g := cpuGuard(t)
+		g.bare = bare
+		transfers(t, g)
+	}
+}
+
+func transfers(t *testing.T, g *guard) {
 	ctx := t.Context()
 	for _, size := range []int{1, 4, 7, 16, 1023} {
 		b, err := g.Alloc(int64(size))
@@ -56,6 +63,11 @@ func TestGuardTransfers(t *testing.T) {
 		}
 		if err := b.Read(ctx, 0, make([]byte, size+1)); err == nil {
 			t.Error("a read past the end is let through")
+		}
+		if size%2 == 1 {
+			if err := b.Close(); err != nil {
+				t.Error(err)
+			}
 		}
 	}
 	if err := g.intact(ctx); err != nil {

@@ -27,6 +27,7 @@ type Manifest struct {
 	Suite   string         `json:"suite"`
 	Tier    Tier           `json:"tier"`
 	Filter  string         `json:"filter,omitempty"` // if only some cases were asked for
+	Bare    bool           `json:"bare,omitempty"`   // if memory around buffers was not watched
 	Commit  string         `json:"commit,omitempty"` // of the source; with "+dirty" if it was changed
 	Go      string         `json:"go"`
 	Device  backend.Info   `json:"device"`

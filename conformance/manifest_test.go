@@ -47,8 +47,8 @@ func TestManifests(t *testing.T) {
 		for _, w := range found.Wrong {
 			t.Errorf("%s: %s", f.Name(), w)
 		}
-		if found.Right == 0 || m.Filter != "" {
-			t.Errorf("%s: %d exact cases, filter %q", f.Name(), found.Right, m.Filter)
+		if found.Right == 0 || m.Filter != "" || m.Bare {
+			t.Errorf("%s: %d exact cases, filter %q, bare %v", f.Name(), found.Right, m.Filter, m.Bare)
 		}
 		t.Logf("%s: %v: %d exact outputs are right, %d cases are of another version, modules that have changed since: %v", f.Name(), m.Device, found.Right, found.Unknown, found.Stale)
 	}

@@ -31,7 +31,10 @@ type Options struct {
 	// Unlisted also runs variants for matrix shapes that the device does not list, made over for its
 	// subgroup size. For drivers that compute any shape (Mesa's for CPUs).
 	Unlisted bool
-	Commit   string // of the source; "": as the build recorded it
+	// Bare leaves out the sentinel bytes behind buffers and the canaries between them, so that a tool
+	// which watches memory itself (compute-sanitizer) sees reads past a buffer's end too.
+	Bare   bool
+	Commit string // of the source; "": as the build recorded it
 
 	kernels []*spec.Kernel                      // nil: all formats
 	mutate  func(backend.Binary) backend.Binary // of code as it is loaded, for tests
@@ -73,7 +76,8 @@ func Run(ctx context.Context, dev backend.Device, o Options) (*Manifest, error) 
 	if len(tests) == 0 {
 		return nil, errors.New("no case has a name that the filter selects")
 	}
-	g := newGuard(dev, o.mutate)
+	g := newGuard(dev)
+	g.bare, g.mutate = o.Bare, o.mutate
 	r := &runner{
 		Options: o, dev: g, door: spmm.NewDevice(g), loaded: map[*spec.Variant]loaded{},
 		made: map[*spec.Kernel][]*spec.Variant{}, ran: map[string]Variant{},
@@ -104,7 +108,7 @@ func (r *runner) close() {
 func (r *runner) manifest() *Manifest {
 	c := r.dev.Caps()
 	m := &Manifest{
-		Schema: Schema, Suite: Suite, Tier: r.Tier, Commit: r.Commit, Go: runtime.Version(), Device: r.dev.Info(),
+		Schema: Schema, Suite: Suite, Tier: r.Tier, Bare: r.Bare, Commit: r.Commit, Go: runtime.Version(), Device: r.dev.Info(),
 		Caps: Caps{
 			Code: c.Code.String(), Arch: c.Arch, Subgroup: [2]uint32{c.SubgroupMin, c.SubgroupMax}, F16: c.F16, Int8: c.Int8,
 		},
