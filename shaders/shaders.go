@@ -11,6 +11,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/cvse"
 	"github.com/spmmrun/spmm/shaders/dense"
 	"github.com/spmmrun/spmm/shaders/peak"
+	"github.com/spmmrun/spmm/shaders/quantise"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -22,7 +23,10 @@ func Formats() []*spec.Kernel {
 // Dense copies, transposes and converts dense matrices on a device.
 var Dense = dense.Kernel
 
+// Quantise brings dense matrices to the fixed point of reproducible products.
+var Quantise = quantise.Kernel
+
 // All returns every kernel that has compiled code, for tools and tests.
 func All() []*spec.Kernel {
-	return append(Formats(), Dense, peak.Kernel)
+	return append(Formats(), Dense, Quantise, peak.Kernel)
 }

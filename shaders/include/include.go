@@ -1,5 +1,6 @@
 // Package include holds source text that kernels share: half.cuh, half.glsl and half.wgsl convert
-// between element types, addr.glsl steps through buffers of any size.
+// between element types, fixed.cuh, fixed.glsl and fixed.wgsl do RFX-p's arithmetic in integers,
+// addr.glsl steps through buffers of any size.
 //
 // CUDA C++ and GLSL sources include the files by their relative path; WGSL has no includes, so a
 // variant puts the text into its template through Unit.Defines.
@@ -11,6 +12,11 @@ import _ "embed"
 //
 //go:embed half.wgsl
 var HalfWGSL string
+
+// FixedWGSL is fixed.wgsl.
+//
+//go:embed fixed.wgsl
+var FixedWGSL string
 
 // Element types as kernels' parameters and defines number them.
 const (

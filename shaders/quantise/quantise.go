@@ -1,0 +1,189 @@
+// Package quantise brings a dense matrix B to RFX-p's fixed point on a device (package rfx defines it):
+// every column to integers in units of its own.
+//
+// The result is one buffer of words, ldq columns wide, ldq being N rounded up to a multiple of 8:
+//
+//	ranges   ldq words           the rfx.Range of each column
+//	parts    chunks × ldq words  ranges of the columns' parts, from which those are joined
+//	rows     K × (words of ldq elements)
+//
+// An element of a row takes, least significant byte first,
+//
+//	p = 15      16 bits, two to a word
+//	p = 23, 31  a word
+//	p = 47      two words, balanced digits of 24 bits: the ldq lower ones, then the ldq upper ones
+//
+// Columns N to ldq are zeros. Elements that are not finite are zeros too; their columns' ranges tell.
+//
+// Two phases, each a launch: 0 finds the parts' ranges, a workgroup for so many rows and columns; 1 joins
+// them and quantises. There are no atomics, though here order would not matter.
+package quantise
+
+import (
+	"embed"
+	"fmt"
+	"math"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/shaders/include"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+//go:embed kernel.wgsl z*
+var files embed.FS
+
+// Kernel is the table of the quantising kernel. It has no Encode; see Launch.
+var Kernel = &spec.Kernel{
+	Name: "quantise",
+	Args: []spec.Arg{
+		{Name: "b", Elem: "u32", ReadOnly: true},
+		{Name: "q", Elem: "u32"},
+	},
+	Params: []spec.Param{
+		{Name: "phase"},
+		{Name: "k"},
+		{Name: "n"},
+		{Name: "ldb"},
+		{Name: "ldq"},
+		{Name: "elem"},   // type of b: 0 f32, 1 f16, 2 bf16
+		{Name: "bits"},   // p
+		{Name: "chunks"}, // parts of a column
+		{Name: "rows"},   // of a workgroup in this phase
+		{Name: "across"}, // lanes side by side, two columns each; not on the CPU
+	},
+	Variants: []*spec.Variant{
+		{
+			Name: "cuda", In: dtype.F32, Code: backend.CodePTX, Entry: "quantise", Local: [3]uint32{local, 1, 1}, Need: spec.Need{Arch: 80},
+			Unit: spec.Unit{Source: "kernel.cu", Blob: "zcuda.ptx", Arch: "compute_80"},
+		},
+		{
+			Name: "vulkan", In: dtype.F32, Code: backend.CodeSPIRV, Entry: "main", Local: [3]uint32{local, 1, 1}, Need: spec.Need{Shared: shared},
+			Unit: spec.Unit{Source: "kernel.comp", Blob: "zvulkan.spv"},
+		},
+		{
+			Name: "webgpu", In: dtype.F32, Code: backend.CodeWGSL, Entry: "main", Local: [3]uint32{local, 1, 1}, Need: spec.Need{Shared: shared},
+			Unit: spec.Unit{Source: "kernel.wgsl", Defines: map[string]string{"HALF": include.HalfWGSL, "FIXED": include.FixedWGSL}},
+		},
+		{
+			Name: "cpu", In: dtype.F32, Code: backend.CodeGo, Local: [3]uint32{1, 1, 1}, Func: group,
+		},
+	},
+	Files: files,
+}
+
+// local is the invocations of a workgroup, shared the bytes in which they join ranges.
+const (
+	local  = 128
+	shared = local * 8
+)
+
+// Variant returns the variant that a device runs.
+func Variant(caps backend.Caps) (*spec.Variant, error) {
+	for _, v := range Kernel.Variants {
+		if v.Met(caps) {
+			return v, nil
+		}
+	}
+	return nil, fmt.Errorf("quantise kernel: the device runs none of its variants: %w", backend.ErrUnsupported)
+}
+
+// Layout says where things are in the result for a B of K×N, in words.
+type Layout struct {
+	K, N   int
+	LD     int // ldq
+	Chunks int
+	P      rfx.P
+}
+
+// chunkRows and maxChunks bound the parts of a column.
+const (
+	chunkRows = 64
+	maxChunks = 128
+)
+
+// NewLayout returns the layout of the result for p.
+func NewLayout(k, n int, p rfx.P) Layout {
+	l := Layout{K: k, N: n, LD: (n + 7) &^ 7, P: p, Chunks: 1}
+	if k > 0 {
+		l.Chunks = (k + l.chunk() - 1) / l.chunk()
+	}
+	return l
+}
+
+// chunk returns the rows of a part of a column.
+func (l Layout) chunk() int { return max(chunkRows, (l.K+maxChunks-1)/maxChunks) }
+
+// First returns the first word of the rows.
+func (l Layout) First() int { return l.LD * (1 + l.Chunks) }
+
+// Row returns the words of a row.
+func (l Layout) Row() int { return l.LD * elemBits(l.P) / 32 }
+
+// Bytes returns the size of the result, at least 16.
+func (l Layout) Bytes() int64 { return max(16, 4*(int64(l.First())+int64(l.K)*int64(l.Row()))) }
+
+// elemBits returns the bits of a stored element.
+func elemBits(p rfx.P) int {
+	switch p {
+	case rfx.P15:
+		return 16
+	case rfx.P47:
+		return 64
+	}
+	return 32
+}
+
+// Launch says how a variant quantises a row-major B of the layout's K×N in elements of type t, ldb
+// apart, a multiple of 8. Columns past N may hold anything. The launch without its Then finds ranges
+// alone: it is the same for every p.
+func Launch(v *spec.Variant, l Layout, t dtype.Type, ldb int) (spec.Launch, error) {
+	if err := check(v, l, t, ldb); err != nil {
+		return spec.Launch{}, fmt.Errorf("quantising B of %d×%d: %w", l.K, l.N, err)
+	}
+	elem := map[dtype.Type]uint32{dtype.F32: include.F32, dtype.F16: include.F16, dtype.BF16: include.BF16}[t]
+	across, columns := 1, 1
+	if v.Code != backend.CodeGo {
+		for across < 32 && 2*across < l.LD {
+			across *= 2
+		}
+		columns = max(1, (l.LD/2+across-1)/across)
+	}
+	phase := func(number, rows int) ([3]uint32, []byte) {
+		groups := [3]uint32{uint32(max(1, (l.K+rows-1)/rows)), uint32(columns), 1}
+		if l.N == 0 {
+			groups = [3]uint32{}
+		}
+		return groups, spec.Block{}.
+			U(uint32(number), uint32(l.K), uint32(l.N), uint32(ldb), uint32(l.LD), elem).
+			U(uint32(l.P), uint32(l.Chunks), uint32(rows), uint32(across))
+	}
+	out := spec.Launch{Then: v}
+	out.Groups, out.Params = phase(0, l.chunk())
+	out.ThenGroups, out.ThenParams = phase(1, rowsOf(l))
+	return out, nil
+}
+
+// rowsOf returns the rows that a workgroup quantises: enough to be worth joining the ranges first, few
+// enough to keep a device busy, and no more workgroups than a grid may have along a side.
+func rowsOf(l Layout) int { return max(128, (l.K+65534)/65535) }
+
+func check(v *spec.Variant, l Layout, t dtype.Type, ldb int) error {
+	if err := l.P.Check(); err != nil {
+		return err
+	}
+	switch {
+	case l != NewLayout(l.K, l.N, l.P) || l.K < 0 || l.N < 0:
+		return fmt.Errorf("not a layout: %+v", l)
+	case t != dtype.F16 && t != dtype.BF16 && t != dtype.F32:
+		return fmt.Errorf("elements of type %v", t)
+	case ldb < l.N || ldb%8 != 0:
+		return fmt.Errorf("a leading dimension of %d (a multiple of 8, at least %d)", ldb, l.N)
+	case ldb > 1<<28 || l.K > math.MaxInt32:
+		return fmt.Errorf("%d rows, %d apart, exceed 2³¹ and 2²⁸: %w", l.K, ldb, backend.ErrUnsupported)
+	case v.Code == backend.CodeWGSL && max(l.Bytes(), int64(l.K)*int64(ldb)*int64(t.Size())) > math.MaxUint32:
+		return fmt.Errorf("%d bytes quantised, a binding's bytes are numbered in 32 bits: %w", l.Bytes(), backend.ErrUnsupported)
+	}
+	return nil
+}

@@ -1,0 +1,202 @@
+package quantise_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/shaders/quantise"
+	"github.com/spmmrun/spmm/shaders/shadertest"
+)
+
+// Element (k, j) of B as f32 bits; of a 16-bit type if it fits one.
+type element func(r *rand.Rand, k, j int) uint32
+
+func normal(r *rand.Rand, _, _ int) uint32 { return math.Float32bits(float32(r.NormFloat64())) }
+func anyBits(r *rand.Rand, _, _ int) uint32 {
+	return r.Uint32()
+}
+
+// Numbers of one exponent, half of them with ties at some precision.
+func ties(r *rand.Rand, _, j int) uint32 {
+	return uint32(r.IntN(2))<<31 | uint32(100+j)<<23 | uint32(r.IntN(1<<23))>>(j%20)<<(j%20)
+}
+
+// Exponents that spread over a column's 47 bits and below.
+func spread(r *rand.Rand, k, _ int) uint32 {
+	return uint32(r.IntN(2))<<31 | uint32(60+k%70)<<23 | uint32(r.IntN(1<<23))
+}
+func zeros(_ *rand.Rand, k, _ int) uint32 { return uint32(k%2) << 31 }
+func subnormal(r *rand.Rand, _, _ int) uint32 {
+	return r.Uint32()&0x80000000 | uint32(r.IntN(1<<(1+r.IntN(23))))
+}
+func specials(r *rand.Rand, k, j int) uint32 {
+	if (k+j)%7 == 0 {
+		return []uint32{0x7f800000, 0xff800000, 0x7fc00000, 0x7f800001, 0xffffffff}[r.IntN(5)]
+	}
+	return normal(r, k, j)
+}
+
+func TestQuantise(t *testing.T) {
+	kinds := map[string]element{"normal": normal, "any bits": anyBits, "ties": ties, "spread": spread, "zeros": zeros, "subnormal": subnormal, "specials": specials}
+	shapes := []struct{ k, n, ldb int }{{1, 1, 8}, {0, 5, 8}, {3, 8, 8}, {64, 7, 16}, {65, 33, 40}, {300, 66, 72}, {129, 130, 136}, {9000, 3, 8}}
+	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
+		if shadertest.CompileOnly() {
+			return
+		}
+		for name, f := range kinds {
+			for i, s := range shapes {
+				t.Run(fmt.Sprintf("%s/%d×%d", name, s.k, s.n), func(t *testing.T) {
+					for j, p := range rfx.All {
+						if s.k > 1000 && i%4 != j {
+							continue
+						}
+						run[float32](t, dev, s.k, s.n, s.ldb, p, f)
+						run[half.F16](t, dev, s.k, s.n, s.ldb, p, f)
+						run[half.BF16](t, dev, s.k, s.n, s.ldb, p, f)
+					}
+				})
+			}
+		}
+	})
+}
+
+// Every f16 and every bf16.
+func TestAll16BitElements(t *testing.T) {
+	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
+		if shadertest.CompileOnly() {
+			return
+		}
+		for _, p := range rfx.All {
+			run[half.F16](t, dev, 256, 256, 256, p, func(_ *rand.Rand, k, j int) uint32 {
+				return math.Float32bits(half.F16(k | j<<8).Float32()) // columns of like exponents
+			})
+			run[half.BF16](t, dev, 256, 256, 256, p, func(_ *rand.Rand, k, j int) uint32 { return uint32(k|j<<8) << 16 })
+		}
+	})
+}
+
+// run quantises a K×N matrix on the device and holds ranges and elements against package rfx.
+func run[T formats.Value](t *testing.T, dev backend.Device, k, n, ldb int, p rfx.P, f element) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(uint64(k), uint64(n)))
+	b := &formats.Dense[T]{Rows: k, Cols: n, LD: ldb, Data: make([]T, k*ldb)}
+	x := make([]float32, ldb)
+	for i := range k {
+		for j := range x {
+			x[j] = float32(math.NaN()) // padding
+			if j < n {
+				x[j] = math.Float32frombits(f(r, i, j))
+			}
+		}
+		formats.ConvertSlice(b.Data[i*ldb:], x)
+	}
+	v, err := quantise.Variant(dev.Caps())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := quantise.NewLayout(k, n, p)
+	launch, err := quantise.Launch(v, l, formats.TypeOf[T](), ldb)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := make([]byte, l.Bytes())
+	for i := range q {
+		q[i] = 0xa7
+	}
+	shadertest.Run(t, dev, quantise.Kernel, v, launch, backend.Bytes(b.Data), q)
+	words := backend.View[uint32](q)
+	cols := rfx.Cols(b)
+	for j, want := range cols {
+		if got := rfx.Range(words[j]); got != want {
+			t.Fatalf("p=%d %v: range of column %d is %x, want %x", p, formats.TypeOf[T](), j, uint32(got), uint32(want))
+		}
+	}
+	for i := range k {
+		formats.ConvertSlice(x, b.Data[i*ldb:][:ldb])
+		row := words[l.First()+i*l.Row():][:l.Row()]
+		for j := range l.LD {
+			want := int64(0)
+			if j < n && rfx.IsFinite(x[j]) {
+				want = rfx.Quantise(x[j], p.L(cols[j].E()))
+			}
+			if got := stored(row, l, j); got != want {
+				t.Fatalf("p=%d %v: element (%d, %d), %g, is %d, want %d", p, formats.TypeOf[T](), i, j, x[j], got, want)
+			}
+		}
+	}
+}
+
+// stored returns element j of a row as the package's comment describes it.
+func stored(row []uint32, l quantise.Layout, j int) int64 {
+	switch l.P {
+	case rfx.P15:
+		return int64(int16(row[j/2] >> (16 * (j % 2))))
+	case rfx.P47:
+		lo, hi := int32(row[j]), int32(row[l.LD+j])
+		if lo < -1<<23 || lo >= 1<<23 {
+			return math.MaxInt64
+		}
+		return int64(hi)<<24 + int64(lo)
+	}
+	return int64(int32(row[j]))
+}
+
+func TestLaunchRefuses(t *testing.T) {
+	for _, v := range quantise.Kernel.Variants {
+		good := quantise.NewLayout(10, 5, rfx.P23)
+		if _, err := quantise.Launch(v, good, dtype.F16, 8); err != nil {
+			t.Errorf("%s: %v", v.Name, err)
+		}
+		for name, c := range map[string]struct {
+			l           quantise.Layout
+			t           dtype.Type
+			ldb         int
+			unsupported bool
+		}{
+			"precision": {quantise.NewLayout(10, 5, 24), dtype.F16, 8, false},
+			"layout":    {quantise.Layout{K: 10, N: 5, LD: 8, Chunks: 7, P: rfx.P23}, dtype.F16, 8, false},
+			"negative":  {quantise.NewLayout(10, -5, rfx.P23), dtype.F16, 8, false},
+			"type":      {good, dtype.S8, 8, false},
+			"ldb":       {good, dtype.F16, 12, false},
+			"narrow":    {good, dtype.F16, 0, false},
+			"wide":      {good, dtype.F16, 1 << 30, true},
+			"high":      {quantise.NewLayout(1<<40, 5, rfx.P23), dtype.F16, 8, true},
+		} {
+			if _, err := quantise.Launch(v, c.l, c.t, c.ldb); err == nil || errors.Is(err, backend.ErrUnsupported) != c.unsupported {
+				t.Errorf("%s, %s: %v", v.Name, name, err)
+			}
+		}
+	}
+}
+
+func BenchmarkCPU(b *testing.B) {
+	const k, n = 2048, 128
+	l := quantise.NewLayout(k, n, rfx.P23)
+	v := quantise.Kernel.Variants[len(quantise.Kernel.Variants)-1]
+	launch, err := quantise.Launch(v, l, dtype.F16, n)
+	if err != nil {
+		b.Fatal(err)
+	}
+	x := make([]half.F16, k*n)
+	for i := range x {
+		x[i] = half.F16(i % 0x7bff)
+	}
+	args := [][]byte{backend.Bytes(x), make([]byte, l.Bytes())}
+	b.SetBytes(2 * k * n)
+	for b.Loop() {
+		for g := range launch.Groups[0] {
+			v.Func(args, launch.Params, [3]uint32{g})
+		}
+		for g := range launch.ThenGroups[0] {
+			v.Func(args, launch.ThenParams, [3]uint32{g})
+		}
+	}
+}
