@@ -153,6 +153,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1)
                                  : "=r"(rows.v[i][0].x), "=r"(rows.v[i][0].y), "=r"(rows.v[i][0].z), "=r"(rows.v[i][0].w)
                                  : "r"(rows_at + row * PITCH));
                 }
+                __syncwarp(); // all lanes have read the step whose place the copy takes
                 fetch(j, at[j]);
                 at[j] = at[j] + STEP_BYTES == steps + (j + 1) * RING_BYTES ? steps + j * RING_BYTES : at[j] + STEP_BYTES;
                 multiply(acc[j], rows, a);
