@@ -5,11 +5,10 @@ package cvse
 
 import (
 	"fmt"
-	"strconv"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
-	"github.com/spmmrun/spmm/shaders/include"
+	"github.com/spmmrun/spmm/shaders/panel"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -33,9 +32,9 @@ func cudaVariants() []*spec.Variant {
 // gathered is kernel.cu: panels of v rows, an instruction of k = step, 64·chunks columns, warps a
 // block, stages of copies in flight.
 func gathered(t dtype.Type, v, step, chunks, warps, stages uint32) *spec.Variant {
-	x := cudaVariant("kernel.cu", fmt.Sprintf("cuda_v%d_k%d_%v", v, step, t), t, warps, []spec.Const{
-		define("V", v), define("ALIGN", step), define("STEP", step), define("CHUNKS", chunks),
-		define("WARPS", warps), define("STAGES", stages), define("COLS", 64*chunks),
+	x := panel.CUDA("cvse", "kernel.cu", fmt.Sprintf("cuda_v%d_k%d_%v", v, step, t), t, warps, []spec.Const{
+		panel.Define("V", v), panel.Define("ALIGN", step), panel.Define("STEP", step), panel.Define("CHUNKS", chunks),
+		panel.Define("WARPS", warps), panel.Define("STAGES", stages), panel.Define("COLS", 64*chunks),
 	})
 	x.Need.Shapes = []backend.MatrixShape{{M: 16, N: 8, K: step, A: t, B: t, C: dtype.F32, D: dtype.F32}}
 	return x
@@ -45,9 +44,9 @@ func gathered(t dtype.Type, v, step, chunks, warps, stages uint32) *spec.Variant
 // panels and depth steps each.
 func staged(t dtype.Type, window, warps, panels, stages, depth uint32) *spec.Variant {
 	const feeders, v = 4, 8
-	x := cudaVariant("staged.cu", fmt.Sprintf("cuda_v%d_window%d_%v", v, window, t), t, warps+feeders, []spec.Const{
-		define("V", v), define("ALIGN", 16), define("WINDOW", window), define("WARPS", warps), define("FEEDERS", feeders),
-		define("PANELS", panels), define("STAGES", stages), define("DEPTH", depth), define("COLS", 64),
+	x := panel.CUDA("cvse", "staged.cu", fmt.Sprintf("cuda_v%d_window%d_%v", v, window, t), t, warps+feeders, []spec.Const{
+		panel.Define("V", v), panel.Define("ALIGN", 16), panel.Define("WINDOW", window), panel.Define("WARPS", warps), panel.Define("FEEDERS", feeders),
+		panel.Define("PANELS", panels), panel.Define("STAGES", stages), panel.Define("DEPTH", depth), panel.Define("COLS", 64),
 	})
 	x.Need.Shapes = []backend.MatrixShape{{M: 16, N: 8, K: 16, A: t, B: t, C: dtype.F32, D: dtype.F32}}
 	const pitch = 160
@@ -59,8 +58,8 @@ func staged(t dtype.Type, window, warps, panels, stages, depth uint32) *spec.Var
 
 func tf32Variant() *spec.Variant {
 	const warps, chunks = 4, 2
-	x := cudaVariant("tf32.cu", "cuda_v8_tf32", dtype.TF32, warps, []spec.Const{
-		define("V", 8), define("ALIGN", 8), define("STEP", 8), define("CHUNKS", chunks), define("WARPS", warps), define("COLS", 32*chunks),
+	x := panel.CUDA("cvse", "tf32.cu", "cuda_v8_tf32", dtype.TF32, warps, []spec.Const{
+		panel.Define("V", 8), panel.Define("ALIGN", 8), panel.Define("STEP", 8), panel.Define("CHUNKS", chunks), panel.Define("WARPS", warps), panel.Define("COLS", 32*chunks),
 	})
 	x.Need.Shapes = []backend.MatrixShape{{M: 16, N: 8, K: 8, A: dtype.TF32, B: dtype.TF32, C: dtype.F32, D: dtype.F32}}
 	return x
@@ -68,28 +67,10 @@ func tf32Variant() *spec.Variant {
 
 func scalarVariant(v uint32) *spec.Variant {
 	const warps, unroll = 4, 4
-	return cudaVariant("scalar.cu", fmt.Sprintf("cuda_v%d_f32", v), dtype.F32, warps, []spec.Const{
-		define("V", v), define("ALIGN", unroll), define("STEP", 8), define("CHUNKS", 1), define("UNROLL", unroll),
-		define("WARPS", warps), define("COLS", 128),
+	return panel.CUDA("cvse", "scalar.cu", fmt.Sprintf("cuda_v%d_f32", v), dtype.F32, warps, []spec.Const{
+		panel.Define("V", v), panel.Define("ALIGN", unroll), panel.Define("STEP", 8), panel.Define("CHUNKS", 1), panel.Define("UNROLL", unroll),
+		panel.Define("WARPS", warps), panel.Define("COLS", 128),
 	})
-}
-
-func cudaVariant(source, name string, t dtype.Type, warps uint32, consts []spec.Const) *spec.Variant {
-	elem := map[dtype.Type]int{dtype.F16: include.F16, dtype.BF16: include.BF16}[t]
-	return &spec.Variant{
-		Name: name, In: t, Code: backend.CodePTX, Local: [3]uint32{32 * warps, 1, 1}, Consts: consts, Entry: "cvse",
-		Need: spec.Need{Arch: 80},
-		Out:  []dtype.Type{dtype.F16, dtype.BF16},
-		Unit: spec.Unit{
-			Source: source, Arch: "compute_80", Blob: "z" + name + ".ptx",
-			Defines: map[string]string{"ENTRY": "cvse", "ELEM": strconv.Itoa(elem)},
-		},
-	}
-}
-
-// define is a constant that reaches CUDA C++ as a -D.
-func define(name string, value uint32) spec.Const {
-	return spec.Const{Name: name, ID: -1, Value: value}
 }
 
 // cudaTile returns the panels and the columns of C that a block computes.

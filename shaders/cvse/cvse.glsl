@@ -1,97 +1,16 @@
-// What the GLSL kernels share: buffers of any size, elements, sums over a row's entries alone.
-// Needs V, the rows of a panel, and ELEM, the type of A and B.
+// Where the GLSL kernels find their work. Needs V and ELEM.
 
-#include "../include/half.glsl"
-#define ELEM_T uint // 16-bit elements are read two at a time
-#include "zparams.glsl"
-#include "../include/addr.glsl"
+#include "../include/panel.glsl"
 
-layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Words { uint v[]; };
-layout(buffer_reference, std430, buffer_reference_align = 4) buffer Floats { float v[]; };
-layout(buffer_reference, std430, buffer_reference_align = 16) buffer Quads { vec4 v[]; };
-
-#if ELEM == F32
-#define ELEM_BYTES 4u
-float element(uvec2 a, uint i) { return uintBitsToFloat(Words(a).v[i]); }
-#else
-#define ELEM_BYTES 2u
-float element(uvec2 a, uint i) {
-    return uintBitsToFloat(widen((Words(a).v[i >> 1] >> (16u * (i & 1u))) & 0xffffu, ELEM));
-}
-#endif
-
-// A panel's vectors, and where in C it is.
-struct Panel {
-    uint first, count; // vectors
-    uint row;          // the first of V
-    uvec2 cols;        // address of their column numbers
-    uvec2 values;      // and values
-};
-
-Panel panelOf(uint slot) {
-    Panel a;
+// locate finds the workgroup's panel and the first of its cols columns of C.
+bool locate(uint cols, out Panel a, out uint base) {
+    uint slot = gl_WorkGroupID.x + gl_WorkGroupID.z * p.width;
+    if (slot >= p.panels) return false;
     uint number = p.order.v[slot];
-    a.first = p.vecptr.v[number];
-    a.count = p.vecptr.v[number + 1] - a.first;
-    a.row = number * V;
-    a.cols = at(uvec2(p.colind), a.first, 4);
-    a.values = at(uvec2(p.values), a.first, V * ELEM_BYTES);
-    return a;
+    a = panelAt(p.vecptr.v[number], p.vecptr.v[number + 1], number * V);
+    base = gl_WorkGroupID.y * cols;
+    return true;
 }
 
-// rowOfB returns the address of row k of B.
-uvec2 rowOfB(uint k) { return at(uvec2(p.b), k, p.ldb * ELEM_BYTES); }
-
-// stored tells whether row r of the panel's vector q is an entry. Its bit is number (first + q)·V + r.
-bool stored(Panel a, uint q, uint r) {
-    uint bit = ((a.first + q) % 32) * V + r;
-    uvec2 words = at(uvec2(p.mask), (a.first + q) / 32, 4 * V);
-    return (Words(words).v[bit >> 5] >> (bit & 31u) & 1u) != 0;
-}
-
-bool special(float x) { return (floatBitsToUint(x) & 0x7f800000u) == 0x7f800000u; }
-
-// entries returns the sum of row r's entries times column j of B. Terms with operands that are not
-// finite decide by themselves what it is, so that the order of summation does not matter; they are
-// told apart by their bits, since a compiler may take floats to be finite.
-float entries(Panel a, uint r, uint j) {
-    const uint NAN = 4, NEGATIVE = 2, POSITIVE = 1;
-    float sum = 0;
-    uint seen = 0;
-    for (uint q = 0; q < a.count; q++) {
-        if (!stored(a, q, r)) continue;
-        float x = element(a.values, q * V + r), y = element(rowOfB(Words(a.cols).v[q]), j);
-        if (!special(x) && !special(y)) {
-            sum += x * y;
-            continue;
-        }
-        uint s = floatBitsToUint(x), t = floatBitsToUint(y);
-        uint lesser = min(s & 0x7fffffffu, t & 0x7fffffffu), greater = max(s & 0x7fffffffu, t & 0x7fffffffu);
-        if (greater > 0x7f800000u || lesser == 0) seen |= NAN;
-        else seen |= (s ^ t) >> 31 != 0 ? NEGATIVE : POSITIVE;
-    }
-    if (seen == 0) return sum;
-    return uintBitsToFloat(seen == POSITIVE ? 0x7f800000u : seen == NEGATIVE ? 0xff800000u : 0x7fc00000u);
-}
-
-// repair replaces those of row r's sums at columns j to j+3 that are not finite.
-vec4 repair(Panel a, uint r, uint j, vec4 x) {
-    for (uint i = 0; i < 4; i++)
-        if (special(x[i]) && j + i < p.n) x[i] = entries(a, r, j + i);
-    return x;
-}
-
-// storeFloats writes alpha·x + beta·C to four columns of C, as far as there are so many.
-void storeFloats(uint row, uint j, vec4 x) {
-    uvec2 c = at(uvec2(p.c), row, p.ldc * 4);
-    x *= p.alpha;
-    if (j + 4 <= p.n && (p.ldc & 3u) == 0) {
-        if (p.beta != 0) x += p.beta * Quads(c).v[j >> 2];
-        Quads(c).v[j >> 2] = x;
-        return;
-    }
-    for (uint i = 0; i < min(4, p.n - j); i++) {
-        if (p.beta != 0) x[i] += p.beta * Floats(c).v[j + i];
-        Floats(c).v[j + i] = x[i];
-    }
-}
+// rowOf returns the row of C that row r of a panel is.
+uint rowOf(Panel a, uint r) { return a.rows + r; }

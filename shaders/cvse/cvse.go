@@ -19,11 +19,10 @@ import (
 	"slices"
 
 	"github.com/spmmrun/spmm/backend"
-	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/cvse"
 	"github.com/spmmrun/spmm/formats/half"
-	"github.com/spmmrun/spmm/shaders/include"
+	"github.com/spmmrun/spmm/shaders/panel"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -42,38 +41,27 @@ var Kernel = &spec.Kernel{
 		{Name: "b", Elem: "T", ReadOnly: true},
 		{Name: "c", Elem: "f32"},
 	},
-	Params: []spec.Param{
-		{Name: "panels"},
-		{Name: "rows"},
-		{Name: "n"},
-		{Name: "ldb"},
-		{Name: "ldc"},
-		{Name: "ctype"}, // type of C: 0 f32, 1 f16, 2 bf16
-		{Name: "alpha", Float: true},
-		{Name: "beta", Float: true},
-		{Name: "cols"},  // of A: rows of B
-		{Name: "width"}, // of the grid in x
-	},
-	Variants: slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants()),
+	Params:   panel.Params,
+	Variants: slices.Concat(cudaVariants(), panel.Vulkan(unaligned), panel.WebGPU(unaligned), panel.CPU(locate, unaligned)),
 	Packing:  []string{"V", "ALIGN", "WINDOW"},
 	Files:    files,
 	Encode:   encode,
 	Launch:   launch,
 }
 
-// Where the Go kernel finds its parameters.
-const (
-	paramPanels = iota
-	paramRows
-	paramN
-	paramLDB
-	paramLDC
-	paramCType
-	paramAlpha
-	paramBeta
-	paramCols
-	paramWidth
-)
+// unaligned: panels of any number of vectors.
+var unaligned = panel.Define("ALIGN", 1)
+
+// locate finds a workgroup's work on the CPU.
+func locate(args [][]byte, params []byte, at [3]uint32, v int) (w panel.Work, ok bool) {
+	slot := at[0] + at[2]*spec.ParamU(params, panel.ParamWidth)
+	if slot >= spec.ParamU(params, panel.ParamPanels) {
+		return w, false
+	}
+	number := int(backend.View[uint32](args[panel.ArgRows])[slot])
+	ptr := backend.View[uint32](args[panel.ArgPtr])
+	return panel.Work{First: int(ptr[number]), Last: int(ptr[number+1]), Row: number * v, Column: int(at[1]) * panel.CPUCols}, true
+}
 
 // encode packs a with a variant's constants V and ALIGN, or WINDOW.
 func encode(a formats.Sparse, v *spec.Variant) (*spec.Encoded, error) {
@@ -127,17 +115,11 @@ func launch(v *spec.Variant, e *spec.Encoded, p spec.Problem) (spec.Launch, erro
 	}
 	panels := cvse.Panels(p.M, int(v.Const("V")))
 	perGroup, cols := groupTile(v)
-	groups, err := grid(v, ceil(panels, perGroup), ceil(p.N, cols))
+	groups, err := grid(v, panel.Ceil(panels, perGroup), panel.Ceil(p.N, cols))
 	if err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel cvse/%s: %w: %w", v.Name, err, backend.ErrUnsupported)
 	}
-	return spec.Launch{
-		Groups: groups,
-		Params: spec.Block{}.
-			U(uint32(panels), uint32(p.M), uint32(p.N), uint32(p.LDB), uint32(p.LDC), outCode(p.Out)).
-			F(p.Alpha, p.Beta).
-			U(uint32(p.K), groups[0]),
-	}, nil
+	return spec.Launch{Groups: groups, Params: panel.Block(p, panels, groups[0])}, nil
 }
 
 // grid lays x by y workgroups out. CUDA's grids are wide enough for any x.
@@ -156,10 +138,3 @@ func groupTile(v *spec.Variant) (panels, cols int) {
 	}
 	return 1, int(v.Const("COLS"))
 }
-
-// outCode is the parameter out for C of type t.
-func outCode(t dtype.Type) uint32 {
-	return map[dtype.Type]uint32{dtype.F16: include.F16, dtype.BF16: include.BF16}[t]
-}
-
-func ceil(a, b int) int { return (a + b - 1) / b }

@@ -1,14 +1,9 @@
 package cvse
 
-import "github.com/spmmrun/spmm/shaders/spec"
+import (
+	"github.com/spmmrun/spmm/shaders/panel"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
 
-// CoopVariants returns the cooperative-matrix variants made over for a subgroup size, so that a
-// driver that computes any tile runs those of all vendors.
-func CoopVariants(sub uint32) []*spec.Variant {
-	var vs []*spec.Variant
-	for _, c := range coops {
-		c.sub = sub
-		vs = append(vs, c.variant())
-	}
-	return vs
-}
+// CoopVariants returns the cooperative-matrix variants made over for a subgroup size.
+func CoopVariants(sub uint32) []*spec.Variant { return panel.Coops(sub, unaligned) }

@@ -18,7 +18,7 @@
 // Compile-time constants: ENTRY, V (8, 16), ELEM (half.cuh), STEP (16, 8: the instruction's k), CHUNKS,
 // WARPS, STAGES. The format's Align is STEP.
 
-#include "panel.cuh"
+#include "../include/panel.cuh"
 
 #define TILE 32                     // vectors of a stage: one per lane
 #define STEPS (TILE / STEP)         // steps of a stage
@@ -152,5 +152,6 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
         stage = next;
     }
 
-    store(acc, c, p, panel, base, [&](u32 row, u32 col) { return recompute(first, first + count, colind, values, mask, b, p.ldb, row, col); });
+    store(acc, c, p, base, [&](u32 row) { return panel * V + row; },
+          [&](u32 row, u32 col) { return recompute(first, first + count, colind, values, mask, b, p.ldb, row, col); });
 }

@@ -2,7 +2,7 @@
 // load of a row of B feeds 4·V multiply-adds. One warp multiplies one panel by 128 columns, WARPS
 // warps a block; UNROLL vectors are in flight. The format's Align is UNROLL.
 
-#include "panel.cuh"
+#include "../include/panel.cuh"
 
 // See panel.cuh's Special.
 static __device__ __noinline__ float recompute(u32 first, u32 last, const u32 *colind, const float *values, const u32 *mask, const float *b,

@@ -21,7 +21,7 @@
 
 #define CHUNKS 1
 #define STEP 16
-#include "panel.cuh"
+#include "../include/panel.cuh"
 
 #define PITCH 160                               // bytes from a staged row to the next
 #define WINDOW_BYTES (WINDOW * PITCH)
@@ -166,8 +166,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1)
     for (int j = 0; j < PANELS; j++)
         if (panel[j] != 0xffffffff) {
             const u32 *list = lists + j * (windows + 1);
-            store(acc[j], c, p, panel[j], base, [&](u32 row, u32 col) {
-                return recompute_windows(list, windows, local, values, mask, b, p.ldb, row, col);
-            });
+            store(acc[j], c, p, base, [&](u32 row) { return panel[j] * V + row; },
+                  [&](u32 row, u32 col) { return recompute_windows(list, windows, local, values, mask, b, p.ldb, row, col); });
         }
 }

@@ -8,7 +8,7 @@
 // One warp multiplies one panel of 8 rows by COLS = 32·CHUNKS columns, WARPS warps a block. The
 // format's Align is 8.
 
-#include "panel.cuh"
+#include "../include/panel.cuh"
 
 // Rounds to nearest tf32: the instruction itself would cut the low bits off.
 __device__ __forceinline__ u32 tf32(u32 x) {

@@ -12,6 +12,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/cvse"
+	"github.com/spmmrun/spmm/shaders/panel"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -54,7 +55,7 @@ func packWindows[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Enc
 	perBlock, _ := cudaTile(v)
 	e.Stats = formats.Stats{
 		Slots: int64(len(w.values)), MACs: int64(len(w.values)),
-		Gathers: int64(ceil(len(m.Order), perBlock)) * int64(a.Cols), Staged: true,
+		Gathers: int64(panel.Ceil(len(m.Order), perBlock)) * int64(a.Cols), Staged: true,
 	}
 	for _, x := range e.Arrays {
 		e.Stats.StoredBytes += int64(len(x.Data))
@@ -68,7 +69,7 @@ func packWindows[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Enc
 // cut makes the lists, panels in parallel.
 func cut[T formats.Value](m *cvse.Matrix[T], size int) (*windows[T], error) {
 	panels := len(m.VecPtr) - 1
-	w := &windows[T]{count: ceil(m.Cols, size)}
+	w := &windows[T]{count: panel.Ceil(m.Cols, size)}
 	w.ptr = make([]uint32, panels*w.count+1)
 	for p := range panels {
 		for _, c := range m.ColInd[m.VecPtr[p]:m.VecPtr[p+1]] {
@@ -85,10 +86,10 @@ func cut[T formats.Value](m *cvse.Matrix[T], size int) (*windows[T], error) {
 	}
 	w.local = make([]uint16, total)
 	w.values = make([]T, int(total)*m.V)
-	w.mask = make([]uint32, ceil(len(w.values), 32))
+	w.mask = make([]uint32, panel.Ceil(len(w.values), 32))
 	var g errgroup.Group
 	// Shares are whole panels, and lists are multiples of 16 vectors: no two touch a word of mask.
-	share := ceil(panels, runtime.GOMAXPROCS(0))
+	share := panel.Ceil(panels, runtime.GOMAXPROCS(0))
 	for first := 0; first < panels; first += share {
 		g.Go(func() error {
 			d := dealer{size: size}

@@ -1,6 +1,6 @@
 // Package include holds source text that kernels share: half.cuh, half.glsl and half.wgsl convert
 // between element types, fixed.cuh, fixed.glsl and fixed.wgsl do RFX-p's arithmetic in integers,
-// addr.glsl steps through buffers of any size.
+// addr.glsl steps through buffers of any size, panel* multiply panels of rows that share columns.
 //
 // CUDA C++ and GLSL sources include the files by their relative path; WGSL has no includes, so a
 // variant puts the text into its template through Unit.Defines.
@@ -17,6 +17,11 @@ var HalfWGSL string
 //
 //go:embed fixed.wgsl
 var FixedWGSL string
+
+// PanelWGSL is panel.wgsl.
+//
+//go:embed panel.wgsl
+var PanelWGSL string
 
 // Element types as kernels' parameters and defines number them.
 const (

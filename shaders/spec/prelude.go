@@ -105,7 +105,7 @@ func (k *Kernel) Binary(v *Variant) (backend.Binary, error) {
 }
 
 // composeWGSL fills the source, a text/template, with the variant's constants and defines, and puts
-// the declarations before it. (Text, because naga of 2023 has neither overrides nor constant
+// the declarations before it. A define may be a template itself. (Text, because naga of 2023 has neither overrides nor constant
 // expressions in array sizes.)
 func (k *Kernel) composeWGSL(v *Variant) ([]byte, error) {
 	src, err := fs.ReadFile(k.Files, v.Unit.Source)
@@ -122,6 +122,9 @@ func (k *Kernel) composeWGSL(v *Variant) ([]byte, error) {
 	}
 	for n, s := range maps.All(v.Unit.Defines) {
 		data[n] = s
+		if _, err := t.New(n).Parse(s); err != nil {
+			return nil, err
+		}
 	}
 	var b bytes.Buffer
 	b.WriteString(k.WGSL())

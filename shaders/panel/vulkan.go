@@ -1,13 +1,12 @@
 // The variants for Vulkan: cooperative matrices in the shapes that devices list, and scalar units.
 
-package cvse
+package panel
 
 import (
 	"fmt"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
-	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -30,15 +29,28 @@ var coops = []coop{
 	{v: 16, m: 8, n: 8, k: 8, swap: true, sub: 8, subs: 4, cols: 128, stage: 16},
 }
 
-func vulkanVariants() []*spec.Variant {
+// Vulkan returns the variants for Vulkan, with constants of the kernel's own. Its sources are
+// kernel_coop.comp and kernel.comp.
+func Vulkan(own ...spec.Const) []*spec.Variant {
 	var vs []*spec.Variant
 	for _, c := range coops {
-		vs = append(vs, c.variant())
+		vs = append(vs, c.variant(own))
 	}
 	for _, v := range []uint32{8, 16} {
 		for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
-			vs = append(vs, scalarVulkan(v, t))
+			vs = append(vs, scalarVulkan(v, t, own))
 		}
+	}
+	return vs
+}
+
+// Coops returns the cooperative-matrix variants made over for a subgroup size, so that a driver that
+// computes any tile can run those of all vendors.
+func Coops(sub uint32, own ...spec.Const) []*spec.Variant {
+	var vs []*spec.Variant
+	for _, c := range coops {
+		c.sub = sub
+		vs = append(vs, c.variant(own))
 	}
 	return vs
 }
@@ -61,7 +73,7 @@ func (c coop) sharedWords() uint32 {
 	return max(2*stage, c.v*c.subs*(c.cols/c.subs/4+1))
 }
 
-func (c coop) variant() *spec.Variant {
+func (c coop) variant(own []spec.Const) *spec.Variant {
 	swap := uint32(0)
 	if c.swap {
 		swap = 1
@@ -74,13 +86,12 @@ func (c coop) variant() *spec.Variant {
 			Shapes: []backend.MatrixShape{{M: c.m, N: c.n, K: c.k, A: dtype.F16, B: dtype.F16, C: dtype.F32, D: dtype.F32}},
 		},
 		Local: [3]uint32{c.sub * c.subs, 1, 1}, Sub: c.sub, Matrix: true,
-		Consts: []spec.Const{
+		Consts: append([]spec.Const{
 			{Name: "LOCAL", ID: 0, Value: c.sub * c.subs}, {Name: "V", ID: 1, Value: c.v},
 			{Name: "TM", ID: 2, Value: c.m}, {Name: "TN", ID: 3, Value: c.n}, {Name: "TK", ID: 4, Value: c.k},
 			{Name: "SWAP", ID: 5, Value: swap}, {Name: "COLS", ID: 6, Value: c.cols}, {Name: "SUBS", ID: 7, Value: c.subs},
 			{Name: "STAGE", ID: 8, Value: c.stage}, {Name: "SHARED", ID: 9, Value: c.sharedWords()},
-			{Name: "ALIGN", ID: -1, Value: 1},
-		},
+		}, own...),
 		Unit: spec.Unit{Source: "kernel_coop.comp", Blob: "zcoop.spv"},
 		Out:  []dtype.Type{dtype.F16},
 	}
@@ -95,25 +106,14 @@ const (
 // scalarShared is the shared memory of a scalar kernel: a stage's values and columns, and sums.
 func scalarShared(v uint32) uint32 { return 4*scalarStage*(v+1) + 16*scalarLocal }
 
-func scalarVulkan(v uint32, t dtype.Type) *spec.Variant {
+func scalarVulkan(v uint32, t dtype.Type, own []spec.Const) *spec.Variant {
 	return &spec.Variant{
 		Name: fmt.Sprintf("vulkan_v%d_%v", v, t), In: t, Code: backend.CodeSPIRV, Entry: "main",
 		Need: spec.Need{Shared: scalarShared(v)}, Local: [3]uint32{scalarLocal, 1, 1},
-		Consts: []spec.Const{
+		Consts: append([]spec.Const{
 			{Name: "LOCAL", ID: 0, Value: scalarLocal}, {Name: "V", ID: 1, Value: v}, {Name: "STAGE", ID: 2, Value: scalarStage},
-			{Name: "ALIGN", ID: -1, Value: 1}, {Name: "COLS", ID: -1, Value: 4 * scalarLocal},
-		},
-		Unit: spec.Unit{Source: "kernel.comp", Defines: map[string]string{"ELEM": elem(t)}, Blob: "zscalar_" + t.String() + ".spv"},
+			Define("COLS", 4*scalarLocal),
+		}, own...),
+		Unit: spec.Unit{Source: "kernel.comp", Defines: map[string]string{"ELEM": Elem(t)}, Blob: "zscalar_" + t.String() + ".spv"},
 	}
-}
-
-// elem is the define ELEM for elements of type t.
-func elem(t dtype.Type) string {
-	switch t {
-	case dtype.F16:
-		return fmt.Sprint(include.F16)
-	case dtype.BF16:
-		return fmt.Sprint(include.BF16)
-	}
-	return fmt.Sprint(include.F32)
 }

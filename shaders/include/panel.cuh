@@ -1,9 +1,9 @@
-// What the CVSE kernels share: number conversions, the transposed multiply (SSpMM §III-B, §IV-B),
-// and the epilogue. Needs ELEM (half.cuh), V, STEP and CHUNKS.
+// What kernels on panels of V rows that share columns have in common: number conversions, the transposed
+// multiply (SSpMM §III-B, §IV-B), and the epilogue. Needs ELEM (half.cuh), V, STEP and CHUNKS.
 
 #pragma once
 #include "zparams.h"
-#include "../include/half.cuh"
+#include "half.cuh"
 
 typedef unsigned int u32;
 typedef unsigned short u16;
@@ -152,9 +152,10 @@ template <int COUNT, class F> __device__ __forceinline__ void mend(const Params 
 
 #if ELEM != F32
 // Shuffle out and store a warp's result: rows 2q and 2q+1 of each half, 8 columns a chunk, the first
-// chunk at column base. recompute(row, col) gives an output of the panel whose accumulator is not finite.
-template <class F>
-__device__ __forceinline__ void store(float (&acc)[HALVES][CHUNKS][4][4], void *c, const Params &p, u32 panel, u32 base, F recompute) {
+// chunk at column base. place(row) is the row of C that a row of the panel is; recompute(row, col) gives an
+// output of the panel whose accumulator is not finite.
+template <class P, class F>
+__device__ __forceinline__ void store(float (&acc)[HALVES][CHUNKS][4][4], void *c, const Params &p, u32 base, P place, F recompute) {
     u32 g = (threadIdx.x & 31) >> 2, q = threadIdx.x & 3;
 #pragma unroll
     for (int h = 0; h < HALVES; h++)
@@ -171,7 +172,7 @@ __device__ __forceinline__ void store(float (&acc)[HALVES][CHUNKS][4][4], void *
                     x[2 * j + 1] = acc[h][i][j][2 + e];
                 }
                 mend(p, row, col, x, recompute);
-                store_row(c, p, panel * V + row, col, x);
+                store_row(c, p, place(row), col, x);
             }
         }
 }

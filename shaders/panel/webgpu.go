@@ -1,6 +1,6 @@
 // The variants for WebGPU.
 
-package cvse
+package panel
 
 import (
 	"fmt"
@@ -11,19 +11,21 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-func webgpuVariants() []*spec.Variant {
+// WebGPU returns the variants for WebGPU, with constants of the kernel's own. Its source is kernel.wgsl.
+func WebGPU(own ...spec.Const) []*spec.Variant {
 	var vs []*spec.Variant
 	for _, v := range []uint32{8, 16} {
 		for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
 			vs = append(vs, &spec.Variant{
 				Name: fmt.Sprintf("webgpu_v%d_%v", v, t), In: t, Code: backend.CodeWGSL, Entry: "main",
 				Need: spec.Need{Shared: scalarShared(v)}, Local: [3]uint32{scalarLocal, 1, 1},
-				Consts: []spec.Const{
-					{Name: "V", ID: -1, Value: v}, {Name: "STAGE", ID: -1, Value: scalarStage},
-					{Name: "QUADS", ID: -1, Value: v / 4}, {Name: "VALUES", ID: -1, Value: scalarStage * v / 4},
-					{Name: "ALIGN", ID: -1, Value: 1}, {Name: "COLS", ID: -1, Value: 4 * scalarLocal},
-				},
-				Unit: spec.Unit{Source: "kernel.wgsl", Defines: map[string]string{"ELEM": elem(t), "HALF": include.HalfWGSL}},
+				Consts: append([]spec.Const{
+					Define("V", v), Define("STAGE", scalarStage), Define("QUADS", v/4), Define("VALUES", scalarStage*v/4),
+					Define("COLS", 4*scalarLocal),
+				}, own...),
+				Unit: spec.Unit{Source: "kernel.wgsl", Defines: map[string]string{
+					"ELEM": Elem(t), "HALF": include.HalfWGSL, "PANEL": include.PanelWGSL,
+				}},
 			})
 		}
 	}

@@ -1,7 +1,7 @@
 // The kernel on the CPU: a workgroup is a panel and as many columns as leave their block of B in the
 // second-level cache; package simd computes eight rows at a time.
 
-package cvse
+package panel
 
 import (
 	"fmt"
@@ -18,19 +18,31 @@ import (
 )
 
 const (
-	cpuCols  = 128 // columns of a workgroup
+	CPUCols  = 128 // columns of C that a workgroup computes
 	cpuMaxV  = 16
 	cpuChunk = 256 // vectors whose values are widened at a time
 )
 
-func cpuVariants() []*spec.Variant {
+// Work is what a workgroup does: a panel, and the first of its columns of C.
+type Work struct {
+	First, Last int      // the panel's columns, counted over all
+	Rows        []uint32 // their rows of C; those that are not less than C's rows do not exist
+	Row         int      // if Rows is nil: the first of consecutive rows
+	Column      int      // of C
+}
+
+// Locate tells a workgroup, from arguments, parameters and its position, its work on panels of v rows.
+type Locate func(args [][]byte, params []byte, at [3]uint32, v int) (w Work, ok bool)
+
+// CPU returns the variants for the CPU, with constants of the kernel's own. A workgroup has CPUCols columns.
+func CPU(locate Locate, own ...spec.Const) []*spec.Variant {
 	var vs []*spec.Variant
 	for _, v := range []uint32{8, 16} {
 		for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
 			vs = append(vs, &spec.Variant{
-				Name: fmt.Sprintf("cpu_v%d_%v", v, t), In: t, Code: backend.CodeGo, Func: cpuFunc(int(v), t),
+				Name: fmt.Sprintf("cpu_v%d_%v", v, t), In: t, Code: backend.CodeGo, Func: cpuFunc(int(v), t, locate),
 				Local:  [3]uint32{1, 1, 1},
-				Consts: []spec.Const{{Name: "V", ID: -1, Value: v}, {Name: "ALIGN", ID: -1, Value: 1}, {Name: "COLS", ID: -1, Value: cpuCols}},
+				Consts: append([]spec.Const{Define("V", v), Define("COLS", CPUCols)}, own...),
 				Out:    []dtype.Type{dtype.F16, dtype.BF16},
 			})
 		}
@@ -38,22 +50,22 @@ func cpuVariants() []*spec.Variant {
 	return vs
 }
 
-func cpuFunc(v int, t dtype.Type) backend.GroupFunc {
+func cpuFunc(v int, t dtype.Type, locate Locate) backend.GroupFunc {
 	switch t {
 	case dtype.F16:
-		return cpuGroup(v, simd.WidenF16, simd.PanelF16, half.F16.Float32)
+		return cpuGroup(v, locate, simd.WidenF16, simd.PanelF16, half.F16.Float32)
 	case dtype.BF16:
-		return cpuGroup(v, simd.WidenBF16, simd.PanelBF16, half.BF16.Float32)
+		return cpuGroup(v, locate, simd.WidenBF16, simd.PanelBF16, half.BF16.Float32)
 	}
-	return cpuGroup(v, func(dst, src []float32) { copy(dst, src) }, simd.PanelF32, func(x float32) float32 { return x })
+	return cpuGroup(v, locate, func(dst, src []float32) { copy(dst, src) }, simd.PanelF32, func(x float32) float32 { return x })
 }
 
 // scratch is the sums of one workgroup, values of vectors as float32, and a row of C on its way from
 // and to 16 bits.
 type scratch struct {
-	acc    [cpuMaxV * cpuCols]float32
+	acc    [cpuMaxV * CPUCols]float32
 	values [cpuMaxV * cpuChunk]float32
-	c      [cpuCols]float32
+	c      [CPUCols]float32
 }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
@@ -61,7 +73,7 @@ var scratches = sync.Pool{New: func() any { return new(scratch) }}
 // panel is what a workgroup works on.
 type panel[T formats.Value] struct {
 	v      int      // rows of a panel
-	first  int      // number of the first vector
+	first  int      // number of the first column
 	cols   []uint32 // of each vector
 	values []T
 	mask   []uint32 // of the whole matrix
@@ -71,42 +83,46 @@ type panel[T formats.Value] struct {
 }
 
 // cpuGroup returns the function of one workgroup, given the inner loops for T.
-func cpuGroup[T formats.Value](v int, widen func([]float32, []T),
+func cpuGroup[T formats.Value](v int, locate Locate, widen func([]float32, []T),
 	multiply func(acc []float32, lda int, vals []float32, v int, cols []uint32, b []T, ldb, n int),
 	wide func(T) float32) backend.GroupFunc {
 	return func(args [][]byte, params []byte, at [3]uint32) {
-		panels := spec.ParamU(params, paramPanels)
-		slot := at[0] + at[2]*spec.ParamU(params, paramWidth)
-		if slot >= panels {
+		w, ok := locate(args, params, at, v)
+		if !ok {
 			return
 		}
-		number := int(backend.View[uint32](args[4])[slot])
-		ptr := backend.View[uint32](args[0])
-		first, last := int(ptr[number]), int(ptr[number+1])
 		p := panel[T]{
-			v: v, first: first, cols: backend.View[uint32](args[1])[first:last],
-			values: backend.View[T](args[2])[first*v : last*v], mask: backend.View[uint32](args[3]),
-			b: backend.View[T](args[5]), ldb: int(spec.ParamU(params, paramLDB)), wide: wide,
+			v: v, first: w.First, cols: backend.View[uint32](args[ArgCols])[w.First:w.Last],
+			values: backend.View[T](args[ArgValues])[w.First*v : w.Last*v], mask: backend.View[uint32](args[ArgMask]),
+			b: backend.View[T](args[ArgB]), ldb: int(spec.ParamU(params, ParamLDB)), wide: wide,
 		}
 		s := scratches.Get().(*scratch)
 		defer scratches.Put(s)
-		j := int(at[1]) * cpuCols
-		n := min(cpuCols, int(spec.ParamU(params, paramN))-j)
-		clear(s.acc[:v*cpuCols])
+		j := w.Column
+		n := min(CPUCols, int(spec.ParamU(params, ParamN))-j)
+		clear(s.acc[:v*CPUCols])
 		padded := (n + simd.Width - 1) / simd.Width * simd.Width
 		for q := 0; q < len(p.cols); q += cpuChunk {
 			cols := p.cols[q:min(q+cpuChunk, len(p.cols))]
 			widen(s.values[:len(cols)*v], p.values[q*v:][:len(cols)*v])
 			for r := 0; r < v; r += simd.PanelRows {
-				multiply(s.acc[r*cpuCols:], cpuCols, s.values[r:], v, cols, p.b[j:], p.ldb, padded)
+				multiply(s.acc[r*CPUCols:], CPUCols, s.values[r:], v, cols, p.b[j:], p.ldb, padded)
 			}
 		}
-		for r := range min(v, int(spec.ParamU(params, paramRows))-number*v) {
-			acc := s.acc[r*cpuCols:][:n]
+		rows := int(spec.ParamU(params, ParamRows))
+		for r := range v {
+			row := w.Row + r
+			if w.Rows != nil {
+				row = int(w.Rows[r])
+			}
+			if row >= rows {
+				break
+			}
+			acc := s.acc[r*CPUCols:][:n]
 			if !simd.Finite(acc) {
 				p.repair(acc, r, j)
 			}
-			store(args[6], params, number*v+r, j, acc, s.c[:n])
+			store(args[ArgC], params, row, j, acc, s.c[:n])
 		}
 	}
 }
@@ -146,9 +162,9 @@ func special(x float32) bool { return math.Float32bits(x)&0x7f800000 == 0x7f8000
 
 // store writes alpha·acc + beta·C to row r of C from column j. tmp is as long as acc.
 func store(c []byte, params []byte, r, j int, acc, tmp []float32) {
-	at, n := r*int(spec.ParamU(params, paramLDC))+j, len(acc)
-	alpha, beta := spec.ParamF(params, paramAlpha), spec.ParamF(params, paramBeta)
-	switch spec.ParamU(params, paramCType) {
+	at, n := r*int(spec.ParamU(params, ParamLDC))+j, len(acc)
+	alpha, beta := spec.ParamF(params, ParamAlpha), spec.ParamF(params, ParamBeta)
+	switch spec.ParamU(params, ParamCType) {
 	case include.F16:
 		storeHalf(backend.View[half.F16](c)[at:at+n], acc, tmp, alpha, beta)
 	case include.BF16:

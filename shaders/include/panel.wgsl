@@ -1,0 +1,151 @@
+// Panels × dense through WebGPU: the same work as panel_scalar.glsl. A template over V, the rows of a panel;
+// STAGE, the columns brought to workgroup memory at a time; QUADS = V/4; VALUES = STAGE·QUADS; and
+// ELEM, the type of A and B. Sums have names of their own, since an array would lie in memory.
+//
+// An invocation has four columns; across invocations, words of B are neighbours.
+//
+// A kernel's own file defines locate and row_of.
+
+{{.HALF}}
+
+const V = {{.V}}u;
+const STAGE = {{.STAGE}}u;
+const QUADS = {{.QUADS}}u;
+const LOCAL = {{.LX}}u;
+const COLS = {{.COLS}}u;
+
+// What a workgroup does: the columns of a panel, counted over all, what its kernel knows its rows by, and
+// the first of its columns of C; p.n if it does nothing.
+struct Work { first: u32, last: u32, rows: u32, base: u32 }
+
+var<workgroup> stage_values: array<vec4<f32>, {{.VALUES}}>;
+var<workgroup> stage_cols: array<u32, {{.STAGE}}>;
+var<workgroup> sums: array<vec4<f32>, {{.LX}}>;
+
+{{if eq .ELEM "0"}}
+fn element(w: u32, i: u32) -> f32 { return bitcast<f32>(w); }
+fn value(i: u32) -> f32 { return bitcast<f32>(values[i]); }
+fn b_element(row: u32, j: u32) -> f32 { return bitcast<f32>(b[row * p.ldb + j]); }
+fn value_quad(i: u32) -> vec4<f32> {
+    return bitcast<vec4<f32>>(vec4<u32>(values[4u * i], values[4u * i + 1u], values[4u * i + 2u], values[4u * i + 3u]));
+}
+{{else}}
+fn pair(w: u32) -> vec2<f32> {
+{{if eq .ELEM "2"}}
+    return bitcast<vec2<f32>>(vec2<u32>(w << 16u, w & 0xffff0000u));
+{{else}}
+    return unpack2x16float(w);
+{{end}}
+}
+fn element(w: u32, i: u32) -> f32 { return bitcast<f32>(widen((w >> (16u * (i & 1u))) & 0xffffu, {{.ELEM}}u)); }
+fn value(i: u32) -> f32 { return element(values[i / 2u], i); }
+fn b_element(row: u32, j: u32) -> f32 { return element(b[row * (p.ldb / 2u) + j / 2u], j); }
+fn value_quad(i: u32) -> vec4<f32> { return vec4<f32>(pair(values[2u * i]), pair(values[2u * i + 1u])); }
+{{end}}
+
+fn special(x: f32) -> bool { return (bitcast<u32>(x) & 0x7f800000u) == 0x7f800000u; }
+
+// entries returns the sum of row r's entries, among vectors first to last, times column j of B. Terms
+// with operands that are not finite decide by themselves what it is, so that the order of summation
+// does not matter; they are told apart by their bits, since a compiler may take floats to be finite.
+fn entries(first: u32, last: u32, r: u32, j: u32) -> f32 {
+    var sum = 0.0;
+    var seen = 0u; // 1: a positive infinity, 2: a negative one, 4: NaN
+    for (var q = first; q < last; q = q + 1u) {
+        // 32 vectors have V words of mask bits.
+        let bit = (q % 32u) * V + r;
+        if ((mask[(q / 32u) * V + bit / 32u] >> (bit % 32u) & 1u) == 0u) { continue; }
+        let x = value(q * V + r);
+        let y = b_element(colind[q], j);
+        if (!special(x) && !special(y)) {
+            sum = sum + x * y;
+            continue;
+        }
+        let s = bitcast<u32>(x);
+        let t = bitcast<u32>(y);
+        let lesser = min(s & 0x7fffffffu, t & 0x7fffffffu);
+        let greater = max(s & 0x7fffffffu, t & 0x7fffffffu);
+        if (greater > 0x7f800000u || lesser == 0u) { seen = seen | 4u; }
+        else if ((s ^ t) >> 31u != 0u) { seen = seen | 2u; }
+        else { seen = seen | 1u; }
+    }
+    var bits = 0x7fc00000u;
+    if (seen == 0u) { return sum; }
+    if (seen == 1u) { bits = 0x7f800000u; }
+    if (seen == 2u) { bits = 0xff800000u; }
+    return bitcast<f32>(bits);
+}
+
+fn store(row: u32, j: u32, x: f32) {
+    let at = row * p.ldc + j;
+    var y = p.alpha * x;
+    if (p.beta != 0.0) { y = y + p.beta * c[at]; }
+    c[at] = y;
+}
+
+// store_quad writes the sums of row r of a panel, whose vectors are first to last.
+fn store_quad(first: u32, last: u32, rows: u32, r: u32, j: vec4<u32>, x: vec4<f32>) {
+    let row = row_of(rows, r);
+    if (row >= p.rows) { return; }
+    var y = x;
+    var at = j;
+    for (var i = 0; i < 4; i = i + 1) {
+        if (at[i] >= p.n) { continue; }
+        if (special(y[i])) { y[i] = entries(first, last, r, at[i]); }
+        store(row, at[i], y[i]);
+    }
+}
+
+@compute @workgroup_size({{.LX}}, {{.LY}}, {{.LZ}})
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+    let work = locate(group);
+    let first = work.first;
+    let last = work.last;
+    let base = work.base;
+    if (base >= p.n) { return; }
+    var width = 1u;
+    while (width < LOCAL && 4u * width < p.n - base) { width = width * 2u; }
+    let slices = LOCAL / width;
+    let slice = t / width;
+    let lane = t % width;
+{{if eq .ELEM "0"}}
+    let j = vec4<u32>(base + lane) + vec4<u32>(0u, 1u, 2u, 3u) * width;
+    let stride = p.ldb;
+    let word = min(j, vec4<u32>(stride - 1u)); // past the last column anything may be read
+{{else}}
+    let j = vec4<u32>(base + 2u * lane) + vec4<u32>(0u, 1u, 2u * width, 2u * width + 1u);
+    let stride = p.ldb / 2u;
+    let word = min(j.xz / 2u, vec2<u32>(stride - 1u));
+{{end}}
+{{range $r := .V}}
+    var acc{{$r}} = vec4<f32>();{{end}}
+
+    for (var s = first; s < last; s = s + STAGE) {
+        let m = min(STAGE, last - s);
+        workgroupBarrier();
+        for (var i = t; i < m * QUADS; i = i + LOCAL) { stage_values[i] = value_quad(s * QUADS + i); }
+        for (var i = t; i < m; i = i + LOCAL) { stage_cols[i] = colind[s + i]; }
+        workgroupBarrier();
+        for (var q = slice; q < m; q = q + slices) {
+            let row = stage_cols[q] * stride;
+{{if eq .ELEM "0"}}
+            let x = bitcast<vec4<f32>>(vec4<u32>(b[row + word.x], b[row + word.y], b[row + word.z], b[row + word.w]));
+{{else}}
+            let x = vec4<f32>(pair(b[row + word.x]), pair(b[row + word.y]));
+{{end}}
+{{range $r := .V}}
+            acc{{$r}} = acc{{$r}} + stage_values[q * QUADS + {{$r}}u / 4u][{{$r}}u % 4u] * x;{{end}}
+        }
+    }
+{{range $r := .V}}
+    if (slices > 1u) {
+        workgroupBarrier();
+        sums[t] = acc{{$r}};
+        workgroupBarrier();
+        if (slice == 0u) {
+            for (var i = 1u; i < slices; i = i + 1u) { acc{{$r}} = acc{{$r}} + sums[i * width + lane]; }
+        }
+    }
+    if (slice == 0u) { store_quad(first, last, work.rows, {{$r}}u, j, acc{{$r}}); }
+{{end}}
+}

@@ -1,0 +1,164 @@
+// Panels × dense on cooperative matrices, f16 with sums in f32, but for where a workgroup finds its work: a
+// kernel's own file defines locate and rowOf.
+//
+// A workgroup multiplies one panel of V rows by COLS columns. A stage is some vectors: their rows of B
+// are gathered into shared memory with 128-bit loads, and their values, beside them, are a dense
+// matrix as they are. While one stage is multiplied, the next is on its way to registers, and the
+// column numbers of the one after it.
+//
+// Each of SUBS subgroups has COLS/SUBS columns and STAGE vectors of a stage. Where C has no more than
+// half the columns, half as many subgroups lie across them, and the others take further vectors of
+// a stage that is twice as long (and so on); the sums of these slices are added up at the end, in
+// order.
+//
+// The device's matrix operation is TM×TN×TK. Two mappings make the panel fit it (SSpMM §III-B):
+//   SWAP = 1  Cᵀ = Bᵀ·Aᵀ: columns of B on TM, the panel's rows on TN (16×8×16, 8×8×8);
+//   SWAP = 0  C = A·B: the panel's rows on TM, columns of B on TN (16×16×16, 8×16×16).
+// Both read the same staged data, once by rows and once by columns.
+
+layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
+layout(constant_id = 2) const uint TM = 16;
+layout(constant_id = 3) const uint TN = 8;
+layout(constant_id = 4) const uint TK = 16;
+layout(constant_id = 5) const uint SWAP = 1;
+layout(constant_id = 6) const uint COLS = 256; // a power of two, as SUBS
+layout(constant_id = 7) const uint SUBS = 4;
+layout(constant_id = 8) const uint STAGE = 16;    // a multiple of TK
+layout(constant_id = 9) const uint SHARED = 1152; // uvec4 of shared memory: what the table computes
+
+layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Octets { uvec4 v[]; };
+layout(buffer_reference, std430, buffer_reference_align = 8) buffer HalfQuads { uvec2 v[]; };
+layout(buffer_reference, std430, buffer_reference_align = 2) buffer Halves { uint16_t v[]; };
+
+// Two stages of B's rows and of values; at the end the block of C in f32. A row has one uvec4 more than
+// it needs, which spreads columns over the banks.
+shared uvec4 mem[SHARED];
+
+const uint LOCAL = gl_WorkGroupSize.x;
+const uint A_ROW = V / 8;                        // uvec4 of a vector's values
+const uint B_LOADS = STAGE * (COLS / 8) / LOCAL; // uvec4 of B that each invocation brings to a stage: whole
+const uint A_LOADS = (STAGE * SUBS * A_ROW + LOCAL - 1) / LOCAL; // of values, at most
+
+// Tiles of a subgroup: across columns of C, and down the panel's rows.
+const uint TILE_COLS = SWAP * TM + (1 - SWAP) * TN;
+const uint TILE_ROWS = SWAP * TN + (1 - SWAP) * TM;
+const uint ACROSS = COLS / SUBS / TILE_COLS;
+const uint DOWN = V / TILE_ROWS;
+
+#define OPERAND_A coopmat<float16_t, gl_ScopeSubgroup, TM, TK, gl_MatrixUseA>
+#define OPERAND_B coopmat<float16_t, gl_ScopeSubgroup, TK, TN, gl_MatrixUseB>
+#define SUM coopmat<float, gl_ScopeSubgroup, TM, TN, gl_MatrixUseAccumulator>
+#define BY_ROWS gl_CooperativeMatrixLayoutRowMajor
+#define BY_COLUMNS gl_CooperativeMatrixLayoutColumnMajor
+
+const uint NONE = 0xffffffffu;
+
+// storeHalves is storeFloats for a C in f16.
+void storeHalves(uint row, uint j, vec4 x) {
+    uvec2 c = at(uvec2(p.c), row, p.ldc * 2);
+    x *= p.alpha;
+    if (j + 4 <= p.n && (p.ldc & 3u) == 0) {
+        if (p.beta != 0) {
+            uvec2 w = HalfQuads(c).v[j >> 2];
+            uvec4 old = uvec4(w.x & 0xffffu, w.x >> 16, w.y & 0xffffu, w.y >> 16);
+            for (uint i = 0; i < 4; i++) x[i] += p.beta * uintBitsToFloat(widen_f16(old[i]));
+        }
+        uvec4 h;
+        for (uint i = 0; i < 4; i++) h[i] = narrow_f16(floatBitsToUint(x[i]));
+        HalfQuads(c).v[j >> 2] = uvec2(h.x | h.y << 16, h.z | h.w << 16);
+        return;
+    }
+    for (uint i = 0; i < min(4, p.n - j); i++) {
+        if (p.beta != 0) x[i] += p.beta * uintBitsToFloat(widen_f16(uint(Halves(c).v[j + i])));
+        Halves(c).v[j + i] = uint16_t(narrow_f16(floatBitsToUint(x[i])));
+    }
+}
+
+void main() {
+    Panel a;
+    uint base;
+    if (!locate(COLS, a, base)) return;
+
+    // The block of C: cols columns, sliced so many ways.
+    uint slices = 1, cols = COLS;
+    while (slices < SUBS && cols / 2 >= p.n - base) slices *= 2, cols /= 2;
+    uint slice = gl_SubgroupID * slices / SUBS, part = gl_SubgroupID % (SUBS / slices);
+    bool busy = base + part * (COLS / SUBS) < p.n; // else the subgroup's columns do not exist
+    uint length = STAGE * slices;                  // vectors of a stage
+    uint octets = cols / 8, pitch = octets + 1;    // uvec4 of a row of B, and from one to the next
+    uint size = length * (pitch + A_ROW);          // uvec4 of a stage
+    uint log = findLSB(octets);
+
+    uint column[B_LOADS];  // rows of B to fetch next; NONE past the panel's end and C's last column
+    uvec4 rows[B_LOADS];   // what was fetched of them
+    uvec4 values[A_LOADS];
+    SUM sums[ACROSS * DOWN];
+    [[unroll]] for (uint i = 0; i < B_LOADS; i++) column[i] = NONE;
+    [[unroll]] for (uint i = 0; i < ACROSS * DOWN; i++) sums[i] = SUM(0.0);
+
+    // Step s looks up the columns of stage s, fetches stage s-1, and multiplies stage s-2.
+    uint steps = (a.count + length - 1) / length + 2;
+    for (uint s = 0; s < steps; s++) {
+        uint stage = (s & 1u) * size;
+        if (s >= 2) {
+            [[unroll]] for (uint i = 0; i < B_LOADS; i++) {
+                uint t = i * LOCAL + gl_LocalInvocationIndex;
+                mem[stage + (t >> log) * pitch + (t & octets - 1)] = rows[i];
+            }
+            [[unroll]] for (uint i = 0; i < A_LOADS; i++) {
+                uint t = i * LOCAL + gl_LocalInvocationIndex;
+                if (t < length * A_ROW) mem[stage + length * pitch + t] = values[i];
+            }
+            barrier();
+        }
+        [[unroll]] for (uint i = 0; i < B_LOADS; i++) {
+            uint t = i * LOCAL + gl_LocalInvocationIndex;
+            rows[i] = uvec4(0);
+            if (column[i] != NONE) rows[i] = Octets(rowOfB(column[i])).v[base / 8 + (t & octets - 1)];
+            uint q = s * length + (t >> log);
+            column[i] = NONE;
+            if (q < a.count && base + (t & octets - 1) * 8 < p.n) column[i] = Words(a.cols).v[q];
+        }
+        [[unroll]] for (uint i = 0; i < A_LOADS; i++) {
+            uint t = i * LOCAL + gl_LocalInvocationIndex, from = (s - 1) * length * A_ROW + t;
+            values[i] = uvec4(0);
+            if (s >= 1 && t < length * A_ROW && from < a.count * A_ROW) values[i] = Octets(a.values).v[from];
+        }
+        if (s < 2 || !busy) continue;
+        [[unroll]] for (uint k = 0; k < STAGE; k += TK) {
+            uint b = stage + (slice * STAGE + k) * pitch + part * (COLS / SUBS / 8);
+            uint v = stage + length * pitch + (slice * STAGE + k) * A_ROW;
+            OPERAND_A x;
+            OPERAND_B y;
+            [[unroll]] for (uint r = 0; r < DOWN; r++) {
+                if (SWAP == 1) coopMatLoad(y, mem, v + r * TN / 8, A_ROW, BY_ROWS);
+                else coopMatLoad(x, mem, v + r * TM / 8, A_ROW, BY_COLUMNS);
+                [[unroll]] for (uint c = 0; c < ACROSS; c++) {
+                    if (SWAP == 1) coopMatLoad(x, mem, b + c * TM / 8, pitch, BY_COLUMNS);
+                    else coopMatLoad(y, mem, b + c * TN / 8, pitch, BY_ROWS);
+                    sums[c * DOWN + r] = coopMatMulAdd(x, y, sums[c * DOWN + r]);
+                }
+            }
+        }
+    }
+
+    // The sums of each slice, row by row of C.
+    uint quads = cols / 4;
+    barrier();
+    [[unroll]] for (uint r = 0; r < DOWN; r++)
+        [[unroll]] for (uint c = 0; c < ACROSS; c++) {
+            uint to = (slice * V + r * TILE_ROWS) * (quads + 1) + (part * ACROSS + c) * TILE_COLS / 4;
+            if (SWAP == 1) coopMatStore(sums[c * DOWN + r], mem, to, quads + 1, BY_COLUMNS);
+            else coopMatStore(sums[c * DOWN + r], mem, to, quads + 1, BY_ROWS);
+        }
+    barrier();
+    for (uint t = gl_LocalInvocationIndex; t < V * quads; t += LOCAL) {
+        uint r = t >> log + 1, i = t & quads - 1, j = base + 4 * i, row = rowOf(a, r);
+        if (row >= p.rows || j >= p.n) continue;
+        vec4 x = vec4(0);
+        for (uint k = 0; k < slices; k++) x += uintBitsToFloat(mem[(k * V + r) * (quads + 1) + i]);
+        x = repair(a, r, j, x);
+        if (p.ctype == F16) storeHalves(row, j, x);
+        else storeFloats(row, j, x);
+    }
+}

@@ -1,0 +1,86 @@
+// Panels × dense on scalar units, but for where a workgroup finds its work: a kernel's own file defines
+// locate and rowOf.
+//
+// A workgroup multiplies one panel of V rows by a block of 4·LOCAL columns. Values and column numbers
+// of STAGE columns at a time are brought to shared memory. An invocation has four columns: for each
+// column of the panel it loads them from its row of B and adds their products with the V values to V
+// sums. Where there are fewer columns than the block has, invocations share the panel's columns
+// between them (slices) and add their sums up at the end, in order.
+//
+// ELEM is the type of A and B.
+
+layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
+layout(constant_id = 2) const uint STAGE = 64; // columns
+
+const uint LOCAL = gl_WorkGroupSize.x;
+
+shared vec4 values[STAGE * V / 4];
+shared uint cols[STAGE];
+shared vec4 sums[LOCAL];
+
+layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Pairs { uvec2 v[]; };
+
+// pair returns two neighbouring 16-bit elements.
+vec2 pair(uint w) {
+#if ELEM == BF16
+    return uintBitsToFloat(uvec2(w << 16, w & 0xffff0000u));
+#else
+    return unpackHalf2x16(w);
+#endif
+}
+
+vec4 quad(uvec2 row, uint i) {
+#if ELEM == F32
+    return Quads(row).v[i];
+#else
+    uvec2 w = Pairs(row).v[i];
+    return vec4(pair(w.x), pair(w.y));
+#endif
+}
+
+// bring copies m columns from number s on to shared memory.
+void bring(Panel a, uint s, uint m) {
+    uvec2 from = at(a.values, s, V * ELEM_BYTES);
+    for (uint i = gl_LocalInvocationIndex; i < m * V / 4; i += LOCAL) values[i] = quad(from, i);
+    for (uint i = gl_LocalInvocationIndex; i < m; i += LOCAL) cols[i] = Words(a.cols).v[s + i];
+}
+
+void main() {
+    Panel a;
+    uint base, width = 1;
+    if (!locate(4 * LOCAL, a, base)) return;
+    while (width < LOCAL && 4 * width < p.n - base) width *= 2;
+    uint slices = LOCAL / width;
+    uint slice = gl_LocalInvocationIndex / width, lane = gl_LocalInvocationIndex % width;
+    uint j = base + 4 * lane;
+    uint from = min(j, p.ldb - 4) / 4; // past the last column anything may be read
+
+    vec4 acc[V];
+    [[unroll]] for (uint r = 0; r < V; r++) acc[r] = vec4(0);
+    for (uint s = 0; s < a.count; s += STAGE) {
+        uint m = min(STAGE, a.count - s);
+        barrier();
+        bring(a, s, m);
+        barrier();
+        for (uint q = slice; q < m; q += slices) {
+            vec4 x = quad(rowOfB(cols[q]), from);
+            [[unroll]] for (uint r = 0; r < V; r += 4) {
+                vec4 w = values[(q * V + r) / 4];
+                acc[r] += w.x * x;
+                acc[r + 1] += w.y * x;
+                acc[r + 2] += w.z * x;
+                acc[r + 3] += w.w * x;
+            }
+        }
+    }
+    [[unroll]] for (uint r = 0; r < V; r++) {
+        if (slices > 1) {
+            barrier();
+            sums[gl_LocalInvocationIndex] = acc[r];
+            barrier();
+            if (slice == 0)
+                for (uint i = 1; i < slices; i++) acc[r] += sums[i * width + lane];
+        }
+        if (slice == 0 && j < p.n && rowOf(a, r) < p.rows) storeFloats(rowOf(a, r), j, repair(a, r, j, acc[r]));
+    }
+}

@@ -1,0 +1,107 @@
+// Package panel is what kernels have in common whose formats cut a matrix into panels of V rows that share
+// columns (cvse, tiledcsr): variants for Vulkan, WebGPU and the CPU, and the parameter block. The sources
+// that go with it are shaders/include/panel*.
+//
+// Such a format's arrays are, in order: pointers to panels; column numbers; values, V for each column,
+// top row first; a mask with a bit for each value, which tells stored entries from zeros that fill a
+// column up; and one array more, of the format's own, that says which rows a panel is of. A workgroup
+// computes a block of columns of C for one panel; which, it finds out in its own way as well.
+//
+// Structural zeros never touch B. The values that are no entries are multiplied like all others, which
+// is right as long as B is finite. An output that is not finite is computed again from the entries alone.
+package panel
+
+import (
+	"fmt"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/shaders/include"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// Positions of the arguments.
+const (
+	ArgPtr = iota
+	ArgCols
+	ArgValues
+	ArgMask
+	ArgRows // the format's own
+	ArgB
+	ArgC
+)
+
+// Params is the parameter block that all kernels begin with.
+var Params = []spec.Param{
+	{Name: "panels"},
+	{Name: "rows"},
+	{Name: "n"},
+	{Name: "ldb"},
+	{Name: "ldc"},
+	{Name: "ctype"}, // type of C: 0 f32, 1 f16, 2 bf16
+	{Name: "alpha", Float: true},
+	{Name: "beta", Float: true},
+	{Name: "cols"},  // of A: rows of B
+	{Name: "width"}, // of the grid in x
+}
+
+// Where Go kernels find the parameters. A kernel's own follow from ParamOwn on.
+const (
+	ParamPanels = iota
+	ParamRows
+	ParamN
+	ParamLDB
+	ParamLDC
+	ParamCType
+	ParamAlpha
+	ParamBeta
+	ParamCols
+	ParamWidth
+	ParamOwn
+)
+
+// Block returns the parameters of a problem with so many panels and a grid so wide.
+func Block(p spec.Problem, panels int, width uint32) spec.Block {
+	return spec.Block{}.
+		U(uint32(panels), uint32(p.M), uint32(p.N), uint32(p.LDB), uint32(p.LDC), outCode(p.Out)).
+		F(p.Alpha, p.Beta).
+		U(uint32(p.K), width)
+}
+
+// outCode is the parameter ctype for C of type t.
+func outCode(t dtype.Type) uint32 {
+	return map[dtype.Type]uint32{dtype.F16: include.F16, dtype.BF16: include.BF16}[t]
+}
+
+// Elem is the define ELEM for elements of type t.
+func Elem(t dtype.Type) string {
+	switch t {
+	case dtype.F16:
+		return fmt.Sprint(include.F16)
+	case dtype.BF16:
+		return fmt.Sprint(include.BF16)
+	}
+	return fmt.Sprint(include.F32)
+}
+
+// CUDA is a variant for compute capability 8.0 whose kernel is the function entry of a source. The constants
+// reach CUDA C++ as -D.
+func CUDA(entry, source, name string, t dtype.Type, warps uint32, consts []spec.Const) *spec.Variant {
+	return &spec.Variant{
+		Name: name, In: t, Code: backend.CodePTX, Local: [3]uint32{32 * warps, 1, 1}, Consts: consts, Entry: entry,
+		Need: spec.Need{Arch: 80},
+		Out:  []dtype.Type{dtype.F16, dtype.BF16},
+		Unit: spec.Unit{
+			Source: source, Arch: "compute_80", Blob: "z" + name + ".ptx",
+			Defines: map[string]string{"ENTRY": entry, "ELEM": Elem(t)},
+		},
+	}
+}
+
+// Define is a constant that is compiled in.
+func Define(name string, value uint32) spec.Const {
+	return spec.Const{Name: name, ID: -1, Value: value}
+}
+
+// Ceil is a over b, rounded up.
+func Ceil(a, b int) int { return (a + b - 1) / b }
