@@ -51,8 +51,9 @@ var Rules = []Rule{
 	{"shaders", []string{"shaders/..."}},
 	{"shaders/include", nil},
 	{"shaders/spec", []string{"backend", "formats"}},
+	{"shaders/panel", []string{"backend", "formats", "shaders/spec", "shaders/include"}},
 	{"shaders/shadertest", []string{"backend", "backend/all", "formats/...", "shaders/spec"}},
-	{"shaders/...", []string{"backend", "formats/...", "shaders/spec", "shaders/include", Self}},
+	{"shaders/...", []string{"backend", "formats/...", "shaders/spec", "shaders/include", "shaders/panel", Self}},
 
 	{".", []string{"backend", "backend/all", "formats/...", "internal/plan"}},
 	{"conformance/oracle", []string{"formats/..."}},
