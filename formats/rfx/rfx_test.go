@@ -403,6 +403,44 @@ func TestRowsAndCols(t *testing.T) {
 	}
 }
 
+func TestPack(t *testing.T) {
+	n := 1500 // entries of a row: more than are converted at a time
+	a := &formats.CSR[float32]{Rows: 4, Cols: n, RowPtr: []int64{0, 1, 1, int64(n) + 1, int64(n) + 2}}
+	for i := range n + 2 {
+		a.ColIdx, a.Val = append(a.ColIdx, int32(i)), append(a.Val, float32(math.Sin(float64(i+1))*0x1p-20))
+	}
+	a.Val[7] = inf
+	rows := rfx.Rows(a)
+	for _, p := range rfx.All {
+		out := rfx.Pack(a, rows, p)
+		if len(out) != (n+2+3)/4*4*p.Size() {
+			t.Fatalf("p=%d: %d bytes", p, len(out))
+		}
+		one := make([]byte, 8)
+		for i, x := range a.Val {
+			row := map[bool]int{true: 2, false: 0}[i > 0]
+			if i == n+1 {
+				row = 3
+			}
+			q := int64(0)
+			if rfx.IsFinite(x) {
+				q = rfx.Quantise(x, p.L(rows[row].E()))
+			}
+			p.Put(one, q)
+			if got := out[i*p.Size():][:p.Size()]; string(got) != string(one[:p.Size()]) {
+				t.Fatalf("p=%d: entry %d, %g, is %x, want %x", p, i, x, got, one[:p.Size()])
+			}
+		}
+	}
+	want := map[rfx.P]string{rfx.P15: "feff", rfx.P23: "feffffff", rfx.P31: "feffffff", rfx.P47: "feffffff00000000"}
+	for p, w := range want {
+		b := make([]byte, p.Size())
+		if p.Put(b, -2); fmt.Sprintf("%x", b) != w {
+			t.Errorf("p=%d: -2 is %x, want %s", p, b, w)
+		}
+	}
+}
+
 func TestCheck(t *testing.T) {
 	for p := range rfx.P(64) {
 		ok := p == 15 || p == 23 || p == 31 || p == 47

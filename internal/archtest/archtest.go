@@ -53,6 +53,7 @@ var Rules = []Rule{
 	{"shaders/spec", []string{"backend", "formats"}},
 	{"shaders/panel", []string{"backend", "formats", "shaders/spec", "shaders/include"}},
 	{"shaders/shadertest", []string{"backend", "backend/all", "formats/...", "shaders/spec"}},
+	{"shaders/rfx", []string{"backend", "formats/...", "shaders/spec", "shaders/include", "shaders/quantise"}},
 	{"shaders/...", []string{"backend", "formats/...", "shaders/spec", "shaders/include", "shaders/panel", Self}},
 
 	{".", []string{"backend", "backend/all", "formats/...", "internal/plan"}},

@@ -52,12 +52,12 @@ func group(args [][]byte, block []byte, at [3]uint32) {
 		units[j] = rfx.P(p.precision).L(r.E())
 	}
 	rows := words[p.ldq*(1+p.chunks):]
-	row := p.ldq * elemBits(rfx.P(p.precision)) / 32
+	row := p.ldq * rfx.P(p.precision).Size() / 4
 	if lo < hi {
 		clear(rows[lo*row : hi*row])
 	}
 	p.each(args[0], lo, hi, func(k, j int, x []float32) {
-		Pack(rows[k*row:][:row], p.ldq, j, x, units[j:], rfx.P(p.precision))
+		pack(rows[k*row:][:row], p.ldq, j, x, units[j:], rfx.P(p.precision))
 	})
 }
 
@@ -81,24 +81,21 @@ func (p *params) each(b []byte, lo, hi int, f func(k, j int, x []float32)) {
 	}
 }
 
-// Pack writes elements j and on of a row of ldq elements: x, in units of 2^units. What is not finite is
+// pack writes elements j and on of a row of ldq elements: x, in units of 2^units. What is not finite is
 // written as 0.
-func Pack(row []uint32, ldq, j int, x []float32, units []int, p rfx.P) {
+func pack(row []uint32, ldq, j int, x []float32, units []int, p rfx.P) {
 	for i, x := range x {
 		q := int64(0)
 		if rfx.IsFinite(x) {
 			q = rfx.Quantise(x, units[i])
 		}
 		at := j + i
-		switch p {
-		case rfx.P15:
-			backend.View[int16](backend.Bytes(row))[at] = int16(q)
-		case rfx.P47:
-			var d [2]int32
-			rfx.Digits(d[:], q, 24)
-			row[at], row[ldq+at] = uint32(d[0]), uint32(d[1])
-		default:
-			row[at] = uint32(q)
+		if p != rfx.P47 {
+			p.Put(backend.Bytes(row)[at*p.Size():], q)
+			continue
 		}
+		var d [2]int32
+		rfx.Digits(d[:], q, 24)
+		row[at], row[ldq+at] = uint32(d[0]), uint32(d[1])
 	}
 }

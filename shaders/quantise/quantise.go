@@ -119,21 +119,10 @@ func (l Layout) chunk() int { return max(chunkRows, (l.K+maxChunks-1)/maxChunks)
 func (l Layout) First() int { return l.LD * (1 + l.Chunks) }
 
 // Row returns the words of a row.
-func (l Layout) Row() int { return l.LD * elemBits(l.P) / 32 }
+func (l Layout) Row() int { return l.LD * l.P.Size() / 4 }
 
 // Bytes returns the size of the result, at least 16.
 func (l Layout) Bytes() int64 { return max(16, 4*(int64(l.First())+int64(l.K)*int64(l.Row()))) }
-
-// elemBits returns the bits of a stored element.
-func elemBits(p rfx.P) int {
-	switch p {
-	case rfx.P15:
-		return 16
-	case rfx.P47:
-		return 64
-	}
-	return 32
-}
 
 // Launch says how a variant quantises a row-major B of the layout's K×N in elements of type t, ldb
 // apart, a multiple of 8. Columns past N may hold anything. The launch without its Then finds ranges
