@@ -11,11 +11,13 @@ import (
 	"os"
 	"strings"
 
+	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/formats/internal/text"
 	"github.com/spmmrun/spmm/formats/mtx"
 	"github.com/spmmrun/spmm/formats/npy"
+	"github.com/spmmrun/spmm/formats/safetensors"
 	"github.com/spmmrun/spmm/formats/smtx"
 )
 
@@ -40,26 +42,51 @@ type Options struct {
 //	DLMC            .smtx
 //	SciPy           .npz (csr, csc or coo)
 //	NumPy           .npy (a dense matrix; its entries that are not 0)
+//	safetensors     .safetensors (a sparse matrix as package safetensors documents, in any format; or
+//	                a dense one, its entries that are not 0: FILE.safetensors#TENSOR, where it has several)
 //
 // Errors are one line that starts with the path. Done contexts end the reading of data.
 func File(ctx context.Context, path string, o Options) (*formats.CSR[float32], error) {
+	e, err := Open(ctx, path, o)
+	if err != nil {
+		return nil, err
+	}
+	return formats.ConvertTo(e.Sparse(), dtype.F32).(*formats.CSR[float32]), nil
+}
+
+// Open reads what File reads, but leaves the matrix in the format that the file holds it in: that of a
+// .safetensors file, with its own element type; for all others "csr" of float32.
+func Open(ctx context.Context, path string, o Options) (safetensors.Encoded, error) {
 	if strings.HasPrefix(path, gen.Prefix) {
 		s, err := gen.Parse(path, o.Seed)
 		if err != nil {
 			return nil, err
 		}
-		return s.Generate(ctx, o.Limits)
+		return plain(s.Generate(ctx, o.Limits))
 	}
-	f, name := os.Stdin, "standard input"
-	if path != "-" {
-		var err error
-		if f, err = open(path); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		defer f.Close()
-		name = path
+	s := &source{ctx: ctx, name: "standard input", Options: o}
+	if path == "-" {
+		return read(os.Stdin, s)
 	}
-	return read(f, &source{ctx: ctx, name: name, Options: o})
+	s.name = path
+	f, err := open(path)
+	if file, tensor, ok := strings.Cut(path, ".safetensors#"); ok && err != nil {
+		s.tensor = tensor
+		f, err = open(file + ".safetensors")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	defer f.Close()
+	return read(f, s)
+}
+
+// plain is what Open returns for a CSR matrix.
+func plain(a *formats.CSR[float32], err error) (safetensors.Encoded, error) {
+	if err != nil {
+		return nil, err
+	}
+	return safetensors.Plain(a), nil
 }
 
 // open opens a file that can be read, or says without the path why not.
@@ -83,6 +110,7 @@ type source struct {
 	Options
 	ctx         context.Context
 	name        string
+	tensor      string // of a file that may hold several
 	in          io.Reader
 	done, total int64
 }
@@ -100,18 +128,18 @@ func (s *source) Read(p []byte) (int, error) {
 }
 
 // read finds out the file's type and reads it.
-func read(f *os.File, s *source) (*formats.CSR[float32], error) {
+func read(f *os.File, s *source) (safetensors.Encoded, error) {
 	s.in = f
 	info, err := f.Stat()
 	regular := err == nil && info.Mode().IsRegular()
 	if regular {
 		s.total = info.Size()
 	}
-	plain, err := text.Gunzip(s)
+	data, err := text.Gunzip(s)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.name, err)
 	}
-	head, err := plain.Peek(512)
+	head, err := data.Peek(512)
 	switch {
 	case len(head) == 0 && err == io.EOF:
 		return nil, fmt.Errorf("%s: empty file", s.name)
@@ -124,29 +152,36 @@ func read(f *os.File, s *source) (*formats.CSR[float32], error) {
 	}
 	switch kind {
 	case kindNPZ:
-		return s.readNPZ(f, regular, plain)
+		return plain(s.readNPZ(f, regular, data))
 	case kindNPY:
-		return s.readNPY(plain)
+		return plain(s.readNPY(data))
+	case kindSafetensors:
+		return s.readSafetensors(data)
 	case kindSMTX:
 		v := gen.Values{}
 		if s.Pattern != nil {
 			v = *s.Pattern
 		}
-		return smtx.Read(plain, smtx.Options{Name: s.name, Limits: s.Limits, Value: s.values(v)})
+		return plain(smtx.Read(data, smtx.Options{Name: s.name, Limits: s.Limits, Value: s.values(v)}))
 	}
 	opt := mtx.Options{Name: s.name, Limits: s.Limits, Duplicates: s.Duplicates}
 	if s.Pattern != nil {
 		opt.Pattern = s.values(*s.Pattern)
 	}
-	return mtx.Read(plain, opt)
+	return plain(mtx.Read(data, opt))
 }
 
 // readNPY reads a dense matrix and keeps what is not 0.
-func (s *source) readNPY(plain io.Reader) (*formats.CSR[float32], error) {
-	d, err := npy.Read(plain, npy.Options{Name: s.name, Limits: s.Limits})
+func (s *source) readNPY(data io.Reader) (*formats.CSR[float32], error) {
+	d, err := npy.Read(data, npy.Options{Name: s.name, Limits: s.Limits})
 	if err != nil {
 		return nil, err
 	}
+	return s.sparse(d)
+}
+
+// sparse keeps what is not 0.
+func (s *source) sparse(d *formats.Dense[float32]) (*formats.CSR[float32], error) {
 	nnz := int64(0)
 	for _, v := range d.Data {
 		if v != 0 {

@@ -13,10 +13,13 @@ import (
 	"testing"
 
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/cvse"
 	"github.com/spmmrun/spmm/formats/gen"
+	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/load"
 	"github.com/spmmrun/spmm/formats/mtx"
 	"github.com/spmmrun/spmm/formats/npy"
+	"github.com/spmmrun/spmm/formats/safetensors"
 	"github.com/spmmrun/spmm/formats/smtx"
 )
 
@@ -45,6 +48,21 @@ func files(t testing.TB) (a *formats.CSR[float32], files map[string][]byte) {
 		"smtx": func(w io.Writer) error { return smtx.Write(w, a) },
 		"npz":  func(w io.Writer) error { return npy.WriteSparse(w, a) },
 		"npy":  func(w io.Writer) error { return npy.Write(w, dense) },
+		"safetensors": func(w io.Writer) error {
+			return safetensors.WriteMatrix(w, safetensors.Plain(a))
+		},
+		"cvse.safetensors": func(w io.Writer) error {
+			m, err := cvse.Encode(formats.Convert[half.F16](a), cvse.Options{V: 8})
+			if err != nil {
+				return err
+			}
+			return safetensors.WriteMatrix(w, m)
+		},
+		"dense.safetensors": func(w io.Writer) error {
+			t := safetensors.NewTensor("w", dense.Data)
+			t.Shape = []int64{int64(a.Rows), int64(a.Cols)}
+			return safetensors.Write(w, &safetensors.File{Metadata: map[string]string{"format": "pt"}, Tensors: []safetensors.Tensor{t}})
+		},
 	} {
 		var b bytes.Buffer
 		if err := write(&b); err != nil {
@@ -152,7 +170,7 @@ func TestErrors(t *testing.T) {
 	_, types := files(t)
 	dir := t.TempDir()
 	put := func(name string, b []byte) string { return write(t, name, b) }
-	const known = " (Matrix Market .mtx, DLMC .smtx, SciPy .npz or NumPy .npy, plain or .gz)"
+	const known = " (Matrix Market .mtx, DLMC .smtx, SciPy .npz, NumPy .npy or .safetensors, plain or .gz)"
 	tar := make([]byte, 512)
 	copy(tar[257:], "ustar")
 	cut := zip(bytes.Repeat(types["mtx"], 50)) // long enough to be cut behind the banner

@@ -4,9 +4,12 @@ package load
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/spmmrun/spmm/formats/safetensors"
 )
 
 type kind uint8
@@ -16,6 +19,7 @@ const (
 	kindSMTX
 	kindNPY
 	kindNPZ
+	kindSafetensors
 )
 
 const zipMagic = "PK\x03\x04"
@@ -37,7 +41,7 @@ var starts = []struct {
 	{magic: "matlab 5.0", not: "a MATLAB file"},
 }
 
-const types = "Matrix Market .mtx, DLMC .smtx, SciPy .npz or NumPy .npy, plain or .gz"
+const types = "Matrix Market .mtx, DLMC .smtx, SciPy .npz, NumPy .npy or .safetensors, plain or .gz"
 
 // sniff tells the type of a file from its first bytes, else from its name.
 func sniff(head []byte, name string) (kind, error) {
@@ -53,8 +57,11 @@ func sniff(head []byte, name string) (kind, error) {
 	if len(head) > 262 && string(head[257:262]) == "ustar" {
 		return 0, errors.New("is a tar archive: unpack it and give the matrix file in it")
 	}
+	if startsAsSafetensors(head) {
+		return kindSafetensors, nil
+	}
 	name = strings.TrimSuffix(strings.ToLower(name), ".gz")
-	for end, k := range map[string]kind{".mtx": kindMTX, ".smtx": kindSMTX, ".npy": kindNPY, ".npz": kindNPZ} {
+	for end, k := range map[string]kind{".mtx": kindMTX, ".smtx": kindSMTX, ".npy": kindNPY, ".npz": kindNPZ, ".safetensors": kindSafetensors} {
 		if strings.HasSuffix(name, end) {
 			return k, nil
 		}
@@ -73,6 +80,12 @@ func asciiLower(b []byte) []byte {
 		}
 	}
 	return out
+}
+
+// startsAsSafetensors reports whether a JSON object of a length that a header may have follows 8 bytes
+// with that length.
+func startsAsSafetensors(head []byte) bool {
+	return len(head) > 8 && head[8] == '{' && binary.LittleEndian.Uint64(head) <= safetensors.MaxHeader
 }
 
 // startsWithSizes reports whether the first line is three integers, as in a .smtx file.

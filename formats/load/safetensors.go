@@ -1,0 +1,153 @@
+// Safetensors: sparse matrices in any format that has a package, and dense ones.
+
+package load
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/cvse"
+	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/formats/safetensors"
+)
+
+// Formats returns the formats that Open finds in files. A new one is a line here.
+func Formats() []safetensors.Format {
+	return []safetensors.Format{safetensors.CSR, cvse.Container}
+}
+
+// Format returns the format of that name.
+func Format(name string) (safetensors.Format, error) {
+	var names []string
+	for _, f := range Formats() {
+		if f.Name == name {
+			return f, nil
+		}
+		names = append(names, f.Name)
+	}
+	return safetensors.Format{}, fmt.Errorf("unknown format %q (%s)", name, strings.Join(names, ", "))
+}
+
+// readSafetensors reads a sparse matrix, or a dense one if the file holds none.
+func (s *source) readSafetensors(data io.Reader) (safetensors.Encoded, error) {
+	r, err := safetensors.NewReader(data, safetensors.Options{Name: s.name, Limits: s.Limits})
+	if err != nil {
+		return nil, err
+	}
+	if s.tensor != "" || !safetensors.HoldsMatrix(r.Metadata()) {
+		return plain(s.readTensor(r))
+	}
+	m, err := r.Matrix()
+	if err != nil {
+		return nil, err
+	}
+	f, err := Format(m.Format)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.name, err)
+	}
+	e, err := safetensors.Open(f, m)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.name, err)
+	}
+	return e, nil
+}
+
+// readTensor reads the named tensor, or the only matrix among all.
+func (s *source) readTensor(r *safetensors.Reader) (*formats.CSR[float32], error) {
+	name, err := s.pickTensor(r.Left())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.name, err)
+	}
+	for {
+		t, err := r.Next()
+		if err != nil {
+			return nil, err
+		}
+		if t.Name != name {
+			continue
+		}
+		if err := s.Limits.CheckDense(t.Shape[0], t.Shape[1], 4); err != nil {
+			return nil, fmt.Errorf("%s: tensor %q: %w", s.name, name, err)
+		}
+		raw, err := r.Data()
+		if err != nil {
+			return nil, err
+		}
+		d, err := dense(safetensors.Tensor{Info: t, Data: raw})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s.name, err)
+		}
+		return s.sparse(d)
+	}
+}
+
+// pickTensor returns the name of the tensor to read.
+func (s *source) pickTensor(tensors []safetensors.Info) (string, error) {
+	var matrices []string
+	for _, t := range tensors {
+		if len(t.Shape) == 2 && isFloat(t.Type) {
+			matrices = append(matrices, t.Name)
+		}
+	}
+	slices.Sort(matrices)
+	const shown = 8
+	list := strings.Join(matrices[:min(shown, len(matrices))], ", ")
+	if len(matrices) > shown {
+		list += fmt.Sprintf(" and %d more", len(matrices)-shown)
+	}
+	switch {
+	case len(matrices) == 0:
+		return "", fmt.Errorf("holds neither a sparse matrix nor a tensor of two dimensions of F16, BF16, F32 or F64")
+	case s.tensor == "" && len(matrices) > 1:
+		return "", fmt.Errorf("holds %d matrices (%s): name one, as in FILE.safetensors#%s", len(matrices), list, matrices[0])
+	case s.tensor == "":
+		return matrices[0], nil
+	case !slices.Contains(matrices, s.tensor):
+		return "", fmt.Errorf("holds no matrix %q, only %s", s.tensor, list)
+	}
+	return s.tensor, nil
+}
+
+func isFloat(t safetensors.Type) bool {
+	return slices.Contains([]safetensors.Type{safetensors.F16, safetensors.BF16, safetensors.F32, safetensors.F64}, t)
+}
+
+// dense returns a tensor of two dimensions as a row-major matrix.
+func dense(t safetensors.Tensor) (*formats.Dense[float32], error) {
+	rows, cols := int(t.Shape[0]), int(t.Shape[1])
+	switch t.Type {
+	case safetensors.F16:
+		return denseOf[half.F16](t, rows, cols)
+	case safetensors.BF16:
+		return denseOf[half.BF16](t, rows, cols)
+	case safetensors.F32:
+		return denseOf[float32](t, rows, cols)
+	}
+	wide, err := safetensors.Elements[float64](t)
+	if err != nil {
+		return nil, err
+	}
+	d := formats.NewDense[float32](rows, cols)
+	for i, x := range wide {
+		if d.Data[i] = float32(x); math.IsInf(float64(d.Data[i]), 0) && !math.IsInf(x, 0) {
+			return nil, fmt.Errorf("tensor %q, row %d, column %d: %v is beyond the range of float32", t.Name, i/cols, i%cols, x)
+		}
+	}
+	return d, nil
+}
+
+func denseOf[T formats.Value](t safetensors.Tensor, rows, cols int) (*formats.Dense[float32], error) {
+	data, err := safetensors.Elements[T](t)
+	if err != nil {
+		return nil, err
+	}
+	d := &formats.Dense[T]{Rows: rows, Cols: cols, LD: cols, Data: data}
+	if same, ok := any(d).(*formats.Dense[float32]); ok {
+		return same, nil
+	}
+	return formats.ConvertDense[float32](d), nil
+}

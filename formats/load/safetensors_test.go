@@ -1,0 +1,206 @@
+// Matrices that files hold in a format of their own, and dense ones among others.
+
+package load_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/gen"
+	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/formats/load"
+	"github.com/spmmrun/spmm/formats/safetensors"
+)
+
+// Every format comes back from a file as it was encoded, in every element type, and decodes to the
+// matrix that was encoded; File gives its values in float32.
+func TestOpen(t *testing.T) {
+	a, err := gen.CSR("gen:nm,rows=64,cols=96,n=2,m=4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range load.Formats() {
+		for _, typ := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
+			t.Run(fmt.Sprint(f.Name, " ", typ), func(t *testing.T) {
+				want := formats.ConvertTo(a, typ)
+				m, err := safetensors.Encode(f, want, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var file bytes.Buffer
+				if err := safetensors.WriteMatrix(&file, m); err != nil {
+					t.Fatal(err)
+				}
+				path := write(t, "a.safetensors", file.Bytes())
+				e, err := load.Open(t.Context(), path, load.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				rows, cols := e.Dims()
+				if e.Format() != f.Name || e.Type() != typ || rows != a.Rows || cols != a.Cols || e.NNZ() != a.NNZ() {
+					t.Errorf("%s of %v, %d×%d, %d entries", e.Format(), e.Type(), rows, cols, e.NNZ())
+				}
+				if !equal(e.Sparse(), want) {
+					t.Error("the matrix is another one")
+				}
+				got, err := load.File(t.Context(), path, load.Options{})
+				if err != nil || !equal(got, formats.ConvertTo(want, dtype.F32)) {
+					t.Errorf("as float32 it is another one (%v)", err)
+				}
+			})
+		}
+	}
+}
+
+func equal(a, b formats.Sparse) bool {
+	switch a := a.(type) {
+	case *formats.CSR[half.F16]:
+		b, ok := b.(*formats.CSR[half.F16])
+		return ok && a.Equal(b)
+	case *formats.CSR[half.BF16]:
+		b, ok := b.(*formats.CSR[half.BF16])
+		return ok && a.Equal(b)
+	case *formats.CSR[float32]:
+		b, ok := b.(*formats.CSR[float32])
+		return ok && a.Equal(b)
+	}
+	return false
+}
+
+// tensors returns a file of two matrices and a vector.
+func tensors(t *testing.T) []byte {
+	t.Helper()
+	f := &safetensors.File{}
+	add := func(tensor safetensors.Tensor, shape ...int64) {
+		tensor.Shape = shape
+		f.Tensors = append(f.Tensors, tensor)
+	}
+	add(safetensors.NewTensor("q.weight", []half.BF16{half.BF16From(1), 0, 0, 0, half.BF16From(-2), 0}), 2, 3)
+	add(safetensors.NewTensor("k.weight", []float64{0, 0.5, 0, 0}), 2, 2)
+	add(safetensors.NewTensor("q.bias", []float32{1, 2}), 2)
+	add(safetensors.NewTensor("huge", []float64{1e300}), 1, 1)
+	var b bytes.Buffer
+	if err := safetensors.Write(&b, f); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestTensor(t *testing.T) {
+	path := write(t, "model.safetensors", tensors(t))
+	a, err := load.File(t.Context(), path+"#q.weight", load.Options{})
+	want := &formats.CSR[float32]{Rows: 2, Cols: 3, RowPtr: []int64{0, 1, 2}, ColIdx: []int32{0, 1}, Val: []float32{1, -2}}
+	if err != nil || !a.Equal(want) {
+		t.Errorf("bf16: %v, %v", a, err)
+	}
+	a, err = load.File(t.Context(), path+"#k.weight", load.Options{})
+	want = &formats.CSR[float32]{Rows: 2, Cols: 2, RowPtr: []int64{0, 1, 1}, ColIdx: []int32{1}, Val: []float32{0.5}}
+	if err != nil || !a.Equal(want) {
+		t.Errorf("f64: %v, %v", a, err)
+	}
+	for _, c := range []struct{ path, want string }{
+		{path, "holds 3 matrices (huge, k.weight, q.weight): name one, as in FILE.safetensors#huge"},
+		{path + "#v.weight", `holds no matrix "v.weight", only huge, k.weight, q.weight`},
+		{path + "#q.bias", `holds no matrix "q.bias", only huge`},
+		{path + "#huge", `tensor "huge", row 0, column 0: 1e+300 is beyond the range of float32`},
+		{write(t, "none.safetensors", []byte("\x02\x00\x00\x00\x00\x00\x00\x00{}")), "holds neither a sparse matrix nor"},
+	} {
+		_, err := load.File(t.Context(), c.path, load.Options{})
+		if msg := fmt.Sprint(err); !strings.HasPrefix(msg, c.path+":") || !strings.Contains(msg, c.want) || strings.Contains(msg, "\n") {
+			t.Errorf("%v, want %s", err, c.want)
+		}
+	}
+}
+
+// What a file claims to hold is checked against what it holds.
+func TestSpoiledMatrix(t *testing.T) {
+	a, err := gen.CSR("gen:uniform,rows=20,cols=30")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name  string
+		spoil func(m *safetensors.Matrix)
+		want  string
+	}{
+		{"another format", func(m *safetensors.Matrix) { m.Format = "dia" }, `unknown format "dia" (csr, cvse`},
+		{"a later version", func(m *safetensors.Matrix) { m.Version = 99 }, "format cvse, version 99: this version"},
+		{"rows", func(m *safetensors.Matrix) { m.Rows += 8 }, "vector pointers"},
+		{"entries", func(m *safetensors.Matrix) { m.NNZ++ }, "entries, and the header says"},
+		{"too many rows", func(m *safetensors.Matrix) { m.Rows = 2e9 }, "nearly all rows are empty"},
+		{"no panels", func(m *safetensors.Matrix) { delete(m.Options, "v") }, "vector length 0"},
+		{"a tensor missing", func(m *safetensors.Matrix) { m.Tensors = m.Tensors[1:] }, `no tensor "vecptr", which format cvse has`},
+		{"a tensor of another type", func(m *safetensors.Matrix) { m.Tensors[0] = safetensors.NewTensor("vecptr", []int32{0}) }, `tensor "vecptr" has elements of type I32, want U32`},
+		{"a column", func(m *safetensors.Matrix) {
+			cols, _ := safetensors.Elements[uint32](m.Tensors[1])
+			cols[0] = 30
+		}, "the matrix has 30 columns"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, err := load.Format("cvse")
+			if err != nil {
+				t.Fatal(err)
+			}
+			e, err := safetensors.Encode(f, a, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := e.Container()
+			c.spoil(m)
+			var file bytes.Buffer
+			if err := safetensors.Write(&file, m.File()); err != nil {
+				t.Fatal(err)
+			}
+			path := write(t, "a.safetensors", file.Bytes())
+			_, err = load.Open(t.Context(), path, load.Options{})
+			if msg := fmt.Sprint(err); !strings.HasPrefix(msg, path+":") || !strings.Contains(msg, c.want) {
+				t.Errorf("%v, want %s", err, c.want)
+			}
+		})
+	}
+}
+
+// FuzzOpen: what a file holds is refused in one line, or decodes to a valid matrix of the size it says.
+func FuzzOpen(f *testing.F) {
+	a, err := gen.CSR("gen:nm,rows=24,cols=32,n=2,m=4")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, format := range load.Formats() {
+		e, err := safetensors.Encode(format, a, nil)
+		if err != nil {
+			f.Fatal(err)
+		}
+		var b bytes.Buffer
+		if err := safetensors.WriteMatrix(&b, e); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b.Bytes())
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m, err := safetensors.ReadMatrix(bytes.NewReader(data), safetensors.Options{Limits: formats.Limits{Rows: 1 << 20}})
+		if err != nil {
+			return
+		}
+		format, err := load.Format(m.Format)
+		if err != nil {
+			return
+		}
+		e, err := safetensors.Open(format, m)
+		if err != nil {
+			if strings.Contains(err.Error(), "\n") {
+				t.Errorf("an error of several lines: %v", err)
+			}
+			return
+		}
+		got := e.Sparse()
+		rows, cols := got.Dims()
+		if err := got.Validate(); err != nil || rows != m.Rows || cols != m.Cols || got.NNZ() != m.NNZ || got.Type() != m.Type {
+			t.Errorf("%v: %d×%d of %v, %d entries, from %+v", err, rows, cols, got.Type(), got.NNZ(), m)
+		}
+	})
+}

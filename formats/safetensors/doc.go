@@ -1,0 +1,39 @@
+// Package safetensors reads and writes safetensors files, and sparse matrices in them.
+//
+// # The file
+//
+// A file is a header and the tensors' elements, little-endian and row-major:
+//
+//	8 bytes   u64: H, the length of the header, at most MaxHeader
+//	H bytes   JSON, then spaces
+//	          {"__metadata__": {"key": "text", …},
+//	           "name": {"dtype": "F32", "shape": [3, 4], "data_offsets": [0, 48]}, …}
+//	the rest  the elements; offsets count from here
+//
+// The tensors cover the rest without gaps and without overlap. Write puts those of larger elements
+// first and ends the header at a multiple of 8 bytes, so that every tensor is aligned in the file.
+//
+// A Reader goes through a file in one pass. It trusts no number in it: the header is checked whole
+// before any tensor is read, and memory grows with what has been read.
+//
+// # Sparse matrices
+//
+// A file holds one sparse matrix as a Matrix: metadata that says what it is, and one tensor of one
+// dimension for each array that the format's package documents.
+//
+//	format    "csr", "cvse" or another format's name
+//	version   of that format's arrays, from 1
+//	dtype     type of the values: "f16", "bf16" or "f32"
+//	rows, cols, nnz
+//
+// and a number for each parameter of the format, such as v and align for cvse. All are decimal texts.
+// For csr the tensors are
+//
+//	rowptr    I64, rows+1 offsets into the others
+//	colidx    I32, nnz columns, strictly ascending within a row
+//	values    F16, BF16 or F32, nnz
+//
+// A format's package says in one variable, Container, how its matrices become a Matrix and are made
+// from one. Arrays from a file are validated before anyone sees them, and decode to exactly the
+// matrix that was encoded.
+package safetensors
