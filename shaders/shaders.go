@@ -12,6 +12,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/dense"
 	"github.com/spmmrun/spmm/shaders/peak"
 	"github.com/spmmrun/spmm/shaders/quantise"
+	"github.com/spmmrun/spmm/shaders/rfx"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -26,7 +27,10 @@ var Dense = dense.Kernel
 // Quantise brings dense matrices to the fixed point of reproducible products.
 var Quantise = quantise.Kernel
 
+// Reproducible multiplies what Quantise made with a matrix in any format, lowered to rows.
+var Reproducible = rfx.Kernel
+
 // All returns every kernel that has compiled code, for tools and tests.
 func All() []*spec.Kernel {
-	return append(Formats(), Dense, Quantise, peak.Kernel)
+	return append(Formats(), Dense, Quantise, Reproducible, peak.Kernel)
 }

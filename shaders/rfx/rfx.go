@@ -1,0 +1,218 @@
+// Package rfx multiplies reproducibly: RFX-p products, which package formats/rfx defines, of a matrix in
+// compressed sparse rows and a B that kernel quantise brought to fixed point. Any format can be lowered
+// to it.
+//
+// The entries' integers are encoded once, on the host. Every unit sums products of the digits that suit
+// it, exactly; how is nobody's business but the kernel's:
+//
+//	CUDA, CPU       64-bit sums: whole integers at p = 15 and 23, those of A in halves of 16 bits at 31,
+//	                both in halves of 24 bits at 47
+//	Vulkan, WebGPU  32-bit sums of products of digits of 12 bits (at p = 15 of 8 bits of A and all of B),
+//	                added to a 128-bit integer before they can overflow
+//
+// Work is shared out as in kernel csr: an item is a row, or a piece of a row that is much longer than the
+// average or than 2¹⁵ entries, which the sums above have room for. A piece leaves 128-bit sums in the
+// workspace, which phase 1 adds up. So long rows take no other arithmetic than short ones.
+//
+// The sum is rounded, and alpha and beta are applied, in integers. Where a range tells that the row or
+// the column holds an element that is not finite, the output is decided by the entries' values as they
+// are in A and B. So that structural zeros do not touch B, and nothing is paid where data are finite.
+package rfx
+
+import (
+	"embed"
+	"fmt"
+	"math"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/shaders/include"
+	"github.com/spmmrun/spmm/shaders/quantise"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+//go:embed kernel.wgsl z*
+var files embed.FS
+
+// Kernel is the table of the reproducible kernel. Variants differ in p, and take A and B in any type. It
+// is no format: between b and c there is the quantised B.
+var Kernel = &spec.Kernel{
+	Name: "rfx",
+	Args: []spec.Arg{
+		{Name: "rows", Elem: "u32", ReadOnly: true}, // first entry and range of each row, then the number of entries and 0, then the pieces
+		{Name: "colidx", Elem: "u32", ReadOnly: true},
+		{Name: "ints", Elem: "u32", ReadOnly: true},   // the entries as integers, see pack
+		{Name: "values", Elem: "u32", ReadOnly: true}, // the entries as they are
+		{Name: "b", Elem: "u32", ReadOnly: true},      // B as it is
+		{Name: "q", Elem: "u32", ReadOnly: true},      // B quantised
+		{Name: "c", Elem: "u32"},                      // bits of f32
+		{Name: "part", Elem: "u32"},                   // 128-bit sums of pieces, ldq columns
+	},
+	Params: []spec.Param{
+		{Name: "phase"}, // 0: rows and pieces; 1: sums of pieces
+		{Name: "n"},
+		{Name: "ldb"},
+		{Name: "ldc"},
+		{Name: "ldq"},
+		{Name: "first"}, // word of q's rows
+		{Name: "heavy"}, // word of rows' pieces: begin and end of each; then row, first piece, last piece + 1 of each row in pieces
+		{Name: "pieces"},
+		{Name: "items"},   // of this phase: pieces and rows, or rows in pieces
+		{Name: "width"},   // of the grid in x
+		{Name: "per"},     // items of one workgroup
+		{Name: "longest"}, // rows with more entries are in pieces
+		{Name: "shape"},   // across + along << 16: lanes side by side, lanes that take entries in turn; powers of two
+		{Name: "elem"},    // type of values and b: 0 f32, 1 f16, 2 bf16
+		{Name: "alpha"},   // bits of f32
+		{Name: "beta"},
+	},
+	Variants: variants(),
+	Packing:  []string{"BITS"},
+	Files:    files,
+	Encode:   encode,
+	Launch:   launch,
+}
+
+// local is the number of invocations of a workgroup, shared the bytes in which they add up sums.
+const (
+	local  = 128
+	shared = local * 64
+)
+
+func variants() []*spec.Variant {
+	var vs []*spec.Variant
+	for _, p := range rfx.All {
+		add := func(name string, v spec.Variant) {
+			v.Name, v.In, v.Consts = fmt.Sprintf("%s_p%d", name, p), dtype.F32, []spec.Const{{Name: "BITS", ID: -1, Value: uint32(p)}}
+			vs = append(vs, &v)
+		}
+		add("cuda", spec.Variant{
+			Code: backend.CodePTX, Entry: "rfx", Local: [3]uint32{local, 1, 1}, Need: spec.Need{Arch: 80},
+			Unit: spec.Unit{Source: "kernel.cu", Blob: fmt.Sprintf("zcuda_p%d.ptx", p), Arch: "compute_80"},
+		})
+		add("vulkan", spec.Variant{
+			Code: backend.CodeSPIRV, Entry: "main", Local: [3]uint32{local, 1, 1}, Need: spec.Need{Shared: shared},
+			Unit: spec.Unit{Source: "kernel.comp", Blob: fmt.Sprintf("zvulkan_p%d.spv", p)},
+		})
+		add("webgpu", spec.Variant{
+			Code: backend.CodeWGSL, Entry: "main", Local: [3]uint32{local, 1, 1}, Need: spec.Need{Shared: shared},
+			Unit: spec.Unit{Source: "kernel.wgsl", Defines: wgsl(p)},
+		})
+		add("cpu", spec.Variant{Code: backend.CodeGo, Local: [3]uint32{1, 1, 1}, Func: group(p)})
+	}
+	return vs
+}
+
+// Variant returns the variant for p that a device runs.
+func Variant(caps backend.Caps, p rfx.P) (*spec.Variant, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	for _, v := range Kernel.Variants {
+		if v.Met(caps) && rfx.P(v.Const("BITS")) == p {
+			return v, nil
+		}
+	}
+	return nil, fmt.Errorf("reproducible kernel: the device runs none of its variants: %w", backend.ErrUnsupported)
+}
+
+// Matrix is what a matrix is encoded for: the Format of what this kernel encodes.
+type Matrix struct {
+	P       rfx.P
+	Type    dtype.Type
+	Longest uint32 // rows with more entries are cut into pieces of so many
+	Pieces  uint32
+	Rows    uint32 // rows in pieces
+}
+
+// maxEntries keeps entry numbers, and what kernels step past the last one, in 32 bits.
+const maxEntries = math.MaxUint32 - 1<<17
+
+func encode(a formats.Sparse, v *spec.Variant) (*spec.Encoded, error) {
+	if err := a.Validate(); err != nil {
+		return nil, err
+	}
+	if rows, cols := a.Dims(); a.NNZ() > maxEntries || rows > math.MaxInt32/2 || cols > math.MaxInt32 {
+		return nil, fmt.Errorf("kernel rfx: %d rows, %d columns, %d entries do not fit 32-bit offsets: %w", rows, cols, a.NNZ(), backend.ErrUnsupported)
+	}
+	p := rfx.P(v.Const("BITS"))
+	switch a := a.(type) {
+	case *formats.CSR[half.F16]:
+		return pack(a, p, longestRow(a)), nil
+	case *formats.CSR[half.BF16]:
+		return pack(a, p, longestRow(a)), nil
+	case *formats.CSR[float32]:
+		return pack(a, p, longestRow(a)), nil
+	}
+	return nil, fmt.Errorf("kernel rfx cannot pack a %T", a)
+}
+
+// launch says how a variant multiplies with a B that kernel quantise brought to the layout
+// quantise.NewLayout(p.K, p.N, P).
+func launch(v *spec.Variant, e *spec.Encoded, p spec.Problem) (spec.Launch, error) {
+	m := e.Format.(Matrix)
+	q := quantise.NewLayout(p.K, p.N, m.P)
+	if err := check(v, e, p, q); err != nil {
+		return spec.Launch{}, fmt.Errorf("kernel rfx/%s: %w", v.Name, err)
+	}
+	l := spec.Launch{Workspace: max(16, int64(m.Pieces)*int64(q.LD)*16)}
+	elem := map[dtype.Type]uint32{dtype.F32: include.F32, dtype.F16: include.F16, dtype.BF16: include.BF16}[m.Type]
+	phase := func(number uint32, items int64, s shape) ([3]uint32, []byte, error) {
+		groups, err := spec.Fold((items+int64(s.per)-1)/int64(s.per), (p.N+s.columns-1)/s.columns)
+		if err != nil {
+			return groups, nil, fmt.Errorf("kernel rfx/%s: %w: %w", v.Name, err, backend.ErrUnsupported)
+		}
+		return groups, spec.Block{}.
+			U(number, uint32(p.N), uint32(p.LDB), uint32(p.LDC), uint32(q.LD), uint32(q.First()), uint32(2*(e.Rows+1))).
+			U(m.Pieces, uint32(items), groups[0], uint32(s.per), m.Longest, uint32(s.across|s.along<<16), elem).
+			F(p.Alpha, p.Beta), nil
+	}
+	var err error
+	l.Groups, l.Params, err = phase(0, int64(m.Pieces)+int64(p.M), pickShape(v, e, p))
+	if err == nil && m.Rows > 0 {
+		l.Then = v
+		l.ThenGroups, l.ThenParams, err = phase(1, int64(m.Rows), sumShape(v))
+	}
+	return l, err
+}
+
+// check refuses what the kernel cannot do, in words that name the limit.
+func check(v *spec.Variant, e *spec.Encoded, p spec.Problem, q quantise.Layout) error {
+	m := e.Format.(Matrix)
+	switch {
+	case rfx.P(v.Const("BITS")) != m.P:
+		return fmt.Errorf("a matrix encoded for p = %d", m.P)
+	case p.M != e.Rows || p.K != e.Cols:
+		return fmt.Errorf("a problem of %d×%d with a matrix of %d×%d", p.M, p.K, e.Rows, e.Cols)
+	case p.N < 0 || p.LDB < p.N || p.LDC < p.N || p.LDB%8 != 0:
+		return fmt.Errorf("%d columns with leading dimensions %d of B (a multiple of 8) and %d of C", p.N, p.LDB, p.LDC)
+	case p.LDB > 1<<28 || p.LDC > 1<<28:
+		return fmt.Errorf("leading dimensions %d and %d exceed 2²⁸: %w", p.LDB, p.LDC, backend.ErrUnsupported)
+	case p.Out != dtype.F32:
+		return fmt.Errorf("cannot write C as %v: %w", p.Out, backend.ErrUnsupported)
+	case v.Code == backend.CodeSPIRV && q.Bytes() >= 1<<34:
+		return fmt.Errorf("B of %d×%d quantised exceeds 16 GiB: %w", p.K, p.N, backend.ErrUnsupported)
+	}
+	for _, a := range e.Arrays {
+		if err := p.CheckBinding(v, a.Name, int64(len(a.Data))); err != nil {
+			return err
+		}
+	}
+	for _, x := range []struct {
+		name  string
+		bytes int64
+	}{
+		{"B", int64(p.K) * int64(p.LDB) * int64(m.Type.Size())},
+		{"B quantised", q.Bytes()},
+		{"C", int64(p.M) * int64(p.LDC) * 4},
+		{"the workspace", int64(m.Pieces) * int64(q.LD) * 16},
+	} {
+		if err := p.CheckBinding(v, x.name, x.bytes); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,375 @@
+package rfx_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/conformance/oracle"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/shaders/quantise"
+	kernel "github.com/spmmrun/spmm/shaders/rfx"
+	"github.com/spmmrun/spmm/shaders/shadertest"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// problem is a multiplication in float32, whatever type it is done in.
+type problem struct {
+	name        string
+	a           *formats.CSR[float32]
+	b           *formats.Dense[float32]
+	ldb, ldc    int // 0: the least
+	alpha, beta float32
+	fold        bool // bend the grids round, as for huge matrices
+	units       int
+	longest     int // rows with more entries are done in pieces; 0: as Encode decides
+}
+
+// values draws float32 bits: of A, and of B.
+type values func(r *rand.Rand) float32
+
+func normal(r *rand.Rand) float32 { return float32(r.NormFloat64()) }
+
+// wide has exponents that no p keeps all of.
+func wide(r *rand.Rand) float32 {
+	return float32(math.Ldexp(r.Float64()*2-1, r.IntN(60)-30))
+}
+
+// largest draws numbers whose integers are as large as can be, of both signs.
+func largest(r *rand.Rand) float32 { return float32(2039.0 / 1024 * float64(1-2*r.IntN(2))) }
+
+// same is all of one sign, so that sums grow longest.
+func same(*rand.Rand) float32 { return 2039.0 / 1024 }
+
+func anyFinite(r *rand.Rand) float32 {
+	for {
+		if x := math.Float32frombits(r.Uint32()); rfx.IsFinite(x) {
+			return x
+		}
+	}
+}
+
+// tiny products underflow, or nearly do.
+func tiny(r *rand.Rand) float32 { return float32(math.Ldexp(r.Float64()*2-1, -75)) }
+
+// huge sums overflow, or nearly do.
+func huge(r *rand.Rand) float32 { return float32(math.Ldexp(r.Float64()*2-1, 63)) }
+
+func subnormal(r *rand.Rand) float32 { return math.Float32frombits(r.Uint32() & 0x807fffff) }
+
+// specials are rare enough to leave most outputs finite, of a row of few entries.
+func specials(r *rand.Rand) float32 {
+	switch r.IntN(40) {
+	case 0:
+		return math.Float32frombits([]uint32{0x7f800000, 0xff800000, 0x7fc00000, 0x7f800001}[r.IntN(4)])
+	case 1, 2, 3:
+		return math.Float32frombits([]uint32{0, 0x80000000}[r.IntN(2)])
+	case 4:
+		return 1e-30 // quantised to zero, but no zero
+	}
+	return normal(r)
+}
+
+// matrix has rows of the given lengths, spread over k columns.
+func matrix(r *rand.Rand, k int, v values, lens ...int) *formats.CSR[float32] {
+	a := &formats.CSR[float32]{Rows: len(lens), Cols: k, RowPtr: []int64{0}}
+	for _, n := range lens {
+		for t := range n {
+			a.ColIdx, a.Val = append(a.ColIdx, int32(t*k/n)), append(a.Val, v(r))
+		}
+		a.RowPtr = append(a.RowPtr, int64(len(a.Val)))
+	}
+	return a
+}
+
+func dense(r *rand.Rand, k, n int, v values) *formats.Dense[float32] {
+	b := formats.NewDense[float32](k, n)
+	for i := range b.Data {
+		b.Data[i] = v(r)
+	}
+	return b
+}
+
+func ragged(r *rand.Rand, rows, k int) []int {
+	l := make([]int, rows)
+	for i := range l {
+		l[i] = r.IntN(min(k, 7) + 1)
+		if i%17 == 3 {
+			l[i] = r.IntN(k + 1)
+		}
+	}
+	l[rows/2] = k
+	return l
+}
+
+func problems() []problem {
+	r := rand.New(rand.NewPCG(8, 3))
+	make := func(name string, k, n int, av, bv values, lens ...int) problem {
+		return problem{name: name, a: matrix(r, k, av, lens...), b: dense(r, k, n, bv), alpha: 1}
+	}
+	ps := []problem{
+		make("one number", 1, 1, normal, normal, 1),
+		make("no entries", 3, 9, normal, normal, 0, 0, 0),
+		make("no columns of A", 0, 5, normal, normal, 0, 0),
+		make("zeros", 9, 5, func(*rand.Rand) float32 { return 0 }, normal, 9, 3, 0),
+	}
+	for _, n := range []int{1, 2, 3, 4, 7, 8, 9, 31, 33, 65, 130, 257} {
+		ps = append(ps, make(fmt.Sprintf("normal, %d columns", n), 300, n, normal, normal, ragged(r, 60, 300)...))
+	}
+	for _, c := range []struct {
+		name string
+		a, b values
+	}{
+		{"wide exponents", wide, wide}, {"all of f32", anyFinite, anyFinite}, {"tiny", tiny, tiny}, {"huge", huge, huge},
+		{"subnormal", subnormal, huge}, {"largest digits", largest, largest}, {"specials", specials, specials},
+		{"specials of A", specials, normal}, {"specials of B", normal, specials},
+	} {
+		ps = append(ps, make(c.name, 70, 37, c.a, c.b, ragged(r, 40, 70)...))
+	}
+	scaled := make("alpha and beta", 90, 37, specials, normal, ragged(r, 40, 90)...)
+	scaled.alpha, scaled.beta, scaled.ldb, scaled.ldc = -0.3, 1.7, 56, 41
+	negated := make("alpha alone", 90, 37, tiny, normal, ragged(r, 40, 90)...)
+	negated.alpha = -1e-20
+	added := make("beta alone", 90, 37, normal, normal, ragged(r, 40, 90)...)
+	added.beta, added.ldc = 0x1p-140, 50
+	folded := make("folded grid", 2500, 70, normal, wide, ragged(r, 90, 2500)...)
+	folded.fold = true
+	units := make("many units", 2500, 70, normal, wide, ragged(r, 90, 2500)...)
+	units.units, units.beta = 1<<20, 1
+	pieces := make("rows in pieces, with specials", 3000, 9, func(r *rand.Rand) float32 {
+		if r.IntN(2000) == 0 {
+			return specials(r)
+		}
+		return normal(r)
+	}, specials, 3000, 0, 2999, 5)
+	// Sums grow as far as they can in a row that is just not cut, and beyond in one that is.
+	long := make("long rows", 40000, 3, same, same, 1<<15, 40000, 1<<15, 1<<15, 1<<15, 33000)
+	longMixed := make("long rows of both signs", 33000, 2, largest, largest, 1<<15, 33000, 1<<15)
+	long.longest, longMixed.longest = kernel.MaxLongest, kernel.MaxLongest
+	return append(ps, scaled, negated, added, folded, units, pieces, long, longMixed)
+}
+
+func TestMultiply(t *testing.T) {
+	ps := problems()
+	want := map[string]*formats.Dense[float32]{}
+	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
+		if shadertest.CompileOnly() {
+			return
+		}
+		for _, q := range ps {
+			t.Run(q.name, func(t *testing.T) {
+				for _, p := range rfx.All {
+					run[float32](t, dev, q, p, want)
+					if q.longest == 0 {
+						run[half.F16](t, dev, q, p, want)
+						run[half.BF16](t, dev, q, p, want)
+					}
+				}
+			})
+		}
+	})
+}
+
+// run multiplies on the device in elements T, and holds every bit of C and of its padding against the
+// oracle, whose answers are kept in want.
+func run[T formats.Value](t *testing.T, dev backend.Device, q problem, p rfx.P, want map[string]*formats.Dense[float32]) {
+	t.Helper()
+	m, k, n := q.a.Rows, q.a.Cols, q.b.Cols
+	ldb, ldc := max(q.ldb, (n+7)&^7), max(q.ldc, n)
+	a := formats.Convert[T](q.a)
+	nan := float32(math.NaN())
+	b := &formats.Dense[T]{Rows: k, Cols: n, LD: ldb, Data: make([]T, k*ldb)}
+	row := make([]float32, ldb)
+	for i := range k {
+		for j := range row {
+			row[j] = nan
+			if j < n {
+				row[j] = q.b.At(i, j)
+			}
+		}
+		formats.ConvertSlice(b.Data[i*ldb:], row)
+	}
+	c := &formats.Dense[float32]{Rows: m, Cols: n, LD: ldc, Data: make([]float32, m*ldc)}
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range c.Data {
+		c.Data[i] = nan
+		if q.beta != 0 && i%ldc < n {
+			c.Data[i] = specials(r)
+		}
+	}
+	key := fmt.Sprint(q.name, p, formats.TypeOf[T]())
+	if want[key] == nil {
+		exact, err := oracle.Reproducible(context.Background(), oracle.Problem{
+			A: formats.Convert[float32](a), B: widen(b), C: c, Alpha: q.alpha, Beta: q.beta,
+		}, int(p))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want[key] = exact
+	}
+	multiply(t, dev, q, p, a, b, c)
+	for i, x := range c.Data {
+		w := nan
+		if i%ldc < n {
+			w = want[key].At(i/ldc, i%ldc)
+		}
+		if math.Float32bits(x) != math.Float32bits(w) {
+			t.Fatalf("p=%d %v: C[%d,%d] is %g (%x), want %g (%x)", p, formats.TypeOf[T](), i/ldc, i%ldc, x, math.Float32bits(x), w, math.Float32bits(w))
+		}
+	}
+}
+
+func widen[T formats.Value](b *formats.Dense[T]) *formats.Dense[float32] {
+	w := formats.NewDense[float32](b.Rows, b.Cols)
+	for i := range b.Rows {
+		formats.ConvertSlice(w.Data[i*b.Cols:][:b.Cols], b.Data[i*b.LD:][:b.Cols])
+	}
+	return w
+}
+
+// multiply runs both kernels.
+func multiply[T formats.Value](t *testing.T, dev backend.Device, q problem, p rfx.P, a *formats.CSR[T], b *formats.Dense[T], c *formats.Dense[float32]) {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := quantise.NewLayout(b.Rows, b.Cols, p)
+	qv, err := quantise.Variant(dev.Caps())
+	must(err)
+	ql, err := quantise.Launch(qv, l, formats.TypeOf[T](), b.LD)
+	must(err)
+	ints := make([]byte, l.Bytes())
+	shadertest.Run(t, dev, quantise.Kernel, qv, ql, backend.Bytes(b.Data), ints)
+
+	v, err := kernel.Variant(dev.Caps(), p)
+	must(err)
+	e, err := kernel.Kernel.Encode(a, v)
+	must(err)
+	if q.longest > 0 {
+		e = kernel.PackWith(a, p, q.longest)
+	}
+	caps := dev.Caps()
+	if q.units > 0 {
+		caps.Units = q.units
+	}
+	ml, err := kernel.Kernel.Launch(v, e, spec.Problem{
+		M: a.Rows, K: a.Cols, N: b.Cols, LDB: b.LD, LDC: c.LD, Out: dtype.F32, Alpha: q.alpha, Beta: q.beta, Caps: caps,
+	})
+	must(err)
+	if q.fold {
+		ml.Groups = shadertest.Fold(kernel.Kernel, ml.Groups, ml.Params)
+		ml.ThenGroups = shadertest.Fold(kernel.Kernel, ml.ThenGroups, ml.ThenParams)
+	}
+	var args [][]byte
+	for _, x := range e.Arrays {
+		args = append(args, x.Data)
+	}
+	shadertest.Run(t, dev, kernel.Kernel, v, ml, append(args, backend.Bytes(b.Data), ints, backend.Bytes(c.Data))...)
+}
+
+// However many workers there are.
+func TestWorkers(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	r := rand.New(rand.NewPCG(4, 4))
+	q := problem{name: "workers", a: matrix(r, 700, normal, ragged(r, 300, 700)...), b: dense(r, 700, 30, normal), alpha: 1}
+	want := map[string]*formats.Dense[float32]{}
+	for _, procs := range []int{1, 3} {
+		runtime.GOMAXPROCS(procs)
+		shadertest.Each(t, func(t *testing.T, dev backend.Device) {
+			if !shadertest.CompileOnly() {
+				run[half.F16](t, dev, q, rfx.P23, want)
+			}
+		})
+	}
+}
+
+func TestEncode(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 4))
+	a := matrix(r, 600, normal, 0, 600, 1)
+	for _, v := range kernel.Kernel.Variants {
+		e, err := kernel.Kernel.Encode(a, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := rfx.P(v.Const("BITS"))
+		m := e.Format.(kernel.Matrix)
+		if want := (kernel.Matrix{P: p, Type: dtype.F32, Longest: 256, Pieces: 3, Rows: 1}); m != want {
+			t.Errorf("%s: %+v, want %+v", v.Name, m, want)
+		}
+		if int(e.Stats.StoredBytes) < 601*(4+p.Size())+8*4 || e.Stats.MACs != 601 {
+			t.Errorf("%s: %+v", v.Name, e.Stats)
+		}
+		rows := backend.View[uint32](e.Arrays[0].Data)
+		if rows[0] != 0 || rows[2] != 0 || rows[4] != 600 || rows[6] != 601 || rfx.Range(rows[3]) != rfx.Rows(a)[1] {
+			t.Errorf("%s: rows are %v", v.Name, rows)
+		}
+	}
+	v := kernel.Kernel.Variants[0]
+	a.ColIdx[5] = 600
+	if _, err := kernel.Kernel.Encode(a, v); err == nil {
+		t.Error("a column outside the matrix is accepted")
+	}
+}
+
+func TestLaunchRefuses(t *testing.T) {
+	a := &formats.CSR[half.F16]{Rows: 2, Cols: 3, RowPtr: []int64{0, 0, 0}}
+	good := spec.Problem{M: 2, K: 3, N: 5, LDB: 8, LDC: 5, Out: dtype.F32, Caps: backend.Caps{MaxBinding: 1 << 20}}
+	tests := []struct {
+		name        string
+		change      func(*spec.Problem)
+		unsupported bool
+	}{
+		{"rows", func(p *spec.Problem) { p.M = 3 }, false},
+		{"inner", func(p *spec.Problem) { p.K = 2 }, false},
+		{"ldb", func(p *spec.Problem) { p.LDB = 9 }, false},
+		{"narrow ldb", func(p *spec.Problem) { p.LDB = 0 }, false},
+		{"narrow ldc", func(p *spec.Problem) { p.LDC = 4 }, false},
+		{"negative", func(p *spec.Problem) { p.N = -1 }, false},
+		{"wide", func(p *spec.Problem) { p.LDB = 1 << 40 }, true},
+		{"out", func(p *spec.Problem) { p.Out = dtype.F16 }, true},
+		{"binding", func(p *spec.Problem) { p.Caps.MaxBinding = 90 }, true},
+	}
+	for i, v := range kernel.Kernel.Variants {
+		e, err := kernel.Kernel.Encode(a, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := kernel.Kernel.Launch(v, e, good); err != nil {
+			t.Errorf("%s: %v", v.Name, err)
+		}
+		for _, tt := range tests {
+			p := good
+			tt.change(&p)
+			_, err := kernel.Kernel.Launch(v, e, p)
+			if tt.name == "binding" && v.Code != backend.CodeWGSL {
+				continue // the others address whole buffers
+			}
+			if err == nil || errors.Is(err, backend.ErrUnsupported) != tt.unsupported {
+				t.Errorf("%s, %s: %v", v.Name, tt.name, err)
+			}
+		}
+		other := kernel.Kernel.Variants[(i+4)%len(kernel.Kernel.Variants)] // of another p
+		if _, err := kernel.Kernel.Launch(other, e, good); err == nil {
+			t.Errorf("%s takes a matrix encoded for %s", other.Name, v.Name)
+		}
+	}
+	for _, p := range []rfx.P{0, 24} {
+		if _, err := kernel.Variant(backend.Caps{Code: backend.CodeGo}, p); err == nil {
+			t.Errorf("there is a variant for p = %d", p)
+		}
+	}
+	if _, err := kernel.Variant(backend.Caps{Code: backend.CodePTX, Arch: 70}, 23); !errors.Is(err, backend.ErrUnsupported) {
+		t.Errorf("on an old GPU: %v", err)
+	}
+}

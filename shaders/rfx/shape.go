@@ -1,0 +1,66 @@
+// How a launch shares out its work: as kernel csr's does, with four columns to a lane.
+
+package rfx
+
+import (
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+type shape struct {
+	per           int // items of a workgroup
+	across, along int
+	columns       int // of a workgroup
+}
+
+// lanes do one item at most; each has vec columns.
+const (
+	lanes = 32
+	vec   = 4
+)
+
+// pickShape spreads a warp's lanes over columns first, then over the entries of a row as far as rows are
+// long, then over rows. Where that makes too few warps for the device, tiles of columns get narrower.
+func pickShape(v *spec.Variant, e *spec.Encoded, p spec.Problem) shape {
+	if v.Code == backend.CodeGo {
+		return goShape(e, p)
+	}
+	across := 1
+	for across < lanes && across*vec < p.N {
+		across *= 2
+	}
+	average := int(e.NNZ / int64(max(1, e.Rows)))
+	items := e.Rows + int(e.Format.(Matrix).Pieces)
+	warps := func() int { return items * ((p.N + across*vec - 1) / (across * vec)) }
+	for across > 8 && warps() < 16*p.Caps.Units {
+		across /= 2
+	}
+	along := 1
+	for along < lanes/across && along*8 <= average {
+		along *= 2
+	}
+	return gpuShape(across, along)
+}
+
+// sumShape is the shape of phase 1: few items, many pieces each.
+func sumShape(v *spec.Variant) shape {
+	if v.Code == backend.CodeGo {
+		return shape{per: 1, across: 1, along: 1, columns: 64}
+	}
+	return gpuShape(4, lanes/4)
+}
+
+func gpuShape(across, along int) shape {
+	return shape{per: local / (across * along), across: across, along: along, columns: across * vec}
+}
+
+// tile is the widest tile of columns on the CPU: its sums stay in the first-level cache.
+const tile = 256
+
+// goShape gives a workgroup some microseconds of work.
+func goShape(e *spec.Encoded, p spec.Problem) shape {
+	const macs = 1 << 16
+	columns := max(1, min(tile, p.N))
+	item := (e.NNZ/int64(max(1, e.Rows)) + 4) * int64(columns)
+	return shape{per: int(max(1, min(4096, macs/item))), across: 1, along: 1, columns: columns}
+}
