@@ -46,6 +46,7 @@ var Kernel = &spec.Kernel{
 	Packing:  []string{"V", "ALIGN", "WINDOW"},
 	Files:    files,
 	Encode:   encode,
+	Adopt:    adopt,
 	Launch:   launch,
 }
 
@@ -86,16 +87,58 @@ func encode(a formats.Sparse, v *spec.Variant) (*spec.Encoded, error) {
 	return e, err
 }
 
-func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Encoded, error) {
+// packing returns how a variant's matrices are encoded. What is cut by windows needs no padding.
+func packing(v *spec.Variant) cvse.Options {
 	if v.Const("WINDOW") > 0 {
-		return packWindows(a, v)
+		return cvse.Options{V: int(v.Const("V")), Align: 1}
 	}
-	m, err := cvse.Encode(a, cvse.Options{V: int(v.Const("V")), Align: int(v.Const("ALIGN"))})
+	return cvse.Options{V: int(v.Const("V")), Align: int(v.Const("ALIGN"))}
+}
+
+func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Encoded, error) {
+	if err := checkWindows(v, a.Cols); err != nil {
+		return nil, err
+	}
+	m, err := cvse.Encode(a, packing(v))
 	if err != nil {
 		return nil, err
 	}
+	return arrange(m, v)
+}
+
+// adopt is encode for a matrix that is encoded already, as the variant packs it.
+func adopt(m formats.Encoded, v *spec.Variant) (*spec.Encoded, error) {
+	if m.Type() != v.In.Storage() {
+		return nil, fmt.Errorf("kernel cvse/%s packs %v, not %v", v.Name, v.In.Storage(), m.Type())
+	}
+	switch m := m.(type) {
+	case *cvse.Matrix[half.F16]:
+		return take(m, v)
+	case *cvse.Matrix[half.BF16]:
+		return take(m, v)
+	case *cvse.Matrix[float32]:
+		return take(m, v)
+	}
+	return nil, fmt.Errorf("kernel cvse cannot take a %T", m)
+}
+
+func take[T formats.Value](m *cvse.Matrix[T], v *spec.Variant) (*spec.Encoded, error) {
+	if want := packing(v); m.V != want.V || m.Align != want.Align {
+		return nil, fmt.Errorf("kernel cvse/%s takes v=%d, align=%d, not v=%d, align=%d", v.Name, want.V, want.Align, m.V, m.Align)
+	}
+	if err := checkWindows(v, m.Cols); err != nil {
+		return nil, err
+	}
+	return arrange(m, v)
+}
+
+// arrange makes the arrays that a variant reads.
+func arrange[T formats.Value](m *cvse.Matrix[T], v *spec.Variant) (*spec.Encoded, error) {
+	if v.Const("WINDOW") > 0 {
+		return arrangeWindows(m, v)
+	}
 	return &spec.Encoded{
-		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(),
+		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(),
 		Arrays: []spec.Array{
 			spec.NewArray("vecptr", m.VecPtr),
 			spec.NewArray("colind", m.ColInd),

@@ -31,22 +31,22 @@ type windows[T formats.Value] struct {
 	mask   []uint32
 }
 
-// packWindows encodes a for a variant with a constant WINDOW.
-func packWindows[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Encoded, error) {
-	size := int(v.Const("WINDOW"))
-	if a.Cols > stagedMaxCols {
-		return nil, fmt.Errorf("kernel cvse/%s takes matrices of at most %d columns, not %d: %w", v.Name, stagedMaxCols, a.Cols, backend.ErrUnsupported)
+// checkWindows refuses matrices that are too wide for a variant with a constant WINDOW.
+func checkWindows(v *spec.Variant, cols int) error {
+	if v.Const("WINDOW") > 0 && cols > stagedMaxCols {
+		return fmt.Errorf("kernel cvse/%s takes matrices of at most %d columns, not %d: %w", v.Name, stagedMaxCols, cols, backend.ErrUnsupported)
 	}
-	m, err := cvse.Encode(a, cvse.Options{V: int(v.Const("V")), Align: 1})
-	if err != nil {
-		return nil, err
-	}
-	w, err := cut(m, size)
+	return nil
+}
+
+// arrangeWindows makes the arrays of a variant with a constant WINDOW.
+func arrangeWindows[T formats.Value](m *cvse.Matrix[T], v *spec.Variant) (*spec.Encoded, error) {
+	w, err := cut(m, int(v.Const("WINDOW")))
 	if err != nil {
 		return nil, err
 	}
 	e := &spec.Encoded{
-		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(), Format: m,
+		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Format: m,
 		Arrays: []spec.Array{
 			spec.NewArray("vecptr", w.ptr), spec.NewArray("colind", w.local), spec.NewArray("values", w.values),
 			spec.NewArray("mask", w.mask), spec.NewArray("order", m.Order),
@@ -55,7 +55,7 @@ func packWindows[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Enc
 	perBlock, _ := cudaTile(v)
 	e.Stats = formats.Stats{
 		Slots: int64(len(w.values)), MACs: int64(len(w.values)),
-		Gathers: int64(panel.Ceil(len(m.Order), perBlock)) * int64(a.Cols), Staged: true,
+		Gathers: int64(panel.Ceil(len(m.Order), perBlock)) * int64(m.Cols), Staged: true,
 	}
 	for _, x := range e.Arrays {
 		e.Stats.StoredBytes += int64(len(x.Data))

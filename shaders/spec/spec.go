@@ -28,6 +28,9 @@ type Kernel struct {
 	Files fs.FS
 	// Encode packs a CSR matrix for a variant. It reports progress to nobody and may use all cores.
 	Encode func(a formats.Sparse, v *Variant) (*Encoded, error)
+	// Adopt makes a matrix that is in the kernel's format already ready for a variant. That one is packed
+	// otherwise than the variant needs is an error. A kernel without it adopts none.
+	Adopt func(m formats.Encoded, v *Variant) (*Encoded, error)
 	// Launch says how to run a variant on an encoded matrix for a problem.
 	Launch func(v *Variant, e *Encoded, p Problem) (Launch, error)
 }
