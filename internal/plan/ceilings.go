@@ -4,7 +4,6 @@ package plan
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,6 +21,8 @@ type Ceilings struct {
 	Version int                `json:"version"`
 	Device  string             `json:"device"`
 	Driver  string             `json:"driver"`
+	At      time.Time          `json:"at"`     // when they were measured
+	Fresh   bool               `json:"-"`      // by this Device, rather than read from the cache folder
 	Stream  []Rate             `json:"stream"` // by bytes in use, ascending: caches make small ones faster
 	Gather  float64            `json:"gather"` // bytes a second read from data that sits in cache
 	FMA     float64            `json:"fma"`    // operations a second of f32 multiply-adds
@@ -35,7 +36,7 @@ type Rate struct {
 }
 
 // ceilingsVersion changes with what is measured and how.
-const ceilingsVersion = 2
+const ceilingsVersion = 3
 
 // stream returns the rate for data of so many bytes: the one measured with the next smaller amount.
 func (c *Ceilings) stream(bytes int64) float64 {
@@ -101,19 +102,13 @@ func (c *Ceilings) raise(o *Ceilings) {
 	}
 }
 
-// ceilingsPath returns the file for a device, "" if there is no cache folder. SPMM_CACHE names
-// another folder than the user's.
+// ceilingsPath returns the file for a device, "" if there is no cache folder.
 func ceilingsPath(i backend.Info) string {
-	dir := os.Getenv("SPMM_CACHE")
+	dir := cacheFolder()
 	if dir == "" {
-		user, err := os.UserCacheDir()
-		if err != nil {
-			return ""
-		}
-		dir = filepath.Join(user, "spmm")
+		return ""
 	}
-	id := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s", i.Name, i.Driver, i.Kind))
-	return filepath.Join(dir, fmt.Sprintf("ceilings-%s-%x.json", i.Backend, id[:6]))
+	return filepath.Join(dir, "ceilings-"+deviceKey(i)+".json")
 }
 
 // readCeilings returns nil if there are none of this version and device.
@@ -129,28 +124,12 @@ func readCeilings(path string, i backend.Info) *Ceilings {
 	return c
 }
 
-// writeCeilings leaves either the old file or the whole new one.
+// writeCeilings does nothing where there is no cache folder.
 func writeCeilings(path string, c *Ceilings) error {
 	if path == "" {
 		return nil
 	}
-	b, err := json.MarshalIndent(c, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".ceilings-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(append(b, '\n'))
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return saveJSON(path, c)
 }
 
 // matrixKey names a matrix operation: its shape and operand type.
@@ -159,7 +138,10 @@ func matrixKey(s backend.MatrixShape) string { return fmt.Sprintf("%d×%d×%d %v
 // measure runs the peak kernels.
 func measure(ctx context.Context, d *Device) (*Ceilings, error) {
 	info := d.Info()
-	c := &Ceilings{Version: ceilingsVersion, Device: info.Name, Driver: info.Driver, Matrix: map[string]float64{}}
+	c := &Ceilings{
+		Version: ceilingsVersion, Device: info.Name, Driver: info.Driver, At: time.Now().UTC().Truncate(time.Second),
+		Fresh: true, Matrix: map[string]float64{},
+	}
 	for _, n := range streamSizes(d) {
 		r, err := d.peak(ctx, first(peak.Variants(d.Caps(), peak.Copy)), n)
 		if err != nil {
