@@ -77,6 +77,9 @@ __device__ __forceinline__ int integer(uint2 v, int i) {
 }
 __device__ __forceinline__ int integer(const uint4 &v, int i) { return word(v, i); }
 
+// mad adds a·b to sum. (By name: from 64-bit operands the compiler would make four instructions of it.)
+__device__ __forceinline__ void mad(i64 &sum, int a, int b) { asm("mad.wide.s32 %0, %1, %2, %0;" : "+l"(sum) : "r"(a), "r"(b)); }
+
 // accumulate adds the products of entry i of four and the columns in b.
 __device__ __forceinline__ void accumulate(i64 (&sum)[SUMS][4], const Quad &a, int i, bool in, const Quad &b) {
 #if BITS == 47
@@ -85,10 +88,10 @@ __device__ __forceinline__ void accumulate(i64 (&sum)[SUMS][4], const Quad &a, i
 #pragma unroll
     for (int j = 0; j < 4; j++) {
         int bl = word(b.lo, j), bh = word(b.hi, j);
-        sum[0][j] += (i64)lo * bl;
-        sum[1][j] += (i64)lo * bh;
-        sum[1][j] += (i64)hi * bl;
-        sum[2][j] += (i64)hi * bh;
+        mad(sum[0][j], lo, bl);
+        mad(sum[1][j], lo, bh);
+        mad(sum[1][j], hi, bl);
+        mad(sum[2][j], hi, bh);
     }
 #else
     int x = in ? integer(a, i) : 0;
@@ -96,12 +99,12 @@ __device__ __forceinline__ void accumulate(i64 (&sum)[SUMS][4], const Quad &a, i
     int lo = (x << 16) >> 16, hi = (x - lo) >> 16;
 #pragma unroll
     for (int j = 0; j < 4; j++) {
-        sum[0][j] += (i64)lo * integer(b, j);
-        sum[1][j] += (i64)hi * integer(b, j);
+        mad(sum[0][j], lo, integer(b, j));
+        mad(sum[1][j], hi, integer(b, j));
     }
 #else
 #pragma unroll
-    for (int j = 0; j < 4; j++) sum[0][j] += (i64)x * integer(b, j);
+    for (int j = 0; j < 4; j++) mad(sum[0][j], x, integer(b, j));
 #endif
 #endif
 }
