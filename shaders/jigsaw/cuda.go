@@ -1,0 +1,69 @@
+// The variants for CUDA: kernel.cu with blocks of different heights.
+
+package jigsaw
+
+import (
+	"fmt"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// tile is a shape of kernel.cu.
+type tile struct {
+	block    uint32 // rows (BLOCK_TILE)
+	cols     uint32
+	granule  uint32 // rows of B
+	stages   uint32
+	feeders  uint32 // warps
+	ahead    uint32 // pairs of steps
+	resident uint32 // blocks of threads that a multiprocessor is to hold
+	early    uint32 // tiles of B
+}
+
+// tiles are the paper's three heights and one that lets as many rows as a multiprocessor of Hopper can hold
+// sums for share their rows of B.
+var tiles = []tile{
+	{block: 256, cols: 64, granule: 64, stages: 16, feeders: 4, ahead: 1, resident: 1, early: 4},
+	{block: 64, cols: 64, granule: 32, stages: 8, feeders: 2, ahead: 1, resident: 3, early: 4},
+	{block: 32, cols: 64, granule: 32, stages: 4, feeders: 1, ahead: 1, resident: 6, early: 4},
+	{block: 16, cols: 64, granule: 32, stages: 4, feeders: 1, ahead: 1, resident: 8, early: 4},
+}
+
+func cudaVariants() []*spec.Variant {
+	var vs []*spec.Variant
+	for _, t := range []dtype.Type{dtype.F16, dtype.BF16} {
+		for _, s := range tiles {
+			vs = append(vs, s.variant(t))
+		}
+	}
+	return vs
+}
+
+func (s tile) variant(t dtype.Type) *spec.Variant {
+	name := fmt.Sprintf("cuda_b%d_%v", s.block, t)
+	pitch := 2*s.cols + 16
+	v := &spec.Variant{
+		Name: name, In: t, Code: backend.CodePTX, Entry: "jigsaw",
+		Local: [3]uint32{2*s.block + 32*s.feeders, 1, 1},
+		Consts: []spec.Const{
+			define("BLOCK", s.block), define("COLS", s.cols), define("GRANULE", s.granule), define("STAGES", s.stages),
+			define("FEEDERS", s.feeders), define("AHEAD", s.ahead), define("RESIDENT", s.resident), define("EARLY", s.early),
+			define("RING", s.granule*s.stages),
+		},
+		Need: spec.Need{
+			Arch: 80,
+			// The dense operation stands for the sparse one, which takes as long and multiplies as many slots.
+			Shapes: []backend.MatrixShape{{M: 16, N: 8, K: 16, A: t, B: t, C: dtype.F32, D: dtype.F32}},
+		},
+		Shared: s.granule * s.stages * pitch,
+		Out:    []dtype.Type{dtype.F16, dtype.BF16},
+		Unit: spec.Unit{
+			Source: "kernel.cu", Arch: "compute_80", Blob: "z" + name + ".ptx",
+			Defines: map[string]string{"ENTRY": "jigsaw", "ELEM": elem(t)},
+		},
+	}
+	v.Need.Shared = v.Shared + 16*s.stages // and the barriers
+	return v
+}

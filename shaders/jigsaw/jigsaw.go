@@ -1,0 +1,135 @@
+// Package jigsaw multiplies from Jigsaw's format (package formats/jigsaw): on CUDA's sparse tensor cores,
+// which take two of every four columns of A and so compute twice as much at a time; on Vulkan
+// cooperative matrices, which know no sparse operand, and on any GPU or CPU, for which tiles are expanded
+// to dense ones.
+//
+// The grid's x, folded along z, counts blocks of rows in the format's order, y blocks of columns of C. On
+// CUDA a block keeps a ring of the rows of B that its columns name in shared memory and all its
+// strips read there. The other kernels take blocks of one strip and gather B themselves.
+//
+// Structural zeros never touch B. Slots that hold no entry are multiplied like all others, which is
+// right as long as B is finite. An output that is not finite is computed again from the entries
+// alone, which the format's mask tells apart.
+package jigsaw
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/formats/jigsaw"
+	"github.com/spmmrun/spmm/shaders/include"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+//go:embed kernel.wgsl z*
+var files embed.FS
+
+// Kernel is the table of the Jigsaw kernel. What the first three arrays hold depends on who reads them:
+// see pack.go.
+var Kernel = &spec.Kernel{
+	Name: "jigsaw",
+	Args: []spec.Arg{
+		{Name: "index", Elem: "u32", ReadOnly: true},
+		{Name: "colidx", Elem: "u32", ReadOnly: true},
+		{Name: "blockcolidx", Elem: "u32", ReadOnly: true},
+		{Name: "metadata", Elem: "u32", ReadOnly: true},
+		{Name: "values", Elem: "T", ReadOnly: true},
+		{Name: "mask", Elem: "u32", ReadOnly: true},
+		{Name: "b", Elem: "T", ReadOnly: true},
+		{Name: "c", Elem: "f32"},
+	},
+	Params: []spec.Param{
+		{Name: "blocks"},
+		{Name: "rows"},
+		{Name: "n"},
+		{Name: "ldb"},
+		{Name: "ldc"},
+		{Name: "ctype"}, // type of C: 0 f32, 1 f16, 2 bf16
+		{Name: "alpha", Float: true},
+		{Name: "beta", Float: true},
+		{Name: "width"}, // of the grid in x
+	},
+	Variants: slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants()),
+	Packing:  []string{"BLOCK", "RING", "GRANULE"},
+	Files:    files,
+	Encode:   encode,
+	Launch:   launch,
+}
+
+// Where the Go kernel finds its parameters.
+const (
+	paramBlocks = iota
+	paramRows
+	paramN
+	paramLDB
+	paramLDC
+	paramCType
+	paramAlpha
+	paramBeta
+	paramWidth
+)
+
+// encode packs a as a variant's constants say.
+func encode(a formats.Sparse, v *spec.Variant) (*spec.Encoded, error) {
+	if a.Type() != v.In.Storage() {
+		return nil, fmt.Errorf("kernel jigsaw/%s packs %v, not %v", v.Name, v.In.Storage(), a.Type())
+	}
+	var e *spec.Encoded
+	var err error
+	switch a := a.(type) {
+	case *formats.CSR[half.F16]:
+		e, err = pack(a, v)
+	case *formats.CSR[half.BF16]:
+		e, err = pack(a, v)
+	case *formats.CSR[float32]:
+		e, err = pack(a, v)
+	default:
+		return nil, fmt.Errorf("kernel jigsaw cannot pack a %T", a)
+	}
+	if errors.Is(err, jigsaw.ErrTooLarge) {
+		err = fmt.Errorf("%w: %w", err, backend.ErrUnsupported)
+	}
+	return e, err
+}
+
+// launch lays the grid out: blocks along x, folded along z, and column blocks along y.
+func launch(v *spec.Variant, e *spec.Encoded, p spec.Problem) (spec.Launch, error) {
+	if err := p.Check(v, e); err != nil {
+		return spec.Launch{}, fmt.Errorf("kernel jigsaw/%s: %w", v.Name, err)
+	}
+	blocks := ceil(p.M, int(v.Const("BLOCK")))
+	groups, err := spec.Fold(int64(blocks), ceil(p.N, int(v.Const("COLS"))))
+	if err != nil {
+		return spec.Launch{}, fmt.Errorf("kernel jigsaw/%s: %w: %w", v.Name, err, backend.ErrUnsupported)
+	}
+	return spec.Launch{
+		Groups: groups,
+		Params: spec.Block{}.
+			U(uint32(blocks), uint32(p.M), uint32(p.N), uint32(p.LDB), uint32(p.LDC), outCode(p.Out)).
+			F(p.Alpha, p.Beta).
+			U(groups[0]),
+	}, nil
+}
+
+// outCode is the parameter ctype for C of type t.
+func outCode(t dtype.Type) uint32 {
+	return map[dtype.Type]uint32{dtype.F16: include.F16, dtype.BF16: include.BF16}[t]
+}
+
+// elem is the define ELEM for elements of type t.
+func elem(t dtype.Type) string {
+	return fmt.Sprint(map[dtype.Type]int{dtype.F16: include.F16, dtype.BF16: include.BF16, dtype.F32: include.F32}[t])
+}
+
+// define is a constant that reaches a source as a -D or as text.
+func define(name string, value uint32) spec.Const {
+	return spec.Const{Name: name, ID: -1, Value: value}
+}
+
+func ceil(a, b int) int { return (a + b - 1) / b }

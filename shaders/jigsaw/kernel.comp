@@ -1,0 +1,92 @@
+// Jigsaw × dense on scalar units.
+//
+// A workgroup multiplies one strip of 16 rows by a block of 4·LOCAL columns. The steps are expanded in shared
+// memory, STAGE at a time, to dense vectors of 16 rows. An invocation has four columns: for each vector it
+// loads them from the vector's row of B and adds their products with the 16 values to 16 sums. Where
+// there are fewer columns than the block has, invocations share a stage's vectors between them
+// (slices) and add their sums up at the end, in order.
+//
+// ELEM is the type of A and B.
+
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+
+layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
+layout(constant_id = 1) const uint STAGE = 2; // steps
+
+#include "jigsaw.glsl"
+
+const uint LOCAL = gl_WorkGroupSize.x;
+
+shared float values[STAGE * STEP_COLS * ROWS];
+shared uint cols[STAGE * STEP_COLS];
+shared vec4 sums[LOCAL];
+
+// pair returns two neighbouring 16-bit elements.
+vec2 pair(uint w) {
+#if ELEM == BF16
+    return uintBitsToFloat(uvec2(w << 16, w & 0xffff0000u));
+#else
+    return unpackHalf2x16(w);
+#endif
+}
+
+vec4 quad(uvec2 row, uint i) {
+#if ELEM == F32
+    return Quads(row).v[i];
+#else
+    uvec2 w = Pairs(row).v[i];
+    return vec4(pair(w.x), pair(w.y));
+#endif
+}
+
+// expand writes steps from number n on to shared memory, m of them. Each place is written once: what a lane of
+// the matrix unit would hold, here an invocation spreads over its four columns.
+void expand(Strip a, uint n, uint m) {
+    for (uint i = gl_LocalInvocationIndex; i < m * 64; i += LOCAL) {
+        uint s = n + i / 64, lane = i / 2 & 31, t = i & 1, g = lane >> 2, q = lane & 3;
+        vec4 x = quad(at(a.values, s, STEP_SLOTS * ELEM_BYTES), 2 * lane + t);
+        uint at_ = places(a, s, t, g, q), to = (i / 64 * STEP_COLS + 16 * t + 4 * q) * ROWS + g;
+        for (uint k = 0; k < 4; k++) {
+            values[to + k * ROWS] = k == (at_ & 3) ? x.x : k == (at_ >> 2 & 3) ? x.y : 0;
+            values[to + k * ROWS + 8] = k == (at_ >> 16 & 3) ? x.z : k == (at_ >> 18 & 3) ? x.w : 0;
+        }
+    }
+    for (uint i = gl_LocalInvocationIndex; i < m * STEP_COLS; i += LOCAL) cols[i] = Words(at(a.cols, n, STEP_COLS * 4)).v[i];
+}
+
+void main() {
+    uint slot = gl_WorkGroupID.x + gl_WorkGroupID.z * p.width;
+    if (slot >= p.blocks) return;
+    Strip a = stripOf(slot);
+    uint base = gl_WorkGroupID.y * 4 * LOCAL, width = 1;
+    while (width < LOCAL && 4 * width < p.n - base) width *= 2;
+    uint slices = LOCAL / width;
+    uint slice = gl_LocalInvocationIndex / width, lane = gl_LocalInvocationIndex % width;
+    uint j = base + 4 * lane;
+    uint from = min(j, p.ldb - 4) / 4; // past the last column anything may be read
+
+    vec4 acc[ROWS];
+    [[unroll]] for (uint r = 0; r < ROWS; r++) acc[r] = vec4(0);
+    for (uint n = 0; n < a.steps; n += STAGE) {
+        uint m = min(STAGE, a.steps - n);
+        barrier();
+        expand(a, n, m);
+        barrier();
+        for (uint k = slice; k < m * STEP_COLS; k += slices) {
+            vec4 x = quad(rowOfB(cols[k]), from);
+            [[unroll]] for (uint r = 0; r < ROWS; r++) acc[r] += values[k * ROWS + r] * x;
+        }
+    }
+    [[unroll]] for (uint r = 0; r < ROWS; r++) {
+        if (slices > 1) {
+            barrier();
+            sums[gl_LocalInvocationIndex] = acc[r];
+            barrier();
+            if (slice == 0)
+                for (uint i = 1; i < slices; i++) acc[r] += sums[i * width + lane];
+        }
+        if (slice == 0 && j < p.n && a.row + r < p.rows) storeFloats(a.row + r, j, repair(a, r, j, acc[r]));
+    }
+}

@@ -1,0 +1,176 @@
+// Jigsaw × dense through WebGPU: the same work as kernel.comp. A template over ROWS, the rows of a strip; STAGE,
+// the steps expanded in workgroup memory at a time; VECTORS = STAGE·32; VALUES = VECTORS·ROWS; and ELEM, the
+// type of A and B. Sums have names of their own, since an array would lie in memory.
+//
+// An invocation has four columns; across invocations, words of B are neighbours.
+
+{{.HALF}}
+
+const ROWS = {{.ROWS}}u;
+const STAGE = {{.STAGE}}u;
+const LOCAL = {{.LX}}u;
+
+var<workgroup> stage_values: array<f32, {{.VALUES}}>;
+var<workgroup> stage_cols: array<u32, {{.VECTORS}}>;
+var<workgroup> sums: array<vec4<f32>, {{.LX}}>;
+
+{{if eq .ELEM "0"}}
+fn value(i: u32) -> f32 { return bitcast<f32>(values[i]); }
+fn b_element(row: u32, j: u32) -> f32 { return bitcast<f32>(b[row * p.ldb + j]); }
+fn value_quad(i: u32) -> vec4<f32> {
+    return bitcast<vec4<f32>>(vec4<u32>(values[4u * i], values[4u * i + 1u], values[4u * i + 2u], values[4u * i + 3u]));
+}
+{{else}}
+fn pair(w: u32) -> vec2<f32> {
+{{if eq .ELEM "2"}}
+    return bitcast<vec2<f32>>(vec2<u32>(w << 16u, w & 0xffff0000u));
+{{else}}
+    return unpack2x16float(w);
+{{end}}
+}
+fn element(w: u32, i: u32) -> f32 { return bitcast<f32>(widen((w >> (16u * (i & 1u))) & 0xffffu, {{.ELEM}}u)); }
+fn value(i: u32) -> f32 { return element(values[i / 2u], i); }
+fn b_element(row: u32, j: u32) -> f32 { return element(b[row * (p.ldb / 2u) + j / 2u], j); }
+fn value_quad(i: u32) -> vec4<f32> { return vec4<f32>(pair(values[2u * i]), pair(values[2u * i + 1u])); }
+{{end}}
+
+fn special(x: f32) -> bool { return (bitcast<u32>(x) & 0x7f800000u) == 0x7f800000u; }
+
+// places returns where in quad q of tile t of step n the two entries of row g and of row g + 8 are, 2 bits each:
+// those of row g in the lowest four bits, of row g + 8 16 bits above.
+fn places(n: u32, t: u32, g: u32, q: u32) -> u32 {
+    return (metadata[32u * (n / 2u) + 4u * g + 2u * (n & 1u) + t] >> (4u * q)) & 0xf000fu;
+}
+
+// entries returns the sum of row r's entries, in steps first to last, times column j of B. Terms with
+// operands that are not finite decide by themselves what it is, so that the order of summation does not
+// matter; they are told apart by their bits, since a compiler may take floats to be finite.
+fn entries(first: u32, last: u32, r: u32, j: u32) -> f32 {
+    var sum = 0.0;
+    var seen = 0u; // 1: a positive infinity, 2: a negative one, 4: NaN
+    for (var i = 16u * first; i < 16u * last; i = i + 1u) { // step i/16, quad i/4%4, tile i/2%2, entry i%2
+        let n = i / 16u;
+        let q = (i / 4u) & 3u;
+        let t = (i / 2u) & 1u;
+        let slot = 256u * n + 8u * (4u * (r & 7u) + q) + 4u * t + 2u * (r / 8u) + (i & 1u);
+        if (((mask[slot / 32u] >> (slot & 31u)) & 1u) == 0u) { continue; }
+        let k = 16u * t + 4u * q + ((places(n, t, r & 7u, q) >> (16u * (r / 8u) + 2u * (i & 1u))) & 3u);
+        let x = value(slot);
+        let y = b_element(colidx[32u * n + k], j);
+        if (!special(x) && !special(y)) {
+            sum = sum + x * y;
+            continue;
+        }
+        let s = bitcast<u32>(x);
+        let u = bitcast<u32>(y);
+        let lesser = min(s & 0x7fffffffu, u & 0x7fffffffu);
+        let greater = max(s & 0x7fffffffu, u & 0x7fffffffu);
+        if (greater > 0x7f800000u || lesser == 0u) { seen = seen | 4u; }
+        else if ((s ^ u) >> 31u != 0u) { seen = seen | 2u; }
+        else { seen = seen | 1u; }
+    }
+    var bits = 0x7fc00000u;
+    if (seen == 0u) { return sum; }
+    if (seen == 1u) { bits = 0x7f800000u; }
+    if (seen == 2u) { bits = 0xff800000u; }
+    return bitcast<f32>(bits);
+}
+
+fn store(row: u32, j: u32, x: f32) {
+    let at = row * p.ldc + j;
+    var y = p.alpha * x;
+    if (p.beta != 0.0) { y = y + p.beta * c[at]; }
+    c[at] = y;
+}
+
+// store_quad writes the sums of row r of a strip, whose steps are first to last.
+fn store_quad(first: u32, last: u32, number: u32, r: u32, j: vec4<u32>, x: vec4<f32>) {
+    let row = number * ROWS + r;
+    if (row >= p.rows) { return; }
+    var y = x;
+    var at = j;
+    for (var i = 0; i < 4; i = i + 1) {
+        if (at[i] >= p.n) { continue; }
+        if (special(y[i])) { y[i] = entries(first, last, r, at[i]); }
+        store(row, at[i], y[i]);
+    }
+}
+
+// expand writes m steps from number n on to workgroup memory, each place once.
+fn expand(n: u32, m: u32, local: u32) {
+    for (var i = local; i < m * 64u; i = i + LOCAL) {
+        let s = n + i / 64u;
+        let lane = (i / 2u) & 31u;
+        let t = i & 1u;
+        let g = lane / 4u;
+        let q = lane & 3u;
+        let x = value_quad(64u * s + 2u * lane + t);
+        let at = places(s, t, g, q);
+        let to = ((i / 64u) * 32u + 16u * t + 4u * q) * ROWS + g;
+        for (var k = 0u; k < 4u; k = k + 1u) {
+            var upper = 0.0;
+            if (k == (at & 3u)) { upper = x.x; }
+            if (k == ((at >> 2u) & 3u)) { upper = x.y; }
+            var lower = 0.0;
+            if (k == ((at >> 16u) & 3u)) { lower = x.z; }
+            if (k == ((at >> 18u) & 3u)) { lower = x.w; }
+            stage_values[to + k * ROWS] = upper;
+            stage_values[to + k * ROWS + 8u] = lower;
+        }
+    }
+    for (var i = local; i < m * 32u; i = i + LOCAL) { stage_cols[i] = colidx[32u * n + i]; }
+}
+
+@compute @workgroup_size({{.LX}}, {{.LY}}, {{.LZ}})
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+    let slot = group.x + group.z * p.width;
+    if (slot >= p.blocks) { return; }
+    let number = index[2u * (p.blocks + 1u) + slot];
+    let first = index[p.blocks + 1u + number];
+    let last = index[p.blocks + 2u + number];
+    let base = group.y * 4u * LOCAL;
+    var width = 1u;
+    while (width < LOCAL && 4u * width < p.n - base) { width = width * 2u; }
+    let slices = LOCAL / width;
+    let slice = t / width;
+    let lane = t % width;
+{{if eq .ELEM "0"}}
+    let j = vec4<u32>(base + lane) + vec4<u32>(0u, 1u, 2u, 3u) * width;
+    let stride = p.ldb;
+    let word = min(j, vec4<u32>(stride - 1u)); // past the last column anything may be read
+{{else}}
+    let j = vec4<u32>(base + 2u * lane) + vec4<u32>(0u, 1u, 2u * width, 2u * width + 1u);
+    let stride = p.ldb / 2u;
+    let word = min(j.xz / 2u, vec2<u32>(stride - 1u));
+{{end}}
+{{range $r := .ROWS}}
+    var acc{{$r}} = vec4<f32>();{{end}}
+
+    for (var s = first; s < last; s = s + STAGE) {
+        let m = min(STAGE, last - s);
+        workgroupBarrier();
+        expand(s, m, t);
+        workgroupBarrier();
+        for (var k = slice; k < 32u * m; k = k + slices) {
+            let row = stage_cols[k] * stride;
+{{if eq .ELEM "0"}}
+            let x = bitcast<vec4<f32>>(vec4<u32>(b[row + word.x], b[row + word.y], b[row + word.z], b[row + word.w]));
+{{else}}
+            let x = vec4<f32>(pair(b[row + word.x]), pair(b[row + word.y]));
+{{end}}
+{{range $r := .ROWS}}
+            acc{{$r}} = acc{{$r}} + stage_values[k * ROWS + {{$r}}u] * x;{{end}}
+        }
+    }
+{{range $r := .ROWS}}
+    if (slices > 1u) {
+        workgroupBarrier();
+        sums[t] = acc{{$r}};
+        workgroupBarrier();
+        if (slice == 0u) {
+            for (var i = 1u; i < slices; i = i + 1u) { acc{{$r}} = acc{{$r}} + sums[i * width + lane]; }
+        }
+    }
+    if (slice == 0u) { store_quad(first, last, number, {{$r}}u, j, acc{{$r}}); }
+{{end}}
+}

@@ -1,0 +1,106 @@
+// The arrays that kernels read. They are the format's, but for the indices of columns:
+//
+//   - For kernels with a RING of rows of B in shared memory, blockcolidx has the row of the ring that each
+//     position goes to (position mod RING) in 16 bits, interleaved for two steps like the metadata: the low
+//     half of word 32·(n/2)+k is for column k of an even step n, the high half for the step after it. index
+//     ends with a word for each step: the first granule (of GRANULE positions) that this step or a later one
+//     of the strip needs, in the low 16 bits, and the last that this one needs.
+//   - For those that gather rows of B one by one, colidx has the column of A for each of a step's 32
+//     columns, and blockcolidx is not used.
+//
+// index holds the format's BlockPtr, StepPtr and Order one after another.
+
+package jigsaw
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/jigsaw"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// ringMaxCols bounds the columns of a block for kernels with a ring: granules are numbered in 16 bits.
+const ringMaxCols = 1 << 20
+
+func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Encoded, error) {
+	ring, granule := int(v.Const("RING")), int(v.Const("GRANULE"))
+	o := jigsaw.Options{BlockTile: int(v.Const("BLOCK"))}
+	if ring > 0 {
+		if a.Cols > ringMaxCols {
+			return nil, fmt.Errorf("kernel jigsaw/%s takes matrices of at most %d columns, not %d: %w", v.Name, ringMaxCols, a.Cols, backend.ErrUnsupported)
+		}
+		// The positions in use lie in no more granules than the ring has, less one to fill meanwhile.
+		o.Span, o.AvoidConflicts = ring-2*granule+1, true
+	}
+	m, err := jigsaw.Encode(a, o)
+	if err != nil {
+		return nil, err
+	}
+	index := slices.Concat(m.BlockPtr, m.StepPtr, m.Order)
+	cols, places := resolve(m), []uint32(nil)
+	stats := m.Stats()
+	stats.Gathers = int64(len(cols))
+	if ring > 0 {
+		cols, places = m.ColIdx, ringRows(m, ring)
+		index = append(index, granules(m, granule)...)
+		stats.Gathers, stats.Staged = int64(len(cols)), true
+	}
+	e := &spec.Encoded{
+		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(), Stats: stats, Format: m,
+		Arrays: []spec.Array{
+			spec.NewArray("index", index),
+			spec.NewArray("colidx", cols),
+			spec.NewArray("blockcolidx", places),
+			spec.NewArray("metadata", m.Metadata),
+			spec.NewArray("values", m.Values),
+			spec.NewArray("mask", m.Mask),
+		},
+	}
+	e.Stats.StoredBytes = 0
+	for _, x := range e.Arrays {
+		e.Stats.StoredBytes += int64(len(x.Data))
+	}
+	return e, nil
+}
+
+// resolve returns the column of A of each of a step's columns.
+func resolve[T formats.Value](m *jigsaw.Matrix[T]) []uint32 {
+	cols := make([]uint32, len(m.BlockColIdx))
+	strips := m.BlockTile / jigsaw.StripRows
+	for s := range m.Strips() {
+		list := m.ColIdx[m.BlockPtr[s/strips]:]
+		for i := jigsaw.StepCols * int(m.StepPtr[s]); i < jigsaw.StepCols*int(m.StepPtr[s+1]); i++ {
+			cols[i] = list[m.BlockColIdx[i]]
+		}
+	}
+	return cols
+}
+
+// ringRows returns the row of the ring for each position, two steps to a word.
+func ringRows[T formats.Value](m *jigsaw.Matrix[T], ring int) []uint32 {
+	const n = jigsaw.StepCols
+	words := make([]uint32, len(m.BlockColIdx)/2)
+	for i := range words {
+		even := i/n*2*n + i%n
+		words[i] = m.BlockColIdx[even]%uint32(ring) | m.BlockColIdx[even+n]%uint32(ring)<<16
+	}
+	return words
+}
+
+// granules returns, for each step, the first granule that it or a later step of its strip needs and, in the
+// high half, the last that it needs.
+func granules[T formats.Value](m *jigsaw.Matrix[T], size int) []uint32 {
+	words := make([]uint32, m.Steps())
+	for s := range m.Strips() {
+		least := uint32(1<<32 - 1)
+		for n := int(m.StepPtr[s+1]) - 1; n >= int(m.StepPtr[s]); n-- {
+			positions := m.BlockColIdx[n*jigsaw.StepCols:][:jigsaw.StepCols]
+			least = min(least, slices.Min(positions))
+			words[n] = least/uint32(size) | slices.Max(positions)/uint32(size)<<16
+		}
+	}
+	return words
+}

@@ -1,0 +1,100 @@
+// The variants for Vulkan: cooperative matrices in the shapes that devices list, and scalar units.
+
+package jigsaw
+
+import (
+	"fmt"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats/jigsaw"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// coops are the variants on cooperative matrices.
+var coops = []coop{
+	// NVIDIA.
+	{m: 16, n: 8, k: 16, swap: true, sub: 32, subs: 4, cols: 256},
+	{m: 16, n: 8, k: 8, swap: true, sub: 32, subs: 4, cols: 256},
+	// AMD, in waves of 32 and of 64.
+	{m: 16, n: 16, k: 16, sub: 32, subs: 4, cols: 256},
+	{m: 16, n: 16, k: 16, sub: 64, subs: 4, cols: 256},
+	// Intel.
+	{m: 8, n: 16, k: 16, sub: 16, subs: 8, cols: 256},
+	{m: 8, n: 8, k: 16, swap: true, sub: 8, subs: 8, cols: 128},
+	// Mesa's driver for CPUs.
+	{m: 8, n: 8, k: 8, swap: true, sub: 8, subs: 4, cols: 128},
+}
+
+func vulkanVariants() []*spec.Variant {
+	var vs []*spec.Variant
+	for _, c := range coops {
+		vs = append(vs, c.variant())
+	}
+	for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
+		vs = append(vs, scalarVulkan(t))
+	}
+	return vs
+}
+
+// coop is a variant of kernel_coop.comp.
+type coop struct {
+	m, n, k uint32 // the matrix operation
+	swap    bool   // Cᵀ = Bᵀ·Aᵀ
+	sub     uint32 // subgroup size
+	subs    uint32 // subgroups of a workgroup
+	cols    uint32 // columns of a workgroup
+}
+
+// sharedWords is the uvec4 of shared memory: two stages, or the block of C, the rows of each a uvec4
+// longer than they are wide. Both are largest with as many slices as there are subgroups.
+func (c coop) sharedWords() uint32 {
+	const rows, cols, pitch = jigsaw.StripRows, jigsaw.TileCols, 3 // of a tile
+	stage := c.subs * (cols*(c.cols/c.subs/8+1) + rows*pitch)
+	return max(2*stage, rows*c.subs*(c.cols/c.subs/4+1))
+}
+
+func (c coop) variant() *spec.Variant {
+	swap := uint32(0)
+	if c.swap {
+		swap = 1
+	}
+	return &spec.Variant{
+		Name: fmt.Sprintf("vulkan_%dx%dx%d_sub%d", c.m, c.n, c.k, c.sub), In: dtype.F16, Code: backend.CodeSPIRV, Entry: "main",
+		Need: spec.Need{
+			F16:    true,
+			Shared: 16 * c.sharedWords(),
+			Shapes: []backend.MatrixShape{{M: c.m, N: c.n, K: c.k, A: dtype.F16, B: dtype.F16, C: dtype.F32, D: dtype.F32}},
+		},
+		Local: [3]uint32{c.sub * c.subs, 1, 1}, Sub: c.sub, Matrix: true,
+		Consts: []spec.Const{
+			{Name: "LOCAL", ID: 0, Value: c.sub * c.subs}, {Name: "TM", ID: 1, Value: c.m}, {Name: "TN", ID: 2, Value: c.n},
+			{Name: "TK", ID: 3, Value: c.k}, {Name: "SWAP", ID: 4, Value: swap}, {Name: "COLS", ID: 5, Value: c.cols},
+			{Name: "SUBS", ID: 6, Value: c.subs}, {Name: "SHARED", ID: 7, Value: c.sharedWords()},
+			define("BLOCK", jigsaw.StripRows),
+		},
+		Unit: spec.Unit{Source: "kernel_coop.comp", Blob: "zcoop.spv"},
+		Out:  []dtype.Type{dtype.F16},
+	}
+}
+
+// The scalar kernels' workgroup: enough for 256 columns.
+const (
+	scalarLocal = 64
+	scalarStage = 2 // steps
+)
+
+// scalarShared is the shared memory of a scalar kernel: a stage's values and columns, and sums.
+const scalarShared = 4*scalarStage*jigsaw.StepCols*(jigsaw.StripRows+1) + 16*scalarLocal
+
+func scalarVulkan(t dtype.Type) *spec.Variant {
+	return &spec.Variant{
+		Name: fmt.Sprintf("vulkan_%v", t), In: t, Code: backend.CodeSPIRV, Entry: "main",
+		Need: spec.Need{Shared: scalarShared}, Local: [3]uint32{scalarLocal, 1, 1},
+		Consts: []spec.Const{
+			{Name: "LOCAL", ID: 0, Value: scalarLocal}, {Name: "STAGE", ID: 1, Value: scalarStage},
+			define("BLOCK", jigsaw.StripRows), define("COLS", 4*scalarLocal),
+		},
+		Unit: spec.Unit{Source: "kernel.comp", Defines: map[string]string{"ELEM": elem(t)}, Blob: "zscalar_" + t.String() + ".spv"},
+	}
+}

@@ -1,0 +1,30 @@
+// The variants for WebGPU.
+
+package jigsaw
+
+import (
+	"fmt"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats/jigsaw"
+	"github.com/spmmrun/spmm/shaders/include"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+func webgpuVariants() []*spec.Variant {
+	var vs []*spec.Variant
+	for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
+		vs = append(vs, &spec.Variant{
+			Name: fmt.Sprintf("webgpu_%v", t), In: t, Code: backend.CodeWGSL, Entry: "main",
+			Need: spec.Need{Shared: scalarShared}, Local: [3]uint32{scalarLocal, 1, 1},
+			Consts: []spec.Const{
+				define("ROWS", jigsaw.StripRows), define("STAGE", scalarStage), define("VECTORS", scalarStage*jigsaw.StepCols),
+				define("VALUES", scalarStage*jigsaw.StepCols*jigsaw.StripRows),
+				define("BLOCK", jigsaw.StripRows), define("COLS", 4*scalarLocal),
+			},
+			Unit: spec.Unit{Source: "kernel.wgsl", Defines: map[string]string{"ELEM": elem(t), "HALF": include.HalfWGSL}},
+		})
+	}
+	return vs
+}

@@ -1,0 +1,13 @@
+// Generated from the kernel's table. Do not edit.
+#pragma once
+struct Params {
+    unsigned int blocks;
+    unsigned int rows;
+    unsigned int n;
+    unsigned int ldb;
+    unsigned int ldc;
+    unsigned int ctype;
+    float alpha;
+    float beta;
+    unsigned int width;
+};
