@@ -18,9 +18,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"unsafe"
 
 	vk "github.com/vulkan-go/vulkan"
+
+	"github.com/spmmrun/spmm/internal/cache"
 )
 
 // The file: magic, the data's SHA-256, the data. Drivers check their own header but trust what
@@ -42,8 +45,8 @@ func (id identity) fileName() string {
 
 // open makes the cache, from the file if there is one.
 func (c *pipelineCache) open(d *device) {
-	if dir, err := os.UserCacheDir(); err == nil {
-		c.path = filepath.Join(dir, "spmm", d.a.id.fileName())
+	if dir := cache.Folder(); dir != "" {
+		c.path = filepath.Join(dir, d.a.id.fileName())
 	}
 	data := readCacheFile(c.path)
 	if data != nil && c.create(d, data) {
@@ -114,22 +117,8 @@ func readCacheFile(path string) []byte {
 	return b[head:]
 }
 
-// writeCacheFile replaces the file in one step, so that a reader never sees half of it.
+// writeCacheFile leaves either the old file or the new one; without a cache kernels are only slower to load.
 func writeCacheFile(path string, data []byte) {
-	dir := filepath.Dir(path)
-	if os.MkdirAll(dir, 0o700) != nil {
-		return
-	}
-	f, err := os.CreateTemp(dir, filepath.Base(path)+".*")
-	if err != nil {
-		return
-	}
 	sum := sha256.Sum256(data)
-	_, err = f.Write(append(append([]byte(cacheMagic), sum[:]...), data...))
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err != nil || os.Rename(f.Name(), path) != nil {
-		os.Remove(f.Name())
-	}
+	_ = cache.Write(path, slices.Concat([]byte(cacheMagic), sum[:], data))
 }

@@ -11,5 +11,6 @@
 // (native.c). Without cgo, or on systems other than 64-bit Linux, the driver says that it is not
 // available.
 //
-// Environment: SPMM_VALIDATE=1 turns the Khronos validation layer on.
+// Environment: SPMM_VALIDATE=1 turns the Khronos validation layer on; SPMM_CACHE names the folder of the
+// pipeline cache.
 package vulkan

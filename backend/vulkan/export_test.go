@@ -5,7 +5,6 @@
 package vulkan
 
 import (
-	"path/filepath"
 	"testing"
 
 	vk "github.com/vulkan-go/vulkan"
@@ -53,9 +52,6 @@ func CacheFile(d backend.Device) string { return d.(*device).cache.path }
 
 // CacheLoaded is how many bytes of pipeline cache were loaded.
 func CacheLoaded(d backend.Device) int { return d.(*device).cache.loaded }
-
-// CacheGlob matches all cache files of a directory.
-func CacheGlob(dir string) string { return filepath.Join(dir, "spmm", "vulkan-*") }
 
 var (
 	ValidationMessages      = validationMessages

@@ -1,29 +1,15 @@
-// The user's cache folder: what has been measured on a device, one file a thing.
+// What is kept in the user's cache folder: one file for each thing measured on a device.
 
 package plan
 
 import (
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/internal/cache"
 )
-
-// cacheFolder returns the folder, "" if there is none. SPMM_CACHE names another one than the user's.
-func cacheFolder() string {
-	if dir := os.Getenv("SPMM_CACHE"); dir != "" {
-		return dir
-	}
-	user, err := os.UserCacheDir()
-	if err != nil {
-		return ""
-	}
-	return filepath.Join(user, "spmm")
-}
 
 // deviceKey names a device and its driver in file names.
 func deviceKey(i backend.Info) string {
@@ -37,18 +23,5 @@ func saveJSON(path string, v any) error {
 	if err != nil {
 		return err
 	}
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(dir, ".new-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(append(b, '\n'))
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return cache.Write(path, append(b, '\n'))
 }

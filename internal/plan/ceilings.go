@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/internal/cache"
 	"github.com/spmmrun/spmm/shaders/peak"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -104,7 +105,7 @@ func (c *Ceilings) raise(o *Ceilings) {
 
 // ceilingsPath returns the file for a device, "" if there is no cache folder.
 func ceilingsPath(i backend.Info) string {
-	dir := cacheFolder()
+	dir := cache.Folder()
 	if dir == "" {
 		return ""
 	}
