@@ -102,7 +102,7 @@ func newAdapter(in *instance, handle vk.PhysicalDevice) *adapter {
 		groups: p.Limits.MaxComputeWorkGroupCount, sparseSpace: clampSize(uint64(p.Limits.SparseAddressSpaceSize)), nanosPerTick: float64(p.Limits.TimestampPeriod),
 	}
 	a.info = backend.Info{
-		Backend: "vulkan", Name: vk.ToString(p.DeviceName[:]), Vendor: vendorName(p.VendorID), Kind: kindName(p.DeviceType),
+		Backend: "vulkan", Name: vk.ToString(p.DeviceName[:]), Vendor: backend.VendorName(p.VendorID), Kind: kindName(p.DeviceType),
 		Driver: "Vulkan " + versionString(p.ApiVersion),
 	}
 	p.Free()
@@ -317,26 +317,4 @@ func kindName(t vk.PhysicalDeviceType) string {
 		return "cpu"
 	}
 	return "virtual"
-}
-
-func vendorName(id uint32) string {
-	switch id {
-	case 0x1002:
-		return "AMD"
-	case 0x106b:
-		return "Apple"
-	case 0x10de:
-		return "NVIDIA"
-	case 0x13b5:
-		return "Arm"
-	case 0x1010:
-		return "Imagination"
-	case 0x5143:
-		return "Qualcomm"
-	case 0x8086:
-		return "Intel"
-	case 0x10005:
-		return "Mesa"
-	}
-	return fmt.Sprintf("0x%04x", id)
 }

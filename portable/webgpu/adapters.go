@@ -91,16 +91,12 @@ func describe(a *C.wg_adapter) backend.Info {
 	}
 }
 
-// vendor names a PCI vendor (0x10005 is Mesa's own, for software).
+// vendor is "" for OpenGL, which does not tell.
 func vendor(id uint32) string {
-	names := map[uint32]string{0x10de: "NVIDIA", 0x1002: "AMD", 0x8086: "Intel", 0x13b5: "Arm", 0x5143: "Qualcomm", 0x106b: "Apple", 0x1010: "Imagination", 0x10005: "Mesa"}
-	if n, ok := names[id]; ok {
-		return n
-	}
 	if id == 0 {
-		return "" // OpenGL does not tell
+		return ""
 	}
-	return fmt.Sprintf("0x%04x", id)
+	return backend.VendorName(id)
 }
 
 var errNoAdapter = fmt.Errorf("webgpu: no GPU found: install a Vulkan driver (Debian: mesa-vulkan-drivers, or the GPU maker's) and the loader libvulkan.so.1: %w", backend.ErrUnavailable)
