@@ -34,7 +34,7 @@ func cudaVariants() []*spec.Variant {
 func gathered(t dtype.Type, v, step, chunks, warps, stages uint32) *spec.Variant {
 	x := panel.CUDA("cvse", "kernel.cu", fmt.Sprintf("cuda_v%d_k%d_%v", v, step, t), t, warps, []spec.Const{
 		panel.Define("V", v), panel.Define("ALIGN", step), panel.Define("STEP", step), panel.Define("CHUNKS", chunks),
-		panel.Define("WARPS", warps), panel.Define("STAGES", stages), panel.Define("COLS", 64*chunks),
+		panel.Define("WARPS", warps), panel.Define("SHARE", 1), panel.Define("STAGES", stages), panel.Define("COLS", 64*chunks),
 	})
 	x.Need.Shapes = []backend.MatrixShape{{M: 16, N: 8, K: step, A: t, B: t, C: dtype.F32, D: dtype.F32}}
 	return x

@@ -31,6 +31,15 @@ typedef u16 Elem;
 __device__ __forceinline__ float to_float(u16 x) { return widen_lo<ELEM>(x); }
 #endif
 
+// A panel's columns, counted over all, what its kernel knows its rows by, and the first column of C that a
+// warp computes. A kernel's own file defines
+//     bool locate(ptr, rowmap, p, warp, cols, panel): finds a warp's panel and the first of its cols columns
+//     u32 row_of(rowmap, panel, r): the row of C that row r of a panel is; not less than p.rows if there is none
+// of the format's pointers and its array of rows.
+struct Panel {
+    u32 first, last, rows, base;
+};
+
 __device__ __forceinline__ u32 word(const uint4 &v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
 
 #if ELEM != F32

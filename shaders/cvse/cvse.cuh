@@ -1,0 +1,15 @@
+// Where the CUDA kernels find their work: warps of a block have neighbouring panels of the format's order and
+// the same columns of C, so that they find each other's rows of B in the L1 cache.
+
+#pragma once
+#include "../include/panel.cuh"
+
+__device__ __forceinline__ bool locate(const u32 *vecptr, const u32 *order, const Params &p, u32 warp, u32 cols, Panel &a) {
+    u32 slot = (blockIdx.x + blockIdx.z * p.width) * WARPS + warp;
+    if (slot >= p.panels) return false;
+    u32 number = order[slot];
+    a = {vecptr[number], vecptr[number + 1], number * V, blockIdx.y * cols};
+    return true;
+}
+
+__device__ __forceinline__ u32 row_of(const u32 *, const Panel &a, u32 r) { return a.rows + r; }

@@ -1,0 +1,86 @@
+// Panels × dense on tensor cores in tf32: f32 data whose products keep 11 significant bits.
+//
+// The mapping is panel_gather.cuh's with mma.m16n8k8: a lane loads 4 neighbouring columns of a gathered row
+// of B with one 128-bit load. An f32 register holds a single k, so nothing need be permuted: words j
+// and j+1 of two rows are the instruction's A operand as they are. Values go straight from the caches
+// to the B operand: lane (g, q) holds row g of columns q and q+4.
+//
+// One warp multiplies one panel of 8 rows by 32·CHUNKS columns of B, WARPS warps a block. Panels
+// have multiples of 8 columns.
+
+#pragma once
+
+// Rounds to nearest tf32: the instruction itself would cut the low bits off.
+__device__ __forceinline__ u32 tf32(u32 x) {
+    u32 r;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(__uint_as_float(x)));
+    return r;
+}
+
+__device__ __forceinline__ void mma8(float (&d)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1) {
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+
+// A step's share of a lane: two vectors' values of its row, their rows of B.
+struct Step {
+    u32 a[2], k[2];
+    uint4 b[2][CHUNKS];
+};
+
+// See panel.cuh's Special.
+static __device__ __noinline__ float recompute(u32 first, u32 last, const u32 *colind, const float *values, const u32 *mask, const float *b,
+                                               u32 ldb, u32 row, u32 col) {
+    Special s;
+    for (u32 v = first; v < last; v++) s.add(values, mask, (u64)v * V + row, b[(u64)colind[v] * ldb + col]);
+    return s.result();
+}
+
+extern "C" __global__ void __launch_bounds__(32 * WARPS)
+    ENTRY(const u32 *__restrict__ ptr, const u32 *__restrict__ colind, const float *__restrict__ values, const u32 *__restrict__ mask,
+          const u32 *__restrict__ rowmap, const float *__restrict__ b, void *__restrict__ c, Params p) {
+    u32 lane = threadIdx.x & 31, g = lane >> 2, q = lane & 3;
+    Panel panel;
+    if (!locate(ptr, rowmap, p, threadIdx.x >> 5, 32 * CHUNKS, panel)) return;
+    u32 first = panel.first, last = panel.last, base = panel.base;
+    u32 at[CHUNKS]; // columns past the leading dimension are read from its end and never stored
+#pragma unroll
+    for (int i = 0; i < CHUNKS; i++) at[i] = min(base + 32 * i + 4 * g, p.ldb - 4);
+
+    auto index = [&](Step &s, u32 v) {
+#pragma unroll
+        for (int i = 0; i < 2; i++) s.k[i] = __ldg(colind + v + q + 4 * i), s.a[i] = __ldg((const u32 *)values + (u64)(v + q + 4 * i) * V + g);
+    };
+    auto gather = [&](Step &s) {
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+#pragma unroll
+            for (int j = 0; j < CHUNKS; j++) s.b[i][j] = __ldg((const uint4 *)(b + (u64)s.k[i] * p.ldb + at[j]));
+    };
+    float acc[CHUNKS][2][4] = {};
+    Step now, next;
+    if (first < last) index(now, first), gather(now);
+    if (first + 8 < last) index(next, first + 8);
+    for (u32 v = first; v < last; v += 8) {
+        Step after = next;
+        if (v + 8 < last) gather(after);
+        if (v + 16 < last) index(next, v + 16);
+        u32 b0 = tf32(now.a[0]), b1 = tf32(now.a[1]);
+#pragma unroll
+        for (int j = 0; j < CHUNKS; j++)
+#pragma unroll
+            for (int h = 0; h < 2; h++)
+                mma8(acc[j][h], tf32(word(now.b[0][j], 2 * h)), tf32(word(now.b[0][j], 2 * h + 1)), tf32(word(now.b[1][j], 2 * h)),
+                     tf32(word(now.b[1][j], 2 * h + 1)), b0, b1);
+        now = after;
+    }
+#pragma unroll
+    for (int e = 0; e < 2; e++)
+#pragma unroll
+        for (int j = 0; j < CHUNKS; j++) {
+            float x[4] = {acc[j][0][e], acc[j][0][2 + e], acc[j][1][e], acc[j][1][2 + e]};
+            u32 row = 2 * q + e, col = base + 32 * j + 4 * g;
+            mend(p, row, col, x, [&](u32 r, u32 n) { return recompute(first, last, colind, values, mask, b, p.ldb, r, n); });
+            store_row(c, p, row_of(rowmap, panel, row), col, x);
+        }
+}

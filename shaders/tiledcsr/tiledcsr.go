@@ -1,0 +1,142 @@
+// Package tiledcsr multiplies from Tiled-CSR (package formats/tiledcsr) with the kernels of package panel: a
+// group of rows is a panel, its columns come in whole tiles, and an array says which rows of C are its own.
+//
+// Workgroups are ordered as in the paper's 3D grid (§IV-B): columns of C are cut into strips; within a strip
+// the blocks of columns of one group come next to each other, then those of the next group; then
+// comes the next strip. So what runs at the same time is a block of C that is about as expensive to
+// feed with A, from above, as with B, from the left.
+package tiledcsr
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/formats/tiledcsr"
+	"github.com/spmmrun/spmm/shaders/panel"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+//go:embed kernel.wgsl z*
+var files embed.FS
+
+// Kernel is the table of the Tiled-CSR kernel.
+var Kernel = &spec.Kernel{
+	Name: "tiledcsr",
+	Args: []spec.Arg{
+		{Name: "tileptr", Elem: "u32", ReadOnly: true},
+		{Name: "colind", Elem: "u32", ReadOnly: true},
+		{Name: "values", Elem: "T", ReadOnly: true},
+		{Name: "mask", Elem: "u32", ReadOnly: true},
+		{Name: "rowidx", Elem: "u32", ReadOnly: true},
+		{Name: "b", Elem: "T", ReadOnly: true},
+		{Name: "c", Elem: "f32"},
+	},
+	Params:   append(slices.Clone(panel.Params), spec.Param{Name: "strip"}), // blocks of columns in a strip
+	Variants: slices.Concat(cudaVariants(), panel.Vulkan(), panel.WebGPU(), panel.CPU(locate)),
+	Packing:  []string{"V"},
+	Files:    files,
+	Encode:   encode,
+	Launch:   launch,
+}
+
+const paramStrip = panel.ParamOwn
+
+// encode packs a in groups of V rows.
+func encode(a formats.Sparse, v *spec.Variant) (*spec.Encoded, error) {
+	if a.Type() != v.In.Storage() {
+		return nil, fmt.Errorf("kernel tiledcsr/%s packs %v, not %v", v.Name, v.In.Storage(), a.Type())
+	}
+	var e *spec.Encoded
+	var err error
+	switch a := a.(type) {
+	case *formats.CSR[half.F16]:
+		e, err = pack(a, v)
+	case *formats.CSR[half.BF16]:
+		e, err = pack(a, v)
+	case *formats.CSR[float32]:
+		e, err = pack(a, v)
+	default:
+		return nil, fmt.Errorf("kernel tiledcsr cannot pack a %T", a)
+	}
+	if errors.Is(err, tiledcsr.ErrTooLarge) {
+		err = fmt.Errorf("%w: %w", err, backend.ErrUnsupported)
+	}
+	return e, err
+}
+
+func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Encoded, error) {
+	m, err := tiledcsr.Encode(a, tiledcsr.Options{Height: int(v.Const("V"))})
+	if err != nil {
+		return nil, err
+	}
+	return &spec.Encoded{
+		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(),
+		Arrays: []spec.Array{
+			spec.NewArray("tileptr", m.TilePtr),
+			spec.NewArray("colind", m.ColIdx),
+			spec.NewArray("values", m.Values),
+			spec.NewArray("mask", m.Mask),
+			spec.NewArray("rowidx", m.RowIdx),
+		},
+		Stats:  m.Stats(),
+		Format: m,
+	}, nil
+}
+
+// launch lays the grid out: along x, folded along z, groups and the blocks of columns of a strip, the blocks
+// first; along y strips.
+func launch(v *spec.Variant, e *spec.Encoded, p spec.Problem) (spec.Launch, error) {
+	if err := p.Check(v, e); err != nil {
+		return spec.Launch{}, fmt.Errorf("kernel tiledcsr/%s: %w", v.Name, err)
+	}
+	groups, cols := tiledcsr.Groups(p.M, int(v.Const("V"))), groupCols(v)
+	blocks := panel.Ceil(p.N, cols)
+	strip := stripBlocks(v, e, p, groups, cols)
+	side, err := spec.Fold(int64(groups)*int64(strip), panel.Ceil(blocks, max(1, strip)))
+	if err != nil {
+		return spec.Launch{}, fmt.Errorf("kernel tiledcsr/%s: %w: %w", v.Name, err, backend.ErrUnsupported)
+	}
+	return spec.Launch{Groups: side, Params: panel.Block(p, groups, side[0]).U(uint32(strip))}, nil
+}
+
+// groupCols returns the columns of C that a workgroup computes.
+func groupCols(v *spec.Variant) int { return int(max(1, v.Const("WARPS")) * v.Const("COLS")) }
+
+// stripBlocks returns the blocks of columns in a strip. With w blocks of each of h groups under way, w·h being
+// what the device runs at a time, w times the bytes of a block of B and h times those of a group of A are
+// needed at a time; their sum is least where the two are equal.
+func stripBlocks(v *spec.Variant, e *spec.Encoded, p spec.Problem, groups, cols int) int {
+	blocks := panel.Ceil(p.N, cols)
+	if groups == 0 || blocks == 0 {
+		return blocks
+	}
+	const perUnit = 8 // workgroups of a multiprocessor
+	wave := float64(max(1, p.Caps.Units))
+	if v.Code != backend.CodeGo {
+		wave *= perUnit
+	}
+	ofA := float64(e.Stats.StoredBytes) / float64(groups)
+	ofB := float64(p.K) * float64(cols) * float64(v.In.Storage().Size())
+	return min(blocks, int(max(1, math.Sqrt(wave*ofA/max(1, ofB)))))
+}
+
+// locate finds a workgroup's work on the CPU.
+func locate(args [][]byte, params []byte, at [3]uint32, v int) (w panel.Work, ok bool) {
+	i := at[0] + at[2]*spec.ParamU(params, panel.ParamWidth)
+	strip := spec.ParamU(params, paramStrip)
+	group, block := i/strip, at[1]*strip+i%strip
+	if group >= spec.ParamU(params, panel.ParamPanels) || block*panel.CPUCols >= spec.ParamU(params, panel.ParamN) {
+		return w, false
+	}
+	ptr, rows := backend.View[uint32](args[panel.ArgPtr]), backend.View[uint32](args[panel.ArgRows])
+	return panel.Work{
+		First: tiledcsr.TileCols * int(ptr[group]), Last: tiledcsr.TileCols * int(ptr[group+1]),
+		Rows: rows[int(group)*v:][:v], Column: int(block) * panel.CPUCols,
+	}, true
+}
