@@ -329,6 +329,40 @@ func TestDot(t *testing.T) {
 	})
 }
 
+// The bound of docs/reproducible.md: half a unit of each row's and column's element, times the others, and
+// the one rounding.
+func TestErrorBound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := anyPrecision(t)
+		n := rapid.IntRange(1, 8).Draw(t, "n")
+		spread := rapid.IntRange(0, 60).Draw(t, "spread")
+		a, b := make([]float32, n), make([]float32, n)
+		var row, col rfx.Range
+		for k := range n {
+			number := func(name string) float32 {
+				return float32(math.Ldexp(rapid.Float64Range(-1, 1).Draw(t, name), -rapid.IntRange(0, spread).Draw(t, "e")))
+			}
+			a[k], b[k] = number("a"), number("b")
+			row, col = row.Join(rfx.RangeOf(a[k])), col.Join(rfx.RangeOf(b[k]))
+		}
+		la, lb := p.L(row.E()), p.L(col.E())
+		dot := new(big.Float).SetPrec(2000)
+		bound := scaled(exactInt(int64(n)), la+lb-2)
+		for k := range n {
+			x, y := exact(float64(a[k])), exact(float64(b[k]))
+			bound.Add(bound, scaled(new(big.Float).Abs(y), la-1))
+			bound.Add(bound, scaled(new(big.Float).Abs(x), lb-1))
+			dot.Add(dot, x.Mul(x, y))
+		}
+		got := rfx.Dot(p, row, col, a, b)
+		above := math.Nextafter32(float32(math.Abs(float64(got))), inf)
+		bound.Add(bound, exact((float64(above)-math.Abs(float64(got)))/2))
+		if dot.Sub(dot, exact(float64(got))); dot.Abs(dot).Cmp(bound) > 0 {
+			t.Fatalf("p=%d: %v · %v is %g, off by %g, more than %g", p, a, b, got, dot, bound)
+		}
+	})
+}
+
 var inf, nan = float32(math.Inf(1)), float32(math.NaN())
 
 func TestDotNonFinite(t *testing.T) {
