@@ -3,7 +3,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -95,6 +97,39 @@ func addCount(c *cobra.Command, p *int, name, short string, value, least int, us
 	c.Flags().VarP(count{p, least}, name, short, usage)
 }
 
+// number is a flag that takes a finite number.
+type number struct{ x *float32 }
+
+func (n number) String() string { return strconv.FormatFloat(float64(*n.x), 'g', -1, 32) }
+func (n number) Type() string   { return "X" }
+func (n number) Set(s string) error {
+	x, err := strconv.ParseFloat(s, 32)
+	if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+		return errors.New("want a finite number that float32 can hold")
+	}
+	*n.x = float32(x)
+	return nil
+}
+
+func addNumber(c *cobra.Command, p *float32, name string, value float32, usage string) {
+	*p = value
+	c.Flags().Var(number{p}, name, usage)
+}
+
+// seed is a flag that takes a seed.
+type seed struct{ n *uint64 }
+
+func (s seed) String() string { return strconv.FormatUint(*s.n, 10) }
+func (s seed) Type() string   { return "N" }
+func (s seed) Set(text string) error {
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return errors.New("want a whole number from 0 to 2⁶⁴-1")
+	}
+	*s.n = n
+	return nil
+}
+
 // addReport adds --report.
 func addReport(c *cobra.Command, p *string) {
 	addChoice(c, p, "report", "how to print results", "table", "json")
@@ -107,7 +142,8 @@ func addPrecision(c *cobra.Command, p *string) {
 
 // addSeed adds --seed.
 func addSeed(c *cobra.Command, p *uint64) {
-	c.Flags().Uint64Var(p, "seed", 1, "seed of B, and of A's values where MATRIX has none")
+	*p = 1
+	c.Flags().Var(seed{p}, "seed", "seed of B, and of A's values where MATRIX has none")
 }
 
 // oneMatrix asks for exactly one argument.
