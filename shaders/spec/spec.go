@@ -1,6 +1,7 @@
 // Package spec is the one place where a kernel says how it is launched: argument order, parameter
 // block, variants, what each needs of a device, its constants and its code. CUDA, GLSL and WGSL
-// sources read the same table (see Prelude), and a test holds the compiled blobs against it.
+// sources read the same table (Kernel.CUDA, GLSL and WGSL write its declarations), and a test holds the
+// compiled blobs against it.
 package spec
 
 import (
