@@ -13,11 +13,12 @@ import (
 	"github.com/spmmrun/spmm/formats/cvse"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/safetensors"
+	"github.com/spmmrun/spmm/formats/tiledcsr"
 )
 
 // Formats returns the formats that Open finds in files. A new one is a line here.
 func Formats() []safetensors.Format {
-	return []safetensors.Format{safetensors.CSR, cvse.Container}
+	return []safetensors.Format{safetensors.CSR, cvse.Container, tiledcsr.Container}
 }
 
 // Format returns the format of that name.

@@ -1,6 +1,7 @@
 package tiledcsr_test
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -12,9 +13,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/formats/safetensors"
 	"github.com/spmmrun/spmm/formats/tiledcsr"
 )
 
@@ -298,6 +301,35 @@ func TestWide(t *testing.T) {
 	}
 	if !a.Equal(m.Decode()) {
 		t.Errorf("decoded %+v", m.Decode())
+	}
+}
+
+// TestContainer: a matrix that was written to a file and read again is the same.
+func TestContainer(t *testing.T) {
+	a, err := gen.CSR("gen:powerlaw,rows=203,cols=300,nnz-per-row=7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range []formats.Sparse{formats.ConvertTo(a, dtype.F16), formats.ConvertTo(a, dtype.BF16), a} {
+		want, err := safetensors.Encode(tiledcsr.Container, a, map[string]int{"height": 16})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var file bytes.Buffer
+		if err := safetensors.WriteMatrix(&file, want); err != nil {
+			t.Fatal(err)
+		}
+		c, err := safetensors.ReadMatrix(&file, safetensors.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := safetensors.Open(tiledcsr.Container, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("written and read (-want +got):\n%s", d)
+		}
 	}
 }
 

@@ -42,6 +42,7 @@ var Kernel = &spec.Kernel{
 	Packing:  []string{"V"},
 	Files:    files,
 	Encode:   encode,
+	Adopt:    adopt,
 	Launch:   launch,
 }
 
@@ -75,8 +76,31 @@ func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Encoded, e
 	if err != nil {
 		return nil, err
 	}
+	return take(m, v)
+}
+
+// adopt is encode for a matrix that is encoded already, in groups of V rows.
+func adopt(m formats.Encoded, v *spec.Variant) (*spec.Encoded, error) {
+	if m.Type() != v.In.Storage() {
+		return nil, fmt.Errorf("kernel tiledcsr/%s packs %v, not %v", v.Name, v.In.Storage(), m.Type())
+	}
+	switch m := m.(type) {
+	case *tiledcsr.Matrix[half.F16]:
+		return take(m, v)
+	case *tiledcsr.Matrix[half.BF16]:
+		return take(m, v)
+	case *tiledcsr.Matrix[float32]:
+		return take(m, v)
+	}
+	return nil, fmt.Errorf("kernel tiledcsr cannot take a %T", m)
+}
+
+func take[T formats.Value](m *tiledcsr.Matrix[T], v *spec.Variant) (*spec.Encoded, error) {
+	if want := int(v.Const("V")); m.Height != want {
+		return nil, fmt.Errorf("kernel tiledcsr/%s takes height=%d, not height=%d", v.Name, want, m.Height)
+	}
 	return &spec.Encoded{
-		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(),
+		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(),
 		Arrays: []spec.Array{
 			spec.NewArray("tileptr", m.TilePtr),
 			spec.NewArray("colind", m.ColIdx),
