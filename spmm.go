@@ -14,8 +14,9 @@ import (
 
 // Options say how to prepare a matrix. The zero value picks everything.
 type Options struct {
-	// Format is the sparse format on the device: "csr", "cvse", or "auto" (also ""), which predicts
-	// the fastest from the matrix's pattern and the device's measured speeds.
+	// Format is the sparse format on the device: one of Formats, or "auto" (also ""), which takes what
+	// was tuned for the matrix, or else predicts the fastest from its pattern and the device's measured
+	// speeds. PlanInfo.Why tells what decided.
 	Format string
 	// Precision is what products are computed with: dtype.F16, BF16, TF32 or F32. The zero value is
 	// A's own type.
@@ -23,8 +24,17 @@ type Options struct {
 	// Cols is the number of columns of B to choose the format for; 0 means 128. Any number of
 	// columns can be multiplied.
 	Cols int
+	// Tune measures the formats that are predicted to be near the best, takes the fastest and remembers
+	// it in the user's cache folder: from then on auto takes it for this matrix, device, precision and
+	// Cols. It needs device memory for B and C.
+	Tune bool
 	// Variant forces a kernel variant by name; for tests and comparisons.
 	Variant string
+}
+
+// plan returns the options as package plan takes them.
+func (o Options) plan() plan.Options {
+	return plan.Options{Format: o.Format, Variant: o.Variant, Precision: o.Precision, Cols: o.Cols, Tune: o.Tune}
 }
 
 // Formats returns the names that Options.Format takes besides "auto".
@@ -51,14 +61,14 @@ func Prepare[T formats.Value](ctx context.Context, dev *Device, a *formats.CSR[T
 	if err := a.Validate(); err != nil {
 		return nil, fmt.Errorf("matrix A: %w", err)
 	}
-	p, err := plan.New(ctx, dev.d, a, plan.Options{Format: o.Format, Variant: o.Variant, Precision: o.Precision, Cols: o.Cols})
+	p, err := plan.New(ctx, dev.d, a, o.plan())
 	if err != nil {
 		return nil, err
 	}
 	return &Plan{p}, nil
 }
 
-// Info returns what was chosen for the matrix and what it took.
+// Info returns what was chosen for the matrix, why, and what it took.
 func (p *Plan) Info() PlanInfo { return p.p.Info }
 
 // Attainable returns the least time a multiplication by n columns can take, C having elements of type

@@ -60,6 +60,13 @@ func (c *Ceilings) bound(v *spec.Variant, w work) Bound {
 	return Bound{Memory: at(w.bytes, c.stream(w.bytes)), Gather: at(w.gather, c.Gather), Compute: at(w.flops, rate)}
 }
 
+// predict returns the least times of a multiplication of a, packed with stats s, by n columns; nearby is
+// as in fetched.
+func (c *Ceilings) predict(v *spec.Variant, a formats.Sparse, s formats.Stats, nearby int64, n int) Bound {
+	rows, cols := a.Dims()
+	return c.bound(v, newWork(rows, cols, n, v, s, fetched(s, nearby), dtype.F32))
+}
+
 // at is the time that n units take at a rate per second, 0 if the rate is unknown.
 func at(n int64, rate float64) time.Duration {
 	if rate <= 0 {

@@ -22,12 +22,18 @@ import (
 type candidate struct {
 	kernel  *spec.Kernel
 	variant *spec.Variant
-	cost    time.Duration // predicted
+	cost    time.Duration // predicted; unlikely if it cannot hold the matrix
 }
+
+// unlikely is the cost of what does not come into question.
+const unlikely = time.Duration(math.MaxInt64)
+
+func (c *candidate) name() string { return c.kernel.Name + "/" + c.variant.Name }
 
 // packed is a matrix packed for a variant.
 type packed struct {
 	candidate
+	why    string         // it was picked
 	matrix formats.Sparse // of the variant's storage type
 	enc    *spec.Encoded
 	took   time.Duration // encoding
@@ -42,17 +48,61 @@ func Formats() []string {
 	return names
 }
 
-// choose packs the matrix for the candidate that is predicted to be fastest and can hold it.
+// choose packs the matrix for the first candidate that can hold it, in this order: one that takes it as
+// it is encoded already, the one that was measured to be fastest, and by predicted time.
 func choose(ctx context.Context, d *Device, a formats.Sparse, o Options) (*packed, error) {
+	if p := adopt(ctx, d, a, o); p != nil {
+		return p, nil
+	}
 	cs, err := candidates(d.Caps(), a, o)
 	if err != nil {
 		return nil, err
 	}
-	if len(cs) > 1 {
-		if err := rank(ctx, d, cs, a, o); err != nil {
-			return nil, err
+	if len(cs) == 1 {
+		return pack(ctx, cs, a, func(c *candidate) string { return "there is no other " + asked(o, c) })
+	}
+	if r := recall(d, a, o); r != nil && r.sort(cs) {
+		return pack(ctx, cs, a, func(*candidate) string { return r.why("when this matrix was tuned") })
+	}
+	if err := rank(ctx, d, cs, a, o); err != nil {
+		return nil, err
+	}
+	return pack(ctx, cs, a, func(c *candidate) string { return predicted(cs, c) })
+}
+
+// asked says what the only candidate was asked for.
+func asked(o Options, c *candidate) string {
+	if o.Variant != "" {
+		return "variant " + o.Variant
+	}
+	return fmt.Sprintf("kernel for format %s and %v on this device", c.kernel.Name, c.variant.In)
+}
+
+// predicted compares a candidate with the best of the others.
+func predicted(cs []*candidate, c *candidate) string {
+	why := "it is predicted to take " + short(c.cost)
+	for _, other := range cs {
+		if other != c && other.cost != unlikely {
+			return fmt.Sprintf("%s, and %s %s", why, other.name(), short(other.cost))
 		}
 	}
+	return why
+}
+
+// short prints a time with three digits.
+func short(d time.Duration) string {
+	us := float64(d) / float64(time.Microsecond)
+	switch {
+	case us < 999.5:
+		return fmt.Sprintf("%.3g µs", us)
+	case us < 999.5e3:
+		return fmt.Sprintf("%.3g ms", us/1e3)
+	}
+	return fmt.Sprintf("%.3g s", us/1e6)
+}
+
+// pack packs the matrix for the first candidate that can hold it.
+func pack(ctx context.Context, cs []*candidate, a formats.Sparse, why func(*candidate) string) (*packed, error) {
 	var first error
 	for _, c := range cs {
 		if err := ctx.Err(); err != nil {
@@ -60,6 +110,7 @@ func choose(ctx context.Context, d *Device, a formats.Sparse, o Options) (*packe
 		}
 		p, err := c.pack(a)
 		if err == nil {
+			p.why = why(c)
 			return p, nil
 		}
 		if first == nil {
@@ -69,6 +120,40 @@ func choose(ctx context.Context, d *Device, a formats.Sparse, o Options) (*packe
 	return nil, first
 }
 
+// adopt returns the matrix as it is encoded already, for the variant that is predicted to be fastest
+// of those that take it so; nil if there is none.
+func adopt(ctx context.Context, d *Device, a formats.Sparse, o Options) *packed {
+	if o.Encoded == nil || o.Format != "" && o.Format != "auto" && o.Format != o.Encoded.Format() {
+		return nil
+	}
+	o.Format = o.Encoded.Format()
+	cs, err := candidates(d.Caps(), a, o)
+	if err != nil {
+		return nil
+	}
+	var best *packed
+	nearby := distinct(a)
+	for _, c := range cs {
+		if c.kernel.Adopt == nil {
+			continue
+		}
+		start := time.Now()
+		enc, err := c.kernel.Adopt(o.Encoded, c.variant)
+		if err != nil {
+			continue
+		}
+		p := &packed{candidate: *c, matrix: formats.ConvertTo(a, c.variant.In), enc: enc, took: time.Since(start)}
+		p.why = "the matrix comes packed for it"
+		if ceil, err := d.Ceilings(ctx); err == nil {
+			p.cost = ceil.predict(c.variant, a, enc.Stats, nearby, o.cols()).sum()
+		}
+		if best == nil || p.cost < best.cost {
+			best = p
+		}
+	}
+	return best
+}
+
 // rank sorts candidates by what a multiplication is predicted to cost, from samples of the matrix
 // packed for each. Those that cannot hold even that come last.
 func rank(ctx context.Context, d *Device, cs []*candidate, a formats.Sparse, o Options) error {
@@ -76,21 +161,14 @@ func rank(ctx context.Context, d *Device, cs []*candidate, a formats.Sparse, o O
 	if err != nil {
 		return err
 	}
-	n := o.Cols
-	if n <= 0 {
-		n = DefaultCols
-	}
-	s := sample(a)
-	rows, cols := a.Dims()
-	nearby := distinct(a)
+	s, nearby := sample(a), distinct(a)
 	for _, c := range cs {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		c.cost = math.MaxInt64
+		c.cost = unlikely
 		if p, err := c.pack(s); err == nil {
-			stats := scale(p.enc.Stats, s.NNZ(), a.NNZ())
-			c.cost = ceil.bound(c.variant, newWork(rows, cols, n, c.variant, stats, fetched(stats, nearby), dtype.F32)).sum()
+			c.cost = ceil.predict(c.variant, a, scale(p.enc.Stats, s.NNZ(), a.NNZ()), nearby, o.cols()).sum()
 		}
 	}
 	slices.SortStableFunc(cs, func(x, y *candidate) int { return cmp.Compare(x.cost, y.cost) })

@@ -15,6 +15,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/safetensors"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -24,6 +25,20 @@ type Options struct {
 	Variant   string     // a variant's name, to force it; "" picks one
 	Precision dtype.Type // of A's values and of B; Invalid: the matrix's own type
 	Cols      int        // columns of B to choose for; 0: 128
+	// Encoded, if not nil, is the matrix in some format. Where the device has a kernel for its packing, and
+	// Format does not ask for another, it is taken as it is.
+	Encoded formats.Encoded
+	// Tune measures the packings that are predicted to be near the best, and remembers the fastest in the
+	// cache folder, for others to take.
+	Tune bool
+}
+
+// cols is Cols with its default.
+func (o Options) cols() int {
+	if o.Cols <= 0 {
+		return DefaultCols
+	}
+	return o.Cols
 }
 
 // DefaultCols is the number of columns of B that formats are chosen for when none is given.
@@ -35,6 +50,7 @@ type Info struct {
 	NNZ        int64
 	Format     string
 	Variant    string        // the kernel's
+	Why        string        // reads behind "because": what made it this variant
 	Precision  dtype.Type    // what products are computed with
 	Stats      formats.Stats // of the encoded matrix
 	EncodeTime time.Duration // packing on the host
@@ -71,15 +87,36 @@ type part struct {
 
 // New prepares a matrix, which is not needed afterwards. The matrix must be valid.
 func New(ctx context.Context, d *Device, a formats.Sparse, o Options) (*Plan, error) {
+	if o.Tune {
+		return tune(ctx, d, a, o)
+	}
 	c, err := choose(ctx, d, a, o)
 	if err != nil {
 		return nil, err
 	}
+	return build(ctx, d, a, c)
+}
+
+// Encode packs a matrix as New would, for a file.
+func Encode(ctx context.Context, d *Device, a formats.Sparse, o Options) (safetensors.Encoded, error) {
+	c, err := choose(ctx, d, a, o)
+	if err != nil {
+		return nil, err
+	}
+	if e, ok := c.enc.Format.(safetensors.Encoded); ok {
+		return e, nil
+	}
+	return safetensors.Plain(c.matrix), nil
+}
+
+// build brings a packed matrix onto the device. a is the matrix before it was packed.
+func build(ctx context.Context, d *Device, a formats.Sparse, c *packed) (*Plan, error) {
 	rows, cols := a.Dims()
 	p := &Plan{
 		Info: Info{
 			Rows: rows, Cols: cols, NNZ: a.NNZ(),
 			Format: c.kernel.Name, Variant: c.variant.Name, Precision: c.variant.In, EncodeTime: c.took,
+			Why: c.why,
 		},
 		dev: d, kern: c.kernel, variant: c.variant, fetched: fetched(c.enc.Stats, distinct(a)),
 	}

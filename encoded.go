@@ -1,0 +1,64 @@
+// Matrices that are encoded already, so that preprocessing is paid once.
+
+package spmm
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/safetensors"
+	"github.com/spmmrun/spmm/internal/plan"
+)
+
+// Encode packs a as Prepare would for the device, but leaves it on the host, to be written to a file with
+// safetensors.WriteMatrix and prepared any number of times with PrepareEncoded.
+func Encode[T formats.Value](ctx context.Context, dev *Device, a *formats.CSR[T], o Options) (safetensors.Encoded, error) {
+	if err := a.Validate(); err != nil {
+		return nil, fmt.Errorf("matrix A: %w", err)
+	}
+	o.Tune = false
+	return plan.Encode(ctx, dev.d, a, o.plan())
+}
+
+// PrepareEncoded is Prepare for a matrix in some format: one that load.Open has read, say. If the device
+// has a kernel for the way in which it is packed, it is copied there as it is; else, or if o asks for
+// another format or precision or to tune, it is decoded and packed again.
+func PrepareEncoded(ctx context.Context, dev *Device, a formats.Encoded, o Options) (*Plan, error) {
+	if err := a.Validate(); err != nil {
+		return nil, fmt.Errorf("matrix A: %w", err)
+	}
+	opt := o.plan()
+	opt.Encoded = a
+	p, err := plan.New(ctx, dev.d, a.Sparse(), opt)
+	if err != nil {
+		return nil, err
+	}
+	return &Plan{p}, nil
+}
+
+// Packing is a matrix as a device's kernel for a format takes it: what it stores and executes, and what a
+// multiplication is predicted to take. Prepare takes the least Predicted.
+type Packing = plan.Packing
+
+// Compare packs a in every format, or in those that o allows, as Prepare would for the device, and
+// predicts a multiplication by o.Cols columns. Formats that cannot be packed, or that the device has no
+// kernel for, have an Err.
+func Compare[T formats.Value](ctx context.Context, dev *Device, a *formats.CSR[T], o Options) ([]Packing, error) {
+	if err := a.Validate(); err != nil {
+		return nil, fmt.Errorf("matrix A: %w", err)
+	}
+	return plan.Compare(ctx, dev.d, a, o.plan())
+}
+
+// Measured tells when the device's speeds were measured, by which formats are chosen, and whether this
+// call or an earlier one of the same Device did so rather than an earlier process. It measures them if
+// need be, which takes a fraction of a second.
+func (d *Device) Measured(ctx context.Context) (at time.Time, now bool, err error) {
+	c, err := d.d.Ceilings(ctx)
+	if err != nil {
+		return time.Time{}, false, err
+	}
+	return c.At, c.Fresh, nil
+}

@@ -1,0 +1,75 @@
+// What every format would make of a matrix on a device.
+
+package plan
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+)
+
+// Packing is a matrix as a variant packs it.
+type Packing struct {
+	Format     string
+	Variant    string // "" if the device has none for the format
+	Precision  dtype.Type
+	Stats      formats.Stats
+	Details    []formats.Detail // figures of the format's own
+	EncodeTime time.Duration
+	Bound      Bound         // least times of a multiplication
+	Predicted  time.Duration // of a multiplication; what formats are chosen by
+	Err        error         // why it cannot be packed
+}
+
+// detailed are matrices that tell more than Stats.
+type detailed interface{ Details() []formats.Detail }
+
+// Compare packs the matrix in every way that the options allow, as a sample does not tell exactly what a
+// format needs.
+func Compare(ctx context.Context, d *Device, a formats.Sparse, o Options) ([]Packing, error) {
+	cs, err := candidates(d.Caps(), a, o)
+	if err != nil {
+		return nil, err
+	}
+	ceil, err := d.Ceilings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	nearby := distinct(a)
+	var ps []Packing
+	for _, c := range cs {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		p := Packing{Format: c.kernel.Name, Variant: c.variant.Name, Precision: c.variant.In}
+		if m, err := c.pack(a); err != nil {
+			p.Err = err
+		} else {
+			p.Stats, p.EncodeTime = m.enc.Stats, m.took
+			p.Bound = ceil.predict(c.variant, a, p.Stats, nearby, o.cols())
+			p.Predicted = p.Bound.sum()
+			if f, ok := m.enc.Format.(detailed); ok {
+				p.Details = f.Details()
+			}
+		}
+		ps = append(ps, p)
+	}
+	return append(ps, missing(ps, o)...), nil
+}
+
+// missing lists the formats that the device has no kernel for.
+func missing(ps []Packing, o Options) []Packing {
+	var none []Packing
+	for _, f := range Formats() {
+		auto := o.Format == "" || o.Format == "auto"
+		if auto && !slices.ContainsFunc(ps, func(p Packing) bool { return p.Format == f }) {
+			none = append(none, Packing{Format: f, Precision: o.Precision, Err: fmt.Errorf("no kernel for it on this device: %w", backend.ErrUnsupported)})
+		}
+	}
+	return none
+}

@@ -1,0 +1,125 @@
+// What tuning found, kept in the cache folder: a file for each matrix, device, precision and number of
+// columns.
+
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/cache"
+)
+
+// record is the measurements of one matrix on one device.
+type record struct {
+	Version int        `json:"version"`
+	Device  string     `json:"device"`
+	Driver  string     `json:"driver"`
+	Matrix  string     `json:"matrix"` // digest of the pattern
+	Among   []string   `json:"among"`  // all candidates that there were
+	Times   []measured `json:"times"`  // the fastest first
+
+	path string // "" if there is no cache folder
+}
+
+// recordVersion changes with what is measured and how, and with kernels whose times change much.
+const recordVersion = 1
+
+func newRecord(d *Device, a formats.Sparse, o Options, cs []*candidate, times []measured) *record {
+	slices.SortStableFunc(times, compareTimes)
+	i, digest := d.Info(), patternDigest(a)
+	r := &record{Version: recordVersion, Device: i.Name, Driver: i.Driver, Matrix: digest, Among: names(cs), Times: times}
+	if folder, name := recordFile(d, a, o); folder != "" {
+		r.path = filepath.Join(folder, name+digest[:shortDigest]+".json")
+	}
+	return r
+}
+
+// names lists candidates in a fixed order.
+func names(cs []*candidate) []string {
+	var s []string
+	for _, c := range cs {
+		s = append(s, c.name())
+	}
+	slices.Sort(s)
+	return s
+}
+
+// shortDigest is how much of a digest serves as a name.
+const shortDigest = 16
+
+// recordFile returns the folder, "" if there is no cache folder, and what the file's name starts with:
+// all but the digest, so that it shows whether there can be a record without one.
+func recordFile(d *Device, a formats.Sparse, o Options) (folder, name string) {
+	dir := cache.Folder()
+	if dir == "" {
+		return "", ""
+	}
+	rows, cols := a.Dims()
+	format, prec := pick(o.Format == "", "auto", o.Format), o.Precision
+	if prec == dtype.Invalid {
+		prec = a.Type()
+	}
+	return filepath.Join(dir, "tuned-"+deviceKey(d.Info())), fmt.Sprintf("%s-%v-n%d-%dx%d-%d-", format, prec, o.cols(), rows, cols, a.NNZ())
+}
+
+// patternDigest identifies a matrix but for its values, on which times do not depend.
+func patternDigest(a formats.Sparse) string {
+	ptr, idx := pattern(a)
+	rows, cols := a.Dims()
+	h := sha256.New()
+	binary.Write(h, binary.LittleEndian, []int64{int64(rows), int64(cols)})
+	h.Write(backend.Bytes(ptr))
+	h.Write(backend.Bytes(idx))
+	return fmt.Sprintf("%x", h.Sum(nil))
+}
+
+func (r *record) save() error {
+	if r.path == "" {
+		return nil
+	}
+	return saveJSON(r.path, r)
+}
+
+// recall returns what was measured of a matrix, nil if it was not or by another version.
+func recall(d *Device, a formats.Sparse, o Options) *record {
+	folder, name := recordFile(d, a, o)
+	files, err := os.ReadDir(folder)
+	if err != nil || !slices.ContainsFunc(files, func(f os.DirEntry) bool { return strings.HasPrefix(f.Name(), name) }) {
+		return nil // without looking at the whole matrix
+	}
+	digest := patternDigest(a)
+	b, err := os.ReadFile(filepath.Join(folder, name+digest[:shortDigest]+".json"))
+	if err != nil {
+		return nil
+	}
+	r, i := new(record), d.Info()
+	if json.Unmarshal(b, r) != nil || r.Version != recordVersion || r.Device != i.Name || r.Driver != i.Driver || r.Matrix != digest || len(r.Times) == 0 {
+		return nil
+	}
+	return r
+}
+
+// sort brings the fastest candidate to the front. It does nothing and returns false if the candidates
+// are not those that there were.
+func (r *record) sort(cs []*candidate) bool {
+	if !slices.Equal(r.Among, names(cs)) {
+		return false
+	}
+	i := slices.IndexFunc(cs, func(c *candidate) bool {
+		return c.kernel.Name == r.Times[0].Format && c.variant.Name == r.Times[0].Variant
+	})
+	if i > 0 {
+		cs[0], cs[i] = cs[i], cs[0]
+	}
+	return i >= 0
+}
