@@ -1,3 +1,5 @@
+// The backend cuda; a stub that says how to build it in where the build tag cuda is not set.
+
 package all
 
-import _ "github.com/spmmrun/spmm/backend/cuda" // NVIDIA GPUs (a stub without the build tag cuda)
+import _ "github.com/spmmrun/spmm/backend/cuda"

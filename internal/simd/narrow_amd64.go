@@ -1,3 +1,5 @@
+// The choice of assembly for rounding on amd64.
+
 package simd
 
 import "github.com/spmmrun/spmm/formats/half"

@@ -1,3 +1,5 @@
+// Rounding on machines without assembly for it.
+
 //go:build !amd64
 
 package simd

@@ -1,3 +1,4 @@
+// dst = the parameter block: eight words as they are, eight floats halved.
 struct Params { u: array<vec4<u32>, 2>, f: array<vec4<f32>, 2> }
 @group(0) @binding(0) var<storage, read_write> dst: array<u32>;
 @group(0) @binding(1) var<uniform> p: Params;

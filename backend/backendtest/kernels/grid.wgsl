@@ -1,3 +1,4 @@
+// dst[x, y, z] = x | y<<10 | z<<20 for every invocation inside nx × ny × nz.
 struct Params { nx: u32, ny: u32, nz: u32, pad: u32 }
 @group(0) @binding(0) var<storage, read_write> dst: array<u32>;
 @group(0) @binding(1) var<uniform> p: Params;

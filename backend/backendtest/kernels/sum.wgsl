@@ -1,3 +1,4 @@
+// dst[i] = sum of (k+1)*in_k[i] over seven inputs: eight arguments, no parameters.
 @group(0) @binding(0) var<storage, read> a: array<u32>;
 @group(0) @binding(1) var<storage, read> b: array<u32>;
 @group(0) @binding(2) var<storage, read> c: array<u32>;

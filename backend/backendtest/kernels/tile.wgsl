@@ -1,3 +1,4 @@
+// dst = in reversed within each group of 64, through shared memory, plus the constant ADD.
 @group(0) @binding(0) var<storage, read> src: array<u32>;
 @group(0) @binding(1) var<storage, read_write> dst: array<u32>;
 var<workgroup> words: array<u32, 64>;
