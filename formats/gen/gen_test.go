@@ -49,6 +49,7 @@ func TestSameOnEveryMachine(t *testing.T) {
 		"gen:uniform,rows=10000,cols=10000,density=0.00001":                          "5713aa3af5efb8c7",
 		"gen:uniform,rows=1000,cols=10000,nnz-per-row=7":                             "a3b92ce6930093a4",
 		"gen:uniform,rows=10,cols=100000,nnz-per-row=20":                             "a0e78d196e6a941d",
+		"gen:uniform,rows=1000,cols=777,density=0.3,jitter=0.9":                      "56c76dda4e7d92ab",
 		"gen:vector,rows=1003,cols=99,v=8":                                           "95d9b0e4b0ed3b56",
 		"gen:block,rows=1003,cols=997,block=16":                                      "d6d5a46893ab5774",
 		"gen:nm,rows=33,cols=1001,n=2,m=4,v=4":                                       "1846485f6354b71d",
@@ -164,6 +165,8 @@ func TestDensity(t *testing.T) {
 		{"gen:uniform,rows=2000,cols=1000,density=0.1", 0.1},
 		{"gen:uniform,rows=2000,cols=1000,sparsity=0.25", 0.75},
 		{"gen:uniform,rows=2000,cols=40,density=0.6", 0.6},
+		{"gen:uniform,rows=2000,cols=1000,density=0.5,jitter=1", 0.5},
+		{"gen:uniform,rows=20000,cols=1000,density=0.01,jitter=0.5", 0.01},
 		{"gen:uniform,rows=2000,cols=1000,density=0.1,empty=0.25", 0.075},
 		{"gen:block,rows=8000,cols=1001,block=4,density=0.1", 0.1},
 		{"gen:powerlaw,rows=20000,cols=20000,density=0.001,alpha=2.5", 0.001},
@@ -182,6 +185,24 @@ func TestDensity(t *testing.T) {
 	for j, n := range count {
 		if n < 8500 || n > 9500 {
 			t.Errorf("column %d has %d entries, want about 9000", j, n)
+		}
+	}
+}
+
+// Rows have all densities that jitter allows, and no others, equally often.
+func TestJitter(t *testing.T) {
+	a := mustCSR(t, "gen:uniform,rows=8000,cols=10000,density=0.2,jitter=0.5")
+	var twentieths [20]int
+	for i := range a.Rows {
+		density := float64(len(row(a, i))) / 10000
+		if density < 0.09 || density > 0.32 {
+			t.Fatalf("row %d has density %v, want 0.1 to 0.3", i, density)
+		}
+		twentieths[min(19, max(0, int((density-0.1)*100)))]++
+	}
+	for i, n := range twentieths {
+		if n < 300 || n > 500 {
+			t.Errorf("%d rows with a density about %.3g, want about 400", n, 0.105+float64(i)/100)
 		}
 	}
 }
@@ -273,7 +294,7 @@ func TestErrors(t *testing.T) {
 		"uniform":                                `does not start with "gen:"`,
 		"gen:":                                   `unknown kind "" (banded, block, diagonal, nm, onedense, powerlaw, uniform, vector)`,
 		"gen:unifrom":                            `unknown kind "unifrom"`,
-		"gen:uniform,rowz=3":                     `unknown key "rowz" (uniform takes cols, density, empty, k, m, nnz-per-row, rows, seed, sparsity, type, values)`,
+		"gen:uniform,rowz=3":                     `unknown key "rowz" (uniform takes cols, density, empty, jitter, k, m, nnz-per-row, rows, seed, sparsity, type, values)`,
 		"gen:uniform,v=3":                        `unknown key "v"`,
 		"gen:uniform,":                           `unknown key ""`,
 		"gen:uniform,rows":                       "rows=: want an integer from 0 to 2147483647",
@@ -285,6 +306,10 @@ func TestErrors(t *testing.T) {
 		"gen:uniform,density=0.1,sparsity=0.9":   "density and sparsity say the same thing",
 		"gen:uniform,density=1.5":                "density=1.5: want a number from 0 to 1",
 		"gen:uniform,density=NaN":                "want a number",
+		"gen:uniform,jitter=1.5":                 "jitter=1.5: want a number from 0 to 1",
+		"gen:vector,jitter=0.5":                  `unknown key "jitter"`,
+		"gen:uniform,density=0.8,jitter=0.5":     "jitter=0.5 makes rows more than full, with density 0.8: want at most 0.25",
+		"gen:uniform,nnz-per-row=3,jitter=0.5":   "jitter=0.5 varies a density, and rows have exactly nnz-per-row=3 entries",
 		"gen:powerlaw,alpha=1":                   "alpha=1: want more than 1",
 		"gen:vector,v=0":                         "v=0: want an integer from 1",
 		"gen:nm,n=5,m=4":                         "n=5 is more than m=4",

@@ -19,11 +19,12 @@ type stream uint64
 
 // The streams of one seed.
 const (
-	streamEntry = iota + 1 // values of sparse entries
-	streamDense            // values of dense elements
-	streamCount            // entries of each row
-	streamPick             // their columns
-	streamEmpty            // which rows are empty
+	streamEntry  = iota + 1 // values of sparse entries
+	streamDense             // values of dense elements
+	streamCount             // entries of each row
+	streamPick              // their columns
+	streamEmpty             // which rows are empty
+	streamJitter            // densities of rows
 )
 
 func newStream(seed, purpose uint64) stream { return stream(mix(seed + golden)).sub(purpose) }

@@ -18,7 +18,7 @@ type pattern struct {
 	octave32       uint64 // powerlaw: probability of an octave relative to the one before, times 2³²
 	ratio          uint64 // powerlaw: entries per raw length, times 2³²
 
-	counts, picks, empties stream
+	counts, picks, empties, jitters stream
 }
 
 func newPattern(ctx context.Context, s *Spec) *pattern {
@@ -27,6 +27,7 @@ func newPattern(ctx context.Context, s *Spec) *pattern {
 		counts:  newStream(s.Seed, streamCount),
 		picks:   newStream(s.Seed, streamPick),
 		empties: newStream(s.Seed, streamEmpty),
+		jitters: newStream(s.Seed, streamJitter),
 	}
 	switch s.Kind {
 	case "vector", "nm":
@@ -79,7 +80,18 @@ func (p *pattern) count(g int) int {
 	case p.rowNNZ >= 0:
 		return min(all, p.rowNNZ/p.width)
 	}
-	return binomial(p.counts.sub(uint64(g)), all, p.density32)
+	return binomial(p.counts.sub(uint64(g)), all, p.rowDensity(g))
+}
+
+// rowDensity returns the density of group g times 2³².
+func (p *pattern) rowDensity(g int) uint64 {
+	if p.jitter == 0 {
+		return p.density32
+	}
+	jitter32 := uint64(p.jitter * (1 << 32))
+	factor32 := 1<<32 - jitter32 + scale(p.jitters.at(uint64(g)), 2*jitter32)
+	hi, lo := bits.Mul64(p.density32, factor32)
+	return hi<<32 | lo>>32
 }
 
 // pick returns the units of group g, ascending, in memory that k reuses.

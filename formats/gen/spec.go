@@ -21,6 +21,8 @@
 //	cols, k      columns, as many as rows
 //	density      entries per place of a non-empty row, 0.1 (banded: 1); row lengths are about binomial
 //	sparsity     1 - density
+//	jitter       of uniform: each row has a density of its own, from 1-jitter to 1+jitter times density, as
+//	             variational pruning leaves them; 0, at most 1
 //	nnz-per-row  instead of density: entries of a row, exactly (powerlaw: their mean)
 //	v            rows of a panel, 8 (nm: 1)
 //	n, m         of nm: 2 of 4
@@ -58,6 +60,7 @@ type Spec struct {
 	Values     Values
 
 	density  float64
+	jitter   float64
 	rowNNZ   int // -1: by density
 	n, m     int
 	v, block int
@@ -69,7 +72,7 @@ type Spec struct {
 
 // kinds lists, for each kind, the keys that it takes besides those that all do.
 var kinds = map[string]string{
-	"uniform":  "density sparsity nnz-per-row",
+	"uniform":  "density sparsity nnz-per-row jitter",
 	"vector":   "density sparsity nnz-per-row v",
 	"block":    "density sparsity nnz-per-row block",
 	"nm":       "n m v",
@@ -159,6 +162,8 @@ func (s *Spec) set(key, val string) (err error) {
 	case "sparsity":
 		s.density, err = number(key, val, 0, 1)
 		s.density = 1 - s.density
+	case "jitter":
+		s.jitter, err = number(key, val, 0, 1)
 	case "empty":
 		s.empty, err = number(key, val, 0, 1)
 	case "alpha":
@@ -214,6 +219,10 @@ func (s *Spec) finish(seen map[string]bool) error {
 	case s.Values.Kind == Int && max(-s.Values.Lo, s.Values.Hi) > exactInts(s.Values.Type):
 		return fmt.Errorf("%v holds the integers to ±%d, not all of %d to %d",
 			s.Values.Type, exactInts(s.Values.Type), s.Values.Lo, s.Values.Hi)
+	case s.jitter > 0 && s.rowNNZ >= 0:
+		return fmt.Errorf("jitter=%v varies a density, and rows have exactly nnz-per-row=%d entries", s.jitter, s.rowNNZ)
+	case s.density*(1+s.jitter) > 1:
+		return fmt.Errorf("jitter=%v makes rows more than full, with density %v: want at most %.3g", s.jitter, s.density, 1/s.density-1)
 	case s.Kind == "block" && s.rowNNZ%s.block > 0:
 		return fmt.Errorf("nnz-per-row=%d is no multiple of block=%d", s.rowNNZ, s.block)
 	}
