@@ -1,3 +1,5 @@
+// The library as its users call it.
+
 package spmm_test
 
 import (

@@ -1,3 +1,5 @@
+// Conversions between the kinds of matrices, held against simple ones, and what Validate finds.
+
 package formats_test
 
 import (

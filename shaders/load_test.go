@@ -1,3 +1,5 @@
+// Every variant of every kernel loads on every device that meets its needs.
+
 package shaders_test
 
 import (

@@ -1,3 +1,5 @@
+// The contract finds what is wrong: devices with one mistake each must fail it.
+
 package backendtest_test
 
 import (

@@ -1,3 +1,5 @@
+// The compiled kernels are those of the sources beside them.
+
 package backendtest_test
 
 import (

@@ -1,3 +1,5 @@
+// The contract of backends on whatever NVIDIA GPU there is.
+
 package cuda_test
 
 import (

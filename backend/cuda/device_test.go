@@ -1,3 +1,5 @@
+// What the contract does not cover: programs that start anywhere, clocks, long runs cancelled, kernels that fault.
+
 //go:build cuda && cgo
 
 package cuda_test

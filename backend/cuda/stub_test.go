@@ -1,3 +1,5 @@
+// What a build without the tag cuda says.
+
 //go:build !cuda || !cgo
 
 package cuda_test

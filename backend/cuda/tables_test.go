@@ -1,3 +1,5 @@
+// The tables of matrix shapes and of driver versions.
+
 package cuda
 
 import (

@@ -1,3 +1,5 @@
+// Round trips, arrays, damaged arrays, and encoding's speed.
+
 package cvse_test
 
 import (

@@ -1,3 +1,5 @@
+// What specs promise: the same matrix everywhere, patterns, densities, values, refusals.
+
 package gen_test
 
 import (

@@ -1,3 +1,5 @@
+// All 16-bit numbers, and rounding to them held against float64.
+
 package half_test
 
 import (

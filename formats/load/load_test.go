@@ -1,3 +1,5 @@
+// Every type by its content, plain and compressed, from files and from a pipe; errors, limits, progress.
+
 package load_test
 
 import (

@@ -1,3 +1,5 @@
+// Reading and writing Matrix Market: fields, symmetries, errors by line, limits, memory.
+
 package mtx_test
 
 import (

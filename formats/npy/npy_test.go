@@ -1,3 +1,5 @@
+// Files that NumPy and SciPy wrote, files of our own, and damaged ones.
+
 package npy_test
 
 import (

@@ -1,3 +1,5 @@
+// Reading and writing DLMC's files, and damaged ones.
+
 package smtx_test
 
 import (

@@ -1,3 +1,5 @@
+// The rules hold in this module, and are broken where they should be.
+
 package archtest_test
 
 import (

@@ -1,3 +1,5 @@
+// What a lock must notice.
+
 package shaderlock_test
 
 import (

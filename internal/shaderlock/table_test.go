@@ -1,3 +1,5 @@
+// What must not differ between a kernel's table and its code.
+
 package shaderlock_test
 
 import (

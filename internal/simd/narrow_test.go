@@ -1,3 +1,5 @@
+// Rounding held against package half on all hard numbers.
+
 package simd
 
 import (

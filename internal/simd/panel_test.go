@@ -1,3 +1,5 @@
+// Panels and widening at every level of instructions this machine has.
+
 package simd
 
 import (

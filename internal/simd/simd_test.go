@@ -1,3 +1,5 @@
+// Rows and their epilogue at every level of instructions this machine has.
+
 package simd
 
 import (

@@ -1,3 +1,5 @@
+// The contract of backends, and what is the CPU's own: every group once, panics, memory.
+
 package cpu_test
 
 import (

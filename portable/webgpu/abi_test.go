@@ -1,3 +1,5 @@
+// The declarations of abi.h are those that the library was compiled with.
+
 //go:build cgo && linux && amd64
 
 package webgpu_test

@@ -1,3 +1,5 @@
+// The contract of backends, and what is WebGPU's own: shaders that are wrong, bindings, limits.
+
 package webgpu_test
 
 import (

@@ -1,3 +1,5 @@
+// How fast the CPU's kernel is beside what the machine can do.
+
 package csr_test
 
 import (

@@ -1,3 +1,5 @@
+// Products on every device present, held against exact sums; shapes that split work; refusals.
+
 package csr_test
 
 import (

@@ -1,3 +1,5 @@
+// How fast the kernels are on every device present.
+
 package cvse_test
 
 import (

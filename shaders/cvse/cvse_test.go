@@ -1,3 +1,5 @@
+// Products on every device present, held against exact sums; values that are not finite; refusals.
+
 package cvse_test
 
 import (

@@ -1,3 +1,5 @@
+// What the tests reach into.
+
 package cvse
 
 import (

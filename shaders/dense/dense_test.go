@@ -1,3 +1,5 @@
+// Copies, transposes and conversions on every device present.
+
 package dense_test
 
 import (

@@ -1,3 +1,5 @@
+// Grids hold every workgroup within each side's limit.
+
 package spec_test
 
 import (

@@ -1,3 +1,5 @@
+// What is stale is compiled, nothing else, and a source that does not compile changes nothing.
+
 //go:build unix
 
 package main

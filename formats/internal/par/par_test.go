@@ -1,3 +1,5 @@
+// Every element once, whatever the split.
+
 package par_test
 
 import (

@@ -1,3 +1,5 @@
+// Numbers held against strconv, and lines and tokens from awkward readers.
+
 package text_test
 
 import (

@@ -1,3 +1,5 @@
+// Adapted programs run, and files that are no programs are refused.
+
 package main
 
 import (

@@ -1,3 +1,5 @@
+// The environment that backend/cuda/env.sh sets builds and links without CUDA's toolkit.
+
 package driver_test
 
 import (

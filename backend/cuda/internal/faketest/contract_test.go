@@ -1,3 +1,5 @@
+// The contract of backends on the fake driver.
+
 //go:build cuda && cgo
 
 package faketest

@@ -1,3 +1,5 @@
+// Loading on the fake driver: refusals, what its compiler says, modules shared, what devices can do.
+
 //go:build cuda && cgo
 
 package faketest

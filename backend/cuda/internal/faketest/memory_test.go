@@ -1,3 +1,5 @@
+// Memory on the fake driver: the pool, copies in pieces, and that everything is freed.
+
 //go:build cuda && cgo
 
 package faketest

@@ -1,3 +1,5 @@
+// Launches on the fake driver: what reaches it, batches in flight, cancellation, a device lost.
+
 //go:build cuda && cgo
 
 package faketest

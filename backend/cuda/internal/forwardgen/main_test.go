@@ -1,3 +1,5 @@
+// The generator of forwarders, and that what it wrote is up to date and complete.
+
 package main
 
 import (
