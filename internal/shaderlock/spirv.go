@@ -76,10 +76,8 @@ const (
 )
 
 type spirvType struct {
-	op     uint32
-	args   []uint32
-	offset map[uint32]uint32 // struct members
-	stride uint32            // arrays
+	op   uint32
+	args []uint32
 }
 
 type spirvReader struct {
