@@ -48,26 +48,34 @@ func Formats() []string {
 	return names
 }
 
-// choose packs the matrix for the first candidate that can hold it, in this order: one that takes it as
-// it is encoded already, the one that was measured to be fastest, and by predicted time.
+// choose packs the matrix for the first candidate that can hold it, in this order: the one that was
+// measured to be fastest, those that take it as it is encoded already, and by predicted time.
 func choose(ctx context.Context, d *Device, a formats.Sparse, o Options) (*packed, error) {
-	if p := adopt(ctx, d, a, o); p != nil {
-		return p, nil
-	}
 	cs, err := candidates(d.Caps(), a, o)
 	if err != nil {
 		return nil, err
 	}
-	if len(cs) == 1 {
-		return pack(ctx, cs, a, func(c *candidate) string { return "there is no other " + asked(o, c) })
-	}
 	if r := recall(d, a, o); r != nil && r.sort(cs) {
-		return pack(ctx, cs, a, func(*candidate) string { return r.why("when this matrix was tuned") })
+		return pack(ctx, cs, a, o, func(*candidate) string { return r.why("when this matrix was tuned") })
+	}
+	if as := adopting(cs, o); len(as) > 0 {
+		if err := rank(ctx, d, as, a, o); err != nil {
+			return nil, err
+		}
+		return pack(ctx, as, a, o, func(*candidate) string { return "the matrix comes packed for it" })
+	}
+	if len(cs) == 1 {
+		return pack(ctx, cs, a, o, func(c *candidate) string { return "there is no other " + asked(o, c) })
 	}
 	if err := rank(ctx, d, cs, a, o); err != nil {
 		return nil, err
 	}
-	return pack(ctx, cs, a, func(c *candidate) string { return predicted(cs, c) })
+	return pack(ctx, cs, a, o, func(c *candidate) string { return predicted(cs, c) })
+}
+
+// adopting returns the candidates that take the matrix as it is encoded already.
+func adopting(cs []*candidate, o Options) []*candidate {
+	return slices.DeleteFunc(slices.Clone(cs), func(c *candidate) bool { return c.adopt(o) == nil })
 }
 
 // asked says what the only candidate was asked for.
@@ -102,13 +110,13 @@ func short(d time.Duration) string {
 }
 
 // pack packs the matrix for the first candidate that can hold it.
-func pack(ctx context.Context, cs []*candidate, a formats.Sparse, why func(*candidate) string) (*packed, error) {
+func pack(ctx context.Context, cs []*candidate, a formats.Sparse, o Options, why func(*candidate) string) (*packed, error) {
 	var first error
 	for _, c := range cs {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		p, err := c.pack(a)
+		p, err := c.pack(a, o)
 		if err == nil {
 			p.why = why(c)
 			return p, nil
@@ -120,43 +128,12 @@ func pack(ctx context.Context, cs []*candidate, a formats.Sparse, why func(*cand
 	return nil, first
 }
 
-// adopt returns the matrix as it is encoded already, for the variant that is predicted to be fastest
-// of those that take it so; nil if there is none.
-func adopt(ctx context.Context, d *Device, a formats.Sparse, o Options) *packed {
-	if o.Encoded == nil || o.Format != "" && o.Format != "auto" && o.Format != o.Encoded.Format() {
-		return nil
-	}
-	o.Format = o.Encoded.Format()
-	cs, err := candidates(d.Caps(), a, o)
-	if err != nil {
-		return nil
-	}
-	var best *packed
-	nearby := distinct(a)
-	for _, c := range cs {
-		if c.kernel.Adopt == nil {
-			continue
-		}
-		start := time.Now()
-		enc, err := c.kernel.Adopt(o.Encoded, c.variant)
-		if err != nil {
-			continue
-		}
-		p := &packed{candidate: *c, matrix: formats.ConvertTo(a, c.variant.In), enc: enc, took: time.Since(start)}
-		p.why = "the matrix comes packed for it"
-		if ceil, err := d.Ceilings(ctx); err == nil {
-			p.cost = ceil.predict(c.variant, a, enc.Stats, nearby, o.cols()).sum()
-		}
-		if best == nil || p.cost < best.cost {
-			best = p
-		}
-	}
-	return best
-}
-
 // rank sorts candidates by what a multiplication is predicted to cost, from samples of the matrix
 // packed for each. Those that cannot hold even that come last.
 func rank(ctx context.Context, d *Device, cs []*candidate, a formats.Sparse, o Options) error {
+	if len(cs) < 2 {
+		return nil
+	}
 	ceil, err := d.Ceilings(ctx)
 	if err != nil {
 		return err
@@ -167,7 +144,7 @@ func rank(ctx context.Context, d *Device, cs []*candidate, a formats.Sparse, o O
 			return err
 		}
 		c.cost = unlikely
-		if p, err := c.pack(s); err == nil {
+		if p, err := c.pack(s, Options{}); err == nil {
 			c.cost = ceil.predict(c.variant, a, scale(p.enc.Stats, s.NNZ(), a.NNZ()), nearby, o.cols()).sum()
 		}
 	}
@@ -187,15 +164,30 @@ func scale(s formats.Stats, sampled, all int64) formats.Stats {
 	return s
 }
 
-// pack packs a matrix.
-func (c *candidate) pack(a formats.Sparse) (*packed, error) {
+// pack packs a matrix, or takes it as it is encoded already.
+func (c *candidate) pack(a formats.Sparse, o Options) (*packed, error) {
 	m := formats.ConvertTo(a, c.variant.In)
 	start := time.Now()
+	if enc := c.adopt(o); enc != nil {
+		return &packed{candidate: *c, matrix: m, enc: enc, took: time.Since(start)}, nil
+	}
 	enc, err := c.kernel.Encode(m, c.variant)
 	if err != nil {
 		return nil, fmt.Errorf("format %s: %w", c.kernel.Name, err)
 	}
 	return &packed{candidate: *c, matrix: m, enc: enc, took: time.Since(start)}, nil
+}
+
+// adopt returns the matrix as it is encoded already, nil if that is not as the variant packs it.
+func (c *candidate) adopt(o Options) *spec.Encoded {
+	if o.Encoded == nil || o.Encoded.Format() != c.kernel.Name || c.kernel.Adopt == nil {
+		return nil
+	}
+	enc, err := c.kernel.Adopt(o.Encoded, c.variant)
+	if err != nil {
+		return nil
+	}
+	return enc
 }
 
 // candidates returns the variants worth comparing: for each format, and each packing of it, the

@@ -47,7 +47,7 @@ func Compare(ctx context.Context, d *Device, a formats.Sparse, o Options) ([]Pac
 			return nil, err
 		}
 		p := Packing{Format: c.kernel.Name, Variant: c.variant.Name, Precision: c.variant.In}
-		if m, err := c.pack(a); err != nil {
+		if m, err := c.pack(a, o); err != nil {
 			p.Err = err
 		} else {
 			p.Stats, p.EncodeTime = m.enc.Stats, m.took

@@ -48,7 +48,7 @@ func tune(ctx context.Context, d *Device, a formats.Sparse, o Options) (*Plan, e
 	var times []measured
 	var first error
 	for _, c := range near(cs) {
-		p, m, err := try(ctx, d, a, c, o.cols())
+		p, m, err := try(ctx, d, a, c, o)
 		switch {
 		case ctx.Err() != nil || errors.Is(err, backend.ErrDeviceLost):
 			closeAll(best, p)
@@ -91,9 +91,9 @@ func near(cs []*candidate) []*candidate {
 }
 
 // try prepares the matrix for a candidate and measures it.
-func try(ctx context.Context, d *Device, a formats.Sparse, c *candidate, n int) (*Plan, measured, error) {
+func try(ctx context.Context, d *Device, a formats.Sparse, c *candidate, o Options) (*Plan, measured, error) {
 	m := measured{Format: c.kernel.Name, Variant: c.variant.Name}
-	packed, err := c.pack(a)
+	packed, err := c.pack(a, o)
 	if err != nil {
 		return nil, m, err
 	}
@@ -101,7 +101,7 @@ func try(ctx context.Context, d *Device, a formats.Sparse, c *candidate, n int) 
 	if err != nil {
 		return nil, m, err
 	}
-	if m.Time, err = p.measure(ctx, n); err != nil {
+	if m.Time, err = p.measure(ctx, o.cols()); err != nil {
 		p.Close()
 		return nil, m, err
 	}

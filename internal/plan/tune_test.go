@@ -12,6 +12,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/cvse"
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/internal/plan"
 )
@@ -110,6 +111,18 @@ func TestTune(t *testing.T) {
 	}
 	if i := info(t, openCPU(t), a, o); i.Variant != slowest {
 		t.Errorf("another Device picked %s", i.Variant)
+	}
+	e, err := cvse.Encode(a, cvse.Options{V: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded := plan.Options{Cols: 16, Encoded: e}
+	if i := info(t, d, a, encoded); i.Variant != slowest {
+		t.Errorf("picked %s for the matrix from a file", i.Variant)
+	}
+	encoded.Cols = 17
+	if i := info(t, d, a, encoded); i.Why != "the matrix comes packed for it" {
+		t.Errorf("for other columns of the matrix from a file: because %s", i.Why)
 	}
 
 	// But not for anything else.
