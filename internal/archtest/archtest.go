@@ -29,7 +29,7 @@ type Rule struct {
 const Self = "SELF"
 
 // utilities are small packages that anyone may use.
-var utilities = []string{"dtype", "formats/half", "internal/cache", "internal/simd"}
+var utilities = []string{"dtype", "formats/half", "internal/cache", "internal/memory", "internal/simd"}
 
 // Rules are the module's. From files to devices: formats and backend know nobody, kernels know both,
 // plan picks a kernel, the front door knows plan.

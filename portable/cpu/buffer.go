@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/internal/memory"
 )
 
 const (
@@ -51,7 +52,7 @@ func (d *device) Alloc(bytes int64) (backend.Buffer, error) {
 }
 
 func (b *buffer) mapMemory(bytes int64) error {
-	if have := available(); have > 0 && bytes > have-have/16 {
+	if have := memory.Available(); have > 0 && bytes > have-have/16 {
 		return fmt.Errorf("buffer of %d MiB, the system has %d MiB available: %w", bytes>>20, have>>20, backend.ErrOutOfMemory)
 	}
 	mem, err := mapPages(bytes)

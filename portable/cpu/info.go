@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/internal/memory"
 )
 
 var processor = sync.OnceValue(func() backend.Info {
@@ -26,6 +27,6 @@ var processor = sync.OnceValue(func() backend.Info {
 		Vendor:  vendor,
 		Driver:  fmt.Sprintf("Go %s %s/%s", strings.TrimPrefix(runtime.Version(), "go"), runtime.GOOS, runtime.GOARCH),
 		Kind:    "cpu",
-		Memory:  total(),
+		Memory:  memory.Total(),
 	}
 })
