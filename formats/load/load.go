@@ -19,11 +19,12 @@ import (
 	"github.com/spmmrun/spmm/formats/npy"
 	"github.com/spmmrun/spmm/formats/safetensors"
 	"github.com/spmmrun/spmm/formats/smtx"
+	"github.com/spmmrun/spmm/internal/memory"
 )
 
 // Options of File.
 type Options struct {
-	Limits     formats.Limits
+	Limits     formats.Limits // if Bytes is 0, the memory that the machine has free bounds it too
 	Duplicates formats.Duplicates
 	// Seed is that of the values of pattern files and of gen: specs that have none of their own.
 	Seed uint64
@@ -57,6 +58,7 @@ func File(ctx context.Context, path string, o Options) (*formats.CSR[float32], e
 // Open reads what File reads, but leaves the matrix in the format that the file holds it in: that of a
 // .safetensors file, with its own element type; for all others "csr" of float32.
 func Open(ctx context.Context, path string, o Options) (safetensors.Encoded, error) {
+	o.Limits = withinMemory(o.Limits)
 	if strings.HasPrefix(path, gen.Prefix) {
 		s, err := gen.Parse(path, o.Seed)
 		if err != nil {
@@ -79,6 +81,14 @@ func Open(ctx context.Context, path string, o Options) (safetensors.Encoded, err
 	}
 	defer f.Close()
 	return read(f, s)
+}
+
+// withinMemory bounds what is read by the memory there is, where the caller sets no bound.
+func withinMemory(l formats.Limits) formats.Limits {
+	if free := memory.Available(); l.Bytes <= 0 && free > 0 {
+		l.Bytes = min(l.WithDefaults().Bytes, free)
+	}
+	return l
 }
 
 // plain is what Open returns for a CSR matrix.

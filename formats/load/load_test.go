@@ -23,6 +23,7 @@ import (
 	"github.com/spmmrun/spmm/formats/npy"
 	"github.com/spmmrun/spmm/formats/safetensors"
 	"github.com/spmmrun/spmm/formats/smtx"
+	"github.com/spmmrun/spmm/internal/memory"
 )
 
 func zip(b []byte) []byte {
@@ -255,6 +256,16 @@ func TestLimits(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "70 rows are beyond the limit of 69") {
 			t.Errorf("%s: %v", typ, err)
 		}
+	}
+}
+
+// What this machine has no memory for is refused before it is made.
+func TestMoreThanMemory(t *testing.T) {
+	const rows, bytesOfEntry = 100_000, 8
+	spec := fmt.Sprintf("gen:uniform,rows=%d,cols=%d,nnz-per-row=%d", rows, formats.MaxDim, memory.Total()/bytesOfEntry/rows+1)
+	_, err := load.File(t.Context(), spec, load.Options{})
+	if memory.Total() > 0 && (err == nil || !strings.Contains(err.Error(), "beyond the limit of")) {
+		t.Errorf("%s: %v", spec, err)
 	}
 }
 
