@@ -36,6 +36,13 @@
 // while positions that are not stored never touch B. The result of a multiplication depends on the
 // device and the plan alone: two runs give the same bits.
 //
+// # The same bits everywhere
+//
+// In Options.Mode Reproducible, products are summed as integers and rounded once: every device gives the
+// same bits, whatever its order and width of sums, and a CPU can check them (docs/reproducible.md). How
+// much of the operands is kept is Options.P; with AutoP everything, where that is possible, and sums are
+// then the correctly rounded exact ones. It costs more arithmetic, and more bytes of B.
+//
 // # Data that stays on the device
 //
 // Multiply copies B to the device and C back. Where several multiplications follow each other, or B

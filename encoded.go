@@ -19,7 +19,11 @@ func Encode[T formats.Value](ctx context.Context, dev *Device, a *formats.CSR[T]
 		return nil, fmt.Errorf("matrix A: %w", err)
 	}
 	o.Tune = false
-	return plan.Encode(ctx, dev.d, a, o.plan())
+	opt, err := o.plan()
+	if err != nil {
+		return nil, err
+	}
+	return plan.Encode(ctx, dev.d, a, opt)
 }
 
 // PrepareEncoded is Prepare for a matrix in some format: one that load.Open has read, say. If the device
@@ -29,7 +33,10 @@ func PrepareEncoded(ctx context.Context, dev *Device, a formats.Encoded, o Optio
 	if err := a.Validate(); err != nil {
 		return nil, fmt.Errorf("matrix A: %w", err)
 	}
-	opt := o.plan()
+	opt, err := o.plan()
+	if err != nil {
+		return nil, err
+	}
 	opt.Encoded = a
 	p, err := plan.New(ctx, dev.d, a.Sparse(), opt)
 	if err != nil {
@@ -49,7 +56,11 @@ func Compare[T formats.Value](ctx context.Context, dev *Device, a *formats.CSR[T
 	if err := a.Validate(); err != nil {
 		return nil, fmt.Errorf("matrix A: %w", err)
 	}
-	return plan.Compare(ctx, dev.d, a, o.plan())
+	opt, err := o.plan()
+	if err != nil {
+		return nil, err
+	}
+	return plan.Compare(ctx, dev.d, a, opt)
 }
 
 // Measured tells when the device's speeds were measured, by which formats are chosen, and whether this

@@ -24,6 +24,11 @@ type Options struct {
 	// Cols is the number of columns of B to choose the format for; 0 means 128. Any number of
 	// columns can be multiplied.
 	Cols int
+	// Mode is Fast, or Reproducible for the same bits on every device. The format is of no account in
+	// the latter: rows are multiplied.
+	Mode Mode
+	// P is the precision of reproducible mode: 15, 23, 31, 47 or AutoP; 0 means 23.
+	P int
 	// Tune measures the formats that are predicted to be near the best, takes the fastest and remembers
 	// it in the user's cache folder: from then on auto takes it for this matrix, device, precision and
 	// Cols. It needs device memory for B and C.
@@ -33,8 +38,9 @@ type Options struct {
 }
 
 // plan returns the options as package plan takes them.
-func (o Options) plan() plan.Options {
-	return plan.Options{Format: o.Format, Variant: o.Variant, Precision: o.Precision, Cols: o.Cols, Tune: o.Tune}
+func (o Options) plan() (plan.Options, error) {
+	p, err := o.precision()
+	return plan.Options{Format: o.Format, Variant: o.Variant, Precision: o.Precision, Cols: o.Cols, Tune: o.Tune, Reproducible: p}, err
 }
 
 // Formats returns the names that Options.Format takes besides "auto".
@@ -61,7 +67,11 @@ func Prepare[T formats.Value](ctx context.Context, dev *Device, a *formats.CSR[T
 	if err := a.Validate(); err != nil {
 		return nil, fmt.Errorf("matrix A: %w", err)
 	}
-	p, err := plan.New(ctx, dev.d, a, o.plan())
+	opt, err := o.plan()
+	if err != nil {
+		return nil, err
+	}
+	p, err := plan.New(ctx, dev.d, a, opt)
 	if err != nil {
 		return nil, err
 	}

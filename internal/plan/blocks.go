@@ -89,7 +89,7 @@ func (p *Plan) shapes(n int, bType dtype.Type, bColMajor bool, cType dtype.Type,
 func (p *Plan) colBlock(b, c Shape) (int, error) {
 	in, out, written := b.Type.Size(), c.Type.Size(), c.Type
 	if p.staged(b.Type, b.ColMajor) {
-		in = max(in, p.variant.In.Storage().Size())
+		in = max(in, p.Precision.Storage().Size())
 	}
 	if !p.direct(c.Type, c.ColMajor) {
 		out, written = max(out, dtype.F32.Size()), dtype.F32
@@ -114,6 +114,11 @@ func (p *Plan) colBlock(b, c Shape) (int, error) {
 
 // possible tells whether the kernel can multiply by n columns at once, within the device's limits.
 func (p *Plan) possible(n int, out dtype.Type) error {
+	if p.fixed != nil {
+		if err := p.fixed.possible(p.dev, p.Cols, n); err != nil {
+			return err
+		}
+	}
 	for _, pt := range p.parts {
 		l, err := p.kern.Launch(p.variant, pt.enc, spec.Problem{
 			M: pt.enc.Rows, K: pt.enc.Cols, N: n, LDB: up(n, align), LDC: up(n, align), Out: out, Alpha: 1, Caps: p.dev.Caps(),

@@ -19,8 +19,8 @@ type work struct {
 }
 
 // newWork counts a product by n columns that fetches a number of rows of B.
-func newWork(rows, cols, n int, v *spec.Variant, s formats.Stats, fetched int64, out dtype.Type) work {
-	in := v.In.Storage().Size()
+func newWork(rows, cols, n int, prec dtype.Type, s formats.Stats, fetched int64, out dtype.Type) work {
+	in := prec.Storage().Size()
 	return work{
 		bytes:  s.StoredBytes + int64(cols)*int64(n)*int64(in) + int64(rows)*int64(n)*int64(out.Size()),
 		gather: fetched * int64(n) * int64(in),
@@ -64,7 +64,7 @@ func (c *Ceilings) bound(v *spec.Variant, w work) Bound {
 // as in fetched.
 func (c *Ceilings) predict(v *spec.Variant, a formats.Sparse, s formats.Stats, nearby int64, n int) Bound {
 	rows, cols := a.Dims()
-	return c.bound(v, newWork(rows, cols, n, v, s, fetched(s, nearby), dtype.F32))
+	return c.bound(v, newWork(rows, cols, n, v.In, s, fetched(s, nearby), dtype.F32))
 }
 
 // at is the time that n units take at a rate per second, 0 if the rate is unknown.
@@ -82,5 +82,11 @@ func (p *Plan) Attainable(ctx context.Context, n int, out dtype.Type) (Bound, er
 	if err != nil {
 		return Bound{}, err
 	}
-	return c.bound(p.variant, newWork(p.Rows, p.Cols, n, p.variant, p.Stats, p.fetched, out)), nil
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := newWork(p.Rows, p.Cols, n, p.Precision, p.Stats, p.fetched, out)
+	if p.fixed != nil {
+		w = p.fixed.work(w, p.Cols, n, p.fetched)
+	}
+	return c.bound(p.variant, w), nil
 }

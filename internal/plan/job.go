@@ -10,6 +10,7 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/shaders/dense"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -18,7 +19,8 @@ import (
 type problem struct {
 	b, c        *Matrix
 	alpha, beta float32
-	times       int // in a row
+	times       int   // in a row
+	bits        rfx.P // in reproducible mode
 }
 
 // job is a problem with its launches.
@@ -44,7 +46,7 @@ func (p *Plan) Repeat(ctx context.Context, times int, alpha float32, b *Matrix, 
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.run(ctx, problem{b, c, alpha, beta, times})
+	return p.run(ctx, problem{b: b, c: c, alpha: alpha, beta: beta, times: times})
 }
 
 // run is Run with the plan locked.
@@ -54,6 +56,12 @@ func (p *Plan) run(ctx context.Context, q problem) (backend.Timing, error) {
 	}
 	if err := p.check(q); err != nil {
 		return backend.Timing{}, err
+	}
+	if p.fixed != nil {
+		if err := p.settle(ctx, q.b); err != nil {
+			return backend.Timing{}, err
+		}
+		q.bits = p.fixed.bits
 	}
 	j := p.find(q)
 	if j == nil {
@@ -132,7 +140,7 @@ func (p *Plan) CheckDims(bRows, bCols, cRows, cCols int) error {
 // staged tells whether a B of this type and order goes through the dense kernel, direct whether C
 // is what the kernel can write.
 func (p *Plan) staged(t dtype.Type, colMajor bool) bool {
-	return colMajor || t != p.variant.In.Storage()
+	return colMajor || t != p.Precision.Storage()
 }
 
 func (p *Plan) direct(t dtype.Type, colMajor bool) bool {
@@ -140,7 +148,10 @@ func (p *Plan) direct(t dtype.Type, colMajor bool) bool {
 }
 
 // temps are the buffers that jobs share, each grown to the largest need so far.
-type temps struct{ b, c, work temp }
+type temps struct {
+	b, c, work temp
+	q          temp // B in fixed point
+}
 
 type temp struct {
 	buf  backend.Buffer
@@ -148,7 +159,7 @@ type temp struct {
 }
 
 func (t *temps) close() {
-	for _, x := range []*temp{&t.b, &t.c, &t.work} {
+	for _, x := range []*temp{&t.b, &t.c, &t.work, &t.q} {
 		if x.buf != nil {
 			x.buf.Close()
 		}
@@ -210,7 +221,7 @@ func (p *Plan) compose(q problem) (*job, error) {
 func (w *composer) source(j int) (l layout, staged bool) {
 	l = w.b.blockLayout(0, j)
 	if w.p.staged(l.typ, l.colMajor) {
-		return newLayout(l.rows, l.cols, w.p.variant.In.Storage(), false), true
+		return newLayout(l.rows, l.cols, w.p.Precision.Storage(), false), true
 	}
 	return l, false
 }
@@ -225,10 +236,13 @@ func (w *composer) target(i, j int) (l layout, staged bool) {
 
 // reserve makes the shared buffers as large as the largest block needs them.
 func (w *composer) reserve() error {
-	var b, c, work int64
+	var b, c, work, ints int64
 	for j := range w.c.colBlocks() {
 		if l, staged := w.source(j); staged {
 			b = max(b, l.bytes(), 4)
+		}
+		if w.p.fixed != nil {
+			ints = max(ints, w.quantised(j).Bytes())
 		}
 		for i := range w.p.parts {
 			if l, staged := w.target(i, j); staged {
@@ -246,7 +260,7 @@ func (w *composer) reserve() error {
 		temp  *temp
 		bytes int64
 		what  string
-	}{{&t.b, b, "staging of B"}, {&t.c, c, "staging of C"}, {&t.work, work, "workspace of the kernel"}} {
+	}{{&t.b, b, "staging of B"}, {&t.c, c, "staging of C"}, {&t.work, work, "workspace of the kernel"}, {&t.q, ints, "B in fixed point"}} {
 		if err := w.p.grow(x.temp, x.bytes, x.what); err != nil {
 			return err
 		}
@@ -254,15 +268,26 @@ func (w *composer) reserve() error {
 	return nil
 }
 
+// bring returns where block j of B lies as the kernel takes it, and adds the launch that brings it there.
+func (w *composer) bring(j int) (backend.Buffer, error) {
+	from, staged := w.source(j)
+	buf := w.b.blockAt(0, j)
+	if !staged {
+		return buf, nil
+	}
+	return w.p.temps.b.buf, w.dense(w.b.blockLayout(0, j), buf, from, w.p.temps.b.buf, 0)
+}
+
 // columns adds the launches of one block of columns.
 func (w *composer) columns(j int) error {
-	from, staged := w.source(j)
-	bbuf := w.b.blockAt(0, j)
-	if staged {
-		if err := w.dense(w.b.blockLayout(0, j), bbuf, from, w.p.temps.b.buf, 0); err != nil {
+	bbuf, err := w.bring(j)
+	if err != nil {
+		return err
+	}
+	if w.p.fixed != nil {
+		if err := w.quantise(j, bbuf, true); err != nil {
 			return err
 		}
-		bbuf = w.p.temps.b.buf
 	}
 	for i := range w.p.parts {
 		cbuf := w.c.blockAt(i, j)
@@ -273,10 +298,19 @@ func (w *composer) columns(j int) error {
 			}
 			continue
 		}
+		beta := w.beta
+		if w.p.fixed != nil { // the kernel adds: what dense computes is not the same everywhere
+			if beta != 0 {
+				if err := w.dense(w.c.blockLayout(i, j), cbuf, to, w.p.temps.c.buf, 0); err != nil {
+					return err
+				}
+			}
+			beta = 0
+		}
 		if err := w.multiply(i, j, bbuf, w.p.temps.c.buf); err != nil {
 			return err
 		}
-		if err := w.dense(to, w.p.temps.c.buf, w.c.blockLayout(i, j), cbuf, w.beta); err != nil {
+		if err := w.dense(to, w.p.temps.c.buf, w.c.blockLayout(i, j), cbuf, beta); err != nil {
 			return err
 		}
 	}
@@ -291,8 +325,8 @@ func (w *composer) launch(i, j int) (spec.Launch, error) {
 		M: to.rows, K: from.rows, N: to.cols, LDB: from.ld, LDC: to.ld,
 		Out: to.typ, Alpha: w.alpha, Beta: w.beta, Caps: w.p.dev.Caps(),
 	}
-	if staged {
-		q.Beta = 0
+	if staged && w.p.fixed == nil {
+		q.Beta = 0 // dense adds
 	}
 	return w.p.kern.Launch(w.p.variant, w.p.parts[i].enc, q)
 }
@@ -303,7 +337,11 @@ func (w *composer) multiply(i, j int, bbuf, cbuf backend.Buffer) error {
 	if err != nil {
 		return err
 	}
-	args := append(slices.Clone(w.p.parts[i].bufs), bbuf, cbuf)
+	args := append(slices.Clone(w.p.parts[i].bufs), bbuf)
+	if w.p.fixed != nil {
+		args = append(args, w.p.temps.q.buf)
+	}
+	args = append(args, cbuf)
 	if l.Workspace > 0 {
 		args = append(args, w.p.temps.work.buf)
 	}

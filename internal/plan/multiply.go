@@ -48,7 +48,7 @@ func (p *Plan) Multiply(ctx context.Context, alpha float32, b Dense, beta float3
 			return backend.Timing{}, err
 		}
 	}
-	t, err := p.run(ctx, problem{bm, cm, alpha, beta, 1})
+	t, err := p.run(ctx, problem{b: bm, c: cm, alpha: alpha, beta: beta, times: 1})
 	if err != nil {
 		return t, err
 	}

@@ -9,12 +9,14 @@ package plan
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/formats/safetensors"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -31,6 +33,9 @@ type Options struct {
 	// Tune measures the packings that are predicted to be near the best, and remembers the fastest in the
 	// cache folder, for others to take.
 	Tune bool
+	// Reproducible, unless 0, asks for the product RFX-p of this p, or AutoP. The format is of no account
+	// then: any is lowered to rows.
+	Reproducible rfx.P
 }
 
 // cols is Cols with its default.
@@ -66,8 +71,9 @@ type Plan struct {
 	kern     *spec.Kernel
 	variant  *spec.Variant
 	parts    []part
-	rowBlock int   // rows of each part but the last
-	fetched  int64 // rows of B that a multiplication fetches, see distinct
+	rowBlock int    // rows of each part but the last
+	fetched  int64  // rows of B that a multiplication fetches, see distinct
+	fixed    *fixed // in reproducible mode
 
 	mu     sync.Mutex
 	jobs   []*job // the problems run lately
@@ -87,6 +93,9 @@ type part struct {
 
 // New prepares a matrix, which is not needed afterwards. The matrix must be valid.
 func New(ctx context.Context, d *Device, a formats.Sparse, o Options) (*Plan, error) {
+	if o.Reproducible != 0 {
+		return newFixed(ctx, d, a, o)
+	}
 	if o.Tune {
 		return tune(ctx, d, a, o)
 	}
@@ -149,26 +158,33 @@ func (p *Plan) place(ctx context.Context, c *packed) error {
 }
 
 func (p *Plan) upload(ctx context.Context, e *spec.Encoded) error {
-	pt := part{enc: &spec.Encoded{Rows: e.Rows, Cols: e.Cols, NNZ: e.NNZ, Stats: e.Stats, Format: e.Format}}
+	pt, err := p.dev.upload(ctx, e)
 	p.parts = append(p.parts, pt)
-	last := &p.parts[len(p.parts)-1]
+	if err == nil {
+		p.Stats = addStats(p.Stats, e.Stats, p.NNZ)
+	}
+	return err
+}
+
+// upload copies an encoded matrix to the device. After an error too, what it returns must be closed.
+func (d *Device) upload(ctx context.Context, e *spec.Encoded) (part, error) {
+	pt := part{enc: &spec.Encoded{Rows: e.Rows, Cols: e.Cols, NNZ: e.NNZ, Stats: e.Stats, Format: e.Format}}
 	for _, a := range e.Arrays {
-		b, err := p.dev.alloc(int64(len(a.Data)), "array "+a.Name+" of the matrix")
+		b, err := d.alloc(int64(len(a.Data)), "array "+a.Name+" of the matrix")
 		if err != nil {
-			return err
+			return pt, err
 		}
-		last.bufs = append(last.bufs, b)
+		pt.bufs = append(pt.bufs, b)
 		for off := 0; off < len(a.Data); off += chunk {
 			if err := ctx.Err(); err != nil {
-				return err
+				return pt, err
 			}
 			if err := b.Write(ctx, int64(off), a.Data[off:min(off+chunk, len(a.Data))]); err != nil {
-				return err
+				return pt, err
 			}
 		}
 	}
-	p.Stats = addStats(p.Stats, e.Stats, p.NNZ)
-	return nil
+	return pt, nil
 }
 
 func addStats(a, b formats.Stats, nnz int64) formats.Stats {
@@ -188,13 +204,12 @@ func (p *Plan) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
-	var err error
-	for _, pt := range p.parts {
-		for _, b := range pt.bufs {
-			if e := b.Close(); err == nil {
-				err = e
-			}
+	err := closeParts(p.parts)
+	if p.fixed != nil {
+		for _, parts := range p.fixed.parts {
+			err = errors.Join(err, closeParts(parts))
 		}
+		p.fixed.parts = nil
 	}
 	p.parts, p.jobs = nil, nil
 	p.temps.close()
@@ -202,6 +217,17 @@ func (p *Plan) Close() error {
 		if m != nil {
 			m.Close()
 			p.host[i] = nil
+		}
+	}
+	return err
+}
+
+// closeParts frees parts of a matrix and returns what went wrong.
+func closeParts(parts []part) error {
+	var err error
+	for _, pt := range parts {
+		for _, b := range pt.bufs {
+			err = errors.Join(err, b.Close())
 		}
 	}
 	return err

@@ -1,0 +1,273 @@
+// Reproducible mode: B is brought to fixed point on the device, and multiplied by A's integers (see
+// package formats/rfx). Where the precision is to be found from the data, B's ranges are read back first.
+
+package plan
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/shaders"
+	"github.com/spmmrun/spmm/shaders/quantise"
+	kernel "github.com/spmmrun/spmm/shaders/rfx"
+)
+
+// AutoP asks for the least precision that loses nothing, found for each multiplication.
+const AutoP rfx.P = -1
+
+// fixed is what a plan has besides in reproducible mode.
+type fixed struct {
+	auto   bool
+	matrix formats.Sparse // with auto: to be encoded for other precisions
+	rows   []rfx.Range    // with auto: A's
+	parts  map[rfx.P][]part
+
+	bits     rfx.P // of the plan's variant and parts, and of the last multiplication
+	ran      bool  // there was one
+	lossless bool  // with auto: it lost nothing
+}
+
+// newFixed prepares a matrix for reproducible mode.
+func newFixed(ctx context.Context, d *Device, a formats.Sparse, o Options) (*Plan, error) {
+	prec := o.Precision
+	if prec == dtype.Invalid {
+		prec = a.Type()
+	}
+	if prec = prec.Storage(); !slices.Contains([]dtype.Type{dtype.F16, dtype.BF16, dtype.F32}, prec) {
+		return nil, fmt.Errorf("precision %v: want f16, bf16, tf32 or f32", prec)
+	}
+	if o.Format != "" && o.Format != "auto" && !slices.Contains(Formats(), o.Format) {
+		return nil, fmt.Errorf("unknown format %q (auto, %s)", o.Format, strings.Join(Formats(), ", "))
+	}
+	m := formats.ConvertTo(a, prec)
+	f := &fixed{bits: o.Reproducible, parts: map[rfx.P][]part{}}
+	if o.Reproducible == AutoP {
+		f.auto, f.matrix, f.rows = true, clone(m), ranges(m)
+		f.bits, _ = rfx.Auto(f.rows)
+		if most := a.NNZ() * int64(rfx.P47.Size()); most > d.limit() {
+			f.bits = rfx.P47 // cut the rows so that they can be encoded for any precision
+		}
+	}
+	v, err := kernel.Variant(d.Caps(), f.bits)
+	if err != nil {
+		return nil, err
+	}
+	if o.Variant != "" && o.Variant != v.Name {
+		return nil, fmt.Errorf("no kernel variant %s in reproducible mode at p = %d (%s): %w", o.Variant, f.bits, v.Name, backend.ErrUnsupported)
+	}
+	start := time.Now()
+	enc, err := shaders.Reproducible.Encode(m, v)
+	if err != nil {
+		return nil, err
+	}
+	c := &packed{candidate: candidate{kernel: shaders.Reproducible, variant: v}, matrix: m, enc: enc, took: time.Since(start)}
+	rows, cols := a.Dims()
+	p := &Plan{
+		Info: Info{
+			Rows: rows, Cols: cols, NNZ: a.NNZ(),
+			Format: "csr", Variant: v.Name, Precision: prec, EncodeTime: c.took,
+			Why: "reproducible products are of rows, whatever the format",
+		},
+		dev: d, kern: c.kernel, variant: v, fetched: fetched(enc.Stats, distinct(a)), fixed: f,
+	}
+	if err := p.place(ctx, c); err != nil {
+		p.Close()
+		return nil, err
+	}
+	f.parts[f.bits] = p.parts
+	return p, nil
+}
+
+// clone returns a copy that shares nothing with a.
+func clone(a formats.Sparse) formats.Sparse {
+	switch a := a.(type) {
+	case *formats.CSR[half.F16]:
+		return cloneCSR(a)
+	case *formats.CSR[half.BF16]:
+		return cloneCSR(a)
+	case *formats.CSR[float32]:
+		return cloneCSR(a)
+	}
+	panic(fmt.Sprintf("plan: %T is not a CSR matrix", a))
+}
+
+func cloneCSR[T formats.Value](a *formats.CSR[T]) *formats.CSR[T] {
+	return &formats.CSR[T]{Rows: a.Rows, Cols: a.Cols, RowPtr: slices.Clone(a.RowPtr), ColIdx: slices.Clone(a.ColIdx), Val: slices.Clone(a.Val)}
+}
+
+// ranges returns the range of each of a's rows.
+func ranges(a formats.Sparse) []rfx.Range {
+	switch a := a.(type) {
+	case *formats.CSR[half.F16]:
+		return rfx.Rows(a)
+	case *formats.CSR[half.BF16]:
+		return rfx.Rows(a)
+	case *formats.CSR[float32]:
+		return rfx.Rows(a)
+	}
+	panic(fmt.Sprintf("plan: %T is not a CSR matrix", a))
+}
+
+// Reproduced returns the precision of the last multiplication in reproducible mode, and whether it was
+// found by AutoP to lose nothing: then its finite outputs before alpha and beta are correctly rounded.
+func (p *Plan) Reproduced() (bits rfx.P, lossless bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fixed == nil || !p.fixed.ran {
+		return 0, false
+	}
+	return p.fixed.bits, p.fixed.lossless
+}
+
+// settle makes the plan ready to multiply by b: with AutoP, at the precision that b needs.
+func (p *Plan) settle(ctx context.Context, b *Matrix) error {
+	f := p.fixed
+	f.ran = true
+	if !f.auto {
+		return nil
+	}
+	cols, err := p.scan(ctx, b)
+	if err != nil {
+		return err
+	}
+	bits, lossless := rfx.Auto(f.rows, cols)
+	if err := p.encodeFor(ctx, bits); err != nil {
+		return err
+	}
+	f.lossless = lossless
+	return nil
+}
+
+// encodeFor turns the plan to a precision.
+func (p *Plan) encodeFor(ctx context.Context, bits rfx.P) error {
+	f := p.fixed
+	if bits == f.bits {
+		return nil
+	}
+	v, err := kernel.Variant(p.dev.Caps(), bits)
+	if err != nil {
+		return err
+	}
+	if f.parts[bits] == nil {
+		var parts []part
+		for lo := 0; lo == 0 || lo < p.Rows; lo += p.rowBlock {
+			e, err := p.kern.Encode(rowRange(f.matrix, lo, min(lo+p.rowBlock, p.Rows)), v)
+			if err != nil {
+				return err
+			}
+			pt, err := p.dev.upload(ctx, e)
+			if err != nil {
+				closeParts(append(parts, pt))
+				return err
+			}
+			parts = append(parts, pt)
+		}
+		f.parts[bits] = parts
+	}
+	f.bits, p.variant, p.parts = bits, v, f.parts[bits]
+	return nil
+}
+
+// scan finds the ranges of b's columns, on the device.
+func (p *Plan) scan(ctx context.Context, b *Matrix) ([]rfx.Range, error) {
+	var cols []rfx.Range
+	for j := range b.colBlocks() {
+		w := &composer{p: p, problem: problem{b: b}}
+		l := w.quantised(j)
+		from, staged := w.source(j)
+		if staged {
+			if err := p.grow(&p.temps.b, from.bytes(), "staging of B"); err != nil {
+				return nil, err
+			}
+		}
+		if err := p.grow(&p.temps.q, l.Bytes(), "B in fixed point"); err != nil {
+			return nil, err
+		}
+		bbuf, err := w.bring(j)
+		if err != nil {
+			return nil, err
+		}
+		if err := w.quantise(j, bbuf, false); err != nil {
+			return nil, err
+		}
+		if _, err := p.dev.Run(ctx, w.launches...); err != nil {
+			return nil, err
+		}
+		words := make([]rfx.Range, l.First())
+		if len(words) > 0 {
+			if err := p.temps.q.buf.Read(ctx, 0, backend.Bytes(words)); err != nil {
+				return nil, err
+			}
+		}
+		at := len(cols)
+		cols = append(cols, make([]rfx.Range, l.N)...)
+		for c := 1; c <= l.Chunks; c++ {
+			for i := range l.N {
+				cols[at+i] = cols[at+i].Join(words[c*l.LD+i])
+			}
+		}
+	}
+	return cols, nil
+}
+
+// quantised is how block j of B lies in fixed point.
+func (w *composer) quantised(j int) quantise.Layout {
+	l := w.b.blockLayout(0, j)
+	return quantise.NewLayout(l.rows, l.cols, w.p.fixed.bits)
+}
+
+// quantise adds the launches that bring block j of B, which lies in buf, to fixed point; only the first of
+// them, which finds ranges, unless whole.
+func (w *composer) quantise(j int, buf backend.Buffer, whole bool) error {
+	v, err := quantise.Variant(w.p.dev.Caps())
+	if err != nil {
+		return err
+	}
+	k, err := w.p.dev.kernel(quantise.Kernel, v)
+	if err != nil {
+		return err
+	}
+	from, _ := w.source(j)
+	l, err := quantise.Launch(v, w.quantised(j), from.typ, from.ld)
+	if err != nil {
+		return err
+	}
+	args := []backend.Buffer{buf, w.p.temps.q.buf}
+	if err := w.add(quantise.Kernel.Name, k, l.Groups, args, l.Params); err != nil || !whole {
+		return err
+	}
+	return w.add(quantise.Kernel.Name, k, l.ThenGroups, args, l.ThenParams)
+}
+
+// possible refuses n columns at once where B in fixed point exceeds a buffer.
+func (f *fixed) possible(d *Device, k, n int) error {
+	if b := quantise.NewLayout(k, n, f.most()).Bytes(); b > d.limit() {
+		return fmt.Errorf("%d columns of B in fixed point take %d bytes, and a buffer of %v at most %d: %w", n, b, d.Info(), d.limit(), backend.ErrUnsupported)
+	}
+	return nil
+}
+
+// most is the largest precision that may be needed.
+func (f *fixed) most() rfx.P {
+	if f.auto {
+		return rfx.P47
+	}
+	return f.bits
+}
+
+// work adds to what a multiplication by n columns takes: B is written and read in fixed point, and its
+// rows are fetched so.
+func (f *fixed) work(w work, k, n int, fetched int64) work {
+	ints := int64(n) * int64(f.bits.Size())
+	w.bytes += 2 * int64(k) * ints
+	w.gather = fetched * ints
+	return w
+}

@@ -1,0 +1,235 @@
+// Reproducible mode through the front door, against the oracle.
+
+package spmm_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/spmmrun/spmm"
+	"github.com/spmmrun/spmm/conformance/oracle"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/half"
+)
+
+// eachDevice runs f on one device of each backend that has one.
+func eachDevice(t *testing.T, f func(t *testing.T, dev *spmm.Device)) {
+	t.Helper()
+	infos, _ := spmm.Devices(ctx)
+	for _, i := range infos {
+		if i.Index != 0 {
+			continue
+		}
+		t.Run(i.Backend, func(t *testing.T) {
+			dev, err := spmm.Open(ctx, i.Backend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer dev.Close()
+			f(t, dev)
+		})
+	}
+}
+
+// real fills a matrix with numbers of some spread of exponents.
+func real[T formats.Value](r *rand.Rand, v []T, spread int) {
+	for i := range v {
+		v[i] = value[T](float32(math.Ldexp(r.NormFloat64(), r.IntN(spread+1)-spread/2)))
+	}
+}
+
+// exact returns alpha·A·B + beta·C as reproducible mode defines it, in elements C, and its precision; p is
+// as in spmm.Options.
+func exact[T, B, C formats.Value](t *testing.T, p int, alpha float32, a *formats.CSR[T], b *formats.Dense[B], beta float32, c *formats.Dense[C]) (*formats.Dense[C], int, bool) {
+	t.Helper()
+	q := oracle.Problem{
+		A: formats.Convert[float32](a), B: formats.ConvertDense[float32](formats.ConvertDense[T](b)), C: formats.ConvertDense[float32](c),
+		Alpha: alpha, Beta: beta,
+	}
+	lossless := false
+	if p == spmm.AutoP {
+		p, lossless = oracle.Precision(q.A, q.B)
+	}
+	want, err := oracle.Reproducible(ctx, q, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := *c
+	out.Data = append([]C(nil), c.Data...)
+	for i := range c.Rows {
+		for j := range c.Cols {
+			out.Set(i, j, value[C](want.At(i, j)))
+		}
+	}
+	return &out, p, lossless
+}
+
+// bits holds every bit of got against want, padding included; any NaN is a NaN.
+func bits[C formats.Value](t *testing.T, got, want *formats.Dense[C]) {
+	t.Helper()
+	for i := range want.Data {
+		g, w := float(got.Data[i]), float(want.Data[i])
+		if math.Float32bits(g) != math.Float32bits(w) && (g == g || w == w) {
+			t.Fatalf("element %d is %g, want %g", i, g, w)
+		}
+	}
+}
+
+func TestReproducible(t *testing.T) {
+	eachDevice(t, func(t *testing.T, dev *spmm.Device) {
+		for _, p := range []int{0, 15, 23, 31, 47, spmm.AutoP} {
+			t.Run(fmt.Sprint("P=", p), func(t *testing.T) {
+				reproduce[half.F16, half.F16, float32](t, dev, p, false, false, 0)
+				reproduce[half.BF16, half.BF16, float32](t, dev, p, false, true, 0.5)
+				reproduce[float32, float32, float32](t, dev, p, true, false, -0.7)
+				reproduce[half.F16, float32, half.F16](t, dev, p, true, true, 0.3)
+				reproduce[half.F16, half.F16, half.BF16](t, dev, p, false, false, 1)
+			})
+		}
+	})
+}
+
+func reproduce[T, B, C formats.Value](t *testing.T, dev *spmm.Device, p int, bCol, cCol bool, beta float32) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(5, uint64(p)))
+	a := sparse[T](r, 70, 600, 5)
+	real(r, a.Val, 6)
+	want := p
+	if want == 0 {
+		want = 23
+	}
+	plan, err := spmm.Prepare(ctx, dev, a, spmm.Options{Mode: spmm.Reproducible, P: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plan.Close()
+	if got, _ := plan.Reproduced(); got != 0 {
+		t.Errorf("p is %d before the first multiplication", got)
+	}
+	for _, n := range []int{1, 37} {
+		for _, spread := range []int{0, 12, 60} { // of B: auto needs other precisions
+			b, c := dense[B](r, 600, n, 3, bCol), dense[C](r, 70, n, 2, cCol)
+			for i := range b.Data { // padding stays NaN
+				if x := []B{b.Data[i]}; float(x[0]) == float(x[0]) {
+					real(r, x, spread)
+					b.Data[i] = x[0]
+				}
+			}
+			answer, precision, lossless := exact(t, want, 1.5, a, b, beta, c)
+			if _, err := spmm.Multiply(ctx, plan, 1.5, b, beta, c); err != nil {
+				t.Fatal(err)
+			}
+			bits(t, c, answer)
+			if got, right := plan.Reproduced(); got != precision || right != lossless {
+				t.Errorf("p = %d, correctly rounded %t; want %d, %t", got, right, precision, lossless)
+			}
+		}
+	}
+}
+
+// Tensors on the device, the same ones with other contents, and with auto another precision for these.
+func TestReproducibleTensors(t *testing.T) {
+	dev := openCPU(t)
+	r := rand.New(rand.NewPCG(5, 6))
+	a := sparse[half.F16](r, 30, 50, 3)
+	plan, err := spmm.Prepare(ctx, dev, a, spmm.Options{Mode: spmm.Reproducible, P: spmm.AutoP})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plan.Close()
+	real(r, a.Val, 3) // the plan has its own copy
+	x, y, err := spmm.TensorsFor[half.F16, float32](plan, 9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a2 := sparse[half.F16](rand.New(rand.NewPCG(5, 6)), 30, 50, 3)
+	seen := map[int]bool{}
+	for _, spread := range []int{0, 30, 4, 0} {
+		b, c := dense[half.F16](r, 50, 9, 0, false), formats.NewDense[float32](30, 9)
+		if spread > 0 {
+			real(r, b.Data, spread)
+		}
+		want, p, _ := exact(t, spmm.AutoP, 1, a2, b, 0, c)
+		seen[p] = true
+		if err := x.Upload(ctx, b); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := plan.Repeat(ctx, 3, 1, x, 0, y); err != nil {
+			t.Fatal(err)
+		}
+		if err := y.Download(ctx, c); err != nil {
+			t.Fatal(err)
+		}
+		bits(t, c, want)
+	}
+	if len(seen) < 2 {
+		t.Errorf("only p = %v was needed", seen)
+	}
+}
+
+// Rows and columns cut into blocks make no difference, and nothing stays allocated.
+func TestReproducibleBlocks(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	a, b := sparse[float32](r, 700, 200, 3), dense[float32](r, 200, 100, 3, false)
+	real(r, a.Val, 5)
+	for _, p := range []int{15, 47, spmm.AutoP} {
+		for _, binding := range []int64{1 << 30, 200_000, 60_000} {
+			dev, s := openSmall(t, binding)
+			c := dense[half.F16](r, 700, 100, 3, true)
+			want, _, _ := exact(t, p, 1, a, b, 2, c)
+			plan, err := spmm.Prepare(ctx, dev, a, spmm.Options{Mode: spmm.Reproducible, P: p})
+			if err != nil {
+				t.Fatalf("p = %d, %d bytes: %v", p, binding, err)
+			}
+			if _, err := spmm.Multiply(ctx, plan, 1, b, 2, c); err != nil {
+				t.Fatalf("p = %d, %d bytes: %v", p, binding, err)
+			}
+			bits(t, c, want)
+			if err := plan.Close(); err != nil {
+				t.Error(err)
+			}
+			if s.live != 0 {
+				t.Errorf("p = %d, %d bytes: %d buffers left", p, binding, s.live)
+			}
+		}
+	}
+}
+
+func TestReproducibleOptions(t *testing.T) {
+	dev := openCPU(t)
+	a := sparse[float32](rand.New(rand.NewPCG(1, 1)), 5, 5, 2)
+	for _, c := range []struct {
+		o    spmm.Options
+		want string // of the error
+	}{
+		{spmm.Options{Mode: spmm.Reproducible, P: 24}, "precision 24"},
+		{spmm.Options{Mode: spmm.Reproducible, P: -2}, "precision -2"},
+		{spmm.Options{P: 23}, "reproducible mode"},
+		{spmm.Options{Mode: 7}, "mode 7"},
+		{spmm.Options{Mode: spmm.Reproducible, Format: "nonsense"}, "nonsense"},
+		{spmm.Options{Mode: spmm.Reproducible, Variant: "nonsense"}, "nonsense"},
+		{spmm.Options{Mode: spmm.Reproducible, Precision: dtype.S8}, "s8"},
+		{spmm.Options{Mode: spmm.Reproducible, Format: "cvse", Precision: dtype.TF32, Variant: "cpu_p23"}, ""},
+	} {
+		plan, err := spmm.Prepare(ctx, dev, a, c.o)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v", c.o, err)
+		}
+		if err == nil {
+			if i := plan.Info(); i.Format != "csr" || i.Variant != "cpu_p23" || i.Precision != dtype.F32 {
+				t.Errorf("%+v: %+v", c.o, i)
+			}
+			if b, err := plan.Attainable(ctx, 8, dtype.F32); err != nil || b.Time() <= 0 {
+				t.Errorf("%+v, %v", b, err)
+			}
+			plan.Close()
+			if _, err := spmm.Multiply(ctx, plan, 1, formats.NewDense[float32](5, 1), 0, formats.NewDense[float32](5, 1)); err == nil {
+				t.Error("a closed plan multiplies")
+			}
+		}
+	}
+}
