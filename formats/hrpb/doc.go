@@ -41,7 +41,8 @@
 // Parts is what a kernel works from: a panel of at most PartBlocks blocks is one part (slot NoSlot), a
 // heavier one is dealt to several of about equal length, whose partial sums go to slots of a workspace:
 // part i of a split panel to the panel's first slot + i. A second step adds them up in that order,
-// so that no sum depends on timing (the paper adds them with atomics). Parts of split panels come
-// first, then heavy panels by falling weight, then the others as they lie in the matrix, since
-// neighbours share columns (§5).
+// so that no sum depends on timing (the paper adds them with atomics). Parts of more than 2·TeamBlocks
+// blocks, which are for teams of four workers (warps), come first, then those of more than TeamBlocks, for
+// teams of two, then the others; within each group they lie as in the matrix, since neighbours share
+// columns (§5).
 package hrpb

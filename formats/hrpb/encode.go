@@ -21,7 +21,7 @@ type Options struct {
 	// PartBlocks is the number of blocks above which a panel is split; 0 means by Workers.
 	PartBlocks int
 	// Workers is the number of parts that the device works on at a time, by which heavy panels are
-	// split (see WavePart); 0 means that none is.
+	// split (see WavePart) and heavy parts shared (see Part.Team); 0 means that none is.
 	Workers int
 }
 
@@ -34,7 +34,7 @@ func Encode[T formats.Value](a *formats.CSR[T], o Options) (*Matrix[T], error) {
 	if o.BlockCols == 0 {
 		o.BlockCols = 16
 	}
-	if err := checkOptions(o.BlockCols, o.PartBlocks); err != nil {
+	if err := checkOptions(o.BlockCols, o.PartBlocks, 0); err != nil {
 		return nil, err
 	}
 	if o.Workers < 0 {
@@ -47,20 +47,29 @@ func Encode[T formats.Value](a *formats.CSR[T], o Options) (*Matrix[T], error) {
 	if err := m.join(pack(a, o.BlockCols)); err != nil {
 		return nil, err
 	}
-	if m.PartBlocks == 0 && o.Workers > 0 {
-		least := (leastPart + m.BlockCols - 1) / m.BlockCols
-		m.PartBlocks = max(least, slack*WavePart(len(m.BlockPtr)-1, len(m.SizePtr)-1, o.Workers))
-	}
-	m.Parts, m.Splits = WorkList(m.BlockPtr, m.PartBlocks)
+	m.share(o.Workers)
+	m.Parts, m.Splits = WorkList(m.BlockPtr, m.PartBlocks, m.TeamBlocks)
 	return m, nil
 }
 
-func checkOptions(blockCols, partBlocks int) error {
+// share sets TeamBlocks, and PartBlocks if it is not yet set, for so many workers.
+func (m *Matrix[T]) share(workers int) {
+	if workers == 0 {
+		return
+	}
+	panels, blocks := len(m.BlockPtr)-1, len(m.SizePtr)-1
+	if m.PartBlocks == 0 {
+		m.PartBlocks = max((leastPart+m.BlockCols-1)/m.BlockCols, slack*WavePart(panels, blocks, workers))
+	}
+	m.TeamBlocks = max((leastTeam+m.BlockCols-1)/m.BlockCols, (blocks+workers-1)/workers)
+}
+
+func checkOptions(blockCols, partBlocks, teamBlocks int) error {
 	if blockCols < BrickCols || blockCols > MaxBlockCols || blockCols%BrickCols != 0 {
 		return fmt.Errorf("hrpb: blocks of %d columns: need a multiple of %d up to %d", blockCols, BrickCols, MaxBlockCols)
 	}
-	if partBlocks < 0 || partBlocks > math.MaxInt32 {
-		return fmt.Errorf("hrpb: parts of %d blocks: need 0 to %d", partBlocks, math.MaxInt32)
+	if partBlocks < 0 || partBlocks > math.MaxInt32 || teamBlocks < 0 || teamBlocks > math.MaxInt32 {
+		return fmt.Errorf("hrpb: parts of %d blocks, teams from %d on: need 0 to %d", partBlocks, teamBlocks, math.MaxInt32)
 	}
 	return nil
 }

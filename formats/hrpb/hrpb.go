@@ -27,6 +27,7 @@ type Matrix[T formats.Value] struct {
 	Rows, Cols int
 	BlockCols  int // active columns of a block, a multiple of BrickCols up to MaxBlockCols
 	PartBlocks int // panels of more blocks are split; 0: none is
+	TeamBlocks int // parts of more blocks are for several workers; 0: none is
 
 	BlockPtr []uint32
 	Active   []uint32

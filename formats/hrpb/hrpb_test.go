@@ -242,8 +242,8 @@ func TestParts(t *testing.T) {
 			}
 			slots += len(of)
 		}
-		if slots != m.Slots() {
-			t.Fatalf("%d slots in use, want %d", slots, m.Slots())
+		if slots != m.Work().Slots {
+			t.Fatalf("%d slots in use, want %d", slots, m.Work().Slots)
 		}
 		next := uint32(0)
 		for _, p := range byPanel {
@@ -273,12 +273,12 @@ func TestWavePart(t *testing.T) {
 	}
 }
 
-func TestHeavyFirst(t *testing.T) {
-	// Panels of 1, 25, 0, 2, 30 and 1 active columns.
+func TestTeams(t *testing.T) {
+	// Panels of 1, 25, 0, 18, 30 and 1 active columns.
 	a := &formats.CSR[float32]{Rows: 96, Cols: 40, RowPtr: []int64{0}}
 	for i := range a.Rows {
 		if i%16 == 5 {
-			for c := range []int{1, 25, 0, 2, 30, 1}[i/16] {
+			for c := range []int{1, 25, 0, 18, 30, 1}[i/16] {
 				a.ColIdx, a.Val = append(a.ColIdx, int32(c)), append(a.Val, 1)
 			}
 		}
@@ -289,12 +289,27 @@ func TestHeavyFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	no := uint32(hrpb.NoSlot)
-	want := []hrpb.Part{{4, 9, 13, 0}, {4, 13, 17, 1}, {1, 1, 8, no}, {0, 0, 1, no}, {2, 8, 8, no}, {3, 8, 9, no}, {5, 17, 18, no}}
-	if d := diff.Diff(want, m.Parts); d != "" {
-		t.Errorf("parts (-want +got):\n%s", d)
-	}
-	if d := diff.Diff([]hrpb.Part{{4, 9, 17, 0}}, m.Splits); d != "" {
-		t.Errorf("split panels (-want +got):\n%s", d)
+	for _, test := range []struct {
+		team        int
+		want        []hrpb.Part
+		fours, twos int
+	}{
+		{0, []hrpb.Part{{0, 0, 1, no}, {1, 1, 8, no}, {2, 8, 8, no}, {3, 8, 13, no}, {4, 13, 17, 0}, {4, 17, 21, 1}, {5, 21, 22, no}}, 0, 0},
+		{4, []hrpb.Part{{1, 1, 8, no}, {3, 8, 13, no}, {0, 0, 1, no}, {2, 8, 8, no}, {4, 13, 17, 0}, {4, 17, 21, 1}, {5, 21, 22, no}}, 0, 2},
+		{3, []hrpb.Part{{1, 1, 8, no}, {3, 8, 13, no}, {4, 13, 17, 0}, {4, 17, 21, 1}, {0, 0, 1, no}, {2, 8, 8, no}, {5, 21, 22, no}}, 1, 3},
+	} {
+		m.TeamBlocks = test.team
+		m.Parts, m.Splits = hrpb.WorkList(m.BlockPtr, m.PartBlocks, m.TeamBlocks)
+		if d := diff.Diff(test.want, m.Parts); d != "" {
+			t.Errorf("teams from %d blocks: parts (-want +got):\n%s", test.team, d)
+		}
+		if d := diff.Diff([]hrpb.Part{{4, 13, 21, 0}}, m.Splits); d != "" {
+			t.Errorf("split panels (-want +got):\n%s", d)
+		}
+		want := hrpb.Work{Parts: 7, Splits: 1, Slots: 2, PartBlocks: 7, Fours: test.fours, Twos: test.twos}
+		if got := m.Work(); got != want {
+			t.Errorf("teams from %d blocks: %+v, want %+v", test.team, got, want)
+		}
 	}
 }
 
@@ -389,6 +404,8 @@ func TestValidate(t *testing.T) {
 		{"block columns", func(m *M) { m.BlockCols = 0 }, "blocks of 0 columns"},
 		{"other block columns", func(m *M) { m.BlockCols = 8 }, "16 active columns for 4 blocks of 8"},
 		{"part blocks", func(m *M) { m.PartBlocks = -1 }, "parts of -1 blocks"},
+		{"team blocks", func(m *M) { m.TeamBlocks = -1 }, "teams from -1 on"},
+		{"other team blocks", func(m *M) { m.TeamBlocks = 1; m.PartBlocks = 9; m.Parts = m.Parts[1:]; m.Splits = nil }, "part 0 is"},
 		{"other part blocks", func(m *M) { m.PartBlocks = 0 }, "4 parts: need 3"},
 		{"negative rows", func(m *M) { m.Rows = -1 }, "matrix of -1×9"},
 		{"too many columns", func(m *M) { m.Cols = 1 << 31 }, "matrix of 33×2147483648"},
@@ -484,7 +501,7 @@ func FuzzValidate(f *testing.F) {
 			}
 			return
 		}
-		m.Parts, m.Splits = hrpb.WorkList(m.BlockPtr, m.PartBlocks)
+		m.Parts, m.Splits = hrpb.WorkList(m.BlockPtr, m.PartBlocks, 0)
 		if m.Validate() != nil {
 			return
 		}

@@ -28,7 +28,7 @@ func (m *Matrix[T]) Validate() error {
 			return err
 		}
 	}
-	parts, splits := WorkList(m.BlockPtr, m.PartBlocks)
+	parts, splits := WorkList(m.BlockPtr, m.PartBlocks, m.TeamBlocks)
 	if err := checkParts("part", m.Parts, parts); err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (m *Matrix[T]) Validate() error {
 }
 
 func (m *Matrix[T]) checkLengths() error {
-	if err := checkOptions(m.BlockCols, m.PartBlocks); err != nil {
+	if err := checkOptions(m.BlockCols, m.PartBlocks, m.TeamBlocks); err != nil {
 		return err
 	}
 	if m.Rows < 0 || m.Rows > formats.MaxDim || m.Cols < 0 || m.Cols > formats.MaxDim {

@@ -16,11 +16,26 @@ const NoSlot = 1<<32 - 1
 
 // By Options.Workers a panel is split where it has more than slack times the paper's limit, and more than
 // leastPart active columns: a part's sums are written and read again, which costs as much as fetching 32
-// rows of B, and the step that adds them up takes a launch.
+// rows of B, and the step that adds them up takes a launch. A part is for a team where it has more than the
+// average for a worker, and more than leastTeam active columns.
 const (
 	slack     = 2
 	leastPart = 256
+	leastTeam = 48
 )
+
+// MaxTeam is the most workers that a part is for.
+const MaxTeam = 4
+
+// Team returns how many workers should share the part: 1, 2 or 4, the fewest that leave each at most
+// teamBlocks blocks. Where teamBlocks is 0 there are no teams.
+func (p Part) Team(teamBlocks int) int {
+	team := 1
+	for team < MaxTeam && teamBlocks > 0 && int64(p.Last-p.First) > int64(team)*int64(teamBlocks) {
+		team *= 2
+	}
+	return team
+}
 
 // WavePart returns the blocks that a part may have by the paper's rule (§5, equations 6 and 7), on a
 // device that works on so many parts at a time: a panel may be as much heavier than the average as there
@@ -33,16 +48,15 @@ func WavePart(panels, blocks, workers int) int {
 	return (blocks*waves + panels - 1) / panels
 }
 
-// WorkList returns the Parts and Splits of a matrix with these BlockPtr (ascending) and PartBlocks. A
-// container need not store them.
-func WorkList(ptr []uint32, partBlocks int) (parts, splits []Part) {
+// WorkList returns the Parts and Splits of a matrix with these BlockPtr (ascending), PartBlocks and
+// TeamBlocks. A container need not store them.
+func WorkList(ptr []uint32, partBlocks, teamBlocks int) (parts, splits []Part) {
 	slot := uint32(0)
-	var whole []Part
 	for p := range uint32(len(ptr) - 1) {
 		first, last := ptr[p], ptr[p+1]
 		n := splitIn(last-first, partBlocks)
 		if n == 1 {
-			whole = append(whole, Part{p, first, last, NoSlot})
+			parts = append(parts, Part{p, first, last, NoSlot})
 			continue
 		}
 		splits = append(splits, Part{p, first, last, slot})
@@ -51,8 +65,8 @@ func WorkList(ptr []uint32, partBlocks int) (parts, splits []Part) {
 			slot++
 		}
 	}
-	heavyFirst(whole, 2*float64(ptr[len(ptr)-1])/float64(len(ptr)-1))
-	return append(parts, whole...), splits
+	slices.SortStableFunc(parts, func(x, y Part) int { return cmp.Compare(y.Team(teamBlocks), x.Team(teamBlocks)) })
+	return parts, splits
 }
 
 // splitIn returns in how many parts a panel of so many blocks is split.
@@ -66,29 +80,27 @@ func splitIn(blocks uint32, partBlocks int) uint32 {
 // share returns where share i of n of so many blocks starts.
 func share(blocks, i, n uint32) uint32 { return uint32(uint64(blocks) * uint64(i) / uint64(n)) }
 
-// heavyFirst moves parts of more than so many blocks to the front, the heaviest first. The others keep
-// their order.
-func heavyFirst(parts []Part, blocks float64) {
-	weight := func(p Part) uint32 {
-		if w := p.Last - p.First; float64(w) > blocks {
-			return w
-		}
-		return 0
-	}
-	slices.SortStableFunc(parts, func(x, y Part) int { return cmp.Compare(weight(y), weight(x)) })
+// Work is what a kernel has to know of a work list to launch it.
+type Work struct {
+	Parts, Splits int // lengths of the lists
+	Slots         int // of the workspace
+	PartBlocks    int
+	Fours, Twos   int // parts for teams of four and of two: they come first, in this order
 }
 
-// Slots returns the number of slots that the parts need.
-func (m *Matrix[T]) Slots() int {
-	n := 0
+// Work describes the work list.
+func (m *Matrix[T]) Work() Work {
+	w := Work{Parts: len(m.Parts), Splits: len(m.Splits), PartBlocks: m.PartBlocks}
 	for _, s := range m.Splits {
-		n += int(splitIn(s.Last-s.First, m.PartBlocks))
+		w.Slots += int(splitIn(s.Last-s.First, m.PartBlocks))
 	}
-	return n
-}
-
-// Work returns what a kernel has to know of the work list: the lengths of Parts and Splits, the slots of
-// the workspace, and PartBlocks.
-func (m *Matrix[T]) Work() (parts, splits, slots, longest int) {
-	return len(m.Parts), len(m.Splits), m.Slots(), m.PartBlocks
+	for _, p := range m.Parts {
+		switch p.Team(m.TeamBlocks) {
+		case 4:
+			w.Fours++
+		case 2:
+			w.Twos++
+		}
+	}
+	return w
 }

@@ -49,12 +49,12 @@ func cpuFunc(t dtype.Type) backend.GroupFunc {
 
 // params is the parameter block, read.
 type params struct {
-	phase, items, parts, longest, rows, n, ldb, ldc, ldp, ctype, width int
-	alpha, beta                                                        float32
+	phase, items, parts, longest, rows, n, ldb, ldc, ldp, ctype, width, fours, twos int
+	alpha, beta                                                                     float32
 }
 
 func readParams(b []byte) (p params) {
-	fields := [...]*int{&p.phase, &p.items, &p.parts, &p.longest, &p.rows, &p.n, &p.ldb, &p.ldc, &p.ldp, &p.ctype, &p.width}
+	fields := [...]*int{&p.phase, &p.items, &p.parts, &p.longest, &p.rows, &p.n, &p.ldb, &p.ldc, &p.ldp, &p.ctype, &p.width, &p.fours, &p.twos}
 	for i, f := range fields {
 		*f = int(spec.ParamU(b, i))
 	}

@@ -1,9 +1,17 @@
 package hrpb
 
-import "github.com/spmmrun/spmm/shaders/spec"
+import (
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
 
 // CoopVariants returns the cooperative-matrix variants made over for a subgroup size, so that a
 // driver that computes any tile runs those of all vendors.
 func CoopVariants(sub uint32) []*spec.Variant {
-	return nil
+	var vs []*spec.Variant
+	for _, c := range coops {
+		c.sub = sub
+		vs = append(vs, c.variant(dtype.TF32), c.variant(dtype.F16))
+	}
+	return vs
 }

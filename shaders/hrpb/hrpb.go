@@ -58,6 +58,8 @@ var Kernel = &spec.Kernel{
 		{Name: "ldp"},
 		{Name: "ctype"}, // type of c: 0 f32, 1 f16, 2 bf16
 		{Name: "width"}, // of the grid in x
+		{Name: "fours"}, // parts for teams of four warps, and of two: CUDA
+		{Name: "twos"},
 		{Name: "alpha", Float: true},
 		{Name: "beta", Float: true},
 	},
@@ -82,11 +84,6 @@ func encode(a formats.Sparse, v *spec.Variant) (*spec.Encoded, error) {
 		return pack(a, v)
 	}
 	return nil, fmt.Errorf("kernel hrpb cannot pack a %T", a)
-}
-
-// work is what launch has to know of the work list: Encoded.Format, as its own matrix's type is not known.
-type work interface {
-	Work() (parts, splits, slots, longest int)
 }
 
 func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Encoded, error) {
@@ -122,46 +119,44 @@ func launch(v *spec.Variant, e *spec.Encoded, p spec.Problem) (spec.Launch, erro
 	if err := p.Check(v, e); err != nil {
 		return fail(err)
 	}
-	parts, splits, slots, longest := e.Format.(work).Work()
+	w := e.Format.(interface{ Work() hrpb.Work }).Work() // a *hrpb.Matrix of any type
 	ldp := (p.N + 7) &^ 7
-	l := spec.Launch{Workspace: max(16, int64(slots)*hrpb.PanelRows*int64(ldp)*4)}
+	l := spec.Launch{Workspace: max(16, int64(w.Slots)*hrpb.PanelRows*int64(ldp)*4)}
 	if err := p.CheckBinding(v, "the workspace", l.Workspace); err != nil {
 		return fail(err)
 	}
-	phase := func(number, items int, t tile) ([3]uint32, []byte, error) {
-		groups, err := spec.Fold((int64(items)+int64(t.items)-1)/int64(t.items), (p.N+t.cols-1)/t.cols)
+	phase := func(number, items int, g grid) ([3]uint32, []byte, error) {
+		groups, err := spec.Fold(g.x, (p.N+g.cols-1)/g.cols)
 		if err != nil {
 			return groups, nil, fmt.Errorf("%w: %w", err, backend.ErrUnsupported)
 		}
 		return groups, spec.Block{}.
-			U(uint32(number), uint32(items), uint32(parts), uint32(longest), uint32(p.M), uint32(p.N)).
-			U(uint32(p.LDB), uint32(p.LDC), uint32(ldp), outCode(p.Out), groups[0]).
+			U(uint32(number), uint32(items), uint32(w.Parts), uint32(w.PartBlocks), uint32(p.M), uint32(p.N)).
+			U(uint32(p.LDB), uint32(p.LDC), uint32(ldp), outCode(p.Out), groups[0], uint32(w.Fours), uint32(w.Twos)).
 			F(p.Alpha, p.Beta), nil
 	}
+	cols := int(v.Const("COLS"))
+	first, second := grid{int64(w.Parts), cols}, grid{int64(w.Splits), cols}
+	if v.Code == backend.CodePTX {
+		first, second = cudaParts(w), cudaSums(w)
+	}
 	var err error
-	if l.Groups, l.Params, err = phase(0, parts, partTile(v, p.N)); err != nil {
+	if l.Groups, l.Params, err = phase(0, w.Parts, first); err != nil {
 		return fail(err)
 	}
-	if splits > 0 {
+	if w.Splits > 0 {
 		l.Then = v
-		if l.ThenGroups, l.ThenParams, err = phase(1, splits, sumTile(v, p.N)); err != nil {
+		if l.ThenGroups, l.ThenParams, err = phase(1, w.Splits, second); err != nil {
 			return fail(err)
 		}
 	}
 	return l, nil
 }
 
-// tile is what a workgroup does: some items, each by some columns.
-type tile struct{ items, cols int }
-
-// partTile is the tile of phase 0.
-func partTile(v *spec.Variant, n int) tile {
-	return tile{1, int(v.Const("COLS"))}
-}
-
-// sumTile is the tile of phase 1.
-func sumTile(v *spec.Variant, n int) tile {
-	return tile{1, int(v.Const("COLS"))}
+// grid is the workgroups of a phase: so many along x, and along y one for each tile of so many columns.
+type grid struct {
+	x    int64
+	cols int
 }
 
 // outCode is the parameter ctype for C of type t.

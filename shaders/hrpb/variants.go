@@ -3,6 +3,7 @@
 package hrpb
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -16,7 +17,52 @@ import (
 const gpuWorkers = 1024
 
 func variants() []*spec.Variant {
-	return slices.Concat(vulkanVariants(), webgpuVariants(), cpuVariants())
+	return slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants())
+}
+
+// coops are the matrix operations that kernel_coop.comp uses, each in f16.
+var coops = []coop{
+	{m: 16, n: 8, k: 16, sub: 32, subs: 1, cols: 64},  // NVIDIA
+	{m: 16, n: 8, k: 8, sub: 32, subs: 1, cols: 64},   // and its older GPUs
+	{m: 16, n: 16, k: 16, sub: 32, subs: 1, cols: 64}, // AMD, in waves of 32
+	{m: 16, n: 16, k: 16, sub: 64, subs: 1, cols: 64}, // and of 64
+	{m: 8, n: 16, k: 16, sub: 16, subs: 2, cols: 64},  // Intel
+	{m: 8, n: 8, k: 16, sub: 8, subs: 4, cols: 64},
+	{m: 8, n: 8, k: 8, sub: 8, subs: 4, cols: 64}, // Mesa's driver for CPUs
+}
+
+// coop is a variant of kernel_coop.comp.
+type coop struct {
+	m, n, k uint32 // the matrix operation
+	sub     uint32 // subgroup size
+	subs    uint32 // subgroups of a workgroup
+	cols    uint32 // columns of a workgroup
+}
+
+// coopBlock is the active columns of a block.
+const coopBlock = 16
+
+// shared is the uvec4 of shared memory: two stages, or the tile of C.
+func (c coop) shared() uint32 { return max(2*coopBlock*(c.cols/8+1+2), 16*(c.cols/4+1)) }
+
+func (c coop) variant(t dtype.Type) *spec.Variant {
+	return &spec.Variant{
+		Name: fmt.Sprintf("vulkan_%dx%dx%d_sub%d_%v", c.m, c.n, c.k, c.sub, t), In: t, Code: backend.CodeSPIRV, Entry: "main",
+		Need: spec.Need{
+			F16:    true,
+			Shared: 16*c.shared() + 4*(16+c.cols), // and the scales
+			Shapes: []backend.MatrixShape{{M: c.m, N: c.n, K: c.k, A: dtype.F16, B: dtype.F16, C: dtype.F32, D: dtype.F32}},
+		},
+		Local: [3]uint32{c.sub * c.subs, 1, 1}, Sub: c.sub, Matrix: true,
+		Consts: []spec.Const{
+			{Name: "LOCAL", ID: 0, Value: c.sub * c.subs}, {Name: "BLOCK", ID: 1, Value: coopBlock},
+			{Name: "TM", ID: 2, Value: c.m}, {Name: "TN", ID: 3, Value: c.n}, {Name: "TK", ID: 4, Value: c.k},
+			{Name: "COLS", ID: 5, Value: c.cols}, {Name: "SUBS", ID: 6, Value: c.subs}, {Name: "SHARED", ID: 7, Value: c.shared()},
+			{Name: "WORKERS", ID: -1, Value: gpuWorkers},
+		},
+		Unit: spec.Unit{Source: "kernel_coop.comp", Defines: map[string]string{"ELEM": elem(t)}, Blob: "zcoop_" + t.String() + ".spv"},
+		Out:  []dtype.Type{dtype.F16},
+	}
 }
 
 // The scalar kernels' workgroup: enough for 256 columns.
@@ -30,6 +76,9 @@ const scalarShared = 4*scalarBlock*(16+1) + 16*scalarLocal
 
 func vulkanVariants() []*spec.Variant {
 	var vs []*spec.Variant
+	for _, c := range coops {
+		vs = append(vs, c.variant(dtype.TF32), c.variant(dtype.F16))
+	}
 	for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
 		vs = append(vs, &spec.Variant{
 			Name: "vulkan_" + t.String(), In: t, Code: backend.CodeSPIRV, Entry: "main",

@@ -27,6 +27,8 @@ layout(push_constant, std430) uniform Push {
     uint ldp;
     uint ctype;
     uint width;
+    uint fours;
+    uint twos;
     float alpha;
     float beta;
 } p;

@@ -12,6 +12,8 @@ struct Params {
     unsigned int ldp;
     unsigned int ctype;
     unsigned int width;
+    unsigned int fours;
+    unsigned int twos;
     float alpha;
     float beta;
 };

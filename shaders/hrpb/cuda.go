@@ -1,0 +1,62 @@
+// The variants for CUDA.
+
+package hrpb
+
+import (
+	"fmt"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats/hrpb"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+const (
+	cudaCols    = 128 // of a team
+	cudaWarps   = 4   // of a workgroup
+	cudaDepth   = 4   // stages of a warp
+	cudaWorkers = 2048
+)
+
+func cudaVariants() []*spec.Variant {
+	return []*spec.Variant{
+		cudaVariant("cuda90_tf32", dtype.TF32, 90, 4), // rounds to tf32 in one instruction
+		cudaVariant("cuda_tf32", dtype.TF32, 80, 4),
+		cudaVariant("cuda_f16", dtype.F16, 80, 8),
+		cudaVariant("cuda_bf16", dtype.BF16, 80, 8),
+	}
+}
+
+// cudaVariant is kernel.cu with blocks of so many active columns: the k of the instruction.
+func cudaVariant(name string, t dtype.Type, arch int, block uint32) *spec.Variant {
+	define := func(name string, value uint32) spec.Const { return spec.Const{Name: name, ID: -1, Value: value} }
+	size := uint32(t.Size())
+	stage := (block*(cudaCols*size+32) + 2*block + 16*block*size + 15) &^ 15
+	shared := cudaWarps * max(cudaDepth*stage, 16*(4*cudaCols+16))
+	return &spec.Variant{
+		Name: name, In: t, Code: backend.CodePTX, Local: [3]uint32{32 * cudaWarps, 1, 1}, Entry: "hrpb", Shared: shared,
+		Need: spec.Need{
+			Arch: arch, Shared: shared,
+			Shapes: []backend.MatrixShape{{M: 16, N: 8, K: block, A: t, B: t, C: dtype.F32, D: dtype.F32}},
+		},
+		Consts: []spec.Const{
+			define("BLOCK", block), define("COLS", cudaCols), define("WARPS", cudaWarps), define("DEPTH", cudaDepth),
+			define("WORKERS", cudaWorkers),
+		},
+		Out: []dtype.Type{dtype.F16, dtype.BF16},
+		Unit: spec.Unit{
+			Source: "kernel.cu", Arch: fmt.Sprintf("compute_%d", arch), Blob: "z" + name + ".ptx",
+			Defines: map[string]string{"ENTRY": "hrpb", "ELEM": elem(t)},
+		},
+	}
+}
+
+// cudaParts is the grid of phase 0: workgroups with a team of four, with two teams of two, with four warps
+// on their own.
+func cudaParts(w hrpb.Work) grid {
+	ones := int64(w.Parts - w.Fours - w.Twos)
+	return grid{int64(w.Fours) + int64(w.Twos+1)/2 + (ones+3)/4, cudaCols}
+}
+
+// cudaSums is the grid of phase 1: a warp for each row of a split panel.
+func cudaSums(w hrpb.Work) grid { return grid{int64(w.Splits) * hrpb.PanelRows / cudaWarps, cudaCols} }
