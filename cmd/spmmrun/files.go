@@ -10,15 +10,22 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/load"
 	"github.com/spmmrun/spmm/formats/npy"
+	"github.com/spmmrun/spmm/formats/safetensors"
 )
 
-// loadMatrix reads or generates A, showing how far it is.
-func loadMatrix(ctx context.Context, name string, seed uint64, p *progress) (*formats.CSR[float32], error) {
+// openMatrix reads or generates A, showing how far it is.
+func openMatrix(ctx context.Context, name string, seed uint64, p *progress) (safetensors.Encoded, error) {
 	p.step("reading "+name, -1)
-	return load.File(ctx, name, load.Options{Seed: seed, Progress: p.at})
+	return load.Open(ctx, name, load.Options{Seed: seed, Progress: p.at})
+}
+
+// float32CSR returns any matrix as CSR of float32.
+func float32CSR(a formats.Encoded) *formats.CSR[float32] {
+	return formats.ConvertTo(a.Sparse(), dtype.F32).(*formats.CSR[float32])
 }
 
 // loadDense reads B from a .npy file.

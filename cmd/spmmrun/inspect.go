@@ -92,10 +92,11 @@ func inspect(ctx context.Context, name, precision string, seed uint64, p *progre
 		return nil, err
 	}
 	start := time.Now()
-	a, err := loadMatrix(ctx, name, seed, p)
+	e, err := openMatrix(ctx, name, seed, p)
 	if err != nil {
 		return nil, err
 	}
+	a := float32CSR(e)
 	i := &inspection{LoadS: time.Since(start).Seconds()}
 	rows, cols := a.Dims()
 	i.Matrix = matrixReport{name, rows, cols, a.NNZ()}

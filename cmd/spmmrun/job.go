@@ -28,6 +28,8 @@ import (
 type job struct {
 	matrix                           string
 	backend, format, precision, mode string
+	precisionGiven                   bool
+	tune                             bool
 	cols                             int
 	colsGiven                        bool
 	bFile, out                       string
@@ -46,10 +48,6 @@ func (j *job) run(ctx context.Context, stdout io.Writer, p *progress) error {
 	if j.mode != "fast" {
 		return fmt.Errorf("--mode %s is not available in this version; use --mode fast", j.mode)
 	}
-	prec, err := dtype.Parse(j.precision)
-	if err != nil {
-		return err
-	}
 	out, err := newOutput(j.out, j.unfinished)
 	if err != nil {
 		return fmt.Errorf("--out: %w", err)
@@ -59,18 +57,31 @@ func (j *job) run(ctx context.Context, stdout io.Writer, p *progress) error {
 		return err
 	}
 	defer dev.Close()
+	start := time.Now()
+	a, err := openMatrix(ctx, j.matrix, j.seed, p)
+	if err != nil {
+		return err
+	}
+	loaded := time.Since(start)
+	prec := a.Type() // what a file was made for, else f32
+	if j.precisionGiven {
+		if prec, err = dtype.Parse(j.precision); err != nil {
+			return err
+		}
+	}
 	var r *result
 	switch prec.Storage() {
 	case dtype.F16:
-		r, err = multiply[half.F16](ctx, j, dev, prec, p)
+		r, err = multiply[half.F16](ctx, j, dev, prec, a, p)
 	case dtype.BF16:
-		r, err = multiply[half.BF16](ctx, j, dev, prec, p)
+		r, err = multiply[half.BF16](ctx, j, dev, prec, a, p)
 	default:
-		r, err = multiply[float32](ctx, j, dev, prec, p)
+		r, err = multiply[float32](ctx, j, dev, prec, a, p)
 	}
 	if err != nil {
 		return err
 	}
+	r.report.LoadS = loaded.Seconds()
 	p.end()
 	if err := r.report.print(stdout, j.report); err != nil {
 		return err
@@ -98,19 +109,12 @@ type problem[T formats.Value] struct {
 }
 
 // multiply does the job with data of type T.
-func multiply[T formats.Value](ctx context.Context, j *job, dev *spmm.Device, prec dtype.Type, p *progress) (*result, error) {
-	start := time.Now()
-	a, err := loadMatrix(ctx, j.matrix, j.seed, p)
+func multiply[T formats.Value](ctx context.Context, j *job, dev *spmm.Device, prec dtype.Type, a formats.Encoded, p *progress) (*result, error) {
+	q, err := newProblem[T](ctx, j, float32CSR(a), p)
 	if err != nil {
 		return nil, err
 	}
-	loaded := time.Since(start)
-	q, err := newProblem[T](ctx, j, a, p)
-	if err != nil {
-		return nil, err
-	}
-	p.step("encoding", -1)
-	plan, err := spmm.Prepare(ctx, dev, q.a, spmm.Options{Format: j.format, Precision: prec, Cols: q.b.Cols})
+	plan, err := prepare(ctx, j, dev, prec, a, q, p)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +130,6 @@ func multiply[T formats.Value](ctx context.Context, j *job, dev *spmm.Device, pr
 		return nil, err
 	}
 	r.report = newReport(j, q.b.Cols, dev.Info(), plan.Info(), times, bound)
-	r.report.LoadS = loaded.Seconds()
 	if j.verify != "none" {
 		p.step("verifying", -1)
 		if r.report.Verify, err = verify(ctx, j, plan.Info().Precision, q, r.c); err != nil {
@@ -136,6 +139,20 @@ func multiply[T formats.Value](ctx context.Context, j *job, dev *spmm.Device, pr
 	digest := sha256.Sum256(backend.Bytes(r.c.Data))
 	r.report.OutputSHA256 = hex.EncodeToString(digest[:])
 	return r, nil
+}
+
+// prepare brings A onto the device: as its file has it, if that is of the right type.
+func prepare[T formats.Value](ctx context.Context, j *job, dev *spmm.Device, prec dtype.Type, a formats.Encoded, q *problem[T], p *progress) (*spmm.Plan, error) {
+	what := "encoding"
+	if j.tune {
+		what = "measuring formats"
+	}
+	p.step(what, -1)
+	o := spmm.Options{Format: j.format, Precision: prec, Cols: q.b.Cols, Tune: j.tune}
+	if a.Format() != "csr" && a.Type() == prec.Storage() {
+		return spmm.PrepareEncoded(ctx, dev, a, o)
+	}
+	return spmm.Prepare(ctx, dev, q.a, o)
 }
 
 // newProblem brings A into type T and makes or reads B.

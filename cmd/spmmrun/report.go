@@ -19,6 +19,7 @@ type report struct {
 	Driver       string        `json:"driver"`
 	Format       string        `json:"format"`
 	Variant      string        `json:"variant"`
+	Why          string        `json:"why"`       // it was chosen
 	Precision    string        `json:"precision"` // what was computed with: f32 where tf32 was asked for and is not there
 	Mode         string        `json:"mode"`
 	N            int           `json:"n"`
@@ -76,7 +77,7 @@ func newReport(j *job, n int, dev spmm.Info, plan spmm.PlanInfo, ts timings, b s
 	r := report{
 		Matrix:  matrixReport{j.matrix, plan.Rows, plan.Cols, plan.NNZ},
 		Backend: dev.Backend, Device: dev.Name, Driver: dev.Driver,
-		Format: plan.Format, Variant: plan.Variant, Precision: plan.Precision.String(), Mode: j.mode,
+		Format: plan.Format, Variant: plan.Variant, Why: plan.Why, Precision: plan.Precision.String(), Mode: j.mode,
 		N: n, Alpha: j.alpha, Beta: j.beta, Seed: j.seed, B: j.bFile,
 		StoredBytes: plan.Stats.StoredBytes, Fill: plan.Stats.Fill,
 		EncodeS: plan.EncodeTime.Seconds(), UploadS: plan.UploadTime.Seconds(),
@@ -107,6 +108,7 @@ func (r *report) print(w io.Writer, form string) error {
 	row("B", "%d×%d, %s", r.Matrix.Cols, r.N, r.origin())
 	row("device", "%s: %s (%s)", r.Backend, r.Device, r.Driver)
 	row("plan", "format %s, precision %s, kernel %s", r.Format, r.Precision, r.Variant)
+	row("chosen", "because %s", r.Why)
 	row("stored", "%s, fill %.3g, encoded in %s", byteSize(r.StoredBytes), r.Fill, seconds(r.EncodeS))
 	row("time", "%s median of %d×%d (min %s, p90 %s, %s clock)", micros(r.Time.Median), r.Repeats, r.Batch, micros(r.Time.Min), micros(r.Time.P90), r.Clock)
 	row("attainable", "%s, bound by %s: %.0f %% attained", micros(r.AttainableUS), r.Bounds.largest(), 100*r.Attained)

@@ -29,8 +29,9 @@ func newRoot(unfinished *temporaries) *cobra.Command {
 choice, checks the answer against exact arithmetic, and reports the time beside the least that the
 device could take.
 
-MATRIX is a file (FILE.mtx, also .gz; FILE.smtx; FILE.npz of SciPy) or a generated matrix
-(gen:KIND,key=value,… such as gen:uniform,rows=4096,density=0.05). B is random unless --b names a file.
+MATRIX is a file (FILE.mtx, also .gz; FILE.smtx; FILE.npz of SciPy; FILE.safetensors, which spmmrun convert
+makes in any format) or a generated matrix (gen:KIND,key=value,… such as
+gen:uniform,rows=4096,density=0.05). B is random unless --b names a file.
 
 Exit codes: 0 right, 1 wrong answer, 2 usage or bad input, 3 backend unavailable.`,
 		Example: `  spmmrun matrix.mtx
@@ -40,7 +41,7 @@ Exit codes: 0 right, 1 wrong answer, 2 usage or bad input, 3 backend unavailable
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(c *cobra.Command, args []string) error {
-			j.matrix, j.colsGiven = args[0], c.Flags().Changed("cols")
+			j.matrix, j.colsGiven, j.precisionGiven = args[0], c.Flags().Changed("cols"), c.Flags().Changed("precision")
 			return j.run(c.Context(), c.OutOrStdout(), newProgress(c.ErrOrStderr()))
 		},
 	}
@@ -49,6 +50,7 @@ Exit codes: 0 right, 1 wrong answer, 2 usage or bad input, 3 backend unavailable
 	j.backend = "auto"
 	f.Var(deviceName{&j.backend}, "backend", "device to run on; auto takes the fastest")
 	addChoice(c, &j.format, "format", "sparse format on the device", append([]string{"auto"}, spmm.Formats()...)...)
+	f.BoolVar(&j.tune, "tune", false, "measure the formats that are predicted to be near the best, take the fastest and remember it")
 	addPrecision(c, &j.precision)
 	addChoice(c, &j.mode, "mode", "order of sums: the device's own", "fast", "reproducible")
 	addCount(c, &j.cols, "cols", "n", 128, 1, "columns of B")
@@ -61,6 +63,6 @@ Exit codes: 0 right, 1 wrong answer, 2 usage or bad input, 3 backend unavailable
 	addCount(c, &j.warmup, "warmup", "", 3, 0, "runs before those that are timed")
 	addCount(c, &j.repeats, "repeats", "", 20, 1, "runs that are timed; each is a batch of multiplications if they are short")
 	addReport(c, &j.report)
-	c.AddCommand(newDevices(), newInspect(), newVersion())
+	c.AddCommand(newDevices(), newInspect(), newConvert(unfinished), newVersion())
 	return c
 }

@@ -1,0 +1,288 @@
+// spmmrun convert
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/spf13/cobra"
+
+	"github.com/spmmrun/spmm"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/formats/load"
+	"github.com/spmmrun/spmm/formats/mtx"
+	"github.com/spmmrun/spmm/formats/npy"
+	"github.com/spmmrun/spmm/formats/safetensors"
+	"github.com/spmmrun/spmm/formats/smtx"
+)
+
+// conversion is what the command line asks for.
+type conversion struct {
+	in, out    string
+	to         string
+	precision  string
+	backend    string // "": the format's own packing
+	cols       int
+	seed       uint64
+	options    map[string]*int // of formats, by name
+	unfinished *temporaries
+}
+
+func newConvert(unfinished *temporaries) *cobra.Command {
+	v := &conversion{unfinished: unfinished, options: map[string]*int{}}
+	c := &cobra.Command{
+		Use:   "convert [flags] IN OUT",
+		Short: "Write a matrix to a file of another type, or encoded in a format",
+		Long: `convert reads any matrix that spmmrun reads and writes it to OUT, whose name tells the type of file:
+
+  .mtx, .mtx.gz  Matrix Market
+  .smtx          DLMC: the pattern without values
+  .npz           SciPy
+  .safetensors   in the format that --to names; with --backend in the packing that the device's kernel
+                 takes, so that spmmrun need not encode it again
+
+OUT appears when it is complete.`,
+		Example: `  spmmrun convert matrix.mtx.gz matrix.npz
+  spmmrun convert --to cvse --v 16 --precision f16 matrix.mtx matrix.safetensors
+  spmmrun convert --to cvse --backend cuda --precision f16 weights.smtx weights.safetensors`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return fmt.Errorf("want two files, IN and OUT, not %d", len(args))
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			v.in, v.out = args[0], args[1]
+			if err := v.check(c.Flags().Changed); err != nil {
+				return err
+			}
+			p := newProgress(c.ErrOrStderr())
+			defer p.end()
+			done, err := v.run(c.Context(), p)
+			if err != nil {
+				return err
+			}
+			p.end()
+			_, err = fmt.Fprintln(c.OutOrStdout(), done)
+			return err
+		},
+	}
+	f := c.Flags()
+	f.SortFlags = false
+	var names []string
+	for _, format := range load.Formats() {
+		names = append(names, format.Name)
+	}
+	addChoice(c, &v.to, "to", "format of the matrix in a .safetensors file", names...)
+	addChoice(c, &v.precision, "precision", "element type to round values to; as they are by default", "same", "f32", "f16", "bf16")
+	f.Var(deviceName{&v.backend}, "backend", "pack as this device's kernel takes it")
+	addCount(c, &v.cols, "cols", "", 128, 1, "columns of B to choose the device's kernel for")
+	v.addOptions(c)
+	addSeed(c, &v.seed)
+	return c
+}
+
+// addOptions adds a flag for each option of a format.
+func (v *conversion) addOptions(c *cobra.Command) {
+	usage := map[string][]string{}
+	var order []string
+	for _, f := range load.Formats() {
+		for _, o := range f.Options {
+			if usage[o.Name] == nil {
+				order = append(order, o.Name)
+			}
+			usage[o.Name] = append(usage[o.Name], fmt.Sprintf("%s: %s (default %d)", f.Name, o.Usage, o.Default))
+		}
+	}
+	for _, name := range order {
+		n := new(int)
+		v.options[name] = n
+		addCount(c, n, name, "", 0, 0, strings.Join(usage[name], "; "))
+	}
+}
+
+// check refuses what does not go together.
+func (v *conversion) check(changed func(flag string) bool) error {
+	if v.kind() == "" {
+		return fmt.Errorf("%s: unknown file type (want a name that ends in %s)", v.out, orList(fileTypes))
+	}
+	f, err := load.Format(v.to)
+	if err != nil {
+		return err
+	}
+	for name := range v.options {
+		if !changed(name) {
+			delete(v.options, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(v.options)) {
+		if !slices.ContainsFunc(f.Options, func(o safetensors.Option) bool { return o.Name == name }) {
+			return fmt.Errorf("--%s: format %s has no such option", name, v.to)
+		}
+	}
+	switch {
+	case v.kind() != ".safetensors" && (changed("to") || changed("backend") || len(v.options) > 0):
+		return fmt.Errorf("%s: only .safetensors files hold a matrix in a format of its own", v.out)
+	case v.backend != "" && len(v.options) > 0:
+		return errors.New("--backend decides on the packing: leave out the options of the format")
+	}
+	return nil
+}
+
+// fileTypes are the ends of names that tell types of files.
+var fileTypes = []string{".mtx", ".mtx.gz", ".smtx", ".npz", ".safetensors"}
+
+// kind returns what the name of OUT ends in, "" if that is unknown.
+func (v *conversion) kind() string {
+	for _, end := range fileTypes {
+		if strings.HasSuffix(strings.ToLower(v.out), end) {
+			return end
+		}
+	}
+	return ""
+}
+
+// run converts and says in a line what was written.
+func (v *conversion) run(ctx context.Context, p *progress) (string, error) {
+	out, err := newOutput(v.out, v.unfinished)
+	if err != nil {
+		return "", err
+	}
+	in, err := openMatrix(ctx, v.in, v.seed, p)
+	if err != nil {
+		return "", err
+	}
+	m, err := v.encode(ctx, in, p)
+	if err != nil {
+		return "", err
+	}
+	p.step("writing "+v.out, -1)
+	var size int64
+	err = out.write(func(w io.Writer) error {
+		count := &counter{ctx: ctx, w: w}
+		b := bufio.NewWriterSize(count, 1<<20)
+		err := errors.Join(writeMatrix(b, m, v.kind()), b.Flush())
+		size = count.n
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", v.out, err)
+	}
+	rows, cols := m.Dims()
+	return fmt.Sprintf("%s: %s, %d×%d, %d entries, %v, %s", v.out, packingOf(m), rows, cols, m.NNZ(), m.Type(), byteSize(size)), nil
+}
+
+// packingOf names a format and its options.
+func packingOf(m safetensors.Encoded) string {
+	s, options := m.Format(), m.Container().Options
+	for _, name := range slices.Sorted(maps.Keys(options)) {
+		s += fmt.Sprintf(" %s=%d", name, options[name])
+	}
+	return s
+}
+
+// encode brings the matrix into the format and the element type that were asked for.
+func (v *conversion) encode(ctx context.Context, in safetensors.Encoded, p *progress) (safetensors.Encoded, error) {
+	typ := in.Type()
+	if v.precision != "same" {
+		var err error
+		if typ, err = dtype.Parse(v.precision); err != nil {
+			return nil, err
+		}
+	}
+	if in.Format() == v.to && in.Type() == typ && v.backend == "" && len(v.options) == 0 {
+		return in, nil
+	}
+	if typ == dtype.F16 && in.Type() != typ {
+		if err := fitsF16(v.in, float32CSR(in).Val); err != nil {
+			return nil, err
+		}
+	}
+	a := formats.ConvertTo(in.Sparse(), typ)
+	p.step("encoding", -1)
+	if v.backend != "" {
+		return v.encodeFor(ctx, a)
+	}
+	f, err := load.Format(v.to)
+	if err != nil {
+		return nil, err
+	}
+	options := map[string]int{}
+	for name, n := range v.options {
+		options[name] = *n
+	}
+	return safetensors.Encode(f, a, options)
+}
+
+// encodeFor packs the matrix for a device.
+func (v *conversion) encodeFor(ctx context.Context, a formats.Sparse) (safetensors.Encoded, error) {
+	dev, err := spmm.Open(ctx, v.backend)
+	if err != nil {
+		return nil, err
+	}
+	defer dev.Close()
+	o := spmm.Options{Format: v.to, Cols: v.cols}
+	switch a := a.(type) {
+	case *formats.CSR[half.F16]:
+		return spmm.Encode(ctx, dev, a, o)
+	case *formats.CSR[half.BF16]:
+		return spmm.Encode(ctx, dev, a, o)
+	}
+	return spmm.Encode(ctx, dev, a.(*formats.CSR[float32]), o)
+}
+
+// writeMatrix writes a file of a type.
+func writeMatrix(w io.Writer, m safetensors.Encoded, kind string) error {
+	switch kind {
+	case ".safetensors":
+		return safetensors.WriteMatrix(w, m)
+	case ".mtx.gz":
+		z := gzip.NewWriter(w)
+		return errors.Join(writeMatrix(z, m, ".mtx"), z.Close())
+	}
+	switch a := m.Sparse().(type) {
+	case *formats.CSR[half.F16]:
+		return writeCSR(w, a, kind)
+	case *formats.CSR[half.BF16]:
+		return writeCSR(w, a, kind)
+	case *formats.CSR[float32]:
+		return writeCSR(w, a, kind)
+	}
+	return fmt.Errorf("cannot write a %T", m.Sparse())
+}
+
+func writeCSR[T formats.Value](w io.Writer, a *formats.CSR[T], kind string) error {
+	switch kind {
+	case ".mtx":
+		return mtx.Write(w, a)
+	case ".smtx":
+		return smtx.Write(w, a)
+	}
+	return npy.WriteSparse(w, a)
+}
+
+// counter counts what is written, until the context is done.
+type counter struct {
+	ctx context.Context
+	w   io.Writer
+	n   int64
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
+}
