@@ -77,29 +77,46 @@ type built struct {
 
 func build[T formats.Value](q Case, out dtype.Type) *built {
 	r := rand.New(rand.NewPCG(7, 9))
-	number := func() float32 {
-		if q.Real {
-			return r.Float32()*2 - 1
-		}
-		return float32(r.IntN(9) - 4)
-	}
 	if q.Alpha == 0 {
 		q.Alpha = 1
 	}
 	q.LDB, q.LDC = max(q.LDB, (q.N+7)&^7), max(q.LDC, q.N)
 	m := len(q.Pattern)
-	b := make([]T, q.K*q.LDB)
-	for i := range b {
-		b[i] = From[T](float32(math.NaN()))
-		if i%q.LDB < q.N {
-			b[i] = From[T](number())
-		}
-	}
 	x := &built{
 		want: make([]float64, m*q.LDC), sum: make([]float64, m*q.LDC),
 		p: spec.Problem{M: m, K: q.K, N: q.N, LDB: q.LDB, LDC: q.LDC, Out: out, Alpha: q.Alpha, Beta: q.Beta},
 	}
-	c := make([]float32, m*q.LDC)
+	b := make([]T, q.K*q.LDB)
+	for i := range b {
+		b[i] = From[T](float32(math.NaN()))
+		if i%q.LDB < q.N {
+			b[i] = From[T](q.number(r))
+		}
+	}
+	c := x.start(q, r)
+	x.a, x.b = multiply(x, q, r, b), backend.Bytes(b)
+	switch out {
+	case dtype.F16:
+		x.c = backend.Bytes(convert[half.F16](c))
+	case dtype.BF16:
+		x.c = backend.Bytes(convert[half.BF16](c))
+	default:
+		x.c = backend.Bytes(c)
+	}
+	return x
+}
+
+// number draws an element of A or B.
+func (q *Case) number(r *rand.Rand) float32 {
+	if q.Real {
+		return r.Float32()*2 - 1
+	}
+	return float32(r.IntN(9) - 4)
+}
+
+// start draws C as it is before: NaN where it must not be read. It begins want and sum with beta·C.
+func (x *built) start(q Case, r *rand.Rand) []float32 {
+	c := make([]float32, len(x.want))
 	for i := range c {
 		c[i], x.want[i] = float32(math.NaN()), math.NaN()
 		if i%q.LDC >= q.N {
@@ -112,10 +129,15 @@ func build[T formats.Value](q Case, out dtype.Type) *built {
 			x.sum[i] = math.Abs(x.want[i])
 		}
 	}
-	a := &formats.CSR[T]{Rows: m, Cols: q.K, RowPtr: make([]int64, 1, m+1)}
+	return c
+}
+
+// multiply draws A and adds alpha·A·b to want and sum.
+func multiply[T formats.Value](x *built, q Case, r *rand.Rand, b []T) *formats.CSR[T] {
+	a := &formats.CSR[T]{Rows: x.p.M, Cols: q.K, RowPtr: make([]int64, 1, x.p.M+1)}
 	for i, cols := range q.Pattern {
 		for _, col := range cols {
-			v := From[T](number())
+			v := From[T](q.number(r))
 			a.ColIdx, a.Val = append(a.ColIdx, col), append(a.Val, v)
 			for j := range q.N {
 				y := float64(q.Alpha) * To(v) * To(b[int(col)*q.LDB+j])
@@ -125,16 +147,7 @@ func build[T formats.Value](q Case, out dtype.Type) *built {
 		}
 		a.RowPtr = append(a.RowPtr, int64(len(a.Val)))
 	}
-	x.a, x.b = a, backend.Bytes(b)
-	switch out {
-	case dtype.F16:
-		x.c = backend.Bytes(convert[half.F16](c))
-	case dtype.BF16:
-		x.c = backend.Bytes(convert[half.BF16](c))
-	default:
-		x.c = backend.Bytes(c)
-	}
-	return x
+	return a
 }
 
 // check holds C against what is wanted: the same bits where sums are exact, else a bound that grows
