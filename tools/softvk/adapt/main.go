@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 )
 
 const exitStatic = 4
@@ -99,16 +100,7 @@ func adapt(f []byte, loader, libs string) ([]byte, error) {
 		Type: uint32(elf.PT_LOAD), Flags: uint32(elf.PF_R), Align: pageSize,
 		Off: off, Vaddr: addr, Paddr: addr, Filesz: uint64(len(seg)), Memsz: uint64(len(seg)),
 	}
-	progs := append([]elf.Prog64(nil), h.progs[:note]...)
-	progs = append(progs, h.progs[note+1:]...)
-	at := 0 // loads must ascend: behind the last
-	for i, p := range progs {
-		if p.Type == uint32(elf.PT_LOAD) {
-			at = i + 1
-		}
-	}
-	progs = append(progs[:at], append([]elf.Prog64{load}, progs[at:]...)...)
-
+	progs := replace(h.progs, note, load)
 	out := make([]byte, off, off+uint64(len(seg)))
 	copy(out, f)
 	out = append(out, seg...)
@@ -121,6 +113,19 @@ func adapt(f []byte, loader, libs string) ([]byte, error) {
 	d.set(out, d.strsz, elf.DT_STRSZ, uint64(strSize))
 	d.set(out, d.pathSlot, elf.DT_RPATH, uint64(pathAt))
 	return out, nil
+}
+
+// replace returns the program headers with load instead of number note. Loads must ascend: it comes behind
+// the last.
+func replace(progs []elf.Prog64, note int, load elf.Prog64) []elf.Prog64 {
+	out := slices.Delete(slices.Clone(progs), note, note+1)
+	at := 0
+	for i, p := range out {
+		if p.Type == uint32(elf.PT_LOAD) {
+			at = i + 1
+		}
+	}
+	return slices.Insert(out, at, load)
 }
 
 // header is what adapt needs of a program's headers.
