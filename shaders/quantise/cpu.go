@@ -3,6 +3,9 @@
 package quantise
 
 import (
+	"math"
+	mathbits "math/bits"
+
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
@@ -14,10 +17,10 @@ import (
 // tile is how many elements are taken through f32 at a time.
 const tile = 512
 
-type params struct{ phase, k, n, ldb, ldq, elem, precision, chunks, rows int }
+type params struct{ phase, k, n, ldb, ldq, elem, bits, chunks, rows int }
 
 func readParams(b []byte) (p params) {
-	for i, f := range [...]*int{&p.phase, &p.k, &p.n, &p.ldb, &p.ldq, &p.elem, &p.precision, &p.chunks, &p.rows} {
+	for i, f := range [...]*int{&p.phase, &p.k, &p.n, &p.ldb, &p.ldq, &p.elem, &p.bits, &p.chunks, &p.rows} {
 		*f = int(spec.ParamU(b, i))
 	}
 	return p
@@ -25,17 +28,11 @@ func readParams(b []byte) (p params) {
 
 func group(args [][]byte, block []byte, at [3]uint32) {
 	p := readParams(block)
-	words := backend.View[uint32](args[1])
 	lo := int(at[0]) * p.rows
 	hi := min(lo+p.rows, p.k)
+	words := backend.View[uint32](args[1])
 	if p.phase == 0 {
-		part := backend.View[rfx.Range](args[1])[(1+int(at[0]))*p.ldq:][:p.ldq]
-		clear(part)
-		p.each(args[0], lo, hi, func(_, j int, x []float32) {
-			for i, x := range x {
-				part[j+i] = part[j+i].Join(rfx.RangeOf(x))
-			}
-		})
+		p.scan(args[0], lo, hi, backend.View[rfx.Range](args[1])[(1+int(at[0]))*p.ldq:][:p.ldq])
 		return
 	}
 	ranges := make([]rfx.Range, p.ldq)
@@ -47,18 +44,57 @@ func group(args [][]byte, block []byte, at [3]uint32) {
 	if at[0] == 0 {
 		copy(backend.View[rfx.Range](args[1]), ranges)
 	}
-	units := make([]int, p.ldq)
+	bits := rfx.P(p.bits)
+	units := make([]float64, p.ldq)
 	for j, r := range ranges {
-		units[j] = rfx.P(p.precision).L(r.E())
+		units[j] = math.Ldexp(1, -bits.L(r.E()))
 	}
+	row := p.ldq * bits.Size() / 4
 	rows := words[p.ldq*(1+p.chunks):]
-	row := p.ldq * rfx.P(p.precision).Size() / 4
 	if lo < hi {
 		clear(rows[lo*row : hi*row])
 	}
 	p.each(args[0], lo, hi, func(k, j int, x []float32) {
-		pack(rows[k*row:][:row], p.ldq, j, x, units[j:], rfx.P(p.precision))
+		pack(rows[k*row:][:row], p.ldq, j, x, units[j:], bits)
 	})
+}
+
+// scan finds the ranges of the columns in rows lo to hi of b.
+func (p *params) scan(b []byte, lo, hi int, ranges []rfx.Range) {
+	largest := make([]uint32, p.n) // magnitude, as bits
+	lowest := make([]int32, p.n)   // exponent of the lowest bit, + 149 and counted down from none
+	wild := make([]rfx.Range, p.n) // of what is not finite
+	const none = 1 << 10
+	for j := range lowest {
+		lowest[j] = none
+	}
+	p.each(b, lo, hi, func(_, j int, x []float32) {
+		largest, lowest := largest[j:][:len(x)], lowest[j:][:len(x)]
+		for i, x := range x {
+			m := math.Float32bits(x) & 0x7fffffff
+			if m-1 >= 0x7f800000-1 { // zero, or not finite
+				wild[j+i] = wild[j+i].Join(rfx.RangeOf(x))
+				continue
+			}
+			largest[i] = max(largest[i], m)
+			e, f := m>>23, m&0x7fffff
+			if e == 0 {
+				e = 1
+			} else {
+				f |= 1 << 23
+			}
+			lowest[i] = min(lowest[i], int32(e)-1+int32(mathbits.TrailingZeros32(f)))
+		}
+	})
+	clear(ranges)
+	for j := range largest {
+		ranges[j] = wild[j]
+		if lowest[j] < none {
+			// The largest element's E, and the lowest bit as an element of its own.
+			ranges[j] = ranges[j].Join(rfx.RangeOf(math.Float32frombits(largest[j])))
+			ranges[j] = ranges[j].Join(rfx.RangeOf(float32(math.Ldexp(1, int(lowest[j])-149))))
+		}
+	}
 }
 
 // each calls f for pieces of rows lo to hi of b, columns from j on.
@@ -81,21 +117,36 @@ func (p *params) each(b []byte, lo, hi int, f func(k, j int, x []float32)) {
 	}
 }
 
-// pack writes elements j and on of a row of ldq elements: x, in units of 2^units. What is not finite is
-// written as 0.
-func pack(row []uint32, ldq, j int, x []float32, units []int, p rfx.P) {
-	for i, x := range x {
-		q := int64(0)
-		if rfx.IsFinite(x) {
-			q = rfx.Quantise(x, units[i])
+// pack writes elements j and on of a row of ldq elements: x times units. What is not finite is written
+// as 0.
+func pack(row []uint32, ldq, j int, x []float32, units []float64, p rfx.P) {
+	units = units[:len(x)]
+	switch p {
+	case rfx.P15:
+		out := backend.View[int16](backend.Bytes(row))[j:][:len(x)]
+		for i, x := range x {
+			out[i] = int16(quantise(x, units[i]))
 		}
-		at := j + i
-		if p != rfx.P47 {
-			p.Put(backend.Bytes(row)[at*p.Size():], q)
-			continue
-		}
+	case rfx.P47:
 		var d [2]int32
-		rfx.Digits(d[:], q, 24)
-		row[at], row[ldq+at] = uint32(d[0]), uint32(d[1])
+		for i, x := range x {
+			rfx.Digits(d[:], quantise(x, units[i]), 24)
+			row[j+i], row[ldq+j+i] = uint32(d[0]), uint32(d[1])
+		}
+	default:
+		out := row[j:][:len(x)]
+		for i, x := range x {
+			out[i] = uint32(quantise(x, units[i]))
+		}
 	}
+}
+
+// quantise is rfx.Quantise, given 2^−l: the product is exact, and adding 1.5·2⁵² rounds it to an integer,
+// ties to even, that can be read off the sum's last bits.
+func quantise(x float32, unit float64) int64 {
+	const magic = 0x1.8p52
+	if !rfx.IsFinite(x) {
+		return 0
+	}
+	return int64(math.Float64bits(float64(x)*unit+magic)) - int64(math.Float64bits(magic))
 }

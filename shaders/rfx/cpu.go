@@ -9,6 +9,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/internal/simd"
 	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -34,8 +35,15 @@ func readParams(b []byte) (p params) {
 // columns of a workgroup in phase 1, see sumShape.
 const sumColumns = 64
 
+// batch is how many entries are cut into digits at a time.
+const batch = 1024
+
 // sums are those of one item: acc[d][j] has column j's products of digits whose places add up to d.
-type sums struct{ acc [3][tile]int64 }
+type sums struct {
+	acc    [3][tile]int64
+	tmp    [tile]int64
+	lo, hi [batch]int32 // digits of entries
+}
 
 var pool = sync.Pool{New: func() any { return new(sums) }}
 
@@ -47,7 +55,6 @@ type job struct {
 	rows   []uint32
 	colidx []uint32
 	q      []uint32
-	part   []rfx.Int128
 	j, w   int // its first column, and how many
 }
 
@@ -108,42 +115,54 @@ func (g *job) item(s *sums, i int) {
 // multiply adds up the products of entries begin to end. A piece has at most 2¹⁵ entries: no sum of
 // products below 2⁴⁷ overflows.
 func (g *job) multiply(s *sums, begin, end uint32) {
+	w := (g.w + simd.Width - 1) / simd.Width * simd.Width // q has as many columns
 	for d := range s.acc {
-		clear(s.acc[d][:g.w])
+		clear(s.acc[d][:w])
 	}
-	for k := begin; k < end; k++ {
-		row := g.q[g.first+int(g.colidx[k])*g.ldq*g.p.Size()/4:]
-		switch g.p {
+	for ; begin < end; begin += batch {
+		k := begin
+		n := min(end-k, batch)
+		cols, lo, hi := g.colidx[k:k+n], s.lo[:n], s.hi[:n]
+		switch q := g.q[g.first:]; g.p {
 		case rfx.P15:
-			addInt16(s.acc[0][:g.w], backend.View[int16](g.args[2])[k], backend.View[int16](backend.Bytes(row))[g.j:])
+			for i, x := range backend.View[int16](g.args[2])[k : k+n] {
+				lo[i] = int32(x)
+			}
+			simd.RowInt16(s.tmp[:w], lo, cols, backend.View[int16](backend.Bytes(q))[g.j:], g.ldq)
+			s.add(0, w)
 		case rfx.P23:
-			addInt32(s.acc[0][:g.w], backend.View[int32](g.args[2])[k], backend.View[int32](backend.Bytes(row))[g.j:])
+			s.row(0, w, backend.View[int32](g.args[2])[k:k+n], cols, q[g.j:], g.ldq)
 		case rfx.P31:
-			a, b := backend.View[int32](g.args[2])[k], backend.View[int32](backend.Bytes(row))[g.j:]
-			lo := int32(int16(a))
-			addInt32(s.acc[0][:g.w], lo, b)
-			addInt32(s.acc[1][:g.w], (a-lo)>>16, b)
+			for i, x := range backend.View[int32](g.args[2])[k : k+n] {
+				lo[i] = int32(int16(x))
+				hi[i] = (x - lo[i]) >> 16
+			}
+			s.row(0, w, lo, cols, q[g.j:], g.ldq)
+			s.row(1, w, hi, cols, q[g.j:], g.ldq)
 		case rfx.P47:
-			a, b := backend.View[int32](g.args[2])[2*k:], backend.View[int32](backend.Bytes(row))[g.j:]
-			addInt32(s.acc[0][:g.w], a[0], b)
-			addInt32(s.acc[1][:g.w], a[1], b)
-			addInt32(s.acc[1][:g.w], a[0], b[g.ldq:])
-			addInt32(s.acc[2][:g.w], a[1], b[g.ldq:])
+			for i := range lo {
+				x := backend.View[int32](g.args[2])[2*(int(k)+i):]
+				lo[i], hi[i] = x[0], x[1]
+			}
+			s.row(0, w, lo, cols, q[g.j:], 2*g.ldq)
+			s.row(1, w, hi, cols, q[g.j:], 2*g.ldq)
+			s.row(1, w, lo, cols, q[g.ldq+g.j:], 2*g.ldq)
+			s.row(2, w, hi, cols, q[g.ldq+g.j:], 2*g.ldq)
 		}
 	}
 }
 
-func addInt16(acc []int64, a int16, b []int16) {
-	b = b[:len(acc)]
-	for j := range acc {
-		acc[j] += int64(a) * int64(b[j])
-	}
+// row adds the products of digits of some entries and of w columns of their rows to sum d.
+func (s *sums) row(d, w int, digits []int32, cols []uint32, q []uint32, ld int) {
+	simd.RowInt32(s.tmp[:w], digits, cols, backend.View[int32](backend.Bytes(q)), ld)
+	s.add(d, w)
 }
 
-func addInt32(acc []int64, a int32, b []int32) {
-	b = b[:len(acc)]
-	for j := range acc {
-		acc[j] += int64(a) * int64(b[j])
+// add adds tmp to sum d.
+func (s *sums) add(d, w int) {
+	acc := s.acc[d][:w]
+	for j, x := range s.tmp[:w] {
+		acc[j] += x
 	}
 }
 
@@ -183,7 +202,7 @@ func (g *job) sum(r []uint32) {
 // store writes element (row, j) of C, given the sum.
 func (g *job) store(row, j int, t rfx.Int128) {
 	ra, rb := rfx.Range(g.rows[2*row+1]), rfx.Range(g.q[j])
-	y := t.Round(g.p.L(ra.E()) + g.p.L(rb.E()))
+	y := round(t, g.p.L(ra.E())+g.p.L(rb.E()))
 	if ra.NonFinite() || rb.NonFinite() {
 		if c := g.class(row, j); c != rfx.Finite {
 			y = c.Value()
@@ -199,6 +218,20 @@ func (g *job) store(row, j int, t rfx.Int128) {
 		y = rfx.Scale(g.alpha, y, g.beta, old)
 	}
 	c[at] = math.Float32bits(y)
+}
+
+// round is t.Round(scale), faster for a t that float64 holds: then the one rounding is that of the
+// conversion, the product with a power of two being exact.
+func round(t rfx.Int128, scale int) float32 {
+	x := int64(t.Lo)
+	if limit := int64(1) << 53; t.Hi != x>>63 || x >= limit || x <= -limit {
+		return t.Round(scale)
+	}
+	y := float32(float64(x) * math.Float64frombits(uint64(1023+scale)<<52))
+	if y == 0 {
+		return 0 // not −0
+	}
+	return y
 }
 
 // class returns the class of the products of a row's entries with column j.
