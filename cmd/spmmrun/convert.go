@@ -179,16 +179,7 @@ func (v *conversion) run(ctx context.Context, p *progress) (string, error) {
 		return "", fmt.Errorf("%s: %w", v.out, err)
 	}
 	rows, cols := m.Dims()
-	return fmt.Sprintf("%s: %s, %d×%d, %d entries, %v, %s", v.out, packingOf(m), rows, cols, m.NNZ(), m.Type(), byteSize(size)), nil
-}
-
-// packingOf names a format and its options.
-func packingOf(m safetensors.Encoded) string {
-	s, options := m.Format(), m.Container().Options
-	for _, name := range slices.Sorted(maps.Keys(options)) {
-		s += fmt.Sprintf(" %s=%d", name, options[name])
-	}
-	return s
+	return fmt.Sprintf("%s: %s, %d×%d, %d entries, %v, %s", v.out, withOptions(m.Format(), m.Container().Options), rows, cols, m.NNZ(), m.Type(), byteSize(size)), nil
 }
 
 // encode brings the matrix into the format and the element type that were asked for.

@@ -4,9 +4,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/bits"
 	"slices"
 	"text/tabwriter"
@@ -14,36 +14,54 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/shaders"
-	"github.com/spmmrun/spmm/shaders/spec"
+	"github.com/spmmrun/spmm/formats/half"
 )
 
-func newInspect() *cobra.Command {
-	var report, precision string
-	var seed uint64
+// inspector is what the command line asks for.
+type inspector struct {
+	matrix, backend, precision string
+	precisionGiven             bool
+	cols                       int
+	seed                       uint64
+	spy, report                string
+	unfinished                 *temporaries
+}
+
+func newInspect(unfinished *temporaries) *cobra.Command {
+	q := &inspector{unfinished: unfinished, backend: "auto"}
 	c := &cobra.Command{
 		Use:   "inspect [flags] MATRIX",
-		Short: "Describe a matrix and what each format makes of it; needs no device",
-		Args:  oneMatrix,
+		Short: "Describe a matrix, and what each format makes of it on a device",
+		Long: `inspect shows a matrix: its size, how long its rows are, where its entries lie, and for each format what
+it stores, how much of that is padding, how long it takes to encode, and what a multiplication by N
+columns is predicted to take on the device. auto takes the format with the least prediction.`,
+		Args: oneMatrix,
 		RunE: func(c *cobra.Command, args []string) error {
+			q.matrix, q.precisionGiven = args[0], c.Flags().Changed("precision")
 			p := newProgress(c.ErrOrStderr())
 			defer p.end()
-			i, err := inspect(c.Context(), args[0], precision, seed, p)
+			i, a, err := q.run(c.Context(), p)
 			if err != nil {
 				return err
 			}
 			p.end()
-			if report == "json" {
+			if q.report == "json" {
 				return writeJSON(c.OutOrStdout(), i)
 			}
-			return i.table(c.OutOrStdout())
+			return i.table(c.OutOrStdout(), a)
 		},
 	}
-	addPrecision(c, &precision)
-	addSeed(c, &seed)
-	addReport(c, &report)
+	f := c.Flags()
+	f.SortFlags = false
+	f.Var(deviceName{&q.backend}, "backend", "device to pack and predict for; auto takes the fastest")
+	addPrecision(c, &q.precision)
+	addCount(c, &q.cols, "cols", "n", 128, 1, "columns of B to predict for")
+	f.StringVar(&q.spy, "spy", "", "draw where the entries lie to `FILE.png`")
+	addSeed(c, &q.seed)
+	addReport(c, &q.report)
 	return c
 }
 
@@ -53,7 +71,19 @@ type inspection struct {
 	Density float64      `json:"density"`
 	LoadS   float64      `json:"load_s"`
 	Rows    rowReport    `json:"row_lengths"`
-	Formats []packing    `json:"formats"`
+
+	Backend  string         `json:"backend"`
+	Device   string         `json:"device"`
+	Driver   string         `json:"driver"`
+	Measured measuredReport `json:"speeds_measured"`
+	N        int            `json:"n"` // columns of B that times are predicted for
+	Formats  []packing      `json:"formats"`
+}
+
+// measuredReport tells when the device's speeds were measured, by which times are predicted.
+type measuredReport struct {
+	At     time.Time `json:"at"`
+	Cached bool      `json:"cached"` // by an earlier run
 }
 
 // rowReport tells how long rows are.
@@ -74,72 +104,130 @@ type bucket struct {
 
 // packing is the matrix in one format.
 type packing struct {
-	Format      string  `json:"format"`
-	V           uint32  `json:"v,omitempty"` // rows of a panel
-	Precision   string  `json:"precision"`
-	StoredBytes int64   `json:"stored_bytes"`
-	Slots       int64   `json:"slots"`
-	Fill        float64 `json:"fill"`
-	MACs        int64   `json:"macs_per_column"`
-	Gathers     int64   `json:"gathers"`
-	EncodeS     float64 `json:"encode_s"`
-	Error       string  `json:"error,omitempty"` // why the format cannot hold it
+	Format      string             `json:"format"`
+	Variant     string             `json:"variant,omitempty"` // the kernel's
+	Options     map[string]int     `json:"options,omitempty"` // of the format
+	Precision   string             `json:"precision"`
+	StoredBytes int64              `json:"stored_bytes"`
+	Slots       int64              `json:"slots"`
+	Fill        float64            `json:"fill"`
+	Padding     int64              `json:"padding"` // slots without an entry
+	MACs        int64              `json:"macs_per_column"`
+	Gathers     int64              `json:"gathers"`
+	Details     map[string]float64 `json:"details,omitempty"` // the format's own figures
+	EncodeS     float64            `json:"encode_s"`
+	PredictedUS float64            `json:"predicted_us"`
+	Bounds      boundReport        `json:"bounds_us"`
+	Error       string             `json:"error,omitempty"` // why the format cannot hold it
+
+	details []formats.Detail
 }
 
-func inspect(ctx context.Context, name, precision string, seed uint64, p *progress) (*inspection, error) {
-	prec, err := dtype.Parse(precision)
-	if err != nil {
-		return nil, err
+// name is the format with its options.
+func (p packing) name() string { return withOptions(p.Format, p.Options) }
+
+// withOptions names a format and its options.
+func withOptions(format string, options map[string]int) string {
+	for _, name := range slices.Sorted(maps.Keys(options)) {
+		format += fmt.Sprintf(" %s=%d", name, options[name])
 	}
+	return format
+}
+
+// run inspects the matrix, and returns it too.
+func (q *inspector) run(ctx context.Context, p *progress) (*inspection, *formats.CSR[float32], error) {
+	if err := checkPNG(q.spy); err != nil {
+		return nil, nil, err
+	}
+	spy, err := newOutput(q.spy, q.unfinished)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--spy: %w", err)
+	}
+	dev, err := spmm.Open(ctx, q.backend)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer dev.Close()
 	start := time.Now()
-	e, err := openMatrix(ctx, name, seed, p)
+	e, err := openMatrix(ctx, q.matrix, q.seed, p)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	i := &inspection{LoadS: time.Since(start).Seconds(), N: q.cols}
 	a := float32CSR(e)
-	i := &inspection{LoadS: time.Since(start).Seconds()}
-	rows, cols := a.Dims()
-	i.Matrix = matrixReport{name, rows, cols, a.NNZ()}
-	if rows > 0 && cols > 0 {
-		i.Density = float64(a.NNZ()) / float64(rows) / float64(cols)
+	i.Matrix = matrixReport{q.matrix, a.Rows, a.Cols, a.NNZ()}
+	if a.Rows > 0 && a.Cols > 0 {
+		i.Density = float64(a.NNZ()) / float64(a.Rows) / float64(a.Cols)
 	}
 	i.Rows = rowLengths(a.RowPtr)
-	m := formats.ConvertTo(a, prec)
-	for _, k := range shaders.Formats() {
-		for _, v := range panelHeights(k, prec) {
-			p.step("encoding "+k.Name, -1)
-			i.Formats = append(i.Formats, pack(m, k, v))
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-		}
+	if err := q.predict(ctx, dev, e, i, p); err != nil {
+		return nil, nil, err
 	}
-	return i, nil
+	if err := spy.write(func(w io.Writer) error { return writeSpy(w, q.matrix, a) }); err != nil {
+		return nil, nil, fmt.Errorf("--spy: %w", err)
+	}
+	return i, a, nil
 }
 
-// panelHeights returns a variant of the kernel for each way in which it packs a matrix of a type.
-func panelHeights(k *spec.Kernel, t dtype.Type) []*spec.Variant {
-	var vs []*spec.Variant
-	for _, v := range k.Variants {
-		same := func(o *spec.Variant) bool { return o.Const("V") == v.Const("V") }
-		if v.In.Storage() == t.Storage() && !slices.ContainsFunc(vs, same) {
-			vs = append(vs, v)
-		}
-	}
-	return vs
-}
-
-func pack(a formats.Sparse, k *spec.Kernel, v *spec.Variant) packing {
-	p := packing{Format: k.Name, V: v.Const("V"), Precision: a.Type().String()}
-	start := time.Now()
-	e, err := k.Encode(a, v)
-	p.EncodeS = time.Since(start).Seconds()
+// predict fills in what concerns the device.
+func (q *inspector) predict(ctx context.Context, dev *spmm.Device, e formats.Encoded, i *inspection, p *progress) error {
+	p.step("measuring the device", -1)
+	at, now, err := dev.Measured(ctx)
 	if err != nil {
-		p.Error = oneLine(err)
+		return err
+	}
+	info := dev.Info()
+	i.Backend, i.Device, i.Driver = info.Backend, info.Name, info.Driver
+	i.Measured = measuredReport{At: at, Cached: !now}
+	prec := e.Type()
+	if q.precisionGiven {
+		if prec, err = dtype.Parse(q.precision); err != nil {
+			return err
+		}
+	}
+	p.step("encoding", -1)
+	ps, err := compare(ctx, dev, formats.ConvertTo(e.Sparse(), prec), spmm.Options{Precision: prec, Cols: q.cols})
+	if err != nil {
+		return err
+	}
+	for _, x := range ps {
+		i.Formats = append(i.Formats, newPacking(x, prec, i.Matrix.NNZ))
+	}
+	return nil
+}
+
+// compare is spmm.Compare of any element type.
+func compare(ctx context.Context, dev *spmm.Device, a formats.Sparse, o spmm.Options) ([]spmm.Packing, error) {
+	switch a := a.(type) {
+	case *formats.CSR[half.F16]:
+		return spmm.Compare(ctx, dev, a, o)
+	case *formats.CSR[half.BF16]:
+		return spmm.Compare(ctx, dev, a, o)
+	}
+	return spmm.Compare(ctx, dev, a.(*formats.CSR[float32]), o)
+}
+
+func newPacking(x spmm.Packing, prec dtype.Type, nnz int64) packing {
+	if x.Precision != dtype.Invalid {
+		prec = x.Precision
+	}
+	p := packing{
+		Format: x.Format, Variant: x.Variant, Options: x.Options, Precision: prec.String(), details: x.Details,
+		StoredBytes: x.Stats.StoredBytes, Slots: x.Stats.Slots, Fill: x.Stats.Fill, MACs: x.Stats.MACs, Gathers: x.Stats.Gathers,
+		EncodeS: x.EncodeTime.Seconds(), PredictedUS: us(x.Predicted),
+		Bounds: boundReport{us(x.Bound.Memory), us(x.Bound.Gather), us(x.Bound.Compute)},
+	}
+	if x.Err != nil {
+		p.Error = oneLine(x.Err)
 		return p
 	}
-	p.StoredBytes, p.Slots, p.Fill = e.Stats.StoredBytes, e.Stats.Slots, e.Stats.Fill
-	p.MACs, p.Gathers = e.Stats.MACs, e.Stats.Gathers
+	p.Padding = p.Slots - nnz
+	for _, d := range x.Details {
+		if p.Details == nil {
+			p.Details = map[string]float64{}
+		}
+		p.Details[d.Name] = d.Value
+	}
 	return p
 }
 
@@ -164,10 +252,13 @@ func rowLengths(ptr []int64) rowReport {
 	return r
 }
 
-func (i *inspection) table(w io.Writer) error {
+func (i *inspection) table(w io.Writer, a *formats.CSR[float32]) error {
 	m := i.Matrix
-	_, err := fmt.Fprintf(w, "%s: %d×%d, %d entries (%s), read in %s\n\nentries in a row: min %d, median %d, mean %.3g, max %d\n",
-		m.Name, m.Rows, m.Cols, m.NNZ, density(m), seconds(i.LoadS), i.Rows.Min, i.Rows.Median, i.Rows.Mean, i.Rows.Max)
+	fmt.Fprintf(w, "%s: %d×%d, %d entries (%s), read in %s\n\n", m.Name, m.Rows, m.Cols, m.NNZ, density(m), seconds(i.LoadS))
+	if err := newCanvas(w).draw(w, a); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "\nentries in a row: min %d, median %d, mean %.3g, max %d\n", i.Rows.Min, i.Rows.Median, i.Rows.Mean, i.Rows.Max)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, b := range i.Rows.Histogram {
 		span := fmt.Sprint(b.From)
@@ -176,20 +267,58 @@ func (i *inspection) table(w io.Writer) error {
 		}
 		fmt.Fprintf(t, "%s\t%d rows\t%.3g %%\t\n", span, b.Rows, 100*float64(b.Rows)/float64(m.Rows))
 	}
-	err = errors.Join(err, t.Flush())
-	fmt.Fprintln(w)
-	t = tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "FORMAT\tPRECISION\tSTORED\tFILL\tMACS PER COLUMN\tROWS OF B FETCHED\tENCODED IN")
-	for _, p := range i.Formats {
-		name := p.Format
-		if p.V > 0 {
-			name = fmt.Sprintf("%s V=%d", p.Format, p.V)
-		}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	how := "measured now"
+	if i.Measured.Cached {
+		how = "measured on " + i.Measured.At.Local().Format("2006-01-02 15:04") + ", from the cache"
+	}
+	fmt.Fprintf(w, "\non %s: %s (%s), speeds %s:\n", i.Backend, i.Device, i.Driver, how)
+	return i.formats(w)
+}
+
+// formats prints a line for each packing.
+func (i *inspection) formats(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "FORMAT\tKERNEL\tSTORED\tFILL\tPADDING\tMACS PER COLUMN\tROWS OF B FETCHED\tENCODED IN\tPREDICTED (N=%d)\n", i.N)
+	best := i.fastest()
+	for n, p := range i.Formats {
 		if p.Error != "" {
-			fmt.Fprintf(t, "%s\t%s\t%s\n", name, p.Precision, p.Error)
+			fmt.Fprintf(t, "%s\t%s\t%s\n", p.name(), orDash(p.Variant), p.Error)
 			continue
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%.3g\t%d\t%d\t%s\n", name, p.Precision, byteSize(p.StoredBytes), p.Fill, p.MACs, p.Gathers, seconds(p.EncodeS))
+		note := ""
+		if n == best {
+			note = " (the least)"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%.3g\t%d\t%d\t%d\t%s\t%s%s\n", p.name(), p.Variant, byteSize(p.StoredBytes), p.Fill, p.Padding,
+			p.MACs, p.Gathers, seconds(p.EncodeS), micros(p.PredictedUS), note)
 	}
-	return errors.Join(err, t.Flush())
+	err := t.Flush()
+	for _, p := range i.Formats {
+		for n, d := range p.details {
+			if n == 0 {
+				fmt.Fprintf(w, "\n%s:", p.name())
+			} else {
+				fmt.Fprint(w, ",")
+			}
+			fmt.Fprintf(w, " %s %.4g", d.Name, d.Value)
+		}
+	}
+	if slices.ContainsFunc(i.Formats, func(p packing) bool { return len(p.details) > 0 }) {
+		fmt.Fprintln(w)
+	}
+	return err
+}
+
+// fastest returns which packing has the least prediction, -1 if none has one.
+func (i *inspection) fastest() int {
+	best := -1
+	for n, p := range i.Formats {
+		if p.Error == "" && (best < 0 || p.PredictedUS < i.Formats[best].PredictedUS) {
+			best = n
+		}
+	}
+	return best
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/safetensors"
 )
 
 // Packing is a matrix as a variant packs it.
@@ -19,6 +20,7 @@ type Packing struct {
 	Variant    string // "" if the device has none for the format
 	Precision  dtype.Type
 	Stats      formats.Stats
+	Options    map[string]int   // the format's parameters
 	Details    []formats.Detail // figures of the format's own
 	EncodeTime time.Duration
 	Bound      Bound         // least times of a multiplication
@@ -53,6 +55,9 @@ func Compare(ctx context.Context, d *Device, a formats.Sparse, o Options) ([]Pac
 			p.Stats, p.EncodeTime = m.enc.Stats, m.took
 			p.Bound = ceil.predict(c.variant, a, p.Stats, nearby, o.cols())
 			p.Predicted = p.Bound.sum()
+			if f, ok := m.enc.Format.(safetensors.Encoded); ok {
+				p.Options = f.Container().Options
+			}
 			if f, ok := m.enc.Format.(detailed); ok {
 				p.Details = f.Details()
 			}
