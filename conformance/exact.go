@@ -20,7 +20,7 @@ var precisions = map[dtype.Type]precision{
 //
 // Operands are whole numbers, times a power of two for each row of A and each column of B (so that
 // 2^g, the grid, differs from output to output), of magnitudes that keep Σ|a·b| ≤ 2^bits in units of
-// the grid; |c| adds at most 2^22. See docs of the package for what that is good for.
+// the grid; |c| adds at most 2^22. doc.go says what that is good for.
 func (p *problem) exact() {
 	bits, scale, shift, addend := 23, 3, 0, int64(1)<<22
 	switch p.kind {

@@ -45,12 +45,6 @@ func (a *Accumulator) AddProduct(x, y float32) {
 	a.add(mx*my, ex+ey-lowest)
 }
 
-// Add adds x, which is finite.
-func (a *Accumulator) Add(x float32) {
-	m, e := split(x)
-	a.add(m, e-lowest)
-}
-
 // add adds p·2^(at+lowest), |p| < 2⁴⁸.
 func (a *Accumulator) add(p int64, at int) {
 	i, s := at>>5, uint(at&31)

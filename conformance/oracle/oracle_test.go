@@ -70,6 +70,7 @@ func TestCheck(t *testing.T) {
 		{"opposite infinities", []float32{inf, 0, -inf}, nil, []float32{nan, 0}, 1, 0, 0},
 		{"alpha and beta", []float32{3, 9, 5}, []float32{10, 4}, []float32{31, 2}, 2, 0.5, 0},
 		{"alpha and beta, wrong", []float32{3, 9, 5}, []float32{10, 4}, []float32{31, 4}, 2, 0.5, 1},
+		{"a step of the epilogue overflows", []float32{3e38, 9, -1e38}, []float32{-3e38, 4}, []float32{nan, 0}, 9, 9, 1},
 		{"beta times an infinity", []float32{3, 9, 5}, []float32{inf, 4}, []float32{inf, 4}, 1, 1, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {

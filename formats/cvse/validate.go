@@ -38,7 +38,7 @@ func (m *Matrix[T]) checkLengths() error {
 		return fmt.Errorf("cvse: %d vector pointers for %d panels: need %d", len(m.VecPtr), panels, panels+1)
 	case len(m.Order) != panels:
 		return fmt.Errorf("cvse: an order of %d panels: there are %d", len(m.Order), panels)
-	case slots > math.MaxUint32:
+	case int64(slots) > math.MaxUint32:
 		return fmt.Errorf("%w: %d value slots", ErrTooLarge, slots)
 	case len(m.Values) != slots:
 		return fmt.Errorf("cvse: %d values for %d vectors of %d", len(m.Values), vectors, m.V)

@@ -41,7 +41,7 @@ func (m *Matrix[T]) checkLengths() error {
 		return fmt.Errorf("tiledcsr: %d tile pointers for %d groups: need %d", len(m.TilePtr), groups, groups+1)
 	case len(m.RowIdx) != groups*m.Height:
 		return fmt.Errorf("tiledcsr: %d row numbers for %d groups of %d: need %d", len(m.RowIdx), groups, m.Height, groups*m.Height)
-	case slots > math.MaxUint32:
+	case int64(slots) > math.MaxUint32:
 		return fmt.Errorf("%w: %d value slots", ErrTooLarge, slots)
 	case len(m.ColIdx)%TileCols != 0:
 		return fmt.Errorf("tiledcsr: %d columns: need %d a tile", len(m.ColIdx), TileCols)
