@@ -21,7 +21,7 @@ const NoSlot = 1<<32 - 1
 const (
 	slack     = 2
 	leastPart = 256
-	leastTeam = 48
+	leastTeam = 72
 )
 
 // MaxTeam is the most workers that a part is for.

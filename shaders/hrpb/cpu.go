@@ -105,15 +105,16 @@ func cpuGroup[T formats.Value](row func(acc []float32, vals []T, cols []uint32, 
 		panel, slot := int(w[0]), w[3]
 		m := blocks[T]{active: backend.View[uint32](args[1]), sizes: backend.View[uint32](args[2]), packed: args[3]}
 		b := backend.View[T](args[4])
-		for r := range rows(panel) {
-			clear(s.acc[r][:padded])
-		}
-		for q := int(w[1]); q < int(w[2]); q += cpuChunk {
+		for q, first := int(w[1]), true; first || q < int(w[2]); q, first = q+cpuChunk, false {
 			m.unpack(s, q, min(q+cpuChunk, int(w[2])))
 			for r := range rows(panel) {
-				if s.len[r] > 0 {
-					row(s.row[:padded], s.vals[r][:s.len[r]], s.cols[r][:s.len[r]], b[j:], p.ldb)
-					simd.Axpby(s.acc[r][:padded], s.row[:padded], 1, 1)
+				cols, vals, acc := s.cols[r][:s.len[r]], s.vals[r][:s.len[r]], s.acc[r][:padded]
+				switch {
+				case first:
+					row(acc, vals, cols, b[j:], p.ldb)
+				case len(cols) > 0:
+					row(s.row[:padded], vals, cols, b[j:], p.ldb)
+					simd.Axpby(acc, s.row[:padded], 1, 1)
 				}
 			}
 		}

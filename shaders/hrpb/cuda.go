@@ -14,8 +14,8 @@ import (
 const (
 	cudaCols    = 128 // of a team
 	cudaWarps   = 4   // of a workgroup
-	cudaDepth   = 4   // stages of a warp
-	cudaWorkers = 2048
+	cudaDepth   = 3   // stages of a warp
+	cudaWorkers = 1024
 )
 
 func cudaVariants() []*spec.Variant {

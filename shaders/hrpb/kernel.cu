@@ -304,8 +304,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
                 for (int e = 0; e < 2; e++)
 #pragma unroll
                     for (int j = 0; j < TILES; j += 4)
-                        *(float4 *)(line + unit(2 * q + e) * UNIT + j / UNIT * (8 * UNIT) + j % UNIT) =
-                            make_float4(acc[j][2 * h + e], acc[j + 1][2 * h + e], acc[j + 2][2 * h + e], acc[j + 3][2 * h + e]);
+                        __stcs((float4 *)(line + unit(2 * q + e) * UNIT + j / UNIT * (8 * UNIT) + j % UNIT), // it is B that is to stay in the cache
+                               make_float4(acc[j][2 * h + e], acc[j + 1][2 * h + e], acc[j + 2][2 * h + e], acc[j + 3][2 * h + e]));
             }
             return;
         }
@@ -343,7 +343,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
         for (int i = 0; i < 4; i++) {
             bool finite = fabsf(fmaf(x[i].x, x[i].y, x[i].z * x[i].w)) < INFINITY;
             if (plain && (w.w != NO_SLOT || col + 4 <= p.n && row + r + i < rows && finite))
-                *(float4 *)(line + (u64)i * ld) = x[i];
+                __stcs((float4 *)(line + (u64)i * ld), x[i]);
             else
                 finish(&p, c, {columns, sizes, packed, b}, w.x, w.y, w.z, r + i, col, x[i]);
         }
