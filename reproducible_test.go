@@ -166,6 +166,9 @@ func TestReproducibleTensors(t *testing.T) {
 		}
 		bits(t, c, want)
 	}
+	if v := plan.Info().Variant; v != "cpu_auto" {
+		t.Errorf("variant %s", v)
+	}
 	if len(seen) < 2 {
 		t.Errorf("only p = %v was needed", seen)
 	}

@@ -29,6 +29,8 @@ type job struct {
 	matrix                           string
 	backend, format, precision, mode string
 	precisionGiven                   bool
+	p                                string // of reproducible mode
+	pGiven                           bool
 	tune                             bool
 	cols                             int
 	colsGiven                        bool
@@ -45,8 +47,8 @@ type job struct {
 // run does the job and prints the report.
 func (j *job) run(ctx context.Context, stdout io.Writer, p *progress) error {
 	defer p.end()
-	if j.mode != "fast" {
-		return fmt.Errorf("--mode %s is not available in this version; use --mode fast", j.mode)
+	if _, err := j.sums(spmm.Options{}); err != nil {
+		return err
 	}
 	out, err := newOutput(j.out, j.unfinished)
 	if err != nil {
@@ -130,9 +132,10 @@ func multiply[T formats.Value](ctx context.Context, j *job, dev *spmm.Device, pr
 		return nil, err
 	}
 	r.report = newReport(j, q.b.Cols, dev.Info(), plan.Info(), times, bound)
+	r.report.Reproduced = reproduced(j, plan, q)
 	if j.verify != "none" {
 		p.step("verifying", -1)
-		if r.report.Verify, err = verify(ctx, j, plan.Info().Precision, q, r.c); err != nil {
+		if r.report.Verify, err = verify(ctx, j, plan, q, r.c); err != nil {
 			return nil, err
 		}
 	}
@@ -148,7 +151,10 @@ func prepare[T formats.Value](ctx context.Context, j *job, dev *spmm.Device, pre
 		what = "measuring formats"
 	}
 	p.step(what, -1)
-	o := spmm.Options{Format: j.format, Precision: prec, Cols: q.b.Cols, Tune: j.tune}
+	o, err := j.sums(spmm.Options{Format: j.format, Precision: prec, Cols: q.b.Cols, Tune: j.tune})
+	if err != nil {
+		return nil, err
+	}
 	if a.Format() != "csr" && a.Type() == prec.Storage() {
 		return spmm.PrepareEncoded(ctx, dev, a, o)
 	}

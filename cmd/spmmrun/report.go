@@ -13,34 +13,35 @@ import (
 
 // report is the job's result as --report json prints it. Scripts rely on its names.
 type report struct {
-	Matrix       matrixReport  `json:"matrix"`
-	Backend      string        `json:"backend"`
-	Device       string        `json:"device"`
-	Driver       string        `json:"driver"`
-	Format       string        `json:"format"`
-	Variant      string        `json:"variant"`
-	Why          string        `json:"why"`       // it was chosen
-	Precision    string        `json:"precision"` // what was computed with: f32 where tf32 was asked for and is not there
-	Mode         string        `json:"mode"`
-	N            int           `json:"n"`
-	Alpha        float32       `json:"alpha"`
-	Beta         float32       `json:"beta"`
-	Seed         uint64        `json:"seed"`
-	B            string        `json:"b,omitempty"` // its file
-	StoredBytes  int64         `json:"stored_bytes"`
-	Fill         float64       `json:"fill"`
-	LoadS        float64       `json:"load_s"`
-	EncodeS      float64       `json:"encode_s"`
-	UploadS      float64       `json:"upload_s"`
-	Repeats      int           `json:"repeats"`
-	Batch        int           `json:"batch"` // multiplications in each repeat, back to back
-	Clock        string        `json:"clock"` // "device", or "host" where the device has no timestamps
-	Time         timeReport    `json:"time_us"`
-	AttainableUS float64       `json:"attainable_us"` // the largest of the bounds
-	Bounds       boundReport   `json:"bounds_us"`
-	Attained     float64       `json:"attained"` // attainable over the median
-	Verify       *verifyReport `json:"verify"`   // null with --verify none
-	OutputSHA256 string        `json:"output_sha256"`
+	Matrix       matrixReport      `json:"matrix"`
+	Backend      string            `json:"backend"`
+	Device       string            `json:"device"`
+	Driver       string            `json:"driver"`
+	Format       string            `json:"format"`
+	Variant      string            `json:"variant"`
+	Why          string            `json:"why"`       // it was chosen
+	Precision    string            `json:"precision"` // what was computed with: f32 where tf32 was asked for and is not there
+	Mode         string            `json:"mode"`
+	Reproduced   *reproducedReport `json:"reproduced,omitempty"` // in reproducible mode
+	N            int               `json:"n"`
+	Alpha        float32           `json:"alpha"`
+	Beta         float32           `json:"beta"`
+	Seed         uint64            `json:"seed"`
+	B            string            `json:"b,omitempty"` // its file
+	StoredBytes  int64             `json:"stored_bytes"`
+	Fill         float64           `json:"fill"`
+	LoadS        float64           `json:"load_s"`
+	EncodeS      float64           `json:"encode_s"`
+	UploadS      float64           `json:"upload_s"`
+	Repeats      int               `json:"repeats"`
+	Batch        int               `json:"batch"` // multiplications in each repeat, back to back
+	Clock        string            `json:"clock"` // "device", or "host" where the device has no timestamps
+	Time         timeReport        `json:"time_us"`
+	AttainableUS float64           `json:"attainable_us"` // the largest of the bounds
+	Bounds       boundReport       `json:"bounds_us"`
+	Attained     float64           `json:"attained"` // attainable over the median
+	Verify       *verifyReport     `json:"verify"`   // null with --verify none
+	OutputSHA256 string            `json:"output_sha256"`
 }
 
 type matrixReport struct {
@@ -69,6 +70,7 @@ type verifyReport struct {
 	Checked  int64   `json:"checked"`   // outputs
 	MaxRatio float64 `json:"max_ratio"` // largest error over its bound; right if at most 1
 	OK       bool    `json:"ok"`
+	Bits     bool    `json:"bits,omitempty"` // every bit had to be right: then max_ratio is 0 or the largest there is
 
 	worst string // the worst output in words
 }
@@ -109,10 +111,15 @@ func (r *report) print(w io.Writer, form string) error {
 	row("device", "%s: %s (%s)", r.Backend, r.Device, r.Driver)
 	row("plan", "format %s, precision %s, kernel %s", r.Format, r.Precision, r.Variant)
 	row("chosen", "because %s", r.Why)
+	if r.Reproduced != nil {
+		row("mode", "%s, %v", r.Mode, r.Reproduced)
+	}
 	row("stored", "%s, fill %.3g, encoded in %s", byteSize(r.StoredBytes), r.Fill, seconds(r.EncodeS))
 	row("time", "%s median of %d×%d (min %s, p90 %s, %s clock)", micros(r.Time.Median), r.Repeats, r.Batch, micros(r.Time.Min), micros(r.Time.P90), r.Clock)
 	row("attainable", "%s, bound by %s: %.0f %% attained", micros(r.AttainableUS), r.Bounds.largest(), 100*r.Attained)
-	if v := r.Verify; v != nil {
+	if v := r.Verify; v != nil && v.Bits {
+		row("verified", "every bit of %d of %d outputs: %s", v.Checked, int64(r.Matrix.Rows)*int64(r.N), verdict(v.OK))
+	} else if v != nil {
 		row("verified", "%d of %d outputs, worst error %.2g of its bound: %s", v.Checked, int64(r.Matrix.Rows)*int64(r.N), v.MaxRatio, verdict(v.OK))
 	} else {
 		row("verified", "nothing")

@@ -42,6 +42,7 @@ Exit codes: 0 right, 1 wrong answer, 2 usage or bad input, 3 backend unavailable
 		SilenceUsage:  true,
 		RunE: func(c *cobra.Command, args []string) error {
 			j.matrix, j.colsGiven, j.precisionGiven = args[0], c.Flags().Changed("cols"), c.Flags().Changed("precision")
+			j.pGiven = c.Flags().Changed("p")
 			return j.run(c.Context(), c.OutOrStdout(), newProgress(c.ErrOrStderr()))
 		},
 	}
@@ -52,7 +53,8 @@ Exit codes: 0 right, 1 wrong answer, 2 usage or bad input, 3 backend unavailable
 	addChoice(c, &j.format, "format", "sparse format on the device", append([]string{"auto"}, spmm.Formats()...)...)
 	f.BoolVar(&j.tune, "tune", false, "measure the formats that are predicted to be near the best, take the fastest and remember it")
 	addPrecision(c, &j.precision)
-	addChoice(c, &j.mode, "mode", "order of sums: the device's own", "fast", "reproducible")
+	addChoice(c, &j.mode, "mode", "how sums are formed: as suits the device, or with the same bits on all", "fast", reproducible)
+	addChoice(c, &j.p, "p", "bits that reproducible mode keeps of a row's or column's largest element; auto keeps all", precisions...)
 	addCount(c, &j.cols, "cols", "n", 128, 1, "columns of B")
 	f.StringVar(&j.bFile, "b", "", "read B from `FILE.npy` instead of making a random one")
 	addSeed(c, &j.seed)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"math"
 
+	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/conformance/oracle"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
@@ -15,16 +16,19 @@ import (
 const sampleProducts = 5e6
 
 // verify checks the outputs that the job asks for.
-func verify[T formats.Value](ctx context.Context, j *job, computed dtype.Type, q *problem[T], c *formats.Dense[float32]) (*verifyReport, error) {
+func verify[T formats.Value](ctx context.Context, j *job, plan *spmm.Plan, q *problem[T], c *formats.Dense[float32]) (*verifyReport, error) {
 	sample := int64(0) // all
 	if j.verify == "sample" {
 		sample = 1 + int64(sampleProducts/(1+float64(q.a.NNZ())/float64(max(1, q.a.Rows))))
 	}
-	p := oracle.Problem{
+	q32 := oracle.Problem{
 		A: formats.Convert[float32](q.a), B: convertDense[float32](q.b), C: q.c0,
-		Alpha: j.alpha, Beta: j.beta, Compute: computed, Out: dtype.F32,
+		Alpha: j.alpha, Beta: j.beta, Compute: plan.Info().Precision, Out: dtype.F32,
 	}
-	r, err := oracle.Check(ctx, p, c, sample)
+	if p, _ := plan.Reproduced(); p != 0 {
+		return verifyBits(ctx, j, p, q32, c)
+	}
+	r, err := oracle.Check(ctx, q32, c, sample)
 	if err != nil {
 		return nil, err
 	}

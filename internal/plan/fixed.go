@@ -73,7 +73,7 @@ func newFixed(ctx context.Context, d *Device, a formats.Sparse, o Options) (*Pla
 	p := &Plan{
 		Info: Info{
 			Rows: rows, Cols: cols, NNZ: a.NNZ(),
-			Format: "csr", Variant: v.Name, Precision: prec, EncodeTime: c.took,
+			Format: "csr", Variant: pick(f.auto, strings.Replace(v.Name, fmt.Sprintf("p%d", f.bits), "auto", 1), v.Name), Precision: prec, EncodeTime: c.took,
 			Why: "reproducible products are of rows, whatever the format",
 		},
 		dev: d, kern: c.kernel, variant: v, fetched: fetched(enc.Stats, distinct(a)), fixed: f,

@@ -1,0 +1,130 @@
+// Reproducible mode: its flag, what is reported of it, and the check, which is of every bit.
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/spmmrun/spmm"
+	"github.com/spmmrun/spmm/conformance/oracle"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/rfx"
+)
+
+const reproducible = "reproducible"
+
+// precisions are the words that --p takes.
+var precisions = []string{"23", "auto", "15", "31", "47"}
+
+// sums adds to o how the job wants sums formed.
+func (j *job) sums(o spmm.Options) (spmm.Options, error) {
+	switch {
+	case j.mode != reproducible && j.pGiven:
+		return o, errors.New("--p is for --mode reproducible")
+	case j.mode != reproducible:
+		return o, nil
+	case j.tune:
+		return o, errors.New("--tune is for --mode fast: reproducible products are of rows, whatever the format")
+	}
+	o.Mode, o.P = spmm.Reproducible, spmm.AutoP
+	if j.p != "auto" {
+		p, err := strconv.Atoi(j.p)
+		if err != nil {
+			return o, err
+		}
+		o.P = p
+	}
+	return o, nil
+}
+
+// reproducedReport is what there is to say of reproducible mode.
+type reproducedReport struct {
+	P                int  `json:"p"`
+	CorrectlyRounded bool `json:"correctly_rounded"` // p loses no bit of A or B, and each finite output is rounded once
+}
+
+// reproduced reports the last multiplication of a plan, nil in fast mode.
+func reproduced[T formats.Value](j *job, plan *spmm.Plan, q *problem[T]) *reproducedReport {
+	if j.mode != reproducible {
+		return nil
+	}
+	p, _ := plan.Reproduced()
+	least, lossless := rfx.Auto(rfx.Rows(q.a), rfx.Cols(q.b))
+	return &reproducedReport{P: p, CorrectlyRounded: lossless && p >= int(least) && j.alpha == 1 && j.beta == 0}
+}
+
+func (r *reproducedReport) String() string {
+	s := fmt.Sprintf("p = %d: the same bits on every device", r.P)
+	if r.CorrectlyRounded {
+		s += ", correctly rounded"
+	}
+	return s
+}
+
+// verifyBits is verify for reproducible mode: whole rows, each bit.
+func verifyBits(ctx context.Context, j *job, precision int, p oracle.Problem, c *formats.Dense[float32]) (*verifyReport, error) {
+	rows := make([]int, p.A.Rows)
+	for i := range rows {
+		rows[i] = i
+	}
+	if j.verify == "sample" {
+		rows = sampleRows(p.A, p.B.Cols)
+	}
+	if len(rows) < p.A.Rows {
+		p.A, p.C = pickRows(p.A, rows), pickDense(p.C, rows)
+	}
+	want, err := oracle.Reproducible(ctx, p, precision)
+	if err != nil {
+		return nil, err
+	}
+	v := &verifyReport{Mode: j.verify, Checked: int64(len(rows)) * int64(c.Cols), OK: true, Bits: true}
+	for i, row := range rows {
+		for k := range c.Cols {
+			got, w := math.Float32bits(c.At(row, k)), math.Float32bits(want.At(i, k))
+			if got != w && v.OK {
+				v.OK, v.MaxRatio = false, math.MaxFloat64
+				v.worst = fmt.Sprintf("C[%d,%d] is %g (bits %08x), must be %g (bits %08x)", row, k, c.At(row, k), got, want.At(i, k), w)
+			}
+		}
+	}
+	return v, nil
+}
+
+// sampleRows returns rows from all over a, as many as sampleProducts pays for.
+func sampleRows(a *formats.CSR[float32], cols int) []int {
+	each := 1 + float64(a.NNZ())/float64(max(1, a.Rows))*float64(cols)
+	n := min(a.Rows, 1+int(sampleProducts/each))
+	rows := make([]int, n)
+	for i := range rows {
+		rows[i] = int(int64(i) * int64(a.Rows) / int64(n))
+	}
+	return rows
+}
+
+// pickRows and pickDense return some rows of a matrix.
+func pickRows(a *formats.CSR[float32], rows []int) *formats.CSR[float32] {
+	out := &formats.CSR[float32]{Rows: len(rows), Cols: a.Cols, RowPtr: []int64{0}}
+	for _, i := range rows {
+		lo, hi := a.RowPtr[i], a.RowPtr[i+1]
+		out.ColIdx, out.Val = append(out.ColIdx, a.ColIdx[lo:hi]...), append(out.Val, a.Val[lo:hi]...)
+		out.RowPtr = append(out.RowPtr, int64(len(out.Val)))
+	}
+	return out
+}
+
+func pickDense(c *formats.Dense[float32], rows []int) *formats.Dense[float32] {
+	if c == nil {
+		return nil
+	}
+	out := formats.NewDense[float32](len(rows), c.Cols)
+	for i, row := range rows {
+		for k := range c.Cols {
+			out.Set(i, k, c.At(row, k))
+		}
+	}
+	return out
+}
