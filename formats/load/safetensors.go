@@ -12,13 +12,16 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/cvse"
 	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/formats/hrpb"
+	"github.com/spmmrun/spmm/formats/jigsaw"
+	"github.com/spmmrun/spmm/formats/nm"
 	"github.com/spmmrun/spmm/formats/safetensors"
 	"github.com/spmmrun/spmm/formats/tiledcsr"
 )
 
 // Formats returns the formats that Open finds in files. A new one is a line here.
 func Formats() []safetensors.Format {
-	return []safetensors.Format{safetensors.CSR, cvse.Container, tiledcsr.Container}
+	return []safetensors.Format{safetensors.CSR, cvse.Container, tiledcsr.Container, jigsaw.Container, nm.Container, hrpb.Container}
 }
 
 // Format returns the format of that name.

@@ -67,6 +67,7 @@ var Kernel = &spec.Kernel{
 	Packing:  []string{"BLOCK", "WORKERS"},
 	Files:    files,
 	Encode:   encode,
+	Adopt:    adopt,
 	Launch:   launch,
 }
 
@@ -91,6 +92,34 @@ func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Encoded, e
 	if err != nil {
 		return nil, err
 	}
+	return arrange(m), nil
+}
+
+// adopt is encode for a matrix that is encoded already; its work list is made for the variant.
+func adopt(m formats.Encoded, v *spec.Variant) (*spec.Encoded, error) {
+	if m.Type() != v.In.Storage() {
+		return nil, fmt.Errorf("kernel hrpb/%s packs %v, not %v", v.Name, v.In.Storage(), m.Type())
+	}
+	switch m := m.(type) {
+	case *hrpb.Matrix[half.F16]:
+		return take(m, v)
+	case *hrpb.Matrix[half.BF16]:
+		return take(m, v)
+	case *hrpb.Matrix[float32]:
+		return take(m, v)
+	}
+	return nil, fmt.Errorf("kernel hrpb cannot take a %T", m)
+}
+
+func take[T formats.Value](m *hrpb.Matrix[T], v *spec.Variant) (*spec.Encoded, error) {
+	if want := int(v.Const("BLOCK")); m.BlockCols != want {
+		return nil, fmt.Errorf("kernel hrpb/%s takes blocks of %d columns, not %d", v.Name, want, m.BlockCols)
+	}
+	return arrange(m.For(int(v.Const("WORKERS")))), nil
+}
+
+// arrange makes the arrays that the kernel reads.
+func arrange[T formats.Value](m *hrpb.Matrix[T]) *spec.Encoded {
 	var list []uint32
 	for _, p := range m.Parts {
 		list = append(list, p.Panel, p.First, p.Last, p.Slot)
@@ -99,7 +128,7 @@ func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Encoded, e
 		list = append(list, p.Panel, p.First, p.Last, p.Slot)
 	}
 	return &spec.Encoded{
-		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(),
+		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(),
 		Arrays: []spec.Array{
 			spec.NewArray("work", list),
 			spec.NewArray("columns", m.Active),
@@ -108,7 +137,7 @@ func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Encoded, e
 		},
 		Stats:  m.Stats().Stats,
 		Format: m,
-	}, nil
+	}
 }
 
 // launch lays the grid out and adds the second phase where panels are split.
