@@ -10,6 +10,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/csr"
 	"github.com/spmmrun/spmm/shaders/cvse"
 	"github.com/spmmrun/spmm/shaders/dense"
+	"github.com/spmmrun/spmm/shaders/hrpb"
 	"github.com/spmmrun/spmm/shaders/peak"
 	"github.com/spmmrun/spmm/shaders/quantise"
 	"github.com/spmmrun/spmm/shaders/rfx"
@@ -18,7 +19,7 @@ import (
 
 // Formats returns the kernels that multiply from a sparse format.
 func Formats() []*spec.Kernel {
-	return []*spec.Kernel{csr.Kernel, cvse.Kernel}
+	return []*spec.Kernel{csr.Kernel, cvse.Kernel, hrpb.Kernel}
 }
 
 // Dense copies, transposes and converts dense matrices on a device.
