@@ -37,7 +37,7 @@ func Example() {
 	// Output:
 	// columns [1 3 5 8 9]
 	// steps   [0 2]
-	// tile    [0 2 2 2 4 4 4 4 1 3 3 3 3 3 3 3]
+	// tile    [0 2 1 3 4 3 3 3 1 3 0 2 4 3 3 3]
 	// fill    0.016
 	// columns in tiles 5
 }

@@ -151,25 +151,34 @@ func (p *packer) unlink() {
 	}
 }
 
-// positions returns the position of each of a step's columns. Places without a column repeat one of
-// their octet, which keeps its banks apart, or of the tile, or that the strip used last.
+// positions writes the position of each of a step's columns. Places without a column repeat a position of the
+// step, of a bank that their octet lacks if there is one; if the step has no column, the last that the
+// strip used before. It returns the last position that the strip has used by then.
 func (p *packed) positions(s *step, last uint32, out []uint32) uint32 {
-	for o := 0; o < StepCols; o += 8 {
-		for k, c := range s[o : o+8] {
-			if c != noColumn {
-				last = p.cols[c].pos
-			}
-			out[o+k] = last
+	var of [banksOfShared]uint32 // a position of each bank
+	var has uint8
+	for k, c := range s {
+		if c != noColumn {
+			last = p.cols[c].pos
+			out[k] = last
+			of[last%banksOfShared] = last
+			has |= 1 << (last % banksOfShared)
 		}
 	}
-	// The places of an octet before its first column.
 	for o := 0; o < StepCols; o += 8 {
+		free := has
 		for k, c := range s[o : o+8] {
 			if c != noColumn {
-				for j := range k {
-					out[o+j] = out[o+k]
+				free &^= 1 << (out[o+k] % banksOfShared)
+			}
+		}
+		for k, c := range s[o : o+8] {
+			if c == noColumn {
+				out[o+k] = last
+				if free != 0 {
+					out[o+k] = of[bits.TrailingZeros8(free)]
+					free &= free - 1
 				}
-				break
 			}
 		}
 	}
