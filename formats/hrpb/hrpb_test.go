@@ -429,6 +429,10 @@ func TestValidate(t *testing.T) {
 		{"columns unsorted across blocks", func(m *M) { m.Active[4] = 5 }, "block 1, active column 0 (column 5): not after column 6"},
 		{"padding elsewhere", func(m *M) { m.Active[7] = 7 }, "block 1, active column 3 (column 7): no entry, and padding would repeat column 8"},
 		{"padding of a hole", func(m *M) { m.Packed[8], m.Active[5] = 1<<2, 7 }, "active column 0 (column 8): no entry, and padding would repeat column 6"},
+		{"a block of padding", func(m *M) {
+			m.Packed[8], m.Packed[10] = 0, 0
+			copy(m.Active[4:], []uint32{6, 6, 6, 6})
+		}, "block 1, active column 0 (column 6): a block of padding"},
 		{"entry after padding", func(m *M) {
 			m.Packed[8], m.Packed[11] = 1|1<<2, 1
 			copy(m.Active[4:], []uint32{7, 7, 8, 8})
