@@ -77,4 +77,5 @@ type Stats struct {
 	MACs        int64   // multiply-adds executed for each column of B
 	Gathers     int64   // rows of B fetched: one for each stored column index, or
 	Staged      bool    // whole blocks of B through shared memory, whatever rows of A share
+	Longest     int64   // most rows of B that one workgroup fetches one after another; 0: all about as many
 }

@@ -15,11 +15,12 @@ import (
 	"github.com/spmmrun/spmm/shaders/quantise"
 	"github.com/spmmrun/spmm/shaders/rfx"
 	"github.com/spmmrun/spmm/shaders/spec"
+	"github.com/spmmrun/spmm/shaders/tiledcsr"
 )
 
 // Formats returns the kernels that multiply from a sparse format.
 func Formats() []*spec.Kernel {
-	return []*spec.Kernel{csr.Kernel, cvse.Kernel, hrpb.Kernel}
+	return []*spec.Kernel{csr.Kernel, cvse.Kernel, hrpb.Kernel, tiledcsr.Kernel}
 }
 
 // Dense copies, transposes and converts dense matrices on a device.

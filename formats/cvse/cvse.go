@@ -67,6 +67,9 @@ func (m *Matrix[T]) Stats() formats.Stats {
 		MACs:        int64(len(m.Values)),
 		Gathers:     int64(len(m.ColInd)),
 	}
+	if len(m.Order) > 0 { // the heaviest panel comes first
+		s.Longest = int64(m.VecPtr[m.Order[0]+1] - m.VecPtr[m.Order[0]])
+	}
 	if s.Slots > 0 {
 		s.Fill = float64(m.NNZ()) / float64(s.Slots)
 	}

@@ -197,7 +197,7 @@ func TestStats(t *testing.T) {
 		t.Fatal(err)
 	}
 	// 3 pointers, 4 columns, 1 mask word, 2 panels in order; 32 values.
-	want := formats.Stats{StoredBytes: 4*10 + 2*32, Slots: 32, Fill: 0.125, MACs: 32, Gathers: 4}
+	want := formats.Stats{StoredBytes: 4*10 + 2*32, Slots: 32, Fill: 0.125, MACs: 32, Gathers: 4, Longest: 3}
 	if got := m.Stats(); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

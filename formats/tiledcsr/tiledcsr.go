@@ -71,6 +71,9 @@ func (m *Matrix[T]) Stats() formats.Stats {
 		MACs:        int64(len(m.Values)),
 		Gathers:     int64(len(m.ColIdx)),
 	}
+	if len(m.TilePtr) > 1 {
+		s.Longest = int64(m.TilePtr[1]) * TileCols // the heaviest group comes first
+	}
 	if s.Slots > 0 {
 		s.Fill = float64(m.NNZ()) / float64(s.Slots)
 	}

@@ -368,7 +368,7 @@ func TestStats(t *testing.T) {
 		t.Fatal(err)
 	}
 	// 16 row numbers, 3 pointers, 16 columns, 4 mask words; 128 values. Rows 0 and 8 are in one group.
-	want := formats.Stats{StoredBytes: 4*39 + 2*128, Slots: 128, Fill: 4.0 / 128, MACs: 128, Gathers: 16}
+	want := formats.Stats{StoredBytes: 4*39 + 2*128, Slots: 128, Fill: 4.0 / 128, MACs: 128, Gathers: 16, Longest: 16}
 	if got := m.Stats(); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

@@ -145,7 +145,7 @@ func rank(ctx context.Context, d *Device, cs []*candidate, a formats.Sparse, o O
 		}
 		c.cost = unlikely
 		if p, err := c.pack(s, Options{}); err == nil {
-			c.cost = ceil.predict(c.variant, a, scale(p.enc.Stats, s.NNZ(), a.NNZ()), nearby, o.cols()).sum()
+			c.cost = ceil.predict(d.Caps().Units, c.variant, a, scale(p.enc.Stats, s.NNZ(), a.NNZ()), nearby, o.cols()).sum()
 		}
 	}
 	slices.SortStableFunc(cs, func(x, y *candidate) int { return cmp.Compare(x.cost, y.cost) })

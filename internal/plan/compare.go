@@ -53,7 +53,7 @@ func Compare(ctx context.Context, d *Device, a formats.Sparse, o Options) ([]Pac
 			p.Err = err
 		} else {
 			p.Stats, p.EncodeTime = m.enc.Stats, m.took
-			p.Bound = ceil.predict(c.variant, a, p.Stats, nearby, o.cols())
+			p.Bound = ceil.predict(d.Caps().Units, c.variant, a, p.Stats, nearby, o.cols())
 			p.Predicted = p.Bound.sum()
 			if f, ok := m.enc.Format.(safetensors.Encoded); ok {
 				p.Options = f.Container().Options

@@ -168,7 +168,7 @@ func TestTuneFew(t *testing.T) {
 	if i := info(t, d, a, plan.Options{Format: "csr", Tune: true}); i.Format != "csr" || i.Why != "there is no other kernel for format csr and f32 on this device" {
 		t.Errorf("%s because %s", i.Format, i.Why)
 	}
-	if i := info(t, d, a, plan.Options{Variant: "cpu_v8_f32", Tune: true}); i.Why != "there is no other variant cpu_v8_f32" {
+	if i := info(t, d, a, plan.Options{Format: "cvse", Variant: "cpu_v8_f32", Tune: true}); i.Why != "there is no other variant cpu_v8_f32" {
 		t.Errorf("because %s", i.Why)
 	}
 	if n := len(records(t, dir)); n != 1 {

@@ -12,16 +12,12 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// stagedMaxCols bounds the columns of A for staged.cu, whose blocks keep the offsets of their lists in
-// shared memory.
-const stagedMaxCols = 1 << 16
-
 func cudaVariants() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, t := range []dtype.Type{dtype.F16, dtype.BF16} {
 		vs = append(vs,
 			gathered(t, 8, 16, 2, 1, 3),
-			staged(t, 512, 16, 2, 2, 4),
+			panel.Staged("cvse", t, 512, 16, 2, 2, 4),
 			gathered(t, 8, 8, 2, 1, 3),
 			gathered(t, 16, 16, 2, 4, 3),
 		)
@@ -34,25 +30,9 @@ func cudaVariants() []*spec.Variant {
 func gathered(t dtype.Type, v, step, chunks, warps, stages uint32) *spec.Variant {
 	x := panel.CUDA("cvse", "kernel.cu", fmt.Sprintf("cuda_v%d_k%d_%v", v, step, t), t, warps, []spec.Const{
 		panel.Define("V", v), panel.Define("ALIGN", step), panel.Define("STEP", step), panel.Define("CHUNKS", chunks),
-		panel.Define("WARPS", warps), panel.Define("SHARE", 1), panel.Define("STAGES", stages), panel.Define("COLS", 64*chunks),
+		panel.Define("WARPS", warps), panel.Define("STAGES", stages), panel.Define("COLS", 64*chunks),
 	})
 	x.Need.Shapes = []backend.MatrixShape{{M: 16, N: 8, K: step, A: t, B: t, C: dtype.F32, D: dtype.F32}}
-	return x
-}
-
-// staged is staged.cu: windows of so many rows of B, stages of them in shared memory; warps of so many
-// panels and depth steps each.
-func staged(t dtype.Type, window, warps, panels, stages, depth uint32) *spec.Variant {
-	const feeders, v = 4, 8
-	x := panel.CUDA("cvse", "staged.cu", fmt.Sprintf("cuda_v%d_window%d_%v", v, window, t), t, warps+feeders, []spec.Const{
-		panel.Define("V", v), panel.Define("ALIGN", 16), panel.Define("WINDOW", window), panel.Define("WARPS", warps), panel.Define("FEEDERS", feeders),
-		panel.Define("PANELS", panels), panel.Define("STAGES", stages), panel.Define("DEPTH", depth), panel.Define("COLS", 64),
-	})
-	x.Need.Shapes = []backend.MatrixShape{{M: 16, N: 8, K: 16, A: t, B: t, C: dtype.F32, D: dtype.F32}}
-	const pitch = 160
-	lists := 4 * warps * panels * (stagedMaxCols/window + 1)
-	x.Shared = stages*window*pitch + warps*panels*depth*(16*v*2+32) + lists
-	x.Need.Shared = x.Shared + 256 // the barriers
 	return x
 }
 

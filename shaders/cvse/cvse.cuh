@@ -4,10 +4,12 @@
 #pragma once
 #include "../include/panel.cuh"
 
+__device__ __forceinline__ u32 panel_at(const u32 *order, u32 slot) { return order[slot]; }
+
 __device__ __forceinline__ bool locate(const u32 *vecptr, const u32 *order, const Params &p, u32 warp, u32 cols, Panel &a) {
     u32 slot = (blockIdx.x + blockIdx.z * p.width) * WARPS + warp;
     if (slot >= p.panels) return false;
-    u32 number = order[slot];
+    u32 number = panel_at(order, slot);
     a = {vecptr[number], vecptr[number + 1], number * V, blockIdx.y * cols};
     return true;
 }

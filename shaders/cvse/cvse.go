@@ -29,18 +29,20 @@ import (
 //go:embed kernel.wgsl z*
 var files embed.FS
 
+var args = []spec.Arg{
+	{Name: "vecptr", Elem: "u32", ReadOnly: true},
+	{Name: "colind", Elem: "u32", ReadOnly: true},
+	{Name: "values", Elem: "T", ReadOnly: true},
+	{Name: "mask", Elem: "u32", ReadOnly: true},
+	{Name: "order", Elem: "u32", ReadOnly: true},
+	{Name: "b", Elem: "T", ReadOnly: true},
+	{Name: "c", Elem: "f32"},
+}
+
 // Kernel is the table of the CVSE kernel.
 var Kernel = &spec.Kernel{
-	Name: "cvse",
-	Args: []spec.Arg{
-		{Name: "vecptr", Elem: "u32", ReadOnly: true},
-		{Name: "colind", Elem: "u32", ReadOnly: true},
-		{Name: "values", Elem: "T", ReadOnly: true},
-		{Name: "mask", Elem: "u32", ReadOnly: true},
-		{Name: "order", Elem: "u32", ReadOnly: true},
-		{Name: "b", Elem: "T", ReadOnly: true},
-		{Name: "c", Elem: "f32"},
-	},
+	Name:     "cvse",
+	Args:     args,
 	Params:   panel.Params,
 	Variants: slices.Concat(cudaVariants(), panel.Vulkan(unaligned), panel.WebGPU(unaligned), panel.CPU(locate, unaligned)),
 	Packing:  []string{"V", "ALIGN", "WINDOW"},
@@ -81,7 +83,7 @@ func encode(a formats.Sparse, v *spec.Variant) (*spec.Encoded, error) {
 	default:
 		return nil, fmt.Errorf("kernel cvse cannot pack a %T", a)
 	}
-	if errors.Is(err, cvse.ErrTooLarge) {
+	if errors.Is(err, cvse.ErrTooLarge) || errors.Is(err, panel.ErrTooLarge) {
 		err = fmt.Errorf("%w: %w", err, backend.ErrUnsupported)
 	}
 	return e, err
@@ -96,7 +98,7 @@ func packing(v *spec.Variant) cvse.Options {
 }
 
 func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Encoded, error) {
-	if err := checkWindows(v, a.Cols); err != nil {
+	if err := checkWidth(v, a.Cols); err != nil {
 		return nil, err
 	}
 	m, err := cvse.Encode(a, packing(v))
@@ -126,29 +128,39 @@ func take[T formats.Value](m *cvse.Matrix[T], v *spec.Variant) (*spec.Encoded, e
 	if want := packing(v); m.V != want.V || m.Align != want.Align {
 		return nil, fmt.Errorf("kernel cvse/%s takes v=%d, align=%d, not v=%d, align=%d", v.Name, want.V, want.Align, m.V, m.Align)
 	}
-	if err := checkWindows(v, m.Cols); err != nil {
+	if err := checkWidth(v, m.Cols); err != nil {
 		return nil, err
 	}
 	return arrange(m, v)
 }
 
+// checkWidth refuses what staged variants cannot take.
+func checkWidth(v *spec.Variant, cols int) error {
+	if v.Const("WINDOW") == 0 {
+		return nil
+	}
+	if err := panel.CheckStaged(v, cols); err != nil {
+		return fmt.Errorf("kernel cvse: %w", err)
+	}
+	return nil
+}
+
 // arrange makes the arrays that a variant reads.
 func arrange[T formats.Value](m *cvse.Matrix[T], v *spec.Variant) (*spec.Encoded, error) {
+	e := &spec.Encoded{Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Format: m}
 	if v.Const("WINDOW") > 0 {
-		return arrangeWindows(m, v)
+		lists := panel.Matrix[T]{V: m.V, Cols: m.Cols, Ptr: m.VecPtr, ColIdx: m.ColInd, Values: m.Values, Mask: m.Mask}
+		return e, panel.Arrays(e, args, lists, m.Order, v)
 	}
-	return &spec.Encoded{
-		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(),
-		Arrays: []spec.Array{
-			spec.NewArray("vecptr", m.VecPtr),
-			spec.NewArray("colind", m.ColInd),
-			spec.NewArray("values", m.Values),
-			spec.NewArray("mask", m.Mask),
-			spec.NewArray("order", m.Order),
-		},
-		Stats:  m.Stats(),
-		Format: m,
-	}, nil
+	e.Stats = m.Stats()
+	e.Arrays = []spec.Array{
+		spec.NewArray("vecptr", m.VecPtr),
+		spec.NewArray("colind", m.ColInd),
+		spec.NewArray("values", m.Values),
+		spec.NewArray("mask", m.Mask),
+		spec.NewArray("order", m.Order),
+	}
+	return e, nil
 }
 
 // launch lays the grid out: panels along x, folded along z, and column blocks along y.

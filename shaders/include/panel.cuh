@@ -32,8 +32,9 @@ __device__ __forceinline__ float to_float(u16 x) { return widen_lo<ELEM>(x); }
 #endif
 
 // A panel's columns, counted over all, what its kernel knows its rows by, and the first column of C that a
-// warp computes. A kernel's own file defines
+// warp computes. A kernel's own file defines, as far as it uses them,
 //     bool locate(ptr, rowmap, p, warp, cols, panel): finds a warp's panel and the first of its cols columns
+//     u32 panel_at(rowmap, slot): the panel that comes at a place of the order in which a staged kernel takes them
 //     u32 row_of(rowmap, panel, r): the row of C that row r of a panel is; not less than p.rows if there is none
 // of the format's pointers and its array of rows.
 struct Panel {

@@ -11,16 +11,15 @@
 // The K columns of A of a step may meet the instruction's k slots in any order as long as A and B agree:
 // slot pairs are dealt so that a lane's columns are neighbours, and their numbers one load.
 //
-// The panel's values and column numbers run through shared memory, STAGES asynchronous copies deep. With
-// SHARE = 1 each warp copies on its own and there is no block-wide barrier; else the SHARE = WARPS
-// warps of a block have the same panel, share what is copied, and wait for each other once a stage.
+// The panel's values and column numbers run through shared memory, STAGES asynchronous copies deep, each
+// warp on its own: there is no block-wide barrier.
 //
 // Compile-time constants: ENTRY, V (8, 16), ELEM (half.cuh), STEP (16, 8: the instruction's k), CHUNKS,
-// WARPS, SHARE, STAGES. Panels have multiples of STEP columns.
+// WARPS, STAGES. Panels have multiples of STEP columns.
 
 #pragma once
 
-#define TILE (32 * SHARE)           // columns of a stage: one per thread that copies it
+#define TILE 32                     // columns of a stage: one per lane
 #define STEPS (TILE / STEP)         // steps of a stage
 #define VBYTES (V * 2)              // bytes of a column's values
 #define STAGE_BYTES (TILE * VBYTES + TILE * 4)
@@ -41,14 +40,6 @@ __device__ __forceinline__ void gather(Rows &r, const u16 *__restrict__ b, u32 l
             r.v[i][c] = __ldg((const uint4 *)(b + (u64)k[i] * ldb + at[c]));
 }
 
-// Waits until those that share a ring are here.
-__device__ __forceinline__ void ring_sync() {
-    if (SHARE > 1)
-        __syncthreads();
-    else
-        __syncwarp();
-}
-
 // See panel.cuh's Special; the panel's columns are first to last.
 static __device__ __noinline__ float recompute(u32 first, u32 last, const u32 *colind, const u16 *values, const u32 *mask, const u16 *b,
                                                u32 ldb, u32 row, u32 col) {
@@ -60,9 +51,8 @@ static __device__ __noinline__ float recompute(u32 first, u32 last, const u32 *c
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
     ENTRY(const u32 *__restrict__ ptr, const u32 *__restrict__ colind, const u16 *__restrict__ values, const u32 *__restrict__ mask,
           const u32 *__restrict__ rowmap, const u16 *__restrict__ b, void *__restrict__ c, Params p) {
-    __shared__ __align__(16) unsigned char stages[WARPS / SHARE][STAGES][STAGE_BYTES];
+    __shared__ __align__(16) unsigned char stages[WARPS][STAGES][STAGE_BYTES];
     u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    u32 copier = SHARE > 1 ? threadIdx.x : lane; // the column of a stage that this thread copies
     Panel panel;
     if (!locate(ptr, rowmap, p, warp, 64 * CHUNKS, panel)) return;
     u32 g = lane >> 2, q = lane & 3;
@@ -73,20 +63,19 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
 #pragma unroll
     for (int i = 0; i < CHUNKS; i++) at[i] = min(base + 64 * i + 8 * g, p.ldb - 8);
 
-    // Asynchronous copies: each thread brings one column's values and its number.
-    unsigned char(*mine)[STAGE_BYTES] = stages[SHARE > 1 ? 0 : warp];
-    u32 ring = shared_address(&mine[0][0]);
-    const char *from = (const char *)values + ((u64)first + copier) * VBYTES;
-    const u32 *index = colind + first + copier;
+    // Asynchronous copies: each lane brings one column's values and its number.
+    u32 ring = shared_address(&stages[warp][0][0]);
+    const char *from = (const char *)values + ((u64)first + lane) * VBYTES;
+    const u32 *index = colind + first + lane;
     auto fetch = [&](u32 tile, u32 stage) {
-        u32 t = tile * TILE + copier;
+        u32 t = tile * TILE + lane;
         int in = t < count;
         u64 skip = in ? (u64)tile * TILE : 0;
         u32 to = ring + stage * STAGE_BYTES;
         const char *f = in ? from + skip * VBYTES : (const char *)values;
 #pragma unroll
-        for (int i = 0; i < VBYTES / 16; i++) copy16(to + copier * VBYTES + 16 * i, f + 16 * i, in ? 16 : 0);
-        copy4(to + TILE * VBYTES + 4 * copier, in ? index + skip : colind, in ? 4 : 0);
+        for (int i = 0; i < VBYTES / 16; i++) copy16(to + lane * VBYTES + 16 * i, f + 16 * i, in ? 16 : 0);
+        copy4(to + TILE * VBYTES + 4 * lane, in ? index + skip : colind, in ? 4 : 0);
     };
 
     u32 tiles = (count + TILE - 1) / TILE;
@@ -110,12 +99,12 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
 #endif
     Rows rows[2];
     auto columns = [&](u32 stage, int step) {
-        return (const u32 *)(&mine[stage][TILE * VBYTES]) + step * STEP + QUAD * q;
+        return (const u32 *)(&stages[warp][stage][TILE * VBYTES]) + step * STEP + QUAD * q;
     };
 
     if (tiles > 0) {
         copy_wait<STAGES - 2>();
-        ring_sync();
+        __syncwarp();
         gather(rows[0], b, p.ldb, columns(0, 0), at);
     }
     u32 stage = 0;
@@ -152,7 +141,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
                 if (done < count) gather(rows[(s + 1) & 1], b, p.ldb, columns(stage, s + 1), at);
             } else if (tile + 1 < tiles) {
                 copy_wait<STAGES - 2>();
-                ring_sync();
+                __syncwarp();
                 gather(rows[(s + 1) & 1], b, p.ldb, columns(next, 0), at);
             }
             if (done <= count) multiply(acc, rows[s & 1], a[s]);

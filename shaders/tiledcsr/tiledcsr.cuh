@@ -4,17 +4,16 @@
 #include "../include/panel.cuh"
 
 #define TILE_COLS 16
-#ifndef SHARE
-#define SHARE 1
-#endif
+
+__device__ __forceinline__ u32 panel_at(const u32 *, u32 slot) { return slot; }
 
 __device__ __forceinline__ bool locate(const u32 *tileptr, const u32 *, const Params &p, u32 warp, u32 cols, Panel &a) {
     u32 i = blockIdx.x + blockIdx.z * p.width;
     u32 group = i / p.strip, block = blockIdx.y * p.strip + i % p.strip;
-    u32 base = block * (WARPS * cols);
+    u32 base = (block * WARPS + warp) * cols;
     if (group >= p.panels || base >= p.n) return false;
-    a = {TILE_COLS * tileptr[group], TILE_COLS * tileptr[group + 1], group * V, base + warp * cols};
-    return SHARE > 1 || a.base < p.n; // where warps share copies, all of them or none go on
+    a = {TILE_COLS * tileptr[group], TILE_COLS * tileptr[group + 1], group * V, base};
+    return true;
 }
 
 __device__ __forceinline__ u32 row_of(const u32 *rowidx, const Panel &a, u32 r) { return rowidx[a.rows + r]; }

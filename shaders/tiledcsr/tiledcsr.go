@@ -25,21 +25,23 @@ import (
 //go:embed kernel.wgsl z*
 var files embed.FS
 
+var args = []spec.Arg{
+	{Name: "tileptr", Elem: "u32", ReadOnly: true},
+	{Name: "colind", Elem: "u32", ReadOnly: true},
+	{Name: "values", Elem: "T", ReadOnly: true},
+	{Name: "mask", Elem: "u32", ReadOnly: true},
+	{Name: "rowidx", Elem: "u32", ReadOnly: true},
+	{Name: "b", Elem: "T", ReadOnly: true},
+	{Name: "c", Elem: "f32"},
+}
+
 // Kernel is the table of the Tiled-CSR kernel.
 var Kernel = &spec.Kernel{
-	Name: "tiledcsr",
-	Args: []spec.Arg{
-		{Name: "tileptr", Elem: "u32", ReadOnly: true},
-		{Name: "colind", Elem: "u32", ReadOnly: true},
-		{Name: "values", Elem: "T", ReadOnly: true},
-		{Name: "mask", Elem: "u32", ReadOnly: true},
-		{Name: "rowidx", Elem: "u32", ReadOnly: true},
-		{Name: "b", Elem: "T", ReadOnly: true},
-		{Name: "c", Elem: "f32"},
-	},
+	Name:     "tiledcsr",
+	Args:     args,
 	Params:   append(slices.Clone(panel.Params), spec.Param{Name: "strip"}), // blocks of columns in a strip
 	Variants: slices.Concat(cudaVariants(), panel.Vulkan(), panel.WebGPU(), panel.CPU(locate)),
-	Packing:  []string{"V"},
+	Packing:  []string{"V", "WINDOW"},
 	Files:    files,
 	Encode:   encode,
 	Adopt:    adopt,
@@ -65,13 +67,16 @@ func encode(a formats.Sparse, v *spec.Variant) (*spec.Encoded, error) {
 	default:
 		return nil, fmt.Errorf("kernel tiledcsr cannot pack a %T", a)
 	}
-	if errors.Is(err, tiledcsr.ErrTooLarge) {
+	if errors.Is(err, tiledcsr.ErrTooLarge) || errors.Is(err, panel.ErrTooLarge) {
 		err = fmt.Errorf("%w: %w", err, backend.ErrUnsupported)
 	}
 	return e, err
 }
 
 func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Encoded, error) {
+	if err := checkWidth(v, a.Cols); err != nil {
+		return nil, err
+	}
 	m, err := tiledcsr.Encode(a, tiledcsr.Options{Height: int(v.Const("V"))})
 	if err != nil {
 		return nil, err
@@ -99,18 +104,45 @@ func take[T formats.Value](m *tiledcsr.Matrix[T], v *spec.Variant) (*spec.Encode
 	if want := int(v.Const("V")); m.Height != want {
 		return nil, fmt.Errorf("kernel tiledcsr/%s takes height=%d, not height=%d", v.Name, want, m.Height)
 	}
-	return &spec.Encoded{
-		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(),
-		Arrays: []spec.Array{
-			spec.NewArray("tileptr", m.TilePtr),
-			spec.NewArray("colind", m.ColIdx),
-			spec.NewArray("values", m.Values),
-			spec.NewArray("mask", m.Mask),
-			spec.NewArray("rowidx", m.RowIdx),
-		},
-		Stats:  m.Stats(),
-		Format: m,
-	}, nil
+	if err := checkWidth(v, m.Cols); err != nil {
+		return nil, err
+	}
+	e := &spec.Encoded{Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Format: m}
+	if staged(v) {
+		return e, panel.Arrays(e, args, columns(m), m.RowIdx, v)
+	}
+	e.Stats = m.Stats()
+	e.Arrays = []spec.Array{
+		spec.NewArray("tileptr", m.TilePtr),
+		spec.NewArray("colind", m.ColIdx),
+		spec.NewArray("values", m.Values),
+		spec.NewArray("mask", m.Mask),
+		spec.NewArray("rowidx", m.RowIdx),
+	}
+	return e, nil
+}
+
+// columns returns m with pointers to columns instead of tiles.
+func columns[T formats.Value](m *tiledcsr.Matrix[T]) panel.Matrix[T] {
+	ptr := slices.Clone(m.TilePtr)
+	for g := range ptr {
+		ptr[g] *= tiledcsr.TileCols
+	}
+	return panel.Matrix[T]{V: m.Height, Cols: m.Cols, Ptr: ptr, ColIdx: m.ColIdx, Values: m.Values, Mask: m.Mask}
+}
+
+// staged tells whether a variant has B in shared memory.
+func staged(v *spec.Variant) bool { return v.Const("WINDOW") > 0 }
+
+// checkWidth refuses what staged variants cannot take.
+func checkWidth(v *spec.Variant, cols int) error {
+	if !staged(v) {
+		return nil
+	}
+	if err := panel.CheckStaged(v, cols); err != nil {
+		return fmt.Errorf("kernel tiledcsr: %w", err)
+	}
+	return nil
 }
 
 // launch lays the grid out: along x, folded along z, groups and the blocks of columns of a strip, the blocks
@@ -120,6 +152,11 @@ func launch(v *spec.Variant, e *spec.Encoded, p spec.Problem) (spec.Launch, erro
 		return spec.Launch{}, fmt.Errorf("kernel tiledcsr/%s: %w", v.Name, err)
 	}
 	groups, cols := tiledcsr.Groups(p.M, int(v.Const("V"))), groupCols(v)
+	if staged(v) { // one block of columns after the other: all that run at a time stage the same of B
+		perBlock, cols := panel.StagedTile(v)
+		side := [3]uint32{uint32(panel.Ceil(groups, perBlock)), uint32(panel.Ceil(p.N, cols)), 1}
+		return spec.Launch{Groups: side, Params: panel.Block(p, groups, side[0]).U(0)}, nil
+	}
 	blocks := panel.Ceil(p.N, cols)
 	strip := stripBlocks(v, e, p, groups, cols)
 	side, err := spec.Fold(int64(groups)*int64(strip), panel.Ceil(blocks, max(1, strip)))

@@ -213,6 +213,12 @@ func TestLaunch(t *testing.T) {
 				t.Errorf("%s: %v", v.Name, err)
 				continue
 			}
+			if v.Const("WINDOW") > 0 {
+				if l.Groups[1]*v.Const("COLS") < 700 || l.Groups[0]*v.Const("PANELS")*v.Const("WARPS")*v.Const("V") < 100 {
+					t.Errorf("%s: a grid of %v", v.Name, l.Groups)
+				}
+				continue
+			}
 			groups, strip := (100+v.Const("V")-1)/v.Const("V"), spec.ParamU(l.Params, panel.ParamOwn)
 			cols := v.Const("COLS") * max(1, v.Const("WARPS"))
 			if strip == 0 || l.Groups[0] != groups*strip || l.Groups[1]*strip*cols < 700 || (l.Groups[1]-1)*strip*cols >= 700 {

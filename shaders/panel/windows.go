@@ -1,0 +1,240 @@
+// The packing that panel_staged.cuh reads: a panel's columns cut into lists by windows of B's rows, and dealt
+// so that gathers from shared memory meet no bank conflict.
+
+package panel
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+const (
+	dealStep  = 16 // vectors of one instruction; lists are padded to a multiple
+	dealBanks = 4  // rows of B that differ mod 4 lie in different banks
+)
+
+// StagedMaxCols bounds the columns of A for staged kernels, whose blocks keep the offsets of their lists in
+// shared memory.
+const StagedMaxCols = 1 << 16
+
+// Staged is panel_staged.cuh, the function entry of staged.cu: windows of so many rows of B, stages of them in
+// shared memory; warps of so many panels, of 8 rows, and depth steps each.
+func Staged(entry string, t dtype.Type, window, warps, panels, stages, depth uint32) *spec.Variant {
+	const feeders, v = 4, 8
+	x := CUDA(entry, "staged.cu", fmt.Sprintf("cuda_v%d_window%d_%v", v, window, t), t, warps+feeders, []spec.Const{
+		Define("V", v), Define("ALIGN", dealStep), Define("WINDOW", window), Define("WARPS", warps), Define("FEEDERS", feeders),
+		Define("PANELS", panels), Define("STAGES", stages), Define("DEPTH", depth), Define("COLS", 64),
+	})
+	x.Need.Shapes = []backend.MatrixShape{{M: 16, N: 8, K: 16, A: t, B: t, C: dtype.F32, D: dtype.F32}}
+	const pitch = 160
+	lists := 4 * warps * panels * (StagedMaxCols/window + 1)
+	x.Shared = stages*window*pitch + warps*panels*depth*(16*v*2+32) + lists
+	x.Need.Shared = x.Shared + 256 // the barriers
+	return x
+}
+
+// StagedTile returns the panels and the columns of C that a block of a staged kernel computes.
+func StagedTile(v *spec.Variant) (panels, cols int) {
+	return int(v.Const("PANELS") * v.Const("WARPS")), int(v.Const("COLS"))
+}
+
+// ErrTooLarge: more value slots than 32-bit indices reach, once lists are padded.
+var ErrTooLarge = errors.New("matrix too large to be cut by windows")
+
+// Matrix is what a staged kernel needs of a format. Panel p has columns Ptr[p] to Ptr[p+1]. Those without a bit
+// in Mask are padding.
+type Matrix[T formats.Value] struct {
+	V      int // a power of two
+	Cols   int // of the matrix
+	Ptr    []uint32
+	ColIdx []uint32
+	Values []T
+	Mask   []uint32
+}
+
+// mask returns the mask bits of a column. They lie in one word.
+func (m *Matrix[T]) mask(q int) uint32 {
+	return m.Mask[q*m.V/32] >> (q * m.V % 32) & uint32(1<<m.V-1)
+}
+
+// end returns the end of panel p's columns that are no padding.
+func (m *Matrix[T]) end(p int) int {
+	q := int(m.Ptr[p+1])
+	for q > int(m.Ptr[p]) && m.mask(q-1) == 0 {
+		q--
+	}
+	return q
+}
+
+// windows is a matrix cut by window. list (panel, w) is the columns from ptr[panel·count+w] to
+// ptr[panel·count+w+1]; local is their numbers within the window.
+type windows[T formats.Value] struct {
+	count  int // windows
+	ptr    []uint32
+	local  []uint16
+	values []T
+	mask   []uint32
+}
+
+// CheckStaged refuses matrices that are too wide for a staged variant.
+func CheckStaged(v *spec.Variant, cols int) error {
+	if cols > StagedMaxCols {
+		return fmt.Errorf("variant %s takes matrices of at most %d columns, not %d: %w", v.Name, StagedMaxCols, cols, backend.ErrUnsupported)
+	}
+	return nil
+}
+
+// Arrays sets the arrays and the stats of e that a staged variant of kernel k reads: rows is the format's own.
+func Arrays[T formats.Value](e *spec.Encoded, args []spec.Arg, m Matrix[T], rows []uint32, v *spec.Variant) error {
+	w, err := cut(&m, int(v.Const("WINDOW")))
+	if err != nil {
+		return err
+	}
+	e.Arrays = []spec.Array{
+		spec.NewArray(args[ArgPtr].Name, w.ptr), spec.NewArray(args[ArgCols].Name, w.local), spec.NewArray(args[ArgValues].Name, w.values),
+		spec.NewArray(args[ArgMask].Name, w.mask), spec.NewArray(args[ArgRows].Name, rows),
+	}
+	perBlock, _ := StagedTile(v)
+	e.Stats = formats.Stats{
+		Slots: int64(len(w.values)), MACs: int64(len(w.values)),
+		Gathers: int64(Ceil(len(m.Ptr)-1, perBlock)) * int64(m.Cols), Staged: true,
+	}
+	for p := range len(m.Ptr) - 1 {
+		e.Stats.Longest = max(e.Stats.Longest, int64(w.ptr[(p+1)*w.count]-w.ptr[p*w.count]))
+	}
+	for _, x := range e.Arrays {
+		e.Stats.StoredBytes += int64(len(x.Data))
+	}
+	if e.Stats.Slots > 0 {
+		e.Stats.Fill = float64(e.NNZ) / float64(e.Stats.Slots)
+	}
+	return nil
+}
+
+// cut makes the lists, panels in parallel.
+func cut[T formats.Value](m *Matrix[T], size int) (*windows[T], error) {
+	panels := len(m.Ptr) - 1
+	w := &windows[T]{count: Ceil(m.Cols, size)}
+	w.ptr = make([]uint32, panels*w.count+1)
+	for p := range panels {
+		for q := int(m.Ptr[p]); q < m.end(p); q++ {
+			w.ptr[p*w.count+int(m.ColIdx[q])/size+1]++
+		}
+	}
+	var total uint64
+	for i, n := range w.ptr {
+		total += (uint64(n) + dealStep - 1) / dealStep * dealStep
+		if total*uint64(m.V) > 1<<32-1 {
+			return nil, ErrTooLarge
+		}
+		w.ptr[i] = uint32(total)
+	}
+	w.local = make([]uint16, total)
+	w.values = make([]T, int(total)*m.V)
+	w.mask = make([]uint32, Ceil(len(w.values), 32))
+	var g errgroup.Group
+	// Shares are whole panels, and lists are multiples of 16 vectors: no two touch a word of mask.
+	share := Ceil(panels, runtime.GOMAXPROCS(0))
+	for first := 0; first < panels; first += share {
+		g.Go(func() error {
+			d := dealer{size: size}
+			for p := first; p < min(first+share, panels); p++ {
+				w.fill(m, p, &d)
+			}
+			return nil
+		})
+	}
+	return w, g.Wait()
+}
+
+// fill writes the lists of panel p.
+func (w *windows[T]) fill(m *Matrix[T], p int, d *dealer) {
+	at, end := int(m.Ptr[p]), m.end(p)
+	for i := range w.count {
+		first := at
+		for at < end && int(m.ColIdx[at])/d.size == i {
+			at++
+		}
+		to, room := int(w.ptr[p*w.count+i]), int(w.ptr[p*w.count+i+1])
+		for s, from := range d.deal(m.ColIdx[first:at], room-to) {
+			if from < 0 { // padding: no value, the column of the list's last vector
+				w.local[to+s] = uint16(int(m.ColIdx[at-1]) % d.size)
+				continue
+			}
+			w.move(m, first+from, to+s, d.size)
+		}
+	}
+}
+
+// move copies vector from of m to place to. V is a power of two up to 32, so that a vector's mask bits
+// lie in one word.
+func (w *windows[T]) move(m *Matrix[T], from, to, size int) {
+	v := m.V
+	w.local[to] = uint16(int(m.ColIdx[from]) % size)
+	copy(w.values[to*v:(to+1)*v], m.Values[from*v:(from+1)*v])
+	w.mask[to*v/32] |= m.mask(from) << (to * v % 32)
+}
+
+// dealer orders the vectors of lists. It keeps its memory from list to list.
+type dealer struct {
+	size  int
+	hands [dealBanks][]int
+	order []int
+}
+
+// deal returns, for each of room places, the index in cols of the vector that goes there, or -1. The
+// four vectors that a quad of lanes reads at once (places i, i+2, i+4, i+6 of each 8) are taken from
+// different residues of the column mod 4 as long as there are such.
+func (d *dealer) deal(cols []uint32, room int) []int {
+	d.order = d.order[:0]
+	for range room {
+		d.order = append(d.order, -1)
+	}
+	for r := range d.hands {
+		d.hands[r] = d.hands[r][:0]
+	}
+	for i := len(cols) - 1; i >= 0; i-- {
+		r := int(cols[i]) % d.size % dealBanks
+		d.hands[r] = append(d.hands[r], i)
+	}
+	left := len(cols)
+	for eight := 0; eight < room && left > 0; eight += 8 {
+		for odd := range 2 {
+			var used [dealBanks]bool
+			for lane := 0; lane < 4 && left > 0; lane++ {
+				h := d.fullest(&used)
+				n := len(d.hands[h]) - 1
+				d.order[eight+odd+2*lane] = d.hands[h][n]
+				d.hands[h] = d.hands[h][:n]
+				used[h] = true
+				left--
+			}
+		}
+	}
+	return d.order
+}
+
+// fullest returns the fullest hand not used in this quad, or of all if the others are empty.
+func (d *dealer) fullest(used *[dealBanks]bool) int {
+	best, any := -1, 0
+	for h := range d.hands {
+		if len(d.hands[h]) > len(d.hands[any]) {
+			any = h
+		}
+		if !used[h] && len(d.hands[h]) > 0 && (best < 0 || len(d.hands[h]) > len(d.hands[best])) {
+			best = h
+		}
+	}
+	if best < 0 {
+		return any
+	}
+	return best
+}
