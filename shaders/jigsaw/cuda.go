@@ -14,22 +14,25 @@ import (
 type tile struct {
 	block    uint32 // rows (BLOCK_TILE)
 	cols     uint32
-	granule  uint32 // rows of B
 	stages   uint32
-	feeders  uint32 // warps
-	ahead    uint32 // pairs of steps
+	feeders  uint32 // warps, each of which fills 32 rows of a granule
+	ahead    uint32 // pairs of steps, 1 or 2
 	resident uint32 // blocks of threads that a multiprocessor is to hold
 	early    uint32 // tiles of B
 }
 
-// tiles are the paper's three heights and one that lets as many rows as a multiprocessor of Hopper can hold
-// sums for share their rows of B.
+// tiles are the paper's three heights, and two that let as many rows as fit share their rows of B: a multiprocessor
+// of Hopper holds one such block.
 var tiles = []tile{
-	{block: 256, cols: 64, granule: 64, stages: 16, feeders: 4, ahead: 1, resident: 1, early: 4},
-	{block: 64, cols: 64, granule: 32, stages: 8, feeders: 2, ahead: 1, resident: 3, early: 4},
-	{block: 32, cols: 64, granule: 32, stages: 4, feeders: 1, ahead: 1, resident: 6, early: 4},
-	{block: 16, cols: 64, granule: 32, stages: 4, feeders: 1, ahead: 1, resident: 8, early: 4},
+	{block: 256, cols: 64, stages: 8, feeders: 4, ahead: 1, resident: 1, early: 4},
+	{block: 128, cols: 128, stages: 4, feeders: 4, ahead: 2, resident: 1, early: 4},
+	{block: 64, cols: 128, stages: 4, feeders: 2, ahead: 1, resident: 2, early: 4},
+	{block: 32, cols: 128, stages: 4, feeders: 1, ahead: 1, resident: 5, early: 4},
+	{block: 16, cols: 64, stages: 4, feeders: 1, ahead: 1, resident: 12, early: 2},
 }
+
+// granule is the rows of B that are handed over at a time.
+func (s tile) granule() uint32 { return 32 * s.feeders }
 
 func cudaVariants() []*spec.Variant {
 	var vs []*spec.Variant
@@ -48,16 +51,16 @@ func (s tile) variant(t dtype.Type) *spec.Variant {
 		Name: name, In: t, Code: backend.CodePTX, Entry: "jigsaw",
 		Local: [3]uint32{2*s.block + 32*s.feeders, 1, 1},
 		Consts: []spec.Const{
-			define("BLOCK", s.block), define("COLS", s.cols), define("GRANULE", s.granule), define("STAGES", s.stages),
+			define("BLOCK", s.block), define("COLS", s.cols), define("GRANULE", s.granule()), define("STAGES", s.stages),
 			define("FEEDERS", s.feeders), define("AHEAD", s.ahead), define("RESIDENT", s.resident), define("EARLY", s.early),
-			define("RING", s.granule*s.stages),
+			define("RING", s.granule()*s.stages),
 		},
 		Need: spec.Need{
 			Arch: 80,
 			// The dense operation stands for the sparse one, which takes as long and multiplies as many slots.
 			Shapes: []backend.MatrixShape{{M: 16, N: 8, K: 16, A: t, B: t, C: dtype.F32, D: dtype.F32}},
 		},
-		Shared: s.granule * s.stages * pitch,
+		Shared: s.granule() * s.stages * pitch,
 		Out:    []dtype.Type{dtype.F16, dtype.BF16},
 		Unit: spec.Unit{
 			Source: "kernel.cu", Arch: "compute_80", Blob: "z" + name + ".ptx",

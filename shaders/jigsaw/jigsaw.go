@@ -59,6 +59,7 @@ var Kernel = &spec.Kernel{
 	Packing:  []string{"BLOCK", "RING", "GRANULE"},
 	Files:    files,
 	Encode:   encode,
+	Adopt:    adopt,
 	Launch:   launch,
 }
 

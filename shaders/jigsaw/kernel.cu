@@ -6,14 +6,15 @@
 // come straight to registers, AHEAD pairs of steps early.
 //
 // FEEDERS warps copy the rows of B that the block's columns name, in the order of its list, into a ring of
-// STAGES granules of GRANULE rows in shared memory. Column numbers are loaded a granule before their rows are
-// copied, and those are copied as far before they are used as the ring is long (§3.4.2). Every strip
+// STAGES granules of 32·FEEDERS rows in shared memory. Column numbers are loaded DEEP granules before their rows
+// are copied, and those are copied as far before they are used as the ring is long (§3.4.2). Every strip
 // takes from the ring the rows that it needs: ldmatrix, which accepts an address for each row, gathers and
 // transposes them. Rows are an odd number of 16 bytes apart (§3.4.1), and the encoder deals columns so that
 // the eight rows read at once lie in different banks.
 //
-// mbarriers tell a warp that a granule is full, and the feeders that every warp is done with it. The last
-// array of ptr says for each step up to which granule it reads and which ones no later step does.
+// mbarriers tell a warp that a granule is full, and the feeders that every warp is done with it. index
+// says for each step up to which granule it reads and which ones no later step does. A warp
+// gives no granule back before it was full: else a barrier could count a warp that is ahead twice.
 //
 // Compile-time constants: ENTRY, ELEM (F16, BF16), BLOCK, COLS (a multiple of 16), GRANULE, STAGES (a power of
 // two), FEEDERS, AHEAD, RESIDENT (blocks of threads per multiprocessor, for the compiler). Dynamic shared
@@ -25,15 +26,12 @@
 #define STRIPS (BLOCK / 16)
 #define PITCH (COLS * 2 + 16)          // bytes from a row of the ring to the next
 #define CHUNKS (COLS / 8)              // 16-byte pieces of a row
-#define PASS (32 * FEEDERS / CHUNKS)   // rows that the feeders copy at once
-#define PASSES (GRANULE / PASS)
+#define PASS (32 / CHUNKS)             // rows that a feeder copies at once
+#define DEEP 4                         // granules whose column numbers are on their way
 #define TILES (COLS / 8)               // tiles of 8 columns
-#ifndef EARLY
-#define EARLY 4
-#endif
 
-static_assert(PASS * CHUNKS == 32 * FEEDERS && PASSES * PASS == GRANULE, "feeders copy whole granules");
-static_assert((STAGES & (STAGES - 1)) == 0 && TILES % 2 == 0, "");
+static_assert(GRANULE == 32 * FEEDERS && 32 % CHUNKS == 0, "a feeder copies 32 rows of each granule");
+static_assert((STAGES & (STAGES - 1)) == 0 && TILES % EARLY == 0, "");
 
 __device__ __forceinline__ void barrier_init(u32 bar, u32 count) {
     asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(bar), "r"(count) : "memory");
@@ -41,13 +39,36 @@ __device__ __forceinline__ void barrier_init(u32 bar, u32 count) {
 __device__ __forceinline__ void barrier_arrive(u32 bar) {
     asm volatile("{ .reg .b64 t; mbarrier.arrive.shared.b64 t, [%0]; }" ::"r"(bar) : "memory");
 }
-__device__ __forceinline__ void barrier_wait(u32 bar, u32 parity) {
+__device__ __forceinline__ bool barrier_test(u32 bar, u32 parity) {
     u32 ready;
-    do {
-        asm volatile("{ .reg .pred p;\n mbarrier.test_wait.parity.shared.b64 p, [%1], %2;\n selp.u32 %0, 1, 0, p; }"
-                     : "=r"(ready) : "r"(bar), "r"(parity) : "memory");
-    } while (!ready);
+    asm volatile("{ .reg .pred p;\n mbarrier.test_wait.parity.shared.b64 p, [%1], %2;\n selp.u32 %0, 1, 0, p; }"
+                 : "=r"(ready) : "r"(bar), "r"(parity) : "memory");
+    return ready;
 }
+__device__ __forceinline__ void barrier_wait(u32 bar, u32 parity) {
+    while (!barrier_test(bar, parity)) __nanosleep(20);
+}
+
+// The part of the ring that a warp reads: granules below filled are known to be full, those below freed are
+// given back.
+struct Window {
+    u32 full, empty; // barriers
+    u32 filled, freed;
+
+    __device__ __forceinline__ void fill(u32 until) {
+#pragma unroll 1
+        for (; filled < until; filled++) barrier_wait(full + 8 * (filled % STAGES), filled / STAGES & 1);
+    }
+    __device__ __forceinline__ void free(u32 until) { // the warp is past its reads of them
+        if (freed >= until) return;
+        __syncwarp();
+#pragma unroll 1
+        for (; freed < until; freed++) {
+            fill(freed + 1);
+            if ((threadIdx.x & 31) == 0) barrier_arrive(empty + 8 * (freed % STAGES));
+        }
+    }
+};
 
 // Two steps of a strip as a lane holds them.
 struct Pair {
@@ -60,35 +81,65 @@ struct Pair {
 struct Pairs {
     const uint4 *values;
     const u32 *metadata, *rows;
-    const u32 *granules;
+    const uint2 *granules;
 
     __device__ __forceinline__ void load(Pair &to, u32 i) const {
         to.values[0] = __ldg(values + 64 * (u64)i);
         to.values[1] = __ldg(values + 64 * (u64)i + 32);
         to.metadata = __ldg(metadata + 32 * (u64)i);
         to.rows = __ldg(rows + 32 * (u64)i);
-        to.granules = make_uint2(__ldg(granules + 2 * (u64)i), __ldg(granules + 2 * (u64)i + 1));
+        to.granules = __ldg(granules + (u64)i);
     }
 };
 
-// Where in ptr each array is.
-struct Index {
-    const u32 *blocks, *steps, *order, *granules;
-    __device__ __forceinline__ Index(const u32 *ptr, const Params &p)
-        : blocks(ptr), steps(blocks + p.blocks + 1), order(steps + p.blocks * STRIPS + 1), granules(order + p.blocks) {}
+// What index says of a block: its number, where its columns begin in colidx and how many they are, and where the
+// steps of its strips begin and end. A word for each step comes after all blocks.
+struct Block {
+    u32 number, cols, count, steps[STRIPS + 1];
 };
 
-// The value of one output from its entries alone. Positions are found from rows of the ring and the least
+__device__ __forceinline__ const u32 *granules_of(const u32 *index, const Params &p) {
+    return index + (p.blocks * (sizeof(Block) / 4) + 1) / 2 * 2;
+}
+
+__device__ __forceinline__ bool finite(const float (&x)[4]) {
+    u32 top = 0;
+#pragma unroll
+    for (int i = 0; i < 4; i++) top = max(top, __float_as_uint(x[i]) & 0x7fffffff);
+    return top < 0x7f800000;
+}
+
+// put writes COUNT neighbouring columns of a row, as far as there are so many: C = alpha·x + beta·C.
+template <int COUNT> __device__ __forceinline__ void put(void *c, const Params &p, u32 row, u32 col, const float (&x)[COUNT]) {
+    u64 at = (u64)row * p.ldc + col;
+    float *f = (float *)c + at, y[COUNT];
+    u16 *h = (u16 *)c + at;
+#pragma unroll
+    for (int i = 0; i < COUNT; i++) {
+        y[i] = p.alpha * x[i];
+        if (p.beta != 0 && col + i < p.n) y[i] += p.beta * (p.ctype == F32 ? f[i] : p.ctype == F16 ? widen_lo<F16>(h[i]) : widen_lo<BF16>(h[i]));
+    }
+    if (COUNT == 4 && p.ctype != F32 && col + 4 <= p.n && (p.ldc & 3) == 0) {
+        *(uint2 *)h = make_uint2(narrow(y[0], y[1 % COUNT], p.ctype), narrow(y[2 % COUNT], y[3 % COUNT], p.ctype));
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < COUNT; i++)
+        if (col + i < p.n) {
+            if (p.ctype == F32) f[i] = y[i];
+            else h[i] = (u16)narrow(y[i], 0, p.ctype);
+        }
+}
+
+// The value of one output of this warp's strip from its entries alone. Positions are found from rows of the ring and the least
 // granule in use.
-static __device__ __noinline__ float recompute(const u32 *ptr, const u32 *colidx, const u32 *rows, const u32 *metadata, const u16 *values,
-                                               const u32 *mask, const u16 *b, const Params &p, u32 row, u32 col) {
-    Index index(ptr, p);
-    u32 strip = row / 16;
-    const u32 *cols = colidx + index.blocks[strip / STRIPS];
-    row %= 16;
+static __device__ __noinline__ float recompute(const Block *block, const u32 *granules, const u32 *colidx, const u32 *rows, const u32 *metadata,
+                                               const u16 *values, const u32 *mask, const u16 *b, u32 ldb, u32 row, u32 col) {
+    const u32 *cols = colidx + block->cols;
+    u32 strip = threadIdx.x / 32;
     Special s;
-    for (u32 n = index.steps[strip]; n < index.steps[strip + 1]; n++) {
-        u32 from = (index.granules[n] & 0xffff) * GRANULE;
+    for (u32 n = block->steps[strip]; n < block->steps[strip + 1]; n++) {
+        u32 from = (granules[n] & 0xffff) * GRANULE;
         for (u32 i = 0; i < 16; i++) { // quad i/4, tile i/2%2, entry i%2
             u32 q = i >> 2, t = i >> 1 & 1, e = i & 1;
             u64 slot = (u64)n * 256 + 8 * (4 * (row & 7) + q) + 4 * t + 2 * (row >> 3) + e;
@@ -97,108 +148,128 @@ static __device__ __noinline__ float recompute(const u32 *ptr, const u32 *colidx
             u32 k = 16 * t + 4 * q + (word >> (16 * (row >> 3) + 4 * q + 2 * e) & 3);
             u32 at = rows[(u64)(n / 2) * 32 + k] >> (16 * (n & 1)) & 0xffff;
             u32 position = from + (at - from) % (STAGES * GRANULE);
-            s.add(widen_lo<ELEM>(values[slot]), widen_lo<ELEM>(b[(u64)cols[position] * p.ldb + col]));
+            s.add(widen_lo<ELEM>(values[slot]), widen_lo<ELEM>(b[(u64)cols[position] * ldb + col]));
         }
     }
     return s.result();
 }
 
-// The warps that bring rows of B to the ring.
-__device__ __forceinline__ void feed(u32 ring, const u64 *full, const u64 *empty, const u32 *__restrict__ cols, u32 count, const u16 *__restrict__ b,
+// copy_row brings 16 bytes of row k of B, whose first 16 are at from and whose rows are stride bytes apart.
+__device__ __forceinline__ void copy_row(u32 to, u64 from, u32 k, u32 stride) {
+    asm volatile("{ .reg .b64 at;\n mad.wide.u32 at, %1, %2, %3;\n cp.async.cg.shared.global [%0], [at], 16; }"
+                 ::"r"(to), "r"(k), "r"(stride), "l"(from) : "memory");
+}
+
+// The warps that bring rows of B to the ring. Each has 32 rows of every granule; a lane looks their columns up for
+// all lanes.
+__device__ __forceinline__ void feed(u32 ring, u32 full, u32 empty, const u32 *__restrict__ cols, u32 count, const u16 *__restrict__ b,
                                      const Params &p) {
-    u32 t = threadIdx.x - 32 * STRIPS, chunk = t % CHUNKS, row = t / CHUNKS;
+    u32 lane = threadIdx.x & 31, warp = (threadIdx.x >> 5) - STRIPS, chunk = lane % CHUNKS, row = lane / CHUNKS;
     // Columns past the leading dimension are read from its end instead and never stored.
-    const u16 *from = b + min(blockIdx.y * COLS + 8 * chunk, p.ldb - 8);
-    u32 to = ring + row * PITCH + 16 * chunk;
-    u32 next[PASSES];
-    auto look = [&](u32 g) {
+    u64 from = (u64)__cvta_generic_to_global(b + min(blockIdx.y * COLS + 8 * chunk, p.ldb - 8));
+    u32 stride = 2 * p.ldb, to = ring + (32 * warp + row) * PITCH + 16 * chunk;
+    auto look = [&](u32 g) { return __ldg(cols + min(g * GRANULE + 32 * warp + lane, count - 1)); };
+    u32 next[DEEP]; // of granules, a column for each lane
+    if (count > 0)
 #pragma unroll
-        for (int i = 0; i < PASSES; i++) {
-            u32 position = g * GRANULE + i * PASS + row;
-            next[i] = position < count ? __ldg(cols + position) : 0xffffffff;
+        for (int d = 0; d < DEEP; d++) next[d] = look(d);
+    __syncthreads(); // the barriers are ready
+    int left = count - 32 * warp - row; // rows of the list from this lane's first in a granule on
+    for (u32 g = 0; g * GRANULE < count; g += DEEP)
+#pragma unroll
+        for (int d = 0; d < DEEP; d++) {
+            if ((g + d) * GRANULE >= count) break;
+            u32 stage = (g + d) % STAGES, now = next[d], at = to + stage * (GRANULE * PITCH);
+            next[d] = look(g + d + DEEP);
+            if (g + d >= STAGES) barrier_wait(empty + 8 * stage, ((g + d) / STAGES - 1) & 1);
+#pragma unroll
+            for (int i = 0; i < CHUNKS; i++) {
+                u32 k = __shfl_sync(0xffffffff, now, i * PASS + row);
+                if (left > i * PASS) copy_row(at + i * PASS * PITCH, from, k, stride);
+            }
+            left -= GRANULE;
+            asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(full + 8 * stage) : "memory");
         }
-    };
-    look(0);
-    for (u32 g = 0; g * GRANULE < count; g++) {
-        u32 stage = g % STAGES, now[PASSES];
-#pragma unroll
-        for (int i = 0; i < PASSES; i++) now[i] = next[i];
-        look(g + 1);
-        if (g >= STAGES) barrier_wait(shared_address(&empty[stage]), (g / STAGES - 1) & 1);
-#pragma unroll
-        for (int i = 0; i < PASSES; i++)
-            if (now[i] != 0xffffffff) copy<16>(to + (stage * GRANULE + i * PASS) * PITCH, from + (u64)now[i] * p.ldb, 16);
-        asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(shared_address(&full[stage])) : "memory");
-    }
     asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
 extern "C" __global__ void __launch_bounds__(32 * (STRIPS + FEEDERS), RESIDENT)
-    ENTRY(const u32 *__restrict__ ptr, const u32 *__restrict__ colidx, const u32 *__restrict__ blockcolidx, const u32 *__restrict__ metadata,
+    ENTRY(const u32 *__restrict__ index, const u32 *__restrict__ colidx, const u32 *__restrict__ blockcolidx, const u32 *__restrict__ metadata,
           const u16 *__restrict__ values, const u32 *__restrict__ mask, const u16 *__restrict__ b, void *__restrict__ c, Params p) {
     extern __shared__ __align__(128) unsigned char smem[];
-    __shared__ u64 full[STAGES], empty[STAGES];
+    __shared__ u64 barriers[2 * STAGES];
     u32 slot = blockIdx.x + blockIdx.z * p.width;
     if (slot >= p.blocks) return;
     u32 warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
-    Index index(ptr, p);
-    u32 block = index.order[slot], ring = shared_address(smem);
-    const u32 *cols = colidx + ptr[block];
-    u32 count = ptr[block + 1] - ptr[block];
+    const Block *block = (const Block *)index + slot;
+    u32 count = block->count, ring = shared_address(smem), full = shared_address(barriers), empty = full + 8 * STAGES;
     if (threadIdx.x < STAGES) {
-        barrier_init(shared_address(&full[threadIdx.x]), 32 * FEEDERS);
-        barrier_init(shared_address(&empty[threadIdx.x]), STRIPS);
+        barrier_init(full + 8 * threadIdx.x, 32 * FEEDERS);
+        barrier_init(empty + 8 * threadIdx.x, STRIPS);
     }
-    __syncthreads();
     if (warp >= STRIPS) {
-        feed(ring, full, empty, cols, count, b, p);
+        feed(ring, full, empty, colidx + block->cols, count, b, p);
         return;
     }
 
-    u32 strip = block * STRIPS + warp, first = index.steps[strip], pairs = (index.steps[strip + 1] - first) / 2;
+    u32 strip = block->number * STRIPS + warp, first = block->steps[warp], pairs = (block->steps[warp + 1] - first) / 2;
     Pairs from = {(const uint4 *)values + (u64)first * 32 + lane, metadata + (u64)first * 16 + lane, blockcolidx + (u64)first * 16 + lane,
-                  index.granules + first};
-    Pair pair[AHEAD + 1];
-#pragma unroll
-    for (int i = 0; i < AHEAD; i++)
-        if (i < pairs) from.load(pair[i], i);
+                  (const uint2 *)(granules_of(index, p) + first)};
+    Pair next, after; // the next pair and the one after it
+    if (pairs > 0) from.load(next, 0);
+    if (AHEAD > 1 && pairs > 1) from.load(after, 1);
+    __syncthreads(); // the barriers are ready
 
-    float acc[1][TILES][4] = {};
-    u32 filled = 0, freed = 0; // granules known to be full, and given back
-    auto step = [&](const uint4 &v, u32 meta, u32 row, u32 needs, bool second) {
-        // The granules that no step from here on reads go back; the warp is past its reads of them.
-        if (freed < (needs & 0xffff)) {
-            __syncwarp();
-#pragma unroll 1
-            for (; freed < (needs & 0xffff); freed++)
-                if (lane == 0) barrier_arrive(shared_address(&empty[freed % STAGES]));
-        }
-#pragma unroll 1
-        for (; filled <= needs >> 16; filled++) barrier_wait(shared_address(&full[filled % STAGES]), filled / STAGES & 1);
+    float acc[TILES][4] = {};
+    Window window = {full, empty, 0, 0};
+    auto step = [&](const uint4 &v, u32 meta, u32 row, u32 needs, bool second) __attribute__((always_inline)) {
+        window.free(needs & 0xffff);
+        window.fill((needs >> 16) + 1);
         u32 at = ring + row * PITCH, a[4] = {v.x, v.y, v.z, v.w}, x[EARLY][4];
 #pragma unroll
         for (int j = 0; j < EARLY; j++) ldmatrix_trans(x[j], at + 16 * j);
 #pragma unroll
         for (int j = 0; j < TILES; j++) {
-            mma_sparse<ELEM>(acc[0][j], a, x[j % EARLY], meta, second);
+            mma_sparse<ELEM>(acc[j], a, x[j % EARLY], meta, second);
             if (j + EARLY < TILES) ldmatrix_trans(x[j % EARLY], at + 16 * (j + EARLY));
         }
     };
-    for (u32 i = 0; i < pairs; i += AHEAD + 1) {
+#pragma unroll 1
+    for (u32 i = 0; i < pairs; i++) {
+        Pair now = next;
+        if (AHEAD > 1) next = after;
+        if (i + AHEAD < pairs) from.load(AHEAD > 1 ? after : next, i + AHEAD);
+        step(now.values[0], now.metadata, now.rows & 0xffff, now.granules.x, false);
+        step(now.values[1], now.metadata, now.rows >> 16, now.granules.y, true);
+    }
+    if (count > STAGES * GRANULE) window.free((count - 1) / GRANULE + 1 - STAGES); // those that are filled again
+
+    // Lanes swap halves of neighbouring tiles, so that each has quads of neighbouring columns. Quads that are not
+    // finite wait until the sums' registers are free: a call amid the stores would move the sums to memory.
+    u32 odd = lane & 1, row = strip * 16 + lane / 4, col = blockIdx.y * COLS + 8 * odd + 4 * (lane >> 1 & 1), bad = 0;
+    bool plain = p.ctype == F32 && p.beta == 0 && (p.ldc & 3) == 0 && (blockIdx.y + 1) * COLS <= p.n;
+    auto write = [&](bool simple) {
 #pragma unroll
-        for (int u = 0; u <= AHEAD; u++) {
-            if (i + u >= pairs) break;
-            Pair &now = pair[u];
-            if (i + u + AHEAD < pairs) from.load(pair[(u + AHEAD) % (AHEAD + 1)], i + u + AHEAD);
-            step(now.values[0], now.metadata, now.rows & 0xffff, now.granules.x, false);
-            step(now.values[1], now.metadata, now.rows >> 16, now.granules.y, true);
+        for (int i = 0; i < TILES; i++) { // half h of tiles j and j + 1
+            int h = i / (TILES / 2), j = i % (TILES / 2) * 2;
+            float *mine = &acc[j][2 * h], *other = &acc[j + 1][2 * h], got[2];
+#pragma unroll
+            for (int e = 0; e < 2; e++) got[e] = __shfl_xor_sync(0xffffffff, odd ? mine[e] : other[e], 1);
+            float x[4] = {odd ? got[0] : mine[0], odd ? got[1] : mine[1], odd ? other[0] : got[0], odd ? other[1] : got[1]};
+            u32 r = row + 8 * h, n = col + 8 * j;
+            if (r >= p.rows) continue;
+            if (!finite(x)) bad |= 1u << i;
+            else if (simple) *(float4 *)((float *)c + (u64)r * p.ldc + n) = make_float4(p.alpha * x[0], p.alpha * x[1], p.alpha * x[2], p.alpha * x[3]);
+            else put(c, p, r, n, x);
+        }
+    };
+    if (plain) write(true);
+    else write(false);
+    for (; bad; bad &= bad - 1) {
+        u32 i = __ffs(bad) - 1, r = row + 8 * (i / (TILES / 2)), n = col + 16 * (i % (TILES / 2));
+        for (u32 e = 0; e < 4 && n + e < p.n; e++) {
+            float x[1] = {recompute(block, granules_of(index, p), colidx, blockcolidx, metadata, values, mask, b, p.ldb, r % 16, n + e)};
+            put(c, p, r, n + e, x);
         }
     }
-    __syncwarp();
-    for (; freed * GRANULE < count; freed++)
-        if (lane == 0) barrier_arrive(shared_address(&empty[freed % STAGES]));
-
-    store_tiles<1, TILES>(acc, c, p, strip * 16, blockIdx.y * COLS, [&](u32 row, u32 col) {
-        return recompute(ptr, colidx, blockcolidx, metadata, values, mask, b, p, row, col);
-    });
 }

@@ -3,12 +3,12 @@
 //   - For kernels with a RING of rows of B in shared memory, blockcolidx has the row of the ring that each
 //     position goes to (position mod RING) in 16 bits, interleaved for two steps like the metadata: the low
 //     half of word 32·(n/2)+k is for column k of an even step n, the high half for the step after it. index
-//     ends with a word for each step: the first granule (of GRANULE positions) that this step or a later one
-//     of the strip needs, in the low 16 bits, and the last that this one needs.
+//     has a record for each block in the format's Order: its number, its BlockPtr and how many columns it has,
+//     StepPtr of its strips and of their end; then, from an even word on, a word for each step: the first
+//     granule (of GRANULE positions) that this step or a later one of the strip needs, in the low 16 bits, and
+//     the last that this one needs.
 //   - For those that gather rows of B one by one, colidx has the column of A for each of a step's 32
-//     columns, and blockcolidx is not used.
-//
-// index holds the format's BlockPtr, StepPtr and Order one after another.
+//     columns, and blockcolidx is not used. index holds BlockPtr, StepPtr and Order.
 
 package jigsaw
 
@@ -18,6 +18,7 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/jigsaw"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -25,31 +26,65 @@ import (
 // ringMaxCols bounds the columns of a block for kernels with a ring: granules are numbered in 16 bits.
 const ringMaxCols = 1 << 20
 
-func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Encoded, error) {
-	ring, granule := int(v.Const("RING")), int(v.Const("GRANULE"))
+// options are what a variant's packing needs of the format.
+func options(v *spec.Variant) jigsaw.Options {
 	o := jigsaw.Options{BlockTile: int(v.Const("BLOCK"))}
-	if ring > 0 {
-		if a.Cols > ringMaxCols {
-			return nil, fmt.Errorf("kernel jigsaw/%s takes matrices of at most %d columns, not %d: %w", v.Name, ringMaxCols, a.Cols, backend.ErrUnsupported)
-		}
+	if ring := int(v.Const("RING")); ring > 0 {
 		// The positions in use lie in no more granules than the ring has, less one to fill meanwhile.
-		o.Span, o.AvoidConflicts = ring-2*granule+1, true
+		o.Span, o.AvoidConflicts = ring-2*int(v.Const("GRANULE"))+1, true
 	}
-	m, err := jigsaw.Encode(a, o)
+	return o
+}
+
+func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Encoded, error) {
+	m, err := jigsaw.Encode(a, options(v))
 	if err != nil {
 		return nil, err
 	}
-	index := slices.Concat(m.BlockPtr, m.StepPtr, m.Order)
-	cols, places := resolve(m), []uint32(nil)
-	stats := m.Stats()
-	stats.Gathers = int64(len(cols))
-	if ring > 0 {
-		cols, places = m.ColIdx, ringRows(m, ring)
-		index = append(index, granules(m, granule)...)
-		stats.Gathers, stats.Staged = int64(len(cols)), true
+	return arrange(m, v)
+}
+
+// adopt is encode for a matrix that is encoded already.
+func adopt(m formats.Encoded, v *spec.Variant) (*spec.Encoded, error) {
+	if m.Type() != v.In.Storage() {
+		return nil, fmt.Errorf("kernel jigsaw/%s packs %v, not %v", v.Name, v.In.Storage(), m.Type())
 	}
+	switch m := m.(type) {
+	case *jigsaw.Matrix[half.F16]:
+		return take(m, v)
+	case *jigsaw.Matrix[half.BF16]:
+		return take(m, v)
+	case *jigsaw.Matrix[float32]:
+		return take(m, v)
+	}
+	return nil, fmt.Errorf("kernel jigsaw cannot take a %T", m)
+}
+
+func take[T formats.Value](m *jigsaw.Matrix[T], v *spec.Variant) (*spec.Encoded, error) {
+	o := options(v)
+	if m.BlockTile != o.BlockTile || o.Span > 0 && (m.Span == 0 || m.Span > o.Span) {
+		return nil, fmt.Errorf("kernel jigsaw/%s takes blocks of %d rows with a span of at most %d (0: any), not %d and %d",
+			v.Name, o.BlockTile, o.Span, m.BlockTile, m.Span)
+	}
+	return arrange(m, v)
+}
+
+// arrange makes the arrays that a variant reads.
+func arrange[T formats.Value](m *jigsaw.Matrix[T], v *spec.Variant) (*spec.Encoded, error) {
+	ring := int(v.Const("RING"))
+	if ring > 0 && m.Cols > ringMaxCols {
+		return nil, fmt.Errorf("kernel jigsaw/%s takes matrices of at most %d columns, not %d: %w", v.Name, ringMaxCols, m.Cols, backend.ErrUnsupported)
+	}
+	stats := m.Stats()
+	var index, cols, places []uint32
+	if ring > 0 {
+		index, cols, places = slices.Concat(records(m), granules(m, int(v.Const("GRANULE")))), m.ColIdx, ringRows(m, ring)
+	} else {
+		index, cols = slices.Concat(m.BlockPtr, m.StepPtr, m.Order), resolve(m)
+	}
+	stats.Gathers, stats.Staged = int64(len(cols)), ring > 0
 	e := &spec.Encoded{
-		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(), Stats: stats, Format: m,
+		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Stats: stats, Format: m,
 		Arrays: []spec.Array{
 			spec.NewArray("index", index),
 			spec.NewArray("colidx", cols),
@@ -77,6 +112,17 @@ func resolve[T formats.Value](m *jigsaw.Matrix[T]) []uint32 {
 		}
 	}
 	return cols
+}
+
+// records returns what index says of each block, an even number of words.
+func records[T formats.Value](m *jigsaw.Matrix[T]) []uint32 {
+	var words []uint32
+	strips := uint32(m.BlockTile / jigsaw.StripRows)
+	for _, b := range m.Order {
+		words = append(words, b, m.BlockPtr[b], m.BlockPtr[b+1]-m.BlockPtr[b])
+		words = append(words, m.StepPtr[b*strips:(b+1)*strips+1]...)
+	}
+	return append(words, make([]uint32, len(words)%2)...)
 }
 
 // ringRows returns the row of the ring for each position, two steps to a word.
