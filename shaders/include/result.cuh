@@ -1,0 +1,96 @@
+// Writing results: sums that are not finite, and C = alpha·x + beta·C in any type. P is a kernel's Params,
+// which has rows, n, ldc, ctype, alpha and beta.
+
+#pragma once
+#include "units.cuh"
+
+// The value of one output from a row's real entries alone, taken when a sum that padding may have touched
+// is not finite: a structural zero must not touch B, and the class of the result must not depend on the
+// order of summation.
+struct Special {
+    float sum = 0;
+    u32 seen = 0; // 1: +Inf, 2: -Inf, 4: NaN, from operands that are not finite
+
+    __device__ __forceinline__ void add(float x, float y) {
+        float t = x * y;
+        if ((__float_as_uint(x) & 0x7f800000) == 0x7f800000 || (__float_as_uint(y) & 0x7f800000) == 0x7f800000)
+            seen |= t != t ? 4 : t > 0 ? 1 : 2;
+        else
+            sum += t;
+    }
+    __device__ __forceinline__ float result() const {
+        if (seen & 4 || seen == 3) return __uint_as_float(0x7fffffff);
+        return seen == 1 ? __uint_as_float(0x7f800000) : seen == 2 ? __uint_as_float(0xff800000) : sum;
+    }
+};
+
+// mended replaces what is not finite among four neighbouring columns of a row: recompute(row, col) gives an output
+// from the real entries.
+template <class P, class F> static __device__ __noinline__ float4 mended(const P &p, u32 row, u32 col, float4 y, F recompute) {
+    float x[4] = {y.x, y.y, y.z, y.w};
+    for (int i = 0; i < 4; i++)
+        if ((__float_as_uint(x[i]) & 0x7f800000) == 0x7f800000 && row < p.rows && col + i < p.n) x[i] = recompute(row, col + i);
+    return make_float4(x[0], x[1], x[2], x[3]);
+}
+
+// stored writes four neighbouring columns of a row, as far as there are so many, to a C of any kind.
+template <class P> static __device__ __noinline__ void stored(void *c, const P &p, u32 row, u32 col, float4 y) {
+    if (row >= p.rows) return;
+    u64 at = (u64)row * p.ldc + col;
+    float x[4] = {y.x, y.y, y.z, y.w};
+    u32 count = col < p.n ? min(p.n - col, 4) : 0;
+    float *f = (float *)c + at;
+    u16 *h = (u16 *)c + at;
+    if (p.beta != 0)
+        for (int i = 0; i < count; i++) x[i] += p.beta * (p.ctype == F32 ? f[i] : p.ctype == F16 ? widen_lo<F16>(h[i]) : widen_lo<BF16>(h[i]));
+    if (p.ctype == F32) {
+        for (int i = 0; i < count; i++) f[i] = x[i];
+        return;
+    }
+    u32 w[2] = {narrow(x[0], x[1], p.ctype), narrow(x[2], x[3], p.ctype)};
+    if (count == 4 && (p.ldc & 3) == 0) *(uint2 *)h = make_uint2(w[0], w[1]);
+    else
+        for (int i = 0; i < count; i++) h[i] = (u16)(w[i / 2] >> (16 * (i & 1)));
+}
+
+// Out writes sums to C. What most problems need is inline; the rest is called.
+template <class P> struct Out {
+    void *c;
+    const P &p;
+    bool plain; // C is f32, not read, and its rows start at multiples of 16 bytes
+    __device__ __forceinline__ Out(void *c, const P &p) : c(c), p(p), plain(p.ctype == F32 && p.beta == 0 && (p.ldc & 3) == 0) {}
+
+    // store writes four neighbouring columns of a row from column col, a multiple of 4.
+    template <class F> __device__ __forceinline__ void store(u32 row, u32 col, float4 x, F recompute) const {
+        u32 top = max(max(__float_as_uint(x.x) & 0x7fffffff, __float_as_uint(x.y) & 0x7fffffff),
+                      max(__float_as_uint(x.z) & 0x7fffffff, __float_as_uint(x.w) & 0x7fffffff));
+        if (top >= 0x7f800000) x = mended(p, row, col, x, recompute);
+        x = make_float4(p.alpha * x.x, p.alpha * x.y, p.alpha * x.z, p.alpha * x.w);
+        if (!plain || col + 4 > p.n) stored(c, p, row, col, x);
+        else if (row < p.rows) *(float4 *)((float *)c + (u64)row * p.ldc + col) = x;
+    }
+};
+
+// store_tiles writes a warp's sums, DOWN tiles of 16 rows by ACROSS (even) tiles of 8 columns as the matrix unit
+// holds them: lane (g, q) has columns 2q, 2q+1 of rows g and g + 8. Neighbours swap halves of two tiles, so
+// that each lane writes four columns of one.
+template <int DOWN, int ACROSS, class P, class F>
+__device__ __forceinline__ void store_tiles(float (&acc)[DOWN][ACROSS][4], void *c, const P &p, u32 row, u32 col, F recompute) {
+    Out<P> out(c, p);
+    u32 lane = threadIdx.x & 31, odd = lane & 1;
+    row += lane >> 2;
+    col += 8 * odd + 4 * (lane >> 1 & 1);
+#pragma unroll
+    for (int i = 0; i < DOWN; i++)
+#pragma unroll
+        for (int h = 0; h < 2; h++)
+#pragma unroll
+            for (int j = 0; j < ACROSS; j += 2) {
+                float *mine = &acc[i][j][2 * h], *other = &acc[i][j + 1][2 * h];
+                float got[2];
+#pragma unroll
+                for (int e = 0; e < 2; e++) got[e] = __shfl_xor_sync(0xffffffff, odd ? mine[e] : other[e], 1);
+                float4 x = odd ? make_float4(got[0], got[1], other[0], other[1]) : make_float4(mine[0], mine[1], got[0], got[1]);
+                out.store(row + 16 * i + 8 * h, col + 8 * j, x, recompute);
+            }
+}
