@@ -1,0 +1,105 @@
+// Timing kernels.
+
+package shadertest
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// EachBench is Each for benchmarks: it calls f with an opened device of each driver that has one.
+func EachBench(b *testing.B, f func(dev backend.Device)) {
+	b.Helper()
+	ctx := context.Background()
+	for _, d := range backend.Drivers() {
+		infos, err := d.Devices(ctx)
+		if err != nil || len(infos) == 0 {
+			continue
+		}
+		dev, err := d.Open(ctx, infos[0])
+		if err != nil {
+			b.Fatal(err)
+		}
+		f(dev)
+		dev.Close()
+	}
+}
+
+// Bench times a variant of k that computes with f16: a times n columns of random numbers, 20 times back to
+// back for each of b.N, C being in f32. The metric us is the time of one multiplication, the device's
+// where it tells, else the host's; GFLOP/s counts a's entries alone.
+func Bench(b *testing.B, dev backend.Device, k *spec.Kernel, v *spec.Variant, a *formats.CSR[half.F16], n int) {
+	ctx := context.Background()
+	must := func(err error) {
+		b.Helper()
+		if err != nil {
+			b.Fatalf("%s/%s: %v", k.Name, v.Name, err)
+		}
+	}
+	e, err := k.Encode(a, v)
+	must(err)
+	ldb := (n + 7) &^ 7
+	l, err := k.Launch(v, e, spec.Problem{M: a.Rows, K: a.Cols, N: n, LDB: ldb, LDC: n, Out: dtype.F32, Alpha: 1, Caps: dev.Caps()})
+	must(err)
+	var args []backend.Buffer
+	arg := func(data []byte) {
+		buf, err := dev.Alloc(int64(len(data)))
+		must(err)
+		args = append(args, buf)
+		must(buf.Write(ctx, 0, data))
+	}
+	defer func() {
+		for _, x := range args {
+			x.Close()
+		}
+	}()
+	for _, x := range e.Arrays {
+		arg(x.Data)
+	}
+	r := rand.New(rand.NewPCG(3, 4))
+	dense := make([]half.F16, a.Cols*ldb)
+	for i := range dense {
+		dense[i] = half.F16From(r.Float32() - 0.5)
+	}
+	arg(backend.Bytes(dense))
+	arg(make([]byte, 4*a.Rows*n))
+	if l.Workspace > 0 {
+		arg(make([]byte, l.Workspace))
+	}
+	launches := []backend.Launch{benchLaunch(b, dev, k, v, l.Groups, l.Params, args)}
+	if l.Then != nil {
+		launches = append(launches, benchLaunch(b, dev, k, l.Then, l.ThenGroups, l.ThenParams, args))
+	}
+	const batch = 20
+	var us float64
+	launches = slices.Repeat(launches, batch)
+	for b.Loop() {
+		t, err := dev.Run(ctx, launches...)
+		must(err)
+		us += float64(t.Best().Nanoseconds()) / 1e3 / batch
+	}
+	b.ReportMetric(us/float64(b.N), "us")
+	b.ReportMetric(2*float64(a.NNZ())*float64(n)*float64(b.N)/us/1e3, "GFLOP/s")
+}
+
+func benchLaunch(b *testing.B, dev backend.Device, k *spec.Kernel, v *spec.Variant, groups [3]uint32, params []byte, args []backend.Buffer) backend.Launch {
+	b.Helper()
+	bin, err := k.Binary(v)
+	if err != nil {
+		b.Fatal(err)
+	}
+	kern, err := dev.Load(bin)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { kern.Close() })
+	return backend.Launch{Kernel: kern, Groups: groups, Args: args, Params: params}
+}
