@@ -12,6 +12,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/dense"
 	"github.com/spmmrun/spmm/shaders/hrpb"
 	"github.com/spmmrun/spmm/shaders/jigsaw"
+	"github.com/spmmrun/spmm/shaders/nm"
 	"github.com/spmmrun/spmm/shaders/peak"
 	"github.com/spmmrun/spmm/shaders/quantise"
 	"github.com/spmmrun/spmm/shaders/rfx"
@@ -21,7 +22,7 @@ import (
 
 // Formats returns the kernels that multiply from a sparse format.
 func Formats() []*spec.Kernel {
-	return []*spec.Kernel{csr.Kernel, cvse.Kernel, hrpb.Kernel, jigsaw.Kernel, tiledcsr.Kernel}
+	return []*spec.Kernel{csr.Kernel, cvse.Kernel, hrpb.Kernel, jigsaw.Kernel, nm.Kernel, tiledcsr.Kernel}
 }
 
 // Dense copies, transposes and converts dense matrices on a device.

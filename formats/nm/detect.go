@@ -15,6 +15,7 @@ import (
 // Search bounds what Detect looks for.
 type Search struct {
 	V, W    int     // the unit; 0: any power of two up to 128 rows and 32 columns
+	LeastV  int     // least V where V is 0: V doubles from here; 0 means 1
 	MinFill float64 // least part of the slots that entries fill; 0 means DefaultFill
 }
 
@@ -28,15 +29,15 @@ const (
 )
 
 // Detect returns the pattern that condenses a to the fewest bytes, among all N < M ≤ MaxM with fewer
-// slots than a has places. For a matrix
+// slots than a's panels have places. For a matrix
 // pruned to N:M that is the N, M and unit it was pruned to (or larger units that it happens to obey).
 // A matrix that obeys none is ErrPattern. a must be valid.
 func Detect[T formats.Value](a *formats.CSR[T], s Search) (Pattern, error) {
 	if s.MinFill == 0 {
 		s.MinFill = DefaultFill
 	}
-	if s.V < 0 || s.V > MaxV || s.W < 0 || s.W > MaxW {
-		return Pattern{}, fmt.Errorf("nm: units of %d×%d: need at most %d×%d", s.V, s.W, MaxV, MaxW)
+	if s.V < 0 || s.V > MaxV || s.LeastV < 0 || s.LeastV > mostV || s.W < 0 || s.W > MaxW {
+		return Pattern{}, fmt.Errorf("nm: units of %d (from %d) × %d: need at most %d×%d", s.V, s.LeastV, s.W, MaxV, MaxW)
 	}
 	none := func() error {
 		return fmt.Errorf("nm: no pattern with M up to %d fits this matrix such that entries fill %.0f %% of its slots: %w",
@@ -49,10 +50,11 @@ func Detect[T formats.Value](a *formats.CSR[T], s Search) (Pattern, error) {
 	}
 	var q queue
 	var t T
-	most := min(area-1, int64(float64(nnz)/s.MinFill))
 	for _, g := range grids(a, s) {
 		for m := 2; m <= MaxM; m++ {
-			c := &candidate{grid: g, size: int64(unsafe.Sizeof(t)), most: most}
+			c := &candidate{grid: g, size: int64(unsafe.Sizeof(t))}
+			// Fewer slots than dense panels have, and filled enough.
+			c.most = min(int64(g.panels)*int64(g.v)*int64(a.Cols)-1, int64(float64(nnz)/s.MinFill))
 			c.Pattern = Pattern{N: 1, M: m, V: g.v, W: g.w}
 			for c.count() && c.slots() < nnz {
 				c.N++
@@ -96,7 +98,11 @@ func newGrid(v, w, panels, units int) *grid {
 
 // grids returns one for each unit searched for.
 func grids[T formats.Value](a *formats.CSR[T], s Search) []*grid {
-	g := newGrid(max(1, s.V), 1, ceil(a.Rows, max(1, s.V)), a.Cols)
+	v := max(1, s.V, s.LeastV)
+	if s.V > 0 {
+		v = s.V
+	}
+	g := newGrid(v, 1, ceil(a.Rows, v), a.Cols)
 	par.Range(g.panels, max(1, 1<<16/g.words), func(lo, hi int) {
 		for p := lo; p < hi; p++ {
 			panel := g.bits[p*g.words:]
@@ -114,7 +120,7 @@ func grids[T formats.Value](a *formats.CSR[T], s Search) []*grid {
 				all = append(all, g.wider(w))
 			}
 		}
-		if s.V > 0 || g.v == mostV || g.panels <= 1 {
+		if s.V > 0 || 2*g.v > mostV || g.panels <= 1 {
 			return all
 		}
 		g = g.taller()
@@ -160,7 +166,7 @@ type candidate struct {
 	Pattern
 	*grid
 	seen int
-	most int64 // slots that do: fewer than dense, and filled enough
+	most int64 // slots that do
 	size int64 // bytes of a value
 	cost int64 // bits of the condensed matrix
 }

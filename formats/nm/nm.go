@@ -115,6 +115,9 @@ func (p Pattern) setPlace(words []uint32, s, place int) {
 	}
 }
 
+// Obeys returns the matrix's pattern.
+func (m *Matrix[T]) Obeys() Pattern { return m.Pattern }
+
 // NNZ returns the number of stored entries.
 func (m *Matrix[T]) NNZ() int64 {
 	var n int64

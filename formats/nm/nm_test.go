@@ -267,6 +267,9 @@ func TestDetect(t *testing.T) {
 			if _, err := nm.Encode(a, got); err != nil {
 				t.Error(err)
 			}
+			if tall, err := nm.Detect(a, nm.Search{LeastV: p.V}); err != nil || tall != p {
+				t.Errorf("of at least %d rows: %v, %v", p.V, tall, err)
+			}
 			unit, err := nm.Detect(a, nm.Search{V: 1, W: 1})
 			if err != nil || unit.N*p.M != p.N*unit.M || unit.V != 1 || unit.W != 1 {
 				if p.M*p.W <= nm.MaxM {
@@ -316,7 +319,7 @@ func TestDetectLeast(t *testing.T) {
 				}
 				slots := int64(len(x.Values))
 				cost := 17*slots + slots/int64(v*w)*int64(try.Bits())
-				if slots < int64(a.Rows*a.Cols) && 2*a.NNZ() >= slots && cost < bestCost {
+				if slots < int64((a.Rows+v-1)/v*v*a.Cols) && 2*a.NNZ() >= slots && cost < bestCost {
 					best, bestCost = try, cost
 				}
 				break

@@ -1,0 +1,148 @@
+// The variants for CUDA: vector.cu (tensor cores, units of many rows), expand.cu and element.cu (single entries),
+// sparse24.cu (2:4 on sparse tensor cores), scalar.cu (units of 8 rows).
+
+package nm
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats/nm"
+	"github.com/spmmrun/spmm/shaders/include"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+func cudaVariants() []*spec.Variant {
+	var vs []*spec.Variant
+	for _, t := range []dtype.Type{dtype.F16, dtype.BF16} {
+		vs = append(vs,
+			sparseWarps(t, 128, 128, 2, 64, 64),
+			tall(t, 128, 128, 4, 0, 0),
+			tall(t, 128, 128, 3, 64, 32),
+			tall(t, 64, 128, 4, 0, 0),
+			tall(t, 64, 128, 3, 64, 32),
+			tall(t, 32, 256, 3, 32, 32),
+			tall(t, 16, 128, 3, 16, 32),
+			expand(t),
+			scalarCUDA(t),
+		)
+	}
+	return append(vs, element(), scalarCUDA(dtype.F32))
+}
+
+// tall is vector.cu: panels of v rows, cols columns a block, stages of 64 rows of B; a warp's tile, or, where that is
+// none, compute capability 9.0.
+func tall(t dtype.Type, v, cols, stages, warpRows, warpCols uint32) *spec.Variant {
+	const depth = 64
+	warps := v / 64 * (cols / 128) * 4
+	if warpRows > 0 {
+		warps = v / warpRows * (cols / warpCols)
+	}
+	consts := []spec.Const{
+		define("V", v), define("PACK", plainPack), define("ROWS", v), define("COLS", cols), define("DEPTH", depth), define("STAGES", stages),
+	}
+	if warpRows > 0 {
+		consts = append(consts, define("WARP_ROWS", warpRows), define("WARP_COLS", warpCols))
+	} else {
+		consts = append(consts, define("HOPPER", 1))
+	}
+	x := cudaVariant("vector.cu", fmt.Sprintf("cuda_v%d_%v", v, t), t, warps, stages*depth*(2*v+2*cols), consts)
+	x.Need.Shapes = []backend.MatrixShape{{M: 16, N: 8, K: 16, A: t, B: t, C: dtype.F32, D: dtype.F32}}
+	if warpRows == 0 {
+		onHopper(x)
+	}
+	return x
+}
+
+// sparseWarps is sparse24.cu.
+func sparseWarps(t dtype.Type, cols, depth, stages, tileRows, tileCols uint32) *spec.Variant {
+	const rows = warpRows
+	x := cudaVariant("sparse24.cu", fmt.Sprintf("cuda_24_%v", t), t, rows/tileRows*(cols/tileCols), stages*depth*(rows+rows/8+2*cols), []spec.Const{
+		define("V", 1), define("PACK", warpPack), define("ROWS", rows), define("COLS", cols), define("DEPTH", depth),
+		define("STAGES", stages), define("WARP_ROWS", tileRows), define("WARP_COLS", tileCols),
+	})
+	x.Need.Shapes = []backend.MatrixShape{{M: 16, N: 8, K: 16, A: t, B: t, C: dtype.F32, D: dtype.F32}}
+	return x
+}
+
+// expand is expand.cu.
+func expand(t dtype.Type) *spec.Variant {
+	const rows, cols, depth, stages = 128, 128, 64, 3
+	x := cudaVariant("expand.cu", fmt.Sprintf("cuda_v1_%v", t), t, 16, 2*rows*depth*2+stages*depth*cols*2, []spec.Const{
+		define("V", 1), define("PACK", plainPack), define("ROWS", rows), define("COLS", cols), define("NARROW_ROWS", 2),
+	})
+	x.Need.Shapes = []backend.MatrixShape{{M: 16, N: 8, K: 16, A: t, B: t, C: dtype.F32, D: dtype.F32}}
+	return x
+}
+
+// element is element.cu.
+func element() *spec.Variant {
+	const rows, cols, warpCols, depth, slots = 128, 64, 16, 64, mostN
+	stage := up16(slots*(rows+1)*8) + up16(cols*4*(depth+1))
+	return cudaVariant("element.cu", "cuda_v1_f32", dtype.F32, rows/32*(cols/warpCols), 2*stage, []spec.Const{
+		define("V", 1), define("PACK", plainPack), define("ROWS", rows), define("COLS", cols), define("WARP_COLS", warpCols),
+		define("DEPTH", depth), define("SLOTS", slots), define("NARROW_ROWS", 2),
+	})
+}
+
+// scalarCUDA is scalar.cu.
+func scalarCUDA(t dtype.Type) *spec.Variant {
+	const warps = 4
+	return cudaVariant("scalar.cu", fmt.Sprintf("cuda_v%d_%v", anyTall, t), t, warps, 0, []spec.Const{
+		define("V", anyTall), define("PACK", plainPack), define("ROWS", 8*warps), define("COLS", 128), define("WARPS", warps),
+	})
+}
+
+func cudaVariant(source, name string, t dtype.Type, warps, shared uint32, consts []spec.Const) *spec.Variant {
+	x := &spec.Variant{
+		Name: name, In: t, Code: backend.CodePTX, Local: [3]uint32{32 * warps, 1, 1}, Consts: consts, Entry: "nm",
+		Shared: shared, Need: spec.Need{Arch: 80, Shared: shared},
+		Out: []dtype.Type{dtype.F16, dtype.BF16},
+		Unit: spec.Unit{
+			Source: source, Arch: "compute_80", Blob: "z" + name + ".ptx",
+			Defines: map[string]string{"ENTRY": "nm"},
+		},
+	}
+	if source != "element.cu" { // which is of one type
+		x.Unit.Defines["ELEM"] = strconv.Itoa(map[dtype.Type]int{dtype.F16: include.F16, dtype.BF16: include.BF16}[t])
+	}
+	return x
+}
+
+// onHopper makes a variant one for compute capability 9.0 alone.
+func onHopper(x *spec.Variant) {
+	x.Name += "_hopper"
+	x.Unit.Blob = "z" + x.Name + ".ptx"
+	x.Unit.Arch = "compute_90a"
+	x.Unit.Defines = maps.Clone(x.Unit.Defines)
+	x.Need.Arch, x.Need.Exact = 90, true
+}
+
+// cudaTile returns the rows and columns that a block computes, given those of a wide problem.
+func cudaTile(v *spec.Variant, of nm.Pattern, p spec.Problem, rows, cols int) (int, int) {
+	each := v.Const("NARROW_ROWS") * v.Local[0] / 32
+	if each == 0 {
+		return rows, cols
+	}
+	most := 8 // columns of a narrow problem, see narrow.cuh
+	if of.M > 32 {
+		most = 4
+	}
+	switch {
+	case p.N <= most: // as many blocks as run at once, so that each brings B once for many rows
+		return max(int(each), ceil(p.M, 2*max(1, p.Caps.Units))), most
+	case v.In != dtype.F32 && p.N <= 32:
+		return rows, 32
+	}
+	return rows, cols
+}
+
+func up16(n uint32) uint32 { return (n + 15) &^ 15 }
+
+// define is a constant that reaches CUDA C++ as a -D.
+func define(name string, value uint32) spec.Const {
+	return spec.Const{Name: name, ID: -1, Value: value}
+}

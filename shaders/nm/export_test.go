@@ -1,0 +1,20 @@
+package nm
+
+import "github.com/spmmrun/spmm/shaders/spec"
+
+// CoopVariants returns the cooperative-matrix variants made over for a subgroup size, so that a driver that computes
+// any tile runs those of all vendors.
+func CoopVariants(sub uint32) []*spec.Variant {
+	var vs []*spec.Variant
+	for _, c := range coops() {
+		c.sub = sub
+		x := c.variant()
+		if lanes := x.Local[0]; c.stage*c.cols/8 >= lanes {
+			vs = append(vs, x)
+		}
+	}
+	return vs
+}
+
+// Is24 tells whether a variant takes 2:4 alone.
+func Is24(v *spec.Variant) bool { return v.Const("PACK") != plainPack }

@@ -1,0 +1,250 @@
+// Package nm multiplies from balanced N:M sparsity (package formats/nm), after nmSPARSE: single entries (EW),
+// vectors (VW) and blocks (BW) of any N and M.
+//
+// N, M and the unit are the matrix's: encode detects them, and launch passes them on. What a variant fixes is the
+// units that it takes, its constant V:
+//
+//	1     single entries. The rows of a workgroup have the same slots in every group of columns, so what they
+//	      read of B at one slot lies within M rows of it: that part of B is brought to shared memory, and reads of
+//	      it meet no bank conflict, or few (§3.2). Where there are tensor cores, a tile of 16-bit entries
+//	      is put together again and multiplied densely; 2:4 is what sparse tensor cores take as it is.
+//	8     any multiple of 8 rows, 8 of them to a workgroup or more, on scalar units.
+//	more  so many rows, on matrix units (§3.3): the rows of B that a panel keeps are gathered into shared memory
+//	      once for all its rows, and then the product is dense.
+//
+// A workgroup computes ROWS rows by COLS columns of C: the grid's x, folded along z, counts rows, y columns.
+//
+// Structural zeros never touch B. Values that pad a group are multiplied like all others, which is right as long
+// as B is finite. An output that is not finite is computed again from the entries alone, which the format's mask
+// tells apart.
+//
+// The format condenses along the columns of A, C = A·B. Networks keep weights on the right, Y = X·W, with W
+// pruned along its rows: that is Yᵀ = Wᵀ·Xᵀ. Wᵀ is then the sparse A; a row-major X is a column-major Xᵀ, and a
+// row-major Y a column-major Yᵀ, which the front door takes as they are (Dense.ColMajor).
+package nm
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/formats/nm"
+	"github.com/spmmrun/spmm/shaders/include"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+//go:embed *.wgsl z*
+var files embed.FS
+
+// Kernel is the table of the N:M kernels.
+var Kernel = &spec.Kernel{
+	Name: "nm",
+	Args: []spec.Arg{
+		{Name: "values", Elem: "T", ReadOnly: true},
+		{Name: "places", Elem: "u32", ReadOnly: true}, // the format's Index
+		{Name: "mask", Elem: "u32", ReadOnly: true},
+		{Name: "b", Elem: "T", ReadOnly: true},
+		{Name: "c", Elem: "f32"},
+	},
+	Params: []spec.Param{
+		{Name: "blocks"}, // workgroups along the rows
+		{Name: "rows"},
+		{Name: "n"},
+		{Name: "ldb"},
+		{Name: "ldc"},
+		{Name: "ctype"}, // type of C: 0 f32, 1 f16, 2 bf16
+		{Name: "alpha", Float: true},
+		{Name: "beta", Float: true},
+		{Name: "cols"},   // of A: rows of B
+		{Name: "width"},  // of the grid in x
+		{Name: "groups"}, // of a panel
+		{Name: "keep"},   // N
+		{Name: "every"},  // M
+		{Name: "wide"},   // log2 W
+		{Name: "tall"},   // V
+	},
+	Variants: slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants()),
+	Packing:  []string{"V", "PACK"},
+	Files:    files,
+	Encode:   encode,
+	Launch:   launch,
+}
+
+// Where the Go kernel finds its parameters.
+const (
+	paramBlocks = iota
+	paramRows
+	paramN
+	paramLDB
+	paramLDC
+	paramCType
+	paramAlpha
+	paramBeta
+	paramCols
+	paramWidth
+	paramGroups
+	paramKeep
+	paramEvery
+	paramWide
+	paramTall
+)
+
+// What a variant's constant V says of the units that it takes, besides a number of rows.
+const (
+	anyTall = 8  // any multiple of 8 rows
+	mostN   = 32 // slots of a group of single entries that kernels have room for
+)
+
+// encode packs a for a variant, in the pattern that takes least of those the variant takes.
+func encode(a formats.Sparse, v *spec.Variant) (*spec.Encoded, error) {
+	if a.Type() != v.In.Storage() {
+		return nil, fmt.Errorf("kernel nm/%s packs %v, not %v", v.Name, v.In.Storage(), a.Type())
+	}
+	switch a := a.(type) {
+	case *formats.CSR[half.F16]:
+		return pack(a, v)
+	case *formats.CSR[half.BF16]:
+		return pack(a, v)
+	case *formats.CSR[float32]:
+		return pack(a, v)
+	}
+	return nil, fmt.Errorf("kernel nm cannot pack a %T", a)
+}
+
+func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Encoded, error) {
+	fail := func(err error) (*spec.Encoded, error) {
+		if errors.Is(err, nm.ErrPattern) || errors.Is(err, nm.ErrTooLarge) {
+			err = fmt.Errorf("%w: %w", err, backend.ErrUnsupported)
+		}
+		return nil, fmt.Errorf("kernel nm/%s: %w", v.Name, err)
+	}
+	if err := a.Validate(); err != nil {
+		return fail(err)
+	}
+	p, err := detect(a, v)
+	if err != nil {
+		return fail(err)
+	}
+	m, err := nm.Encode(a, p)
+	if err != nil {
+		return fail(err)
+	}
+	values, places := m.Values, m.Index
+	if v.Const("PACK") != plainPack {
+		if values, places, err = pack24(m); err != nil {
+			return fail(err)
+		}
+	}
+	e := &spec.Encoded{
+		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(), Format: m, Stats: m.Stats(),
+		Arrays: []spec.Array{spec.NewArray("values", values), spec.NewArray("places", places), spec.NewArray("mask", m.Mask)},
+	}
+	if p.V == 1 { // whole groups of B are brought for all the rows of a workgroup
+		e.Stats.Gathers, e.Stats.Staged = int64(ceil(a.Rows, int(v.Const("ROWS"))))*int64(a.Cols), true
+	} else if v.Const("V") == uint32(p.V) { // each row once for a panel
+		e.Stats.Staged = true
+	}
+	e.Stats.StoredBytes = 0
+	for _, x := range e.Arrays {
+		e.Stats.StoredBytes += int64(len(x.Data))
+	}
+	return e, nil
+}
+
+// How much of the slots entries must fill. A small matrix is taken however little that is.
+const (
+	small      = 1 << 16 // places
+	smallFill  = 1e-9
+	sparseFill = 0.2 // of 2:4, which sparse tensor cores multiply at twice the rate: 2:16 still gains
+)
+
+// detect returns the cheapest pattern that a obeys and the variant takes.
+func detect[T formats.Value](a *formats.CSR[T], v *spec.Variant) (nm.Pattern, error) {
+	s := nm.Search{V: int(v.Const("V")), MinFill: nm.DefaultFill}
+	switch s.V {
+	case 1:
+		s.W = 1
+	case anyTall:
+		s.V, s.LeastV = 0, anyTall
+	}
+	area := int64(a.Rows) * int64(a.Cols)
+	if area <= small {
+		s.MinFill = smallFill
+		if a.NNZ() == 0 && v.Const("PACK") == plainPack {
+			return nm.Pattern{N: 1, M: nm.MaxM, V: max(1, s.V, s.LeastV), W: 1}, nil
+		}
+	}
+	if v.Const("PACK") != plainPack {
+		return sparse24, enough(a, min(s.MinFill, sparseFill))
+	}
+	p, err := nm.Detect(a, s)
+	if err == nil && p.V == 1 && p.N > mostN {
+		err = fmt.Errorf("nm: the matrix obeys %v, and single entries are multiplied up to %d:%d: %w", p, mostN, nm.MaxM, nm.ErrPattern)
+	}
+	return p, err
+}
+
+// enough tells whether entries fill so much of the slots of 2:4.
+func enough(a formats.Sparse, fill float64) error {
+	rows, cols := a.Dims()
+	if slots := int64(rows) * int64(ceil(cols, 4)) * 2; float64(a.NNZ()) < fill*float64(slots) {
+		return fmt.Errorf("nm: %d entries fill less than %.0f %% of the slots of 2:4: %w", a.NNZ(), 100*fill, nm.ErrPattern)
+	}
+	return nil
+}
+
+// launch lays the grid out: rows along x, folded along z, and columns along y.
+func launch(v *spec.Variant, e *spec.Encoded, p spec.Problem) (spec.Launch, error) {
+	if err := p.Check(v, e); err != nil {
+		return spec.Launch{}, fmt.Errorf("kernel nm/%s: %w", v.Name, err)
+	}
+	of := e.Format.(interface{ Obeys() nm.Pattern }).Obeys() // a *nm.Matrix of any type
+	shape, err := of.Shape(e.Rows, e.Cols)
+	if err != nil {
+		return spec.Launch{}, fmt.Errorf("kernel nm/%s: %w", v.Name, err)
+	}
+	rows, cols := tile(v, of, p)
+	x := ceil(p.M, rows)
+	groups, err := grid(v, x, ceil(p.N, cols))
+	if err != nil {
+		return spec.Launch{}, fmt.Errorf("kernel nm/%s: %w: %w", v.Name, err, backend.ErrUnsupported)
+	}
+	return spec.Launch{
+		Groups: groups,
+		Params: spec.Block{}.
+			U(uint32(x), uint32(p.M), uint32(p.N), uint32(p.LDB), uint32(p.LDC), outCode(p.Out)).
+			F(p.Alpha, p.Beta).
+			U(uint32(p.K), groups[0], uint32(shape.Groups), uint32(of.N), uint32(of.M), uint32(bits.Len(uint(of.W))-1), uint32(of.V)),
+	}, nil
+}
+
+// tile returns the rows and columns of C that a workgroup computes.
+func tile(v *spec.Variant, of nm.Pattern, p spec.Problem) (rows, cols int) {
+	rows, cols = int(v.Const("ROWS")), int(v.Const("COLS"))
+	if v.Code == backend.CodePTX {
+		return cudaTile(v, of, p, rows, cols)
+	}
+	return rows, cols
+}
+
+// grid lays x by y workgroups out. CUDA's grids are wide enough for any x.
+func grid(v *spec.Variant, x, y int) ([3]uint32, error) {
+	groups, err := spec.Fold(int64(x), y)
+	if err == nil && v.Code == backend.CodePTX {
+		groups = [3]uint32{uint32(x), uint32(y), 1}
+	}
+	return groups, err
+}
+
+// outCode is the parameter ctype for C of type t.
+func outCode(t dtype.Type) uint32 {
+	return map[dtype.Type]uint32{dtype.F16: include.F16, dtype.BF16: include.BF16}[t]
+}
+
+func ceil(a, b int) int { return (a + b - 1) / b }

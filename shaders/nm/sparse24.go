@@ -1,0 +1,88 @@
+// The packing that sparse tensor cores take: 2:4 in the order of their operands.
+
+package nm
+
+import (
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/nm"
+)
+
+// The constant PACK: how values and places lie.
+const (
+	plainPack = iota // as the format has them
+	warpPack         // for warps: sparse24.cu
+)
+
+var sparse24 = nm.Pattern{N: 2, M: 4, V: 1, W: 1}
+
+// Sizes of the packing: rows are padded to whole blocks, columns to whole stages of 64.
+const (
+	warpRows   = 128
+	stageSlots = 32
+)
+
+// slot24 is where a slot of a row lies.
+type slot24 struct {
+	value int
+	word  int // of places
+	shift int // in the word
+}
+
+// warpSlot is sparse24.cu's packing of rows that have stages stages: values by 16 rows, 32 columns, then lane (see
+// mma.sp.m16n8k32's operand A, of 8 values to a lane), a metadata word by 16 rows, 64 columns, then lane.
+func warpSlot(stages, row, slot int) slot24 {
+	step, in := slot/16, slot%16
+	lane := row%8*4 + in%8/2
+	return slot24{
+		value: ((row/16*stages*2+step)*32+lane)*8 + in/8*4 + row/8%2*2 + in%2,
+		word:  (row/16*stages+step/2)*32 + row%8*4 + step%2*2 + in/8,
+		shift: row/8%2*16 + in%8*2,
+	}
+}
+
+// pack24 brings m, which is 2:4, into that order. Padding has places too: 0 and 1, since equal ones
+// are not allowed.
+func pack24[T formats.Value](m *nm.Matrix[T]) (values []T, places []uint32, err error) {
+	if m.Pattern != sparse24 {
+		return nil, nil, fmt.Errorf("sparse tensor cores take %v, not %v", sparse24, m.Pattern)
+	}
+	s, err := m.Shape(m.Rows, m.Cols)
+	if err != nil {
+		return nil, nil, err
+	}
+	stages := ceil(s.Slots, stageSlots)
+	padded := ceil(m.Rows, warpRows) * warpRows
+	if int64(padded)*int64(stages)*stageSlots > 1<<32-1 {
+		return nil, nil, nm.ErrTooLarge
+	}
+	values = make([]T, padded*stages*stageSlots)
+	places = make([]uint32, padded*stages*2)
+	for i := range places {
+		places[i] = 0x44444444
+	}
+	var g errgroup.Group
+	g.SetLimit(packers)
+	// No two blocks of rows share a word.
+	for first := 0; first < m.Rows; first += warpRows {
+		g.Go(func() error {
+			for row := first; row < min(first+warpRows, m.Rows); row++ {
+				words := m.Index[row*s.IndexWords:]
+				for slot := range s.Slots {
+					to := warpSlot(stages, row, slot)
+					values[to.value] = m.Values[row*s.Slots+slot]
+					place := words[slot/16] >> (slot % 16 * 2) & 3
+					places[to.word] = places[to.word]&^(3<<to.shift) | place<<to.shift
+				}
+			}
+			return nil
+		})
+	}
+	return values, places, g.Wait()
+}
+
+// packers is how many blocks of rows are packed at a time; more cores than this wait for memory.
+const packers = 16

@@ -1,0 +1,73 @@
+// N:M × dense on scalar units for units of a multiple of 8 rows.
+//
+// A workgroup multiplies 8 rows of a panel by a block of 4·LOCAL columns. Values and column numbers of STAGE condensed
+// columns at a time are brought to shared memory. An invocation has four columns: for each condensed column it loads
+// them from its row of B and adds their products with the 8 values to 8 sums. Where there are fewer columns than the
+// block has, invocations share a column's terms between them (slices) and add their sums up at the end, in order.
+//
+// ELEM is the type of A and B.
+
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+
+layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
+layout(constant_id = 1) const uint STAGE = 64;
+
+#include "nm.glsl"
+
+const uint LOCAL = gl_WorkGroupSize.x;
+const uint R = 8;
+
+shared vec4 values[STAGE * R / 4];
+shared uint cols[STAGE];
+shared vec4 sums[LOCAL];
+
+// bring copies m condensed columns from number s on to shared memory.
+void bring(Panel a, uint r, uint s, uint m) {
+    for (uint i = gl_LocalInvocationIndex; i < m * R / 4; i += LOCAL)
+        values[i] = quad(at(a.values, s + i / (R / 4), p.tall * ELEM_BYTES), r / 4 + i % (R / 4));
+    for (uint i = gl_LocalInvocationIndex; i < m; i += LOCAL) cols[i] = min(columnOf(a, s + i), p.cols - 1);
+}
+
+void main() {
+    uint block = gl_WorkGroupID.x + gl_WorkGroupID.z * p.width;
+    if (block >= p.blocks) return;
+    uint row = block * R, r0 = row % p.tall;
+    Panel a = panelOf(row / p.tall);
+    uint base = gl_WorkGroupID.y * 4 * LOCAL, width = 1;
+    while (width < LOCAL && 4 * width < p.n - base) width *= 2;
+    uint slices = LOCAL / width;
+    uint slice = gl_LocalInvocationIndex / width, lane = gl_LocalInvocationIndex % width;
+    uint j = base + 4 * lane;
+    uint from = min(j, p.ldb - 4) / 4; // past the last column anything may be read
+
+    vec4 acc[R];
+    [[unroll]] for (uint r = 0; r < R; r++) acc[r] = vec4(0);
+    for (uint s = 0; s < a.count; s += STAGE) {
+        uint m = min(STAGE, a.count - s);
+        barrier();
+        bring(a, r0, s, m);
+        barrier();
+        for (uint q = slice; q < m; q += slices) {
+            vec4 x = quad(rowOfB(cols[q]), from);
+            [[unroll]] for (uint r = 0; r < R; r += 4) {
+                vec4 w = values[(q * R + r) / 4];
+                acc[r] += w.x * x;
+                acc[r + 1] += w.y * x;
+                acc[r + 2] += w.z * x;
+                acc[r + 3] += w.w * x;
+            }
+        }
+    }
+    [[unroll]] for (uint r = 0; r < R; r++) {
+        if (slices > 1) {
+            barrier();
+            sums[gl_LocalInvocationIndex] = acc[r];
+            barrier();
+            if (slice == 0)
+                for (uint i = 1; i < slices; i++) acc[r] += sums[i * width + lane];
+        }
+        if (slice == 0 && j < p.n && row + r < p.rows) storeFloats(row + r, j, repair(a, r0 + r, j, acc[r]));
+    }
+}

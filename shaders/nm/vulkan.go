@@ -1,0 +1,130 @@
+// The variants for Vulkan: cooperative matrices in the shapes that devices list, and scalar units.
+
+package nm
+
+import (
+	"fmt"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/shaders/include"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// coops are the variants on cooperative matrices: for NVIDIA, AMD in waves of 32 and of 64, Intel, and Mesa's driver for
+// CPUs; by falling rows, of which the most that a matrix's panels allow are the best.
+func coops() []coop {
+	var cs []coop
+	for _, v := range []uint32{64, 32, 16} {
+		cs = append(cs,
+			coop{v: v, m: 16, n: 8, k: 16, swap: true, sub: 32, subs: 4, cols: 128, stage: 32},
+			coop{v: v, m: 16, n: 16, k: 16, sub: 32, subs: 4, cols: 128, stage: 32},
+			coop{v: v, m: 16, n: 16, k: 16, sub: 64, subs: 4, cols: 128, stage: 32},
+			coop{v: v, m: 8, n: 16, k: 16, sub: 16, subs: 8, cols: 128, stage: 32},
+			coop{v: v, m: 8, n: 8, k: 16, swap: true, sub: 8, subs: 8, cols: 128, stage: 32},
+			coop{v: v, m: 8, n: 8, k: 8, swap: true, sub: 8, subs: 4, cols: 128, stage: 16},
+		)
+	}
+	return cs
+}
+
+func vulkanVariants() []*spec.Variant {
+	var vs []*spec.Variant
+	for _, c := range coops() {
+		vs = append(vs, c.variant())
+	}
+	for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
+		vs = append(vs, vectorVulkan(t), elementVulkan(t))
+	}
+	return vs
+}
+
+// coop is a variant of coop.comp.
+type coop struct {
+	v       uint32 // rows of a workgroup
+	m, n, k uint32 // the matrix operation
+	swap    bool   // Cᵀ = Bᵀ·Aᵀ
+	sub     uint32 // subgroup size
+	subs    uint32 // subgroups of a workgroup
+	cols    uint32 // columns of a workgroup
+	stage   uint32 // condensed columns staged at a time
+}
+
+// sharedWords is the uvec4 of shared memory: two stages, or 32 rows of C.
+func (c coop) sharedWords() uint32 {
+	return max(2*c.stage*(c.cols/8+1+c.v/8+1), min(c.v, 32)*(c.cols/4+1))
+}
+
+func (c coop) variant() *spec.Variant {
+	swap := uint32(0)
+	if c.swap {
+		swap = 1
+	}
+	return &spec.Variant{
+		Name: fmt.Sprintf("vulkan_v%d_%dx%dx%d_sub%d", c.v, c.m, c.n, c.k, c.sub), In: dtype.F16, Code: backend.CodeSPIRV, Entry: "main",
+		Need: spec.Need{
+			F16:    true,
+			Shared: 16 * c.sharedWords(),
+			Shapes: []backend.MatrixShape{{M: c.m, N: c.n, K: c.k, A: dtype.F16, B: dtype.F16, C: dtype.F32, D: dtype.F32}},
+		},
+		Local: [3]uint32{c.sub * c.subs, 1, 1}, Sub: c.sub, Matrix: true,
+		Consts: []spec.Const{
+			{Name: "LOCAL", ID: 0, Value: c.sub * c.subs}, {Name: "ROWS", ID: 1, Value: c.v},
+			{Name: "TM", ID: 2, Value: c.m}, {Name: "TN", ID: 3, Value: c.n}, {Name: "TK", ID: 4, Value: c.k},
+			{Name: "SWAP", ID: 5, Value: swap}, {Name: "COLS", ID: 6, Value: c.cols}, {Name: "SUBS", ID: 7, Value: c.subs},
+			{Name: "STAGE", ID: 8, Value: c.stage}, {Name: "SHARED", ID: 9, Value: c.sharedWords()},
+			{Name: "V", ID: -1, Value: c.v}, {Name: "PACK", ID: -1, Value: plainPack},
+		},
+		Unit: spec.Unit{Source: "coop.comp", Blob: "zcoop.spv"},
+		Out:  []dtype.Type{dtype.F16},
+	}
+}
+
+// The scalar kernels' sizes: enough invocations for 256 columns, or rows.
+const (
+	vectorLocal  = 64
+	vectorStage  = 64
+	elementLocal = 64
+	elementQuads = 8
+	elementDepth = 64
+)
+
+// vectorShared and elementShared are the scalar kernels' shared memory: a stage's values and columns, and sums; a
+// stage's rows of B.
+const (
+	vectorShared  = 4*vectorStage*(anyTall+1) + 16*vectorLocal
+	elementShared = 16 * elementQuads * (elementDepth + 1)
+)
+
+func vectorVulkan(t dtype.Type) *spec.Variant {
+	return scalarVulkan("vector", anyTall, t, vectorLocal, vectorShared, []spec.Const{
+		{Name: "STAGE", ID: 1, Value: vectorStage}, define("ROWS", anyTall), define("COLS", 4*vectorLocal),
+	})
+}
+
+func elementVulkan(t dtype.Type) *spec.Variant {
+	return scalarVulkan("element", 1, t, elementLocal, elementShared, []spec.Const{
+		{Name: "QUADS", ID: 1, Value: elementQuads}, {Name: "DEPTH", ID: 2, Value: elementDepth},
+		define("ROWS", elementLocal), define("COLS", 4*elementQuads),
+	})
+}
+
+func scalarVulkan(source string, v uint32, t dtype.Type, local, shared uint32, consts []spec.Const) *spec.Variant {
+	return &spec.Variant{
+		Name: fmt.Sprintf("vulkan_v%d_%v", v, t), In: t, Code: backend.CodeSPIRV, Entry: "main",
+		Need: spec.Need{Shared: shared}, Local: [3]uint32{local, 1, 1},
+		Consts: append([]spec.Const{{Name: "LOCAL", ID: 0, Value: local}, define("V", v), define("PACK", plainPack)}, consts...),
+		Unit:   spec.Unit{Source: source + ".comp", Defines: map[string]string{"ELEM": elem(t)}, Blob: "z" + source + "_" + t.String() + ".spv"},
+	}
+}
+
+// elem is the define ELEM for elements of type t.
+func elem(t dtype.Type) string {
+	switch t {
+	case dtype.F16:
+		return fmt.Sprint(include.F16)
+	case dtype.BF16:
+		return fmt.Sprint(include.BF16)
+	}
+	return fmt.Sprint(include.F32)
+}

@@ -1,0 +1,42 @@
+// The variants for WebGPU.
+
+package nm
+
+import (
+	_ "embed"
+	"fmt"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/shaders/include"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+//go:embed nm.wgsl
+var nmWGSL string
+
+func webgpuVariants() []*spec.Variant {
+	var vs []*spec.Variant
+	for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
+		vs = append(vs,
+			webgpuVariant("vector", anyTall, t, vectorLocal, vectorShared, []spec.Const{
+				define("STAGE", vectorStage), define("ROWS", anyTall), define("COLS", 4*vectorLocal),
+			}),
+			webgpuVariant("element", 1, t, elementLocal, elementShared, []spec.Const{
+				define("QUADS", elementQuads), define("DEPTH", elementDepth), define("PITCH", elementDepth+1), define("CELLS", elementQuads*(elementDepth+1)),
+				define("ROWS", elementLocal), define("COLS", 4*elementQuads),
+			}))
+	}
+	return vs
+}
+
+func webgpuVariant(source string, v uint32, t dtype.Type, local, shared uint32, consts []spec.Const) *spec.Variant {
+	return &spec.Variant{
+		Name: fmt.Sprintf("webgpu_v%d_%v", v, t), In: t, Code: backend.CodeWGSL, Entry: "main",
+		Need: spec.Need{Shared: shared}, Local: [3]uint32{local, 1, 1},
+		Consts: append([]spec.Const{define("V", v), define("PACK", plainPack)}, consts...),
+		Unit: spec.Unit{Source: source + ".wgsl", Defines: map[string]string{
+			"ELEM": elem(t), "HALF": include.HalfWGSL, "NM": nmWGSL,
+		}},
+	}
+}
