@@ -3,25 +3,10 @@
 
 #pragma once
 #include "zparams.h"
-#include "half.cuh"
-
-typedef unsigned int u32;
-typedef unsigned short u16;
-typedef unsigned long long u64;
+#include "result.cuh"
 
 #define HALVES (V / 8)   // groups of 8 rows in a panel
 #define QUAD (STEP / 4)  // vectors of a step that one lane gathers
-
-__device__ __forceinline__ u32 shared_address(const void *p) { return (u32)__cvta_generic_to_shared(p); }
-
-__device__ __forceinline__ void copy16(u32 dst, const void *src, int bytes) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(dst), "l"(src), "r"(bytes));
-}
-__device__ __forceinline__ void copy4(u32 dst, const void *src, int bytes) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(dst), "l"(src), "r"(bytes));
-}
-__device__ __forceinline__ void copy_commit() { asm volatile("cp.async.commit_group;"); }
-template <int N> __device__ __forceinline__ void copy_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
 
 #if ELEM == F32
 typedef float Elem;
@@ -44,18 +29,11 @@ struct Panel {
 __device__ __forceinline__ u32 word(const uint4 &v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
 
 #if ELEM != F32
-// mma of one 16-column group: a = {cols g, k lo; cols g+8, k lo; cols g, k hi; cols g+8, k hi}.
-__device__ __forceinline__ void mma(float (&d)[4], const u32 *a, const u32 *b) {
+// step_mma is the instruction for one 16-column group: a = {cols g, k lo; cols g+8, k lo; cols g, k hi; cols g+8,
+// k hi}, of which k = 8 has the first half.
+__device__ __forceinline__ void step_mma(float (&d)[4], const u32 (&a)[QUAD], const u32 (&b)[STEP / 8]) {
 #if STEP == 16
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32."
-#if ELEM == BF16
-        "bf16.bf16"
-#else
-        "f16.f16"
-#endif
-        ".f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+    mma<ELEM>(d, a, b[0], b[1]);
 #else
     asm volatile("mma.sync.aligned.m16n8k8.row.col.f32."
 #if ELEM == BF16
@@ -85,31 +63,15 @@ __device__ __forceinline__ void multiply(float (&acc)[HALVES][CHUNKS][4][4], con
                 f[i + 1] = __byte_perm(word(r.v[i][c], j), word(r.v[i + 1][c], j), 0x7632);
             }
 #pragma unroll
-            for (int h = 0; h < HALVES; h++) mma(acc[h][c][j], f, a[h]);
+            for (int h = 0; h < HALVES; h++) step_mma(acc[h][c][j], f, a[h]);
         }
 }
 #endif
 
-// The value of one output from a panel's real entries alone, taken when the matrix unit's result is
-// not finite: a structural zero must not touch B, and the class of the result must not depend on the
-// order of summation.
-struct Special {
-    float sum = 0;
-    u32 seen = 0; // 1: +Inf, 2: -Inf, 4: NaN, from operands that are not finite
-
-    __device__ __forceinline__ void add(const Elem *values, const u32 *mask, u64 at, Elem other) {
-        if (!(mask[at >> 5] >> (at & 31) & 1)) return;
-        float x = to_float(values[at]), y = to_float(other), t = x * y;
-        if ((__float_as_uint(x) & 0x7f800000) == 0x7f800000 || (__float_as_uint(y) & 0x7f800000) == 0x7f800000)
-            seen |= t != t ? 4 : t > 0 ? 1 : 2;
-        else
-            sum += t;
-    }
-    __device__ __forceinline__ float result() const {
-        if (seen & 4 || seen == 3) return __uint_as_float(0x7fffffff);
-        return seen == 1 ? __uint_as_float(0x7f800000) : seen == 2 ? __uint_as_float(0xff800000) : sum;
-    }
-};
+// add_entry adds the value at a place of the panels' values times other, if it is an entry.
+__device__ __forceinline__ void add_entry(Special &s, const Elem *values, const u32 *mask, u64 at, Elem other) {
+    if (mask[at >> 5] >> (at & 31) & 1) s.add(to_float(values[at]), to_float(other));
+}
 
 // Writes COUNT (a multiple of 4) neighbouring columns of one row: C = alpha·x + beta·C.
 template <int COUNT> __device__ __forceinline__ void store_row(void *c, const Params &p, u32 row, u32 col, float (&x)[COUNT]) {

@@ -40,11 +40,11 @@ __device__ __forceinline__ void gather(Rows &r, const u16 *__restrict__ b, u32 l
             r.v[i][c] = __ldg((const uint4 *)(b + (u64)k[i] * ldb + at[c]));
 }
 
-// See panel.cuh's Special; the panel's columns are first to last.
+// See result.cuh's Special; the panel's columns are first to last.
 static __device__ __noinline__ float recompute(u32 first, u32 last, const u32 *colind, const u16 *values, const u32 *mask, const u16 *b,
                                                u32 ldb, u32 row, u32 col) {
     Special s;
-    for (u32 v = first; v < last; v++) s.add(values, mask, (u64)v * V + row, b[(u64)colind[v] * ldb + col]);
+    for (u32 v = first; v < last; v++) add_entry(s, values, mask, (u64)v * V + row, b[(u64)colind[v] * ldb + col]);
     return s.result();
 }
 
@@ -74,8 +74,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
         u32 to = ring + stage * STAGE_BYTES;
         const char *f = in ? from + skip * VBYTES : (const char *)values;
 #pragma unroll
-        for (int i = 0; i < VBYTES / 16; i++) copy16(to + lane * VBYTES + 16 * i, f + 16 * i, in ? 16 : 0);
-        copy4(to + TILE * VBYTES + 4 * lane, in ? index + skip : colind, in ? 4 : 0);
+        for (int i = 0; i < VBYTES / 16; i++) copy<16>(to + lane * VBYTES + 16 * i, f + 16 * i, in ? 16 : 0);
+        copy<4>(to + TILE * VBYTES + 4 * lane, in ? index + skip : colind, in ? 4 : 0);
     };
 
     u32 tiles = (count + TILE - 1) / TILE;

@@ -4,11 +4,11 @@
 
 #pragma once
 
-// See panel.cuh's Special.
+// See result.cuh's Special.
 static __device__ __noinline__ float recompute(u32 first, u32 last, const u32 *colind, const float *values, const u32 *mask, const float *b,
                                                u32 ldb, u32 row, u32 col) {
     Special s;
-    for (u32 v = first; v < last; v++) s.add(values, mask, (u64)v * V + row, b[(u64)colind[v] * ldb + col]);
+    for (u32 v = first; v < last; v++) add_entry(s, values, mask, (u64)v * V + row, b[(u64)colind[v] * ldb + col]);
     return s.result();
 }
 

@@ -48,7 +48,7 @@ static __device__ __noinline__ float recompute_windows(const u32 *lists, u32 win
     Special s;
     for (u32 w = 0; w < windows; w++)
         for (u32 v = lists[w]; v < lists[w + 1]; v++)
-            s.add(values, mask, (u64)v * V + row, b[(u64)(w * WINDOW + local[v]) * ldb + col]);
+            add_entry(s, values, mask, (u64)v * V + row, b[(u64)(w * WINDOW + local[v]) * ldb + col]);
     return s.result();
 }
 
@@ -82,7 +82,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1)
             for (u32 r = t >> 3; r < WINDOW; r += 4 * FEEDERS) {
                 u32 k = w * WINDOW + r;
                 int in = k < p.cols ? 16 : 0;
-                copy16(to + r * PITCH, from + (in ? (u64)k * p.ldb : 0), in);
+                copy<16>(to + r * PITCH, from + (in ? (u64)k * p.ldb : 0), in);
             }
             asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(shared_address(&full[stage])) : "memory");
         }
@@ -114,7 +114,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1)
     auto fetch = [&](int j, u32 to) {
         if (left[j] > 0) {
             left[j]--;
-            if (V == 16 || lane < 18) copy16(to + 16 * lane, from[j], 16);
+            if (V == 16 || lane < 18) copy<16>(to + 16 * lane, from[j], 16);
             from[j] += stride;
         }
         copy_commit();
