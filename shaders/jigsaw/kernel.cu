@@ -102,10 +102,12 @@ __device__ __forceinline__ const u32 *granules_of(const u32 *index, const Params
     return index + (p.blocks * (sizeof(Block) / 4) + 1) / 2 * 2;
 }
 
-__device__ __forceinline__ bool finite(const float (&x)[4]) {
+// finite tells whether the first columns of a quad, as many as C has, are finite. (What lies beyond in B's rows is
+// anybody's: it must not decide how C is computed.)
+__device__ __forceinline__ bool finite(const float (&x)[4], u32 columns) {
     u32 top = 0;
 #pragma unroll
-    for (int i = 0; i < 4; i++) top = max(top, __float_as_uint(x[i]) & 0x7fffffff);
+    for (int i = 0; i < 4; i++) top = max(top, i < columns ? __float_as_uint(x[i]) & 0x7fffffff : 0);
     return top < 0x7f800000;
 }
 
@@ -257,8 +259,8 @@ extern "C" __global__ void __launch_bounds__(32 * (STRIPS + FEEDERS), RESIDENT)
             for (int e = 0; e < 2; e++) got[e] = __shfl_xor_sync(0xffffffff, odd ? mine[e] : other[e], 1);
             float x[4] = {odd ? got[0] : mine[0], odd ? got[1] : mine[1], odd ? other[0] : got[0], odd ? other[1] : got[1]};
             u32 r = row + 8 * h, n = col + 8 * j;
-            if (r >= p.rows) continue;
-            if (!finite(x)) bad |= 1u << i;
+            if (r >= p.rows || n >= p.n) continue;
+            if (!finite(x, simple ? 4 : p.n - n)) bad |= 1u << i;
             else if (simple) *(float4 *)((float *)c + (u64)r * p.ldc + n) = make_float4(p.alpha * x[0], p.alpha * x[1], p.alpha * x[2], p.alpha * x[3]);
             else put(c, p, r, n, x);
         }
