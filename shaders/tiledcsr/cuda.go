@@ -1,4 +1,5 @@
-// The variants for CUDA.
+// The variants for CUDA: kernel.cu (the paper's), staged.cu (B in shared memory once for many groups, which is
+// faster where groups use much of B), tf32.cu and scalar.cu.
 
 package tiledcsr
 
@@ -17,8 +18,8 @@ func cudaVariants() []*spec.Variant {
 	return append(vs, tf32Variant(), scalarVariant())
 }
 
-// gathered is kernel.cu: one warp a block, three stages of copies in flight. (Four warps that share the copies, as
-// in the paper, took 1.4 times as long at N=512 and as long at N=2048: see bench/NOTES.md.)
+// gathered is kernel.cu: one warp a block, three stages of copies in flight. (Four warps that share the copies,
+// as in the paper, are no faster: see bench/NOTES.md.)
 func gathered(t dtype.Type) *spec.Variant {
 	const warps, chunks, stages = 1, 2, 3
 	x := panel.CUDA("tiledcsr", "kernel.cu", "cuda_v8_"+t.String(), t, warps, []spec.Const{
