@@ -73,6 +73,7 @@ var Kernel = &spec.Kernel{
 	Packing:  []string{"V", "PACK"},
 	Files:    files,
 	Encode:   encode,
+	Adopt:    adopt,
 	Launch:   launch,
 }
 
@@ -118,36 +119,83 @@ func encode(a formats.Sparse, v *spec.Variant) (*spec.Encoded, error) {
 }
 
 func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Encoded, error) {
-	fail := func(err error) (*spec.Encoded, error) {
-		if errors.Is(err, nm.ErrPattern) || errors.Is(err, nm.ErrTooLarge) {
-			err = fmt.Errorf("%w: %w", err, backend.ErrUnsupported)
-		}
-		return nil, fmt.Errorf("kernel nm/%s: %w", v.Name, err)
-	}
 	if err := a.Validate(); err != nil {
-		return fail(err)
+		return nil, fmt.Errorf("kernel nm/%s: %w", v.Name, err)
 	}
 	p, err := detect(a, v)
 	if err != nil {
-		return fail(err)
+		return nil, refused(v, err)
 	}
 	m, err := nm.Encode(a, p)
 	if err != nil {
-		return fail(err)
+		return nil, refused(v, err)
 	}
+	return arrange(m, v)
+}
+
+// refused says that a variant cannot take a matrix.
+func refused(v *spec.Variant, err error) error {
+	if errors.Is(err, nm.ErrPattern) || errors.Is(err, nm.ErrTooLarge) {
+		err = fmt.Errorf("%w: %w", err, backend.ErrUnsupported)
+	}
+	return fmt.Errorf("kernel nm/%s: %w", v.Name, err)
+}
+
+// adopt is encode for a matrix that is encoded already, in a pattern that the variant takes.
+func adopt(m formats.Encoded, v *spec.Variant) (*spec.Encoded, error) {
+	if m.Type() != v.In.Storage() {
+		return nil, fmt.Errorf("kernel nm/%s packs %v, not %v", v.Name, v.In.Storage(), m.Type())
+	}
+	switch m := m.(type) {
+	case *nm.Matrix[half.F16]:
+		return take(m, v)
+	case *nm.Matrix[half.BF16]:
+		return take(m, v)
+	case *nm.Matrix[float32]:
+		return take(m, v)
+	}
+	return nil, fmt.Errorf("kernel nm cannot take a %T", m)
+}
+
+func take[T formats.Value](m *nm.Matrix[T], v *spec.Variant) (*spec.Encoded, error) {
+	if !takes(v, m.Pattern) {
+		return nil, fmt.Errorf("kernel nm/%s does not take %v: %w", v.Name, m.Pattern, backend.ErrUnsupported)
+	}
+	return arrange(m, v)
+}
+
+// takes tells whether a variant takes matrices of a pattern.
+func takes(v *spec.Variant, p nm.Pattern) bool {
+	switch tall := int(v.Const("V")); {
+	case v.Const("PACK") != plainPack:
+		return p == sparse24
+	case p.W&(p.W-1) != 0: // its logarithm is a parameter
+		return false
+	case tall == 1:
+		return p.V == 1 && p.W == 1 && p.N <= mostN
+	case tall == anyTall:
+		return p.V%anyTall == 0
+	default:
+		return p.V == tall
+	}
+}
+
+// arrange makes the arrays that a variant reads.
+func arrange[T formats.Value](m *nm.Matrix[T], v *spec.Variant) (*spec.Encoded, error) {
 	values, places := m.Values, m.Index
 	if v.Const("PACK") != plainPack {
+		var err error
 		if values, places, err = pack24(m); err != nil {
-			return fail(err)
+			return nil, refused(v, err)
 		}
 	}
 	e := &spec.Encoded{
-		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(), Format: m, Stats: m.Stats(),
+		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Format: m, Stats: m.Stats(),
 		Arrays: []spec.Array{spec.NewArray("values", values), spec.NewArray("places", places), spec.NewArray("mask", m.Mask)},
 	}
-	if p.V == 1 { // whole groups of B are brought for all the rows of a workgroup
-		e.Stats.Gathers, e.Stats.Staged = int64(ceil(a.Rows, int(v.Const("ROWS"))))*int64(a.Cols), true
-	} else if v.Const("V") == uint32(p.V) { // each row once for a panel
+	if m.V == 1 { // whole groups of B are brought for all the rows of a workgroup
+		e.Stats.Gathers, e.Stats.Staged = int64(ceil(m.Rows, int(v.Const("ROWS"))))*int64(m.Cols), true
+	} else if v.Const("V") == uint32(m.V) { // each row once for a panel
 		e.Stats.Staged = true
 	}
 	e.Stats.StoredBytes = 0
@@ -184,7 +232,7 @@ func detect[T formats.Value](a *formats.CSR[T], v *spec.Variant) (nm.Pattern, er
 		return sparse24, enough(a, min(s.MinFill, sparseFill))
 	}
 	p, err := nm.Detect(a, s)
-	if err == nil && p.V == 1 && p.N > mostN {
+	if err == nil && !takes(v, p) {
 		err = fmt.Errorf("nm: the matrix obeys %v, and single entries are multiplied up to %d:%d: %w", p, mostN, nm.MaxM, nm.ErrPattern)
 	}
 	return p, err

@@ -342,3 +342,33 @@ func TestStats(t *testing.T) {
 		}
 	}
 }
+
+// TestAdopt: a matrix that is encoded already is taken in the patterns that the variant takes, and in no others.
+func TestAdopt(t *testing.T) {
+	a := &formats.CSR[float32]{Rows: 128, Cols: 192, RowPtr: make([]int64, 129)} // no entries: any pattern will do
+	for _, p := range []format.Pattern{{N: 2, M: 4, V: 1, W: 1}, {N: 4, M: 8, V: 1, W: 1}, {N: 33, M: 64, V: 1, W: 1}, {N: 1, M: 4, V: 1, W: 2},
+		{N: 2, M: 4, V: 8, W: 1}, {N: 2, M: 4, V: 12, W: 1}, {N: 2, M: 4, V: 24, W: 4}, {N: 2, M: 4, V: 24, W: 3}, {N: 2, M: 4, V: 64, W: 2}, {N: 2, M: 4, V: 128, W: 1}} {
+		for _, v := range nm.Kernel.Variants {
+			tall := int(v.Const("V"))
+			want := p.V == 1 && p.W == 1 && tall == 1 && p.N <= 32 && (!nm.Is24(v) || p.N == 2) || p.W != 3 && p.V > 1 && (tall == 8 && p.V%8 == 0 || tall == p.V)
+			m, err := encoded(a, p, v.In)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := nm.Kernel.Adopt(m, v); (err == nil) != want || err != nil && !errors.Is(err, backend.ErrUnsupported) {
+				t.Errorf("%v for %s: %v", p, v.Name, err)
+			}
+		}
+	}
+}
+
+// encoded returns a in a pattern, as a variant's elements.
+func encoded(a *formats.CSR[float32], p format.Pattern, t dtype.Type) (formats.Encoded, error) {
+	switch a := formats.ConvertTo(a, t).(type) {
+	case *formats.CSR[half.F16]:
+		return format.Encode(a, p)
+	case *formats.CSR[half.BF16]:
+		return format.Encode(a, p)
+	}
+	return format.Encode(a, p)
+}
