@@ -22,7 +22,7 @@ import (
 
 const (
 	cpuCols  = 256 // columns of a workgroup
-	cpuSteps = 8   // steps expanded at a time
+	cpuSteps = 16  // steps expanded at a time
 
 	stepCols  = jigsaw.StepCols
 	stepSlots = jigsaw.StepSlots
