@@ -21,9 +21,9 @@ import (
 const (
 	cpuRows     = 8   // rows of a workgroup for single entries
 	cpuCols     = 512 // columns, for single entries
-	cpuTallRows = 8   // rows of a workgroup for taller units
+	cpuTallRows = 32  // rows of a workgroup for taller units, of one panel or several
 	cpuTallCols = 128 // columns: their block of B stays in the second-level cache
-	cpuChunk    = 256 // condensed columns that are decoded at a time
+	cpuChunk    = 256 // condensed columns that all rows take before the next
 )
 
 func cpuVariants() []*spec.Variant {
@@ -108,7 +108,11 @@ func cpuGroup[T formats.Value](single bool, l loops[T]) backend.GroupFunc {
 		s := scratches.Get().(*scratch)
 		defer scratches.Put(s)
 		if !single {
-			p.tall(s, block*cpuTallRows, int(at[1])*cpuTallCols)
+			for row, end := block*cpuTallRows, min(p.rows, (block+1)*cpuTallRows); row < end; {
+				rows := min(cpuTallRows-row%cpuTallRows, p.V-row%p.V)
+				p.tall(s, row, rows, int(at[1])*cpuTallCols)
+				row += rows
+			}
 			return
 		}
 		for row := block * cpuRows; row < min(p.rows, block*cpuRows+cpuRows); row++ {
@@ -126,22 +130,24 @@ func (p *problem[T]) single(s *scratch, row, j int) {
 	p.finish(s, row, j, acc[:n])
 }
 
-// tall multiplies eight rows of a panel by the columns from j.
-func (p *problem[T]) tall(s *scratch, row, j int) {
+// tall multiplies rows of a panel, a multiple of eight, by the columns from j.
+func (p *problem[T]) tall(s *scratch, row, rows, j int) {
 	n := min(cpuTallCols, p.n-j)
 	padded := (n + simd.Width - 1) / simd.Width * simd.Width
 	panel := row / p.V
-	clear(s.acc[:])
+	clear(s.acc[:rows*cpuTallCols])
 	for k := 0; k < p.Columns; k += cpuChunk {
 		m := min(cpuChunk, p.Columns-k)
 		s.cols = p.decode(s.cols[:0], panel, k, k+m)
 		for i := range m {
-			from := ((panel*p.Columns)+k+i)*p.V + row%p.V
-			p.widen(s.values[i*cpuTallRows:][:cpuTallRows], p.values[from:from+cpuTallRows])
+			from := (panel*p.Columns+k+i)*p.V + row%p.V
+			p.widen(s.values[i*rows:][:rows], p.values[from:from+rows])
 		}
-		p.panel(s.acc[:], cpuTallCols, s.values[:m*cpuTallRows], cpuTallRows, s.cols, p.b[j:], p.ldb, padded)
+		for r := 0; r < rows; r += simd.PanelRows {
+			p.panel(s.acc[r*cpuTallCols:], cpuTallCols, s.values[r:m*rows], rows, s.cols, p.b[j:], p.ldb, padded)
+		}
 	}
-	for r := range min(cpuTallRows, p.rows-row) {
+	for r := range min(rows, p.rows-row) {
 		p.finish(s, row+r, j, s.acc[r*cpuTallCols:][:n])
 	}
 }

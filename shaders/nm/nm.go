@@ -25,7 +25,6 @@ package nm
 
 import (
 	"embed"
-	"errors"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -135,11 +134,14 @@ func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Encoded, e
 
 // refused says that a variant cannot take a matrix.
 func refused(v *spec.Variant, err error) error {
-	if errors.Is(err, nm.ErrPattern) || errors.Is(err, nm.ErrTooLarge) {
-		err = fmt.Errorf("%w: %w", err, backend.ErrUnsupported)
-	}
-	return fmt.Errorf("kernel nm/%s: %w", v.Name, err)
+	return fmt.Errorf("kernel nm/%s: %w", v.Name, refusal{err})
 }
+
+// refusal is an error about the matrix that counts as ErrUnsupported, so that another format may be tried.
+type refusal struct{ error }
+
+func (r refusal) Unwrap() error        { return r.error }
+func (r refusal) Is(target error) bool { return target == backend.ErrUnsupported }
 
 // adopt is encode for a matrix that is encoded already, in a pattern that the variant takes.
 func adopt(m formats.Encoded, v *spec.Variant) (*spec.Encoded, error) {
@@ -159,7 +161,7 @@ func adopt(m formats.Encoded, v *spec.Variant) (*spec.Encoded, error) {
 
 func take[T formats.Value](m *nm.Matrix[T], v *spec.Variant) (*spec.Encoded, error) {
 	if !takes(v, m.Pattern) {
-		return nil, fmt.Errorf("kernel nm/%s does not take %v: %w", v.Name, m.Pattern, backend.ErrUnsupported)
+		return nil, refused(v, fmt.Errorf("it does not take %v", m.Pattern))
 	}
 	return arrange(m, v)
 }
