@@ -44,7 +44,7 @@ func (p *Plan) split(ctx context.Context, c *packed) ([]*spec.Encoded, error) {
 }
 
 // rowAlign is what the rows of a part are a multiple of, so that no panel of up to so many rows is cut.
-const rowAlign = 128
+const rowAlign = 32
 
 // largest returns the bytes of the largest array.
 func largest(encs []*spec.Encoded) int64 {
