@@ -14,7 +14,7 @@ import (
 func Example_weightsOnTheRight() {
 	const batch, inputs, outputs = 2, 4, 3
 	x := []float32{1, 2, 3, 4, 5, 6, 7, 8} // batch × inputs, row by row
-	w := []float32{ // inputs × outputs, row by row
+	w := []float32{                        // inputs × outputs, row by row
 		9, 1, 7,
 		2, 8, 1,
 		7, 1, 9,
