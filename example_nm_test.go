@@ -37,7 +37,7 @@ func Example_weightsOnTheRight() {
 		return
 	}
 	defer dev.Close()
-	p, err := spmm.Prepare(ctx, dev, a, spmm.Options{Format: "nm"})
+	p, err := spmm.Prepare(ctx, dev, a, spmm.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
