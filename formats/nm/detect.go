@@ -40,8 +40,9 @@ func Detect[T formats.Value](a *formats.CSR[T], s Search) (Pattern, error) {
 		return Pattern{}, fmt.Errorf("nm: units of %d (from %d) × %d: need at most %d×%d", s.V, s.LeastV, s.W, MaxV, MaxW)
 	}
 	none := func() error {
-		return fmt.Errorf("nm: no pattern with M up to %d fits this matrix such that entries fill %.0f %% of its slots: %w",
-			MaxM, 100*s.MinFill, ErrPattern)
+		row, group, n := densest(a)
+		return fmt.Errorf("nm: no pattern with M up to %d fits this matrix such that entries fill %.0f %% of its slots (row %d has %d entries in columns %d to %d): %w",
+			MaxM, 100*s.MinFill, row, n, group*MaxM, min(a.Cols, group*MaxM+MaxM)-1, ErrPattern)
 	}
 	nnz := a.NNZ()
 	area := int64(a.Rows) * int64(a.Cols)
@@ -79,6 +80,24 @@ func Detect[T formats.Value](a *formats.CSR[T], s Search) (Pattern, error) {
 		}
 	}
 	return Pattern{}, none()
+}
+
+// densest returns the row and the group of MaxM columns with the most entries, the first of equals.
+func densest[T formats.Value](a *formats.CSR[T]) (row, group, n int) {
+	for i := range a.Rows {
+		cols := a.ColIdx[a.RowPtr[i]:a.RowPtr[i+1]]
+		for len(cols) > 0 {
+			g, k := int(cols[0])/MaxM, 0
+			for k < len(cols) && int(cols[k])/MaxM == g {
+				k++
+			}
+			if k > n {
+				row, group, n = i, g, k
+			}
+			cols = cols[k:]
+		}
+	}
+	return row, group, n
 }
 
 // grid is the units of a matrix that hold entries: a bit each, panel after panel.

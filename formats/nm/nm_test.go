@@ -296,6 +296,10 @@ func TestDetectRefuses(t *testing.T) {
 			t.Errorf("%s: %v, %v", test.name, p, err)
 		}
 	}
+	_, err := nm.Detect(dense(9, 300, func(i, j int) bool { return j%2 == 0 || i == 5 && j > 130 }), nm.Search{MinFill: 0.9})
+	if err == nil || !strings.Contains(err.Error(), "(row 5 has 64 entries in columns 192 to 255)") {
+		t.Errorf("error %v", err)
+	}
 	a := dense(4, 4, func(i, j int) bool { return j == 0 })
 	if _, err := nm.Detect(a, nm.Search{V: nm.MaxV + 1}); err == nil || errors.Is(err, nm.ErrPattern) {
 		t.Errorf("units too tall: %v", err)

@@ -192,7 +192,7 @@ func arrange[T formats.Value](m *nm.Matrix[T], v *spec.Variant) (*spec.Encoded, 
 		}
 	}
 	e := &spec.Encoded{
-		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Format: m, Stats: m.Stats(),
+		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Items: int64(ceil(m.Rows, int(v.Const("ROWS")))), Format: m, Stats: m.Stats(),
 		Arrays: []spec.Array{spec.NewArray("values", values), spec.NewArray("places", places), spec.NewArray("mask", m.Mask)},
 	}
 	if m.V == 1 { // whole groups of B are brought for all the rows of a workgroup
@@ -207,9 +207,10 @@ func arrange[T formats.Value](m *nm.Matrix[T], v *spec.Variant) (*spec.Encoded, 
 	return e, nil
 }
 
-// How much of the slots entries must fill. A small matrix is taken however little that is.
+// How much of the slots entries must fill. A small matrix is taken however little that is, and if it obeys no
+// pattern, as one whose groups are all kept whole.
 const (
-	small      = 1 << 16 // places
+	small      = 1 << 18 // places
 	smallFill  = 1e-9
 	sparseFill = 0.2 // of 2:4, which sparse tensor cores multiply at twice the rate: 2:16 still gains
 )
@@ -226,15 +227,16 @@ func detect[T formats.Value](a *formats.CSR[T], v *spec.Variant) (nm.Pattern, er
 	area := int64(a.Rows) * int64(a.Cols)
 	if area <= small {
 		s.MinFill = smallFill
-		if a.NNZ() == 0 && v.Const("PACK") == plainPack {
-			return nm.Pattern{N: 1, M: nm.MaxM, V: max(1, s.V, s.LeastV), W: 1}, nil
-		}
 	}
 	if v.Const("PACK") != plainPack {
 		return sparse24, enough(a, min(s.MinFill, sparseFill))
 	}
 	p, err := nm.Detect(a, s)
-	if err == nil && !takes(v, p) {
+	switch {
+	case err == nil && takes(v, p):
+	case area <= small:
+		p, err = nm.Pattern{N: mostN, M: mostN, V: max(1, s.V, s.LeastV), W: 1}, nil
+	case err == nil:
 		err = fmt.Errorf("nm: the matrix obeys %v, and single entries are multiplied up to %d:%d: %w", p, mostN, nm.MaxM, nm.ErrPattern)
 	}
 	return p, err

@@ -65,6 +65,12 @@ func cases(v *spec.Variant) []shadertest.Case {
 		{Name: "one number", Pattern: [][]int32{{2}}, K: 40, N: 1},
 		{Name: "inexact", Pattern: pattern(tall+3, 300, ps[0], 1), K: 300, N: 50, Alpha: 0.3, Beta: 1.7, Real: true},
 	}
+	if !nm.Is24(v) { // what obeys no pattern, but is small
+		cs = append(cs,
+			shadertest.Case{Name: "K=1", Pattern: shadertest.Spread(1, 1, 0, 1, 1), K: 1, N: 9},
+			shadertest.Case{Name: "one dense row", Pattern: shadertest.Spread(99, 0, 0, 99, 0), K: 99, N: 17, Alpha: -2, Beta: 0.5},
+			shadertest.Case{Name: "dense", Pattern: shadertest.Spread(70, 70, 70, 70, 70, 70, 70), K: 70, N: 33})
+	}
 	for i, p := range ps {
 		cs = append(cs,
 			shadertest.Case{Name: p.String(), Pattern: pattern(2*p.V+3, 5*p.M*p.W+p.M/2, p, 0.9), K: 5*p.M*p.W + p.M/2, N: 20 + 13*i, LDC: 77 + 20*i, Alpha: -2, Beta: 0.5},
@@ -288,7 +294,7 @@ func TestCoopTable(t *testing.T) {
 // TestEncodeRefuses: a matrix that is not N:M, or of other units, is for another format.
 func TestEncodeRefuses(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
-	random := &formats.CSR[float32]{Rows: 300, Cols: 600, RowPtr: []int64{0}}
+	random := &formats.CSR[float32]{Rows: 600, Cols: 600, RowPtr: []int64{0}}
 	for range random.Rows {
 		for j := range random.Cols {
 			if r.Float64() < 0.5 {
