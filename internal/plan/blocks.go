@@ -24,7 +24,12 @@ func (p *Plan) split(ctx context.Context, c *packed) ([]*spec.Encoded, error) {
 		if ranges == 1 {
 			return encs, nil
 		}
-		block := up(ceil(p.rowBlock, int(min(ranges, 1<<20))), rowAlign)
+		block := ceil(p.rowBlock, int(min(ranges, 1<<20)))
+		if block > rowAlign {
+			block = up(block, rowAlign)
+		} else {
+			block = up(block, leastAlign)
+		}
 		if block >= p.rowBlock {
 			return nil, fmt.Errorf("%d rows of the matrix take %d bytes in one array of format %s, and a buffer of %v at most %d: %w",
 				p.rowBlock, largest(encs), p.Format, p.dev.Info(), limit, backend.ErrUnsupported)
@@ -43,8 +48,12 @@ func (p *Plan) split(ctx context.Context, c *packed) ([]*spec.Encoded, error) {
 	}
 }
 
-// rowAlign is what the rows of a part are a multiple of, so that no panel of up to so many rows is cut.
-const rowAlign = 32
+// The rows of a part are a multiple of rowAlign, so that no panel of up to so many rows is cut; small parts
+// are a multiple of leastAlign.
+const (
+	rowAlign   = 128
+	leastAlign = 32
+)
 
 // largest returns the bytes of the largest array.
 func largest(encs []*spec.Encoded) int64 {
