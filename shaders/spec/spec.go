@@ -75,6 +75,9 @@ type Variant struct {
 	Matrix bool              // uses cooperative matrices (Vulkan)
 	// Out lists the types C may be written in besides F32.
 	Out []dtype.Type
+	// Reach is the part of the device's measured arithmetic that the inner loop reaches where nothing else
+	// holds it up; predictions need it. 0: 1.
+	Reach float64
 }
 
 // Const returns the value of the named constant, 0 if there is none.
@@ -155,7 +158,8 @@ type Encoded struct {
 	NNZ        int64
 	Arrays     []Array // in argument order
 	Stats      formats.Stats
-	Format     any // the format's own matrix, for decoding and inspection
+	Items      int64 // pieces of work that the kernel deals out: rows, panels, parts of them
+	Format     any   // the format's own matrix, for decoding and inspection
 }
 
 // Problem is one multiplication C = alpha·A·B + beta·C as kernels see it: B row-major in the
