@@ -18,6 +18,8 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/formats/load"
+	"github.com/spmmrun/spmm/formats/safetensors"
 	"golang.org/x/sync/errgroup"
 	"pgregory.net/rapid"
 )
@@ -472,6 +474,64 @@ func TestBindingLimit(t *testing.T) {
 		if s.live != 0 {
 			t.Errorf("%s: a refused matrix left %d buffers", format, s.live)
 		}
+	}
+}
+
+// A matrix of a pattern is cut in that pattern, though some of its rows by themselves fill too little of any;
+// and where a format cannot be cut that far, auto takes another.
+func TestBindingLimitOfPatterns(t *testing.T) {
+	a := matrix(t, "gen:nm,rows=2048,cols=512,n=2,m=16,v=64,values=ones")
+	for i := 1536; i < a.Rows; i++ { // the last quarter keeps two vectors
+		a.RowPtr[i+1] = a.RowPtr[i] + 2
+	}
+	a.ColIdx, a.Val = a.ColIdx[:a.RowPtr[a.Rows]], a.Val[:a.RowPtr[a.Rows]]
+	b := dense[float32](rand.New(rand.NewPCG(3, 4)), a.Cols, 8, 0, false)
+	c := formats.NewDense[float32](a.Rows, b.Cols)
+	want := expected(1, a, b, 0, c)
+	f, err := load.Format("nm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tall, err := safetensors.Encode(f, a, map[string]int{"n": 2, "m": 16, "v": 256})
+	if err == nil {
+		t.Fatal("units of 256 rows hold this matrix")
+	}
+	if tall, err = safetensors.Encode(f, a, map[string]int{"n": 16, "m": 16, "v": 256}); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name    string
+		binding int64
+		prepare func(dev *spmm.Device) (*spmm.Plan, error)
+		nm      bool
+	}{
+		{"cut", 80_000, func(dev *spmm.Device) (*spmm.Plan, error) {
+			return spmm.Prepare(ctx, dev, a, spmm.Options{Format: "nm"})
+		}, true},
+		{"encoded, cut", 1_100_000, func(dev *spmm.Device) (*spmm.Plan, error) {
+			return spmm.PrepareEncoded(ctx, dev, tall, spmm.Options{})
+		}, true},
+		{"encoded in panels that are too large", 500_000, func(dev *spmm.Device) (*spmm.Plan, error) {
+			return spmm.PrepareEncoded(ctx, dev, tall, spmm.Options{})
+		}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dev, s := openSmall(t, test.binding)
+			plan, err := test.prepare(dev)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := spmm.Multiply(ctx, plan, 1, b, 0, c); err != nil {
+				t.Fatal(err)
+			}
+			same(t, c, want)
+			if i := plan.Info(); (i.Format == "nm") != test.nm || i.Stats.StoredBytes < test.binding {
+				t.Errorf("as %s because %s, %d bytes", i.Format, i.Why, i.Stats.StoredBytes)
+			}
+			if err := plan.Close(); err != nil || s.live != 0 {
+				t.Errorf("%d buffers left, %v", s.live, err)
+			}
+		})
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 
 // Formats returns the kernels that multiply from a sparse format.
 func Formats() []*spec.Kernel {
-	return []*spec.Kernel{csr.Kernel, cvse.Kernel, hrpb.Kernel, jigsaw.Kernel, tiledcsr.Kernel}
+	return []*spec.Kernel{csr.Kernel, cvse.Kernel, hrpb.Kernel, jigsaw.Kernel, nm.Kernel, tiledcsr.Kernel}
 }
 
 // Dense copies, transposes and converts dense matrices on a device.
@@ -34,8 +34,7 @@ var Quantise = quantise.Kernel
 // Reproducible multiplies what Quantise made with a matrix in any format, lowered to rows.
 var Reproducible = rfx.Kernel
 
-// All returns every kernel that has compiled code, for tools and tests. nm is among them but not yet
-// among Formats: it takes only matrices with an N:M pattern, which the choice of a format does not allow for.
+// All returns every kernel that has compiled code, for tools and tests.
 func All() []*spec.Kernel {
-	return append(Formats(), nm.Kernel, Dense, Quantise, Reproducible, peak.Kernel)
+	return append(Formats(), Dense, Quantise, Reproducible, peak.Kernel)
 }

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/spmmrun/spmm"
+	"github.com/spmmrun/spmm/formats/nm"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -79,6 +80,9 @@ func oneLine(err error) string {
 func exitCode(err error) int {
 	if errors.Is(err, errWrong) {
 		return exitWrong
+	}
+	if errors.Is(err, nm.ErrPattern) { // it is the matrix that is at fault, whatever the device
+		return exitUsage
 	}
 	for _, e := range []error{spmm.ErrUnavailable, spmm.ErrUnsupported, spmm.ErrOutOfMemory, spmm.ErrDeviceLost} {
 		if errors.Is(err, e) {

@@ -24,12 +24,7 @@ func (p *Plan) split(ctx context.Context, c *packed) ([]*spec.Encoded, error) {
 		if ranges == 1 {
 			return encs, nil
 		}
-		block := ceil(p.rowBlock, int(min(ranges, 1<<20)))
-		if block > rowAlign {
-			block = up(block, rowAlign)
-		} else {
-			block = up(block, leastAlign)
-		}
+		block := partRows(ceil(p.rowBlock, int(min(ranges, 1<<20))), c.enc.Panel)
 		if block >= p.rowBlock {
 			return nil, fmt.Errorf("%d rows of the matrix take %d bytes in one array of format %s, and a buffer of %v at most %d: %w",
 				p.rowBlock, largest(encs), p.Format, p.dev.Info(), limit, backend.ErrUnsupported)
@@ -39,7 +34,7 @@ func (p *Plan) split(ctx context.Context, c *packed) ([]*spec.Encoded, error) {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			e, err := p.kern.Encode(rowRange(c.matrix, lo, min(lo+block, p.Rows)), p.variant)
+			e, err := p.kern.Part(rowRange(c.matrix, lo, min(lo+block, p.Rows)), p.variant, c.enc)
 			if err != nil {
 				return nil, err
 			}
@@ -48,12 +43,24 @@ func (p *Plan) split(ctx context.Context, c *packed) ([]*spec.Encoded, error) {
 	}
 }
 
-// The rows of a part are a multiple of rowAlign, so that no panel of up to so many rows is cut; small parts
-// are a multiple of leastAlign.
-const (
-	rowAlign   = 128
-	leastAlign = 32
-)
+// partRows rounds the rows of a part up so that no panel is cut: to a multiple of what the format wants kept
+// together, and of rowAlign, or in small parts leastAlign, which is all that others' panels need.
+func partRows(rows, panel int) int {
+	const rowAlign, leastAlign = 128, 32
+	to := leastAlign
+	if rows > rowAlign {
+		to = rowAlign
+	}
+	return up(rows, lcm(to, max(1, panel)))
+}
+
+func lcm(a, b int) int {
+	x, y := a, b
+	for y > 0 {
+		x, y = y, x%y
+	}
+	return a / x * b
+}
 
 // largest returns the bytes of the largest array.
 func largest(encs []*spec.Encoded) int64 {

@@ -5,6 +5,7 @@ package plan
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -48,29 +49,33 @@ func Formats() []string {
 	return names
 }
 
-// choose packs the matrix for the first candidate that can hold it, in this order: the one that was
-// measured to be fastest, those that take it as it is encoded already, and by predicted time.
-func choose(ctx context.Context, d *Device, a formats.Sparse, o Options) (*packed, error) {
+// choose packs the matrix for the first candidate that can hold it and that use takes, in this order: the one
+// that was measured to be fastest, those that take it as it is encoded already, and by predicted time.
+func choose(ctx context.Context, d *Device, a formats.Sparse, o Options, use func(*packed) error) (*packed, error) {
 	cs, err := candidates(d.Caps(), a, o)
 	if err != nil {
 		return nil, err
 	}
 	if r := recall(d, a, o); r != nil && r.sort(cs) {
-		return pack(ctx, cs, a, o, func(*candidate) string { return r.why("when this matrix was tuned") })
+		return pack(ctx, cs, a, o, use, func(*candidate) string { return r.why("when this matrix was tuned") })
 	}
 	if as := adopting(cs, o); len(as) > 0 {
 		if err := rank(ctx, d, as, a, o); err != nil {
 			return nil, err
 		}
-		return pack(ctx, as, a, o, func(*candidate) string { return "the matrix comes packed for it" })
+		p, err := pack(ctx, as, a, o, use, func(*candidate) string { return "the matrix comes packed for it" })
+		if err == nil || !refusal(err) {
+			return p, err
+		}
+		o.Encoded = nil // what it is packed in does not fit the device
 	}
 	if len(cs) == 1 {
-		return pack(ctx, cs, a, o, func(c *candidate) string { return "there is no other " + asked(o, c) })
+		return pack(ctx, cs, a, o, use, func(c *candidate) string { return "there is no other " + asked(o, c) })
 	}
 	if err := rank(ctx, d, cs, a, o); err != nil {
 		return nil, err
 	}
-	return pack(ctx, cs, a, o, func(c *candidate) string { return predicted(cs, c) })
+	return pack(ctx, cs, a, o, use, func(c *candidate) string { return predicted(cs, c) })
 }
 
 // adopting returns the candidates that take the matrix as it is encoded already.
@@ -109,8 +114,9 @@ func short(d time.Duration) string {
 	return fmt.Sprintf("%.3g s", us/1e6)
 }
 
-// pack packs the matrix for the first candidate that can hold it.
-func pack(ctx context.Context, cs []*candidate, a formats.Sparse, o Options, why func(*candidate) string) (*packed, error) {
+// pack packs the matrix for the first candidate that can hold it and that use takes. A refusal by one leaves it to
+// the next; its error is told if all refuse.
+func pack(ctx context.Context, cs []*candidate, a formats.Sparse, o Options, use func(*packed) error, why func(*candidate) string) (*packed, error) {
 	var first error
 	for _, c := range cs {
 		if err := ctx.Err(); err != nil {
@@ -119,13 +125,23 @@ func pack(ctx context.Context, cs []*candidate, a formats.Sparse, o Options, why
 		p, err := c.pack(a, o)
 		if err == nil {
 			p.why = why(c)
-			return p, nil
+			if err = use(p); err == nil {
+				return p, nil
+			}
+			if !refusal(err) {
+				return nil, err
+			}
 		}
 		if first == nil {
 			first = err
 		}
 	}
 	return nil, first
+}
+
+// refusal tells whether an error is about one way to multiply, so that another may do.
+func refusal(err error) bool {
+	return errors.Is(err, backend.ErrUnsupported) || errors.Is(err, backend.ErrOutOfMemory)
 }
 
 // rank sorts candidates by what a multiplication is predicted to cost, from samples of the matrix

@@ -46,6 +46,9 @@ func largeGPU(code backend.Code) *Device {
 	return d
 }
 
+// keep takes whatever is packed.
+func keep(*packed) error { return nil }
+
 func TestChoice(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -68,7 +71,7 @@ func TestChoice(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := choose(context.Background(), largeGPU(c.code), a, Options{Precision: c.prec, Cols: c.cols})
+		got, err := choose(context.Background(), largeGPU(c.code), a, Options{Precision: c.prec, Cols: c.cols}, keep)
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
@@ -89,7 +92,7 @@ func TestTF32(t *testing.T) {
 		format string
 		want   dtype.Type
 	}{{backend.CodePTX, "cvse", dtype.TF32}, {backend.CodePTX, "csr", dtype.F32}, {backend.CodeSPIRV, "cvse", dtype.F32}} {
-		got, err := choose(context.Background(), largeGPU(c.code), a, Options{Format: c.format, Precision: dtype.TF32})
+		got, err := choose(context.Background(), largeGPU(c.code), a, Options{Format: c.format, Precision: dtype.TF32}, keep)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -99,16 +99,17 @@ func New(ctx context.Context, d *Device, a formats.Sparse, o Options) (*Plan, er
 	if o.Tune {
 		return tune(ctx, d, a, o)
 	}
-	c, err := choose(ctx, d, a, o)
-	if err != nil {
-		return nil, err
-	}
-	return build(ctx, d, a, c)
+	var p *Plan
+	_, err := choose(ctx, d, a, o, func(c *packed) (err error) {
+		p, err = build(ctx, d, a, c)
+		return err
+	})
+	return p, err
 }
 
 // Encode packs a matrix as New would, for a file.
 func Encode(ctx context.Context, d *Device, a formats.Sparse, o Options) (safetensors.Encoded, error) {
-	c, err := choose(ctx, d, a, o)
+	c, err := choose(ctx, d, a, o, func(*packed) error { return nil })
 	if err != nil {
 		return nil, err
 	}

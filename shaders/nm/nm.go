@@ -68,12 +68,13 @@ var Kernel = &spec.Kernel{
 		{Name: "wide"},   // log2 W
 		{Name: "tall"},   // V
 	},
-	Variants: slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants()),
-	Packing:  []string{"V", "PACK"},
-	Files:    files,
-	Encode:   encode,
-	Adopt:    adopt,
-	Launch:   launch,
+	Variants:   slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants()),
+	Packing:    []string{"V", "PACK"},
+	Files:      files,
+	Encode:     encode,
+	EncodePart: encodePart,
+	Adopt:      adopt,
+	Launch:     launch,
 }
 
 // Where the Go kernel finds its parameters.
@@ -102,30 +103,48 @@ const (
 )
 
 // encode packs a for a variant, in the pattern that takes least of those the variant takes.
-func encode(a formats.Sparse, v *spec.Variant) (*spec.Encoded, error) {
+func encode(a formats.Sparse, v *spec.Variant) (*spec.Encoded, error) { return encodeIn(a, v, nil) }
+
+// encodePart packs rows in the pattern of the matrix that they are of: by themselves they may fill too little
+// of any.
+func encodePart(rows formats.Sparse, v *spec.Variant, whole *spec.Encoded) (*spec.Encoded, error) {
+	p := obeyed(whole)
+	return encodeIn(rows, v, &p)
+}
+
+// obeyed returns the pattern of an encoded matrix of any type.
+func obeyed(e *spec.Encoded) nm.Pattern {
+	return e.Format.(interface{ Obeys() nm.Pattern }).Obeys()
+}
+
+// encodeIn packs a in a pattern, or the best one if that is nil.
+func encodeIn(a formats.Sparse, v *spec.Variant, p *nm.Pattern) (*spec.Encoded, error) {
 	if a.Type() != v.In.Storage() {
 		return nil, fmt.Errorf("kernel nm/%s packs %v, not %v", v.Name, v.In.Storage(), a.Type())
 	}
 	switch a := a.(type) {
 	case *formats.CSR[half.F16]:
-		return pack(a, v)
+		return pack(a, v, p)
 	case *formats.CSR[half.BF16]:
-		return pack(a, v)
+		return pack(a, v, p)
 	case *formats.CSR[float32]:
-		return pack(a, v)
+		return pack(a, v, p)
 	}
 	return nil, fmt.Errorf("kernel nm cannot pack a %T", a)
 }
 
-func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Encoded, error) {
+func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant, p *nm.Pattern) (*spec.Encoded, error) {
 	if err := a.Validate(); err != nil {
 		return nil, fmt.Errorf("kernel nm/%s: %w", v.Name, err)
 	}
-	p, err := detect(a, v)
-	if err != nil {
-		return nil, refused(v, err)
+	if p == nil {
+		found, err := detect(a, v)
+		if err != nil {
+			return nil, refused(v, err)
+		}
+		p = &found
 	}
-	m, err := nm.Encode(a, p)
+	m, err := nm.Encode(a, *p)
 	if err != nil {
 		return nil, refused(v, err)
 	}
@@ -192,7 +211,7 @@ func arrange[T formats.Value](m *nm.Matrix[T], v *spec.Variant) (*spec.Encoded, 
 		}
 	}
 	e := &spec.Encoded{
-		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Items: int64(ceil(m.Rows, int(v.Const("ROWS")))), Format: m, Stats: m.Stats(),
+		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Items: int64(ceil(m.Rows, int(v.Const("ROWS")))), Panel: m.V, Format: m, Stats: m.Stats(),
 		Arrays: []spec.Array{spec.NewArray("values", values), spec.NewArray("places", places), spec.NewArray("mask", m.Mask)},
 	}
 	if m.V == 1 { // whole groups of B are brought for all the rows of a workgroup
@@ -256,7 +275,7 @@ func launch(v *spec.Variant, e *spec.Encoded, p spec.Problem) (spec.Launch, erro
 	if err := p.Check(v, e); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel nm/%s: %w", v.Name, err)
 	}
-	of := e.Format.(interface{ Obeys() nm.Pattern }).Obeys() // a *nm.Matrix of any type
+	of := obeyed(e)
 	shape, err := of.Shape(e.Rows, e.Cols)
 	if err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel nm/%s: %w", v.Name, err)

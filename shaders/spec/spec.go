@@ -29,11 +29,22 @@ type Kernel struct {
 	Files fs.FS
 	// Encode packs a CSR matrix for a variant. It reports progress to nobody and may use all cores.
 	Encode func(a formats.Sparse, v *Variant) (*Encoded, error)
+	// EncodePart, if set, packs a range of rows, from a multiple of Encoded.Panel on, as the matrix was packed
+	// that they are of. Without it they are encoded like any matrix.
+	EncodePart func(rows formats.Sparse, v *Variant, whole *Encoded) (*Encoded, error)
 	// Adopt makes a matrix that is in the kernel's format already ready for a variant. That one is packed
 	// otherwise than the variant needs is an error. A kernel without it adopts none.
 	Adopt func(m formats.Encoded, v *Variant) (*Encoded, error)
 	// Launch says how to run a variant on an encoded matrix for a problem.
 	Launch func(v *Variant, e *Encoded, p Problem) (Launch, error)
+}
+
+// Part packs a range of the rows of a matrix that was encoded whole, from a multiple of Encoded.Panel on.
+func (k *Kernel) Part(rows formats.Sparse, v *Variant, whole *Encoded) (*Encoded, error) {
+	if k.EncodePart != nil {
+		return k.EncodePart(rows, v, whole)
+	}
+	return k.Encode(rows, v)
 }
 
 // SamePacking tells whether a matrix encoded for x serves y too.
@@ -159,6 +170,7 @@ type Encoded struct {
 	Arrays     []Array // in argument order
 	Stats      formats.Stats
 	Items      int64 // pieces of work that the kernel deals out: rows, panels, parts of them
+	Panel      int   // rows that belong together, see Kernel.EncodePart; 0: 1
 	Format     any   // the format's own matrix, for decoding and inspection
 }
 
