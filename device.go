@@ -62,6 +62,15 @@ type Device struct{ d *plan.Device }
 // Open opens a device by name: "auto", a backend ("vulkan"), or a backend and the device's index
 // ("vulkan:1"). The caller closes it.
 func Open(ctx context.Context, name string) (*Device, error) {
+	d, err := OpenBackend(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return NewDevice(d), nil
+}
+
+// OpenBackend is Open for programs that use package backend itself.
+func OpenBackend(ctx context.Context, name string) (backend.Device, error) {
 	infos, err := candidates(ctx, name)
 	if err != nil {
 		return nil, err
@@ -74,7 +83,7 @@ func Open(ctx context.Context, name string) (*Device, error) {
 		}
 		d, err := drv.Open(ctx, info)
 		if err == nil {
-			return NewDevice(d), nil
+			return d, nil
 		}
 		errs = append(errs, named(info.Backend, err))
 	}

@@ -198,6 +198,7 @@ func list(kernels []*spec.Kernel, tier Tier, keep func(id string) bool) []test {
 			w.front(tf32) // computed in f32 on every device
 		}
 	}
+	w.reproducible(kernels)
 	w.tests = slices.DeleteFunc(w.tests, func(t test) bool {
 		return t.tier == Full && tier != Full || !keep(t.id())
 	})

@@ -22,21 +22,16 @@ type lone struct {
 	prob spec.Problem
 	args [][]byte // what the buffers hold before; the last three are B, C and the workspace
 	c    int      // which of them is C
+	// after is the memory of C when it was last read back.
+	after []byte
 }
 
 // direct multiplies, twice, and returns the outputs and the grid.
 func (r *runner) direct(ctx context.Context, t *test, p *problem, v *spec.Variant) (*outputs, string, error) {
-	x := &lone{runner: r, t: t, p: p, v: v}
-	enc, err := t.kernel.Encode(formats.ConvertTo(p.a, v.In), v)
+	x, l, err := r.lone(t, p, v)
 	if err != nil {
 		return nil, "", err
 	}
-	x.lay()
-	l, err := t.kernel.Launch(v, enc, x.prob)
-	if err != nil {
-		return nil, "", err
-	}
-	x.pack(enc, l)
 	first, err := x.run(ctx, l)
 	if err != nil {
 		return nil, grid(l), err
@@ -46,6 +41,32 @@ func (r *runner) direct(ctx context.Context, t *test, p *problem, v *spec.Varian
 		err = alike(first, second)
 	}
 	return first, grid(l), err
+}
+
+// lone makes a multiplication ready.
+func (r *runner) lone(t *test, p *problem, v *spec.Variant) (*lone, spec.Launch, error) {
+	x := &lone{runner: r, t: t, p: p, v: v}
+	enc, err := t.kernel.Encode(formats.ConvertTo(p.a, v.In), v)
+	if err != nil {
+		return nil, spec.Launch{}, err
+	}
+	x.lay()
+	l, err := t.kernel.Launch(v, enc, x.prob)
+	if err != nil {
+		return nil, spec.Launch{}, err
+	}
+	x.pack(enc, l)
+	return x, l, nil
+}
+
+// raw multiplies once and returns the memory of C.
+func (r *runner) raw(ctx context.Context, t *test, p *problem, v *spec.Variant) ([]byte, error) {
+	x, l, err := r.lone(t, p, v)
+	if err != nil {
+		return nil, err
+	}
+	_, err = x.run(ctx, l)
+	return x.after, err
 }
 
 // alike says where the outputs of two runs differ.
@@ -157,16 +178,16 @@ func (x *lone) read(ctx context.Context, bufs []backend.Buffer) (*outputs, error
 			return nil, fmt.Errorf("argument %s, which is only read, was written", x.t.kernel.Args[i].Name)
 		}
 	}
-	after := make([]byte, len(x.args[x.c]))
-	if len(after) > 0 {
-		if err := bufs[x.c].Read(ctx, 0, after); err != nil {
+	x.after = make([]byte, len(x.args[x.c]))
+	if len(x.after) > 0 {
+		if err := bufs[x.c].Read(ctx, 0, x.after); err != nil {
 			return nil, err
 		}
 	}
-	if err := samePadding(x.t.c, x.p.n, x.prob.LDC, x.args[x.c], after); err != nil {
+	if err := samePadding(x.t.c, x.p.n, x.prob.LDC, x.args[x.c], x.after); err != nil {
 		return nil, err
 	}
-	return collect(x.t.c, x.p.m, x.p.n, x.prob.LDC, false, after), nil
+	return collect(x.t.c, x.p.m, x.p.n, x.prob.LDC, false, x.after), nil
 }
 
 // samePadding says where memory between lines of the given width, ld apart, has changed.

@@ -45,6 +45,7 @@ func (p *problem) exact() {
 	}
 	p.entries(func(e, i, j int) {
 		if p.kind == zeros && below(3, p.seed, streamStored, i, j) == 0 {
+			p.a.Val[e] = p.zero(streamStored, i, j)
 			return
 		}
 		n := p.a.RowPtr[i+1] - p.a.RowPtr[i]
@@ -53,9 +54,11 @@ func (p *problem) exact() {
 	})
 	for k := range p.k {
 		for j := range p.n {
-			if p.kind != zeros || below(9, p.seed, streamB, j, k) != 0 {
-				p.b.Set(k, j, float32(math.Ldexp(whole(mostB, streamB, k, j), scaleOf(streamScaleB, j))))
+			x := float32(math.Ldexp(whole(mostB, streamB, k, j), scaleOf(streamScaleB, j)))
+			if p.kind == zeros && below(9, p.seed, streamB, j, k) == 0 {
+				x = p.zero(streamB, j, k)
 			}
+			p.b.Set(k, j, x)
 		}
 	}
 	if p.c != nil {
@@ -75,6 +78,11 @@ func (p *problem) exact() {
 	p.want = p.solve()
 }
 
+// zero is +0 or -0.
+func (p *problem) zero(stream, i, j int) float32 {
+	return math.Float32frombits(uint32(draw(p.seed, stream, i, j)>>63) << 31)
+}
+
 func sign(x float32) float64 { return math.Copysign(1, float64(x)) }
 
 // pollute puts infinities and NaN into some places of A, B and C, and zeros into some of A, where
@@ -88,7 +96,7 @@ func (p *problem) pollute() {
 	}
 	p.entries(func(e, i, j int) {
 		if below(8, p.seed, streamStored, i, j) == 0 {
-			p.a.Val[e] = 0
+			p.a.Val[e] = p.zero(streamStored, i, j)
 		}
 		special(&p.a.Val[e], 1+16*int64(1+p.k/8), streamSpecialA, i, j)
 	})

@@ -12,28 +12,39 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
-	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// front multiplies by Multiply or by Plan.Run and returns the outputs.
-func (r *runner) front(ctx context.Context, t *test, p *problem, v *spec.Variant) (*outputs, error) {
-	switch t.a {
-	case dtype.F16:
-		return frontA[half.F16](ctx, r, t, p, v)
-	case dtype.BF16:
-		return frontA[half.BF16](ctx, r, t, p, v)
-	}
-	return frontA[float32](ctx, r, t, p, v)
+// planned is what a plan told of itself.
+type planned struct {
+	variant  string
+	bits     int // in reproducible mode
+	lossless bool
 }
 
-func frontA[A formats.Value](ctx context.Context, r *runner, t *test, p *problem, v *spec.Variant) (*outputs, error) {
-	plan, err := spmm.Prepare(ctx, r.door, formats.Convert[A](p.a), spmm.Options{
-		Format: t.kernel.Name, Variant: v.Name, Precision: t.prec, Cols: p.n,
-	})
+// front multiplies by Multiply or by Plan.Run and returns the outputs, and the plan if there was one.
+func (r *runner) front(ctx context.Context, t *test, p *problem, o spmm.Options) (*outputs, *planned, error) {
+	switch t.a {
+	case dtype.F16:
+		return frontA[half.F16](ctx, r, t, p, o)
+	case dtype.BF16:
+		return frontA[half.BF16](ctx, r, t, p, o)
+	}
+	return frontA[float32](ctx, r, t, p, o)
+}
+
+func frontA[A formats.Value](ctx context.Context, r *runner, t *test, p *problem, o spmm.Options) (*outputs, *planned, error) {
+	plan, err := spmm.Prepare(ctx, r.door, formats.Convert[A](p.a), o)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer plan.Close()
+	told := &planned{variant: plan.Info().Variant}
+	out, err := frontPlan(ctx, r, t, p, plan)
+	told.bits, told.lossless = plan.Reproduced()
+	return out, told, err
+}
+
+func frontPlan(ctx context.Context, r *runner, t *test, p *problem, plan *spmm.Plan) (*outputs, error) {
 	switch t.b {
 	case dtype.F16:
 		return frontB[half.F16](ctx, r, t, p, plan)

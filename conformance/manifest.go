@@ -4,6 +4,8 @@ package conformance
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,23 +19,30 @@ import (
 // Suite is the version of the suite: of its cases, of how their inputs are made and of what is
 // demanded. Schema is the version of the manifest's JSON.
 const (
-	Suite  = "1"
-	Schema = 1
+	Suite  = "2"
+	Schema = 2
 )
 
 // Manifest is the record of one run on one device.
 type Manifest struct {
-	Schema  int            `json:"schema"`
-	Suite   string         `json:"suite"`
-	Tier    Tier           `json:"tier"`
-	Filter  string         `json:"filter,omitempty"` // if only some cases were asked for
-	Bare    bool           `json:"bare,omitempty"`   // if memory around buffers was not watched
-	Commit  string         `json:"commit,omitempty"` // of the source; with "+dirty" if it was changed
-	Go      string         `json:"go"`
-	Device  backend.Info   `json:"device"`
-	Caps    Caps           `json:"caps"`
-	Summary map[Status]int `json:"summary"`
-	Modules []Module       `json:"modules,omitempty"` // every kernel that was loaded
+	Schema int    `json:"schema"`
+	Suite  string `json:"suite"`
+	Tier   Tier   `json:"tier"`
+	Filter string `json:"filter,omitempty"` // if only some cases were asked for
+	Bare   bool   `json:"bare,omitempty"`   // if memory around buffers was not watched
+	// Unlisted tells that matrix shapes were run that the device does not list.
+	Unlisted bool           `json:"unlisted,omitempty"`
+	Commit   string         `json:"commit,omitempty"` // of the source; with "+dirty" if it was changed
+	Go       string         `json:"go"`
+	Device   backend.Info   `json:"device"`
+	Caps     Caps           `json:"caps"`
+	Summary  map[Status]int `json:"summary"`
+	// Seal is the SHA-256 of the manifest as Encode writes it, with this field empty. It shows a change
+	// by accident or carelessness; who means to deceive can seal anew, and is up against Verifier.
+	Seal string `json:"seal"`
+	// Probes describe the device's float matrix unit, one for each input type; null if there is none.
+	Probes  []Probe  `json:"probes"`
+	Modules []Module `json:"modules,omitempty"` // every kernel that was loaded
 	// Variants are the kernels' forms that ran, with the choices compiled into them.
 	Variants []Variant `json:"variants,omitempty"`
 	Waivers  []Waiver  `json:"waivers,omitempty"` // those that the device was granted
@@ -87,30 +96,55 @@ type Result struct {
 	Variant   string   `json:"variant,omitempty"`
 	Generator string   `json:"generator"` // the recipe of the inputs
 	Seed      uint64   `json:"seed"`
-	Input     string   `json:"input"`            // SHA-256 of the inputs
-	Grid      string   `json:"grid,omitempty"`   // workgroups launched
-	Output    string   `json:"output,omitempty"` // SHA-256 of C in canonical form
-	Ratio     *float64 `json:"ratio,omitempty"`  // T2: the largest error over its bound
+	Input     string   `json:"input"`              // SHA-256 of the inputs
+	Grid      string   `json:"grid,omitempty"`     // workgroups launched
+	Output    string   `json:"output,omitempty"`   // SHA-256 of C in canonical form
+	Ratio     *float64 `json:"ratio,omitempty"`    // T2: the largest error over its bound
+	P         int      `json:"p,omitempty"`        // T3: the precision of the product
+	Lossless  bool     `json:"lossless,omitempty"` // T3: which was found to lose nothing
 	Note      string   `json:"note,omitempty"`
 	Status    Status   `json:"status"`
 	Error     string   `json:"error,omitempty"`
 }
 
-// Encode writes the manifest as JSON with a line for each module, variant and case.
+// Encode writes the manifest, sealed, as JSON with a line for each module, variant and case.
 func (m *Manifest) Encode(w io.Writer) error {
+	sealed := *m
+	seal, err := m.seal()
+	if err != nil {
+		return err
+	}
+	sealed.Seal = seal
+	text, err := sealed.text()
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(text)
+	return err
+}
+
+// seal is what the seal must be.
+func (m *Manifest) seal() (string, error) {
+	open := *m
+	open.Seal = ""
+	text, err := open.text()
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), err
+}
+
+func (m *Manifest) text() ([]byte, error) {
 	head := *m
 	head.Modules, head.Variants, head.Cases = nil, nil, nil
 	text, err := json.MarshalIndent(&head, "", " ")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	b := bytes.NewBuffer(bytes.TrimSuffix(text, []byte("\n}")))
 	if err := errors.Join(lines(b, "modules", m.Modules), lines(b, "variants", m.Variants), lines(b, "cases", m.Cases)); err != nil {
-		return err
+		return nil, err
 	}
 	b.WriteString("\n}\n")
-	_, err = w.Write(b.Bytes())
-	return err
+	return b.Bytes(), nil
 }
 
 // lines adds a list to a JSON object.
@@ -152,16 +186,30 @@ func (m *Manifest) WriteFile(path string) error {
 	return os.Rename(f.Name(), path)
 }
 
-// Decode reads a manifest.
+// Decode reads a manifest and holds it against the schema. Whether what it says is true is for Verifier.
 func Decode(r io.Reader) (*Manifest, error) {
+	text, err := io.ReadAll(r)
+	if err != nil {
+		return nil, fmt.Errorf("manifest: %w", err)
+	}
+	var head struct{ Schema *int }
+	if err := json.Unmarshal(text, &head); err != nil {
+		return nil, fmt.Errorf("no manifest: %w", err)
+	}
+	switch {
+	case head.Schema == nil:
+		return nil, errors.New("no manifest: it names no schema")
+	case *head.Schema != Schema:
+		return nil, fmt.Errorf("manifest of schema %d, this version reads %d", *head.Schema, Schema)
+	}
+	if err := schemaCheck(text); err != nil {
+		return nil, fmt.Errorf("manifest: %w", err)
+	}
 	var m Manifest
-	d := json.NewDecoder(r)
+	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&m); err != nil {
 		return nil, fmt.Errorf("manifest: %w", err)
-	}
-	if m.Schema != Schema {
-		return nil, fmt.Errorf("manifest: schema %d, this version reads %d", m.Schema, Schema)
 	}
 	return &m, nil
 }

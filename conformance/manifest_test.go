@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,6 +51,9 @@ func TestManifests(t *testing.T) {
 		if found.Right == 0 || m.Filter != "" || m.Bare {
 			t.Errorf("%s: %d exact cases, filter %q, bare %v", f.Name(), found.Right, m.Filter, m.Bare)
 		}
+		if strings.HasSuffix(m.Commit, "+dirty") || len(m.Commit) != 40 {
+			t.Errorf("%s: commit %q", f.Name(), m.Commit)
+		}
 		t.Logf("%s: %v: %d exact outputs are right, %d cases are of another version, modules that have changed since: %v", f.Name(), m.Device, found.Right, found.Unknown, found.Stale)
 	}
 	for _, d := range Compare(mans...) {
@@ -73,11 +77,30 @@ func small(t *testing.T) *Manifest {
 		t.Fatal(err)
 	}
 	defer dev.Close()
-	m, err := Run(t.Context(), dev, Options{Filter: regexp.MustCompile(`^cvse/v8/(f16|tf32)/.*/m(67k129n7|40k60n20|61k300n19)/`)})
+	m, err := Run(t.Context(), dev, Options{Filter: regexp.MustCompile(`^cvse/(v8/(f16|tf32)/.*/m(67k129n7|40k60n20|61k300n19)/|f16/T3/m67k129n33.*/p(23|auto))`)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return m
+}
+
+// seal seals a manifest anew.
+func seal(t *testing.T, m *Manifest) *Manifest {
+	t.Helper()
+	sum, err := m.seal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Seal = sum
+	return m
+}
+
+// count makes a manifest's summary that of its cases.
+func count(m *Manifest) {
+	m.Summary = map[Status]int{}
+	for _, r := range m.Cases {
+		m.Summary[r.Status]++
+	}
 }
 
 // TestManifestFile: what is written is read back, and the file is whole or not there.
@@ -105,7 +128,7 @@ func TestManifestFile(t *testing.T) {
 	if left, _ := os.ReadDir(filepath.Dir(path)); len(left) != 1 {
 		t.Errorf("%d files were left", len(left))
 	}
-	for _, text := range []string{"", "{}", `{"schema":1,"more":2}`, `{"schema":99}`} {
+	for _, text := range []string{"", "{}", `{"schema":2,"more":2}`, `{"schema":2}`, `{"schema":99}`} {
 		if _, err := Decode(strings.NewReader(text)); err == nil {
 			t.Errorf("%q is taken for a manifest", text)
 		}
@@ -124,12 +147,24 @@ func TestStale(t *testing.T) {
 func TestVerify(t *testing.T) {
 	find := func(m *Manifest, class string) *Result {
 		for i := range m.Cases {
-			if m.Cases[i].Status == Pass && strings.Contains(m.Cases[i].ID, class) {
+			if m.Cases[i].Status == Pass && Class(m.Cases[i].ID) == class {
 				return &m.Cases[i]
 			}
 		}
 		t.Fatalf("no case of class %s passed", class)
 		return nil
+	}
+	drop := func(m *Manifest, id, variant string) {
+		m.Cases = slices.DeleteFunc(m.Cases, func(r Result) bool {
+			out := r.ID == id && r.Variant == variant
+			if out {
+				m.Summary[r.Status]--
+			}
+			return out
+		})
+	}
+	unsupported := func(m *Manifest) *Result {
+		return &m.Cases[slices.IndexFunc(m.Cases, func(r Result) bool { return r.Status == Unsupported })]
 	}
 	other := strings.Repeat("0", 64)
 	var v Verifier
@@ -143,18 +178,36 @@ func TestVerify(t *testing.T) {
 		{"subnormal output", func(m *Manifest) { find(m, Subnormal).Output = other }, " or "},
 		{"input", func(m *Manifest) { find(m, SameSign).Input = other }, "inputs"},
 		{"input of T2", func(m *Manifest) { find(m, General).Input = other }, "inputs"},
-		{"failed", func(m *Manifest) { find(m, General).Status = Fail }, "failed"},
+		{"output of T3", func(m *Manifest) { find(m, Reproducible).Output = other }, "output " + other},
+		{"precision of T3", func(m *Manifest) { find(m, Reproducible).P = 15 }, "p = 15"},
+		{"lossless", func(m *Manifest) { r := find(m, Reproducible); r.Lossless = !r.Lossless }, "lossless"},
+		{"flushed", func(m *Manifest) { find(m, Subnormal).Note = "x" }, "note"},
+		{"ratio", func(m *Manifest) { *find(m, General).Ratio = 2 }, "ratio"},
+		{"ratio removed", func(m *Manifest) { find(m, General).Ratio = nil }, "ratio"},
+		{"seed", func(m *Manifest) { find(m, General).Seed++ }, "seed"},
+		{"failed", func(m *Manifest) { r := find(m, General); r.Status = Fail; r.Error = "x" }, "failed"},
 		{"unknown case", func(m *Manifest) { find(m, General).ID += "/x" }, "no such case"},
 		{"unknown case of another suite", func(m *Manifest) { find(m, General).ID += "/x"; m.Suite = "0" }, ""},
+		{"output of another suite", func(m *Manifest) { find(m, MixedSign).Output = other; m.Suite = "0" }, "output " + other},
+		{"removed", func(m *Manifest) { r := *find(m, Reproducible); drop(m, r.ID, r.Variant) }, "/T3/m67k129n33/eighth/spans/pauto/host is missing"},
+		{"removed, T1", func(m *Manifest) { r := *find(m, MixedSign); drop(m, r.ID, r.Variant) }, "is missing"},
+		{"unsupported, now passed", func(m *Manifest) { unsupported(m).Status = Pass }, "pass, with output"},
+		{"waived", func(m *Manifest) { r := find(m, MixedSign); r.Status = Waived; r.Error = "x" }, "no waiver"},
+		{"twice", func(m *Manifest) { m.Cases = append(m.Cases, *find(m, General)) }, "twice"},
+		{"variant without cases", func(m *Manifest) { m.Variants[0].Name = "cvse/x" }, "ran no case"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := small(t)
 			c.change(m)
-			found := v.Verify(m)
+			if sealed := len(v.Verify(m).Wrong) == 0; sealed != (c.name == "as it is") {
+				t.Errorf("with the old seal nothing wrong is found: %v", sealed)
+			}
+			count(m)
+			found := v.Verify(seal(t, m))
 			if found.Right == 0 {
 				t.Error("nothing is right")
 			}
-			if c.wrong == "" && len(found.Wrong) > 0 || c.wrong != "" && (len(found.Wrong) != 1 || !strings.Contains(found.Wrong[0], c.wrong)) {
+			if c.wrong == "" && len(found.Wrong) > 0 || c.wrong != "" && !slices.ContainsFunc(found.Wrong, func(w string) bool { return strings.Contains(w, c.wrong) }) {
 				t.Errorf("wrong: %q", found.Wrong)
 			}
 		})
@@ -166,6 +219,68 @@ func TestVerify(t *testing.T) {
 	find(b, MixedSign).Output = other
 	if d := Compare(a, b); len(d) != 1 || !strings.Contains(d[0], find(a, MixedSign).ID) {
 		t.Errorf("found %q", d)
+	}
+}
+
+// TestTamperedText: of a manifest's file no byte that says anything can change unnoticed.
+func TestTamperedText(t *testing.T) {
+	var b bytes.Buffer
+	if err := small(t).Encode(&b); err != nil {
+		t.Fatal(err)
+	}
+	text := b.Bytes()
+	var v Verifier
+	check := func(text []byte) bool {
+		m, err := Decode(bytes.NewReader(text))
+		return err == nil && len(v.Verify(m).Wrong) == 0
+	}
+	if !check(text) {
+		t.Fatal("the manifest as it is is refused")
+	}
+	tried := 0
+	for i := 0; i < len(text); i += 17 { // a prime: all parts of lines
+		if !strings.ContainsRune("0123456789abcdef", rune(text[i])) {
+			continue
+		}
+		changed := bytes.Clone(text)
+		changed[i] ^= 1
+		tried++
+		if check(changed) {
+			t.Errorf("byte %d changed: %s", i, changed[max(0, i-40):min(len(text), i+40)])
+		}
+	}
+	if tried < 100 {
+		t.Errorf("only %d bytes tried", tried)
+	}
+}
+
+// TestSchema: what is not of the schema's form is refused, in words that say where.
+func TestSchema(t *testing.T) {
+	var b bytes.Buffer
+	if err := small(t).Encode(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ before, after, want string }{
+		{`"tier": "quick"`, `"tier": "slow"`, "tier: want one of"},
+		{`"index": 0`, `"index": -1`, "device.index: -1 is below 0"},
+		{`"index": 0`, `"index": 0.5`, "device.index: want integer"},
+		{`"index": 0,`, ``, `device: "index" is missing`},
+		{`"index": 0,`, `"index": 0, "colour": 1,`, `device: unknown "colour"`},
+		{`"status":"pass"`, `"status":"good"`, "].status: want one of"},
+		{`"input":"`, `"input":"g`, "].input: "},
+		{`"probes": null`, `"probes": 7`, "probes: want"},
+		{`"schema": 2`, `"schema": 1`, "schema 1"},
+		{`"schema": 2,`, ``, "names no schema"},
+		{`"suite"`, `suite`, "invalid character"},
+	} {
+		text := b.String()
+		if !strings.Contains(text, c.before) {
+			t.Errorf("the manifest has no %s", c.before)
+			continue
+		}
+		if _, err := Decode(strings.NewReader(strings.Replace(text, c.before, c.after, 1))); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s for %s: %v, want %q", c.after, c.before, err, c.want)
+		}
 	}
 }
 

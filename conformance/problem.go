@@ -24,6 +24,8 @@ type problem struct {
 	// other of the alternatives is right too.
 	want         []float32
 	alternatives [][]float32
+	bits         int  // class T3: the precision of the product
+	lossless     bool // class T3: AutoP found it to lose nothing
 }
 
 // build carries the recipe out.
@@ -41,6 +43,8 @@ func (r recipe) build() *problem {
 	switch r.class {
 	case General:
 		p.general()
+	case Reproducible:
+		p.reproducible()
 	case Subnormal:
 		p.subnormal()
 	default:
@@ -64,6 +68,9 @@ func (p *problem) digest() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "A·B %v %d×%d×%d, %d entries, alpha %#x, beta %#x\n", p.typ, p.m, p.k, p.n, len(p.a.Val),
 		math.Float32bits(p.alpha), math.Float32bits(p.beta))
+	if p.p != 0 {
+		fmt.Fprintf(h, "RFX %d\n", p.p)
+	}
 	var buf []byte
 	for _, x := range p.a.RowPtr {
 		buf = binary.LittleEndian.AppendUint64(buf, uint64(x))

@@ -6,16 +6,18 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/dtype"
 )
 
 // The classes of problems; see the package's documentation.
 const (
-	SameSign  = "T1+"       // exact, products of one sign
-	MixedSign = "T1±"       // exact, products of both signs
-	NonFinite = "nonfinite" // exact where finite, infinities and NaN among the data
-	Subnormal = "subnormal" // exact, or exact with subnormal operands taken for zero
-	General   = "T2"        // any numbers, held to the bound
+	SameSign     = "T1+"       // exact, products of one sign
+	MixedSign    = "T1±"       // exact, products of both signs
+	NonFinite    = "nonfinite" // exact where finite, infinities and NaN among the data
+	Subnormal    = "subnormal" // exact, or exact with subnormal operands taken for zero
+	General      = "T2"        // any numbers, held to the bound
+	Reproducible = "T3"        // any numbers, in reproducible mode
 )
 
 // recipe is one problem C = alpha·A·B + beta·C.
@@ -26,6 +28,7 @@ type recipe struct {
 	pattern     string
 	alpha, beta float32 // in exact classes powers of two, or their negatives; beta may be 0
 	kind        string  // which numbers; see exact.go and general.go
+	p           int     // of class T3: the precision that is asked for, spmm.AutoP or one of rfx.All; else 0
 	seed        uint64
 }
 
@@ -39,6 +42,8 @@ const (
 	normal = "normal" // T2: about normally distributed
 	spans  = "spans"  // T2: magnitudes from 2⁻⁸ to 2⁸
 	cancel = "cancel" // T2: large terms that cancel, small ones that remain
+	odd    = "odd"    // T3: subnormal numbers and zeros of both signs among normal ones
+	wild   = "wild"   // T3: the same, and infinities and NaN
 )
 
 // name is the recipe as case names and manifests give it.
@@ -52,6 +57,12 @@ func (r recipe) name() string {
 	}
 	if r.beta != 0 {
 		s += "/beta" + number(r.beta)
+	}
+	switch {
+	case r.p == spmm.AutoP:
+		s += "/pauto"
+	case r.p != 0:
+		s += fmt.Sprintf("/p%d", r.p)
 	}
 	if r.seed != 1 {
 		s += fmt.Sprintf("/seed%d", r.seed)

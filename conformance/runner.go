@@ -92,8 +92,11 @@ func Run(ctx context.Context, dev backend.Device, o Options) (*Manifest, error) 
 			o.Progress(i+1, len(tests), &r.man.Cases[len(r.man.Cases)-1])
 		}
 	}
-	r.finish()
-	return r.man, nil
+	var err error
+	if r.man.Probes, err = r.probes(ctx); err != nil {
+		return nil, err
+	}
+	return r.man, r.finish()
 }
 
 func (r *runner) close() {
@@ -108,7 +111,7 @@ func (r *runner) close() {
 func (r *runner) manifest() *Manifest {
 	c := r.dev.Caps()
 	m := &Manifest{
-		Schema: Schema, Suite: Suite, Tier: r.Tier, Bare: r.Bare, Commit: r.Commit, Go: runtime.Version(), Device: r.dev.Info(),
+		Schema: Schema, Suite: Suite, Tier: r.Tier, Bare: r.Bare, Unlisted: r.Unlisted, Commit: r.Commit, Go: runtime.Version(), Device: r.dev.Info(),
 		Caps: Caps{
 			Code: c.Code.String(), Arch: c.Arch, Subgroup: [2]uint32{c.SubgroupMin, c.SubgroupMax}, F16: c.F16, Int8: c.Int8,
 		},
@@ -148,7 +151,7 @@ func buildCommit() string {
 }
 
 // finish fills in what only the end of the run knows.
-func (r *runner) finish() {
+func (r *runner) finish() error {
 	for _, name := range slices.Sorted(maps.Keys(r.dev.modules)) {
 		r.man.Modules = append(r.man.Modules, r.dev.modules[name])
 	}
@@ -158,6 +161,9 @@ func (r *runner) finish() {
 	for _, c := range r.man.Cases {
 		r.man.Summary[c.Status]++
 	}
+	var err error
+	r.man.Seal, err = r.man.seal()
+	return err
 }
 
 // one runs a case with each variant of the device that it is for, and records the outcomes.
@@ -167,7 +173,10 @@ func (r *runner) one(ctx context.Context, t *test) error {
 		r.digest = r.last.digest()
 	}
 	base := Result{ID: t.id(), Tier: t.tier, Generator: t.recipe.name(), Seed: t.seed, Input: r.digest}
-	vs := r.variants(t)
+	vs := []*spec.Variant{nil} // in reproducible mode the plan picks it
+	if t.class != Reproducible {
+		vs = r.variants(t)
+	}
 	if len(vs) == 0 {
 		base.Status = Unsupported
 		base.Error = "no variant that the device runs"
@@ -191,7 +200,9 @@ func (r *runner) one(ctx context.Context, t *test) error {
 
 // settle turns the error of a case into its status.
 func (r *runner) settle(t *test, v *spec.Variant, res *Result, err error) {
-	res.Variant = v.Name
+	if v != nil {
+		res.Variant = v.Name
+	}
 	res.Status = Pass
 	if err == nil {
 		return
@@ -220,11 +231,14 @@ func (r *runner) multiply(ctx context.Context, t *test, v *spec.Variant, res *Re
 			err = fmt.Errorf("panic: %v", x)
 		}
 	}()
+	if t.class == Reproducible {
+		return r.t3(ctx, t, res)
+	}
 	var out *outputs
 	if t.path == direct {
 		out, res.Grid, err = r.direct(ctx, t, r.last, v)
 	} else {
-		out, err = r.front(ctx, t, r.last, v)
+		out, _, err = r.front(ctx, t, r.last, spmm.Options{Format: t.kernel.Name, Variant: v.Name, Precision: t.prec, Cols: t.n})
 	}
 	if err != nil {
 		return err

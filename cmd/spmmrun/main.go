@@ -35,8 +35,11 @@ const (
 	exitInterrupted = 130
 )
 
-// errWrong is an answer outside its bound.
-var errWrong = errors.New("wrong answer")
+// errWrong is an answer outside its bound, errRefuted a manifest that is not true.
+var (
+	errWrong   = errors.New("wrong answer")
+	errRefuted = errors.New("not as it should be")
+)
 
 // grace is how long an interrupted job may take to end by itself.
 const grace = time.Second
@@ -78,7 +81,7 @@ func oneLine(err error) string {
 }
 
 func exitCode(err error) int {
-	if errors.Is(err, errWrong) {
+	if errors.Is(err, errWrong) || errors.Is(err, errRefuted) {
 		return exitWrong
 	}
 	if errors.Is(err, nm.ErrPattern) { // it is the matrix that is at fault, whatever the device

@@ -42,7 +42,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"code": runForCode, "interrupt": interrupt, "normal": normal, "npy": writeNPY, "none": noFile,
+			"code": runForCode, "interrupt": interrupt, "normal": normal, "npy": writeNPY, "none": noFile, "replace": replace, "flip": flip,
 		},
 	})
 }
@@ -125,6 +125,25 @@ func noFile(ts *testscript.TestScript, neg bool, args []string) {
 	if err != nil || neg || len(found) > 0 {
 		ts.Fatalf("%v, %v", found, err)
 	}
+}
+
+// replace FROM TO BEFORE AFTER copies a file with the first place of a text replaced.
+func replace(ts *testscript.TestScript, neg bool, args []string) {
+	text := ts.ReadFile(args[0])
+	if neg || !strings.Contains(text, args[2]) {
+		ts.Fatalf("%s has no %s", args[0], args[2])
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(strings.Replace(text, args[2], args[3], 1)), 0o644))
+}
+
+// flip FROM TO copies a manifest with one digit of its first output's digest changed.
+func flip(ts *testscript.TestScript, neg bool, args []string) {
+	text := []byte(ts.ReadFile(args[0]))
+	at := bytes.Index(text, []byte(`"output":"`)) + len(`"output":"`)
+	if text[at]++; !strings.ContainsRune("123456789bcdef", rune(text[at])) {
+		text[at] = '0'
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), text, 0o644))
 }
 
 // npy FILE ROWS COLS writes a matrix whose element (i, j) is (3i + j) mod 7 - 3.

@@ -65,6 +65,7 @@ Exit codes: 0 right, 1 wrong answer, 2 usage or bad input, 3 backend unavailable
 	addCount(c, &j.warmup, "warmup", "", 3, 0, "runs before those that are timed")
 	addCount(c, &j.repeats, "repeats", "", 20, 1, "runs that are timed; each is a batch of multiplications if they are short")
 	addReport(c, &j.report)
-	c.AddCommand(newDevices(), newInspect(unfinished), newConvert(unfinished), newVersion())
+	c.AddCommand(newDevices(), newInspect(unfinished), newConvert(unfinished),
+		newConform(unfinished), newVerify(), newCompare(), newVersion())
 	return c
 }

@@ -1,0 +1,150 @@
+// spmmrun compare: which devices agree?
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spmmrun/spmm/conformance"
+)
+
+func newCompare() *cobra.Command {
+	var all bool
+	c := &cobra.Command{
+		Use:   "compare [flags] A.json B.json...",
+		Short: "Tell which devices gave the same bits, case by case and as a matrix",
+		Long: `compare holds manifests against each other. Outputs of classes T1 and T3 must be the same on all devices; those
+of class T2 may differ in their last bits, and it is only told how many are the same.
+
+Each manifest has a letter. The matrix says of each pair how many of the cases that both have agree. Below it stand
+the cases that differ and must not, or with --all every case: letters side by side gave the same bits.
+
+Exit codes: 0 all that must agree does, 1 something does not or nothing can be compared, 2 usage or no manifest.`,
+		Args: atLeast(2, "manifests"),
+		RunE: func(c *cobra.Command, args []string) error {
+			mans, err := readManifests(args)
+			if err != nil {
+				return err
+			}
+			return compareManifests(c.OutOrStdout(), mans, all)
+		},
+	}
+	c.Flags().BoolVar(&all, "all", false, "print every case")
+	return c
+}
+
+// letter names manifest i.
+func letter(i int) string {
+	if i < 26 {
+		return string(rune('A' + i))
+	}
+	return fmt.Sprintf("%s%d", letter(i%26), i/26)
+}
+
+func compareManifests(w io.Writer, mans []*conformance.Manifest, all bool) error {
+	cases := conformance.Agreements(mans...)
+	for i, m := range mans {
+		fmt.Fprintf(w, "%s  %v, suite %s: %s\n", letter(i), m.Device, m.Suite, counts(m.Summary))
+	}
+	shared := 0
+	for _, exact := range []bool{true, false} {
+		title := "T1 and T3: must be the same"
+		if !exact {
+			title = "T2: may differ"
+		}
+		n, err := printMatrix(w, title, cases, len(mans), exact)
+		if err != nil {
+			return err
+		}
+		if exact {
+			shared = n
+		}
+	}
+	differ := 0
+	fmt.Fprintln(w)
+	for i := range cases {
+		a := &cases[i]
+		if a.Wrong != "" {
+			differ++
+			fmt.Fprintf(w, "differs: %s\n", a.Wrong)
+		}
+		if all {
+			fmt.Fprintf(w, "%-*s  %s\n", 8*len(mans)/4, groups(a), a.ID)
+		}
+	}
+	switch {
+	case differ > 0:
+		return fmt.Errorf("%d cases differ that must not: %w", differ, errRefuted)
+	case shared == 0:
+		return fmt.Errorf("no case of T1 or T3 is in two of the manifests: %w", errRefuted)
+	}
+	_, err := fmt.Fprintf(w, "all devices agree on every case of T1 and T3 that they share\n")
+	return err
+}
+
+// printMatrix prints of each pair how many of the cases of a kind that both have agree, and returns how many
+// there are in all.
+func printMatrix(w io.Writer, title string, cases []conformance.Agreement, n int, exact bool) (int, error) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "\n%s\n", title)
+	for j := range n {
+		fmt.Fprintf(t, "\t%s", letter(j))
+	}
+	fmt.Fprintln(t)
+	total := 0
+	for i := range n {
+		fmt.Fprint(t, letter(i))
+		for j := range n {
+			both, same := 0, 0
+			for k := range cases {
+				if cases[k].Exact == exact {
+					b, s := cases[k].Same(i, j)
+					both, same = both+toInt(b), same+toInt(s)
+				}
+			}
+			if i != j {
+				total += both
+			}
+			fmt.Fprintf(t, "\t%d/%d", same, both)
+		}
+		fmt.Fprintln(t)
+	}
+	return total, t.Flush()
+}
+
+func toInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// groups is the letters of the manifests, those with the same output side by side; - for those that have none.
+func groups(a *conformance.Agreement) string {
+	s, none := "", ""
+	for g := 0; g < len(a.Groups); g++ {
+		word := ""
+		for i, x := range a.Groups {
+			if x == g {
+				word += letter(i)
+			}
+		}
+		if word != "" && s != "" {
+			s += " "
+		}
+		s += word
+	}
+	for i, x := range a.Groups {
+		if x < 0 {
+			none += letter(i)
+		}
+	}
+	if none != "" {
+		s += " -" + none
+	}
+	return s
+}
