@@ -2,8 +2,7 @@
 //
 // The environment says what to run: SPMM_BACKEND (cuda, vulkan:1, by commas), SPMM_TIER, SPMM_FILTER (a regular
 // expression of case names), SPMM_REQUIRE (what must have run: cpu, cuda, vulkan, webgpu,
-// vulkan-matrices), SPMM_MANIFEST (a folder to write manifests to), SPMM_COMMIT (for the manifests),
-// SPMM_BARE=1 (no memory around buffers: for compute-sanitizer).
+// vulkan-matrices), SPMM_BARE=1 (no memory around buffers: for compute-sanitizer).
 
 package conformance
 
@@ -12,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,7 +25,7 @@ func words(name string) []string {
 }
 
 func options() Options {
-	o := Options{Tier: Tier(os.Getenv("SPMM_TIER")), Commit: os.Getenv("SPMM_COMMIT"), Bare: os.Getenv("SPMM_BARE") == "1"}
+	o := Options{Tier: Tier(os.Getenv("SPMM_TIER")), Bare: os.Getenv("SPMM_BARE") == "1"}
 	if f := os.Getenv("SPMM_FILTER"); f != "" {
 		o.Filter = regexp.MustCompile(f)
 	}
@@ -95,11 +93,6 @@ func TestConformance(t *testing.T) {
 				t.Errorf("%s with %s: %s", c.ID, c.Variant, c.Error)
 			}
 		}
-		if dir := os.Getenv("SPMM_MANIFEST"); dir != "" {
-			if err := m.WriteFile(filepath.Join(dir, fileName(m))); err != nil {
-				t.Error(err)
-			}
-		}
 	})
 	if len(mans) == 0 {
 		t.Error("no device: no case ran")
@@ -132,15 +125,4 @@ func required(t *testing.T, mans []*Manifest) {
 			t.Errorf("SPMM_REQUIRE: %s has passed no case", name)
 		}
 	}
-}
-
-// fileName names a manifest after its device: the backend, and what tells devices of it apart.
-func fileName(m *Manifest) string {
-	name := m.Device.Backend
-	if soft := os.Getenv("SPMM_SOFTVK"); m.Device.Kind == "cpu" && soft != "" && name != "cpu" {
-		name += "-softvk-" + soft
-	} else if name != "cpu" {
-		name += "-" + strings.Trim(regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(m.Device.Name), "-"), "-")
-	}
-	return name + ".json"
 }

@@ -45,6 +45,9 @@ func (r *runner) direct(ctx context.Context, t *test, p *problem, v *spec.Varian
 
 // lone makes a multiplication ready.
 func (r *runner) lone(t *test, p *problem, v *spec.Variant) (*lone, spec.Launch, error) {
+	if r.spoil != nil {
+		p = r.spoil(p)
+	}
 	x := &lone{runner: r, t: t, p: p, v: v}
 	enc, err := t.kernel.Encode(formats.ConvertTo(p.a, v.In), v)
 	if err != nil {

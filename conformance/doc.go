@@ -24,6 +24,9 @@
 //     taken for zero.
 //   - T2 has numbers like those of real data. |c − c*| ≤ γ(1+γ)·Σ|a||b| with γ = 3·(entries+1)·2⁻²³, see
 //     package oracle. That is a weak demand: a dropped entry of thousands may pass.
+//   - T3 is the same in reproducible mode, of all formats at each precision p: one right answer, bit for bit,
+//     which package oracle computes from the definition (docs/reproducible.md). Its numbers are normal,
+//     far apart, cancelling, subnormal, zeros of both signs, infinities and NaN.
 //
 // Before outputs are hashed, -0 becomes +0 and every NaN the same one. A C of 16 bits is rounded once, to
 // nearest even, from the exact sum.
@@ -38,7 +41,8 @@
 //
 // is format cvse with panels of 8 rows, computed in f16, class T1±, A of 29×60 and B of 60×33, A's
 // entries in whole vectors of 8 (see pattern.go), beta -1, and leading dimensions larger than
-// needed. A kind of numbers may stand after the pattern (see recipe.go). Further words at the end:
+// needed. A kind of numbers may stand after the pattern (see recipe.go), and in T3 the precision, as p23 or
+// pauto. Further words at the end:
 //
 //	host, tensor   through package spmm, with B and C in the host's memory or on the device;
 //	               without either the kernel is launched by its table alone
@@ -59,24 +63,23 @@
 // Each fault that a kernel can have should be among the mutations of mutation_test.go, which shows that
 // the suite notices.
 //
+// Manifests claim and Verifier checks: that the seal is whole, the summary right, no case missing or twice,
+// each input that of its recipe, each exact output the right one, each verdict borne out. What Verifier cannot
+// recompute are T2's outputs and probes; that is what running again on the same device is for.
+//
 // # How to run it
+//
+//	spmmrun conform --backend vulkan -o manifest.json
+//	spmmrun verify manifest.json
+//
+// docs/conformance.md says more. The tests do the same on every backend that has a device:
 //
 //	go test ./conformance
 //
-// runs the quick tier on every backend that has a device; see conformance_test.go for what the
-// environment changes. The binary that go test -c makes needs nothing else:
+// See conformance_test.go for what the environment changes. Under NVIDIA's memory checker, without memory of
+// the suite's around buffers:
 //
-//	SPMM_BACKEND=cuda SPMM_REQUIRE=cuda SPMM_MANIFEST=. ./conformance.test -test.run TestConformance -test.v
+//	compute-sanitizer spmmrun conform --backend cuda --bare
 //
-// Under NVIDIA's memory checker, without memory of the suite's around buffers:
-//
-//	SPMM_BACKEND=cuda SPMM_BARE=1 compute-sanitizer ./conformance.test -test.run TestConformance
-//
-// SPMM_MANIFEST names a folder, here manifests/ for those that are checked in; say with SPMM_COMMIT what
-// they are of. Those of the software drivers are made with
-//
-//	go test -c ./conformance && cd conformance && export SPMM_MANIFEST=manifests SPMM_COMMIT=$(git rev-parse HEAD)
-//	../conformance.test -test.run TestConformance
-//	SPMM_BACKEND=vulkan,webgpu ../tools/softvk/run ../conformance.test -test.run TestConformance
-//	SPMM_BACKEND=vulkan ../tools/softvk/run --plain ../conformance.test -test.run TestConformance
+// The manifests that are checked in are made by conformance/manifests/make.
 package conformance

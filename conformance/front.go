@@ -23,6 +23,9 @@ type planned struct {
 
 // front multiplies by Multiply or by Plan.Run and returns the outputs, and the plan if there was one.
 func (r *runner) front(ctx context.Context, t *test, p *problem, o spmm.Options) (*outputs, *planned, error) {
+	if r.spoil != nil {
+		p = r.spoil(p)
+	}
 	switch t.a {
 	case dtype.F16:
 		return frontA[half.F16](ctx, r, t, p, o)

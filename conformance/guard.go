@@ -21,6 +21,7 @@ type guard struct {
 	backend.Device
 	bare   bool                                // nothing behind buffers nor between them
 	mutate func(backend.Binary) backend.Binary // of kernels as they are loaded; nil: none
+	stray  bool                                // write behind a buffer, to be found out
 
 	mu      sync.Mutex
 	live    []*guarded
@@ -209,5 +210,9 @@ func (g *guard) Run(ctx context.Context, launches ...backend.Launch) (backend.Ti
 			}
 		}
 	}
-	return g.Device.Run(ctx, inner...)
+	t, err := g.Device.Run(ctx, inner...)
+	if b, ok := launches[0].Args[0].(*guarded); ok && g.stray && err == nil {
+		err = b.Buffer.Write(ctx, (b.size+3)&^3, make([]byte, 4))
+	}
+	return t, err
 }

@@ -41,8 +41,10 @@ type Manifest struct {
 	// by accident or carelessness; who means to deceive can seal anew, and is up against Verifier.
 	Seal string `json:"seal"`
 	// Probes describe the device's float matrix unit, one for each input type; null if there is none.
-	Probes  []Probe  `json:"probes"`
-	Modules []Module `json:"modules,omitempty"` // every kernel that was loaded
+	Probes []Probe `json:"probes"`
+	// ProbeErrors are of probes that could not be made.
+	ProbeErrors []string `json:"probe_errors,omitempty"`
+	Modules     []Module `json:"modules,omitempty"` // every kernel that was loaded
 	// Variants are the kernels' forms that ran, with the choices compiled into them.
 	Variants []Variant `json:"variants,omitempty"`
 	Waivers  []Waiver  `json:"waivers,omitempty"` // those that the device was granted

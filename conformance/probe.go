@@ -51,24 +51,24 @@ const (
 	unclear     = "other"
 )
 
-// probes describes the units of the device.
-func (r *runner) probes(ctx context.Context) ([]Probe, error) {
-	var ps []Probe
+// probes describes the units of the device. A probe that fails is noted; an error ends the run.
+func (r *runner) probes(ctx context.Context) error {
 	for _, typ := range []dtype.Type{dtype.F16, dtype.BF16, dtype.TF32} {
 		k, v := r.prober(typ)
 		if v == nil {
 			continue
 		}
 		p, err := r.probe(ctx, k, v)
-		if errors.Is(err, backend.ErrUnsupported) {
-			continue
+		switch {
+		case errors.Is(err, backend.ErrDeviceLost) || ctx.Err() != nil:
+			return errors.Join(err, ctx.Err())
+		case err != nil:
+			r.man.ProbeErrors = append(r.man.ProbeErrors, fmt.Sprintf("%s/%s: %v", k.Name, v.Name, err))
+		default:
+			r.man.Probes = append(r.man.Probes, *p)
 		}
-		if err != nil {
-			return nil, fmt.Errorf("probe of %s/%s: %w", k.Name, v.Name, err)
-		}
-		ps = append(ps, *p)
 	}
-	return ps, nil
+	return nil
 }
 
 // prober returns the first variant that multiplies numbers of a type on a matrix unit for that type.

@@ -123,6 +123,9 @@ func (r *runner) t3(ctx context.Context, t *test, res *Result) error {
 	if err != nil {
 		return err
 	}
+	if r.after != nil {
+		r.after(out)
+	}
 	res.Output, res.P, res.Lossless = out.digest(), plan.bits, plan.lossless
 	if err := out.differ(round(t.c, p.m, p.n, p.want)); err != nil {
 		return wrong{err}

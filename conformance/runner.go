@@ -36,8 +36,13 @@ type Options struct {
 	Bare   bool
 	Commit string // of the source; "": as the build recorded it
 
-	kernels []*spec.Kernel                      // nil: all formats
-	mutate  func(backend.Binary) backend.Binary // of code as it is loaded, for tests
+	kernels []*spec.Kernel // nil: all formats
+
+	// Faults, for tests:
+	mutate func(backend.Binary) backend.Binary // of code as it is loaded
+	spoil  func(p *problem) *problem           // of what is multiplied, after it is known what must come out
+	after  func(o *outputs)                    // of what came out
+	stray  bool                                // something is written behind a buffer
 }
 
 // runner is one run.
@@ -77,7 +82,7 @@ func Run(ctx context.Context, dev backend.Device, o Options) (*Manifest, error) 
 		return nil, errors.New("no case has a name that the filter selects")
 	}
 	g := newGuard(dev)
-	g.bare, g.mutate = o.Bare, o.mutate
+	g.bare, g.mutate, g.stray = o.Bare, o.mutate, o.stray
 	r := &runner{
 		Options: o, dev: g, door: spmm.NewDevice(g), loaded: map[*spec.Variant]loaded{},
 		made: map[*spec.Kernel][]*spec.Variant{}, ran: map[string]Variant{},
@@ -92,8 +97,8 @@ func Run(ctx context.Context, dev backend.Device, o Options) (*Manifest, error) 
 			o.Progress(i+1, len(tests), &r.man.Cases[len(r.man.Cases)-1])
 		}
 	}
-	var err error
-	if r.man.Probes, err = r.probes(ctx); err != nil {
+	r.spoil = nil // it fits the cases' sizes
+	if err := r.probes(ctx); err != nil {
 		return nil, err
 	}
 	return r.man, r.finish()
@@ -242,6 +247,9 @@ func (r *runner) multiply(ctx context.Context, t *test, v *spec.Variant, res *Re
 	}
 	if err != nil {
 		return err
+	}
+	if r.after != nil {
+		r.after(out)
 	}
 	res.Output = out.digest()
 	if err := r.judge(ctx, t, v, out, res); err != nil {

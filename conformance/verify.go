@@ -156,6 +156,9 @@ func consistent(m *Manifest) []string {
 	if seal, err := m.seal(); err != nil || m.Seal != seal {
 		v.wrong("the seal is broken: the manifest was changed after it was written (%s, its contents have %s)", m.Seal, seal)
 	}
+	for _, e := range m.ProbeErrors {
+		v.wrong("a probe could not be made: %s", e)
+	}
 	counts := map[Status]int{}
 	type key struct{ id, variant string }
 	seen, ran := map[key]bool{}, map[string]bool{}

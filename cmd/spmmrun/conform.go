@@ -111,6 +111,9 @@ func outcome(m *conformance.Manifest) error {
 	if n := m.Summary[conformance.Fail]; n > 0 {
 		return fmt.Errorf("%d of %d cases failed: %w", n, len(m.Cases), errRefuted)
 	}
+	if len(m.ProbeErrors) > 0 {
+		return fmt.Errorf("a probe could not be made: %s: %w", m.ProbeErrors[0], errRefuted)
+	}
 	if m.Summary[conformance.Pass] == 0 {
 		return fmt.Errorf("no case passed: %w", errRefuted)
 	}
