@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/shaders"
 )
 
 // words are the parts of a comma-separated variable.
@@ -88,6 +89,9 @@ func TestConformance(t *testing.T) {
 		if m.Summary[Pass] == 0 {
 			t.Error("no case passed")
 		}
+		if o.Unlisted && o.Filter == nil {
+			foreign(t, m)
+		}
 		for _, c := range m.Cases {
 			if c.Status == Fail {
 				t.Errorf("%s with %s: %s", c.ID, c.Variant, c.Error)
@@ -101,6 +105,47 @@ func TestConformance(t *testing.T) {
 		t.Error(d)
 	}
 	required(t, mans)
+}
+
+// tile is a variant's matrix shape: what of its constants says so.
+func tile(consts func(name string) uint32) string {
+	return fmt.Sprintf("%d×%d×%d", consts("TM"), consts("TN"), consts("TK"))
+}
+
+// foreign fails unless every matrix shape of the kernels' tables has passed T1, in every kernel that has it: AMD's
+// 16×16×16, Intel's 8×16×16, NVIDIA's 16×8×16 and the driver's own among them.
+func foreign(t *testing.T, m *Manifest) {
+	passed := map[string]bool{}
+	for i := range m.Cases {
+		if r := &m.Cases[i]; r.Status == Pass && Class(r.ID) == MixedSign {
+			passed[r.kernel()+"/"+r.Variant] = true
+		}
+	}
+	ran := map[string]bool{}
+	for _, v := range m.Variants {
+		if v.Matrix && passed[v.Name] {
+			kernel, _, _ := strings.Cut(v.Name, "/")
+			ran[kernel+" "+tile(func(name string) uint32 { return v.Consts[name] })] = true
+		}
+	}
+	want := map[string]bool{}
+	for _, k := range shaders.Formats() {
+		for _, v := range k.Variants {
+			if v.Code == backend.CodeSPIRV && v.Matrix {
+				want[k.Name+" "+tile(v.Const)] = true
+			}
+		}
+	}
+	for shape := range want {
+		if !ran[shape] {
+			t.Errorf("no case of class T1 passed with tiles %s", shape)
+		}
+	}
+	for _, shape := range []string{"16×16×16", "8×16×16", "16×8×16", "8×8×8"} {
+		if !ran["cvse "+shape] {
+			t.Errorf("tiles of %s did not run", shape)
+		}
+	}
 }
 
 // required fails unless all that SPMM_REQUIRE names has passed a case.

@@ -32,15 +32,11 @@ func (r *runner) direct(ctx context.Context, t *test, p *problem, v *spec.Varian
 	if err != nil {
 		return nil, "", err
 	}
-	first, err := x.run(ctx, l)
+	outs, err := x.run(ctx, l, 2)
 	if err != nil {
 		return nil, grid(l), err
 	}
-	second, err := x.run(ctx, l)
-	if err == nil {
-		err = alike(first, second)
-	}
-	return first, grid(l), err
+	return outs[0], grid(l), alike(outs[0], outs[1])
 }
 
 // lone makes a multiplication ready.
@@ -68,7 +64,7 @@ func (r *runner) raw(ctx context.Context, t *test, p *problem, v *spec.Variant) 
 	if err != nil {
 		return nil, err
 	}
-	_, err = x.run(ctx, l)
+	_, err = x.run(ctx, l, 1)
 	return x.after, err
 }
 
@@ -128,24 +124,46 @@ func fill(t dtype.Type, d *formats.Dense[float32], ld, rows int) []byte {
 	return mem
 }
 
-// run uploads, launches and checks all memory, and returns C.
-func (x *lone) run(ctx context.Context, l spec.Launch) (*outputs, error) {
-	var bufs []backend.Buffer
+// run multiplies as often as asked for, from the same memory, and returns what each gave.
+func (x *lone) run(ctx context.Context, l spec.Launch, times int) ([]*outputs, error) {
+	bufs, err := x.alloc()
 	defer func() {
 		for _, b := range bufs {
 			b.Close()
 		}
 	}()
+	if err != nil {
+		return nil, err
+	}
+	launches, err := x.launches(l, bufs)
+	if err != nil {
+		return nil, err
+	}
+	var outs []*outputs
+	for range times {
+		out, err := x.once(ctx, launches, bufs)
+		if err != nil {
+			return outs, err
+		}
+		outs = append(outs, out)
+	}
+	return outs, nil
+}
+
+// alloc returns a buffer for each argument; after an error, those that there are.
+func (x *lone) alloc() ([]backend.Buffer, error) {
+	var bufs []backend.Buffer
 	for _, a := range x.args {
 		b, err := x.dev.Alloc(int64(max(4, len(a))))
 		if err != nil {
-			return nil, err
+			return bufs, err
 		}
 		bufs = append(bufs, b)
-		if err := b.Write(ctx, 0, a); err != nil {
-			return nil, err
-		}
 	}
+	return bufs, nil
+}
+
+func (x *lone) launches(l spec.Launch, bufs []backend.Buffer) ([]backend.Launch, error) {
 	k, err := x.load(x.t.kernel, x.v)
 	if err != nil {
 		return nil, err
@@ -157,6 +175,16 @@ func (x *lone) run(ctx context.Context, l spec.Launch) (*outputs, error) {
 			return nil, err
 		}
 		launches = append(launches, backend.Launch{Kernel: then, Groups: l.ThenGroups, Args: bufs, Params: l.ThenParams})
+	}
+	return launches, nil
+}
+
+// once uploads, launches and checks all memory, and returns C.
+func (x *lone) once(ctx context.Context, launches []backend.Launch, bufs []backend.Buffer) (*outputs, error) {
+	for i, a := range x.args {
+		if err := bufs[i].Write(ctx, 0, a); err != nil {
+			return nil, err
+		}
 	}
 	if _, err := x.dev.Run(ctx, launches...); err != nil {
 		return nil, err

@@ -349,7 +349,7 @@ func (r *runner) unlisted(k *spec.Kernel) []*spec.Variant {
 				x.Consts[i].Value = x.Local[0]
 			}
 		}
-		x.Name = strings.TrimSuffix(v.Name, fmt.Sprintf("_sub%d", v.Sub)) + fmt.Sprintf("_sub%d", x.Sub)
+		x.Name = strings.Replace(v.Name, fmt.Sprintf("_sub%d", v.Sub), fmt.Sprintf("_sub%d", x.Sub), 1)
 		if x.Met(caps) && !slices.ContainsFunc(vs, func(o *spec.Variant) bool { return o.Name == x.Name }) {
 			vs = append(vs, &x)
 		}
