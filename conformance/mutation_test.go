@@ -278,9 +278,9 @@ func rounding(f func(float32) float32) func(backend.Binary) backend.Binary {
 	}
 }
 
-// onText replaces text of a kernel's WGSL.
+// onText replaces text of a kernel's WGSL or PTX.
 func onText(kernel, before, after string) mutation {
-	m := mutation{name: strings.Join(strings.Fields(before), " ") + " → " + after, kernel: kernel}
+	m := mutation{name: kernel + ": " + strings.Join(strings.Fields(before), " ") + " → " + after, kernel: kernel}
 	m.code = func(b backend.Binary) backend.Binary {
 		if strings.HasPrefix(b.Name, kernel+"/") {
 			if !strings.Contains(string(b.Code), before) {
@@ -309,15 +309,30 @@ func textMutations() []mutation {
 		onText("cvse", "i < m; i = i + LOCAL) { stage_cols", "i + 1u < m; i = i + LOCAL) { stage_cols"),
 	}
 	wants := map[string]string{"col >= p.n": "was written", "at[i] >= p.n": "was written", "if (row >= p.rows)": "behind a buffer"}
+	for _, m := range []mutation{ // of reproducible mode, which serves all formats
+		onText("rfx", "(rest != 0u || (a.x & 1u) != 0u)", "true"), // ties are rounded away from zero
+		onText("rfx", "((ra | rb) & WILD) != 0u", "false"),
+		onText("rfx", "colidx[k]", "colidx[k ^ 1u]"),
+	} {
+		m.kernel, m.filter = "", `^[a-z]+/f16/T3/.*/p15`
+		ms = append(ms, m)
+	}
 	for i := range ms {
 		ms[i].want = wrongOutputs
 		for start, want := range wants {
-			if strings.HasPrefix(ms[i].name, start) {
+			if _, change, _ := strings.Cut(ms[i].name, ": "); strings.HasPrefix(change, start) {
 				ms[i].want = want
 			}
 		}
 	}
 	return ms
+}
+
+// ptxMutations are faults of kernels in PTX.
+func ptxMutations() []mutation {
+	m := onText("csr", "cvt.rn.f16x2.f32", "cvt.rz.f16x2.f32")
+	m.want, m.filter = wrongOutputs, `^csr/f16/T1.*narrow/c:f16`
+	return []mutation{m}
 }
 
 // catch runs some cases with a mutation, and fails unless it shows as it should.
@@ -368,6 +383,8 @@ func TestMutations(t *testing.T) {
 			ms = append(ms, goMutations()...)
 		case backend.CodeWGSL:
 			ms = append(ms, textMutations()...)
+		case backend.CodePTX:
+			ms = append(ms, ptxMutations()...)
 		}
 		for _, m := range ms {
 			t.Run(m.name, func(t *testing.T) { catch(t, dev, m) })
