@@ -25,11 +25,13 @@ type guard struct {
 
 	mu      sync.Mutex
 	live    []*guarded
+	spare   map[int64][]*guarded // closed ones by their whole size, to be used again
+	idle    int64                // the bytes of these
 	modules map[string]Module
 }
 
 func newGuard(dev backend.Device) *guard {
-	return &guard{Device: dev, modules: map[string]Module{}}
+	return &guard{Device: dev, modules: map[string]Module{}, spare: map[int64][]*guarded{}}
 }
 
 // sentinel lies behind buffers and in canaries, and fills new buffers. Each of its 16-bit words is
@@ -52,8 +54,10 @@ func filled(n int) []byte {
 type guarded struct {
 	backend.Buffer
 	g      *guard
-	size   int64
+	size   int64 // what was asked for
+	whole  int64 // what there is: whole words, and the sentinel
 	canary backend.Buffer
+	closed bool
 }
 
 // Alloc returns a buffer whose contents are NaN.
@@ -61,38 +65,49 @@ func (g *guard) Alloc(size int64) (backend.Buffer, error) {
 	if err := backend.CheckAlloc(size); err != nil {
 		return nil, err
 	}
+	x, err := g.take(size)
+	if err != nil {
+		return nil, err
+	}
 	ctx := context.Background()
-	whole := (size + 3) &^ 3
-	if !g.bare {
-		whole += int64(len(sentinel))
+	err = x.Buffer.Write(ctx, 0, filled(int(x.whole)))
+	if err == nil && x.canary != nil {
+		err = x.canary.Write(ctx, 0, sentinel)
 	}
-	b, err := g.Device.Alloc(whole)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, x.release())
 	}
-	if err := b.Write(ctx, 0, filled(int(whole))); err != nil {
-		b.Close()
-		return nil, err
-	}
-	x := &guarded{Buffer: b, g: g, size: size}
-	if g.bare {
-		return x, nil
-	}
-	canary, err := g.Device.Alloc(int64(len(sentinel)))
-	if err != nil {
-		b.Close()
-		return nil, err
-	}
-	if err := canary.Write(ctx, 0, sentinel); err != nil {
-		b.Close()
-		canary.Close()
-		return nil, err
-	}
-	x.canary = canary
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.live = append(g.live, x)
 	return x, nil
+}
+
+// take finds a spare buffer or allocates one: that takes most devices longer than a case's multiplications.
+func (g *guard) take(size int64) (*guarded, error) {
+	x := &guarded{g: g, size: size, whole: (size + 3) &^ 3}
+	if !g.bare {
+		x.whole += int64(len(sentinel))
+	}
+	g.mu.Lock()
+	spare := g.spare[x.whole]
+	if n := len(spare); n > 0 {
+		x.Buffer, x.canary = spare[n-1].Buffer, spare[n-1].canary
+		g.spare[x.whole] = spare[:n-1]
+		g.idle -= x.whole
+	}
+	g.mu.Unlock()
+	if x.Buffer != nil {
+		return x, nil
+	}
+	var err error
+	if x.Buffer, err = g.Device.Alloc(x.whole); err != nil || g.bare {
+		return x, err
+	}
+	if x.canary, err = g.Device.Alloc(int64(len(sentinel))); err != nil {
+		x.Buffer.Close()
+	}
+	return x, err
 }
 
 // Size is what was asked for.
@@ -124,14 +139,45 @@ func (b *guarded) Read(ctx context.Context, off int64, p []byte) error {
 	return err
 }
 
+// Close keeps the memory for another buffer of its size.
 func (b *guarded) Close() error {
-	b.g.mu.Lock()
-	b.g.live = slices.DeleteFunc(b.g.live, func(x *guarded) bool { return x == b })
-	b.g.mu.Unlock()
+	const most = 64 << 20
+	g := b.g
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if b.closed {
+		return nil
+	}
+	b.closed = true
+	g.live = slices.DeleteFunc(g.live, func(x *guarded) bool { return x == b })
+	if g.bare || b.whole > most/16 {
+		return b.release()
+	}
+	g.spare[b.whole] = append(g.spare[b.whole], b)
+	if g.idle += b.whole; g.idle > most {
+		return g.drop()
+	}
+	return nil
+}
+
+// release gives the memory back to the device.
+func (b *guarded) release() error {
 	err := b.Buffer.Close()
 	if b.canary != nil {
 		err = errors.Join(err, b.canary.Close())
 	}
+	return err
+}
+
+// drop releases all that is spare.
+func (g *guard) drop() (err error) {
+	for _, list := range g.spare {
+		for _, b := range list {
+			err = errors.Join(err, b.release())
+		}
+	}
+	clear(g.spare)
+	g.idle = 0
 	return err
 }
 
@@ -165,6 +211,9 @@ func (g *guard) intact(ctx context.Context) error {
 	live := slices.Clone(g.live)
 	g.mu.Unlock()
 	for _, b := range live {
+		if b.canary == nil {
+			continue // bare
+		}
 		if err := b.intact(ctx); err != nil {
 			return err
 		}

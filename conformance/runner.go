@@ -110,6 +110,7 @@ func (r *runner) close() {
 			l.kernel.Close()
 		}
 	}
+	r.dev.drop()
 }
 
 // manifest is the head of the record.
