@@ -3,6 +3,7 @@
 //
 //	make build && nvcc -O3 -arch=native -o peers bench/peers/peers.cu -lcublas
 //	go run ./bench -spmmrun bin/spmmrun -peers ./peers cvse
+//	go run ./bench -backends cpu -precisions f32,f16 -n 128 choice
 //
 // Every time is a median over batches of multiplications back to back, after warm-up, on random data;
 // spmmrun verifies its output, and a wrong or missing result is printed as such.
@@ -22,15 +23,20 @@ import (
 )
 
 // suites are the comparisons there are.
-var suites = map[string]func(*runner) error{"cvse": cvse}
+var suites = map[string]func(*runner) error{"cvse": cvse, "choice": choice}
 
 func main() {
 	var r runner
 	flag.StringVar(&r.spmmrun, "spmmrun", "bin/spmmrun", "the command to measure")
 	flag.StringVar(&r.peers, "peers", "", "the program of bench/peers; without it vendor libraries are left out")
 	flag.StringVar(&r.backends, "backends", "cuda,vulkan", "backends to measure")
+	flag.StringVar(&r.precisions, "precisions", "f32", "precisions to measure (choice)")
+	flag.StringVar(&r.files, "files", "", "a pattern of matrix files to measure besides those that are built in (choice)")
+	flag.StringVar(&r.n, "n", "128", "columns of B (choice)")
+	flag.StringVar(&r.data, "data", "", "file to append all measurements to, as lines of JSON (choice)")
+	flag.StringVar(&r.only, "only", "", "a regular expression of the matrices to take (choice)")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: bench [flags] SUITE…   (suites: cvse)")
+		fmt.Fprintf(os.Stderr, "usage: bench [flags] SUITE…   (suites: %s)\n", strings.Join(slices.Sorted(maps.Keys(suites)), ", "))
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -51,7 +57,11 @@ func main() {
 	}
 }
 
-type runner struct{ spmmrun, peers, backends string }
+type runner struct {
+	spmmrun, peers, backends string
+	precisions, files        string
+	n, data, only            string
+}
 
 // result is what spmmrun's JSON report says, as far as it is used here.
 type result struct {

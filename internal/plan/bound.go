@@ -42,52 +42,15 @@ type Bound struct {
 	Memory  time.Duration // moving the bytes once
 	Gather  time.Duration // fetching rows of B from cache
 	Compute time.Duration
-	Alone   time.Duration // what the busiest workgroup takes by itself
 }
 
-// Time is the attainable time: the largest of the three that do not depend on how work is shared out.
+// Time is the attainable time: the largest of the three.
 func (b Bound) Time() time.Duration { return max(b.Memory, b.Gather, b.Compute) }
-
-// sum is what the three take one after another, which tells formats apart that share a largest limit; and no
-// less than the busiest workgroup.
-func (b Bound) sum() time.Duration { return max(b.Memory+b.Gather+b.Compute, b.Alone) }
 
 // bound returns the least time for some work done by a variant. A ceiling that is not known does not
 // bound.
 func (c *Ceilings) bound(v *spec.Variant, w work) Bound {
-	rate := c.FMA
-	if len(v.Need.Shapes) > 0 {
-		rate = c.Matrix[matrixKey(v.Need.Shapes[0])]
-	}
-	return Bound{Memory: at(w.bytes, c.stream(w.bytes)), Gather: at(w.gather, c.Gather), Compute: at(w.flops, rate)}
-}
-
-// predict returns the least times of a multiplication of a, packed with stats s, by n columns on a device of so
-// many units; nearby is as in fetched.
-func (c *Ceilings) predict(units int, v *spec.Variant, a formats.Sparse, s formats.Stats, nearby int64, n int) Bound {
-	rows, cols := a.Dims()
-	b := c.bound(v, newWork(rows, cols, n, v.In, s, fetched(s, nearby), dtype.F32))
-	b.Alone = c.alone(units, v, a, s, n)
-	return b
-}
-
-// alone returns the least time of the workgroup with most to do, where a format gives whole rows to workgroups:
-// it fetches no faster than one of the device's cores. (On an H200 a core does 45 GB/s and a workgroup alone
-// 10 in a long run.) s may be those of a sample without the longest row.
-func (c *Ceilings) alone(units int, v *spec.Variant, a formats.Sparse, s formats.Stats, n int) time.Duration {
-	if s.Longest == 0 || units == 0 {
-		return 0
-	}
-	ptr, _ := pattern(a)
-	longest := s.Longest
-	for i := range len(ptr) - 1 {
-		longest = max(longest, ptr[i+1]-ptr[i])
-	}
-	columns := n
-	if cols := int(v.Const("COLS")); cols > 0 {
-		columns = min(n, cols)
-	}
-	return at(longest*int64(columns)*int64(v.In.Storage().Size()), c.Gather/float64(units))
+	return Bound{Memory: at(w.bytes, c.stream(w.bytes)), Gather: at(w.gather, c.Gather), Compute: at(w.flops, c.rate(v))}
 }
 
 // at is the time that n units take at a rate per second, 0 if the rate is unknown.

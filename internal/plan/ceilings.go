@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spmmrun/spmm/backend"
@@ -39,12 +40,32 @@ type Rate struct {
 // ceilingsVersion changes with what is measured and how.
 const ceilingsVersion = 3
 
-// stream returns the rate for data of so many bytes: the one measured with the next smaller amount.
+// stream returns the rate for data of so many bytes: the best that was measured from the next smaller amount on.
+// (With little data most of a copy's time is its launch.)
 func (c *Ceilings) stream(bytes int64) float64 {
 	var r float64
-	for _, s := range c.Stream {
-		if r == 0 || s.Bytes <= bytes {
-			r = s.PerSecond
+	for i, s := range c.Stream {
+		if i+1 == len(c.Stream) || c.Stream[i+1].Bytes > bytes {
+			r = max(r, s.PerSecond)
+		}
+	}
+	return r
+}
+
+// rate returns the arithmetic that a variant's instructions could do in a second, 0 if that is not known. A
+// matrix shape that was not measured counts as the best of its type.
+func (c *Ceilings) rate(v *spec.Variant) float64 {
+	if len(v.Need.Shapes) == 0 {
+		return c.FMA
+	}
+	shape := v.Need.Shapes[0]
+	if r := c.Matrix[matrixKey(shape)]; r > 0 {
+		return r
+	}
+	var r float64
+	for key, x := range c.Matrix {
+		if strings.HasSuffix(key, " "+shape.A.String()) {
+			r = max(r, x)
 		}
 	}
 	return r

@@ -150,34 +150,36 @@ func rank(ctx context.Context, d *Device, cs []*candidate, a formats.Sparse, o O
 	if len(cs) < 2 {
 		return nil
 	}
-	ceil, err := d.Ceilings(ctx)
+	pr, err := newPredictor(ctx, d, a, o.cols())
 	if err != nil {
 		return err
 	}
-	s, nearby := sample(a), distinct(a)
+	s := sample(a)
 	for _, c := range cs {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		c.cost = unlikely
 		if p, err := c.pack(s, Options{}); err == nil {
-			c.cost = ceil.predict(d.Caps().Units, c.variant, a, scale(p.enc.Stats, s.NNZ(), a.NNZ()), nearby, o.cols()).sum()
+			stats, items := scale(p.enc, s.NNZ(), a.NNZ())
+			_, c.cost = pr.time(c.variant, stats, items)
 		}
 	}
 	slices.SortStableFunc(cs, func(x, y *candidate) int { return cmp.Compare(x.cost, y.cost) })
 	return nil
 }
 
-// scale extrapolates the stats of a sample to the whole matrix.
-func scale(s formats.Stats, sampled, all int64) formats.Stats {
+// scale extrapolates what was found of a sample to the whole matrix.
+func scale(e *spec.Encoded, sampled, all int64) (s formats.Stats, items int64) {
+	s, items = e.Stats, e.Items
 	if sampled == all || sampled == 0 {
-		return s
+		return s, items
 	}
 	f := float64(all) / float64(sampled)
-	for _, x := range []*int64{&s.StoredBytes, &s.Slots, &s.MACs, &s.Gathers} {
+	for _, x := range []*int64{&s.StoredBytes, &s.Slots, &s.MACs, &s.Gathers, &items} {
 		*x = int64(float64(*x) * f)
 	}
-	return s
+	return s, items
 }
 
 // pack packs a matrix, or takes it as it is encoded already.

@@ -20,6 +20,7 @@ type Packing struct {
 	Variant    string // "" if the device has none for the format
 	Precision  dtype.Type
 	Stats      formats.Stats
+	Items      int64            // pieces of work that the kernel deals out
 	Options    map[string]int   // the format's parameters
 	Details    []formats.Detail // figures of the format's own
 	EncodeTime time.Duration
@@ -38,11 +39,10 @@ func Compare(ctx context.Context, d *Device, a formats.Sparse, o Options) ([]Pac
 	if err != nil {
 		return nil, err
 	}
-	ceil, err := d.Ceilings(ctx)
+	pr, err := newPredictor(ctx, d, a, o.cols())
 	if err != nil {
 		return nil, err
 	}
-	nearby := distinct(a)
 	var ps []Packing
 	for _, c := range cs {
 		if err := ctx.Err(); err != nil {
@@ -52,9 +52,8 @@ func Compare(ctx context.Context, d *Device, a formats.Sparse, o Options) ([]Pac
 		if m, err := c.pack(a, o); err != nil {
 			p.Err = err
 		} else {
-			p.Stats, p.EncodeTime = m.enc.Stats, m.took
-			p.Bound = ceil.predict(d.Caps().Units, c.variant, a, p.Stats, nearby, o.cols())
-			p.Predicted = p.Bound.sum()
+			p.Stats, p.Items, p.EncodeTime = m.enc.Stats, m.enc.Items, m.took
+			p.Bound, p.Predicted = pr.time(c.variant, p.Stats, m.enc.Items)
 			if f, ok := m.enc.Format.(safetensors.Encoded); ok {
 				p.Options = f.Container().Options
 			}

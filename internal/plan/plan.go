@@ -194,6 +194,7 @@ func addStats(a, b formats.Stats, nnz int64) formats.Stats {
 	a.MACs += b.MACs
 	a.Gathers += b.Gathers
 	a.Staged = b.Staged
+	a.Longest = max(a.Longest, b.Longest)
 	if a.Slots > 0 {
 		a.Fill = float64(nnz) / float64(a.Slots)
 	}

@@ -60,7 +60,7 @@ var Kernel = &spec.Kernel{
 		{Name: "alpha", Float: true},
 		{Name: "beta", Float: true},
 	},
-	Variants: variants(),
+	Variants: spec.Priced(variants(), cost),
 	Files:    files,
 	Encode:   encode,
 	Launch:   launch,
@@ -112,6 +112,7 @@ func pack[T formats.Value](a *formats.CSR[T]) *spec.Encoded {
 			spec.NewArray("heavy", heavy),
 		},
 		Stats: formats.Stats{Slots: a.NNZ(), MACs: a.NNZ(), Gathers: a.NNZ()},
+		Items: int64(a.Rows) + int64(split.Pieces),
 	}
 	if a.NNZ() > 0 {
 		e.Stats.Fill = 1

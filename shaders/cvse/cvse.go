@@ -44,7 +44,7 @@ var Kernel = &spec.Kernel{
 	Name:     "cvse",
 	Args:     args,
 	Params:   panel.Params,
-	Variants: slices.Concat(cudaVariants(), panel.Vulkan(unaligned), panel.WebGPU(unaligned), panel.CPU(locate, unaligned)),
+	Variants: spec.Priced(slices.Concat(cudaVariants(), panel.Vulkan(unaligned), panel.WebGPU(unaligned), panel.CPU(locate, unaligned)), panel.Cost),
 	Packing:  []string{"V", "ALIGN", "WINDOW"},
 	Files:    files,
 	Encode:   encode,
@@ -147,7 +147,7 @@ func checkWidth(v *spec.Variant, cols int) error {
 
 // arrange makes the arrays that a variant reads.
 func arrange[T formats.Value](m *cvse.Matrix[T], v *spec.Variant) (*spec.Encoded, error) {
-	e := &spec.Encoded{Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Format: m}
+	e := &spec.Encoded{Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Items: int64(len(m.Order)), Format: m}
 	if v.Const("WINDOW") > 0 {
 		lists := panel.Matrix[T]{V: m.V, Cols: m.Cols, Ptr: m.VecPtr, ColIdx: m.ColInd, Values: m.Values, Mask: m.Mask}
 		return e, panel.Arrays(e, args, lists, m.Order, v)

@@ -63,7 +63,7 @@ var Kernel = &spec.Kernel{
 		{Name: "alpha", Float: true},
 		{Name: "beta", Float: true},
 	},
-	Variants: variants(),
+	Variants: spec.Priced(variants(), cost),
 	Packing:  []string{"BLOCK", "WORKERS"},
 	Files:    files,
 	Encode:   encode,
@@ -92,7 +92,7 @@ func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Encoded, e
 	if err != nil {
 		return nil, err
 	}
-	return arrange(m), nil
+	return arrange(m, v), nil
 }
 
 // adopt is encode for a matrix that is encoded already; its work list is made for the variant.
@@ -115,11 +115,11 @@ func take[T formats.Value](m *hrpb.Matrix[T], v *spec.Variant) (*spec.Encoded, e
 	if want := int(v.Const("BLOCK")); m.BlockCols != want {
 		return nil, fmt.Errorf("kernel hrpb/%s takes blocks of %d columns, not %d", v.Name, want, m.BlockCols)
 	}
-	return arrange(m.For(int(v.Const("WORKERS")))), nil
+	return arrange(m.For(int(v.Const("WORKERS"))), v), nil
 }
 
 // arrange makes the arrays that the kernel reads.
-func arrange[T formats.Value](m *hrpb.Matrix[T]) *spec.Encoded {
+func arrange[T formats.Value](m *hrpb.Matrix[T], v *spec.Variant) *spec.Encoded {
 	var list []uint32
 	for _, p := range m.Parts {
 		list = append(list, p.Panel, p.First, p.Last, p.Slot)
@@ -127,7 +127,7 @@ func arrange[T formats.Value](m *hrpb.Matrix[T]) *spec.Encoded {
 	for _, p := range m.Splits {
 		list = append(list, p.Panel, p.First, p.Last, p.Slot)
 	}
-	return &spec.Encoded{
+	e := &spec.Encoded{
 		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(),
 		Arrays: []spec.Array{
 			spec.NewArray("work", list),
@@ -136,8 +136,13 @@ func arrange[T formats.Value](m *hrpb.Matrix[T]) *spec.Encoded {
 			spec.NewArray("packed", m.Packed),
 		},
 		Stats:  m.Stats().Stats,
+		Items:  int64(len(m.Parts)),
 		Format: m,
 	}
+	if v.Code == backend.CodeGo { // multiplies entries alone
+		e.Stats.MACs = e.NNZ
+	}
+	return e
 }
 
 // launch lays the grid out and adds the second phase where panels are split.

@@ -83,8 +83,17 @@ func arrange[T formats.Value](m *jigsaw.Matrix[T], v *spec.Variant) (*spec.Encod
 		index, cols = slices.Concat(m.BlockPtr, m.StepPtr, m.Order), resolve(m)
 	}
 	stats.Gathers, stats.Staged = int64(len(cols)), ring > 0
+	items := int64(m.Strips())
+	if ring > 0 {
+		items, stats.Longest = int64(m.Blocks()), longest(m.BlockPtr)
+	} else {
+		stats.Longest = jigsaw.StepCols * longest(m.StepPtr)
+	}
+	if v.Code != backend.CodePTX { // which alone knows sparse operands
+		stats.MACs *= 2
+	}
 	e := &spec.Encoded{
-		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Stats: stats, Format: m,
+		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Stats: stats, Items: items, Format: m,
 		Arrays: []spec.Array{
 			spec.NewArray("index", index),
 			spec.NewArray("colidx", cols),
@@ -99,6 +108,15 @@ func arrange[T formats.Value](m *jigsaw.Matrix[T], v *spec.Variant) (*spec.Encod
 		e.Stats.StoredBytes += int64(len(x.Data))
 	}
 	return e, nil
+}
+
+// longest returns the greatest distance between neighbouring pointers.
+func longest(ptr []uint32) int64 {
+	var n uint32
+	for i := range len(ptr) - 1 {
+		n = max(n, ptr[i+1]-ptr[i])
+	}
+	return int64(n)
 }
 
 // resolve returns the column of A of each of a step's columns.

@@ -68,7 +68,7 @@ var Kernel = &spec.Kernel{
 		{Name: "wide"},   // log2 W
 		{Name: "tall"},   // V
 	},
-	Variants:   slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants()),
+	Variants:   spec.Priced(slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants()), cost),
 	Packing:    []string{"V", "PACK"},
 	Files:      files,
 	Encode:     encode,

@@ -40,7 +40,7 @@ var Kernel = &spec.Kernel{
 	Name:     "tiledcsr",
 	Args:     args,
 	Params:   append(slices.Clone(panel.Params), spec.Param{Name: "strip"}), // blocks of columns in a strip
-	Variants: slices.Concat(cudaVariants(), panel.Vulkan(), panel.WebGPU(), panel.CPU(locate)),
+	Variants: spec.Priced(slices.Concat(cudaVariants(), panel.Vulkan(), panel.WebGPU(), panel.CPU(locate)), panel.Cost),
 	Packing:  []string{"V", "WINDOW"},
 	Files:    files,
 	Encode:   encode,
@@ -107,7 +107,7 @@ func take[T formats.Value](m *tiledcsr.Matrix[T], v *spec.Variant) (*spec.Encode
 	if err := checkWidth(v, m.Cols); err != nil {
 		return nil, err
 	}
-	e := &spec.Encoded{Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Format: m}
+	e := &spec.Encoded{Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Items: int64(len(m.TilePtr) - 1), Format: m}
 	if staged(v) {
 		return e, panel.Arrays(e, args, columns(m), m.RowIdx, v)
 	}
