@@ -11,7 +11,8 @@ import (
 // Agreement is what several devices gave for one case.
 type Agreement struct {
 	ID string
-	// Exact tells that right outputs are the same on every device: classes T1 and T3.
+	// Exact tells that right outputs are the same on every device: classes T1, nonfinite and T3. Others may
+	// differ: those of T2 are rounded as the device does, and subnormal operands may be flushed or not.
 	Exact bool
 	// Groups numbers the different outputs from 0, and holds that of each manifest, -1 if it has none. In
 	// an exact case it is of the outputs of all variants, otherwise of the first variant's.
@@ -41,7 +42,7 @@ func Agreements(mans ...*Manifest) []Agreement {
 			if _, ok := at[key]; !ok {
 				at[key] = len(cases)
 				cases = append(cases, &agreement{
-					Agreement: Agreement{ID: r.ID, Exact: Class(r.ID) != General}, given: make([][]string, len(mans)),
+					Agreement: Agreement{ID: r.ID, Exact: Class(r.ID) != General && Class(r.ID) != Subnormal}, given: make([][]string, len(mans)),
 				})
 			}
 			cases[at[key]].add(i, m, r)

@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"path/filepath"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -18,7 +19,8 @@ func newCompare() *cobra.Command {
 		Use:   "compare [flags] A.json B.json...",
 		Short: "Tell which devices gave the same bits, case by case and as a matrix",
 		Long: `compare holds manifests against each other. Outputs of classes T1 and T3 must be the same on all devices; those
-of class T2 may differ in their last bits, and it is only told how many are the same.
+of class T2 may differ in their last bits, and where operands are subnormal there are two right answers: of these it
+is only told how many are the same.
 
 Each manifest has a letter. The matrix says of each pair how many of the cases that both have agree. Below it stand
 the cases that differ and must not, or with --all every case: letters side by side gave the same bits.
@@ -30,7 +32,7 @@ Exit codes: 0 all that must agree does, 1 something does not or nothing can be c
 			if err != nil {
 				return err
 			}
-			return compareManifests(c.OutOrStdout(), mans, all)
+			return compareManifests(c.OutOrStdout(), args, mans, all)
 		},
 	}
 	c.Flags().BoolVar(&all, "all", false, "print every case")
@@ -45,16 +47,16 @@ func letter(i int) string {
 	return fmt.Sprintf("%s%d", letter(i%26), i/26)
 }
 
-func compareManifests(w io.Writer, mans []*conformance.Manifest, all bool) error {
+func compareManifests(w io.Writer, paths []string, mans []*conformance.Manifest, all bool) error {
 	cases := conformance.Agreements(mans...)
 	for i, m := range mans {
-		fmt.Fprintf(w, "%s  %v, suite %s: %s\n", letter(i), m.Device, m.Suite, counts(m.Summary))
+		fmt.Fprintf(w, "%s  %s: %v, suite %s: %s\n", letter(i), filepath.Base(paths[i]), m.Device, m.Suite, counts(m.Summary))
 	}
 	shared := 0
 	for _, exact := range []bool{true, false} {
-		title := "T1 and T3: must be the same"
+		title := "must be the same (T1, nonfinite, T3)"
 		if !exact {
-			title = "T2: may differ"
+			title = "may differ (T2, subnormal)"
 		}
 		n, err := printMatrix(w, title, cases, len(mans), exact)
 		if err != nil {
@@ -73,7 +75,7 @@ func compareManifests(w io.Writer, mans []*conformance.Manifest, all bool) error
 			fmt.Fprintf(w, "differs: %s\n", a.Wrong)
 		}
 		if all {
-			fmt.Fprintf(w, "%-*s  %s\n", 8*len(mans)/4, groups(a), a.ID)
+			fmt.Fprintf(w, "%-*s  %s\n", 2*len(mans), groups(a), a.ID)
 		}
 	}
 	switch {
