@@ -5,6 +5,7 @@ package conformance
 import (
 	"bytes"
 	"embed"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -58,6 +59,52 @@ func TestManifests(t *testing.T) {
 	}
 	for _, d := range Compare(mans...) {
 		t.Error(d)
+	}
+	// Those that any machine can make are of this version of the suite. All of one version share cases of T1 and of
+	// T3, which Compare has found to agree.
+	for _, name := range []string{"cpu.json", "vulkan-softvk-matrices.json", "vulkan-softvk-plain.json", "webgpu-softvk-matrices.json"} {
+		if i := slices.IndexFunc(files, func(f fs.DirEntry) bool { return f.Name() == name }); i < 0 || mans[i].Suite != Suite {
+			t.Errorf("%s is not there, or not of suite %s: conformance/manifests/make makes it", name, Suite)
+		}
+	}
+	for i := range mans {
+		for j := range i {
+			if n := shared(mans[i], mans[j]); mans[i].Suite == mans[j].Suite && (n[MixedSign] < 100 || mans[i].Suite == Suite && n[Reproducible] < 100) {
+				t.Errorf("%v and %v share %v cases", mans[i].Device, mans[j].Device, n)
+			}
+		}
+	}
+}
+
+// shared counts the cases, by class, that two manifests have the same outputs of.
+func shared(a, b *Manifest) map[string]int {
+	n := map[string]int{}
+	for _, x := range Agreements(a, b) {
+		if _, same := x.Same(0, 1); same {
+			n[Class(x.ID)]++
+		}
+	}
+	return n
+}
+
+// TestVariantsComplete: a case that ran with one variant of those that its like ran with is found.
+func TestVariantsComplete(t *testing.T) {
+	m := small(t)
+	for _, r := range m.Cases {
+		if r.Status == Pass && strings.HasPrefix(r.ID, "cvse/v8/f16/") && !strings.Contains(r.ID, "/c:") {
+			r.Variant = "second"
+			m.Cases = append(m.Cases, r)
+		}
+	}
+	count(m)
+	var v Verifier
+	if found := v.Verify(seal(t, m)); len(found.Wrong) > 0 {
+		t.Fatalf("wrong: %q", found.Wrong)
+	}
+	m.Cases = m.Cases[:len(m.Cases)-1]
+	count(m)
+	if found := v.Verify(seal(t, m)); len(found.Wrong) != 1 || !strings.Contains(found.Wrong[0], "with second is missing") {
+		t.Errorf("wrong: %q", found.Wrong)
 	}
 }
 
