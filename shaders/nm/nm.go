@@ -248,7 +248,10 @@ func detect[T formats.Value](a *formats.CSR[T], v *spec.Variant) (nm.Pattern, er
 		s.MinFill = smallFill
 	}
 	if v.Const("PACK") != plainPack {
-		return sparse24, enough(a, min(s.MinFill, sparseFill))
+		if area <= small {
+			return sparse24, nil
+		}
+		return sparse24, enough(a)
 	}
 	p, err := nm.Detect(a, s)
 	switch {
@@ -261,11 +264,11 @@ func detect[T formats.Value](a *formats.CSR[T], v *spec.Variant) (nm.Pattern, er
 	return p, err
 }
 
-// enough tells whether entries fill so much of the slots of 2:4.
-func enough(a formats.Sparse, fill float64) error {
+// enough tells whether entries fill sparseFill of the slots of 2:4.
+func enough(a formats.Sparse) error {
 	rows, cols := a.Dims()
-	if slots := int64(rows) * int64(ceil(cols, 4)) * 2; float64(a.NNZ()) < fill*float64(slots) {
-		return fmt.Errorf("nm: %d entries fill less than %.0f %% of the slots of 2:4: %w", a.NNZ(), 100*fill, nm.ErrPattern)
+	if slots := int64(rows) * int64(ceil(cols, 4)) * 2; float64(a.NNZ()) < sparseFill*float64(slots) {
+		return fmt.Errorf("nm: %d entries fill less than %.0f %% of the slots of 2:4: %w", a.NNZ(), 100*sparseFill, nm.ErrPattern)
 	}
 	return nil
 }

@@ -322,6 +322,16 @@ func TestEncodeRefuses(t *testing.T) {
 	}
 }
 
+// TestEncodeEmpty: a small matrix without entries obeys every pattern.
+func TestEncodeEmpty(t *testing.T) {
+	a := &formats.CSR[float32]{Rows: 5, Cols: 30, RowPtr: make([]int64, 6)}
+	for _, v := range nm.Kernel.Variants {
+		if _, err := nm.Kernel.Encode(formats.ConvertTo(a, v.In), v); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestStats: what auto ranks by.
 func TestStats(t *testing.T) {
 	for _, v := range nm.Kernel.Variants {
