@@ -1,8 +1,8 @@
 // Command bench measures spmmrun beside vendor libraries, in one run on one machine, and prints
 // Markdown tables for NOTES.md.
 //
-//	make build && nvcc -O3 -arch=native -o peers bench/peers/peers.cu -lcublas
-//	go run ./bench -spmmrun bin/spmmrun -peers ./peers cvse
+//	make build && nvcc -O3 -arch=native -DLT -o peers bench/peers/peers.cu -lcublas -lcusparse -lcusparseLt
+//	go run ./bench -spmmrun bin/spmmrun -peers ./peers -files 'FOLDER/*.mtx' cvse floors
 //	go run ./bench -backends cpu -precisions f32,f16 -n 128 choice
 //
 // Every time is a median over batches of multiplications back to back, after warm-up, on random data;
@@ -23,7 +23,7 @@ import (
 )
 
 // suites are the comparisons there are.
-var suites = map[string]func(*runner) error{"cvse": cvse, "choice": choice}
+var suites = map[string]func(*runner) error{"cvse": cvse, "choice": choice, "floors": floors}
 
 func main() {
 	var r runner
@@ -31,7 +31,7 @@ func main() {
 	flag.StringVar(&r.peers, "peers", "", "the program of bench/peers; without it vendor libraries are left out")
 	flag.StringVar(&r.backends, "backends", "cuda,vulkan", "backends to measure")
 	flag.StringVar(&r.precisions, "precisions", "f32", "precisions to measure (choice)")
-	flag.StringVar(&r.files, "files", "", "a pattern of matrix files to measure besides those that are built in (choice)")
+	flag.StringVar(&r.files, "files", "", "a pattern of matrix files to measure (choice: besides those built in; floors: those of bench/cutespmm.csv)")
 	flag.StringVar(&r.n, "n", "128", "columns of B (choice)")
 	flag.StringVar(&r.data, "data", "", "file to append all measurements to, as lines of JSON (choice)")
 	flag.StringVar(&r.only, "only", "", "a regular expression of the matrices to take (choice)")

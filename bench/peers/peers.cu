@@ -1,8 +1,12 @@
 // What vendor libraries reach on this GPU, measured as bench measures spmmrun: random data, warm-up,
 // the median of batches of launches back to back. Prints one JSON object.
 //
-//	nvcc -O3 -arch=native -o peers peers.cu -lcublas
-//	peers gemm M K N      cuBLAS: f16 in, f32 sums and f32 out, row-major C[M×N] = A[M×K]·B[K×N]
+//	nvcc -O3 -arch=native -o peers peers.cu -lcublas -lcusparse [-DLT -lcusparseLt]
+//	peers gemm M K N         cuBLAS: f16 in, f32 sums and f32 out, row-major C[M×N] = A[M×K]·B[K×N]
+//	peers 24 M K N           cuSPARSELt, A being 2:4, C in f16 (it has no f32 here); its own search picks
+//	                         the algorithm
+//	peers csr FILE N TYPE    cuSPARSE, the best of its three algorithms for CSR. TYPE is f32 or f16 (sums and C in
+//	                         f32). FILE has rows, columns, entries (64 bits), row starts, columns (32 bits); no values
 
 #include <algorithm>
 #include <cstdio>
@@ -14,6 +18,10 @@
 #include <cublas_v2.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
+#include <cusparse.h>
+#ifdef LT
+#include <cusparseLt.h>
+#endif
 
 #define CHECK(call)                                                              \
     do {                                                                         \
@@ -45,40 +53,148 @@ static double measure(const std::function<void()> &launch) {
     return times[BATCHES / 2] * 1e3 / BATCH;
 }
 
-// random fills a matrix on the device with values about a unit wide; zeros would run faster.
-static __half *random_halves(size_t n, unsigned seed) {
-    std::vector<__half> host(n);
-    unsigned long long s = seed * 0x9e3779b97f4a7c15ull + 1;
-    for (__half &x : host) {
-        s = s * 6364136223846793005ull + 1442695040888963407ull;
-        x = __float2half((int)(s >> 40) * (2.0f / (1 << 24)) - 1);
-    }
-    __half *d;
-    CHECK(cudaMalloc(&d, n * sizeof(__half)));
-    CHECK(cudaMemcpy(d, host.data(), n * sizeof(__half), cudaMemcpyHostToDevice));
+// uniform returns the next of a sequence of values about a unit wide; zeros would run faster.
+static float uniform(unsigned long long &s) {
+    s = s * 6364136223846793005ull + 1442695040888963407ull;
+    return (int)(s >> 40) * (2.0f / (1 << 24)) - 1;
+}
+
+template <class T> static T *on_device(const std::vector<T> &host) {
+    T *d;
+    CHECK(cudaMalloc(&d, host.size() * sizeof(T) + 16));
+    CHECK(cudaMemcpy(d, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice));
     return d;
 }
 
+// random fills a matrix on the device.
+template <class T> static T *random(size_t n, unsigned seed) {
+    std::vector<T> host(n);
+    unsigned long long s = seed * 0x9e3779b97f4a7c15ull + 1;
+    for (T &x : host) x = (T)uniform(s);
+    return on_device(host);
+}
+
+static float *zeros(size_t n) {
+    float *d;
+    CHECK(cudaMalloc(&d, n * sizeof(float)));
+    CHECK(cudaMemset(d, 0, n * sizeof(float)));
+    return d;
+}
+
+static void print(const char *name, long m, long k, long n, double us) {
+    printf("{\"name\":\"%s\",\"m\":%ld,\"k\":%ld,\"n\":%ld,\"us\":%.3f}\n", name, m, k, n, us);
+}
+
 static int gemm(long m, long k, long n) {
-    __half *a = random_halves(m * k, 1), *b = random_halves(k * n, 2);
-    float *c, one = 1, zero = 0;
-    CHECK(cudaMalloc(&c, m * n * sizeof(float)));
+    __half *a = random<__half>(m * k, 1), *b = random<__half>(k * n, 2);
+    float *c = zeros(m * n), one = 1, zero = 0;
     cublasHandle_t h;
     CHECK(cublasCreate(&h));
     // Row-major C = A·B is column-major Cᵀ = Bᵀ·Aᵀ.
-    double us = measure([&] {
+    print("cublas", m, k, n, measure([&] {
         CHECK(cublasGemmEx(h, CUBLAS_OP_N, CUBLAS_OP_N, n, m, k, &one, b, CUDA_R_16F, n, a, CUDA_R_16F, k, &zero, c, CUDA_R_32F, n,
                            CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
-    });
-    printf("{\"name\":\"cublas\",\"m\":%ld,\"k\":%ld,\"n\":%ld,\"us\":%.3f}\n", m, k, n, us);
+    }));
+    return 0;
+}
+
+static int sparse24(long m, long k, long n) {
+#ifdef LT
+    std::vector<__half> host(m * k);
+    unsigned long long s = 7;
+    for (long i = 0; i + 4 <= m * k; i += 4) { // k is a multiple of 4
+        unsigned first = s >> 40 & 3, second = (first + 1 + (s >> 50) % 3) & 3;
+        host[i + first] = uniform(s);
+        host[i + second] = uniform(s);
+    }
+    __half *a = on_device(host), *b = random<__half>(k * n, 2);
+    float *c = zeros(m * n), one = 1, zero = 0;
+    cusparseLtHandle_t h;
+    cusparseLtMatDescriptor_t da, db, dc;
+    cusparseLtMatmulDescriptor_t d;
+    cusparseLtMatmulAlgSelection_t alg;
+    cusparseLtMatmulPlan_t plan;
+    const auto no = CUSPARSE_OPERATION_NON_TRANSPOSE;
+    CHECK(cusparseLtInit(&h));
+    CHECK(cusparseLtStructuredDescriptorInit(&h, &da, m, k, k, 16, CUDA_R_16F, CUSPARSE_ORDER_ROW, CUSPARSELT_SPARSITY_50_PERCENT));
+    CHECK(cusparseLtDenseDescriptorInit(&h, &db, k, n, n, 16, CUDA_R_16F, CUSPARSE_ORDER_ROW));
+    CHECK(cusparseLtDenseDescriptorInit(&h, &dc, m, n, n, 16, CUDA_R_16F, CUSPARSE_ORDER_ROW));
+    CHECK(cusparseLtMatmulDescriptorInit(&h, &d, no, no, &da, &db, &dc, &dc, CUSPARSE_COMPUTE_32F));
+    CHECK(cusparseLtMatmulAlgSelectionInit(&h, &alg, &d, CUSPARSELT_MATMUL_ALG_DEFAULT));
+    CHECK(cusparseLtMatmulPlanInit(&h, &plan, &d, &alg));
+    size_t size, temporary, work;
+    CHECK(cusparseLtSpMMACompressedSize(&h, &plan, &size, &temporary));
+    void *packed = zeros(size / 4 + 4), *space = zeros(temporary / 4 + 4);
+    CHECK(cusparseLtSpMMACompress(&h, &plan, a, packed, space, 0));
+    CHECK(cusparseLtMatmulSearch(&h, &plan, &one, packed, b, &zero, c, c, nullptr, nullptr, 0));
+    CHECK(cusparseLtMatmulGetWorkspace(&h, &plan, &work));
+    void *workspace = zeros(work / 4 + 4);
+    print("cusparselt", m, k, n, measure([&] { CHECK(cusparseLtMatmul(&h, &plan, &one, packed, b, &zero, c, c, workspace, nullptr, 0)); }));
+    return 0;
+#else
+    fprintf(stderr, "peers: built without cuSPARSELt\n");
+    return 1;
+#endif
+}
+
+template <class T> static std::vector<T> read(FILE *f, size_t n) {
+    std::vector<T> v(n);
+    if (fread(v.data(), sizeof(T), n, f) != n) {
+        fprintf(stderr, "peers: the file ends early\n");
+        exit(1);
+    }
+    return v;
+}
+
+template <class T> static int csr(const char *file, long n, cudaDataType type) {
+    FILE *f = fopen(file, "rb");
+    if (!f) {
+        perror(file);
+        return 1;
+    }
+    auto size = read<long long>(f, 3);
+    long m = size[0], k = size[1], nnz = size[2];
+    int *rows = on_device(read<int>(f, m + 1)), *cols = on_device(read<int>(f, nnz));
+    T *a = random<T>(nnz, 1), *b = random<T>(k * n, 2);
+    float *c = zeros(m * n), one = 1, zero = 0;
+    cusparseHandle_t h;
+    cusparseSpMatDescr_t da;
+    cusparseDnMatDescr_t db, dc;
+    const auto no = CUSPARSE_OPERATION_NON_TRANSPOSE;
+    CHECK(cusparseCreate(&h));
+    CHECK(cusparseCreateCsr(&da, m, k, nnz, rows, cols, a, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, type));
+    CHECK(cusparseCreateDnMat(&db, k, n, n, b, type, CUSPARSE_ORDER_ROW));
+    CHECK(cusparseCreateDnMat(&dc, m, n, n, c, CUDA_R_32F, CUSPARSE_ORDER_ROW));
+    double best = 0;
+    for (auto alg : {CUSPARSE_SPMM_CSR_ALG1, CUSPARSE_SPMM_CSR_ALG2, CUSPARSE_SPMM_CSR_ALG3}) {
+        size_t work;
+        if (cusparseSpMM_bufferSize(h, no, no, &one, da, db, &zero, dc, CUDA_R_32F, alg, &work)) continue; // not for this type
+        void *space = zeros(work / 4 + 4);
+        cusparseSpMM_preprocess(h, no, no, &one, da, db, &zero, dc, CUDA_R_32F, alg, space);
+        auto launch = [&] { return cusparseSpMM(h, no, no, &one, da, db, &zero, dc, CUDA_R_32F, alg, space); };
+        if (launch()) continue;
+        double us = measure([&] { CHECK(launch()); });
+        if (best == 0 || us < best) best = us;
+    }
+    if (best == 0) {
+        fprintf(stderr, "peers: cuSPARSE has no algorithm for this\n");
+        return 1;
+    }
+    print("cusparse", m, k, n, best);
     return 0;
 }
 
 int main(int argc, char **argv) {
-    if (argc == 5 && !strcmp(argv[1], "gemm")) {
-        long m = atol(argv[2]), k = atol(argv[3]), n = atol(argv[4]);
-        if (m > 0 && k > 0 && n > 0) return gemm(m, k, n);
+    auto is = [&](const char *name) { return argc == 5 && !strcmp(argv[1], name); };
+    auto number = [&](int i) { return atol(argv[i]); };
+    if ((is("gemm") || is("24")) && number(2) > 0 && number(3) > 0 && number(4) > 0) {
+        if (is("gemm")) return gemm(number(2), number(3), number(4));
+        if (number(3) % 4 == 0) return sparse24(number(2), number(3), number(4));
     }
-    fprintf(stderr, "usage: peers gemm M K N\n");
+    if (is("csr") && number(3) > 0) {
+        if (!strcmp(argv[4], "f32")) return csr<float>(argv[2], number(3), CUDA_R_32F);
+        if (!strcmp(argv[4], "f16")) return csr<__half>(argv[2], number(3), CUDA_R_16F);
+    }
+    fprintf(stderr, "usage: peers gemm|24 M K N, or peers csr FILE N f32|f16\n");
     return 2;
 }
