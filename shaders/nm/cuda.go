@@ -1,5 +1,5 @@
 // The variants for CUDA: vector.cu (tensor cores, units of many rows), expand.cu and element.cu (single entries),
-// sparse24.cu (2:4 on sparse tensor cores), scalar.cu (units of 8 rows).
+// sparse24.cu and group24.cu (2:4 on sparse tensor cores), scalar.cu (units of 8 rows).
 
 package nm
 
@@ -19,6 +19,7 @@ func cudaVariants() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, t := range []dtype.Type{dtype.F16, dtype.BF16} {
 		vs = append(vs,
+			sparseGroups(t),
 			sparseWarps(t, 128, 128, 2, 64, 64),
 			tall(t, 128, 128, 4, 0, 0),
 			tall(t, 128, 128, 3, 64, 32),
@@ -59,12 +60,24 @@ func tall(t dtype.Type, v, cols, stages, warpRows, warpCols uint32) *spec.Varian
 
 // sparseWarps is sparse24.cu.
 func sparseWarps(t dtype.Type, cols, depth, stages, tileRows, tileCols uint32) *spec.Variant {
-	const rows = warpRows
+	const rows = 128
 	x := cudaVariant("sparse24.cu", fmt.Sprintf("cuda_24_%v", t), t, rows/tileRows*(cols/tileCols), stages*depth*(rows+rows/8+2*cols), []spec.Const{
 		define("V", 1), define("PACK", warpPack), define("ROWS", rows), define("COLS", cols), define("DEPTH", depth),
 		define("STAGES", stages), define("WARP_ROWS", tileRows), define("WARP_COLS", tileCols),
 	})
 	x.Need.Shapes = []backend.MatrixShape{{M: 16, N: 8, K: 16, A: t, B: t, C: dtype.F32, D: dtype.F32}}
+	return x
+}
+
+// sparseGroups is group24.cu. Of the tiles and clusters tried (bench/NOTES.md), these are the fastest.
+func sparseGroups(t dtype.Type) *spec.Variant {
+	const rows, cols, stages = 256, 128, 6
+	x := cudaVariant("group24.cu", fmt.Sprintf("cuda_24_%v", t), t, 12, stages*64*(rows+rows/8+2*cols)+256, []spec.Const{
+		define("V", 1), define("PACK", groupPack), define("ROWS", rows), define("COLS", cols), define("STAGES", stages),
+		define("BLOCKS_DOWN", 1), define("BLOCKS_ACROSS", 2), define("MOST_BLOCKS", 1024),
+	})
+	x.Need.Shapes = []backend.MatrixShape{{M: 16, N: 8, K: 16, A: t, B: t, C: dtype.F32, D: dtype.F32}}
+	onHopper(x)
 	return x
 }
 
@@ -119,6 +132,24 @@ func onHopper(x *spec.Variant) {
 	x.Unit.Arch = "compute_90a"
 	x.Unit.Defines = maps.Clone(x.Unit.Defines)
 	x.Need.Arch, x.Need.Exact = 90, true
+}
+
+// clusterGrid lays sparseGroups out: tiles along the rows, which are of all or half of ROWS, and blocks. Each takes
+// tiles in turn, one of half the rows in 3/5 of the time; as many as run at once share them evenly.
+func clusterGrid(v *spec.Variant, p spec.Problem) (x int, groups [3]uint32) {
+	down, across := int(v.Const("BLOCKS_DOWN")), int(v.Const("BLOCKS_ACROSS"))
+	most := max(1, min(p.Caps.Units, int(v.Const("MOST_BLOCKS")))/(down*across)) // clusters
+	turns := func(rows int) (clusters, turns int) {
+		tiles := ceil(p.M, rows*down) * ceil(p.N, int(v.Const("COLS"))*across)
+		turns = ceil(tiles, most)
+		return ceil(tiles, max(1, turns)), turns
+	}
+	rows := int(v.Const("ROWS"))
+	clusters, tall := turns(rows)
+	if n, small := turns(rows / 2); 3*small < 5*tall || p.M <= rows/2 {
+		rows, clusters = rows/2, n
+	}
+	return ceil(p.M, rows), [3]uint32{uint32(clusters * down * across), 1, 1}
 }
 
 // cudaTile returns the rows and columns that a block computes, given those of a wide problem.

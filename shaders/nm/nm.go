@@ -204,9 +204,9 @@ func takes(v *spec.Variant, p nm.Pattern) bool {
 // arrange makes the arrays that a variant reads.
 func arrange[T formats.Value](m *nm.Matrix[T], v *spec.Variant) (*spec.Encoded, error) {
 	values, places := m.Values, m.Index
-	if v.Const("PACK") != plainPack {
+	if packing := v.Const("PACK"); packing != plainPack {
 		var err error
-		if values, places, err = pack24(m); err != nil {
+		if values, places, err = pack24(m, packing); err != nil {
 			return nil, refused(v, err)
 		}
 	}
@@ -283,9 +283,7 @@ func launch(v *spec.Variant, e *spec.Encoded, p spec.Problem) (spec.Launch, erro
 	if err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel nm/%s: %w", v.Name, err)
 	}
-	rows, cols := tile(v, of, p)
-	x := ceil(p.M, rows)
-	groups, err := grid(v, x, ceil(p.N, cols))
+	x, groups, err := lay(v, of, p)
 	if err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel nm/%s: %w: %w", v.Name, err, backend.ErrUnsupported)
 	}
@@ -296,6 +294,18 @@ func launch(v *spec.Variant, e *spec.Encoded, p spec.Problem) (spec.Launch, erro
 			F(p.Alpha, p.Beta).
 			U(uint32(p.K), groups[0], uint32(shape.Groups), uint32(of.N), uint32(of.M), uint32(bits.Len(uint(of.W))-1), uint32(of.V)),
 	}, nil
+}
+
+// lay returns the workgroups along the rows, and the grid.
+func lay(v *spec.Variant, of nm.Pattern, p spec.Problem) (x int, groups [3]uint32, err error) {
+	if v.Const("PACK") == groupPack {
+		x, groups = clusterGrid(v, p)
+		return x, groups, nil
+	}
+	rows, cols := tile(v, of, p)
+	x = ceil(p.M, rows)
+	groups, err = grid(v, x, ceil(p.N, cols))
+	return x, groups, err
 }
 
 // tile returns the rows and columns of C that a workgroup computes.

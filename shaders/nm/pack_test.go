@@ -24,15 +24,24 @@ func TestPack24(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for packing := uint32(warpPack); packing <= groupPack; packing++ {
+		checkPack24(t, m, packing)
+	}
+	if _, _, err := pack24(&nm.Matrix[half.F16]{Pattern: nm.Pattern{N: 1, M: 4, V: 1, W: 1}}, warpPack); err == nil {
+		t.Error("1:4 is packed as 2:4")
+	}
+}
+
+func checkPack24(t *testing.T, m *nm.Matrix[half.F16], packing uint32) {
 	s, _ := m.Shape(m.Rows, m.Cols)
-	values, places, err := pack24(m)
+	values, places, err := pack24(m, packing)
 	if err != nil {
 		t.Fatal(err)
 	}
 	used, bits := map[int]bool{}, map[[2]int]bool{}
 	for row := range m.Rows {
 		for slot := range s.Slots {
-			to := warpSlot(ceil(s.Slots, stageSlots), row, slot)
+			to := slots24[packing](ceil(s.Slots, stageSlots), row, slot)
 			if used[to.value] || bits[[2]int{to.word, to.shift}] {
 				t.Fatalf("row %d, slot %d lies where another does", row, slot)
 			}
@@ -54,8 +63,5 @@ func TestPack24(t *testing.T) {
 				t.Fatalf("word %d: places %d, %d", i, first, second)
 			}
 		}
-	}
-	if _, _, err := pack24(&nm.Matrix[half.F16]{Pattern: nm.Pattern{N: 1, M: 4, V: 1, W: 1}}); err == nil {
-		t.Error("1:4 is packed as 2:4")
 	}
 }

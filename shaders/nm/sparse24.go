@@ -15,15 +15,16 @@ import (
 const (
 	plainPack = iota // as the format has them
 	warpPack         // for warps: sparse24.cu
+	groupPack        // for warpgroups: group24.cu
 )
 
 var sparse24 = nm.Pattern{N: 2, M: 4, V: 1, W: 1}
 
-// Sizes of the packing: rows are padded to whole blocks, columns to whole stages of 64.
-const (
-	warpRows   = 128
-	stageSlots = 32
-)
+// packRows is the rows of a block of each packing; no two blocks share a word. Rows are padded to whole blocks, columns
+// to whole stages of 64.
+var packRows = [...]int{warpPack: 128, groupPack: 256}
+
+const stageSlots = 32
 
 // slot24 is where a slot of a row lies.
 type slot24 struct {
@@ -44,9 +45,25 @@ func warpSlot(stages, row, slot int) slot24 {
 	}
 }
 
-// pack24 brings m, which is 2:4, into that order. Padding has places too: 0 and 1, since equal ones
+// groupSlot is group24.cu's packing of rows that have stages stages: by 256 rows, 64 columns, then 64 rows. Such a piece
+// has its values by 8 slots, 8 rows, row, then slot (see wgmma's operands in shared memory, without an exchange of
+// chunks), and the metadata of each 16 rows as warpSlot's.
+func groupSlot(stages, row, slot int) slot24 {
+	r, in := row%64, slot%32
+	piece := (row/256*stages+slot/32)*4 + row%256/64
+	return slot24{
+		value: piece*2048 + in/8*512 + r*8 + in%8,
+		word:  piece*128 + r/16*32 + r%8*4 + in/8,
+		shift: r/8%2*16 + in%8*2,
+	}
+}
+
+// slots24 are the packings' orders.
+var slots24 = [...]func(stages, row, slot int) slot24{warpPack: warpSlot, groupPack: groupSlot}
+
+// pack24 brings m, which is 2:4, into the order of a packing. Padding has places too: 0 and 1, since equal ones
 // are not allowed.
-func pack24[T formats.Value](m *nm.Matrix[T]) (values []T, places []uint32, err error) {
+func pack24[T formats.Value](m *nm.Matrix[T], packing uint32) (values []T, places []uint32, err error) {
 	if m.Pattern != sparse24 {
 		return nil, nil, fmt.Errorf("sparse tensor cores take %v, not %v", sparse24, m.Pattern)
 	}
@@ -55,7 +72,8 @@ func pack24[T formats.Value](m *nm.Matrix[T]) (values []T, places []uint32, err 
 		return nil, nil, err
 	}
 	stages := ceil(s.Slots, stageSlots)
-	padded := ceil(m.Rows, warpRows) * warpRows
+	block, place24 := packRows[packing], slots24[packing]
+	padded := ceil(m.Rows, block) * block
 	if int64(padded)*int64(stages)*stageSlots > 1<<32-1 {
 		return nil, nil, nm.ErrTooLarge
 	}
@@ -66,13 +84,12 @@ func pack24[T formats.Value](m *nm.Matrix[T]) (values []T, places []uint32, err 
 	}
 	var g errgroup.Group
 	g.SetLimit(packers)
-	// No two blocks of rows share a word.
-	for first := 0; first < m.Rows; first += warpRows {
+	for first := 0; first < m.Rows; first += block {
 		g.Go(func() error {
-			for row := first; row < min(first+warpRows, m.Rows); row++ {
+			for row := first; row < min(first+block, m.Rows); row++ {
 				words := m.Index[row*s.IndexWords:]
 				for slot := range s.Slots {
-					to := warpSlot(stages, row, slot)
+					to := place24(stages, row, slot)
 					values[to.value] = m.Values[row*s.Slots+slot]
 					place := words[slot/16] >> (slot % 16 * 2) & 3
 					places[to.word] = places[to.word]&^(3<<to.shift) | place<<to.shift
