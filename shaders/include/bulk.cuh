@@ -32,6 +32,16 @@ __device__ __forceinline__ void cluster_sync() {
     asm volatile("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
+// cluster_load reads a block's shared memory, that block being of this cluster.
+__device__ __forceinline__ float4 cluster_load(u32 at, u32 block) {
+    float4 x;
+    asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %4, %5; ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [there]; }"
+                 : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
+                 : "r"(at), "r"(block)
+                 : "memory");
+    return x;
+}
+
 // bulk_copy brings bytes (a multiple of 16) to one place in every block of the mask, and counts them at its barrier there.
 __device__ __forceinline__ void bulk_copy(u32 to, const void *from, u32 bytes, u32 barrier, u16 blocks) {
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, [%3], %4;" ::"r"(to), "l"(from),

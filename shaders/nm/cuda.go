@@ -6,6 +6,7 @@ package nm
 import (
 	"fmt"
 	"maps"
+	"math"
 	"strconv"
 
 	"github.com/spmmrun/spmm/backend"
@@ -72,7 +73,7 @@ func sparseWarps(t dtype.Type, cols, depth, stages, tileRows, tileCols uint32) *
 // sparseGroups is group24.cu. Of the tiles and clusters tried (bench/NOTES.md), these are the fastest.
 func sparseGroups(t dtype.Type) *spec.Variant {
 	const rows, cols, stages = 256, 128, 6
-	x := cudaVariant("group24.cu", fmt.Sprintf("cuda_24_%v", t), t, 12, stages*64*(rows+rows/8+2*cols)+256, []spec.Const{
+	x := cudaVariant("group24.cu", fmt.Sprintf("cuda_24_%v", t), t, 12, stages*64*(rows+rows/8+2*cols)+384, []spec.Const{
 		define("V", 1), define("PACK", groupPack), define("ROWS", rows), define("COLS", cols), define("STAGES", stages),
 		define("BLOCKS_DOWN", 1), define("BLOCKS_ACROSS", 2), define("MOST_BLOCKS", 1024),
 	})
@@ -134,22 +135,33 @@ func onHopper(x *spec.Variant) {
 	x.Need.Arch, x.Need.Exact = 90, true
 }
 
-// clusterGrid lays sparseGroups out: tiles along the rows, which are of all or half of ROWS, and blocks. Each takes
-// tiles in turn, one of half the rows in 3/5 of the time; as many as run at once share them evenly.
-func clusterGrid(v *spec.Variant, p spec.Problem) (x int, groups [3]uint32) {
-	down, across := int(v.Const("BLOCKS_DOWN")), int(v.Const("BLOCKS_ACROSS"))
+// clusterGrid returns the rows of a tile of sparseGroups and the number of blocks: what takes least if as many clusters
+// as run at once take tiles in turn. (Those of 64 rows each have a cluster of their own.)
+func clusterGrid(v *spec.Variant, p spec.Problem) (rows, blocks int) {
+	down, across, cols := int(v.Const("BLOCKS_DOWN")), int(v.Const("BLOCKS_ACROSS")), int(v.Const("COLS"))
 	most := max(1, min(p.Caps.Units, int(v.Const("MOST_BLOCKS")))/(down*across)) // clusters
-	turns := func(rows int) (clusters, turns int) {
-		tiles := ceil(p.M, rows*down) * ceil(p.N, int(v.Const("COLS"))*across)
-		turns = ceil(tiles, most)
-		return ceil(tiles, max(1, turns)), turns
+	narrow := tileShape{64, cols, 10}
+	if p.N <= 64 {
+		narrow = tileShape{64, 64, 6}
 	}
-	rows := int(v.Const("ROWS"))
-	clusters, tall := turns(rows)
-	if n, small := turns(rows / 2); 3*small < 5*tall || p.M <= rows/2 {
-		rows, clusters = rows/2, n
+	least := math.Inf(1)
+	for _, t := range []tileShape{{int(v.Const("ROWS")) * down, cols * across, 33}, {128 * down, cols * across, 20}, narrow} {
+		tiles := ceil(p.M, t.rows) * ceil(p.N, t.cols)
+		turns := ceil(tiles, most)
+		if cost := t.cost * float64(turns); cost < least {
+			least, rows, blocks = cost, t.rows/down, ceil(tiles, max(1, turns))*down*across
+			if t == narrow {
+				rows, blocks = t.rows, tiles*down*across
+			}
+		}
 	}
-	return ceil(p.M, rows), [3]uint32{uint32(clusters * down * across), 1, 1}
+	return rows, blocks
+}
+
+// tileShape is what a cluster computes at a time, and the microseconds that it takes for 4096 columns of A on an H200.
+type tileShape struct {
+	rows, cols int
+	cost       float64
 }
 
 // cudaTile returns the rows and columns that a block computes, given those of a wide problem.

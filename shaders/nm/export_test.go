@@ -18,3 +18,6 @@ func CoopVariants(sub uint32) []*spec.Variant {
 
 // Is24 tells whether a variant takes 2:4 alone.
 func Is24(v *spec.Variant) bool { return v.Const("PACK") != plainPack }
+
+// Clusters tells whether a variant's workgroups work in clusters, whose grid cannot be bent.
+func Clusters(v *spec.Variant) bool { return v.Const("PACK") == groupPack }

@@ -8,10 +8,10 @@
 // all. So what a stage takes from the L2 cache is (VALUES + PLACES) / BLOCKS_ACROSS + B_BYTES / BLOCKS_DOWN. Clusters take tiles in turn; while
 // one is written the next one's first stages are on their way.
 //
-// A tile is ROWS by COLS or, where p.blocks counts such, 128 by COLS.
+// A tile has p.tall rows: ROWS, 128, or, for few columns, 64 (group24_few.cuh).
 //
 // Compile-time constants: ENTRY, ELEM (half.cuh), ROWS (128 or 256), COLS (64, 128 or 256), STAGES, BLOCKS_DOWN,
-// BLOCKS_ACROSS, MOST_BLOCKS. Dynamic shared memory: SHARED_BYTES + 256.
+// BLOCKS_ACROSS, MOST_BLOCKS. Dynamic shared memory: SHARED_BYTES + 384.
 
 #include "group24.cuh"
 #include "../include/bulk.cuh"
@@ -22,7 +22,8 @@
 #define SLAB (DEPTH * 128)       // bytes of 64 columns of B
 #define B_BYTES (COLS / 64 * SLAB)
 #define CLUSTER (BLOCKS_DOWN * BLOCKS_ACROSS)
-#define SHARED_BYTES (STAGES * (B_BYTES + ROWS / 64 * (PIECE_VALUES + PIECE_PLACES))) // of stages; behind, 8 + 8 barriers and a tensor map
+#define SHARED_BYTES (STAGES * (B_BYTES + ROWS / 64 * (PIECE_VALUES + PIECE_PLACES))) // of stages; behind, barriers and a tensor map
+#define MOST_STAGES 16
 
 static_assert(SLAB / BLOCKS_DOWN % 1024 == 0 && B_BYTES % 1024 == 0, "tiles of B keep the exchange of chunks");
 
@@ -33,14 +34,14 @@ __device__ TileMap maps[MOST_BLOCKS];
 template <int TALL> struct Work {
     static constexpr u32 TILE_ROWS = 128 * TALL, VALUES = 2 * TALL * PIECE_VALUES, PLACES = 2 * TALL * PIECE_PLACES;
     static constexpr u32 STAGE_BYTES = B_BYTES + VALUES + PLACES;
-    static constexpr u32 RING = SHARED_BYTES / STAGE_BYTES < 8 ? SHARED_BYTES / STAGE_BYTES : 8;
+    static constexpr u32 RING = SHARED_BYTES / STAGE_BYTES < MOST_STAGES ? SHARED_BYTES / STAGE_BYTES : MOST_STAGES;
     static_assert(RING >= 2, "a stage is brought while another is read");
 
     u32 ring, full, empty; // shared memory: stages, a barrier each for copies that have come and for stages that are read
     u32 down, across;      // of this block in its cluster
     u32 steps, high, tiles, cluster, clusters;
 
-    __device__ __forceinline__ Work(u32 smem, const Params &p) : ring(smem), full(smem + SHARED_BYTES), empty(full + 64) {
+    __device__ __forceinline__ Work(u32 smem, const Params &p) : ring(smem), full(smem + SHARED_BYTES), empty(full + 8 * MOST_STAGES) {
         u32 rank = blockIdx.x % CLUSTER;
         down = rank % BLOCKS_DOWN, across = rank / BLOCKS_DOWN;
         steps = pieces24(p);
@@ -128,34 +129,47 @@ template <int TALL> struct Work {
     }
 };
 
+#include "group24_few.cuh"
+
 extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTER, 1, 1)
     ENTRY(const u16 *__restrict__ values, const u32 *__restrict__ index, const u32 *__restrict__ mask, const u16 *__restrict__ b,
           void *__restrict__ c, const __grid_constant__ Params p) {
     extern __shared__ __align__(1024) unsigned char smem[];
     Work<ROWS / 128> tall(shared_address(smem), p);
     Work<1> small(shared_address(smem), p);
-    bool is_tall = p.blocks * 128 < p.rows;
+    Few<64> few(smem, p);
+    Few<128> more(smem, p);
     u32 group = threadIdx.x / 128;
-    TileMap *map = &maps[blockIdx.x];
-    if (threadIdx.x < 32) tile_map<ELEM>(map, (TileMap *)(smem + SHARED_BYTES + 128), b, p.cols, p.ldb, (u64)p.ldb * 2, DEPTH / BLOCKS_DOWN);
+    bool narrow = p.n <= 64;
+    EntriesGroup24 entries{values, index, mask, b, &p};
+    TileMap *map = &maps[blockIdx.x % MOST_BLOCKS]; // they are all the same
+    if (threadIdx.x < 32) tile_map<ELEM>(map, (TileMap *)(smem + SHARED_BYTES + 16 * MOST_STAGES), b, p.cols, p.ldb, (u64)p.ldb * 2, DEPTH / BLOCKS_DOWN);
     if (threadIdx.x == 0) {
-        if (is_tall) tall.start();
-        else small.start();
+        if (p.tall == ROWS) tall.start();
+        else if (p.tall == 128) small.start();
+        else if (narrow) few.start();
+        else more.start();
     }
     cluster_sync();
     if (group == 0) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
         if (threadIdx.x == 0) {
+            const unsigned char *v = (const unsigned char *)values, *q = (const unsigned char *)index;
             tile_map_acquire(map);
-            if (is_tall) tall.bring((const unsigned char *)values, (const unsigned char *)index, map, p);
-            else small.bring((const unsigned char *)values, (const unsigned char *)index, map, p);
+            if (p.tall == ROWS) tall.bring(v, q, map, p);
+            else if (p.tall == 128) small.bring(v, q, map, p);
+            else if (narrow) few.bring(v, q, map);
+            else more.bring(v, q, map);
         }
+        __syncwarp();
+        if (p.tall < 128) cluster_sync();
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-        EntriesGroup24 entries{values, index, mask, b, &p};
-        if (is_tall) tall.multiply(group - 1, c, p, entries);
-        else small.multiply(group - 1, c, p, entries);
+        if (p.tall == ROWS) tall.multiply(group - 1, c, p, entries);
+        else if (p.tall == 128) small.multiply(group - 1, c, p, entries);
+        else if (narrow) few.multiply(group - 1, c, p, entries);
+        else more.multiply(group - 1, c, p, entries);
+        __syncwarp();
     }
-    __syncwarp();
-    cluster_sync(); // no block leaves while others still copy to it or arrive at its barriers
+    cluster_sync(); // no block leaves while others still copy to it, arrive at its barriers or read its sums
 }

@@ -66,7 +66,7 @@ var Kernel = &spec.Kernel{
 		{Name: "keep"},   // N
 		{Name: "every"},  // M
 		{Name: "wide"},   // log2 W
-		{Name: "tall"},   // V
+		{Name: "tall"},   // V; of group24.cu, the rows of a tile
 	},
 	Variants:   spec.Priced(slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants()), cost),
 	Packing:    []string{"V", "PACK"},
@@ -283,29 +283,32 @@ func launch(v *spec.Variant, e *spec.Encoded, p spec.Problem) (spec.Launch, erro
 	if err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel nm/%s: %w", v.Name, err)
 	}
-	x, groups, err := lay(v, of, p)
+	rows, groups, err := lay(v, of, p)
 	if err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel nm/%s: %w: %w", v.Name, err, backend.ErrUnsupported)
+	}
+	tall := of.V
+	if v.Const("PACK") == groupPack {
+		tall = rows
 	}
 	return spec.Launch{
 		Groups: groups,
 		Params: spec.Block{}.
-			U(uint32(x), uint32(p.M), uint32(p.N), uint32(p.LDB), uint32(p.LDC), outCode(p.Out)).
+			U(uint32(ceil(p.M, rows)), uint32(p.M), uint32(p.N), uint32(p.LDB), uint32(p.LDC), outCode(p.Out)).
 			F(p.Alpha, p.Beta).
-			U(uint32(p.K), groups[0], uint32(shape.Groups), uint32(of.N), uint32(of.M), uint32(bits.Len(uint(of.W))-1), uint32(of.V)),
+			U(uint32(p.K), groups[0], uint32(shape.Groups), uint32(of.N), uint32(of.M), uint32(bits.Len(uint(of.W))-1), uint32(tall)),
 	}, nil
 }
 
-// lay returns the workgroups along the rows, and the grid.
-func lay(v *spec.Variant, of nm.Pattern, p spec.Problem) (x int, groups [3]uint32, err error) {
+// lay returns the rows that a workgroup computes, and the grid.
+func lay(v *spec.Variant, of nm.Pattern, p spec.Problem) (rows int, groups [3]uint32, err error) {
 	if v.Const("PACK") == groupPack {
-		x, groups = clusterGrid(v, p)
-		return x, groups, nil
+		rows, blocks := clusterGrid(v, p)
+		return rows, [3]uint32{uint32(blocks), 1, 1}, nil
 	}
 	rows, cols := tile(v, of, p)
-	x = ceil(p.M, rows)
-	groups, err = grid(v, x, ceil(p.N, cols))
-	return x, groups, err
+	groups, err = grid(v, ceil(p.M, rows), ceil(p.N, cols))
+	return rows, groups, err
 }
 
 // tile returns the rows and columns of C that a workgroup computes.

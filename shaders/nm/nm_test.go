@@ -71,6 +71,12 @@ func cases(v *spec.Variant) []shadertest.Case {
 			shadertest.Case{Name: "one dense row", Pattern: shadertest.Spread(99, 0, 0, 99, 0), K: 99, N: 17, Alpha: -2, Beta: 0.5},
 			shadertest.Case{Name: "dense", Pattern: shadertest.Spread(70, 70, 70, 70, 70, 70, 70), K: 70, N: 33})
 	}
+	if nm.Clusters(v) { // several tiles for each cluster, of each height
+		cs = append(cs,
+			shadertest.Case{Name: "tall tiles", Pattern: pattern(1100, 300, ps[0], 0.9), K: 300, N: 600, Units: 4},
+			shadertest.Case{Name: "tiles", Pattern: pattern(300, 500, ps[0], 0.9), K: 500, N: 400, LDC: 403, Beta: 1, Units: 4},
+			shadertest.Case{Name: "small tiles", Pattern: pattern(140, 900, ps[0], 0.9), K: 900, N: 100, Units: 4})
+	}
 	for i, p := range ps {
 		cs = append(cs,
 			shadertest.Case{Name: p.String(), Pattern: pattern(2*p.V+3, 5*p.M*p.W+p.M/2, p, 0.9), K: 5*p.M*p.W + p.M/2, N: 20 + 13*i, LDC: 77 + 20*i, Alpha: -2, Beta: 0.5},
@@ -83,8 +89,8 @@ func cases(v *spec.Variant) []shadertest.Case {
 		cs = append(cs, shadertest.Case{Name: fmt.Sprintf("K=%d", k), Pattern: pattern(tall, k, ps[0], 1), K: k, N: 24})
 	}
 	return append(cs,
-		shadertest.Case{Name: "many rows", Pattern: pattern(6*max(tall, 100)+1, 40, ps[0], 0.9), K: 40, N: 20, Fold: true},
-		shadertest.Case{Name: "many rows, one column", Pattern: pattern(700, 40, ps[0], 0.9), K: 40, N: 1, Beta: 1, Fold: true, Units: 4},
+		shadertest.Case{Name: "many rows", Pattern: pattern(6*max(tall, 100)+1, 40, ps[0], 0.9), K: 40, N: 20, Fold: !nm.Clusters(v)},
+		shadertest.Case{Name: "many rows, one column", Pattern: pattern(700, 40, ps[0], 0.9), K: 40, N: 1, Beta: 1, Fold: !nm.Clusters(v), Units: 4},
 	)
 }
 
