@@ -23,7 +23,11 @@ import (
 )
 
 // suites are the comparisons there are.
-var suites = map[string]func(*runner) error{"cvse": cvse, "choice": choice, "floors": floors}
+var suites = map[string]func(*runner) error{
+	"cvse": cvse, "choice": choice, "floors": floors,
+	// parts of floors:
+	"24": floor24, "vectors": floorVectors, "jigsaw": floorJigsaw, "graphs": floorGraphs, "vulkan": floorVulkan,
+}
 
 func main() {
 	var r runner
