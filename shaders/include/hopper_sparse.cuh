@@ -35,7 +35,9 @@ __device__ __forceinline__ u64 rows_of_8(u32 at) { return (u64)((at & 0x3ffff) >
         else WGMMA_SPARSE_OF(N, "f16", A, B, E, S);                                                                        \
     }                                                                                                                      \
     __device__ __forceinline__ void wgmma_hold(float (&d)[N / 8][4]) { asm volatile("" : SUMS_##N::"memory"); }
-// wgmma_hold is wgmma_pin for any N.
+// wgmma_hold is wgmma_pin for any N. wgmma_held keeps places where they are until the instruction has read them, which is
+// when it is waited for.
+__device__ __forceinline__ void wgmma_held(u32 places) { asm volatile("" ::"r"(places) : "memory"); }
 
 WGMMA_SPARSE(64, 32, 33, 34, 35)
 WGMMA_SPARSE(128, 64, 65, 66, 67)

@@ -30,6 +30,15 @@ static_assert(SLAB / BLOCKS_DOWN % 1024 == 0 && B_BYTES % 1024 == 0, "tiles of B
 // Each block's tensor map of B. Launches of a module follow each other.
 __device__ TileMap maps[MOST_BLOCKS];
 
+// slabs_inside returns how many of 64 columns, of most from column col on, B has.
+__device__ __forceinline__ u32 slabs_inside(const Params &p, u32 col, u32 most) { return col < p.n ? min(most, (p.n - col + 63) / 64) : 0; }
+
+__device__ __forceinline__ u32 load_shared(u32 at) {
+    u32 x;
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(x) : "r"(at) : "memory");
+    return x;
+}
+
 // A block's work with tiles of 128·TALL rows.
 template <int TALL> struct Work {
     static constexpr u32 TILE_ROWS = 128 * TALL, VALUES = 2 * TALL * PIECE_VALUES, PLACES = 2 * TALL * PIECE_PLACES;
@@ -55,12 +64,13 @@ template <int TALL> struct Work {
     __device__ __forceinline__ void start() const {
         for (u32 s = 0; s < RING; s++) {
             barrier_init(full + 8 * s, 1);
-            barrier_init(empty + 8 * s, 2 * CLUSTER);
+            barrier_init(empty + 8 * s, 8 * CLUSTER); // warps
         }
         barrier_fence();
     }
 
-    // bring is one thread's work: all copies. A stage is free once all groups of the cluster have read it.
+    // bring is one thread's work: all copies. A stage is free once all warps of the cluster have read it. Columns of B past
+    // the matrix are left as they are: zeros would take long, and what is computed of them is never stored.
     __device__ __forceinline__ void bring(const unsigned char *values, const unsigned char *places, const TileMap *map, const Params &p) const {
         u16 a_blocks = 0, b_blocks = ((1 << BLOCKS_DOWN) - 1) << BLOCKS_DOWN * across;
         for (int i = 0; i < BLOCKS_ACROSS; i++) a_blocks |= 1 << (i * BLOCKS_DOWN + down);
@@ -70,12 +80,12 @@ template <int TALL> struct Work {
             u64 piece = (u64)(r / 256) * steps * 4 + r % 256 / 64;
             const unsigned char *v = values + piece * PIECE_VALUES + across * (VALUES / BLOCKS_ACROSS);
             const unsigned char *q = places + piece * PIECE_PLACES + across * (PLACES / BLOCKS_ACROSS);
+            u32 slabs = slabs_inside(p, c, COLS / 64);
             for (u32 k = 0; k < steps; k++) {
                 u32 to = ring + stage * STAGE_BYTES, bar = full + 8 * stage;
                 barrier_wait(empty + 8 * stage, parity);
-                barrier_expect(bar, STAGE_BYTES);
-#pragma unroll
-                for (u32 i = 0; i < COLS / 64; i++)
+                barrier_expect(bar, slabs * SLAB + VALUES + PLACES);
+                for (u32 i = 0; i < slabs; i++)
                     tile_copy(to + i * SLAB + down * (SLAB / BLOCKS_DOWN), map, k * DEPTH + down * (DEPTH / BLOCKS_DOWN), c + 64 * i, bar, b_blocks);
                 to += B_BYTES + across * (VALUES / BLOCKS_ACROSS);
                 bulk_copy(to, v + (u64)k * (4 * PIECE_VALUES), VALUES / BLOCKS_ACROSS, bar, a_blocks);
@@ -88,22 +98,20 @@ template <int TALL> struct Work {
 
     // multiply is the work of group 0 or 1 of four warps.
     template <class F> __device__ __forceinline__ void multiply(u32 group, void *c, const Params &p, F recompute) const {
-        u32 lane = threadIdx.x % 128, stage = 0, parity = 0;
-        auto release = [&](u32 s) { // by a thread for each block
-            if (lane < CLUSTER) barrier_arrive(empty + 8 * s, lane);
+        u32 lane = threadIdx.x % 128, stage = 0, parity = 0, before;
+        auto release = [&](u32 s) { // each warp by a lane for each block
+            __syncwarp();
+            if (lane % 32 < CLUSTER) barrier_arrive(empty + 8 * s, lane % 32);
         };
 #pragma unroll 1
         for (u32 tile = cluster; tile < tiles; tile += clusters) {
             float acc[TALL][1][COLS / 8][4] = {};
-            u32 before = 0;
-#pragma unroll 1
-            for (u32 k = 0; k < steps; k++) {
+            auto step = [&](u32 k, u32 (&places)[TALL], u32 (&last)[TALL]) {
                 u32 b = ring + stage * STAGE_BYTES, a = b + B_BYTES + group * TALL * PIECE_VALUES;
-                u32 meta = b + B_BYTES + VALUES + group * TALL * PIECE_PLACES + 4 * lane, places[TALL];
+                u32 meta = b + B_BYTES + VALUES + group * TALL * PIECE_PLACES + 4 * lane;
                 barrier_wait(full + 8 * stage, parity);
 #pragma unroll
-                for (int i = 0; i < TALL; i++)
-                    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(places[i]) : "r"(meta + i * PIECE_PLACES) : "memory");
+                for (int i = 0; i < TALL; i++) places[i] = load_shared(meta + i * PIECE_PLACES);
                 wgmma_fence();
 #pragma unroll
                 for (int i = 0; i < TALL; i++) wgmma_sparse<ELEM, 0>(acc[i][0], rows_of_8(a + i * PIECE_VALUES), swizzled(b, SLAB), places[i]);
@@ -113,16 +121,26 @@ template <int TALL> struct Work {
                 wgmma_commit();
                 if (k > 0) {
                     wgmma_wait<1>(); // the step before is done
+#pragma unroll
+                    for (int i = 0; i < TALL; i++) wgmma_held(last[i]);
                     release(before);
                 }
                 before = stage;
                 if (++stage == RING) stage = 0, parity ^= 1;
+            };
+            u32 places[2][TALL];
+#pragma unroll 1
+            for (u32 k = 0; k < steps; k += 2) {
+                step(k, places[0], places[1]);
+                if (k + 1 < steps) step(k + 1, places[1], places[0]);
             }
             wgmma_wait<0>();
             if (steps > 0) release(before);
 #pragma unroll
             for (int i = 0; i < TALL; i++) {
                 wgmma_hold(acc[i][0]);
+                wgmma_held(places[0][i]);
+                wgmma_held(places[1][i]);
                 store_tiles(acc[i], c, p, row(tile) + (group * TALL + i) * 64 + lane / 32 * 16, col(tile), recompute);
             }
         }
@@ -158,8 +176,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTE
             tile_map_acquire(map);
             if (p.tall == ROWS) tall.bring(v, q, map, p);
             else if (p.tall == 128) small.bring(v, q, map, p);
-            else if (narrow) few.bring(v, q, map);
-            else more.bring(v, q, map);
+            else if (narrow) few.bring(v, q, map, p);
+            else more.bring(v, q, map, p);
         }
         __syncwarp();
         if (p.tall < 128) cluster_sync();

@@ -23,22 +23,21 @@ template <int WIDTH> struct Few {
     __device__ __forceinline__ void start() const {
         for (u32 s = 0; s < RING; s++) {
             barrier_init(full + 8 * s, 1);
-            barrier_init(empty + 8 * s, 1);
+            barrier_init(empty + 8 * s, 4); // warps
         }
         barrier_fence();
     }
 
-    __device__ __forceinline__ void bring(const unsigned char *values, const unsigned char *places, const TileMap *map) const {
-        u32 stage = 0, parity = 1;
+    __device__ __forceinline__ void bring(const unsigned char *values, const unsigned char *places, const TileMap *map, const Params &p) const {
+        u32 stage = 0, parity = 1, slabs = slabs_inside(p, col, WIDTH / 64);
         for (u32 i = 0; i < mine; i++) {
             u32 k = rank + 2 * i, to = ring + stage * STAGE_BYTES, bar = full + 8 * stage;
             u64 piece = ((u64)(row / 256) * steps + k) * 4 + row % 256 / 64;
             barrier_wait(empty + 8 * stage, parity);
-            barrier_expect(bar, TILE + PIECE_VALUES + PIECE_PLACES);
+            barrier_expect(bar, slabs * SLAB + PIECE_VALUES + PIECE_PLACES);
             bulk_copy(to + TILE, values + piece * PIECE_VALUES, PIECE_VALUES, bar, 1 << rank);
             bulk_copy(to + TILE + PIECE_VALUES, places + piece * PIECE_PLACES, PIECE_PLACES, bar, 1 << rank);
-#pragma unroll
-            for (u32 j = 0; j < WIDTH / 64; j++) tile_copy(to + j * SLAB, map, k * DEPTH, col + 64 * j, bar, 1 << rank);
+            for (u32 j = 0; j < slabs; j++) tile_copy(to + j * SLAB, map, k * DEPTH, col + 64 * j, bar, 1 << rank);
             if (++stage == RING) stage = 0, parity ^= 1;
         }
     }
@@ -46,26 +45,35 @@ template <int WIDTH> struct Few {
     // multiply is the work of group 0 or 1. All threads of the cluster meet once, here or elsewhere.
     template <class F> __device__ __forceinline__ void multiply(u32 group, void *c, const Params &p, F recompute) const {
         float acc[WIDTH / 8][4] = {};
-        u32 lane = threadIdx.x % 128, stage = group, parity = 0, before = 0;
-#pragma unroll 1
-        for (u32 i = group; i < mine; i += 2) {
-            u32 b = ring + stage * STAGE_BYTES, a = b + TILE, meta;
+        u32 lane = threadIdx.x % 128, stage = group, parity = 0, before;
+        auto step = [&](u32 i, u32 &places, u32 &last) {
+            u32 b = ring + stage * STAGE_BYTES, a = b + TILE;
             barrier_wait(full + 8 * stage, parity);
-            asm volatile("ld.shared.u32 %0, [%1];" : "=r"(meta) : "r"(a + PIECE_VALUES + 4 * lane) : "memory");
+            places = load_shared(a + PIECE_VALUES + 4 * lane);
             wgmma_fence();
-            wgmma_sparse<ELEM, 0>(acc, rows_of_8(a), swizzled(b, SLAB), meta);
-            wgmma_sparse<ELEM, 1>(acc, rows_of_8(a + PIECE_VALUES / 2), swizzled(b + SLAB / 2, SLAB), meta);
+            wgmma_sparse<ELEM, 0>(acc, rows_of_8(a), swizzled(b, SLAB), places);
+            wgmma_sparse<ELEM, 1>(acc, rows_of_8(a + PIECE_VALUES / 2), swizzled(b + SLAB / 2, SLAB), places);
             wgmma_commit();
             if (i > group) {
                 wgmma_wait<1>(); // the step before is done
-                if (lane == 0) barrier_arrive(empty + 8 * before, rank);
+                wgmma_held(last);
+                __syncwarp();
+                if (lane % 32 == 0) barrier_arrive(empty + 8 * before, rank);
             }
             before = stage;
             stage += 2;
             if (stage >= RING) stage -= RING, parity ^= 1;
+        };
+        u32 places[2];
+#pragma unroll 1
+        for (u32 i = group; i < mine; i += 4) {
+            step(i, places[0], places[1]);
+            if (i + 2 < mine) step(i + 2, places[1], places[0]);
         }
         wgmma_wait<0>();
         wgmma_hold(acc);
+        wgmma_held(places[0]);
+        wgmma_held(places[1]);
         float *to = sums + group * SUMS + (lane / 32 * 16 + lane % 32 / 4) * PITCH + lane % 4 * 2;
 #pragma unroll
         for (int j = 0; j < WIDTH / 8; j++) {
