@@ -2,6 +2,7 @@ package nm_test
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/spmmrun/spmm/backend"
@@ -15,7 +16,7 @@ import (
 )
 
 // BenchmarkMultiply is 4096×4096 in f16 on every device: 2:4 and 4:16 of single entries, and vectors at 75 % and 90 %
-// zeros, times 512 columns and one; by each variant that takes the pattern.
+// zeros, times one column to 4096; by each variant that takes the pattern.
 func BenchmarkMultiply(b *testing.B) {
 	shadertest.EachBench(b, func(dev backend.Device) {
 		for _, p := range []format.Pattern{
@@ -24,13 +25,13 @@ func BenchmarkMultiply(b *testing.B) {
 			{N: 2, M: 20, V: 32, W: 1}, {N: 2, M: 20, V: 64, W: 1}, {N: 2, M: 20, V: 128, W: 1},
 			{N: 1, M: 4, V: 32, W: 32},
 		} {
-			a := matrix(4096, p)
+			a := sync.OnceValue(func() *formats.CSR[half.F16] { return matrix(4096, p) })
 			for _, v := range nm.Kernel.Variants {
 				if v.In != dtype.F16 || !v.Met(dev.Caps()) || !suits(v, p) {
 					continue
 				}
-				for _, n := range []int{512, 1} {
-					b.Run(fmt.Sprintf("%v/%s/n=%d", p, v.Name, n), func(b *testing.B) { shadertest.Bench(b, dev, nm.Kernel, v, a, n) })
+				for _, n := range []int{1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096} {
+					b.Run(fmt.Sprintf("%v/%s/n=%d", p, v.Name, n), func(b *testing.B) { shadertest.Bench(b, dev, nm.Kernel, v, a(), n) })
 				}
 			}
 		}

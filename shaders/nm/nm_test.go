@@ -338,6 +338,49 @@ func TestEncodeEmpty(t *testing.T) {
 	}
 }
 
+// TestClusterGrid: whole clusters, no more than run at once where each takes tiles in turn, and none for nothing.
+func TestClusterGrid(t *testing.T) {
+	heights := map[uint32]bool{}
+	for _, v := range nm.Kernel.Variants {
+		if !nm.Clusters(v) {
+			continue
+		}
+		a := &formats.CSR[float32]{Cols: 64}
+		for _, m := range []int{0, 1, 64, 129, 1000, 4096, 100000} {
+			a.Rows, a.RowPtr = m, make([]int64, m+1)
+			a.ColIdx, a.Val = make([]int32, 0, 16*m), make([]float32, 0, 16*m) // every fourth column
+			for i := range m {
+				for j := 0; j < a.Cols; j += 4 {
+					a.ColIdx, a.Val = append(a.ColIdx, int32(j)), append(a.Val, 1)
+				}
+				a.RowPtr[i+1] = int64(len(a.Val))
+			}
+			e, err := nm.Kernel.Encode(formats.ConvertTo(a, v.In), v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, n := range []int{1, 64, 65, 512, 2048, 5000} {
+				for _, units := range []int{0, 1, 7, 132} {
+					l, err := nm.Kernel.Launch(v, e, spec.Problem{M: m, K: a.Cols, N: n, LDB: (n + 7) &^ 7, LDC: n, Out: dtype.F32, Caps: backend.Caps{Units: units}})
+					if err != nil {
+						t.Fatal(err)
+					}
+					tall := spec.ParamU(l.Params, 14)
+					heights[tall] = true
+					if g := l.Groups[0]; g%2 != 0 || (g == 0) != (m == 0) || tall > 64 && g > uint32(max(2, units)) || l.Groups[1] != 1 || l.Groups[2] != 1 {
+						t.Errorf("%d×%d on %d units: %v workgroups of %d rows", m, n, units, l.Groups, tall)
+					}
+				}
+			}
+		}
+	}
+	for _, tall := range []uint32{64, 128, 256} {
+		if !heights[tall] {
+			t.Errorf("no problem is cut into tiles of %d rows", tall)
+		}
+	}
+}
+
 // TestStats: what auto ranks by.
 func TestStats(t *testing.T) {
 	for _, v := range nm.Kernel.Variants {
