@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math/bits"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -285,7 +286,6 @@ func (i *inspection) formats(w io.Writer) error {
 	best := i.fastest()
 	for n, p := range i.Formats {
 		if p.Error != "" {
-			fmt.Fprintf(t, "%s\t%s\t%s\n", p.name(), orDash(p.Variant), p.Error)
 			continue
 		}
 		note := ""
@@ -296,6 +296,7 @@ func (i *inspection) formats(w io.Writer) error {
 			p.MACs, p.Gathers, seconds(p.EncodeS), micros(p.PredictedUS), note)
 	}
 	err := t.Flush()
+	i.refusals(w)
 	for _, p := range i.Formats {
 		for n, d := range p.details {
 			if n == 0 {
@@ -310,6 +311,22 @@ func (i *inspection) formats(w io.Writer) error {
 		fmt.Fprintln(w)
 	}
 	return err
+}
+
+// refusals prints, for each format that has no packing for the matrix, why.
+func (i *inspection) refusals(w io.Writer) {
+	told := map[string]bool{}
+	for _, p := range i.Formats {
+		if p.Error == "" {
+			told[p.Format] = true
+		}
+	}
+	for _, p := range i.Formats {
+		if !told[p.Format] {
+			told[p.Format] = true
+			fmt.Fprintf(w, "%s: %s\n", p.Format, strings.TrimPrefix(p.Error, "format "+p.Format+": "))
+		}
+	}
 }
 
 // fastest returns which packing has the least prediction, -1 if none has one.
