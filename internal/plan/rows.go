@@ -77,7 +77,7 @@ func distinct(a formats.Sparse) int64 {
 func sample(a formats.Sparse) formats.Sparse {
 	const (
 		group  = 256
-		enough = 1 << 19
+		enough = 1 << 17
 	)
 	rows, _ := a.Dims()
 	step := int(a.NNZ() / enough)
