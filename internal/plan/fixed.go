@@ -18,6 +18,7 @@ import (
 	"github.com/spmmrun/spmm/shaders"
 	"github.com/spmmrun/spmm/shaders/quantise"
 	kernel "github.com/spmmrun/spmm/shaders/rfx"
+	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 // AutoP asks for the least precision that loses nothing, found for each multiplication.
@@ -26,6 +27,7 @@ const AutoP rfx.P = -1
 // fixed is what a plan has besides in reproducible mode.
 type fixed struct {
 	auto   bool
+	panels bool           // of rows, at precisions for which the device has a kernel for them
 	matrix formats.Sparse // with auto: to be encoded for other precisions
 	rows   []rfx.Range    // with auto: A's
 	parts  map[rfx.P][]part
@@ -56,7 +58,8 @@ func newFixed(ctx context.Context, d *Device, a formats.Sparse, o Options) (*Pla
 			f.bits = rfx.P47 // cut the rows so that they can be encoded for any precision
 		}
 	}
-	v, err := kernel.Variant(d.Caps(), f.bits)
+	f.panels = o.Format == "cvse"
+	v, err := f.variant(d.Caps(), f.bits)
 	if err != nil {
 		return nil, err
 	}
@@ -84,6 +87,16 @@ func newFixed(ctx context.Context, d *Device, a formats.Sparse, o Options) (*Pla
 	}
 	f.parts[f.bits] = p.parts
 	return p, nil
+}
+
+// variant returns the kernel's variant for a precision.
+func (f *fixed) variant(caps backend.Caps, bits rfx.P) (*spec.Variant, error) {
+	if f.panels {
+		if v := kernel.PanelVariant(caps, bits); v != nil {
+			return v, nil
+		}
+	}
+	return kernel.Variant(caps, bits)
 }
 
 // clone returns a copy that shares nothing with a.
@@ -152,7 +165,7 @@ func (p *Plan) encodeFor(ctx context.Context, bits rfx.P) error {
 	if bits == f.bits {
 		return nil
 	}
-	v, err := kernel.Variant(p.dev.Caps(), bits)
+	v, err := f.variant(p.dev.Caps(), bits)
 	if err != nil {
 		return err
 	}
@@ -221,7 +234,7 @@ func (p *Plan) scan(ctx context.Context, b *Matrix) ([]rfx.Range, error) {
 // quantised is how block j of B lies in fixed point.
 func (w *composer) quantised(j int) quantise.Layout {
 	l := w.b.blockLayout(0, j)
-	return quantise.NewLayout(l.rows, l.cols, w.p.fixed.bits)
+	return kernel.Layout(w.p.variant, l.rows, l.cols)
 }
 
 // quantise adds the launches that bring block j of B, which lies in buf, to fixed point; only the first of

@@ -73,6 +73,22 @@ __device__ __noinline__ unsigned round128(i128 a, int scale) {
     return sign | (last > 104 ? 0x7f800000u : min(((unsigned)(last + 149) << 23) + q, 0x7f800000u));
 }
 
+// rounded is round128, by the conversion of a 64-bit integer where the result is a normal number: what lies
+// below the integer is or-ed into its last bit, which is far below those that the result keeps.
+__device__ __forceinline__ unsigned rounded(i128 a, int scale) {
+    long long m = (long long)a, hi = (long long)(a >> 64);
+    int up = scale;
+    if (hi != m >> 63) {
+        bool far = hi >> 31 != hi >> 63; // 2^95 and beyond
+        m = far ? hi | (m != 0) : (long long)(a >> 32) | ((unsigned)m != 0);
+        up += far ? 64 : 32;
+    }
+    if (m == 0) return 0;
+    unsigned y = __float_as_uint(__ll2float_rn(m));
+    int e = (int)(y >> 23 & 255) + up;
+    return e > 0 && e < 255 ? y + ((unsigned)up << 23) : round128(a, scale);
+}
+
 // Classes of results: 0 finite, 1 and 2 the infinities, 3 NaN. A sum's is the bitwise or of its terms'.
 __device__ __forceinline__ unsigned product_class(unsigned x, unsigned y) {
     if (finite(x) && finite(y)) return 0;

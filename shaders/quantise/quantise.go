@@ -13,10 +13,17 @@
 //	p = 23, 31  a word
 //	p = 47      two words, balanced digits of 24 bits: the ldq lower ones, then the ldq upper ones
 //
+// or, for kernels on matrix units of 8-bit integers (Layout.Digits; not on WebGPU and the CPU), balanced digits of
+// 8 bits, the rows being multiples of 16 bytes:
+//
+//	2 bytes × ldq   for each pair of places, the lowest first: of every 8 columns, 8 digits of the lower place
+//	                and then 8 of the higher
+//	1 byte × ldq    the last place at p = 23
+//
 // Columns N to ldq are zeros. Elements that are not finite are zeros too; their columns' ranges tell.
 //
 // Two phases, each a launch: 0 finds the parts' ranges, a workgroup for so many rows and columns; 1 joins
-// them and quantises. There are no atomics, though here order would not matter.
+// them and quantises, or does phase 2, to digits. There are no atomics, though here order would not matter.
 package quantise
 
 import (
@@ -51,12 +58,13 @@ var Kernel = &spec.Kernel{
 		{Name: "bits"},   // p
 		{Name: "chunks"}, // parts of a column
 		{Name: "rows"},   // of a workgroup in this phase
-		{Name: "across"}, // lanes side by side, two columns each; not on the CPU
+		{Name: "across"}, // lanes side by side, two columns each, eight in phase 2; not on the CPU
 	},
 	Variants: []*spec.Variant{
 		{
 			Name: "cuda", In: dtype.F32, Code: backend.CodePTX, Entry: "quantise", Local: [3]uint32{local, 1, 1}, Need: spec.Need{Arch: 80},
-			Unit: spec.Unit{Source: "kernel.cu", Blob: "zcuda.ptx", Arch: "compute_80"},
+			Consts: digits,
+			Unit:   spec.Unit{Source: "kernel.cu", Blob: "zcuda.ptx", Arch: "compute_80"},
 		},
 		{
 			Name: "vulkan", In: dtype.F32, Code: backend.CodeSPIRV, Entry: "main", Local: [3]uint32{local, 1, 1}, Need: spec.Need{Shared: shared},
@@ -72,6 +80,9 @@ var Kernel = &spec.Kernel{
 	},
 	Files: files,
 }
+
+// digits marks variants that have phase 2.
+var digits = []spec.Const{{Name: "DIGITS", ID: -1, Value: 1}}
 
 // local is the invocations of a workgroup, shared the bytes in which they join ranges.
 const (
@@ -95,6 +106,7 @@ type Layout struct {
 	LD     int // ldq
 	Chunks int
 	P      rfx.P
+	Digits bool // rows are of digits of 8 bits
 }
 
 // chunkRows and maxChunks bound the parts of a column.
@@ -112,6 +124,13 @@ func NewLayout(k, n int, p rfx.P) Layout {
 	return l
 }
 
+// NewDigits is NewLayout for digits, of p below 47.
+func NewDigits(k, n int, p rfx.P) Layout {
+	l := NewLayout(k, n, p)
+	l.Digits = true
+	return l
+}
+
 // chunk returns the rows of a part of a column.
 func (l Layout) chunk() int { return max(chunkRows, (l.K+maxChunks-1)/maxChunks) }
 
@@ -119,7 +138,12 @@ func (l Layout) chunk() int { return max(chunkRows, (l.K+maxChunks-1)/maxChunks)
 func (l Layout) First() int { return l.LD * (1 + l.Chunks) }
 
 // Row returns the words of a row.
-func (l Layout) Row() int { return l.LD * l.P.Size() / 4 }
+func (l Layout) Row() int {
+	if l.Digits {
+		return (l.LD*l.P.Bytes() + 15) / 16 * 4
+	}
+	return l.LD * l.P.Size() / 4
+}
 
 // Bytes returns the size of the result, at least 16.
 func (l Layout) Bytes() int64 { return max(16, 4*(int64(l.First())+int64(l.K)*int64(l.Row()))) }
@@ -132,39 +156,52 @@ func Launch(v *spec.Variant, l Layout, t dtype.Type, ldb int) (spec.Launch, erro
 		return spec.Launch{}, fmt.Errorf("quantising B of %d×%d: %w", l.K, l.N, err)
 	}
 	elem := map[dtype.Type]uint32{dtype.F32: include.F32, dtype.F16: include.F16, dtype.BF16: include.BF16}[t]
-	across, columns := 1, 1
-	if v.Code != backend.CodeGo {
-		for across < 32 && 2*across < l.LD {
-			across *= 2
-		}
-		columns = max(1, (l.LD/2+across-1)/across)
-	}
-	phase := func(number, rows int) ([3]uint32, []byte) {
+	phase := func(number uint32, rows, lane, most int) ([3]uint32, []byte) {
+		across, columns := spread(v, l.LD, lane, most)
 		groups := [3]uint32{uint32(max(1, (l.K+rows-1)/rows)), uint32(columns), 1}
 		if l.N == 0 {
 			groups = [3]uint32{}
 		}
 		return groups, spec.Block{}.
-			U(uint32(number), uint32(l.K), uint32(l.N), uint32(ldb), uint32(l.LD), elem).
+			U(number, uint32(l.K), uint32(l.N), uint32(ldb), uint32(l.LD), elem).
 			U(uint32(l.P), uint32(l.Chunks), uint32(rows), uint32(across))
 	}
 	out := spec.Launch{Then: v}
-	out.Groups, out.Params = phase(0, l.chunk())
-	out.ThenGroups, out.ThenParams = phase(1, rowsOf(l))
+	out.Groups, out.Params = phase(0, l.chunk(), 2, 32)
+	if l.Digits {
+		out.ThenGroups, out.ThenParams = phase(2, rowsOf(l, 64), 8, 16)
+	} else {
+		out.ThenGroups, out.ThenParams = phase(1, rowsOf(l, 128), 2, 32)
+	}
 	return out, nil
+}
+
+// spread returns how many lanes of so many columns, at most `most`, are side by side in a workgroup, and how many
+// workgroups cover ld columns.
+func spread(v *spec.Variant, ld, lane, most int) (across, groups int) {
+	if v.Code == backend.CodeGo {
+		return 1, 1
+	}
+	across = 1
+	for across < most && across*lane < ld {
+		across *= 2
+	}
+	return across, max(1, (ld/lane+across-1)/across)
 }
 
 // rowsOf returns the rows that a workgroup quantises: enough to be worth joining the ranges first, few
 // enough to keep a device busy, and no more workgroups than a grid may have along a side.
-func rowsOf(l Layout) int { return max(128, (l.K+65534)/65535) }
+func rowsOf(l Layout, least int) int { return max(least, (l.K+65534)/65535) }
 
 func check(v *spec.Variant, l Layout, t dtype.Type, ldb int) error {
 	if err := l.P.Check(); err != nil {
 		return err
 	}
 	switch {
-	case l != NewLayout(l.K, l.N, l.P) || l.K < 0 || l.N < 0:
+	case l != NewLayout(l.K, l.N, l.P) && l != NewDigits(l.K, l.N, l.P) || l.K < 0 || l.N < 0:
 		return fmt.Errorf("not a layout: %+v", l)
+	case l.Digits && (l.P == rfx.P47 || v.Const("DIGITS") == 0):
+		return fmt.Errorf("digits of 8 bits at p = %d on a device that runs %v: %w", l.P, v.Code, backend.ErrUnsupported)
 	case t != dtype.F16 && t != dtype.BF16 && t != dtype.F32:
 		return fmt.Errorf("elements of type %v", t)
 	case ldb < l.N || ldb%8 != 0:

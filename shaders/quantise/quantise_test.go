@@ -14,6 +14,7 @@ import (
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/shaders/quantise"
 	"github.com/spmmrun/spmm/shaders/shadertest"
+	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 // Element (k, j) of B as f32 bits; of a 16-bit type if it fits one.
@@ -83,7 +84,8 @@ func TestAll16BitElements(t *testing.T) {
 	})
 }
 
-// run quantises a K×N matrix on the device and holds ranges and elements against package rfx.
+// run quantises a K×N matrix on the device, to integers and to digits where it can, and holds ranges and elements
+// against package rfx.
 func run[T formats.Value](t *testing.T, dev backend.Device, k, n, ldb int, p rfx.P, f element) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(uint64(k), uint64(n)))
@@ -102,11 +104,20 @@ func run[T formats.Value](t *testing.T, dev backend.Device, k, n, ldb int, p rfx
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := quantise.NewLayout(k, n, p)
-	launch, err := quantise.Launch(v, l, formats.TypeOf[T](), ldb)
+	check(t, dev, v, quantise.NewLayout(k, n, p), b)
+	if v.Const("DIGITS") > 0 && p < rfx.P47 {
+		check(t, dev, v, quantise.NewDigits(k, n, p), b)
+	}
+}
+
+func check[T formats.Value](t *testing.T, dev backend.Device, v *spec.Variant, l quantise.Layout, b *formats.Dense[T]) {
+	t.Helper()
+	k, n, p := b.Rows, b.Cols, l.P
+	launch, err := quantise.Launch(v, l, formats.TypeOf[T](), b.LD)
 	if err != nil {
 		t.Fatal(err)
 	}
+	x := make([]float32, b.LD)
 	q := make([]byte, l.Bytes())
 	for i := range q {
 		q[i] = 0xa7
@@ -120,7 +131,7 @@ func run[T formats.Value](t *testing.T, dev backend.Device, k, n, ldb int, p rfx
 		}
 	}
 	for i := range k {
-		formats.ConvertSlice(x, b.Data[i*ldb:][:ldb])
+		formats.ConvertSlice(x, b.Data[i*b.LD:][:b.LD])
 		row := words[l.First()+i*l.Row():][:l.Row()]
 		for j := range l.LD {
 			want := int64(0)
@@ -136,6 +147,17 @@ func run[T formats.Value](t *testing.T, dev backend.Device, k, n, ldb int, p rfx
 
 // stored returns element j of a row as the package's comment describes it.
 func stored(row []uint32, l quantise.Layout, j int) int64 {
+	if l.Digits {
+		var q int64
+		for d := range l.P.Bytes() {
+			at := d/2*2*l.LD + j/8*16 + d%2*8 + j%8
+			if d%2 == 0 && d == l.P.Bytes()-1 {
+				at = d*l.LD + j
+			}
+			q += int64(int8(row[at/4]>>(8*(at%4)))) << (8 * d)
+		}
+		return q
+	}
 	switch l.P {
 	case rfx.P15:
 		return int64(int16(row[j/2] >> (16 * (j % 2))))
@@ -168,6 +190,7 @@ func TestLaunchRefuses(t *testing.T) {
 			"ldb":       {good, dtype.F16, 12, false},
 			"narrow":    {good, dtype.F16, 0, false},
 			"wide":      {good, dtype.F16, 1 << 30, true},
+			"digits":    {quantise.NewDigits(10, 5, rfx.P47), dtype.F16, 8, true},
 			"high":      {quantise.NewLayout(1<<40, 5, rfx.P23), dtype.F16, 8, true},
 		} {
 			if _, err := quantise.Launch(v, c.l, c.t, c.ldb); err == nil || errors.Is(err, backend.ErrUnsupported) != c.unsupported {

@@ -9,7 +9,11 @@ import (
 // MaxLongest is the most entries that a row may have and not be done in pieces.
 const MaxLongest = 1 << 15
 
-// PackWith is Encode with the rows in pieces of so many entries.
-func PackWith[T formats.Value](a *formats.CSR[T], p rfx.P, longest int) *spec.Encoded {
-	return pack(a, p, longest)
+// PackWith is Encode with the rows, or panels, in pieces of so many entries, or vectors.
+func PackWith[T formats.Value](a *formats.CSR[T], v *spec.Variant, longest int) (*spec.Encoded, error) {
+	p := rfx.P(v.Const("BITS"))
+	if rows := int(v.Const("V")); rows > 0 {
+		return packPanels(a, p, rows, min(longest, mostVectors))
+	}
+	return pack(a, p, longest), nil
 }

@@ -12,13 +12,7 @@ import (
 // (see rfx.P.Put) and column are zeros, up to a multiple of four entries: kernels take entries by fours.
 func pack[T formats.Value](a *formats.CSR[T], p rfx.P, longest int) *spec.Encoded {
 	ranges := rfx.Rows(a)
-	rows := make([]uint32, 2*(a.Rows+1))
-	for i, start := range a.RowPtr {
-		rows[2*i] = uint32(start)
-		if i < a.Rows {
-			rows[2*i+1] = uint32(ranges[i])
-		}
-	}
+	rows := rowWords(a.RowPtr, ranges)
 	m, heavy := cut(a.RowPtr, longest)
 	m.P, m.Type = p, a.Type()
 	e := &spec.Encoded{
@@ -38,6 +32,19 @@ func pack[T formats.Value](a *formats.CSR[T], p rfx.P, longest int) *spec.Encode
 		e.Stats.StoredBytes += int64(len(x.Data))
 	}
 	return e
+}
+
+// rowWords returns the first words of the array rows: first entry and range of each row, then the number of
+// entries and 0.
+func rowWords(rowptr []int64, ranges []rfx.Range) []uint32 {
+	words := make([]uint32, 2*len(rowptr))
+	for i, start := range rowptr {
+		words[2*i] = uint32(start)
+		if i < len(ranges) {
+			words[2*i+1] = uint32(ranges[i])
+		}
+	}
+	return words
 }
 
 // longestRow decides which rows are done in pieces: those of more than four times the average of entries,

@@ -7,6 +7,7 @@
 //
 //	CUDA, CPU       64-bit sums: whole integers at p = 15 and 23, those of A in halves of 16 bits at 31,
 //	                both in halves of 24 bits at 47
+//	CUDA matrix units   sums of products of digits of 8 bits, in 32 bits, one for each sum of places
 //	Vulkan, WebGPU  32-bit sums of products of digits of 12 bits (at p = 15 of 8 bits of A and all of B),
 //	                added to a 128-bit integer before they can overflow
 //
@@ -23,6 +24,7 @@ import (
 	"embed"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
@@ -69,8 +71,8 @@ var Kernel = &spec.Kernel{
 		{Name: "alpha"},   // bits of f32
 		{Name: "beta"},
 	},
-	Variants: variants(),
-	Packing:  []string{"BITS"},
+	Variants: variants,
+	Packing:  []string{"BITS", "V"},
 	Files:    files,
 	Encode:   encode,
 	Launch:   launch,
@@ -82,7 +84,14 @@ const (
 	shared = local * 64
 )
 
-func variants() []*spec.Variant {
+// variants, those for rows first.
+var variants = slices.Concat(byRows(), byPanels())
+
+func byPanels() []*spec.Variant {
+	return []*spec.Variant{cudaPanels(rfx.P15, 32, 2, 4), cudaPanels(rfx.P23, 32, 2, 4), cudaPanels(rfx.P31, 16, 2, 4)}
+}
+
+func byRows() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, p := range rfx.All {
 		add := func(name string, v spec.Variant) {
@@ -106,26 +115,38 @@ func variants() []*spec.Variant {
 	return vs
 }
 
-// Variant returns the variant for p that a device runs.
+// Variant returns the variant for p and rows that a device runs.
 func Variant(caps backend.Caps, p rfx.P) (*spec.Variant, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
-	for _, v := range Kernel.Variants {
-		if v.Met(caps) && rfx.P(v.Const("BITS")) == p {
-			return v, nil
-		}
+	if v := find(caps, p, false); v != nil {
+		return v, nil
 	}
 	return nil, fmt.Errorf("reproducible kernel: the device runs none of its variants: %w", backend.ErrUnsupported)
+}
+
+// PanelVariant returns the variant for p and panels of rows that a device runs, nil if there is none.
+func PanelVariant(caps backend.Caps, p rfx.P) *spec.Variant { return find(caps, p, true) }
+
+func find(caps backend.Caps, p rfx.P, panels bool) *spec.Variant {
+	for _, v := range variants {
+		if v.Met(caps) && rfx.P(v.Const("BITS")) == p && (v.Const("V") > 0) == panels {
+			return v
+		}
+	}
+	return nil
 }
 
 // Matrix is what a matrix is encoded for: the Format of what this kernel encodes.
 type Matrix struct {
 	P       rfx.P
 	Type    dtype.Type
-	Longest uint32 // rows with more entries are cut into pieces of so many
-	Pieces  uint32
+	V       int    // rows of a panel; 0: there are none
+	Longest uint32 // rows with more entries, or panels with more vectors, are cut into pieces of so many
+	Pieces  uint32 // of rows: those of a panel have V
 	Rows    uint32 // rows in pieces
+	Items   uint32 // panels and pieces of panels
 }
 
 // maxEntries keeps entry numbers, and what kernels step past the last one, in 32 bits.
@@ -138,53 +159,85 @@ func encode(a formats.Sparse, v *spec.Variant) (*spec.Encoded, error) {
 	if rows, cols := a.Dims(); a.NNZ() > maxEntries || rows > math.MaxInt32/2 || cols > math.MaxInt32 {
 		return nil, fmt.Errorf("kernel rfx: %d rows, %d columns, %d entries do not fit 32-bit offsets: %w", rows, cols, a.NNZ(), backend.ErrUnsupported)
 	}
-	p := rfx.P(v.Const("BITS"))
 	switch a := a.(type) {
 	case *formats.CSR[half.F16]:
-		return pack(a, p, longestRow(a)), nil
+		return encodeFor(a, v)
 	case *formats.CSR[half.BF16]:
-		return pack(a, p, longestRow(a)), nil
+		return encodeFor(a, v)
 	case *formats.CSR[float32]:
-		return pack(a, p, longestRow(a)), nil
+		return encodeFor(a, v)
 	}
 	return nil, fmt.Errorf("kernel rfx cannot pack a %T", a)
 }
 
-// launch says how a variant multiplies with a B that kernel quantise brought to the layout
-// quantise.NewLayout(p.K, p.N, P).
+func encodeFor[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Encoded, error) {
+	p := rfx.P(v.Const("BITS"))
+	if rows := int(v.Const("V")); rows > 0 {
+		return packPanels(a, p, rows, 0)
+	}
+	return pack(a, p, longestRow(a)), nil
+}
+
+// Layout is how a variant takes a B of k×n in fixed point.
+func Layout(v *spec.Variant, k, n int) quantise.Layout {
+	p := rfx.P(v.Const("BITS"))
+	if v.Const("V") > 0 {
+		return quantise.NewDigits(k, n, p)
+	}
+	return quantise.NewLayout(k, n, p)
+}
+
+// launch says how a variant multiplies with a B that kernel quantise brought to its Layout.
 func launch(v *spec.Variant, e *spec.Encoded, p spec.Problem) (spec.Launch, error) {
 	m := e.Format.(Matrix)
-	q := quantise.NewLayout(p.K, p.N, m.P)
+	q := Layout(v, p.K, p.N)
 	if err := check(v, e, p, q); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel rfx/%s: %w", v.Name, err)
 	}
 	l := spec.Launch{Workspace: max(16, int64(m.Pieces)*int64(q.LD)*16)}
 	elem := map[dtype.Type]uint32{dtype.F32: include.F32, dtype.F16: include.F16, dtype.BF16: include.BF16}[m.Type]
-	phase := func(number uint32, items int64, s shape) ([3]uint32, []byte, error) {
+	phase := func(number, heavy, pieces uint32, items int64, s shape) ([3]uint32, []byte, error) {
 		groups, err := spec.Fold((items+int64(s.per)-1)/int64(s.per), (p.N+s.columns-1)/s.columns)
 		if err != nil {
 			return groups, nil, fmt.Errorf("kernel rfx/%s: %w: %w", v.Name, err, backend.ErrUnsupported)
 		}
 		return groups, spec.Block{}.
-			U(number, uint32(p.N), uint32(p.LDB), uint32(p.LDC), uint32(q.LD), uint32(q.First()), uint32(2*(e.Rows+1))).
-			U(m.Pieces, uint32(items), groups[0], uint32(s.per), m.Longest, uint32(s.across|s.along<<16), elem).
+			U(number, uint32(p.N), uint32(p.LDB), uint32(p.LDC), uint32(q.LD), uint32(q.First()), heavy).
+			U(pieces, uint32(items), groups[0], uint32(s.per), m.Longest, uint32(s.across|s.along<<16), elem).
 			F(p.Alpha, p.Beta), nil
 	}
 	var err error
-	l.Groups, l.Params, err = phase(0, int64(m.Pieces)+int64(p.M), pickShape(v, e, p))
+	heavy, sums, then := uint32(2*(e.Rows+1)), uint32(0), v
+	if m.V > 0 {
+		l.Groups, l.Params, err = phase(0, heavy, 0, int64(m.Items), panelShape(v))
+		heavy, then = heavy+m.Items*uint32(itemWords+m.V), ofRows(v)
+	} else {
+		l.Groups, l.Params, err = phase(0, heavy, m.Pieces, int64(m.Pieces)+int64(p.M), pickShape(v, e, p))
+		sums = m.Pieces
+	}
 	if err == nil && m.Rows > 0 {
-		l.Then = v
-		l.ThenGroups, l.ThenParams, err = phase(1, int64(m.Rows), sumShape(v))
+		l.Then = then
+		l.ThenGroups, l.ThenParams, err = phase(1, heavy, sums, int64(m.Rows), sumShape(then))
 	}
 	return l, err
+}
+
+// ofRows returns the variant for rows of the same p and device as one for panels.
+func ofRows(v *spec.Variant) *spec.Variant {
+	for _, x := range variants {
+		if x.Code == v.Code && x.Const("BITS") == v.Const("BITS") && x.Const("V") == 0 {
+			return x
+		}
+	}
+	return nil
 }
 
 // check refuses what the kernel cannot do, in words that name the limit.
 func check(v *spec.Variant, e *spec.Encoded, p spec.Problem, q quantise.Layout) error {
 	m := e.Format.(Matrix)
 	switch {
-	case rfx.P(v.Const("BITS")) != m.P:
-		return fmt.Errorf("a matrix encoded for p = %d", m.P)
+	case rfx.P(v.Const("BITS")) != m.P || int(v.Const("V")) != m.V:
+		return fmt.Errorf("a matrix encoded for p = %d and panels of %d rows", m.P, m.V)
 	case p.M != e.Rows || p.K != e.Cols:
 		return fmt.Errorf("a problem of %d×%d with a matrix of %d×%d", p.M, p.K, e.Rows, e.Cols)
 	case p.N < 0 || p.LDB < p.N || p.LDC < p.N || p.LDB%8 != 0:

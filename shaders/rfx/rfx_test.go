@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/spmmrun/spmm/backend"
@@ -30,7 +31,7 @@ type problem struct {
 	alpha, beta float32
 	fold        bool // bend the grids round, as for huge matrices
 	units       int
-	longest     int // rows with more entries are done in pieces; 0: as Encode decides
+	longest     int // rows with more entries, panels with more vectors, are done in pieces; 0: as Encode decides
 }
 
 // values draws float32 bits: of A, and of B.
@@ -197,32 +198,38 @@ func run[T formats.Value](t *testing.T, dev backend.Device, q problem, p rfx.P, 
 		}
 		formats.ConvertSlice(b.Data[i*ldb:], row)
 	}
-	c := &formats.Dense[float32]{Rows: m, Cols: n, LD: ldc, Data: make([]float32, m*ldc)}
+	before := &formats.Dense[float32]{Rows: m, Cols: n, LD: ldc, Data: make([]float32, m*ldc)}
 	r := rand.New(rand.NewPCG(1, 2))
-	for i := range c.Data {
-		c.Data[i] = nan
+	for i := range before.Data {
+		before.Data[i] = nan
 		if q.beta != 0 && i%ldc < n {
-			c.Data[i] = specials(r)
+			before.Data[i] = specials(r)
 		}
 	}
 	key := fmt.Sprint(q.name, p, formats.TypeOf[T]())
 	if want[key] == nil {
 		exact, err := oracle.Reproducible(context.Background(), oracle.Problem{
-			A: formats.Convert[float32](a), B: widen(b), C: c, Alpha: q.alpha, Beta: q.beta,
+			A: formats.Convert[float32](a), B: widen(b), C: before, Alpha: q.alpha, Beta: q.beta,
 		}, int(p))
 		if err != nil {
 			t.Fatal(err)
 		}
 		want[key] = exact
 	}
-	multiply(t, dev, q, p, a, b, c)
-	for i, x := range c.Data {
-		w := nan
-		if i%ldc < n {
-			w = want[key].At(i/ldc, i%ldc)
+	for _, v := range shadertest.Variants(dev, kernel.Kernel) {
+		if v.Const("BITS") != uint32(p) {
+			continue
 		}
-		if math.Float32bits(x) != math.Float32bits(w) {
-			t.Fatalf("p=%d %v: C[%d,%d] is %g (%x), want %g (%x)", p, formats.TypeOf[T](), i/ldc, i%ldc, x, math.Float32bits(x), w, math.Float32bits(w))
+		c := &formats.Dense[float32]{Rows: m, Cols: n, LD: ldc, Data: slices.Clone(before.Data)}
+		multiply(t, dev, q, v, a, b, c)
+		for i, x := range c.Data {
+			w := nan
+			if i%ldc < n {
+				w = want[key].At(i/ldc, i%ldc)
+			}
+			if math.Float32bits(x) != math.Float32bits(w) {
+				t.Fatalf("%s %v: C[%d,%d] is %g (%x), want %g (%x)", v.Name, formats.TypeOf[T](), i/ldc, i%ldc, x, math.Float32bits(x), w, math.Float32bits(w))
+			}
 		}
 	}
 }
@@ -235,8 +242,8 @@ func widen[T formats.Value](b *formats.Dense[T]) *formats.Dense[float32] {
 	return w
 }
 
-// multiply runs both kernels.
-func multiply[T formats.Value](t *testing.T, dev backend.Device, q problem, p rfx.P, a *formats.CSR[T], b *formats.Dense[T], c *formats.Dense[float32]) {
+// multiply runs both kernels, this one in variant v.
+func multiply[T formats.Value](t *testing.T, dev backend.Device, q problem, v *spec.Variant, a *formats.CSR[T], b *formats.Dense[T], c *formats.Dense[float32]) {
 	t.Helper()
 	must := func(err error) {
 		t.Helper()
@@ -244,7 +251,7 @@ func multiply[T formats.Value](t *testing.T, dev backend.Device, q problem, p rf
 			t.Fatal(err)
 		}
 	}
-	l := quantise.NewLayout(b.Rows, b.Cols, p)
+	l := kernel.Layout(v, b.Rows, b.Cols)
 	qv, err := quantise.Variant(dev.Caps())
 	must(err)
 	ql, err := quantise.Launch(qv, l, formats.TypeOf[T](), b.LD)
@@ -252,12 +259,11 @@ func multiply[T formats.Value](t *testing.T, dev backend.Device, q problem, p rf
 	ints := make([]byte, l.Bytes())
 	shadertest.Run(t, dev, quantise.Kernel, qv, ql, backend.Bytes(b.Data), ints)
 
-	v, err := kernel.Variant(dev.Caps(), p)
-	must(err)
 	e, err := kernel.Kernel.Encode(a, v)
 	must(err)
 	if q.longest > 0 {
-		e = kernel.PackWith(a, p, q.longest)
+		e, err = kernel.PackWith(a, v, q.longest)
+		must(err)
 	}
 	caps := dev.Caps()
 	if q.units > 0 {
@@ -304,10 +310,15 @@ func TestEncode(t *testing.T) {
 		}
 		p := rfx.P(v.Const("BITS"))
 		m := e.Format.(kernel.Matrix)
-		if want := (kernel.Matrix{P: p, Type: dtype.F32, Longest: 256, Pieces: 3, Rows: 1}); m != want {
+		want, macs, bytes := kernel.Matrix{P: p, Type: dtype.F32, Longest: 256, Pieces: 3, Rows: 1}, int64(601), 601*(4+p.Size())
+		if rows := int(v.Const("V")); rows > 0 { // one panel of 608 vectors
+			want = kernel.Matrix{P: p, Type: dtype.F32, V: rows, Longest: 1024, Items: 1}
+			macs, bytes = int64(608*rows), 608*(4+rows*p.Bytes())
+		}
+		if m != want {
 			t.Errorf("%s: %+v, want %+v", v.Name, m, want)
 		}
-		if int(e.Stats.StoredBytes) < 601*(4+p.Size())+8*4 || e.Stats.MACs != 601 {
+		if int(e.Stats.StoredBytes) < bytes+8*4 || e.Stats.MACs != macs {
 			t.Errorf("%s: %+v", v.Name, e.Stats)
 		}
 		rows := backend.View[uint32](e.Arrays[0].Data)
@@ -359,7 +370,7 @@ func TestLaunchRefuses(t *testing.T) {
 				t.Errorf("%s, %s: %v", v.Name, tt.name, err)
 			}
 		}
-		other := kernel.Kernel.Variants[(i+4)%len(kernel.Kernel.Variants)] // of another p
+		other := kernel.Kernel.Variants[(i+4)%len(kernel.Kernel.Variants)] // of another p, or for panels
 		if _, err := kernel.Kernel.Launch(other, e, good); err == nil {
 			t.Errorf("%s takes a matrix encoded for %s", other.Name, v.Name)
 		}

@@ -42,6 +42,11 @@ func pickShape(v *spec.Variant, e *spec.Encoded, p spec.Problem) shape {
 	return gpuShape(across, along)
 }
 
+// panelShape is the shape of phase 0 for panels: a warp has an item.
+func panelShape(v *spec.Variant) shape {
+	return shape{per: int(v.Const("WARPS")), columns: int(v.Const("COLS"))}
+}
+
 // sumShape is the shape of phase 1: few items, many pieces each.
 func sumShape(v *spec.Variant) shape {
 	if v.Code == backend.CodeGo {

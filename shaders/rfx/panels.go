@@ -1,0 +1,148 @@
+// A in panels of V rows: what the variants on matrix units of 8-bit integers multiply from.
+
+package rfx
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/cvse"
+	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// cudaPanels is panel.cu for p: panels of 8 rows, an instruction of k = step, warps a workgroup, tiles of A that
+// are brought ahead.
+func cudaPanels(p rfx.P, step, warps, stages uint32) *spec.Variant {
+	define := func(name string, x uint32) spec.Const { return spec.Const{Name: name, ID: -1, Value: x} }
+	name := fmt.Sprintf("cuda_panels_p%d", p)
+	return &spec.Variant{
+		Name: name, In: dtype.F32, Code: backend.CodePTX, Entry: "rfx", Local: [3]uint32{32 * warps, 1, 1},
+		Consts: []spec.Const{define("BITS", uint32(p)), define("V", 8), define("STEP", step), define("WARPS", warps), define("STAGES", stages), define("COLS", 64)},
+		Need: spec.Need{
+			Arch: 80, Shapes: []backend.MatrixShape{{M: 16, N: 8, K: step, A: dtype.S8, B: dtype.S8, C: dtype.S32, D: dtype.S32}},
+		},
+		Unit: spec.Unit{Source: "panel.cu", Blob: "z" + name + ".ptx", Arch: "compute_80"},
+	}
+}
+
+// mostVectors is what a piece of a panel may have: every sum of products of digits fits 32 bits, whatever they are.
+const mostVectors = 1<<15 - rfx.Tile
+
+// packPanels encodes a in panels of v rows; panels of more than longest vectors are done in pieces. The words of
+// the array rows are, behind what pack puts first,
+//
+//	items   5 + v words  of each piece or panel, the longest first: the word of its first vector's column, its first
+//	                     tile and how many there are, the first row of part, the rows of part from one of its rows to
+//	                     the next (0 if it is a whole panel), and the rows of C, noRow for those there are not
+//	sums    3 words      of each row in pieces: itself, its first row of part, its last one + 1
+//	columns              of the vectors
+//
+// longest is a multiple of rfx.Tile, at most mostVectors; 0 leaves it to longestPanel.
+func packPanels[T formats.Value](a *formats.CSR[T], p rfx.P, v, longest int) (*spec.Encoded, error) {
+	m, err := cvse.Encode(a, cvse.Options{V: v, Align: rfx.Tile})
+	if err != nil {
+		return nil, fmt.Errorf("kernel rfx: %w: %w", err, backend.ErrUnsupported)
+	}
+	if longest == 0 {
+		longest = longestPanel(len(m.ColInd), len(m.VecPtr)-1)
+	}
+	ranges := rfx.Rows(a)
+	digits, err := rfx.PackPanels(m, ranges, p)
+	if err != nil {
+		return nil, err
+	}
+	words := rowWords(a.RowPtr, ranges)
+	items, sums := deal(m.VecPtr, a.Rows, v, longest)
+	if int64(len(words))+int64(len(items)*(itemWords+v)+len(sums)+len(m.ColInd)) > math.MaxUint32 {
+		return nil, fmt.Errorf("kernel rfx: %d vectors do not fit 32-bit offsets: %w", len(m.ColInd), backend.ErrUnsupported)
+	}
+	f := Matrix{P: p, Type: a.Type(), V: v, Longest: uint32(longest), Items: uint32(len(items)), Rows: uint32(len(sums) / 3)}
+	columns := len(words) + len(items)*(itemWords+v) + len(sums)
+	for _, t := range items {
+		words = append(words, uint32(columns)+t.first, t.first/rfx.Tile, (t.last-t.first)/rfx.Tile, t.part, t.of)
+		for r := range v {
+			row := t.panel*v + r
+			words = append(words, pick(row < a.Rows, uint32(row), noRow))
+		}
+		f.Pieces += pick(t.of > 0, uint32(v), 0)
+	}
+	e := &spec.Encoded{
+		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(), Format: f,
+		Arrays: []spec.Array{
+			spec.NewArray("rows", append(append(words, sums...), m.ColInd...)),
+			spec.NewArray("colidx", a.ColIdx),
+			spec.NewArray("ints", digits),
+			spec.NewArray("values", a.Val),
+		},
+		Stats: formats.Stats{Slots: int64(len(m.Values)), MACs: int64(len(m.Values)), Gathers: int64(len(m.ColInd))},
+		Items: int64(len(items)),
+	}
+	if len(m.Values) > 0 {
+		e.Stats.Fill = float64(a.NNZ()) / float64(len(m.Values))
+	}
+	for _, i := range []int{0, 2} { // entries themselves are not read where all are finite
+		e.Stats.StoredBytes += int64(len(e.Arrays[i].Data))
+	}
+	return e, nil
+}
+
+func pick[T any](c bool, a, b T) T {
+	if c {
+		return a
+	}
+	return b
+}
+
+// itemWords are an item's words besides its rows of C.
+const itemWords = 5
+
+// noRow stands for a row past the last.
+const noRow = math.MaxUint32
+
+// item is a panel or a piece of one: vectors first to last.
+type item struct {
+	panel       int
+	first, last uint32
+	part, of    uint32
+}
+
+// deal cuts panels of more than longest vectors into pieces. It returns all items, and the rows in pieces.
+func deal(ptr []uint32, rows, v, longest int) (items []item, sums []uint32) {
+	part := uint32(0)
+	for p := range len(ptr) - 1 {
+		first, last := ptr[p], ptr[p+1]
+		if int(last-first) <= longest {
+			items = append(items, item{panel: p, first: first, last: last})
+			continue
+		}
+		n := (last - first + uint32(longest) - 1) / uint32(longest)
+		for i := range n {
+			from := first + i*uint32(longest)
+			items = append(items, item{p, from, min(from+uint32(longest), last), part + i, n})
+		}
+		for r := range uint32(v) {
+			if row := p*v + int(r); row < rows {
+				sums = append(sums, uint32(row), part+r*n, part+(r+1)*n)
+			}
+		}
+		part += uint32(v) * n
+	}
+	slices.SortStableFunc(items, func(x, y item) int { return cmp.Compare(y.last-y.first, x.last-x.first) })
+	return items, sums
+}
+
+// longestPanel decides which panels are done in pieces: see longestRow.
+func longestPanel(vectors, panels int) int {
+	const (
+		least  = 1024
+		enough = 4096
+	)
+	l := max(least, min(4*vectors/max(1, panels), vectors/enough))
+	return min(mostVectors, (l+rfx.Tile-1)/rfx.Tile*rfx.Tile)
+}

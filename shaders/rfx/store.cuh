@@ -1,0 +1,32 @@
+// What becomes of a sum. BITS is p.
+
+#pragma once
+#include "zparams.h"
+#include "../include/half.cuh"
+#include "../include/fixed.cuh"
+
+typedef unsigned int u32;
+
+// element returns the f32 bits of an element of type p.elem.
+__device__ __forceinline__ u32 element(const void *v, size_t i, const Params &p) {
+    if (p.elem == F32) return ((const u32 *)v)[i];
+    u32 h = ((const unsigned short *)v)[i];
+    return p.elem == BF16 ? h << 16 : __float_as_uint(widen_lo<F16>(h));
+}
+
+// store writes element (row, j) of C, given the sum.
+__device__ __noinline__ void store(u32 row, u32 j, i128 sum, const u32 *rows, const u32 *colidx, const void *values,
+                                   const void *b, const u32 *q, u32 *c, const Params &p) {
+    u32 ra = rows[2 * (size_t)row + 1], rb = q[j];
+    u32 y = rounded(sum, unit(ra, BITS) + unit(rb, BITS));
+    if (((ra | rb) & WILD) != 0) {
+        u32 kind = 0, end = rows[2 * (size_t)row + 2];
+        for (u32 k = rows[2 * (size_t)row]; k < end; k++)
+            kind |= product_class(element(values, k, p), element(b, (size_t)colidx[k] * p.ldb + j, p));
+        if (kind != 0) y = class_value(kind);
+    }
+    c += (size_t)row * p.ldc + j;
+    bool adds = (p.beta & 0x7fffffffu) != 0;
+    if (p.alpha != 0x3f800000u || adds) y = scale(p.alpha, y, p.beta, adds ? *c : 0);
+    *c = y;
+}
