@@ -100,7 +100,7 @@ __device__ __forceinline__ void to_digits(u32 (*found)[8], const u32 *__restrict
         int l = -unit(r[t], p.bits), half = l / 2; // each between 2^-126 and 2^127
         scale[t] = __uint_as_float((u32)(127 + half) << 23), more[t] = __uint_as_float((u32)(127 + l - half) << 23);
     }
-    u32 places = (p.bits + 1) / 8, pitch = (places * p.ldq + 15) & ~15u;
+    u32 places = (p.bits + 1) / 8, pitch = ((places * p.ldq + 31) & ~63u) + 32;
     char *rows = (char *)(q + (size_t)(p.chunks + 1) * p.ldq);
 #pragma unroll 2
     for (u32 k = begin + sub; k < end; k += subs) {

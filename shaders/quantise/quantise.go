@@ -14,7 +14,7 @@
 //	p = 47      two words, balanced digits of 24 bits: the ldq lower ones, then the ldq upper ones
 //
 // or, for kernels on matrix units of 8-bit integers (Layout.Digits; not on WebGPU and the CPU), balanced digits of
-// 8 bits, the rows being multiples of 16 bytes:
+// 8 bits, the rows being odd multiples of 32 bytes, so that four of them whose numbers differ mod 4 are in other banks:
 //
 //	2 bytes × ldq   for each pair of places, the lowest first: of every 8 columns, 8 digits of the lower place
 //	                and then 8 of the higher
@@ -140,7 +140,7 @@ func (l Layout) First() int { return l.LD * (1 + l.Chunks) }
 // Row returns the words of a row.
 func (l Layout) Row() int {
 	if l.Digits {
-		return (l.LD*l.P.Bytes() + 15) / 16 * 4
+		return ((l.LD*l.P.Bytes()+31)/64*64 + 32) / 4
 	}
 	return l.LD * l.P.Size() / 4
 }

@@ -7,6 +7,9 @@
 // the instruction's operand, which byte permutes bring together; no value crosses lanes. Lane (g, q) has vectors
 // 8q to 8q+7 of a tile of 32 and columns 8g to 8g+7; instruction j has its columns 2j and 2j+1.
 //
+// The four lanes of a quad fetch from four rows at once; rows that differ mod 4 lie in other banks, and panels.go
+// deals vectors accordingly.
+//
 // Column numbers and digits of A run through shared memory, STAGES tiles deep, each warp on its own.
 //
 // Compile-time constants: BITS (p), WARPS, STAGES, STEP (32 or 16: the instruction's k).
@@ -133,7 +136,7 @@ rfx(const u32 *__restrict__ rows, const u32 *__restrict__ colidx, const char *__
     u32 g = lane >> 2, quarter = lane & 3, col = blockIdx.y * COLS + 8 * g;
 
     // Columns past the last are read from the last ones' place; they are never stored.
-    u32 pitch = (S * p.ldq + 15) & ~15u, from = min(col, p.ldq - 8);
+    u32 pitch = ((S * p.ldq + 31) & ~63u) + 32, from = min(col, p.ldq - 8);
     const char *digits = (const char *)(q + p.first);
 
     const u32 *columns = rows + item[0] + lane;

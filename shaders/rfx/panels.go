@@ -52,6 +52,9 @@ func packPanels[T formats.Value](a *formats.CSR[T], p rfx.P, v, longest int) (*s
 	if longest == 0 {
 		longest = longestPanel(len(m.ColInd), len(m.VecPtr)-1)
 	}
+	for i := range len(m.VecPtr) - 1 {
+		spreadBanks(m, int(m.VecPtr[i]), int(m.VecPtr[i+1]))
+	}
 	ranges := rfx.Rows(a)
 	digits, err := rfx.PackPanels(m, ranges, p)
 	if err != nil {
@@ -90,6 +93,32 @@ func packPanels[T formats.Value](a *formats.CSR[T], p rfx.P, v, longest int) (*s
 		e.Stats.StoredBytes += int64(len(e.Arrays[i].Data))
 	}
 	return e, nil
+}
+
+// spreadBanks puts a panel's vectors first to last in an order in which quarter q of each tile has columns that
+// are q mod 4, as far as there are enough. m's mask is not touched.
+func spreadBanks[T formats.Value](m *cvse.Matrix[T], first, last int) {
+	const quarter = rfx.Tile / 4
+	cols := slices.Clone(m.ColInd[first:last])
+	values := slices.Clone(m.Values[first*m.V : last*m.V])
+	var banks [4][]int
+	for i, c := range cols {
+		banks[c%4] = append(banks[c%4], i)
+	}
+	for at := first; at < last; at++ {
+		q := (at - first) / quarter % 4
+		if len(banks[q]) == 0 {
+			for other := range banks {
+				if len(banks[other]) > len(banks[q]) {
+					q = other
+				}
+			}
+		}
+		i := banks[q][0]
+		banks[q] = banks[q][1:]
+		m.ColInd[at] = cols[i]
+		copy(m.Values[at*m.V:][:m.V], values[i*m.V:])
+	}
 }
 
 func pick[T any](c bool, a, b T) T {

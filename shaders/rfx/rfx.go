@@ -88,7 +88,7 @@ const (
 var variants = slices.Concat(byRows(), byPanels())
 
 func byPanels() []*spec.Variant {
-	return []*spec.Variant{cudaPanels(rfx.P15, 32, 2, 4), cudaPanels(rfx.P23, 32, 2, 4), cudaPanels(rfx.P31, 16, 2, 4)}
+	return []*spec.Variant{cudaPanels(rfx.P15, 16, 2, 4), cudaPanels(rfx.P23, 32, 1, 4), cudaPanels(rfx.P31, 16, 1, 4)}
 }
 
 func byRows() []*spec.Variant {
