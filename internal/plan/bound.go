@@ -72,7 +72,7 @@ func (p *Plan) Attainable(ctx context.Context, n int, out dtype.Type) (Bound, er
 	defer p.mu.Unlock()
 	w := newWork(p.Rows, p.Cols, n, p.Precision, p.Stats, p.fetched, out)
 	if p.fixed != nil {
-		w = p.fixed.work(w, p.Cols, n, p.fetched)
+		w = p.fixed.work(p.variant, w, p.Cols, n, p.fetched)
 	}
 	return c.bound(p.variant, w), nil
 }

@@ -5,6 +5,7 @@ package plan
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,7 +28,7 @@ const AutoP rfx.P = -1
 // fixed is what a plan has besides in reproducible mode.
 type fixed struct {
 	auto   bool
-	panels bool           // of rows, at precisions for which the device has a kernel for them
+	kind   kernel.Kind    // where the device has a kernel for it at a precision; else rows
 	matrix formats.Sparse // with auto: to be encoded for other precisions
 	rows   []rfx.Range    // with auto: A's
 	parts  map[rfx.P][]part
@@ -58,7 +59,10 @@ func newFixed(ctx context.Context, d *Device, a formats.Sparse, o Options) (*Pla
 			f.bits = rfx.P47 // cut the rows so that they can be encoded for any precision
 		}
 	}
-	f.panels = o.Format == "cvse"
+	why, err := f.pickKind(ctx, d, m, o)
+	if err != nil {
+		return nil, err
+	}
 	v, err := f.variant(d.Caps(), f.bits)
 	if err != nil {
 		return nil, err
@@ -76,8 +80,8 @@ func newFixed(ctx context.Context, d *Device, a formats.Sparse, o Options) (*Pla
 	p := &Plan{
 		Info: Info{
 			Rows: rows, Cols: cols, NNZ: a.NNZ(),
-			Format: "csr", Variant: pick(f.auto, strings.Replace(v.Name, fmt.Sprintf("p%d", f.bits), "auto", 1), v.Name), Precision: prec, EncodeTime: c.took,
-			Why: "reproducible products are of rows, whatever the format",
+			Format: f.format(), Variant: pick(f.auto, strings.Replace(v.Name, fmt.Sprintf("p%d", f.bits), "auto", 1), v.Name), Precision: prec, EncodeTime: c.took,
+			Why: why,
 		},
 		dev: d, kern: c.kernel, variant: v, fetched: fetched(enc.Stats, distinct(a)), fixed: f,
 	}
@@ -91,12 +95,73 @@ func newFixed(ctx context.Context, d *Device, a formats.Sparse, o Options) (*Pla
 
 // variant returns the kernel's variant for a precision.
 func (f *fixed) variant(caps backend.Caps, bits rfx.P) (*spec.Variant, error) {
-	if f.panels {
-		if v := kernel.PanelVariant(caps, bits); v != nil {
-			return v, nil
-		}
+	if v, err := kernel.Variant(caps, bits, f.kind); err == nil || !errors.Is(err, backend.ErrUnsupported) {
+		return v, err
 	}
-	return kernel.Variant(caps, bits)
+	return kernel.Variant(caps, bits, kernel.Rows)
+}
+
+// format names what the matrix is encoded in: the format that the kernel takes its rows or panels from.
+func (f *fixed) format() string { return [...]string{"csr", "cvse", "tiledcsr"}[f.kind] }
+
+// pickKind decides between rows and panels of rows, and says why. Products have the same bits whichever it is.
+func (f *fixed) pickKind(ctx context.Context, d *Device, m formats.Sparse, o Options) (why string, err error) {
+	f.kind = kernel.Panels
+	if o.Format == "tiledcsr" {
+		f.kind = kernel.Shuffled
+	}
+	v, err := f.variant(d.Caps(), f.bits)
+	if err != nil {
+		return "", err
+	}
+	rows, err := kernel.Variant(d.Caps(), f.bits, kernel.Rows)
+	if err != nil {
+		return "", err
+	}
+	switch auto := o.Format == "" || o.Format == "auto"; {
+	case v == rows:
+		why = fmt.Sprintf("the device has no kernel for panels at p = %d", f.bits)
+	case o.Format == "csr" || o.Variant == rows.Name:
+		why = "rows were asked for"
+	case f.auto && m.NNZ()*int64(rfx.P47.Size()) > d.limit():
+		why = "the matrix must be cut for any p"
+	case !auto || o.Variant == v.Name:
+		return pick(o.Format == "tiledcsr", "its rows are shuffled as in that format", "panels of rows go through matrix units"), nil
+	default:
+		times, err := f.predict(ctx, d, m, []*spec.Variant{rows, v}, o.cols())
+		if err != nil {
+			return "", err
+		}
+		if times[1] < times[0] {
+			return fmt.Sprintf("panels are predicted to take %s, and rows %s", short(times[1]), short(times[0])), nil
+		}
+		why = fmt.Sprintf("rows are predicted to take %s, and panels %s", short(times[0]), short(times[1]))
+	}
+	f.kind = kernel.Rows
+	return why, nil
+}
+
+// predict returns what multiplications by n columns are predicted to take in each variant, B being in fixed point,
+// from a sample of the matrix. Every row of B is fetched anew for each entry or vector that meets it: a core's
+// cache holds few in fixed point.
+func (f *fixed) predict(ctx context.Context, d *Device, m formats.Sparse, vs []*spec.Variant, n int) ([]time.Duration, error) {
+	ceil, err := d.Ceilings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := sample(m)
+	rows, cols := m.Dims()
+	var times []time.Duration
+	for _, v := range vs {
+		e, err := shaders.Reproducible.Encode(s, v)
+		if err != nil {
+			return nil, err
+		}
+		stats := scale(e.Stats, s.NNZ(), m.NNZ())
+		w := f.work(v, newWork(rows, cols, n, m.Type(), stats, stats.Gathers, dtype.F32), cols, n, stats.Gathers)
+		times = append(times, ceil.bound(v, w).sum())
+	}
+	return times, nil
 }
 
 // clone returns a copy that shares nothing with a.
@@ -276,11 +341,14 @@ func (f *fixed) most() rfx.P {
 	return f.bits
 }
 
-// work adds to what a multiplication by n columns takes: B is written and read in fixed point, and its
-// rows are fetched so.
-func (f *fixed) work(w work, k, n int, fetched int64) work {
-	ints := int64(n) * int64(f.bits.Size())
-	w.bytes += 2 * int64(k) * ints
-	w.gather = fetched * ints
+// work adds to what a multiplication by n columns takes in a variant: B is written and read in fixed point, its rows
+// are fetched so, and matrix units multiply every pair of digits.
+func (f *fixed) work(v *spec.Variant, w work, k, n int, fetched int64) work {
+	row := 4 * int64(kernel.Layout(v, k, n).Row())
+	w.bytes += 2 * int64(k) * row
+	w.gather = fetched * row
+	if len(v.Need.Shapes) > 0 {
+		w.flops *= int64(f.bits.Bytes() * f.bits.Bytes())
+	}
 	return w
 }

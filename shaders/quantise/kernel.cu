@@ -56,97 +56,151 @@ __device__ __forceinline__ void split(u32 (&place)[4], const u32 *x) {
     place[2] = __byte_perm(a, b, 0x5410), place[3] = __byte_perm(a, b, 0x7632);
 }
 
-// load8 returns the f32 bits of row k's elements j to j+7, zeros for those past the last column. j is a multiple of 8.
-__device__ __forceinline__ void load8(u32 (&x)[8], const u32 *b, u32 k, u32 j, const Params &p) {
-    size_t i = (size_t)k * p.ldb + j;
-    if (p.elem == F32) {
-        *(uint4 *)x = *(const uint4 *)(b + i);
-        *(uint4 *)(x + 4) = *(const uint4 *)(b + i + 4);
-    } else {
-        uint4 w = *(const uint4 *)(b + i / 2);
-        u32 v[4] = {w.x, w.y, w.z, w.w};
-#pragma unroll
-        for (int t = 0; t < 4; t++) {
-            x[2 * t] = p.elem == F16 ? __float_as_uint(widen_lo<F16>(v[t])) : v[t] << 16;
-            x[2 * t + 1] = p.elem == F16 ? __float_as_uint(widen_hi<F16>(v[t])) : v[t] & 0xffff0000u;
-        }
+// load8 returns the f32 bits of row k's elements j to j+7, whatever lies past the last column. j is a multiple of 8.
+template <int ELEM> __device__ __forceinline__ void load8(u32 (&x)[8], const u32 *b, u32 k, u32 j, u32 ldb) {
+    size_t i = (size_t)k * ldb + j;
+    if (ELEM == F32) {
+        uint4 v = __ldg((const uint4 *)(b + i)), w = __ldg((const uint4 *)(b + i + 4));
+        x[0] = v.x, x[1] = v.y, x[2] = v.z, x[3] = v.w, x[4] = w.x, x[5] = w.y, x[6] = w.z, x[7] = w.w;
+        return;
     }
+    uint4 w = __ldg((const uint4 *)(b + i / 2));
+    u32 v[4] = {w.x, w.y, w.z, w.w};
 #pragma unroll
-    for (int t = 0; t < 8; t++) x[t] = j + t < p.n ? x[t] : 0;
+    for (int t = 0; t < 4; t++) x[2 * t] = __float_as_uint(widen_lo<ELEM>(v[t])), x[2 * t + 1] = __float_as_uint(widen_hi<ELEM>(v[t]));
 }
 
-// to_digits is phase 2: a lane has eight columns.
-__device__ __forceinline__ void to_digits(u32 (*found)[8], const u32 *__restrict__ b, u32 *q, const Params &p) {
-    u32 shift = __ffs(p.across) - 1;
-    u32 lane = threadIdx.x & (p.across - 1), sub = threadIdx.x >> shift, subs = LOCAL >> shift;
-    u32 j = 8 * (blockIdx.y * p.across + lane); // the first of the lane's columns
-    u32 begin = blockIdx.x * p.rows, end = min(begin + p.rows, p.k);
-    bool inside = j < p.ldq;
-    u32 r[8] = {};
-    for (u32 c = sub; inside && c < p.chunks; c += subs)
+// What is known of some elements: the largest magnitude of any, and of the finite ones, and the lowest bit set in a
+// finite one as a number, less 1 (so that none is the largest). All are bits of f32.
+struct Seen { u32 any, largest, lowest; };
+
+__device__ __forceinline__ void see(Seen &s, u32 x) {
+    u32 m = x & 0x7fffffffu;
+    s.any = max(s.any, m);
+    if (m >= 0x7f800000u) m = 0;
+    s.largest = max(s.largest, m);
+    // Without its last bit, a number is smaller by that bit. A power of two is that bit itself.
+    u32 low = __float_as_uint(__uint_as_float(m) - __uint_as_float(m & (m - 1)));
+    s.lowest = min(s.lowest, ((m & 0x7fffffu) != 0 ? low : m) - 1);
+}
+
+__device__ __forceinline__ u32 range_of(const Seen &s) {
+    u32 r = s.any >= 0x7f800000u ? WILD : 0;
+    return s.largest == 0 ? r : r | join(range_of(s.largest), range_of(s.lowest + 1));
+}
+
+// join8 joins what the lanes of the same eight columns found, for all of them.
+__device__ __forceinline__ void join8(u32 (*found)[LOCAL], u32 (&r)[8], u32 lane, u32 across) {
 #pragma unroll
-        for (int t = 0; t < 8; t++) r[t] = join(r[t], q[(size_t)(c + 1) * p.ldq + j + t]);
-#pragma unroll
-    for (int t = 0; t < 8; t++) found[threadIdx.x][t] = r[t];
+    for (int t = 0; t < 8; t++) found[t][threadIdx.x] = r[t];
     __syncthreads();
-    for (u32 i = lane; i < LOCAL; i += p.across)
+    for (u32 i = lane; i < LOCAL; i += across)
 #pragma unroll
-        for (int t = 0; t < 8; t++) r[t] = join(r[t], found[i][t]);
+        for (int t = 0; t < 8; t++) r[t] = join(r[t], found[t][i]);
+}
+
+// The lane's place in phases 0 and 2, in which a lane has eight columns, from j on.
+struct Place { u32 lane, sub, subs, j, begin, end; };
+
+__device__ __forceinline__ Place place(const Params &p) {
+    u32 shift = __ffs(p.across) - 1, lane = threadIdx.x & (p.across - 1), begin = blockIdx.x * p.rows;
+    return {lane, threadIdx.x >> shift, (u32)LOCAL >> shift, 8 * (blockIdx.y * p.across + lane), begin, min(begin + p.rows, p.k)};
+}
+
+// scan is phase 0.
+template <int ELEM> __device__ __forceinline__ void scan(u32 (*found)[LOCAL], const u32 *__restrict__ b, u32 *q, const Params &p) {
+    Place at = place(p);
+    Seen seen[8];
+#pragma unroll
+    for (int t = 0; t < 8; t++) seen[t] = {0, 0, 0xffffffffu};
+    if (at.j < p.ldq) {
+#pragma unroll 4
+        for (u32 k = at.begin + at.sub; k < at.end; k += at.subs) {
+            u32 x[8];
+            load8<ELEM>(x, b, k, at.j, p.ldb);
+#pragma unroll
+            for (int t = 0; t < 8; t++) see(seen[t], x[t]);
+        }
+    }
+    u32 r[8];
+#pragma unroll
+    for (int t = 0; t < 8; t++) r[t] = at.j + t < p.n ? range_of(seen[t]) : 0;
+    join8(found, r, at.lane, p.across);
+    if (at.j >= p.ldq || at.sub != 0) return;
+    uint4 *to = (uint4 *)(q + (size_t)(blockIdx.x + 1) * p.ldq + at.j);
+    to[0] = make_uint4(r[0], r[1], r[2], r[3]);
+    to[1] = make_uint4(r[4], r[5], r[6], r[7]);
+}
+
+// to_digits is phase 2.
+template <int ELEM> __device__ __forceinline__ void to_digits(u32 (*found)[LOCAL], const u32 *__restrict__ b, u32 *q, const Params &p) {
+    Place at = place(p);
+    bool inside = at.j < p.ldq;
+    u32 r[8] = {};
+#pragma unroll 4
+    for (u32 c = at.sub; inside && c < p.chunks; c += at.subs) {
+        const uint4 *v = (const uint4 *)(q + (size_t)(c + 1) * p.ldq + at.j);
+        uint4 x = v[0], y = v[1];
+        r[0] = join(r[0], x.x), r[1] = join(r[1], x.y), r[2] = join(r[2], x.z), r[3] = join(r[3], x.w);
+        r[4] = join(r[4], y.x), r[5] = join(r[5], y.y), r[6] = join(r[6], y.z), r[7] = join(r[7], y.w);
+    }
+    join8(found, r, at.lane, p.across);
     if (!inside) return;
     float scale[8], more[8];
 #pragma unroll
     for (int t = 0; t < 8; t++) {
-        if (sub == 0 && blockIdx.x == 0) q[j + t] = r[t];
-        int l = -unit(r[t], p.bits), half = l / 2; // each between 2^-126 and 2^127
-        scale[t] = __uint_as_float((u32)(127 + half) << 23), more[t] = __uint_as_float((u32)(127 + l - half) << 23);
+        if (at.sub == 0 && blockIdx.x == 0) q[at.j + t] = r[t];
+        int l = -unit(r[t], p.bits), half = l / 2; // each factor between 2^-126 and 2^127
+        scale[t] = at.j + t < p.n ? __uint_as_float((u32)(127 + half) << 23) : 0;
+        more[t] = __uint_as_float((u32)(127 + l - half) << 23);
     }
     u32 places = (p.bits + 1) / 8, pitch = ((places * p.ldq + 31) & ~63u) + 32;
     char *rows = (char *)(q + (size_t)(p.chunks + 1) * p.ldq);
-#pragma unroll 2
-    for (u32 k = begin + sub; k < end; k += subs) {
+#pragma unroll 4
+    for (u32 k = at.begin + at.sub; k < at.end; k += at.subs) {
         u32 x[8], lo[4], hi[4];
-        load8(x, b, k, j, p);
+        load8<ELEM>(x, b, k, at.j, p.ldb);
 #pragma unroll
         for (int t = 0; t < 8; t++) x[t] = digits(whole(x[t], scale[t], more[t]), p.bits);
         split(lo, x);
         split(hi, x + 4);
         char *row = rows + (size_t)k * pitch;
-        *(uint4 *)(row + 2 * j) = make_uint4(lo[0], hi[0], lo[1], hi[1]);
-        if (places == 3) *(uint2 *)(row + 2 * p.ldq + j) = make_uint2(lo[2], hi[2]);
-        if (places == 4) *(uint4 *)(row + 2 * p.ldq + 2 * j) = make_uint4(lo[2], hi[2], lo[3], hi[3]);
+        *(uint4 *)(row + 2 * at.j) = make_uint4(lo[0], hi[0], lo[1], hi[1]);
+        if (places == 3) *(uint2 *)(row + 2 * p.ldq + at.j) = make_uint2(lo[2], hi[2]);
+        if (places == 4) *(uint4 *)(row + 2 * p.ldq + 2 * at.j) = make_uint4(lo[2], hi[2], lo[3], hi[3]);
     }
+}
+
+template <int ELEM> __device__ __forceinline__ void by_eights(u32 (*found)[LOCAL], const u32 *b, u32 *q, const Params &p) {
+    if (p.phase == 0) scan<ELEM>(found, b, q, p);
+    else to_digits<ELEM>(found, b, q, p);
 }
 
 extern "C" __global__ void __launch_bounds__(LOCAL)
 quantise(const u32 *__restrict__ b, u32 *q, const Params p) {
-    __shared__ uint2 found[LOCAL];
-    __shared__ u32 found8[LOCAL][8];
-    if (p.phase == 2) return to_digits(found8, b, q, p);
+    __shared__ u32 found[8][LOCAL];
+    if (p.phase != 1) {
+        if (p.elem == F32) by_eights<F32>(found, b, q, p);
+        else if (p.elem == F16) by_eights<F16>(found, b, q, p);
+        else by_eights<BF16>(found, b, q, p);
+        return;
+    }
     u32 shift = __ffs(p.across) - 1;
     u32 lane = threadIdx.x & (p.across - 1), sub = threadIdx.x >> shift, subs = LOCAL >> shift;
     u32 j = 2 * (blockIdx.y * p.across + lane); // the first of the lane's columns
     u32 begin = blockIdx.x * p.rows, end = min(begin + p.rows, p.k);
     bool inside = j < p.ldq;
     uint2 r = make_uint2(0, 0);
-    if (inside && p.phase == 0) {
-#pragma unroll 8
-        for (u32 k = begin + sub; k < end; k += subs) {
-            uint2 x = load(b, k, j, p);
-            r = join(r, make_uint2(range_of(x.x), range_of(x.y)));
-        }
-    } else if (inside) {
+    if (inside) {
 #pragma unroll 8
         for (u32 c = sub; c < p.chunks; c += subs) r = join(r, *(const uint2 *)(q + (size_t)(c + 1) * p.ldq + j));
     }
     // Join what the lanes of these two columns found, for all of them.
-    found[threadIdx.x] = r;
+    found[0][threadIdx.x] = r.x, found[1][threadIdx.x] = r.y;
     __syncthreads();
-    r = found[lane];
-    for (u32 i = lane + p.across; i < LOCAL; i += p.across) r = join(r, found[i]);
+    for (u32 i = lane; i < LOCAL; i += p.across) r = join(r, make_uint2(found[0][i], found[1][i]));
     if (!inside) return;
-    if (sub == 0 && (p.phase == 0 || blockIdx.x == 0))
-        *(uint2 *)(q + (p.phase == 0 ? (size_t)(blockIdx.x + 1) * p.ldq : 0) + j) = r;
-    if (p.phase == 0) return;
+    if (sub == 0 && blockIdx.x == 0) *(uint2 *)(q + j) = r;
     int l0 = unit(r.x, p.bits), l1 = unit(r.y, p.bits);
     u32 *rows = q + (size_t)(p.chunks + 1) * p.ldq;
     u32 words = p.bits == 15 ? p.ldq / 2 : p.bits == 47 ? 2 * p.ldq : p.ldq; // of a row

@@ -58,7 +58,7 @@ var Kernel = &spec.Kernel{
 		{Name: "bits"},   // p
 		{Name: "chunks"}, // parts of a column
 		{Name: "rows"},   // of a workgroup in this phase
-		{Name: "across"}, // lanes side by side, two columns each, eight in phase 2; not on the CPU
+		{Name: "across"}, // lanes side by side, of two columns each; on CUDA of eight in phases 0 and 2; not on the CPU
 	},
 	Variants: []*spec.Variant{
 		{
@@ -167,7 +167,11 @@ func Launch(v *spec.Variant, l Layout, t dtype.Type, ldb int) (spec.Launch, erro
 			U(uint32(l.P), uint32(l.Chunks), uint32(rows), uint32(across))
 	}
 	out := spec.Launch{Then: v}
-	out.Groups, out.Params = phase(0, l.chunk(), 2, 32)
+	if v.Code == backend.CodePTX {
+		out.Groups, out.Params = phase(0, l.chunk(), 8, 16)
+	} else {
+		out.Groups, out.Params = phase(0, l.chunk(), 2, 32)
+	}
 	if l.Digits {
 		out.ThenGroups, out.ThenParams = phase(2, rowsOf(l, 64), 8, 16)
 	} else {

@@ -69,7 +69,7 @@ func benchmark(b *testing.B, a *formats.CSR[half.F16], p rfx.P, n int) {
 	ql, err := quantise.Launch(qv, layout, dtype.F16, ldb)
 	must(err)
 	quantising := load(quantise.Kernel, qv)
-	v, err := kernel.Variant(dev.Caps(), p)
+	v, err := kernel.Variant(dev.Caps(), p, kernel.Rows)
 	must(err)
 	e, err := kernel.Kernel.Encode(a, v)
 	must(err)

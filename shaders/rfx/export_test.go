@@ -11,9 +11,8 @@ const MaxLongest = 1 << 15
 
 // PackWith is Encode with the rows, or panels, in pieces of so many entries, or vectors.
 func PackWith[T formats.Value](a *formats.CSR[T], v *spec.Variant, longest int) (*spec.Encoded, error) {
-	p := rfx.P(v.Const("BITS"))
-	if rows := int(v.Const("V")); rows > 0 {
-		return packPanels(a, p, rows, min(longest, mostVectors))
+	if kind(v) != Rows {
+		return packPanels(a, v, min(longest, mostVectors))
 	}
-	return pack(a, p, longest), nil
+	return pack(a, rfx.P(v.Const("BITS")), longest), nil
 }

@@ -7,23 +7,40 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/cvse"
 	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/formats/tiledcsr"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
+
+// byPanels are the variants for panels, in their own order and in tiledcsr's.
+func byPanels() []*spec.Variant {
+	var vs []*spec.Variant
+	for _, v := range []*spec.Variant{cudaPanels(rfx.P15, 16, 2, 4), cudaPanels(rfx.P23, 32, 1, 4), cudaPanels(rfx.P31, 16, 1, 4)} {
+		s := *v
+		s.Name = strings.Replace(v.Name, "panels", "shuffled", 1)
+		s.Consts = append(slices.Clone(v.Consts), define("SHUFFLE", 1))
+		vs = append(vs, v, &s)
+	}
+	return vs
+}
+
+func define(name string, x uint32) spec.Const { return spec.Const{Name: name, ID: -1, Value: x} }
 
 // cudaPanels is panel.cu for p: panels of 8 rows, an instruction of k = step, warps a workgroup, tiles of A that
 // are brought ahead.
 func cudaPanels(p rfx.P, step, warps, stages uint32) *spec.Variant {
-	define := func(name string, x uint32) spec.Const { return spec.Const{Name: name, ID: -1, Value: x} }
 	name := fmt.Sprintf("cuda_panels_p%d", p)
 	return &spec.Variant{
 		Name: name, In: dtype.F32, Code: backend.CodePTX, Entry: "rfx", Local: [3]uint32{32 * warps, 1, 1},
-		Consts: []spec.Const{define("BITS", uint32(p)), define("V", 8), define("STEP", step), define("WARPS", warps), define("STAGES", stages), define("COLS", 64)},
+		Consts: []spec.Const{
+			define("BITS", uint32(p)), define("V", 8), define("STEP", step), define("WARPS", warps), define("STAGES", stages), define("COLS", 64),
+		},
 		Need: spec.Need{
 			Arch: 80, Shapes: []backend.MatrixShape{{M: 16, N: 8, K: step, A: dtype.S8, B: dtype.S8, C: dtype.S32, D: dtype.S32}},
 		},
@@ -34,7 +51,7 @@ func cudaPanels(p rfx.P, step, warps, stages uint32) *spec.Variant {
 // mostVectors is what a piece of a panel may have: every sum of products of digits fits 32 bits, whatever they are.
 const mostVectors = 1<<15 - rfx.Tile
 
-// packPanels encodes a in panels of v rows; panels of more than longest vectors are done in pieces. The words of
+// packPanels encodes a in a variant's panels of v rows; panels of more than longest vectors are done in pieces. The words of
 // the array rows are, behind what pack puts first,
 //
 //	items   5 + v words  of each piece or panel, the longest first: the word of its first vector's column, its first
@@ -44,8 +61,18 @@ const mostVectors = 1<<15 - rfx.Tile
 //	columns              of the vectors
 //
 // longest is a multiple of rfx.Tile, at most mostVectors; 0 leaves it to longestPanel.
-func packPanels[T formats.Value](a *formats.CSR[T], p rfx.P, v, longest int) (*spec.Encoded, error) {
-	m, err := cvse.Encode(a, cvse.Options{V: v, Align: rfx.Tile})
+func packPanels[T formats.Value](a *formats.CSR[T], variant *spec.Variant, longest int) (*spec.Encoded, error) {
+	p, v := rfx.P(variant.Const("BITS")), int(variant.Const("V"))
+	ranges := rfx.Rows(a)
+	order, err := rowOrder(a, variant)
+	if err != nil {
+		return nil, fmt.Errorf("kernel rfx: %w", err)
+	}
+	lists, listRanges := a, ranges
+	if kind(variant) == Shuffled {
+		lists, listRanges = reordered(a, ranges, order)
+	}
+	m, err := cvse.Encode(lists, cvse.Options{V: v, Align: rfx.Tile})
 	if err != nil {
 		return nil, fmt.Errorf("kernel rfx: %w: %w", err, backend.ErrUnsupported)
 	}
@@ -55,13 +82,12 @@ func packPanels[T formats.Value](a *formats.CSR[T], p rfx.P, v, longest int) (*s
 	for i := range len(m.VecPtr) - 1 {
 		spreadBanks(m, int(m.VecPtr[i]), int(m.VecPtr[i+1]))
 	}
-	ranges := rfx.Rows(a)
-	digits, err := rfx.PackPanels(m, ranges, p)
+	digits, err := rfx.PackPanels(m, listRanges, p)
 	if err != nil {
 		return nil, err
 	}
 	words := rowWords(a.RowPtr, ranges)
-	items, sums := deal(m.VecPtr, a.Rows, v, longest)
+	items, sums := deal(m.VecPtr, order, v, longest)
 	if int64(len(words))+int64(len(items)*(itemWords+v)+len(sums)+len(m.ColInd)) > math.MaxUint32 {
 		return nil, fmt.Errorf("kernel rfx: %d vectors do not fit 32-bit offsets: %w", len(m.ColInd), backend.ErrUnsupported)
 	}
@@ -70,8 +96,7 @@ func packPanels[T formats.Value](a *formats.CSR[T], p rfx.P, v, longest int) (*s
 	for _, t := range items {
 		words = append(words, uint32(columns)+t.first, t.first/rfx.Tile, (t.last-t.first)/rfx.Tile, t.part, t.of)
 		for r := range v {
-			row := t.panel*v + r
-			words = append(words, pick(row < a.Rows, uint32(row), noRow))
+			words = append(words, order[t.panel*v+r])
 		}
 		f.Pieces += pick(t.of > 0, uint32(v), 0)
 	}
@@ -93,6 +118,38 @@ func packPanels[T formats.Value](a *formats.CSR[T], p rfx.P, v, longest int) (*s
 		e.Stats.StoredBytes += int64(len(e.Arrays[i].Data))
 	}
 	return e, nil
+}
+
+// rowOrder returns the rows of a as panels have them, noRow where there is none.
+func rowOrder[T formats.Value](a *formats.CSR[T], variant *spec.Variant) ([]uint32, error) {
+	v := int(variant.Const("V"))
+	if kind(variant) == Shuffled {
+		m, err := tiledcsr.Encode(a, tiledcsr.Options{Height: v})
+		if err != nil {
+			return nil, err
+		}
+		return m.RowIdx, nil
+	}
+	order := make([]uint32, cvse.Panels(a.Rows, v)*v)
+	for i := range order {
+		order[i] = pick(i < a.Rows, uint32(i), noRow)
+	}
+	return order, nil
+}
+
+// reordered returns a's rows and their ranges in an order, empty ones for noRow.
+func reordered[T formats.Value](a *formats.CSR[T], ranges []rfx.Range, order []uint32) (*formats.CSR[T], []rfx.Range) {
+	out := &formats.CSR[T]{Rows: len(order), Cols: a.Cols, RowPtr: make([]int64, 1, len(order)+1)}
+	outRanges := make([]rfx.Range, len(order))
+	for i, row := range order {
+		if row != noRow {
+			lo, hi := a.RowPtr[row], a.RowPtr[row+1]
+			out.ColIdx, out.Val = append(out.ColIdx, a.ColIdx[lo:hi]...), append(out.Val, a.Val[lo:hi]...)
+			outRanges[i] = ranges[row]
+		}
+		out.RowPtr = append(out.RowPtr, int64(len(out.Val)))
+	}
+	return out, outRanges
 }
 
 // spreadBanks puts a panel's vectors first to last in an order in which quarter q of each tile has columns that
@@ -142,7 +199,7 @@ type item struct {
 }
 
 // deal cuts panels of more than longest vectors into pieces. It returns all items, and the rows in pieces.
-func deal(ptr []uint32, rows, v, longest int) (items []item, sums []uint32) {
+func deal(ptr, order []uint32, v, longest int) (items []item, sums []uint32) {
 	part := uint32(0)
 	for p := range len(ptr) - 1 {
 		first, last := ptr[p], ptr[p+1]
@@ -156,8 +213,8 @@ func deal(ptr []uint32, rows, v, longest int) (items []item, sums []uint32) {
 			items = append(items, item{p, from, min(from+uint32(longest), last), part + i, n})
 		}
 		for r := range uint32(v) {
-			if row := p*v + int(r); row < rows {
-				sums = append(sums, uint32(row), part+r*n, part+(r+1)*n)
+			if row := order[p*v+int(r)]; row != noRow {
+				sums = append(sums, row, part+r*n, part+(r+1)*n)
 			}
 		}
 		part += uint32(v) * n

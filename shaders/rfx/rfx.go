@@ -72,7 +72,7 @@ var Kernel = &spec.Kernel{
 		{Name: "beta"},
 	},
 	Variants: variants,
-	Packing:  []string{"BITS", "V"},
+	Packing:  []string{"BITS", "V", "SHUFFLE"},
 	Files:    files,
 	Encode:   encode,
 	Launch:   launch,
@@ -86,10 +86,6 @@ const (
 
 // variants, those for rows first.
 var variants = slices.Concat(byRows(), byPanels())
-
-func byPanels() []*spec.Variant {
-	return []*spec.Variant{cudaPanels(rfx.P15, 16, 2, 4), cudaPanels(rfx.P23, 32, 1, 4), cudaPanels(rfx.P31, 16, 1, 4)}
-}
 
 func byRows() []*spec.Variant {
 	var vs []*spec.Variant
@@ -115,27 +111,40 @@ func byRows() []*spec.Variant {
 	return vs
 }
 
-// Variant returns the variant for p and rows that a device runs.
-func Variant(caps backend.Caps, p rfx.P) (*spec.Variant, error) {
+// Kind is what a matrix is encoded in.
+type Kind int
+
+// The kinds: rows, which every device takes at every p; panels of neighbouring rows, for matrix units of 8-bit integers;
+// panels of rows in the order of format tiledcsr.
+const (
+	Rows Kind = iota
+	Panels
+	Shuffled
+)
+
+// kind returns what a variant takes.
+func kind(v *spec.Variant) Kind {
+	switch {
+	case v.Const("V") == 0:
+		return Rows
+	case v.Const("SHUFFLE") == 0:
+		return Panels
+	}
+	return Shuffled
+}
+
+// Variant returns the variant for p and a kind that a device runs.
+func Variant(caps backend.Caps, p rfx.P, k Kind) (*spec.Variant, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
-	if v := find(caps, p, false); v != nil {
-		return v, nil
-	}
-	return nil, fmt.Errorf("reproducible kernel: the device runs none of its variants: %w", backend.ErrUnsupported)
-}
-
-// PanelVariant returns the variant for p and panels of rows that a device runs, nil if there is none.
-func PanelVariant(caps backend.Caps, p rfx.P) *spec.Variant { return find(caps, p, true) }
-
-func find(caps backend.Caps, p rfx.P, panels bool) *spec.Variant {
 	for _, v := range variants {
-		if v.Met(caps) && rfx.P(v.Const("BITS")) == p && (v.Const("V") > 0) == panels {
-			return v
+		if v.Met(caps) && rfx.P(v.Const("BITS")) == p && kind(v) == k {
+			return v, nil
 		}
 	}
-	return nil
+	return nil, fmt.Errorf("reproducible kernel: the device runs none of its variants for %s at p = %d: %w",
+		[...]string{"rows", "panels", "shuffled panels"}[k], p, backend.ErrUnsupported)
 }
 
 // Matrix is what a matrix is encoded for: the Format of what this kernel encodes.
@@ -172,8 +181,8 @@ func encode(a formats.Sparse, v *spec.Variant) (*spec.Encoded, error) {
 
 func encodeFor[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Encoded, error) {
 	p := rfx.P(v.Const("BITS"))
-	if rows := int(v.Const("V")); rows > 0 {
-		return packPanels(a, p, rows, 0)
+	if kind(v) != Rows {
+		return packPanels(a, v, 0)
 	}
 	return pack(a, p, longestRow(a)), nil
 }
@@ -181,7 +190,7 @@ func encodeFor[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Encod
 // Layout is how a variant takes a B of k×n in fixed point.
 func Layout(v *spec.Variant, k, n int) quantise.Layout {
 	p := rfx.P(v.Const("BITS"))
-	if v.Const("V") > 0 {
+	if kind(v) != Rows {
 		return quantise.NewDigits(k, n, p)
 	}
 	return quantise.NewLayout(k, n, p)
@@ -207,17 +216,16 @@ func launch(v *spec.Variant, e *spec.Encoded, p spec.Problem) (spec.Launch, erro
 			F(p.Alpha, p.Beta), nil
 	}
 	var err error
-	heavy, sums, then := uint32(2*(e.Rows+1)), uint32(0), v
+	heavy, pieces, then := uint32(2*(e.Rows+1)), m.Pieces, v
 	if m.V > 0 {
 		l.Groups, l.Params, err = phase(0, heavy, 0, int64(m.Items), panelShape(v))
-		heavy, then = heavy+m.Items*uint32(itemWords+m.V), ofRows(v)
+		heavy, pieces, then = heavy+m.Items*uint32(itemWords+m.V), 0, ofRows(v)
 	} else {
-		l.Groups, l.Params, err = phase(0, heavy, m.Pieces, int64(m.Pieces)+int64(p.M), pickShape(v, e, p))
-		sums = m.Pieces
+		l.Groups, l.Params, err = phase(0, heavy, pieces, int64(pieces)+int64(p.M), pickShape(v, e, p))
 	}
 	if err == nil && m.Rows > 0 {
 		l.Then = then
-		l.ThenGroups, l.ThenParams, err = phase(1, heavy, sums, int64(m.Rows), sumShape(then))
+		l.ThenGroups, l.ThenParams, err = phase(1, heavy, pieces, int64(m.Rows), sumShape(then))
 	}
 	return l, err
 }
@@ -225,7 +233,7 @@ func launch(v *spec.Variant, e *spec.Encoded, p spec.Problem) (spec.Launch, erro
 // ofRows returns the variant for rows of the same p and device as one for panels.
 func ofRows(v *spec.Variant) *spec.Variant {
 	for _, x := range variants {
-		if x.Code == v.Code && x.Const("BITS") == v.Const("BITS") && x.Const("V") == 0 {
+		if x.Code == v.Code && x.Const("BITS") == v.Const("BITS") && kind(x) == Rows {
 			return x
 		}
 	}

@@ -376,11 +376,11 @@ func TestLaunchRefuses(t *testing.T) {
 		}
 	}
 	for _, p := range []rfx.P{0, 24} {
-		if _, err := kernel.Variant(backend.Caps{Code: backend.CodeGo}, p); err == nil {
+		if _, err := kernel.Variant(backend.Caps{Code: backend.CodeGo}, p, kernel.Rows); err == nil {
 			t.Errorf("there is a variant for p = %d", p)
 		}
 	}
-	if _, err := kernel.Variant(backend.Caps{Code: backend.CodePTX, Arch: 70}, 23); !errors.Is(err, backend.ErrUnsupported) {
+	if _, err := kernel.Variant(backend.Caps{Code: backend.CodePTX, Arch: 70}, 23, kernel.Rows); !errors.Is(err, backend.ErrUnsupported) {
 		t.Errorf("on an old GPU: %v", err)
 	}
 }
