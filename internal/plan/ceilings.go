@@ -38,7 +38,7 @@ type Rate struct {
 }
 
 // ceilingsVersion changes with what is measured and how.
-const ceilingsVersion = 3
+const ceilingsVersion = 4
 
 // stream returns the rate for data of so many bytes: the best that was measured from the next smaller amount on.
 // (With little data most of a copy's time is its launch.)

@@ -141,9 +141,12 @@ func (f *fixed) pickKind(ctx context.Context, d *Device, m formats.Sparse, o Opt
 	return why, nil
 }
 
+// panelGather was measured on an H200: see bench/NOTES.md.
+const panelGather = 1.75
+
 // predict returns what multiplications by n columns are predicted to take in each variant, B being in fixed point,
 // from a sample of the matrix. Every row of B is fetched anew for each entry or vector that meets it: a core's
-// cache holds few in fixed point.
+// cache holds few in fixed point. Panels fetch more slowly by panelGather, since a load of theirs meets four rows.
 func (f *fixed) predict(ctx context.Context, d *Device, m formats.Sparse, vs []*spec.Variant, n int) ([]time.Duration, error) {
 	ceil, err := d.Ceilings(ctx)
 	if err != nil {
@@ -159,6 +162,9 @@ func (f *fixed) predict(ctx context.Context, d *Device, m formats.Sparse, vs []*
 		}
 		stats := scale(e.Stats, s.NNZ(), m.NNZ())
 		w := f.work(v, newWork(rows, cols, n, m.Type(), stats, stats.Gathers, dtype.F32), cols, n, stats.Gathers)
+		if v.Const("V") > 0 {
+			w.gather = int64(panelGather * float64(w.gather))
+		}
 		times = append(times, ceil.bound(v, w).sum())
 	}
 	return times, nil

@@ -1,5 +1,5 @@
-// What an NVIDIA device does at most; see peak.go. KIND: 1 copy, 2 read, 3 fma, 4 matrix (F16, BF16 or
-// TF32; depth K).
+// What an NVIDIA device does at most; see peak.go. KIND: 1 copy, 2 read, 3 fma, 4 matrix (F16, BF16, TF32
+// or S8; depth K).
 #include "zparams.h"
 
 typedef unsigned int u32;
@@ -38,7 +38,11 @@ __device__ __forceinline__ void work(const uint4 *__restrict__ src, uint4 *__res
     dst[id].x = __float_as_uint(s);
 }
 #else
-#if defined(TF32)
+#if defined(S8) && K == 32
+#define OP "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32"
+#elif defined(S8)
+#define OP "mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32"
+#elif defined(TF32)
 #define OP "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
 #elif defined(BF16) && K == 16
 #define OP "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"
@@ -49,28 +53,35 @@ __device__ __forceinline__ void work(const uint4 *__restrict__ src, uint4 *__res
 #else
 #define OP "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32"
 #endif
-__device__ __forceinline__ void mma(float (&d)[4], const u32 (&a)[4], const u32 (&b)[2]) {
-#if K == 16 || defined(TF32)
+#ifdef S8
+typedef int Sum;
+#define SUM "+r"
+#else
+typedef float Sum;
+#define SUM "+f"
+#endif
+__device__ __forceinline__ void mma(Sum (&d)[4], const u32 (&a)[4], const u32 (&b)[2]) {
+#if K == 32 || (K == 16 && !defined(S8)) || defined(TF32)
     asm volatile(OP " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : SUM(d[0]), SUM(d[1]), SUM(d[2]), SUM(d[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #else
     asm volatile(OP " {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : SUM(d[0]), SUM(d[1]), SUM(d[2]), SUM(d[3])
                  : "r"(a[0]), "r"(a[1]), "r"(b[0]));
 #endif
 }
 __device__ __forceinline__ void work(const uint4 *__restrict__ src, uint4 *__restrict__ dst, Params p, u32 id, u32 all) {
-    float d[8][4] = {};
+    Sum d[8][4] = {};
     uint4 x = src[id & 31];
     u32 a[4] = {x.x, x.y, x.z, x.w}, b[2] = {x.y, x.z};
     for (u32 r = 0; r < p.rounds; r++)
 #pragma unroll
         for (int i = 0; i < 8; i++) mma(d[i], a, b);
-    float s = 0;
+    Sum s = 0;
 #pragma unroll
     for (int i = 0; i < 8; i++) s += d[i][0] + d[i][1] + d[i][2] + d[i][3];
-    dst[id].x = __float_as_uint(s);
+    dst[id].x = (u32)s;
 }
 #endif
 

@@ -22,15 +22,26 @@ func variants() []*spec.Variant {
 		vs = append(vs, cudaVariant(Matrix, t, shape(16, 8, 16, t)), cudaVariant(Matrix, t, shape(16, 8, 8, t)))
 	}
 	vs = append(vs, cudaVariant(Matrix, dtype.TF32, shape(16, 8, 8, dtype.TF32)))
+	for _, k := range []uint32{32, 16} {
+		vs = append(vs, cudaVariant(Matrix, dtype.S8, shape(16, 8, k, dtype.S8)))
+	}
 	for _, s := range [][3]uint32{{16, 16, 16}, {16, 8, 16}, {16, 8, 8}, {8, 16, 16}, {8, 8, 16}, {8, 8, 8}} {
 		for _, sub := range []uint32{8, 16, 32, 64} {
 			vs = append(vs, matrixVariant(shape(s[0], s[1], s[2], dtype.F16), sub))
+		}
+	}
+	for _, s := range [][3]uint32{{16, 16, 32}, {16, 8, 32}, {16, 16, 16}, {8, 16, 32}, {8, 8, 8}} {
+		for _, sub := range []uint32{8, 16, 32, 64} {
+			vs = append(vs, matrixVariant(shape(s[0], s[1], s[2], dtype.S8), sub))
 		}
 	}
 	return vs
 }
 
 func shape(m, n, k uint32, t dtype.Type) backend.MatrixShape {
+	if t == dtype.S8 {
+		return backend.MatrixShape{M: m, N: n, K: k, A: t, B: t, C: dtype.S32, D: dtype.S32}
+	}
 	return backend.MatrixShape{M: m, N: n, K: k, A: t, B: t, C: dtype.F32, D: dtype.F32}
 }
 
@@ -69,14 +80,18 @@ func vulkanVariant(k Kind) *spec.Variant {
 
 // matrixVariant is one workgroup of one subgroup, which keeps matrixOps accumulators of a shape busy.
 func matrixVariant(s backend.MatrixShape, sub uint32) *spec.Variant {
+	suffix, defines := "", map[string]string(nil)
+	if s.A == dtype.S8 {
+		suffix, defines = "_s8", map[string]string{"S8": "1"}
+	}
 	return &spec.Variant{
-		Name: fmt.Sprintf("vulkan_matrix_%dx%dx%d_sub%d", s.M, s.N, s.K, sub), In: dtype.F16, Code: backend.CodeSPIRV,
-		Need:  spec.Need{Shapes: []backend.MatrixShape{s}, F16: true},
+		Name: fmt.Sprintf("vulkan_matrix_%dx%dx%d%s_sub%d", s.M, s.N, s.K, suffix, sub), In: s.A, Code: backend.CodeSPIRV,
+		Need:  spec.Need{Shapes: []backend.MatrixShape{s}, F16: s.A == dtype.F16, Int8: s.A == dtype.S8},
 		Local: [3]uint32{sub, 1, 1}, Sub: sub, Matrix: true, Entry: "main",
 		Consts: append(consts(Matrix, 0),
 			spec.Const{Name: "SUBGROUP", ID: 0, Value: sub}, spec.Const{Name: "M", ID: 1, Value: s.M},
 			spec.Const{Name: "N", ID: 2, Value: s.N}, spec.Const{Name: "K", ID: 3, Value: s.K}),
-		Unit: spec.Unit{Source: "matrix.comp", Blob: "zvulkan_matrix.spv"},
+		Unit: spec.Unit{Source: "matrix.comp", Blob: "zvulkan_matrix" + suffix + ".spv", Defines: defines},
 	}
 }
 

@@ -67,8 +67,9 @@ var Kernel = &spec.Kernel{
 			Unit:   spec.Unit{Source: "kernel.cu", Blob: "zcuda.ptx", Arch: "compute_80"},
 		},
 		{
-			Name: "vulkan", In: dtype.F32, Code: backend.CodeSPIRV, Entry: "main", Local: [3]uint32{local, 1, 1}, Need: spec.Need{Shared: shared},
-			Unit: spec.Unit{Source: "kernel.comp", Blob: "zvulkan.spv"},
+			Name: "vulkan", In: dtype.F32, Code: backend.CodeSPIRV, Entry: "main", Local: [3]uint32{local, 1, 1}, Need: spec.Need{Shared: shared + 32*local},
+			Consts: digits,
+			Unit:   spec.Unit{Source: "kernel.comp", Blob: "zvulkan.spv"},
 		},
 		{
 			Name: "webgpu", In: dtype.F32, Code: backend.CodeWGSL, Entry: "main", Local: [3]uint32{local, 1, 1}, Need: spec.Need{Shared: shared},

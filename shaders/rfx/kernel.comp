@@ -6,10 +6,7 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-#include "zparams.glsl"
-#include "../include/addr.glsl"
-#include "../include/half.glsl"
-#include "../include/fixed.glsl"
+#include "store.glsl"
 
 layout(local_size_x = 128) in;
 
@@ -30,13 +27,6 @@ layout(local_size_x = 128) in;
 #endif
 #define SUMS (NA + NB - 1)
 #define BURST 124u // entries whose products a 32-bit sum has room for, whatever their digits
-
-// The buffers again, in units of what is loaded at once.
-layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Words { uint v[]; };
-layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Words2 { uvec2 v[]; };
-layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Words4 { uvec4 v[]; };
-layout(buffer_reference, std430, buffer_reference_align = 4) buffer Out { uint v[]; };
-layout(buffer_reference, std430, buffer_reference_align = 16) buffer Out4 { uvec4 v[]; };
 
 // A 128-bit integer for each of four columns: word w of all in w[w], the lowest first.
 struct Wide { uvec4 w[4]; };
@@ -205,36 +195,6 @@ void reduce(uint group, uint across, uint along) {
         }
         barrier();
     }
-}
-
-// element returns the f32 bits of element i of a line of values or b, which starts at an even element.
-uint element(uvec2 line, uint i) {
-    if (p.elem == F32) return Words(line).v[i];
-    return widen((Words(line).v[i / 2] >> (16 * (i % 2))) & 0xffffu, p.elem);
-}
-
-// kind returns the class of the products of a row's entries with column j.
-uint kind(uint row, uint j) {
-    uint c = 0, begin = p.rows.v[2 * row], end = p.rows.v[2 * row + 2];
-    for (uint k = begin; k < end; k++) {
-        uvec2 line = at(uvec2(p.b), p.colidx.v[k], (p.elem == F32 ? 4 : 2) * p.ldb);
-        c |= product_class(element(uvec2(p.values), k), element(line, j));
-    }
-    return c;
-}
-
-// store writes element (row, j) of C, given the sum.
-void store(uint row, uint j, uvec4 sum) {
-    uint ra = p.rows.v[2 * row + 1], rb = p.q.v[j];
-    uint y = round128(sum, unit(ra, BITS) + unit(rb, BITS));
-    if (((ra | rb) & WILD) != 0) {
-        uint c = kind(row, j);
-        if (c != 0) y = class_value(c);
-    }
-    Out line = Out(at(uvec2(p.c), row, 4 * p.ldc));
-    bool adds = (p.beta & 0x7fffffffu) != 0;
-    if (p.alpha != 0x3f800000u || adds) y = scale(p.alpha, y, p.beta, adds ? line.v[j] : 0);
-    line.v[j] = y;
 }
 
 void main() {

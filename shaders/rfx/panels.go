@@ -21,7 +21,13 @@ import (
 // byPanels are the variants for panels, in their own order and in tiledcsr's.
 func byPanels() []*spec.Variant {
 	var vs []*spec.Variant
-	for _, v := range []*spec.Variant{cudaPanels(rfx.P15, 16, 2, 4), cudaPanels(rfx.P23, 32, 1, 4), cudaPanels(rfx.P31, 16, 1, 4)} {
+	all := []*spec.Variant{cudaPanels(rfx.P15, 16, 2, 4), cudaPanels(rfx.P23, 32, 1, 4), cudaPanels(rfx.P31, 16, 1, 4)}
+	for _, p := range []rfx.P{rfx.P15, rfx.P23, rfx.P31} {
+		for _, c := range coops {
+			all = append(all, c.variant(p))
+		}
+	}
+	for _, v := range all {
 		s := *v
 		s.Name = strings.Replace(v.Name, "panels", "shuffled", 1)
 		s.Consts = append(slices.Clone(v.Consts), define("SHUFFLE", 1))

@@ -179,10 +179,21 @@ func TestMultiply(t *testing.T) {
 	})
 }
 
-// run multiplies on the device in elements T, and holds every bit of C and of its padding against the
-// oracle, whose answers are kept in want.
+// run multiplies with every variant for p that the device runs.
 func run[T formats.Value](t *testing.T, dev backend.Device, q problem, p rfx.P, want map[string]*formats.Dense[float32]) {
 	t.Helper()
+	for _, v := range shadertest.Variants(dev, kernel.Kernel) {
+		if v.Const("BITS") == uint32(p) {
+			runVariant[T](t, dev, q, v, want)
+		}
+	}
+}
+
+// runVariant multiplies on the device in elements T, and holds every bit of C and of its padding against the
+// oracle, whose answers are kept in want.
+func runVariant[T formats.Value](t *testing.T, dev backend.Device, q problem, v *spec.Variant, want map[string]*formats.Dense[float32]) {
+	t.Helper()
+	p := rfx.P(v.Const("BITS"))
 	m, k, n := q.a.Rows, q.a.Cols, q.b.Cols
 	ldb, ldc := max(q.ldb, (n+7)&^7), max(q.ldc, n)
 	a := formats.Convert[T](q.a)
@@ -216,20 +227,15 @@ func run[T formats.Value](t *testing.T, dev backend.Device, q problem, p rfx.P, 
 		}
 		want[key] = exact
 	}
-	for _, v := range shadertest.Variants(dev, kernel.Kernel) {
-		if v.Const("BITS") != uint32(p) {
-			continue
+	c := &formats.Dense[float32]{Rows: m, Cols: n, LD: ldc, Data: slices.Clone(before.Data)}
+	multiply(t, dev, q, v, a, b, c)
+	for i, x := range c.Data {
+		w := nan
+		if i%ldc < n {
+			w = want[key].At(i/ldc, i%ldc)
 		}
-		c := &formats.Dense[float32]{Rows: m, Cols: n, LD: ldc, Data: slices.Clone(before.Data)}
-		multiply(t, dev, q, v, a, b, c)
-		for i, x := range c.Data {
-			w := nan
-			if i%ldc < n {
-				w = want[key].At(i/ldc, i%ldc)
-			}
-			if math.Float32bits(x) != math.Float32bits(w) {
-				t.Fatalf("%s %v: C[%d,%d] is %g (%x), want %g (%x)", v.Name, formats.TypeOf[T](), i/ldc, i%ldc, x, math.Float32bits(x), w, math.Float32bits(w))
-			}
+		if math.Float32bits(x) != math.Float32bits(w) {
+			t.Fatalf("%s %v: C[%d,%d] is %g (%x), want %g (%x)", v.Name, formats.TypeOf[T](), i/ldc, i%ldc, x, math.Float32bits(x), w, math.Float32bits(w))
 		}
 	}
 }
@@ -370,9 +376,13 @@ func TestLaunchRefuses(t *testing.T) {
 				t.Errorf("%s, %s: %v", v.Name, tt.name, err)
 			}
 		}
-		other := kernel.Kernel.Variants[(i+4)%len(kernel.Kernel.Variants)] // of another p, or for panels
-		if _, err := kernel.Kernel.Launch(other, e, good); err == nil {
-			t.Errorf("%s takes a matrix encoded for %s", other.Name, v.Name)
+		for _, other := range kernel.Kernel.Variants[i:] {
+			if other.Const("BITS") == v.Const("BITS") && other.Const("V") == v.Const("V") {
+				continue
+			}
+			if _, err := kernel.Kernel.Launch(other, e, good); err == nil {
+				t.Errorf("%s takes a matrix encoded for %s", other.Name, v.Name)
+			}
 		}
 	}
 	for _, p := range []rfx.P{0, 24} {
@@ -383,4 +393,27 @@ func TestLaunchRefuses(t *testing.T) {
 	if _, err := kernel.Variant(backend.Caps{Code: backend.CodePTX, Arch: 70}, 23, kernel.Rows); !errors.Is(err, backend.ErrUnsupported) {
 		t.Errorf("on an old GPU: %v", err)
 	}
+}
+
+// The tiles of all vendors' matrix units, on a driver that computes any.
+func TestCoopShapes(t *testing.T) {
+	want := map[string]*formats.Dense[float32]{}
+	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
+		c := dev.Caps()
+		if c.Code != backend.CodeSPIRV || !slices.ContainsFunc(kernel.Kernel.Variants, func(v *spec.Variant) bool { return v.Matrix && v.Met(c) }) {
+			t.Skip("no matrix units of 8-bit integers")
+		}
+		if c.SubgroupMax >= 16 {
+			t.Skip("the driver computes the tiles that it lists")
+		}
+		for _, v := range kernel.Coops(rfx.P15, c.SubgroupMin) {
+			t.Run(v.Name, func(t *testing.T) {
+				for _, q := range problems() {
+					if slices.Contains([]string{"normal, 33 columns", "specials of B"}, q.name) {
+						runVariant[half.F16](t, dev, q, v, want)
+					}
+				}
+			})
+		}
+	})
 }

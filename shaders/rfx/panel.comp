@@ -1,0 +1,169 @@
+// Reproducible SpMM from panels of rows on cooperative matrices of 8-bit integers. See rfx.go for digits and panels.go
+// for how panels lie in memory.
+//
+// A workgroup multiplies an item, a panel or a piece of one, by COLS columns. A tile's 32 rows of B, as digits, are
+// brought to shared memory turned round: for each place and column, 32 bytes, one for each vector; so both operands
+// are read by rows of bytes along the vectors. While one tile is multiplied, the next is on its way to registers.
+// There is a sum for each sum of two digits' places.
+//
+// The device's matrix operation is TM×TN×TK; the panel has as many rows as fit it:
+//   SWAP = 1  Cᵀ = Bᵀ·Aᵀ: columns of B on TM, the panel's V rows on TN (16×8×32, 8×8×8);
+//   SWAP = 0  C = A·B: the panel's rows on TM, columns of B on TN (8×16×32, 16×16×16).
+//
+// Column 8o + i of the workgroup's is at place i·(COLS/8) + o in shared memory: an invocation brings eight neighbouring
+// columns, and writes of those side by side go to other banks.
+
+#version 460
+#pragma use_vulkan_memory_model
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_shader_explicit_arithmetic_types_int8 : require
+#extension GL_KHR_cooperative_matrix : require
+#extension GL_KHR_memory_scope_semantics : require
+#extension GL_KHR_shader_subgroup_basic : require
+#include "store.glsl"
+
+layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
+layout(constant_id = 1) const uint V = 8;
+layout(constant_id = 2) const uint TM = 16;
+layout(constant_id = 3) const uint TN = 8;
+layout(constant_id = 4) const uint TK = 32;
+layout(constant_id = 5) const uint SWAP = 1;
+layout(constant_id = 6) const uint COLS = 128;
+layout(constant_id = 7) const uint SUBS = 4;
+layout(constant_id = 8) const uint SHARED = 5280; // words of shared memory: what the table computes
+
+#define S ((BITS + 1) / 8) // digits
+#define DIAGS (2 * S - 1)  // sums of places
+#define TILE 32            // vectors
+#define PITCH 12           // words from one column's bytes to the next's
+#define ITEM 5             // words of an item besides its rows: see panels.go
+#define NOROW 0xffffffffu
+
+shared uint mem[SHARED];
+
+const uint LOCAL = gl_WorkGroupSize.x;
+const uint OCTETS = COLS / 8;
+const uint LOADS = TILE / 4 * OCTETS / LOCAL; // of an invocation for a tile: four vectors by eight columns each
+const uint TILE_COLS = SWAP * TM + (1 - SWAP) * TN;
+const uint ACROSS = COLS / SUBS / TILE_COLS;
+
+#define OPERAND_A coopmat<int8_t, gl_ScopeSubgroup, TM, TK, gl_MatrixUseA>
+#define OPERAND_B coopmat<int8_t, gl_ScopeSubgroup, TK, TN, gl_MatrixUseB>
+#define SUM coopmat<int, gl_ScopeSubgroup, TM, TN, gl_MatrixUseAccumulator>
+#define BY_ROWS gl_CooperativeMatrixLayoutRowMajor
+#define BY_COLUMNS gl_CooperativeMatrixLayoutColumnMajor
+
+// Digits of eight columns of a row of B: words 2d and 2d+1 are those of place d.
+struct Row { uint w[2 * S]; };
+
+// fetch loads the digits of a row of q from column col: pairs of places lie together, then a last one alone.
+Row fetch(uint row, uint col) {
+    uint pitch = ((S * p.ldq + 31) & ~63u) + 32;
+    uvec2 line = at(at(uvec2(p.q), p.first, 4), row, pitch);
+    Row r;
+    [[unroll]] for (uint d = 0; d < S / 2; d++) {
+        uvec4 v = Words4(line).v[(2 * col + d * 2 * p.ldq) / 16];
+        [[unroll]] for (uint i = 0; i < 4; i++) r.w[4 * d + i] = v[i];
+    }
+#if S == 3
+    uvec2 v = Words2(line).v[(col + 2 * p.ldq) / 8];
+    r.w[4] = v.x;
+    r.w[5] = v.y;
+#endif
+    return r;
+}
+
+// turn makes of a word of each of four rows, four columns wide, a word of each column.
+uvec4 turn(uvec4 x) {
+    uint lo = (x.x & 0x00ff00ffu) | (x.y & 0x00ff00ffu) << 8, hi = (x.x >> 8 & 0x00ff00ffu) | (x.y & 0xff00ff00u); // columns 0, 2 and 1, 3
+    uint lo2 = (x.z & 0x00ff00ffu) | (x.w & 0x00ff00ffu) << 8, hi2 = (x.z >> 8 & 0x00ff00ffu) | (x.w & 0xff00ff00u);
+    return uvec4((lo & 0xffffu) | lo2 << 16, (hi & 0xffffu) | hi2 << 16, lo >> 16 | (lo2 & 0xffff0000u), hi >> 16 | (hi2 & 0xffff0000u));
+}
+
+uint place(uint column) { return (column & 7u) * OCTETS + column / 8; }
+
+uvec4 extended(int x) { return uvec4(uint(x), uvec3(uint(x >> 31))); }
+
+void main() {
+    uint number = gl_WorkGroupID.x + gl_WorkGroupID.z * p.width;
+    if (number >= p.items) return;
+    uint item = p.heavy + (ITEM + V) * number;
+    uint columns = p.rows.v[item], first = p.rows.v[item + 1], tiles = p.rows.v[item + 2];
+    uint base = gl_WorkGroupID.y * COLS;
+
+    // Load i of the invocation: vectors 4·quad to 4·quad + 3 and columns from 8·octet.
+    uvec4 next[LOADS]; // rows of B to fetch
+    Row rows[LOADS][4];
+    SUM sums[ACROSS * DIAGS];
+    [[unroll]] for (uint i = 0; i < ACROSS * DIAGS; i++) sums[i] = SUM(0);
+
+    // Step s looks up the columns of tile s, fetches tile s-1, and multiplies tile s-2.
+    for (uint s = 0; s < tiles + 2; s++) {
+        if (s >= 2) {
+            [[unroll]] for (uint i = 0; i < LOADS; i++) {
+                uint t = i * LOCAL + gl_LocalInvocationIndex, quad = t % 8, octet = t / 8;
+                [[unroll]] for (uint d = 0; d < S; d++)
+                    [[unroll]] for (uint h = 0; h < 2; h++) {
+                        uvec4 c = turn(uvec4(rows[i][0].w[2 * d + h], rows[i][1].w[2 * d + h], rows[i][2].w[2 * d + h], rows[i][3].w[2 * d + h]));
+                        [[unroll]] for (uint j = 0; j < 4; j++) mem[(d * COLS + place(8 * octet + 4 * h + j)) * PITCH + quad] = c[j];
+                    }
+            }
+            barrier();
+        }
+        if (s >= 1 && s <= tiles) {
+            [[unroll]] for (uint i = 0; i < LOADS; i++) {
+                // Columns past the last are read from the last ones' place; they are never stored.
+                uint col = min(base + (i * LOCAL + gl_LocalInvocationIndex) / 8 * 8, p.ldq - 8);
+                [[unroll]] for (uint v = 0; v < 4; v++) rows[i][v] = fetch(next[i][v], col);
+            }
+        }
+        if (s < tiles) {
+            [[unroll]] for (uint i = 0; i < LOADS; i++) {
+                uint at = columns + s * TILE + (i * LOCAL + gl_LocalInvocationIndex) % 8 * 4;
+                [[unroll]] for (uint v = 0; v < 4; v++) next[i][v] = p.rows.v[at + v];
+            }
+        }
+        if (s < 2) continue;
+        Words digits = Words(at(uvec2(p.ints), first + s - 2, S * V * TILE));
+        [[unroll]] for (uint k = 0; k < TILE; k += TK) {
+            OPERAND_A x[S];
+            OPERAND_B y[S];
+            [[unroll]] for (uint d = 0; d < S; d++) {
+                if (SWAP == 1) coopMatLoad(y[d], digits.v, d * V * 8 + k / 4, 8, BY_COLUMNS);
+                else coopMatLoad(x[d], digits.v, d * V * 8 + k / 4, 8, BY_ROWS);
+            }
+            [[unroll]] for (uint c = 0; c < ACROSS; c++) {
+                [[unroll]] for (uint d = 0; d < S; d++) {
+                    uint from = (d * COLS + (gl_SubgroupID * ACROSS + c) * TILE_COLS) * PITCH + k / 4;
+                    if (SWAP == 1) coopMatLoad(x[0], mem, from, PITCH, BY_ROWS);
+                    else coopMatLoad(y[0], mem, from, PITCH, BY_COLUMNS);
+                    [[unroll]] for (uint e = 0; e < S; e++)
+                        sums[c * DIAGS + d + e] = coopMatMulAdd(x[SWAP == 1 ? 0 : e], y[SWAP == 1 ? e : 0], sums[c * DIAGS + d + e]);
+                }
+            }
+        }
+        barrier();
+    }
+
+    // The sums, by sum of places, row of the panel and place.
+    [[unroll]] for (uint d = 0; d < DIAGS; d++)
+        [[unroll]] for (uint c = 0; c < ACROSS; c++) {
+            uint to = d * V * (COLS + 4) + (gl_SubgroupID * ACROSS + c) * TILE_COLS;
+            if (SWAP == 1) coopMatStore(sums[c * DIAGS + d], mem, to, COLS + 4, BY_COLUMNS);
+            else coopMatStore(sums[c * DIAGS + d], mem, to, COLS + 4, BY_ROWS);
+        }
+    barrier();
+    uint part = p.rows.v[item + 3], count = p.rows.v[item + 4];
+    for (uint t = gl_LocalInvocationIndex; t < V * COLS; t += LOCAL) {
+        uint r = t / COLS, j = base + t % COLS, row = p.rows.v[item + ITEM + r];
+        uvec4 sum = uvec4(0);
+        [[unroll]] for (int d = DIAGS - 1; d >= 0; d--)
+            sum = add128(sum << 8 | uvec4(0, sum.xyz) >> 24, extended(int(mem[(d * V + r) * (COLS + 4) + place(t % COLS)])));
+        if (count > 0) {
+            if (j < p.ldq) Out4(at(uvec2(p.part), part + r * count, 16 * p.ldq)).v[j] = sum;
+        } else if (row != NOROW && j < p.n) {
+            store(row, j, sum);
+        }
+    }
+}
