@@ -18,16 +18,16 @@ type coop struct {
 	swap    bool   // Cᵀ = Bᵀ·Aᵀ
 	sub     uint32 // subgroup size
 	subs    uint32 // subgroups of a workgroup
-	cols    uint32 // columns of a workgroup
+	cols    uint32 // columns of a workgroup, at least its invocations: each brings four rows' eight columns a tile, or more
 }
 
 var coops = []coop{
 	// NVIDIA: the panel on the instruction's n = 8.
 	{m: 16, n: 8, k: 32, swap: true, sub: 32, subs: 4, cols: 128},
-	{m: 16, n: 16, k: 32, swap: true, sub: 32, subs: 4, cols: 64},
+	{m: 16, n: 16, k: 32, swap: true, sub: 32, subs: 2, cols: 64},
 	// AMD, in waves of 32 and of 64.
-	{m: 16, n: 16, k: 16, sub: 32, subs: 4, cols: 64},
-	{m: 16, n: 16, k: 16, sub: 64, subs: 2, cols: 64},
+	{m: 16, n: 16, k: 16, sub: 32, subs: 2, cols: 64},
+	{m: 16, n: 16, k: 16, sub: 64, subs: 1, cols: 64},
 	// Intel.
 	{m: 8, n: 16, k: 32, sub: 16, subs: 8, cols: 128},
 	{m: 8, n: 16, k: 32, sub: 8, subs: 8, cols: 128},

@@ -395,6 +395,22 @@ func TestLaunchRefuses(t *testing.T) {
 	}
 }
 
+// Invocations share a tile's rows of B and its columns evenly, whatever the subgroup.
+func TestCoopTable(t *testing.T) {
+	for _, v := range kernel.Kernel.Variants {
+		if !v.Matrix {
+			continue
+		}
+		cols, width := v.Const("COLS"), v.Const("TN")
+		if v.Const("SWAP") == 1 {
+			width = v.Const("TM")
+		}
+		if cols == 0 || cols%v.Const("LOCAL") != 0 || cols%(v.Const("SUBS")*width) != 0 || v.Local[0] != v.Sub*v.Const("SUBS") {
+			t.Errorf("%s: %d columns by %d invocations", v.Name, cols, v.Local[0])
+		}
+	}
+}
+
 // The tiles of all vendors' matrix units, on a driver that computes any.
 func TestCoopShapes(t *testing.T) {
 	want := map[string]*formats.Dense[float32]{}
