@@ -190,6 +190,11 @@ type Caps struct {
 	F16            bool  // 16-bit floats in storage and arithmetic
 	Int8           bool  // 8-bit integers in storage and arithmetic
 	Units          int   // multiprocessors, compute units or cores; 0 if unknown
+	// Lanes: elements of f16 matrices of 16×8×16 and of their f32 sums lie in lanes as those of PTX's mma.m16n8k16 do,
+	// the first operand's row by row: lane 4g + t has of it rows g and g + 8, of the second operand column g, each at k =
+	// 2t, 2t+1, 2t+8, 2t+9; of sums rows g and g + 8, columns 2t and 2t+1. Kernels may then make operands lane by lane.
+	// Vulkan does not say; it is looked at.
+	Lanes bool
 }
 
 // HasMatrix reports whether the device lists the shape with these operand and result types.

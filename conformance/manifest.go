@@ -59,6 +59,7 @@ type Caps struct {
 	Subgroup [2]uint32 `json:"subgroup"` // least and largest
 	F16      bool      `json:"f16"`
 	Int8     bool      `json:"int8"`
+	Lanes    bool      `json:"lanes,omitempty"`
 }
 
 // Module identifies code: by the digest of its text or binary, or, for Go functions, by the suite's

@@ -78,6 +78,7 @@ func openDevice(a *adapter) (_ *device, err error) {
 		return nil, err
 	}
 	d.cache.open(d)
+	d.caps.Lanes = d.lanes()
 	return d, nil
 }
 

@@ -67,3 +67,6 @@ func Misuse(d backend.Device) {
 		vk.DestroyBuffer(handle, b, nil)
 	}
 }
+
+// LanesSource is the hash of the source of the code that looks at lanes.
+const LanesSource = lanesSource

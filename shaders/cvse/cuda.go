@@ -52,8 +52,3 @@ func scalarVariant(v uint32) *spec.Variant {
 		panel.Define("WARPS", warps), panel.Define("COLS", 128),
 	})
 }
-
-// cudaTile returns the panels and the columns of C that a block computes.
-func cudaTile(v *spec.Variant) (panels, cols int) {
-	return int(max(1, v.Const("PANELS")) * v.Const("WARPS")), int(v.Const("COLS"))
-}

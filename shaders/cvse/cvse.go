@@ -45,7 +45,7 @@ var Kernel = &spec.Kernel{
 	Args:     args,
 	Params:   panel.Params,
 	Variants: spec.Priced(slices.Concat(cudaVariants(), panel.Vulkan(unaligned), panel.WebGPU(unaligned), panel.CPU(locate, unaligned)), panel.Cost),
-	Packing:  []string{"V", "ALIGN", "WINDOW"},
+	Packing:  []string{"V", "ALIGN", "WINDOW", "LANES"},
 	Files:    files,
 	Encode:   encode,
 	Adopt:    adopt,
@@ -156,7 +156,7 @@ func arrange[T formats.Value](m *cvse.Matrix[T], v *spec.Variant) (*spec.Encoded
 	e.Arrays = []spec.Array{
 		spec.NewArray("vecptr", m.VecPtr),
 		spec.NewArray("colind", m.ColInd),
-		spec.NewArray("values", m.Values),
+		spec.NewArray("values", panel.Values(m.Values, m.V, v.Const("LANES") > 0)),
 		spec.NewArray("mask", m.Mask),
 		spec.NewArray("order", m.Order),
 	}
@@ -188,8 +188,5 @@ func grid(v *spec.Variant, x, y int) ([3]uint32, error) {
 
 // groupTile returns the panels and the columns of C that a workgroup computes.
 func groupTile(v *spec.Variant) (panels, cols int) {
-	if v.Code == backend.CodePTX {
-		return cudaTile(v)
-	}
-	return 1, int(v.Const("COLS"))
+	return int(max(1, v.Const("PANELS")) * max(1, v.Const("WARPS"))), int(v.Const("COLS"))
 }

@@ -10,6 +10,9 @@
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Words { uint v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer Floats { float v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) buffer Quads { vec4 v[]; };
+#ifdef LANES
+layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Pairs { uvec2 v[]; };
+#endif
 
 #if ELEM == F32
 #define ELEM_BYTES 4u
@@ -44,6 +47,27 @@ bool stored(Panel a, uint q, uint r) {
     return (Words(words).v[bit >> 5] >> (bit & 31u) & 1u) != 0;
 }
 
+// valueOf returns the number, among the panel's values, of row r of column q.
+uint valueOf(uint q, uint r) {
+#ifdef LANES // see panel_lanes.glsl
+    return ((q / 16 * 32 + r % 8 * 4 + q / 4 % 4) * (V / 8) + r / 8) * 4 + q % 4;
+#else
+    return q * V + r;
+#endif
+}
+
+// columnOf returns the number of the panel's column q. The window w is one that q is not before.
+uint columnOf(Panel a, uint q, inout uint w) {
+#ifdef CUT // see panel_window.glsl
+    uint lists = a.rows / V * ((p.cols + WINDOW - 1) / WINDOW);
+    while (a.first + q >= PTR.v[lists + w + 1]) w++;
+    uint at = a.first + q;
+    return w * WINDOW + (p.colind.v[at / 2] >> (16 * (at & 1u)) & 0xffffu);
+#else
+    return Words(a.cols).v[q];
+#endif
+}
+
 bool special(float x) { return (floatBitsToUint(x) & 0x7f800000u) == 0x7f800000u; }
 
 // entries returns the sum of row r's entries times column j of B. Terms with operands that are not
@@ -52,10 +76,10 @@ bool special(float x) { return (floatBitsToUint(x) & 0x7f800000u) == 0x7f800000u
 float entries(Panel a, uint r, uint j) {
     const uint NAN = 4, NEGATIVE = 2, POSITIVE = 1;
     float sum = 0;
-    uint seen = 0;
+    uint seen = 0, w = 0;
     for (uint q = 0; q < a.count; q++) {
         if (!stored(a, q, r)) continue;
-        float x = element(a.values, q * V + r), y = element(rowOfB(Words(a.cols).v[q]), j);
+        float x = element(a.values, valueOf(q, r)), y = element(rowOfB(columnOf(a, q, w)), j);
         if (!special(x) && !special(y)) {
             sum += x * y;
             continue;

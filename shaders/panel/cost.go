@@ -19,6 +19,8 @@ func Cost(v *spec.Variant) spec.Cost {
 		return pick(tall, spec.Cost{Start: 0.7, Step: 0.034}, spec.Cost{Start: 0.2, Step: pick(v.Need.Shapes[0].K > 8, 0.03, 0.042)})
 	case v.Code == backend.CodePTX:
 		return pick(tall, spec.Cost{Start: 0.7, Step: 0.32}, spec.Cost{Start: 0.4, Step: 0.205})
+	case v.Need.Lanes:
+		return pick(tall, spec.Cost{Start: 0.9, Step: 0.03}, spec.Cost{Start: 0.4, Step: 0.03})
 	case v.Matrix:
 		return pick(tall, spec.Cost{Reach: 0.17, Start: 4, Step: 0.018}, spec.Cost{Reach: 0.05, Start: 1.5, Step: 0.034})
 	}

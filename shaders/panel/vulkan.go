@@ -32,7 +32,7 @@ var coops = []coop{
 // Vulkan returns the variants for Vulkan, with constants of the kernel's own. Its sources are
 // kernel_coop.comp and kernel.comp.
 func Vulkan(own ...spec.Const) []*spec.Variant {
-	var vs []*spec.Variant
+	vs := []*spec.Variant{lanes(8, 1), windowLanes(256, 16), lanes(16, 1)}
 	for _, c := range coops {
 		vs = append(vs, c.variant(own))
 	}
@@ -93,6 +93,48 @@ func (c coop) variant(own []spec.Const) *spec.Variant {
 			{Name: "STAGE", ID: 8, Value: c.stage}, {Name: "SHARED", ID: 9, Value: c.sharedWords()},
 		}, own...),
 		Unit: spec.Unit{Source: "kernel_coop.comp", Blob: "zcoop.spv"},
+		Out:  []dtype.Type{dtype.F16},
+	}
+}
+
+// lanes is kernel_lanes.comp: panels of v rows by 64·chunks columns.
+func lanes(v, chunks uint32) *spec.Variant {
+	shared := v * (16*chunks + 1)
+	return &spec.Variant{
+		Name: fmt.Sprintf("vulkan_v%d_lanes%d", v, 64*chunks), In: dtype.F16, Code: backend.CodeSPIRV, Entry: "main",
+		Need: spec.Need{
+			F16: true, Lanes: true,
+			Shared: 16 * shared,
+			Shapes: []backend.MatrixShape{{M: 16, N: 8, K: 16, A: dtype.F16, B: dtype.F16, C: dtype.F32, D: dtype.F32}},
+		},
+		Local: [3]uint32{32, 1, 1}, Sub: 32, Matrix: true,
+		Consts: []spec.Const{
+			{Name: "LOCAL", ID: 0, Value: 32}, {Name: "V", ID: 1, Value: v}, {Name: "CHUNKS", ID: 2, Value: chunks},
+			{Name: "SHARED", ID: 3, Value: shared}, Define("COLS", 64*chunks), Define("ALIGN", dealStep), Define("LANES", 1),
+		},
+		Unit: spec.Unit{Source: "kernel_lanes.comp", Blob: "zlanes.spv"},
+		Out:  []dtype.Type{dtype.F16},
+	}
+}
+
+// windowLanes is kernel_window.comp: windows of so many rows of B, subgroups of two panels, of 8 rows.
+func windowLanes(window, warps uint32) *spec.Variant {
+	const v, pitch, panels = 8, 10, 2
+	shared := max(window*pitch, warps*v*(16+1))
+	return &spec.Variant{
+		Name: fmt.Sprintf("vulkan_v%d_window%d", v, window), In: dtype.F16, Code: backend.CodeSPIRV, Entry: "main",
+		Need: spec.Need{
+			F16: true, Lanes: true,
+			Shared: 16 * shared,
+			Shapes: []backend.MatrixShape{{M: 16, N: 8, K: 16, A: dtype.F16, B: dtype.F16, C: dtype.F32, D: dtype.F32}},
+		},
+		Local: [3]uint32{32 * warps, 1, 1}, Sub: 32, Matrix: true,
+		Consts: []spec.Const{
+			{Name: "LOCAL", ID: 0, Value: 32 * warps}, {Name: "V", ID: 1, Value: v}, {Name: "WARPS", ID: 2, Value: warps},
+			Define("PANELS", panels), {Name: "SHARED", ID: 4, Value: shared}, {Name: "WINDOW", ID: 5, Value: window},
+			Define("COLS", 64), Define("ALIGN", dealStep), Define("LANES", 1),
+		},
+		Unit: spec.Unit{Source: "kernel_window.comp", Blob: "zwindow.spv"},
 		Out:  []dtype.Type{dtype.F16},
 	}
 }

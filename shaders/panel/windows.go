@@ -94,12 +94,12 @@ func CheckStaged(v *spec.Variant, cols int) error {
 
 // Arrays sets the arrays and the stats of e that a staged variant of kernel k reads: rows is the format's own.
 func Arrays[T formats.Value](e *spec.Encoded, args []spec.Arg, m Matrix[T], rows []uint32, v *spec.Variant) error {
-	w, err := cut(&m, int(v.Const("WINDOW")))
+	w, err := cut(&m, int(v.Const("WINDOW")), v.Const("LANES") > 0)
 	if err != nil {
 		return err
 	}
 	e.Arrays = []spec.Array{
-		spec.NewArray(args[ArgPtr].Name, w.ptr), spec.NewArray(args[ArgCols].Name, w.local), spec.NewArray(args[ArgValues].Name, w.values),
+		spec.NewArray(args[ArgPtr].Name, w.ptr), spec.NewArray(args[ArgCols].Name, w.local), spec.NewArray(args[ArgValues].Name, Values(w.values, m.V, v.Const("LANES") > 0)),
 		spec.NewArray(args[ArgMask].Name, w.mask), spec.NewArray(args[ArgRows].Name, rows),
 	}
 	perBlock, _ := StagedTile(v)
@@ -120,7 +120,7 @@ func Arrays[T formats.Value](e *spec.Encoded, args []spec.Arg, m Matrix[T], rows
 }
 
 // cut makes the lists, panels in parallel.
-func cut[T formats.Value](m *Matrix[T], size int) (*windows[T], error) {
+func cut[T formats.Value](m *Matrix[T], size int, lanes bool) (*windows[T], error) {
 	panels := len(m.Ptr) - 1
 	w := &windows[T]{count: Ceil(m.Cols, size)}
 	w.ptr = make([]uint32, panels*w.count+1)
@@ -145,7 +145,7 @@ func cut[T formats.Value](m *Matrix[T], size int) (*windows[T], error) {
 	share := Ceil(panels, runtime.GOMAXPROCS(0))
 	for first := 0; first < panels; first += share {
 		g.Go(func() error {
-			d := dealer{size: size}
+			d := dealer{size: size, lanes: lanes}
 			for p := first; p < min(first+share, panels); p++ {
 				w.fill(m, p, &d)
 			}
@@ -186,13 +186,22 @@ func (w *windows[T]) move(m *Matrix[T], from, to, size int) {
 // dealer orders the vectors of lists. It keeps its memory from list to list.
 type dealer struct {
 	size  int
+	lanes bool // for kernels that make operands lane by lane
 	hands [dealBanks][]int
 	order []int
 }
 
+// place returns where the vector goes that a lane of a quad reads in its turn, counted over all steps.
+func (d *dealer) place(turn, lane int) int {
+	if d.lanes { // lane l has places 4l to 4l+3 of a step
+		return turn/4*dealStep + 4*lane + turn%4
+	}
+	return turn/2*8 + turn%2 + 2*lane
+}
+
 // deal returns, for each of room places, the index in cols of the vector that goes there, or -1. The
-// four vectors that a quad of lanes reads at once (places i, i+2, i+4, i+6 of each 8) are taken from
-// different residues of the column mod 4 as long as there are such.
+// four vectors that a quad of lanes reads at once are taken from different residues of the column mod 4 as long
+// as there are such.
 func (d *dealer) deal(cols []uint32, room int) []int {
 	d.order = d.order[:0]
 	for range room {
@@ -206,17 +215,15 @@ func (d *dealer) deal(cols []uint32, room int) []int {
 		d.hands[r] = append(d.hands[r], i)
 	}
 	left := len(cols)
-	for eight := 0; eight < room && left > 0; eight += 8 {
-		for odd := range 2 {
-			var used [dealBanks]bool
-			for lane := 0; lane < 4 && left > 0; lane++ {
-				h := d.fullest(&used)
-				n := len(d.hands[h]) - 1
-				d.order[eight+odd+2*lane] = d.hands[h][n]
-				d.hands[h] = d.hands[h][:n]
-				used[h] = true
-				left--
-			}
+	for turn := 0; left > 0; turn++ {
+		var used [dealBanks]bool
+		for lane := 0; lane < 4 && left > 0; lane++ {
+			h := d.fullest(&used)
+			n := len(d.hands[h]) - 1
+			d.order[d.place(turn, lane)] = d.hands[h][n]
+			d.hands[h] = d.hands[h][:n]
+			used[h] = true
+			left--
 		}
 	}
 	return d.order

@@ -30,7 +30,7 @@ func TestCut(t *testing.T) {
 		}
 		size := rapid.SampledFrom([]int{16, 64, 512}).Draw(t, "window")
 		m := &Matrix[float32]{V: c.V, Cols: c.Cols, Ptr: c.VecPtr, ColIdx: c.ColInd, Values: c.Values, Mask: c.Mask}
-		w, err := cut(m, size)
+		w, err := cut(m, size, rapid.Bool().Draw(t, "lanes"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,23 +88,25 @@ func TestDeal(t *testing.T) {
 			cols = append(cols, uint32(i%each*4+i/each)) // all of one remainder, then all of the next
 		}
 		room := Ceil(len(cols), dealStep) * dealStep
-		d := dealer{size: 512}
+		d := dealer{size: 512, lanes: rapid.Bool().Draw(t, "lanes")}
 		order, seen := d.deal(cols, room), map[int]bool{}
-		for eight := 0; eight+8 <= len(cols)/8*8; eight += 8 {
-			for odd := range 2 {
-				remainders := map[uint32]bool{}
-				for lane := range 4 {
-					at := order[eight+odd+2*lane]
-					remainders[cols[at]%4] = true
-					seen[at] = true
+		for turn := range len(cols) / 4 {
+			remainders := map[uint32]bool{}
+			for lane := range 4 {
+				place := turn/2*8 + turn%2 + 2*lane
+				if d.lanes {
+					place = turn/4*16 + 4*lane + turn%4
 				}
-				if len(remainders) != 4 {
-					t.Fatalf("at %d: remainders %v", eight+odd, remainders)
-				}
+				at := order[place]
+				remainders[cols[at]%4] = true
+				seen[at] = true
+			}
+			if len(remainders) != 4 {
+				t.Fatalf("in turn %d: remainders %v", turn, remainders)
 			}
 		}
-		if len(seen) != len(cols)/8*8 {
-			t.Fatalf("%d of %d columns in whole eights", len(seen), len(cols))
+		if len(seen) != len(cols) {
+			t.Fatalf("%d of %d columns are read", len(seen), len(cols))
 		}
 	})
 }

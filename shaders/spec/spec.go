@@ -132,6 +132,7 @@ type Need struct {
 	Exact  bool                  // only that architecture (arch-specific code)
 	Shapes []backend.MatrixShape // matrix operations it uses
 	Shared uint32                // bytes of shared memory a workgroup uses
+	Lanes  bool                  // matrix elements lie in lanes as Caps.Lanes says
 	F16    bool
 	Int8   bool
 }
@@ -141,7 +142,7 @@ func (v *Variant) Met(c backend.Caps) bool {
 	if v.Code != c.Code || v.Need.Arch > c.Arch || v.Need.Exact && v.Need.Arch != c.Arch {
 		return false
 	}
-	if v.Need.F16 && !c.F16 || v.Need.Int8 && !c.Int8 || v.Need.Shared > c.SharedBytes && v.Code != backend.CodeGo {
+	if v.Need.Lanes && !c.Lanes || v.Need.F16 && !c.F16 || v.Need.Int8 && !c.Int8 || v.Need.Shared > c.SharedBytes && v.Code != backend.CodeGo {
 		return false
 	}
 	if v.Sub != 0 && (v.Sub < c.SubgroupMin || v.Sub > c.SubgroupMax || !c.SubgroupPinned && c.SubgroupMin != c.SubgroupMax) {

@@ -1,6 +1,10 @@
 // Where the GLSL kernels find their work. Needs V and ELEM.
 
+#define PTR p.tileptr
 #include "../include/panel.glsl"
+
+// panelOf returns the panel that comes at a place of the order.
+uint panelOf(uint slot) { return slot; }
 
 const uint TILE = 16;
 

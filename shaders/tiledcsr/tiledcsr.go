@@ -41,7 +41,7 @@ var Kernel = &spec.Kernel{
 	Args:     args,
 	Params:   append(slices.Clone(panel.Params), spec.Param{Name: "strip"}), // blocks of columns in a strip
 	Variants: spec.Priced(slices.Concat(cudaVariants(), panel.Vulkan(), panel.WebGPU(), panel.CPU(locate)), panel.Cost),
-	Packing:  []string{"V", "WINDOW"},
+	Packing:  []string{"V", "WINDOW", "LANES"},
 	Files:    files,
 	Encode:   encode,
 	Adopt:    adopt,
@@ -115,7 +115,7 @@ func take[T formats.Value](m *tiledcsr.Matrix[T], v *spec.Variant) (*spec.Encode
 	e.Arrays = []spec.Array{
 		spec.NewArray("tileptr", m.TilePtr),
 		spec.NewArray("colind", m.ColIdx),
-		spec.NewArray("values", m.Values),
+		spec.NewArray("values", panel.Values(m.Values, m.Height, v.Const("LANES") > 0)),
 		spec.NewArray("mask", m.Mask),
 		spec.NewArray("rowidx", m.RowIdx),
 	}
@@ -154,7 +154,10 @@ func launch(v *spec.Variant, e *spec.Encoded, p spec.Problem) (spec.Launch, erro
 	groups, cols := tiledcsr.Groups(p.M, int(v.Const("V"))), groupCols(v)
 	if staged(v) { // one block of columns after the other: all that run at a time stage the same of B
 		perBlock, cols := panel.StagedTile(v)
-		side := [3]uint32{uint32(panel.Ceil(groups, perBlock)), uint32(panel.Ceil(p.N, cols)), 1}
+		side, err := spec.Fold(int64(panel.Ceil(groups, perBlock)), panel.Ceil(p.N, cols))
+		if err != nil {
+			return spec.Launch{}, fmt.Errorf("kernel tiledcsr/%s: %w: %w", v.Name, err, backend.ErrUnsupported)
+		}
 		return spec.Launch{Groups: side, Params: panel.Block(p, groups, side[0]).U(0)}, nil
 	}
 	blocks := panel.Ceil(p.N, cols)

@@ -1,0 +1,17 @@
+// Tiled-CSR × dense on cooperative matrices whose lanes are known.
+
+#version 460
+#pragma use_vulkan_memory_model
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_shader_16bit_storage : require
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#extension GL_KHR_cooperative_matrix : require
+#extension GL_KHR_memory_scope_semantics : require
+#extension GL_KHR_shader_subgroup_basic : require
+
+layout(constant_id = 1) const uint V = 8;
+
+#define ELEM F16
+#include "tiledcsr.glsl"
+#include "../include/panel_lanes.glsl"

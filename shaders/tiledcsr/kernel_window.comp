@@ -1,0 +1,19 @@
+// Tiled-CSR × dense on cooperative matrices whose lanes are known, with B staged in shared memory.
+
+#version 460
+#pragma use_vulkan_memory_model
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_shader_16bit_storage : require
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#extension GL_KHR_cooperative_matrix : require
+#extension GL_KHR_memory_scope_semantics : require
+#extension GL_KHR_shader_subgroup_basic : require
+
+layout(constant_id = 1) const uint V = 8;
+layout(constant_id = 5) const uint WINDOW = 256;
+
+#define ELEM F16
+#define CUT
+#include "tiledcsr.glsl"
+#include "../include/panel_window.glsl"
