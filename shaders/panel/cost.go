@@ -12,7 +12,7 @@ func Cost(v *spec.Variant) spec.Cost {
 	tall := v.Const("V") > 8
 	switch {
 	case v.Code == backend.CodeGo:
-		return spec.Cost{Reach: 1.2, Start: 0.05 * float64(v.Const("V"))}
+		return pick(tall, spec.Cost{Reach: 1.1, Start: 0.8}, spec.Cost{Reach: 1.2, Start: 0.4})
 	case v.Const("WINDOW") > 0:
 		return spec.Cost{Start: 2.5, Step: 0.03}
 	case v.Code == backend.CodePTX && len(v.Need.Shapes) > 0:
