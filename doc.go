@@ -24,6 +24,14 @@
 // through WebGPU, then the CPU. Devices lists what is there, and why the rest is not. Vulkan and
 // WebGPU drivers that run on the CPU are listed but never picked: the cpu device is faster.
 //
+// # Formats
+//
+// Prepare packs A in one of Formats: the one that is predicted to multiply fastest on the device, or the one
+// that Options.Format names. Plan.Info says which, and why. Options.Cols says for how many columns of B; Tune
+// measures instead of predicting. Compare shows what each format makes of A, and Encode packs it for a file that
+// PrepareEncoded takes as it is. A format may refuse a matrix, as "nm" does where there is no N:M pattern: when it
+// was asked for that is an error with the row that is in the way, else another format is taken.
+//
 // # Element types
 //
 // A and B are stored as binary16 (half.F16), bfloat16 (half.BF16) or float32, and products are
