@@ -32,8 +32,13 @@ __device__ __forceinline__ void cluster_sync() {
     asm volatile("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-// cluster_load reads a block's shared memory, that block being of this cluster.
-__device__ __forceinline__ float4 cluster_load(u32 at, u32 block) {
+// cluster_load and cluster_load4 read a block's shared memory, that block being of this cluster.
+__device__ __forceinline__ float cluster_load(u32 at, u32 block) {
+    float x;
+    asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %1, %2; ld.shared::cluster.f32 %0, [there]; }" : "=f"(x) : "r"(at), "r"(block) : "memory");
+    return x;
+}
+__device__ __forceinline__ float4 cluster_load4(u32 at, u32 block) {
     float4 x;
     asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %4, %5; ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [there]; }"
                  : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)

@@ -73,7 +73,7 @@ func sparseWarps(t dtype.Type, cols, depth, stages, tileRows, tileCols uint32) *
 // sparseGroups is group24.cu. Of the tiles and clusters tried (bench/NOTES.md), these are the fastest.
 func sparseGroups(t dtype.Type) *spec.Variant {
 	const rows, cols, stages = 256, 128, 6
-	x := cudaVariant("group24.cu", fmt.Sprintf("cuda_24_%v", t), t, 12, stages*64*(rows+rows/8+2*cols)+384, []spec.Const{
+	x := cudaVariant("group24.cu", fmt.Sprintf("cuda_24_%v", t), t, 12, stages*64*(rows+2*cols)+384, []spec.Const{
 		define("V", 1), define("PACK", groupPack), define("ROWS", rows), define("COLS", cols), define("STAGES", stages),
 		define("BLOCKS_DOWN", 1), define("BLOCKS_ACROSS", 2), define("MOST_BLOCKS", 1024),
 	})

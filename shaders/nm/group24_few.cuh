@@ -1,79 +1,76 @@
-// group24.cu for few columns: tiles of 64 rows by WIDTH columns (64 or 128). The two blocks of a cluster, and the two
-// groups of warps of each, take A's columns in turn, 64 at a time, so that there is work for the whole device; the four
+// group24.cu for few columns: tiles of 64 rows by WIDTH columns (64 or 128). So that there is work for the whole device, the
+// two blocks of a cluster, and the two groups of warps of each, share A's columns: each takes 256, every 1024. The four
 // sums of an output are then added in this order.
 
 #pragma once
 
 template <int WIDTH> struct Few {
-    static constexpr u32 TILE = WIDTH / 64 * SLAB, STAGE_BYTES = TILE + 1024 * ((PIECE_VALUES + PIECE_PLACES + 1023) / 1024);
+    static constexpr u32 TILE = WIDTH / 64 * SLAB, STAGE_BYTES = TILE + PIECE_VALUES;
     static constexpr u32 PITCH = WIDTH + 8, SUMS = 64 * PITCH; // f32, of a group
-    static constexpr u32 ROOM = (SHARED_BYTES - 2 * SUMS * 4) / STAGE_BYTES, RING = ROOM < MOST_STAGES ? ROOM : MOST_STAGES;
+    static constexpr u32 ROOM = (SHARED_BYTES - 2 * SUMS * 4) / STAGE_BYTES / 2, RING = ROOM < MOST_STAGES / 2 ? ROOM : MOST_STAGES / 2; // of a group
     static_assert(CLUSTER == 2 && BLOCKS_DOWN == 1, "two blocks, and whole tiles of B");
 
     u32 ring, full, empty;
     float *sums;
-    u32 rank, row, col, steps, mine; // steps of the row, of this block: rank, rank + 2, …
+    u32 rank, row, col, steps;
 
     __device__ __forceinline__ Few(unsigned char *smem, const Params &p) : ring(shared_address(smem)), full(ring + SHARED_BYTES), empty(full + 8 * MOST_STAGES) {
-        sums = (float *)(smem + RING * STAGE_BYTES);
+        sums = (float *)(smem + 2 * RING * STAGE_BYTES);
         rank = blockIdx.x % 2, row = blockIdx.x / 2 % p.blocks * 64, col = blockIdx.x / 2 / p.blocks * WIDTH;
-        steps = pieces24(p), mine = (steps + 1 - rank) / 2;
+        steps = pieces24(p);
     }
+    // first is the first step of a group, share the number of its steps; step i is at(group, i).
+    __device__ __forceinline__ u32 first(u32 group) const { return 4 * (2 * rank + group); }
+    __device__ __forceinline__ u32 share(u32 group) const { return steps / 16 * 4 + min(max(steps % 16, first(group)) - first(group), 4); }
+    __device__ __forceinline__ u32 at(u32 group, u32 i) const { return i / 4 * 16 + first(group) + i % 4; }
 
     __device__ __forceinline__ void start() const {
-        for (u32 s = 0; s < RING; s++) {
+        for (u32 s = 0; s < 2 * RING; s++) {
             barrier_init(full + 8 * s, 1);
-            barrier_init(empty + 8 * s, 4); // warps
+            barrier_init(empty + 8 * s, 1);
         }
         barrier_fence();
     }
 
-    __device__ __forceinline__ void bring(const unsigned char *values, const unsigned char *places, const TileMap *map, const Params &p) const {
+    __device__ __forceinline__ void bring(const unsigned char *values, const TileMap *map, const Params &p) const {
         u32 stage = 0, parity = 1, slabs = slabs_inside(p, col, WIDTH / 64);
-        for (u32 i = 0; i < mine; i++) {
-            u32 k = rank + 2 * i, to = ring + stage * STAGE_BYTES, bar = full + 8 * stage;
-            u64 piece = ((u64)(row / 256) * steps + k) * 4 + row % 256 / 64;
-            barrier_wait(empty + 8 * stage, parity);
-            barrier_expect(bar, slabs * SLAB + PIECE_VALUES + PIECE_PLACES);
-            bulk_copy(to + TILE, values + piece * PIECE_VALUES, PIECE_VALUES, bar, 1 << rank);
-            bulk_copy(to + TILE + PIECE_VALUES, places + piece * PIECE_PLACES, PIECE_PLACES, bar, 1 << rank);
-            for (u32 j = 0; j < slabs; j++) tile_copy(to + j * SLAB, map, k * DEPTH, col + 64 * j, bar, 1 << rank);
+        for (u32 i = 0; i < share(0); i++) { // group 1 has no more
+            for (u32 group = 0; group < 2; group++) {
+                if (i >= share(group)) continue;
+                u32 k = at(group, i), s = group * RING + stage, to = ring + s * STAGE_BYTES, bar = full + 8 * s;
+                barrier_wait(empty + 8 * s, parity);
+                barrier_expect(bar, slabs * SLAB + PIECE_VALUES);
+                bulk_copy(to + TILE, values + (((u64)(row / 256) * steps + k) * 4 + row % 256 / 64) * PIECE_VALUES, PIECE_VALUES, bar, 1 << rank);
+                for (u32 j = 0; j < slabs; j++) tile_copy(to + j * SLAB, map, k * DEPTH, col + 64 * j, bar, 1 << rank);
+            }
             if (++stage == RING) stage = 0, parity ^= 1;
         }
     }
 
     // multiply is the work of group 0 or 1. All threads of the cluster meet once, here or elsewhere.
-    template <class F> __device__ __forceinline__ void multiply(u32 group, void *c, const Params &p, F recompute) const {
+    template <class F> __device__ __forceinline__ void multiply(u32 group, const uint4 *places, void *c, const Params &p, F recompute) const {
         float acc[WIDTH / 8][4] = {};
-        u32 lane = threadIdx.x % 128, stage = group, parity = 0, before;
-        auto step = [&](u32 i, u32 &places, u32 &last) {
-            u32 b = ring + stage * STAGE_BYTES, a = b + TILE;
-            barrier_wait(full + 8 * stage, parity);
-            places = load_shared(a + PIECE_VALUES + 4 * lane);
+        u32 lane = threadIdx.x % 128, stage = 0, parity = 0, before;
+        const uint4 *from = places + (((u64)(row / 256) * fours24(p) + first(group) / 4) * 4 + row % 256 / 64) * 128 + lane;
+        auto look = [&](u32 four, u32 (&x)[1][4]) { load_places(x[0], from + (u64)four * 4 * 512); };
+        auto step = [&](u32 i, u32 (&x)[1][4], int at, u32 (&y)[1][4], int last) {
+            u32 s = group * RING + stage, b = ring + s * STAGE_BYTES, a = b + TILE;
+            barrier_wait(full + 8 * s, parity);
             wgmma_fence();
-            wgmma_sparse<ELEM, 0>(acc, rows_of_8(a), swizzled(b, SLAB), places);
-            wgmma_sparse<ELEM, 1>(acc, rows_of_8(a + PIECE_VALUES / 2), swizzled(b + SLAB / 2, SLAB), places);
+            wgmma_sparse<ELEM, 0>(acc, rows_of_8(a), swizzled(b, SLAB), x[0][at]);
+            wgmma_sparse<ELEM, 1>(acc, rows_of_8(a + PIECE_VALUES / 2), swizzled(b + SLAB / 2, SLAB), x[0][at]);
             wgmma_commit();
-            if (i > group) {
+            if (i > 0) {
                 wgmma_wait<1>(); // the step before is done
-                wgmma_held(last);
-                __syncwarp();
-                if (lane % 32 == 0) barrier_arrive(empty + 8 * before, rank);
+                wgmma_held(y[0][last]);
+                if (lane == 0) barrier_arrive(empty + 8 * before, rank);
             }
-            before = stage;
-            stage += 2;
-            if (stage >= RING) stage -= RING, parity ^= 1;
+            before = s;
+            if (++stage == RING) stage = 0, parity ^= 1;
         };
-        u32 places[2];
-#pragma unroll 1
-        for (u32 i = group; i < mine; i += 4) {
-            step(i, places[0], places[1]);
-            if (i + 2 < mine) step(i + 2, places[1], places[0]);
-        }
-        wgmma_wait<0>();
+        u32 held[2][1][4];
+        four_steps<1>(share(group), held, look, step);
         wgmma_hold(acc);
-        wgmma_held(places[0]);
-        wgmma_held(places[1]);
         float *to = sums + group * SUMS + (lane / 32 * 16 + lane % 32 / 4) * PITCH + lane % 4 * 2;
 #pragma unroll
         for (int j = 0; j < WIDTH / 8; j++) {
@@ -85,19 +82,39 @@ template <int WIDTH> struct Few {
         write(group * 128 + lane, c, p, recompute);
     }
 
-    // write adds the four groups' sums of half the rows.
+    // write adds the four groups' sums of half the rows: four columns at a time, or one.
     template <class F> __device__ __forceinline__ void write(u32 thread, void *c, const Params &p, F recompute) const {
         Out<Params> out(c, p);
-        u32 at = shared_address(sums);
-        for (u32 i = thread; i < 32 * (WIDTH / 4); i += THREADS - 128) {
-            u32 r = rank * 32 + i / (WIDTH / 4), j = i % (WIDTH / 4) * 4;
-            float4 x = make_float4(0, 0, 0, 0);
+        u32 at = shared_address(sums) + rank * 32 * PITCH * 4, width = min(p.n - col, WIDTH);
+        if (out.plain && width % 4 == 0) {
+            for (u32 i = thread; i < 32 * (width / 4); i += THREADS - 128) {
+                u32 r = i / (width / 4), j = i % (width / 4) * 4;
+                float4 x = make_float4(0, 0, 0, 0);
 #pragma unroll
-            for (u32 s = 0; s < 4; s++) {
-                float4 y = cluster_load(at + 4 * (s % 2 * SUMS + r * PITCH + j), s / 2);
-                x.x += y.x, x.y += y.y, x.z += y.z, x.w += y.w;
+                for (u32 s = 0; s < 4; s++) {
+                    float4 y = cluster_load4(at + 4 * (s % 2 * SUMS + r * PITCH + j), s / 2);
+                    x.x += y.x, x.y += y.y, x.z += y.z, x.w += y.w;
+                }
+                out.store(row + rank * 32 + r, col + j, x, recompute);
             }
-            out.store(row + r, col + j, x, recompute);
+            return;
         }
+        for (u32 i = thread; i < 32 * width; i += THREADS - 128) {
+            u32 r = i / width, j = i % width, y = row + rank * 32 + r;
+            float x = 0;
+#pragma unroll
+            for (u32 s = 0; s < 4; s++) x += cluster_load(at + 4 * (s % 2 * SUMS + r * PITCH + j), s / 2);
+            if ((__float_as_uint(x) & 0x7f800000) == 0x7f800000) x = mended(p, y, col + j, make_float4(x, 0, 0, 0), recompute).x;
+            if (y < p.rows) put(c, p, (u64)y * p.ldc + col + j, p.alpha * x);
+        }
+    }
+
+    // put writes one element of C.
+    static __device__ __forceinline__ void put(void *c, const Params &p, u64 at, float x) {
+        float *f = (float *)c + at;
+        u16 *h = (u16 *)c + at;
+        if (p.beta != 0) x += p.beta * (p.ctype == F32 ? *f : p.ctype == F16 ? widen_lo<F16>(*h) : widen_lo<BF16>(*h));
+        if (p.ctype == F32) *f = x;
+        else *h = (u16)narrow(x, 0, p.ctype);
     }
 };

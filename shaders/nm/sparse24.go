@@ -47,13 +47,12 @@ func warpSlot(stages, row, slot int) slot24 {
 
 // groupSlot is group24.cu's packing of rows that have stages stages: by 256 rows, 64 columns, then 64 rows. Such a piece
 // has its values by 8 slots, 8 rows, row, then slot (see wgmma's operands in shared memory, without an exchange of
-// chunks), and the metadata of each 16 rows as warpSlot's.
+// chunks). Metadata is by 256 rows, four stages, 64 rows, lane (the 16 rows of each warp as warpSlot's), then stage.
 func groupSlot(stages, row, slot int) slot24 {
-	r, in := row%64, slot%32
-	piece := (row/256*stages+slot/32)*4 + row%256/64
+	panel, sub, r, stage, in := row/256, row%256/64, row%64, slot/32, slot%32
 	return slot24{
-		value: piece*2048 + in/8*512 + r*8 + in%8,
-		word:  piece*128 + r/16*32 + r%8*4 + in/8,
+		value: ((panel*stages+stage)*4+sub)*2048 + in/8*512 + r*8 + in%8,
+		word:  (((panel*ceil(stages, 4)+stage/4)*4+sub)*128+r/16*32+r%8*4+in/8)*4 + stage%4,
 		shift: r/8%2*16 + in%8*2,
 	}
 }
@@ -78,7 +77,7 @@ func pack24[T formats.Value](m *nm.Matrix[T], packing uint32) (values []T, place
 		return nil, nil, nm.ErrTooLarge
 	}
 	values = make([]T, padded*stages*stageSlots)
-	places = make([]uint32, padded*stages*2)
+	places = make([]uint32, padded*ceil(stages, 4)*8)
 	for i := range places {
 		places[i] = 0x44444444
 	}
