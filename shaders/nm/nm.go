@@ -12,7 +12,8 @@
 //	more  so many rows, on matrix units (§3.3): the rows of B that a panel keeps are gathered into shared memory
 //	      once for all its rows, and then the product is dense.
 //
-// A workgroup computes ROWS rows by COLS columns of C: the grid's x, folded along z, counts rows, y columns.
+// A workgroup computes ROWS rows by COLS columns of C: the grid's x, folded along z, counts rows, y columns. Those of
+// group24.cu take such tiles in turn, in clusters.
 //
 // Structural zeros never touch B. Values that pad a group are multiplied like all others, which is right as long
 // as B is finite. An output that is not finite is computed again from the entries alone, which the format's mask
