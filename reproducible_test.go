@@ -93,6 +93,36 @@ func TestReproducible(t *testing.T) {
 	})
 }
 
+// Rows, panels and shuffled panels give the same bits, and the plan says which it took.
+func TestReproducibleFormats(t *testing.T) {
+	eachDevice(t, func(t *testing.T, dev *spmm.Device) {
+		r := rand.New(rand.NewPCG(6, 6))
+		a, b := sparse[half.F16](r, 150, 300, 40), dense[half.F16](r, 300, 70, 0, false)
+		real(r, a.Val, 8)
+		real(r, b.Data, 8)
+		for _, p := range []int{15, 23, 31, 47, spmm.AutoP} {
+			c := formats.NewDense[float32](150, 70)
+			answer, _, _ := exact(t, p, 1, a, b, 0, c)
+			for format, want := range map[string]string{"": "", "csr": "csr", "cvse": "cvse", "hrpb": "cvse", "tiledcsr": "tiledcsr"} {
+				plan, err := spmm.Prepare(ctx, dev, a, spmm.Options{Mode: spmm.Reproducible, P: p, Format: format, Cols: 70})
+				if err != nil {
+					t.Fatal(err)
+				}
+				i := plan.Info()
+				rowsOnly := i.Format == "csr" && strings.HasPrefix(i.Why, "the device has no kernel for panels")
+				if want != "" && i.Format != want && !rowsOnly || i.Why == "" {
+					t.Errorf("P=%d, format %q: %s, because %s", p, format, i.Format, i.Why)
+				}
+				if _, err := spmm.Multiply(ctx, plan, 1, b, 0, c); err != nil {
+					t.Fatal(err)
+				}
+				bits(t, c, answer)
+				plan.Close()
+			}
+		}
+	})
+}
+
 func reproduce[T, B, C formats.Value](t *testing.T, dev *spmm.Device, p int, bCol, cCol bool, beta float32) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(5, uint64(p)))

@@ -24,8 +24,9 @@ type Options struct {
 	// Cols is the number of columns of B to choose the format for; 0 means 128. Any number of
 	// columns can be multiplied.
 	Cols int
-	// Mode is Fast, or Reproducible for the same bits on every device. The format is of no account in
-	// the latter: rows are multiplied.
+	// Mode is Fast, or Reproducible for the same bits on every device. In the latter rows are multiplied,
+	// or where the device has matrix units for 8-bit integers panels of rows: csr asks for rows, tiledcsr
+	// for panels in its order, any other format for panels. The bits do not depend on it.
 	Mode Mode
 	// P is the precision of reproducible mode: 15, 23, 31, 47 or AutoP; 0 means 23.
 	P int

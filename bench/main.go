@@ -24,7 +24,7 @@ import (
 
 // suites are the comparisons there are.
 var suites = map[string]func(*runner) error{
-	"cvse": cvse, "choice": choice, "floors": floors,
+	"cvse": cvse, "choice": choice, "floors": floors, "reproducible": reproducible,
 	// parts of floors:
 	"24": floor24, "vectors": floorVectors, "jigsaw": floorJigsaw, "graphs": floorGraphs, "vulkan": floorVulkan,
 }
@@ -38,7 +38,7 @@ func main() {
 	flag.StringVar(&r.files, "files", "", "a pattern of matrix files to measure (choice: besides those built in; floors: those of bench/cutespmm.csv)")
 	flag.StringVar(&r.n, "n", "128", "columns of B (choice)")
 	flag.StringVar(&r.data, "data", "", "file to append all measurements to, as lines of JSON (choice)")
-	flag.StringVar(&r.only, "only", "", "a regular expression of the matrices to take (choice)")
+	flag.StringVar(&r.only, "only", "", "a regular expression of the matrices to take (choice, reproducible)")
 	flag.Usage = func() {
 		fmt.Fprintf(os.Stderr, "usage: bench [flags] SUITE…   (suites: %s)\n", strings.Join(slices.Sorted(maps.Keys(suites)), ", "))
 		flag.PrintDefaults()

@@ -31,7 +31,7 @@ var Dense = dense.Kernel
 // Quantise brings dense matrices to the fixed point of reproducible products.
 var Quantise = quantise.Kernel
 
-// Reproducible multiplies what Quantise made with a matrix in any format, lowered to rows.
+// Reproducible multiplies what Quantise made with a matrix in any format, lowered to rows or to panels of rows.
 var Reproducible = rfx.Kernel
 
 // All returns every kernel that has compiled code, for tools and tests.

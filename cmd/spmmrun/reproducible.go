@@ -28,7 +28,7 @@ func (j *job) sums(o spmm.Options) (spmm.Options, error) {
 	case j.mode != reproducible:
 		return o, nil
 	case j.tune:
-		return o, errors.New("--tune is for --mode fast: reproducible products are of rows, whatever the format")
+		return o, errors.New("--tune is for --mode fast: reproducible mode predicts whether rows or panels are faster")
 	}
 	o.Mode, o.P = spmm.Reproducible, spmm.AutoP
 	if j.p != "auto" {

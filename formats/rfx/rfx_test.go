@@ -5,11 +5,14 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/cvse"
+	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/rfx"
 )
@@ -273,6 +276,49 @@ func TestDigits(t *testing.T) {
 			t.Fatalf("combined %v, want %v", got, want)
 		}
 	})
+}
+
+// Digits of panels, where the package's comment says, make the entries' integers again.
+func TestPackPanels(t *testing.T) {
+	a, err := gen.CSR("gen:uniform,rows=37,cols=90,density=0.2,seed=4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Val[3], a.Val[5] = float32(math.Inf(1)), float32(math.NaN())
+	rows := rfx.Rows(a)
+	for _, p := range rfx.All {
+		for _, v := range []int{8, 16} {
+			m, err := cvse.Encode(a, cvse.Options{V: v, Align: rfx.Tile})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := rfx.PackPanels(m, rows, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(b) != len(m.Values)*p.Bytes() {
+				t.Fatalf("%d bytes for %d slots", len(b), len(m.Values))
+			}
+			for at, x := range m.Values {
+				vector, r := at/v, at%v
+				panel := slices.IndexFunc(m.VecPtr, func(end uint32) bool { return int(end) > vector }) - 1
+				var got, want int64
+				for d := range p.Bytes() {
+					got += int64(int8(b[(vector/rfx.Tile*p.Bytes()+d)*v*rfx.Tile+r*rfx.Tile+vector%rfx.Tile])) << (8 * d)
+				}
+				if row := panel*v + r; row < a.Rows && rfx.IsFinite(x) {
+					want = rfx.Quantise(x, p.L(rows[row].E()))
+				}
+				if got != want {
+					t.Fatalf("p=%d: row %d of vector %d, %g, is %d, want %d", p, r, vector, x, got, want)
+				}
+			}
+		}
+	}
+	m, _ := cvse.Encode(a, cvse.Options{V: 8, Align: 16})
+	if _, err := rfx.PackPanels(m, rows, rfx.P23); err == nil {
+		t.Error("panels that are not whole tiles are accepted")
+	}
 }
 
 // So many products of the largest digits fit the accumulator, and one more entry may not.

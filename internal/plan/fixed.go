@@ -141,18 +141,18 @@ func (f *fixed) pickKind(ctx context.Context, d *Device, m formats.Sparse, o Opt
 	return why, nil
 }
 
-// panelGather is how much longer panels take for a byte of B than rows do: measured on an H200, see bench/NOTES.md.
-func panelGather(v *spec.Variant) float64 {
+// panelGather is how much longer panels take for a byte of B than rows do, and the columns below which they take as
+// long: both measured on an H200, see bench/NOTES.md.
+func panelGather(v *spec.Variant) (factor float64, columns int) {
 	if v.Code == backend.CodePTX {
-		return 1.75
+		return 1.75, 32
 	}
-	return 3
+	return 3, int(v.Const("COLS"))
 }
 
 // predict returns what multiplications by n columns are predicted to take in each variant, B being in fixed point,
 // from a sample of the matrix. Every row of B is fetched anew for each entry or vector that meets it: a core's
-// cache holds few in fixed point. Panels fetch whole blocks of columns, and more slowly: a load of theirs meets four
-// rows.
+// cache holds few in fixed point.
 func (f *fixed) predict(ctx context.Context, d *Device, m formats.Sparse, vs []*spec.Variant, n int) ([]time.Duration, error) {
 	ceil, err := d.Ceilings(ctx)
 	if err != nil {
@@ -167,11 +167,14 @@ func (f *fixed) predict(ctx context.Context, d *Device, m formats.Sparse, vs []*
 			return nil, err
 		}
 		stats, _ := scale(e, s.NNZ(), m.NNZ())
-		n := up(n, max(1, int(v.Const("COLS"))))
-		w := f.work(v, newWork(rows, cols, n, m.Type(), stats, stats.Gathers, dtype.F32), cols, n, stats.Gathers)
+		slower, n := 1.0, n
 		if v.Const("V") > 0 {
-			w.gather = int64(panelGather(v) * float64(w.gather))
+			var block int
+			slower, block = panelGather(v)
+			n = up(n, block)
 		}
+		w := f.work(v, newWork(rows, cols, n, m.Type(), stats, stats.Gathers, dtype.F32), cols, n, stats.Gathers)
+		w.gather = int64(slower * float64(w.gather))
 		b := ceil.bound(v, w)
 		times = append(times, b.Memory+b.Gather+b.Compute)
 	}

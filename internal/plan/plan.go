@@ -33,8 +33,8 @@ type Options struct {
 	// Tune measures the packings that are predicted to be near the best, and remembers the fastest in the
 	// cache folder, for others to take.
 	Tune bool
-	// Reproducible, unless 0, asks for the product RFX-p of this p, or AutoP. The format is of no account
-	// then: any is lowered to rows.
+	// Reproducible, unless 0, asks for the product RFX-p of this p, or AutoP. Format then decides between rows
+	// (csr), panels shuffled as in tiledcsr, and panels (any other), where the device has a kernel for these.
 	Reproducible rfx.P
 }
 

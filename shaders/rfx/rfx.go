@@ -1,21 +1,23 @@
 // Package rfx multiplies reproducibly: RFX-p products, which package formats/rfx defines, of a matrix in
-// compressed sparse rows and a B that kernel quantise brought to fixed point. Any format can be lowered
-// to it.
+// compressed sparse rows, or in panels of rows, and a B that kernel quantise brought to fixed point. Any
+// format can be lowered to these.
 //
 // The entries' integers are encoded once, on the host. Every unit sums products of the digits that suit
 // it, exactly; how is nobody's business but the kernel's:
 //
 //	CUDA, CPU       64-bit sums: whole integers at p = 15 and 23, those of A in halves of 16 bits at 31,
 //	                both in halves of 24 bits at 47
-//	CUDA matrix units   sums of products of digits of 8 bits, in 32 bits, one for each sum of places
 //	Vulkan, WebGPU  32-bit sums of products of digits of 12 bits (at p = 15 of 8 bits of A and all of B),
 //	                added to a 128-bit integer before they can overflow
+//	matrix units    (CUDA, Vulkan; panels, p to 31) 32-bit sums of products of digits of 8 bits, one for each
+//	                sum of two places, which a piece of at most 2¹⁵ vectors cannot overflow
 //
 // Work is shared out as in kernel csr: an item is a row, or a piece of a row that is much longer than the
 // average or than 2¹⁵ entries, which the sums above have room for. A piece leaves 128-bit sums in the
 // workspace, which phase 1 adds up. So long rows take no other arithmetic than short ones.
 //
-// The sum is rounded, and alpha and beta are applied, in integers. Where a range tells that the row or
+// The sum is rounded, and alpha and beta are applied, in integers (on CUDA and the CPU the conversion of a 64-bit
+// integer does it where the result is a normal number). Where a range tells that the row or
 // the column holds an element that is not finite, the output is decided by the entries' values as they
 // are in A and B. So that structural zeros do not touch B, and nothing is paid where data are finite.
 package rfx
