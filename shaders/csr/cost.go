@@ -14,5 +14,5 @@ func cost(v *spec.Variant) spec.Cost {
 	case backend.CodePTX:
 		return spec.Cost{Reach: 0.4, Start: 0.04, Step: 0.002}
 	}
-	return spec.Cost{Reach: 0.16, Start: 0.2, Step: 0.003}
+	return spec.Cost{Reach: 0.16, Start: 0.1, Step: 0.003}
 }

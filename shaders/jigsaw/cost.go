@@ -17,7 +17,7 @@ func cost(v *spec.Variant) spec.Cost {
 			32:  {Reach: 0.57, Start: 1.2, Step: 0.022},
 			64:  {Start: 0.65, Step: 0.0117},
 			128: {Start: 0.4, Step: 0.0112},
-			256: {Reach: 0.48, Start: 0.3, Step: 0.0075},
+			256: {Reach: 0.48, Start: 0.3, Step: 0.009},
 		}[v.Const("BLOCK")]
 	case v.Matrix:
 		return spec.Cost{Reach: 0.14, Start: 2.3, Step: 0.025}

@@ -14,6 +14,8 @@ func cost(v *spec.Variant) spec.Cost {
 		return spec.Cost{Reach: 0.27, Start: 0.04 * cpuRows}
 	case v.Code == backend.CodeGo:
 		return spec.Cost{Start: 0.04 * cpuTallRows}
+	case v.Const("PACK") == groupPack:
+		return spec.Cost{Start: 2, Step: 0.002}
 	case v.Code == backend.CodePTX && v.Const("PACK") != plainPack:
 		return spec.Cost{Start: 0.4, Step: 0.009}
 	case v.Code == backend.CodePTX && tall == 1:
