@@ -144,3 +144,21 @@ func (m *Matrix[T]) Stats() formats.Stats {
 }
 
 func ceil(a, b int) int { return (a + b - 1) / b }
+
+// Kept returns the column in the matrix of each of panel p's condensed columns. In the last group that may lie past the
+// matrix. m must be valid.
+func (m *Matrix[T]) Kept(p int) []int {
+	s, err := m.Shape(m.Rows, m.Cols)
+	if err != nil {
+		return nil
+	}
+	index := m.Index[p*s.IndexWords:][:s.IndexWords]
+	cols := make([]int, 0, s.Columns)
+	for slot := range s.Slots {
+		first := (slot/m.N*m.M + m.place(index, slot)) * m.W
+		for w := range m.W {
+			cols = append(cols, first+w)
+		}
+	}
+	return cols
+}

@@ -19,6 +19,8 @@ func cost(v *spec.Variant) spec.Cost {
 			128: {Start: 0.4, Step: 0.0112},
 			256: {Reach: 0.48, Start: 0.3, Step: 0.009},
 		}[v.Const("BLOCK")]
+	case v.Need.Lanes:
+		return spec.Cost{Reach: 0.25, Start: 0.9, Step: 0.022}
 	case v.Matrix:
 		return spec.Cost{Reach: 0.14, Start: 2.3, Step: 0.025}
 	}

@@ -27,7 +27,7 @@ var coops = []coop{
 }
 
 func vulkanVariants() []*spec.Variant {
-	var vs []*spec.Variant
+	vs := []*spec.Variant{lanes()}
 	for _, c := range coops {
 		vs = append(vs, c.variant())
 	}
@@ -75,6 +75,21 @@ func (c coop) variant() *spec.Variant {
 		},
 		Unit: spec.Unit{Source: "kernel_coop.comp", Blob: "zcoop.spv"},
 		Out:  []dtype.Type{dtype.F16},
+	}
+}
+
+// lanes is lanes.comp.
+func lanes() *spec.Variant {
+	return &spec.Variant{
+		Name: "vulkan_lanes", In: dtype.F16, Code: backend.CodeSPIRV, Entry: "main",
+		Need: spec.Need{
+			F16: true, Lanes: true, Shared: 16 * jigsaw.StripRows * 17,
+			Shapes: []backend.MatrixShape{{M: 16, N: 8, K: 16, A: dtype.F16, B: dtype.F16, C: dtype.F32, D: dtype.F32}},
+		},
+		Local: [3]uint32{32, 1, 1}, Sub: 32, Matrix: true,
+		Consts: []spec.Const{{Name: "LOCAL", ID: 0, Value: 32}, define("BLOCK", jigsaw.StripRows), define("COLS", 64)},
+		Unit:   spec.Unit{Source: "lanes.comp", Blob: "zlanes.spv"},
+		Out:    []dtype.Type{dtype.F16},
 	}
 }
 

@@ -24,6 +24,10 @@ func cost(v *spec.Variant) spec.Cost {
 		return spec.Cost{Start: 0.3, Step: 0.007}
 	case v.Code == backend.CodePTX:
 		return spec.Cost{Start: 0.4, Step: 0.11}
+	case v.Need.Lanes && v.Const("PACK") == warpPack:
+		return spec.Cost{Start: 0.8, Step: 0.02}
+	case v.Need.Lanes:
+		return spec.Cost{Start: 0.4, Step: 0.013}
 	case tensor:
 		return spec.Cost{Start: 0.5, Step: 0.07}
 	case tall == 1:

@@ -189,7 +189,7 @@ func take[T formats.Value](m *nm.Matrix[T], v *spec.Variant) (*spec.Encoded, err
 // takes tells whether a variant takes matrices of a pattern.
 func takes(v *spec.Variant, p nm.Pattern) bool {
 	switch tall := int(v.Const("V")); {
-	case v.Const("PACK") != plainPack:
+	case packs24(v.Const("PACK")):
 		return p == sparse24
 	case p.W&(p.W-1) != 0: // its logarithm is a parameter
 		return false
@@ -205,11 +205,16 @@ func takes(v *spec.Variant, p nm.Pattern) bool {
 // arrange makes the arrays that a variant reads.
 func arrange[T formats.Value](m *nm.Matrix[T], v *spec.Variant) (*spec.Encoded, error) {
 	values, places := m.Values, m.Index
-	if packing := v.Const("PACK"); packing != plainPack {
-		var err error
-		if values, places, err = pack24(m, packing); err != nil {
-			return nil, refused(v, err)
-		}
+	packing := v.Const("PACK")
+	var err error
+	switch {
+	case packs24(packing):
+		values, places, err = pack24(m, packing)
+	case packing == lanePack:
+		values, places, err = packLanes(m)
+	}
+	if err != nil {
+		return nil, refused(v, err)
 	}
 	e := &spec.Encoded{
 		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Items: int64(ceil(m.Rows, int(v.Const("ROWS")))), Panel: m.V, Format: m, Stats: m.Stats(),
@@ -248,7 +253,7 @@ func detect[T formats.Value](a *formats.CSR[T], v *spec.Variant) (nm.Pattern, er
 	if area <= small {
 		s.MinFill = smallFill
 	}
-	if v.Const("PACK") != plainPack {
+	if packs24(v.Const("PACK")) {
 		if area <= small {
 			return sparse24, nil
 		}

@@ -14,9 +14,13 @@ import (
 // The constant PACK: how values and places lie.
 const (
 	plainPack = iota // as the format has them
-	warpPack         // for warps: sparse24.cu
-	groupPack        // for warpgroups: group24.cu
+	warpPack         // 2:4 for warps: sparse24.cu, lanes.comp
+	groupPack        // 2:4 for warpgroups: group24.cu
+	lanePack         // units of many rows for lanes: lanes.comp, lanes.go
 )
+
+// packs24 tells whether a packing is of 2:4 alone.
+func packs24(packing uint32) bool { return packing == warpPack || packing == groupPack }
 
 var sparse24 = nm.Pattern{N: 2, M: 4, V: 1, W: 1}
 

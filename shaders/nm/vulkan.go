@@ -29,7 +29,7 @@ func coops() []coop {
 }
 
 func vulkanVariants() []*spec.Variant {
-	var vs []*spec.Variant
+	vs := []*spec.Variant{lanes24(128, 4, 2), lanes(64, 2, 2), lanes(32, 2, 1), gathered()}
 	for _, c := range coops() {
 		vs = append(vs, c.variant())
 	}
@@ -76,6 +76,58 @@ func (c coop) variant() *spec.Variant {
 			{Name: "V", ID: -1, Value: c.v}, {Name: "PACK", ID: -1, Value: plainPack},
 		},
 		Unit: spec.Unit{Source: "coop.comp", Blob: "zcoop.spv"},
+		Out:  []dtype.Type{dtype.F16},
+	}
+}
+
+// lanes is lanes.comp for units of so many rows: workgroups of down by across subgroups.
+func lanes(rows, down, across uint32) *spec.Variant {
+	return lanesVariant(fmt.Sprintf("vulkan_v%d_lanes", rows), "zlanes.spv", rows, down, across, nil, []spec.Const{
+		define("V", rows), define("PACK", lanePack),
+	})
+}
+
+// gathered is gather.comp.
+func gathered() *spec.Variant {
+	const rows, cols = 16, 64
+	return &spec.Variant{
+		Name: "vulkan_v16_lanes", In: dtype.F16, Code: backend.CodeSPIRV, Entry: "main",
+		Need: spec.Need{
+			F16: true, Lanes: true, Shared: 16 * rows * (cols/4 + 1),
+			Shapes: []backend.MatrixShape{{M: 16, N: 8, K: 16, A: dtype.F16, B: dtype.F16, C: dtype.F32, D: dtype.F32}},
+		},
+		Local: [3]uint32{32, 1, 1}, Sub: 32, Matrix: true,
+		Consts: []spec.Const{
+			{Name: "LOCAL", ID: 0, Value: 32}, define("ROWS", rows), define("COLS", cols), define("V", rows), define("PACK", lanePack),
+		},
+		Unit: spec.Unit{Source: "gather.comp", Blob: "zgather.spv"},
+		Out:  []dtype.Type{dtype.F16},
+	}
+}
+
+// lanes24 is lanes.comp for 2:4.
+func lanes24(rows, down, across uint32) *spec.Variant {
+	return lanesVariant("vulkan_24", "zlanes24.spv", rows, down, across, map[string]string{"SPARSE24": "1"}, []spec.Const{
+		define("V", 1), define("PACK", warpPack),
+	})
+}
+
+func lanesVariant(name, blob string, rows, down, across uint32, defines map[string]string, consts []spec.Const) *spec.Variant {
+	// uvec4 of shared memory: two stages, or 16 rows of C for each subgroup.
+	shared := max(2*laneStage*(8*across+2), down*across*16*17)
+	return &spec.Variant{
+		Name: name, In: dtype.F16, Code: backend.CodeSPIRV, Entry: "main",
+		Need: spec.Need{
+			F16: true, Lanes: true,
+			Shared: 16 * shared,
+			Shapes: []backend.MatrixShape{{M: 16, N: 8, K: 16, A: dtype.F16, B: dtype.F16, C: dtype.F32, D: dtype.F32}},
+		},
+		Local: [3]uint32{32 * down * across, 1, 1}, Sub: 32, Matrix: true,
+		Consts: append([]spec.Const{
+			{Name: "LOCAL", ID: 0, Value: 32 * down * across}, {Name: "ROWS", ID: 1, Value: rows}, {Name: "DOWN", ID: 2, Value: down},
+			{Name: "ACROSS", ID: 3, Value: across}, {Name: "SHARED", ID: 4, Value: shared}, define("COLS", 64*across),
+		}, consts...),
+		Unit: spec.Unit{Source: "lanes.comp", Defines: defines, Blob: blob},
 		Out:  []dtype.Type{dtype.F16},
 	}
 }
