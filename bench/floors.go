@@ -15,7 +15,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/load"
 )
 
@@ -142,31 +141,35 @@ func floorGraphs(r *runner) error {
 		name, us, _ := strings.Cut(strings.TrimSpace(line), ",")
 		published[name], _ = strconv.ParseFloat(us, 64)
 	}
+	cusparse, err := r.cusparse(files, n, "f32")
+	if err != nil {
+		return err
+	}
 	table(fmt.Sprintf("Graphs and meshes, N=%d, CUDA, µs; floors: hrpb (tf32) cuTeSpMM's, auto the better of both", n),
 		"matrix", "cuTeSpMM (tf32)", "cuSPARSE (f32)", "hrpb, tf32", "auto, f32", "its format")
 	var hrpb, auto geomean
-	for _, file := range files {
+	for i, file := range files {
 		name, _, _ := strings.Cut(filepath.Base(file), ".mtx")
 		theirs := published[name]
 		if theirs == 0 {
 			continue
 		}
-		sparse, err := r.cusparse(file, n, "f32")
-		if err != nil {
-			return err
-		}
 		best := theirs
-		if sparse > 0 {
-			best = min(best, sparse)
+		if cusparse[i] > 0 {
+			best = min(best, cusparse[i])
 		}
 		h, _ := r.time("cuda", "hrpb", "tf32", n, file)
 		a, format := r.time("cuda", "auto", "f32", n, file)
 		hrpb.add(theirs, h)
 		auto.add(best, a)
-		row(name, theirs, sparse, h, a, format)
+		row(name, theirs, cusparse[i], h, a, format)
 	}
 	fmt.Printf("\nGeometric means, theirs over ours: hrpb %v, auto %v.\n\n", &hrpb, &auto)
-	return notreDame(r)
+	at := slices.IndexFunc(files, func(f string) bool { return strings.HasPrefix(filepath.Base(f), "NotreDame_www") })
+	if at >= 0 {
+		notreDame(r, files[at], cusparse[at])
+	}
+	return nil
 }
 
 // geomean is a geometric mean of ratios.
@@ -192,22 +195,12 @@ func (g *geomean) String() string {
 }
 
 // notreDame is hrpb on one graph: Acc-SpMM's time, which was taken on an H200 likewise.
-func notreDame(r *runner) error {
+func notreDame(r *runner, file string, cusparse float64) {
 	const n, published = 128, 141.7
-	files, err := filepath.Glob(r.files)
-	at := slices.IndexFunc(files, func(f string) bool { return strings.HasPrefix(filepath.Base(f), "NotreDame_www") })
-	if err != nil || at < 0 {
-		return err
-	}
-	sparse, err := r.cusparse(files[at], n, "f32")
-	if err != nil {
-		return err
-	}
-	us, _ := r.time("cuda", "hrpb", "tf32", n, files[at])
+	us, _ := r.time("cuda", "hrpb", "tf32", n, file)
 	table(fmt.Sprintf("NotreDame_www, N=%d, CUDA, µs; floor: Acc-SpMM's", n), "cuSPARSE (f32)", "Acc-SpMM (tf32)", "hrpb, tf32", "floor")
-	row(sparse, published, us, met(us, published))
+	row(cusparse, published, us, met(us, published))
 	fmt.Println()
-	return nil
 }
 
 // floorVulkan is Vulkan beside CUDA: at most twice the time.
@@ -235,29 +228,43 @@ func floorVulkan(r *runner) error {
 	return nil
 }
 
-// cusparse is cuSPARSE's time for a file.
-func (r *runner) cusparse(file string, n int, precision string) (float64, error) {
+// cusparse returns cuSPARSE's times for files, 0 where there is no program to measure it.
+func (r *runner) cusparse(files []string, n int, precision string) ([]float64, error) {
+	times := make([]float64, len(files))
 	if r.peers == "" {
-		return 0, nil
+		return times, nil
 	}
-	a, err := load.File(context.Background(), file, load.Options{})
+	dir, err := os.MkdirTemp("", "bench")
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	raw, err := os.CreateTemp("", "csr")
-	if err != nil {
-		return 0, err
+	defer os.RemoveAll(dir)
+	args := []any{"csr", n, precision}
+	for i, file := range files {
+		raw := filepath.Join(dir, strconv.Itoa(i))
+		if err := writeCSR(raw, file); err != nil {
+			return nil, err
+		}
+		args = append(args, raw)
 	}
-	defer os.Remove(raw.Name())
-	defer raw.Close()
-	if err := writeCSR(raw, a); err != nil {
-		return 0, err
+	times, err = r.peerTimes(args...)
+	if err == nil && len(times) != len(files) {
+		err = fmt.Errorf("peers csr: %d times for %d files", len(times), len(files))
 	}
-	return r.peer("csr", raw.Name(), n, precision)
+	return times, err
 }
 
-// writeCSR writes a matrix's pattern as peers reads it.
-func writeCSR(f *os.File, a *formats.CSR[float32]) error {
+// writeCSR writes the pattern of a matrix file as peers reads it.
+func writeCSR(to, file string) error {
+	a, err := load.File(context.Background(), file, load.Options{})
+	if err != nil {
+		return err
+	}
+	f, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
 	starts := make([]int32, len(a.RowPtr))
 	for i, x := range a.RowPtr {
 		starts[i] = int32(x) // fewer than 2³¹: the files are small

@@ -87,8 +87,17 @@ func (r *runner) run(args ...string) (result, error) {
 
 // peer runs the vendor library program and returns its time in microseconds, 0 if there is none.
 func (r *runner) peer(args ...any) (float64, error) {
+	times, err := r.peerTimes(args...)
+	if err != nil || len(times) == 0 {
+		return 0, err
+	}
+	return times[0], nil
+}
+
+// peerTimes is peer for several products, none if there is no program.
+func (r *runner) peerTimes(args ...any) ([]float64, error) {
 	if r.peers == "" {
-		return 0, nil
+		return nil, nil
 	}
 	words := make([]string, len(args))
 	for i, a := range args {
@@ -96,10 +105,17 @@ func (r *runner) peer(args ...any) (float64, error) {
 	}
 	out, err := exec.Command(r.peers, words...).Output()
 	if err != nil {
-		return 0, fmt.Errorf("peers %s: %w", strings.Join(words, " "), withStderr(err))
+		return nil, fmt.Errorf("peers %s: %w", strings.Join(words, " "), withStderr(err))
 	}
-	var res struct{ US float64 }
-	return res.US, json.Unmarshal(out, &res)
+	var times []float64
+	for lines := json.NewDecoder(bytes.NewReader(out)); lines.More(); {
+		var res struct{ US float64 }
+		if err := lines.Decode(&res); err != nil {
+			return nil, fmt.Errorf("peers %s: %w", words[0], err)
+		}
+		times = append(times, res.US)
+	}
+	return times, nil
 }
 
 func withStderr(err error) error {

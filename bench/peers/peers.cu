@@ -1,12 +1,12 @@
 // What vendor libraries reach on this GPU, measured as bench measures spmmrun: random data, warm-up,
-// the median of batches of launches back to back. Prints one JSON object.
+// the median of batches of launches back to back. Prints a JSON object for each product.
 //
 //	nvcc -O3 -arch=native -o peers peers.cu -lcublas -lcusparse [-DLT -lcusparseLt]
 //	peers gemm M K N         cuBLAS: f16 in, f32 sums and f32 out, row-major C[M×N] = A[M×K]·B[K×N]
 //	peers 24 M K N           cuSPARSELt, A being 2:4, C in f16 (it has no f32 here); its own search picks
 //	                         the algorithm
-//	peers csr FILE N TYPE    cuSPARSE, the best of its three algorithms for CSR. TYPE is f32 or f16 (sums and C in
-//	                         f32). FILE has rows, columns, entries (64 bits), row starts, columns (32 bits); no values
+//	peers csr N TYPE FILE…   cuSPARSE, the best of its three algorithms for CSR. TYPE is f32 or f16 (sums and C in
+//	                         f32). A file has rows, columns, entries (64 bits), row starts, columns (32 bits); no values
 
 #include <algorithm>
 #include <cstdio>
@@ -157,6 +157,7 @@ template <class T> static int csr(const char *file, long n, cudaDataType type) {
     int *rows = on_device(read<int>(f, m + 1)), *cols = on_device(read<int>(f, nnz));
     T *a = random<T>(nnz, 1), *b = random<T>(k * n, 2);
     float *c = zeros(m * n), one = 1, zero = 0;
+    fclose(f);
     cusparseHandle_t h;
     cusparseSpMatDescr_t da;
     cusparseDnMatDescr_t db, dc;
@@ -181,20 +182,24 @@ template <class T> static int csr(const char *file, long n, cudaDataType type) {
         return 1;
     }
     print("cusparse", m, k, n, best);
+    for (void *d : {(void *)rows, (void *)cols, (void *)a, (void *)b, (void *)c}) CHECK(cudaFree(d));
+    CHECK(cusparseDestroy(h));
     return 0;
 }
 
 int main(int argc, char **argv) {
-    auto is = [&](const char *name) { return argc == 5 && !strcmp(argv[1], name); };
+    auto is = [&](const char *name, int args) { return argc >= args && !strcmp(argv[1], name); };
     auto number = [&](int i) { return atol(argv[i]); };
-    if ((is("gemm") || is("24")) && number(2) > 0 && number(3) > 0 && number(4) > 0) {
-        if (is("gemm")) return gemm(number(2), number(3), number(4));
+    if ((is("gemm", 5) || is("24", 5)) && number(2) > 0 && number(3) > 0 && number(4) > 0) {
+        if (is("gemm", 5)) return gemm(number(2), number(3), number(4));
         if (number(3) % 4 == 0) return sparse24(number(2), number(3), number(4));
     }
-    if (is("csr") && number(3) > 0) {
-        if (!strcmp(argv[4], "f32")) return csr<float>(argv[2], number(3), CUDA_R_32F);
-        if (!strcmp(argv[4], "f16")) return csr<__half>(argv[2], number(3), CUDA_R_16F);
+    if (is("csr", 5) && number(2) > 0 && (!strcmp(argv[3], "f32") || !strcmp(argv[3], "f16"))) {
+        int bad = 0;
+        for (int i = 4; i < argc; i++)
+            bad |= !strcmp(argv[3], "f32") ? csr<float>(argv[i], number(2), CUDA_R_32F) : csr<__half>(argv[i], number(2), CUDA_R_16F);
+        return bad;
     }
-    fprintf(stderr, "usage: peers gemm|24 M K N, or peers csr FILE N f32|f16\n");
+    fprintf(stderr, "usage: peers gemm|24 M K N, or peers csr N f32|f16 FILE…\n");
     return 2;
 }

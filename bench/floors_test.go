@@ -1,0 +1,73 @@
+// What floors makes of times, and what it hands to peers.
+
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+func TestMet(t *testing.T) {
+	for _, x := range []struct {
+		us, limit float64
+		want      string
+	}{{50, 100, "met, 2.00×"}, {100, 100, "met, 1.00×"}, {100, 90, "missed, 0.90×"}, {0, 90, "not measured"}, {90, 0, "not measured"}} {
+		if got := met(x.us, x.limit); got != x.want {
+			t.Errorf("%v of %v: %s, want %s", x.us, x.limit, got, x.want)
+		}
+	}
+	var g geomean
+	g.add(4, 1)
+	g.add(1, 1)
+	g.add(0, 1) // not measured
+	if got, want := g.String(), "2.00 of 2 (met, 2.00×)"; got != want {
+		t.Errorf("the mean is %s, want %s", got, want)
+	}
+}
+
+func TestWriteCSR(t *testing.T) {
+	dir := t.TempDir()
+	from, to := filepath.Join(dir, "a.mtx"), filepath.Join(dir, "a.csr")
+	if err := os.WriteFile(from, []byte("%%MatrixMarket matrix coordinate pattern general\n3 5 3\n1 2\n3 1\n3 5\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeCSR(to, from); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Size [3]int64
+		Rest [4 + 3]int32
+	}
+	if err := binary.Read(bytes.NewReader(data), binary.LittleEndian, &got); err != nil || len(data) != binary.Size(got) {
+		t.Fatalf("%d bytes: %v", len(data), err)
+	}
+	if got.Size != [3]int64{3, 5, 3} || !slices.Equal(got.Rest[:], []int32{0, 1, 1, 3, 1, 0, 4}) {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestPeers: a time for each line, and an error that says what failed.
+func TestPeers(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "peers")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\n[ $1 = csr ] || { echo broken >&2; exit 1; }\necho '{\"us\":1.5}'; echo '{\"us\":2}'\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r := &runner{peers: program}
+	if times, err := r.peerTimes("csr"); err != nil || !slices.Equal(times, []float64{1.5, 2}) {
+		t.Errorf("%v, %v", times, err)
+	}
+	if _, err := r.peer("gemm"); err == nil || !bytes.Contains([]byte(err.Error()), []byte("broken")) {
+		t.Errorf("%v", err)
+	}
+	if us, err := (&runner{}).peer("gemm"); us != 0 || err != nil {
+		t.Errorf("without the program: %v, %v", us, err)
+	}
+}
