@@ -114,11 +114,11 @@ func choose(ctx context.Context, r *runner, matrices []string, backend, precisio
 		var es []*entrant
 		switch prec.Storage() {
 		case dtype.F16:
-			es, err = race(ctx, dev, formats.Convert[half.F16](a), prec, n)
+			es, err = race(ctx, dev, formats.Convert[half.F16](a), prec, n, r.predict)
 		case dtype.BF16:
-			es, err = race(ctx, dev, formats.Convert[half.BF16](a), prec, n)
+			es, err = race(ctx, dev, formats.Convert[half.BF16](a), prec, n, r.predict)
 		default:
-			es, err = race(ctx, dev, a, prec, n)
+			es, err = race(ctx, dev, a, prec, n, r.predict)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", m, err)
@@ -169,9 +169,14 @@ type entrant struct {
 }
 
 // race measures every packing in turn, again and again, so that what else the machine does falls on all alike.
-func race[T formats.Value](ctx context.Context, dev *spmm.Device, a *formats.CSR[T], prec dtype.Type, n int) ([]*entrant, error) {
+// predict also packs the matrix for the figures that predictions are made from.
+func race[T formats.Value](ctx context.Context, dev *spmm.Device, a *formats.CSR[T], prec dtype.Type, n int, predict bool) ([]*entrant, error) {
 	o := spmm.Options{Precision: prec, Cols: n}
-	ps, err := spmm.Compare(ctx, dev, a, o)
+	of := a
+	if !predict { // what packings there are shows on any matrix
+		of = &formats.CSR[T]{Rows: 1, Cols: 1, RowPtr: []int64{0, 0}}
+	}
+	ps, err := spmm.Compare(ctx, dev, of, o)
 	if err != nil {
 		return nil, err
 	}
@@ -182,11 +187,14 @@ func race[T formats.Value](ctx context.Context, dev *spmm.Device, a *formats.CSR
 		}
 	}()
 	for _, p := range ps {
-		if p.Err != nil {
+		if p.Err != nil && (predict || p.Variant == "") {
 			continue
 		}
 		o.Format, o.Variant = p.Format, p.Variant
 		e, err := enter(ctx, dev, a, o, n)
+		if errors.Is(err, spmm.ErrUnsupported) {
+			continue // the format refuses this matrix
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s/%s: %w", p.Format, p.Variant, err)
 		}

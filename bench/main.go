@@ -38,6 +38,7 @@ func main() {
 	flag.StringVar(&r.files, "files", "", "a pattern of matrix files to measure (choice: besides those built in; floors: those of bench/cutespmm.csv)")
 	flag.StringVar(&r.n, "n", "128", "columns of B (choice)")
 	flag.StringVar(&r.data, "data", "", "file to append all measurements to, as lines of JSON (choice)")
+	flag.BoolVar(&r.predict, "predict", false, "add to them what predictions are made from (choice)")
 	flag.StringVar(&r.only, "only", "", "a regular expression of the matrices to take (choice, reproducible)")
 	flag.Usage = func() {
 		fmt.Fprintf(os.Stderr, "usage: bench [flags] SUITE…   (suites: %s)\n", strings.Join(slices.Sorted(maps.Keys(suites)), ", "))
@@ -65,6 +66,7 @@ type runner struct {
 	spmmrun, peers, backends string
 	precisions, files        string
 	n, data, only            string
+	predict                  bool
 }
 
 // result is what spmmrun's JSON report says, as far as it is used here.
