@@ -25,7 +25,7 @@ func cost(v *spec.Variant) spec.Cost {
 	case v.Code == backend.CodePTX:
 		return spec.Cost{Start: 0.4, Step: 0.11}
 	case v.Need.Lanes && v.Const("PACK") == warpPack:
-		return spec.Cost{Start: 0.8, Step: 0.02}
+		return spec.Cost{Start: 0.8, Step: 0.035}
 	case v.Need.Lanes:
 		return spec.Cost{Start: 0.4, Step: 0.013}
 	case tensor:
