@@ -25,7 +25,7 @@ var cutespmm string
 
 // floors measures all of them in one run.
 func floors(r *runner) error {
-	for _, f := range []func(*runner) error{floor24, floorVectors, floorJigsaw, floorGraphs, floorVulkan} {
+	for _, f := range []func(*runner) error{floor24, floorVectors, floorJigsaw, floorVulkan, floorHRPB, floorAuto} {
 		if err := f(r); err != nil {
 			return err
 		}
@@ -127,13 +127,27 @@ func floorJigsaw(r *runner) error {
 	return nil
 }
 
-// floorGraphs is hrpb beside cuTeSpMM's own code, and the format that is chosen beside the better of that and
-// cuSPARSE, over the matrices of a folder.
-func floorGraphs(r *runner) error {
+// floorHRPB is hrpb beside cuTeSpMM's own code over matrices of a folder, and beside Acc-SpMM on NotreDame_www.
+func floorHRPB(r *runner) error {
+	return r.graphs("hrpb", "tf32", "cuTeSpMM's", func(cutespmm, cusparse float64) float64 { return cutespmm })
+}
+
+// floorAuto is the format that is chosen, in f32, beside the better of cuTeSpMM's code and cuSPARSE.
+func floorAuto(r *runner) error {
+	return r.graphs("auto", "f32", "the better of the two", func(cutespmm, cusparse float64) float64 {
+		if cusparse > 0 {
+			return min(cutespmm, cusparse)
+		}
+		return cutespmm
+	})
+}
+
+// graphs measures a format on the files that there are published times of.
+func (r *runner) graphs(format, precision, what string, floor func(cutespmm, cusparse float64) float64) error {
 	const n = 128
 	files, err := filepath.Glob(r.files)
 	if err != nil || len(files) == 0 {
-		fmt.Printf("No matrices (-files): hrpb and auto are left out.\n\n")
+		fmt.Printf("No matrices (-files): %s is left out.\n\n", format)
 		return err
 	}
 	published := map[string]float64{}
@@ -145,28 +159,23 @@ func floorGraphs(r *runner) error {
 	if err != nil {
 		return err
 	}
-	table(fmt.Sprintf("Graphs and meshes, N=%d, CUDA, µs; floors: hrpb (tf32) cuTeSpMM's, auto the better of both", n),
-		"matrix", "cuTeSpMM (tf32)", "cuSPARSE (f32)", "hrpb, tf32", "auto, f32", "its format")
-	var hrpb, auto geomean
+	table(fmt.Sprintf("%s on graphs and meshes, %s, N=%d, CUDA, µs; floor: %s", format, precision, n, what),
+		"matrix", "cuTeSpMM (tf32)", "cuSPARSE (f32)", "spmm", "its format", "floor")
+	var mean geomean
 	for i, file := range files {
 		name, _, _ := strings.Cut(filepath.Base(file), ".mtx")
 		theirs := published[name]
 		if theirs == 0 {
 			continue
 		}
-		best := theirs
-		if cusparse[i] > 0 {
-			best = min(best, cusparse[i])
-		}
-		h, _ := r.time("cuda", "hrpb", "tf32", n, file)
-		a, format := r.time("cuda", "auto", "f32", n, file)
-		hrpb.add(theirs, h)
-		auto.add(best, a)
-		row(name, theirs, cusparse[i], h, a, format)
+		limit := floor(theirs, cusparse[i])
+		us, variant := r.time("cuda", format, precision, n, file)
+		mean.add(limit, us)
+		row(name, theirs, cusparse[i], us, variant, met(us, limit))
 	}
-	fmt.Printf("\nGeometric means, theirs over ours: hrpb %v, auto %v.\n\n", &hrpb, &auto)
+	fmt.Printf("\nGeometric mean, theirs over ours: %v.\n\n", &mean)
 	at := slices.IndexFunc(files, func(f string) bool { return strings.HasPrefix(filepath.Base(f), "NotreDame_www") })
-	if at >= 0 {
+	if at >= 0 && format == "hrpb" {
 		notreDame(r, files[at], cusparse[at])
 	}
 	return nil

@@ -26,7 +26,7 @@ import (
 var suites = map[string]func(*runner) error{
 	"cvse": cvse, "choice": choice, "floors": floors, "reproducible": reproducible,
 	// parts of floors:
-	"24": floor24, "vectors": floorVectors, "jigsaw": floorJigsaw, "graphs": floorGraphs, "vulkan": floorVulkan,
+	"24": floor24, "vectors": floorVectors, "jigsaw": floorJigsaw, "vulkan": floorVulkan, "hrpb": floorHRPB, "auto": floorAuto,
 }
 
 func main() {
