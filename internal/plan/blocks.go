@@ -131,7 +131,7 @@ func (p *Plan) colBlock(b, c Shape) (int, error) {
 // possible tells whether the kernel can multiply by n columns at once, within the device's limits.
 func (p *Plan) possible(n int, out dtype.Type) error {
 	if p.fixed != nil {
-		if err := p.fixed.possible(p.dev, p.Cols, n); err != nil {
+		if err := p.fixed.possible(p.dev, p.variant, p.Cols, n); err != nil {
 			return err
 		}
 	}

@@ -342,20 +342,17 @@ func (w *composer) quantise(j int, buf backend.Buffer, whole bool) error {
 	return w.add(quantise.Kernel.Name, k, l.ThenGroups, args, l.ThenParams)
 }
 
-// possible refuses n columns at once where B in fixed point exceeds a buffer.
-func (f *fixed) possible(d *Device, k, n int) error {
-	if b := quantise.NewLayout(k, n, f.most()).Bytes(); b > d.limit() {
+// possible refuses n columns at once where B in fixed point exceeds a buffer. With auto that is at the largest
+// precision that may be needed, which takes most.
+func (f *fixed) possible(d *Device, v *spec.Variant, k, n int) error {
+	b := kernel.Layout(v, k, n).Bytes()
+	if f.auto {
+		b = quantise.NewLayout(k, n, rfx.P47).Bytes()
+	}
+	if b > d.limit() {
 		return fmt.Errorf("%d columns of B in fixed point take %d bytes, and a buffer of %v at most %d: %w", n, b, d.Info(), d.limit(), backend.ErrUnsupported)
 	}
 	return nil
-}
-
-// most is the largest precision that may be needed.
-func (f *fixed) most() rfx.P {
-	if f.auto {
-		return rfx.P47
-	}
-	return f.bits
 }
 
 // work adds to what a multiplication by n columns takes in a variant: B is written and read in fixed point, its rows

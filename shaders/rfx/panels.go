@@ -94,8 +94,8 @@ func packPanels[T formats.Value](a *formats.CSR[T], variant *spec.Variant, longe
 	}
 	words := rowWords(a.RowPtr, ranges)
 	items, sums := deal(m.VecPtr, order, v, longest)
-	if int64(len(words))+int64(len(items)*(itemWords+v)+len(sums)+len(m.ColInd)) > math.MaxUint32 {
-		return nil, fmt.Errorf("kernel rfx: %d vectors do not fit 32-bit offsets: %w", len(m.ColInd), backend.ErrUnsupported)
+	if int64(len(words))+int64(len(items)*(itemWords+v)+len(sums)+len(m.ColInd)) > math.MaxInt32 {
+		return nil, fmt.Errorf("kernel rfx: %d vectors do not fit 31-bit offsets: %w", len(m.ColInd), backend.ErrUnsupported)
 	}
 	f := Matrix{P: p, Type: a.Type(), V: v, Longest: uint32(longest), Items: uint32(len(items)), Rows: uint32(len(sums) / 3)}
 	columns := len(words) + len(items)*(itemWords+v) + len(sums)
