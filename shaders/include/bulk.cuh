@@ -58,12 +58,14 @@ __device__ __forceinline__ void bulk_copy(u32 to, const void *from, u32 bytes, u
 // chunks are exchanged by the row mod 8. Past the matrix there are zeros.
 struct alignas(128) TileMap { u32 raw[32]; };
 
-// tile_map makes one, by a whole warp; scratch is 128 bytes of shared memory at a multiple of 128. pitch is in bytes.
+// tile_map makes one, by a whole warp; scratch is 128 bytes of shared memory at a multiple of 128. pitch is in bytes, a
+// multiple of 16 below 2^36.
 template <int T> __device__ __forceinline__ void tile_map(TileMap *to, TileMap *scratch, const void *matrix, u32 rows, u32 cols, u64 pitch, u32 tile_rows) {
     u32 at = shared_address(scratch), lane = threadIdx.x & 31;
     // What the driver encodes for tiles that the L2 cache fetches by 128 bytes has this bit too, which no instruction
-    // sets. It is a hint; without it a product of matrices is 8 % slower.
-    scratch->raw[lane] = lane == 2 ? 1 << 18 : 0;
+    // sets. It is a hint; without it a product of matrices is 8 % slower. The pitch is put in its place by hand because
+    // compilers before CUDA 12.5 (and drivers of that time, which compile what is loaded) do not divide it by 16.
+    scratch->raw[lane] = lane == 2 ? 1 << 18 : lane == 3 ? (u32)(pitch >> 4) : 0;
     __syncwarp();
     if (lane == 0) {
 #define REPLACE(field, type, value) asm volatile("tensormap.replace.tile." field ", %1;" ::"r"(at), type(value) : "memory")
@@ -73,7 +75,6 @@ template <int T> __device__ __forceinline__ void tile_map(TileMap *to, TileMap *
         REPLACE("box_dim.shared::cta.b1024.b32 [%0], 1", "r", tile_rows);
         REPLACE("global_dim.shared::cta.b1024.b32 [%0], 0", "r", cols);
         REPLACE("global_dim.shared::cta.b1024.b32 [%0], 1", "r", rows);
-        REPLACE("global_stride.shared::cta.b1024.b64 [%0], 0", "l", pitch);
         REPLACE("element_stride.shared::cta.b1024.b32 [%0], 0", "r", 1);
         REPLACE("element_stride.shared::cta.b1024.b32 [%0], 1", "r", 1);
         REPLACE("elemtype.shared::cta.b1024.b32 [%0]", "n", T == BF16 ? 10 : 6);
