@@ -34,8 +34,13 @@ func (t target) name() string {
 	return fmt.Sprintf("%s/v%d", t.kernel.Name, t.v)
 }
 
-// fits tells whether a variant is one of the target's.
-func (t target) fits(v *spec.Variant) bool { return v.In == t.prec && v.Const("V") == t.v }
+// fits tells whether a variant is one that the case is for.
+func (t *test) fits(v *spec.Variant) bool {
+	if t.class == Reproducible {
+		return int(v.Const("BITS")) == t.p
+	}
+	return v.In == t.prec && v.Const("V") == t.v
+}
 
 // targets lists what the kernels' tables offer, on any device.
 func targets(kernels []*spec.Kernel) []target {

@@ -20,8 +20,10 @@ type lone struct {
 	p    *problem
 	v    *spec.Variant
 	prob spec.Problem
-	args [][]byte // what the buffers hold before; the last three are B, C and the workspace
+	args [][]byte // what the buffers hold before, in the kernel's order
 	c    int      // which of them is C
+	// fixed is set in reproducible mode, where B in fixed point stands before C.
+	fixed *quantised
 	// after is the memory of C when it was last read back.
 	after []byte
 }
@@ -45,12 +47,15 @@ func (r *runner) lone(t *test, p *problem, v *spec.Variant) (*lone, spec.Launch,
 		p = r.spoil(p)
 	}
 	x := &lone{runner: r, t: t, p: p, v: v}
-	enc, err := t.kernel.Encode(formats.ConvertTo(p.a, v.In), v)
+	enc, err := t.kernel.Encode(formats.ConvertTo(p.a, t.prec), v)
 	if err != nil {
 		return nil, spec.Launch{}, err
 	}
 	x.lay()
 	l, err := t.kernel.Launch(v, enc, x.prob)
+	if err == nil && t.class == Reproducible {
+		x.fixed, err = x.quantise()
+	}
 	if err != nil {
 		return nil, spec.Launch{}, err
 	}
@@ -102,8 +107,11 @@ func (x *lone) pack(enc *spec.Encoded, l spec.Launch) {
 	for _, a := range enc.Arrays {
 		x.args = append(x.args, a.Data)
 	}
-	in := x.v.In.Storage()
+	in := x.t.prec.Storage()
 	x.args = append(x.args, fill(in, x.p.b, x.prob.LDB, x.p.k))
+	if x.fixed != nil {
+		x.args = append(x.args, filled(x.fixed.bytes))
+	}
 	x.c = len(x.args)
 	x.args = append(x.args, fill(x.t.c, x.p.c, x.prob.LDC, x.p.m))
 	if l.Workspace > 0 {
@@ -168,7 +176,13 @@ func (x *lone) launches(l spec.Launch, bufs []backend.Buffer) ([]backend.Launch,
 	if err != nil {
 		return nil, err
 	}
-	launches := []backend.Launch{{Kernel: k, Groups: l.Groups, Args: bufs, Params: l.Params}}
+	var launches []backend.Launch
+	if x.fixed != nil {
+		if launches, err = x.fixed.launches(x, bufs[x.c-2:x.c]); err != nil {
+			return nil, err
+		}
+	}
+	launches = append(launches, backend.Launch{Kernel: k, Groups: l.Groups, Args: bufs, Params: l.Params})
 	if l.Then != nil {
 		then, err := x.load(x.t.kernel, l.Then)
 		if err != nil {
@@ -195,7 +209,7 @@ func (x *lone) once(ctx context.Context, launches []backend.Launch, bufs []backe
 // read returns C, after a look at what must not have changed.
 func (x *lone) read(ctx context.Context, bufs []backend.Buffer) (*outputs, error) {
 	for i, before := range x.args {
-		if !x.t.kernel.Args[i].ReadOnly || len(before) == 0 {
+		if !x.t.kernel.Args[i].ReadOnly || len(before) == 0 || x.fixed != nil && i == x.c-1 {
 			continue
 		}
 		after := make([]byte, len(before))

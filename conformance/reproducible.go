@@ -9,10 +9,12 @@ import (
 	"slices"
 
 	"github.com/spmmrun/spmm"
+	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/conformance/oracle"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/shaders"
+	"github.com/spmmrun/spmm/shaders/quantise"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -57,6 +59,9 @@ func (w *lister) reproducible(kernels []*spec.Kernel) {
 					l.c = dtype.F16
 				}
 				w.t3(Quick, kernels, typ, p, s, l)
+				if p != spmm.AutoP {
+					w.t3(Quick, []*spec.Kernel{shaders.Reproducible}, typ, p, s, layout{a: typ, b: typ, c: dtype.F32, pad: i%2 == 0})
+				}
 			}
 			for _, s := range largeReproducible {
 				w.t3(Full, kernels, typ, p, s, layout{path: tensor, a: typ, b: typ, c: dtype.F32})
@@ -66,9 +71,12 @@ func (w *lister) reproducible(kernels []*spec.Kernel) {
 }
 
 func (w *lister) t3(tier Tier, kernels []*spec.Kernel, typ dtype.Type, p int, s shape, l layout) {
+	first := len(w.tests)
 	for _, k := range kernels {
 		w.add(tier, target{kernel: k, prec: typ}, Reproducible, s, l)
-		w.tests[len(w.tests)-1].p = p
+	}
+	for i := range w.tests[first:] {
+		w.tests[first+i].p = p
 	}
 }
 
@@ -108,6 +116,36 @@ func (p *problem) strange(x float32, stream, i, j int) float32 {
 		return float32(math.Copysign(math.Ldexp(float64(units), prec.least-prec.bits+1), float64(int64(z))))
 	}
 	return x
+}
+
+// quantised is how kernel quantise brings B to fixed point.
+type quantised struct {
+	v      *spec.Variant
+	launch spec.Launch
+	bytes  int
+}
+
+// quantise says how B is brought to the fixed point that the variant takes.
+func (x *lone) quantise() (*quantised, error) {
+	v, err := quantise.Variant(x.prob.Caps)
+	if err != nil {
+		return nil, err
+	}
+	layout := quantise.NewLayout(x.prob.K, x.prob.N, rfx.P(x.v.Const("BITS")))
+	l, err := quantise.Launch(v, layout, x.t.prec, x.prob.LDB)
+	return &quantised{v, l, int(layout.Bytes())}, err
+}
+
+// launches bring B to fixed point; the arguments are B and the result.
+func (q *quantised) launches(x *lone, args []backend.Buffer) ([]backend.Launch, error) {
+	k, err := x.load(shaders.Quantise, q.v)
+	if err != nil {
+		return nil, err
+	}
+	return []backend.Launch{
+		{Kernel: k, Groups: q.launch.Groups, Args: args, Params: q.launch.Params},
+		{Kernel: k, Groups: q.launch.ThenGroups, Args: args, Params: q.launch.ThenParams},
+	}, nil
 }
 
 // t3 multiplies in reproducible mode and judges the outputs.

@@ -179,8 +179,8 @@ func (r *runner) one(ctx context.Context, t *test) error {
 		r.digest = r.last.digest()
 	}
 	base := Result{ID: t.id(), Tier: t.tier, Generator: t.recipe.name(), Seed: t.seed, Input: r.digest}
-	vs := []*spec.Variant{nil} // in reproducible mode the plan picks it
-	if t.class != Reproducible {
+	vs := []*spec.Variant{nil} // in reproducible mode a plan picks it
+	if t.class != Reproducible || t.path == direct {
 		vs = r.variants(t)
 	}
 	if len(vs) == 0 {
@@ -237,7 +237,7 @@ func (r *runner) multiply(ctx context.Context, t *test, v *spec.Variant, res *Re
 			err = fmt.Errorf("panic: %v", x)
 		}
 	}()
-	if t.class == Reproducible {
+	if t.class == Reproducible && t.path != direct {
 		return r.t3(ctx, t, res)
 	}
 	var out *outputs
@@ -276,6 +276,7 @@ func (r *runner) judge(ctx context.Context, t *test, v *spec.Variant, out *outpu
 		}
 		return nil
 	}
+	res.P, res.Lossless = p.bits, p.lossless
 	err := out.differ(round(t.c, p.m, p.n, p.want))
 	for _, alt := range p.alternatives {
 		if err != nil && out.differ(round(t.c, p.m, p.n, alt)) == nil {

@@ -218,7 +218,7 @@ func (v *Verifier) complete(m *Manifest, found *Verification) {
 }
 
 // likes names the cases that run with the same variants.
-func (t *test) likes() string { return fmt.Sprintf("%s/%v/%v", t.target.name(), t.prec, t.c) }
+func (t *test) likes() string { return fmt.Sprintf("%s/%v/%v/%d", t.target.name(), t.prec, t.c, t.p) }
 
 func mark(sets map[string]map[string]bool, key, member string) {
 	if sets[key] == nil {
