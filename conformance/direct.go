@@ -155,7 +155,7 @@ func (x *lone) run(ctx context.Context, l spec.Launch, times int) ([]*outputs, e
 		}
 		outs = append(outs, out)
 	}
-	return outs, x.dev.intact(ctx) // what was written where it must not stays there
+	return outs, x.untouched(ctx, bufs)
 }
 
 // alloc returns a buffer for each argument; after an error, those that there are.
@@ -193,7 +193,7 @@ func (x *lone) launches(l spec.Launch, bufs []backend.Buffer) ([]backend.Launch,
 	return launches, nil
 }
 
-// once uploads and launches, checks the arguments, and returns C.
+// once uploads and launches, and returns C.
 func (x *lone) once(ctx context.Context, launches []backend.Launch, bufs []backend.Buffer) (*outputs, error) {
 	for i, a := range x.args {
 		if err := bufs[i].Write(ctx, 0, a); err != nil {
@@ -202,23 +202,6 @@ func (x *lone) once(ctx context.Context, launches []backend.Launch, bufs []backe
 	}
 	if _, err := x.dev.Run(ctx, launches...); err != nil {
 		return nil, err
-	}
-	return x.read(ctx, bufs)
-}
-
-// read returns C, after a look at what must not have changed.
-func (x *lone) read(ctx context.Context, bufs []backend.Buffer) (*outputs, error) {
-	for i, before := range x.args {
-		if !x.t.kernel.Args[i].ReadOnly || len(before) == 0 || x.fixed != nil && i == x.c-1 {
-			continue
-		}
-		after := make([]byte, len(before))
-		if err := bufs[i].Read(ctx, 0, after); err != nil {
-			return nil, err
-		}
-		if !bytes.Equal(before, after) {
-			return nil, fmt.Errorf("argument %s, which is only read, was written", x.t.kernel.Args[i].Name)
-		}
 	}
 	x.after = make([]byte, len(x.args[x.c]))
 	if len(x.after) > 0 {
@@ -230,6 +213,27 @@ func (x *lone) read(ctx context.Context, bufs []backend.Buffer) (*outputs, error
 		return nil, err
 	}
 	return collect(x.t.c, x.p.m, x.p.n, x.prob.LDC, false, x.after), nil
+}
+
+// untouched says whether all that must not be written is as it was: arguments that are only read, memory behind
+// buffers and between them. What was written there stays there, so the last run is soon enough to look.
+func (x *lone) untouched(ctx context.Context, bufs []backend.Buffer) error {
+	if err := x.dev.intact(ctx); err != nil {
+		return err
+	}
+	for i, before := range x.args {
+		if !x.t.kernel.Args[i].ReadOnly || len(before) == 0 || x.fixed != nil && i == x.c-1 {
+			continue
+		}
+		after := make([]byte, len(before))
+		if err := bufs[i].Read(ctx, 0, after); err != nil {
+			return err
+		}
+		if !bytes.Equal(before, after) {
+			return fmt.Errorf("argument %s, which is only read, was written", x.t.kernel.Args[i].Name)
+		}
+	}
+	return nil
 }
 
 // samePadding says where memory between lines of the given width, ld apart, has changed.

@@ -52,13 +52,17 @@ var (
 // reproducible adds the cases of class T3: each problem in each format.
 func (w *lister) reproducible(kernels []*spec.Kernel) {
 	for _, typ := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
-		for _, p := range precisionsT3() {
+		for at, p := range precisionsT3() {
 			for i, s := range reproducibleShapes {
+				in := kernels
+				if (i+at)%2 == 1 { // where rows are multiplied whatever the format, one more says little
+					in = kernels[:min(1, len(kernels))]
+				}
 				l := layout{path: []string{host, tensor}[i%2], a: typ, b: typ, c: dtype.F32, pad: i%3 == 1, bcol: i%4 == 3, ccol: i%5 == 3}
 				if i == 4 {
 					l.c = dtype.F16
 				}
-				w.t3(Quick, kernels, typ, p, s, l)
+				w.t3(Quick, in, typ, p, s, l)
 				if p != spmm.AutoP {
 					w.t3(Quick, []*spec.Kernel{shaders.Reproducible}, typ, p, s, layout{a: typ, b: typ, c: dtype.F32, pad: i%2 == 0})
 				}
