@@ -112,12 +112,12 @@ func tile(consts func(name string) uint32) string {
 	return fmt.Sprintf("%d×%d×%d", consts("TM"), consts("TN"), consts("TK"))
 }
 
-// foreign fails unless every matrix shape of the kernels' tables has passed T1, in every kernel that has it: AMD's
-// 16×16×16, Intel's 8×16×16, NVIDIA's 16×8×16 and the driver's own among them.
+// foreign fails unless every matrix shape of the kernels' tables has passed T1, or T3 if it is of integers, in every
+// kernel that has it: AMD's 16×16×16, Intel's 8×16×16, NVIDIA's 16×8×16 and the driver's own among them.
 func foreign(t *testing.T, m *Manifest) {
 	passed := map[string]bool{}
 	for i := range m.Cases {
-		if r := &m.Cases[i]; r.Status == Pass && Class(r.ID) == MixedSign {
+		if r := &m.Cases[i]; r.Status == Pass && (Class(r.ID) == MixedSign || Class(r.ID) == Reproducible) {
 			passed[r.kernel()+"/"+r.Variant] = true
 		}
 	}
@@ -129,7 +129,7 @@ func foreign(t *testing.T, m *Manifest) {
 		}
 	}
 	want := map[string]bool{}
-	for _, k := range shaders.Formats() {
+	for _, k := range append(shaders.Formats(), shaders.Reproducible) {
 		for _, v := range k.Variants {
 			if v.Code == backend.CodeSPIRV && v.Matrix {
 				want[k.Name+" "+tile(v.Const)] = true
@@ -138,11 +138,11 @@ func foreign(t *testing.T, m *Manifest) {
 	}
 	for shape := range want {
 		if !ran[shape] {
-			t.Errorf("no case of class T1 passed with tiles %s", shape)
+			t.Errorf("no case of class T1 or T3 passed with tiles %s", shape)
 		}
 	}
-	for _, shape := range []string{"16×16×16", "8×16×16", "16×8×16", "8×8×8"} {
-		if !ran["cvse "+shape] {
+	for _, shape := range []string{"cvse 16×16×16", "cvse 8×16×16", "cvse 16×8×16", "cvse 8×8×8", "rfx 16×16×16", "rfx 8×16×32", "rfx 16×8×32", "rfx 8×8×8"} {
+		if !ran[shape] {
 			t.Errorf("tiles of %s did not run", shape)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 // Suite is the version of the suite: of its cases, of how their inputs are made and of what is
 // demanded. Schema is the version of the manifest's JSON.
 const (
-	Suite  = "2"
+	Suite  = "3"
 	Schema = 2
 )
 

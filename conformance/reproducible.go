@@ -15,6 +15,7 @@ import (
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/shaders"
 	"github.com/spmmrun/spmm/shaders/quantise"
+	kernel "github.com/spmmrun/spmm/shaders/rfx"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -135,9 +136,22 @@ func (x *lone) quantise() (*quantised, error) {
 	if err != nil {
 		return nil, err
 	}
-	layout := quantise.NewLayout(x.prob.K, x.prob.N, rfx.P(x.v.Const("BITS")))
+	layout := kernel.Layout(x.v, x.prob.K, x.prob.N)
 	l, err := quantise.Launch(v, layout, x.t.prec, x.prob.LDB)
 	return &quantised{v, l, int(layout.Bytes())}, err
+}
+
+// foreignT3 returns the variants for shapes of 8-bit integers that a device does not list, of few columns and at p = 15:
+// a driver for CPUs takes minutes to compile what has more.
+func foreignT3(caps backend.Caps) []*spec.Variant {
+	var vs []*spec.Variant
+	for _, v := range kernel.Coops(rfx.P15, caps.SubgroupMin) {
+		if !v.Met(caps) {
+			v.Need.Shapes = nil
+			vs = append(vs, v)
+		}
+	}
+	return slices.DeleteFunc(vs, func(v *spec.Variant) bool { return !v.Met(caps) })
 }
 
 // launches bring B to fixed point; the arguments are B and the result.

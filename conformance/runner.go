@@ -337,7 +337,11 @@ func (r *runner) unlisted(k *spec.Kernel) []*spec.Variant {
 	}
 	caps := r.dev.Caps()
 	vs := []*spec.Variant{}
-	for _, v := range k.Variants {
+	variants := k.Variants
+	if k == shaders.Reproducible {
+		vs, variants = foreignT3(caps), nil
+	}
+	for _, v := range variants {
 		if v.Code != caps.Code || !v.Matrix || v.Met(caps) || v.Const("SUBS") == 0 {
 			continue
 		}
