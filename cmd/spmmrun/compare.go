@@ -22,7 +22,8 @@ func newCompare() *cobra.Command {
 of class T2 may differ in their last bits, and where operands are subnormal there are two right answers: of these it
 is only told how many are the same.
 
-Each manifest has a letter. The matrix says of each pair how many of the cases that both have agree. Below it stand
+Each manifest has a letter. The matrix says of each pair how many of the cases that both have agree; - is for pairs
+that share none, as those of different versions of the suite. Below it stand
 the cases that differ and must not, or with --all every case: letters side by side gave the same bits.
 
 Exit codes: 0 all that must agree does, 1 something does not or nothing can be compared, 2 usage or no manifest.`,
@@ -113,6 +114,10 @@ func printMatrix(w io.Writer, title string, cases []conformance.Agreement, n int
 			}
 			if i != j {
 				total += both
+			}
+			if both == 0 {
+				fmt.Fprint(t, "\t-")
+				continue
 			}
 			fmt.Fprintf(t, "\t%d/%d", same, both)
 		}
