@@ -86,6 +86,43 @@ func TestChoice(t *testing.T) {
 	}
 }
 
+// On Vulkan B is brought to shared memory where panels are long enough to pay for it, as measured on such a device.
+func TestChoiceOfWindows(t *testing.T) {
+	var shapes []backend.MatrixShape
+	for _, k := range []uint32{8, 16} {
+		shapes = append(shapes, backend.MatrixShape{M: 16, N: 8, K: k, A: dtype.F16, B: dtype.F16, C: dtype.F32, D: dtype.F32})
+	}
+	d := NewDevice(described{caps: backend.Caps{
+		Code: backend.CodeSPIRV, SubgroupMin: 32, SubgroupMax: 32, SharedBytes: 48 << 10, MaxInvocations: 1024,
+		MaxLocal: [3]uint32{1024, 1024, 64}, F16: true, Int8: true, Lanes: true, Units: 132, Matrix: shapes,
+	}})
+	d.ceilings = &Ceilings{
+		Stream: []Rate{{1 << 21, 0.81e12}, {1 << 23, 2.4e12}, {1 << 25, 5e12}, {1 << 27, 3.8e12}, {1 << 29, 3.9e12}}, Gather: 27e12, FMA: 5.9e13,
+		Matrix: map[string]float64{"16×8×16 f16": 4.7e14, "16×8×8 f16": 4.06e14},
+	}
+	for _, c := range []struct {
+		format, matrix string
+		staged         bool
+	}{
+		{"cvse", "gen:vector,rows=4096,v=8,density=0.3", true},   // 73 µs against 122
+		{"cvse", "gen:vector,rows=4096,v=8,density=0.02", false}, // 16 against 33
+		{"tiledcsr", "gen:uniform,rows=4096,density=0.05", true}, // 76 against 134
+		{"tiledcsr", "gen:uniform,rows=777,density=0.05", false}, // 10 against 22, of 1001 columns
+	} {
+		a, err := gen.CSR(c.matrix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := choose(context.Background(), d, a, Options{Format: c.format, Precision: dtype.F16, Cols: 512}, keep)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if staged := got.variant.Const("WINDOW") > 0; staged != c.staged {
+			t.Errorf("%s of %s: picked %s because %s", c.format, c.matrix, got.name(), got.why)
+		}
+	}
+}
+
 // tf32 is computed by tensor cores where there are some, else in f32; csr has no tf32 at all.
 func TestTF32(t *testing.T) {
 	a, err := gen.CSR("gen:vector,rows=64,v=8")
