@@ -16,6 +16,8 @@ func cost(v *spec.Variant) spec.Cost {
 		return spec.Cost{Reach: 0.65, Start: 0.3, Step: 0.009}
 	case v.Code == backend.CodePTX:
 		return spec.Cost{Start: 2.5, Step: 0.006}
+	case v.Need.Lanes:
+		return spec.Cost{Reach: 0.1, Start: 1.5, Step: 0.06}
 	case v.Matrix:
 		return spec.Cost{Reach: 0.04, Start: 2.3, Step: 0.18}
 	}

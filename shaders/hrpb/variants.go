@@ -65,6 +65,25 @@ func (c coop) variant(t dtype.Type) *spec.Variant {
 	}
 }
 
+// lanes is lanes.comp: workgroups of so many subgroups.
+func lanes(t dtype.Type, subs uint32) *spec.Variant {
+	shared := subs * 16 * 17 // uvec4: a tile of C
+	return &spec.Variant{
+		Name: fmt.Sprintf("vulkan_lanes_%v", t), In: t, Code: backend.CodeSPIRV, Entry: "main",
+		Need: spec.Need{
+			F16: true, Lanes: true, Shared: 16*shared + 4*(16+64*subs+1), // and the scales
+			Shapes: []backend.MatrixShape{{M: 16, N: 8, K: 16, A: dtype.F16, B: dtype.F16, C: dtype.F32, D: dtype.F32}},
+		},
+		Local: [3]uint32{32 * subs, 1, 1}, Sub: 32, Matrix: true,
+		Consts: []spec.Const{
+			{Name: "LOCAL", ID: 0, Value: 32 * subs}, {Name: "SUBS", ID: 1, Value: subs}, {Name: "SHARED", ID: 2, Value: shared},
+			{Name: "BLOCK", ID: -1, Value: coopBlock}, {Name: "COLS", ID: -1, Value: 64 * subs}, {Name: "WORKERS", ID: -1, Value: gpuWorkers},
+		},
+		Unit: spec.Unit{Source: "lanes.comp", Defines: map[string]string{"ELEM": elem(t)}, Blob: "zlanes_" + t.String() + ".spv"},
+		Out:  []dtype.Type{dtype.F16},
+	}
+}
+
 // The scalar kernels' workgroup: enough for 256 columns.
 const (
 	scalarLocal = 64
@@ -76,6 +95,7 @@ const scalarShared = 4*scalarBlock*(16+1) + 16*scalarLocal
 
 func vulkanVariants() []*spec.Variant {
 	var vs []*spec.Variant
+	vs = append(vs, lanes(dtype.TF32, 2), lanes(dtype.F16, 8))
 	for _, c := range coops {
 		vs = append(vs, c.variant(dtype.TF32), c.variant(dtype.F16))
 	}
