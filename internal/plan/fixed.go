@@ -168,13 +168,17 @@ func (f *fixed) predict(ctx context.Context, d *Device, m formats.Sparse, vs []*
 		}
 		stats, _ := scale(e, s.NNZ(), m.NNZ())
 		slower, n := 1.0, n
-		if v.Const("V") > 0 {
+		panels := v.Const("V") > 0
+		if panels {
 			var block int
 			slower, block = panelGather(v)
 			n = up(n, block)
 		}
 		w := f.work(v, newWork(rows, cols, n, m.Type(), stats, stats.Gathers, dtype.F32), cols, n, stats.Gathers)
 		w.gather = int64(slower * float64(w.gather))
+		if !panels { // which take as long for integers of 16 bits as for those of 32
+			w.gather = max(w.gather, stats.Gathers*int64(n)*4)
+		}
 		b := ceil.bound(v, w)
 		times = append(times, b.Memory+b.Gather+b.Compute)
 	}
