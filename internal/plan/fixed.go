@@ -260,6 +260,7 @@ func (p *Plan) encodeFor(ctx context.Context, bits rfx.P) error {
 		for lo := 0; lo == 0 || lo < p.Rows; lo += p.rowBlock {
 			e, err := p.kern.Encode(rowRange(f.matrix, lo, min(lo+p.rowBlock, p.Rows)), v)
 			if err != nil {
+				closeParts(parts)
 				return err
 			}
 			pt, err := p.dev.upload(ctx, e)
