@@ -66,6 +66,9 @@ func choice(r *runner) error {
 			return fmt.Errorf("-only: %w", err)
 		}
 		matrices = slices.DeleteFunc(slices.Clone(matrices), func(m string) bool { return !only.MatchString(m) })
+		if len(matrices) == 0 {
+			return fmt.Errorf("-only %s: no matrix has such a name", r.only)
+		}
 	}
 	if os.Getenv("SPMM_CACHE") == "" {
 		cache, err := os.MkdirTemp("", "spmm-bench")
@@ -123,7 +126,10 @@ func choose(ctx context.Context, r *runner, matrices []string, backend, precisio
 		if err != nil {
 			return fmt.Errorf("%s: %w", m, err)
 		}
-		ratio := line(filepath.Base(m), names, es)
+		ratio, err := line(filepath.Base(m), names, es)
+		if err != nil {
+			return fmt.Errorf("%s: %w", m, err)
+		}
 		sum, count = sum+math.Log(ratio), count+1
 		if err := r.record(m, backend, precision, n, es); err != nil {
 			return err
@@ -162,7 +168,6 @@ type entrant struct {
 	us   float64
 	auto bool // it is what auto takes
 
-	plan  *spmm.Plan
 	again func(batch int) (time.Duration, error) // times so many multiplications
 	close func()
 	times []float64
@@ -226,7 +231,7 @@ func enter[T formats.Value](ctx context.Context, dev *spmm.Device, a *formats.CS
 		plan.Close()
 		return nil, err
 	}
-	e := &entrant{plan: plan, close: func() { b.Close(); c.Close(); plan.Close() }}
+	e := &entrant{close: func() { b.Close(); c.Close(); plan.Close() }}
 	e.again = func(batch int) (time.Duration, error) {
 		t, err := plan.Repeat(ctx, batch, 1, b, 0, c)
 		return t.Best(), err
@@ -274,8 +279,12 @@ func measure(es []*entrant) error {
 }
 
 // line prints a matrix's line and returns how much longer auto's choice takes than the best.
-func line(matrix string, names []string, es []*entrant) float64 {
-	best, auto := slices.MinFunc(es, byTime), es[0]
+func line(matrix string, names []string, es []*entrant) (float64, error) {
+	at := slices.IndexFunc(es, func(e *entrant) bool { return e.auto })
+	if at < 0 {
+		return 0, errors.New("what auto takes was not measured")
+	}
+	best, auto := slices.MinFunc(es, byTime), es[at]
 	fmt.Printf("| %s |", matrix)
 	for _, f := range names {
 		of := slices.DeleteFunc(slices.Clone(es), func(e *entrant) bool { return e.Format != f })
@@ -285,14 +294,9 @@ func line(matrix string, names []string, es []*entrant) float64 {
 		}
 		fmt.Printf(" %.3g |", slices.MinFunc(of, byTime).us)
 	}
-	for _, e := range es {
-		if e.auto {
-			auto = e
-		}
-	}
 	name := func(e *entrant) string { return e.Format + "/" + e.Variant }
 	fmt.Printf(" %s | %s | %.2f |\n", name(best), name(auto), auto.us/best.us)
-	return auto.us / best.us
+	return auto.us / best.us, nil
 }
 
 func byTime(x, y *entrant) int { return cmp.Compare(x.us, y.us) }
