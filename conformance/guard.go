@@ -260,7 +260,10 @@ func (g *guard) Run(ctx context.Context, launches ...backend.Launch) (backend.Ti
 		}
 	}
 	t, err := g.Device.Run(ctx, inner...)
-	if b, ok := launches[0].Args[0].(*guarded); ok && g.stray && err == nil {
+	if !g.stray || err != nil {
+		return t, err
+	}
+	if b, ok := launches[0].Args[0].(*guarded); ok {
 		err = b.Buffer.Write(ctx, (b.size+3)&^3, make([]byte, 4))
 	}
 	return t, err

@@ -23,7 +23,8 @@ func newVerify() *cobra.Command {
 		Short: "Recompute what manifests claim, on the CPU alone, and run them again on their devices",
 		Long: `verify makes the inputs of every case again, computes what the outputs of classes T1 and T3 must be by exact
 arithmetic, without any kernel, and compares digests; of class T2 it checks the inputs. It checks that the manifest
-is whole and as it was written. If its device is present, the cases run there again and must give the same.
+is whole and as it was written. If its device is present, and it is of this version of the suite, the cases run there
+again and must give the same.
 
 Exit codes: 0 all is true, 1 something is not, 2 usage or no manifest, 3 the device to run on again is not there.`,
 		Example: `  spmmrun verify manifest.json
@@ -136,6 +137,10 @@ func printVerification(w io.Writer, m *conformance.Manifest, found *conformance.
 func runAgain(ctx context.Context, m *conformance.Manifest, rerun string, w io.Writer, p *progress) (int, error) {
 	if rerun == "no" {
 		return 0, nil
+	}
+	if m.Suite != conformance.Suite { // no case of it is one of this suite's
+		fmt.Fprintf(w, "  not run again: it is of suite %s\n", m.Suite)
+		return toInt(rerun == "yes"), nil
 	}
 	name, err := present(ctx, m.Device)
 	if errors.Is(err, spmm.ErrUnavailable) && rerun == "auto" {
