@@ -80,7 +80,7 @@ func newFixed(ctx context.Context, d *Device, a formats.Sparse, o Options) (*Pla
 	p := &Plan{
 		Info: Info{
 			Rows: rows, Cols: cols, NNZ: a.NNZ(),
-			Format: f.format(), Variant: pick(f.auto, strings.Replace(v.Name, fmt.Sprintf("p%d", f.bits), "auto", 1), v.Name), Precision: prec, EncodeTime: c.took,
+			Format: f.kind.Format(), Variant: pick(f.auto, strings.Replace(v.Name, fmt.Sprintf("p%d", f.bits), "auto", 1), v.Name), Precision: prec, EncodeTime: c.took,
 			Why: why,
 		},
 		dev: d, kern: c.kernel, variant: v, fetched: fetched(enc.Stats, distinct(a)), fixed: f,
@@ -101,14 +101,13 @@ func (f *fixed) variant(caps backend.Caps, bits rfx.P) (*spec.Variant, error) {
 	return kernel.Variant(caps, bits, kernel.Rows)
 }
 
-// format names what the matrix is encoded in: the format that the kernel takes its rows or panels from.
-func (f *fixed) format() string { return [...]string{"csr", "cvse", "tiledcsr"}[f.kind] }
-
 // pickKind decides between rows and panels of rows, and says why. Products have the same bits whichever it is.
 func (f *fixed) pickKind(ctx context.Context, d *Device, m formats.Sparse, o Options) (why string, err error) {
-	f.kind = kernel.Panels
-	if o.Format == "tiledcsr" {
-		f.kind = kernel.Shuffled
+	auto := o.Format == "" || o.Format == "auto"
+	f.kind = kernel.KindOf(o.Format)
+	byRows := f.kind == kernel.Rows
+	if byRows {
+		f.kind = kernel.Panels
 	}
 	v, err := f.variant(d.Caps(), f.bits)
 	if err != nil {
@@ -118,15 +117,15 @@ func (f *fixed) pickKind(ctx context.Context, d *Device, m formats.Sparse, o Opt
 	if err != nil {
 		return "", err
 	}
-	switch auto := o.Format == "" || o.Format == "auto"; {
+	switch {
 	case v == rows:
 		why = fmt.Sprintf("the device has no kernel for panels at p = %d", f.bits)
-	case o.Format == "csr" || o.Variant == rows.Name:
+	case byRows || o.Variant == rows.Name:
 		why = "rows were asked for"
 	case f.auto && m.NNZ()*int64(rfx.P47.Size()) > d.limit():
 		why = "the matrix must be cut for any p"
 	case !auto || o.Variant == v.Name:
-		return pick(o.Format == "tiledcsr", "its rows are shuffled as in that format", "panels of rows go through matrix units"), nil
+		return pick(f.kind == kernel.Shuffled, "its rows are shuffled as in that format", "panels of rows go through matrix units"), nil
 	default:
 		times, err := f.predict(ctx, d, m, []*spec.Variant{rows, v}, o.cols())
 		if err != nil {
@@ -139,15 +138,6 @@ func (f *fixed) pickKind(ctx context.Context, d *Device, m formats.Sparse, o Opt
 	}
 	f.kind = kernel.Rows
 	return why, nil
-}
-
-// panelGather is how much longer panels take for a byte of B than rows do, and the columns below which they take as
-// long: both measured on an H200, see bench/NOTES.md.
-func panelGather(v *spec.Variant) (factor float64, columns int) {
-	if v.Code == backend.CodePTX {
-		return 1.75, 32
-	}
-	return 3, int(v.Const("COLS"))
 }
 
 // predict returns what multiplications by n columns are predicted to take in each variant, B being in fixed point,
@@ -167,13 +157,8 @@ func (f *fixed) predict(ctx context.Context, d *Device, m formats.Sparse, vs []*
 			return nil, err
 		}
 		stats, _ := scale(e, s.NNZ(), m.NNZ())
-		slower, n := 1.0, n
-		panels := v.Const("V") > 0
-		if panels {
-			var block int
-			slower, block = panelGather(v)
-			n = up(n, block)
-		}
+		slower, block, panels := kernel.Gather(v)
+		n := up(n, block)
 		w := f.work(v, newWork(rows, cols, n, m.Type(), stats, stats.Gathers, dtype.F32), cols, n, stats.Gathers)
 		w.gather = int64(slower * float64(w.gather))
 		if !panels { // which take as long for integers of 16 bits as for those of 32

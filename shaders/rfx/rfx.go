@@ -33,9 +33,12 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/shaders/csr"
+	"github.com/spmmrun/spmm/shaders/cvse"
 	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/quantise"
 	"github.com/spmmrun/spmm/shaders/spec"
+	"github.com/spmmrun/spmm/shaders/tiledcsr"
 )
 
 //go:embed kernel.wgsl z*
@@ -123,6 +126,20 @@ const (
 	Panels
 	Shuffled
 )
+
+// kindFormats are the formats that the kinds have their rows or panels from.
+var kindFormats = [...]string{csr.Kernel.Name, cvse.Kernel.Name, tiledcsr.Kernel.Name}
+
+// Format names the format that a kind has its rows or panels from.
+func (k Kind) Format() string { return kindFormats[k] }
+
+// KindOf returns the kind that is asked for by naming a format: Panels for those that no other kind is from.
+func KindOf(format string) Kind {
+	if k := slices.Index(kindFormats[:], format); k >= 0 {
+		return Kind(k)
+	}
+	return Panels
+}
 
 // kind returns what a variant takes.
 func kind(v *spec.Variant) Kind {
