@@ -76,7 +76,7 @@ func compareManifests(w io.Writer, paths []string, mans []*conformance.Manifest,
 		a := &cases[i]
 		if a.Wrong != "" {
 			differ++
-			fmt.Fprintf(w, "differs: %s\n", a.Wrong)
+			fmt.Fprintf(w, "differs, %s: %s\n", groups(a), a.Wrong)
 		}
 		if all {
 			fmt.Fprintf(w, "%-*s  %s\n", 2*len(mans), groups(a), a.ID)
@@ -84,7 +84,7 @@ func compareManifests(w io.Writer, paths []string, mans []*conformance.Manifest,
 	}
 	switch {
 	case differ > 0:
-		return fmt.Errorf("%d cases differ that must not: %w", differ, errRefuted)
+		return fmt.Errorf("cases that differ and must not: %d: %w", differ, errRefuted)
 	case shared == 0:
 		return fmt.Errorf("no case of T1 or T3 is in two of the manifests: %w", errRefuted)
 	}

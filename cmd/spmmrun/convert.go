@@ -49,7 +49,7 @@ func newConvert(unfinished *temporaries) *cobra.Command {
   .smtx          DLMC: the pattern without values
   .npz           SciPy
   .safetensors   in the format that --to names; with --backend in the packing that the device's kernel
-                 takes, so that spmmrun need not encode it again
+                 takes, so that spmmrun --format need not encode it again (--format auto may take another)
 
 OUT appears when it is complete.`,
 		Example: `  spmmrun convert matrix.mtx.gz matrix.npz

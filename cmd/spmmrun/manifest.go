@@ -127,7 +127,7 @@ func printVerification(w io.Writer, m *conformance.Manifest, found *conformance.
 		fmt.Fprintf(w, "  %d of %d kernels have changed since: %s\n", n, len(m.Modules), strings.Join(found.Stale[:min(n, 3)], ", "))
 	}
 	if n := len(found.Wrong); n > 0 {
-		fmt.Fprintf(w, "  %d findings:\n", n)
+		fmt.Fprintf(w, "  findings: %d\n", n)
 		printList(w, found.Wrong)
 	}
 }

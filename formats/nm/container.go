@@ -58,6 +58,9 @@ func encode[T formats.Value](a *formats.CSR[T], p Pattern) (*Matrix[T], error) {
 			return nil, err
 		}
 	}
+	if p.N == 0 || p.M == 0 {
+		return nil, fmt.Errorf("nm: n=%d with m=%d: give both, or neither to have the pattern found", p.N, p.M)
+	}
 	p.V, p.W = max(1, p.V), max(1, p.W)
 	return Encode(a, p)
 }

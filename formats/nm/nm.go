@@ -48,7 +48,7 @@ func (p Pattern) Bits() int { return bits.Len(uint(p.M - 1)) }
 
 func (p Pattern) check() error {
 	if p.N < 1 || p.N > p.M || p.M < 2 || p.M > MaxM || p.V < 1 || p.V > MaxV || p.W < 1 || p.W > MaxW {
-		return fmt.Errorf("nm: pattern %d:%d of %d×%d units: need 1 ≤ N ≤ M, M from 2 to %d, at most %d×%d",
+		return fmt.Errorf("nm: pattern %d:%d of %d×%d units: need 1 ≤ N ≤ M, M from 2 to %d, and units of at most %d×%d",
 			p.N, p.M, p.V, p.W, MaxM, MaxV, MaxW)
 	}
 	return nil
