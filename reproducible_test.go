@@ -123,6 +123,41 @@ func TestReproducibleFormats(t *testing.T) {
 	})
 }
 
+// Where panels, of which most is zeros, exceed a buffer at some p, AutoP takes rows; and nothing stays allocated.
+func TestReproducibleLimit(t *testing.T) {
+	infos, _ := spmm.Devices(ctx)
+	for _, info := range infos {
+		if info.Index != 0 {
+			continue
+		}
+		t.Run(info.Backend, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(8, 8))
+			a, b := sparse[float32](r, 600, 300, 40), dense[float32](r, 300, 24, 0, false)
+			for i := range b.Data { // small integers, as A's entries are, to integers that need p = 23
+				b.Data[i] *= float32(int(1) << r.IntN(16))
+			}
+			limit := 8*a.NNZ() + 8192 // enough for rows at any p
+			dev, s := openSmallOf(t, info.Backend, limit)
+			plan, err := spmm.Prepare(ctx, dev, a, spmm.Options{Mode: spmm.Reproducible, P: spmm.AutoP, Format: "cvse"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := formats.NewDense[float32](600, 24)
+			answer, p, _ := exact(t, spmm.AutoP, 1, a, b, 0, c)
+			if _, err := spmm.Multiply(ctx, plan, 1, b, 0, c); err != nil {
+				t.Fatal(err)
+			}
+			bits(t, c, answer)
+			if got, _ := plan.Reproduced(); got != p || p != 23 || plan.Info().Format != "csr" {
+				t.Errorf("p = %d, want %d, 23; %s because %s", got, p, plan.Info().Format, plan.Info().Why)
+			}
+			if err := plan.Close(); err != nil || s.live != 0 {
+				t.Errorf("%d buffers left, %v", s.live, err)
+			}
+		})
+	}
+}
+
 func reproduce[T, B, C formats.Value](t *testing.T, dev *spmm.Device, p int, bCol, cCol bool, beta float32) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(5, uint64(p)))

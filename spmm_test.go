@@ -417,15 +417,13 @@ func (s *small) Run(ctx context.Context, ls ...backend.Launch) (backend.Timing, 
 
 func openSmall(t *testing.T, binding int64) (*spmm.Device, *small) {
 	t.Helper()
-	drv, err := backend.Find("cpu")
-	if err != nil {
-		t.Fatal(err)
-	}
-	infos, err := drv.Devices(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := drv.Open(ctx, infos[0])
+	return openSmallOf(t, "cpu", binding)
+}
+
+// openSmallOf is openSmall for a device of a backend.
+func openSmallOf(t *testing.T, name string, binding int64) (*spmm.Device, *small) {
+	t.Helper()
+	d, err := spmm.OpenBackend(ctx, name)
 	if err != nil {
 		t.Fatal(err)
 	}

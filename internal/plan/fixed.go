@@ -51,7 +51,7 @@ func newFixed(ctx context.Context, d *Device, a formats.Sparse, o Options) (*Pla
 		return nil, fmt.Errorf("unknown format %q (auto, %s)", o.Format, strings.Join(Formats(), ", "))
 	}
 	m := formats.ConvertTo(a, prec)
-	f := &fixed{bits: o.Reproducible, parts: map[rfx.P][]part{}}
+	f := &fixed{bits: o.Reproducible}
 	if o.Reproducible == AutoP {
 		f.auto, f.matrix, f.rows = true, clone(m), ranges(m)
 		f.bits, _ = rfx.Auto(f.rows)
@@ -63,6 +63,22 @@ func newFixed(ctx context.Context, d *Device, a formats.Sparse, o Options) (*Pla
 	if err != nil {
 		return nil, err
 	}
+	p, err := f.plan(ctx, d, m, o, why)
+	if f.kind != kernel.Rows && f.free(o) && refusal(err) {
+		f.kind = kernel.Rows
+		p, err = f.plan(ctx, d, m, o, fmt.Sprintf("panels are refused: %v", err))
+	}
+	return p, err
+}
+
+// free tells whether rows may be multiplied where panels are refused: where none were asked for, or where what is
+// asked for suits one p and not another.
+func (f *fixed) free(o Options) bool {
+	return o.Variant == "" && (f.auto || o.Format == "" || o.Format == "auto")
+}
+
+// plan encodes the matrix for the kind that was picked, and brings it onto the device.
+func (f *fixed) plan(ctx context.Context, d *Device, m formats.Sparse, o Options, why string) (*Plan, error) {
 	v, err := f.variant(d.Caps(), f.bits)
 	if err != nil {
 		return nil, err
@@ -75,21 +91,24 @@ func newFixed(ctx context.Context, d *Device, a formats.Sparse, o Options) (*Pla
 	if err != nil {
 		return nil, err
 	}
+	if most := enc.Stats.Slots * int64(rfx.P31.Bytes()); f.auto && f.kind != kernel.Rows && most > d.limit() {
+		return nil, fmt.Errorf("panels take %d bytes at p = %d, and a buffer of %v at most %d: %w", most, rfx.P31, d.Info(), d.limit(), backend.ErrUnsupported)
+	}
 	c := &packed{candidate: candidate{kernel: shaders.Reproducible, variant: v}, matrix: m, enc: enc, took: time.Since(start)}
-	rows, cols := a.Dims()
+	rows, cols := m.Dims()
 	p := &Plan{
 		Info: Info{
-			Rows: rows, Cols: cols, NNZ: a.NNZ(),
-			Format: f.kind.Format(), Variant: pick(f.auto, strings.Replace(v.Name, fmt.Sprintf("p%d", f.bits), "auto", 1), v.Name), Precision: prec, EncodeTime: c.took,
+			Rows: rows, Cols: cols, NNZ: m.NNZ(),
+			Format: f.kind.Format(), Variant: pick(f.auto, strings.Replace(v.Name, fmt.Sprintf("p%d", f.bits), "auto", 1), v.Name), Precision: m.Type(), EncodeTime: c.took,
 			Why: why,
 		},
-		dev: d, kern: c.kernel, variant: v, fetched: fetched(enc.Stats, distinct(a)), fixed: f,
+		dev: d, kern: c.kernel, variant: v, fetched: fetched(enc.Stats, distinct(m)), fixed: f,
 	}
 	if err := p.place(ctx, c); err != nil {
 		p.Close()
 		return nil, err
 	}
-	f.parts[f.bits] = p.parts
+	f.parts = map[rfx.P][]part{f.bits: p.parts}
 	return p, nil
 }
 
