@@ -137,10 +137,10 @@ func (f *fixed) pickKind(ctx context.Context, d *Device, m formats.Sparse, o Opt
 		return "", err
 	}
 	switch {
-	case v == rows:
-		why = fmt.Sprintf("the device has no kernel for panels at p = %d", f.bits)
 	case byRows || o.Variant == rows.Name:
 		why = "rows were asked for"
+	case v == rows:
+		why = "the device has no kernel for panels" + pick(f.auto, "", fmt.Sprintf(" at p = %d", f.bits))
 	case f.auto && m.NNZ()*int64(rfx.P47.Size()) > d.limit():
 		why = "the matrix must be cut for any p"
 	case !auto || o.Variant == v.Name:
