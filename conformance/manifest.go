@@ -10,8 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 
 	"github.com/spmmrun/spmm/backend"
 )
@@ -167,26 +165,6 @@ func lines[T any](b *bytes.Buffer, name string, list []T) error {
 		b.WriteString("\n ]")
 	}
 	return nil
-}
-
-// WriteFile writes the manifest, whole or not at all.
-func (m *Manifest) WriteFile(path string) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".manifest-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	err = m.Encode(f)
-	if e := f.Chmod(0o644); err == nil {
-		err = e
-	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }
 
 // Decode reads a manifest and holds it against the schema. Whether what it says is true is for Verifier.

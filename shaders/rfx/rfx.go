@@ -10,7 +10,7 @@
 //	Vulkan, WebGPU  32-bit sums of products of digits of 12 bits (at p = 15 of 8 bits of A and all of B),
 //	                added to a 128-bit integer before they can overflow
 //	matrix units    (CUDA, Vulkan; panels, p to 31) 32-bit sums of products of digits of 8 bits, one for each
-//	                sum of two places, which a piece of at most 2¹⁵ vectors cannot overflow
+//	                sum of two places, which a piece of fewer than 2¹⁵ vectors cannot overflow
 //
 // Work is shared out as in kernel csr: an item is a row, or a piece of a row that is much longer than the
 // average or than 2¹⁵ entries, which the sums above have room for. A piece leaves 128-bit sums in the
