@@ -31,14 +31,13 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/cvse"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/rfx"
-	"github.com/spmmrun/spmm/shaders/csr"
-	"github.com/spmmrun/spmm/shaders/cvse"
+	"github.com/spmmrun/spmm/formats/tiledcsr"
 	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/quantise"
 	"github.com/spmmrun/spmm/shaders/spec"
-	"github.com/spmmrun/spmm/shaders/tiledcsr"
 )
 
 //go:embed kernel.wgsl z*
@@ -128,7 +127,7 @@ const (
 )
 
 // kindFormats are the formats that the kinds have their rows or panels from.
-var kindFormats = [...]string{csr.Kernel.Name, cvse.Kernel.Name, tiledcsr.Kernel.Name}
+var kindFormats = [...]string{"csr", new(cvse.Matrix[float32]).Format(), new(tiledcsr.Matrix[float32]).Format()}
 
 // Format names the format that a kind has its rows or panels from.
 func (k Kind) Format() string { return kindFormats[k] }
