@@ -176,13 +176,10 @@ func (f *fixed) predict(ctx context.Context, d *Device, m formats.Sparse, vs []*
 			return nil, err
 		}
 		stats, _ := scale(e, s.NNZ(), m.NNZ())
-		slower, block, panels := kernel.Gather(v)
+		slower, block, bytes := kernel.Gather(v)
 		n := up(n, block)
 		w := f.work(v, newWork(rows, cols, n, m.Type(), stats, stats.Gathers, dtype.F32), cols, n, stats.Gathers)
-		w.gather = int64(slower * float64(w.gather))
-		if !panels { // which take as long for integers of 16 bits as for those of 32
-			w.gather = max(w.gather, stats.Gathers*int64(n)*4)
-		}
+		w.gather = max(int64(slower*float64(w.gather)), stats.Gathers*int64(n)*bytes)
 		b := ceil.bound(v, w)
 		times = append(times, b.Memory+b.Gather+b.Compute)
 	}
