@@ -102,7 +102,7 @@ func (t test) id() string {
 	return t.target.name() + "/" + t.recipe.name() + t.layout.name(t.prec)
 }
 
-// shape is a problem before it is told a class and a precision.
+// shape is a problem without its class and precision.
 type shape struct {
 	m, k, n     int
 	pattern     string

@@ -33,7 +33,7 @@ var controls = []struct {
 		}
 	})}},
 	{"one transposed tile", wrongOutputs, Options{spoil: spoilA(transposeTile)}},
-	{"one stale row of B", wrongOutputs, Options{spoil: func(p *problem) *problem {
+	{"one stale row of B", wrongOutputs, Options{spoil: func(p *instance) *instance {
 		x := *p
 		b := *p.b
 		b.Data = slices.Clone(b.Data)
@@ -58,8 +58,8 @@ func nudge(o *outputs) {
 }
 
 // spoilA is a fault of the matrix.
-func spoilA(f func(a *formats.CSR[float32])) func(p *problem) *problem {
-	return func(p *problem) *problem {
+func spoilA(f func(a *formats.CSR[float32])) func(p *instance) *instance {
+	return func(p *instance) *instance {
 		x := *p
 		a := *p.a
 		a.RowPtr, a.ColIdx, a.Val = slices.Clone(a.RowPtr), slices.Clone(a.ColIdx), slices.Clone(a.Val)

@@ -13,11 +13,11 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// lone is one multiplication by one variant.
-type lone struct {
+// directRun is one multiplication by one variant.
+type directRun struct {
 	*runner
 	t    *test
-	p    *problem
+	p    *instance
 	v    *spec.Variant
 	prob spec.Problem
 	args [][]byte // what the buffers hold before, in the kernel's order
@@ -29,8 +29,8 @@ type lone struct {
 }
 
 // direct multiplies, twice, and returns the outputs and the grid.
-func (r *runner) direct(ctx context.Context, t *test, p *problem, v *spec.Variant) (*outputs, string, error) {
-	x, l, err := r.lone(t, p, v)
+func (r *runner) direct(ctx context.Context, t *test, p *instance, v *spec.Variant) (*outputs, string, error) {
+	x, l, err := r.newDirectRun(t, p, v)
 	if err != nil {
 		return nil, "", err
 	}
@@ -41,12 +41,12 @@ func (r *runner) direct(ctx context.Context, t *test, p *problem, v *spec.Varian
 	return outs[0], grid(l), alike(outs[0], outs[1])
 }
 
-// lone makes a multiplication ready.
-func (r *runner) lone(t *test, p *problem, v *spec.Variant) (*lone, spec.Launch, error) {
+// newDirectRun makes a multiplication ready.
+func (r *runner) newDirectRun(t *test, p *instance, v *spec.Variant) (*directRun, spec.Launch, error) {
 	if r.spoil != nil {
 		p = r.spoil(p)
 	}
-	x := &lone{runner: r, t: t, p: p, v: v}
+	x := &directRun{runner: r, t: t, p: p, v: v}
 	enc, err := t.kernel.Encode(formats.ConvertTo(p.a, t.prec), v)
 	if err != nil {
 		return nil, spec.Launch{}, err
@@ -64,8 +64,8 @@ func (r *runner) lone(t *test, p *problem, v *spec.Variant) (*lone, spec.Launch,
 }
 
 // raw multiplies once and returns the memory of C.
-func (r *runner) raw(ctx context.Context, t *test, p *problem, v *spec.Variant) ([]byte, error) {
-	x, l, err := r.lone(t, p, v)
+func (r *runner) raw(ctx context.Context, t *test, p *instance, v *spec.Variant) ([]byte, error) {
+	x, l, err := r.newDirectRun(t, p, v)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func grid(l spec.Launch) string {
 }
 
 // lay decides where B's and C's elements lie.
-func (x *lone) lay() {
+func (x *directRun) lay() {
 	p := x.p
 	x.prob = spec.Problem{
 		M: p.m, K: p.k, N: p.n, LDB: (p.n + 7) &^ 7, LDC: p.n, Out: x.t.c,
@@ -103,7 +103,7 @@ func (x *lone) lay() {
 }
 
 // pack makes the contents of the buffers: NaN where nothing may be read.
-func (x *lone) pack(enc *spec.Encoded, l spec.Launch) {
+func (x *directRun) pack(enc *spec.Encoded, l spec.Launch) {
 	for _, a := range enc.Arrays {
 		x.args = append(x.args, a.Data)
 	}
@@ -132,8 +132,8 @@ func fill(t dtype.Type, d *formats.Dense[float32], ld, rows int) []byte {
 	return mem
 }
 
-// run multiplies as often as asked for, from the same memory, and returns what each gave.
-func (x *lone) run(ctx context.Context, l spec.Launch, times int) ([]*outputs, error) {
+// run multiplies the given number of times, from the same memory, and returns the outputs of each.
+func (x *directRun) run(ctx context.Context, l spec.Launch, times int) ([]*outputs, error) {
 	bufs, err := x.alloc()
 	defer func() {
 		for _, b := range bufs {
@@ -159,7 +159,7 @@ func (x *lone) run(ctx context.Context, l spec.Launch, times int) ([]*outputs, e
 }
 
 // alloc returns a buffer for each argument; after an error, those that there are.
-func (x *lone) alloc() ([]backend.Buffer, error) {
+func (x *directRun) alloc() ([]backend.Buffer, error) {
 	var bufs []backend.Buffer
 	for _, a := range x.args {
 		b, err := x.dev.Alloc(int64(max(4, len(a))))
@@ -171,7 +171,7 @@ func (x *lone) alloc() ([]backend.Buffer, error) {
 	return bufs, nil
 }
 
-func (x *lone) launches(l spec.Launch, bufs []backend.Buffer) ([]backend.Launch, error) {
+func (x *directRun) launches(l spec.Launch, bufs []backend.Buffer) ([]backend.Launch, error) {
 	k, err := x.load(x.t.kernel, x.v)
 	if err != nil {
 		return nil, err
@@ -194,7 +194,7 @@ func (x *lone) launches(l spec.Launch, bufs []backend.Buffer) ([]backend.Launch,
 }
 
 // once uploads and launches, and returns C.
-func (x *lone) once(ctx context.Context, launches []backend.Launch, bufs []backend.Buffer) (*outputs, error) {
+func (x *directRun) once(ctx context.Context, launches []backend.Launch, bufs []backend.Buffer) (*outputs, error) {
 	for i, a := range x.args {
 		if err := bufs[i].Write(ctx, 0, a); err != nil {
 			return nil, err
@@ -217,7 +217,7 @@ func (x *lone) once(ctx context.Context, launches []backend.Launch, bufs []backe
 
 // untouched says whether all that must not be written is as it was: arguments that are only read, memory behind
 // buffers and between them. What was written there stays there, so the last run is soon enough to look.
-func (x *lone) untouched(ctx context.Context, bufs []backend.Buffer) error {
+func (x *directRun) untouched(ctx context.Context, bufs []backend.Buffer) error {
 	if err := x.dev.intact(ctx); err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ var precisions = map[dtype.Type]precision{
 // Operands are whole numbers, times a power of two for each row of A and each column of B (so that
 // 2^g, the grid, differs from output to output), of magnitudes that keep Σ|a·b| ≤ 2^bits in units of
 // the grid; |c| adds at most 2^22. doc.go says what that is good for.
-func (p *problem) exact() {
+func (p *instance) exact() {
 	bits, scale, shift, addend := 23, 3, 0, int64(1)<<22
 	switch p.kind {
 	case narrow:
@@ -79,7 +79,7 @@ func (p *problem) exact() {
 }
 
 // zero is +0 or -0.
-func (p *problem) zero(stream, i, j int) float32 {
+func (p *instance) zero(stream, i, j int) float32 {
 	return math.Float32frombits(uint32(draw(p.seed, stream, i, j)>>63) << 31)
 }
 
@@ -87,7 +87,7 @@ func sign(x float32) float64 { return math.Copysign(1, float64(x)) }
 
 // pollute puts infinities and NaN into some places of A, B and C, and zeros into some of A, where
 // they meet in every combination. Most of those in B are met by structural zeros alone.
-func (p *problem) pollute() {
+func (p *instance) pollute() {
 	specials := []float32{float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), float32(math.Inf(1))}
 	special := func(x *float32, chance int64, stream, i, j int) {
 		if z := below(chance*int64(len(specials)), p.seed, stream, i, j); z < int64(len(specials)) {
@@ -112,7 +112,7 @@ func (p *problem) pollute() {
 
 // subnormal fills in numbers of which A's (kind inB: B's) are subnormal in the problem's type, in part
 // or all. Results are normal. A device may take subnormal operands for zeros.
-func (p *problem) subnormal() {
+func (p *instance) subnormal() {
 	prec := precisions[p.typ]
 	unit := prec.least - prec.bits + 1 // the exponent of the least subnormal number
 	most, back, mostBack := int64(1)<<prec.bits-1, 100, int64(8)

@@ -13,15 +13,15 @@ import (
 	"github.com/spmmrun/spmm/formats/half"
 )
 
-// planned is what a plan told of itself.
-type planned struct {
+// planInfo is what a plan reports of itself.
+type planInfo struct {
 	variant  string
 	bits     int // in reproducible mode
 	lossless bool
 }
 
 // front multiplies by Multiply or by Plan.Run and returns the outputs, and the plan if there was one.
-func (r *runner) front(ctx context.Context, t *test, p *problem, o spmm.Options) (*outputs, *planned, error) {
+func (r *runner) front(ctx context.Context, t *test, p *instance, o spmm.Options) (*outputs, *planInfo, error) {
 	if r.spoil != nil {
 		p = r.spoil(p)
 	}
@@ -34,19 +34,19 @@ func (r *runner) front(ctx context.Context, t *test, p *problem, o spmm.Options)
 	return frontA[float32](ctx, r, t, p, o)
 }
 
-func frontA[A formats.Value](ctx context.Context, r *runner, t *test, p *problem, o spmm.Options) (*outputs, *planned, error) {
+func frontA[A formats.Value](ctx context.Context, r *runner, t *test, p *instance, o spmm.Options) (*outputs, *planInfo, error) {
 	plan, err := spmm.Prepare(ctx, r.door, formats.Convert[A](p.a), o)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer plan.Close()
-	told := &planned{variant: plan.Info().Variant}
+	info := &planInfo{variant: plan.Info().Variant}
 	out, err := frontPlan(ctx, r, t, p, plan)
-	told.bits, told.lossless = plan.Reproduced()
-	return out, told, err
+	info.bits, info.lossless = plan.Reproduced()
+	return out, info, err
 }
 
-func frontPlan(ctx context.Context, r *runner, t *test, p *problem, plan *spmm.Plan) (*outputs, error) {
+func frontPlan(ctx context.Context, r *runner, t *test, p *instance, plan *spmm.Plan) (*outputs, error) {
 	switch t.b {
 	case dtype.F16:
 		return frontB[half.F16](ctx, r, t, p, plan)
@@ -56,7 +56,7 @@ func frontPlan(ctx context.Context, r *runner, t *test, p *problem, plan *spmm.P
 	return frontB[float32](ctx, r, t, p, plan)
 }
 
-func frontB[B formats.Value](ctx context.Context, r *runner, t *test, p *problem, plan *spmm.Plan) (*outputs, error) {
+func frontB[B formats.Value](ctx context.Context, r *runner, t *test, p *instance, plan *spmm.Plan) (*outputs, error) {
 	b := place[B](p.b, t.bcol, t.pad)
 	switch t.c {
 	case dtype.F16:
@@ -67,7 +67,7 @@ func frontB[B formats.Value](ctx context.Context, r *runner, t *test, p *problem
 	return frontC[B, float32](ctx, r, t, p, plan, b)
 }
 
-func frontC[B, C formats.Value](ctx context.Context, r *runner, t *test, p *problem, plan *spmm.Plan, b *formats.Dense[B]) (*outputs, error) {
+func frontC[B, C formats.Value](ctx context.Context, r *runner, t *test, p *instance, plan *spmm.Plan, b *formats.Dense[B]) (*outputs, error) {
 	before := p.c
 	if before == nil {
 		before = formats.NewDense[float32](p.m, p.n)
@@ -90,7 +90,7 @@ func frontC[B, C formats.Value](ctx context.Context, r *runner, t *test, p *prob
 }
 
 // once multiplies and returns C, whose memory was kept before. It looks at the device's memory if this is the last run.
-func once[B, C formats.Value](ctx context.Context, r *runner, t *test, p *problem, plan *spmm.Plan, b *formats.Dense[B], c *formats.Dense[C], kept []byte, last bool) (*outputs, error) {
+func once[B, C formats.Value](ctx context.Context, r *runner, t *test, p *instance, plan *spmm.Plan, b *formats.Dense[B], c *formats.Dense[C], kept []byte, last bool) (*outputs, error) {
 	look := func() error {
 		if last {
 			return r.dev.intact(ctx)
@@ -120,7 +120,7 @@ func once[B, C formats.Value](ctx context.Context, r *runner, t *test, p *proble
 }
 
 // onDevice multiplies tensors, and looks at memory while they are there.
-func onDevice[B, C formats.Value](ctx context.Context, dev *spmm.Device, plan *spmm.Plan, p *problem, b *formats.Dense[B], c *formats.Dense[C], look func() error) error {
+func onDevice[B, C formats.Value](ctx context.Context, dev *spmm.Device, plan *spmm.Plan, p *instance, b *formats.Dense[B], c *formats.Dense[C], look func() error) error {
 	x, err := spmm.NewTensor[B](dev, b.Rows, b.Cols, b.ColMajor)
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 )
 
 // general fills in random numbers, rounded to the problem's type.
-func (p *problem) general() {
+func (p *instance) general() {
 	p.entries(func(e, i, j int) {
 		x := p.any(streamA, i, j)
 		if p.kind == cancel {
@@ -38,7 +38,7 @@ func (p *problem) general() {
 }
 
 // any returns a number near 1 in magnitude, made of integers and exact steps.
-func (p *problem) any(stream, i, j int) float64 {
+func (p *instance) any(stream, i, j int) float64 {
 	z := draw(p.seed, stream, i, j)
 	x := -2.0
 	for s := 0; s < 64; s += 16 { // four uniform numbers: near enough to a normal distribution
@@ -51,7 +51,7 @@ func (p *problem) any(stream, i, j int) float64 {
 }
 
 // element rounds x to the problem's type.
-func (p *problem) element(x float64) float32 {
+func (p *instance) element(x float64) float32 {
 	switch p.typ {
 	case dtype.F16:
 		return half.F16From(float32(x)).Float32()

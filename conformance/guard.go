@@ -54,7 +54,7 @@ func filled(n int) []byte {
 type guarded struct {
 	backend.Buffer
 	g      *guard
-	size   int64 // what was asked for
+	size   int64 // the requested size
 	whole  int64 // what there is: whole words, and the sentinel
 	canary backend.Buffer
 	closed bool
@@ -110,10 +110,10 @@ func (g *guard) take(size int64) (*guarded, error) {
 	return x, err
 }
 
-// Size is what was asked for.
+// Size is the requested size.
 func (b *guarded) Size() int64 { return b.size }
 
-// Write keeps to the size that was asked for; a last partial word is completed with the sentinel's bytes.
+// Write keeps to the requested size; a last partial word is completed with the sentinel's bytes.
 func (b *guarded) Write(ctx context.Context, off int64, p []byte) error {
 	if err := backend.CheckRange(b.size, off, len(p)); err != nil {
 		return err
@@ -125,7 +125,7 @@ func (b *guarded) Write(ctx context.Context, off int64, p []byte) error {
 	return b.Buffer.Write(ctx, off, p)
 }
 
-// Read keeps to the size that was asked for.
+// Read keeps to the requested size.
 func (b *guarded) Read(ctx context.Context, off int64, p []byte) error {
 	if err := backend.CheckRange(b.size, off, len(p)); err != nil {
 		return err

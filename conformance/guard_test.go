@@ -28,7 +28,7 @@ func cpuGuard(t *testing.T) *guard {
 	return newGuard(dev)
 }
 
-// TestGuardTransfers: buffers behave as the sizes asked for, and stay intact.
+// TestGuardTransfers: buffers behave as their requested sizes say, and stay intact.
 func TestGuardTransfers(t *testing.T) {
 	for _, bare := range []bool{false, true} {
 		g := cpuGuard(t)

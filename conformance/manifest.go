@@ -26,7 +26,7 @@ type Manifest struct {
 	Schema int    `json:"schema"`
 	Suite  string `json:"suite"`
 	Tier   Tier   `json:"tier"`
-	Filter string `json:"filter,omitempty"` // if only some cases were asked for
+	Filter string `json:"filter,omitempty"` // if only some cases were selected
 	Bare   bool   `json:"bare,omitempty"`   // if memory around buffers was not watched
 	// Unlisted tells that matrix shapes were run that the device does not list.
 	Unlisted bool           `json:"unlisted,omitempty"`

@@ -134,7 +134,7 @@ func (q *prober) sum(s sum) float32 {
 	k := len(s)
 	t := &test{target: target{kernel: q.k, prec: q.v.In}, layout: layout{c: dtype.F32, a: q.v.In.Storage(), b: q.v.In.Storage()}}
 	t.recipe = recipe{class: General, typ: q.v.In, m: rows, k: k, n: cols, alpha: 1}
-	p := &problem{recipe: t.recipe, b: formats.NewDense[float32](k, cols)}
+	p := &instance{recipe: t.recipe, b: formats.NewDense[float32](k, cols)}
 	p.a = &formats.CSR[float32]{Rows: rows, Cols: k, RowPtr: []int64{0}}
 	for range rows {
 		for i, x := range s {
@@ -205,7 +205,7 @@ func b2i(x bool) int {
 	return 0
 }
 
-// mostFraction is the most FractionBits that can be told with normal operands of every type.
+// mostFraction is the most FractionBits that can be determined with normal operands of every type.
 const mostFraction = 43
 
 // rounding finds how 1 + 2⁻²⁴ and 1 + 2⁻²³ + 2⁻²⁴, ties between two numbers of f32, and their negatives are

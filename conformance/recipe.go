@@ -28,7 +28,7 @@ type recipe struct {
 	pattern     string
 	alpha, beta float32 // in exact classes powers of two, or their negatives; beta may be 0
 	kind        string  // which numbers; see exact.go and general.go
-	p           int     // of class T3: the precision that is asked for, spmm.AutoP or one of rfx.All; else 0
+	p           int     // of class T3: the requested precision, spmm.AutoP or one of rfx.All; else 0
 	seed        uint64
 }
 

@@ -54,7 +54,7 @@ func busy(t *testing.T, dev *spmm.Device) (stop func()) {
 
 // repeats multiplies so often with one plan and fails where a result is not the first. It reports whether the
 // format takes the matrix.
-func repeats[T formats.Value](t *testing.T, dev *spmm.Device, format string, p *problem) bool {
+func repeats[T formats.Value](t *testing.T, dev *spmm.Device, format string, p *instance) bool {
 	t.Helper()
 	ctx := t.Context()
 	plan, err := spmm.Prepare(ctx, dev, formats.Convert[T](p.a), spmm.Options{Format: format, Cols: p.n})

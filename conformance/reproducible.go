@@ -19,7 +19,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// precisionsT3 are what is asked for, in each format and type.
+// precisionsT3 are the requested precisions, in each format and type.
 func precisionsT3() []int {
 	ps := []int{spmm.AutoP}
 	for _, p := range rfx.All {
@@ -86,7 +86,7 @@ func (w *lister) t3(tier Tier, kernels []*spec.Kernel, typ dtype.Type, p int, s 
 }
 
 // reproducible fills in numbers of class T3, and what RFX-p makes of them.
-func (p *problem) reproducible() {
+func (p *instance) reproducible() {
 	p.general()
 	if p.kind == odd || p.kind == wild {
 		p.entries(func(e, i, j int) { p.a.Val[e] = p.strange(p.a.Val[e], streamSpecialA, i, j) })
@@ -111,7 +111,7 @@ func (p *problem) reproducible() {
 }
 
 // strange returns x, a zero of either sign, or a subnormal number.
-func (p *problem) strange(x float32, stream, i, j int) float32 {
+func (p *instance) strange(x float32, stream, i, j int) float32 {
 	prec := precisions[p.typ]
 	switch z := draw(p.seed, stream, i, j); z % 8 {
 	case 0:
@@ -131,7 +131,7 @@ type quantised struct {
 }
 
 // quantise says how B is brought to the fixed point that the variant takes.
-func (x *lone) quantise() (*quantised, error) {
+func (x *directRun) quantise() (*quantised, error) {
 	v, err := quantise.Variant(x.prob.Caps)
 	if err != nil {
 		return nil, err
@@ -155,7 +155,7 @@ func foreignT3(caps backend.Caps) []*spec.Variant {
 }
 
 // launches bring B to fixed point; the arguments are B and the result.
-func (q *quantised) launches(x *lone, args []backend.Buffer) ([]backend.Launch, error) {
+func (q *quantised) launches(x *directRun, args []backend.Buffer) ([]backend.Launch, error) {
 	k, err := x.load(shaders.Quantise, q.v)
 	if err != nil {
 		return nil, err
@@ -190,7 +190,7 @@ func (r *runner) t3(ctx context.Context, t *test, res *Result) error {
 }
 
 // precise says whether a precision is the one that the problem asks for.
-func (p *problem) precise(bits int, lossless bool) error {
+func (p *instance) precise(bits int, lossless bool) error {
 	if bits != p.bits || lossless != p.lossless {
 		return wrong{fmt.Errorf("p = %d, lossless %v; must be %d, %v", bits, lossless, p.bits, p.lossless)}
 	}

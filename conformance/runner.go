@@ -40,7 +40,7 @@ type Options struct {
 
 	// Faults, for tests:
 	mutate func(backend.Binary) backend.Binary // of code as it is loaded
-	spoil  func(p *problem) *problem           // of what is multiplied, after it is known what must come out
+	spoil  func(p *instance) *instance         // of what is multiplied, after it is known what must come out
 	after  func(o *outputs)                    // of what came out
 	stray  bool                                // something is written behind a buffer
 }
@@ -54,7 +54,7 @@ type runner struct {
 	made   map[*spec.Kernel][]*spec.Variant // unlisted variants
 	ran    map[string]Variant
 	man    *Manifest
-	last   *problem // the one that was built last, and its digest
+	last   *instance // the one that was built last, and its digest
 	digest string
 }
 

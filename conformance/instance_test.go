@@ -100,7 +100,7 @@ func TestExactProblems(t *testing.T) {
 }
 
 // terms collects those of an output, in units in which alpha is 1.
-func (p *problem) terms(i, j int) terms {
+func (p *instance) terms(i, j int) terms {
 	s := terms{low: math.MaxInt, high: math.MinInt}
 	for e := p.a.RowPtr[i]; e < p.a.RowPtr[i+1]; e++ {
 		x, y := float64(p.a.Val[e]), float64(p.b.At(int(p.a.ColIdx[e]), j))

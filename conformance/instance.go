@@ -1,4 +1,4 @@
-// Problems: the inputs that a recipe makes, and what their outputs must be.
+// Instances: the inputs that a recipe makes, and what their outputs must be.
 
 package conformance
 
@@ -14,8 +14,8 @@ import (
 	"github.com/spmmrun/spmm/formats"
 )
 
-// problem is a recipe carried out. All numbers are float32 and elements of the recipe's type.
-type problem struct {
+// instance is a recipe carried out. All numbers are float32 and elements of the recipe's type.
+type instance struct {
 	recipe
 	a *formats.CSR[float32]
 	b *formats.Dense[float32]
@@ -29,8 +29,8 @@ type problem struct {
 }
 
 // build carries the recipe out.
-func (r recipe) build() *problem {
-	p := &problem{recipe: r, b: formats.NewDense[float32](r.k, r.n)}
+func (r recipe) build() *instance {
+	p := &instance{recipe: r, b: formats.NewDense[float32](r.k, r.n)}
 	p.a = &formats.CSR[float32]{Rows: r.m, Cols: r.k, RowPtr: make([]int64, 1, r.m+1)}
 	for i := range r.m {
 		p.a.ColIdx = append(p.a.ColIdx, patterns[r.pattern](r.seed, i, r.m, r.k)...)
@@ -54,7 +54,7 @@ func (r recipe) build() *problem {
 }
 
 // entries calls f for the entries of row i: their place in a.Val, row and column.
-func (p *problem) entries(f func(e, i, j int)) {
+func (p *instance) entries(f func(e, i, j int)) {
 	for i := range p.m {
 		for e := p.a.RowPtr[i]; e < p.a.RowPtr[i+1]; e++ {
 			f(int(e), i, int(p.a.ColIdx[e]))
@@ -64,7 +64,7 @@ func (p *problem) entries(f func(e, i, j int)) {
 
 // digest is the SHA-256 of everything that a multiplication reads, in the recipe's element type: the
 // pattern, the numbers of A, B and C, alpha and beta.
-func (p *problem) digest() string {
+func (p *instance) digest() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "A·B %v %d×%d×%d, %d entries, alpha %#x, beta %#x\n", p.typ, p.m, p.k, p.n, len(p.a.Val),
 		math.Float32bits(p.alpha), math.Float32bits(p.beta))
@@ -92,7 +92,7 @@ func (p *problem) digest() string {
 }
 
 // expect returns the digests of right outputs of type t, the IEEE one first; none in class T2.
-func (p *problem) expect(t dtype.Type) []string {
+func (p *instance) expect(t dtype.Type) []string {
 	if p.want == nil {
 		return nil
 	}
@@ -105,7 +105,7 @@ func (p *problem) expect(t dtype.Type) []string {
 
 // solve returns what the outputs are by definition: alpha·A·B + beta·C, rounded to float32 once, or
 // of the class that operands which are not finite make it.
-func (p *problem) solve() []float32 {
+func (p *instance) solve() []float32 {
 	out := make([]float32, p.m*p.n)
 	for i := range p.m {
 		for j := range p.n {
