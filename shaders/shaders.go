@@ -1,7 +1,6 @@
 // Package shaders lists the kernels. Adding one is a folder below this package and a line here.
 //
-// What is compiled ahead of time lies beside its source, in files z*.ptx and z*.spv that tools/shadergen
-// makes; zlock.json records what each was made from, and a test finds those that are stale.
+// What is compiled ahead of time lies in the folder compiled, which tools/shadergen writes.
 package shaders
 
 //go:generate go run github.com/spmmrun/spmm/tools/shadergen

@@ -37,7 +37,7 @@ var Rules = []Rule{
 	{"dtype", nil},
 	{"internal/simd", nil},
 	{"internal/archtest", nil},
-	{"internal/shaderlock", []string{"backend", "shaders/spec"}},
+	{"internal/shaderlock", []string{"backend", "shaders/compiled", "shaders/spec"}},
 	{"internal/plan", []string{"backend", "formats/...", "shaders/...", Self}},
 	{"internal/...", nil},
 
@@ -50,7 +50,8 @@ var Rules = []Rule{
 
 	{"shaders", []string{"shaders/..."}},
 	{"shaders/include", nil},
-	{"shaders/spec", []string{"backend", "formats"}},
+	{"shaders/compiled", nil},
+	{"shaders/spec", []string{"backend", "formats", "shaders/compiled"}},
 	{"shaders/panel", []string{"backend", "formats", "shaders/spec", "shaders/include"}},
 	{"shaders/shadertest", []string{"backend", "backend/all", "formats/...", "shaders/spec"}},
 	{"shaders/rfx", []string{"backend", "formats/...", "shaders/spec", "shaders/include", "shaders/quantise"}},
@@ -74,7 +75,7 @@ var Bindings = map[string]string{
 }
 
 // StandardOnly are the packages that import nothing from outside but small utilities.
-var StandardOnly = []string{"dtype", "backend", "backend/all", "shaders", "shaders/spec", "shaders/include"}
+var StandardOnly = []string{"dtype", "backend", "backend/all", "shaders", "shaders/compiled", "shaders/spec", "shaders/include"}
 
 // Violations returns the imports that the rules do not allow, in words.
 func Violations(pkgs []Package) []string {

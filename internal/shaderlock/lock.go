@@ -1,4 +1,4 @@
-// The record of hashes, zlock.json, and what is wrong with a tree that it does not fit.
+// The record of hashes, lock.json, and what is wrong with a tree that it does not fit.
 
 package shaderlock
 
@@ -11,21 +11,23 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"strings"
 
+	"github.com/klauspost/compress/gzip"
+
+	"github.com/spmmrun/spmm/shaders/compiled"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 // File is the record's name in the folder shaders.
-const File = "zlock.json"
+const File = Generated + "/lock.json"
 
-// Lock is the record: blobs by their path in the folder shaders.
+// Lock is the record: blobs by Unit.Blob.
 type Lock map[string]Entry
 
 // Entry says what a blob was made from.
 type Entry struct {
 	Source   string `json:"source"` // Unit.Hash
-	Blob     string `json:"blob"`   // SHA-256 of the blob
+	Blob     string `json:"blob"`   // SHA-256 of the blob, not compressed
 	Compiler string `json:"compiler"`
 }
 
@@ -76,7 +78,7 @@ func (l Lock) Stale(fsys fs.FS, u *Unit) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", u.Blob, err)
 	}
-	blob, err := fs.ReadFile(fsys, u.Blob)
+	blob, err := readBlob(fsys, u)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s: %w", u.Blob, err)
@@ -88,20 +90,53 @@ func (l Lock) Stale(fsys fs.FS, u *Unit) error {
 	return nil
 }
 
-// Strays returns the generated files in a kernel's folder that its table does not name.
-func Strays(fsys fs.FS, k *spec.Kernel, us []*Unit) ([]string, error) {
-	known := map[string]bool{path.Join(k.Name, PreludeCUDA): true, path.Join(k.Name, PreludeGLSL): true}
-	for _, u := range us {
-		known[u.Blob] = true
-	}
-	found, err := fs.Glob(fsys, path.Join(k.Name, "*"))
+func readBlob(fsys fs.FS, u *Unit) ([]byte, error) {
+	b, err := fs.ReadFile(fsys, u.File())
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(found, func(f string) bool {
-		blob := strings.HasPrefix(path.Base(f), "z") || strings.HasSuffix(f, ".ptx") || strings.HasSuffix(f, ".spv")
-		return known[f] || !blob || strings.HasSuffix(f, ".go")
-	}), nil
+	return compiled.Unpack(b)
+}
+
+// Pack compresses a blob. The same blob gives the same file everywhere.
+func Pack(blob []byte) ([]byte, error) {
+	var b bytes.Buffer
+	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(blob); err != nil {
+		return nil, err
+	}
+	err = w.Close()
+	return b.Bytes(), err
+}
+
+// Strays returns the files that no kernel's table names, in the folders of what is generated, and compiled code beside
+// sources.
+func Strays(fsys fs.FS, kernels []*spec.Kernel) ([]string, error) {
+	known := map[string]bool{}
+	for _, k := range kernels {
+		us, err := Units(k)
+		if err != nil {
+			return nil, err
+		}
+		for _, u := range us {
+			known[u.File()] = true
+		}
+		for file := range Preludes(k) {
+			known[file] = true
+		}
+	}
+	var found []string
+	for _, pattern := range []string{Generated + "/*/[^.]*", "*/*.ptx", "*/*.spv"} {
+		files, err := fs.Glob(fsys, pattern)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, files...)
+	}
+	return slices.DeleteFunc(found, func(f string) bool { return known[f] }), nil
 }
 
 // Check returns all that is wrong with the folder shaders: stale, changed, missing and stray files.
@@ -124,13 +159,6 @@ func Check(fsys fs.FS, kernels []*spec.Kernel) []error {
 				errs = append(errs, err)
 			}
 		}
-		strays, err := Strays(fsys, k, us)
-		if err != nil {
-			errs = append(errs, err)
-		}
-		for _, f := range strays {
-			errs = append(errs, fmt.Errorf("%s: no variant is compiled to it", f))
-		}
 		for file, want := range Preludes(k) {
 			if have, err := fs.ReadFile(fsys, file); err != nil {
 				errs = append(errs, err)
@@ -138,6 +166,13 @@ func Check(fsys fs.FS, kernels []*spec.Kernel) []error {
 				errs = append(errs, fmt.Errorf("%s: differs from the kernel's table", file))
 			}
 		}
+	}
+	strays, err := Strays(fsys, kernels)
+	if err != nil && len(errs) == 0 { // else it was said
+		errs = append(errs, err)
+	}
+	for _, f := range strays {
+		errs = append(errs, fmt.Errorf("%s: no variant is compiled to it", f))
 	}
 	for _, blob := range sortedKeys(unnamed) {
 		errs = append(errs, fmt.Errorf("%s: recorded in %s, but no variant is compiled to it", blob, File))
@@ -147,7 +182,8 @@ func Check(fsys fs.FS, kernels []*spec.Kernel) []error {
 
 // Preludes returns the generated declarations of a kernel by their path.
 func Preludes(k *spec.Kernel) map[string]string {
-	return map[string]string{path.Join(k.Name, PreludeCUDA): k.CUDA(), path.Join(k.Name, PreludeGLSL): k.GLSL()}
+	dir := path.Join(Generated, k.Name)
+	return map[string]string{path.Join(dir, preludeCUDA): k.CUDA(), path.Join(dir, preludeGLSL): k.GLSL()}
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

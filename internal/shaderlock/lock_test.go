@@ -16,8 +16,8 @@ import (
 
 // toy is a kernel of two blobs, one of which two variants share.
 func toy() *spec.Kernel {
-	cuda := spec.Unit{Source: "kernel.cu", Blob: "zcuda.ptx", Arch: "compute_80", Defines: map[string]string{"TYPE": "half"}}
-	glsl := spec.Unit{Source: "kernel.comp", Blob: "zvulkan.spv"}
+	cuda := spec.Unit{Source: "kernel.cu", Blob: "cuda.ptx", Arch: "compute_80", Defines: map[string]string{"TYPE": "half"}}
+	glsl := spec.Unit{Source: "kernel.comp", Blob: "vulkan.spv"}
 	tile := func(id int, n uint32) []spec.Const {
 		return []spec.Const{{Name: "TILE", ID: id, Value: n}, {Name: "WIDTH", ID: -1, Value: 4}}
 	}
@@ -40,14 +40,16 @@ func tree(t *testing.T) fstest.MapFS {
 	k := toy()
 	fsys := fstest.MapFS{}
 	put := func(name, text string) { fsys[name] = &fstest.MapFile{Data: []byte(text)} }
-	put("toy/kernel.cu", "#include <cuda_fp16.h>\n  # include \"zparams.h\"\n#include \"tile.cuh\"\n")
-	put("toy/kernel.comp", "#include \"zparams.glsl\"\n#include \"bits.glsl\"\n")
+	put("toy/kernel.cu", "#include <cuda_fp16.h>\n  # include \"params.h\"\n#include \"tile.cuh\"\n")
+	put("toy/kernel.comp", "#include \"params.glsl\"\n#include \"bits.glsl\"\n")
 	put("toy/tile.cuh", "#include \"deep.cuh\"\n")
 	put("include/deep.cuh", "// deep\n")
 	put("include/bits.glsl", "// bits\n")
 	put("toy/other.glsl", "// not included\n")
-	put("toy/zcuda.ptx", "ptx")
-	put("toy/zvulkan.spv", "spirv")
+	blobs := map[string]string{"toy/cuda.ptx": "ptx", "toy/vulkan.spv": "spirv"}
+	for name, text := range blobs {
+		put(file(name), packed(t, text))
+	}
 	for name, text := range shaderlock.Preludes(k) {
 		put(name, text)
 	}
@@ -61,7 +63,7 @@ func tree(t *testing.T) fstest.MapFS {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lock[u.Blob] = e.For(fsys[u.Blob].Data)
+		lock[u.Blob] = e.For([]byte(blobs[u.Blob]))
 	}
 	b, err := lock.Format()
 	if err != nil {
@@ -69,6 +71,18 @@ func tree(t *testing.T) fstest.MapFS {
 	}
 	put(shaderlock.File, string(b))
 	return fsys
+}
+
+// file is where a blob of toy lies.
+func file(blob string) string { return "compiled/" + blob + ".gz" }
+
+func packed(t *testing.T, text string) string {
+	t.Helper()
+	b, err := shaderlock.Pack([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
 }
 
 func TestCheckFindsWhatChanged(t *testing.T) {
@@ -84,38 +98,43 @@ func TestCheckFindsWhatChanged(t *testing.T) {
 	}{
 		{"nothing", func(fstest.MapFS, *spec.Kernel) {}, nil},
 		{"a file that nothing includes", edit("toy/other.glsl"), nil},
-		{"a source", edit("toy/kernel.cu"), []string{"toy/zcuda.ptx: its source"}},
-		{"an include", edit("toy/tile.cuh"), []string{"toy/zcuda.ptx: its source"}},
-		{"an include's include", edit("include/deep.cuh"), []string{"toy/zcuda.ptx: its source"}},
-		{"a common include", edit("include/bits.glsl"), []string{"toy/zvulkan.spv: its source"}},
-		{"a blob", edit("toy/zvulkan.spv"), []string{"toy/zvulkan.spv: was changed"}},
-		{"a prelude", edit("toy/zparams.h"), []string{"toy/zparams.h: differs", "toy/zcuda.ptx: its source"}},
+		{"a source", edit("toy/kernel.cu"), []string{"toy/cuda.ptx: its source"}},
+		{"an include", edit("toy/tile.cuh"), []string{"toy/cuda.ptx: its source"}},
+		{"an include's include", edit("include/deep.cuh"), []string{"toy/cuda.ptx: its source"}},
+		{"a common include", edit("include/bits.glsl"), []string{"toy/vulkan.spv: its source"}},
+		{"a blob", func(f fstest.MapFS, _ *spec.Kernel) { f[file("toy/vulkan.spv")].Data = []byte(packed(t, "other")) },
+			[]string{"toy/vulkan.spv: was changed"}},
+		{"a damaged blob", func(f fstest.MapFS, _ *spec.Kernel) { f[file("toy/vulkan.spv")].Data = []byte("spirv") },
+			[]string{"toy/vulkan.spv: not compressed by gzip"}},
+		{"a prelude", edit("compiled/toy/params.h"), []string{"toy/params.h: differs", "toy/cuda.ptx: its source"}},
 		{"a parameter", func(_ fstest.MapFS, k *spec.Kernel) { k.Params[0].Name = "m" },
-			[]string{"toy/zparams.h: differs", "toy/zparams.glsl: differs"}},
+			[]string{"toy/params.h: differs", "toy/params.glsl: differs"}},
 		{"a define", func(_ fstest.MapFS, k *spec.Kernel) { k.Variants[0].Unit.Defines["TYPE"] = "float" },
-			[]string{"toy/zcuda.ptx: its source"}},
+			[]string{"toy/cuda.ptx: its source"}},
 		{"a constant", func(_ fstest.MapFS, k *spec.Kernel) { k.Variants[0].Consts[0].Value = 128 },
-			[]string{"toy/zcuda.ptx: its source"}},
+			[]string{"toy/cuda.ptx: its source"}},
 		{"a specialisation constant", func(_ fstest.MapFS, k *spec.Kernel) { k.Variants[1].Consts[0].Value = 128 }, nil},
 		{"an architecture", func(_ fstest.MapFS, k *spec.Kernel) { k.Variants[0].Unit.Arch = "compute_90a" },
-			[]string{"toy/zcuda.ptx: its source"}},
+			[]string{"toy/cuda.ptx: its source"}},
 		{"matrices", func(_ fstest.MapFS, k *spec.Kernel) { k.Variants[1].Matrix, k.Variants[2].Matrix = true, true },
-			[]string{"toy/zvulkan.spv: its source"}},
+			[]string{"toy/vulkan.spv: its source"}},
 		{"a new variant", func(_ fstest.MapFS, k *spec.Kernel) {
 			v := *k.Variants[0]
-			v.Name, v.Unit.Blob = "cuda2", "zcuda2.ptx"
+			v.Name, v.Unit.Blob = "cuda2", "cuda2.ptx"
 			k.Variants = append(k.Variants, &v)
-		}, []string{"toy/zcuda2.ptx: never recorded"}},
+		}, []string{"toy/cuda2.ptx: never recorded"}},
 		{"a dropped variant", func(_ fstest.MapFS, k *spec.Kernel) { k.Variants = k.Variants[1:] },
-			[]string{"toy/zcuda.ptx: no variant", "toy/zcuda.ptx: recorded in"}},
-		{"a lost blob", func(f fstest.MapFS, _ *spec.Kernel) { delete(f, "toy/zcuda.ptx") },
-			[]string{"toy/zcuda.ptx: file does not exist"}},
+			[]string{"toy/cuda.ptx.gz: no variant", "toy/cuda.ptx: recorded in"}},
+		{"a lost blob", func(f fstest.MapFS, _ *spec.Kernel) { delete(f, file("toy/cuda.ptx")) },
+			[]string{"toy/cuda.ptx: compiled/toy/cuda.ptx.gz: file does not exist"}},
 		{"a stray blob", func(f fstest.MapFS, _ *spec.Kernel) { f["toy/new.spv"] = &fstest.MapFile{} },
 			[]string{"toy/new.spv: no variant"}},
+		{"a blob of a kernel that is gone", func(f fstest.MapFS, _ *spec.Kernel) { f[file("old/new.spv")] = &fstest.MapFile{} },
+			[]string{"old/new.spv.gz: no variant"}},
 		{"a lost record", func(f fstest.MapFS, _ *spec.Kernel) { delete(f, shaderlock.File) },
-			[]string{"toy/zcuda.ptx: never recorded", "toy/zvulkan.spv: never recorded"}},
+			[]string{"toy/cuda.ptx: never recorded", "toy/vulkan.spv: never recorded"}},
 		{"a broken record", func(f fstest.MapFS, _ *spec.Kernel) { f[shaderlock.File] = &fstest.MapFile{Data: []byte("{")} },
-			[]string{"zlock.json: unexpected end"}},
+			[]string{"compiled/lock.json: unexpected end"}},
 		{"another unit for the same blob", func(_ fstest.MapFS, k *spec.Kernel) { k.Variants[2].Unit.Source = "kernel2.comp" },
 			[]string{"variants vulkan64 and vulkan32 are compiled from different things"}},
 		{"a define that is another constant", func(_ fstest.MapFS, k *spec.Kernel) {
@@ -151,7 +170,7 @@ func TestUnitsShareConstants(t *testing.T) {
 	for _, u := range us {
 		got[u.Blob] = strings.Join(u.Defines, " ")
 	}
-	want := map[string]string{"toy/zcuda.ptx": "TILE=64 TYPE=half WIDTH=4", "toy/zvulkan.spv": "WIDTH=4"}
+	want := map[string]string{"toy/cuda.ptx": "TILE=64 TYPE=half WIDTH=4", "toy/vulkan.spv": "WIDTH=4"}
 	if !maps.Equal(got, want) {
 		t.Errorf("defines are %v, want %v", got, want)
 	}

@@ -4,7 +4,6 @@ package shaderlock_test
 
 import (
 	"encoding/binary"
-	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/internal/shaderlock"
+	"github.com/spmmrun/spmm/shaders/compiled"
 	"github.com/spmmrun/spmm/shaders/peak"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -157,7 +157,7 @@ func TestReadPTX(t *testing.T) {
 
 // A damaged module is an error or something, never a panic.
 func TestReadSPIRVDamaged(t *testing.T) {
-	whole, err := os.ReadFile("../../shaders/peak/zvulkan_matrix.spv")
+	whole, err := compiled.Read("peak", "vulkan_matrix.spv")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,5 @@
 // Package shaderlock knows what each compiled kernel is made from. tools/shadergen compiles by it and
-// records hashes in shaders/zlock.json; a test in shaders holds sources, tables and blobs against
+// records hashes in shaders/compiled/lock.json; a test in shaders holds sources, tables and blobs against
 // that record without a compiler.
 package shaderlock
 
@@ -11,13 +11,17 @@ import (
 	"strconv"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/shaders/compiled"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// Names of generated files in a kernel's folder, and of the folder that all sources may include from.
+// Generated is the folder of all that shadergen writes.
+const Generated = "compiled"
+
+// Names of the generated declarations, and of the folder that all sources may include from.
 const (
-	PreludeCUDA = "zparams.h"
-	PreludeGLSL = "zparams.glsl"
+	preludeCUDA = "params.h"
+	preludeGLSL = "params.glsl"
 	includes    = "include"
 )
 
@@ -25,7 +29,7 @@ const (
 type Unit struct {
 	Folder   string // the kernel's
 	Source   string // path of the source
-	Blob     string // path of the blob
+	Blob     string // path of the blob in the folder compiled, without the suffix of compressed files
 	Code     backend.Code
 	Flags    []string // for the compiler, but for -D and -I
 	Target   string   // of SPIR-V: "vulkan1.2"
@@ -106,4 +110,9 @@ func constants(v *spec.Variant) map[string]string {
 }
 
 // Includes returns the folders that a unit's source includes from.
-func (u *Unit) Includes() []string { return []string{u.Folder, includes} }
+func (u *Unit) Includes() []string {
+	return []string{u.Folder, path.Join(Generated, u.Folder), includes}
+}
+
+// File returns the path of the compressed blob.
+func (u *Unit) File() string { return path.Join(Generated, u.Blob) + compiled.Suffix }

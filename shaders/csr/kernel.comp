@@ -5,7 +5,7 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #define ELEM_T uint
-#include "zparams.glsl"
+#include "params.glsl"
 #include "../include/addr.glsl"
 #include "../include/half.glsl"
 

@@ -1,7 +1,7 @@
 // SpMM from compressed sparse rows. See csr.go for how work is shared out. ELEM is the element type
 // (half.cuh); a lane holds VEC columns, 16 bytes of a row of B.
 
-#include "zparams.h"
+#include "params.h"
 #include "../include/half.cuh"
 
 typedef unsigned int u32;

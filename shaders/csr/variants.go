@@ -23,13 +23,13 @@ func variants() []*spec.Variant {
 			&spec.Variant{
 				Name: "cuda_" + t.String(), In: t, Code: backend.CodePTX, Entry: "csr",
 				Need: spec.Need{Arch: 80}, Local: [3]uint32{local, 1, 1},
-				Unit: spec.Unit{Source: "kernel.cu", Defines: elem, Blob: "zcuda_" + t.String() + ".ptx", Arch: "compute_80"},
+				Unit: spec.Unit{Source: "kernel.cu", Defines: elem, Blob: "cuda_" + t.String() + ".ptx", Arch: "compute_80"},
 				Out:  []dtype.Type{dtype.F16, dtype.BF16},
 			},
 			&spec.Variant{
 				Name: "vulkan_" + t.String(), In: t, Code: backend.CodeSPIRV, Entry: "main",
 				Need: spec.Need{Shared: shared(t)}, Local: [3]uint32{local, 1, 1},
-				Unit: spec.Unit{Source: "kernel.comp", Defines: elem, Blob: "zvulkan_" + t.String() + ".spv"},
+				Unit: spec.Unit{Source: "kernel.comp", Defines: elem, Blob: "vulkan_" + t.String() + ".spv"},
 			},
 			&spec.Variant{
 				Name: "webgpu_" + t.String(), In: t, Code: backend.CodeWGSL, Entry: "main",

@@ -26,7 +26,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-//go:embed kernel.wgsl z*
+//go:embed kernel.wgsl
 var files embed.FS
 
 var args = []spec.Arg{

@@ -43,7 +43,7 @@ type Op struct {
 	Alpha, Beta float32
 }
 
-//go:embed kernel.wgsl z*
+//go:embed kernel.wgsl
 var files embed.FS
 
 // Kernel is the table of the dense kernel. It has no Encode; see Launch.
@@ -70,11 +70,11 @@ var Kernel = &spec.Kernel{
 	Variants: []*spec.Variant{
 		{
 			Name: "cuda", In: dtype.F32, Code: backend.CodePTX, Entry: "dense", Local: local, Need: spec.Need{Arch: 80},
-			Unit: spec.Unit{Source: "kernel.cu", Blob: "zcuda.ptx", Arch: "compute_80"},
+			Unit: spec.Unit{Source: "kernel.cu", Blob: "cuda.ptx", Arch: "compute_80"},
 		},
 		{
 			Name: "vulkan", In: dtype.F32, Code: backend.CodeSPIRV, Entry: "main", Local: local, Need: spec.Need{Shared: shared},
-			Unit: spec.Unit{Source: "kernel.comp", Blob: "zvulkan.spv"},
+			Unit: spec.Unit{Source: "kernel.comp", Blob: "vulkan.spv"},
 		},
 		{
 			Name: "webgpu", In: dtype.F32, Code: backend.CodeWGSL, Entry: "main", Local: local, Need: spec.Need{Shared: shared},

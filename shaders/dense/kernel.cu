@@ -1,6 +1,6 @@
 // Copies a dense matrix. See dense.go for how work is shared out.
 
-#include "zparams.h"
+#include "params.h"
 #include "../include/half.cuh"
 
 typedef unsigned int u32;

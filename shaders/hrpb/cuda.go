@@ -45,7 +45,7 @@ func cudaVariant(name string, t dtype.Type, arch int, block uint32) *spec.Varian
 		},
 		Out: []dtype.Type{dtype.F16, dtype.BF16},
 		Unit: spec.Unit{
-			Source: "kernel.cu", Arch: fmt.Sprintf("compute_%d", arch), Blob: "z" + name + ".ptx",
+			Source: "kernel.cu", Arch: fmt.Sprintf("compute_%d", arch), Blob: name + ".ptx",
 			Defines: map[string]string{"ENTRY": "hrpb", "ELEM": elem(t)},
 		},
 	}

@@ -31,7 +31,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-//go:embed kernel.wgsl z*
+//go:embed kernel.wgsl
 var files embed.FS
 
 // Kernel is the table of the HRPB kernel.

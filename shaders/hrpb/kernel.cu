@@ -21,7 +21,7 @@
 //
 // Compile-time constants: ENTRY, ELEM (half.cuh), COLS = 128, WARPS = 4, DEPTH, BLOCK (4 in f32, else 8).
 
-#include "zparams.h"
+#include "params.h"
 #include "../include/result.cuh"
 
 #if ELEM == F32

@@ -2,7 +2,7 @@
 // multiply (SSpMM §III-B, §IV-B), and the epilogue. Needs ELEM (half.cuh), V, STEP and CHUNKS.
 
 #pragma once
-#include "zparams.h"
+#include "params.h"
 #include "result.cuh"
 
 #define HALVES (V / 8)   // groups of 8 rows in a panel

@@ -63,7 +63,7 @@ func (s tile) variant(t dtype.Type) *spec.Variant {
 		Shared: s.granule() * s.stages * pitch,
 		Out:    []dtype.Type{dtype.F16, dtype.BF16},
 		Unit: spec.Unit{
-			Source: "kernel.cu", Arch: "compute_80", Blob: "z" + name + ".ptx",
+			Source: "kernel.cu", Arch: "compute_80", Blob: name + ".ptx",
 			Defines: map[string]string{"ENTRY": "jigsaw", "ELEM": elem(t)},
 		},
 	}

@@ -3,7 +3,7 @@
 
 #include "../include/half.glsl"
 #define ELEM_T uint // 16-bit elements are read two at a time
-#include "zparams.glsl"
+#include "params.glsl"
 #include "../include/addr.glsl"
 
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Words { uint v[]; };

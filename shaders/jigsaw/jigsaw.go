@@ -27,7 +27,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-//go:embed kernel.wgsl z*
+//go:embed kernel.wgsl
 var files embed.FS
 
 // Kernel is the table of the Jigsaw kernel. What the first three arrays hold depends on who reads them:

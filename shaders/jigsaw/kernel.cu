@@ -20,7 +20,7 @@
 // two), FEEDERS, AHEAD, RESIDENT (blocks of threads per multiprocessor, for the compiler). Dynamic shared
 // memory: STAGES·GRANULE·PITCH bytes.
 
-#include "zparams.h"
+#include "params.h"
 #include "../include/result.cuh"
 
 #define STRIPS (BLOCK / 16)

@@ -73,7 +73,7 @@ func (c coop) variant() *spec.Variant {
 			{Name: "SUBS", ID: 6, Value: c.subs}, {Name: "SHARED", ID: 7, Value: c.sharedWords()},
 			define("BLOCK", jigsaw.StripRows),
 		},
-		Unit: spec.Unit{Source: "kernel_coop.comp", Blob: "zcoop.spv"},
+		Unit: spec.Unit{Source: "kernel_coop.comp", Blob: "coop.spv"},
 		Out:  []dtype.Type{dtype.F16},
 	}
 }
@@ -88,7 +88,7 @@ func lanes() *spec.Variant {
 		},
 		Local: [3]uint32{32, 1, 1}, Sub: 32, Matrix: true,
 		Consts: []spec.Const{{Name: "LOCAL", ID: 0, Value: 32}, define("BLOCK", jigsaw.StripRows), define("COLS", 64)},
-		Unit:   spec.Unit{Source: "lanes.comp", Blob: "zlanes.spv"},
+		Unit:   spec.Unit{Source: "lanes.comp", Blob: "lanes.spv"},
 		Out:    []dtype.Type{dtype.F16},
 	}
 }
@@ -110,6 +110,6 @@ func scalarVulkan(t dtype.Type) *spec.Variant {
 			{Name: "LOCAL", ID: 0, Value: scalarLocal}, {Name: "STAGE", ID: 1, Value: scalarStage},
 			define("BLOCK", jigsaw.StripRows), define("COLS", 4*scalarLocal),
 		},
-		Unit: spec.Unit{Source: "kernel.comp", Defines: map[string]string{"ELEM": elem(t)}, Blob: "zscalar_" + t.String() + ".spv"},
+		Unit: spec.Unit{Source: "kernel.comp", Defines: map[string]string{"ELEM": elem(t)}, Blob: "scalar_" + t.String() + ".spv"},
 	}
 }

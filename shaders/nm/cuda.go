@@ -116,7 +116,7 @@ func cudaVariant(source, name string, t dtype.Type, warps, shared uint32, consts
 		Shared: shared, Need: spec.Need{Arch: 80, Shared: shared},
 		Out: []dtype.Type{dtype.F16, dtype.BF16},
 		Unit: spec.Unit{
-			Source: source, Arch: "compute_80", Blob: "z" + name + ".ptx",
+			Source: source, Arch: "compute_80", Blob: name + ".ptx",
 			Defines: map[string]string{"ENTRY": "nm"},
 		},
 	}
@@ -129,7 +129,7 @@ func cudaVariant(source, name string, t dtype.Type, warps, shared uint32, consts
 // onHopper makes a variant one for compute capability 9.0 alone.
 func onHopper(x *spec.Variant) {
 	x.Name += "_hopper"
-	x.Unit.Blob = "z" + x.Name + ".ptx"
+	x.Unit.Blob = x.Name + ".ptx"
 	x.Unit.Arch = "compute_90a"
 	x.Unit.Defines = maps.Clone(x.Unit.Defines)
 	x.Need.Arch, x.Need.Exact = 90, true

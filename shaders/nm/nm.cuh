@@ -3,7 +3,7 @@
 // Parameters: a panel has p.groups groups that keep p.keep of p.every units each, 2^p.wide columns wide.
 
 #pragma once
-#include "zparams.h"
+#include "params.h"
 #include "../include/result.cuh"
 
 #if ELEM == F32

@@ -39,7 +39,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-//go:embed *.wgsl z*
+//go:embed *.wgsl
 var files embed.FS
 
 // Kernel is the table of the N:M kernels.

@@ -75,14 +75,14 @@ func (c coop) variant() *spec.Variant {
 			{Name: "STAGE", ID: 8, Value: c.stage}, {Name: "SHARED", ID: 9, Value: c.sharedWords()},
 			{Name: "V", ID: -1, Value: c.v}, {Name: "PACK", ID: -1, Value: plainPack},
 		},
-		Unit: spec.Unit{Source: "coop.comp", Blob: "zcoop.spv"},
+		Unit: spec.Unit{Source: "coop.comp", Blob: "coop.spv"},
 		Out:  []dtype.Type{dtype.F16},
 	}
 }
 
 // lanes is lanes.comp for units of so many rows: workgroups of down by across subgroups.
 func lanes(rows, down, across uint32) *spec.Variant {
-	return lanesVariant(fmt.Sprintf("vulkan_v%d_lanes", rows), "zlanes.spv", rows, down, across, nil, []spec.Const{
+	return lanesVariant(fmt.Sprintf("vulkan_v%d_lanes", rows), "lanes.spv", rows, down, across, nil, []spec.Const{
 		define("V", rows), define("PACK", lanePack),
 	})
 }
@@ -100,14 +100,14 @@ func gathered() *spec.Variant {
 		Consts: []spec.Const{
 			{Name: "LOCAL", ID: 0, Value: 32}, define("ROWS", rows), define("COLS", cols), define("V", rows), define("PACK", lanePack),
 		},
-		Unit: spec.Unit{Source: "gather.comp", Blob: "zgather.spv"},
+		Unit: spec.Unit{Source: "gather.comp", Blob: "gather.spv"},
 		Out:  []dtype.Type{dtype.F16},
 	}
 }
 
 // lanes24 is lanes.comp for 2:4.
 func lanes24(rows, down, across uint32) *spec.Variant {
-	return lanesVariant("vulkan_24", "zlanes24.spv", rows, down, across, map[string]string{"SPARSE24": "1"}, []spec.Const{
+	return lanesVariant("vulkan_24", "lanes24.spv", rows, down, across, map[string]string{"SPARSE24": "1"}, []spec.Const{
 		define("V", 1), define("PACK", warpPack),
 	})
 }
@@ -166,7 +166,7 @@ func scalarVulkan(source string, v uint32, t dtype.Type, local, shared uint32, c
 		Name: fmt.Sprintf("vulkan_v%d_%v", v, t), In: t, Code: backend.CodeSPIRV, Entry: "main",
 		Need: spec.Need{Shared: shared}, Local: [3]uint32{local, 1, 1},
 		Consts: append([]spec.Const{{Name: "LOCAL", ID: 0, Value: local}, define("V", v), define("PACK", plainPack)}, consts...),
-		Unit:   spec.Unit{Source: source + ".comp", Defines: map[string]string{"ELEM": elem(t)}, Blob: "z" + source + "_" + t.String() + ".spv"},
+		Unit:   spec.Unit{Source: source + ".comp", Defines: map[string]string{"ELEM": elem(t)}, Blob: source + "_" + t.String() + ".spv"},
 	}
 }
 

@@ -92,7 +92,7 @@ func CUDA(entry, source, name string, t dtype.Type, warps uint32, consts []spec.
 		Need: spec.Need{Arch: 80},
 		Out:  []dtype.Type{dtype.F16, dtype.BF16},
 		Unit: spec.Unit{
-			Source: source, Arch: "compute_80", Blob: "z" + name + ".ptx",
+			Source: source, Arch: "compute_80", Blob: name + ".ptx",
 			Defines: map[string]string{"ENTRY": entry, "ELEM": Elem(t)},
 		},
 	}

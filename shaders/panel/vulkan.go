@@ -92,7 +92,7 @@ func (c coop) variant(own []spec.Const) *spec.Variant {
 			{Name: "SWAP", ID: 5, Value: swap}, {Name: "COLS", ID: 6, Value: c.cols}, {Name: "SUBS", ID: 7, Value: c.subs},
 			{Name: "STAGE", ID: 8, Value: c.stage}, {Name: "SHARED", ID: 9, Value: c.sharedWords()},
 		}, own...),
-		Unit: spec.Unit{Source: "kernel_coop.comp", Blob: "zcoop.spv"},
+		Unit: spec.Unit{Source: "kernel_coop.comp", Blob: "coop.spv"},
 		Out:  []dtype.Type{dtype.F16},
 	}
 }
@@ -112,7 +112,7 @@ func lanes(v, chunks uint32) *spec.Variant {
 			{Name: "LOCAL", ID: 0, Value: 32}, {Name: "V", ID: 1, Value: v}, {Name: "CHUNKS", ID: 2, Value: chunks},
 			{Name: "SHARED", ID: 3, Value: shared}, Define("COLS", 64*chunks), Define("ALIGN", dealStep), Define("LANES", 1),
 		},
-		Unit: spec.Unit{Source: "kernel_lanes.comp", Blob: "zlanes.spv"},
+		Unit: spec.Unit{Source: "kernel_lanes.comp", Blob: "lanes.spv"},
 		Out:  []dtype.Type{dtype.F16},
 	}
 }
@@ -134,7 +134,7 @@ func windowLanes(window, warps uint32) *spec.Variant {
 			Define("PANELS", panels), {Name: "SHARED", ID: 4, Value: shared}, {Name: "WINDOW", ID: 5, Value: window},
 			Define("COLS", 64), Define("ALIGN", dealStep), Define("LANES", 1),
 		},
-		Unit: spec.Unit{Source: "kernel_window.comp", Blob: "zwindow.spv"},
+		Unit: spec.Unit{Source: "kernel_window.comp", Blob: "window.spv"},
 		Out:  []dtype.Type{dtype.F16},
 	}
 }
@@ -156,6 +156,6 @@ func scalarVulkan(v uint32, t dtype.Type, own []spec.Const) *spec.Variant {
 			{Name: "LOCAL", ID: 0, Value: scalarLocal}, {Name: "V", ID: 1, Value: v}, {Name: "STAGE", ID: 2, Value: scalarStage},
 			Define("COLS", 4*scalarLocal),
 		}, own...),
-		Unit: spec.Unit{Source: "kernel.comp", Defines: map[string]string{"ELEM": Elem(t)}, Blob: "zscalar_" + t.String() + ".spv"},
+		Unit: spec.Unit{Source: "kernel.comp", Defines: map[string]string{"ELEM": Elem(t)}, Blob: "scalar_" + t.String() + ".spv"},
 	}
 }

@@ -3,7 +3,7 @@
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_GOOGLE_include_directive : require
 #define ELEM_T uvec4
-#include "zparams.glsl"
+#include "params.glsl"
 layout(local_size_x = 256) in;
 
 void main() {

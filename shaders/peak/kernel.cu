@@ -1,6 +1,6 @@
 // What an NVIDIA device does at most; see peak.go. KIND: 1 copy, 2 read, 3 fma, 4 matrix (F16, BF16, TF32
 // or S8; depth K).
-#include "zparams.h"
+#include "params.h"
 
 typedef unsigned int u32;
 

@@ -14,7 +14,7 @@
 #define ELEM_T float16_t
 #define SUM_T float
 #endif
-#include "zparams.glsl"
+#include "params.glsl"
 
 layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 layout(constant_id = 1) const uint M = 16;

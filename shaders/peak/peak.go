@@ -9,7 +9,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-//go:embed *.wgsl z*
+//go:embed *.wgsl
 var files embed.FS
 
 // Kind is what a variant measures.

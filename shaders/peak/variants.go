@@ -58,11 +58,11 @@ func cudaVariant(k Kind, t dtype.Type, s backend.MatrixShape) *spec.Variant {
 	v := &spec.Variant{
 		Name: "cuda_" + k.String(), In: t, Code: backend.CodePTX, Need: spec.Need{Arch: 80},
 		Local: [3]uint32{Local, 1, 1}, Consts: consts(k, 16), Entry: "peak",
-		Unit: spec.Unit{Source: "kernel.cu", Blob: "zcuda_" + k.String() + ".ptx", Arch: "compute_80"},
+		Unit: spec.Unit{Source: "kernel.cu", Blob: "cuda_" + k.String() + ".ptx", Arch: "compute_80"},
 	}
 	if k == Matrix {
 		v.Name += fmt.Sprintf("_k%d_%v", s.K, t)
-		v.Unit.Blob = "z" + v.Name + ".ptx"
+		v.Unit.Blob = v.Name + ".ptx"
 		v.Need.Shapes = []backend.MatrixShape{s}
 		v.Consts = append(v.Consts, spec.Const{Name: "SUBGROUP", ID: -1, Value: 32},
 			spec.Const{Name: "K", ID: -1, Value: s.K}, spec.Const{Name: strings.ToUpper(t.String()), ID: -1, Value: 1})
@@ -74,7 +74,7 @@ func vulkanVariant(k Kind) *spec.Variant {
 	return &spec.Variant{
 		Name: "vulkan_" + k.String(), In: dtype.F32, Code: backend.CodeSPIRV,
 		Local: [3]uint32{Local, 1, 1}, Consts: consts(k, 16), Entry: "main",
-		Unit: spec.Unit{Source: "kernel.comp", Blob: "zvulkan_" + k.String() + ".spv"},
+		Unit: spec.Unit{Source: "kernel.comp", Blob: "vulkan_" + k.String() + ".spv"},
 	}
 }
 
@@ -91,7 +91,7 @@ func matrixVariant(s backend.MatrixShape, sub uint32) *spec.Variant {
 		Consts: append(consts(Matrix, 0),
 			spec.Const{Name: "SUBGROUP", ID: 0, Value: sub}, spec.Const{Name: "M", ID: 1, Value: s.M},
 			spec.Const{Name: "N", ID: 2, Value: s.N}, spec.Const{Name: "K", ID: 3, Value: s.K}),
-		Unit: spec.Unit{Source: "matrix.comp", Blob: "zvulkan_matrix" + suffix + ".spv", Defines: defines},
+		Unit: spec.Unit{Source: "matrix.comp", Blob: "vulkan_matrix" + suffix + ".spv", Defines: defines},
 	}
 }
 

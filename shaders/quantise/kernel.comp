@@ -2,7 +2,7 @@
 
 #version 460
 #extension GL_GOOGLE_include_directive : require
-#include "zparams.glsl"
+#include "params.glsl"
 #include "../include/addr.glsl"
 #include "../include/half.glsl"
 #include "../include/fixed.glsl"

@@ -1,6 +1,6 @@
 // Brings B to fixed point. See quantise.go for the phases and the layout of q.
 
-#include "zparams.h"
+#include "params.h"
 #include "../include/half.cuh"
 #include "../include/fixed.cuh"
 

@@ -38,7 +38,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-//go:embed kernel.wgsl z*
+//go:embed kernel.wgsl
 var files embed.FS
 
 // Kernel is the table of the quantising kernel. It has no Encode; see Launch.
@@ -64,12 +64,12 @@ var Kernel = &spec.Kernel{
 		{
 			Name: "cuda", In: dtype.F32, Code: backend.CodePTX, Entry: "quantise", Local: [3]uint32{local, 1, 1}, Need: spec.Need{Arch: 80},
 			Consts: digits,
-			Unit:   spec.Unit{Source: "kernel.cu", Blob: "zcuda.ptx", Arch: "compute_80"},
+			Unit:   spec.Unit{Source: "kernel.cu", Blob: "cuda.ptx", Arch: "compute_80"},
 		},
 		{
 			Name: "vulkan", In: dtype.F32, Code: backend.CodeSPIRV, Entry: "main", Local: [3]uint32{local, 1, 1}, Need: spec.Need{Shared: shared + 32*local},
 			Consts: digits,
-			Unit:   spec.Unit{Source: "kernel.comp", Blob: "zvulkan.spv"},
+			Unit:   spec.Unit{Source: "kernel.comp", Blob: "vulkan.spv"},
 		},
 		{
 			Name: "webgpu", In: dtype.F32, Code: backend.CodeWGSL, Entry: "main", Local: [3]uint32{local, 1, 1}, Need: spec.Need{Shared: shared},

@@ -58,7 +58,7 @@ func (c coop) variant(p rfx.P) *spec.Variant {
 			constant("SWAP", 5, pick[uint32](c.swap, 1, 0)), constant("COLS", 6, c.cols), constant("SUBS", 7, c.subs),
 			constant("SHARED", 8, c.sharedWords(p)), define("BITS", uint32(p)), define("WARPS", 1),
 		},
-		Unit: spec.Unit{Source: "panel.comp", Blob: fmt.Sprintf("zcoop_p%d.spv", p)},
+		Unit: spec.Unit{Source: "panel.comp", Blob: fmt.Sprintf("coop_p%d.spv", p)},
 	}
 }
 

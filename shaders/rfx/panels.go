@@ -50,7 +50,7 @@ func cudaPanels(p rfx.P, step, warps, stages uint32) *spec.Variant {
 		Need: spec.Need{
 			Arch: 80, Shapes: []backend.MatrixShape{{M: 16, N: 8, K: step, A: dtype.S8, B: dtype.S8, C: dtype.S32, D: dtype.S32}},
 		},
-		Unit: spec.Unit{Source: "panel.cu", Blob: "z" + name + ".ptx", Arch: "compute_80"},
+		Unit: spec.Unit{Source: "panel.cu", Blob: name + ".ptx", Arch: "compute_80"},
 	}
 }
 

@@ -40,7 +40,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-//go:embed kernel.wgsl z*
+//go:embed kernel.wgsl
 var files embed.FS
 
 // Kernel is the table of the reproducible kernel. Variants differ in p, and take A and B in any type. It
@@ -100,11 +100,11 @@ func byRows() []*spec.Variant {
 		}
 		add("cuda", spec.Variant{
 			Code: backend.CodePTX, Entry: "rfx", Local: [3]uint32{local, 1, 1}, Need: spec.Need{Arch: 80},
-			Unit: spec.Unit{Source: "kernel.cu", Blob: fmt.Sprintf("zcuda_p%d.ptx", p), Arch: "compute_80"},
+			Unit: spec.Unit{Source: "kernel.cu", Blob: fmt.Sprintf("cuda_p%d.ptx", p), Arch: "compute_80"},
 		})
 		add("vulkan", spec.Variant{
 			Code: backend.CodeSPIRV, Entry: "main", Local: [3]uint32{local, 1, 1}, Need: spec.Need{Shared: shared},
-			Unit: spec.Unit{Source: "kernel.comp", Blob: fmt.Sprintf("zvulkan_p%d.spv", p)},
+			Unit: spec.Unit{Source: "kernel.comp", Blob: fmt.Sprintf("vulkan_p%d.spv", p)},
 		})
 		add("webgpu", spec.Variant{
 			Code: backend.CodeWGSL, Entry: "main", Local: [3]uint32{local, 1, 1}, Need: spec.Need{Shared: shared},

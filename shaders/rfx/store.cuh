@@ -1,7 +1,7 @@
 // What becomes of a sum. BITS is p.
 
 #pragma once
-#include "zparams.h"
+#include "params.h"
 #include "../include/half.cuh"
 #include "../include/fixed.cuh"
 

@@ -1,6 +1,6 @@
 // What becomes of a sum. BITS is p.
 
-#include "zparams.glsl"
+#include "params.glsl"
 #include "../include/addr.glsl"
 #include "../include/half.glsl"
 #include "../include/fixed.glsl"

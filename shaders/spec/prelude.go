@@ -1,6 +1,5 @@
 // What a kernel's sources get from its table: argument and parameter declarations in each language.
-// The CUDA and GLSL texts are written beside the sources by tools/shadergen; WGSL is composed when
-// it is loaded.
+// tools/shadergen writes the CUDA and GLSL texts to shaders/compiled; WGSL is composed when it is loaded.
 
 package spec
 
@@ -13,9 +12,10 @@ import (
 	"text/template"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/shaders/compiled"
 )
 
-// CUDA returns the header zparams.h: struct Params.
+// CUDA returns the header params.h: struct Params.
 func (k *Kernel) CUDA() string {
 	var b strings.Builder
 	b.WriteString("// Generated from the kernel's table. Do not edit.\n#pragma once\nstruct Params {\n")
@@ -26,7 +26,7 @@ func (k *Kernel) CUDA() string {
 	return b.String()
 }
 
-// GLSL returns zparams.glsl: a buffer reference type Arg_NAME per argument, whose elements are .v[],
+// GLSL returns params.glsl: a buffer reference type Arg_NAME per argument, whose elements are .v[],
 // and the push constant block p holding the references and the parameters. The including source
 // defines ELEM_T, the element type of "T" arguments.
 func (k *Kernel) GLSL() string {
@@ -96,7 +96,7 @@ func (k *Kernel) Binary(v *Variant) (backend.Binary, error) {
 	case backend.CodeWGSL:
 		b.Code, err = k.composeWGSL(v)
 	case backend.CodePTX, backend.CodeSPIRV:
-		b.Code, err = fs.ReadFile(k.Files, v.Unit.Blob)
+		b.Code, err = compiled.Read(k.Name, v.Unit.Blob)
 	}
 	if err != nil {
 		return b, fmt.Errorf("kernel %s: %w", b.Name, err)

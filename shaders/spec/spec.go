@@ -25,7 +25,7 @@ type Kernel struct {
 	// Packing names the constants that Encode looks at: variants equal in them, and in In, take the
 	// same encoded matrix.
 	Packing []string
-	// Files holds the folder's blobs and WGSL sources (an embed.FS).
+	// Files holds the folder's WGSL sources (an embed.FS). What is compiled ahead of time is in package compiled.
 	Files fs.FS
 	// Encode packs a CSR matrix for a variant. It reports progress to nobody and may use all cores.
 	Encode func(a formats.Sparse, v *Variant) (*Encoded, error)
@@ -171,7 +171,7 @@ func has(l []backend.MatrixShape, s backend.MatrixShape) bool {
 type Unit struct {
 	Source  string            // file in the kernel's folder: kernel.cu, kernel.comp, kernel.wgsl
 	Defines map[string]string // -D, or text constants
-	Blob    string            // the compiled file beside it (z*.ptx, z*.spv); "" for WGSL
+	Blob    string            // the compiled file in shaders/compiled, such as "cuda_f16.ptx"; "" for WGSL
 	Arch    string            // CUDA virtual architecture: "compute_80"
 }
 

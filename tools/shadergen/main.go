@@ -4,12 +4,9 @@
 //
 //	go run ./tools/shadergen [-f] [-only KERNEL]
 //
-// It writes, in each kernel's folder, zparams.h and zparams.glsl from its table and every blob that is
-// stale by shaders/zlock.json (all of them with -f), removes blobs that no variant names, and records
+// It writes to shaders/compiled, in each kernel's folder, the declarations from its table (params.h, params.glsl) and every
+// blob that is stale by lock.json (all of them with -f), compressed. It removes what no kernel's table names and records
 // what it did. It calls tools/shaderc, which fetches the compilers on first use.
-//
-// A new kernel's folder needs some file that its go:embed pattern matches before its first blob
-// exists: an empty zparams.h will do.
 package main
 
 import (
@@ -109,13 +106,16 @@ func (g *generator) generate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := g.clean(); err != nil {
+		return err
+	}
 	var stale []*shaderlock.Unit
 	for _, k := range g.kernels {
 		us, err := shaderlock.Units(k)
 		if err != nil {
 			return err
 		}
-		if err := g.prepare(k, us); err != nil {
+		if err := g.prepare(k); err != nil {
 			return err
 		}
 		for _, u := range us {
@@ -147,8 +147,8 @@ func (g *generator) generate(ctx context.Context) error {
 	return nil
 }
 
-// prepare writes a kernel's declarations and removes blobs that its table no longer names.
-func (g *generator) prepare(k *spec.Kernel, us []*shaderlock.Unit) error {
+// prepare writes a kernel's declarations.
+func (g *generator) prepare(k *spec.Kernel) error {
 	for file, text := range shaderlock.Preludes(k) {
 		if have, err := fs.ReadFile(g.fsys, file); err == nil && string(have) == text {
 			continue
@@ -157,18 +157,24 @@ func (g *generator) prepare(k *spec.Kernel, us []*shaderlock.Unit) error {
 			return err
 		}
 	}
-	strays, err := shaderlock.Strays(g.fsys, k, us)
+	return nil
+}
+
+// clean removes what no kernel's table names from the folder of generated files.
+func (g *generator) clean() error {
+	strays, err := shaderlock.Strays(g.fsys, shaders.All())
 	if err != nil {
 		return err
 	}
 	for _, f := range strays {
-		if !strings.HasPrefix(filepath.Base(f), "z") { // someone's, not ours
+		if !strings.HasPrefix(f, shaderlock.Generated+"/") { // written by somebody else
 			return fmt.Errorf("%s: no variant is compiled to it", f)
 		}
 		fmt.Println("remove", f)
 		if err := os.Remove(filepath.Join(g.dir, f)); err != nil {
 			return err
 		}
+		_ = os.Remove(filepath.Dir(filepath.Join(g.dir, f))) // if that was the last file of a kernel that is gone
 	}
 	return nil
 }
@@ -207,7 +213,11 @@ func (g *generator) compile(ctx context.Context, u *shaderlock.Unit) error {
 	if u.Code == backend.CodePTX {
 		blob = cleanPTX(blob)
 	}
-	if err := g.write(u.Blob, blob); err != nil {
+	file, err := shaderlock.Pack(blob)
+	if err != nil {
+		return err
+	}
+	if err := g.write(u.File(), file); err != nil {
 		return err
 	}
 	g.mu.Lock()
@@ -288,6 +298,9 @@ func (g *generator) shaderc(ctx context.Context, args ...string) error {
 // write replaces a file in shaders whole.
 func (g *generator) write(name string, b []byte) error {
 	file := filepath.Join(g.dir, name)
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
 	f, err := os.CreateTemp(filepath.Dir(file), ".shadergen")
 	if err != nil {
 		return err
@@ -306,7 +319,7 @@ func (g *generator) write(name string, b []byte) error {
 	return os.Rename(f.Name(), file)
 }
 
-// record brings zlock.json up to date. Another shadergen may have changed it since: it is read again
+// record brings lock.json up to date. Another shadergen may have changed it since: it is read again
 // under a file lock on the folder.
 func (g *generator) record() error {
 	d, err := os.Open(g.dir)

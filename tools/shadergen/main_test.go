@@ -16,6 +16,7 @@ import (
 
 	"github.com/spmmrun/spmm/internal/shaderlock"
 	"github.com/spmmrun/spmm/shaders"
+	"github.com/spmmrun/spmm/shaders/compiled"
 )
 
 // compiler stands in for tools/shaderc: it writes its arguments but the output's name, and it fails on
@@ -110,29 +111,33 @@ func check(t *testing.T, dir string) {
 func TestGenerateOnlyWhatIsStale(t *testing.T) {
 	dir := workspace(t)
 	check(t, dir)
-	text, err := os.ReadFile(filepath.Join(dir, "shaders/peak/zcuda_fma.ptx"))
+	file, err := os.ReadFile(filepath.Join(dir, "shaders/compiled/peak/cuda_fma.ptx.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := " nvcc -ptx -arch=compute_80 -O3 --std=c++17 -Ipeak -Iinclude -DKIND=3 -DWIDTH=16 peak/kernel.cu\n"
+	text, err := compiled.Unpack(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := " nvcc -ptx -arch=compute_80 -O3 --std=c++17 -Ipeak -Icompiled/peak -Iinclude -DKIND=3 -DWIDTH=16 peak/kernel.cu\n"
 	if string(text) != want {
 		t.Errorf("compiled by %q, want %q", text, want)
 	}
 
 	age(t, dir)
 	put(t, dir, "shaders/peak/matrix.comp", "void main() {}")
-	put(t, dir, "shaders/peak/zparams.h", "// by hand")
-	put(t, dir, "shaders/peak/zold.spv", "from a variant that is gone")
+	put(t, dir, "shaders/compiled/peak/params.h", "// by hand")
+	put(t, dir, "shaders/compiled/peak/old.spv.gz", "from a variant that is gone")
 	age(t, dir)
 	if err := run(context.Background(), false, ""); err != nil {
 		t.Fatal(err)
 	}
 	check(t, dir)
 	got := changed(t, dir)
-	if want := []string{"shaders/peak/zparams.h", "shaders/peak/zvulkan_matrix.spv", "shaders/peak/zvulkan_matrix_s8.spv", "shaders/zlock.json"}; !slices.Equal(got, want) {
+	if want := []string{"shaders/compiled/lock.json", "shaders/compiled/peak/params.h", "shaders/compiled/peak/vulkan_matrix.spv.gz", "shaders/compiled/peak/vulkan_matrix_s8.spv.gz"}; !slices.Equal(got, want) {
 		t.Errorf("wrote %q, want %q", got, want)
 	}
-	if _, err := os.Stat("peak/zold.spv"); err == nil {
+	if _, err := os.Stat("compiled/peak/old.spv.gz"); err == nil {
 		t.Error("a blob that no variant names is still there")
 	}
 
@@ -155,11 +160,11 @@ func TestGenerateBroken(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "peak/matrix.comp:1: broken") {
 		t.Errorf("error %v", err)
 	}
-	want := []string{"shaders/peak/zvulkan_copy.spv", "shaders/peak/zvulkan_fma.spv", "shaders/peak/zvulkan_read.spv", "shaders/zlock.json"}
+	want := []string{"shaders/compiled/lock.json", "shaders/compiled/peak/vulkan_copy.spv.gz", "shaders/compiled/peak/vulkan_fma.spv.gz", "shaders/compiled/peak/vulkan_read.spv.gz"}
 	if got := changed(t, dir); !slices.Equal(got, want) {
 		t.Errorf("wrote %q, want %q", got, want)
 	}
-	if errs := shaderlock.Check(os.DirFS("."), shaders.All()); len(errs) != 2 || !strings.Contains(errs[0].Error(), "zvulkan_matrix") || !strings.Contains(errs[1].Error(), "zvulkan_matrix") {
+	if errs := shaderlock.Check(os.DirFS("."), shaders.All()); len(errs) != 2 || !strings.Contains(errs[0].Error(), "vulkan_matrix") || !strings.Contains(errs[1].Error(), "vulkan_matrix") {
 		t.Errorf("stale: %v", errs)
 	}
 }

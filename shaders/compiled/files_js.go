@@ -1,0 +1,5 @@
+package compiled
+
+import "embed"
+
+var files embed.FS // empty
