@@ -67,7 +67,7 @@ func (f *conform) run(ctx context.Context, stdout io.Writer, p *progress) error 
 	if o.Filter, err = pattern(f.filter); err != nil {
 		return fmt.Errorf("--filter: %w", err)
 	}
-	out, err := newOutput(f.out, f.unfinished)
+	out, err := newOutput(f.out, f.unfinished, false)
 	if err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}

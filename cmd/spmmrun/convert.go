@@ -34,6 +34,7 @@ type conversion struct {
 	backend    string // "": the format's own packing
 	cols       int
 	seed       uint64
+	force      bool
 	options    map[string]*int // of formats, by name
 	unfinished *temporaries
 }
@@ -89,6 +90,7 @@ OUT appears when it is complete.`,
 	addCount(c, &v.cols, "cols", "", 128, 1, "columns of B to choose the device's kernel for")
 	v.addOptions(c)
 	addSeed(c, &v.seed)
+	addForce(c, &v.force)
 	return c
 }
 
@@ -154,7 +156,7 @@ func (v *conversion) kind() string {
 
 // run converts and says in a line what was written.
 func (v *conversion) run(ctx context.Context, p *progress) (string, error) {
-	out, err := newOutput(v.out, v.unfinished)
+	out, err := newOutput(v.out, v.unfinished, v.force, v.in)
 	if err != nil {
 		return "", err
 	}

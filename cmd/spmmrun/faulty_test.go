@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"time"
 
 	"github.com/spmmrun/spmm/backend"
@@ -21,11 +22,19 @@ func registerFaulty() {
 	for _, f := range []*fault{
 		{name: "full", alloc: backend.ErrOutOfMemory},
 		{name: "lost", run: func(context.Context, []backend.Launch) error { return backend.ErrDeviceLost }},
-		{name: "stuck", run: func(context.Context, []backend.Launch) error { time.Sleep(time.Minute); return nil }},
+		{name: "stuck", run: func(context.Context, []backend.Launch) error { mark("running"); time.Sleep(time.Minute); return nil }},
+		{name: "marking", run: func(context.Context, []backend.Launch) error { mark("running"); return nil }},
 		{name: "wrong", after: spoil},
 		{name: "missing"},
 	} {
 		backend.Register(f)
+	}
+}
+
+// mark makes an empty file that tells how far a job is.
+func mark(name string) {
+	if f, err := os.Create(name); err == nil {
+		f.Close()
 	}
 }
 
@@ -57,6 +66,7 @@ func (f *fault) Open(ctx context.Context, info backend.Info) (backend.Device, er
 	if err != nil {
 		return nil, err
 	}
+	mark("opened")
 	infos, err := d.Devices(ctx)
 	if err != nil {
 		return nil, err

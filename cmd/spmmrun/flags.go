@@ -75,7 +75,7 @@ func backendNames() []string {
 	return names
 }
 
-// count is a flag that takes a whole number of at least least.
+// count is a flag that takes a whole number from least to 2³¹-1.
 type count struct {
 	n     *int
 	least int
@@ -86,7 +86,7 @@ func (c count) Type() string   { return "N" }
 func (c count) Set(s string) error {
 	n, err := strconv.ParseInt(s, 10, 32)
 	if err != nil || int(n) < c.least {
-		return fmt.Errorf("want a whole number of at least %d", c.least)
+		return fmt.Errorf("want a whole number from %d to %d", c.least, math.MaxInt32)
 	}
 	*c.n = int(n)
 	return nil
@@ -146,7 +146,12 @@ func addSeed(c *cobra.Command, p *uint64) {
 	c.Flags().Var(seed{p}, "seed", "seed of B, and of A's values where MATRIX has none")
 }
 
-// oneMatrix asks for exactly one argument.
+// addForce adds --force.
+func addForce(c *cobra.Command, p *bool) {
+	c.Flags().BoolVar(p, "force", false, "write the result even where that replaces an input")
+}
+
+// oneMatrix wants exactly one argument.
 func oneMatrix(c *cobra.Command, args []string) error {
 	switch len(args) {
 	case 0:

@@ -28,6 +28,7 @@ type inspector struct {
 	cols                       int
 	seed                       uint64
 	spy, report                string
+	force                      bool
 	unfinished                 *temporaries
 }
 
@@ -62,6 +63,7 @@ columns is predicted to take on the device. auto takes the format with the least
 	addCount(c, &q.cols, "cols", "n", 128, 1, "columns of B to predict for")
 	f.StringVar(&q.spy, "spy", "", "draw where the entries lie to `FILE.png`")
 	addSeed(c, &q.seed)
+	addForce(c, &q.force)
 	addReport(c, &q.report)
 	return c
 }
@@ -140,7 +142,7 @@ func (q *inspector) run(ctx context.Context, p *progress) (*inspection, *formats
 	if err := checkPNG(q.spy); err != nil {
 		return nil, nil, err
 	}
-	spy, err := newOutput(q.spy, q.unfinished)
+	spy, err := newOutput(q.spy, q.unfinished, q.force, q.matrix)
 	if err != nil {
 		return nil, nil, fmt.Errorf("--spy: %w", err)
 	}

@@ -40,6 +40,7 @@ type job struct {
 	verify                           string
 	warmup, repeats                  int
 	report                           string
+	force                            bool
 
 	unfinished *temporaries
 }
@@ -50,7 +51,7 @@ func (j *job) run(ctx context.Context, stdout io.Writer, p *progress) error {
 	if _, err := j.sums(spmm.Options{}); err != nil {
 		return err
 	}
-	out, err := newOutput(j.out, j.unfinished)
+	out, err := newOutput(j.out, j.unfinished, j.force, j.matrix, j.bFile)
 	if err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}

@@ -16,12 +16,14 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/formats/nm"
+	"github.com/spmmrun/spmm/internal/printable"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -47,11 +49,18 @@ const grace = time.Second
 // run executes the command line and returns the exit code. An interrupt cancels the job's context; a
 // job that does not notice (inside one long launch, say) is left behind when the process exits.
 func run(args []string, stdout, stderr io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), interrupts()...)
 	defer stop()
+	out, stderr := printable.NewWriter(stdout), printable.NewWriter(stderr)
 	unfinished := new(temporaries)
 	done := make(chan error, 1)
-	go func() { done <- execute(ctx, args, stdout, stderr, unfinished) }()
+	go func() {
+		err := execute(ctx, args, out, stderr, unfinished)
+		if full := out.Close(); full != nil && err == nil { // help, for one, does not look
+			err = full
+		}
+		done <- err
+	}()
 	var err error
 	select {
 	case err = <-done:
@@ -63,7 +72,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 			err = context.Canceled
 		}
 	}
-	unfinished.remove()
+	unfinished.end()
 	if err == nil {
 		return exitRight
 	}
@@ -73,6 +82,12 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	fmt.Fprintln(stderr, "spmmrun: "+oneLine(err))
 	return exitCode(err)
+}
+
+// interrupts are the signals that end a job early: a closed terminal's too, unless nohup has it ignored.
+func interrupts() []os.Signal {
+	all := []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
+	return slices.DeleteFunc(all, signal.Ignored)
 }
 
 // oneLine is the error's text without line breaks, which joined errors have.

@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -39,6 +40,7 @@ func TestScripts(t *testing.T) {
 		UpdateScripts: *update,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("SPMM_CACHE", cache)
+			e.Setenv("ESC", "\x1b")
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -70,12 +72,14 @@ func exitStatus(ts *testscript.TestScript, err error) int {
 	return -1
 }
 
-// interrupt PATTERN PROGRAM ARGS… starts a program, waits until it has made a file that matches
-// PATTERN, sends it an interrupt, and keeps its output in files out and err. It must exit with 130 soon.
+// interrupt SIGNAL FILE PROGRAM ARGS… starts a program, waits until it has made FILE, sends it a signal, and keeps its
+// output in files out and err. It must exit with 130 soon.
 func interrupt(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 {
-		ts.Fatalf("usage: interrupt PATTERN PROGRAM ARGS…")
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: interrupt SIGNAL FILE PROGRAM ARGS…")
 	}
+	sig := map[string]os.Signal{"INT": os.Interrupt, "HUP": syscall.SIGHUP, "TERM": syscall.SIGTERM}[args[0]]
+	args = args[1:]
 	path := ""
 	for _, dir := range filepath.SplitList(ts.Getenv("PATH")) {
 		p := filepath.Join(dir, args[1])
@@ -86,7 +90,9 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	var stdout, stderr bytes.Buffer
 	c := exec.Command(path, args[2:]...)
 	c.Dir, c.Stdout, c.Stderr = ts.Getenv("WORK"), &stdout, &stderr
-	c.Env = []string{"PATH=" + ts.Getenv("PATH"), "HOME=" + ts.Getenv("HOME"), "SPMM_CACHE=" + ts.Getenv("SPMM_CACHE")}
+	for _, name := range []string{"PATH", "HOME", "SPMM_CACHE", "GOCOVERDIR"} { // with -cover, programs write there
+		c.Env = append(c.Env, name+"="+ts.Getenv(name))
+	}
 	ts.Check(c.Start())
 	done := make(chan error, 1)
 	go func() { done <- c.Wait() }()
@@ -105,7 +111,7 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 	time.Sleep(50 * time.Millisecond) // into the middle of its work
-	ts.Check(c.Process.Signal(os.Interrupt))
+	ts.Check(c.Process.Signal(sig))
 	select {
 	case err := <-done:
 		if got := exitStatus(ts, err); got != exitInterrupted {
@@ -113,7 +119,7 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	case <-time.After(10 * time.Second):
 		ts.Check(c.Process.Kill())
-		ts.Fatalf("still there 10 s after an interrupt")
+		ts.Fatalf("still there 10 s after the signal")
 	}
 	ts.Check(os.WriteFile(ts.MkAbs("out"), stdout.Bytes(), 0o644))
 	ts.Check(os.WriteFile(ts.MkAbs("err"), stderr.Bytes(), 0o644))

@@ -7,31 +7,36 @@ import (
 	"os"
 
 	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
+
+	"github.com/spmmrun/spmm/internal/printable"
 )
 
 // progress shows which step of a job runs, on a terminal only.
 type progress struct {
-	w   io.Writer // nil: show nothing
+	f   *os.File // nil: show nothing
 	bar *progressbar.ProgressBar
 }
 
-func newProgress(w io.Writer) *progress {
-	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		return &progress{w: f}
-	}
-	return &progress{}
-}
+func newProgress(w io.Writer) *progress { return &progress{f: terminal(w)} }
 
-// step starts a step of n units; -1 if nobody knows how many.
+// besides is how many characters a line has at most besides the description and the bar, which is cut to what is left:
+// percent, counts and times.
+const besides = 42
+
+// step starts a step of n units; -1 if nobody knows how many. A line that is longer than the terminal's would be left
+// behind with each update.
 func (p *progress) step(what string, n int64) {
-	if p.w == nil {
+	if p.f == nil {
 		return
 	}
 	p.end()
+	room := columns(p.f) - besides
+	if room < 8 {
+		return
+	}
 	o := []progressbar.Option{
-		progressbar.OptionSetWriter(p.w), progressbar.OptionSetDescription(what), progressbar.OptionSetWidth(30),
-		progressbar.OptionClearOnFinish(), progressbar.OptionSetSpinnerChangeInterval(0),
+		progressbar.OptionSetWriter(p.f), progressbar.OptionSetWidth(30), progressbar.OptionClearOnFinish(),
+		progressbar.OptionSetSpinnerChangeInterval(0), progressbar.OptionSetDescription(shorten(printable.String(what), room)),
 	}
 	if n > 0 {
 		o = append(o, progressbar.OptionShowCount())

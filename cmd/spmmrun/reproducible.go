@@ -17,8 +17,9 @@ import (
 
 const reproducible = "reproducible"
 
-// precisions are the words that --p takes.
-var precisions = []string{"23", "auto", "15", "31", "47"}
+// precisions are the words that --p takes, the default first. It is not that of the library, 23: what is computed once
+// and reported had better lose nothing.
+var precisions = []string{"auto", "15", "23", "31", "47"}
 
 // sums adds to o how the job wants sums formed.
 func (j *job) sums(o spmm.Options) (spmm.Options, error) {

@@ -5,10 +5,12 @@ package main
 import (
 	"context"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/spmmrun/spmm"
+	"github.com/spmmrun/spmm/formats/gen"
 )
 
 // execute runs the command that args name.
@@ -20,6 +22,11 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer, unfin
 	return c.ExecuteContext(ctx)
 }
 
+// indent puts prefix before each line of text.
+func indent(text, prefix string) string {
+	return prefix + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n"+prefix) + "\n"
+}
+
 func newRoot(unfinished *temporaries) *cobra.Command {
 	j := &job{unfinished: unfinished}
 	c := &cobra.Command{
@@ -29,15 +36,34 @@ func newRoot(unfinished *temporaries) *cobra.Command {
 choice, checks the answer against exact arithmetic, and reports the time beside the least that the
 device could take.
 
-MATRIX is a file (FILE.mtx, also .gz; FILE.smtx; FILE.npz of SciPy; FILE.safetensors, which spmmrun convert
-makes in any format) or a generated matrix (gen:KIND,key=value,… such as
-gen:uniform,rows=4096,density=0.05). B is random unless --b names a file.
+MATRIX is a file, plain or compressed by gzip, - for standard input, or gen:… for a matrix that is generated:
 
-Exit codes: 0 right, 1 wrong answer, 2 usage or bad input, 3 backend unavailable.`,
+  FILE.mtx          Matrix Market
+  FILE.smtx         DLMC: a pattern, whose values are random
+  FILE.npz          SciPy: csr, csc or coo
+  FILE.npy          NumPy: a dense matrix, whose zeros are left out
+  FILE.safetensors  a sparse matrix in any format, as spmmrun convert writes it; or a dense one,
+                    FILE.safetensors#TENSOR where there are several
+  gen:KIND,key=value,…
+` + indent(gen.Usage(), "      ") + `
+B is random unless --b names a file.
+
+$SPMM_CACHE names the folder for what is measured on a device and remembered of matrices; by default it is
+spmm in the user's cache folder.
+
+Exit codes: 0 right, 1 wrong answer, 2 usage or bad input, 3 backend unavailable or unable, 130 interrupted.`,
 		Example: `  spmmrun matrix.mtx
   spmmrun --backend vulkan --precision f16 -n 512 gen:vector,rows=4096,density=0.1,v=8
   spmmrun --b B.npy -o C.npy --report json matrix.mtx.gz`,
-		Args:          oneMatrix,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				if err := suggestCommand(c, args[0]); err != nil {
+					return err
+				}
+			}
+			return oneMatrix(c, args)
+		},
+		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -54,7 +80,7 @@ Exit codes: 0 right, 1 wrong answer, 2 usage or bad input, 3 backend unavailable
 	f.BoolVar(&j.tune, "tune", false, "measure the formats that are predicted to be near the best, take the fastest and remember it")
 	addPrecision(c, &j.precision)
 	addChoice(c, &j.mode, "mode", "how sums are formed: as suits the device, or with the same bits on all", "fast", reproducible)
-	addChoice(c, &j.p, "p", "bits that reproducible mode keeps of a row's or column's largest element; auto keeps all", precisions...)
+	addChoice(c, &j.p, "p", "bits that reproducible mode keeps of a row's or column's largest element; auto takes as many as lose nothing, or 47", precisions...)
 	addCount(c, &j.cols, "cols", "n", 128, 1, "columns of B")
 	f.StringVar(&j.bFile, "b", "", "read B from `FILE.npy` instead of making a random one")
 	addSeed(c, &j.seed)
@@ -64,7 +90,10 @@ Exit codes: 0 right, 1 wrong answer, 2 usage or bad input, 3 backend unavailable
 	addChoice(c, &j.verify, "verify", "how much of C to check", "sample", "full", "none")
 	addCount(c, &j.warmup, "warmup", "", 3, 0, "runs before those that are timed")
 	addCount(c, &j.repeats, "repeats", "", 20, 1, "runs that are timed; each is a batch of multiplications if they are short")
+	addForce(c, &j.force)
 	addReport(c, &j.report)
+	c.SetVersionTemplate("{{.Version}}\n")
+	c.SetFlagErrorFunc(suggestFlag)
 	c.AddCommand(newDevices(), newInspect(unfinished), newConvert(unfinished),
 		newConform(unfinished), newVerify(), newCompare(), newVersion())
 	return c

@@ -9,8 +9,6 @@ import (
 	"os"
 	"strings"
 
-	"golang.org/x/term"
-
 	"github.com/spmmrun/spmm/formats"
 )
 
@@ -57,14 +55,12 @@ var (
 // newCanvas returns one as wide as w if that is a terminal, with blocks if its locale has them.
 func newCanvas(w io.Writer) canvas {
 	c := canvas{width: 72, height: 32, shades: plain}
-	f, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
+	f := terminal(w)
+	if f == nil {
 		return c
 	}
-	if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
-		c.width = min(c.width, width)
-	}
-	if unicodeLocale() && os.Getenv("TERM") != "dumb" {
+	c.width = min(c.width, columns(f))
+	if unicodeLocale() {
 		c.shades = blocks
 	}
 	return c

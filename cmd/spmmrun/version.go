@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"runtime"
@@ -24,16 +25,38 @@ func newVersion() *cobra.Command {
 }
 
 func printVersion(w io.Writer) error {
-	version, revision := "(devel)", ""
-	if b, ok := debug.ReadBuildInfo(); ok {
-		version = b.Main.Version
-		for _, s := range b.Settings {
-			if s.Key == "vcs.revision" {
-				revision = " " + s.Value[:min(12, len(s.Value))]
-			}
+	_, err := fmt.Fprintln(w, version())
+	return err
+}
+
+// version is what the command says of itself: version, commit, compiler and backends.
+func version() string {
+	number, commit := build()
+	if commit != "" {
+		commit = " " + commit[:min(12, len(commit))]
+	}
+	return fmt.Sprintf("spmmrun %s%s, %s %s/%s, backends %s", number, commit,
+		runtime.Version(), runtime.GOOS, runtime.GOARCH, strings.Join(backendNames()[1:], " "))
+}
+
+// build returns the module's version and the commit it was built from, "" if that was not recorded; "+changes" follows
+// one whose files had been changed.
+func build() (number, commit string) {
+	b, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "(devel)", ""
+	}
+	changed := ""
+	for _, s := range b.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			commit = s.Value
+		case s.Key == "vcs.modified" && s.Value == "true":
+			changed = "+changes"
 		}
 	}
-	_, err := fmt.Fprintf(w, "spmmrun %s%s, %s %s/%s, backends %s\n", version, revision,
-		runtime.Version(), runtime.GOOS, runtime.GOARCH, strings.Join(backendNames()[1:], " "))
-	return err
+	if commit != "" {
+		commit += changed
+	}
+	return cmp.Or(b.Main.Version, "(devel)"), commit
 }

@@ -1,0 +1,20 @@
+// What specs look like, for help texts.
+
+package gen
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Usage returns, in a line each, the kinds of matrices and the keys that each takes; then those that all take.
+func Usage() string {
+	var b strings.Builder
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		fmt.Fprintf(&b, "%-9s %s\n", kind, strings.ReplaceAll(kinds[kind], " ", ", "))
+	}
+	fmt.Fprintf(&b, "%-9s %s\n", "all", strings.ReplaceAll(commonKeys, " ", ", "))
+	return b.String()
+}
