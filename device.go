@@ -4,15 +4,14 @@ package spmm
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spmmrun/spmm/backend"
-	_ "github.com/spmmrun/spmm/backend/all" // every backend of this build
 	"github.com/spmmrun/spmm/internal/plan"
+	_ "github.com/spmmrun/spmm/portable/cpu" // always there
 )
 
 // Errors of devices, for errors.Is.
@@ -26,14 +25,15 @@ var (
 // Info identifies a device.
 type Info = backend.Info
 
-// Absent is a backend without a device, and the reason, which starts with its name.
+// Absent is a backend without a usable device, and the reason, which starts with the backend's name.
 type Absent struct {
 	Backend string
 	Err     error
 }
 
-// Devices lists the devices of every backend in this build, sorted by backend, and the backends that
-// have none.
+// Devices lists the devices of every backend that the program imports, sorted by backend, and the backends that
+// have none: those that find no driver or no device, those that this build cannot hold, and those that the
+// program does not import. The errors say what to do about each.
 func Devices(ctx context.Context) ([]Info, []Absent) {
 	var present []Info
 	var absent []Absent
@@ -44,6 +44,11 @@ func Devices(ctx context.Context) ([]Info, []Absent) {
 		}
 		present = append(present, infos...)
 	}
+	for _, name := range backend.NotImported() {
+		_, err := backend.Find(name)
+		absent = append(absent, Absent{name, err})
+	}
+	slices.SortStableFunc(absent, func(a, b Absent) int { return strings.Compare(a.Backend, b.Backend) })
 	return present, absent
 }
 
@@ -57,73 +62,85 @@ func named(backend string, err error) error {
 
 // Device is an opened device. Its methods, and those of plans and tensors on it, may be called from
 // any goroutine.
-type Device struct{ d *plan.Device }
+type Device struct {
+	d       *plan.Device
+	skipped []Absent
+}
 
 // Open opens a device by name: "auto", a backend ("vulkan"), or a backend and the device's index
-// ("vulkan:1"). The caller closes it.
+// ("vulkan:1"). The caller closes it. "auto" takes the fastest device that can be opened, at worst the CPU;
+// Device.Skipped says what it would have preferred. The error of a backend that the program does not import
+// is ErrUnavailable and names the import that adds it.
 func Open(ctx context.Context, name string) (*Device, error) {
-	d, err := OpenBackend(ctx, name)
+	d, skipped, err := open(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	return NewDevice(d), nil
+	dev := NewDevice(d)
+	dev.skipped = skipped
+	return dev, nil
 }
 
 // OpenBackend is Open for programs that use package backend itself.
 func OpenBackend(ctx context.Context, name string) (backend.Device, error) {
-	infos, err := candidates(ctx, name)
+	d, _, err := open(ctx, name)
+	return d, err
+}
+
+// open opens the device that a name means, and tells what "auto" would have preferred to it.
+func open(ctx context.Context, name string) (backend.Device, []Absent, error) {
+	if name == "auto" {
+		return openAuto(ctx)
+	}
+	info, err := find(ctx, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err := openInfo(ctx, info)
+	return d, nil, err
+}
+
+// openInfo opens a device that its driver has listed.
+func openInfo(ctx context.Context, info Info) (backend.Device, error) {
+	drv, err := backend.Find(info.Backend)
 	if err != nil {
 		return nil, err
 	}
-	var errs []error
-	for _, info := range infos {
-		drv, err := backend.Find(info.Backend)
-		if err != nil {
-			return nil, err
-		}
-		d, err := drv.Open(ctx, info)
-		if err == nil {
-			return d, nil
-		}
-		errs = append(errs, named(info.Backend, err))
+	d, err := drv.Open(ctx, info)
+	if err != nil {
+		return nil, named(info.Backend, err)
 	}
-	return nil, errors.Join(errs...)
+	return d, nil
 }
 
 // NewDevice makes a Device of one that was opened through package backend, which belongs to it from
 // then on.
-func NewDevice(d backend.Device) *Device { return &Device{plan.NewDevice(d)} }
+func NewDevice(d backend.Device) *Device { return &Device{d: plan.NewDevice(d)} }
 
-// candidates returns the devices that a name may mean, the best first. Only "auto" means several.
-func candidates(ctx context.Context, name string) ([]Info, error) {
+// find returns the device of that name: of a backend with an index, else the backend's best.
+func find(ctx context.Context, name string) (Info, error) {
 	driver, index, indexed := strings.Cut(name, ":")
-	if driver == "auto" && !indexed {
-		return ranked(ctx)
-	}
 	d, err := backend.Find(driver)
 	if err != nil {
-		return nil, err
+		return Info{}, err
 	}
-	n := -1
-	if indexed {
-		if n, err = strconv.Atoi(index); err != nil || n < 0 {
-			return nil, fmt.Errorf("device %q: want %s:INDEX with an index from 0", name, driver)
-		}
+	n, err := strconv.Atoi(index)
+	if indexed && (err != nil || n < 0) {
+		return Info{}, fmt.Errorf("device %q: want %s:INDEX with an index from 0", name, driver)
 	}
 	infos, err := d.Devices(ctx)
 	if err != nil {
-		return nil, named(driver, err)
+		return Info{}, named(driver, err)
 	}
-	if !indexed {
-		slices.SortStableFunc(infos, func(a, b Info) int { return kindRank(a) - kindRank(b) })
-		return infos[:min(1, len(infos))], nil
+	if !indexed && len(infos) > 0 {
+		return slices.MinFunc(infos, func(a, b Info) int { return rank(a) - rank(b) }), nil
 	}
 	for _, i := range infos {
 		if i.Index == n {
-			return []Info{i}, nil
+			return i, nil
 		}
 	}
-	return nil, fmt.Errorf("%s has no device %d, only %s: %w", driver, n, strings.Join(names(infos), ", "), ErrUnavailable)
+	return Info{}, fmt.Errorf("%s has no device %d, only %s: %w", driver, n, strings.Join(names(infos), ", "), ErrUnavailable)
 }
 
 func names(infos []Info) []string {
@@ -134,39 +151,13 @@ func names(infos []Info) []string {
 	return s
 }
 
-// ranked returns all devices, the fastest first: GPUs by backend, then the cpu backend, then drivers
-// that only simulate a GPU.
-func ranked(ctx context.Context) ([]Info, error) {
-	infos, absent := Devices(ctx)
-	if len(infos) == 0 {
-		errs := []error{fmt.Errorf("no device: %w", ErrUnavailable)}
-		for _, a := range absent {
-			errs = append(errs, a.Err)
-		}
-		return nil, errors.Join(errs...)
-	}
-	order := []string{"cuda", "vulkan", "webgpu", "cpu"}
-	rank := func(i Info) int {
-		b := slices.Index(order, i.Backend)
-		if b < 0 {
-			b = len(order) - 1 // a backend of another package: before the CPU's
-		}
-		if i.Kind == "cpu" && i.Backend != "cpu" {
-			b += len(order)
-		}
-		return 16*b + kindRank(i)
-	}
-	slices.SortStableFunc(infos, func(a, b Info) int { return rank(a) - rank(b) })
-	return infos, nil
-}
-
-// kindRank orders the devices of one backend.
-func kindRank(i Info) int {
-	return slices.Index([]string{"discrete", "integrated", "virtual", "", "cpu"}, i.Kind) + 1
-}
-
 // Info identifies the device.
 func (d *Device) Info() Info { return d.d.Info() }
+
+// Skipped lists what Open("auto") would have preferred to this device, the fastest first, and why it was not to be
+// had: the program does not import the backend, no driver or device was found, or the device could not be opened.
+// It is empty for a device that was opened by its name.
+func (d *Device) Skipped() []Absent { return slices.Clone(d.skipped) }
 
 // Caps tells what the device can do.
 func (d *Device) Caps() backend.Caps { return d.d.Caps() }

@@ -6,7 +6,7 @@
 //
 // Open a device, Prepare the matrix once, Multiply many times:
 //
-//	dev, err := spmm.Open(ctx, "auto")
+//	dev, err := spmm.Open(ctx, "auto") // of the backends that the program imports
 //	…
 //	defer dev.Close()
 //	plan, err := spmm.Prepare(ctx, dev, a, spmm.Options{})
@@ -19,10 +19,22 @@
 //
 // # Devices
 //
+// A program has the backends that it imports, as with database/sql's drivers; the CPU is always there:
+//
+//	import _ "github.com/spmmrun/spmm/backend/vulkan"  // Vulkan GPUs: 64-bit Linux, with cgo
+//	import _ "github.com/spmmrun/spmm/portable/webgpu" // WebGPU: linux/amd64, with cgo; adds 20 MB
+//	import _ "github.com/spmmrun/spmm/backend/cuda"    // NVIDIA GPUs: 64-bit Linux, with cgo and the tag cuda
+//	import _ "github.com/spmmrun/spmm/backend/all"     // all of them
+//
+// They may be imported anywhere: what a build cannot hold says so when it is opened. For CUDA, build with
+//
+//	eval "$(go run github.com/spmmrun/spmm/backend/cuda/env)"; go build -tags cuda
+//
 // A device is named "cuda", "vulkan", "webgpu" or "cpu", with ":1" and so on for others than the
 // best of its kind; "auto" takes the fastest present: CUDA, then a GPU through Vulkan, then one
-// through WebGPU, then the CPU. Devices lists what is there, and why the rest is not. Vulkan and
-// WebGPU drivers that run on the CPU are listed but never picked: the cpu device is faster.
+// through WebGPU, then the CPU, and Device.Skipped says why it is not a faster one. Devices lists what is
+// there, and why the rest is not. Vulkan and WebGPU drivers that run on the CPU are listed but never taken by
+// "auto": the cpu device is faster.
 //
 // # Formats
 //

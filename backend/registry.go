@@ -1,4 +1,4 @@
-// The list of drivers, filled by each backend's init.
+// The list of drivers. Each backend's package adds its own when it is imported, as database/sql's drivers do.
 
 package backend
 
@@ -35,7 +35,8 @@ func Drivers() []Driver {
 	return ds
 }
 
-// Find returns the driver of that name.
+// Find returns the driver of that name. For a backend of the project that the program does not import, the
+// error is ErrUnavailable and says which import adds it.
 func Find(name string) (Driver, error) {
 	var have []string
 	for _, d := range Drivers() {
@@ -44,5 +45,8 @@ func Find(name string) (Driver, error) {
 		}
 		have = append(have, d.Name())
 	}
-	return nil, fmt.Errorf("unknown backend %q (this build has %s)", name, strings.Join(have, ", "))
+	if err := notImported(name); err != nil {
+		return nil, err
+	}
+	return nil, fmt.Errorf("unknown backend %q (this program has %s)", name, strings.Join(have, ", "))
 }

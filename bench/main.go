@@ -20,6 +20,8 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+
+	_ "github.com/spmmrun/spmm/backend/all"
 )
 
 // suites are the comparisons there are.

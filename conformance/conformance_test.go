@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/spmmrun/spmm/backend"
+	_ "github.com/spmmrun/spmm/backend/all"
 	"github.com/spmmrun/spmm/shaders"
 )
 

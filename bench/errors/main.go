@@ -17,6 +17,7 @@ import (
 	"os"
 
 	"github.com/spmmrun/spmm"
+	_ "github.com/spmmrun/spmm/backend/all"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/formats/half"

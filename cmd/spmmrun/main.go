@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/spmmrun/spmm"
+	_ "github.com/spmmrun/spmm/backend/all" // the command has every backend
 	"github.com/spmmrun/spmm/formats/nm"
 	"github.com/spmmrun/spmm/internal/printable"
 )

@@ -57,7 +57,7 @@ var Rules = []Rule{
 	{"shaders/rfx", []string{"backend", "formats/...", "shaders/spec", "shaders/include", "shaders/quantise"}},
 	{"shaders/...", []string{"backend", "formats/...", "shaders/spec", "shaders/include", "shaders/panel", Self}},
 
-	{".", []string{"backend", "backend/all", "formats/...", "internal/plan"}},
+	{".", []string{"backend", "portable/cpu", "formats/...", "internal/plan"}},
 	{"conformance/oracle", []string{"formats/..."}},
 	{"conformance/...", []string{".", "backend/...", "formats/...", "shaders/...", "internal/...", Self}},
 	{"bench/...", []string{".", "backend/...", "formats/...", "shaders/...", "internal/...", Self}},
@@ -65,13 +65,25 @@ var Rules = []Rule{
 	{"cmd/...", []string{".", "backend/...", "portable/...", "conformance/...", "formats/...", "shaders/...", "internal/...", Self}},
 }
 
-// Bindings are imported by one package's folder only: each graphics API stays behind its backend.
+// Bindings are imported by one package's folder only: each graphics API stays behind its backend, what draws and
+// parses flags behind the command.
 var Bindings = map[string]string{
 	"gorgonia.org/cu":                         "backend/cuda/...",
 	"github.com/vulkan-go/vulkan":             "backend/vulkan/...",
 	"github.com/rajveermalviya/go-webgpu/...": "portable/webgpu/...",
 	"github.com/spf13/...":                    "cmd/...",
 	"github.com/schollz/...":                  "cmd/...",
+	"gonum.org/v1/plot/...":                   "cmd/...",
+}
+
+// Heavy says why the library, without the backends that a program chooses, must not need a package; "" if it may.
+func Heavy(path string) string {
+	for binding, user := range Bindings {
+		if fits(binding, path) {
+			return "it is for " + user
+		}
+	}
+	return ""
 }
 
 // StandardOnly are the packages that import nothing from outside but small utilities.

@@ -28,6 +28,30 @@ func TestImports(t *testing.T) {
 	}
 }
 
+// What a program links that imports the library alone: no C, none of what the command draws and prints with.
+func TestLean(t *testing.T) {
+	cmd := exec.Command("go", "list", "-deps", "-tags", "cuda", "-f", "{{.ImportPath}} {{len .CgoFiles}}", ".", "./formats/...", "./conformance")
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	if len(lines) < 100 {
+		t.Fatalf("go list found %d packages", len(lines))
+	}
+	for _, line := range lines {
+		path, cgoFiles, _ := strings.Cut(line, " ")
+		if why := archtest.Heavy(path); why != "" {
+			t.Errorf("the library needs %s: %s", path, why)
+		}
+		if cgoFiles != "0" {
+			t.Errorf("the library needs %s, which needs cgo", path)
+		}
+	}
+}
+
 // packages lists the module's.
 func packages(t *testing.T, tags string) []archtest.Package {
 	t.Helper()
@@ -96,7 +120,10 @@ func TestViolations(t *testing.T) {
 		{"internal/plan", m + "/backend/cuda", false},
 		{"internal/plan", m, false},
 		{".", m + "/internal/plan", true},
+		{".", m + "/portable/cpu", true},
 		{".", m + "/shaders/csr", false},
+		{".", m + "/backend/all", false},
+		{".", m + "/backend/vulkan", false},
 		{".", "github.com/spf13/cobra", false},
 		{"conformance/oracle", m + "/shaders/csr", false},
 		{"conformance/oracle", m + "/backend", false},
