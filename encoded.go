@@ -14,7 +14,7 @@ import (
 
 // Encode packs a as Prepare would for the device, but leaves it on the host, to be written to a file with
 // safetensors.WriteMatrix and prepared any number of times with PrepareEncoded.
-func Encode[T formats.Value](ctx context.Context, dev *Device, a *formats.CSR[T], o Options) (safetensors.Encoded, error) {
+func Encode(ctx context.Context, dev *Device, a formats.Sparse, o Options) (safetensors.Encoded, error) {
 	if err := a.Validate(); err != nil {
 		return nil, fmt.Errorf("matrix A: %w", err)
 	}
@@ -52,7 +52,7 @@ type Packing = plan.Packing
 // Compare packs a in every format, or in those that o allows, as Prepare would for the device, and
 // predicts a multiplication by o.Cols columns. Formats that cannot be packed, or that the device has no
 // kernel for, have an Err.
-func Compare[T formats.Value](ctx context.Context, dev *Device, a *formats.CSR[T], o Options) ([]Packing, error) {
+func Compare(ctx context.Context, dev *Device, a formats.Sparse, o Options) ([]Packing, error) {
 	if err := a.Validate(); err != nil {
 		return nil, fmt.Errorf("matrix A: %w", err)
 	}

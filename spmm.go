@@ -62,9 +62,9 @@ type Bound = plan.Bound
 // Plan is a sparse matrix on a device. Close it to free the device's memory.
 type Plan struct{ p *plan.Plan }
 
-// Prepare validates a, packs it into a format for the device and copies it there. a may be changed
+// Prepare validates a, a *formats.CSR of any element type, packs it into a format for the device and copies it there. a may be changed
 // or dropped afterwards.
-func Prepare[T formats.Value](ctx context.Context, dev *Device, a *formats.CSR[T], o Options) (*Plan, error) {
+func Prepare(ctx context.Context, dev *Device, a formats.Sparse, o Options) (*Plan, error) {
 	if err := a.Validate(); err != nil {
 		return nil, fmt.Errorf("matrix A: %w", err)
 	}

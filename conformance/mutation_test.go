@@ -16,7 +16,6 @@ import (
 	"testing"
 
 	"github.com/spmmrun/spmm/backend"
-	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/shaders"
@@ -41,7 +40,7 @@ func onMatrix(f func(a *formats.CSR[float32])) func(*spec.Kernel) {
 	return func(k *spec.Kernel) {
 		encode := k.Encode
 		k.Encode = func(a formats.Sparse, v *spec.Variant) (*spec.Encoded, error) {
-			x := *formats.ConvertTo(a, dtype.F32).(*formats.CSR[float32])
+			x := *formats.Convert[float32](a)
 			x.RowPtr, x.ColIdx, x.Val = slices.Clone(x.RowPtr), slices.Clone(x.ColIdx), slices.Clone(x.Val)
 			f(&x)
 			return encode(formats.ConvertTo(&x, v.In), v)

@@ -11,39 +11,26 @@ import (
 	"github.com/spmmrun/spmm/formats/internal/par"
 )
 
-// Convert returns a with elements of type D, rounded to nearest, ties to even; what is out of D's
-// range becomes infinite. The result shares a's RowPtr and ColIdx.
-func Convert[D, S Value](a *CSR[S]) *CSR[D] {
-	out := &CSR[D]{Rows: a.Rows, Cols: a.Cols, RowPtr: a.RowPtr, ColIdx: a.ColIdx}
-	if same, ok := any(a.Val).([]D); ok {
-		out.Val = same
-		return out
+// Convert returns a with elements of type D: a itself if it has them already, else a matrix that shares
+// a's RowPtr and ColIdx, its values rounded to nearest, ties to even. What is out of D's range becomes
+// infinite.
+func Convert[D Value](a Sparse) *CSR[D] {
+	return Dispatch(a, convert[D, half.F16], convert[D, half.BF16], convert[D, float32])
+}
+
+func convert[D, S Value](a *CSR[S]) *CSR[D] {
+	if same, ok := any(a).(*CSR[D]); ok {
+		return same
 	}
-	out.Val = make([]D, len(a.Val))
+	out := &CSR[D]{Rows: a.Rows, Cols: a.Cols, RowPtr: a.RowPtr, ColIdx: a.ColIdx, Val: make([]D, len(a.Val))}
 	par.Range(len(a.Val), grain, func(lo, hi int) { ConvertSlice(out.Val[lo:hi], a.Val[lo:hi]) })
 	return out
 }
 
-// ConvertTo returns s with elements stored as t (F16, BF16 or F32; TF32 means F32): s itself if they
-// are already, else as Convert does. It panics if t stores no matrix or s is not a *CSR.
-func ConvertTo(s Sparse, t dtype.Type) Sparse {
-	t = t.Storage()
-	if s.Type() == t {
-		return s
-	}
-	switch a := s.(type) {
-	case *CSR[float32]:
-		return convertTo(a, t)
-	case *CSR[half.F16]:
-		return convertTo(a, t)
-	case *CSR[half.BF16]:
-		return convertTo(a, t)
-	}
-	panic(fmt.Sprintf("formats: ConvertTo of a %T", s))
-}
-
-func convertTo[S Value](a *CSR[S], t dtype.Type) Sparse {
-	switch t {
+// ConvertTo is Convert to elements stored as t (F16, BF16 or F32; TF32 means F32). It panics if no matrix
+// is stored as t.
+func ConvertTo(a Sparse, t dtype.Type) Sparse {
+	switch t.Storage() {
 	case dtype.F16:
 		return Convert[half.F16](a)
 	case dtype.BF16:

@@ -26,14 +26,6 @@ func TypeOf[T Value]() dtype.Type {
 	return dtype.F32
 }
 
-// Sparse is a CSR matrix whose element type is known at run time only: a *CSR[T].
-type Sparse interface {
-	Dims() (rows, cols int)
-	NNZ() int64
-	Type() dtype.Type
-	Validate() error
-}
-
 // CSR is a sparse matrix in compressed sparse rows: the entries of row i are ColIdx and Val at
 // RowPtr[i] to RowPtr[i+1], their columns strictly ascending. Entries may be zero: what is stored
 // is part of the pattern.
@@ -43,15 +35,6 @@ type CSR[T Value] struct {
 	ColIdx     []int32 // len(Val) column numbers
 	Val        []T
 }
-
-// Dims returns the matrix's size.
-func (a *CSR[T]) Dims() (rows, cols int) { return a.Rows, a.Cols }
-
-// NNZ returns the number of stored entries.
-func (a *CSR[T]) NNZ() int64 { return int64(len(a.Val)) }
-
-// Type returns the element type.
-func (a *CSR[T]) Type() dtype.Type { return TypeOf[T]() }
 
 // COO is a sparse matrix as a list of entries in any order.
 type COO[T Value] struct {

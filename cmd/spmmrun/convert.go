@@ -18,7 +18,6 @@ import (
 	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/load"
 	"github.com/spmmrun/spmm/formats/mtx"
 	"github.com/spmmrun/spmm/formats/npy"
@@ -224,14 +223,7 @@ func (v *conversion) encodeFor(ctx context.Context, a formats.Sparse) (safetenso
 		return nil, err
 	}
 	defer dev.Close()
-	o := spmm.Options{Format: v.to, Cols: v.cols}
-	switch a := a.(type) {
-	case *formats.CSR[half.F16]:
-		return spmm.Encode(ctx, dev, a, o)
-	case *formats.CSR[half.BF16]:
-		return spmm.Encode(ctx, dev, a, o)
-	}
-	return spmm.Encode(ctx, dev, a.(*formats.CSR[float32]), o)
+	return spmm.Encode(ctx, dev, a, spmm.Options{Format: v.to, Cols: v.cols})
 }
 
 // writeMatrix writes a file of a type.
@@ -242,26 +234,12 @@ func writeMatrix(w io.Writer, m safetensors.Encoded, kind string) error {
 	case ".mtx.gz":
 		z := gzip.NewWriter(w)
 		return errors.Join(writeMatrix(z, m, ".mtx"), z.Close())
-	}
-	switch a := m.Sparse().(type) {
-	case *formats.CSR[half.F16]:
-		return writeCSR(w, a, kind)
-	case *formats.CSR[half.BF16]:
-		return writeCSR(w, a, kind)
-	case *formats.CSR[float32]:
-		return writeCSR(w, a, kind)
-	}
-	return fmt.Errorf("cannot write a %T", m.Sparse())
-}
-
-func writeCSR[T formats.Value](w io.Writer, a *formats.CSR[T], kind string) error {
-	switch kind {
 	case ".mtx":
-		return mtx.Write(w, a)
+		return mtx.Write(w, m.Sparse())
 	case ".smtx":
-		return smtx.Write(w, a)
+		return smtx.Write(w, m.Sparse())
 	}
-	return npy.WriteSparse(w, a)
+	return npy.WriteSparse(w, m.Sparse())
 }
 
 // counter counts what is written, until the context is done.

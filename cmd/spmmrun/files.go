@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/load"
 	"github.com/spmmrun/spmm/formats/npy"
@@ -25,7 +24,7 @@ func openMatrix(ctx context.Context, name string, seed uint64, p *progress) (saf
 
 // float32CSR returns any matrix as CSR of float32.
 func float32CSR(a formats.Encoded) *formats.CSR[float32] {
-	return formats.ConvertTo(a.Sparse(), dtype.F32).(*formats.CSR[float32])
+	return formats.Convert[float32](a.Sparse())
 }
 
 // loadDense reads B from a .npy file.

@@ -18,7 +18,6 @@ import (
 	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/formats/half"
 )
 
 // inspector is what the command line asks for.
@@ -189,7 +188,7 @@ func (q *inspector) predict(ctx context.Context, dev *spmm.Device, e formats.Enc
 		}
 	}
 	p.step("encoding", -1)
-	ps, err := compare(ctx, dev, formats.ConvertTo(e.Sparse(), prec), spmm.Options{Precision: prec, Cols: q.cols})
+	ps, err := spmm.Compare(ctx, dev, formats.ConvertTo(e.Sparse(), prec), spmm.Options{Precision: prec, Cols: q.cols})
 	if err != nil {
 		return err
 	}
@@ -197,17 +196,6 @@ func (q *inspector) predict(ctx context.Context, dev *spmm.Device, e formats.Enc
 		i.Formats = append(i.Formats, newPacking(x, prec, i.Matrix.NNZ))
 	}
 	return nil
-}
-
-// compare is spmm.Compare of any element type.
-func compare(ctx context.Context, dev *spmm.Device, a formats.Sparse, o spmm.Options) ([]spmm.Packing, error) {
-	switch a := a.(type) {
-	case *formats.CSR[half.F16]:
-		return spmm.Compare(ctx, dev, a, o)
-	case *formats.CSR[half.BF16]:
-		return spmm.Compare(ctx, dev, a, o)
-	}
-	return spmm.Compare(ctx, dev, a.(*formats.CSR[float32]), o)
 }
 
 func newPacking(x spmm.Packing, prec dtype.Type, nnz int64) packing {

@@ -11,7 +11,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/formats/internal/text"
@@ -52,7 +51,7 @@ func File(ctx context.Context, path string, o Options) (*formats.CSR[float32], e
 	if err != nil {
 		return nil, err
 	}
-	return formats.ConvertTo(e.Sparse(), dtype.F32).(*formats.CSR[float32]), nil
+	return formats.Convert[float32](e.Sparse()), nil
 }
 
 // Open reads what File reads, but leaves the matrix in the format that the file holds it in: that of a

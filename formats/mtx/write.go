@@ -15,7 +15,7 @@ import (
 
 // Write writes a as a real general coordinate file, row by row, with decimals that read back as the
 // same float32. A value that is not finite is an error: the format has none.
-func Write[T formats.Value](w io.Writer, a *formats.CSR[T]) error {
+func Write(w io.Writer, a formats.Sparse) error {
 	f := formats.Convert[float32](a)
 	bw := bufio.NewWriterSize(w, 256<<10)
 	fmt.Fprintf(bw, "%%%%MatrixMarket matrix coordinate real general\n%d %d %d\n", f.Rows, f.Cols, f.NNZ())

@@ -200,7 +200,7 @@ func (f archive) coordinates(rows, cols int) (*formats.CSR[float32], error) {
 
 // WriteSparse writes m as scipy.sparse.load_npz reads it: csr, not compressed. Values are written as
 // <f4, since SciPy does not compute with half precision.
-func WriteSparse[T formats.Value](w io.Writer, m *formats.CSR[T]) error {
+func WriteSparse(w io.Writer, m formats.Sparse) error {
 	a := formats.Convert[float32](m)
 	if err := a.Validate(); err != nil {
 		return err

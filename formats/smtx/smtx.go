@@ -151,11 +151,13 @@ func (rd *reader) next(what string, i, n int64) (int64, error) {
 }
 
 // Write writes the pattern of a, as the collection's files are laid out.
-func Write[T formats.Value](w io.Writer, a *formats.CSR[T]) error {
+func Write(w io.Writer, a formats.Sparse) error {
 	bw := bufio.NewWriterSize(w, 256<<10)
-	fmt.Fprintf(bw, "%d, %d, %d\n", a.Rows, a.Cols, a.NNZ())
-	writeLine(bw, a.RowPtr)
-	writeLine(bw, a.ColIdx)
+	rows, cols := a.Dims()
+	rowPtr, colIdx := a.Pattern()
+	fmt.Fprintf(bw, "%d, %d, %d\n", rows, cols, a.NNZ())
+	writeLine(bw, rowPtr)
+	writeLine(bw, colIdx)
 	return bw.Flush()
 }
 

@@ -34,7 +34,7 @@ func (p *Plan) split(ctx context.Context, c *packed) ([]*spec.Encoded, error) {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			e, err := p.kern.Part(rowRange(c.matrix, lo, min(lo+block, p.Rows)), p.variant, c.enc)
+			e, err := p.kern.Part(c.matrix.RowRange(lo, min(lo+block, p.Rows)), p.variant, c.enc)
 			if err != nil {
 				return nil, err
 			}

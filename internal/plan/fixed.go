@@ -53,7 +53,7 @@ func newFixed(ctx context.Context, d *Device, a formats.Sparse, o Options) (*Pla
 	m := formats.ConvertTo(a, prec)
 	f := &fixed{bits: o.Reproducible}
 	if o.Reproducible == AutoP {
-		f.auto, f.matrix, f.rows = true, clone(m), ranges(m)
+		f.auto, f.matrix, f.rows = true, m.Clone(), ranges(m)
 		f.bits, _ = rfx.Auto(f.rows)
 		if most := a.NNZ() * int64(rfx.P47.Size()); most > d.limit() {
 			f.bits = rfx.P47 // cut the rows so that they can be encoded for any precision
@@ -186,34 +186,9 @@ func (f *fixed) predict(ctx context.Context, d *Device, m formats.Sparse, vs []*
 	return times, nil
 }
 
-// clone returns a copy that shares nothing with a.
-func clone(a formats.Sparse) formats.Sparse {
-	switch a := a.(type) {
-	case *formats.CSR[half.F16]:
-		return cloneCSR(a)
-	case *formats.CSR[half.BF16]:
-		return cloneCSR(a)
-	case *formats.CSR[float32]:
-		return cloneCSR(a)
-	}
-	panic(fmt.Sprintf("plan: %T is not a CSR matrix", a))
-}
-
-func cloneCSR[T formats.Value](a *formats.CSR[T]) *formats.CSR[T] {
-	return &formats.CSR[T]{Rows: a.Rows, Cols: a.Cols, RowPtr: slices.Clone(a.RowPtr), ColIdx: slices.Clone(a.ColIdx), Val: slices.Clone(a.Val)}
-}
-
 // ranges returns the range of each of a's rows.
 func ranges(a formats.Sparse) []rfx.Range {
-	switch a := a.(type) {
-	case *formats.CSR[half.F16]:
-		return rfx.Rows(a)
-	case *formats.CSR[half.BF16]:
-		return rfx.Rows(a)
-	case *formats.CSR[float32]:
-		return rfx.Rows(a)
-	}
-	panic(fmt.Sprintf("plan: %T is not a CSR matrix", a))
+	return formats.Dispatch(a, rfx.Rows[half.F16], rfx.Rows[half.BF16], rfx.Rows[float32])
 }
 
 // Reproduced returns the precision of the last multiplication in reproducible mode, and whether it was
@@ -259,7 +234,7 @@ func (p *Plan) encodeFor(ctx context.Context, bits rfx.P) error {
 	if f.parts[bits] == nil {
 		var parts []part
 		for lo := 0; lo == 0 || lo < p.Rows; lo += p.rowBlock {
-			e, err := p.kern.Encode(rowRange(f.matrix, lo, min(lo+p.rowBlock, p.Rows)), v)
+			e, err := p.kern.Encode(f.matrix.RowRange(lo, min(lo+p.rowBlock, p.Rows)), v)
 			if err != nil {
 				closeParts(parts)
 				return err

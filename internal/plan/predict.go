@@ -49,7 +49,7 @@ func newPredictor(ctx context.Context, d *Device, a formats.Sparse, n int) (*pre
 		p.habits = cpu
 	}
 	p.rows, p.cols = a.Dims()
-	ptr, _ := pattern(a)
+	ptr, _ := a.Pattern()
 	for i := range p.rows {
 		p.longest = max(p.longest, ptr[i+1]-ptr[i])
 	}

@@ -74,7 +74,7 @@ func recordFile(d *Device, a formats.Sparse, o Options) (folder, name string) {
 
 // patternDigest identifies a matrix but for its values, on which times do not depend.
 func patternDigest(a formats.Sparse) string {
-	ptr, idx := pattern(a)
+	ptr, idx := a.Pattern()
 	rows, cols := a.Dims()
 	h := sha256.New()
 	binary.Write(h, binary.LittleEndian, []int64{int64(rows), int64(cols)})

@@ -27,7 +27,7 @@ func BenchmarkMultiply(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			a := formats.ConvertTo(x, dtype.F16).(*formats.CSR[half.F16])
+			a := formats.Convert[half.F16](x)
 			for _, k := range []*spec.Kernel{csr.Kernel, cvse.Kernel, tiledcsr.Kernel} {
 				for _, v := range k.Variants {
 					if v.In == dtype.F16 && v.Met(dev.Caps()) {
