@@ -4,12 +4,11 @@ package quantise
 
 import (
 	"math"
-	mathbits "math/bits"
 
 	"github.com/spmmrun/spmm/backend"
-	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/internal/simd"
 	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -51,7 +50,7 @@ func group(args [][]byte, block []byte, at [3]uint32) {
 	}
 	row := p.ldq * bits.Size() / 4
 	rows := words[p.ldq*(1+p.chunks):]
-	if lo < hi {
+	if lo < hi && p.n < p.ldq { // the columns behind the last one are zeros
 		clear(rows[lo*row : hi*row])
 	}
 	p.each(args[0], lo, hi, func(k, j int, x []float32) {
@@ -61,38 +60,22 @@ func group(args [][]byte, block []byte, at [3]uint32) {
 
 // scan finds the ranges of the columns in rows lo to hi of b.
 func (p *params) scan(b []byte, lo, hi int, ranges []rfx.Range) {
-	largest := make([]uint32, p.n) // magnitude, as bits
-	lowest := make([]int32, p.n)   // exponent of the lowest bit, + 149 and counted down from none
-	wild := make([]rfx.Range, p.n) // of what is not finite
-	const none = 1 << 10
+	largest, lowest, special := make([]int32, p.n), make([]int32, p.n), make([]int32, p.n)
 	for j := range lowest {
-		lowest[j] = none
+		lowest[j] = simd.NoLowest
 	}
 	p.each(b, lo, hi, func(_, j int, x []float32) {
-		largest, lowest := largest[j:][:len(x)], lowest[j:][:len(x)]
-		for i, x := range x {
-			m := math.Float32bits(x) & 0x7fffffff
-			if m-1 >= 0x7f800000-1 { // zero, or not finite
-				wild[j+i] = wild[j+i].Join(rfx.RangeOf(x))
-				continue
-			}
-			largest[i] = max(largest[i], m)
-			e, f := m>>23, m&0x7fffff
-			if e == 0 {
-				e = 1
-			} else {
-				f |= 1 << 23
-			}
-			lowest[i] = min(lowest[i], int32(e)-1+int32(mathbits.TrailingZeros32(f)))
-		}
+		simd.ScanRange(largest[j:], lowest[j:], special[j:], x)
 	})
 	clear(ranges)
 	for j := range largest {
-		ranges[j] = wild[j]
-		if lowest[j] < none {
+		if special[j] != 0 {
+			ranges[j] = rfx.RangeOf(float32(math.Inf(1)))
+		}
+		if lowest[j] < simd.NoLowest {
 			// The largest element's E, and the lowest bit as an element of its own.
-			ranges[j] = ranges[j].Join(rfx.RangeOf(math.Float32frombits(largest[j])))
-			ranges[j] = ranges[j].Join(rfx.RangeOf(float32(math.Ldexp(1, int(lowest[j])-149))))
+			ranges[j] = ranges[j].Join(rfx.RangeOf(math.Float32frombits(uint32(largest[j]))))
+			ranges[j] = ranges[j].Join(rfx.RangeOf(float32(math.Ldexp(1, int(lowest[j])-simd.LowestBias))))
 		}
 	}
 }
@@ -102,17 +85,17 @@ func (p *params) each(b []byte, lo, hi int, f func(k, j int, x []float32)) {
 	var buf [tile]float32
 	for k := lo; k < hi; k++ {
 		for j := 0; j < p.n; j += tile {
-			x := buf[:min(tile, p.n-j)]
-			at := k*p.ldb + j
+			n, at := min(tile, p.n-j), k*p.ldb+j
 			switch p.elem {
 			case include.F16:
-				formats.ConvertSlice(x, backend.View[half.F16](b)[at:at+len(x)])
+				simd.WidenF16(buf[:n], backend.View[half.F16](b)[at:at+n])
 			case include.BF16:
-				formats.ConvertSlice(x, backend.View[half.BF16](b)[at:at+len(x)])
+				simd.WidenBF16(buf[:n], backend.View[half.BF16](b)[at:at+n])
 			default:
-				copy(x, backend.View[float32](b)[at:])
+				f(k, j, backend.View[float32](b)[at:at+n])
+				continue
 			}
-			f(k, j, x)
+			f(k, j, buf[:n])
 		}
 	}
 }
@@ -120,33 +103,13 @@ func (p *params) each(b []byte, lo, hi int, f func(k, j int, x []float32)) {
 // pack writes elements j and on of a row of ldq elements: x times units. What is not finite is written
 // as 0.
 func pack(row []uint32, ldq, j int, x []float32, units []float64, p rfx.P) {
-	units = units[:len(x)]
 	switch p {
 	case rfx.P15:
-		out := backend.View[int16](backend.Bytes(row))[j:][:len(x)]
-		for i, x := range x {
-			out[i] = int16(quantise(x, units[i]))
-		}
+		simd.Quantise16(backend.View[int16](backend.Bytes(row))[j:], x, units)
 	case rfx.P47:
-		var d [2]int32
-		for i, x := range x {
-			rfx.Digits(d[:], quantise(x, units[i]), 24)
-			row[j+i], row[ldq+j+i] = uint32(d[0]), uint32(d[1])
-		}
+		q := backend.View[int32](backend.Bytes(row))
+		simd.Quantise48(q[j:], q[ldq+j:], x, units)
 	default:
-		out := row[j:][:len(x)]
-		for i, x := range x {
-			out[i] = uint32(quantise(x, units[i]))
-		}
+		simd.Quantise32(backend.View[int32](backend.Bytes(row))[j:], x, units)
 	}
-}
-
-// quantise is rfx.Quantise, given 2^−l: the product is exact, and adding 1.5·2⁵² rounds it to an integer,
-// ties to even, that can be read off the sum's last bits.
-func quantise(x float32, unit float64) int64 {
-	const magic = 0x1.8p52
-	if !rfx.IsFinite(x) {
-		return 0
-	}
-	return int64(math.Float64bits(float64(x)*unit+magic)) - int64(math.Float64bits(magic))
 }

@@ -176,7 +176,7 @@ func Launch(v *spec.Variant, l Layout, t dtype.Type, ldb int) (spec.Launch, erro
 	if l.Digits {
 		out.ThenGroups, out.ThenParams = phase(2, rowsOf(l, 64), 8, 16)
 	} else {
-		out.ThenGroups, out.ThenParams = phase(1, rowsOf(l, 128), 2, 32)
+		out.ThenGroups, out.ThenParams = phase(1, rowsOf(l, max(128, joinedRows(v, l))), 2, 32)
 	}
 	return out, nil
 }
@@ -197,6 +197,15 @@ func spread(v *spec.Variant, ld, lane, most int) (across, groups int) {
 // rowsOf returns the rows that a workgroup quantises: enough to be worth joining the ranges first, few
 // enough to keep a device busy, and no more workgroups than a grid may have along a side.
 func rowsOf(l Layout, least int) int { return max(least, (l.K+65534)/65535) }
+
+// joinedRows returns the least rows of a workgroup on the CPU: joining the ranges of a column's parts must cost little
+// beside quantising so many of its elements. On GPUs the lanes of a workgroup share that work.
+func joinedRows(v *spec.Variant, l Layout) int {
+	if v.Code == backend.CodeGo {
+		return 8 * l.Chunks
+	}
+	return 0
+}
 
 func check(v *spec.Variant, l Layout, t dtype.Type, ldb int) error {
 	if err := l.P.Check(); err != nil {

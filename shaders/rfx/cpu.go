@@ -43,6 +43,11 @@ type sums struct {
 	acc    [3][tile]int64
 	tmp    [tile]int64
 	lo, hi [batch]int32 // digits of entries
+
+	// Of the workgroup's columns:
+	units   [tile]float64 // 2^L
+	special bool          // some column holds an element that is not finite
+	y       [tile]float32
 }
 
 var pool = sync.Pool{New: func() any { return new(sums) }}
@@ -77,6 +82,7 @@ func group(p rfx.P) backend.GroupFunc {
 		}
 		s := pool.Get().(*sums)
 		defer pool.Put(s)
+		g.scale(s)
 		for i := first; i < last; i++ {
 			g.item(s, i)
 		}
@@ -107,9 +113,92 @@ func (g *job) item(s *sums, i int) {
 		return // done in pieces
 	}
 	g.multiply(s, begin, end)
-	for j := range g.w {
-		g.store(row, g.j+j, g.combine(s, j))
+	g.finish(s, row)
+}
+
+// scale looks at the ranges of the workgroup's columns.
+func (g *job) scale(s *sums) {
+	s.special = false
+	for j, x := range g.q[g.j:][:g.w] {
+		r := rfx.Range(x)
+		s.units[j] = power(g.p.L(r.E()))
+		s.special = s.special || r.NonFinite()
 	}
+}
+
+// power returns 2^e for an e of normal numbers.
+func power(e int) float64 { return math.Float64frombits(uint64(1023+e) << 52) }
+
+// finish writes a row's elements of C, given their sums.
+func (g *job) finish(s *sums, row int) {
+	r := rfx.Range(g.rows[2*row+1])
+	if s.special || r.NonFinite() || g.alpha != 1 || g.beta != 0 || !g.round(s, power(g.p.L(r.E()))) {
+		for j := range g.w {
+			g.store(row, g.j+j, g.combine(s, j))
+		}
+		return
+	}
+	copy(backend.View[float32](g.args[6])[row*g.ldc+g.j:], s.y[:g.w])
+}
+
+// round rounds the sums times their units and scale, and reports whether all are within the range that this does.
+func (g *job) round(s *sums, scale float64) bool {
+	y, units := s.y[:g.w], s.units[:g.w]
+	switch g.p {
+	case rfx.P31:
+		return roundPairs(y, s.acc[0][:g.w], s.acc[1][:g.w], units, scale)
+	case rfx.P47:
+		return roundTriples(y, s.acc[0][:g.w], s.acc[1][:g.w], s.acc[2][:g.w], units, scale)
+	}
+	return simd.RoundSums(y, s.acc[0][:g.w], units, scale)
+}
+
+// roundPairs is simd.RoundSums for sums low + 2¹⁶·high.
+func roundPairs(y []float32, low, high []int64, units []float64, scale float64) bool {
+	low, high, units = low[:len(y)], high[:len(y)], units[:len(y)]
+	for j := range y {
+		h := high[j] + low[j]>>16
+		if uint64(h+1<<53) > 1<<54 {
+			return false
+		}
+		y[j] = float32(oddSum(float64(h)*(1<<16), float64(low[j]&(1<<16-1)))*units[j]*scale) + 0 // not −0
+	}
+	return true
+}
+
+// roundTriples is simd.RoundSums for sums low + 2²⁴·mid + 2⁴⁸·high.
+func roundTriples(y []float32, low, mid, high []int64, units []float64, scale float64) bool {
+	low, mid, high, units = low[:len(y)], mid[:len(y)], high[:len(y)], units[:len(y)]
+	for j := range y {
+		m := mid[j] + low[j]>>24
+		h := high[j] + m>>24
+		if uint64(h+1<<53) > 1<<54 {
+			return false
+		}
+		below := m&(1<<24-1)<<24 | low[j]&(1<<24-1)
+		y[j] = float32(oddSum(float64(h)*(1<<48), float64(below))*units[j]*scale) + 0 // not −0
+	}
+	return true
+}
+
+// oddSum returns a + b rounded to odd: where it is not exact, the neighbour whose last bit is set. To round that to a
+// float32 is to round the sum once (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008). b is
+// not negative, and a is 0 or no smaller in magnitude. A sum of zero is +0.
+func oddSum(a, b float64) float64 {
+	s := a + b
+	rest := b - (s - a) // exact (Dekker)
+	if rest == 0 {
+		return s
+	}
+	bits := math.Float64bits(s)
+	switch {
+	case bits&1 == 1:
+	case (rest > 0) == (s > 0):
+		bits++
+	default:
+		bits--
+	}
+	return math.Float64frombits(bits)
 }
 
 // multiply adds up the products of entries begin to end. A piece has at most 2¹⁵ entries: no sum of
