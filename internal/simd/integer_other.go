@@ -1,6 +1,6 @@
 // Machines without assembly for integers.
 
-//go:build !amd64
+//go:build !amd64 && !arm64
 
 package simd
 
