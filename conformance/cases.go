@@ -95,7 +95,8 @@ type test struct {
 	target
 	recipe
 	layout
-	tier Tier
+	tier  Tier
+	since int // the version of the suite in which it came
 }
 
 func (t test) id() string {
@@ -191,9 +192,9 @@ var (
 	}
 )
 
-// list is every case of a tier, in order, without those whose name the filter refuses.
-func list(kernels []*spec.Kernel, tier Tier, keep func(id string) bool) []test {
-	w := lister{}
+// list is every case of a version of the suite and a tier, in order, without those whose name the filter refuses.
+func list(kernels []*spec.Kernel, suite int, tier Tier, keep func(id string) bool) []test {
+	w := lister{suite: firstSuite}
 	for _, t := range targets(kernels) {
 		w.direct(t)
 	}
@@ -205,13 +206,16 @@ func list(kernels []*spec.Kernel, tier Tier, keep func(id string) bool) []test {
 	}
 	w.reproducible(kernels)
 	w.tests = slices.DeleteFunc(w.tests, func(t test) bool {
-		return t.tier == Full && tier != Full || !keep(t.id())
+		return t.since > suite || t.tier == Full && tier != Full || !keep(t.id())
 	})
 	return w.tests
 }
 
 // lister collects cases.
-type lister struct{ tests []test }
+type lister struct {
+	tests []test
+	suite int // in which the cases came that are added
+}
 
 func (w *lister) add(tier Tier, t target, class string, s shape, l layout) {
 	r := recipe{
@@ -221,11 +225,12 @@ func (w *lister) add(tier Tier, t target, class string, s shape, l layout) {
 	if r.alpha == 0 {
 		r.alpha = 1
 	}
-	w.tests = append(w.tests, test{t, r, l, tier})
+	first := max(w.suite, since[t.kernel.Name])
+	w.tests = append(w.tests, test{t, r, l, tier, first})
 	if l.path == direct && tier == Quick {
 		for seed := uint64(2); seed <= 3; seed++ {
 			r.seed = seed
-			w.tests = append(w.tests, test{t, r, l, Full})
+			w.tests = append(w.tests, test{t, r, l, Full, first})
 		}
 	}
 }

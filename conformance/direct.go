@@ -46,21 +46,13 @@ func (r *runner) newDirectRun(t *test, p *instance, v *spec.Variant) (*directRun
 	if r.spoil != nil {
 		p = r.spoil(p)
 	}
-	x := &directRun{runner: r, t: t, p: p, v: v}
-	enc, err := t.kernel.Encode(formats.ConvertTo(p.a, t.prec), v)
+	c, err := compose(t, p, v, r.dev.Caps())
 	if err != nil {
 		return nil, spec.Launch{}, err
 	}
-	x.lay()
-	l, err := t.kernel.Launch(v, enc, x.prob)
-	if err == nil && t.class == Reproducible {
-		x.fixed, err = x.quantise()
-	}
-	if err != nil {
-		return nil, spec.Launch{}, err
-	}
-	x.pack(enc, l)
-	return x, l, nil
+	x := &directRun{runner: r, t: t, p: p, v: v, prob: c.problem, fixed: c.fixed}
+	x.pack(c.encoded, c.launch)
+	return x, c.launch, nil
 }
 
 // raw multiplies once and returns the memory of C.
@@ -87,19 +79,6 @@ func grid(l spec.Launch) string {
 		s += fmt.Sprintf(" then %d×%d×%d", l.ThenGroups[0], l.ThenGroups[1], l.ThenGroups[2])
 	}
 	return s
-}
-
-// lay decides where B's and C's elements lie.
-func (x *directRun) lay() {
-	p := x.p
-	x.prob = spec.Problem{
-		M: p.m, K: p.k, N: p.n, LDB: (p.n + 7) &^ 7, LDC: p.n, Out: x.t.c,
-		Alpha: p.alpha, Beta: p.beta, Caps: x.dev.Caps(),
-	}
-	if x.t.pad {
-		x.prob.LDB += 16
-		x.prob.LDC += 5
-	}
 }
 
 // pack makes the contents of the buffers: NaN where nothing may be read.

@@ -16,7 +16,7 @@ import (
 func recipes() []recipe {
 	seen := map[recipe]bool{}
 	var rs []recipe
-	for _, t := range list(shaders.Formats(), Full, func(string) bool { return true }) {
+	for _, t := range list(shaders.Formats(), thisSuite, Full, func(string) bool { return true }) {
 		if !seen[t.recipe] {
 			seen[t.recipe] = true
 			rs = append(rs, t.recipe)
@@ -27,7 +27,7 @@ func recipes() []recipe {
 
 func TestNamesAreUnique(t *testing.T) {
 	seen := map[string]bool{}
-	for _, c := range list(shaders.Formats(), Full, func(string) bool { return true }) {
+	for _, c := range list(shaders.Formats(), thisSuite, Full, func(string) bool { return true }) {
 		if seen[c.id()] {
 			t.Errorf("two cases are named %s", c.id())
 		}

@@ -15,10 +15,12 @@ import (
 )
 
 // Suite is the version of the suite: of its cases, of how their inputs are made and of what is
-// demanded. Schema is the version of the manifest's JSON.
+// demanded. Schema is the version of the manifest's JSON; a manifest of OldSchema, which has no Caps.Limits,
+// is read as well.
 const (
-	Suite  = "3"
-	Schema = 2
+	Suite     = "3"
+	Schema    = 3
+	OldSchema = 2
 )
 
 // Manifest is the record of one run on one device.
@@ -47,17 +49,6 @@ type Manifest struct {
 	Variants []Variant `json:"variants,omitempty"`
 	Waivers  []Waiver  `json:"waivers,omitempty"` // those that the device was granted
 	Cases    []Result  `json:"cases,omitempty"`
-}
-
-// Caps is what of a device's capabilities decides which variants run.
-type Caps struct {
-	Code     string    `json:"code"`
-	Arch     int       `json:"arch,omitempty"`
-	Matrix   []string  `json:"matrix,omitempty"`
-	Subgroup [2]uint32 `json:"subgroup"` // least and largest
-	F16      bool      `json:"f16"`
-	Int8     bool      `json:"int8"`
-	Lanes    bool      `json:"lanes,omitempty"`
 }
 
 // Module identifies code: by the digest of its text or binary, or, for Go functions, by the suite's
@@ -180,8 +171,8 @@ func Decode(r io.Reader) (*Manifest, error) {
 	switch {
 	case head.Schema == nil:
 		return nil, errors.New("no manifest: it names no schema")
-	case *head.Schema != Schema:
-		return nil, fmt.Errorf("manifest of schema %d, this version reads %d", *head.Schema, Schema)
+	case *head.Schema != Schema && *head.Schema != OldSchema:
+		return nil, fmt.Errorf("manifest of schema %d, this version reads %d and %d", *head.Schema, OldSchema, Schema)
 	}
 	if err := schemaCheck(text); err != nil {
 		return nil, fmt.Errorf("manifest: %w", err)
@@ -191,6 +182,9 @@ func Decode(r io.Reader) (*Manifest, error) {
 	d.DisallowUnknownFields()
 	if err := d.Decode(&m); err != nil {
 		return nil, fmt.Errorf("manifest: %w", err)
+	}
+	if (m.Caps.Limits != nil) != (m.Schema == Schema) {
+		return nil, fmt.Errorf("manifest: caps.limits must stand in schema %d and in no other", Schema)
 	}
 	return &m, nil
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/shaders"
-	"github.com/spmmrun/spmm/shaders/quantise"
 	kernel "github.com/spmmrun/spmm/shaders/rfx"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -123,27 +122,9 @@ func (p *instance) strange(x float32, stream, i, j int) float32 {
 	return x
 }
 
-// quantised is how kernel quantise brings B to fixed point.
-type quantised struct {
-	v      *spec.Variant
-	launch spec.Launch
-	bytes  int
-}
-
-// quantise says how B is brought to the fixed point that the variant takes.
-func (x *directRun) quantise() (*quantised, error) {
-	v, err := quantise.Variant(x.prob.Caps)
-	if err != nil {
-		return nil, err
-	}
-	layout := kernel.Layout(x.v, x.prob.K, x.prob.N)
-	l, err := quantise.Launch(v, layout, x.t.prec, x.prob.LDB)
-	return &quantised{v, l, int(layout.Bytes())}, err
-}
-
-// foreignT3 returns the variants for shapes of 8-bit integers that a device does not list, of few columns and at p = 15:
+// unlistedT3 returns the variants for shapes of 8-bit integers that a device does not list, of few columns and at p = 15:
 // a driver for CPUs takes minutes to compile what has more.
-func foreignT3(caps backend.Caps) []*spec.Variant {
+func unlistedT3(caps backend.Caps) []*spec.Variant {
 	var vs []*spec.Variant
 	for _, v := range kernel.Coops(rfx.P15, caps.SubgroupMin) {
 		if !v.Met(caps) {

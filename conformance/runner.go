@@ -12,12 +12,10 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
-	"strings"
 
 	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/conformance/oracle"
-	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/shaders"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -26,6 +24,8 @@ import (
 type Options struct {
 	Tier   Tier           // Quick if empty
 	Filter *regexp.Regexp // of cases' names; nil: all
+	// Suite runs the cases of an earlier version of the suite; "" is this one. Which there are: Suites.
+	Suite string
 	// Progress, if set, is called after each case with the number of cases done and in all.
 	Progress func(done, all int, r *Result)
 	// Unlisted also runs variants for matrix shapes that the device does not list, made over for its
@@ -50,8 +50,8 @@ type runner struct {
 	Options
 	dev    *guard
 	door   *spmm.Device // the same device
+	may    *eligibility
 	loaded map[*spec.Variant]loaded
-	made   map[*spec.Kernel][]*spec.Variant // unlisted variants
 	ran    map[string]Variant
 	man    *Manifest
 	last   *instance // the one that was built last, and its digest
@@ -73,19 +73,26 @@ func Run(ctx context.Context, dev backend.Device, o Options) (*Manifest, error) 
 	if o.Tier != Quick && o.Tier != Full {
 		return nil, fmt.Errorf("unknown tier %q (quick or full)", o.Tier)
 	}
+	if o.Suite == "" {
+		o.Suite = Suite
+	}
+	suite, err := suiteNumber(o.Suite)
+	if err != nil {
+		return nil, err
+	}
 	if o.kernels == nil {
 		o.kernels = shaders.Formats()
 	}
 	keep := func(id string) bool { return o.Filter == nil || o.Filter.MatchString(id) }
-	tests := list(o.kernels, o.Tier, keep)
+	tests := list(o.kernels, suite, o.Tier, keep)
 	if len(tests) == 0 {
 		return nil, errors.New("no case has a name that the filter selects")
 	}
 	g := newGuard(dev)
 	g.bare, g.mutate, g.stray = o.Bare, o.mutate, o.stray
 	r := &runner{
-		Options: o, dev: g, door: spmm.NewDevice(g), loaded: map[*spec.Variant]loaded{},
-		made: map[*spec.Kernel][]*spec.Variant{}, ran: map[string]Variant{},
+		Options: o, dev: g, door: spmm.NewDevice(g), may: newEligibility(dev.Caps(), o.Unlisted),
+		loaded: map[*spec.Variant]loaded{}, ran: map[string]Variant{},
 	}
 	defer r.close()
 	r.man = r.manifest()
@@ -115,16 +122,10 @@ func (r *runner) close() {
 
 // manifest is the head of the record.
 func (r *runner) manifest() *Manifest {
-	c := r.dev.Caps()
 	m := &Manifest{
-		Schema: Schema, Suite: Suite, Tier: r.Tier, Bare: r.Bare, Unlisted: r.Unlisted, Commit: r.Commit, Go: runtime.Version(), Device: r.dev.Info(),
-		Caps: Caps{
-			Code: c.Code.String(), Arch: c.Arch, Subgroup: [2]uint32{c.SubgroupMin, c.SubgroupMax}, F16: c.F16, Int8: c.Int8, Lanes: c.Lanes,
-		},
+		Schema: Schema, Suite: r.Suite, Tier: r.Tier, Bare: r.Bare, Unlisted: r.Unlisted, Commit: r.Commit, Go: runtime.Version(), Device: r.dev.Info(),
+		Caps:    recordCaps(r.dev.Caps()),
 		Summary: map[Status]int{},
-	}
-	for _, s := range c.Matrix {
-		m.Caps.Matrix = append(m.Caps.Matrix, s.String())
 	}
 	if r.Filter != nil {
 		m.Filter = r.Filter.String()
@@ -179,19 +180,19 @@ func (r *runner) one(ctx context.Context, t *test) error {
 		r.digest = r.last.digest()
 	}
 	base := Result{ID: t.id(), Tier: t.tier, Generator: t.recipe.name(), Seed: t.seed, Input: r.digest}
-	vs := []*spec.Variant{nil} // in reproducible mode a plan picks it
-	if t.class != Reproducible || t.path == direct {
-		vs = r.variants(t)
-	}
+	vs, listed := r.may.variants(t)
 	if len(vs) == 0 {
 		base.Status = Unsupported
-		base.Error = "no variant that the device runs"
+		base.Error = "the device has the capabilities for no variant"
 		r.man.Cases = append(r.man.Cases, base)
 		return nil
 	}
-	for _, v := range vs {
+	for i, v := range vs {
 		if err := ctx.Err(); err != nil {
 			return err
+		}
+		if v != nil {
+			r.note(t.kernel, v, i >= listed)
 		}
 		res := base
 		err := r.multiply(ctx, t, v, &res)
@@ -215,7 +216,7 @@ func (r *runner) settle(t *test, v *spec.Variant, res *Result, err error) {
 	}
 	res.Error = err.Error()
 	res.Status = Fail
-	if errors.Is(err, backend.ErrUnsupported) {
+	if errors.Is(err, backend.ErrUnsupported) && refuses(t, r.last, v, r.dev.Caps()) {
 		res.Status = Unsupported
 		return
 	}
@@ -286,37 +287,6 @@ func (r *runner) judge(ctx context.Context, t *test, v *spec.Variant, out *outpu
 	return err
 }
 
-// variants returns those that a case is for.
-func (r *runner) variants(t *test) []*spec.Variant {
-	caps := r.dev.Caps()
-	var vs []*spec.Variant
-	for _, v := range t.kernel.Variants {
-		if t.fits(v) && v.Met(caps) {
-			vs = append(vs, v)
-			r.note(t.kernel, v, false)
-		}
-	}
-	if t.path != direct {
-		if len(vs) == 0 && t.prec == dtype.TF32 { // computed in f32, says package spmm
-			f32 := *t
-			f32.prec = dtype.F32
-			return r.variants(&f32)
-		}
-		return vs[:min(1, len(vs))]
-	}
-	if r.Unlisted {
-		for _, v := range r.unlisted(t.kernel) {
-			if t.fits(v) {
-				vs = append(vs, v)
-				r.note(t.kernel, v, true)
-			}
-		}
-	}
-	return slices.DeleteFunc(vs, func(v *spec.Variant) bool {
-		return t.c != dtype.F32 && !slices.Contains(v.Out, t.c)
-	})
-}
-
 // note records a variant.
 func (r *runner) note(k *spec.Kernel, v *spec.Variant, unlisted bool) {
 	x := Variant{Name: k.Name + "/" + v.Name, Local: v.Local, Subgroup: v.Sub, Matrix: len(v.Need.Shapes) > 0 || v.Matrix, Unlisted: unlisted}
@@ -327,41 +297,6 @@ func (r *runner) note(k *spec.Kernel, v *spec.Variant, unlisted bool) {
 		x.Consts[c.Name] = c.Value
 	}
 	r.ran[x.Name] = x
-}
-
-// unlisted returns k's variants for matrix shapes that the device does not list, made over for its
-// least subgroup size: as many subgroups, of that size.
-func (r *runner) unlisted(k *spec.Kernel) []*spec.Variant {
-	if vs, ok := r.made[k]; ok {
-		return vs
-	}
-	caps := r.dev.Caps()
-	vs := []*spec.Variant{}
-	variants := k.Variants
-	if k == shaders.Reproducible {
-		vs, variants = foreignT3(caps), nil
-	}
-	for _, v := range variants {
-		if v.Code != caps.Code || !v.Matrix || v.Met(caps) || v.Const("SUBS") == 0 {
-			continue
-		}
-		x := *v
-		x.Need.Shapes = nil
-		x.Sub = caps.SubgroupMin
-		x.Local[0] = x.Sub * v.Const("SUBS")
-		x.Consts = slices.Clone(v.Consts)
-		for i := range x.Consts {
-			if x.Consts[i].Name == "LOCAL" {
-				x.Consts[i].Value = x.Local[0]
-			}
-		}
-		x.Name = strings.Replace(v.Name, fmt.Sprintf("_sub%d", v.Sub), fmt.Sprintf("_sub%d", x.Sub), 1)
-		if x.Met(caps) && !slices.ContainsFunc(vs, func(o *spec.Variant) bool { return o.Name == x.Name }) {
-			vs = append(vs, &x)
-		}
-	}
-	r.made[k] = vs
-	return vs
 }
 
 // load loads a variant's code once.

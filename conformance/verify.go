@@ -25,8 +25,9 @@ func (r *Result) exact() bool { return r.Ratio == nil && r.Note == "" && r.Statu
 
 // Verifier recomputes what manifests claim. It remembers what it computed from one to the next.
 type Verifier struct {
-	tests   map[string]*test
+	tests   map[string]*test // of all versions of the suite
 	answers map[recipe]*answer
+	last    *instance // that was built last
 }
 
 // answer is what the outputs of a recipe must be.
@@ -41,43 +42,61 @@ type answer struct {
 
 // Verification is what a manifest's digests were found to be.
 type Verification struct {
-	Right   int      // outputs that are what the CPU alone computes by definition
-	Unknown int      // cases that this version of the suite does not have, or not so
-	Wrong   []string // what is not right, in words
+	Right int      // outputs that are what the CPU alone computes by definition
+	Wrong []string // what is not right, in words
 	// Stale names modules that are not those of this build: the manifest is of other kernels.
 	Stale []string
 }
 
 // Verify makes the inputs of a manifest's cases again, computes what the outputs of classes T1 and T3 must
 // be by exact arithmetic, without any kernel, and compares digests. Of class T2 it checks the inputs, and
-// that the ratio bears the verdict out. A manifest of this version of the suite must have all its cases.
+// that the ratio bears the verdict out. From the capabilities that the manifest records it derives which cases and
+// variants must have run, by the manifest's version of the suite, and accepts "unsupported" only where it follows from
+// them.
 func (v *Verifier) Verify(m *Manifest) Verification {
 	if v.tests == nil {
 		v.tests, v.answers = map[string]*test{}, map[recipe]*answer{}
-		tests := list(shaders.Formats(), Full, func(string) bool { return true })
+		tests := list(shaders.Formats(), thisSuite, Full, func(string) bool { return true })
 		for i := range tests {
 			v.tests[tests[i].id()] = &tests[i]
 		}
 	}
 	found := Verification{Stale: stale(m), Wrong: consistent(m)}
+	suite, err := suiteNumber(m.Suite)
+	if err != nil {
+		found.wrong("%v", err)
+		return found
+	}
+	caps, err := m.device()
+	if err != nil {
+		found.wrong("%v", err)
+		return found
+	}
+	c := &claim{v, m, suite, newEligibility(caps, m.Unlisted), &found}
 	for i := range m.Cases {
 		r := &m.Cases[i]
 		t := v.tests[r.ID]
 		switch {
 		case r.Status == Fail:
 			found.wrong("%s with %s failed: %s", r.ID, r.Variant, r.Error)
-		case t == nil && m.Suite != Suite:
-			found.Unknown++
-		case t == nil:
-			found.wrong("%s: suite %s has no such case", r.ID, Suite)
+		case t == nil || t.since > suite:
+			found.wrong("%s: suite %s has no such case", r.ID, m.Suite)
 		default:
-			v.check(m, t, r, &found)
+			c.check(t, r)
 		}
 	}
-	if m.Suite == Suite {
-		v.complete(m, &found)
-	}
+	c.complete()
+	c.core()
 	return found
+}
+
+// claim is a manifest under verification.
+type claim struct {
+	*Verifier
+	m     *Manifest
+	suite int
+	may   *eligibility
+	found *Verification
 }
 
 func (v *Verification) wrong(format string, a ...any) {
@@ -104,32 +123,49 @@ func stale(m *Manifest) []string {
 }
 
 // check checks a case that did not fail.
-func (v *Verifier) check(m *Manifest, t *test, r *Result, found *Verification) {
-	a := v.answer(t)
+func (c *claim) check(t *test, r *Result) {
+	a := c.answer(t)
 	if r.Input != a.input {
-		if m.Suite != Suite {
-			found.Unknown++
-			return
-		}
-		found.wrong("%s: the inputs have digest %s, not %s", r.ID, a.input, r.Input)
+		c.found.wrong("%s: the inputs have digest %s, not %s", r.ID, a.input, r.Input)
 		return
 	}
 	if r.Tier != t.tier || r.Generator != t.recipe.name() || r.Seed != t.seed {
-		found.wrong("%s is %s with seed %d of tier %s, not %s, %d, %s", r.ID, t.recipe.name(), t.seed, t.tier, r.Generator, r.Seed, r.Tier)
+		c.found.wrong("%s is %s with seed %d of tier %s, not %s, %d, %s", r.ID, t.recipe.name(), t.seed, t.tier, r.Generator, r.Seed, r.Tier)
 	}
 	switch {
-	case r.Status == Waived && !granted(m, t, r):
-		found.wrong("%s with %s: no waiver is for it", r.ID, r.Variant)
+	case r.Status == Waived && !granted(c.m, t, r):
+		c.found.wrong("%s with %s: no waiver is for it", r.ID, r.Variant)
+	case r.Status == Unsupported && !c.unsupported(t, r):
+		c.found.wrong("%s with %q: is said to be unsupported, but a device of these capabilities must run it", r.ID, r.Variant)
 	case r.Status != Pass:
 	case a.exact:
-		v.exact(t, r, a, found)
+		c.exact(t, r, a)
 	case r.Ratio == nil || *r.Ratio > 1:
-		found.wrong("%s with %s: passed without a ratio of at most 1", r.ID, r.Variant)
+		c.found.wrong("%s with %s: passed without a ratio of at most 1", r.ID, r.Variant)
 	}
 }
 
+// unsupported tells whether the device has no variant for a case, or the format refuses it.
+func (c *claim) unsupported(t *test, r *Result) bool {
+	vs, _ := c.may.variants(t)
+	if len(vs) == 0 {
+		return true
+	}
+	if r.Variant == "" {
+		return false
+	}
+	if v := c.may.named(t.kernel, r.Variant); v != nil {
+		vs = []*spec.Variant{v}
+	}
+	if c.last == nil || c.last.recipe != t.recipe {
+		c.last = t.recipe.build()
+	}
+	return !slices.ContainsFunc(vs, func(v *spec.Variant) bool { return !refuses(t, c.last, v, c.may.caps) })
+}
+
 // exact checks the output of a case that has one right answer, or two.
-func (v *Verifier) exact(t *test, r *Result, a *answer, found *Verification) {
+func (c *claim) exact(t *test, r *Result, a *answer) {
+	found := c.found
 	want := a.outputs[t.c]
 	switch at := slices.Index(want, r.Output); {
 	case at < 0:
@@ -185,34 +221,75 @@ func consistent(m *Manifest) []string {
 	return v.Wrong
 }
 
-// complete says which cases of the suite a manifest of its version lacks.
-func (v *Verifier) complete(m *Manifest, found *Verification) {
-	filter, err := regexp.Compile(m.Filter)
+// complete says which cases and variants the manifest lacks that its version of the suite and its device's
+// capabilities demand.
+func (c *claim) complete() {
+	filter, err := regexp.Compile(c.m.Filter)
 	if err != nil {
-		found.wrong("filter: %v", err)
+		c.found.wrong("filter: %v", err)
 		return
 	}
 	ran := map[string]map[string]bool{} // variants by case
 	like := map[string]map[string]bool{}
-	for i := range m.Cases {
-		r := &m.Cases[i]
+	for i := range c.m.Cases {
+		r := &c.m.Cases[i]
 		mark(ran, r.ID, r.Variant)
-		if t := v.tests[r.ID]; t != nil && t.path == direct {
+		if t := c.tests[r.ID]; t != nil && t.path == direct {
 			mark(like, t.likes(), r.Variant)
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(v.tests)) {
-		t := v.tests[id]
-		if t.tier == Full && m.Tier != Full || !filter.MatchString(id) {
+	for _, id := range slices.Sorted(maps.Keys(c.tests)) {
+		t := c.tests[id]
+		if t.since > c.suite || t.tier == Full && c.m.Tier != Full || !filter.MatchString(id) {
 			continue
 		}
 		if len(ran[id]) == 0 {
-			found.wrong("%s is missing", id)
+			c.found.wrong("%s is missing", id)
+			continue
 		}
-		for variant := range like[t.likes()] {
-			if t.path == direct && !ran[id][variant] {
-				found.wrong("%s with %s is missing", id, variant)
+		for _, variant := range c.due(t, like[t.likes()]) {
+			if !ran[id][variant] {
+				c.found.wrong("%s with %s is missing", id, variant)
 			}
+		}
+	}
+}
+
+// due names the variants that must have run a case: those that the device's capabilities admit, and those that ran
+// cases like it (which this build may no longer have).
+func (c *claim) due(t *test, like map[string]bool) []string {
+	if t.path != direct {
+		return nil // any one, which package spmm took
+	}
+	names := map[string]bool{}
+	maps.Copy(names, like)
+	vs, _ := c.may.variants(t)
+	for _, v := range vs {
+		if due(t.kernel, v, c.suite) {
+			names[v.Name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// core says which of the cases did not pass that every device must pass, whatever its capabilities: of each class of
+// which format csr has cases in f32.
+func (c *claim) core() {
+	if c.m.Summary[Pass] == 0 {
+		c.found.wrong("no case passed")
+	}
+	if c.m.Filter != "" {
+		return
+	}
+	passed := map[string]bool{}
+	for i := range c.m.Cases {
+		if r := &c.m.Cases[i]; r.Status == Pass && strings.HasPrefix(r.ID, "csr/f32/") {
+			passed[Class(r.ID)] = true
+		}
+	}
+	for _, class := range []string{SameSign, MixedSign, NonFinite, Subnormal, General, Reproducible} {
+		if !passed[class] {
+			c.found.wrong("no case of class %s of csr/f32 passed, which every device must run", class)
 		}
 	}
 }

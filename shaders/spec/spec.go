@@ -153,8 +153,17 @@ func (v *Variant) Met(c backend.Caps) bool {
 			return false
 		}
 	}
-	n := v.Local[0] * v.Local[1] * v.Local[2]
-	return v.Code == backend.CodeGo || n <= c.MaxInvocations
+	if v.Code == backend.CodeGo {
+		return true
+	}
+	n := uint32(1)
+	for i, l := range v.Local {
+		if l > c.MaxLocal[i] {
+			return false
+		}
+		n *= l
+	}
+	return n <= c.MaxInvocations
 }
 
 func has(l []backend.MatrixShape, s backend.MatrixShape) bool {

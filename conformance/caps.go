@@ -1,0 +1,141 @@
+// The capabilities that a manifest records: all that decides which variants must run on the device.
+
+package conformance
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/shaders"
+)
+
+// Caps is what of a device's capabilities decides which variants run.
+type Caps struct {
+	Code     string    `json:"code"`
+	Arch     int       `json:"arch,omitempty"`
+	Matrix   []string  `json:"matrix,omitempty"`
+	Subgroup [2]uint32 `json:"subgroup"` // least and largest
+	F16      bool      `json:"f16"`
+	Int8     bool      `json:"int8"`
+	Lanes    bool      `json:"lanes,omitempty"`
+	Limits   *Limits   `json:"limits,omitempty"` // nil in a manifest of OldSchema
+}
+
+// Limits are the numbers of backend.Caps that bound workgroups and bindings.
+type Limits struct {
+	Shared      uint32    `json:"shared"`      // bytes of shared memory of a workgroup
+	Invocations uint32    `json:"invocations"` // of a workgroup
+	Local       [3]uint32 `json:"local"`       // the same by dimension
+	Binding     int64     `json:"binding"`     // bytes that one argument may cover; 0: no limit but memory
+	Pinned      bool      `json:"pinned"`      // a kernel may require a subgroup size
+}
+
+// saturating marks matrix shapes whose sums saturate.
+const saturating = " saturating"
+
+// recordCaps returns what a manifest records of a device's capabilities.
+func recordCaps(c backend.Caps) Caps {
+	r := Caps{
+		Code: c.Code.String(), Arch: c.Arch, Subgroup: [2]uint32{c.SubgroupMin, c.SubgroupMax}, F16: c.F16, Int8: c.Int8, Lanes: c.Lanes,
+		Limits: &Limits{c.SharedBytes, c.MaxInvocations, c.MaxLocal, c.MaxBinding, c.SubgroupPinned},
+	}
+	for _, s := range c.Matrix {
+		text := s.String()
+		if s.Saturating {
+			text += saturating
+		}
+		r.Matrix = append(r.Matrix, text)
+	}
+	return r
+}
+
+// device returns the capabilities that m records. What a manifest of OldSchema leaves out is taken from the variants
+// that it says ran: the device's limits are at least what they need.
+func (m *Manifest) device() (backend.Caps, error) {
+	r := &m.Caps
+	c := backend.Caps{
+		Arch: r.Arch, SubgroupMin: r.Subgroup[0], SubgroupMax: r.Subgroup[1], F16: r.F16, Int8: r.Int8, Lanes: r.Lanes,
+	}
+	for code := backend.CodeGo; code <= backend.CodeWGSL; code++ {
+		if code.String() == r.Code {
+			c.Code = code
+		}
+	}
+	if want, known := codes[m.Device.Backend]; known && want != c.Code {
+		return c, fmt.Errorf("backend %s does not run %s code", m.Device.Backend, r.Code)
+	}
+	for _, text := range r.Matrix {
+		s, err := parseShape(text)
+		if err != nil {
+			return c, err
+		}
+		c.Matrix = append(c.Matrix, s)
+	}
+	if l := r.Limits; l != nil {
+		c.SharedBytes, c.MaxInvocations, c.MaxLocal, c.MaxBinding, c.SubgroupPinned = l.Shared, l.Invocations, l.Local, l.Binding, l.Pinned
+		return c, nil
+	}
+	limitsShown(m, &c)
+	return c, nil
+}
+
+// limitsShown sets the limits of c to the least that the device must have: what its API promises, and what the
+// variants need that the manifest says ran.
+func limitsShown(m *Manifest, c *backend.Caps) {
+	const side = 1024 // of a workgroup; only its invocations matter to the variants that there are
+	c.MaxLocal = [3]uint32{side, side, side}
+	least := promised[c.Code]
+	c.MaxInvocations, c.SharedBytes = least.Invocations, least.Shared
+	need := map[string]uint32{}
+	for _, k := range shaders.All() {
+		for _, v := range k.Variants {
+			need[k.Name+"/"+v.Name] = v.Need.Shared
+		}
+	}
+	for _, v := range m.Variants {
+		if !v.Unlisted {
+			c.MaxInvocations = max(c.MaxInvocations, v.Local[0]*v.Local[1]*v.Local[2])
+			c.SharedBytes = max(c.SharedBytes, need[v.Name])
+			c.SubgroupPinned = c.SubgroupPinned || v.Subgroup > 0
+		}
+	}
+}
+
+// promised are the limits that every device of an API has.
+var promised = map[backend.Code]Limits{
+	backend.CodePTX:   {Shared: 48 << 10, Invocations: 1024},
+	backend.CodeSPIRV: {Shared: 16 << 10, Invocations: 128},
+	backend.CodeWGSL:  {Shared: 16 << 10, Invocations: 256},
+}
+
+// codes are the kinds of code that backends run.
+var codes = map[string]backend.Code{
+	"cpu": backend.CodeGo, "cuda": backend.CodePTX, "vulkan": backend.CodeSPIRV, "webgpu": backend.CodeWGSL,
+}
+
+// parseShape is the inverse of backend.MatrixShape.String, with the mark of saturating sums.
+func parseShape(text string) (s backend.MatrixShape, err error) {
+	plain, sat := strings.CutSuffix(text, saturating)
+	var types string
+	if _, err = fmt.Sscanf(plain, "%d×%d×%d %s", &s.M, &s.N, &s.K, &types); err == nil {
+		for i, name := range strings.FieldsFunc(types, func(c rune) bool { return strings.ContainsRune("·+→", c) }) {
+			t, e := dtype.Parse(name)
+			switch {
+			case e != nil:
+				err = e
+			case i < 4:
+				*[]*dtype.Type{&s.A, &s.B, &s.C, &s.D}[i] = t
+			}
+		}
+	}
+	if s.Saturating = sat; err == nil && s.String() != plain {
+		err = errors.New("want M×N×K A·B+C→D")
+	}
+	if err != nil {
+		return s, fmt.Errorf("matrix shape %q: %w", text, err)
+	}
+	return s, nil
+}

@@ -1,0 +1,55 @@
+// Versions of the suite, and in which of them cases, formats and variants came.
+
+package conformance
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// firstSuite is the earliest version of the suite whose manifests are verified.
+const firstSuite = 3
+
+// thisSuite is Suite as a number.
+var thisSuite = must(strconv.Atoi(Suite))
+
+// since says in which version of the suite those formats and variants came that firstSuite did not have, by
+// "FORMAT" or "KERNEL/VARIANT". Manifests of an earlier version need not have run them. A new one is written down
+// here with the next version of the suite, so that manifests that were made before it stay whole.
+var since = map[string]int{
+	"hrpb/vulkan_lanes_f16":  4,
+	"hrpb/vulkan_lanes_tf32": 4,
+}
+
+// suiteNumber returns the number of a version of the suite; one that this build cannot derive the cases of is an
+// error.
+func suiteNumber(name string) (int, error) {
+	n, err := strconv.Atoi(name)
+	if err != nil || n < firstSuite || n > thisSuite || strconv.Itoa(n) != name {
+		return 0, fmt.Errorf("suite %q is unknown: this version has the cases of %d to %d", name, firstSuite, thisSuite)
+	}
+	return n, nil
+}
+
+// Suites returns the versions of the suite whose manifests can be verified and run again, the earliest first.
+func Suites() []string {
+	var names []string
+	for n := firstSuite; n <= thisSuite; n++ {
+		names = append(names, strconv.Itoa(n))
+	}
+	return names
+}
+
+// due tells whether manifests of a version of the suite must have run a variant.
+func due(k *spec.Kernel, v *spec.Variant, suite int) bool {
+	return since[k.Name] <= suite && since[k.Name+"/"+v.Name] <= suite
+}
+
+func must[T any](x T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return x
+}
