@@ -108,7 +108,7 @@ func sortRow[T Value](cols []int32, v []T, keys []uint64, vals []T) ([]uint64, [
 		insertionSort(cols, v)
 		return keys, vals
 	}
-	keys, vals = keys[:0], append(vals[:0], v...)
+	keys, vals = slices.Grow(keys[:0], len(cols)), append(vals[:0], v...)
 	for p, c := range cols {
 		keys = append(keys, uint64(c)<<32|uint64(p))
 	}

@@ -11,7 +11,7 @@ import "fmt"
 type Limits struct {
 	Rows, Cols int64 // default MaxDim
 	NNZ        int64 // stored entries; default 2³³
-	Bytes      int64 // memory of the result (CSR of float32, or Dense); default 64 GiB
+	Bytes      int64 // memory of the result (CSR of float32, or Dense); default 64 GiB. See ReadingBytes.
 }
 
 const (
@@ -80,6 +80,10 @@ func (l Limits) CheckDims(rows, cols int64) error {
 	}
 	return nil
 }
+
+// ReadingBytes returns the Bytes to set so that reading a file takes at most that much memory at any time: while readers
+// bring entries into their order they take up to two and a half times what the result takes.
+func ReadingBytes(memory int64) int64 { return max(1, memory/5*2) }
 
 // CSRBytes returns the memory of a CSR[float32] of that size.
 func CSRBytes(rows, nnz int64) int64 { return 8*(rows+1) + 8*nnz }

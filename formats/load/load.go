@@ -23,7 +23,7 @@ import (
 
 // Options of File.
 type Options struct {
-	Limits     formats.Limits // if Bytes is 0, the memory that the machine has free bounds it too
+	Limits     formats.Limits // if Bytes is 0, the memory that the process may still take bounds it too
 	Duplicates formats.Duplicates
 	// Seed is that of the values of pattern files and of gen: specs that have none of their own.
 	Seed uint64
@@ -57,14 +57,15 @@ func File(ctx context.Context, path string, o Options) (*formats.CSR[float32], e
 // Open reads what File reads, but leaves the matrix in the format that the file holds it in: that of a
 // .safetensors file, with its own element type; for all others "csr" of float32.
 func Open(ctx context.Context, path string, o Options) (safetensors.Encoded, error) {
-	o.Limits = withinMemory(o.Limits)
 	if strings.HasPrefix(path, gen.Prefix) {
+		o.Limits = withinMemory(o.Limits, func(memory int64) int64 { return memory })
 		s, err := gen.Parse(path, o.Seed)
 		if err != nil {
 			return nil, err
 		}
 		return plain(s.Generate(ctx, o.Limits))
 	}
+	o.Limits = withinMemory(o.Limits, formats.ReadingBytes)
 	s := &source{ctx: ctx, name: "standard input", Options: o}
 	if path == "-" {
 		return read(os.Stdin, s)
@@ -82,10 +83,10 @@ func Open(ctx context.Context, path string, o Options) (safetensors.Encoded, err
 	return read(f, s)
 }
 
-// withinMemory bounds what is read by the memory there is, where the caller sets no bound.
-func withinMemory(l formats.Limits) formats.Limits {
+// withinMemory bounds the result by what share of the memory there is may be its, where the caller sets no bound.
+func withinMemory(l formats.Limits, share func(memory int64) int64) formats.Limits {
 	if free := memory.Available(); l.Bytes <= 0 && free > 0 {
-		l.Bytes = min(l.WithDefaults().Bytes, free)
+		l.Bytes = min(l.WithDefaults().Bytes, share(free))
 	}
 	return l
 }

@@ -23,17 +23,18 @@ func (s *source) readNPZ(f *os.File, regular bool, plain io.Reader) (*formats.CS
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.name, err)
 	}
-	defer os.Remove(tmp.Name())
+	defer os.Remove(tmp.Name()) // where spool could not
 	defer tmp.Close()
 	return npy.ReadSparse(tmp, size, opt)
 }
 
-// spool copies plain to a temporary file, which the caller closes and removes.
+// spool copies plain to a temporary file, which the caller closes.
 func (s *source) spool(plain io.Reader) (tmp *os.File, size int64, err error) {
 	tmp, err = os.CreateTemp("", "spmm-*.npz")
 	if err != nil {
 		return nil, 0, err
 	}
+	os.Remove(tmp.Name()) // it stays while it is open, and goes with the process: not on Windows
 	limit := s.Limits.WithDefaults().Bytes
 	size, err = io.Copy(tmp, io.LimitReader(plain, limit+1))
 	if err == nil && size > limit {

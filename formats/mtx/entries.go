@@ -162,7 +162,8 @@ func (rd *reader) checkTriangle(i, j int32) error {
 
 // readArray reads the elements column by column; of a symmetric matrix there is the lower triangle.
 func (rd *reader) readArray() error {
-	n := int64(0)
+	lim, n := rd.Limits, int64(0)
+	lim.Rows = lim.WithDefaults().Rows // there may be many while there are few entries yet
 	for j := int64(0); j < rd.cols && n < rd.declared; j++ {
 		first := int64(0)
 		switch rd.symmetry {
@@ -186,9 +187,15 @@ func (rd *reader) readArray() error {
 			if len(rest) > 0 {
 				return rd.Errorf("unexpected %s after the element", text.Quote(rest))
 			}
-			if n++; v != 0 {
-				rd.entries.add(int32(i), int32(j), v, rd.declared-n+rd.entries.count+1)
+			if n++; v == 0 {
+				continue
 			}
+			if rd.entries.count%blockLen == 0 { // the header does not say how many there are
+				if err := lim.Check(rd.rows, rd.cols, rd.entries.count); err != nil {
+					return rd.Errorf("%w", err)
+				}
+			}
+			rd.entries.add(int32(i), int32(j), v, rd.declared-n+rd.entries.count+1)
 		}
 	}
 	return rd.atEnd()
@@ -231,6 +238,7 @@ func (rd *reader) matrix() (*formats.CSR[float32], error) {
 	rowptr.Starts(ptr)
 	idx, val := make([]int32, nnz), make([]float32, nnz)
 	rd.scatter(ptr, idx, val)
+	rd.entries = entries{} // sorting needs as much memory again
 	rowptr.Ends(ptr)
 	a, err := formats.NewCSR(int(rd.rows), int(rd.cols), ptr, idx, val, rd.Duplicates)
 	if err != nil {

@@ -10,7 +10,9 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
+	"unsafe"
 
 	"github.com/klauspost/compress/flate"
 	"github.com/spmmrun/spmm/formats"
@@ -33,7 +35,7 @@ func readSparse(r io.ReaderAt, size int64, o Options) (*formats.CSR[float32], er
 		return nil, fmt.Errorf("no .npz data: %w", err)
 	}
 	z.RegisterDecompressor(zip.Deflate, func(r io.Reader) io.ReadCloser { return flate.NewReader(r) })
-	f := archive{z, o}
+	f := &archive{Reader: z, Options: o}
 	format, err := f.format()
 	if err != nil {
 		return nil, err
@@ -57,10 +59,11 @@ func readSparse(r io.ReaderAt, size int64, o Options) (*formats.CSR[float32], er
 type archive struct {
 	*zip.Reader
 	Options
+	bytes int64 // of the arrays read so far
 }
 
 // member calls read with the named array's contents, and checks that it reads all of them.
-func (f archive) member(name string, read func(r io.Reader, h header) error) error {
+func (f *archive) member(name string, read func(r io.Reader, h header) error) error {
 	for _, m := range f.File {
 		if m.Name != name+".npy" {
 			continue
@@ -91,7 +94,7 @@ func readMember(m *zip.File, read func(r io.Reader, h header) error) error {
 }
 
 // format returns the sparse format's name.
-func (f archive) format() (name string, err error) {
+func (f *archive) format() (name string, err error) {
 	err = f.member("format", func(r io.Reader, h header) error {
 		size := h.size
 		if h.kind == 'U' {
@@ -110,7 +113,7 @@ func (f archive) format() (name string, err error) {
 	return name, err
 }
 
-func (f archive) shape() (rows, cols int, err error) {
+func (f *archive) shape() (rows, cols int, err error) {
 	shape, err := vector(f, "shape", 2, appendOffsets)
 	if err != nil {
 		return 0, 0, err
@@ -122,7 +125,7 @@ func (f archive) shape() (rows, cols int, err error) {
 }
 
 // vector reads an array of one dimension and n elements; n < 0: any number within the limits.
-func vector[E any](f archive, name string, n int64, decode decoder[E]) (out []E, err error) {
+func vector[E any](f *archive, name string, n int64, decode decoder[E]) (out []E, err error) {
 	err = f.member(name, func(r io.Reader, h header) (err error) {
 		if len(h.shape) != 1 {
 			return fmt.Errorf("%d dimensions, want 1", len(h.shape))
@@ -133,15 +136,29 @@ func vector[E any](f archive, name string, n int64, decode decoder[E]) (out []E,
 		if limit := max(n, f.Limits.WithDefaults().NNZ); h.shape[0] > limit {
 			return fmt.Errorf("%d elements are beyond the limit of %d", h.shape[0], limit)
 		}
+		if err := f.spend(h.shape[0], int64(unsafe.Sizeof(*new(E)))); err != nil {
+			return err
+		}
 		out, err = readElements(r, h, decode)
 		return err
 	})
 	return out, err
 }
 
+// spend counts the memory of n elements of an array, and refuses it where all arrays together take more than a coo
+// matrix at the limit: half as much again as a csr matrix.
+func (f *archive) spend(n, size int64) error {
+	limit := f.Limits.WithDefaults().Bytes
+	if n > math.MaxInt64/size || n*size > limit+limit/2-f.bytes {
+		return fmt.Errorf("%d elements take more than is left of the limit of %d bytes", n, limit)
+	}
+	f.bytes += n * size
+	return nil
+}
+
 // compressed reads the arrays of a csr matrix. The row pointers come last: how many there may be
 // depends on how many entries there are.
-func (f archive) compressed(rows, cols int, lim formats.Limits) (*formats.CSR[float32], error) {
+func (f *archive) compressed(rows, cols int, lim formats.Limits) (*formats.CSR[float32], error) {
 	idx, err := vector(f, "indices", -1, appendIndices)
 	if err != nil {
 		return nil, err
@@ -161,11 +178,19 @@ func (f archive) compressed(rows, cols int, lim formats.Limits) (*formats.CSR[fl
 	if nnz < 0 || nnz > int64(min(len(idx), len(val))) {
 		return nil, fmt.Errorf("indptr ends at %d, but there are %d indices and %d values", nnz, len(idx), len(val))
 	}
-	return formats.NewCSR(rows, cols, ptr, idx[:nnz], val[:nnz], f.Duplicates) // SciPy ignores the rest, too
+	return formats.NewCSR(rows, cols, ptr, fit(idx, nnz), fit(val, nnz), f.Duplicates)
+}
+
+// fit returns the first n elements of s, and keeps no memory for the rest, which SciPy ignores too.
+func fit[E any](s []E, n int64) []E {
+	if n < int64(len(s)) {
+		return slices.Clone(s[:n])
+	}
+	return s
 }
 
 // transposed reads a csc matrix: the csr arrays of its transpose.
-func (f archive) transposed(rows, cols int) (*formats.CSR[float32], error) {
+func (f *archive) transposed(rows, cols int) (*formats.CSR[float32], error) {
 	lim := f.Limits
 	lim.Rows, lim.Cols = lim.Cols, lim.Rows
 	t, err := f.compressed(cols, rows, lim)
@@ -179,7 +204,7 @@ func (f archive) transposed(rows, cols int) (*formats.CSR[float32], error) {
 }
 
 // coordinates reads the arrays of a coo matrix.
-func (f archive) coordinates(rows, cols int) (*formats.CSR[float32], error) {
+func (f *archive) coordinates(rows, cols int) (*formats.CSR[float32], error) {
 	val, err := vector(f, "data", -1, appendFloats)
 	if err != nil {
 		return nil, err

@@ -12,10 +12,15 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/spmmrun/spmm/formats"
 )
 
 // MaxHeader is the longest header there may be, in bytes.
 const MaxHeader = 100_000_000
+
+// memoryOfHeader is about how many bytes of memory a header takes for each of its own.
+const memoryOfHeader = 8
 
 const metadataKey = "__metadata__"
 
@@ -26,7 +31,7 @@ type span struct {
 }
 
 // readHeader returns the metadata, and the tensors in the order of their bytes.
-func readHeader(r io.Reader) (map[string]string, []span, error) {
+func readHeader(r io.Reader, l formats.Limits) (map[string]string, []span, error) {
 	var length [8]byte
 	if _, err := io.ReadFull(r, length[:]); err != nil {
 		return nil, nil, cutOff(err, "the header's length")
@@ -34,6 +39,9 @@ func readHeader(r io.Reader) (map[string]string, []span, error) {
 	n := binary.LittleEndian.Uint64(length[:])
 	if n > MaxHeader {
 		return nil, nil, fmt.Errorf("no safetensors data: a header of %d bytes, and %d are the most", n, MaxHeader)
+	}
+	if limit := l.WithDefaults().Bytes; int64(n) > limit/memoryOfHeader {
+		return nil, nil, fmt.Errorf("a header of %d bytes takes more memory than the limit of %d", n, limit)
 	}
 	text, err := io.ReadAll(io.LimitReader(r, int64(n)))
 	if err == nil && uint64(len(text)) < n {

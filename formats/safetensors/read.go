@@ -15,7 +15,7 @@ import (
 // Options of NewReader and Read.
 type Options struct {
 	Name   string         // of the file, for errors
-	Limits formats.Limits // Bytes bounds each tensor
+	Limits formats.Limits // Bytes bounds the tensors that are read, all together
 }
 
 // Reader goes through a file once, tensor by tensor in the order of their bytes.
@@ -26,6 +26,7 @@ type Reader struct {
 	left     []span // tensors to come
 	now      span
 	unread   int64 // bytes of now
+	bytes    int64 // of the tensors read so far
 }
 
 // NewReader reads the header. Errors are one line that starts with the file's name.
@@ -33,7 +34,7 @@ func NewReader(r io.Reader, o Options) (*Reader, error) {
 	if o.Name == "" {
 		o.Name = "input"
 	}
-	metadata, spans, err := readHeader(r)
+	metadata, spans, err := readHeader(r, o.Limits)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.Name, err)
 	}
@@ -90,8 +91,8 @@ func (r *Reader) Data() ([]byte, error) {
 	if r.unread != n {
 		return nil, fmt.Errorf("%s: tensor %q was read before", r.opt.Name, r.now.Name)
 	}
-	if most := r.opt.Limits.WithDefaults().Bytes; n > most {
-		return nil, fmt.Errorf("%s: tensor %q of %d bytes is beyond the limit of %d", r.opt.Name, r.now.Name, n, most)
+	if err := r.spend(n); err != nil {
+		return nil, fmt.Errorf("%s: tensor %q: %w", r.opt.Name, r.now.Name, err)
 	}
 	var words []uint64 // so that the bytes are aligned for any type
 	for r.unread > 0 {
@@ -105,6 +106,19 @@ func (r *Reader) Data() ([]byte, error) {
 		}
 	}
 	return bytesOf(words)[:n], nil
+}
+
+// spend counts n bytes of memory, and refuses what exceeds the limit.
+func (r *Reader) spend(n int64) error {
+	limit := r.opt.Limits.WithDefaults().Bytes
+	switch {
+	case n <= limit-r.bytes:
+		r.bytes += n
+		return nil
+	case r.bytes == 0:
+		return fmt.Errorf("%d bytes are beyond the limit of %d", n, limit)
+	}
+	return fmt.Errorf("%d bytes after %d in other tensors are beyond the limit of %d", n, r.bytes, limit)
 }
 
 func bytesOf(words []uint64) []byte {
@@ -123,8 +137,13 @@ func Read(in io.Reader, o Options) (*File, error) {
 	return r.file()
 }
 
-// file reads all tensors.
+// file reads all tensors, unless they exceed the limit together.
 func (r *Reader) file() (*File, error) {
+	if last := len(r.left) - 1; last >= 0 {
+		if all, limit := r.left[last].end, r.opt.Limits.WithDefaults().Bytes; all > limit {
+			return nil, fmt.Errorf("%s: tensors of %d bytes are beyond the limit of %d", r.opt.Name, all, limit)
+		}
+	}
 	f := &File{Metadata: r.metadata}
 	for {
 		info, err := r.Next()

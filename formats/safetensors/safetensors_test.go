@@ -113,7 +113,7 @@ func TestReadRefuses(t *testing.T) {
 		{"a gap", file(one("U8", "[1]", "[1,2]"), "12"), "starts at byte 1, and no tensor has those from 0 on"},
 		{"overlap", file(`{"x":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"y":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}}`, "123"), `tensor "y": starts at byte 1, inside another`},
 		{"cut off", file(one("U8", "[9000000000]", "[0,9000000000]"), "1234"), `ends inside tensor "x"`},
-		{"beyond the limit", file(one("U8", "[90000000000]", "[0,90000000000]"), "1234"), `tensor "x" of 90000000000 bytes is beyond the limit`},
+		{"beyond the limit", file(one("U8", "[90000000000]", "[0,90000000000]"), "1234"), `tensors of 90000000000 bytes are beyond the limit`},
 		{"more behind", file(one("U8", "[1]", "[0,1]"), "12"), "goes on behind the last tensor"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
