@@ -67,7 +67,7 @@ func Compare(ctx context.Context, dev *Device, a formats.Sparse, o Options) ([]P
 // call or an earlier one of the same Device did so rather than an earlier process. It measures them if
 // need be, which takes a fraction of a second.
 func (d *Device) Measured(ctx context.Context) (at time.Time, now bool, err error) {
-	c, err := d.d.Ceilings(ctx)
+	c, err := d.d.Rates(ctx)
 	if err != nil {
 		return time.Time{}, false, err
 	}

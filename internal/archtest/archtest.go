@@ -39,6 +39,7 @@ var Rules = []Rule{
 	{"internal/archtest", nil},
 	{"internal/shaderlock", []string{"backend", "shaders/compiled", "shaders/spec"}},
 	{"internal/plan", []string{"backend", "formats/...", "shaders/...", Self}},
+	{"internal/plan/model", []string{"backend", "formats", "shaders/spec"}},
 	{"internal/...", nil},
 
 	{"formats/...", []string{"formats/..."}},

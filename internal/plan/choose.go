@@ -162,7 +162,7 @@ func rank(ctx context.Context, d *Device, cs []*candidate, a formats.Sparse, o O
 		c.cost = unlikely
 		if p, err := c.pack(s, Options{}); err == nil {
 			stats, items := scale(p.enc, s.NNZ(), a.NNZ())
-			_, c.cost = pr.time(c.variant, stats, items)
+			_, c.cost = pr.Time(c.kernel.Name, c.variant, stats, items)
 		}
 	}
 	slices.SortStableFunc(cs, func(x, y *candidate) int { return cmp.Compare(x.cost, y.cost) })

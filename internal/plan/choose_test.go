@@ -1,4 +1,4 @@
-// What is picked for a large GPU. No such device is needed to pick: only its abilities and ceilings.
+// What is picked for a large GPU. No such device is needed to pick: only its abilities and rates.
 
 package plan
 
@@ -12,6 +12,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats/gen"
+	"github.com/spmmrun/spmm/internal/plan/model"
 )
 
 // described is a device of which only the description is looked at.
@@ -39,11 +40,20 @@ func largeGPU(code backend.Code) *Device {
 		Code: code, Arch: 90, SubgroupMin: 32, SubgroupMax: 32, SharedBytes: 227 << 10, MaxInvocations: 1024,
 		MaxLocal: [3]uint32{1024, 1024, 64}, F16: true, Int8: true, Units: 132, Matrix: shapes,
 	}})
-	d.ceilings = &Ceilings{
-		Stream: []Rate{{1 << 21, 0.55e12}, {1 << 23, 2e12}, {1 << 25, 4.9e12}, {1 << 27, 3.7e12}, {1 << 29, 3.9e12}}, Gather: 14e12, FMA: 6.5e13,
+	d.rates = &model.Rates{
+		Stream: bandwidths(1<<21, 0.55e12, 1<<23, 2e12, 1<<25, 4.9e12, 1<<27, 3.7e12, 1<<29, 3.9e12), Gather: 14e12, FMA: 6.5e13,
 		Matrix: map[string]float64{"16×8×16 f16": 6.35e14, "16×8×8 f16": 4.83e14, "16×8×8 tf32": 3.15e14},
 	}
 	return d
+}
+
+// bandwidths are those of copies, given as pairs of bytes in use and bytes a second.
+func bandwidths(pairs ...float64) []model.Bandwidth {
+	var bs []model.Bandwidth
+	for p := range slices.Chunk(pairs, 2) {
+		bs = append(bs, model.Bandwidth{Bytes: int64(p[0]), PerSecond: p[1]})
+	}
+	return bs
 }
 
 // keep takes whatever is packed.
@@ -96,8 +106,8 @@ func TestChoiceOfWindows(t *testing.T) {
 		Code: backend.CodeSPIRV, SubgroupMin: 32, SubgroupMax: 32, SharedBytes: 48 << 10, MaxInvocations: 1024,
 		MaxLocal: [3]uint32{1024, 1024, 64}, F16: true, Int8: true, Lanes: true, Units: 132, Matrix: shapes,
 	}})
-	d.ceilings = &Ceilings{
-		Stream: []Rate{{1 << 21, 0.81e12}, {1 << 23, 2.4e12}, {1 << 25, 5e12}, {1 << 27, 3.8e12}, {1 << 29, 3.9e12}}, Gather: 27e12, FMA: 5.9e13,
+	d.rates = &model.Rates{
+		Stream: bandwidths(1<<21, 0.81e12, 1<<23, 2.4e12, 1<<25, 5e12, 1<<27, 3.8e12, 1<<29, 3.9e12), Gather: 27e12, FMA: 5.9e13,
 		Matrix: map[string]float64{"16×8×16 f16": 4.7e14, "16×8×8 f16": 4.06e14},
 	}
 	for _, c := range []struct {

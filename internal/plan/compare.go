@@ -53,7 +53,7 @@ func Compare(ctx context.Context, d *Device, a formats.Sparse, o Options) ([]Pac
 			p.Err = err
 		} else {
 			p.Stats, p.Items, p.EncodeTime = m.enc.Stats, m.enc.Items, m.took
-			p.Bound, p.Predicted = pr.time(c.variant, p.Stats, m.enc.Items)
+			p.Bound, p.Predicted = pr.Time(c.kernel.Name, c.variant, p.Stats, m.enc.Items)
 			if f, ok := m.enc.Format.(safetensors.Encoded); ok {
 				p.Options = f.Container().Options
 			}

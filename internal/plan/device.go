@@ -1,4 +1,4 @@
-// A device with what plans share on it: loaded kernels and measured ceilings.
+// A device with what plans share on it: loaded kernels and measured rates.
 
 package plan
 
@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/internal/plan/model"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -17,14 +18,17 @@ type Device struct {
 	mu      sync.Mutex
 	kernels map[*spec.Variant]backend.Kernel
 
-	measure  sync.Mutex
-	ceilings *Ceilings // once measured
+	measure sync.Mutex
+	rates   *model.Rates // once measured
 }
 
 // NewDevice wraps an opened device, which belongs to the result from then on.
 func NewDevice(d backend.Device) *Device {
 	return &Device{Device: d, kernels: map[*spec.Variant]backend.Kernel{}}
 }
+
+// model returns what predictions know of the device besides its rates.
+func (d *Device) model() *model.DeviceModel { return model.For(d.Caps().Code, d.Info().Name) }
 
 // kernel returns the variant's loaded code.
 func (d *Device) kernel(k *spec.Kernel, v *spec.Variant) (backend.Kernel, error) {

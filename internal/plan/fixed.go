@@ -16,6 +16,7 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/internal/plan/model"
 	"github.com/spmmrun/spmm/shaders"
 	"github.com/spmmrun/spmm/shaders/quantise"
 	kernel "github.com/spmmrun/spmm/shaders/rfx"
@@ -102,7 +103,7 @@ func (f *fixed) plan(ctx context.Context, d *Device, m formats.Sparse, o Options
 			Format: f.kind.Format(), Variant: pick(f.auto, strings.Replace(v.Name, fmt.Sprintf("p%d", f.bits), "auto", 1), v.Name), Precision: m.Type(), EncodeTime: c.took,
 			Why: why,
 		},
-		dev: d, kern: c.kernel, variant: v, fetched: fetched(enc.Stats, distinct(m)), fixed: f,
+		dev: d, kern: c.kernel, variant: v, fetched: model.Fetched(enc.Stats, distinct(m)), fixed: f,
 	}
 	if err := p.place(ctx, c); err != nil {
 		p.Close()
@@ -163,7 +164,7 @@ func (f *fixed) pickKind(ctx context.Context, d *Device, m formats.Sparse, o Opt
 // from a sample of the matrix. Every row of B is fetched anew for each entry or vector that meets it: a core's
 // cache holds few in fixed point.
 func (f *fixed) predict(ctx context.Context, d *Device, m formats.Sparse, vs []*spec.Variant, n int) ([]time.Duration, error) {
-	ceil, err := d.Ceilings(ctx)
+	rates, err := d.Rates(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -176,11 +177,11 @@ func (f *fixed) predict(ctx context.Context, d *Device, m formats.Sparse, vs []*
 			return nil, err
 		}
 		stats, _ := scale(e, s.NNZ(), m.NNZ())
-		slower, block, bytes := kernel.Gather(v)
-		n := up(n, block)
-		w := f.work(v, newWork(rows, cols, n, m.Type(), stats, stats.Gathers, dtype.F32), cols, n, stats.Gathers)
-		w.gather = max(int64(slower*float64(w.gather)), stats.Gathers*int64(n)*bytes)
-		b := ceil.bound(v, w)
+		g, _ := d.model().Gather(shaders.Reproducible.Name, v.Name)
+		n := g.Width(v, n)
+		w := f.work(v, model.NewWork(rows, cols, n, m.Type(), stats, stats.Gathers, dtype.F32), cols, n, stats.Gathers)
+		w.Gather = max(int64(g.Slower*float64(w.Gather)), stats.Gathers*int64(n)*int64(g.Bytes))
+		b := rates.Bound(v, w)
 		times = append(times, b.Memory+b.Gather+b.Compute)
 	}
 	return times, nil
@@ -338,12 +339,12 @@ func (f *fixed) possible(d *Device, v *spec.Variant, k, n int) error {
 
 // work adds to what a multiplication by n columns takes in a variant: B is written and read in fixed point, its rows
 // are fetched so, and matrix units multiply every pair of digits.
-func (f *fixed) work(v *spec.Variant, w work, k, n int, fetched int64) work {
+func (f *fixed) work(v *spec.Variant, w model.Work, k, n int, fetched int64) model.Work {
 	row := 4 * int64(kernel.Layout(v, k, n).Row())
-	w.bytes += 2 * int64(k) * row
-	w.gather = fetched * row
+	w.Bytes += 2 * int64(k) * row
+	w.Gather = fetched * row
 	if len(v.Need.Shapes) > 0 {
-		w.flops *= int64(f.bits.Bytes() * f.bits.Bytes())
+		w.FLOPs *= int64(f.bits.Bytes() * f.bits.Bytes())
 	}
 	return w
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/formats/safetensors"
+	"github.com/spmmrun/spmm/internal/plan/model"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -128,7 +129,7 @@ func build(ctx context.Context, d *Device, a formats.Sparse, c *packed) (*Plan, 
 			Format: c.kernel.Name, Variant: c.variant.Name, Precision: c.variant.In, EncodeTime: c.took,
 			Why: c.why,
 		},
-		dev: d, kern: c.kernel, variant: c.variant, fetched: fetched(c.enc.Stats, distinct(a)),
+		dev: d, kern: c.kernel, variant: c.variant, fetched: model.Fetched(c.enc.Stats, distinct(a)),
 	}
 	if err := p.place(ctx, c); err != nil {
 		p.Close()

@@ -60,7 +60,7 @@ var Kernel = &spec.Kernel{
 		{Name: "alpha", Float: true},
 		{Name: "beta", Float: true},
 	},
-	Variants: spec.Priced(variants(), cost),
+	Variants: variants(),
 	Files:    files,
 	Encode:   encode,
 	Launch:   launch,

@@ -44,7 +44,7 @@ var Kernel = &spec.Kernel{
 	Name:     "cvse",
 	Args:     args,
 	Params:   panel.Params,
-	Variants: spec.Priced(slices.Concat(cudaVariants(), panel.Vulkan(unaligned), panel.WebGPU(unaligned), panel.CPU(locate, unaligned)), panel.Cost),
+	Variants: slices.Concat(cudaVariants(), panel.Vulkan(unaligned), panel.WebGPU(unaligned), panel.CPU(locate, unaligned)),
 	Packing:  []string{"V", "ALIGN", "WINDOW", "LANES"},
 	Files:    files,
 	Encode:   encode,

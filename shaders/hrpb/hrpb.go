@@ -63,7 +63,7 @@ var Kernel = &spec.Kernel{
 		{Name: "alpha", Float: true},
 		{Name: "beta", Float: true},
 	},
-	Variants: spec.Priced(variants(), cost),
+	Variants: variants(),
 	Packing:  []string{"BLOCK", "WORKERS"},
 	Files:    files,
 	Encode:   encode,

@@ -55,7 +55,7 @@ var Kernel = &spec.Kernel{
 		{Name: "beta", Float: true},
 		{Name: "width"}, // of the grid in x
 	},
-	Variants: spec.Priced(slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants()), cost),
+	Variants: slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants()),
 	Packing:  []string{"BLOCK", "RING", "GRANULE"},
 	Files:    files,
 	Encode:   encode,

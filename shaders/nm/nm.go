@@ -69,7 +69,7 @@ var Kernel = &spec.Kernel{
 		{Name: "wide"},   // log2 W
 		{Name: "tall"},   // V; of group24.cu, the rows of a tile
 	},
-	Variants:   spec.Priced(slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants()), cost),
+	Variants:   slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants()),
 	Packing:    []string{"V", "PACK"},
 	Files:      files,
 	Encode:     encode,

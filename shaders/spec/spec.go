@@ -85,27 +85,7 @@ type Variant struct {
 	Sub    uint32            // subgroup size to require (Vulkan); 0: any
 	Matrix bool              // uses cooperative matrices (Vulkan)
 	// Out lists the types C may be written in besides F32.
-	Out  []dtype.Type
-	Cost Cost // for predictions
-}
-
-// Cost is what predictions need to know of a variant. The figures are fitted to measurements (bench/NOTES.md);
-// what is left 0 does not matter.
-type Cost struct {
-	// Reach is the part of the device's measured arithmetic that the inner loop reaches where nothing else
-	// holds it up; 0: 1.
-	Reach float64
-	// Start is what a piece of work (see Encoded.Items), of up to COLS columns, takes besides its rows of B, Step
-	// what each of those takes when nothing else keeps the unit busy. In microseconds.
-	Start, Step float64
-}
-
-// Priced sets the costs of variants and returns them.
-func Priced(vs []*Variant, cost func(*Variant) Cost) []*Variant {
-	for _, v := range vs {
-		v.Cost = cost(v)
-	}
-	return vs
+	Out []dtype.Type
 }
 
 // Const returns the value of the named constant, 0 if there is none.

@@ -40,7 +40,7 @@ var Kernel = &spec.Kernel{
 	Name:     "tiledcsr",
 	Args:     args,
 	Params:   append(slices.Clone(panel.Params), spec.Param{Name: "strip"}), // blocks of columns in a strip
-	Variants: spec.Priced(slices.Concat(cudaVariants(), panel.Vulkan(), panel.WebGPU(), panel.CPU(locate)), panel.Cost),
+	Variants: slices.Concat(cudaVariants(), panel.Vulkan(), panel.WebGPU(), panel.CPU(locate)),
 	Packing:  []string{"V", "WINDOW", "LANES"},
 	Files:    files,
 	Encode:   encode,

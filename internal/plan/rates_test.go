@@ -1,4 +1,4 @@
-// Ceilings of every device present: they are measured once, kept in a file, and read from there.
+// The rates of every device present: they are measured once, kept in a file, and read from there.
 
 package plan_test
 
@@ -48,13 +48,13 @@ func devices(t *testing.T, f func(t *testing.T, open func(t *testing.T) *plan.De
 	}
 }
 
-func TestCeilings(t *testing.T) {
+func TestRates(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("SPMM_CACHE", dir)
 	devices(t, func(t *testing.T, open func(t *testing.T) *plan.Device) {
 		start := time.Now()
 		d := open(t)
-		c, err := d.Ceilings(ctx)
+		c, err := d.Rates(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +68,7 @@ func TestCeilings(t *testing.T) {
 				t.Errorf("the device lists %v, but it was not measured", s)
 			}
 		}
-		again, err := open(t).Ceilings(ctx)
+		again, err := open(t).Rates(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +89,7 @@ func TestCeilings(t *testing.T) {
 		}
 	}
 	devices(t, func(t *testing.T, open func(t *testing.T) *plan.Device) {
-		if c, err := open(t).Ceilings(ctx); err != nil || c.Gather <= 0 {
+		if c, err := open(t).Rates(ctx); err != nil || c.Gather <= 0 {
 			t.Errorf("with a broken cache file: %+v, %v", c, err)
 		}
 	})

@@ -1,4 +1,4 @@
-// What a device can do at most, measured on it once and kept in the user's cache folder.
+// Measuring a device's rates: once, and then they are kept in the user's cache folder.
 
 package plan
 
@@ -9,93 +9,40 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/internal/cache"
+	"github.com/spmmrun/spmm/internal/plan/model"
 	"github.com/spmmrun/spmm/shaders/peak"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// Ceilings are measured rates of a device; a rate of 0 is not known.
-type Ceilings struct {
-	Version int                `json:"version"`
-	Device  string             `json:"device"`
-	Driver  string             `json:"driver"`
-	At      time.Time          `json:"at"`     // when they were measured
-	Fresh   bool               `json:"-"`      // by this Device, rather than read from the cache folder
-	Stream  []Rate             `json:"stream"` // by bytes in use, ascending: caches make small ones faster
-	Gather  float64            `json:"gather"` // bytes a second read from data that sits in cache
-	FMA     float64            `json:"fma"`    // operations a second of f32 multiply-adds
-	Matrix  map[string]float64 `json:"matrix"` // the same of matrix units, by matrixKey
-}
-
-// Rate is a copy's bytes read and written a second when it goes over so many bytes.
-type Rate struct {
-	Bytes     int64   `json:"bytes"`
-	PerSecond float64 `json:"per_second"`
-}
-
-// ceilingsVersion changes with what is measured and how.
-const ceilingsVersion = 4
-
-// stream returns the rate for data of so many bytes: the best that was measured from the next smaller amount on.
-// (With little data most of a copy's time is its launch.)
-func (c *Ceilings) stream(bytes int64) float64 {
-	var r float64
-	for i, s := range c.Stream {
-		if i+1 == len(c.Stream) || c.Stream[i+1].Bytes > bytes {
-			r = max(r, s.PerSecond)
-		}
-	}
-	return r
-}
-
-// rate returns the arithmetic that a variant's instructions could do in a second, 0 if that is not known. A
-// matrix shape that was not measured counts as the best of its type.
-func (c *Ceilings) rate(v *spec.Variant) float64 {
-	if len(v.Need.Shapes) == 0 {
-		return c.FMA
-	}
-	shape := v.Need.Shapes[0]
-	if r := c.Matrix[matrixKey(shape)]; r > 0 {
-		return r
-	}
-	var r float64
-	for key, x := range c.Matrix {
-		if strings.HasSuffix(key, " "+shape.A.String()) {
-			r = max(r, x)
-		}
-	}
-	return r
-}
-
-// Ceilings returns the device's ceilings: those in the cache folder if they are of this device and
+// Rates returns the device's measured rates: those in the cache folder if they are of this device and
 // driver, else measured now, which takes a fraction of a second.
-func (d *Device) Ceilings(ctx context.Context) (*Ceilings, error) {
+func (d *Device) Rates(ctx context.Context) (*model.Rates, error) {
 	d.measure.Lock()
 	defer d.measure.Unlock()
-	if d.ceilings != nil {
-		return d.ceilings, nil
+	if d.rates != nil {
+		return d.rates, nil
 	}
-	path := ceilingsPath(d.Info())
-	c := readCeilings(path, d.Info())
+	path := ratesPath(d.Info())
+	c := readRates(path, d.Info())
 	if c == nil {
 		var err error
 		if c, err = measure(ctx, d); err != nil {
 			return nil, fmt.Errorf("measuring %v: %w", d.Info(), err)
 		}
-		writeCeilings(path, c) // a cache that cannot be written costs time only
+		writeRates(path, c) // a cache that cannot be written costs time only
 	}
-	d.ceilings = c
+	d.rates = c
 	return c, nil
 }
 
 // Remeasure measures the device again and keeps the higher of each rate: a multiplication that beats
 // its bound shows that the device was busy with something else when it was measured.
 func (d *Device) Remeasure(ctx context.Context) error {
-	old, err := d.Ceilings(ctx)
+	old, err := d.Rates(ctx)
 	if err != nil {
 		return err
 	}
@@ -105,63 +52,47 @@ func (d *Device) Remeasure(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("measuring %v: %w", d.Info(), err)
 	}
-	c.raise(old)
-	writeCeilings(ceilingsPath(d.Info()), c)
-	d.ceilings = c
+	c.Raise(old)
+	writeRates(ratesPath(d.Info()), c)
+	d.rates = c
 	return nil
 }
 
-// raise takes over what is higher in o, which is of the same device.
-func (c *Ceilings) raise(o *Ceilings) {
-	for i := range c.Stream {
-		if i < len(o.Stream) && o.Stream[i].Bytes == c.Stream[i].Bytes {
-			c.Stream[i].PerSecond = max(c.Stream[i].PerSecond, o.Stream[i].PerSecond)
-		}
-	}
-	c.Gather, c.FMA = max(c.Gather, o.Gather), max(c.FMA, o.FMA)
-	for t, r := range o.Matrix {
-		c.Matrix[t] = max(c.Matrix[t], r)
-	}
-}
-
-// ceilingsPath returns the file for a device, "" if there is no cache folder.
-func ceilingsPath(i backend.Info) string {
+// ratesPath returns the file for a device, "" if there is no cache folder.
+func ratesPath(i backend.Info) string {
 	dir := cache.Folder()
 	if dir == "" {
 		return ""
 	}
-	return filepath.Join(dir, "ceilings-"+deviceKey(i)+".json")
+	return filepath.Join(dir, "rates-"+deviceKey(i)+".json")
 }
 
-// readCeilings returns nil if there are none of this version and device.
-func readCeilings(path string, i backend.Info) *Ceilings {
+// readRates returns nil if there are none of this version and device.
+func readRates(path string, i backend.Info) *model.Rates {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil
 	}
-	c := new(Ceilings)
-	if json.Unmarshal(b, c) != nil || c.Version != ceilingsVersion || c.Device != i.Name || c.Driver != i.Driver {
+	c := new(model.Rates)
+	if json.Unmarshal(b, c) != nil || c.Validate() != nil || c.Device != i.Name || c.Driver != i.Driver {
 		return nil
 	}
 	return c
 }
 
-// writeCeilings does nothing where there is no cache folder.
-func writeCeilings(path string, c *Ceilings) error {
+// writeRates does nothing where there is no cache folder.
+func writeRates(path string, c *model.Rates) error {
 	if path == "" {
 		return nil
 	}
 	return saveJSON(path, c)
 }
 
-// matrixKey names a matrix operation: its shape and operand type.
-func matrixKey(s backend.MatrixShape) string { return fmt.Sprintf("%d×%d×%d %v", s.M, s.N, s.K, s.A) }
-
 // measure runs the peak kernels.
-func measure(ctx context.Context, d *Device) (*Ceilings, error) {
+func measure(ctx context.Context, d *Device) (*model.Rates, error) {
 	info := d.Info()
-	c := &Ceilings{
-		Version: ceilingsVersion, Device: info.Name, Driver: info.Driver, At: time.Now().UTC().Truncate(time.Second),
+	c := &model.Rates{
+		Version: model.RatesVersion, Device: info.Name, Driver: info.Driver, At: time.Now().UTC().Truncate(time.Second),
 		Fresh: true, Matrix: map[string]float64{},
 	}
 	for _, n := range streamSizes(d) {
@@ -170,7 +101,7 @@ func measure(ctx context.Context, d *Device) (*Ceilings, error) {
 			return nil, err
 		}
 		if r > 0 {
-			c.Stream = append(c.Stream, Rate{2 * n, r})
+			c.Stream = append(c.Stream, model.Bandwidth{Bytes: 2 * n, PerSecond: r})
 		}
 	}
 	var err error
@@ -181,7 +112,7 @@ func measure(ctx context.Context, d *Device) (*Ceilings, error) {
 		return nil, err
 	}
 	for _, v := range peak.Variants(d.Caps(), peak.Matrix) {
-		key := matrixKey(v.Need.Shapes[0])
+		key := model.ShapeKey(v.Need.Shapes[0])
 		if c.Matrix[key] > 0 {
 			continue // done with another subgroup size
 		}

@@ -1,0 +1,197 @@
+// Package model predicts how long a multiplication takes on a device: a roofline of the device's measured rates, and for
+// each variant of a kernel what a piece of its work costs beyond that.
+//
+// The costs are data: a JSON file for each kind of device, which says on what they were measured, when and by which
+// command. `go run ./bench fit` writes such a file from measurements. One in the user's cache folder takes precedence
+// over those that are compiled in.
+package model
+
+import (
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"sync"
+
+	"github.com/spmmrun/spmm/backend"
+)
+
+// DeviceModel is what predictions know of a kind of device besides its measured rates.
+type DeviceModel struct {
+	Version  int      `json:"version"`
+	Code     string   `json:"code"`              // that the devices load: go, ptx, spirv or wgsl
+	Devices  string   `json:"devices,omitempty"` // a pattern (path.Match) of their names; "": all
+	Measured Source   `json:"measured"`
+	Kind     Kind     `json:"kind"`
+	Costs    []Cost   `json:"costs"`                 // the first that fits a variant counts
+	Fixed    []Gather `json:"fixed_point,omitempty"` // of variants in reproducible mode, likewise
+}
+
+// Source says where a model's figures come from.
+type Source struct {
+	Device  string `json:"device"`
+	Driver  string `json:"driver,omitempty"`
+	Date    string `json:"date"`
+	Command string `json:"command"`
+	Note    string `json:"note,omitempty"`
+}
+
+// Kind is what all variants have in common on a kind of device.
+type Kind struct {
+	LaunchUS float64 `json:"launch_us"`      // a launch that does nothing, in µs
+	First    float64 `json:"first_fetch"`    // time of fetching a row of B, by that which Rates.Gather allows
+	Again    float64 `json:"again_fetch"`    // the same for a row that rows nearby fetch too
+	Resident int     `json:"resident_items"` // pieces of work that a unit has in hand at a time
+}
+
+// Cost is what the variants that a pattern fits take beyond the roofline.
+type Cost struct {
+	Variants []string `json:"variants"` // patterns (path.Match) of KERNEL/VARIANT
+	// Efficiency is the part of the measured arithmetic that the inner loop reaches where nothing else holds it up;
+	// 0: 1. It exceeds 1 where the loop does better than the kernel by which arithmetic was measured.
+	Efficiency float64 `json:"efficiency,omitempty"`
+	// StartUS is what a piece of work (see spec.Encoded.Items), of up to COLS columns, takes besides its rows of B, StepUS
+	// what each of those takes when nothing else keeps the unit busy: latencies, in µs.
+	StartUS float64 `json:"start_us,omitempty"`
+	StepUS  float64 `json:"step_us,omitempty"`
+}
+
+// Gather is what fetching rows of B in fixed point takes in the variants that a pattern fits.
+type Gather struct {
+	Variants []string `json:"variants"`
+	Slower   float64  `json:"slower"`                 // time by that which Rates.Gather allows
+	Columns  int      `json:"tile_columns,omitempty"` // B's columns take the time of a multiple of so many; 0: of the variant's COLS
+	Bytes    int      `json:"min_bytes,omitempty"`    // of an element: fewer take as long as so many
+}
+
+// Version changes with what the fields mean.
+const Version = 1
+
+//go:embed *.json
+var files embed.FS
+
+// embedded are the models that are compiled in, those of certain devices before those of all.
+var embedded = sync.OnceValue(func() []*DeviceModel {
+	names, err := files.ReadDir(".")
+	if err != nil {
+		panic(err)
+	}
+	var ms []*DeviceModel
+	for _, n := range names {
+		b, err := files.ReadFile(n.Name())
+		if err != nil {
+			panic(err)
+		}
+		m, err := Parse(b)
+		if err != nil {
+			panic(fmt.Sprintf("%s: %v", n.Name(), err)) // a test reads them all
+		}
+		ms = append(ms, m)
+	}
+	slices.SortStableFunc(ms, func(x, y *DeviceModel) int { return len(y.Devices) - len(x.Devices) })
+	return ms
+})
+
+// For returns the compiled-in model of a device that loads some code: the one of its name, else that of all devices
+// of its kind.
+func For(code backend.Code, device string) *DeviceModel {
+	for _, m := range embedded() {
+		if m.fits(code, device) {
+			return m
+		}
+	}
+	return &DeviceModel{Version: Version, Code: code.String(), Kind: Kind{First: 1, Again: 1, Resident: 1}}
+}
+
+// fits tells whether the model is of a device.
+func (m *DeviceModel) fits(code backend.Code, device string) bool {
+	return m.Code == code.String() && (m.Devices == "" || matches([]string{m.Devices}, device))
+}
+
+// Parse reads a model and refuses figures that no measurement gives.
+func Parse(text []byte) (*DeviceModel, error) {
+	m := new(DeviceModel)
+	if err := json.Unmarshal(text, m); err != nil {
+		return nil, err
+	}
+	return m, m.validate()
+}
+
+// Limits of what a file may say.
+const (
+	mostCosts  = 1000
+	mostFactor = 1e4
+	mostUS     = 1e6
+)
+
+func (m *DeviceModel) validate() error {
+	if m.Version != Version {
+		return fmt.Errorf("a device model of version %d, want %d", m.Version, Version)
+	}
+	if len(m.Costs)+len(m.Fixed) > mostCosts {
+		return fmt.Errorf("a device model of %d costs, want at most %d", len(m.Costs)+len(m.Fixed), mostCosts)
+	}
+	k := m.Kind
+	err := errors.Join(within("launch_us", k.LaunchUS, mostUS), within("first_fetch", k.First, mostFactor), within("again_fetch", k.Again, mostFactor))
+	if k.Resident < 1 || k.Resident > mostFactor {
+		err = errors.Join(err, fmt.Errorf("resident_items %d: want 1 to %v", k.Resident, mostFactor))
+	}
+	for _, c := range m.Costs {
+		err = errors.Join(err, patterns(c.Variants),
+			within("efficiency", c.Efficiency, mostFactor), within("start_us", c.StartUS, mostUS), within("step_us", c.StepUS, mostUS))
+	}
+	for _, g := range m.Fixed {
+		err = errors.Join(err, patterns(g.Variants),
+			within("slower", g.Slower, mostFactor), within("tile_columns", float64(g.Columns), mostUS), within("min_bytes", float64(g.Bytes), mostFactor))
+	}
+	return err
+}
+
+// within refuses what is not from 0 to most.
+func within(name string, x, most float64) error {
+	if !(x >= 0 && x <= most) {
+		return fmt.Errorf("%s %v: want 0 to %v", name, x, most)
+	}
+	return nil
+}
+
+// patterns refuses an empty list and patterns that path.Match does not know.
+func patterns(ps []string) error {
+	if len(ps) == 0 {
+		return errors.New("a cost of no variants")
+	}
+	for _, p := range ps {
+		if _, err := path.Match(p, ""); err != nil {
+			return fmt.Errorf("pattern %q: %w", p, err)
+		}
+	}
+	return nil
+}
+
+// matches tells whether any of the patterns fits a name.
+func matches(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { ok, _ := path.Match(p, name); return ok })
+}
+
+// Cost returns what a kernel's variant takes; of one that no pattern fits nothing is known, and the roofline alone
+// predicts it.
+func (m *DeviceModel) Cost(kernel, variant string) (c Cost, known bool) {
+	for _, c := range m.Costs {
+		if matches(c.Variants, kernel+"/"+variant) {
+			return c, true
+		}
+	}
+	return Cost{}, false
+}
+
+// Gather returns what fetching rows of B takes a kernel's variant in reproducible mode.
+func (m *DeviceModel) Gather(kernel, variant string) (g Gather, known bool) {
+	for _, g := range m.Fixed {
+		if matches(g.Variants, kernel+"/"+variant) {
+			return g, true
+		}
+	}
+	return Gather{Slower: 1}, false
+}

@@ -1,0 +1,93 @@
+// Predicting the time of a multiplication, by which formats are compared.
+
+package model
+
+import (
+	"cmp"
+	"math"
+	"time"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// Product is a multiplication of a matrix by N columns, as far as every format has to do with it.
+type Product struct {
+	Rows    int   `json:"rows"`
+	Cols    int   `json:"cols"`
+	N       int   `json:"n"`
+	Longest int64 `json:"longest"` // entries of the longest row
+	Nearby  int64 `json:"nearby"`  // entries that are the first of their column among the rows nearby
+}
+
+// Predictor predicts one product on one device.
+type Predictor struct {
+	Product
+	Rates *Rates
+	Model *DeviceModel
+	Units int // that work side by side: multiprocessors, cores
+}
+
+// Time predicts a kernel's variant whose packing has these stats and deals its work out in so many items. Data come
+// from memory, and then the units are busy, all of them as long as their share takes, or one with the longest piece.
+func (p *Predictor) Time(kernel string, v *spec.Variant, s formats.Stats, items int64) (Bound, time.Duration) {
+	c, _ := p.Model.Cost(kernel, v.Name)
+	return p.timeAt(c, v, s, items)
+}
+
+// timeAt predicts a variant of a given cost.
+func (p *Predictor) timeAt(c Cost, v *spec.Variant, s formats.Stats, items int64) (Bound, time.Duration) {
+	k := p.Model.Kind
+	first := Fetched(s, p.Nearby)
+	b := p.Rates.Bound(v, NewWork(p.Rows, p.Cols, p.N, v.In, s, first, dtype.F32))
+	width := p.width(v)
+	rows := k.First*float64(first) + k.Again*float64(s.Gathers-first)
+	fetch := at(int64(rows*float64(width*v.In.Storage().Size())), p.Rates.Gather)
+	compute := float64(at(2*s.MACs*int64(width), p.Rates.arithmetic(v)))
+	if c.Efficiency > 0 {
+		compute /= c.Efficiency
+	}
+	starts := micros(c.StartUS * float64(items*p.tiles(v)) / float64(p.Units*k.Resident))
+	share := c.alone(s.Gathers/max(1, items)) + fetch + time.Duration(math.Round(compute)) + starts
+	return b, micros(k.LaunchUS) + b.Memory + max(share, c.alone(p.heaviest(s)))
+}
+
+// heaviest is how many rows of B one piece of work fetches at most. The stats may be those of a sample without the
+// longest row.
+func (p *Predictor) heaviest(s formats.Stats) int64 {
+	if s.Longest == 0 {
+		return 0
+	}
+	return max(s.Longest, p.Longest)
+}
+
+// alone is the time of a piece of work that has a unit for itself and fetches so many rows of B.
+func (c Cost) alone(rows int64) time.Duration { return micros(c.StartUS + c.StepUS*float64(rows)) }
+
+// tiles is how many pieces of work share C's columns.
+func (p *Predictor) tiles(v *spec.Variant) int64 {
+	if cols := int(v.Const("COLS")); cols > 0 {
+		return int64(up(p.N, cols) / cols)
+	}
+	return 1
+}
+
+// width is how many columns are computed: GPUs compute whole tiles even where B has fewer.
+func (p *Predictor) width(v *spec.Variant) int {
+	if cols := int(v.Const("COLS")); cols > 0 && v.Code != backend.CodeGo {
+		return up(p.N, cols)
+	}
+	return p.N
+}
+
+// Width is how many columns of B a variant takes the time of where there are n.
+func (g Gather) Width(v *spec.Variant, n int) int {
+	return up(n, max(1, cmp.Or(g.Columns, int(v.Const("COLS")))))
+}
+
+// up rounds n up to a multiple of m.
+func up(n, m int) int { return (n + m - 1) / m * m }
+
+func micros(x float64) time.Duration { return time.Duration(math.Round(x * float64(time.Microsecond))) }

@@ -1,0 +1,127 @@
+// The measured rates of a device.
+
+package model
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// Rates are what a device reached at most when it was measured: the roofs of the roofline model. A rate of 0 is not
+// known.
+type Rates struct {
+	Version int                `json:"version"`
+	Device  string             `json:"device"`
+	Driver  string             `json:"driver"`
+	At      time.Time          `json:"at"`     // when they were measured last
+	Fresh   bool               `json:"-"`      // measured by this process, rather than read from the cache folder
+	Stream  []Bandwidth        `json:"stream"` // of copies, by bytes in use, ascending: caches make small ones faster
+	Gather  float64            `json:"gather"` // bytes a second read from data that sits in the cache that all units share
+	FMA     float64            `json:"fma"`    // floating-point operations a second of f32 multiply-adds
+	Matrix  map[string]float64 `json:"matrix"` // the same of matrix units, by ShapeKey
+}
+
+// Bandwidth is the bytes read and written a second by a copy that has so many bytes in use.
+type Bandwidth struct {
+	Bytes     int64   `json:"bytes"`
+	PerSecond float64 `json:"per_second"`
+}
+
+// RatesVersion changes with what is measured and how.
+const RatesVersion = 4
+
+// Limits of what a file of rates may say. No device comes near either rate.
+const (
+	leastRate, mostRate = 1e3, 1e18 // a second
+	mostEntries         = 64
+)
+
+// Validate refuses rates that no measurement gives: files may hold anything.
+func (r *Rates) Validate() error {
+	if r.Version != RatesVersion {
+		return fmt.Errorf("rates of version %d, want %d", r.Version, RatesVersion)
+	}
+	if len(r.Stream) == 0 || len(r.Stream) > mostEntries || len(r.Matrix) > mostEntries {
+		return fmt.Errorf("%d rates of copies (want 1 to %d) and %d of matrix units (want at most %d)", len(r.Stream), mostEntries, len(r.Matrix), mostEntries)
+	}
+	last := int64(0)
+	for _, s := range r.Stream {
+		if s.Bytes <= last {
+			return fmt.Errorf("a copy of %d bytes after one of %d: want ascending sizes", s.Bytes, last)
+		}
+		last = s.Bytes
+		if err := plausible("stream", s.PerSecond); err != nil {
+			return err
+		}
+	}
+	for key, x := range r.Matrix {
+		if err := plausible("matrix", x); err != nil {
+			return fmt.Errorf("%w of %.40q", err, key)
+		}
+	}
+	if err := plausible("gather", r.Gather); err != nil {
+		return err
+	}
+	return plausible("fma", r.FMA)
+}
+
+// plausible refuses a rate that is not a number or that no device has.
+func plausible(name string, x float64) error {
+	if math.IsNaN(x) || x < leastRate || x > mostRate {
+		return fmt.Errorf("rate %s is %v a second: want %v to %v", name, x, leastRate, mostRate)
+	}
+	return nil
+}
+
+// Raise takes over each rate that is higher in o, which is of the same device: whatever else a device does while it is
+// measured lowers what is measured, so the best seen is nearest to what it can do.
+func (r *Rates) Raise(o *Rates) {
+	for i := range r.Stream {
+		if i < len(o.Stream) && o.Stream[i].Bytes == r.Stream[i].Bytes {
+			r.Stream[i].PerSecond = max(r.Stream[i].PerSecond, o.Stream[i].PerSecond)
+		}
+	}
+	r.Gather, r.FMA = max(r.Gather, o.Gather), max(r.FMA, o.FMA)
+	for key, x := range o.Matrix {
+		r.Matrix[key] = max(r.Matrix[key], x)
+	}
+}
+
+// stream returns the bandwidth with so many bytes in use: the best that was measured from the next smaller size on.
+// (With little data most of a copy's time is its launch.)
+func (r *Rates) stream(bytes int64) float64 {
+	var best float64
+	for i, s := range r.Stream {
+		if i+1 == len(r.Stream) || r.Stream[i+1].Bytes > bytes {
+			best = max(best, s.PerSecond)
+		}
+	}
+	return best
+}
+
+// arithmetic returns the operations that a variant's instructions could do in a second, 0 if that is not known. An MMA
+// shape that was not measured counts as the best of its operand type.
+func (r *Rates) arithmetic(v *spec.Variant) float64 {
+	if len(v.Need.Shapes) == 0 {
+		return r.FMA
+	}
+	shape := v.Need.Shapes[0]
+	if x := r.Matrix[ShapeKey(shape)]; x > 0 {
+		return x
+	}
+	var best float64
+	for key, x := range r.Matrix {
+		if strings.HasSuffix(key, " "+shape.A.String()) {
+			best = max(best, x)
+		}
+	}
+	return best
+}
+
+// ShapeKey names an MMA shape with its operand type, as in "16×8×16 f16".
+func ShapeKey(s backend.MatrixShape) string { return fmt.Sprintf("%d×%d×%d %v", s.M, s.N, s.K, s.A) }

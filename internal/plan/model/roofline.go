@@ -1,0 +1,64 @@
+// The roofline: what a multiplication moves and computes, and the least time that a device's rates allow for it.
+
+package model
+
+import (
+	"time"
+
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// Work is what one multiplication moves and computes.
+type Work struct {
+	Bytes  int64 // read and written at least once: A as stored, B, C
+	Gather int64 // bytes of B's rows as they are fetched
+	FLOPs  int64 // executed: two for each multiply-add, padding included
+}
+
+// NewWork counts a product by n columns that fetches a number of rows of B.
+func NewWork(rows, cols, n int, prec dtype.Type, s formats.Stats, fetched int64, out dtype.Type) Work {
+	in := prec.Storage().Size()
+	return Work{
+		Bytes:  s.StoredBytes + int64(cols)*int64(n)*int64(in) + int64(rows)*int64(n)*int64(out.Size()),
+		Gather: fetched * int64(n) * int64(in),
+		FLOPs:  2 * s.MACs * int64(n),
+	}
+}
+
+// Fetched is the rows of B that come from beyond a unit's own cache, nearby being those that rows near
+// each other do not share.
+func Fetched(s formats.Stats, nearby int64) int64 {
+	if s.Staged {
+		return s.Gathers
+	}
+	return min(s.Gathers, nearby)
+}
+
+// Bound is the least time that each limit of a device allows.
+type Bound struct {
+	Memory  time.Duration // moving the bytes once
+	Gather  time.Duration // fetching rows of B from cache
+	Compute time.Duration
+}
+
+// Time is the attainable time: the largest of the three.
+func (b Bound) Time() time.Duration { return max(b.Memory, b.Gather, b.Compute) }
+
+// Bound returns the least times of a variant's work.
+func (r *Rates) Bound(v *spec.Variant, w Work) Bound {
+	return Bound{
+		Memory:  at(w.Bytes, r.stream(w.Bytes)),
+		Gather:  at(w.Gather, r.Gather),
+		Compute: at(w.FLOPs, r.arithmetic(v)),
+	}
+}
+
+// at is the time that n units take at a rate per second, 0 if the rate is unknown.
+func at(n int64, rate float64) time.Duration {
+	if rate <= 0 {
+		return 0
+	}
+	return time.Duration(float64(n) / rate * float64(time.Second))
+}
