@@ -12,9 +12,10 @@ SHELL := /bin/bash
 
 GO ?= go
 TAGS ?= cuda
-# The CUDA backend builds without CUDA's toolkit: its own header, no library. See the script.
-export CGO_CFLAGS := $(shell backend/cuda/env.sh cflags)
-export CGO_LDFLAGS := $(shell backend/cuda/env.sh ldflags)
+# The CUDA backend builds without CUDA's toolkit: its own header, no library.
+CUDA_ENV := GOOS= GOARCH= $(GO) run ./backend/cuda/env
+export CGO_CFLAGS := $(shell $(CUDA_ENV) cflags)
+export CGO_LDFLAGS := $(shell $(CUDA_ENV) ldflags)
 
 MATRIX := testdata/matrices/ca-CondMat.mtx.gz
 SOFTVK := $(CURDIR)/tools/softvk/run

@@ -1,6 +1,6 @@
 // What the contract does not cover: programs that start anywhere, clocks, long runs cancelled, kernels that fault.
 
-//go:build cuda && cgo
+//go:build cuda && cgo && linux && (amd64 || arm64)
 
 package cuda_test
 

@@ -1,9 +1,10 @@
 // Package cuda runs kernels on NVIDIA GPUs through the CUDA driver API: gorgonia.org/cu, and the
 // calls it lacks in internal/driver.
 //
-// The backend is built in by the tag cuda, with cgo; no CUDA toolkit is needed:
+// The backend is built in by the tag cuda, with cgo, on 64-bit Linux; no CUDA toolkit is needed. In a module that
+// requires this one:
 //
-//	eval "$(backend/cuda/env.sh)"
+//	eval "$(go run github.com/spmmrun/spmm/backend/cuda/env)"
 //	go build -tags cuda ./...
 //
 // The program then starts on any machine: the driver's library is looked for when the backend is

@@ -1,4 +1,4 @@
-//go:build cuda && cgo
+//go:build cuda && cgo && linux && (amd64 || arm64)
 
 // Device memory: buffers, and the pool that makes allocating one of the same size again cheap.
 

@@ -1,4 +1,4 @@
-//go:build !cuda || !cgo
+//go:build !(cuda && cgo && linux && (amd64 || arm64))
 
 // What takes the backend's place in builds without it.
 
@@ -22,6 +22,6 @@ func (absent) Devices(context.Context) ([]backend.Info, error) { return nil, err
 func (absent) Open(context.Context, backend.Info) (backend.Device, error) { return nil, errAbsent() }
 
 func errAbsent() error {
-	return fmt.Errorf(`cuda: %w: this program was built without it; build it in with: eval "$(backend/cuda/env.sh)"; CGO_ENABLED=1 go build -tags cuda`,
-		backend.ErrUnavailable)
+	return fmt.Errorf(`cuda: %w: this program was built without it; on 64-bit Linux with a C compiler: `+
+		`eval "$(go run github.com/spmmrun/spmm/backend/cuda/env)"; CGO_ENABLED=1 go build -tags cuda`, backend.ErrUnavailable)
 }

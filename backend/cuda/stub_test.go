@@ -1,6 +1,6 @@
 // What a build without the tag cuda says.
 
-//go:build !cuda || !cgo
+//go:build !(cuda && cgo && linux && (amd64 || arm64))
 
 package cuda_test
 

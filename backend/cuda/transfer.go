@@ -1,4 +1,4 @@
-//go:build cuda && cgo
+//go:build cuda && cgo && linux && (amd64 || arm64)
 
 // Copies between Go's memory and the device. Go's memory is pageable, which the device cannot read
 // at full speed, so data go through two page-locked blocks: while the device copies one, the other

@@ -22,5 +22,5 @@ func (driver) Devices(context.Context) ([]backend.Info, error) { return nil, err
 func (driver) Open(context.Context, backend.Info) (backend.Device, error) { return nil, errNotBuilt() }
 
 func errNotBuilt() error {
-	return fmt.Errorf("vulkan: %w: this build lacks it; build on 64-bit Linux with CGO_ENABLED=1 and a C compiler", backend.ErrUnavailable)
+	return fmt.Errorf("vulkan: %w: this program was built without it; build on 64-bit Linux with a C compiler and CGO_ENABLED=1", backend.ErrUnavailable)
 }

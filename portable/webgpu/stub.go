@@ -11,7 +11,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 )
 
-var errNotBuilt = fmt.Errorf("webgpu: this build has no WebGPU; build on linux/amd64 with a C compiler and CGO_ENABLED=1: %w", backend.ErrUnavailable)
+var errNotBuilt = fmt.Errorf("webgpu: %w: this program was built without it; build on linux/amd64 with a C compiler and CGO_ENABLED=1", backend.ErrUnavailable)
 
 // Devices says how to build WebGPU in.
 func (Driver) Devices(context.Context) ([]backend.Info, error) { return nil, errNotBuilt }

@@ -1,12 +1,12 @@
-//go:build cuda && cgo
+//go:build cuda && cgo && linux && (amd64 || arm64)
 
 // Opening the library, error codes, and the calls gorgonia.org/cu lacks.
 
 package driver
 
 /*
-#cgo CFLAGS: -I${SRCDIR}
-#cgo LDFLAGS: -L${SRCDIR}/stub -ldl -lpthread
+#cgo CFLAGS: -I${SRCDIR} -I${SRCDIR}/../toolkit
+#cgo LDFLAGS: -L${SRCDIR}/../toolkit -ldl -lpthread
 #include "shim.h"
 
 // Loads a module; the just-in-time compiler's complaints go to log. (Option values are integers or
@@ -26,6 +26,8 @@ import (
 	"unsafe"
 
 	"gorgonia.org/cu"
+
+	_ "github.com/spmmrun/spmm/backend/cuda/internal/toolkit" // so that go mod vendor copies the header
 )
 
 // Result is an error code of the driver API.

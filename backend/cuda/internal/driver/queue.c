@@ -1,4 +1,4 @@
-//go:build cuda && cgo
+//go:build cuda && cgo && linux && (amd64 || arm64)
 
 #include "queue.h"
 

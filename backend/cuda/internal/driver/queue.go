@@ -1,4 +1,4 @@
-//go:build cuda && cgo
+//go:build cuda && cgo && linux && (amd64 || arm64)
 
 // The queue of launches, in C memory, so that a run costs one call into C and no Go allocation.
 

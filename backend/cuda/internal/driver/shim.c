@@ -1,4 +1,4 @@
-//go:build cuda && cgo
+//go:build cuda && cgo && linux && (amd64 || arm64)
 
 /* Loads libcuda at run time, so that a program built with CUDA support starts on any machine.
  *

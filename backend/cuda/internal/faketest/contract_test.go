@@ -1,6 +1,6 @@
 // The contract of backends on the fake driver.
 
-//go:build cuda && cgo
+//go:build cuda && cgo && linux && (amd64 || arm64)
 
 package faketest
 

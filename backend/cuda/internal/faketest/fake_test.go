@@ -1,4 +1,4 @@
-//go:build cuda && cgo
+//go:build cuda && cgo && linux && (amd64 || arm64)
 
 // Building the stand-in and loading it; what all tests share.
 
@@ -48,7 +48,7 @@ func compile(dir string, flags ...string) (string, error) {
 	if cc == "" {
 		cc = "gcc"
 	}
-	const source, header = "testdata/libcuda.c", "../driver/cuda.h"
+	const source, header = "testdata/libcuda.c", "../toolkit/cuda.h"
 	for _, name := range []string{source, header} { // looked at, so that go test sees when they change
 		if _, err := os.Stat(name); err != nil {
 			return "", err

@@ -1,6 +1,6 @@
 // Loading on the fake driver: refusals, what its compiler says, modules shared, what devices can do.
 
-//go:build cuda && cgo
+//go:build cuda && cgo && linux && (amd64 || arm64)
 
 package faketest
 

@@ -1,6 +1,6 @@
 // Memory on the fake driver: the pool, copies in pieces, and that everything is freed.
 
-//go:build cuda && cgo
+//go:build cuda && cgo && linux && (amd64 || arm64)
 
 package faketest
 

@@ -1,6 +1,6 @@
 // Launches on the fake driver: what reaches it, batches in flight, cancellation, a device lost.
 
-//go:build cuda && cgo
+//go:build cuda && cgo && linux && (amd64 || arm64)
 
 package faketest
 

@@ -1,4 +1,4 @@
-//go:build cuda && cgo
+//go:build cuda && cgo && linux && (amd64 || arm64)
 
 // Drivers that do not start. A process opens the library once, so each case is a process of its own.
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-const header = "../driver/cuda.h"
+const header = "../toolkit/cuda.h"
 
 func read(t *testing.T, name string) string {
 	t.Helper()
