@@ -70,7 +70,7 @@ func sparseWarps(t dtype.Type, cols, depth, stages, tileRows, tileCols uint32) *
 	return x
 }
 
-// sparseGroups is group24.cu. Of the tiles and clusters tried (bench/NOTES.md), these are the fastest.
+// sparseGroups is group24.cu. Of the tiles and clusters tried (docs/history/2026-11.md), these are the fastest.
 func sparseGroups(t dtype.Type) *spec.Variant {
 	const rows, cols, stages = 256, 128, 6
 	x := cudaVariant("group24.cu", fmt.Sprintf("cuda_24_%v", t), t, 12, stages*64*(rows+2*cols)+384, []spec.Const{

@@ -13,7 +13,7 @@ import (
 // coops are the variants on cooperative matrices.
 var coops = []coop{
 	// NVIDIA: the panel on the instruction's n = 8.
-	{v: 8, m: 16, n: 8, k: 16, swap: true, sub: 32, subs: 1, cols: 64, stage: 16}, // see bench/NOTES.md
+	{v: 8, m: 16, n: 8, k: 16, swap: true, sub: 32, subs: 1, cols: 64, stage: 16}, // see docs/history/2026-11.md
 	{v: 16, m: 16, n: 8, k: 16, swap: true, sub: 32, subs: 4, cols: 256, stage: 16},
 	{v: 8, m: 16, n: 8, k: 8, swap: true, sub: 32, subs: 4, cols: 256, stage: 16},
 	{v: 16, m: 16, n: 8, k: 8, swap: true, sub: 32, subs: 4, cols: 256, stage: 16},

@@ -19,7 +19,7 @@ func cudaVariants() []*spec.Variant {
 }
 
 // gathered is kernel.cu: one warp a block, three stages of copies in flight. (Four warps that share the copies,
-// as in the paper, are no faster: see bench/NOTES.md.)
+// as in the paper, are no faster: see docs/history/2026-11.md.)
 func gathered(t dtype.Type) *spec.Variant {
 	const warps, chunks, stages = 1, 2, 3
 	x := panel.CUDA("tiledcsr", "kernel.cu", "cuda_v8_"+t.String(), t, warps, []spec.Const{
