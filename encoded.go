@@ -8,13 +8,12 @@ import (
 	"time"
 
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/formats/safetensors"
 	"github.com/spmmrun/spmm/internal/plan"
 )
 
 // Encode packs a as Prepare would for the device, but leaves it on the host, to be written to a file with
 // safetensors.WriteMatrix and prepared any number of times with PrepareEncoded.
-func Encode(ctx context.Context, dev *Device, a formats.Sparse, o Options) (safetensors.Encoded, error) {
+func Encode(ctx context.Context, dev *Device, a formats.Sparse, o Options) (formats.Encoded, error) {
 	if err := a.Validate(); err != nil {
 		return nil, fmt.Errorf("matrix A: %w", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/cvse"
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/load"
@@ -22,7 +23,7 @@ import (
 )
 
 // stored returns e as it comes out of a file.
-func stored(t *testing.T, e safetensors.Encoded) safetensors.Encoded {
+func stored(t *testing.T, e formats.Encoded) formats.Encoded {
 	t.Helper()
 	var file bytes.Buffer
 	if err := safetensors.WriteMatrix(&file, e); err != nil {
@@ -36,7 +37,7 @@ func stored(t *testing.T, e safetensors.Encoded) safetensors.Encoded {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := safetensors.Open(f, m)
+	out, err := f.Open(m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +125,7 @@ func TestPrepareEncodedAnew(t *testing.T) {
 		{"no variant's alignment", map[string]int{"align": 16}, spmm.Options{}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			e, err := safetensors.Encode(f, a, test.packing)
+			e, err := f.Encode(a, test.packing)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -150,15 +151,11 @@ func TestPrepareEncodedRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := safetensors.Encode(f, matrix(t, "gen:uniform,rows=9,cols=9"), nil)
+	e, err := f.Encode(matrix(t, "gen:uniform,rows=9,cols=9"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cols, err := safetensors.Elements[uint32](e.Container().Tensors[1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	cols[0] = 1 << 31
+	e.(*cvse.Matrix[float32]).ColInd[0] = 1 << 31
 	if _, err := spmm.PrepareEncoded(ctx, openCPU(t), e, spmm.Options{}); err == nil || !strings.HasPrefix(err.Error(), "matrix A: cvse: ") {
 		t.Error(err)
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/load"
-	"github.com/spmmrun/spmm/formats/safetensors"
 	"golang.org/x/sync/errgroup"
 	"pgregory.net/rapid"
 )
@@ -485,11 +484,11 @@ func TestBindingLimitOfPatterns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tall, err := safetensors.Encode(f, a, map[string]int{"n": 2, "m": 16, "v": 256})
+	tall, err := f.Encode(a, map[string]int{"n": 2, "m": 16, "v": 256})
 	if err == nil {
 		t.Fatal("units of 256 rows hold this matrix")
 	}
-	if tall, err = safetensors.Encode(f, a, map[string]int{"n": 16, "m": 16, "v": 256}); err != nil {
+	if tall, err = f.Encode(a, map[string]int{"n": 16, "m": 16, "v": 256}); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct {

@@ -1,10 +1,16 @@
-// What the formats below this package have in common.
+// What all formats have in common: a matrix in one of them, and what describes a format.
 
 package formats
 
-import "github.com/spmmrun/spmm/dtype"
+import (
+	"errors"
+	"fmt"
 
-// Encoded is a sparse matrix in a format of its own, whose element type is known at run time only: a
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats/half"
+)
+
+// Encoded is a sparse matrix in some format, whose element type is known at run time only: a *CSR[T], or a
 // *Matrix[T] of a package below this one.
 type Encoded interface {
 	Format() string // the format's name
@@ -13,12 +19,101 @@ type Encoded interface {
 	Type() dtype.Type
 	// Validate checks arrays that somebody else made.
 	Validate() error
-	// Sparse returns exactly the matrix that was encoded. The arrays must be valid.
+	// Sparse decodes: it returns exactly the matrix that was encoded. The arrays must be valid.
 	Sparse() Sparse
+	// Fields returns the matrix's numbers and arrays by the names they have in files.
+	Fields() Fields
+	// PanelRows returns the number of rows of a panel: neighbouring rows (in a format that reorders them, rows
+	// that are multiplied together) which fetch a row of B once for all of them. It is 1 for CSR.
+	PanelRows() int
+	// PanelCols appends to dst the columns stored for panel p, which are the rows of B that it fetches.
+	// Padding may repeat some. The arrays must be valid.
+	PanelCols(dst []uint32, p int) []uint32
+}
+
+// Format describes a format: how a matrix is encoded in it, and read from arrays that a file holds. The
+// format's package has one, called Format.
+type Format struct {
+	Name    string
+	Options []Option // parameters of Pack, which files keep
+	// Pack encodes a matrix; options has a number for each of Options. Callers use Encode.
+	Pack func(a Encoded, options map[string]int) (Encoded, error)
+	// New returns an empty matrix of an element type, whose Fields can be set: NewOf.
+	New func(t dtype.Type) Encoded
+}
+
+// Option is a parameter of a format.
+type Option struct {
+	Name    string
+	Default int
+	Usage   string
 }
 
 // Detail is a figure that a format has for a matrix besides Stats, under the name its paper gives it.
 type Detail struct {
 	Name  string
 	Value float64
+}
+
+// ErrTooLarge is wrapped by the errors of formats whose 32-bit indices a matrix exceeds.
+var ErrTooLarge = errors.New("matrix too large")
+
+// Encode encodes a matrix in the format. Options that are not given take their defaults; one that the
+// format does not have is an error.
+func (f Format) Encode(a Sparse, options map[string]int) (Encoded, error) {
+	all := map[string]int{}
+	for _, o := range f.Options {
+		all[o.Name] = o.Default
+	}
+	for name, n := range options {
+		if _, ok := all[name]; !ok {
+			return nil, fmt.Errorf("format %s has no option %q", f.Name, name)
+		}
+		all[name] = n
+	}
+	e, err := f.Pack(a, all)
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// CSRFormat describes format "csr": compressed sparse rows, as *CSR[T] holds them.
+var CSRFormat = Format{
+	Name: csrName,
+	Pack: func(a Encoded, _ map[string]int) (Encoded, error) { return a.Sparse(), nil },
+	New:  NewOf[CSR[half.F16], CSR[half.BF16], CSR[float32]],
+}
+
+// ByType makes one function of three, which take the same matrix with elements of type F16, BF16 and
+// float32: usually instances of one generic function. A matrix of another format is an error.
+func ByType[R, O any, A, B, C Encoded](f16 func(A, O) (R, error), bf16 func(B, O) (R, error), f32 func(C, O) (R, error)) func(Encoded, O) (R, error) {
+	return func(m Encoded, o O) (R, error) {
+		switch m := m.(type) {
+		case A:
+			return f16(m, o)
+		case B:
+			return bf16(m, o)
+		case C:
+			return f32(m, o)
+		}
+		return *new(R), fmt.Errorf("a matrix in format %s (%T), want one in format %s", m.Format(), m, (*new(A)).Format())
+	}
+}
+
+// empty is a pointer to a matrix type.
+type empty[M any] interface {
+	*M
+	Encoded
+}
+
+// NewOf returns an empty matrix for elements of type t: an A for F16, a B for BF16, else a C.
+func NewOf[A, B, C any, PA empty[A], PB empty[B], PC empty[C]](t dtype.Type) Encoded {
+	switch t {
+	case dtype.F16:
+		return PA(new(A))
+	case dtype.BF16:
+		return PB(new(B))
+	}
+	return PC(new(C))
 }

@@ -13,10 +13,7 @@ import (
 // Sparse is a *CSR[T] whose element type T is known at run time only. No other type implements it.
 // Convert returns it with a static element type, and Dispatch calls a generic function on it.
 type Sparse interface {
-	Dims() (rows, cols int)
-	NNZ() int64
-	Type() dtype.Type
-	Validate() error
+	Encoded // in format "csr"
 	// Pattern returns the row pointers (rows+1) and the column indices (nnz), which must not be changed.
 	Pattern() (rowPtr []int64, colIdx []int32)
 	// RowRange returns rows lo to hi-1 as a matrix of their own, which shares the column indices and values.
@@ -43,6 +40,11 @@ func Dispatch[R any](a Sparse, f16 func(*CSR[half.F16]) R, bf16 func(*CSR[half.B
 	panic(fmt.Sprintf("formats: no matrix: %v", a)) // nil: Sparse is sealed
 }
 
+const csrName = "csr"
+
+// Format returns "csr".
+func (a *CSR[T]) Format() string { return csrName }
+
 // Dims returns the matrix's size.
 func (a *CSR[T]) Dims() (rows, cols int) { return a.Rows, a.Cols }
 
@@ -51,6 +53,28 @@ func (a *CSR[T]) NNZ() int64 { return int64(len(a.Val)) }
 
 // Type returns the element type.
 func (a *CSR[T]) Type() dtype.Type { return TypeOf[T]() }
+
+// Sparse returns a itself.
+func (a *CSR[T]) Sparse() Sparse { return a }
+
+// Fields names the arrays: "rowptr", "colidx" and "values".
+func (a *CSR[T]) Fields() Fields {
+	return Fields{
+		Version: 1, Rows: &a.Rows, Cols: &a.Cols,
+		Arrays: []Field{NewField("rowptr", &a.RowPtr), NewField("colidx", &a.ColIdx), NewField("values", &a.Val)},
+	}
+}
+
+// PanelRows returns 1: each row fetches its own rows of B.
+func (a *CSR[T]) PanelRows() int { return 1 }
+
+// PanelCols appends the columns of row p to dst.
+func (a *CSR[T]) PanelCols(dst []uint32, p int) []uint32 {
+	for _, c := range a.ColIdx[a.RowPtr[p]:a.RowPtr[p+1]] {
+		dst = append(dst, uint32(c))
+	}
+	return dst
+}
 
 // Pattern returns RowPtr and ColIdx.
 func (a *CSR[T]) Pattern() (rowPtr []int64, colIdx []int32) { return a.RowPtr, a.ColIdx }

@@ -127,7 +127,7 @@ func (v *conversion) check(changed func(flag string) bool) error {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(v.options)) {
-		if !slices.ContainsFunc(f.Options, func(o safetensors.Option) bool { return o.Name == name }) {
+		if !slices.ContainsFunc(f.Options, func(o formats.Option) bool { return o.Name == name }) {
 			return fmt.Errorf("--%s: format %s has no such option", name, v.to)
 		}
 	}
@@ -180,11 +180,11 @@ func (v *conversion) run(ctx context.Context, p *progress) (string, error) {
 		return "", fmt.Errorf("%s: %w", v.out, err)
 	}
 	rows, cols := m.Dims()
-	return fmt.Sprintf("%s: %s, %d×%d, %d entries, %v, %s", v.out, withOptions(m.Format(), m.Container().Options), rows, cols, m.NNZ(), m.Type(), byteSize(size)), nil
+	return fmt.Sprintf("%s: %s, %d×%d, %d entries, %v, %s", v.out, withOptions(m.Format(), formats.OptionsOf(m)), rows, cols, m.NNZ(), m.Type(), byteSize(size)), nil
 }
 
 // encode brings the matrix into the format and the element type that were asked for.
-func (v *conversion) encode(ctx context.Context, in safetensors.Encoded, p *progress) (safetensors.Encoded, error) {
+func (v *conversion) encode(ctx context.Context, in formats.Encoded, p *progress) (formats.Encoded, error) {
 	typ := in.Type()
 	if v.precision != "same" {
 		var err error
@@ -213,11 +213,11 @@ func (v *conversion) encode(ctx context.Context, in safetensors.Encoded, p *prog
 	for name, n := range v.options {
 		options[name] = *n
 	}
-	return safetensors.Encode(f, a, options)
+	return f.Encode(a, options)
 }
 
 // encodeFor packs the matrix for a device.
-func (v *conversion) encodeFor(ctx context.Context, a formats.Sparse) (safetensors.Encoded, error) {
+func (v *conversion) encodeFor(ctx context.Context, a formats.Sparse) (formats.Encoded, error) {
 	dev, err := spmm.Open(ctx, v.backend)
 	if err != nil {
 		return nil, err
@@ -227,7 +227,7 @@ func (v *conversion) encodeFor(ctx context.Context, a formats.Sparse) (safetenso
 }
 
 // writeMatrix writes a file of a type.
-func writeMatrix(w io.Writer, m safetensors.Encoded, kind string) error {
+func writeMatrix(w io.Writer, m formats.Encoded, kind string) error {
 	switch kind {
 	case ".safetensors":
 		return safetensors.WriteMatrix(w, m)

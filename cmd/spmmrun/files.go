@@ -13,11 +13,10 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/load"
 	"github.com/spmmrun/spmm/formats/npy"
-	"github.com/spmmrun/spmm/formats/safetensors"
 )
 
 // openMatrix reads or generates A, showing how far it is.
-func openMatrix(ctx context.Context, name string, seed uint64, p *progress) (safetensors.Encoded, error) {
+func openMatrix(ctx context.Context, name string, seed uint64, p *progress) (formats.Encoded, error) {
 	p.step("reading "+name, -1)
 	return load.Open(ctx, name, load.Options{Seed: seed, Progress: p.at})
 }

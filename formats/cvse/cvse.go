@@ -3,7 +3,7 @@
 package cvse
 
 import (
-	"errors"
+	"fmt"
 	"math/bits"
 	"unsafe"
 
@@ -14,7 +14,7 @@ import (
 const MaxV = 32
 
 // ErrTooLarge: the matrix has more value slots than 32-bit indices reach.
-var ErrTooLarge = errors.New("matrix too large for cvse")
+var ErrTooLarge = fmt.Errorf("%w for cvse", formats.ErrTooLarge)
 
 // Matrix is a sparse matrix in Sparse Vector Compression. The package comment describes the arrays.
 type Matrix[T formats.Value] struct {

@@ -3,7 +3,7 @@
 package hrpb
 
 import (
-	"errors"
+	"fmt"
 	"math/bits"
 	"unsafe"
 
@@ -20,7 +20,7 @@ const (
 )
 
 // ErrTooLarge: the matrix has more active columns or values than 32-bit indices reach.
-var ErrTooLarge = errors.New("matrix too large for hrpb")
+var ErrTooLarge = fmt.Errorf("%w for hrpb", formats.ErrTooLarge)
 
 // Matrix is a sparse matrix in Hierarchical Row-Panel-Blocking. The package comment describes the arrays.
 type Matrix[T formats.Value] struct {

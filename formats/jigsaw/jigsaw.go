@@ -3,7 +3,7 @@
 package jigsaw
 
 import (
-	"errors"
+	"fmt"
 	"math/bits"
 	"unsafe"
 
@@ -25,7 +25,7 @@ const (
 )
 
 // ErrTooLarge: the matrix has more value slots than 32-bit indices reach.
-var ErrTooLarge = errors.New("matrix too large for jigsaw")
+var ErrTooLarge = fmt.Errorf("%w for jigsaw", formats.ErrTooLarge)
 
 // Matrix is a sparse matrix in Jigsaw's format. The package comment describes the arrays.
 type Matrix[T formats.Value] struct {

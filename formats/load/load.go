@@ -16,7 +16,6 @@ import (
 	"github.com/spmmrun/spmm/formats/internal/text"
 	"github.com/spmmrun/spmm/formats/mtx"
 	"github.com/spmmrun/spmm/formats/npy"
-	"github.com/spmmrun/spmm/formats/safetensors"
 	"github.com/spmmrun/spmm/formats/smtx"
 	"github.com/spmmrun/spmm/internal/memory"
 )
@@ -56,7 +55,7 @@ func File(ctx context.Context, path string, o Options) (*formats.CSR[float32], e
 
 // Open reads what File reads, but leaves the matrix in the format that the file holds it in: that of a
 // .safetensors file, with its own element type; for all others "csr" of float32.
-func Open(ctx context.Context, path string, o Options) (safetensors.Encoded, error) {
+func Open(ctx context.Context, path string, o Options) (formats.Encoded, error) {
 	if strings.HasPrefix(path, gen.Prefix) {
 		o.Limits = withinMemory(o.Limits, func(memory int64) int64 { return memory })
 		s, err := gen.Parse(path, o.Seed)
@@ -92,11 +91,11 @@ func withinMemory(l formats.Limits, share func(memory int64) int64) formats.Limi
 }
 
 // plain is what Open returns for a CSR matrix.
-func plain(a *formats.CSR[float32], err error) (safetensors.Encoded, error) {
+func plain(a *formats.CSR[float32], err error) (formats.Encoded, error) {
 	if err != nil {
 		return nil, err
 	}
-	return safetensors.Plain(a), nil
+	return a, nil
 }
 
 // open opens a file that can be read, or says without the path why not.
@@ -138,7 +137,7 @@ func (s *source) Read(p []byte) (int, error) {
 }
 
 // read finds out the file's type and reads it.
-func read(f *os.File, s *source) (safetensors.Encoded, error) {
+func read(f *os.File, s *source) (formats.Encoded, error) {
 	s.in = f
 	info, err := f.Stat()
 	regular := err == nil && info.Mode().IsRegular()

@@ -52,7 +52,7 @@ func files(t testing.TB) (a *formats.CSR[float32], files map[string][]byte) {
 		"npz":  func(w io.Writer) error { return npy.WriteSparse(w, a) },
 		"npy":  func(w io.Writer) error { return npy.Write(w, dense) },
 		"safetensors": func(w io.Writer) error {
-			return safetensors.WriteMatrix(w, safetensors.Plain(a))
+			return safetensors.WriteMatrix(w, a)
 		},
 		"cvse.safetensors": func(w io.Writer) error {
 			m, err := cvse.Encode(formats.Convert[half.F16](a), cvse.Options{V: 8})

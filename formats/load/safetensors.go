@@ -20,12 +20,12 @@ import (
 )
 
 // Formats returns the formats that Open finds in files. A new one is a line here.
-func Formats() []safetensors.Format {
-	return []safetensors.Format{safetensors.CSR, cvse.Container, tiledcsr.Container, jigsaw.Container, nm.Container, hrpb.Container}
+func Formats() []formats.Format {
+	return []formats.Format{formats.CSRFormat, cvse.Format, tiledcsr.Format, jigsaw.Format, nm.Format, hrpb.Format}
 }
 
 // Format returns the format of that name.
-func Format(name string) (safetensors.Format, error) {
+func Format(name string) (formats.Format, error) {
 	var names []string
 	for _, f := range Formats() {
 		if f.Name == name {
@@ -33,11 +33,11 @@ func Format(name string) (safetensors.Format, error) {
 		}
 		names = append(names, f.Name)
 	}
-	return safetensors.Format{}, fmt.Errorf("unknown format %q (%s)", name, strings.Join(names, ", "))
+	return formats.Format{}, fmt.Errorf("unknown format %q (%s)", name, strings.Join(names, ", "))
 }
 
 // readSafetensors reads a sparse matrix, or a dense one if the file holds none.
-func (s *source) readSafetensors(data io.Reader) (safetensors.Encoded, error) {
+func (s *source) readSafetensors(data io.Reader) (formats.Encoded, error) {
 	r, err := safetensors.NewReader(data, safetensors.Options{Name: s.name, Limits: s.Limits})
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (s *source) readSafetensors(data io.Reader) (safetensors.Encoded, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.name, err)
 	}
-	e, err := safetensors.Open(f, m)
+	e, err := f.Open(m)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.name, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/load"
 	"github.com/spmmrun/spmm/formats/safetensors"
+	"github.com/spmmrun/spmm/formats/tiledcsr"
 )
 
 // Every format comes back from a file as it was encoded, in every element type, and decodes to the
@@ -27,7 +28,7 @@ func TestOpen(t *testing.T) {
 		for _, typ := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
 			t.Run(fmt.Sprint(f.Name, " ", typ), func(t *testing.T) {
 				want := formats.ConvertTo(a, typ)
-				m, err := safetensors.Encode(f, want, nil)
+				m, err := f.Encode(want, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -124,20 +125,19 @@ func TestSpoiledMatrix(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name  string
-		spoil func(m *safetensors.Matrix)
+		spoil func(m *formats.Container)
 		want  string
 	}{
-		{"another format", func(m *safetensors.Matrix) { m.Format = "dia" }, `unknown format "dia" (csr, cvse`},
-		{"a later version", func(m *safetensors.Matrix) { m.Version = 99 }, "format cvse, version 99: this version"},
-		{"rows", func(m *safetensors.Matrix) { m.Rows += 8 }, "vector pointers"},
-		{"entries", func(m *safetensors.Matrix) { m.NNZ++ }, "entries, and the header says"},
-		{"too many rows", func(m *safetensors.Matrix) { m.Rows = 2e9 }, "nearly all rows are empty"},
-		{"no panels", func(m *safetensors.Matrix) { delete(m.Options, "v") }, "vector length 0"},
-		{"a tensor missing", func(m *safetensors.Matrix) { m.Tensors = m.Tensors[1:] }, `no tensor "vecptr", which format cvse has`},
-		{"a tensor of another type", func(m *safetensors.Matrix) { m.Tensors[0] = safetensors.NewTensor("vecptr", []int32{0}) }, `tensor "vecptr" has elements of type I32, want U32`},
-		{"a column", func(m *safetensors.Matrix) {
-			cols, _ := safetensors.Elements[uint32](m.Tensors[1])
-			cols[0] = 30
+		{"another format", func(m *formats.Container) { m.Format = "dia" }, `unknown format "dia" (csr, cvse`},
+		{"a later version", func(m *formats.Container) { m.Version = 99 }, "format cvse, version 99: this version"},
+		{"rows", func(m *formats.Container) { m.Rows += 8 }, "vector pointers"},
+		{"entries", func(m *formats.Container) { m.NNZ++ }, "entries, and the header says"},
+		{"too many rows", func(m *formats.Container) { m.Rows = 2e9 }, "nearly all rows are empty"},
+		{"no panels", func(m *formats.Container) { delete(m.Options, "v") }, "vector length 0"},
+		{"an array missing", func(m *formats.Container) { m.Arrays = m.Arrays[1:] }, `no array "vecptr", which format cvse has`},
+		{"an array of another type", func(m *formats.Container) { m.Arrays[0].Data = []int32{0} }, `array "vecptr" is a []int32, want a []uint32`},
+		{"a column", func(m *formats.Container) {
+			m.Arrays[1].Data.([]uint32)[0] = 30
 		}, "the matrix has 30 columns"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -145,14 +145,14 @@ func TestSpoiledMatrix(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			e, err := safetensors.Encode(f, a, nil)
+			e, err := f.Encode(a, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			m := e.Container()
+			m := formats.NewContainer(e)
 			c.spoil(m)
 			var file bytes.Buffer
-			if err := safetensors.Write(&file, m.File()); err != nil {
+			if err := safetensors.WriteContainer(&file, m); err != nil {
 				t.Fatal(err)
 			}
 			path := write(t, "a.safetensors", file.Bytes())
@@ -171,7 +171,7 @@ func FuzzOpen(f *testing.F) {
 		f.Fatal(err)
 	}
 	for _, format := range load.Formats() {
-		e, err := safetensors.Encode(format, a, nil)
+		e, err := format.Encode(a, nil)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -190,7 +190,7 @@ func FuzzOpen(f *testing.F) {
 		if err != nil {
 			return
 		}
-		e, err := safetensors.Open(format, m)
+		e, err := format.Open(m)
 		if err != nil {
 			if strings.Contains(err.Error(), "\n") {
 				t.Errorf("an error of several lines: %v", err)
@@ -203,4 +203,54 @@ func FuzzOpen(f *testing.F) {
 			t.Errorf("%v: %d×%d of %v, %d entries, from %+v", err, rows, cols, got.Type(), got.NNZ(), m)
 		}
 	})
+}
+
+// Every format says which columns its panels fetch: all those that the rows of a panel have entries in.
+func TestPanelCols(t *testing.T) {
+	a, err := gen.CSR("gen:nm,rows=75,cols=64,n=2,m=4,v=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range load.Formats() {
+		e, err := f.Encode(a, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, fetched := e.PanelRows(), make([]map[uint32]bool, a.Rows) // by the panel of each row
+		for p := 0; p*rows < a.Rows; p++ {
+			cols := e.PanelCols([]uint32{7}, p)
+			if len(cols) == 0 || cols[0] != 7 {
+				t.Fatalf("%s: the columns of panel %d are not appended", f.Name, p)
+			}
+			set := map[uint32]bool{}
+			for _, c := range cols[1:] {
+				set[c] = true
+			}
+			for i := p * rows; i < min(a.Rows, p*rows+rows); i++ {
+				fetched[i] = set
+			}
+		}
+		order := upTo(a.Rows)
+		if m, ok := e.(*tiledcsr.Matrix[float32]); ok {
+			order = m.RowIdx
+		}
+		for place, i := range order {
+			if i >= uint32(a.Rows) {
+				continue // no row
+			}
+			for _, c := range a.ColIdx[a.RowPtr[i]:a.RowPtr[i+1]] {
+				if !fetched[place][uint32(c)] {
+					t.Errorf("%s: row %d has an entry in column %d, which its panel does not fetch", f.Name, i, c)
+				}
+			}
+		}
+	}
+}
+
+func upTo(n int) []uint32 {
+	s := make([]uint32, n)
+	for i := range s {
+		s[i] = uint32(i)
+	}
+	return s
 }

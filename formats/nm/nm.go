@@ -23,7 +23,7 @@ const (
 var ErrPattern = errors.New("not an N:M matrix")
 
 // ErrTooLarge: the matrix has more value slots than 32-bit indices reach.
-var ErrTooLarge = errors.New("matrix too large for nm")
+var ErrTooLarge = fmt.Errorf("%w for nm", formats.ErrTooLarge)
 
 // Pattern says that of every M neighbouring units of V rows by W columns at most N hold entries.
 type Pattern struct {

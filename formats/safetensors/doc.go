@@ -18,7 +18,7 @@
 //
 // # Sparse matrices
 //
-// A file holds one sparse matrix as a Matrix: metadata that says what it is, and one tensor of one
+// A file holds one sparse matrix as a formats.Container: metadata that say what it is, and one tensor of one
 // dimension for each array that the format's package documents.
 //
 //	format    "csr", "cvse" or another format's name
@@ -33,7 +33,6 @@
 //	colidx    I32, nnz columns, strictly ascending within a row
 //	values    F16, BF16 or F32, nnz
 //
-// A format's package says in one variable, Container, how its matrices become a Matrix and are made
-// from one. Arrays from a file are validated before anyone sees them, and decode to exactly the
-// matrix that was encoded.
+// Each format has a formats.Format, whose Open makes an encoded matrix of a Container. It validates the
+// arrays, which decode to exactly the matrix that was encoded.
 package safetensors

@@ -11,91 +11,8 @@ import (
 
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/half"
 )
-
-// Matrix is a sparse matrix as a file holds it, its arrays not looked at yet.
-type Matrix struct {
-	Format     string
-	Version    int // of the format's arrays
-	Type       dtype.Type
-	Rows, Cols int
-	NNZ        int64
-	Options    map[string]int // the format's parameters
-	Tensors    []Tensor
-}
-
-// Format says how the matrices of a format are kept in files. Each format's package has one, called
-// Container.
-type Format struct {
-	Name    string
-	Version int
-	Options []Option // parameters of Encode, which files keep
-	// Encode packs a matrix; options has a number for each of Options.
-	Encode func(a formats.Sparse, options map[string]int) (Encoded, error)
-	// Open makes a matrix of a file's arrays, which it need not validate.
-	Open func(m *Matrix) (Encoded, error)
-}
-
-// Option is a parameter of a format.
-type Option struct {
-	Name    string
-	Default int
-	Usage   string
-}
-
-// Encoded is a matrix that can be written to a file.
-type Encoded interface {
-	formats.Encoded
-	// Container returns the matrix as a file holds it, sharing its arrays.
-	Container() *Matrix
-}
-
-// Encode packs a matrix in format f. Options that are not given take their defaults; one that the format
-// does not have is an error.
-func Encode(f Format, a formats.Sparse, options map[string]int) (Encoded, error) {
-	all := map[string]int{}
-	for _, o := range f.Options {
-		all[o.Name] = o.Default
-	}
-	for name, n := range options {
-		if _, ok := all[name]; !ok {
-			return nil, fmt.Errorf("format %s has no option %q", f.Name, name)
-		}
-		all[name] = n
-	}
-	return f.Encode(a, all)
-}
-
-// Open returns the matrix that m holds, validated. It must be of format f.
-func Open(f Format, m *Matrix) (Encoded, error) {
-	if m.Format != f.Name || m.Version != f.Version {
-		return nil, fmt.Errorf("format %s, version %d: this version of the program reads %s, version %d", m.Format, m.Version, f.Name, f.Version)
-	}
-	e, err := f.Open(m)
-	if err != nil {
-		return nil, err
-	}
-	if err := e.Validate(); err != nil {
-		return nil, err
-	}
-	if n := e.NNZ(); n != m.NNZ {
-		return nil, fmt.Errorf("%d entries, and the header says %d", n, m.NNZ)
-	}
-	return e, nil
-}
-
-// Array gives *s the elements of a tensor, sharing its memory. One that is missing or has another type
-// is an error.
-func Array[E Elem](m *Matrix, name string, s *[]E) error {
-	for _, t := range m.Tensors {
-		if t.Name == name {
-			var err error
-			*s, err = Elements[E](t)
-			return err
-		}
-	}
-	return fmt.Errorf("no tensor %q, which format %s has", name, m.Format)
-}
 
 // The keys of the metadata.
 const (
@@ -118,7 +35,7 @@ func HoldsMatrix(metadata map[string]string) bool {
 }
 
 // ReadMatrix reads the sparse matrix that a file holds.
-func ReadMatrix(in io.Reader, o Options) (*Matrix, error) {
+func ReadMatrix(in io.Reader, o Options) (*formats.Container, error) {
 	r, err := NewReader(in, o)
 	if err != nil {
 		return nil, err
@@ -127,7 +44,7 @@ func ReadMatrix(in io.Reader, o Options) (*Matrix, error) {
 }
 
 // Matrix reads the sparse matrix that the file holds. Next must not have been called.
-func (r *Reader) Matrix() (*Matrix, error) {
+func (r *Reader) Matrix() (*formats.Container, error) {
 	m, err := describe(r.metadata, r.opt.Limits)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", r.opt.Name, err)
@@ -136,16 +53,18 @@ func (r *Reader) Matrix() (*Matrix, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.Tensors = f.Tensors
+	for _, t := range f.Tensors {
+		m.Arrays = append(m.Arrays, formats.Array{Name: t.Name, Data: elements(t)})
+	}
 	return m, nil
 }
 
-// describe makes a Matrix of metadata.
-func describe(metadata map[string]string, l formats.Limits) (*Matrix, error) {
+// describe makes a Container without arrays of metadata.
+func describe(metadata map[string]string, l formats.Limits) (*formats.Container, error) {
 	if !HoldsMatrix(metadata) {
 		return nil, fmt.Errorf("holds no sparse matrix: its metadata lack one of %s, %s, %s, %s, %s", keyFormat, keyVersion, keyRows, keyCols, keyNNZ)
 	}
-	m := &Matrix{Format: metadata[keyFormat], Options: map[string]int{}}
+	m := &formats.Container{Format: metadata[keyFormat], Options: map[string]int{}}
 	number := func(key string) (n int64, err error) {
 		if n, err = strconv.ParseInt(metadata[key], 10, 64); err != nil || n < 0 {
 			return 0, fmt.Errorf("%s %q in the metadata is no number", key, metadata[key])
@@ -184,17 +103,71 @@ func isKey(key string) bool {
 	return false
 }
 
-// File returns the file that holds the matrix.
-func (m *Matrix) File() *File {
-	f := &File{Tensors: m.Tensors, Metadata: map[string]string{
+// WriteMatrix writes a matrix to a file.
+func WriteMatrix(w io.Writer, e formats.Encoded) error {
+	return WriteContainer(w, formats.NewContainer(e))
+}
+
+// WriteContainer writes a file of what describes a matrix and its arrays, whether they are valid or not.
+func WriteContainer(w io.Writer, m *formats.Container) error {
+	f := &File{Metadata: map[string]string{
 		keyFormat: m.Format, keyVersion: strconv.Itoa(m.Version), keyType: m.Type.String(),
 		keyRows: strconv.Itoa(m.Rows), keyCols: strconv.Itoa(m.Cols), keyNNZ: strconv.FormatInt(m.NNZ, 10),
 	}}
 	for name, n := range m.Options {
 		f.Metadata[name] = strconv.Itoa(n)
 	}
-	return f
+	for _, a := range m.Arrays {
+		t, err := newTensor(a)
+		if err != nil {
+			return err
+		}
+		f.Tensors = append(f.Tensors, t)
+	}
+	return Write(w, f)
 }
 
-// WriteMatrix writes a matrix to a file.
-func WriteMatrix(w io.Writer, e Encoded) error { return Write(w, e.Container().File()) }
+// newTensor returns an array as a tensor that shares its memory.
+func newTensor(a formats.Array) (Tensor, error) {
+	switch s := a.Data.(type) {
+	case []uint32:
+		return NewTensor(a.Name, s), nil
+	case []int32:
+		return NewTensor(a.Name, s), nil
+	case []int64:
+		return NewTensor(a.Name, s), nil
+	case []half.F16:
+		return NewTensor(a.Name, s), nil
+	case []half.BF16:
+		return NewTensor(a.Name, s), nil
+	case []float32:
+		return NewTensor(a.Name, s), nil
+	}
+	return Tensor{}, fmt.Errorf("array %q: a file cannot hold a %T", a.Name, a.Data)
+}
+
+// elements returns a tensor's elements as a slice that shares its memory: of bytes, where no format has
+// arrays of the type.
+func elements(t Tensor) any {
+	switch t.Type {
+	case U32:
+		return cast[uint32](t)
+	case I32:
+		return cast[int32](t)
+	case I64:
+		return cast[int64](t)
+	case F16:
+		return cast[half.F16](t)
+	case BF16:
+		return cast[half.BF16](t)
+	case F32:
+		return cast[float32](t)
+	}
+	return t.Data
+}
+
+// cast returns the elements of a tensor of type E.
+func cast[E formats.Elem](t Tensor) []E {
+	s, _ := Elements[E](t) // the type was looked at
+	return s
+}

@@ -298,7 +298,7 @@ func FuzzRead(f *testing.F) {
 			t.Fatalf("written and read again: %v\n%s", err, d)
 		}
 		if m, err := safetensors.ReadMatrix(bytes.NewReader(data), safetensors.Options{}); err == nil {
-			if e, err := safetensors.Open(safetensors.CSR, m); err == nil && e.Sparse().Validate() != nil {
+			if e, err := formats.CSRFormat.Open(m); err == nil && e.Sparse().Validate() != nil {
 				t.Error("opened, but not valid")
 			}
 		}
@@ -308,7 +308,7 @@ func FuzzRead(f *testing.F) {
 func ExampleWriteMatrix() {
 	a := &formats.CSR[float32]{Rows: 2, Cols: 3, RowPtr: []int64{0, 1, 2}, ColIdx: []int32{0, 2}, Val: []float32{1, -2}}
 	var file bytes.Buffer
-	if err := safetensors.WriteMatrix(&file, safetensors.Plain(a)); err != nil {
+	if err := safetensors.WriteMatrix(&file, a); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -317,19 +317,19 @@ func ExampleWriteMatrix() {
 		fmt.Println(err)
 		return
 	}
-	for _, t := range m.Tensors {
-		fmt.Println(t.Name, t.Type, t.Shape)
+	for _, array := range m.Arrays {
+		fmt.Printf("%s %T\n", array.Name, array.Data)
 	}
-	e, err := safetensors.Open(safetensors.CSR, m)
+	e, err := formats.CSRFormat.Open(m)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(e.Format(), e.Type(), e.Sparse().(*formats.CSR[float32]).Val)
+	fmt.Println(e.Format(), e.Type(), formats.Convert[float32](e.Sparse()).Val)
 	// Output:
-	// rowptr I64 [3]
-	// colidx I32 [2]
-	// values F32 [2]
+	// rowptr []int64
+	// colidx []int32
+	// values []float32
 	// csr f32 [1 -2]
 }
 

@@ -3,7 +3,7 @@
 package tiledcsr
 
 import (
-	"errors"
+	"fmt"
 	"math"
 	"math/bits"
 	"unsafe"
@@ -20,7 +20,7 @@ const (
 )
 
 // ErrTooLarge: the matrix has more value slots than 32-bit indices reach.
-var ErrTooLarge = errors.New("matrix too large for tiledcsr")
+var ErrTooLarge = fmt.Errorf("%w for tiledcsr", formats.ErrTooLarge)
 
 // Matrix is a sparse matrix in Tiled-CSR. The package comment describes the arrays.
 type Matrix[T formats.Value] struct {

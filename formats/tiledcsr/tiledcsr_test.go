@@ -311,7 +311,7 @@ func TestContainer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, a := range []formats.Sparse{formats.ConvertTo(a, dtype.F16), formats.ConvertTo(a, dtype.BF16), a} {
-		want, err := safetensors.Encode(tiledcsr.Container, a, map[string]int{"height": 16})
+		want, err := tiledcsr.Format.Encode(a, map[string]int{"height": 16})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -323,7 +323,7 @@ func TestContainer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := safetensors.Open(tiledcsr.Container, c)
+		got, err := tiledcsr.Format.Open(c)
 		if err != nil {
 			t.Fatal(err)
 		}

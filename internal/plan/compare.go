@@ -11,7 +11,6 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/formats/safetensors"
 )
 
 // Packing is a matrix as a variant packs it.
@@ -54,8 +53,8 @@ func Compare(ctx context.Context, d *Device, a formats.Sparse, o Options) ([]Pac
 		} else {
 			p.Stats, p.Items, p.EncodeTime = m.enc.Stats, m.enc.Items, m.took
 			p.Bound, p.Predicted = pr.Time(c.kernel.Name, c.variant, p.Stats, m.enc.Items)
-			if f, ok := m.enc.Format.(safetensors.Encoded); ok {
-				p.Options = f.Container().Options
+			if f, ok := m.enc.Format.(formats.Encoded); ok {
+				p.Options = formats.OptionsOf(f)
 			}
 			if f, ok := m.enc.Format.(detailed); ok {
 				p.Details = f.Details()

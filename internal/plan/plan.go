@@ -17,7 +17,6 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/rfx"
-	"github.com/spmmrun/spmm/formats/safetensors"
 	"github.com/spmmrun/spmm/internal/plan/model"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -109,15 +108,15 @@ func New(ctx context.Context, d *Device, a formats.Sparse, o Options) (*Plan, er
 }
 
 // Encode packs a matrix as New would, for a file.
-func Encode(ctx context.Context, d *Device, a formats.Sparse, o Options) (safetensors.Encoded, error) {
+func Encode(ctx context.Context, d *Device, a formats.Sparse, o Options) (formats.Encoded, error) {
 	c, err := choose(ctx, d, a, o, func(*packed) error { return nil })
 	if err != nil {
 		return nil, err
 	}
-	if e, ok := c.enc.Format.(safetensors.Encoded); ok {
+	if e, ok := c.enc.Format.(formats.Encoded); ok {
 		return e, nil
 	}
-	return safetensors.Plain(c.matrix), nil
+	return c.matrix, nil
 }
 
 // build brings a packed matrix onto the device. a is the matrix before it was packed.

@@ -1,0 +1,123 @@
+// Encoded matrices as files hold them: what describes one, and its arrays by their names.
+
+package formats
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats/half"
+)
+
+// Container is an encoded matrix as a file holds it. One that was read has not been checked: Format.Open
+// does.
+type Container struct {
+	Format     string
+	Version    int // of the format's arrays
+	Type       dtype.Type
+	Rows, Cols int
+	NNZ        int64
+	Options    map[string]int // the format's parameters
+	Arrays     []Array
+}
+
+// Array is a named array of a Container: Data is a []E of some Elem.
+type Array struct {
+	Name string
+	Data any
+}
+
+// Elem is an element type of arrays.
+type Elem interface {
+	uint32 | int32 | int64 | half.F16 | half.BF16 | float32
+}
+
+// Fields are a matrix's numbers and arrays, by the names they have in files. Pointers are to the matrix's
+// own, so that they serve to read and to set it.
+type Fields struct {
+	Version    int // of the arrays; it changes with what they mean
+	Rows, Cols *int
+	Options    map[string]*int // the parameters that the arrays depend on
+	Arrays     []Field
+	// Derive, if set, computes what files do not hold, once the rest has been set. The arrays have not been
+	// validated.
+	Derive func()
+}
+
+// Field is an array of a matrix.
+type Field struct {
+	Name string
+	get  func() any
+	set  func(any) error
+}
+
+// NewField names an array of a matrix.
+func NewField[E Elem](name string, array *[]E) Field {
+	return Field{
+		Name: name,
+		get:  func() any { return *array },
+		set: func(data any) error {
+			s, ok := data.([]E)
+			if !ok {
+				return fmt.Errorf("array %q is a %T, want a %T", name, data, s)
+			}
+			*array = s
+			return nil
+		},
+	}
+}
+
+// NewContainer returns a matrix as a file holds it, sharing its arrays.
+func NewContainer(e Encoded) *Container {
+	f := e.Fields()
+	c := &Container{
+		Format: e.Format(), Version: f.Version, Type: e.Type(), Rows: *f.Rows, Cols: *f.Cols, NNZ: e.NNZ(),
+		Options: OptionsOf(e),
+	}
+	for _, a := range f.Arrays {
+		c.Arrays = append(c.Arrays, Array{a.Name, a.get()})
+	}
+	return c
+}
+
+// OptionsOf returns the parameters of its format that a matrix was encoded with.
+func OptionsOf(e Encoded) map[string]int {
+	options := map[string]int{}
+	for name, n := range e.Fields().Options {
+		options[name] = *n
+	}
+	return options
+}
+
+// Open returns the matrix that c holds, validated, sharing its arrays. It must be of format f.
+func (f Format) Open(c *Container) (Encoded, error) {
+	e := f.New(c.Type)
+	fields := e.Fields()
+	if c.Format != f.Name || c.Version != fields.Version {
+		return nil, fmt.Errorf("format %s, version %d: this version of the program reads %s, version %d", c.Format, c.Version, f.Name, fields.Version)
+	}
+	*fields.Rows, *fields.Cols = c.Rows, c.Cols
+	for name, n := range fields.Options {
+		*n = c.Options[name]
+	}
+	for _, a := range fields.Arrays {
+		i := slices.IndexFunc(c.Arrays, func(x Array) bool { return x.Name == a.Name })
+		if i < 0 {
+			return nil, fmt.Errorf("no array %q, which format %s has", a.Name, f.Name)
+		}
+		if err := a.set(c.Arrays[i].Data); err != nil {
+			return nil, err
+		}
+	}
+	if fields.Derive != nil {
+		fields.Derive()
+	}
+	if err := e.Validate(); err != nil {
+		return nil, err
+	}
+	if n := e.NNZ(); n != c.NNZ {
+		return nil, fmt.Errorf("%d entries, and the header says %d", n, c.NNZ)
+	}
+	return e, nil
+}

@@ -1,0 +1,84 @@
+// The format among the others: with an element type known at run time only, and in files.
+
+package hrpb
+
+import (
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/half"
+)
+
+const name = "hrpb"
+
+// Format describes the format. Files hold its arrays under their names in lower case, but for the work list,
+// which is made for the device that multiplies.
+var Format = formats.Format{
+	Name: name,
+	Options: []formats.Option{
+		{Name: "block-cols", Default: 16, Usage: "active columns of a block"},
+	},
+	Pack: formats.ByType(encode[half.F16], encode[half.BF16], encode[float32]),
+	New:  formats.NewOf[Matrix[half.F16], Matrix[half.BF16], Matrix[float32]],
+}
+
+func encode[T formats.Value](a *formats.CSR[T], o map[string]int) (formats.Encoded, error) {
+	return Encode(a, Options{BlockCols: o["block-cols"]})
+}
+
+// Fields names the arrays, in lower case, and derives the work list.
+func (m *Matrix[T]) Fields() formats.Fields {
+	return formats.Fields{
+		Version: 1, Rows: &m.Rows, Cols: &m.Cols,
+		Options: map[string]*int{"block-cols": &m.BlockCols},
+		Arrays: []formats.Field{
+			formats.NewField("blockptr", &m.BlockPtr),
+			formats.NewField("active", &m.Active),
+			formats.NewField("sizeptr", &m.SizePtr),
+			formats.NewField("packed", &m.Packed),
+		},
+		Derive: func() {
+			if len(m.BlockPtr) > 0 {
+				m.Parts, m.Splits = WorkList(m.BlockPtr, m.PartBlocks, m.TeamBlocks)
+			}
+		},
+	}
+}
+
+// Format returns "hrpb".
+func (m *Matrix[T]) Format() string { return name }
+
+// Dims returns the matrix's size.
+func (m *Matrix[T]) Dims() (rows, cols int) { return m.Rows, m.Cols }
+
+// Type returns the element type.
+func (m *Matrix[T]) Type() dtype.Type { return formats.TypeOf[T]() }
+
+// Sparse returns what Decode does.
+func (m *Matrix[T]) Sparse() formats.Sparse { return m.Decode() }
+
+// PanelRows returns 16.
+func (m *Matrix[T]) PanelRows() int { return PanelRows }
+
+// PanelCols appends the active columns of panel p, padding included to dst.
+func (m *Matrix[T]) PanelCols(dst []uint32, p int) []uint32 {
+	return append(dst, m.Active[int(m.BlockPtr[p])*m.BlockCols:int(m.BlockPtr[p+1])*m.BlockCols]...)
+}
+
+// For returns the matrix with its panels shared out among so many workers, as Options.Workers does. It
+// shares the arrays.
+func (m *Matrix[T]) For(workers int) *Matrix[T] {
+	out := *m
+	out.PartBlocks, out.TeamBlocks = 0, 0
+	out.share(workers)
+	out.Parts, out.Splits = WorkList(out.BlockPtr, out.PartBlocks, out.TeamBlocks)
+	return &out
+}
+
+// Details returns the paper's figures.
+func (m *Matrix[T]) Details() []formats.Detail {
+	s := m.Stats()
+	return []formats.Detail{
+		{Name: "TCU synergy", Value: s.Alpha}, {Name: "operational intensity", Value: s.Intensity},
+		{Name: "bricks", Value: float64(s.Bricks)}, {Name: "blocks of the heaviest panel", Value: float64(s.Heaviest)},
+	}
+}
