@@ -13,66 +13,56 @@ import (
 
 // Tensor is a dense matrix on a device. Its contents are undefined until it is uploaded to or
 // multiplied into. Close it to free the device's memory.
-//
-// Its methods may be called from any goroutine, and one tensor may be an operand of several plans at once. Reading
-// it at the same time is safe; where one call writes it (Upload, or Run with it as C) while another reads or writes
-// it, nothing breaks, but which contents are seen is undefined.
-type Tensor[T formats.Value] struct{ t *plan.Tensor }
+type Tensor[T formats.Value] struct{ m *plan.Matrix }
 
 // Operand is a Tensor of any element type.
 type Operand interface {
 	Dims() (rows, cols int)
 	Type() dtype.Type
-	tensor() *plan.Tensor
+	matrix() *plan.Matrix
 }
 
 // NewTensor allocates a rows × cols matrix in row- or column-major order. Row-major tensors of A's
 // type (for B) and of float32 (for C) are multiplied as they lie; others cost a pass over the data on
-// the device. A tensor that exceeds the device's memory is ErrOutOfMemory, one that exceeds what it binds as one
-// buffer ErrUnsupported (see TensorsFor); both before anything is allocated.
+// the device.
 func NewTensor[T formats.Value](dev *Device, rows, cols int, colMajor bool) (*Tensor[T], error) {
-	t, err := dev.d.NewTensor(plan.Shape{Rows: rows, Cols: cols, Type: formats.TypeOf[T](), ColMajor: colMajor})
+	return newTensor[T](dev.d, plan.Shape{Rows: rows, Cols: cols, Type: formats.TypeOf[T](), ColMajor: colMajor})
+}
+
+func newTensor[T formats.Value](d *plan.Device, s plan.Shape) (*Tensor[T], error) {
+	m, err := d.NewMatrix(s)
 	if err != nil {
 		return nil, err
 	}
-	return &Tensor[T]{t}, nil
+	return &Tensor[T]{m}, nil
 }
 
 // TensorsFor allocates B (K×n) and C (M×n) for a plan, row-major, in blocks that fit together where
-// they are too large for the device to bind whole. What exceeds the device's memory is ErrOutOfMemory, before
-// anything is allocated.
+// they are too large for the device to bind whole.
 func TensorsFor[B, C formats.Value](p *Plan, n int) (*Tensor[B], *Tensor[C], error) {
-	b, c, err := p.p.Shapes(n, formats.TypeOf[B](), false, formats.TypeOf[C](), false)
+	bs, cs, err := p.p.Shapes(n, formats.TypeOf[B](), false, formats.TypeOf[C](), false)
 	if err != nil {
 		return nil, nil, err
 	}
-	ts, err := p.p.Device().NewTensors(b, c)
+	b, err := newTensor[B](p.p.Device(), bs)
 	if err != nil {
 		return nil, nil, err
 	}
-	return &Tensor[B]{ts[0]}, &Tensor[C]{ts[1]}, nil
+	c, err := newTensor[C](p.p.Device(), cs)
+	if err != nil {
+		b.Close()
+		return nil, nil, err
+	}
+	return b, c, nil
 }
 
 // Dims returns the matrix's size.
-func (t *Tensor[T]) Dims() (rows, cols int) { return t.t.Rows, t.t.Cols }
+func (t *Tensor[T]) Dims() (rows, cols int) { return t.m.Rows, t.m.Cols }
 
 // Type returns the element type.
-func (t *Tensor[T]) Type() dtype.Type { return t.t.Type }
+func (t *Tensor[T]) Type() dtype.Type { return t.m.Type }
 
-func (t *Tensor[T]) tensor() *plan.Tensor {
-	if t == nil {
-		return nil
-	}
-	return t.t
-}
-
-// tensorOf returns an operand's tensor, nil if there is none.
-func tensorOf(o Operand) *plan.Tensor {
-	if o == nil {
-		return nil
-	}
-	return o.tensor()
-}
+func (t *Tensor[T]) matrix() *plan.Matrix { return t.m }
 
 // Upload copies a matrix of the same size to the device. Where its order is not the tensor's, it is
 // transposed on the host first.
@@ -80,14 +70,14 @@ func (t *Tensor[T]) Upload(ctx context.Context, d *formats.Dense[T]) error {
 	if err := t.fits(d); err != nil {
 		return err
 	}
-	if d.ColMajor != t.t.ColMajor {
-		d = d.Layout(t.t.ColMajor, 0)
+	if d.ColMajor != t.m.ColMajor {
+		d = d.Layout(t.m.ColMajor, 0)
 	}
 	h, err := host(d, "to upload")
 	if err != nil {
 		return err
 	}
-	return t.t.Write(ctx, h.Host)
+	return t.m.Write(ctx, h.Host)
 }
 
 // Download copies the tensor into a matrix of the same size and order, leaving its padding alone.
@@ -95,19 +85,19 @@ func (t *Tensor[T]) Download(ctx context.Context, d *formats.Dense[T]) error {
 	if err := t.fits(d); err != nil {
 		return err
 	}
-	if d.ColMajor != t.t.ColMajor {
-		return fmt.Errorf("the tensor is %s-major, the matrix to download into is not", order(t.t.ColMajor))
+	if d.ColMajor != t.m.ColMajor {
+		return fmt.Errorf("the tensor is %s-major, the matrix to download into is not", order(t.m.ColMajor))
 	}
 	h, err := host(d, "to download into")
 	if err != nil {
 		return err
 	}
-	return t.t.Read(ctx, h.Host)
+	return t.m.Read(ctx, h.Host)
 }
 
 func (t *Tensor[T]) fits(d *formats.Dense[T]) error {
-	if d.Rows != t.t.Rows || d.Cols != t.t.Cols {
-		return fmt.Errorf("shapes do not fit: the tensor is %d×%d, the matrix %d×%d", t.t.Rows, t.t.Cols, d.Rows, d.Cols)
+	if d.Rows != t.m.Rows || d.Cols != t.m.Cols {
+		return fmt.Errorf("shapes do not fit: the tensor is %d×%d, the matrix %d×%d", t.m.Rows, t.m.Cols, d.Rows, d.Cols)
 	}
 	return nil
 }
@@ -119,5 +109,5 @@ func order(colMajor bool) string {
 	return "row"
 }
 
-// Close frees the tensor. It waits for calls that use the tensor; later ones fail. A second call does nothing.
-func (t *Tensor[T]) Close() error { return t.t.Close() }
+// Close frees the tensor. A second call does nothing. Plans that multiplied with it forget it in time.
+func (t *Tensor[T]) Close() error { return t.m.Close() }

@@ -15,9 +15,6 @@ import "C"
 import (
 	"crypto/sha256"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"unsafe"
 
@@ -35,7 +32,7 @@ const (
 
 type pipelineCache struct {
 	handle C.uint64_t // VkPipelineCache
-	path   string     // "": not kept
+	file   string     // its name in the cache folder
 	loaded int        // bytes that came from the file
 }
 
@@ -45,10 +42,8 @@ func (id identity) fileName() string {
 
 // open makes the cache, from the file if there is one.
 func (c *pipelineCache) open(d *device) {
-	if dir := cache.Folder(); dir != "" {
-		c.path = filepath.Join(dir, d.a.id.fileName())
-	}
-	data := readCacheFile(c.path)
+	c.file = d.a.id.fileName()
+	data := readCacheFile(c.file)
 	if data != nil && c.create(d, data) {
 		c.loaded = len(data)
 		return
@@ -78,9 +73,9 @@ func (c *pipelineCache) close(d *device) {
 		return
 	}
 	handle := *(*vk.PipelineCache)(unsafe.Pointer(&c.handle))
-	if !d.lost && c.path != "" {
+	if !d.lost {
 		if data := cacheData(d, handle); len(data) > c.loaded {
-			writeCacheFile(c.path, data)
+			writeCacheFile(c.file, data)
 		}
 	}
 	vk.DestroyPipelineCache(d.handle, handle, nil)
@@ -100,15 +95,10 @@ func cacheData(d *device, handle vk.PipelineCache) []byte {
 }
 
 // readCacheFile returns the data of an undamaged file, else nil.
-func readCacheFile(path string) []byte {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, cacheLimit+1))
+func readCacheFile(name string) []byte {
+	b, err := cache.Read(name, cacheLimit)
 	head := len(cacheMagic) + sha256.Size
-	if err != nil || len(b) <= head || len(b) > cacheLimit || string(b[:len(cacheMagic)]) != cacheMagic {
+	if err != nil || len(b) <= head || string(b[:len(cacheMagic)]) != cacheMagic {
 		return nil
 	}
 	if sum := sha256.Sum256(b[head:]); string(sum[:]) != string(b[len(cacheMagic):head]) {
@@ -118,7 +108,7 @@ func readCacheFile(path string) []byte {
 }
 
 // writeCacheFile leaves either the old file or the new one; without a cache kernels are only slower to load.
-func writeCacheFile(path string, data []byte) {
+func writeCacheFile(name string, data []byte) {
 	sum := sha256.Sum256(data)
-	_ = cache.Write(path, slices.Concat([]byte(cacheMagic), sum[:], data))
+	_ = cache.Write(name, slices.Concat([]byte(cacheMagic), sum[:], data))
 }

@@ -10,6 +10,7 @@ import (
 	vk "github.com/vulkan-go/vulkan"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/internal/cache"
 )
 
 // UseLoader makes the driver use another Vulkan loader until the test ends.
@@ -48,7 +49,7 @@ func HasSparse(d backend.Device) bool {
 func PoolBytes(d backend.Device) int64 { return d.(*device).pool.used }
 
 // CacheFile is where the device's pipeline cache is kept.
-func CacheFile(d backend.Device) string { return d.(*device).cache.path }
+func CacheFile(d backend.Device) string { return cache.Path(d.(*device).cache.file) }
 
 // CacheLoaded is how many bytes of pipeline cache were loaded.
 func CacheLoaded(d backend.Device) int { return d.(*device).cache.loaded }

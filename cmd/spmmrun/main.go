@@ -18,12 +18,14 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/spmmrun/spmm"
 	_ "github.com/spmmrun/spmm/backend/all" // the command has every backend
 	"github.com/spmmrun/spmm/formats/nm"
+	"github.com/spmmrun/spmm/internal/cache"
 	"github.com/spmmrun/spmm/internal/printable"
 )
 
@@ -53,6 +55,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), interrupts()...)
 	defer stop()
 	out, stderr := printable.NewWriter(stdout), printable.NewWriter(stderr)
+	var refused atomic.Pointer[error] // of the cache folder; told when no bar is on the screen
+	cache.OnRefused(func(err error) { refused.Store(&err) })
 	unfinished := new(temporaries)
 	done := make(chan error, 1)
 	go func() {
@@ -74,6 +78,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 		}
 	}
 	unfinished.end()
+	if warning := refused.Load(); warning != nil {
+		fmt.Fprintln(stderr, "spmmrun: warning: "+oneLine(*warning))
+	}
 	if err == nil {
 		return exitRight
 	}

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestScripts(t *testing.T) {
-	cache := t.TempDir()
+	cache := filepath.Join(t.TempDir(), "cache")
 	testscript.Run(t, testscript.Params{
 		Dir:           "testdata/script",
 		UpdateScripts: *update,
@@ -45,6 +45,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code": runForCode, "interrupt": interrupt, "normal": normal, "npy": writeNPY, "none": noFile, "replace": replace, "flip": flip,
+			"mode": mode, "unlike": unlike,
 		},
 	})
 }
@@ -193,4 +194,34 @@ func normal(ts *testscript.TestScript, neg bool, args []string) {
 		lines[i] = regexp.MustCompile(` {2,}`).ReplaceAllString(strings.TrimRight(l, " "), "  ")
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(strings.Join(lines, "\n")), 0o644))
+}
+
+// mode MODE PATH holds a file's permissions against an octal number.
+func mode(ts *testscript.TestScript, _ bool, args []string) {
+	info, err := os.Stat(ts.MkAbs(args[1]))
+	ts.Check(err)
+	if got := strconv.FormatUint(uint64(info.Mode().Perm()), 8); got != args[0] {
+		ts.Fatalf("%s has mode %s, want %s", args[1], got, args[0])
+	}
+}
+
+// unlike KIND FOLDER replaces the one file of rates in a cache folder by something else.
+func unlike(ts *testscript.TestScript, _ bool, args []string) {
+	files, err := filepath.Glob(filepath.Join(ts.MkAbs(args[1]), "rates-*.json"))
+	ts.Check(err)
+	if len(files) != 1 {
+		ts.Fatalf("files of rates: %v", files)
+	}
+	text, err := os.ReadFile(files[0])
+	ts.Check(err)
+	ts.Check(os.Remove(files[0]))
+	switch args[0] {
+	case "fifo":
+		ts.Check(exec.Command("mkfifo", files[0]).Run())
+	case "device":
+		ts.Check(os.Symlink("/dev/zero", files[0]))
+	default:
+		spoiled := regexp.MustCompile(`"gather": .*,`).ReplaceAll(text, []byte(`"gather": 1e300,`))
+		ts.Check(os.WriteFile(files[0], spoiled, 0o600))
+	}
 }

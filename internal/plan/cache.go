@@ -17,11 +17,18 @@ func deviceKey(i backend.Info) string {
 	return fmt.Sprintf("%s-%x", i.Backend, id[:6])
 }
 
+// readJSON reads a file of the cache folder into v, and tells whether there was one.
+func readJSON(name string, v any) bool {
+	const limit = 1 << 20
+	b, err := cache.Read(name, limit)
+	return err == nil && json.Unmarshal(b, v) == nil
+}
+
 // saveJSON leaves either the old file or the whole new one. It makes the folders on the way.
-func saveJSON(path string, v any) error {
+func saveJSON(name string, v any) error {
 	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return err
 	}
-	return cache.Write(path, append(b, '\n'))
+	return cache.Write(name, append(b, '\n'))
 }

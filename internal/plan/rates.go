@@ -4,11 +4,8 @@ package plan
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spmmrun/spmm/backend"
@@ -26,14 +23,13 @@ func (d *Device) Rates(ctx context.Context) (*model.Rates, error) {
 	if d.rates != nil {
 		return d.rates, nil
 	}
-	path := ratesPath(d.Info())
-	c := readRates(path, d.Info())
+	c := readRates(d.Info())
 	if c == nil {
 		var err error
 		if c, err = measure(ctx, d); err != nil {
 			return nil, fmt.Errorf("measuring %v: %w", d.Info(), err)
 		}
-		writeRates(path, c) // a cache that cannot be written costs time only
+		writeRates(d.Info(), c)
 	}
 	d.rates = c
 	return c, nil
@@ -53,39 +49,33 @@ func (d *Device) Remeasure(ctx context.Context) error {
 		return fmt.Errorf("measuring %v: %w", d.Info(), err)
 	}
 	c.Raise(old)
-	writeRates(ratesPath(d.Info()), c)
+	writeRates(d.Info(), c)
 	d.rates = c
 	return nil
 }
 
-// ratesPath returns the file for a device, "" if there is no cache folder.
-func ratesPath(i backend.Info) string {
-	dir := cache.Folder()
-	if dir == "" {
-		return ""
-	}
-	return filepath.Join(dir, "rates-"+deviceKey(i)+".json")
-}
+// ratesFile is the name of a device's file in the cache folder.
+func ratesFile(i backend.Info) string { return "rates-" + deviceKey(i) + ".json" }
 
 // readRates returns nil if there are none of this version and device.
-func readRates(path string, i backend.Info) *model.Rates {
-	b, err := os.ReadFile(path)
-	if err != nil {
+func readRates(i backend.Info) *model.Rates {
+	r := new(model.Rates)
+	if !readJSON(ratesFile(i), r) || r.Version != model.RatesVersion || r.Device != i.Name || r.Driver != i.Driver {
 		return nil
 	}
-	c := new(model.Rates)
-	if json.Unmarshal(b, c) != nil || c.Validate() != nil || c.Device != i.Name || c.Driver != i.Driver {
+	if err := r.Validate(); err != nil {
+		_ = cache.Refuse(ratesFile(i), err)
 		return nil
 	}
-	return c
+	return r
 }
 
-// writeRates does nothing where there is no cache folder.
-func writeRates(path string, c *model.Rates) error {
-	if path == "" {
-		return nil
+// writeRates keeps rates for later processes, the best of each that this one or another has seen.
+func writeRates(i backend.Info, r *model.Rates) {
+	if other := readRates(i); other != nil {
+		r.Raise(other)
 	}
-	return saveJSON(path, c)
+	_ = saveJSON(ratesFile(i), r) // what cannot be kept is measured again
 }
 
 // measure runs the peak kernels.

@@ -49,7 +49,7 @@ func devices(t *testing.T, f func(t *testing.T, open func(t *testing.T) *plan.De
 }
 
 func TestRates(t *testing.T) {
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "cache")
 	t.Setenv("SPMM_CACHE", dir)
 	devices(t, func(t *testing.T, open func(t *testing.T) *plan.Device) {
 		start := time.Now()

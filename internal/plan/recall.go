@@ -6,14 +6,13 @@ package plan
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/cache"
 )
@@ -27,7 +26,7 @@ type record struct {
 	Among   []string   `json:"among"`  // all candidates that there were
 	Times   []measured `json:"times"`  // the fastest first
 
-	path string // "" if there is no cache folder
+	file string // its name in the cache folder
 }
 
 // recordVersion changes with what is measured and how, and with kernels whose times change much.
@@ -37,9 +36,8 @@ func newRecord(d *Device, a formats.Sparse, o Options, cs []*candidate, times []
 	slices.SortStableFunc(times, compareTimes)
 	i, digest := d.Info(), patternDigest(a)
 	r := &record{Version: recordVersion, Device: i.Name, Driver: i.Driver, Matrix: digest, Among: names(cs), Times: times}
-	if folder, name := recordFile(d, a, o); folder != "" {
-		r.path = filepath.Join(folder, name+digest[:shortDigest]+".json")
-	}
+	folder, prefix := recordFile(d, a, o)
+	r.file = folder + "/" + prefix + digest[:shortDigest] + ".json"
 	return r
 }
 
@@ -56,16 +54,15 @@ func names(cs []*candidate) []string {
 // shortDigest is how much of a digest serves as a name.
 const shortDigest = 16
 
-// recordFile returns the folder, "" if there is no cache folder, and what the file's name starts with:
-// all but the digest, so that it shows whether there can be a record without one.
-func recordFile(d *Device, a formats.Sparse, o Options) (folder, name string) {
-	dir := cache.Folder()
-	if dir == "" {
-		return "", ""
-	}
+// recordFile returns the folder and what the file's name starts with: all but the digest, so that it shows whether
+// there can be a record without one.
+func recordFile(d *Device, a formats.Sparse, o Options) (folder, prefix string) {
 	rows, cols := a.Dims()
-	format := pick(o.anyFormat(), "auto", o.Format)
-	return filepath.Join(dir, "tuned-"+deviceKey(d.Info())), fmt.Sprintf("%s-%v-n%d-%dx%d-%d-", format, o.precision(a), o.cols(), rows, cols, a.NNZ())
+	format, prec := pick(o.Format == "", "auto", o.Format), o.Precision
+	if prec == dtype.Invalid {
+		prec = a.Type()
+	}
+	return "tuned-" + deviceKey(d.Info()), fmt.Sprintf("%s-%v-n%d-%dx%d-%d-", format, prec, o.cols(), rows, cols, a.NNZ())
 }
 
 // patternDigest identifies a matrix but for its values, on which times do not depend.
@@ -79,30 +76,27 @@ func patternDigest(a formats.Sparse) string {
 	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
-func (r *record) save() error {
-	if r.path == "" {
-		return nil
-	}
-	return saveJSON(r.path, r)
-}
+func (r *record) save() error { return saveJSON(r.file, r) }
 
 // recall returns what was measured of a matrix, nil if it was not or by another version.
 func recall(d *Device, a formats.Sparse, o Options) *record {
-	folder, name := recordFile(d, a, o)
-	files, err := os.ReadDir(folder)
-	if err != nil || !slices.ContainsFunc(files, func(f os.DirEntry) bool { return strings.HasPrefix(f.Name(), name) }) {
+	folder, prefix := recordFile(d, a, o)
+	if !slices.ContainsFunc(cache.Names(folder), func(name string) bool { return strings.HasPrefix(name, prefix) }) {
 		return nil // without looking at the whole matrix
 	}
 	digest := patternDigest(a)
-	b, err := os.ReadFile(filepath.Join(folder, name+digest[:shortDigest]+".json"))
-	if err != nil {
-		return nil
-	}
 	r, i := new(record), d.Info()
-	if json.Unmarshal(b, r) != nil || r.Version != recordVersion || r.Device != i.Name || r.Driver != i.Driver || r.Matrix != digest || len(r.Times) == 0 {
+	if !readJSON(folder+"/"+prefix+digest[:shortDigest]+".json", r) || !r.valid() || r.Device != i.Name || r.Driver != i.Driver || r.Matrix != digest {
 		return nil
 	}
 	return r
+}
+
+// valid tells whether a record is of this version and says what measurements can: how long some of the candidates took.
+func (r *record) valid() bool {
+	return r.Version == recordVersion && len(r.Times) > 0 && !slices.ContainsFunc(r.Times, func(m measured) bool {
+		return m.Time <= 0 || m.Time > time.Hour || !slices.Contains(r.Among, m.Format+"/"+m.Variant)
+	})
 }
 
 // sort brings the fastest candidate to the front. It does nothing and returns false if the candidates

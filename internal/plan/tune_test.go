@@ -68,7 +68,7 @@ func records(t *testing.T, dir string) []string {
 }
 
 func TestTune(t *testing.T) {
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "cache")
 	t.Setenv("SPMM_CACHE", dir)
 	d, a := openCPU(t), matrix(t, "gen:vector,rows=256,cols=256,v=8,density=0.1")
 	o := plan.Options{Cols: 16}
@@ -159,7 +159,7 @@ func TestTune(t *testing.T) {
 // Tuning one format compares its packings; where there is nothing to compare, nothing is measured; and
 // without a place to remember it in, the fastest is taken all the same.
 func TestTuneFew(t *testing.T) {
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "cache")
 	t.Setenv("SPMM_CACHE", dir)
 	d, a := openCPU(t), matrix(t, "gen:vector,rows=100,v=8,density=0.1")
 	if i := info(t, d, a, plan.Options{Format: "cvse", Tune: true, Cols: 3}); i.Format != "cvse" || !strings.Contains(i.Why, "and cvse/") {

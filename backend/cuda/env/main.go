@@ -70,17 +70,17 @@ func install() (string, error) {
 		return "", err
 	}
 	digest := sha256.Sum256(append(bytes.Clone(toolkit.Header), toolkit.Library...))
-	dir := filepath.Join(root, fmt.Sprintf("cuda-%x", digest[:6]))
+	folder := fmt.Sprintf("cuda-%x", digest[:6])
 	for name, data := range map[string][]byte{"cuda.h": toolkit.Header, "libcuda.a": toolkit.Library} {
-		path := filepath.Join(dir, name)
-		if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, data) {
+		name = folder + "/" + name
+		if old, err := cache.Read(name, int64(len(data))); err == nil && bytes.Equal(old, data) {
 			continue
 		}
-		if err := cache.Write(path, data); err != nil {
+		if err := cache.Write(name, data); err != nil {
 			return "", err
 		}
 	}
-	return dir, nil
+	return filepath.Join(root, folder), nil
 }
 
 // current is the value of a variable as the go command sees it.

@@ -38,7 +38,7 @@ func TestFlags(t *testing.T) {
 		{"own flags", "-O3 '-Dx= y'", " -O3 '-Dx= y'"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			folder := t.TempDir()
+			folder := filepath.Join(t.TempDir(), "cache")
 			environment(t, folder, c.set, c.set)
 			for which, flag := range map[string]string{"cflags": "-I", "ldflags": "-L"} {
 				value := output(t, which)

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package cache_test
+
+var systemRefusals []refusal
