@@ -110,7 +110,7 @@ func TestReproducibleFormats(t *testing.T) {
 				}
 				i := plan.Info()
 				rowsOnly := i.Format == "csr" && strings.HasPrefix(i.Why, "the device has no kernel for panels")
-				misled := format == "csr" && i.Why != "rows were asked for" || p == spmm.AutoP && strings.Contains(i.Why, "p = ")
+				misled := format == "csr" && i.Why != "rows were requested" || p == spmm.AutoP && strings.Contains(i.Why, "p = ")
 				if want != "" && i.Format != want && !rowsOnly || i.Why == "" || misled {
 					t.Errorf("P=%d, format %q: %s, because %s", p, format, i.Format, i.Why)
 				}

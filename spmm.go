@@ -119,13 +119,13 @@ func host[T formats.Value](d *formats.Dense[T], name string) (plan.Dense, error)
 // orders. c is not read where beta is 0, and must not be b. Launches are started in order; a
 // cancelled context ends the call between two of them.
 func (p *Plan) Run(ctx context.Context, alpha float32, b Operand, beta float32, c Operand) (Timing, error) {
-	return p.p.Run(ctx, alpha, b.matrix(), beta, c.matrix())
+	return p.p.Run(ctx, alpha, tensorOf(b), beta, tensorOf(c))
 }
 
 // Repeat is Run so many times back to back, as a program that keeps the device busy does: it serves to
 // measure. With a beta other than 0 each run adds to the last one's c.
 func (p *Plan) Repeat(ctx context.Context, times int, alpha float32, b Operand, beta float32, c Operand) (Timing, error) {
-	return p.p.Repeat(ctx, times, alpha, b.matrix(), beta, c.matrix())
+	return p.p.Repeat(ctx, times, alpha, tensorOf(b), beta, tensorOf(c))
 }
 
 // Close frees what the plan holds on the device. A second call does nothing.

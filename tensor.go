@@ -13,56 +13,66 @@ import (
 
 // Tensor is a dense matrix on a device. Its contents are undefined until it is uploaded to or
 // multiplied into. Close it to free the device's memory.
-type Tensor[T formats.Value] struct{ m *plan.Matrix }
+//
+// Its methods may be called from any goroutine, and one tensor may be an operand of several plans at once. Reading
+// it at the same time is safe; where one call writes it (Upload, or Run with it as C) while another reads or writes
+// it, nothing breaks, but which contents are seen is undefined.
+type Tensor[T formats.Value] struct{ t *plan.Tensor }
 
 // Operand is a Tensor of any element type.
 type Operand interface {
 	Dims() (rows, cols int)
 	Type() dtype.Type
-	matrix() *plan.Matrix
+	tensor() *plan.Tensor
 }
 
 // NewTensor allocates a rows × cols matrix in row- or column-major order. Row-major tensors of A's
 // type (for B) and of float32 (for C) are multiplied as they lie; others cost a pass over the data on
-// the device.
+// the device. A tensor that exceeds the device's memory is ErrOutOfMemory, one that exceeds what it binds as one
+// buffer ErrUnsupported (see TensorsFor); both before anything is allocated.
 func NewTensor[T formats.Value](dev *Device, rows, cols int, colMajor bool) (*Tensor[T], error) {
-	return newTensor[T](dev.d, plan.Shape{Rows: rows, Cols: cols, Type: formats.TypeOf[T](), ColMajor: colMajor})
-}
-
-func newTensor[T formats.Value](d *plan.Device, s plan.Shape) (*Tensor[T], error) {
-	m, err := d.NewMatrix(s)
+	t, err := dev.d.NewTensor(plan.Shape{Rows: rows, Cols: cols, Type: formats.TypeOf[T](), ColMajor: colMajor})
 	if err != nil {
 		return nil, err
 	}
-	return &Tensor[T]{m}, nil
+	return &Tensor[T]{t}, nil
 }
 
 // TensorsFor allocates B (K×n) and C (M×n) for a plan, row-major, in blocks that fit together where
-// they are too large for the device to bind whole.
+// they are too large for the device to bind whole. What exceeds the device's memory is ErrOutOfMemory, before
+// anything is allocated.
 func TensorsFor[B, C formats.Value](p *Plan, n int) (*Tensor[B], *Tensor[C], error) {
-	bs, cs, err := p.p.Shapes(n, formats.TypeOf[B](), false, formats.TypeOf[C](), false)
+	b, c, err := p.p.Shapes(n, formats.TypeOf[B](), false, formats.TypeOf[C](), false)
 	if err != nil {
 		return nil, nil, err
 	}
-	b, err := newTensor[B](p.p.Device(), bs)
+	ts, err := p.p.Device().NewTensors(b, c)
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := newTensor[C](p.p.Device(), cs)
-	if err != nil {
-		b.Close()
-		return nil, nil, err
-	}
-	return b, c, nil
+	return &Tensor[B]{ts[0]}, &Tensor[C]{ts[1]}, nil
 }
 
 // Dims returns the matrix's size.
-func (t *Tensor[T]) Dims() (rows, cols int) { return t.m.Rows, t.m.Cols }
+func (t *Tensor[T]) Dims() (rows, cols int) { return t.t.Rows, t.t.Cols }
 
 // Type returns the element type.
-func (t *Tensor[T]) Type() dtype.Type { return t.m.Type }
+func (t *Tensor[T]) Type() dtype.Type { return t.t.Type }
 
-func (t *Tensor[T]) matrix() *plan.Matrix { return t.m }
+func (t *Tensor[T]) tensor() *plan.Tensor {
+	if t == nil {
+		return nil
+	}
+	return t.t
+}
+
+// tensorOf returns an operand's tensor, nil if there is none.
+func tensorOf(o Operand) *plan.Tensor {
+	if o == nil {
+		return nil
+	}
+	return o.tensor()
+}
 
 // Upload copies a matrix of the same size to the device. Where its order is not the tensor's, it is
 // transposed on the host first.
@@ -70,14 +80,14 @@ func (t *Tensor[T]) Upload(ctx context.Context, d *formats.Dense[T]) error {
 	if err := t.fits(d); err != nil {
 		return err
 	}
-	if d.ColMajor != t.m.ColMajor {
-		d = d.Layout(t.m.ColMajor, 0)
+	if d.ColMajor != t.t.ColMajor {
+		d = d.Layout(t.t.ColMajor, 0)
 	}
 	h, err := host(d, "to upload")
 	if err != nil {
 		return err
 	}
-	return t.m.Write(ctx, h.Host)
+	return t.t.Write(ctx, h.Host)
 }
 
 // Download copies the tensor into a matrix of the same size and order, leaving its padding alone.
@@ -85,19 +95,19 @@ func (t *Tensor[T]) Download(ctx context.Context, d *formats.Dense[T]) error {
 	if err := t.fits(d); err != nil {
 		return err
 	}
-	if d.ColMajor != t.m.ColMajor {
-		return fmt.Errorf("the tensor is %s-major, the matrix to download into is not", order(t.m.ColMajor))
+	if d.ColMajor != t.t.ColMajor {
+		return fmt.Errorf("the tensor is %s-major, the matrix to download into is not", order(t.t.ColMajor))
 	}
 	h, err := host(d, "to download into")
 	if err != nil {
 		return err
 	}
-	return t.m.Read(ctx, h.Host)
+	return t.t.Read(ctx, h.Host)
 }
 
 func (t *Tensor[T]) fits(d *formats.Dense[T]) error {
-	if d.Rows != t.m.Rows || d.Cols != t.m.Cols {
-		return fmt.Errorf("shapes do not fit: the tensor is %d×%d, the matrix %d×%d", t.m.Rows, t.m.Cols, d.Rows, d.Cols)
+	if d.Rows != t.t.Rows || d.Cols != t.t.Cols {
+		return fmt.Errorf("shapes do not fit: the tensor is %d×%d, the matrix %d×%d", t.t.Rows, t.t.Cols, d.Rows, d.Cols)
 	}
 	return nil
 }
@@ -109,5 +119,5 @@ func order(colMajor bool) string {
 	return "row"
 }
 
-// Close frees the tensor. A second call does nothing. Plans that multiplied with it forget it in time.
-func (t *Tensor[T]) Close() error { return t.m.Close() }
+// Close frees the tensor. It waits for calls that use the tensor; later ones fail. A second call does nothing.
+func (t *Tensor[T]) Close() error { return t.t.Close() }

@@ -24,6 +24,7 @@ type candidate struct {
 	kernel  *spec.Kernel
 	variant *spec.Variant
 	cost    time.Duration // predicted; unlikely if it cannot hold the matrix
+	why     string        // it comes at its place
 }
 
 // unlikely is the cost of what does not come into question.
@@ -31,13 +32,16 @@ const unlikely = time.Duration(math.MaxInt64)
 
 func (c *candidate) name() string { return c.kernel.Name + "/" + c.variant.Name }
 
-// packed is a matrix packed for a variant.
-type packed struct {
-	candidate
-	why    string         // it was picked
-	matrix formats.Sparse // of the variant's storage type
-	enc    *spec.Encoded
-	took   time.Duration // encoding
+// encoded is a matrix packed for a variant.
+type encoded struct {
+	kernel    *spec.Kernel
+	variant   *spec.Variant
+	format    string         // what the matrix is packed in
+	name      string         // of the variant, for people
+	precision dtype.Type     // what products are computed with
+	matrix    formats.Sparse // of the variant's storage type
+	enc       *spec.Encoded
+	took      time.Duration // encoding
 }
 
 // Formats returns the names of the formats there are.
@@ -49,33 +53,36 @@ func Formats() []string {
 	return names
 }
 
-// choose packs the matrix for the first candidate that can hold it and that use takes, in this order: the one
-// that was measured to be fastest, those that take it as it is encoded already, and by predicted time.
-func choose(ctx context.Context, d *Device, a formats.Sparse, o Options, use func(*packed) error) (*packed, error) {
+// choose returns the ways to multiply in the order in which to try them, and says why: first what was measured to be
+// fastest, else what takes the matrix as it is encoded already, else by predicted time.
+func choose(ctx context.Context, d *Device, a formats.Sparse, o Options) ([]*candidate, error) {
 	cs, err := candidates(d.Caps(), a, o)
 	if err != nil {
 		return nil, err
 	}
-	if r := recall(d, a, o); r != nil && r.sort(cs) {
-		return pack(ctx, cs, a, o, use, func(*candidate) string { return r.why("when this matrix was tuned") })
-	}
-	if as := adopting(cs, o); len(as) > 0 {
-		if err := rank(ctx, d, as, a, o); err != nil {
-			return nil, err
+	if !o.Tune {
+		if r := recall(d, a, o); r != nil && r.sort(cs) {
+			return explain(cs, func(*candidate) string { return r.why("when this matrix was tuned") }), nil
 		}
-		p, err := pack(ctx, as, a, o, use, func(*candidate) string { return "the matrix comes packed for it" })
-		if err == nil || !refusal(err) {
-			return p, err
+		if as := adopting(cs, o); len(as) > 0 {
+			return explain(as, func(*candidate) string { return "the matrix comes packed for it" }), rank(ctx, d, as, a, o)
 		}
-		o.Encoded = nil // what it is packed in does not fit the device
 	}
 	if len(cs) == 1 {
-		return pack(ctx, cs, a, o, use, func(c *candidate) string { return "there is no other " + asked(o, c) })
+		return explain(cs, func(c *candidate) string { return "there is no other " + requested(o, c) }), nil
 	}
 	if err := rank(ctx, d, cs, a, o); err != nil {
 		return nil, err
 	}
-	return pack(ctx, cs, a, o, use, func(c *candidate) string { return predicted(cs, c) })
+	return explain(cs, func(c *candidate) string { return predicted(cs, c) }), nil
+}
+
+// explain sets why each candidate comes at its place.
+func explain(cs []*candidate, why func(*candidate) string) []*candidate {
+	for _, c := range cs {
+		c.why = why(c)
+	}
+	return cs
 }
 
 // adopting returns the candidates that take the matrix as it is encoded already.
@@ -83,8 +90,8 @@ func adopting(cs []*candidate, o Options) []*candidate {
 	return slices.DeleteFunc(slices.Clone(cs), func(c *candidate) bool { return c.adopt(o) == nil })
 }
 
-// asked says what the only candidate was asked for.
-func asked(o Options, c *candidate) string {
+// requested says what the only candidate fulfils.
+func requested(o Options, c *candidate) string {
 	if o.Variant != "" {
 		return "variant " + o.Variant
 	}
@@ -114,34 +121,14 @@ func short(d time.Duration) string {
 	return fmt.Sprintf("%.3g s", us/1e6)
 }
 
-// pack packs the matrix for the first candidate that can hold it and that use takes. A refusal by one leaves it to
-// the next; its error is told if all refuse.
-func pack(ctx context.Context, cs []*candidate, a formats.Sparse, o Options, use func(*packed) error, why func(*candidate) string) (*packed, error) {
-	var first error
-	for _, c := range cs {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		p, err := c.pack(a, o)
-		if err == nil {
-			p.why = why(c)
-			if err = use(p); err == nil {
-				return p, nil
-			}
-			if !refusal(err) {
-				return nil, err
-			}
-		}
-		if first == nil {
-			first = err
-		}
-	}
-	return nil, first
-}
+// cannotHold is the error of a format that cannot hold a matrix.
+type cannotHold struct{ error }
+
+func (e cannotHold) Unwrap() error { return e.error }
 
 // refusal tells whether an error is about one way to multiply, so that another may do.
 func refusal(err error) bool {
-	return errors.Is(err, backend.ErrUnsupported) || errors.Is(err, backend.ErrOutOfMemory)
+	return errors.As(err, new(cannotHold)) || errors.Is(err, backend.ErrUnsupported) || errors.Is(err, backend.ErrOutOfMemory)
 }
 
 // rank sorts candidates by what a multiplication is predicted to cost, from samples of the matrix
@@ -156,14 +143,16 @@ func rank(ctx context.Context, d *Device, cs []*candidate, a formats.Sparse, o O
 	}
 	s := sample(a)
 	for _, c := range cs {
-		if err := ctx.Err(); err != nil {
+		c.cost = unlikely
+		e, err := c.encode(ctx, s, Options{})
+		if errors.As(err, new(cannotHold)) {
+			continue
+		}
+		if err != nil {
 			return err
 		}
-		c.cost = unlikely
-		if p, err := c.pack(s, Options{}); err == nil {
-			stats, items := scale(p.enc, s.NNZ(), a.NNZ())
-			_, c.cost = pr.Time(c.kernel.Name, c.variant, stats, items)
-		}
+		stats, items := scale(e.enc, s.NNZ(), a.NNZ())
+		_, c.cost = pr.Time(c.kernel.Name, c.variant, stats, items)
 	}
 	slices.SortStableFunc(cs, func(x, y *candidate) int { return cmp.Compare(x.cost, y.cost) })
 	return nil
@@ -182,18 +171,24 @@ func scale(e *spec.Encoded, sampled, all int64) (s formats.Stats, items int64) {
 	return s, items
 }
 
-// pack packs a matrix, or takes it as it is encoded already.
-func (c *candidate) pack(a formats.Sparse, o Options) (*packed, error) {
+// encode packs a matrix, or takes it as it is encoded already.
+func (c *candidate) encode(ctx context.Context, a formats.Sparse, o Options) (*encoded, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	m := formats.ConvertTo(a, c.variant.In)
 	start := time.Now()
-	if enc := c.adopt(o); enc != nil {
-		return &packed{candidate: *c, matrix: m, enc: enc, took: time.Since(start)}, nil
+	enc := c.adopt(o)
+	if enc == nil {
+		var err error
+		if enc, err = c.kernel.Encode(m, c.variant); err != nil {
+			return nil, cannotHold{fmt.Errorf("format %s: %w", c.kernel.Name, err)}
+		}
 	}
-	enc, err := c.kernel.Encode(m, c.variant)
-	if err != nil {
-		return nil, fmt.Errorf("format %s: %w", c.kernel.Name, err)
-	}
-	return &packed{candidate: *c, matrix: m, enc: enc, took: time.Since(start)}, nil
+	return &encoded{
+		kernel: c.kernel, variant: c.variant, format: c.kernel.Name, name: c.variant.Name, precision: c.variant.In,
+		matrix: m, enc: enc, took: time.Since(start),
+	}, nil
 }
 
 // adopt returns the matrix as it is encoded already, nil if that is not as the variant packs it.
@@ -211,20 +206,11 @@ func (c *candidate) adopt(o Options) *spec.Encoded {
 // candidates returns the variants worth comparing: for each format, and each packing of it, the
 // first in the kernel's table that the device can run.
 func candidates(caps backend.Caps, a formats.Sparse, o Options) ([]*candidate, error) {
-	prec := o.Precision
-	if prec == dtype.Invalid {
-		prec = a.Type()
-	}
-	if !slices.Contains([]dtype.Type{dtype.F16, dtype.BF16, dtype.TF32, dtype.F32}, prec) {
-		return nil, fmt.Errorf("precision %v: want f16, bf16, tf32 or f32", prec)
-	}
-	auto := o.Format == "" || o.Format == "auto"
-	if !auto && !slices.Contains(Formats(), o.Format) {
-		return nil, fmt.Errorf("unknown format %q (auto, %s)", o.Format, strings.Join(Formats(), ", "))
-	}
+	prec := o.precision(a)
 	var cs []*candidate
+	var runs []string // what a variant might have been named
 	for _, k := range shaders.Formats() {
-		if !auto && k.Name != o.Format {
+		if !o.anyFormat() && k.Name != o.Format {
 			continue
 		}
 		var of []*candidate
@@ -233,14 +219,20 @@ func candidates(caps backend.Caps, a formats.Sparse, o Options) ([]*candidate, e
 			if o.Variant == v.Name || o.Variant == "" && !slices.ContainsFunc(of, same) {
 				of = append(of, &candidate{kernel: k, variant: v})
 			}
+			runs = append(runs, v.Name)
 		}
 		cs = append(cs, of...)
 	}
-	if len(cs) == 0 {
-		return nil, fmt.Errorf("no kernel for format %s, precision %v%s on a device that runs %v: %w",
-			pick(auto, "auto", o.Format), prec, pick(o.Variant != "", ", variant "+o.Variant, ""), caps.Code, backend.ErrUnsupported)
+	format := pick(o.anyFormat(), "auto", o.Format)
+	switch {
+	case len(cs) > 0:
+		return cs, nil
+	case len(runs) > 0:
+		slices.Sort(runs)
+		return nil, fmt.Errorf("variant %q: for format %s and precision %v this device runs %s: %w",
+			o.Variant, format, prec, strings.Join(slices.Compact(runs), ", "), backend.ErrUnsupported)
 	}
-	return cs, nil
+	return nil, fmt.Errorf("no kernel for format %s, precision %v on a device that runs %v: %w", format, prec, caps.Code, backend.ErrUnsupported)
 }
 
 // usable returns the kernel's variants for a precision that a device can run. tf32 is a way in which

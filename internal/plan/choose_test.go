@@ -3,7 +3,6 @@
 package plan
 
 import (
-	"context"
 	"math"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/internal/plan/model"
 )
@@ -56,8 +56,21 @@ func bandwidths(pairs ...float64) []model.Bandwidth {
 	return bs
 }
 
-// keep takes whatever is packed.
-func keep(*packed) error { return nil }
+// chosen returns the first candidate that can hold the matrix.
+func chosen(t *testing.T, d *Device, a formats.Sparse, o Options) *candidate {
+	t.Helper()
+	cs, err := choose(t.Context(), d, a, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range cs {
+		if _, err := c.encode(t.Context(), a, o); err == nil {
+			return c
+		}
+	}
+	t.Fatal("nothing can hold the matrix")
+	return nil
+}
 
 // What is picked is, of what was measured on such a device, within a few percent of the fastest.
 func TestChoice(t *testing.T) {
@@ -86,10 +99,7 @@ func TestChoice(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := choose(context.Background(), largeGPU(c.code), a, Options{Precision: c.prec, Cols: c.cols}, keep)
-		if err != nil {
-			t.Fatalf("%s: %v", c.name, err)
-		}
+		got := chosen(t, largeGPU(c.code), a, Options{Precision: c.prec, Cols: c.cols})
 		if !slices.Contains(strings.Fields(c.format), got.kernel.Name) || c.prec == dtype.F32 && got.variant.In != dtype.F32 {
 			t.Errorf("%s: picked %s because %s; want one of %s", c.name, got.name(), got.why, c.format)
 		}
@@ -123,10 +133,7 @@ func TestChoiceOfWindows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := choose(context.Background(), d, a, Options{Format: c.format, Precision: dtype.F16, Cols: 512}, keep)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := chosen(t, d, a, Options{Format: c.format, Precision: dtype.F16, Cols: 512})
 		if staged := got.variant.Const("WINDOW") > 0; staged != c.staged {
 			t.Errorf("%s of %s: picked %s because %s", c.format, c.matrix, got.name(), got.why)
 		}
@@ -144,10 +151,7 @@ func TestTF32(t *testing.T) {
 		format string
 		want   dtype.Type
 	}{{backend.CodePTX, "cvse", dtype.TF32}, {backend.CodePTX, "csr", dtype.F32}, {backend.CodeSPIRV, "cvse", dtype.F32}} {
-		got, err := choose(context.Background(), largeGPU(c.code), a, Options{Format: c.format, Precision: dtype.TF32}, keep)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := chosen(t, largeGPU(c.code), a, Options{Format: c.format, Precision: dtype.TF32})
 		if got.variant.In != c.want {
 			t.Errorf("%v %s: computed as %v by %s, want %v", c.code, c.format, got.variant.In, got.variant.Name, c.want)
 		}

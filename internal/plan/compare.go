@@ -4,6 +4,7 @@ package plan
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/plan/model"
 )
 
 // Packing is a matrix as a variant packs it.
@@ -34,6 +36,9 @@ type detailed interface{ Details() []formats.Detail }
 // Compare packs the matrix in every way that the options allow, as a sample does not tell exactly what a
 // format needs.
 func Compare(ctx context.Context, d *Device, a formats.Sparse, o Options) ([]Packing, error) {
+	if err := o.validateForHost("Compare"); err != nil {
+		return nil, err
+	}
 	cs, err := candidates(d.Caps(), a, o)
 	if err != nil {
 		return nil, err
@@ -44,33 +49,42 @@ func Compare(ctx context.Context, d *Device, a formats.Sparse, o Options) ([]Pac
 	}
 	var ps []Packing
 	for _, c := range cs {
-		if err := ctx.Err(); err != nil {
+		p, err := c.packing(ctx, pr, a, o)
+		if err != nil {
 			return nil, err
-		}
-		p := Packing{Format: c.kernel.Name, Variant: c.variant.Name, Precision: c.variant.In}
-		if m, err := c.pack(a, o); err != nil {
-			p.Err = err
-		} else {
-			p.Stats, p.Items, p.EncodeTime = m.enc.Stats, m.enc.Items, m.took
-			p.Bound, p.Predicted = pr.Time(c.kernel.Name, c.variant, p.Stats, m.enc.Items)
-			if f, ok := m.enc.Format.(formats.Encoded); ok {
-				p.Options = formats.OptionsOf(f)
-			}
-			if f, ok := m.enc.Format.(detailed); ok {
-				p.Details = f.Details()
-			}
 		}
 		ps = append(ps, p)
 	}
 	return append(ps, missing(ps, o)...), nil
 }
 
+// packing packs the matrix for the candidate, and predicts it. That the format cannot hold it is the Err of the result.
+func (c *candidate) packing(ctx context.Context, pr *model.Predictor, a formats.Sparse, o Options) (Packing, error) {
+	p := Packing{Format: c.kernel.Name, Variant: c.variant.Name, Precision: c.variant.In}
+	e, err := c.encode(ctx, a, o)
+	if errors.As(err, new(cannotHold)) {
+		p.Err = err
+		return p, nil
+	}
+	if err != nil {
+		return p, err
+	}
+	p.Stats, p.Items, p.EncodeTime = e.enc.Stats, e.enc.Items, e.took
+	p.Bound, p.Predicted = pr.Time(c.kernel.Name, c.variant, p.Stats, e.enc.Items)
+	if f, ok := e.enc.Format.(formats.Encoded); ok {
+		p.Options = formats.OptionsOf(f)
+	}
+	if f, ok := e.enc.Format.(detailed); ok {
+		p.Details = f.Details()
+	}
+	return p, nil
+}
+
 // missing lists the formats that the device has no kernel for.
 func missing(ps []Packing, o Options) []Packing {
 	var none []Packing
 	for _, f := range Formats() {
-		auto := o.Format == "" || o.Format == "auto"
-		if auto && !slices.ContainsFunc(ps, func(p Packing) bool { return p.Format == f }) {
+		if o.anyFormat() && !slices.ContainsFunc(ps, func(p Packing) bool { return p.Format == f }) {
 			none = append(none, Packing{Format: f, Precision: o.Precision, Err: fmt.Errorf("no kernel for it on this device: %w", backend.ErrUnsupported)})
 		}
 	}

@@ -1,9 +1,10 @@
-// A device with what plans share on it: loaded kernels and measured rates.
+// A device with what plans share on it: loaded kernels, measured rates, and memory of the host for copies.
 
 package plan
 
 import (
 	"fmt"
+	"math"
 	"sync"
 
 	"github.com/spmmrun/spmm/backend"
@@ -18,13 +19,22 @@ type Device struct {
 	mu      sync.Mutex
 	kernels map[*spec.Variant]backend.Kernel
 
+	// scratch lends the memory for copies that change the distance of lines, at most chunk bytes each. It is no
+	// sync.Pool, which may allocate at any time.
+	scratch chan []byte
+
 	measure sync.Mutex
 	rates   *model.Rates // once measured
 }
 
 // NewDevice wraps an opened device, which belongs to the result from then on.
 func NewDevice(d backend.Device) *Device {
-	return &Device{Device: d, kernels: map[*spec.Variant]backend.Kernel{}}
+	const copies = 2 // at once: one is rearranged on the host while the other is transferred
+	w := &Device{Device: d, kernels: map[*spec.Variant]backend.Kernel{}, scratch: make(chan []byte, copies)}
+	for range copies {
+		w.scratch <- nil
+	}
+	return w
 }
 
 // model returns what predictions know of the device besides its rates.
@@ -52,7 +62,7 @@ func (d *Device) kernel(k *spec.Kernel, v *spec.Variant) (backend.Kernel, error)
 // limit is the size in bytes that no buffer may exceed. Kernels count elements in 32 bits, which
 // bounds buffers even where the device does not.
 func (d *Device) limit() int64 {
-	const counted = 4 << 31 // 2³¹ elements of 4 bytes
+	counted := min(int64(4<<31), math.MaxInt) // 2³¹ elements of 4 bytes, and what the host can count
 	if m := d.Caps().MaxBinding; m > 0 {
 		return min(m, counted)
 	}

@@ -23,7 +23,7 @@ type Dense struct {
 // Timing.Host includes the copies. After an error the contents of c are undefined.
 func (p *Plan) Multiply(ctx context.Context, alpha float32, b Dense, beta float32, c Dense) (backend.Timing, error) {
 	start := time.Now()
-	if err := p.CheckDims(b.Rows, b.Cols, c.Rows, c.Cols); err != nil {
+	if err := p.checkDims(b.Rows, b.Cols, c.Rows, c.Cols); err != nil {
 		return backend.Timing{}, err
 	}
 	p.mu.Lock()
@@ -32,11 +32,11 @@ func (p *Plan) Multiply(ctx context.Context, alpha float32, b Dense, beta float3
 	if err != nil {
 		return backend.Timing{}, err
 	}
-	bm, err := p.hostMatrix(0, bs)
+	bm, err := p.hostTensor(0, bs)
 	if err != nil {
 		return backend.Timing{}, err
 	}
-	cm, err := p.hostMatrix(1, cs)
+	cm, err := p.hostTensor(1, cs)
 	if err != nil {
 		return backend.Timing{}, err
 	}
@@ -48,7 +48,7 @@ func (p *Plan) Multiply(ctx context.Context, alpha float32, b Dense, beta float3
 			return backend.Timing{}, err
 		}
 	}
-	t, err := p.run(ctx, problem{b: bm, c: cm, alpha: alpha, beta: beta, times: 1})
+	t, err := p.run(ctx, product{b: bm, c: cm, alpha: alpha, beta: beta, times: 1})
 	if err != nil {
 		return t, err
 	}
@@ -57,20 +57,20 @@ func (p *Plan) Multiply(ctx context.Context, alpha float32, b Dense, beta float3
 	return t, err
 }
 
-// hostMatrix returns the device's copy of B (0) or C (1), made anew if its shape changed.
-func (p *Plan) hostMatrix(i int, s Shape) (*Matrix, error) {
+// hostTensor returns the device's copy of B (0) or C (1), made anew if its shape changed.
+func (p *Plan) hostTensor(i int, s Shape) (*Tensor, error) {
 	s = s.whole()
-	if m := p.host[i]; m != nil {
-		if m.Shape == s {
-			return m, nil
+	if t := p.host[i]; t != nil {
+		if t.Shape == s {
+			return t, nil
 		}
-		p.forget(m)
+		p.launcher.forget(t)
 		p.host[i] = nil
-		if err := m.Close(); err != nil {
+		if err := t.Close(); err != nil {
 			return nil, err
 		}
 	}
-	m, err := p.dev.NewMatrix(s)
-	p.host[i] = m
-	return m, err
+	t, err := p.dev.NewTensor(s)
+	p.host[i] = t
+	return t, err
 }

@@ -1,10 +1,11 @@
 // Package plan brings a sparse matrix onto a device and multiplies with it.
 //
-// New picks a format and a kernel variant for the matrix and the device, encodes and uploads. Run
-// multiplies with dense matrices that lie on the device: it composes the launches of one problem
-// (the kernel; before and after it the dense kernel, where B or C lie in an order or a type that the
-// kernel does not take; one such group for each block where a limit of the device forces blocks) and
-// keeps them, so that the same problem again costs microseconds and allocates nothing.
+// New chooses a format and a kernel variant for the matrix and the device (choose.go), encodes the matrix and
+// uploads it (resident.go). Run multiplies with tensors, dense matrices that lie on the device (tensor.go): an
+// executor, fast or reproducible, composes the launches of one product (the kernel; before and after it kernel
+// dense, where B or C lie in an order or a type that the kernel does not take; one such group for each block where
+// a limit of the device forces blocks), and the plan keeps them, so that the same product again costs microseconds
+// and allocates nothing.
 package plan
 
 import (
@@ -13,41 +14,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/rfx"
-	"github.com/spmmrun/spmm/internal/plan/model"
-	"github.com/spmmrun/spmm/shaders/spec"
 )
-
-// Options say how to bring a matrix onto a device.
-type Options struct {
-	Format    string     // a format's name; "" or "auto" picks one
-	Variant   string     // a variant's name, to force it; "" picks one
-	Precision dtype.Type // of A's values and of B; Invalid: the matrix's own type
-	Cols      int        // columns of B to choose for; 0: 128
-	// Encoded, if not nil, is the matrix in some format. Where the device has a kernel for its packing, and
-	// Format does not ask for another, it is taken as it is.
-	Encoded formats.Encoded
-	// Tune measures the packings that are predicted to be near the best, and remembers the fastest in the
-	// cache folder, for others to take.
-	Tune bool
-	// Reproducible, unless 0, asks for the product RFX-p of this p, or AutoP. Format then decides between rows
-	// (csr), panels shuffled as in tiledcsr, and panels (any other), where the device has a kernel for these.
-	Reproducible rfx.P
-}
-
-// cols is Cols with its default.
-func (o Options) cols() int {
-	if o.Cols <= 0 {
-		return DefaultCols
-	}
-	return o.Cols
-}
-
-// DefaultCols is the number of columns of B that formats are chosen for when none is given.
-const DefaultCols = 128
 
 // Info is what there is to know of a prepared matrix.
 type Info struct {
@@ -66,171 +36,139 @@ type Info struct {
 // run one after another.
 type Plan struct {
 	Info
-
 	dev      *Device
-	kern     *spec.Kernel
-	variant  *spec.Variant
-	parts    []part
-	rowBlock int    // rows of each part but the last
-	fetched  int64  // rows of B that a multiplication fetches, see distinct
-	fixed    *fixed // in reproducible mode
+	rowBlock int // rows of each part of the matrix but the last
 
-	mu     sync.Mutex
-	jobs   []*job // the problems run lately
-	next   int    // which job to replace next
-	temps  temps
-	host   [2]*Matrix // B and C of the last multiplication of host data
-	asked  [2]Shape   // what shapes was asked last,
-	told   [2]Shape   // and its answer
-	closed bool
-}
+	mu       sync.Mutex
+	exec     executor
+	launcher *launcher
+	host     [2]*Tensor // B and C of the last multiplication of host data
+	closed   bool
 
-// part is a range of A's rows, encoded and uploaded.
-type part struct {
-	enc  *spec.Encoded // without the arrays' data
-	bufs []backend.Buffer
+	requested, answer [2]Shape // the last of shapes
 }
 
 // New prepares a matrix, which is not needed afterwards. The matrix must be valid.
 func New(ctx context.Context, d *Device, a formats.Sparse, o Options) (*Plan, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
 	if o.Reproducible != 0 {
-		return newFixed(ctx, d, a, o)
+		return newReproducible(ctx, d, a, o)
 	}
-	if o.Tune {
-		return tune(ctx, d, a, o)
+	cs, err := choose(ctx, d, a, o)
+	if err != nil {
+		return nil, err
 	}
-	var p *Plan
-	_, err := choose(ctx, d, a, o, func(c *packed) (err error) {
-		p, err = build(ctx, d, a, c)
-		return err
-	})
-	return p, err
+	if o.Tune && len(cs) > 1 {
+		return tune(ctx, d, a, cs, o)
+	}
+	var refused error // the first
+	for _, c := range cs {
+		p, err := newFast(ctx, d, a, c, o)
+		if err == nil || !refusal(err) {
+			return p, err
+		}
+		refused = firstOf(refused, err)
+	}
+	if o.Encoded != nil { // what it is packed in does not fit the device
+		o.Encoded = nil
+		return New(ctx, d, a, o)
+	}
+	return nil, refused
+}
+
+// newFast prepares a matrix for one candidate.
+func newFast(ctx context.Context, d *Device, a formats.Sparse, c *candidate, o Options) (*Plan, error) {
+	e, err := c.encode(ctx, a, o)
+	if err != nil {
+		return nil, err
+	}
+	return place(ctx, d, e, c.why, func(m *resident) executor { return fast{m} })
+}
+
+// place brings an encoded matrix onto the device, cut where the device's limits ask for it. exec makes the executor
+// that multiplies with it.
+func place(ctx context.Context, d *Device, e *encoded, why string, exec func(*resident) executor) (*Plan, error) {
+	start := time.Now()
+	parts, rowBlock, err := cut(ctx, d, e)
+	if err != nil {
+		return nil, err
+	}
+	packed := e.took + time.Since(start)
+	start = time.Now()
+	m, err := upload(ctx, d, e, parts, rowBlock)
+	if err != nil {
+		return nil, err
+	}
+	return &Plan{
+		Info: Info{
+			Rows: m.rows, Cols: m.cols, NNZ: e.matrix.NNZ(), Format: e.format, Variant: e.name, Why: why,
+			Precision: e.precision, Stats: m.stats, EncodeTime: packed, UploadTime: time.Since(start),
+		},
+		dev: d, rowBlock: rowBlock, exec: exec(m), launcher: newLauncher(d),
+	}, nil
 }
 
 // Encode packs a matrix as New would, for a file.
 func Encode(ctx context.Context, d *Device, a formats.Sparse, o Options) (formats.Encoded, error) {
-	c, err := choose(ctx, d, a, o, func(*packed) error { return nil })
+	if err := o.validateForHost("Encode"); err != nil {
+		return nil, err
+	}
+	cs, err := choose(ctx, d, a, o)
 	if err != nil {
 		return nil, err
 	}
-	if e, ok := c.enc.Format.(formats.Encoded); ok {
-		return e, nil
+	var refused error // the first
+	for _, c := range cs {
+		e, err := c.encode(ctx, a, o)
+		if refusal(err) {
+			refused = firstOf(refused, err)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if f, ok := e.enc.Format.(formats.Encoded); ok {
+			return f, nil
+		}
+		return e.matrix, nil
 	}
-	return c.matrix, nil
+	return nil, refused
 }
 
-// build brings a packed matrix onto the device. a is the matrix before it was packed.
-func build(ctx context.Context, d *Device, a formats.Sparse, c *packed) (*Plan, error) {
-	rows, cols := a.Dims()
-	p := &Plan{
-		Info: Info{
-			Rows: rows, Cols: cols, NNZ: a.NNZ(),
-			Format: c.kernel.Name, Variant: c.variant.Name, Precision: c.variant.In, EncodeTime: c.took,
-			Why: c.why,
-		},
-		dev: d, kern: c.kernel, variant: c.variant, fetched: model.Fetched(c.enc.Stats, distinct(a)),
+// firstOf returns the first of two errors that is one.
+func firstOf(x, y error) error {
+	if x != nil {
+		return x
 	}
-	if err := p.place(ctx, c); err != nil {
-		p.Close()
-		return nil, err
-	}
-	return p, nil
+	return y
 }
 
 // Device returns the device that the plan is on.
 func (p *Plan) Device() *Device { return p.dev }
 
-// place uploads the encoded matrix, in parts where one of its arrays exceeds the device's limit.
-func (p *Plan) place(ctx context.Context, c *packed) error {
-	start := time.Now()
-	encs, err := p.split(ctx, c)
-	if err != nil {
-		return err
-	}
-	p.EncodeTime += time.Since(start)
-	start = time.Now()
-	for _, e := range encs {
-		if err := p.upload(ctx, e); err != nil {
-			return err
-		}
-	}
-	p.UploadTime = time.Since(start)
-	return nil
+// Reproduced returns the precision of the last multiplication in reproducible mode, and whether it was
+// found by AutoP to lose nothing: then its finite outputs before alpha and beta are correctly rounded.
+func (p *Plan) Reproduced() (bits rfx.P, lossless bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.exec.reproduced()
 }
 
-func (p *Plan) upload(ctx context.Context, e *spec.Encoded) error {
-	pt, err := p.dev.upload(ctx, e)
-	p.parts = append(p.parts, pt)
-	if err == nil {
-		p.Stats = addStats(p.Stats, e.Stats, p.NNZ)
-	}
-	return err
-}
-
-// upload copies an encoded matrix to the device. After an error too, what it returns must be closed.
-func (d *Device) upload(ctx context.Context, e *spec.Encoded) (part, error) {
-	pt := part{enc: &spec.Encoded{Rows: e.Rows, Cols: e.Cols, NNZ: e.NNZ, Stats: e.Stats, Format: e.Format}}
-	for _, a := range e.Arrays {
-		b, err := d.alloc(int64(len(a.Data)), "array "+a.Name+" of the matrix")
-		if err != nil {
-			return pt, err
-		}
-		pt.bufs = append(pt.bufs, b)
-		for off := 0; off < len(a.Data); off += chunk {
-			if err := ctx.Err(); err != nil {
-				return pt, err
-			}
-			if err := b.Write(ctx, int64(off), a.Data[off:min(off+chunk, len(a.Data))]); err != nil {
-				return pt, err
-			}
-		}
-	}
-	return pt, nil
-}
-
-func addStats(a, b formats.Stats, nnz int64) formats.Stats {
-	a.StoredBytes += b.StoredBytes
-	a.Slots += b.Slots
-	a.MACs += b.MACs
-	a.Gathers += b.Gathers
-	a.Staged = b.Staged
-	a.Longest = max(a.Longest, b.Longest)
-	if a.Slots > 0 {
-		a.Fill = float64(nnz) / float64(a.Slots)
-	}
-	return a
-}
-
-// Close frees everything the plan holds on the device. A second call does nothing.
+// Close waits for the multiplication in progress and frees everything the plan holds on the device. A second call
+// does nothing.
 func (p *Plan) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
-	err := closeParts(p.parts)
-	if p.fixed != nil {
-		for _, parts := range p.fixed.parts {
-			err = errors.Join(err, closeParts(parts))
-		}
-		p.fixed.parts = nil
-	}
-	p.parts, p.jobs = nil, nil
-	p.temps.close()
-	for i, m := range p.host {
-		if m != nil {
-			m.Close()
+	p.launcher.close()
+	errs := []error{p.exec.close()}
+	for i, t := range p.host {
+		if t != nil {
+			errs = append(errs, t.Close())
 			p.host[i] = nil
 		}
 	}
-	return err
-}
-
-// closeParts frees parts of a matrix and returns what went wrong.
-func closeParts(parts []part) error {
-	var err error
-	for _, pt := range parts {
-		for _, b := range pt.bufs {
-			err = errors.Join(err, b.Close())
-		}
-	}
-	return err
+	return errors.Join(errs...)
 }

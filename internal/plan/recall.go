@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/spmmrun/spmm/backend"
-	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/cache"
 )
@@ -58,11 +57,8 @@ const shortDigest = 16
 // there can be a record without one.
 func recordFile(d *Device, a formats.Sparse, o Options) (folder, prefix string) {
 	rows, cols := a.Dims()
-	format, prec := pick(o.Format == "", "auto", o.Format), o.Precision
-	if prec == dtype.Invalid {
-		prec = a.Type()
-	}
-	return "tuned-" + deviceKey(d.Info()), fmt.Sprintf("%s-%v-n%d-%dx%d-%d-", format, prec, o.cols(), rows, cols, a.NNZ())
+	format := pick(o.anyFormat(), "auto", o.Format)
+	return "tuned-" + deviceKey(d.Info()), fmt.Sprintf("%s-%v-n%d-%dx%d-%d-", format, o.precision(a), o.cols(), rows, cols, a.NNZ())
 }
 
 // patternDigest identifies a matrix but for its values, on which times do not depend.

@@ -30,23 +30,12 @@ const (
 	tuneTime  = 200 * time.Millisecond
 )
 
-// tune prepares the matrix in every way that is predicted to be near the best, multiplies with each,
+// tune prepares the matrix for every candidate that is predicted to be near the best, multiplies with each,
 // keeps the fastest and remembers it.
-func tune(ctx context.Context, d *Device, a formats.Sparse, o Options) (*Plan, error) {
-	cs, err := candidates(d.Caps(), a, o)
-	if err != nil {
-		return nil, err
-	}
-	if len(cs) == 1 {
-		o.Tune = false
-		return New(ctx, d, a, o)
-	}
-	if err := rank(ctx, d, cs, a, o); err != nil {
-		return nil, err
-	}
+func tune(ctx context.Context, d *Device, a formats.Sparse, cs []*candidate, o Options) (*Plan, error) {
 	var best *Plan
 	var times []measured
-	var first error
+	var refused error // the first
 	for _, c := range near(cs) {
 		p, m, err := try(ctx, d, a, c, o)
 		switch {
@@ -54,9 +43,7 @@ func tune(ctx context.Context, d *Device, a formats.Sparse, o Options) (*Plan, e
 			closeAll(best, p)
 			return nil, errors.Join(ctx.Err(), err)
 		case err != nil: // this one cannot: out of memory, say
-			if first == nil {
-				first = err
-			}
+			refused = firstOf(refused, err)
 			continue
 		case best == nil || m.Time < slices.MinFunc(times, compareTimes).Time:
 			best, p = p, best
@@ -65,7 +52,7 @@ func tune(ctx context.Context, d *Device, a formats.Sparse, o Options) (*Plan, e
 		times = append(times, m)
 	}
 	if best == nil {
-		return nil, first
+		return nil, refused
 	}
 	r := newRecord(d, a, o, cs, times)
 	best.Why = r.why("when measured")
@@ -93,11 +80,7 @@ func near(cs []*candidate) []*candidate {
 // try prepares the matrix for a candidate and measures it.
 func try(ctx context.Context, d *Device, a formats.Sparse, c *candidate, o Options) (*Plan, measured, error) {
 	m := measured{Format: c.kernel.Name, Variant: c.variant.Name}
-	packed, err := c.pack(a, o)
-	if err != nil {
-		return nil, m, err
-	}
-	p, err := build(ctx, d, a, packed)
+	p, err := newFast(ctx, d, a, c, o)
 	if err != nil {
 		return nil, m, err
 	}
@@ -110,19 +93,16 @@ func try(ctx context.Context, d *Device, a formats.Sparse, c *candidate, o Optio
 
 // measure returns the time of a multiplication by n columns of random numbers.
 func (p *Plan) measure(ctx context.Context, n int) (time.Duration, error) {
-	bs, cs, err := p.Shapes(n, p.variant.In.Storage(), false, dtype.F32, false)
+	bs, cs, err := p.Shapes(n, p.Precision.Storage(), false, dtype.F32, false)
 	if err != nil {
 		return 0, err
 	}
-	b, err := p.dev.NewMatrix(bs)
+	ts, err := p.dev.NewTensors(bs, cs)
 	if err != nil {
 		return 0, err
 	}
+	b, c := ts[0], ts[1]
 	defer b.Close()
-	c, err := p.dev.NewMatrix(cs)
-	if err != nil {
-		return 0, err
-	}
 	defer c.Close()
 	for i, buf := range b.blocks {
 		if err := fill(ctx, buf, b.blockLayout(i/b.colBlocks(), i%b.colBlocks()).bytes()); err != nil {
@@ -133,16 +113,15 @@ func (p *Plan) measure(ctx context.Context, n int) (time.Duration, error) {
 	return p.best(ctx, b, c)
 }
 
-// drop forgets the multiplications and frees the buffers that serve them alone.
+// drop forgets launches and frees the buffers that serve them alone.
 func (p *Plan) drop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.jobs, p.next = nil, 0
-	p.temps.close()
+	p.launcher.close()
 }
 
 // best returns the time of the fastest of several batches.
-func (p *Plan) best(ctx context.Context, b, c *Matrix) (time.Duration, error) {
+func (p *Plan) best(ctx context.Context, b, c *Tensor) (time.Duration, error) {
 	once, err := p.Run(ctx, 1, b, 0, c) // brings the kernel onto the device, too
 	if err != nil {
 		return 0, err

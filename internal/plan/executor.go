@@ -1,0 +1,106 @@
+// The two ways to multiply, behind one interface: fast, and reproducible (reproducible.go).
+
+package plan
+
+import (
+	"context"
+	"slices"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/internal/plan/model"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// executor multiplies with a plan's matrix. Its methods are called with the plan locked.
+type executor interface {
+	// settle makes ready to multiply by b, and returns the matrix on the device that it multiplies with.
+	settle(ctx context.Context, l *launcher, b *Tensor) (*resident, error)
+	// columns adds the launches that compute block j of C's columns.
+	columns(w *composer, j int) error
+	// operands returns the bytes that an element of B and C takes at most on its way, and the type in which the kernel
+	// writes C.
+	operands(b, c Shape) (in, out int, written dtype.Type)
+	// check refuses n columns at once, C being written as out, where that exceeds a limit of the device.
+	check(n int, out dtype.Type) error
+	// work counts what a multiplication by n columns moves and computes, C having elements of type out, and names the
+	// variant that does it.
+	work(n int, out dtype.Type) (*spec.Variant, model.Work)
+	// reproduced returns the precision of the last multiplication and whether it was found to lose nothing; 0 and
+	// false before the first, and in fast mode.
+	reproduced() (bits rfx.P, lossless bool)
+	// close frees what the executor holds on the device.
+	close() error
+}
+
+// fast sums in f32, in the order of the kernel of the matrix's format.
+type fast struct{ *resident }
+
+func (f fast) settle(context.Context, *launcher, *Tensor) (*resident, error) { return f.resident, nil }
+
+// columns multiplies each part of the matrix by the block of B. Where the kernel cannot write C as it lies, it
+// writes alpha·A·B to a staging buffer, and kernel dense adds beta·C.
+func (f fast) columns(w *composer, j int) error {
+	b, err := w.stageB(j)
+	if err != nil {
+		return err
+	}
+	for i := range f.parts {
+		c := w.c.block(i, j)
+		to, staged := w.target(i, j)
+		if !staged {
+			if err := w.multiply(i, j, w.beta, c, b); err != nil {
+				return err
+			}
+			continue
+		}
+		product := w.stagedC(to)
+		if err := w.multiply(i, j, 0, product, b); err != nil {
+			return err
+		}
+		if err := w.dense(to, product, w.c.blockLayout(i, j), c, w.beta); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// operands: what is staged takes the larger of two element sizes.
+func (m *resident) operands(b, c Shape) (in, out int, written dtype.Type) {
+	in, out, written = b.Type.Size(), c.Type.Size(), c.Type
+	if m.staged(b.Type, b.ColMajor) {
+		in = max(in, m.operand.Size())
+	}
+	if !m.direct(c.Type, c.ColMajor) {
+		out, written = max(out, dtype.F32.Size()), dtype.F32
+	}
+	return in, out, written
+}
+
+func (f fast) reproduced() (rfx.P, bool) { return 0, false }
+
+// staged tells whether a B of this type and order goes through kernel dense, direct whether C is what the kernel
+// can write.
+func (m *resident) staged(t dtype.Type, colMajor bool) bool { return colMajor || t != m.operand }
+
+func (m *resident) direct(t dtype.Type, colMajor bool) bool {
+	return !colMajor && (t == dtype.F32 || slices.Contains(m.variant.Out, t))
+}
+
+// multiply adds the launches of part i of A times block j of B, which b holds in every form that the kernel takes:
+// c = alpha·A·B + beta·c.
+func (w *composer) multiply(i, j int, beta float32, c backend.Buffer, b ...backend.Buffer) error {
+	l, err := w.m.launch(i, w.problem(i, j, beta))
+	if err != nil {
+		return err
+	}
+	args := slices.Concat(w.m.parts[i].bufs, b, []backend.Buffer{c})
+	if l.Workspace > 0 {
+		args = append(args, w.l.work.atLeast(l.Workspace))
+	}
+	if err := w.add(w.m.kern, w.m.variant, l.Groups, args, l.Params); err != nil || l.Then == nil {
+		return err
+	}
+	return w.add(w.m.kern, l.Then, l.ThenGroups, args, l.ThenParams)
+}

@@ -1,0 +1,239 @@
+// The launches of a multiplication: composed once, then kept.
+
+package plan
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/shaders/dense"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// product is C = alpha·A·B + beta·C for tensors, some times in a row.
+type product struct {
+	b, c        *Tensor
+	alpha, beta float32
+	times       int
+}
+
+// key is all that the launches of a product depend on. Numbers are compared by their bits: −0 is not 0, and NaN
+// is NaN.
+type key struct {
+	m           *resident
+	b, c        *Tensor
+	alpha, beta uint32
+	times       int
+}
+
+func (q product) key(m *resident) key {
+	return key{m, q.b, q.c, math.Float32bits(q.alpha), math.Float32bits(q.beta), q.times}
+}
+
+// launcher composes launches and keeps the last ones, with the buffers that they share.
+type launcher struct {
+	dev *Device
+	// Staging of B and C, the kernel's workspace, and B in fixed point.
+	b, c, work, fixed shared
+
+	kept []kept
+	next int // which to replace next
+}
+
+// kept are the launches of a product.
+type kept struct {
+	key
+	launches []backend.Launch
+}
+
+// keptProducts is how many products a plan keeps the launches of.
+const keptProducts = 8
+
+// shared is a buffer that several products use, as large as the largest need so far.
+type shared struct {
+	what string
+	buf  backend.Buffer
+	size int64
+	need int64 // of the launches that are being composed
+}
+
+// atLeast returns the buffer, which is of so many bytes once all launches are composed.
+func (s *shared) atLeast(bytes int64) backend.Buffer {
+	s.need = max(s.need, bytes, 4)
+	return s.buf
+}
+
+func newLauncher(d *Device) *launcher {
+	return &launcher{
+		dev: d, b: shared{what: "staging of B"}, c: shared{what: "staging of C"},
+		work: shared{what: "workspace of the kernel"}, fixed: shared{what: "B in fixed point"},
+	}
+}
+
+func (l *launcher) buffers() [4]*shared { return [...]*shared{&l.b, &l.c, &l.work, &l.fixed} }
+
+// find returns the launches of a product if they are kept.
+func (l *launcher) find(k key) ([]backend.Launch, bool) {
+	for i := range l.kept {
+		if l.kept[i].key == k {
+			return l.kept[i].launches, true
+		}
+	}
+	return nil, false
+}
+
+// keep remembers launches in place of those remembered longest.
+func (l *launcher) keep(k key, launches []backend.Launch) {
+	if len(l.kept) < keptProducts {
+		l.kept = append(l.kept, kept{k, launches})
+		return
+	}
+	l.kept[l.next] = kept{k, launches}
+	l.next = (l.next + 1) % keptProducts
+}
+
+// forget drops the launches with a tensor, which is about to be closed.
+func (l *launcher) forget(t *Tensor) {
+	l.kept = slices.DeleteFunc(l.kept, func(k kept) bool { return k.b == t || k.c == t })
+	l.next = 0
+}
+
+// close drops all launches and frees the buffers.
+func (l *launcher) close() {
+	l.kept, l.next = nil, 0
+	for _, s := range l.buffers() {
+		if s.buf != nil {
+			s.buf.Close()
+		}
+		*s = shared{what: s.what}
+	}
+}
+
+// compose returns the launches that f adds. Where f needs larger shared buffers than there are, these are made, and
+// it is called again.
+func (l *launcher) compose(m *resident, q product, f func(*composer) error) ([]backend.Launch, error) {
+	for {
+		for _, s := range l.buffers() {
+			s.need = 0
+		}
+		w := &composer{l: l, m: m, product: q}
+		if err := f(w); err != nil {
+			return nil, err
+		}
+		if grown, err := l.grow(); err != nil || !grown {
+			return w.launches, err
+		}
+	}
+}
+
+// grow makes the shared buffers as large as they are needed. Launches composed before may hold a buffer that is
+// replaced, so they are dropped.
+func (l *launcher) grow() (grown bool, err error) {
+	for _, s := range l.buffers() {
+		if s.need <= s.size {
+			continue
+		}
+		grown = true
+		l.kept, l.next = nil, 0
+		if s.buf != nil {
+			s.buf.Close()
+			s.buf, s.size = nil, 0
+		}
+		if s.buf, err = l.dev.alloc(s.need, s.what); err != nil {
+			s.buf = nil
+			return grown, err
+		}
+		s.size = s.need
+	}
+	return grown, nil
+}
+
+// composer collects the launches of a product.
+type composer struct {
+	l *launcher
+	m *resident
+	product
+	launches []backend.Launch
+}
+
+// source is the layout that the kernel reads block j of B in, target the one it writes block (i, j) of C in; each
+// is the block's own, or that of a staging buffer.
+func (w *composer) source(j int) (l layout, staged bool) {
+	l = w.b.blockLayout(0, j)
+	if w.m.staged(l.typ, l.colMajor) {
+		return newLayout(l.rows, l.cols, w.m.operand, false), true
+	}
+	return l, false
+}
+
+func (w *composer) target(i, j int) (l layout, staged bool) {
+	l = w.c.blockLayout(i, j)
+	if !w.m.direct(l.typ, l.colMajor) {
+		return newLayout(l.rows, l.cols, dtype.F32, false), true
+	}
+	return l, false
+}
+
+// stageB returns the buffer in which the kernel finds block j of B, and adds the launch that brings it there where
+// that is not the tensor's own.
+func (w *composer) stageB(j int) (backend.Buffer, error) {
+	from, buf := w.b.blockLayout(0, j), w.b.block(0, j)
+	to, staged := w.source(j)
+	if !staged {
+		return buf, nil
+	}
+	tmp := w.l.b.atLeast(to.bytes())
+	return tmp, w.dense(from, buf, to, tmp, 0)
+}
+
+// stagedC returns the buffer for a block of C in a layout that is not the tensor's.
+func (w *composer) stagedC(l layout) backend.Buffer { return w.l.c.atLeast(l.bytes()) }
+
+// problem describes part i of A times block j of B to the kernel.
+func (w *composer) problem(i, j int, beta float32) spec.Problem {
+	from, _ := w.source(j)
+	to, _ := w.target(i, j)
+	return spec.Problem{
+		M: to.rows, K: from.rows, N: to.cols, LDB: from.ld, LDC: to.ld,
+		Out: to.typ, Alpha: w.alpha, Beta: beta, Caps: w.l.dev.Caps(),
+	}
+}
+
+// dense adds the launch that brings src into dst's order and type: dst = src + beta·dst.
+func (w *composer) dense(src layout, sbuf backend.Buffer, dst layout, dbuf backend.Buffer, beta float32) error {
+	if src.rows == 0 || src.cols == 0 {
+		return nil
+	}
+	v, err := dense.Variant(w.l.dev.Caps())
+	if err != nil {
+		return err
+	}
+	l, err := dense.Launch(v, dense.Op{
+		Rows: src.rows, Cols: src.cols, Alpha: 1, Beta: beta,
+		Src: dense.Layout{Type: src.typ, LD: src.ld, ColMajor: src.colMajor},
+		Dst: dense.Layout{Type: dst.typ, LD: dst.ld, ColMajor: dst.colMajor},
+	})
+	if err != nil {
+		return err
+	}
+	return w.add(dense.Kernel, v, l.Groups, []backend.Buffer{sbuf, dbuf}, l.Params)
+}
+
+// add appends a launch that the device's grid can hold.
+func (w *composer) add(kern *spec.Kernel, v *spec.Variant, groups [3]uint32, args []backend.Buffer, params []byte) error {
+	loaded, err := w.l.dev.kernel(kern, v)
+	if err != nil {
+		return err
+	}
+	most := w.l.dev.Caps().MaxGroups
+	for i, g := range groups {
+		if most[i] > 0 && g > most[i] {
+			return fmt.Errorf("kernel %s needs a grid of %v workgroups, %v allows %v: %w", kern.Name, groups, w.l.dev.Info(), most, backend.ErrUnsupported)
+		}
+	}
+	w.launches = append(w.launches, backend.Launch{Kernel: loaded, Groups: groups, Args: args, Params: params})
+	return nil
+}

@@ -1,0 +1,83 @@
+// Options, and what is refused of them.
+
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/rfx"
+)
+
+// Options say how to bring a matrix onto a device.
+type Options struct {
+	Format    string     // a format's name; "" or "auto" picks one
+	Variant   string     // a variant's name, to force it; "" picks one
+	Precision dtype.Type // of A's values and of B; Invalid: the matrix's own type
+	Cols      int        // columns of B to choose for; 0: 128
+	// Encoded, if not nil, is the matrix in some format. Where the device has a kernel for its packing, and
+	// Format does not name another, it is taken as it is.
+	Encoded formats.Encoded
+	// Tune measures the packings that are predicted to be near the best, and remembers the fastest in the
+	// cache folder, for others to take.
+	Tune bool
+	// Reproducible, unless 0, requests the product RFX-p of this p, or AutoP. Format then decides between rows
+	// (csr), panels shuffled as in tiledcsr, and panels (any other), where the device has a kernel for these.
+	Reproducible rfx.P
+}
+
+// DefaultCols is the number of columns of B that formats are chosen for when none is given.
+const DefaultCols = 128
+
+// cols is Cols with its default.
+func (o Options) cols() int {
+	if o.Cols == 0 {
+		return DefaultCols
+	}
+	return o.Cols
+}
+
+// precision is Precision with its default.
+func (o Options) precision(a formats.Sparse) dtype.Type {
+	if o.Precision == dtype.Invalid {
+		return a.Type()
+	}
+	return o.Precision
+}
+
+// anyFormat tells whether the options leave the format open.
+func (o Options) anyFormat() bool { return o.Format == "" || o.Format == "auto" }
+
+// Validate refuses options that no matrix and no device can make right, and those that exclude each other.
+func (o Options) Validate() error {
+	precisions := []dtype.Type{dtype.Invalid, dtype.F16, dtype.BF16, dtype.TF32, dtype.F32}
+	switch {
+	case !o.anyFormat() && !slices.Contains(Formats(), o.Format):
+		return fmt.Errorf("unknown format %q (auto, %s)", o.Format, strings.Join(Formats(), ", "))
+	case !slices.Contains(precisions, o.Precision):
+		return fmt.Errorf("precision %v: want f16, bf16, tf32 or f32", o.Precision)
+	case o.Cols < 0 || o.Cols > math.MaxInt32:
+		return fmt.Errorf("%d columns to choose a format for: want 1 to %d, or 0, which means %d", o.Cols, math.MaxInt32, DefaultCols)
+	case o.Reproducible != 0 && o.Tune:
+		return errors.New("tuning is for fast mode: reproducible mode chooses by prediction alone")
+	case o.Reproducible == 0 || o.Reproducible == AutoP:
+		return nil
+	}
+	return o.Reproducible.Check()
+}
+
+// validateForHost is Validate for calls that pack on the host and multiply nothing.
+func (o Options) validateForHost(call string) error {
+	switch {
+	case o.Reproducible != 0:
+		return fmt.Errorf("%s packs for fast mode: reproducible mode packs with each Prepare", call)
+	case o.Tune:
+		return fmt.Errorf("%s does not tune: Prepare does", call)
+	}
+	return o.Validate()
+}

@@ -1,0 +1,380 @@
+// Reproducible mode: B is brought to fixed point on the device, and multiplied by A's integers (see
+// package formats/rfx). Where the precision is to be found from the data, B's ranges are read back first.
+
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/internal/plan/model"
+	"github.com/spmmrun/spmm/shaders"
+	"github.com/spmmrun/spmm/shaders/quantise"
+	kernel "github.com/spmmrun/spmm/shaders/rfx"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// AutoP, as Options.Reproducible, is the least precision that loses nothing, found for each multiplication.
+const AutoP rfx.P = -1
+
+// ranges returns the range of each of a's rows.
+func ranges(a formats.Sparse) []rfx.Range {
+	return formats.Dispatch(a, rfx.Rows[half.F16], rfx.Rows[half.BF16], rfx.Rows[float32])
+}
+
+// reproducible computes RFX-p products.
+type reproducible struct {
+	*resident             // at the precision of the last multiplication
+	kind      kernel.Kind // where the device has a kernel for it at a precision; else rows
+	bits      rfx.P       // of the resident matrix
+	auto      *autoP      // nil where the precision is given
+	ran       bool        // there was a multiplication
+	lossless  bool        // with auto: the last one lost nothing
+}
+
+// autoP is what finding the precision takes.
+type autoP struct {
+	matrix formats.Sparse      // to be encoded for other precisions
+	rows   []rfx.Range         // of the matrix
+	at     map[rfx.P]*resident // the precisions that were needed so far
+}
+
+// newReproducible prepares a matrix for reproducible mode.
+func newReproducible(ctx context.Context, d *Device, a formats.Sparse, o Options) (*Plan, error) {
+	m := formats.ConvertTo(a, o.precision(a).Storage())
+	r := &reproducible{bits: o.Reproducible}
+	if o.Reproducible == AutoP {
+		r.auto = &autoP{matrix: m.Clone(), rows: ranges(m), at: map[rfx.P]*resident{}}
+		r.bits, _ = rfx.Auto(r.auto.rows)
+		if mustCut(d, m) {
+			r.bits = rfx.P47 // cut the rows so that they can be encoded for any precision
+		}
+	}
+	why, err := r.pickKind(ctx, d, m, o)
+	if err != nil {
+		return nil, err
+	}
+	p, err := r.plan(ctx, d, m, o, why)
+	if r.kind != kernel.Rows && r.mayTakeRows(o) && refusal(err) {
+		r.kind = kernel.Rows
+		p, err = r.plan(ctx, d, m, o, fmt.Sprintf("panels are refused: %v", err))
+	}
+	return p, err
+}
+
+// mustCut tells whether some precision's integers exceed a buffer.
+func mustCut(d *Device, m formats.Sparse) bool { return m.NNZ()*int64(rfx.P47.Size()) > d.limit() }
+
+// mayTakeRows tells whether rows may be multiplied where panels are refused: where the options do not name panels, or
+// where the panels that they name suit one precision and not another.
+func (r *reproducible) mayTakeRows(o Options) bool {
+	return o.Variant == "" && (r.auto != nil || o.anyFormat())
+}
+
+// plan encodes the matrix for the kind that was picked, and brings it onto the device.
+func (r *reproducible) plan(ctx context.Context, d *Device, m formats.Sparse, o Options, why string) (*Plan, error) {
+	v, err := r.variantFor(d.Caps(), r.bits)
+	if err != nil {
+		return nil, err
+	}
+	if o.Variant != "" && o.Variant != v.Name {
+		return nil, fmt.Errorf("variant %q: in reproducible mode at p = %d this device runs %s: %w", o.Variant, r.bits, v.Name, backend.ErrUnsupported)
+	}
+	e, err := r.encode(m, v)
+	if err != nil {
+		return nil, err
+	}
+	if most := e.enc.Stats.Slots * int64(rfx.P31.Bytes()); r.auto != nil && r.kind != kernel.Rows && most > d.limit() {
+		return nil, fmt.Errorf("panels take %d bytes at p = %d, and a buffer of %v at most %d: %w", most, rfx.P31, d.Info(), d.limit(), backend.ErrUnsupported)
+	}
+	return place(ctx, d, e, why, func(m *resident) executor {
+		r.resident = m
+		if r.auto != nil {
+			r.auto.at[r.bits] = m
+		}
+		return r
+	})
+}
+
+// encode packs the matrix for a variant.
+func (r *reproducible) encode(m formats.Sparse, v *spec.Variant) (*encoded, error) {
+	start := time.Now()
+	enc, err := shaders.Reproducible.Encode(m, v)
+	if err != nil {
+		return nil, err
+	}
+	name := v.Name
+	if r.auto != nil {
+		name = strings.Replace(name, fmt.Sprintf("p%d", r.bits), "auto", 1)
+	}
+	return &encoded{
+		kernel: shaders.Reproducible, variant: v, format: r.kind.Format(), name: name, precision: m.Type(),
+		matrix: m, enc: enc, took: time.Since(start),
+	}, nil
+}
+
+// variantFor returns the kernel's variant for a precision.
+func (r *reproducible) variantFor(caps backend.Caps, bits rfx.P) (*spec.Variant, error) {
+	if v, err := kernel.Variant(caps, bits, r.kind); err == nil || !errors.Is(err, backend.ErrUnsupported) {
+		return v, err
+	}
+	return kernel.Variant(caps, bits, kernel.Rows)
+}
+
+// pickKind decides between rows and panels of rows, and says why. Products have the same bits whichever it is.
+func (r *reproducible) pickKind(ctx context.Context, d *Device, m formats.Sparse, o Options) (why string, err error) {
+	r.kind = kernel.KindOf(o.Format)
+	named := r.kind
+	if named == kernel.Rows {
+		r.kind = kernel.Panels
+	}
+	v, err := r.variantFor(d.Caps(), r.bits)
+	if err != nil {
+		return "", err
+	}
+	rows, err := kernel.Variant(d.Caps(), r.bits, kernel.Rows)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case named == kernel.Rows || o.Variant == rows.Name:
+		why = "rows were requested"
+	case v == rows:
+		why = "the device has no kernel for panels" + pick(r.auto != nil, "", fmt.Sprintf(" at p = %d", r.bits))
+	case r.auto != nil && mustCut(d, m):
+		why = "the matrix must be cut for any p"
+	case !o.anyFormat() || o.Variant == v.Name:
+		return pick(r.kind == kernel.Shuffled, "its rows are shuffled as in that format", "panels of rows go through matrix units"), nil
+	default:
+		times, err := r.predict(ctx, d, m, []*spec.Variant{rows, v}, o.cols())
+		if err != nil {
+			return "", err
+		}
+		if times[1] < times[0] {
+			return fmt.Sprintf("panels are predicted to take %s, and rows %s", short(times[1]), short(times[0])), nil
+		}
+		why = fmt.Sprintf("rows are predicted to take %s, and panels %s", short(times[0]), short(times[1]))
+	}
+	r.kind = kernel.Rows
+	return why, nil
+}
+
+// predict returns what multiplications by n columns are predicted to take in each variant, B being in fixed point,
+// from a sample of the matrix. Every row of B is fetched anew for each entry or vector that meets it: a core's
+// cache holds few in fixed point.
+func (r *reproducible) predict(ctx context.Context, d *Device, m formats.Sparse, vs []*spec.Variant, n int) ([]time.Duration, error) {
+	rates, err := d.Rates(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := sample(m)
+	rows, cols := m.Dims()
+	var times []time.Duration
+	for _, v := range vs {
+		e, err := shaders.Reproducible.Encode(s, v)
+		if err != nil {
+			return nil, err
+		}
+		stats, _ := scale(e, s.NNZ(), m.NNZ())
+		g, _ := d.model().Gather(shaders.Reproducible.Name, v.Name)
+		n := g.Width(v, n)
+		w := inFixedPoint(model.NewWork(rows, cols, n, m.Type(), stats, stats.Gathers, dtype.F32), v, r.bits, cols, n, stats.Gathers)
+		w.Gather = max(int64(g.Slower*float64(w.Gather)), stats.Gathers*int64(n)*int64(g.Bytes))
+		b := rates.Bound(v, w)
+		times = append(times, b.Memory+b.Gather+b.Compute)
+	}
+	return times, nil
+}
+
+// inFixedPoint adds to what a multiplication by n columns takes in a variant: B is written and read in fixed point,
+// its rows are fetched so, and matrix units multiply every pair of digits.
+func inFixedPoint(w model.Work, v *spec.Variant, bits rfx.P, k, n int, fetched int64) model.Work {
+	row := 4 * int64(kernel.Layout(v, k, n).Row())
+	w.Bytes += 2 * int64(k) * row
+	w.Gather = fetched * row
+	if len(v.Need.Shapes) > 0 {
+		w.FLOPs *= int64(bits.Bytes() * bits.Bytes())
+	}
+	return w
+}
+
+func (r *reproducible) work(n int, out dtype.Type) (*spec.Variant, model.Work) {
+	v, w := r.resident.work(n, out)
+	return v, inFixedPoint(w, v, r.bits, r.cols, n, r.fetched)
+}
+
+func (r *reproducible) reproduced() (rfx.P, bool) {
+	if !r.ran {
+		return 0, false
+	}
+	return r.bits, r.lossless
+}
+
+// settle turns to the precision that b needs, where it is to be found.
+func (r *reproducible) settle(ctx context.Context, l *launcher, b *Tensor) (*resident, error) {
+	if r.auto != nil {
+		cols, err := r.scan(ctx, l, b)
+		if err != nil {
+			return nil, err
+		}
+		bits, lossless := rfx.Auto(r.auto.rows, cols)
+		if err := r.turn(ctx, bits); err != nil {
+			return nil, err
+		}
+		r.lossless = lossless
+	}
+	r.ran = true
+	return r.resident, nil
+}
+
+// turn makes a precision the resident matrix's. The matrix is encoded for it the first time.
+func (r *reproducible) turn(ctx context.Context, bits rfx.P) error {
+	m := r.auto.at[bits]
+	if m == nil {
+		v, err := r.variantFor(r.dev.Caps(), bits)
+		if err != nil {
+			return err
+		}
+		e := &encoded{kernel: r.kern, variant: v, matrix: r.auto.matrix}
+		parts, err := e.ranges(ctx, r.rowBlock)
+		if err != nil {
+			return err
+		}
+		if m, err = upload(ctx, r.dev, e, parts, r.rowBlock); err != nil {
+			return err
+		}
+		r.auto.at[bits] = m
+	}
+	r.bits, r.resident = bits, m
+	return nil
+}
+
+// scan finds the ranges of b's columns, on the device.
+func (r *reproducible) scan(ctx context.Context, l *launcher, b *Tensor) ([]rfx.Range, error) {
+	var cols []rfx.Range
+	for j := range b.colBlocks() {
+		launches, err := l.compose(r.resident, product{b: b}, func(w *composer) error {
+			buf, err := w.stageB(j)
+			if err != nil {
+				return err
+			}
+			_, err = w.quantise(j, buf, false)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if _, err := r.dev.Run(ctx, launches...); err != nil {
+			return nil, err
+		}
+		q := r.layout(b.blockLayout(0, j))
+		words := make([]rfx.Range, q.First())
+		if len(words) > 0 {
+			if err := l.fixed.buf.Read(ctx, 0, backend.Bytes(words)); err != nil {
+				return nil, err
+			}
+		}
+		at := len(cols)
+		cols = append(cols, make([]rfx.Range, q.N)...)
+		for c := 1; c <= q.Chunks; c++ {
+			for i := range q.N {
+				cols[at+i] = cols[at+i].Join(words[c*q.LD+i])
+			}
+		}
+	}
+	return cols, nil
+}
+
+// layout is how a block of B lies in fixed point.
+func (m *resident) layout(l layout) quantise.Layout { return kernel.Layout(m.variant, l.rows, l.cols) }
+
+// columns brings the block of B to fixed point and multiplies each part of the matrix by it. The kernel adds beta·C
+// itself, in integers: what kernel dense computes is not the same everywhere. So where C cannot be written as it
+// lies, it is copied to the staging buffer first.
+func (r *reproducible) columns(w *composer, j int) error {
+	b, err := w.stageB(j)
+	if err != nil {
+		return err
+	}
+	q, err := w.quantise(j, b, true)
+	if err != nil {
+		return err
+	}
+	for i := range r.parts {
+		c, lies := w.c.block(i, j), w.c.blockLayout(i, j)
+		to, staged := w.target(i, j)
+		if !staged {
+			if err := w.multiply(i, j, w.beta, c, b, q); err != nil {
+				return err
+			}
+			continue
+		}
+		tmp := w.stagedC(to)
+		if w.beta != 0 {
+			if err := w.dense(lies, c, to, tmp, 0); err != nil {
+				return err
+			}
+		}
+		if err := w.multiply(i, j, w.beta, tmp, b, q); err != nil {
+			return err
+		}
+		if err := w.dense(to, tmp, lies, c, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// quantise adds the launches that bring block j of B, which lies in buf, to fixed point, and returns the buffer that
+// holds it then; only the first of them, which finds ranges, unless whole.
+func (w *composer) quantise(j int, buf backend.Buffer, whole bool) (backend.Buffer, error) {
+	v, err := quantise.Variant(w.l.dev.Caps())
+	if err != nil {
+		return nil, err
+	}
+	from, _ := w.source(j)
+	layout := w.m.layout(from)
+	l, err := quantise.Launch(v, layout, from.typ, from.ld)
+	if err != nil {
+		return nil, err
+	}
+	q := w.l.fixed.atLeast(layout.Bytes())
+	args := []backend.Buffer{buf, q}
+	if err := w.add(quantise.Kernel, v, l.Groups, args, l.Params); err != nil || !whole {
+		return q, err
+	}
+	return q, w.add(quantise.Kernel, v, l.ThenGroups, args, l.ThenParams)
+}
+
+// check refuses n columns at once also where B in fixed point exceeds a buffer: with AutoP at the largest precision,
+// which takes most.
+func (r *reproducible) check(n int, out dtype.Type) error {
+	b := kernel.Layout(r.variant, r.cols, n).Bytes()
+	if r.auto != nil {
+		b = quantise.NewLayout(r.cols, n, rfx.P47).Bytes()
+	}
+	if b > r.dev.limit() {
+		return fmt.Errorf("%d columns of B in fixed point take %d bytes, and a buffer of %v at most %d: %w", n, b, r.dev.Info(), r.dev.limit(), backend.ErrUnsupported)
+	}
+	return r.resident.check(n, out)
+}
+
+// close frees the matrix at every precision.
+func (r *reproducible) close() error {
+	if r.auto == nil {
+		return r.resident.close()
+	}
+	var errs []error
+	for _, m := range r.auto.at {
+		errs = append(errs, m.close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,196 @@
+// The sparse matrix on a device. Where one of its arrays, or a few columns of C for it, exceed what the device
+// binds, it is cut into row ranges.
+
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/plan/model"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// resident is a sparse matrix on a device, packed for a variant.
+type resident struct {
+	dev        *Device
+	kern       *spec.Kernel
+	variant    *spec.Variant
+	rows, cols int
+	operand    dtype.Type // of B's elements as the kernel reads them
+	parts      []part
+	rowBlock   int // rows of each part but the last
+	stats      formats.Stats
+	fetched    int64 // rows of B that a multiplication fetches, see distinct
+}
+
+// part is a range of the matrix's rows, encoded and uploaded.
+type part struct {
+	enc  *spec.Encoded // without the arrays' data
+	bufs []backend.Buffer
+}
+
+// upload copies an encoded matrix to the device, each of parts being rowBlock rows of it.
+func upload(ctx context.Context, d *Device, e *encoded, parts []*spec.Encoded, rowBlock int) (*resident, error) {
+	rows, cols := e.matrix.Dims()
+	m := &resident{
+		dev: d, kern: e.kernel, variant: e.variant, rows: rows, cols: cols, operand: e.matrix.Type(), rowBlock: rowBlock,
+	}
+	for _, enc := range parts {
+		pt, err := d.upload(ctx, enc)
+		m.parts = append(m.parts, pt)
+		if err != nil {
+			m.close()
+			return nil, err
+		}
+		m.stats = addStats(m.stats, enc.Stats, e.matrix.NNZ())
+	}
+	m.fetched = model.Fetched(m.stats, distinct(e.matrix))
+	return m, nil
+}
+
+// upload copies one part to the device. After an error too, what it returns must be closed.
+func (d *Device) upload(ctx context.Context, e *spec.Encoded) (part, error) {
+	pt := part{enc: &spec.Encoded{Rows: e.Rows, Cols: e.Cols, NNZ: e.NNZ, Stats: e.Stats, Format: e.Format}}
+	for _, a := range e.Arrays {
+		b, err := d.alloc(int64(len(a.Data)), "array "+a.Name+" of the matrix")
+		if err != nil {
+			return pt, err
+		}
+		pt.bufs = append(pt.bufs, b)
+		for off := 0; off < len(a.Data); off += chunk {
+			if err := ctx.Err(); err != nil {
+				return pt, err
+			}
+			if err := b.Write(ctx, int64(off), a.Data[off:min(off+chunk, len(a.Data))]); err != nil {
+				return pt, err
+			}
+		}
+	}
+	return pt, nil
+}
+
+func addStats(a, b formats.Stats, nnz int64) formats.Stats {
+	a.StoredBytes += b.StoredBytes
+	a.Slots += b.Slots
+	a.MACs += b.MACs
+	a.Gathers += b.Gathers
+	a.Staged = b.Staged
+	a.Longest = max(a.Longest, b.Longest)
+	if a.Slots > 0 {
+		a.Fill = float64(nnz) / float64(a.Slots)
+	}
+	return a
+}
+
+// close frees the matrix on the device.
+func (m *resident) close() error {
+	var errs []error
+	for _, pt := range m.parts {
+		for _, b := range pt.bufs {
+			errs = append(errs, b.Close())
+		}
+	}
+	m.parts = nil
+	return errors.Join(errs...)
+}
+
+// launch asks the kernel how part i runs on a problem.
+func (m *resident) launch(i int, q spec.Problem) (spec.Launch, error) {
+	return m.kern.Launch(m.variant, m.parts[i].enc, q)
+}
+
+// check tells whether the kernel can multiply by n columns at once, within the device's limits.
+func (m *resident) check(n int, out dtype.Type) error {
+	for i, pt := range m.parts {
+		l, err := m.launch(i, spec.Problem{
+			M: pt.enc.Rows, K: pt.enc.Cols, N: n, LDB: up(n, align), LDC: up(n, align), Out: out, Alpha: 1, Caps: m.dev.Caps(),
+		})
+		if err != nil {
+			return err
+		}
+		if l.Workspace > m.dev.limit() {
+			return fmt.Errorf("the workspace for %d columns takes %d bytes, and a buffer of %v at most %d: %w",
+				n, l.Workspace, m.dev.Info(), m.dev.limit(), backend.ErrUnsupported)
+		}
+	}
+	return nil
+}
+
+func (m *resident) work(n int, out dtype.Type) (*spec.Variant, model.Work) {
+	return m.variant, model.NewWork(m.rows, m.cols, n, m.operand, m.stats, m.fetched, out)
+}
+
+// cut returns the encoded matrix whole if the device can bind it, and a few columns of C for it, else
+// encoded again in as many row ranges as it takes, of rowBlock rows each.
+func cut(ctx context.Context, d *Device, e *encoded) (parts []*spec.Encoded, rowBlock int, err error) {
+	rows, _ := e.matrix.Dims()
+	limit := d.limit()
+	parts, rowBlock = []*spec.Encoded{e.enc}, max(1, rows)
+	for {
+		ranges := (max(largest(parts), up64(int64(rowBlock))*align*4)-1)/limit + 1
+		if ranges == 1 {
+			return parts, rowBlock, nil
+		}
+		block := partRows(ceil(rowBlock, int(min(ranges, 1<<20))), e.enc.Panel)
+		if block >= rowBlock {
+			return nil, 0, fmt.Errorf("%d rows of the matrix take %d bytes in one array of format %s, and a buffer of %v at most %d: %w",
+				rowBlock, largest(parts), e.format, d.Info(), limit, backend.ErrUnsupported)
+		}
+		rowBlock = block
+		if parts, err = e.ranges(ctx, rowBlock); err != nil {
+			return nil, 0, err
+		}
+	}
+}
+
+// ranges encodes ranges of the matrix's rows.
+func (e *encoded) ranges(ctx context.Context, rowBlock int) ([]*spec.Encoded, error) {
+	var parts []*spec.Encoded
+	rows, _ := e.matrix.Dims()
+	for lo := 0; lo == 0 || lo < rows; lo += rowBlock {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		p, err := e.kernel.Part(e.matrix.RowRange(lo, min(lo+rowBlock, rows)), e.variant, e.enc)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, p)
+	}
+	return parts, nil
+}
+
+// partRows rounds the rows of a part up so that no panel is cut: to a multiple of what the format wants kept
+// together, and of rowAlign, or in small parts leastAlign, which is all that others' panels need.
+func partRows(rows, panel int) int {
+	const rowAlign, leastAlign = 128, 32
+	to := leastAlign
+	if rows > rowAlign {
+		to = rowAlign
+	}
+	return up(rows, lcm(to, max(1, panel)))
+}
+
+func lcm(a, b int) int {
+	x, y := a, b
+	for y > 0 {
+		x, y = y, x%y
+	}
+	return a / x * b
+}
+
+// largest returns the bytes of the largest array.
+func largest(parts []*spec.Encoded) int64 {
+	var n int64
+	for _, e := range parts {
+		for _, a := range e.Arrays {
+			n = max(n, int64(len(a.Data)))
+		}
+	}
+	return n
+}

@@ -1,0 +1,113 @@
+// Multiplication of tensors on the plan's device.
+
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spmmrun/spmm/backend"
+)
+
+// Run computes c = alpha·A·b + beta·c; b is K×N and c is M×N, in any type and order. c is not read
+// where beta is 0. The context is looked at between launches.
+func (p *Plan) Run(ctx context.Context, alpha float32, b *Tensor, beta float32, c *Tensor) (backend.Timing, error) {
+	return p.Repeat(ctx, 1, alpha, b, beta, c)
+}
+
+// Repeat runs the same multiplication a number of times back to back, as a program that keeps the device
+// busy does; it serves to measure. With a beta other than 0 each run adds to the last one's c.
+func (p *Plan) Repeat(ctx context.Context, times int, alpha float32, b *Tensor, beta float32, c *Tensor) (backend.Timing, error) {
+	if times < 1 {
+		return backend.Timing{}, fmt.Errorf("%d repetitions: at least 1 is possible", times)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.run(ctx, product{b: b, c: c, alpha: alpha, beta: beta, times: times})
+}
+
+// run is Run with the plan locked.
+func (p *Plan) run(ctx context.Context, q product) (backend.Timing, error) {
+	if err := ctx.Err(); err != nil {
+		return backend.Timing{}, err
+	}
+	if err := p.check(q); err != nil {
+		return backend.Timing{}, err
+	}
+	if err := q.b.use(); err != nil {
+		return backend.Timing{}, err
+	}
+	defer q.b.release()
+	if err := q.c.use(); err != nil {
+		return backend.Timing{}, err
+	}
+	defer q.c.release()
+	m, err := p.exec.settle(ctx, p.launcher, q.b)
+	if err != nil {
+		return backend.Timing{}, err
+	}
+	launches, err := p.launches(m, q)
+	if err != nil || len(launches) == 0 {
+		return backend.Timing{}, err
+	}
+	return p.dev.Run(ctx, launches...)
+}
+
+// launches returns the launches of a product that was checked, as they were composed the last time, if possible.
+func (p *Plan) launches(m *resident, q product) ([]backend.Launch, error) {
+	if q.c.Rows == 0 || q.c.Cols == 0 {
+		return nil, nil
+	}
+	k := q.key(m)
+	if launches, ok := p.launcher.find(k); ok {
+		return launches, nil
+	}
+	launches, err := p.launcher.compose(m, q, func(w *composer) error {
+		for j := range q.b.colBlocks() {
+			if err := p.exec.columns(w, j); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	launches = slices.Repeat(launches, q.times)
+	p.launcher.keep(k, launches)
+	return launches, nil
+}
+
+// check refuses operands that do not fit together.
+func (p *Plan) check(q product) error {
+	b, c := q.b, q.c
+	switch {
+	case p.closed:
+		return fmt.Errorf("the plan: %w", errClosed)
+	case b == nil || c == nil:
+		return errors.New("B or C is missing")
+	case b.dev != p.dev || c.dev != p.dev:
+		return fmt.Errorf("A, B and C must be on one device, and A is on %v", p.dev.Info())
+	case b == c:
+		return errors.New("B and C must be two matrices: C is written while B is read")
+	}
+	if err := p.checkDims(b.Rows, b.Cols, c.Rows, c.Cols); err != nil {
+		return err
+	}
+	if b.rowBlocks() > 1 || b.colBlocks() != c.colBlocks() || b.ColBlock != c.ColBlock || c.Rows > 0 && c.RowBlock != min(p.rowBlock, c.Rows) {
+		return fmt.Errorf("B lies in blocks of %d×%d and C of %d×%d, but A of %d×%d needs C in blocks of %d rows, B in whole columns, and the same columns in both (TensorsFor makes such)",
+			b.RowBlock, b.ColBlock, c.RowBlock, c.ColBlock, p.Rows, p.Cols, p.rowBlock)
+	}
+	return nil
+}
+
+// checkDims tells whether C = A·B is possible for B and C of these sizes.
+func (p *Plan) checkDims(bRows, bCols, cRows, cCols int) error {
+	if bRows != p.Cols || cRows != p.Rows || bCols != cCols {
+		return fmt.Errorf("shapes do not fit: A is %d×%d, B is %d×%d, C is %d×%d; want B %d×n and C %d×n",
+			p.Rows, p.Cols, bRows, bCols, cRows, cCols, p.Cols, p.Rows)
+	}
+	return nil
+}

@@ -1,0 +1,354 @@
+// Tensors: dense matrices on a device.
+
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"sync"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/internal/memory"
+)
+
+// Shape says how a dense matrix lies on a device: in blocks of RowBlock × ColBlock elements, each a
+// buffer of its own, row- or column-major. Zero means one block. More than one is needed only where
+// the whole matrix exceeds what the device binds.
+type Shape struct {
+	Rows, Cols         int
+	Type               dtype.Type
+	ColMajor           bool
+	RowBlock, ColBlock int
+}
+
+// whole returns the shape with its blocks no larger than the matrix, and at least of one element.
+func (s Shape) whole() Shape {
+	if s.RowBlock <= 0 || s.RowBlock > s.Rows {
+		s.RowBlock = max(1, s.Rows)
+	}
+	if s.ColBlock <= 0 || s.ColBlock > s.Cols {
+		s.ColBlock = max(1, s.Cols)
+	}
+	return s
+}
+
+func (s Shape) rowBlocks() int { return max(1, ceil(s.Rows, s.RowBlock)) }
+func (s Shape) colBlocks() int { return max(1, ceil(s.Cols, s.ColBlock)) }
+
+// blockLayout returns how block (i, j) lies in its buffer.
+func (s Shape) blockLayout(i, j int) layout {
+	rows := min(s.RowBlock, s.Rows-i*s.RowBlock)
+	cols := min(s.ColBlock, s.Cols-j*s.ColBlock)
+	return newLayout(rows, cols, s.Type, s.ColMajor)
+}
+
+// maxDim bounds rows and columns: indices on devices have 32 bits.
+const maxDim = math.MaxInt32
+
+// checkDim refuses a number of rows or columns that no tensor can have.
+func checkDim(n int, what string) error {
+	switch {
+	case n < 0:
+		return fmt.Errorf("%d %s: must be 0 or more", n, what)
+	case n > maxDim:
+		return fmt.Errorf("%d %s: at most %d are possible: %w", n, what, maxDim, backend.ErrUnsupported)
+	}
+	return nil
+}
+
+// bytes returns the device memory that a tensor of the shape takes. More than 63 bits count is ErrOutOfMemory.
+func (s Shape) bytes() (int64, error) {
+	if err := errors.Join(checkDim(s.Rows, "rows"), checkDim(s.Cols, "columns")); err != nil {
+		return 0, fmt.Errorf("a tensor of %d×%d: %w", s.Rows, s.Cols, err)
+	}
+	s = s.whole()
+	lines, width, block, blocks := s.Rows, s.Cols, s.ColBlock, s.colBlocks()
+	if s.ColMajor {
+		lines, width, block, blocks = s.Cols, s.Rows, s.RowBlock, s.rowBlocks()
+	}
+	// The last block of a line may be narrower than the others.
+	full := int64(blocks - 1)
+	padded := full*up64(int64(block)) + up64(int64(width)-full*int64(block))
+	hi, lo := bits.Mul64(uint64(padded)*uint64(s.Type.Size()), uint64(lines))
+	if hi != 0 || lo > math.MaxInt64 {
+		return 0, fmt.Errorf("a tensor of %d×%d takes more than %d bytes: %w", s.Rows, s.Cols, int64(math.MaxInt64), backend.ErrOutOfMemory)
+	}
+	return int64(lo), nil
+}
+
+// up64 is up to align for numbers of lines and columns that int need not hold.
+func up64(n int64) int64 { return (n + align - 1) / align * align }
+
+// Tensor is a dense matrix on a device. Its contents are undefined until they are written. Its methods may be
+// called from any goroutine.
+type Tensor struct {
+	Shape
+	dev *Device
+
+	mu     sync.Mutex
+	idle   sync.Cond        // users has become 0
+	users  int              // calls that use the blocks
+	closed bool             // no further call may use them
+	blocks []backend.Buffer // block (i, j) is blocks[i*colBlocks+j]; nil once freed
+}
+
+// layout is how one block lies in its buffer.
+type layout struct {
+	rows, cols int
+	ld         int
+	colMajor   bool
+	typ        dtype.Type
+}
+
+// align is what leading dimensions are rounded up to, in elements: kernels read B in chunks of 16
+// bytes or more, and copies to the device move whole words.
+const align = 8
+
+func up(n, to int) int   { return (n + to - 1) / to * to }
+func ceil(n, by int) int { return (n + by - 1) / by }
+
+// newLayout returns the layout of a rows × cols block.
+func newLayout(rows, cols int, t dtype.Type, colMajor bool) layout {
+	l := layout{rows: rows, cols: cols, ld: up(cols, align), colMajor: colMajor, typ: t}
+	if colMajor {
+		l.ld = up(rows, align)
+	}
+	return l
+}
+
+// lines is the number of rows (columns, if column-major), width the elements in each.
+func (l layout) lines() int {
+	if l.colMajor {
+		return l.cols
+	}
+	return l.rows
+}
+
+func (l layout) width() int {
+	if l.colMajor {
+		return l.rows
+	}
+	return l.cols
+}
+
+func (l layout) bytes() int64 { return int64(l.lines()) * int64(l.ld) * int64(l.typ.Size()) }
+
+// NewTensor allocates a tensor. A block that exceeds the device's limits is ErrUnsupported.
+func (d *Device) NewTensor(s Shape) (*Tensor, error) {
+	ts, err := d.NewTensors(s)
+	if err != nil {
+		return nil, err
+	}
+	return ts[0], nil
+}
+
+// NewTensors allocates tensors, all or none. Together they are held against the device's memory first.
+func (d *Device) NewTensors(shapes ...Shape) ([]*Tensor, error) {
+	var total int64
+	for _, s := range shapes {
+		n, err := s.bytes()
+		if err != nil {
+			return nil, err
+		}
+		if total > math.MaxInt64-n {
+			n = math.MaxInt64 - total
+		}
+		total += n
+	}
+	if most := d.memory(); most > 0 && total > most {
+		return nil, fmt.Errorf("%s: %d bytes, and %v has %d: %w", describe(shapes), total, d.Info(), most, backend.ErrOutOfMemory)
+	}
+	var ts []*Tensor
+	for _, s := range shapes {
+		t, err := d.newTensor(s.whole())
+		if err != nil {
+			for _, t := range ts {
+				t.Close()
+			}
+			return nil, err
+		}
+		ts = append(ts, t)
+	}
+	return ts, nil
+}
+
+// describe names tensors by their sizes.
+func describe(shapes []Shape) string {
+	text := "tensors of"
+	for i, s := range shapes {
+		text += fmt.Sprintf("%s %d×%d", pick(i == 0, "", " and"), s.Rows, s.Cols)
+	}
+	return text
+}
+
+// memory returns the bytes that data on the device can take at most, 0 if that is unknown. Where the device does
+// not tell, the host's memory is the bound.
+func (d *Device) memory() int64 {
+	info := d.Info()
+	switch {
+	case info.Kind == "cpu":
+		return memory.Available()
+	case info.Memory > 0:
+		return info.Memory
+	}
+	return memory.Total()
+}
+
+// newTensor allocates the blocks of a tensor.
+func (d *Device) newTensor(s Shape) (*Tensor, error) {
+	t := &Tensor{Shape: s, dev: d}
+	t.idle.L = &t.mu
+	for i := range s.rowBlocks() {
+		for j := range s.colBlocks() {
+			l := s.blockLayout(i, j)
+			b, err := d.alloc(l.bytes(), fmt.Sprintf("a dense %d×%d matrix of %v", l.rows, l.cols, s.Type))
+			if err != nil {
+				t.Close()
+				return nil, err
+			}
+			t.blocks = append(t.blocks, b)
+		}
+	}
+	return t, nil
+}
+
+// block returns the buffer of block (i, j). The caller uses the tensor, see use.
+func (t *Tensor) block(i, j int) backend.Buffer { return t.blocks[i*t.colBlocks()+j] }
+
+// errClosed is what closed plans and tensors answer.
+var errClosed = errors.New("used after Close")
+
+// use keeps the tensor's blocks until release.
+func (t *Tensor) use() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return fmt.Errorf("a tensor of %d×%d: %w", t.Rows, t.Cols, errClosed)
+	}
+	t.users++
+	return nil
+}
+
+func (t *Tensor) release() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.users--; t.users == 0 {
+		t.idle.Broadcast()
+	}
+}
+
+// Close refuses further calls, waits for those that use the tensor, and frees it. A second call does nothing.
+func (t *Tensor) Close() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+	for t.users > 0 {
+		t.idle.Wait()
+	}
+	var errs []error
+	for _, b := range t.blocks {
+		errs = append(errs, b.Close())
+	}
+	t.blocks = nil
+	return errors.Join(errs...)
+}
+
+// Host is a dense matrix in the host's memory, as bytes: element (i, j) at byte offset
+// (i·LD + j)·size, or (j·LD + i)·size if it is column-major. The order must be the Tensor's own.
+type Host struct {
+	Data []byte
+	LD   int
+}
+
+// Write copies a host matrix of the same size, type and order to the device.
+func (t *Tensor) Write(ctx context.Context, h Host) error { return t.move(ctx, h, true) }
+
+// Read copies the tensor to the host's, leaving the host's padding alone.
+func (t *Tensor) Read(ctx context.Context, h Host) error { return t.move(ctx, h, false) }
+
+// chunk is how many bytes are moved at a time, so that the copy that re-strides stays small and a
+// cancelled context is noticed.
+const chunk = 8 << 20
+
+// move copies runs of lines (rows, or columns) block by block, to the device or from it.
+func (t *Tensor) move(ctx context.Context, h Host, write bool) error {
+	if err := t.use(); err != nil {
+		return err
+	}
+	defer t.release()
+	if t.Rows == 0 || t.Cols == 0 {
+		return nil
+	}
+	var scratch []byte
+	select {
+	case scratch = <-t.dev.scratch:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { t.dev.scratch <- scratch }()
+	size := t.Type.Size()
+	for i := range t.rowBlocks() {
+		for j := range t.colBlocks() {
+			l := t.blockLayout(i, j)
+			start := i*t.RowBlock*h.LD + j*t.ColBlock
+			if t.ColMajor {
+				start = j*t.ColBlock*h.LD + i*t.RowBlock
+			}
+			step := max(1, chunk/(l.ld*size))
+			for at := 0; at < l.lines(); at += step {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				r := run{
+					dev: t.block(i, j), off: int64(at) * int64(l.ld*size),
+					host: h.Data[(start+at*h.LD)*size:], lines: min(step, l.lines()-at),
+					width: l.width() * size, devLine: l.ld * size, hostLine: h.LD * size,
+				}
+				if err := r.copy(ctx, &scratch, write); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// run is a number of lines that lie at regular distances on the device and on the host; all sizes
+// are in bytes.
+type run struct {
+	dev                      backend.Buffer
+	off                      int64
+	host                     []byte
+	lines                    int
+	width, devLine, hostLine int
+}
+
+func (r run) copy(ctx context.Context, tmp *[]byte, write bool) error {
+	n := r.lines * r.devLine
+	dense := r.width == r.devLine && r.width == r.hostLine
+	buf := r.host
+	if !dense {
+		if cap(*tmp) < n {
+			*tmp = make([]byte, n)
+		}
+		buf = *tmp
+	}
+	buf = buf[:n]
+	if write {
+		for i := 0; i < r.lines && !dense; i++ {
+			copy(buf[i*r.devLine:][:r.width], r.host[i*r.hostLine:])
+		}
+		return r.dev.Write(ctx, r.off, buf)
+	}
+	if err := r.dev.Read(ctx, r.off, buf); err != nil {
+		return err
+	}
+	for i := 0; i < r.lines && !dense; i++ {
+		copy(r.host[i*r.hostLine:][:r.width], buf[i*r.devLine:][:r.width])
+	}
+	return nil
+}
