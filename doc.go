@@ -75,13 +75,26 @@
 //	timing, err := plan.Run(ctx, 1, x, 0, y)
 //	err = y.Download(ctx, c)
 //
+// # Concurrency
+//
+// Devices, plans and tensors may be used from any goroutine, and shared by any number of them. Multiplications with
+// one plan run one after another; those with several plans take turns on the device, launch list by launch list. Calls
+// that read one tensor may overlap. Where one writes it (Upload, or Run with it as C) while another reads or writes it,
+// nothing breaks, but what is read or left there is undefined: order such calls yourself. Host matrices belong to a
+// call until it returns.
+//
+// Close of a tensor or a plan waits for the calls that use it, frees it, and may be called again; calls that come
+// later fail. Close of a device waits for what it runs, frees every plan and tensor on it, and makes every later call
+// on these fail.
+//
 // # Limits
 //
 // Indices on devices have 32 bits: up to 2³¹−1 rows and columns and 2³¹ stored values in a buffer.
 // Where a device binds less than its memory (WebGPU, some Vulkan drivers), Prepare cuts A into row
 // ranges and Multiply cuts B and C into blocks of columns; tensors for such sizes come from
 // TensorsFor. What no blocks can bring under a limit is refused before any work with ErrUnsupported
-// and the limit's name.
+// and the limit's name, and tensors that exceed the device's memory before any of it is allocated, with
+// ErrOutOfMemory.
 //
 // # Errors
 //

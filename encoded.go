@@ -4,7 +4,6 @@ package spmm
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/spmmrun/spmm/formats"
@@ -12,13 +11,9 @@ import (
 )
 
 // Encode packs a as Prepare would for the device, but leaves it on the host, to be written to a file with
-// safetensors.WriteMatrix and prepared any number of times with PrepareEncoded.
+// safetensors.WriteMatrix and prepared any number of times with PrepareEncoded. It packs for fast mode.
 func Encode(ctx context.Context, dev *Device, a formats.Sparse, o Options) (formats.Encoded, error) {
-	if err := a.Validate(); err != nil {
-		return nil, fmt.Errorf("matrix A: %w", err)
-	}
-	o.Tune = false
-	opt, err := o.plan()
+	opt, err := o.with(a)
 	if err != nil {
 		return nil, err
 	}
@@ -27,12 +22,9 @@ func Encode(ctx context.Context, dev *Device, a formats.Sparse, o Options) (form
 
 // PrepareEncoded is Prepare for a matrix in some format: one that load.Open has read, say. If the device
 // has a kernel for the way in which it is packed, it is copied there as it is; else, or if o asks for
-// another format or precision or to tune, it is decoded and packed again.
+// another format or precision, to tune, or for reproducible mode, it is decoded and packed again.
 func PrepareEncoded(ctx context.Context, dev *Device, a formats.Encoded, o Options) (*Plan, error) {
-	if err := a.Validate(); err != nil {
-		return nil, fmt.Errorf("matrix A: %w", err)
-	}
-	opt, err := o.plan()
+	opt, err := o.with(a)
 	if err != nil {
 		return nil, err
 	}
@@ -44,22 +36,16 @@ func PrepareEncoded(ctx context.Context, dev *Device, a formats.Encoded, o Optio
 	return &Plan{p}, nil
 }
 
-// Packing is a matrix as a device's kernel for a format takes it: what it stores and executes, and what a
-// multiplication is predicted to take. Prepare takes the least Predicted.
-type Packing = plan.Packing
-
-// Compare packs a in every format, or in those that o allows, as Prepare would for the device, and
+// Compare packs a in every format, or in those that o allows, as Prepare would for the device in fast mode, and
 // predicts a multiplication by o.Cols columns. Formats that cannot be packed, or that the device has no
 // kernel for, have an Err.
 func Compare(ctx context.Context, dev *Device, a formats.Sparse, o Options) ([]Packing, error) {
-	if err := a.Validate(); err != nil {
-		return nil, fmt.Errorf("matrix A: %w", err)
-	}
-	opt, err := o.plan()
+	opt, err := o.with(a)
 	if err != nil {
 		return nil, err
 	}
-	return plan.Compare(ctx, dev.d, a, opt)
+	ps, err := plan.Compare(ctx, dev.d, a, opt)
+	return packings(ps), err
 }
 
 // Measured tells when the device's speeds were measured, by which formats are chosen, and whether this

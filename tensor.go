@@ -80,6 +80,9 @@ func (t *Tensor[T]) Upload(ctx context.Context, d *formats.Dense[T]) error {
 	if err := t.fits(d); err != nil {
 		return err
 	}
+	if err := d.Validate(); err != nil {
+		return fmt.Errorf("matrix to upload: %w", err)
+	}
 	if d.ColMajor != t.t.ColMajor {
 		d = d.Layout(t.t.ColMajor, 0)
 	}

@@ -48,7 +48,11 @@ type job struct {
 // run does the job and prints the report.
 func (j *job) run(ctx context.Context, stdout io.Writer, p *progress) error {
 	defer p.end()
-	if _, err := j.sums(spmm.Options{}); err != nil {
+	o, err := j.sums(spmm.Options{Format: j.format, Cols: j.cols, Tune: j.tune})
+	if err == nil {
+		err = o.Validate()
+	}
+	if err != nil {
 		return err
 	}
 	out, err := newOutput(j.out, j.unfinished, j.force, j.matrix, j.bFile)

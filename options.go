@@ -1,0 +1,71 @@
+// What a matrix is prepared for, and what is refused of it.
+
+package spmm
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/internal/plan"
+)
+
+// Options say how to prepare a matrix. The zero value picks everything. Options that are wrong, that exclude each
+// other or that a call cannot heed are its error: none is ignored.
+type Options struct {
+	// Format is the sparse format on the device: one of Formats, or "auto" (also ""), which takes what
+	// was tuned for the matrix, or else predicts the fastest from its pattern and the device's measured
+	// speeds. PlanInfo.Why tells what decided.
+	Format string
+	// Precision is what products are computed with: dtype.F16, BF16, TF32 or F32. The zero value is
+	// A's own type.
+	Precision dtype.Type
+	// Cols is the number of columns of B to choose the format for, up to 2³¹−1; 0 means 128. Any number of
+	// columns can be multiplied.
+	Cols int
+	// Mode is Fast, or Reproducible for the same bits on every device. In the latter rows are multiplied,
+	// or where the device has matrix units for 8-bit integers panels of rows: csr names rows, tiledcsr
+	// panels in its order, any other format panels. The bits do not depend on it.
+	Mode Mode
+	// P is the precision of reproducible mode: 15, 23, 31, 47 or AutoP; 0 means 23.
+	P int
+	// Tune measures the formats that are predicted to be near the best, takes the fastest and remembers
+	// it in the user's cache folder: from then on auto takes it for this matrix, device, precision and
+	// Cols. It needs device memory for B and C. It is for fast mode, and for Prepare and PrepareEncoded: the other
+	// calls multiply nothing.
+	Tune bool
+	// Variant forces a kernel variant by name, of those that the device runs; for tests and comparisons.
+	Variant string
+}
+
+// Validate refuses options that no matrix and no device can make right. Every call that takes options begins
+// with it.
+func (o Options) Validate() error {
+	_, err := o.plan()
+	return err
+}
+
+// plan returns the options, validated, as package plan takes them.
+func (o Options) plan() (plan.Options, error) {
+	p, err := o.precision()
+	if err != nil {
+		return plan.Options{}, err
+	}
+	out := plan.Options{Format: o.Format, Variant: o.Variant, Precision: o.Precision, Cols: o.Cols, Tune: o.Tune, Reproducible: p}
+	return out, out.Validate()
+}
+
+// with is plan for a matrix A, which is validated too.
+func (o Options) with(a interface{ Validate() error }) (plan.Options, error) {
+	out, err := o.plan()
+	if err != nil {
+		return out, err
+	}
+	if a == nil {
+		return out, errors.New("matrix A is missing")
+	}
+	if err := a.Validate(); err != nil {
+		return out, fmt.Errorf("matrix A: %w", err)
+	}
+	return out, nil
+}

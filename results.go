@@ -1,0 +1,87 @@
+// What calls return.
+
+package spmm
+
+import (
+	"time"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/plan"
+)
+
+// Timing tells how long a call that multiplies took.
+type Timing struct {
+	// Device is how long the device worked, by its own clock; 0 if it has none.
+	Device time.Duration
+	// Host is how long the call took, by the host's clock.
+	Host time.Duration
+}
+
+// Best is Device where it is known, else Host.
+func (t Timing) Best() time.Duration { return backend.Timing(t).Best() }
+
+// PlanInfo is what there is to know of a prepared matrix.
+type PlanInfo struct {
+	Rows, Cols int   // of A: M and K
+	NNZ        int64 // stored entries, zeros that are stored included
+	// Format is the format that the matrix is in on the device. In reproducible mode it is the one that the rows
+	// (csr) or panels of rows (cvse, tiledcsr) are taken from.
+	Format string
+	// Variant is the kernel's variant, which Options.Variant takes. In reproducible mode with AutoP it names "auto"
+	// in place of a precision.
+	Variant string
+	// Why says what made it this format and variant. It reads behind the word "because".
+	Why string
+	// Precision is what products are computed with: dtype.F16, BF16, TF32 or F32. In reproducible mode it is the type
+	// that A and B are rounded to before they are brought to fixed point.
+	Precision dtype.Type
+	// Stats are what the matrix takes on the device, in bytes and in work for each column of B.
+	Stats formats.Stats
+	// EncodeTime is how long packing on the host took, UploadTime the copy to the device.
+	EncodeTime, UploadTime time.Duration
+}
+
+// Bound is the least time that each limit of a device allows a multiplication: the work over the rate that was
+// measured on the device. A limit whose rate is not known is 0.
+type Bound struct {
+	Memory  time.Duration // moving every byte of A, B and C once
+	Gather  time.Duration // fetching rows of B from cache, once for each entry or vector of A that needs them
+	Compute time.Duration // multiplying and adding, padding included
+}
+
+// Time is the attainable time: the largest of the three.
+func (b Bound) Time() time.Duration { return plan.Bound(b).Time() }
+
+// Packing is a matrix as a kernel for a format takes it: what it stores and executes, and what a
+// multiplication is predicted to take. Prepare takes the least Predicted.
+type Packing struct {
+	Format    string
+	Variant   string     // the kernel's; "" if the device has none for the format
+	Precision dtype.Type // what products are computed with
+	Stats     formats.Stats
+	// Items are the pieces of work that the kernel shares out among the device's units: rows, panels, parts of them.
+	Items int64
+	// Options are the format's parameters by name, as `spmmrun convert` takes them; nil if it has none.
+	Options map[string]int
+	// Details are figures of the format's own.
+	Details    []formats.Detail
+	EncodeTime time.Duration // packing on the host
+	Bound      Bound         // of a multiplication by Options.Cols columns
+	Predicted  time.Duration // of the same
+	Err        error         // why the matrix cannot be packed so; nil if it can
+}
+
+// packings returns what package plan found out as its callers see it.
+func packings(ps []plan.Packing) []Packing {
+	var out []Packing
+	for _, p := range ps {
+		out = append(out, Packing{
+			Format: p.Format, Variant: p.Variant, Precision: p.Precision, Stats: p.Stats, Items: p.Items,
+			Options: p.Options, Details: p.Details, EncodeTime: p.EncodeTime,
+			Bound: Bound(p.Bound), Predicted: p.Predicted, Err: p.Err,
+		})
+	}
+	return out
+}
