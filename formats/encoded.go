@@ -5,6 +5,7 @@ package formats
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats/half"
@@ -55,7 +56,11 @@ type Detail struct {
 	Value float64
 }
 
-// ErrTooLarge is wrapped by the errors of formats whose 32-bit indices a matrix exceeds.
+// MaxSlots is the most value slots, or column indices, of an encoded matrix: indices on devices have 32 bits,
+// and on machines with addresses of 32 bits less fits memory.
+const MaxSlots = min(math.MaxUint32, math.MaxInt>>3)
+
+// ErrTooLarge is wrapped by the errors of formats in which a matrix would exceed MaxSlots.
 var ErrTooLarge = errors.New("matrix too large")
 
 // Encode encodes a matrix in the format. Options that are not given take their defaults; one that the

@@ -31,7 +31,7 @@ type Matrix[T formats.Value] struct {
 }
 
 // Panels returns the number of panels that rows rows make.
-func Panels(rows, v int) int { return (rows + v - 1) / v }
+func Panels(rows, v int) int { return rows/v + (rows%v+v-1)/v }
 
 // maskWords returns the length of Mask for so many value slots.
 func maskWords(slots int) int { return (slots + 31) / 32 }

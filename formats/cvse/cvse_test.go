@@ -213,7 +213,7 @@ func TestValidate(t *testing.T) {
 	}{
 		{"nothing", func(m *M) {}, ""},
 		{"vector length", func(m *M) { m.V = 0 }, "vector length 0"},
-		{"vector length beyond a word", func(m *M) { m.V = 1 << 40 }, "vector length"},
+		{"vector length beyond a word", func(m *M) { m.V = math.MaxInt }, "vector length"},
 		{"alignment", func(m *M) { m.Align = 0 }, "alignment 0"},
 		{"negative rows", func(m *M) { m.Rows = -1 }, "matrix of -1×6"},
 		{"more rows", func(m *M) { m.Rows = 7 }, "4 vector pointers for 4 panels"},

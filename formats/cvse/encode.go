@@ -4,7 +4,6 @@ package cvse
 
 import (
 	"fmt"
-	"math"
 	"math/bits"
 	"slices"
 	"sync/atomic"
@@ -24,7 +23,7 @@ type Options struct {
 }
 
 // Encode packs a. It uses all cores and takes time proportional to the slots that it writes.
-// A matrix of more than 2^32 slots is ErrTooLarge.
+// A matrix of more than formats.MaxSlots is ErrTooLarge.
 func Encode[T formats.Value](a *formats.CSR[T], o Options) (*Matrix[T], error) {
 	if o.Align == 0 {
 		o.Align = 1
@@ -62,8 +61,8 @@ func (m *Matrix[T]) countVectors(a *formats.CSR[T]) error {
 	align := uint64(m.Align)
 	for p := range panels {
 		sum += (uint64(m.VecPtr[p+1]) + align - 1) / align * align
-		if sum*uint64(m.V) > math.MaxUint32 {
-			return fmt.Errorf("%w: more than 2^32 value slots by row %d of %d", ErrTooLarge, p*m.V, a.Rows)
+		if sum*uint64(m.V) > formats.MaxSlots {
+			return fmt.Errorf("%w: more than %d value slots by row %d of %d", ErrTooLarge, int64(formats.MaxSlots), p*m.V, a.Rows)
 		}
 		m.VecPtr[p+1] = uint32(sum)
 	}

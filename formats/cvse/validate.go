@@ -5,6 +5,8 @@ package cvse
 import (
 	"fmt"
 	"math"
+
+	"github.com/spmmrun/spmm/formats"
 )
 
 // Validate checks that the arrays are what the package comment says. It trusts nothing: a matrix
@@ -32,14 +34,15 @@ func (m *Matrix[T]) checkLengths() error {
 		return fmt.Errorf("cvse: a matrix of %d×%d", m.Rows, m.Cols)
 	}
 	panels, vectors := Panels(m.Rows, m.V), len(m.ColInd)
+	if int64(vectors)*int64(m.V) > formats.MaxSlots {
+		return fmt.Errorf("%w: %d vectors of %d value slots", ErrTooLarge, vectors, m.V)
+	}
 	slots := vectors * m.V
 	switch {
 	case len(m.VecPtr) != panels+1:
 		return fmt.Errorf("cvse: %d vector pointers for %d panels: need %d", len(m.VecPtr), panels, panels+1)
 	case len(m.Order) != panels:
 		return fmt.Errorf("cvse: an order of %d panels: there are %d", len(m.Order), panels)
-	case int64(slots) > math.MaxUint32:
-		return fmt.Errorf("%w: %d value slots", ErrTooLarge, slots)
 	case len(m.Values) != slots:
 		return fmt.Errorf("cvse: %d values for %d vectors of %d", len(m.Values), vectors, m.V)
 	case len(m.Mask) != maskWords(slots):

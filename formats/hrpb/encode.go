@@ -185,7 +185,7 @@ func (m *Matrix[T]) join(chunks []*chunk[T]) error {
 		blocks += uint64(len(c.sizes))
 		units += uint64(len(c.packed) / unitWords)
 	}
-	if blocks*uint64(m.BlockCols) > math.MaxUint32 || units > math.MaxUint32 {
+	if blocks*uint64(m.BlockCols) > formats.MaxSlots || units*unitWords > formats.MaxSlots {
 		return fmt.Errorf("%w: %d blocks of %d columns in %d bytes", ErrTooLarge, blocks, m.BlockCols, 16*units)
 	}
 	m.SizePtr = make([]uint32, 1, blocks+1)

@@ -38,7 +38,7 @@ type Matrix[T formats.Value] struct {
 }
 
 // Panels returns the number of panels that rows rows make.
-func Panels(rows int) int { return (rows + PanelRows - 1) / PanelRows }
+func Panels(rows int) int { return rows/PanelRows + (rows%PanelRows+PanelRows-1)/PanelRows }
 
 // Block is one block, as views of a matrix's arrays.
 type Block[T formats.Value] struct {

@@ -4,7 +4,6 @@ package hrpb
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/spmmrun/spmm/formats"
@@ -51,7 +50,7 @@ func (m *Matrix[T]) checkLengths() error {
 	}
 	blocks := len(m.SizePtr) - 1
 	switch {
-	case blocks*m.BlockCols > math.MaxUint32:
+	case int64(blocks)*int64(m.BlockCols) > formats.MaxSlots:
 		return fmt.Errorf("%w: %d blocks of %d columns", ErrTooLarge, blocks, m.BlockCols)
 	case len(m.Active) != blocks*m.BlockCols:
 		return fmt.Errorf("hrpb: %d active columns for %d blocks of %d", len(m.Active), blocks, m.BlockCols)

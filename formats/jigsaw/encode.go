@@ -40,7 +40,7 @@ type packed struct {
 }
 
 // Encode packs a. It uses all cores; the time it takes grows with the places it writes, about a
-// microsecond for each column of a tile. A matrix of more than 2^32 slots is ErrTooLarge.
+// microsecond for each column of a tile. A matrix of more than formats.MaxSlots is ErrTooLarge.
 func Encode[T formats.Value](a *formats.CSR[T], o Options) (*Matrix[T], error) {
 	if o.BlockTile < StripRows || o.BlockTile > MaxBlock || o.BlockTile%StripRows != 0 {
 		return nil, fmt.Errorf("jigsaw: blocks of %d rows: need a multiple of %d up to %d", o.BlockTile, StripRows, MaxBlock)
@@ -119,8 +119,8 @@ func (m *Matrix[T]) allocate(made []block) error {
 			m.StepPtr = append(m.StepPtr, uint32(steps))
 		}
 		m.BlockPtr[b+1] = uint32(cols)
-		if steps*StepSlots > slotsMax || cols > slotsMax {
-			return fmt.Errorf("%w: more than 2^32 value slots by row %d of %d", ErrTooLarge, b*m.BlockTile, m.Rows)
+		if max(steps*StepSlots, cols) > formats.MaxSlots {
+			return fmt.Errorf("%w: more than %d value slots by row %d of %d", ErrTooLarge, int64(formats.MaxSlots), b*m.BlockTile, m.Rows)
 		}
 	}
 	m.ColIdx = make([]uint32, cols)

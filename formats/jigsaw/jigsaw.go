@@ -20,7 +20,6 @@ const (
 	metaWords = StepSlots / 16 // of a step
 	quads     = TileCols / 4   // of a tile
 	MaxBlock  = 64 * StripRows // largest BlockTile
-	slotsMax  = 1<<32 - 1      // 32-bit indices reach no further
 	spanMax   = 1 << 16
 )
 
@@ -58,7 +57,7 @@ func (m *Matrix[T]) Strips() int { return len(m.StepPtr) - 1 }
 func (m *Matrix[T]) Steps() int { return len(m.Values) / StepSlots }
 
 // blocks returns the number of blocks of rows rows.
-func blocks(rows, blockTile int) int { return (rows + blockTile - 1) / blockTile }
+func blocks(rows, blockTile int) int { return rows/blockTile + (rows%blockTile+blockTile-1)/blockTile }
 
 // stripsOf returns the number of strips in a block.
 func (m *Matrix[T]) stripsOf() int { return m.BlockTile / StripRows }

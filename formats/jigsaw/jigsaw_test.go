@@ -308,7 +308,7 @@ func TestValidate(t *testing.T) {
 	}{
 		{"nothing", func(m *M) {}, ""},
 		{"block size", func(m *M) { m.BlockTile = 8 }, "blocks of 8 rows"},
-		{"block size beyond", func(m *M) { m.BlockTile = 1 << 40 }, "blocks of"},
+		{"block size beyond", func(m *M) { m.BlockTile = math.MaxInt - 15 }, "blocks of"},
 		{"span", func(m *M) { m.Span = 3 }, "a span of 3"},
 		{"negative rows", func(m *M) { m.Rows = -1 }, "matrix of -1×60"},
 		{"more rows", func(m *M) { m.Rows = 65 }, "3 block pointers for 3 blocks"},

@@ -5,6 +5,8 @@ package jigsaw
 import (
 	"fmt"
 	"math"
+
+	"github.com/spmmrun/spmm/formats"
 )
 
 // Validate checks that the arrays are what the package comment says. It trusts nothing: a matrix that
@@ -62,7 +64,7 @@ func (m *Matrix[T]) checkLengths() error {
 			return fmt.Errorf("jigsaw: %d %s for %d blocks, %d strips and %d steps: need %d", array.has, array.name, n, strips, steps, array.want)
 		}
 	}
-	if len(m.Values) > slotsMax || len(m.ColIdx) > slotsMax {
+	if max(len(m.Values), len(m.ColIdx)) > formats.MaxSlots {
 		return fmt.Errorf("%w: %d value slots, %d columns", ErrTooLarge, len(m.Values), len(m.ColIdx))
 	}
 	if err := checkPtr("block", m.BlockPtr, len(m.ColIdx), 1); err != nil {

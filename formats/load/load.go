@@ -24,6 +24,8 @@ import (
 type Options struct {
 	Limits     formats.Limits // if Bytes is 0, the memory that the process may still take bounds it too
 	Duplicates formats.Duplicates
+	// Merged, if not nil, is set to the number of entries that were added to another at the same place.
+	Merged *int64
 	// Seed is that of the values of pattern files and of gen: specs that have none of their own.
 	Seed uint64
 	// Pattern says how to draw the values of files that store none; nil: 1 for Matrix Market,
@@ -56,6 +58,9 @@ func File(ctx context.Context, path string, o Options) (*formats.CSR[float32], e
 // Open reads what File reads, but leaves the matrix in the format that the file holds it in: that of a
 // .safetensors file, with its own element type; for all others "csr" of float32.
 func Open(ctx context.Context, path string, o Options) (formats.Encoded, error) {
+	if o.Merged != nil {
+		*o.Merged = 0
+	}
 	if strings.HasPrefix(path, gen.Prefix) {
 		o.Limits = withinMemory(o.Limits, func(memory int64) int64 { return memory })
 		s, err := gen.Parse(path, o.Seed)
@@ -173,7 +178,7 @@ func read(f *os.File, s *source) (formats.Encoded, error) {
 		}
 		return plain(smtx.Read(data, smtx.Options{Name: s.name, Limits: s.Limits, Value: s.values(v)}))
 	}
-	opt := mtx.Options{Name: s.name, Limits: s.Limits, Duplicates: s.Duplicates}
+	opt := mtx.Options{Name: s.name, Limits: s.Limits, Duplicates: s.Duplicates, Merged: s.Merged}
 	if s.Pattern != nil {
 		opt.Pattern = s.values(*s.Pattern)
 	}

@@ -3,9 +3,11 @@
 package load_test
 
 import (
+	archive "archive/zip"
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -281,4 +283,59 @@ func ExampleFile() {
 	// Output:
 	// [0 2 5 7] [0 1 0 1 2 1 2]
 	// missing.mtx: no such file or directory
+}
+
+// Entries at the same place are added up and counted.
+func TestMerged(t *testing.T) {
+	general := "%%MatrixMarket matrix coordinate real general\n2 3 4\n1 1 1\n2 3 2\n1 1 3\n1 1 4\n"
+	symmetric := "%%MatrixMarket matrix coordinate real symmetric\n2 2 3\n1 1 1\n2 1 2\n2 1 3\n"
+	coo := npz(t, "coo", 2, 3, map[string][]int32{"row": {0, 1, 0}, "col": {1, 2, 1}}, 3)
+	csr := npz(t, "csr", 2, 3, map[string][]int32{"indptr": {0, 3, 3}, "indices": {2, 1, 2}}, 3)
+	for _, test := range []struct {
+		name string
+		data []byte
+		want int64
+	}{
+		{"general.mtx", []byte(general), 2},
+		{"symmetric.mtx", []byte(symmetric), 2},
+		{"none.mtx", []byte("%%MatrixMarket matrix coordinate real general\n2 3 1\n1 1 1\n"), 0},
+		{"a.smtx", []byte("1, 2, 1\n0 1\n1\n"), 0},
+		{"coo.npz", coo, 1},
+		{"csr.npz", csr, 1},
+	} {
+		merged := int64(-1)
+		if _, err := load.File(t.Context(), write(t, test.name, test.data), load.Options{Merged: &merged}); err != nil || merged != test.want {
+			t.Errorf("%s: %d entries were merged, want %d (%v)", test.name, merged, test.want, err)
+		}
+	}
+}
+
+// npz returns a SciPy archive whose n values are 1.
+func npz(t *testing.T, format string, rows, cols int, arrays map[string][]int32, n int) []byte {
+	t.Helper()
+	var file bytes.Buffer
+	z := archive.NewWriter(&file)
+	member := func(name, descr, shape string, data any) {
+		m, err := z.Create(name + ".npy")
+		if err != nil {
+			t.Fatal(err)
+		}
+		head := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': %s, }\n", descr, shape)
+		fmt.Fprintf(m, "\x93NUMPY\x01\x00%c%c%s", len(head), 0, head)
+		binary.Write(m, binary.LittleEndian, data)
+	}
+	member("format", "|S3", "()", []byte(format))
+	member("shape", "<i4", "(2,)", []int32{int32(rows), int32(cols)})
+	for name, array := range arrays {
+		member(name, "<i4", fmt.Sprintf("(%d,)", len(array)), array)
+	}
+	ones := make([]float32, n)
+	for i := range ones {
+		ones[i] = 1
+	}
+	member("data", "<f4", fmt.Sprintf("(%d,)", n), ones)
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return file.Bytes()
 }

@@ -244,6 +244,9 @@ func (rd *reader) matrix() (*formats.CSR[float32], error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", rd.Name, err)
 	}
+	if rd.Merged != nil {
+		*rd.Merged = nnz - a.NNZ()
+	}
 	return a, nil
 }
 

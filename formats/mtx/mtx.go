@@ -18,6 +18,8 @@ type Options struct {
 	Name       string // of the file, for errors
 	Limits     formats.Limits
 	Duplicates formats.Duplicates
+	// Merged, if not nil, is set to the number of entries that were added to another at the same place.
+	Merged *int64
 	// Pattern gives the value of entry (row, col), from 0, of a pattern file; nil: 1. In a symmetric
 	// file the mirrored entry has the same value.
 	Pattern func(row, col int) float32

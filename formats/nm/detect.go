@@ -4,6 +4,7 @@ package nm
 
 import (
 	"container/heap"
+	"errors"
 	"fmt"
 	"math/bits"
 	"unsafe"
@@ -41,6 +42,9 @@ func Detect[T formats.Value](a *formats.CSR[T], s Search) (Pattern, error) {
 	}
 	none := func() error {
 		row, group, n := densest(a)
+		if n == 0 {
+			return fmt.Errorf("nm: a matrix without entries fills no pattern: %w", ErrPattern)
+		}
 		return fmt.Errorf("nm: no pattern with M up to %d fits this matrix such that entries fill %.0f %% of its slots (row %d has %d entries in columns %d to %d): %w",
 			MaxM, 100*s.MinFill, row, n, group*MaxM, min(a.Cols, group*MaxM+MaxM)-1, ErrPattern)
 	}
@@ -80,6 +84,52 @@ func Detect[T formats.Value](a *formats.CSR[T], s Search) (Pattern, error) {
 		}
 	}
 	return Pattern{}, none()
+}
+
+// A matrix of up to smallArea places is encoded however little entries fill the slots.
+const (
+	smallArea = 1 << 18
+	smallFill = 1e-9
+	wholeM    = 32 // units of a group where groups are kept whole
+)
+
+// Fit returns the pattern to encode a in, among those that takes accepts (nil: any): what Detect finds. A
+// small matrix is taken however little of the slots its entries fill, and if it obeys no pattern, with all
+// units of its groups kept. Otherwise a matrix that obeys no accepted pattern is ErrPattern. a must be valid.
+func Fit[T formats.Value](a *formats.CSR[T], s Search, takes func(Pattern) bool) (Pattern, error) {
+	small := int64(a.Rows)*int64(a.Cols) <= smallArea
+	if small {
+		s.MinFill = smallFill
+	}
+	p, err := Detect(a, s)
+	switch {
+	case err == nil && (takes == nil || takes(p)):
+		return p, nil
+	case small && (err == nil || errors.Is(err, ErrPattern)):
+		return Pattern{N: wholeM, M: wholeM, V: max(1, s.V, s.LeastV), W: max(1, s.W)}, nil
+	case err == nil:
+		err = fmt.Errorf("nm: the matrix obeys %v, which the kernel does not take: %w", p, ErrPattern)
+	}
+	return Pattern{}, err
+}
+
+// Sparse24 is the pattern of sparse tensor cores. They multiply it at twice the rate, so that it pays from a
+// fill of sparseFill on: 2:16 still gains.
+var Sparse24 = Pattern{N: 2, M: 4, V: 1, W: 1}
+
+const sparseFill = 0.2
+
+// Fills24 returns ErrPattern if a's entries fill too little of the slots of 2:4. It does not look where they
+// lie.
+func Fills24(a formats.Sparse) error {
+	rows, cols := a.Dims()
+	if int64(rows)*int64(cols) <= smallArea {
+		return nil
+	}
+	if slots := int64(rows) * int64(ceil(cols, 4)) * 2; float64(a.NNZ()) < sparseFill*float64(slots) {
+		return fmt.Errorf("nm: %d entries fill less than %.0f %% of the slots of 2:4: %w", a.NNZ(), 100*sparseFill, ErrPattern)
+	}
+	return nil
 }
 
 // densest returns the row and the group of MaxM columns with the most entries, the first of equals.

@@ -17,7 +17,7 @@ func grain(perPanel int) int { return max(1, 1<<14/max(1, perPanel)) }
 
 // Encode condenses a. It uses all cores and takes time proportional to the entries and the slots.
 // A matrix that does not obey the pattern is ErrPattern, with the first row (panel) and group that
-// hold too much; one of more than 2^32 values is ErrTooLarge.
+// hold too much; one of more than formats.MaxSlots values is ErrTooLarge.
 func Encode[T formats.Value](a *formats.CSR[T], p Pattern) (*Matrix[T], error) {
 	if err := a.Validate(); err != nil {
 		return nil, err

@@ -29,16 +29,31 @@ var Format = formats.Format{
 func encode[T formats.Value](a *formats.CSR[T], o map[string]int) (formats.Encoded, error) {
 	p := Pattern{N: o["n"], M: o["m"], V: o["v"], W: o["w"]}
 	if p.N == 0 && p.M == 0 {
-		var err error
-		if p, err = Detect(a, Search{V: p.V, W: p.W}); err != nil {
-			return nil, err
-		}
+		return encodeFound(a, Search{V: p.V, W: p.W})
 	}
 	if p.N == 0 || p.M == 0 {
 		return nil, fmt.Errorf("nm: n=%d with m=%d: give both, or neither to have the pattern found", p.N, p.M)
 	}
 	p.V, p.W = max(1, p.V), max(1, p.W)
 	return Encode(a, p)
+}
+
+// encodeFound encodes a in the pattern found for it. Entries that fill too little of all others may be taken as
+// 2:4, as kernels for sparse tensor cores do.
+func encodeFound[T formats.Value](a *formats.CSR[T], s Search) (formats.Encoded, error) {
+	if err := a.Validate(); err != nil {
+		return nil, err
+	}
+	p, err := Fit(a, s, nil)
+	if err == nil {
+		return Encode(a, p)
+	}
+	if s.V <= 1 && s.W <= 1 && Fills24(a) == nil {
+		if m, err := Encode(a, Sparse24); err == nil {
+			return m, nil
+		}
+	}
+	return nil, err
 }
 
 // Fields names the arrays, in lower case.

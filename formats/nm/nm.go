@@ -74,7 +74,7 @@ type Shape struct {
 	MaskWords  int // of a panel
 }
 
-// Shape returns the sizes for a matrix of rows × cols. More values than 2^32 are ErrTooLarge.
+// Shape returns the sizes for a matrix of rows × cols. More values than formats.MaxSlots are ErrTooLarge.
 func (p Pattern) Shape(rows, cols int) (Shape, error) {
 	if err := p.check(); err != nil {
 		return Shape{}, err
@@ -83,11 +83,12 @@ func (p Pattern) Shape(rows, cols int) (Shape, error) {
 		return Shape{}, fmt.Errorf("nm: a matrix of %d×%d", rows, cols)
 	}
 	s := Shape{Panels: ceil(rows, p.V), Groups: ceil(cols, p.M*p.W)}
-	s.Slots = s.Groups * p.N // at most 2³² for columns, and so 2⁴⁰ for a panel's values
-	s.Columns = s.Slots * p.W
-	if n := int64(s.Columns) * int64(p.V); s.Panels > 0 && n > math.MaxUint32/int64(s.Panels) {
-		return Shape{}, fmt.Errorf("%w: %d×%d as %v has more than 2^32 values", ErrTooLarge, rows, cols, p)
+	columns := int64(s.Groups) * int64(p.N*p.W) // at most 2³², and so 2⁴⁰ for a panel's values
+	if most := formats.MaxSlots / max(1, int64(s.Panels)); columns > formats.MaxSlots || columns*int64(p.V) > most && s.Panels > 0 {
+		return Shape{}, fmt.Errorf("%w: %d×%d as %v has more than %d values", ErrTooLarge, rows, cols, p, int64(formats.MaxSlots))
 	}
+	s.Slots = s.Groups * p.N
+	s.Columns = int(columns)
 	s.IndexWords = ceil(s.Slots*p.Bits(), 32)
 	s.MaskWords = ceil(s.Columns*p.V, 32)
 	return s, nil
@@ -143,7 +144,7 @@ func (m *Matrix[T]) Stats() formats.Stats {
 	return s
 }
 
-func ceil(a, b int) int { return (a + b - 1) / b }
+func ceil(a, b int) int { return a/b + (a%b+b-1)/b }
 
 // Kept returns the column in the matrix of each of panel p's condensed columns. In the last group that may lie past the
 // matrix. m must be valid.

@@ -205,9 +205,9 @@ func TestEncodeRefuses(t *testing.T) {
 		{"blocks", late, nm.Pattern{N: 1, M: 4, V: 4, W: 2}, "rows 0 to 3, group 0 (columns 0 to 7) have entries in 2 units, and 1:4 of 4×2 blocks", nm.ErrPattern},
 		{"the last group", late, nm.Pattern{N: 2, M: 7, V: 1, W: 1}, "row 0, group 0 (columns 0 to 6) has 4", nm.ErrPattern},
 		{"too many values", &formats.CSR[float32]{Rows: 1 << 17, Cols: 1 << 17, RowPtr: make([]int64, 1<<17+1)},
-			nm.Pattern{N: 2, M: 4, V: 1, W: 1}, "more than 2^32 values", nm.ErrTooLarge},
+			nm.Pattern{N: 2, M: 4, V: 1, W: 1}, fmt.Sprintf("more than %d values", int64(formats.MaxSlots)), nm.ErrTooLarge},
 		{"far too many values", &formats.CSR[float32]{Rows: 1, Cols: math.MaxInt32, RowPtr: make([]int64, 2)},
-			nm.Pattern{N: 64, M: 64, V: 256, W: 64}, "more than 2^32 values", nm.ErrTooLarge},
+			nm.Pattern{N: 64, M: 64, V: 256, W: 64}, fmt.Sprintf("more than %d values", int64(formats.MaxSlots)), nm.ErrTooLarge},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -412,7 +412,7 @@ func TestValidate(t *testing.T) {
 		{"no pattern", func(m *M) { m.N = 0 }, "pattern 0:4"},
 		{"negative rows", func(m *M) { m.Rows = -1 }, "matrix of -1×6"},
 		{"more rows", func(m *M) { m.Rows = 5 }, "16 values for 3 panels of 8: need 24"},
-		{"many columns", func(m *M) { m.Cols = 1 << 28 }, "16 values for 2 panels of 268435456"},
+		{"many columns", func(m *M) { m.Cols = 1 << 26 }, "16 values for 2 panels of 67108864"},
 		{"too many values", func(m *M) { m.Rows, m.Cols = math.MaxInt32, math.MaxInt32 }, "too large"},
 		{"values missing", func(m *M) { m.Values = nil }, "0 values"},
 		{"index missing", func(m *M) { m.Index = m.Index[:1] }, "1 index words for 2 panels of 1: need 2"},
@@ -508,5 +508,44 @@ func BenchmarkEncode(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// Fit takes what Detect refuses where the matrix is small, and obeys takes; without n and m the format takes what
+// kernels take: small matrices, and 2:4 that is filled a little.
+func TestFit(t *testing.T) {
+	diagonal := func(n int) *formats.CSR[float32] { return dense(n, n, func(i, j int) bool { return i == j }) }
+	p24 := func(n int) *formats.CSR[float32] {
+		return dense(n, n, func(i, j int) bool { return j%16 < 2 && i%16 != 5 })
+	}
+	for _, test := range []struct {
+		name string
+		a    *formats.CSR[float32]
+		want string // what errors contain; "": none
+	}{
+		{"no rows", dense(0, 5, nil), ""},
+		{"no columns", dense(5, 0, nil), ""},
+		{"no entries", dense(9, 70, func(i, j int) bool { return false }), ""},
+		{"full", dense(9, 70, func(i, j int) bool { return true }), ""},
+		{"sparse", diagonal(300), ""},
+		{"large and sparse", diagonal(600), "row 0 has 1 entries in columns 0 to 63"},
+		{"large and empty", dense(600, 600, func(i, j int) bool { return false }), "nm: a matrix without entries fills no pattern"},
+		{"2:16", p24(600), ""},
+	} {
+		e, err := nm.Format.Encode(test.a, nil)
+		if (err == nil) != (test.want == "") || err != nil && (!strings.Contains(err.Error(), test.want) || !errors.Is(err, nm.ErrPattern)) {
+			t.Errorf("%s: %v, want %q", test.name, err, test.want)
+		}
+		if err == nil && !formats.Convert[float32](e.Sparse()).Equal(test.a) {
+			t.Errorf("%s: decoded to another matrix", test.name)
+		}
+	}
+	only := nm.Pattern{N: 1, M: 3, V: 1, W: 1}
+	takes := func(p nm.Pattern) bool { return p == only }
+	if p, err := nm.Fit(p24(600), nm.Search{MinFill: 0.1}, takes); !errors.Is(err, nm.ErrPattern) {
+		t.Errorf("%v is not what is taken, and no error: %v", p, err)
+	}
+	if p, err := nm.Fit(p24(64), nm.Search{V: 8}, takes); err != nil || p.V != 8 || p.N != p.M {
+		t.Errorf("a small matrix: %v, %v", p, err)
 	}
 }

@@ -18,6 +18,9 @@ type Options struct {
 	Name       string // of the file, for errors
 	Limits     formats.Limits
 	Duplicates formats.Duplicates // of ReadSparse
+	// Merged, if not nil, is set by ReadSparse to the number of entries that were added to another at the same
+	// place.
+	Merged *int64
 }
 
 func (o Options) name() string {

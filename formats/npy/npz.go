@@ -178,7 +178,8 @@ func (f *archive) compressed(rows, cols int, lim formats.Limits) (*formats.CSR[f
 	if nnz < 0 || nnz > int64(min(len(idx), len(val))) {
 		return nil, fmt.Errorf("indptr ends at %d, but there are %d indices and %d values", nnz, len(idx), len(val))
 	}
-	return formats.NewCSR(rows, cols, ptr, fit(idx, nnz), fit(val, nnz), f.Duplicates)
+	a, err := formats.NewCSR(rows, cols, ptr, fit(idx, nnz), fit(val, nnz), f.Duplicates)
+	return f.merged(nnz, a, err)
 }
 
 // fit returns the first n elements of s, and keeps no memory for the rest, which SciPy ignores too.
@@ -220,7 +221,16 @@ func (f *archive) coordinates(rows, cols int) (*formats.CSR[float32], error) {
 	if coo.Col, err = vector(f, "col", n, appendIndices); err != nil {
 		return nil, err
 	}
-	return coo.ToCSR(f.Duplicates)
+	a, err := coo.ToCSR(f.Duplicates)
+	return f.merged(n, a, err)
+}
+
+// merged sets Merged for a matrix of which n entries were read, and returns it and the error.
+func (f archive) merged(n int64, a *formats.CSR[float32], err error) (*formats.CSR[float32], error) {
+	if err == nil && f.Merged != nil {
+		*f.Merged = n - a.NNZ()
+	}
+	return a, err
 }
 
 // WriteSparse writes m as scipy.sparse.load_npz reads it: csr, not compressed. Values are written as

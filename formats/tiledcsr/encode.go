@@ -68,7 +68,7 @@ func checkHeight(h int) error {
 const grain = 16
 
 // Encode packs a. It uses all cores and takes time proportional to the slots that it writes and, for the
-// row shuffle, to the entries times Bin. A matrix of more than 2^32 slots is ErrTooLarge.
+// row shuffle, to the entries times Bin. A matrix of more than formats.MaxSlots is ErrTooLarge.
 func Encode[T formats.Value](a *formats.CSR[T], o Options) (*Matrix[T], error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -109,8 +109,8 @@ func (m *Matrix[T]) arrange(a *formats.CSR[T], order []uint32) error {
 	var sum uint64
 	for _, g := range heaviestFirst(tiles) {
 		sum += uint64(tiles[g])
-		if sum*TileCols*uint64(m.Height) > math.MaxUint32 {
-			return fmt.Errorf("%w: more than 2^32 value slots", ErrTooLarge)
+		if sum*TileCols*uint64(m.Height) > formats.MaxSlots {
+			return fmt.Errorf("%w: more than %d value slots", ErrTooLarge, int64(formats.MaxSlots))
 		}
 		m.TilePtr = append(m.TilePtr, uint32(sum))
 		m.RowIdx = append(m.RowIdx, rows(int(g))...)

@@ -36,7 +36,7 @@ type Matrix[T formats.Value] struct {
 }
 
 // Groups returns the number of groups that rows rows make.
-func Groups(rows, height int) int { return (rows + height - 1) / height }
+func Groups(rows, height int) int { return rows/height + (rows%height+height-1)/height }
 
 // Tiles returns the number of tiles.
 func (m *Matrix[T]) Tiles() int { return len(m.ColIdx) / TileCols }

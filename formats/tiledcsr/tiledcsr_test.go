@@ -402,7 +402,7 @@ func TestValidate(t *testing.T) {
 	}{
 		{"nothing", func(m *M) {}, ""},
 		{"height", func(m *M) { m.Height = 3 }, "groups of 3 rows"},
-		{"height beyond a word", func(m *M) { m.Height = 1 << 40 }, "groups of 1099511627776 rows"},
+		{"height beyond a word", func(m *M) { m.Height = math.MaxInt/2 + 1 }, fmt.Sprintf("groups of %d rows", math.MaxInt/2+1)},
 		{"negative rows", func(m *M) { m.Rows = -1 }, "matrix of -1×40"},
 		{"more rows", func(m *M) { m.Rows = 7 }, "4 tile pointers for 4 groups"},
 		{"one row more", func(m *M) { m.Rows = 6 }, "group 2, row 1: one row too few for a matrix of 6"},

@@ -5,6 +5,8 @@ package tiledcsr
 import (
 	"fmt"
 	"math"
+
+	"github.com/spmmrun/spmm/formats"
 )
 
 // Validate checks that the arrays are what the package comment says. It trusts nothing: a matrix
@@ -35,14 +37,15 @@ func (m *Matrix[T]) checkLengths() error {
 	if m.Rows < 0 || m.Rows > math.MaxInt32 || m.Cols < 0 || m.Cols > math.MaxInt32 {
 		return fmt.Errorf("tiledcsr: a matrix of %d×%d", m.Rows, m.Cols)
 	}
+	if int64(len(m.ColIdx))*int64(m.Height) > formats.MaxSlots {
+		return fmt.Errorf("%w: %d columns of %d value slots", ErrTooLarge, len(m.ColIdx), m.Height)
+	}
 	groups, slots := Groups(m.Rows, m.Height), len(m.ColIdx)*m.Height
 	switch {
 	case len(m.TilePtr) != groups+1:
 		return fmt.Errorf("tiledcsr: %d tile pointers for %d groups: need %d", len(m.TilePtr), groups, groups+1)
 	case len(m.RowIdx) != groups*m.Height:
 		return fmt.Errorf("tiledcsr: %d row numbers for %d groups of %d: need %d", len(m.RowIdx), groups, m.Height, groups*m.Height)
-	case int64(slots) > math.MaxUint32:
-		return fmt.Errorf("%w: %d value slots", ErrTooLarge, slots)
 	case len(m.ColIdx)%TileCols != 0:
 		return fmt.Errorf("tiledcsr: %d columns: need %d a tile", len(m.ColIdx), TileCols)
 	case len(m.Values) != slots:

@@ -189,7 +189,7 @@ func TestLaunchRefuses(t *testing.T) {
 		{"narrow ldb", func(p *spec.Problem) { p.LDB = 0 }, false},
 		{"narrow ldc", func(p *spec.Problem) { p.LDC = 4 }, false},
 		{"negative", func(p *spec.Problem) { p.N = -1 }, false},
-		{"wide", func(p *spec.Problem) { p.LDB = 1 << 40 }, true},
+		{"wide", func(p *spec.Problem) { p.LDB = 1 << 30 }, true},
 		{"out", func(p *spec.Problem) { p.Out = dtype.S8 }, true},
 		{"binding", func(p *spec.Problem) { p.Caps.MaxBinding = 30 }, true},
 	}

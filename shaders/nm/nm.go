@@ -190,7 +190,7 @@ func take[T formats.Value](m *nm.Matrix[T], v *spec.Variant) (*spec.Encoded, err
 func takes(v *spec.Variant, p nm.Pattern) bool {
 	switch tall := int(v.Const("V")); {
 	case packs24(v.Const("PACK")):
-		return p == sparse24
+		return p == nm.Sparse24
 	case p.W&(p.W-1) != 0: // its logarithm is a parameter
 		return false
 	case tall == 1:
@@ -232,16 +232,11 @@ func arrange[T formats.Value](m *nm.Matrix[T], v *spec.Variant) (*spec.Encoded, 
 	return e, nil
 }
 
-// How much of the slots entries must fill. A small matrix is taken however little that is, and if it obeys no
-// pattern, as one whose groups are all kept whole.
-const (
-	small      = 1 << 18 // places
-	smallFill  = 1e-9
-	sparseFill = 0.2 // of 2:4, which sparse tensor cores multiply at twice the rate: 2:16 still gains
-)
-
 // detect returns the cheapest pattern that a obeys and the variant takes.
 func detect[T formats.Value](a *formats.CSR[T], v *spec.Variant) (nm.Pattern, error) {
+	if packs24(v.Const("PACK")) {
+		return nm.Sparse24, nm.Fills24(a)
+	}
 	s := nm.Search{V: int(v.Const("V")), MinFill: nm.DefaultFill}
 	switch s.V {
 	case 1:
@@ -249,34 +244,7 @@ func detect[T formats.Value](a *formats.CSR[T], v *spec.Variant) (nm.Pattern, er
 	case anyTall:
 		s.V, s.LeastV = 0, anyTall
 	}
-	area := int64(a.Rows) * int64(a.Cols)
-	if area <= small {
-		s.MinFill = smallFill
-	}
-	if packs24(v.Const("PACK")) {
-		if area <= small {
-			return sparse24, nil
-		}
-		return sparse24, enough(a)
-	}
-	p, err := nm.Detect(a, s)
-	switch {
-	case err == nil && takes(v, p):
-	case area <= small:
-		p, err = nm.Pattern{N: mostN, M: mostN, V: max(1, s.V, s.LeastV), W: 1}, nil
-	case err == nil:
-		err = fmt.Errorf("nm: the matrix obeys %v, and single entries are multiplied up to %d:%d: %w", p, mostN, nm.MaxM, nm.ErrPattern)
-	}
-	return p, err
-}
-
-// enough tells whether entries fill sparseFill of the slots of 2:4.
-func enough(a formats.Sparse) error {
-	rows, cols := a.Dims()
-	if slots := int64(rows) * int64(ceil(cols, 4)) * 2; float64(a.NNZ()) < sparseFill*float64(slots) {
-		return fmt.Errorf("nm: %d entries fill less than %.0f %% of the slots of 2:4: %w", a.NNZ(), 100*sparseFill, nm.ErrPattern)
-	}
-	return nil
+	return nm.Fit(a, s, func(p nm.Pattern) bool { return takes(v, p) })
 }
 
 // launch lays the grid out: rows along x, folded along z, and columns along y.

@@ -20,7 +20,7 @@ func TestPack24(t *testing.T) {
 		}
 		a.RowPtr = append(a.RowPtr, int64(len(a.Val)))
 	}
-	m, err := nm.Encode(a, sparse24)
+	m, err := nm.Encode(a, nm.Sparse24)
 	if err != nil {
 		t.Fatal(err)
 	}

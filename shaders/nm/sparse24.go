@@ -22,8 +22,6 @@ const (
 // packs24 tells whether a packing is of 2:4 alone.
 func packs24(packing uint32) bool { return packing == warpPack || packing == groupPack }
 
-var sparse24 = nm.Pattern{N: 2, M: 4, V: 1, W: 1}
-
 // packRows is the rows of a block of each packing; no two blocks share a word. Rows are padded to whole blocks, columns
 // to whole stages of 64.
 var packRows = [...]int{warpPack: 128, groupPack: 256}
@@ -67,8 +65,8 @@ var slots24 = [...]func(stages, row, slot int) slot24{warpPack: warpSlot, groupP
 // pack24 brings m, which is 2:4, into the order of a packing. Padding has places too: 0 and 1, since equal ones
 // are not allowed.
 func pack24[T formats.Value](m *nm.Matrix[T], packing uint32) (values []T, places []uint32, err error) {
-	if m.Pattern != sparse24 {
-		return nil, nil, fmt.Errorf("sparse tensor cores take %v, not %v", sparse24, m.Pattern)
+	if m.Pattern != nm.Sparse24 {
+		return nil, nil, fmt.Errorf("sparse tensor cores take %v, not %v", nm.Sparse24, m.Pattern)
 	}
 	s, err := m.Shape(m.Rows, m.Cols)
 	if err != nil {

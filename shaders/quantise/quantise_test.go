@@ -191,8 +191,11 @@ func TestLaunchRefuses(t *testing.T) {
 			"narrow":    {good, dtype.F16, 0, false},
 			"wide":      {good, dtype.F16, 1 << 30, true},
 			"digits":    {quantise.NewDigits(10, 5, rfx.P47), dtype.F16, 8, true},
-			"high":      {quantise.NewLayout(1<<40, 5, rfx.P23), dtype.F16, 8, true},
+			"high":      {quantise.NewLayout(int(min(1<<40, int64(math.MaxInt))), 5, rfx.P23), dtype.F16, 8, true},
 		} {
+			if c.l.K == math.MaxInt {
+				continue // no int is too large where ints have 32 bits
+			}
 			if _, err := quantise.Launch(v, c.l, c.t, c.ldb); err == nil || errors.Is(err, backend.ErrUnsupported) != c.unsupported {
 				t.Errorf("%s, %s: %v", v.Name, name, err)
 			}
