@@ -1,35 +1,17 @@
 // What the GLSL kernels share: parts and blocks, elements, sums over a row's entries alone, C, and phase 1.
 // Needs BLOCK, the active columns of a block, and ELEM, the type of A and B.
 
-#include "../include/half.glsl"
-#define ELEM_T uint // 16-bit elements are read two at a time
-#include "params.glsl"
-#include "../include/addr.glsl"
-
-layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Words { uint v[]; };
-layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Words4 { uvec4 v[]; };
-layout(buffer_reference, std430, buffer_reference_align = 4) buffer Floats { float v[]; };
-layout(buffer_reference, std430, buffer_reference_align = 16) buffer Quads { vec4 v[]; };
+#include "../include/operands.glsl"
 
 #define ROWS 16u               // of a panel
 #define PATTERNS (BLOCK / 2u)  // words of a block's patterns
 #define NO_SLOT 0xffffffffu
 
-#if ELEM == F32
-#define ELEM_BYTES 4u
-float element(uvec2 a, uint i) { return uintBitsToFloat(Words(a).v[i]); }
-#else
-#define ELEM_BYTES 2u
-float element(uvec2 a, uint i) {
-    return uintBitsToFloat(widen((Words(a).v[i >> 1] >> (16u * (i & 1u))) & 0xffffu, ELEM));
-}
-#endif
-
 // An item of the work list: blocks of a panel.
 struct Part { uint panel, first, last, slot; };
 
 Part partAt(uint i) {
-    uvec4 w = Words4(p.work).v[i];
+    uvec4 w = Octets(p.work).v[i];
     return Part(w.x, w.y, w.z, w.w);
 }
 
@@ -37,19 +19,12 @@ Part partAt(uint i) {
 uvec2 blockAt(uint q) { return at(uvec2(p.packed), p.sizes.v[q], 16); }
 uvec2 valuesOf(uvec2 block) { return at(block, PATTERNS, 4); }
 
-// activeAt returns the address of block q's active columns, rowOfB that of row k of B.
+// activeAt returns the address of block q's active columns.
 uvec2 activeAt(uint q) { return at(uvec2(p.columns), q, 4 * BLOCK); }
-uvec2 rowOfB(uint k) { return at(uvec2(p.b), k, p.ldb * ELEM_BYTES); }
 
-bool special(float x) { return (floatBitsToUint(x) & 0x7f800000u) == 0x7f800000u; }
-
-// entries returns the sum of row r's entries times column j of B, over the part's blocks. Terms with
-// operands that are not finite decide by themselves what it is, so that the order of summation does not
-// matter; they are told apart by their bits, since a compiler may take floats to be finite.
+// entries returns the sum of row r's entries times column j of B, over the part's blocks.
 float entries(Part a, uint r, uint j) {
-    const uint NAN = 4, NEGATIVE = 2, POSITIVE = 1;
-    float sum = 0;
-    uint seen = 0;
+    Terms sum = Terms(0, 0);
     for (uint q = a.first; q < a.last; q++) {
         uvec2 block = blockAt(q), cols = activeAt(q), values = valuesOf(block);
         uint before = 0; // entries of the words before
@@ -61,36 +36,16 @@ float entries(Part a, uint r, uint j) {
                 if ((mine >> c & 1u) == 0) continue;
                 float x = element(values, k), y = element(rowOfB(Words(cols).v[i / 2 * 4 + c]), j);
                 k++;
-                if (!special(x) && !special(y)) {
-                    sum += x * y;
-                    continue;
-                }
-                uint s = floatBitsToUint(x), t = floatBitsToUint(y);
-                uint lesser = min(s & 0x7fffffffu, t & 0x7fffffffu), greater = max(s & 0x7fffffffu, t & 0x7fffffffu);
-                if (greater > 0x7f800000u || lesser == 0) seen |= NAN;
-                else seen |= (s ^ t) >> 31 != 0 ? NEGATIVE : POSITIVE;
+                addTerm(sum, x, y);
             }
             before += bitCount(word);
         }
     }
-    if (seen == 0) return sum;
-    return uintBitsToFloat(seen == POSITIVE ? 0x7f800000u : seen == NEGATIVE ? 0xff800000u : 0x7fc00000u);
+    return total(sum);
 }
 
-// storeFloats writes alpha·x + beta·C to four columns of C, as far as there are so many.
-void storeFloats(uint row, uint j, vec4 x) {
-    uvec2 c = at(uvec2(p.c), row, p.ldc * 4);
-    x *= p.alpha;
-    if (j + 4 <= p.n && (p.ldc & 3u) == 0) {
-        if (p.beta != 0) x += p.beta * Quads(c).v[j >> 2];
-        Quads(c).v[j >> 2] = x;
-        return;
-    }
-    for (uint i = 0; i < min(4, p.n - j); i++) {
-        if (p.beta != 0) x[i] += p.beta * Floats(c).v[j + i];
-        Floats(c).v[j + i] = x[i];
-    }
-}
+#define SUMMED Part
+#include "../include/repair.glsl"
 
 #ifndef STORE
 #define STORE storeFloats
@@ -101,9 +56,7 @@ void storeFloats(uint row, uint j, vec4 x) {
 void finish(Part a, uint r, uint j, vec4 x) {
     uint row = a.panel * ROWS + r;
     if (row >= p.rows || j >= p.n) return;
-    for (uint i = 0; i < 4; i++)
-        if (special(x[i]) && j + i < p.n) x[i] = entries(a, r, j + i);
-    STORE(row, j, x);
+    STORE(row, j, repair(a, r, j, x));
 }
 
 // sums is the address of row r of a slot of the workspace.

@@ -23,7 +23,6 @@ shared vec4 values[BLOCK * 4]; // 16 rows of each active column
 shared uint cols[BLOCK];
 shared vec4 partial[LOCAL];
 
-layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Pairs { uvec2 v[]; };
 
 // pair returns two neighbouring 16-bit elements.
 vec2 pair(uint w) {

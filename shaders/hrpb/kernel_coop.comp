@@ -39,9 +39,8 @@ layout(constant_id = 7) const uint SHARED = 352; // uvec4 of shared memory: what
 void storeAny(uint row, uint j, vec4 x);
 #define STORE storeAny
 #include "hrpb.glsl"
+#include "../include/store_halves.glsl"
 
-layout(buffer_reference, std430, buffer_reference_align = 2) buffer Halves { uint16_t v[]; };
-layout(buffer_reference, std430, buffer_reference_align = 8) buffer HalfQuads { uvec2 v[]; };
 
 // Two stages of B's rows and of values, in uvec4; at the end the tile of C in f32. A row has one more than it
 // needs, which spreads columns over the banks.
@@ -103,7 +102,7 @@ uvec2 halves(vec4 x) {
 
 // octet loads the invocation's 8 columns of row k of B, as 8 halves.
 uvec4 octet(uint k) {
-    Words4 row = Words4(rowOfB(k));
+    Octets row = Octets(rowOfB(k));
 #if ELEM == F32
     vec4 x = uintBitsToFloat(row.v[2 * from]), y = uintBitsToFloat(row.v[2 * from + 1]);
     return uvec4(halves(x * colScale[0]), halves(y * colScale[1]));
@@ -196,7 +195,7 @@ void sweep() {
     uvec4 x = uvec4(0), y = uvec4(0);
     for (uint q = a.first; q < a.last; q++) {
         [[unroll]] for (uint i = 0; i < B_LOADS; i++) {
-            Words4 row = Words4(rowOfB(Words(activeAt(q)).v[(i * LOCAL + me) / OCTETS]));
+            Octets row = Octets(rowOfB(Words(activeAt(q)).v[(i * LOCAL + me) / OCTETS]));
             x = max(x, finite(row.v[2 * from]));
             y = max(y, finite(row.v[2 * from + 1]));
         }
@@ -231,27 +230,8 @@ vec4 unscale(uint r, uint i, vec4 x) {
 
 // storeAny is storeFloats for a C in f32 or f16.
 void storeAny(uint row, uint j, vec4 x) {
-    if (p.ctype != F16) {
-        storeFloats(row, j, x);
-        return;
-    }
-    uvec2 c = at(uvec2(p.c), row, p.ldc * 2);
-    x *= p.alpha;
-    if (j + 4 <= p.n && (p.ldc & 3u) == 0) {
-        if (p.beta != 0) {
-            uvec2 w = HalfQuads(c).v[j >> 2];
-            uvec4 old = uvec4(w.x & 0xffffu, w.x >> 16, w.y & 0xffffu, w.y >> 16);
-            for (uint i = 0; i < 4; i++) x[i] += p.beta * uintBitsToFloat(widen_f16(old[i]));
-        }
-        uvec4 h;
-        for (uint i = 0; i < 4; i++) h[i] = narrow_f16(floatBitsToUint(x[i]));
-        HalfQuads(c).v[j >> 2] = uvec2(h.x | h.y << 16, h.z | h.w << 16);
-        return;
-    }
-    for (uint i = 0; i < min(4, p.n - j); i++) {
-        if (p.beta != 0) x[i] += p.beta * uintBitsToFloat(widen_f16(uint(Halves(c).v[j + i])));
-        Halves(c).v[j + i] = uint16_t(narrow_f16(floatBitsToUint(x[i])));
-    }
+    if (p.ctype == F16) storeHalves(row, j, x);
+    else storeFloats(row, j, x);
 }
 
 void main() {

@@ -88,7 +88,7 @@ struct Found {
 
 Found find(uint q) {
     uvec2 block = blockAt(q);
-    uvec4 x = Words4(block).v[0], y = Words4(block).v[1];
+    uvec4 x = Octets(block).v[0], y = Octets(block).v[1];
     uint g = me >> 2, t = me & 3, below = (1u << 4 * g) - 1;
     uvec4 four = t < 2 ? x : y;
     uvec2 mine = (t & 1) == 0 ? four.xy : four.zw;
@@ -144,7 +144,7 @@ struct Rows {
 Rows rowsAt(uvec4 k) {
     Rows x;
     [[unroll]] for (uint i = 0; i < 4; i++) {
-        Words4 row = Words4(rowOfB(k[i]));
+        Octets row = Octets(rowOfB(k[i]));
 #if ELEM == F32
         x.low[i] = row.v[2 * from];
         x.high[i] = row.v[2 * from + 1];
@@ -176,7 +176,7 @@ void multiply(uvec4 v, Rows x) {
     }
 }
 
-uvec4 columns(uint q) { return Words4(activeAt(q)).v[me & 3]; }
+uvec4 columns(uint q) { return Octets(activeAt(q)).v[me & 3]; }
 
 // run multiplies the part's blocks. While one is multiplied, B's rows of the next are on their way, and what says where
 // those after it are; and A's values of the next round.

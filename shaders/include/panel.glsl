@@ -2,27 +2,7 @@
 // the rows of a panel, and ELEM, the type of A and B. The kernel's table has arguments colind, values, mask,
 // b and c, and the parameters that package panel lists.
 
-#include "half.glsl"
-#define ELEM_T uint // 16-bit elements are read two at a time
-#include "params.glsl"
-#include "addr.glsl"
-
-layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Words { uint v[]; };
-layout(buffer_reference, std430, buffer_reference_align = 4) buffer Floats { float v[]; };
-layout(buffer_reference, std430, buffer_reference_align = 16) buffer Quads { vec4 v[]; };
-#ifdef LANES
-layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Pairs { uvec2 v[]; };
-#endif
-
-#if ELEM == F32
-#define ELEM_BYTES 4u
-float element(uvec2 a, uint i) { return uintBitsToFloat(Words(a).v[i]); }
-#else
-#define ELEM_BYTES 2u
-float element(uvec2 a, uint i) {
-    return uintBitsToFloat(widen((Words(a).v[i >> 1] >> (16u * (i & 1u))) & 0xffffu, ELEM));
-}
-#endif
+#include "operands.glsl"
 
 // A panel's columns, and what its kernel knows its rows by.
 struct Panel {
@@ -36,9 +16,6 @@ struct Panel {
 Panel panelAt(uint first, uint last, uint rows) {
     return Panel(first, last - first, rows, at(uvec2(p.colind), first, 4), at(uvec2(p.values), first, V * ELEM_BYTES));
 }
-
-// rowOfB returns the address of row k of B.
-uvec2 rowOfB(uint k) { return at(uvec2(p.b), k, p.ldb * ELEM_BYTES); }
 
 // stored tells whether row r of the panel's column q is an entry. Its bit is number (first + q)·V + r.
 bool stored(Panel a, uint q, uint r) {
@@ -68,49 +45,17 @@ uint columnOf(Panel a, uint q, inout uint w) {
 #endif
 }
 
-bool special(float x) { return (floatBitsToUint(x) & 0x7f800000u) == 0x7f800000u; }
-
-// entries returns the sum of row r's entries times column j of B. Terms with operands that are not
-// finite decide by themselves what it is, so that the order of summation does not matter; they are
-// told apart by their bits, since a compiler may take floats to be finite.
+// entries returns the sum of row r's entries times column j of B.
 float entries(Panel a, uint r, uint j) {
-    const uint NAN = 4, NEGATIVE = 2, POSITIVE = 1;
-    float sum = 0;
-    uint seen = 0, w = 0;
+    Terms sum = Terms(0, 0);
+    uint w = 0;
     for (uint q = 0; q < a.count; q++) {
         if (!stored(a, q, r)) continue;
         float x = element(a.values, valueOf(q, r)), y = element(rowOfB(columnOf(a, q, w)), j);
-        if (!special(x) && !special(y)) {
-            sum += x * y;
-            continue;
-        }
-        uint s = floatBitsToUint(x), t = floatBitsToUint(y);
-        uint lesser = min(s & 0x7fffffffu, t & 0x7fffffffu), greater = max(s & 0x7fffffffu, t & 0x7fffffffu);
-        if (greater > 0x7f800000u || lesser == 0) seen |= NAN;
-        else seen |= (s ^ t) >> 31 != 0 ? NEGATIVE : POSITIVE;
+        addTerm(sum, x, y);
     }
-    if (seen == 0) return sum;
-    return uintBitsToFloat(seen == POSITIVE ? 0x7f800000u : seen == NEGATIVE ? 0xff800000u : 0x7fc00000u);
+    return total(sum);
 }
 
-// repair replaces those of row r's sums at columns j to j+3 that are not finite.
-vec4 repair(Panel a, uint r, uint j, vec4 x) {
-    for (uint i = 0; i < 4; i++)
-        if (special(x[i]) && j + i < p.n) x[i] = entries(a, r, j + i);
-    return x;
-}
-
-// storeFloats writes alpha·x + beta·C to four columns of C, as far as there are so many.
-void storeFloats(uint row, uint j, vec4 x) {
-    uvec2 c = at(uvec2(p.c), row, p.ldc * 4);
-    x *= p.alpha;
-    if (j + 4 <= p.n && (p.ldc & 3u) == 0) {
-        if (p.beta != 0) x += p.beta * Quads(c).v[j >> 2];
-        Quads(c).v[j >> 2] = x;
-        return;
-    }
-    for (uint i = 0; i < min(4, p.n - j); i++) {
-        if (p.beta != 0) x[i] += p.beta * Floats(c).v[j + i];
-        Floats(c).v[j + i] = x[i];
-    }
-}
+#define SUMMED Panel
+#include "repair.glsl"

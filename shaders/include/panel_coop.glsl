@@ -26,7 +26,6 @@ layout(constant_id = 7) const uint SUBS = 4;
 layout(constant_id = 8) const uint STAGE = 16;    // a multiple of TK
 layout(constant_id = 9) const uint SHARED = 1152; // uvec4 of shared memory: what the table computes
 
-layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Octets { uvec4 v[]; };
 #include "store_halves.glsl"
 
 // Two stages of B's rows and of values; at the end the block of C in f32. A row has one uvec4 more than

@@ -14,7 +14,6 @@ layout(constant_id = 3) const uint SHARED = 136; // uvec4 of shared memory: V ro
 #include "store_halves.glsl"
 #include "lanes.glsl"
 
-layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Octets { uvec4 v[]; };
 
 shared vec4 mem[SHARED];
 

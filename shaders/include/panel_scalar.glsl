@@ -18,7 +18,6 @@ shared vec4 values[STAGE * V / 4];
 shared uint cols[STAGE];
 shared vec4 sums[LOCAL];
 
-layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Pairs { uvec2 v[]; };
 
 // pair returns two neighbouring 16-bit elements.
 vec2 pair(uint w) {

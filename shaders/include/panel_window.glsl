@@ -17,7 +17,6 @@ layout(constant_id = 4) const uint SHARED = 2560; // uvec4 of shared memory: the
 #include "store_halves.glsl"
 #include "lanes.glsl"
 
-layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Octets { uvec4 v[]; };
 
 shared uvec4 mem[SHARED];
 

@@ -30,10 +30,8 @@ layout(constant_id = 9) const uint SHARED = 1408; // uvec4 of shared memory: wha
 
 #define ELEM F16
 #include "nm.glsl"
+#include "../include/store_halves.glsl"
 
-layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Octets { uvec4 v[]; };
-layout(buffer_reference, std430, buffer_reference_align = 8) buffer HalfQuads { uvec2 v[]; };
-layout(buffer_reference, std430, buffer_reference_align = 2) buffer Halves { uint16_t v[]; };
 
 // Two stages of B's rows and of values; at the end PART rows of C in f32. A row has one uvec4 more than it needs, which
 // spreads columns over the banks.
@@ -61,27 +59,6 @@ const uint PART = ROWS < 32 ? ROWS : 32; // rows of C that shared memory has roo
 #define BY_COLUMNS gl_CooperativeMatrixLayoutColumnMajor
 
 const uint NONE = 0xffffffffu;
-
-// storeHalves is storeFloats for a C in f16.
-void storeHalves(uint row, uint j, vec4 x) {
-    uvec2 c = at(uvec2(p.c), row, p.ldc * 2);
-    x *= p.alpha;
-    if (j + 4 <= p.n && (p.ldc & 3u) == 0) {
-        if (p.beta != 0) {
-            uvec2 w = HalfQuads(c).v[j >> 2];
-            uvec4 old = uvec4(w.x & 0xffffu, w.x >> 16, w.y & 0xffffu, w.y >> 16);
-            for (uint i = 0; i < 4; i++) x[i] += p.beta * uintBitsToFloat(widen_f16(old[i]));
-        }
-        uvec4 h;
-        for (uint i = 0; i < 4; i++) h[i] = narrow_f16(floatBitsToUint(x[i]));
-        HalfQuads(c).v[j >> 2] = uvec2(h.x | h.y << 16, h.z | h.w << 16);
-        return;
-    }
-    for (uint i = 0; i < min(4, p.n - j); i++) {
-        if (p.beta != 0) x[i] += p.beta * uintBitsToFloat(widen_f16(uint(Halves(c).v[j + i])));
-        Halves(c).v[j + i] = uint16_t(narrow_f16(floatBitsToUint(x[i])));
-    }
-}
 
 void main() {
     uint block = gl_WorkGroupID.x + gl_WorkGroupID.z * p.width;

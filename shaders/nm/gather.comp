@@ -22,7 +22,6 @@ layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 #include "../include/store_halves.glsl"
 #include "../include/lanes.glsl"
 
-layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Octets { uvec4 v[]; };
 
 const uint PITCH = 17; // of 64 columns of C, in vec4
 shared vec4 mem[ROWS * PITCH];

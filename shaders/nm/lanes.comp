@@ -35,7 +35,6 @@ layout(constant_id = 4) const uint SHARED = 1152; // uvec4 of shared memory: two
 #include "../include/lanes.glsl"
 #include "../include/quads.glsl"
 
-layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Octets { uvec4 v[]; };
 
 shared uvec4 mem[SHARED];
 

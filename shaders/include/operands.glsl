@@ -1,0 +1,67 @@
+// What GLSL kernels on sparse formats share: buffers in units of what is loaded at once, elements of A and B, rows of
+// B, storing C. Needs ELEM, the type of A and B, and the parameters b, c, n, ldb, ldc, alpha and beta.
+
+#include "half.glsl"
+#define ELEM_T uint // 16-bit elements are read two at a time
+#include "params.glsl"
+#include "addr.glsl"
+
+layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Words { uint v[]; };
+layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Pairs { uvec2 v[]; };
+layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Octets { uvec4 v[]; };
+layout(buffer_reference, std430, buffer_reference_align = 4) buffer Floats { float v[]; };
+layout(buffer_reference, std430, buffer_reference_align = 16) buffer Quads { vec4 v[]; };
+
+// element returns element i of the values at address a.
+#if ELEM == F32
+#define ELEM_BYTES 4u
+float element(uvec2 a, uint i) { return uintBitsToFloat(Words(a).v[i]); }
+#else
+#define ELEM_BYTES 2u
+float element(uvec2 a, uint i) {
+    return uintBitsToFloat(widen((Words(a).v[i >> 1] >> (16u * (i & 1u))) & 0xffffu, ELEM));
+}
+#endif
+
+// rowOfB returns the address of row k of B.
+uvec2 rowOfB(uint k) { return at(uvec2(p.b), k, p.ldb * ELEM_BYTES); }
+
+// storeFloats writes alpha·x + beta·C to columns j to j+3 of C, of which those from n on are left out.
+void storeFloats(uint row, uint j, vec4 x) {
+    uvec2 c = at(uvec2(p.c), row, p.ldc * 4);
+    x *= p.alpha;
+    if (j + 4 <= p.n && (p.ldc & 3u) == 0) {
+        if (p.beta != 0) x += p.beta * Quads(c).v[j >> 2];
+        Quads(c).v[j >> 2] = x;
+        return;
+    }
+    for (uint i = 0; i < min(4, p.n - j); i++) {
+        if (p.beta != 0) x[i] += p.beta * Floats(c).v[j + i];
+        Floats(c).v[j + i] = x[i];
+    }
+}
+
+// special tells whether x is infinite or NaN, by its bits, since a compiler may take floats to be finite.
+bool special(float x) { return (floatBitsToUint(x) & 0x7f800000u) == 0x7f800000u; }
+
+// A sum of products of which some may have operands that are not finite. Those decide by themselves what the sum is, so
+// that the order of summation does not matter.
+struct Terms {
+    float sum;  // of the others
+    uint seen;  // 1: a positive infinity, 2: a negative one, 4: NaN
+};
+
+void addTerm(inout Terms t, float x, float y) {
+    if (!special(x) && !special(y)) {
+        t.sum += x * y;
+        return;
+    }
+    uint a = floatBitsToUint(x), b = floatBitsToUint(y);
+    uint lesser = min(a & 0x7fffffffu, b & 0x7fffffffu), greater = max(a & 0x7fffffffu, b & 0x7fffffffu);
+    t.seen |= greater > 0x7f800000u || lesser == 0 ? 4u : (a ^ b) >> 31 != 0 ? 2u : 1u;
+}
+
+float total(Terms t) {
+    if (t.seen == 0) return t.sum;
+    return uintBitsToFloat(t.seen == 1 ? 0x7f800000u : t.seen == 2 ? 0xff800000u : 0x7fc00000u);
+}
