@@ -22,7 +22,7 @@ const (
 
 // target is what a device may have several variants for: a format, its panel height, a precision.
 type target struct {
-	kernel *spec.Kernel
+	kernel *spec.Format
 	v      uint32 // 0 for formats without panels
 	prec   dtype.Type
 }
@@ -43,7 +43,7 @@ func (t *test) fits(v *spec.Variant) bool {
 }
 
 // targets lists what the kernels' tables offer, on any device.
-func targets(kernels []*spec.Kernel) []target {
+func targets(kernels []*spec.Format) []target {
 	var ts []target
 	for _, k := range kernels {
 		for _, v := range k.Variants {
@@ -193,7 +193,7 @@ var (
 )
 
 // list is every case of a version of the suite and a tier, in order, without those whose name the filter refuses.
-func list(kernels []*spec.Kernel, suite int, tier Tier, keep func(id string) bool) []test {
+func list(kernels []*spec.Format, suite int, tier Tier, keep func(id string) bool) []test {
 	w := lister{suite: firstSuite}
 	for _, t := range targets(kernels) {
 		w.direct(t)

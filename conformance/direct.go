@@ -6,10 +6,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/shaders"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -74,15 +76,15 @@ func alike(first, second *outputs) error {
 }
 
 func grid(l spec.Launch) string {
-	s := fmt.Sprintf("%d×%d×%d", l.Groups[0], l.Groups[1], l.Groups[2])
-	if l.Then != nil {
-		s += fmt.Sprintf(" then %d×%d×%d", l.ThenGroups[0], l.ThenGroups[1], l.ThenGroups[2])
+	var s []string
+	for _, p := range l.Passes {
+		s = append(s, fmt.Sprintf("%d×%d×%d", p.Groups[0], p.Groups[1], p.Groups[2]))
 	}
-	return s
+	return strings.Join(s, " then ")
 }
 
 // pack makes the contents of the buffers: NaN where nothing may be read.
-func (x *directRun) pack(enc *spec.Encoded, l spec.Launch) {
+func (x *directRun) pack(enc *spec.Packed, l spec.Launch) {
 	for _, a := range enc.Arrays {
 		x.args = append(x.args, a.Data)
 	}
@@ -151,23 +153,26 @@ func (x *directRun) alloc() ([]backend.Buffer, error) {
 }
 
 func (x *directRun) launches(l spec.Launch, bufs []backend.Buffer) ([]backend.Launch, error) {
-	k, err := x.load(x.t.kernel, x.v)
-	if err != nil {
-		return nil, err
-	}
 	var launches []backend.Launch
 	if x.fixed != nil {
-		if launches, err = x.fixed.launches(x, bufs[x.c-2:x.c]); err != nil {
+		var err error
+		if launches, err = x.passes(shaders.Quantise, x.fixed.launch, bufs[x.c-2:x.c]); err != nil {
 			return nil, err
 		}
 	}
-	launches = append(launches, backend.Launch{Kernel: k, Groups: l.Groups, Args: bufs, Params: l.Params})
-	if l.Then != nil {
-		then, err := x.load(x.t.kernel, l.Then)
+	own, err := x.passes(x.t.kernel.Program, l, bufs)
+	return append(launches, own...), err
+}
+
+// passes loads what a launch of k runs.
+func (r *runner) passes(k *spec.Program, l spec.Launch, args []backend.Buffer) ([]backend.Launch, error) {
+	var launches []backend.Launch
+	for _, p := range l.Passes {
+		loaded, err := r.load(k, p.Variant)
 		if err != nil {
 			return nil, err
 		}
-		launches = append(launches, backend.Launch{Kernel: then, Groups: l.ThenGroups, Args: bufs, Params: l.ThenParams})
+		launches = append(launches, backend.Launch{Kernel: loaded, Groups: p.Groups, Args: args, Params: p.Params})
 	}
 	return launches, nil
 }

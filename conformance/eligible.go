@@ -23,11 +23,11 @@ import (
 type eligibility struct {
 	caps     backend.Caps
 	unlisted bool                             // matrix shapes that the device does not list run too
-	remade   map[*spec.Kernel][]*spec.Variant // variants for those shapes
+	remade   map[*spec.Format][]*spec.Variant // variants for those shapes
 }
 
 func newEligibility(caps backend.Caps, unlisted bool) *eligibility {
-	return &eligibility{caps, unlisted, map[*spec.Kernel][]*spec.Variant{}}
+	return &eligibility{caps, unlisted, map[*spec.Format][]*spec.Variant{}}
 }
 
 // variants returns those that must run a case, and how many of them the device lists the matrix shapes of: these
@@ -64,12 +64,12 @@ func (e *eligibility) variants(t *test) (vs []*spec.Variant, listed int) {
 }
 
 // has tells whether the device runs a variant of a kernel that computes in a precision.
-func (e *eligibility) has(k *spec.Kernel, prec dtype.Type) bool {
+func (e *eligibility) has(k *spec.Format, prec dtype.Type) bool {
 	return slices.ContainsFunc(k.Variants, func(v *spec.Variant) bool { return v.In == prec && v.Met(e.caps) })
 }
 
 // named returns the variant of a kernel with that name, nil if the device cannot run one.
-func (e *eligibility) named(k *spec.Kernel, name string) *spec.Variant {
+func (e *eligibility) named(k *spec.Format, name string) *spec.Variant {
 	for _, v := range slices.Concat(k.Variants, e.others(k)) {
 		if v.Name == name && v.Met(e.caps) {
 			return v
@@ -80,7 +80,7 @@ func (e *eligibility) named(k *spec.Kernel, name string) *spec.Variant {
 
 // others returns k's variants for matrix shapes that the device does not list, rewritten for its least subgroup
 // size: the same number of subgroups, of that size.
-func (e *eligibility) others(k *spec.Kernel) []*spec.Variant {
+func (e *eligibility) others(k *spec.Format) []*spec.Variant {
 	if vs, ok := e.remade[k]; ok {
 		return vs
 	}
@@ -114,7 +114,7 @@ func (e *eligibility) others(k *spec.Kernel) []*spec.Variant {
 
 // composition is a case's arrays and launch for a variant, made by the kernel's table on the host.
 type composition struct {
-	encoded *spec.Encoded
+	encoded *spec.Packed
 	problem spec.Problem
 	launch  spec.Launch
 	fixed   *quantised // set in reproducible mode
@@ -144,8 +144,7 @@ func compose(t *test, p *instance, v *spec.Variant, caps backend.Caps) (c compos
 
 // quantised is how kernel quantise brings B to fixed point.
 type quantised struct {
-	v      *spec.Variant
-	launch spec.Launch
+	launch spec.Launch // its arguments are B and the result
 	bytes  int
 }
 
@@ -157,7 +156,7 @@ func quantiseFor(t *test, v *spec.Variant, p spec.Problem) (*quantised, error) {
 	}
 	layout := kernel.Layout(v, p.K, p.N)
 	l, err := quantise.Launch(q, layout, t.prec, p.LDB)
-	return &quantised{q, l, int(layout.Bytes())}, err
+	return &quantised{l, int(layout.Bytes())}, err
 }
 
 // refuses tells whether a kernel's table refuses a case for a variant: the one reason, besides having no eligible

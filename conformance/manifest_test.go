@@ -366,7 +366,7 @@ func TestWaiver(t *testing.T) {
 
 // variant finds one of package cvse.
 func variant(t *testing.T, name string) *spec.Variant {
-	for _, v := range cvse.Kernel.Variants {
+	for _, v := range cvse.Format.Variants {
 		if v.Name == name {
 			return v
 		}

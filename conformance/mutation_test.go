@@ -28,7 +28,7 @@ type mutation struct {
 	kernel string // "": of each
 	filter string // of the cases to run; "": exact and non-finite ones of a few types
 	want   string // part of the error of some failed case
-	table  func(k *spec.Kernel)
+	table  func(k *spec.Format)
 	code   func(b backend.Binary) backend.Binary
 }
 
@@ -36,10 +36,10 @@ type mutation struct {
 const someCases = `^[a-z]+(/v8)?/(f16|f32)/(T1.|nonfinite)/(m67k129n7|m67k129n37|m64k200n128|m29k60n33|m1k1n1|m150k400n31|m21k40n70)/`
 
 // onMatrix breaks the matrix before it is packed.
-func onMatrix(f func(a *formats.CSR[float32])) func(*spec.Kernel) {
-	return func(k *spec.Kernel) {
+func onMatrix(f func(a *formats.CSR[float32])) func(*spec.Format) {
+	return func(k *spec.Format) {
 		encode := k.Encode
-		k.Encode = func(a formats.Sparse, v *spec.Variant) (*spec.Encoded, error) {
+		k.Encode = func(a formats.Sparse, v *spec.Variant) (*spec.Packed, error) {
 			x := *formats.Convert[float32](a)
 			x.RowPtr, x.ColIdx, x.Val = slices.Clone(x.RowPtr), slices.Clone(x.ColIdx), slices.Clone(x.Val)
 			f(&x)
@@ -59,16 +59,14 @@ func remove(a *formats.CSR[float32], e int64) {
 }
 
 // onParam breaks a parameter, the one of the names that the kernel has.
-func onParam(f func(bits uint32) uint32, names ...string) func(*spec.Kernel) {
-	return func(k *spec.Kernel) {
+func onParam(f func(bits uint32) uint32, names ...string) func(*spec.Format) {
+	return func(k *spec.Format) {
 		launch := k.Launch
 		at := slices.IndexFunc(k.Params, func(p spec.Param) bool { return slices.Contains(names, p.Name) })
-		k.Launch = func(v *spec.Variant, e *spec.Encoded, p spec.Problem) (spec.Launch, error) {
+		k.Launch = func(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error) {
 			l, err := launch(v, e, p)
-			for _, block := range [][]byte{l.Params, l.ThenParams} {
-				if len(block) > 0 {
-					binary.LittleEndian.PutUint32(block[4*at:], f(binary.LittleEndian.Uint32(block[4*at:])))
-				}
+			for _, p := range l.Passes {
+				binary.LittleEndian.PutUint32(p.Params[4*at:], f(binary.LittleEndian.Uint32(p.Params[4*at:])))
 			}
 			return l, err
 		}
@@ -76,10 +74,10 @@ func onParam(f func(bits uint32) uint32, names ...string) func(*spec.Kernel) {
 }
 
 // onArray breaks an array of the packed matrix.
-func onArray(name string, f func(data []byte)) func(*spec.Kernel) {
-	return func(k *spec.Kernel) {
+func onArray(name string, f func(data []byte)) func(*spec.Format) {
+	return func(k *spec.Format) {
 		encode := k.Encode
-		k.Encode = func(a formats.Sparse, v *spec.Variant) (*spec.Encoded, error) {
+		k.Encode = func(a formats.Sparse, v *spec.Variant) (*spec.Packed, error) {
 			e, err := encode(a, v)
 			if err != nil {
 				return nil, err

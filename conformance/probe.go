@@ -72,7 +72,7 @@ func (r *runner) probes(ctx context.Context) error {
 }
 
 // prober returns the first variant that multiplies numbers of a type on a matrix unit for that type.
-func (r *runner) prober(typ dtype.Type) (*spec.Kernel, *spec.Variant) {
+func (r *runner) prober(typ dtype.Type) (*spec.Format, *spec.Variant) {
 	for _, k := range r.kernels {
 		for _, v := range k.Variants {
 			if v.In != typ || len(v.Need.Shapes) == 0 || !v.Met(r.dev.Caps()) {
@@ -96,7 +96,7 @@ type term struct{ a, b float64 }
 const chainAt = 64
 
 // probe sums what tells the properties apart.
-func (r *runner) probe(ctx context.Context, k *spec.Kernel, v *spec.Variant) (*Probe, error) {
+func (r *runner) probe(ctx context.Context, k *spec.Format, v *spec.Variant) (*Probe, error) {
 	q := &prober{r: r, k: k, v: v, ctx: ctx}
 	p := &Probe{Type: v.In.String(), Variant: k.Name + "/" + v.Name}
 	p.FractionBits = q.fraction()
@@ -115,7 +115,7 @@ func (r *runner) probe(ctx context.Context, k *spec.Kernel, v *spec.Variant) (*P
 // prober sums on the device. After an error sums are 0.
 type prober struct {
 	r   *runner
-	k   *spec.Kernel
+	k   *spec.Format
 	v   *spec.Variant
 	ctx context.Context
 	err error

@@ -50,7 +50,7 @@ var (
 )
 
 // reproducible adds the cases of class T3: each problem in each format.
-func (w *lister) reproducible(kernels []*spec.Kernel) {
+func (w *lister) reproducible(kernels []*spec.Format) {
 	for _, typ := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
 		for at, p := range precisionsT3() {
 			for i, s := range reproducibleShapes {
@@ -64,7 +64,7 @@ func (w *lister) reproducible(kernels []*spec.Kernel) {
 				}
 				w.t3(Quick, in, typ, p, s, l)
 				if p != spmm.AutoP {
-					w.t3(Quick, []*spec.Kernel{shaders.Reproducible}, typ, p, s, layout{a: typ, b: typ, c: dtype.F32, pad: i%2 == 0})
+					w.t3(Quick, []*spec.Format{shaders.Reproducible}, typ, p, s, layout{a: typ, b: typ, c: dtype.F32, pad: i%2 == 0})
 				}
 			}
 			for _, s := range largeReproducible {
@@ -74,7 +74,7 @@ func (w *lister) reproducible(kernels []*spec.Kernel) {
 	}
 }
 
-func (w *lister) t3(tier Tier, kernels []*spec.Kernel, typ dtype.Type, p int, s shape, l layout) {
+func (w *lister) t3(tier Tier, kernels []*spec.Format, typ dtype.Type, p int, s shape, l layout) {
 	first := len(w.tests)
 	for _, k := range kernels {
 		w.add(tier, target{kernel: k, prec: typ}, Reproducible, s, l)
@@ -135,18 +135,6 @@ func unlistedT3(caps backend.Caps) []*spec.Variant {
 	return slices.DeleteFunc(vs, func(v *spec.Variant) bool { return !v.Met(caps) })
 }
 
-// launches bring B to fixed point; the arguments are B and the result.
-func (q *quantised) launches(x *directRun, args []backend.Buffer) ([]backend.Launch, error) {
-	k, err := x.load(shaders.Quantise, q.v)
-	if err != nil {
-		return nil, err
-	}
-	return []backend.Launch{
-		{Kernel: k, Groups: q.launch.Groups, Args: args, Params: q.launch.Params},
-		{Kernel: k, Groups: q.launch.ThenGroups, Args: args, Params: q.launch.ThenParams},
-	}, nil
-}
-
 // t3 multiplies in reproducible mode and judges the outputs.
 func (r *runner) t3(ctx context.Context, t *test, res *Result) error {
 	p := r.last
@@ -180,10 +168,9 @@ func (p *instance) precise(bits int, lossless bool) error {
 
 // noteNamed records a variant of one of the kernels that reproducible mode uses.
 func (r *runner) noteNamed(variant string) {
-	formats := shaders.Formats()
-	for _, k := range shaders.All() {
+	for _, k := range []*spec.Program{shaders.Dense, shaders.Quantise, shaders.Reproducible.Program} {
 		for _, v := range k.Variants {
-			if v.Name == variant && v.Code == r.dev.Caps().Code && !slices.Contains(formats, k) {
+			if v.Name == variant && v.Code == r.dev.Caps().Code {
 				r.note(k, v, false)
 			}
 		}

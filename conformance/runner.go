@@ -36,7 +36,7 @@ type Options struct {
 	Bare   bool
 	Commit string // of the source; "": as the build recorded it
 
-	kernels []*spec.Kernel // nil: all formats
+	kernels []*spec.Format // nil: all formats
 
 	// Faults, for tests:
 	mutate func(backend.Binary) backend.Binary // of code as it is loaded
@@ -192,7 +192,7 @@ func (r *runner) one(ctx context.Context, t *test) error {
 			return err
 		}
 		if v != nil {
-			r.note(t.kernel, v, i >= listed)
+			r.note(t.kernel.Program, v, i >= listed)
 		}
 		res := base
 		err := r.multiply(ctx, t, v, &res)
@@ -288,7 +288,7 @@ func (r *runner) judge(ctx context.Context, t *test, v *spec.Variant, out *outpu
 }
 
 // note records a variant.
-func (r *runner) note(k *spec.Kernel, v *spec.Variant, unlisted bool) {
+func (r *runner) note(k *spec.Program, v *spec.Variant, unlisted bool) {
 	x := Variant{Name: k.Name + "/" + v.Name, Local: v.Local, Subgroup: v.Sub, Matrix: len(v.Need.Shapes) > 0 || v.Matrix, Unlisted: unlisted}
 	for _, c := range v.Consts {
 		if x.Consts == nil {
@@ -300,7 +300,7 @@ func (r *runner) note(k *spec.Kernel, v *spec.Variant, unlisted bool) {
 }
 
 // load loads a variant's code once.
-func (r *runner) load(k *spec.Kernel, v *spec.Variant) (backend.Kernel, error) {
+func (r *runner) load(k *spec.Program, v *spec.Variant) (backend.Kernel, error) {
 	if l, ok := r.loaded[v]; ok {
 		return l.kernel, l.err
 	}

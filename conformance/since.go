@@ -43,7 +43,7 @@ func Suites() []string {
 }
 
 // due tells whether manifests of a version of the suite must have run a variant.
-func due(k *spec.Kernel, v *spec.Variant, suite int) bool {
+func due(k *spec.Format, v *spec.Variant, suite int) bool {
 	return since[k.Name] <= suite && since[k.Name+"/"+v.Name] <= suite
 }
 

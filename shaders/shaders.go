@@ -19,21 +19,25 @@ import (
 	"github.com/spmmrun/spmm/shaders/tiledcsr"
 )
 
-// Formats returns the kernels that multiply from a sparse format.
-func Formats() []*spec.Kernel {
-	return []*spec.Kernel{csr.Kernel, cvse.Kernel, hrpb.Kernel, jigsaw.Kernel, nm.Kernel, tiledcsr.Kernel}
+// Formats returns the formats that there are kernels for.
+func Formats() []*spec.Format {
+	return []*spec.Format{csr.Format, cvse.Format, hrpb.Format, jigsaw.Format, nm.Format, tiledcsr.Format}
 }
 
 // Dense copies, transposes and converts dense matrices on a device.
-var Dense = dense.Kernel
+var Dense = dense.Program
 
 // Quantise brings dense matrices to the fixed point of reproducible products.
-var Quantise = quantise.Kernel
+var Quantise = quantise.Program
 
 // Reproducible multiplies what Quantise made with a matrix in any format, lowered to rows or to panels of rows.
-var Reproducible = rfx.Kernel
+var Reproducible = rfx.Format
 
 // All returns every kernel that has compiled code, for tools and tests.
-func All() []*spec.Kernel {
-	return append(Formats(), Dense, Quantise, Reproducible, peak.Kernel)
+func All() []*spec.Program {
+	var ps []*spec.Program
+	for _, f := range Formats() {
+		ps = append(ps, f.Program)
+	}
+	return append(ps, Dense, Quantise, Reproducible.Program, peak.Program)
 }

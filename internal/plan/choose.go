@@ -21,7 +21,7 @@ import (
 
 // candidate is a way to multiply: a format's variant.
 type candidate struct {
-	kernel  *spec.Kernel
+	kernel  *spec.Format
 	variant *spec.Variant
 	cost    time.Duration // predicted; unlikely if it cannot hold the matrix
 	why     string        // it comes at its place
@@ -34,13 +34,13 @@ func (c *candidate) name() string { return c.kernel.Name + "/" + c.variant.Name 
 
 // encoded is a matrix packed for a variant.
 type encoded struct {
-	kernel    *spec.Kernel
+	kernel    *spec.Format
 	variant   *spec.Variant
 	format    string         // what the matrix is packed in
 	name      string         // of the variant, for people
 	precision dtype.Type     // what products are computed with
 	matrix    formats.Sparse // of the variant's storage type
-	enc       *spec.Encoded
+	enc       *spec.Packed
 	took      time.Duration // encoding
 }
 
@@ -159,7 +159,7 @@ func rank(ctx context.Context, d *Device, cs []*candidate, a formats.Sparse, o O
 }
 
 // scale extrapolates what was found of a sample to the whole matrix.
-func scale(e *spec.Encoded, sampled, all int64) (s formats.Stats, items int64) {
+func scale(e *spec.Packed, sampled, all int64) (s formats.Stats, items int64) {
 	s, items = e.Stats, e.Items
 	if sampled == all || sampled == 0 {
 		return s, items
@@ -192,7 +192,7 @@ func (c *candidate) encode(ctx context.Context, a formats.Sparse, o Options) (*e
 }
 
 // adopt returns the matrix as it is encoded already, nil if that is not as the variant packs it.
-func (c *candidate) adopt(o Options) *spec.Encoded {
+func (c *candidate) adopt(o Options) *spec.Packed {
 	if o.Encoded == nil || o.Encoded.Format() != c.kernel.Name || c.kernel.Adopt == nil {
 		return nil
 	}
@@ -237,7 +237,7 @@ func candidates(caps backend.Caps, a formats.Sparse, o Options) ([]*candidate, e
 
 // usable returns the kernel's variants for a precision that a device can run. tf32 is a way in which
 // tensor cores compute; where there are none, its data are computed in f32.
-func usable(k *spec.Kernel, caps backend.Caps, prec dtype.Type) []*spec.Variant {
+func usable(k *spec.Format, caps backend.Caps, prec dtype.Type) []*spec.Variant {
 	var vs []*spec.Variant
 	for _, v := range k.Variants {
 		if v.In == prec && v.Met(caps) {

@@ -41,7 +41,7 @@ func NewDevice(d backend.Device) *Device {
 func (d *Device) model() *model.DeviceModel { return model.For(d.Caps().Code, d.Info().Name) }
 
 // kernel returns the variant's loaded code.
-func (d *Device) kernel(k *spec.Kernel, v *spec.Variant) (backend.Kernel, error) {
+func (d *Device) kernel(k *spec.Program, v *spec.Variant) (backend.Kernel, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if l, ok := d.kernels[v]; ok {

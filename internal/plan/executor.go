@@ -99,8 +99,5 @@ func (w *composer) multiply(i, j int, beta float32, c backend.Buffer, b ...backe
 	if l.Workspace > 0 {
 		args = append(args, w.l.work.atLeast(l.Workspace))
 	}
-	if err := w.add(w.m.kern, w.m.variant, l.Groups, args, l.Params); err != nil || l.Then == nil {
-		return err
-	}
-	return w.add(w.m.kern, l.Then, l.ThenGroups, args, l.ThenParams)
+	return w.add(w.m.kern.Program, args, l.Passes...)
 }

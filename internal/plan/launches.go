@@ -219,21 +219,23 @@ func (w *composer) dense(src layout, sbuf backend.Buffer, dst layout, dbuf backe
 	if err != nil {
 		return err
 	}
-	return w.add(dense.Kernel, v, l.Groups, []backend.Buffer{sbuf, dbuf}, l.Params)
+	return w.add(dense.Program, []backend.Buffer{sbuf, dbuf}, l.Passes...)
 }
 
-// add appends a launch that the device's grid can hold.
-func (w *composer) add(kern *spec.Kernel, v *spec.Variant, groups [3]uint32, args []backend.Buffer, params []byte) error {
-	loaded, err := w.l.dev.kernel(kern, v)
-	if err != nil {
-		return err
-	}
+// add appends passes of a kernel whose grids the device can hold.
+func (w *composer) add(kern *spec.Program, args []backend.Buffer, passes ...spec.Pass) error {
 	most := w.l.dev.Caps().MaxGroups
-	for i, g := range groups {
-		if most[i] > 0 && g > most[i] {
-			return fmt.Errorf("kernel %s needs a grid of %v workgroups, %v allows %v: %w", kern.Name, groups, w.l.dev.Info(), most, backend.ErrUnsupported)
+	for _, p := range passes {
+		for i, g := range p.Groups {
+			if most[i] > 0 && g > most[i] {
+				return fmt.Errorf("kernel %s needs a grid of %v workgroups, %v allows %v: %w", kern.Name, p.Groups, w.l.dev.Info(), most, backend.ErrUnsupported)
+			}
 		}
+		loaded, err := w.l.dev.kernel(kern, p.Variant)
+		if err != nil {
+			return err
+		}
+		w.launches = append(w.launches, backend.Launch{Kernel: loaded, Groups: p.Groups, Args: args, Params: p.Params})
 	}
-	w.launches = append(w.launches, backend.Launch{Kernel: loaded, Groups: groups, Args: args, Params: params})
 	return nil
 }

@@ -144,7 +144,7 @@ func (d *Device) peak(ctx context.Context, v *spec.Variant, bytes int64) (float6
 	if v == nil {
 		return 0, nil
 	}
-	loaded, err := d.kernel(peak.Kernel, v)
+	loaded, err := d.kernel(peak.Program, v)
 	if errors.Is(err, backend.ErrUnsupported) {
 		return 0, nil
 	} else if err != nil {

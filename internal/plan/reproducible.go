@@ -348,10 +348,10 @@ func (w *composer) quantise(j int, buf backend.Buffer, whole bool) (backend.Buff
 	}
 	q := w.l.fixed.atLeast(layout.Bytes())
 	args := []backend.Buffer{buf, q}
-	if err := w.add(quantise.Kernel, v, l.Groups, args, l.Params); err != nil || !whole {
-		return q, err
+	if !whole {
+		l.Passes = l.Passes[:1]
 	}
-	return q, w.add(quantise.Kernel, v, l.ThenGroups, args, l.ThenParams)
+	return q, w.add(quantise.Program, args, l.Passes...)
 }
 
 // check refuses n columns at once also where B in fixed point exceeds a buffer: with AutoP at the largest precision,

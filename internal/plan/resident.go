@@ -18,7 +18,7 @@ import (
 // resident is a sparse matrix on a device, packed for a variant.
 type resident struct {
 	dev        *Device
-	kern       *spec.Kernel
+	kern       *spec.Format
 	variant    *spec.Variant
 	rows, cols int
 	operand    dtype.Type // of B's elements as the kernel reads them
@@ -30,12 +30,12 @@ type resident struct {
 
 // part is a range of the matrix's rows, encoded and uploaded.
 type part struct {
-	enc  *spec.Encoded // without the arrays' data
+	enc  *spec.Packed // without the arrays' data
 	bufs []backend.Buffer
 }
 
 // upload copies an encoded matrix to the device, each of parts being rowBlock rows of it.
-func upload(ctx context.Context, d *Device, e *encoded, parts []*spec.Encoded, rowBlock int) (*resident, error) {
+func upload(ctx context.Context, d *Device, e *encoded, parts []*spec.Packed, rowBlock int) (*resident, error) {
 	rows, cols := e.matrix.Dims()
 	m := &resident{
 		dev: d, kern: e.kernel, variant: e.variant, rows: rows, cols: cols, operand: e.matrix.Type(), rowBlock: rowBlock,
@@ -54,8 +54,8 @@ func upload(ctx context.Context, d *Device, e *encoded, parts []*spec.Encoded, r
 }
 
 // upload copies one part to the device. After an error too, what it returns must be closed.
-func (d *Device) upload(ctx context.Context, e *spec.Encoded) (part, error) {
-	pt := part{enc: &spec.Encoded{Rows: e.Rows, Cols: e.Cols, NNZ: e.NNZ, Stats: e.Stats, Format: e.Format}}
+func (d *Device) upload(ctx context.Context, e *spec.Packed) (part, error) {
+	pt := part{enc: &spec.Packed{Rows: e.Rows, Cols: e.Cols, NNZ: e.NNZ, Stats: e.Stats, Format: e.Format}}
 	for _, a := range e.Arrays {
 		b, err := d.alloc(int64(len(a.Data)), "array "+a.Name+" of the matrix")
 		if err != nil {
@@ -127,10 +127,10 @@ func (m *resident) work(n int, out dtype.Type) (*spec.Variant, model.Work) {
 
 // cut returns the encoded matrix whole if the device can bind it, and a few columns of C for it, else
 // encoded again in as many row ranges as it takes, of rowBlock rows each.
-func cut(ctx context.Context, d *Device, e *encoded) (parts []*spec.Encoded, rowBlock int, err error) {
+func cut(ctx context.Context, d *Device, e *encoded) (parts []*spec.Packed, rowBlock int, err error) {
 	rows, _ := e.matrix.Dims()
 	limit := d.limit()
-	parts, rowBlock = []*spec.Encoded{e.enc}, max(1, rows)
+	parts, rowBlock = []*spec.Packed{e.enc}, max(1, rows)
 	for {
 		ranges := (max(largest(parts), up64(int64(rowBlock))*align*4)-1)/limit + 1
 		if ranges == 1 {
@@ -149,8 +149,8 @@ func cut(ctx context.Context, d *Device, e *encoded) (parts []*spec.Encoded, row
 }
 
 // ranges encodes ranges of the matrix's rows.
-func (e *encoded) ranges(ctx context.Context, rowBlock int) ([]*spec.Encoded, error) {
-	var parts []*spec.Encoded
+func (e *encoded) ranges(ctx context.Context, rowBlock int) ([]*spec.Packed, error) {
+	var parts []*spec.Packed
 	rows, _ := e.matrix.Dims()
 	for lo := 0; lo == 0 || lo < rows; lo += rowBlock {
 		if err := ctx.Err(); err != nil {
@@ -185,7 +185,7 @@ func lcm(a, b int) int {
 }
 
 // largest returns the bytes of the largest array.
-func largest(parts []*spec.Encoded) int64 {
+func largest(parts []*spec.Packed) int64 {
 	var n int64
 	for _, e := range parts {
 		for _, a := range e.Arrays {

@@ -114,7 +114,7 @@ func Pack(blob []byte) ([]byte, error) {
 
 // Strays returns the files that no kernel's table names, in the folders of what is generated, and compiled code beside
 // sources.
-func Strays(fsys fs.FS, kernels []*spec.Kernel) ([]string, error) {
+func Strays(fsys fs.FS, kernels []*spec.Program) ([]string, error) {
 	known := map[string]bool{}
 	for _, k := range kernels {
 		us, err := Units(k)
@@ -140,7 +140,7 @@ func Strays(fsys fs.FS, kernels []*spec.Kernel) ([]string, error) {
 }
 
 // Check returns all that is wrong with the folder shaders: stale, changed, missing and stray files.
-func Check(fsys fs.FS, kernels []*spec.Kernel) []error {
+func Check(fsys fs.FS, kernels []*spec.Program) []error {
 	lock, err := Read(fsys)
 	if err != nil {
 		return []error{err}
@@ -181,7 +181,7 @@ func Check(fsys fs.FS, kernels []*spec.Kernel) []error {
 }
 
 // Preludes returns the generated declarations of a kernel by their path.
-func Preludes(k *spec.Kernel) map[string]string {
+func Preludes(k *spec.Program) map[string]string {
 	dir := path.Join(Generated, k.Name)
 	return map[string]string{path.Join(dir, preludeCUDA): k.CUDA(), path.Join(dir, preludeGLSL): k.GLSL()}
 }

@@ -15,13 +15,13 @@ import (
 )
 
 // toy is a kernel of two blobs, one of which two variants share.
-func toy() *spec.Kernel {
+func toy() *spec.Program {
 	cuda := spec.Unit{Source: "kernel.cu", Blob: "cuda.ptx", Arch: "compute_80", Defines: map[string]string{"TYPE": "half"}}
 	glsl := spec.Unit{Source: "kernel.comp", Blob: "vulkan.spv"}
 	tile := func(id int, n uint32) []spec.Const {
 		return []spec.Const{{Name: "TILE", ID: id, Value: n}, {Name: "WIDTH", ID: -1, Value: 4}}
 	}
-	return &spec.Kernel{
+	return &spec.Program{
 		Name:   "toy",
 		Args:   []spec.Arg{{Name: "src", Elem: "f32", ReadOnly: true}, {Name: "dst", Elem: "f32"}},
 		Params: []spec.Param{{Name: "n"}},
@@ -86,58 +86,58 @@ func packed(t *testing.T, text string) string {
 }
 
 func TestCheckFindsWhatChanged(t *testing.T) {
-	edit := func(name string) func(fstest.MapFS, *spec.Kernel) {
-		return func(f fstest.MapFS, _ *spec.Kernel) {
+	edit := func(name string) func(fstest.MapFS, *spec.Program) {
+		return func(f fstest.MapFS, _ *spec.Program) {
 			f[name] = &fstest.MapFile{Data: append(slices.Clone(f[name].Data), "// edited\n"...)}
 		}
 	}
 	for _, c := range []struct {
 		name   string
-		change func(fstest.MapFS, *spec.Kernel)
+		change func(fstest.MapFS, *spec.Program)
 		want   []string // what the errors say, each of them once
 	}{
-		{"nothing", func(fstest.MapFS, *spec.Kernel) {}, nil},
+		{"nothing", func(fstest.MapFS, *spec.Program) {}, nil},
 		{"a file that nothing includes", edit("toy/other.glsl"), nil},
 		{"a source", edit("toy/kernel.cu"), []string{"toy/cuda.ptx: its source"}},
 		{"an include", edit("toy/tile.cuh"), []string{"toy/cuda.ptx: its source"}},
 		{"an include's include", edit("include/deep.cuh"), []string{"toy/cuda.ptx: its source"}},
 		{"a common include", edit("include/bits.glsl"), []string{"toy/vulkan.spv: its source"}},
-		{"a blob", func(f fstest.MapFS, _ *spec.Kernel) { f[file("toy/vulkan.spv")].Data = []byte(packed(t, "other")) },
+		{"a blob", func(f fstest.MapFS, _ *spec.Program) { f[file("toy/vulkan.spv")].Data = []byte(packed(t, "other")) },
 			[]string{"toy/vulkan.spv: was changed"}},
-		{"a damaged blob", func(f fstest.MapFS, _ *spec.Kernel) { f[file("toy/vulkan.spv")].Data = []byte("spirv") },
+		{"a damaged blob", func(f fstest.MapFS, _ *spec.Program) { f[file("toy/vulkan.spv")].Data = []byte("spirv") },
 			[]string{"toy/vulkan.spv: not compressed by gzip"}},
 		{"a prelude", edit("compiled/toy/params.h"), []string{"toy/params.h: differs", "toy/cuda.ptx: its source"}},
-		{"a parameter", func(_ fstest.MapFS, k *spec.Kernel) { k.Params[0].Name = "m" },
+		{"a parameter", func(_ fstest.MapFS, k *spec.Program) { k.Params[0].Name = "m" },
 			[]string{"toy/params.h: differs", "toy/params.glsl: differs"}},
-		{"a define", func(_ fstest.MapFS, k *spec.Kernel) { k.Variants[0].Unit.Defines["TYPE"] = "float" },
+		{"a define", func(_ fstest.MapFS, k *spec.Program) { k.Variants[0].Unit.Defines["TYPE"] = "float" },
 			[]string{"toy/cuda.ptx: its source"}},
-		{"a constant", func(_ fstest.MapFS, k *spec.Kernel) { k.Variants[0].Consts[0].Value = 128 },
+		{"a constant", func(_ fstest.MapFS, k *spec.Program) { k.Variants[0].Consts[0].Value = 128 },
 			[]string{"toy/cuda.ptx: its source"}},
-		{"a specialisation constant", func(_ fstest.MapFS, k *spec.Kernel) { k.Variants[1].Consts[0].Value = 128 }, nil},
-		{"an architecture", func(_ fstest.MapFS, k *spec.Kernel) { k.Variants[0].Unit.Arch = "compute_90a" },
+		{"a specialisation constant", func(_ fstest.MapFS, k *spec.Program) { k.Variants[1].Consts[0].Value = 128 }, nil},
+		{"an architecture", func(_ fstest.MapFS, k *spec.Program) { k.Variants[0].Unit.Arch = "compute_90a" },
 			[]string{"toy/cuda.ptx: its source"}},
-		{"matrices", func(_ fstest.MapFS, k *spec.Kernel) { k.Variants[1].Matrix, k.Variants[2].Matrix = true, true },
+		{"matrices", func(_ fstest.MapFS, k *spec.Program) { k.Variants[1].Matrix, k.Variants[2].Matrix = true, true },
 			[]string{"toy/vulkan.spv: its source"}},
-		{"a new variant", func(_ fstest.MapFS, k *spec.Kernel) {
+		{"a new variant", func(_ fstest.MapFS, k *spec.Program) {
 			v := *k.Variants[0]
 			v.Name, v.Unit.Blob = "cuda2", "cuda2.ptx"
 			k.Variants = append(k.Variants, &v)
 		}, []string{"toy/cuda2.ptx: never recorded"}},
-		{"a dropped variant", func(_ fstest.MapFS, k *spec.Kernel) { k.Variants = k.Variants[1:] },
+		{"a dropped variant", func(_ fstest.MapFS, k *spec.Program) { k.Variants = k.Variants[1:] },
 			[]string{"toy/cuda.ptx.gz: no variant", "toy/cuda.ptx: recorded in"}},
-		{"a lost blob", func(f fstest.MapFS, _ *spec.Kernel) { delete(f, file("toy/cuda.ptx")) },
+		{"a lost blob", func(f fstest.MapFS, _ *spec.Program) { delete(f, file("toy/cuda.ptx")) },
 			[]string{"toy/cuda.ptx: compiled/toy/cuda.ptx.gz: file does not exist"}},
-		{"a stray blob", func(f fstest.MapFS, _ *spec.Kernel) { f["toy/new.spv"] = &fstest.MapFile{} },
+		{"a stray blob", func(f fstest.MapFS, _ *spec.Program) { f["toy/new.spv"] = &fstest.MapFile{} },
 			[]string{"toy/new.spv: no variant"}},
-		{"a blob of a kernel that is gone", func(f fstest.MapFS, _ *spec.Kernel) { f[file("old/new.spv")] = &fstest.MapFile{} },
+		{"a blob of a kernel that is gone", func(f fstest.MapFS, _ *spec.Program) { f[file("old/new.spv")] = &fstest.MapFile{} },
 			[]string{"old/new.spv.gz: no variant"}},
-		{"a lost record", func(f fstest.MapFS, _ *spec.Kernel) { delete(f, shaderlock.File) },
+		{"a lost record", func(f fstest.MapFS, _ *spec.Program) { delete(f, shaderlock.File) },
 			[]string{"toy/cuda.ptx: never recorded", "toy/vulkan.spv: never recorded"}},
-		{"a broken record", func(f fstest.MapFS, _ *spec.Kernel) { f[shaderlock.File] = &fstest.MapFile{Data: []byte("{")} },
+		{"a broken record", func(f fstest.MapFS, _ *spec.Program) { f[shaderlock.File] = &fstest.MapFile{Data: []byte("{")} },
 			[]string{"compiled/lock.json: unexpected end"}},
-		{"another unit for the same blob", func(_ fstest.MapFS, k *spec.Kernel) { k.Variants[2].Unit.Source = "kernel2.comp" },
+		{"another unit for the same blob", func(_ fstest.MapFS, k *spec.Program) { k.Variants[2].Unit.Source = "kernel2.comp" },
 			[]string{"variants vulkan64 and vulkan32 are compiled from different things"}},
-		{"a define that is another constant", func(_ fstest.MapFS, k *spec.Kernel) {
+		{"a define that is another constant", func(_ fstest.MapFS, k *spec.Program) {
 			k.Variants[0].Unit.Defines = map[string]string{"TILE": "1"}
 		}, []string{"TILE is 64 as a constant and 1 as a define"}},
 	} {
@@ -145,7 +145,7 @@ func TestCheckFindsWhatChanged(t *testing.T) {
 			fsys, k := tree(t), toy()
 			c.change(fsys, k)
 			var text strings.Builder
-			for _, err := range shaderlock.Check(fsys, []*spec.Kernel{k}) {
+			for _, err := range shaderlock.Check(fsys, []*spec.Program{k}) {
 				text.WriteString(strings.Replace(err.Error(), "open ", "", 1) + "\n")
 			}
 			got := text.String()

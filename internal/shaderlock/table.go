@@ -17,7 +17,7 @@ import (
 
 // CheckVariant returns how a variant's code differs from its table: entry point, workgroup, arguments,
 // parameter block, specialisation constants, architecture.
-func CheckVariant(k *spec.Kernel, v *spec.Variant) []error {
+func CheckVariant(k *spec.Program, v *spec.Variant) []error {
 	b, err := k.Binary(v)
 	if err != nil {
 		return []error{err}

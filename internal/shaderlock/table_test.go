@@ -24,43 +24,43 @@ func TestCheckVariantFindsWhatDiffers(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		variants []string // that must fail
-		change   func(k *spec.Kernel, v *spec.Variant)
+		change   func(k *spec.Program, v *spec.Variant)
 	}{
-		{"nothing", nil, func(*spec.Kernel, *spec.Variant) {}},
-		{"more invocations", []string{"cuda_copy", "vulkan_copy"}, func(_ *spec.Kernel, v *spec.Variant) {
+		{"nothing", nil, func(*spec.Program, *spec.Variant) {}},
+		{"more invocations", []string{"cuda_copy", "vulkan_copy"}, func(_ *spec.Program, v *spec.Variant) {
 			if v.Matrix {
 				return // they are a constant there
 			}
 			v.Local[0] *= 2
 		}},
-		{"an argument more", []string{"cuda_copy", "vulkan_copy", "vulkan_matrix_16x8x16_sub32"}, func(k *spec.Kernel, _ *spec.Variant) {
+		{"an argument more", []string{"cuda_copy", "vulkan_copy", "vulkan_matrix_16x8x16_sub32"}, func(k *spec.Program, _ *spec.Variant) {
 			k.Args = append(k.Args, spec.Arg{Name: "more", Elem: "u32"})
 		}},
-		{"a parameter less", []string{"cuda_copy", "vulkan_copy", "vulkan_matrix_16x8x16_sub32"}, func(k *spec.Kernel, _ *spec.Variant) {
+		{"a parameter less", []string{"cuda_copy", "vulkan_copy", "vulkan_matrix_16x8x16_sub32"}, func(k *spec.Program, _ *spec.Variant) {
 			k.Params = k.Params[:1]
 		}},
-		{"too many arguments", all, func(k *spec.Kernel, _ *spec.Variant) {
+		{"too many arguments", all, func(k *spec.Program, _ *spec.Variant) {
 			k.Args = append(k.Args, make([]spec.Arg, backend.MaxArgs)...)
 		}},
-		{"another entry point", all, func(_ *spec.Kernel, v *spec.Variant) { v.Entry = "other" }},
-		{"a constant more", []string{"vulkan_copy", "vulkan_matrix_16x8x16_sub32"}, func(_ *spec.Kernel, v *spec.Variant) {
+		{"another entry point", all, func(_ *spec.Program, v *spec.Variant) { v.Entry = "other" }},
+		{"a constant more", []string{"vulkan_copy", "vulkan_matrix_16x8x16_sub32"}, func(_ *spec.Program, v *spec.Variant) {
 			v.Consts = append(v.Consts, spec.Const{Name: "MORE", ID: 7})
 		}},
-		{"matrices", []string{"vulkan_copy", "vulkan_matrix_16x8x16_sub32"}, func(_ *spec.Kernel, v *spec.Variant) { v.Matrix = !v.Matrix }},
-		{"a lesser architecture", []string{"cuda_copy"}, func(_ *spec.Kernel, v *spec.Variant) { v.Need.Arch = 75 }},
-		{"an exact architecture", []string{"cuda_copy"}, func(_ *spec.Kernel, v *spec.Variant) { v.Need.Exact = true }},
-		{"no such file", all, func(_ *spec.Kernel, v *spec.Variant) { v.Unit.Blob, v.Unit.Source = "znone", "none" }},
+		{"matrices", []string{"vulkan_copy", "vulkan_matrix_16x8x16_sub32"}, func(_ *spec.Program, v *spec.Variant) { v.Matrix = !v.Matrix }},
+		{"a lesser architecture", []string{"cuda_copy"}, func(_ *spec.Program, v *spec.Variant) { v.Need.Arch = 75 }},
+		{"an exact architecture", []string{"cuda_copy"}, func(_ *spec.Program, v *spec.Variant) { v.Need.Exact = true }},
+		{"no such file", all, func(_ *spec.Program, v *spec.Variant) { v.Unit.Blob, v.Unit.Source = "znone", "none" }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			mustFail := map[string]bool{}
 			for _, n := range c.variants {
 				mustFail[n] = true
 			}
-			for _, v := range peak.Kernel.Variants {
+			for _, v := range peak.Program.Variants {
 				if !strings.Contains(" "+strings.Join(all, " ")+" ", " "+v.Name+" ") {
 					continue
 				}
-				k, v := *peak.Kernel, *v
+				k, v := *peak.Program, *v
 				k.Args = append([]spec.Arg(nil), k.Args...)
 				v.Consts = append([]spec.Const(nil), v.Consts...)
 				c.change(&k, &v)
@@ -92,7 +92,7 @@ func TestCheckWGSL(t *testing.T) {
 		{"fn main() {}", false},
 		{"", false},
 	} {
-		k := &spec.Kernel{Name: "toy", Files: fstest.MapFS{"kernel.wgsl": {Data: []byte(c.text)}}}
+		k := &spec.Program{Name: "toy", Files: fstest.MapFS{"kernel.wgsl": {Data: []byte(c.text)}}}
 		v := &spec.Variant{Code: backend.CodeWGSL, Entry: "main", Local: [3]uint32{8, 4, 1}, Unit: spec.Unit{Source: "kernel.wgsl"}}
 		if errs := shaderlock.CheckVariant(k, v); (len(errs) == 0) != c.ok {
 			t.Errorf("%s: %v", c.text, errs)

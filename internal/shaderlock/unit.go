@@ -39,7 +39,7 @@ type Unit struct {
 
 // Units returns a kernel's blobs, each once. The constants of a unit are the Unit's Defines and those
 // constants of the table that are not specialisation constants, if all its variants agree on them.
-func Units(k *spec.Kernel) ([]*Unit, error) {
+func Units(k *spec.Program) ([]*Unit, error) {
 	byBlob := map[string][]*spec.Variant{}
 	for _, v := range k.Variants {
 		if v.Code != backend.CodePTX && v.Code != backend.CodeSPIRV {
@@ -61,7 +61,7 @@ func Units(k *spec.Kernel) ([]*Unit, error) {
 	return us, nil
 }
 
-func newUnit(k *spec.Kernel, vs []*spec.Variant) (*Unit, error) {
+func newUnit(k *spec.Program, vs []*spec.Variant) (*Unit, error) {
 	first := vs[0]
 	defines := constants(first)
 	for _, v := range vs[1:] {

@@ -13,6 +13,7 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/shaders/csr"
+	"github.com/spmmrun/spmm/shaders/shadertest"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -72,16 +73,12 @@ func benchmark(b *testing.B, a *formats.CSR[float32], n int) {
 	dev, err := d.Open(ctx, infos[0])
 	must(err)
 	defer dev.Close()
-	i := slices.IndexFunc(csr.Kernel.Variants, func(v *spec.Variant) bool { return v.Met(dev.Caps()) && v.In == dtype.F32 })
-	v := csr.Kernel.Variants[i]
-	e, err := csr.Kernel.Encode(a, v)
+	i := slices.IndexFunc(csr.Format.Variants, func(v *spec.Variant) bool { return v.Met(dev.Caps()) && v.In == dtype.F32 })
+	v := csr.Format.Variants[i]
+	e, err := csr.Format.Encode(a, v)
 	must(err)
 	ldb := (n + 7) &^ 7
-	l, err := csr.Kernel.Launch(v, e, spec.Problem{M: a.Rows, K: a.Cols, N: n, LDB: ldb, LDC: n, Out: dtype.F32, Alpha: 1, Caps: dev.Caps()})
-	must(err)
-	bin, err := csr.Kernel.Binary(v)
-	must(err)
-	k, err := dev.Load(bin)
+	l, err := csr.Format.Launch(v, e, spec.Problem{M: a.Rows, K: a.Cols, N: n, LDB: ldb, LDC: n, Out: dtype.F32, Alpha: 1, Caps: dev.Caps()})
 	must(err)
 	var args []backend.Buffer
 	alloc := func(size int64) backend.Buffer {
@@ -96,10 +93,7 @@ func benchmark(b *testing.B, a *formats.CSR[float32], n int) {
 	alloc(int64(a.Cols*ldb) * 4)
 	alloc(int64(a.Rows*n) * 4)
 	alloc(l.Workspace)
-	launches := []backend.Launch{{Kernel: k, Groups: l.Groups, Args: args, Params: l.Params}}
-	if l.Then != nil {
-		launches = append(launches, backend.Launch{Kernel: k, Groups: l.ThenGroups, Args: args, Params: l.ThenParams})
-	}
+	launches := shadertest.Launches(b, dev, csr.Format.Program, l, args...)
 	b.SetBytes((a.NNZ()*int64(ldb) + int64(a.Rows*n)) * 4)
 	for b.Loop() {
 		_, err := dev.Run(ctx, launches...)

@@ -17,7 +17,7 @@ import (
 const tile = 512
 
 // goShape gives a workgroup some microseconds of work.
-func goShape(e *spec.Encoded, p spec.Problem) shape {
+func goShape(e *spec.Packed, p spec.Problem) shape {
 	const macs = 1 << 16
 	columns := max(simd.Width, min(tile, (p.N+simd.Width-1)/simd.Width*simd.Width))
 	item := (e.NNZ/int64(max(1, e.Rows)) + 4) * int64(columns)

@@ -30,40 +30,42 @@ import (
 //go:embed kernel.wgsl
 var files embed.FS
 
-// Kernel is the table of the CSR kernel.
-var Kernel = &spec.Kernel{
-	Name: "csr",
-	Args: []spec.Arg{
-		{Name: "rowptr", Elem: "u32", ReadOnly: true},
-		{Name: "colidx", Elem: "u32", ReadOnly: true},
-		{Name: "values", Elem: "T", ReadOnly: true},
-		{Name: "heavy", Elem: "u32", ReadOnly: true}, // begin, end of each piece; then row, first piece, last piece + 1 of each heavy row
-		{Name: "b", Elem: "T", ReadOnly: true},
-		{Name: "c", Elem: "f32"},
-		{Name: "part", Elem: "f32"}, // sums of pieces, ldp apart
+// Format is the table of the CSR kernel.
+var Format = &spec.Format{
+	Program: &spec.Program{
+		Name: "csr",
+		Args: []spec.Arg{
+			{Name: "rowptr", Elem: "u32", ReadOnly: true},
+			{Name: "colidx", Elem: "u32", ReadOnly: true},
+			{Name: "values", Elem: "T", ReadOnly: true},
+			{Name: "heavy", Elem: "u32", ReadOnly: true}, // begin, end of each piece; then row, first piece, last piece + 1 of each heavy row
+			{Name: "b", Elem: "T", ReadOnly: true},
+			{Name: "c", Elem: "f32"},
+			{Name: "part", Elem: "f32"}, // sums of pieces, ldp apart
+		},
+		Params: []spec.Param{
+			{Name: "phase"}, // 0: rows and pieces; 1: sums of pieces
+			{Name: "m"},
+			{Name: "n"},
+			{Name: "ldb"},
+			{Name: "ldc"},
+			{Name: "ldp"},
+			{Name: "pieces"},
+			{Name: "items"},   // of this phase: pieces and rows, or heavy rows
+			{Name: "width"},   // of the grid in x
+			{Name: "per"},     // items of one workgroup
+			{Name: "longest"}, // rows with more entries are heavy
+			{Name: "across"},  // lanes, a power of two; on the CPU vectors of eight columns
+			{Name: "along"},   // a power of two
+			{Name: "ctype"},   // type of c: 0 f32, 1 f16, 2 bf16
+			{Name: "alpha", Float: true},
+			{Name: "beta", Float: true},
+		},
+		Variants: variants(),
+		Files:    files,
 	},
-	Params: []spec.Param{
-		{Name: "phase"}, // 0: rows and pieces; 1: sums of pieces
-		{Name: "m"},
-		{Name: "n"},
-		{Name: "ldb"},
-		{Name: "ldc"},
-		{Name: "ldp"},
-		{Name: "pieces"},
-		{Name: "items"},   // of this phase: pieces and rows, or heavy rows
-		{Name: "width"},   // of the grid in x
-		{Name: "per"},     // items of one workgroup
-		{Name: "longest"}, // rows with more entries are heavy
-		{Name: "across"},  // lanes, a power of two; on the CPU vectors of eight columns
-		{Name: "along"},   // a power of two
-		{Name: "ctype"},   // type of c: 0 f32, 1 f16, 2 bf16
-		{Name: "alpha", Float: true},
-		{Name: "beta", Float: true},
-	},
-	Variants: variants(),
-	Files:    files,
-	Encode:   encode,
-	Launch:   launch,
+	Encode: encode,
+	Launch: launch,
 }
 
 // Split is how the rows of a matrix are dealt out: the Format of what this kernel encodes.
@@ -76,7 +78,7 @@ type Split struct {
 // maxEntries keeps entry numbers, and what kernels step past the last one, in 32 bits.
 const maxEntries = math.MaxUint32 - 1<<16
 
-func encode(a formats.Sparse, v *spec.Variant) (*spec.Encoded, error) {
+func encode(a formats.Sparse, v *spec.Variant) (*spec.Packed, error) {
 	if a.Type() != v.In.Storage() {
 		return nil, fmt.Errorf("kernel csr/%s packs %v, not %v", v.Name, v.In.Storage(), a.Type())
 	}
@@ -97,13 +99,13 @@ func encode(a formats.Sparse, v *spec.Variant) (*spec.Encoded, error) {
 	return nil, fmt.Errorf("kernel csr cannot pack a %T", a)
 }
 
-func pack[T formats.Value](a *formats.CSR[T]) *spec.Encoded {
+func pack[T formats.Value](a *formats.CSR[T]) *spec.Packed {
 	rowptr := make([]uint32, len(a.RowPtr))
 	for i, p := range a.RowPtr {
 		rowptr[i] = uint32(p)
 	}
 	split, heavy := cut(rowptr)
-	e := &spec.Encoded{
+	e := &spec.Packed{
 		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(), Format: split,
 		Arrays: []spec.Array{
 			spec.NewArray("rowptr", rowptr),
@@ -155,7 +157,7 @@ type shape struct {
 	columns       int // of a workgroup
 }
 
-func launch(v *spec.Variant, e *spec.Encoded, p spec.Problem) (spec.Launch, error) {
+func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error) {
 	if err := check(v, e, p); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel csr/%s: %w", v.Name, err)
 	}
@@ -163,27 +165,26 @@ func launch(v *spec.Variant, e *spec.Encoded, p spec.Problem) (spec.Launch, erro
 	ldp := (p.N + 7) &^ 7
 	l := spec.Launch{Workspace: max(16, int64(split.Pieces)*int64(ldp)*4)}
 	out := map[dtype.Type]uint32{dtype.F16: 1, dtype.BF16: 2}[p.Out]
-	phase := func(number uint32, items int64, s shape) ([3]uint32, []byte, error) {
+	phase := func(number uint32, items int64, s shape) error {
 		groups, err := spec.Fold((items+int64(s.per)-1)/int64(s.per), (p.N+s.columns-1)/s.columns)
 		if err != nil {
-			return groups, nil, fmt.Errorf("kernel csr/%s: %w: %w", v.Name, err, backend.ErrUnsupported)
+			return fmt.Errorf("kernel csr/%s: %w: %w", v.Name, err, backend.ErrUnsupported)
 		}
-		return groups, spec.Block{}.
+		l.Passes = append(l.Passes, spec.Pass{Variant: v, Groups: groups, Params: spec.Block{}.
 			U(number, uint32(p.M), uint32(p.N), uint32(p.LDB), uint32(p.LDC), uint32(ldp)).
 			U(split.Pieces, uint32(items), groups[0], uint32(s.per), split.Longest, uint32(s.across), uint32(s.along), out).
-			F(p.Alpha, p.Beta), nil
+			F(p.Alpha, p.Beta)})
+		return nil
 	}
-	var err error
-	l.Groups, l.Params, err = phase(0, int64(split.Pieces)+int64(p.M), pickShape(v, e, p))
+	err := phase(0, int64(split.Pieces)+int64(p.M), pickShape(v, e, p))
 	if err == nil && split.Rows > 0 {
-		l.Then = v
-		l.ThenGroups, l.ThenParams, err = phase(1, int64(split.Rows), sumShape(v))
+		err = phase(1, int64(split.Rows), sumShape(v))
 	}
 	return l, err
 }
 
 // check refuses what the kernel cannot do, in words that name the limit.
-func check(v *spec.Variant, e *spec.Encoded, p spec.Problem) error {
+func check(v *spec.Variant, e *spec.Packed, p spec.Problem) error {
 	if err := p.Check(v, e); err != nil {
 		return err
 	}
@@ -196,7 +197,7 @@ func check(v *spec.Variant, e *spec.Encoded, p spec.Problem) error {
 // pickShape spreads a warp's 32 lanes over columns first, then over the entries of a row as far as rows are
 // long, then over rows. Where that makes too few warps for the device, tiles of columns get
 // narrower.
-func pickShape(v *spec.Variant, e *spec.Encoded, p spec.Problem) shape {
+func pickShape(v *spec.Variant, e *spec.Packed, p spec.Problem) shape {
 	if v.Code == backend.CodeGo {
 		return goShape(e, p)
 	}

@@ -70,7 +70,7 @@ func cases() []shadertest.Case {
 // each runs f for each variant of each device, and type of C that the variant writes.
 func each(t *testing.T, f func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type)) {
 	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
-		vs := shadertest.Variants(dev, csr.Kernel)
+		vs := shadertest.Variants(dev, csr.Format.Program)
 		if len(vs) != 3 {
 			t.Errorf("%d variants, want one for each of three types", len(vs))
 		}
@@ -85,7 +85,7 @@ func each(t *testing.T, f func(t *testing.T, dev backend.Device, v *spec.Variant
 func TestMultiply(t *testing.T) {
 	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
 		for _, q := range cases() {
-			t.Run(q.Name, func(t *testing.T) { q.Run(t, dev, csr.Kernel, v, out) })
+			t.Run(q.Name, func(t *testing.T) { q.Run(t, dev, csr.Format, v, out) })
 		}
 	})
 }
@@ -114,7 +114,7 @@ func TestNonFinite(t *testing.T) {
 			}
 		}
 		c := make([]float32, 4*n)
-		shadertest.Multiply(t, dev, csr.Kernel, v, a, backend.Bytes(b), backend.Bytes(c),
+		shadertest.Multiply(t, dev, csr.Format, v, a, backend.Bytes(b), backend.Bytes(c),
 			spec.Problem{M: 4, K: k, N: n, LDB: n, LDC: n, Alpha: 1})
 		for i, got := range c {
 			if want := []float32{inf, 3, 0, -inf}[i/n]; got != want {
@@ -131,7 +131,7 @@ func TestReproducible(t *testing.T) {
 	for _, procs := range []int{2, 1, 3} {
 		old := runtime.GOMAXPROCS(procs)
 		each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
-			c := q.Run(t, dev, csr.Kernel, v, out)
+			c := q.Run(t, dev, csr.Format, v, out)
 			key := v.Name + " " + out.String()
 			if f, ok := first[key]; ok && !bytes.Equal(c, f) {
 				t.Errorf("%d workers give other bits", procs)
@@ -143,12 +143,12 @@ func TestReproducible(t *testing.T) {
 }
 
 func TestEncode(t *testing.T) {
-	v := csr.Kernel.Variants[0]
+	v := csr.Format.Variants[0]
 	a := &formats.CSR[float32]{Rows: 2, Cols: 600, RowPtr: []int64{0, 0, 600}}
 	for i := range int32(600) {
 		a.ColIdx, a.Val = append(a.ColIdx, i), append(a.Val, 1)
 	}
-	e, err := csr.Kernel.Encode(a, v)
+	e, err := csr.Format.Encode(a, v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,16 +164,16 @@ func TestEncode(t *testing.T) {
 	}
 
 	a.ColIdx[5] = 600
-	if _, err := csr.Kernel.Encode(a, v); err == nil {
+	if _, err := csr.Format.Encode(a, v); err == nil {
 		t.Error("a column outside the matrix is accepted")
 	}
-	if _, err := csr.Kernel.Encode(&formats.CSR[half.F16]{RowPtr: []int64{0}}, v); err == nil {
+	if _, err := csr.Format.Encode(&formats.CSR[half.F16]{RowPtr: []int64{0}}, v); err == nil {
 		t.Error("another element type is accepted")
 	}
 }
 
 func TestLaunchRefuses(t *testing.T) {
-	e, err := csr.Kernel.Encode(&formats.CSR[float32]{Rows: 2, Cols: 3, RowPtr: []int64{0, 0, 0}}, csr.Kernel.Variants[0])
+	e, err := csr.Format.Encode(&formats.CSR[float32]{Rows: 2, Cols: 3, RowPtr: []int64{0, 0, 0}}, csr.Format.Variants[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,17 +193,17 @@ func TestLaunchRefuses(t *testing.T) {
 		{"out", func(p *spec.Problem) { p.Out = dtype.S8 }, true},
 		{"binding", func(p *spec.Problem) { p.Caps.MaxBinding = 30 }, true},
 	}
-	for _, v := range csr.Kernel.Variants {
+	for _, v := range csr.Format.Variants {
 		if v.In != dtype.F32 {
 			continue
 		}
-		if _, err := csr.Kernel.Launch(v, e, good); err != nil {
+		if _, err := csr.Format.Launch(v, e, good); err != nil {
 			t.Errorf("%s: %v", v.Name, err)
 		}
 		for _, tt := range tests {
 			p := good
 			tt.change(&p)
-			_, err := csr.Kernel.Launch(v, e, p)
+			_, err := csr.Format.Launch(v, e, p)
 			if tt.name == "binding" && v.Code != backend.CodeWGSL {
 				continue // the others address whole buffers
 			}

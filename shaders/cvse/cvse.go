@@ -39,17 +39,19 @@ var args = []spec.Arg{
 	{Name: "c", Elem: "f32"},
 }
 
-// Kernel is the table of the CVSE kernel.
-var Kernel = &spec.Kernel{
-	Name:     "cvse",
-	Args:     args,
-	Params:   panel.Params,
-	Variants: slices.Concat(cudaVariants(), panel.Vulkan(unaligned), panel.WebGPU(unaligned), panel.CPU(locate, unaligned)),
-	Packing:  []string{"V", "ALIGN", "WINDOW", "LANES"},
-	Files:    files,
-	Encode:   encode,
-	Adopt:    adopt,
-	Launch:   launch,
+// Format is the table of the CVSE kernel.
+var Format = &spec.Format{
+	Program: &spec.Program{
+		Name:     "cvse",
+		Args:     args,
+		Params:   panel.Params,
+		Variants: slices.Concat(cudaVariants(), panel.Vulkan(unaligned), panel.WebGPU(unaligned), panel.CPU(locate, unaligned)),
+		Files:    files,
+	},
+	Packing: []string{"V", "ALIGN", "WINDOW", "LANES"},
+	Encode:  encode,
+	Adopt:   adopt,
+	Launch:  launch,
 }
 
 // unaligned: panels of any number of vectors.
@@ -67,11 +69,11 @@ func locate(args [][]byte, params []byte, at [3]uint32, v int) (w panel.Work, ok
 }
 
 // encode packs a with a variant's constants V and ALIGN, or WINDOW.
-func encode(a formats.Sparse, v *spec.Variant) (*spec.Encoded, error) {
+func encode(a formats.Sparse, v *spec.Variant) (*spec.Packed, error) {
 	if a.Type() != v.In.Storage() {
 		return nil, fmt.Errorf("kernel cvse/%s packs %v, not %v", v.Name, v.In.Storage(), a.Type())
 	}
-	var e *spec.Encoded
+	var e *spec.Packed
 	var err error
 	switch a := a.(type) {
 	case *formats.CSR[half.F16]:
@@ -97,7 +99,7 @@ func packing(v *spec.Variant) cvse.Options {
 	return cvse.Options{V: int(v.Const("V")), Align: int(v.Const("ALIGN"))}
 }
 
-func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Encoded, error) {
+func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
 	if err := checkWidth(v, a.Cols); err != nil {
 		return nil, err
 	}
@@ -109,7 +111,7 @@ func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Encoded, e
 }
 
 // adopt is encode for a matrix that is encoded already, as the variant packs it.
-func adopt(m formats.Encoded, v *spec.Variant) (*spec.Encoded, error) {
+func adopt(m formats.Encoded, v *spec.Variant) (*spec.Packed, error) {
 	if m.Type() != v.In.Storage() {
 		return nil, fmt.Errorf("kernel cvse/%s packs %v, not %v", v.Name, v.In.Storage(), m.Type())
 	}
@@ -124,7 +126,7 @@ func adopt(m formats.Encoded, v *spec.Variant) (*spec.Encoded, error) {
 	return nil, fmt.Errorf("kernel cvse cannot take a %T", m)
 }
 
-func take[T formats.Value](m *cvse.Matrix[T], v *spec.Variant) (*spec.Encoded, error) {
+func take[T formats.Value](m *cvse.Matrix[T], v *spec.Variant) (*spec.Packed, error) {
 	if want := packing(v); m.V != want.V || m.Align != want.Align {
 		return nil, fmt.Errorf("kernel cvse/%s takes v=%d, align=%d, not v=%d, align=%d", v.Name, want.V, want.Align, m.V, m.Align)
 	}
@@ -146,8 +148,8 @@ func checkWidth(v *spec.Variant, cols int) error {
 }
 
 // arrange makes the arrays that a variant reads.
-func arrange[T formats.Value](m *cvse.Matrix[T], v *spec.Variant) (*spec.Encoded, error) {
-	e := &spec.Encoded{Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Items: int64(len(m.Order)), Format: m}
+func arrange[T formats.Value](m *cvse.Matrix[T], v *spec.Variant) (*spec.Packed, error) {
+	e := &spec.Packed{Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Items: int64(len(m.Order)), Format: m}
 	if v.Const("WINDOW") > 0 {
 		lists := panel.Matrix[T]{V: m.V, Cols: m.Cols, Ptr: m.VecPtr, ColIdx: m.ColInd, Values: m.Values, Mask: m.Mask}
 		return e, panel.Arrays(e, args, lists, m.Order, v)
@@ -164,7 +166,7 @@ func arrange[T formats.Value](m *cvse.Matrix[T], v *spec.Variant) (*spec.Encoded
 }
 
 // launch lays the grid out: panels along x, folded along z, and column blocks along y.
-func launch(v *spec.Variant, e *spec.Encoded, p spec.Problem) (spec.Launch, error) {
+func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error) {
 	if err := p.Check(v, e); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel cvse/%s: %w", v.Name, err)
 	}
@@ -174,7 +176,7 @@ func launch(v *spec.Variant, e *spec.Encoded, p spec.Problem) (spec.Launch, erro
 	if err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel cvse/%s: %w: %w", v.Name, err, backend.ErrUnsupported)
 	}
-	return spec.Launch{Groups: groups, Params: panel.Block(p, panels, groups[0])}, nil
+	return spec.Launch{Passes: []spec.Pass{{Variant: v, Groups: groups, Params: panel.Block(p, panels, groups[0])}}}, nil
 }
 
 // grid lays x by y workgroups out. CUDA's grids are wide enough for any x.

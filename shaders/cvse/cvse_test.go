@@ -78,7 +78,7 @@ func each(t *testing.T, f func(t *testing.T, dev backend.Device, v *spec.Variant
 		return
 	}
 	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
-		vs := shadertest.Variants(dev, cvse.Kernel)
+		vs := shadertest.Variants(dev, cvse.Format.Program)
 		if c := dev.Caps(); len(c.Matrix) > 0 && dev.Info().Kind == "cpu" {
 			vs = append(vs, cvse.CoopVariants(c.SubgroupMin)...)
 		}
@@ -114,7 +114,7 @@ func has(vs []*spec.Variant, prec dtype.Type, rows uint32) bool {
 func TestMultiply(t *testing.T) {
 	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
 		for _, q := range cases() {
-			t.Run(q.Name, func(t *testing.T) { q.Run(t, dev, cvse.Kernel, v, out) })
+			t.Run(q.Name, func(t *testing.T) { q.Run(t, dev, cvse.Format, v, out) })
 		}
 	})
 }
@@ -123,7 +123,7 @@ func TestMultiply(t *testing.T) {
 func TestReproducible(t *testing.T) {
 	q := shadertest.Case{Pattern: vectors(100, 500, 2, 0.1), K: 500, N: 70, Real: true}
 	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
-		if a, b := q.Run(t, dev, cvse.Kernel, v, out), q.Run(t, dev, cvse.Kernel, v, out); !bytes.Equal(a, b) {
+		if a, b := q.Run(t, dev, cvse.Format, v, out), q.Run(t, dev, cvse.Format, v, out); !bytes.Equal(a, b) {
 			t.Error("the second run gave other bits")
 		}
 	})
@@ -132,7 +132,7 @@ func TestReproducible(t *testing.T) {
 // TestNonFinite: see shadertest.NonFinite.
 func TestNonFinite(t *testing.T) {
 	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
-		shadertest.NonFinite(t, dev, cvse.Kernel, v, out)
+		shadertest.NonFinite(t, dev, cvse.Format, v, out)
 	})
 }
 
@@ -140,7 +140,7 @@ func TestNonFinite(t *testing.T) {
 // (AMD's) that is all that can be tested, and there all tiles are compiled in both wave sizes.
 func TestLoad(t *testing.T) {
 	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
-		vs := shadertest.Variants(dev, cvse.Kernel)
+		vs := shadertest.Variants(dev, cvse.Format.Program)
 		if shadertest.CompileOnly() {
 			if !has(vs, dtype.F16, 16) || vs[0].Sub != 32 {
 				t.Errorf("the variant for 16×16×16 and waves of 32 is not the first for this device")
@@ -148,7 +148,7 @@ func TestLoad(t *testing.T) {
 			vs = append(vs, append(cvse.CoopVariants(32), cvse.CoopVariants(64)...)...)
 		}
 		for _, v := range vs {
-			bin, err := cvse.Kernel.Binary(v)
+			bin, err := cvse.Format.Binary(v)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -164,7 +164,7 @@ func TestLoad(t *testing.T) {
 
 // TestCoopTable: what the cooperative kernel takes for granted of its constants.
 func TestCoopTable(t *testing.T) {
-	for _, v := range cvse.Kernel.Variants {
+	for _, v := range cvse.Format.Variants {
 		if !v.Matrix || v.Need.Lanes {
 			continue
 		}
@@ -208,7 +208,7 @@ func TestManyPanels(t *testing.T) {
 		kind := dev.Info().Backend + v.Unit.Source
 		if v.In == dtype.F16 && v.Const("V") == 8 && !seen[kind] {
 			seen[kind] = true
-			q.Run(t, dev, cvse.Kernel, v, out)
+			q.Run(t, dev, cvse.Format, v, out)
 		}
 	})
 }
@@ -216,8 +216,8 @@ func TestManyPanels(t *testing.T) {
 func TestEncode(t *testing.T) {
 	a := &formats.CSR[half.F16]{Rows: 9, Cols: 3, RowPtr: []int64{0, 1, 1, 1, 1, 1, 1, 1, 1, 3},
 		ColIdx: []int32{2, 0, 1}, Val: []half.F16{half.F16From(5), 0, 0}}
-	for _, v := range cvse.Kernel.Variants {
-		e, err := cvse.Kernel.Encode(a, v)
+	for _, v := range cvse.Format.Variants {
+		e, err := cvse.Format.Encode(a, v)
 		if v.In != dtype.F16 {
 			if err == nil {
 				t.Errorf("%s packs another element type", v.Name)
@@ -228,18 +228,18 @@ func TestEncode(t *testing.T) {
 			t.Errorf("%s: %v", v.Name, err)
 			continue
 		}
-		if e.Rows != 9 || e.Cols != 3 || e.NNZ != 3 || e.Stats.Fill <= 0 || len(e.Arrays) != len(cvse.Kernel.Args)-2 {
+		if e.Rows != 9 || e.Cols != 3 || e.NNZ != 3 || e.Stats.Fill <= 0 || len(e.Arrays) != len(cvse.Format.Args)-2 {
 			t.Errorf("%s: %d×%d, %d entries, %d arrays, stats %+v", v.Name, e.Rows, e.Cols, e.NNZ, len(e.Arrays), e.Stats)
 		}
 		for i, x := range e.Arrays {
-			if x.Name != cvse.Kernel.Args[i].Name || len(x.Data) == 0 {
-				t.Errorf("%s: array %d is %s of %d bytes, want %s", v.Name, i, x.Name, len(x.Data), cvse.Kernel.Args[i].Name)
+			if x.Name != cvse.Format.Args[i].Name || len(x.Data) == 0 {
+				t.Errorf("%s: array %d is %s of %d bytes, want %s", v.Name, i, x.Name, len(x.Data), cvse.Format.Args[i].Name)
 			}
 		}
 	}
 	bad := *a
 	bad.ColIdx = []int32{2, 0, 3}
-	if _, err := cvse.Kernel.Encode(&bad, cvse.Kernel.Variants[0]); err == nil {
+	if _, err := cvse.Format.Encode(&bad, cvse.Format.Variants[0]); err == nil {
 		t.Error("a column outside the matrix is accepted")
 	}
 }
@@ -247,32 +247,32 @@ func TestEncode(t *testing.T) {
 // TestLaunch: grids cover C, and problems that do not fit the matrix are refused.
 func TestLaunch(t *testing.T) {
 	a := &formats.CSR[half.F16]{Rows: 100, Cols: 3, RowPtr: make([]int64, 101)}
-	for _, v := range cvse.Kernel.Variants {
+	for _, v := range cvse.Format.Variants {
 		if v.In != dtype.F16 {
 			continue
 		}
-		e, err := cvse.Kernel.Encode(a, v)
+		e, err := cvse.Format.Encode(a, v)
 		if err != nil {
 			t.Fatal(err)
 		}
 		p := spec.Problem{M: 100, K: 3, N: 700, LDB: 704, LDC: 700, Out: dtype.F32}
-		l, err := cvse.Kernel.Launch(v, e, p)
+		l, err := cvse.Format.Launch(v, e, p)
 		if err != nil {
 			t.Errorf("%s: %v", v.Name, err)
 		}
-		if cover := l.Groups[1] * v.Const("COLS"); cover < 700 || cover >= 700+v.Const("COLS") {
-			t.Errorf("%s: %d blocks of %d columns for 700", v.Name, l.Groups[1], v.Const("COLS"))
+		if cover := l.Passes[0].Groups[1] * v.Const("COLS"); cover < 700 || cover >= 700+v.Const("COLS") {
+			t.Errorf("%s: %d blocks of %d columns for 700", v.Name, l.Passes[0].Groups[1], v.Const("COLS"))
 		}
 		p.N = 0
-		if l, err := cvse.Kernel.Launch(v, e, p); err != nil || l.Groups[0]*l.Groups[1]*l.Groups[2] != 0 {
-			t.Errorf("%s: no columns: a grid of %v, error %v", v.Name, l.Groups, err)
+		if l, err := cvse.Format.Launch(v, e, p); err != nil || l.Passes[0].Groups[0]*l.Passes[0].Groups[1]*l.Passes[0].Groups[2] != 0 {
+			t.Errorf("%s: no columns: a grid of %v, error %v", v.Name, l.Passes, err)
 		}
 		p.N, p.M = 700, 99
-		if _, err := cvse.Kernel.Launch(v, e, p); err == nil {
+		if _, err := cvse.Format.Launch(v, e, p); err == nil {
 			t.Errorf("%s: a problem of 99 rows with a matrix of 100", v.Name)
 		}
 		p.M, p.Out = 100, dtype.S8
-		if _, err := cvse.Kernel.Launch(v, e, p); !errors.Is(err, backend.ErrUnsupported) {
+		if _, err := cvse.Format.Launch(v, e, p); !errors.Is(err, backend.ErrUnsupported) {
 			t.Errorf("%s: C in s8: error %v", v.Name, err)
 		}
 	}

@@ -46,8 +46,8 @@ type Op struct {
 //go:embed kernel.wgsl
 var files embed.FS
 
-// Kernel is the table of the dense kernel. It has no Encode; see Launch.
-var Kernel = &spec.Kernel{
+// Program is the table of the dense kernel. It has no Encode; see Launch.
+var Program = &spec.Program{
 	Name: "dense",
 	Args: []spec.Arg{
 		{Name: "src", Elem: "u32", ReadOnly: true},
@@ -95,7 +95,7 @@ const shared = 65 * 33 * 4
 
 // Variant returns the variant that a device runs.
 func Variant(caps backend.Caps) (*spec.Variant, error) {
-	for _, v := range Kernel.Variants {
+	for _, v := range Program.Variants {
 		if v.Met(caps) {
 			return v, nil
 		}
@@ -128,10 +128,10 @@ func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
 	if err != nil {
 		return spec.Launch{}, fmt.Errorf("dense copy of %d×%d: %w: %w", op.Rows, op.Cols, err, backend.ErrUnsupported)
 	}
-	return spec.Launch{Groups: groups, Params: spec.Block{}.
+	return spec.Launch{Passes: []spec.Pass{{Variant: v, Groups: groups, Params: spec.Block{}.
 		U(uint32(p.lines), uint32(p.len), uint32(p.lds), uint32(p.ldd), uint32(p.stype), uint32(p.dtype)).
 		U(uint32(p.turned), uint32(shift), uint32(p.tiles), groups[0]).
-		F(op.Alpha, op.Beta)}, nil
+		F(op.Alpha, op.Beta)}}}, nil
 }
 
 // view sees op in the order of dst's memory, with lines as long as can be.

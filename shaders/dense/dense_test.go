@@ -32,8 +32,8 @@ func each(t *testing.T, f func(t *testing.T, run func(t *testing.T, op dense.Op,
 			if err != nil {
 				t.Fatal(err)
 			}
-			l.Groups = shadertest.Fold(dense.Kernel, l.Groups, l.Params) // as for huge matrices
-			shadertest.Run(t, dev, dense.Kernel, v, l, src.data, dst.data)
+			shadertest.Fold(dense.Program, &l) // as for huge matrices
+			shadertest.Run(t, dev, dense.Program, l, src.data, dst.data)
 		})
 	})
 }
@@ -215,7 +215,7 @@ func TestLaunchRefuses(t *testing.T) {
 		{"huge ld", dense.Op{Rows: 9, Cols: 2, Src: f16(2), Dst: f16(1 << 30)}, true},
 		{"huge grid", dense.Op{Rows: math.MaxInt32, Cols: 1 << 28, Src: f16(1 << 28), Dst: dense.Layout{Type: dtype.F32, LD: 1 << 29}}, true},
 	}
-	for _, v := range dense.Kernel.Variants {
+	for _, v := range dense.Program.Variants {
 		for _, tt := range tests {
 			tt.op.Alpha = 1
 			if _, err := dense.Launch(v, tt.op); err == nil || errors.Is(err, backend.ErrUnsupported) != tt.unsupported {
@@ -223,8 +223,8 @@ func TestLaunchRefuses(t *testing.T) {
 			}
 		}
 		l, err := dense.Launch(v, dense.Op{Rows: 0, Cols: 5, Src: f16(8), Dst: f16(8)})
-		if err != nil || l.Groups[0] != 0 {
-			t.Errorf("%s: an empty copy gives groups %v, error %v", v.Name, l.Groups, err)
+		if err != nil || l.Passes[0].Groups[0] != 0 {
+			t.Errorf("%s: an empty copy gives groups %v, error %v", v.Name, l.Passes, err)
 		}
 	}
 	if _, err := dense.Variant(backend.Caps{}); !errors.Is(err, backend.ErrUnsupported) {

@@ -16,6 +16,7 @@ import (
 	"github.com/spmmrun/spmm/formats/load"
 	"github.com/spmmrun/spmm/shaders/csr"
 	"github.com/spmmrun/spmm/shaders/hrpb"
+	"github.com/spmmrun/spmm/shaders/shadertest"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -43,7 +44,7 @@ func BenchmarkMultiply(b *testing.B) {
 				b.Fatal(err)
 			}
 			name, _, _ := strings.Cut(filepath.Base(file), ".")
-			for _, k := range []*spec.Kernel{csr.Kernel, hrpb.Kernel} {
+			for _, k := range []*spec.Format{csr.Format, hrpb.Format} {
 				for _, v := range k.Variants {
 					if v.In.Storage() == dtype.F32 && v.Met(dev.Caps()) {
 						b.Run(fmt.Sprintf("%s/%s/%s", name, k.Name, v.Name), func(b *testing.B) { multiply(b, dev, k, v, a, 128) })
@@ -54,7 +55,7 @@ func BenchmarkMultiply(b *testing.B) {
 	}
 }
 
-func multiply(b *testing.B, dev backend.Device, k *spec.Kernel, v *spec.Variant, a *formats.CSR[float32], n int) {
+func multiply(b *testing.B, dev backend.Device, k *spec.Format, v *spec.Variant, a *formats.CSR[float32], n int) {
 	ctx := context.Background()
 	must := func(err error) {
 		b.Helper()
@@ -67,11 +68,6 @@ func multiply(b *testing.B, dev backend.Device, k *spec.Kernel, v *spec.Variant,
 	p := spec.Problem{M: a.Rows, K: a.Cols, N: n, LDB: n, LDC: n, Out: dtype.F32, Alpha: 1, Caps: dev.Caps()}
 	l, err := k.Launch(v, e, p)
 	must(err)
-	bin, err := k.Binary(v)
-	must(err)
-	kern, err := dev.Load(bin)
-	must(err)
-	defer kern.Close()
 	var args []backend.Buffer
 	arg := func(data []byte) {
 		buf, err := dev.Alloc(int64(len(data)))
@@ -94,13 +90,9 @@ func multiply(b *testing.B, dev backend.Device, k *spec.Kernel, v *spec.Variant,
 	arg(backend.Bytes(dense))
 	arg(make([]byte, 4*a.Rows*n))
 	arg(make([]byte, l.Workspace))
-	run := []backend.Launch{{Kernel: kern, Groups: l.Groups, Args: args, Params: l.Params}}
-	if l.Then != nil {
-		run = append(run, backend.Launch{Kernel: kern, Groups: l.ThenGroups, Args: args, Params: l.ThenParams})
-	}
 	// Several one after another, as a GPU's clock is coarse.
 	const times = 16
-	launches := slices.Repeat(run, times)
+	launches := slices.Repeat(shadertest.Launches(b, dev, k.Program, l, args...), times)
 	var us float64
 	for b.Loop() {
 		t, err := dev.Run(ctx, launches...)

@@ -34,45 +34,47 @@ import (
 //go:embed kernel.wgsl
 var files embed.FS
 
-// Kernel is the table of the HRPB kernel.
-var Kernel = &spec.Kernel{
-	Name: "hrpb",
-	Args: []spec.Arg{
-		{Name: "work", Elem: "u32", ReadOnly: true}, // parts, then split panels: panel, first block, last + 1, slot
-		{Name: "columns", Elem: "u32", ReadOnly: true},
-		{Name: "sizes", Elem: "u32", ReadOnly: true},
-		{Name: "packed", Elem: "u32", ReadOnly: true},
-		{Name: "b", Elem: "T", ReadOnly: true},
-		{Name: "c", Elem: "f32"},
-		{Name: "part", Elem: "f32"}, // sums of parts, slot after slot
+// Format is the table of the HRPB kernel.
+var Format = &spec.Format{
+	Program: &spec.Program{
+		Name: "hrpb",
+		Args: []spec.Arg{
+			{Name: "work", Elem: "u32", ReadOnly: true}, // parts, then split panels: panel, first block, last + 1, slot
+			{Name: "columns", Elem: "u32", ReadOnly: true},
+			{Name: "sizes", Elem: "u32", ReadOnly: true},
+			{Name: "packed", Elem: "u32", ReadOnly: true},
+			{Name: "b", Elem: "T", ReadOnly: true},
+			{Name: "c", Elem: "f32"},
+			{Name: "part", Elem: "f32"}, // sums of parts, slot after slot
+		},
+		Params: []spec.Param{
+			{Name: "phase"}, // 0: parts; 1: sums of split panels
+			{Name: "items"}, // of this phase: parts, or split panels
+			{Name: "parts"}, // of the work list
+			{Name: "longest"},
+			{Name: "rows"},
+			{Name: "n"},
+			{Name: "ldb"},
+			{Name: "ldc"},
+			{Name: "ldp"},
+			{Name: "ctype"}, // type of c: 0 f32, 1 f16, 2 bf16
+			{Name: "width"}, // of the grid in x
+			{Name: "fours"}, // parts for teams of four warps, and of two: CUDA
+			{Name: "twos"},
+			{Name: "alpha", Float: true},
+			{Name: "beta", Float: true},
+		},
+		Variants: variants(),
+		Files:    files,
 	},
-	Params: []spec.Param{
-		{Name: "phase"}, // 0: parts; 1: sums of split panels
-		{Name: "items"}, // of this phase: parts, or split panels
-		{Name: "parts"}, // of the work list
-		{Name: "longest"},
-		{Name: "rows"},
-		{Name: "n"},
-		{Name: "ldb"},
-		{Name: "ldc"},
-		{Name: "ldp"},
-		{Name: "ctype"}, // type of c: 0 f32, 1 f16, 2 bf16
-		{Name: "width"}, // of the grid in x
-		{Name: "fours"}, // parts for teams of four warps, and of two: CUDA
-		{Name: "twos"},
-		{Name: "alpha", Float: true},
-		{Name: "beta", Float: true},
-	},
-	Variants: variants(),
-	Packing:  []string{"BLOCK", "WORKERS"},
-	Files:    files,
-	Encode:   encode,
-	Adopt:    adopt,
-	Launch:   launch,
+	Packing: []string{"BLOCK", "WORKERS"},
+	Encode:  encode,
+	Adopt:   adopt,
+	Launch:  launch,
 }
 
 // encode packs a with a variant's constants BLOCK and WORKERS.
-func encode(a formats.Sparse, v *spec.Variant) (*spec.Encoded, error) {
+func encode(a formats.Sparse, v *spec.Variant) (*spec.Packed, error) {
 	if a.Type() != v.In.Storage() {
 		return nil, fmt.Errorf("kernel hrpb/%s packs %v, not %v", v.Name, v.In.Storage(), a.Type())
 	}
@@ -87,7 +89,7 @@ func encode(a formats.Sparse, v *spec.Variant) (*spec.Encoded, error) {
 	return nil, fmt.Errorf("kernel hrpb cannot pack a %T", a)
 }
 
-func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Encoded, error) {
+func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
 	m, err := hrpb.Encode(a, hrpb.Options{BlockCols: int(v.Const("BLOCK")), Workers: int(v.Const("WORKERS"))})
 	if err != nil {
 		return nil, err
@@ -96,7 +98,7 @@ func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Encoded, e
 }
 
 // adopt is encode for a matrix that is encoded already; its work list is made for the variant.
-func adopt(m formats.Encoded, v *spec.Variant) (*spec.Encoded, error) {
+func adopt(m formats.Encoded, v *spec.Variant) (*spec.Packed, error) {
 	if m.Type() != v.In.Storage() {
 		return nil, fmt.Errorf("kernel hrpb/%s packs %v, not %v", v.Name, v.In.Storage(), m.Type())
 	}
@@ -111,7 +113,7 @@ func adopt(m formats.Encoded, v *spec.Variant) (*spec.Encoded, error) {
 	return nil, fmt.Errorf("kernel hrpb cannot take a %T", m)
 }
 
-func take[T formats.Value](m *hrpb.Matrix[T], v *spec.Variant) (*spec.Encoded, error) {
+func take[T formats.Value](m *hrpb.Matrix[T], v *spec.Variant) (*spec.Packed, error) {
 	if want := int(v.Const("BLOCK")); m.BlockCols != want {
 		return nil, fmt.Errorf("kernel hrpb/%s takes blocks of %d columns, not %d", v.Name, want, m.BlockCols)
 	}
@@ -119,7 +121,7 @@ func take[T formats.Value](m *hrpb.Matrix[T], v *spec.Variant) (*spec.Encoded, e
 }
 
 // arrange makes the arrays that the kernel reads.
-func arrange[T formats.Value](m *hrpb.Matrix[T], v *spec.Variant) *spec.Encoded {
+func arrange[T formats.Value](m *hrpb.Matrix[T], v *spec.Variant) *spec.Packed {
 	var list []uint32
 	for _, p := range m.Parts {
 		list = append(list, p.Panel, p.First, p.Last, p.Slot)
@@ -127,7 +129,7 @@ func arrange[T formats.Value](m *hrpb.Matrix[T], v *spec.Variant) *spec.Encoded 
 	for _, p := range m.Splits {
 		list = append(list, p.Panel, p.First, p.Last, p.Slot)
 	}
-	e := &spec.Encoded{
+	e := &spec.Packed{
 		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(),
 		Arrays: []spec.Array{
 			spec.NewArray("work", list),
@@ -146,7 +148,7 @@ func arrange[T formats.Value](m *hrpb.Matrix[T], v *spec.Variant) *spec.Encoded 
 }
 
 // launch lays the grid out and adds the second phase where panels are split.
-func launch(v *spec.Variant, e *spec.Encoded, p spec.Problem) (spec.Launch, error) {
+func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error) {
 	fail := func(err error) (spec.Launch, error) {
 		return spec.Launch{}, fmt.Errorf("kernel hrpb/%s: %w", v.Name, err)
 	}
@@ -159,28 +161,27 @@ func launch(v *spec.Variant, e *spec.Encoded, p spec.Problem) (spec.Launch, erro
 	if err := p.CheckBinding(v, "the workspace", l.Workspace); err != nil {
 		return fail(err)
 	}
-	phase := func(number, items int, g grid) ([3]uint32, []byte, error) {
+	phase := func(number, items int, g grid) error {
 		groups, err := spec.Fold(g.x, (p.N+g.cols-1)/g.cols)
 		if err != nil {
-			return groups, nil, fmt.Errorf("%w: %w", err, backend.ErrUnsupported)
+			return fmt.Errorf("%w: %w", err, backend.ErrUnsupported)
 		}
-		return groups, spec.Block{}.
+		l.Passes = append(l.Passes, spec.Pass{Variant: v, Groups: groups, Params: spec.Block{}.
 			U(uint32(number), uint32(items), uint32(w.Parts), uint32(w.PartBlocks), uint32(p.M), uint32(p.N)).
 			U(uint32(p.LDB), uint32(p.LDC), uint32(ldp), outCode(p.Out), groups[0], uint32(w.Fours), uint32(w.Twos)).
-			F(p.Alpha, p.Beta), nil
+			F(p.Alpha, p.Beta)})
+		return nil
 	}
 	cols := int(v.Const("COLS"))
 	first, second := grid{int64(w.Parts), cols}, grid{int64(w.Splits), cols}
 	if v.Code == backend.CodePTX {
 		first, second = cudaParts(w), cudaSums(w)
 	}
-	var err error
-	if l.Groups, l.Params, err = phase(0, w.Parts, first); err != nil {
+	if err := phase(0, w.Parts, first); err != nil {
 		return fail(err)
 	}
 	if w.Splits > 0 {
-		l.Then = v
-		if l.ThenGroups, l.ThenParams, err = phase(1, w.Splits, second); err != nil {
+		if err := phase(1, w.Splits, second); err != nil {
 			return fail(err)
 		}
 	}

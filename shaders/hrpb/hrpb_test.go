@@ -89,7 +89,7 @@ func each(t *testing.T, f func(t *testing.T, dev backend.Device, v *spec.Variant
 		return
 	}
 	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
-		vs := shadertest.Variants(dev, hrpb.Kernel)
+		vs := shadertest.Variants(dev, hrpb.Format.Program)
 		if c := dev.Caps(); len(c.Matrix) > 0 && dev.Info().Kind == "cpu" {
 			vs = append(vs, hrpb.CoopVariants(c.SubgroupMin)...)
 		}
@@ -127,7 +127,7 @@ func has(vs []*spec.Variant, prec dtype.Type) bool {
 func TestMultiply(t *testing.T) {
 	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
 		for _, q := range cases() {
-			t.Run(q.Name, func(t *testing.T) { q.Run(t, dev, hrpb.Kernel, v, out) })
+			t.Run(q.Name, func(t *testing.T) { q.Run(t, dev, hrpb.Format, v, out) })
 		}
 	})
 }
@@ -141,19 +141,19 @@ func TestSplit(t *testing.T) {
 		a.RowPtr = append(a.RowPtr, int64(len(a.ColIdx)))
 	}
 	a.Val = make([]float32, len(a.ColIdx))
-	for _, v := range hrpb.Kernel.Variants {
+	for _, v := range hrpb.Format.Variants {
 		if v.In.Storage() != dtype.F32 {
 			continue
 		}
-		e, err := hrpb.Kernel.Encode(a, v)
+		e, err := hrpb.Format.Encode(a, v)
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := hrpb.Kernel.Launch(v, e, spec.Problem{M: a.Rows, K: a.Cols, N: 8, LDB: 8, LDC: 8, Out: dtype.F32, Alpha: 1})
+		l, err := hrpb.Format.Launch(v, e, spec.Problem{M: a.Rows, K: a.Cols, N: 8, LDB: 8, LDC: 8, Out: dtype.F32, Alpha: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if l.Then == nil || l.Workspace < 10*16*8*4 {
+		if len(l.Passes) < 2 || l.Workspace < 10*16*8*4 {
 			t.Errorf("%s: no second phase, or not for 10 slots (%d bytes)", v.Name, l.Workspace)
 		}
 	}
@@ -192,7 +192,7 @@ func TestRange(t *testing.T) {
 			}
 		}
 		c := make([]byte, 4*m*n)
-		shadertest.Multiply(t, dev, hrpb.Kernel, v, a, backend.Bytes(b), c,
+		shadertest.Multiply(t, dev, hrpb.Format, v, a, backend.Bytes(b), c,
 			spec.Problem{M: m, K: k, N: n, LDB: n, LDC: n, Out: out, Alpha: 1})
 		worst := 0.
 		for i := range m {
@@ -233,7 +233,7 @@ func TestReproducible(t *testing.T) {
 	}
 	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
 		for _, q := range cs {
-			if a, b := q.Run(t, dev, hrpb.Kernel, v, out), q.Run(t, dev, hrpb.Kernel, v, out); !bytes.Equal(a, b) {
+			if a, b := q.Run(t, dev, hrpb.Format, v, out), q.Run(t, dev, hrpb.Format, v, out); !bytes.Equal(a, b) {
 				t.Errorf("%s: the second run gave other bits", q.Name)
 			}
 		}
@@ -303,7 +303,7 @@ func nonFinite[T formats.Value](t *testing.T, dev backend.Device, v *spec.Varian
 			}
 		}
 		c := make([]byte, a.Rows*n*out.Size())
-		shadertest.Multiply(t, dev, hrpb.Kernel, v, a, backend.Bytes(b), c,
+		shadertest.Multiply(t, dev, hrpb.Format, v, a, backend.Bytes(b), c,
 			spec.Problem{M: a.Rows, K: k, N: n, LDB: ld, LDC: n, Out: out, Alpha: 1})
 		for i, r := range rows {
 			var sum float32
@@ -338,7 +338,7 @@ func element(c []byte, t dtype.Type, i int) float32 {
 // (AMD's) that is all that can be tested, and there all tiles are compiled in both wave sizes.
 func TestLoad(t *testing.T) {
 	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
-		vs := shadertest.Variants(dev, hrpb.Kernel)
+		vs := shadertest.Variants(dev, hrpb.Format.Program)
 		if shadertest.CompileOnly() {
 			if !has(vs, dtype.TF32) || vs[0].Sub != 32 {
 				t.Errorf("the variant for 16×16×16 and waves of 32 is not the first for this device")
@@ -346,7 +346,7 @@ func TestLoad(t *testing.T) {
 			vs = append(vs, append(hrpb.CoopVariants(32), hrpb.CoopVariants(64)...)...)
 		}
 		for _, v := range vs {
-			bin, err := hrpb.Kernel.Binary(v)
+			bin, err := hrpb.Format.Binary(v)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/shaders/cvse"
 	"github.com/spmmrun/spmm/shaders/jigsaw"
+	"github.com/spmmrun/spmm/shaders/shadertest"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -34,7 +35,7 @@ func BenchmarkMultiply(b *testing.B) {
 		defer dev.Close()
 		for _, zeros := range []int{70, 80, 90, 95, 98} {
 			pattern := vectors(4096, 4096, 8, float64(100-zeros)/100)
-			for _, k := range []*spec.Kernel{cvse.Kernel, jigsaw.Kernel} {
+			for _, k := range []*spec.Format{cvse.Format, jigsaw.Format} {
 				for _, v := range k.Variants {
 					if v.In == dtype.F16 && v.Met(dev.Caps()) {
 						b.Run(fmt.Sprintf("%s/zeros=%d/%s", k.Name, zeros, v.Name), func(b *testing.B) { multiply(b, dev, k, v, pattern, 512) })
@@ -45,7 +46,7 @@ func BenchmarkMultiply(b *testing.B) {
 	}
 }
 
-func multiply(b *testing.B, dev backend.Device, k *spec.Kernel, v *spec.Variant, pattern [][]int32, n int) {
+func multiply(b *testing.B, dev backend.Device, k *spec.Format, v *spec.Variant, pattern [][]int32, n int) {
 	ctx := context.Background()
 	must := func(err error) {
 		b.Helper()
@@ -58,11 +59,6 @@ func multiply(b *testing.B, dev backend.Device, k *spec.Kernel, v *spec.Variant,
 	must(err)
 	l, err := k.Launch(v, e, spec.Problem{M: a.Rows, K: a.Cols, N: n, LDB: n, LDC: n, Out: dtype.F32, Alpha: 1, Caps: dev.Caps()})
 	must(err)
-	bin, err := k.Binary(v)
-	must(err)
-	kern, err := dev.Load(bin)
-	must(err)
-	defer kern.Close()
 	var args []backend.Buffer
 	arg := func(data []byte) {
 		buf, err := dev.Alloc(int64(len(data)))
@@ -80,7 +76,7 @@ func multiply(b *testing.B, dev backend.Device, k *spec.Kernel, v *spec.Variant,
 	}
 	arg(backend.Bytes(slices.Repeat([]half.F16{half.F16From(1)}, a.Cols*n)))
 	arg(make([]byte, 4*a.Rows*n))
-	launches := slices.Repeat([]backend.Launch{{Kernel: kern, Groups: l.Groups, Args: args, Params: l.Params}}, 20)
+	launches := slices.Repeat(shadertest.Launches(b, dev, k.Program, l, args...), 20)
 	var us float64
 	for b.Loop() {
 		t, err := dev.Run(ctx, launches...)

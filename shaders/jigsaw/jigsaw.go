@@ -30,37 +30,39 @@ import (
 //go:embed kernel.wgsl
 var files embed.FS
 
-// Kernel is the table of the Jigsaw kernel. What the first three arrays hold depends on who reads them:
+// Format is the table of the Jigsaw kernel. What the first three arrays hold depends on who reads them:
 // see pack.go.
-var Kernel = &spec.Kernel{
-	Name: "jigsaw",
-	Args: []spec.Arg{
-		{Name: "index", Elem: "u32", ReadOnly: true},
-		{Name: "colidx", Elem: "u32", ReadOnly: true},
-		{Name: "blockcolidx", Elem: "u32", ReadOnly: true},
-		{Name: "metadata", Elem: "u32", ReadOnly: true},
-		{Name: "values", Elem: "T", ReadOnly: true},
-		{Name: "mask", Elem: "u32", ReadOnly: true},
-		{Name: "b", Elem: "T", ReadOnly: true},
-		{Name: "c", Elem: "f32"},
+var Format = &spec.Format{
+	Program: &spec.Program{
+		Name: "jigsaw",
+		Args: []spec.Arg{
+			{Name: "index", Elem: "u32", ReadOnly: true},
+			{Name: "colidx", Elem: "u32", ReadOnly: true},
+			{Name: "blockcolidx", Elem: "u32", ReadOnly: true},
+			{Name: "metadata", Elem: "u32", ReadOnly: true},
+			{Name: "values", Elem: "T", ReadOnly: true},
+			{Name: "mask", Elem: "u32", ReadOnly: true},
+			{Name: "b", Elem: "T", ReadOnly: true},
+			{Name: "c", Elem: "f32"},
+		},
+		Params: []spec.Param{
+			{Name: "blocks"},
+			{Name: "rows"},
+			{Name: "n"},
+			{Name: "ldb"},
+			{Name: "ldc"},
+			{Name: "ctype"}, // type of C: 0 f32, 1 f16, 2 bf16
+			{Name: "alpha", Float: true},
+			{Name: "beta", Float: true},
+			{Name: "width"}, // of the grid in x
+		},
+		Variants: slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants()),
+		Files:    files,
 	},
-	Params: []spec.Param{
-		{Name: "blocks"},
-		{Name: "rows"},
-		{Name: "n"},
-		{Name: "ldb"},
-		{Name: "ldc"},
-		{Name: "ctype"}, // type of C: 0 f32, 1 f16, 2 bf16
-		{Name: "alpha", Float: true},
-		{Name: "beta", Float: true},
-		{Name: "width"}, // of the grid in x
-	},
-	Variants: slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants()),
-	Packing:  []string{"BLOCK", "RING", "GRANULE"},
-	Files:    files,
-	Encode:   encode,
-	Adopt:    adopt,
-	Launch:   launch,
+	Packing: []string{"BLOCK", "RING", "GRANULE"},
+	Encode:  encode,
+	Adopt:   adopt,
+	Launch:  launch,
 }
 
 // Where the Go kernel finds its parameters.
@@ -77,11 +79,11 @@ const (
 )
 
 // encode packs a as a variant's constants say.
-func encode(a formats.Sparse, v *spec.Variant) (*spec.Encoded, error) {
+func encode(a formats.Sparse, v *spec.Variant) (*spec.Packed, error) {
 	if a.Type() != v.In.Storage() {
 		return nil, fmt.Errorf("kernel jigsaw/%s packs %v, not %v", v.Name, v.In.Storage(), a.Type())
 	}
-	var e *spec.Encoded
+	var e *spec.Packed
 	var err error
 	switch a := a.(type) {
 	case *formats.CSR[half.F16]:
@@ -100,7 +102,7 @@ func encode(a formats.Sparse, v *spec.Variant) (*spec.Encoded, error) {
 }
 
 // launch lays the grid out: blocks along x, folded along z, and column blocks along y.
-func launch(v *spec.Variant, e *spec.Encoded, p spec.Problem) (spec.Launch, error) {
+func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error) {
 	if err := p.Check(v, e); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel jigsaw/%s: %w", v.Name, err)
 	}
@@ -109,13 +111,14 @@ func launch(v *spec.Variant, e *spec.Encoded, p spec.Problem) (spec.Launch, erro
 	if err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel jigsaw/%s: %w: %w", v.Name, err, backend.ErrUnsupported)
 	}
-	return spec.Launch{
-		Groups: groups,
+	return spec.Launch{Passes: []spec.Pass{{
+		Variant: v,
+		Groups:  groups,
 		Params: spec.Block{}.
 			U(uint32(blocks), uint32(p.M), uint32(p.N), uint32(p.LDB), uint32(p.LDC), outCode(p.Out)).
 			F(p.Alpha, p.Beta).
 			U(groups[0]),
-	}, nil
+	}}}, nil
 }
 
 // outCode is the parameter ctype for C of type t.

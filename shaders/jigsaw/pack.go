@@ -36,7 +36,7 @@ func options(v *spec.Variant) jigsaw.Options {
 	return o
 }
 
-func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Encoded, error) {
+func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
 	m, err := jigsaw.Encode(a, options(v))
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Encoded, e
 }
 
 // adopt is encode for a matrix that is encoded already.
-func adopt(m formats.Encoded, v *spec.Variant) (*spec.Encoded, error) {
+func adopt(m formats.Encoded, v *spec.Variant) (*spec.Packed, error) {
 	if m.Type() != v.In.Storage() {
 		return nil, fmt.Errorf("kernel jigsaw/%s packs %v, not %v", v.Name, v.In.Storage(), m.Type())
 	}
@@ -60,7 +60,7 @@ func adopt(m formats.Encoded, v *spec.Variant) (*spec.Encoded, error) {
 	return nil, fmt.Errorf("kernel jigsaw cannot take a %T", m)
 }
 
-func take[T formats.Value](m *jigsaw.Matrix[T], v *spec.Variant) (*spec.Encoded, error) {
+func take[T formats.Value](m *jigsaw.Matrix[T], v *spec.Variant) (*spec.Packed, error) {
 	o := options(v)
 	if m.BlockTile != o.BlockTile || o.Span > 0 && (m.Span == 0 || m.Span > o.Span) {
 		return nil, fmt.Errorf("kernel jigsaw/%s takes blocks of %d rows with a span of at most %d (0: any), not %d and %d",
@@ -70,7 +70,7 @@ func take[T formats.Value](m *jigsaw.Matrix[T], v *spec.Variant) (*spec.Encoded,
 }
 
 // arrange makes the arrays that a variant reads.
-func arrange[T formats.Value](m *jigsaw.Matrix[T], v *spec.Variant) (*spec.Encoded, error) {
+func arrange[T formats.Value](m *jigsaw.Matrix[T], v *spec.Variant) (*spec.Packed, error) {
 	ring := int(v.Const("RING"))
 	if ring > 0 && m.Cols > ringMaxCols {
 		return nil, fmt.Errorf("kernel jigsaw/%s takes matrices of at most %d columns, not %d: %w", v.Name, ringMaxCols, m.Cols, backend.ErrUnsupported)
@@ -92,7 +92,7 @@ func arrange[T formats.Value](m *jigsaw.Matrix[T], v *spec.Variant) (*spec.Encod
 	if v.Code != backend.CodePTX { // which alone knows sparse operands
 		stats.MACs *= 2
 	}
-	e := &spec.Encoded{
+	e := &spec.Packed{
 		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Stats: stats, Items: items, Format: m,
 		Arrays: []spec.Array{
 			spec.NewArray("index", index),

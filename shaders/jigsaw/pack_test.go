@@ -27,7 +27,7 @@ func TestRing(t *testing.T) {
 		rows, k := rapid.IntRange(1, 600).Draw(t, "rows"), rapid.IntRange(1, 3000).Draw(t, "cols")
 		v := rapid.SampledFrom([]int{1, 8}).Draw(t, "rows alike")
 		a := matrix(vectors(rows, k, v, rapid.SampledFrom([]float64{0.003, 0.05, 0.5}).Draw(t, "density")), k)
-		for _, v := range jigsaw.Kernel.Variants {
+		for _, v := range jigsaw.Format.Variants {
 			if v.Code != backend.CodePTX || v.In != dtype.F16 {
 				continue
 			}
@@ -49,7 +49,7 @@ func matrix(pattern [][]int32, k int) *formats.CSR[half.F16] {
 }
 
 func checkRing(t *rapid.T, a *formats.CSR[half.F16], v *spec.Variant) {
-	e, err := jigsaw.Kernel.Encode(a, v)
+	e, err := jigsaw.Format.Encode(a, v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,16 +175,16 @@ func play(m *format.Matrix[half.F16], b int, granule, stages uint32, needs func(
 // TestAdopt: a matrix that is encoded already is taken as it is, if its blocks and its span suit.
 func TestAdopt(t *testing.T) {
 	a := matrix(vectors(90, 200, 8, 0.1), 200)
-	for _, v := range jigsaw.Kernel.Variants {
+	for _, v := range jigsaw.Format.Variants {
 		if v.In != dtype.F16 {
 			continue
 		}
-		e, err := jigsaw.Kernel.Encode(a, v)
+		e, err := jigsaw.Format.Encode(a, v)
 		if err != nil {
 			t.Fatal(err)
 		}
 		m := e.Format.(*format.Matrix[half.F16])
-		got, err := jigsaw.Kernel.Adopt(m, v)
+		got, err := jigsaw.Format.Adopt(m, v)
 		if err != nil {
 			t.Errorf("%s: %v", v.Name, err)
 		} else if d := cmp.Diff(e.Arrays, got.Arrays); d != "" {
@@ -192,12 +192,12 @@ func TestAdopt(t *testing.T) {
 		}
 		other := *m
 		other.BlockTile = 48
-		if _, err := jigsaw.Kernel.Adopt(&other, v); err == nil {
+		if _, err := jigsaw.Format.Adopt(&other, v); err == nil {
 			t.Errorf("%s takes blocks of 48 rows", v.Name)
 		}
 		other = *m
 		other.Span = 0
-		if _, err := jigsaw.Kernel.Adopt(&other, v); (err == nil) != (v.Const("RING") == 0) {
+		if _, err := jigsaw.Format.Adopt(&other, v); (err == nil) != (v.Const("RING") == 0) {
 			t.Errorf("%s, any span: error %v", v.Name, err)
 		}
 	}
@@ -205,7 +205,7 @@ func TestAdopt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := jigsaw.Kernel.Adopt(f32, jigsaw.Kernel.Variants[0]); err == nil {
+	if _, err := jigsaw.Format.Adopt(f32, jigsaw.Format.Variants[0]); err == nil {
 		t.Error("another element type is taken")
 	}
 }
@@ -213,11 +213,11 @@ func TestAdopt(t *testing.T) {
 // TestStats: what plan reckons with. Blocks that keep a ring fetch each row of B that they name once.
 func TestStats(t *testing.T) {
 	a := matrix(shadertest.Spread(64, 64, 32, 16), 64)
-	for _, v := range jigsaw.Kernel.Variants {
+	for _, v := range jigsaw.Format.Variants {
 		if v.In != dtype.F16 {
 			continue
 		}
-		e, err := jigsaw.Kernel.Encode(a, v)
+		e, err := jigsaw.Format.Encode(a, v)
 		if err != nil {
 			t.Fatal(err)
 		}

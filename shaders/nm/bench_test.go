@@ -26,12 +26,12 @@ func BenchmarkMultiply(b *testing.B) {
 			{N: 1, M: 4, V: 32, W: 32},
 		} {
 			a := sync.OnceValue(func() *formats.CSR[half.F16] { return matrix(4096, p) })
-			for _, v := range nm.Kernel.Variants {
+			for _, v := range nm.Format.Variants {
 				if v.In != dtype.F16 || !v.Met(dev.Caps()) || !suits(v, p) {
 					continue
 				}
 				for _, n := range []int{1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096} {
-					b.Run(fmt.Sprintf("%v/%s/n=%d", p, v.Name, n), func(b *testing.B) { shadertest.Bench(b, dev, nm.Kernel, v, a(), n) })
+					b.Run(fmt.Sprintf("%v/%s/n=%d", p, v.Name, n), func(b *testing.B) { shadertest.Bench(b, dev, nm.Format, v, a(), n) })
 				}
 			}
 		}

@@ -42,36 +42,38 @@ import (
 //go:embed *.wgsl
 var files embed.FS
 
-// Kernel is the table of the N:M kernels.
-var Kernel = &spec.Kernel{
-	Name: "nm",
-	Args: []spec.Arg{
-		{Name: "values", Elem: "T", ReadOnly: true},
-		{Name: "places", Elem: "u32", ReadOnly: true}, // the format's Index
-		{Name: "mask", Elem: "u32", ReadOnly: true},
-		{Name: "b", Elem: "T", ReadOnly: true},
-		{Name: "c", Elem: "f32"},
+// Format is the table of the N:M kernels.
+var Format = &spec.Format{
+	Program: &spec.Program{
+		Name: "nm",
+		Args: []spec.Arg{
+			{Name: "values", Elem: "T", ReadOnly: true},
+			{Name: "places", Elem: "u32", ReadOnly: true}, // the format's Index
+			{Name: "mask", Elem: "u32", ReadOnly: true},
+			{Name: "b", Elem: "T", ReadOnly: true},
+			{Name: "c", Elem: "f32"},
+		},
+		Params: []spec.Param{
+			{Name: "blocks"}, // workgroups along the rows
+			{Name: "rows"},
+			{Name: "n"},
+			{Name: "ldb"},
+			{Name: "ldc"},
+			{Name: "ctype"}, // type of C: 0 f32, 1 f16, 2 bf16
+			{Name: "alpha", Float: true},
+			{Name: "beta", Float: true},
+			{Name: "cols"},   // of A: rows of B
+			{Name: "width"},  // of the grid in x
+			{Name: "groups"}, // of a panel
+			{Name: "keep"},   // N
+			{Name: "every"},  // M
+			{Name: "wide"},   // log2 W
+			{Name: "tall"},   // V; of group24.cu, the rows of a tile
+		},
+		Variants: slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants()),
+		Files:    files,
 	},
-	Params: []spec.Param{
-		{Name: "blocks"}, // workgroups along the rows
-		{Name: "rows"},
-		{Name: "n"},
-		{Name: "ldb"},
-		{Name: "ldc"},
-		{Name: "ctype"}, // type of C: 0 f32, 1 f16, 2 bf16
-		{Name: "alpha", Float: true},
-		{Name: "beta", Float: true},
-		{Name: "cols"},   // of A: rows of B
-		{Name: "width"},  // of the grid in x
-		{Name: "groups"}, // of a panel
-		{Name: "keep"},   // N
-		{Name: "every"},  // M
-		{Name: "wide"},   // log2 W
-		{Name: "tall"},   // V; of group24.cu, the rows of a tile
-	},
-	Variants:   slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants()),
 	Packing:    []string{"V", "PACK"},
-	Files:      files,
 	Encode:     encode,
 	EncodePart: encodePart,
 	Adopt:      adopt,
@@ -104,22 +106,22 @@ const (
 )
 
 // encode packs a for a variant, in the pattern that takes least of those the variant takes.
-func encode(a formats.Sparse, v *spec.Variant) (*spec.Encoded, error) { return encodeIn(a, v, nil) }
+func encode(a formats.Sparse, v *spec.Variant) (*spec.Packed, error) { return encodeIn(a, v, nil) }
 
 // encodePart packs rows in the pattern of the matrix that they are of: by themselves they may fill too little
 // of any.
-func encodePart(rows formats.Sparse, v *spec.Variant, whole *spec.Encoded) (*spec.Encoded, error) {
+func encodePart(rows formats.Sparse, v *spec.Variant, whole *spec.Packed) (*spec.Packed, error) {
 	p := obeyed(whole)
 	return encodeIn(rows, v, &p)
 }
 
 // obeyed returns the pattern of an encoded matrix of any type.
-func obeyed(e *spec.Encoded) nm.Pattern {
+func obeyed(e *spec.Packed) nm.Pattern {
 	return e.Format.(interface{ Obeys() nm.Pattern }).Obeys()
 }
 
 // encodeIn packs a in a pattern, or the best one if that is nil.
-func encodeIn(a formats.Sparse, v *spec.Variant, p *nm.Pattern) (*spec.Encoded, error) {
+func encodeIn(a formats.Sparse, v *spec.Variant, p *nm.Pattern) (*spec.Packed, error) {
 	if a.Type() != v.In.Storage() {
 		return nil, fmt.Errorf("kernel nm/%s packs %v, not %v", v.Name, v.In.Storage(), a.Type())
 	}
@@ -134,7 +136,7 @@ func encodeIn(a formats.Sparse, v *spec.Variant, p *nm.Pattern) (*spec.Encoded, 
 	return nil, fmt.Errorf("kernel nm cannot pack a %T", a)
 }
 
-func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant, p *nm.Pattern) (*spec.Encoded, error) {
+func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant, p *nm.Pattern) (*spec.Packed, error) {
 	if err := a.Validate(); err != nil {
 		return nil, fmt.Errorf("kernel nm/%s: %w", v.Name, err)
 	}
@@ -164,7 +166,7 @@ func (r refusal) Unwrap() error        { return r.error }
 func (r refusal) Is(target error) bool { return target == backend.ErrUnsupported }
 
 // adopt is encode for a matrix that is encoded already, in a pattern that the variant takes.
-func adopt(m formats.Encoded, v *spec.Variant) (*spec.Encoded, error) {
+func adopt(m formats.Encoded, v *spec.Variant) (*spec.Packed, error) {
 	if m.Type() != v.In.Storage() {
 		return nil, fmt.Errorf("kernel nm/%s packs %v, not %v", v.Name, v.In.Storage(), m.Type())
 	}
@@ -179,7 +181,7 @@ func adopt(m formats.Encoded, v *spec.Variant) (*spec.Encoded, error) {
 	return nil, fmt.Errorf("kernel nm cannot take a %T", m)
 }
 
-func take[T formats.Value](m *nm.Matrix[T], v *spec.Variant) (*spec.Encoded, error) {
+func take[T formats.Value](m *nm.Matrix[T], v *spec.Variant) (*spec.Packed, error) {
 	if !takes(v, m.Pattern) {
 		return nil, refused(v, fmt.Errorf("it does not take %v", m.Pattern))
 	}
@@ -203,7 +205,7 @@ func takes(v *spec.Variant, p nm.Pattern) bool {
 }
 
 // arrange makes the arrays that a variant reads.
-func arrange[T formats.Value](m *nm.Matrix[T], v *spec.Variant) (*spec.Encoded, error) {
+func arrange[T formats.Value](m *nm.Matrix[T], v *spec.Variant) (*spec.Packed, error) {
 	values, places := m.Values, m.Index
 	packing := v.Const("PACK")
 	var err error
@@ -216,7 +218,7 @@ func arrange[T formats.Value](m *nm.Matrix[T], v *spec.Variant) (*spec.Encoded, 
 	if err != nil {
 		return nil, refused(v, err)
 	}
-	e := &spec.Encoded{
+	e := &spec.Packed{
 		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Items: int64(ceil(m.Rows, int(v.Const("ROWS")))), Panel: m.V, Format: m, Stats: m.Stats(),
 		Arrays: []spec.Array{spec.NewArray("values", values), spec.NewArray("places", places), spec.NewArray("mask", m.Mask)},
 	}
@@ -248,7 +250,7 @@ func detect[T formats.Value](a *formats.CSR[T], v *spec.Variant) (nm.Pattern, er
 }
 
 // launch lays the grid out: rows along x, folded along z, and columns along y.
-func launch(v *spec.Variant, e *spec.Encoded, p spec.Problem) (spec.Launch, error) {
+func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error) {
 	if err := p.Check(v, e); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel nm/%s: %w", v.Name, err)
 	}
@@ -265,13 +267,14 @@ func launch(v *spec.Variant, e *spec.Encoded, p spec.Problem) (spec.Launch, erro
 	if v.Const("PACK") == groupPack {
 		tall = rows
 	}
-	return spec.Launch{
-		Groups: groups,
+	return spec.Launch{Passes: []spec.Pass{{
+		Variant: v,
+		Groups:  groups,
 		Params: spec.Block{}.
 			U(uint32(ceil(p.M, rows)), uint32(p.M), uint32(p.N), uint32(p.LDB), uint32(p.LDC), outCode(p.Out)).
 			F(p.Alpha, p.Beta).
 			U(uint32(p.K), groups[0], uint32(shape.Groups), uint32(of.N), uint32(of.M), uint32(bits.Len(uint(of.W))-1), uint32(tall)),
-	}, nil
+	}}}, nil
 }
 
 // lay returns the rows that a workgroup computes, and the grid.

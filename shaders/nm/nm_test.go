@@ -103,7 +103,7 @@ func each(t *testing.T, f func(t *testing.T, dev backend.Device, v *spec.Variant
 		return
 	}
 	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
-		vs := shadertest.Variants(dev, nm.Kernel)
+		vs := shadertest.Variants(dev, nm.Format.Program)
 		if c := dev.Caps(); len(c.Matrix) > 0 && dev.Info().Kind == "cpu" { // not those of 64 rows, which take long
 			vs = append(vs, slices.DeleteFunc(nm.CoopVariants(c.SubgroupMin), func(v *spec.Variant) bool { return v.Const("V") > 32 })...)
 		}
@@ -128,7 +128,7 @@ func each(t *testing.T, f func(t *testing.T, dev backend.Device, v *spec.Variant
 }
 
 // listed tells whether a variant is the table's own.
-func listed(v *spec.Variant) bool { return slices.Contains(nm.Kernel.Variants, v) }
+func listed(v *spec.Variant) bool { return slices.Contains(nm.Format.Variants, v) }
 
 func TestMultiply(t *testing.T) {
 	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
@@ -136,7 +136,7 @@ func TestMultiply(t *testing.T) {
 			if (out != dtype.F32 || !listed(v)) && i%4 != 1 {
 				continue // writing C, and tiles of other vendors: a share of all that is the same for all
 			}
-			t.Run(q.Name, func(t *testing.T) { q.Run(t, dev, nm.Kernel, v, out) })
+			t.Run(q.Name, func(t *testing.T) { q.Run(t, dev, nm.Format, v, out) })
 		}
 	})
 }
@@ -146,7 +146,7 @@ func TestReproducible(t *testing.T) {
 	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
 		p := fits(v)[0]
 		q := shadertest.Case{Pattern: pattern(p.V+30, 500, p, 1), K: 500, N: 70, Real: true}
-		if a, b := q.Run(t, dev, nm.Kernel, v, out), q.Run(t, dev, nm.Kernel, v, out); !bytes.Equal(a, b) {
+		if a, b := q.Run(t, dev, nm.Format, v, out), q.Run(t, dev, nm.Format, v, out); !bytes.Equal(a, b) {
 			t.Error("the second run gave other bits")
 		}
 	})
@@ -212,7 +212,7 @@ func nonFinite[T formats.Value](t *testing.T, dev backend.Device, v *spec.Varian
 		a.RowPtr = append(a.RowPtr, int64(len(a.Val)))
 	}
 	c := make([]byte, len(rows)*n*out.Size())
-	shadertest.Multiply(t, dev, nm.Kernel, v, a, backend.Bytes(b), c,
+	shadertest.Multiply(t, dev, nm.Format, v, a, backend.Bytes(b), c,
 		spec.Problem{M: len(rows), K: k, N: n, LDB: ld, LDC: n, Out: out, Alpha: 1})
 	for i, r := range rows {
 		var sum float32
@@ -246,12 +246,12 @@ func element(c []byte, t dtype.Type, i int) float32 {
 // both wave sizes.
 func TestLoad(t *testing.T) {
 	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
-		vs := shadertest.Variants(dev, nm.Kernel)
+		vs := shadertest.Variants(dev, nm.Format.Program)
 		if shadertest.CompileOnly() {
 			vs = append(vs, append(nm.CoopVariants(32), nm.CoopVariants(64)...)...)
 		}
 		for _, v := range vs {
-			bin, err := nm.Kernel.Binary(v)
+			bin, err := nm.Format.Binary(v)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -267,7 +267,7 @@ func TestLoad(t *testing.T) {
 
 // TestCoopTable: what the cooperative kernel takes for granted of its constants.
 func TestCoopTable(t *testing.T) {
-	for _, v := range nm.Kernel.Variants {
+	for _, v := range nm.Format.Variants {
 		if !v.Matrix || v.Need.Lanes {
 			continue
 		}
@@ -309,21 +309,21 @@ func TestEncodeRefuses(t *testing.T) {
 		}
 		random.RowPtr = append(random.RowPtr, int64(len(random.Val)))
 	}
-	for _, v := range nm.Kernel.Variants {
+	for _, v := range nm.Format.Variants {
 		a := formats.ConvertTo(random, v.In)
 		if v.Const("V") == 1 && !nm.Is24(v) {
 			continue // some N:64 fits half of all places anyhow
 		}
-		if _, err := nm.Kernel.Encode(a, v); !errors.Is(err, format.ErrPattern) || !errors.Is(err, backend.ErrUnsupported) {
+		if _, err := nm.Format.Encode(a, v); !errors.Is(err, format.ErrPattern) || !errors.Is(err, backend.ErrUnsupported) {
 			t.Errorf("%s: %v", v.Name, err)
 		}
 	}
-	v := nm.Kernel.Variants[len(nm.Kernel.Variants)-1]
-	if _, err := nm.Kernel.Encode(&formats.CSR[half.BF16]{RowPtr: []int64{0}}, v); err == nil {
+	v := nm.Format.Variants[len(nm.Format.Variants)-1]
+	if _, err := nm.Format.Encode(&formats.CSR[half.BF16]{RowPtr: []int64{0}}, v); err == nil {
 		t.Errorf("%s packs bf16", v.Name)
 	}
 	bad := &formats.CSR[float32]{Rows: 1, Cols: 1, RowPtr: []int64{0, 1}, ColIdx: []int32{1}, Val: []float32{1}}
-	if _, err := nm.Kernel.Encode(bad, v); err == nil {
+	if _, err := nm.Format.Encode(bad, v); err == nil {
 		t.Error("an invalid matrix is packed")
 	}
 }
@@ -331,8 +331,8 @@ func TestEncodeRefuses(t *testing.T) {
 // TestEncodeEmpty: a small matrix without entries obeys every pattern.
 func TestEncodeEmpty(t *testing.T) {
 	a := &formats.CSR[float32]{Rows: 5, Cols: 30, RowPtr: make([]int64, 6)}
-	for _, v := range nm.Kernel.Variants {
-		if _, err := nm.Kernel.Encode(formats.ConvertTo(a, v.In), v); err != nil {
+	for _, v := range nm.Format.Variants {
+		if _, err := nm.Format.Encode(formats.ConvertTo(a, v.In), v); err != nil {
 			t.Error(err)
 		}
 	}
@@ -341,7 +341,7 @@ func TestEncodeEmpty(t *testing.T) {
 // TestClusterGrid: whole clusters, no more than run at once where each takes tiles in turn, and none for nothing.
 func TestClusterGrid(t *testing.T) {
 	heights := map[uint32]bool{}
-	for _, v := range nm.Kernel.Variants {
+	for _, v := range nm.Format.Variants {
 		if !nm.Clusters(v) {
 			continue
 		}
@@ -355,20 +355,20 @@ func TestClusterGrid(t *testing.T) {
 				}
 				a.RowPtr[i+1] = int64(len(a.Val))
 			}
-			e, err := nm.Kernel.Encode(formats.ConvertTo(a, v.In), v)
+			e, err := nm.Format.Encode(formats.ConvertTo(a, v.In), v)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, n := range []int{1, 64, 65, 512, 2048, 5000} {
 				for _, units := range []int{0, 1, 7, 132} {
-					l, err := nm.Kernel.Launch(v, e, spec.Problem{M: m, K: a.Cols, N: n, LDB: (n + 7) &^ 7, LDC: n, Out: dtype.F32, Caps: backend.Caps{Units: units}})
+					l, err := nm.Format.Launch(v, e, spec.Problem{M: m, K: a.Cols, N: n, LDB: (n + 7) &^ 7, LDC: n, Out: dtype.F32, Caps: backend.Caps{Units: units}})
 					if err != nil {
 						t.Fatal(err)
 					}
-					tall := spec.ParamU(l.Params, 14)
+					tall := spec.ParamU(l.Passes[0].Params, 14)
 					heights[tall] = true
-					if g := l.Groups[0]; g%2 != 0 || (g == 0) != (m == 0) || tall > 64 && g > uint32(max(2, units)) || l.Groups[1] != 1 || l.Groups[2] != 1 {
-						t.Errorf("%d×%d on %d units: %v workgroups of %d rows", m, n, units, l.Groups, tall)
+					if g := l.Passes[0].Groups[0]; g%2 != 0 || (g == 0) != (m == 0) || tall > 64 && g > uint32(max(2, units)) || l.Passes[0].Groups[1] != 1 || l.Passes[0].Groups[2] != 1 {
+						t.Errorf("%d×%d on %d units: %v workgroups of %d rows", m, n, units, l.Passes[0].Groups, tall)
 					}
 				}
 			}
@@ -383,7 +383,7 @@ func TestClusterGrid(t *testing.T) {
 
 // TestStats: what auto ranks by.
 func TestStats(t *testing.T) {
-	for _, v := range nm.Kernel.Variants {
+	for _, v := range nm.Format.Variants {
 		p := fits(v)[0]
 		q := pattern(256, 512, p, 1)
 		a := &formats.CSR[float32]{Rows: 256, Cols: 512, RowPtr: []int64{0}}
@@ -393,7 +393,7 @@ func TestStats(t *testing.T) {
 			}
 			a.RowPtr = append(a.RowPtr, int64(len(a.Val)))
 		}
-		e, err := nm.Kernel.Encode(formats.ConvertTo(a, v.In), v)
+		e, err := nm.Format.Encode(formats.ConvertTo(a, v.In), v)
 		if err != nil {
 			t.Errorf("%s: %v", v.Name, err)
 			continue
@@ -413,14 +413,14 @@ func TestAdopt(t *testing.T) {
 	a := &formats.CSR[float32]{Rows: 128, Cols: 192, RowPtr: make([]int64, 129)} // no entries: any pattern will do
 	for _, p := range []format.Pattern{{N: 2, M: 4, V: 1, W: 1}, {N: 4, M: 8, V: 1, W: 1}, {N: 33, M: 64, V: 1, W: 1}, {N: 1, M: 4, V: 1, W: 2},
 		{N: 2, M: 4, V: 8, W: 1}, {N: 2, M: 4, V: 12, W: 1}, {N: 2, M: 4, V: 24, W: 4}, {N: 2, M: 4, V: 24, W: 3}, {N: 2, M: 4, V: 64, W: 2}, {N: 2, M: 4, V: 128, W: 1}} {
-		for _, v := range nm.Kernel.Variants {
+		for _, v := range nm.Format.Variants {
 			tall := int(v.Const("V"))
 			want := p.V == 1 && p.W == 1 && tall == 1 && p.N <= 32 && (!nm.Is24(v) || p.N == 2) || p.W != 3 && p.V > 1 && (tall == 8 && p.V%8 == 0 || tall == p.V)
 			m, err := encoded(a, p, v.In)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := nm.Kernel.Adopt(m, v); (err == nil) != want || err != nil && !errors.Is(err, backend.ErrUnsupported) {
+			if _, err := nm.Format.Adopt(m, v); (err == nil) != want || err != nil && !errors.Is(err, backend.ErrUnsupported) {
 				t.Errorf("%v for %s: %v", p, v.Name, err)
 			}
 		}

@@ -93,7 +93,7 @@ func CheckStaged(v *spec.Variant, cols int) error {
 }
 
 // Arrays sets the arrays and the stats of e that a staged variant of kernel k reads: rows is the format's own.
-func Arrays[T formats.Value](e *spec.Encoded, args []spec.Arg, m Matrix[T], rows []uint32, v *spec.Variant) error {
+func Arrays[T formats.Value](e *spec.Packed, args []spec.Arg, m Matrix[T], rows []uint32, v *spec.Variant) error {
 	w, err := cut(&m, int(v.Const("WINDOW")), v.Const("LANES") > 0)
 	if err != nil {
 		return err

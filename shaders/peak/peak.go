@@ -23,9 +23,9 @@ const (
 	Matrix                 // matrix multiply-adds in registers
 )
 
-// Kernel is the table. Every invocation takes rounds steps; a step of Read goes to the next element
+// Program is the table. Every invocation takes rounds steps; a step of Read goes to the next element
 // modulo span (a power of two).
-var Kernel = &spec.Kernel{
+var Program = &spec.Program{
 	Name: "peak",
 	Args: []spec.Arg{
 		{Name: "src", Elem: "T", ReadOnly: true},
@@ -48,7 +48,7 @@ const (
 // Variants returns the variants of a kind that a device runs, the preferred first.
 func Variants(c backend.Caps, k Kind) []*spec.Variant {
 	var vs []*spec.Variant
-	for _, v := range Kernel.Variants {
+	for _, v := range Program.Variants {
 		if Kind(v.Const("KIND")) == k && v.Met(c) {
 			vs = append(vs, v)
 		}
@@ -58,8 +58,8 @@ func Variants(c backend.Caps, k Kind) []*spec.Variant {
 
 // Launch runs groups workgroups of rounds steps. Copy needs buffers of an element for each step of each
 // invocation, the others src of span elements and dst of Output bytes.
-func Launch(v *spec.Variant, groups, rounds, span uint32) spec.Launch {
-	return spec.Launch{Groups: [3]uint32{groups, 1, 1}, Params: spec.Block(nil).U(rounds, span)}
+func Launch(v *spec.Variant, groups, rounds, span uint32) spec.Pass {
+	return spec.Pass{Variant: v, Groups: [3]uint32{groups, 1, 1}, Params: spec.Block(nil).U(rounds, span)}
 }
 
 // Output is the bytes that variants other than Copy write: an element for each invocation.

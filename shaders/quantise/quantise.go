@@ -41,8 +41,8 @@ import (
 //go:embed kernel.wgsl
 var files embed.FS
 
-// Kernel is the table of the quantising kernel. It has no Encode; see Launch.
-var Kernel = &spec.Kernel{
+// Program is the table of the quantising kernel. It has no Encode; see Launch.
+var Program = &spec.Program{
 	Name: "quantise",
 	Args: []spec.Arg{
 		{Name: "b", Elem: "u32", ReadOnly: true},
@@ -93,7 +93,7 @@ const (
 
 // Variant returns the variant that a device runs.
 func Variant(caps backend.Caps) (*spec.Variant, error) {
-	for _, v := range Kernel.Variants {
+	for _, v := range Program.Variants {
 		if v.Met(caps) {
 			return v, nil
 		}
@@ -150,35 +150,31 @@ func (l Layout) Row() int {
 func (l Layout) Bytes() int64 { return max(16, 4*(int64(l.First())+int64(l.K)*int64(l.Row()))) }
 
 // Launch says how a variant quantises a row-major B of the layout's K×N in elements of type t, ldb
-// apart, a multiple of 8. Columns past N may hold anything. The launch without its Then finds ranges
-// alone: it is the same for every p.
+// apart, a multiple of 8. Columns past N may hold anything. The first pass finds ranges; it is
+// the same for every p.
 func Launch(v *spec.Variant, l Layout, t dtype.Type, ldb int) (spec.Launch, error) {
 	if err := check(v, l, t, ldb); err != nil {
 		return spec.Launch{}, fmt.Errorf("quantising B of %d×%d: %w", l.K, l.N, err)
 	}
 	elem := map[dtype.Type]uint32{dtype.F32: include.F32, dtype.F16: include.F16, dtype.BF16: include.BF16}[t]
-	phase := func(number uint32, rows, lane, most int) ([3]uint32, []byte) {
+	phase := func(number uint32, rows, lane, most int) spec.Pass {
 		across, columns := spread(v, l.LD, lane, most)
 		groups := [3]uint32{uint32(max(1, (l.K+rows-1)/rows)), uint32(columns), 1}
 		if l.N == 0 {
 			groups = [3]uint32{}
 		}
-		return groups, spec.Block{}.
+		return spec.Pass{Variant: v, Groups: groups, Params: spec.Block{}.
 			U(number, uint32(l.K), uint32(l.N), uint32(ldb), uint32(l.LD), elem).
-			U(uint32(l.P), uint32(l.Chunks), uint32(rows), uint32(across))
+			U(uint32(l.P), uint32(l.Chunks), uint32(rows), uint32(across))}
 	}
-	out := spec.Launch{Then: v}
+	ranges, values := phase(0, l.chunk(), 2, 32), phase(1, rowsOf(l, max(128, joinedRows(v, l))), 2, 32)
 	if v.Code == backend.CodePTX {
-		out.Groups, out.Params = phase(0, l.chunk(), 8, 16)
-	} else {
-		out.Groups, out.Params = phase(0, l.chunk(), 2, 32)
+		ranges = phase(0, l.chunk(), 8, 16)
 	}
 	if l.Digits {
-		out.ThenGroups, out.ThenParams = phase(2, rowsOf(l, 64), 8, 16)
-	} else {
-		out.ThenGroups, out.ThenParams = phase(1, rowsOf(l, max(128, joinedRows(v, l))), 2, 32)
+		values = phase(2, rowsOf(l, 64), 8, 16)
 	}
-	return out, nil
+	return spec.Launch{Passes: []spec.Pass{ranges, values}}, nil
 }
 
 // spread returns how many lanes of so many columns, at most `most`, are side by side in a workgroup, and how many

@@ -122,7 +122,7 @@ func check[T formats.Value](t *testing.T, dev backend.Device, v *spec.Variant, l
 	for i := range q {
 		q[i] = 0xa7
 	}
-	shadertest.Run(t, dev, quantise.Kernel, v, launch, backend.Bytes(b.Data), q)
+	shadertest.Run(t, dev, quantise.Program, launch, backend.Bytes(b.Data), q)
 	words := backend.View[uint32](q)
 	cols := rfx.Cols(b)
 	for j, want := range cols {
@@ -172,7 +172,7 @@ func stored(row []uint32, l quantise.Layout, j int) int64 {
 }
 
 func TestLaunchRefuses(t *testing.T) {
-	for _, v := range quantise.Kernel.Variants {
+	for _, v := range quantise.Program.Variants {
 		good := quantise.NewLayout(10, 5, rfx.P23)
 		if _, err := quantise.Launch(v, good, dtype.F16, 8); err != nil {
 			t.Errorf("%s: %v", v.Name, err)
@@ -206,7 +206,7 @@ func TestLaunchRefuses(t *testing.T) {
 func BenchmarkCPU(b *testing.B) {
 	const k, n = 2048, 128
 	l := quantise.NewLayout(k, n, rfx.P23)
-	v := quantise.Kernel.Variants[len(quantise.Kernel.Variants)-1]
+	v := quantise.Program.Variants[len(quantise.Program.Variants)-1]
 	launch, err := quantise.Launch(v, l, dtype.F16, n)
 	if err != nil {
 		b.Fatal(err)
@@ -218,11 +218,10 @@ func BenchmarkCPU(b *testing.B) {
 	args := [][]byte{backend.Bytes(x), make([]byte, l.Bytes())}
 	b.SetBytes(2 * k * n)
 	for b.Loop() {
-		for g := range launch.Groups[0] {
-			v.Func(args, launch.Params, [3]uint32{g})
-		}
-		for g := range launch.ThenGroups[0] {
-			v.Func(args, launch.ThenParams, [3]uint32{g})
+		for _, p := range launch.Passes {
+			for g := range p.Groups[0] {
+				v.Func(args, p.Params, [3]uint32{g})
+			}
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/shaders/quantise"
 	kernel "github.com/spmmrun/spmm/shaders/rfx"
+	"github.com/spmmrun/spmm/shaders/shadertest"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -54,13 +55,6 @@ func benchmark(b *testing.B, a *formats.CSR[half.F16], p rfx.P, n int) {
 		must(x.Write(ctx, 0, data))
 		return x
 	}
-	load := func(k *spec.Kernel, v *spec.Variant) backend.Kernel {
-		bin, err := k.Binary(v)
-		must(err)
-		l, err := dev.Load(bin)
-		must(err)
-		return l
-	}
 	ldb := (n + 7) &^ 7
 	layout := quantise.NewLayout(a.Cols, n, p)
 	x, q := alloc(make([]byte, 2*a.Cols*ldb)), alloc(make([]byte, layout.Bytes()))
@@ -68,23 +62,18 @@ func benchmark(b *testing.B, a *formats.CSR[half.F16], p rfx.P, n int) {
 	must(err)
 	ql, err := quantise.Launch(qv, layout, dtype.F16, ldb)
 	must(err)
-	quantising := load(quantise.Kernel, qv)
 	v, err := kernel.Variant(dev.Caps(), p, kernel.Rows)
 	must(err)
-	e, err := kernel.Kernel.Encode(a, v)
+	e, err := kernel.Format.Encode(a, v)
 	must(err)
-	l, err := kernel.Kernel.Launch(v, e, spec.Problem{M: a.Rows, K: a.Cols, N: n, LDB: ldb, LDC: n, Out: dtype.F32, Alpha: 1, Caps: dev.Caps()})
+	l, err := kernel.Format.Launch(v, e, spec.Problem{M: a.Rows, K: a.Cols, N: n, LDB: ldb, LDC: n, Out: dtype.F32, Alpha: 1, Caps: dev.Caps()})
 	must(err)
 	var args []backend.Buffer
 	for _, y := range e.Arrays {
 		args = append(args, alloc(y.Data))
 	}
 	args = append(args, x, q, alloc(make([]byte, 4*a.Rows*n)), alloc(make([]byte, l.Workspace)))
-	launches := []backend.Launch{
-		{Kernel: quantising, Groups: ql.Groups, Args: []backend.Buffer{x, q}, Params: ql.Params},
-		{Kernel: quantising, Groups: ql.ThenGroups, Args: []backend.Buffer{x, q}, Params: ql.ThenParams},
-		{Kernel: load(kernel.Kernel, v), Groups: l.Groups, Args: args, Params: l.Params},
-	}
+	launches := append(shadertest.Launches(b, dev, quantise.Program, ql, x, q), shadertest.Launches(b, dev, kernel.Format.Program, l, args...)...)
 	for b.Loop() {
 		_, err := dev.Run(ctx, launches...)
 		must(err)

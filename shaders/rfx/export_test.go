@@ -10,7 +10,7 @@ import (
 const MaxLongest = 1 << 15
 
 // PackWith is Encode with the rows, or panels, in pieces of so many entries, or vectors.
-func PackWith[T formats.Value](a *formats.CSR[T], v *spec.Variant, longest int) (*spec.Encoded, error) {
+func PackWith[T formats.Value](a *formats.CSR[T], v *spec.Variant, longest int) (*spec.Packed, error) {
 	if kind(v) != Rows {
 		return packPanels(a, v, min(longest, mostVectors))
 	}

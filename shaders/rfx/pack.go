@@ -10,12 +10,12 @@ import (
 
 // pack encodes a; rows of more than longest entries are done in pieces. Behind the last entry's integer
 // (see rfx.P.Put) and column are zeros, up to a multiple of four entries: kernels take entries by fours.
-func pack[T formats.Value](a *formats.CSR[T], p rfx.P, longest int) *spec.Encoded {
+func pack[T formats.Value](a *formats.CSR[T], p rfx.P, longest int) *spec.Packed {
 	ranges := rfx.Rows(a)
 	rows := rowWords(a.RowPtr, ranges)
 	m, heavy := cut(a.RowPtr, longest)
 	m.P, m.Type = p, a.Type()
-	e := &spec.Encoded{
+	e := &spec.Packed{
 		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(), Format: m,
 		Arrays: []spec.Array{
 			spec.NewArray("rows", append(rows, heavy...)),

@@ -67,7 +67,7 @@ const mostVectors = 1<<15 - rfx.Tile
 //	columns              of the vectors
 //
 // longest is a multiple of rfx.Tile, at most mostVectors; 0 leaves it to longestPanel.
-func packPanels[T formats.Value](a *formats.CSR[T], variant *spec.Variant, longest int) (*spec.Encoded, error) {
+func packPanels[T formats.Value](a *formats.CSR[T], variant *spec.Variant, longest int) (*spec.Packed, error) {
 	p, v := rfx.P(variant.Const("BITS")), int(variant.Const("V"))
 	ranges := rfx.Rows(a)
 	order, err := rowOrder(a, variant)
@@ -106,7 +106,7 @@ func packPanels[T formats.Value](a *formats.CSR[T], variant *spec.Variant, longe
 		}
 		f.Pieces += pick(t.of > 0, uint32(v), 0)
 	}
-	e := &spec.Encoded{
+	e := &spec.Packed{
 		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(), Format: f,
 		Arrays: []spec.Array{
 			spec.NewArray("rows", append(append(words, sums...), m.ColInd...)),

@@ -43,43 +43,45 @@ import (
 //go:embed kernel.wgsl
 var files embed.FS
 
-// Kernel is the table of the reproducible kernel. Variants differ in p, and take A and B in any type. It
+// Format is the table of the reproducible kernel. Variants differ in p, and take A and B in any type. It
 // is no format: between b and c there is the quantised B.
-var Kernel = &spec.Kernel{
-	Name: "rfx",
-	Args: []spec.Arg{
-		{Name: "rows", Elem: "u32", ReadOnly: true}, // first entry and range of each row, then the number of entries and 0, then the pieces
-		{Name: "colidx", Elem: "u32", ReadOnly: true},
-		{Name: "ints", Elem: "u32", ReadOnly: true},   // the entries as integers, see pack
-		{Name: "values", Elem: "u32", ReadOnly: true}, // the entries as they are
-		{Name: "b", Elem: "u32", ReadOnly: true},      // B as it is
-		{Name: "q", Elem: "u32", ReadOnly: true},      // B quantised
-		{Name: "c", Elem: "u32"},                      // bits of f32
-		{Name: "part", Elem: "u32"},                   // 128-bit sums of pieces, ldq columns
+var Format = &spec.Format{
+	Program: &spec.Program{
+		Name: "rfx",
+		Args: []spec.Arg{
+			{Name: "rows", Elem: "u32", ReadOnly: true}, // first entry and range of each row, then the number of entries and 0, then the pieces
+			{Name: "colidx", Elem: "u32", ReadOnly: true},
+			{Name: "ints", Elem: "u32", ReadOnly: true},   // the entries as integers, see pack
+			{Name: "values", Elem: "u32", ReadOnly: true}, // the entries as they are
+			{Name: "b", Elem: "u32", ReadOnly: true},      // B as it is
+			{Name: "q", Elem: "u32", ReadOnly: true},      // B quantised
+			{Name: "c", Elem: "u32"},                      // bits of f32
+			{Name: "part", Elem: "u32"},                   // 128-bit sums of pieces, ldq columns
+		},
+		Params: []spec.Param{
+			{Name: "phase"}, // 0: rows and pieces; 1: sums of pieces
+			{Name: "n"},
+			{Name: "ldb"},
+			{Name: "ldc"},
+			{Name: "ldq"},
+			{Name: "first"}, // word of q's rows
+			{Name: "heavy"}, // word of rows' pieces: begin and end of each; then row, first piece, last piece + 1 of each row in pieces
+			{Name: "pieces"},
+			{Name: "items"},   // of this phase: pieces and rows, or rows in pieces
+			{Name: "width"},   // of the grid in x
+			{Name: "per"},     // items of one workgroup
+			{Name: "longest"}, // rows with more entries are in pieces
+			{Name: "shape"},   // across + along << 16: lanes side by side, lanes that take entries in turn; powers of two
+			{Name: "elem"},    // type of values and b: 0 f32, 1 f16, 2 bf16
+			{Name: "alpha"},   // bits of f32
+			{Name: "beta"},
+		},
+		Variants: variants,
+		Files:    files,
 	},
-	Params: []spec.Param{
-		{Name: "phase"}, // 0: rows and pieces; 1: sums of pieces
-		{Name: "n"},
-		{Name: "ldb"},
-		{Name: "ldc"},
-		{Name: "ldq"},
-		{Name: "first"}, // word of q's rows
-		{Name: "heavy"}, // word of rows' pieces: begin and end of each; then row, first piece, last piece + 1 of each row in pieces
-		{Name: "pieces"},
-		{Name: "items"},   // of this phase: pieces and rows, or rows in pieces
-		{Name: "width"},   // of the grid in x
-		{Name: "per"},     // items of one workgroup
-		{Name: "longest"}, // rows with more entries are in pieces
-		{Name: "shape"},   // across + along << 16: lanes side by side, lanes that take entries in turn; powers of two
-		{Name: "elem"},    // type of values and b: 0 f32, 1 f16, 2 bf16
-		{Name: "alpha"},   // bits of f32
-		{Name: "beta"},
-	},
-	Variants: variants,
-	Packing:  []string{"BITS", "V", "SHUFFLE"},
-	Files:    files,
-	Encode:   encode,
-	Launch:   launch,
+	Packing: []string{"BITS", "V", "SHUFFLE"},
+	Encode:  encode,
+	Launch:  launch,
 }
 
 // local is the number of invocations of a workgroup, shared the bytes in which they add up sums.
@@ -179,7 +181,7 @@ type Matrix struct {
 // maxEntries keeps entry numbers, and what kernels step past the last one, in 32 bits.
 const maxEntries = math.MaxUint32 - 1<<17
 
-func encode(a formats.Sparse, v *spec.Variant) (*spec.Encoded, error) {
+func encode(a formats.Sparse, v *spec.Variant) (*spec.Packed, error) {
 	if err := a.Validate(); err != nil {
 		return nil, err
 	}
@@ -197,7 +199,7 @@ func encode(a formats.Sparse, v *spec.Variant) (*spec.Encoded, error) {
 	return nil, fmt.Errorf("kernel rfx cannot pack a %T", a)
 }
 
-func encodeFor[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Encoded, error) {
+func encodeFor[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
 	p := rfx.P(v.Const("BITS"))
 	if kind(v) != Rows {
 		return packPanels(a, v, 0)
@@ -215,7 +217,7 @@ func Layout(v *spec.Variant, k, n int) quantise.Layout {
 }
 
 // launch says how a variant multiplies with a B that kernel quantise brought to its Layout.
-func launch(v *spec.Variant, e *spec.Encoded, p spec.Problem) (spec.Launch, error) {
+func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error) {
 	m := e.Format.(Matrix)
 	q := Layout(v, p.K, p.N)
 	if err := check(v, e, p, q); err != nil {
@@ -223,27 +225,27 @@ func launch(v *spec.Variant, e *spec.Encoded, p spec.Problem) (spec.Launch, erro
 	}
 	l := spec.Launch{Workspace: max(16, int64(m.Pieces)*int64(q.LD)*16)}
 	elem := map[dtype.Type]uint32{dtype.F32: include.F32, dtype.F16: include.F16, dtype.BF16: include.BF16}[m.Type]
-	phase := func(number, heavy, pieces uint32, items int64, s shape) ([3]uint32, []byte, error) {
+	phase := func(v *spec.Variant, number, heavy, pieces uint32, items int64, s shape) error {
 		groups, err := spec.Fold((items+int64(s.per)-1)/int64(s.per), (p.N+s.columns-1)/s.columns)
 		if err != nil {
-			return groups, nil, fmt.Errorf("kernel rfx/%s: %w: %w", v.Name, err, backend.ErrUnsupported)
+			return fmt.Errorf("kernel rfx/%s: %w: %w", v.Name, err, backend.ErrUnsupported)
 		}
-		return groups, spec.Block{}.
+		l.Passes = append(l.Passes, spec.Pass{Variant: v, Groups: groups, Params: spec.Block{}.
 			U(number, uint32(p.N), uint32(p.LDB), uint32(p.LDC), uint32(q.LD), uint32(q.First()), heavy).
 			U(pieces, uint32(items), groups[0], uint32(s.per), m.Longest, uint32(s.across|s.along<<16), elem).
-			F(p.Alpha, p.Beta), nil
+			F(p.Alpha, p.Beta)})
+		return nil
 	}
 	var err error
-	heavy, pieces, then := uint32(2*(e.Rows+1)), m.Pieces, v
+	heavy, pieces, second := uint32(2*(e.Rows+1)), m.Pieces, v
 	if m.V > 0 {
-		l.Groups, l.Params, err = phase(0, heavy, 0, int64(m.Items), panelShape(v))
-		heavy, pieces, then = heavy+m.Items*uint32(itemWords+m.V), 0, ofRows(v)
+		err = phase(v, 0, heavy, 0, int64(m.Items), panelShape(v))
+		heavy, pieces, second = heavy+m.Items*uint32(itemWords+m.V), 0, ofRows(v)
 	} else {
-		l.Groups, l.Params, err = phase(0, heavy, pieces, int64(pieces)+int64(p.M), pickShape(v, e, p))
+		err = phase(v, 0, heavy, pieces, int64(pieces)+int64(p.M), pickShape(v, e, p))
 	}
 	if err == nil && m.Rows > 0 {
-		l.Then = then
-		l.ThenGroups, l.ThenParams, err = phase(1, heavy, pieces, int64(m.Rows), sumShape(then))
+		err = phase(second, 1, heavy, pieces, int64(m.Rows), sumShape(second))
 	}
 	return l, err
 }
@@ -259,7 +261,7 @@ func ofRows(v *spec.Variant) *spec.Variant {
 }
 
 // check refuses what the kernel cannot do, in words that name the limit.
-func check(v *spec.Variant, e *spec.Encoded, p spec.Problem, q quantise.Layout) error {
+func check(v *spec.Variant, e *spec.Packed, p spec.Problem, q quantise.Layout) error {
 	m := e.Format.(Matrix)
 	switch {
 	case rfx.P(v.Const("BITS")) != m.P || int(v.Const("V")) != m.V:

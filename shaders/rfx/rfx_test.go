@@ -182,7 +182,7 @@ func TestMultiply(t *testing.T) {
 // run multiplies with every variant for p that the device runs.
 func run[T formats.Value](t *testing.T, dev backend.Device, q problem, p rfx.P, want map[string]*formats.Dense[float32]) {
 	t.Helper()
-	for _, v := range shadertest.Variants(dev, kernel.Kernel) {
+	for _, v := range shadertest.Variants(dev, kernel.Format.Program) {
 		if v.Const("BITS") == uint32(p) {
 			runVariant[T](t, dev, q, v, want)
 		}
@@ -263,9 +263,9 @@ func multiply[T formats.Value](t *testing.T, dev backend.Device, q problem, v *s
 	ql, err := quantise.Launch(qv, l, formats.TypeOf[T](), b.LD)
 	must(err)
 	ints := make([]byte, l.Bytes())
-	shadertest.Run(t, dev, quantise.Kernel, qv, ql, backend.Bytes(b.Data), ints)
+	shadertest.Run(t, dev, quantise.Program, ql, backend.Bytes(b.Data), ints)
 
-	e, err := kernel.Kernel.Encode(a, v)
+	e, err := kernel.Format.Encode(a, v)
 	must(err)
 	if q.longest > 0 {
 		e, err = kernel.PackWith(a, v, q.longest)
@@ -275,19 +275,18 @@ func multiply[T formats.Value](t *testing.T, dev backend.Device, q problem, v *s
 	if q.units > 0 {
 		caps.Units = q.units
 	}
-	ml, err := kernel.Kernel.Launch(v, e, spec.Problem{
+	ml, err := kernel.Format.Launch(v, e, spec.Problem{
 		M: a.Rows, K: a.Cols, N: b.Cols, LDB: b.LD, LDC: c.LD, Out: dtype.F32, Alpha: q.alpha, Beta: q.beta, Caps: caps,
 	})
 	must(err)
 	if q.fold {
-		ml.Groups = shadertest.Fold(kernel.Kernel, ml.Groups, ml.Params)
-		ml.ThenGroups = shadertest.Fold(kernel.Kernel, ml.ThenGroups, ml.ThenParams)
+		shadertest.Fold(kernel.Format.Program, &ml)
 	}
 	var args [][]byte
 	for _, x := range e.Arrays {
 		args = append(args, x.Data)
 	}
-	shadertest.Run(t, dev, kernel.Kernel, v, ml, append(args, backend.Bytes(b.Data), ints, backend.Bytes(c.Data))...)
+	shadertest.Run(t, dev, kernel.Format.Program, ml, append(args, backend.Bytes(b.Data), ints, backend.Bytes(c.Data))...)
 }
 
 // However many workers there are.
@@ -309,8 +308,8 @@ func TestWorkers(t *testing.T) {
 func TestEncode(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
 	a := matrix(r, 600, normal, 0, 600, 1)
-	for _, v := range kernel.Kernel.Variants {
-		e, err := kernel.Kernel.Encode(a, v)
+	for _, v := range kernel.Format.Variants {
+		e, err := kernel.Format.Encode(a, v)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -332,9 +331,9 @@ func TestEncode(t *testing.T) {
 			t.Errorf("%s: rows are %v", v.Name, rows)
 		}
 	}
-	v := kernel.Kernel.Variants[0]
+	v := kernel.Format.Variants[0]
 	a.ColIdx[5] = 600
-	if _, err := kernel.Kernel.Encode(a, v); err == nil {
+	if _, err := kernel.Format.Encode(a, v); err == nil {
 		t.Error("a column outside the matrix is accepted")
 	}
 }
@@ -357,18 +356,18 @@ func TestLaunchRefuses(t *testing.T) {
 		{"out", func(p *spec.Problem) { p.Out = dtype.F16 }, true},
 		{"binding", func(p *spec.Problem) { p.Caps.MaxBinding = 90 }, true},
 	}
-	for i, v := range kernel.Kernel.Variants {
-		e, err := kernel.Kernel.Encode(a, v)
+	for i, v := range kernel.Format.Variants {
+		e, err := kernel.Format.Encode(a, v)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := kernel.Kernel.Launch(v, e, good); err != nil {
+		if _, err := kernel.Format.Launch(v, e, good); err != nil {
 			t.Errorf("%s: %v", v.Name, err)
 		}
 		for _, tt := range tests {
 			p := good
 			tt.change(&p)
-			_, err := kernel.Kernel.Launch(v, e, p)
+			_, err := kernel.Format.Launch(v, e, p)
 			if tt.name == "binding" && v.Code != backend.CodeWGSL {
 				continue // the others address whole buffers
 			}
@@ -376,11 +375,11 @@ func TestLaunchRefuses(t *testing.T) {
 				t.Errorf("%s, %s: %v", v.Name, tt.name, err)
 			}
 		}
-		for _, other := range kernel.Kernel.Variants[i:] {
+		for _, other := range kernel.Format.Variants[i:] {
 			if other.Const("BITS") == v.Const("BITS") && other.Const("V") == v.Const("V") {
 				continue
 			}
-			if _, err := kernel.Kernel.Launch(other, e, good); err == nil {
+			if _, err := kernel.Format.Launch(other, e, good); err == nil {
 				t.Errorf("%s takes a matrix encoded for %s", other.Name, v.Name)
 			}
 		}
@@ -397,7 +396,7 @@ func TestLaunchRefuses(t *testing.T) {
 
 // Invocations share a tile's rows of B and its columns evenly, whatever the subgroup.
 func TestCoopTable(t *testing.T) {
-	for _, v := range kernel.Kernel.Variants {
+	for _, v := range kernel.Format.Variants {
 		if !v.Matrix {
 			continue
 		}
@@ -416,7 +415,7 @@ func TestCoopShapes(t *testing.T) {
 	want := map[string]*formats.Dense[float32]{}
 	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
 		c := dev.Caps()
-		if c.Code != backend.CodeSPIRV || !slices.ContainsFunc(kernel.Kernel.Variants, func(v *spec.Variant) bool { return v.Matrix && v.Met(c) }) {
+		if c.Code != backend.CodeSPIRV || !slices.ContainsFunc(kernel.Format.Variants, func(v *spec.Variant) bool { return v.Matrix && v.Met(c) }) {
 			t.Skip("no matrix units of 8-bit integers")
 		}
 		if c.SubgroupMax >= 16 {

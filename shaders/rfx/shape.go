@@ -21,7 +21,7 @@ const (
 
 // pickShape spreads a warp's lanes over columns first, then over the entries of a row as far as rows are
 // long, then over rows. Where that makes too few warps for the device, tiles of columns get narrower.
-func pickShape(v *spec.Variant, e *spec.Encoded, p spec.Problem) shape {
+func pickShape(v *spec.Variant, e *spec.Packed, p spec.Problem) shape {
 	if v.Code == backend.CodeGo {
 		return goShape(e, p)
 	}
@@ -63,7 +63,7 @@ func gpuShape(across, along int) shape {
 const tile = 256
 
 // goShape gives a workgroup some microseconds of work.
-func goShape(e *spec.Encoded, p spec.Problem) shape {
+func goShape(e *spec.Packed, p spec.Problem) shape {
 	const macs = 1 << 16
 	columns := max(1, min(tile, p.N))
 	item := (e.NNZ/int64(max(1, e.Rows)) + 4) * int64(columns)

@@ -36,7 +36,7 @@ func EachBench(b *testing.B, f func(dev backend.Device)) {
 // Bench times a variant of k that computes with f16: a times n columns of random numbers, 20 times back to
 // back for each of b.N, C being in f32. The metric us is the time of one multiplication, the device's
 // where it tells, else the host's; GFLOP/s counts a's entries alone.
-func Bench(b *testing.B, dev backend.Device, k *spec.Kernel, v *spec.Variant, a *formats.CSR[half.F16], n int) {
+func Bench(b *testing.B, dev backend.Device, k *spec.Format, v *spec.Variant, a *formats.CSR[half.F16], n int) {
 	ctx := context.Background()
 	must := func(err error) {
 		b.Helper()
@@ -74,10 +74,7 @@ func Bench(b *testing.B, dev backend.Device, k *spec.Kernel, v *spec.Variant, a 
 	if l.Workspace > 0 {
 		arg(make([]byte, l.Workspace))
 	}
-	launches := []backend.Launch{benchLaunch(b, dev, k, v, l.Groups, l.Params, args)}
-	if l.Then != nil {
-		launches = append(launches, benchLaunch(b, dev, k, l.Then, l.ThenGroups, l.ThenParams, args))
-	}
+	launches := Launches(b, dev, k.Program, l, args...)
 	const batch = 20
 	var us float64
 	launches = slices.Repeat(launches, batch)
@@ -90,16 +87,21 @@ func Bench(b *testing.B, dev backend.Device, k *spec.Kernel, v *spec.Variant, a 
 	b.ReportMetric(2*float64(a.NNZ())*float64(n)*float64(b.N)/us/1e3, "GFLOP/s")
 }
 
-func benchLaunch(b *testing.B, dev backend.Device, k *spec.Kernel, v *spec.Variant, groups [3]uint32, params []byte, args []backend.Buffer) backend.Launch {
+// Launches returns the passes of a launch of k for a device; the kernels live as long as the benchmark.
+func Launches(b *testing.B, dev backend.Device, k *spec.Program, l spec.Launch, args ...backend.Buffer) []backend.Launch {
 	b.Helper()
-	bin, err := k.Binary(v)
-	if err != nil {
-		b.Fatal(err)
+	var launches []backend.Launch
+	for _, p := range l.Passes {
+		bin, err := k.Binary(p.Variant)
+		if err != nil {
+			b.Fatal(err)
+		}
+		kern, err := dev.Load(bin)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { kern.Close() })
+		launches = append(launches, backend.Launch{Kernel: kern, Groups: p.Groups, Args: args, Params: p.Params})
 	}
-	kern, err := dev.Load(bin)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { kern.Close() })
-	return backend.Launch{Kernel: kern, Groups: groups, Args: args, Params: params}
+	return launches
 }

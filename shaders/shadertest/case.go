@@ -41,7 +41,7 @@ func Spread(k int, lens ...int) [][]int32 {
 
 // Run multiplies with a variant whose output type is out, holds every element of C against the
 // answer, and returns C.
-func (q Case) Run(t *testing.T, dev backend.Device, k *spec.Kernel, v *spec.Variant, out dtype.Type) []byte {
+func (q Case) Run(t *testing.T, dev backend.Device, k *spec.Format, v *spec.Variant, out dtype.Type) []byte {
 	t.Helper()
 	var x *built
 	switch v.In.Storage() {
@@ -58,8 +58,7 @@ func (q Case) Run(t *testing.T, dev backend.Device, k *spec.Kernel, v *spec.Vari
 	}
 	Multiply(t, dev, k, v, x.a, x.b, x.c, x.p, func(l *spec.Launch) {
 		if q.Fold {
-			l.Groups = Fold(k, l.Groups, l.Params)
-			l.ThenGroups = Fold(k, l.ThenGroups, l.ThenParams)
+			Fold(k.Program, l)
 		}
 	})
 	x.check(t, q, v.In == dtype.TF32)

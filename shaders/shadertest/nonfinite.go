@@ -15,7 +15,7 @@ import (
 
 // NonFinite multiplies by a B with infinities and NaNs: what a row does not store does not touch B,
 // whatever B holds there; what it stores does, zeros included.
-func NonFinite(t *testing.T, dev backend.Device, k *spec.Kernel, v *spec.Variant, out dtype.Type) {
+func NonFinite(t *testing.T, dev backend.Device, k *spec.Format, v *spec.Variant, out dtype.Type) {
 	t.Helper()
 	switch v.In.Storage() {
 	case dtype.F16:
@@ -27,7 +27,7 @@ func NonFinite(t *testing.T, dev backend.Device, k *spec.Kernel, v *spec.Variant
 	}
 }
 
-func nonFinite[T formats.Value](t *testing.T, dev backend.Device, kernel *spec.Kernel, v *spec.Variant, out dtype.Type) {
+func nonFinite[T formats.Value](t *testing.T, dev backend.Device, kernel *spec.Format, v *spec.Variant, out dtype.Type) {
 	t.Helper()
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
 	special := []float32{0: 1, 1: inf, 2: -inf, 3: nan, 4: 2} // B's rows, in the columns that are special

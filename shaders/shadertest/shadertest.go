@@ -9,6 +9,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/spmmrun/spmm/backend"
@@ -57,7 +58,7 @@ func Each(t *testing.T, f func(t *testing.T, dev backend.Device)) {
 func CompileOnly() bool { return os.Getenv("SPMM_SOFTVK") == "amd" }
 
 // Variants returns the variants of k that the device runs.
-func Variants(dev backend.Device, k *spec.Kernel) []*spec.Variant {
+func Variants(dev backend.Device, k *spec.Program) []*spec.Variant {
 	var vs []*spec.Variant
 	for _, v := range k.Variants {
 		if v.Met(dev.Caps()) {
@@ -70,15 +71,15 @@ func Variants(dev backend.Device, k *spec.Kernel) []*spec.Variant {
 // guard lies behind every argument and must stay as it is.
 var guard = bytes.Repeat([]byte{0xa5, 0x5a, 0xc3, 0x7e}, 64)
 
-// Run launches a variant of k on copies of args and brings back those that it writes. A workspace
-// is added where the launch asks for one. Writing behind an argument fails the test.
-func Run(t testing.TB, dev backend.Device, k *spec.Kernel, v *spec.Variant, l spec.Launch, args ...[]byte) {
+// Run launches k on copies of args and brings back those that it writes. A workspace is added where the launch asks for
+// one. Writing behind an argument fails the test.
+func Run(t testing.TB, dev backend.Device, k *spec.Program, l spec.Launch, args ...[]byte) {
 	t.Helper()
 	ctx := context.Background()
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
-			t.Fatalf("%s/%s: %v", k.Name, v.Name, err)
+			t.Fatalf("%s: %v", names(k, l), err)
 		}
 	}
 	if l.Workspace > 0 {
@@ -93,14 +94,11 @@ func Run(t testing.TB, dev backend.Device, k *spec.Kernel, v *spec.Variant, l sp
 		must(b.Write(ctx, 0, whole))
 		bufs[i] = b
 	}
-	launch := func(v *spec.Variant, groups [3]uint32, params []byte) backend.Launch {
-		loaded, err := load(dev, k, v)
+	var launches []backend.Launch
+	for _, p := range l.Passes {
+		loaded, err := load(dev, k, p.Variant)
 		must(err)
-		return backend.Launch{Kernel: loaded, Groups: groups, Args: bufs, Params: params}
-	}
-	launches := []backend.Launch{launch(v, l.Groups, l.Params)}
-	if l.Then != nil {
-		launches = append(launches, launch(l.Then, l.ThenGroups, l.ThenParams))
+		launches = append(launches, backend.Launch{Kernel: loaded, Groups: p.Groups, Args: bufs, Params: p.Params})
 	}
 	_, err := dev.Run(ctx, launches...)
 	must(err)
@@ -109,20 +107,29 @@ func Run(t testing.TB, dev backend.Device, k *spec.Kernel, v *spec.Variant, l sp
 		whole := make([]byte, end+len(guard))
 		must(bufs[i].Read(ctx, 0, whole))
 		if !bytes.Equal(whole[end:], guard) {
-			t.Errorf("%s/%s: wrote behind argument %s", k.Name, v.Name, k.Args[i].Name)
+			t.Errorf("%s: wrote behind argument %s", names(k, l), k.Args[i].Name)
 		}
 		if !k.Args[i].ReadOnly {
 			copy(a, whole)
 		} else if !bytes.Equal(a, whole[:len(a)]) {
-			t.Errorf("%s/%s: wrote to argument %s, which is only read", k.Name, v.Name, k.Args[i].Name)
+			t.Errorf("%s: wrote to argument %s, which is only read", names(k, l), k.Args[i].Name)
 		}
 	}
+}
+
+// names tells what a launch runs.
+func names(k *spec.Program, l spec.Launch) string {
+	var vs []string
+	for _, p := range l.Passes {
+		vs = append(vs, p.Variant.Name)
+	}
+	return k.Name + "/" + strings.Join(slices.Compact(vs), "+")
 }
 
 // loaded holds each device's kernels, which live as long as it does: tests run few of them often.
 var loaded = map[backend.Device]map[*spec.Variant]backend.Kernel{}
 
-func load(dev backend.Device, k *spec.Kernel, v *spec.Variant) (backend.Kernel, error) {
+func load(dev backend.Device, k *spec.Program, v *spec.Variant) (backend.Kernel, error) {
 	if l := loaded[dev][v]; l != nil {
 		return l, nil
 	}
@@ -141,22 +148,24 @@ func load(dev backend.Device, k *spec.Kernel, v *spec.Variant) (backend.Kernel, 
 	return l, nil
 }
 
-// Fold bends a grid whose kernel has a parameter "width" (see spec.Fold) round along z, as if x were
-// limited to a few workgroups.
-func Fold(k *spec.Kernel, groups [3]uint32, params []byte) [3]uint32 {
+// Fold bends the grids of a program with a parameter "width" (see spec.Fold) round along z, as if x were limited to a
+// few workgroups.
+func Fold(k *spec.Program, l *spec.Launch) {
 	const limit = 3
-	if groups[0] > limit {
-		groups[2] = (groups[0] + limit - 1) / limit
-		groups[0] = limit
-		i := slices.IndexFunc(k.Params, func(p spec.Param) bool { return p.Name == "width" })
-		binary.LittleEndian.PutUint32(params[4*i:], limit)
+	at := slices.IndexFunc(k.Params, func(p spec.Param) bool { return p.Name == "width" })
+	for i := range l.Passes {
+		p := &l.Passes[i]
+		if p.Groups[0] > limit {
+			p.Groups[2] = (p.Groups[0] + limit - 1) / limit
+			p.Groups[0] = limit
+			binary.LittleEndian.PutUint32(p.Params[4*at:], limit)
+		}
 	}
-	return groups
 }
 
 // Multiply encodes a for a variant and multiplies: c is updated as p says. Where p has no Caps it
 // takes the device's, where it has no Out, F32. Each of change is applied to the launch.
-func Multiply(t testing.TB, dev backend.Device, k *spec.Kernel, v *spec.Variant, a formats.Sparse, b, c []byte, p spec.Problem, change ...func(*spec.Launch)) {
+func Multiply(t testing.TB, dev backend.Device, k *spec.Format, v *spec.Variant, a formats.Sparse, b, c []byte, p spec.Problem, change ...func(*spec.Launch)) {
 	t.Helper()
 	e, err := k.Encode(a, v)
 	if err != nil {
@@ -179,5 +188,5 @@ func Multiply(t testing.TB, dev backend.Device, k *spec.Kernel, v *spec.Variant,
 	for _, x := range e.Arrays {
 		args = append(args, x.Data)
 	}
-	Run(t, dev, k, v, l, append(args, b, c)...)
+	Run(t, dev, k.Program, l, append(args, b, c)...)
 }

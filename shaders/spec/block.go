@@ -7,7 +7,7 @@ import (
 	"math"
 )
 
-// Block is a parameter block under construction: values in the order of Kernel.Params.
+// Block is a parameter block under construction: values in the order of Program.Params.
 type Block []byte
 
 // U appends a u32.

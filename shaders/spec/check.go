@@ -15,7 +15,7 @@ import (
 const MaxLD = 1 << 29
 
 // Check tells whether a variant may multiply e in p. What a device cannot do is ErrUnsupported.
-func (p Problem) Check(v *Variant, e *Encoded) error {
+func (p Problem) Check(v *Variant, e *Packed) error {
 	switch {
 	case p.M != e.Rows || p.K != e.Cols:
 		return fmt.Errorf("a problem of %d×%d with a matrix of %d×%d", p.M, p.K, e.Rows, e.Cols)

@@ -16,7 +16,7 @@ import (
 )
 
 // CUDA returns the header params.h: struct Params.
-func (k *Kernel) CUDA() string {
+func (k *Program) CUDA() string {
 	var b strings.Builder
 	b.WriteString("// Generated from the kernel's table. Do not edit.\n#pragma once\nstruct Params {\n")
 	for _, p := range k.Params {
@@ -29,7 +29,7 @@ func (k *Kernel) CUDA() string {
 // GLSL returns params.glsl: a buffer reference type Arg_NAME per argument, whose elements are .v[],
 // and the push constant block p holding the references and the parameters. The including source
 // defines ELEM_T, the element type of "T" arguments.
-func (k *Kernel) GLSL() string {
+func (k *Program) GLSL() string {
 	var b strings.Builder
 	b.WriteString("// Generated from the kernel's table. Do not edit.\n")
 	b.WriteString("#extension GL_EXT_buffer_reference : require\n#extension GL_EXT_buffer_reference2 : require\n")
@@ -50,7 +50,7 @@ func (k *Kernel) GLSL() string {
 }
 
 // WGSL returns the bindings, as arrays of u32 (f32 for "f32" arguments), and the uniform block p.
-func (k *Kernel) WGSL() string {
+func (k *Program) WGSL() string {
 	var b strings.Builder
 	for i, a := range k.Args {
 		fmt.Fprintf(&b, "@group(0) @binding(%d) var<storage, %s> %s: array<%s>;\n",
@@ -75,7 +75,7 @@ func pick(c bool, a, b string) string {
 }
 
 // Binary returns a variant's code as a device loads it.
-func (k *Kernel) Binary(v *Variant) (backend.Binary, error) {
+func (k *Program) Binary(v *Variant) (backend.Binary, error) {
 	b := backend.Binary{
 		Name: k.Name + "/" + v.Name, Kind: v.Code, Entry: v.Entry, Func: v.Func,
 		Args: len(k.Args), ParamBytes: 4 * len(k.Params), Local: v.Local, Shared: v.Shared,
@@ -107,7 +107,7 @@ func (k *Kernel) Binary(v *Variant) (backend.Binary, error) {
 // composeWGSL fills the source, a text/template, with the variant's constants and defines, and puts
 // the declarations before it. A define may be a template itself. (Text, because naga of 2023 has neither overrides nor constant
 // expressions in array sizes.)
-func (k *Kernel) composeWGSL(v *Variant) ([]byte, error) {
+func (k *Program) composeWGSL(v *Variant) ([]byte, error) {
 	src, err := fs.ReadFile(k.Files, v.Unit.Source)
 	if err != nil {
 		return nil, err

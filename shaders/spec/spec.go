@@ -1,7 +1,7 @@
-// Package spec is the one place where a kernel says how it is launched: argument order, parameter
-// block, variants, what each needs of a device, its constants and its code. CUDA, GLSL and WGSL
-// sources read the same table (Kernel.CUDA, GLSL and WGSL write its declarations), and a test holds the
-// compiled blobs against it.
+// Package spec is the one place where a kernel says how it is launched. A Program is its argument order, parameter
+// block, and variants: what each needs of a device, its constants and its code. A Format is a program with functions that
+// pack a matrix for it and lay out its launch. CUDA, GLSL and WGSL sources read the same table (Program.CUDA, GLSL and
+// WGSL write its declarations), and a test holds the compiled code against it.
 package spec
 
 import (
@@ -12,44 +12,49 @@ import (
 	"github.com/spmmrun/spmm/formats"
 )
 
-// Kernel is one folder of shaders/: a sparse format and the code that multiplies from it.
-type Kernel struct {
-	// Name is the format's name on the command line.
+// Program is a kernel in all its variants, which take the same arguments and parameters.
+type Program struct {
+	// Name is that of the kernel's folder; of a format, its name on the command line.
 	Name string
-	// Args names the buffers in order; the format's arrays first, then "b", "c".
+	// Args names the buffers in order; a format's arrays first, then "b", "c".
 	Args []Arg
 	// Params is the parameter block, in order; each field is 4 bytes.
 	Params []Param
 	// Variants, the preferred first.
 	Variants []*Variant
-	// Packing names the constants that Encode looks at: variants equal in them, and in In, take the
-	// same encoded matrix.
-	Packing []string
 	// Files holds the folder's WGSL sources (an embed.FS). What is compiled ahead of time is in package compiled.
 	Files fs.FS
-	// Encode packs a CSR matrix for a variant. It reports progress to nobody and may use all cores.
-	Encode func(a formats.Sparse, v *Variant) (*Encoded, error)
-	// EncodePart, if set, packs a range of rows, from a multiple of Encoded.Panel on, as the matrix was packed
-	// that they are of. Without it they are encoded like any matrix.
-	EncodePart func(rows formats.Sparse, v *Variant, whole *Encoded) (*Encoded, error)
-	// Adopt makes a matrix that is in the kernel's format already ready for a variant. That one is packed
-	// otherwise than the variant needs is an error. A kernel without it adopts none.
-	Adopt func(m formats.Encoded, v *Variant) (*Encoded, error)
-	// Launch says how to run a variant on an encoded matrix for a problem.
-	Launch func(v *Variant, e *Encoded, p Problem) (Launch, error)
 }
 
-// Part packs a range of the rows of a matrix that was encoded whole, from a multiple of Encoded.Panel on.
-func (k *Kernel) Part(rows formats.Sparse, v *Variant, whole *Encoded) (*Encoded, error) {
-	if k.EncodePart != nil {
-		return k.EncodePart(rows, v, whole)
+// Format is a program that multiplies from a sparse format, and how a matrix is packed for it.
+type Format struct {
+	*Program
+	// Packing names the constants that Encode looks at: variants equal in them, and in In, take the
+	// same packed matrix.
+	Packing []string
+	// Encode packs a CSR matrix for a variant. It may use all cores.
+	Encode func(a formats.Sparse, v *Variant) (*Packed, error)
+	// EncodePart, if set, packs a range of rows, from a multiple of Packed.Panel on, as the whole matrix was packed.
+	// Without it they are encoded like any matrix.
+	EncodePart func(rows formats.Sparse, v *Variant, whole *Packed) (*Packed, error)
+	// Adopt packs a matrix that is already encoded in the format, for a variant. It refuses one that is encoded
+	// otherwise than the variant needs. A format without it adopts none.
+	Adopt func(m formats.Encoded, v *Variant) (*Packed, error)
+	// Launch says how a variant multiplies a packed matrix.
+	Launch func(v *Variant, e *Packed, p Problem) (Launch, error)
+}
+
+// Part packs a range of the rows of a matrix that was packed whole, from a multiple of Packed.Panel on.
+func (f *Format) Part(rows formats.Sparse, v *Variant, whole *Packed) (*Packed, error) {
+	if f.EncodePart != nil {
+		return f.EncodePart(rows, v, whole)
 	}
-	return k.Encode(rows, v)
+	return f.Encode(rows, v)
 }
 
-// SamePacking tells whether a matrix encoded for x serves y too.
-func (k *Kernel) SamePacking(x, y *Variant) bool {
-	for _, name := range k.Packing {
+// SamePacking tells whether a matrix packed for x serves y too.
+func (f *Format) SamePacking(x, y *Variant) bool {
+	for _, name := range f.Packing {
 		if x.Const(name) != y.Const(name) {
 			return false
 		}
@@ -70,9 +75,9 @@ type Param struct {
 	Float bool // f32; else u32
 }
 
-// Variant is one compiled form of a kernel.
+// Variant is one compiled form of a program.
 type Variant struct {
-	Name   string     // unique within the kernel, such as "cuda_v8_f16"
+	Name   string     // unique within the program, such as "cuda_v8_f16"
 	In     dtype.Type // how A and B are computed with; they are stored as In.Storage()
 	Code   backend.Code
 	Need   Need
@@ -170,14 +175,14 @@ type Array struct {
 	Data []byte
 }
 
-// Encoded is a sparse matrix in a kernel's format.
-type Encoded struct {
+// Packed is a sparse matrix in a format's arrays, as a variant reads them.
+type Packed struct {
 	Rows, Cols int
 	NNZ        int64
 	Arrays     []Array // in argument order
 	Stats      formats.Stats
-	Items      int64 // pieces of work that the kernel deals out: rows, panels, parts of them
-	Panel      int   // rows that belong together, see Kernel.EncodePart; 0: 1
+	Items      int64 // pieces of work that workgroups take: rows, panels, parts of them
+	Panel      int   // rows that belong together, see Format.EncodePart; 0: 1
 	Format     any   // the format's own matrix, for decoding and inspection
 }
 
@@ -192,14 +197,17 @@ type Problem struct {
 	Caps        backend.Caps
 }
 
-// Launch is how a variant runs on a problem.
+// Launch is how a variant runs on a problem: passes one after the other, with the same arguments.
 type Launch struct {
-	Groups [3]uint32
-	Params []byte
-	// Workspace, if positive, asks for a scratch buffer of so many bytes as the last argument.
+	Passes []Pass
+	// Workspace, if positive, asks for a scratch buffer of that many bytes as the last argument.
 	Workspace int64
-	// Then, if set, runs after it with the same arguments (a fixed-order reduction, say).
-	Then       *Variant
-	ThenGroups [3]uint32
-	ThenParams []byte
+}
+
+// Pass is one grid of workgroups. Those of a later pass see all that an earlier one wrote: it may add up partial sums
+// in a fixed order.
+type Pass struct {
+	Variant *Variant // of the same program
+	Groups  [3]uint32
+	Params  []byte
 }

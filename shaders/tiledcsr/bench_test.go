@@ -28,7 +28,7 @@ func BenchmarkMultiply(b *testing.B) {
 				b.Fatal(err)
 			}
 			a := formats.Convert[half.F16](x)
-			for _, k := range []*spec.Kernel{csr.Kernel, cvse.Kernel, tiledcsr.Kernel} {
+			for _, k := range []*spec.Format{csr.Format, cvse.Format, tiledcsr.Format} {
 				for _, v := range k.Variants {
 					if v.In == dtype.F16 && v.Met(dev.Caps()) {
 						name := fmt.Sprintf("%s/%s/%s/%s", dev.Info().Backend, mask, k.Name, v.Name)

@@ -35,27 +35,29 @@ var args = []spec.Arg{
 	{Name: "c", Elem: "f32"},
 }
 
-// Kernel is the table of the Tiled-CSR kernel.
-var Kernel = &spec.Kernel{
-	Name:     "tiledcsr",
-	Args:     args,
-	Params:   append(slices.Clone(panel.Params), spec.Param{Name: "strip"}), // blocks of columns in a strip
-	Variants: slices.Concat(cudaVariants(), panel.Vulkan(), panel.WebGPU(), panel.CPU(locate)),
-	Packing:  []string{"V", "WINDOW", "LANES"},
-	Files:    files,
-	Encode:   encode,
-	Adopt:    adopt,
-	Launch:   launch,
+// Format is the table of the Tiled-CSR kernel.
+var Format = &spec.Format{
+	Program: &spec.Program{
+		Name:     "tiledcsr",
+		Args:     args,
+		Params:   append(slices.Clone(panel.Params), spec.Param{Name: "strip"}), // blocks of columns in a strip
+		Variants: slices.Concat(cudaVariants(), panel.Vulkan(), panel.WebGPU(), panel.CPU(locate)),
+		Files:    files,
+	},
+	Packing: []string{"V", "WINDOW", "LANES"},
+	Encode:  encode,
+	Adopt:   adopt,
+	Launch:  launch,
 }
 
 const paramStrip = panel.ParamOwn
 
 // encode packs a in groups of V rows.
-func encode(a formats.Sparse, v *spec.Variant) (*spec.Encoded, error) {
+func encode(a formats.Sparse, v *spec.Variant) (*spec.Packed, error) {
 	if a.Type() != v.In.Storage() {
 		return nil, fmt.Errorf("kernel tiledcsr/%s packs %v, not %v", v.Name, v.In.Storage(), a.Type())
 	}
-	var e *spec.Encoded
+	var e *spec.Packed
 	var err error
 	switch a := a.(type) {
 	case *formats.CSR[half.F16]:
@@ -73,7 +75,7 @@ func encode(a formats.Sparse, v *spec.Variant) (*spec.Encoded, error) {
 	return e, err
 }
 
-func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Encoded, error) {
+func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
 	if err := checkWidth(v, a.Cols); err != nil {
 		return nil, err
 	}
@@ -85,7 +87,7 @@ func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Encoded, e
 }
 
 // adopt is encode for a matrix that is encoded already, in groups of V rows.
-func adopt(m formats.Encoded, v *spec.Variant) (*spec.Encoded, error) {
+func adopt(m formats.Encoded, v *spec.Variant) (*spec.Packed, error) {
 	if m.Type() != v.In.Storage() {
 		return nil, fmt.Errorf("kernel tiledcsr/%s packs %v, not %v", v.Name, v.In.Storage(), m.Type())
 	}
@@ -100,14 +102,14 @@ func adopt(m formats.Encoded, v *spec.Variant) (*spec.Encoded, error) {
 	return nil, fmt.Errorf("kernel tiledcsr cannot take a %T", m)
 }
 
-func take[T formats.Value](m *tiledcsr.Matrix[T], v *spec.Variant) (*spec.Encoded, error) {
+func take[T formats.Value](m *tiledcsr.Matrix[T], v *spec.Variant) (*spec.Packed, error) {
 	if want := int(v.Const("V")); m.Height != want {
 		return nil, fmt.Errorf("kernel tiledcsr/%s takes height=%d, not height=%d", v.Name, want, m.Height)
 	}
 	if err := checkWidth(v, m.Cols); err != nil {
 		return nil, err
 	}
-	e := &spec.Encoded{Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Items: int64(len(m.TilePtr) - 1), Format: m}
+	e := &spec.Packed{Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Items: int64(len(m.TilePtr) - 1), Format: m}
 	if staged(v) {
 		return e, panel.Arrays(e, args, columns(m), m.RowIdx, v)
 	}
@@ -147,7 +149,7 @@ func checkWidth(v *spec.Variant, cols int) error {
 
 // launch lays the grid out: along x, folded along z, groups and the blocks of columns of a strip, the blocks
 // first; along y strips.
-func launch(v *spec.Variant, e *spec.Encoded, p spec.Problem) (spec.Launch, error) {
+func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error) {
 	if err := p.Check(v, e); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel tiledcsr/%s: %w", v.Name, err)
 	}
@@ -158,7 +160,7 @@ func launch(v *spec.Variant, e *spec.Encoded, p spec.Problem) (spec.Launch, erro
 		if err != nil {
 			return spec.Launch{}, fmt.Errorf("kernel tiledcsr/%s: %w: %w", v.Name, err, backend.ErrUnsupported)
 		}
-		return spec.Launch{Groups: side, Params: panel.Block(p, groups, side[0]).U(0)}, nil
+		return spec.Launch{Passes: []spec.Pass{{Variant: v, Groups: side, Params: panel.Block(p, groups, side[0]).U(0)}}}, nil
 	}
 	blocks := panel.Ceil(p.N, cols)
 	strip := stripBlocks(v, e, p, groups, cols)
@@ -166,7 +168,7 @@ func launch(v *spec.Variant, e *spec.Encoded, p spec.Problem) (spec.Launch, erro
 	if err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel tiledcsr/%s: %w: %w", v.Name, err, backend.ErrUnsupported)
 	}
-	return spec.Launch{Groups: side, Params: panel.Block(p, groups, side[0]).U(uint32(strip))}, nil
+	return spec.Launch{Passes: []spec.Pass{{Variant: v, Groups: side, Params: panel.Block(p, groups, side[0]).U(uint32(strip))}}}, nil
 }
 
 // groupCols returns the columns of C that a workgroup computes.
@@ -175,7 +177,7 @@ func groupCols(v *spec.Variant) int { return int(max(1, v.Const("WARPS")) * v.Co
 // stripBlocks returns the blocks of columns in a strip. With w blocks of each of h groups under way, w·h being
 // what the device runs at a time, w times the bytes of a block of B and h times those of a group of A are
 // needed at a time; their sum is least where the two are equal.
-func stripBlocks(v *spec.Variant, e *spec.Encoded, p spec.Problem, groups, cols int) int {
+func stripBlocks(v *spec.Variant, e *spec.Packed, p spec.Problem, groups, cols int) int {
 	blocks := panel.Ceil(p.N, cols)
 	if groups == 0 || blocks == 0 {
 		return blocks

@@ -81,7 +81,7 @@ func each(t *testing.T, f func(t *testing.T, dev backend.Device, v *spec.Variant
 		return
 	}
 	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
-		vs := shadertest.Variants(dev, tiledcsr.Kernel)
+		vs := shadertest.Variants(dev, tiledcsr.Format.Program)
 		if c := dev.Caps(); len(c.Matrix) > 0 && dev.Info().Kind == "cpu" {
 			vs = append(vs, panel.Coops(c.SubgroupMin)...)
 		}
@@ -115,7 +115,7 @@ func has(vs []*spec.Variant, prec dtype.Type) bool {
 func TestMultiply(t *testing.T) {
 	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
 		for _, q := range cases() {
-			t.Run(q.Name, func(t *testing.T) { q.Run(t, dev, tiledcsr.Kernel, v, out) })
+			t.Run(q.Name, func(t *testing.T) { q.Run(t, dev, tiledcsr.Format, v, out) })
 		}
 	})
 }
@@ -124,10 +124,10 @@ func TestMultiply(t *testing.T) {
 func TestReproducible(t *testing.T) {
 	q := shadertest.Case{Pattern: scattered(100, 500, 0.1), K: 500, N: 270, Real: true}
 	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
-		first := q.Run(t, dev, tiledcsr.Kernel, v, out)
+		first := q.Run(t, dev, tiledcsr.Format, v, out)
 		for _, units := range []int{0, 1, 1 << 20} {
 			q.Units = units
-			if !bytes.Equal(first, q.Run(t, dev, tiledcsr.Kernel, v, out)) {
+			if !bytes.Equal(first, q.Run(t, dev, tiledcsr.Format, v, out)) {
 				t.Errorf("a run as on %d multiprocessors gave other bits", units)
 			}
 		}
@@ -137,7 +137,7 @@ func TestReproducible(t *testing.T) {
 // TestNonFinite: see shadertest.NonFinite.
 func TestNonFinite(t *testing.T) {
 	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
-		shadertest.NonFinite(t, dev, tiledcsr.Kernel, v, out)
+		shadertest.NonFinite(t, dev, tiledcsr.Format, v, out)
 	})
 }
 
@@ -145,12 +145,12 @@ func TestNonFinite(t *testing.T) {
 // (AMD's) that is all that can be tested, and there all tiles are compiled in both wave sizes.
 func TestLoad(t *testing.T) {
 	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
-		vs := shadertest.Variants(dev, tiledcsr.Kernel)
+		vs := shadertest.Variants(dev, tiledcsr.Format.Program)
 		if shadertest.CompileOnly() {
 			vs = append(vs, append(panel.Coops(32), panel.Coops(64)...)...)
 		}
 		for _, v := range vs {
-			bin, err := tiledcsr.Kernel.Binary(v)
+			bin, err := tiledcsr.Format.Binary(v)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -167,8 +167,8 @@ func TestLoad(t *testing.T) {
 func TestEncode(t *testing.T) {
 	a := &formats.CSR[half.F16]{Rows: 9, Cols: 3, RowPtr: []int64{0, 1, 1, 1, 1, 1, 1, 1, 1, 3},
 		ColIdx: []int32{2, 0, 1}, Val: []half.F16{half.F16From(5), 0, 0}}
-	for _, v := range tiledcsr.Kernel.Variants {
-		e, err := tiledcsr.Kernel.Encode(a, v)
+	for _, v := range tiledcsr.Format.Variants {
+		e, err := tiledcsr.Format.Encode(a, v)
 		if v.In != dtype.F16 {
 			if err == nil {
 				t.Errorf("%s packs another element type", v.Name)
@@ -179,18 +179,18 @@ func TestEncode(t *testing.T) {
 			t.Errorf("%s: %v", v.Name, err)
 			continue
 		}
-		if e.Rows != 9 || e.Cols != 3 || e.NNZ != 3 || e.Stats.Fill <= 0 || len(e.Arrays) != len(tiledcsr.Kernel.Args)-2 {
+		if e.Rows != 9 || e.Cols != 3 || e.NNZ != 3 || e.Stats.Fill <= 0 || len(e.Arrays) != len(tiledcsr.Format.Args)-2 {
 			t.Errorf("%s: %d×%d, %d entries, %d arrays, stats %+v", v.Name, e.Rows, e.Cols, e.NNZ, len(e.Arrays), e.Stats)
 		}
 		for i, x := range e.Arrays {
-			if x.Name != tiledcsr.Kernel.Args[i].Name || len(x.Data) == 0 {
-				t.Errorf("%s: array %d is %s of %d bytes, want %s", v.Name, i, x.Name, len(x.Data), tiledcsr.Kernel.Args[i].Name)
+			if x.Name != tiledcsr.Format.Args[i].Name || len(x.Data) == 0 {
+				t.Errorf("%s: array %d is %s of %d bytes, want %s", v.Name, i, x.Name, len(x.Data), tiledcsr.Format.Args[i].Name)
 			}
 		}
 	}
 	bad := *a
 	bad.ColIdx = []int32{2, 0, 3}
-	if _, err := tiledcsr.Kernel.Encode(&bad, tiledcsr.Kernel.Variants[0]); err == nil {
+	if _, err := tiledcsr.Format.Encode(&bad, tiledcsr.Format.Variants[0]); err == nil {
 		t.Error("a column outside the matrix is accepted")
 	}
 }
@@ -198,43 +198,43 @@ func TestEncode(t *testing.T) {
 // TestLaunch: grids cover C without a strip to spare, and problems that do not fit the matrix are refused.
 func TestLaunch(t *testing.T) {
 	a := &formats.CSR[half.F16]{Rows: 100, Cols: 3, RowPtr: make([]int64, 101)}
-	for _, v := range tiledcsr.Kernel.Variants {
+	for _, v := range tiledcsr.Format.Variants {
 		if v.In != dtype.F16 {
 			continue
 		}
-		e, err := tiledcsr.Kernel.Encode(a, v)
+		e, err := tiledcsr.Format.Encode(a, v)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, units := range []int{0, 4, 1000} {
 			p := spec.Problem{M: 100, K: 3, N: 700, LDB: 704, LDC: 700, Out: dtype.F32, Caps: backend.Caps{Units: units}}
-			l, err := tiledcsr.Kernel.Launch(v, e, p)
+			l, err := tiledcsr.Format.Launch(v, e, p)
 			if err != nil {
 				t.Errorf("%s: %v", v.Name, err)
 				continue
 			}
 			if v.Const("WINDOW") > 0 {
-				if l.Groups[1]*v.Const("COLS") < 700 || l.Groups[0]*v.Const("PANELS")*v.Const("WARPS")*v.Const("V") < 100 {
-					t.Errorf("%s: a grid of %v", v.Name, l.Groups)
+				if l.Passes[0].Groups[1]*v.Const("COLS") < 700 || l.Passes[0].Groups[0]*v.Const("PANELS")*v.Const("WARPS")*v.Const("V") < 100 {
+					t.Errorf("%s: a grid of %v", v.Name, l.Passes[0].Groups)
 				}
 				continue
 			}
-			groups, strip := (100+v.Const("V")-1)/v.Const("V"), spec.ParamU(l.Params, panel.ParamOwn)
+			groups, strip := (100+v.Const("V")-1)/v.Const("V"), spec.ParamU(l.Passes[0].Params, panel.ParamOwn)
 			cols := v.Const("COLS") * max(1, v.Const("WARPS"))
-			if strip == 0 || l.Groups[0] != groups*strip || l.Groups[1]*strip*cols < 700 || (l.Groups[1]-1)*strip*cols >= 700 {
-				t.Errorf("%s: a grid of %v with strips of %d blocks of %d columns", v.Name, l.Groups, strip, cols)
+			if strip == 0 || l.Passes[0].Groups[0] != groups*strip || l.Passes[0].Groups[1]*strip*cols < 700 || (l.Passes[0].Groups[1]-1)*strip*cols >= 700 {
+				t.Errorf("%s: a grid of %v with strips of %d blocks of %d columns", v.Name, l.Passes[0].Groups, strip, cols)
 			}
 		}
 		p := spec.Problem{M: 100, K: 3, LDB: 704, LDC: 700, Out: dtype.F32}
-		if l, err := tiledcsr.Kernel.Launch(v, e, p); err != nil || l.Groups[0]*l.Groups[1]*l.Groups[2] != 0 {
-			t.Errorf("%s: no columns: a grid of %v, error %v", v.Name, l.Groups, err)
+		if l, err := tiledcsr.Format.Launch(v, e, p); err != nil || l.Passes[0].Groups[0]*l.Passes[0].Groups[1]*l.Passes[0].Groups[2] != 0 {
+			t.Errorf("%s: no columns: a grid of %v, error %v", v.Name, l.Passes, err)
 		}
 		p.N, p.M = 700, 99
-		if _, err := tiledcsr.Kernel.Launch(v, e, p); err == nil {
+		if _, err := tiledcsr.Format.Launch(v, e, p); err == nil {
 			t.Errorf("%s: a problem of 99 rows with a matrix of 100", v.Name)
 		}
 		p.M, p.Out = 100, dtype.S8
-		if _, err := tiledcsr.Kernel.Launch(v, e, p); !errors.Is(err, backend.ErrUnsupported) {
+		if _, err := tiledcsr.Format.Launch(v, e, p); !errors.Is(err, backend.ErrUnsupported) {
 			t.Errorf("%s: C in s8: error %v", v.Name, err)
 		}
 	}
@@ -253,7 +253,7 @@ func TestManyGroups(t *testing.T) {
 		kind := dev.Info().Backend + v.Unit.Source
 		if v.In == dtype.F16 && v.Const("V") == 8 && !seen[kind] {
 			seen[kind] = true
-			q.Run(t, dev, tiledcsr.Kernel, v, out)
+			q.Run(t, dev, tiledcsr.Format, v, out)
 		}
 	})
 }

@@ -92,7 +92,7 @@ type generator struct {
 	root, dir string // of the module, of shaders
 	fsys      fs.FS  // dir
 	force     bool
-	kernels   []*spec.Kernel
+	kernels   []*spec.Program
 
 	nvcc, glslang func() (string, error) // versions
 
@@ -148,7 +148,7 @@ func (g *generator) generate(ctx context.Context) error {
 }
 
 // prepare writes a kernel's declarations.
-func (g *generator) prepare(k *spec.Kernel) error {
+func (g *generator) prepare(k *spec.Program) error {
 	for file, text := range shaderlock.Preludes(k) {
 		if have, err := fs.ReadFile(g.fsys, file); err == nil && string(have) == text {
 			continue

@@ -52,7 +52,7 @@ type Cost struct {
 	// Efficiency is the part of the measured arithmetic that the inner loop reaches where nothing else holds it up;
 	// 0: 1. It exceeds 1 where the loop does better than the kernel by which arithmetic was measured.
 	Efficiency float64 `json:"efficiency,omitempty"`
-	// StartUS is what a piece of work (see spec.Encoded.Items), of up to COLS columns, takes besides its rows of B, StepUS
+	// StartUS is what a piece of work (see spec.Packed.Items), of up to COLS columns, takes besides its rows of B, StepUS
 	// what each of those takes when nothing else keeps the unit busy: latencies, in µs.
 	StartUS float64 `json:"start_us,omitempty"`
 	StepUS  float64 `json:"step_us,omitempty"`

@@ -67,7 +67,7 @@ func TestCosts(t *testing.T) {
 }
 
 // of returns a kernel's variants for some code.
-func of(k *spec.Kernel, code backend.Code) []*spec.Variant {
+func of(k *spec.Format, code backend.Code) []*spec.Variant {
 	return slices.DeleteFunc(slices.Clone(k.Variants), func(v *spec.Variant) bool { return v.Code != code })
 }
 
