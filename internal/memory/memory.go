@@ -3,7 +3,7 @@
 package memory
 
 // Available returns the bytes this process may still take without pushing others out: what the system calls
-// available, and less if the process's control group is bounded. 0: unknown.
+// available, and less if one of the control groups that hold the process, or its address space, is bounded. 0: unknown.
 func Available() int64 { return available() }
 
 // Total returns the bytes of memory this process can ever have. 0: unknown.

@@ -1,63 +1,47 @@
-// What Linux tells: /proc/meminfo and the control group.
+// What Linux tells: /proc/meminfo, the process's control groups and its limit of address space.
 
 package memory
 
 import (
-	"bytes"
 	"os"
-	"strconv"
-	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 func available() int64 {
-	have := meminfo("MemAvailable")
-	limit, used := cgroup()
-	if limit > 0 && (have == 0 || limit-used < have) {
-		have = max(1, limit-used)
+	root := os.DirFS("/")
+	have, left := meminfo(root, "MemAvailable"), int64(0)
+	for _, g := range groups(root) {
+		have = least(have, max(1, g.limit-g.used))
 	}
-	return have
+	if limit := addressSpace(); limit > 0 {
+		left = max(1, limit-addressed(root))
+	}
+	return least(have, left)
 }
 
 func total() int64 {
-	have := meminfo("MemTotal")
-	if limit, _ := cgroup(); limit > 0 && (have == 0 || limit < have) {
-		have = limit
+	root := os.DirFS("/")
+	have := meminfo(root, "MemTotal")
+	for _, g := range groups(root) {
+		have = least(have, g.limit)
 	}
-	return have
+	return least(have, addressSpace())
 }
 
-func meminfo(name string) int64 {
-	text, _ := os.ReadFile("/proc/meminfo")
-	kib, _ := strconv.ParseInt(strings.TrimSuffix(field(text, name+":"), " kB"), 10, 64)
-	return kib << 10
-}
-
-// cgroup returns the bound of the process's control group (version 2, else 1), 0 if none, and the bytes taken
-// from it that the kernel cannot take back.
-func cgroup() (limit, used int64) {
-	const v2, v1 = "/sys/fs/cgroup/memory.", "/sys/fs/cgroup/memory/memory."
-	prefix, max, now := v2, "max", "current"
-	if _, err := os.Stat(v2 + max); err != nil {
-		prefix, max, now = v1, "limit_in_bytes", "usage_in_bytes"
+// least returns the lesser of two numbers of bytes of which 0 is unknown or unbounded.
+func least(a, b int64) int64 {
+	if a == 0 || b == 0 {
+		return max(a, b)
 	}
-	stat, _ := os.ReadFile(prefix + "stat")
-	cached, _ := strconv.ParseInt(field(stat, "inactive_file "), 10, 64)
-	return number(prefix + max), number(prefix+now) - cached
+	return min(a, b)
 }
 
-// number reads a file that holds one number; anything else ("max") is 0.
-func number(file string) int64 {
-	text, _ := os.ReadFile(file)
-	n, _ := strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64)
-	return n
-}
-
-// field returns the rest of the line that starts with name.
-func field(text []byte, name string) string {
-	for line := range strings.Lines(string(text)) {
-		if value, ok := strings.CutPrefix(line, name); ok {
-			return strings.TrimSpace(value)
-		}
+// addressSpace returns the bound that ulimit -v sets, 0 if none.
+func addressSpace() int64 {
+	var r unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_AS, &r); err != nil || r.Cur >= unbounded {
+		return 0
 	}
-	return ""
+	return int64(r.Cur)
 }
