@@ -13,6 +13,7 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/load"
 	"github.com/spmmrun/spmm/formats/npy"
+	"github.com/spmmrun/spmm/internal/memory"
 )
 
 // openMatrix reads or generates A, showing how far it is.
@@ -38,7 +39,11 @@ func loadDense(ctx context.Context, name string) (*formats.Dense[float32], error
 	if i, err := f.Stat(); err == nil && i.IsDir() {
 		return nil, fmt.Errorf("%s: is a directory", name)
 	}
-	return npy.Read(reader{ctx, f}, npy.Options{Name: name})
+	o := npy.Options{Name: name}
+	if free := memory.Available(); free > 0 {
+		o.Limits.Bytes = formats.ReadingBytes(free)
+	}
+	return npy.Read(reader{ctx, f}, o)
 }
 
 // reader reads until the context is done.

@@ -10,9 +10,7 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spmmrun/spmm"
@@ -117,7 +115,7 @@ type problem[T formats.Value] struct {
 
 // multiply does the job with data of type T.
 func multiply[T formats.Value](ctx context.Context, j *job, dev *spmm.Device, prec dtype.Type, a formats.Encoded, p *progress) (*result, error) {
-	q, err := newProblem[T](ctx, j, float32CSR(a), p)
+	q, err := newProblem[T](ctx, j, dev.Info(), float32CSR(a), p)
 	if err != nil {
 		return nil, err
 	}
@@ -167,8 +165,11 @@ func prepare[T formats.Value](ctx context.Context, j *job, dev *spmm.Device, pre
 }
 
 // newProblem brings A into type T and makes or reads B.
-func newProblem[T formats.Value](ctx context.Context, j *job, a *formats.CSR[float32], p *progress) (*problem[T], error) {
-	b, err := j.newB(ctx, a, p)
+func newProblem[T formats.Value](ctx context.Context, j *job, dev spmm.Info, a *formats.CSR[float32], p *progress) (*problem[T], error) {
+	fits := func(cols int) error {
+		return newNeed(j, dev, a.Rows, a.Cols, cols, a.NNZ(), formats.TypeOf[T]().Size()).check()
+	}
+	b, err := j.newB(ctx, a, fits, p)
 	if err != nil {
 		return nil, err
 	}
@@ -184,10 +185,10 @@ func newProblem[T formats.Value](ctx context.Context, j *job, a *formats.CSR[flo
 	return q, ctx.Err()
 }
 
-// newB makes or reads B.
-func (j *job) newB(ctx context.Context, a *formats.CSR[float32], p *progress) (*formats.Dense[float32], error) {
+// newB makes or reads B; fits tells whether there is memory for so many columns.
+func (j *job) newB(ctx context.Context, a *formats.CSR[float32], fits func(cols int) error, p *progress) (*formats.Dense[float32], error) {
 	if j.bFile == "" {
-		if err := fitsMemory(a, j.cols); err != nil {
+		if err := fits(j.cols); err != nil {
 			return nil, err
 		}
 		p.step("making B", -1)
@@ -208,7 +209,7 @@ func (j *job) newB(ctx context.Context, a *formats.CSR[float32], p *progress) (*
 	case b.Cols == 0:
 		return nil, fmt.Errorf("%s: B has no columns", j.bFile)
 	}
-	return b, fitsMemory(a, b.Cols)
+	return b, fits(b.Cols)
 }
 
 // convertDense is formats.ConvertDense, but returns d itself if it has the type.
@@ -228,31 +229,6 @@ func fitsF16(name string, values []float32) error {
 		}
 	}
 	return nil
-}
-
-// fitsMemory refuses a problem whose B and C exceed this machine's memory, before any of it is made.
-func fitsMemory(a formats.Sparse, cols int) error {
-	rows, k := a.Dims()
-	need, have := 4*float64(cols)*(float64(rows)+float64(k)), freeMemory()
-	if have == 0 || need < float64(have) {
-		return nil
-	}
-	return fmt.Errorf("B (%d×%d) and C (%d×%d) take %s, and this machine has %s free: use fewer columns (-n)",
-		k, cols, rows, cols, byteSize(int64(min(need, math.MaxInt64/2))), byteSize(have))
-}
-
-// freeMemory is the memory that new data can take, 0 if the system does not tell.
-func freeMemory() int64 {
-	text, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := strings.Cut(string(text), "MemAvailable:")
-	var kib int64
-	if _, err := fmt.Sscan(rest, &kib); err != nil {
-		return 0
-	}
-	return kib << 10
 }
 
 // measure multiplies on the device as often as asked for, the data staying there, and leaves C in c.

@@ -16,6 +16,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -26,10 +27,21 @@ import (
 	_ "github.com/spmmrun/spmm/backend/all" // the command has every backend
 	"github.com/spmmrun/spmm/formats/nm"
 	"github.com/spmmrun/spmm/internal/cache"
+	"github.com/spmmrun/spmm/internal/memory"
 	"github.com/spmmrun/spmm/internal/printable"
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() {
+	collectInTime()
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// collectInTime has garbage collected before it takes memory that is not there; GOMEMLIMIT decides if it is set.
+func collectInTime() {
+	if free := memory.Available(); free > 0 && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(free - free/8)
+	}
+}
 
 // The exit codes that scripts rely on.
 const (
