@@ -36,7 +36,13 @@ func (s *Spec) generate(ctx context.Context, lim formats.Limits) (*formats.CSR[f
 	if err := lim.CheckDims(int64(s.Rows), int64(s.Cols)); err != nil {
 		return nil, err
 	}
-	p := newPattern(ctx, s)
+	p := newPattern(s)
+	if err := p.refuse(lim); err != nil {
+		return nil, err
+	}
+	if s.Kind == "powerlaw" {
+		p.ratio = p.scaleLengths(ctx)
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

@@ -21,7 +21,8 @@ type pattern struct {
 	counts, picks, empties, jitters stream
 }
 
-func newPattern(ctx context.Context, s *Spec) *pattern {
+// newPattern returns the pattern of a spec, without powerlaw's ratio, which takes a look at all rows.
+func newPattern(s *Spec) *pattern {
 	p := &pattern{
 		Spec: s, height: 1, width: 1, density32: uint64(s.density * (1 << 32)),
 		counts:  newStream(s.Seed, streamCount),
@@ -39,7 +40,6 @@ func newPattern(ctx context.Context, s *Spec) *pattern {
 	p.units = (s.Cols + p.width - 1) / p.width
 	if s.Kind == "powerlaw" {
 		p.octave32 = octaveRatio(s.alpha)
-		p.ratio = p.scaleLengths(ctx)
 	}
 	return p
 }
