@@ -4,6 +4,7 @@
 #   make build      bin/spmmrun, with all backends
 #   make test       install what the tests need and run them all (no GPU is needed)
 #   make lint       gofmt and go vet
+#   make cross      build and vet for the other systems
 #   make generate   compile the kernels whose blobs are stale
 
 SHELL := /bin/bash
@@ -50,6 +51,16 @@ lint:
 	[[ -z $$unformatted ]] || { echo "gofmt these:" $$unformatted >&2; exit 1; }
 	$(GO) vet -tags $(TAGS) ./...
 	CGO_ENABLED=0 $(GO) vet ./...
+
+# Every package and test on the systems of its users: PLATFORMS, without cgo. (make test checks only their types.)
+PLATFORMS := windows/amd64 darwin/arm64 linux/arm64 linux/386 js/wasm
+.PHONY: cross
+cross: $(PLATFORMS)
+.PHONY: $(PLATFORMS)
+$(PLATFORMS): export CGO_ENABLED = 0
+$(PLATFORMS):
+	GOOS=$(@D) GOARCH=$(@F) $(GO) build ./...
+	GOOS=$(@D) GOARCH=$(@F) $(GO) vet ./...
 
 .PHONY: test
 test: test-needs lint test-host test-soft test-plain test-amd

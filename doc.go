@@ -22,7 +22,7 @@
 // A program has the backends that it imports, as with database/sql's drivers; the CPU is always there:
 //
 //	import _ "github.com/spmmrun/spmm/backend/vulkan"  // Vulkan GPUs: 64-bit Linux, with cgo
-//	import _ "github.com/spmmrun/spmm/portable/webgpu" // WebGPU: linux/amd64, with cgo; adds 20 MB
+//	import _ "github.com/spmmrun/spmm/portable/webgpu" // WebGPU: linux/amd64, with cgo; adds 14 MB
 //	import _ "github.com/spmmrun/spmm/backend/cuda"    // NVIDIA GPUs: 64-bit Linux, with cgo and the tag cuda
 //	import _ "github.com/spmmrun/spmm/backend/all"     // all of them
 //

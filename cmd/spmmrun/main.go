@@ -104,9 +104,12 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return exitCode(err)
 }
 
+// hangup is syscall.SIGHUP, which js does not name.
+const hangup = syscall.Signal(1)
+
 // interrupts are the signals that end a job early: a closed terminal's too, unless nohup has it ignored.
 func interrupts() []os.Signal {
-	all := []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
+	all := []os.Signal{os.Interrupt, syscall.SIGTERM, hangup}
 	return slices.DeleteFunc(all, signal.Ignored)
 }
 

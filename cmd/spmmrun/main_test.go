@@ -79,7 +79,7 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
 		ts.Fatalf("usage: interrupt SIGNAL FILE PROGRAM ARGS…")
 	}
-	sig := map[string]os.Signal{"INT": os.Interrupt, "HUP": syscall.SIGHUP, "TERM": syscall.SIGTERM}[args[0]]
+	sig := map[string]os.Signal{"INT": os.Interrupt, "HUP": hangup, "TERM": syscall.SIGTERM}[args[0]]
 	args = args[1:]
 	path := ""
 	for _, dir := range filepath.SplitList(ts.Getenv("PATH")) {
