@@ -65,17 +65,18 @@ $(PLATFORMS):
 .PHONY: test
 test: test-needs lint test-host test-soft test-plain test-amd
 
-# What the tests need: a C compiler, and the software Vulkan drivers.
+# What the tests need: a C compiler, the software Vulkan drivers, and a browser, which compiles WGSL.
 .PHONY: test-needs
 test-needs:
 	tools/needs
 	$(SOFTVK) true
 	$(SOFTVK) --plain true
+	tools/browser --setup
 
-# Everything on the machine as it is. SPMM_REQUIRE names the backends that must have run some case.
+# Everything on the machine as it is. SPMM_REQUIRE names the backends that must have run some case, and the browser.
 .PHONY: test-host
 test-host:
-	SPMM_REQUIRE=cpu $(TEST) ./...
+	SPMM_REQUIRE=cpu,browser $(TEST) ./...
 
 # All devices that a software driver gives: Vulkan with cooperative matrices, and WebGPU on it.
 .PHONY: test-soft

@@ -104,6 +104,9 @@ fn reduce(i: u32, group: u32) {
     }
 }
 
+// nonzero reports whether x is other than 0. NaN is, which comparing floats need not find.
+fn nonzero(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) != 0u; }
+
 // put writes one output: a sum to the workspace, alpha·sum + beta·c to C.
 fn put(piece: bool, row: u32, col: u32, sum: f32) {
     if (col >= p.n) { return; }
@@ -113,7 +116,7 @@ fn put(piece: bool, row: u32, col: u32, sum: f32) {
     }
     let at = row * p.ldc + col;
     var y = p.alpha * sum;
-    if (p.beta != 0.0) { y += p.beta * c[at]; }
+    if (nonzero(p.beta)) { y += p.beta * c[at]; }
     c[at] = y;
 }
 

@@ -21,7 +21,7 @@ fn value(l: u32, e: u32, l0: u32, e0: i32) -> u32 {
 
 // scale returns the bits of alpha·x + beta·y, x itself where that is all.
 fn scale(x: u32, y: u32) -> u32 {
-    if (p.beta != 0.0) { return bitcast<u32>(p.alpha * bitcast<f32>(x) + p.beta * bitcast<f32>(y)); }
+    if (nonzero(p.beta)) { return bitcast<u32>(p.alpha * bitcast<f32>(x) + p.beta * bitcast<f32>(y)); }
     if (p.alpha == 1.0) { return x; }
     return bitcast<u32>(p.alpha * bitcast<f32>(x));
 }

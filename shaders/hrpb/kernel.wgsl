@@ -52,7 +52,7 @@ fn entries(first: u32, last: u32, r: u32, j: u32) -> f32 {
             if ((i & 1u) == r / 8u) { mine = (word >> shift) & 15u; }
             var k = before + countOneBits(word & ((1u << shift) - 1u));
             for (var c = 0u; c < 4u && mine != 0u; c = c + 1u) {
-                if ((mine >> c & 1u) == 0u) { continue; }
+                if (((mine >> c) & 1u) == 0u) { continue; }
                 let x = element(block + PATTERNS, k);
                 let y = b_element(columns[q * BLOCK + i / 2u * 4u + c], j);
                 k = k + 1u;
@@ -87,7 +87,7 @@ fn finish(panel: u32, first: u32, last: u32, r: u32, j: u32, x: f32) {
     if (special(y)) { y = entries(first, last, r, j); }
     let at = row * p.ldc + j;
     y = p.alpha * y;
-    if (p.beta != 0.0) { y = y + p.beta * c[at]; }
+    if (nonzero(p.beta)) { y = y + p.beta * c[at]; }
     c[at] = y;
 }
 

@@ -38,3 +38,6 @@ fn narrow(u: u32, kind: u32) -> u32 {
     if (kind == 2u) { return narrow_bf16(u); }
     return narrow_f16(u);
 }
+
+// nonzero reports whether x is other than 0. NaN is, which comparing floats need not find.
+fn nonzero(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) != 0u; }

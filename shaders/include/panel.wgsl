@@ -54,7 +54,7 @@ fn entries(first: u32, last: u32, r: u32, j: u32) -> f32 {
     for (var q = first; q < last; q = q + 1u) {
         // 32 vectors have V words of mask bits.
         let bit = (q % 32u) * V + r;
-        if ((mask[(q / 32u) * V + bit / 32u] >> (bit % 32u) & 1u) == 0u) { continue; }
+        if (((mask[(q / 32u) * V + bit / 32u] >> (bit % 32u)) & 1u) == 0u) { continue; }
         let x = value(q * V + r);
         let y = b_element(colind[q], j);
         if (!special(x) && !special(y)) {
@@ -79,7 +79,7 @@ fn entries(first: u32, last: u32, r: u32, j: u32) -> f32 {
 fn store(row: u32, j: u32, x: f32) {
     let at = row * p.ldc + j;
     var y = p.alpha * x;
-    if (p.beta != 0.0) { y = y + p.beta * c[at]; }
+    if (nonzero(p.beta)) { y = y + p.beta * c[at]; }
     c[at] = y;
 }
 

@@ -79,7 +79,7 @@ fn entries(first: u32, last: u32, r: u32, j: u32) -> f32 {
 fn store(row: u32, j: u32, x: f32) {
     let at = row * p.ldc + j;
     var y = p.alpha * x;
-    if (p.beta != 0.0) { y = y + p.beta * c[at]; }
+    if (nonzero(p.beta)) { y = y + p.beta * c[at]; }
     c[at] = y;
 }
 

@@ -76,7 +76,7 @@ fn entries(a: Panel, r: u32, j: u32) -> f32 {
     var seen = 0u; // 1: a positive infinity, 2: a negative one, 4: NaN
     for (var k = 0u; k < a.count; k = k + 1u) {
         let v = k * p.tall + r;
-        if ((mask[a.mask + (v >> 5u)] >> (v & 31u) & 1u) == 0u) { continue; }
+        if (((mask[a.mask + (v >> 5u)] >> (v & 31u)) & 1u) == 0u) { continue; }
         let x = value(a.values + v);
         let y = b_element(column_of(a, k), j);
         if (!special(x) && !special(y)) {
@@ -106,7 +106,7 @@ fn store_quad(a: Panel, r: u32, row: u32, j: u32, x: vec4<f32>) {
         if (special(y[i])) { y[i] = entries(a, r, j + i); }
         let at = row * p.ldc + j + i;
         var z = p.alpha * y[i];
-        if (p.beta != 0.0) { z = z + p.beta * c[at]; }
+        if (nonzero(p.beta)) { z = z + p.beta * c[at]; }
         c[at] = z;
     }
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // NonFinite multiplies by a B with infinities and NaNs: what a row does not store does not touch B,
-// whatever B holds there; what it stores does, zeros included.
+// whatever B holds there; what it stores does, zeros included. And a beta that is NaN is not 0: all of C is NaN then.
 func NonFinite(t *testing.T, dev backend.Device, k *spec.Format, v *spec.Variant, out dtype.Type) {
 	t.Helper()
 	switch v.In.Storage() {
@@ -84,6 +84,15 @@ func nonFinite[T formats.Value](t *testing.T, dev backend.Device, kernel *spec.F
 			if got := element(c, out, i*n+j); got != want && (got == got || want == want) {
 				t.Fatalf("C[%d,%d] is %v, want %v", i, j, got, want)
 			}
+		}
+	}
+
+	clear(c)
+	Multiply(t, dev, kernel, v, a, backend.Bytes(b), c,
+		spec.Problem{M: len(rows), K: len(special), N: n, LDB: ld, LDC: n, Out: out, Alpha: 1, Beta: nan})
+	for i := range len(rows) * n {
+		if got := element(c, out, i); got == got {
+			t.Fatalf("with a beta of NaN C[%d,%d] is %v", i/n, i%n, got)
 		}
 	}
 }
