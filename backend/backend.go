@@ -45,9 +45,14 @@ type Device interface {
 	Load(Binary) (Kernel, error)
 	// Run executes the launches in order, each seeing the writes of those before it, and returns
 	// when all are done. All launches are checked before the first is submitted: a wrong one (see
-	// CheckLaunch) means that none runs. The context is looked at before each batch of launches is submitted; what
-	// was submitted is finished before Run returns. Repeated calls allocate nothing on the heap
-	// where the binding allows it.
+	// CheckLaunch) means that none runs. Repeated calls allocate nothing on the heap where the binding
+	// allows it.
+	//
+	// When the context ends, Run returns its error within some 100 ms, and what the launches write is
+	// undefined. The device may still be working then. Whatever is called next on the device, its
+	// buffers and kernels, Close included, waits until it is idle, so that nothing is used or freed
+	// that it works on; lists of launches are submitted in parts of some 50 ms, so that only one long
+	// launch makes this wait long. Run, Read and Write end their wait when their own context ends.
 	Run(ctx context.Context, launches ...Launch) (Timing, error)
 	// Close frees the device and everything made from it. It may be called more than once.
 	Close() error

@@ -109,6 +109,29 @@ var mistakes = map[string]struct {
 	"never cancelled": {"cancelled_run", wrong{run: func(d backend.Device, _ context.Context, l []backend.Launch) (backend.Timing, error) {
 		return d.Run(context.Background(), l...)
 	}}},
+	"cancelled afterwards": {"cancelled_in_a_long_launch", wrong{run: func(d backend.Device, ctx context.Context, l []backend.Launch) (backend.Timing, error) {
+		if err := ctx.Err(); err != nil {
+			return backend.Timing{}, err
+		}
+		t, err := d.Run(context.Background(), l...)
+		return t, errors.Join(err, ctx.Err())
+	}}},
+	"counts the first launch": {"timing_in_several_batches", wrong{run: func(d backend.Device, ctx context.Context, l []backend.Launch) (t backend.Timing, err error) {
+		if len(l) != 8 {
+			return d.Run(ctx, l...)
+		}
+		for i := range l {
+			one, err := d.Run(ctx, l[i])
+			if err != nil {
+				return t, err
+			}
+			t.Host += one.Host
+			if i == 0 {
+				t.Device = one.Device
+			}
+		}
+		return t, nil
+	}}},
 	"hides errors": {"wrong_launches", wrong{run: func(d backend.Device, ctx context.Context, l []backend.Launch) (backend.Timing, error) {
 		t, err := d.Run(ctx, l...)
 		if !errors.Is(err, context.Canceled) {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync/atomic"
 
 	"github.com/spmmrun/spmm/backend"
 )
@@ -18,6 +19,7 @@ import (
 //go:generate ../../tools/shaderc glslang --quiet -V --target-env vulkan1.2 -o kernels/zecho.spv kernels/echo.comp
 //go:generate ../../tools/shaderc glslang --quiet -V --target-env vulkan1.2 -o kernels/zsum.spv kernels/sum.comp
 //go:generate ../../tools/shaderc glslang --quiet -V --target-env vulkan1.2 -o kernels/ztile.spv kernels/tile.comp
+//go:generate ../../tools/shaderc glslang --quiet -V --target-env vulkan1.2 -o kernels/zspin.spv kernels/spin.comp
 //go:generate sh -c "cd kernels && sha256sum *.comp z*.spv >zsums.txt"
 
 //go:embed kernels/*.ptx kernels/*.spv kernels/*.wgsl
@@ -33,6 +35,7 @@ var table = map[string]backend.Binary{
 	"echo": {Args: 1, ParamBytes: 64, Local: [3]uint32{1, 1, 1}, Func: echoGroup},
 	"sum":  {Args: 8, ReadOnly: 0b01111111, Local: [3]uint32{64, 1, 1}, Func: sumGroup},
 	"tile": {Args: 2, ReadOnly: 0b01, Local: [3]uint32{64, 1, 1}, Func: tileGroup},
+	"spin": {Args: 1, ParamBytes: 4, Local: [3]uint32{64, 1, 1}, Func: spinGroup},
 }
 
 // binaryOf returns a kernel as a device of that kind of code loads it. (A missing file is a programming error.)
@@ -150,3 +153,15 @@ func tileGroup(args [][]byte, _ []byte, group [3]uint32) {
 		dst[group[0]*64+i] = src[group[0]*64+63-i] + tileAdd
 	}
 }
+
+// spinGroup writes nothing: its groups would write the same words at once.
+func spinGroup(_ [][]byte, p []byte, group [3]uint32) {
+	x := group[0]
+	for range word(p, 0) {
+		x = x*1664525 + 1013904223
+	}
+	spun.Store(x)
+}
+
+// spun keeps the loop in spinGroup.
+var spun atomic.Uint32

@@ -10,6 +10,7 @@ package vulkan
 import "C"
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"slices"
@@ -31,6 +32,7 @@ type adapter struct {
 	limits  limits
 	memory  []memoryType
 	extends map[string]bool
+	wrong   string // what it says of itself that cannot be; "": nothing
 }
 
 // identity names a device and its driver, for the pipeline cache.
@@ -60,32 +62,30 @@ type memoryType struct {
 // adapters lists the devices: discrete before integrated before virtual before CPUs, else in the
 // loader's order.
 func adapters(in *instance) ([]*adapter, error) {
-	var n uint32
-	if err := resultError(vk.EnumeratePhysicalDevices(in.handle, &n, nil), "vkEnumeratePhysicalDevices"); err != nil {
-		return nil, unavailable("%v", err)
+	const most = 256
+	f := in.proc("vkEnumeratePhysicalDevices")
+	handles, err := list(most, nil, func(n *uint32, first *unsafe.Pointer) vk.Result {
+		return vk.Result(C.sv_call3(f, unsafe.Pointer(in.handle), unsafe.Pointer(n), unsafe.Pointer(first)))
+	})
+	if err != nil {
+		return nil, unavailable("vkEnumeratePhysicalDevices: %v", err)
 	}
-	handles := make([]vk.PhysicalDevice, n)
-	if n > 0 {
-		r := vk.EnumeratePhysicalDevices(in.handle, &n, handles)
-		if r != vk.Success && r != vk.Incomplete {
-			return nil, unavailable("%v", resultError(r, "vkEnumeratePhysicalDevices"))
-		}
-	}
-	if n == 0 {
+	handles = slices.DeleteFunc(handles, func(h unsafe.Pointer) bool { return h == nil })
+	if len(handles) == 0 {
 		return nil, unavailable("the installed Vulkan drivers offer no device; install your GPU's driver, or a software one (Debian: mesa-vulkan-drivers)")
 	}
-	list := make([]*adapter, n)
-	for i := range list {
-		list[i] = newAdapter(in, handles[i])
+	devices := make([]*adapter, len(handles))
+	for i := range devices {
+		devices[i] = newAdapter(in, vk.PhysicalDevice(handles[i]))
 	}
 	kinds := []string{"discrete", "integrated", "virtual", "cpu"}
-	slices.SortStableFunc(list, func(a, b *adapter) int {
+	slices.SortStableFunc(devices, func(a, b *adapter) int {
 		return slices.Index(kinds, a.info.Kind) - slices.Index(kinds, b.info.Kind)
 	})
-	for i := range list {
-		list[i].info.Index = i
+	for i := range devices {
+		devices[i].info.Index = i
 	}
-	return list, nil
+	return devices, nil
 }
 
 func newAdapter(in *instance, handle vk.PhysicalDevice) *adapter {
@@ -102,11 +102,15 @@ func newAdapter(in *instance, handle vk.PhysicalDevice) *adapter {
 		groups: p.Limits.MaxComputeWorkGroupCount, sparseSpace: clampSize(uint64(p.Limits.SparseAddressSpaceSize)), nanosPerTick: float64(p.Limits.TimestampPeriod),
 	}
 	a.info = backend.Info{
-		Backend: "vulkan", Name: vk.ToString(p.DeviceName[:]), Vendor: backend.VendorName(p.VendorID), Kind: kindName(p.DeviceType),
+		Backend: "vulkan", Name: cmp.Or(printable(p.DeviceName[:]), "unnamed"), Vendor: backend.VendorName(p.VendorID), Kind: kindName(p.DeviceType),
 		Driver: "Vulkan " + versionString(p.ApiVersion),
+	}
+	if p.DeviceType < 0 || p.DeviceType > vk.PhysicalDeviceTypeCpu {
+		a.doubt("is of type %d", p.DeviceType)
 	}
 	p.Free()
 	a.readMemory()
+	a.checkLimits()
 	if a.api >= version12 {
 		a.extends = a.extensions()
 		a.info.Driver = a.driver()
@@ -120,11 +124,23 @@ func (a *adapter) readMemory() {
 	vk.GetPhysicalDeviceMemoryProperties(a.handle, &m)
 	m.Deref()
 	defer m.Free()
+	if int(m.MemoryTypeCount) > len(m.MemoryTypes) || int(m.MemoryHeapCount) > len(m.MemoryHeaps) {
+		a.doubt("has %d types of memory and %d heaps", m.MemoryTypeCount, m.MemoryHeapCount)
+		return
+	}
 	for i := range m.MemoryTypeCount {
 		t := m.MemoryTypes[i]
 		t.Deref()
+		if t.HeapIndex >= m.MemoryHeapCount {
+			a.doubt("has memory of heap %d of %d", t.HeapIndex, m.MemoryHeapCount)
+			return
+		}
 		h := m.MemoryHeaps[t.HeapIndex]
 		h.Deref()
+		if uint64(h.Size) > mostMemory {
+			a.doubt("has a heap of %d bytes", uint64(h.Size))
+			return
+		}
 		a.memory = append(a.memory, memoryType{vk.MemoryPropertyFlagBits(t.PropertyFlags), t.HeapIndex, int64(h.Size)})
 		if t.PropertyFlags&vk.MemoryPropertyFlags(vk.MemoryPropertyDeviceLocalBit) != 0 {
 			a.info.Memory = max(a.info.Memory, int64(h.Size))
@@ -133,18 +149,17 @@ func (a *adapter) readMemory() {
 }
 
 func (a *adapter) extensions() map[string]bool {
+	const most = 1 << 14
 	f := a.in.proc("vkEnumerateDeviceExtensionProperties")
-	var n uint32
+	names, err := list(most, nil, func(n *uint32, first *extensionProperties) vk.Result {
+		return vk.Result(C.sv_call4(f, unsafe.Pointer(a.handle), nil, unsafe.Pointer(n), unsafe.Pointer(first)))
+	})
+	if err != nil {
+		a.doubt("lists its extensions wrongly: %v", err)
+	}
 	set := map[string]bool{}
-	if C.sv_call4(f, unsafe.Pointer(a.handle), nil, unsafe.Pointer(&n), nil) != 0 || n == 0 {
-		return set
-	}
-	list := make([]extensionProperties, n)
-	if r := C.sv_call4(f, unsafe.Pointer(a.handle), nil, unsafe.Pointer(&n), unsafe.Pointer(&list[0])); r < 0 {
-		return set
-	}
-	for i := range list[:n] {
-		set[cString(list[i].name[:])] = true
+	for i := range names {
+		set[cString(names[i].name[:])] = true
 	}
 	return set
 }
@@ -161,7 +176,7 @@ func (a *adapter) driver() string {
 	c.add(&p2.header, typeProperties2)
 	c.add(&d.header, typeDriverProperties)
 	a.query("vkGetPhysicalDeviceProperties2", &c)
-	return fmt.Sprintf("%s %s, Vulkan %s", cString(d.driverName[:]), cString(d.driverInfo[:]), versionString(a.api))
+	return fmt.Sprintf("%s %s, Vulkan %s", printable(d.driverName[:]), printable(d.driverInfo[:]), versionString(a.api))
 }
 
 // queue is a queue family.
@@ -174,17 +189,17 @@ type queue struct {
 // queue picks the queue family: the first that computes and draws, which is every driver's main one,
 // else the first that computes.
 func (a *adapter) queue() (q queue, ok bool) {
-	const graphics, compute, sparse = 1, 2, 8
+	const graphics, compute, sparse, most = 1, 2, 8, 256
 	f := a.in.proc("vkGetPhysicalDeviceQueueFamilyProperties")
-	var n uint32
-	C.sv_call3(f, unsafe.Pointer(a.handle), unsafe.Pointer(&n), nil)
-	if n == 0 {
+	families, err := list(most, nil, func(n *uint32, first *queueFamily) vk.Result {
+		C.sv_call3(f, unsafe.Pointer(a.handle), unsafe.Pointer(n), unsafe.Pointer(first))
+		return vk.Success
+	})
+	if err != nil {
 		return q, false
 	}
-	list := make([]queueFamily, n)
-	C.sv_call3(f, unsafe.Pointer(a.handle), unsafe.Pointer(&n), unsafe.Pointer(&list[0]))
 	for _, want := range []uint32{graphics | compute, compute} {
-		for i, f := range list[:n] {
+		for i, f := range families {
 			if f.flags&want == want && f.count > 0 {
 				return queue{uint32(i), f.timestampBits, f.flags&sparse != 0}, true
 			}
@@ -236,15 +251,19 @@ func (a *adapter) properties() properties {
 		maxAllocation: clampSize(m3.maxMemoryAllocationSize), maxBuffer: clampSize(m4.maxBufferSize),
 		subgroup: *sub, size: *size, coopStages: stages.supportedStages,
 	}
+	units := uint64(0)
 	switch {
 	case sm.shaderSMCount > 0:
-		p.units = int(sm.shaderSMCount)
+		units = uint64(sm.shaderSMCount)
 	case core2.activeComputeUnitCount > 0:
-		p.units = int(core2.activeComputeUnitCount)
-	case core.shaderEngineCount > 0:
-		p.units = int(core.shaderEngineCount * core.shaderArraysPerEngineCount * core.computeUnitsPerShaderArray)
+		units = uint64(core2.activeComputeUnitCount)
+	case core.shaderEngineCount > 0 && max(core.shaderEngineCount, core.shaderArraysPerEngineCount, core.computeUnitsPerShaderArray) < 1<<16:
+		units = uint64(core.shaderEngineCount) * uint64(core.shaderArraysPerEngineCount) * uint64(core.computeUnitsPerShaderArray)
 	case a.info.Kind == "cpu":
-		p.units = runtime.NumCPU()
+		units = uint64(runtime.NumCPU())
+	}
+	if units < 1<<16 { // else nobody knows
+		p.units = int(units)
 	}
 	return p
 }
@@ -254,21 +273,24 @@ func (a *adapter) has13(extension string) bool { return a.api >= version13 || a.
 
 // matrixShapes lists the subgroup-scope operations whose types the project has names for.
 func (a *adapter) matrixShapes(bf16 bool) []backend.MatrixShape {
+	const most = 1 << 12
+	const largest = 1 << 10 // rows or columns
 	f := a.in.proc("vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR")
-	var n uint32
-	if f == nil || C.sv_call3(f, unsafe.Pointer(a.handle), unsafe.Pointer(&n), nil) != 0 || n == 0 {
+	if f == nil {
 		return nil
 	}
-	list := make([]coopMatrixShape, n)
-	for i := range list {
-		list[i].sType = typeCoopMatrixProperties
-	}
-	if C.sv_call3(f, unsafe.Pointer(a.handle), unsafe.Pointer(&n), unsafe.Pointer(&list[0])) < 0 {
+	listed, err := list(most, func(s *coopMatrixShape) { s.sType = typeCoopMatrixProperties }, func(n *uint32, first *coopMatrixShape) vk.Result {
+		return vk.Result(C.sv_call3(f, unsafe.Pointer(a.handle), unsafe.Pointer(n), unsafe.Pointer(first)))
+	})
+	if err != nil {
 		return nil
 	}
 	const subgroupScope = 3
 	var shapes []backend.MatrixShape
-	for _, p := range list[:n] {
+	for _, p := range listed {
+		if min(p.m, p.n, p.k) == 0 || max(p.m, p.n, p.k) > largest {
+			continue
+		}
 		s := backend.MatrixShape{
 			M: p.m, N: p.n, K: p.k, Saturating: p.saturating != 0,
 			A: componentType(p.a), B: componentType(p.b), C: componentType(p.c), D: componentType(p.d),

@@ -37,7 +37,7 @@ type buffer struct {
 func (d *device) Alloc(bytes int64) (backend.Buffer, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.usable(); err != nil {
+	if err := d.ready(context.Background()); err != nil {
 		return nil, err
 	}
 	if err := backend.CheckAlloc(bytes); err != nil {
@@ -63,6 +63,7 @@ func (b *buffer) Close() error {
 	b.d.mu.Lock()
 	defer b.d.mu.Unlock()
 	if b.block != nil && !b.d.closed {
+		b.d.settle(context.Background()) // a loss is for the next call to tell
 		b.d.pool.release(b.d, b.block, b.off, roundUp(b.size))
 	}
 	b.block = nil
@@ -80,7 +81,10 @@ func (b *buffer) ready(ctx context.Context, off int64, p []byte) error {
 	if err := backend.CheckRange(b.size, off, len(p)); err != nil {
 		return fmt.Errorf("vulkan: %w", err)
 	}
-	return ctx.Err()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return b.d.settle(ctx)
 }
 
 func (b *buffer) Write(ctx context.Context, off int64, p []byte) error {

@@ -10,8 +10,8 @@ package vulkan
 import "C"
 
 import (
+	"context"
 	"errors"
-	"math"
 	"sync"
 	"unsafe"
 
@@ -39,6 +39,8 @@ type device struct {
 	handle   vk.Device
 	native   *C.sv_device
 	launches []C.sv_launch // C's array, filled for each batch
+	batch    backend.Batch // the same launches, to predict their time
+	running  bool          // a cancelled Run has left launches on the device
 	pool     pool
 	staging  staging
 	kernels  map[*kernel]struct{}
@@ -47,6 +49,9 @@ type device struct {
 }
 
 func openDevice(a *adapter) (_ *device, err error) {
+	if err := a.refuse(); err != nil {
+		return nil, err
+	}
 	f, err := a.features()
 	if err != nil {
 		return nil, err
@@ -56,11 +61,15 @@ func openDevice(a *adapter) (_ *device, err error) {
 		return nil, unavailable("%s has no queue that computes", a.info.Name)
 	}
 	p := a.properties()
+	a.checkProperties(&p)
+	if err := a.refuse(); err != nil {
+		return nil, err
+	}
 	d := &device{
 		a: a, queue: q, features: f, props: p, caps: a.caps(f, &p),
 		kernels: map[*kernel]struct{}{}, layouts: map[C.uint32_t]C.uint64_t{},
 	}
-	if t := a.limits.nanosPerTick; q.timestampBits > 0 && t > 0 && !math.IsInf(t, 0) {
+	if t := a.limits.nanosPerTick; q.timestampBits > 0 && t > 0 {
 		d.tick, d.tickMask = t, 1<<q.timestampBits-1
 	}
 	defer func() {
@@ -92,6 +101,9 @@ func (d *device) create() error {
 	r := C.sv_create_device(d.a.in.proc("vkCreateDevice"), unsafe.Pointer(d.a.handle), c.head, C.uint32_t(d.queue.family),
 		unsafe.SliceData(extensions), C.uint32_t(len(extensions)), &handle)
 	d.handle = vk.Device(handle)
+	if r == 0 && handle == nil {
+		return unavailable("%s: vkCreateDevice succeeds and makes no device; reinstall its driver", d.a.info.Name)
+	}
 	return d.check(r, "vkCreateDevice")
 }
 
@@ -100,6 +112,9 @@ func (d *device) open() error {
 	var queue vk.Queue
 	if len(d.a.memory) > 0 { // making a fence crashes a device that only compiles
 		vk.GetDeviceQueue(d.handle, d.queue.family, 0, &queue)
+		if queue == nil {
+			return unavailable("%s: its driver gives no queue; reinstall it", d.a.info.Name)
+		}
 	}
 	timestamps := C.int(0)
 	if d.tick > 0 {
@@ -131,6 +146,14 @@ func (d *device) usable() error {
 		return resultError(vk.ErrorDeviceLost, "earlier call")
 	}
 	return nil
+}
+
+// ready tells why a call cannot be served, after waiting for what a cancelled Run has left on the device.
+func (d *device) ready(ctx context.Context) error {
+	if err := d.usable(); err != nil {
+		return err
+	}
+	return d.settle(ctx)
 }
 
 // check turns a result of C into an error and remembers the device's loss.

@@ -7,9 +7,6 @@ package vulkan_test
 
 import (
 	"errors"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -20,17 +17,9 @@ import (
 // useFaulty puts the loader in place; false where there is no C compiler to make it.
 func useFaulty(t *testing.T) bool {
 	t.Helper()
-	cc := os.Getenv("CC")
-	if cc == "" {
-		cc = "cc"
-	}
-	if _, err := exec.LookPath(cc); err != nil {
-		t.Logf("no C compiler, no faults: %v", err)
+	lib, ok := compileLoader(t, "testdata/faultvk.c")
+	if !ok {
 		return false
-	}
-	lib := filepath.Join(t.TempDir(), "faultvk.so")
-	if out, err := exec.Command(cc, "-shared", "-fPIC", "-O1", "-o", lib, "testdata/faultvk.c", "-ldl").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
 	}
 	vulkan.UseLoader(t, lib)
 	return true

@@ -74,10 +74,35 @@ func newInstance() (*instance, error) {
 	if err := in.create(); err != nil {
 		return nil, err
 	}
+	if err := in.complete(); err != nil {
+		return nil, err
+	}
 	if err := in.bind(); err != nil {
 		return nil, unavailable("%v", err)
 	}
 	return in, nil
+}
+
+// needed are the functions that this package and the binding call of an instance. (sv_open looks for those of a device.)
+var needed = strings.Fields(`
+	vkEnumeratePhysicalDevices vkEnumerateDeviceExtensionProperties
+	vkGetPhysicalDeviceProperties vkGetPhysicalDeviceProperties2 vkGetPhysicalDeviceFeatures2
+	vkGetPhysicalDeviceMemoryProperties vkGetPhysicalDeviceQueueFamilyProperties
+	vkCreateDevice vkDestroyDevice vkGetDeviceProcAddr vkGetDeviceQueue
+	vkCreatePipelineCache vkGetPipelineCacheData vkDestroyPipelineCache`)
+
+// complete checks that the loader has all functions: calling one that is missing would end the process.
+func (in *instance) complete() error {
+	for _, name := range needed {
+		if in.proc(name) == nil {
+			return in.lacks(name)
+		}
+	}
+	return nil
+}
+
+func (in *instance) lacks(name string) error {
+	return unavailable("the Vulkan loader lacks %s; reinstall it (Debian: libvulkan1)", name)
 }
 
 // bind gives the binding the instance's functions.
@@ -148,7 +173,11 @@ func (in *instance) create() error {
 	ce, freeExtensions := cStrings(extensions)
 	defer freeExtensions()
 	var handle unsafe.Pointer
-	r := vk.Result(C.sv_create_instance(in.proc("vkCreateInstance"), version13,
+	create := in.proc("vkCreateInstance")
+	if create == nil {
+		return in.lacks("vkCreateInstance")
+	}
+	r := vk.Result(C.sv_create_instance(create, version13,
 		unsafe.SliceData(cl), C.uint32_t(len(cl)), unsafe.SliceData(ce), C.uint32_t(len(ce)), &handle))
 	switch r {
 	case vk.Success:
@@ -159,10 +188,17 @@ func (in *instance) create() error {
 	default:
 		return unavailable("%v", resultError(r, "vkCreateInstance"))
 	}
+	if handle == nil {
+		return unavailable("vkCreateInstance succeeds and makes no instance; reinstall the Vulkan loader (Debian: libvulkan1)")
+	}
 	in.handle = vk.Instance(handle)
 	if messages {
+		create := in.proc("vkCreateDebugUtilsMessengerEXT")
+		if create == nil {
+			return in.lacks("vkCreateDebugUtilsMessengerEXT")
+		}
 		var messenger C.uint64_t
-		r := vk.Result(C.sv_messenger(in.proc("vkCreateDebugUtilsMessengerEXT"), handle, &messenger))
+		r := vk.Result(C.sv_messenger(create, handle, &messenger))
 		if err := resultError(r, "vkCreateDebugUtilsMessengerEXT"); err != nil {
 			return unavailable("%v", err)
 		}

@@ -11,6 +11,7 @@ package vulkan
 import "C"
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -27,6 +28,7 @@ type kernel struct {
 	bin              backend.Binary // without its code
 	layout, pipeline C.uint64_t     // pipeline is 0 once closed
 	push             C.uint32_t     // bytes of push constants
+	pace             backend.Pace
 }
 
 func (d *device) Load(b backend.Binary) (backend.Kernel, error) {
@@ -45,7 +47,7 @@ func (d *device) Load(b backend.Binary) (backend.Kernel, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.usable(); err != nil {
+	if err := d.ready(context.Background()); err != nil {
 		return nil, err
 	}
 	k := &kernel{d: d, bin: b, push: C.uint32_t(8*b.Args + b.ParamBytes)}
@@ -139,6 +141,7 @@ func (k *kernel) Close() error {
 	k.d.mu.Lock()
 	defer k.d.mu.Unlock()
 	if k.pipeline != 0 && !k.d.closed {
+		k.d.settle(context.Background())
 		C.sv_free_pipeline(k.d.native, k.pipeline)
 		delete(k.d.kernels, k)
 	}

@@ -18,6 +18,7 @@ enum {
     OUT_OF_HOST_MEMORY = -1,
     OUT_OF_DEVICE_MEMORY = -2,
     INITIALIZATION_FAILED = -3,
+    DEVICE_LOST = -4,
 };
 
 // Structure types.
@@ -260,6 +261,8 @@ static int open_queue(sv_device *d, uint32_t family, int timestamps) {
     if (r) return r;
     command_buffer_info buffers = {.type = T_COMMAND_BUFFERS, .pool = d->pool, .count = 1 + SV_SLOTS};
     if ((r = d->AllocateCommandBuffers(d->device, &buffers, d->commands))) return r;
+    for (int i = 0; i < 1 + SV_SLOTS; i++)
+        if (!d->commands[i]) return INITIALIZATION_FAILED;
     fence_info fence = {.type = T_FENCE};
     for (int i = 0; i < 1 + SV_SLOTS; i++)
         if ((r = d->CreateFence(d->device, &fence, 0, &d->fences[i]))) return r;
@@ -308,15 +311,33 @@ static int64_t now(void) {
     return t.tv_sec * 1000000000ll + t.tv_nsec;
 }
 
-// Polls for a short while, because sleeping costs more than a short kernel takes, then sleeps.
-static int wait(sv_device *d, int i) {
-    int r;
-    for (int64_t end = now() + 100000; now() < end; sched_yield())
-        if ((r = d->GetFenceStatus(d->device, d->fences[i])) <= 0) goto done;
-    do r = d->WaitForFences(d->device, 1, &d->fences[i], 1, 1000000000);
-    while (r == TIMEOUT);
-done:
-    return r ? r : d->ResetFences(d->device, 1, &d->fences[i]);
+enum { MILLISECOND = 1000000, POLL = MILLISECOND / 10, LOOK = 20 * MILLISECOND };
+#define FOREVER INT64_MAX
+
+// wait awaits fence i until the time end; TIMEOUT if it is still not signalled then. It polls for a short while,
+// because sleeping costs more than a short kernel takes, then sleeps. Where the host's memory does not suffice to
+// look, the device works on all the same: it looks again, and takes the device for lost after a second.
+static int wait(sv_device *d, int i, int64_t end) {
+    int r, failures = 0;
+    for (int64_t t = now(), polls = t + POLL;; t = now()) {
+        if (t < polls) {
+            r = d->GetFenceStatus(d->device, d->fences[i]);
+        } else {
+            int64_t left = end - t;
+            r = d->WaitForFences(d->device, 1, &d->fences[i], 1, left < 0 ? 0 : left > 1000 * MILLISECOND ? 1000 * MILLISECOND : left);
+        }
+        if (r == OUT_OF_HOST_MEMORY || r == OUT_OF_DEVICE_MEMORY) {
+            if (++failures > 1000) return DEVICE_LOST;
+            nanosleep(&(struct timespec){.tv_nsec = MILLISECOND}, 0);
+        } else if (r < 0) {
+            return DEVICE_LOST;
+        } else if (r == OK) {
+            return d->ResetFences(d->device, 1, &d->fences[i]) ? DEVICE_LOST : OK;
+        } else if (t < polls) {
+            sched_yield();
+        }
+        if (t >= end) return TIMEOUT;
+    }
 }
 
 // ---- memory ----
@@ -337,6 +358,14 @@ int sv_memory_types(sv_device *d, uint32_t usage, uint32_t *bits) {
     return OK;
 }
 
+// requirements tells what memory a buffer needs; an answer that cannot be is an error.
+static int requirements(sv_device *d, uint64_t buffer, uint64_t size, memory_requirements *need) {
+    memset(need, 0, sizeof *need);
+    d->GetBufferMemoryRequirements(d->device, buffer, need);
+    uint64_t a = need->alignment;
+    return !a || a & (a - 1) || a > 1u << 30 || need->size < size || need->size - size > size + (1u << 30) ? INITIALIZATION_FAILED : OK;
+}
+
 static int allocate(sv_device *d, uint64_t size, uint32_t type, uint32_t usage, uint64_t *memory) {
     allocate_flags flags = {.type = T_ALLOCATE_FLAGS, .flags = 2 /* has an address */};
     allocate_info info = {.type = T_ALLOCATE, .size = size, .memory_type = type};
@@ -351,19 +380,20 @@ static int take_address(sv_device *d, uint32_t usage, sv_memory *m) {
     return m->address ? OK : INITIALIZATION_FAILED;
 }
 
-static int alloc_whole(sv_device *d, uint32_t type, uint32_t usage, int map, sv_memory *m) {
+static int alloc_whole(sv_device *d, uint64_t size, uint32_t type, uint32_t usage, int map, sv_memory *m) {
     memory_requirements need;
-    d->GetBufferMemoryRequirements(d->device, m->buffer, &need);
-    int r = allocate(d, need.size, type, usage, &m->memory);
-    if (r || (r = d->BindBufferMemory(d->device, m->buffer, m->memory, 0)) || (r = take_address(d, usage, m))) return r;
-    return map ? d->MapMemory(d->device, m->memory, 0, ~0ull, 0, &m->host) : OK;
+    int r = requirements(d, m->buffer, size, &need);
+    if (r || (r = allocate(d, need.size, type, usage, &m->memory))) return r;
+    if ((r = d->BindBufferMemory(d->device, m->buffer, m->memory, 0)) || (r = take_address(d, usage, m)) || !map) return r;
+    if ((r = d->MapMemory(d->device, m->memory, 0, ~0ull, 0, &m->host))) return r;
+    return m->host ? OK : INITIALIZATION_FAILED;
 }
 
 int sv_alloc(sv_device *d, uint64_t size, uint32_t type, uint32_t usage, int map, sv_memory *m) {
     memset(m, 0, sizeof *m);
     int r = create_buffer(d, size, 0, usage, &m->buffer);
     if (r) return r;
-    if ((r = alloc_whole(d, type, usage, map, m))) sv_free(d, m);
+    if ((r = alloc_whole(d, size, type, usage, map, m))) sv_free(d, m);
     return r;
 }
 
@@ -371,18 +401,19 @@ static int bind_parts(sv_device *d, uint64_t buffer, uint32_t n, const sparse_pa
     sparse_buffer b = {buffer, n, parts};
     sparse_info info = {.type = T_BIND_SPARSE, .nbuffers = 1, .buffers = &b};
     int r = d->QueueBindSparse(d->queue, 1, &info, d->fences[0]);
-    return r ? r : wait(d, 0);
+    return r ? r : wait(d, 0, FOREVER);
 }
 
-static int alloc_parts(sv_device *d, uint64_t part, uint32_t type, uint32_t usage, sv_memory *m) {
+static int alloc_parts(sv_device *d, uint64_t size, uint64_t part, uint32_t type, uint32_t usage, sv_memory *m) {
     memory_requirements need;
-    d->GetBufferMemoryRequirements(d->device, m->buffer, &need);
+    int r = requirements(d, m->buffer, size, &need);
+    if (r) return r;
     part -= part % need.alignment;
     if (!part) return OUT_OF_DEVICE_MEMORY;
     uint64_t n = (need.size + part - 1) / part;
     m->parts = calloc(n, sizeof *m->parts);
     sparse_part *binds = calloc(n, sizeof *binds);
-    int r = m->parts && binds ? OK : OUT_OF_HOST_MEMORY;
+    r = m->parts && binds ? OK : OUT_OF_HOST_MEMORY;
     for (uint64_t i = 0; !r && i < n; i++) {
         uint64_t size = i + 1 < n ? part : need.size - i * part;
         if (!(r = allocate(d, size, type, usage, &m->parts[i]))) m->nparts++;
@@ -397,7 +428,7 @@ int sv_alloc_parts(sv_device *d, uint64_t size, uint64_t part, uint32_t type, ui
     memset(m, 0, sizeof *m);
     int r = create_buffer(d, size, 1 /* sparse binding */, usage, &m->buffer);
     if (r) return r;
-    if ((r = alloc_parts(d, part, type, usage, m))) sv_free(d, m);
+    if ((r = alloc_parts(d, size, part, type, usage, m))) sv_free(d, m);
     return r;
 }
 
@@ -477,7 +508,7 @@ static int record(sv_device *d, void *c, const sv_launch *l, uint32_t n) {
 
 sv_launch *sv_launches(sv_device *d) { return d->launches; }
 
-static int run(sv_device *d, uint32_t n, uint64_t *ticks) {
+static int start(sv_device *d, uint32_t n) {
     size_t bytes = n * sizeof *d->launches;
     int r;
     if (n != d->nrecorded || memcmp(d->launches, d->recorded, bytes)) {
@@ -486,18 +517,21 @@ static int run(sv_device *d, uint32_t n, uint64_t *ticks) {
         memcpy(d->recorded, d->launches, bytes);
         d->nrecorded = n;
     }
-    if ((r = submit(d, 0)) || (r = wait(d, 0))) return r;
-    if (d->queries) {
-        uint64_t t[2];
-        r = d->GetQueryPoolResults(d->device, d->queries, 0, 2, sizeof t, t, 8, 1 /* 64 bit */ | 2 /* wait */);
-        *ticks = r ? 0 : t[1] - t[0];
-    }
-    return r;
+    return submit(d, 0);
 }
 
 sv_outcome sv_run(sv_device *d, uint32_t n) {
-    sv_outcome o = {0};
-    o.result = run(d, n, &o.ticks);
+    sv_outcome o = {.result = start(d, n)};
+    return o.result ? o : sv_wait(d);
+}
+
+sv_outcome sv_wait(sv_device *d) {
+    sv_outcome o = {.result = wait(d, 0, now() + LOOK)};
+    if (!o.result && d->queries) {
+        uint64_t t[2];
+        o.result = d->GetQueryPoolResults(d->device, d->queries, 0, 2, sizeof t, t, 8, 1 /* 64 bit */ | 2 /* wait */);
+        if (!o.result) o.ticks = t[1] - t[0];
+    }
     return o;
 }
 
@@ -518,5 +552,5 @@ int sv_copy(sv_device *d, int slot, uint64_t src, uint64_t src_off, uint64_t dst
 int sv_copy_wait(sv_device *d, int slot) {
     if (!d->in_flight[slot]) return OK;
     d->in_flight[slot] = 0;
-    return wait(d, 1 + slot);
+    return wait(d, 1 + slot, FOREVER);
 }

@@ -12,6 +12,7 @@ enum {
     SV_PUSH = 128,  // bytes of push constants every device offers
     SV_BATCH = 128, // launches of one command buffer
     SV_SLOTS = 2,   // copies in flight
+    SV_RUNNING = 2, // VK_TIMEOUT
 };
 
 typedef struct {
@@ -41,7 +42,7 @@ typedef struct {
 } sv_shader;
 
 typedef struct {
-    int result;
+    int result;     // SV_RUNNING: the launches are not done yet
     uint64_t ticks; // what the timestamps counted; 0 without timestamps
 } sv_outcome;
 
@@ -65,7 +66,7 @@ uint32_t sv_messages(char *first, size_t size); // returns how many; copies the 
 void sv_messages_reset(void);
 
 // Entry points and the objects of one device's queue. A device that only compiles has no queue (null).
-// On failure *missing may name an entry point.
+// On failure *missing may name an entry point that the driver lacks.
 int sv_open(void *get_device_proc, void *device, void *queue, uint32_t family, int timestamps,
             sv_device **out, const char **missing);
 void sv_idle(sv_device *d);
@@ -84,9 +85,11 @@ void sv_free_pipeline(sv_device *d, uint64_t pipeline);
 
 // The launches that sv_run runs: SV_BATCH of them, to be filled by the caller.
 sv_launch *sv_launches(sv_device *d);
-// Records (unless they are those of the last call), submits and awaits n launches, each seeing the
-// writes of those before it.
+// Records (unless they are those of the last call) and submits n launches, each seeing the writes of those before
+// it, and awaits them for 20 ms at most. The device must not be running launches.
 sv_outcome sv_run(sv_device *d, uint32_t n);
+// Awaits what sv_run left running, for 20 ms at most.
+sv_outcome sv_wait(sv_device *d);
 
 // Starts a copy between buffers in a slot; awaits it (at once if none is in flight).
 int sv_copy(sv_device *d, int slot, uint64_t src, uint64_t src_off, uint64_t dst, uint64_t dst_off, uint64_t n);

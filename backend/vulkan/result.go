@@ -29,12 +29,16 @@ var resultNames = map[vk.Result]string{
 	-1000257000:                  "VK_ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS",
 }
 
+func resultName(r vk.Result) string {
+	if name, ok := resultNames[r]; ok {
+		return name
+	}
+	return fmt.Sprintf("VkResult %d", r)
+}
+
 // resultError is what a failed call means; nil for VK_SUCCESS.
 func resultError(r vk.Result, call string) error {
-	name, ok := resultNames[r]
-	if !ok {
-		name = fmt.Sprintf("VkResult %d", r)
-	}
+	name := resultName(r)
 	switch r {
 	case vk.Success:
 		return nil

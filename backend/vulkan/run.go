@@ -24,7 +24,7 @@ func (d *device) Run(ctx context.Context, launches ...backend.Launch) (t backend
 	start := time.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.usable(); err != nil {
+	if err := d.ready(ctx); err != nil {
 		return t, err
 	}
 	for i := range launches {
@@ -42,7 +42,8 @@ func (d *device) Run(ctx context.Context, launches ...backend.Launch) (t backend
 			continue
 		}
 		fill(&d.launches[n], l)
-		if n++; n == len(d.launches) {
+		n++
+		if d.batch.Add(&l.Kernel.(*kernel).pace, l.Groups, flight) || n == len(d.launches) {
 			if err := d.runBatch(ctx, n, &t); err != nil {
 				return t, err
 			}
@@ -96,15 +97,40 @@ func fill(c *C.sv_launch, l *backend.Launch) {
 	copy(push[8*len(l.Args):], l.Params)
 }
 
-// runBatch runs the first n launches of d.launches.
+// flight is how long the launches that are submitted together should take.
+const flight = 50 * time.Millisecond
+
+// runBatch runs the first n launches of d.launches. When the context ends they are left running.
 func (d *device) runBatch(ctx context.Context, n int, t *backend.Timing) error {
-	if err := ctx.Err(); err != nil {
-		return err
+	err := ctx.Err()
+	if err == nil {
+		start := time.Now()
+		d.running = true
+		if err = d.await(ctx, C.sv_run(d.native, C.uint32_t(n)), t); err == nil {
+			d.batch.Done(time.Since(start))
+			return nil
+		}
 	}
-	o := C.sv_run(d.native, C.uint32_t(n))
-	if err := d.check(o.result, "vkQueueSubmit"); err != nil {
-		return err
+	d.batch.Drop()
+	return err
+}
+
+// settle awaits what a cancelled Run has left running.
+func (d *device) settle(ctx context.Context) error {
+	if !d.running {
+		return nil
 	}
+	return d.await(ctx, C.sv_wait(d.native), new(backend.Timing))
+}
+
+// await goes on waiting for launches, of which o says how they are, and looks at the context in between.
+func (d *device) await(ctx context.Context, o C.sv_outcome, t *backend.Timing) error {
+	for ; o.result == C.SV_RUNNING; o = C.sv_wait(d.native) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	d.running = false
 	t.Device += time.Duration(float64(uint64(o.ticks)&d.tickMask) * d.tick)
-	return nil
+	return d.check(o.result, "vkQueueSubmit")
 }

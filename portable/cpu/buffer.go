@@ -60,7 +60,7 @@ func (b *buffer) mapMemory(bytes int64) error {
 		return fmt.Errorf("buffer of %d MiB: %w: %w", bytes>>20, err, backend.ErrOutOfMemory)
 	}
 	b.mem, b.unmap = mem, true
-	return b.dev.pool.do((bytes+piece-1)/piece, func(lo, hi int64) {
+	return b.dev.pool.do(nil, (bytes+piece-1)/piece, func(lo, hi int64) {
 		for i := lo * piece; i < min(hi*piece, bytes); i += 4096 {
 			mem[i] = 0
 		}
@@ -94,10 +94,14 @@ func (b *buffer) transfer(ctx context.Context, off int64, p []byte, move func(ho
 		move(p, mem[:n])
 		return nil
 	}
-	return b.dev.pool.do((n+piece-1)/piece, func(lo, hi int64) {
+	err := b.dev.pool.do(ctx.Done(), (n+piece-1)/piece, func(lo, hi int64) {
 		lo, hi = lo*piece, min(hi*piece, n)
 		move(p[lo:hi], mem[lo:hi])
 	})
+	if err == nil {
+		err = ctx.Err()
+	}
+	return err
 }
 
 func (b *buffer) Close() error {

@@ -64,6 +64,7 @@ type device struct {
 	nargs  int
 	params []byte
 	grid   [3]uint32
+	stop   <-chan struct{} // closed when the run's context ends
 }
 
 func (d *device) Info() backend.Info { return d.info }
@@ -105,7 +106,7 @@ func (k *kernel) Close() error {
 	return nil
 }
 
-// Run looks at the context before each launch.
+// Run looks at the context before each launch, and its workers do so between workgroups.
 func (d *device) Run(ctx context.Context, launches ...backend.Launch) (backend.Timing, error) {
 	start := time.Now()
 	d.mu.Lock()
@@ -124,7 +125,7 @@ func (d *device) Run(ctx context.Context, launches ...backend.Launch) (backend.T
 		if err := ctx.Err(); err != nil {
 			return backend.Timing{}, err
 		}
-		if err := d.launch(&launches[i]); err != nil {
+		if err := d.launch(ctx, &launches[i]); err != nil {
 			return backend.Timing{}, err
 		}
 	}
@@ -155,7 +156,8 @@ func (d *device) check(l *backend.Launch, caps *backend.Caps) error {
 	return nil
 }
 
-func (d *device) launch(l *backend.Launch) error {
+// launch runs all groups of a launch; fewer, and the context's error, if the context ends.
+func (d *device) launch(ctx context.Context, l *backend.Launch) error {
 	n := int64(l.Groups[0]) * int64(l.Groups[1]) * int64(l.Groups[2])
 	if n == 0 {
 		return nil
@@ -165,10 +167,15 @@ func (d *device) launch(l *backend.Launch) error {
 	for i, a := range l.Args {
 		d.args[i] = a.(*buffer).mem
 	}
-	err := d.pool.do(n, d.groups)
-	d.params, d.args = nil, [backend.MaxArgs][]byte{}
+	d.stop = ctx.Done()
+	err := d.pool.do(d.stop, n, d.groups)
+	stopped := ended(d.stop)
+	d.params, d.args, d.stop = nil, [backend.MaxArgs][]byte{}, nil
 	if err != nil {
 		return fmt.Errorf("kernel %s: %w", k.bin.Name, err)
+	}
+	if stopped {
+		return ctx.Err()
 	}
 	return nil
 }
@@ -179,6 +186,9 @@ func (d *device) runGroups(lo, hi int64) {
 	g := [3]uint32{uint32(lo % nx), uint32(lo / nx % ny), uint32(lo / nx / ny)}
 	args := d.args[:d.nargs:d.nargs]
 	for range hi - lo {
+		if ended(d.stop) {
+			return
+		}
 		d.fn(args, d.params, g)
 		if g[0]++; g[0] == d.grid[0] {
 			g[0] = 0
@@ -202,6 +212,6 @@ func (d *device) Close() error {
 	for b := range d.buffers {
 		errs = append(errs, b.free())
 	}
-	d.pool.stop()
+	d.pool.end()
 	return errors.Join(errs...)
 }

@@ -19,8 +19,9 @@ type pool struct {
 	// The job: fn over 0…n-1.
 	fn       func(lo, hi int64)
 	n, chunk int64
-	next     atomic.Int64 // first item nobody has taken
-	busy     atomic.Int32 // helpers at work
+	stop     <-chan struct{} // closed when the job is not wanted any more; nil: never
+	next     atomic.Int64    // first item nobody has taken
+	busy     atomic.Int32    // helpers at work
 	failure  atomic.Pointer[error]
 }
 
@@ -35,7 +36,7 @@ func (p *pool) start(workers int) {
 
 func (p *pool) workers() int { return len(p.wake) + 1 }
 
-func (p *pool) stop() {
+func (p *pool) end() {
 	for _, c := range p.wake {
 		close(c)
 	}
@@ -51,9 +52,9 @@ func (p *pool) help(wake chan struct{}) {
 }
 
 // do calls fn for all of 0…n-1, in chunks, and returns when all calls have returned. A panic in fn becomes an
-// error; what was not begun by then is left out.
-func (p *pool) do(n int64, fn func(lo, hi int64)) error {
-	p.fn, p.n = fn, n
+// error; what was not begun by then is left out, as it is when stop is closed, which is no error of do's.
+func (p *pool) do(stop <-chan struct{}, n int64, fn func(lo, hi int64)) error {
+	p.fn, p.n, p.stop = fn, n, stop
 	p.chunk = max(1, n/int64(chunksPerWorker*p.workers()))
 	p.next.Store(0)
 	helpers := int(min(int64(len(p.wake)), (n-1)/p.chunk))
@@ -65,7 +66,7 @@ func (p *pool) do(n int64, fn func(lo, hi int64)) error {
 	if helpers > 0 {
 		<-p.done
 	}
-	p.fn = nil
+	p.fn, p.stop = nil, nil
 	if f := p.failure.Swap(nil); f != nil {
 		return *f
 	}
@@ -82,9 +83,19 @@ func (p *pool) work() {
 	}()
 	for {
 		lo := p.next.Add(p.chunk) - p.chunk
-		if lo >= p.n {
+		if lo >= p.n || ended(p.stop) {
 			return
 		}
 		p.fn(lo, min(lo+p.chunk, p.n))
+	}
+}
+
+// ended reports whether the channel is closed; a nil one never is.
+func ended(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }

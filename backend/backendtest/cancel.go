@@ -1,0 +1,116 @@
+// Cancelling: a run ends soon after its context does, and what it leaves on the device harms nobody.
+
+package backendtest
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/spmmrun/spmm/backend"
+)
+
+var cancelling = []subtest{
+	{"cancelled in a long launch", cancelInLaunch},
+	{"cancelled in many launches", cancelInRun},
+	{"closed after a cancelled run", closeAfterCancel},
+	{"timing in several batches", timingInBatches},
+}
+
+// long is how long the launches take that are cancelled, on a device that nobody else uses.
+const long = 2 * time.Second
+
+// spinLaunch returns a launch that takes about so long.
+func (r *rig) spinLaunch(t testing.TB, k backend.Kernel, dst backend.Buffer, want time.Duration) backend.Launch {
+	t.Helper()
+	l := backend.Launch{Kernel: k, Groups: [3]uint32{2048, 1, 1}, Args: []backend.Buffer{dst}}
+	for n := uint32(16); ; n *= 4 {
+		l.Params = params(n)
+		start := time.Now()
+		r.run(t, l)
+		took := time.Since(start)
+		if took < 10*time.Millisecond && n < 1<<28 {
+			continue
+		}
+		l.Params = params(uint32(min(float64(n)*float64(want)/float64(took), 1<<31)))
+		return l
+	}
+}
+
+// cancelSoon runs launches, which take longer than the time given, under a context that ends after a moment, and
+// fails the test unless Run returns its error before.
+func (r *rig) cancelSoon(t testing.TB, before time.Duration, l ...backend.Launch) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer time.AfterFunc(10*time.Millisecond, cancel).Stop()
+	start := time.Now()
+	_, err := r.dev.Run(ctx, l...)
+	if took := time.Since(start); took > before {
+		t.Errorf("Run returned %v after its context ended", took)
+	}
+	checkError(t, err, "cancelled Run", context.Canceled)
+}
+
+func cancelInLaunch(t *testing.T, r *rig) {
+	k, dst := r.load(t, "spin"), r.alloc(t, 256)
+	l := r.spinLaunch(t, k, dst, long)
+	r.cancelSoon(t, long/2, l)
+
+	// The device may be busy: a copy whose own context ends says so, and one that waits is right.
+	b := r.alloc(t, 256)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if err := b.Write(ctx, 0, make([]byte, 256)); err != nil {
+		checkError(t, err, "Write on a busy device", context.DeadlineExceeded)
+	}
+	r.works(t)
+
+	// The same launch in full, with a buffer and a kernel closed while the device is busy.
+	other, k2 := r.alloc(t, 256), r.load(t, "spin")
+	l.Args, l.Kernel = []backend.Buffer{other}, k2
+	r.cancelSoon(t, long/2, l)
+	closeTwice(t, "buffer of a cancelled run", other)
+	closeTwice(t, "kernel of a cancelled run", k2)
+	r.works(t)
+}
+
+// Of a list of launches the device has no more than a part when Run returns.
+func cancelInRun(t *testing.T, r *rig) {
+	k, dst := r.load(t, "spin"), r.alloc(t, 256)
+	l := r.spinLaunch(t, k, dst, long/100)
+	r.run(t, l)
+	start := time.Now()
+	r.cancelSoon(t, long/2, slices.Repeat([]backend.Launch{l}, 300)...)
+	r.works(t)
+	if took := time.Since(start); took > 2*long {
+		t.Errorf("the device worked for %v after a cancelled Run of 300 launches of %v", took, long/100)
+	}
+}
+
+func closeAfterCancel(t *testing.T, r *rig) {
+	dev, err := r.drv.Open(t.Context(), r.info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &rig{r.drv, r.info, dev, dev.Caps()}
+	k, dst := o.load(t, "spin"), o.alloc(t, 256)
+	o.cancelSoon(t, long/2, o.spinLaunch(t, k, dst, long))
+	closeTwice(t, "device of a cancelled run", dev)
+	r.works(t)
+}
+
+// Device time is the sum of all parts of a run, and no more than the run took.
+func timingInBatches(t *testing.T, r *rig) {
+	k, dst := r.load(t, "spin"), r.alloc(t, 256)
+	l := r.spinLaunch(t, k, dst, 30*time.Millisecond)
+	one := r.run(t, l)
+	start := time.Now()
+	all := r.run(t, slices.Repeat([]backend.Launch{l}, 8)...)
+	if wall := time.Since(start); all.Host > wall || all.Device > wall+wall/10 {
+		t.Errorf("times %+v of a call that took %v", all, wall)
+	}
+	if one.Device > 0 && all.Device < 2*one.Device { // other programs may have slowed down the one
+		t.Errorf("8 launches took the device %v, one of them %v", all.Device, one.Device)
+	}
+}
