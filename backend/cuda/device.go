@@ -5,11 +5,13 @@
 package cuda
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"runtime"
 	"sync"
+	"time"
 
 	"gorgonia.org/cu"
 
@@ -31,6 +33,9 @@ type device struct {
 	closed  bool
 	lost    error // once set, every call but Close returns it
 	queue   *driver.Queue
+	flying  [2]flying // what the queue has in flight, by turns
+	idle    time.Time // when the last batch that was awaited was done
+	running bool      // a cancelled Run has left launches on the device
 	staging staging
 	pool    pool
 	buffers map[*buffer]struct{} // not closed yet
@@ -109,10 +114,14 @@ func (d *device) usable() error {
 	return d.lost
 }
 
-// enter takes the device for calls in its context, until leave.
-func (d *device) enter() error {
+// enter takes the device for calls in its context, until leave, after waiting for what a cancelled
+// Run has left on it.
+func (d *device) enter(ctx context.Context) error {
 	d.mu.Lock()
 	err := d.usable()
+	if err == nil {
+		err = d.settle(ctx)
+	}
 	if err == nil {
 		if err = d.push(); err != nil {
 			err = d.fail("entering the context", err)
@@ -148,7 +157,7 @@ func (d *device) Alloc(bytes int64) (backend.Buffer, error) {
 	if err := backend.CheckAlloc(bytes); err != nil {
 		return nil, fmt.Errorf("cuda: %w", err)
 	}
-	if err := d.enter(); err != nil {
+	if err := d.enter(context.Background()); err != nil {
 		return nil, err
 	}
 	defer d.leave()
@@ -191,6 +200,7 @@ func (d *device) Close() error {
 	if err := d.push(); err != nil {
 		keep(err)
 	} else {
+		d.settle(context.Background()) // what is lost is lost
 		d.release(keep)
 		d.pop()
 	}

@@ -5,6 +5,7 @@
 package cuda
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
 
@@ -19,6 +20,7 @@ type kernel struct {
 	dev    *device
 	fn     cu.Function
 	bin    backend.Binary // without its code
+	pace   backend.Pace
 	closed bool
 }
 
@@ -31,7 +33,7 @@ func (d *device) Load(b backend.Binary) (backend.Kernel, error) {
 	if err := backend.CheckBinary(&b, &d.caps); err != nil {
 		return nil, fmt.Errorf("cuda: %w", err)
 	}
-	if err := d.enter(); err != nil {
+	if err := d.enter(context.Background()); err != nil {
 		return nil, err
 	}
 	defer d.leave()

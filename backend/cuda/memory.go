@@ -5,6 +5,7 @@
 package cuda
 
 import (
+	"context"
 	"errors"
 
 	"gorgonia.org/cu"
@@ -88,8 +89,7 @@ var errBufferClosed = errors.New("cuda: the buffer is closed")
 
 func (b *buffer) Size() int64 { return b.size }
 
-// Close gives the memory to the pool. Nothing is in flight then: Run, Read and Write return when
-// the device is done.
+// Close gives the memory to the pool, when what a cancelled Run has left on the device is done.
 func (b *buffer) Close() error {
 	d := b.dev
 	d.mu.Lock()
@@ -102,6 +102,9 @@ func (b *buffer) Close() error {
 		return nil
 	}
 	delete(d.buffers, b)
+	if err := d.settle(context.Background()); err != nil {
+		return nil // lost: freed with the device
+	}
 	if err := d.push(); err != nil {
 		return d.fail("entering the context", err)
 	}

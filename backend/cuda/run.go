@@ -14,8 +14,10 @@ import (
 	"github.com/spmmrun/spmm/backend/cuda/internal/driver"
 )
 
-// Run submits the launches in batches of driver.Batch, back to back in one stream. It looks at the
-// context before each batch; two are in flight at most, so that a cancelled run ends soon.
+// flight is how long the launches of two batches should take together.
+const flight = 50 * time.Millisecond
+
+// Run submits the launches in batches, back to back in one stream; two are in flight at most.
 //
 // Timing.Device is the time between events before the first launch and after the last. For a short
 // kernel it includes what the host takes to submit a launch: pass the launch many times to measure
@@ -29,6 +31,9 @@ func (d *device) Run(ctx context.Context, launches ...backend.Launch) (backend.T
 		return t, err
 	}
 	if err := ctx.Err(); err != nil {
+		return t, err
+	}
+	if err := d.settle(ctx); err != nil {
 		return t, err
 	}
 	left := 0
@@ -55,25 +60,78 @@ func empty(l *backend.Launch) bool {
 	return l.Groups[0] == 0 || l.Groups[1] == 0 || l.Groups[2] == 0
 }
 
-// submit passes the launches that are not empty, left of them, to the queue.
+// flying is a batch on the device.
+type flying struct {
+	first     int           // its first launch in the run
+	times     backend.Batch // its launches, to predict their time
+	submitted time.Time
+}
+
+// submit passes the launches that are not empty, left of them, to the queue and awaits them.
 func (d *device) submit(ctx context.Context, launches []backend.Launch, left int) error {
-	first, from := true, 0
+	batch, first := 0, 0
 	for i := range launches {
-		if empty(&launches[i]) {
+		l := &launches[i]
+		if empty(l) {
 			continue
 		}
-		d.add(&launches[i])
+		f := &d.flying[batch&1]
+		full := f.times.Add(&l.Kernel.(*kernel).pace, l.Groups, flight/2)
+		d.add(l)
 		left--
-		if left > 0 && !d.queue.Full() {
+		if left > 0 && !full && !d.queue.Full() {
 			continue
 		}
-		if err := ctx.Err(); err != nil && !first {
+		if err := ctx.Err(); err != nil && batch > 0 {
 			return d.abandon(err)
 		}
-		if err := d.queue.Submit(first, left == 0); err != nil {
-			return d.fail(d.blame(launches[from:]), err)
+		f.first, f.submitted = first, time.Now()
+		if err := d.queue.Submit(batch == 0, left == 0); err != nil {
+			d.running = false // Submit has waited
+			return d.abandon(d.fail(d.blame(launches[first:]), err))
 		}
-		first, from = false, i+1
+		d.running = true
+		if batch > 0 { // the one before must be done before another is begun
+			if err := d.await(ctx, &d.flying[(batch-1)&1], false, launches); err != nil {
+				return err
+			}
+		}
+		batch, first = batch+1, i+1
+	}
+	return d.await(ctx, &d.flying[(batch-1)&1], true, launches)
+}
+
+// await waits for a batch: the last one submitted or the one before.
+func (d *device) await(ctx context.Context, f *flying, last bool, launches []backend.Launch) error {
+	if err := d.queue.Wait(last, ctx.Err); err != nil {
+		if err == ctx.Err() {
+			return d.abandon(err)
+		}
+		d.running = false
+		return d.abandon(d.fail(d.blame(launches[f.first:]), err))
+	}
+	now := time.Now()
+	begun := f.submitted
+	if d.idle.After(begun) { // the batch before was still running
+		begun = d.idle
+	}
+	f.times.Done(now.Sub(begun))
+	d.idle, d.running = now, !last
+	return nil
+}
+
+// settle waits for what a cancelled Run has left running.
+func (d *device) settle(ctx context.Context) error {
+	if !d.running {
+		return nil
+	}
+	err := d.queue.Wait(true, ctx.Err)
+	if err != nil && err == ctx.Err() {
+		return err
+	}
+	d.running = false
+	if err != nil {
+		return d.fail("finishing a cancelled run", err)
 	}
 	return nil
 }
@@ -87,11 +145,11 @@ func (d *device) add(l *backend.Launch) {
 	}
 }
 
-// abandon ends a cancelled run: what was submitted is finished first.
+// abandon forgets the launches of a run that ends early and were not submitted, and returns the cause.
 func (d *device) abandon(cause error) error {
 	d.queue.Reset()
-	if err := d.queue.Wait(); err != nil {
-		return d.fail("finishing a cancelled run", err)
+	for i := range d.flying {
+		d.flying[i].times.Drop()
 	}
 	return cause
 }

@@ -43,7 +43,7 @@ func (d *device) Alloc(bytes int64) (backend.Buffer, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.usable(); err != nil {
+	if err := d.ready(context.Background()); err != nil {
 		return nil, err
 	}
 	// Whole 16-byte units, so that a kernel may see any buffer as vectors.
@@ -70,6 +70,9 @@ func (b *buffer) begin(ctx context.Context, off int64, n int) error {
 	err := b.dev.usable()
 	if err == nil && b.ref == nil {
 		err = errClosed
+	}
+	if err == nil {
+		err = b.dev.settle(ctx)
 	}
 	if err != nil {
 		b.dev.mu.Unlock()
@@ -135,6 +138,9 @@ func (b *buffer) Read(ctx context.Context, off int64, p []byte) error {
 func (b *buffer) Close() error {
 	b.dev.mu.Lock()
 	defer b.dev.mu.Unlock()
+	if b.ref != nil {
+		b.dev.settle(context.Background()) // a loss is for the next call to tell
+	}
 	b.free()
 	return nil
 }

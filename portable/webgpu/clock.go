@@ -9,6 +9,7 @@ package webgpu
 import "C"
 
 import (
+	"context"
 	"math"
 	"time"
 )
@@ -27,12 +28,12 @@ func (d *device) setClock() error {
 	if d.nat.queries == nil {
 		return nil
 	}
-	if _, err := d.submit(); err != nil {
+	if _, err := d.submit(context.Background()); err != nil {
 		return err
 	}
 	d.clock.first = d.clock.last
 	time.Sleep(settle)
-	_, err := d.submit()
+	_, err := d.submit(context.Background())
 	return err
 }
 

@@ -34,6 +34,7 @@ type device struct {
 	kernels map[*kernel]struct{}
 	params  paramRing
 	batch   []C.wg_launch
+	times   backend.Batch // the same launches, to predict their time
 	staging staging
 	pending int // bytes written since the last submission: wgpu holds a copy of them until then
 	clock   clock
@@ -131,6 +132,14 @@ func (d *device) usable() error {
 	return nil
 }
 
+// ready is usable after waiting for what a cancelled Run has left running.
+func (d *device) ready(ctx context.Context) error {
+	if err := d.usable(); err != nil {
+		return err
+	}
+	return d.settle(ctx)
+}
+
 func (d *device) Info() backend.Info { return d.info }
 func (d *device) Caps() backend.Caps { return d.caps }
 
@@ -142,6 +151,7 @@ func (d *device) Close() error {
 	if d.nat == nil {
 		return nil
 	}
+	d.settle(context.Background()) // what is lost is lost
 	for k := range d.kernels {
 		k.free()
 	}
@@ -151,7 +161,9 @@ func (d *device) Close() error {
 	d.staging.free(d)
 	d.params.free(d)
 	C.wg_close(d.nat)
-	C.free(unsafe.Pointer(d.nat))
+	if !d.nat.dead { // else wgpu still has it for its callbacks
+		C.free(unsafe.Pointer(d.nat))
+	}
 	d.nat = nil
 	return nil
 }

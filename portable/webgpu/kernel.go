@@ -10,6 +10,7 @@ import "C"
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"slices"
 	"unsafe"
@@ -28,6 +29,7 @@ type kernel struct {
 	bin    backend.Binary
 	nat    *C.wg_kernel // nil once closed
 	groups map[arguments]unsafe.Pointer
+	pace   backend.Pace
 }
 
 // paddedParams is the size of the kernel's parameter block as the shader sees it.
@@ -43,7 +45,7 @@ func (d *device) Load(b backend.Binary) (backend.Kernel, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.usable(); err != nil {
+	if err := d.ready(context.Background()); err != nil {
 		return nil, err
 	}
 	if b.Args > int(d.nat.maxStorage) {
@@ -65,6 +67,9 @@ func (d *device) Load(b backend.Binary) (backend.Kernel, error) {
 func (k *kernel) Close() error {
 	k.dev.mu.Lock()
 	defer k.dev.mu.Unlock()
+	if k.nat != nil {
+		k.dev.settle(context.Background())
+	}
 	k.free()
 	return nil
 }

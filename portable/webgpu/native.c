@@ -243,19 +243,32 @@ static void flush_step(void *p) {
 
 void wg_flush(wg_device *d) { guarded(flush_step, &d); }
 
-static void on_map(int status, void *user) { *(int *)user = status; }
+static void on_map(int status, void *user) { ((wg_device *)user)->mapped = status; }
 
-// map waits for all submitted work and returns the memory of a buffer's first bytes, NULL if it cannot be had.
+// start_map asks for the memory of a buffer's first bytes. The answer goes to the device, which outlives every call.
+static void start_map(wg_device *d, void *buffer, size_t size) {
+	d->mapped = WG_MAPPING;
+	wgpuBufferMapAsync(buffer, wgMapRead, 0, size, on_map, d);
+}
+
+// end_map returns the memory, NULL if it cannot be had. A mapping that something else kept from ending is given up.
+static const void *end_map(wg_device *d, void *buffer, size_t size) {
+	if (d->error == WG_OK && d->mapped != wgMapOK)
+		record(d, d->mapped == wgMapLost ? WG_LOST : WG_REFUSED, "a buffer could not be mapped");
+	const void *memory = d->error == WG_OK ? wgpuBufferGetConstMappedRange(buffer, 0, size) : NULL;
+	if (!memory && d->error != WG_LOST)
+		wgpuBufferUnmap(buffer);
+	return memory;
+}
+
+// map waits for all submitted work and maps a buffer.
 static const void *map(wg_device *d, void *buffer, size_t size) {
-	int status = -1;
-	wgpuBufferMapAsync(buffer, wgMapRead, 0, size, on_map, &status);
-	for (unsigned look = 0; status == -1 && d->error == WG_OK; look++) {
+	start_map(d, buffer, size);
+	for (unsigned look = 0; d->mapped == WG_MAPPING && d->error == WG_OK; look++) {
 		pause_before(look);
 		wgpuDevicePoll(d->device, false, NULL);
 	}
-	if (d->error == WG_OK && status != wgMapOK)
-		record(d, status == wgMapLost ? WG_LOST : WG_REFUSED, "a buffer could not be mapped");
-	return d->error == WG_OK ? wgpuBufferGetConstMappedRange(buffer, 0, size) : NULL;
+	return end_map(d, buffer, size);
 }
 
 // submit finishes the encoder and submits its commands, unless recording them failed.
@@ -402,11 +415,34 @@ static void run_step(void *p) {
 	submit(d, encoder);
 	if (d->error != WG_OK)
 		return;
-	if (!d->queries) {
-		wait_idle(d);
+	if (d->queries)
+		start_map(d, d->stamps, 16);
+	d->running = true;
+	d->looks = 0;
+}
+
+void wg_run(wg_device *d, const wg_launch *launches, size_t n, wg_stamps *stamps) {
+	guarded(run_step, &(struct run){d, launches, n, stamps});
+}
+
+enum { look_for = 20000000 }; // nanoseconds
+
+// done looks whether the device has finished.
+static bool done(wg_device *d) {
+	bool idle = wgpuDevicePoll(d->device, false, NULL);
+	return d->queries ? d->mapped != WG_MAPPING : idle;
+}
+
+static void wait_step(void *p) {
+	struct run *a = p;
+	wg_device *d = a->d;
+	for (uint64_t end = now() + look_for; d->error == WG_OK && !done(d); pause_before(d->looks++))
+		if (now() >= end)
+			return;
+	d->running = false;
+	if (!d->queries)
 		return;
-	}
-	const uint64_t *ticks = map(d, d->stamps, 16);
+	const uint64_t *ticks = end_map(d, d->stamps, 16);
 	a->stamps->hostEnd = now();
 	if (ticks) {
 		a->stamps->begin = ticks[0], a->stamps->end = ticks[1];
@@ -414,6 +450,7 @@ static void run_step(void *p) {
 	}
 }
 
-void wg_run(wg_device *d, const wg_launch *launches, size_t n, wg_stamps *stamps) {
-	guarded(run_step, &(struct run){d, launches, n, stamps});
+bool wg_wait(wg_device *d, wg_stamps *stamps) {
+	guarded(wait_step, &(struct run){d, NULL, 0, stamps});
+	return d->running && !d->dead;
 }

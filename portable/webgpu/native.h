@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 enum { WG_OK, WG_REFUSED, WG_NO_MEMORY, WG_LOST };
+enum { WG_MAPPING = -1 };
 
 // wg_device is a device, what it comes from, its queue, and what is needed to time a submission.
 typedef struct {
@@ -14,6 +15,9 @@ typedef struct {
 	void *instance, *adapter, *device, *queue;
 	void *queries, *resolved, *stamps; // NULL without timestamps
 	int error;                         // WG_*: the first since the Go side looked
+	int mapped;                        // how the mapping in progress ended; WG_MAPPING: it has not
+	bool running;                      // what wg_run submitted is not known to be done
+	unsigned looks;                    // at it
 	bool dead;                         // lost, or in an unknown state after a panic: no call is made any more
 	char text[2048];
 
@@ -54,4 +58,8 @@ void wg_kernel_make(wg_device *d, wg_kernel *k, const char *code, const char *en
 void wg_kernel_free(wg_device *d, wg_kernel *k);
 void *wg_group(wg_device *d, const wg_kernel *k, void *const *buffers, uint32_t args, void *params, uint32_t paramBytes);
 void wg_group_free(wg_device *d, void *group);
+
+// wg_run submits launches; wg_wait waits for them, 20 ms at most, and returns whether they are still running. The
+// stamps are there when they are not.
 void wg_run(wg_device *d, const wg_launch *launches, size_t n, wg_stamps *stamps);
+bool wg_wait(wg_device *d, wg_stamps *stamps);

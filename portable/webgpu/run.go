@@ -61,12 +61,14 @@ func (r *paramRing) upload(d *device) {
 	r.next = r.next[:0]
 }
 
-// Run looks at the context before each batch.
+// flight is how long the launches that are submitted together should take.
+const flight = 50 * time.Millisecond
+
 func (d *device) Run(ctx context.Context, launches ...backend.Launch) (backend.Timing, error) {
 	start := time.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.usable(); err != nil {
+	if err := d.ready(ctx); err != nil {
 		return backend.Timing{}, err
 	}
 	for i := range launches {
@@ -79,9 +81,10 @@ func (d *device) Run(ctx context.Context, launches ...backend.Launch) (backend.T
 		if err := ctx.Err(); err != nil {
 			return t, err
 		}
-		n := min(len(launches), batchSize)
-		worked, err := d.runBatch(launches[:n])
+		n := d.cut(launches)
+		worked, err := d.runBatch(ctx, launches[:n])
 		if err != nil {
+			d.times.Drop()
 			return t, err
 		}
 		t.Device += worked
@@ -90,6 +93,21 @@ func (d *device) Run(ctx context.Context, launches ...backend.Launch) (backend.T
 	t.Host = time.Since(start)
 	return t, nil
 }
+
+// cut returns how many of the launches, which were checked, to submit together.
+func (d *device) cut(launches []backend.Launch) int {
+	n := 0
+	for n < min(len(launches), batchSize) {
+		l := &launches[n]
+		n++
+		if !empty(l) && d.times.Add(&l.Kernel.(*kernel).pace, l.Groups, flight) {
+			break
+		}
+	}
+	return n
+}
+
+func empty(l *backend.Launch) bool { return l.Groups[0] == 0 || l.Groups[1] == 0 || l.Groups[2] == 0 }
 
 func (d *device) check(l *backend.Launch) error {
 	k, ok := l.Kernel.(*kernel)
@@ -115,7 +133,8 @@ func (d *device) check(l *backend.Launch) error {
 }
 
 // runBatch submits launches that were checked, waits, and returns the time the device worked.
-func (d *device) runBatch(launches []backend.Launch) (time.Duration, error) {
+func (d *device) runBatch(ctx context.Context, launches []backend.Launch) (time.Duration, error) {
+	start := time.Now()
 	d.batch, d.params.next = d.batch[:0], d.params.next[:0]
 	for i := range launches {
 		if err := d.append(&launches[i]); err != nil {
@@ -126,11 +145,15 @@ func (d *device) runBatch(launches []backend.Launch) (time.Duration, error) {
 		return 0, nil
 	}
 	d.params.upload(d)
-	return d.submit()
+	worked, err := d.submit(ctx)
+	if err == nil {
+		d.times.Done(time.Since(start))
+	}
+	return worked, err
 }
 
 func (d *device) append(l *backend.Launch) error {
-	if l.Groups[0] == 0 || l.Groups[1] == 0 || l.Groups[2] == 0 {
+	if empty(l) {
 		return nil
 	}
 	k := l.Kernel.(*kernel)
@@ -151,13 +174,32 @@ func (d *device) append(l *backend.Launch) error {
 	return nil
 }
 
-// submit runs d.batch, which may be empty.
-func (d *device) submit() (time.Duration, error) {
+// submit runs d.batch, which may be empty. When the context ends it is left running.
+func (d *device) submit(ctx context.Context) (time.Duration, error) {
 	d.pending = 0
 	C.wg_run(d.nat, unsafe.SliceData(d.batch), C.size_t(len(d.batch)), &d.clock.last)
+	return d.await(ctx)
+}
+
+// await waits for what was submitted, and looks at the context in between.
+func (d *device) await(ctx context.Context) (time.Duration, error) {
+	for C.wg_wait(d.nat, &d.clock.last) {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+	}
 	if err := d.take("running kernels"); err != nil {
 		d.params.written = d.params.written[:0] // what the ring holds now is not known
 		return 0, err
 	}
 	return d.clock.worked(), nil
+}
+
+// settle waits for what a cancelled Run has left running.
+func (d *device) settle(ctx context.Context) error {
+	if !d.nat.running || d.nat.dead {
+		return nil
+	}
+	_, err := d.await(ctx)
+	return err
 }

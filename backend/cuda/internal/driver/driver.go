@@ -128,7 +128,7 @@ var needed = strings.Fields(`
 	cuMemGetInfo_v2 cuMemAlloc_v2 cuMemFree_v2 cuMemHostAlloc cuMemFreeHost
 	cuMemcpyHtoDAsync_v2 cuMemcpyDtoHAsync_v2 cuLaunchKernel
 	cuStreamCreate cuStreamSynchronize cuStreamDestroy_v2
-	cuEventCreate cuEventRecord cuEventSynchronize cuEventElapsedTime cuEventDestroy_v2`)
+	cuEventCreate cuEventRecord cuEventQuery cuEventSynchronize cuEventElapsedTime cuEventDestroy_v2`)
 
 // Missing names the functions that this package and backend/cuda call and the library lacks.
 func Missing() []string {

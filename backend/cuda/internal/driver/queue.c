@@ -1,5 +1,8 @@
 //go:build cuda && cgo && linux && (amd64 || arm64)
 
+#define _GNU_SOURCE
+#include <sched.h>
+#include <time.h>
 #include "queue.h"
 
 CUresult spmm_queue_make(spmm_queue *q)
@@ -50,23 +53,15 @@ static CUresult launch_all(spmm_queue *q)
 
 static CUresult submit(spmm_queue *q, int first, int last)
 {
-	CUresult r = CUDA_SUCCESS;
-	CUevent fence = q->fence[q->batches & 1];
-	if (first)
-		r = cuEventRecord(q->start, q->stream);
-	else if (q->batches >= 2)
-		r = cuEventSynchronize(fence);
+	CUresult r = first ? cuEventRecord(q->start, q->stream) : CUDA_SUCCESS;
 	if (!r)
 		r = launch_all(q);
 	if (!r)
-		r = cuEventRecord(last ? q->stop : fence, q->stream);
-	if (!r && !last)
-		return r;
-	CUresult done = cuStreamSynchronize(q->stream);
-	if (!r)
-		r = done;
-	if (!r)
-		r = cuEventElapsedTime(&q->ms, q->start, q->stop);
+		r = cuEventRecord(last ? q->stop : q->fence[q->batches & 1], q->stream);
+	if (r) {
+		CUresult done = cuStreamSynchronize(q->stream);
+		r = r ? r : done;
+	}
 	return r;
 }
 
@@ -75,6 +70,7 @@ CUresult spmm_queue_submit(spmm_queue *q, int first, int last)
 	if (first)
 		q->batches = 0;
 	q->failed = SPMM_BATCH;
+	q->ended = last;
 	q->ms = 0;
 	CUcontext popped;
 	CUresult r = cuCtxPushCurrent(q->ctx);
@@ -87,13 +83,39 @@ CUresult spmm_queue_submit(spmm_queue *q, int first, int last)
 	return r;
 }
 
-CUresult spmm_queue_wait(spmm_queue *q)
+static long long now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ll + t.tv_nsec;
+}
+
+static CUresult wait(CUevent e, int first)
+{
+	const long long end = now() + 20000000;
+	for (;;) {
+		CUresult r = cuEventQuery(e);
+		if (r != CUDA_ERROR_NOT_READY || now() >= end)
+			return r;
+		if (first)
+			sched_yield();
+		else
+			nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+	}
+}
+
+CUresult spmm_queue_wait(spmm_queue *q, int all, int first)
 {
 	CUcontext popped;
 	CUresult r = cuCtxPushCurrent(q->ctx);
 	if (r)
 		return r;
-	r = cuStreamSynchronize(q->stream);
+	if (!all)
+		r = wait(q->fence[q->batches & 1], first); /* batches - 2 */
+	else if (!q->ended)
+		r = wait(q->fence[(q->batches - 1) & 1], first);
+	else if (!(r = wait(q->stop, first)))
+		r = cuEventElapsedTime(&q->ms, q->start, q->stop);
 	cuCtxPopCurrent(&popped);
 	return r;
 }

@@ -70,11 +70,23 @@ func (q *Queue) Arg(p cu.DevicePtr) {
 	l.args++
 }
 
-// Submit hands the batch to the driver. The first batch of a run starts the clock. Two batches may
-// be in flight: a third waits for the first. The last, and one that fails, waits for all and
-// Elapsed then tells their time.
+// Submit hands the batch to the driver and returns. The first batch of a run starts the clock, the
+// last one stops it. Callers wait so that two batches are in flight at most. One that fails waits for all.
 func (q *Queue) Submit(first, last bool) error {
 	return check(C.spmm_queue_submit(q.c, flag(first), flag(last)))
+}
+
+// Wait waits until everything submitted is done, or everything but the last batch, and calls
+// carryOn every 20 ms: an error of it ends the wait, and is Wait's.
+func (q *Queue) Wait(all bool, carryOn func() error) error {
+	r := C.spmm_queue_wait(q.c, flag(all), 1)
+	for r == C.CUDA_ERROR_NOT_READY {
+		if err := carryOn(); err != nil {
+			return err
+		}
+		r = C.spmm_queue_wait(q.c, flag(all), 0)
+	}
+	return check(r)
 }
 
 // Refused is the position in its batch of the launch that Submit failed at, -1 if it was no launch.
@@ -88,10 +100,8 @@ func (q *Queue) Refused() int {
 // Reset forgets the launches added since the last Submit.
 func (q *Queue) Reset() { q.c.n = 0 }
 
-// Wait waits until everything submitted is done.
-func (q *Queue) Wait() error { return check(C.spmm_queue_wait(q.c)) }
-
-// Elapsed is the device's time for the last complete run.
+// Elapsed is the device's time from before the first launch of a run to after its last one, all of
+// which have been awaited.
 func (q *Queue) Elapsed() time.Duration {
 	return time.Duration(float64(q.c.ms) * float64(time.Millisecond))
 }

@@ -20,7 +20,8 @@ typedef struct {
 	CUcontext ctx;
 	CUstream stream;
 	CUevent start, stop; /* around all batches of a run */
-	CUevent fence[2];    /* after a batch: at most two are in flight */
+	CUevent fence[2];    /* after each batch but the last, by turns: at most two are in flight */
+	int ended;           /* the last batch of the run was submitted */
 	unsigned int batches, n;
 	unsigned int failed; /* the launch of the batch that was refused; SPMM_BATCH: none */
 	float ms;            /* from start to stop */
@@ -31,11 +32,13 @@ typedef struct {
 CUresult spmm_queue_make(spmm_queue *q);
 CUresult spmm_queue_destroy(spmm_queue *q);
 
-/* Submits the n launches in q. The first batch of a run starts the clock; the last, and one that
- * fails, waits until everything submitted is done. */
+/* Submits the n launches in q and returns. The first batch of a run starts the clock, the last one
+ * stops it. One that fails waits until everything submitted is done. */
 CUresult spmm_queue_submit(spmm_queue *q, int first, int last);
 
-/* Waits for what was submitted. */
-CUresult spmm_queue_wait(spmm_queue *q);
+/* Waits for the batch before the last one submitted, or for all that was submitted, 20 ms at most:
+ * CUDA_ERROR_NOT_READY if it is not done then. The first look of a wait polls without sleeping. When
+ * the last batch of a run is done ms is the time since the first began. */
+CUresult spmm_queue_wait(spmm_queue *q, int all, int first);
 
 #endif

@@ -95,20 +95,44 @@ func TestManyLaunches(t *testing.T) {
 	}
 }
 
-// Of a long run two batches are in flight, so that it can be cancelled: five batches wait three times.
+// Of a long run two batches are in flight at most, so that it can be cancelled.
 func TestBatchesInFlight(t *testing.T) {
 	d := open(t)
 	k, b := load(t, d, bin("record", 1, 0)), alloc(t, d, 28)
-	logged := calls(t)
-	if _, err := d.Run(t.Context(), slices.Repeat([]backend.Launch{launch(k, b)}, 5*64)...); err != nil {
+	ls := slices.Repeat([]backend.Launch{launch(k, b)}, 5*64)
+	if _, err := d.Run(t.Context(), ls[0]); err != nil { // the first launch of a kernel is a batch of its own
 		t.Fatal(err)
 	}
-	if n := count(logged(), "cuEventSynchronize"); n != 3 {
-		t.Errorf("%d waits for a batch", n)
+	logged := calls(t)
+	if _, err := d.Run(t.Context(), ls...); err != nil {
+		t.Fatal(err)
+	}
+	batch, flying, waits := 0, 0, 0
+	for _, call := range logged() {
+		switch call {
+		case "cuLaunchKernel":
+			batch++
+		case "cuEventRecord":
+			if batch > 64 {
+				t.Errorf("%d launches in a batch", batch)
+			}
+			if batch > 0 {
+				flying++
+			}
+			batch = 0
+		case "cuEventQuery":
+			flying, waits = flying-1, waits+1
+		}
+		if flying > 2 {
+			t.Error("three batches in flight")
+		}
+	}
+	if waits != 5 {
+		t.Errorf("%d waits for a batch, want 5", waits)
 	}
 }
 
-// A cancelled run stops between batches and finishes what it submitted.
+// A cancelled run stops between batches, whose launches take some 25 ms once their time is known.
 func TestRunCancelled(t *testing.T) {
 	d := open(t)
 	k, b := load(t, d, bin("sleep", 1, 0)), alloc(t, d, 4)
@@ -116,15 +140,40 @@ func TestRunCancelled(t *testing.T) {
 		t.Fatal(err)
 	}
 	ls := slices.Repeat([]backend.Launch{launch(k, b)}, 1000)
-	_, err := d.Run(&endsAfter{t.Context(), 3}, ls...)
+	_, err := d.Run(&endsAfter{t.Context(), 5}, ls...)
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled run: %v", err)
 	}
-	if n := words(t, b, 1)[0]; n == 0 || n%64 != 0 || n > 4*64 {
-		t.Errorf("%d launches ran before the run stopped", n)
+	if n := words(t, b, 1)[0]; n == 0 || n > 100 {
+		t.Errorf("%d launches of 2 ms ran before the run stopped", n)
 	}
 	if _, err := d.Run(t.Context(), ls[:3]...); err != nil {
 		t.Errorf("after a cancelled run: %v", err)
+	}
+}
+
+// What a cancelled run has left is awaited before memory is given back, and a loss then is told.
+func TestCancelledThenLost(t *testing.T) {
+	d := open(t)
+	k, b := load(t, d, bin("spin", 1, 4)), alloc(t, d, 256)
+	long := launch(k, b)
+	long.Params = []byte{0, 0, 0, 64} // some 70 ms
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+	defer cancel()
+	if _, err := d.Run(ctx, long); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("cancelled run: %v", err)
+	}
+	logged := calls(t)
+	t.Setenv("FAKE_FAIL", "cuEventQuery=719")
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+	if n := count(logged(), "cuMemFree_v2"); n != 0 {
+		t.Error("memory was given back on a device that failed")
+	}
+	t.Setenv("FAKE_FAIL", "")
+	if _, err := d.Alloc(4); !errors.Is(err, backend.ErrDeviceLost) {
+		t.Errorf("after the loss: %v", err)
 	}
 }
 

@@ -54,6 +54,7 @@ struct op {
 	CUfunction fn;
 	unsigned grid[3], block[3], shared;
 	unsigned char arg[9][64];
+	double until; /* a kernel that takes long: when it ends; 0: it has not begun */
 	struct op *next;
 };
 
@@ -261,12 +262,26 @@ static CUresult run_sleep(CUcontext c, struct op *o)
 	return CUDA_SUCCESS;
 }
 
+/* spin(dst, n): takes 64 n additions' time per workgroup, at 10^12 additions a second. See busy. */
+static CUresult run_spin(CUcontext c, struct op *o) { return memory(c, o, 0, 64) ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_ADDRESS; }
+
+/* busy tells whether a kernel that takes long is not done yet; it begins when it is first looked at. */
+static int busy(struct op *o)
+{
+	if (o->kind != KERNEL || strcmp(o->fn->name, "spin") != 0)
+		return 0;
+	if (!o->until)
+		o->until = now_ms() + 64e-9 * word(o, 1, 0) * o->grid[0];
+	return now_ms() < o->until;
+}
+
 static const struct {
 	const char *name;
 	CUresult (*run)(CUcontext, struct op *);
 } kernels[] = {
 	{"step", run_step}, {"grid", run_grid}, {"echo", run_echo}, {"sum", run_sum}, {"tile", run_tile},
 	{"record", run_record}, {"fault", run_fault}, {"sleep", run_sleep},
+	{"spin", run_spin},
 };
 
 static CUresult run_kernel(CUcontext c, struct op *o)
@@ -294,11 +309,17 @@ static CUresult perform(CUcontext c, struct op *o)
 	return CUDA_SUCCESS;
 }
 
-/* drain runs what waits in a stream, up to the last record of an event if one is given. */
-static CUresult drain(CUcontext c, CUstream s, CUevent until)
+/* drain runs what waits in a stream, up to the last record of an event if one is given. A kernel that
+ * takes long is waited for, or ends it if wait is 0. */
+static CUresult drain(CUcontext c, CUstream s, CUevent until, int wait)
 {
 	while (s->first && !(until && !until->pending)) {
 		struct op *o = s->first;
+		while (!c->lost && busy(o)) {
+			if (!wait)
+				return CUDA_ERROR_NOT_READY;
+			nanosleep(&(struct timespec){0, 200000}, NULL);
+		}
 		s->first = o->next;
 		if (!s->first)
 			s->last = &s->first;
@@ -704,13 +725,13 @@ CUresult cuStreamCreate(CUstream *s, unsigned flags)
 CUresult cuStreamSynchronize(CUstream s)
 {
 	ENTER(cuStreamSynchronize, 1)
-	return drain(current, s, NULL);
+	return drain(current, s, NULL, 1);
 }
 
 CUresult cuStreamDestroy_v2(CUstream s)
 {
 	ENTER(cuStreamDestroy_v2, 1)
-	drain(current, s, NULL);
+	drain(current, s, NULL, 1);
 	current->streams--;
 	free(s);
 	return CUDA_SUCCESS;
@@ -739,7 +760,13 @@ CUresult cuEventRecord(CUevent e, CUstream s)
 CUresult cuEventSynchronize(CUevent e)
 {
 	ENTER(cuEventSynchronize, 1)
-	return e->pending ? drain(current, e->stream, e) : CUDA_SUCCESS;
+	return e->pending ? drain(current, e->stream, e, 1) : CUDA_SUCCESS;
+}
+
+CUresult cuEventQuery(CUevent e)
+{
+	ENTER(cuEventQuery, 1)
+	return e->pending ? drain(current, e->stream, e, 0) : CUDA_SUCCESS;
 }
 
 CUresult cuEventElapsedTime(float *ms, CUevent from, CUevent to)
