@@ -41,7 +41,7 @@
 // Prepare packs A in one of Formats: the one that is predicted to multiply fastest on the device, or the one
 // that Options.Format names. Plan.Info says which, and why. Options.Cols says for how many columns of B; Tune
 // measures instead of predicting. Compare shows what each format makes of A, and Encode packs it for a file that
-// PrepareEncoded takes as it is. A format may refuse a matrix, as "nm" does where there is no N:M pattern: when it
+// Prepare takes as it is. A format may refuse a matrix, as "nm" does where there is no N:M pattern: when it
 // was asked for that is an error with the row that is in the way, else another format is taken.
 //
 // # Element types

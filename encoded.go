@@ -11,8 +11,8 @@ import (
 )
 
 // Encode packs a as Prepare would for the device, but leaves it on the host, to be written to a file with
-// safetensors.WriteMatrix and prepared any number of times with PrepareEncoded. It packs for fast mode.
-func Encode(ctx context.Context, dev *Device, a formats.Sparse, o Options) (formats.Encoded, error) {
+// safetensors.WriteMatrix and prepared any number of times. It packs for fast mode.
+func Encode(ctx context.Context, dev *Device, a formats.Encoded, o Options) (formats.Encoded, error) {
 	opt, err := o.with(a)
 	if err != nil {
 		return nil, err
@@ -20,26 +20,10 @@ func Encode(ctx context.Context, dev *Device, a formats.Sparse, o Options) (form
 	return plan.Encode(ctx, dev.d, a, opt)
 }
 
-// PrepareEncoded is Prepare for a matrix in some format: one that load.Open has read, say. If the device
-// has a kernel for the way in which it is packed, it is copied there as it is; else, or if o asks for
-// another format or precision, to tune, or for reproducible mode, it is decoded and packed again.
-func PrepareEncoded(ctx context.Context, dev *Device, a formats.Encoded, o Options) (*Plan, error) {
-	opt, err := o.with(a)
-	if err != nil {
-		return nil, err
-	}
-	opt.Encoded = a
-	p, err := plan.New(ctx, dev.d, a.Sparse(), opt)
-	if err != nil {
-		return nil, err
-	}
-	return &Plan{p}, nil
-}
-
 // Compare packs a in every format, or in those that o allows, as Prepare would for the device in fast mode, and
 // predicts a multiplication by o.Cols columns. Formats that cannot be packed, or that the device has no
 // kernel for, have an Err.
-func Compare(ctx context.Context, dev *Device, a formats.Sparse, o Options) ([]Packing, error) {
+func Compare(ctx context.Context, dev *Device, a formats.Encoded, o Options) ([]Packing, error) {
 	opt, err := o.with(a)
 	if err != nil {
 		return nil, err

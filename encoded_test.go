@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -78,7 +79,7 @@ func encodeOnce[T formats.Value](t *testing.T, dev *spmm.Device, format string) 
 	if e.Format() != format {
 		t.Fatalf("encoded as %s", e.Format())
 	}
-	plan, err := spmm.PrepareEncoded(ctx, dev, e, spmm.Options{Cols: 33})
+	plan, err := spmm.Prepare(ctx, dev, e, spmm.Options{Cols: 33})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,6 +91,45 @@ func encodeOnce[T formats.Value](t *testing.T, dev *spmm.Device, format string) 
 		t.Fatal(err)
 	}
 	same(t, c, want)
+	if format == "csr" {
+		return
+	}
+	anew, err := spmm.Prepare(ctx, dev, a, spmm.Options{Format: format, Variant: plan.Info().Variant, Cols: 33})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer anew.Close()
+	fromCSR := formats.NewDense[float32](a.Rows, 33)
+	if _, err := spmm.Multiply(ctx, anew, 1, b, 0, fromCSR); err != nil {
+		t.Fatal(err)
+	}
+	if !fromCSR.Equal(c) {
+		t.Error("the matrix from the file and the one in CSR give different bits")
+	}
+}
+
+// Preparing a file's matrix allocates less than its CSR form would take: none is made of it.
+func TestPrepareDecodesNothing(t *testing.T) {
+	dev := openCPU(t)
+	a := formats.Convert[half.F16](matrix(t, "gen:uniform,rows=512,cols=512,density=0.8"))
+	enc, err := spmm.Encode(ctx, dev, a, spmm.Options{Format: "hrpb"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := stored(t, enc)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	plan, err := spmm.Prepare(ctx, dev, e, spmm.Options{})
+	runtime.ReadMemStats(&after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plan.Close()
+	i := plan.Info()
+	csr := formats.CSRBytes(int64(i.Rows), i.NNZ) - 2*i.NNZ // of F16
+	if took := int64(after.TotalAlloc - before.TotalAlloc); i.Format != "hrpb" || took > csr/2 {
+		t.Errorf("as %s because %s: %d bytes were allocated; a CSR has %d", i.Format, i.Why, took, csr)
+	}
 }
 
 func matrix(t *testing.T, spec string) *formats.CSR[float32] {
@@ -102,7 +142,7 @@ func matrix(t *testing.T, spec string) *formats.CSR[float32] {
 }
 
 // What is packed otherwise than the options or the device ask for is packed anew.
-func TestPrepareEncodedAnew(t *testing.T) {
+func TestPrepareAnew(t *testing.T) {
 	dev := openCPU(t)
 	a := formats.Convert[half.F16](matrix(t, "gen:vector,rows=64,cols=64,v=8,density=0.2"))
 	f, err := load.Format("cvse")
@@ -129,7 +169,7 @@ func TestPrepareEncodedAnew(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			plan, err := spmm.PrepareEncoded(ctx, dev, e, test.o)
+			plan, err := spmm.Prepare(ctx, dev, e, test.o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -146,7 +186,7 @@ func TestPrepareEncodedAnew(t *testing.T) {
 	}
 }
 
-func TestPrepareEncodedRefuses(t *testing.T) {
+func TestPrepareRefuses(t *testing.T) {
 	f, err := load.Format("cvse")
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +196,7 @@ func TestPrepareEncodedRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.(*cvse.Matrix[float32]).ColInd[0] = 1 << 31
-	if _, err := spmm.PrepareEncoded(ctx, openCPU(t), e, spmm.Options{}); err == nil || !strings.HasPrefix(err.Error(), "matrix A: cvse: ") {
+	if _, err := spmm.Prepare(ctx, openCPU(t), e, spmm.Options{}); err == nil || !strings.HasPrefix(err.Error(), "matrix A: cvse: ") {
 		t.Error(err)
 	}
 }
@@ -228,7 +268,7 @@ func ExampleEncode() {
 		log.Fatal(err)
 	}
 
-	plan, err := spmm.PrepareEncoded(ctx, dev, e, spmm.Options{})
+	plan, err := spmm.Prepare(ctx, dev, e, spmm.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

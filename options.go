@@ -31,7 +31,7 @@ type Options struct {
 	P int
 	// Tune measures the formats that are predicted to be near the best, takes the fastest and remembers
 	// it in the user's cache folder: from then on auto takes it for this matrix, device, precision and
-	// Cols. It needs device memory for B and C. It is for fast mode, and for Prepare and PrepareEncoded: the other
+	// Cols. It needs device memory for B and C. It is for fast mode, and for Prepare: the other
 	// calls multiply nothing.
 	Tune bool
 	// Variant forces a kernel variant by name, of those that the device runs; for tests and comparisons.

@@ -26,18 +26,18 @@ func TestOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	calls := map[string]func(spmm.Options) error{
-		"Prepare":        func(o spmm.Options) error { return closed(spmm.Prepare(ctx, dev, a, o)) },
-		"PrepareEncoded": func(o spmm.Options) error { return closed(spmm.PrepareEncoded(ctx, dev, e, o)) },
-		"Encode":         func(o spmm.Options) error { return second(spmm.Encode(ctx, dev, a, o)) },
-		"Compare":        func(o spmm.Options) error { return second(spmm.Compare(ctx, dev, a, o)) },
+		"Prepare":     func(o spmm.Options) error { return closed(spmm.Prepare(ctx, dev, a, o)) },
+		"PrepareFile": func(o spmm.Options) error { return closed(spmm.Prepare(ctx, dev, e, o)) },
+		"Encode":      func(o spmm.Options) error { return second(spmm.Encode(ctx, dev, a, o)) },
+		"Compare":     func(o spmm.Options) error { return second(spmm.Compare(ctx, dev, a, o)) },
 	}
 	for _, test := range []struct {
 		o    spmm.Options
 		says string
 		not  string // calls that take it
 	}{
-		{spmm.Options{}, "", "Prepare PrepareEncoded Encode Compare"},
-		{spmm.Options{Format: "csr", Precision: dtype.F16, Cols: math.MaxInt32}, "", "Prepare PrepareEncoded Encode Compare"},
+		{spmm.Options{}, "", "Prepare PrepareFile Encode Compare"},
+		{spmm.Options{Format: "csr", Precision: dtype.F16, Cols: math.MaxInt32}, "", "Prepare PrepareFile Encode Compare"},
 		{spmm.Options{Format: "dia"}, `unknown format "dia" (auto, csr`, ""},
 		{spmm.Options{Precision: dtype.S8}, "precision s8: want f16, bf16, tf32 or f32", ""},
 		{spmm.Options{Cols: -1}, "-1 columns to choose a format for: want 1 to 2147483647", ""},
@@ -52,8 +52,8 @@ func TestOptions(t *testing.T) {
 		{spmm.Options{Mode: spmm.Reproducible, Format: "dia"}, `unknown format "dia"`, ""},
 		{spmm.Options{Mode: spmm.Reproducible, Precision: dtype.S8}, "precision s8", ""},
 		{spmm.Options{Mode: spmm.Reproducible, Cols: -3}, "-3 columns", ""},
-		{spmm.Options{Mode: spmm.Reproducible}, "packs for fast mode", "Prepare PrepareEncoded"},
-		{spmm.Options{Tune: true, Cols: 2}, "does not tune", "Prepare PrepareEncoded"},
+		{spmm.Options{Mode: spmm.Reproducible}, "packs for fast mode", "Prepare PrepareFile"},
+		{spmm.Options{Tune: true, Cols: 2}, "does not tune", "Prepare PrepareFile"},
 	} {
 		if err := test.o.Validate(); (err != nil) != (test.not == "" && test.o.Variant == "") {
 			t.Errorf("Validate %+v: %v", test.o, err)

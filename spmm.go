@@ -19,9 +19,11 @@ func Formats() []string { return plan.Formats() }
 // called from any goroutine; multiplications with one plan run one after another.
 type Plan struct{ p *plan.Plan }
 
-// Prepare validates a, a *formats.CSR of any element type, packs it into a format for the device and copies it
-// there. a may be changed or dropped afterwards.
-func Prepare(ctx context.Context, dev *Device, a formats.Sparse, o Options) (*Plan, error) {
+// Prepare validates a, packs it into a format for the device and copies it there. a may be changed or dropped
+// afterwards. It is a *formats.CSR of any element type, or a matrix in another format: one that load.Open has read,
+// say. If the device has a kernel for the way in which that is packed, it is copied there as it is; else, or if o
+// asks for another format or precision, to tune, or for reproducible mode, it is decoded and packed again.
+func Prepare(ctx context.Context, dev *Device, a formats.Encoded, o Options) (*Plan, error) {
 	opt, err := o.with(a)
 	if err != nil {
 		return nil, err

@@ -503,10 +503,10 @@ func TestBindingLimitOfPatterns(t *testing.T) {
 			return spmm.Prepare(ctx, dev, a, spmm.Options{Format: "nm"})
 		}, true},
 		{"encoded, cut", 1_100_000, func(dev *spmm.Device) (*spmm.Plan, error) {
-			return spmm.PrepareEncoded(ctx, dev, tall, spmm.Options{})
+			return spmm.Prepare(ctx, dev, tall, spmm.Options{})
 		}, true},
 		{"encoded in panels that are too large", 500_000, func(dev *spmm.Device) (*spmm.Plan, error) {
-			return spmm.PrepareEncoded(ctx, dev, tall, spmm.Options{})
+			return spmm.Prepare(ctx, dev, tall, spmm.Options{})
 		}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {

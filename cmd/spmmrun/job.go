@@ -159,7 +159,7 @@ func prepare[T formats.Value](ctx context.Context, j *job, dev *spmm.Device, pre
 		return nil, err
 	}
 	if a.Format() != "csr" && a.Type() == prec.Storage() {
-		return spmm.PrepareEncoded(ctx, dev, a, o)
+		return spmm.Prepare(ctx, dev, a, o)
 	}
 	return spmm.Prepare(ctx, dev, q.a, o)
 }

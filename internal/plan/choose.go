@@ -25,6 +25,7 @@ type candidate struct {
 	variant *spec.Variant
 	cost    time.Duration // predicted; unlikely if it cannot hold the matrix
 	why     string        // it comes at its place
+	adopted *encoded      // the matrix as it comes, if the variant takes that
 }
 
 // unlikely is the cost of what does not come into question.
@@ -36,10 +37,10 @@ func (c *candidate) name() string { return c.kernel.Name + "/" + c.variant.Name 
 type encoded struct {
 	kernel    *spec.Format
 	variant   *spec.Variant
-	format    string         // what the matrix is packed in
-	name      string         // of the variant, for people
-	precision dtype.Type     // what products are computed with
-	matrix    formats.Sparse // of the variant's storage type
+	format    string     // what the matrix is packed in
+	name      string     // of the variant, for people
+	precision dtype.Type // what products are computed with
+	matrix    *source    // of the variant's storage type
 	enc       *spec.Packed
 	took      time.Duration // encoding
 }
@@ -55,7 +56,7 @@ func Formats() []string {
 
 // choose returns the ways to multiply in the order in which to try them, and says why: first what was measured to be
 // fastest, else what takes the matrix as it is encoded already, else by predicted time.
-func choose(ctx context.Context, d *Device, a formats.Sparse, o Options) ([]*candidate, error) {
+func choose(ctx context.Context, d *Device, a *source, o Options) ([]*candidate, error) {
 	cs, err := candidates(d.Caps(), a, o)
 	if err != nil {
 		return nil, err
@@ -64,14 +65,14 @@ func choose(ctx context.Context, d *Device, a formats.Sparse, o Options) ([]*can
 		if r := recall(d, a, o); r != nil && r.sort(cs) {
 			return explain(cs, func(*candidate) string { return r.why("when this matrix was tuned") }), nil
 		}
-		if as := adopting(cs, o); len(as) > 0 {
-			return explain(as, func(*candidate) string { return "the matrix comes packed for it" }), rank(ctx, d, as, a, o)
+		if as := adopting(cs, a); len(as) > 0 {
+			return explain(as, func(*candidate) string { return "the matrix comes packed for it" }), rankAdopting(ctx, d, as, a, o)
 		}
 	}
 	if len(cs) == 1 {
 		return explain(cs, func(c *candidate) string { return "there is no other " + requested(o, c) }), nil
 	}
-	if err := rank(ctx, d, cs, a, o); err != nil {
+	if err := rank(ctx, d, cs, a.csr(), o); err != nil {
 		return nil, err
 	}
 	return explain(cs, func(c *candidate) string { return predicted(cs, c) }), nil
@@ -85,9 +86,20 @@ func explain(cs []*candidate, why func(*candidate) string) []*candidate {
 	return cs
 }
 
-// adopting returns the candidates that take the matrix as it is encoded already.
-func adopting(cs []*candidate, o Options) []*candidate {
-	return slices.DeleteFunc(slices.Clone(cs), func(c *candidate) bool { return c.adopt(o) == nil })
+// adopting returns the candidates that take the matrix as it comes, which is then their adopted.
+func adopting(cs []*candidate, a *source) []*candidate {
+	var as []*candidate
+	for _, c := range cs {
+		if a.Format() != c.kernel.Name || c.kernel.Adopt == nil {
+			continue
+		}
+		start := time.Now()
+		if enc, err := c.kernel.Adopt(a.Encoded, c.variant); err == nil {
+			c.adopted = c.encoded(a, enc, time.Since(start))
+			as = append(as, c)
+		}
+	}
+	return as
 }
 
 // requested says what the only candidate fulfils.
@@ -141,10 +153,10 @@ func rank(ctx context.Context, d *Device, cs []*candidate, a formats.Sparse, o O
 	if err != nil {
 		return err
 	}
-	s := sample(a)
+	s := newSource(sample(a))
 	for _, c := range cs {
 		c.cost = unlikely
-		e, err := c.encode(ctx, s, Options{})
+		e, err := c.encode(ctx, s)
 		if errors.As(err, new(cannotHold)) {
 			continue
 		}
@@ -154,8 +166,29 @@ func rank(ctx context.Context, d *Device, cs []*candidate, a formats.Sparse, o O
 		stats, items := scale(e.enc, s.NNZ(), a.NNZ())
 		_, c.cost = pr.Time(c.kernel.Name, c.variant, stats, items)
 	}
-	slices.SortStableFunc(cs, func(x, y *candidate) int { return cmp.Compare(x.cost, y.cost) })
+	sortByCost(cs)
 	return nil
+}
+
+// rankAdopting is rank for candidates that take the matrix as it comes: packed whole, so that nothing need be
+// decoded or encoded.
+func rankAdopting(ctx context.Context, d *Device, cs []*candidate, a *source, o Options) error {
+	if len(cs) < 2 {
+		return nil
+	}
+	pr, err := newPredictor(ctx, d, a.Encoded, o.cols())
+	if err != nil {
+		return err
+	}
+	for _, c := range cs {
+		_, c.cost = pr.Time(c.kernel.Name, c.variant, c.adopted.enc.Stats, c.adopted.enc.Items)
+	}
+	sortByCost(cs)
+	return nil
+}
+
+func sortByCost(cs []*candidate) {
+	slices.SortStableFunc(cs, func(x, y *candidate) int { return cmp.Compare(x.cost, y.cost) })
 }
 
 // scale extrapolates what was found of a sample to the whole matrix.
@@ -171,41 +204,34 @@ func scale(e *spec.Packed, sampled, all int64) (s formats.Stats, items int64) {
 	return s, items
 }
 
-// encode packs a matrix, or takes it as it is encoded already.
-func (c *candidate) encode(ctx context.Context, a formats.Sparse, o Options) (*encoded, error) {
+// encode packs a matrix, or takes it as it comes.
+func (c *candidate) encode(ctx context.Context, a *source) (*encoded, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	m := formats.ConvertTo(a, c.variant.In)
-	start := time.Now()
-	enc := c.adopt(o)
-	if enc == nil {
-		var err error
-		if enc, err = c.kernel.Encode(m, c.variant); err != nil {
-			return nil, cannotHold{fmt.Errorf("format %s: %w", c.kernel.Name, err)}
-		}
+	if c.adopted != nil {
+		return c.adopted, nil
 	}
-	return &encoded{
-		kernel: c.kernel, variant: c.variant, format: c.kernel.Name, name: c.variant.Name, precision: c.variant.In,
-		matrix: m, enc: enc, took: time.Since(start),
-	}, nil
+	m := formats.ConvertTo(a.csr(), c.variant.In)
+	start := time.Now()
+	enc, err := c.kernel.Encode(m, c.variant)
+	if err != nil {
+		return nil, cannotHold{fmt.Errorf("format %s: %w", c.kernel.Name, err)}
+	}
+	return c.encoded(newSource(m), enc, time.Since(start)), nil
 }
 
-// adopt returns the matrix as it is encoded already, nil if that is not as the variant packs it.
-func (c *candidate) adopt(o Options) *spec.Packed {
-	if o.Encoded == nil || o.Encoded.Format() != c.kernel.Name || c.kernel.Adopt == nil {
-		return nil
+// encoded describes a matrix that was packed for the candidate.
+func (c *candidate) encoded(m *source, enc *spec.Packed, took time.Duration) *encoded {
+	return &encoded{
+		kernel: c.kernel, variant: c.variant, format: c.kernel.Name, name: c.variant.Name, precision: c.variant.In,
+		matrix: m, enc: enc, took: took,
 	}
-	enc, err := c.kernel.Adopt(o.Encoded, c.variant)
-	if err != nil {
-		return nil
-	}
-	return enc
 }
 
 // candidates returns the variants worth comparing: for each format, and each packing of it, the
 // first in the kernel's table that the device can run.
-func candidates(caps backend.Caps, a formats.Sparse, o Options) ([]*candidate, error) {
+func candidates(caps backend.Caps, a formats.Encoded, o Options) ([]*candidate, error) {
 	prec := o.precision(a)
 	var cs []*candidate
 	var runs []string // what a variant might have been named

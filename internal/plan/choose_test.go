@@ -11,8 +11,13 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/cvse"
 	"github.com/spmmrun/spmm/formats/gen"
+	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/formats/hrpb"
 	"github.com/spmmrun/spmm/internal/plan/model"
+	_ "github.com/spmmrun/spmm/portable/cpu"
+	"github.com/spmmrun/spmm/shaders"
 )
 
 // described is a device of which only the description is looked at.
@@ -59,12 +64,12 @@ func bandwidths(pairs ...float64) []model.Bandwidth {
 // chosen returns the first candidate that can hold the matrix.
 func chosen(t *testing.T, d *Device, a formats.Sparse, o Options) *candidate {
 	t.Helper()
-	cs, err := choose(t.Context(), d, a, o)
+	cs, err := choose(t.Context(), d, newSource(a), o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range cs {
-		if _, err := c.encode(t.Context(), a, o); err == nil {
+		if _, err := c.encode(t.Context(), newSource(a)); err == nil {
 			return c
 		}
 	}
@@ -158,6 +163,53 @@ func TestTF32(t *testing.T) {
 	}
 }
 
+// A matrix that comes packed for a kernel is brought onto the device without being decoded.
+func TestNothingDecoded(t *testing.T) {
+	drv, err := backend.Find("cpu")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cpu, err := drv.Open(t.Context(), backend.Info{Backend: "cpu"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := NewDevice(cpu)
+	defer d.Close()
+	a, err := gen.CSR("gen:nm,rows=256,cols=128,n=2,m=4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range shaders.Formats() {
+		if f.Adopt == nil {
+			continue
+		}
+		e, err := Encode(t.Context(), d, formats.Convert[half.F16](a), Options{Format: f.Name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range []Options{{}, {Format: f.Name}} {
+			s := newSource(e)
+			p, err := newFast(t.Context(), d, s, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p.Format != f.Name || s.decoded != nil {
+				t.Errorf("%s, options %+v: taken as %s because %s, decoded: %v", f.Name, o, p.Format, p.Why, s.decoded != nil)
+			}
+			p.Close()
+		}
+		s := newSource(e)
+		p, err := newFast(t.Context(), d, s, Options{Precision: dtype.F32})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.decoded == nil || p.Precision != dtype.F32 {
+			t.Errorf("%s: in another precision %v, decoded: %v", f.Name, p.Precision, s.decoded != nil)
+		}
+		p.Close()
+	}
+}
+
 // Rows near each other that share columns fetch a row of B once.
 func TestDistinct(t *testing.T) {
 	for spec, want := range map[string][2]float64{
@@ -173,6 +225,15 @@ func TestDistinct(t *testing.T) {
 		}
 		if got := float64(distinct(a)); got < want[0]*float64(a.NNZ()) || got > math.Ceil(want[1]*float64(a.NNZ())) {
 			t.Errorf("%s: %v of %d entries, want %v of them", spec, got, a.NNZ(), want)
+		}
+		for _, f := range []formats.Format{cvse.Format, hrpb.Format} { // which keep the order of rows
+			e, err := f.Encode(a, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := distinct(e), distinct(a); got != want {
+				t.Errorf("%s in %s: %d, want %d", spec, f.Name, got, want)
+			}
 		}
 	}
 }

@@ -35,21 +35,22 @@ type detailed interface{ Details() []formats.Detail }
 
 // Compare packs the matrix in every way that the options allow, as a sample does not tell exactly what a
 // format needs.
-func Compare(ctx context.Context, d *Device, a formats.Sparse, o Options) ([]Packing, error) {
+func Compare(ctx context.Context, d *Device, m formats.Encoded, o Options) ([]Packing, error) {
 	if err := o.validateForHost("Compare"); err != nil {
 		return nil, err
 	}
+	a := newSource(m.Sparse())
 	cs, err := candidates(d.Caps(), a, o)
 	if err != nil {
 		return nil, err
 	}
-	pr, err := newPredictor(ctx, d, a, o.cols())
+	pr, err := newPredictor(ctx, d, a.Encoded, o.cols())
 	if err != nil {
 		return nil, err
 	}
 	var ps []Packing
 	for _, c := range cs {
-		p, err := c.packing(ctx, pr, a, o)
+		p, err := c.packing(ctx, pr, a)
 		if err != nil {
 			return nil, err
 		}
@@ -59,9 +60,9 @@ func Compare(ctx context.Context, d *Device, a formats.Sparse, o Options) ([]Pac
 }
 
 // packing packs the matrix for the candidate, and predicts it. That the format cannot hold it is the Err of the result.
-func (c *candidate) packing(ctx context.Context, pr *model.Predictor, a formats.Sparse, o Options) (Packing, error) {
+func (c *candidate) packing(ctx context.Context, pr *model.Predictor, a *source) (Packing, error) {
 	p := Packing{Format: c.kernel.Name, Variant: c.variant.Name, Precision: c.variant.In}
-	e, err := c.encode(ctx, a, o)
+	e, err := c.encode(ctx, a)
 	if errors.As(err, new(cannotHold)) {
 		p.Err = err
 		return p, nil

@@ -20,9 +20,6 @@ type Options struct {
 	Variant   string     // a variant's name, to force it; "" picks one
 	Precision dtype.Type // of A's values and of B; Invalid: the matrix's own type
 	Cols      int        // columns of B to choose for; 0: 128
-	// Encoded, if not nil, is the matrix in some format. Where the device has a kernel for its packing, and
-	// Format does not name another, it is taken as it is.
-	Encoded formats.Encoded
 	// Tune measures the packings that are predicted to be near the best, and remembers the fastest in the
 	// cache folder, for others to take.
 	Tune bool
@@ -43,7 +40,7 @@ func (o Options) cols() int {
 }
 
 // precision is Precision with its default.
-func (o Options) precision(a formats.Sparse) dtype.Type {
+func (o Options) precision(a formats.Encoded) dtype.Type {
 	if o.Precision == dtype.Invalid {
 		return a.Type()
 	}

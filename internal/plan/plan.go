@@ -48,14 +48,21 @@ type Plan struct {
 	requested, answer [2]Shape // the last of shapes
 }
 
-// New prepares a matrix, which is not needed afterwards. The matrix must be valid.
-func New(ctx context.Context, d *Device, a formats.Sparse, o Options) (*Plan, error) {
+// New prepares a matrix, which is not needed afterwards. Where the device has a kernel for the packing that the
+// matrix comes in, and the options do not ask for another, it is taken as it is; else it is decoded and encoded
+// anew. The matrix must be valid.
+func New(ctx context.Context, d *Device, a formats.Encoded, o Options) (*Plan, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	if o.Reproducible != 0 {
-		return newReproducible(ctx, d, a, o)
+		return newReproducible(ctx, d, a.Sparse(), o)
 	}
+	return newFast(ctx, d, newSource(a), o)
+}
+
+// newFast prepares a matrix for fast mode.
+func newFast(ctx context.Context, d *Device, a *source, o Options) (*Plan, error) {
 	cs, err := choose(ctx, d, a, o)
 	if err != nil {
 		return nil, err
@@ -65,22 +72,21 @@ func New(ctx context.Context, d *Device, a formats.Sparse, o Options) (*Plan, er
 	}
 	var refused error // the first
 	for _, c := range cs {
-		p, err := newFast(ctx, d, a, c, o)
+		p, err := newFor(ctx, d, a, c)
 		if err == nil || !refusal(err) {
 			return p, err
 		}
 		refused = firstOf(refused, err)
 	}
-	if o.Encoded != nil { // what it is packed in does not fit the device
-		o.Encoded = nil
-		return New(ctx, d, a, o)
+	if len(cs) > 0 && cs[0].adopted != nil { // what it is packed in does not fit the device
+		return newFast(ctx, d, newSource(a.csr()), o)
 	}
 	return nil, refused
 }
 
-// newFast prepares a matrix for one candidate.
-func newFast(ctx context.Context, d *Device, a formats.Sparse, c *candidate, o Options) (*Plan, error) {
-	e, err := c.encode(ctx, a, o)
+// newFor prepares a matrix for one candidate.
+func newFor(ctx context.Context, d *Device, a *source, c *candidate) (*Plan, error) {
+	e, err := c.encode(ctx, a)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +117,8 @@ func place(ctx context.Context, d *Device, e *encoded, why string, exec func(*re
 }
 
 // Encode packs a matrix as New would, for a file.
-func Encode(ctx context.Context, d *Device, a formats.Sparse, o Options) (formats.Encoded, error) {
+func Encode(ctx context.Context, d *Device, m formats.Encoded, o Options) (formats.Encoded, error) {
+	a := newSource(m)
 	if err := o.validateForHost("Encode"); err != nil {
 		return nil, err
 	}
@@ -121,7 +128,7 @@ func Encode(ctx context.Context, d *Device, a formats.Sparse, o Options) (format
 	}
 	var refused error // the first
 	for _, c := range cs {
-		e, err := c.encode(ctx, a, o)
+		e, err := c.encode(ctx, a)
 		if refusal(err) {
 			refused = firstOf(refused, err)
 			continue
@@ -132,7 +139,7 @@ func Encode(ctx context.Context, d *Device, a formats.Sparse, o Options) (format
 		if f, ok := e.enc.Format.(formats.Encoded); ok {
 			return f, nil
 		}
-		return e.matrix, nil
+		return e.matrix.csr(), nil
 	}
 	return nil, refused
 }

@@ -14,7 +14,7 @@ import (
 type Bound = model.Bound
 
 // newPredictor measures the device if it has not been measured before.
-func newPredictor(ctx context.Context, d *Device, a formats.Sparse, n int) (*model.Predictor, error) {
+func newPredictor(ctx context.Context, d *Device, a formats.Encoded, n int) (*model.Predictor, error) {
 	rates, err := d.Rates(ctx)
 	if err != nil {
 		return nil, err
@@ -24,9 +24,11 @@ func newPredictor(ctx context.Context, d *Device, a formats.Sparse, n int) (*mod
 		Product: model.Product{Rows: rows, Cols: cols, N: n, Nearby: distinct(a)},
 		Rates:   rates, Model: d.model(), Units: max(1, d.Caps().Units),
 	}
-	ptr, _ := a.Pattern()
-	for i := range rows {
-		p.Longest = max(p.Longest, ptr[i+1]-ptr[i])
+	if s, ok := a.(formats.Sparse); ok { // else the stats of the packed matrix say it
+		ptr, _ := s.Pattern()
+		for i := range rows {
+			p.Longest = max(p.Longest, ptr[i+1]-ptr[i])
+		}
 	}
 	return p, nil
 }

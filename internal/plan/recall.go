@@ -31,9 +31,9 @@ type record struct {
 // recordVersion changes with what is measured and how, and with kernels whose times change much.
 const recordVersion = 1
 
-func newRecord(d *Device, a formats.Sparse, o Options, cs []*candidate, times []measured) *record {
+func newRecord(d *Device, a *source, o Options, cs []*candidate, times []measured) *record {
 	slices.SortStableFunc(times, compareTimes)
-	i, digest := d.Info(), patternDigest(a)
+	i, digest := d.Info(), patternDigest(a.csr())
 	r := &record{Version: recordVersion, Device: i.Name, Driver: i.Driver, Matrix: digest, Among: names(cs), Times: times}
 	folder, prefix := recordFile(d, a, o)
 	r.file = folder + "/" + prefix + digest[:shortDigest] + ".json"
@@ -55,7 +55,7 @@ const shortDigest = 16
 
 // recordFile returns the folder and what the file's name starts with: all but the digest, so that it shows whether
 // there can be a record without one.
-func recordFile(d *Device, a formats.Sparse, o Options) (folder, prefix string) {
+func recordFile(d *Device, a formats.Encoded, o Options) (folder, prefix string) {
 	rows, cols := a.Dims()
 	format := pick(o.anyFormat(), "auto", o.Format)
 	return "tuned-" + deviceKey(d.Info()), fmt.Sprintf("%s-%v-n%d-%dx%d-%d-", format, o.precision(a), o.cols(), rows, cols, a.NNZ())
@@ -75,12 +75,12 @@ func patternDigest(a formats.Sparse) string {
 func (r *record) save() error { return saveJSON(r.file, r) }
 
 // recall returns what was measured of a matrix, nil if it was not or by another version.
-func recall(d *Device, a formats.Sparse, o Options) *record {
+func recall(d *Device, a *source, o Options) *record {
 	folder, prefix := recordFile(d, a, o)
 	if !slices.ContainsFunc(cache.Names(folder), func(name string) bool { return strings.HasPrefix(name, prefix) }) {
 		return nil // without looking at the whole matrix
 	}
-	digest := patternDigest(a)
+	digest := patternDigest(a.csr())
 	r, i := new(record), d.Info()
 	if !readJSON(folder+"/"+prefix+digest[:shortDigest]+".json", r) || !r.valid() || r.Device != i.Name || r.Driver != i.Driver || r.Matrix != digest {
 		return nil

@@ -117,7 +117,7 @@ func (r *reproducible) encode(m formats.Sparse, v *spec.Variant) (*encoded, erro
 	}
 	return &encoded{
 		kernel: shaders.Reproducible, variant: v, format: r.kind.Format(), name: name, precision: m.Type(),
-		matrix: m, enc: enc, took: time.Since(start),
+		matrix: newSource(m), enc: enc, took: time.Since(start),
 	}, nil
 }
 
@@ -243,7 +243,7 @@ func (r *reproducible) turn(ctx context.Context, bits rfx.P) error {
 		if err != nil {
 			return err
 		}
-		e := &encoded{kernel: r.kern, variant: v, matrix: r.auto.matrix}
+		e := &encoded{kernel: r.kern, variant: v, matrix: newSource(r.auto.matrix)}
 		parts, err := e.ranges(ctx, r.rowBlock)
 		if err != nil {
 			return err

@@ -49,7 +49,7 @@ func upload(ctx context.Context, d *Device, e *encoded, parts []*spec.Packed, ro
 		}
 		m.stats = addStats(m.stats, enc.Stats, e.matrix.NNZ())
 	}
-	m.fetched = model.Fetched(m.stats, distinct(e.matrix))
+	m.fetched = model.Fetched(m.stats, distinct(e.matrix.Encoded))
 	return m, nil
 }
 
@@ -156,7 +156,7 @@ func (e *encoded) ranges(ctx context.Context, rowBlock int) ([]*spec.Packed, err
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		p, err := e.kernel.Part(e.matrix.RowRange(lo, min(lo+rowBlock, rows)), e.variant, e.enc)
+		p, err := e.kernel.Part(e.matrix.csr().RowRange(lo, min(lo+rowBlock, rows)), e.variant, e.enc)
 		if err != nil {
 			return nil, err
 		}

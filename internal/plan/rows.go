@@ -10,22 +10,25 @@ import (
 	"github.com/spmmrun/spmm/formats/half"
 )
 
-// distinct returns how many of a's entries are the first of their column among nearby rows. A core
-// that works on those rows fetches a row of B for these, and finds it again for the others. It is
-// estimated from groups of rows all over the matrix.
-func distinct(a formats.Sparse) int64 {
+// distinct returns how many rows of B a multiplication fetches if those that nearby rows of a share are fetched
+// once: a core that works on these rows finds them again in its cache. It is estimated from groups of rows all
+// over the matrix.
+func distinct(a formats.Encoded) int64 {
 	const (
 		nearby = 128
-		enough = 1 << 18 // entries to look at
+		enough = 1 << 18 // columns to look at
 	)
-	ptr, idx := a.Pattern()
-	rows := len(ptr) - 1
-	step := max(1, len(idx)/enough)
-	var cols []int32
+	rows, _ := a.Dims()
+	panels, group := ceil(rows, a.PanelRows()), max(1, nearby/a.PanelRows()) // panels of nearby rows
+	step := max(1, int(a.NNZ()/enough))
+	var cols []uint32
 	var all, first int
-	for g := 0; g*nearby < rows; g += step {
-		lo, hi := ptr[g*nearby], ptr[min((g+1)*nearby, rows)]
-		cols = append(cols[:0], idx[lo:min(hi, lo+enough)]...)
+	for g := 0; g*group < panels; g += step {
+		cols = cols[:0]
+		for p := g * group; p < min((g+1)*group, panels) && len(cols) < enough; p++ {
+			cols = a.PanelCols(cols, p)
+		}
+		cols = cols[:min(len(cols), enough)]
 		slices.Sort(cols)
 		all += len(cols)
 		first += len(slices.Compact(cols))
@@ -33,7 +36,11 @@ func distinct(a formats.Sparse) int64 {
 	if all == 0 {
 		return a.NNZ()
 	}
-	return int64(math.Ceil(float64(first) / float64(all) * float64(a.NNZ())))
+	fetched := float64(a.NNZ()) // without sharing: in CSR, once for each entry
+	if a.PanelRows() > 1 {
+		fetched = float64(all * min(step, ceil(panels, group)))
+	}
+	return int64(math.Ceil(float64(first) / float64(all) * fetched))
 }
 
 // sample returns groups of a's rows from all over it with enough entries to tell how formats pack it;

@@ -14,7 +14,6 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
-	"github.com/spmmrun/spmm/formats"
 )
 
 // Candidates within nearBest times the best prediction are measured, and at least nearLeast.
@@ -32,7 +31,7 @@ const (
 
 // tune prepares the matrix for every candidate that is predicted to be near the best, multiplies with each,
 // keeps the fastest and remembers it.
-func tune(ctx context.Context, d *Device, a formats.Sparse, cs []*candidate, o Options) (*Plan, error) {
+func tune(ctx context.Context, d *Device, a *source, cs []*candidate, o Options) (*Plan, error) {
 	var best *Plan
 	var times []measured
 	var refused error // the first
@@ -78,9 +77,9 @@ func near(cs []*candidate) []*candidate {
 }
 
 // try prepares the matrix for a candidate and measures it.
-func try(ctx context.Context, d *Device, a formats.Sparse, c *candidate, o Options) (*Plan, measured, error) {
+func try(ctx context.Context, d *Device, a *source, c *candidate, o Options) (*Plan, measured, error) {
 	m := measured{Format: c.kernel.Name, Variant: c.variant.Name}
-	p, err := newFast(ctx, d, a, c, o)
+	p, err := newFor(ctx, d, a, c)
 	if err != nil {
 		return nil, m, err
 	}

@@ -45,7 +45,7 @@ func matrix(t *testing.T, spec string) *formats.CSR[float32] {
 }
 
 // info prepares a matrix and returns what was chosen.
-func info(t *testing.T, d *plan.Device, a formats.Sparse, o plan.Options) plan.Info {
+func info(t *testing.T, d *plan.Device, a formats.Encoded, o plan.Options) plan.Info {
 	t.Helper()
 	p, err := plan.New(ctx, d, a, o)
 	if err != nil {
@@ -116,12 +116,12 @@ func TestTune(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	encoded := plan.Options{Cols: 16, Encoded: e}
-	if i := info(t, d, a, encoded); i.Variant != slowest {
+	fromFile := plan.Options{Cols: 16}
+	if i := info(t, d, e, fromFile); i.Variant != slowest {
 		t.Errorf("picked %s for the matrix from a file", i.Variant)
 	}
-	encoded.Cols = 17
-	if i := info(t, d, a, encoded); i.Why != "the matrix comes packed for it" {
+	fromFile.Cols = 17
+	if i := info(t, d, e, fromFile); i.Why != "the matrix comes packed for it" {
 		t.Errorf("for other columns of the matrix from a file: because %s", i.Why)
 	}
 
