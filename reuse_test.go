@@ -52,38 +52,47 @@ func reuse(t *testing.T, dev *spmm.Device, o spmm.Options, colMajor bool) {
 		}
 		all = append(all, p)
 	}
-	// Every pair of neighbours differs in one of alpha, beta, B and C, and each is met again.
-	scalars := []float32{1, -2, 0, float32(math.Copysign(0, -1)), 3}
-	for round := range 2 {
-		for i, x := range all {
-			for j, y := range all {
-				if x.b.Cols != y.c.Cols {
-					continue
-				}
-				for _, alpha := range scalars {
-					for _, beta := range scalars {
-						if err := y.y.Upload(ctx, y.c); err != nil {
-							t.Fatal(err)
-						}
-						if _, err := plan.Run(ctx, alpha, x.x, beta, y.y); err != nil {
-							t.Fatal(err)
-						}
-						got := formats.NewDense[float32](40, y.c.Cols)
-						got.ColMajor = colMajor
-						if colMajor {
-							got.LD = got.Rows
-						}
-						if err := y.y.Download(ctx, got); err != nil {
-							t.Fatal(err)
-						}
-						if err := differ(got, expected(alpha, a, x.b, beta, y.c)); err != nil {
-							t.Fatalf("round %d, B %d, C %d, alpha %v, beta %v: %v", round, i, j, alpha, beta, err)
-						}
-					}
-				}
+	negative := float32(math.Copysign(0, -1))
+	first := product{all[0], all[0], 1, 3, 1}
+	for _, next := range []product{
+		{all[0], all[0], -2, 3, 1}, {all[0], all[0], 0, 3, 1}, {all[0], all[0], negative, 3, 1},
+		{all[0], all[0], 1, -1, 1}, {all[0], all[0], 1, 0, 1}, {all[0], all[0], 1, negative, 1},
+		{all[1], all[0], 1, 3, 1}, {all[0], all[1], 1, 3, 1}, {all[2], all[2], 1, 3, 1},
+		{all[0], all[0], 1, 3, 2},
+	} {
+		for i, q := range []product{first, next, first, next} { // composed, composed, kept, kept
+			if err := q.check(plan, a); err != nil {
+				t.Fatalf("%d. of %v, %v after %v, %v: %v", i+1, q.alpha, q.beta, first.alpha, first.beta, err)
 			}
 		}
 	}
+}
+
+// product is C = alpha·A·B + beta·C, some times in a row: b has B, c has C.
+type product struct {
+	b, c        operands
+	alpha, beta float32
+	times       int
+}
+
+// check multiplies and compares.
+func (q product) check(plan *spmm.Plan, a *formats.CSR[float32]) error {
+	if err := q.c.y.Upload(ctx, q.c.c); err != nil {
+		return err
+	}
+	if _, err := plan.Repeat(ctx, q.times, q.alpha, q.b.x, q.beta, q.c.y); err != nil {
+		return err
+	}
+	got := *q.c.c
+	got.Data = make([]float32, len(got.Data))
+	if err := q.c.y.Download(ctx, &got); err != nil {
+		return err
+	}
+	want := q.c.c
+	for range q.times {
+		want = expected(q.alpha, a, q.b.b, q.beta, want)
+	}
+	return differ(&got, want)
 }
 
 // The sign of an alpha of 0 is that of the product, whichever came before.
