@@ -66,27 +66,7 @@ func (f fast) columns(w *composer, j int) error {
 	return nil
 }
 
-// operands: what is staged takes the larger of two element sizes.
-func (m *resident) operands(b, c Shape) (in, out int, written dtype.Type) {
-	in, out, written = b.Type.Size(), c.Type.Size(), c.Type
-	if m.staged(b.Type, b.ColMajor) {
-		in = max(in, m.operand.Size())
-	}
-	if !m.direct(c.Type, c.ColMajor) {
-		out, written = max(out, dtype.F32.Size()), dtype.F32
-	}
-	return in, out, written
-}
-
 func (f fast) reproduced() (rfx.P, bool) { return 0, false }
-
-// staged tells whether a B of this type and order goes through kernel dense, direct whether C is what the kernel
-// can write.
-func (m *resident) staged(t dtype.Type, colMajor bool) bool { return colMajor || t != m.operand }
-
-func (m *resident) direct(t dtype.Type, colMajor bool) bool {
-	return !colMajor && (t == dtype.F32 || slices.Contains(m.variant.Out, t))
-}
 
 // multiply adds the launches of part i of A times block j of B, which b holds in every form that the kernel takes:
 // c = alpha·A·B + beta·c.

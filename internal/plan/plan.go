@@ -90,30 +90,35 @@ func newFor(ctx context.Context, d *Device, a *source, c *candidate) (*Plan, err
 	if err != nil {
 		return nil, err
 	}
-	return place(ctx, d, e, c.why, func(m *resident) executor { return fast{m} })
+	p, m, err := place(ctx, d, e, c.why)
+	if err != nil {
+		return nil, err
+	}
+	p.exec = fast{m}
+	return p, nil
 }
 
-// place brings an encoded matrix onto the device, cut where the device's limits ask for it. exec makes the executor
-// that multiplies with it.
-func place(ctx context.Context, d *Device, e *encoded, why string, exec func(*resident) executor) (*Plan, error) {
+// place brings an encoded matrix onto the device, cut where the device's limits require it. The plan lacks only its
+// executor.
+func place(ctx context.Context, d *Device, e *encoded, why string) (*Plan, *resident, error) {
 	start := time.Now()
 	parts, rowBlock, err := cut(ctx, d, e)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	packed := e.took + time.Since(start)
 	start = time.Now()
 	m, err := upload(ctx, d, e, parts, rowBlock)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	return &Plan{
 		Info: Info{
 			Rows: m.rows, Cols: m.cols, NNZ: e.matrix.NNZ(), Format: e.format, Variant: e.name, Why: why,
 			Precision: e.precision, Stats: m.stats, EncodeTime: packed, UploadTime: time.Since(start),
 		},
-		dev: d, rowBlock: rowBlock, exec: exec(m), launcher: newLauncher(d),
-	}, nil
+		dev: d, rowBlock: rowBlock, launcher: newLauncher(d),
+	}, m, nil
 }
 
 // Encode packs a matrix as New would, for a file.

@@ -95,13 +95,15 @@ func (r *reproducible) plan(ctx context.Context, d *Device, m formats.Sparse, o 
 	if most := e.enc.Stats.Slots * int64(rfx.P31.Bytes()); r.auto != nil && r.kind != kernel.Rows && most > d.limit() {
 		return nil, fmt.Errorf("panels take %d bytes at p = %d, and a buffer of %v at most %d: %w", most, rfx.P31, d.Info(), d.limit(), backend.ErrUnsupported)
 	}
-	return place(ctx, d, e, why, func(m *resident) executor {
-		r.resident = m
-		if r.auto != nil {
-			r.auto.at[r.bits] = m
-		}
-		return r
-	})
+	p, placed, err := place(ctx, d, e, why)
+	if err != nil {
+		return nil, err
+	}
+	p.exec, r.resident = r, placed
+	if r.auto != nil {
+		r.auto.at[r.bits] = placed
+	}
+	return p, nil
 }
 
 // encode packs the matrix for a variant.

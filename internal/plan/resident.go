@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
@@ -97,6 +98,26 @@ func (m *resident) close() error {
 	}
 	m.parts = nil
 	return errors.Join(errs...)
+}
+
+// staged tells whether a B of this type and order goes through kernel dense, direct whether C is what the kernel
+// can write.
+func (m *resident) staged(t dtype.Type, colMajor bool) bool { return colMajor || t != m.operand }
+
+func (m *resident) direct(t dtype.Type, colMajor bool) bool {
+	return !colMajor && (t == dtype.F32 || slices.Contains(m.variant.Out, t))
+}
+
+// operands: what is staged takes the larger of two element sizes.
+func (m *resident) operands(b, c Shape) (in, out int, written dtype.Type) {
+	in, out, written = b.Type.Size(), c.Type.Size(), c.Type
+	if m.staged(b.Type, b.ColMajor) {
+		in = max(in, m.operand.Size())
+	}
+	if !m.direct(c.Type, c.ColMajor) {
+		out, written = max(out, dtype.F32.Size()), dtype.F32
+	}
+	return in, out, written
 }
 
 // launch asks the kernel how part i runs on a problem.
