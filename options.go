@@ -27,7 +27,9 @@ type Options struct {
 	// or where the device has matrix units for 8-bit integers panels of rows: csr names rows, tiledcsr
 	// panels in its order, any other format panels. The bits do not depend on it.
 	Mode Mode
-	// P is the precision of reproducible mode: 15, 23, 31, 47 or AutoP; 0 means 23.
+	// P is the precision of reproducible mode: 15, 23, 31, 47 or AutoP; 0 means 23. What is below about 2^-P of the
+	// largest element of its row of A or column of B is rounded to 0, so that outputs which have no larger product are
+	// lost: AutoP, the command's default, keeps all that can be kept.
 	P int
 	// Tune measures the formats that are predicted to be near the best, takes the fastest and remembers
 	// it in the user's cache folder: from then on auto takes it for this matrix, device, precision and

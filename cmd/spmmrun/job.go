@@ -40,12 +40,14 @@ type job struct {
 	report                           string
 	force                            bool
 
+	start      time.Time
 	unfinished *temporaries
 }
 
 // run does the job and prints the report.
 func (j *job) run(ctx context.Context, stdout io.Writer, p *progress) error {
 	defer p.end()
+	j.start = time.Now()
 	o, err := j.sums(spmm.Options{Format: j.format, Cols: j.cols, Tune: j.tune})
 	if err == nil {
 		err = o.Validate()
@@ -136,6 +138,7 @@ func multiply[T formats.Value](ctx context.Context, j *job, dev *spmm.Device, pr
 	}
 	r.report = newReport(j, q.b.Cols, dev.Info(), plan.Info(), times, bound)
 	r.report.Reproduced = reproduced(j, plan, q)
+	r.report.warn()
 	if j.verify != "none" {
 		p.step("verifying", -1)
 		if r.report.Verify, err = verify(ctx, j, plan, q, r.c); err != nil {

@@ -153,7 +153,7 @@ func flip(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), text, 0o644))
 }
 
-// npy FILE ROWS COLS writes a matrix whose element (i, j) is (3i + j) mod 7 - 3.
+// npy FILE ROWS COLS [LAST] writes a matrix whose element (i, j) is (3i + j) mod 7 - 3; or 1, and LAST in the last row.
 func writeNPY(ts *testscript.TestScript, neg bool, args []string) {
 	rows, err := strconv.Atoi(args[1])
 	ts.Check(err)
@@ -163,6 +163,16 @@ func writeNPY(ts *testscript.TestScript, neg bool, args []string) {
 	for i := range rows {
 		for j := range cols {
 			d.Set(i, j, float32((3*i+j)%7-3))
+			if len(args) > 3 {
+				d.Set(i, j, 1)
+			}
+		}
+	}
+	if len(args) > 3 {
+		last, err := strconv.ParseFloat(args[3], 32)
+		ts.Check(err)
+		for j := range cols {
+			d.Set(rows-1, j, float32(last))
 		}
 	}
 	f, err := os.Create(ts.MkAbs(args[0]))
@@ -179,13 +189,18 @@ var volatile = []struct {
 	{regexp.MustCompile(`(median of \d+)×\d+`), "${1}×BATCH"},
 	{regexp.MustCompile(`bound by .*: \d+ % attained`), "bound by LIMIT: SHARE"},
 	{regexp.MustCompile(`(?m)^(device +cpu: ).*$`), "${1}DEVICE"},
-	{regexp.MustCompile(`("(device|driver)": )"[^"]*"`), "${1}NAME"},
-	{regexp.MustCompile(`("(batch|load_s|encode_s|upload_s|min|median|p90|attainable_us|memory|gather|compute|attained)": )[-0-9.e+]+`), "${1}NUMBER"},
+	{regexp.MustCompile(`(?m)^(rate +).*$`), "${1}RATE"},
+	{regexp.MustCompile(`("(device|driver|version|commit|go|system|start)": )"[^"]*"`), "${1}NAME"},
+	{regexp.MustCompile(`("samples": )\[([-0-9.e+]+,?)+\]`), "${1}NUMBERS"},
+	{regexp.MustCompile(`("(batch|load_s|encode_s|upload_s|min|median|p90|attainable_us|memory|gather|compute|attained|gflops|gb_s|threads)": )[-0-9.e+]+`), "${1}NUMBER"},
 }
+
+// samples is a list over several lines.
+var samples = regexp.MustCompile(`\[[-0-9.e+,\s]+\]`)
 
 // normal FROM TO replaces what is volatile.
 func normal(ts *testscript.TestScript, neg bool, args []string) {
-	text := ts.ReadFile(args[0])
+	text := samples.ReplaceAllStringFunc(ts.ReadFile(args[0]), func(list string) string { return strings.Join(strings.Fields(list), "") })
 	for _, v := range volatile {
 		text = v.find.ReplaceAllString(text, v.replace)
 	}

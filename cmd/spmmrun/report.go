@@ -5,14 +5,19 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
+	"runtime"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spmmrun/spmm"
+	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/internal/printable"
 )
 
 // report is the job's result as --report json prints it. Scripts rely on its names.
 type report struct {
+	Run          runReport         `json:"run"`
 	Matrix       matrixReport      `json:"matrix"`
 	Backend      string            `json:"backend"`
 	Device       string            `json:"device"`
@@ -37,11 +42,33 @@ type report struct {
 	Batch        int               `json:"batch"` // multiplications in each repeat, back to back
 	Clock        string            `json:"clock"` // "device", or "host" where the device has no timestamps
 	Time         timeReport        `json:"time_us"`
+	GFLOPS       float64           `json:"gflops"`        // 2·nnz·N operations over the median, padding not counted
+	GBS          float64           `json:"gb_s"`          // A as stored, B and C once each, over the median
 	AttainableUS float64           `json:"attainable_us"` // the largest of the bounds
 	Bounds       boundReport       `json:"bounds_us"`
 	Attained     float64           `json:"attained"` // attainable over the median
 	Verify       *verifyReport     `json:"verify"`   // null with --verify none
 	OutputSHA256 string            `json:"output_sha256"`
+	Warnings     []string          `json:"warnings,omitempty"`
+}
+
+// runReport tells what ran, when and with what command line.
+type runReport struct {
+	Version string    `json:"version"`
+	Commit  string    `json:"commit"` // "" if the build did not record it
+	Go      string    `json:"go"`
+	System  string    `json:"system"`
+	Start   time.Time `json:"start"`
+	Threads int       `json:"threads"` // that run Go code at the same time: GOMAXPROCS
+	Command []string  `json:"command"`
+}
+
+func newRunReport(start time.Time) runReport {
+	number, commit := build()
+	return runReport{
+		Version: number, Commit: commit, Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH,
+		Start: start.UTC().Truncate(time.Millisecond), Threads: runtime.GOMAXPROCS(0), Command: os.Args,
+	}
 }
 
 type matrixReport struct {
@@ -55,6 +82,8 @@ type timeReport struct {
 	Min    float64 `json:"min"`
 	Median float64 `json:"median"`
 	P90    float64 `json:"p90"`
+
+	Samples []float64 `json:"samples,omitempty"` // one for each repeat, in order
 }
 
 // boundReport is what each limit of the device allows at least.
@@ -72,11 +101,21 @@ type verifyReport struct {
 	OK       bool    `json:"ok"`
 	Bits     bool    `json:"bits,omitempty"` // every bit had to be right: then max_ratio is 0 or the largest there is
 
+	Distance distanceReport `json:"distance"`
+
 	worst string // the worst output in words
+}
+
+// distanceReport tells how far finite outputs are from the exact product.
+type distanceReport struct {
+	Checked  int64   `json:"checked"`
+	Worst    float64 `json:"worst"`
+	Relative float64 `json:"relative"` // the worst over |alpha|·Σ|a||b| + |beta·c| of its output
 }
 
 func newReport(j *job, n int, dev spmm.Info, plan spmm.PlanInfo, ts timings, b spmm.Bound) report {
 	r := report{
+		Run:     newRunReport(j.start),
 		Matrix:  matrixReport{j.matrix, plan.Rows, plan.Cols, plan.NNZ},
 		Backend: dev.Backend, Device: dev.Name, Driver: dev.Driver,
 		Format: plan.Format, Variant: plan.Variant, Why: plan.Why, Precision: plan.Precision.String(), Mode: j.mode,
@@ -84,17 +123,45 @@ func newReport(j *job, n int, dev spmm.Info, plan spmm.PlanInfo, ts timings, b s
 		StoredBytes: plan.Stats.StoredBytes, Fill: plan.Stats.Fill,
 		EncodeS: plan.EncodeTime.Seconds(), UploadS: plan.UploadTime.Seconds(),
 		Repeats: len(ts.each), Batch: ts.batch, Clock: "device",
-		Time:         timeReport{us(ts.quantile(0)), us(ts.quantile(0.5)), us(ts.quantile(0.9))},
+		Time:         timeReport{Min: us(ts.quantile(0)), Median: us(ts.quantile(0.5)), P90: us(ts.quantile(0.9))},
 		AttainableUS: us(b.Time()),
 		Bounds:       boundReport{us(b.Memory), us(b.Gather), us(b.Compute)},
 	}
 	if ts.host {
 		r.Clock = "host"
 	}
-	if r.Time.Median > 0 {
-		r.Attained = r.AttainableUS / r.Time.Median
+	for _, t := range ts.each {
+		r.Time.Samples = append(r.Time.Samples, us(t))
+	}
+	if m := r.Time.Median; m > 0 {
+		r.Attained = r.AttainableUS / m
+		r.GFLOPS = 2 * float64(plan.NNZ) * float64(n) / m / 1e3
+		r.GBS = float64(traffic(j, n, plan)) / m / 1e3
 	}
 	return r
+}
+
+// traffic is the bytes of A as stored, B and C: what a multiplication moves at least. C is read where beta is not 0.
+func traffic(j *job, n int, plan spmm.PlanInfo) int64 {
+	b := int64(plan.Cols) * int64(n) * int64(plan.Precision.Storage().Size())
+	c := 4 * int64(plan.Rows) * int64(n)
+	if j.beta != 0 {
+		c *= 2
+	}
+	return plan.Stats.StoredBytes + b + c
+}
+
+// warn adds what the user should know of a result that is right.
+func (r *report) warn() {
+	if p := r.Reproduced; p != nil {
+		if text := p.Vanished.String(); text != "" {
+			advice := "--p auto keeps what it can"
+			if p.P == int(rfx.P47) {
+				advice = "--mode fast keeps them"
+			}
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%s (p = %d); %s", text, p.P, advice))
+		}
+	}
 }
 
 func us(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
@@ -106,9 +173,9 @@ func (r *report) print(w io.Writer, form string) error {
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) { fmt.Fprintf(t, name+"\t"+format+"\n", args...) }
-	row("matrix", "%s: %d×%d, %d entries (%s)", r.Matrix.Name, r.Matrix.Rows, r.Matrix.Cols, r.Matrix.NNZ, density(r.Matrix))
+	row("matrix", "%s: %d×%d, %d entries (%s)", printable.String(r.Matrix.Name), r.Matrix.Rows, r.Matrix.Cols, r.Matrix.NNZ, density(r.Matrix))
 	row("B", "%d×%d, %s", r.Matrix.Cols, r.N, r.origin())
-	row("device", "%s: %s (%s)", r.Backend, r.Device, r.Driver)
+	row("device", "%s: %s (%s)", r.Backend, printable.String(r.Device), printable.String(r.Driver))
 	row("plan", "format %s, precision %s, kernel %s", r.Format, r.Precision, r.Variant)
 	row("chosen", "because %s", r.Why)
 	if r.Reproduced != nil {
@@ -116,6 +183,7 @@ func (r *report) print(w io.Writer, form string) error {
 	}
 	row("stored", "%s, fill %.3g, encoded in %s", byteSize(r.StoredBytes), r.Fill, seconds(r.EncodeS))
 	row("time", "%s median of %d×%d (min %s, p90 %s, %s clock)", micros(r.Time.Median), r.Repeats, r.Batch, micros(r.Time.Min), micros(r.Time.P90), r.Clock)
+	row("rate", "%.3g GFLOP/s, %.3g GB/s", r.GFLOPS, r.GBS)
 	row("attainable", "%s, bound by %s: %.0f %% attained", micros(r.AttainableUS), r.Bounds.largest(), 100*r.Attained)
 	if v := r.Verify; v != nil && v.Bits {
 		row("verified", "every bit of %d of %d outputs: %s", v.Checked, int64(r.Matrix.Rows)*int64(r.N), verdict(v.OK))
@@ -124,14 +192,22 @@ func (r *report) print(w io.Writer, form string) error {
 	} else {
 		row("verified", "nothing")
 	}
+	if v := r.Verify; v != nil && v.OK && v.Distance.Worst == 0 {
+		row("distance", "0: it is the exact product")
+	} else if v != nil && v.OK {
+		row("distance", "at most %.2g from the exact product, at most %.2g of Σ|a||b|", v.Distance.Worst, v.Distance.Relative)
+	}
 	row("output", "sha256 %s", r.OutputSHA256)
+	for _, text := range r.Warnings {
+		row("warning", "%s", text)
+	}
 	return t.Flush()
 }
 
 // origin says where B comes from.
 func (r *report) origin() string {
 	if r.B != "" {
-		return r.B
+		return printable.String(r.B)
 	}
 	return fmt.Sprintf("random, seed %d", r.Seed)
 }

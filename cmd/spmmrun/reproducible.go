@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/conformance/oracle"
@@ -46,6 +47,27 @@ func (j *job) sums(o spmm.Options) (spmm.Options, error) {
 type reproducedReport struct {
 	P                int  `json:"p"`
 	CorrectlyRounded bool `json:"correctly_rounded"` // p loses no bit of A or B, and each finite output is rounded once
+	// Vanished counts the elements other than 0 that p rounds to 0, since others of their row or column are so much larger.
+	Vanished vanishedReport `json:"rounded_to_zero"`
+}
+
+type vanishedReport struct {
+	A int64 `json:"a"`
+	B int64 `json:"b"`
+}
+
+func (v vanishedReport) String() string {
+	var words []string
+	for _, x := range []struct {
+		name  string
+		count int64
+		among string
+	}{{"A", v.A, "row"}, {"B", v.B, "column"}} {
+		if x.count > 0 {
+			words = append(words, fmt.Sprintf("elements of %s rounded to 0 beside larger ones of their %s: %d", x.name, x.among, x.count))
+		}
+	}
+	return strings.Join(words, "; ")
 }
 
 // reproduced reports the last multiplication of a plan, nil in fast mode.
@@ -54,8 +76,13 @@ func reproduced[T formats.Value](j *job, plan *spmm.Plan, q *problem[T]) *reprod
 		return nil
 	}
 	p, _ := plan.Reproduced()
-	least, lossless := rfx.Auto(rfx.Rows(q.a), rfx.Cols(q.b))
-	return &reproducedReport{P: p, CorrectlyRounded: lossless && p >= int(least) && j.alpha == 1 && j.beta == 0}
+	rows, cols := rfx.Rows(q.a), rfx.Cols(q.b)
+	least, lossless := rfx.Auto(rows, cols)
+	r := &reproducedReport{P: p, CorrectlyRounded: lossless && p >= int(least) && j.alpha == 1 && j.beta == 0}
+	if !lossless || p < int(least) {
+		r.Vanished = vanishedReport{rfx.RowsToZero(q.a, rows, rfx.P(p)), rfx.ColsToZero(q.b, cols, rfx.P(p))}
+	}
+	return r
 }
 
 func (r *reproducedReport) String() string {

@@ -25,19 +25,29 @@ func verify[T formats.Value](ctx context.Context, j *job, plan *spmm.Plan, q *pr
 		A: formats.Convert[float32](q.a), B: convertDense[float32](q.b), C: q.c0,
 		Alpha: j.alpha, Beta: j.beta, Compute: plan.Info().Precision, Out: dtype.F32,
 	}
-	if p, _ := plan.Reproduced(); p != 0 {
-		return verifyBits(ctx, j, p, q32, c)
-	}
 	r, err := oracle.Check(ctx, q32, c, sample)
 	if err != nil {
 		return nil, err
 	}
-	v := &verifyReport{Mode: j.verify, Checked: r.Checked, MaxRatio: r.MaxRatio, OK: r.OK()}
-	if !(v.MaxRatio <= math.MaxFloat64) {
-		v.MaxRatio = math.MaxFloat64 // JSON has neither infinity nor NaN
+	distance := distanceReport{Checked: r.Checked, Worst: finite(r.Worst), Relative: finite(r.Relative)}
+	if p, _ := plan.Reproduced(); p != 0 { // right is then what the mode defines, however far from the exact product
+		v, err := verifyBits(ctx, j, p, q32, c)
+		if err == nil {
+			v.Distance = distance
+		}
+		return v, err
 	}
+	v := &verifyReport{Mode: j.verify, Checked: r.Checked, MaxRatio: finite(r.MaxRatio), OK: r.OK(), Distance: distance}
 	if r.First != nil {
 		v.worst = r.First.Error()
 	}
 	return v, nil
+}
+
+// finite returns x, or the largest number in place of infinity and NaN, which JSON does not have.
+func finite(x float64) float64 {
+	if !(x <= math.MaxFloat64) {
+		return math.MaxFloat64
+	}
+	return x
 }

@@ -40,6 +40,10 @@ type Result struct {
 	MaxRatio float64 // largest error over its bound; a right answer keeps it at most 1
 	Bad      int64   // outputs past their bound or of the wrong class
 	First    *Wrong  // the first of them by row and column
+
+	// Worst is the largest distance of a finite output from the exact one, and Relative the largest such distance over
+	// |alpha|·Σ|a||b| + |beta·c| of its output.
+	Worst, Relative float64
 }
 
 // OK reports whether every checked output was right.
@@ -115,13 +119,15 @@ func mulDiv(a, b, c int64) int64 {
 }
 
 type verdict struct {
-	ratio float64
-	wrong *Wrong
+	ratio           float64
+	worst, relative float64 // distances, as in Result
+	wrong           *Wrong
 }
 
 func (r *Result) add(v verdict) {
 	r.Checked++
 	r.MaxRatio = math.Max(r.MaxRatio, v.ratio)
+	r.Worst, r.Relative = math.Max(r.Worst, v.worst), math.Max(r.Relative, v.relative)
 	if v.wrong != nil {
 		r.Bad++
 		r.keep(v.wrong)
@@ -137,6 +143,7 @@ func (r *Result) keep(w *Wrong) {
 func (r *Result) merge(x Result) {
 	r.Checked += x.Checked
 	r.MaxRatio = math.Max(r.MaxRatio, x.MaxRatio)
+	r.Worst, r.Relative = math.Max(r.Worst, x.Worst), math.Max(r.Relative, x.Relative)
 	r.Bad += x.Bad
 	if x.First != nil {
 		r.keep(x.First)
@@ -248,10 +255,14 @@ func (p *Problem) one(i, j int, got *formats.Dense[float32]) verdict {
 	switch {
 	case err == 0:
 		return verdict{}
-	case !(err <= bound):
+	case Of(err) != Finite: // c is an infinity or NaN, and must not be
 		return verdict{ratio: err / bound, wrong: &Wrong{i, j, c, want, bound}}
 	}
-	return verdict{ratio: err / bound}
+	v := verdict{ratio: err / bound, worst: err, relative: err / (alpha*d.Abs + math.Abs(old))}
+	if err > bound {
+		v.wrong = &Wrong{i, j, c, want, bound}
+	}
+	return v
 }
 
 // Bound is γ(1+γ)·abs, with the operands' rounding when products are formed in tf32, and the underflow

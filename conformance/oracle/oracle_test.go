@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/spmmrun/spmm/conformance/oracle"
+	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 )
 
@@ -115,5 +116,29 @@ func BenchmarkAddProduct(b *testing.B) {
 	x, y := float32(1.7), float32(-3e-5)
 	for b.Loop() {
 		a.AddProduct(x, y)
+	}
+}
+
+// How far outputs are from the exact product is told apart from whether they keep their bound.
+func TestDistance(t *testing.T) {
+	a := &formats.CSR[float32]{Rows: 2, Cols: 2, RowPtr: []int64{0, 2, 3}, ColIdx: []int32{0, 1, 0}, Val: []float32{1, -3, 4}}
+	b := &formats.Dense[float32]{Rows: 2, Cols: 1, LD: 1, Data: []float32{2, 1}}
+	for name, tt := range map[string]struct {
+		c               [2]float32
+		worst, relative float64
+		ok              bool
+	}{
+		"exact":     {[2]float32{-1, 8}, 0, 0, true},
+		"far":       {[2]float32{1, 9}, 2, 2. / 5, false},
+		"near":      {[2]float32{-1, 8.0000008}, 1e-6, 1e-6 / 8, true},
+		"not there": {[2]float32{-1, float32(math.Inf(1))}, 0, 0, false},
+	} {
+		r, err := oracle.Check(t.Context(), oracle.Problem{A: a, B: b, Alpha: 1, Out: dtype.F32}, &formats.Dense[float32]{Rows: 2, Cols: 1, LD: 1, Data: tt.c[:]}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.OK() != tt.ok || math.Abs(r.Worst-tt.worst) > 1e-6*tt.worst+3e-7 || math.Abs(r.Relative-tt.relative) > 1e-6 {
+			t.Errorf("%s: %+v, want %v and %v", name, r, tt.worst, tt.relative)
+		}
 	}
 }

@@ -3,7 +3,9 @@
 package rfx
 
 import (
+	"math"
 	"math/bits"
+	"sync/atomic"
 
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/internal/par"
@@ -122,4 +124,52 @@ func Cols[T formats.Value](b *formats.Dense[T]) []Range {
 		}
 	})
 	return rs
+}
+
+// RowsToZero returns how many finite entries of a other than 0 are 0 when quantised with p, given the ranges of a's rows.
+func RowsToZero[T formats.Value](a *formats.CSR[T], rows []Range, p P) int64 {
+	var total atomic.Int64
+	par.Rows(a.RowPtr, 1<<14, func(lo, hi int) {
+		var buf [256]float32
+		n := int64(0)
+		for i := lo; i < hi; i++ {
+			for v := a.Val[a.RowPtr[i]:a.RowPtr[i+1]]; len(v) > 0; {
+				x := buf[:min(len(v), len(buf))]
+				formats.ConvertSlice(x, v[:len(x)])
+				v = v[len(x):]
+				for _, x := range x {
+					n += p.toZero(x, rows[i])
+				}
+			}
+		}
+		total.Add(n)
+	})
+	return total.Load()
+}
+
+// ColsToZero is RowsToZero for the columns of b.
+func ColsToZero[T formats.Value](b *formats.Dense[T], cols []Range, p P) int64 {
+	var total atomic.Int64
+	par.Range(b.Cols, 1+(1<<14)/max(1, b.Rows), func(lo, hi int) {
+		var buf [1]float32
+		n := int64(0)
+		for k := range b.Rows {
+			for j := lo; j < hi; j++ {
+				x := [1]T{b.At(k, j)}
+				formats.ConvertSlice(buf[:], x[:])
+				n += p.toZero(buf[0], cols[j])
+			}
+		}
+		total.Add(n)
+	})
+	return total.Load()
+}
+
+// toZero returns 1 if a finite x other than 0 is 0 when quantised among elements of range r, else 0. Half a unit goes to
+// the even 0.
+func (p P) toZero(x float32, r Range) int64 {
+	if x != 0 && math.Abs(float64(x)) <= math.Ldexp(1, p.L(r.E())-1) {
+		return 1
+	}
+	return 0
 }

@@ -545,3 +545,42 @@ func ExampleDot() {
 	// p = 15:     0
 	// p = 31 true 3
 }
+
+// What is counted as rounded to 0 is what quantising gives.
+func TestToZero(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	a := &formats.CSR[float32]{Rows: 40, Cols: 50, RowPtr: []int64{0}}
+	for range a.Rows {
+		for j := range a.Cols {
+			x := float32(math.Ldexp(r.NormFloat64(), -r.IntN(40)))
+			switch r.IntN(20) {
+			case 0:
+				x = 0
+			case 1:
+				x = float32(math.Inf(1))
+			case 2:
+				x = float32(math.Ldexp(1, -r.IntN(40))) // half units among them
+			}
+			a.ColIdx, a.Val = append(a.ColIdx, int32(j)), append(a.Val, x)
+		}
+		a.RowPtr = append(a.RowPtr, int64(len(a.Val)))
+	}
+	b := &formats.Dense[float32]{Rows: a.Cols, Cols: a.Rows, LD: a.Cols, ColMajor: true, Data: a.Val} // its columns are a's rows
+	ranges := rfx.Rows(a)
+	for _, p := range rfx.All {
+		want := int64(0)
+		for i := range a.Rows {
+			for _, x := range a.Val[a.RowPtr[i]:a.RowPtr[i+1]] {
+				if rfx.IsFinite(x) && x != 0 && rfx.Quantise(x, p.L(ranges[i].E())) == 0 {
+					want++
+				}
+			}
+		}
+		if rows, cols := rfx.RowsToZero(a, ranges, p), rfx.ColsToZero(b, ranges, p); rows != want || cols != want {
+			t.Errorf("p = %d: %d by rows and %d by columns, want %d", p, rows, cols, want)
+		}
+		if want == 0 && p < rfx.P31 {
+			t.Errorf("p = %d: nothing to see", p)
+		}
+	}
+}
