@@ -9,8 +9,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spmmrun/spmm/backend"
+	_ "github.com/spmmrun/spmm/backend/all"
 )
 
 // program multiplies on the CPU, and prints the product, each backend and what is known of it.
@@ -91,8 +96,15 @@ func TestOutside(t *testing.T) {
 		{name: "all without the tag", imports: []string{"all"}, cgo: "1", has: "vulkan webgpu", lacks: "cuda"},
 		{name: "all", imports: []string{"all"}, cgo: "1", tag: "cuda", has: "cuda vulkan webgpu"},
 	} {
+		if c.cgo == "1" && runtime.GOOS+"/"+runtime.GOARCH != "linux/amd64" {
+			continue // where not all backends can be built
+		}
 		ok := t.Run(c.name, func(t *testing.T) {
-			m := newModule(t, c.imports)
+			var imports strings.Builder
+			for _, i := range c.imports {
+				fmt.Fprintf(&imports, "\t_ \"github.com/spmmrun/spmm/%s\"\n", packages[i])
+			}
+			m := newModule(t, fmt.Sprintf(program, &imports))
 			build := "go build -o program"
 			if c.tag != "" {
 				build = `eval "$(go run github.com/spmmrun/spmm/backend/cuda/env)"; ` + build + " -tags " + c.tag
@@ -119,6 +131,9 @@ func TestOutside(t *testing.T) {
 			return
 		}
 	}
+	if len(size) == 2 {
+		return
+	}
 	const wgpu = 8 << 20 // bytes at least that the static library adds
 	for _, name := range []string{"cpu", "vulkan", "cuda"} {
 		if size[name]+wgpu > size["webgpu"] {
@@ -127,39 +142,80 @@ func TestOutside(t *testing.T) {
 	}
 }
 
+// What a program may be told to import is what this package imports.
+func TestAll(t *testing.T) {
+	if missing := backend.NotImported(); len(missing) > 0 {
+		t.Errorf("%q are not imported", missing)
+	}
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range backend.Drivers() {
+		if !slices.Contains(files, d.Name()+".go") {
+			t.Errorf("no file for %s", d.Name())
+		}
+	}
+	if n := len(files) - 2; n != len(backend.Drivers()) { // all.go and this one
+		t.Errorf("%d files for %d backends", n, len(backend.Drivers()))
+	}
+}
+
+// The program of the README does what its comments say.
+func TestReadme(t *testing.T) {
+	_, rest, _ := strings.Cut(read(t, "README.md"), "\n```go\n")
+	program, _, ok := strings.Cut(rest, "\n```\n")
+	if !ok {
+		t.Fatal("the README has no program")
+	}
+	m := newModule(t, program)
+	m.write(t, "matrix.mtx.gz", read(t, "testdata/matrices/ca-CondMat.mtx.gz"))
+	out := m.sh(t, "CGO_ENABLED=0", "go build -o program; ./program 2>&1")
+	reasons := regexp.MustCompile(`(?m)^.*(cuda|vulkan|webgpu): not available: `+notBuilt).FindAllString(out, -1)
+	// The first row has 3 entries of 1.
+	if len(reasons) != 3 || !regexp.MustCompile(`(?m)^cpu:0 .* 3 [0-9.]+[mµ]?s$`).MatchString(out) {
+		t.Errorf("it prints\n%s", out)
+	}
+}
+
 func contains(list, name string) bool { return strings.Contains(" "+list+" ", " "+name+" ") }
 
 // module is a module of its own that requires this one.
 type module struct{ dir string }
 
-func newModule(t *testing.T, imports []string) module {
+func newModule(t *testing.T, main string) module {
 	t.Helper()
-	repo, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var lines strings.Builder
-	for _, i := range imports {
-		fmt.Fprintf(&lines, "\t_ \"github.com/spmmrun/spmm/%s\"\n", packages[i])
-	}
-	own, err := os.ReadFile(filepath.Join(repo, "go.mod"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	sums, err := os.ReadFile(filepath.Join(repo, "go.sum"))
+	repo, err := filepath.Abs(root)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// The versions that go get would write, without asking anyone.
-	mod := strings.Replace(string(own), "module github.com/spmmrun/spmm\n", "module example.com/outside\n", 1) +
+	mod := strings.Replace(read(t, "go.mod"), "module github.com/spmmrun/spmm\n", "module example.com/outside\n", 1) +
 		fmt.Sprintf("\nrequire github.com/spmmrun/spmm v0.0.0\nreplace github.com/spmmrun/spmm => %s\n", repo)
 	m := module{t.TempDir()}
-	for name, data := range map[string][]byte{"go.mod": []byte(mod), "go.sum": sums, "main.go": fmt.Appendf(nil, program, &lines)} {
-		if err := os.WriteFile(filepath.Join(m.dir, name), data, 0o666); err != nil {
-			t.Fatal(err)
-		}
+	for name, data := range map[string]string{"go.mod": mod, "go.sum": read(t, "go.sum"), "main.go": main} {
+		m.write(t, name, data)
 	}
 	return m
+}
+
+const root = "../.."
+
+// read returns a file of this module.
+func read(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func (m module) write(t *testing.T, name, data string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(m.dir, name), []byte(data), 0o666); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // sh runs a shell's line in the module, perhaps with one more variable, and returns what it prints.

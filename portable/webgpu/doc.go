@@ -1,5 +1,6 @@
-// Package webgpu is the backend for WGSL kernels, on Vulkan, Metal, Direct3D 12 or OpenGL through
-// wgpu-native 0.17, which github.com/rajveermalviya/go-webgpu links in. It needs no matrix unit.
+// Package webgpu is the backend for WGSL kernels, on Vulkan or OpenGL through wgpu-native 0.17, which
+// github.com/rajveermalviya/go-webgpu links in. It needs no matrix unit. It builds on linux/amd64 with cgo;
+// elsewhere the driver says that it is not available.
 //
 // wgpu-native ends the process on many mistakes, on a lost device and where OpenGL has no display; the binding's
 // callbacks do not survive a garbage collection. So this package checks what it hands over and makes every call
