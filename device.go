@@ -162,9 +162,5 @@ func (d *Device) Skipped() []Absent { return slices.Clone(d.skipped) }
 // Caps tells what the device can do.
 func (d *Device) Caps() backend.Caps { return d.d.Caps() }
 
-// Remeasure measures again what Plan.Attainable holds multiplications against, and keeps the higher
-// rates. It is of use where a multiplication beat its bound: the device was busy when it was measured.
-func (d *Device) Remeasure(ctx context.Context) error { return d.d.Remeasure(ctx) }
-
 // Close frees the device with every plan and tensor on it. It may be called more than once.
 func (d *Device) Close() error { return d.d.Close() }

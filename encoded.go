@@ -4,7 +4,6 @@ package spmm
 
 import (
 	"context"
-	"time"
 
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/plan"
@@ -30,15 +29,4 @@ func Compare(ctx context.Context, dev *Device, a formats.Encoded, o Options) ([]
 	}
 	ps, err := plan.Compare(ctx, dev.d, a, opt)
 	return packings(ps), err
-}
-
-// Measured tells when the device's speeds were measured, by which formats are chosen, and whether this
-// call or an earlier one of the same Device did so rather than an earlier process. It measures them if
-// need be, which takes a fraction of a second.
-func (d *Device) Measured(ctx context.Context) (at time.Time, now bool, err error) {
-	c, err := d.d.Rates(ctx)
-	if err != nil {
-		return time.Time{}, false, err
-	}
-	return c.At, c.Fresh, nil
 }

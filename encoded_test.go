@@ -238,8 +238,8 @@ func TestCompare(t *testing.T) {
 	if ps, err = spmm.Compare(ctx, dev, a, spmm.Options{Format: "cvse"}); err != nil || len(ps) < 2 || ps[0].Format != "cvse" {
 		t.Errorf("cvse alone: %+v, %v", ps, err)
 	}
-	if at, _, err := dev.Measured(ctx); err != nil || at.IsZero() {
-		t.Errorf("measured at %v, %v", at, err)
+	if r, err := dev.Rates(ctx); err != nil || r.At.IsZero() {
+		t.Errorf("measured at %v, %v", r.At, err)
 	}
 	a.ColIdx[0] = -1
 	if _, err := spmm.Compare(ctx, dev, a, spmm.Options{}); err == nil {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -18,12 +19,19 @@ import (
 
 func newDevices() *cobra.Command {
 	var report string
+	var measure bool
 	c := &cobra.Command{
 		Use:   "devices",
 		Short: "List the devices, what they can do, and why a backend has none",
-		Args:  cobra.NoArgs,
+		Long: `List the devices, what they can do, and why a backend has none.
+
+Formats are chosen, and attainable times worked out, by what a device was measured to do: once, when it is first used,
+and again where a multiplication is faster than that allows. --measure measures every device now and keeps the better of
+each rate, since whatever else runs meanwhile lowers it. Rates are kept in the user's cache folder (SPMM_CACHE
+overrides it), in files rates-*.json: remove these to start over.`,
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			l := listDevices(c.Context())
+			l := listDevices(c.Context(), measure)
 			if err := c.Context().Err(); err != nil {
 				return err
 			}
@@ -33,6 +41,7 @@ func newDevices() *cobra.Command {
 			return l.table(c.OutOrStdout())
 		},
 	}
+	c.Flags().BoolVar(&measure, "measure", false, "measure each device again, keep the better of each rate, and show them")
 	addReport(c, &report)
 	return c
 }
@@ -45,8 +54,9 @@ type deviceList struct {
 
 type deviceEntry struct {
 	backend.Info
-	Matrix []string `json:"matrix_shapes"`
-	Error  string   `json:"error,omitempty"` // why it cannot be opened
+	Matrix []string     `json:"matrix_shapes"`
+	Rates  *ratesReport `json:"rates,omitempty"` // with --measure
+	Error  string       `json:"error,omitempty"` // why it cannot be opened or measured
 }
 
 type absentEntry struct {
@@ -55,7 +65,7 @@ type absentEntry struct {
 }
 
 // listDevices opens each device, as only then it tells what it can do.
-func listDevices(ctx context.Context) deviceList {
+func listDevices(ctx context.Context, measure bool) deviceList {
 	present, absent := spmm.Devices(ctx)
 	l := deviceList{Devices: []deviceEntry{}, Absent: []absentEntry{}}
 	for _, i := range present {
@@ -69,6 +79,11 @@ func listDevices(ctx context.Context) deviceList {
 		} else {
 			for _, s := range d.Caps().Matrix {
 				e.Matrix = append(e.Matrix, s.String())
+			}
+			if measure {
+				if e.Rates, err = measureDevice(ctx, d); err != nil {
+					e.Error = oneLine(err)
+				}
 			}
 			d.Close()
 		}
@@ -86,12 +101,17 @@ func (l deviceList) table(w io.Writer) error {
 	for _, d := range l.Devices {
 		matrix := matrixShapes(d.Matrix)
 		if d.Error != "" {
-			matrix = "cannot be opened: " + d.Error
+			matrix = "cannot be used: " + d.Error
 		}
 		fmt.Fprintf(t, "%s:%d\t%s\t%s\t%s\t%s\t%s\t%s\n", d.Backend, d.Index, d.Name, orDash(d.Vendor), orDash(d.Driver), orDash(d.Kind), byteSize(d.Memory), matrix)
 	}
 	if err := t.Flush(); err != nil {
 		return err
+	}
+	if slices.ContainsFunc(l.Devices, func(d deviceEntry) bool { return d.Rates != nil }) {
+		if err := l.ratesTable(w); err != nil {
+			return err
+		}
 	}
 	for _, a := range l.Absent {
 		if _, err := fmt.Fprintln(w, a.Reason); err != nil {

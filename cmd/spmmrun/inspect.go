@@ -174,13 +174,13 @@ func (q *inspector) run(ctx context.Context, p *progress) (*inspection, *formats
 // predict fills in what concerns the device.
 func (q *inspector) predict(ctx context.Context, dev *spmm.Device, e formats.Encoded, i *inspection, p *progress) error {
 	p.step("measuring the device", -1)
-	at, now, err := dev.Measured(ctx)
+	rates, err := dev.Rates(ctx)
 	if err != nil {
 		return err
 	}
 	info := dev.Info()
 	i.Backend, i.Device, i.Driver = info.Backend, info.Name, info.Driver
-	i.Measured = measuredReport{At: at, Cached: !now}
+	i.Measured = measuredReport{At: rates.At, Cached: !rates.Fresh}
 	prec := e.Type()
 	if q.precisionGiven {
 		if prec, err = dtype.Parse(q.precision); err != nil {

@@ -132,7 +132,7 @@ func multiply[T formats.Value](ctx context.Context, j *job, dev *spmm.Device, pr
 		return nil, err
 	}
 	p.step("measuring the device", -1)
-	bound, err := attainable(ctx, dev, plan, q.b.Cols, times.quantile(0.5))
+	bound, err := plan.Observe(ctx, q.b.Cols, dtype.F32, times.quantile(0.5))
 	if err != nil {
 		return nil, err
 	}
@@ -282,18 +282,6 @@ func measure[T formats.Value](ctx context.Context, j *job, plan *spmm.Plan, q *p
 		}
 	}
 	return ts, y.Download(ctx, c)
-}
-
-// attainable returns the bound of the time, measuring the device again if that was beaten.
-func attainable(ctx context.Context, dev *spmm.Device, plan *spmm.Plan, n int, took time.Duration) (spmm.Bound, error) {
-	b, err := plan.Attainable(ctx, n, dtype.F32)
-	if err != nil || took >= b.Time() {
-		return b, err
-	}
-	if err := dev.Remeasure(ctx); err != nil {
-		return b, err
-	}
-	return plan.Attainable(ctx, n, dtype.F32)
 }
 
 // batch returns how many multiplications that take so long are timed together: starting a launch costs

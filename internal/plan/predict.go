@@ -8,6 +8,7 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/plan/model"
+	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 // Bound is the least time that each limit of a device allows.
@@ -40,7 +41,12 @@ func (p *Plan) Attainable(ctx context.Context, n int, out dtype.Type) (Bound, er
 	if err != nil {
 		return Bound{}, err
 	}
+	return rates.Bound(p.work(n, out)), nil
+}
+
+// work is what a multiplication by n columns moves and computes, and the variant that does it.
+func (p *Plan) work(n int, out dtype.Type) (*spec.Variant, model.Work) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return rates.Bound(p.exec.work(n, out)), nil
+	return p.exec.work(n, out)
 }

@@ -1,18 +1,16 @@
-// Measuring a device's rates: once, and then they are kept in the user's cache folder.
+// A device's rates: measured once, and kept in the user's cache folder, the best of each that was seen.
 
 package plan
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/internal/cache"
 	"github.com/spmmrun/spmm/internal/plan/model"
-	"github.com/spmmrun/spmm/shaders/peak"
-	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 // Rates returns the device's measured rates: those in the cache folder if they are of this device and
@@ -29,29 +27,60 @@ func (d *Device) Rates(ctx context.Context) (*model.Rates, error) {
 		if c, err = measure(ctx, d); err != nil {
 			return nil, fmt.Errorf("measuring %v: %w", d.Info(), err)
 		}
-		writeRates(d.Info(), c)
+		d.keep(c)
 	}
 	d.rates = c
 	return c, nil
 }
 
-// Remeasure measures the device again and keeps the higher of each rate: a multiplication that beats
-// its bound shows that the device was busy with something else when it was measured.
-func (d *Device) Remeasure(ctx context.Context) error {
-	old, err := d.Rates(ctx)
-	if err != nil {
-		return err
-	}
+// Remeasure measures the device again and keeps the better of each rate: what else a device does while it is measured
+// lowers what is measured.
+func (d *Device) Remeasure(ctx context.Context) (*model.Rates, error) {
 	d.measure.Lock()
 	defer d.measure.Unlock()
-	c, err := measure(ctx, d)
+	r, err := measure(ctx, d)
 	if err != nil {
-		return fmt.Errorf("measuring %v: %w", d.Info(), err)
+		return nil, fmt.Errorf("measuring %v: %w", d.Info(), err)
 	}
-	c.Raise(old)
-	writeRates(d.Info(), c)
-	d.rates = c
-	return nil
+	if d.rates != nil {
+		r.Raise(d.rates)
+	}
+	d.keep(r)
+	return r, nil
+}
+
+// keep makes rates the device's, the better of each of theirs and of those in the cache folder. The device's lock is
+// held.
+func (d *Device) keep(r *model.Rates) {
+	if other := readRates(d.Info()); other != nil {
+		r.Raise(other)
+	}
+	_ = saveJSON(ratesFile(d.Info()), r) // what cannot be kept is measured again
+	d.rates = r
+}
+
+// Observe tells that a multiplication by n columns took so long, C having elements of type out. If it beat its
+// attainable time, the device was busy when it was measured: it is measured again, and rates that the multiplication
+// still exceeds become what it reached. Observe returns the attainable time after that.
+func (p *Plan) Observe(ctx context.Context, n int, out dtype.Type, took time.Duration) (Bound, error) {
+	rates, err := p.dev.Rates(ctx)
+	if err != nil {
+		return Bound{}, err
+	}
+	v, w := p.work(n, out)
+	if !rates.Exceeded(v, w, took) {
+		return rates.Bound(v, w), nil
+	}
+	if rates, err = p.dev.Remeasure(ctx); err != nil {
+		return Bound{}, err
+	}
+	if rates.Exceeded(v, w, took) {
+		p.dev.measure.Lock()
+		defer p.dev.measure.Unlock()
+		rates = rates.Seen(v, w, took)
+		p.dev.keep(rates)
+	}
+	return rates.Bound(v, w), nil
 }
 
 // ratesFile is the name of a device's file in the cache folder.
@@ -68,191 +97,4 @@ func readRates(i backend.Info) *model.Rates {
 		return nil
 	}
 	return r
-}
-
-// writeRates keeps rates for later processes, the best of each that this one or another has seen.
-func writeRates(i backend.Info, r *model.Rates) {
-	if other := readRates(i); other != nil {
-		r.Raise(other)
-	}
-	_ = saveJSON(ratesFile(i), r) // what cannot be kept is measured again
-}
-
-// measure runs the peak kernels.
-func measure(ctx context.Context, d *Device) (*model.Rates, error) {
-	info := d.Info()
-	c := &model.Rates{
-		Version: model.RatesVersion, Device: info.Name, Driver: info.Driver, At: time.Now().UTC().Truncate(time.Second),
-		Fresh: true, Matrix: map[string]float64{},
-	}
-	for _, n := range streamSizes(d) {
-		r, err := d.peak(ctx, first(peak.Variants(d.Caps(), peak.Copy)), n)
-		if err != nil {
-			return nil, err
-		}
-		if r > 0 {
-			c.Stream = append(c.Stream, model.Bandwidth{Bytes: 2 * n, PerSecond: r})
-		}
-	}
-	var err error
-	if c.Gather, err = d.peak(ctx, first(peak.Variants(d.Caps(), peak.Read)), cached); err != nil {
-		return nil, err
-	}
-	if c.FMA, err = d.peak(ctx, first(peak.Variants(d.Caps(), peak.FMA)), cached); err != nil {
-		return nil, err
-	}
-	for _, v := range peak.Variants(d.Caps(), peak.Matrix) {
-		key := model.ShapeKey(v.Need.Shapes[0])
-		if c.Matrix[key] > 0 {
-			continue // done with another subgroup size
-		}
-		r, err := d.peak(ctx, v, cached)
-		if err != nil {
-			return nil, err
-		}
-		c.Matrix[key] = r
-	}
-	return c, nil
-}
-
-// first returns the first variant, or nil.
-func first(vs []*spec.Variant) *spec.Variant {
-	if len(vs) == 0 {
-		return nil
-	}
-	return vs[0]
-}
-
-// cached is an amount of data that fits every GPU's second-level cache, and a core's.
-const cached = 1 << 20
-
-// streamSizes are the sizes of the buffers that are copied.
-func streamSizes(d *Device) []int64 {
-	var sizes []int64
-	for n := int64(cached); n <= 256<<20; n *= 4 {
-		if n > d.limit() || d.Info().Memory > 0 && 4*n > d.Info().Memory || d.Info().Kind == "cpu" && n > 64<<20 {
-			break
-		}
-		sizes = append(sizes, n)
-	}
-	return sizes
-}
-
-// peak measures a variant's work per second on buffers of the given size; 0 if the device cannot run
-// it.
-func (d *Device) peak(ctx context.Context, v *spec.Variant, bytes int64) (float64, error) {
-	if v == nil {
-		return 0, nil
-	}
-	loaded, err := d.kernel(peak.Program, v)
-	if errors.Is(err, backend.ErrUnsupported) {
-		return 0, nil
-	} else if err != nil {
-		return 0, err
-	}
-	j := newPeakJob(d.Caps(), v, bytes)
-	src, err := d.alloc(bytes, "a buffer for measuring")
-	if err != nil {
-		return 0, err
-	}
-	defer src.Close()
-	dst, err := d.alloc(max(bytes, peak.Output(v, j.groups)), "a buffer for measuring")
-	if err != nil {
-		return 0, err
-	}
-	defer dst.Close()
-	if err := fill(ctx, src, bytes); err != nil {
-		return 0, err
-	}
-	j.d, j.launch = d, backend.Launch{Kernel: loaded, Args: []backend.Buffer{src, dst}}
-	return j.rate(ctx)
-}
-
-// fill writes values that are harmless as numbers of any type: both halves of each word are between
-// 1 and 2 as f16.
-func fill(ctx context.Context, b backend.Buffer, bytes int64) error {
-	p := make([]byte, min(bytes, chunk))
-	x := uint32(1)
-	for i := 0; i+1 < len(p); i += 2 {
-		x = x*1664525 + 1013904223
-		p[i], p[i+1] = byte(x>>16), 0x3c|byte(x>>30)
-	}
-	for off := int64(0); off < bytes; off += int64(len(p)) {
-		if err := b.Write(ctx, off, p[:min(int64(len(p)), bytes-off)]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// peakJob is a measurement: a launch, done again and again in one submission (Copy) or with more
-// rounds, until it lasts long enough.
-type peakJob struct {
-	d               *Device
-	v               *spec.Variant
-	groups, rounds  uint32
-	span            uint32
-	launch          backend.Launch
-	launches        []backend.Launch
-	repeat, longest int
-}
-
-// A measurement lasts long enough that starting it does not matter, and is repeated.
-const (
-	longEnough = 4 * time.Millisecond
-	peakRuns   = 3
-)
-
-func newPeakJob(c backend.Caps, v *spec.Variant, bytes int64) *peakJob {
-	j := &peakJob{v: v, rounds: 16, repeat: 1, longest: 1}
-	j.span = uint32(bytes / int64(max(1, v.Const("WIDTH"))))
-	if peak.Kind(v.Const("KIND")) == peak.Copy {
-		steps := j.span / v.Local[0]
-		j.rounds = max(1, min(64, steps/2048))
-		j.groups, j.longest = steps/j.rounds, 256
-		return j
-	}
-	invocations, units := 2048, max(c.Units, 64) // of a unit, to keep it busy
-	if v.Code == backend.CodeGo {
-		invocations, units = 8, c.Units
-	}
-	j.groups = max(1, uint32(units*invocations)/v.Local[0])
-	return j
-}
-
-// rate returns the best rate of several runs.
-func (j *peakJob) rate(ctx context.Context) (float64, error) {
-	var best float64
-	for runs := 0; runs < peakRuns; {
-		l := peak.Launch(j.v, j.groups, j.rounds, j.span)
-		j.launch.Groups, j.launch.Params = l.Groups, l.Params
-		j.launches = j.launches[:0]
-		for range j.repeat {
-			j.launches = append(j.launches, j.launch)
-		}
-		t, err := j.d.Run(ctx, j.launches...)
-		if err != nil {
-			return 0, err
-		}
-		if took := t.Best(); took < longEnough && j.longer() {
-			continue
-		} else if took > 0 {
-			best = max(best, peak.Done(j.v, j.groups, j.rounds)*float64(j.repeat)/took.Seconds())
-		}
-		runs++
-	}
-	return best, nil
-}
-
-// longer doubles the work, if it may.
-func (j *peakJob) longer() bool {
-	switch {
-	case j.longest > 1 && j.repeat < j.longest:
-		j.repeat *= 2
-	case j.longest == 1 && j.rounds < 1<<20:
-		j.rounds *= 2
-	default:
-		return false
-	}
-	return true
 }

@@ -4,6 +4,7 @@ package plan_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	_ "github.com/spmmrun/spmm/backend/all"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/plan/model"
 )
 
 var ctx = context.Background()
@@ -93,4 +95,96 @@ func TestRates(t *testing.T) {
 			t.Errorf("with a broken cache file: %+v, %v", c, err)
 		}
 	})
+}
+
+// A device that was busy when it was measured is not slow for good: what a later measurement or a multiplication shows to
+// be faster is kept, for later processes too, and what is slower is not.
+func TestBestRatesAreKept(t *testing.T) {
+	t.Setenv("SPMM_CACHE", filepath.Join(t.TempDir(), "cache"))
+	d := openCPU(t)
+	first, err := d.Rates(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	low, high := first.FMA/1000, first.Gather*1000
+	write := func(change func(r *model.Rates)) *model.Rates {
+		t.Helper()
+		files, err := filepath.Glob(filepath.Join(os.Getenv("SPMM_CACHE"), "rates-*"))
+		if err != nil || len(files) != 1 {
+			t.Fatalf("%v, %v", files, err)
+		}
+		b, err := os.ReadFile(files[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := new(model.Rates)
+		if err := json.Unmarshal(b, r); err != nil {
+			t.Fatal(err)
+		}
+		if change == nil {
+			return r
+		}
+		change(r)
+		if b, err = json.Marshal(r); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(files[0], b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	busy := func(r *model.Rates) { r.FMA, r.Gather, r.LatencyUS = low, high, 1000 }
+	write(busy)
+	d = openCPU(t)
+	r, err := d.Remeasure(ctx)
+	if err != nil || r.FMA < 10*low || r.Gather != high || r.LatencyUS >= 1000 {
+		t.Errorf("measured again: %+v, %v", r, err)
+	}
+	if kept := write(nil); kept.FMA != r.FMA || kept.Gather != high {
+		t.Errorf("kept: %+v", kept)
+	}
+
+	// A multiplication that is faster than all measurements.
+	write(func(r *model.Rates) { *r = *first })
+	a := matrix(t, "gen:uniform,rows=2000,density=0.01")
+	d = openCPU(t)
+	p, err := plan.New(ctx, d, a, plan.Options{Format: "csr"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	const n = 256 // B has 2 MB
+	before, err := p.Attainable(ctx, n, dtype.F32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow, err := p.Observe(ctx, n, dtype.F32, time.Second)
+	if diff := cmp.Diff(before, slow); err != nil || diff != "" {
+		t.Errorf("after one within its bound: %s, %v", diff, err)
+	}
+	const took = 2 * time.Microsecond
+	b, err := p.Observe(ctx, n, dtype.F32, took)
+	if err != nil || b.Time() > took+1 || b.Memory < took-1 || b.Gather < took-1 || b.Compute < took-1 {
+		t.Errorf("after one in %v: %+v, %v; it was %+v", took, b, err, before)
+	}
+	if kept := write(nil); kept.FMA < 10*first.FMA || kept.Gather < 10*first.Gather || kept.Validate() != nil {
+		t.Errorf("kept: %+v of %+v", kept, first)
+	}
+	if again, err := openCPU(t).Rates(ctx); err != nil || again.FMA < 10*first.FMA {
+		t.Errorf("another process: %+v, %v", again, err)
+	}
+
+	// With a B that a core's own cache holds nothing is learnt of the shared cache.
+	write(func(r *model.Rates) { *r = *first })
+	small, err := plan.New(ctx, openCPU(t), matrix(t, "gen:uniform,rows=100,density=0.5"), plan.Options{Format: "csr"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer small.Close()
+	if _, err := small.Observe(ctx, 16, dtype.F32, 1); err != nil {
+		t.Fatal(err)
+	}
+	if kept := write(nil); kept.FMA < 10*first.FMA || kept.Gather > 100*first.Gather {
+		t.Errorf("kept: %+v of %+v", kept, first)
+	}
 }

@@ -36,6 +36,10 @@ type Source struct {
 	Date    string `json:"date"`
 	Command string `json:"command"`
 	Note    string `json:"note,omitempty"`
+	// LaunchUS and LatencyUS are the device's own (see Rates); 0 if they are not known. Times of the model hold on a
+	// device of the same; elsewhere they are that much longer or shorter.
+	LaunchUS  float64 `json:"launch_us,omitempty"`
+	LatencyUS float64 `json:"latency_us,omitempty"`
 }
 
 // Kind is what all variants have in common on a kind of device.
@@ -134,7 +138,8 @@ func (m *DeviceModel) validate() error {
 		return fmt.Errorf("a device model of %d costs, want at most %d", len(m.Costs)+len(m.Fixed), mostCosts)
 	}
 	k := m.Kind
-	err := errors.Join(within("launch_us", k.LaunchUS, mostUS), within("first_fetch", k.First, mostFactor), within("again_fetch", k.Again, mostFactor))
+	err := errors.Join(within("launch_us", m.Measured.LaunchUS, mostUS), within("latency_us", m.Measured.LatencyUS, mostUS),
+		within("launch_us", k.LaunchUS, mostUS), within("first_fetch", k.First, mostFactor), within("again_fetch", k.Again, mostFactor))
 	if k.Resident < 1 || k.Resident > mostFactor {
 		err = errors.Join(err, fmt.Errorf("resident_items %d: want 1 to %v", k.Resident, mostFactor))
 	}

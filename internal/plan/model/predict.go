@@ -39,7 +39,9 @@ func (p *Predictor) Time(kernel string, v *spec.Variant, s formats.Stats, items 
 
 // timeAt predicts a variant of a given cost.
 func (p *Predictor) timeAt(c Cost, v *spec.Variant, s formats.Stats, items int64) (Bound, time.Duration) {
-	k := p.Model.Kind
+	k, from := p.Model.Kind, p.Model.Measured
+	latency := scale(p.Rates.LatencyUS, from.LatencyUS)
+	c.StartUS, c.StepUS = c.StartUS*latency, c.StepUS*latency
 	first := Fetched(s, p.Nearby)
 	b := p.Rates.Bound(v, NewWork(p.Rows, p.Cols, p.N, v.In, s, first, dtype.F32))
 	width := p.width(v)
@@ -51,7 +53,16 @@ func (p *Predictor) timeAt(c Cost, v *spec.Variant, s formats.Stats, items int64
 	}
 	starts := micros(c.StartUS * float64(items*p.tiles(v)) / float64(p.Units*k.Resident))
 	share := c.alone(s.Gathers/max(1, items)) + fetch + time.Duration(math.Round(compute)) + starts
-	return b, micros(k.LaunchUS) + b.Memory + max(share, c.alone(p.heaviest(s)))
+	return b, micros(k.LaunchUS*scale(p.Rates.LaunchUS, from.LaunchUS)) + b.Memory + max(share, c.alone(p.heaviest(s)))
+}
+
+// scale is how much longer something takes on the device at hand than on the one that a model was measured on; 1 where
+// either is not known.
+func scale(here, there float64) float64 {
+	if here <= 0 || there <= 0 {
+		return 1
+	}
+	return here / there
 }
 
 // heaviest is how many rows of B one piece of work fetches at most. The stats may be those of a sample without the

@@ -63,6 +63,15 @@ func TestPredict(t *testing.T) {
 		{"tensor cores in a shape that was not measured", 100, -1152 * time.Nanosecond, func(_ *model.Predictor, v *spec.Variant, _ *formats.Stats) {
 			v.Need.Shapes = []backend.MatrixShape{{M: 8, N: 8, K: 8, A: dtype.F16}}
 		}},
+		{"a launch takes twice as long as where the model was measured", 100, 3 * us, func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) {
+			p.Rates.LaunchUS, p.Model.Measured.LaunchUS = 5, 2.5
+		}},
+		{"latencies are half of those where the model was measured", 100, 50 * us, func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) {
+			p.Model.Costs[0].StepUS, p.Rates.LatencyUS, p.Model.Measured.LatencyUS = 1, 0.1, 0.2
+		}},
+		{"latencies that one of the two does not know", 100, 100 * us, func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) {
+			p.Model.Costs[0].StepUS, p.Rates.LatencyUS = 1, 0.1
+		}},
 		{"the CPU starts at once and computes the columns there are", 100, -3*us - 2560*time.Nanosecond, func(p *model.Predictor, v *spec.Variant, _ *formats.Stats) {
 			p.Model.Kind, v.Code, v.Consts = model.Kind{First: 1, Resident: 1}, backend.CodeGo, []spec.Const{{Name: "COLS", Value: 128}}
 		}},

@@ -4,7 +4,9 @@ package model
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,6 +26,10 @@ type Rates struct {
 	Gather  float64            `json:"gather"` // bytes a second read from data that sits in the cache that all units share
 	FMA     float64            `json:"fma"`    // floating-point operations a second of f32 multiply-adds
 	Matrix  map[string]float64 `json:"matrix"` // the same of matrix units, by ShapeKey
+	// LaunchUS is what a launch of next to nothing takes in a list of many, LatencyUS what a workgroup that is alone on the
+	// device takes for each step of reading from cache. In µs; times of a model are scaled by them.
+	LaunchUS  float64 `json:"launch_us"`
+	LatencyUS float64 `json:"latency_us"`
 }
 
 // Bandwidth is the bytes read and written a second by a copy that has so many bytes in use.
@@ -33,11 +39,12 @@ type Bandwidth struct {
 }
 
 // RatesVersion changes with what is measured and how.
-const RatesVersion = 4
+const RatesVersion = 5
 
 // Limits of what a file of rates may say. No device comes near either rate.
 const (
 	leastRate, mostRate = 1e3, 1e18 // a second
+	leastUS             = 1e-5
 	mostEntries         = 64
 )
 
@@ -62,6 +69,11 @@ func (r *Rates) Validate() error {
 	for key, x := range r.Matrix {
 		if err := plausible("matrix", x); err != nil {
 			return fmt.Errorf("%w of %.40q", err, key)
+		}
+	}
+	for name, us := range map[string]float64{"launch_us": r.LaunchUS, "latency_us": r.LatencyUS} {
+		if us != 0 && !(us >= leastUS && us <= mostUS) {
+			return fmt.Errorf("%s is %v: want %v to %v, or 0", name, us, leastUS, mostUS)
 		}
 	}
 	if err := plausible("gather", r.Gather); err != nil {
@@ -90,6 +102,61 @@ func (r *Rates) Raise(o *Rates) {
 	for key, x := range o.Matrix {
 		r.Matrix[key] = max(r.Matrix[key], x)
 	}
+	r.LaunchUS, r.LatencyUS = least(r.LaunchUS, o.LaunchUS), least(r.LatencyUS, o.LatencyUS)
+}
+
+// least is the smaller of two times, of which 0 is not known.
+func least(x, y float64) float64 {
+	if x == 0 || y == 0 {
+		return max(x, y)
+	}
+	return min(x, y)
+}
+
+// Seen returns the rates with those raised that a multiplication exceeded: it took less time for its work than they
+// allow. Fetching from cache is measured with data as large as SharedCache, so that only a B of that size tells of it.
+func (r *Rates) Seen(v *spec.Variant, w Work, took time.Duration) *Rates {
+	to := *r
+	to.Stream, to.Matrix = slices.Clone(r.Stream), maps.Clone(r.Matrix)
+	raise := func(rate *float64, n int64) {
+		if *rate > 0 && took > 0 {
+			*rate = min(mostRate, max(*rate, float64(n)/took.Seconds()))
+		}
+	}
+	if i := r.band(w.Bytes); i >= 0 && took < at(w.Bytes, r.stream(w.Bytes)) {
+		raise(&to.Stream[i].PerSecond, w.Bytes)
+	}
+	if w.B >= SharedCache {
+		raise(&to.Gather, w.Gather)
+	}
+	if key := r.arithmeticKey(v); key != "" {
+		x := to.Matrix[key]
+		raise(&x, w.FLOPs)
+		to.Matrix[key] = x
+	} else if len(v.Need.Shapes) == 0 {
+		raise(&to.FMA, w.FLOPs)
+	}
+	return &to
+}
+
+// Exceeded tells whether a multiplication was faster than rates allow that it could raise.
+func (r *Rates) Exceeded(v *spec.Variant, w Work, took time.Duration) bool {
+	b := r.Bound(v, w)
+	return took > 0 && (took < b.Memory || took < b.Compute || took < b.Gather && w.B >= SharedCache)
+}
+
+// SharedCache is the bytes that reading from cache is measured with: every GPU's second-level cache holds them, and a
+// core's.
+const SharedCache = 1 << 20
+
+// band returns which rate of copies is that of so many bytes in use: the largest size that does not exceed them, or the
+// smallest; -1 if there are none.
+func (r *Rates) band(bytes int64) int {
+	i := len(r.Stream) - 1
+	for i > 0 && r.Stream[i].Bytes > bytes {
+		i--
+	}
+	return i
 }
 
 // stream returns the bandwidth with so many bytes in use: the best that was measured from the next smaller size on.
@@ -110,14 +177,22 @@ func (r *Rates) arithmetic(v *spec.Variant) float64 {
 	if len(v.Need.Shapes) == 0 {
 		return r.FMA
 	}
-	shape := v.Need.Shapes[0]
-	if x := r.Matrix[ShapeKey(shape)]; x > 0 {
-		return x
+	return r.Matrix[r.arithmeticKey(v)]
+}
+
+// arithmeticKey is which rate of matrix units is a variant's, "" if none is.
+func (r *Rates) arithmeticKey(v *spec.Variant) string {
+	if len(v.Need.Shapes) == 0 {
+		return ""
 	}
-	var best float64
+	shape := v.Need.Shapes[0]
+	if key := ShapeKey(shape); r.Matrix[key] > 0 {
+		return key
+	}
+	best := ""
 	for key, x := range r.Matrix {
-		if strings.HasSuffix(key, " "+shape.A.String()) {
-			best = max(best, x)
+		if strings.HasSuffix(key, " "+shape.A.String()) && (best == "" || x > r.Matrix[best]) {
+			best = key
 		}
 	}
 	return best

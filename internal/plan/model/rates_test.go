@@ -37,6 +37,17 @@ func TestValidate(t *testing.T) {
 			t.Errorf("%s: accepted %+v", name, r)
 		}
 	}
+	for _, x := range []float64{-1, math.NaN(), math.Inf(1), 1e300, 1e-300} {
+		for name, spoil := range map[string]func(r *model.Rates){
+			"launch":  func(r *model.Rates) { r.LaunchUS = x },
+			"latency": func(r *model.Rates) { r.LatencyUS = x },
+		} {
+			r := rates()
+			if spoil(r); r.Validate() == nil {
+				t.Errorf("a %s of %v µs is accepted", name, x)
+			}
+		}
+	}
 	for _, x := range []float64{0, -1, math.NaN(), math.Inf(1), math.Inf(-1), 1e300, 1e-300} {
 		for name, spoil := range map[string]func(r *model.Rates){
 			"stream": func(r *model.Rates) { r.Stream[1].PerSecond = x },
@@ -56,11 +67,13 @@ func TestValidate(t *testing.T) {
 func TestRaise(t *testing.T) {
 	r, o := rates(), rates()
 	r.Stream[1].PerSecond, r.FMA = 1e12, 1e13
+	r.LaunchUS, o.LaunchUS, o.LatencyUS = 3, 2, 0.5
 	o.Stream[0].PerSecond, o.Gather = 0.5e12, 1e12
 	o.Matrix = map[string]float64{"16×8×16 f16": 4e14, "16×8×8 f16": 2e14}
 	r.Raise(o)
 	want := rates()
 	want.Matrix["16×8×8 f16"] = 2e14
+	want.LaunchUS, want.LatencyUS = 2, 0.5
 	if diff := cmp.Diff(want, r); diff != "" {
 		t.Error(diff)
 	}

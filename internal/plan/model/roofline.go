@@ -15,6 +15,7 @@ type Work struct {
 	Bytes  int64 // read and written at least once: A as stored, B, C
 	Gather int64 // bytes of B's rows as they are fetched
 	FLOPs  int64 // executed: two for each multiply-add, padding included
+	B      int64 // bytes of B
 }
 
 // NewWork counts a product by n columns that fetches a number of rows of B.
@@ -24,6 +25,7 @@ func NewWork(rows, cols, n int, prec dtype.Type, s formats.Stats, fetched int64,
 		Bytes:  s.StoredBytes + int64(cols)*int64(n)*int64(in) + int64(rows)*int64(n)*int64(out.Size()),
 		Gather: fetched * int64(n) * int64(in),
 		FLOPs:  2 * s.MACs * int64(n),
+		B:      int64(cols) * int64(n) * int64(in),
 	}
 }
 

@@ -1,0 +1,63 @@
+// What a device was measured to do.
+
+package spmm
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/internal/plan/model"
+)
+
+// Rates are what a device reached at most when it was measured: the roofs of its roofline. Formats are chosen and
+// attainable times worked out by them. A rate of 0 is not known.
+type Rates struct {
+	At     time.Time          // when they were measured last
+	Fresh  bool               // by this process, rather than read from the cache folder
+	Copy   []Bandwidth        // bytes read and written a second, by bytes in use, ascending
+	Cache  float64            // bytes a second read from 1 MiB of data, which the cache of all units holds
+	FMA    float64            // floating-point operations a second of f32 multiply-adds
+	Matrix map[string]float64 // the same of matrix units, by MMA shape and operand type, as in "16×8×16 f16"
+	Launch time.Duration      // a launch of next to nothing, in a list of many
+	// Latency is what a workgroup that is alone on the device takes for each step of reading from cache.
+	Latency time.Duration
+}
+
+// Bandwidth is the bytes read and written a second by a copy that has so many bytes in use.
+type Bandwidth struct {
+	Bytes     int64
+	PerSecond float64
+}
+
+// Rates returns the device's measured rates. They are kept in the user's cache folder, or in $SPMM_CACHE; where there
+// are none of this device and driver it is measured, which takes a fraction of a second.
+func (d *Device) Rates(ctx context.Context) (Rates, error) { return published(d.d.Rates(ctx)) }
+
+// Remeasure measures the device again and keeps the better of each rate: whatever else a device does while it is
+// measured lowers what is measured.
+func (d *Device) Remeasure(ctx context.Context) (Rates, error) { return published(d.d.Remeasure(ctx)) }
+
+func published(r *model.Rates, err error) (Rates, error) {
+	if err != nil {
+		return Rates{}, err
+	}
+	us := func(x float64) time.Duration { return time.Duration(x * float64(time.Microsecond)) }
+	out := Rates{
+		At: r.At, Fresh: r.Fresh, Cache: r.Gather, FMA: r.FMA, Matrix: maps.Clone(r.Matrix),
+		Launch: us(r.LaunchUS), Latency: us(r.LatencyUS),
+	}
+	for _, s := range r.Stream {
+		out.Copy = append(out.Copy, Bandwidth(s))
+	}
+	return out, nil
+}
+
+// Observe tells that a multiplication by n columns took so long, C having elements of type out. If that beats
+// Attainable, the device was busy when it was measured: it is measured again, the better of each rate is kept, and a rate
+// that the multiplication still exceeds becomes what it reached. Observe returns what Attainable does after that.
+func (p *Plan) Observe(ctx context.Context, n int, out dtype.Type, took time.Duration) (Bound, error) {
+	b, err := p.p.Observe(ctx, n, out, took)
+	return Bound(b), err
+}
