@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/spmmrun/spmm/dtype"
-	"github.com/spmmrun/spmm/internal/plan/model"
+	"github.com/spmmrun/spmm/internal/plan"
 )
 
 // Rates are what a device reached at most when it was measured: the roofs of its roofline. Formats are chosen and
@@ -39,7 +39,7 @@ func (d *Device) Rates(ctx context.Context) (Rates, error) { return published(d.
 // measured lowers what is measured.
 func (d *Device) Remeasure(ctx context.Context) (Rates, error) { return published(d.d.Remeasure(ctx)) }
 
-func published(r *model.Rates, err error) (Rates, error) {
+func published(r *plan.Rates, err error) (Rates, error) {
 	if err != nil {
 		return Rates{}, err
 	}

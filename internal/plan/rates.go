@@ -13,6 +13,9 @@ import (
 	"github.com/spmmrun/spmm/internal/plan/model"
 )
 
+// Rates are what a device reached at most when it was measured.
+type Rates = model.Rates
+
 // Rates returns the device's measured rates: those in the cache folder if they are of this device and
 // driver, else measured now, which takes a fraction of a second.
 func (d *Device) Rates(ctx context.Context) (*model.Rates, error) {
