@@ -5,6 +5,7 @@
 // An invocation has four columns; across invocations, words of B are neighbours.
 
 {{.HALF}}
+{{.NONFINITE}}
 
 const BLOCK = {{.BLOCK}}u;
 const ROWS = 16u;
@@ -34,14 +35,9 @@ fn element(at: u32, i: u32) -> f32 { return half(packed[at + i / 2u], i); }
 fn b_element(row: u32, j: u32) -> f32 { return half(b[row * (p.ldb / 2u) + j / 2u], j); }
 {{end}}
 
-fn special(x: f32) -> bool { return (bitcast<u32>(x) & 0x7f800000u) == 0x7f800000u; }
-
-// entries returns the sum of row r's entries, in blocks first to last, times column j of B. Terms with
-// operands that are not finite decide by themselves what it is, so that the order of summation does not
-// matter; they are told apart by their bits, since a compiler may take floats to be finite.
+// entries returns the sum of row r's entries, in blocks first to last, times column j of B.
 fn entries(first: u32, last: u32, r: u32, j: u32) -> f32 {
-    var sum = 0.0;
-    var seen = 0u; // 1: a positive infinity, 2: a negative one, 4: NaN
+    var sum = Terms(0.0, 0u);
     for (var q = first; q < last; q = q + 1u) {
         let block = sizes[q] * 4u;
         var before = 0u; // entries of the words before
@@ -56,26 +52,12 @@ fn entries(first: u32, last: u32, r: u32, j: u32) -> f32 {
                 let x = element(block + PATTERNS, k);
                 let y = b_element(columns[q * BLOCK + i / 2u * 4u + c], j);
                 k = k + 1u;
-                if (!special(x) && !special(y)) {
-                    sum = sum + x * y;
-                    continue;
-                }
-                let s = bitcast<u32>(x);
-                let t = bitcast<u32>(y);
-                let lesser = min(s & 0x7fffffffu, t & 0x7fffffffu);
-                let greater = max(s & 0x7fffffffu, t & 0x7fffffffu);
-                if (greater > 0x7f800000u || lesser == 0u) { seen = seen | 4u; }
-                else if ((s ^ t) >> 31u != 0u) { seen = seen | 2u; }
-                else { seen = seen | 1u; }
+                sum = add_term(sum, x, y);
             }
             before = before + countOneBits(word);
         }
     }
-    var bits = 0x7fc00000u;
-    if (seen == 0u) { return sum; }
-    if (seen == 1u) { bits = 0x7f800000u; }
-    if (seen == 2u) { bits = 0xff800000u; }
-    return bitcast<f32>(bits);
+    return total(sum);
 }
 
 // finish writes the sum x of row r of a panel, whose blocks are first to last, to column j of C. One that
@@ -85,10 +67,7 @@ fn finish(panel: u32, first: u32, last: u32, r: u32, j: u32, x: f32) {
     if (row >= p.rows || j >= p.n) { return; }
     var y = x;
     if (special(y)) { y = entries(first, last, r, j); }
-    let at = row * p.ldc + j;
-    y = p.alpha * y;
-    if (nonzero(p.beta)) { y = y + p.beta * c[at]; }
-    c[at] = y;
+    store(row, j, y);
 }
 
 // add_slots is phase 1: the sums of a split panel.

@@ -123,7 +123,7 @@ func webgpuVariants() []*spec.Variant {
 				{Name: "BLOCK", ID: -1, Value: scalarBlock}, {Name: "SLOTS", ID: -1, Value: 16 * scalarBlock}, {Name: "ROWS", ID: -1, Value: 16}, {Name: "PATTERNS", ID: -1, Value: scalarBlock / 2},
 				{Name: "WORKERS", ID: -1, Value: gpuWorkers}, {Name: "COLS", ID: -1, Value: 4 * scalarLocal},
 			},
-			Unit: spec.Unit{Source: "kernel.wgsl", Defines: map[string]string{"ELEM": elem(t), "HALF": include.HalfWGSL}},
+			Unit: spec.Unit{Source: "kernel.wgsl", Defines: map[string]string{"ELEM": elem(t), "HALF": include.HalfWGSL, "NONFINITE": include.NonFiniteWGSL}},
 		})
 	}
 	return vs

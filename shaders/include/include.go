@@ -1,6 +1,7 @@
 // Package include holds source text that kernels share: half.cuh, half.glsl and half.wgsl convert
 // between element types, fixed.cuh, fixed.glsl and fixed.wgsl do RFX-p's arithmetic in integers,
-// addr.glsl steps through buffers of any size, panel* multiply panels of rows that share columns.
+// addr.glsl steps through buffers of any size, panel* multiply panels of rows that share columns, operands.glsl reads A
+// and B, repair.glsl and nonfinite.wgsl compute outputs that are not finite again.
 //
 // CUDA C++ and GLSL sources include the files by their relative path; WGSL has no includes, so a
 // variant puts the text into its template through Unit.Defines.
@@ -22,6 +23,11 @@ var FixedWGSL string
 //
 //go:embed panel.wgsl
 var PanelWGSL string
+
+// NonFiniteWGSL is nonfinite.wgsl.
+//
+//go:embed nonfinite.wgsl
+var NonFiniteWGSL string
 
 // Element types as kernels' parameters and defines number them.
 const (

@@ -7,6 +7,7 @@
 // A kernel's own file defines locate and row_of.
 
 {{.HALF}}
+{{.NONFINITE}}
 
 const V = {{.V}}u;
 const STAGE = {{.STAGE}}u;
@@ -43,44 +44,18 @@ fn b_element(row: u32, j: u32) -> f32 { return element(b[row * (p.ldb / 2u) + j 
 fn value_quad(i: u32) -> vec4<f32> { return vec4<f32>(pair(values[2u * i]), pair(values[2u * i + 1u])); }
 {{end}}
 
-fn special(x: f32) -> bool { return (bitcast<u32>(x) & 0x7f800000u) == 0x7f800000u; }
-
-// entries returns the sum of row r's entries, among vectors first to last, times column j of B. Terms
-// with operands that are not finite decide by themselves what it is, so that the order of summation
-// does not matter; they are told apart by their bits, since a compiler may take floats to be finite.
+// entries returns the sum of row r's entries, among vectors first to last, times column j of B.
 fn entries(first: u32, last: u32, r: u32, j: u32) -> f32 {
-    var sum = 0.0;
-    var seen = 0u; // 1: a positive infinity, 2: a negative one, 4: NaN
+    var sum = Terms(0.0, 0u);
     for (var q = first; q < last; q = q + 1u) {
         // 32 vectors have V words of mask bits.
         let bit = (q % 32u) * V + r;
         if (((mask[(q / 32u) * V + bit / 32u] >> (bit % 32u)) & 1u) == 0u) { continue; }
         let x = value(q * V + r);
         let y = b_element(colind[q], j);
-        if (!special(x) && !special(y)) {
-            sum = sum + x * y;
-            continue;
-        }
-        let s = bitcast<u32>(x);
-        let t = bitcast<u32>(y);
-        let lesser = min(s & 0x7fffffffu, t & 0x7fffffffu);
-        let greater = max(s & 0x7fffffffu, t & 0x7fffffffu);
-        if (greater > 0x7f800000u || lesser == 0u) { seen = seen | 4u; }
-        else if ((s ^ t) >> 31u != 0u) { seen = seen | 2u; }
-        else { seen = seen | 1u; }
+        sum = add_term(sum, x, y);
     }
-    var bits = 0x7fc00000u;
-    if (seen == 0u) { return sum; }
-    if (seen == 1u) { bits = 0x7f800000u; }
-    if (seen == 2u) { bits = 0xff800000u; }
-    return bitcast<f32>(bits);
-}
-
-fn store(row: u32, j: u32, x: f32) {
-    let at = row * p.ldc + j;
-    var y = p.alpha * x;
-    if (nonzero(p.beta)) { y = y + p.beta * c[at]; }
-    c[at] = y;
+    return total(sum);
 }
 
 // store_quad writes the sums of row r of a panel, whose vectors are first to last.

@@ -5,6 +5,7 @@
 // An invocation has four columns; across invocations, words of B are neighbours.
 
 {{.HALF}}
+{{.NONFINITE}}
 
 const ROWS = {{.ROWS}}u;
 const STAGE = {{.STAGE}}u;
@@ -34,20 +35,15 @@ fn b_element(row: u32, j: u32) -> f32 { return element(b[row * (p.ldb / 2u) + j 
 fn value_quad(i: u32) -> vec4<f32> { return vec4<f32>(pair(values[2u * i]), pair(values[2u * i + 1u])); }
 {{end}}
 
-fn special(x: f32) -> bool { return (bitcast<u32>(x) & 0x7f800000u) == 0x7f800000u; }
-
 // places returns where in quad q of tile t of step n the two entries of row g and of row g + 8 are, 2 bits each:
 // those of row g in the lowest four bits, of row g + 8 16 bits above.
 fn places(n: u32, t: u32, g: u32, q: u32) -> u32 {
     return (metadata[32u * (n / 2u) + 4u * g + 2u * (n & 1u) + t] >> (4u * q)) & 0xf000fu;
 }
 
-// entries returns the sum of row r's entries, in steps first to last, times column j of B. Terms with
-// operands that are not finite decide by themselves what it is, so that the order of summation does not
-// matter; they are told apart by their bits, since a compiler may take floats to be finite.
+// entries returns the sum of row r's entries, in steps first to last, times column j of B.
 fn entries(first: u32, last: u32, r: u32, j: u32) -> f32 {
-    var sum = 0.0;
-    var seen = 0u; // 1: a positive infinity, 2: a negative one, 4: NaN
+    var sum = Terms(0.0, 0u);
     for (var i = 16u * first; i < 16u * last; i = i + 1u) { // step i/16, quad i/4%4, tile i/2%2, entry i%2
         let n = i / 16u;
         let q = (i / 4u) & 3u;
@@ -57,30 +53,9 @@ fn entries(first: u32, last: u32, r: u32, j: u32) -> f32 {
         let k = 16u * t + 4u * q + ((places(n, t, r & 7u, q) >> (16u * (r / 8u) + 2u * (i & 1u))) & 3u);
         let x = value(slot);
         let y = b_element(colidx[32u * n + k], j);
-        if (!special(x) && !special(y)) {
-            sum = sum + x * y;
-            continue;
-        }
-        let s = bitcast<u32>(x);
-        let u = bitcast<u32>(y);
-        let lesser = min(s & 0x7fffffffu, u & 0x7fffffffu);
-        let greater = max(s & 0x7fffffffu, u & 0x7fffffffu);
-        if (greater > 0x7f800000u || lesser == 0u) { seen = seen | 4u; }
-        else if ((s ^ u) >> 31u != 0u) { seen = seen | 2u; }
-        else { seen = seen | 1u; }
+        sum = add_term(sum, x, y);
     }
-    var bits = 0x7fc00000u;
-    if (seen == 0u) { return sum; }
-    if (seen == 1u) { bits = 0x7f800000u; }
-    if (seen == 2u) { bits = 0xff800000u; }
-    return bitcast<f32>(bits);
-}
-
-fn store(row: u32, j: u32, x: f32) {
-    let at = row * p.ldc + j;
-    var y = p.alpha * x;
-    if (nonzero(p.beta)) { y = y + p.beta * c[at]; }
-    c[at] = y;
+    return total(sum);
 }
 
 // store_quad writes the sums of row r of a strip, whose steps are first to last.

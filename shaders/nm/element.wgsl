@@ -9,6 +9,7 @@ const PITCH = {{.PITCH}}u;
 const LOCAL = {{.LX}}u;
 
 {{.HALF}}
+{{.NONFINITE}}
 {{.NM}}
 
 var<workgroup> stage: array<vec4<f32>, {{.CELLS}}>;

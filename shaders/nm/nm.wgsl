@@ -66,36 +66,17 @@ fn column_of(a: Panel, k: u32) -> u32 {
     return ((slot / p.keep * p.every + place) << p.wide) + (k & ((1u << p.wide) - 1u));
 }
 
-fn special(x: f32) -> bool { return (bitcast<u32>(x) & 0x7f800000u) == 0x7f800000u; }
-
-// entries returns the sum of the entries of row r of a panel times column j of B. Terms with operands that are not
-// finite decide by themselves what it is, so that the order of summation does not matter; they are told apart by their
-// bits, since a compiler may take floats to be finite.
+// entries returns the sum of the entries of row r of a panel times column j of B.
 fn entries(a: Panel, r: u32, j: u32) -> f32 {
-    var sum = 0.0;
-    var seen = 0u; // 1: a positive infinity, 2: a negative one, 4: NaN
+    var sum = Terms(0.0, 0u);
     for (var k = 0u; k < a.count; k = k + 1u) {
         let v = k * p.tall + r;
         if (((mask[a.mask + (v >> 5u)] >> (v & 31u)) & 1u) == 0u) { continue; }
         let x = value(a.values + v);
         let y = b_element(column_of(a, k), j);
-        if (!special(x) && !special(y)) {
-            sum = sum + x * y;
-            continue;
-        }
-        let s = bitcast<u32>(x);
-        let t = bitcast<u32>(y);
-        let lesser = min(s & 0x7fffffffu, t & 0x7fffffffu);
-        let greater = max(s & 0x7fffffffu, t & 0x7fffffffu);
-        if (greater > 0x7f800000u || lesser == 0u) { seen = seen | 4u; }
-        else if ((s ^ t) >> 31u != 0u) { seen = seen | 2u; }
-        else { seen = seen | 1u; }
+        sum = add_term(sum, x, y);
     }
-    var bits = 0x7fc00000u;
-    if (seen == 0u) { return sum; }
-    if (seen == 1u) { bits = 0x7f800000u; }
-    if (seen == 2u) { bits = 0xff800000u; }
-    return bitcast<f32>(bits);
+    return total(sum);
 }
 
 // store_quad writes the sums of row r of a panel, row of the matrix, to columns j to j+3.
@@ -104,9 +85,6 @@ fn store_quad(a: Panel, r: u32, row: u32, j: u32, x: vec4<f32>) {
     for (var i = 0u; i < 4u; i = i + 1u) {
         if (j + i >= p.n) { return; }
         if (special(y[i])) { y[i] = entries(a, r, j + i); }
-        let at = row * p.ldc + j + i;
-        var z = p.alpha * y[i];
-        if (nonzero(p.beta)) { z = z + p.beta * c[at]; }
-        c[at] = z;
+        store(row, j + i, y[i]);
     }
 }

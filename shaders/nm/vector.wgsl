@@ -8,6 +8,7 @@ const LOCAL = {{.LX}}u;
 const R = 8u;
 
 {{.HALF}}
+{{.NONFINITE}}
 {{.NM}}
 
 var<workgroup> stage_low: array<vec4<f32>, {{.STAGE}}>;

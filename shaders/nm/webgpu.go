@@ -36,7 +36,7 @@ func webgpuVariant(source string, v uint32, t dtype.Type, local, shared uint32, 
 		Need: spec.Need{Shared: shared}, Local: [3]uint32{local, 1, 1},
 		Consts: append([]spec.Const{define("V", v), define("PACK", plainPack)}, consts...),
 		Unit: spec.Unit{Source: source + ".wgsl", Defines: map[string]string{
-			"ELEM": elem(t), "HALF": include.HalfWGSL, "NM": nmWGSL,
+			"ELEM": elem(t), "HALF": include.HalfWGSL, "NONFINITE": include.NonFiniteWGSL, "NM": nmWGSL,
 		}},
 	}
 }
