@@ -23,6 +23,7 @@ import (
 	"github.com/spmmrun/spmm/formats/npy"
 	"github.com/spmmrun/spmm/formats/safetensors"
 	"github.com/spmmrun/spmm/formats/smtx"
+	"github.com/spmmrun/spmm/internal/printable"
 )
 
 // conversion is what the command line asks for.
@@ -180,7 +181,7 @@ func (v *conversion) run(ctx context.Context, p *progress) (string, error) {
 		return "", fmt.Errorf("%s: %w", v.out, err)
 	}
 	rows, cols := m.Dims()
-	return fmt.Sprintf("%s: %s, %d×%d, %d entries, %v, %s", v.out, withOptions(m.Format(), formats.OptionsOf(m)), rows, cols, m.NNZ(), m.Type(), byteSize(size)), nil
+	return fmt.Sprintf("%s: %s, %d×%d, %d entries, %v, %s", printable.String(v.out), withOptions(m.Format(), formats.OptionsOf(m)), rows, cols, m.NNZ(), m.Type(), byteSize(size)), nil
 }
 
 // encode brings the matrix into the format and the element type that were asked for.

@@ -18,6 +18,7 @@ import (
 	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/printable"
 )
 
 // inspector is what the command line asks for.
@@ -245,7 +246,7 @@ func rowLengths(ptr []int64) rowReport {
 
 func (i *inspection) table(w io.Writer, a *formats.CSR[float32]) error {
 	m := i.Matrix
-	fmt.Fprintf(w, "%s: %d×%d, %d entries (%s), read in %s\n\n", m.Name, m.Rows, m.Cols, m.NNZ, density(m), seconds(i.LoadS))
+	fmt.Fprintf(w, "%s: %d×%d, %d entries (%s), read in %s\n\n", printable.String(m.Name), m.Rows, m.Cols, m.NNZ, density(m), seconds(i.LoadS))
 	if err := newCanvas(w).draw(w, a); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ package main
 import (
 	"io"
 	"os"
+	"unicode/utf8"
 
 	"github.com/schollz/progressbar/v3"
 
@@ -19,11 +20,12 @@ type progress struct {
 
 func newProgress(w io.Writer) *progress { return &progress{f: terminal(w)} }
 
-// besides is how many characters a line has at most besides the description and the bar, which is cut to what is left:
-// percent, counts and times.
-const besides = 42
+const (
+	besides           = 42 // characters that a line has at most besides the description and the bar: percent, counts and times
+	leastBar, mostBar = 10, 30
+)
 
-// step starts a step of n units; -1 if nobody knows how many. A line that is longer than the terminal's would be left
+// step starts a step of n units; -1 if nobody knows how many. A line that is as long as the terminal's would be left
 // behind with each update.
 func (p *progress) step(what string, n int64) {
 	if p.f == nil {
@@ -31,12 +33,13 @@ func (p *progress) step(what string, n int64) {
 	}
 	p.end()
 	room := columns(p.f) - besides
-	if room < 8 {
+	if room < 2*leastBar {
 		return
 	}
+	what = shorten(printable.String(what), room-leastBar)
 	o := []progressbar.Option{
-		progressbar.OptionSetWriter(p.f), progressbar.OptionSetWidth(30), progressbar.OptionClearOnFinish(),
-		progressbar.OptionSetSpinnerChangeInterval(0), progressbar.OptionSetDescription(shorten(printable.String(what), room)),
+		progressbar.OptionSetWriter(p.f), progressbar.OptionSetWidth(min(mostBar, room-utf8.RuneCountInString(what))), progressbar.OptionClearOnFinish(),
+		progressbar.OptionSetSpinnerChangeInterval(0), progressbar.OptionSetDescription(what),
 	}
 	if n > 0 {
 		o = append(o, progressbar.OptionShowCount())
