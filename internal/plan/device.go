@@ -24,7 +24,8 @@ type Device struct {
 	scratch chan []byte
 
 	measure sync.Mutex
-	rates   *model.Rates // once measured
+	rates   *model.Rates       // once measured
+	own     *model.DeviceModel // the device's own over that of its kind, once read
 }
 
 // NewDevice wraps an opened device, which belongs to the result from then on.
@@ -36,9 +37,6 @@ func NewDevice(d backend.Device) *Device {
 	}
 	return w
 }
-
-// model returns what predictions know of the device besides its rates.
-func (d *Device) model() *model.DeviceModel { return model.For(d.Caps().Code, d.Info().Name) }
 
 // kernel returns the variant's loaded code.
 func (d *Device) kernel(k *spec.Program, v *spec.Variant) (backend.Kernel, error) {

@@ -53,6 +53,9 @@ func tune(ctx context.Context, d *Device, a *source, cs []*candidate, o Options)
 	if best == nil {
 		return nil, refused
 	}
+	if recall(d, a, o) == nil { // each matrix counts once
+		d.learn(cs, times)
+	}
 	r := newRecord(d, a, o, cs, times)
 	best.Why = r.why("when measured")
 	r.save() // what cannot be remembered is measured again

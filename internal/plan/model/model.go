@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"path"
 	"slices"
 	"sync"
@@ -24,9 +25,67 @@ type DeviceModel struct {
 	Code     string   `json:"code"`              // that the devices load: go, ptx, spirv or wgsl
 	Devices  string   `json:"devices,omitempty"` // a pattern (path.Match) of their names; "": all
 	Measured Source   `json:"measured"`
-	Kind     Kind     `json:"kind"`
+	Kind     Kind     `json:"kind,omitzero"`
 	Costs    []Cost   `json:"costs"`                 // the first that fits a variant counts
 	Fixed    []Gather `json:"fixed_point,omitempty"` // of variants in reproducible mode, likewise
+	// Corrections are of single variants, by KERNEL/VARIANT.
+	Corrections map[string]Correction `json:"corrections,omitempty"`
+
+	base *DeviceModel // has what this one leaves out
+}
+
+// Correction is what multiplications took beside what was predicted without it.
+type Correction struct {
+	Ratio   float64 `json:"ratio"`   // measured over predicted time, the geometric mean
+	Samples int     `json:"samples"` // multiplications of different matrices
+}
+
+// Factor is what predictions are multiplied by: as if two more multiplications had taken what was predicted, so that one
+// alone changes little.
+func (c Correction) Factor() float64 {
+	const predicted, most = 2, 4.0
+	if c.Samples <= 0 {
+		return 1
+	}
+	n := float64(c.Samples)
+	return min(most, max(1/most, math.Pow(c.Ratio, n/(n+predicted))))
+}
+
+// Learn takes a multiplication into account that took ratio times what was predicted without a correction. Those of long
+// ago count less.
+func (m *DeviceModel) Learn(kernel, variant string, ratio float64) {
+	const enough = 100
+	if !(ratio > 1/mostFactor && ratio < mostFactor) {
+		return // a clock that was set, say
+	}
+	if m.Corrections == nil {
+		m.Corrections = map[string]Correction{}
+	}
+	name := kernel + "/" + variant
+	c := m.Corrections[name]
+	if c.Samples == 0 {
+		c.Ratio = 1
+	}
+	c.Samples = min(enough, c.Samples+1)
+	c.Ratio *= math.Pow(ratio/c.Ratio, 1/float64(c.Samples))
+	m.Corrections[name] = c
+}
+
+// Correction returns that of a kernel's variant, with no samples if there is none.
+func (m *DeviceModel) Correction(kernel, variant string) Correction {
+	for ; m != nil; m = m.base {
+		if c, ok := m.Corrections[kernel+"/"+variant]; ok {
+			return c
+		}
+	}
+	return Correction{}
+}
+
+// Over returns the model with what it leaves out taken from another.
+func (m *DeviceModel) Over(base *DeviceModel) *DeviceModel {
+	over := *m
+	over.base = base
+	return &over
 }
 
 // Source says where a model's figures come from.
@@ -60,6 +119,8 @@ type Cost struct {
 	// what each of those takes when nothing else keeps the unit busy: latencies, in µs.
 	StartUS float64 `json:"start_us,omitempty"`
 	StepUS  float64 `json:"step_us,omitempty"`
+
+	from Source // of the model that it is in
 }
 
 // Gather is what fetching rows of B in fixed point takes in the variants that a pattern fits.
@@ -106,7 +167,7 @@ func For(code backend.Code, device string) *DeviceModel {
 			return m
 		}
 	}
-	return &DeviceModel{Version: Version, Code: code.String(), Kind: Kind{First: 1, Again: 1, Resident: 1}}
+	return &DeviceModel{Version: Version, Code: code.String()}
 }
 
 // fits tells whether the model is of a device.
@@ -137,11 +198,19 @@ func (m *DeviceModel) validate() error {
 	if len(m.Costs)+len(m.Fixed) > mostCosts {
 		return fmt.Errorf("a device model of %d costs, want at most %d", len(m.Costs)+len(m.Fixed), mostCosts)
 	}
+	if len(m.Corrections) > mostCosts {
+		return fmt.Errorf("a device model of %d corrections, want at most %d", len(m.Corrections), mostCosts)
+	}
 	k := m.Kind
 	err := errors.Join(within("launch_us", m.Measured.LaunchUS, mostUS), within("latency_us", m.Measured.LatencyUS, mostUS),
 		within("launch_us", k.LaunchUS, mostUS), within("first_fetch", k.First, mostFactor), within("again_fetch", k.Again, mostFactor))
-	if k.Resident < 1 || k.Resident > mostFactor {
+	if k.Resident < 0 || k.Resident > mostFactor || k.Resident == 0 && k != (Kind{}) {
 		err = errors.Join(err, fmt.Errorf("resident_items %d: want 1 to %v", k.Resident, mostFactor))
+	}
+	for name, c := range m.Corrections {
+		if !(c.Ratio > 1/mostFactor && c.Ratio < mostFactor && c.Samples > 0) {
+			err = errors.Join(err, fmt.Errorf("correction of %.40q by %v in %d samples", name, c.Ratio, c.Samples))
+		}
 	}
 	for _, c := range m.Costs {
 		err = errors.Join(err, patterns(c.Variants),
@@ -183,19 +252,34 @@ func matches(patterns []string, name string) bool {
 // Cost returns what a kernel's variant takes; of one that no pattern fits nothing is known, and the roofline alone
 // predicts it.
 func (m *DeviceModel) Cost(kernel, variant string) (c Cost, known bool) {
-	for _, c := range m.Costs {
-		if matches(c.Variants, kernel+"/"+variant) {
-			return c, true
+	for ; m != nil; m = m.base {
+		for _, c := range m.Costs {
+			if matches(c.Variants, kernel+"/"+variant) {
+				c.from = m.Measured
+				return c, true
+			}
 		}
 	}
 	return Cost{}, false
 }
 
+// kind returns what all variants have in common, and where it was measured.
+func (m *DeviceModel) kind() (Kind, Source) {
+	for ; m != nil; m = m.base {
+		if m.Kind != (Kind{}) {
+			return m.Kind, m.Measured
+		}
+	}
+	return Kind{First: 1, Again: 1, Resident: 1}, Source{}
+}
+
 // Gather returns what fetching rows of B takes a kernel's variant in reproducible mode.
 func (m *DeviceModel) Gather(kernel, variant string) (g Gather, known bool) {
-	for _, g := range m.Fixed {
-		if matches(g.Variants, kernel+"/"+variant) {
-			return g, true
+	for ; m != nil; m = m.base {
+		for _, g := range m.Fixed {
+			if matches(g.Variants, kernel+"/"+variant) {
+				return g, true
+			}
 		}
 	}
 	return Gather{Slower: 1}, false

@@ -24,6 +24,9 @@ func TestCosts(t *testing.T) {
 		if m.Measured.Device == "" || m.Measured.Date == "" || m.Measured.Command == "" {
 			t.Errorf("%v: the file does not say how it was measured: %+v", code, m.Measured)
 		}
+		if m.Kind.Resident < 1 {
+			t.Errorf("%v: %+v", code, m.Kind)
+		}
 		used := map[string]bool{}
 		use := func(patterns []string, name string) {
 			for _, p := range patterns {
@@ -80,7 +83,7 @@ func TestUnknown(t *testing.T) {
 	if g, known := m.Gather("another", "kernel"); known || g.Slower != 1 {
 		t.Errorf("another kernel fetches %+v", g)
 	}
-	if m := model.For(99, ""); m.Kind.Resident != 1 || len(m.Costs) != 0 {
+	if m := model.For(99, ""); len(m.Costs) != 0 || m.Correction("csr", "cpu_f32").Factor() != 1 {
 		t.Errorf("of a kind of device never seen: %+v", m)
 	}
 }
@@ -99,7 +102,7 @@ func TestParse(t *testing.T) {
 		{"a huge time", `"start_us": 0.02`, `"start_us": 1e300`, "start_us 1e+300"},
 		{"no number", `"start_us": 0.02`, `"start_us": 1e999`, "1e999"},
 		{"a negative efficiency", `"efficiency": 0.55`, `"efficiency": -0.55`, "efficiency -0.55"},
-		{"nothing resident", `"resident_items": 1`, `"resident_items": 0`, "resident_items 0"},
+		{"nothing resident", `"resident_items": 1`, `"resident_items": -1`, "resident_items -1"},
 		{"a broken pattern", `"csr/cpu_*"`, `"csr/[cpu"`, "csr/[cpu"},
 		{"no pattern", `"csr/cpu_*"`, ``, "no variants"},
 		{"cut off", "]\n}", "", "unexpected end"},

@@ -34,13 +34,17 @@ type Predictor struct {
 // from memory, and then the units are busy, all of them as long as their share takes, or one with the longest piece.
 func (p *Predictor) Time(kernel string, v *spec.Variant, s formats.Stats, items int64) (Bound, time.Duration) {
 	c, _ := p.Model.Cost(kernel, v.Name)
-	return p.timeAt(c, v, s, items)
+	b, t := p.TimeAt(c, v, s, items)
+	if f := p.Model.Correction(kernel, v.Name).Factor(); f != 1 {
+		t = max(b.Time(), time.Duration(math.Round(float64(t)*f)))
+	}
+	return b, t
 }
 
-// timeAt predicts a variant of a given cost.
-func (p *Predictor) timeAt(c Cost, v *spec.Variant, s formats.Stats, items int64) (Bound, time.Duration) {
-	k, from := p.Model.Kind, p.Model.Measured
-	latency := scale(p.Rates.LatencyUS, from.LatencyUS)
+// TimeAt predicts a variant of a given cost, without a correction.
+func (p *Predictor) TimeAt(c Cost, v *spec.Variant, s formats.Stats, items int64) (Bound, time.Duration) {
+	k, from := p.Model.kind()
+	latency := scale(p.Rates.LatencyUS, c.from.LatencyUS)
 	c.StartUS, c.StepUS = c.StartUS*latency, c.StepUS*latency
 	first := Fetched(s, p.Nearby)
 	b := p.Rates.Bound(v, NewWork(p.Rows, p.Cols, p.N, v.In, s, first, dtype.F32))

@@ -31,10 +31,13 @@ func round() *model.Predictor {
 
 func scalar() *spec.Variant { return &spec.Variant{In: dtype.F32, Code: backend.CodeSPIRV} }
 
+// stats are of 10,000 entries, all of which fetch a row of B that no near row shares.
+func stats() formats.Stats { return formats.Stats{Gathers: 10000, MACs: 10000} }
+
 // The parts of a prediction, each worked out by hand.
 func TestPredict(t *testing.T) {
 	const us = time.Microsecond
-	base := formats.Stats{Gathers: 10000, MACs: 10000} // of which all fetch a row of B that no near row shares
+	base := stats()
 	// 3 µs launch; B and C, 512,000 B: 0.512; rows of B, 2·10,000·256 B: 5.12; 2·10,000·64 FLOP: 1.28
 	plain := 3*us + 512*time.Nanosecond + 5120*time.Nanosecond + 1280*time.Nanosecond
 	for _, c := range []struct {
