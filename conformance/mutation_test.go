@@ -19,6 +19,7 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/shaders"
+	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -193,7 +194,7 @@ func narrowly(f func(x float32) half.F16) func(backend.Binary) backend.Binary {
 		inner, c := b.Func, cOf(b)
 		ctype := slices.IndexFunc(paramsOf(b.Name), func(p spec.Param) bool { return p.Name == "ctype" })
 		b.Func = func(args [][]byte, params []byte, group [3]uint32) {
-			if ctype < 0 || spec.ParamU(params, ctype) != 1 {
+			if ctype < 0 || binary.LittleEndian.Uint32(params[4*ctype:]) != include.F16 {
 				inner(args, params, group)
 				return
 			}

@@ -51,12 +51,13 @@ var Rules = []Rule{
 
 	{"shaders", []string{"shaders/..."}},
 	{"shaders/include", nil},
+	{"shaders/host", []string{"backend", "formats", "shaders/include"}},
 	{"shaders/compiled", nil},
 	{"shaders/spec", []string{"backend", "formats", "shaders/compiled"}},
-	{"shaders/panel", []string{"backend", "formats", "shaders/spec", "shaders/include"}},
+	{"shaders/panel", []string{"backend", "formats", "shaders/spec", "shaders/include", "shaders/host"}},
 	{"shaders/shadertest", []string{"backend", "backend/all", "formats/...", "shaders/spec"}},
-	{"shaders/rfx", []string{"backend", "formats/...", "shaders/spec", "shaders/include", "shaders/quantise"}},
-	{"shaders/...", []string{"backend", "formats/...", "shaders/spec", "shaders/include", "shaders/panel", Self}},
+	{"shaders/rfx", []string{"backend", "formats/...", "shaders/spec", "shaders/include", "shaders/host", "shaders/quantise"}},
+	{"shaders/...", []string{"backend", "formats/...", "shaders/spec", "shaders/include", "shaders/host", "shaders/panel", Self}},
 
 	{".", []string{"backend", "portable/cpu", "formats/...", "internal/plan"}},
 	{"conformance/oracle", []string{"formats/..."}},

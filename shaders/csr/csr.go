@@ -1,7 +1,7 @@
 // Package csr multiplies from plain compressed sparse rows: the scalar kernel that every device can
 // run, the fallback and the honest baseline.
 //
-// Work is dealt out in items. An item is a row, or, for rows much longer than the average ("heavy"),
+// Work is shared out in items. An item is a row, or, for rows much longer than the average ("heavy"),
 // a piece of one; pieces come first in the grid, so that one huge row keeps the whole device busy
 // and starts early. Piece i leaves its sums in row i of the workspace `part`; a second launch of the
 // same kernel (phase 1) adds them up in a fixed order. There are no atomics, and the order of every
@@ -21,9 +21,9 @@ import (
 	"math"
 
 	"github.com/spmmrun/spmm/backend"
-	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -43,24 +43,7 @@ var Format = &spec.Format{
 			{Name: "c", Elem: "f32"},
 			{Name: "part", Elem: "f32"}, // sums of pieces, ldp apart
 		},
-		Params: []spec.Param{
-			{Name: "phase"}, // 0: rows and pieces; 1: sums of pieces
-			{Name: "m"},
-			{Name: "n"},
-			{Name: "ldb"},
-			{Name: "ldc"},
-			{Name: "ldp"},
-			{Name: "pieces"},
-			{Name: "items"},   // of this phase: pieces and rows, or heavy rows
-			{Name: "width"},   // of the grid in x
-			{Name: "per"},     // items of one workgroup
-			{Name: "longest"}, // rows with more entries are heavy
-			{Name: "across"},  // lanes, a power of two; on the CPU vectors of eight columns
-			{Name: "along"},   // a power of two
-			{Name: "ctype"},   // type of c: 0 f32, 1 f16, 2 bf16
-			{Name: "alpha", Float: true},
-			{Name: "beta", Float: true},
-		},
+		Params:   spec.Params[params](),
 		Variants: variants(),
 		Files:    files,
 	},
@@ -68,9 +51,25 @@ var Format = &spec.Format{
 	Launch: launch,
 }
 
-// Split is how the rows of a matrix are dealt out: the Format of what this kernel encodes.
+// params is the parameter block.
+type params struct {
+	phase         uint32 // 0: rows and pieces; 1: sums of pieces
+	m, n          uint32
+	ldb, ldc, ldp uint32
+	pieces        uint32
+	items         uint32 // of this phase: pieces and rows, or heavy rows
+	width         uint32 // of the grid in x
+	per           uint32 // items of one workgroup
+	longest       uint32 // rows with more entries are heavy
+	across        uint32 // lanes, a power of two; on the CPU vectors of eight columns
+	along         uint32 // a power of two
+	ctype         uint32 // type of c: 0 f32, 1 f16, 2 bf16
+	alpha, beta   float32
+}
+
+// Split is how the rows of a matrix are shared out: the Format of what this kernel encodes.
 type Split struct {
-	Longest uint32 // rows with more entries are cut into pieces of so many
+	Longest uint32 // rows with more entries are cut into pieces of this many
 	Pieces  uint32
 	Rows    uint32 // heavy rows
 }
@@ -164,16 +163,16 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	split := e.Format.(Split)
 	ldp := (p.N + 7) &^ 7
 	l := spec.Launch{Workspace: max(16, int64(split.Pieces)*int64(ldp)*4)}
-	out := map[dtype.Type]uint32{dtype.F16: 1, dtype.BF16: 2}[p.Out]
 	phase := func(number uint32, items int64, s shape) error {
-		groups, err := spec.Fold((items+int64(s.per)-1)/int64(s.per), (p.N+s.columns-1)/s.columns)
+		groups, err := spec.Fold(spec.Ceil(items, int64(s.per)), spec.Ceil(p.N, s.columns))
 		if err != nil {
-			return fmt.Errorf("kernel csr/%s: %w: %w", v.Name, err, backend.ErrUnsupported)
+			return fmt.Errorf("kernel csr/%s: %w", v.Name, err)
 		}
-		l.Passes = append(l.Passes, spec.Pass{Variant: v, Groups: groups, Params: spec.Block{}.
-			U(number, uint32(p.M), uint32(p.N), uint32(p.LDB), uint32(p.LDC), uint32(ldp)).
-			U(split.Pieces, uint32(items), groups[0], uint32(s.per), split.Longest, uint32(s.across), uint32(s.along), out).
-			F(p.Alpha, p.Beta)})
+		l.Passes = append(l.Passes, spec.Pass{Variant: v, Groups: groups, Params: spec.Block(params{
+			phase: number, m: uint32(p.M), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), ldp: uint32(ldp),
+			pieces: split.Pieces, items: uint32(items), width: groups[0], per: uint32(s.per), longest: split.Longest,
+			across: uint32(s.across), along: uint32(s.along), ctype: include.Number(p.Out), alpha: p.Alpha, beta: p.Beta,
+		})})
 		return nil
 	}
 	err := phase(0, int64(split.Pieces)+int64(p.M), pickShape(v, e, p))
@@ -208,7 +207,7 @@ func pickShape(v *spec.Variant, e *spec.Packed, p spec.Problem) shape {
 	}
 	average := int(e.NNZ / int64(max(1, e.Rows)))
 	items := e.Rows + int(e.Format.(Split).Pieces)
-	warps := func() int { return items * ((p.N + across*vec - 1) / (across * vec)) }
+	warps := func() int { return items * spec.Ceil(p.N, across*vec) }
 	for across > 8 && warps() < 16*p.Caps.Units {
 		across /= 2
 	}

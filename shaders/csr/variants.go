@@ -3,11 +3,9 @@
 package csr
 
 import (
-	"fmt"
-
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
-	"github.com/spmmrun/spmm/internal/simd"
+	"github.com/spmmrun/spmm/shaders/host"
 	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -17,8 +15,8 @@ const local = 128
 
 func variants() []*spec.Variant {
 	var vs []*spec.Variant
-	for i, t := range []dtype.Type{include.F32: dtype.F32, include.F16: dtype.F16, include.BF16: dtype.BF16} {
-		elem := map[string]string{"ELEM": fmt.Sprint(i)}
+	for _, t := range []dtype.Type{dtype.F32, dtype.F16, dtype.BF16} {
+		elem := map[string]string{"ELEM": include.Define(t)}
 		vs = append(vs,
 			&spec.Variant{
 				Name: "cuda_" + t.String(), In: t, Code: backend.CodePTX, Entry: "csr",
@@ -37,7 +35,7 @@ func variants() []*spec.Variant {
 				Unit: spec.Unit{Source: "kernel.wgsl", Defines: elem},
 			},
 			&spec.Variant{
-				Name: "cpu_" + t.String(), In: t, Code: backend.CodeGo, Func: goFunc(t), Local: [3]uint32{1, 1, 1},
+				Name: "cpu_" + t.String(), In: t, Code: backend.CodeGo, Func: host.For(t, group(host.F16), group(host.BF16), group(host.F32)), Local: [3]uint32{1, 1, 1},
 				Out: []dtype.Type{dtype.F16, dtype.BF16},
 			})
 	}
@@ -46,13 +44,3 @@ func variants() []*spec.Variant {
 
 // shared is the bytes of shared memory in which lanes add up their sums.
 func shared(t dtype.Type) uint32 { return uint32(local * 16 / t.Size() * 4) }
-
-func goFunc(t dtype.Type) backend.GroupFunc {
-	switch t {
-	case dtype.F16:
-		return group(simd.RowF16)
-	case dtype.BF16:
-		return group(simd.RowBF16)
-	}
-	return group(simd.RowF32)
-}

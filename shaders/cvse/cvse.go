@@ -44,7 +44,7 @@ var Format = &spec.Format{
 	Program: &spec.Program{
 		Name:     "cvse",
 		Args:     args,
-		Params:   panel.Params,
+		Params:   spec.Params[panel.Params](),
 		Variants: slices.Concat(cudaVariants(), panel.Vulkan(unaligned), panel.WebGPU(unaligned), panel.CPU(locate, unaligned)),
 		Files:    files,
 	},
@@ -58,9 +58,10 @@ var Format = &spec.Format{
 var unaligned = panel.Define("ALIGN", 1)
 
 // locate finds a workgroup's work on the CPU.
-func locate(args [][]byte, params []byte, at [3]uint32, v int) (w panel.Work, ok bool) {
-	slot := at[0] + at[2]*spec.ParamU(params, panel.ParamWidth)
-	if slot >= spec.ParamU(params, panel.ParamPanels) {
+func locate(args [][]byte, block []byte, at [3]uint32, v int) (w panel.Work, ok bool) {
+	p := spec.View[panel.Params](block)
+	slot := at[0] + at[2]*p.Width
+	if slot >= p.Panels {
 		return w, false
 	}
 	number := int(backend.View[uint32](args[panel.ArgRows])[slot])
@@ -172,20 +173,11 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	}
 	panels := cvse.Panels(p.M, int(v.Const("V")))
 	perGroup, cols := groupTile(v)
-	groups, err := grid(v, panel.Ceil(panels, perGroup), panel.Ceil(p.N, cols))
+	groups, err := v.Grid(spec.Ceil(panels, perGroup), spec.Ceil(p.N, cols))
 	if err != nil {
-		return spec.Launch{}, fmt.Errorf("kernel cvse/%s: %w: %w", v.Name, err, backend.ErrUnsupported)
+		return spec.Launch{}, fmt.Errorf("kernel cvse/%s: %w", v.Name, err)
 	}
-	return spec.Launch{Passes: []spec.Pass{{Variant: v, Groups: groups, Params: panel.Block(p, panels, groups[0])}}}, nil
-}
-
-// grid lays x by y workgroups out. CUDA's grids are wide enough for any x.
-func grid(v *spec.Variant, x, y int) ([3]uint32, error) {
-	groups, err := spec.Fold(int64(x), y)
-	if err == nil && v.Code == backend.CodePTX {
-		groups = [3]uint32{uint32(x), uint32(y), 1}
-	}
-	return groups, err
+	return spec.Launch{Passes: []spec.Pass{{Variant: v, Groups: groups, Params: spec.Block(panel.NewParams(p, panels, groups[0]))}}}, nil
 }
 
 // groupTile returns the panels and the columns of C that a workgroup computes.

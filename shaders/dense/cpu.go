@@ -21,20 +21,6 @@ const (
 	cpuStride = cpuElems + 16
 )
 
-type params struct {
-	lines, len, lds, ldd, stype, dtype, turned, shift, tiles, width int
-	alpha, beta                                                     float32
-}
-
-func readParams(b []byte) (p params) {
-	fields := [...]*int{&p.lines, &p.len, &p.lds, &p.ldd, &p.stype, &p.dtype, &p.turned, &p.shift, &p.tiles, &p.width}
-	for i, f := range fields {
-		*f = int(spec.ParamU(b, i))
-	}
-	p.alpha, p.beta = spec.ParamF(b, len(fields)), spec.ParamF(b, len(fields)+1)
-	return p
-}
-
 type scratch struct {
 	tile [cpuLines * cpuStride]float32
 	tmp  [cpuElems]float32
@@ -43,11 +29,12 @@ type scratch struct {
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 func group(args [][]byte, block []byte, at [3]uint32) {
-	p := readParams(block)
+	p := spec.View[params](block)
 	src, dst := args[0], args[1]
-	tile := int(at[0]) + int(at[2])*p.width
-	l0, e0 := tile/p.tiles*cpuLines, tile%p.tiles*cpuElems
-	lines, n := min(cpuLines, p.lines-l0), min(cpuElems, p.len-e0)
+	tiles, lds, ldd := int(p.tiles), int(p.lds), int(p.ldd)
+	tile := int(at[0]) + int(at[2])*int(p.width)
+	l0, e0 := tile/tiles*cpuLines, tile%tiles*cpuElems
+	lines, n := min(cpuLines, int(p.lines)-l0), min(cpuElems, int(p.len)-e0)
 	if lines <= 0 {
 		return
 	}
@@ -55,7 +42,7 @@ func group(args [][]byte, block []byte, at [3]uint32) {
 	if plain && p.turned == 0 && p.stype == p.dtype {
 		size := elem(p.dtype).Size()
 		for l := l0; l < l0+lines; l++ {
-			copy(dst[(l*p.ldd+e0)*size:][:n*size], src[(l*p.lds+e0)*size:])
+			copy(dst[(l*ldd+e0)*size:][:n*size], src[(l*lds+e0)*size:])
 		}
 		return
 	}
@@ -67,17 +54,17 @@ func group(args [][]byte, block []byte, at [3]uint32) {
 	for i := range lines {
 		l, x := l0+i, s.tile[i*cpuStride:][:n]
 		if p.turned == 0 {
-			load(x, src, l*p.lds+e0, p.stype)
+			load(x, src, l*lds+e0, p.stype)
 		}
 		if !plain {
 			y := s.tmp[:n]
 			if p.beta != 0 {
-				load(y, dst, l*p.ldd+e0, p.dtype)
+				load(y, dst, l*ldd+e0, p.dtype)
 			}
 			simd.Axpby(y, x, p.alpha, p.beta)
 			x = y
 		}
-		store(dst, x, l*p.ldd+e0, p.dtype)
+		store(dst, x, l*ldd+e0, p.dtype)
 	}
 }
 
@@ -85,19 +72,19 @@ func group(args [][]byte, block []byte, at [3]uint32) {
 func (s *scratch) turn(p *params, src []byte, l0, lines, e0, n int) {
 	x := s.tmp[:lines]
 	for e := range n {
-		load(x, src, (e0+e)*p.lds+l0, p.stype)
+		load(x, src, (e0+e)*int(p.lds)+l0, p.stype)
 		for i, v := range x {
 			s.tile[i*cpuStride+e] = v
 		}
 	}
 }
 
-func elem(t int) dtype.Type {
+func elem(t uint32) dtype.Type {
 	return [...]dtype.Type{include.F32: dtype.F32, include.F16: dtype.F16, include.BF16: dtype.BF16}[t]
 }
 
 // load widens elements of m from at on.
-func load(x []float32, m []byte, at, t int) {
+func load(x []float32, m []byte, at int, t uint32) {
 	switch t {
 	case include.F16:
 		simd.WidenF16(x, backend.View[half.F16](m)[at:at+len(x)])
@@ -109,7 +96,7 @@ func load(x []float32, m []byte, at, t int) {
 }
 
 // store rounds x to elements of m from at on.
-func store(m []byte, x []float32, at, t int) {
+func store(m []byte, x []float32, at int, t uint32) {
 	switch t {
 	case include.F16:
 		simd.NarrowF16(backend.View[half.F16](m)[at:at+len(x)], x)

@@ -53,20 +53,7 @@ var Program = &spec.Program{
 		{Name: "src", Elem: "u32", ReadOnly: true},
 		{Name: "dst", Elem: "u32"},
 	},
-	Params: []spec.Param{
-		{Name: "lines"},
-		{Name: "len"},
-		{Name: "lds"},
-		{Name: "ldd"},
-		{Name: "stype"}, // 0 f32, 1 f16, 2 bf16
-		{Name: "dtype"},
-		{Name: "turned"}, // 1: src's lines run across dst's
-		{Name: "shift"},  // a tile has 1<<shift words of each of 1024>>shift lines; not on the CPU
-		{Name: "tiles"},  // along a line
-		{Name: "width"},  // of the grid in x
-		{Name: "alpha", Float: true},
-		{Name: "beta", Float: true},
-	},
+	Params: spec.Params[params](),
 	Variants: []*spec.Variant{
 		{
 			Name: "cuda", In: dtype.F32, Code: backend.CodePTX, Entry: "dense", Local: local, Need: spec.Need{Arch: 80},
@@ -87,6 +74,18 @@ var Program = &spec.Program{
 	Files: files,
 }
 
+// params is the parameter block. A line of dst is len elements that lie side by side.
+type params struct {
+	lines, len   uint32
+	lds, ldd     uint32
+	stype, dtype uint32 // 0 f32, 1 f16, 2 bf16
+	turned       uint32 // 1: src's lines run across dst's
+	shift        uint32 // a tile has 1<<shift words of each of 1024>>shift lines; not on the CPU
+	tiles        uint32 // along a line
+	width        uint32 // of the grid in x
+	alpha, beta  float32
+}
+
 // local is a workgroup, shared the bytes of its tile of src: up to 65×32 elements of 32 bits, with a
 // column of padding.
 var local = [3]uint32{32, 4, 1}
@@ -105,66 +104,64 @@ func Variant(caps backend.Caps) (*spec.Variant, error) {
 
 // Launch says how a variant runs op. src and dst must not overlap.
 func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
-	p, err := view(v, op)
+	x, err := newView(v, op)
 	if err != nil {
 		return spec.Launch{}, fmt.Errorf("dense copy of %d×%d: %w", op.Rows, op.Cols, err)
 	}
-	shift := 5
-	high, wide := cpuLines, cpuElems
+	shift, high, wide, along := 5, cpuLines, cpuElems, x.len
 	if v.Code != backend.CodeGo {
-		words := p.len
 		if op.Dst.Type != dtype.F32 {
-			words = p.len/2 + 1
+			along = x.len/2 + 1
 		}
-		if p.turned == 0 {
-			shift = min(bits.Len(uint(max(words-1, 0))), 10)
+		if !x.turned {
+			shift = min(bits.Len(uint(max(along-1, 0))), 10)
 		}
 		high, wide = 1024>>shift, 1<<shift
-		p.tiles = (words + wide - 1) / wide
-	} else {
-		p.tiles = (p.len + wide - 1) / wide
 	}
-	groups, err := spec.Fold(int64((p.lines+high-1)/high)*int64(p.tiles), min(1, p.len))
+	tiles := spec.Ceil(along, wide)
+	groups, err := spec.Fold(int64(spec.Ceil(x.lines, high))*int64(tiles), min(1, x.len))
 	if err != nil {
-		return spec.Launch{}, fmt.Errorf("dense copy of %d×%d: %w: %w", op.Rows, op.Cols, err, backend.ErrUnsupported)
+		return spec.Launch{}, fmt.Errorf("dense copy of %d×%d: %w", op.Rows, op.Cols, err)
 	}
-	return spec.Launch{Passes: []spec.Pass{{Variant: v, Groups: groups, Params: spec.Block{}.
-		U(uint32(p.lines), uint32(p.len), uint32(p.lds), uint32(p.ldd), uint32(p.stype), uint32(p.dtype)).
-		U(uint32(p.turned), uint32(shift), uint32(p.tiles), groups[0]).
-		F(op.Alpha, op.Beta)}}}, nil
-}
-
-// view sees op in the order of dst's memory, with lines as long as can be.
-func view(v *spec.Variant, op Op) (params, error) {
-	p := params{lines: op.Rows, len: op.Cols, lds: op.Src.LD, ldd: op.Dst.LD, stype: code(op.Src.Type), dtype: code(op.Dst.Type)}
-	if op.Dst.ColMajor {
-		p.lines, p.len = p.len, p.lines
+	p := params{
+		lines: uint32(x.lines), len: uint32(x.len), lds: uint32(x.lds), ldd: uint32(x.ldd),
+		stype: include.Number(op.Src.Type), dtype: include.Number(op.Dst.Type),
+		shift: uint32(shift), tiles: uint32(tiles), width: groups[0], alpha: op.Alpha, beta: op.Beta,
 	}
-	if op.Src.ColMajor != op.Dst.ColMajor {
+	if x.turned {
 		p.turned = 1
 	}
-	if err := check(v, op, p); err != nil {
-		return p, err
-	}
-	if p.turned != 0 && p.len == 1 { // single elements, side by side in src
-		p.turned, p.lds = 0, 1
-	}
-	if n := p.lines * p.len; p.turned == 0 && p.lds == p.len && p.ldd == p.len && n <= 1<<30 {
-		p.lines, p.len, p.lds, p.ldd = min(1, n), n, n, n
-	}
-	return p, nil
+	return spec.Launch{Passes: []spec.Pass{{Variant: v, Groups: groups, Params: spec.Block(p)}}}, nil
 }
 
-// code numbers the element types as the kernels do.
-func code(t dtype.Type) int {
-	return map[dtype.Type]int{dtype.F32: include.F32, dtype.F16: include.F16, dtype.BF16: include.BF16}[t]
+// view is an Op in the order of dst's memory, with lines as long as can be.
+type view struct {
+	lines, len, lds, ldd int
+	turned               bool // src's lines run across dst's
 }
 
-func check(v *spec.Variant, op Op, p params) error {
+func newView(v *spec.Variant, op Op) (view, error) {
+	x := view{lines: op.Rows, len: op.Cols, lds: op.Src.LD, ldd: op.Dst.LD, turned: op.Src.ColMajor != op.Dst.ColMajor}
+	if op.Dst.ColMajor {
+		x.lines, x.len = x.len, x.lines
+	}
+	if err := check(v, op, x); err != nil {
+		return x, err
+	}
+	if x.turned && x.len == 1 { // single elements, side by side in src
+		x.turned, x.lds = false, 1
+	}
+	if n := x.lines * x.len; !x.turned && x.lds == x.len && x.ldd == x.len && n <= 1<<30 {
+		x.lines, x.len, x.lds, x.ldd = min(1, n), n, n, n
+	}
+	return x, nil
+}
+
+func check(v *spec.Variant, op Op, x view) error {
 	const maxLD = 1 << 29 // a line's bytes fit 31 bits
-	srcLines, srcLength := p.lines, p.len
-	if p.turned != 0 {
-		srcLines, srcLength = p.len, p.lines
+	srcLines, srcLength := x.lines, x.len
+	if x.turned {
+		srcLines, srcLength = x.len, x.lines
 	}
 	if op.Rows < 0 || op.Cols < 0 {
 		return fmt.Errorf("negative size")
@@ -173,7 +170,7 @@ func check(v *spec.Variant, op Op, p params) error {
 		Layout
 		name          string
 		lines, length int
-	}{{op.Src, "source", srcLines, srcLength}, {op.Dst, "destination", p.lines, p.len}} {
+	}{{op.Src, "source", srcLines, srcLength}, {op.Dst, "destination", x.lines, x.len}} {
 		switch {
 		case m.Type != dtype.F16 && m.Type != dtype.BF16 && m.Type != dtype.F32:
 			return fmt.Errorf("%s of type %v", m.name, m.Type)

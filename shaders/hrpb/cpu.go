@@ -11,10 +11,9 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/hrpb"
 	"github.com/spmmrun/spmm/internal/simd"
-	"github.com/spmmrun/spmm/shaders/include"
+	"github.com/spmmrun/spmm/shaders/host"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -29,37 +28,12 @@ func cpuVariants() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
 		vs = append(vs, &spec.Variant{
-			Name: "cpu_" + t.String(), In: t, Code: backend.CodeGo, Func: cpuFunc(t), Local: [3]uint32{1, 1, 1},
+			Name: "cpu_" + t.String(), In: t, Code: backend.CodeGo, Func: host.For(t, cpuGroup(host.F16), cpuGroup(host.BF16), cpuGroup(host.F32)), Local: [3]uint32{1, 1, 1},
 			Consts: []spec.Const{{Name: "BLOCK", ID: -1, Value: cpuBlock}, {Name: "WORKERS", ID: -1, Value: cpuWorker}, {Name: "COLS", ID: -1, Value: cpuCols}},
 			Out:    []dtype.Type{dtype.F16, dtype.BF16},
 		})
 	}
 	return vs
-}
-
-func cpuFunc(t dtype.Type) backend.GroupFunc {
-	switch t {
-	case dtype.F16:
-		return cpuGroup(simd.RowF16)
-	case dtype.BF16:
-		return cpuGroup(simd.RowBF16)
-	}
-	return cpuGroup(simd.RowF32)
-}
-
-// params is the parameter block, read.
-type params struct {
-	phase, items, parts, longest, rows, n, ldb, ldc, ldp, ctype, width, fours, twos int
-	alpha, beta                                                                     float32
-}
-
-func readParams(b []byte) (p params) {
-	fields := [...]*int{&p.phase, &p.items, &p.parts, &p.longest, &p.rows, &p.n, &p.ldb, &p.ldc, &p.ldp, &p.ctype, &p.width, &p.fours, &p.twos}
-	for i, f := range fields {
-		*f = int(spec.ParamU(b, i))
-	}
-	p.alpha, p.beta = spec.ParamF(b, len(fields)), spec.ParamF(b, len(fields)+1)
-	return p
 }
 
 // scratch is the entries of some blocks by row, and sums.
@@ -71,59 +45,93 @@ type scratch[T formats.Value] struct {
 	row  [cpuCols]float32 // sums of a chunk, or a row of C on its way from and to 16 bits
 }
 
-// cpuGroup returns the function of one workgroup, given the inner loop for T.
-func cpuGroup[T formats.Value](row func(acc []float32, vals []T, cols []uint32, b []T, ldb int)) backend.GroupFunc {
+// cpuGroup returns the function of one workgroup, given the inner loops for T.
+func cpuGroup[T formats.Value](loops host.Loops[T]) backend.GroupFunc {
 	pool := sync.Pool{New: func() any { return new(scratch[T]) }}
 	return func(args [][]byte, block []byte, at [3]uint32) {
-		p := readParams(block)
-		item := int(at[0]) + int(at[2])*p.width
-		if item >= p.items {
+		p := spec.View[params](block)
+		item := int(at[0]) + int(at[2])*int(p.width)
+		if item >= int(p.items) {
 			return
 		}
 		s := pool.Get().(*scratch[T])
 		defer pool.Put(s)
-		j := int(at[1]) * cpuCols
-		n := min(cpuCols, p.n-j)
-		padded := (n + simd.Width - 1) / simd.Width * simd.Width
-		part := backend.View[float32](args[6])
-		work := backend.View[uint32](args[0])
-		rows := func(panel int) int { return min(hrpb.PanelRows, p.rows-panel*hrpb.PanelRows) }
+		g := group[T]{params: p, scratch: s, loops: loops, args: args, j: int(at[1]) * cpuCols}
+		g.n = min(cpuCols, int(p.n)-g.j)
 		if p.phase == 1 {
-			w := work[4*(p.parts+item):]
-			panel, slot, slots := int(w[0]), int(w[3]), (int(w[2]-w[1])+p.longest-1)/p.longest
-			for r := range rows(panel) {
-				acc := s.acc[r][:padded]
-				clear(acc)
-				for i := range slots {
-					simd.Axpby(acc, part[((slot+i)*hrpb.PanelRows+r)*p.ldp+j:][:padded], 1, 1)
-				}
-				p.store(args[5], panel*hrpb.PanelRows+r, j, acc[:n], s.row[:n])
-			}
-			return
+			g.sum(item)
+		} else {
+			g.multiply(item)
 		}
-		w := work[4*item:]
-		panel, slot := int(w[0]), w[3]
-		m := blocks[T]{active: backend.View[uint32](args[1]), sizes: backend.View[uint32](args[2]), packed: args[3]}
-		b := backend.View[T](args[4])
-		for q, first := int(w[1]), true; first || q < int(w[2]); q, first = q+cpuChunk, false {
-			m.unpack(s, q, min(q+cpuChunk, int(w[2])))
-			for r := range rows(panel) {
-				cols, vals, acc := s.cols[r][:s.len[r]], s.vals[r][:s.len[r]], s.acc[r][:padded]
-				switch {
-				case first:
-					row(acc, vals, cols, b[j:], p.ldb)
-				case len(cols) > 0:
-					row(s.row[:padded], vals, cols, b[j:], p.ldb)
-					simd.Axpby(acc, s.row[:padded], 1, 1)
-				}
+	}
+}
+
+// group is what a workgroup works on: columns j to j + n.
+type group[T formats.Value] struct {
+	params
+	*scratch[T]
+	loops host.Loops[T]
+	args  [][]byte
+	j, n  int
+}
+
+// work returns item i of the work list: panel, first block, last + 1, slot.
+func (g *group[T]) work(i int) []uint32 { return backend.View[uint32](g.args[0])[4*i:][:4] }
+
+// rows returns the rows that there are of a panel.
+func (g *group[T]) rows(panel int) int {
+	return min(hrpb.PanelRows, int(g.params.rows)-panel*hrpb.PanelRows)
+}
+
+// part returns row r of a slot of the workspace, at the workgroup's columns.
+func (g *group[T]) part(slot, r int) []float32 {
+	return backend.View[float32](g.args[6])[(slot*hrpb.PanelRows+r)*int(g.ldp)+g.j:][:host.Pad(g.n)]
+}
+
+// store writes the sums of row r of a panel to C.
+func (g *group[T]) store(panel, r int) {
+	at := (panel*hrpb.PanelRows+r)*int(g.ldc) + g.j
+	host.Store(g.args[5], g.ctype, at, g.acc[r][:g.n], g.row[:g.n], g.alpha, g.beta)
+}
+
+// sum adds up the parts of a split panel.
+func (g *group[T]) sum(item int) {
+	w := g.work(int(g.parts) + item)
+	panel, slot, slots := int(w[0]), int(w[3]), int(spec.Ceil(w[2]-w[1], g.longest))
+	for r := range g.rows(panel) {
+		acc := g.acc[r][:host.Pad(g.n)]
+		clear(acc)
+		for i := range slots {
+			simd.Axpby(acc, g.part(slot+i, r), 1, 1)
+		}
+		g.store(panel, r)
+	}
+}
+
+// multiply does a part.
+func (g *group[T]) multiply(item int) {
+	w := g.work(item)
+	panel, last, slot, padded := int(w[0]), int(w[2]), w[3], host.Pad(g.n)
+	m := blocks[T]{active: backend.View[uint32](g.args[1]), sizes: backend.View[uint32](g.args[2]), packed: g.args[3]}
+	b := backend.View[T](g.args[4])
+	for q, first := int(w[1]), true; first || q < last; q, first = q+cpuChunk, false {
+		m.unpack(g.scratch, q, min(q+cpuChunk, last))
+		for r := range g.rows(panel) {
+			cols, vals, acc := g.cols[r][:g.len[r]], g.vals[r][:g.len[r]], g.acc[r][:padded]
+			switch {
+			case first:
+				g.loops.Row(acc, vals, cols, b[g.j:], int(g.ldb))
+			case len(cols) > 0:
+				g.loops.Row(g.row[:padded], vals, cols, b[g.j:], int(g.ldb))
+				simd.Axpby(acc, g.row[:padded], 1, 1)
 			}
 		}
-		for r := range rows(panel) {
-			if slot != hrpb.NoSlot {
-				copy(part[(int(slot)*hrpb.PanelRows+r)*p.ldp+j:][:padded], s.acc[r][:padded])
-			} else {
-				p.store(args[5], panel*hrpb.PanelRows+r, j, s.acc[r][:n], s.row[:n])
-			}
+	}
+	for r := range g.rows(panel) {
+		if slot != hrpb.NoSlot {
+			copy(g.part(int(slot), r), g.acc[r][:padded])
+		} else {
+			g.store(panel, r)
 		}
 	}
 }
@@ -154,25 +162,4 @@ func (m *blocks[T]) unpack(s *scratch[T], first, last int) {
 			}
 		}
 	}
-}
-
-// store writes alpha·acc + beta·C to row r of C from column j. tmp is as long as acc.
-func (p *params) store(c []byte, r, j int, acc, tmp []float32) {
-	at, n := r*p.ldc+j, len(acc)
-	switch p.ctype {
-	case include.F16:
-		storeHalf(backend.View[half.F16](c)[at:at+n], acc, tmp, p, simd.WidenF16, simd.NarrowF16)
-	case include.BF16:
-		storeHalf(backend.View[half.BF16](c)[at:at+n], acc, tmp, p, simd.WidenBF16, simd.NarrowBF16)
-	default:
-		simd.Axpby(backend.View[float32](c)[at:at+n], acc, p.alpha, p.beta)
-	}
-}
-
-func storeHalf[T formats.Value](c []T, acc, tmp []float32, p *params, widen func([]float32, []T), narrow func([]T, []float32)) {
-	if p.beta != 0 {
-		widen(tmp, c)
-	}
-	simd.Axpby(tmp, acc, p.alpha, p.beta)
-	narrow(c, tmp)
 }

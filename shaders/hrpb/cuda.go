@@ -8,6 +8,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats/hrpb"
+	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -46,7 +47,7 @@ func cudaVariant(name string, t dtype.Type, arch int, block uint32) *spec.Varian
 		Out: []dtype.Type{dtype.F16, dtype.BF16},
 		Unit: spec.Unit{
 			Source: "kernel.cu", Arch: fmt.Sprintf("compute_%d", arch), Blob: name + ".ptx",
-			Defines: map[string]string{"ENTRY": "hrpb", "ELEM": elem(t)},
+			Defines: map[string]string{"ENTRY": "hrpb", "ELEM": include.Define(t)},
 		},
 	}
 }

@@ -23,7 +23,6 @@ import (
 	"fmt"
 
 	"github.com/spmmrun/spmm/backend"
-	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/hrpb"
@@ -47,23 +46,7 @@ var Format = &spec.Format{
 			{Name: "c", Elem: "f32"},
 			{Name: "part", Elem: "f32"}, // sums of parts, slot after slot
 		},
-		Params: []spec.Param{
-			{Name: "phase"}, // 0: parts; 1: sums of split panels
-			{Name: "items"}, // of this phase: parts, or split panels
-			{Name: "parts"}, // of the work list
-			{Name: "longest"},
-			{Name: "rows"},
-			{Name: "n"},
-			{Name: "ldb"},
-			{Name: "ldc"},
-			{Name: "ldp"},
-			{Name: "ctype"}, // type of c: 0 f32, 1 f16, 2 bf16
-			{Name: "width"}, // of the grid in x
-			{Name: "fours"}, // parts for teams of four warps, and of two: CUDA
-			{Name: "twos"},
-			{Name: "alpha", Float: true},
-			{Name: "beta", Float: true},
-		},
+		Params:   spec.Params[params](),
 		Variants: variants(),
 		Files:    files,
 	},
@@ -71,6 +54,20 @@ var Format = &spec.Format{
 	Encode:  encode,
 	Adopt:   adopt,
 	Launch:  launch,
+}
+
+// params is the parameter block.
+type params struct {
+	phase         uint32 // 0: parts; 1: sums of split panels
+	items         uint32 // of this phase: parts, or split panels
+	parts         uint32 // of the work list
+	longest       uint32
+	rows, n       uint32
+	ldb, ldc, ldp uint32
+	ctype         uint32 // type of c: 0 f32, 1 f16, 2 bf16
+	width         uint32 // of the grid in x
+	fours, twos   uint32 // parts for teams of four warps, and of two: CUDA
+	alpha, beta   float32
 }
 
 // encode packs a with a variant's constants BLOCK and WORKERS.
@@ -162,14 +159,15 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		return fail(err)
 	}
 	phase := func(number, items int, g grid) error {
-		groups, err := spec.Fold(g.x, (p.N+g.cols-1)/g.cols)
+		groups, err := spec.Fold(g.x, spec.Ceil(p.N, g.cols))
 		if err != nil {
-			return fmt.Errorf("%w: %w", err, backend.ErrUnsupported)
+			return err
 		}
-		l.Passes = append(l.Passes, spec.Pass{Variant: v, Groups: groups, Params: spec.Block{}.
-			U(uint32(number), uint32(items), uint32(w.Parts), uint32(w.PartBlocks), uint32(p.M), uint32(p.N)).
-			U(uint32(p.LDB), uint32(p.LDC), uint32(ldp), outCode(p.Out), groups[0], uint32(w.Fours), uint32(w.Twos)).
-			F(p.Alpha, p.Beta)})
+		l.Passes = append(l.Passes, spec.Pass{Variant: v, Groups: groups, Params: spec.Block(params{
+			phase: uint32(number), items: uint32(items), parts: uint32(w.Parts), longest: uint32(w.PartBlocks),
+			rows: uint32(p.M), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), ldp: uint32(ldp), ctype: include.Number(p.Out),
+			width: groups[0], fours: uint32(w.Fours), twos: uint32(w.Twos), alpha: p.Alpha, beta: p.Beta,
+		})})
 		return nil
 	}
 	cols := int(v.Const("COLS"))
@@ -188,13 +186,8 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	return l, nil
 }
 
-// grid is the workgroups of a phase: so many along x, and along y one for each tile of so many columns.
+// grid is the workgroups of a phase: x along x, and along y one for each tile of cols columns.
 type grid struct {
 	x    int64
 	cols int
-}
-
-// outCode is the parameter ctype for C of type t.
-func outCode(t dtype.Type) uint32 {
-	return map[dtype.Type]uint32{dtype.F16: include.F16, dtype.BF16: include.BF16}[t]
 }

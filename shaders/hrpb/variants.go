@@ -5,7 +5,6 @@ package hrpb
 import (
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
@@ -60,7 +59,7 @@ func (c coop) variant(t dtype.Type) *spec.Variant {
 			{Name: "COLS", ID: 5, Value: c.cols}, {Name: "SUBS", ID: 6, Value: c.subs}, {Name: "SHARED", ID: 7, Value: c.shared()},
 			{Name: "WORKERS", ID: -1, Value: gpuWorkers},
 		},
-		Unit: spec.Unit{Source: "kernel_coop.comp", Defines: map[string]string{"ELEM": elem(t)}, Blob: "coop_" + t.String() + ".spv"},
+		Unit: spec.Unit{Source: "kernel_coop.comp", Defines: map[string]string{"ELEM": include.Define(t)}, Blob: "coop_" + t.String() + ".spv"},
 		Out:  []dtype.Type{dtype.F16},
 	}
 }
@@ -79,7 +78,7 @@ func lanes(t dtype.Type, subs uint32) *spec.Variant {
 			{Name: "LOCAL", ID: 0, Value: 32 * subs}, {Name: "SUBS", ID: 1, Value: subs}, {Name: "SHARED", ID: 2, Value: shared},
 			{Name: "BLOCK", ID: -1, Value: coopBlock}, {Name: "COLS", ID: -1, Value: 64 * subs}, {Name: "WORKERS", ID: -1, Value: gpuWorkers},
 		},
-		Unit: spec.Unit{Source: "lanes.comp", Defines: map[string]string{"ELEM": elem(t)}, Blob: "lanes_" + t.String() + ".spv"},
+		Unit: spec.Unit{Source: "lanes.comp", Defines: map[string]string{"ELEM": include.Define(t)}, Blob: "lanes_" + t.String() + ".spv"},
 		Out:  []dtype.Type{dtype.F16},
 	}
 }
@@ -107,7 +106,7 @@ func vulkanVariants() []*spec.Variant {
 				{Name: "LOCAL", ID: 0, Value: scalarLocal}, {Name: "BLOCK", ID: 1, Value: scalarBlock},
 				{Name: "WORKERS", ID: -1, Value: gpuWorkers}, {Name: "COLS", ID: -1, Value: 4 * scalarLocal},
 			},
-			Unit: spec.Unit{Source: "kernel.comp", Defines: map[string]string{"ELEM": elem(t)}, Blob: "scalar_" + t.String() + ".spv"},
+			Unit: spec.Unit{Source: "kernel.comp", Defines: map[string]string{"ELEM": include.Define(t)}, Blob: "scalar_" + t.String() + ".spv"},
 		})
 	}
 	return vs
@@ -123,13 +122,8 @@ func webgpuVariants() []*spec.Variant {
 				{Name: "BLOCK", ID: -1, Value: scalarBlock}, {Name: "SLOTS", ID: -1, Value: 16 * scalarBlock}, {Name: "ROWS", ID: -1, Value: 16}, {Name: "PATTERNS", ID: -1, Value: scalarBlock / 2},
 				{Name: "WORKERS", ID: -1, Value: gpuWorkers}, {Name: "COLS", ID: -1, Value: 4 * scalarLocal},
 			},
-			Unit: spec.Unit{Source: "kernel.wgsl", Defines: map[string]string{"ELEM": elem(t), "HALF": include.HalfWGSL, "NONFINITE": include.NonFiniteWGSL}},
+			Unit: spec.Unit{Source: "kernel.wgsl", Defines: map[string]string{"ELEM": include.Define(t), "HALF": include.HalfWGSL, "NONFINITE": include.NonFiniteWGSL}},
 		})
 	}
 	return vs
-}
-
-// elem is the define ELEM for elements of type t.
-func elem(t dtype.Type) string {
-	return strconv.Itoa(map[dtype.Type]int{dtype.F16: include.F16, dtype.BF16: include.BF16}[t])
 }

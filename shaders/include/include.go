@@ -7,7 +7,12 @@
 // variant puts the text into its template through Unit.Defines.
 package include
 
-import _ "embed"
+import (
+	_ "embed"
+	"fmt"
+
+	"github.com/spmmrun/spmm/dtype"
+)
 
 // HalfWGSL is half.wgsl.
 //
@@ -35,3 +40,17 @@ const (
 	F16
 	BF16
 )
+
+// Number returns the number of the type that elements of type t are stored in: tf32 is stored as f32.
+func Number(t dtype.Type) uint32 {
+	switch t {
+	case dtype.F16:
+		return F16
+	case dtype.BF16:
+		return BF16
+	}
+	return F32
+}
+
+// Define is the value of the define ELEM for elements of type t.
+func Define(t dtype.Type) string { return fmt.Sprint(Number(t)) }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -64,7 +65,7 @@ func (s tile) variant(t dtype.Type) *spec.Variant {
 		Out:    []dtype.Type{dtype.F16, dtype.BF16},
 		Unit: spec.Unit{
 			Source: "kernel.cu", Arch: "compute_80", Blob: name + ".ptx",
-			Defines: map[string]string{"ENTRY": "jigsaw", "ELEM": elem(t)},
+			Defines: map[string]string{"ENTRY": "jigsaw", "ELEM": include.Define(t)},
 		},
 	}
 	v.Need.Shared = v.Shared + 16*s.stages // and the barriers

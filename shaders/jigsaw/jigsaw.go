@@ -19,7 +19,6 @@ import (
 	"slices"
 
 	"github.com/spmmrun/spmm/backend"
-	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/jigsaw"
@@ -45,17 +44,7 @@ var Format = &spec.Format{
 			{Name: "b", Elem: "T", ReadOnly: true},
 			{Name: "c", Elem: "f32"},
 		},
-		Params: []spec.Param{
-			{Name: "blocks"},
-			{Name: "rows"},
-			{Name: "n"},
-			{Name: "ldb"},
-			{Name: "ldc"},
-			{Name: "ctype"}, // type of C: 0 f32, 1 f16, 2 bf16
-			{Name: "alpha", Float: true},
-			{Name: "beta", Float: true},
-			{Name: "width"}, // of the grid in x
-		},
+		Params:   spec.Params[params](),
 		Variants: slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants()),
 		Files:    files,
 	},
@@ -65,18 +54,15 @@ var Format = &spec.Format{
 	Launch:  launch,
 }
 
-// Where the Go kernel finds its parameters.
-const (
-	paramBlocks = iota
-	paramRows
-	paramN
-	paramLDB
-	paramLDC
-	paramCType
-	paramAlpha
-	paramBeta
-	paramWidth
-)
+// params is the parameter block.
+type params struct {
+	blocks      uint32
+	rows, n     uint32
+	ldb, ldc    uint32
+	ctype       uint32 // type of C: 0 f32, 1 f16, 2 bf16
+	alpha, beta float32
+	width       uint32 // of the grid in x
+}
 
 // encode packs a as a variant's constants say.
 func encode(a formats.Sparse, v *spec.Variant) (*spec.Packed, error) {
@@ -106,34 +92,18 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	if err := p.Check(v, e); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel jigsaw/%s: %w", v.Name, err)
 	}
-	blocks := ceil(p.M, int(v.Const("BLOCK")))
-	groups, err := spec.Fold(int64(blocks), ceil(p.N, int(v.Const("COLS"))))
+	blocks := spec.Ceil(p.M, int(v.Const("BLOCK")))
+	groups, err := spec.Fold(int64(blocks), spec.Ceil(p.N, int(v.Const("COLS"))))
 	if err != nil {
-		return spec.Launch{}, fmt.Errorf("kernel jigsaw/%s: %w: %w", v.Name, err, backend.ErrUnsupported)
+		return spec.Launch{}, fmt.Errorf("kernel jigsaw/%s: %w", v.Name, err)
 	}
-	return spec.Launch{Passes: []spec.Pass{{
-		Variant: v,
-		Groups:  groups,
-		Params: spec.Block{}.
-			U(uint32(blocks), uint32(p.M), uint32(p.N), uint32(p.LDB), uint32(p.LDC), outCode(p.Out)).
-			F(p.Alpha, p.Beta).
-			U(groups[0]),
-	}}}, nil
-}
-
-// outCode is the parameter ctype for C of type t.
-func outCode(t dtype.Type) uint32 {
-	return map[dtype.Type]uint32{dtype.F16: include.F16, dtype.BF16: include.BF16}[t]
-}
-
-// elem is the define ELEM for elements of type t.
-func elem(t dtype.Type) string {
-	return fmt.Sprint(map[dtype.Type]int{dtype.F16: include.F16, dtype.BF16: include.BF16, dtype.F32: include.F32}[t])
+	return spec.Launch{Passes: []spec.Pass{{Variant: v, Groups: groups, Params: spec.Block(params{
+		blocks: uint32(blocks), rows: uint32(p.M), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC),
+		ctype: include.Number(p.Out), alpha: p.Alpha, beta: p.Beta, width: groups[0],
+	})}}}, nil
 }
 
 // define is a constant that reaches a source as a -D or as text.
 func define(name string, value uint32) spec.Const {
 	return spec.Const{Name: name, ID: -1, Value: value}
 }
-
-func ceil(a, b int) int { return (a + b - 1) / b }

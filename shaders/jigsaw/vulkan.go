@@ -8,6 +8,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats/jigsaw"
+	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -110,6 +111,6 @@ func scalarVulkan(t dtype.Type) *spec.Variant {
 			{Name: "LOCAL", ID: 0, Value: scalarLocal}, {Name: "STAGE", ID: 1, Value: scalarStage},
 			define("BLOCK", jigsaw.StripRows), define("COLS", 4*scalarLocal),
 		},
-		Unit: spec.Unit{Source: "kernel.comp", Defines: map[string]string{"ELEM": elem(t)}, Blob: "scalar_" + t.String() + ".spv"},
+		Unit: spec.Unit{Source: "kernel.comp", Defines: map[string]string{"ELEM": include.Define(t)}, Blob: "scalar_" + t.String() + ".spv"},
 	}
 }

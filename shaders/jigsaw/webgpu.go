@@ -23,7 +23,7 @@ func webgpuVariants() []*spec.Variant {
 				define("VALUES", scalarStage*jigsaw.StepCols*jigsaw.StripRows),
 				define("BLOCK", jigsaw.StripRows), define("COLS", 4*scalarLocal),
 			},
-			Unit: spec.Unit{Source: "kernel.wgsl", Defines: map[string]string{"ELEM": elem(t), "HALF": include.HalfWGSL, "NONFINITE": include.NonFiniteWGSL}},
+			Unit: spec.Unit{Source: "kernel.wgsl", Defines: map[string]string{"ELEM": include.Define(t), "HALF": include.HalfWGSL, "NONFINITE": include.NonFiniteWGSL}},
 		})
 	}
 	return vs

@@ -4,17 +4,15 @@ package nm
 
 import (
 	"fmt"
-	"math"
 	"math/bits"
 	"sync"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/nm"
 	"github.com/spmmrun/spmm/internal/simd"
-	"github.com/spmmrun/spmm/shaders/include"
+	"github.com/spmmrun/spmm/shaders/host"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -43,49 +41,33 @@ func cpuVariants() []*spec.Variant {
 	return vs
 }
 
+// cpuFunc returns the function of a workgroup, of single entries or of taller units.
 func cpuFunc(single bool, t dtype.Type) backend.GroupFunc {
-	switch t {
-	case dtype.F16:
-		return cpuGroup(single, loops[half.F16]{simd.RowF16, simd.PanelF16, simd.WidenF16, half.F16.Float32})
-	case dtype.BF16:
-		return cpuGroup(single, loops[half.BF16]{simd.RowBF16, simd.PanelBF16, simd.WidenBF16, half.BF16.Float32})
-	}
-	return cpuGroup(single, loops[float32]{simd.RowF32, simd.PanelF32, func(dst, src []float32) { copy(dst, src) }, func(x float32) float32 { return x }})
+	return host.For(t, cpuGroup(single, host.F16), cpuGroup(single, host.BF16), cpuGroup(single, host.F32))
 }
 
-// loops are the inner loops for T.
-type loops[T formats.Value] struct {
-	row   func(acc []float32, vals []T, cols []uint32, b []T, ldb int)
-	panel func(acc []float32, lda int, vals []float32, v int, cols []uint32, b []T, ldb, n int)
-	widen func([]float32, []T)
-	wide  func(T) float32
-}
-
-// problem is the parameter block, read, and the arrays.
+// problem is the parameter block, and the arrays.
 type problem[T formats.Value] struct {
+	params
 	nm.Pattern
 	nm.Shape
-	loops[T]
+	loops                   host.Loops[T]
 	rows, cols, n, ldb, ldc int
-	ctype                   uint32
-	alpha, beta             float32
 	values                  []T
 	places, mask            []uint32
 	b                       []T
 	c                       []byte
 }
 
-func read[T formats.Value](l loops[T], args [][]byte, params []byte) problem[T] {
-	u := func(i int) int { return int(spec.ParamU(params, i)) }
-	p := problem[T]{
-		Pattern: nm.Pattern{N: u(paramKeep), M: u(paramEvery), V: u(paramTall), W: 1 << u(paramWide)}, loops: l,
-		rows: u(paramRows), cols: u(paramCols), n: u(paramN), ldb: u(paramLDB), ldc: u(paramLDC), ctype: spec.ParamU(params, paramCType),
-		alpha: spec.ParamF(params, paramAlpha), beta: spec.ParamF(params, paramBeta),
+func read[T formats.Value](loops host.Loops[T], args [][]byte, p params) problem[T] {
+	x := problem[T]{
+		params: p, Pattern: nm.Pattern{N: int(p.keep), M: int(p.every), V: int(p.tall), W: 1 << p.wide}, loops: loops,
+		rows: int(p.rows), cols: int(p.cols), n: int(p.n), ldb: int(p.ldb), ldc: int(p.ldc),
 		values: backend.View[T](args[0]), places: backend.View[uint32](args[1]), mask: backend.View[uint32](args[2]),
 		b: backend.View[T](args[3]), c: args[4],
 	}
-	p.Shape, _ = p.Pattern.Shape(p.rows, p.cols) // which launch has made already
-	return p
+	x.Shape, _ = x.Pattern.Shape(x.rows, x.cols) // which launch has made already
+	return x
 }
 
 // scratch is a workgroup's memory: sums, decoded columns, values as float32, a row of C on its way from and to 16 bits.
@@ -100,24 +82,24 @@ type scratch struct {
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 // cpuGroup returns the function of one workgroup.
-func cpuGroup[T formats.Value](single bool, l loops[T]) backend.GroupFunc {
-	return func(args [][]byte, params []byte, at [3]uint32) {
-		block := int(at[0] + at[2]*spec.ParamU(params, paramWidth))
-		if block >= int(spec.ParamU(params, paramBlocks)) {
+func cpuGroup[T formats.Value](single bool, loops host.Loops[T]) backend.GroupFunc {
+	return func(args [][]byte, block []byte, at [3]uint32) {
+		p := read(loops, args, spec.View[params](block))
+		item := int(at[0] + at[2]*p.width)
+		if item >= int(p.blocks) {
 			return
 		}
-		p := read(l, args, params)
 		s := scratches.Get().(*scratch)
 		defer scratches.Put(s)
 		if !single {
-			for row, end := block*cpuTallRows, min(p.rows, (block+1)*cpuTallRows); row < end; {
+			for row, end := item*cpuTallRows, min(p.rows, (item+1)*cpuTallRows); row < end; {
 				rows := min(cpuTallRows-row%cpuTallRows, p.V-row%p.V)
 				p.tall(s, row, rows, int(at[1])*cpuTallCols)
 				row += rows
 			}
 			return
 		}
-		for row := block * cpuRows; row < min(p.rows, block*cpuRows+cpuRows); row++ {
+		for row := item * cpuRows; row < min(p.rows, item*cpuRows+cpuRows); row++ {
 			p.single(s, row, int(at[1])*cpuCols)
 		}
 	}
@@ -126,16 +108,16 @@ func cpuGroup[T formats.Value](single bool, l loops[T]) backend.GroupFunc {
 // single multiplies a row by the columns from j.
 func (p *problem[T]) single(s *scratch, row, j int) {
 	n := min(cpuCols, p.n-j)
-	acc := s.wide[:(n+simd.Width-1)/simd.Width*simd.Width]
+	acc := s.wide[:host.Pad(n)]
 	s.cols = p.decode(s.cols[:0], row, 0, p.Columns)
-	p.row(acc, p.values[row*p.Columns:][:p.Columns], s.cols, p.b[j:], p.ldb)
+	p.loops.Row(acc, p.values[row*p.Columns:][:p.Columns], s.cols, p.b[j:], p.ldb)
 	p.finish(s, row, j, acc[:n])
 }
 
 // tall multiplies rows of a panel, a multiple of eight, by the columns from j.
 func (p *problem[T]) tall(s *scratch, row, rows, j int) {
 	n := min(cpuTallCols, p.n-j)
-	padded := (n + simd.Width - 1) / simd.Width * simd.Width
+	padded := host.Pad(n)
 	panel := row / p.V
 	clear(s.acc[:rows*cpuTallCols])
 	for k := 0; k < p.Columns; k += cpuChunk {
@@ -143,10 +125,10 @@ func (p *problem[T]) tall(s *scratch, row, rows, j int) {
 		s.cols = p.decode(s.cols[:0], panel, k, k+m)
 		for i := range m {
 			from := (panel*p.Columns+k+i)*p.V + row%p.V
-			p.widen(s.values[i*rows:][:rows], p.values[from:from+rows])
+			p.loops.Widen(s.values[i*rows:][:rows], p.values[from:from+rows])
 		}
 		for r := 0; r < rows; r += simd.PanelRows {
-			p.panel(s.acc[r*cpuTallCols:], cpuTallCols, s.values[r:m*rows], rows, s.cols, p.b[j:], p.ldb, padded)
+			p.loops.Panel(s.acc[r*cpuTallCols:], cpuTallCols, s.values[r:m*rows], rows, s.cols, p.b[j:], p.ldb, padded)
 		}
 	}
 	for r := range min(rows, p.rows-row) {
@@ -181,55 +163,19 @@ func (p *problem[T]) decode(cols []uint32, panel, from, end int) []uint32 {
 
 // finish writes alpha·acc + beta·C to a row of C from column j, acc being the sums, or made so.
 func (p *problem[T]) finish(s *scratch, row, j int, acc []float32) {
-	if !simd.Finite(acc) {
-		for i, x := range acc {
-			if special(x) {
-				acc[i] = p.entries(s, row, j+i)
-			}
-		}
-	}
-	at, n := row*p.ldc+j, len(acc)
-	switch p.ctype {
-	case include.F16:
-		storeHalf(backend.View[half.F16](p.c)[at:at+n], acc, s.c[:n], p.alpha, p.beta, simd.WidenF16, simd.NarrowF16)
-	case include.BF16:
-		storeHalf(backend.View[half.BF16](p.c)[at:at+n], acc, s.c[:n], p.alpha, p.beta, simd.WidenBF16, simd.NarrowBF16)
-	default:
-		simd.Axpby(backend.View[float32](p.c)[at:at+n], acc, p.alpha, p.beta)
-	}
+	host.Repair(acc, func(i int, add func(x, y float32)) { p.entries(s, row, j+i, add) })
+	host.Store(p.c, p.ctype, row*p.ldc+j, acc, s.c[:len(acc)], p.alpha, p.beta)
 }
 
-// entries returns the sum of a row's entries times column j of B. Terms with operands that are not finite decide by
-// themselves what it is, so that the order of summation does not matter.
-func (p *problem[T]) entries(s *scratch, row, j int) float32 {
-	var sum, decided float32
+// entries calls add with each entry of a row and the element of column j of B that it multiplies.
+func (p *problem[T]) entries(s *scratch, row, j int, add func(x, y float32)) {
 	panel, r := row/p.V, row%p.V
 	s.cols = p.decode(s.cols[:0], panel, 0, p.Columns)
 	mask := p.mask[panel*p.MaskWords:]
 	for k, col := range s.cols {
 		v := k*p.V + r
-		if mask[v/32]>>(v%32)&1 == 0 {
-			continue
-		}
-		x, y := p.loops.wide(p.values[panel*p.Columns*p.V+v]), p.loops.wide(p.b[int(col)*p.ldb+j])
-		if special(x) || special(y) {
-			decided += x * y // ±Inf, or NaN, which stays
-		} else {
-			sum += x * y
+		if mask[v/32]>>(v%32)&1 != 0 {
+			add(p.loops.Wide(p.values[panel*p.Columns*p.V+v]), p.loops.Wide(p.b[int(col)*p.ldb+j]))
 		}
 	}
-	if special(decided) {
-		return decided
-	}
-	return sum
-}
-
-func special(x float32) bool { return math.Float32bits(x)&0x7f800000 == 0x7f800000 }
-
-func storeHalf[T half.F16 | half.BF16](c []T, acc, tmp []float32, alpha, beta float32, widen func([]float32, []T), narrow func([]T, []float32)) {
-	if beta != 0 {
-		widen(tmp, c)
-	}
-	simd.Axpby(tmp, acc, alpha, beta)
-	narrow(c, tmp)
 }

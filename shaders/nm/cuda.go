@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"strconv"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
@@ -121,7 +120,7 @@ func cudaVariant(source, name string, t dtype.Type, warps, shared uint32, consts
 		},
 	}
 	if source != "element.cu" { // which is of one type
-		x.Unit.Defines["ELEM"] = strconv.Itoa(map[dtype.Type]int{dtype.F16: include.F16, dtype.BF16: include.BF16}[t])
+		x.Unit.Defines["ELEM"] = include.Define(t)
 	}
 	return x
 }
@@ -146,10 +145,10 @@ func clusterGrid(v *spec.Variant, p spec.Problem) (rows, blocks int) {
 	}
 	least := math.Inf(1)
 	for _, t := range []tileShape{{int(v.Const("ROWS")) * down, cols * across, 33}, {128 * down, cols * across, 20}, narrow} {
-		tiles := ceil(p.M, t.rows) * ceil(p.N, t.cols)
-		turns := ceil(tiles, most)
+		tiles := spec.Ceil(p.M, t.rows) * spec.Ceil(p.N, t.cols)
+		turns := spec.Ceil(tiles, most)
 		if cost := t.cost * float64(turns); cost < least {
-			least, rows, blocks = cost, t.rows/down, ceil(tiles, max(1, turns))*down*across
+			least, rows, blocks = cost, t.rows/down, spec.Ceil(tiles, max(1, turns))*down*across
 			if t == narrow {
 				rows, blocks = t.rows, tiles*down*across
 			}
@@ -176,7 +175,7 @@ func cudaTile(v *spec.Variant, of nm.Pattern, p spec.Problem, rows, cols int) (i
 	}
 	switch {
 	case p.N <= most: // as many blocks as run at once, so that each brings B once for many rows
-		return max(int(each), ceil(p.M, 2*max(1, p.Caps.Units))), most
+		return max(int(each), spec.Ceil(p.M, 2*max(1, p.Caps.Units))), most
 	case v.In != dtype.F32 && p.N <= 32:
 		return rows, 32
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/nm"
+	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 // laneStage is the condensed columns of a stage, to whose multiples panels are padded.
@@ -26,7 +27,7 @@ func packLanes[T formats.Value](m *nm.Matrix[T]) (values []T, columns []uint32, 
 		return nil, nil, err
 	}
 	count := s.Slots * m.W
-	padded := ceil(count, laneStage) * laneStage
+	padded := spec.Ceil(count, laneStage) * laneStage
 	if int64(s.Panels)*int64(padded)*int64(m.V) > 1<<32-1 {
 		return nil, nil, nm.ErrTooLarge
 	}

@@ -31,7 +31,6 @@ import (
 	"slices"
 
 	"github.com/spmmrun/spmm/backend"
-	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/nm"
@@ -53,23 +52,7 @@ var Format = &spec.Format{
 			{Name: "b", Elem: "T", ReadOnly: true},
 			{Name: "c", Elem: "f32"},
 		},
-		Params: []spec.Param{
-			{Name: "blocks"}, // workgroups along the rows
-			{Name: "rows"},
-			{Name: "n"},
-			{Name: "ldb"},
-			{Name: "ldc"},
-			{Name: "ctype"}, // type of C: 0 f32, 1 f16, 2 bf16
-			{Name: "alpha", Float: true},
-			{Name: "beta", Float: true},
-			{Name: "cols"},   // of A: rows of B
-			{Name: "width"},  // of the grid in x
-			{Name: "groups"}, // of a panel
-			{Name: "keep"},   // N
-			{Name: "every"},  // M
-			{Name: "wide"},   // log2 W
-			{Name: "tall"},   // V; of group24.cu, the rows of a tile
-		},
+		Params:   spec.Params[params](),
 		Variants: slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants()),
 		Files:    files,
 	},
@@ -80,24 +63,20 @@ var Format = &spec.Format{
 	Launch:     launch,
 }
 
-// Where the Go kernel finds its parameters.
-const (
-	paramBlocks = iota
-	paramRows
-	paramN
-	paramLDB
-	paramLDC
-	paramCType
-	paramAlpha
-	paramBeta
-	paramCols
-	paramWidth
-	paramGroups
-	paramKeep
-	paramEvery
-	paramWide
-	paramTall
-)
+// params is the parameter block.
+type params struct {
+	blocks      uint32 // workgroups along the rows
+	rows, n     uint32
+	ldb, ldc    uint32
+	ctype       uint32 // type of C: 0 f32, 1 f16, 2 bf16
+	alpha, beta float32
+	cols        uint32 // of A: rows of B
+	width       uint32 // of the grid in x
+	groups      uint32 // of a panel
+	keep, every uint32 // N and M
+	wide        uint32 // log2 W
+	tall        uint32 // V; of group24.cu, the rows of a tile
+}
 
 // What a variant's constant V says of the units that it takes, besides a number of rows.
 const (
@@ -219,11 +198,11 @@ func arrange[T formats.Value](m *nm.Matrix[T], v *spec.Variant) (*spec.Packed, e
 		return nil, refused(v, err)
 	}
 	e := &spec.Packed{
-		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Items: int64(ceil(m.Rows, int(v.Const("ROWS")))), Panel: m.V, Format: m, Stats: m.Stats(),
+		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Items: int64(spec.Ceil(m.Rows, int(v.Const("ROWS")))), Panel: m.V, Format: m, Stats: m.Stats(),
 		Arrays: []spec.Array{spec.NewArray("values", values), spec.NewArray("places", places), spec.NewArray("mask", m.Mask)},
 	}
 	if m.V == 1 { // whole groups of B are brought for all the rows of a workgroup
-		e.Stats.Gathers, e.Stats.Staged = int64(ceil(m.Rows, int(v.Const("ROWS"))))*int64(m.Cols), true
+		e.Stats.Gathers, e.Stats.Staged = int64(spec.Ceil(m.Rows, int(v.Const("ROWS"))))*int64(m.Cols), true
 	} else if v.Const("V") == uint32(m.V) { // each row once for a panel
 		e.Stats.Staged = true
 	}
@@ -261,20 +240,17 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	}
 	rows, groups, err := lay(v, of, p)
 	if err != nil {
-		return spec.Launch{}, fmt.Errorf("kernel nm/%s: %w: %w", v.Name, err, backend.ErrUnsupported)
+		return spec.Launch{}, fmt.Errorf("kernel nm/%s: %w", v.Name, err)
 	}
 	tall := of.V
 	if v.Const("PACK") == groupPack {
 		tall = rows
 	}
-	return spec.Launch{Passes: []spec.Pass{{
-		Variant: v,
-		Groups:  groups,
-		Params: spec.Block{}.
-			U(uint32(ceil(p.M, rows)), uint32(p.M), uint32(p.N), uint32(p.LDB), uint32(p.LDC), outCode(p.Out)).
-			F(p.Alpha, p.Beta).
-			U(uint32(p.K), groups[0], uint32(shape.Groups), uint32(of.N), uint32(of.M), uint32(bits.Len(uint(of.W))-1), uint32(tall)),
-	}}}, nil
+	return spec.Launch{Passes: []spec.Pass{{Variant: v, Groups: groups, Params: spec.Block(params{
+		blocks: uint32(spec.Ceil(p.M, rows)), rows: uint32(p.M), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC),
+		ctype: include.Number(p.Out), alpha: p.Alpha, beta: p.Beta, cols: uint32(p.K), width: groups[0], groups: uint32(shape.Groups),
+		keep: uint32(of.N), every: uint32(of.M), wide: uint32(bits.Len(uint(of.W)) - 1), tall: uint32(tall),
+	})}}}, nil
 }
 
 // lay returns the rows that a workgroup computes, and the grid.
@@ -284,7 +260,7 @@ func lay(v *spec.Variant, of nm.Pattern, p spec.Problem) (rows int, groups [3]ui
 		return rows, [3]uint32{uint32(blocks), 1, 1}, nil
 	}
 	rows, cols := tile(v, of, p)
-	groups, err = grid(v, ceil(p.M, rows), ceil(p.N, cols))
+	groups, err = v.Grid(spec.Ceil(p.M, rows), spec.Ceil(p.N, cols))
 	return rows, groups, err
 }
 
@@ -296,19 +272,3 @@ func tile(v *spec.Variant, of nm.Pattern, p spec.Problem) (rows, cols int) {
 	}
 	return rows, cols
 }
-
-// grid lays x by y workgroups out. CUDA's grids are wide enough for any x.
-func grid(v *spec.Variant, x, y int) ([3]uint32, error) {
-	groups, err := spec.Fold(int64(x), y)
-	if err == nil && v.Code == backend.CodePTX {
-		groups = [3]uint32{uint32(x), uint32(y), 1}
-	}
-	return groups, err
-}
-
-// outCode is the parameter ctype for C of type t.
-func outCode(t dtype.Type) uint32 {
-	return map[dtype.Type]uint32{dtype.F16: include.F16, dtype.BF16: include.BF16}[t]
-}
-
-func ceil(a, b int) int { return (a + b - 1) / b }

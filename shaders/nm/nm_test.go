@@ -365,7 +365,7 @@ func TestClusterGrid(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					tall := spec.ParamU(l.Passes[0].Params, 14)
+					tall := shadertest.Param(nm.Format.Program, l.Passes[0], "tall")
 					heights[tall] = true
 					if g := l.Passes[0].Groups[0]; g%2 != 0 || (g == 0) != (m == 0) || tall > 64 && g > uint32(max(2, units)) || l.Passes[0].Groups[1] != 1 || l.Passes[0].Groups[2] != 1 {
 						t.Errorf("%d×%d on %d units: %v workgroups of %d rows", m, n, units, l.Passes[0].Groups, tall)

@@ -6,6 +6,7 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/nm"
+	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 // TestPack24: every slot has a place of its own, value and metadata, where the packing's formulas say; all else is
@@ -41,7 +42,7 @@ func checkPack24(t *testing.T, m *nm.Matrix[half.F16], packing uint32) {
 	used, bits := map[int]bool{}, map[[2]int]bool{}
 	for row := range m.Rows {
 		for slot := range s.Slots {
-			to := slots24[packing](ceil(s.Slots, stageSlots), row, slot)
+			to := slots24[packing](spec.Ceil(s.Slots, stageSlots), row, slot)
 			if used[to.value] || bits[[2]int{to.word, to.shift}] {
 				t.Fatalf("row %d, slot %d lies where another does", row, slot)
 			}

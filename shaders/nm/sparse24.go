@@ -9,6 +9,7 @@ import (
 
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/nm"
+	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 // The constant PACK: how values and places lie.
@@ -54,7 +55,7 @@ func groupSlot(stages, row, slot int) slot24 {
 	panel, sub, r, stage, in := row/256, row%256/64, row%64, slot/32, slot%32
 	return slot24{
 		value: ((panel*stages+stage)*4+sub)*2048 + in/8*512 + r*8 + in%8,
-		word:  (((panel*ceil(stages, 4)+stage/4)*4+sub)*128+r/16*32+r%8*4+in/8)*4 + stage%4,
+		word:  (((panel*spec.Ceil(stages, 4)+stage/4)*4+sub)*128+r/16*32+r%8*4+in/8)*4 + stage%4,
 		shift: r/8%2*16 + in%8*2,
 	}
 }
@@ -72,14 +73,14 @@ func pack24[T formats.Value](m *nm.Matrix[T], packing uint32) (values []T, place
 	if err != nil {
 		return nil, nil, err
 	}
-	stages := ceil(s.Slots, stageSlots)
+	stages := spec.Ceil(s.Slots, stageSlots)
 	block, place24 := packRows[packing], slots24[packing]
-	padded := ceil(m.Rows, block) * block
+	padded := spec.Ceil(m.Rows, block) * block
 	if int64(padded)*int64(stages)*stageSlots > 1<<32-1 {
 		return nil, nil, nm.ErrTooLarge
 	}
 	values = make([]T, padded*stages*stageSlots)
-	places = make([]uint32, padded*ceil(stages, 4)*8)
+	places = make([]uint32, padded*spec.Ceil(stages, 4)*8)
 	for i := range places {
 		places[i] = 0x44444444
 	}

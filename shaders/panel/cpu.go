@@ -5,15 +5,13 @@ package panel
 
 import (
 	"fmt"
-	"math"
 	"sync"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/internal/simd"
-	"github.com/spmmrun/spmm/shaders/include"
+	"github.com/spmmrun/spmm/shaders/host"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -32,7 +30,7 @@ type Work struct {
 }
 
 // Locate tells a workgroup, from arguments, parameters and its position, its work on panels of v rows.
-type Locate func(args [][]byte, params []byte, at [3]uint32, v int) (w Work, ok bool)
+type Locate func(args [][]byte, block []byte, at [3]uint32, v int) (w Work, ok bool)
 
 // CPU returns the variants for the CPU, with constants of the kernel's own. A workgroup has CPUCols columns.
 func CPU(locate Locate, own ...spec.Const) []*spec.Variant {
@@ -51,13 +49,7 @@ func CPU(locate Locate, own ...spec.Const) []*spec.Variant {
 }
 
 func cpuFunc(v int, t dtype.Type, locate Locate) backend.GroupFunc {
-	switch t {
-	case dtype.F16:
-		return cpuGroup(v, locate, simd.WidenF16, simd.PanelF16, half.F16.Float32)
-	case dtype.BF16:
-		return cpuGroup(v, locate, simd.WidenBF16, simd.PanelBF16, half.BF16.Float32)
-	}
-	return cpuGroup(v, locate, func(dst, src []float32) { copy(dst, src) }, simd.PanelF32, func(x float32) float32 { return x })
+	return host.For(t, cpuGroup(v, locate, host.F16), cpuGroup(v, locate, host.BF16), cpuGroup(v, locate, host.F32))
 }
 
 // scratch is the sums of one workgroup, values of vectors as float32, and a row of C on its way from
@@ -79,37 +71,36 @@ type panel[T formats.Value] struct {
 	mask   []uint32 // of the whole matrix
 	b      []T
 	ldb    int
-	wide   func(T) float32
+	loops  host.Loops[T]
 }
 
 // cpuGroup returns the function of one workgroup, given the inner loops for T.
-func cpuGroup[T formats.Value](v int, locate Locate, widen func([]float32, []T),
-	multiply func(acc []float32, lda int, vals []float32, v int, cols []uint32, b []T, ldb, n int),
-	wide func(T) float32) backend.GroupFunc {
-	return func(args [][]byte, params []byte, at [3]uint32) {
-		w, ok := locate(args, params, at, v)
+func cpuGroup[T formats.Value](v int, locate Locate, loops host.Loops[T]) backend.GroupFunc {
+	return func(args [][]byte, block []byte, at [3]uint32) {
+		w, ok := locate(args, block, at, v)
 		if !ok {
 			return
 		}
+		g := spec.View[Params](block)
 		p := panel[T]{
 			v: v, first: w.First, cols: backend.View[uint32](args[ArgCols])[w.First:w.Last],
 			values: backend.View[T](args[ArgValues])[w.First*v : w.Last*v], mask: backend.View[uint32](args[ArgMask]),
-			b: backend.View[T](args[ArgB]), ldb: int(spec.ParamU(params, ParamLDB)), wide: wide,
+			b: backend.View[T](args[ArgB]), ldb: int(g.LDB), loops: loops,
 		}
 		s := scratches.Get().(*scratch)
 		defer scratches.Put(s)
 		j := w.Column
-		n := min(CPUCols, int(spec.ParamU(params, ParamN))-j)
+		n := min(CPUCols, int(g.N)-j)
 		clear(s.acc[:v*CPUCols])
-		padded := (n + simd.Width - 1) / simd.Width * simd.Width
+		padded := host.Pad(n)
 		for q := 0; q < len(p.cols); q += cpuChunk {
 			cols := p.cols[q:min(q+cpuChunk, len(p.cols))]
-			widen(s.values[:len(cols)*v], p.values[q*v:][:len(cols)*v])
+			loops.Widen(s.values[:len(cols)*v], p.values[q*v:][:len(cols)*v])
 			for r := 0; r < v; r += simd.PanelRows {
-				multiply(s.acc[r*CPUCols:], CPUCols, s.values[r:], v, cols, p.b[j:], p.ldb, padded)
+				loops.Panel(s.acc[r*CPUCols:], CPUCols, s.values[r:], v, cols, p.b[j:], p.ldb, padded)
 			}
 		}
-		rows := int(spec.ParamU(params, ParamRows))
+		rows := int(g.Rows)
 		for r := range v {
 			row := w.Row + r
 			if w.Rows != nil {
@@ -119,65 +110,18 @@ func cpuGroup[T formats.Value](v int, locate Locate, widen func([]float32, []T),
 				break
 			}
 			acc := s.acc[r*CPUCols:][:n]
-			if !simd.Finite(acc) {
-				p.repair(acc, r, j)
-			}
-			store(args[ArgC], params, row, j, acc, s.c[:n])
+			host.Repair(acc, func(i int, add func(x, y float32)) { p.entries(r, j+i, add) })
+			host.Store(args[ArgC], g.CType, row*int(g.LDC)+j, acc, s.c[:n], g.Alpha, g.Beta)
 		}
 	}
 }
 
-// repair computes the sums of row r from column j that are not finite from its entries alone.
-func (p *panel[T]) repair(acc []float32, r, j int) {
-	for i, x := range acc {
-		if special(x) {
-			acc[i] = p.entries(r, j+i)
-		}
-	}
-}
-
-// entries returns the sum of row r's entries times column j of B. Terms with operands that are not
-// finite decide by themselves what it is, so that the order of summation does not matter.
-func (p *panel[T]) entries(r, j int) float32 {
-	var sum, decided float32
+// entries calls add with each entry of row r and the element of column j of B that it multiplies.
+func (p *panel[T]) entries(r, j int, add func(x, y float32)) {
 	for q, col := range p.cols {
 		bit := uint64(p.first+q)*uint64(p.v) + uint64(r)
-		if p.mask[bit/32]>>(bit%32)&1 == 0 {
-			continue
-		}
-		x, y := p.wide(p.values[q*p.v+r]), p.wide(p.b[int(col)*p.ldb+j])
-		if special(x) || special(y) {
-			decided += x * y // ±Inf, or NaN, which stays
-		} else {
-			sum += x * y
+		if p.mask[bit/32]>>(bit%32)&1 != 0 {
+			add(p.loops.Wide(p.values[q*p.v+r]), p.loops.Wide(p.b[int(col)*p.ldb+j]))
 		}
 	}
-	if special(decided) {
-		return decided
-	}
-	return sum
-}
-
-func special(x float32) bool { return math.Float32bits(x)&0x7f800000 == 0x7f800000 }
-
-// store writes alpha·acc + beta·C to row r of C from column j. tmp is as long as acc.
-func store(c []byte, params []byte, r, j int, acc, tmp []float32) {
-	at, n := r*int(spec.ParamU(params, ParamLDC))+j, len(acc)
-	alpha, beta := spec.ParamF(params, ParamAlpha), spec.ParamF(params, ParamBeta)
-	switch spec.ParamU(params, ParamCType) {
-	case include.F16:
-		storeHalf(backend.View[half.F16](c)[at:at+n], acc, tmp, alpha, beta)
-	case include.BF16:
-		storeHalf(backend.View[half.BF16](c)[at:at+n], acc, tmp, alpha, beta)
-	default:
-		simd.Axpby(backend.View[float32](c)[at:at+n], acc, alpha, beta)
-	}
-}
-
-func storeHalf[T half.F16 | half.BF16](c []T, acc, tmp []float32, alpha, beta float32) {
-	if beta != 0 {
-		half.Decode(tmp, c)
-	}
-	simd.Axpby(tmp, acc, alpha, beta)
-	half.Encode(c, tmp)
 }

@@ -12,8 +12,6 @@
 package panel
 
 import (
-	"fmt"
-
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/shaders/include"
@@ -32,56 +30,22 @@ const (
 )
 
 // Params is the parameter block that all kernels begin with.
-var Params = []spec.Param{
-	{Name: "panels"},
-	{Name: "rows"},
-	{Name: "n"},
-	{Name: "ldb"},
-	{Name: "ldc"},
-	{Name: "ctype"}, // type of C: 0 f32, 1 f16, 2 bf16
-	{Name: "alpha", Float: true},
-	{Name: "beta", Float: true},
-	{Name: "cols"},  // of A: rows of B
-	{Name: "width"}, // of the grid in x
+type Params struct {
+	Panels      uint32
+	Rows, N     uint32
+	LDB, LDC    uint32
+	CType       uint32 // type of C: 0 f32, 1 f16, 2 bf16
+	Alpha, Beta float32
+	Cols        uint32 // of A: rows of B
+	Width       uint32 // of the grid in x
 }
 
-// Where Go kernels find the parameters. A kernel's own follow from ParamOwn on.
-const (
-	ParamPanels = iota
-	ParamRows
-	ParamN
-	ParamLDB
-	ParamLDC
-	ParamCType
-	ParamAlpha
-	ParamBeta
-	ParamCols
-	ParamWidth
-	ParamOwn
-)
-
-// Block returns the parameters of a problem with so many panels and a grid so wide.
-func Block(p spec.Problem, panels int, width uint32) spec.Block {
-	return spec.Block{}.
-		U(uint32(panels), uint32(p.M), uint32(p.N), uint32(p.LDB), uint32(p.LDC), outCode(p.Out)).
-		F(p.Alpha, p.Beta).
-		U(uint32(p.K), width)
-}
-
-// outCode is the parameter ctype for C of type t.
-func outCode(t dtype.Type) uint32 {
-	return map[dtype.Type]uint32{dtype.F16: include.F16, dtype.BF16: include.BF16}[t]
-}
-
-// Elem is the define ELEM for elements of type t.
-func Elem(t dtype.Type) string {
-	switch t {
-	case dtype.F16:
-		return fmt.Sprint(include.F16)
-	case dtype.BF16:
-		return fmt.Sprint(include.BF16)
+// NewParams returns the parameters of a problem for a number of panels and a grid of a width.
+func NewParams(p spec.Problem, panels int, width uint32) Params {
+	return Params{
+		Panels: uint32(panels), Rows: uint32(p.M), N: uint32(p.N), LDB: uint32(p.LDB), LDC: uint32(p.LDC),
+		CType: include.Number(p.Out), Alpha: p.Alpha, Beta: p.Beta, Cols: uint32(p.K), Width: width,
 	}
-	return fmt.Sprint(include.F32)
 }
 
 // CUDA is a variant for compute capability 8.0 whose kernel is the function entry of a source. The constants
@@ -93,7 +57,7 @@ func CUDA(entry, source, name string, t dtype.Type, warps uint32, consts []spec.
 		Out:  []dtype.Type{dtype.F16, dtype.BF16},
 		Unit: spec.Unit{
 			Source: source, Arch: "compute_80", Blob: name + ".ptx",
-			Defines: map[string]string{"ENTRY": entry, "ELEM": Elem(t)},
+			Defines: map[string]string{"ENTRY": entry, "ELEM": include.Define(t)},
 		},
 	}
 }
@@ -102,6 +66,3 @@ func CUDA(entry, source, name string, t dtype.Type, warps uint32, consts []spec.
 func Define(name string, value uint32) spec.Const {
 	return spec.Const{Name: name, ID: -1, Value: value}
 }
-
-// Ceil is a over b, rounded up.
-func Ceil(a, b int) int { return (a + b - 1) / b }

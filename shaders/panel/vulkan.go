@@ -7,6 +7,7 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -156,6 +157,6 @@ func scalarVulkan(v uint32, t dtype.Type, own []spec.Const) *spec.Variant {
 			{Name: "LOCAL", ID: 0, Value: scalarLocal}, {Name: "V", ID: 1, Value: v}, {Name: "STAGE", ID: 2, Value: scalarStage},
 			Define("COLS", 4*scalarLocal),
 		}, own...),
-		Unit: spec.Unit{Source: "kernel.comp", Defines: map[string]string{"ELEM": Elem(t)}, Blob: "scalar_" + t.String() + ".spv"},
+		Unit: spec.Unit{Source: "kernel.comp", Defines: map[string]string{"ELEM": include.Define(t)}, Blob: "scalar_" + t.String() + ".spv"},
 	}
 }

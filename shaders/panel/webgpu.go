@@ -24,7 +24,7 @@ func WebGPU(own ...spec.Const) []*spec.Variant {
 					Define("COLS", 4*scalarLocal),
 				}, own...),
 				Unit: spec.Unit{Source: "kernel.wgsl", Defines: map[string]string{
-					"ELEM": Elem(t), "HALF": include.HalfWGSL, "NONFINITE": include.NonFiniteWGSL, "PANEL": include.PanelWGSL,
+					"ELEM": include.Define(t), "HALF": include.HalfWGSL, "NONFINITE": include.NonFiniteWGSL, "PANEL": include.PanelWGSL,
 				}},
 			})
 		}

@@ -105,7 +105,7 @@ func Arrays[T formats.Value](e *spec.Packed, args []spec.Arg, m Matrix[T], rows 
 	perBlock, _ := StagedTile(v)
 	e.Stats = formats.Stats{
 		Slots: int64(len(w.values)), MACs: int64(len(w.values)),
-		Gathers: int64(Ceil(len(m.Ptr)-1, perBlock)) * int64(m.Cols), Staged: true,
+		Gathers: int64(spec.Ceil(len(m.Ptr)-1, perBlock)) * int64(m.Cols), Staged: true,
 	}
 	for p := range len(m.Ptr) - 1 {
 		e.Stats.Longest = max(e.Stats.Longest, int64(w.ptr[(p+1)*w.count]-w.ptr[p*w.count]))
@@ -122,7 +122,7 @@ func Arrays[T formats.Value](e *spec.Packed, args []spec.Arg, m Matrix[T], rows 
 // cut makes the lists, panels in parallel.
 func cut[T formats.Value](m *Matrix[T], size int, lanes bool) (*windows[T], error) {
 	panels := len(m.Ptr) - 1
-	w := &windows[T]{count: Ceil(m.Cols, size)}
+	w := &windows[T]{count: spec.Ceil(m.Cols, size)}
 	w.ptr = make([]uint32, panels*w.count+1)
 	for p := range panels {
 		for q := int(m.Ptr[p]); q < m.end(p); q++ {
@@ -139,10 +139,10 @@ func cut[T formats.Value](m *Matrix[T], size int, lanes bool) (*windows[T], erro
 	}
 	w.local = make([]uint16, total)
 	w.values = make([]T, int(total)*m.V)
-	w.mask = make([]uint32, Ceil(len(w.values), 32))
+	w.mask = make([]uint32, spec.Ceil(len(w.values), 32))
 	var g errgroup.Group
 	// Shares are whole panels, and lists are multiples of 16 vectors: no two touch a word of mask.
-	share := Ceil(panels, runtime.GOMAXPROCS(0))
+	share := spec.Ceil(panels, runtime.GOMAXPROCS(0))
 	for first := 0; first < panels; first += share {
 		g.Go(func() error {
 			d := dealer{size: size, lanes: lanes}

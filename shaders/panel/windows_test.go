@@ -10,6 +10,7 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/cvse"
 	"github.com/spmmrun/spmm/formats/gen"
+	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 // TestCut: each column of a panel is in the list of its window once, with its values and mask; what is left of
@@ -87,7 +88,7 @@ func TestDeal(t *testing.T) {
 		for i := range 4 * each {
 			cols = append(cols, uint32(i%each*4+i/each)) // all of one remainder, then all of the next
 		}
-		room := Ceil(len(cols), dealStep) * dealStep
+		room := spec.Ceil(len(cols), dealStep) * dealStep
 		d := dealer{size: 512, lanes: rapid.Bool().Draw(t, "lanes")}
 		order, seen := d.deal(cols, room), map[int]bool{}
 		for turn := range len(cols) / 4 {

@@ -31,10 +31,13 @@ var Program = &spec.Program{
 		{Name: "src", Elem: "T", ReadOnly: true},
 		{Name: "dst", Elem: "T"},
 	},
-	Params:   []spec.Param{{Name: "rounds"}, {Name: "span"}},
+	Params:   spec.Params[params](),
 	Variants: variants(),
 	Files:    files,
 }
+
+// params is the parameter block.
+type params struct{ rounds, span uint32 }
 
 // Local is the invocations of a workgroup of all but Matrix variants on a GPU.
 const Local = 256
@@ -59,7 +62,7 @@ func Variants(c backend.Caps, k Kind) []*spec.Variant {
 // Launch runs groups workgroups of rounds steps. Copy needs buffers of an element for each step of each
 // invocation, the others src of span elements and dst of Output bytes.
 func Launch(v *spec.Variant, groups, rounds, span uint32) spec.Pass {
-	return spec.Pass{Variant: v, Groups: [3]uint32{groups, 1, 1}, Params: spec.Block(nil).U(rounds, span)}
+	return spec.Pass{Variant: v, Groups: [3]uint32{groups, 1, 1}, Params: spec.Block(params{rounds, span})}
 }
 
 // Output is the bytes that variants other than Copy write: an element for each invocation.

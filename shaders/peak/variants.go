@@ -128,36 +128,36 @@ const (
 	cpuRows = 64
 )
 
-func cpuCopy(args [][]byte, params []byte, group [3]uint32) {
-	n := 4 * cpuRow * int(spec.ParamU(params, 0))
+func cpuCopy(args [][]byte, block []byte, group [3]uint32) {
+	n := 4 * cpuRow * int(spec.View[params](block).rounds)
 	at := n * int(group[0])
 	copy(args[1][at:at+n], args[0][at:at+n])
 }
 
-func cpuRead(args [][]byte, params []byte, group [3]uint32) {
-	sumRows(args, params, group, int(spec.ParamU(params, 1)))
+func cpuRead(args [][]byte, block []byte, group [3]uint32) {
+	sumRows(args, block, group, int(spec.View[params](block).span))
 }
 
 // cpuFMA adds up 8 rows of 64 columns: as a step is fmas multiply-adds, a row counts for 2.
-func cpuFMA(args [][]byte, params []byte, group [3]uint32) {
+func cpuFMA(args [][]byte, block []byte, group [3]uint32) {
 	b, acc := backend.View[float32](args[0]), make([]float32, 64)
 	var vals [cpuRows]float32
 	var cols [cpuRows]uint32
 	for i := range cols {
 		cols[i] = uint32(i % 8)
 	}
-	for left := int(spec.ParamU(params, 0)) * fmas / len(acc); left > 0; left -= cpuRows {
+	for left := int(spec.View[params](block).rounds) * fmas / len(acc); left > 0; left -= cpuRows {
 		simd.RowF32(acc, vals[:min(left, cpuRows)], cols[:min(left, cpuRows)], b, len(acc))
 	}
 	backend.View[float32](args[1])[group[0]] = acc[0]
 }
 
-func sumRows(args [][]byte, params []byte, group [3]uint32, span int) {
+func sumRows(args [][]byte, block []byte, group [3]uint32, span int) {
 	b, acc := backend.View[float32](args[0]), make([]float32, cpuRow)
 	var vals [cpuRows]float32
 	var cols [cpuRows]uint32
 	at := int(group[0])
-	for left := int(spec.ParamU(params, 0)); left > 0; left -= cpuRows {
+	for left := int(spec.View[params](block).rounds); left > 0; left -= cpuRows {
 		n := min(left, cpuRows)
 		for i := range n {
 			cols[i] = uint32((at + i*7) % span)

@@ -16,27 +16,19 @@ import (
 // tile is how many elements are taken through f32 at a time.
 const tile = 512
 
-type params struct{ phase, k, n, ldb, ldq, elem, bits, chunks, rows int }
-
-func readParams(b []byte) (p params) {
-	for i, f := range [...]*int{&p.phase, &p.k, &p.n, &p.ldb, &p.ldq, &p.elem, &p.bits, &p.chunks, &p.rows} {
-		*f = int(spec.ParamU(b, i))
-	}
-	return p
-}
-
 func group(args [][]byte, block []byte, at [3]uint32) {
-	p := readParams(block)
-	lo := int(at[0]) * p.rows
-	hi := min(lo+p.rows, p.k)
+	p := spec.View[params](block)
+	ldq, chunks, rows := int(p.ldq), int(p.chunks), int(p.rows)
+	lo := int(at[0]) * rows
+	hi := min(lo+rows, int(p.k))
 	words := backend.View[uint32](args[1])
 	if p.phase == 0 {
-		p.scan(args[0], lo, hi, backend.View[rfx.Range](args[1])[(1+int(at[0]))*p.ldq:][:p.ldq])
+		p.scan(args[0], lo, hi, backend.View[rfx.Range](args[1])[(1+int(at[0]))*ldq:][:ldq])
 		return
 	}
-	ranges := make([]rfx.Range, p.ldq)
-	for c := range p.chunks {
-		for j, r := range backend.View[rfx.Range](args[1])[(1+c)*p.ldq:][:p.ldq] {
+	ranges := make([]rfx.Range, ldq)
+	for c := range chunks {
+		for j, r := range backend.View[rfx.Range](args[1])[(1+c)*ldq:][:ldq] {
 			ranges[j] = ranges[j].Join(r)
 		}
 	}
@@ -44,17 +36,17 @@ func group(args [][]byte, block []byte, at [3]uint32) {
 		copy(backend.View[rfx.Range](args[1]), ranges)
 	}
 	bits := rfx.P(p.bits)
-	units := make([]float64, p.ldq)
+	units := make([]float64, ldq)
 	for j, r := range ranges {
 		units[j] = math.Ldexp(1, -bits.L(r.E()))
 	}
-	row := p.ldq * bits.Size() / 4
-	rows := words[p.ldq*(1+p.chunks):]
+	row := ldq * bits.Size() / 4
+	values := words[ldq*(1+chunks):]
 	if lo < hi && p.n < p.ldq { // the columns behind the last one are zeros
-		clear(rows[lo*row : hi*row])
+		clear(values[lo*row : hi*row])
 	}
 	p.each(args[0], lo, hi, func(k, j int, x []float32) {
-		pack(rows[k*row:][:row], p.ldq, j, x, units[j:], bits)
+		pack(values[k*row:][:row], ldq, j, x, units[j:], bits)
 	})
 }
 
@@ -84,8 +76,8 @@ func (p *params) scan(b []byte, lo, hi int, ranges []rfx.Range) {
 func (p *params) each(b []byte, lo, hi int, f func(k, j int, x []float32)) {
 	var buf [tile]float32
 	for k := lo; k < hi; k++ {
-		for j := 0; j < p.n; j += tile {
-			n, at := min(tile, p.n-j), k*p.ldb+j
+		for j := 0; j < int(p.n); j += tile {
+			n, at := min(tile, int(p.n)-j), k*int(p.ldb)+j
 			switch p.elem {
 			case include.F16:
 				simd.WidenF16(buf[:n], backend.View[half.F16](b)[at:at+n])

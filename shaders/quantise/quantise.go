@@ -48,18 +48,7 @@ var Program = &spec.Program{
 		{Name: "b", Elem: "u32", ReadOnly: true},
 		{Name: "q", Elem: "u32"},
 	},
-	Params: []spec.Param{
-		{Name: "phase"},
-		{Name: "k"},
-		{Name: "n"},
-		{Name: "ldb"},
-		{Name: "ldq"},
-		{Name: "elem"},   // type of b: 0 f32, 1 f16, 2 bf16
-		{Name: "bits"},   // p
-		{Name: "chunks"}, // parts of a column
-		{Name: "rows"},   // of a workgroup in this phase
-		{Name: "across"}, // lanes side by side, of two columns each; on CUDA of eight in phases 0 and 2; not on the CPU
-	},
+	Params: spec.Params[params](),
 	Variants: []*spec.Variant{
 		{
 			Name: "cuda", In: dtype.F32, Code: backend.CodePTX, Entry: "quantise", Local: [3]uint32{local, 1, 1}, Need: spec.Need{Arch: 80},
@@ -80,6 +69,18 @@ var Program = &spec.Program{
 		},
 	},
 	Files: files,
+}
+
+// params is the parameter block.
+type params struct {
+	phase    uint32
+	k, n     uint32
+	ldb, ldq uint32
+	elem     uint32 // type of b: 0 f32, 1 f16, 2 bf16
+	bits     uint32 // p
+	chunks   uint32 // parts of a column
+	rows     uint32 // of a workgroup in this phase
+	across   uint32 // lanes side by side, of two columns each; on CUDA of eight in phases 0 and 2; not on the CPU
 }
 
 // digits marks variants that have phase 2.
@@ -156,16 +157,16 @@ func Launch(v *spec.Variant, l Layout, t dtype.Type, ldb int) (spec.Launch, erro
 	if err := check(v, l, t, ldb); err != nil {
 		return spec.Launch{}, fmt.Errorf("quantising B of %d×%d: %w", l.K, l.N, err)
 	}
-	elem := map[dtype.Type]uint32{dtype.F32: include.F32, dtype.F16: include.F16, dtype.BF16: include.BF16}[t]
 	phase := func(number uint32, rows, lane, most int) spec.Pass {
 		across, columns := spread(v, l.LD, lane, most)
-		groups := [3]uint32{uint32(max(1, (l.K+rows-1)/rows)), uint32(columns), 1}
+		groups := [3]uint32{uint32(max(1, spec.Ceil(l.K, rows))), uint32(columns), 1}
 		if l.N == 0 {
 			groups = [3]uint32{}
 		}
-		return spec.Pass{Variant: v, Groups: groups, Params: spec.Block{}.
-			U(number, uint32(l.K), uint32(l.N), uint32(ldb), uint32(l.LD), elem).
-			U(uint32(l.P), uint32(l.Chunks), uint32(rows), uint32(across))}
+		return spec.Pass{Variant: v, Groups: groups, Params: spec.Block(params{
+			phase: number, k: uint32(l.K), n: uint32(l.N), ldb: uint32(ldb), ldq: uint32(l.LD), elem: include.Number(t),
+			bits: uint32(l.P), chunks: uint32(l.Chunks), rows: uint32(rows), across: uint32(across),
+		})}
 	}
 	ranges, values := phase(0, l.chunk(), 2, 32), phase(1, rowsOf(l, max(128, joinedRows(v, l))), 2, 32)
 	if v.Code == backend.CodePTX {

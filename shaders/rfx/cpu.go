@@ -14,24 +14,6 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// params is the parameter block, read.
-type params struct {
-	phase, n, ldb, ldc, ldq, first, heavy, pieces, items, width, per, longest, shape, elem int
-	alpha, beta                                                                            float32
-}
-
-func readParams(b []byte) (p params) {
-	fields := [...]*int{
-		&p.phase, &p.n, &p.ldb, &p.ldc, &p.ldq, &p.first, &p.heavy, &p.pieces, &p.items, &p.width, &p.per,
-		&p.longest, &p.shape, &p.elem,
-	}
-	for i, f := range fields {
-		*f = int(spec.ParamU(b, i))
-	}
-	p.alpha, p.beta = spec.ParamF(b, len(fields)), spec.ParamF(b, len(fields)+1)
-	return p
-}
-
 // columns of a workgroup in phase 1, see sumShape.
 const sumColumns = 64
 
@@ -55,28 +37,30 @@ var pool = sync.Pool{New: func() any { return new(sums) }}
 // job is one workgroup's work.
 type job struct {
 	params
-	p      rfx.P
-	args   [][]byte
-	rows   []uint32
-	colidx []uint32
-	q      []uint32
-	j, w   int // its first column, and how many
+	p           rfx.P
+	alpha, beta float32 // of params, as numbers
+	args        [][]byte
+	rows        []uint32
+	colidx      []uint32
+	q           []uint32
+	j, w        int // its first column, and how many
 }
 
 // group returns the function of one workgroup.
 func group(p rfx.P) backend.GroupFunc {
 	return func(args [][]byte, block []byte, at [3]uint32) {
+		x := spec.View[params](block)
 		g := job{
-			params: readParams(block), p: p, args: args, rows: backend.View[uint32](args[0]),
+			params: x, alpha: math.Float32frombits(x.alpha), beta: math.Float32frombits(x.beta), p: p, args: args, rows: backend.View[uint32](args[0]),
 			colidx: backend.View[uint32](args[1]), q: backend.View[uint32](args[5]),
 		}
 		g.j = int(at[1]) * g.columns()
-		g.w = min(g.columns(), g.n-g.j)
-		first := (int(at[0]) + int(at[2])*g.width) * g.per
-		last := min(first+g.per, g.items)
+		g.w = min(g.columns(), int(g.n)-g.j)
+		first := (int(at[0]) + int(at[2])*int(g.width)) * int(g.per)
+		last := min(first+int(g.per), int(g.items))
 		if g.phase == 1 {
 			for i := first; i < last; i++ {
-				g.sum(g.rows[g.heavy+2*g.pieces+3*i:])
+				g.sum(g.rows[int(g.heavy)+2*int(g.pieces)+3*i:])
 			}
 			return
 		}
@@ -94,22 +78,22 @@ func (g *job) columns() int {
 	if g.phase == 1 {
 		return sumColumns
 	}
-	return max(1, min(tile, g.n))
+	return max(1, min(tile, int(g.n)))
 }
 
 // item does a piece or a row.
 func (g *job) item(s *sums, i int) {
-	if i < g.pieces {
-		r := g.rows[g.heavy+2*i:]
+	if i < int(g.pieces) {
+		r := g.rows[int(g.heavy)+2*i:]
 		g.multiply(s, r[0], r[1])
 		for j := range g.w {
 			g.put(i, g.j+j, g.combine(s, j))
 		}
 		return
 	}
-	row := i - g.pieces
+	row := i - int(g.pieces)
 	begin, end := g.rows[2*row], g.rows[2*row+2]
-	if int(end-begin) > g.longest {
+	if end-begin > g.longest {
 		return // done in pieces
 	}
 	g.multiply(s, begin, end)
@@ -138,7 +122,7 @@ func (g *job) finish(s *sums, row int) {
 		}
 		return
 	}
-	copy(backend.View[float32](g.args[6])[row*g.ldc+g.j:], s.y[:g.w])
+	copy(backend.View[float32](g.args[6])[row*int(g.ldc)+g.j:], s.y[:g.w])
 }
 
 // round rounds the sums times their units and scale, and reports whether all are within the range that this does.
@@ -217,26 +201,26 @@ func (g *job) multiply(s *sums, begin, end uint32) {
 			for i, x := range backend.View[int16](g.args[2])[k : k+n] {
 				lo[i] = int32(x)
 			}
-			simd.RowInt16(s.tmp[:w], lo, cols, backend.View[int16](backend.Bytes(q))[g.j:], g.ldq)
+			simd.RowInt16(s.tmp[:w], lo, cols, backend.View[int16](backend.Bytes(q))[g.j:], int(g.ldq))
 			s.add(0, w)
 		case rfx.P23:
-			s.row(0, w, backend.View[int32](g.args[2])[k:k+n], cols, q[g.j:], g.ldq)
+			s.row(0, w, backend.View[int32](g.args[2])[k:k+n], cols, q[g.j:], int(g.ldq))
 		case rfx.P31:
 			for i, x := range backend.View[int32](g.args[2])[k : k+n] {
 				lo[i] = int32(int16(x))
 				hi[i] = (x - lo[i]) >> 16
 			}
-			s.row(0, w, lo, cols, q[g.j:], g.ldq)
-			s.row(1, w, hi, cols, q[g.j:], g.ldq)
+			s.row(0, w, lo, cols, q[g.j:], int(g.ldq))
+			s.row(1, w, hi, cols, q[g.j:], int(g.ldq))
 		case rfx.P47:
 			for i := range lo {
 				x := backend.View[int32](g.args[2])[2*(int(k)+i):]
 				lo[i], hi[i] = x[0], x[1]
 			}
-			s.row(0, w, lo, cols, q[g.j:], 2*g.ldq)
-			s.row(1, w, hi, cols, q[g.j:], 2*g.ldq)
-			s.row(1, w, lo, cols, q[g.ldq+g.j:], 2*g.ldq)
-			s.row(2, w, hi, cols, q[g.ldq+g.j:], 2*g.ldq)
+			s.row(0, w, lo, cols, q[g.j:], 2*int(g.ldq))
+			s.row(1, w, hi, cols, q[g.j:], 2*int(g.ldq))
+			s.row(1, w, lo, cols, q[int(g.ldq)+g.j:], 2*int(g.ldq))
+			s.row(2, w, hi, cols, q[int(g.ldq)+g.j:], 2*int(g.ldq))
 		}
 	}
 }
@@ -268,12 +252,12 @@ func (g *job) combine(s *sums, j int) rfx.Int128 {
 
 // put and get access the workspace: piece i's sum of column j.
 func (g *job) put(i, j int, t rfx.Int128) {
-	w := backend.View[uint64](g.args[7])[2*(i*g.ldq+j):]
+	w := backend.View[uint64](g.args[7])[2*(i*int(g.ldq)+j):]
 	w[0], w[1] = t.Lo, uint64(t.Hi)
 }
 
 func (g *job) get(i, j int) rfx.Int128 {
-	w := backend.View[uint64](g.args[7])[2*(i*g.ldq+j):]
+	w := backend.View[uint64](g.args[7])[2*(i*int(g.ldq)+j):]
 	return rfx.Int128{Hi: int64(w[1]), Lo: w[0]}
 }
 
@@ -298,7 +282,7 @@ func (g *job) store(row, j int, t rfx.Int128) {
 		}
 	}
 	c := backend.View[uint32](g.args[6])
-	at := row*g.ldc + j
+	at := row*int(g.ldc) + j
 	if g.alpha != 1 || g.beta != 0 {
 		old := float32(0)
 		if g.beta != 0 {
@@ -326,13 +310,13 @@ func round(t rfx.Int128, scale int) float32 {
 // class returns the class of the products of a row's entries with column j.
 func (g *job) class(row, j int) (c rfx.Class) {
 	for k := g.rows[2*row]; k < g.rows[2*row+2]; k++ {
-		c |= rfx.ProductClass(element(g.args[3], int(k), g.elem), element(g.args[4], int(g.colidx[k])*g.ldb+j, g.elem))
+		c |= rfx.ProductClass(element(g.args[3], int(k), g.elem), element(g.args[4], int(g.colidx[k])*int(g.ldb)+j, g.elem))
 	}
 	return c
 }
 
 // element returns an element of an array of type t.
-func element(b []byte, i, t int) float32 {
+func element(b []byte, i int, t uint32) float32 {
 	switch t {
 	case include.F16:
 		return backend.View[half.F16](b)[i].Float32()

@@ -58,30 +58,30 @@ var Format = &spec.Format{
 			{Name: "c", Elem: "u32"},                      // bits of f32
 			{Name: "part", Elem: "u32"},                   // 128-bit sums of pieces, ldq columns
 		},
-		Params: []spec.Param{
-			{Name: "phase"}, // 0: rows and pieces; 1: sums of pieces
-			{Name: "n"},
-			{Name: "ldb"},
-			{Name: "ldc"},
-			{Name: "ldq"},
-			{Name: "first"}, // word of q's rows
-			{Name: "heavy"}, // word of rows' pieces: begin and end of each; then row, first piece, last piece + 1 of each row in pieces
-			{Name: "pieces"},
-			{Name: "items"},   // of this phase: pieces and rows, or rows in pieces
-			{Name: "width"},   // of the grid in x
-			{Name: "per"},     // items of one workgroup
-			{Name: "longest"}, // rows with more entries are in pieces
-			{Name: "shape"},   // across + along << 16: lanes side by side, lanes that take entries in turn; powers of two
-			{Name: "elem"},    // type of values and b: 0 f32, 1 f16, 2 bf16
-			{Name: "alpha"},   // bits of f32
-			{Name: "beta"},
-		},
+		Params:   spec.Params[params](),
 		Variants: variants,
 		Files:    files,
 	},
 	Packing: []string{"BITS", "V", "SHUFFLE"},
 	Encode:  encode,
 	Launch:  launch,
+}
+
+// params is the parameter block.
+type params struct {
+	phase         uint32 // 0: rows and pieces; 1: sums of pieces
+	n             uint32
+	ldb, ldc, ldq uint32
+	first         uint32 // word of q's rows
+	heavy         uint32 // word of rows' pieces: begin and end of each; then row, first piece, last piece + 1 of each row in pieces
+	pieces        uint32
+	items         uint32 // of this phase: pieces and rows, or rows in pieces
+	width         uint32 // of the grid in x
+	per           uint32 // items of one workgroup
+	longest       uint32 // rows with more entries are in pieces
+	shape         uint32 // across + along << 16: lanes side by side, lanes that take entries in turn; powers of two
+	elem          uint32 // type of values and b: 0 f32, 1 f16, 2 bf16
+	alpha, beta   uint32 // bits of f32
 }
 
 // local is the number of invocations of a workgroup, shared the bytes in which they add up sums.
@@ -224,16 +224,17 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		return spec.Launch{}, fmt.Errorf("kernel rfx/%s: %w", v.Name, err)
 	}
 	l := spec.Launch{Workspace: max(16, int64(m.Pieces)*int64(q.LD)*16)}
-	elem := map[dtype.Type]uint32{dtype.F32: include.F32, dtype.F16: include.F16, dtype.BF16: include.BF16}[m.Type]
 	phase := func(v *spec.Variant, number, heavy, pieces uint32, items int64, s shape) error {
-		groups, err := spec.Fold((items+int64(s.per)-1)/int64(s.per), (p.N+s.columns-1)/s.columns)
+		groups, err := spec.Fold(spec.Ceil(items, int64(s.per)), spec.Ceil(p.N, s.columns))
 		if err != nil {
-			return fmt.Errorf("kernel rfx/%s: %w: %w", v.Name, err, backend.ErrUnsupported)
+			return fmt.Errorf("kernel rfx/%s: %w", v.Name, err)
 		}
-		l.Passes = append(l.Passes, spec.Pass{Variant: v, Groups: groups, Params: spec.Block{}.
-			U(number, uint32(p.N), uint32(p.LDB), uint32(p.LDC), uint32(q.LD), uint32(q.First()), heavy).
-			U(pieces, uint32(items), groups[0], uint32(s.per), m.Longest, uint32(s.across|s.along<<16), elem).
-			F(p.Alpha, p.Beta)})
+		l.Passes = append(l.Passes, spec.Pass{Variant: v, Groups: groups, Params: spec.Block(params{
+			phase: number, n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), ldq: uint32(q.LD), first: uint32(q.First()),
+			heavy: heavy, pieces: pieces, items: uint32(items), width: groups[0], per: uint32(s.per), longest: m.Longest,
+			shape: uint32(s.across | s.along<<16), elem: include.Number(m.Type),
+			alpha: math.Float32bits(p.Alpha), beta: math.Float32bits(p.Beta),
+		})})
 		return nil
 	}
 	var err error

@@ -152,15 +152,23 @@ func load(dev backend.Device, k *spec.Program, v *spec.Variant) (backend.Kernel,
 // few workgroups.
 func Fold(k *spec.Program, l *spec.Launch) {
 	const limit = 3
-	at := slices.IndexFunc(k.Params, func(p spec.Param) bool { return p.Name == "width" })
 	for i := range l.Passes {
 		p := &l.Passes[i]
 		if p.Groups[0] > limit {
 			p.Groups[2] = (p.Groups[0] + limit - 1) / limit
 			p.Groups[0] = limit
-			binary.LittleEndian.PutUint32(p.Params[4*at:], limit)
+			binary.LittleEndian.PutUint32(param(k, *p, "width"), limit)
 		}
 	}
+}
+
+// Param returns a pass's parameter of a name, that of a float32 as its bits.
+func Param(k *spec.Program, p spec.Pass, name string) uint32 {
+	return binary.LittleEndian.Uint32(param(k, p, name))
+}
+
+func param(k *spec.Program, p spec.Pass, name string) []byte {
+	return p.Params[4*slices.IndexFunc(k.Params, func(p spec.Param) bool { return p.Name == name }):]
 }
 
 // Multiply encodes a for a variant and multiplies: c is updated as p says. Where p has no Caps it

@@ -2,21 +2,37 @@
 
 package spec
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/spmmrun/spmm/backend"
+)
 
 // maxSide is the number of workgroups along each side of a grid that every API promises.
 const maxSide = 65535
 
 // Fold lays n workgroups out along x and, past what every device takes, along z: a kernel finds its
 // number as x + z·(size of the grid in x) and does nothing where that is n or more. y is the grid's
-// other side. More than a grid can hold is an error.
+// other side. More than a grid can hold is ErrUnsupported.
 func Fold(n int64, y int) ([3]uint32, error) {
 	z := (n + maxSide - 1) / maxSide
 	if z > maxSide || y > maxSide {
-		return [3]uint32{}, fmt.Errorf("a grid of %d by %d workgroups is too large (%d by %d)", n, y, int64(maxSide)*maxSide, maxSide)
+		return [3]uint32{}, fmt.Errorf("a grid of %d by %d workgroups is too large (%d by %d): %w", n, y, int64(maxSide)*maxSide, maxSide, backend.ErrUnsupported)
 	}
 	if n == 0 || y == 0 {
 		return [3]uint32{}, nil
 	}
 	return [3]uint32{uint32((n + z - 1) / z), uint32(y), uint32(z)}, nil
 }
+
+// Grid lays x by y workgroups of a variant out. On CUDA x is not folded: grids are wide enough for any x.
+func (v *Variant) Grid(x, y int) ([3]uint32, error) {
+	groups, err := Fold(int64(x), y)
+	if err == nil && v.Code == backend.CodePTX {
+		groups = [3]uint32{uint32(x), uint32(y), 1}
+	}
+	return groups, err
+}
+
+// Ceil is a over b, rounded up.
+func Ceil[I int | int64 | uint32](a, b I) I { return (a + b - 1) / b }

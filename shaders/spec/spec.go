@@ -18,7 +18,7 @@ type Program struct {
 	Name string
 	// Args names the buffers in order; a format's arrays first, then "b", "c".
 	Args []Arg
-	// Params is the parameter block, in order; each field is 4 bytes.
+	// Params is the parameter block, in order; each field is 4 bytes. See the function Params.
 	Params []Param
 	// Variants, the preferred first.
 	Variants []*Variant
@@ -67,12 +67,6 @@ type Arg struct {
 	Name     string
 	Elem     string // what it holds: "u32", "f32", or "T": the variant's storage type
 	ReadOnly bool
-}
-
-// Param is a field of the parameter block.
-type Param struct {
-	Name  string
-	Float bool // f32; else u32
 }
 
 // Variant is one compiled form of a program.

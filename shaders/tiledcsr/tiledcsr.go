@@ -40,7 +40,7 @@ var Format = &spec.Format{
 	Program: &spec.Program{
 		Name:     "tiledcsr",
 		Args:     args,
-		Params:   append(slices.Clone(panel.Params), spec.Param{Name: "strip"}), // blocks of columns in a strip
+		Params:   spec.Params[params](),
 		Variants: slices.Concat(cudaVariants(), panel.Vulkan(), panel.WebGPU(), panel.CPU(locate)),
 		Files:    files,
 	},
@@ -50,7 +50,11 @@ var Format = &spec.Format{
 	Launch:  launch,
 }
 
-const paramStrip = panel.ParamOwn
+// params is the parameter block.
+type params struct {
+	panel.Params
+	strip uint32 // blocks of columns in a strip
+}
 
 // encode packs a in groups of V rows.
 func encode(a formats.Sparse, v *spec.Variant) (*spec.Packed, error) {
@@ -156,19 +160,19 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	groups, cols := tiledcsr.Groups(p.M, int(v.Const("V"))), groupCols(v)
 	if staged(v) { // one block of columns after the other: all that run at a time stage the same of B
 		perBlock, cols := panel.StagedTile(v)
-		side, err := spec.Fold(int64(panel.Ceil(groups, perBlock)), panel.Ceil(p.N, cols))
+		side, err := spec.Fold(int64(spec.Ceil(groups, perBlock)), spec.Ceil(p.N, cols))
 		if err != nil {
-			return spec.Launch{}, fmt.Errorf("kernel tiledcsr/%s: %w: %w", v.Name, err, backend.ErrUnsupported)
+			return spec.Launch{}, fmt.Errorf("kernel tiledcsr/%s: %w", v.Name, err)
 		}
-		return spec.Launch{Passes: []spec.Pass{{Variant: v, Groups: side, Params: panel.Block(p, groups, side[0]).U(0)}}}, nil
+		return spec.Launch{Passes: []spec.Pass{{Variant: v, Groups: side, Params: spec.Block(params{Params: panel.NewParams(p, groups, side[0])})}}}, nil
 	}
-	blocks := panel.Ceil(p.N, cols)
+	blocks := spec.Ceil(p.N, cols)
 	strip := stripBlocks(v, e, p, groups, cols)
-	side, err := spec.Fold(int64(groups)*int64(strip), panel.Ceil(blocks, max(1, strip)))
+	side, err := spec.Fold(int64(groups)*int64(strip), spec.Ceil(blocks, max(1, strip)))
 	if err != nil {
-		return spec.Launch{}, fmt.Errorf("kernel tiledcsr/%s: %w: %w", v.Name, err, backend.ErrUnsupported)
+		return spec.Launch{}, fmt.Errorf("kernel tiledcsr/%s: %w", v.Name, err)
 	}
-	return spec.Launch{Passes: []spec.Pass{{Variant: v, Groups: side, Params: panel.Block(p, groups, side[0]).U(uint32(strip))}}}, nil
+	return spec.Launch{Passes: []spec.Pass{{Variant: v, Groups: side, Params: spec.Block(params{panel.NewParams(p, groups, side[0]), uint32(strip)})}}}, nil
 }
 
 // groupCols returns the columns of C that a workgroup computes.
@@ -178,7 +182,7 @@ func groupCols(v *spec.Variant) int { return int(max(1, v.Const("WARPS")) * v.Co
 // what the device runs at a time, w times the bytes of a block of B and h times those of a group of A are
 // needed at a time; their sum is least where the two are equal.
 func stripBlocks(v *spec.Variant, e *spec.Packed, p spec.Problem, groups, cols int) int {
-	blocks := panel.Ceil(p.N, cols)
+	blocks := spec.Ceil(p.N, cols)
 	if groups == 0 || blocks == 0 {
 		return blocks
 	}
@@ -193,16 +197,16 @@ func stripBlocks(v *spec.Variant, e *spec.Packed, p spec.Problem, groups, cols i
 }
 
 // locate finds a workgroup's work on the CPU.
-func locate(args [][]byte, params []byte, at [3]uint32, v int) (w panel.Work, ok bool) {
-	i := at[0] + at[2]*spec.ParamU(params, panel.ParamWidth)
-	strip := spec.ParamU(params, paramStrip)
-	group, block := i/strip, at[1]*strip+i%strip
-	if group >= spec.ParamU(params, panel.ParamPanels) || block*panel.CPUCols >= spec.ParamU(params, panel.ParamN) {
+func locate(args [][]byte, block []byte, at [3]uint32, v int) (w panel.Work, ok bool) {
+	p := spec.View[params](block)
+	i := at[0] + at[2]*p.Width
+	group, column := i/p.strip, (at[1]*p.strip+i%p.strip)*panel.CPUCols
+	if group >= p.Panels || column >= p.N {
 		return w, false
 	}
 	ptr, rows := backend.View[uint32](args[panel.ArgPtr]), backend.View[uint32](args[panel.ArgRows])
 	return panel.Work{
 		First: tiledcsr.TileCols * int(ptr[group]), Last: tiledcsr.TileCols * int(ptr[group+1]),
-		Rows: rows[int(group)*v:][:v], Column: int(block) * panel.CPUCols,
+		Rows: rows[int(group)*v:][:v], Column: int(column),
 	}, true
 }

@@ -219,7 +219,7 @@ func TestLaunch(t *testing.T) {
 				}
 				continue
 			}
-			groups, strip := (100+v.Const("V")-1)/v.Const("V"), spec.ParamU(l.Passes[0].Params, panel.ParamOwn)
+			groups, strip := spec.Ceil(100, v.Const("V")), shadertest.Param(tiledcsr.Format.Program, l.Passes[0], "strip")
 			cols := v.Const("COLS") * max(1, v.Const("WARPS"))
 			if strip == 0 || l.Passes[0].Groups[0] != groups*strip || l.Passes[0].Groups[1]*strip*cols < 700 || (l.Passes[0].Groups[1]-1)*strip*cols >= 700 {
 				t.Errorf("%s: a grid of %v with strips of %d blocks of %d columns", v.Name, l.Passes[0].Groups, strip, cols)

@@ -1,0 +1,94 @@
+// Package host is what the Go forms of kernels have in common: the inner loops of package simd by element type, storing
+// a row of sums to C, and computing sums that are not finite again.
+package host
+
+import (
+	"math"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/internal/simd"
+	"github.com/spmmrun/spmm/shaders/include"
+)
+
+// Loops are package simd's functions for elements of type T.
+type Loops[T formats.Value] struct {
+	Row   func(acc []float32, vals []T, cols []uint32, b []T, ldb int)
+	Panel func(acc []float32, lda int, vals []float32, v int, cols []uint32, b []T, ldb, n int)
+	Widen func(dst []float32, src []T)
+	Wide  func(T) float32 // one element
+}
+
+// The loops for each element type.
+var (
+	F16  = Loops[half.F16]{simd.RowF16, simd.PanelF16, simd.WidenF16, half.F16.Float32}
+	BF16 = Loops[half.BF16]{simd.RowBF16, simd.PanelBF16, simd.WidenBF16, half.BF16.Float32}
+	F32  = Loops[float32]{simd.RowF32, simd.PanelF32, func(dst, src []float32) { copy(dst, src) }, func(x float32) float32 { return x }}
+)
+
+// For returns what is for elements of type t. The arguments are usually one generic function's results for F16, BF16 and F32.
+func For[X any](t dtype.Type, f16, bf16, f32 X) X {
+	switch t {
+	case dtype.F16:
+		return f16
+	case dtype.BF16:
+		return bf16
+	}
+	return f32
+}
+
+// Pad rounds n up to a multiple of simd.Width.
+func Pad(n int) int { return (n + simd.Width - 1) / simd.Width * simd.Width }
+
+// Store writes alpha·acc + beta·C to the elements of C from at on, whose type is elem as package include numbers it. C
+// is not read where beta is 0. tmp is scratch memory as long as acc.
+func Store(c []byte, elem uint32, at int, acc, tmp []float32, alpha, beta float32) {
+	n := len(acc)
+	switch elem {
+	case include.F16:
+		store(backend.View[half.F16](c)[at:at+n], acc, tmp, alpha, beta, simd.WidenF16, simd.NarrowF16)
+	case include.BF16:
+		store(backend.View[half.BF16](c)[at:at+n], acc, tmp, alpha, beta, simd.WidenBF16, simd.NarrowBF16)
+	default:
+		simd.Axpby(backend.View[float32](c)[at:at+n], acc, alpha, beta)
+	}
+}
+
+func store[T any](c []T, acc, tmp []float32, alpha, beta float32, widen func([]float32, []T), narrow func([]T, []float32)) {
+	if beta != 0 {
+		widen(tmp, c)
+	}
+	simd.Axpby(tmp, acc, alpha, beta)
+	narrow(c, tmp)
+}
+
+// Repair replaces the sums that are not finite by those of the stored entries alone: a kernel that multiplies padding
+// by an infinity of B makes NaN of it. entries calls its argument with the operands of each stored entry in the product
+// for acc[i].
+func Repair(acc []float32, entries func(i int, add func(x, y float32))) {
+	if simd.Finite(acc) {
+		return
+	}
+	for i, x := range acc {
+		if finite(x) {
+			continue
+		}
+		// Products with an operand that is not finite decide by themselves what the sum is, so that the order of
+		// summation does not matter.
+		var sum, decided float32
+		entries(i, func(x, y float32) {
+			if finite(x) && finite(y) {
+				sum += x * y
+			} else {
+				decided += x * y // ±Inf, or NaN, which stays
+			}
+		})
+		if acc[i] = sum; !finite(decided) {
+			acc[i] = decided
+		}
+	}
+}
+
+func finite(x float32) bool { return math.Float32bits(x)&0x7f800000 != 0x7f800000 }
