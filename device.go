@@ -17,7 +17,8 @@ import (
 // Errors of devices, for errors.Is.
 var (
 	ErrUnavailable = backend.ErrUnavailable // the driver or the device is not there
-	ErrUnsupported = backend.ErrUnsupported // the device cannot run this
+	ErrUnsupported = backend.ErrUnsupported // the device lacks what this needs
+	ErrCompile     = backend.ErrCompile     // the driver refuses a kernel that the device should run
 	ErrOutOfMemory = backend.ErrOutOfMemory // the device has not enough memory; it stays usable
 	ErrDeviceLost  = backend.ErrDeviceLost  // the device stopped answering; close it
 )

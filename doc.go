@@ -99,7 +99,8 @@
 // # Errors
 //
 // Errors are tested with errors.Is: ErrUnavailable (no driver or no such device), ErrUnsupported
-// (this device cannot run this), ErrOutOfMemory (the device stays usable) and ErrDeviceLost (close
-// it). Shapes that do not fit are named, both of them. A cancelled context ends a call between two
-// launches with the context's error.
+// (this device lacks what is needed), ErrCompile (its driver refuses a kernel that it should run),
+// ErrOutOfMemory (the device stays usable) and ErrDeviceLost (close it). Shapes that do not fit are
+// named, both of them. A cancelled context ends a call with the context's error, soon: a call that is
+// made next waits until the device has finished what it had begun.
 package spmm

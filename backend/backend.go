@@ -41,7 +41,8 @@ type Device interface {
 	// Alloc returns a buffer of the given size (> 0) with undefined contents, aligned to 256 bytes.
 	// ErrOutOfMemory leaves the device usable.
 	Alloc(bytes int64) (Buffer, error)
-	// Load makes a kernel of compiled code. ErrUnsupported: this device cannot run it.
+	// Load makes a kernel of compiled code. ErrUnsupported: the device lacks what the code needs (a
+	// feature, a limit, a version). ErrCompile: it has all that, and the driver refuses the code.
 	Load(Binary) (Kernel, error)
 	// Run executes the launches in order, each seeing the writes of those before it, and returns
 	// when all are done. All launches are checked before the first is submitted: a wrong one (see

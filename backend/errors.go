@@ -7,8 +7,11 @@ import "errors"
 var (
 	// ErrUnavailable: the driver or the device is not there.
 	ErrUnavailable = errors.New("not available")
-	// ErrUnsupported: the device is there but cannot run this kernel or problem.
+	// ErrUnsupported: the device is there and lacks something that this kernel or problem needs.
 	ErrUnsupported = errors.New("not supported by this device")
+	// ErrCompile: the driver refuses a kernel whose needs the device meets. It is the driver's fault or
+	// the kernel's, where ErrUnsupported is a lack of the device.
+	ErrCompile = errors.New("the driver does not compile the kernel")
 	// ErrOutOfMemory: the device has not enough memory; it stays usable.
 	ErrOutOfMemory = errors.New("out of device memory")
 	// ErrDeviceLost: the device stopped answering; close it.

@@ -27,9 +27,12 @@ func (r *rig) spinLaunch(t testing.TB, k backend.Kernel, dst backend.Buffer, wan
 	l := backend.Launch{Kernel: k, Groups: [3]uint32{2048, 1, 1}, Args: []backend.Buffer{dst}}
 	for n := uint32(16); ; n *= 4 {
 		l.Params = params(n)
-		start := time.Now()
-		r.run(t, l)
-		took := time.Since(start)
+		took := time.Hour
+		for range 3 { // the least: others may use the device
+			start := time.Now()
+			r.run(t, l)
+			took = min(took, time.Since(start))
+		}
 		if took < 10*time.Millisecond && n < 1<<28 {
 			continue
 		}
@@ -105,6 +108,9 @@ func timingInBatches(t *testing.T, r *rig) {
 	k, dst := r.load(t, "spin"), r.alloc(t, 256)
 	l := r.spinLaunch(t, k, dst, 30*time.Millisecond)
 	one := r.run(t, l)
+	for range 4 {
+		one.Device = min(one.Device, r.run(t, l).Device)
+	}
 	start := time.Now()
 	all := r.run(t, slices.Repeat([]backend.Launch{l}, 8)...)
 	if wall := time.Since(start); all.Host > wall || all.Device > wall+wall/10 {

@@ -5,6 +5,7 @@ package backendtest
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 
 	"github.com/spmmrun/spmm/backend"
@@ -66,6 +67,9 @@ func badCode(t *testing.T, r *rig) {
 			b.Code = bytes.Clone(b.Code)
 			change(&b)
 			refuseLoad(t, r, what, b)
+			if _, err := r.dev.Load(b); errors.Is(err, backend.ErrUnsupported) {
+				t.Errorf("%s is no lack of the device: %v", what, err)
+			}
 		}
 	}
 	r.works(t)

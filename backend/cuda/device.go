@@ -60,7 +60,9 @@ func open(index int) (backend.Device, error) {
 	if d.dev, err = cu.GetDevice(index); err != nil {
 		return nil, unavailable(err, "")
 	}
-	if d.caps, err = capabilities(d.dev); err != nil {
+	if d.caps, err = capabilities(d.dev); errors.Is(err, backend.ErrUnavailable) {
+		return nil, err
+	} else if err != nil {
 		return nil, unavailable(err, "")
 	}
 	if d.ctx, err = d.dev.RetainPrimaryCtx(); err != nil {

@@ -7,7 +7,9 @@ package cuda
 import (
 	"context"
 	"fmt"
+	"math/bits"
 	"strings"
+	"unicode"
 
 	"gorgonia.org/cu"
 
@@ -71,7 +73,22 @@ func count() (int, error) {
 	if err != nil {
 		return 0, unavailable(err, "")
 	}
+	if n < 0 || n > mostDevices {
+		return 0, impossible("the driver", "there are %d GPUs", n)
+	}
 	return n, nil
+}
+
+// What no driver tells, by far.
+const (
+	mostDevices = 1 << 10
+	mostMemory  = 1 << 50 // bytes
+	mostUnits   = 1 << 16
+)
+
+// impossible is the error of a driver, or a device, of which something is said that cannot be.
+func impossible(who, format string, args ...any) error {
+	return fmt.Errorf("cuda: %w: %s says that %s, which cannot be: reinstall the NVIDIA driver", backend.ErrUnavailable, who, fmt.Sprintf(format, args...))
 }
 
 // describe returns what identifies a device.
@@ -84,9 +101,11 @@ func describe(index int) (backend.Info, error) {
 	if info.Name, err = dev.Name(); err != nil {
 		return info, err
 	}
+	info.Name = printable(info.Name)
 	if info.Memory, err = dev.TotalMem(); err != nil {
 		return info, err
 	}
+	info.Memory = min(max(info.Memory, 0), mostMemory)
 	integrated, err := dev.Attribute(cu.Integrated)
 	if integrated != 0 {
 		info.Kind = "integrated"
@@ -123,6 +142,12 @@ func capabilities(dev cu.Device) (backend.Caps, error) {
 		}
 		*q.to = v
 	}
+	if err := plausible(warp, threads, shared, major, local, grid); err != nil {
+		return c, err
+	}
+	if c.Units < 0 || c.Units > mostUnits {
+		c.Units = 0 // nobody knows
+	}
 	c.Arch = 10*major + minor
 	c.Matrix = shapes(c.Arch)
 	c.SubgroupMin, c.SubgroupMax = uint32(warp), uint32(warp)
@@ -132,4 +157,34 @@ func capabilities(dev cu.Device) (backend.Caps, error) {
 	}
 	c.F16, c.Int8 = c.Arch >= 53, c.Arch >= 61 // half arithmetic; dp4a
 	return c, nil
+}
+
+// plausible refuses what no GPU has.
+func plausible(warp, threads, shared, major int, local, grid [3]int) error {
+	const gpu = "the GPU's driver"
+	switch {
+	case major < 1 || major > 99:
+		return impossible(gpu, "its compute capability is %d", major)
+	case warp < 1 || warp > 128 || bits.OnesCount(uint(warp)) != 1:
+		return impossible(gpu, "a warp has %d threads", warp)
+	case threads < warp || threads > 1<<16:
+		return impossible(gpu, "a block has %d threads", threads)
+	case shared < 1<<10 || shared > 1<<24:
+		return impossible(gpu, "a block has %d bytes of shared memory", shared)
+	case min(local[0], local[1], local[2]) < 1:
+		return impossible(gpu, "blocks are %v threads", local)
+	case min(grid[0], grid[1], grid[2]) < 65535:
+		return impossible(gpu, "grids are %v blocks", grid)
+	}
+	return nil
+}
+
+// printable replaces what a terminal might obey.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, s)
 }

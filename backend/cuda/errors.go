@@ -93,12 +93,14 @@ func loadError(name, log string, code []byte, version int, err error) error {
 	case driver.PTXVersion:
 		return fmt.Errorf("cuda: %s: %w: it is PTX %s, which needs a driver for CUDA %s or later; this one is for CUDA %s: update the NVIDIA driver",
 			name, backend.ErrUnsupported, ptxVersion(code), cudaOfPTX(ptxVersion(code)), versionString(version))
+	case driver.NoBinaryForGPU:
+		return fmt.Errorf("cuda: %s: %w: it is for a newer GPU: %s", name, backend.ErrUnsupported, log)
 	case driver.NoJIT:
-		return fmt.Errorf("cuda: %s: %w: the driver's PTX compiler (libnvidia-ptxjitcompiler.so.1) is not installed: install the rest of the NVIDIA driver", name, backend.ErrUnsupported)
+		return fmt.Errorf("cuda: %s: %w: the driver's PTX compiler (libnvidia-ptxjitcompiler.so.1) is not installed: install the rest of the NVIDIA driver", name, backend.ErrCompile)
 	case driver.JITDisabled:
-		return fmt.Errorf("cuda: %s: %w: the driver's PTX compiler is disabled: unset CUDA_DISABLE_PTX_JIT", name, backend.ErrUnsupported)
-	case driver.InvalidPTX, driver.InvalidImage, driver.NoBinaryForGPU, driver.InvalidSource:
-		return fmt.Errorf("cuda: %s: %w: the driver cannot compile it: %s", name, backend.ErrUnsupported, log)
+		return fmt.Errorf("cuda: %s: %w: the driver's PTX compiler is disabled: unset CUDA_DISABLE_PTX_JIT", name, backend.ErrCompile)
+	case driver.InvalidPTX, driver.InvalidImage, driver.InvalidSource:
+		return fmt.Errorf("cuda: %s: %w: %s", name, backend.ErrCompile, log)
 	}
 	return wrap("loading "+name, err)
 }

@@ -163,6 +163,39 @@ func TestOutOfMemory(t *testing.T) {
 	})
 }
 
+// Where the host's memory does not suffice to look at the device, the device works on: Run looks again, and does not
+// return before it is done. A device that cannot be looked at for a second is lost.
+func TestWaitWithoutMemory(t *testing.T) {
+	if open(t, false) == nil {
+		return
+	}
+	const n = 8 << 20 // words: the device is busy for some time
+	for fault, want := range map[string]error{
+		"vkGetFenceStatus -1 0":        nil,
+		"vkGetFenceStatus -2 1 3":      nil,
+		"vkWaitForFences -1 0":         nil,
+		"vkWaitForFences -1 0 1000000": nil, // the other look suffices
+		"looks -1 0 1000000":           backend.ErrDeviceLost,
+		"vkResetFences -1 0":           backend.ErrDeviceLost,
+		"vkGetQueryPoolResults -1 0":   backend.ErrOutOfMemory, // the launches are done
+	} {
+		t.Run(fault, func(t *testing.T) {
+			d, k, _ := faulty(t, fault)
+			if d == nil {
+				return
+			}
+			b := alloc(t, d, 4*n)
+			_, err := d.Run(t.Context(), fillLaunch(k, b, n, 3, 4))
+			if !errors.Is(err, want) {
+				t.Fatalf("error %v, want %v", err, want)
+			}
+			if want == nil {
+				checkFill(t, b, n, 3, 4)
+			}
+		})
+	}
+}
+
 func TestPipelineFails(t *testing.T) {
 	if open(t, false) == nil {
 		return
@@ -170,8 +203,8 @@ func TestPipelineFails(t *testing.T) {
 	for fault, kind := range map[string]error{
 		"vkCreateComputePipelines -2 1":  backend.ErrOutOfMemory,
 		"vkCreateShaderModule -1 1":      backend.ErrOutOfMemory,
-		"vkCreateComputePipelines -13 1": backend.ErrUnsupported,
-		"vkCreateComputePipelines 0 1":   backend.ErrUnsupported, // success, and no pipeline
+		"vkCreateComputePipelines -13 1": backend.ErrCompile,
+		"vkCreateComputePipelines 0 1":   backend.ErrCompile, // success, and no pipeline
 	} {
 		t.Run(fault, func(t *testing.T) {
 			d, k, b := faulty(t, fault)

@@ -129,10 +129,10 @@ func (d *device) pipeline(k *kernel, b *backend.Binary, code []uint32) error {
 	case errors.Is(err, backend.ErrDeviceLost), errors.Is(err, backend.ErrOutOfMemory):
 		return fmt.Errorf("kernel %s: %w", b.Name, err)
 	case err != nil:
-		return fmt.Errorf("kernel %s: %w: %w", b.Name, backend.ErrUnsupported, err)
+		return fmt.Errorf("vulkan: kernel %s: %w: %w", b.Name, backend.ErrCompile, err)
 	}
 	if k.pipeline == 0 {
-		return fmt.Errorf("kernel %s: the driver made no pipeline of it: %w", b.Name, backend.ErrUnsupported)
+		return fmt.Errorf("vulkan: kernel %s: %w: no error, and no pipeline", b.Name, backend.ErrCompile)
 	}
 	return nil
 }

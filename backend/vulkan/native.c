@@ -242,6 +242,7 @@ struct sv_device {
     sv_launch launches[SV_BATCH];
     sv_launch recorded[SV_BATCH]; // what commands[0] holds
     uint32_t nrecorded;
+    int failures; // looks at a fence that failed, one after the other
 };
 
 static int resolve(sv_device *d, void *get, const char **missing) {
@@ -318,7 +319,7 @@ enum { MILLISECOND = 1000000, POLL = MILLISECOND / 10, LOOK = 20 * MILLISECOND }
 // because sleeping costs more than a short kernel takes, then sleeps. Where the host's memory does not suffice to
 // look, the device works on all the same: it looks again, and takes the device for lost after a second.
 static int wait(sv_device *d, int i, int64_t end) {
-    int r, failures = 0;
+    int r;
     for (int64_t t = now(), polls = t + POLL;; t = now()) {
         if (t < polls) {
             r = d->GetFenceStatus(d->device, d->fences[i]);
@@ -327,14 +328,16 @@ static int wait(sv_device *d, int i, int64_t end) {
             r = d->WaitForFences(d->device, 1, &d->fences[i], 1, left < 0 ? 0 : left > 1000 * MILLISECOND ? 1000 * MILLISECOND : left);
         }
         if (r == OUT_OF_HOST_MEMORY || r == OUT_OF_DEVICE_MEMORY) {
-            if (++failures > 1000) return DEVICE_LOST;
+            if (++d->failures > 1000) return DEVICE_LOST;
             nanosleep(&(struct timespec){.tv_nsec = MILLISECOND}, 0);
         } else if (r < 0) {
             return DEVICE_LOST;
         } else if (r == OK) {
+            d->failures = 0;
             return d->ResetFences(d->device, 1, &d->fences[i]) ? DEVICE_LOST : OK;
-        } else if (t < polls) {
-            sched_yield();
+        } else {
+            d->failures = 0;
+            if (t < polls) sched_yield();
         }
         if (t >= end) return TIMEOUT;
     }

@@ -37,7 +37,10 @@ func (d *device) checkModule(code []uint32, entry string) error {
 			return errors.New("truncated SPIR-V module")
 		}
 		if op == opCapability && n == 2 {
-			if name, ok := d.features.allows(code[i+1]); !ok {
+			switch name, ok := d.features.allows(code[i+1]); {
+			case !ok && name == "":
+				return fmt.Errorf("%w: it needs SPIR-V capability %d, which this backend does not know", backend.ErrCompile, code[i+1])
+			case !ok:
 				return fmt.Errorf("needs %s: %w", name, backend.ErrUnsupported)
 			}
 		}
@@ -65,7 +68,7 @@ func literal(words []uint32) string {
 	return cString(b)
 }
 
-// allows reports whether a SPIR-V capability is enabled, and its name.
+// allows reports whether a SPIR-V capability is enabled, and its name; "" for one that no kernel has needed yet.
 func (f *features) allows(capability uint32) (string, bool) {
 	on := func(b bool32) bool { return b != 0 }
 	switch capability {
@@ -81,8 +84,6 @@ func (f *features) allows(capability uint32) (string, bool) {
 		return "Int8", on(f.v12.shaderInt8)
 	case 61, 62, 63, 64, 65, 66, 67, 68: // GroupNonUniform…: the driver tells by operation, all desktop ones have them
 		return "", true
-	case 4427: // DrawParameters and such do not occur in compute shaders
-		return "DrawParameters", false
 	case 4428:
 		return "WorkgroupMemoryExplicitLayout", on(f.layouts.workgroupMemoryExplicitLayout)
 	case 4429:
@@ -108,5 +109,5 @@ func (f *features) allows(capability uint32) (string, bool) {
 	case 6022:
 		return "CooperativeMatrixKHR", on(f.matrix.cooperativeMatrix)
 	}
-	return fmt.Sprintf("SPIR-V capability %d, which this backend does not enable", capability), false
+	return "", false
 }

@@ -38,7 +38,7 @@ func TestValidation(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), self, "-test.short",
-		"-test.run=^Test(Contract|ContractStaged|Matrices|SplitBuffer|StagedChunks|Pool|RecordedKernelClosed|ValidationSees|CompileOnly|OpenFails|OutOfMemory|PipelineFails|DeviceLost)$")
+		"-test.run=^Test(Contract|ContractStaged|Matrices|SplitBuffer|StagedChunks|Pool|RecordedKernelClosed|ValidationSees|CompileOnly|OpenFails|OutOfMemory|PipelineFails|DeviceLost|WaitWithoutMemory)$")
 	cmd.Env = append(os.Environ(), "SPMM_VALIDATE=1", "VK_KHRONOS_VALIDATION_VALIDATE_SYNC=1", underValidation+"=1")
 	out, err := cmd.CombinedOutput()
 	switch {

@@ -25,6 +25,12 @@ func registerFaulty() {
 		{name: "stuck", run: func(context.Context, []backend.Launch) error { mark("running"); time.Sleep(time.Minute); return nil }},
 		{name: "marking", run: func(context.Context, []backend.Launch) error { mark("running"); return nil }},
 		{name: "wrong", after: spoil},
+		{name: "panics", run: func(context.Context, []backend.Launch) error { panic("a kernel that is wrong") }},
+		{name: "panics-elsewhere", run: func(context.Context, []backend.Launch) error {
+			go panic("a thread that is wrong")
+			time.Sleep(time.Minute)
+			return nil
+		}},
 		{name: "missing"},
 	} {
 		backend.Register(f)

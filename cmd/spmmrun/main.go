@@ -6,7 +6,7 @@
 // Run spmmrun --help for the flags and the other commands.
 //
 // It exits with 0 if all is right, 1 on a wrong answer, 2 on wrong usage or bad input, 3 if the
-// backend is not there or cannot do it, and 130 when it is interrupted.
+// backend is not there or cannot do it, 70 after a crash, and 130 when it is interrupted.
 package main
 
 import (
@@ -32,6 +32,7 @@ import (
 )
 
 func main() {
+	abortOnCrash()
 	collectInTime()
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
@@ -72,7 +73,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	unfinished := new(temporaries)
 	done := make(chan error, 1)
 	go func() {
-		err := execute(ctx, args, out, stderr, unfinished)
+		err := recovered(func() error { return execute(ctx, args, out, stderr, unfinished) })
 		if full := out.Close(); full != nil && err == nil { // help, for one, does not look
 			err = full
 		}
@@ -100,6 +101,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "spmmrun: interrupted")
 		return exitInterrupted
 	}
+	if c := (*crash)(nil); errors.As(err, &c) {
+		fmt.Fprintf(stderr, "%s\n", c.stack)
+	}
 	fmt.Fprintln(stderr, "spmmrun: "+oneLine(err))
 	return exitCode(err)
 }
@@ -119,13 +123,16 @@ func oneLine(err error) string {
 }
 
 func exitCode(err error) int {
+	if errors.As(err, new(*crash)) {
+		return exitCrash
+	}
 	if errors.Is(err, errWrong) || errors.Is(err, errRefuted) {
 		return exitWrong
 	}
 	if errors.Is(err, nm.ErrPattern) { // it is the matrix that is at fault, whatever the device
 		return exitUsage
 	}
-	for _, e := range []error{spmm.ErrUnavailable, spmm.ErrUnsupported, spmm.ErrOutOfMemory, spmm.ErrDeviceLost} {
+	for _, e := range []error{spmm.ErrUnavailable, spmm.ErrUnsupported, spmm.ErrCompile, spmm.ErrOutOfMemory, spmm.ErrDeviceLost} {
 		if errors.Is(err, e) {
 			return exitUnavailable
 		}

@@ -51,7 +51,8 @@ B is random unless --b names a file.
 $SPMM_CACHE names the folder for what is measured on a device and remembered of matrices; by default it is
 spmm in the user's cache folder.
 
-Exit codes: 0 right, 1 wrong answer, 2 usage or bad input, 3 backend unavailable or unable, 130 interrupted.`,
+Exit codes: 0 right, 1 wrong answer, 2 usage or bad input, 3 backend unavailable or unable, 70 crash,
+130 interrupted.`,
 		Example: `  spmmrun matrix.mtx
   spmmrun --backend vulkan --precision f16 -n 512 gen:vector,rows=4096,density=0.1,v=8
   spmmrun --b B.npy -o C.npy --report json matrix.mtx.gz`,

@@ -140,7 +140,7 @@ func (e cannotHold) Unwrap() error { return e.error }
 
 // refusal tells whether an error is about one way to multiply, so that another may do.
 func refusal(err error) bool {
-	return errors.As(err, new(cannotHold)) || errors.Is(err, backend.ErrUnsupported) || errors.Is(err, backend.ErrOutOfMemory)
+	return errors.As(err, new(cannotHold)) || errors.Is(err, backend.ErrUnsupported) || errors.Is(err, backend.ErrCompile) || errors.Is(err, backend.ErrOutOfMemory)
 }
 
 // rank sorts candidates by what a multiplication is predicted to cost, from samples of the matrix

@@ -102,7 +102,7 @@ func (d *Device) peak(ctx context.Context, v *spec.Variant, bytes int64, groups 
 		return 0, nil
 	}
 	loaded, err := d.kernel(peak.Program, v)
-	if errors.Is(err, backend.ErrUnsupported) {
+	if errors.Is(err, backend.ErrUnsupported) || errors.Is(err, backend.ErrCompile) {
 		return 0, nil
 	} else if err != nil {
 		return 0, err

@@ -11,6 +11,7 @@ import "C"
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"unsafe"
@@ -59,6 +60,9 @@ func (d *device) Load(b backend.Binary) (backend.Kernel, error) {
 	d.kernels[k] = struct{}{}
 	if err := d.take("kernel " + b.Name); err != nil {
 		k.free()
+		if !errors.Is(err, backend.ErrOutOfMemory) && !errors.Is(err, backend.ErrDeviceLost) {
+			err = fmt.Errorf("%w: %w", err, backend.ErrCompile)
+		}
 		return nil, err
 	}
 	return k, nil

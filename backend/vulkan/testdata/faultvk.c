@@ -1,6 +1,6 @@
 // A Vulkan loader that hands every call on to the real one and, as the environment says, lets some fail:
 //
-//   FAULTVK="FUNCTION RESULT SKIP"   the call after SKIP others returns RESULT and is not handed on
+//   FAULTVK="FUNCTION RESULT SKIP [TIMES]"   the call after SKIP others returns RESULT and is not handed on; TIMES calls
 //   FAULTVK_VERSION=1.1              vkEnumerateInstanceVersion tells this; "1.0": the function is absent
 //   FAULTVK_DEVICES=0                no physical device
 //   FAULTVK_ADDRESS=0                devices lack bufferDeviceAddress
@@ -17,20 +17,30 @@ typedef word (*call_fn)(word, word, word, word, word, word, word, word);
 static get_fn real_instance_proc, real_device_proc;
 static call_fn faulty;
 static int32_t result;
-static int skip;
+static int skip, times;
 
 // Eight words hold the arguments of every function that tests let fail.
 static word fault(word a, word b, word c, word d, word e, word f, word g, word h) {
-    if (skip-- != 0) return faulty(a, b, c, d, e, f, g, h);
+    if (skip > 0 || times <= 0) {
+        skip--;
+        return faulty(a, b, c, d, e, f, g, h);
+    }
+    times--;
     return (word)(int64_t)result;
+}
+
+// "looks" are both ways to look at a fence; they must fail for good.
+static int is(const char *function, const char *name) {
+    if (!strcmp(function, "looks")) return !strcmp(name, "vkGetFenceStatus") || !strcmp(name, "vkWaitForFences");
+    return !strcmp(function, name);
 }
 
 static void *wrap(void *real, const char *name) {
     char function[64] = "";
     const char *env = getenv("FAULTVK");
-    int r, s;
-    if (!real || !env || sscanf(env, "%63s %d %d", function, &r, &s) != 3 || strcmp(function, name)) return real;
-    faulty = (call_fn)real, result = r, skip = s;
+    int r, s, t = 1;
+    if (!real || !env || sscanf(env, "%63s %d %d %d", function, &r, &s, &t) < 3 || !is(function, name)) return real;
+    faulty = (call_fn)real, result = r, skip = s, times = t;
     return fault;
 }
 

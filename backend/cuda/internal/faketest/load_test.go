@@ -26,8 +26,8 @@ func TestLoadErrors(t *testing.T) {
 	}{
 		{"PTX too new", replace("8.4", "9.0"), true, "it is PTX 9.0, which needs a driver for CUDA 13.0 or later; this one is for CUDA 12.4: update the NVIDIA driver"},
 		{"PTX a little too new", replace("8.4", "8.7"), true, "CUDA 12.8 or later"},
-		{"newer architecture", replace("sm_80", "sm_100a"), true, "cannot compile it: CUDA error 209"},
-		{"syntax error", replace("ret;", "bad instruction"), true, "cannot compile it: ptxas application ptx input, line 7; error   : Parsing error near 'bad': syntax error"},
+		{"newer architecture", replace("sm_80", "sm_100a"), true, "it is for a newer GPU: CUDA error 209"},
+		{"syntax error", replace("ret;", "bad instruction"), false, "the driver does not compile the kernel: ptxas application ptx input, line 7; error   : Parsing error near 'bad': syntax error"},
 		{"no such function", func(b *backend.Binary) { b.Entry = "other" }, false, `no function "other"`},
 		{"more parameters in the PTX", func(b *backend.Binary) { b.Code = ptx("record", 2, 0) }, false, "more than the 1 parameters"},
 		{"fewer parameters in the PTX", func(b *backend.Binary) { b.Args = 2 }, false, "1 parameters, its table 2"},
@@ -54,8 +54,8 @@ func TestCompilerProblems(t *testing.T) {
 		kind error
 		want string
 	}{
-		{"221", backend.ErrUnsupported, "libnvidia-ptxjitcompiler.so.1"},
-		{"223", backend.ErrUnsupported, "CUDA_DISABLE_PTX_JIT"},
+		{"221", backend.ErrCompile, "libnvidia-ptxjitcompiler.so.1"},
+		{"223", backend.ErrCompile, "CUDA_DISABLE_PTX_JIT"},
 		{"2", backend.ErrOutOfMemory, "loading test/record"},
 		{"719", backend.ErrDeviceLost, "loading test/record"},
 	} {

@@ -74,6 +74,8 @@ func TestUnavailable(t *testing.T) {
 		{"broken", "FAKE_INIT=999", "system's log (CUDA error 999)"},
 		{"old", "FAKE_VERSION=10020", "for CUDA 10.2 and at least 11.0 is needed"},
 		{"symbol missing", library + "=" + old, "lacks cuDevicePrimaryCtxRelease_v2: update it"},
+		{"devices without end", "FAKE_DEVICES=2000000000", "there are 2000000000 GPUs, which cannot be"},
+		{"fewer than no device", "FAKE_DEVICES=-1", "there are -1 GPUs, which cannot be"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := start(t, c.env)
@@ -86,6 +88,14 @@ func TestUnavailable(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A device of which all is said to be ones is listed, and not opened.
+func TestAllOnes(t *testing.T) {
+	got := start(t, "FAKE_ONES=1", "FAKE_MEMORY=-1")
+	if len(got) != 2 || got[0] != "devices: 2 false <nil>" || !strings.HasPrefix(got[1], "open: true cuda: not available: the GPU's driver says that its compute capability is -1") {
+		t.Errorf("answers %q", got)
 	}
 }
 

@@ -6,6 +6,7 @@
  *   FAKE_INIT=CODE        cuInit fails            FAKE_DEVICES=N   devices (2)
  *   FAKE_VERSION=12040    the driver's version    FAKE_ARCH=90     compute capability
  *   FAKE_MEMORY=BYTES     of a device (1 GiB)     FAKE_FAIL=NAME=CODE   calls of NAME fail
+ *   FAKE_ONES=1           all attributes of a device are all ones
  *   FAKE_LOG=FILE         gets the name of every call, and what a context's end finds not freed
  * Compiled with -DWITHOUT_NAME it lacks a function, as old drivers do. */
 #define _GNU_SOURCE
@@ -437,6 +438,8 @@ CUresult cuDeviceGetAttribute(int *v, CUdevice_attribute a, CUdevice d)
 	case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *v = 132; break;
 	default: *v = 0;
 	}
+	if (setting("FAKE_ONES", 0))
+		*v = -1;
 	return CUDA_SUCCESS;
 }
 

@@ -1,0 +1,5 @@
+//go:build cgo && linux
+
+package main
+
+import "C" // for crash.c
