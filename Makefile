@@ -5,6 +5,7 @@
 #   make test       install what the tests need and run them all (no GPU is needed)
 #   make lint       gofmt and go vet
 #   make cross      build and vet for the other systems
+#   make mutants    put faults into a copy of the sources and count those that the conformance suite notices
 #   make generate   compile the kernels whose blobs are stale
 
 SHELL := /bin/bash
@@ -93,6 +94,12 @@ test-plain:
 .PHONY: test-amd
 test-amd:
 	$(TEST) -exec "$(SOFTVK) --amd" ./backend/vulkan ./shaders ./shaders/cvse
+
+# What the conformance suite is worth: at least 90 % of the faults must be noticed (conformance/mutants). Half an hour.
+.PHONY: mutants
+mutants:
+	$(SOFTVK) true
+	$(GO) run ./conformance/mutants -o docs/mutants.md
 
 .PHONY: clean
 clean:

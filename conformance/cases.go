@@ -71,6 +71,7 @@ type layout struct {
 	pad        bool       // leading dimensions larger than needed, NaN in between
 	a, b, c    dtype.Type // storage; a and b are the precision's unless by package spmm
 	bcol, ccol bool       // column-major
+	reuse      bool       // the plan, and on the device B and C, have multiplied with another alpha and beta before
 }
 
 func (l layout) name(prec dtype.Type) string {
@@ -84,6 +85,7 @@ func (l layout) name(prec dtype.Type) string {
 	add(l.bcol, "bcol")
 	add(l.ccol, "ccol")
 	add(l.pad, "ldpad")
+	add(l.reuse, "reuse")
 	add(l.a != prec.Storage(), "a:"+l.a.String())
 	add(l.b != prec.Storage(), "b:"+l.b.String())
 	add(l.c != dtype.F32, "c:"+l.c.String())
@@ -192,6 +194,21 @@ var (
 	}
 )
 
+var (
+	// borderShapes have rows of all lengths at which kernels cut rows, in class T1±.
+	borderShapes = []shape{
+		{m: 20, k: 1100, n: 521, pattern: "borders", beta: 0.5},
+		{m: 320, k: 1100, n: 5, pattern: "borders16"},
+	}
+	// scalarShapes have an alpha or beta that is not finite.
+	scalarShapes = []shape{
+		{m: 40, k: 60, n: 21, pattern: "eighth", kind: alphaNaN},
+		{m: 40, k: 60, n: 21, pattern: "eighth", kind: alphaInf, beta: 0.5},
+		{m: 40, k: 60, n: 21, pattern: "eighth", kind: betaNaN, beta: 0.5},
+		{m: 40, k: 60, n: 21, pattern: "eighth", kind: betaInf, beta: 0.5},
+	}
+)
+
 // list is every case of a version of the suite and a tier, in order, without those whose name the filter refuses.
 func list(kernels []*spec.Format, suite int, tier Tier, keep func(id string) bool) []test {
 	w := lister{suite: firstSuite}
@@ -205,6 +222,14 @@ func list(kernels []*spec.Format, suite int, tier Tier, keep func(id string) boo
 		}
 	}
 	w.reproducible(kernels)
+	w.suite = 4
+	for _, t := range targets(kernels) {
+		w.direct4(t)
+	}
+	for _, t := range targets(kernels) {
+		w.front4(t)
+	}
+	w.reproducible4(kernels)
 	w.tests = slices.DeleteFunc(w.tests, func(t test) bool {
 		return t.since > suite || t.tier == Full && tier != Full || !keep(t.id())
 	})
@@ -293,6 +318,30 @@ func (w *lister) front(t target) {
 	for _, l := range orders(row)[2:] {
 		w.add(Quick, t, NonFinite, nonFiniteShapes[0], l)
 		w.add(Quick, t, General, generalShapes[3], l)
+	}
+}
+
+// direct4 and front4 add what came with version 4 of the suite: rows at the borders of pieces, an alpha or beta that
+// is not finite, and plans that have multiplied with another alpha and beta before.
+func (w *lister) direct4(t target) {
+	l := layout{a: t.prec.Storage(), b: t.prec.Storage(), c: dtype.F32}
+	for _, s := range borderShapes {
+		w.add(Quick, t, MixedSign, s, l)
+	}
+	for _, s := range scalarShapes {
+		w.add(Quick, t, NonFinite, s, l)
+	}
+}
+
+func (w *lister) front4(t target) {
+	in := t.prec.Storage()
+	s := shape{m: 67, k: 129, n: 33, pattern: "eighth", alpha: -2, beta: 0.5}
+	w.add(Quick, t, MixedSign, s, layout{path: tensor, a: in, b: in, c: dtype.F32, reuse: true})
+	w.add(Quick, t, MixedSign, s, layout{path: host, a: in, b: in, c: dtype.F32, bcol: true, reuse: true})
+	s.kind = narrow
+	w.add(Quick, t, MixedSign, s, layout{path: tensor, a: in, b: in, c: dtype.F16, ccol: true, reuse: true})
+	for i, s := range scalarShapes[1:] {
+		w.add(Quick, t, NonFinite, s, layout{path: host, a: in, b: in, c: dtype.F32, ccol: i%2 == 0})
 	}
 }
 

@@ -26,7 +26,8 @@
 //     package oracle. That is a weak demand: a dropped entry of thousands may pass.
 //   - T3 is the same in reproducible mode, of all formats at each precision p: one right answer, bit for bit,
 //     which package oracle computes from the definition (docs/reproducible.md). Its numbers are normal,
-//     far apart, cancelling, subnormal, zeros of both signs, infinities and NaN.
+//     far apart, cancelling, subnormal, zeros of both signs, infinities and NaN; sums a hair beside the middle of two
+//     numbers, subnormal sums, and sums as large as they get.
 //
 // Before outputs are hashed, -0 becomes +0 and every NaN the same one. A C of 16 bits is rounded once, to
 // nearest even, from the exact sum.
@@ -48,24 +49,30 @@
 //	               without either the kernel is launched by its table alone
 //	bcol, ccol     B, C column-major
 //	a:f32, c:f16   A (b: B, c: C) stored in another type than usual
+//	reuse          the plan, B and C have multiplied with another alpha, beta and B before
 //	seed2          other numbers
 //
 // A manifest has one line for each case and variant that it ran with. A case that no variant of the
-// device is for is unsupported, which is not a pass.
+// device is for is unsupported, which is not a pass. That follows from the device's capabilities (eligible.go): a variant
+// whose needs the device meets and that does not load, or does not run, has failed.
 //
 // # How to add cases
 //
-// A new format or variant needs nothing: cases are made from the kernels' tables. A new problem is a
-// line in one of the lists of shapes in cases.go; a new pattern is an entry of patterns. Kinds of
-// numbers are in exact.go and general.go; tests hold those of T1 against the conditions above. Raise
-// Suite when a case that stays has other inputs, or more is demanded of it.
+// Cases of a new format or variant are made from the kernels' tables. A new problem is a line in one of the lists of
+// shapes in cases.go; a new pattern is an entry of patterns. Kinds of numbers are in exact.go, general.go and
+// reproducible.go; tests hold those of T1 against the conditions above.
+//
+// Manifests that are checked in must stay whole. So a new problem goes where w.suite is the next version, and Suite is
+// raised to that; a new format or variant is written down in since.go with the next version, and older manifests need
+// not have run it. What a version of the suite had is never changed: not its inputs, and not what is demanded.
 //
 // Each fault that a kernel can have should be among the mutations of mutation_test.go, which shows that
-// the suite notices.
+// the suite notices in seconds, or of the command conformance/mutants, which changes sources.
 //
-// Manifests claim and Verifier checks: that the seal is whole, the summary right, no case missing or twice,
-// each input that of its recipe, each exact output the right one, each verdict borne out. What Verifier cannot
-// recompute are T2's outputs and probes; that is what running again on the same device is for.
+// Manifests claim and Verifier checks: that the seal is whole, the summary right, no case or variant missing or twice,
+// each input that of its recipe, each exact output the right one, each verdict borne out, and "unsupported" only where
+// the recorded capabilities say so. What Verifier cannot recompute are T2's outputs and probes; and that the device gave
+// the outputs of T1 and T3 is the sender's word until it runs again.
 //
 // # How to run it
 //

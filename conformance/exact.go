@@ -72,9 +72,10 @@ func (p *instance) exact() {
 			}
 		}
 	}
-	if p.class == NonFinite {
+	if p.class == NonFinite && p.kind == wide {
 		p.pollute()
 	}
+	p.scalars()
 	p.want = p.solve()
 }
 

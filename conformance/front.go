@@ -4,6 +4,7 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/spmmrun/spmm"
@@ -77,6 +78,14 @@ func frontC[B, C formats.Value](ctx context.Context, r *runner, t *test, p *inst
 		copy(backend.Bytes(c.Data), filled(len(backend.Bytes(c.Data))))
 	}
 	kept := slices.Clone(backend.Bytes(c.Data))
+	if t.reuse && t.path == host {
+		for _, o := range otherProducts(p, b) {
+			if _, err := spmm.Multiply(ctx, plan, o.alpha, o.b, o.beta, c); err != nil {
+				return nil, err
+			}
+			copy(backend.Bytes(c.Data), kept)
+		}
+	}
 	first, err := once(ctx, r, t, p, plan, b, c, kept, false)
 	if err != nil {
 		return nil, err
@@ -103,7 +112,7 @@ func once[B, C formats.Value](ctx context.Context, r *runner, t *test, p *instan
 			err = look()
 		}
 	} else {
-		err = onDevice(ctx, r.door, plan, p, b, c, look)
+		err = onDevice(ctx, r.door, plan, t, p, b, c, look)
 	}
 	if err != nil {
 		return nil, err
@@ -120,7 +129,7 @@ func once[B, C formats.Value](ctx context.Context, r *runner, t *test, p *instan
 }
 
 // onDevice multiplies tensors, and looks at memory while they are there.
-func onDevice[B, C formats.Value](ctx context.Context, dev *spmm.Device, plan *spmm.Plan, p *instance, b *formats.Dense[B], c *formats.Dense[C], look func() error) error {
+func onDevice[B, C formats.Value](ctx context.Context, dev *spmm.Device, plan *spmm.Plan, t *test, p *instance, b *formats.Dense[B], c *formats.Dense[C], look func() error) error {
 	x, err := spmm.NewTensor[B](dev, b.Rows, b.Cols, b.ColMajor)
 	if err != nil {
 		return err
@@ -134,6 +143,19 @@ func onDevice[B, C formats.Value](ctx context.Context, dev *spmm.Device, plan *s
 	if err := x.Upload(ctx, b); err != nil {
 		return err
 	}
+	if t.reuse {
+		for _, o := range otherProducts(p, b) {
+			if err := errors.Join(x.Upload(ctx, o.b), y.Upload(ctx, c)); err != nil {
+				return err
+			}
+			if _, err := plan.Run(ctx, o.alpha, x, o.beta, y); err != nil {
+				return err
+			}
+		}
+		if err := x.Upload(ctx, b); err != nil {
+			return err
+		}
+	}
 	if p.c != nil {
 		if err := y.Upload(ctx, c); err != nil {
 			return err
@@ -146,6 +168,22 @@ func onDevice[B, C formats.Value](ctx context.Context, dev *spmm.Device, plan *s
 		return err
 	}
 	return look()
+}
+
+// otherProduct is what a plan multiplies before an instance's product.
+type otherProduct[B formats.Value] struct {
+	alpha, beta float32
+	b           *formats.Dense[B]
+}
+
+// otherProducts are products that differ from the instance's in alpha, in beta, in both, and in B, which is of ones: in
+// reproducible mode few bits suffice for it. A plan that has multiplied them must not take them for the instance's.
+func otherProducts[B formats.Value](p *instance, b *formats.Dense[B]) []otherProduct[B] {
+	ones := *b
+	one := make([]B, 1)
+	formats.ConvertSlice(one, []float32{1})
+	ones.Data = slices.Repeat(one, len(b.Data))
+	return []otherProduct[B]{{p.alpha, p.beta + 1, b}, {p.alpha * 3, p.beta, b}, {3, 0, b}, {p.alpha, p.beta, &ones}}
 }
 
 // place returns d in elements of type T, in an order, and with NaN in the padding if there is any.

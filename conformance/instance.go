@@ -16,10 +16,11 @@ import (
 
 // instance is a recipe carried out. All numbers are float32 and elements of the recipe's type.
 type instance struct {
-	recipe
-	a *formats.CSR[float32]
-	b *formats.Dense[float32]
-	c *formats.Dense[float32] // before; nil when beta is 0
+	recipe        // with alpha and beta as they are multiplied by
+	of     recipe // which was carried out
+	a      *formats.CSR[float32]
+	b      *formats.Dense[float32]
+	c      *formats.Dense[float32] // before; nil when beta is 0
 	// want is the outputs before their rounding to C's type, row after row; nil in class T2. Any
 	// other of the alternatives is right too.
 	want         []float32
@@ -30,7 +31,7 @@ type instance struct {
 
 // build carries the recipe out.
 func (r recipe) build() *instance {
-	p := &instance{recipe: r, b: formats.NewDense[float32](r.k, r.n)}
+	p := &instance{recipe: r, of: r, b: formats.NewDense[float32](r.k, r.n)}
 	p.a = &formats.CSR[float32]{Rows: r.m, Cols: r.k, RowPtr: make([]int64, 1, r.m+1)}
 	for i := range r.m {
 		p.a.ColIdx = append(p.a.ColIdx, patterns[r.pattern](r.seed, i, r.m, r.k)...)
@@ -51,6 +52,21 @@ func (r recipe) build() *instance {
 		p.exact()
 	}
 	return p
+}
+
+// scalars makes alpha or beta what the kind says.
+func (p *instance) scalars() {
+	nan, inf := float32(math.NaN()), float32(math.Inf(-1))
+	switch p.kind {
+	case alphaNaN:
+		p.alpha = nan
+	case alphaInf:
+		p.alpha = inf
+	case betaNaN:
+		p.beta = nan
+	case betaInf:
+		p.beta = inf
+	}
 }
 
 // entries calls f for the entries of row i: their place in a.Val, row and column.

@@ -36,6 +36,16 @@ var patterns = map[string]func(seed uint64, i, m, k int) []int32{
 		}
 		return nil
 	},
+	// Rows whose numbers of entries lie at the borders of the pieces that kernels cut rows into, and of stages.
+	"borders": func(_ uint64, i, _, k int) []int32 { return spread(borders[i%len(borders)], k) },
+	// The same for groups of 16 rows that are alike but for one.
+	"borders16": func(_ uint64, i, _, k int) []int32 {
+		n := borders[i/16%len(borders)]
+		if i%16 == 5 {
+			n = min(n, 3)
+		}
+		return spread(n, k)
+	},
 	// Five diagonals, across the whole width.
 	"band": func(_ uint64, i, m, k int) []int32 {
 		var cols []int32
@@ -49,6 +59,9 @@ var patterns = map[string]func(seed uint64, i, m, k int) []int32{
 	// Rows of very different lengths: row i stores one place in 1+i%97.
 	"skewed": func(seed uint64, i, _, k int) []int32 { return chance(seed, i, k, 1+int64(i%97)) },
 }
+
+// borders are one less than, as many as, and one more than the entries of a piece or a stage.
+var borders = []int{256, 257, 255, 0, 512, 511, 513, 1024, 1, 1025, 1023, 32, 31, 33, 64, 63, 65, 128, 127, 129}
 
 // spread returns n columns at equal distances in k.
 func spread(n, k int) []int32 {

@@ -44,6 +44,20 @@ const (
 	cancel = "cancel" // T2: large terms that cancel, small ones that remain
 	odd    = "odd"    // T3: subnormal numbers and zeros of both signs among normal ones
 	wild   = "wild"   // T3: the same, and infinities and NaN
+	ties   = "ties"   // T3: sums a hair beside the middle between two numbers of f32, in more bits than f64 has
+	tiny   = "tiny"   // T3: sums that are subnormal in f32
+	rising = "rising" // T3: the largest elements of rows of A and columns of B are their last ones
+	units  = "units"  // T3: A of ones and twos, B as in normal: how many bits are needed is B's affair
+	most   = "most"   // T3: the largest integers that elements are quantised to
+)
+
+// Kinds of NonFinite and T3 whose data are like those of wide and normal, and alpha or beta is not finite. (A recipe
+// itself has finite ones: it is compared with others.)
+const (
+	alphaNaN = "alphaNaN"
+	alphaInf = "alphaInf"
+	betaNaN  = "betaNaN"
+	betaInf  = "betaInf"
 )
 
 // name is the recipe as case names and manifests give it.

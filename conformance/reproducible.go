@@ -41,6 +41,23 @@ var (
 		{m: 21, k: 40, n: 70, pattern: "dense", kind: wild},
 		{m: 64, k: 48, n: 24, pattern: "vec16", kind: wild, alpha: -2, beta: 0.5},
 	}
+	// reproducibleShapes4 came with version 4 of the suite: sums where two roundings differ from one, results that are
+	// subnormal, rows at the borders of pieces, columns whose range their last element decides, rows whose sums are as
+	// large as they can be (more entries than four pieces of any kernel have), and scalars that are not finite.
+	reproducibleShapes4 = []shape{
+		{m: 16, k: 5, n: 16, pattern: "dense", kind: ties},
+		{m: 9, k: 1030, n: 9, pattern: "dense", kind: ties},
+		{m: 67, k: 129, n: 33, pattern: "eighth", kind: tiny},
+		{m: 67, k: 129, n: 13, pattern: "eighth", kind: tiny, alpha: 0x1p-100, beta: 0x1p-101},
+		{m: 40, k: 60, n: 21, pattern: "eighth", kind: units},
+		{m: 40, k: 1100, n: 9, pattern: "borders", kind: normal, beta: 0.7},
+		{m: 40, k: 400, n: 13, pattern: "eighth", kind: rising},
+		{m: 9, k: 80001, n: 3, pattern: "onerow", kind: most},
+		{m: 40, k: 60, n: 21, pattern: "eighth", kind: alphaNaN},
+		{m: 40, k: 60, n: 21, pattern: "eighth", kind: alphaInf, beta: 0.5},
+		{m: 40, k: 60, n: 21, pattern: "eighth", kind: betaNaN, beta: 0.5},
+		{m: 40, k: 60, n: 21, pattern: "eighth", kind: betaInf, beta: 0.5},
+	}
 	// largeReproducible are for the full tier: a row whose sums take more than 32 bits, and many panels.
 	largeReproducible = []shape{
 		{m: 3, k: 70001, n: 8, pattern: "dense", kind: normal},
@@ -74,6 +91,27 @@ func (w *lister) reproducible(kernels []*spec.Format) {
 	}
 }
 
+// reproducible4 adds those of version 4: for each kernel variant, and in csr through package spmm.
+func (w *lister) reproducible4(kernels []*spec.Format) {
+	for _, typ := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
+		for _, p := range precisionsT3() {
+			for i, s := range reproducibleShapes4 {
+				if s.kind == most && (typ != dtype.F16 || p != 15 && p != 47) { // on panels and in rows: more say little, and take long
+					continue
+				}
+				if p != spmm.AutoP {
+					w.t3(Quick, []*spec.Format{shaders.Reproducible}, typ, p, s, layout{a: typ, b: typ, c: dtype.F32, pad: i%2 == 0})
+				}
+				if s.kind == most {
+					continue
+				}
+				l := layout{path: []string{host, tensor}[i%2], a: typ, b: typ, c: dtype.F32, bcol: i%4 == 3, reuse: i < 5}
+				w.t3(Quick, kernels[:min(1, len(kernels))], typ, p, s, l)
+			}
+		}
+	}
+}
+
 func (w *lister) t3(tier Tier, kernels []*spec.Format, typ dtype.Type, p int, s shape, l layout) {
 	first := len(w.tests)
 	for _, k := range kernels {
@@ -95,9 +133,21 @@ func (p *instance) reproducible() {
 			}
 		}
 	}
-	if p.kind == wild {
+	switch p.kind {
+	case wild:
 		p.pollute()
+	case ties:
+		p.tied()
+	case tiny:
+		p.tinier()
+	case rising:
+		p.rise()
+	case units:
+		p.entries(func(e, i, j int) { p.a.Val[e] = float32(1 + draw(p.seed, streamA, i, j)>>63) })
+	case most:
+		p.largest()
 	}
+	p.scalars()
 	p.bits = p.p
 	if p.p == spmm.AutoP {
 		p.bits, p.lossless = oracle.Precision(p.a, p.b)
@@ -107,6 +157,113 @@ func (p *instance) reproducible() {
 		panic(err) // the recipe is wrong
 	}
 	p.want = c.Data
+}
+
+// tied makes every output a sum of c·2^(x+y), half a unit in its last place of float32, and something far smaller of
+// either sign, c a power of two: to round it twice, first to the bits of float64 or fewer, is to round the tie. Row i
+// and column j decide whether the last place is odd, the signs, and x and y, the exponents of the largest elements.
+func (p *instance) tied() {
+	c := 1
+	for 2*c <= p.k-4 {
+		c *= 2
+	}
+	bits := p.p
+	if bits == spmm.AutoP {
+		bits = 31
+	}
+	power := func(e int) float64 { return math.Ldexp(1, e) }
+	half := power(-12) * float64(c)
+	exponent := func(stream, i int) int {
+		if p.typ == dtype.F16 {
+			return 15 // so that there is room below
+		}
+		return int(below(31, p.seed, stream, i, 0)) - 15
+	}
+	// smallest is what is one unit in fixed point beside 2^x.
+	smallest := func(x int) float64 {
+		x -= bits - 1
+		if p.typ == dtype.F16 {
+			x = max(x, -24)
+		}
+		return power(x)
+	}
+	p.entries(func(e, i, j int) {
+		x := exponent(streamScaleA, i)
+		v := 0.0
+		switch {
+		case j < c:
+			v = power(x)
+		case j == c:
+			v = power(x - 12)
+		case j == c+1:
+			v = power(x-11) * float64(i%2)
+		case j == c+2:
+			v = smallest(x)
+		}
+		p.a.Val[e] = p.element(math.Copysign(v, float64(1-i/2%2*2)))
+	})
+	for k := range p.k {
+		for j := range p.n {
+			y := exponent(streamScaleB, j)
+			v := 0.0
+			switch {
+			case k < c:
+				v = power(y)
+			case k <= c+1:
+				v = half * power(y)
+			case k == c+2:
+				v = math.Copysign(smallest(y), float64(1-j%2*2))
+			}
+			p.b.Set(k, j, p.element(v))
+		}
+	}
+}
+
+// tinier scales rows of A and columns of B so that sums are subnormal numbers of float32, of all lengths and below the
+// least; those of f16 cannot be, other than by alpha.
+func (p *instance) tinier() {
+	if p.typ == dtype.F16 {
+		return
+	}
+	// With alpha, sums themselves are normal.
+	start := -70
+	if p.alpha != 1 {
+		start = -20
+	}
+	p.entries(func(e, i, j int) {
+		p.a.Val[e] = p.element(math.Ldexp(float64(p.a.Val[e]), start+int(below(9, p.seed, streamScaleA, i, 0))))
+	})
+	for k := range p.k {
+		for j := range p.n {
+			p.b.Set(k, j, p.element(math.Ldexp(float64(p.b.At(k, j)), start-int(below(9, p.seed, streamScaleB, j, 0)))))
+		}
+	}
+}
+
+// rise scales element k of rows of A and columns of B by 2^(10k/K).
+func (p *instance) rise() {
+	up := func(x float32, k int) float32 { return p.element(math.Ldexp(float64(x), 10*k/p.k)) }
+	p.entries(func(e, i, j int) { p.a.Val[e] = up(p.a.Val[e], j) })
+	for k := range p.k {
+		for j := range p.n {
+			p.b.Set(k, j, up(p.b.At(k, j), k))
+		}
+	}
+}
+
+// largest makes every element the largest of its binade that RFX does not move to the next: all digits are as large
+// as they get. Columns of B have signs.
+func (p *instance) largest() {
+	x := 2039.0 / 1024
+	if p.typ == dtype.BF16 {
+		x = 254.0 / 128
+	}
+	p.entries(func(e, i, j int) { p.a.Val[e] = float32(x) })
+	for k := range p.k {
+		for j := range p.n {
+			p.b.Set(k, j, float32(math.Copysign(x, float64(1-j%2*2))))
+		}
+	}
 }
 
 // strange returns x, a zero of either sign, or a subnormal number.

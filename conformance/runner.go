@@ -26,7 +26,7 @@ type Options struct {
 	Filter *regexp.Regexp // of cases' names; nil: all
 	// Suite runs the cases of an earlier version of the suite; "" is this one. Which there are: Suites.
 	Suite string
-	// Progress, if set, is called after each case with the number of cases done and in all.
+	// Progress, if set, is called after each case and variant with the number of cases done and in all.
 	Progress func(done, all int, r *Result)
 	// Unlisted also runs variants for matrix shapes that the device does not list, made over for its
 	// subgroup size. For drivers that compute any shape (Mesa's for CPUs).
@@ -54,6 +54,7 @@ type runner struct {
 	loaded map[*spec.Variant]loaded
 	ran    map[string]Variant
 	man    *Manifest
+	report func(*Result)
 	last   *instance // the one that was built last, and its digest
 	digest string
 }
@@ -97,11 +98,13 @@ func Run(ctx context.Context, dev backend.Device, o Options) (*Manifest, error) 
 	defer r.close()
 	r.man = r.manifest()
 	for i := range tests {
+		r.report = func(x *Result) {
+			if o.Progress != nil {
+				o.Progress(i+1, len(tests), x)
+			}
+		}
 		if err := r.one(ctx, &tests[i]); err != nil {
 			return nil, fmt.Errorf("case %s: %w", tests[i].id(), err)
-		}
-		if o.Progress != nil {
-			o.Progress(i+1, len(tests), &r.man.Cases[len(r.man.Cases)-1])
 		}
 	}
 	r.spoil = nil // it fits the cases' sizes
@@ -175,7 +178,7 @@ func (r *runner) finish() error {
 
 // one runs a case with each variant of the device that it is for, and records the outcomes.
 func (r *runner) one(ctx context.Context, t *test) error {
-	if r.last == nil || r.last.recipe != t.recipe {
+	if r.last == nil || r.last.of != t.recipe {
 		r.last = t.recipe.build()
 		r.digest = r.last.digest()
 	}
@@ -184,7 +187,7 @@ func (r *runner) one(ctx context.Context, t *test) error {
 	if len(vs) == 0 {
 		base.Status = Unsupported
 		base.Error = "the device has the capabilities for no variant"
-		r.man.Cases = append(r.man.Cases, base)
+		r.record(base)
 		return nil
 	}
 	for i, v := range vs {
@@ -200,9 +203,15 @@ func (r *runner) one(ctx context.Context, t *test) error {
 			return errors.Join(err, ctx.Err())
 		}
 		r.settle(t, v, &res, err)
-		r.man.Cases = append(r.man.Cases, res)
+		r.record(res)
 	}
 	return nil
+}
+
+// record adds an outcome to the manifest.
+func (r *runner) record(x Result) {
+	r.man.Cases = append(r.man.Cases, x)
+	r.report(&r.man.Cases[len(r.man.Cases)-1])
 }
 
 // settle turns the error of a case into its status.

@@ -157,7 +157,7 @@ func (c *claim) unsupported(t *test, r *Result) bool {
 	if v := c.may.named(t.kernel, r.Variant); v != nil {
 		vs = []*spec.Variant{v}
 	}
-	if c.last == nil || c.last.recipe != t.recipe {
+	if c.last == nil || c.last.of != t.recipe {
 		c.last = t.recipe.build()
 	}
 	return !slices.ContainsFunc(vs, func(v *spec.Variant) bool { return !refuses(t, c.last, v, c.may.caps) })

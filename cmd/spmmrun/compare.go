@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spmmrun/spmm/conformance"
+	"github.com/spmmrun/spmm/internal/printable"
 )
 
 func newCompare() *cobra.Command {
@@ -51,7 +52,7 @@ func letter(i int) string {
 func compareManifests(w io.Writer, paths []string, mans []*conformance.Manifest, all bool) error {
 	cases := conformance.Agreements(mans...)
 	for i, m := range mans {
-		fmt.Fprintf(w, "%s  %s: %v, suite %s: %s\n", letter(i), filepath.Base(paths[i]), m.Device, m.Suite, counts(m.Summary))
+		fmt.Fprintf(w, "%s  %s: %s, suite %s: %s\n", letter(i), filepath.Base(paths[i]), printable.String(m.Device.String()), printable.String(m.Suite), counts(m.Summary))
 	}
 	shared := 0
 	for i, g := range []struct {
@@ -76,10 +77,10 @@ func compareManifests(w io.Writer, paths []string, mans []*conformance.Manifest,
 		a := &cases[i]
 		if a.Wrong != "" {
 			differ++
-			fmt.Fprintf(w, "differs, %s: %s\n", groups(a), a.Wrong)
+			fmt.Fprintf(w, "differs, %s: %s\n", groups(a), printable.String(a.Wrong))
 		}
 		if all {
-			fmt.Fprintf(w, "%-*s  %s\n", 2*len(mans), groups(a), a.ID)
+			fmt.Fprintf(w, "%-*s  %s\n", 2*len(mans), groups(a), printable.String(a.ID))
 		}
 	}
 	switch {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/conformance"
+	"github.com/spmmrun/spmm/internal/printable"
 )
 
 // conform is what the command line asks for.
@@ -123,14 +124,14 @@ func outcome(m *conformance.Manifest) error {
 // printRun prints what a manifest says.
 func printRun(w io.Writer, m *conformance.Manifest, took time.Duration) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "device\t%v\n", m.Device)
+	fmt.Fprintf(t, "device\t%s\n", printable.String(m.Device.String()))
 	suite := fmt.Sprintf("%s, tier %s", m.Suite, m.Tier)
 	if m.Filter != "" {
 		suite += ", cases " + m.Filter
 	}
 	fmt.Fprintf(t, "suite\t%s\n", suite)
 	if m.Commit != "" {
-		fmt.Fprintf(t, "source\t%s\n", m.Commit)
+		fmt.Fprintf(t, "source\t%s\n", printable.String(m.Commit))
 	}
 	fmt.Fprintf(t, "result\t%s in %.3g s\n", counts(m.Summary), took.Seconds())
 	for _, p := range m.Probes {
@@ -232,7 +233,7 @@ func printFailures(w io.Writer, m *conformance.Manifest) error {
 			continue
 		}
 		if left++; left <= most {
-			if _, err := fmt.Fprintf(w, "%s: %s with %s: %s\n", r.Status, r.ID, r.Variant, r.Error); err != nil {
+			if _, err := fmt.Fprintf(w, "%s: %s with %s: %s\n", r.Status, printable.String(r.ID), printable.String(r.Variant), printable.String(r.Error)); err != nil {
 				return err
 			}
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/conformance"
+	"github.com/spmmrun/spmm/internal/printable"
 )
 
 func newVerify() *cobra.Command {
@@ -89,7 +90,7 @@ func verifyManifests(ctx context.Context, paths []string, rerun string, w io.Wri
 		p.step("verifying "+paths[i], -1)
 		found := v.Verify(m)
 		p.end()
-		fmt.Fprintf(w, "%s: %v\n", paths[i], m.Device)
+		fmt.Fprintf(w, "%s: %s\n", paths[i], printable.String(m.Device.String()))
 		printVerification(w, m, &found)
 		again, err := runAgain(ctx, m, rerun, w, p)
 		if err != nil {
@@ -113,20 +114,20 @@ func printList(w io.Writer, list []string) {
 			fmt.Fprintf(w, "  and %d more\n", len(list)-most)
 			return
 		}
-		fmt.Fprintf(w, "  %s\n", s)
+		fmt.Fprintf(w, "  %s\n", printable.String(s))
 	}
 }
 
 func printVerification(w io.Writer, m *conformance.Manifest, found *conformance.Verification) {
 	fmt.Fprintf(w, "  %s; %d outputs of T1 and T3 are what the CPU computes by definition\n", counts(m.Summary), found.Right)
 	if m.Suite != conformance.Suite {
-		fmt.Fprintf(w, "  suite %s; this is suite %s, which has more cases\n", m.Suite, conformance.Suite)
+		fmt.Fprintf(w, "  suite %s; this is suite %s\n", printable.String(m.Suite), conformance.Suite)
 	}
 	if m.Filter != "" || m.Bare {
 		fmt.Fprintf(w, "  not the whole suite: filter %q, memory watched: %v\n", m.Filter, !m.Bare)
 	}
 	if n := len(found.Stale); n > 0 {
-		fmt.Fprintf(w, "  %d of %d kernels have changed since: %s\n", n, len(m.Modules), strings.Join(found.Stale[:min(n, 3)], ", "))
+		fmt.Fprintf(w, "  %d of %d kernels have changed since: %s\n", n, len(m.Modules), printable.String(strings.Join(found.Stale[:min(n, 3)], ", ")))
 	}
 	if n := len(found.Wrong); n > 0 {
 		fmt.Fprintf(w, "  findings: %d\n", n)
@@ -141,7 +142,7 @@ func runAgain(ctx context.Context, m *conformance.Manifest, rerun string, w io.W
 		return 0, nil
 	}
 	if !slices.Contains(conformance.Suites(), m.Suite) {
-		fmt.Fprintf(w, "  not run again: it is of suite %s\n", m.Suite)
+		fmt.Fprintf(w, "  not run again: it is of suite %s\n", printable.String(m.Suite))
 		return toInt(rerun == "yes"), nil
 	}
 	name, err := present(ctx, m.Device)
@@ -173,7 +174,7 @@ func runAgain(ctx context.Context, m *conformance.Manifest, rerun string, w io.W
 	p.end()
 	differ := conformance.Compare(m, again)
 	failed := again.Summary[conformance.Fail]
-	fmt.Fprintf(w, "  run again on %v: %s; %d outputs of T1 and T3 differ\n", again.Device, counts(again.Summary), len(differ))
+	fmt.Fprintf(w, "  run again on %s: %s; %d outputs of T1 and T3 differ\n", printable.String(again.Device.String()), counts(again.Summary), len(differ))
 	printList(w, differ)
 	if err := printFailures(w, again); err != nil {
 		return 0, err

@@ -1,0 +1,175 @@
+//go:build unix
+
+// The faults, each a replacement of text that stands once in its file.
+
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// mutation is one fault.
+type mutation struct {
+	backend  string // that runs the suite: cpu, or webgpu or vulkan on a software driver
+	name     string
+	file     string // in the module
+	old, new string
+	cases    string // regular expression of the cases that may notice
+	unlisted bool   // matrix shapes that the software driver does not list, too
+}
+
+// apply returns the text with the fault in it.
+func (m *mutation) apply(text string) (string, error) {
+	if n := strings.Count(text, m.old); n != 1 {
+		return "", fmt.Errorf("%s has %q %d times, must have it once", m.file, m.old, n)
+	}
+	return strings.Replace(text, m.old, m.new, 1), nil
+}
+
+// compiled tells whether the file is compiled by tools/shadergen.
+func (m *mutation) compiled() bool {
+	return strings.HasSuffix(m.file, ".comp") || strings.HasSuffix(m.file, ".glsl")
+}
+
+// The cases of some formats, of those on panels of rows, in reproducible mode, and through package spmm.
+const (
+	csr          = "^csr/"
+	panels       = "^(cvse|tiledcsr)/"
+	reproducible = "/T3/"
+	front        = "/(host|tensor)"
+	all          = "."
+)
+
+var mutations = []mutation{
+	// Go kernels.
+	{"cpu", "csr skips rows of just as many entries as a piece", "shaders/csr/cpu.go",
+		`int(end-begin) > p.longest`, `int(end-begin) >= p.longest`, csr, false},
+	{"cpu", "csr leaves out the last piece of a row", "shaders/csr/cpu.go",
+		`sum(acc, part[j:], int(r[1]), int(r[2]), p.ldp)`, `sum(acc, part[j:], int(r[1]), max(int(r[1])+1, int(r[2])-1), p.ldp)`, csr, false},
+	{"cpu", "csr takes pieces of later tiles from the first columns", "shaders/csr/cpu.go",
+		`row(part[i*p.ldp+j:][:len(acc)], values[begin:end], colidx[begin:end], b[j:], p.ldb)`,
+		`row(part[i*p.ldp+j:][:len(acc)], values[begin:end], colidx[begin:end], b[j&511:], p.ldb)`, csr, false},
+	{"cpu", "panels do not repair what is not finite", "shaders/panel/cpu.go",
+		`if !simd.Finite(acc) {`, `if false {`, panels, false},
+	{"cpu", "panels write rows that do not exist", "shaders/panel/cpu.go",
+		`if row >= rows {`, `if row > rows {`, panels, false},
+	{"cpu", "panels drop a vector between chunks", "shaders/panel/cpu.go",
+		`q += cpuChunk {`, `q += cpuChunk + 1 {`, panels, false},
+	{"cpu", "panels take structural zeros for entries", "shaders/panel/cpu.go",
+		`if p.mask[bit/32]>>(bit%32)&1 == 0 {`, `if p.mask[bit/32]>>(bit%32)&1 == 2 {`, panels, false},
+	{"cpu", "nm drops a condensed column between chunks", "shaders/nm/cpu.go",
+		`k += cpuChunk {`, `k += cpuChunk + 1 {`, "^nm/", false},
+	{"cpu", "hrpb drops blocks after the first chunk", "shaders/hrpb/cpu.go",
+		`case len(cols) > 0:`, `case len(cols) > 1:`, "^hrpb/", false},
+	{"cpu", "hrpb adds up one slot of a split panel too few", "shaders/hrpb/cpu.go",
+		`for i := range slots {`, `for i := range max(1, slots-1) {`, "^hrpb/", false},
+	{"cpu", "rfx looks at infinities in rows of A alone", "shaders/rfx/cpu.go",
+		`if ra.NonFinite() || rb.NonFinite() {`, `if ra.NonFinite() {`, reproducible, false},
+	{"cpu", "rfx rounds sums of 54 bits and more twice", "shaders/rfx/cpu.go",
+		`limit := int64(1) << 53`, `limit := int64(1) << 60`, reproducible, false},
+	{"cpu", "rfx rounds pairs and triples of sums twice", "shaders/rfx/cpu.go",
+		`if rest == 0 {`, `if true {`, reproducible, false},
+	{"cpu", "rfx leaves out the last piece of a row", "shaders/rfx/cpu.go",
+		`for i := r[1]; i < r[2]; i++ {`, `for i := r[1]; i < max(r[1]+1, r[2]-1); i++ {`, reproducible, false},
+	{"cpu", "quantise looks at all chunks but the last", "shaders/quantise/cpu.go",
+		`for c := range p.chunks {`, `for c := range max(1, p.chunks-1) {`, reproducible, false},
+	{"cpu", "dense scales with beta 0 where it copies turned", "shaders/dense/cpu.go",
+		`if p.beta != 0 {`, `if p.beta == 1 {`, front, false},
+	{"cpu", "dense turns tiles by their first line", "shaders/dense/cpu.go",
+		`load(x, src, (e0+e)*p.lds+l0, p.stype)`, `load(x, src, (e0+e)*p.lds, p.stype)`, front, false},
+
+	// Packing and encoding.
+	{"cpu", "csr cuts the last entry off heavy rows", "shaders/csr/csr.go",
+		`uint32(min(p+longest, end)))`, `uint32(min(p+longest, end-1)))`, csr, false},
+	{"cpu", "csr cuts rows into pieces that are done whole too", "shaders/csr/csr.go",
+		`if end-begin <= longest {`, `if end-begin < longest {`, csr, false},
+	{"cpu", "nm marks other places than those of its entries", "formats/nm/encode.go",
+		`mask[v/32] |= 1 << (v % 32)`, `mask[v/32] |= 1 << (v % 31)`, "^nm/", false},
+	{"cpu", "sums in fixed point round halves up", "formats/rfx/int128.go",
+		`if half == 1 && (rest != 0 || whole&1 == 1) {`, `if half == 1 && rest|1 != 0 {`, reproducible, false},
+	{"cpu", "sums in fixed point lose bits when they are subnormal", "formats/rfx/int128.go",
+		`unit := max(t.len()-24+scale, -149)`, `unit := max(t.len()-24+scale, -148)`, reproducible, false},
+
+	// Package plan.
+	{"cpu", "plans take the launches of another beta", "internal/plan/launches.go",
+		`math.Float32bits(q.beta), q.times}`, `0, q.times}`, front, false},
+	{"cpu", "plans take the launches of another alpha", "internal/plan/launches.go",
+		`math.Float32bits(q.alpha), math`, `0, math`, front, false},
+	{"cpu", "plans take the launches of another precision", "internal/plan/launches.go",
+		`return key{m, q.b`, `return key{nil, q.b`, reproducible, false},
+
+	// WGSL.
+	{"webgpu", "csr skips rows of just as many entries as a piece", "shaders/csr/kernel.wgsl",
+		`end - begin <= p.longest`, `end - begin < p.longest`, csr, false},
+	{"webgpu", "csr leaves out the last piece of a row", "shaders/csr/kernel.wgsl",
+		`r < last; r += p.along`, `r + 1u < last; r += p.along`, csr, false},
+	{"webgpu", "csr leaves out a last entry beside three others", "shaders/csr/kernel.wgsl",
+		`for (var e = k; e < end; e++)`, `for (var e = k; e < min(end, k + 2u); e++)`, csr, false},
+	{"webgpu", "csr reads the wrong columns of wide tiles", "shaders/csr/kernel.wgsl",
+		`select(vec4<u32>(0u), d, `, `select(vec4<u32>(0u), d & vec4<u32>(15u), `, csr, false},
+	{"webgpu", "csr always reads C", "shaders/csr/kernel.wgsl",
+		`if (piece) {`, `if (piece || sum == 0.0) {`, csr, false},
+	{"webgpu", "panels leave out a stage's last vector", "shaders/include/panel.wgsl",
+		`let m = min(STAGE, last - s);`, `let m = min(STAGE - 1u, last - s);`, panels, false},
+	{"webgpu", "zeros times infinity are taken for infinity", "shaders/include/nonfinite.wgsl",
+		`lesser == 0u`, `false`, panels, false},
+	{"webgpu", "panels add up all slices but the last", "shaders/include/panel.wgsl",
+		`i < slices; i = i + 1u`, `i + 1u < slices; i = i + 1u`, panels, false},
+	{"webgpu", "hrpb writes rows that do not exist", "shaders/hrpb/kernel.wgsl",
+		`row >= p.rows || j >= p.n`, `j >= p.n`, "^hrpb/", false},
+	{"webgpu", "hrpb adds up one slot of a split panel too few", "shaders/hrpb/kernel.wgsl",
+		`s < slots; s = s + 1u`, `s + 1u < slots; s = s + 1u`, "^hrpb/", false},
+	{"webgpu", "jigsaw takes padding for entries", "shaders/jigsaw/kernel.wgsl",
+		`if (((mask[slot / 32u] >> (slot & 31u)) & 1u) == 0u) { continue; }`, ``, "^jigsaw/", false},
+	{"webgpu", "dense drops the element that wraps to the next line", "shaders/dense/kernel.wgsl",
+		`tight && l + 1u < p.lines;`, `tight && l + 2u < p.lines;`, front, false},
+	{"webgpu", "rfx rounds ties away from zero", "shaders/include/fixed.wgsl",
+		`(rest != 0u || (a.x & 1u) != 0u)`, `true`, reproducible, false},
+	{"webgpu", "rfx forgets what lies below the middle", "shaders/include/fixed.wgsl",
+		`        rest = a.x;
+        below = a.y;`, `        below = a.y;`, reproducible, false},
+	{"webgpu", "rfx flushes subnormal results", "shaders/include/fixed.wgsl",
+		`if (m == 0u) { return 0u; }
+    if (last`, `if (m < 0x800000u) { return 0u; }
+    if (last`, reproducible, false},
+	{"webgpu", "rfx drops a carry between words", "shaders/include/fixed.wgsl",
+		`let cy = c.y | select(0u, 1u, y < s.y);`, `let cy = c.y;`, reproducible, false},
+	{"webgpu", "rfx sums four times too many products in 32 bits", "shaders/rfx/kernel.wgsl",
+		`const BURST = 124u;`, `const BURST = 496u;`, reproducible, false},
+	{"webgpu", "rfx skips rows of just as many entries as a piece", "shaders/rfx/kernel.wgsl",
+		`end - begin <= p.longest`, `end - begin < p.longest`, reproducible, false},
+
+	// GLSL, as SPIR-V.
+	{"vulkan", "csr skips rows of just as many entries as a piece", "shaders/csr/kernel.comp",
+		`end - begin <= p.longest`, `end - begin < p.longest`, csr, false},
+	{"vulkan", "csr takes entries of the row after", "shaders/csr/kernel.comp",
+		`bool mine = k + i >= begin && k + i < end;`, `bool mine = k + i >= begin && k + i <= end;`, csr, false},
+	{"vulkan", "csr writes past the last column of C", "shaders/csr/kernel.comp",
+		`p.ldc % 4 == 0 && col + VEC <= p.n`, `p.ldc % 4 == 0`, csr, false},
+	{"vulkan", "panels on scalar units leave out a stage's last vector", "shaders/include/panel_scalar.glsl",
+		`uint m = min(STAGE, a.count - s);`, `uint m = min(STAGE - 1, a.count - s);`, panels, false},
+	{"vulkan", "panels take structural zeros for entries", "shaders/include/panel.glsl",
+		`if (!stored(a, q, r)) continue;`, ``, panels, false},
+	{"vulkan", "panels on matrix units add up all slices but the last", "shaders/include/panel_coop.glsl",
+		`k < slices; k++`, `k + 1 < slices || k == 0; k++`, panels, false},
+	{"vulkan", "panels on matrix units read stale rows past the end", "shaders/include/panel_coop.glsl",
+		`            rows[i] = uvec4(0);
+            if (column[i]`, `            if (column[i]`, panels, false},
+	{"vulkan", "hrpb on matrix units forgets values past a part's end", "shaders/hrpb/kernel_coop.comp",
+		`if (q < a.last && t < BLOCK * A_ROW)`, `if (q + 1 < a.last && t < BLOCK * A_ROW)`, "^hrpb/", false},
+	{"vulkan", "rfx rounds ties away from zero", "shaders/include/fixed.glsl",
+		`(rest != 0u || (a.x & 1u) != 0u)`, `true`, reproducible, false},
+	{"vulkan", "rfx puts the last bit of subnormal results elsewhere", "shaders/include/fixed.glsl",
+		`max(length128(a) - 24 + scale, -149)`, `max(length128(a) - 24 + scale, -148)`, reproducible, false},
+	{"vulkan", "rfx forgets what lies below the middle", "shaders/include/fixed.glsl",
+		`rest |= below << (32 - n);`, ``, reproducible, false},
+	{"vulkan", "rfx on matrix units pieces panels four times too long", "shaders/rfx/panels.go",
+		`const mostVectors = 1<<15 - rfx.Tile`, `const mostVectors = 4 * (1<<15 - rfx.Tile)`, "^rfx/", true},
+	{"vulkan", "rfx leaves out products of the highest digits", "shaders/rfx/panel.comp",
+		`[[unroll]] for (uint e = 0; e < S; e++)
+                        sums`, `[[unroll]] for (uint e = 0; e < (d + 1 == S ? S - 1 : S); e++)
+                        sums`, "^rfx/", false},
+	{"vulkan", "dense overwrites the neighbour of a line's last element", "shaders/dense/kernel.comp",
+		`p.beta != 0 || !lo || !hi ?`, `p.beta != 0 ?`, front, false},
+}
