@@ -11,6 +11,7 @@ import (
 
 	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats/half"
 )
 
@@ -50,6 +51,7 @@ func TestSizes(t *testing.T) {
 		{"more than a buffer", tensor(1000, 1000), spmm.ErrUnsupported, "at most 100000"},
 		{"n below 0", pair(-1), nil, "-1 columns of B: must be 0 or more"},
 		{"n beyond 32 bits", pair(huge), spmm.ErrUnsupported, "columns of B: at most 2147483647"},
+		{"attainable time of n below 0", second(plan.Attainable(ctx, -1, dtype.F32)), nil, "-1 columns of B: must be 0 or more"},
 		{"B and C beyond memory", pair(math.MaxInt32), spmm.ErrOutOfMemory, "tensors of 200×2147483647 and 700×2147483647"},
 	} {
 		switch {

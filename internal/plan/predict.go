@@ -37,6 +37,9 @@ func newPredictor(ctx context.Context, d *Device, a formats.Encoded, n int) (*mo
 // Attainable returns the least time of a multiplication by n columns, C having elements of type out
 // and not being read.
 func (p *Plan) Attainable(ctx context.Context, n int, out dtype.Type) (Bound, error) {
+	if err := checkDim(n, "columns of B"); err != nil {
+		return Bound{}, err
+	}
 	rates, err := p.dev.Rates(ctx)
 	if err != nil {
 		return Bound{}, err

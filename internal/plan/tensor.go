@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/bits"
 	"sync"
+	"sync/atomic"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
@@ -89,12 +90,14 @@ type Tensor struct {
 	Shape
 	dev *Device
 
-	mu     sync.Mutex
-	idle   sync.Cond        // users has become 0
-	users  int              // calls that use the blocks
-	closed bool             // no further call may use them
+	users  atomic.Int64     // calls that use the blocks, plus closed once no further call may
 	blocks []backend.Buffer // block (i, j) is blocks[i*colBlocks+j]; nil once freed
+	mu     sync.Mutex       // of Close
+	idle   sync.Cond        // the last user of a closed tensor is done
 }
+
+// closed is more than calls can be.
+const closed = 1 << 62
 
 // layout is how one block lies in its buffer.
 type layout struct {
@@ -224,19 +227,17 @@ var errClosed = errors.New("used after Close")
 
 // use keeps the tensor's blocks until release.
 func (t *Tensor) use() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
-		return fmt.Errorf("a tensor of %d×%d: %w", t.Rows, t.Cols, errClosed)
+	if t.users.Add(1) < closed {
+		return nil
 	}
-	t.users++
-	return nil
+	t.release()
+	return fmt.Errorf("a tensor of %d×%d: %w", t.Rows, t.Cols, errClosed)
 }
 
 func (t *Tensor) release() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.users--; t.users == 0 {
+	if t.users.Add(-1) == closed {
+		t.mu.Lock()
+		defer t.mu.Unlock()
 		t.idle.Broadcast()
 	}
 }
@@ -245,8 +246,10 @@ func (t *Tensor) release() {
 func (t *Tensor) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.closed = true
-	for t.users > 0 {
+	if t.users.Load() < closed {
+		t.users.Add(closed)
+	}
+	for t.users.Load() != closed {
 		t.idle.Wait()
 	}
 	var errs []error
