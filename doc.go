@@ -42,7 +42,7 @@
 // that Options.Format names. Plan.Info says which, and why. Options.Cols says for how many columns of B; Tune
 // measures instead of predicting. Compare shows what each format makes of A, and Encode packs it for a file that
 // Prepare takes as it is. A format may refuse a matrix, as "nm" does where there is no N:M pattern: when it
-// was asked for that is an error with the row that is in the way, else another format is taken.
+// was named in the options that is an error with the row that is in the way, else another format is taken.
 //
 // # Element types
 //

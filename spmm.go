@@ -68,8 +68,8 @@ func host[T formats.Value](d *formats.Dense[T], name string) (plan.Dense, error)
 		return plan.Dense{}, fmt.Errorf("matrix %s: %w", name, err)
 	}
 	return plan.Dense{
-		Rows: d.Rows, Cols: d.Cols, Type: formats.TypeOf[T](), ColMajor: d.ColMajor,
-		Host: plan.Host{Data: backend.Bytes(d.Data), LD: d.LD},
+		Rows: d.Rows, Cols: d.Cols, Type: formats.TypeOf[T](),
+		Host: plan.Host{Data: backend.Bytes(d.Data), LD: d.LD, ColMajor: d.ColMajor},
 	}, nil
 }
 

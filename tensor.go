@@ -74,17 +74,10 @@ func tensorOf(o Operand) *plan.Tensor {
 	return o.tensor()
 }
 
-// Upload copies a matrix of the same size to the device. Where its order is not the tensor's, it is
-// transposed on the host first.
+// Upload copies a matrix of the same size, in either order, to the device.
 func (t *Tensor[T]) Upload(ctx context.Context, d *formats.Dense[T]) error {
 	if err := t.fits(d); err != nil {
 		return err
-	}
-	if err := d.Validate(); err != nil {
-		return fmt.Errorf("matrix to upload: %w", err)
-	}
-	if d.ColMajor != t.t.ColMajor {
-		d = d.Layout(t.t.ColMajor, 0)
 	}
 	h, err := host(d, "to upload")
 	if err != nil {
@@ -93,13 +86,10 @@ func (t *Tensor[T]) Upload(ctx context.Context, d *formats.Dense[T]) error {
 	return t.t.Write(ctx, h.Host)
 }
 
-// Download copies the tensor into a matrix of the same size and order, leaving its padding alone.
+// Download copies the tensor into a matrix of the same size, in either order, leaving its padding alone.
 func (t *Tensor[T]) Download(ctx context.Context, d *formats.Dense[T]) error {
 	if err := t.fits(d); err != nil {
 		return err
-	}
-	if d.ColMajor != t.t.ColMajor {
-		return fmt.Errorf("the tensor is %s-major, the matrix to download into is not", order(t.t.ColMajor))
 	}
 	h, err := host(d, "to download into")
 	if err != nil {
@@ -113,13 +103,6 @@ func (t *Tensor[T]) fits(d *formats.Dense[T]) error {
 		return fmt.Errorf("shapes do not fit: the tensor is %d×%d, the matrix %d×%d", t.t.Rows, t.t.Cols, d.Rows, d.Cols)
 	}
 	return nil
-}
-
-func order(colMajor bool) string {
-	if colMajor {
-		return "column"
-	}
-	return "row"
 }
 
 // Close frees the tensor. It waits for calls that use the tensor; later ones fail. A second call does nothing.

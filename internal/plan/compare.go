@@ -21,7 +21,7 @@ type Packing struct {
 	Variant    string // "" if the device has none for the format
 	Precision  dtype.Type
 	Stats      formats.Stats
-	Items      int64            // pieces of work that the kernel deals out
+	Items      int64            // pieces of work that the kernel shares out
 	Options    map[string]int   // the format's parameters
 	Details    []formats.Detail // figures of the format's own
 	EncodeTime time.Duration

@@ -60,7 +60,7 @@ type shared struct {
 	need int64 // of the launches that are being composed
 }
 
-// atLeast returns the buffer, which is of so many bytes once all launches are composed.
+// atLeast returns the buffer, which has that many bytes once all launches are composed.
 func (s *shared) atLeast(bytes int64) backend.Buffer {
 	s.need = max(s.need, bytes, 4)
 	return s.buf

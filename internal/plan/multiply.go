@@ -14,7 +14,6 @@ import (
 type Dense struct {
 	Rows, Cols int
 	Type       dtype.Type
-	ColMajor   bool
 	Host
 }
 

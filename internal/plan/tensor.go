@@ -3,7 +3,6 @@
 package plan
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -258,100 +257,4 @@ func (t *Tensor) Close() error {
 	}
 	t.blocks = nil
 	return errors.Join(errs...)
-}
-
-// Host is a dense matrix in the host's memory, as bytes: element (i, j) at byte offset
-// (i·LD + j)·size, or (j·LD + i)·size if it is column-major. The order must be the Tensor's own.
-type Host struct {
-	Data []byte
-	LD   int
-}
-
-// Write copies a host matrix of the same size, type and order to the device.
-func (t *Tensor) Write(ctx context.Context, h Host) error { return t.move(ctx, h, true) }
-
-// Read copies the tensor to the host's, leaving the host's padding alone.
-func (t *Tensor) Read(ctx context.Context, h Host) error { return t.move(ctx, h, false) }
-
-// chunk is how many bytes are moved at a time, so that the copy that re-strides stays small and a
-// cancelled context is noticed.
-const chunk = 8 << 20
-
-// move copies runs of lines (rows, or columns) block by block, to the device or from it.
-func (t *Tensor) move(ctx context.Context, h Host, write bool) error {
-	if err := t.use(); err != nil {
-		return err
-	}
-	defer t.release()
-	if t.Rows == 0 || t.Cols == 0 {
-		return nil
-	}
-	var scratch []byte
-	select {
-	case scratch = <-t.dev.scratch:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	defer func() { t.dev.scratch <- scratch }()
-	size := t.Type.Size()
-	for i := range t.rowBlocks() {
-		for j := range t.colBlocks() {
-			l := t.blockLayout(i, j)
-			start := i*t.RowBlock*h.LD + j*t.ColBlock
-			if t.ColMajor {
-				start = j*t.ColBlock*h.LD + i*t.RowBlock
-			}
-			step := max(1, chunk/(l.ld*size))
-			for at := 0; at < l.lines(); at += step {
-				if err := ctx.Err(); err != nil {
-					return err
-				}
-				r := run{
-					dev: t.block(i, j), off: int64(at) * int64(l.ld*size),
-					host: h.Data[(start+at*h.LD)*size:], lines: min(step, l.lines()-at),
-					width: l.width() * size, devLine: l.ld * size, hostLine: h.LD * size,
-				}
-				if err := r.copy(ctx, &scratch, write); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// run is a number of lines that lie at regular distances on the device and on the host; all sizes
-// are in bytes.
-type run struct {
-	dev                      backend.Buffer
-	off                      int64
-	host                     []byte
-	lines                    int
-	width, devLine, hostLine int
-}
-
-func (r run) copy(ctx context.Context, tmp *[]byte, write bool) error {
-	n := r.lines * r.devLine
-	dense := r.width == r.devLine && r.width == r.hostLine
-	buf := r.host
-	if !dense {
-		if cap(*tmp) < n {
-			*tmp = make([]byte, n)
-		}
-		buf = *tmp
-	}
-	buf = buf[:n]
-	if write {
-		for i := 0; i < r.lines && !dense; i++ {
-			copy(buf[i*r.devLine:][:r.width], r.host[i*r.hostLine:])
-		}
-		return r.dev.Write(ctx, r.off, buf)
-	}
-	if err := r.dev.Read(ctx, r.off, buf); err != nil {
-		return err
-	}
-	for i := 0; i < r.lines && !dense; i++ {
-		copy(r.host[i*r.hostLine:][:r.width], buf[i*r.devLine:][:r.width])
-	}
-	return nil
 }
