@@ -77,28 +77,15 @@ type Split struct {
 // maxEntries keeps entry numbers, and what kernels step past the last one, in 32 bits.
 const maxEntries = math.MaxUint32 - 1<<16
 
-func encode(a formats.Sparse, v *spec.Variant) (*spec.Packed, error) {
-	if a.Type() != v.In.Storage() {
-		return nil, fmt.Errorf("kernel csr/%s packs %v, not %v", v.Name, v.In.Storage(), a.Type())
-	}
+var encode = spec.Encoder(pack[half.F16], pack[half.BF16], pack[float32])
+
+func pack[T formats.Value](a *formats.CSR[T], _ *spec.Variant) (*spec.Packed, error) {
 	if err := a.Validate(); err != nil {
 		return nil, err
 	}
-	if rows, cols := a.Dims(); a.NNZ() > maxEntries || rows > math.MaxInt32 || cols > math.MaxInt32 {
-		return nil, fmt.Errorf("kernel csr: %d rows, %d columns, %d entries do not fit 32-bit offsets: %w", rows, cols, a.NNZ(), backend.ErrUnsupported)
+	if a.NNZ() > maxEntries { // rows and columns are at most formats.MaxDim
+		return nil, fmt.Errorf("kernel csr: %d entries do not fit 32-bit offsets: %w", a.NNZ(), backend.ErrUnsupported)
 	}
-	switch a := a.(type) {
-	case *formats.CSR[half.F16]:
-		return pack(a), nil
-	case *formats.CSR[half.BF16]:
-		return pack(a), nil
-	case *formats.CSR[float32]:
-		return pack(a), nil
-	}
-	return nil, fmt.Errorf("kernel csr cannot pack a %T", a)
-}
-
-func pack[T formats.Value](a *formats.CSR[T]) *spec.Packed {
 	rowptr := make([]uint32, len(a.RowPtr))
 	for i, p := range a.RowPtr {
 		rowptr[i] = uint32(p)
@@ -121,7 +108,7 @@ func pack[T formats.Value](a *formats.CSR[T]) *spec.Packed {
 	for _, x := range e.Arrays {
 		e.Stats.StoredBytes += int64(len(x.Data))
 	}
-	return e
+	return e, nil
 }
 
 // cut decides which rows are heavy and lists their pieces. A row is heavy when it has more than

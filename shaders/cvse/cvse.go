@@ -14,7 +14,6 @@ package cvse
 
 import (
 	"embed"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -69,29 +68,6 @@ func locate(args [][]byte, block []byte, at [3]uint32, v int) (w panel.Work, ok 
 	return panel.Work{First: int(ptr[number]), Last: int(ptr[number+1]), Row: number * v, Column: int(at[1]) * panel.CPUCols}, true
 }
 
-// encode packs a with a variant's constants V and ALIGN, or WINDOW.
-func encode(a formats.Sparse, v *spec.Variant) (*spec.Packed, error) {
-	if a.Type() != v.In.Storage() {
-		return nil, fmt.Errorf("kernel cvse/%s packs %v, not %v", v.Name, v.In.Storage(), a.Type())
-	}
-	var e *spec.Packed
-	var err error
-	switch a := a.(type) {
-	case *formats.CSR[half.F16]:
-		e, err = pack(a, v)
-	case *formats.CSR[half.BF16]:
-		e, err = pack(a, v)
-	case *formats.CSR[float32]:
-		e, err = pack(a, v)
-	default:
-		return nil, fmt.Errorf("kernel cvse cannot pack a %T", a)
-	}
-	if errors.Is(err, cvse.ErrTooLarge) || errors.Is(err, panel.ErrTooLarge) {
-		err = fmt.Errorf("%w: %w", err, backend.ErrUnsupported)
-	}
-	return e, err
-}
-
 // packing returns how a variant's matrices are encoded. What is cut by windows needs no padding.
 func packing(v *spec.Variant) cvse.Options {
 	if v.Const("WINDOW") > 0 {
@@ -99,6 +75,13 @@ func packing(v *spec.Variant) cvse.Options {
 	}
 	return cvse.Options{V: int(v.Const("V")), Align: int(v.Const("ALIGN"))}
 }
+
+// encode packs a matrix with a variant's constants V and ALIGN, or WINDOW; adopt packs one that is encoded already, as
+// the variant needs.
+var (
+	encode = spec.Encoder(pack[half.F16], pack[half.BF16], pack[float32])
+	adopt  = spec.Adopter(take[half.F16], take[half.BF16], take[float32])
+)
 
 func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
 	if err := checkWidth(v, a.Cols); err != nil {
@@ -109,22 +92,6 @@ func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, er
 		return nil, err
 	}
 	return arrange(m, v)
-}
-
-// adopt is encode for a matrix that is encoded already, as the variant packs it.
-func adopt(m formats.Encoded, v *spec.Variant) (*spec.Packed, error) {
-	if m.Type() != v.In.Storage() {
-		return nil, fmt.Errorf("kernel cvse/%s packs %v, not %v", v.Name, v.In.Storage(), m.Type())
-	}
-	switch m := m.(type) {
-	case *cvse.Matrix[half.F16]:
-		return take(m, v)
-	case *cvse.Matrix[half.BF16]:
-		return take(m, v)
-	case *cvse.Matrix[float32]:
-		return take(m, v)
-	}
-	return nil, fmt.Errorf("kernel cvse cannot take a %T", m)
 }
 
 func take[T formats.Value](m *cvse.Matrix[T], v *spec.Variant) (*spec.Packed, error) {

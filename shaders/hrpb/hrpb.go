@@ -70,21 +70,12 @@ type params struct {
 	alpha, beta   float32
 }
 
-// encode packs a with a variant's constants BLOCK and WORKERS.
-func encode(a formats.Sparse, v *spec.Variant) (*spec.Packed, error) {
-	if a.Type() != v.In.Storage() {
-		return nil, fmt.Errorf("kernel hrpb/%s packs %v, not %v", v.Name, v.In.Storage(), a.Type())
-	}
-	switch a := a.(type) {
-	case *formats.CSR[half.F16]:
-		return pack(a, v)
-	case *formats.CSR[half.BF16]:
-		return pack(a, v)
-	case *formats.CSR[float32]:
-		return pack(a, v)
-	}
-	return nil, fmt.Errorf("kernel hrpb cannot pack a %T", a)
-}
+// encode packs a matrix with a variant's constants BLOCK and WORKERS; adopt packs one that is encoded already, and
+// makes its work list for the variant.
+var (
+	encode = spec.Encoder(pack[half.F16], pack[half.BF16], pack[float32])
+	adopt  = spec.Adopter(take[half.F16], take[half.BF16], take[float32])
+)
 
 func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
 	m, err := hrpb.Encode(a, hrpb.Options{BlockCols: int(v.Const("BLOCK")), Workers: int(v.Const("WORKERS"))})
@@ -92,22 +83,6 @@ func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, er
 		return nil, err
 	}
 	return arrange(m, v), nil
-}
-
-// adopt is encode for a matrix that is encoded already; its work list is made for the variant.
-func adopt(m formats.Encoded, v *spec.Variant) (*spec.Packed, error) {
-	if m.Type() != v.In.Storage() {
-		return nil, fmt.Errorf("kernel hrpb/%s packs %v, not %v", v.Name, v.In.Storage(), m.Type())
-	}
-	switch m := m.(type) {
-	case *hrpb.Matrix[half.F16]:
-		return take(m, v)
-	case *hrpb.Matrix[half.BF16]:
-		return take(m, v)
-	case *hrpb.Matrix[float32]:
-		return take(m, v)
-	}
-	return nil, fmt.Errorf("kernel hrpb cannot take a %T", m)
 }
 
 func take[T formats.Value](m *hrpb.Matrix[T], v *spec.Variant) (*spec.Packed, error) {

@@ -14,14 +14,9 @@ package jigsaw
 
 import (
 	"embed"
-	"errors"
 	"fmt"
 	"slices"
 
-	"github.com/spmmrun/spmm/backend"
-	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/formats/half"
-	"github.com/spmmrun/spmm/formats/jigsaw"
 	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -62,29 +57,6 @@ type params struct {
 	ctype       uint32 // type of C: 0 f32, 1 f16, 2 bf16
 	alpha, beta float32
 	width       uint32 // of the grid in x
-}
-
-// encode packs a as a variant's constants say.
-func encode(a formats.Sparse, v *spec.Variant) (*spec.Packed, error) {
-	if a.Type() != v.In.Storage() {
-		return nil, fmt.Errorf("kernel jigsaw/%s packs %v, not %v", v.Name, v.In.Storage(), a.Type())
-	}
-	var e *spec.Packed
-	var err error
-	switch a := a.(type) {
-	case *formats.CSR[half.F16]:
-		e, err = pack(a, v)
-	case *formats.CSR[half.BF16]:
-		e, err = pack(a, v)
-	case *formats.CSR[float32]:
-		e, err = pack(a, v)
-	default:
-		return nil, fmt.Errorf("kernel jigsaw cannot pack a %T", a)
-	}
-	if errors.Is(err, jigsaw.ErrTooLarge) {
-		err = fmt.Errorf("%w: %w", err, backend.ErrUnsupported)
-	}
-	return e, err
 }
 
 // launch lays the grid out: blocks along x, folded along z, and column blocks along y.

@@ -36,28 +36,18 @@ func options(v *spec.Variant) jigsaw.Options {
 	return o
 }
 
+// encode packs a matrix as a variant's constants say; adopt packs one that is encoded already, as the variant needs.
+var (
+	encode = spec.Encoder(pack[half.F16], pack[half.BF16], pack[float32])
+	adopt  = spec.Adopter(take[half.F16], take[half.BF16], take[float32])
+)
+
 func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
 	m, err := jigsaw.Encode(a, options(v))
 	if err != nil {
 		return nil, err
 	}
 	return arrange(m, v)
-}
-
-// adopt is encode for a matrix that is encoded already.
-func adopt(m formats.Encoded, v *spec.Variant) (*spec.Packed, error) {
-	if m.Type() != v.In.Storage() {
-		return nil, fmt.Errorf("kernel jigsaw/%s packs %v, not %v", v.Name, v.In.Storage(), m.Type())
-	}
-	switch m := m.(type) {
-	case *jigsaw.Matrix[half.F16]:
-		return take(m, v)
-	case *jigsaw.Matrix[half.BF16]:
-		return take(m, v)
-	case *jigsaw.Matrix[float32]:
-		return take(m, v)
-	}
-	return nil, fmt.Errorf("kernel jigsaw cannot take a %T", m)
 }
 
 func take[T formats.Value](m *jigsaw.Matrix[T], v *spec.Variant) (*spec.Packed, error) {

@@ -84,14 +84,28 @@ const (
 	mostN   = 32 // slots of a group of single entries that kernels have room for
 )
 
-// encode packs a for a variant, in the pattern that takes least of those the variant takes.
-func encode(a formats.Sparse, v *spec.Variant) (*spec.Packed, error) { return encodeIn(a, v, nil) }
+// encode packs a matrix in the pattern that takes least of those the variant takes; adopt packs one that is encoded
+// already, in a pattern that the variant takes.
+var (
+	encode = spec.Encoder(pack[half.F16], pack[half.BF16], pack[float32])
+	adopt  = spec.Adopter(take[half.F16], take[half.BF16], take[float32])
+)
 
 // encodePart packs rows in the pattern of the matrix that they are of: by themselves they may fill too little
 // of any.
 func encodePart(rows formats.Sparse, v *spec.Variant, whole *spec.Packed) (*spec.Packed, error) {
-	p := obeyed(whole)
-	return encodeIn(rows, v, &p)
+	if err := v.Takes(rows); err != nil {
+		return nil, err
+	}
+	return packPart(rows, as{v, obeyed(whole)})
+}
+
+var packPart = formats.ByType(packIn[half.F16], packIn[half.BF16], packIn[float32])
+
+// as says how to pack a matrix.
+type as struct {
+	v *spec.Variant
+	p nm.Pattern
 }
 
 // obeyed returns the pattern of an encoded matrix of any type.
@@ -99,38 +113,23 @@ func obeyed(e *spec.Packed) nm.Pattern {
 	return e.Format.(interface{ Obeys() nm.Pattern }).Obeys()
 }
 
-// encodeIn packs a in a pattern, or the best one if that is nil.
-func encodeIn(a formats.Sparse, v *spec.Variant, p *nm.Pattern) (*spec.Packed, error) {
-	if a.Type() != v.In.Storage() {
-		return nil, fmt.Errorf("kernel nm/%s packs %v, not %v", v.Name, v.In.Storage(), a.Type())
-	}
-	switch a := a.(type) {
-	case *formats.CSR[half.F16]:
-		return pack(a, v, p)
-	case *formats.CSR[half.BF16]:
-		return pack(a, v, p)
-	case *formats.CSR[float32]:
-		return pack(a, v, p)
-	}
-	return nil, fmt.Errorf("kernel nm cannot pack a %T", a)
-}
-
-func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant, p *nm.Pattern) (*spec.Packed, error) {
+func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
 	if err := a.Validate(); err != nil {
 		return nil, fmt.Errorf("kernel nm/%s: %w", v.Name, err)
 	}
-	if p == nil {
-		found, err := detect(a, v)
-		if err != nil {
-			return nil, refused(v, err)
-		}
-		p = &found
-	}
-	m, err := nm.Encode(a, *p)
+	p, err := detect(a, v)
 	if err != nil {
 		return nil, refused(v, err)
 	}
-	return arrange(m, v)
+	return packIn(a, as{v, p})
+}
+
+func packIn[T formats.Value](a *formats.CSR[T], to as) (*spec.Packed, error) {
+	m, err := nm.Encode(a, to.p)
+	if err != nil {
+		return nil, refused(to.v, err)
+	}
+	return arrange(m, to.v)
 }
 
 // refused says that a variant cannot take a matrix.
@@ -143,22 +142,6 @@ type refusal struct{ error }
 
 func (r refusal) Unwrap() error        { return r.error }
 func (r refusal) Is(target error) bool { return target == backend.ErrUnsupported }
-
-// adopt is encode for a matrix that is encoded already, in a pattern that the variant takes.
-func adopt(m formats.Encoded, v *spec.Variant) (*spec.Packed, error) {
-	if m.Type() != v.In.Storage() {
-		return nil, fmt.Errorf("kernel nm/%s packs %v, not %v", v.Name, v.In.Storage(), m.Type())
-	}
-	switch m := m.(type) {
-	case *nm.Matrix[half.F16]:
-		return take(m, v)
-	case *nm.Matrix[half.BF16]:
-		return take(m, v)
-	case *nm.Matrix[float32]:
-		return take(m, v)
-	}
-	return nil, fmt.Errorf("kernel nm cannot take a %T", m)
-}
 
 func take[T formats.Value](m *nm.Matrix[T], v *spec.Variant) (*spec.Packed, error) {
 	if !takes(v, m.Pattern) {

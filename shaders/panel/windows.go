@@ -4,7 +4,6 @@
 package panel
 
 import (
-	"errors"
 	"fmt"
 	"runtime"
 
@@ -47,7 +46,7 @@ func StagedTile(v *spec.Variant) (panels, cols int) {
 }
 
 // ErrTooLarge: more value slots than 32-bit indices reach, once lists are padded.
-var ErrTooLarge = errors.New("matrix too large to be cut by windows")
+var ErrTooLarge = fmt.Errorf("%w to be cut by windows", formats.ErrTooLarge)
 
 // Matrix is what a staged kernel needs of a format. Panel p has columns Ptr[p] to Ptr[p+1]. Those without a bit
 // in Mask are padding.

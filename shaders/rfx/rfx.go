@@ -188,16 +188,10 @@ func encode(a formats.Sparse, v *spec.Variant) (*spec.Packed, error) {
 	if rows, cols := a.Dims(); a.NNZ() > maxEntries || rows > math.MaxInt32/2 || cols > math.MaxInt32 {
 		return nil, fmt.Errorf("kernel rfx: %d rows, %d columns, %d entries do not fit 32-bit offsets: %w", rows, cols, a.NNZ(), backend.ErrUnsupported)
 	}
-	switch a := a.(type) {
-	case *formats.CSR[half.F16]:
-		return encodeFor(a, v)
-	case *formats.CSR[half.BF16]:
-		return encodeFor(a, v)
-	case *formats.CSR[float32]:
-		return encodeFor(a, v)
-	}
-	return nil, fmt.Errorf("kernel rfx cannot pack a %T", a)
+	return packFor(a, v)
 }
+
+var packFor = formats.ByType(encodeFor[half.F16], encodeFor[half.BF16], encodeFor[float32])
 
 func encodeFor[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
 	p := rfx.P(v.Const("BITS"))

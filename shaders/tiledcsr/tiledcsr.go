@@ -9,7 +9,6 @@ package tiledcsr
 
 import (
 	"embed"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -56,28 +55,11 @@ type params struct {
 	strip uint32 // blocks of columns in a strip
 }
 
-// encode packs a in groups of V rows.
-func encode(a formats.Sparse, v *spec.Variant) (*spec.Packed, error) {
-	if a.Type() != v.In.Storage() {
-		return nil, fmt.Errorf("kernel tiledcsr/%s packs %v, not %v", v.Name, v.In.Storage(), a.Type())
-	}
-	var e *spec.Packed
-	var err error
-	switch a := a.(type) {
-	case *formats.CSR[half.F16]:
-		e, err = pack(a, v)
-	case *formats.CSR[half.BF16]:
-		e, err = pack(a, v)
-	case *formats.CSR[float32]:
-		e, err = pack(a, v)
-	default:
-		return nil, fmt.Errorf("kernel tiledcsr cannot pack a %T", a)
-	}
-	if errors.Is(err, tiledcsr.ErrTooLarge) || errors.Is(err, panel.ErrTooLarge) {
-		err = fmt.Errorf("%w: %w", err, backend.ErrUnsupported)
-	}
-	return e, err
-}
+// encode packs a matrix in groups of V rows; adopt packs one that is encoded already, in such groups.
+var (
+	encode = spec.Encoder(pack[half.F16], pack[half.BF16], pack[float32])
+	adopt  = spec.Adopter(take[half.F16], take[half.BF16], take[float32])
+)
 
 func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
 	if err := checkWidth(v, a.Cols); err != nil {
@@ -88,22 +70,6 @@ func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, er
 		return nil, err
 	}
 	return take(m, v)
-}
-
-// adopt is encode for a matrix that is encoded already, in groups of V rows.
-func adopt(m formats.Encoded, v *spec.Variant) (*spec.Packed, error) {
-	if m.Type() != v.In.Storage() {
-		return nil, fmt.Errorf("kernel tiledcsr/%s packs %v, not %v", v.Name, v.In.Storage(), m.Type())
-	}
-	switch m := m.(type) {
-	case *tiledcsr.Matrix[half.F16]:
-		return take(m, v)
-	case *tiledcsr.Matrix[half.BF16]:
-		return take(m, v)
-	case *tiledcsr.Matrix[float32]:
-		return take(m, v)
-	}
-	return nil, fmt.Errorf("kernel tiledcsr cannot take a %T", m)
 }
 
 func take[T formats.Value](m *tiledcsr.Matrix[T], v *spec.Variant) (*spec.Packed, error) {

@@ -1,0 +1,43 @@
+// Making Format.Encode and Format.Adopt of generic functions.
+
+package spec
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/half"
+)
+
+// Encoder makes a Format.Encode of three instances of one generic function: see Adopter.
+func Encoder(f16 func(*formats.CSR[half.F16], *Variant) (*Packed, error), bf16 func(*formats.CSR[half.BF16], *Variant) (*Packed, error), f32 func(*formats.CSR[float32], *Variant) (*Packed, error)) func(formats.Sparse, *Variant) (*Packed, error) {
+	pack := Adopter(f16, bf16, f32)
+	return func(a formats.Sparse, v *Variant) (*Packed, error) { return pack(a, v) }
+}
+
+// Adopter makes a Format.Adopt of three instances of one generic function, which pack a matrix of the format with
+// elements of type F16, BF16 and float32. What is of another type than the variant computes with, or of another
+// format, is an error; formats.ErrTooLarge counts as ErrUnsupported.
+func Adopter[A, B, C formats.Encoded](f16 func(A, *Variant) (*Packed, error), bf16 func(B, *Variant) (*Packed, error), f32 func(C, *Variant) (*Packed, error)) func(formats.Encoded, *Variant) (*Packed, error) {
+	pack := formats.ByType(f16, bf16, f32)
+	return func(m formats.Encoded, v *Variant) (*Packed, error) {
+		if err := v.Takes(m); err != nil {
+			return nil, err
+		}
+		p, err := pack(m, v)
+		if errors.Is(err, formats.ErrTooLarge) && !errors.Is(err, backend.ErrUnsupported) {
+			err = fmt.Errorf("%w: %w", err, backend.ErrUnsupported)
+		}
+		return p, err
+	}
+}
+
+// Takes refuses a matrix whose elements are of another type than the variant reads.
+func (v *Variant) Takes(m formats.Encoded) error {
+	if t := m.Type(); t != v.In.Storage() {
+		return fmt.Errorf("variant %s packs %v, not %v", v.Name, v.In.Storage(), t)
+	}
+	return nil
+}
