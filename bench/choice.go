@@ -24,6 +24,8 @@ import (
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/load"
+	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/plan/model"
 )
 
 // kinds are the twenty matrices: pruned weights of several shapes, meshes, graphs, and what is awkward.
@@ -106,6 +108,9 @@ func choose(ctx context.Context, r *runner, matrices []string, backend, precisio
 	}
 	defer dev.Close()
 	fmt.Printf("%v, %v, N=%d, µs; the fastest packing of each format\n\n", dev.Info(), prec, n)
+	if err := r.recordDevice(ctx, dev); err != nil {
+		return err
+	}
 	names := spmm.Formats()
 	fmt.Printf("| matrix | %s | best | auto | auto / best |\n|%s\n", strings.Join(names, " | "), strings.Repeat(" --- |", len(names)+4))
 	sum, count := 0.0, 0
@@ -131,7 +136,7 @@ func choose(ctx context.Context, r *runner, matrices []string, backend, precisio
 			return fmt.Errorf("%s: %w", m, err)
 		}
 		sum, count = sum+math.Log(ratio), count+1
-		if err := r.record(m, backend, precision, n, es); err != nil {
+		if err := r.record(m, backend, precision, n, plan.NewProduct(a, n), es); err != nil {
 			return err
 		}
 	}
@@ -140,7 +145,36 @@ func choose(ctx context.Context, r *runner, matrices []string, backend, precisio
 }
 
 // record appends what was measured to the file of -data, a line of JSON for each packing.
-func (r *runner) record(matrix, backend, precision string, n int, es []*entrant) error {
+func (r *runner) record(matrix, backend, precision string, n int, product model.Product, es []*entrant) error {
+	var lines []any
+	for _, e := range es {
+		m := Measurement{
+			Matrix: matrix, Backend: backend, Precision: precision, N: n,
+			Format: e.Format, Variant: e.Variant, US: e.us, PredictedUS: micros(e.Predicted), Auto: e.auto,
+			MemoryUS: micros(e.Bound.Memory), GatherUS: micros(e.Bound.Gather), ComputeUS: micros(e.Bound.Compute),
+		}
+		if r.predict {
+			m.Product, m.Stats, m.Items = &product, &e.Stats, e.Items
+		}
+		lines = append(lines, dataLine{Measurement: &m})
+	}
+	return r.appendData(lines...)
+}
+
+// recordDevice appends a line of what the measurements behind it are taken on.
+func (r *runner) recordDevice(ctx context.Context, dev *spmm.Device) error {
+	if r.data == "" {
+		return nil
+	}
+	rates, err := dev.Rates(ctx)
+	if err != nil {
+		return err
+	}
+	return r.appendData(dataLine{Device: newMeasuredDevice(dev, rates)})
+}
+
+// appendData writes lines of JSON to the file of -data, if there is to be one.
+func (r *runner) appendData(lines ...any) error {
 	if r.data == "" {
 		return nil
 	}
@@ -149,13 +183,8 @@ func (r *runner) record(matrix, backend, precision string, n int, es []*entrant)
 		return err
 	}
 	w := json.NewEncoder(f)
-	for _, e := range es {
-		err = errors.Join(err, w.Encode(map[string]any{
-			"matrix": matrix, "backend": backend, "precision": precision, "n": n,
-			"format": e.Format, "variant": e.Variant, "us": e.us, "predicted_us": micros(e.Predicted), "auto": e.auto,
-			"memory_us": micros(e.Bound.Memory), "gather_us": micros(e.Bound.Gather), "compute_us": micros(e.Bound.Compute),
-			"stats": e.Stats, "items": e.Items,
-		}))
+	for _, l := range lines {
+		err = errors.Join(err, w.Encode(l))
 	}
 	return errors.Join(err, f.Close())
 }

@@ -5,6 +5,11 @@
 //	go run ./bench -spmmrun bin/spmmrun -peers ./peers -files 'FOLDER/*.mtx' cvse floors
 //	go run ./bench -backends cpu -precisions f32,f16 -n 128 choice
 //
+// and makes the device model that formats are predicted by on such a device:
+//
+//	go run ./bench -backends cpu -precisions f32,f16 -n 16,128,512 -data DATA -predict choice
+//	go run ./bench fit DATA
+//
 // Every time is a median over batches of multiplications back to back, after warm-up, on random data;
 // spmmrun verifies its output, and a wrong or missing result is printed as such.
 package main
@@ -42,14 +47,23 @@ func main() {
 	flag.StringVar(&r.data, "data", "", "file to append all measurements to, as lines of JSON (choice)")
 	flag.BoolVar(&r.predict, "predict", false, "add to them what predictions are made from (choice)")
 	flag.StringVar(&r.only, "only", "", "a regular expression of the matrices to take (choice, reproducible)")
+	install := false
+	flag.BoolVar(&install, "install", false, "put the device model into the cache folder instead of printing it (fit)")
 	flag.Usage = func() {
-		fmt.Fprintf(os.Stderr, "usage: bench [flags] SUITE…   (suites: %s)\n", strings.Join(slices.Sorted(maps.Keys(suites)), ", "))
+		fmt.Fprintf(os.Stderr, "usage: bench [flags] SUITE…   (suites: %s)\n       bench [-install] fit DATA   (DATA as -data -predict choice writes it)\n", strings.Join(slices.Sorted(maps.Keys(suites)), ", "))
 		flag.PrintDefaults()
 	}
 	flag.Parse()
 	if flag.NArg() == 0 {
 		flag.Usage()
 		os.Exit(2)
+	}
+	if flag.Arg(0) == "fit" {
+		if err := fit(flag.Args()[1:], install, os.Stdout, os.Stderr); err != nil {
+			fmt.Fprintln(os.Stderr, "bench: fit:", err)
+			os.Exit(1)
+		}
+		return
 	}
 	for _, name := range flag.Args() {
 		suite, ok := suites[name]

@@ -20,18 +20,20 @@ func newPredictor(ctx context.Context, d *Device, a formats.Encoded, n int) (*mo
 	if err != nil {
 		return nil, err
 	}
+	return &model.Predictor{Product: NewProduct(a, n), Rates: rates, Model: d.model(), Units: max(1, d.Caps().Units)}, nil
+}
+
+// NewProduct is what predictions need to know of a multiplication of a by n columns.
+func NewProduct(a formats.Encoded, n int) model.Product {
 	rows, cols := a.Dims()
-	p := &model.Predictor{
-		Product: model.Product{Rows: rows, Cols: cols, N: n, Nearby: distinct(a)},
-		Rates:   rates, Model: d.model(), Units: max(1, d.Caps().Units),
-	}
+	p := model.Product{Rows: rows, Cols: cols, N: n, Nearby: distinct(a)}
 	if s, ok := a.(formats.Sparse); ok { // else the stats of the packed matrix say it
 		ptr, _ := s.Pattern()
 		for i := range rows {
 			p.Longest = max(p.Longest, ptr[i+1]-ptr[i])
 		}
 	}
-	return p, nil
+	return p
 }
 
 // Attainable returns the least time of a multiplication by n columns, C having elements of type out

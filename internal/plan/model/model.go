@@ -137,7 +137,7 @@ const Version = 1
 //go:embed *.json
 var files embed.FS
 
-// embedded are the models that are compiled in, those of certain devices before those of all.
+// embedded are the models that are compiled in, those of all devices of a kind before those of certain ones.
 var embedded = sync.OnceValue(func() []*DeviceModel {
 	names, err := files.ReadDir(".")
 	if err != nil {
@@ -155,19 +155,24 @@ var embedded = sync.OnceValue(func() []*DeviceModel {
 		}
 		ms = append(ms, m)
 	}
-	slices.SortStableFunc(ms, func(x, y *DeviceModel) int { return len(y.Devices) - len(x.Devices) })
+	slices.SortStableFunc(ms, func(x, y *DeviceModel) int { return len(x.Devices) - len(y.Devices) })
 	return ms
 })
 
-// For returns the compiled-in model of a device that loads some code: the one of its name, else that of all devices
-// of its kind.
+// For returns the compiled-in model of a device that loads some code: that of all devices of its kind, and over it the
+// one of its name, if there is one.
 func For(code backend.Code, device string) *DeviceModel {
+	found := &DeviceModel{Version: Version, Code: code.String()}
 	for _, m := range embedded() {
-		if m.fits(code, device) {
-			return m
+		switch {
+		case !m.fits(code, device):
+		case m.Devices == "":
+			found = m
+		default:
+			found = m.Over(found)
 		}
 	}
-	return &DeviceModel{Version: Version, Code: code.String()}
+	return found
 }
 
 // fits tells whether the model is of a device.

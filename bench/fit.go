@@ -1,0 +1,198 @@
+// Fitting a device model to measurements: for each variant the cost that predicts them best.
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/internal/cache"
+	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/plan/model"
+	"github.com/spmmrun/spmm/shaders"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// leastMeasurements of a variant there must be to fit its cost.
+const leastMeasurements = 4
+
+// fit writes the model of the device that a file of measurements is of, and on notes how far off predictions are.
+func fit(args []string, install bool, out, notes io.Writer) error {
+	if len(args) != 1 {
+		return fmt.Errorf("%d files, want one, as -data -predict choice writes it", len(args))
+	}
+	dev, ms, err := readData(args[0])
+	if err != nil {
+		return err
+	}
+	m, err := fitModel(dev, ms, notes)
+	if err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
+	}
+	text = append(text, '\n')
+	if !install {
+		_, err = out.Write(text)
+		return err
+	}
+	name := plan.ModelFile(dev.Info)
+	if err := cache.Write(name, text); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(notes, "written to", cache.Path(name))
+	return err
+}
+
+// fitModel returns the costs of the variants that there are enough measurements of; the model of the device's kind has
+// the others.
+func fitModel(dev *measuredDevice, ms []*Measurement, notes io.Writer) (*model.DeviceModel, error) {
+	code, err := codeOf(dev.Code)
+	if err != nil {
+		return nil, err
+	}
+	m := &model.DeviceModel{
+		Version: model.Version, Code: dev.Code,
+		Measured: model.Source{
+			Device: dev.Name, Driver: dev.Driver, Date: time.Now().UTC().Format(time.DateOnly),
+			Command: "go run ./bench -data DATA -predict choice; go run ./bench fit DATA", Note: fmt.Sprintf("%d measurements", len(ms)),
+		},
+	}
+	if code != backend.CodeGo { // a core's latencies depend most on what else it does
+		m.Measured.LaunchUS, m.Measured.LatencyUS = dev.Rates.LaunchUS, dev.Rates.LatencyUS
+	}
+	kind := model.For(code, dev.Name)
+	of := map[string][]*Measurement{}
+	for _, x := range ms {
+		name := x.Format + "/" + x.Variant
+		of[name] = append(of[name], x)
+	}
+	fmt.Fprintln(notes, "variant, measurements, and by what factor predictions are off (root mean square): before, after")
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		v := variant(of[name][0], code)
+		if v == nil || len(of[name]) < leastMeasurements {
+			fmt.Fprintf(notes, "%s\t%d\tleft out\n", name, len(of[name]))
+			continue
+		}
+		f := &fitter{v: v, ms: of[name], kind: kind, units: dev.Units}
+		f.start, _ = kind.Cost(of[name][0].Format, v.Name)
+		c := f.best()
+		c.Variants = []string{name}
+		m.Costs = append(m.Costs, c)
+		fmt.Fprintf(notes, "%s\t%d\t%.2f\t%.2f\n", name, len(of[name]), math.Exp(math.Sqrt(f.off(f.start))), math.Exp(math.Sqrt(f.off(c))))
+	}
+	if len(m.Costs) == 0 {
+		return nil, fmt.Errorf("no variant was measured %d times", leastMeasurements)
+	}
+	return m, nil
+}
+
+func codeOf(name string) (backend.Code, error) {
+	for _, c := range []backend.Code{backend.CodeGo, backend.CodePTX, backend.CodeSPIRV, backend.CodeWGSL} {
+		if c.String() == name {
+			return c, nil
+		}
+	}
+	return 0, fmt.Errorf("devices that load %q are not known", name)
+}
+
+// variant returns the one that a measurement is of, nil if this version has none.
+func variant(m *Measurement, code backend.Code) *spec.Variant {
+	for _, f := range shaders.Formats() {
+		for _, v := range f.Variants {
+			if f.Name == m.Format && v.Name == m.Variant && v.Code == code {
+				return v
+			}
+		}
+	}
+	return nil
+}
+
+// fitter fits the cost of one variant.
+type fitter struct {
+	v     *spec.Variant
+	ms    []*Measurement
+	kind  *model.DeviceModel
+	units int
+	start model.Cost // that of its kind
+}
+
+// off is the mean square of the logarithms of predicted over measured times.
+func (f *fitter) off(c model.Cost) float64 {
+	sum := 0.0
+	for _, m := range f.ms {
+		p := model.Predictor{Product: *m.Product, Rates: m.rates, Model: f.kind, Units: f.units}
+		_, t := p.TimeAt(c, f.v, *m.Stats, m.Items)
+		x := math.Log(micros(max(t, 1)) / m.US)
+		sum += x * x
+	}
+	return sum / float64(len(f.ms))
+}
+
+// best searches the cost from that of the variant's kind on, one figure after the other, in steps that get finer. What
+// the measurements do not tell stays as it was.
+func (f *fitter) best() model.Cost {
+	const leastUS, coarsest, finest = 1e-4, 2.0, 1.002
+	c := model.Cost{Efficiency: f.start.Efficiency, StartUS: max(leastUS, f.start.StartUS), StepUS: f.start.StepUS}
+	if c.Efficiency == 0 {
+		c.Efficiency = 1
+	}
+	figures := []*float64{&c.Efficiency, &c.StartUS}
+	if f.v.Code != backend.CodeGo { // on the CPU a step is arithmetic
+		c.StepUS = max(leastUS, c.StepUS)
+		figures = append(figures, &c.StepUS)
+	}
+	var from []float64
+	for _, x := range figures {
+		from = append(from, *x)
+	}
+	goal := func() float64 { // what hardly matters shall not wander off
+		const hold = 1e-6
+		moved := 0.0
+		for i, x := range figures {
+			moved += math.Pow(math.Log(*x/from[i]), 2)
+		}
+		return f.off(c) + hold*moved
+	}
+	least := goal()
+	for step := coarsest; step > finest; {
+		better := false
+		for _, x := range figures {
+			was := *x
+			for _, to := range []float64{was * step, was / step} {
+				if *x = to; to >= leastUS && to <= 1e4 {
+					if g := goal(); g < least {
+						least, better = g, true
+						was = to
+					}
+				}
+			}
+			*x = was
+		}
+		if !better {
+			step = math.Sqrt(step)
+		}
+	}
+	for _, x := range figures {
+		*x = threeDigits(*x)
+	}
+	return c
+}
+
+// threeDigits rounds a positive number.
+func threeDigits(x float64) float64 {
+	rounded, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 3, 64), 64)
+	if err != nil {
+		return x
+	}
+	return rounded
+}
