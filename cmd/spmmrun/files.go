@@ -19,7 +19,12 @@ import (
 // openMatrix reads or generates A, showing how far it is.
 func openMatrix(ctx context.Context, name string, seed uint64, p *progress) (formats.Encoded, error) {
 	p.step("reading "+name, -1)
-	return load.Open(ctx, name, load.Options{Seed: seed, Progress: p.at})
+	var merged int64
+	a, err := load.Open(ctx, name, load.Options{Seed: seed, Progress: p.at, Merged: &merged})
+	if err == nil && merged > 0 {
+		p.warn(fmt.Sprintf("%s: %d duplicate entries were added to those at the same place", name, merged))
+	}
+	return a, err
 }
 
 // float32CSR returns any matrix as CSR of float32.

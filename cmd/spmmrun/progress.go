@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"unicode/utf8"
@@ -14,11 +15,12 @@ import (
 
 // progress shows which step of a job runs, on a terminal only.
 type progress struct {
-	f   *os.File // nil: show nothing
+	w   io.Writer
+	f   *os.File // w if that is a terminal; nil: show nothing
 	bar *progressbar.ProgressBar
 }
 
-func newProgress(w io.Writer) *progress { return &progress{f: terminal(w)} }
+func newProgress(w io.Writer) *progress { return &progress{w: w, f: terminal(w)} }
 
 const (
 	besides           = 42 // characters that a line has at most besides the description and the bar: percent, counts and times
@@ -66,6 +68,12 @@ func (p *progress) at(done, total int64) {
 		p.bar.ChangeMax64(total)
 	}
 	_ = p.bar.Set64(done)
+}
+
+// warn prints a line that stays.
+func (p *progress) warn(text string) {
+	p.end()
+	fmt.Fprintln(p.w, "spmmrun: warning: "+printable.String(text))
 }
 
 // end clears the line.
