@@ -23,9 +23,9 @@ type grid struct {
 func newGrid(a *formats.CSR[float32], h, w int) *grid {
 	g := &grid{h: h, w: w, counts: make([]int64, h*w)}
 	for i := range a.Rows {
-		cells := g.counts[i*h/a.Rows*w:]
+		cells := g.counts[cell(i, a.Rows, h)*w:]
 		for _, c := range a.ColIdx[a.RowPtr[i]:a.RowPtr[i+1]] {
-			cells[int(c)*w/a.Cols]++
+			cells[cell(int(c), a.Cols, w)]++
 		}
 	}
 	for _, n := range g.counts {
@@ -33,6 +33,9 @@ func newGrid(a *formats.CSR[float32], h, w int) *grid {
 	}
 	return g
 }
+
+// cell returns which of cells parts of 0 … of-1 has i.
+func cell(i, of, cells int) int { return int(int64(i) * int64(cells) / int64(of)) }
 
 // shade returns how dark cell (i, j) is: 0 without entries, 1 with most; the square root, so that cells
 // with few can be seen.
@@ -103,7 +106,7 @@ func (c canvas) draw(w io.Writer, a *formats.CSR[float32]) error {
 // two for a matrix that is small enough for a cell to be one element, else one.
 func (c canvas) size(rows, cols int) (h, w, each int) {
 	width := max(1, c.width-2) // the frame
-	if 2*cols <= width && rows <= c.height {
+	if cols <= width/2 && rows <= c.height {
 		return rows, cols, 2
 	}
 	w = min(width, cols)

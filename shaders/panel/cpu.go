@@ -100,18 +100,17 @@ func cpuGroup[T formats.Value](v int, locate Locate, loops host.Loops[T]) backen
 				loops.Panel(s.acc[r*CPUCols:], CPUCols, s.values[r:], v, cols, p.b[j:], p.ldb, padded)
 			}
 		}
-		rows := int(g.Rows)
 		for r := range v {
-			row := w.Row + r
+			row := uint32(w.Row + r)
 			if w.Rows != nil {
-				row = int(w.Rows[r])
+				row = w.Rows[r]
 			}
-			if row >= rows {
+			if row >= g.Rows {
 				break
 			}
 			acc := s.acc[r*CPUCols:][:n]
 			host.Repair(acc, func(i int, add func(x, y float32)) { p.entries(r, j+i, add) })
-			host.Store(args[ArgC], g.CType, row*int(g.LDC)+j, acc, s.c[:n], g.Alpha, g.Beta)
+			host.Store(args[ArgC], g.CType, int(row)*int(g.LDC)+j, acc, s.c[:n], g.Alpha, g.Beta)
 		}
 	}
 }

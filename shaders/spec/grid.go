@@ -34,5 +34,11 @@ func (v *Variant) Grid(x, y int) ([3]uint32, error) {
 	return groups, err
 }
 
-// Ceil is a over b, rounded up.
-func Ceil[I int | int64 | uint32](a, b I) I { return (a + b - 1) / b }
+// Ceil is a over b, rounded up. It does not overflow.
+func Ceil[I int | int64 | uint32](a, b I) I {
+	q := a / b
+	if a%b > 0 {
+		q++
+	}
+	return q
+}
