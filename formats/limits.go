@@ -2,7 +2,13 @@
 
 package formats
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrMemory is wrapped by errors about what takes more than Limits.Bytes.
+var ErrMemory = errors.New("beyond the limit")
 
 // Limits bound the matrices that readers and generators make. A field that is 0 takes its default.
 //
@@ -48,8 +54,8 @@ func (l Limits) Check(rows, cols, nnz int64) error {
 	case guard && rows > freeRows && (rows-freeRows)/rowsPerEntry > nnz:
 		return fmt.Errorf("%d rows for %d entries: nearly all rows are empty", rows, nnz)
 	case CSRBytes(rows, nnz) > l.Bytes:
-		return fmt.Errorf("%d rows with %d entries take %d bytes, beyond the limit of %d",
-			rows, nnz, CSRBytes(rows, nnz), l.Bytes)
+		return fmt.Errorf("%d rows with %d entries take %d bytes, %w of %d",
+			rows, nnz, CSRBytes(rows, nnz), ErrMemory, l.Bytes)
 	}
 	return nil
 }
@@ -62,7 +68,7 @@ func (l Limits) CheckDense(rows, cols int64, size int) error {
 		return err
 	}
 	if cols > 0 && rows > l.Bytes/int64(size)/cols {
-		return fmt.Errorf("%d×%d elements of %d bytes are beyond the limit of %d bytes", rows, cols, size, l.Bytes)
+		return fmt.Errorf("%d×%d elements of %d bytes are %w of %d bytes", rows, cols, size, ErrMemory, l.Bytes)
 	}
 	return nil
 }

@@ -31,13 +31,13 @@ type Options struct {
 	// Pattern says how to draw the values of files that store none; nil: 1 for Matrix Market,
 	// normal ones for .smtx.
 	Pattern *gen.Values
-	// Progress, if not nil, is told how many bytes of the file have been read, of how many; total
+	// Progress, if not nil, is called with how many bytes of the file have been read, of how many; total
 	// is 0 if that is not known. It is called from the goroutine that called File.
 	Progress func(done, total int64)
 }
 
 // File reads the matrix named by path: a file, "-" for standard input, or a spec "gen:…" (package gen).
-// The type is told by the content, after decompression if that is gzip, and else by the name's end:
+// The content tells the type, after decompression if that is gzip, else the name's end:
 //
 //	Matrix Market   .mtx, .mtx.gz
 //	DLMC            .smtx
@@ -57,42 +57,52 @@ func File(ctx context.Context, path string, o Options) (*formats.CSR[float32], e
 
 // Open reads what File reads, but leaves the matrix in the format that the file holds it in: that of a
 // .safetensors file, with its own element type; for all others "csr" of float32.
+//
+// Where Limits.Bytes is 0, a matrix that takes more memory than there is, or reading it does, is refused.
 func Open(ctx context.Context, path string, o Options) (formats.Encoded, error) {
 	if o.Merged != nil {
 		*o.Merged = 0
 	}
+	share := formats.ReadingBytes
+	if strings.HasPrefix(path, gen.Prefix) { // which takes no more on the way
+		share = func(memory int64) int64 { return memory }
+	}
+	free := memory.Available()
+	if free == 0 || o.Limits.Bytes > 0 {
+		return open(ctx, path, o)
+	}
+	o.Limits.Bytes = min(o.Limits.WithDefaults().Bytes, share(free))
+	e, err := open(ctx, path, o)
+	if errors.Is(err, formats.ErrMemory) {
+		err = fmt.Errorf("%w, which %d MiB of available memory allow", err, free>>20)
+	}
+	return e, err
+}
+
+// open opens what Open does.
+func open(ctx context.Context, path string, o Options) (formats.Encoded, error) {
 	if strings.HasPrefix(path, gen.Prefix) {
-		o.Limits = withinMemory(o.Limits, func(memory int64) int64 { return memory })
 		s, err := gen.Parse(path, o.Seed)
 		if err != nil {
 			return nil, err
 		}
 		return plain(s.Generate(ctx, o.Limits))
 	}
-	o.Limits = withinMemory(o.Limits, formats.ReadingBytes)
 	s := &source{ctx: ctx, name: "standard input", Options: o}
 	if path == "-" {
 		return read(os.Stdin, s)
 	}
 	s.name = path
-	f, err := open(path)
+	f, err := openFile(path)
 	if file, tensor, ok := strings.Cut(path, ".safetensors#"); ok && err != nil {
 		s.tensor = tensor
-		f, err = open(file + ".safetensors")
+		f, err = openFile(file + ".safetensors")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	defer f.Close()
 	return read(f, s)
-}
-
-// withinMemory bounds the result by what share of the memory there is may be its, where the caller sets no bound.
-func withinMemory(l formats.Limits, share func(memory int64) int64) formats.Limits {
-	if free := memory.Available(); l.Bytes <= 0 && free > 0 {
-		l.Bytes = min(l.WithDefaults().Bytes, share(free))
-	}
-	return l
 }
 
 // plain is what Open returns for a CSR matrix.
@@ -103,8 +113,8 @@ func plain(a *formats.CSR[float32], err error) (formats.Encoded, error) {
 	return a, nil
 }
 
-// open opens a file that can be read, or says without the path why not.
-func open(path string) (*os.File, error) {
+// openFile opens a file that can be read, or says without the path why not.
+func openFile(path string) (*os.File, error) {
 	f, err := os.Open(path)
 	if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
 		return nil, pe.Err

@@ -269,6 +269,9 @@ func TestMoreThanMemory(t *testing.T) {
 	if memory.Total() > 0 && (err == nil || !strings.Contains(err.Error(), "beyond the limit of")) {
 		t.Errorf("%s: %v", spec, err)
 	}
+	if errors.Is(err, formats.ErrMemory) && !strings.Contains(err.Error(), "of available memory allow") {
+		t.Errorf("%s: %v does not say what the limit is", spec, err)
+	}
 }
 
 func ExampleFile() {

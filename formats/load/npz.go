@@ -38,7 +38,7 @@ func (s *source) spool(plain io.Reader) (tmp *os.File, size int64, err error) {
 	limit := s.Limits.WithDefaults().Bytes
 	size, err = io.Copy(tmp, io.LimitReader(plain, limit+1))
 	if err == nil && size > limit {
-		err = fmt.Errorf("more than the limit of %d bytes", limit)
+		err = fmt.Errorf("is, decompressed, %w of %d bytes", formats.ErrMemory, limit)
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errors.New("compressed data is cut off")

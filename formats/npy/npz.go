@@ -150,7 +150,7 @@ func vector[E any](f *archive, name string, n int64, decode decoder[E]) (out []E
 func (f *archive) spend(n, size int64) error {
 	limit := f.Limits.WithDefaults().Bytes
 	if n > math.MaxInt64/size || n*size > limit+limit/2-f.bytes {
-		return fmt.Errorf("%d elements take more than is left of the limit of %d bytes", n, limit)
+		return fmt.Errorf("%d elements after %d bytes of other arrays are %w of %d bytes", n, f.bytes, formats.ErrMemory, limit)
 	}
 	f.bytes += n * size
 	return nil

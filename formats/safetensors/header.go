@@ -19,8 +19,10 @@ import (
 // MaxHeader is the longest header there may be, in bytes.
 const MaxHeader = 100_000_000
 
-// memoryOfHeader is about how many bytes of memory a header takes for each of its own.
-const memoryOfHeader = 8
+const (
+	memoryOfHeader = 16       // bytes of memory that a header takes for each of its own, about
+	smallHeader    = 64 << 10 // is read whatever the limit
+)
 
 const metadataKey = "__metadata__"
 
@@ -40,8 +42,8 @@ func readHeader(r io.Reader, l formats.Limits) (map[string]string, []span, error
 	if n > MaxHeader {
 		return nil, nil, fmt.Errorf("no safetensors data: a header of %d bytes, and %d are the most", n, MaxHeader)
 	}
-	if limit := l.WithDefaults().Bytes; int64(n) > limit/memoryOfHeader {
-		return nil, nil, fmt.Errorf("a header of %d bytes takes more memory than the limit of %d", n, limit)
+	if limit := l.WithDefaults().Bytes; int64(n) > max(smallHeader, limit/memoryOfHeader) {
+		return nil, nil, fmt.Errorf("a header of %d bytes takes memory %w of %d", n, formats.ErrMemory, limit)
 	}
 	text, err := io.ReadAll(io.LimitReader(r, int64(n)))
 	if err == nil && uint64(len(text)) < n {

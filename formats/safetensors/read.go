@@ -116,9 +116,9 @@ func (r *Reader) spend(n int64) error {
 		r.bytes += n
 		return nil
 	case r.bytes == 0:
-		return fmt.Errorf("%d bytes are beyond the limit of %d", n, limit)
+		return fmt.Errorf("%d bytes are %w of %d", n, formats.ErrMemory, limit)
 	}
-	return fmt.Errorf("%d bytes after %d in other tensors are beyond the limit of %d", n, r.bytes, limit)
+	return fmt.Errorf("%d bytes after %d in other tensors are %w of %d", n, r.bytes, formats.ErrMemory, limit)
 }
 
 func bytesOf(words []uint64) []byte {
@@ -141,7 +141,7 @@ func Read(in io.Reader, o Options) (*File, error) {
 func (r *Reader) file() (*File, error) {
 	if last := len(r.left) - 1; last >= 0 {
 		if all, limit := r.left[last].end, r.opt.Limits.WithDefaults().Bytes; all > limit {
-			return nil, fmt.Errorf("%s: tensors of %d bytes are beyond the limit of %d", r.opt.Name, all, limit)
+			return nil, fmt.Errorf("%s: tensors of %d bytes are %w of %d", r.opt.Name, all, formats.ErrMemory, limit)
 		}
 	}
 	f := &File{Metadata: r.metadata}

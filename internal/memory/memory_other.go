@@ -1,6 +1,6 @@
 //go:build !linux && !darwin
 
-// Systems that are not asked.
+// Systems whose memory is not known.
 
 package memory
 

@@ -13,7 +13,7 @@ func TestMemory(t *testing.T) {
 	all, free := memory.Total(), memory.Available()
 	if runtime.GOOS != "linux" && runtime.GOOS != "darwin" {
 		if all != 0 || free != 0 {
-			t.Errorf("%d of %d bytes on a system that is not asked", free, all)
+			t.Errorf("%d of %d bytes on a system whose memory is not known", free, all)
 		}
 		return
 	}
