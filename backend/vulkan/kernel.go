@@ -142,6 +142,9 @@ func (k *kernel) Close() error {
 	defer k.d.mu.Unlock()
 	if k.pipeline != 0 && !k.d.closed {
 		k.d.settle(context.Background())
+		if k.d.lost {
+			return nil // freed with the device: who knows what it is doing
+		}
 		C.sv_free_pipeline(k.d.native, k.pipeline)
 		delete(k.d.kernels, k)
 	}
