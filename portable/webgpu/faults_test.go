@@ -6,19 +6,21 @@
 package webgpu_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/portable/webgpu"
 )
 
 func TestFaults(t *testing.T) {
-	cases := map[string]func(*testing.T){"memory": outOfMemory, "submit": lost, "wait": lost}
+	cases := map[string]func(*testing.T){"memory": outOfMemory, "submit": lost, "wait": lost, "cancelled-wait": lostAfterCancel}
 	if f := cases[os.Getenv("FAULT")]; f != nil {
 		f(t) // in the child
 		return
@@ -65,7 +67,7 @@ func mapped(t *testing.T, part string) string {
 // breakVulkan makes the calls of this child's kind fail until mend is called.
 func breakVulkan(t *testing.T) (mend func()) {
 	file := os.Getenv("VULKAN_FAULT")
-	if err := os.WriteFile(file, []byte(os.Getenv("FAULT")), 0o666); err != nil {
+	if err := os.WriteFile(file, []byte(strings.TrimPrefix(os.Getenv("FAULT"), "cancelled-")), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	mend = func() { os.Remove(file) }
@@ -134,4 +136,35 @@ func lost(t *testing.T) {
 	}
 	defer second.Close()
 	runSetOne(t, second)
+}
+
+// A device that is lost while it works on what a cancelled Run has left says so to the next call, and closes.
+func lostAfterCancel(t *testing.T) {
+	d := open(t)
+	k, err := d.Load(wgsl(`@group(0) @binding(0) var<storage, read_write> a: array<u32>;
+@compute @workgroup_size(1) fn main() {
+	var x = a[1];
+	for (var i = 0u; i < 1000000u; i = i + 1u) { x = x * 1664525u + 1013904223u; }
+	a[0] = x;
+}`, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := d.Alloc(64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := backend.Launch{Kernel: k, Groups: [3]uint32{2000, 1, 1}, Args: []backend.Buffer{b}} // seconds
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := d.Run(ctx, l); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("cancelled Run: error %v", err)
+	}
+	breakVulkan(t)
+	if _, err := d.Alloc(64); !errors.Is(err, backend.ErrDeviceLost) {
+		t.Errorf("Alloc: error %v", err)
+	}
+	if err := errors.Join(b.Close(), k.Close(), d.Close(), d.Close()); err != nil {
+		t.Errorf("Close: %v", err)
+	}
 }
