@@ -64,7 +64,7 @@ func (b *buffer) Close() error {
 	defer b.d.mu.Unlock()
 	if b.block != nil && !b.d.closed {
 		b.d.settle(context.Background()) // a loss is for the next call to tell
-		if !b.d.lost { // else freed with the device: who knows what it is doing
+		if !b.d.lost {                   // else freed with the device: who knows what it is doing
 			b.d.pool.release(b.d, b.block, b.off, roundUp(b.size))
 		}
 	}
