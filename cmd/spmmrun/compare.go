@@ -20,8 +20,8 @@ func newCompare() *cobra.Command {
 		Use:   "compare [flags] A.json B.json...",
 		Short: "Tell which devices gave the same bits, case by case and as a matrix",
 		Long: `compare holds manifests against each other. Outputs of classes T1 and T3 must be the same on all devices; those
-of class T2 may differ in their last bits, and where operands are subnormal there are two right answers: of these it
-is only told how many are the same.
+of class T2 may differ in their last bits, and where operands are subnormal there are two right answers: of these
+the report only counts how many are the same.
 
 Each manifest has a letter. The matrix says of each pair how many of the cases that both have agree; - is for pairs
 that share none, as those of different versions of the suite. Below it stand

@@ -147,7 +147,7 @@ func printRun(w io.Writer, m *conformance.Manifest, took time.Duration) error {
 	return printFailures(w, m)
 }
 
-// statuses in the order in which they are told.
+// statuses in the order of the report.
 var statuses = []conformance.Status{conformance.Pass, conformance.Fail, conformance.Waived, conformance.Unsupported}
 
 func counts(n map[conformance.Status]int) string {

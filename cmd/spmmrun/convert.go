@@ -184,7 +184,7 @@ func (v *conversion) run(ctx context.Context, p *progress) (string, error) {
 	return fmt.Sprintf("%s: %s, %d×%d, %d entries, %v, %s", printable.String(v.out), withOptions(m.Format(), formats.OptionsOf(m)), rows, cols, m.NNZ(), m.Type(), byteSize(size)), nil
 }
 
-// encode brings the matrix into the format and the element type that were asked for.
+// encode brings the matrix into the format and the element type that were requested.
 func (v *conversion) encode(ctx context.Context, in formats.Encoded, p *progress) (formats.Encoded, error) {
 	typ := in.Type()
 	if v.precision != "same" {

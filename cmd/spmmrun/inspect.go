@@ -306,15 +306,15 @@ func (i *inspection) formats(w io.Writer) error {
 
 // refusals prints, for each format that has no packing for the matrix, why.
 func (i *inspection) refusals(w io.Writer) {
-	told := map[string]bool{}
+	seen := map[string]bool{}
 	for _, p := range i.Formats {
 		if p.Error == "" {
-			told[p.Format] = true
+			seen[p.Format] = true
 		}
 	}
 	for _, p := range i.Formats {
-		if !told[p.Format] {
-			told[p.Format] = true
+		if !seen[p.Format] {
+			seen[p.Format] = true
 			fmt.Fprintf(w, "%s: %s\n", p.Format, strings.TrimPrefix(p.Error, "format "+p.Format+": "))
 		}
 	}

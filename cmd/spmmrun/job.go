@@ -188,7 +188,7 @@ func newProblem[T formats.Value](ctx context.Context, j *job, dev spmm.Info, a *
 	return q, ctx.Err()
 }
 
-// newB makes or reads B; fits tells whether there is memory for so many columns.
+// newB makes or reads B; fits returns an error if there is no memory for cols columns.
 func (j *job) newB(ctx context.Context, a *formats.CSR[float32], fits func(cols int) error, p *progress) (*formats.Dense[float32], error) {
 	if j.bFile == "" {
 		if err := fits(j.cols); err != nil {
@@ -234,7 +234,7 @@ func fitsF16(name string, values []float32) error {
 	return nil
 }
 
-// measure multiplies on the device as often as asked for, the data staying there, and leaves C in c.
+// measure times the requested number of multiplications on the device, where the data stay, and leaves C in c.
 func measure[T formats.Value](ctx context.Context, j *job, plan *spmm.Plan, q *problem[T], c *formats.Dense[float32], p *progress) (timings, error) {
 	var ts timings
 	p.step("copying to the device", -1)

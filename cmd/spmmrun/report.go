@@ -25,7 +25,7 @@ type report struct {
 	Format       string            `json:"format"`
 	Variant      string            `json:"variant"`
 	Why          string            `json:"why"`       // it was chosen
-	Precision    string            `json:"precision"` // what was computed with: f32 where tf32 was asked for and is not there
+	Precision    string            `json:"precision"` // what was computed with: f32 where tf32 was requested and the device has none
 	Mode         string            `json:"mode"`
 	Reproduced   *reproducedReport `json:"reproduced,omitempty"` // in reproducible mode
 	N            int               `json:"n"`

@@ -55,7 +55,7 @@ func writeSpy(w io.Writer, name string, a *formats.CSR[float32]) error {
 	return err
 }
 
-// fromTop labels an axis of so many rows, the first of which is at the top.
+// fromTop labels an axis of rows, the first of which is at the top.
 func fromTop(rows float64) plot.TickerFunc {
 	return func(min, max float64) []plot.Tick {
 		ticks := plot.DefaultTicks{}.Ticks(min, max)
