@@ -89,6 +89,9 @@ func (j *job) run(ctx context.Context, stdout io.Writer, p *progress) error {
 		return err
 	}
 	r.report.LoadS = loaded.Seconds()
+	for _, s := range dev.Skipped() {
+		r.report.Skipped = append(r.report.Skipped, absentEntry{s.Backend, oneLine(s.Err)})
+	}
 	p.end()
 	if err := r.report.print(stdout, j.report); err != nil {
 		return err

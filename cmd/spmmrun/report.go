@@ -35,6 +35,7 @@ type report struct {
 	B            string            `json:"b,omitempty"` // its file
 	StoredBytes  int64             `json:"stored_bytes"`
 	Fill         float64           `json:"fill"`
+	Skipped      []absentEntry     `json:"skipped,omitempty"` // backends that auto would have preferred
 	LoadS        float64           `json:"load_s"`
 	EncodeS      float64           `json:"encode_s"`
 	UploadS      float64           `json:"upload_s"`
@@ -176,6 +177,9 @@ func (r *report) print(w io.Writer, form string) error {
 	row("matrix", "%s: %d×%d, %d entries (%s)", printable.String(r.Matrix.Name), r.Matrix.Rows, r.Matrix.Cols, r.Matrix.NNZ, density(r.Matrix))
 	row("B", "%d×%d, %s", r.Matrix.Cols, r.N, r.origin())
 	row("device", "%s: %s (%s)", r.Backend, printable.String(r.Device), printable.String(r.Driver))
+	for _, s := range r.Skipped {
+		row("skipped", "%s", printable.String(s.Reason))
+	}
 	row("plan", "format %s, precision %s, kernel %s", r.Format, r.Precision, r.Variant)
 	row("chosen", "because %s", r.Why)
 	if r.Reproduced != nil {
