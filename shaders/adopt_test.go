@@ -10,9 +10,26 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
+	"github.com/spmmrun/spmm/formats/load"
 	"github.com/spmmrun/spmm/shaders"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
+
+// Every format that is multiplied from has a container, and the other way round.
+func TestFormatsHaveContainers(t *testing.T) {
+	var multiplied, held []string
+	for _, f := range shaders.Formats() {
+		multiplied = append(multiplied, f.Name)
+	}
+	for _, f := range load.Formats() {
+		held = append(held, f.Name)
+	}
+	slices.Sort(multiplied)
+	slices.Sort(held)
+	if !slices.Equal(multiplied, held) {
+		t.Errorf("shaders.Formats has %q, load.Formats %q", multiplied, held)
+	}
+}
 
 // A matrix that was encoded for a variant becomes the same arrays when it is adopted, and one of another
 // type is refused.

@@ -29,26 +29,26 @@ func cudaVariants() []*spec.Variant {
 // block, stages of copies in flight.
 func gathered(t dtype.Type, v, step, chunks, warps, stages uint32) *spec.Variant {
 	x := panel.CUDA("cvse", "kernel.cu", fmt.Sprintf("cuda_v%d_k%d_%v", v, step, t), t, warps, []spec.Const{
-		panel.Define("V", v), panel.Define("ALIGN", step), panel.Define("STEP", step), panel.Define("CHUNKS", chunks),
-		panel.Define("WARPS", warps), panel.Define("STAGES", stages), panel.Define("COLS", 64*chunks),
+		spec.Define("V", v), spec.Define("ALIGN", step), spec.Define("STEP", step), spec.Define("CHUNKS", chunks),
+		spec.Define("WARPS", warps), spec.Define("STAGES", stages), spec.Define("COLS", 64*chunks),
 	})
-	x.Need.Shapes = []backend.MatrixShape{{M: 16, N: 8, K: step, A: t, B: t, C: dtype.F32, D: dtype.F32}}
+	x.Need.Shapes = []backend.MatrixShape{spec.Shape(16, 8, step, t)}
 	return x
 }
 
 func tf32Variant() *spec.Variant {
 	const warps, chunks = 4, 2
 	x := panel.CUDA("cvse", "tf32.cu", "cuda_v8_tf32", dtype.TF32, warps, []spec.Const{
-		panel.Define("V", 8), panel.Define("ALIGN", 8), panel.Define("STEP", 8), panel.Define("CHUNKS", chunks), panel.Define("WARPS", warps), panel.Define("COLS", 32*chunks),
+		spec.Define("V", 8), spec.Define("ALIGN", 8), spec.Define("STEP", 8), spec.Define("CHUNKS", chunks), spec.Define("WARPS", warps), spec.Define("COLS", 32*chunks),
 	})
-	x.Need.Shapes = []backend.MatrixShape{{M: 16, N: 8, K: 8, A: dtype.TF32, B: dtype.TF32, C: dtype.F32, D: dtype.F32}}
+	x.Need.Shapes = []backend.MatrixShape{spec.Shape(16, 8, 8, dtype.TF32)}
 	return x
 }
 
 func scalarVariant(v uint32) *spec.Variant {
 	const warps, unroll = 4, 4
 	return panel.CUDA("cvse", "scalar.cu", fmt.Sprintf("cuda_v%d_f32", v), dtype.F32, warps, []spec.Const{
-		panel.Define("V", v), panel.Define("ALIGN", unroll), panel.Define("STEP", 8), panel.Define("CHUNKS", 1), panel.Define("UNROLL", unroll),
-		panel.Define("WARPS", warps), panel.Define("COLS", 128),
+		spec.Define("V", v), spec.Define("ALIGN", unroll), spec.Define("STEP", 8), spec.Define("CHUNKS", 1), spec.Define("UNROLL", unroll),
+		spec.Define("WARPS", warps), spec.Define("COLS", 128),
 	})
 }

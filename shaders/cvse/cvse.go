@@ -54,7 +54,7 @@ var Format = &spec.Format{
 }
 
 // unaligned: panels of any number of vectors.
-var unaligned = panel.Define("ALIGN", 1)
+var unaligned = spec.Define("ALIGN", 1)
 
 // locate finds a workgroup's work on the CPU.
 func locate(args [][]byte, block []byte, at [3]uint32, v int) (w panel.Work, ok bool) {

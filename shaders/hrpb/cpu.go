@@ -29,7 +29,7 @@ func cpuVariants() []*spec.Variant {
 	for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
 		vs = append(vs, &spec.Variant{
 			Name: "cpu_" + t.String(), In: t, Code: backend.CodeGo, Func: host.For(t, cpuGroup(host.F16), cpuGroup(host.BF16), cpuGroup(host.F32)), Local: [3]uint32{1, 1, 1},
-			Consts: []spec.Const{{Name: "BLOCK", ID: -1, Value: cpuBlock}, {Name: "WORKERS", ID: -1, Value: cpuWorker}, {Name: "COLS", ID: -1, Value: cpuCols}},
+			Consts: []spec.Const{spec.Define("BLOCK", cpuBlock), spec.Define("WORKERS", cpuWorker), spec.Define("COLS", cpuCols)},
 			Out:    []dtype.Type{dtype.F16, dtype.BF16},
 		})
 	}

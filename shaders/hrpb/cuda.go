@@ -30,7 +30,6 @@ func cudaVariants() []*spec.Variant {
 
 // cudaVariant is kernel.cu with blocks of so many active columns: the k of the instruction.
 func cudaVariant(name string, t dtype.Type, arch int, block uint32) *spec.Variant {
-	define := func(name string, value uint32) spec.Const { return spec.Const{Name: name, ID: -1, Value: value} }
 	size := uint32(t.Size())
 	stage := (block*(cudaCols*size+32) + 2*block + 16*block*size + 15) &^ 15
 	shared := cudaWarps * max(cudaDepth*stage, 16*(4*cudaCols+16))
@@ -38,11 +37,11 @@ func cudaVariant(name string, t dtype.Type, arch int, block uint32) *spec.Varian
 		Name: name, In: t, Code: backend.CodePTX, Local: [3]uint32{32 * cudaWarps, 1, 1}, Entry: "hrpb", Shared: shared,
 		Need: spec.Need{
 			Arch: arch, Shared: shared,
-			Shapes: []backend.MatrixShape{{M: 16, N: 8, K: block, A: t, B: t, C: dtype.F32, D: dtype.F32}},
+			Shapes: []backend.MatrixShape{spec.Shape(16, 8, block, t)},
 		},
 		Consts: []spec.Const{
-			define("BLOCK", block), define("COLS", cudaCols), define("WARPS", cudaWarps), define("DEPTH", cudaDepth),
-			define("WORKERS", cudaWorkers),
+			spec.Define("BLOCK", block), spec.Define("COLS", cudaCols), spec.Define("WARPS", cudaWarps), spec.Define("DEPTH", cudaDepth),
+			spec.Define("WORKERS", cudaWorkers),
 		},
 		Out: []dtype.Type{dtype.F16, dtype.BF16},
 		Unit: spec.Unit{

@@ -10,7 +10,7 @@ import (
 func CoopVariants(sub uint32) []*spec.Variant {
 	var vs []*spec.Variant
 	for _, c := range coops {
-		c.sub = sub
+		c.Sub = sub
 		vs = append(vs, c.variant(dtype.TF32), c.variant(dtype.F16))
 	}
 	return vs

@@ -21,21 +21,20 @@ func variants() []*spec.Variant {
 
 // coops are the matrix operations that kernel_coop.comp uses, each in f16.
 var coops = []coop{
-	{m: 16, n: 8, k: 16, sub: 32, subs: 1, cols: 64},  // NVIDIA
-	{m: 16, n: 8, k: 8, sub: 32, subs: 1, cols: 64},   // and its older GPUs
-	{m: 16, n: 16, k: 16, sub: 32, subs: 1, cols: 64}, // AMD, in waves of 32
-	{m: 16, n: 16, k: 16, sub: 64, subs: 1, cols: 64}, // and of 64
-	{m: 8, n: 16, k: 16, sub: 16, subs: 2, cols: 64},  // Intel
-	{m: 8, n: 8, k: 16, sub: 8, subs: 4, cols: 64},
-	{m: 8, n: 8, k: 8, sub: 8, subs: 4, cols: 64}, // Mesa's driver for CPUs
+	{MatrixUnit: spec.NVIDIA, subs: 1, cols: 64},
+	{MatrixUnit: spec.Turing, subs: 1, cols: 64},
+	{MatrixUnit: spec.AMD32, subs: 1, cols: 64},
+	{MatrixUnit: spec.AMD64, subs: 1, cols: 64},
+	{MatrixUnit: spec.Intel16, subs: 2, cols: 64},
+	{MatrixUnit: spec.Intel8, subs: 4, cols: 64},
+	{MatrixUnit: spec.MesaCPU, subs: 4, cols: 64},
 }
 
 // coop is a variant of kernel_coop.comp.
 type coop struct {
-	m, n, k uint32 // the matrix operation
-	sub     uint32 // subgroup size
-	subs    uint32 // subgroups of a workgroup
-	cols    uint32 // columns of a workgroup
+	spec.MatrixUnit
+	subs uint32 // subgroups of a workgroup
+	cols uint32 // columns of a workgroup
 }
 
 // coopBlock is the active columns of a block.
@@ -46,18 +45,18 @@ func (c coop) shared() uint32 { return max(2*coopBlock*(c.cols/8+1+2), 16*(c.col
 
 func (c coop) variant(t dtype.Type) *spec.Variant {
 	return &spec.Variant{
-		Name: fmt.Sprintf("vulkan_%dx%dx%d_sub%d_%v", c.m, c.n, c.k, c.sub, t), In: t, Code: backend.CodeSPIRV, Entry: "main",
+		Name: fmt.Sprintf("vulkan_%v_%v", c.MatrixUnit, t), In: t, Code: backend.CodeSPIRV, Entry: "main",
 		Need: spec.Need{
 			F16:    true,
 			Shared: 16*c.shared() + 4*(16+c.cols), // and the scales
-			Shapes: []backend.MatrixShape{{M: c.m, N: c.n, K: c.k, A: dtype.F16, B: dtype.F16, C: dtype.F32, D: dtype.F32}},
+			Shapes: []backend.MatrixShape{c.Shape(dtype.F16)},
 		},
-		Local: [3]uint32{c.sub * c.subs, 1, 1}, Sub: c.sub, Matrix: true,
+		Local: [3]uint32{c.Sub * c.subs, 1, 1}, Sub: c.Sub, Matrix: true,
 		Consts: []spec.Const{
-			{Name: "LOCAL", ID: 0, Value: c.sub * c.subs}, {Name: "BLOCK", ID: 1, Value: coopBlock},
-			{Name: "TM", ID: 2, Value: c.m}, {Name: "TN", ID: 3, Value: c.n}, {Name: "TK", ID: 4, Value: c.k},
+			{Name: "LOCAL", ID: 0, Value: c.Sub * c.subs}, {Name: "BLOCK", ID: 1, Value: coopBlock},
+			{Name: "TM", ID: 2, Value: c.M}, {Name: "TN", ID: 3, Value: c.N}, {Name: "TK", ID: 4, Value: c.K},
 			{Name: "COLS", ID: 5, Value: c.cols}, {Name: "SUBS", ID: 6, Value: c.subs}, {Name: "SHARED", ID: 7, Value: c.shared()},
-			{Name: "WORKERS", ID: -1, Value: gpuWorkers},
+			spec.Define("WORKERS", gpuWorkers),
 		},
 		Unit: spec.Unit{Source: "kernel_coop.comp", Defines: map[string]string{"ELEM": include.Define(t)}, Blob: "coop_" + t.String() + ".spv"},
 		Out:  []dtype.Type{dtype.F16},
@@ -71,12 +70,12 @@ func lanes(t dtype.Type, subs uint32) *spec.Variant {
 		Name: fmt.Sprintf("vulkan_lanes_%v", t), In: t, Code: backend.CodeSPIRV, Entry: "main",
 		Need: spec.Need{
 			F16: true, Lanes: true, Shared: 16*shared + 4*(16+64*subs+1), // and the scales
-			Shapes: []backend.MatrixShape{{M: 16, N: 8, K: 16, A: dtype.F16, B: dtype.F16, C: dtype.F32, D: dtype.F32}},
+			Shapes: []backend.MatrixShape{spec.Shape(16, 8, 16, dtype.F16)},
 		},
 		Local: [3]uint32{32 * subs, 1, 1}, Sub: 32, Matrix: true,
 		Consts: []spec.Const{
 			{Name: "LOCAL", ID: 0, Value: 32 * subs}, {Name: "SUBS", ID: 1, Value: subs}, {Name: "SHARED", ID: 2, Value: shared},
-			{Name: "BLOCK", ID: -1, Value: coopBlock}, {Name: "COLS", ID: -1, Value: 64 * subs}, {Name: "WORKERS", ID: -1, Value: gpuWorkers},
+			spec.Define("BLOCK", coopBlock), spec.Define("COLS", 64*subs), spec.Define("WORKERS", gpuWorkers),
 		},
 		Unit: spec.Unit{Source: "lanes.comp", Defines: map[string]string{"ELEM": include.Define(t)}, Blob: "lanes_" + t.String() + ".spv"},
 		Out:  []dtype.Type{dtype.F16},
@@ -104,7 +103,7 @@ func vulkanVariants() []*spec.Variant {
 			Need: spec.Need{Shared: scalarShared}, Local: [3]uint32{scalarLocal, 1, 1},
 			Consts: []spec.Const{
 				{Name: "LOCAL", ID: 0, Value: scalarLocal}, {Name: "BLOCK", ID: 1, Value: scalarBlock},
-				{Name: "WORKERS", ID: -1, Value: gpuWorkers}, {Name: "COLS", ID: -1, Value: 4 * scalarLocal},
+				spec.Define("WORKERS", gpuWorkers), spec.Define("COLS", 4*scalarLocal),
 			},
 			Unit: spec.Unit{Source: "kernel.comp", Defines: map[string]string{"ELEM": include.Define(t)}, Blob: "scalar_" + t.String() + ".spv"},
 		})
@@ -119,8 +118,8 @@ func webgpuVariants() []*spec.Variant {
 			Name: "webgpu_" + t.String(), In: t, Code: backend.CodeWGSL, Entry: "main",
 			Need: spec.Need{Shared: scalarShared}, Local: [3]uint32{scalarLocal, 1, 1},
 			Consts: []spec.Const{
-				{Name: "BLOCK", ID: -1, Value: scalarBlock}, {Name: "SLOTS", ID: -1, Value: 16 * scalarBlock}, {Name: "ROWS", ID: -1, Value: 16}, {Name: "PATTERNS", ID: -1, Value: scalarBlock / 2},
-				{Name: "WORKERS", ID: -1, Value: gpuWorkers}, {Name: "COLS", ID: -1, Value: 4 * scalarLocal},
+				spec.Define("BLOCK", scalarBlock), spec.Define("SLOTS", 16*scalarBlock), spec.Define("ROWS", 16), spec.Define("PATTERNS", scalarBlock/2),
+				spec.Define("WORKERS", gpuWorkers), spec.Define("COLS", 4*scalarLocal),
 			},
 			Unit: spec.Unit{Source: "kernel.wgsl", Defines: map[string]string{"ELEM": include.Define(t), "HALF": include.HalfWGSL, "NONFINITE": include.NonFiniteWGSL}},
 		})

@@ -33,7 +33,7 @@ func cpuVariants() []*spec.Variant {
 		vs = append(vs, &spec.Variant{
 			Name: fmt.Sprintf("cpu_%v", t), In: t, Code: backend.CodeGo, Func: host.For(t, cpuGroup(host.F16), cpuGroup(host.BF16), cpuGroup(host.F32)),
 			Local:  [3]uint32{1, 1, 1},
-			Consts: []spec.Const{define("BLOCK", rows), define("COLS", cpuCols)},
+			Consts: []spec.Const{spec.Define("BLOCK", rows), spec.Define("COLS", cpuCols)},
 			Out:    []dtype.Type{dtype.F16, dtype.BF16},
 		})
 	}

@@ -52,14 +52,14 @@ func (s tile) variant(t dtype.Type) *spec.Variant {
 		Name: name, In: t, Code: backend.CodePTX, Entry: "jigsaw",
 		Local: [3]uint32{2*s.block + 32*s.feeders, 1, 1},
 		Consts: []spec.Const{
-			define("BLOCK", s.block), define("COLS", s.cols), define("GRANULE", s.granule()), define("STAGES", s.stages),
-			define("FEEDERS", s.feeders), define("AHEAD", s.ahead), define("RESIDENT", s.resident), define("EARLY", s.early),
-			define("RING", s.granule()*s.stages),
+			spec.Define("BLOCK", s.block), spec.Define("COLS", s.cols), spec.Define("GRANULE", s.granule()), spec.Define("STAGES", s.stages),
+			spec.Define("FEEDERS", s.feeders), spec.Define("AHEAD", s.ahead), spec.Define("RESIDENT", s.resident), spec.Define("EARLY", s.early),
+			spec.Define("RING", s.granule()*s.stages),
 		},
 		Need: spec.Need{
 			Arch: 80,
 			// The dense operation stands for the sparse one, which takes as long and multiplies as many slots.
-			Shapes: []backend.MatrixShape{{M: 16, N: 8, K: 16, A: t, B: t, C: dtype.F32, D: dtype.F32}},
+			Shapes: []backend.MatrixShape{spec.Shape(16, 8, 16, t)},
 		},
 		Shared: s.granule() * s.stages * pitch,
 		Out:    []dtype.Type{dtype.F16, dtype.BF16},

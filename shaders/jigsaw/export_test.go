@@ -7,7 +7,7 @@ import "github.com/spmmrun/spmm/shaders/spec"
 func CoopVariants(sub uint32) []*spec.Variant {
 	var vs []*spec.Variant
 	for _, c := range coops {
-		c.sub = sub
+		c.Sub = sub
 		vs = append(vs, c.variant())
 	}
 	return vs

@@ -74,8 +74,3 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		ctype: include.Number(p.Out), alpha: p.Alpha, beta: p.Beta, width: groups[0],
 	})}}}, nil
 }
-
-// define is a constant that reaches a source as a -D or as text.
-func define(name string, value uint32) spec.Const {
-	return spec.Const{Name: name, ID: -1, Value: value}
-}

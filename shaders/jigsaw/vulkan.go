@@ -15,16 +15,16 @@ import (
 // coops are the variants on cooperative matrices.
 var coops = []coop{
 	// NVIDIA.
-	{m: 16, n: 8, k: 16, swap: true, sub: 32, subs: 4, cols: 256},
-	{m: 16, n: 8, k: 8, swap: true, sub: 32, subs: 4, cols: 256},
+	{MatrixUnit: spec.NVIDIA, swap: true, subs: 4, cols: 256},
+	{MatrixUnit: spec.Turing, swap: true, subs: 4, cols: 256},
 	// AMD, in waves of 32 and of 64.
-	{m: 16, n: 16, k: 16, sub: 32, subs: 4, cols: 256},
-	{m: 16, n: 16, k: 16, sub: 64, subs: 4, cols: 256},
+	{MatrixUnit: spec.AMD32, subs: 4, cols: 256},
+	{MatrixUnit: spec.AMD64, subs: 4, cols: 256},
 	// Intel.
-	{m: 8, n: 16, k: 16, sub: 16, subs: 8, cols: 256},
-	{m: 8, n: 8, k: 16, swap: true, sub: 8, subs: 8, cols: 128},
+	{MatrixUnit: spec.Intel16, subs: 8, cols: 256},
+	{MatrixUnit: spec.Intel8, swap: true, subs: 8, cols: 128},
 	// Mesa's driver for CPUs.
-	{m: 8, n: 8, k: 8, swap: true, sub: 8, subs: 4, cols: 128},
+	{MatrixUnit: spec.MesaCPU, swap: true, subs: 4, cols: 128},
 }
 
 func vulkanVariants() []*spec.Variant {
@@ -40,11 +40,10 @@ func vulkanVariants() []*spec.Variant {
 
 // coop is a variant of kernel_coop.comp.
 type coop struct {
-	m, n, k uint32 // the matrix operation
-	swap    bool   // Cᵀ = Bᵀ·Aᵀ
-	sub     uint32 // subgroup size
-	subs    uint32 // subgroups of a workgroup
-	cols    uint32 // columns of a workgroup
+	spec.MatrixUnit
+	swap bool   // Cᵀ = Bᵀ·Aᵀ
+	subs uint32 // subgroups of a workgroup
+	cols uint32 // columns of a workgroup
 }
 
 // sharedWords is the uvec4 of shared memory: two stages, or the block of C, the rows of each a uvec4
@@ -56,23 +55,19 @@ func (c coop) sharedWords() uint32 {
 }
 
 func (c coop) variant() *spec.Variant {
-	swap := uint32(0)
-	if c.swap {
-		swap = 1
-	}
 	return &spec.Variant{
-		Name: fmt.Sprintf("vulkan_%dx%dx%d_sub%d", c.m, c.n, c.k, c.sub), In: dtype.F16, Code: backend.CodeSPIRV, Entry: "main",
+		Name: fmt.Sprintf("vulkan_%v", c.MatrixUnit), In: dtype.F16, Code: backend.CodeSPIRV, Entry: "main",
 		Need: spec.Need{
 			F16:    true,
 			Shared: 16 * c.sharedWords(),
-			Shapes: []backend.MatrixShape{{M: c.m, N: c.n, K: c.k, A: dtype.F16, B: dtype.F16, C: dtype.F32, D: dtype.F32}},
+			Shapes: []backend.MatrixShape{c.Shape(dtype.F16)},
 		},
-		Local: [3]uint32{c.sub * c.subs, 1, 1}, Sub: c.sub, Matrix: true,
+		Local: [3]uint32{c.Sub * c.subs, 1, 1}, Sub: c.Sub, Matrix: true,
 		Consts: []spec.Const{
-			{Name: "LOCAL", ID: 0, Value: c.sub * c.subs}, {Name: "TM", ID: 1, Value: c.m}, {Name: "TN", ID: 2, Value: c.n},
-			{Name: "TK", ID: 3, Value: c.k}, {Name: "SWAP", ID: 4, Value: swap}, {Name: "COLS", ID: 5, Value: c.cols},
+			{Name: "LOCAL", ID: 0, Value: c.Sub * c.subs}, {Name: "TM", ID: 1, Value: c.M}, {Name: "TN", ID: 2, Value: c.N},
+			{Name: "TK", ID: 3, Value: c.K}, {Name: "SWAP", ID: 4, Value: spec.Flag(c.swap)}, {Name: "COLS", ID: 5, Value: c.cols},
 			{Name: "SUBS", ID: 6, Value: c.subs}, {Name: "SHARED", ID: 7, Value: c.sharedWords()},
-			define("BLOCK", jigsaw.StripRows),
+			spec.Define("BLOCK", jigsaw.StripRows),
 		},
 		Unit: spec.Unit{Source: "kernel_coop.comp", Blob: "coop.spv"},
 		Out:  []dtype.Type{dtype.F16},
@@ -85,10 +80,10 @@ func lanes() *spec.Variant {
 		Name: "vulkan_lanes", In: dtype.F16, Code: backend.CodeSPIRV, Entry: "main",
 		Need: spec.Need{
 			F16: true, Lanes: true, Shared: 16 * jigsaw.StripRows * 17,
-			Shapes: []backend.MatrixShape{{M: 16, N: 8, K: 16, A: dtype.F16, B: dtype.F16, C: dtype.F32, D: dtype.F32}},
+			Shapes: []backend.MatrixShape{spec.Shape(16, 8, 16, dtype.F16)},
 		},
 		Local: [3]uint32{32, 1, 1}, Sub: 32, Matrix: true,
-		Consts: []spec.Const{{Name: "LOCAL", ID: 0, Value: 32}, define("BLOCK", jigsaw.StripRows), define("COLS", 64)},
+		Consts: []spec.Const{{Name: "LOCAL", ID: 0, Value: 32}, spec.Define("BLOCK", jigsaw.StripRows), spec.Define("COLS", 64)},
 		Unit:   spec.Unit{Source: "lanes.comp", Blob: "lanes.spv"},
 		Out:    []dtype.Type{dtype.F16},
 	}
@@ -109,7 +104,7 @@ func scalarVulkan(t dtype.Type) *spec.Variant {
 		Need: spec.Need{Shared: scalarShared}, Local: [3]uint32{scalarLocal, 1, 1},
 		Consts: []spec.Const{
 			{Name: "LOCAL", ID: 0, Value: scalarLocal}, {Name: "STAGE", ID: 1, Value: scalarStage},
-			define("BLOCK", jigsaw.StripRows), define("COLS", 4*scalarLocal),
+			spec.Define("BLOCK", jigsaw.StripRows), spec.Define("COLS", 4*scalarLocal),
 		},
 		Unit: spec.Unit{Source: "kernel.comp", Defines: map[string]string{"ELEM": include.Define(t)}, Blob: "scalar_" + t.String() + ".spv"},
 	}

@@ -19,9 +19,9 @@ func webgpuVariants() []*spec.Variant {
 			Name: fmt.Sprintf("webgpu_%v", t), In: t, Code: backend.CodeWGSL, Entry: "main",
 			Need: spec.Need{Shared: scalarShared}, Local: [3]uint32{scalarLocal, 1, 1},
 			Consts: []spec.Const{
-				define("ROWS", jigsaw.StripRows), define("STAGE", scalarStage), define("VECTORS", scalarStage*jigsaw.StepCols),
-				define("VALUES", scalarStage*jigsaw.StepCols*jigsaw.StripRows),
-				define("BLOCK", jigsaw.StripRows), define("COLS", 4*scalarLocal),
+				spec.Define("ROWS", jigsaw.StripRows), spec.Define("STAGE", scalarStage), spec.Define("VECTORS", scalarStage*jigsaw.StepCols),
+				spec.Define("VALUES", scalarStage*jigsaw.StepCols*jigsaw.StripRows),
+				spec.Define("BLOCK", jigsaw.StripRows), spec.Define("COLS", 4*scalarLocal),
 			},
 			Unit: spec.Unit{Source: "kernel.wgsl", Defines: map[string]string{"ELEM": include.Define(t), "HALF": include.HalfWGSL, "NONFINITE": include.NonFiniteWGSL}},
 		})

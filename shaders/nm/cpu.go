@@ -33,7 +33,7 @@ func cpuVariants() []*spec.Variant {
 			vs = append(vs, &spec.Variant{
 				Name: fmt.Sprintf("cpu_v%d_%v", x.v, t), In: t, Code: backend.CodeGo, Func: cpuFunc(x.v == 1, t),
 				Local:  [3]uint32{1, 1, 1},
-				Consts: []spec.Const{define("V", x.v), define("PACK", plainPack), define("ROWS", x.rows), define("COLS", x.cols)},
+				Consts: []spec.Const{spec.Define("V", x.v), spec.Define("PACK", plainPack), spec.Define("ROWS", x.rows), spec.Define("COLS", x.cols)},
 				Out:    []dtype.Type{dtype.F16, dtype.BF16},
 			})
 		}

@@ -43,15 +43,15 @@ func tall(t dtype.Type, v, cols, stages, warpRows, warpCols uint32) *spec.Varian
 		warps = v / warpRows * (cols / warpCols)
 	}
 	consts := []spec.Const{
-		define("V", v), define("PACK", plainPack), define("ROWS", v), define("COLS", cols), define("DEPTH", depth), define("STAGES", stages),
+		spec.Define("V", v), spec.Define("PACK", plainPack), spec.Define("ROWS", v), spec.Define("COLS", cols), spec.Define("DEPTH", depth), spec.Define("STAGES", stages),
 	}
 	if warpRows > 0 {
-		consts = append(consts, define("WARP_ROWS", warpRows), define("WARP_COLS", warpCols))
+		consts = append(consts, spec.Define("WARP_ROWS", warpRows), spec.Define("WARP_COLS", warpCols))
 	} else {
-		consts = append(consts, define("HOPPER", 1))
+		consts = append(consts, spec.Define("HOPPER", 1))
 	}
 	x := cudaVariant("vector.cu", fmt.Sprintf("cuda_v%d_%v", v, t), t, warps, stages*depth*(2*v+2*cols), consts)
-	x.Need.Shapes = []backend.MatrixShape{{M: 16, N: 8, K: 16, A: t, B: t, C: dtype.F32, D: dtype.F32}}
+	x.Need.Shapes = []backend.MatrixShape{spec.Shape(16, 8, 16, t)}
 	if warpRows == 0 {
 		onHopper(x)
 	}
@@ -62,10 +62,10 @@ func tall(t dtype.Type, v, cols, stages, warpRows, warpCols uint32) *spec.Varian
 func sparseWarps(t dtype.Type, cols, depth, stages, tileRows, tileCols uint32) *spec.Variant {
 	const rows = 128
 	x := cudaVariant("sparse24.cu", fmt.Sprintf("cuda_24_%v", t), t, rows/tileRows*(cols/tileCols), stages*depth*(rows+rows/8+2*cols), []spec.Const{
-		define("V", 1), define("PACK", warpPack), define("ROWS", rows), define("COLS", cols), define("DEPTH", depth),
-		define("STAGES", stages), define("WARP_ROWS", tileRows), define("WARP_COLS", tileCols),
+		spec.Define("V", 1), spec.Define("PACK", warpPack), spec.Define("ROWS", rows), spec.Define("COLS", cols), spec.Define("DEPTH", depth),
+		spec.Define("STAGES", stages), spec.Define("WARP_ROWS", tileRows), spec.Define("WARP_COLS", tileCols),
 	})
-	x.Need.Shapes = []backend.MatrixShape{{M: 16, N: 8, K: 16, A: t, B: t, C: dtype.F32, D: dtype.F32}}
+	x.Need.Shapes = []backend.MatrixShape{spec.Shape(16, 8, 16, t)}
 	return x
 }
 
@@ -73,10 +73,10 @@ func sparseWarps(t dtype.Type, cols, depth, stages, tileRows, tileCols uint32) *
 func sparseGroups(t dtype.Type) *spec.Variant {
 	const rows, cols, stages = 256, 128, 6
 	x := cudaVariant("group24.cu", fmt.Sprintf("cuda_24_%v", t), t, 12, stages*64*(rows+2*cols)+384, []spec.Const{
-		define("V", 1), define("PACK", groupPack), define("ROWS", rows), define("COLS", cols), define("STAGES", stages),
-		define("BLOCKS_DOWN", 1), define("BLOCKS_ACROSS", 2), define("MOST_BLOCKS", 1024),
+		spec.Define("V", 1), spec.Define("PACK", groupPack), spec.Define("ROWS", rows), spec.Define("COLS", cols), spec.Define("STAGES", stages),
+		spec.Define("BLOCKS_DOWN", 1), spec.Define("BLOCKS_ACROSS", 2), spec.Define("MOST_BLOCKS", 1024),
 	})
-	x.Need.Shapes = []backend.MatrixShape{{M: 16, N: 8, K: 16, A: t, B: t, C: dtype.F32, D: dtype.F32}}
+	x.Need.Shapes = []backend.MatrixShape{spec.Shape(16, 8, 16, t)}
 	onHopper(x)
 	return x
 }
@@ -85,9 +85,9 @@ func sparseGroups(t dtype.Type) *spec.Variant {
 func expand(t dtype.Type) *spec.Variant {
 	const rows, cols, depth, stages = 128, 128, 64, 3
 	x := cudaVariant("expand.cu", fmt.Sprintf("cuda_v1_%v", t), t, 16, 2*rows*depth*2+stages*depth*cols*2, []spec.Const{
-		define("V", 1), define("PACK", plainPack), define("ROWS", rows), define("COLS", cols), define("NARROW_ROWS", 2),
+		spec.Define("V", 1), spec.Define("PACK", plainPack), spec.Define("ROWS", rows), spec.Define("COLS", cols), spec.Define("NARROW_ROWS", 2),
 	})
-	x.Need.Shapes = []backend.MatrixShape{{M: 16, N: 8, K: 16, A: t, B: t, C: dtype.F32, D: dtype.F32}}
+	x.Need.Shapes = []backend.MatrixShape{spec.Shape(16, 8, 16, t)}
 	return x
 }
 
@@ -96,8 +96,8 @@ func element() *spec.Variant {
 	const rows, cols, warpCols, depth, slots = 128, 64, 16, 64, mostN
 	stage := up16(slots*(rows+1)*8) + up16(cols*4*(depth+1))
 	return cudaVariant("element.cu", "cuda_v1_f32", dtype.F32, rows/32*(cols/warpCols), 2*stage, []spec.Const{
-		define("V", 1), define("PACK", plainPack), define("ROWS", rows), define("COLS", cols), define("WARP_COLS", warpCols),
-		define("DEPTH", depth), define("SLOTS", slots), define("NARROW_ROWS", 2),
+		spec.Define("V", 1), spec.Define("PACK", plainPack), spec.Define("ROWS", rows), spec.Define("COLS", cols), spec.Define("WARP_COLS", warpCols),
+		spec.Define("DEPTH", depth), spec.Define("SLOTS", slots), spec.Define("NARROW_ROWS", 2),
 	})
 }
 
@@ -105,7 +105,7 @@ func element() *spec.Variant {
 func scalarCUDA(t dtype.Type) *spec.Variant {
 	const warps = 4
 	return cudaVariant("scalar.cu", fmt.Sprintf("cuda_v%d_%v", anyTall, t), t, warps, 0, []spec.Const{
-		define("V", anyTall), define("PACK", plainPack), define("ROWS", 8*warps), define("COLS", 128), define("WARPS", warps),
+		spec.Define("V", anyTall), spec.Define("PACK", plainPack), spec.Define("ROWS", 8*warps), spec.Define("COLS", 128), spec.Define("WARPS", warps),
 	})
 }
 
@@ -183,8 +183,3 @@ func cudaTile(v *spec.Variant, of nm.Pattern, p spec.Problem, rows, cols int) (i
 }
 
 func up16(n uint32) uint32 { return (n + 15) &^ 15 }
-
-// define is a constant that reaches CUDA C++ as a -D.
-func define(name string, value uint32) spec.Const {
-	return spec.Const{Name: name, ID: -1, Value: value}
-}

@@ -7,7 +7,7 @@ import "github.com/spmmrun/spmm/shaders/spec"
 func CoopVariants(sub uint32) []*spec.Variant {
 	var vs []*spec.Variant
 	for _, c := range coops() {
-		c.sub = sub
+		c.Sub = sub
 		x := c.variant()
 		if lanes := x.Local[0]; c.stage*c.cols/8 >= lanes {
 			vs = append(vs, x)

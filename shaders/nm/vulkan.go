@@ -17,12 +17,12 @@ func coops() []coop {
 	var cs []coop
 	for _, v := range []uint32{64, 32, 16} {
 		cs = append(cs,
-			coop{v: v, m: 16, n: 8, k: 16, swap: true, sub: 32, subs: 4, cols: 128, stage: 32},
-			coop{v: v, m: 16, n: 16, k: 16, sub: 32, subs: 4, cols: 128, stage: 32},
-			coop{v: v, m: 16, n: 16, k: 16, sub: 64, subs: 4, cols: 128, stage: 32},
-			coop{v: v, m: 8, n: 16, k: 16, sub: 16, subs: 8, cols: 128, stage: 32},
-			coop{v: v, m: 8, n: 8, k: 16, swap: true, sub: 8, subs: 8, cols: 128, stage: 32},
-			coop{v: v, m: 8, n: 8, k: 8, swap: true, sub: 8, subs: 4, cols: 128, stage: 16},
+			coop{v: v, MatrixUnit: spec.NVIDIA, swap: true, subs: 4, cols: 128, stage: 32},
+			coop{v: v, MatrixUnit: spec.AMD32, subs: 4, cols: 128, stage: 32},
+			coop{v: v, MatrixUnit: spec.AMD64, subs: 4, cols: 128, stage: 32},
+			coop{v: v, MatrixUnit: spec.Intel16, subs: 8, cols: 128, stage: 32},
+			coop{v: v, MatrixUnit: spec.Intel8, swap: true, subs: 8, cols: 128, stage: 32},
+			coop{v: v, MatrixUnit: spec.MesaCPU, swap: true, subs: 4, cols: 128, stage: 16},
 		)
 	}
 	return cs
@@ -41,13 +41,12 @@ func vulkanVariants() []*spec.Variant {
 
 // coop is a variant of coop.comp.
 type coop struct {
-	v       uint32 // rows of a workgroup
-	m, n, k uint32 // the matrix operation
-	swap    bool   // Cᵀ = Bᵀ·Aᵀ
-	sub     uint32 // subgroup size
-	subs    uint32 // subgroups of a workgroup
-	cols    uint32 // columns of a workgroup
-	stage   uint32 // condensed columns staged at a time
+	v uint32 // rows of a workgroup
+	spec.MatrixUnit
+	swap  bool   // Cᵀ = Bᵀ·Aᵀ
+	subs  uint32 // subgroups of a workgroup
+	cols  uint32 // columns of a workgroup
+	stage uint32 // condensed columns staged at a time
 }
 
 // sharedWords is the uvec4 of shared memory: two stages, or 32 rows of C.
@@ -56,24 +55,20 @@ func (c coop) sharedWords() uint32 {
 }
 
 func (c coop) variant() *spec.Variant {
-	swap := uint32(0)
-	if c.swap {
-		swap = 1
-	}
 	return &spec.Variant{
-		Name: fmt.Sprintf("vulkan_v%d_%dx%dx%d_sub%d", c.v, c.m, c.n, c.k, c.sub), In: dtype.F16, Code: backend.CodeSPIRV, Entry: "main",
+		Name: fmt.Sprintf("vulkan_v%d_%v", c.v, c.MatrixUnit), In: dtype.F16, Code: backend.CodeSPIRV, Entry: "main",
 		Need: spec.Need{
 			F16:    true,
 			Shared: 16 * c.sharedWords(),
-			Shapes: []backend.MatrixShape{{M: c.m, N: c.n, K: c.k, A: dtype.F16, B: dtype.F16, C: dtype.F32, D: dtype.F32}},
+			Shapes: []backend.MatrixShape{c.Shape(dtype.F16)},
 		},
-		Local: [3]uint32{c.sub * c.subs, 1, 1}, Sub: c.sub, Matrix: true,
+		Local: [3]uint32{c.Sub * c.subs, 1, 1}, Sub: c.Sub, Matrix: true,
 		Consts: []spec.Const{
-			{Name: "LOCAL", ID: 0, Value: c.sub * c.subs}, {Name: "ROWS", ID: 1, Value: c.v},
-			{Name: "TM", ID: 2, Value: c.m}, {Name: "TN", ID: 3, Value: c.n}, {Name: "TK", ID: 4, Value: c.k},
-			{Name: "SWAP", ID: 5, Value: swap}, {Name: "COLS", ID: 6, Value: c.cols}, {Name: "SUBS", ID: 7, Value: c.subs},
+			{Name: "LOCAL", ID: 0, Value: c.Sub * c.subs}, {Name: "ROWS", ID: 1, Value: c.v},
+			{Name: "TM", ID: 2, Value: c.M}, {Name: "TN", ID: 3, Value: c.N}, {Name: "TK", ID: 4, Value: c.K},
+			{Name: "SWAP", ID: 5, Value: spec.Flag(c.swap)}, {Name: "COLS", ID: 6, Value: c.cols}, {Name: "SUBS", ID: 7, Value: c.subs},
 			{Name: "STAGE", ID: 8, Value: c.stage}, {Name: "SHARED", ID: 9, Value: c.sharedWords()},
-			{Name: "V", ID: -1, Value: c.v}, {Name: "PACK", ID: -1, Value: plainPack},
+			spec.Define("V", c.v), spec.Define("PACK", plainPack),
 		},
 		Unit: spec.Unit{Source: "coop.comp", Blob: "coop.spv"},
 		Out:  []dtype.Type{dtype.F16},
@@ -83,7 +78,7 @@ func (c coop) variant() *spec.Variant {
 // lanes is lanes.comp for units of so many rows: workgroups of down by across subgroups.
 func lanes(rows, down, across uint32) *spec.Variant {
 	return lanesVariant(fmt.Sprintf("vulkan_v%d_lanes", rows), "lanes.spv", rows, down, across, nil, []spec.Const{
-		define("V", rows), define("PACK", lanePack),
+		spec.Define("V", rows), spec.Define("PACK", lanePack),
 	})
 }
 
@@ -94,11 +89,11 @@ func gathered() *spec.Variant {
 		Name: "vulkan_v16_lanes", In: dtype.F16, Code: backend.CodeSPIRV, Entry: "main",
 		Need: spec.Need{
 			F16: true, Lanes: true, Shared: 16 * rows * (cols/4 + 1),
-			Shapes: []backend.MatrixShape{{M: 16, N: 8, K: 16, A: dtype.F16, B: dtype.F16, C: dtype.F32, D: dtype.F32}},
+			Shapes: []backend.MatrixShape{spec.Shape(16, 8, 16, dtype.F16)},
 		},
 		Local: [3]uint32{32, 1, 1}, Sub: 32, Matrix: true,
 		Consts: []spec.Const{
-			{Name: "LOCAL", ID: 0, Value: 32}, define("ROWS", rows), define("COLS", cols), define("V", rows), define("PACK", lanePack),
+			{Name: "LOCAL", ID: 0, Value: 32}, spec.Define("ROWS", rows), spec.Define("COLS", cols), spec.Define("V", rows), spec.Define("PACK", lanePack),
 		},
 		Unit: spec.Unit{Source: "gather.comp", Blob: "gather.spv"},
 		Out:  []dtype.Type{dtype.F16},
@@ -108,7 +103,7 @@ func gathered() *spec.Variant {
 // lanes24 is lanes.comp for 2:4.
 func lanes24(rows, down, across uint32) *spec.Variant {
 	return lanesVariant("vulkan_24", "lanes24.spv", rows, down, across, map[string]string{"SPARSE24": "1"}, []spec.Const{
-		define("V", 1), define("PACK", warpPack),
+		spec.Define("V", 1), spec.Define("PACK", warpPack),
 	})
 }
 
@@ -120,12 +115,12 @@ func lanesVariant(name, blob string, rows, down, across uint32, defines map[stri
 		Need: spec.Need{
 			F16: true, Lanes: true,
 			Shared: 16 * shared,
-			Shapes: []backend.MatrixShape{{M: 16, N: 8, K: 16, A: dtype.F16, B: dtype.F16, C: dtype.F32, D: dtype.F32}},
+			Shapes: []backend.MatrixShape{spec.Shape(16, 8, 16, dtype.F16)},
 		},
 		Local: [3]uint32{32 * down * across, 1, 1}, Sub: 32, Matrix: true,
 		Consts: append([]spec.Const{
 			{Name: "LOCAL", ID: 0, Value: 32 * down * across}, {Name: "ROWS", ID: 1, Value: rows}, {Name: "DOWN", ID: 2, Value: down},
-			{Name: "ACROSS", ID: 3, Value: across}, {Name: "SHARED", ID: 4, Value: shared}, define("COLS", 64*across),
+			{Name: "ACROSS", ID: 3, Value: across}, {Name: "SHARED", ID: 4, Value: shared}, spec.Define("COLS", 64*across),
 		}, consts...),
 		Unit: spec.Unit{Source: "lanes.comp", Defines: defines, Blob: blob},
 		Out:  []dtype.Type{dtype.F16},
@@ -150,14 +145,14 @@ const (
 
 func vectorVulkan(t dtype.Type) *spec.Variant {
 	return scalarVulkan("vector", anyTall, t, vectorLocal, vectorShared, []spec.Const{
-		{Name: "STAGE", ID: 1, Value: vectorStage}, define("ROWS", anyTall), define("COLS", 4*vectorLocal),
+		{Name: "STAGE", ID: 1, Value: vectorStage}, spec.Define("ROWS", anyTall), spec.Define("COLS", 4*vectorLocal),
 	})
 }
 
 func elementVulkan(t dtype.Type) *spec.Variant {
 	return scalarVulkan("element", 1, t, elementLocal, elementShared, []spec.Const{
 		{Name: "QUADS", ID: 1, Value: elementQuads}, {Name: "DEPTH", ID: 2, Value: elementDepth},
-		define("ROWS", elementLocal), define("COLS", 4*elementQuads),
+		spec.Define("ROWS", elementLocal), spec.Define("COLS", 4*elementQuads),
 	})
 }
 
@@ -165,7 +160,7 @@ func scalarVulkan(source string, v uint32, t dtype.Type, local, shared uint32, c
 	return &spec.Variant{
 		Name: fmt.Sprintf("vulkan_v%d_%v", v, t), In: t, Code: backend.CodeSPIRV, Entry: "main",
 		Need: spec.Need{Shared: shared}, Local: [3]uint32{local, 1, 1},
-		Consts: append([]spec.Const{{Name: "LOCAL", ID: 0, Value: local}, define("V", v), define("PACK", plainPack)}, consts...),
+		Consts: append([]spec.Const{{Name: "LOCAL", ID: 0, Value: local}, spec.Define("V", v), spec.Define("PACK", plainPack)}, consts...),
 		Unit:   spec.Unit{Source: source + ".comp", Defines: map[string]string{"ELEM": elem(t)}, Blob: source + "_" + t.String() + ".spv"},
 	}
 }

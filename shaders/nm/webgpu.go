@@ -20,11 +20,11 @@ func webgpuVariants() []*spec.Variant {
 	for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
 		vs = append(vs,
 			webgpuVariant("vector", anyTall, t, vectorLocal, vectorShared, []spec.Const{
-				define("STAGE", vectorStage), define("ROWS", anyTall), define("COLS", 4*vectorLocal),
+				spec.Define("STAGE", vectorStage), spec.Define("ROWS", anyTall), spec.Define("COLS", 4*vectorLocal),
 			}),
 			webgpuVariant("element", 1, t, elementLocal, elementShared, []spec.Const{
-				define("QUADS", elementQuads), define("DEPTH", elementDepth), define("PITCH", elementDepth+1), define("CELLS", elementQuads*(elementDepth+1)),
-				define("ROWS", elementLocal), define("COLS", 4*elementQuads),
+				spec.Define("QUADS", elementQuads), spec.Define("DEPTH", elementDepth), spec.Define("PITCH", elementDepth+1), spec.Define("CELLS", elementQuads*(elementDepth+1)),
+				spec.Define("ROWS", elementLocal), spec.Define("COLS", 4*elementQuads),
 			}))
 	}
 	return vs
@@ -34,7 +34,7 @@ func webgpuVariant(source string, v uint32, t dtype.Type, local, shared uint32, 
 	return &spec.Variant{
 		Name: fmt.Sprintf("webgpu_v%d_%v", v, t), In: t, Code: backend.CodeWGSL, Entry: "main",
 		Need: spec.Need{Shared: shared}, Local: [3]uint32{local, 1, 1},
-		Consts: append([]spec.Const{define("V", v), define("PACK", plainPack)}, consts...),
+		Consts: append([]spec.Const{spec.Define("V", v), spec.Define("PACK", plainPack)}, consts...),
 		Unit: spec.Unit{Source: source + ".wgsl", Defines: map[string]string{
 			"ELEM": elem(t), "HALF": include.HalfWGSL, "NONFINITE": include.NonFiniteWGSL, "NM": nmWGSL,
 		}},

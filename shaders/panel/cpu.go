@@ -40,7 +40,7 @@ func CPU(locate Locate, own ...spec.Const) []*spec.Variant {
 			vs = append(vs, &spec.Variant{
 				Name: fmt.Sprintf("cpu_v%d_%v", v, t), In: t, Code: backend.CodeGo, Func: cpuFunc(int(v), t, locate),
 				Local:  [3]uint32{1, 1, 1},
-				Consts: append([]spec.Const{Define("V", v), Define("COLS", CPUCols)}, own...),
+				Consts: append([]spec.Const{spec.Define("V", v), spec.Define("COLS", CPUCols)}, own...),
 				Out:    []dtype.Type{dtype.F16, dtype.BF16},
 			})
 		}

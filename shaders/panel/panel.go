@@ -61,8 +61,3 @@ func CUDA(entry, source, name string, t dtype.Type, warps uint32, consts []spec.
 		},
 	}
 }
-
-// Define is a constant that is compiled in.
-func Define(name string, value uint32) spec.Const {
-	return spec.Const{Name: name, ID: -1, Value: value}
-}

@@ -14,20 +14,20 @@ import (
 // coops are the variants on cooperative matrices.
 var coops = []coop{
 	// NVIDIA: the panel on the instruction's n = 8.
-	{v: 8, m: 16, n: 8, k: 16, swap: true, sub: 32, subs: 1, cols: 64, stage: 16}, // see docs/history/2026-11.md
-	{v: 16, m: 16, n: 8, k: 16, swap: true, sub: 32, subs: 4, cols: 256, stage: 16},
-	{v: 8, m: 16, n: 8, k: 8, swap: true, sub: 32, subs: 4, cols: 256, stage: 16},
-	{v: 16, m: 16, n: 8, k: 8, swap: true, sub: 32, subs: 4, cols: 256, stage: 16},
+	{v: 8, MatrixUnit: spec.NVIDIA, swap: true, subs: 1, cols: 64, stage: 16}, // see docs/history/2026-11.md
+	{v: 16, MatrixUnit: spec.NVIDIA, swap: true, subs: 4, cols: 256, stage: 16},
+	{v: 8, MatrixUnit: spec.Turing, swap: true, subs: 4, cols: 256, stage: 16},
+	{v: 16, MatrixUnit: spec.Turing, swap: true, subs: 4, cols: 256, stage: 16},
 	// AMD, in waves of 32 and of 64.
-	{v: 16, m: 16, n: 16, k: 16, sub: 32, subs: 4, cols: 256, stage: 16},
-	{v: 16, m: 16, n: 16, k: 16, sub: 64, subs: 4, cols: 256, stage: 16},
+	{v: 16, MatrixUnit: spec.AMD32, subs: 4, cols: 256, stage: 16},
+	{v: 16, MatrixUnit: spec.AMD64, subs: 4, cols: 256, stage: 16},
 	// Intel.
-	{v: 8, m: 8, n: 16, k: 16, sub: 16, subs: 8, cols: 256, stage: 16},
-	{v: 16, m: 8, n: 16, k: 16, sub: 16, subs: 8, cols: 256, stage: 16},
-	{v: 8, m: 8, n: 8, k: 16, swap: true, sub: 8, subs: 8, cols: 128, stage: 16},
+	{v: 8, MatrixUnit: spec.Intel16, subs: 8, cols: 256, stage: 16},
+	{v: 16, MatrixUnit: spec.Intel16, subs: 8, cols: 256, stage: 16},
+	{v: 8, MatrixUnit: spec.Intel8, swap: true, subs: 8, cols: 128, stage: 16},
 	// Mesa's driver for CPUs.
-	{v: 8, m: 8, n: 8, k: 8, swap: true, sub: 8, subs: 4, cols: 128, stage: 16},
-	{v: 16, m: 8, n: 8, k: 8, swap: true, sub: 8, subs: 4, cols: 128, stage: 16},
+	{v: 8, MatrixUnit: spec.MesaCPU, swap: true, subs: 4, cols: 128, stage: 16},
+	{v: 16, MatrixUnit: spec.MesaCPU, swap: true, subs: 4, cols: 128, stage: 16},
 }
 
 // Vulkan returns the variants for Vulkan, with constants of the kernel's own. Its sources are
@@ -50,7 +50,7 @@ func Vulkan(own ...spec.Const) []*spec.Variant {
 func Coops(sub uint32, own ...spec.Const) []*spec.Variant {
 	var vs []*spec.Variant
 	for _, c := range coops {
-		c.sub = sub
+		c.Sub = sub
 		vs = append(vs, c.variant(own))
 	}
 	return vs
@@ -58,13 +58,12 @@ func Coops(sub uint32, own ...spec.Const) []*spec.Variant {
 
 // coop is a variant of kernel_coop.comp.
 type coop struct {
-	v       uint32 // rows of a panel
-	m, n, k uint32 // the matrix operation
-	swap    bool   // Cᵀ = Bᵀ·Aᵀ
-	sub     uint32 // subgroup size
-	subs    uint32 // subgroups of a workgroup
-	cols    uint32 // columns of a workgroup
-	stage   uint32 // vectors staged at a time
+	v uint32 // rows of a panel
+	spec.MatrixUnit
+	swap  bool   // Cᵀ = Bᵀ·Aᵀ
+	subs  uint32 // subgroups of a workgroup
+	cols  uint32 // columns of a workgroup
+	stage uint32 // vectors staged at a time
 }
 
 // sharedWords is the uvec4 of shared memory: two stages, or the block of C, the rows of each a uvec4
@@ -75,22 +74,18 @@ func (c coop) sharedWords() uint32 {
 }
 
 func (c coop) variant(own []spec.Const) *spec.Variant {
-	swap := uint32(0)
-	if c.swap {
-		swap = 1
-	}
 	return &spec.Variant{
-		Name: fmt.Sprintf("vulkan_v%d_%dx%dx%d_sub%d", c.v, c.m, c.n, c.k, c.sub), In: dtype.F16, Code: backend.CodeSPIRV, Entry: "main",
+		Name: fmt.Sprintf("vulkan_v%d_%v", c.v, c.MatrixUnit), In: dtype.F16, Code: backend.CodeSPIRV, Entry: "main",
 		Need: spec.Need{
 			F16:    true,
 			Shared: 16 * c.sharedWords(),
-			Shapes: []backend.MatrixShape{{M: c.m, N: c.n, K: c.k, A: dtype.F16, B: dtype.F16, C: dtype.F32, D: dtype.F32}},
+			Shapes: []backend.MatrixShape{c.Shape(dtype.F16)},
 		},
-		Local: [3]uint32{c.sub * c.subs, 1, 1}, Sub: c.sub, Matrix: true,
+		Local: [3]uint32{c.Sub * c.subs, 1, 1}, Sub: c.Sub, Matrix: true,
 		Consts: append([]spec.Const{
-			{Name: "LOCAL", ID: 0, Value: c.sub * c.subs}, {Name: "V", ID: 1, Value: c.v},
-			{Name: "TM", ID: 2, Value: c.m}, {Name: "TN", ID: 3, Value: c.n}, {Name: "TK", ID: 4, Value: c.k},
-			{Name: "SWAP", ID: 5, Value: swap}, {Name: "COLS", ID: 6, Value: c.cols}, {Name: "SUBS", ID: 7, Value: c.subs},
+			{Name: "LOCAL", ID: 0, Value: c.Sub * c.subs}, {Name: "V", ID: 1, Value: c.v},
+			{Name: "TM", ID: 2, Value: c.M}, {Name: "TN", ID: 3, Value: c.N}, {Name: "TK", ID: 4, Value: c.K},
+			{Name: "SWAP", ID: 5, Value: spec.Flag(c.swap)}, {Name: "COLS", ID: 6, Value: c.cols}, {Name: "SUBS", ID: 7, Value: c.subs},
 			{Name: "STAGE", ID: 8, Value: c.stage}, {Name: "SHARED", ID: 9, Value: c.sharedWords()},
 		}, own...),
 		Unit: spec.Unit{Source: "kernel_coop.comp", Blob: "coop.spv"},
@@ -106,12 +101,12 @@ func lanes(v, chunks uint32) *spec.Variant {
 		Need: spec.Need{
 			F16: true, Lanes: true,
 			Shared: 16 * shared,
-			Shapes: []backend.MatrixShape{{M: 16, N: 8, K: 16, A: dtype.F16, B: dtype.F16, C: dtype.F32, D: dtype.F32}},
+			Shapes: []backend.MatrixShape{spec.Shape(16, 8, 16, dtype.F16)},
 		},
 		Local: [3]uint32{32, 1, 1}, Sub: 32, Matrix: true,
 		Consts: []spec.Const{
 			{Name: "LOCAL", ID: 0, Value: 32}, {Name: "V", ID: 1, Value: v}, {Name: "CHUNKS", ID: 2, Value: chunks},
-			{Name: "SHARED", ID: 3, Value: shared}, Define("COLS", 64*chunks), Define("ALIGN", dealStep), Define("LANES", 1),
+			{Name: "SHARED", ID: 3, Value: shared}, spec.Define("COLS", 64*chunks), spec.Define("ALIGN", dealStep), spec.Define("LANES", 1),
 		},
 		Unit: spec.Unit{Source: "kernel_lanes.comp", Blob: "lanes.spv"},
 		Out:  []dtype.Type{dtype.F16},
@@ -127,13 +122,13 @@ func windowLanes(window, warps uint32) *spec.Variant {
 		Need: spec.Need{
 			F16: true, Lanes: true,
 			Shared: 16 * shared,
-			Shapes: []backend.MatrixShape{{M: 16, N: 8, K: 16, A: dtype.F16, B: dtype.F16, C: dtype.F32, D: dtype.F32}},
+			Shapes: []backend.MatrixShape{spec.Shape(16, 8, 16, dtype.F16)},
 		},
 		Local: [3]uint32{32 * warps, 1, 1}, Sub: 32, Matrix: true,
 		Consts: []spec.Const{
 			{Name: "LOCAL", ID: 0, Value: 32 * warps}, {Name: "V", ID: 1, Value: v}, {Name: "WARPS", ID: 2, Value: warps},
-			Define("PANELS", panels), {Name: "SHARED", ID: 4, Value: shared}, {Name: "WINDOW", ID: 5, Value: window},
-			Define("COLS", 64), Define("ALIGN", dealStep), Define("LANES", 1),
+			spec.Define("PANELS", panels), {Name: "SHARED", ID: 4, Value: shared}, {Name: "WINDOW", ID: 5, Value: window},
+			spec.Define("COLS", 64), spec.Define("ALIGN", dealStep), spec.Define("LANES", 1),
 		},
 		Unit: spec.Unit{Source: "kernel_window.comp", Blob: "window.spv"},
 		Out:  []dtype.Type{dtype.F16},
@@ -155,7 +150,7 @@ func scalarVulkan(v uint32, t dtype.Type, own []spec.Const) *spec.Variant {
 		Need: spec.Need{Shared: scalarShared(v)}, Local: [3]uint32{scalarLocal, 1, 1},
 		Consts: append([]spec.Const{
 			{Name: "LOCAL", ID: 0, Value: scalarLocal}, {Name: "V", ID: 1, Value: v}, {Name: "STAGE", ID: 2, Value: scalarStage},
-			Define("COLS", 4*scalarLocal),
+			spec.Define("COLS", 4*scalarLocal),
 		}, own...),
 		Unit: spec.Unit{Source: "kernel.comp", Defines: map[string]string{"ELEM": include.Define(t)}, Blob: "scalar_" + t.String() + ".spv"},
 	}

@@ -20,8 +20,8 @@ func WebGPU(own ...spec.Const) []*spec.Variant {
 				Name: fmt.Sprintf("webgpu_v%d_%v", v, t), In: t, Code: backend.CodeWGSL, Entry: "main",
 				Need: spec.Need{Shared: scalarShared(v)}, Local: [3]uint32{scalarLocal, 1, 1},
 				Consts: append([]spec.Const{
-					Define("V", v), Define("STAGE", scalarStage), Define("QUADS", v/4), Define("VALUES", scalarStage*v/4),
-					Define("COLS", 4*scalarLocal),
+					spec.Define("V", v), spec.Define("STAGE", scalarStage), spec.Define("QUADS", v/4), spec.Define("VALUES", scalarStage*v/4),
+					spec.Define("COLS", 4*scalarLocal),
 				}, own...),
 				Unit: spec.Unit{Source: "kernel.wgsl", Defines: map[string]string{
 					"ELEM": include.Define(t), "HALF": include.HalfWGSL, "NONFINITE": include.NonFiniteWGSL, "PANEL": include.PanelWGSL,

@@ -29,10 +29,10 @@ const StagedMaxCols = 1 << 16
 func Staged(entry string, t dtype.Type, window, warps, panels, stages, depth uint32) *spec.Variant {
 	const feeders, v = 4, 8
 	x := CUDA(entry, "staged.cu", fmt.Sprintf("cuda_v%d_window%d_%v", v, window, t), t, warps+feeders, []spec.Const{
-		Define("V", v), Define("ALIGN", dealStep), Define("WINDOW", window), Define("WARPS", warps), Define("FEEDERS", feeders),
-		Define("PANELS", panels), Define("STAGES", stages), Define("DEPTH", depth), Define("COLS", 64),
+		spec.Define("V", v), spec.Define("ALIGN", dealStep), spec.Define("WINDOW", window), spec.Define("WARPS", warps), spec.Define("FEEDERS", feeders),
+		spec.Define("PANELS", panels), spec.Define("STAGES", stages), spec.Define("DEPTH", depth), spec.Define("COLS", 64),
 	})
-	x.Need.Shapes = []backend.MatrixShape{{M: 16, N: 8, K: 16, A: t, B: t, C: dtype.F32, D: dtype.F32}}
+	x.Need.Shapes = []backend.MatrixShape{spec.Shape(16, 8, 16, t)}
 	const pitch = 160
 	lists := 4 * warps * panels * (StagedMaxCols/window + 1)
 	x.Shared = stages*window*pitch + warps*panels*depth*(16*v*2+32) + lists

@@ -19,30 +19,23 @@ func variants() []*spec.Variant {
 			vulkanVariant(k), webgpuVariant(k), cpuVariant(k))
 	}
 	for _, t := range []dtype.Type{dtype.F16, dtype.BF16} {
-		vs = append(vs, cudaVariant(Matrix, t, shape(16, 8, 16, t)), cudaVariant(Matrix, t, shape(16, 8, 8, t)))
+		vs = append(vs, cudaVariant(Matrix, t, spec.Shape(16, 8, 16, t)), cudaVariant(Matrix, t, spec.Shape(16, 8, 8, t)))
 	}
-	vs = append(vs, cudaVariant(Matrix, dtype.TF32, shape(16, 8, 8, dtype.TF32)))
+	vs = append(vs, cudaVariant(Matrix, dtype.TF32, spec.Shape(16, 8, 8, dtype.TF32)))
 	for _, k := range []uint32{32, 16} {
-		vs = append(vs, cudaVariant(Matrix, dtype.S8, shape(16, 8, k, dtype.S8)))
+		vs = append(vs, cudaVariant(Matrix, dtype.S8, spec.Shape(16, 8, k, dtype.S8)))
 	}
 	for _, s := range [][3]uint32{{16, 16, 16}, {16, 8, 16}, {16, 8, 8}, {8, 16, 16}, {8, 8, 16}, {8, 8, 8}} {
 		for _, sub := range []uint32{8, 16, 32, 64} {
-			vs = append(vs, matrixVariant(shape(s[0], s[1], s[2], dtype.F16), sub))
+			vs = append(vs, matrixVariant(spec.Shape(s[0], s[1], s[2], dtype.F16), sub))
 		}
 	}
 	for _, s := range [][3]uint32{{16, 16, 32}, {16, 8, 32}, {16, 16, 16}, {8, 16, 32}, {8, 8, 8}} {
 		for _, sub := range []uint32{8, 16, 32, 64} {
-			vs = append(vs, matrixVariant(shape(s[0], s[1], s[2], dtype.S8), sub))
+			vs = append(vs, matrixVariant(spec.Shape(s[0], s[1], s[2], dtype.S8), sub))
 		}
 	}
 	return vs
-}
-
-func shape(m, n, k uint32, t dtype.Type) backend.MatrixShape {
-	if t == dtype.S8 {
-		return backend.MatrixShape{M: m, N: n, K: k, A: t, B: t, C: dtype.S32, D: dtype.S32}
-	}
-	return backend.MatrixShape{M: m, N: n, K: k, A: t, B: t, C: dtype.F32, D: dtype.F32}
 }
 
 func (k Kind) String() string {
@@ -51,7 +44,7 @@ func (k Kind) String() string {
 
 // consts are the constants that this package looks up again.
 func consts(k Kind, width uint32) []spec.Const {
-	return []spec.Const{{Name: "KIND", ID: -1, Value: uint32(k)}, {Name: "WIDTH", ID: -1, Value: width}}
+	return []spec.Const{spec.Define("KIND", uint32(k)), spec.Define("WIDTH", width)}
 }
 
 func cudaVariant(k Kind, t dtype.Type, s backend.MatrixShape) *spec.Variant {
@@ -64,8 +57,8 @@ func cudaVariant(k Kind, t dtype.Type, s backend.MatrixShape) *spec.Variant {
 		v.Name += fmt.Sprintf("_k%d_%v", s.K, t)
 		v.Unit.Blob = v.Name + ".ptx"
 		v.Need.Shapes = []backend.MatrixShape{s}
-		v.Consts = append(v.Consts, spec.Const{Name: "SUBGROUP", ID: -1, Value: 32},
-			spec.Const{Name: "K", ID: -1, Value: s.K}, spec.Const{Name: strings.ToUpper(t.String()), ID: -1, Value: 1})
+		v.Consts = append(v.Consts, spec.Define("SUBGROUP", 32),
+			spec.Define("K", s.K), spec.Const{Name: strings.ToUpper(t.String()), ID: -1, Value: 1})
 	}
 	return v
 }

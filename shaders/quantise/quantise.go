@@ -84,7 +84,7 @@ type params struct {
 }
 
 // digits marks variants that have phase 2.
-var digits = []spec.Const{{Name: "DIGITS", ID: -1, Value: 1}}
+var digits = []spec.Const{spec.Define("DIGITS", 1)}
 
 // local is the invocations of a workgroup, shared the bytes in which they join ranges.
 const (

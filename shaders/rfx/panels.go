@@ -30,13 +30,11 @@ func byPanels() []*spec.Variant {
 	for _, v := range all {
 		s := *v
 		s.Name = strings.Replace(v.Name, "panels", "shuffled", 1)
-		s.Consts = append(slices.Clone(v.Consts), define("SHUFFLE", 1))
+		s.Consts = append(slices.Clone(v.Consts), spec.Define("SHUFFLE", 1))
 		vs = append(vs, v, &s)
 	}
 	return vs
 }
-
-func define(name string, x uint32) spec.Const { return spec.Const{Name: name, ID: -1, Value: x} }
 
 // cudaPanels is panel.cu for p: panels of 8 rows, an instruction of k = step, warps a workgroup, tiles of A that
 // are brought ahead.
@@ -45,10 +43,10 @@ func cudaPanels(p rfx.P, step, warps, stages uint32) *spec.Variant {
 	return &spec.Variant{
 		Name: name, In: dtype.F32, Code: backend.CodePTX, Entry: "rfx", Local: [3]uint32{32 * warps, 1, 1},
 		Consts: []spec.Const{
-			define("BITS", uint32(p)), define("V", 8), define("STEP", step), define("WARPS", warps), define("STAGES", stages), define("COLS", 64),
+			spec.Define("BITS", uint32(p)), spec.Define("V", 8), spec.Define("STEP", step), spec.Define("WARPS", warps), spec.Define("STAGES", stages), spec.Define("COLS", 64),
 		},
 		Need: spec.Need{
-			Arch: 80, Shapes: []backend.MatrixShape{{M: 16, N: 8, K: step, A: dtype.S8, B: dtype.S8, C: dtype.S32, D: dtype.S32}},
+			Arch: 80, Shapes: []backend.MatrixShape{spec.Shape(16, 8, step, dtype.S8)},
 		},
 		Unit: spec.Unit{Source: "panel.cu", Blob: name + ".ptx", Arch: "compute_80"},
 	}

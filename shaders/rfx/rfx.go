@@ -97,7 +97,7 @@ func byRows() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, p := range rfx.All {
 		add := func(name string, v spec.Variant) {
-			v.Name, v.In, v.Consts = fmt.Sprintf("%s_p%d", name, p), dtype.F32, []spec.Const{{Name: "BITS", ID: -1, Value: uint32(p)}}
+			v.Name, v.In, v.Consts = fmt.Sprintf("%s_p%d", name, p), dtype.F32, []spec.Const{spec.Define("BITS", uint32(p))}
 			vs = append(vs, &v)
 		}
 		add("cuda", spec.Variant{

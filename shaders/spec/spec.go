@@ -105,6 +105,17 @@ type Const struct {
 	Value uint32
 }
 
+// Define is a constant that is compiled in.
+func Define(name string, value uint32) Const { return Const{Name: name, ID: -1, Value: value} }
+
+// Flag is a constant's value for a switch: 1 or 0.
+func Flag(on bool) uint32 {
+	if on {
+		return 1
+	}
+	return 0
+}
+
 // Need is what a variant asks of a device.
 type Need struct {
 	Arch   int                   // least CUDA compute capability times ten

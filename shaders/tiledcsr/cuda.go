@@ -23,27 +23,27 @@ func cudaVariants() []*spec.Variant {
 func gathered(t dtype.Type) *spec.Variant {
 	const warps, chunks, stages = 1, 2, 3
 	x := panel.CUDA("tiledcsr", "kernel.cu", "cuda_v8_"+t.String(), t, warps, []spec.Const{
-		panel.Define("V", 8), panel.Define("STEP", 16), panel.Define("CHUNKS", chunks), panel.Define("WARPS", warps),
-		panel.Define("STAGES", stages), panel.Define("COLS", 64*chunks),
+		spec.Define("V", 8), spec.Define("STEP", 16), spec.Define("CHUNKS", chunks), spec.Define("WARPS", warps),
+		spec.Define("STAGES", stages), spec.Define("COLS", 64*chunks),
 	})
-	x.Need.Shapes = []backend.MatrixShape{{M: 16, N: 8, K: 16, A: t, B: t, C: dtype.F32, D: dtype.F32}}
+	x.Need.Shapes = []backend.MatrixShape{spec.Shape(16, 8, 16, t)}
 	return x
 }
 
 func tf32Variant() *spec.Variant {
 	const warps, chunks = 4, 2
 	x := panel.CUDA("tiledcsr", "tf32.cu", "cuda_v8_tf32", dtype.TF32, warps, []spec.Const{
-		panel.Define("V", 8), panel.Define("STEP", 8), panel.Define("CHUNKS", chunks), panel.Define("WARPS", warps),
-		panel.Define("COLS", 32*chunks),
+		spec.Define("V", 8), spec.Define("STEP", 8), spec.Define("CHUNKS", chunks), spec.Define("WARPS", warps),
+		spec.Define("COLS", 32*chunks),
 	})
-	x.Need.Shapes = []backend.MatrixShape{{M: 16, N: 8, K: 8, A: dtype.TF32, B: dtype.TF32, C: dtype.F32, D: dtype.F32}}
+	x.Need.Shapes = []backend.MatrixShape{spec.Shape(16, 8, 8, dtype.TF32)}
 	return x
 }
 
 func scalarVariant() *spec.Variant {
 	const warps, unroll = 4, 4
 	return panel.CUDA("tiledcsr", "scalar.cu", "cuda_v8_f32", dtype.F32, warps, []spec.Const{
-		panel.Define("V", 8), panel.Define("STEP", 8), panel.Define("CHUNKS", 1), panel.Define("UNROLL", unroll),
-		panel.Define("WARPS", warps), panel.Define("COLS", 128),
+		spec.Define("V", 8), spec.Define("STEP", 8), spec.Define("CHUNKS", 1), spec.Define("UNROLL", unroll),
+		spec.Define("WARPS", warps), spec.Define("COLS", 128),
 	})
 }
