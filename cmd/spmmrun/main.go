@@ -16,6 +16,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -114,6 +115,9 @@ const hangup = syscall.Signal(1)
 // interrupts are the signals that end a job early: a closed terminal's too, unless nohup has it ignored.
 func interrupts() []os.Signal {
 	all := []os.Signal{os.Interrupt, syscall.SIGTERM, hangup}
+	if runtime.GOOS == "js" { // which has no signals, and where Ignored panics
+		return all
+	}
 	return slices.DeleteFunc(all, signal.Ignored)
 }
 
