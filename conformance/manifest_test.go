@@ -58,11 +58,14 @@ func TestManifests(t *testing.T) {
 	for _, d := range Compare(mans...) {
 		t.Error(d)
 	}
-	// Those that any machine can make are of this version of the suite. All of one version share cases of T1 and of
-	// T3, which Compare has found to agree.
+	// Those that any machine can make are there, and that of the CPU, which takes seconds, is of this version of the suite.
+	// All of one version share cases of T1 and of T3, which Compare has found to agree.
 	for _, name := range []string{"cpu.json", "vulkan-softvk-matrices.json", "vulkan-softvk-plain.json", "webgpu-softvk-matrices.json"} {
-		if i := slices.IndexFunc(files, func(f fs.DirEntry) bool { return f.Name() == name }); i < 0 || mans[i].Suite != Suite {
+		switch i := slices.IndexFunc(files, func(f fs.DirEntry) bool { return f.Name() == name }); {
+		case i < 0 || name == "cpu.json" && mans[i].Suite != Suite:
 			t.Errorf("%s is not there, or not of suite %s: conformance/manifests/make makes it", name, Suite)
+		case mans[i].Suite != Suite:
+			t.Logf("%s is of suite %s: conformance/manifests/make makes one of suite %s", name, mans[i].Suite, Suite)
 		}
 	}
 	for i := range mans {

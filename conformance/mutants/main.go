@@ -200,7 +200,7 @@ func (l *lab) try(ctx context.Context, m *mutation) (seen string, err error) {
 
 // suite runs the cases.
 func (l *lab) suite(ctx context.Context, m *mutation, program string) (seen string, err error) {
-	const patience = 5 * time.Minute
+	const patience = 20 * time.Minute
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	args := []string{program, "-backend", m.backend, "-filter", m.cases, fmt.Sprintf("-unlisted=%t", m.unlisted)}
