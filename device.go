@@ -121,6 +121,9 @@ func NewDevice(d backend.Device) *Device { return &Device{d: plan.NewDevice(d)} 
 // find returns the device of that name: of a backend with an index, else the backend's best.
 func find(ctx context.Context, name string) (Info, error) {
 	driver, index, indexed := strings.Cut(name, ":")
+	if driver == "auto" {
+		return Info{}, fmt.Errorf("device %q: auto takes no index", name)
+	}
 	d, err := backend.Find(driver)
 	if err != nil {
 		return Info{}, err

@@ -87,7 +87,7 @@ func TestOpenByName(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"abacus":    `unknown backend "abacus" (this program has broken, cpu, cuda, vulkan, webgpu)`,
-		"auto:1":    `unknown backend "auto"`,
+		"auto:1":    `device "auto:1": auto takes no index`,
 		"":          `unknown backend ""`,
 		"cpu:first": `device "cpu:first": want cpu:INDEX`,
 		"cpu:-1":    `device "cpu:-1": want cpu:INDEX`,

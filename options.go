@@ -5,13 +5,14 @@ package spmm
 import (
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/internal/plan"
 )
 
 // Options say how to prepare a matrix. The zero value picks everything. Options that are wrong, that exclude each
-// other or that a call cannot heed are its error: none is ignored.
+// other or that a call cannot heed are its error, which names the option: none is ignored.
 type Options struct {
 	// Format is the sparse format on the device: one of Formats, or "auto" (also ""), which takes what
 	// was tuned for the matrix, or else predicts the fastest from its pattern and the device's measured
@@ -63,7 +64,7 @@ func (o Options) with(a interface{ Validate() error }) (plan.Options, error) {
 	if err != nil {
 		return out, err
 	}
-	if a == nil {
+	if v := reflect.ValueOf(a); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return out, errors.New("matrix A is missing")
 	}
 	if err := a.Validate(); err != nil {

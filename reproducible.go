@@ -29,18 +29,20 @@ const AutoP = -1
 func (o Options) precision() (rfx.P, error) {
 	switch {
 	case o.Mode == Fast && o.P != 0:
-		return 0, fmt.Errorf("precision P = %d is for reproducible mode", o.P)
+		return 0, fmt.Errorf("Options.P: %d: P is for reproducible mode", o.P)
 	case o.Mode == Fast:
 		return 0, nil
 	case o.Mode != Reproducible:
-		return 0, fmt.Errorf("mode %d: Fast and Reproducible are possible", o.Mode)
+		return 0, fmt.Errorf("Options.Mode: %d: want Fast or Reproducible", o.Mode)
 	case o.P == 0:
 		return rfx.P23, nil
 	case o.P == AutoP:
 		return plan.AutoP, nil
 	}
-	p := rfx.P(o.P)
-	return p, p.Check()
+	if err := rfx.P(o.P).Check(); err != nil {
+		return 0, fmt.Errorf("Options.P: %w", err)
+	}
+	return rfx.P(o.P), nil
 }
 
 // Reproduced returns the precision p of the last multiplication in reproducible mode, and whether it was

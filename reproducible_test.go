@@ -278,7 +278,7 @@ func TestReproducibleOptions(t *testing.T) {
 		{spmm.Options{Mode: spmm.Reproducible, P: 24}, "precision 24"},
 		{spmm.Options{Mode: spmm.Reproducible, P: -2}, "precision -2"},
 		{spmm.Options{P: 23}, "reproducible mode"},
-		{spmm.Options{Mode: 7}, "mode 7"},
+		{spmm.Options{Mode: 7}, "Mode: 7"},
 		{spmm.Options{Mode: spmm.Reproducible, Format: "nonsense"}, "nonsense"},
 		{spmm.Options{Mode: spmm.Reproducible, Variant: "nonsense"}, "nonsense"},
 		{spmm.Options{Mode: spmm.Reproducible, Precision: dtype.S8}, "s8"},

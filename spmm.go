@@ -64,6 +64,9 @@ func Multiply[T, C formats.Value](ctx context.Context, p *Plan, alpha float32, b
 
 // host describes a dense matrix of the host to package plan.
 func host[T formats.Value](d *formats.Dense[T], name string) (plan.Dense, error) {
+	if d == nil {
+		return plan.Dense{}, fmt.Errorf("matrix %s is missing", name)
+	}
 	if err := d.Validate(); err != nil {
 		return plan.Dense{}, fmt.Errorf("matrix %s: %w", name, err)
 	}

@@ -316,10 +316,16 @@ func TestRefusals(t *testing.T) {
 		{"another device", second(plan.Run(ctx, 1, tensor(other, 30, 4), 0, tensor(dev, 20, 4))), "one device"},
 		{"closed tensor", second(plan.Run(ctx, 1, closed, 0, tensor(dev, 20, 4))), "after Close"},
 		{"tensor shapes", second(plan.Run(ctx, 1, tensor(dev, 20, 4), 0, tensor(dev, 20, 4))), "want B 30×n and C 20×n"},
+		{"upload nothing", s.Upload(ctx, nil), "to upload is missing"},
+		{"download nowhere", s.Download(ctx, nil), "to download into is missing"},
 		{"upload", s.Upload(ctx, d(5, 4)), "the tensor is 5×5, the matrix 5×4"},
 		{"invalid A", second(spmm.Prepare(ctx, dev, &formats.CSR[float32]{Rows: 1, Cols: 1, RowPtr: []int64{0, 1}, ColIdx: []int32{7}, Val: []float32{1}}, spmm.Options{})), "matrix A"},
+		{"no A", second(spmm.Prepare(ctx, dev, nil, spmm.Options{})), "matrix A is missing"},
+		{"nil A", second(spmm.Prepare(ctx, dev, (*formats.CSR[float32])(nil), spmm.Options{})), "matrix A is missing"},
+		{"nil B", multiply(nil, d(20, 4)), "matrix B is missing"},
+		{"nil C", multiply(d(30, 4), nil), "matrix C is missing"},
 		{"format", second(spmm.Prepare(ctx, dev, a, spmm.Options{Format: "dia"})), `unknown format "dia" (auto, `},
-		{"precision", second(spmm.Prepare(ctx, dev, a, spmm.Options{Precision: dtype.S8})), "precision s8"},
+		{"precision", second(spmm.Prepare(ctx, dev, a, spmm.Options{Precision: dtype.S8})), "Options.Precision: s8"},
 	} {
 		if test.err == nil || !strings.Contains(test.err.Error(), test.says) || strings.Contains(test.err.Error(), "\n") {
 			t.Errorf("%s: %v, want one line with %q", test.name, test.err, test.says)

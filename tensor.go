@@ -76,11 +76,11 @@ func tensorOf(o Operand) *plan.Tensor {
 
 // Upload copies a matrix of the same size, in either order, to the device.
 func (t *Tensor[T]) Upload(ctx context.Context, d *formats.Dense[T]) error {
-	if err := t.fits(d); err != nil {
-		return err
-	}
 	h, err := host(d, "to upload")
 	if err != nil {
+		return err
+	}
+	if err := t.fits(d); err != nil {
 		return err
 	}
 	return t.t.Write(ctx, h.Host)
@@ -88,11 +88,11 @@ func (t *Tensor[T]) Upload(ctx context.Context, d *formats.Dense[T]) error {
 
 // Download copies the tensor into a matrix of the same size, in either order, leaving its padding alone.
 func (t *Tensor[T]) Download(ctx context.Context, d *formats.Dense[T]) error {
-	if err := t.fits(d); err != nil {
-		return err
-	}
 	h, err := host(d, "to download into")
 	if err != nil {
+		return err
+	}
+	if err := t.fits(d); err != nil {
 		return err
 	}
 	return t.t.Read(ctx, h.Host)

@@ -59,7 +59,10 @@ func (d deviceName) Set(s string) error {
 	if !slices.Contains(backendNames(), name) {
 		return fmt.Errorf("want %s, or a backend with the index that `spmmrun devices` lists, as in vulkan:1", orList(backendNames()))
 	}
-	if n, err := strconv.Atoi(index); indexed && (name == "auto" || err != nil || n < 0) {
+	if indexed && name == "auto" {
+		return errors.New("auto takes no index")
+	}
+	if n, err := strconv.Atoi(index); indexed && (err != nil || n < 0) {
 		return fmt.Errorf("want %s:INDEX as `spmmrun devices` lists it", name)
 	}
 	*d.name = s

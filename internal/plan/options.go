@@ -55,26 +55,29 @@ func (o Options) Validate() error {
 	precisions := []dtype.Type{dtype.Invalid, dtype.F16, dtype.BF16, dtype.TF32, dtype.F32}
 	switch {
 	case !o.anyFormat() && !slices.Contains(Formats(), o.Format):
-		return fmt.Errorf("unknown format %q (auto, %s)", o.Format, strings.Join(Formats(), ", "))
+		return fmt.Errorf("Options.Format: unknown format %q (auto, %s)", o.Format, strings.Join(Formats(), ", "))
 	case !slices.Contains(precisions, o.Precision):
-		return fmt.Errorf("precision %v: want f16, bf16, tf32 or f32", o.Precision)
+		return fmt.Errorf("Options.Precision: %v: want f16, bf16, tf32 or f32", o.Precision)
 	case o.Cols < 0 || o.Cols > math.MaxInt32:
-		return fmt.Errorf("%d columns to choose a format for: want 1 to %d, or 0, which means %d", o.Cols, math.MaxInt32, DefaultCols)
+		return fmt.Errorf("Options.Cols: %d: want 1 to %d, or 0, which means %d", o.Cols, math.MaxInt32, DefaultCols)
 	case o.Reproducible != 0 && o.Tune:
-		return errors.New("tuning is for fast mode: reproducible mode chooses by prediction alone")
+		return errors.New("Options.Tune: tuning is for fast mode: reproducible mode chooses by prediction alone")
 	case o.Reproducible == 0 || o.Reproducible == AutoP:
 		return nil
 	}
-	return o.Reproducible.Check()
+	if err := o.Reproducible.Check(); err != nil {
+		return fmt.Errorf("Options.P: %w", err)
+	}
+	return nil
 }
 
 // validateForHost is Validate for calls that pack on the host and multiply nothing.
 func (o Options) validateForHost(call string) error {
 	switch {
 	case o.Reproducible != 0:
-		return fmt.Errorf("%s packs for fast mode: reproducible mode packs with each Prepare", call)
+		return fmt.Errorf("Options.Mode: %s packs for fast mode: reproducible mode packs with each Prepare", call)
 	case o.Tune:
-		return fmt.Errorf("%s does not tune: Prepare does", call)
+		return fmt.Errorf("Options.Tune: %s does not tune: Prepare does", call)
 	}
 	return o.Validate()
 }

@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -62,7 +63,7 @@ func checkDim(n int, what string) error {
 
 // bytes returns the device memory that a tensor of the shape takes. More than 63 bits count is ErrOutOfMemory.
 func (s Shape) bytes() (int64, error) {
-	if err := errors.Join(checkDim(s.Rows, "rows"), checkDim(s.Cols, "columns")); err != nil {
+	if err := cmp.Or(checkDim(s.Rows, "rows"), checkDim(s.Cols, "columns")); err != nil {
 		return 0, fmt.Errorf("a tensor of %d×%d: %w", s.Rows, s.Cols, err)
 	}
 	s = s.whole()
