@@ -61,7 +61,7 @@ var Rules = []Rule{
 
 	{".", []string{"backend", "portable/cpu", "formats/...", "internal/plan"}},
 	{"conformance/oracle", []string{"formats/..."}},
-	{"conformance/...", []string{".", "backend/...", "formats/...", "shaders/...", "internal/...", Self}},
+	{"conformance/...", []string{".", "backend/...", "conformance/...", "formats/...", "shaders/...", "internal/..."}},
 	{"bench/...", []string{".", "backend/...", "formats/...", "shaders/...", "internal/...", Self}},
 	{"tools/...", []string{"internal/...", "shaders/...", "backend", Self}},
 	{"cmd/...", []string{".", "backend/...", "portable/...", "conformance/...", "formats/...", "shaders/...", "internal/...", Self}},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/shaders/compiled"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -180,10 +181,18 @@ func Check(fsys fs.FS, kernels []*spec.Program) []error {
 	return errs
 }
 
-// Preludes returns the generated declarations of a kernel by their path.
+// Preludes returns the generated declarations of a kernel by their path: those in the languages that it is written in.
 func Preludes(k *spec.Program) map[string]string {
-	dir := path.Join(Generated, k.Name)
-	return map[string]string{path.Join(dir, preludeCUDA): k.CUDA(), path.Join(dir, preludeGLSL): k.GLSL()}
+	dir, files := path.Join(Generated, k.Name), map[string]string{}
+	for _, v := range k.Variants {
+		switch v.Code {
+		case backend.CodePTX:
+			files[path.Join(dir, preludeCUDA)] = k.CUDA()
+		case backend.CodeSPIRV:
+			files[path.Join(dir, preludeGLSL)] = k.GLSL()
+		}
+	}
+	return files
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

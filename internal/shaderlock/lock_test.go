@@ -175,3 +175,12 @@ func TestUnitsShareConstants(t *testing.T) {
 		t.Errorf("defines are %v, want %v", got, want)
 	}
 }
+
+// A kernel that is written in Go alone has nothing generated.
+func TestGoAlone(t *testing.T) {
+	k := toy()
+	k.Variants = slices.DeleteFunc(k.Variants, func(v *spec.Variant) bool { return v.Code != backend.CodeGo })
+	if errs := shaderlock.Check(fstest.MapFS{}, []*spec.Program{k}); len(errs) > 0 {
+		t.Error(errs)
+	}
+}
