@@ -111,8 +111,8 @@ type result struct {
 	c      *formats.Dense[float32]
 }
 
-// problem is the data of a job: C = alpha·A·B + beta·C0.
-type problem[T formats.Value] struct {
+// operands are the data of a job: C = alpha·A·B + beta·C0.
+type operands[T formats.Value] struct {
 	a  *formats.CSR[T]
 	b  *formats.Dense[T]
 	c0 *formats.Dense[float32] // nil if beta is 0
@@ -120,7 +120,7 @@ type problem[T formats.Value] struct {
 
 // multiply does the job with data of type T.
 func multiply[T formats.Value](ctx context.Context, j *job, dev *spmm.Device, prec dtype.Type, a formats.Encoded, p *progress) (*result, error) {
-	q, err := newProblem[T](ctx, j, dev.Info(), float32CSR(a), p)
+	q, err := newOperands[T](ctx, j, dev.Info(), float32CSR(a), p)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func multiply[T formats.Value](ctx context.Context, j *job, dev *spmm.Device, pr
 }
 
 // prepare brings A onto the device: as its file has it, if that is of the right type.
-func prepare[T formats.Value](ctx context.Context, j *job, dev *spmm.Device, prec dtype.Type, a formats.Encoded, q *problem[T], p *progress) (*spmm.Plan, error) {
+func prepare[T formats.Value](ctx context.Context, j *job, dev *spmm.Device, prec dtype.Type, a formats.Encoded, q *operands[T], p *progress) (*spmm.Plan, error) {
 	what := "encoding"
 	if j.tune {
 		what = "measuring formats"
@@ -170,8 +170,8 @@ func prepare[T formats.Value](ctx context.Context, j *job, dev *spmm.Device, pre
 	return spmm.Prepare(ctx, dev, q.a, o)
 }
 
-// newProblem brings A into type T and makes or reads B.
-func newProblem[T formats.Value](ctx context.Context, j *job, dev spmm.Info, a *formats.CSR[float32], p *progress) (*problem[T], error) {
+// newOperands brings A into type T and makes or reads B.
+func newOperands[T formats.Value](ctx context.Context, j *job, dev spmm.Info, a *formats.CSR[float32], p *progress) (*operands[T], error) {
 	fits := func(cols int) error {
 		return newNeed(j, dev, a.Rows, a.Cols, cols, a.NNZ(), formats.TypeOf[T]().Size()).check()
 	}
@@ -184,7 +184,7 @@ func newProblem[T formats.Value](ctx context.Context, j *job, dev spmm.Info, a *
 			return nil, err
 		}
 	}
-	q := &problem[T]{a: formats.Convert[T](a), b: convertDense[T](b)}
+	q := &operands[T]{a: formats.Convert[T](a), b: convertDense[T](b)}
 	if j.beta != 0 {
 		q.c0 = gen.Dense(a.Rows, b.Cols, j.seed+1, gen.Values{})
 	}
@@ -238,7 +238,7 @@ func fitsF16(name string, values []float32) error {
 }
 
 // measure times the requested number of multiplications on the device, where the data stay, and leaves C in c.
-func measure[T formats.Value](ctx context.Context, j *job, plan *spmm.Plan, q *problem[T], c *formats.Dense[float32], p *progress) (timings, error) {
+func measure[T formats.Value](ctx context.Context, j *job, plan *spmm.Plan, q *operands[T], c *formats.Dense[float32], p *progress) (timings, error) {
 	var ts timings
 	p.step("copying to the device", -1)
 	b, y, err := spmm.TensorsFor[T, float32](plan, q.b.Cols)

@@ -71,7 +71,7 @@ func (v vanishedReport) String() string {
 }
 
 // reproduced reports the last multiplication of a plan, nil in fast mode.
-func reproduced[T formats.Value](j *job, plan *spmm.Plan, q *problem[T]) *reproducedReport {
+func reproduced[T formats.Value](j *job, plan *spmm.Plan, q *operands[T]) *reproducedReport {
 	if j.mode != reproducible {
 		return nil
 	}

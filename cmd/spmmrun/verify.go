@@ -16,7 +16,7 @@ import (
 const sampleProducts = 5e6
 
 // verify checks the outputs that the job asks for.
-func verify[T formats.Value](ctx context.Context, j *job, plan *spmm.Plan, q *problem[T], c *formats.Dense[float32]) (*verifyReport, error) {
+func verify[T formats.Value](ctx context.Context, j *job, plan *spmm.Plan, q *operands[T], c *formats.Dense[float32]) (*verifyReport, error) {
 	sample := int64(0) // all
 	if j.verify == "sample" {
 		sample = 1 + int64(sampleProducts/(1+float64(q.a.NNZ())/float64(max(1, q.a.Rows))))

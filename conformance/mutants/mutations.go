@@ -81,9 +81,9 @@ var mutations = []mutation{
 		`load(x, src, (e0+e)*int(p.lds)+l0, p.stype)`, `load(x, src, (e0+e)*int(p.lds), p.stype)`, front, false},
 
 	// Packing and encoding.
-	{"cpu", "csr cuts the last entry off heavy rows", "shaders/csr/csr.go",
+	{"cpu", "csr cuts the last entry off heavy rows", "shaders/spec/split.go",
 		`uint32(min(p+longest, end)))`, `uint32(min(p+longest, end-1)))`, csr, false},
-	{"cpu", "csr cuts rows into pieces that are done whole too", "shaders/csr/csr.go",
+	{"cpu", "csr cuts rows into pieces that are done whole too", "shaders/spec/split.go",
 		`if end-begin <= longest {`, `if end-begin < longest {`, csr, false},
 	{"cpu", "nm marks other places than those of its entries", "formats/nm/encode.go",
 		`mask[v/32] |= 1 << (v % 32)`, `mask[v/32] |= 1 << (v % 31)`, "^nm/", false},

@@ -67,13 +67,6 @@ type params struct {
 	alpha, beta   float32
 }
 
-// Split is how the rows of a matrix are shared out: the Format of what this kernel encodes.
-type Split struct {
-	Longest uint32 // rows with more entries are cut into pieces of this many
-	Pieces  uint32
-	Rows    uint32 // heavy rows
-}
-
 // maxEntries keeps entry numbers, and what kernels step past the last one, in 32 bits.
 const maxEntries = math.MaxUint32 - 1<<16
 
@@ -90,7 +83,7 @@ func pack[T formats.Value](a *formats.CSR[T], _ *spec.Variant) (*spec.Packed, er
 	for i, p := range a.RowPtr {
 		rowptr[i] = uint32(p)
 	}
-	split, heavy := cut(rowptr)
+	split, heavy := spec.SplitRows(a.RowPtr, spec.LongestRow(a.Rows, a.NNZ()))
 	e := &spec.Packed{
 		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(), Format: split,
 		Arrays: []spec.Array{
@@ -111,31 +104,6 @@ func pack[T formats.Value](a *formats.CSR[T], _ *spec.Variant) (*spec.Packed, er
 	return e, nil
 }
 
-// cut decides which rows are heavy and lists their pieces. A row is heavy when it has more than
-// four times the average of entries, or more than a device needs to be kept busy with.
-func cut(rowptr []uint32) (Split, []uint32) {
-	const (
-		least  = 256  // entries of a piece
-		enough = 4096 // pieces that keep a large device busy
-	)
-	rows := len(rowptr) - 1
-	nnz := int(rowptr[rows])
-	longest := (max(least, min(4*nnz/max(rows, 1), nnz/enough)) + 3) &^ 3
-	var pieces, sums []uint32
-	for i := range rows {
-		begin, end := int(rowptr[i]), int(rowptr[i+1])
-		if end-begin <= longest {
-			continue
-		}
-		first := uint32(len(pieces) / 2)
-		for p := begin; p < end; p += longest {
-			pieces = append(pieces, uint32(p), uint32(min(p+longest, end)))
-		}
-		sums = append(sums, uint32(i), first, uint32(len(pieces)/2))
-	}
-	return Split{Longest: uint32(longest), Pieces: uint32(len(pieces) / 2), Rows: uint32(len(sums) / 3)}, append(pieces, sums...)
-}
-
 // shape is how a launch shares out its work.
 type shape struct {
 	per           int // items of a workgroup
@@ -147,7 +115,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	if err := check(v, e, p); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel csr/%s: %w", v.Name, err)
 	}
-	split := e.Format.(Split)
+	split := e.Format.(spec.Split)
 	ldp := (p.N + 7) &^ 7
 	l := spec.Launch{Workspace: max(16, int64(split.Pieces)*int64(ldp)*4)}
 	phase := func(number uint32, items int64, s shape) error {
@@ -177,7 +145,7 @@ func check(v *spec.Variant, e *spec.Packed, p spec.Problem) error {
 	if v.Code == backend.CodeSPIRV && int64(p.K)*int64(p.LDB)*int64(v.In.Size()) >= 1<<35 {
 		return fmt.Errorf("B of %d×%d exceeds 32 GiB: %w", p.K, p.LDB, backend.ErrUnsupported)
 	}
-	return p.CheckBinding(v, "the workspace", int64(e.Format.(Split).Pieces)*int64(p.N+7)*4)
+	return p.CheckBinding(v, "the workspace", int64(e.Format.(spec.Split).Pieces)*int64(p.N+7)*4)
 }
 
 // pickShape spreads a warp's 32 lanes over columns first, then over the entries of a row as far as rows are
@@ -193,7 +161,7 @@ func pickShape(v *spec.Variant, e *spec.Packed, p spec.Problem) shape {
 		across *= 2
 	}
 	average := int(e.NNZ / int64(max(1, e.Rows)))
-	items := e.Rows + int(e.Format.(Split).Pieces)
+	items := e.Rows + int(e.Format.(spec.Split).Pieces)
 	warps := func() int { return items * spec.Ceil(p.N, across*vec) }
 	for across > 8 && warps() < 16*p.Caps.Units {
 		across /= 2

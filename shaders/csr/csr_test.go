@@ -152,7 +152,7 @@ func TestEncode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := e.Format, (csr.Split{Longest: 256, Pieces: 3, Rows: 1}); got != want {
+	if got, want := e.Format, (spec.Split{Longest: 256, Pieces: 3, Rows: 1}); got != want {
 		t.Errorf("split is %+v, want %+v", got, want)
 	}
 	heavy := backend.View[uint32](e.Arrays[3].Data)[:9]

@@ -46,8 +46,8 @@ func cpuFunc(single bool, t dtype.Type) backend.GroupFunc {
 	return host.For(t, cpuGroup(single, host.F16), cpuGroup(single, host.BF16), cpuGroup(single, host.F32))
 }
 
-// problem is the parameter block, and the arrays.
-type problem[T formats.Value] struct {
+// operands are the parameter block and the arrays.
+type operands[T formats.Value] struct {
 	params
 	nm.Pattern
 	nm.Shape
@@ -59,8 +59,8 @@ type problem[T formats.Value] struct {
 	c                       []byte
 }
 
-func read[T formats.Value](loops host.Loops[T], args [][]byte, p params) problem[T] {
-	x := problem[T]{
+func read[T formats.Value](loops host.Loops[T], args [][]byte, p params) operands[T] {
+	x := operands[T]{
 		params: p, Pattern: nm.Pattern{N: int(p.keep), M: int(p.every), V: int(p.tall), W: 1 << p.wide}, loops: loops,
 		rows: int(p.rows), cols: int(p.cols), n: int(p.n), ldb: int(p.ldb), ldc: int(p.ldc),
 		values: backend.View[T](args[0]), places: backend.View[uint32](args[1]), mask: backend.View[uint32](args[2]),
@@ -106,7 +106,7 @@ func cpuGroup[T formats.Value](single bool, loops host.Loops[T]) backend.GroupFu
 }
 
 // single multiplies a row by the columns from j.
-func (p *problem[T]) single(s *scratch, row, j int) {
+func (p *operands[T]) single(s *scratch, row, j int) {
 	n := min(cpuCols, p.n-j)
 	acc := s.wide[:host.Pad(n)]
 	s.cols = p.decode(s.cols[:0], row, 0, p.Columns)
@@ -115,7 +115,7 @@ func (p *problem[T]) single(s *scratch, row, j int) {
 }
 
 // tall multiplies rows of a panel, a multiple of eight, by the columns from j.
-func (p *problem[T]) tall(s *scratch, row, rows, j int) {
+func (p *operands[T]) tall(s *scratch, row, rows, j int) {
 	n := min(cpuTallCols, p.n-j)
 	padded := host.Pad(n)
 	panel := row / p.V
@@ -138,7 +138,7 @@ func (p *problem[T]) tall(s *scratch, row, rows, j int) {
 
 // decode appends the columns of condensed columns from to end of a panel. Those past the matrix, whose values are 0,
 // become its last.
-func (p *problem[T]) decode(cols []uint32, panel, from, end int) []uint32 {
+func (p *operands[T]) decode(cols []uint32, panel, from, end int) []uint32 {
 	words := p.places[panel*p.IndexWords:]
 	shift, q := bits.Len(uint(p.W))-1, p.Bits()
 	slot := from >> shift
@@ -162,13 +162,13 @@ func (p *problem[T]) decode(cols []uint32, panel, from, end int) []uint32 {
 }
 
 // finish writes alpha·acc + beta·C to a row of C from column j, acc being the sums, or made so.
-func (p *problem[T]) finish(s *scratch, row, j int, acc []float32) {
+func (p *operands[T]) finish(s *scratch, row, j int, acc []float32) {
 	host.Repair(acc, func(i int, add func(x, y float32)) { p.entries(s, row, j+i, add) })
 	host.Store(p.c, p.ctype, row*p.ldc+j, acc, s.c[:len(acc)], p.alpha, p.beta)
 }
 
 // entries calls add with each entry of a row and the element of column j of B that it multiplies.
-func (p *problem[T]) entries(s *scratch, row, j int, add func(x, y float32)) {
+func (p *operands[T]) entries(s *scratch, row, j int, add func(x, y float32)) {
 	panel, r := row/p.V, row%p.V
 	s.cols = p.decode(s.cols[:0], panel, 0, p.Columns)
 	mask := p.mask[panel*p.MaskWords:]

@@ -13,10 +13,9 @@ import (
 func pack[T formats.Value](a *formats.CSR[T], p rfx.P, longest int) *spec.Packed {
 	ranges := rfx.Rows(a)
 	rows := rowWords(a.RowPtr, ranges)
-	m, heavy := cut(a.RowPtr, longest)
-	m.P, m.Type = p, a.Type()
+	split, heavy := spec.SplitRows(a.RowPtr, longest)
 	e := &spec.Packed{
-		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(), Format: m,
+		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(), Format: Split{P: p, Type: a.Type(), Split: split},
 		Arrays: []spec.Array{
 			spec.NewArray("rows", append(rows, heavy...)),
 			spec.NewArray("colidx", a.ColIdx),
@@ -47,32 +46,10 @@ func rowWords(rowptr []int64, ranges []rfx.Range) []uint32 {
 	return words
 }
 
-// longestRow decides which rows are done in pieces: those of more than four times the average of entries,
-// more than a device needs to be kept busy with, or more than sums have room for.
-func longestRow(a formats.Sparse) int {
-	const (
-		least  = 256     // entries of a piece
-		most   = 1 << 15 // products below 2⁴⁷ add up to less than 2⁶³
-		enough = 4096    // pieces that keep a large device busy
-	)
-	rows, _ := a.Dims()
-	nnz := int(a.NNZ())
-	return min(most, (max(least, min(4*nnz/max(rows, 1), nnz/enough))+3)&^3)
-}
+// mostEntries of a row, or of a piece of one: products below 2⁴⁷ add up to less than 2⁶³.
+const mostEntries = 1 << 15
 
-// cut lists the pieces of rows with more than longest entries, and these rows.
-func cut(rowptr []int64, longest int) (Matrix, []uint32) {
-	var pieces, sums []uint32
-	for i := range len(rowptr) - 1 {
-		begin, end := int(rowptr[i]), int(rowptr[i+1])
-		if end-begin <= longest {
-			continue
-		}
-		first := uint32(len(pieces) / 2)
-		for p := begin; p < end; p += longest {
-			pieces = append(pieces, uint32(p), uint32(min(p+longest, end)))
-		}
-		sums = append(sums, uint32(i), first, uint32(len(pieces)/2))
-	}
-	return Matrix{Longest: uint32(longest), Pieces: uint32(len(pieces) / 2), Rows: uint32(len(sums) / 3)}, append(pieces, sums...)
+// longestRow decides which rows are done in pieces: those that are as in kernel csr, or that sums have no room for.
+func longestRow[T formats.Value](a *formats.CSR[T]) int {
+	return min(mostEntries, spec.LongestRow(a.Rows, a.NNZ()))
 }

@@ -95,7 +95,10 @@ func packPanels[T formats.Value](a *formats.CSR[T], variant *spec.Variant, longe
 	if int64(len(words))+int64(len(items)*(itemWords+v)+len(sums)+len(m.ColInd)) > math.MaxInt32 {
 		return nil, fmt.Errorf("kernel rfx: %d vectors do not fit 31-bit offsets: %w", len(m.ColInd), backend.ErrUnsupported)
 	}
-	f := Matrix{P: p, Type: a.Type(), V: v, Longest: uint32(longest), Items: uint32(len(items)), Rows: uint32(len(sums) / 3)}
+	f := Split{
+		P: p, Type: a.Type(), V: v, Items: uint32(len(items)),
+		Split: spec.Split{Longest: uint32(longest), Rows: uint32(len(sums) / 3)},
+	}
 	columns := len(words) + len(items)*(itemWords+v) + len(sums)
 	for _, t := range items {
 		words = append(words, uint32(columns)+t.first, t.first/rfx.Tile, (t.last-t.first)/rfx.Tile, t.part, t.of)

@@ -167,15 +167,14 @@ func Variant(caps backend.Caps, p rfx.P, k Kind) (*spec.Variant, error) {
 		[...]string{"rows", "panels", "shuffled panels"}[k], p, backend.ErrUnsupported)
 }
 
-// Matrix is what a matrix is encoded for: the Format of what this kernel encodes.
-type Matrix struct {
-	P       rfx.P
-	Type    dtype.Type
-	V       int    // rows of a panel; 0: there are none
-	Longest uint32 // rows with more entries, or panels with more vectors, are cut into pieces of so many
-	Pieces  uint32 // of rows: those of a panel have V
-	Rows    uint32 // rows in pieces
-	Items   uint32 // panels and pieces of panels
+// Split is what a matrix is encoded for, and how its rows or panels are shared out: the Format of what this kernel
+// encodes. Of panels, Longest counts vectors, and a piece of one is V Pieces, one for each row.
+type Split struct {
+	spec.Split
+	P     rfx.P
+	Type  dtype.Type
+	V     int    // rows of a panel; 0: there are none
+	Items uint32 // panels and pieces of panels
 }
 
 // maxEntries keeps entry numbers, and what kernels step past the last one, in 32 bits.
@@ -212,7 +211,7 @@ func Layout(v *spec.Variant, k, n int) quantise.Layout {
 
 // launch says how a variant multiplies with a B that kernel quantise brought to its Layout.
 func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error) {
-	m := e.Format.(Matrix)
+	m := e.Format.(Split)
 	q := Layout(v, p.K, p.N)
 	if err := check(v, e, p, q); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel rfx/%s: %w", v.Name, err)
@@ -257,7 +256,7 @@ func ofRows(v *spec.Variant) *spec.Variant {
 
 // check refuses what the kernel cannot do, in words that name the limit.
 func check(v *spec.Variant, e *spec.Packed, p spec.Problem, q quantise.Layout) error {
-	m := e.Format.(Matrix)
+	m := e.Format.(Split)
 	switch {
 	case rfx.P(v.Const("BITS")) != m.P || int(v.Const("V")) != m.V:
 		return fmt.Errorf("a matrix encoded for p = %d and panels of %d rows", m.P, m.V)

@@ -314,10 +314,10 @@ func TestEncode(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := rfx.P(v.Const("BITS"))
-		m := e.Format.(kernel.Matrix)
-		want, macs, bytes := kernel.Matrix{P: p, Type: dtype.F32, Longest: 256, Pieces: 3, Rows: 1}, int64(601), 601*(4+p.Size())
+		m := e.Format.(kernel.Split)
+		want, macs, bytes := kernel.Split{P: p, Type: dtype.F32, Split: spec.Split{Longest: 256, Pieces: 3, Rows: 1}}, int64(601), 601*(4+p.Size())
 		if rows := int(v.Const("V")); rows > 0 { // one panel of 608 vectors
-			want = kernel.Matrix{P: p, Type: dtype.F32, V: rows, Longest: 1024, Items: 1}
+			want = kernel.Split{P: p, Type: dtype.F32, V: rows, Split: spec.Split{Longest: 1024}, Items: 1}
 			macs, bytes = int64(608*rows), 608*(4+rows*p.Bytes())
 		}
 		if m != want {

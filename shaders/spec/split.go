@@ -1,0 +1,38 @@
+// Sharing out rows of very different lengths.
+
+package spec
+
+// Split says how the rows of a matrix are shared out: as they are, or cut into pieces.
+type Split struct {
+	Longest uint32 // rows with more entries are cut into pieces of this many
+	Pieces  uint32
+	Rows    uint32 // rows in pieces
+}
+
+// LongestRow decides which rows are cut: those with more than four times the average of entries, or more than a device
+// needs to be kept busy with. It is a multiple of four.
+func LongestRow(rows int, nnz int64) int {
+	const (
+		least  = 256  // entries of a piece
+		enough = 4096 // pieces that keep a large device busy
+	)
+	return int(max(least, min(4*nnz/int64(max(rows, 1)), nnz/enough))+3) &^ 3
+}
+
+// SplitRows cuts the rows with more than longest entries. It lists the pieces, first entry and last + 1 of each, and then
+// these rows: itself, first piece and last + 1.
+func SplitRows(rowptr []int64, longest int) (Split, []uint32) {
+	var pieces, rows []uint32
+	for i := range len(rowptr) - 1 {
+		begin, end := int(rowptr[i]), int(rowptr[i+1])
+		if end-begin <= longest {
+			continue
+		}
+		first := uint32(len(pieces) / 2)
+		for p := begin; p < end; p += longest {
+			pieces = append(pieces, uint32(p), uint32(min(p+longest, end)))
+		}
+		rows = append(rows, uint32(i), first, uint32(len(pieces)/2))
+	}
+	return Split{Longest: uint32(longest), Pieces: uint32(len(pieces) / 2), Rows: uint32(len(rows) / 3)}, append(pieces, rows...)
+}
