@@ -45,8 +45,7 @@ func TestManifests(t *testing.T) {
 		}
 		m, err := Decode(bytes.NewReader(text))
 		if err != nil {
-			t.Errorf("%s: %v", f, err)
-			continue
+			t.Fatalf("%s: %v", f, err)
 		}
 		mans = append(mans, m)
 		found := v.Verify(m)
