@@ -294,8 +294,10 @@ func (c *claim) core() {
 	}
 }
 
-// likes names the cases that run with the same variants.
-func (t *test) likes() string { return fmt.Sprintf("%s/%v/%v/%d", t.target.name(), t.prec, t.c, t.p) }
+// likes names the cases that run with the same variants. Those of kind most run with fewer (see eligibility.variants).
+func (t *test) likes() string {
+	return fmt.Sprintf("%s/%v/%v/%d/%v", t.target.name(), t.prec, t.c, t.p, t.kind == most)
+}
 
 func mark(sets map[string]map[string]bool, key, member string) {
 	if sets[key] == nil {
