@@ -156,7 +156,7 @@ func TestPrepareAnew(t *testing.T) {
 		adopted bool
 	}{
 		{"as it is", nil, spmm.Options{}, true},
-		{"asked for", nil, spmm.Options{Format: "cvse"}, true},
+		{"requested", nil, spmm.Options{Format: "cvse"}, true},
 		{"its other packing", map[string]int{"v": 16}, spmm.Options{}, true},
 		{"another format", nil, spmm.Options{Format: "csr"}, false},
 		{"another precision", nil, spmm.Options{Precision: dtype.F32}, false},

@@ -25,7 +25,7 @@ type Rates struct {
 	Latency time.Duration
 }
 
-// Bandwidth is the bytes read and written a second by a copy that has so many bytes in use.
+// Bandwidth is the bytes read and written a second by a copy that has that many bytes in use.
 type Bandwidth struct {
 	Bytes     int64
 	PerSecond float64

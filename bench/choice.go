@@ -197,7 +197,7 @@ type entrant struct {
 	us   float64
 	auto bool // it is what auto takes
 
-	again func(batch int) (time.Duration, error) // times so many multiplications
+	again func(batch int) (time.Duration, error) // times a batch of multiplications
 	close func()
 	times []float64
 }

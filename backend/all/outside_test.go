@@ -142,7 +142,7 @@ func TestOutside(t *testing.T) {
 	}
 }
 
-// What a program may be told to import is what this package imports.
+// What error messages name as imports is what this package imports.
 func TestAll(t *testing.T) {
 	if missing := backend.NotImported(); len(missing) > 0 {
 		t.Errorf("%q are not imported", missing)

@@ -182,7 +182,7 @@ func (r *rig) run(t testing.TB, l ...backend.Launch) backend.Timing {
 	return tm
 }
 
-// works fails the test unless the device still computes; it is asked after every refusal.
+// works fails the test unless the device still computes; it is called after every refusal.
 func (r *rig) works(t testing.TB) {
 	t.Helper()
 	k := r.load(t, "step")

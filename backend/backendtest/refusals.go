@@ -58,7 +58,7 @@ func badCode(t *testing.T, r *rig) {
 			"zeros":                func(b *backend.Binary) { b.Code = make([]byte, 256) },
 			"half a text": func(b *backend.Binary) {
 				if b.Code = b.Code[:len(b.Code)/2]; b.Kind == backend.CodeSPIRV {
-					b.Code = b.Code[:24] // a header and a torn instruction: validators of modules are not asked for
+					b.Code = b.Code[:24] // a header and a torn instruction: modules are not validated
 				}
 			},
 			"an entry that is absent": func(b *backend.Binary) { b.Entry = "nosuchentry" },

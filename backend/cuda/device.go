@@ -40,7 +40,7 @@ type device struct {
 	pool    pool
 	buffers map[*buffer]struct{} // not closed yet
 	modules map[[sha256.Size]byte]cu.Module
-	shared  map[cu.Function]uint32 // dynamic shared memory asked for; kernels may share a function
+	shared  map[cu.Function]uint32 // dynamic shared memory that was set; kernels may share a function
 }
 
 var errClosed = errors.New("cuda: the device is closed")

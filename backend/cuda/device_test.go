@@ -99,7 +99,7 @@ func first(t testing.TB) backend.Device {
 	return dev
 }
 
-// spin returns a launch that keeps the device busy for so many clocks.
+// spin returns a launch that keeps the device busy for n clocks.
 func spin(t testing.TB, d backend.Device, clocks uint32) backend.Launch {
 	t.Helper()
 	k, err := d.Load(backend.Binary{Name: "test/spin", Kind: backend.CodePTX, Code: []byte(spinPTX), Entry: "spin",

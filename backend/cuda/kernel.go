@@ -69,7 +69,7 @@ func (d *device) module(b backend.Binary) (cu.Module, error) {
 }
 
 // failLoad wraps the error of a call that loads: drivers may put off compiling until a function is
-// asked for.
+// looked up.
 func (d *device) failLoad(b backend.Binary, log string, err error) error {
 	return d.note(loadError(b.Name, log, b.Code, cu.Version(), err))
 }

@@ -211,7 +211,7 @@ func (a *adapter) queue() (q queue, ok bool) {
 // properties are what later versions and extensions tell about a device.
 type properties struct {
 	maxAllocation int64 // bytes of one VkDeviceMemory
-	maxBuffer     int64 // bytes of one VkBuffer; 0: not told
+	maxBuffer     int64 // bytes of one VkBuffer; 0: unknown
 	subgroup      subgroupProperties
 	size          subgroupSizeProperties
 	coopStages    uint32

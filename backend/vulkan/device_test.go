@@ -346,7 +346,7 @@ func TestStagedChunks(t *testing.T) {
 	}
 }
 
-// countdown is a context that is cancelled when it has been asked n times.
+// countdown is a context that is cancelled when its Err has been called n times.
 type countdown struct {
 	context.Context
 	n int

@@ -37,7 +37,7 @@ func StagedOnly(t testing.TB) {
 	t.Cleanup(func() { stagedOnly = false })
 }
 
-// LimitAllocations makes the device believe that one allocation has at most so many bytes.
+// LimitAllocations makes the device believe that one allocation has at most n bytes.
 func LimitAllocations(d backend.Device, bytes int64) { d.(*device).pool.setLimits(d.(*device), bytes) }
 
 // HasSparse reports whether a buffer may have several allocations.

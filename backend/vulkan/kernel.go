@@ -93,7 +93,7 @@ func (d *device) checkBinary(b *backend.Binary) error {
 	return nil
 }
 
-// layout returns the pipeline layout for so many bytes of push constants.
+// layout returns the pipeline layout for n bytes of push constants.
 func (d *device) layout(push C.uint32_t) (C.uint64_t, error) {
 	l, ok := d.layouts[push]
 	if !ok {

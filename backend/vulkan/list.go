@@ -1,4 +1,4 @@
-// Lists that the API fills: it is asked how many entries there are, then for the entries.
+// Lists that the API fills: it is called for their number, then for the entries.
 
 //go:build cgo && linux && !android && (amd64 || arm64 || ppc64le || riscv64 || loong64)
 
@@ -12,8 +12,8 @@ import (
 )
 
 // list asks for entries by a call that is given room for n of them, none at first, and sets n to how many there are.
-// More than most are an error: no driver has so many, and memory is not sized by what a broken one says. Where there
-// are more by the time that the entries are asked for, it asks again, a few times. start prepares an entry, if it is
+// More than most are an error: no driver has more, and memory is not sized by what a broken one says. Where there
+// are more by the time that the entries are fetched, it calls again, a few times. start prepares an entry, if it is
 // not nil.
 func list[T any](most uint32, start func(*T), call func(n *uint32, first *T) vk.Result) ([]T, error) {
 	var entries []T

@@ -27,8 +27,8 @@ typedef struct {
     uint64_t buffer, memory;
     uint64_t *parts; // instead of memory, for a buffer larger than one allocation may be
     uint32_t nparts;
-    uint64_t address; // 0 unless asked for
-    void *host;       // null unless asked for
+    uint64_t address; // 0 unless requested
+    void *host;       // null unless requested
 } sv_memory;
 
 typedef struct {

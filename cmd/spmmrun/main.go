@@ -69,7 +69,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), interrupts()...)
 	defer stop()
 	out, stderr := printable.NewWriter(stdout), printable.NewWriter(stderr)
-	var refused atomic.Pointer[error] // of the cache folder; told when no bar is on the screen
+	var refused atomic.Pointer[error] // of the cache folder; printed when no bar is on the screen
 	cache.OnRefused(func(err error) { refused.Store(&err) })
 	unfinished := new(temporaries)
 	done := make(chan error, 1)

@@ -135,7 +135,7 @@ func printVerification(w io.Writer, m *conformance.Manifest, found *conformance.
 	}
 }
 
-// runAgain runs a manifest's cases on its device, if that is present and it is asked for, and returns how
+// runAgain runs a manifest's cases on its device, if that is present and a rerun is requested, and returns how
 // many differ.
 func runAgain(ctx context.Context, m *conformance.Manifest, rerun string, w io.Writer, p *progress) (int, error) {
 	if rerun == "no" {

@@ -10,8 +10,8 @@ import (
 // Accumulator is the exact sum of products of finite float32 numbers (and so of f16 and bf16 ones): a
 // fixed-point number that spans every such product, 2⁻²⁹⁸ to 2²⁵⁶ and 2⁶² of them. The zero value is 0.
 //
-// Digits are base 2³² and signed; each addition touches three, and carries wait until a result is asked
-// for or a digit could overflow.
+// Digits are base 2³² and signed; each addition touches three, and carries wait until a result is read
+// or a digit could overflow.
 type Accumulator struct {
 	digits  [limbs]int64
 	pending int // additions since the last carry

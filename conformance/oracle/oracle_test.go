@@ -87,7 +87,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A sample looks at every stretch of the matrix, and only at as many outputs as asked for.
+// A sample looks at every stretch of the matrix, and only at as many outputs as requested.
 func TestCheckSample(t *testing.T) {
 	const rows, n = 100, 70
 	a := &formats.CSR[float32]{Rows: rows, Cols: 1, RowPtr: make([]int64, rows+1)}
@@ -119,7 +119,7 @@ func BenchmarkAddProduct(b *testing.B) {
 	}
 }
 
-// How far outputs are from the exact product is told apart from whether they keep their bound.
+// How far outputs are from the exact product is something else than whether they keep their bound.
 func TestDistance(t *testing.T) {
 	a := &formats.CSR[float32]{Rows: 2, Cols: 2, RowPtr: []int64{0, 2, 3}, ColIdx: []int32{0, 1, 0}, Val: []float32{1, -3, 4}}
 	b := &formats.Dense[float32]{Rows: 2, Cols: 1, LD: 1, Data: []float32{2, 1}}

@@ -33,7 +33,7 @@ type Matrix[T formats.Value] struct {
 // Panels returns the number of panels that rows rows make.
 func Panels(rows, v int) int { return rows/v + (rows%v+v-1)/v }
 
-// maskWords returns the length of Mask for so many value slots.
+// maskWords returns the length of Mask for a number of value slots.
 func maskWords(slots int) int { return (slots + 31) / 32 }
 
 // vecMask returns the mask bits of vector p: bit r tells whether row r is a stored entry.

@@ -19,7 +19,7 @@ const grain = 16
 // Options say how a matrix is packed.
 type Options struct {
 	V     int // vector length, 1 to MaxV
-	Align int // panels are padded to a multiple of so many vectors; 0 means 1
+	Align int // panels are padded to a multiple of Align vectors; 0 means 1
 }
 
 // Encode packs a. It uses all cores and takes time proportional to the slots that it writes.

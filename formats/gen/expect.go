@@ -25,7 +25,7 @@ func (p *pattern) refuse(lim formats.Limits) error {
 // expected returns between what numbers the entries of nearly every seed are.
 func (p *pattern) expected() (least, most float64) {
 	rows, units := float64(p.Rows)*(1-p.empty), float64(p.units)
-	of := func(places float64) float64 { // the mean entries of a row that are drawn from so many units
+	of := func(places float64) float64 { // the mean entries of a row that are drawn from this many units
 		if p.rowNNZ >= 0 {
 			return min(places*float64(p.width), float64(p.rowNNZ))
 		}

@@ -1,6 +1,6 @@
 // Package gen makes matrices from a seed, the same on every machine.
 //
-// Sparse matrices are asked for by a spec,
+// Sparse matrices are described by a spec,
 //
 //	gen:KIND,key=value,…
 //

@@ -52,7 +52,7 @@ func Encode[T formats.Value](a *formats.CSR[T], o Options) (*Matrix[T], error) {
 	return m, nil
 }
 
-// share sets TeamBlocks, and PartBlocks if it is not yet set, for so many workers.
+// share sets TeamBlocks, and PartBlocks if it is not yet set, for a number of workers.
 func (m *Matrix[T]) share(workers int) {
 	if workers == 0 {
 		return
@@ -171,7 +171,7 @@ func (c *chunk[T]) endBlock(blockCols int) {
 	c.block, c.values = c.block[:0], c.values[:0]
 }
 
-// blockUnits returns the units of a block of so many entries.
+// blockUnits returns the units of a block with this many entries.
 func blockUnits[T formats.Value](blockCols, entries int) int {
 	bytes := 8*(blockCols/BrickCols) + size[T]()*entries
 	return (bytes + 4*unitWords - 1) / (4 * unitWords)

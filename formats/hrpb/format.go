@@ -64,7 +64,7 @@ func (m *Matrix[T]) PanelCols(dst []uint32, p int) []uint32 {
 	return append(dst, m.Active[int(m.BlockPtr[p])*m.BlockCols:int(m.BlockPtr[p+1])*m.BlockCols]...)
 }
 
-// For returns the matrix with its panels shared out among so many workers, as Options.Workers does. It
+// For returns the matrix with its panels shared out among workers, as Options.Workers does. It
 // shares the arrays.
 func (m *Matrix[T]) For(workers int) *Matrix[T] {
 	out := *m

@@ -149,7 +149,7 @@ func TestManyChunks(t *testing.T) {
 	}
 }
 
-// scattered is a matrix whose rows have up to twice so many entries; one panel in seven is empty.
+// scattered is a matrix whose rows have up to twice that many entries; one panel in seven is empty.
 func scattered(rows, cols, entries int) *formats.CSR[float32] {
 	rng := rand.New(rand.NewPCG(1, 2))
 	a := &formats.CSR[float32]{Rows: rows, Cols: cols, RowPtr: []int64{0}}

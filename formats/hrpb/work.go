@@ -38,7 +38,7 @@ func (p Part) Team(teamBlocks int) int {
 }
 
 // WavePart returns the blocks that a part may have by the paper's rule (§5, equations 6 and 7), on a
-// device that works on so many parts at a time: a panel may be as much heavier than the average as there
+// device that works on `workers` parts at a time: a panel may be as much heavier than the average as there
 // are waves of panels, since as long as it runs other workers do that many of the others.
 func WavePart(panels, blocks, workers int) int {
 	if panels == 0 || workers <= 0 {
@@ -69,7 +69,7 @@ func WorkList(ptr []uint32, partBlocks, teamBlocks int) (parts, splits []Part) {
 	return parts, splits
 }
 
-// splitIn returns in how many parts a panel of so many blocks is split.
+// splitIn returns in how many parts a panel of n blocks is split.
 func splitIn(blocks uint32, partBlocks int) uint32 {
 	if partBlocks <= 0 || int64(blocks) <= int64(partBlocks) {
 		return 1
@@ -77,7 +77,7 @@ func splitIn(blocks uint32, partBlocks int) uint32 {
 	return uint32((int64(blocks) + int64(partBlocks) - 1) / int64(partBlocks))
 }
 
-// share returns where share i of n of so many blocks starts.
+// share returns where share i of n of the blocks starts.
 func share(blocks, i, n uint32) uint32 { return uint32(uint64(blocks) * uint64(i) / uint64(n)) }
 
 // Work is what a kernel has to know of a work list to launch it.

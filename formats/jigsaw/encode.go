@@ -183,7 +183,7 @@ func writeValues[T formats.Value](m *Matrix[T], a *formats.CSR[T], s int, made *
 	}
 }
 
-// heaviestFirst returns the blocks, of so many strips each, by falling number of steps, so that a device
+// heaviestFirst returns the blocks, of the given number of strips each, by falling number of steps, so that a device
 // starts the long ones first.
 func heaviestFirst(steps []uint32, strips int) []uint32 {
 	order := make([]uint32, (len(steps)-1)/strips)

@@ -85,7 +85,7 @@ func table(t *testing.T) string {
 	return b.String()
 }
 
-// report is what became of a matrix: how many columns the widest block has in the end, for so many before.
+// report is what became of a matrix: how many columns the widest block has in the end, and how many it had before.
 type report struct {
 	before, after int
 	total         int // columns of all blocks

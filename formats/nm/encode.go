@@ -12,7 +12,7 @@ import (
 	"github.com/spmmrun/spmm/formats/internal/rowptr"
 )
 
-// grain is how many panels a core takes at least: about so many values.
+// grain is how many panels a core takes at least: about this many values.
 func grain(perPanel int) int { return max(1, 1<<14/max(1, perPanel)) }
 
 // Encode condenses a. It uses all cores and takes time proportional to the entries and the slots.

@@ -258,7 +258,7 @@ func TestDetect(t *testing.T) {
 	}
 	for _, p := range patterns {
 		t.Run(p.String(), func(t *testing.T) {
-			// Whole groups: a partial last one could be told apart by a smaller N.
+			// Whole groups: a partial last one might show by a smaller N.
 			a := random(512, 16*p.M*p.W, p, 1)
 			got, err := nm.Detect(a, nm.Search{})
 			if err != nil || got != p {

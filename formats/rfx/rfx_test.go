@@ -321,7 +321,7 @@ func TestPackPanels(t *testing.T) {
 	}
 }
 
-// So many products of the largest digits fit the accumulator, and one more entry may not.
+// That many products of the largest digits fit the accumulator, and one more entry may not.
 func TestMaxTerms(t *testing.T) {
 	for _, c := range []struct{ bits, n, acc int }{{8, 2, 32}, {8, 3, 32}, {8, 4, 32}, {8, 6, 32}, {12, 4, 32}, {24, 2, 64}, {16, 2, 64}} {
 		terms := rfx.MaxTerms(c.bits, c.n, c.acc)

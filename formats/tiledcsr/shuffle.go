@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// Runs of the sorted rows are shuffled apart from each other: at least so many rows each, and so
+	// Runs of the sorted rows are shuffled apart from each other: at least this many rows each, and so
 	// many bins, so that few slots are opened within a bin's reach of a run's end.
 	runRows = 1024
 	runBins = 16
 
-	// Columns are told apart by their number modulo this, which bounds the memory of a shuffle.
+	// Columns are distinguished by their number modulo this, which bounds the memory of a shuffle.
 	// Where a matrix is wider, two columns may look like one, and a match a little better than it is.
 	markCols = 1 << 20
 )

@@ -44,7 +44,7 @@ func Path(name string) string {
 }
 
 // Read returns the file of a name of at most limit bytes. It never blocks. An error is fs.ErrNotExist where there is no
-// such file, or ErrRefused, of which OnRefused's function has been told.
+// such file, or ErrRefused, which was passed to OnRefused's function.
 func Read(name string, limit int64) ([]byte, error) {
 	if Folder() == "" {
 		return nil, fs.ErrNotExist
@@ -208,7 +208,7 @@ var (
 	reported  bool
 )
 
-// OnRefused has f told of the first thing in the folder that is refused, and of no other.
+// OnRefused has f called with the first thing in the folder that is refused, and with no other.
 func OnRefused(f func(error)) {
 	reporting.Lock()
 	defer reporting.Unlock()

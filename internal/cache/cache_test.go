@@ -127,8 +127,8 @@ func TestRefused(t *testing.T) {
 	t.Setenv("SPMM_CACHE", dir)
 	path := filepath.Join(dir, "file")
 	for _, c := range refusals {
-		var told []error
-		cache.OnRefused(func(err error) { told = append(told, err) })
+		var reported []error
+		cache.OnRefused(func(err error) { reported = append(reported, err) })
 		if err := os.RemoveAll(path); err != nil {
 			t.Fatal(err)
 		}
@@ -141,8 +141,8 @@ func TestRefused(t *testing.T) {
 				t.Errorf("%s: %d bytes, %v, want an error with %q", c.name, len(b), err, c.want)
 			}
 		}
-		if len(told) != 1 {
-			t.Errorf("%s: told of %v, want it once", c.name, told)
+		if len(reported) != 1 {
+			t.Errorf("%s: reported of %v, want it once", c.name, reported)
 		}
 		if err := cache.Write("file", []byte("new")); err == nil {
 			if b, err := cache.Read("file", 100); err != nil || string(b) != "new" {

@@ -67,7 +67,7 @@ func (d *Device) limit() int64 {
 	return counted
 }
 
-// alloc returns a buffer of at least so many bytes, and at least a word: devices have no empty ones.
+// alloc returns a buffer of at least n bytes, and at least a word: devices have no empty ones.
 func (d *Device) alloc(bytes int64, what string) (backend.Buffer, error) {
 	if m := d.limit(); bytes > m {
 		return nil, fmt.Errorf("%s takes %d bytes, and a buffer of %v at most %d: %w", what, bytes, d.Info(), m, backend.ErrUnsupported)

@@ -70,7 +70,7 @@ func TestScanRange(t *testing.T) {
 	})
 }
 
-// testQuantise holds quantising to integers of so many bits against rounding in float64, which has room for them.
+// testQuantise holds quantising to integers against rounding in float64, which has room for them.
 func testQuantise(t *testing.T, most int, run func(x []float32, unit []float64) []int64) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 40).Draw(t, "n")

@@ -7,7 +7,7 @@
 //	ROW(r, l, h) l, h += vals[r] (at 4·r bytes from SI, in every lane) · the B registers
 //	TAKE(l, h)   l, h = the sums at R8;  PUT(l, h) the reverse
 //
-// For each vector, the row of b whose number is at next is asked for, which is needed some time later.
+// For each vector, the row of b whose number is at next is prefetched.
 //
 // DI acc, R9 lda; SI vals, R10 v; DX cols, CX vectors left; BX b at the tile's first column, R11 ldb;
 // R12 next, R13 its row of b; R8 the vector's row of b, or a row of acc. Strides are in bytes.

@@ -1,6 +1,6 @@
 //go:build !linux && !darwin
 
-// Systems that are not asked about the processor.
+// Systems that say nothing of the processor here.
 
 package cpu
 

@@ -88,7 +88,7 @@ func (d *device) prepare() error {
 	return d.setClock()
 }
 
-// take returns the error that the native side has kept since it was last asked, in one line.
+// take returns the error that the native side has kept since the last call, in one line.
 func (d *device) take(doing string) error {
 	n := d.nat
 	if n.error == C.WG_OK {
@@ -121,7 +121,7 @@ func oneLine(s string) string {
 // wgpuCall is how wgpu's errors begin.
 var wgpuCall = regexp.MustCompile(`^In wgpu\w+ (Shader '' )?`)
 
-// usable is asked, with the device locked, before any work.
+// usable is called, with the device locked, before any work.
 func (d *device) usable() error {
 	if d.nat == nil {
 		return errClosed

@@ -100,7 +100,7 @@ func (k *kernel) forget(b *buffer) {
 	}
 }
 
-// group returns the bind group for these buffers, made when first asked for.
+// group returns the bind group for these buffers, made when first needed.
 func (k *kernel) group(args arguments) (unsafe.Pointer, error) {
 	if ref, ok := k.groups[args]; ok {
 		return ref, nil

@@ -20,7 +20,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// rows is n rows of so many entries.
+// rows is n rows of equal length.
 func rows(n, entries int) []int {
 	l := make([]int, n)
 	for i := range l {

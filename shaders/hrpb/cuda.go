@@ -28,7 +28,7 @@ func cudaVariants() []*spec.Variant {
 	}
 }
 
-// cudaVariant is kernel.cu with blocks of so many active columns: the k of the instruction.
+// cudaVariant is kernel.cu with blocks of k active columns: the k of the instruction.
 func cudaVariant(name string, t dtype.Type, arch int, block uint32) *spec.Variant {
 	size := uint32(t.Size())
 	stage := (block*(cudaCols*size+32) + 2*block + 16*block*size + 15) &^ 15

@@ -63,7 +63,7 @@ func (c coop) variant(t dtype.Type) *spec.Variant {
 	}
 }
 
-// lanes is lanes.comp: workgroups of so many subgroups.
+// lanes is lanes.comp: workgroups of a number of subgroups.
 func lanes(t dtype.Type, subs uint32) *spec.Variant {
 	shared := subs * 16 * 17 // uvec4: a tile of C
 	return &spec.Variant{

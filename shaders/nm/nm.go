@@ -9,7 +9,7 @@
 //	      it meet no bank conflict, or few (§3.2). Where there are tensor cores, a tile of 16-bit entries
 //	      is put together again and multiplied densely; 2:4 is what sparse tensor cores take as it is.
 //	8     any multiple of 8 rows, 8 of them to a workgroup or more, on scalar units.
-//	more  so many rows, on matrix units (§3.3): the rows of B that a panel keeps are gathered into shared memory
+//	more  that many rows, on matrix units (§3.3): the rows of B that a panel keeps are gathered into shared memory
 //	      once for all its rows, and then the product is dense.
 //
 // A workgroup computes ROWS rows by COLS columns of C: the grid's x, folded along z, counts rows, y columns. Those of

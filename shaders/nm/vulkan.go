@@ -75,7 +75,7 @@ func (c coop) variant() *spec.Variant {
 	}
 }
 
-// lanes is lanes.comp for units of so many rows: workgroups of down by across subgroups.
+// lanes is lanes.comp for matrix units of `rows` rows: workgroups of down by across subgroups.
 func lanes(rows, down, across uint32) *spec.Variant {
 	return lanesVariant(fmt.Sprintf("vulkan_v%d_lanes", rows), "lanes.spv", rows, down, across, nil, []spec.Const{
 		spec.Define("V", rows), spec.Define("PACK", lanePack),

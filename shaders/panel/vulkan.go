@@ -106,14 +106,14 @@ func lanes(v, chunks uint32) *spec.Variant {
 		Local: [3]uint32{32, 1, 1}, Sub: 32, Matrix: true,
 		Consts: []spec.Const{
 			{Name: "LOCAL", ID: 0, Value: 32}, {Name: "V", ID: 1, Value: v}, {Name: "CHUNKS", ID: 2, Value: chunks},
-			{Name: "SHARED", ID: 3, Value: shared}, spec.Define("COLS", 64*chunks), spec.Define("ALIGN", dealStep), spec.Define("LANES", 1),
+			{Name: "SHARED", ID: 3, Value: shared}, spec.Define("COLS", 64*chunks), spec.Define("ALIGN", stepVectors), spec.Define("LANES", 1),
 		},
 		Unit: spec.Unit{Source: "kernel_lanes.comp", Blob: "lanes.spv"},
 		Out:  []dtype.Type{dtype.F16},
 	}
 }
 
-// windowLanes is kernel_window.comp: windows of so many rows of B, subgroups of two panels, of 8 rows.
+// windowLanes is kernel_window.comp: windows of `window` rows of B, subgroups of two panels, of 8 rows.
 func windowLanes(window, warps uint32) *spec.Variant {
 	const v, pitch, panels = 8, 10, 2
 	shared := max(window*pitch, warps*v*(16+1))
@@ -128,7 +128,7 @@ func windowLanes(window, warps uint32) *spec.Variant {
 		Consts: []spec.Const{
 			{Name: "LOCAL", ID: 0, Value: 32 * warps}, {Name: "V", ID: 1, Value: v}, {Name: "WARPS", ID: 2, Value: warps},
 			spec.Define("PANELS", panels), {Name: "SHARED", ID: 4, Value: shared}, {Name: "WINDOW", ID: 5, Value: window},
-			spec.Define("COLS", 64), spec.Define("ALIGN", dealStep), spec.Define("LANES", 1),
+			spec.Define("COLS", 64), spec.Define("ALIGN", stepVectors), spec.Define("LANES", 1),
 		},
 		Unit: spec.Unit{Source: "kernel_window.comp", Blob: "window.spv"},
 		Out:  []dtype.Type{dtype.F16},

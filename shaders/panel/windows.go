@@ -1,4 +1,4 @@
-// The packing that panel_staged.cuh reads: a panel's columns cut into lists by windows of B's rows, and dealt
+// The packing that panel_staged.cuh reads: a panel's columns cut into lists by windows of B's rows, and arranged
 // so that gathers from shared memory meet no bank conflict.
 
 package panel
@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	dealStep  = 16 // vectors of one instruction; lists are padded to a multiple
-	dealBanks = 4  // rows of B that differ mod 4 lie in different banks
+	stepVectors = 16 // vectors of one instruction; lists are padded to a multiple
+	bankCount   = 4  // rows of B that differ mod 4 lie in different banks
 )
 
 // StagedMaxCols bounds the columns of A for staged kernels, whose blocks keep the offsets of their lists in
 // shared memory.
 const StagedMaxCols = 1 << 16
 
-// Staged is panel_staged.cuh, the function entry of staged.cu: windows of so many rows of B, stages of them in
-// shared memory; warps of so many panels, of 8 rows, and depth steps each.
+// Staged is panel_staged.cuh, the function entry of staged.cu: windows of `window` rows of B, stages of them in
+// shared memory; warps of `panels` panels, of 8 rows, and depth steps each.
 func Staged(entry string, t dtype.Type, window, warps, panels, stages, depth uint32) *spec.Variant {
 	const feeders, v = 4, 8
 	x := CUDA(entry, "staged.cu", fmt.Sprintf("cuda_v%d_window%d_%v", v, window, t), t, warps+feeders, []spec.Const{
-		spec.Define("V", v), spec.Define("ALIGN", dealStep), spec.Define("WINDOW", window), spec.Define("WARPS", warps), spec.Define("FEEDERS", feeders),
+		spec.Define("V", v), spec.Define("ALIGN", stepVectors), spec.Define("WINDOW", window), spec.Define("WARPS", warps), spec.Define("FEEDERS", feeders),
 		spec.Define("PANELS", panels), spec.Define("STAGES", stages), spec.Define("DEPTH", depth), spec.Define("COLS", 64),
 	})
 	x.Need.Shapes = []backend.MatrixShape{spec.Shape(16, 8, 16, t)}
@@ -130,7 +130,7 @@ func cut[T formats.Value](m *Matrix[T], size int, lanes bool) (*windows[T], erro
 	}
 	var total uint64
 	for i, n := range w.ptr {
-		total += (uint64(n) + dealStep - 1) / dealStep * dealStep
+		total += (uint64(n) + stepVectors - 1) / stepVectors * stepVectors
 		if total*uint64(m.V) > 1<<32-1 {
 			return nil, ErrTooLarge
 		}
@@ -144,7 +144,7 @@ func cut[T formats.Value](m *Matrix[T], size int, lanes bool) (*windows[T], erro
 	share := spec.Ceil(panels, runtime.GOMAXPROCS(0))
 	for first := 0; first < panels; first += share {
 		g.Go(func() error {
-			d := dealer{size: size, lanes: lanes}
+			d := bankOrder{size: size, lanes: lanes}
 			for p := first; p < min(first+share, panels); p++ {
 				w.fill(m, p, &d)
 			}
@@ -155,7 +155,7 @@ func cut[T formats.Value](m *Matrix[T], size int, lanes bool) (*windows[T], erro
 }
 
 // fill writes the lists of panel p.
-func (w *windows[T]) fill(m *Matrix[T], p int, d *dealer) {
+func (w *windows[T]) fill(m *Matrix[T], p int, d *bankOrder) {
 	at, end := int(m.Ptr[p]), m.end(p)
 	for i := range w.count {
 		first := at
@@ -163,7 +163,7 @@ func (w *windows[T]) fill(m *Matrix[T], p int, d *dealer) {
 			at++
 		}
 		to, room := int(w.ptr[p*w.count+i]), int(w.ptr[p*w.count+i+1])
-		for s, from := range d.deal(m.ColIdx[first:at], room-to) {
+		for s, from := range d.arrange(m.ColIdx[first:at], room-to) {
 			if from < 0 { // padding: no value, the column of the list's last vector
 				w.local[to+s] = uint16(int(m.ColIdx[at-1]) % d.size)
 				continue
@@ -182,45 +182,45 @@ func (w *windows[T]) move(m *Matrix[T], from, to, size int) {
 	w.mask[to*v/32] |= m.mask(from) << (to * v % 32)
 }
 
-// dealer orders the vectors of lists. It keeps its memory from list to list.
-type dealer struct {
+// bankOrder arranges the vectors of lists by the banks of shared memory that their rows of B lie in. It keeps its memory from list to list.
+type bankOrder struct {
 	size  int
 	lanes bool // for kernels that make operands lane by lane
-	hands [dealBanks][]int
+	banks [bankCount][]int
 	order []int
 }
 
 // place returns where the vector goes that a lane of a quad reads in its turn, counted over all steps.
-func (d *dealer) place(turn, lane int) int {
+func (d *bankOrder) place(turn, lane int) int {
 	if d.lanes { // lane l has places 4l to 4l+3 of a step
-		return turn/4*dealStep + 4*lane + turn%4
+		return turn/4*stepVectors + 4*lane + turn%4
 	}
 	return turn/2*8 + turn%2 + 2*lane
 }
 
-// deal returns, for each of room places, the index in cols of the vector that goes there, or -1. The
+// arrange returns, for each of room places, the index in cols of the vector that goes there, or -1. The
 // four vectors that a quad of lanes reads at once are taken from different residues of the column mod 4 as long
 // as there are such.
-func (d *dealer) deal(cols []uint32, room int) []int {
+func (d *bankOrder) arrange(cols []uint32, room int) []int {
 	d.order = d.order[:0]
 	for range room {
 		d.order = append(d.order, -1)
 	}
-	for r := range d.hands {
-		d.hands[r] = d.hands[r][:0]
+	for r := range d.banks {
+		d.banks[r] = d.banks[r][:0]
 	}
 	for i := len(cols) - 1; i >= 0; i-- {
-		r := int(cols[i]) % d.size % dealBanks
-		d.hands[r] = append(d.hands[r], i)
+		r := int(cols[i]) % d.size % bankCount
+		d.banks[r] = append(d.banks[r], i)
 	}
 	left := len(cols)
 	for turn := 0; left > 0; turn++ {
-		var used [dealBanks]bool
+		var used [bankCount]bool
 		for lane := 0; lane < 4 && left > 0; lane++ {
 			h := d.fullest(&used)
-			n := len(d.hands[h]) - 1
-			d.order[d.place(turn, lane)] = d.hands[h][n]
-			d.hands[h] = d.hands[h][:n]
+			n := len(d.banks[h]) - 1
+			d.order[d.place(turn, lane)] = d.banks[h][n]
+			d.banks[h] = d.banks[h][:n]
 			used[h] = true
 			left--
 		}
@@ -228,14 +228,14 @@ func (d *dealer) deal(cols []uint32, room int) []int {
 	return d.order
 }
 
-// fullest returns the fullest hand not used in this quad, or of all if the others are empty.
-func (d *dealer) fullest(used *[dealBanks]bool) int {
+// fullest returns the fullest bank not used in this quad, or of all if the others are empty.
+func (d *bankOrder) fullest(used *[bankCount]bool) int {
 	best, any := -1, 0
-	for h := range d.hands {
-		if len(d.hands[h]) > len(d.hands[any]) {
+	for h := range d.banks {
+		if len(d.banks[h]) > len(d.banks[any]) {
 			any = h
 		}
-		if !used[h] && len(d.hands[h]) > 0 && (best < 0 || len(d.hands[h]) > len(d.hands[best])) {
+		if !used[h] && len(d.banks[h]) > 0 && (best < 0 || len(d.banks[h]) > len(d.banks[best])) {
 			best = h
 		}
 	}

@@ -55,7 +55,7 @@ func checkLists[T formats.Value](t *rapid.T, m *Matrix[T], w *windows[T], p, siz
 	}
 	for i := range w.count {
 		first, last := int(w.ptr[p*w.count+i]), int(w.ptr[p*w.count+i+1])
-		if first%dealStep != 0 {
+		if first%stepVectors != 0 {
 			t.Fatalf("panel %d, window %d starts at %d", p, i, first)
 		}
 		for q := first; q < last; q++ {
@@ -88,9 +88,9 @@ func TestDeal(t *testing.T) {
 		for i := range 4 * each {
 			cols = append(cols, uint32(i%each*4+i/each)) // all of one remainder, then all of the next
 		}
-		room := spec.Ceil(len(cols), dealStep) * dealStep
-		d := dealer{size: 512, lanes: rapid.Bool().Draw(t, "lanes")}
-		order, seen := d.deal(cols, room), map[int]bool{}
+		room := spec.Ceil(len(cols), stepVectors) * stepVectors
+		d := bankOrder{size: 512, lanes: rapid.Bool().Draw(t, "lanes")}
+		order, seen := d.arrange(cols, room), map[int]bool{}
 		for turn := range len(cols) / 4 {
 			remainders := map[uint32]bool{}
 			for lane := range 4 {

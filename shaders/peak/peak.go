@@ -70,7 +70,7 @@ func Output(v *spec.Variant, groups uint32) int64 {
 	return int64(groups) * int64(v.Local[0]) * int64(max(v.Const("WIDTH"), 16))
 }
 
-// Done is what a launch of so many groups and rounds does: bytes moved (Copy: read and written) for
+// Done is what a launch of that many workgroups and rounds does: bytes moved (Copy: read and written) for
 // Copy and Read, floating-point operations for FMA and Matrix.
 func Done(v *spec.Variant, groups, rounds uint32) float64 {
 	steps := float64(groups) * float64(rounds) * float64(v.Local[0])

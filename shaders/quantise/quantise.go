@@ -22,7 +22,7 @@
 //
 // Columns N to ldq are zeros. Elements that are not finite are zeros too; their columns' ranges tell.
 //
-// Two phases, each a launch: 0 finds the parts' ranges, a workgroup for so many rows and columns; 1 joins
+// Two phases, each a launch: 0 finds the parts' ranges, a workgroup for each tile of rows and columns; 1 joins
 // them and quantises, or does phase 2, to digits. There are no atomics, though here order would not matter.
 package quantise
 
@@ -178,7 +178,7 @@ func Launch(v *spec.Variant, l Layout, t dtype.Type, ldb int) (spec.Launch, erro
 	return spec.Launch{Passes: []spec.Pass{ranges, values}}, nil
 }
 
-// spread returns how many lanes of so many columns, at most `most`, are side by side in a workgroup, and how many
+// spread returns how many lanes of `lane` columns, at most `most`, are side by side in a workgroup, and how many
 // workgroups cover ld columns.
 func spread(v *spec.Variant, ld, lane, most int) (across, groups int) {
 	if v.Code == backend.CodeGo {
@@ -196,7 +196,7 @@ func spread(v *spec.Variant, ld, lane, most int) (across, groups int) {
 func rowsOf(l Layout, least int) int { return max(least, (l.K+65534)/65535) }
 
 // joinedRows returns the least rows of a workgroup on the CPU: joining the ranges of a column's parts must cost little
-// beside quantising so many of its elements. On GPUs the lanes of a workgroup share that work.
+// beside quantising its elements in these rows. On GPUs the lanes of a workgroup share that work.
 func joinedRows(v *spec.Variant, l Layout) int {
 	if v.Code == backend.CodeGo {
 		return 8 * l.Chunks

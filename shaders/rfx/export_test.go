@@ -9,7 +9,7 @@ import (
 // MaxLongest is the most entries that a row may have and not be done in pieces.
 const MaxLongest = 1 << 15
 
-// PackWith is Encode with the rows, or panels, in pieces of so many entries, or vectors.
+// PackWith is Encode with the rows, or panels, in pieces of longest entries, or vectors.
 func PackWith[T formats.Value](a *formats.CSR[T], v *spec.Variant, longest int) (*spec.Packed, error) {
 	if kind(v) != Rows {
 		return packPanels(a, v, min(longest, mostVectors))

@@ -1,4 +1,4 @@
-// A in fixed point, and how its rows are dealt out.
+// A in fixed point, and how its rows are shared out.
 
 package rfx
 

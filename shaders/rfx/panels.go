@@ -91,7 +91,7 @@ func packPanels[T formats.Value](a *formats.CSR[T], variant *spec.Variant, longe
 		return nil, err
 	}
 	words := rowWords(a.RowPtr, ranges)
-	items, sums := deal(m.VecPtr, order, v, longest)
+	items, sums := splitPanels(m.VecPtr, order, v, longest)
 	if int64(len(words))+int64(len(items)*(itemWords+v)+len(sums)+len(m.ColInd)) > math.MaxInt32 {
 		return nil, fmt.Errorf("kernel rfx: %d vectors do not fit 31-bit offsets: %w", len(m.ColInd), backend.ErrUnsupported)
 	}
@@ -205,8 +205,8 @@ type item struct {
 	part, of    uint32
 }
 
-// deal cuts panels of more than longest vectors into pieces. It returns all items, and the rows in pieces.
-func deal(ptr, order []uint32, v, longest int) (items []item, sums []uint32) {
+// splitPanels cuts panels of more than longest vectors into pieces. It returns all items, and the rows in pieces.
+func splitPanels(ptr, order []uint32, v, longest int) (items []item, sums []uint32) {
 	part := uint32(0)
 	for p := range len(ptr) - 1 {
 		first, last := ptr[p], ptr[p+1]

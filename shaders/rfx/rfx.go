@@ -134,7 +134,7 @@ var kindFormats = [...]string{"csr", new(cvse.Matrix[float32]).Format(), new(til
 // Format names the format that a kind has its rows or panels from.
 func (k Kind) Format() string { return kindFormats[k] }
 
-// KindOf returns the kind that is asked for by naming a format: Panels for those that no other kind is from.
+// KindOf returns the kind that naming a format requests: Panels for those that no other kind is from.
 func KindOf(format string) Kind {
 	if k := slices.Index(kindFormats[:], format); k >= 0 {
 		return Kind(k)

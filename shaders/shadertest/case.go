@@ -28,7 +28,7 @@ type Case struct {
 	Fold        bool // bends the grids, see Fold
 }
 
-// Spread is a pattern of rows with so many entries, evenly spread over k columns.
+// Spread is a pattern of rows with the given numbers of entries, evenly spread over k columns.
 func Spread(k int, lens ...int) [][]int32 {
 	p := make([][]int32, len(lens))
 	for i, n := range lens {

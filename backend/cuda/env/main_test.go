@@ -1,4 +1,4 @@
-// What the environment is told, and the files that it leads to.
+// What the command prints, and the files that it leads to.
 
 package main
 

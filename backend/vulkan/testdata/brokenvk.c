@@ -1,9 +1,9 @@
 // A Vulkan loader and driver of which nothing works, in one of the ways that the environment says:
 //
 //   BROKENVK="missing NAME"   the function is not there
-//   BROKENVK=ones             whatever is asked for is all ones
+//   BROKENVK=ones             whatever is queried is all ones
 //   BROKENVK=counts           lists have 2^32-1 entries
-//   BROKENVK=grow             every list is longer each time that it is asked for, and never complete
+//   BROKENVK=grow             every list is longer each time that it is queried, and never complete
 //   BROKENVK=null             calls succeed and make nothing
 //
 // Otherwise there is one device, whose properties are plausible and which cannot be created.

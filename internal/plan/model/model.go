@@ -127,8 +127,8 @@ type Cost struct {
 type Gather struct {
 	Variants []string `json:"variants"`
 	Slower   float64  `json:"slower"`                 // time by that which Rates.Gather allows
-	Columns  int      `json:"tile_columns,omitempty"` // B's columns take the time of a multiple of so many; 0: of the variant's COLS
-	Bytes    int      `json:"min_bytes,omitempty"`    // of an element: fewer take as long as so many
+	Columns  int      `json:"tile_columns,omitempty"` // B's columns take the time of a multiple of this; 0: of the variant's COLS
+	Bytes    int      `json:"min_bytes,omitempty"`    // of an element: fewer take as long as this many
 }
 
 // Version changes with what the fields mean.

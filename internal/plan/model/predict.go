@@ -30,7 +30,7 @@ type Predictor struct {
 	Units int // that work side by side: multiprocessors, cores
 }
 
-// Time predicts a kernel's variant whose packing has these stats and deals its work out in so many items. Data come
+// Time predicts a kernel's variant whose packing has these stats and shares its work out in this many items. Data come
 // from memory, and then the units are busy, all of them as long as their share takes, or one with the longest piece.
 func (p *Predictor) Time(kernel string, v *spec.Variant, s formats.Stats, items int64) (Bound, time.Duration) {
 	c, _ := p.Model.Cost(kernel, v.Name)
@@ -78,7 +78,7 @@ func (p *Predictor) heaviest(s formats.Stats) int64 {
 	return max(s.Longest, p.Longest)
 }
 
-// alone is the time of a piece of work that has a unit for itself and fetches so many rows of B.
+// alone is the time of a piece of work that has a unit for itself and fetches a number of rows of B.
 func (c Cost) alone(rows int64) time.Duration { return micros(c.StartUS + c.StepUS*float64(rows)) }
 
 // tiles is how many pieces of work share C's columns.

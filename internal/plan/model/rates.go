@@ -32,7 +32,7 @@ type Rates struct {
 	LatencyUS float64 `json:"latency_us"`
 }
 
-// Bandwidth is the bytes read and written a second by a copy that has so many bytes in use.
+// Bandwidth is the bytes read and written a second by a copy that has that many bytes in use.
 type Bandwidth struct {
 	Bytes     int64   `json:"bytes"`
 	PerSecond float64 `json:"per_second"`
@@ -149,7 +149,7 @@ func (r *Rates) Exceeded(v *spec.Variant, w Work, took time.Duration) bool {
 // core's.
 const SharedCache = 1 << 20
 
-// band returns which rate of copies is that of so many bytes in use: the largest size that does not exceed them, or the
+// band returns which rate of copies is that of n bytes in use: the largest size that does not exceed them, or the
 // smallest; -1 if there are none.
 func (r *Rates) band(bytes int64) int {
 	i := len(r.Stream) - 1
@@ -159,7 +159,7 @@ func (r *Rates) band(bytes int64) int {
 	return i
 }
 
-// stream returns the bandwidth with so many bytes in use: the best that was measured from the next smaller size on.
+// stream returns the bandwidth with n bytes in use: the best that was measured from the next smaller size on.
 // (With little data most of a copy's time is its launch.)
 func (r *Rates) stream(bytes int64) float64 {
 	var best float64

@@ -156,7 +156,7 @@ func LoadModule(ptx []byte) (m cu.Module, log string, err error) {
 	return *(*cu.Module)(unsafe.Pointer(&h)), strings.TrimSpace(C.GoString(buf)), err
 }
 
-// SetMaxDynamicShared lets launches of f use so many bytes of dynamic shared memory; without it
+// SetMaxDynamicShared lets launches of f use n bytes of dynamic shared memory; without it
 // 48 KiB is the most.
 func SetMaxDynamicShared(f cu.Function, bytes uint32) error {
 	return check(C.cuFuncSetAttribute(function(f), C.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, C.int(bytes)))

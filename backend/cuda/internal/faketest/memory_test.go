@@ -114,7 +114,7 @@ func TestTransferCancelled(t *testing.T) {
 	}
 }
 
-// endsAfter is a context that is cancelled when it has been looked at so many times.
+// endsAfter is a context that is cancelled when its Err has been called n times.
 type endsAfter struct {
 	context.Context
 	calls int

@@ -152,7 +152,7 @@ func TestRunCancelled(t *testing.T) {
 	}
 }
 
-// What a cancelled run has left is awaited before memory is given back, and a loss then is told.
+// What a cancelled run has left is awaited before memory is given back, and a loss then is reported.
 func TestCancelledThenLost(t *testing.T) {
 	d := open(t)
 	k, b := load(t, d, bin("spin", 1, 4)), alloc(t, d, 256)
@@ -228,7 +228,7 @@ func TestDeviceLost(t *testing.T) {
 	}
 }
 
-// Losing the device while copying is told the same way.
+// Losing the device while copying is reported the same way.
 func TestDeviceLostInCopy(t *testing.T) {
 	d := open(t)
 	b := alloc(t, d, 28)
