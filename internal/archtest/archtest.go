@@ -31,7 +31,7 @@ const Self = "SELF"
 // utilities are small packages that anyone may use.
 var utilities = []string{"dtype", "formats/half", "internal/cache", "internal/memory", "internal/simd"}
 
-// Rules are the module's. From files to devices: formats and backend know nobody, kernels know both,
+// Rules are the module's. From files to devices: formats and backend import nothing of each other, kernels both,
 // plan picks a kernel, the front door knows plan.
 var Rules = []Rule{
 	{"dtype", nil},

@@ -1,5 +1,5 @@
 // Package csr multiplies from plain compressed sparse rows: the scalar kernel that every device can
-// run, the fallback and the honest baseline.
+// run, the fallback and the baseline.
 //
 // Work is shared out in items. An item is a row, or, for rows much longer than the average ("heavy"),
 // a piece of one; pieces come first in the grid, so that one huge row keeps the whole device busy

@@ -2,8 +2,8 @@
 // compressed sparse rows, or in panels of rows, and a B that kernel quantise brought to fixed point. Any
 // format can be lowered to these.
 //
-// The entries' integers are encoded once, on the host. Every unit sums products of the digits that suit
-// it, exactly; how is nobody's business but the kernel's:
+// The entries' integers are encoded once, on the host. Each kind of device sums products of
+// the digits that suit its units, exactly:
 //
 //	CUDA, CPU       64-bit sums: whole integers at p = 15 and 23, those of A in halves of 16 bits at 31,
 //	                both in halves of 24 bits at 47
