@@ -64,7 +64,7 @@ $(PLATFORMS):
 	GOOS=$(@D) GOARCH=$(@F) $(GO) vet ./...
 
 .PHONY: test
-test: test-needs lint test-host test-soft test-plain test-amd
+test: test-needs lint test-host test-race test-soft test-plain test-amd
 
 # What the tests need: a C compiler, the software Vulkan drivers, and a browser, which compiles WGSL.
 .PHONY: test-needs
@@ -78,6 +78,11 @@ test-needs:
 .PHONY: test-host
 test-host:
 	SPMM_REQUIRE=cpu,browser $(TEST) ./...
+
+# Plans and tensors that goroutines share, and work that many goroutines do, under the race detector.
+.PHONY: test-race
+test-race:
+	$(TEST) -race -run 'Concurrent|Close|Cancel|NoAllocations' . ./portable/cpu ./backend/cuda/internal/faketest
 
 # All devices that a software driver gives: Vulkan with cooperative matrices, and WebGPU on it.
 .PHONY: test-soft

@@ -1,4 +1,4 @@
-// Plans and tensors shared by goroutines, and closed under their calls. Run with -race.
+// Plans and tensors shared by goroutines, and closed under their calls. make test-race runs this with the race detector.
 
 package spmm_test
 

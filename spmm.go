@@ -77,8 +77,8 @@ func host[T formats.Value](d *formats.Dense[T], name string) (plan.Dense, error)
 }
 
 // Run computes c = alpha·A·b + beta·c for tensors on the plan's device, in any element types and
-// orders. c is not read where beta is 0, and must not be b. Launches are started in order; a
-// cancelled context ends the call between two of them.
+// orders. c is not read where beta is 0, and must not be b. After an error, which a cancelled context is too, the
+// contents of c are undefined.
 func (p *Plan) Run(ctx context.Context, alpha float32, b Operand, beta float32, c Operand) (Timing, error) {
 	t, err := p.p.Run(ctx, alpha, tensorOf(b), beta, tensorOf(c))
 	return Timing(t), err
