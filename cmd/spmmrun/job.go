@@ -11,6 +11,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/spmmrun/spmm"
@@ -113,14 +114,16 @@ type result struct {
 
 // operands are the data of a job: C = alpha·A·B + beta·C0.
 type operands[T formats.Value] struct {
-	a  *formats.CSR[T]
+	rows int // of A
+	// a decodes A when it is first called: verifying needs that, a kernel that takes A as its file has it does not.
+	a  func() *formats.CSR[T]
 	b  *formats.Dense[T]
 	c0 *formats.Dense[float32] // nil if beta is 0
 }
 
 // multiply does the job with data of type T.
 func multiply[T formats.Value](ctx context.Context, j *job, dev *spmm.Device, prec dtype.Type, a formats.Encoded, p *progress) (*result, error) {
-	q, err := newOperands[T](ctx, j, dev.Info(), float32CSR(a), p)
+	q, err := newOperands[T](ctx, j, dev.Info(), a, p)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +132,7 @@ func multiply[T formats.Value](ctx context.Context, j *job, dev *spmm.Device, pr
 		return nil, err
 	}
 	defer plan.Close()
-	r := &result{c: formats.NewDense[float32](q.a.Rows, q.b.Cols)}
+	r := &result{c: formats.NewDense[float32](q.rows, q.b.Cols)}
 	times, err := measure(ctx, j, plan, q, r.c, p)
 	if err != nil {
 		return nil, err
@@ -167,38 +170,46 @@ func prepare[T formats.Value](ctx context.Context, j *job, dev *spmm.Device, pre
 	if a.Format() != "csr" && a.Type() == prec.Storage() {
 		return spmm.Prepare(ctx, dev, a, o)
 	}
-	return spmm.Prepare(ctx, dev, q.a, o)
+	return spmm.Prepare(ctx, dev, q.a(), o)
 }
 
 // newOperands brings A into type T and makes or reads B.
-func newOperands[T formats.Value](ctx context.Context, j *job, dev spmm.Info, a *formats.CSR[float32], p *progress) (*operands[T], error) {
-	fits := func(cols int) error {
-		return newNeed(j, dev, a.Rows, a.Cols, cols, a.NNZ(), formats.TypeOf[T]().Size()).check()
+func newOperands[T formats.Value](ctx context.Context, j *job, dev spmm.Info, a formats.Encoded, p *progress) (*operands[T], error) {
+	rows, cols := a.Dims()
+	fits := func(n int) error {
+		return newNeed(j, dev, rows, cols, n, a.NNZ(), formats.TypeOf[T]().Size()).check()
 	}
-	b, err := j.newB(ctx, a, fits, p)
+	b, err := j.newB(ctx, rows, cols, fits, p)
 	if err != nil {
 		return nil, err
 	}
 	if formats.TypeOf[T]() == dtype.F16 {
-		if err := errors.Join(fitsF16(j.matrix, a.Val), fitsF16(j.bFile, b.Data)); err != nil {
+		err := fitsF16(j.bFile, b.Data)
+		if a.Type() != dtype.F16 {
+			err = errors.Join(fitsF16(j.matrix, float32CSR(a).Val), err)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
-	q := &operands[T]{a: formats.Convert[T](a), b: convertDense[T](b)}
+	q := &operands[T]{
+		rows: rows, b: convertDense[T](b),
+		a: sync.OnceValue(func() *formats.CSR[T] { return formats.Convert[T](a.Sparse()) }),
+	}
 	if j.beta != 0 {
-		q.c0 = gen.Dense(a.Rows, b.Cols, j.seed+1, gen.Values{})
+		q.c0 = gen.Dense(rows, b.Cols, j.seed+1, gen.Values{})
 	}
 	return q, ctx.Err()
 }
 
-// newB makes or reads B; fits returns an error if there is no memory for cols columns.
-func (j *job) newB(ctx context.Context, a *formats.CSR[float32], fits func(cols int) error, p *progress) (*formats.Dense[float32], error) {
+// newB makes or reads B for an A of rows×cols; fits returns an error if there is no memory for n columns of B.
+func (j *job) newB(ctx context.Context, rows, cols int, fits func(n int) error, p *progress) (*formats.Dense[float32], error) {
 	if j.bFile == "" {
 		if err := fits(j.cols); err != nil {
 			return nil, err
 		}
 		p.step("making B", -1)
-		return gen.Dense(a.Cols, j.cols, j.seed, gen.Values{}), nil
+		return gen.Dense(cols, j.cols, j.seed, gen.Values{}), nil
 	}
 	p.step("reading B", -1)
 	b, err := loadDense(ctx, j.bFile)
@@ -210,8 +221,8 @@ func (j *job) newB(ctx context.Context, a *formats.CSR[float32], fits func(cols 
 		want = fmt.Sprint(j.cols)
 	}
 	switch {
-	case b.Rows != a.Cols || j.colsGiven && b.Cols != j.cols:
-		return nil, fmt.Errorf("%s: B is %d×%d, but A is %d×%d: want B %d×%s", j.bFile, b.Rows, b.Cols, a.Rows, a.Cols, a.Cols, want)
+	case b.Rows != cols || j.colsGiven && b.Cols != j.cols:
+		return nil, fmt.Errorf("%s: B is %d×%d, but A is %d×%d: want B %d×%s", j.bFile, b.Rows, b.Cols, rows, cols, cols, want)
 	case b.Cols == 0:
 		return nil, fmt.Errorf("%s: B has no columns", j.bFile)
 	}

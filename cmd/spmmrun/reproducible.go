@@ -76,11 +76,11 @@ func reproduced[T formats.Value](j *job, plan *spmm.Plan, q *operands[T]) *repro
 		return nil
 	}
 	p, _ := plan.Reproduced()
-	rows, cols := rfx.Rows(q.a), rfx.Cols(q.b)
+	rows, cols := rfx.Rows(q.a()), rfx.Cols(q.b)
 	least, lossless := rfx.Auto(rows, cols)
 	r := &reproducedReport{P: p, CorrectlyRounded: lossless && p >= int(least) && j.alpha == 1 && j.beta == 0}
 	if !lossless || p < int(least) {
-		r.Vanished = vanishedReport{rfx.RowsToZero(q.a, rows, rfx.P(p)), rfx.ColsToZero(q.b, cols, rfx.P(p))}
+		r.Vanished = vanishedReport{rfx.RowsToZero(q.a(), rows, rfx.P(p)), rfx.ColsToZero(q.b, cols, rfx.P(p))}
 	}
 	return r
 }

@@ -19,10 +19,10 @@ const sampleProducts = 5e6
 func verify[T formats.Value](ctx context.Context, j *job, plan *spmm.Plan, q *operands[T], c *formats.Dense[float32]) (*verifyReport, error) {
 	sample := int64(0) // all
 	if j.verify == "sample" {
-		sample = 1 + int64(sampleProducts/(1+float64(q.a.NNZ())/float64(max(1, q.a.Rows))))
+		sample = 1 + int64(sampleProducts/(1+float64(q.a().NNZ())/float64(max(1, q.rows))))
 	}
 	q32 := oracle.Problem{
-		A: formats.Convert[float32](q.a), B: convertDense[float32](q.b), C: q.c0,
+		A: formats.Convert[float32](q.a()), B: convertDense[float32](q.b), C: q.c0,
 		Alpha: j.alpha, Beta: j.beta, Compute: plan.Info().Precision, Out: dtype.F32,
 	}
 	r, err := oracle.Check(ctx, q32, c, sample)
