@@ -10,7 +10,8 @@ import (
 	"github.com/spmmrun/spmm/formats/half"
 )
 
-// Sparse is a *CSR[T] whose element type T is known at run time only. No other type implements it.
+// Sparse is a *CSR[T] whose element type T is known at run time only. No other type implements it; what embeds a
+// *CSR[T] counts as that.
 // Convert returns it with a static element type, and Dispatch calls a generic function on it.
 type Sparse interface {
 	Encoded // in format "csr"
@@ -29,6 +30,9 @@ func (a *CSR[T]) sealed() {}
 // Dispatch calls the function for a's element type and returns its result. The functions are usually one
 // generic function: Dispatch(a, f[half.F16], f[half.BF16], f[float32]).
 func Dispatch[R any](a Sparse, f16 func(*CSR[half.F16]) R, bf16 func(*CSR[half.BF16]) R, f32 func(*CSR[float32]) R) R {
+	if a != nil {
+		a = a.Sparse() // a type that embeds a *CSR has its methods
+	}
 	switch a := a.(type) {
 	case *CSR[half.F16]:
 		return f16(a)

@@ -76,3 +76,22 @@ func TestToCOOCopies(t *testing.T) {
 		t.Errorf("the matrix became %v at columns %v", a.Val, a.ColIdx)
 	}
 }
+
+// named is a matrix of another package's, which embeds one of ours.
+type named struct {
+	*formats.CSR[float32]
+	name string
+}
+
+func TestEmbedded(t *testing.T) {
+	a := named{&formats.CSR[float32]{Rows: 1, Cols: 2, RowPtr: []int64{0, 1}, ColIdx: []int32{1}, Val: []float32{3}}, "a"}
+	if got := formats.Convert[half.F16](a); got.Rows != 1 || got.Val[0].Float32() != 3 {
+		t.Errorf("converted to %+v", got)
+	}
+	if formats.Convert[float32](a) != a.CSR {
+		t.Error("a conversion to the same type copies")
+	}
+	if got := formats.Dispatch(a, typeName[half.F16], typeName[half.BF16], typeName[float32]); got != dtype.F32 {
+		t.Errorf("dispatched as %v", got)
+	}
+}
