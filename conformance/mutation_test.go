@@ -297,7 +297,7 @@ func textMutations() []mutation {
 		onText("csr", "e < end; e++", "e + 1u < end; e++"),
 		onText("csr", "colidx[e]", "colidx[e ^ 1u]"),
 		onText("csr", "lo += sums_lo[i + d * p.across];", ""),
-		onText("csr", "p.beta != 0.0", "true"),
+		onText("csr", "nonzero(p.beta)", "true"),
 		onText("csr", "col >= p.n", "col > p.n"),
 		onText("csr", "c[at] = y;", "c[at + 1u] = y;"),
 		onText("cvse", "if (special(y[i])) { y[i] = entries(first, last, r, at[i]); }", ""),

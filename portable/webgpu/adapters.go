@@ -30,7 +30,9 @@ type adapter struct {
 	info  backend.Info
 }
 
-// adapters looks once, for the first API that shows any: OpenGL would show again what Vulkan did.
+// adapters looks once, for the first API that shows any: OpenGL would show again what Vulkan did. An OpenGL driver that
+// runs on the CPU is left out: the cpu backend is faster, and submitting to it returns only when all is done, so that
+// nothing could be cancelled.
 var adapters = sync.OnceValue(func() []adapter {
 	if !linked() {
 		return nil
@@ -38,7 +40,7 @@ var adapters = sync.OnceValue(func() []adapter {
 	wgpu.SetLogLevel(wgpu.LogLevel_Off)
 	list := enumerate(wgpu.InstanceBackend_Vulkan | wgpu.InstanceBackend_Metal | wgpu.InstanceBackend_DX12)
 	if list == nil && bool(C.wg_display()) {
-		list = enumerate(wgpu.InstanceBackend_GL)
+		list = slices.DeleteFunc(enumerate(wgpu.InstanceBackend_GL), func(a adapter) bool { return a.info.Kind == "cpu" })
 	}
 	slices.SortStableFunc(list, func(a, b adapter) int { return cmp.Compare(rank(a.info.Kind), rank(b.info.Kind)) })
 	for i := range list {
