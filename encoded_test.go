@@ -48,7 +48,7 @@ func stored(t *testing.T, e formats.Encoded) formats.Encoded {
 const adopted = "the matrix comes packed for it"
 
 // A matrix encoded for a device is taken there as it is, and gives the same result.
-func TestPrepareEncoded(t *testing.T) {
+func TestPrepareTakesEncoded(t *testing.T) {
 	infos, _ := spmm.Devices(ctx)
 	for _, info := range infos {
 		dev, err := spmm.Open(ctx, fmt.Sprintf("%s:%d", info.Backend, info.Index))

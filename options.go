@@ -19,14 +19,14 @@ type Options struct {
 	// speeds. PlanInfo.Why tells what decided.
 	Format string
 	// Precision is what products are computed with: dtype.F16, BF16, TF32 or F32. The zero value is
-	// A's own type.
+	// A's own type. In reproducible mode it is what A and B are rounded to before, and TF32 is F32.
 	Precision dtype.Type
 	// Cols is the number of columns of B to choose the format for, up to 2³¹−1; 0 means 128. Any number of
 	// columns can be multiplied.
 	Cols int
-	// Mode is Fast, or Reproducible for the same bits on every device. In the latter rows are multiplied,
-	// or where the device has matrix units for 8-bit integers panels of rows: csr names rows, tiledcsr
-	// panels in its order, any other format panels. The bits do not depend on it.
+	// Mode is Fast, or Reproducible for the same bits on every device. In the latter Format says how A is
+	// shared out where the device has matrix units for 8-bit integers: csr in rows, tiledcsr in panels of rows in its
+	// order, any other format in panels. All other devices take rows. The bits do not depend on it.
 	Mode Mode
 	// P is the precision of reproducible mode: 15, 23, 31, 47 or AutoP; 0 means 23. What is below about 2^-P of the
 	// largest element of its row of A or column of B is rounded to 0, so that outputs which have no larger product are

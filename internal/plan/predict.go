@@ -4,6 +4,7 @@ package plan
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
@@ -39,7 +40,7 @@ func NewProduct(a formats.Encoded, n int) model.Product {
 // Attainable returns the least time of a multiplication by n columns, C having elements of type out
 // and not being read.
 func (p *Plan) Attainable(ctx context.Context, n int, out dtype.Type) (Bound, error) {
-	if err := checkDim(n, "columns of B"); err != nil {
+	if err := checkResult(n, out); err != nil {
 		return Bound{}, err
 	}
 	rates, err := p.dev.Rates(ctx)
@@ -47,6 +48,14 @@ func (p *Plan) Attainable(ctx context.Context, n int, out dtype.Type) (Bound, er
 		return Bound{}, err
 	}
 	return rates.Bound(p.work(n, out)), nil
+}
+
+// checkResult refuses what no C can have: n columns of type out.
+func checkResult(n int, out dtype.Type) error {
+	if out != dtype.F16 && out != dtype.BF16 && out != dtype.F32 {
+		return fmt.Errorf("C of %v: want f16, bf16 or f32", out)
+	}
+	return checkDim(n, "columns of B")
 }
 
 // work is what a multiplication by n columns moves and computes, and the variant that does it.

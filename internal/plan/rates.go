@@ -64,8 +64,11 @@ func (d *Device) keep(r *model.Rates) {
 
 // Observe tells that a multiplication by n columns took so long, C having elements of type out. If it beat its
 // attainable time, the device was busy when it was measured: it is measured again, and rates that the multiplication
-// still exceeds become what it reached. Observe returns the attainable time after that.
+// still exceeds become what it reached. Observe returns the attainable time after that. A time of 0 tells nothing.
 func (p *Plan) Observe(ctx context.Context, n int, out dtype.Type, took time.Duration) (Bound, error) {
+	if err := checkResult(n, out); err != nil {
+		return Bound{}, err
+	}
 	rates, err := p.dev.Rates(ctx)
 	if err != nil {
 		return Bound{}, err
