@@ -4,9 +4,11 @@ package gen
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/spmmrun/spmm/formats"
@@ -76,4 +78,28 @@ type looked struct {
 func (l *looked) Err() error {
 	l.times++
 	return nil
+}
+
+// once is a context that ends when it has been looked at once.
+type once struct {
+	context.Context
+	looks atomic.Int32
+}
+
+func (o *once) Err() error {
+	if o.looks.Add(1) > 1 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// A generation that ends while rows are counted says so, and nothing of how few they are.
+func TestCancelledCounting(t *testing.T) {
+	s, err := Parse("gen:uniform,rows=100000000,cols=4,density=0.4", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Generate(&once{Context: context.Background()}, formats.Limits{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want the context's error", err)
+	}
 }

@@ -47,6 +47,9 @@ func (s *Spec) generate(ctx context.Context, lim formats.Limits) (*formats.CSR[f
 		return nil, err
 	}
 	nnz := p.countAll(ctx, func(int, int) {})
+	if err := ctx.Err(); err != nil { // nnz is too few
+		return nil, err
+	}
 	if err := lim.Check(int64(s.Rows), int64(s.Cols), nnz); err != nil {
 		return nil, err
 	}
