@@ -65,6 +65,9 @@ func (j *job) run(ctx context.Context, stdout io.Writer, p *progress) error {
 		return err
 	}
 	defer dev.Close()
+	if err := j.generatedFits(dev.Info()); err != nil {
+		return err
+	}
 	start := time.Now()
 	a, err := openMatrix(ctx, j.matrix, j.seed, p)
 	if err != nil {

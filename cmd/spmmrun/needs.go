@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spmmrun/spmm"
+	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/internal/memory"
 )
 
@@ -68,6 +69,18 @@ func (n need) parts() []part {
 
 func (n need) shape(name string, rows float64) string {
 	return fmt.Sprintf("%s (%.0f×%.0f)", name, rows, n.cols)
+}
+
+// generatedFits refuses, before it is made, a generated A whose B and C alone take more than there is.
+func (j *job) generatedFits(dev spmm.Info) error {
+	if !strings.HasPrefix(j.matrix, gen.Prefix) || j.bFile != "" {
+		return nil // the sizes are not known yet
+	}
+	s, err := gen.Parse(j.matrix, j.seed)
+	if err != nil {
+		return err
+	}
+	return newNeed(j, dev, s.Rows, s.Cols, j.cols, 0, 4).check()
 }
 
 // check refuses a job that takes more than there is.

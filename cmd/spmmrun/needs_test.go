@@ -62,3 +62,17 @@ func TestNeedsMore(t *testing.T) {
 		}
 	}
 }
+
+// A generated matrix whose C alone is too large is refused before it is made.
+func TestGeneratedFits(t *testing.T) {
+	j := job{matrix: "gen:onedense,rows=2147483647,cols=4,nnz-per-row=1", cols: 1 << 20, verify: "none"}
+	err := j.generatedFits(spmm.Info{Kind: "cpu"})
+	if memory.Available() > 0 && (err == nil || !strings.Contains(err.Error(), "C (2147483647×1048576)")) {
+		t.Errorf("error %v", err)
+	}
+	j.matrix = "gen:onedense,rows=100,cols=100"
+	j.cols = 8
+	if err := j.generatedFits(spmm.Info{Kind: "cpu"}); err != nil {
+		t.Error(err)
+	}
+}

@@ -68,7 +68,7 @@ void keep(Part a, uint r, uint j, vec4 x) {
     else if (j < p.n) Quads(sums(a.slot, r)).v[j >> 2] = x;
 }
 
-// addSlots is phase 1: the sums of split panel i, by a workgroup of so many invocations and columns.
+// addSlots is phase 1: the sums of split panel i, by a workgroup of `local` invocations and `cols` columns.
 void addSlots(uint i, uint local, uint cols) {
     Part a = partAt(p.parts + i);
     uint slots = (a.last - a.first + p.longest - 1) / p.longest;

@@ -10,7 +10,7 @@ __device__ __forceinline__ void barrier_init(u32 barrier, u32 arrivals) {
 // barrier_fence shows barriers that were made to the cluster, before cluster_sync.
 __device__ __forceinline__ void barrier_fence() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 
-// barrier_expect arrives, and has the barrier wait for so many bytes of copies too.
+// barrier_expect arrives, and has the barrier wait for `bytes` bytes of copies too.
 __device__ __forceinline__ void barrier_expect(u32 barrier, u32 bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }

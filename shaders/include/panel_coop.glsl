@@ -56,7 +56,7 @@ void main() {
     uint base;
     if (!locate(COLS, a, base)) return;
 
-    // The block of C: cols columns, sliced so many ways.
+    // The block of C: cols columns, cut into `slices` slices of the vectors.
     uint slices = 1, cols = COLS;
     while (slices < SUBS && cols / 2 >= p.n - base) slices *= 2, cols /= 2;
     uint slice = gl_SubgroupID * slices / SUBS, part = gl_SubgroupID % (SUBS / slices);

@@ -33,7 +33,7 @@ template <class P, class F> static __device__ __noinline__ float4 mended(const P
     return make_float4(x[0], x[1], x[2], x[3]);
 }
 
-// stored writes four neighbouring columns of a row, as far as there are so many, to a C of any kind.
+// stored writes four neighbouring columns of a row to a C of any kind; columns from n on are left out.
 template <class P> static __device__ __noinline__ void stored(void *c, const P &p, u32 row, u32 col, float4 y) {
     if (row >= p.rows) return;
     u64 at = (u64)row * p.ldc + col;

@@ -111,7 +111,7 @@ __device__ __forceinline__ bool finite(const float (&x)[4], u32 columns) {
     return top < 0x7f800000;
 }
 
-// put writes COUNT neighbouring columns of a row, as far as there are so many: C = alpha·x + beta·C.
+// put writes COUNT neighbouring columns of a row, of which those from n on are left out: C = alpha·x + beta·C.
 template <int COUNT> __device__ __forceinline__ void put(void *c, const Params &p, u32 row, u32 col, const float (&x)[COUNT]) {
     u64 at = (u64)row * p.ldc + col;
     float *f = (float *)c + at, y[COUNT];

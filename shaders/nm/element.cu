@@ -44,7 +44,7 @@ __device__ __forceinline__ void wide(const float *values, const u32 *index, cons
     u32 per = max(1, min(DEPTH / p.every, SLOTS / p.keep)); // groups of a stage
     u32 slots = per * p.keep, stages = (p.groups + per - 1) / per;
 
-    // This thread decodes slot `mine` of every so many rows.
+    // This thread decodes slot `mine` of one row in every THREADS >> log.
     u32 log = slots == 1 ? 0 : 32 - __clz(slots - 1);
     u32 mine = t & ((1u << log) - 1), mine_row = t >> log;
     u32 in_stage = mine / p.keep * p.every; // the group's first row of B
