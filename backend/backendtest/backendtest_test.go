@@ -211,7 +211,9 @@ func TestContractFindsMistakes(t *testing.T) {
 	}
 	for name, m := range mistakes {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+			if !strings.HasPrefix(m.fails, "cancelled") && !strings.HasPrefix(m.fails, "timing") { // which measure times
+				t.Parallel()
+			}
 			cmd := exec.Command(os.Args[0], "-test.run=^TestContractFindsMistakes$", "-test.v")
 			cmd.Env = append(os.Environ(), "MISTAKE="+name, "SPMM_REQUIRE=")
 			if name == "required" {
