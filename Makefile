@@ -23,8 +23,10 @@ MATRIX := testdata/matrices/ca-CondMat.mtx.gz
 SOFTVK := $(CURDIR)/tools/softvk/run
 
 # The packages whose tests use whatever Vulkan and WebGPU devices they find.
-ON_DEVICES := ./backend/vulkan/... ./portable/webgpu/... ./shaders/... ./internal/plan/... ./conformance/... . ./cmd/...
-ON_VULKAN := ./backend/vulkan/... ./shaders/... ./conformance/...
+ON_DEVICES := ./backend/vulkan/... ./portable/webgpu/... ./shaders/... ./internal/plan/... . ./cmd/...
+ON_VULKAN := ./backend/vulkan/... ./shaders/...
+# Of the conformance suite's tests, those that multiply on devices; the others, and the CPU, are test-host's.
+CONFORMANCE := -run '^Test(Conformance|Mutations|SameBits|NegativeControls|Probes)$$' ./conformance
 TEST := $(GO) test -tags $(TAGS) -count=1 -timeout 20m
 
 # Without symbols, and without what nothing calls in the static library of WebGPU: a third smaller.
@@ -87,13 +89,15 @@ test-race:
 # All devices that a software driver gives: Vulkan with cooperative matrices, and WebGPU on it.
 .PHONY: test-soft
 test-soft:
-	SPMM_REQUIRE=cpu,webgpu,vulkan,vulkan-matrices $(TEST) -exec $(SOFTVK) $(ON_DEVICES)
+	SPMM_REQUIRE=webgpu,vulkan $(TEST) -exec $(SOFTVK) $(ON_DEVICES)
+	SPMM_REQUIRE=webgpu,vulkan,vulkan-matrices SPMM_BACKEND=webgpu,vulkan $(TEST) -exec $(SOFTVK) $(CONFORMANCE)
 	SPMM_VALIDATE=1 $(TEST) -exec $(SOFTVK) ./backend/vulkan/...
 
 # Vulkan without cooperative matrices.
 .PHONY: test-plain
 test-plain:
-	SPMM_REQUIRE=cpu,vulkan $(TEST) -exec "$(SOFTVK) --plain" $(ON_VULKAN)
+	SPMM_REQUIRE=vulkan $(TEST) -exec "$(SOFTVK) --plain" $(ON_VULKAN)
+	SPMM_REQUIRE=vulkan SPMM_BACKEND=vulkan $(TEST) -exec "$(SOFTVK) --plain" $(CONFORMANCE)
 
 # AMD's shader compiler: every pipeline must compile; there is no device to run on.
 .PHONY: test-amd
