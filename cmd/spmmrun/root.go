@@ -31,7 +31,7 @@ func newRoot(unfinished *temporaries) *cobra.Command {
 	j := &job{unfinished: unfinished}
 	c := &cobra.Command{
 		Use:   "spmmrun [flags] MATRIX",
-		Short: "Multiply a sparse matrix by a dense one on any GPU, and check the answer",
+		Short: "Multiply a sparse matrix by a dense one on a GPU or the CPU, and check the answer",
 		Long: `spmmrun computes C = alpha·A·B + beta·C for a sparse matrix A and a dense B on the device of your
 choice, checks the answer against exact arithmetic, and reports the time beside the least that the
 device could take.
