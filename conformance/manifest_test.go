@@ -70,6 +70,13 @@ func TestManifests(t *testing.T) {
 			t.Errorf("%s is not there, or not of suite %s: conformance/manifests/make makes it", name, Suite)
 		}
 	}
+	for i := range mans {
+		for j := range i {
+			if n := shared(mans[i], mans[j]); mans[i].Suite == mans[j].Suite && (n[MixedSign] < 100 || mans[i].Suite == Suite && n[Reproducible] < 100) {
+				t.Errorf("%v and %v share %v cases", mans[i].Device, mans[j].Device, n)
+			}
+		}
+	}
 }
 
 // shared counts the cases, by class, that two manifests have the same outputs of.
