@@ -10,6 +10,7 @@ import (
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/simd"
+	"github.com/spmmrun/spmm/shaders/host"
 	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -188,7 +189,7 @@ func oddSum(a, b float64) float64 {
 // multiply adds up the products of entries begin to end. A piece has at most 2¹⁵ entries: no sum of
 // products below 2⁴⁷ overflows.
 func (g *job) multiply(s *sums, begin, end uint32) {
-	w := (g.w + simd.Width - 1) / simd.Width * simd.Width // q has as many columns
+	w := host.Pad(g.w) // q has as many columns
 	for d := range s.acc {
 		clear(s.acc[d][:w])
 	}
@@ -300,7 +301,7 @@ func round(t rfx.Int128, scale int) float32 {
 	if limit := int64(1) << 53; t.Hi != x>>63 || x >= limit || x <= -limit {
 		return t.Round(scale)
 	}
-	y := float32(float64(x) * math.Float64frombits(uint64(1023+scale)<<52))
+	y := float32(float64(x) * power(scale))
 	if y == 0 {
 		return 0 // not −0
 	}
