@@ -325,7 +325,7 @@ func (p *instance) precise(bits int, lossless bool) error {
 
 // noteNamed records a variant of one of the kernels that reproducible mode uses.
 func (r *runner) noteNamed(variant string) {
-	for _, k := range []*spec.Program{shaders.Dense, shaders.Quantise, shaders.Reproducible.Program} {
+	for _, k := range []*spec.Program{shaders.DenseCopy, shaders.Quantise, shaders.Reproducible.Program} {
 		for _, v := range k.Variants {
 			if v.Name == variant && v.Code == r.dev.Caps().Code {
 				r.note(k, v, false)

@@ -8,7 +8,7 @@ package shaders
 import (
 	"github.com/spmmrun/spmm/shaders/csr"
 	"github.com/spmmrun/spmm/shaders/cvse"
-	"github.com/spmmrun/spmm/shaders/dense"
+	"github.com/spmmrun/spmm/shaders/densecopy"
 	"github.com/spmmrun/spmm/shaders/hrpb"
 	"github.com/spmmrun/spmm/shaders/jigsaw"
 	"github.com/spmmrun/spmm/shaders/nm"
@@ -24,8 +24,8 @@ func Formats() []*spec.Format {
 	return []*spec.Format{csr.Format, cvse.Format, hrpb.Format, jigsaw.Format, nm.Format, tiledcsr.Format}
 }
 
-// Dense copies, transposes and converts dense matrices on a device.
-var Dense = dense.Program
+// DenseCopy copies, transposes and converts dense matrices on a device.
+var DenseCopy = densecopy.Program
 
 // Quantise brings dense matrices to the fixed point of reproducible products.
 var Quantise = quantise.Program
@@ -39,5 +39,5 @@ func All() []*spec.Program {
 	for _, f := range Formats() {
 		ps = append(ps, f.Program)
 	}
-	return append(ps, Dense, Quantise, Reproducible.Program, peak.Program)
+	return append(ps, DenseCopy, Quantise, Reproducible.Program, peak.Program)
 }

@@ -75,9 +75,9 @@ var mutations = []mutation{
 		`for i := r[1]; i < r[2]; i++ {`, `for i := r[1]; i < max(r[1]+1, r[2]-1); i++ {`, reproducible, false},
 	{"cpu", "quantise looks at all chunks but the last", "shaders/quantise/cpu.go",
 		`for c := range chunks {`, `for c := range max(1, chunks-1) {`, reproducible, false},
-	{"cpu", "dense scales with beta 0 where it copies turned", "shaders/dense/cpu.go",
+	{"cpu", "densecopy scales with beta 0 where it copies turned", "shaders/densecopy/cpu.go",
 		`if p.beta != 0 {`, `if p.beta == 1 {`, front, false},
-	{"cpu", "dense turns tiles by their first line", "shaders/dense/cpu.go",
+	{"cpu", "densecopy turns tiles by their first line", "shaders/densecopy/cpu.go",
 		`load(x, src, (e0+e)*int(p.lds)+l0, p.stype)`, `load(x, src, (e0+e)*int(p.lds), p.stype)`, front, false},
 
 	// Packing and encoding.
@@ -123,7 +123,7 @@ var mutations = []mutation{
 		`s < slots; s = s + 1u`, `s + 1u < slots; s = s + 1u`, "^hrpb/", false},
 	{"webgpu", "jigsaw takes padding for entries", "shaders/jigsaw/kernel.wgsl",
 		`if (((mask[slot / 32u] >> (slot & 31u)) & 1u) == 0u) { continue; }`, ``, "^jigsaw/", false},
-	{"webgpu", "dense drops the element that wraps to the next line", "shaders/dense/kernel.wgsl",
+	{"webgpu", "densecopy drops the element that wraps to the next line", "shaders/densecopy/kernel.wgsl",
 		`tight && l + 1u < p.lines;`, `tight && l + 2u < p.lines;`, front, false},
 	{"webgpu", "rfx rounds ties away from zero", "shaders/include/fixed.wgsl",
 		`(rest != 0u || (a.x & 1u) != 0u)`, `true`, ints, false},
@@ -170,6 +170,6 @@ var mutations = []mutation{
 		`[[unroll]] for (uint e = 0; e < S; e++)
                         sums`, `[[unroll]] for (uint e = 0; e < (d + 1 == S ? S - 1 : S); e++)
                         sums`, "^rfx/", false},
-	{"vulkan", "dense overwrites the neighbour of a line's last element", "shaders/dense/kernel.comp",
+	{"vulkan", "densecopy overwrites the neighbour of a line's last element", "shaders/densecopy/kernel.comp",
 		`p.beta != 0 || !lo || !hi ?`, `p.beta != 0 ?`, front, false},
 }

@@ -40,7 +40,7 @@ type fast struct{ *resident }
 func (f fast) settle(context.Context, *launcher, *Tensor) (*resident, error) { return f.resident, nil }
 
 // columns multiplies each part of the matrix by the block of B. Where the kernel cannot write C as it lies, it
-// writes alpha·A·B to a staging buffer, and kernel dense adds beta·C.
+// writes alpha·A·B to a staging buffer, and kernel densecopy adds beta·C.
 func (f fast) columns(w *composer, j int) error {
 	b, err := w.stageB(j)
 	if err != nil {

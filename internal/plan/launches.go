@@ -9,7 +9,7 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
-	"github.com/spmmrun/spmm/shaders/dense"
+	"github.com/spmmrun/spmm/shaders/densecopy"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -207,19 +207,19 @@ func (w *composer) dense(src layout, sbuf backend.Buffer, dst layout, dbuf backe
 	if src.rows == 0 || src.cols == 0 {
 		return nil
 	}
-	v, err := dense.Variant(w.l.dev.Caps())
+	v, err := densecopy.Variant(w.l.dev.Caps())
 	if err != nil {
 		return err
 	}
-	l, err := dense.Launch(v, dense.Op{
+	l, err := densecopy.Launch(v, densecopy.Op{
 		Rows: src.rows, Cols: src.cols, Alpha: 1, Beta: beta,
-		Src: dense.Layout{Type: src.typ, LD: src.ld, ColMajor: src.colMajor},
-		Dst: dense.Layout{Type: dst.typ, LD: dst.ld, ColMajor: dst.colMajor},
+		Src: densecopy.Layout{Type: src.typ, LD: src.ld, ColMajor: src.colMajor},
+		Dst: densecopy.Layout{Type: dst.typ, LD: dst.ld, ColMajor: dst.colMajor},
 	})
 	if err != nil {
 		return err
 	}
-	return w.add(dense.Program, []backend.Buffer{sbuf, dbuf}, l.Passes...)
+	return w.add(densecopy.Program, []backend.Buffer{sbuf, dbuf}, l.Passes...)
 }
 
 // add appends passes of a kernel whose grids the device can hold.

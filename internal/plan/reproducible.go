@@ -299,7 +299,7 @@ func (r *reproducible) scan(ctx context.Context, l *launcher, b *Tensor) ([]rfx.
 func (m *resident) layout(l layout) quantise.Layout { return kernel.Layout(m.variant, l.rows, l.cols) }
 
 // columns brings the block of B to fixed point and multiplies each part of the matrix by it. The kernel adds beta·C
-// itself, in integers: what kernel dense computes is not the same everywhere. So where C cannot be written as it
+// itself, in integers: what kernel densecopy computes is not the same everywhere. So where C cannot be written as it
 // lies, it is copied to the staging buffer first.
 func (r *reproducible) columns(w *composer, j int) error {
 	b, err := w.stageB(j)

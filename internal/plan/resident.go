@@ -100,7 +100,7 @@ func (m *resident) close() error {
 	return errors.Join(errs...)
 }
 
-// staged tells whether a B of this type and order goes through kernel dense, direct whether C is what the kernel
+// staged tells whether a B of this type and order goes through kernel densecopy, direct whether C is what the kernel
 // can write.
 func (m *resident) staged(t dtype.Type, colMajor bool) bool { return colMajor || t != m.operand }
 

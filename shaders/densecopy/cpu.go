@@ -1,7 +1,7 @@
 // The kernel on the CPU: a workgroup is a tile of lines, each taken through f32 in scratch memory.
 // Elements are written one by one: in Go's memory model neighbours do not race.
 
-package dense
+package densecopy
 
 import (
 	"sync"

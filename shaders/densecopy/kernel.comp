@@ -1,4 +1,4 @@
-// Copies a dense matrix. See dense.go for how work is shared out.
+// Copies a dense matrix. See densecopy.go for how work is shared out.
 
 #version 460
 #extension GL_GOOGLE_include_directive : require

@@ -1,4 +1,4 @@
-// Copies a dense matrix. See dense.go for how work is shared out.
+// Copies a dense matrix. See densecopy.go for how work is shared out.
 
 {{.HALF}}
 

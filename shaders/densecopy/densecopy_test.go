@@ -1,6 +1,6 @@
 // Copies, transposes and conversions on every device present.
 
-package dense_test
+package densecopy_test
 
 import (
 	"errors"
@@ -12,40 +12,40 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats/half"
-	"github.com/spmmrun/spmm/shaders/dense"
+	"github.com/spmmrun/spmm/shaders/densecopy"
 	"github.com/spmmrun/spmm/shaders/shadertest"
 )
 
 var types = []dtype.Type{dtype.F32, dtype.F16, dtype.BF16}
 
 // each runs f with each device's variant.
-func each(t *testing.T, f func(t *testing.T, run func(t *testing.T, op dense.Op, src, dst matrix))) {
+func each(t *testing.T, f func(t *testing.T, run func(t *testing.T, op densecopy.Op, src, dst matrix))) {
 	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
-		v, err := dense.Variant(dev.Caps())
+		v, err := densecopy.Variant(dev.Caps())
 		if err != nil {
 			t.Fatal(err)
 		}
-		f(t, func(t *testing.T, op dense.Op, src, dst matrix) {
+		f(t, func(t *testing.T, op densecopy.Op, src, dst matrix) {
 			t.Helper()
 			op.Src, op.Dst = src.Layout, dst.Layout
-			l, err := dense.Launch(v, op)
+			l, err := densecopy.Launch(v, op)
 			if err != nil {
 				t.Fatal(err)
 			}
-			shadertest.Fold(dense.Program, &l) // as for huge matrices
-			shadertest.Run(t, dev, dense.Program, l, src.data, dst.data)
+			shadertest.Fold(densecopy.Program, &l) // as for huge matrices
+			shadertest.Run(t, dev, densecopy.Program, l, src.data, dst.data)
 		})
 	})
 }
 
 // matrix is bytes and how they are to be seen.
 type matrix struct {
-	dense.Layout
+	densecopy.Layout
 	data []byte
 }
 
 // newMatrix has room for lines of ld elements. All of it holds a pattern that stands for "untouched".
-func newMatrix(l dense.Layout, lines int) matrix {
+func newMatrix(l densecopy.Layout, lines int) matrix {
 	m := matrix{l, make([]byte, lines*l.LD*l.Type.Size())}
 	for i := range m.data {
 		m.data[i] = byte(0x91 + 7*i)
@@ -89,7 +89,7 @@ func (l layout) index(i, j int) int {
 	return i*l.LD + j
 }
 
-type layout dense.Layout
+type layout densecopy.Layout
 
 func clone(m matrix) matrix { return matrix{m.Layout, append([]byte(nil), m.data...)} }
 
@@ -97,7 +97,7 @@ func clone(m matrix) matrix { return matrix{m.Layout, append([]byte(nil), m.data
 func TestCopy(t *testing.T) {
 	sizes := [][2]int{{1, 1}, {1, 2}, {2, 1}, {3, 1}, {1, 301}, {5, 7}, {32, 64}, {33, 65}, {63, 31}, {70, 129}, {129, 70}}
 	scales := [][2]float32{{1, 0}, {2, 0}, {1, 1}, {-3, 0.5}}
-	each(t, func(t *testing.T, run func(*testing.T, dense.Op, matrix, matrix)) {
+	each(t, func(t *testing.T, run func(*testing.T, densecopy.Op, matrix, matrix)) {
 		n := 0
 		for _, size := range sizes {
 			for order := range 4 {
@@ -105,7 +105,7 @@ func TestCopy(t *testing.T) {
 					st, dt := types[n%3], types[n/3%3]
 					scale := scales[(n+n/9)%4]
 					n++
-					op := dense.Op{Rows: size[0], Cols: size[1], Alpha: scale[0], Beta: scale[1]}
+					op := densecopy.Op{Rows: size[0], Cols: size[1], Alpha: scale[0], Beta: scale[1]}
 					src := newLayout(st, size, order&1 != 0, pads&3)
 					dst := newLayout(dt, size, order&2 != 0, pads>>2)
 					name := fmt.Sprintf("%d×%d %v ld %d col %v to %v ld %d col %v, alpha %v beta %v", op.Rows, op.Cols,
@@ -123,10 +123,10 @@ func newLayout(t dtype.Type, size [2]int, colMajor bool, pad int) matrix {
 	if colMajor {
 		lines, length = length, lines
 	}
-	return newMatrix(dense.Layout{Type: t, LD: length + pad, ColMajor: colMajor}, lines)
+	return newMatrix(densecopy.Layout{Type: t, LD: length + pad, ColMajor: colMajor}, lines)
 }
 
-func testCopy(t *testing.T, run func(*testing.T, dense.Op, matrix, matrix), op dense.Op, src, dst matrix) {
+func testCopy(t *testing.T, run func(*testing.T, densecopy.Op, matrix, matrix), op densecopy.Op, src, dst matrix) {
 	want := clone(dst)
 	for i := range op.Rows {
 		for j := range op.Cols {
@@ -163,7 +163,7 @@ func TestConvert(t *testing.T) {
 	for range 1 << 16 {
 		floats = append(floats, math.Float32frombits(r.Uint32()))
 	}
-	each(t, func(t *testing.T, run func(*testing.T, dense.Op, matrix, matrix)) {
+	each(t, func(t *testing.T, run func(*testing.T, densecopy.Op, matrix, matrix)) {
 		for _, st := range types {
 			for _, dt := range types {
 				for _, turned := range []bool{false, true} {
@@ -172,7 +172,7 @@ func TestConvert(t *testing.T) {
 						if st != dtype.F32 {
 							n = 1 << 16
 						}
-						src := newMatrix(dense.Layout{Type: st, LD: 1, ColMajor: turned}, n)
+						src := newMatrix(densecopy.Layout{Type: st, LD: 1, ColMajor: turned}, n)
 						if turned {
 							src.LD = n
 							src.data = src.data[:n*st.Size()]
@@ -184,8 +184,8 @@ func TestConvert(t *testing.T) {
 								backend.View[uint16](src.data)[i] = uint16(i)
 							}
 						}
-						dst := newMatrix(dense.Layout{Type: dt, LD: 1}, n)
-						run(t, dense.Op{Rows: n, Cols: 1, Alpha: 1}, src, dst)
+						dst := newMatrix(densecopy.Layout{Type: dt, LD: 1}, n)
+						run(t, densecopy.Op{Rows: n, Cols: 1, Alpha: 1}, src, dst)
 						want := newMatrix(dst.Layout, 1)
 						for i := range n {
 							x, got := src.at(i), dst.at(i)
@@ -202,32 +202,32 @@ func TestConvert(t *testing.T) {
 }
 
 func TestLaunchRefuses(t *testing.T) {
-	f16 := func(ld int) dense.Layout { return dense.Layout{Type: dtype.F16, LD: ld} }
+	f16 := func(ld int) densecopy.Layout { return densecopy.Layout{Type: dtype.F16, LD: ld} }
 	tests := []struct {
 		name        string
-		op          dense.Op
+		op          densecopy.Op
 		unsupported bool
 	}{
-		{"type", dense.Op{Rows: 1, Cols: 1, Src: f16(1), Dst: dense.Layout{Type: dtype.S8, LD: 1}}, false},
-		{"negative", dense.Op{Rows: -1, Cols: 1, Src: f16(1), Dst: f16(1)}, false},
-		{"source ld", dense.Op{Rows: 2, Cols: 9, Src: f16(8), Dst: f16(9)}, false},
-		{"destination ld", dense.Op{Rows: 9, Cols: 2, Src: f16(2), Dst: dense.Layout{Type: dtype.F32, LD: 8, ColMajor: true}}, false},
-		{"huge ld", dense.Op{Rows: 9, Cols: 2, Src: f16(2), Dst: f16(1 << 30)}, true},
-		{"huge grid", dense.Op{Rows: math.MaxInt32, Cols: 1 << 28, Src: f16(1 << 28), Dst: dense.Layout{Type: dtype.F32, LD: 1 << 29}}, true},
+		{"type", densecopy.Op{Rows: 1, Cols: 1, Src: f16(1), Dst: densecopy.Layout{Type: dtype.S8, LD: 1}}, false},
+		{"negative", densecopy.Op{Rows: -1, Cols: 1, Src: f16(1), Dst: f16(1)}, false},
+		{"source ld", densecopy.Op{Rows: 2, Cols: 9, Src: f16(8), Dst: f16(9)}, false},
+		{"destination ld", densecopy.Op{Rows: 9, Cols: 2, Src: f16(2), Dst: densecopy.Layout{Type: dtype.F32, LD: 8, ColMajor: true}}, false},
+		{"huge ld", densecopy.Op{Rows: 9, Cols: 2, Src: f16(2), Dst: f16(1 << 30)}, true},
+		{"huge grid", densecopy.Op{Rows: math.MaxInt32, Cols: 1 << 28, Src: f16(1 << 28), Dst: densecopy.Layout{Type: dtype.F32, LD: 1 << 29}}, true},
 	}
-	for _, v := range dense.Program.Variants {
+	for _, v := range densecopy.Program.Variants {
 		for _, tt := range tests {
 			tt.op.Alpha = 1
-			if _, err := dense.Launch(v, tt.op); err == nil || errors.Is(err, backend.ErrUnsupported) != tt.unsupported {
+			if _, err := densecopy.Launch(v, tt.op); err == nil || errors.Is(err, backend.ErrUnsupported) != tt.unsupported {
 				t.Errorf("%s, %s: %v", v.Name, tt.name, err)
 			}
 		}
-		l, err := dense.Launch(v, dense.Op{Rows: 0, Cols: 5, Src: f16(8), Dst: f16(8)})
+		l, err := densecopy.Launch(v, densecopy.Op{Rows: 0, Cols: 5, Src: f16(8), Dst: f16(8)})
 		if err != nil || l.Passes[0].Groups[0] != 0 {
 			t.Errorf("%s: an empty copy gives groups %v, error %v", v.Name, l.Passes, err)
 		}
 	}
-	if _, err := dense.Variant(backend.Caps{}); !errors.Is(err, backend.ErrUnsupported) {
+	if _, err := densecopy.Variant(backend.Caps{}); !errors.Is(err, backend.ErrUnsupported) {
 		t.Errorf("a device without code: %v", err)
 	}
 }

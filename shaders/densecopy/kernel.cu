@@ -1,4 +1,4 @@
-// Copies a dense matrix. See dense.go for how work is shared out.
+// Copies a dense matrix. See densecopy.go for how work is shared out.
 
 #include "params.h"
 #include "../include/half.cuh"
@@ -32,7 +32,7 @@ __device__ __forceinline__ u32 value(const Tile &t, const void *src, u32 l, u32 
 }
 
 extern "C" __global__ void __launch_bounds__(128)
-dense(const void *__restrict__ src, u32 *dst, const Params p) {
+densecopy(const void *__restrict__ src, u32 *dst, const Params p) {
     __shared__ Tile tile;
     u32 number = blockIdx.x + blockIdx.z * p.width;
     u32 per = p.dtype == F32 ? 1 : 2; // elements of a word

@@ -1,4 +1,4 @@
-// Package dense copies dense matrices on a device: strided, transposed, converted between element
+// Package densecopy copies dense matrices on a device: strided, transposed, converted between element
 // types, scaled and added to what is there. It brings B and C into the form that the multiplying
 // kernels take, and back.
 //
@@ -15,7 +15,7 @@
 //
 // Rounding is to nearest even, overflow gives an infinity, NaN stays NaN; with alpha 1 and beta 0, no
 // arithmetic touches the values.
-package dense
+package densecopy
 
 import (
 	"embed"
@@ -46,9 +46,9 @@ type Op struct {
 //go:embed kernel.wgsl
 var files embed.FS
 
-// Program is the table of the dense kernel. It has no Encode; see Launch.
+// Program is the table of the copy kernel. It has no Encode; see Launch.
 var Program = &spec.Program{
-	Name: "dense",
+	Name: "densecopy",
 	Args: []spec.Arg{
 		{Name: "src", Elem: "u32", ReadOnly: true},
 		{Name: "dst", Elem: "u32"},
@@ -56,7 +56,7 @@ var Program = &spec.Program{
 	Params: spec.Params[params](),
 	Variants: []*spec.Variant{
 		{
-			Name: "cuda", In: dtype.F32, Code: backend.CodePTX, Entry: "dense", Local: local, Need: spec.Need{Arch: 80},
+			Name: "cuda", In: dtype.F32, Code: backend.CodePTX, Entry: "densecopy", Local: local, Need: spec.Need{Arch: 80},
 			Unit: spec.Unit{Source: "kernel.cu", Blob: "cuda.ptx", Arch: "compute_80"},
 		},
 		{
