@@ -310,7 +310,7 @@ func textMutations() []mutation {
 	for _, m := range []mutation{ // of reproducible mode, which serves all formats
 		onText("rfx", "(rest != 0u || (a.x & 1u) != 0u)", "true"), // ties are rounded away from zero
 		onText("rfx", "((ra | rb) & WILD) != 0u", "false"),
-		onText("rfx", "colidx[k]", "colidx[k ^ 1u]"),
+		onText("rfx", "rows[p.columns + k]", "rows[p.columns + (k ^ 1u)]"),
 	} {
 		m.kernel, m.filter = "", `^[a-z]+/f16/T3/.*/p15`
 		ms = append(ms, m)

@@ -39,6 +39,7 @@ var pool = sync.Pool{New: func() any { return new(sums) }}
 type job struct {
 	params
 	p           rfx.P
+	phase, elem uint32
 	alpha, beta float32 // of params, as numbers
 	args        [][]byte
 	rows        []uint32
@@ -53,8 +54,9 @@ func group(p rfx.P) backend.GroupFunc {
 		x := spec.View[params](block)
 		g := job{
 			params: x, alpha: math.Float32frombits(x.alpha), beta: math.Float32frombits(x.beta), p: p, args: args, rows: backend.View[uint32](args[0]),
-			colidx: backend.View[uint32](args[1]), q: backend.View[uint32](args[5]),
+			phase: x.shape >> 16 & 0xff, elem: x.shape >> 24, q: backend.View[uint32](args[4]),
 		}
+		g.colidx = g.rows[x.columns:]
 		g.j = int(at[1]) * g.columns()
 		g.w = min(g.columns(), int(g.n)-g.j)
 		first := (int(at[0]) + int(at[2])*int(g.width)) * int(g.per)
@@ -123,7 +125,7 @@ func (g *job) finish(s *sums, row int) {
 		}
 		return
 	}
-	copy(backend.View[float32](g.args[6])[row*int(g.ldc)+g.j:], s.y[:g.w])
+	copy(backend.View[float32](g.args[5])[row*int(g.ldc)+g.j:], s.y[:g.w])
 }
 
 // round rounds the sums times their units and scale, and reports whether all are within the range that this does.
@@ -199,15 +201,15 @@ func (g *job) multiply(s *sums, begin, end uint32) {
 		cols, lo, hi := g.colidx[k:k+n], s.lo[:n], s.hi[:n]
 		switch q := g.q[g.first:]; g.p {
 		case rfx.P15:
-			for i, x := range backend.View[int16](g.args[2])[k : k+n] {
+			for i, x := range backend.View[int16](g.args[1])[k : k+n] {
 				lo[i] = int32(x)
 			}
 			simd.RowInt16(s.tmp[:w], lo, cols, backend.View[int16](backend.Bytes(q))[g.j:], int(g.ldq))
 			s.add(0, w)
 		case rfx.P23:
-			s.row(0, w, backend.View[int32](g.args[2])[k:k+n], cols, q[g.j:], int(g.ldq))
+			s.row(0, w, backend.View[int32](g.args[1])[k:k+n], cols, q[g.j:], int(g.ldq))
 		case rfx.P31:
-			for i, x := range backend.View[int32](g.args[2])[k : k+n] {
+			for i, x := range backend.View[int32](g.args[1])[k : k+n] {
 				lo[i] = int32(int16(x))
 				hi[i] = (x - lo[i]) >> 16
 			}
@@ -215,7 +217,7 @@ func (g *job) multiply(s *sums, begin, end uint32) {
 			s.row(1, w, hi, cols, q[g.j:], int(g.ldq))
 		case rfx.P47:
 			for i := range lo {
-				x := backend.View[int32](g.args[2])[2*(int(k)+i):]
+				x := backend.View[int32](g.args[1])[2*(int(k)+i):]
 				lo[i], hi[i] = x[0], x[1]
 			}
 			s.row(0, w, lo, cols, q[g.j:], 2*int(g.ldq))
@@ -253,12 +255,12 @@ func (g *job) combine(s *sums, j int) rfx.Int128 {
 
 // put and get access the workspace: piece i's sum of column j.
 func (g *job) put(i, j int, t rfx.Int128) {
-	w := backend.View[uint64](g.args[7])[2*(i*int(g.ldq)+j):]
+	w := backend.View[uint64](g.args[6])[2*(i*int(g.ldq)+j):]
 	w[0], w[1] = t.Lo, uint64(t.Hi)
 }
 
 func (g *job) get(i, j int) rfx.Int128 {
-	w := backend.View[uint64](g.args[7])[2*(i*int(g.ldq)+j):]
+	w := backend.View[uint64](g.args[6])[2*(i*int(g.ldq)+j):]
 	return rfx.Int128{Hi: int64(w[1]), Lo: w[0]}
 }
 
@@ -282,7 +284,7 @@ func (g *job) store(row, j int, t rfx.Int128) {
 			y = c.Value()
 		}
 	}
-	c := backend.View[uint32](g.args[6])
+	c := backend.View[uint32](g.args[5])
 	at := row*int(g.ldc) + j
 	if g.alpha != 1 || g.beta != 0 {
 		old := float32(0)
@@ -311,7 +313,7 @@ func round(t rfx.Int128, scale int) float32 {
 // class returns the class of the products of a row's entries with column j.
 func (g *job) class(row, j int) (c rfx.Class) {
 	for k := g.rows[2*row]; k < g.rows[2*row+2]; k++ {
-		c |= rfx.ProductClass(element(g.args[3], int(k), g.elem), element(g.args[4], int(g.colidx[k])*int(g.ldb)+j, g.elem))
+		c |= rfx.ProductClass(element(g.args[2], int(k), g.elem), element(g.args[3], int(g.colidx[k])*int(g.ldb)+j, g.elem))
 	}
 	return c
 }

@@ -141,9 +141,10 @@ void accumulate(int a[NA], Quad q) {
 // counted from multiples of four, so that columns and integers come in whole vectors. Entries of the
 // neighbouring rows count as zero times what their own columns hold.
 void entries(uint begin, uint end, uint group, uint along, uint x) {
+    Words4 columns = Words4(colidx());
     uint burst = 0;
     for (uint k = (begin & ~3u) + 4 * group; k < end; k += 4 * along) {
-        uvec4 cols = Words4(p.colidx).v[k / 4];
+        uvec4 cols = columns.v[k / 4];
         Quad q[4];
         [[unroll]] for (int i = 0; i < 4; i++) q[i] = fetch(cols[i], x); // all loads before the first sum
 #if BITS == 15
@@ -198,7 +199,7 @@ void reduce(uint group, uint across, uint along) {
 }
 
 void main() {
-    uint across = p.shape & 0xffffu, along = p.shape >> 16;
+    uint across = across_of(), along = along_of();
     uint group = gl_LocalInvocationID.x / across; // of the workgroup's
     uint lane = gl_LocalInvocationID.x % across;
     uint item = (gl_WorkGroupID.x + gl_WorkGroupID.z * p.width) * p.per + group / along;
@@ -208,9 +209,9 @@ void main() {
     for (int w = 0; w < 4; w++) total.w[w] = uvec4(0);
 
     bool busy = item < p.items && col < p.n;
-    bool piece = p.phase == 0 && item < p.pieces;
+    bool piece = phase_of() == 0 && item < p.pieces;
     uint row = 0;
-    if (busy && p.phase == 1) {
+    if (busy && phase_of() == 1) {
         uint r = p.heavy + 2 * p.pieces + 3 * item;
         row = p.rows.v[r];
         pieces(p.rows.v[r + 1], p.rows.v[r + 2], group, along, col);

@@ -154,9 +154,9 @@ __device__ __forceinline__ i128 shuffle(i128 t, u32 d) {
 }
 
 extern "C" __global__ void __launch_bounds__(128)
-rfx(const u32 *__restrict__ rows, const u32 *__restrict__ colidx, const Quad *__restrict__ ints, const void *__restrict__ values,
+rfx(const u32 *__restrict__ rows, const Quad *__restrict__ ints, const void *__restrict__ values,
     const void *__restrict__ b, const u32 *__restrict__ q, u32 *c, i128 *part, const Params p) {
-    u32 across = p.shape & 0xffffu, along = p.shape >> 16;
+    u32 across = across_of(p), along = along_of(p);
     u32 group = threadIdx.x >> (__ffs(across) - 1); // of the workgroup's
     u32 lane = threadIdx.x & (across - 1);
     u32 item = (blockIdx.x + blockIdx.z * p.width) * p.per + (group >> (__ffs(along) - 1));
@@ -167,9 +167,9 @@ rfx(const u32 *__restrict__ rows, const u32 *__restrict__ colidx, const Quad *__
     for (int j = 0; j < 4; j++) sum[j] = 0;
 
     bool busy = item < p.items && col < p.n;
-    bool piece = p.phase == 0 && item < p.pieces;
+    bool piece = phase_of(p) == 0 && item < p.pieces;
     u32 row = 0;
-    if (busy && p.phase == 1) {
+    if (busy && phase_of(p) == 1) {
         const u32 *r = rows + p.heavy + 2 * (size_t)p.pieces + 3 * (size_t)item;
         row = r[0];
         for (u32 i = r[1] + group; i < r[2]; i += along)
@@ -183,7 +183,7 @@ rfx(const u32 *__restrict__ rows, const u32 *__restrict__ colidx, const Quad *__
         busy = piece || end - begin <= p.longest; // else it is done in pieces
         if (busy) {
             i64 sums[SUMS][4] = {};
-            entries(sums, begin, end, group, along, (const uint4 *)colidx, ints, q + p.first, x, p.ldq / 4);
+            entries(sums, begin, end, group, along, (const uint4 *)(rows + p.columns), ints, q + p.first, x, p.ldq / 4);
 #pragma unroll
             for (int j = 0; j < 4; j++) sum[j] = total(sums, j);
         }
@@ -197,6 +197,6 @@ rfx(const u32 *__restrict__ rows, const u32 *__restrict__ colidx, const Quad *__
 #pragma unroll
     for (int j = 0; j < 4; j++) {
         if (piece) part[(size_t)item * p.ldq + col + j] = sum[j];
-        else if (col + j < p.n) store(row, col + j, sum[j], rows, colidx, values, b, q, c, p);
+        else if (col + j < p.n) store(row, col + j, sum[j], rows, values, b, q, c, p);
     }
 }

@@ -138,7 +138,7 @@ fn entries(begin: u32, end: u32, group: u32, along: u32, cols: vec4<u32>) {
 {{- end}}
     var burst = 0u;
     for (var k = begin + 4u * group; k < end; k += 4u * along) {
-        for (var e = k; e < min(k + 4u, end); e++) { entry(e, p.first + colidx[e] * words, at); }
+        for (var e = k; e < min(k + 4u, end); e++) { entry(e, p.first + rows[p.columns + e] * words, at); }
         burst += 4u;
         if (burst == BURST) {
             settle();
@@ -184,15 +184,18 @@ fn reduce(i: u32, group: u32, across: u32, along: u32) {
     }
 }
 
+// elem is the type of values and b.
+fn elem() -> u32 { return p.shape >> 24u; }
+
 // element_a and element_b return f32 bits: of entry k, and of element (row, j) of B.
 fn element_a(k: u32) -> u32 {
-    if (p.elem == 0u) { return values[k]; }
-    return widen((values[k / 2u] >> (16u * (k % 2u))) & 0xffffu, p.elem);
+    if (elem() == 0u) { return values[k]; }
+    return widen((values[k / 2u] >> (16u * (k % 2u))) & 0xffffu, elem());
 }
 fn element_b(row: u32, j: u32) -> u32 {
     let i = row * p.ldb + j;
-    if (p.elem == 0u) { return b[i]; }
-    return widen((b[i / 2u] >> (16u * (i % 2u))) & 0xffffu, p.elem);
+    if (elem() == 0u) { return b[i]; }
+    return widen((b[i / 2u] >> (16u * (i % 2u))) & 0xffffu, elem());
 }
 
 // store writes element (row, j) of C, given the sum.
@@ -203,7 +206,7 @@ fn store(row: u32, j: u32, sum: vec4<u32>) {
     var y = round128(sum, unit(ra, {{.BITS}}u) + unit(rb, {{.BITS}}u));
     if (((ra | rb) & WILD) != 0u) {
         var kind = 0u;
-        for (var k = rows[2u * row]; k < rows[2u * row + 2u]; k++) { kind |= product_class(element_a(k), element_b(colidx[k], j)); }
+        for (var k = rows[2u * row]; k < rows[2u * row + 2u]; k++) { kind |= product_class(element_a(k), element_b(rows[p.columns + k], j)); }
         if (kind != 0u) { y = class_value(kind); }
     }
     let at = row * p.ldc + j;
@@ -218,17 +221,18 @@ fn store(row: u32, j: u32, sum: vec4<u32>) {
 
 @compute @workgroup_size({{.LX}}, {{.LY}}, {{.LZ}})
 fn main(@builtin(local_invocation_index) i: u32, @builtin(workgroup_id) at: vec3<u32>) {
-    let across = p.shape & 0xffffu;
-    let along = p.shape >> 16u;
+    let across = p.shape & 255u;
+    let along = (p.shape >> 8u) & 255u;
+    let phase = (p.shape >> 16u) & 255u;
     let lane = i % across;
     let group = i / across % along;
     let item = (at.x + at.z * p.width) * p.per + i / (across * along);
     let cols = columns(at.y, lane, across);
 
     var busy = item < p.items && cols.x < p.n;
-    let piece = p.phase == 0u && item < p.pieces;
+    let piece = phase == 0u && item < p.pieces;
     var row = item;
-    if (busy && p.phase == 1u) {
+    if (busy && phase == 1u) {
         let r = p.heavy + 2u * p.pieces + 3u * item;
         row = rows[r];
         pieces(rows[r + 1u], rows[r + 2u], group, along, cols);

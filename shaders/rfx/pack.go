@@ -3,22 +3,30 @@
 package rfx
 
 import (
+	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// pack encodes a; rows of more than longest entries are done in pieces. Behind the last entry's integer
-// (see rfx.P.Put) and column are zeros, up to a multiple of four entries: kernels take entries by fours.
+// pack encodes a; rows of more than longest entries are done in pieces. The words of the array rows are
+//
+//	rows     2 words of each: its first entry and its range; then the number of entries and 0
+//	pieces   2 words of each: its first entry and last + 1
+//	sums     3 words of each row in pieces: itself, its first piece and last + 1
+//	columns  of the entries, see appendColumns
+//
+// Behind the last entry's integer (see rfx.P.Put) and column are zeros, up to a multiple of four entries: kernels take
+// entries by fours.
 func pack[T formats.Value](a *formats.CSR[T], p rfx.P, longest int) *spec.Packed {
 	ranges := rfx.Rows(a)
 	rows := rowWords(a.RowPtr, ranges)
 	split, heavy := spec.SplitRows(a.RowPtr, longest)
+	words, columns := appendColumns(append(rows, heavy...), a.ColIdx)
 	e := &spec.Packed{
-		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(), Format: Split{P: p, Type: a.Type(), Split: split},
+		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(), Format: Split{P: p, Type: a.Type(), Split: split, Columns: columns},
 		Arrays: []spec.Array{
-			spec.NewArray("rows", append(rows, heavy...)),
-			spec.NewArray("colidx", a.ColIdx),
+			spec.NewArray("rows", words),
 			spec.NewArray("ints", rfx.Pack(a, ranges, p)),
 			spec.NewArray("values", a.Val),
 		},
@@ -27,7 +35,7 @@ func pack[T formats.Value](a *formats.CSR[T], p rfx.P, longest int) *spec.Packed
 	if a.NNZ() > 0 {
 		e.Stats.Fill = 1
 	}
-	for _, x := range e.Arrays[:3] { // values are not read where all are finite
+	for _, x := range e.Arrays[:2] { // values are not read where all are finite
 		e.Stats.StoredBytes += int64(len(x.Data))
 	}
 	return e
@@ -44,6 +52,16 @@ func rowWords(rowptr []int64, ranges []rfx.Range) []uint32 {
 		}
 	}
 	return words
+}
+
+// appendColumns appends the entries' columns to the words of the array rows, from a multiple of four words on, and zeros
+// up to the next. It returns the word at which the columns begin.
+func appendColumns(words []uint32, colidx []int32) (all []uint32, columns uint32) {
+	fours := func(n int) int { return (n + 3) &^ 3 }
+	all = make([]uint32, fours(fours(len(words))+len(colidx)))
+	at := fours(copy(all, words))
+	copy(backend.View[int32](backend.Bytes(all[at:])), colidx)
+	return all, uint32(at)
 }
 
 // mostEntries of a row, or of a piece of one: products below 2⁴⁷ add up to less than 2⁶³.

@@ -62,7 +62,7 @@ const mostVectors = 1<<15 - rfx.Tile
 //	                     tile and how many there are, the first row of part, the rows of part from one of its rows to
 //	                     the next (0 if it is a whole panel), and the rows of C, noRow for those there are not
 //	sums    3 words      of each row in pieces: itself, its first row of part, its last one + 1
-//	columns              of the vectors
+//	columns              of the vectors; then those of the entries, see appendColumns
 //
 // longest is a multiple of rfx.Tile, at most mostVectors; 0 leaves it to longestPanel.
 func packPanels[T formats.Value](a *formats.CSR[T], variant *spec.Variant, longest int) (*spec.Packed, error) {
@@ -99,30 +99,31 @@ func packPanels[T formats.Value](a *formats.CSR[T], variant *spec.Variant, longe
 		P: p, Type: a.Type(), V: v, Items: uint32(len(items)),
 		Split: spec.Split{Longest: uint32(longest), Rows: uint32(len(sums) / 3)},
 	}
-	columns := len(words) + len(items)*(itemWords+v) + len(sums)
+	vectors := uint32(len(words) + len(items)*(itemWords+v) + len(sums))
 	for _, t := range items {
-		words = append(words, uint32(columns)+t.first, t.first/rfx.Tile, (t.last-t.first)/rfx.Tile, t.part, t.of)
+		words = append(words, vectors+t.first, t.first/rfx.Tile, (t.last-t.first)/rfx.Tile, t.part, t.of)
 		for r := range v {
 			words = append(words, order[t.panel*v+r])
 		}
 		f.Pieces += pick(t.of > 0, uint32(v), 0)
 	}
+	words = append(append(words, sums...), m.ColInd...)
+	read := 4*len(words) + len(digits) // entries themselves and their columns are not read where all are finite
+	words, f.Columns = appendColumns(words, a.ColIdx)
 	e := &spec.Packed{
 		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(), Format: f,
 		Arrays: []spec.Array{
-			spec.NewArray("rows", append(append(words, sums...), m.ColInd...)),
-			spec.NewArray("colidx", a.ColIdx),
+			spec.NewArray("rows", words),
 			spec.NewArray("ints", digits),
 			spec.NewArray("values", a.Val),
 		},
-		Stats: formats.Stats{Slots: int64(len(m.Values)), MACs: int64(len(m.Values)), Gathers: int64(len(m.ColInd))},
+		Stats: formats.Stats{
+			StoredBytes: int64(read), Slots: int64(len(m.Values)), MACs: int64(len(m.Values)), Gathers: int64(len(m.ColInd)),
+		},
 		Items: int64(len(items)),
 	}
 	if len(m.Values) > 0 {
 		e.Stats.Fill = float64(a.NNZ()) / float64(len(m.Values))
-	}
-	for _, i := range []int{0, 2} { // entries themselves are not read where all are finite
-		e.Stats.StoredBytes += int64(len(e.Arrays[i].Data))
 	}
 	return e, nil
 }

@@ -49,8 +49,7 @@ var Format = &spec.Format{
 	Program: &spec.Program{
 		Name: "rfx",
 		Args: []spec.Arg{
-			{Name: "rows", Elem: "u32", ReadOnly: true}, // first entry and range of each row, then the number of entries and 0, then the pieces
-			{Name: "colidx", Elem: "u32", ReadOnly: true},
+			{Name: "rows", Elem: "u32", ReadOnly: true},   // the rows, how they are shared out, and the entries' columns: see pack
 			{Name: "ints", Elem: "u32", ReadOnly: true},   // the entries as integers, see pack
 			{Name: "values", Elem: "u32", ReadOnly: true}, // the entries as they are
 			{Name: "b", Elem: "u32", ReadOnly: true},      // B as it is
@@ -69,19 +68,25 @@ var Format = &spec.Format{
 
 // params is the parameter block.
 type params struct {
-	phase         uint32 // 0: rows and pieces; 1: sums of pieces
 	n             uint32
 	ldb, ldc, ldq uint32
 	first         uint32 // word of q's rows
 	heavy         uint32 // word of rows' pieces: begin and end of each; then row, first piece, last piece + 1 of each row in pieces
+	columns       uint32 // word of rows' columns of the entries
 	pieces        uint32
 	items         uint32 // of this phase: pieces and rows, or rows in pieces
 	width         uint32 // of the grid in x
 	per           uint32 // items of one workgroup
 	longest       uint32 // rows with more entries are in pieces
-	shape         uint32 // across + along << 16: lanes side by side, lanes that take entries in turn; powers of two
-	elem          uint32 // type of values and b: 0 f32, 1 f16, 2 bf16
+	shape         uint32 // four bytes: see packed
 	alpha, beta   uint32 // bits of f32
+}
+
+// packed puts four numbers into a word, from the lowest byte on: across, lanes side by side; along, lanes that take entries
+// in turn (both powers of two); the phase, 0 for rows and pieces, 1 for the sums of pieces; the type of values and b,
+// 0 f32, 1 f16, 2 bf16.
+func (s shape) packed(phase uint32, t dtype.Type) uint32 {
+	return uint32(s.across) | uint32(s.along)<<8 | phase<<16 | include.Number(t)<<24
 }
 
 // local is the number of invocations of a workgroup, shared the bytes in which they add up sums.
@@ -175,6 +180,8 @@ type Split struct {
 	Type  dtype.Type
 	V     int    // rows of a panel; 0: there are none
 	Items uint32 // panels and pieces of panels
+	// Columns is the word of the array rows at which the entries' columns begin.
+	Columns uint32
 }
 
 // maxEntries keeps entry numbers, and what kernels step past the last one, in 32 bits.
@@ -223,9 +230,9 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 			return fmt.Errorf("kernel rfx/%s: %w", v.Name, err)
 		}
 		l.Passes = append(l.Passes, spec.Pass{Variant: v, Groups: groups, Params: spec.Block(params{
-			phase: number, n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), ldq: uint32(q.LD), first: uint32(q.First()),
-			heavy: heavy, pieces: pieces, items: uint32(items), width: groups[0], per: uint32(s.per), longest: m.Longest,
-			shape: uint32(s.across | s.along<<16), elem: include.Number(m.Type),
+			n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), ldq: uint32(q.LD), first: uint32(q.First()),
+			heavy: heavy, columns: m.Columns, pieces: pieces, items: uint32(items), width: groups[0], per: uint32(s.per), longest: m.Longest,
+			shape: s.packed(number, m.Type),
 			alpha: math.Float32bits(p.Alpha), beta: math.Float32bits(p.Beta),
 		})})
 		return nil

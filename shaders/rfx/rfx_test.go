@@ -315,9 +315,9 @@ func TestEncode(t *testing.T) {
 		}
 		p := rfx.P(v.Const("BITS"))
 		m := e.Format.(kernel.Split)
-		want, macs, bytes := kernel.Split{P: p, Type: dtype.F32, Split: spec.Split{Longest: 256, Pieces: 3, Rows: 1}}, int64(601), 601*(4+p.Size())
+		want, macs, bytes := kernel.Split{P: p, Type: dtype.F32, Columns: 20, Split: spec.Split{Longest: 256, Pieces: 3, Rows: 1}}, int64(601), 601*(4+p.Size())
 		if rows := int(v.Const("V")); rows > 0 { // one panel of 608 vectors
-			want = kernel.Split{P: p, Type: dtype.F32, V: rows, Split: spec.Split{Longest: 1024}, Items: 1}
+			want = kernel.Split{P: p, Type: dtype.F32, V: rows, Split: spec.Split{Longest: 1024}, Items: 1, Columns: uint32(621+rows+3) &^ 3}
 			macs, bytes = int64(608*rows), 608*(4+rows*p.Bytes())
 		}
 		if m != want {
@@ -329,6 +329,9 @@ func TestEncode(t *testing.T) {
 		rows := backend.View[uint32](e.Arrays[0].Data)
 		if rows[0] != 0 || rows[2] != 0 || rows[4] != 600 || rows[6] != 601 || rfx.Range(rows[3]) != rfx.Rows(a)[1] {
 			t.Errorf("%s: rows are %v", v.Name, rows)
+		}
+		if m.Columns%4 != 0 || !slices.Equal(backend.View[int32](backend.Bytes(rows))[m.Columns:][:601], a.ColIdx) {
+			t.Errorf("%s: the entries' columns are not at word %d of rows", v.Name, m.Columns)
 		}
 	}
 	v := kernel.Format.Variants[0]

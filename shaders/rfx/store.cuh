@@ -7,19 +7,26 @@
 
 typedef unsigned int u32;
 
-// element returns the f32 bits of an element of type p.elem.
+// The fields of p.shape.
+__device__ __forceinline__ u32 across_of(const Params &p) { return p.shape & 255u; }
+__device__ __forceinline__ u32 along_of(const Params &p) { return p.shape >> 8 & 255u; }
+__device__ __forceinline__ u32 phase_of(const Params &p) { return p.shape >> 16 & 255u; }
+__device__ __forceinline__ u32 elem_of(const Params &p) { return p.shape >> 24; }
+
+// element returns the f32 bits of an element of values or b.
 __device__ __forceinline__ u32 element(const void *v, size_t i, const Params &p) {
-    if (p.elem == F32) return ((const u32 *)v)[i];
+    if (elem_of(p) == F32) return ((const u32 *)v)[i];
     u32 h = ((const unsigned short *)v)[i];
-    return p.elem == BF16 ? h << 16 : __float_as_uint(widen_lo<F16>(h));
+    return elem_of(p) == BF16 ? h << 16 : __float_as_uint(widen_lo<F16>(h));
 }
 
 // store writes element (row, j) of C, given the sum.
-__device__ __noinline__ void store(u32 row, u32 j, i128 sum, const u32 *rows, const u32 *colidx, const void *values,
+__device__ __noinline__ void store(u32 row, u32 j, i128 sum, const u32 *rows, const void *values,
                                    const void *b, const u32 *q, u32 *c, const Params &p) {
     u32 ra = rows[2 * (size_t)row + 1], rb = q[j];
     u32 y = rounded(sum, unit(ra, BITS) + unit(rb, BITS));
     if (((ra | rb) & WILD) != 0) {
+        const u32 *colidx = rows + p.columns;
         u32 kind = 0, end = rows[2 * (size_t)row + 2];
         for (u32 k = rows[2 * (size_t)row]; k < end; k++)
             kind |= product_class(element(values, k, p), element(b, (size_t)colidx[k] * p.ldb + j, p));

@@ -12,17 +12,27 @@ layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Wo
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer Out { uint v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) buffer Out4 { uvec4 v[]; };
 
+// The fields of p.shape.
+uint across_of() { return p.shape & 255u; }
+uint along_of() { return p.shape >> 8 & 255u; }
+uint phase_of() { return p.shape >> 16 & 255u; }
+uint elem_of() { return p.shape >> 24; }
+
+// colidx is where the entries' columns are.
+uvec2 colidx() { return at(uvec2(p.rows), p.columns, 4); }
+
 // element returns the f32 bits of element i of a line of values or b, which starts at an even element.
 uint element(uvec2 line, uint i) {
-    if (p.elem == F32) return Words(line).v[i];
-    return widen((Words(line).v[i / 2] >> (16 * (i % 2))) & 0xffffu, p.elem);
+    if (elem_of() == F32) return Words(line).v[i];
+    return widen((Words(line).v[i / 2] >> (16 * (i % 2))) & 0xffffu, elem_of());
 }
 
 // kind returns the class of the products of a row's entries with column j.
 uint kind(uint row, uint j) {
     uint c = 0, begin = p.rows.v[2 * row], end = p.rows.v[2 * row + 2];
+    Words columns = Words(colidx());
     for (uint k = begin; k < end; k++) {
-        uvec2 line = at(uvec2(p.b), p.colidx.v[k], (p.elem == F32 ? 4 : 2) * p.ldb);
+        uvec2 line = at(uvec2(p.b), columns.v[k], (elem_of() == F32 ? 4 : 2) * p.ldb);
         c |= product_class(element(uvec2(p.values), k), element(line, j));
     }
     return c;

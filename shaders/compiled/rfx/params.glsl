@@ -2,7 +2,6 @@
 #extension GL_EXT_buffer_reference : require
 #extension GL_EXT_buffer_reference2 : require
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Arg_rows { uint v[]; };
-layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Arg_colidx { uint v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Arg_ints { uint v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Arg_values { uint v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Arg_b { uint v[]; };
@@ -11,27 +10,25 @@ layout(buffer_reference, std430, buffer_reference_align = 16) buffer Arg_c { uin
 layout(buffer_reference, std430, buffer_reference_align = 16) buffer Arg_part { uint v[]; };
 layout(push_constant, std430) uniform Push {
     Arg_rows rows;
-    Arg_colidx colidx;
     Arg_ints ints;
     Arg_values values;
     Arg_b b;
     Arg_q q;
     Arg_c c;
     Arg_part part;
-    uint phase;
     uint n;
     uint ldb;
     uint ldc;
     uint ldq;
     uint first;
     uint heavy;
+    uint columns;
     uint pieces;
     uint items;
     uint width;
     uint per;
     uint longest;
     uint shape;
-    uint elem;
     uint alpha;
     uint beta;
 } p;
