@@ -52,6 +52,9 @@
 // operands to 11 bits on devices whose matrix units do that; elsewhere it is computed as F32. C is
 // float32, or a 16-bit type, rounded once at the end.
 //
+// Data in float64 are narrowed first: formats.Narrow rounds values and says what that lost. Package formats/gonum brings
+// gonum's matrices here and back, those of float32 without copying.
+//
 // What is stored in A is its pattern: zeros that are stored count as entries, so 0·Inf there is NaN,
 // while positions that are not stored never touch B. The result of a multiplication depends on the
 // device and the plan alone: two runs give the same bits.

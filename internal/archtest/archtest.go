@@ -42,6 +42,7 @@ var Rules = []Rule{
 	{"internal/plan/model", []string{"backend", "formats", "shaders/spec"}},
 	{"internal/...", nil},
 
+	{"formats/gonum", []string{"formats"}},
 	{"formats/...", []string{"formats/..."}},
 
 	{"backend", nil},
@@ -64,25 +65,28 @@ var Rules = []Rule{
 	{"conformance/...", []string{".", "backend/...", "conformance/...", "formats/...", "shaders/...", "internal/..."}},
 	{"bench/...", []string{".", "backend/...", "formats/...", "shaders/...", "internal/...", Self}},
 	{"tools/...", []string{"internal/...", "shaders/...", "backend", Self}},
+	{"examples/...", []string{".", "backend/...", "portable/...", "formats/..."}},
 	{"cmd/...", []string{".", "backend/...", "portable/...", "conformance/...", "formats/...", "shaders/...", "internal/...", Self}},
 }
 
-// Bindings are imported by one package's folder only: each graphics API stays behind its backend, what draws and
-// parses flags behind the command.
-var Bindings = map[string]string{
-	"gorgonia.org/cu":                         "backend/cuda/...",
-	"github.com/vulkan-go/vulkan":             "backend/vulkan/...",
-	"github.com/rajveermalviya/go-webgpu/...": "portable/webgpu/...",
-	"github.com/spf13/...":                    "cmd/...",
-	"github.com/schollz/...":                  "cmd/...",
-	"gonum.org/v1/plot/...":                   "cmd/...",
+// Bindings are imported by a few folders only: each graphics API stays behind its backend, what draws and parses flags
+// behind the command, gonum behind the package that converts its matrices, which no other package imports.
+var Bindings = map[string][]string{
+	"gorgonia.org/cu":                         {"backend/cuda/..."},
+	"github.com/vulkan-go/vulkan":             {"backend/vulkan/..."},
+	"github.com/rajveermalviya/go-webgpu/...": {"portable/webgpu/..."},
+	"github.com/spf13/...":                    {"cmd/..."},
+	"github.com/schollz/...":                  {"cmd/..."},
+	"gonum.org/v1/plot/...":                   {"cmd/..."},
+	"gonum.org/v1/gonum/...":                  {"formats/gonum", "examples/..."},
+	Module + "/formats/gonum":                 {"examples/..."},
 }
 
 // Heavy says why the library, without the backends that a program chooses, must not need a package; "" if it may.
 func Heavy(path string) string {
-	for binding, user := range Bindings {
+	for binding, users := range Bindings {
 		if fits(binding, path) {
-			return "it is for " + user
+			return "it is for " + strings.Join(users, ", ")
 		}
 	}
 	return ""
@@ -111,22 +115,22 @@ func Violations(pkgs []Package) []string {
 
 // refused says why a package may not import another, "" if it may.
 func refused(path string, r Rule, imp string) string {
+	for binding, users := range Bindings {
+		if fits(binding, imp) && !fitsAny(users, path) {
+			return "only " + strings.Join(users, ", ") + " may"
+		}
+	}
 	if inner, ok := inModule(imp); ok {
 		may := slices.Concat(r.May, utilities)
-		for _, m := range may {
+		for i, m := range may {
 			if m == Self {
-				m = folder(path) + "/..."
-			}
-			if fits(m, inner) {
-				return ""
+				may[i] = folder(path) + "/..."
 			}
 		}
-		return "it may import " + strings.Join(may, ", ")
-	}
-	for binding, user := range Bindings {
-		if fits(binding, imp) && !fits(user, path) {
-			return "only " + user + " may"
+		if !fitsAny(may, inner) {
+			return "it may import " + strings.Join(may, ", ")
 		}
+		return ""
 	}
 	if slices.Contains(StandardOnly, path) && strings.Contains(strings.Split(imp, "/")[0], ".") {
 		return "it may use the standard library only"
@@ -148,6 +152,11 @@ func fits(pattern, path string) bool {
 		return path == dir || strings.HasPrefix(path, dir+"/")
 	}
 	return pattern == path
+}
+
+// fitsAny tells whether one of the patterns means a path.
+func fitsAny(patterns []string, path string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return fits(p, path) })
 }
 
 // folder is the first two parts of a path.
