@@ -172,27 +172,3 @@ func (a *CSR[T]) ToCOO() *COO[T] {
 	}
 	return out
 }
-
-// Transpose returns aᵀ, in time linear in entries, rows and columns.
-func (a *CSR[T]) Transpose() *CSR[T] {
-	out := &CSR[T]{
-		Rows: a.Cols, Cols: a.Rows,
-		RowPtr: make([]int64, a.Cols+1),
-		ColIdx: make([]int32, len(a.Val)),
-		Val:    make([]T, len(a.Val)),
-	}
-	for _, c := range a.ColIdx {
-		out.RowPtr[c]++
-	}
-	rowptr.Starts(out.RowPtr)
-	for i := range a.Rows {
-		for p := a.RowPtr[i]; p < a.RowPtr[i+1]; p++ {
-			c := a.ColIdx[p]
-			q := out.RowPtr[c]
-			out.RowPtr[c]++
-			out.ColIdx[q], out.Val[q] = int32(i), a.Val[p]
-		}
-	}
-	rowptr.Ends(out.RowPtr)
-	return out
-}

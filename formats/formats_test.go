@@ -88,24 +88,6 @@ func upTo(n int) []int {
 	return s
 }
 
-func TestTranspose(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		a, err := drawCOO(t).ToCSR(formats.SumDuplicates)
-		if err != nil {
-			t.Fatal(err)
-		}
-		coo := a.ToCOO()
-		coo.Rows, coo.Cols, coo.Row, coo.Col = coo.Cols, coo.Rows, coo.Col, coo.Row
-		want, err := coo.ToCSR(formats.RefuseDuplicates)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := a.Transpose(); got.Validate() != nil || !got.Equal(want) || !got.Transpose().Equal(a) {
-			t.Fatal("wrong transpose")
-		}
-	})
-}
-
 // Rows long enough for the parallel path and the sort of long rows.
 func TestToCSRLarge(t *testing.T) {
 	want, err := gen.CSR("gen:uniform,rows=300,cols=5000,density=0.1")
@@ -371,6 +353,21 @@ func BenchmarkToCSR(b *testing.B) {
 				if _, err := coo.ToCSR(formats.SumDuplicates); err != nil {
 					b.Fatal(err)
 				}
+			}
+		})
+	}
+}
+
+func BenchmarkTranspose(b *testing.B) {
+	for _, spec := range []string{"gen:uniform,rows=4096,density=0.1", "gen:uniform,rows=100000,cols=100000,nnz-per-row=20"} {
+		a, err := gen.CSR(spec)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(spec, func(b *testing.B) {
+			b.SetBytes(8 * a.NNZ())
+			for b.Loop() {
+				a.Transpose()
 			}
 		})
 	}

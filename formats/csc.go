@@ -1,0 +1,74 @@
+// Compressed sparse columns: how files and other programs may hold a matrix.
+
+package formats
+
+import (
+	"fmt"
+
+	"github.com/spmmrun/spmm/dtype"
+)
+
+// CSC is a sparse matrix in compressed sparse columns: the entries of column j are RowIdx and Val at ColPtr[j] to
+// ColPtr[j+1], their rows strictly ascending. These are the arrays of its transpose in CSR. Kernels multiply from
+// rows, so that it serves to hold what is stored by columns: Sparse counts once through it, and its transpose is there
+// already.
+type CSC[T Value] struct {
+	Rows, Cols int
+	ColPtr     []int64 // Cols+1 offsets, the first 0, the last len(Val)
+	RowIdx     []int32 // len(Val) row numbers
+	Val        []T
+}
+
+// Format returns "csc".
+func (a *CSC[T]) Format() string { return "csc" }
+
+// Dims returns the matrix's size.
+func (a *CSC[T]) Dims() (rows, cols int) { return a.Rows, a.Cols }
+
+// NNZ returns the number of stored entries.
+func (a *CSC[T]) NNZ() int64 { return int64(len(a.Val)) }
+
+// Type returns the element type.
+func (a *CSC[T]) Type() dtype.Type { return TypeOf[T]() }
+
+// Transpose returns aᵀ as CSR, sharing a's arrays.
+func (a *CSC[T]) Transpose() *CSR[T] {
+	return &CSR[T]{Rows: a.Cols, Cols: a.Rows, RowPtr: a.ColPtr, ColIdx: a.RowIdx, Val: a.Val}
+}
+
+func (a *CSC[T]) transposed() Sparse { return a.Transpose() }
+
+// CSR returns a by rows: CSR.Transpose of its transpose.
+func (a *CSC[T]) CSR() *CSR[T] { return a.Transpose().Transpose() }
+
+// Sparse is CSR.
+func (a *CSC[T]) Sparse() Sparse { return a.CSR() }
+
+// Validate reports the first thing wrong with a. It names columns as the rows of the transpose, which its arrays are.
+func (a *CSC[T]) Validate() error {
+	if err := a.Transpose().Validate(); err != nil {
+		return fmt.Errorf("transposed, as csc is stored: %w", err)
+	}
+	return nil
+}
+
+// Fields names the arrays: "colptr", "rowidx" and "values".
+func (a *CSC[T]) Fields() Fields {
+	return Fields{
+		Version: 1, Rows: &a.Rows, Cols: &a.Cols,
+		Arrays: []Field{NewField("colptr", &a.ColPtr), NewField("rowidx", &a.RowIdx), NewField("values", &a.Val)},
+	}
+}
+
+// PanelRows returns the number of rows, at least 1: they are one panel.
+func (a *CSC[T]) PanelRows() int { return max(1, a.Rows) }
+
+// PanelCols appends the columns that have entries to dst.
+func (a *CSC[T]) PanelCols(dst []uint32, _ int) []uint32 {
+	for j := range a.Cols {
+		if a.ColPtr[j] < a.ColPtr[j+1] {
+			dst = append(dst, uint32(j))
+		}
+	}
+	return dst
+}
