@@ -24,6 +24,11 @@ type Options struct {
 	// Cols is the number of columns of B to choose the format for, up to 2³¹−1; 0 means 128. Any number of
 	// columns can be multiplied.
 	Cols int
+	// Transpose multiplies with Aᵀ: C = alpha·Aᵀ·B + beta·C, B being M×N and C K×N for A of M×K. A is given as it is; it is
+	// transposed on the host, in time linear in its entries, rows and columns (a *formats.CSC is not: its arrays are those
+	// of its transpose). What PlanInfo and Packing tell, Rows, Cols and Stats included, is then of Aᵀ, and Encode returns
+	// Aᵀ.
+	Transpose bool
 	// Mode is Fast, or Reproducible for the same bits on every device. In the latter Format says how A is
 	// shared out where the device has matrix units for 8-bit integers: csr in rows, tiledcsr in panels of rows in its
 	// order, any other format in panels. All other devices take rows. The bits do not depend on it.
@@ -54,7 +59,7 @@ func (o Options) plan() (plan.Options, error) {
 	if err != nil {
 		return plan.Options{}, err
 	}
-	out := plan.Options{Format: o.Format, Variant: o.Variant, Precision: o.Precision, Cols: o.Cols, Tune: o.Tune, Reproducible: p}
+	out := plan.Options{Format: o.Format, Variant: o.Variant, Precision: o.Precision, Cols: o.Cols, Transpose: o.Transpose, Tune: o.Tune, Reproducible: p}
 	return out, out.Validate()
 }
 

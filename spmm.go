@@ -22,7 +22,8 @@ type Plan struct{ p *plan.Plan }
 // Prepare validates a, packs it into a format for the device and copies it there. a may be changed or dropped
 // afterwards. It is a *formats.CSR of any element type, or a matrix in another format: one that load.Open has read,
 // say. If the device has a kernel for the way in which that is packed, it is copied there as it is; else, or if o
-// asks for another format or precision, to tune, or for reproducible mode, it is decoded and packed again.
+// asks for another format or precision, to tune, or for reproducible mode, it is decoded and packed again, as is what no
+// kernel multiplies from: a *formats.CSC, or with Options.Transpose any format but CSR.
 func Prepare(ctx context.Context, dev *Device, a formats.Encoded, o Options) (*Plan, error) {
 	opt, err := o.with(a)
 	if err != nil {

@@ -39,7 +39,7 @@ func Compare(ctx context.Context, d *Device, m formats.Encoded, o Options) ([]Pa
 	if err := o.validateForHost("Compare"); err != nil {
 		return nil, err
 	}
-	a := newSource(m.Sparse())
+	a := newSource(o.operand(m).Sparse())
 	cs, err := candidates(d.Caps(), a, o)
 	if err != nil {
 		return nil, err

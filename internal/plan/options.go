@@ -20,6 +20,7 @@ type Options struct {
 	Variant   string     // a variant's name, to force it; "" picks one
 	Precision dtype.Type // of A's values and of B; Invalid: the matrix's own type
 	Cols      int        // columns of B to choose for; 0: 128
+	Transpose bool       // multiply with the matrix's transpose
 	// Tune measures the packings that are predicted to be near the best, and remembers the fastest in the
 	// cache folder, for others to take.
 	Tune bool
@@ -45,6 +46,14 @@ func (o Options) precision(a formats.Encoded) dtype.Type {
 		return a.Type()
 	}
 	return o.Precision
+}
+
+// operand returns the matrix to multiply with.
+func (o Options) operand(a formats.Encoded) formats.Encoded {
+	if o.Transpose {
+		return formats.Transpose(a)
+	}
+	return a
 }
 
 // anyFormat tells whether the options leave the format open.

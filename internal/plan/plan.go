@@ -50,11 +50,12 @@ type Plan struct {
 
 // New prepares a matrix, which is not needed afterwards. Where the device has a kernel for the packing that the
 // matrix comes in, and the options do not ask for another, it is taken as it is; else it is decoded and encoded
-// anew. The matrix must be valid.
+// anew. The matrix must be valid. With Options.Transpose all that is said of A is of the transpose.
 func New(ctx context.Context, d *Device, a formats.Encoded, o Options) (*Plan, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
+	a = o.operand(a)
 	if o.Reproducible != 0 {
 		return newReproducible(ctx, d, a.Sparse(), o)
 	}
@@ -123,10 +124,10 @@ func place(ctx context.Context, d *Device, e *encoded, why string) (*Plan, *resi
 
 // Encode packs a matrix as New would, for a file.
 func Encode(ctx context.Context, d *Device, m formats.Encoded, o Options) (formats.Encoded, error) {
-	a := newSource(m)
 	if err := o.validateForHost("Encode"); err != nil {
 		return nil, err
 	}
+	a := newSource(o.operand(m))
 	cs, err := choose(ctx, d, a, o)
 	if err != nil {
 		return nil, err
