@@ -11,6 +11,7 @@ package oracle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -22,13 +23,14 @@ import (
 	"github.com/spmmrun/spmm/formats"
 )
 
-// Problem is one multiplication to check: Alpha·A·B + Beta·C. All matrices are float32, which f16 and
+// Problem is one multiplication to check: Alpha·A·B + Beta·C, with an epilogue. All matrices are float32, which f16 and
 // bf16 ones convert to exactly (formats.Convert); leading dimensions and orders are free.
 type Problem struct {
 	A           *formats.CSR[float32]
 	B           *formats.Dense[float32]
 	C           *formats.Dense[float32] // before; may be nil when Beta is 0
 	Alpha, Beta float32
+	Epilogue    Epilogue
 	Compute     dtype.Type // how products were formed: TF32 cuts operands; otherwise exactly
 	Out         dtype.Type // what outputs were rounded to
 	Splits      int        // partial sums of a row, 0 or 1 for none
@@ -69,6 +71,12 @@ func Check(ctx context.Context, p Problem, got *formats.Dense[float32], sample i
 	}
 	if p.Beta != 0 && (p.C == nil || p.C.Rows != rows || p.C.Cols != n) {
 		return Result{}, fmt.Errorf("beta is %g but there is no C of %d×%d", p.Beta, rows, n)
+	}
+	if err := p.Epilogue.check(rows, n); err != nil {
+		return Result{}, err
+	}
+	if !p.Epilogue.none() {
+		return Result{}, errors.New("there is no bound on outputs of epilogues")
 	}
 	total := int64(rows) * int64(n)
 	if sample <= 0 || sample > total {

@@ -6,6 +6,7 @@ package oracle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/bits"
@@ -35,6 +36,12 @@ func Reproducible(ctx context.Context, p Problem, precision int) (*formats.Dense
 	}
 	if p.Beta != 0 && (p.C == nil || p.C.Rows != p.A.Rows || p.C.Cols != p.B.Cols) {
 		return nil, fmt.Errorf("beta is %g but there is no C of %d×%d", p.Beta, p.A.Rows, p.B.Cols)
+	}
+	if err := p.Epilogue.check(p.A.Rows, p.B.Cols); err != nil {
+		return nil, err
+	}
+	if act := p.Epilogue.Activation; act != NoActivation && act != ReLU {
+		return nil, errors.New("reproducible mode has no activation but ReLU")
 	}
 	f := &fixed{Problem: p, precision: precision, out: formats.NewDense[float32](p.A.Rows, p.B.Cols)}
 	if err := f.rows(ctx); err != nil {
@@ -185,7 +192,7 @@ func (f *fixed) row(i int) {
 				r = canonical(c.value())
 			}
 		}
-		f.out.Set(i, f.first+j, f.scaled(r, i, f.first+j))
+		f.out.Set(i, f.first+j, f.finished(f.scaled(r, i, f.first+j), i, f.first+j))
 	}
 }
 
@@ -207,6 +214,24 @@ func (f *fixed) scaled(r float32, i, j int) float32 {
 	if f.Beta != 0 {
 		y = float64(f.Beta) * float64(f.C.At(i, j))
 	}
+	return sum(x, y)
+}
+
+// finished returns r as the epilogue leaves it: the bias is added, rounded once, and then ReLU makes +0 of what is not
+// above 0.
+func (f *fixed) finished(r float32, i, j int) float32 {
+	if f.Epilogue.none() {
+		return r
+	}
+	r = sum(float64(r), float64(f.Epilogue.bias(i, j)))
+	if f.Epilogue.Activation == ReLU && r <= 0 {
+		return 0
+	}
+	return r
+}
+
+// sum returns x + y rounded once to float32.
+func sum(x, y float64) float32 {
 	s := x + y
 	if Of(s) != Finite {
 		return canonical(s)

@@ -54,6 +54,22 @@ func problem(t *rapid.T) oracle.Problem {
 			p.C.Data[i] = anyFloat(t, "c")
 		}
 	}
+	var bias *[]float32
+	switch rapid.IntRange(0, 2).Draw(t, "bias") {
+	case 1:
+		p.Epilogue.RowBias, bias = make([]float32, m), &p.Epilogue.RowBias
+	case 2:
+		p.Epilogue.ColBias, bias = make([]float32, n), &p.Epilogue.ColBias
+	}
+	if bias != nil {
+		of = elements(t)
+		for i := range *bias {
+			(*bias)[i] = of()
+		}
+	}
+	if rapid.Bool().Draw(t, "relu") {
+		p.Epilogue.Activation = oracle.ReLU
+	}
 	return p
 }
 
@@ -65,7 +81,7 @@ func reproducible(t interface{ Fatal(...any) }, p oracle.Problem, precision int)
 	return c
 }
 
-// Two ways that share no code agree to the last bit: this package, and rfx.Dot and rfx.Scale.
+// Two ways that share no code agree to the last bit: this package, and rfx.Dot, rfx.Scale, rfx.Biased and rfx.ReLU.
 func TestReproducibleIsDefined(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := problem(t)
@@ -90,6 +106,15 @@ func TestReproducibleIsDefined(t *testing.T) {
 						old = p.C.At(i, j)
 					}
 					want = rfx.Scale(p.Alpha, want, p.Beta, old)
+					if p.Epilogue.RowBias != nil {
+						want = rfx.Biased(want, p.Epilogue.RowBias[i])
+					}
+					if p.Epilogue.ColBias != nil {
+						want = rfx.Biased(want, p.Epilogue.ColBias[j])
+					}
+					if p.Epilogue.Activation == oracle.ReLU {
+						want = rfx.ReLU(want)
+					}
 					if x := got.At(i, j); math.Float32bits(x) != math.Float32bits(want) {
 						t.Fatalf("p=%d: C[%d,%d] is %g (%x), want %g (%x)", prec, i, j, x, math.Float32bits(x), want, math.Float32bits(want))
 					}
@@ -160,6 +185,20 @@ func TestReproducibleRefuses(t *testing.T) {
 		},
 		"no C": func() error {
 			_, err := oracle.Reproducible(context.Background(), oracle.Problem{A: a, B: b, Beta: 1}, 23)
+			return err
+		},
+		"bias": func() error {
+			e := oracle.Epilogue{ColBias: make([]float32, 2)}
+			_, err := oracle.Reproducible(context.Background(), oracle.Problem{A: a, B: b, Epilogue: e}, 23)
+			return err
+		},
+		"two biases": func() error {
+			e := oracle.Epilogue{RowBias: make([]float32, 1), ColBias: make([]float32, 1)}
+			_, err := oracle.Reproducible(context.Background(), oracle.Problem{A: a, B: b, Epilogue: e}, 23)
+			return err
+		},
+		"GELU": func() error {
+			_, err := oracle.Reproducible(context.Background(), oracle.Problem{A: a, B: b, Epilogue: oracle.Epilogue{Activation: oracle.GELU}}, 23)
 			return err
 		},
 		"cancelled": func() error {
