@@ -158,7 +158,7 @@ func (q *inspector) run(ctx context.Context, p *progress) (*inspection, *formats
 	}
 	i := &inspection{LoadS: time.Since(start).Seconds(), N: q.cols}
 	a := float32CSR(e)
-	i.Matrix = matrixReport{q.matrix, a.Rows, a.Cols, a.NNZ()}
+	i.Matrix = matrixReport{Name: q.matrix, Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ()}
 	if a.Rows > 0 && a.Cols > 0 {
 		i.Density = float64(a.NNZ()) / float64(a.Rows) / float64(a.Cols)
 	}

@@ -30,7 +30,7 @@ type job struct {
 	precisionGiven                   bool
 	p                                string // of reproducible mode
 	pGiven                           bool
-	tune                             bool
+	tune, transpose                  bool
 	cols                             int
 	colsGiven                        bool
 	bFile, out                       string
@@ -72,6 +72,10 @@ func (j *job) run(ctx context.Context, stdout io.Writer, p *progress) error {
 	a, err := openMatrix(ctx, j.matrix, j.seed, p)
 	if err != nil {
 		return err
+	}
+	if j.transpose {
+		p.step("transposing", -1)
+		a = formats.Transpose(a)
 	}
 	loaded := time.Since(start)
 	prec := a.Type() // what a file was made for, else f32
@@ -115,7 +119,7 @@ type result struct {
 	c      *formats.Dense[float32]
 }
 
-// operands are the data of a job: C = alpha·A·B + beta·C0.
+// operands are the data of a job: C = alpha·A·B + beta·C0. With --transpose all that is said of A is of the transpose.
 type operands[T formats.Value] struct {
 	rows int // of A
 	// a decodes A when it is first called: verifying needs that, a kernel that takes A as its file has it does not.
@@ -225,11 +229,19 @@ func (j *job) newB(ctx context.Context, rows, cols int, fits func(n int) error, 
 	}
 	switch {
 	case b.Rows != cols || j.colsGiven && b.Cols != j.cols:
-		return nil, fmt.Errorf("%s: B is %d×%d, but A is %d×%d: want B %d×%s", j.bFile, b.Rows, b.Cols, rows, cols, cols, want)
+		return nil, fmt.Errorf("%s: B is %d×%d, but %s is %d×%d: want B %d×%s", j.bFile, b.Rows, b.Cols, j.a(), rows, cols, cols, want)
 	case b.Cols == 0:
 		return nil, fmt.Errorf("%s: B has no columns", j.bFile)
 	}
 	return b, fits(b.Cols)
+}
+
+// a names the matrix that B is multiplied by.
+func (j *job) a() string {
+	if j.transpose {
+		return "Aᵀ"
+	}
+	return "A"
 }
 
 // convertDense is formats.ConvertDense, but returns d itself if it has the type.

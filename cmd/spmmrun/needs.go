@@ -80,7 +80,11 @@ func (j *job) generatedFits(dev spmm.Info) error {
 	if err != nil {
 		return err
 	}
-	return newNeed(j, dev, s.Rows, s.Cols, j.cols, 0, 4).check()
+	rows, cols := s.Rows, s.Cols
+	if j.transpose {
+		rows, cols = cols, rows
+	}
+	return newNeed(j, dev, rows, cols, j.cols, 0, 4).check()
 }
 
 // check refuses a job that takes more than there is.

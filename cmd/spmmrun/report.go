@@ -73,10 +73,19 @@ func newRunReport(start time.Time) runReport {
 }
 
 type matrixReport struct {
-	Name string `json:"name"`
-	Rows int    `json:"rows"`
-	Cols int    `json:"cols"`
-	NNZ  int64  `json:"nnz"`
+	Name       string `json:"name"`
+	Transposed bool   `json:"transposed,omitempty"` // what follows is of the transpose, which was multiplied with
+	Rows       int    `json:"rows"`
+	Cols       int    `json:"cols"`
+	NNZ        int64  `json:"nnz"`
+}
+
+// title is the matrix's name, and whether it is transposed.
+func (m matrixReport) title() string {
+	if m.Transposed {
+		return printable.String(m.Name) + ", transposed"
+	}
+	return printable.String(m.Name)
 }
 
 type timeReport struct {
@@ -117,7 +126,7 @@ type distanceReport struct {
 func newReport(j *job, n int, dev spmm.Info, plan spmm.PlanInfo, ts timings, b spmm.Bound) report {
 	r := report{
 		Run:     newRunReport(j.start),
-		Matrix:  matrixReport{j.matrix, plan.Rows, plan.Cols, plan.NNZ},
+		Matrix:  matrixReport{j.matrix, j.transpose, plan.Rows, plan.Cols, plan.NNZ},
 		Backend: dev.Backend, Device: dev.Name, Driver: dev.Driver,
 		Format: plan.Format, Variant: plan.Variant, Why: plan.Why, Precision: plan.Precision.String(), Mode: j.mode,
 		N: n, Alpha: j.alpha, Beta: j.beta, Seed: j.seed, B: j.bFile,
@@ -174,7 +183,7 @@ func (r *report) print(w io.Writer, form string) error {
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) { fmt.Fprintf(t, name+"\t"+format+"\n", args...) }
-	row("matrix", "%s: %d×%d, %d entries (%s)", printable.String(r.Matrix.Name), r.Matrix.Rows, r.Matrix.Cols, r.Matrix.NNZ, density(r.Matrix))
+	row("matrix", "%s: %d×%d, %d entries (%s)", r.Matrix.title(), r.Matrix.Rows, r.Matrix.Cols, r.Matrix.NNZ, density(r.Matrix))
 	row("B", "%d×%d, %s", r.Matrix.Cols, r.N, r.origin())
 	row("device", "%s: %s (%s)", r.Backend, printable.String(r.Device), printable.String(r.Driver))
 	for _, s := range r.Skipped {

@@ -79,6 +79,7 @@ Exit codes: 0 right, 1 wrong answer, 2 usage or bad input, 3 backend unavailable
 	f.Var(deviceName{&j.backend}, "backend", "device to run on; auto takes the fastest")
 	addChoice(c, &j.format, "format", "sparse format on the device", append([]string{"auto"}, spmm.Formats()...)...)
 	f.BoolVar(&j.tune, "tune", false, "measure the formats that are predicted to be near the best, take the fastest and remember it")
+	f.BoolVar(&j.transpose, "transpose", false, "multiply with the transpose of A")
 	addPrecision(c, &j.precision)
 	addChoice(c, &j.mode, "mode", "how sums are formed: as suits the device, or with the same bits on all", "fast", reproducible)
 	addChoice(c, &j.p, "p", "bits that reproducible mode keeps of a row's or column's largest element; auto takes as many as lose nothing, or 47", precisions...)
