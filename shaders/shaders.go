@@ -17,6 +17,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/rfx"
 	"github.com/spmmrun/spmm/shaders/spec"
 	"github.com/spmmrun/spmm/shaders/tiledcsr"
+	"github.com/spmmrun/spmm/shaders/values"
 )
 
 // Formats returns the formats that there are kernels for.
@@ -26,6 +27,9 @@ func Formats() []*spec.Format {
 
 // DenseCopy copies, transposes and converts dense matrices on a device.
 var DenseCopy = densecopy.Program
+
+// Values brings new values to their places in a packed matrix.
+var Values = values.Program
 
 // Quantise brings dense matrices to the fixed point of reproducible products.
 var Quantise = quantise.Program
@@ -39,5 +43,5 @@ func All() []*spec.Program {
 	for _, f := range Formats() {
 		ps = append(ps, f.Program)
 	}
-	return append(ps, DenseCopy, Quantise, Reproducible.Program, peak.Program)
+	return append(ps, DenseCopy, Values, Quantise, Reproducible.Program, peak.Program)
 }

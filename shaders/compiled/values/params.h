@@ -1,0 +1,15 @@
+// Generated from the kernel's table. Do not edit.
+#pragma once
+struct Params {
+    unsigned int quads;
+    unsigned int base;
+    unsigned int slots;
+    unsigned int first;
+    unsigned int lo;
+    unsigned int count;
+    unsigned int stride;
+    unsigned int stype;
+    unsigned int dtype;
+    unsigned int full;
+    unsigned int width;
+};

@@ -1,0 +1,169 @@
+// Package values brings new values to their places in a packed matrix on a device.
+//
+// A packed array is a row of slots, elements of one type, some of which hold an entry of the matrix. The others are
+// padding, or words of another kind, and stay as they are. Where the slots do not hold the entries in their order, a Map says
+// which of them holds which entry:
+//
+//	groups   for every 32 slots a word with a bit for each that holds an entry, and the number of entries before them
+//	sources  for each slot with an entry, in the order of the slots, the entry's number
+//
+// so that it takes 4 bytes an entry and a quarter of a byte a slot. Reading it in the order of the slots, writes are whole
+// words side by side, and reads hit cache where a format keeps neighbours together. Each invocation writes four words, so
+// that 16-bit elements need no feature and no two invocations touch a word.
+//
+// Values are converted to the array's type: rounded to nearest, ties to even; overflow gives an infinity, NaN stays
+// NaN; no arithmetic touches those that are of the type already.
+package values
+
+import (
+	"embed"
+	"fmt"
+	"math"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/shaders/include"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+//go:embed kernel.wgsl
+var files embed.FS
+
+// Program is the table of the kernel. It has no Encode; see Launch. Where entries lie in their order, groups and sources
+// are not read: any buffers serve.
+var Program = &spec.Program{
+	Name: "values",
+	Args: []spec.Arg{
+		{Name: "src", Elem: "u32", ReadOnly: true}, // the new values
+		{Name: "groups", Elem: "u32", ReadOnly: true},
+		{Name: "sources", Elem: "u32", ReadOnly: true},
+		{Name: "dst", Elem: "u32"},
+	},
+	Params: spec.Params[params](),
+	Variants: []*spec.Variant{
+		{
+			Name: "cuda", In: dtype.F32, Code: backend.CodePTX, Entry: "values", Local: [3]uint32{local, 1, 1}, Need: spec.Need{Arch: 80},
+			Unit: spec.Unit{Source: "kernel.cu", Blob: "cuda.ptx", Arch: "compute_80"},
+		},
+		{
+			Name: "vulkan", In: dtype.F32, Code: backend.CodeSPIRV, Entry: "main", Local: [3]uint32{local, 1, 1},
+			Unit: spec.Unit{Source: "kernel.comp", Blob: "vulkan.spv"},
+		},
+		{
+			Name: "webgpu", In: dtype.F32, Code: backend.CodeWGSL, Entry: "main", Local: [3]uint32{local, 1, 1},
+			Unit: spec.Unit{Source: "kernel.wgsl", Defines: map[string]string{"HALF": include.HalfWGSL}},
+		},
+		{
+			Name: "cpu", In: dtype.F32, Code: backend.CodeGo, Local: [3]uint32{1, 1, 1}, Func: group,
+		},
+	},
+	Files: files,
+}
+
+// params is the parameter block.
+type params struct {
+	quads  uint32 // of words of dst to look at
+	base   uint32 // the first of them
+	slots  uint32 // in them, where entries lie in their order; else 0
+	first  uint32 // entry of the first slot, then
+	lo     uint32 // the first entry that src holds
+	count  uint32 // how many it holds
+	stride uint32 // elements from one to the next
+	stype  uint32 // type of src: 0 f32, 1 f16, 2 bf16
+	dtype  uint32 // type of dst
+	full   uint32 // see Map.Full, where src holds all entries; else 0
+	width  uint32 // of the grid in x
+}
+
+// local is the invocations of a workgroup, each with four words of dst; cpuQuads those of a workgroup on the CPU.
+const (
+	local    = 128
+	cpuQuads = 2048
+)
+
+// GroupSlots is the slots of a group.
+const GroupSlots = 32
+
+// What is known of the slots beside those that hold entries: nothing; that those which share a word with them are zero;
+// that those of the same 16 bytes are.
+const (
+	FullNone = iota
+	FullWords
+	FullQuads
+)
+
+// Op is which values go where.
+type Op struct {
+	// Src holds entries Lo to Lo+Count-1, Stride elements apart. The others keep their values.
+	Src       dtype.Type // F16, BF16 or F32
+	Lo, Count int64
+	Stride    int
+	Dst       dtype.Type
+	// Slots is how many of dst's slots hold the entries from First on in their order. Where it is 0, a map of Groups
+	// groups says which do, of the slots from group Base on.
+	Slots, First int64
+	Groups, Base int64
+	Full         int // of the map: FullNone to FullQuads
+	All          bool // Src holds all entries of those slots
+}
+
+// Variant returns the variant that a device runs.
+func Variant(caps backend.Caps) (*spec.Variant, error) {
+	for _, v := range Program.Variants {
+		if v.Met(caps) {
+			return v, nil
+		}
+	}
+	return nil, fmt.Errorf("kernel values: the device runs none of its variants: %w", backend.ErrUnsupported)
+}
+
+// Launch says how a variant runs op.
+func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
+	if err := check(v, op); err != nil {
+		return spec.Launch{}, fmt.Errorf("kernel values: %w", err)
+	}
+	per := int64(16 / op.Dst.Size()) // slots of four words
+	p := params{
+		slots: uint32(op.Slots), first: uint32(op.First), lo: uint32(op.Lo), count: uint32(op.Count), stride: uint32(op.Stride),
+		stype: include.Number(op.Src), dtype: include.Number(op.Dst),
+	}
+	quads := op.Groups * GroupSlots / per
+	if op.Slots > 0 {
+		quads = spec.Ceil(op.Slots, per)
+	}
+	p.quads, p.base = uint32(quads), uint32(op.Base*GroupSlots/per)
+	if op.All {
+		p.full = uint32(op.Full)
+	}
+	perGroup := int64(local)
+	if v.Code == backend.CodeGo {
+		perGroup = cpuQuads
+	}
+	groups, err := spec.Fold(spec.Ceil(quads, perGroup), 1)
+	if err != nil {
+		return spec.Launch{}, fmt.Errorf("kernel values: %w", err)
+	}
+	p.width = groups[0]
+	return spec.Launch{Passes: []spec.Pass{{Variant: v, Groups: groups, Params: spec.Block(p)}}}, nil
+}
+
+// most is how many entries and slots can be numbered.
+const most = math.MaxUint32
+
+func check(v *spec.Variant, op Op) error {
+	for _, t := range []dtype.Type{op.Src, op.Dst} {
+		if t != dtype.F16 && t != dtype.BF16 && t != dtype.F32 {
+			return fmt.Errorf("elements of type %v", t)
+		}
+	}
+	last := op.Count * int64(op.Stride)
+	switch {
+	case op.Lo < 0 || op.Count < 0 || op.Stride < 1 || op.Slots < 0 || op.First < 0 || op.Groups < 0 || op.Base < 0 || op.Full < FullNone || op.Full > FullQuads:
+		return fmt.Errorf("not possible: %+v", op)
+	case op.Stride > 1<<28 || op.Lo > most-op.Count || op.First > most-op.Slots || (op.Groups+op.Base)*GroupSlots > 1<<32:
+		return fmt.Errorf("more than %d entries or slots: %w", int64(most), backend.ErrUnsupported)
+	case v.Code == backend.CodeWGSL && last > most:
+		return fmt.Errorf("%d elements, a binding's are numbered in 32 bits: %w", last, backend.ErrUnsupported)
+	}
+	return nil
+}
