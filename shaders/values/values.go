@@ -103,7 +103,7 @@ type Op struct {
 	// groups says which do, of the slots from group Base on.
 	Slots, First int64
 	Groups, Base int64
-	Full         int // of the map: FullNone to FullQuads
+	Full         int  // of the map: FullNone to FullQuads
 	All          bool // Src holds all entries of those slots
 }
 
