@@ -596,7 +596,16 @@ func TestNoAllocations(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, f := range map[string]func(){"Run": run, "Multiply": multiply} {
+	bias, err := spmm.NewTensor[half.F16](dev, 1, 24, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	epilogue := func() {
+		if _, err := plan.Run(ctx, 1, x, 0, y, spmm.Epilogue{ColBias: bias, Activation: spmm.GELU}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, f := range map[string]func(){"Run": run, "Multiply": multiply, "Run with an epilogue": epilogue} {
 		f()
 		if n := testing.AllocsPerRun(20, f); n >= 1 {
 			t.Errorf("%s allocates %v times", name, n)

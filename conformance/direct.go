@@ -24,8 +24,9 @@ type directRun struct {
 	prob spec.Problem
 	args [][]byte // what the buffers hold before, in the kernel's order
 	c    int      // which of them is C
-	// fixed is set in reproducible mode, where B in fixed point stands before C.
+	// fixed is set in reproducible mode, where B in fixed point stands behind B; q is its place.
 	fixed *quantised
+	q     int
 	// after is the memory of C when it was last read back.
 	after []byte
 }
@@ -90,8 +91,13 @@ func (x *directRun) pack(enc *spec.Packed, l spec.Launch) {
 	}
 	in := x.t.prec.Storage()
 	x.args = append(x.args, fill(in, x.p.b, x.prob.LDB, x.p.k))
+	b := x.args[len(x.args)-1]
 	if x.fixed != nil {
+		x.q = len(x.args)
 		x.args = append(x.args, filled(x.fixed.bytes))
+	}
+	if x.t.kernel.TakesBias() {
+		x.args = append(x.args, b)
 	}
 	x.c = len(x.args)
 	x.args = append(x.args, fill(x.t.c, x.p.c, x.prob.LDC, x.p.m))
@@ -156,7 +162,7 @@ func (x *directRun) launches(l spec.Launch, bufs []backend.Buffer) ([]backend.La
 	var launches []backend.Launch
 	if x.fixed != nil {
 		var err error
-		if launches, err = x.passes(shaders.Quantise, x.fixed.launch, bufs[x.c-2:x.c]); err != nil {
+		if launches, err = x.passes(shaders.Quantise, x.fixed.launch, bufs[x.q-1:x.q+1]); err != nil {
 			return nil, err
 		}
 	}
@@ -206,7 +212,7 @@ func (x *directRun) untouched(ctx context.Context, bufs []backend.Buffer) error 
 		return err
 	}
 	for i, before := range x.args {
-		if !x.t.kernel.Args[i].ReadOnly || len(before) == 0 || x.fixed != nil && i == x.c-1 {
+		if !x.t.kernel.Args[i].ReadOnly || len(before) == 0 || x.fixed != nil && i == x.q {
 			continue
 		}
 		after := make([]byte, len(before))

@@ -192,14 +192,14 @@ func cOf(b backend.Binary) int {
 func narrowly(f func(x float32) half.F16) func(backend.Binary) backend.Binary {
 	return func(b backend.Binary) backend.Binary {
 		inner, c := b.Func, cOf(b)
-		ctype := slices.IndexFunc(paramsOf(b.Name), func(p spec.Param) bool { return p.Name == "ctype" })
+		store := slices.IndexFunc(paramsOf(b.Name), func(p spec.Param) bool { return p.Name == "store" })
 		b.Func = func(args [][]byte, params []byte, group [3]uint32) {
-			if ctype < 0 || binary.LittleEndian.Uint32(params[4*ctype:]) != include.F16 {
+			if store < 0 || binary.LittleEndian.Uint32(params[4*store:])&3 != include.F16 {
 				inner(args, params, group)
 				return
 			}
 			block := slices.Clone(params)
-			binary.LittleEndian.PutUint32(block[4*ctype:], 0)
+			binary.LittleEndian.PutUint32(block[4*store:], binary.LittleEndian.Uint32(params[4*store:])&^3)
 			out := backend.View[half.F16](args[c])
 			wide := make([]float32, len(out))
 			for i := range wide {

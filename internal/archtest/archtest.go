@@ -52,9 +52,9 @@ var Rules = []Rule{
 
 	{"shaders", []string{"shaders/..."}},
 	{"shaders/include", nil},
-	{"shaders/host", []string{"backend", "formats", "shaders/include"}},
+	{"shaders/host", []string{"backend", "formats", "shaders/include", "shaders/spec"}},
 	{"shaders/compiled", nil},
-	{"shaders/spec", []string{"backend", "formats", "shaders/compiled"}},
+	{"shaders/spec", []string{"backend", "formats", "shaders/compiled", "shaders/include"}},
 	{"shaders/panel", []string{"backend", "formats", "shaders/spec", "shaders/include", "shaders/host"}},
 	{"shaders/shadertest", []string{"backend", "backend/all", "formats/...", "shaders/spec"}},
 	{"shaders/rfx", []string{"backend", "formats/...", "shaders/spec", "shaders/include", "shaders/host", "shaders/quantise"}},

@@ -17,6 +17,8 @@ import (
 type executor interface {
 	// settle makes ready to multiply by b, and returns the matrix on the device that it multiplies with.
 	settle(ctx context.Context, l *launcher, b *Tensor) (*resident, error)
+	// takes refuses an epilogue that cannot be applied.
+	takes(e spec.Epilogue) error
 	// columns adds the launches that compute block j of C's columns.
 	columns(w *composer, j int) error
 	// operands returns the bytes that an element of B and C takes at most on its way, and the type in which the kernel
@@ -39,8 +41,10 @@ type fast struct{ *resident }
 
 func (f fast) settle(context.Context, *launcher, *Tensor) (*resident, error) { return f.resident, nil }
 
+func (f fast) takes(spec.Epilogue) error { return nil }
+
 // columns multiplies each part of the matrix by the block of B. Where the kernel cannot write C as it lies, it
-// writes alpha·A·B to a staging buffer, and kernel densecopy adds beta·C.
+// writes alpha·A·B to a staging buffer, and kernel densecopy adds beta·C and applies the epilogue.
 func (f fast) columns(w *composer, j int) error {
 	b, err := w.stageB(j)
 	if err != nil {
@@ -48,18 +52,22 @@ func (f fast) columns(w *composer, j int) error {
 	}
 	for i := range f.parts {
 		c := w.c.block(i, j)
+		e, err := w.stageBias(i, j)
+		if err != nil {
+			return err
+		}
 		to, staged := w.target(i, j)
 		if !staged {
-			if err := w.multiply(i, j, w.beta, c, b); err != nil {
+			if err := w.multiply(i, j, w.beta, e, c, b); err != nil {
 				return err
 			}
 			continue
 		}
 		product := w.stagedC(to)
-		if err := w.multiply(i, j, 0, product, b); err != nil {
+		if err := w.multiply(i, j, 0, plain, product, b); err != nil {
 			return err
 		}
-		if err := w.dense(to, product, w.c.blockLayout(i, j), c, w.beta); err != nil {
+		if err := w.dense(to, product, w.c.blockLayout(i, j), c, w.beta, e); err != nil {
 			return err
 		}
 	}
@@ -69,13 +77,17 @@ func (f fast) columns(w *composer, j int) error {
 func (f fast) reproduced() (rfx.P, bool) { return 0, false }
 
 // multiply adds the launches of part i of A times block j of B, which b holds in every form that the kernel takes:
-// c = alpha·A·B + beta·c.
-func (w *composer) multiply(i, j int, beta float32, c backend.Buffer, b ...backend.Buffer) error {
-	l, err := w.m.launch(i, w.problem(i, j, beta))
+// c = alpha·A·B + beta·c, with an epilogue.
+func (w *composer) multiply(i, j int, beta float32, e biased, c backend.Buffer, b ...backend.Buffer) error {
+	l, err := w.m.launch(i, w.problem(i, j, beta, e.Epilogue))
 	if err != nil {
 		return err
 	}
-	args := slices.Concat(w.m.parts[i].bufs, b, []backend.Buffer{c})
+	args := slices.Concat(w.m.parts[i].bufs, b)
+	if w.m.kern.TakesBias() {
+		args = append(args, e.or(b[0]))
+	}
+	args = append(args, c)
 	if l.Workspace > 0 {
 		args = append(args, w.l.work.atLeast(l.Workspace))
 	}

@@ -13,10 +13,12 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// product is C = alpha·A·B + beta·C for tensors, some times in a row.
+// product is C = alpha·A·B + beta·C with an epilogue for tensors, some times in a row.
 type product struct {
 	b, c        *Tensor
+	bias        *Tensor // nil if the epilogue has none
 	alpha, beta float32
+	epilogue    spec.Epilogue
 	times       int
 }
 
@@ -24,20 +26,21 @@ type product struct {
 // is NaN.
 type key struct {
 	m           *resident
-	b, c        *Tensor
+	b, c, bias  *Tensor
 	alpha, beta uint32
+	epilogue    spec.Epilogue
 	times       int
 }
 
 func (q product) key(m *resident) key {
-	return key{m, q.b, q.c, math.Float32bits(q.alpha), math.Float32bits(q.beta), q.times}
+	return key{m, q.b, q.c, q.bias, math.Float32bits(q.alpha), math.Float32bits(q.beta), q.epilogue, q.times}
 }
 
 // launcher composes launches and keeps the last ones, with the buffers that they share.
 type launcher struct {
 	dev *Device
-	// Staging of B and C, the kernel's workspace, and B in fixed point.
-	b, c, work, fixed shared
+	// Staging of B, C and the bias, the kernel's workspace, and B in fixed point.
+	b, c, bias, work, fixed shared
 
 	kept []kept
 	next int // which to replace next
@@ -68,12 +71,12 @@ func (s *shared) atLeast(bytes int64) backend.Buffer {
 
 func newLauncher(d *Device) *launcher {
 	return &launcher{
-		dev: d, b: shared{what: "staging of B"}, c: shared{what: "staging of C"},
+		dev: d, b: shared{what: "staging of B"}, c: shared{what: "staging of C"}, bias: shared{what: "staging of the bias"},
 		work: shared{what: "workspace of the kernel"}, fixed: shared{what: "B in fixed point"},
 	}
 }
 
-func (l *launcher) buffers() [4]*shared { return [...]*shared{&l.b, &l.c, &l.work, &l.fixed} }
+func (l *launcher) buffers() [5]*shared { return [...]*shared{&l.b, &l.c, &l.bias, &l.work, &l.fixed} }
 
 // find returns the launches of a product if they are kept.
 func (l *launcher) find(k key) ([]backend.Launch, bool) {
@@ -97,7 +100,7 @@ func (l *launcher) keep(k key, launches []backend.Launch) {
 
 // forget drops the launches with a tensor, which is about to be closed.
 func (l *launcher) forget(t *Tensor) {
-	l.kept = slices.DeleteFunc(l.kept, func(k kept) bool { return k.b == t || k.c == t })
+	l.kept = slices.DeleteFunc(l.kept, func(k kept) bool { return k.b == t || k.c == t || k.bias == t })
 	l.next = 0
 }
 
@@ -171,7 +174,7 @@ func (w *composer) source(j int) (l layout, staged bool) {
 
 func (w *composer) target(i, j int) (l layout, staged bool) {
 	l = w.c.blockLayout(i, j)
-	if !w.m.direct(l.typ, l.colMajor) {
+	if !w.m.direct(l.typ, l.colMajor) || !w.fused() {
 		return newLayout(l.rows, l.cols, dtype.F32, false), true
 	}
 	return l, false
@@ -186,40 +189,55 @@ func (w *composer) stageB(j int) (backend.Buffer, error) {
 		return buf, nil
 	}
 	tmp := w.l.b.atLeast(to.bytes())
-	return tmp, w.dense(from, buf, to, tmp, 0)
+	return tmp, w.dense(from, buf, to, tmp, 0, plain)
 }
 
 // stagedC returns the buffer for a block of C in a layout that is not the tensor's.
 func (w *composer) stagedC(l layout) backend.Buffer { return w.l.c.atLeast(l.bytes()) }
 
 // problem describes part i of A times block j of B to the kernel.
-func (w *composer) problem(i, j int, beta float32) spec.Problem {
+func (w *composer) problem(i, j int, beta float32, e spec.Epilogue) spec.Problem {
 	from, _ := w.source(j)
 	to, _ := w.target(i, j)
 	return spec.Problem{
 		M: to.rows, K: from.rows, N: to.cols, LDB: from.ld, LDC: to.ld,
-		Out: to.typ, Alpha: w.alpha, Beta: beta, Caps: w.l.dev.Caps(),
+		Out: to.typ, Alpha: w.alpha, Beta: beta, Epilogue: e, Caps: w.l.dev.Caps(),
 	}
 }
 
-// dense adds the launch that brings src into dst's order and type: dst = src + beta·dst.
-func (w *composer) dense(src layout, sbuf backend.Buffer, dst layout, dbuf backend.Buffer, beta float32) error {
+// dense adds the launch that brings src into dst's order and type: dst = src + beta·dst, with an epilogue.
+func (w *composer) dense(src layout, sbuf backend.Buffer, dst layout, dbuf backend.Buffer, beta float32, e biased) error {
 	if src.rows == 0 || src.cols == 0 {
 		return nil
 	}
+	return w.copy(sbuf, dbuf, e, densecopy.Op{
+		Rows: src.rows, Cols: src.cols, Alpha: 1, Beta: beta, Epilogue: e.Epilogue,
+		Src: densecopy.Layout{Type: src.typ, LD: src.ld, ColMajor: src.colMajor},
+		Dst: densecopy.Layout{Type: dst.typ, LD: dst.ld, ColMajor: dst.colMajor},
+	})
+}
+
+// copyVector adds the launch that copies n elements of a vector in src from number first on, which lie some elements
+// apart, to dst, side by side as f32.
+func (w *composer) copyVector(src backend.Buffer, t dtype.Type, first, apart, n int, dst backend.Buffer) error {
+	return w.copy(src, dst, plain, densecopy.Op{
+		Rows: n, Cols: 1, Alpha: 1,
+		Src: densecopy.Layout{Type: t, First: first * apart, LD: apart},
+		Dst: densecopy.Layout{Type: dtype.F32, LD: 1},
+	})
+}
+
+// copy adds the launch of kernel densecopy.
+func (w *composer) copy(src, dst backend.Buffer, e biased, op densecopy.Op) error {
 	v, err := densecopy.Variant(w.l.dev.Caps())
 	if err != nil {
 		return err
 	}
-	l, err := densecopy.Launch(v, densecopy.Op{
-		Rows: src.rows, Cols: src.cols, Alpha: 1, Beta: beta,
-		Src: densecopy.Layout{Type: src.typ, LD: src.ld, ColMajor: src.colMajor},
-		Dst: densecopy.Layout{Type: dst.typ, LD: dst.ld, ColMajor: dst.colMajor},
-	})
+	l, err := densecopy.Launch(v, op)
 	if err != nil {
 		return err
 	}
-	return w.add(densecopy.Program, []backend.Buffer{sbuf, dbuf}, l.Passes...)
+	return w.add(densecopy.Program, []backend.Buffer{src, e.or(src), dst}, l.Passes...)
 }
 
 // add appends passes of a kernel whose grids the device can hold.

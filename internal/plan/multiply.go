@@ -17,12 +17,16 @@ type Dense struct {
 	Host
 }
 
-// Multiply computes c = alpha·A·b + beta·c: it copies b (and c, unless beta is 0) to the device, runs
+// Multiply computes c = alpha·A·b + beta·c, with an epilogue: it copies b (and c, unless beta is 0) to the device, runs
 // and copies c back. The device's copies are kept for the next call with matrices of the same shape.
 // Timing.Host includes the copies. After an error the contents of c are undefined.
-func (p *Plan) Multiply(ctx context.Context, alpha float32, b Dense, beta float32, c Dense) (backend.Timing, error) {
+func (p *Plan) Multiply(ctx context.Context, alpha float32, b Dense, beta float32, c Dense, e Epilogue) (backend.Timing, error) {
 	start := time.Now()
 	if err := p.checkDims(b.Rows, b.Cols, c.Rows, c.Cols); err != nil {
+		return backend.Timing{}, err
+	}
+	bias, epilogue, err := e.split()
+	if err != nil {
 		return backend.Timing{}, err
 	}
 	p.mu.Lock()
@@ -47,7 +51,7 @@ func (p *Plan) Multiply(ctx context.Context, alpha float32, b Dense, beta float3
 			return backend.Timing{}, err
 		}
 	}
-	t, err := p.run(ctx, product{b: bm, c: cm, alpha: alpha, beta: beta, times: 1})
+	t, err := p.run(ctx, product{b: bm, c: cm, bias: bias, alpha: alpha, beta: beta, epilogue: epilogue, times: 1})
 	if err != nil {
 		return t, err
 	}

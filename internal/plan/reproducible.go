@@ -298,6 +298,14 @@ func (r *reproducible) scan(ctx context.Context, l *launcher, b *Tensor) ([]rfx.
 // layout is how a block of B lies in fixed point.
 func (m *resident) layout(l layout) quantise.Layout { return kernel.Layout(m.variant, l.rows, l.cols) }
 
+// takes: kernel rfx applies no epilogue.
+func (r *reproducible) takes(e spec.Epilogue) error {
+	if !e.None() {
+		return fmt.Errorf("epilogue %v: reproducible mode applies none: %w", e, backend.ErrUnsupported)
+	}
+	return nil
+}
+
 // columns brings the block of B to fixed point and multiplies each part of the matrix by it. The kernel adds beta·C
 // itself, in integers: what kernel densecopy computes is not the same everywhere. So where C cannot be written as it
 // lies, it is copied to the staging buffer first.
@@ -314,21 +322,21 @@ func (r *reproducible) columns(w *composer, j int) error {
 		c, lies := w.c.block(i, j), w.c.blockLayout(i, j)
 		to, staged := w.target(i, j)
 		if !staged {
-			if err := w.multiply(i, j, w.beta, c, b, q); err != nil {
+			if err := w.multiply(i, j, w.beta, plain, c, b, q); err != nil {
 				return err
 			}
 			continue
 		}
 		tmp := w.stagedC(to)
 		if w.beta != 0 {
-			if err := w.dense(lies, c, to, tmp, 0); err != nil {
+			if err := w.dense(lies, c, to, tmp, 0, plain); err != nil {
 				return err
 			}
 		}
-		if err := w.multiply(i, j, w.beta, tmp, b, q); err != nil {
+		if err := w.multiply(i, j, w.beta, plain, tmp, b, q); err != nil {
 			return err
 		}
-		if err := w.dense(to, tmp, lies, c, 0); err != nil {
+		if err := w.dense(to, tmp, lies, c, 0, plain); err != nil {
 			return err
 		}
 	}

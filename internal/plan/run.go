@@ -11,21 +11,25 @@ import (
 	"github.com/spmmrun/spmm/backend"
 )
 
-// Run computes c = alpha·A·b + beta·c; b is K×N and c is M×N, in any type and order. c is not read
+// Run computes c = alpha·A·b + beta·c, with an epilogue; b is K×N and c is M×N, in any type and order. c is not read
 // where beta is 0. The context is looked at between launches.
-func (p *Plan) Run(ctx context.Context, alpha float32, b *Tensor, beta float32, c *Tensor) (backend.Timing, error) {
-	return p.Repeat(ctx, 1, alpha, b, beta, c)
+func (p *Plan) Run(ctx context.Context, alpha float32, b *Tensor, beta float32, c *Tensor, e Epilogue) (backend.Timing, error) {
+	return p.Repeat(ctx, 1, alpha, b, beta, c, e)
 }
 
 // Repeat runs the same multiplication a number of times back to back, as a program that keeps the device
 // busy does; it serves to measure. With a beta other than 0 each run adds to the last one's c.
-func (p *Plan) Repeat(ctx context.Context, times int, alpha float32, b *Tensor, beta float32, c *Tensor) (backend.Timing, error) {
+func (p *Plan) Repeat(ctx context.Context, times int, alpha float32, b *Tensor, beta float32, c *Tensor, e Epilogue) (backend.Timing, error) {
 	if times < 1 {
 		return backend.Timing{}, fmt.Errorf("%d repetitions: at least 1 is possible", times)
 	}
+	bias, epilogue, err := e.split()
+	if err != nil {
+		return backend.Timing{}, err
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.run(ctx, product{b: b, c: c, alpha: alpha, beta: beta, times: times})
+	return p.run(ctx, product{b: b, c: c, bias: bias, alpha: alpha, beta: beta, epilogue: epilogue, times: times})
 }
 
 // run is Run with the plan locked.
@@ -44,6 +48,12 @@ func (p *Plan) run(ctx context.Context, q product) (backend.Timing, error) {
 		return backend.Timing{}, err
 	}
 	defer q.c.release()
+	if q.bias != nil {
+		if err := q.bias.use(); err != nil {
+			return backend.Timing{}, err
+		}
+		defer q.bias.release()
+	}
 	m, err := p.exec.settle(ctx, p.launcher, q.b)
 	if err != nil {
 		return backend.Timing{}, err
@@ -100,7 +110,10 @@ func (p *Plan) check(q product) error {
 		return fmt.Errorf("B lies in blocks of %d×%d and C of %d×%d, but A of %d×%d needs C in blocks of %d rows, B in whole columns, and the same columns in both (TensorsFor makes such)",
 			b.RowBlock, b.ColBlock, c.RowBlock, c.ColBlock, p.Rows, p.Cols, p.rowBlock)
 	}
-	return nil
+	if err := p.checkBias(q); err != nil {
+		return err
+	}
+	return p.exec.takes(q.epilogue)
 }
 
 // checkDims tells whether C = A·B is possible for B and C of these sizes.

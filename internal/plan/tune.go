@@ -124,13 +124,13 @@ func (p *Plan) drop() {
 
 // best returns the time of the fastest of several batches.
 func (p *Plan) best(ctx context.Context, b, c *Tensor) (time.Duration, error) {
-	once, err := p.Run(ctx, 1, b, 0, c) // brings the kernel onto the device, too
+	once, err := p.Run(ctx, 1, b, 0, c, Epilogue{}) // brings the kernel onto the device, too
 	if err != nil {
 		return 0, err
 	}
 	best, batch, start := time.Duration(math.MaxInt64), 1, time.Now()
 	for i := 0; i < tuneRuns && (i < 2 || time.Since(start) < tuneTime); i++ {
-		t, err := p.Repeat(ctx, batch, 1, b, 0, c)
+		t, err := p.Repeat(ctx, batch, 1, b, 0, c, Epilogue{})
 		if err != nil {
 			return 0, err
 		}

@@ -40,9 +40,10 @@ func group[T formats.Value](loops host.Loops[T]) backend.GroupFunc {
 		j := int(at[1]) * columns
 		n := min(columns, int(p.n)-j)
 		acc := s.acc[:host.Pad(n)]
-		heavy, part := backend.View[uint32](args[3]), backend.View[float32](args[6])
+		heavy, part := backend.View[uint32](args[3]), backend.View[float32](args[7])
+		out := host.Out{C: args[6], Bias: args[5], Store: p.store, LDC: p.ldc, Alpha: p.alpha, Beta: p.beta}
 		store := func(row int) {
-			host.Store(args[5], p.ctype, row*int(p.ldc)+j, acc[:n], s.c[:n], p.alpha, p.beta)
+			out.Row(row, j, acc[:n], s.c[:n])
 		}
 		if p.phase == 1 {
 			for i := first; i < min(first+per, items); i++ {

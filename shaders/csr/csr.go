@@ -23,7 +23,6 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
-	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -40,6 +39,7 @@ var Format = &spec.Format{
 			{Name: "values", Elem: "T", ReadOnly: true},
 			{Name: "heavy", Elem: "u32", ReadOnly: true}, // begin, end of each piece; then row, first piece, last piece + 1 of each heavy row
 			{Name: "b", Elem: "T", ReadOnly: true},
+			{Name: "bias", Elem: "f32", ReadOnly: true},
 			{Name: "c", Elem: "f32"},
 			{Name: "part", Elem: "f32"}, // sums of pieces, ldp apart
 		},
@@ -63,7 +63,7 @@ type params struct {
 	longest       uint32 // rows with more entries are heavy
 	across        uint32 // lanes, a power of two; on the CPU vectors of eight columns
 	along         uint32 // a power of two
-	ctype         uint32 // type of c: 0 f32, 1 f16, 2 bf16
+	store         uint32 // type of c, and epilogue: spec.Problem.StoreWord
 	alpha, beta   float32
 }
 
@@ -126,7 +126,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		l.Passes = append(l.Passes, spec.Pass{Variant: v, Groups: groups, Params: spec.Block(params{
 			phase: number, m: uint32(p.M), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), ldp: uint32(ldp),
 			pieces: split.Pieces, items: uint32(items), width: groups[0], per: uint32(s.per), longest: split.Longest,
-			across: uint32(s.across), along: uint32(s.along), ctype: include.Number(p.Out), alpha: p.Alpha, beta: p.Beta,
+			across: uint32(s.across), along: uint32(s.along), store: p.StoreWord(), alpha: p.Alpha, beta: p.Beta,
 		})})
 		return nil
 	}

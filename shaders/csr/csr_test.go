@@ -54,6 +54,7 @@ func cases() []shadertest.Case {
 		{Name: "padding", Pattern: shadertest.Spread(30, rows(70, 5)...), K: 30, N: 33, LDB: 64, LDC: 77, Alpha: 1, Beta: -1},
 		{Name: "inexact", Pattern: shadertest.Spread(700, ragged(90, 700)...), K: 700, N: 50, Alpha: 0.3, Beta: 1.7, Real: true},
 	}
+	ps = append(ps, shadertest.Epilogues(shadertest.Case{Pattern: shadertest.Spread(1500, ragged(60, 1500)...), K: 1500, N: 37})...)
 	for _, n := range []int{9, 70, 200} { // as for huge matrices, and shared out as for huge devices
 		q := shadertest.Case{Pattern: shadertest.Spread(2500, ragged(90, 2500)...), K: 2500, N: n, Alpha: 2, Beta: 1}
 		folded, units := q, q
@@ -114,7 +115,7 @@ func TestNonFinite(t *testing.T) {
 			}
 		}
 		c := make([]float32, 4*n)
-		shadertest.Multiply(t, dev, csr.Format, v, a, backend.Bytes(b), backend.Bytes(c),
+		shadertest.Multiply(t, dev, csr.Format, v, a, backend.Bytes(b), nil, backend.Bytes(c),
 			spec.Problem{M: 4, K: k, N: n, LDB: n, LDC: n, Alpha: 1})
 		for i, got := range c {
 			if want := []float32{inf, 3, 0, -inf}[i/n]; got != want {

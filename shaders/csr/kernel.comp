@@ -8,6 +8,7 @@
 #include "params.glsl"
 #include "../include/addr.glsl"
 #include "../include/half.glsl"
+#include "../include/epilogue.glsl"
 
 layout(local_size_x = 128) in;
 
@@ -113,7 +114,7 @@ void reduce(uint group) {
     }
 }
 
-// store writes alpha·acc + beta·C to a row of C from column col on.
+// store writes alpha·acc + beta·C, with the epilogue, to a row of C from column col on.
 void store(uint row, uint col) {
     uvec2 a = at(uvec2(p.c), row, 4 * p.ldc);
     if (p.ldc % 4 == 0 && col + VEC <= p.n) {
@@ -121,6 +122,8 @@ void store(uint row, uint col) {
         for (uint j = 0; j < VEC; j += 4) {
             vec4 y = p.alpha * vec4(acc[j], acc[j + 1], acc[j + 2], acc[j + 3]);
             if (p.beta != 0) y += p.beta * c.v[(col + j) / 4];
+            if (p.store != 0)
+                for (uint i = 0; i < 4; i++) y[i] = epilogue(y[i], row, col + j + i);
             c.v[(col + j) / 4] = y;
         }
         return;
@@ -129,6 +132,7 @@ void store(uint row, uint col) {
     for (uint j = 0; j < VEC && col + j < p.n; j++) {
         float y = p.alpha * acc[j];
         if (p.beta != 0) y += p.beta * c.v[col + j];
+        if (p.store != 0) y = epilogue(y, row, col + j);
         c.v[col + j] = y;
     }
 }

@@ -2,7 +2,7 @@
 // (half.cuh); a lane holds VEC columns, 16 bytes of a row of B.
 
 #include "params.h"
-#include "../include/half.cuh"
+#include "../include/epilogue.cuh"
 
 typedef unsigned int u32;
 
@@ -130,10 +130,10 @@ __device__ __forceinline__ void store_half(unsigned short *c, const float (&acc)
         if (p.beta != 0) {
             u32 x = j < count ? c[j] : 0;
             if (j + 1 < count) x |= (u32)c[j + 1] << 16;
-            lo = fmaf(p.beta, p.ctype == F16 ? widen_lo<F16>(x) : widen_lo<BF16>(x), lo);
-            hi = fmaf(p.beta, p.ctype == F16 ? widen_hi<F16>(x) : widen_hi<BF16>(x), hi);
+            lo = fmaf(p.beta, p.store == F16 ? widen_lo<F16>(x) : widen_lo<BF16>(x), lo);
+            hi = fmaf(p.beta, p.store == F16 ? widen_hi<F16>(x) : widen_hi<BF16>(x), hi);
         }
-        y[j / 2] = narrow(lo, hi, p.ctype);
+        y[j / 2] = narrow(lo, hi, p.store);
     }
     if (count == VEC && p.ldc % VEC == 0) {
 #if VEC == 8
@@ -151,7 +151,8 @@ __device__ __forceinline__ void store_half(unsigned short *c, const float (&acc)
 // (At least 8 workgroups on a multiprocessor leave 64 registers, enough to have four rows of B in flight.)
 extern "C" __global__ void __launch_bounds__(128, 8)
 csr(const u32 *__restrict__ rowptr, const uint4 *__restrict__ colidx, const Values *__restrict__ values,
-    const u32 *__restrict__ heavy, const uint4 *__restrict__ b, void *__restrict__ c, float *part, const Params p) {
+    const u32 *__restrict__ heavy, const uint4 *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c, float *part,
+    const Params p) {
     u32 group = threadIdx.x >> (__ffs(p.across) - 1); // of the workgroup's
     u32 lane = threadIdx.x & (p.across - 1);
     u32 item = (blockIdx.x + blockIdx.z * p.width) * p.per + (group >> (__ffs(p.along) - 1));
@@ -189,8 +190,13 @@ csr(const u32 *__restrict__ rowptr, const uint4 *__restrict__ colidx, const Valu
     }
     size_t at = (size_t)row * p.ldc + col;
     u32 count = min(p.n - col, (u32)VEC);
-    if (p.ctype == F32)
+    if (p.store == F32)
         store_f32((float *)c + at, acc, count, p);
-    else
+    else if (!has_epilogue(p.store))
         store_half((unsigned short *)c + at, acc, count, p);
+    else
+#pragma unroll
+        for (int j = 0; j < VEC; j += 4)
+            store_quad(c, bias, p.store, row, col + j, p.n, p.ldc, p.beta,
+                       make_float4(p.alpha * acc[j], p.alpha * acc[j + 1], p.alpha * acc[j + 2], p.alpha * acc[j + 3]));
 }

@@ -107,7 +107,9 @@ fn reduce(i: u32, group: u32) {
 // nonzero reports whether x is other than 0. NaN is, which comparing floats need not find.
 fn nonzero(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) != 0u; }
 
-// put writes one output: a sum to the workspace, alpha·sum + beta·c to C.
+{{.EPILOGUE}}
+
+// put writes one output: a sum to the workspace; alpha·sum + beta·c, with the epilogue, to C.
 fn put(piece: bool, row: u32, col: u32, sum: f32) {
     if (col >= p.n) { return; }
     if (piece) {
@@ -117,6 +119,7 @@ fn put(piece: bool, row: u32, col: u32, sum: f32) {
     let at = row * p.ldc + col;
     var y = p.alpha * sum;
     if (nonzero(p.beta)) { y += p.beta * c[at]; }
+    if (p.store != 0u) { y = epilogue(y, row, col); }
     c[at] = y;
 }
 

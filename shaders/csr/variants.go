@@ -32,7 +32,7 @@ func variants() []*spec.Variant {
 			&spec.Variant{
 				Name: "webgpu_" + t.String(), In: t, Code: backend.CodeWGSL, Entry: "main",
 				Need: spec.Need{Shared: shared(t)}, Local: [3]uint32{local, 1, 1},
-				Unit: spec.Unit{Source: "kernel.wgsl", Defines: elem},
+				Unit: spec.Unit{Source: "kernel.wgsl", Defines: map[string]string{"ELEM": include.Define(t), "EPILOGUE": include.EpilogueWGSL}},
 			},
 			&spec.Variant{
 				Name: "cpu_" + t.String(), In: t, Code: backend.CodeGo, Func: host.For(t, group(host.F16), group(host.BF16), group(host.F32)), Local: [3]uint32{1, 1, 1},

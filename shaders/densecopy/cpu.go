@@ -10,6 +10,7 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/internal/simd"
+	"github.com/spmmrun/spmm/shaders/host"
 	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -30,7 +31,8 @@ var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 func group(args [][]byte, block []byte, at [3]uint32) {
 	p := spec.View[params](block)
-	src, dst := args[0], args[1]
+	src, dst := args[0], args[2]
+	dtype, epilogue := spec.Stored(p.store)
 	tiles, lds, ldd := int(p.tiles), int(p.lds), int(p.ldd)
 	tile := int(at[0]) + int(at[2])*int(p.width)
 	l0, e0 := tile/tiles*cpuLines, tile%tiles*cpuElems
@@ -38,11 +40,11 @@ func group(args [][]byte, block []byte, at [3]uint32) {
 	if lines <= 0 {
 		return
 	}
-	plain := p.alpha == 1 && p.beta == 0
-	if plain && p.turned == 0 && p.stype == p.dtype {
-		size := elem(p.dtype).Size()
+	plain := p.alpha == 1 && p.beta == 0 && epilogue.None()
+	if plain && p.turned == 0 && p.stype == dtype {
+		size := elem(dtype).Size()
 		for l := l0; l < l0+lines; l++ {
-			copy(dst[(l*ldd+e0)*size:][:n*size], src[(l*lds+e0)*size:])
+			copy(dst[(l*ldd+e0)*size:][:n*size], src[(int(p.first)+l*lds+e0)*size:])
 		}
 		return
 	}
@@ -54,17 +56,18 @@ func group(args [][]byte, block []byte, at [3]uint32) {
 	for i := range lines {
 		l, x := l0+i, s.tile[i*cpuStride:][:n]
 		if p.turned == 0 {
-			load(x, src, l*lds+e0, p.stype)
+			load(x, src, int(p.first)+l*lds+e0, p.stype)
 		}
 		if !plain {
 			y := s.tmp[:n]
 			if p.beta != 0 {
-				load(y, dst, l*ldd+e0, p.dtype)
+				load(y, dst, l*ldd+e0, dtype)
 			}
 			simd.Axpby(y, x, p.alpha, p.beta)
+			host.Apply(y, epilogue, args[1], l, e0)
 			x = y
 		}
-		store(dst, x, l*ldd+e0, p.dtype)
+		store(dst, x, l*ldd+e0, dtype)
 	}
 }
 
@@ -72,7 +75,7 @@ func group(args [][]byte, block []byte, at [3]uint32) {
 func (s *scratch) turn(p *params, src []byte, l0, lines, e0, n int) {
 	x := s.tmp[:lines]
 	for e := range n {
-		load(x, src, (e0+e)*int(p.lds)+l0, p.stype)
+		load(x, src, int(p.first)+(e0+e)*int(p.lds)+l0, p.stype)
 		for i, v := range x {
 			s.tile[i*cpuStride+e] = v
 		}

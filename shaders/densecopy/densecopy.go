@@ -1,5 +1,5 @@
 // Package densecopy copies dense matrices on a device: strided, transposed, converted between element
-// types, scaled and added to what is there. It brings B and C into the form that the multiplying
+// types, scaled and added to what is there, with an epilogue. It brings B and C into the form that the multiplying
 // kernels take, and back.
 //
 // The matrices are seen in the order of dst's memory: `lines` lines (rows, or columns of a
@@ -14,7 +14,7 @@
 // the lines allow.
 //
 // Rounding is to nearest even, overflow gives an infinity, NaN stays NaN; with alpha 1 and beta 0, no
-// arithmetic touches the values.
+// arithmetic but that of an epilogue touches the values.
 package densecopy
 
 import (
@@ -33,14 +33,16 @@ import (
 type Layout struct {
 	Type     dtype.Type // F16, BF16 or F32
 	LD       int        // elements from one row (column, if ColMajor) to the next
+	First    int        // of the source: the element of its buffer that the matrix begins with
 	ColMajor bool
 }
 
-// Op is dst = Alpha·src + Beta·dst for matrices of Rows×Cols. dst is not read where Beta is 0.
+// Op is dst = Alpha·src + Beta·dst for matrices of Rows×Cols, with an epilogue. dst is not read where Beta is 0.
 type Op struct {
 	Rows, Cols  int
 	Src, Dst    Layout
 	Alpha, Beta float32
+	Epilogue    spec.Epilogue
 }
 
 //go:embed kernel.wgsl
@@ -51,6 +53,7 @@ var Program = &spec.Program{
 	Name: "densecopy",
 	Args: []spec.Arg{
 		{Name: "src", Elem: "u32", ReadOnly: true},
+		{Name: "bias", Elem: "f32", ReadOnly: true},
 		{Name: "dst", Elem: "u32"},
 	},
 	Params: spec.Params[params](),
@@ -65,7 +68,7 @@ var Program = &spec.Program{
 		},
 		{
 			Name: "webgpu", In: dtype.F32, Code: backend.CodeWGSL, Entry: "main", Local: local, Need: spec.Need{Shared: shared},
-			Unit: spec.Unit{Source: "kernel.wgsl", Defines: map[string]string{"HALF": include.HalfWGSL}},
+			Unit: spec.Unit{Source: "kernel.wgsl", Defines: map[string]string{"HALF": include.HalfWGSL, "EPILOGUE": include.EpilogueWGSL}},
 		},
 		{
 			Name: "cpu", In: dtype.F32, Code: backend.CodeGo, Local: [3]uint32{1, 1, 1}, Func: group,
@@ -76,14 +79,16 @@ var Program = &spec.Program{
 
 // params is the parameter block. A line of dst is len elements that lie side by side.
 type params struct {
-	lines, len   uint32
-	lds, ldd     uint32
-	stype, dtype uint32 // 0 f32, 1 f16, 2 bf16
-	turned       uint32 // 1: src's lines run across dst's
-	shift        uint32 // a tile has 1<<shift words of each of 1024>>shift lines; not on the CPU
-	tiles        uint32 // along a line
-	width        uint32 // of the grid in x
-	alpha, beta  float32
+	lines, len  uint32
+	first       uint32 // element of src
+	lds, ldd    uint32
+	stype       uint32 // type of src: 0 f32, 1 f16, 2 bf16
+	store       uint32 // type of dst and epilogue (spec.Problem.StoreWord); a line of dst counts as a row
+	turned      uint32 // 1: src's lines run across dst's
+	shift       uint32 // a tile has 1<<shift words of each of 1024>>shift lines; not on the CPU
+	tiles       uint32 // along a line
+	width       uint32 // of the grid in x
+	alpha, beta float32
 }
 
 // local is a workgroup, shared the bytes of its tile of src: up to 65×32 elements of 32 bits, with a
@@ -123,9 +128,10 @@ func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
 	if err != nil {
 		return spec.Launch{}, fmt.Errorf("dense copy of %d×%d: %w", op.Rows, op.Cols, err)
 	}
+	stored := spec.Problem{Out: op.Dst.Type, Epilogue: x.epilogue}
 	p := params{
-		lines: uint32(x.lines), len: uint32(x.len), lds: uint32(x.lds), ldd: uint32(x.ldd),
-		stype: include.Number(op.Src.Type), dtype: include.Number(op.Dst.Type),
+		lines: uint32(x.lines), len: uint32(x.len), first: uint32(op.Src.First), lds: uint32(x.lds), ldd: uint32(x.ldd),
+		stype: include.Number(op.Src.Type), store: stored.StoreWord(),
 		shift: uint32(shift), tiles: uint32(tiles), width: groups[0], alpha: op.Alpha, beta: op.Beta,
 	}
 	if x.turned {
@@ -137,13 +143,15 @@ func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
 // view is an Op in the order of dst's memory, with lines as long as can be.
 type view struct {
 	lines, len, lds, ldd int
-	turned               bool // src's lines run across dst's
+	turned               bool          // src's lines run across dst's
+	epilogue             spec.Epilogue // lines being rows
 }
 
 func newView(v *spec.Variant, op Op) (view, error) {
-	x := view{lines: op.Rows, len: op.Cols, lds: op.Src.LD, ldd: op.Dst.LD, turned: op.Src.ColMajor != op.Dst.ColMajor}
+	x := view{lines: op.Rows, len: op.Cols, lds: op.Src.LD, ldd: op.Dst.LD, turned: op.Src.ColMajor != op.Dst.ColMajor, epilogue: op.Epilogue}
 	if op.Dst.ColMajor {
 		x.lines, x.len = x.len, x.lines
+		x.epilogue.Bias = [...]spec.Bias{spec.NoBias: spec.NoBias, spec.RowBias: spec.ColBias, spec.ColBias: spec.RowBias}[op.Epilogue.Bias]
 	}
 	if err := check(v, op, x); err != nil {
 		return x, err
@@ -151,20 +159,24 @@ func newView(v *spec.Variant, op Op) (view, error) {
 	if x.turned && x.len == 1 { // single elements, side by side in src
 		x.turned, x.lds = false, 1
 	}
-	if n := x.lines * x.len; !x.turned && x.lds == x.len && x.ldd == x.len && n <= 1<<30 {
+	if n := x.lines * x.len; !x.turned && op.Epilogue.Bias == spec.NoBias && x.lds == x.len && x.ldd == x.len && n <= 1<<30 {
 		x.lines, x.len, x.lds, x.ldd = min(1, n), n, n, n
 	}
 	return x, nil
 }
 
 func check(v *spec.Variant, op Op, x view) error {
-	const maxLD = 1 << 29 // a line's bytes fit 31 bits
+	const maxLD = 1 << 29    // a line's bytes fit 31 bits
+	const maxFirst = 1 << 30 // that of the last line and an element of it, too
 	srcLines, srcLength := x.lines, x.len
 	if x.turned {
 		srcLines, srcLength = x.len, x.lines
 	}
-	if op.Rows < 0 || op.Cols < 0 {
+	switch {
+	case op.Rows < 0 || op.Cols < 0:
 		return fmt.Errorf("negative size")
+	case op.Src.First < 0 || op.Src.First > maxFirst || op.Dst.First != 0:
+		return fmt.Errorf("first elements %d of the source (at most %d) and %d of the destination (0): %w", op.Src.First, maxFirst, op.Dst.First, backend.ErrUnsupported)
 	}
 	for _, m := range []struct {
 		Layout
@@ -178,7 +190,7 @@ func check(v *spec.Variant, op Op, x view) error {
 			return fmt.Errorf("%s with a leading dimension of %d, at least %d is needed", m.name, m.LD, m.length)
 		case m.LD > maxLD || m.lines > math.MaxInt32:
 			return fmt.Errorf("%s of %d lines, %d apart (at most %d): %w", m.name, m.lines, m.LD, maxLD, backend.ErrUnsupported)
-		case v.Code == backend.CodeWGSL && int64(m.lines)*int64(m.LD) > math.MaxUint32:
+		case v.Code == backend.CodeWGSL && int64(m.First)+int64(m.lines)*int64(m.LD) > math.MaxUint32:
 			return fmt.Errorf("%s of %d·%d elements, a binding's words are numbered in 32 bits: %w", m.name, m.lines, m.LD, backend.ErrUnsupported)
 		}
 	}

@@ -33,7 +33,7 @@ func each(t *testing.T, f func(t *testing.T, run func(t *testing.T, op densecopy
 				t.Fatal(err)
 			}
 			shadertest.Fold(densecopy.Program, &l) // as for huge matrices
-			shadertest.Run(t, dev, densecopy.Program, l, src.data, dst.data)
+			shadertest.Run(t, dev, densecopy.Program, l, src.data, src.data, dst.data)
 		})
 	})
 }

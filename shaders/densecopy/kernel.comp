@@ -5,6 +5,7 @@
 #include "params.glsl"
 #include "../include/addr.glsl"
 #include "../include/half.glsl"
+#include "../include/epilogue.glsl"
 
 layout(local_size_x = 32, local_size_y = 4) in;
 
@@ -16,9 +17,9 @@ shared uint tile[65][33];
 
 // load returns element e of src's line l, as f32 bits.
 uint load(uint l, uint e) {
-    if (p.stype == F32) return Words(at(uvec2(p.src), l, 4 * p.lds)).v[e];
+    if (p.stype == F32) return Words(at(uvec2(p.src), l, 4 * p.lds)).v[p.first + e];
     uvec2 a = at(uvec2(p.src), l, 2 * p.lds);
-    e += (a.x >> 1) & 1u; // lines may start inside a word
+    e += p.first + ((a.x >> 1) & 1u); // lines may start inside a word
     a.x &= ~3u;
     return widen((Words(a).v[e / 2] >> (16 * (e % 2))) & 0xffffu, p.stype);
 }
@@ -28,10 +29,12 @@ uint value(uint l, uint e, uint l0, int e0) {
     return p.turned != 0 ? tile[int(e) - e0][l - l0] : load(l, e);
 }
 
-// scale returns the bits of alpha·x + beta·y, x itself where that is all.
-uint scale(uint x, uint y) {
-    if (p.beta != 0) return floatBitsToUint(p.alpha * uintBitsToFloat(x) + p.beta * uintBitsToFloat(y));
-    return p.alpha == 1 ? x : floatBitsToUint(p.alpha * uintBitsToFloat(x));
+// scale returns the bits of what becomes of x and, where beta is not 0, y, which goes to element e of line l: x itself where
+// that is all.
+uint scale(uint x, uint y, uint l, uint e) {
+    if (p.beta != 0) x = floatBitsToUint(p.alpha * uintBitsToFloat(x) + p.beta * uintBitsToFloat(y));
+    else if (p.alpha != 1) x = floatBitsToUint(p.alpha * uintBitsToFloat(x));
+    return p.store > 3 ? floatBitsToUint(epilogue(uintBitsToFloat(x), l, e)) : x;
 }
 
 // pair writes word w of line l, of 16-bit elements.
@@ -52,8 +55,8 @@ void pair(uint l, uint w, uint l0, int e0) {
     hi = hi || wraps;
     uint old = p.beta != 0 || !lo || !hi ? Words(a).v[w] : 0;
     uint y0 = old & 0xffffu, y1 = old >> 16;
-    if (lo) y0 = narrow(scale(x0, widen(y0, p.dtype)), p.dtype);
-    if (hi) y1 = narrow(scale(x1, widen(y1, p.dtype)), p.dtype);
+    if (lo) y0 = narrow(scale(x0, widen(y0, storeType), l, e), storeType);
+    if (hi) y1 = narrow(scale(x1, widen(y1, storeType), wraps ? l + 1 : l, wraps ? 0 : e + 1), storeType);
     Words(a).v[w] = y0 | (y1 << 16);
 }
 
@@ -61,13 +64,13 @@ void pair(uint l, uint w, uint l0, int e0) {
 void single(uint l, uint w, uint l0, int e0) {
     if (w >= p.len) return;
     Words line = Words(at(uvec2(p.dst), l, 4 * p.ldd));
-    line.v[w] = scale(value(l, w, l0, e0), p.beta != 0 ? line.v[w] : 0);
+    line.v[w] = scale(value(l, w, l0, e0), p.beta != 0 ? line.v[w] : 0, l, w);
 }
 
 void main() {
     uvec2 me = gl_LocalInvocationID.xy;
     uint number = gl_WorkGroupID.x + gl_WorkGroupID.z * p.width;
-    uint per = p.dtype == F32 ? 1 : 2; // elements of a word
+    uint per = storeType == F32 ? 1 : 2; // elements of a word
     uint l0 = number / p.tiles * (1024u >> p.shift), w0 = number % p.tiles << p.shift;
     int e0 = int(w0 * per) - int(per - 1); // a word of 16-bit elements may start at the one before
     if (p.turned != 0) {

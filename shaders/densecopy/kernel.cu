@@ -1,23 +1,25 @@
 // Copies a dense matrix. See densecopy.go for how work is shared out.
 
 #include "params.h"
+#include "../include/epilogue.cuh"
 #include "../include/half.cuh"
 
 typedef unsigned int u32;
 
 // load returns element e of src's line l, as f32 bits.
 __device__ __forceinline__ u32 load(const void *src, u32 l, u32 e, const Params &p) {
-    size_t i = (size_t)l * p.lds + e;
+    size_t i = p.first + (size_t)l * p.lds + e;
     if (p.stype == F32) return ((const u32 *)src)[i];
     u32 h = ((const unsigned short *)src)[i];
     return __float_as_uint(p.stype == F16 ? widen_lo<F16>(h) : widen_lo<BF16>(h));
 }
 
-// scale returns alpha·x + beta·y, x itself where that is all.
-__device__ __forceinline__ float scale(u32 x, float y, const Params &p) {
+// scale returns what becomes of x and, where beta is not 0, y, which goes to element e of line l: x itself where that is all.
+__device__ __forceinline__ float scale(u32 x, float y, const float *bias, u32 l, u32 e, const Params &p) {
     float f = __uint_as_float(x);
-    if (p.beta != 0) return fmaf(p.alpha, f, p.beta * y);
-    return p.alpha == 1 ? f : p.alpha * f;
+    if (p.beta != 0) f = fmaf(p.alpha, f, p.beta * y);
+    else if (p.alpha != 1) f = p.alpha * f;
+    return p.store > 3 ? epilogue(f, p.store, bias, l, e) : f;
 }
 
 // Tile is src's elements of the workgroup's tile where src is turned: element e of line l is
@@ -32,10 +34,11 @@ __device__ __forceinline__ u32 value(const Tile &t, const void *src, u32 l, u32 
 }
 
 extern "C" __global__ void __launch_bounds__(128)
-densecopy(const void *__restrict__ src, u32 *dst, const Params p) {
+densecopy(const void *__restrict__ src, const float *__restrict__ bias, u32 *dst, const Params p) {
     __shared__ Tile tile;
+    u32 type = store_type(p.store);
     u32 number = blockIdx.x + blockIdx.z * p.width;
-    u32 per = p.dtype == F32 ? 1 : 2; // elements of a word
+    u32 per = type == F32 ? 1 : 2; // elements of a word
     u32 l0 = number / p.tiles * (1024 >> p.shift), w0 = number % p.tiles << p.shift;
     int e0 = (int)(w0 * per) - (int)(per - 1); // a word of 16-bit elements may start at the one before
     if (p.turned) {
@@ -53,7 +56,7 @@ densecopy(const void *__restrict__ src, u32 *dst, const Params p) {
         if (per == 1) {
             if (w >= p.len) continue;
             float *y = (float *)dst + (size_t)l * p.ldd + w;
-            *y = scale(value(tile, src, l, w, l0, e0, p), p.beta != 0 ? *y : 0, p);
+            *y = scale(value(tile, src, l, w, l0, e0, p), p.beta != 0 ? *y : 0, bias, l, w, p);
             continue;
         }
         size_t first = (size_t)l * p.ldd;
@@ -69,8 +72,10 @@ densecopy(const void *__restrict__ src, u32 *dst, const Params p) {
         u32 *word = dst + first / 2 + w;
         bool both = lo && (hi || wraps);
         u32 old = p.beta != 0 || !both ? *word : 0;
-        u32 y = narrow(scale(x0, p.dtype == F16 ? widen_lo<F16>(old) : widen_lo<BF16>(old), p),
-                       scale(x1, p.dtype == F16 ? widen_hi<F16>(old) : widen_hi<BF16>(old), p), p.dtype);
+        float y0 = type == F16 ? widen_lo<F16>(old) : widen_lo<BF16>(old), y1 = type == F16 ? widen_hi<F16>(old) : widen_hi<BF16>(old);
+        if (lo) y0 = scale(x0, y0, bias, l, e, p);
+        if (hi || wraps) y1 = scale(x1, y1, bias, wraps ? l + 1 : l, wraps ? 0 : e + 1, p);
+        u32 y = narrow(y0, y1, type);
         if (!lo) y = (y & 0xffff0000u) | (old & 0xffffu);
         if (!hi && !wraps) y = (y & 0xffffu) | (old & 0xffff0000u);
         *word = y;

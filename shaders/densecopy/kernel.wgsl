@@ -1,6 +1,7 @@
 // Copies a dense matrix. See densecopy.go for how work is shared out.
 
 {{.HALF}}
+{{.EPILOGUE}}
 
 // src's elements of the workgroup's tile where src is turned: element e of line l is
 // tile[(e - e0)·33 + l - l0].
@@ -8,7 +9,7 @@ var<workgroup> tile: array<u32, 2145>; // 65·33
 
 // load returns element e of src's line l, as f32 bits.
 fn load(l: u32, e: u32) -> u32 {
-    let i = l * p.lds + e;
+    let i = p.first + l * p.lds + e;
     if (p.stype == 0u) { return src[i]; }
     return widen((src[i / 2u] >> (16u * (i % 2u))) & 0xffffu, p.stype);
 }
@@ -19,11 +20,17 @@ fn value(l: u32, e: u32, l0: u32, e0: i32) -> u32 {
     return load(l, e);
 }
 
-// scale returns the bits of alpha·x + beta·y, x itself where that is all.
-fn scale(x: u32, y: u32) -> u32 {
-    if (nonzero(p.beta)) { return bitcast<u32>(p.alpha * bitcast<f32>(x) + p.beta * bitcast<f32>(y)); }
-    if (p.alpha == 1.0) { return x; }
-    return bitcast<u32>(p.alpha * bitcast<f32>(x));
+// scale returns the bits of what becomes of x and, where beta is not 0, y, which goes to element e of line l: x itself where
+// that is all.
+fn scale(x: u32, y: u32, l: u32, e: u32) -> u32 {
+    var z = x;
+    if (nonzero(p.beta)) {
+        z = bitcast<u32>(p.alpha * bitcast<f32>(x) + p.beta * bitcast<f32>(y));
+    } else if (p.alpha != 1.0) {
+        z = bitcast<u32>(p.alpha * bitcast<f32>(x));
+    }
+    if (p.store > 3u) { z = bitcast<u32>(epilogue(bitcast<f32>(z), l, e)); }
+    return z;
 }
 
 // pair writes word w of line l, of 16-bit elements.
@@ -42,9 +49,16 @@ fn pair(l: u32, w: u32, l0: u32, e0: i32) {
     let old = dst[at];
     var y0 = old & 0xffffu;
     var y1 = old >> 16u;
-    if (lo) { y0 = narrow(scale(value(l, u32(e), l0, e0), widen(y0, p.dtype)), p.dtype); }
+    let kind = p.store & 3u;
+    if (lo) { y0 = narrow(scale(value(l, u32(e), l0, e0), widen(y0, kind), l, u32(e)), kind); }
     if (hi) {
         var x = 0u;
+        var line = l;
+        var column = u32(e + 1);
+        if (wraps) {
+            line = l + 1u;
+            column = 0u;
+        }
         if (inside) {
             x = value(l, u32(e + 1), l0, e0);
         } else if (p.turned != 0u) {
@@ -52,7 +66,7 @@ fn pair(l: u32, w: u32, l0: u32, e0: i32) {
         } else {
             x = load(l + 1u, 0u);
         }
-        y1 = narrow(scale(x, widen(y1, p.dtype)), p.dtype);
+        y1 = narrow(scale(x, widen(y1, kind), line, column), kind);
     }
     dst[at] = y0 | (y1 << 16u);
 }
@@ -61,14 +75,14 @@ fn pair(l: u32, w: u32, l0: u32, e0: i32) {
 fn single(l: u32, w: u32, l0: u32, e0: i32) {
     if (w >= p.len) { return; }
     let at = l * p.ldd + w;
-    dst[at] = scale(value(l, w, l0, e0), dst[at]);
+    dst[at] = scale(value(l, w, l0, e0), dst[at], l, w);
 }
 
 @compute @workgroup_size({{.LX}}, {{.LY}}, {{.LZ}})
 fn main(@builtin(local_invocation_id) me: vec3<u32>, @builtin(workgroup_id) group: vec3<u32>) {
     let number = group.x + group.z * p.width;
     var per = 2u; // elements of a word
-    if (p.dtype == 0u) { per = 1u; }
+    if ((p.store & 3u) == 0u) { per = 1u; }
     let l0 = number / p.tiles * (1024u >> p.shift);
     let w0 = (number % p.tiles) << p.shift;
     let e0 = i32(w0 * per) - i32(per - 1u); // a word of 16-bit elements may start at the one before

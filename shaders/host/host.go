@@ -11,6 +11,7 @@ import (
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/internal/simd"
 	"github.com/spmmrun/spmm/shaders/include"
+	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 // Loops are package simd's functions for elements of type T.
@@ -42,25 +43,37 @@ func For[X any](t dtype.Type, f16, bf16, f32 X) X {
 // Pad rounds n up to a multiple of simd.Width.
 func Pad(n int) int { return (n + simd.Width - 1) / simd.Width * simd.Width }
 
-// Store writes alpha·acc + beta·C to the elements of C from at on, whose type is elem as package include numbers it. C
-// is not read where beta is 0. tmp is scratch memory as long as acc.
-func Store(c []byte, elem uint32, at int, acc, tmp []float32, alpha, beta float32) {
-	n := len(acc)
-	switch elem {
+// Out is how a kernel stores C: its arguments c and bias, and parameters of these names.
+type Out struct {
+	C, Bias     []byte
+	Store       uint32 // see spec.Problem.StoreWord
+	LDC         uint32
+	Alpha, Beta float32
+}
+
+// Row writes alpha·acc + beta·C, with the epilogue, to a row of C from column col on. C is not read where beta is 0. tmp
+// is scratch memory as long as acc.
+func (o *Out) Row(row, col int, acc, tmp []float32) {
+	at, n := row*int(o.LDC)+col, len(acc)
+	switch elem, e := spec.Stored(o.Store); elem {
 	case include.F16:
-		store(backend.View[half.F16](c)[at:at+n], acc, tmp, alpha, beta, simd.WidenF16, simd.NarrowF16)
+		store(o, e, row, col, backend.View[half.F16](o.C)[at:at+n], acc, tmp, simd.WidenF16, simd.NarrowF16)
 	case include.BF16:
-		store(backend.View[half.BF16](c)[at:at+n], acc, tmp, alpha, beta, simd.WidenBF16, simd.NarrowBF16)
+		store(o, e, row, col, backend.View[half.BF16](o.C)[at:at+n], acc, tmp, simd.WidenBF16, simd.NarrowBF16)
 	default:
-		simd.Axpby(backend.View[float32](c)[at:at+n], acc, alpha, beta)
+		c := backend.View[float32](o.C)[at : at+n]
+		simd.Axpby(c, acc, o.Alpha, o.Beta)
+		Apply(c, e, o.Bias, row, col)
 	}
 }
 
-func store[T any](c []T, acc, tmp []float32, alpha, beta float32, widen func([]float32, []T), narrow func([]T, []float32)) {
-	if beta != 0 {
+// store is Row for a C of 16-bit elements.
+func store[T any](o *Out, e spec.Epilogue, row, col int, c []T, acc, tmp []float32, widen func([]float32, []T), narrow func([]T, []float32)) {
+	if o.Beta != 0 {
 		widen(tmp, c)
 	}
-	simd.Axpby(tmp, acc, alpha, beta)
+	simd.Axpby(tmp, acc, o.Alpha, o.Beta)
+	Apply(tmp, e, o.Bias, row, col)
 	narrow(c, tmp)
 }
 

@@ -23,7 +23,8 @@ func TestStore(t *testing.T) {
 		}
 		acc, tmp := []float32{3, 3, 3}, make([]float32, 3)
 		for elem, m := range [][]byte{include.F32: backend.Bytes(f32), include.F16: backend.Bytes(f16), include.BF16: backend.Bytes(bf16)} {
-			host.Store(m, uint32(elem), 1, acc, tmp, c.alpha, c.beta)
+			o := host.Out{C: m, Store: uint32(elem), LDC: 1, Alpha: c.alpha, Beta: c.beta}
+			o.Row(0, 1, acc, tmp)
 		}
 		for i := range f32 {
 			want := c.want

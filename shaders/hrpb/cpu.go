@@ -90,8 +90,8 @@ func (g *group[T]) part(slot, r int) []float32 {
 
 // store writes the sums of row r of a panel to C.
 func (g *group[T]) store(panel, r int) {
-	at := (panel*hrpb.PanelRows+r)*int(g.ldc) + g.j
-	host.Store(g.args[5], g.ctype, at, g.acc[r][:g.n], g.row[:g.n], g.alpha, g.beta)
+	out := host.Out{C: g.args[5], Store: g.ctype, LDC: g.ldc, Alpha: g.alpha, Beta: g.beta}
+	out.Row(panel*hrpb.PanelRows+r, g.j, g.acc[r][:g.n], g.row[:g.n])
 }
 
 // sum adds up the parts of a split panel.

@@ -192,7 +192,7 @@ func TestRange(t *testing.T) {
 			}
 		}
 		c := make([]byte, 4*m*n)
-		shadertest.Multiply(t, dev, hrpb.Format, v, a, backend.Bytes(b), c,
+		shadertest.Multiply(t, dev, hrpb.Format, v, a, backend.Bytes(b), nil, c,
 			spec.Problem{M: m, K: k, N: n, LDB: n, LDC: n, Out: out, Alpha: 1})
 		worst := 0.
 		for i := range m {
@@ -303,7 +303,7 @@ func nonFinite[T formats.Value](t *testing.T, dev backend.Device, v *spec.Varian
 			}
 		}
 		c := make([]byte, a.Rows*n*out.Size())
-		shadertest.Multiply(t, dev, hrpb.Format, v, a, backend.Bytes(b), c,
+		shadertest.Multiply(t, dev, hrpb.Format, v, a, backend.Bytes(b), nil, c,
 			spec.Problem{M: a.Rows, K: k, N: n, LDB: ld, LDC: n, Out: out, Alpha: 1})
 		for i, r := range rows {
 			var sum float32

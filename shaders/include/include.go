@@ -1,6 +1,6 @@
 // Package include holds source text that kernels share: half.cuh, half.glsl and half.wgsl convert
 // between element types, fixed.cuh, fixed.glsl and fixed.wgsl do RFX-p's arithmetic in integers,
-// addr.glsl steps through buffers of any size, panel* multiply panels of rows that share columns, operands.glsl reads A
+// epilogue.cuh, epilogue.glsl and epilogue.wgsl apply a bias and an activation, addr.glsl steps through buffers of any size, panel* multiply panels of rows that share columns, operands.glsl reads A
 // and B, repair.glsl and nonfinite.wgsl compute outputs that are not finite again.
 //
 // CUDA C++ and GLSL sources include the files by their relative path; WGSL has no includes, so a
@@ -18,6 +18,11 @@ import (
 //
 //go:embed half.wgsl
 var HalfWGSL string
+
+// EpilogueWGSL is epilogue.wgsl.
+//
+//go:embed epilogue.wgsl
+var EpilogueWGSL string
 
 // FixedWGSL is fixed.wgsl.
 //

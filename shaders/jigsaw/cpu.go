@@ -99,10 +99,11 @@ func cpuGroup[T formats.Value](loops host.Loops[T]) backend.GroupFunc {
 			}
 		}
 		row := int(number) * rows
+		out := host.Out{C: args[7], Store: g.ctype, LDC: g.ldc, Alpha: g.alpha, Beta: g.beta}
 		for r := range min(rows, int(g.rows)-row) {
 			acc := s.acc[r*cpuCols:][:n]
 			host.Repair(acc, func(i int, add func(x, y float32)) { p.entries(r, j+i, add) })
-			host.Store(args[7], g.ctype, (row+r)*int(g.ldc)+j, acc, s.c[:n], g.alpha, g.beta)
+			out.Row(row+r, j, acc, s.c[:n])
 		}
 	}
 }

@@ -190,7 +190,7 @@ func nonFinite[T formats.Value](t *testing.T, dev backend.Device, v *spec.Varian
 		a.RowPtr = append(a.RowPtr, int64(len(a.Val)))
 	}
 	c := make([]byte, len(rows)*n*out.Size())
-	shadertest.Multiply(t, dev, jigsaw.Format, v, a, backend.Bytes(b), c,
+	shadertest.Multiply(t, dev, jigsaw.Format, v, a, backend.Bytes(b), nil, c,
 		spec.Problem{M: len(rows), K: len(special), N: n, LDB: ld, LDC: n, Out: out, Alpha: 1})
 	for i, r := range rows {
 		var sum float32

@@ -164,7 +164,8 @@ func (p *operands[T]) decode(cols []uint32, panel, from, end int) []uint32 {
 // finish writes alpha·acc + beta·C to a row of C from column j, acc being the sums, or made so.
 func (p *operands[T]) finish(s *scratch, row, j int, acc []float32) {
 	host.Repair(acc, func(i int, add func(x, y float32)) { p.entries(s, row, j+i, add) })
-	host.Store(p.c, p.ctype, row*p.ldc+j, acc, s.c[:len(acc)], p.alpha, p.beta)
+	out := host.Out{C: p.c, Store: p.ctype, LDC: uint32(p.ldc), Alpha: p.alpha, Beta: p.beta}
+	out.Row(row, j, acc, s.c[:len(acc)])
 }
 
 // entries calls add with each entry of a row and the element of column j of B that it multiplies.

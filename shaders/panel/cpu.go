@@ -100,6 +100,7 @@ func cpuGroup[T formats.Value](v int, locate Locate, loops host.Loops[T]) backen
 				loops.Panel(s.acc[r*CPUCols:], CPUCols, s.values[r:], v, cols, p.b[j:], p.ldb, padded)
 			}
 		}
+		out := host.Out{C: args[ArgC], Store: g.CType, LDC: g.LDC, Alpha: g.Alpha, Beta: g.Beta}
 		for r := range v {
 			row := uint32(w.Row + r)
 			if w.Rows != nil {
@@ -110,7 +111,7 @@ func cpuGroup[T formats.Value](v int, locate Locate, loops host.Loops[T]) backen
 			}
 			acc := s.acc[r*CPUCols:][:n]
 			host.Repair(acc, func(i int, add func(x, y float32)) { p.entries(r, j+i, add) })
-			host.Store(args[ArgC], g.CType, int(row)*int(g.LDC)+j, acc, s.c[:n], g.Alpha, g.Beta)
+			out.Row(int(row), j, acc, s.c[:n])
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// Case is a multiplication C = Alpha·A·B + Beta·C. Its values are small integers, whose sums are the
+// Case is a multiplication C = Alpha·A·B + Beta·C with an Epilogue. Its values are small integers, whose sums are the
 // same in any order, or, if Real, any numbers. Nothing may be read or written in the padding of B
 // and C: it is NaN, as is C where Beta is 0.
 type Case struct {
@@ -23,6 +23,7 @@ type Case struct {
 	K, N        int       // columns of A and of B
 	LDB, LDC    int       // 0: the least
 	Alpha, Beta float32   // an Alpha of 0 means 1
+	Epilogue    spec.Epilogue
 	Real        bool
 	Units       int  // said to be the device's, if positive: how work is shared out may depend on it
 	Fold        bool // bends the grids, see Fold
@@ -56,7 +57,7 @@ func (q Case) Run(t *testing.T, dev backend.Device, k *spec.Format, v *spec.Vari
 	if q.Units > 0 {
 		x.p.Caps.Units = q.Units
 	}
-	Multiply(t, dev, k, v, x.a, x.b, x.c, x.p, func(l *spec.Launch) {
+	Multiply(t, dev, k, v, x.a, x.b, x.bias, x.c, x.p, func(l *spec.Launch) {
 		if q.Fold {
 			Fold(k.Program, l)
 		}
@@ -69,6 +70,7 @@ func (q Case) Run(t *testing.T, dev backend.Device, k *spec.Format, v *spec.Vari
 type built struct {
 	a    formats.Sparse
 	b, c []byte
+	bias []byte // nil: none
 	p    spec.Problem
 	want []float64 // of C, row after row; NaN where nothing may be written
 	sum  []float64 // Σ|a·b|+|c| of each output, for the bound
@@ -83,7 +85,7 @@ func build[T formats.Value](q Case, out dtype.Type) *built {
 	m := len(q.Pattern)
 	x := &built{
 		want: make([]float64, m*q.LDC), sum: make([]float64, m*q.LDC),
-		p: spec.Problem{M: m, K: q.K, N: q.N, LDB: q.LDB, LDC: q.LDC, Out: out, Alpha: q.Alpha, Beta: q.Beta},
+		p: spec.Problem{M: m, K: q.K, N: q.N, LDB: q.LDB, LDC: q.LDC, Out: out, Alpha: q.Alpha, Beta: q.Beta, Epilogue: q.Epilogue},
 	}
 	b := make([]T, q.K*q.LDB)
 	for i := range b {
@@ -94,6 +96,7 @@ func build[T formats.Value](q Case, out dtype.Type) *built {
 	}
 	c := x.start(q, r)
 	x.a, x.b = multiply(x, q, r, b), backend.Bytes(b)
+	x.finish(q, r)
 	switch out {
 	case dtype.F16:
 		x.c = backend.Bytes(convert[half.F16](c))
@@ -149,6 +152,50 @@ func multiply[T formats.Value](x *built, q Case, r *rand.Rand, b []T) *formats.C
 	return a
 }
 
+// finish draws the bias, NaN between its elements, and applies the epilogue to what is wanted.
+func (x *built) finish(q Case, r *rand.Rand) {
+	if q.Epilogue.None() {
+		return
+	}
+	bias := make([]float32, (max(x.p.M, q.N)+1)<<q.Epilogue.BiasShift)
+	for i := range bias {
+		bias[i] = float32(math.NaN())
+		if i%(1<<q.Epilogue.BiasShift) == 0 {
+			bias[i] = q.number(r)
+		}
+	}
+	if q.Epilogue.Bias != spec.NoBias {
+		x.bias = backend.Bytes(bias)
+	}
+	for i := range x.want {
+		row, col := i/q.LDC, i%q.LDC
+		if col >= q.N {
+			continue
+		}
+		switch q.Epilogue.Bias {
+		case spec.RowBias:
+			x.want[i] += float64(bias[row<<q.Epilogue.BiasShift])
+		case spec.ColBias:
+			x.want[i] += float64(bias[col<<q.Epilogue.BiasShift])
+		}
+		x.sum[i] += math.Abs(x.want[i]) // the error of an activation is relative to its argument
+		x.want[i] = activated(q.Epilogue.Activation, x.want[i])
+	}
+}
+
+// activated returns an activation of x.
+func activated(a spec.Activation, x float64) float64 {
+	switch a {
+	case spec.ReLU:
+		return max(x, 0)
+	case spec.GELU:
+		return x / 2 * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x)))
+	case spec.SiLU:
+		return x / (1 + math.Exp(-x))
+	}
+	return x
+}
+
 // check holds C against what is wanted: the same bits where sums are exact, else a bound that grows
 // with the length of the sum.
 func (x *built) check(t *testing.T, q Case, tf32 bool) {
@@ -159,7 +206,7 @@ func (x *built) check(t *testing.T, q Case, tf32 bool) {
 	}
 	for i, want := range x.want {
 		got, bound := x.at(i)
-		if q.Real {
+		if q.Real || q.Epilogue.Activation > spec.ReLU {
 			bound = bound*math.Abs(want) + eps*x.sum[i]
 		} else {
 			bound, want = 0, x.round(want)

@@ -69,7 +69,7 @@ func nonFinite[T formats.Value](t *testing.T, dev backend.Device, kernel *spec.F
 		a.RowPtr = append(a.RowPtr, int64(len(a.Val)))
 	}
 	c := make([]byte, len(rows)*n*out.Size())
-	Multiply(t, dev, kernel, v, a, backend.Bytes(b), c,
+	Multiply(t, dev, kernel, v, a, backend.Bytes(b), nil, c,
 		spec.Problem{M: len(rows), K: len(special), N: n, LDB: ld, LDC: n, Out: out, Alpha: 1})
 	for i, r := range rows {
 		var sum float32
@@ -88,7 +88,7 @@ func nonFinite[T formats.Value](t *testing.T, dev backend.Device, kernel *spec.F
 	}
 
 	clear(c)
-	Multiply(t, dev, kernel, v, a, backend.Bytes(b), c,
+	Multiply(t, dev, kernel, v, a, backend.Bytes(b), nil, c,
 		spec.Problem{M: len(rows), K: len(special), N: n, LDB: ld, LDC: n, Out: out, Alpha: 1, Beta: nan})
 	for i := range len(rows) * n {
 		if got := element(c, out, i); got == got {

@@ -172,8 +172,9 @@ func param(k *spec.Program, p spec.Pass, name string) []byte {
 }
 
 // Multiply encodes a for a variant and multiplies: c is updated as p says. Where p has no Caps it
-// takes the device's, where it has no Out, F32. Each of change is applied to the launch.
-func Multiply(t testing.TB, dev backend.Device, k *spec.Format, v *spec.Variant, a formats.Sparse, b, c []byte, p spec.Problem, change ...func(*spec.Launch)) {
+// takes the device's, where it has no Out, F32. bias is that of its Epilogue, nil if there is none. Each of change is
+// applied to the launch.
+func Multiply(t testing.TB, dev backend.Device, k *spec.Format, v *spec.Variant, a formats.Sparse, b, bias, c []byte, p spec.Problem, change ...func(*spec.Launch)) {
 	t.Helper()
 	e, err := k.Encode(a, v)
 	if err != nil {
@@ -196,5 +197,17 @@ func Multiply(t testing.TB, dev backend.Device, k *spec.Format, v *spec.Variant,
 	for _, x := range e.Arrays {
 		args = append(args, x.Data)
 	}
-	Run(t, dev, k.Program, l, append(args, b, c)...)
+	args = append(args, b)
+	if k.TakesBias() {
+		args = append(args, orElse(bias, b))
+	}
+	Run(t, dev, k.Program, l, append(args, c)...)
+}
+
+// orElse returns x, or y where there is none.
+func orElse(x, y []byte) []byte {
+	if x == nil {
+		return y
+	}
+	return x
 }

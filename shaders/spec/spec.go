@@ -6,6 +6,7 @@ package spec
 
 import (
 	"io/fs"
+	"slices"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
@@ -16,7 +17,8 @@ import (
 type Program struct {
 	// Name is that of the kernel's folder; of a format, its name on the command line.
 	Name string
-	// Args names the buffers in order; a format's arrays first, then "b", "c".
+	// Args names the buffers in order; a format's arrays first, then "b", "bias", "c". The bias of an Epilogue has elements
+	// of f32. Where there is none, any buffer that is only read is bound in its place, such as B.
 	Args []Arg
 	// Params is the parameter block, in order; each field is 4 bytes. See the function Params.
 	Params []Param
@@ -60,6 +62,11 @@ func (f *Format) SamePacking(x, y *Variant) bool {
 		}
 	}
 	return x.In.Storage() == y.In.Storage()
+}
+
+// TakesBias tells whether the program has an argument "bias": then it applies epilogues.
+func (k *Program) TakesBias() bool {
+	return slices.ContainsFunc(k.Args, func(a Arg) bool { return a.Name == "bias" })
 }
 
 // Arg is a buffer argument.
@@ -199,6 +206,7 @@ type Problem struct {
 	LDB, LDC    int
 	Out         dtype.Type // F32, or one of the variant's Out
 	Alpha, Beta float32
+	Epilogue    Epilogue // applied to alpha·A·B + beta·C
 	Caps        backend.Caps
 }
 

@@ -14,7 +14,7 @@ struct Params {
     unsigned int longest;
     unsigned int across;
     unsigned int along;
-    unsigned int ctype;
+    unsigned int store;
     float alpha;
     float beta;
 };

@@ -3,10 +3,11 @@
 struct Params {
     unsigned int lines;
     unsigned int len;
+    unsigned int first;
     unsigned int lds;
     unsigned int ldd;
     unsigned int stype;
-    unsigned int dtype;
+    unsigned int store;
     unsigned int turned;
     unsigned int shift;
     unsigned int tiles;

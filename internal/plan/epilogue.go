@@ -1,0 +1,109 @@
+// Epilogues: a bias and an activation, which the kernel applies where it stores C.
+
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// Activation is a function of each element of C by itself.
+type Activation = spec.Activation
+
+// Epilogue makes C = act(alpha·A·B + beta·C + bias) of a multiplication. One of the biases may be given: RowBias, M×1,
+// whose element i is added to row i of C, or ColBias, 1×N, whose element j is added to column j.
+type Epilogue struct {
+	RowBias, ColBias *Tensor
+	Activation       Activation
+}
+
+// split returns the bias, nil if there is none, and what kernels are told.
+func (e Epilogue) split() (*Tensor, spec.Epilogue, error) {
+	s := spec.Epilogue{Activation: e.Activation}
+	switch {
+	case !e.Activation.Known():
+		return nil, s, fmt.Errorf("unknown %v", e.Activation)
+	case e.RowBias != nil && e.ColBias != nil:
+		return nil, s, errors.New("a row bias and a column bias: one of them is possible")
+	case e.RowBias != nil:
+		s.Bias = spec.RowBias
+		return e.RowBias, s, nil
+	case e.ColBias != nil:
+		s.Bias = spec.ColBias
+		return e.ColBias, s, nil
+	}
+	return nil, s, nil
+}
+
+// checkBias refuses a bias that does not fit C.
+func (p *Plan) checkBias(q product) error {
+	if q.bias == nil {
+		return nil
+	}
+	rows, cols, name := q.c.Rows, 1, "row bias"
+	if q.epilogue.Bias == spec.ColBias {
+		rows, cols, name = 1, q.c.Cols, "column bias"
+	}
+	t := q.bias
+	switch {
+	case t.dev != p.dev:
+		return fmt.Errorf("the bias must be on the plan's device, %v", p.dev.Info())
+	case t == q.c:
+		return errors.New("the bias and C must be two matrices: C is written while the bias is read")
+	case t.Rows != rows || t.Cols != cols:
+		return fmt.Errorf("shapes do not fit: C is %d×%d, the %s is %d×%d; want %d×%d", q.c.Rows, q.c.Cols, name, t.Rows, t.Cols, rows, cols)
+	case t.rowBlocks()*t.colBlocks() > 1:
+		return fmt.Errorf("the %s lies in %d blocks: it must be one (NewTensor makes such)", name, t.rowBlocks()*t.colBlocks())
+	}
+	return nil
+}
+
+// biased is an epilogue with the buffer that holds its bias.
+type biased struct {
+	spec.Epilogue
+	bias backend.Buffer // nil: none
+}
+
+// or returns the bias, or in its place, where there is none, a buffer that is only read.
+func (e biased) or(read backend.Buffer) backend.Buffer {
+	if e.bias == nil {
+		return read
+	}
+	return e.bias
+}
+
+// plain stores C as it is.
+var plain biased
+
+// fused tells whether the kernel of the matrix applies the product's epilogue.
+func (w *composer) fused() bool { return w.epilogue.None() || w.m.kern.TakesBias() }
+
+// stageBias returns the epilogue for block (i, j) of C. Where the bias is not f32, or does not begin with the block,
+// it adds the launch that copies the block's part of it.
+func (w *composer) stageBias(i, j int) (biased, error) {
+	e := biased{Epilogue: w.epilogue}
+	if w.bias == nil {
+		return e, nil
+	}
+	c := w.c.blockLayout(i, j)
+	first, n := i*w.c.RowBlock, c.rows
+	if e.Bias == spec.ColBias {
+		first, n = j*w.c.ColBlock, c.cols
+	}
+	from, buf := w.bias.blockLayout(0, 0), w.bias.block(0, 0)
+	apart := 1 // elements
+	if from.lines() > 1 {
+		apart = from.ld
+	}
+	if from.typ == dtype.F32 && first == 0 && bits.OnesCount(uint(apart)) == 1 {
+		e.bias, e.BiasShift = buf, uint32(bits.TrailingZeros(uint(apart)))
+		return e, nil
+	}
+	e.bias = w.l.bias.atLeast(int64(n) * 4)
+	return e, w.copyVector(buf, from.typ, first, apart, n, e.bias)
+}

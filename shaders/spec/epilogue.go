@@ -1,0 +1,79 @@
+// Epilogues: what becomes of alpha·A·B + beta·C on its way to memory.
+
+package spec
+
+import (
+	"fmt"
+
+	"github.com/spmmrun/spmm/shaders/include"
+)
+
+// Epilogue is applied to x = alpha·A·B + beta·C where C is stored: C = act(x + bias). The zero Epilogue stores x.
+type Epilogue struct {
+	Bias       Bias
+	BiasShift  uint32 // element i of the bias is bias[i << BiasShift]
+	Activation Activation
+}
+
+// Bias says which element of the bias is added to an output.
+type Bias uint8
+
+const (
+	NoBias  Bias = iota
+	RowBias      // bias[i] to all of row i of C
+	ColBias      // bias[j] to all of column j of C
+)
+
+// Activation is a function of each output by itself. docs/bound.md defines them, and says how they are computed.
+type Activation uint8
+
+const (
+	NoActivation Activation = iota
+	ReLU
+	GELU // its form with tanh
+	SiLU
+)
+
+var activations = [...]string{NoActivation: "none", ReLU: "relu", GELU: "gelu", SiLU: "silu"}
+
+// String is the activation's name, "none" for the zero value.
+func (a Activation) String() string {
+	if !a.Known() {
+		return fmt.Sprintf("activation %d", uint8(a))
+	}
+	return activations[a]
+}
+
+// Known tells whether the activation is one of those above.
+func (a Activation) Known() bool { return int(a) < len(activations) }
+
+// None tells whether outputs are stored as they are.
+func (e Epilogue) None() bool { return e.Bias == NoBias && e.Activation == NoActivation }
+
+// String names what the epilogue does, as "bias-row/relu"; "none" if that is nothing.
+func (e Epilogue) String() string {
+	bias := [...]string{NoBias: "", RowBias: "bias-row", ColBias: "bias-col"}[e.Bias]
+	switch {
+	case bias == "":
+		return e.Activation.String()
+	case e.Activation == NoActivation:
+		return bias
+	}
+	return bias + "/" + e.Activation.String()
+}
+
+// StoreWord is the parameter `store`, which tells kernels how to store C: its type in bits 0 and 1, as package include
+// numbers it; Bias in bits 2 and 3; Activation in bits 4 to 7; BiasShift in bits 8 to 11. It is 0 for an f32 C without
+// an epilogue, so that the fast path of a store tests one word.
+func (p Problem) StoreWord() uint32 {
+	return include.Number(p.Out) | p.Epilogue.word()
+}
+
+// Stored is what a word `store` says: the number of C's type, and the epilogue.
+func Stored(word uint32) (elem uint32, e Epilogue) {
+	return word & 3, Epilogue{Bias: Bias(word >> 2 & 3), Activation: Activation(word >> 4 & 15), BiasShift: word >> 8 & 15}
+}
+
+func (e Epilogue) word() uint32 {
+	return uint32(e.Bias)<<2 | uint32(e.Activation)<<4 | e.BiasShift<<8
+}
