@@ -4,6 +4,7 @@ package formats
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/spmmrun/spmm/dtype"
@@ -79,6 +80,39 @@ func NewContainer(e Encoded) *Container {
 		c.Arrays = append(c.Arrays, Array{a.Name, a.get()})
 	}
 	return c
+}
+
+// Clone returns a copy of a matrix in its own format that shares no memory with it. The matrix must be a pointer, as
+// those of this package and the ones below it are.
+func Clone(e Encoded) Encoded {
+	p := reflect.New(reflect.TypeOf(e).Elem())
+	p.Elem().Set(reflect.ValueOf(e).Elem())
+	c := p.Interface().(Encoded)
+	fields := c.Fields()
+	for _, f := range fields.Arrays {
+		f.set(cloned(f.get()))
+	}
+	if fields.Derive != nil {
+		fields.Derive()
+	}
+	return c
+}
+
+// cloned returns a copy of a slice of some Elem.
+func cloned(data any) any {
+	switch s := data.(type) {
+	case []uint32:
+		return slices.Clone(s)
+	case []int32:
+		return slices.Clone(s)
+	case []int64:
+		return slices.Clone(s)
+	case []half.F16:
+		return slices.Clone(s)
+	case []half.BF16:
+		return slices.Clone(s)
+	}
+	return slices.Clone(data.([]float32))
 }
 
 // OptionsOf returns the parameters of its format that a matrix was encoded with.

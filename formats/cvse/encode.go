@@ -121,25 +121,47 @@ func heaviestFirst(ptr []uint32) []uint32 {
 
 // Decode returns the matrix that was encoded, stored zeros included. m must be valid.
 func (m *Matrix[T]) Decode() *formats.CSR[T] {
-	a := &formats.CSR[T]{Rows: m.Rows, Cols: m.Cols, RowPtr: make([]int64, m.Rows+1)}
-	panels := len(m.VecPtr) - 1
-	par.Each(panels, grain, func(p int) {
-		m.entries(p, func(row, q, r int) { a.RowPtr[row+1]++ })
-	})
-	for i := range m.Rows {
-		a.RowPtr[i+1] += a.RowPtr[i]
-	}
+	a := &formats.CSR[T]{Rows: m.Rows, Cols: m.Cols, RowPtr: m.rowPtr()}
 	nnz := a.RowPtr[m.Rows]
 	a.ColIdx, a.Val = make([]int32, nnz), make([]T, nnz)
-	par.Each(panels, grain, func(p int) {
+	m.eachEntry(a.RowPtr, func(i int64, q, r int) {
+		a.ColIdx[i], a.Val[i] = int32(m.ColInd[q]), m.Values[q*m.V+r]
+	})
+	return a
+}
+
+// WithValues returns the matrix with other values in the same places, in the order of Decode. It shares all other
+// arrays. There must be NNZ values.
+func (m *Matrix[T]) WithValues(values []T) formats.Encoded {
+	out := *m
+	out.Values = make([]T, len(m.Values))
+	m.eachEntry(m.rowPtr(), func(i int64, q, r int) { out.Values[q*m.V+r] = values[i] })
+	return &out
+}
+
+// rowPtr returns the row pointers of the decoded matrix.
+func (m *Matrix[T]) rowPtr() []int64 {
+	ptr := make([]int64, m.Rows+1)
+	par.Each(len(m.VecPtr)-1, grain, func(p int) {
+		m.entries(p, func(row, q, r int) { ptr[row+1]++ })
+	})
+	for i := range m.Rows {
+		ptr[i+1] += ptr[i]
+	}
+	return ptr
+}
+
+// eachEntry calls f for each stored entry: its number in the decoded matrix, its vector and its place in the vector. It
+// uses all cores.
+func (m *Matrix[T]) eachEntry(ptr []int64, f func(i int64, q, r int)) {
+	par.Each(len(m.VecPtr)-1, grain, func(p int) {
 		var next [MaxV]int64
-		copy(next[:], a.RowPtr[p*m.V:min(m.Rows, p*m.V+m.V)])
+		copy(next[:], ptr[p*m.V:min(m.Rows, p*m.V+m.V)])
 		m.entries(p, func(row, q, r int) {
-			a.ColIdx[next[r]], a.Val[next[r]] = int32(m.ColInd[q]), m.Values[q*m.V+r]
+			f(next[r], q, r)
 			next[r]++
 		})
 	})
-	return a
 }
 
 // entries calls f for each stored entry of panel p: its row, its vector and its place in the vector,

@@ -212,27 +212,49 @@ func appendSums(ptr, sizes []uint32) []uint32 {
 
 // Decode returns the matrix that was encoded, stored zeros included. m must be valid.
 func (m *Matrix[T]) Decode() *formats.CSR[T] {
-	a := &formats.CSR[T]{Rows: m.Rows, Cols: m.Cols, RowPtr: make([]int64, m.Rows+1)}
-	panels := len(m.BlockPtr) - 1
-	par.Range(panels, 256, func(lo, hi int) {
+	a := &formats.CSR[T]{Rows: m.Rows, Cols: m.Cols, RowPtr: m.rowPtr()}
+	nnz := a.RowPtr[m.Rows]
+	a.ColIdx, a.Val = make([]int32, nnz), make([]T, nnz)
+	m.eachEntry(a.RowPtr, func(i int64, col uint32, v *T) {
+		a.ColIdx[i], a.Val[i] = int32(col), *v
+	})
+	return a
+}
+
+// WithValues returns the matrix with other values in the same places, in the order of Decode. It shares all other
+// arrays. There must be NNZ values.
+func (m *Matrix[T]) WithValues(values []T) formats.Encoded {
+	out := *m
+	out.Packed = slices.Clone(m.Packed)
+	out.eachEntry(m.rowPtr(), func(i int64, _ uint32, v *T) { *v = values[i] })
+	return &out
+}
+
+// rowPtr returns the row pointers of the decoded matrix.
+func (m *Matrix[T]) rowPtr() []int64 {
+	ptr := make([]int64, m.Rows+1)
+	par.Range(len(m.BlockPtr)-1, 256, func(lo, hi int) {
 		for p := lo; p < hi; p++ {
-			m.Each(p, func(r int, _ uint32, _ T) { a.RowPtr[p*PanelRows+r+1]++ })
+			m.Each(p, func(r int, _ uint32, _ T) { ptr[p*PanelRows+r+1]++ })
 		}
 	})
 	for i := range m.Rows {
-		a.RowPtr[i+1] += a.RowPtr[i]
+		ptr[i+1] += ptr[i]
 	}
-	nnz := a.RowPtr[m.Rows]
-	a.ColIdx, a.Val = make([]int32, nnz), make([]T, nnz)
-	par.Range(panels, 256, func(lo, hi int) {
+	return ptr
+}
+
+// eachEntry calls f for each stored entry: its number in the decoded matrix, its column and its value. It uses all
+// cores.
+func (m *Matrix[T]) eachEntry(ptr []int64, f func(i int64, col uint32, v *T)) {
+	par.Range(len(m.BlockPtr)-1, 256, func(lo, hi int) {
 		for p := lo; p < hi; p++ {
 			var next [PanelRows]int64
-			copy(next[:], a.RowPtr[p*PanelRows:min(m.Rows, (p+1)*PanelRows)])
-			m.Each(p, func(r int, col uint32, v T) {
-				a.ColIdx[next[r]], a.Val[next[r]] = int32(col), v
+			copy(next[:], ptr[p*PanelRows:min(m.Rows, (p+1)*PanelRows)])
+			m.each(p, func(r int, col uint32, v *T) {
+				f(next[r], col, v)
 				next[r]++
 			})
 		}
 	})
-	return a
 }

@@ -91,13 +91,18 @@ func size[T formats.Value]() int {
 // Each calls f for each entry of panel p: its row in the panel, its column and its value. Columns ascend
 // within each row.
 func (m *Matrix[T]) Each(p int, f func(r int, col uint32, v T)) {
+	m.each(p, func(r int, col uint32, v *T) { f(r, col, *v) })
+}
+
+// each is Each with the values where they lie.
+func (m *Matrix[T]) each(p int, f func(r int, col uint32, v *T)) {
 	for q := int(m.BlockPtr[p]); q < int(m.BlockPtr[p+1]); q++ {
 		b := m.Block(q)
 		values := b.Values()
 		for i := range b.Bricks() {
 			for w := b.Pattern(i); w != 0; w &= w - 1 {
 				bit := bits.TrailingZeros64(w)
-				f(bit/BrickCols, b.Active[i*BrickCols+bit%BrickCols], values[0])
+				f(bit/BrickCols, b.Active[i*BrickCols+bit%BrickCols], &values[0])
 				values = values[1:]
 			}
 		}

@@ -13,26 +13,49 @@ import (
 
 // Decode returns the matrix that was encoded, stored zeros included. m must be valid.
 func (m *Matrix[T]) Decode() *formats.CSR[T] {
-	a := &formats.CSR[T]{Rows: m.Rows, Cols: m.Cols, RowPtr: make([]int64, m.Rows+1)}
+	a := &formats.CSR[T]{Rows: m.Rows, Cols: m.Cols, RowPtr: m.rowPtr()}
+	nnz := a.RowPtr[m.Rows]
+	a.ColIdx, a.Val = make([]int32, nnz), make([]T, nnz)
+	m.eachEntry(a.RowPtr, func(i int64, s int, e entry) {
+		a.ColIdx[i], a.Val[i] = int32(m.columns(s)[e.pos]), m.Values[e.slot]
+	})
+	return a
+}
+
+// WithValues returns the matrix with other values in the same places, in the order of Decode. It shares all other
+// arrays. There must be NNZ values.
+func (m *Matrix[T]) WithValues(values []T) formats.Encoded {
+	out := *m
+	out.Values = make([]T, len(m.Values))
+	m.eachEntry(m.rowPtr(), func(i int64, _ int, e entry) { out.Values[e.slot] = values[i] })
+	return &out
+}
+
+// rowPtr returns the row pointers of the decoded matrix.
+func (m *Matrix[T]) rowPtr() []int64 {
+	ptr := make([]int64, m.Rows+1)
 	par.Each(m.Strips(), 1, func(s int) {
 		for n := m.StepPtr[s]; n < m.StepPtr[s+1]; n++ {
-			m.entries(int(n), func(r, _, _ int) { a.RowPtr[s*StripRows+r+1]++ })
+			m.entries(int(n), func(r, _, _ int) { ptr[s*StripRows+r+1]++ })
 		}
 	})
 	for i := range m.Rows {
-		a.RowPtr[i+1] += a.RowPtr[i]
+		ptr[i+1] += ptr[i]
 	}
-	nnz := a.RowPtr[m.Rows]
-	a.ColIdx, a.Val = make([]int32, nnz), make([]T, nnz)
+	return ptr
+}
+
+// eachEntry calls f for each stored entry: its number in the decoded matrix, its strip and where it is in that. It uses
+// all cores.
+func (m *Matrix[T]) eachEntry(ptr []int64, f func(i int64, s int, e entry)) {
 	par.Each(m.Strips(), 1, func(s int) {
 		for r, row := range m.rows(s) {
-			at := a.RowPtr[min(s*StripRows+r, m.Rows)]
+			at := ptr[min(s*StripRows+r, m.Rows)]
 			for i, e := range row {
-				a.ColIdx[at+int64(i)], a.Val[at+int64(i)] = int32(m.columns(s)[e.pos]), m.Values[e.slot]
+				f(at+int64(i), s, e)
 			}
 		}
 	})
-	return a
 }
 
 // entry is a stored entry: the position of its column and its place in Values.

@@ -5,6 +5,7 @@ package nm
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 	"sync"
 
 	"github.com/spmmrun/spmm/formats"
@@ -127,40 +128,67 @@ func (m *Matrix[T]) Decode() *formats.CSR[T] {
 	if err != nil { // it is not valid: nothing can be made of it
 		return a
 	}
-	each := func(f func(p int, next []int64)) {
-		par.Range(s.Panels, grain(s.Columns*m.V), func(lo, hi int) {
-			for p := lo; p < hi; p++ {
-				f(p, a.RowPtr[p*m.V:min(m.Rows, p*m.V+m.V)])
-			}
-		})
-	}
-	each(func(p int, count []int64) {
-		m.entries(s, p, func(r, col int, v T) { count[r]++ })
-	})
-	rowptr.Starts(a.RowPtr)
+	a.RowPtr = m.rowPtr(s)
 	nnz := a.RowPtr[m.Rows]
 	a.ColIdx, a.Val = make([]int32, nnz), make([]T, nnz)
-	each(func(p int, next []int64) {
-		m.entries(s, p, func(r, col int, v T) {
-			a.ColIdx[next[r]], a.Val[next[r]] = int32(col), v
-			next[r]++
-		})
+	m.eachEntry(s, a.RowPtr, func(i int64, col, v int) {
+		a.ColIdx[i], a.Val[i] = int32(col), m.Values[v]
 	})
-	rowptr.Ends(a.RowPtr)
 	return a
 }
 
-// entries calls f for each stored entry of panel p: its row in the panel, its column and its value, by
+// WithValues returns the matrix with other values in the same places, in the order of Decode. It shares all other
+// arrays. There must be NNZ values.
+func (m *Matrix[T]) WithValues(values []T) formats.Encoded {
+	out := *m
+	out.Values = make([]T, len(m.Values))
+	if s, err := m.Shape(m.Rows, m.Cols); err == nil {
+		m.eachEntry(s, m.rowPtr(s), func(i int64, _, v int) { out.Values[v] = values[i] })
+	}
+	return &out
+}
+
+// panels calls f for each panel, with what ptr has for its rows. It uses all cores.
+func (m *Matrix[T]) panels(s Shape, ptr []int64, f func(p int, ptr []int64)) {
+	par.Range(s.Panels, grain(s.Columns*m.V), func(lo, hi int) {
+		for p := lo; p < hi; p++ {
+			f(p, ptr[p*m.V:min(m.Rows, p*m.V+m.V)])
+		}
+	})
+}
+
+// rowPtr returns the row pointers of the decoded matrix.
+func (m *Matrix[T]) rowPtr(s Shape) []int64 {
+	ptr := make([]int64, m.Rows+1)
+	m.panels(s, ptr, func(p int, count []int64) {
+		m.entries(s, p, func(r, _, _ int) { count[r]++ })
+	})
+	rowptr.Starts(ptr)
+	return ptr
+}
+
+// eachEntry calls f for each stored entry: its number in the decoded matrix, its column and its place in Values.
+func (m *Matrix[T]) eachEntry(s Shape, ptr []int64, f func(i int64, col, v int)) {
+	m.panels(s, slices.Clone(ptr), func(p int, next []int64) {
+		m.entries(s, p, func(r, col, v int) {
+			f(next[r], col, v)
+			next[r]++
+		})
+	})
+}
+
+// entries calls f for each stored entry of panel p: its row in the panel, its column and its place in Values, by
 // ascending column and then row.
-func (m *Matrix[T]) entries(s Shape, p int, f func(r, col int, v T)) {
-	values, index, mask := m.Values[p*s.Columns*m.V:], m.Index[p*s.IndexWords:][:s.IndexWords], m.Mask[p*s.MaskWords:]
+func (m *Matrix[T]) entries(s Shape, p int, f func(r, col, v int)) {
+	first := p * s.Columns * m.V
+	index, mask := m.Index[p*s.IndexWords:][:s.IndexWords], m.Mask[p*s.MaskWords:]
 	v := 0
 	for slot := range s.Slots {
-		first := (slot/m.N*m.M + m.place(index, slot)) * m.W
+		col := (slot/m.N*m.M + m.place(index, slot)) * m.W
 		for w := range m.W {
 			for r := range m.V {
 				if mask[v/32]>>(v%32)&1 != 0 {
-					f(r, first+w, values[v])
+					f(r, col+w, first+v)
 				}
 				v++
 			}
