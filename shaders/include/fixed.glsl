@@ -154,3 +154,9 @@ uint scale(uint alpha, uint r, uint beta, uint c) {
     if (d < ex - ey && y != uvec4(0)) y = (y.w >> 31) != 0u ? uvec4(~0u) : uvec4(1, 0, 0, 0); // its sign alone matters
     return round128(add128(shift128(x, uint(d)), y), ex - d);
 }
+
+// plus returns x + y, rounded once.
+uint plus(uint x, uint y) { return scale(0x3f800000u, x, 0x3f800000u, y); }
+
+// relu returns x where it is above 0 or NaN, else +0. NaN is that of class_value, whose sign is +.
+uint relu(uint x) { return uint(max(int(x), 0)); }

@@ -183,3 +183,9 @@ fn scale(alpha: u32, r: u32, beta: u32, old: u32) -> u32 {
     }
     return round128(add128(shift128(x, u32(d)), y), ex - d);
 }
+
+// plus returns x + y, rounded once.
+fn plus(x: u32, y: u32) -> u32 { return scale(0x3f800000u, x, 0x3f800000u, y); }
+
+// relu returns x where it is above 0 or NaN, else +0. NaN is that of class_value, whose sign is +.
+fn relu(x: u32) -> u32 { return bitcast<u32>(max(bitcast<i32>(x), 0)); }

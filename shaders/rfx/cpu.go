@@ -40,6 +40,8 @@ type job struct {
 	params
 	p           rfx.P
 	phase, elem uint32
+	epilogue    spec.Epilogue
+	bias        []float32
 	alpha, beta float32 // of params, as numbers
 	args        [][]byte
 	rows        []uint32
@@ -57,6 +59,9 @@ func group(p rfx.P) backend.GroupFunc {
 			phase: x.shape >> 16 & 0xff, elem: x.shape >> 24, q: backend.View[uint32](args[4]),
 		}
 		g.colidx = g.rows[x.columns:]
+		if _, g.epilogue = spec.Stored(x.store); g.epilogue.Bias != spec.NoBias {
+			g.bias = backend.View[float32](args[5])
+		}
 		g.j = int(at[1]) * g.columns()
 		g.w = min(g.columns(), int(g.n)-g.j)
 		first := (int(at[0]) + int(at[2])*int(g.width)) * int(g.per)
@@ -125,7 +130,13 @@ func (g *job) finish(s *sums, row int) {
 		}
 		return
 	}
-	copy(backend.View[float32](g.args[5])[row*int(g.ldc)+g.j:], s.y[:g.w])
+	y := backend.View[float32](g.args[6])[row*int(g.ldc)+g.j:][:g.w]
+	copy(y, s.y[:g.w])
+	if !g.epilogue.None() {
+		for j := range y {
+			y[j] = g.finished(y[j], row, g.j+j)
+		}
+	}
 }
 
 // round rounds the sums times their units and scale, and reports whether all are within the range that this does.
@@ -255,12 +266,12 @@ func (g *job) combine(s *sums, j int) rfx.Int128 {
 
 // put and get access the workspace: piece i's sum of column j.
 func (g *job) put(i, j int, t rfx.Int128) {
-	w := backend.View[uint64](g.args[6])[2*(i*int(g.ldq)+j):]
+	w := backend.View[uint64](g.args[7])[2*(i*int(g.ldq)+j):]
 	w[0], w[1] = t.Lo, uint64(t.Hi)
 }
 
 func (g *job) get(i, j int) rfx.Int128 {
-	w := backend.View[uint64](g.args[6])[2*(i*int(g.ldq)+j):]
+	w := backend.View[uint64](g.args[7])[2*(i*int(g.ldq)+j):]
 	return rfx.Int128{Hi: int64(w[1]), Lo: w[0]}
 }
 
@@ -284,7 +295,7 @@ func (g *job) store(row, j int, t rfx.Int128) {
 			y = c.Value()
 		}
 	}
-	c := backend.View[uint32](g.args[5])
+	c := backend.View[uint32](g.args[6])
 	at := row*int(g.ldc) + j
 	if g.alpha != 1 || g.beta != 0 {
 		old := float32(0)
@@ -293,7 +304,25 @@ func (g *job) store(row, j int, t rfx.Int128) {
 		}
 		y = rfx.Scale(g.alpha, y, g.beta, old)
 	}
-	c[at] = math.Float32bits(y)
+	c[at] = math.Float32bits(g.finished(y, row, j))
+}
+
+// finished applies the epilogue to element (row, j) of C, which is not −0. IEEE 754 defines the addition, and so the
+// sum is none either.
+func (g *job) finished(y float32, row, j int) float32 {
+	switch g.epilogue.Bias {
+	case spec.RowBias:
+		y += g.bias[row<<g.epilogue.BiasShift]
+	case spec.ColBias:
+		y += g.bias[j<<g.epilogue.BiasShift]
+	}
+	switch {
+	case y != y:
+		return rfx.NaN.Value()
+	case g.epilogue.Activation == spec.ReLU && y < 0:
+		return 0
+	}
+	return y
 }
 
 // round is t.Round(scale), faster for a t that float64 holds: then the one rounding is that of the

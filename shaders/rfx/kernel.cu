@@ -155,7 +155,7 @@ __device__ __forceinline__ i128 shuffle(i128 t, u32 d) {
 
 extern "C" __global__ void __launch_bounds__(128)
 rfx(const u32 *__restrict__ rows, const Quad *__restrict__ ints, const void *__restrict__ values,
-    const void *__restrict__ b, const u32 *__restrict__ q, u32 *c, i128 *part, const Params p) {
+    const void *__restrict__ b, const u32 *__restrict__ q, const u32 *__restrict__ bias, u32 *c, i128 *part, const Params p) {
     u32 across = across_of(p), along = along_of(p);
     u32 group = threadIdx.x >> (__ffs(across) - 1); // of the workgroup's
     u32 lane = threadIdx.x & (across - 1);
@@ -197,6 +197,6 @@ rfx(const u32 *__restrict__ rows, const Quad *__restrict__ ints, const void *__r
 #pragma unroll
     for (int j = 0; j < 4; j++) {
         if (piece) part[(size_t)item * p.ldq + col + j] = sum[j];
-        else if (col + j < p.n) store(row, col + j, sum[j], rows, values, b, q, c, p);
+        else if (col + j < p.n) store(row, col + j, sum[j], rows, values, b, q, bias, c, p);
     }
 }

@@ -198,6 +198,18 @@ fn element_b(row: u32, j: u32) -> u32 {
     return widen((b[i / 2u] >> (16u * (i % 2u))) & 0xffffu, elem());
 }
 
+// epilogue returns relu(y + bias), or what of it the parameter `store` asks for (spec.Problem.StoreWord), for an output in
+// that row and column.
+fn epilogue(x: u32, row: u32, j: u32) -> u32 {
+    let kind = (p.store >> 2u) & 3u;
+    let shift = (p.store >> 8u) & 15u;
+    var y = x;
+    if (kind == 1u) { y = plus(y, bias[row << shift]); }
+    if (kind == 2u) { y = plus(y, bias[j << shift]); }
+    if (((p.store >> 4u) & 15u) != 0u) { y = relu(y); }
+    return y;
+}
+
 // store writes element (row, j) of C, given the sum.
 fn store(row: u32, j: u32, sum: vec4<u32>) {
     if (j >= p.n) { return; }
@@ -216,6 +228,7 @@ fn store(row: u32, j: u32, sum: vec4<u32>) {
         if (adds) { old = c[at]; }
         y = scale(p.alpha, y, p.beta, old);
     }
+    if (p.store != 0u) { y = epilogue(y, row, j); }
     c[at] = y;
 }
 

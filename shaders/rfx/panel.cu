@@ -100,7 +100,7 @@ __device__ __forceinline__ i128 total(const int (&acc)[DIAGS][4], int i) {
 
 // finish writes 8 neighbouring columns of a row of C.
 __device__ __forceinline__ void finish(u32 row, u32 col, const i128 (&sum)[8], const u32 *rows, const void *values,
-                                       const void *b, const u32 *q, u32 *c, const Params &p) {
+                                       const void *b, const u32 *q, const u32 *bias, u32 *c, const Params &p) {
     u32 ra = rows[2 * (size_t)row + 1], rb[8], wild = ra;
 #pragma unroll
     for (int j = 0; j < 8; j += 4) {
@@ -112,13 +112,17 @@ __device__ __forceinline__ void finish(u32 row, u32 col, const i128 (&sum)[8], c
     if (!plain || (wild & WILD) != 0 || col + 8 > p.n) {
 #pragma unroll
         for (int j = 0; j < 8; j++)
-            if (col + j < p.n) store(row, col + j, sum[j], rows, values, b, q, c, p);
+            if (col + j < p.n) store(row, col + j, sum[j], rows, values, b, q, bias, c, p);
         return;
     }
     u32 y[8];
     int l = unit(ra, BITS);
 #pragma unroll
     for (int j = 0; j < 8; j++) y[j] = rounded(sum[j], l + unit(rb[j], BITS));
+    if (p.store != 0) {
+#pragma unroll
+        for (int j = 0; j < 8; j++) y[j] = epilogue(y[j], row, col + j, bias, p);
+    }
     uint4 *to = (uint4 *)(c + (size_t)row * p.ldc + col);
     to[0] = make_uint4(y[0], y[1], y[2], y[3]);
     to[1] = make_uint4(y[4], y[5], y[6], y[7]);
@@ -126,7 +130,7 @@ __device__ __forceinline__ void finish(u32 row, u32 col, const i128 (&sum)[8], c
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
 rfx(const u32 *__restrict__ rows, const char *__restrict__ ints, const void *__restrict__ values,
-    const void *__restrict__ b, const u32 *__restrict__ q, u32 *c, i128 *part, const Params p) {
+    const void *__restrict__ b, const u32 *__restrict__ q, const u32 *__restrict__ bias, u32 *c, i128 *part, const Params p) {
     __shared__ __align__(16) unsigned char ring[WARPS][STAGES][TILE_BYTES];
     u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     u32 number = (blockIdx.x + blockIdx.z * p.width) * WARPS + warp;
@@ -209,7 +213,7 @@ rfx(const u32 *__restrict__ rows, const char *__restrict__ ints, const void *__r
 #pragma unroll
             for (int j = 0; j < 8; j++) to[j] = sum[j];
         } else if (row != NOROW) {
-            finish(row, col, sum, rows, values, b, q, c, p);
+            finish(row, col, sum, rows, values, b, q, bias, c, p);
         }
     }
 }

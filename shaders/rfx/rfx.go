@@ -54,6 +54,7 @@ var Format = &spec.Format{
 			{Name: "values", Elem: "u32", ReadOnly: true}, // the entries as they are
 			{Name: "b", Elem: "u32", ReadOnly: true},      // B as it is
 			{Name: "q", Elem: "u32", ReadOnly: true},      // B quantised
+			{Name: "bias", Elem: "u32", ReadOnly: true},   // bits of f32
 			{Name: "c", Elem: "u32"},                      // bits of f32
 			{Name: "part", Elem: "u32"},                   // 128-bit sums of pieces, ldq columns
 		},
@@ -79,6 +80,7 @@ type params struct {
 	per           uint32 // items of one workgroup
 	longest       uint32 // rows with more entries are in pieces
 	shape         uint32 // four bytes: see packed
+	store         uint32 // see spec.Problem.StoreWord
 	alpha, beta   uint32 // bits of f32
 }
 
@@ -233,7 +235,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 			n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), ldq: uint32(q.LD), first: uint32(q.First()),
 			heavy: heavy, columns: m.Columns, pieces: pieces, items: uint32(items), width: groups[0], per: uint32(s.per), longest: m.Longest,
 			shape: s.packed(number, m.Type),
-			alpha: math.Float32bits(p.Alpha), beta: math.Float32bits(p.Beta),
+			store: p.StoreWord(), alpha: math.Float32bits(p.Alpha), beta: math.Float32bits(p.Beta),
 		})})
 		return nil
 	}
@@ -275,6 +277,8 @@ func check(v *spec.Variant, e *spec.Packed, p spec.Problem, q quantise.Layout) e
 		return fmt.Errorf("leading dimensions %d and %d exceed 2²⁸: %w", p.LDB, p.LDC, backend.ErrUnsupported)
 	case p.Out != dtype.F32:
 		return fmt.Errorf("cannot write C as %v: %w", p.Out, backend.ErrUnsupported)
+	case p.Epilogue.Activation != spec.NoActivation && p.Epilogue.Activation != spec.ReLU:
+		return fmt.Errorf("cannot compute %v in reproducible mode: %w", p.Epilogue.Activation, backend.ErrUnsupported)
 	case v.Code == backend.CodeSPIRV && q.Bytes() >= 1<<34:
 		return fmt.Errorf("B of %d×%d quantised exceeds 16 GiB: %w", p.K, p.N, backend.ErrUnsupported)
 	}

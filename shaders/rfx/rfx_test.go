@@ -32,6 +32,42 @@ type problem struct {
 	fold        bool // bend the grids round, as for huge matrices
 	units       int
 	longest     int // rows with more entries, panels with more vectors, are done in pieces; 0: as Encode decides
+	epilogue    spec.Epilogue
+	bias        []float32 // of the epilogue, 1 << BiasShift elements for each row or column
+}
+
+// with returns the problem with an epilogue, the elements of whose bias are drawn from v, or NaN where they must not be
+// read.
+func (q problem) with(e spec.Epilogue, v values) problem {
+	r := rand.New(rand.NewPCG(5, 5))
+	q.name, q.epilogue = fmt.Sprintf("%s, %v", q.name, e), e
+	for i := range map[spec.Bias]int{spec.RowBias: q.a.Rows, spec.ColBias: q.b.Cols}[e.Bias] << e.BiasShift {
+		x := float32(math.NaN())
+		if i%(1<<e.BiasShift) == 0 {
+			x = v(r)
+		}
+		q.bias = append(q.bias, x)
+	}
+	return q
+}
+
+// oracle is the epilogue as package oracle has it.
+func (q problem) oracle() oracle.Epilogue {
+	var e oracle.Epilogue
+	if q.epilogue.Activation == spec.ReLU {
+		e.Activation = oracle.ReLU
+	}
+	var bias []float32
+	for i := 0; i < len(q.bias); i += 1 << q.epilogue.BiasShift {
+		bias = append(bias, q.bias[i])
+	}
+	switch q.epilogue.Bias {
+	case spec.RowBias:
+		e.RowBias = bias
+	case spec.ColBias:
+		e.ColBias = bias
+	}
+	return e
 }
 
 // values draws float32 bits: of A, and of B.
@@ -155,7 +191,37 @@ func problems() []problem {
 	long := make("long rows", 40000, 3, same, same, 1<<15, 40000, 1<<15, 1<<15, 1<<15, 33000)
 	longMixed := make("long rows of both signs", 33000, 2, largest, largest, 1<<15, 33000, 1<<15)
 	long.longest, longMixed.longest = kernel.MaxLongest, kernel.MaxLongest
-	return append(ps, scaled, negated, added, folded, units, pieces, long, longMixed)
+	return append(append(ps, scaled, negated, added, folded, units, pieces, long, longMixed), epilogues(ps, scaled, pieces)...)
+}
+
+// epilogues are problems with epilogues: sums and biases of like size, so that sums cancel and change sign; sums that
+// overflow, that are subnormal, and that are not finite, as biases are.
+func epilogues(ps []problem, scaled, pieces problem) []problem {
+	named := func(name string) problem {
+		return ps[slices.IndexFunc(ps, func(q problem) bool { return q.name == name })]
+	}
+	row, col := spec.Epilogue{Bias: spec.RowBias}, spec.Epilogue{Bias: spec.ColBias}
+	relu := func(e spec.Epilogue) spec.Epilogue {
+		e.Activation = spec.ReLU
+		return e
+	}
+	apart := func(e spec.Epilogue) spec.Epilogue {
+		e.BiasShift = 3
+		return e
+	}
+	return []problem{
+		named("normal, 3 columns").with(relu(spec.Epilogue{}), nil),
+		named("normal, 33 columns").with(row, normal),
+		named("normal, 31 columns").with(relu(apart(col)), wide),
+		named("huge").with(relu(row), func(r *rand.Rand) float32 { return float32(math.Ldexp(r.Float64()*2-1, 128)) }),
+		named("tiny").with(col, subnormal),
+		named("tiny").with(relu(row), subnormal),
+		named("specials").with(relu(col), specials),
+		named("zeros").with(apart(row), specials),
+		scaled.with(relu(row), specials),
+		scaled.with(col, wide),
+		pieces.with(relu(col), normal),
+	}
 }
 
 func TestMultiply(t *testing.T) {
@@ -169,7 +235,7 @@ func TestMultiply(t *testing.T) {
 			t.Run(q.name, func(t *testing.T) {
 				for _, p := range rfx.All {
 					run[float32](t, dev, q, p, want)
-					if q.longest == 0 {
+					if q.longest == 0 && q.epilogue.None() { // which see what is computed in f32
 						run[half.F16](t, dev, q, p, want)
 						run[half.BF16](t, dev, q, p, want)
 					}
@@ -220,7 +286,7 @@ func runVariant[T formats.Value](t *testing.T, dev backend.Device, q problem, v 
 	key := fmt.Sprint(q.name, p, formats.TypeOf[T]())
 	if want[key] == nil {
 		exact, err := oracle.Reproducible(context.Background(), oracle.Problem{
-			A: formats.Convert[float32](a), B: widen(b), C: before, Alpha: q.alpha, Beta: q.beta,
+			A: formats.Convert[float32](a), B: widen(b), C: before, Alpha: q.alpha, Beta: q.beta, Epilogue: q.oracle(),
 		}, int(p))
 		if err != nil {
 			t.Fatal(err)
@@ -276,7 +342,7 @@ func multiply[T formats.Value](t *testing.T, dev backend.Device, q problem, v *s
 		caps.Units = q.units
 	}
 	ml, err := kernel.Format.Launch(v, e, spec.Problem{
-		M: a.Rows, K: a.Cols, N: b.Cols, LDB: b.LD, LDC: c.LD, Out: dtype.F32, Alpha: q.alpha, Beta: q.beta, Caps: caps,
+		M: a.Rows, K: a.Cols, N: b.Cols, LDB: b.LD, LDC: c.LD, Out: dtype.F32, Alpha: q.alpha, Beta: q.beta, Epilogue: q.epilogue, Caps: caps,
 	})
 	must(err)
 	if q.fold {
@@ -286,7 +352,11 @@ func multiply[T formats.Value](t *testing.T, dev backend.Device, q problem, v *s
 	for _, x := range e.Arrays {
 		args = append(args, x.Data)
 	}
-	shadertest.Run(t, dev, kernel.Format.Program, ml, append(args, backend.Bytes(b.Data), ints, backend.Bytes(c.Data))...)
+	bias := backend.Bytes(q.bias)
+	if len(bias) == 0 {
+		bias = make([]byte, 16)
+	}
+	shadertest.Run(t, dev, kernel.Format.Program, ml, append(args, backend.Bytes(b.Data), ints, bias, backend.Bytes(c.Data))...)
 }
 
 // However many workers there are.
@@ -357,6 +427,8 @@ func TestLaunchRefuses(t *testing.T) {
 		{"negative", func(p *spec.Problem) { p.N = -1 }, false},
 		{"wide", func(p *spec.Problem) { p.LDB = 1 << 30 }, true},
 		{"out", func(p *spec.Problem) { p.Out = dtype.F16 }, true},
+		{"gelu", func(p *spec.Problem) { p.Epilogue.Activation = spec.GELU }, true},
+		{"silu", func(p *spec.Problem) { p.Epilogue.Activation = spec.SiLU }, true},
 		{"binding", func(p *spec.Problem) { p.Caps.MaxBinding = 90 }, true},
 	}
 	for i, v := range kernel.Format.Variants {

@@ -20,9 +20,17 @@ __device__ __forceinline__ u32 element(const void *v, size_t i, const Params &p)
     return elem_of(p) == BF16 ? h << 16 : __float_as_uint(widen_lo<F16>(h));
 }
 
+// epilogue returns relu(y + bias), or what of it the parameter `store` asks for (spec.Problem.StoreWord), for an output in
+// that row and column.
+__device__ __forceinline__ u32 epilogue(u32 y, u32 row, u32 j, const u32 *bias, const Params &p) {
+    u32 kind = p.store >> 2 & 3;
+    if (kind != 0) y = plus(y, bias[(size_t)(kind == 1 ? row : j) << (p.store >> 8 & 15)]);
+    return p.store >> 4 & 15 ? relu(y) : y;
+}
+
 // store writes element (row, j) of C, given the sum.
 __device__ __noinline__ void store(u32 row, u32 j, i128 sum, const u32 *rows, const void *values,
-                                   const void *b, const u32 *q, u32 *c, const Params &p) {
+                                   const void *b, const u32 *q, const u32 *bias, u32 *c, const Params &p) {
     u32 ra = rows[2 * (size_t)row + 1], rb = q[j];
     u32 y = rounded(sum, unit(ra, BITS) + unit(rb, BITS));
     if (((ra | rb) & WILD) != 0) {
@@ -35,5 +43,5 @@ __device__ __noinline__ void store(u32 row, u32 j, i128 sum, const u32 *rows, co
     c += (size_t)row * p.ldc + j;
     bool adds = (p.beta & 0x7fffffffu) != 0;
     if (p.alpha != 0x3f800000u || adds) y = scale(p.alpha, y, p.beta, adds ? *c : 0);
-    *c = y;
+    *c = p.store == 0 ? y : epilogue(y, row, j, bias, p);
 }

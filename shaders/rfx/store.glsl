@@ -38,6 +38,14 @@ uint kind(uint row, uint j) {
     return c;
 }
 
+// epilogue returns relu(y + bias), or what of it the parameter `store` asks for (spec.Problem.StoreWord), for an output in
+// that row and column.
+uint epilogue(uint y, uint row, uint j) {
+    uint kind = p.store >> 2 & 3u;
+    if (kind != 0) y = plus(y, Words(at(uvec2(p.bias), kind == 1 ? row : j, 4u << (p.store >> 8 & 15u))).v[0]);
+    return (p.store >> 4 & 15u) != 0 ? relu(y) : y;
+}
+
 // store writes element (row, j) of C, given the sum.
 void store(uint row, uint j, uvec4 sum) {
     uint ra = p.rows.v[2 * row + 1], rb = p.q.v[j];
@@ -49,5 +57,5 @@ void store(uint row, uint j, uvec4 sum) {
     Out line = Out(at(uvec2(p.c), row, 4 * p.ldc));
     bool adds = (p.beta & 0x7fffffffu) != 0;
     if (p.alpha != 0x3f800000u || adds) y = scale(p.alpha, y, p.beta, adds ? line.v[j] : 0);
-    line.v[j] = y;
+    line.v[j] = p.store == 0 ? y : epilogue(y, row, j);
 }

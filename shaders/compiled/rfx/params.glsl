@@ -6,6 +6,7 @@ layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Ar
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Arg_values { uint v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Arg_b { uint v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Arg_q { uint v[]; };
+layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Arg_bias { uint v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) buffer Arg_c { uint v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) buffer Arg_part { uint v[]; };
 layout(push_constant, std430) uniform Push {
@@ -14,6 +15,7 @@ layout(push_constant, std430) uniform Push {
     Arg_values values;
     Arg_b b;
     Arg_q q;
+    Arg_bias bias;
     Arg_c c;
     Arg_part part;
     uint n;
@@ -29,6 +31,7 @@ layout(push_constant, std430) uniform Push {
     uint per;
     uint longest;
     uint shape;
+    uint store;
     uint alpha;
     uint beta;
 } p;

@@ -14,6 +14,7 @@ struct Params {
     unsigned int per;
     unsigned int longest;
     unsigned int shape;
+    unsigned int store;
     unsigned int alpha;
     unsigned int beta;
 };
