@@ -37,7 +37,8 @@ func ParseActivation(name string) (Activation, error) {
 // Epilogue is what a multiplication does besides: C = act(alpha·A·B + beta·C + bias), in one pass over C. One of the
 // biases may be given; it has any element type, and must not be C. The zero Epilogue does nothing.
 //
-// In reproducible mode it is refused as ErrUnsupported.
+// In reproducible mode a bias and ReLU have one right answer to the last bit (docs/reproducible.md says which); the other
+// activations are refused there as ErrUnsupported.
 type Epilogue struct {
 	// RowBias is M×1: its element i is added to all of row i of C.
 	RowBias Operand

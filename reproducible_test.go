@@ -42,13 +42,16 @@ func real[T formats.Value](r *rand.Rand, v []T, spread int) {
 	}
 }
 
-// exact returns alpha·A·B + beta·C as reproducible mode defines it, in elements C, and its precision; p is
-// as in spmm.Options.
-func exact[T, B, C formats.Value](t *testing.T, p int, alpha float32, a *formats.CSR[T], b *formats.Dense[B], beta float32, c *formats.Dense[C]) (*formats.Dense[C], int, bool) {
+// exact returns alpha·A·B + beta·C as reproducible mode defines it, with an epilogue if there is one, in elements C, and its
+// precision; p is as in spmm.Options.
+func exact[T, B, C formats.Value](t *testing.T, p int, alpha float32, a *formats.CSR[T], b *formats.Dense[B], beta float32, c *formats.Dense[C], e ...oracle.Epilogue) (*formats.Dense[C], int, bool) {
 	t.Helper()
 	q := oracle.Problem{
 		A: formats.Convert[float32](a), B: formats.ConvertDense[float32](formats.ConvertDense[T](b)), C: formats.ConvertDense[float32](c),
 		Alpha: alpha, Beta: beta,
+	}
+	if len(e) > 0 {
+		q.Epilogue = e[0]
 	}
 	lossless := false
 	if p == spmm.AutoP {
@@ -93,6 +96,28 @@ func TestReproducible(t *testing.T) {
 	})
 }
 
+// epilogues returns some epilogues for a C of m×n, as package spmm and as the oracle have them, with biases of elements T.
+func epilogues[T formats.Value](t *testing.T, dev *spmm.Device, r *rand.Rand, m, n int) ([]spmm.Epilogue, []oracle.Epilogue) {
+	t.Helper()
+	fill := func(rows, cols int) (spmm.Operand, []float32) {
+		d := formats.NewDense[T](rows, cols)
+		real(r, d.Data, 12)
+		x, err := spmm.NewTensor[T](dev, rows, cols, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { x.Close() })
+		if err := x.Upload(ctx, d); err != nil {
+			t.Fatal(err)
+		}
+		return x, formats.ConvertDense[float32](d).Data
+	}
+	row, rowValues := fill(m, 1)
+	col, colValues := fill(1, n)
+	return []spmm.Epilogue{{}, {RowBias: row}, {ColBias: col, Activation: spmm.ReLU}, {Activation: spmm.ReLU}, {RowBias: row, Activation: spmm.ReLU}, {ColBias: col}},
+		[]oracle.Epilogue{{}, {RowBias: rowValues}, {ColBias: colValues, Activation: oracle.ReLU}, {Activation: oracle.ReLU}, {RowBias: rowValues, Activation: oracle.ReLU}, {ColBias: colValues}}
+}
+
 // Rows, panels and shuffled panels give the same bits, and the plan says which it took.
 func TestReproducibleFormats(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev *spmm.Device) {
@@ -100,9 +125,11 @@ func TestReproducibleFormats(t *testing.T) {
 		a, b := sparse[half.F16](r, 150, 300, 40), dense[half.F16](r, 300, 70, 0, false)
 		real(r, a.Val, 8)
 		real(r, b.Data, 8)
+		es, right := epilogues[float32](t, dev, r, 150, 70)
 		for _, p := range []int{15, 23, 31, 47, spmm.AutoP} {
 			c := formats.NewDense[float32](150, 70)
 			answer, _, _ := exact(t, p, 1, a, b, 0, c)
+			finished, _, _ := exact(t, p, 1, a, b, 0, c, right[2])
 			for format, want := range map[string]string{"": "", "csr": "csr", "cvse": "cvse", "hrpb": "cvse", "tiledcsr": "tiledcsr"} {
 				plan, err := spmm.Prepare(ctx, dev, a, spmm.Options{Mode: spmm.Reproducible, P: p, Format: format, Cols: 70})
 				if err != nil {
@@ -118,6 +145,10 @@ func TestReproducibleFormats(t *testing.T) {
 					t.Fatal(err)
 				}
 				bits(t, c, answer)
+				if _, err := spmm.Multiply(ctx, plan, 1, b, 0, c, es[2]); err != nil {
+					t.Fatal(err)
+				}
+				bits(t, c, finished)
 				plan.Close()
 			}
 		}
@@ -164,9 +195,9 @@ func reproduce[T, B, C formats.Value](t *testing.T, dev *spmm.Device, p int, bCo
 	r := rand.New(rand.NewPCG(5, uint64(p)))
 	a := sparse[T](r, 70, 600, 5)
 	real(r, a.Val, 6)
-	want := p
-	if want == 0 {
-		want = 23
+	bitsWanted := p
+	if p == 0 {
+		bitsWanted = 23
 	}
 	plan, err := spmm.Prepare(ctx, dev, a, spmm.Options{Mode: spmm.Reproducible, P: p})
 	if err != nil {
@@ -176,8 +207,10 @@ func reproduce[T, B, C formats.Value](t *testing.T, dev *spmm.Device, p int, bCo
 	if got, _ := plan.Reproduced(); got != 0 {
 		t.Errorf("p is %d before the first multiplication", got)
 	}
-	for _, n := range []int{1, 37} {
-		for _, spread := range []int{0, 12, 60} { // of B: auto needs other precisions
+	for i, n := range []int{1, 37} {
+		es, want := epilogues[B](t, dev, r, 70, n)
+		for j, spread := range []int{0, 12, 60} { // of B: auto needs other precisions
+			e, right := es[3*i+j], want[3*i+j]
 			b, c := dense[B](r, 600, n, 3, bCol), dense[C](r, 70, n, 2, cCol)
 			for i := range b.Data { // padding stays NaN
 				if x := []B{b.Data[i]}; float(x[0]) == float(x[0]) {
@@ -185,13 +218,13 @@ func reproduce[T, B, C formats.Value](t *testing.T, dev *spmm.Device, p int, bCo
 					b.Data[i] = x[0]
 				}
 			}
-			answer, precision, lossless := exact(t, want, 1.5, a, b, beta, c)
-			if _, err := spmm.Multiply(ctx, plan, 1.5, b, beta, c); err != nil {
+			answer, precision, lossless := exact(t, bitsWanted, 1.5, a, b, beta, c, right)
+			if _, err := spmm.Multiply(ctx, plan, 1.5, b, beta, c, e); err != nil {
 				t.Fatal(err)
 			}
 			bits(t, c, answer)
-			if got, right := plan.Reproduced(); got != precision || right != lossless {
-				t.Errorf("p = %d, correctly rounded %t; want %d, %t", got, right, precision, lossless)
+			if got, whole := plan.Reproduced(); got != precision || whole != lossless {
+				t.Errorf("p = %d, correctly rounded %t; want %d, %t", got, whole, precision, lossless)
 			}
 		}
 	}
@@ -245,24 +278,26 @@ func TestReproducibleBlocks(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	a, b := sparse[float32](r, 700, 200, 3), dense[float32](r, 200, 100, 3, false)
 	real(r, a.Val, 5)
-	for _, p := range []int{15, 47, spmm.AutoP} {
-		for _, binding := range []int64{1 << 30, 200_000, 60_000} {
+	for i, p := range []int{15, 47, spmm.AutoP} {
+		for j, binding := range []int64{1 << 30, 200_000, 60_000} {
 			dev, s := openSmall(t, binding)
 			c := dense[half.F16](r, 700, 100, 3, true)
-			want, _, _ := exact(t, p, 1, a, b, 2, c)
+			es, right := epilogues[half.BF16](t, dev, r, 700, 100)
+			e, before := (3*i+j)%len(es), s.live
+			want, _, _ := exact(t, p, 1, a, b, 2, c, right[e])
 			plan, err := spmm.Prepare(ctx, dev, a, spmm.Options{Mode: spmm.Reproducible, P: p})
 			if err != nil {
 				t.Fatalf("p = %d, %d bytes: %v", p, binding, err)
 			}
-			if _, err := spmm.Multiply(ctx, plan, 1, b, 2, c); err != nil {
+			if _, err := spmm.Multiply(ctx, plan, 1, b, 2, c, es[e]); err != nil {
 				t.Fatalf("p = %d, %d bytes: %v", p, binding, err)
 			}
 			bits(t, c, want)
 			if err := plan.Close(); err != nil {
 				t.Error(err)
 			}
-			if s.live != 0 {
-				t.Errorf("p = %d, %d bytes: %d buffers left", p, binding, s.live)
+			if s.live != before {
+				t.Errorf("p = %d, %d bytes: %d buffers left", p, binding, s.live-before)
 			}
 		}
 	}

@@ -298,17 +298,17 @@ func (r *reproducible) scan(ctx context.Context, l *launcher, b *Tensor) ([]rfx.
 // layout is how a block of B lies in fixed point.
 func (m *resident) layout(l layout) quantise.Layout { return kernel.Layout(m.variant, l.rows, l.cols) }
 
-// takes: kernel rfx applies no epilogue.
+// takes: what the other activations are is not defined to the bit.
 func (r *reproducible) takes(e spec.Epilogue) error {
-	if !e.None() {
-		return fmt.Errorf("epilogue %v: reproducible mode applies none: %w", e, backend.ErrUnsupported)
+	if e.Activation != spec.NoActivation && e.Activation != spec.ReLU {
+		return fmt.Errorf("activation %v: reproducible mode has relu alone, whose bits are the same everywhere: %w", e.Activation, backend.ErrUnsupported)
 	}
 	return nil
 }
 
-// columns brings the block of B to fixed point and multiplies each part of the matrix by it. The kernel adds beta·C
-// itself, in integers: what kernel densecopy computes is not the same everywhere. So where C cannot be written as it
-// lies, it is copied to the staging buffer first.
+// columns brings the block of B to fixed point and multiplies each part of the matrix by it. The kernel adds beta·C and
+// the bias itself, in integers: what kernel densecopy computes is not the same everywhere. So where C cannot be written as
+// it lies, it is copied to the staging buffer first.
 func (r *reproducible) columns(w *composer, j int) error {
 	b, err := w.stageB(j)
 	if err != nil {
@@ -320,9 +320,13 @@ func (r *reproducible) columns(w *composer, j int) error {
 	}
 	for i := range r.parts {
 		c, lies := w.c.block(i, j), w.c.blockLayout(i, j)
+		e, err := w.stageBias(i, j)
+		if err != nil {
+			return err
+		}
 		to, staged := w.target(i, j)
 		if !staged {
-			if err := w.multiply(i, j, w.beta, plain, c, b, q); err != nil {
+			if err := w.multiply(i, j, w.beta, e, c, b, q); err != nil {
 				return err
 			}
 			continue
@@ -333,7 +337,7 @@ func (r *reproducible) columns(w *composer, j int) error {
 				return err
 			}
 		}
-		if err := w.multiply(i, j, w.beta, plain, tmp, b, q); err != nil {
+		if err := w.multiply(i, j, w.beta, e, tmp, b, q); err != nil {
 			return err
 		}
 		if err := w.dense(to, tmp, lies, c, 0, plain); err != nil {
