@@ -103,3 +103,30 @@ func (p *Plan) Repeat(ctx context.Context, times int, alpha float32, b Operand, 
 // Close frees what the plan holds on the device. It waits for the multiplication in progress; later ones fail. A
 // second call does nothing.
 func (p *Plan) Close() error { return p.p.Close() }
+
+// SetValues makes the elements of a tensor on the plan's device the values of A's entries: the pattern stays, and nothing
+// is chosen or packed again. values is 1×NNZ or NNZ×1 and of any type; it is rounded to nearest even where the plan holds A
+// in another. Infinities and NaN are values.
+//
+// The order is that in which A was given to Prepare, with Options.Transpose too: the order of a CSR's Val, of a CSC's Val,
+// of what Sparse returns for any other format. Zeros that were stored are entries; what was not stored has no value.
+//
+// The first call in fast mode finds the places of the entries, in about the time that packing took, and keeps them on the
+// device: 4 bytes an entry and a quarter of a byte for each slot of the format. (The format csr needs neither, unless A is
+// transposed.) Then the device does it all in one pass over the values, at the speed of memory, and repeated calls
+// allocate nothing. In reproducible mode, where integers follow from the values, they are read back and A is encoded
+// again on the host, without choosing; with AutoP that is done by the next multiplication, which decides the precision
+// anew. For that a plan in reproducible mode, or with Options.Transpose, keeps the pattern in the host's memory: 4 bytes an entry
+// and 8 a row.
+//
+// SetValues waits for the multiplication in progress. After an error, which a cancelled context is too, A's values are
+// undefined until they are set again. Elements of values must not be written meanwhile.
+func (p *Plan) SetValues(ctx context.Context, values Operand) error {
+	return p.p.SetValues(ctx, tensorOf(values))
+}
+
+// SetValues is Plan.SetValues for values in the host's memory, NNZ of them, which may be changed or dropped afterwards.
+// They are copied to the device.
+func SetValues[T formats.Value](ctx context.Context, p *Plan, values []T) error {
+	return p.p.SetHostValues(ctx, plan.Values{Type: formats.TypeOf[T](), Data: backend.Bytes(values)})
+}

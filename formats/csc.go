@@ -19,6 +19,12 @@ type CSC[T Value] struct {
 	Val        []T
 }
 
+// ByColumns tells whether a matrix is a *CSC of some type.
+func ByColumns(a Encoded) bool {
+	_, ok := a.(interface{ transposed() Sparse })
+	return ok
+}
+
 // Format returns "csc".
 func (a *CSC[T]) Format() string { return "csc" }
 

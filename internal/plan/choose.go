@@ -43,6 +43,7 @@ type encoded struct {
 	matrix    *source    // of the variant's storage type
 	enc       *spec.Packed
 	took      time.Duration // encoding
+	adopted   bool          // enc shares memory with the matrix as it came
 }
 
 // Formats returns the names of the formats there are.
@@ -96,6 +97,7 @@ func adopting(cs []*candidate, a *source) []*candidate {
 		start := time.Now()
 		if enc, err := c.kernel.Adopt(a.Encoded, c.variant); err == nil {
 			c.adopted = c.encoded(a, enc, time.Since(start))
+			c.adopted.adopted = true
 			as = append(as, c)
 		}
 	}

@@ -39,7 +39,8 @@ func Compare(ctx context.Context, d *Device, m formats.Encoded, o Options) ([]Pa
 	if err := o.validateForHost("Compare"); err != nil {
 		return nil, err
 	}
-	a := newSource(o.operand(m).Sparse())
+	m, _ = o.operand(m)
+	a := newSource(m.Sparse())
 	cs, err := candidates(d.Caps(), a, o)
 	if err != nil {
 		return nil, err

@@ -48,12 +48,16 @@ func (o Options) precision(a formats.Encoded) dtype.Type {
 	return o.Precision
 }
 
-// operand returns the matrix to multiply with.
-func (o Options) operand(a formats.Encoded) formats.Encoded {
-	if o.Transpose {
-		return formats.Transpose(a)
+// operand returns the matrix to multiply with, and whether its entries are in another order than a's: then it is a CSR that
+// shares no memory with a, whose entries are those of a column of it after those of the column before.
+func (o Options) operand(a formats.Encoded) (m formats.Encoded, turned bool) {
+	switch {
+	case o.Transpose:
+		return formats.Transpose(a), !formats.ByColumns(a)
+	case formats.ByColumns(a):
+		return a.Sparse(), true
 	}
-	return a
+	return a, false
 }
 
 // anyFormat tells whether the options leave the format open.

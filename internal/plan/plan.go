@@ -39,6 +39,8 @@ type Plan struct {
 	dev      *Device
 	rowBlock int // rows of each part of the matrix but the last
 
+	given *given
+
 	mu       sync.Mutex
 	exec     executor
 	launcher *launcher
@@ -55,11 +57,19 @@ func New(ctx context.Context, d *Device, a formats.Encoded, o Options) (*Plan, e
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	a = o.operand(a)
+	a, turned := o.operand(a)
+	var p *Plan
+	var err error
 	if o.Reproducible != 0 {
-		return newReproducible(ctx, d, a.Sparse(), o)
+		p, err = newReproducible(ctx, d, a.Sparse(), o)
+	} else {
+		p, err = newFast(ctx, d, newSource(a), o)
 	}
-	return newFast(ctx, d, newSource(a), o)
+	if err != nil {
+		return nil, err
+	}
+	p.given = newGiven(a, turned, o.Reproducible != 0)
+	return p, nil
 }
 
 // newFast prepares a matrix for fast mode.
@@ -127,7 +137,8 @@ func Encode(ctx context.Context, d *Device, m formats.Encoded, o Options) (forma
 	if err := o.validateForHost("Encode"); err != nil {
 		return nil, err
 	}
-	a := newSource(o.operand(m))
+	m, _ = o.operand(m)
+	a := newSource(m)
 	cs, err := choose(ctx, d, a, o)
 	if err != nil {
 		return nil, err

@@ -45,6 +45,7 @@ type autoP struct {
 	matrix formats.Sparse      // to be encoded for other precisions
 	rows   []rfx.Range         // of the matrix
 	at     map[rfx.P]*resident // the precisions that were needed so far
+	stale  map[rfx.P]bool      // those of them that have old values
 }
 
 // newReproducible prepares a matrix for reproducible mode.
@@ -52,7 +53,7 @@ func newReproducible(ctx context.Context, d *Device, a formats.Sparse, o Options
 	m := formats.ConvertTo(a, o.precision(a).Storage())
 	r := &reproducible{bits: o.Reproducible}
 	if o.Reproducible == AutoP {
-		r.auto = &autoP{matrix: m.Clone(), rows: ranges(m), at: map[rfx.P]*resident{}}
+		r.auto = &autoP{matrix: m.Clone(), rows: ranges(m), at: map[rfx.P]*resident{}, stale: map[rfx.P]bool{}}
 		r.bits, _ = rfx.Auto(r.auto.rows)
 		if mustCut(d, m) {
 			r.bits = rfx.P47 // cut the rows so that they can be encoded for any precision
@@ -240,6 +241,12 @@ func (r *reproducible) settle(ctx context.Context, l *launcher, b *Tensor) (*res
 // turn makes a precision the resident matrix's. The matrix is encoded for it the first time.
 func (r *reproducible) turn(ctx context.Context, bits rfx.P) error {
 	m := r.auto.at[bits]
+	if r.auto.stale[bits] {
+		if err := m.rewrite(ctx, r.auto.matrix); err != nil {
+			return err
+		}
+		delete(r.auto.stale, bits)
+	}
 	if m == nil {
 		v, err := r.variantFor(r.dev.Caps(), bits)
 		if err != nil {

@@ -27,6 +27,7 @@ type resident struct {
 	rowBlock   int // rows of each part but the last
 	stats      formats.Stats
 	fetched    int64 // rows of B that a multiplication fetches, see distinct
+	setter     *setter
 }
 
 // part is a range of the matrix's rows, encoded and uploaded.
@@ -48,6 +49,9 @@ func upload(ctx context.Context, d *Device, e *encoded, parts []*spec.Packed, ro
 			m.close()
 			return nil, err
 		}
+		if f, ok := enc.Format.(formats.Encoded); ok && e.adopted && enc == e.enc { // the caller's
+			m.parts[len(m.parts)-1].enc.Format = formats.Clone(f)
+		}
 		m.stats = addStats(m.stats, enc.Stats, e.matrix.NNZ())
 	}
 	m.fetched = model.Fetched(m.stats, distinct(e.matrix.Encoded))
@@ -63,13 +67,8 @@ func (d *Device) upload(ctx context.Context, e *spec.Packed) (part, error) {
 			return pt, err
 		}
 		pt.bufs = append(pt.bufs, b)
-		for off := 0; off < len(a.Data); off += chunk {
-			if err := ctx.Err(); err != nil {
-				return pt, err
-			}
-			if err := b.Write(ctx, int64(off), a.Data[off:min(off+chunk, len(a.Data))]); err != nil {
-				return pt, err
-			}
+		if err := writeChunks(ctx, b, a.Data); err != nil {
+			return pt, err
 		}
 	}
 	return pt, nil
@@ -97,6 +96,10 @@ func (m *resident) close() error {
 		}
 	}
 	m.parts = nil
+	if m.setter != nil {
+		errs = append(errs, m.setter.close())
+		m.setter = nil
+	}
 	return errors.Join(errs...)
 }
 

@@ -1,0 +1,447 @@
+// Bringing new values to their places in a matrix on the device, by kernel values.
+
+package plan
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/shaders/spec"
+	"github.com/spmmrun/spmm/shaders/values"
+)
+
+// setter knows the places of a matrix's entries. It is made when values are first set.
+type setter struct {
+	pieces []piece
+	// staging holds values from the host, at most a buffer full at a time.
+	staging backend.Buffer
+	room    int64 // values in it
+
+	kept [4]setting
+	next int // which to replace next
+}
+
+// piece is a run of the slots of a part's array.
+type piece struct {
+	dst backend.Buffer
+	// Slots hold the entries from number first on, in their order; or a map of some groups from base on says which do.
+	slots, first int64
+	groups       backend.Buffer
+	sources      backend.Buffer
+	count, base  int64
+	full         int
+}
+
+// setting is the launches that bring the values of a tensor to their places.
+type setting struct {
+	values   *Tensor
+	launches []backend.Launch
+}
+
+func (s *setter) close() error {
+	var errs []error
+	for _, p := range s.pieces {
+		for _, b := range []backend.Buffer{p.groups, p.sources} {
+			if b != nil {
+				errs = append(errs, b.Close())
+			}
+		}
+	}
+	if s.staging != nil {
+		errs = append(errs, s.staging.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// settle makes the setter if there is none yet.
+func (m *resident) settleSetter(ctx context.Context, g *given) (*setter, error) {
+	if m.setter != nil {
+		return m.setter, nil
+	}
+	s, first := &setter{}, int64(0)
+	for i := range m.parts {
+		if err := m.addPieces(ctx, s, &m.parts[i], first, g.numbers()); err != nil {
+			return nil, errors.Join(err, s.close())
+		}
+		first += m.parts[i].enc.NNZ
+	}
+	m.setter = s
+	return s, nil
+}
+
+// addPieces adds those of a part, whose first entry has number first. number is what given.numbers returns.
+func (m *resident) addPieces(ctx context.Context, s *setter, pt *part, first int64, number []uint32) error {
+	if err := ctx.Err(); err != nil || pt.enc.NNZ == 0 {
+		return err
+	}
+	packed, ok := pt.enc.Format.(formats.Encoded)
+	if !ok && number == nil {
+		s.pieces = append(s.pieces, piece{dst: pt.bufs[m.ordered()], slots: pt.enc.NNZ, first: first, full: values.FullQuads})
+		return nil
+	}
+	at := places{array: m.ordered(), full: values.FullQuads}
+	if ok {
+		var err error
+		if at, err = m.places(packed, pt.enc.NNZ); err != nil {
+			return err
+		}
+	} else {
+		at.entries = make([]uint32, pt.enc.NNZ)
+		for i := range at.entries {
+			at.entries[i] = uint32(i) + 1
+		}
+	}
+	return m.addMapped(ctx, s, pt.bufs[at.array], at, first, number)
+}
+
+// ordered returns which array of a format that has no matrix of its own holds the values, in the order of the entries.
+func (m *resident) ordered() int {
+	return slices.IndexFunc(m.kern.Args, func(a spec.Arg) bool { return a.Elem == "T" })
+}
+
+// places tells where a packed array holds entries.
+type places struct {
+	array   int      // which
+	entries []uint32 // of each slot the number of the entry that it holds, plus 1; 0: none
+	full    int      // see package values
+}
+
+// places finds the slots of a packed matrix of n entries: it packs the matrix with numbers in place of values, and with
+// zeros, and looks where these differ. No format looks at values.
+func (m *resident) places(packed formats.Encoded, n int64) (at places, err error) {
+	const base = 1<<16 - 1 // of digits that elements of 16 bits hold, 0 excepted
+	digits := []func(i int64) uint32{func(i int64) uint32 { return uint32(i) + 1 }}
+	if m.operand.Size() == 2 {
+		digits = []func(i int64) uint32{
+			func(i int64) uint32 { return uint32(i%base) + 1 }, func(i int64) uint32 { return uint32(i/base) + 1 },
+		}
+	}
+	zero, err := m.packWith(packed, n, func(int64) uint32 { return 0 })
+	if err != nil {
+		return at, err
+	}
+	weight := uint32(1)
+	for _, digit := range digits {
+		tagged, err := m.packWith(packed, n, digit)
+		if err != nil {
+			return at, err
+		}
+		if at.entries == nil {
+			at.array = slices.IndexFunc(tagged, func(a spec.Array) bool { return string(a.Data) != string(data(zero, a.Name)) })
+			at.entries = make([]uint32, len(zero[at.array].Data)/m.operand.Size())
+		}
+		read, was := elements(tagged[at.array].Data, m.operand), elements(zero[at.array].Data, m.operand)
+		for s := range at.entries {
+			if x := read(s); x != was(s) {
+				at.entries[s] += (x - 1) * weight
+				if weight == 1 {
+					at.entries[s]++
+				}
+			}
+		}
+		weight *= base
+	}
+	at.full = fullness(at.entries, elements(zero[at.array].Data, m.operand), m.operand)
+	found := int64(0)
+	for _, e := range at.entries {
+		if e > 0 {
+			found++
+		}
+	}
+	if found != n {
+		return at, fmt.Errorf("format %s: %d of %d entries found in its arrays", packed.Format(), found, n)
+	}
+	return at, nil
+}
+
+// data returns the array of a name.
+func data(arrays []spec.Array, name string) []byte {
+	return arrays[slices.IndexFunc(arrays, func(a spec.Array) bool { return a.Name == name })].Data
+}
+
+// elements returns the bits of the elements of an array.
+func elements(data []byte, t dtype.Type) func(i int) uint32 {
+	if t.Size() == 2 {
+		return func(i int) uint32 { return uint32(binary.NativeEndian.Uint16(data[2*i:])) }
+	}
+	return func(i int) uint32 { return binary.NativeEndian.Uint32(data[4*i:]) }
+}
+
+// packWith returns the arrays of a packed matrix whose n entries have values of these bits.
+func (m *resident) packWith(packed formats.Encoded, n int64, bits func(i int64) uint32) ([]spec.Array, error) {
+	var err error
+	switch m.operand {
+	case dtype.F16:
+		packed, err = withBits(packed, n, func(i int64) half.F16 { return half.F16(bits(i)) })
+	case dtype.BF16:
+		packed, err = withBits(packed, n, func(i int64) half.BF16 { return half.BF16(bits(i)) })
+	default:
+		x := make([]uint32, n)
+		for i := range x {
+			x[i] = bits(int64(i))
+		}
+		packed, err = withValues(packed, backend.View[float32](backend.Bytes(x)))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if m.kern.Adopt == nil {
+		return nil, fmt.Errorf("format %s takes no new values: %w", packed.Format(), backend.ErrUnsupported)
+	}
+	e, err := m.kern.Adopt(packed, m.variant)
+	if err != nil {
+		return nil, err
+	}
+	return e.Arrays, nil
+}
+
+func withBits[T formats.Value](packed formats.Encoded, n int64, bits func(i int64) T) (formats.Encoded, error) {
+	x := make([]T, n)
+	for i := range x {
+		x[i] = bits(int64(i))
+	}
+	return withValues(packed, x)
+}
+
+func withValues[T formats.Value](packed formats.Encoded, x []T) (formats.Encoded, error) {
+	m, ok := packed.(interface {
+		WithValues([]T) formats.Encoded
+	})
+	if !ok {
+		return nil, fmt.Errorf("format %s takes no new values: %w", packed.Format(), backend.ErrUnsupported)
+	}
+	return m.WithValues(x), nil
+}
+
+// fullness tells how far slots beside those of entries are zero: see package values.
+func fullness(entries []uint32, zero func(i int) uint32, t dtype.Type) int {
+	alone := func(together int) bool { // in runs of so many slots are only entries and zeros
+		for s := 0; s < len(entries); s += together {
+			held, other := false, false
+			for i := s; i < min(s+together, len(entries)); i++ {
+				held = held || entries[i] > 0
+				other = other || zero(i) != 0
+			}
+			if held && other {
+				return false
+			}
+		}
+		return true
+	}
+	switch {
+	case alone(16 / t.Size()):
+		return values.FullQuads
+	case alone(max(1, 4/t.Size())):
+		return values.FullWords
+	}
+	return values.FullNone
+}
+
+// addMapped adds pieces with maps of the places of entries, as few as the device binds.
+func (m *resident) addMapped(ctx context.Context, s *setter, dst backend.Buffer, at places, first int64, number []uint32) error {
+	most := int(m.dev.limit()/4) - values.GroupSlots // sources of a piece
+	groups := spec.Ceil(len(at.entries), values.GroupSlots)
+	var index, sources []uint32
+	base := 0
+	flush := func(end int) error {
+		p := piece{dst: dst, count: int64(end - base), base: int64(base), full: at.full}
+		var err error
+		if p.groups, err = m.dev.upload32(ctx, index, "groups of slots"); err == nil {
+			p.sources, err = m.dev.upload32(ctx, sources, "places of the entries")
+		}
+		s.pieces = append(s.pieces, p) // closed with the others, also after an error
+		index, sources, base = index[:0], sources[:0], end
+		return err
+	}
+	for g := range groups {
+		if len(sources) > most {
+			if err := flush(g); err != nil {
+				return err
+			}
+		}
+		held, before := uint32(0), uint32(len(sources))
+		for i, e := range at.entries[g*values.GroupSlots : min((g+1)*values.GroupSlots, len(at.entries))] {
+			if e == 0 {
+				continue
+			}
+			held |= 1 << i
+			n := uint32(first) + e - 1
+			if number != nil {
+				n = number[n]
+			}
+			sources = append(sources, n)
+		}
+		index = append(index, held, before)
+	}
+	return flush(groups)
+}
+
+// upload32 returns a buffer with words.
+func (d *Device) upload32(ctx context.Context, words []uint32, what string) (backend.Buffer, error) {
+	b, err := d.alloc(int64(4*len(words)), what)
+	if err != nil {
+		return nil, err
+	}
+	if err := writeChunks(ctx, b, backend.Bytes(words)); err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return b, nil
+}
+
+// setTensor runs the kernel. The launches for the last tensors are kept.
+func (f fast) setTensor(ctx context.Context, l *launcher, g *given, v *Tensor) error {
+	launches, err := f.settings(ctx, l, g, v)
+	if err != nil || len(launches) == 0 {
+		return err
+	}
+	_, err = f.dev.Run(ctx, launches...)
+	return err
+}
+
+// settings returns the launches that make a tensor's elements the values.
+func (f fast) settings(ctx context.Context, l *launcher, g *given, v *Tensor) ([]backend.Launch, error) {
+	s, err := f.settleSetter(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	for i := range s.kept {
+		if s.kept[i].values == v {
+			return s.kept[i].launches, nil
+		}
+	}
+	w := &composer{l: l, m: f.resident}
+	for i := range v.rowBlocks() {
+		for j := range v.colBlocks() {
+			lay := v.blockLayout(i, j)
+			op := values.Op{
+				Src: v.Type, Lo: int64(i)*int64(v.RowBlock) + int64(j)*int64(v.ColBlock), Count: int64(lay.rows) * int64(lay.cols), Stride: 1,
+				All: len(v.blocks) == 1,
+			}
+			if lay.colMajor == (v.Rows == 1) && op.Count > 1 { // elements begin lines
+				op.Stride = lay.ld
+			}
+			if err := w.set(s, v.block(i, j), op); err != nil {
+				return nil, err
+			}
+		}
+	}
+	s.kept[s.next] = setting{v, w.launches}
+	s.next = (s.next + 1) % len(s.kept)
+	return w.launches, nil
+}
+
+// set adds the launches that bring the values in src, those that op says, to their places.
+func (w *composer) set(s *setter, src backend.Buffer, op values.Op) error {
+	v, err := values.Variant(w.l.dev.Caps())
+	if err != nil {
+		return err
+	}
+	op.Dst = w.m.operand
+	for _, p := range s.pieces {
+		if p.slots > 0 && (p.first >= op.Lo+op.Count || p.first+p.slots <= op.Lo) {
+			continue
+		}
+		op.Slots, op.First, op.Groups, op.Base, op.Full = p.slots, p.first, p.count, p.base, p.full
+		l, err := values.Launch(v, op)
+		if err != nil {
+			return err
+		}
+		args := []backend.Buffer{src, p.groups, p.sources, p.dst}
+		if p.slots > 0 {
+			args[1], args[2] = src, src // not read
+		}
+		if err := w.add(values.Program, args, l.Passes...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setHost converts values on the host, as packing does, and writes them to their places: where entries lie in their
+// order as they are, else by way of a buffer and the kernel.
+func (f fast) setHost(ctx context.Context, l *launcher, g *given, v Values) error {
+	s, err := f.settleSetter(ctx, g)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(s.pieces, func(p piece) bool { return p.slots == 0 }) {
+		for _, p := range s.pieces {
+			if err := f.dev.writeValues(ctx, p.dst, f.operand, v, int(p.first), int(p.slots)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	n, size := int64(v.len()), int64(f.operand.Size())
+	if s.staging == nil {
+		s.room = min(n, f.dev.limit()/size&^7)
+		if s.staging, err = f.dev.alloc(s.room*size, "staging of new values"); err != nil {
+			s.staging = nil
+			return err
+		}
+	}
+	for lo := int64(0); lo < n; lo += s.room {
+		count := min(s.room, n-lo)
+		if err := f.dev.writeValues(ctx, s.staging, f.operand, v, int(lo), int(count)); err != nil {
+			return err
+		}
+		w := &composer{l: l, m: f.resident}
+		if err := w.set(s, s.staging, values.Op{Src: f.operand, Lo: lo, Count: count, Stride: 1, All: count == n}); err != nil {
+			return err
+		}
+		if _, err := f.dev.Run(ctx, w.launches...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeValues writes n values from number first on to the start of a buffer, as elements of type t. What lies behind them
+// in the last word becomes zero.
+func (d *Device) writeValues(ctx context.Context, b backend.Buffer, t dtype.Type, v Values, first, n int) error {
+	var scratch []byte
+	select {
+	case scratch = <-d.scratch:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { d.scratch <- scratch }()
+	step := chunk / t.Size()
+	for at := 0; at < n; at += step {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		bytes := min(step, n-at) * t.Size()
+		words := (bytes + 3) &^ 3
+		if cap(scratch) < words {
+			scratch = make([]byte, words)
+		}
+		buf := scratch[:words]
+		clear(buf[bytes:])
+		v.convert(buf[:bytes], t, first+at)
+		if err := b.Write(ctx, int64(at)*int64(t.Size()), buf); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeChunks writes data to the start of a buffer, a chunk at a time.
+func writeChunks(ctx context.Context, b backend.Buffer, data []byte) error {
+	for off := 0; off < len(data); off += chunk {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := b.Write(ctx, int64(off), data[off:min(off+chunk, len(data))]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
