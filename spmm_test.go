@@ -417,6 +417,16 @@ func (s *small) Run(ctx context.Context, ls ...backend.Launch) (backend.Timing, 
 	return s.Device.Run(ctx, ls...)
 }
 
+// Start and Record go through Run.
+func (s *small) Start(ctx context.Context, ls ...backend.Launch) (backend.Pending, error) {
+	t, err := s.Run(ctx, ls...)
+	return backend.Done(t), err
+}
+
+func (s *small) Record(ls ...backend.Launch) (backend.Recording, error) {
+	return backend.Replay(s, ls), nil
+}
+
 func openSmall(t *testing.T, binding int64) (*spmm.Device, *small) {
 	t.Helper()
 	return openSmallOf(t, "cpu", binding)

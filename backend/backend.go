@@ -50,11 +50,21 @@ type Device interface {
 	// allows it.
 	//
 	// When the context ends, Run returns its error within some 100 ms, and what the launches write is
-	// undefined. The device may still be working then. Whatever is called next on the device, its
-	// buffers and kernels, Close included, waits until it is idle, so that nothing is used or freed
-	// that it works on; lists of launches are submitted in parts of some 50 ms, so that only one long
-	// launch makes this wait long. Run, Read and Write end their wait when their own context ends.
+	// undefined. The device may still be working then. Whatever is called next that uses its memory or
+	// frees something (Run, Read, Write, Close of a buffer, a kernel or the device) waits until it is idle,
+	// so that nothing is used or freed that it works on; lists of launches are submitted in parts of some
+	// 50 ms, so that only one long launch makes this wait long. Run, Read and Write end their wait when
+	// their own context ends. Alloc and Load wait only where the driver does.
 	Run(ctx context.Context, launches ...Launch) (Timing, error)
+	// Start is Run without the wait: it returns when all launches are submitted, and the launches belong to
+	// the caller again. What is started first runs first, whichever call it was; Run, Read, Write and every
+	// Close wait for what was started before them. Where a queue is full, Start waits for room in it, and
+	// ends with the context's error if that ends first; a context that ends after Start has returned changes
+	// nothing. A Pending that nobody waits for costs nothing once it is done.
+	Start(ctx context.Context, launches ...Launch) (Pending, error)
+	// Record checks launches as Run does and keeps a copy of them, to be run any number of times: in one
+	// submission where the API can prepare one (a CUDA graph, a Vulkan command buffer). The caller closes it.
+	Record(launches ...Launch) (Recording, error)
 	// Close frees the device and everything made from it. It may be called more than once.
 	Close() error
 }

@@ -11,6 +11,9 @@ type Pace struct {
 	batch    uint64  // the last batch that changed it
 }
 
+// Known reports whether the kernel has run, so that its speed is known.
+func (p *Pace) Known() bool { return p.perGroup > 0 }
+
 // Batch predicts how long the launches take that a device is about to submit together, from the speed of those before.
 // The zero value is an empty batch. It is not safe for concurrent use.
 type Batch struct {

@@ -250,6 +250,27 @@ func module(b *backend.Binary) Module {
 
 // Run hands the device its own buffers.
 func (g *guard) Run(ctx context.Context, launches ...backend.Launch) (backend.Timing, error) {
+	t, err := g.Device.Run(ctx, g.inner(launches)...)
+	if !g.stray || err != nil {
+		return t, err
+	}
+	if b, ok := launches[0].Args[0].(*guarded); ok {
+		err = b.Buffer.Write(ctx, (b.size+3)&^3, make([]byte, 4))
+	}
+	return t, err
+}
+
+// Start and Record do the same.
+func (g *guard) Start(ctx context.Context, launches ...backend.Launch) (backend.Pending, error) {
+	return g.Device.Start(ctx, g.inner(launches)...)
+}
+
+func (g *guard) Record(launches ...backend.Launch) (backend.Recording, error) {
+	return g.Device.Record(g.inner(launches)...)
+}
+
+// inner returns launches with the device's own buffers.
+func (g *guard) inner(launches []backend.Launch) []backend.Launch {
 	inner := slices.Clone(launches)
 	for i := range inner {
 		inner[i].Args = slices.Clone(inner[i].Args)
@@ -259,12 +280,5 @@ func (g *guard) Run(ctx context.Context, launches ...backend.Launch) (backend.Ti
 			}
 		}
 	}
-	t, err := g.Device.Run(ctx, inner...)
-	if !g.stray || err != nil {
-		return t, err
-	}
-	if b, ok := launches[0].Args[0].(*guarded); ok {
-		err = b.Buffer.Write(ctx, (b.size+3)&^3, make([]byte, 4))
-	}
-	return t, err
+	return inner
 }

@@ -4,8 +4,9 @@
 //	func TestDriver(t *testing.T) { backendtest.Run(t, Driver{}) }
 //
 // The contract brings its own small kernels in every kind of code (kernels.go), and checks copies and bounds
-// (buffers.go), launches (launches.go), refusals (refusals.go), cancelled runs (cancel.go), and the life and
-// sharing of what a device hands out (life.go).
+// (buffers.go), launches (launches.go), refusals (refusals.go), cancelled runs (cancel.go), launches that are started
+// and awaited later (starting.go), recordings (recording.go), and the life and sharing of what a device hands out
+// (life.go).
 package backendtest
 
 import (
@@ -102,7 +103,7 @@ func runDevice(t *testing.T, d backend.Driver, info backend.Info) {
 		}
 	})
 	r := &rig{d, info, dev, dev.Caps()}
-	for _, g := range [][]subtest{describing, copying, launching, refusing, cancelling, living} {
+	for _, g := range [][]subtest{describing, copying, launching, refusing, cancelling, starting, recording, living} {
 		for _, s := range g {
 			t.Run(s.name, func(t *testing.T) { s.run(t, r) })
 		}

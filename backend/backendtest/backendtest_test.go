@@ -21,11 +21,13 @@ import (
 // wrong is the cpu driver with a mistake: one of its fields replaces what a device does.
 type wrong struct {
 	backend.Driver
-	run   func(d backend.Device, ctx context.Context, l []backend.Launch) (backend.Timing, error)
-	alloc func(d backend.Device, bytes int64) (backend.Buffer, error)
-	load  func(d backend.Device, b backend.Binary) (backend.Kernel, error)
-	close func(d backend.Device) error
-	list  func() ([]backend.Info, error)
+	run    func(d backend.Device, ctx context.Context, l []backend.Launch) (backend.Timing, error)
+	start  func(d backend.Device, ctx context.Context, l []backend.Launch) (backend.Pending, error)
+	record func(d backend.Device, l []backend.Launch) (backend.Recording, error)
+	alloc  func(d backend.Device, bytes int64) (backend.Buffer, error)
+	load   func(d backend.Device, b backend.Binary) (backend.Kernel, error)
+	close  func(d backend.Device) error
+	list   func() ([]backend.Info, error)
 }
 
 func (w wrong) Devices(ctx context.Context) ([]backend.Info, error) {
@@ -53,6 +55,20 @@ func (d device) Run(ctx context.Context, l ...backend.Launch) (backend.Timing, e
 		return d.w.run(d.Device, ctx, l)
 	}
 	return d.Device.Run(ctx, l...)
+}
+
+func (d device) Start(ctx context.Context, l ...backend.Launch) (backend.Pending, error) {
+	if d.w.start != nil {
+		return d.w.start(d.Device, ctx, l)
+	}
+	return d.Device.Start(ctx, l...)
+}
+
+func (d device) Record(l ...backend.Launch) (backend.Recording, error) {
+	if d.w.record != nil {
+		return d.w.record(d.Device, l)
+	}
+	return d.Device.Record(l...)
 }
 
 func (d device) Alloc(bytes int64) (backend.Buffer, error) {
@@ -141,6 +157,42 @@ var mistakes = map[string]struct {
 		_, err := d.Run(ctx, l...)
 		return backend.Timing{}, err
 	}}},
+	"start waits": {"start_and_wait", wrong{start: func(d backend.Device, ctx context.Context, l []backend.Launch) (backend.Pending, error) {
+		t, err := d.Run(ctx, l...)
+		return backend.Done(t), err
+	}}},
+	"wait does not wait": {"start_and_wait", wrong{start: func(d backend.Device, ctx context.Context, l []backend.Launch) (backend.Pending, error) {
+		_, err := d.Start(ctx, l...)
+		return backend.Done(backend.Timing{Host: 1}), err
+	}}},
+	"wait goes on": {"start_and_wait", wrong{start: func(d backend.Device, ctx context.Context, l []backend.Launch) (backend.Pending, error) {
+		p, err := d.Start(ctx, l...)
+		return patient{p}, err
+	}}},
+	"starts later": {"launches_are_the_caller's_after_start", wrong{start: func(d backend.Device, ctx context.Context, l []backend.Launch) (backend.Pending, error) {
+		return &later{d: d, l: l}, ctx.Err()
+	}}},
+	"starts what is right": {"wrong_launches_are_not_started", wrong{start: func(d backend.Device, ctx context.Context, l []backend.Launch) (p backend.Pending, err error) {
+		for i := range l {
+			if p, err = d.Start(ctx, l[i]); err != nil {
+				return nil, err
+			}
+		}
+		return d.Start(ctx)
+	}}},
+	"records half": {"recorded_launches_in_order", wrong{record: func(d backend.Device, l []backend.Launch) (backend.Recording, error) {
+		return d.Record(l[:min(len(l), 256)]...)
+	}}},
+	"records nothing of its own": {"launches_are_the_caller's_after_record", wrong{record: func(d backend.Device, l []backend.Launch) (backend.Recording, error) {
+		return &alias{d: d, l: l}, nil
+	}}},
+	"records anything": {"wrong_launches_are_not_recorded", wrong{record: func(d backend.Device, l []backend.Launch) (backend.Recording, error) {
+		return backend.Replay(d, l), nil
+	}}},
+	"runs a closed recording": {"recording_of_closed_things", wrong{record: func(d backend.Device, l []backend.Launch) (backend.Recording, error) {
+		r, err := d.Record(l...)
+		return open{r}, err
+	}}},
 	"takes zero bytes": {"alloc_refuses", wrong{alloc: func(d backend.Device, bytes int64) (backend.Buffer, error) {
 		return d.Alloc(max(bytes, 4))
 	}}},
@@ -172,6 +224,36 @@ var mistakes = map[string]struct {
 	"required":            {"SPMM_REQUIRE", wrong{list: unavailable}},
 }
 
+// patient waits whatever the context.
+type patient struct{ backend.Pending }
+
+func (p patient) Wait(context.Context) (backend.Timing, error) {
+	return p.Pending.Wait(context.Background())
+}
+
+// later runs launches when they are awaited.
+type later struct {
+	d backend.Device
+	l []backend.Launch
+}
+
+func (p *later) Wait(ctx context.Context) (backend.Timing, error) { return p.d.Run(ctx, p.l...) }
+
+// alias runs the list that it was given, whatever is in it by then.
+type alias struct {
+	d backend.Device
+	l []backend.Launch
+}
+
+func (a *alias) Run(ctx context.Context) (backend.Timing, error)    { return a.d.Run(ctx, a.l...) }
+func (a *alias) Start(ctx context.Context) (backend.Pending, error) { return a.d.Start(ctx, a.l...) }
+func (a *alias) Close() error                                       { return nil }
+
+// open is a recording that cannot be closed.
+type open struct{ backend.Recording }
+
+func (open) Close() error { return nil }
+
 var sink []byte
 
 func unavailable() ([]backend.Info, error) {
@@ -200,8 +282,8 @@ func (s *bleeding) run(d backend.Device, ctx context.Context, l []backend.Launch
 	return d.Run(ctx, l...)
 }
 
-// The contract refuses drivers with mistakes, each in the subtest about it. Each runs in a process of its own,
-// since a test that fails as it should would fail this one.
+// The contract refuses drivers with mistakes, each in the subtest about it, which is all that runs of it. Each runs in a
+// process of its own, since a test that fails as it should would fail this one.
 func TestContractFindsMistakes(t *testing.T) {
 	if name := os.Getenv("MISTAKE"); name != "" {
 		m := mistakes[name].wrong
@@ -214,7 +296,11 @@ func TestContractFindsMistakes(t *testing.T) {
 			if !strings.HasPrefix(m.fails, "cancelled") && !strings.HasPrefix(m.fails, "timing") { // which measure times
 				t.Parallel()
 			}
-			cmd := exec.Command(os.Args[0], "-test.run=^TestContractFindsMistakes$", "-test.v")
+			run := "-test.run=^TestContractFindsMistakes$"
+			if strings.Contains(m.fails, "_") && m.fails != strings.ToUpper(m.fails) { // a subtest of a device
+				run += "/./" + m.fails
+			}
+			cmd := exec.Command(os.Args[0], run, "-test.v")
 			cmd.Env = append(os.Environ(), "MISTAKE="+name, "SPMM_REQUIRE=")
 			if name == "required" {
 				cmd.Env = append(cmd.Env, "SPMM_REQUIRE=other,cpu")

@@ -33,12 +33,16 @@ type device struct {
 	closed  bool
 	lost    error // once set, every call but Close returns it
 	queue   *driver.Queue
-	flying  [2]flying // what the queue has in flight, by turns
-	idle    time.Time // when the last batch that was awaited was done
-	running bool      // a cancelled Run has left launches on the device
+	flying  [2]flying      // what the queue has in flight, by turns
+	idle    time.Time      // when the last batch that was awaited was done
+	running bool           // a cancelled Run has left launches on the device
+	started []started      // in order
+	clocks  []driver.Clock // for others
+	look    func()         // d.reap, unless the device is in use
 	staging staging
 	pool    pool
 	buffers map[*buffer]struct{} // not closed yet
+	graphs  map[*recording]struct{}
 	modules map[[sha256.Size]byte]cu.Module
 	shared  map[cu.Function]uint32 // dynamic shared memory that was set; kernels may share a function
 }
@@ -54,9 +58,11 @@ func open(index int) (backend.Device, error) {
 	d := &device{
 		info:    info,
 		buffers: map[*buffer]struct{}{},
+		graphs:  map[*recording]struct{}{},
 		modules: map[[sha256.Size]byte]cu.Module{},
 		shared:  map[cu.Function]uint32{},
 	}
+	d.look = d.tryReap
 	if d.dev, err = cu.GetDevice(index); err != nil {
 		return nil, unavailable(err, "")
 	}
@@ -116,12 +122,12 @@ func (d *device) usable() error {
 	return d.lost
 }
 
-// enter takes the device for calls in its context, until leave, after waiting for what a cancelled
-// Run has left on it.
-func (d *device) enter(ctx context.Context) error {
+// enter takes the device for calls in its context, until leave. With idle it waits first for what is on
+// the device.
+func (d *device) enter(ctx context.Context, idle bool) error {
 	d.mu.Lock()
 	err := d.usable()
-	if err == nil {
+	if err == nil && idle {
 		err = d.settle(ctx)
 	}
 	if err == nil {
@@ -159,7 +165,7 @@ func (d *device) Alloc(bytes int64) (backend.Buffer, error) {
 	if err := backend.CheckAlloc(bytes); err != nil {
 		return nil, fmt.Errorf("cuda: %w", err)
 	}
-	if err := d.enter(context.Background()); err != nil {
+	if err := d.enter(context.Background(), false); err != nil {
 		return nil, err
 	}
 	defer d.leave()
@@ -215,6 +221,13 @@ func (d *device) Close() error {
 
 // release frees what lives in the context, which is current, and tells errors to keep.
 func (d *device) release(keep func(error)) {
+	for r := range d.graphs {
+		keep(r.free())
+	}
+	for _, c := range d.clocks {
+		keep(c.Destroy())
+	}
+	d.clocks = nil
 	for b := range d.buffers {
 		keep(cu.MemFree(b.ptr))
 	}

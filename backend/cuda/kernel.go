@@ -33,7 +33,7 @@ func (d *device) Load(b backend.Binary) (backend.Kernel, error) {
 	if err := backend.CheckBinary(&b, &d.caps); err != nil {
 		return nil, fmt.Errorf("cuda: %w", err)
 	}
-	if err := d.enter(context.Background()); err != nil {
+	if err := d.enter(context.Background(), false); err != nil {
 		return nil, err
 	}
 	defer d.leave()

@@ -23,41 +23,45 @@ const flight = 50 * time.Millisecond
 // kernel it includes what the host takes to submit a launch: pass the launch many times to measure
 // the kernel alone.
 func (d *device) Run(ctx context.Context, launches ...backend.Launch) (backend.Timing, error) {
-	var t backend.Timing
 	begin := time.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if err := d.ready(ctx); err != nil {
+		return backend.Timing{}, err
+	}
+	left, err := d.checkAll(launches)
+	if err != nil || left == 0 {
+		return backend.Timing{Host: time.Since(begin)}, err
+	}
+	if err := d.submit(ctx, launches, left); err != nil {
+		return backend.Timing{}, err
+	}
+	return backend.Timing{Device: d.queue.Clock().Elapsed(), Host: time.Since(begin)}, nil
+}
+
+// ready tells why launches cannot be run, if they cannot, after waiting for what is on the device.
+func (d *device) ready(ctx context.Context) error {
 	if err := d.usable(); err != nil {
-		return t, err
+		return err
 	}
 	if err := ctx.Err(); err != nil {
-		return t, err
+		return err
 	}
-	if err := d.settle(ctx); err != nil {
-		return t, err
-	}
-	left := 0
+	return d.settle(ctx)
+}
+
+// checkAll refuses launches before any of them runs, and counts those that are not empty.
+func (d *device) checkAll(launches []backend.Launch) (n int, err error) {
 	for i := range launches {
-		if empty(&launches[i]) {
+		if launches[i].Empty() {
 			continue
 		}
 		if err := d.checkLaunch(&launches[i]); err != nil {
-			return t, err
+			return 0, err
 		}
-		left++
+		n++
 	}
-	if left > 0 {
-		if err := d.submit(ctx, launches, left); err != nil {
-			return t, err
-		}
-		t.Device = d.queue.Elapsed()
-	}
-	t.Host = time.Since(begin)
-	return t, nil
-}
-
-func empty(l *backend.Launch) bool {
-	return l.Groups[0] == 0 || l.Groups[1] == 0 || l.Groups[2] == 0
+	return n, nil
 }
 
 // flying is a batch on the device.
@@ -72,7 +76,7 @@ func (d *device) submit(ctx context.Context, launches []backend.Launch, left int
 	batch, first := 0, 0
 	for i := range launches {
 		l := &launches[i]
-		if empty(l) {
+		if l.Empty() {
 			continue
 		}
 		f := &d.flying[batch&1]
@@ -86,7 +90,7 @@ func (d *device) submit(ctx context.Context, launches []backend.Launch, left int
 			return d.abandon(err)
 		}
 		f.first, f.submitted = first, time.Now()
-		if err := d.queue.Submit(batch == 0, left == 0); err != nil {
+		if err := d.queue.Submit(d.queue.Clock(), batch == 0, left == 0); err != nil {
 			d.running = false // Submit has waited
 			return d.abandon(d.fail(d.blame(launches[first:]), err))
 		}
@@ -120,8 +124,21 @@ func (d *device) await(ctx context.Context, f *flying, last bool, launches []bac
 	return nil
 }
 
-// settle waits for what a cancelled Run has left running.
+// settle waits for what a cancelled Run has left running, and for what was started.
 func (d *device) settle(ctx context.Context) error {
+	if err := d.settleRun(ctx); err != nil {
+		return err
+	}
+	for len(d.started) > 0 {
+		if err := d.awaitFirst(ctx); err != nil {
+			return err
+		}
+	}
+	return d.lost
+}
+
+// settleRun waits for what a cancelled Run has left running.
+func (d *device) settleRun(ctx context.Context) error {
 	if !d.running {
 		return nil
 	}
@@ -163,7 +180,7 @@ func (d *device) blame(batch []backend.Launch) string {
 		at, what = 0, "running "
 	}
 	for i := range batch {
-		if empty(&batch[i]) {
+		if batch[i].Empty() {
 			continue
 		}
 		if at == 0 {

@@ -93,7 +93,7 @@ func (b *buffer) enter(ctx context.Context, what string, off int64, n int) error
 		return fmt.Errorf("cuda: %s: %w", what, err)
 	}
 	d := b.dev
-	if err := d.enter(ctx); err != nil {
+	if err := d.enter(ctx, true); err != nil {
 		return err
 	}
 	err := error(nil)

@@ -37,7 +37,7 @@ type buffer struct {
 func (d *device) Alloc(bytes int64) (backend.Buffer, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.ready(context.Background()); err != nil {
+	if err := d.usable(); err != nil {
 		return nil, err
 	}
 	if err := backend.CheckAlloc(bytes); err != nil {

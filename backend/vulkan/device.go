@@ -22,6 +22,8 @@ import (
 
 var errClosed = errors.New("vulkan: the device is closed")
 
+var errLost = resultError(vk.ErrorDeviceLost, "earlier call")
+
 // device implements backend.Device. The lock serialises everything that touches the queue or the
 // lists below; C is called with the lock held.
 type device struct {
@@ -41,6 +43,11 @@ type device struct {
 	launches []C.sv_launch // C's array, filled for each batch
 	batch    backend.Batch // the same launches, to predict their time
 	running  bool          // a cancelled Run has left launches on the device
+	started  []started     // in order
+	spare    []*work       // that nobody uses
+	records  map[*recording]struct{}
+	cuts     backend.Batch // to predict the time of launches that are recorded
+	look     func()        // d.tryReap
 	pool     pool
 	staging  staging
 	kernels  map[*kernel]struct{}
@@ -67,11 +74,12 @@ func openDevice(a *adapter) (_ *device, err error) {
 	}
 	d := &device{
 		a: a, queue: q, features: f, props: p, caps: a.caps(f, &p),
-		kernels: map[*kernel]struct{}{}, layouts: map[C.uint32_t]C.uint64_t{},
+		records: map[*recording]struct{}{}, kernels: map[*kernel]struct{}{}, layouts: map[C.uint32_t]C.uint64_t{},
 	}
 	if t := a.limits.nanosPerTick; q.timestampBits > 0 && t > 0 {
 		d.tick, d.tickMask = t, 1<<q.timestampBits-1
 	}
+	d.look = d.tryReap
 	defer func() {
 		if err != nil {
 			d.Close()
@@ -143,12 +151,12 @@ func (d *device) usable() error {
 	case d.closed:
 		return errClosed
 	case d.lost:
-		return resultError(vk.ErrorDeviceLost, "earlier call")
+		return errLost
 	}
 	return nil
 }
 
-// ready tells why a call cannot be served, after waiting for what a cancelled Run has left on the device.
+// ready tells why a call cannot be served, after waiting for what is on the device.
 func (d *device) ready(ctx context.Context) error {
 	if err := d.usable(); err != nil {
 		return err
@@ -176,7 +184,12 @@ func (d *device) Close() error {
 	}
 	d.closed = true
 	if d.native != nil {
+		d.settle(context.Background()) // what is lost is lost
 		C.sv_idle(d.native)
+		for r := range d.records {
+			d.free(r.parts)
+		}
+		d.free(d.spare)
 		for k := range d.kernels {
 			C.sv_free_pipeline(d.native, k.pipeline)
 		}

@@ -47,7 +47,7 @@ func (d *device) Load(b backend.Binary) (backend.Kernel, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.ready(context.Background()); err != nil {
+	if err := d.usable(); err != nil {
 		return nil, err
 	}
 	k := &kernel{d: d, bin: b, push: C.uint32_t(8*b.Args + b.ParamBytes)}

@@ -219,6 +219,7 @@ void sv_messages_reset(void) {
     X(void, DestroyPipelineLayout, (void *, uint64_t, const void *)) \
     X(int, CreateComputePipelines, (void *, uint64_t, uint32_t, const pipeline_info *, const void *, uint64_t *)) \
     X(void, DestroyPipeline, (void *, uint64_t, const void *)) \
+    X(void, FreeCommandBuffers, (void *, uint64_t, uint32_t, void *const *)) \
     X(int, QueueSubmit, (void *, uint32_t, const submit_info *, uint64_t)) \
     X(int, QueueBindSparse, (void *, uint32_t, const sparse_info *, uint64_t)) \
     X(int, DeviceWaitIdle, (void *)) \
@@ -256,6 +257,11 @@ static int resolve(sv_device *d, void *get, const char **missing) {
     return OK;
 }
 
+static int make_queries(sv_device *d, uint64_t *queries) {
+    query_info info = {.type = T_QUERY_POOL, .query = 2 /* timestamp */, .count = 2};
+    return d->CreateQueryPool(d->device, &info, 0, queries);
+}
+
 static int open_queue(sv_device *d, uint32_t family, int timestamps) {
     command_pool_info pool = {.type = T_COMMAND_POOL, .flags = 2 /* buffers reset one by one */, .family = family};
     int r = d->CreateCommandPool(d->device, &pool, 0, &d->pool);
@@ -267,8 +273,7 @@ static int open_queue(sv_device *d, uint32_t family, int timestamps) {
     fence_info fence = {.type = T_FENCE};
     for (int i = 0; i < 1 + SV_SLOTS; i++)
         if ((r = d->CreateFence(d->device, &fence, 0, &d->fences[i]))) return r;
-    query_info queries = {.type = T_QUERY_POOL, .query = 2 /* timestamp */, .count = 2};
-    return timestamps ? d->CreateQueryPool(d->device, &queries, 0, &d->queries) : OK;
+    return timestamps ? make_queries(d, &d->queries) : OK;
 }
 
 int sv_open(void *get, void *device, void *queue, uint32_t family, int timestamps, sv_device **out, const char **missing) {
@@ -301,10 +306,12 @@ void sv_close(sv_device *d) {
     free(d);
 }
 
-static int submit(sv_device *d, int i) {
-    submit_info info = {.type = T_SUBMIT, .ncommands = 1, .commands = &d->commands[i]};
-    return d->QueueSubmit(d->queue, 1, &info, d->fences[i]);
+static int submit_commands(sv_device *d, void *commands, uint64_t fence) {
+    submit_info info = {.type = T_SUBMIT, .ncommands = 1, .commands = &commands};
+    return d->QueueSubmit(d->queue, 1, &info, fence);
 }
+
+static int submit(sv_device *d, int i) { return submit_commands(d, d->commands[i], d->fences[i]); }
 
 static int64_t now(void) {
     struct timespec t;
@@ -315,17 +322,17 @@ static int64_t now(void) {
 enum { MILLISECOND = 1000000, POLL = MILLISECOND / 10, LOOK = 20 * MILLISECOND };
 #define FOREVER INT64_MAX
 
-// wait awaits fence i until the time end; TIMEOUT if it is still not signalled then. It polls for a short while,
+// wait awaits a fence until the time end; TIMEOUT if it is still not signalled then. It polls for a short while,
 // because sleeping costs more than a short kernel takes, then sleeps. Where the host's memory does not suffice to
 // look, the device works on all the same: it looks again, and takes the device for lost after a second.
-static int wait(sv_device *d, int i, int64_t end) {
+static int wait(sv_device *d, uint64_t fence, int64_t end) {
     int r;
     for (int64_t t = now(), polls = t + POLL;; t = now()) {
         if (t < polls) {
-            r = d->GetFenceStatus(d->device, d->fences[i]);
+            r = d->GetFenceStatus(d->device, fence);
         } else {
             int64_t left = end - t;
-            r = d->WaitForFences(d->device, 1, &d->fences[i], 1, left < 0 ? 0 : left > 1000 * MILLISECOND ? 1000 * MILLISECOND : left);
+            r = d->WaitForFences(d->device, 1, &fence, 1, left < 0 ? 0 : left > 1000 * MILLISECOND ? 1000 * MILLISECOND : left);
         }
         if (r == OUT_OF_HOST_MEMORY || r == OUT_OF_DEVICE_MEMORY) {
             if (++d->failures > 1000) return DEVICE_LOST;
@@ -334,7 +341,7 @@ static int wait(sv_device *d, int i, int64_t end) {
             return DEVICE_LOST;
         } else if (r == OK) {
             d->failures = 0;
-            return d->ResetFences(d->device, 1, &d->fences[i]) ? DEVICE_LOST : OK;
+            return d->ResetFences(d->device, 1, &fence) ? DEVICE_LOST : OK;
         } else {
             d->failures = 0;
             if (t < polls) sched_yield();
@@ -404,7 +411,7 @@ static int bind_parts(sv_device *d, uint64_t buffer, uint32_t n, const sparse_pa
     sparse_buffer b = {buffer, n, parts};
     sparse_info info = {.type = T_BIND_SPARSE, .nbuffers = 1, .buffers = &b};
     int r = d->QueueBindSparse(d->queue, 1, &info, d->fences[0]);
-    return r ? r : wait(d, 0, FOREVER);
+    return r ? r : wait(d, d->fences[0], FOREVER);
 }
 
 static int alloc_parts(sv_device *d, uint64_t size, uint64_t part, uint32_t type, uint32_t usage, sv_memory *m) {
@@ -489,24 +496,38 @@ static void barrier(sv_device *d, void *c, uint32_t src_stage, uint32_t src, uin
     d->CmdPipelineBarrier(c, src_stage, dst_stage, 0, 1, &b, 0, 0, 0, 0);
 }
 
-static int record(sv_device *d, void *c, const sv_launch *l, uint32_t n) {
-    begin_info begin = {.type = T_BEGIN};
-    int r = d->BeginCommandBuffer(c, &begin);
+static int begin(sv_device *d, void *c, uint64_t queries) {
+    begin_info info = {.type = T_BEGIN};
+    int r = d->BeginCommandBuffer(c, &info);
     if (r) return r;
     barrier(d, c, S_ALL, A_MEMORY_WRITE, S_COMPUTE, A_SHADER_READ | A_SHADER_WRITE);
-    if (d->queries) {
-        d->CmdResetQueryPool(c, d->queries, 0, 2);
-        d->CmdWriteTimestamp(c, S_TOP, d->queries, 0);
+    if (queries) {
+        d->CmdResetQueryPool(c, queries, 0, 2);
+        d->CmdWriteTimestamp(c, S_TOP, queries, 0);
     }
+    return OK;
+}
+
+static void add(sv_device *d, void *c, const sv_launch *l, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
         if (i) barrier(d, c, S_COMPUTE, A_SHADER_WRITE, S_COMPUTE, A_SHADER_READ | A_SHADER_WRITE);
         if (!i || l[i].pipeline != l[i - 1].pipeline) d->CmdBindPipeline(c, 1 /* compute */, l[i].pipeline);
         if (l[i].push_bytes) d->CmdPushConstants(c, l[i].layout, STAGE_BIT_COMPUTE, 0, l[i].push_bytes, l[i].push);
         d->CmdDispatch(c, l[i].groups[0], l[i].groups[1], l[i].groups[2]);
     }
-    if (d->queries) d->CmdWriteTimestamp(c, S_BOTTOM, d->queries, 1);
+}
+
+static int end(sv_device *d, void *c, uint64_t queries) {
+    if (queries) d->CmdWriteTimestamp(c, S_BOTTOM, queries, 1);
     barrier(d, c, S_COMPUTE, A_SHADER_WRITE, S_HOST | S_TRANSFER, A_HOST_READ | A_TRANSFER_READ | A_TRANSFER_WRITE);
     return d->EndCommandBuffer(c);
+}
+
+static int record(sv_device *d, void *c, const sv_launch *l, uint32_t n) {
+    int r = begin(d, c, d->queries);
+    if (r) return r;
+    add(d, c, l, n);
+    return end(d, c, d->queries);
 }
 
 sv_launch *sv_launches(sv_device *d) { return d->launches; }
@@ -528,15 +549,48 @@ sv_outcome sv_run(sv_device *d, uint32_t n) {
     return o.result ? o : sv_wait(d);
 }
 
-sv_outcome sv_wait(sv_device *d) {
-    sv_outcome o = {.result = wait(d, 0, now() + LOOK)};
-    if (!o.result && d->queries) {
+static sv_outcome await(sv_device *d, uint64_t fence, uint64_t queries, int64_t most) {
+    sv_outcome o = {.result = wait(d, fence, now() + most)};
+    if (!o.result && queries) {
         uint64_t t[2];
-        o.result = d->GetQueryPoolResults(d->device, d->queries, 0, 2, sizeof t, t, 8, 1 /* 64 bit */ | 2 /* wait */);
+        o.result = d->GetQueryPoolResults(d->device, queries, 0, 2, sizeof t, t, 8, 1 /* 64 bit */ | 2 /* wait */);
         if (!o.result) o.ticks = t[1] - t[0];
     }
     return o;
 }
+
+sv_outcome sv_wait(sv_device *d) { return await(d, d->fences[0], d->queries, LOOK); }
+
+int sv_work_make(sv_device *d, sv_work *w) {
+    memset(w, 0, sizeof *w);
+    command_buffer_info buffers = {.type = T_COMMAND_BUFFERS, .pool = d->pool, .count = 1};
+    int r = d->AllocateCommandBuffers(d->device, &buffers, &w->commands);
+    if (!r && !w->commands) r = INITIALIZATION_FAILED;
+    fence_info fence = {.type = T_FENCE};
+    if (!r) r = d->CreateFence(d->device, &fence, 0, &w->fence);
+    if (!r && d->queries) r = make_queries(d, &w->queries);
+    return r;
+}
+
+void sv_work_free(sv_device *d, sv_work *w) {
+    if (w->commands) d->FreeCommandBuffers(d->device, d->pool, 1, &w->commands);
+    d->DestroyFence(d->device, w->fence, 0);
+    d->DestroyQueryPool(d->device, w->queries, 0);
+    memset(w, 0, sizeof *w);
+}
+
+int sv_work_begin(sv_device *d, sv_work *w) { return begin(d, w->commands, w->queries); }
+
+void sv_work_add(sv_device *d, sv_work *w, uint32_t n) {
+    barrier(d, w->commands, S_COMPUTE, A_SHADER_WRITE, S_COMPUTE, A_SHADER_READ | A_SHADER_WRITE);
+    add(d, w->commands, d->launches, n);
+}
+
+int sv_work_end(sv_device *d, sv_work *w) { return end(d, w->commands, w->queries); }
+
+int sv_work_submit(sv_device *d, sv_work *w) { return submit_commands(d, w->commands, w->fence); }
+
+sv_outcome sv_work_wait(sv_device *d, sv_work *w, int64_t most) { return await(d, w->fence, w->queries, most); }
 
 int sv_copy(sv_device *d, int slot, uint64_t src, uint64_t src_off, uint64_t dst, uint64_t dst_off, uint64_t n) {
     void *c = d->commands[1 + slot];
@@ -555,5 +609,5 @@ int sv_copy(sv_device *d, int slot, uint64_t src, uint64_t src_off, uint64_t dst
 int sv_copy_wait(sv_device *d, int slot) {
     if (!d->in_flight[slot]) return OK;
     d->in_flight[slot] = 0;
-    return wait(d, 1 + slot, FOREVER);
+    return wait(d, d->fences[1 + slot], FOREVER);
 }

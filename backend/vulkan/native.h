@@ -46,6 +46,12 @@ typedef struct {
     uint64_t ticks; // what the timestamps counted; 0 without timestamps
 } sv_outcome;
 
+// A command buffer with a fence and two timestamps of its own. It runs once at a time.
+typedef struct {
+    void *commands;
+    uint64_t fence, queries;
+} sv_work;
+
 typedef struct sv_device sv_device;
 
 // The loader and the instance.
@@ -90,6 +96,17 @@ sv_launch *sv_launches(sv_device *d);
 sv_outcome sv_run(sv_device *d, uint32_t n);
 // Awaits what sv_run left running, for 20 ms at most.
 sv_outcome sv_wait(sv_device *d);
+
+// Makes a work, of which freeing is also right after an error, and when it is not running.
+int sv_work_make(sv_device *d, sv_work *w);
+void sv_work_free(sv_device *d, sv_work *w);
+// Records launches: those of each call of sv_work_add are the first n of sv_launches.
+int sv_work_begin(sv_device *d, sv_work *w);
+void sv_work_add(sv_device *d, sv_work *w, uint32_t n);
+int sv_work_end(sv_device *d, sv_work *w);
+// Submits the work; awaits it, so many nanoseconds at most.
+int sv_work_submit(sv_device *d, sv_work *w);
+sv_outcome sv_work_wait(sv_device *d, sv_work *w, int64_t most);
 
 // Starts a copy between buffers in a slot; awaits it (at once if none is in flight).
 int sv_copy(sv_device *d, int slot, uint64_t src, uint64_t src_off, uint64_t dst, uint64_t dst_off, uint64_t n);

@@ -11,6 +11,7 @@ package vulkan
 import "C"
 
 import (
+	"context"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -166,6 +167,9 @@ func (b *block) alloc(d *device) error {
 	p, total := &d.pool, C.uint64_t(b.size+alignment)
 	var r C.int
 	if int64(total) > p.part {
+		if err := d.settle(context.Background()); err != nil { // binding uses the queue
+			return err
+		}
 		r = C.sv_alloc_parts(d.native, total, C.uint64_t(p.part), C.uint32_t(p.memoryType), usageDevice, &b.mem)
 	} else {
 		var mapped C.int

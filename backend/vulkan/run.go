@@ -27,36 +27,50 @@ func (d *device) Run(ctx context.Context, launches ...backend.Launch) (t backend
 	if err := d.ready(ctx); err != nil {
 		return t, err
 	}
-	for i := range launches {
-		if err := d.checkLaunch(&launches[i]); err != nil {
-			return t, err
-		}
+	if err := d.checkAll(launches); err != nil {
+		return t, err
 	}
 	if err := ctx.Err(); err != nil {
 		return t, err
 	}
+	if err := d.run(ctx, launches, &t); err != nil {
+		return t, err
+	}
+	t.Host = time.Since(start)
+	return t, nil
+}
+
+// run runs launches that were checked on a device that is idle, and adds to t how long it works.
+func (d *device) run(ctx context.Context, launches []backend.Launch, t *backend.Timing) error {
 	n := 0
 	for i := range launches {
 		l := &launches[i]
-		if l.Groups[0] == 0 || l.Groups[1] == 0 || l.Groups[2] == 0 {
+		if l.Empty() {
 			continue
 		}
 		fill(&d.launches[n], l)
 		n++
 		if d.batch.Add(&l.Kernel.(*kernel).pace, l.Groups, flight) || n == len(d.launches) {
-			if err := d.runBatch(ctx, n, &t); err != nil {
-				return t, err
+			if err := d.runBatch(ctx, n, t); err != nil {
+				return err
 			}
 			n = 0
 		}
 	}
 	if n > 0 {
-		if err := d.runBatch(ctx, n, &t); err != nil {
-			return t, err
+		return d.runBatch(ctx, n, t)
+	}
+	return nil
+}
+
+// checkAll refuses launches before any of them runs.
+func (d *device) checkAll(launches []backend.Launch) error {
+	for i := range launches {
+		if err := d.checkLaunch(&launches[i]); err != nil {
+			return err
 		}
 	}
-	t.Host = time.Since(start)
-	return t, nil
+	return nil
 }
 
 // checkLaunch refuses a launch before anything runs.
@@ -115,8 +129,24 @@ func (d *device) runBatch(ctx context.Context, n int, t *backend.Timing) error {
 	return err
 }
 
-// settle awaits what a cancelled Run has left running.
+// settle awaits what a cancelled Run has left running, and what was started.
 func (d *device) settle(ctx context.Context) error {
+	if err := d.settleRun(ctx); err != nil {
+		return err
+	}
+	for len(d.started) > 0 {
+		if err := d.awaitFirst(ctx); err != nil {
+			return err
+		}
+	}
+	if d.lost {
+		return errLost
+	}
+	return nil
+}
+
+// settleRun awaits what a cancelled Run has left running.
+func (d *device) settleRun(ctx context.Context) error {
 	if !d.running {
 		return nil
 	}
@@ -131,6 +161,11 @@ func (d *device) await(ctx context.Context, o C.sv_outcome, t *backend.Timing) e
 		}
 	}
 	d.running = false
-	t.Device += time.Duration(float64(uint64(o.ticks)&d.tickMask) * d.tick)
+	t.Device += d.time(o)
 	return d.check(o.result, "vkQueueSubmit")
+}
+
+// time is what the timestamps of launches that are done say.
+func (d *device) time(o C.sv_outcome) time.Duration {
+	return time.Duration(float64(uint64(o.ticks)&d.tickMask) * d.tick)
 }

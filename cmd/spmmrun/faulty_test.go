@@ -108,3 +108,13 @@ func (d *faulty) Run(ctx context.Context, ls ...backend.Launch) (backend.Timing,
 	}
 	return t, err
 }
+
+// Start and Record go through Run.
+func (d *faulty) Start(ctx context.Context, ls ...backend.Launch) (backend.Pending, error) {
+	t, err := d.Run(ctx, ls...)
+	return backend.Done(t), err
+}
+
+func (d *faulty) Record(ls ...backend.Launch) (backend.Recording, error) {
+	return backend.Replay(d, ls), nil
+}

@@ -60,11 +60,17 @@ func (b *buffer) mapMemory(bytes int64) error {
 		return fmt.Errorf("buffer of %d MiB: %w: %w", bytes>>20, err, backend.ErrOutOfMemory)
 	}
 	b.mem, b.unmap = mem, true
-	return b.dev.pool.do(nil, (bytes+piece-1)/piece, func(lo, hi int64) {
+	touch := func(lo, hi int64) {
 		for i := lo * piece; i < min(hi*piece, bytes); i += 4096 {
 			mem[i] = 0
 		}
-	})
+	}
+	pieces := (bytes + piece - 1) / piece
+	if len(b.dev.jobs) > 0 { // which have the pool
+		touch(0, pieces)
+		return nil
+	}
+	return b.dev.pool.do(nil, pieces, touch)
 }
 
 func (b *buffer) Size() int64 { return b.size }
@@ -86,6 +92,9 @@ func (b *buffer) transfer(ctx context.Context, off int64, p []byte, move func(ho
 	}
 	b.dev.mu.Lock()
 	defer b.dev.mu.Unlock()
+	if err := b.dev.settle(ctx); err != nil {
+		return err
+	}
 	if b.mem == nil {
 		return errClosed
 	}
@@ -107,6 +116,7 @@ func (b *buffer) transfer(ctx context.Context, off int64, p []byte, move func(ho
 func (b *buffer) Close() error {
 	b.dev.mu.Lock()
 	defer b.dev.mu.Unlock()
+	b.dev.settle(context.Background())
 	return b.free()
 }
 

@@ -56,6 +56,7 @@ type device struct {
 	closed  bool
 	pool    pool
 	buffers map[*buffer]struct{}
+	jobs    []*job // started and not done; the first is running
 
 	// The launch being run, for runGroups. They live here so that a repeated Run allocates nothing.
 	groups func(lo, hi int64)
@@ -102,6 +103,7 @@ func (d *device) Load(b backend.Binary) (backend.Kernel, error) {
 func (k *kernel) Close() error {
 	k.dev.mu.Lock()
 	defer k.dev.mu.Unlock()
+	k.dev.settle(context.Background())
 	k.closed = true
 	return nil
 }
@@ -111,14 +113,11 @@ func (d *device) Run(ctx context.Context, launches ...backend.Launch) (backend.T
 	start := time.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed {
-		return backend.Timing{}, errClosed
+	if err := d.settle(ctx); err != nil {
+		return backend.Timing{}, err
 	}
-	caps := d.Caps()
-	for i := range launches {
-		if err := d.check(&launches[i], &caps); err != nil {
-			return backend.Timing{}, err
-		}
+	if err := d.checkAll(launches); err != nil {
+		return backend.Timing{}, err
 	}
 	begin := time.Now()
 	for i := range launches {
@@ -131,6 +130,20 @@ func (d *device) Run(ctx context.Context, launches ...backend.Launch) (backend.T
 	}
 	end := time.Now()
 	return backend.Timing{Device: end.Sub(begin), Host: end.Sub(start)}, nil
+}
+
+// checkAll refuses launches before any of them runs.
+func (d *device) checkAll(launches []backend.Launch) error {
+	if d.closed {
+		return errClosed
+	}
+	caps := d.Caps()
+	for i := range launches {
+		if err := d.check(&launches[i], &caps); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (d *device) check(l *backend.Launch, caps *backend.Caps) error {
@@ -203,14 +216,16 @@ func (d *device) runGroups(lo, hi int64) {
 	}
 }
 
-// Close waits for the call in progress, then frees all buffers and ends the workers.
+// Close waits for the call in progress and for what was started, then frees all buffers and ends the workers.
 func (d *device) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
+		d.settle(context.Background())
 		return nil
 	}
-	d.closed = true
+	d.closed = true // so that nothing else is started
+	d.settle(context.Background())
 	var errs []error
 	for b := range d.buffers {
 		errs = append(errs, b.free())

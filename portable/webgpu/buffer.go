@@ -43,7 +43,7 @@ func (d *device) Alloc(bytes int64) (backend.Buffer, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.ready(context.Background()); err != nil {
+	if err := d.usable(); err != nil {
 		return nil, err
 	}
 	// Whole 16-byte units, so that a kernel may see any buffer as vectors.

@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"time"
 	"unsafe"
 
 	"github.com/spmmrun/spmm/backend"
@@ -36,7 +37,10 @@ type device struct {
 	batch   []C.wg_launch
 	times   backend.Batch // the same launches, to predict their time
 	staging staging
-	pending int // bytes written since the last submission: wgpu holds a copy of them until then
+	started *backend.Ticket // of the submission that is running; nil if that is a Run's
+	worked  time.Duration   // by the submissions of the same Start before it
+	looks   func()          // d.look
+	pending int             // bytes written since the last submission: wgpu holds a copy of them until then
 	clock   clock
 }
 
@@ -56,6 +60,7 @@ func (d Driver) Open(ctx context.Context, info backend.Info) (backend.Device, er
 	}
 	a := list[info.Index]
 	dev := &device{info: a.info, buffers: map[*buffer]struct{}{}, kernels: map[*kernel]struct{}{}}
+	dev.looks = dev.look
 	dev.nat = (*C.wg_device)(C.calloc(1, C.sizeof_wg_device))
 	restore := quietWayland(a.apis)
 	C.wg_open(dev.nat, C.uint32_t(a.apis), C.size_t(a.place))
@@ -132,7 +137,7 @@ func (d *device) usable() error {
 	return nil
 }
 
-// ready is usable after waiting for what a cancelled Run has left running.
+// ready is usable after waiting for what was started, or a cancelled Run has left running.
 func (d *device) ready(ctx context.Context) error {
 	if err := d.usable(); err != nil {
 		return err

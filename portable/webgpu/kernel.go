@@ -46,7 +46,7 @@ func (d *device) Load(b backend.Binary) (backend.Kernel, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.ready(context.Background()); err != nil {
+	if err := d.usable(); err != nil {
 		return nil, err
 	}
 	if b.Args > int(d.nat.maxStorage) {

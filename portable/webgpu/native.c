@@ -389,7 +389,7 @@ static uint64_t now(void) {
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-struct run { wg_device *d; const wg_launch *launches; size_t n; wg_stamps *stamps; };
+struct run { wg_device *d; const wg_launch *launches; size_t n; wg_stamps *stamps; uint64_t most; };
 
 static void run_step(void *p) {
 	struct run *a = p;
@@ -422,10 +422,8 @@ static void run_step(void *p) {
 }
 
 void wg_run(wg_device *d, const wg_launch *launches, size_t n, wg_stamps *stamps) {
-	guarded(run_step, &(struct run){d, launches, n, stamps});
+	guarded(run_step, &(struct run){d, launches, n, stamps, 0});
 }
-
-enum { look_for = 20000000 }; // nanoseconds
 
 // done looks whether the device has finished.
 static bool done(wg_device *d) {
@@ -436,7 +434,7 @@ static bool done(wg_device *d) {
 static void wait_step(void *p) {
 	struct run *a = p;
 	wg_device *d = a->d;
-	for (uint64_t end = now() + look_for; d->error == WG_OK && !done(d); pause_before(d->looks++))
+	for (uint64_t end = now() + a->most; d->error == WG_OK && !done(d); pause_before(d->looks++))
 		if (now() >= end)
 			return;
 	d->running = false;
@@ -450,7 +448,7 @@ static void wait_step(void *p) {
 	}
 }
 
-bool wg_wait(wg_device *d, wg_stamps *stamps) {
-	guarded(wait_step, &(struct run){d, NULL, 0, stamps});
+bool wg_wait(wg_device *d, wg_stamps *stamps, uint64_t most) {
+	guarded(wait_step, &(struct run){d, NULL, 0, stamps, most});
 	return d->running && !d->dead;
 }

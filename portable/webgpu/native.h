@@ -59,7 +59,7 @@ void wg_kernel_free(wg_device *d, wg_kernel *k);
 void *wg_group(wg_device *d, const wg_kernel *k, void *const *buffers, uint32_t args, void *params, uint32_t paramBytes);
 void wg_group_free(wg_device *d, void *group);
 
-// wg_run submits launches; wg_wait waits for them, 20 ms at most, and returns whether they are still running. The
-// stamps are there when they are not.
+// wg_run submits launches; wg_wait waits for them, so many nanoseconds at most, and returns whether they are still
+// running. The stamps are there when they are not.
 void wg_run(wg_device *d, const wg_launch *launches, size_t n, wg_stamps *stamps);
-bool wg_wait(wg_device *d, wg_stamps *stamps);
+bool wg_wait(wg_device *d, wg_stamps *stamps, uint64_t most);

@@ -71,10 +71,8 @@ func (d *device) Run(ctx context.Context, launches ...backend.Launch) (backend.T
 	if err := d.ready(ctx); err != nil {
 		return backend.Timing{}, err
 	}
-	for i := range launches {
-		if err := d.check(&launches[i]); err != nil {
-			return backend.Timing{}, err
-		}
+	if err := d.checkAll(launches); err != nil {
+		return backend.Timing{}, err
 	}
 	var t backend.Timing
 	for len(launches) > 0 {
@@ -100,14 +98,22 @@ func (d *device) cut(launches []backend.Launch) int {
 	for n < min(len(launches), batchSize) {
 		l := &launches[n]
 		n++
-		if !empty(l) && d.times.Add(&l.Kernel.(*kernel).pace, l.Groups, flight) {
+		if !l.Empty() && d.times.Add(&l.Kernel.(*kernel).pace, l.Groups, flight) {
 			break
 		}
 	}
 	return n
 }
 
-func empty(l *backend.Launch) bool { return l.Groups[0] == 0 || l.Groups[1] == 0 || l.Groups[2] == 0 }
+// checkAll refuses launches before any of them runs.
+func (d *device) checkAll(launches []backend.Launch) error {
+	for i := range launches {
+		if err := d.check(&launches[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 func (d *device) check(l *backend.Launch) error {
 	k, ok := l.Kernel.(*kernel)
@@ -135,16 +141,9 @@ func (d *device) check(l *backend.Launch) error {
 // runBatch submits launches that were checked, waits, and returns the time the device worked.
 func (d *device) runBatch(ctx context.Context, launches []backend.Launch) (time.Duration, error) {
 	start := time.Now()
-	d.batch, d.params.next = d.batch[:0], d.params.next[:0]
-	for i := range launches {
-		if err := d.append(&launches[i]); err != nil {
-			return 0, err
-		}
+	if err := d.encode(launches); err != nil || len(d.batch) == 0 {
+		return 0, err
 	}
-	if len(d.batch) == 0 {
-		return 0, nil
-	}
-	d.params.upload(d)
 	worked, err := d.submit(ctx)
 	if err == nil {
 		d.times.Done(time.Since(start))
@@ -152,8 +151,20 @@ func (d *device) runBatch(ctx context.Context, launches []backend.Launch) (time.
 	return worked, err
 }
 
+// encode makes launches that were checked the batch to submit next.
+func (d *device) encode(launches []backend.Launch) error {
+	d.batch, d.params.next = d.batch[:0], d.params.next[:0]
+	for i := range launches {
+		if err := d.append(&launches[i]); err != nil {
+			return err
+		}
+	}
+	d.params.upload(d)
+	return nil
+}
+
 func (d *device) append(l *backend.Launch) error {
-	if empty(l) {
+	if l.Empty() {
 		return nil
 	}
 	k := l.Kernel.(*kernel)
@@ -176,18 +187,28 @@ func (d *device) append(l *backend.Launch) error {
 
 // submit runs d.batch, which may be empty. When the context ends it is left running.
 func (d *device) submit(ctx context.Context) (time.Duration, error) {
+	d.launch()
+	return d.await(ctx)
+}
+
+// launch submits d.batch.
+func (d *device) launch() {
 	d.pending = 0
 	C.wg_run(d.nat, unsafe.SliceData(d.batch), C.size_t(len(d.batch)), &d.clock.last)
-	return d.await(ctx)
 }
 
 // await waits for what was submitted, and looks at the context in between.
 func (d *device) await(ctx context.Context) (time.Duration, error) {
-	for C.wg_wait(d.nat, &d.clock.last) {
+	for C.wg_wait(d.nat, &d.clock.last, C.uint64_t(20*time.Millisecond)) {
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
 	}
+	return d.finished()
+}
+
+// finished returns what became of a submission that is not running any more.
+func (d *device) finished() (time.Duration, error) {
 	if err := d.take("running kernels"); err != nil {
 		d.params.written = d.params.written[:0] // what the ring holds now is not known
 		return 0, err
@@ -195,11 +216,24 @@ func (d *device) await(ctx context.Context) (time.Duration, error) {
 	return d.clock.worked(), nil
 }
 
-// settle waits for what a cancelled Run has left running.
+// settle waits for what was started, or a cancelled Run has left running.
 func (d *device) settle(ctx context.Context) error {
-	if !d.nat.running || d.nat.dead {
+	if d.started == nil && (!d.nat.running || d.nat.dead) {
 		return nil
 	}
-	_, err := d.await(ctx)
-	return err
+	worked, err := d.await(ctx)
+	if d.nat.running && !d.nat.dead { // the context has ended
+		return err
+	}
+	if d.started == nil {
+		return err
+	}
+	d.finish(worked, err)
+	return d.usable()
+}
+
+// finish tells who waits for the submission that is done.
+func (d *device) finish(worked time.Duration, err error) {
+	d.started.Finish(d.worked+worked, err)
+	d.started = nil
 }

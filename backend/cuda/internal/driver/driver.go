@@ -55,6 +55,7 @@ const (
 	SymbolNotFound      Result = C.CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND
 	NoLibrary           Result = C.CUDA_ERROR_SHARED_OBJECT_INIT_FAILED
 	NotFound            Result = C.CUDA_ERROR_NOT_FOUND
+	NotReady            Result = C.CUDA_ERROR_NOT_READY
 	IllegalAddress      Result = C.CUDA_ERROR_ILLEGAL_ADDRESS
 	OutOfResources      Result = C.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
 	LaunchTimeout       Result = C.CUDA_ERROR_LAUNCH_TIMEOUT

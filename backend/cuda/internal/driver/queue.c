@@ -5,12 +5,26 @@
 #include <time.h>
 #include "queue.h"
 
+CUresult spmm_clock_make(spmm_clock *c)
+{
+	CUresult r = cuEventCreate(&c->start, CU_EVENT_DEFAULT);
+	return r ? r : cuEventCreate(&c->stop, CU_EVENT_DEFAULT);
+}
+
+static CUresult destroy_events(CUevent a, CUevent b)
+{
+	CUresult first = a ? cuEventDestroy(a) : CUDA_SUCCESS;
+	CUresult r = b ? cuEventDestroy(b) : CUDA_SUCCESS;
+	return first ? first : r;
+}
+
+CUresult spmm_clock_destroy(spmm_clock *c) { return destroy_events(c->start, c->stop); }
+
 CUresult spmm_queue_make(spmm_queue *q)
 {
 	CUresult r = cuStreamCreate(&q->stream, CU_STREAM_NON_BLOCKING);
-	CUevent *timed[] = {&q->start, &q->stop};
-	for (int i = 0; i < 2 && !r; i++)
-		r = cuEventCreate(timed[i], CU_EVENT_DEFAULT);
+	if (!r)
+		r = spmm_clock_make(&q->own);
 	for (int i = 0; i < 2 && !r; i++)
 		r = cuEventCreate(&q->fence[i], CU_EVENT_DISABLE_TIMING);
 	return r;
@@ -18,29 +32,34 @@ CUresult spmm_queue_make(spmm_queue *q)
 
 CUresult spmm_queue_destroy(spmm_queue *q)
 {
-	CUresult first = CUDA_SUCCESS;
-	CUevent events[] = {q->start, q->stop, q->fence[0], q->fence[1]};
-	for (int i = 0; i < 4; i++) {
-		CUresult r = events[i] ? cuEventDestroy(events[i]) : CUDA_SUCCESS;
-		first = first ? first : r;
-	}
-	CUresult r = q->stream ? cuStreamDestroy(q->stream) : CUDA_SUCCESS;
+	CUresult first = spmm_clock_destroy(&q->own);
+	CUresult r = destroy_events(q->fence[0], q->fence[1]);
+	first = first ? first : r;
+	r = q->stream ? cuStreamDestroy(q->stream) : CUDA_SUCCESS;
 	return first ? first : r;
+}
+
+/* arguments points argv at what the kernel of a launch takes. */
+static void arguments(spmm_launch *l, void *argv[SPMM_MAX_ARGS + 1])
+{
+	for (unsigned int i = 0; i < l->args; i++)
+		argv[i] = &l->arg[i];
+	if (l->bytes)
+		argv[l->args] = l->params;
 }
 
 static CUresult launch(spmm_launch *l, CUstream stream)
 {
 	void *argv[SPMM_MAX_ARGS + 1];
-	for (unsigned int i = 0; i < l->args; i++)
-		argv[i] = &l->arg[i];
-	if (l->bytes)
-		argv[l->args] = l->params;
+	arguments(l, argv);
 	return cuLaunchKernel(l->fn, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1],
 	                      l->block[2], l->shared, stream, argv, NULL);
 }
 
 static CUresult launch_all(spmm_queue *q)
 {
+	if (q->graph)
+		return cuGraphLaunch(q->graph->exec, q->stream);
 	for (unsigned int i = 0; i < q->n; i++) {
 		CUresult r = launch(&q->launch[i], q->stream);
 		if (r) {
@@ -53,11 +72,11 @@ static CUresult launch_all(spmm_queue *q)
 
 static CUresult submit(spmm_queue *q, int first, int last)
 {
-	CUresult r = first ? cuEventRecord(q->start, q->stream) : CUDA_SUCCESS;
+	CUresult r = first ? cuEventRecord(q->clock->start, q->stream) : CUDA_SUCCESS;
 	if (!r)
 		r = launch_all(q);
 	if (!r)
-		r = cuEventRecord(last ? q->stop : q->fence[q->batches & 1], q->stream);
+		r = cuEventRecord(last ? q->clock->stop : q->fence[q->batches & 1], q->stream);
 	if (r) {
 		CUresult done = cuStreamSynchronize(q->stream);
 		r = r ? r : done;
@@ -65,13 +84,14 @@ static CUresult submit(spmm_queue *q, int first, int last)
 	return r;
 }
 
-CUresult spmm_queue_submit(spmm_queue *q, int first, int last)
+CUresult spmm_queue_submit(spmm_queue *q, spmm_clock *clock, int first, int last)
 {
 	if (first)
 		q->batches = 0;
+	q->clock = clock;
 	q->failed = SPMM_BATCH;
 	q->ended = last;
-	q->ms = 0;
+	clock->ms = 0;
 	CUcontext popped;
 	CUresult r = cuCtxPushCurrent(q->ctx);
 	if (!r) {
@@ -80,6 +100,7 @@ CUresult spmm_queue_submit(spmm_queue *q, int first, int last)
 	}
 	q->batches++;
 	q->n = 0;
+	q->graph = NULL;
 	return r;
 }
 
@@ -90,9 +111,9 @@ static long long now(void)
 	return t.tv_sec * 1000000000ll + t.tv_nsec;
 }
 
-static CUresult wait(CUevent e, int first)
+static CUresult wait(CUevent e, long long most, int first)
 {
-	const long long end = now() + 20000000;
+	const long long end = now() + most;
 	for (;;) {
 		CUresult r = cuEventQuery(e);
 		if (r != CUDA_ERROR_NOT_READY || now() >= end)
@@ -104,6 +125,14 @@ static CUresult wait(CUevent e, int first)
 	}
 }
 
+static CUresult wait_clock(spmm_clock *c, long long most, int first)
+{
+	CUresult r = wait(c->stop, most, first);
+	return r ? r : cuEventElapsedTime(&c->ms, c->start, c->stop);
+}
+
+enum { LOOK = 20000000 }; /* nanoseconds */
+
 CUresult spmm_queue_wait(spmm_queue *q, int all, int first)
 {
 	CUcontext popped;
@@ -111,11 +140,76 @@ CUresult spmm_queue_wait(spmm_queue *q, int all, int first)
 	if (r)
 		return r;
 	if (!all)
-		r = wait(q->fence[q->batches & 1], first); /* batches - 2 */
+		r = wait(q->fence[q->batches & 1], LOOK, first); /* batches - 2 */
 	else if (!q->ended)
-		r = wait(q->fence[(q->batches - 1) & 1], first);
-	else if (!(r = wait(q->stop, first)))
-		r = cuEventElapsedTime(&q->ms, q->start, q->stop);
+		r = wait(q->fence[(q->batches - 1) & 1], LOOK, first);
+	else
+		r = wait_clock(q->clock, LOOK, first);
 	cuCtxPopCurrent(&popped);
 	return r;
+}
+
+CUresult spmm_clock_wait(spmm_queue *q, spmm_clock *c, long long most, int first)
+{
+	CUcontext popped;
+	CUresult r = cuCtxPushCurrent(q->ctx);
+	if (r)
+		return r;
+	r = wait_clock(c, most, first);
+	cuCtxPopCurrent(&popped);
+	return r;
+}
+
+static CUresult add_node(spmm_graph *g, spmm_launch *l)
+{
+	void *argv[SPMM_MAX_ARGS + 1];
+	arguments(l, argv);
+	CUDA_KERNEL_NODE_PARAMS p = {
+		.func = l->fn,
+		.gridDimX = l->grid[0], .gridDimY = l->grid[1], .gridDimZ = l->grid[2],
+		.blockDimX = l->block[0], .blockDimY = l->block[1], .blockDimZ = l->block[2],
+		.sharedMemBytes = l->shared,
+		.kernelParams = argv, /* copied by the call */
+	};
+	CUgraphNode node;
+	CUresult r = cuGraphAddKernelNode(&node, g->graph, g->last ? &g->last : NULL, g->last ? 1 : 0, &p);
+	if (!r)
+		g->last = node;
+	return r;
+}
+
+CUresult spmm_graph_add(spmm_queue *q, spmm_graph *g)
+{
+	CUcontext popped;
+	CUresult r = cuCtxPushCurrent(q->ctx);
+	if (r)
+		return r;
+	if (!g->graph)
+		r = cuGraphCreate(&g->graph, 0);
+	for (unsigned int i = 0; i < q->n && !r; i++)
+		r = add_node(g, &q->launch[i]);
+	cuCtxPopCurrent(&popped);
+	q->n = 0;
+	return r;
+}
+
+CUresult spmm_graph_make(spmm_queue *q, spmm_graph *g)
+{
+	CUcontext popped;
+	CUresult r = cuCtxPushCurrent(q->ctx);
+	if (r)
+		return r;
+	r = cuGraphInstantiateWithFlags(&g->exec, g->graph, 0);
+	CUresult freed = cuGraphDestroy(g->graph);
+	g->graph = NULL;
+	g->last = NULL;
+	cuCtxPopCurrent(&popped);
+	return r ? r : freed;
+}
+
+CUresult spmm_graph_destroy(spmm_graph *g)
+{
+	CUresult first = g->exec ? cuGraphExecDestroy(g->exec) : CUDA_SUCCESS;
+	CUresult r = g->graph ? cuGraphDestroy(g->graph) : CUDA_SUCCESS;
+	return first ? first : r;
 }

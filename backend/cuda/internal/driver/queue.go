@@ -70,14 +70,41 @@ func (q *Queue) Arg(p cu.DevicePtr) {
 	l.args++
 }
 
-// Submit hands the batch to the driver and returns. The first batch of a run starts the clock, the
-// last one stops it. Callers wait so that two batches are in flight at most. One that fails waits for all.
-func (q *Queue) Submit(first, last bool) error {
-	return check(C.spmm_queue_submit(q.c, flag(first), flag(last)))
+// Clock is the events around the launches of a run.
+type Clock struct{ c *C.spmm_clock }
+
+// NewClock makes a clock for runs that are in flight beside others. The queue's context must be current. Where it
+// fails, Destroy still frees what was made.
+func NewClock() (Clock, error) {
+	c := Clock{(*C.spmm_clock)(C.calloc(1, C.sizeof_spmm_clock))}
+	return c, check(C.spmm_clock_make(c.c))
 }
 
-// Wait waits until everything submitted is done, or everything but the last batch, and calls
-// carryOn every 20 ms: an error of it ends the wait, and is Wait's.
+// Destroy frees the clock; the queue's context must be current.
+func (c Clock) Destroy() error {
+	err := check(C.spmm_clock_destroy(c.c))
+	C.free(unsafe.Pointer(c.c))
+	return err
+}
+
+// Elapsed is the device's time from before the first launch of the run to after its last one, all of which have been
+// awaited.
+func (c Clock) Elapsed() time.Duration {
+	return time.Duration(float64(c.c.ms) * float64(time.Millisecond))
+}
+
+// Clock returns the queue's own clock, of runs that are awaited before the next one is submitted.
+func (q *Queue) Clock() Clock { return Clock{&q.c.own} }
+
+// Submit hands the batch to the driver and returns. The first batch of a run starts the clock, the
+// last one stops it. One that fails waits for all.
+func (q *Queue) Submit(c Clock, first, last bool) error {
+	return check(C.spmm_queue_submit(q.c, c.c, flag(first), flag(last)))
+}
+
+// Wait waits until everything of the run submitted last is done, or everything but its last batch, and calls
+// carryOn every 20 ms: an error of it ends the wait, and is Wait's. With Wait(false) callers see to it that two batches
+// are in flight at most.
 func (q *Queue) Wait(all bool, carryOn func() error) error {
 	r := C.spmm_queue_wait(q.c, flag(all), 1)
 	for r == C.CUDA_ERROR_NOT_READY {
@@ -89,6 +116,22 @@ func (q *Queue) Wait(all bool, carryOn func() error) error {
 	return check(r)
 }
 
+// WaitFor waits likewise for the run of a clock.
+func (q *Queue) WaitFor(c Clock, carryOn func() error) error {
+	const look = 20 * time.Millisecond
+	r := C.spmm_clock_wait(q.c, c.c, C.longlong(look), 1)
+	for r == C.CUDA_ERROR_NOT_READY {
+		if err := carryOn(); err != nil {
+			return err
+		}
+		r = C.spmm_clock_wait(q.c, c.c, C.longlong(look), 0)
+	}
+	return check(r)
+}
+
+// Look tells whether the run of a clock is done: NotReady if it is not.
+func (q *Queue) Look(c Clock) error { return check(C.spmm_clock_wait(q.c, c.c, 0, 1)) }
+
 // Refused is the position in its batch of the launch that Submit failed at, -1 if it was no launch.
 func (q *Queue) Refused() int {
 	if q.c.failed == Batch {
@@ -99,12 +142,6 @@ func (q *Queue) Refused() int {
 
 // Reset forgets the launches added since the last Submit.
 func (q *Queue) Reset() { q.c.n = 0 }
-
-// Elapsed is the device's time from before the first launch of a run to after its last one, all of
-// which have been awaited.
-func (q *Queue) Elapsed() time.Duration {
-	return time.Duration(float64(q.c.ms) * float64(time.Millisecond))
-}
 
 func flag(b bool) C.int {
 	if b {

@@ -16,15 +16,29 @@ typedef struct {
 	_Alignas(16) unsigned char params[SPMM_MAX_PARAMS];
 } spmm_launch;
 
+/* Events before and after the launches of a run. */
+typedef struct {
+	CUevent start, stop;
+	float ms; /* from start to stop, once that was awaited */
+} spmm_clock;
+
+/* A chain of launches that the driver has prepared. */
+typedef struct {
+	CUgraph graph;    /* while launches are added */
+	CUgraphNode last; /* the launch added last */
+	CUgraphExec exec;
+} spmm_graph;
+
 typedef struct {
 	CUcontext ctx;
 	CUstream stream;
-	CUevent start, stop; /* around all batches of a run */
-	CUevent fence[2];    /* after each batch but the last, by turns: at most two are in flight */
-	int ended;           /* the last batch of the run was submitted */
+	spmm_clock own;    /* of runs that are awaited before the next one */
+	spmm_clock *clock; /* of the run submitted last */
+	CUevent fence[2];  /* after each batch but the last, by turns: at most two are in flight */
+	int ended;         /* the last batch of the run was submitted */
 	unsigned int batches, n;
 	unsigned int failed; /* the launch of the batch that was refused; SPMM_BATCH: none */
-	float ms;            /* from start to stop */
+	spmm_graph *graph;   /* what to submit in place of launches; NULL: none */
 	spmm_launch launch[SPMM_BATCH];
 } spmm_queue;
 
@@ -32,13 +46,27 @@ typedef struct {
 CUresult spmm_queue_make(spmm_queue *q);
 CUresult spmm_queue_destroy(spmm_queue *q);
 
-/* Submits the n launches in q and returns. The first batch of a run starts the clock, the last one
+/* The same for the events of a clock. */
+CUresult spmm_clock_make(spmm_clock *c);
+CUresult spmm_clock_destroy(spmm_clock *c);
+
+/* Submits the n launches in q, or its graph, and returns. The first batch of a run starts the clock, the last one
  * stops it. One that fails waits until everything submitted is done. */
-CUresult spmm_queue_submit(spmm_queue *q, int first, int last);
+CUresult spmm_queue_submit(spmm_queue *q, spmm_clock *clock, int first, int last);
 
 /* Waits for the batch before the last one submitted, or for all that was submitted, 20 ms at most:
  * CUDA_ERROR_NOT_READY if it is not done then. The first look of a wait polls without sleeping. When
- * the last batch of a run is done ms is the time since the first began. */
+ * the last batch of a run is done its clock has the time since the first began. */
 CUresult spmm_queue_wait(spmm_queue *q, int all, int first);
+
+/* Waits for a run that was submitted with its own clock, so many nanoseconds at most. */
+CUresult spmm_clock_wait(spmm_queue *q, spmm_clock *c, long long most, int first);
+
+/* Adds the n launches in q to a graph, each after the one before, and makes it ready to be launched. After an error
+ * of either the graph must still be destroyed. */
+CUresult spmm_graph_add(spmm_queue *q, spmm_graph *g);
+CUresult spmm_graph_make(spmm_queue *q, spmm_graph *g);
+/* The context must be current, and the graph not running. */
+CUresult spmm_graph_destroy(spmm_graph *g);
 
 #endif

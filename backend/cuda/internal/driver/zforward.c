@@ -166,4 +166,6 @@ FORWARD(cuGraphAddMemsetNode, (CUgraphNode *phGraphNode, CUgraph hGraph, const C
 FORWARD(cuGraphAddChildGraphNode, (CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUgraph childGraph), (phGraphNode, hGraph, dependencies, numDependencies, childGraph))
 FORWARD(cuGraphGetEdges, (CUgraph hGraph, CUgraphNode *from, CUgraphNode *to, size_t *numEdges), (hGraph, from, to, numEdges))
 FORWARD(cuGraphDestroyNode, (CUgraphNode hNode), (hNode))
+FORWARD(cuGraphInstantiateWithFlags, (CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags), (phGraphExec, hGraph, flags))
+FORWARD(cuGraphLaunch, (CUgraphExec hGraphExec, CUstream hStream), (hGraphExec, hStream))
 FORWARD(cuGraphExecDestroy, (CUgraphExec hGraphExec), (hGraphExec))

@@ -68,7 +68,25 @@ struct CUctx_st {
 	CUresult lost;
 	struct block *blocks;
 	size_t used;
-	int events, streams, modules;
+	int events, streams, modules, graphs;
+};
+
+struct CUgraphNode_st {
+	struct op op;
+	CUgraph graph;
+};
+
+/* A graph, and what is made of one: its nodes in the order in which they run. */
+struct CUgraph_st {
+	CUgraphNode node[1024];
+	size_t n;
+	CUcontext ctx;
+};
+
+struct CUgraphExec_st {
+	struct op *ops; /* the first of a list */
+	CUcontext ctx;
+	CUstream ran; /* the stream that it was launched into last */
 };
 
 static struct CUctx_st primary[8];
@@ -471,8 +489,8 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice d)
 		blocks++;
 	}
 	char line[128];
-	snprintf(line, sizeof line, "end lost=%d blocks=%d events=%d streams=%d modules=%d", c->lost,
-	         blocks, c->events, c->streams, c->modules);
+	snprintf(line, sizeof line, "end lost=%d blocks=%d events=%d streams=%d modules=%d graphs=%d", c->lost,
+	         blocks, c->events, c->streams, c->modules, c->graphs);
 	report(line);
 	memset(c, 0, sizeof *c);
 	return CUDA_SUCCESS;
@@ -791,22 +809,121 @@ CUresult cuEventDestroy_v2(CUevent e)
 	return CUDA_SUCCESS;
 }
 
+/* kernel_op makes o a launch, with a copy of its parameters. */
+static CUresult kernel_op(struct op *o, CUfunction f, const unsigned grid[3], const unsigned block[3], unsigned shared, void **params)
+{
+	if (!grid[0] || !grid[1] || !grid[2] || grid[1] > 65535 || grid[2] > 65535 || block[0] * block[1] * block[2] > 1024)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (shared > (unsigned)f->dynamic && (int)shared + number_after(f->module->text, "//static=") > 48 << 10)
+		return CUDA_ERROR_INVALID_VALUE;
+	o->kind = KERNEL;
+	o->fn = f;
+	memcpy(o->grid, grid, sizeof o->grid);
+	memcpy(o->block, block, sizeof o->block);
+	o->shared = shared;
+	for (int i = 0; i < f->params; i++)
+		memcpy(o->arg[i], params[i], f->size[i]);
+	return CUDA_SUCCESS;
+}
+
 CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                         unsigned shared, CUstream s, void **params, void **extra)
 {
 	ENTER(cuLaunchKernel, 1)
 	(void)extra;
-	if (!gx || !gy || !gz || gy > 65535 || gz > 65535 || bx * by * bz > 1024)
+	struct op o = {0};
+	CUresult r = kernel_op(&o, f, (unsigned[]){gx, gy, gz}, (unsigned[]){bx, by, bz}, shared, params);
+	if (r)
+		return r;
+	struct op *to = append(s);
+	*to = o;
+	return CUDA_SUCCESS;
+}
+
+/* ---- exported: graphs ---- */
+
+CUresult cuGraphCreate(CUgraph *g, unsigned flags)
+{
+	ENTER(cuGraphCreate, 1)
+	if (flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (shared > (unsigned)f->dynamic && (int)shared + number_after(f->module->text, "//static=") > 48 << 10)
+	*g = calloc(1, sizeof **g);
+	(*g)->ctx = current;
+	current->graphs++;
+	return CUDA_SUCCESS;
+}
+
+/* A node must come after the one that was added last, so that there is one order. */
+CUresult cuGraphAddKernelNode(CUgraphNode *node, CUgraph g, const CUgraphNode *after, size_t n, const CUDA_KERNEL_NODE_PARAMS *p)
+{
+	ENTER(cuGraphAddKernelNode, 1)
+	if (n != (g->n > 0) || (n && after[0] != g->node[g->n - 1]) || g->n == sizeof g->node / sizeof g->node[0] || p->extra)
 		return CUDA_ERROR_INVALID_VALUE;
-	struct op *o = append(s);
-	o->kind = KERNEL;
-	o->fn = f;
-	memcpy(o->grid, (unsigned[]){gx, gy, gz}, sizeof o->grid);
-	memcpy(o->block, (unsigned[]){bx, by, bz}, sizeof o->block);
-	o->shared = shared;
-	for (int i = 0; i < f->params; i++)
-		memcpy(o->arg[i], params[i], f->size[i]);
+	CUgraphNode new = calloc(1, sizeof *new);
+	CUresult r = kernel_op(&new->op, p->func, (unsigned[]){p->gridDimX, p->gridDimY, p->gridDimZ},
+	                       (unsigned[]){p->blockDimX, p->blockDimY, p->blockDimZ}, p->sharedMemBytes, p->kernelParams);
+	if (r) {
+		free(new);
+		return r;
+	}
+	*node = g->node[g->n++] = new;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuGraphDestroy(CUgraph g)
+{
+	ENTER(cuGraphDestroy, 1)
+	for (size_t i = 0; i < g->n; i++)
+		free(g->node[i]);
+	g->ctx->graphs--;
+	free(g);
+	return CUDA_SUCCESS;
+}
+
+#ifndef WITHOUT_cuGraphInstantiateWithFlags
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *x, CUgraph g, unsigned long long flags)
+{
+	ENTER(cuGraphInstantiateWithFlags, 1)
+	if (flags || !g->n)
+		return CUDA_ERROR_INVALID_VALUE;
+	*x = calloc(1, sizeof **x);
+	(*x)->ctx = current;
+	current->graphs++;
+	struct op **last = &(*x)->ops;
+	for (size_t i = 0; i < g->n; i++) {
+		struct op *o = malloc(sizeof *o);
+		*o = g->node[i]->op;
+		*last = o;
+		last = &o->next;
+	}
+	return CUDA_SUCCESS;
+}
+#endif
+
+CUresult cuGraphLaunch(CUgraphExec x, CUstream s)
+{
+	ENTER(cuGraphLaunch, 1)
+	x->ran = s;
+	for (struct op *o = x->ops; o; o = o->next) {
+		struct op *to = append(s);
+		struct op copy = *o;
+		copy.next = NULL;
+		*to = copy;
+	}
+	return CUDA_SUCCESS;
+}
+
+/* A graph that is destroyed while it runs is a mistake here: the driver allows it. */
+CUresult cuGraphExecDestroy(CUgraphExec x)
+{
+	ENTER(cuGraphExecDestroy, 1)
+	if (x->ran && x->ran->first)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (struct op *o = x->ops, *next; o; o = next) {
+		next = o->next;
+		free(o);
+	}
+	x->ctx->graphs--;
+	free(x);
 	return CUDA_SUCCESS;
 }
