@@ -70,6 +70,7 @@ type layout struct {
 	path       string
 	pad        bool       // leading dimensions larger than needed, NaN in between
 	a, b, c    dtype.Type // storage; a and b are the precision's unless by package spmm
+	bias       dtype.Type // storage of the bias; Invalid: f32, which it is unless by package spmm
 	bcol, ccol bool       // column-major
 	reuse      bool       // the plan, and on the device B and C, have multiplied with another alpha and beta before
 }
@@ -89,6 +90,7 @@ func (l layout) name(prec dtype.Type) string {
 	add(l.a != prec.Storage(), "a:"+l.a.String())
 	add(l.b != prec.Storage(), "b:"+l.b.String())
 	add(l.c != dtype.F32, "c:"+l.c.String())
+	add(l.bias != dtype.Invalid, "bias:"+l.bias.String())
 	return s.String()
 }
 
@@ -111,6 +113,7 @@ type shape struct {
 	pattern     string
 	alpha, beta float32 // an alpha of 0 means 1
 	kind        string
+	epilogue    spec.Epilogue
 }
 
 var (
@@ -230,6 +233,8 @@ func list(kernels []*spec.Format, suite int, tier Tier, keep func(id string) boo
 		w.front4(t)
 	}
 	w.reproducible4(kernels)
+	w.suite = 5
+	w.reproducible5(kernels)
 	w.tests = slices.DeleteFunc(w.tests, func(t test) bool {
 		return t.since > suite || t.tier == Full && tier != Full || !keep(t.id())
 	})
@@ -245,7 +250,7 @@ type lister struct {
 func (w *lister) add(tier Tier, t target, class string, s shape, l layout) {
 	r := recipe{
 		class: class, typ: t.prec, m: s.m, k: s.k, n: s.n, pattern: s.pattern,
-		alpha: s.alpha, beta: s.beta, kind: s.kind, seed: 1,
+		alpha: s.alpha, beta: s.beta, epilogue: s.epilogue, kind: s.kind, seed: 1,
 	}
 	if r.alpha == 0 {
 		r.alpha = 1

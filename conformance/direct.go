@@ -91,13 +91,16 @@ func (x *directRun) pack(enc *spec.Packed, l spec.Launch) {
 	}
 	in := x.t.prec.Storage()
 	x.args = append(x.args, fill(in, x.p.b, x.prob.LDB, x.p.k))
-	b := x.args[len(x.args)-1]
+	bias := x.args[len(x.args)-1] // where there is none: B
+	if x.p.bias != nil {
+		bias = fillBias(x.p.bias, x.prob.Epilogue.BiasShift)
+	}
 	if x.fixed != nil {
 		x.q = len(x.args)
 		x.args = append(x.args, filled(x.fixed.bytes))
 	}
 	if x.t.kernel.TakesBias() {
-		x.args = append(x.args, b)
+		x.args = append(x.args, bias)
 	}
 	x.c = len(x.args)
 	x.args = append(x.args, fill(x.t.c, x.p.c, x.prob.LDC, x.p.m))
@@ -115,6 +118,15 @@ func fill(t dtype.Type, d *formats.Dense[float32], ld, rows int) []byte {
 				put(t, mem, i*ld+j, pack(t, d.At(i, j)))
 			}
 		}
+	}
+	return mem
+}
+
+// fillBias returns the elements of a bias 1 << shift apart, with sentinel in between.
+func fillBias(bias []float32, shift uint32) []byte {
+	mem := filled(len(bias) << shift * 4)
+	for i, v := range bias {
+		put(dtype.F32, mem, i<<shift, pack(dtype.F32, v))
 	}
 	return mem
 }

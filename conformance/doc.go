@@ -27,7 +27,8 @@
 //   - T3 is the same in reproducible mode, of all formats at each precision p: one right answer, bit for bit,
 //     which package oracle computes from the definition (docs/reproducible.md). Its numbers are normal,
 //     far apart, cancelling, subnormal, zeros of both signs, infinities and NaN; sums a hair beside the middle of two
-//     numbers, subnormal sums, and sums as large as they get.
+//     numbers, subnormal sums, and sums as large as they get. With a bias, sums that it cancels, brings to a tie, or to
+//     overflow.
 //
 // Before outputs are hashed, -0 becomes +0 and every NaN the same one. A C of 16 bits is rounded once, to
 // nearest even, from the exact sum.
@@ -42,13 +43,13 @@
 //
 // is format cvse with panels of 8 rows, computed in f16, class T1±, A of 29×60 and B of 60×33, A's
 // entries in whole vectors of 8 (see pattern.go), beta -1, and leading dimensions larger than
-// needed. A kind of numbers may stand after the pattern (see recipe.go), and in T3 the precision, as p23 or
-// pauto. Further words at the end:
+// needed. A kind of numbers may stand after the pattern (see recipe.go), an epilogue after beta, as bias-row, relu or
+// bias-col/relu, and in T3 the precision, as p23 or pauto. Further words at the end:
 //
 //	host, tensor   through package spmm, with B and C in the host's memory or on the device;
 //	               without either the kernel is launched by its table alone
 //	bcol, ccol     B, C column-major
-//	a:f32, c:f16   A (b: B, c: C) stored in another type than usual
+//	a:f32, c:f16   A (b: B, c: C, bias: the bias) stored in another type than usual
 //	reuse          the plan, B and C have multiplied with another alpha, beta and B before
 //	seed2          other numbers
 //

@@ -127,11 +127,12 @@ func compose(t *test, p *instance, v *spec.Variant, caps backend.Caps) (c compos
 		return c, err
 	}
 	c.problem = spec.Problem{
-		M: p.m, K: p.k, N: p.n, LDB: (p.n + 7) &^ 7, LDC: p.n, Out: t.c, Alpha: p.alpha, Beta: p.beta, Caps: caps,
+		M: p.m, K: p.k, N: p.n, LDB: (p.n + 7) &^ 7, LDC: p.n, Out: t.c, Alpha: p.alpha, Beta: p.beta, Epilogue: p.epilogue, Caps: caps,
 	}
 	if t.pad {
 		c.problem.LDB += 16
 		c.problem.LDC += 5
+		c.problem.Epilogue.BiasShift = 3
 	}
 	if t.path != direct { // package plan converts types that the variant does not write
 		c.problem.Out = dtype.F32

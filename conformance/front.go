@@ -5,6 +5,7 @@ package conformance
 import (
 	"context"
 	"errors"
+	"io"
 	"slices"
 
 	"github.com/spmmrun/spmm"
@@ -12,6 +13,7 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 // planInfo is what a plan reports of itself.
@@ -106,13 +108,17 @@ func once[B, C formats.Value](ctx context.Context, r *runner, t *test, p *instan
 		}
 		return nil
 	}
-	var err error
+	e, bias, err := newEpilogue(ctx, r.door, t, p)
+	if err != nil {
+		return nil, err
+	}
+	defer bias.Close()
 	if t.path == host {
-		if _, err = spmm.Multiply(ctx, plan, p.alpha, b, p.beta, c); err == nil {
+		if _, err = spmm.Multiply(ctx, plan, p.alpha, b, p.beta, c, e); err == nil {
 			err = look()
 		}
 	} else {
-		err = onDevice(ctx, r.door, plan, t, p, b, c, look)
+		err = onDevice(ctx, r.door, plan, t, p, e, b, c, look)
 	}
 	if err != nil {
 		return nil, err
@@ -129,7 +135,7 @@ func once[B, C formats.Value](ctx context.Context, r *runner, t *test, p *instan
 }
 
 // onDevice multiplies tensors, and looks at memory while they are there.
-func onDevice[B, C formats.Value](ctx context.Context, dev *spmm.Device, plan *spmm.Plan, t *test, p *instance, b *formats.Dense[B], c *formats.Dense[C], look func() error) error {
+func onDevice[B, C formats.Value](ctx context.Context, dev *spmm.Device, plan *spmm.Plan, t *test, p *instance, e spmm.Epilogue, b *formats.Dense[B], c *formats.Dense[C], look func() error) error {
 	x, err := spmm.NewTensor[B](dev, b.Rows, b.Cols, b.ColMajor)
 	if err != nil {
 		return err
@@ -161,7 +167,7 @@ func onDevice[B, C formats.Value](ctx context.Context, dev *spmm.Device, plan *s
 			return err
 		}
 	}
-	if _, err := plan.Run(ctx, p.alpha, x, p.beta, y); err != nil {
+	if _, err := plan.Run(ctx, p.alpha, x, p.beta, y, e); err != nil {
 		return err
 	}
 	if err := y.Download(ctx, c); err != nil {
@@ -184,6 +190,44 @@ func otherProducts[B formats.Value](p *instance, b *formats.Dense[B]) []otherPro
 	formats.ConvertSlice(one, []float32{1})
 	ones.Data = slices.Repeat(one, len(b.Data))
 	return []otherProduct[B]{{p.alpha, p.beta + 1, b}, {p.alpha * 3, p.beta, b}, {3, 0, b}, {p.alpha, p.beta, &ones}}
+}
+
+// newEpilogue returns an instance's epilogue as package spmm takes it, and its bias on the device, to be closed. The bias is
+// in the order of C, so that its elements lie side by side in some cases, and apart in others.
+func newEpilogue(ctx context.Context, dev *spmm.Device, t *test, p *instance) (spmm.Epilogue, io.Closer, error) {
+	switch t.bias {
+	case dtype.F16:
+		return epilogueOf[half.F16](ctx, dev, t, p)
+	case dtype.BF16:
+		return epilogueOf[half.BF16](ctx, dev, t, p)
+	}
+	return epilogueOf[float32](ctx, dev, t, p)
+}
+
+func epilogueOf[T formats.Value](ctx context.Context, dev *spmm.Device, t *test, p *instance) (spmm.Epilogue, io.Closer, error) {
+	e := spmm.Epilogue{Activation: spmm.Activation(p.epilogue.Activation)}
+	if p.bias == nil {
+		return e, io.NopCloser(nil), nil
+	}
+	d := formats.NewDense[float32](1, p.n)
+	if p.epilogue.Bias == spec.RowBias {
+		d = formats.NewDense[float32](p.m, 1)
+	}
+	copy(d.Data, p.bias)
+	x, err := spmm.NewTensor[T](dev, d.Rows, d.Cols, t.ccol)
+	if err != nil {
+		return e, nil, err
+	}
+	if p.epilogue.Bias == spec.RowBias {
+		e.RowBias = x
+	} else {
+		e.ColBias = x
+	}
+	if err := x.Upload(ctx, place[T](d, t.ccol, t.pad)); err != nil {
+		x.Close()
+		return e, nil, err
+	}
+	return e, x, nil
 }
 
 // place returns d in elements of type T, in an order, and with NaN in the padding if there is any.

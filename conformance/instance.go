@@ -21,6 +21,7 @@ type instance struct {
 	a      *formats.CSR[float32]
 	b      *formats.Dense[float32]
 	c      *formats.Dense[float32] // before; nil when beta is 0
+	bias   []float32               // of the epilogue, one for each row or column; nil if there is none
 	// want is the outputs before their rounding to C's type, row after row; nil in class T2. Any
 	// other of the alternatives is right too.
 	want         []float32
@@ -87,6 +88,9 @@ func (p *instance) digest() string {
 	if p.p != 0 {
 		fmt.Fprintf(h, "RFX %d\n", p.p)
 	}
+	if !p.epilogue.None() {
+		fmt.Fprintf(h, "epilogue %v\n", p.epilogue)
+	}
 	var buf []byte
 	for _, x := range p.a.RowPtr {
 		buf = binary.LittleEndian.AppendUint64(buf, uint64(x))
@@ -97,6 +101,9 @@ func (p *instance) digest() string {
 	lists := [][]float32{p.a.Val, p.b.Data}
 	if p.c != nil {
 		lists = append(lists, p.c.Data)
+	}
+	if p.bias != nil {
+		lists = append(lists, p.bias)
 	}
 	for _, list := range lists {
 		for _, x := range list {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/shaders"
+	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 // recipes are those of all cases, each once.
@@ -215,6 +216,60 @@ func TestSubnormalProblems(t *testing.T) {
 			}
 			if d := p.expect(dtype.F32); len(d) != 2 || d[0] == d[1] {
 				t.Errorf("%s: digests %v", r.name(), d)
+			}
+		}
+	}
+}
+
+// TestHalvesProblems: among sums and biases of kind halves are ties that are rounded up and down, sums that a hair keeps
+// from being ties, that cancel, that become a power of two, that are below 0, and with a large alpha sums that overflow.
+func TestHalvesProblems(t *testing.T) {
+	for _, s := range reproducibleShapes5 {
+		if s.kind != halves {
+			continue
+		}
+		for _, typ := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
+			r := recipe{class: Reproducible, typ: typ, m: s.m, k: s.k, n: s.n, pattern: s.pattern, alpha: s.alpha, epilogue: s.epilogue, kind: halves, p: 15, seed: 1}
+			if r.alpha == 0 {
+				r.alpha = 1
+			}
+			p := r.build()
+			found := map[string]int{}
+			for i := range p.m {
+				for j := range p.n {
+					bias := p.bias[[]int{i, j}[p.epilogue.Bias-spec.RowBias]]
+					x, y := 0.0, float64(bias)
+					for k := range p.k {
+						x += float64(p.a.Val[i*p.k+k]) * float64(p.b.At(k, j)) * float64(p.alpha)
+					}
+					if float64(float32(x)) != x {
+						t.Fatalf("%s: C[%d,%d] is %g before its bias, no number of float32", r.name(), i, j, x)
+					}
+					for what, is := range map[string]bool{
+						"cancels": x+y == 0, "negative": x+y < 0, "overflows": math.IsInf(float64(float32(x+y)), 0),
+						"carries": math.Float32bits(float32(x+y))<<9 == 0 && float64(float32(x+y)) != x+y,
+					} {
+						found[what] += b2i(is)
+					}
+					unit, _ := exponents(x)
+					switch rest := math.Abs(y) / math.Ldexp(1, unit-24); { // bias in halves of the sum's last place
+					case rest == 1:
+						found["tie, "+map[bool]string{true: "up", false: "down"}[math.Abs(float64(float32(x+y))) > math.Abs(x+y)]]++
+					case math.Abs(rest-1) < 0x1p-20:
+						found["beside a tie"]++
+					}
+				}
+			}
+			wants := []string{"negative", "carries", "tie, up", "tie, down", "beside a tie"}
+			if math.Abs(float64(r.alpha)) > 1 {
+				wants = append(wants, "overflows")
+			} else {
+				wants = append(wants, "cancels")
+			}
+			for _, what := range wants {
+				if found[what] == 0 {
+					t.Errorf("%s: no output: %s (%v)", r.name(), what, found)
+				}
 			}
 		}
 	}

@@ -14,6 +14,8 @@ const (
 	streamSpecialA
 	streamSpecialB
 	streamSpecialC
+	streamBias
+	streamSpecialBias
 )
 
 // draw returns the random 64 bits of place (i, j) in a stream: three rounds of splitmix64's finalizer.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 // The classes of problems; see the package's documentation.
@@ -20,15 +21,16 @@ const (
 	Reproducible = "T3"        // any numbers, in reproducible mode
 )
 
-// recipe is one problem C = alpha·A·B + beta·C.
+// recipe is one problem C = act(alpha·A·B + beta·C + bias).
 type recipe struct {
 	class       string
 	typ         dtype.Type // the data are elements of this type (TF32: of 11 bits, but in T2)
 	m, k, n     int
 	pattern     string
 	alpha, beta float32 // in exact classes powers of two, or their negatives; beta may be 0
-	kind        string  // which numbers; see exact.go and general.go
-	p           int     // of class T3: the requested precision, spmm.AutoP or one of rfx.All; else 0
+	epilogue    spec.Epilogue
+	kind        string // which numbers; see exact.go and general.go
+	p           int    // of class T3: the requested precision, spmm.AutoP or one of rfx.All; else 0
 	seed        uint64
 }
 
@@ -49,6 +51,7 @@ const (
 	rising = "rising" // T3: the largest elements of rows of A and columns of B are their last ones
 	units  = "units"  // T3: A of ones and twos, B as in normal: how many bits are needed is B's affair
 	most   = "most"   // T3: the largest integers that elements are quantised to
+	halves = "halves" // T3: sums of 24 bits, to which a bias adds half a unit in the last place, or a hair more or less
 )
 
 // Kinds of NonFinite and T3 whose data are like those of wide and normal, and alpha or beta is not finite. (A recipe
@@ -71,6 +74,9 @@ func (r recipe) name() string {
 	}
 	if r.beta != 0 {
 		s += "/beta" + number(r.beta)
+	}
+	if !r.epilogue.None() {
+		s += "/" + r.epilogue.String()
 	}
 	switch {
 	case r.p == spmm.AutoP:

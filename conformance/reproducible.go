@@ -58,6 +58,27 @@ var (
 		{m: 40, k: 60, n: 21, pattern: "eighth", kind: betaNaN, beta: 0.5},
 		{m: 40, k: 60, n: 21, pattern: "eighth", kind: betaInf, beta: 0.5},
 	}
+	// reproducibleShapes5 came with version 5 of the suite: a bias, ReLU, or both, on sums like those above.
+	reproducibleShapes5 = []shape{
+		{m: 1, k: 1, n: 1, pattern: "dense", kind: normal, epilogue: colBias},
+		{m: 5, k: 3, n: 9, pattern: "empty", kind: normal, beta: 2, epilogue: rowBias},
+		{m: 67, k: 129, n: 33, pattern: "eighth", kind: spans, epilogue: rowBias},
+		{m: 29, k: 60, n: 34, pattern: "vec8", kind: normal, alpha: -0.3, beta: 1.7, epilogue: withReLU(colBias)},
+		{m: 64, k: 200, n: 128, pattern: "vec16", kind: normal, epilogue: withReLU(noBias)},
+		{m: 40, k: 4097, n: 9, pattern: "onerow", kind: cancel, epilogue: withReLU(rowBias)},
+		{m: 150, k: 400, n: 7, pattern: "ragged", kind: cancel, epilogue: colBias},
+		{m: 67, k: 129, n: 37, pattern: "eighth", kind: odd, epilogue: withReLU(colBias)},
+		{m: 21, k: 40, n: 70, pattern: "dense", kind: wild, epilogue: withReLU(rowBias)},
+		{m: 64, k: 48, n: 24, pattern: "vec16", kind: wild, alpha: -2, beta: 0.5, epilogue: colBias},
+		{m: 67, k: 129, n: 33, pattern: "eighth", kind: tiny, epilogue: rowBias},
+		{m: 67, k: 129, n: 13, pattern: "eighth", kind: tiny, alpha: 0x1p-100, beta: 0x1p-101, epilogue: withReLU(colBias)},
+		{m: 45, k: 7, n: 40, pattern: "dense", kind: halves, epilogue: rowBias},
+		{m: 45, k: 7, n: 40, pattern: "dense", kind: halves, epilogue: withReLU(colBias)},
+		{m: 45, k: 7, n: 40, pattern: "dense", kind: halves, alpha: 0x1p80, epilogue: withReLU(rowBias)},
+		{m: 45, k: 7, n: 40, pattern: "dense", kind: halves, alpha: -0x1p80, epilogue: colBias},
+		{m: 40, k: 60, n: 21, pattern: "eighth", kind: alphaNaN, epilogue: withReLU(colBias)},
+		{m: 40, k: 60, n: 21, pattern: "eighth", kind: betaInf, beta: 0.5, epilogue: withReLU(rowBias)},
+	}
 	// largeReproducible are for the full tier: a row whose sums take more than 32 bits, and many panels.
 	largeReproducible = []shape{
 		{m: 3, k: 70001, n: 8, pattern: "dense", kind: normal},
@@ -112,6 +133,27 @@ func (w *lister) reproducible4(kernels []*spec.Format) {
 	}
 }
 
+// reproducible5 adds those of version 5: each shape alternately for each kernel variant and in csr through package spmm,
+// where the bias has other types and orders.
+func (w *lister) reproducible5(kernels []*spec.Format) {
+	types := []dtype.Type{dtype.F16, dtype.BF16, dtype.F32}
+	for of, typ := range types {
+		for at, p := range precisionsT3() {
+			for i, s := range reproducibleShapes5 {
+				if (i+at+of)%2 == 0 && p != spmm.AutoP {
+					w.t3(Quick, []*spec.Format{shaders.Reproducible}, typ, p, s, layout{a: typ, b: typ, c: dtype.F32, pad: i%3 == 0})
+					continue
+				}
+				l := layout{path: []string{host, tensor}[i%2], a: typ, b: typ, c: types[2-i%5/4], ccol: i%3 == 2, reuse: i%4 == 1}
+				if s.kind == normal && typ != dtype.F32 { // whose biases are numbers of that type
+					l.bias = typ
+				}
+				w.t3(Quick, kernels[:min(1, len(kernels))], typ, p, s, l)
+			}
+		}
+	}
+}
+
 func (w *lister) t3(tier Tier, kernels []*spec.Format, typ dtype.Type, p int, s shape, l layout) {
 	first := len(w.tests)
 	for _, k := range kernels {
@@ -146,13 +188,16 @@ func (p *instance) reproducible() {
 		p.entries(func(e, i, j int) { p.a.Val[e] = float32(1 + draw(p.seed, streamA, i, j)>>63) })
 	case most:
 		p.largest()
+	case halves:
+		p.whole()
 	}
+	p.biases()
 	p.scalars()
 	p.bits = p.p
 	if p.p == spmm.AutoP {
 		p.bits, p.lossless = oracle.Precision(p.a, p.b)
 	}
-	c, err := oracle.Reproducible(context.Background(), oracle.Problem{A: p.a, B: p.b, C: p.c, Alpha: p.alpha, Beta: p.beta}, p.bits)
+	c, err := oracle.Reproducible(context.Background(), oracle.Problem{A: p.a, B: p.b, C: p.c, Alpha: p.alpha, Beta: p.beta, Epilogue: p.finish()}, p.bits)
 	if err != nil {
 		panic(err) // the recipe is wrong
 	}
@@ -262,6 +307,26 @@ func (p *instance) largest() {
 	for k := range p.k {
 		for j := range p.n {
 			p.b.Set(k, j, float32(math.Copysign(x, float64(1-j%2*2))))
+		}
+	}
+}
+
+// whole makes sums whole numbers of 24 bits, which every p keeps, of both signs: in every eighth column the least and in
+// the next the largest, 2^23 and 2^24 - 1. Every third row is negative.
+func (p *instance) whole() {
+	factors := []float32{0x1p14, 0x1p14, 0x1p14, 0x1p14, 0x1p14, 0x1p7, 1}
+	p.entries(func(e, i, j int) { p.a.Val[e] = factors[j] * float32(1-i%3/2*2) })
+	for k := range p.k {
+		for j := range p.n {
+			z := below(128, p.seed, streamB, k, j)
+			least, most, x := int64(0), int64(127), z
+			switch {
+			case k < 4:
+				least, most, x = 128, 255, 128+z
+			case k == 4:
+				most, x = 3, 0
+			}
+			p.b.Set(k, j, float32([]int64{least, most, x}[min(2, j%8)]))
 		}
 	}
 }
