@@ -73,6 +73,8 @@ type layout struct {
 	bias       dtype.Type // storage of the bias; Invalid: f32, which it is unless by package spmm
 	bcol, ccol bool       // column-major
 	reuse      bool       // the plan, and on the device B and C, have multiplied with another alpha and beta before
+	changed    string     // the plan was made with other values of A, which were replaced: see values.go
+	turned     bool       // what is prepared is Aᵀ, to be transposed
 }
 
 func (l layout) name(prec dtype.Type) string {
@@ -87,6 +89,8 @@ func (l layout) name(prec dtype.Type) string {
 	add(l.ccol, "ccol")
 	add(l.pad, "ldpad")
 	add(l.reuse, "reuse")
+	add(l.changed != "", "values:"+l.changed)
+	add(l.turned, "transpose")
 	add(l.a != prec.Storage(), "a:"+l.a.String())
 	add(l.b != prec.Storage(), "b:"+l.b.String())
 	add(l.c != dtype.F32, "c:"+l.c.String())
@@ -235,6 +239,10 @@ func list(kernels []*spec.Format, suite int, tier Tier, keep func(id string) boo
 	w.reproducible4(kernels)
 	w.suite = 5
 	w.reproducible5(kernels)
+	for _, t := range targets(kernels) {
+		w.values5(t)
+	}
+	w.reproducibleValues5(kernels)
 	w.tests = slices.DeleteFunc(w.tests, func(t test) bool {
 		return t.since > suite || t.tier == Full && tier != Full || !keep(t.id())
 	})

@@ -51,6 +51,9 @@
 //	bcol, ccol     B, C column-major
 //	a:f32, c:f16   A (b: B, c: C, bias: the bias) stored in another type than usual
 //	reuse          the plan, B and C have multiplied with another alpha, beta and B before
+//	values:tensor  the plan was made with other values of A, which those of a tensor (host: of the host's memory) replaced;
+//	               besides what is right, a plan that is made with them must give the same bits
+//	transpose      what is prepared is Aᵀ, to be transposed
 //	seed2          other numbers
 //
 // A manifest has one line for each case and variant that it ran with. A case that no variant of the

@@ -38,14 +38,23 @@ func (r *runner) front(ctx context.Context, t *test, p *instance, o spmm.Options
 }
 
 func frontA[A formats.Value](ctx context.Context, r *runner, t *test, p *instance, o spmm.Options) (*outputs, *planInfo, error) {
-	plan, err := spmm.Prepare(ctx, r.door, formats.Convert[A](p.a), o)
+	a := formats.Convert[A](p.a)
+	if t.turned {
+		a, o.Transpose = a.Transpose(), true
+	}
+	plan, err := prepareA(ctx, r, t, p, a, o)
+	if plan != nil {
+		defer plan.Close()
+	}
 	if err != nil {
 		return nil, nil, err
 	}
-	defer plan.Close()
 	info := &planInfo{variant: plan.Info().Variant}
 	out, err := frontPlan(ctx, r, t, p, plan)
 	info.bits, info.lossless = plan.Reproduced()
+	if err == nil && t.changed != "" {
+		err = asFresh(ctx, r, t, p, a, o, out)
+	}
 	return out, info, err
 }
 
