@@ -164,7 +164,7 @@ func (v *conversion) run(ctx context.Context, p *progress) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	m, err := v.encode(ctx, in, p)
+	m, err := v.encode(ctx, byRows(in), p)
 	if err != nil {
 		return "", err
 	}

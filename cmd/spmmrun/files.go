@@ -27,6 +27,14 @@ func openMatrix(ctx context.Context, name string, seed uint64, p *progress) (for
 	return a, err
 }
 
+// byRows returns a matrix that is stored by columns as CSR, any other as it is.
+func byRows(a formats.Encoded) formats.Encoded {
+	if formats.ByColumns(a) {
+		return a.Sparse()
+	}
+	return a
+}
+
 // float32CSR returns any matrix as CSR of float32.
 func float32CSR(a formats.Encoded) *formats.CSR[float32] {
 	return formats.Convert[float32](a.Sparse())

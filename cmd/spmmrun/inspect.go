@@ -156,6 +156,7 @@ func (q *inspector) run(ctx context.Context, p *progress) (*inspection, *formats
 	if err != nil {
 		return nil, nil, err
 	}
+	e = byRows(e)
 	i := &inspection{LoadS: time.Since(start).Seconds(), N: q.cols}
 	a := float32CSR(e)
 	i.Matrix = matrixReport{Name: q.matrix, Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ()}

@@ -77,6 +77,7 @@ func (j *job) run(ctx context.Context, stdout io.Writer, p *progress) error {
 		p.step("transposing", -1)
 		a = formats.Transpose(a)
 	}
+	a = byRows(a)
 	loaded := time.Since(start)
 	prec := a.Type() // what a file was made for, else f32
 	if j.precisionGiven {

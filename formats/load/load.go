@@ -56,7 +56,7 @@ func File(ctx context.Context, path string, o Options) (*formats.CSR[float32], e
 }
 
 // Open reads what File reads, but leaves the matrix in the format that the file holds it in: that of a
-// .safetensors file, with its own element type; for all others "csr" of float32.
+// .safetensors file, with its own element type; a *formats.CSC[float32] for SciPy's csc; for all others "csr" of float32.
 //
 // Where Limits.Bytes is 0, a matrix that takes more memory than there is, or reading it does, is refused.
 func Open(ctx context.Context, path string, o Options) (formats.Encoded, error) {
@@ -176,7 +176,7 @@ func read(f *os.File, s *source) (formats.Encoded, error) {
 	}
 	switch kind {
 	case kindNPZ:
-		return plain(s.readNPZ(f, regular, data))
+		return s.readNPZ(f, regular, data)
 	case kindNPY:
 		return plain(s.readNPY(data))
 	case kindSafetensors:

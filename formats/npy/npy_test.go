@@ -83,6 +83,13 @@ func TestReadSciPyFiles(t *testing.T) {
 		if err != nil || a.Validate() != nil || !a.Equal(want) {
 			t.Errorf("%s: %+v (%v)", name, a, err)
 		}
+		e, err := npy.OpenSparse(f, f.Size(), npy.Options{})
+		if err != nil || formats.ByColumns(e) != (name == "csc") || !e.Sparse().(*formats.CSR[float32]).Equal(want) {
+			t.Errorf("%s: opened as %T (%v)", name, e, err)
+		}
+		if at := formats.Transpose(e).(*formats.CSR[float32]); !at.Equal(want.Transpose()) {
+			t.Errorf("%s: transposed, it is %+v", name, at)
+		}
 	}
 }
 

@@ -22,6 +22,16 @@ import (
 // size bytes in r. Entries that are not in order are sorted. NaN and infinities are kept; a finite
 // value beyond float32 is an error. Errors are one line: NAME: what is wrong.
 func ReadSparse(r io.ReaderAt, size int64, o Options) (*formats.CSR[float32], error) {
+	a, err := OpenSparse(r, size, o)
+	if err != nil {
+		return nil, err
+	}
+	return a.Sparse().(*formats.CSR[float32]), nil
+}
+
+// OpenSparse is ReadSparse, but leaves a csc matrix as it is stored: a *formats.CSC[float32]. Any other is a
+// *formats.CSR[float32].
+func OpenSparse(r io.ReaderAt, size int64, o Options) (formats.Encoded, error) {
 	a, err := readSparse(r, size, o)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.name(), err)
@@ -29,7 +39,7 @@ func ReadSparse(r io.ReaderAt, size int64, o Options) (*formats.CSR[float32], er
 	return a, nil
 }
 
-func readSparse(r io.ReaderAt, size int64, o Options) (*formats.CSR[float32], error) {
+func readSparse(r io.ReaderAt, size int64, o Options) (formats.Encoded, error) {
 	z, err := zip.NewReader(r, size)
 	if err != nil {
 		return nil, fmt.Errorf("no .npz data: %w", err)
@@ -46,13 +56,20 @@ func readSparse(r io.ReaderAt, size int64, o Options) (*formats.CSR[float32], er
 	}
 	switch format {
 	case "csr":
-		return f.compressed(rows, cols, f.Limits)
+		return encoded(f.compressed(rows, cols, f.Limits))
 	case "csc":
-		return f.transposed(rows, cols)
+		return f.columns(rows, cols)
 	case "coo":
-		return f.coordinates(rows, cols)
+		return encoded(f.coordinates(rows, cols))
 	}
 	return nil, fmt.Errorf("sparse format %q is not supported (csr, csc or coo)", cut(format))
+}
+
+func encoded(a *formats.CSR[float32], err error) (formats.Encoded, error) {
+	if err != nil {
+		return nil, err
+	}
+	return a, nil
 }
 
 // archive is an opened .npz file.
@@ -190,8 +207,8 @@ func fit[E any](s []E, n int64) []E {
 	return s
 }
 
-// transposed reads a csc matrix: the csr arrays of its transpose.
-func (f *archive) transposed(rows, cols int) (*formats.CSR[float32], error) {
+// columns reads a csc matrix: the csr arrays of its transpose.
+func (f *archive) columns(rows, cols int) (formats.Encoded, error) {
 	lim := f.Limits
 	lim.Rows, lim.Cols = lim.Cols, lim.Rows
 	t, err := f.compressed(cols, rows, lim)
@@ -201,7 +218,7 @@ func (f *archive) transposed(rows, cols int) (*formats.CSR[float32], error) {
 	if err := f.Limits.Check(int64(rows), int64(cols), t.NNZ()); err != nil {
 		return nil, err
 	}
-	return t.Transpose(), nil
+	return &formats.CSC[float32]{Rows: rows, Cols: cols, ColPtr: t.RowPtr, RowIdx: t.ColIdx, Val: t.Val}, nil
 }
 
 // coordinates reads the arrays of a coo matrix.
