@@ -27,7 +27,9 @@ type device struct {
 	info backend.Info
 	caps backend.Caps
 	dev  cu.Device
-	ctx  cu.CUContext // the device's primary context
+	ctx  cu.CUContext
+
+	primary bool // ctx is the device's primary context; else it is somebody else's
 
 	mu      sync.Mutex // guards everything below, and the state of buffers and kernels
 	closed  bool
@@ -49,8 +51,8 @@ type device struct {
 
 var errClosed = errors.New("cuda: the device is closed")
 
-// open makes device number index usable.
-func open(index int) (backend.Device, error) {
+// open makes device number index usable, in a context or, if that is none, in its primary one.
+func open(index int, ctx cu.CUContext) (backend.Device, error) {
 	info, err := describe(index)
 	if err != nil {
 		return nil, unavailable(err, "")
@@ -71,8 +73,10 @@ func open(index int) (backend.Device, error) {
 	} else if err != nil {
 		return nil, unavailable(err, "")
 	}
-	if d.ctx, err = d.dev.RetainPrimaryCtx(); err != nil {
-		return nil, openError(err)
+	if d.ctx, d.primary = ctx, ctx == (cu.CUContext{}); d.primary {
+		if d.ctx, err = d.dev.RetainPrimaryCtx(); err != nil {
+			return nil, openError(err)
+		}
 	}
 	if err := d.start(); err != nil {
 		d.Close()
@@ -100,16 +104,21 @@ func (d *device) start() error {
 	return err
 }
 
-func (d *device) push() error {
+func (d *device) push() error { return push(d.ctx) }
+
+// push makes a context current, until pop.
+func push(ctx cu.CUContext) error {
 	runtime.LockOSThread()
-	if err := cu.PushCurrentCtx(d.ctx); err != nil {
+	if err := cu.PushCurrentCtx(ctx); err != nil {
 		runtime.UnlockOSThread()
 		return err
 	}
 	return nil
 }
 
-func (d *device) pop() {
+func (d *device) pop() { pop() }
+
+func pop() {
 	cu.PopCurrentCtx()
 	runtime.UnlockOSThread()
 }
@@ -212,7 +221,9 @@ func (d *device) Close() error {
 		d.release(keep)
 		d.pop()
 	}
-	keep(d.dev.ReleasePrimaryCtx())
+	if d.primary {
+		keep(d.dev.ReleasePrimaryCtx())
+	}
 	if d.lost != nil || first == nil {
 		return nil
 	}

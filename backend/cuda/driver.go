@@ -51,7 +51,7 @@ func (present) Open(ctx context.Context, info backend.Info) (backend.Device, err
 	if info.Index < 0 || info.Index >= n {
 		return nil, fmt.Errorf("cuda: %w: there is no device %d (%d present)", backend.ErrUnavailable, info.Index, n)
 	}
-	return open(info.Index)
+	return open(info.Index, cu.CUContext{})
 }
 
 // count opens the driver, checks that it is new enough and returns how many devices it has.

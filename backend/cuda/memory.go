@@ -83,13 +83,15 @@ type buffer struct {
 	ptr    cu.DevicePtr
 	size   int64
 	closed bool
+
+	imported bool // the memory is somebody else's
 }
 
 var errBufferClosed = errors.New("cuda: the buffer is closed")
 
 func (b *buffer) Size() int64 { return b.size }
 
-// Close gives the memory to the pool, when what a cancelled Run has left on the device is done.
+// Close gives the memory to the pool, or lets go of its owner's, when what a cancelled Run has left on the device is done.
 func (b *buffer) Close() error {
 	d := b.dev
 	d.mu.Lock()
@@ -102,7 +104,7 @@ func (b *buffer) Close() error {
 		return nil
 	}
 	delete(d.buffers, b)
-	if err := d.settle(context.Background()); err != nil {
+	if err := d.settle(context.Background()); err != nil || b.imported {
 		return nil // lost: freed with the device
 	}
 	if err := d.push(); err != nil {

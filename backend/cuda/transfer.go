@@ -1,16 +1,14 @@
 //go:build cuda && cgo && linux && (amd64 || arm64)
 
-// Copies between Go's memory and the device. Go's memory is pageable, which the device cannot read
-// at full speed, so data go through two page-locked blocks: while the device copies one, the other
-// is filled or emptied.
+// Copies between the host's memory and the device. Page-locked memory, whoever made it, the device reads and writes
+// by itself. All other goes through two page-locked blocks: while the device copies one, the other is filled or
+// emptied.
 
 package cuda
 
 import (
 	"context"
 	"fmt"
-	"runtime"
-	"sync"
 	"unsafe"
 
 	"gorgonia.org/cu"
@@ -21,14 +19,14 @@ import (
 
 const (
 	stagingBlock = 4 << 20
-	copyPart     = 512 << 10 // what one goroutine copies at least
-	copyWorkers  = 8
+	directPiece  = 64 << 20 // what is copied from page-locked memory at once; a context is looked at in between
+	directLeast  = 16 << 10 // less goes through a block faster than it is looked at
 )
 
 // staging is the page-locked memory, made on first use.
 type staging struct {
 	block [2][]byte
-	done  [2]cu.Event // the device's last use of the block has ended
+	done  [2]cu.Event // the device's last use of the block, or of a piece that needs none, has ended
 }
 
 func (s *staging) make() error {
@@ -68,62 +66,86 @@ func (s *staging) free() error {
 	return first
 }
 
-// copyMemory copies with as many goroutines as make it faster: one core copies slower than the bus.
-func copyMemory(dst, src []byte) {
-	n := min(len(src)/copyPart, copyWorkers, runtime.GOMAXPROCS(0))
-	if n <= 1 {
-		copy(dst, src)
-		return
-	}
-	part := (len(src) + n - 1) / n
-	var wg sync.WaitGroup
-	for at := 0; at < len(src); at += part {
-		end := min(at+part, len(src))
-		wg.Go(func() { copy(dst[at:end], src[at:end]) })
-	}
-	wg.Wait()
+// Write copies p to the buffer at off.
+func (b *buffer) Write(ctx context.Context, off int64, p []byte) error {
+	return b.copyRange(ctx, off, p, true)
 }
 
-// enter takes the device for a copy of n bytes at off, after checking them.
-func (b *buffer) enter(ctx context.Context, what string, off int64, n int) error {
+// Read copies from the buffer at off to p.
+func (b *buffer) Read(ctx context.Context, off int64, p []byte) error {
+	return b.copyRange(ctx, off, p, false)
+}
+
+func (b *buffer) copyRange(ctx context.Context, off int64, p []byte, in bool) error {
+	if err := backend.CheckRange(b.size, off, len(p)); err != nil {
+		return fmt.Errorf("cuda: %w", err)
+	}
+	n := int64(len(p))
+	return b.copy(ctx, transfer{lines: backend.Lines{Off: off, Pitch: n, HostPitch: n, Width: n, Count: 1}, host: p, in: in})
+}
+
+// WriteLines copies lines from p to the buffer.
+func (b *buffer) WriteLines(ctx context.Context, l backend.Lines, p []byte) error {
+	return b.copyLines(ctx, l, p, true)
+}
+
+// ReadLines copies lines from the buffer to p.
+func (b *buffer) ReadLines(ctx context.Context, l backend.Lines, p []byte) error {
+	return b.copyLines(ctx, l, p, false)
+}
+
+func (b *buffer) copyLines(ctx context.Context, l backend.Lines, p []byte, in bool) error {
+	if err := l.Check(b.size, len(p)); err != nil {
+		return fmt.Errorf("cuda: %w", err)
+	}
+	if in && !b.imported && l.Pitch == l.HostPitch { // one line, with what lies between them
+		l.Width, l.Pitch, l.Count = int64(l.Count-1)*l.Pitch+l.Width, 0, 1
+	}
+	if l.Count == 1 || l.Width == l.Pitch && l.Width == l.HostPitch {
+		l.Width *= int64(l.Count)
+		l.Pitch, l.HostPitch, l.Count = l.Width, l.Width, 1
+	}
+	return b.copy(ctx, transfer{lines: l, host: p, in: in})
+}
+
+// transfer is a copy between the host's memory and a buffer.
+type transfer struct {
+	lines backend.Lines
+	host  []byte
+	in    bool         // to the device
+	base  cu.DevicePtr // of the buffer
+	loose bool         // what lies between the lines of the buffer may be overwritten
+
+	direct bool  // without blocks
+	most   int64 // bytes of a piece
+	even   bool  // pieces lie in a block as on the device, else without gaps
+}
+
+// copy runs a transfer whose lines were checked.
+func (b *buffer) copy(ctx context.Context, t transfer) error {
 	if err := ctx.Err(); err != nil {
 		return err
-	}
-	if err := backend.CheckRange(b.size, off, n); err != nil {
-		return fmt.Errorf("cuda: %s: %w", what, err)
 	}
 	d := b.dev
 	if err := d.enter(ctx, true); err != nil {
 		return err
 	}
-	err := error(nil)
+	defer d.leave()
 	if b.closed {
-		err = errBufferClosed
-	} else if e := d.staging.make(); e != nil {
-		err = d.fail("allocating page-locked host memory", e)
+		return errBufferClosed
 	}
-	if err != nil {
-		d.leave()
+	if t.lines.Count == 0 || t.lines.Width == 0 {
+		return nil
 	}
-	return err
-}
-
-// Write copies p to the buffer at off.
-func (b *buffer) Write(ctx context.Context, off int64, p []byte) error {
-	if err := b.enter(ctx, "write", off, len(p)); err != nil {
-		return err
+	if err := d.staging.make(); err != nil {
+		return d.fail("allocating page-locked host memory", err)
 	}
-	defer b.dev.leave()
-	return b.dev.finish(ctx, "writing to the device", b.dev.write(ctx, b.ptr+cu.DevicePtr(off), p))
-}
-
-// Read copies from the buffer at off to p.
-func (b *buffer) Read(ctx context.Context, off int64, p []byte) error {
-	if err := b.enter(ctx, "read", off, len(p)); err != nil {
-		return err
+	t.base, t.loose = b.ptr, !b.imported
+	what := "reading from the device"
+	if t.in {
+		what = "writing to the device"
 	}
-	defer b.dev.leave()
-	return b.dev.finish(ctx, "reading from the device", b.dev.read(ctx, p, b.ptr+cu.DevicePtr(off)))
+	return d.finish(ctx, what, d.move(ctx, &t))
 }
 
 // finish waits for the copies that were started and turns the first error into the caller's.
@@ -137,62 +159,145 @@ func (d *device) finish(ctx context.Context, what string, err error) error {
 	return d.fail(what, err)
 }
 
-// write fills the blocks by turns. A block is free again when its last copy is done.
-func (d *device) write(ctx context.Context, dst cu.DevicePtr, p []byte) error {
+// move starts all copies of a transfer.
+func (d *device) move(ctx context.Context, t *transfer) error {
+	t.direct = t.pageLocked()
+	t.most = stagingBlock
+	if t.direct {
+		t.most = directPiece
+	} else {
+		// Lines with narrow gaps go as one: the device copies that faster.
+		t.even = t.lines.Pitch <= 2*t.lines.Width && (t.loose || !t.in)
+	}
+	if t.in || t.direct {
+		return d.pass(ctx, t)
+	}
+	return d.fetch(ctx, t)
+}
+
+// pageLocked tells whether the device copies from and to the host's memory by itself.
+func (t *transfer) pageLocked() bool {
+	bytes := t.host[:int64(t.lines.Count-1)*t.lines.HostPitch+t.lines.Width]
+	return len(bytes) >= directLeast && driver.PageLocked(bytes)
+}
+
+// piece is a part of a transfer: lines of the buffer, from an address on, and their bytes on the host.
+type piece struct {
+	ptr  cu.DevicePtr
+	l    backend.Lines
+	host []byte
+}
+
+// piece returns the i-th part that fits a block: some lines, or a part of one.
+func (t *transfer) piece(i int) (p piece, ok bool) {
+	l := t.lines
+	line, at, width, count := int64(i), int64(0), l.Width, int64(1)
+	if parts := (l.Width + t.most - 1) / t.most; parts > 1 {
+		line, at = int64(i)/parts, int64(i)%parts*t.most
+		width = min(t.most, l.Width-at)
+	} else {
+		each := max(1, t.most/t.blockPitch())
+		line *= each
+		count = min(each, int64(l.Count)-line)
+	}
+	if line >= int64(l.Count) {
+		return piece{}, false
+	}
+	return piece{
+		ptr:  t.base + cu.DevicePtr(l.Off+line*l.Pitch+at),
+		l:    backend.Lines{Pitch: l.Pitch, HostPitch: l.HostPitch, Width: width, Count: int(count)},
+		host: t.host[line*l.HostPitch+at:],
+	}, true
+}
+
+// blockPitch is the distance of lines in a block.
+func (t *transfer) blockPitch() int64 {
+	if t.even {
+		return t.lines.Pitch
+	}
+	return t.lines.Width
+}
+
+// copyPiece starts the copy of a piece, by way of a block of staging unless the device copies by itself.
+func (d *device) copyPiece(t *transfer, q piece, block []byte) error {
+	p, pitch := unsafe.Pointer(&q.host[0]), q.l.HostPitch
+	if !t.direct {
+		p, pitch = unsafe.Pointer(&block[0]), t.blockPitch()
+	}
+	s := d.queue.Stream()
+	one := q.l.Count == 1 || pitch == q.l.Pitch && (t.even || pitch == q.l.Width)
+	n := int64(q.l.Count-1)*pitch + q.l.Width
+	switch {
+	case one && t.in:
+		return cu.MemcpyHtoDAsync(q.ptr, p, n, s)
+	case one:
+		return cu.MemcpyDtoHAsync(p, q.ptr, n, s)
+	case t.in:
+		return driver.CopyLinesIn(q.ptr, q.l.Pitch, p, pitch, q.l.Width, q.l.Count, s)
+	}
+	return driver.CopyLinesOut(p, pitch, q.ptr, q.l.Pitch, q.l.Width, q.l.Count, s)
+}
+
+// pass copies piece by piece, two at a time, to the device or without blocks. It fills the blocks by turns: one is free
+// again when its last copy is done.
+func (d *device) pass(ctx context.Context, t *transfer) error {
 	s := &d.staging
-	for i := 0; len(p) > 0; i++ {
+	for i := 0; ; i++ {
+		q, ok := t.piece(i)
+		if !ok {
+			return nil
+		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		k := i & 1
 		if i >= 2 {
-			if err := s.done[k].Synchronize(); err != nil {
+			if err := s.done[i&1].Synchronize(); err != nil {
 				return err
 			}
 		}
-		n := min(len(p), stagingBlock)
-		copyMemory(s.block[k][:n], p[:n])
-		if err := cu.MemcpyHtoDAsync(dst, unsafe.Pointer(&s.block[k][0]), int64(n), d.queue.Stream()); err != nil {
+		block := s.block[i&1]
+		if !t.direct {
+			copyLines(block, t.blockPitch(), q.host, q.l.HostPitch, q.l)
+		}
+		if err := d.copyPiece(t, q, block); err != nil {
 			return err
 		}
-		if err := s.done[k].Record(d.queue.Stream()); err != nil {
-			return err
+		if _, more := t.piece(i + 2); more {
+			if err := s.done[i&1].Record(d.queue.Stream()); err != nil {
+				return err
+			}
 		}
-		dst, p = dst+cu.DevicePtr(n), p[n:]
 	}
-	return nil
 }
 
-// read starts the copy into one block before it empties the other.
-func (d *device) read(ctx context.Context, p []byte, src cu.DevicePtr) error {
+// fetch copies to the host by way of the blocks: it starts the copy of one piece before it waits for the one before, and
+// empties that one's block.
+func (d *device) fetch(ctx context.Context, t *transfer) error {
 	s := &d.staging
-	start := func(i int) error {
-		at := i * stagingBlock
-		if at >= len(p) {
-			return nil
+	begin := func(i int) (piece, bool, error) {
+		q, ok := t.piece(i)
+		if !ok {
+			return q, false, nil
 		}
-		n := min(len(p)-at, stagingBlock)
-		err := cu.MemcpyDtoHAsync(unsafe.Pointer(&s.block[i&1][0]), src+cu.DevicePtr(at), int64(n), d.queue.Stream())
-		if err != nil {
-			return err
+		if err := d.copyPiece(t, q, s.block[i&1]); err != nil {
+			return q, false, err
 		}
-		return s.done[i&1].Record(d.queue.Stream())
+		return q, true, s.done[i&1].Record(d.queue.Stream())
 	}
-	if err := start(0); err != nil {
-		return err
-	}
-	for i, at := 0, 0; at < len(p); i, at = i+1, at+stagingBlock {
+	q, more, err := begin(0)
+	for i := 0; more && err == nil; i++ {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := start(i + 1); err != nil {
+		var next piece
+		if next, more, err = begin(i + 1); err != nil {
 			return err
 		}
 		if err := s.done[i&1].Synchronize(); err != nil {
 			return err
 		}
-		n := min(len(p)-at, stagingBlock)
-		copyMemory(p[at:at+n], s.block[i&1][:n])
+		copyLines(q.host, q.l.HostPitch, s.block[i&1], t.blockPitch(), q.l)
+		q = next
 	}
-	return nil
+	return err
 }

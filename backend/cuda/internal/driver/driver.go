@@ -41,6 +41,7 @@ const (
 	StubLibrary         Result = C.CUDA_ERROR_STUB_LIBRARY
 	DeviceUnavailable   Result = C.CUDA_ERROR_DEVICE_UNAVAILABLE
 	NoDevice            Result = C.CUDA_ERROR_NO_DEVICE
+	InvalidContext      Result = C.CUDA_ERROR_INVALID_CONTEXT
 	InvalidDevice       Result = C.CUDA_ERROR_INVALID_DEVICE
 	NotLicensed         Result = C.CUDA_ERROR_DEVICE_NOT_LICENSED
 	InvalidImage        Result = C.CUDA_ERROR_INVALID_IMAGE
@@ -124,11 +125,11 @@ func Open() (text string, err error) {
 var needed = strings.Fields(`
 	cuDriverGetVersion cuGetErrorName cuGetErrorString
 	cuDeviceGet cuDeviceGetCount cuDeviceGetName cuDeviceTotalMem_v2 cuDeviceGetAttribute
-	cuDevicePrimaryCtxRetain cuDevicePrimaryCtxRelease_v2 cuCtxPushCurrent_v2 cuCtxPopCurrent_v2
+	cuDevicePrimaryCtxRetain cuDevicePrimaryCtxRelease_v2 cuCtxPushCurrent_v2 cuCtxPopCurrent_v2 cuCtxGetDevice
 	cuModuleLoadDataEx cuModuleGetFunction cuModuleUnload cuFuncGetAttribute cuFuncSetAttribute
 	cuMemGetInfo_v2 cuMemAlloc_v2 cuMemFree_v2 cuMemHostAlloc cuMemFreeHost
-	cuMemcpyHtoDAsync_v2 cuMemcpyDtoHAsync_v2 cuLaunchKernel
-	cuStreamCreate cuStreamSynchronize cuStreamDestroy_v2
+	cuMemcpyHtoDAsync_v2 cuMemcpyDtoHAsync_v2 cuMemcpy2DAsync_v2 cuPointerGetAttribute cuLaunchKernel
+	cuStreamCreate cuStreamGetCtx cuStreamSynchronize cuStreamDestroy_v2
 	cuEventCreate cuEventRecord cuEventQuery cuEventSynchronize cuEventElapsedTime cuEventDestroy_v2`)
 
 // Missing names the functions that this package and backend/cuda call and the library lacks.
@@ -144,6 +145,21 @@ func Missing() []string {
 	}
 	return names
 }
+
+// DeviceOf returns the number of the device that a context is on.
+func DeviceOf(ctx cu.CUContext) (int, error) {
+	c, popped := *(*C.CUcontext)(unsafe.Pointer(&ctx)), C.CUcontext(nil)
+	if err := check(C.cuCtxPushCurrent(c)); err != nil {
+		return 0, err
+	}
+	defer C.cuCtxPopCurrent(&popped)
+	var dev C.CUdevice
+	err := check(C.cuCtxGetDevice(&dev))
+	return int(dev), err
+}
+
+// Context returns the context of a handle.
+func Context(handle uintptr) cu.CUContext { return *(*cu.CUContext)(unsafe.Pointer(&handle)) }
 
 // LoadModule compiles PTX text for the current context. The log holds the compiler's errors.
 func LoadModule(ptx []byte) (m cu.Module, log string, err error) {
@@ -169,16 +185,6 @@ func ParamSize(f cu.Function, i int) (int, error) {
 	var off, size C.size_t
 	err := check(C.cuFuncGetParamInfo(function(f), C.size_t(i), &off, &size))
 	return int(size), err
-}
-
-// HostAlloc returns page-locked host memory, which the device reads and writes at full speed. It
-// is not garbage collected: free it with cu.MemFreeHost.
-func HostAlloc(bytes int) ([]byte, error) {
-	var p unsafe.Pointer
-	if err := check(C.cuMemHostAlloc(&p, C.size_t(bytes), 0)); err != nil {
-		return nil, err
-	}
-	return unsafe.Slice((*byte)(p), bytes), nil
 }
 
 // The handles of gorgonia.org/cu are structs of one pointer each.

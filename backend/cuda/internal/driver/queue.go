@@ -25,19 +25,25 @@ const (
 	MaxParams = C.SPMM_MAX_PARAMS // bytes
 )
 
-// Queue submits launches to a stream of its own. It is not safe for concurrent use.
-type Queue struct{ c *C.spmm_queue }
+// Queue submits launches to a stream: its own, unless it was given another. It is not safe for concurrent use.
+type Queue struct {
+	c   *C.spmm_queue
+	own C.CUstream
+}
 
 // NewQueue makes a queue in a context, which must be current. Where it fails, Destroy still frees
 // what was made.
 func NewQueue(ctx cu.CUContext) (*Queue, error) {
-	q := &Queue{(*C.spmm_queue)(C.calloc(1, C.sizeof_spmm_queue))}
+	q := &Queue{c: (*C.spmm_queue)(C.calloc(1, C.sizeof_spmm_queue))}
 	q.c.ctx = *(*C.CUcontext)(unsafe.Pointer(&ctx))
-	return q, check(C.spmm_queue_make(q.c))
+	err := check(C.spmm_queue_make(q.c))
+	q.own = q.c.stream
+	return q, err
 }
 
 // Destroy frees the queue; its context must be current.
 func (q *Queue) Destroy() error {
+	q.c.stream = q.own
 	err := check(C.spmm_queue_destroy(q.c))
 	C.free(unsafe.Pointer(q.c))
 	q.c = nil
@@ -46,6 +52,32 @@ func (q *Queue) Destroy() error {
 
 // Stream returns the queue's stream, for copies in order with its launches.
 func (q *Queue) Stream() cu.Stream { return *(*cu.Stream)(unsafe.Pointer(&q.c.stream)) }
+
+// The handles that stand for the default streams.
+const (
+	LegacyStream    = 1 // which waits for all others, and they for it
+	PerThreadStream = 2
+)
+
+// SetStream has all that comes next go to another stream, which stays its owner's; 0: to the queue's own. Nothing
+// of the queue may be in flight. A stream of another context is InvalidContext.
+func (q *Queue) SetStream(handle uintptr) error {
+	s := q.own
+	if handle != 0 {
+		s = *(*C.CUstream)(unsafe.Pointer(&handle))
+	}
+	if handle > PerThreadStream {
+		var ctx C.CUcontext
+		if err := check(C.cuStreamGetCtx(s, &ctx)); err != nil {
+			return err
+		}
+		if ctx != q.c.ctx {
+			return InvalidContext
+		}
+	}
+	q.c.stream = s
+	return nil
+}
 
 // Full reports whether the batch has to be submitted before another Add.
 func (q *Queue) Full() bool { return q.c.n == Batch }

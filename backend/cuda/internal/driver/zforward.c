@@ -137,6 +137,7 @@ FORWARD(cuStreamWaitEvent, (CUstream hStream, CUevent hEvent, unsigned int Flags
 FORWARD(cuStreamAttachMemAsync, (CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags), (hStream, dptr, length, flags))
 FORWARD(cuStreamQuery, (CUstream hStream), (hStream))
 FORWARD(cuStreamSynchronize, (CUstream hStream), (hStream))
+FORWARD(cuStreamGetCtx, (CUstream hStream, CUcontext *pctx), (hStream, pctx))
 FORWARD(cuStreamDestroy_v2, (CUstream hStream), (hStream))
 FORWARD(cuStreamWaitValue32_v2, (CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags), (stream, addr, value, flags))
 FORWARD(cuStreamWriteValue32_v2, (CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags), (stream, addr, value, flags))

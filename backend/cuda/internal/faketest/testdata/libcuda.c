@@ -7,6 +7,7 @@
  *   FAKE_VERSION=12040    the driver's version    FAKE_ARCH=90     compute capability
  *   FAKE_MEMORY=BYTES     of a device (1 GiB)     FAKE_FAIL=NAME=CODE   calls of NAME fail
  *   FAKE_ONES=1           all attributes of a device are all ones
+ *   FAKE_RANGE=BYTES      an allocation looks like several of that size
  *   FAKE_LOG=FILE         gets the name of every call, and what a context's end finds not freed
  * Compiled with -DWITHOUT_NAME it lacks a function, as old drivers do. */
 #define _GNU_SOURCE
@@ -50,7 +51,7 @@ struct op {
 	enum { COPY, KERNEL, EVENT } kind;
 	void *dst;
 	const void *src;
-	size_t n;
+	size_t n, lines, dst_pitch, src_pitch; /* a copy: bytes of a line */
 	CUevent event;
 	CUfunction fn;
 	unsigned grid[3], block[3], shared;
@@ -61,14 +62,17 @@ struct op {
 
 struct CUstream_st {
 	struct op *first, **last;
+	CUcontext ctx;
 };
 
 struct CUctx_st {
-	int refs, live;
+	int refs, live, device;
 	CUresult lost;
 	struct block *blocks;
 	size_t used;
 	int events, streams, modules, graphs;
+	struct CUstream_st legacy; /* the default stream */
+	CUcontext next;            /* made by cuCtxCreate */
 };
 
 struct CUgraphNode_st {
@@ -90,6 +94,7 @@ struct CUgraphExec_st {
 };
 
 static struct CUctx_st primary[8];
+static CUcontext created;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static __thread CUcontext stack[16];
 static __thread int depth;
@@ -315,9 +320,10 @@ static CUresult perform(CUcontext c, struct op *o)
 {
 	switch (o->kind) {
 	case COPY:
-		if (!find(c, o->dst, o->n) || !find(c, o->src, o->n))
+		if (!find(c, o->dst, (o->lines - 1) * o->dst_pitch + o->n) || !find(c, o->src, (o->lines - 1) * o->src_pitch + o->n))
 			return CUDA_ERROR_ILLEGAL_ADDRESS;
-		memcpy(o->dst, o->src, o->n);
+		for (size_t i = 0; i < o->lines; i++)
+			memcpy((char *)o->dst + i * o->dst_pitch, (const char *)o->src + i * o->src_pitch, o->n);
 		return CUDA_SUCCESS;
 	case KERNEL:
 		return run_kernel(c, o);
@@ -351,8 +357,21 @@ static CUresult drain(CUcontext c, CUstream s, CUevent until, int wait)
 	return c->lost;
 }
 
+/* stream is that of a handle, which may mean the default stream. */
+static CUstream stream(CUstream s)
+{
+	if ((uintptr_t)s > 2)
+		return s;
+	CUstream l = &current->legacy;
+	l->ctx = current;
+	if (!l->last)
+		l->last = &l->first;
+	return l;
+}
+
 static struct op *append(CUstream s)
 {
+	s = stream(s);
 	struct op *o = calloc(1, sizeof *o);
 	*s->last = o;
 	s->last = &o->next;
@@ -467,9 +486,27 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice d)
 {
 	ENTER(cuDevicePrimaryCtxRetain, 0)
 	*c = &primary[d];
+	(*c)->device = d;
 	(*c)->refs++;
 	(*c)->live = 1;
 	return CUDA_SUCCESS;
+}
+
+/* end frees what a context holds, and reports it. */
+static void end(CUcontext c)
+{
+	int blocks = 0;
+	for (struct block *b = c->blocks, *next; b; b = next) {
+		next = b->next;
+		free(b->p);
+		free(b);
+		blocks++;
+	}
+	c->blocks = NULL;
+	char line[128];
+	snprintf(line, sizeof line, "end lost=%d blocks=%d events=%d streams=%d modules=%d graphs=%d", c->lost,
+	         blocks, c->events, c->streams, c->modules, c->graphs);
+	report(line);
 }
 
 #ifndef WITHOUT_cuDevicePrimaryCtxRelease_v2
@@ -481,21 +518,46 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice d)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (--c->refs)
 		return CUDA_SUCCESS;
-	int blocks = 0;
-	for (struct block *b = c->blocks, *next; b; b = next) {
-		next = b->next;
-		free(b->p);
-		free(b);
-		blocks++;
-	}
-	char line[128];
-	snprintf(line, sizeof line, "end lost=%d blocks=%d events=%d streams=%d modules=%d graphs=%d", c->lost,
-	         blocks, c->events, c->streams, c->modules, c->graphs);
-	report(line);
+	end(c);
 	memset(c, 0, sizeof *c);
 	return CUDA_SUCCESS;
 }
 #endif
+
+CUresult cuCtxCreate_v2(CUcontext *c, unsigned flags, CUdevice d)
+{
+	ENTER(cuCtxCreate_v2, 0)
+	(void)flags;
+	*c = calloc(1, sizeof **c);
+	(*c)->live = 1;
+	(*c)->device = d;
+	(*c)->next = created;
+	created = *c;
+	stack[depth++] = *c;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxDestroy_v2(CUcontext c)
+{
+	ENTER(cuCtxDestroy_v2, 0)
+	for (CUcontext *at = &created; *at; at = &(*at)->next)
+		if (*at == c) {
+			*at = c->next;
+			end(c);
+			c->live = 0; /* and never freed, so that its use shows */
+			if (depth && stack[depth - 1] == c)
+				depth--;
+			return CUDA_SUCCESS;
+		}
+	return CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult cuCtxGetDevice(CUdevice *d)
+{
+	ENTER(cuCtxGetDevice, 1)
+	*d = current->device;
+	return CUDA_SUCCESS;
+}
 
 CUresult cuCtxPushCurrent_v2(CUcontext c)
 {
@@ -709,26 +771,93 @@ CUresult cuMemFreeHost(void *p)
 	return remove_block(p, 1);
 }
 
-static CUresult copy_async(void *dst, const void *src, size_t n, CUstream s)
+static CUresult copy_async(void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t n, size_t lines, CUstream s)
 {
 	struct op *o = append(s);
 	o->kind = COPY;
 	o->dst = dst;
 	o->src = src;
 	o->n = n;
+	o->lines = lines;
+	o->dst_pitch = dst_pitch;
+	o->src_pitch = src_pitch;
 	return CUDA_SUCCESS;
 }
 
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t n, CUstream s)
 {
 	ENTER(cuMemcpyHtoDAsync_v2, 1)
-	return copy_async((void *)(uintptr_t)dst, src, n, s);
+	return copy_async((void *)(uintptr_t)dst, 0, src, 0, n, 1, s);
 }
 
 CUresult cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t n, CUstream s)
 {
 	ENTER(cuMemcpyDtoHAsync_v2, 1)
-	return copy_async(dst, (const void *)(uintptr_t)src, n, s);
+	return copy_async(dst, 0, (const void *)(uintptr_t)src, 0, n, 1, s);
+}
+
+CUresult cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t n)
+{
+	ENTER(cuMemcpyDtoH_v2, 1)
+	copy_async(dst, 0, (const void *)(uintptr_t)src, 0, n, 1, &current->legacy);
+	return drain(current, stream(NULL), NULL, 1);
+}
+
+CUresult cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t n)
+{
+	ENTER(cuMemcpyHtoD_v2, 1)
+	if (!find(current, (void *)(uintptr_t)dst, n))
+		return CUDA_ERROR_INVALID_VALUE;
+	memcpy((void *)(uintptr_t)dst, src, n); /* pageable memory: at once */
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *c, CUstream s)
+{
+	ENTER(cuMemcpy2DAsync_v2, 1)
+	int in = c->dstMemoryType == CU_MEMORYTYPE_DEVICE;
+	if (c->WidthInBytes > c->srcPitch || c->WidthInBytes > c->dstPitch || c->srcMemoryType != (in ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE))
+		return CUDA_ERROR_INVALID_VALUE;
+	return copy_async(in ? (void *)(uintptr_t)c->dstDevice : c->dstHost, c->dstPitch,
+	                  in ? c->srcHost : (const void *)(uintptr_t)c->srcDevice, c->srcPitch, c->WidthInBytes, c->Height, s);
+}
+
+/* lookup finds the block that an address lies in, and its context. */
+static struct block *lookup(CUdeviceptr p, CUcontext *owner)
+{
+	for (int i = 0; i < 8; i++) {
+		struct block *b = find(*owner = &primary[i], (void *)(uintptr_t)p, 1);
+		if (b)
+			return b;
+	}
+	for (*owner = created; *owner; *owner = (*owner)->next) {
+		struct block *b = find(*owner, (void *)(uintptr_t)p, 1);
+		if (b)
+			return b;
+	}
+	return NULL;
+}
+
+CUresult cuPointerGetAttribute(void *data, CUpointer_attribute a, CUdeviceptr p)
+{
+	ENTER(cuPointerGetAttribute, 1)
+	CUcontext owner;
+	struct block *b = lookup(p, &owner);
+	if (!b)
+		return CUDA_ERROR_INVALID_VALUE;
+	size_t piece = (size_t)setting("FAKE_RANGE", 0), at = (size_t)((char *)(uintptr_t)p - b->p);
+	switch (a) {
+	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: *(CUmemorytype *)data = b->host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE; break;
+	case CU_POINTER_ATTRIBUTE_CONTEXT: *(CUcontext *)data = owner; break;
+	case CU_POINTER_ATTRIBUTE_IS_MANAGED: *(unsigned *)data = 0; break;
+	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int *)data = owner->device; break;
+	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+		*(CUdeviceptr *)data = (CUdeviceptr)(uintptr_t)(b->p + (piece ? at / piece * piece : 0));
+		break;
+	case CU_POINTER_ATTRIBUTE_RANGE_SIZE: *(size_t *)data = !piece ? b->n : b->n - at / piece * piece < piece ? b->n - at / piece * piece : piece; break;
+	default: return CUDA_ERROR_INVALID_VALUE;
+	}
+	return CUDA_SUCCESS;
 }
 
 /* ---- exported: streams, events, launches ---- */
@@ -739,14 +868,22 @@ CUresult cuStreamCreate(CUstream *s, unsigned flags)
 	(void)flags;
 	*s = calloc(1, sizeof **s);
 	(*s)->last = &(*s)->first;
+	(*s)->ctx = current;
 	current->streams++;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetCtx(CUstream s, CUcontext *c)
+{
+	ENTER(cuStreamGetCtx, 1)
+	*c = stream(s)->ctx;
 	return CUDA_SUCCESS;
 }
 
 CUresult cuStreamSynchronize(CUstream s)
 {
 	ENTER(cuStreamSynchronize, 1)
-	return drain(current, s, NULL, 1);
+	return drain(current, stream(s), NULL, 1);
 }
 
 CUresult cuStreamDestroy_v2(CUstream s)
@@ -774,7 +911,7 @@ CUresult cuEventRecord(CUevent e, CUstream s)
 	o->kind = EVENT;
 	o->event = e;
 	e->pending++;
-	e->stream = s;
+	e->stream = stream(s);
 	return CUDA_SUCCESS;
 }
 

@@ -1,0 +1,88 @@
+// What some devices and buffers can do besides: interfaces that callers look for, and do without where they are not there.
+
+package backend
+
+import (
+	"context"
+	"fmt"
+	"math"
+)
+
+// Importer is a Device whose kernels run on memory that somebody else allocated.
+type Importer interface {
+	// Import returns a buffer of that many bytes at an address of the device, a multiple of 4. The memory stays its
+	// owner's: it must outlive the buffer, and Close of the buffer, which waits until the device is idle, does not free
+	// it. Addresses at which the device has no such memory are an error.
+	Import(address uintptr, bytes int64) (Buffer, error)
+}
+
+// Streamer is a Device that can work on a stream, a queue of the API's, which somebody else made.
+type Streamer interface {
+	// UseStream has all that comes next go to the stream of that handle, in order with its owner's work there; 0: to
+	// the device's own again. It waits for what the device has begun. The stream must outlive its use.
+	UseStream(ctx context.Context, stream uintptr) error
+}
+
+// HostAllocator is a Device with memory of the host that it copies from and to by itself.
+type HostAllocator interface {
+	// AllocHost returns host memory of that many bytes with undefined contents. Its use as Buffer.Write's or
+	// Buffer.Read's p makes these as fast as the bus.
+	AllocHost(bytes int64) (HostMemory, error)
+}
+
+// HostMemory is host memory that a device made. It is not garbage collected.
+type HostMemory interface {
+	Bytes() []byte
+	// Close frees the memory: nobody may touch it from then on. A second call does nothing. Close of the device
+	// leaves it as it is.
+	Close() error
+}
+
+// LineCopier is a Buffer that copies lines which lie at regular distances.
+type LineCopier interface {
+	// WriteLines copies the lines from p to the buffer, ReadLines copies them back. Between the lines, p stays as it is;
+	// the buffer does if it was imported, else what lies there is undefined.
+	WriteLines(ctx context.Context, l Lines, p []byte) error
+	ReadLines(ctx context.Context, l Lines, p []byte) error
+}
+
+// Lines says where the bytes lie that are copied: Count lines of Width bytes, line i at offset Off + i·Pitch of a
+// buffer and at offset i·HostPitch of the host's memory.
+type Lines struct {
+	Off, Pitch, HostPitch, Width int64
+	Count                        int
+}
+
+// Check tells whether the lines lie inside a buffer of size bytes and a host's memory of n, one after another.
+func (l Lines) Check(size int64, n int) error {
+	if l.Off < 0 || l.Width < 0 || l.Count < 0 || l.Pitch < l.Width || l.HostPitch < l.Width {
+		return fmt.Errorf("%d lines of %d bytes, %d apart from %d on, %d apart on the host: not possible", l.Count, l.Width, l.Pitch, l.Off, l.HostPitch)
+	}
+	if l.Count == 0 || l.Width == 0 {
+		return nil
+	}
+	for _, s := range []struct {
+		what             string
+		off, pitch, size int64
+	}{{"a buffer", l.Off, l.Pitch, size}, {"the host's memory", 0, l.HostPitch, int64(n)}} {
+		if more := int64(l.Count - 1); s.off > s.size || l.Width > s.size-s.off || more > 0 && s.pitch > (s.size-s.off-l.Width)/more {
+			return fmt.Errorf("%d lines of %d bytes, %d apart from %d on, are outside %s of %d bytes", l.Count, l.Width, s.pitch, s.off, s.what, s.size)
+		}
+	}
+	return nil
+}
+
+// CheckAddress refuses what no device can import: nothing at all, bytes that are not words, and an end past the last address.
+func CheckAddress(address uintptr, bytes int64) error {
+	switch {
+	case bytes <= 0:
+		return fmt.Errorf("memory of %d bytes: the size must be positive", bytes)
+	case address == 0:
+		return fmt.Errorf("memory at address 0")
+	case address%4 != 0:
+		return fmt.Errorf("memory at address %#x: it must be a multiple of 4", address)
+	case uint64(address) > math.MaxUint64-uint64(bytes):
+		return fmt.Errorf("%d bytes at address %#x: there are no such addresses", bytes, address)
+	}
+	return nil
+}
