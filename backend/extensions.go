@@ -40,6 +40,7 @@ type HostMemory interface {
 
 // LineCopier is a Buffer that copies lines which lie at regular distances.
 type LineCopier interface {
+	Buffer
 	// WriteLines copies the lines from p to the buffer, ReadLines copies them back. Between the lines, p stays as it is;
 	// the buffer does if it was imported, else what lies there is undefined.
 	WriteLines(ctx context.Context, l Lines, p []byte) error

@@ -53,7 +53,7 @@ func (p *Plan) checkBias(q product) error {
 	switch {
 	case t.dev != p.dev:
 		return fmt.Errorf("the bias must be on the plan's device, %v", p.dev.Info())
-	case t == q.c:
+	case t == q.c || t.overlaps(q.c):
 		return errors.New("the bias and C must be two matrices: C is written while the bias is read")
 	case t.Rows != rows || t.Cols != cols:
 		return fmt.Errorf("shapes do not fit: C is %d×%d, the %s is %d×%d; want %d×%d", q.c.Rows, q.c.Cols, name, t.Rows, t.Cols, rows, cols)
@@ -100,7 +100,7 @@ func (w *composer) stageBias(i, j int) (biased, error) {
 	if from.lines() > 1 {
 		apart = from.ld
 	}
-	if from.typ == dtype.F32 && first == 0 && bits.OnesCount(uint(apart)) == 1 {
+	if from.typ == dtype.F32 && first == 0 && !from.loose && bits.OnesCount(uint(apart)) == 1 {
 		e.bias, e.BiasShift = buf, uint32(bits.TrailingZeros(uint(apart)))
 		return e, nil
 	}

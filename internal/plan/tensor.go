@@ -88,7 +88,8 @@ func up64(n int64) int64 { return (n + align - 1) / align * align }
 // called from any goroutine.
 type Tensor struct {
 	Shape
-	dev *Device
+	dev     *Device
+	foreign *foreign // nil: the memory is the tensor's own
 
 	users  atomic.Int64     // calls that use the blocks, plus closed once no further call may
 	blocks []backend.Buffer // block (i, j) is blocks[i*colBlocks+j]; nil once freed
@@ -105,6 +106,7 @@ type layout struct {
 	ld         int
 	colMajor   bool
 	typ        dtype.Type
+	loose      bool // not as kernels take it: it goes through kernel densecopy, whatever its order and type
 }
 
 // align is what leading dimensions are rounded up to, in elements: kernels read B in chunks of 16

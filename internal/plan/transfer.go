@@ -27,7 +27,7 @@ func (t *Tensor) Read(ctx context.Context, h Host) error { return t.move(ctx, h,
 // cancelled context is noticed.
 const chunk = 8 << 20
 
-// move copies runs of lines (rows, or columns) block by block, to the device or from it.
+// move copies block by block, to the device or from it.
 func (t *Tensor) move(ctx context.Context, h Host, write bool) error {
 	if err := t.use(); err != nil {
 		return err
@@ -36,29 +36,16 @@ func (t *Tensor) move(ctx context.Context, h Host, write bool) error {
 	if t.Rows == 0 || t.Cols == 0 {
 		return nil
 	}
-	var scratch []byte
-	select {
-	case scratch = <-t.dev.scratch:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	defer func() { t.dev.scratch <- scratch }()
 	size := t.Type.Size()
 	for i := range t.rowBlocks() {
 		for j := range t.colBlocks() {
 			l := t.blockLayout(i, j)
 			r := run{
-				dev: t.block(i, j), host: h.Data[h.offset(i*t.RowBlock, j*t.ColBlock)*size:], size: size,
+				dev: t.block(i, j), host: h.Data[h.offset(i*t.RowBlock, j*t.ColBlock)*size:], size: size, count: l.lines(),
 				width: l.width(), devLine: l.ld, hostLine: h.LD, transposed: h.ColMajor != t.ColMajor,
 			}
-			step := max(1, chunk/(l.ld*size))
-			for at := 0; at < l.lines(); at += step {
-				if err := ctx.Err(); err != nil {
-					return err
-				}
-				if err := r.copy(ctx, at, min(step, l.lines()-at), &scratch, write); err != nil {
-					return err
-				}
+			if err := r.move(ctx, t.dev, write); err != nil {
+				return err
 			}
 		}
 	}
@@ -76,22 +63,58 @@ func (h Host) offset(i, j int) int {
 // run is a block of a tensor as lines that lie at regular distances on the device, and on the host too, or, where the
 // orders differ, across the host's lines. All sizes but size are in elements.
 type run struct {
-	dev                      backend.Buffer
-	host                     []byte // from the block's first element on
-	size                     int    // of an element in bytes
-	width, devLine, hostLine int
-	transposed               bool
+	dev                             backend.Buffer
+	host                            []byte // from the block's first element on
+	size                            int    // of an element in bytes
+	count, width, devLine, hostLine int
+	transposed                      bool
+}
+
+// move copies all lines: at once where the buffer takes them as they lie on the host, else some at a time.
+func (r run) move(ctx context.Context, d *Device, write bool) error {
+	if c, ok := r.dev.(backend.LineCopier); ok && !r.transposed {
+		return moveLines(ctx, c, r.lines(0, r.count, r.hostLine), r.host, write)
+	}
+	var scratch []byte
+	select {
+	case scratch = <-d.scratch:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { d.scratch <- scratch }()
+	step := max(1, chunk/(r.devLine*r.size))
+	for at := 0; at < r.count; at += step {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := r.copy(ctx, at, min(step, r.count-at), &scratch, write); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lines describes n lines of the buffer from line at on, which are hostLine elements apart on the host.
+func (r run) lines(at, n, hostLine int) backend.Lines {
+	size := int64(r.size)
+	return backend.Lines{
+		Off: int64(at) * int64(r.devLine) * size, Pitch: int64(r.devLine) * size,
+		HostPitch: int64(hostLine) * size, Width: int64(r.width) * size, Count: n,
+	}
+}
+
+func moveLines(ctx context.Context, c backend.LineCopier, l backend.Lines, p []byte, write bool) error {
+	if write {
+		return c.WriteLines(ctx, l, p)
+	}
+	return c.ReadLines(ctx, l, p)
 }
 
 // copy moves n lines from line at on, by way of scratch unless they lie alike on both sides.
 func (r run) copy(ctx context.Context, at, n int, scratch *[]byte, write bool) error {
 	bytes, off := n*r.devLine*r.size, int64(at)*int64(r.devLine*r.size)
 	if !r.transposed && r.width == r.devLine && r.width == r.hostLine {
-		buf := r.host[off:][:bytes]
-		if write {
-			return r.dev.Write(ctx, off, buf)
-		}
-		return r.dev.Read(ctx, off, buf)
+		return r.pass(ctx, at, n, r.host[off:][:bytes], write)
 	}
 	if cap(*scratch) < bytes {
 		*scratch = make([]byte, bytes)
@@ -99,13 +122,27 @@ func (r run) copy(ctx context.Context, at, n int, scratch *[]byte, write bool) e
 	buf := (*scratch)[:bytes]
 	if write {
 		r.gather(buf, at, n)
-		return r.dev.Write(ctx, off, buf)
+		return r.pass(ctx, at, n, buf, true)
 	}
-	if err := r.dev.Read(ctx, off, buf); err != nil {
+	if err := r.pass(ctx, at, n, buf, false); err != nil {
 		return err
 	}
 	r.scatter(buf, at, n)
 	return nil
+}
+
+// pass copies n lines between the buffer and buf, in which they lie as on the device. What is between the lines of an
+// imported buffer is not the tensor's.
+func (r run) pass(ctx context.Context, at, n int, buf []byte, write bool) error {
+	l := r.lines(at, n, r.devLine)
+	c, ok := r.dev.(backend.LineCopier)
+	switch {
+	case ok:
+		return moveLines(ctx, c, l, buf, write)
+	case write:
+		return r.dev.Write(ctx, l.Off, buf)
+	}
+	return r.dev.Read(ctx, l.Off, buf)
 }
 
 // gather brings n lines of the host, from line at on, into buf as they lie on the device; scatter brings them back.

@@ -87,17 +87,10 @@ func (b *buffer) transfer(ctx context.Context, off int64, p []byte, move func(ho
 	if err := backend.CheckRange(b.size, off, len(p)); err != nil {
 		return err
 	}
-	if err := ctx.Err(); err != nil {
+	if err := b.enter(ctx); err != nil {
 		return err
 	}
-	b.dev.mu.Lock()
 	defer b.dev.mu.Unlock()
-	if err := b.dev.settle(ctx); err != nil {
-		return err
-	}
-	if b.mem == nil {
-		return errClosed
-	}
 	n, mem := int64(len(p)), b.mem[off:]
 	if n <= piece {
 		move(p, mem[:n])
@@ -109,6 +102,22 @@ func (b *buffer) transfer(ctx context.Context, off int64, p []byte, move func(ho
 	})
 	if err == nil {
 		err = ctx.Err()
+	}
+	return err
+}
+
+// enter locks the device for a copy, after what was started before.
+func (b *buffer) enter(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	b.dev.mu.Lock()
+	err := b.dev.settle(ctx)
+	if err == nil && b.mem == nil {
+		err = errClosed
+	}
+	if err != nil {
+		b.dev.mu.Unlock()
 	}
 	return err
 }

@@ -799,7 +799,7 @@ CUresult cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t n, CUstream s)
 CUresult cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t n)
 {
 	ENTER(cuMemcpyDtoH_v2, 1)
-	copy_async(dst, 0, (const void *)(uintptr_t)src, 0, n, 1, &current->legacy);
+	copy_async(dst, 0, (const void *)(uintptr_t)src, 0, n, 1, NULL);
 	return drain(current, stream(NULL), NULL, 1);
 }
 

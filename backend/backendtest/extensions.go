@@ -1,0 +1,226 @@
+// What some devices can do besides (see backend.Importer and the others): those that can, do it right.
+
+package backendtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"unsafe"
+
+	"github.com/spmmrun/spmm/backend"
+)
+
+var extending = []subtest{
+	{"copies lines", copiesLines},
+	{"lines out of range", linesOutOfRange},
+	{"cancelled copy of lines", cancelledLines},
+	{"host memory", hostMemory},
+	{"imports nothing", importsNothing},
+	{"no stream", noStream},
+}
+
+// copiesLines copies lines to a buffer and back, with and without gaps on either side, from memory of Go's and of the
+// device's own.
+func copiesLines(t *testing.T, r *rig) {
+	for _, l := range []backend.Lines{
+		{Off: 0, Pitch: 8, HostPitch: 8, Width: 8, Count: 3}, // no gaps
+		{Off: 4, Pitch: 16, HostPitch: 12, Width: 12, Count: 5},
+		{Off: 3, Pitch: 10, HostPitch: 7, Width: 6, Count: 7}, // no words
+		{Off: 0, Pitch: 7, HostPitch: 20, Width: 7, Count: 4},
+		{Off: 8, Pitch: 24, HostPitch: 24, Width: 20, Count: 6}, // the same gaps
+		{Off: 0, Pitch: 64, HostPitch: 64, Width: 2, Count: 100},
+		{Off: 5, Pitch: 1, HostPitch: 1, Width: 1, Count: 1},
+		{Off: 0, Pitch: 1_000_001, HostPitch: 1_000_000, Width: 1_000_000, Count: 11},
+		{Off: 4, Pitch: 40_000, HostPitch: 40_000, Width: 33_333, Count: 300},
+		{Off: 4, Pitch: 5_000_003, HostPitch: 9_000_000, Width: 5_000_003, Count: 3}, // lines wider than a staging block
+		{Off: 0, Pitch: 9_000_000, HostPitch: 5_000_004, Width: 4_500_001, Count: 2},
+		{Off: 2, Pitch: 10, HostPitch: 10, Width: 10, Count: 0},
+	} {
+		b, ok := r.alloc(t, extent(l.Off, l.Pitch, l)+5).(backend.LineCopier)
+		if !ok {
+			return
+		}
+		n := int(extent(0, l.HostPitch, l))
+		t.Run(fmt.Sprintf("%+v", l), func(t *testing.T) { copyLines(t, b, l, make([]byte, n), make([]byte, n)) })
+		if h, ok := r.dev.(backend.HostAllocator); ok && n > 0 {
+			from, to := allocHost(t, h, n), allocHost(t, h, n)
+			t.Run(fmt.Sprintf("%+v of the device's host memory", l), func(t *testing.T) { copyLines(t, b, l, from, to) })
+		}
+		b.Close()
+	}
+}
+
+// extent is the number of bytes from 0 to the end of the last line.
+func extent(off, pitch int64, l backend.Lines) int64 {
+	if l.Count == 0 {
+		return off
+	}
+	return off + int64(l.Count-1)*pitch + l.Width
+}
+
+func copyLines(t *testing.T, b backend.LineCopier, l backend.Lines, from, to []byte) {
+	copy(from, pattern(len(from), 1))
+	copy(to, pattern(len(to), 77))
+	want := slices.Clone(to)
+	for i := range l.Count {
+		at := int64(i) * l.HostPitch
+		copy(want[at:][:l.Width], from[at:])
+	}
+	if err := b.WriteLines(t.Context(), l, from); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.ReadLines(t.Context(), l, to); err != nil {
+		t.Fatal(err)
+	}
+	for i := range want {
+		if to[i] != want[i] {
+			t.Fatalf("byte %d of line %d is %d, want %d", int64(i)%l.HostPitch, int64(i)/l.HostPitch, to[i], want[i])
+		}
+	}
+}
+
+func linesOutOfRange(t *testing.T, r *rig) {
+	const size = 1000
+	b, ok := r.alloc(t, size).(backend.LineCopier)
+	if !ok {
+		return
+	}
+	p := make([]byte, size)
+	for _, l := range []backend.Lines{
+		{Off: -4, Pitch: 8, HostPitch: 8, Width: 8, Count: 1},
+		{Off: 0, Pitch: 8, HostPitch: 8, Width: -8, Count: 1},
+		{Off: 0, Pitch: 8, HostPitch: 8, Width: 8, Count: -1},
+		{Off: 0, Pitch: 4, HostPitch: 8, Width: 8, Count: 2},
+		{Off: 0, Pitch: 8, HostPitch: 4, Width: 8, Count: 2},
+		{Off: 0, Pitch: 100, HostPitch: 10, Width: 10, Count: 11},
+		{Off: 0, Pitch: 10, HostPitch: 100, Width: 10, Count: 11},
+		{Off: 996, Pitch: 8, HostPitch: 8, Width: 8, Count: 1},
+		{Off: 1 << 62, Pitch: 8, HostPitch: 8, Width: 8, Count: 1},
+		{Off: 0, Pitch: 1 << 62, HostPitch: 8, Width: 8, Count: 5},
+		{Off: 0, Pitch: 8, HostPitch: 8, Width: 8, Count: 1 << 30},
+	} {
+		checkError(t, b.WriteLines(t.Context(), l, p), fmt.Sprintf("WriteLines(%+v)", l))
+		checkError(t, b.ReadLines(t.Context(), l, p), fmt.Sprintf("ReadLines(%+v)", l))
+	}
+	r.works(t)
+}
+
+func cancelledLines(t *testing.T, r *rig) {
+	b, ok := r.alloc(t, 1<<20).(backend.LineCopier)
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	l, p := backend.Lines{Pitch: 1024, HostPitch: 1000, Width: 1000, Count: 1000}, make([]byte, 1<<20)
+	for _, err := range []error{b.WriteLines(ctx, l, p), b.ReadLines(ctx, l, p)} {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%v, want the context's error", err)
+		}
+	}
+	r.works(t)
+}
+
+func allocHost(t *testing.T, h backend.HostAllocator, n int) []byte {
+	t.Helper()
+	m, err := h.AllocHost(int64(n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	if len(m.Bytes()) != n {
+		t.Fatalf("AllocHost(%d) has %d bytes", n, len(m.Bytes()))
+	}
+	return m.Bytes()
+}
+
+// hostMemory copies from and to the device's host memory, part by part too, and outlives the device.
+func hostMemory(t *testing.T, r *rig) {
+	h, ok := r.dev.(backend.HostAllocator)
+	if !ok {
+		return
+	}
+	for _, size := range []int64{0, -1} {
+		_, err := h.AllocHost(size)
+		checkError(t, err, fmt.Sprintf("AllocHost(%d)", size))
+	}
+	const size = 9<<20 + 12
+	b, want := r.alloc(t, size), pattern(size, 3)
+	from, to := allocHost(t, h, size), allocHost(t, h, size)
+	copy(from, want)
+	copyIn(t, b, 0, from)
+	if err := b.Read(t.Context(), 0, to); err != nil || !bytes.Equal(to, want) {
+		t.Errorf("read back differently (%v)", err)
+	}
+	copy(from[100:], pattern(80_000, 4))
+	copyIn(t, b, 4000, from[100:80_100])
+	copy(want[4000:], from[100:80_100])
+	if got := copyOut(t, b, 0, size); !bytes.Equal(got, want) {
+		t.Error("a part is read back differently")
+	}
+	outlives(t, r)
+}
+
+// outlives closes a device before its host memory.
+func outlives(t *testing.T, r *rig) {
+	d, err := r.drv.Open(t.Context(), r.info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := d.(backend.HostAllocator).AllocHost(1 << 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p := m.Bytes()
+	for i := range p {
+		p[i] = byte(i)
+	}
+	for range 2 {
+		if err := m.Close(); err != nil {
+			t.Errorf("Close after the device's: %v", err)
+		}
+	}
+	r.works(t)
+}
+
+// importsNothing refuses what is no memory of the device.
+func importsNothing(t *testing.T, r *rig) {
+	i, ok := r.dev.(backend.Importer)
+	if !ok {
+		return
+	}
+	p := make([]byte, 64)
+	for _, c := range []struct {
+		address uintptr
+		bytes   int64
+	}{{0, 64}, {4096, 0}, {4096, -4}, {4098, 64}, {^uintptr(0) &^ 3, 64}, {4096, 64}, {uintptr(unsafe.Pointer(&p[0])), 64}} {
+		_, err := i.Import(c.address, c.bytes)
+		checkError(t, err, fmt.Sprintf("Import(%#x, %d)", c.address, c.bytes))
+	}
+	r.works(t)
+}
+
+// noStream goes back to the device's own stream, and refuses when it is closed.
+func noStream(t *testing.T, r *rig) {
+	s, ok := r.dev.(backend.Streamer)
+	if !ok {
+		return
+	}
+	if err := s.UseStream(t.Context(), 0); err != nil {
+		t.Error(err)
+	}
+	r.works(t)
+	d, err := r.drv.Open(t.Context(), r.info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Close()
+	checkError(t, d.(backend.Streamer).UseStream(t.Context(), 0), "UseStream of a closed device")
+}

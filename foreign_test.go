@@ -1,0 +1,294 @@
+// Tensors over memory of others, on a device that has such memory in a table (backend/cuda's tests have CUDA's); and
+// page-locked memory, which is ordinary where there is none.
+
+package spmm_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spmmrun/spmm"
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/half"
+)
+
+// importing is the CPU with memory of others: buffers by their address.
+type importing struct {
+	backend.Device
+	memory map[uintptr]backend.Buffer
+}
+
+// Import knows no addresses but those in the table.
+func (d *importing) Import(address uintptr, bytes int64) (backend.Buffer, error) {
+	b, ok := d.memory[address]
+	if !ok {
+		return nil, errors.New("no memory lies there")
+	}
+	if bytes > b.Size() {
+		return nil, fmt.Errorf("only %d bytes lie there", b.Size())
+	}
+	return b, nil
+}
+
+func openImporting(t *testing.T) (*spmm.Device, *importing) {
+	t.Helper()
+	inner, err := spmm.OpenBackend(ctx, "cpu")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &importing{inner, map[uintptr]backend.Buffer{}}
+	dev := spmm.NewDevice(d)
+	t.Cleanup(func() { dev.Close() })
+	return dev, d
+}
+
+// over makes a tensor of memory with room for `more` elements past its own, all of them what fill says.
+func over[T formats.Value](t *testing.T, dev *spmm.Device, d *importing, address uintptr, rows, cols, ld, more int, colMajor bool, fill T) (*spmm.Tensor[T], []T) {
+	t.Helper()
+	lines, width := rows, cols
+	if colMajor {
+		lines, width = cols, rows
+	}
+	all := make([]T, max(0, (lines-1)*ld+width+more))
+	for i := range all {
+		all[i] = fill
+	}
+	b, err := d.Alloc(int64(max(4, len(bytesOf(all))+3)) &^ 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, b, bytesOf(all))
+	d.memory[address] = b
+	x, err := spmm.TensorOver[T](dev, address, rows, cols, ld, colMajor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x, all
+}
+
+func bytesOf[T formats.Value](s []T) []byte {
+	switch s := any(s).(type) {
+	case []half.F16:
+		return backend.Bytes(s)
+	case []half.BF16:
+		return backend.Bytes(s)
+	case []float32:
+		return backend.Bytes(s)
+	}
+	panic("no elements")
+}
+
+func nan() float32 { return float32(math.NaN()) }
+
+// write and contents copy to the start of a buffer and back, the last word as a whole.
+func write(t *testing.T, b backend.Buffer, p []byte) {
+	t.Helper()
+	if err := b.Write(ctx, 0, append(slices.Clone(p), make([]byte, -len(p)&3)...)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func contents(t *testing.T, b backend.Buffer, n int) []byte {
+	t.Helper()
+	p := make([]byte, (n+3)&^3)
+	if err := b.Read(ctx, 0, p); err != nil {
+		t.Fatal(err)
+	}
+	return p[:n]
+}
+
+// Every leading dimension, order, address and type gives the product that tensors of the library's own give, and
+// leaves what lies between the rows (columns) as it is.
+func TestTensorOver(t *testing.T) {
+	dev, d := openImporting(t)
+	r := rand.New(rand.NewPCG(9, 2))
+	for _, o := range []spmm.Options{{Format: "csr"}, {Format: "cvse"}, {Mode: spmm.Reproducible}, {Mode: spmm.Reproducible, P: spmm.AutoP}} {
+		a := sparse[half.F16](r, 37, 29, 4)
+		plan, err := spmm.Prepare(ctx, dev, a, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			address   uintptr
+			n, pad    int // columns of B and C; elements between their rows (columns)
+			more      int // elements past the last row (column)
+			bCol, col bool
+		}{
+			{0x1000, 16, 0, 0, false, false}, // as kernels take it
+			{0x1000, 16, 8, 8, false, false},
+			{0x1000, 16, 8, 0, false, false}, // the last row lacks its padding
+			{0x1004, 16, 0, 0, false, false},
+			{0x1000, 13, 0, 0, false, false},
+			{0x1000, 13, 3, 3, false, false}, // a leading dimension of 16
+			{0x1000, 13, 4, 2, false, false},
+			{0x1000, 1, 0, 0, false, false},
+			{0x1008, 5, 2, 0, true, false},
+			{0x1000, 5, 0, 0, false, true},
+			{0x1000, 8, 3, 1, true, true},
+			{0x1000, 0, 8, 0, false, false},
+		} {
+			t.Run(fmt.Sprintf("%+v %+v", o, c), func(t *testing.T) {
+				testOver[half.F16, float32](t, dev, d, r, plan, a, c.address, c.n, c.pad, c.more, c.bCol, c.col)
+				testOver[half.F16, half.F16](t, dev, d, r, plan, a, c.address, c.n, c.pad, c.more, c.bCol, c.col)
+				testOver[float32, half.BF16](t, dev, d, r, plan, a, c.address, c.n, c.pad, c.more, c.bCol, c.col)
+			})
+		}
+		plan.Close()
+	}
+}
+
+func testOver[B, C formats.Value](t *testing.T, dev *spmm.Device, d *importing, r *rand.Rand, plan *spmm.Plan, a *formats.CSR[half.F16],
+	address uintptr, n, pad, more int, bCol, cCol bool) {
+	t.Helper()
+	ld := func(rows int, colMajor bool) int {
+		if colMajor {
+			return rows + pad
+		}
+		return n + pad
+	}
+	x, _ := over(t, dev, d, address, a.Cols, n, ld(a.Cols, bCol), more, bCol, value[B](nan()))
+	y, all := over(t, dev, d, address+1<<20, a.Rows, n, ld(a.Rows, cCol), more, cCol, value[C](nan()))
+	under := d.memory[address+1<<20]
+	b, c := dense[B](r, a.Cols, n, 1, !bCol), dense[C](r, a.Rows, n, 2, cCol)
+	if err := errors.Join(x.Upload(ctx, b), y.Upload(ctx, c)); err != nil {
+		t.Fatal(err)
+	}
+	for _, beta := range []float32{0, 2} {
+		if _, err := plan.Run(ctx, 3, x, beta, y); err != nil {
+			t.Fatal(err)
+		}
+		want := expected(3, a, b, beta, c)
+		if err := errors.Join(y.Download(ctx, c), differ(c, want)); err != nil {
+			t.Fatalf("beta %v: %v", beta, err)
+		}
+	}
+	// What lies in the memory is C in its place and the rest as it was.
+	view := formats.Dense[C]{Rows: a.Rows, Cols: n, LD: ld(a.Rows, cCol), ColMajor: cCol, Data: all}
+	for i := range a.Rows {
+		for j := range n {
+			view.Set(i, j, c.At(i, j))
+		}
+	}
+	if got := contents(t, under, len(bytesOf(all))); !slices.Equal(got, bytesOf(all)) {
+		t.Error("what lies between the rows has changed")
+	}
+	if err := errors.Join(x.Close(), y.Close()); err != nil {
+		t.Error(err)
+	}
+	if err := y.Upload(ctx, c); err == nil {
+		t.Error("Upload after Close")
+	}
+}
+
+func TestTensorOverRefused(t *testing.T) {
+	dev, d := openImporting(t)
+	b, err := d.Alloc(4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.memory[0x1000], d.memory[0x1040], d.memory[0x1800] = b, b, b
+	for _, c := range []struct {
+		address        uintptr
+		rows, cols, ld int
+		want           string
+	}{
+		{0x1000, 4, 8, 7, "a leading dimension of 7, at least 8 is needed"},
+		{0x1000, 129, 8, 8, "only 4096 bytes lie there"},
+		{0x3000, 4, 8, 8, "no memory lies there"},
+		{0x1000, -1, 8, 8, "must be 0 or more"},
+		{0x1000, 1 << 20, 8, 1 << 30, "kernels count up to"},
+	} {
+		_, err := spmm.TensorOver[float32](dev, c.address, c.rows, c.cols, c.ld, false)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	if _, err := spmm.TensorOver[float32](openCPU(t), 0x1000, 4, 8, 8, false); !errors.Is(err, spmm.ErrUnsupported) || !strings.Contains(err.Error(), "CUDA") {
+		t.Errorf("on the CPU: %v", err)
+	}
+	if err := openCPU(t).UseStream(ctx, 1); !errors.Is(err, spmm.ErrUnsupported) || !strings.Contains(err.Error(), "CUDA") {
+		t.Errorf("UseStream on the CPU: %v", err)
+	}
+
+	// B and C in one memory: columns side by side do not overlap, others do.
+	plan, err := spmm.Prepare(ctx, dev, sparse[float32](rand.New(rand.NewPCG(1, 1)), 8, 8, 2), spmm.Options{Format: "csr"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		address uintptr
+		ld      int
+		ok      bool
+	}{{0x1000, 64, false}, {0x1040, 64, true}, {0x1040, 16, false}, {0x1800, 64, true}} {
+		x, err := spmm.TensorOver[float32](dev, 0x1000, 8, 8, 32, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		y, err := spmm.TensorOver[float32](dev, c.address, 8, 8, c.ld/2, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = plan.Run(ctx, 1, x, 0, y)
+		if refused := err != nil && strings.Contains(err.Error(), "the same memory"); refused == c.ok {
+			t.Errorf("C at %#x, rows %d apart: %v", c.address, c.ld/2, err)
+		}
+		if _, err := plan.Run(ctx, 1, y, 0, x); (err != nil && strings.Contains(err.Error(), "the same memory")) == c.ok {
+			t.Errorf("B at %#x, rows %d apart: %v", c.address, c.ld/2, err)
+		}
+	}
+}
+
+// Pinned matrices are as any others.
+func TestPinned(t *testing.T) {
+	eachDevice(t, func(t *testing.T, dev *spmm.Device) {
+		r := rand.New(rand.NewPCG(3, 3))
+		for _, shape := range [][2]int{{5, 13}, {64, 16}, {0, 4}, {4, 0}, {1000, 70}} {
+			for _, colMajor := range []bool{false, true} {
+				p, err := spmm.NewPinned[half.BF16](dev, shape[0], shape[1], colMajor)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := p.Validate(); err != nil || p.Rows != shape[0] || p.Cols != shape[1] || p.LD%8 != 0 {
+					t.Fatalf("%d×%d, %d apart: %v", p.Rows, p.Cols, p.LD, err)
+				}
+				want := dense[half.BF16](r, shape[0], shape[1], 3, !colMajor)
+				for i := range p.Rows {
+					for j := range p.Cols {
+						p.Set(i, j, want.At(i, j))
+					}
+				}
+				x, err := spmm.NewTensor[half.BF16](dev, shape[0], shape[1], false)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := dense[half.BF16](r, shape[0], shape[1], 3, !colMajor)
+				if err := errors.Join(x.Upload(ctx, &p.Dense), x.Download(ctx, got), differ(got, want)); err != nil {
+					t.Error(err)
+				}
+				clear(p.Data)
+				if err := x.Download(ctx, &p.Dense); err != nil || !p.Equal(want) {
+					t.Errorf("%v column-major %t is downloaded differently (%v)", shape, colMajor, err)
+				}
+				for range 2 {
+					if err := errors.Join(x.Close(), p.Close()); err != nil {
+						t.Error(err)
+					}
+				}
+				if len(p.Data) > 0 {
+					t.Error("a closed one has data")
+				}
+			}
+		}
+		for _, shape := range [][2]int{{-1, 3}, {1 << 30, 1 << 30}, {1 << 20, 1<<31 - 1}} {
+			if _, err := spmm.NewPinned[float32](dev, shape[0], shape[1], false); err == nil {
+				t.Errorf("%v is allocated", shape)
+			}
+		}
+	})
+}
