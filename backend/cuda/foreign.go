@@ -46,7 +46,7 @@ func (d *device) UseStream(ctx context.Context, stream uintptr) error {
 	if stream == driver.PerThreadStream {
 		return fmt.Errorf("cuda: the default stream of each thread: goroutines change threads; make a stream: %w", backend.ErrUnsupported)
 	}
-	if err := d.enter(ctx); err != nil {
+	if err := d.enter(ctx, true); err != nil {
 		return err
 	}
 	defer d.leave()
@@ -64,7 +64,7 @@ func (d *device) Import(address uintptr, bytes int64) (backend.Buffer, error) {
 	if err := backend.CheckAddress(address, bytes); err != nil {
 		return nil, fmt.Errorf("cuda: %w", err)
 	}
-	if err := d.enter(context.Background()); err != nil {
+	if err := d.enter(context.Background(), false); err != nil {
 		return nil, err
 	}
 	defer d.leave()
@@ -106,7 +106,7 @@ func (d *device) AllocHost(bytes int64) (backend.HostMemory, error) {
 	if err := backend.CheckAlloc(bytes); err != nil {
 		return nil, fmt.Errorf("cuda: %w", err)
 	}
-	if err := d.enter(context.Background()); err != nil {
+	if err := d.enter(context.Background(), false); err != nil {
 		return nil, err
 	}
 	defer d.leave()
