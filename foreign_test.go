@@ -292,3 +292,36 @@ func TestPinned(t *testing.T) {
 		}
 	})
 }
+
+// A tensor over somebody else's memory brings new values, wherever it lies.
+func TestTensorOverValues(t *testing.T) {
+	dev, d := openImporting(t)
+	r := rand.New(rand.NewPCG(5, 5))
+	a := sparse[half.F16](r, 37, 29, 4)
+	n := len(a.Val)
+	b, c := dense[half.F16](r, 29, 8, 0, false), dense[float32](r, 37, 8, 0, false)
+	for _, format := range []string{"csr", "cvse"} {
+		plan, err := spmm.Prepare(ctx, dev, a, spmm.Options{Format: format})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer plan.Close()
+		for _, l := range []struct {
+			address        uintptr
+			rows, cols, ld int
+		}{{0x1000, 1, n, n}, {0x1004, 1, n, n}, {0x1000, n, 1, 1}, {0x1000, n, 1, 3}} {
+			x, _ := over(t, dev, d, l.address, l.rows, l.cols, l.ld, 0, false, value[half.F16](nan()))
+			v := dense[half.F16](r, l.rows, l.cols, 0, false)
+			if err := errors.Join(x.Upload(ctx, v), plan.SetValues(ctx, x)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := spmm.Multiply(ctx, plan, 1, b, 0, c); err != nil {
+				t.Fatal(err)
+			}
+			a.Val = v.Data
+			if err := errors.Join(differ(c, expected(1, a, b, 0, c)), x.Close()); err != nil {
+				t.Errorf("%s, %+v: %v", format, l, err)
+			}
+		}
+	}
+}

@@ -322,7 +322,7 @@ func (f fast) settings(ctx context.Context, l *launcher, g *given, v *Tensor) ([
 			lay := v.blockLayout(i, j)
 			op := values.Op{
 				Src: v.Type, Lo: int64(i)*int64(v.RowBlock) + int64(j)*int64(v.ColBlock), Count: int64(lay.rows) * int64(lay.cols), Stride: 1,
-				All: len(v.blocks) == 1,
+				All: len(v.blocks) == 1, Loose: lay.loose,
 			}
 			if lay.colMajor == (v.Rows == 1) && op.Count > 1 { // elements begin lines
 				op.Stride = lay.ld

@@ -105,6 +105,7 @@ type Op struct {
 	Groups, Base int64
 	Full         int  // of the map: FullNone to FullQuads
 	All          bool // Src holds all entries of those slots
+	Loose        bool // Src need not begin at a multiple of 16 bytes
 }
 
 // Variant returns the variant that a device runs.
@@ -134,6 +135,9 @@ func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
 	p.quads, p.base = uint32(quads), uint32(op.Base*GroupSlots/per)
 	if op.All {
 		p.full = uint32(op.Full)
+	}
+	if op.Loose { // no four words of it are read at once
+		p.full = min(p.full, FullWords)
 	}
 	perGroup := int64(local)
 	if v.Code == backend.CodeGo {
