@@ -78,16 +78,30 @@
 //	timing, err := plan.Run(ctx, 1, x, 0, y)
 //	err = y.Download(ctx, c)
 //
+// Run waits for the device. Several multiplications in a row cost one wait as a Sequence, which is recorded once and
+// run many times, and Plan.Start leaves the wait for later, so that the host may prepare the next matrix meanwhile:
+//
+//	s := dev.NewSequence()
+//	err = s.Add(first, 1, x, 0, y)
+//	err = s.Add(second, 1, y, 0, z) // sees what first has written
+//	timing, err := s.Run(ctx)
+//
+//	pending, err := plan.Start(ctx, 1, x, 0, y)
+//	next, err := spmm.Prepare(ctx, dev, b, spmm.Options{})
+//	timing, err := pending.Wait(ctx)
+//
 // # Concurrency
 //
 // Devices, plans and tensors may be used from any goroutine, and shared by any number of them. Multiplications with
-// one plan run one after another; those with several plans take turns on the device, launch list by launch list. Calls
+// one plan run one after another; those with several plans take turns on the device, launch list by launch list. What
+// is started first runs first, and whatever is called later sees what it has written. Calls
 // that read one tensor may overlap. Where one writes it (Upload, or Run with it as C) while another reads or writes it,
 // nothing breaks, but what is read or left there is undefined: order such calls yourself. Host matrices belong to a
 // call until it returns.
 //
 // Close of a tensor or a plan waits for the calls that use it, frees it, and may be called again; calls that come
-// later fail. Close of a device waits for what it runs, frees every plan and tensor on it, and makes every later call
+// later fail. What was started needs them no longer: their memory is freed when the device is done. Close of a device
+// waits for what it runs, frees every plan and tensor on it, and makes every later call
 // on these fail.
 //
 // # Limits

@@ -4,6 +4,7 @@ package spmm_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"strings"
@@ -124,4 +125,93 @@ func ExampleDevices() {
 	for _, a := range absent {
 		fmt.Println(a.Backend, "is not here:", a.Err)
 	}
+}
+
+// A graph's adjacency matrix, to the sixth power, times a vector: recorded once, run twice, with one wait each.
+func ExampleDevice_NewSequence() {
+	ctx := context.Background()
+	dev, err := spmm.Open(ctx, "cpu")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer dev.Close()
+	// A path 0 – 1 – 2.
+	a := &formats.CSR[float32]{Rows: 3, Cols: 3, RowPtr: []int64{0, 1, 3, 4}, ColIdx: []int32{1, 0, 2, 1}, Val: []float32{1, 1, 1, 1}}
+	plan, err := spmm.Prepare(ctx, dev, a, spmm.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	x, y, err := spmm.TensorsFor[float32, float32](plan, 1)
+	if err != nil {
+		log.Fatal(err)
+	}
+	walks := formats.NewDense[float32](3, 1)
+	walks.Set(0, 0, 1)
+	if err := x.Upload(ctx, walks); err != nil {
+		log.Fatal(err)
+	}
+
+	s := dev.NewSequence()
+	defer s.Close()
+	for range 3 { // y = A·x, x = A·y
+		if err := errors.Join(s.Add(plan, 1, x, 0, y), s.Add(plan, 1, y, 0, x)); err != nil {
+			log.Fatal(err)
+		}
+	}
+	for range 2 { // the second run goes on where the first has ended
+		if _, err := s.Run(ctx); err != nil {
+			log.Fatal(err)
+		}
+		if err := x.Download(ctx, walks); err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(walks.Data)
+	}
+	// Output:
+	// [4 0 4]
+	// [32 0 32]
+}
+
+// The device multiplies while the host prepares the next matrix.
+func ExamplePlan_Start() {
+	ctx := context.Background()
+	dev, err := spmm.Open(ctx, "cpu")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer dev.Close()
+	first := &formats.CSR[float32]{Rows: 1, Cols: 2, RowPtr: []int64{0, 2}, ColIdx: []int32{0, 1}, Val: []float32{1, 1}}
+	second := &formats.CSR[float32]{Rows: 2, Cols: 1, RowPtr: []int64{0, 1, 2}, ColIdx: []int32{0, 0}, Val: []float32{2, 3}}
+	plan, err := spmm.Prepare(ctx, dev, first, spmm.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	x, y, err := spmm.TensorsFor[float32, float32](plan, 1)
+	if err != nil {
+		log.Fatal(err)
+	}
+	b := &formats.Dense[float32]{Rows: 2, Cols: 1, LD: 1, Data: []float32{10, 20}}
+	if err := x.Upload(ctx, b); err != nil {
+		log.Fatal(err)
+	}
+
+	pending, err := plan.Start(ctx, 1, x, 0, y) // y = 30
+	if err != nil {
+		log.Fatal(err)
+	}
+	next, err := spmm.Prepare(ctx, dev, second, spmm.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := next.Run(ctx, 1, y, 0, x); err != nil { // after what was started
+		log.Fatal(err)
+	}
+	if _, err := pending.Wait(ctx); err != nil { // which is done, then
+		log.Fatal(err)
+	}
+	if err := x.Download(ctx, b); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(b.Data)
+	// Output: [60 90]
 }

@@ -24,7 +24,7 @@ func (p *Plan) Shapes(n int, bType dtype.Type, bColMajor bool, cType dtype.Type,
 func (p *Plan) shapes(n int, bType dtype.Type, bColMajor bool, cType dtype.Type, cColMajor bool) (b, c Shape, err error) {
 	b = Shape{Rows: p.Cols, Cols: n, Type: bType, ColMajor: bColMajor}
 	c = Shape{Rows: p.Rows, Cols: n, Type: cType, ColMajor: cColMajor, RowBlock: p.rowBlock}
-	if p.closed {
+	if p.closed.Load() {
 		return b, c, errClosed
 	}
 	if err := checkDim(n, "columns of B"); err != nil {

@@ -17,6 +17,8 @@ import (
 type executor interface {
 	// settle makes ready to multiply by b, and returns the matrix on the device that it multiplies with.
 	settle(ctx context.Context, l *launcher, b *Tensor) (*resident, error)
+	// recordable tells why a product cannot be recorded before B is known, if it cannot.
+	recordable() error
 	// takes refuses an epilogue that cannot be applied.
 	takes(e spec.Epilogue) error
 	// columns adds the launches that compute block j of C's columns.
@@ -44,6 +46,8 @@ type executor interface {
 type fast struct{ *resident }
 
 func (f fast) settle(context.Context, *launcher, *Tensor) (*resident, error) { return f.resident, nil }
+
+func (f fast) recordable() error { return nil }
 
 func (f fast) takes(spec.Epilogue) error { return nil }
 

@@ -44,6 +44,8 @@ type launcher struct {
 
 	kept []kept
 	next int // which to replace next
+
+	replaced int // how often a shared buffer was: launches composed before may hold one that is closed
 }
 
 // kept are the launches of a product.
@@ -140,6 +142,7 @@ func (l *launcher) grow() (grown bool, err error) {
 			continue
 		}
 		grown = true
+		l.replaced++
 		l.kept, l.next = nil, 0
 		if s.buf != nil {
 			s.buf.Close()

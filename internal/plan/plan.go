@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spmmrun/spmm/dtype"
@@ -45,7 +46,7 @@ type Plan struct {
 	exec     executor
 	launcher *launcher
 	host     [2]*Tensor // B and C of the last multiplication of host data
-	closed   bool
+	closed   atomic.Bool
 
 	requested, answer [2]Shape // the last of shapes
 }
@@ -185,7 +186,7 @@ func (p *Plan) Reproduced() (bits rfx.P, lossless bool) {
 func (p *Plan) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.closed = true
+	p.closed.Store(true)
 	p.launcher.close()
 	errs := []error{p.exec.close()}
 	for i, t := range p.host {

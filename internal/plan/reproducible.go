@@ -221,6 +221,14 @@ func (r *reproducible) reproduced() (rfx.P, bool) {
 	return r.bits, r.lossless
 }
 
+// recordable refuses AutoP, which reads B's ranges back.
+func (r *reproducible) recordable() error {
+	if r.auto != nil {
+		return errors.New("with AutoP the precision of each multiplication is found from B, so it cannot be recorded: prepare the matrix with a fixed P (Reproduced tells which one a multiplication took)")
+	}
+	return nil
+}
+
 // settle turns to the precision that b needs, where it is to be found.
 func (r *reproducible) settle(ctx context.Context, l *launcher, b *Tensor) (*resident, error) {
 	if r.auto != nil {

@@ -34,35 +34,84 @@ func (p *Plan) Repeat(ctx context.Context, times int, alpha float32, b *Tensor, 
 
 // run is Run with the plan locked.
 func (p *Plan) run(ctx context.Context, q product) (backend.Timing, error) {
-	if err := ctx.Err(); err != nil {
+	if err := p.begin(ctx, q); err != nil {
 		return backend.Timing{}, err
 	}
-	if err := p.check(q); err != nil {
-		return backend.Timing{}, err
-	}
-	if err := q.b.use(); err != nil {
-		return backend.Timing{}, err
-	}
-	defer q.b.release()
-	if err := q.c.use(); err != nil {
-		return backend.Timing{}, err
-	}
-	defer q.c.release()
-	if q.bias != nil {
-		if err := q.bias.use(); err != nil {
-			return backend.Timing{}, err
-		}
-		defer q.bias.release()
-	}
-	m, err := p.exec.settle(ctx, p.launcher, q.b)
-	if err != nil {
-		return backend.Timing{}, err
-	}
-	launches, err := p.launches(m, q)
+	defer q.release()
+	launches, err := p.settled(ctx, q)
 	if err != nil || len(launches) == 0 {
 		return backend.Timing{}, err
 	}
 	return p.dev.Run(ctx, launches...)
+}
+
+// Start is Run without the wait. Where B decides the precision, that is waited for. The operands may be closed at
+// once: buffers wait for the device before they are freed.
+func (p *Plan) Start(ctx context.Context, alpha float32, b *Tensor, beta float32, c *Tensor, e Epilogue) (backend.Pending, error) {
+	bias, epilogue, err := e.split()
+	if err != nil {
+		return nil, err
+	}
+	q := product{b: b, c: c, bias: bias, alpha: alpha, beta: beta, epilogue: epilogue, times: 1}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.begin(ctx, q); err != nil {
+		return nil, err
+	}
+	defer q.release()
+	launches, err := p.settled(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return p.dev.Start(ctx, launches...)
+}
+
+// begin checks a product, and keeps its tensors until release.
+func (p *Plan) begin(ctx context.Context, q product) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := p.check(q); err != nil {
+		return err
+	}
+	return q.use()
+}
+
+// settled returns the launches of a product that has begun, once the executor is ready for it.
+func (p *Plan) settled(ctx context.Context, q product) ([]backend.Launch, error) {
+	m, err := p.exec.settle(ctx, p.launcher, q.b)
+	if err != nil {
+		return nil, err
+	}
+	return p.launches(m, q)
+}
+
+// use keeps the product's tensors until release, all of them or none.
+func (q product) use() error {
+	if err := q.b.use(); err != nil {
+		return err
+	}
+	if err := q.c.use(); err != nil {
+		q.b.release()
+		return err
+	}
+	if q.bias == nil {
+		return nil
+	}
+	err := q.bias.use()
+	if err != nil {
+		q.b.release()
+		q.c.release()
+	}
+	return err
+}
+
+func (q product) release() {
+	q.b.release()
+	q.c.release()
+	if q.bias != nil {
+		q.bias.release()
+	}
 }
 
 // launches returns the launches of a product that was checked, as they were composed the last time, if possible.
@@ -74,14 +123,7 @@ func (p *Plan) launches(m *resident, q product) ([]backend.Launch, error) {
 	if launches, ok := p.launcher.find(k); ok {
 		return launches, nil
 	}
-	launches, err := p.launcher.compose(m, q, func(w *composer) error {
-		for j := range q.b.colBlocks() {
-			if err := p.exec.columns(w, j); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	launches, err := p.compose(p.launcher, m, q)
 	if err != nil {
 		return nil, err
 	}
@@ -90,11 +132,23 @@ func (p *Plan) launches(m *resident, q product) ([]backend.Launch, error) {
 	return launches, nil
 }
 
+// compose returns the launches of a product that was checked, which share the buffers of a launcher.
+func (p *Plan) compose(l *launcher, m *resident, q product) ([]backend.Launch, error) {
+	return l.compose(m, q, func(w *composer) error {
+		for j := range q.b.colBlocks() {
+			if err := p.exec.columns(w, j); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // check refuses operands that do not fit together.
 func (p *Plan) check(q product) error {
 	b, c := q.b, q.c
 	switch {
-	case p.closed:
+	case p.closed.Load():
 		return fmt.Errorf("the plan: %w", errClosed)
 	case b == nil || c == nil:
 		return errors.New("B or C is missing")

@@ -73,7 +73,7 @@ func (p *Plan) checkValues(ctx context.Context, v *Tensor) error {
 
 // mayChange refuses new values whatever they are.
 func (p *Plan) mayChange(ctx context.Context) error {
-	if p.closed {
+	if p.closed.Load() {
 		return fmt.Errorf("the plan: %w", errClosed)
 	}
 	if p.NNZ > math.MaxUint32 {

@@ -1,0 +1,215 @@
+// Sequences: multiplications that are recorded once and run many times, in one submission.
+
+package plan
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/spmmrun/spmm/backend"
+)
+
+// Sequence is multiplications on one device, each of which sees what those before it have written. Its methods may be
+// called from any goroutine.
+type Sequence struct {
+	dev *Device
+
+	mu        sync.Mutex
+	closed    bool
+	steps     []step
+	launcher  *launcher         // of staging and workspaces, which all steps share
+	recording backend.Recording // nil until the steps there are were recorded
+	plans     []*Plan           // each once, as are the tensors
+	tensors   []*Tensor
+}
+
+// step is one multiplication.
+type step struct {
+	plan *Plan
+	m    *resident
+	product
+	launches []backend.Launch
+	made     int // how often the launcher had replaced a buffer then
+}
+
+// NewSequence returns a sequence without multiplications.
+func (d *Device) NewSequence() *Sequence { return &Sequence{dev: d, launcher: newLauncher(d)} }
+
+// Add appends c = alpha·A·b + beta·c, with an epilogue, where A is the plan's matrix. After an error the sequence is
+// as it was.
+func (s *Sequence) Add(p *Plan, alpha float32, b *Tensor, beta float32, c *Tensor, e Epilogue) error {
+	bias, epilogue, err := e.split()
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return fmt.Errorf("the sequence: %w", errClosed)
+	case p == nil:
+		return errors.New("the plan is missing")
+	case p.dev != s.dev:
+		return fmt.Errorf("a plan on %v in a sequence on %v", p.dev.Info(), s.dev.Info())
+	}
+	x := step{plan: p, product: product{b: b, c: c, bias: bias, alpha: alpha, beta: beta, epilogue: epilogue, times: 1}}
+	if err := s.compose(&x); err != nil {
+		return err
+	}
+	if err := s.forget(); err != nil {
+		return err
+	}
+	s.steps = append(s.steps, x)
+	if !slices.Contains(s.plans, p) {
+		s.plans = append(s.plans, p)
+	}
+	for _, t := range []*Tensor{b, c, bias} {
+		if t != nil && !slices.Contains(s.tensors, t) {
+			s.tensors = append(s.tensors, t)
+		}
+	}
+	return nil
+}
+
+// compose makes the launches of a step.
+func (s *Sequence) compose(x *step) error {
+	p := x.plan
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ctx := context.Background()
+	if err := p.begin(ctx, x.product); err != nil {
+		return err
+	}
+	defer x.release()
+	err := p.exec.recordable()
+	if err != nil {
+		return err
+	}
+	if x.m, err = p.exec.settle(ctx, s.launcher, x.b); err != nil {
+		return err
+	}
+	x.launches = nil
+	if x.c.Rows > 0 && x.c.Cols > 0 {
+		x.launches, err = p.compose(s.launcher, x.m, x.product)
+	}
+	x.made = s.launcher.replaced
+	return err
+}
+
+// forget drops the recording, when it is not running.
+func (s *Sequence) forget() error {
+	if s.recording == nil {
+		return nil
+	}
+	err := s.recording.Close()
+	s.recording = nil
+	return err
+}
+
+// Run runs the multiplications in the order in which they were added.
+func (s *Sequence) Run(ctx context.Context) (backend.Timing, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.begin(); err != nil {
+		return backend.Timing{}, err
+	}
+	t, err := s.recording.Run(ctx)
+	s.release(len(s.tensors))
+	return t, s.explain(err)
+}
+
+// Start is Run without the wait.
+func (s *Sequence) Start(ctx context.Context) (backend.Pending, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.begin(); err != nil {
+		return nil, err
+	}
+	p, err := s.recording.Start(ctx)
+	s.release(len(s.tensors))
+	return p, s.explain(err)
+}
+
+// begin makes the recording, unless there is one, and keeps the tensors until release.
+func (s *Sequence) begin() error {
+	if s.closed {
+		return fmt.Errorf("the sequence: %w", errClosed)
+	}
+	if err := s.checkPlans(); err != nil {
+		return err
+	}
+	for i, t := range s.tensors {
+		if err := t.use(); err != nil {
+			s.release(i)
+			return fmt.Errorf("a sequence with %w", err)
+		}
+	}
+	if s.recording != nil {
+		return nil
+	}
+	if err := s.record(); err != nil {
+		s.release(len(s.tensors))
+		return err
+	}
+	return nil
+}
+
+// release ends what begin began, for the first n tensors.
+func (s *Sequence) release(n int) {
+	for _, t := range s.tensors[:n] {
+		t.release()
+	}
+}
+
+// checkPlans refuses to run with a plan that is closed.
+func (s *Sequence) checkPlans() error {
+	for _, p := range s.plans {
+		if p.closed.Load() {
+			return fmt.Errorf("a sequence with a plan: %w", errClosed)
+		}
+	}
+	return nil
+}
+
+// explain says of an error that the plan was closed, whose buffers the device has refused to use.
+func (s *Sequence) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	return cmp.Or(s.checkPlans(), err)
+}
+
+// record hands the launches of all steps to the device, those anew that may hold a buffer which was replaced.
+func (s *Sequence) record() error {
+	for i := 0; i < len(s.steps); i++ {
+		if s.steps[i].made == s.launcher.replaced {
+			continue
+		}
+		if err := s.compose(&s.steps[i]); err != nil {
+			return err
+		}
+		i = -1 // the others may hold what this one has replaced
+	}
+	var all []backend.Launch
+	for _, x := range s.steps {
+		all = append(all, x.launches...)
+	}
+	var err error
+	s.recording, err = s.dev.Record(all...)
+	return err
+}
+
+// Close frees what the sequence holds on the device, when it is not running. A second call does nothing.
+func (s *Sequence) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	err := s.forget()
+	s.launcher.close()
+	s.steps, s.plans, s.tensors = nil, nil, nil
+	return err
+}
