@@ -14,6 +14,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/shaders"
+	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 // controls are the faults, and what the suite must say of them.
@@ -119,6 +120,47 @@ func TestNegativeControls(t *testing.T) {
 				for _, k := range shaders.Formats() {
 					if caught[k.Name+" "+MixedSign] == 0 || caught[k.Name+" "+Reproducible] == 0 {
 						t.Errorf("%s: caught in %v", k.Name, caught)
+					}
+				}
+			})
+		}
+	})
+}
+
+// epilogueControls are faults of epilogues.
+var epilogueControls = []struct {
+	name  string
+	spoil func(p *instance)
+}{
+	{"the bias is left out", func(p *instance) { p.epilogue.Bias, p.bias = spec.NoBias, nil }},
+	{"one element of the bias is its neighbour's", func(p *instance) {
+		p.bias = slices.Clone(p.bias)
+		p.bias[1] = p.bias[0]
+	}},
+	{"ReLU is left out", func(p *instance) { p.epilogue.Activation = spec.NoActivation }},
+	{"ReLU comes unasked", func(p *instance) { p.epilogue.Activation = spec.ReLU }},
+}
+
+// The faults of epilogues are put into cases that they touch: all of these must fail.
+func TestEpilogueControls(t *testing.T) {
+	const row, col = `m67k129n33/eighth/spans/bias-row/`, `m29k60n34/vec8/normal/alpha-0.3/beta1.7/bias-col/relu/`
+	cases := []string{row + "|" + col, row + "|" + col, col, row}
+	devices(t, func(t *testing.T, dev backend.Device) {
+		for i, c := range epilogueControls {
+			t.Run(c.name, func(t *testing.T) {
+				o := Options{Filter: regexp.MustCompile(`^(csr|rfx)/f16/T3/(` + cases[i] + `)p(15|23|auto)`)}
+				o.spoil = func(p *instance) *instance {
+					x := *p
+					c.spoil(&x)
+					return &x
+				}
+				m, err := Run(t.Context(), dev, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, r := range m.Cases {
+					if r.Status != Fail || !strings.Contains(r.Error, wrongOutputs) {
+						t.Errorf("%s with %s: %s %s", r.ID, r.Variant, r.Status, r.Error)
 					}
 				}
 			})

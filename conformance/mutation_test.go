@@ -315,6 +315,14 @@ func textMutations() []mutation {
 		m.kernel, m.filter = "", `^[a-z]+/f16/T3/.*/p15`
 		ms = append(ms, m)
 	}
+	for _, m := range []mutation{ // of its epilogues, which cases of csr have
+		onText("rfx", "bias[row << shift]", "bias[row]"),
+		onText("rfx", "y = plus(y, bias[j << shift]);", ""),
+		onText("rfx", "max(bitcast<i32>(x), 0)", "bitcast<i32>(x)"),
+	} {
+		m.kernel, m.filter = "csr", `^csr/f16/T3/.*(bias-row|bias-col/relu)/p`
+		ms = append(ms, m)
+	}
 	for i := range ms {
 		ms[i].want = wrongOutputs
 		for start, want := range wants {

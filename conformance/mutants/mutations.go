@@ -73,6 +73,10 @@ var mutations = []mutation{
 		`if rest == 0 {`, `if true {`, reproducible, false},
 	{"cpu", "rfx leaves out the last piece of a row", "shaders/rfx/cpu.go",
 		`for i := r[1]; i < r[2]; i++ {`, `for i := r[1]; i < max(r[1]+1, r[2]-1); i++ {`, reproducible, false},
+	{"cpu", "rfx forgets epilogues where sums are finite and rounded fast", "shaders/rfx/cpu.go",
+		`y[j] = g.finished(y[j], row, g.j+j)`, `_ = g.finished(y[j], row, g.j+j)`, reproducible, false},
+	{"cpu", "rfx applies ReLU only where there is a bias", "shaders/rfx/cpu.go",
+		`case g.epilogue.Activation == spec.ReLU && y < 0:`, `case g.epilogue.Activation == spec.ReLU && g.bias != nil && y < 0:`, reproducible, false},
 	{"cpu", "quantise looks at all chunks but the last", "shaders/quantise/cpu.go",
 		`for c := range chunks {`, `for c := range max(1, chunks-1) {`, reproducible, false},
 	{"cpu", "densecopy scales with beta 0 where it copies turned", "shaders/densecopy/cpu.go",
@@ -99,6 +103,11 @@ var mutations = []mutation{
 		`math.Float32bits(q.alpha), math`, `0, math`, front, false},
 	{"cpu", "plans take the launches of another precision", "internal/plan/launches.go",
 		`return key{m, q.b`, `return key{nil, q.b`, reproducible, false},
+
+	{"cpu", "plans take elements of a bias for neighbours that lie apart", "internal/plan/epilogue.go",
+		`uint32(bits.TrailingZeros(uint(apart)))`, `0*uint32(bits.TrailingZeros(uint(apart)))`, front, false},
+	{"cpu", "plans forget the bias in reproducible mode where C is staged", "internal/plan/reproducible.go",
+		`w.multiply(i, j, w.beta, e, tmp, b, q)`, `w.multiply(i, j, w.beta, plain, tmp, b, q)`, reproducible, false},
 
 	// WGSL.
 	{"webgpu", "csr skips rows of just as many entries as a piece", "shaders/csr/kernel.wgsl",
@@ -141,6 +150,11 @@ var mutations = []mutation{
 	{"webgpu", "rfx skips rows of just as many entries as a piece", "shaders/rfx/kernel.wgsl",
 		`end - begin <= p.longest`, `end - begin < p.longest`, ints, false},
 
+	{"webgpu", "rfx takes elements of a bias for neighbours that lie apart", "shaders/rfx/kernel.wgsl",
+		`bias[j << shift]`, `bias[j]`, ints, false},
+	{"webgpu", "rfx makes infinity of NaN where ReLU is", "shaders/include/fixed.wgsl",
+		`max(bitcast<i32>(x), 0)`, `clamp(bitcast<i32>(x), 0, 0x7f800000)`, ints, false},
+
 	// GLSL, as SPIR-V.
 	{"vulkan", "csr skips rows of just as many entries as a piece", "shaders/csr/kernel.comp",
 		`end - begin <= p.longest`, `end - begin < p.longest`, csr, false},
@@ -164,6 +178,10 @@ var mutations = []mutation{
 		`max(length128(a) - 24 + scale, -149)`, `max(length128(a) - 24 + scale, -148)`, ints, false},
 	{"vulkan", "rfx forgets what lies below the middle", "shaders/include/fixed.glsl",
 		`rest |= below << (32 - n);`, ``, ints, false},
+	{"vulkan", "rfx adds the bias of the row before", "shaders/rfx/store.glsl",
+		`kind == 1 ? row : j, 4u`, `kind == 1 ? max(row, 1) - 1 : j, 4u`, ints, false},
+	{"vulkan", "rfx rounds the bias to what the sum keeps", "shaders/include/fixed.glsl",
+		`int d = min(ex - ey, 78);`, `int d = min(ex - ey, 20);`, ints, false},
 	{"vulkan", "rfx on matrix units pieces panels four times too long", "shaders/rfx/panels.go",
 		`const mostVectors = 1<<15 - rfx.Tile`, `const mostVectors = 4 * (1<<15 - rfx.Tile)`, "^rfx/", true},
 	{"vulkan", "rfx leaves out products of the highest digits", "shaders/rfx/panel.comp",
