@@ -90,6 +90,18 @@
 //	next, err := spmm.Prepare(ctx, dev, b, spmm.Options{})
 //	timing, err := pending.Wait(ctx)
 //
+// Data that are copied again and again lie best in page-locked memory: NewPinned.
+//
+// # Programs with a CUDA context of their own
+//
+// A Device is open on the GPU's primary context, which CUDA's runtime and most libraries use, or on the program's own
+// (cuda.OpenContext). TensorOver makes tensors of memory that the program has allocated there, without copying, and
+// Device.UseStream has the device work on a stream of the program's, in order with its other work.
+//
+//	b, err := spmm.TensorOver[float32](dev, ptr, rows, cols, ld, false) // ptr is a CUdeviceptr
+//	err = dev.UseStream(ctx, cuda.StreamOf(stream))                     // a cu.Stream of gorgonia.org/cu
+//	timing, err := plan.Run(ctx, 1, b, 0, c)
+//
 // # Concurrency
 //
 // Devices, plans and tensors may be used from any goroutine, and shared by any number of them. Multiplications with

@@ -12,6 +12,21 @@
 // a driver is registered that answers the same and tells how to build it in. The environment
 // variable SPMM_CUDA_LIBRARY names another library than libcuda.so.1.
 //
+// # Contexts, streams and memory of the program's own
+//
+// A device is open on the GPU's primary context, or with OpenContext on one that the program has made. Its launches and
+// copies go to a non-blocking stream of its own; spmm.Device.UseStream gives it another, by its handle, and
+// spmm.TensorOver makes tensors of device memory of that context. Handles and addresses are integers: of
+// gorgonia.org/cu's types, ContextOf and StreamOf return the handle (in builds with the tag), and DevicePtr.Uintptr the
+// address; in C they are the pointers' values.
+//
+// # Copies
+//
+// Page-locked host memory, the library's (spmm.NewPinned) or the program's own, is copied by the GPU itself. Ordinary
+// memory goes through two page-locked blocks of 4 MiB.
+//
+// # PTX
+//
 // A device loads PTX (backend.CodePTX). Drivers compile PTX for the GPU and keep the result in a
 // cache of their own.
 package cuda
