@@ -37,8 +37,8 @@ func copiesOn(name string) error {
 	fmt.Printf("\n%v, GB/s (of plain, in %%)\n\n", dev.Info())
 	fmt.Println("| bytes | plain in | plain out | pinned in | pinned out | pinned, padded in | out | ordinary in | ordinary out |")
 	fmt.Println("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
-	for bytes := 64 << 10; bytes <= 1<<30; bytes *= 4 {
-		if err := copyRow(ctx, dev, name, bytes); err != nil {
+	for shift := 16; shift <= 30; shift += 2 {
+		if err := copyRow(ctx, dev, name, 1<<shift); err != nil {
 			return err
 		}
 	}
@@ -68,7 +68,7 @@ func copyRow(ctx context.Context, dev *spmm.Device, name string, bytes int) erro
 		return err
 	}
 	times := make([][]time.Duration, len(todo))
-	for range max(5, min(200, 2<<30/bytes)) {
+	for range max(5, min(200, 1<<30/bytes)) {
 		for i, f := range todo {
 			if f == nil {
 				continue
