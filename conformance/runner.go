@@ -274,7 +274,7 @@ func (r *runner) judge(ctx context.Context, t *test, v *spec.Variant, out *outpu
 	p := r.last
 	if t.class == General {
 		check, err := oracle.Check(ctx, oracle.Problem{
-			A: p.a, B: p.b, C: p.c, Alpha: p.alpha, Beta: p.beta, Compute: v.In, Out: t.c, Splits: 1,
+			A: p.a, B: p.b, C: p.c, Alpha: p.alpha, Beta: p.beta, Epilogue: p.finish(), Compute: v.In, Out: t.c, Splits: 1,
 		}, out.dense(), 0)
 		if err != nil {
 			return err

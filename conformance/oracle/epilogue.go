@@ -2,7 +2,10 @@
 
 package oracle
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // Epilogue makes act(x + bias) of x = alpha·A·B + beta·C. The zero Epilogue does nothing.
 type Epilogue struct {
@@ -36,6 +39,35 @@ func (e Epilogue) bias(i, j int) float32 {
 		return e.ColBias[j]
 	}
 	return 0
+}
+
+// of returns the activation of x by definition; that of −Inf is 0.
+func (a Activation) of(x float64) float64 {
+	switch {
+	case a == NoActivation || math.IsNaN(x):
+		return x
+	case a == ReLU || math.IsInf(x, 0):
+		return math.Max(x, 0)
+	case a == GELU:
+		return x / 2 * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x)))
+	}
+	return x / (1 + math.Exp(-x))
+}
+
+// slope bounds the derivative of the activation, and error what its arithmetic adds, relative to its operand:
+// docs/bound.md derives both.
+func (a Activation) slope() float64 { return [...]float64{1, 1, 1.13, 1.1}[a] }
+func (a Activation) error() float64 { return [...]float64{0, 0, 0x1p-20, 0x1p-20}[a] }
+
+// apply returns the activation of x, which has its bias already, and the bound on its error, given that of x without.
+func (e Epilogue) apply(x, bound float64) (float64, float64) {
+	if e.RowBias != nil || e.ColBias != nil {
+		bound += 0x1p-23*(math.Abs(x)+bound) + 0x1p-126
+	}
+	if e.Activation == NoActivation {
+		return x, bound
+	}
+	return e.Activation.of(x), e.Activation.slope()*bound + e.Activation.error()*(math.Abs(x)+bound) + 0x1p-126
 }
 
 // check refuses biases that do not fit a C of rows×cols.

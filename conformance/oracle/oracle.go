@@ -6,12 +6,11 @@
 //
 //	|c − c*| ≤ γ(1+γ)·Σ|a||b|,  γ = 3·(n+σ)·2⁻²³
 //
-// with c* the exact dot product. docs/bound.md derives it.
+// with c* the exact dot product. docs/bound.md derives it, and what alpha, beta and an epilogue add.
 package oracle
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -44,7 +43,7 @@ type Result struct {
 	First    *Wrong  // the first of them by row and column
 
 	// Worst is the largest distance of a finite output from the exact one, and Relative the largest such distance over
-	// |alpha|·Σ|a||b| + |beta·c| of its output.
+	// |alpha|·Σ|a||b| + |beta·c| + |bias| of its output.
 	Worst, Relative float64
 }
 
@@ -74,9 +73,6 @@ func Check(ctx context.Context, p Problem, got *formats.Dense[float32], sample i
 	}
 	if err := p.Epilogue.check(rows, n); err != nil {
 		return Result{}, err
-	}
-	if !p.Epilogue.none() {
-		return Result{}, errors.New("there is no bound on outputs of epilogues")
 	}
 	total := int64(rows) * int64(n)
 	if sample <= 0 || sample > total {
@@ -242,22 +238,27 @@ func (p *Problem) one(i, j int, got *formats.Dense[float32]) verdict {
 	if class != Finite {
 		class = Of(class.value() * float64(p.Alpha))
 	}
-	class = class.join(Of(old))
+	e, bias := p.Epilogue, float64(p.Epilogue.bias(i, j))
+	class = class.join(Of(old)).join(Of(bias))
 	if class != Finite {
-		if Of(c) == class {
+		want := e.Activation.of(class.value())
+		if Of(c) == Of(want) && (Of(want) != Finite || c == want) {
 			return verdict{}
 		}
-		return verdict{ratio: math.Inf(1), wrong: &Wrong{i, j, c, class.value(), 0}}
+		return verdict{ratio: math.Inf(1), wrong: &Wrong{i, j, c, want, 0}}
 	}
 	alpha := math.Abs(float64(p.Alpha))
-	want := math.FMA(float64(p.Alpha), d.Sum.Float64(), old)
-	bound := alpha*Bound(d.Entries, p.Splits, d.Abs, p.Compute) + epilogue(alpha*d.Abs, math.Abs(old), p)
+	want := math.FMA(float64(p.Alpha), d.Sum.Float64(), old) + bias
+	bound := alpha*Bound(d.Entries, p.Splits, d.Abs, p.Compute) + scaling(alpha*d.Abs, math.Abs(old), p)
+	want, bound = e.apply(want, bound)
 	bound += rounding(math.Abs(want)+bound, p.Out)
 	if overflows(math.Abs(want)+bound, p.Out) && math.IsInf(c, 0) && math.Signbit(c) == math.Signbit(want) {
 		return verdict{}
 	}
-	if Of(c) != Finite && (overflows(alpha*d.Abs, dtype.F32) || overflows(math.Abs(old), dtype.F32)) {
-		return verdict{} // a step may overflow even where the sum does not: then C may be any such number
+	// A step may overflow even where the sum does not: then C may be infinite or NaN, or what an activation makes of that.
+	all := alpha*d.Abs + math.Abs(old) + math.Abs(bias)
+	if (Of(c) != Finite || e.Activation != NoActivation && c == 0) && (overflows(alpha*d.Abs, dtype.F32) || overflows(math.Abs(old), dtype.F32)) {
+		return verdict{}
 	}
 	err := math.Abs(c - want)
 	switch {
@@ -266,7 +267,7 @@ func (p *Problem) one(i, j int, got *formats.Dense[float32]) verdict {
 	case Of(err) != Finite: // c is an infinity or NaN, and must not be
 		return verdict{ratio: err / bound, wrong: &Wrong{i, j, c, want, bound}}
 	}
-	v := verdict{ratio: err / bound, worst: err, relative: err / (alpha*d.Abs + math.Abs(old))}
+	v := verdict{ratio: err / bound, worst: err, relative: err / all}
 	if err > bound {
 		v.wrong = &Wrong{i, j, c, want, bound}
 	}
@@ -284,8 +285,8 @@ func Bound(entries, splits int, abs float64, compute dtype.Type) float64 {
 	return bound + float64(entries)*0x1p-126
 }
 
-// epilogue bounds the roundings of alpha·x + beta·c.
-func epilogue(x, old float64, p *Problem) float64 {
+// scaling bounds the roundings of alpha·x + beta·c.
+func scaling(x, old float64, p *Problem) float64 {
 	if p.Alpha == 1 && p.Beta == 0 {
 		return 0
 	}

@@ -87,6 +87,43 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// Outputs with an epilogue are held to the activation of the exact sum with the bias.
+func TestCheckEpilogue(t *testing.T) {
+	inf, nan := float32(math.Inf(1)), float32(math.NaN())
+	a := &formats.CSR[float32]{Rows: 2, Cols: 1, RowPtr: []int64{0, 1, 1}, ColIdx: []int32{0}, Val: []float32{2}}
+	dense := func(rows int, v ...float32) *formats.Dense[float32] {
+		n := len(v) / rows
+		return &formats.Dense[float32]{Rows: rows, Cols: n, LD: n, Data: v}
+	}
+	b := dense(1, 3, -4, inf)
+	for _, c := range []struct {
+		name string
+		e    oracle.Epilogue
+		got  []float32 // rows of 2·b and of zeros, with the epilogue
+		bad  int64
+	}{
+		{"row bias", oracle.Epilogue{RowBias: []float32{1, -5}}, []float32{7, -7, inf, -5, -5, -5}, 0},
+		{"the bias of the other row", oracle.Epilogue{RowBias: []float32{-5, 1}}, []float32{7, -7, inf, -5, -5, -5}, 5},
+		{"column bias", oracle.Epilogue{ColBias: []float32{1, 2, -inf}}, []float32{7, -6, nan, 1, 2, -inf}, 0},
+		{"ReLU", oracle.Epilogue{ColBias: []float32{1, 2, -inf}, Activation: oracle.ReLU}, []float32{7, 0, nan, 1, 2, 0}, 0},
+		{"no ReLU", oracle.Epilogue{Activation: oracle.ReLU}, []float32{6, -8, inf, 0, 0, 0}, 1},
+		{"an infinity that ReLU takes away", oracle.Epilogue{RowBias: []float32{0, -inf}, Activation: oracle.ReLU}, []float32{6, 0, inf, 0, -inf, 1}, 2},
+		{"GELU", oracle.Epilogue{RowBias: []float32{-5, 0.5}, Activation: oracle.GELU}, []float32{0.841192, 0, inf, 0.345714, 0.345714, 0.345714}, 0},
+		{"SiLU", oracle.Epilogue{RowBias: []float32{-5, 0.5}, Activation: oracle.SiLU}, []float32{0.7310586, -2.938427e-05, inf, 0.31122968, 0.31122968, 0.31122968}, 0},
+		{"SiLU for GELU", oracle.Epilogue{RowBias: []float32{-5, 0.5}, Activation: oracle.GELU}, []float32{0.7310586, -2.938427e-05, inf, 0.31122968, 0.31122968, 0.31122968}, 5},
+		{"GELU, a thousandth off", oracle.Epilogue{Activation: oracle.GELU, RowBias: []float32{-5, 0}}, []float32{0.8413, 0, inf, 0, 0, 0}, 1},
+	} {
+		p := oracle.Problem{A: a, B: b, Alpha: 1, Epilogue: c.e}
+		r, err := oracle.Check(context.Background(), p, dense(2, c.got...), 0)
+		if err != nil || r.Checked != 6 || r.Bad != c.bad {
+			t.Errorf("%s: %+v, %v, %v; want %d bad", c.name, r, r.First, err, c.bad)
+		}
+	}
+	if _, err := oracle.Check(context.Background(), oracle.Problem{A: a, B: b, Epilogue: oracle.Epilogue{RowBias: make([]float32, 3)}}, dense(2, make([]float32, 6)...), 0); err == nil {
+		t.Error("a bias of three rows fits two")
+	}
+}
+
 // A sample looks at every stretch of the matrix, and only at as many outputs as requested.
 func TestCheckSample(t *testing.T) {
 	const rows, n = 100, 70
