@@ -122,11 +122,14 @@ func once[B, C formats.Value](ctx context.Context, r *runner, t *test, p *instan
 		return nil, err
 	}
 	defer bias.Close()
-	if t.path == host {
+	switch t.path {
+	case host:
 		if _, err = spmm.Multiply(ctx, plan, p.alpha, b, p.beta, c, e); err == nil {
 			err = look()
 		}
-	} else {
+	case sequence:
+		err = inSequence(ctx, r.door, plan, t, p, e, b, c, look)
+	default:
 		err = onDevice(ctx, r.door, plan, t, p, e, b, c, look)
 	}
 	if err != nil {
