@@ -60,10 +60,9 @@ func targets(kernels []*spec.Format) []target {
 
 // How a case reaches the kernel.
 const (
-	direct   = ""         // its table's Encode and Launch, as package plan uses them
-	host     = "host"     // spmm.Multiply, B and C in the host's memory
-	tensor   = "tensor"   // spmm.Plan.Run, B and C on the device
-	sequence = "sequence" // spmm.Sequence, B and C on the device
+	direct = ""       // its table's Encode and Launch, as package plan uses them
+	host   = "host"   // spmm.Multiply, B and C in the host's memory
+	tensor = "tensor" // spmm.Plan.Run, B and C on the device
 )
 
 // layout is how a case's data lie.
@@ -244,10 +243,6 @@ func list(kernels []*spec.Format, suite int, tier Tier, keep func(id string) boo
 		w.values5(t)
 	}
 	w.reproducibleValues5(kernels)
-	for _, t := range targets(kernels) {
-		w.sequence5(t)
-	}
-	w.reproducibleSequence5(kernels)
 	w.tests = slices.DeleteFunc(w.tests, func(t test) bool {
 		return t.since > suite || t.tier == Full && tier != Full || !keep(t.id())
 	})

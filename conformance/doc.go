@@ -47,7 +47,6 @@
 // bias-col/relu, and in T3 the precision, as p23 or pauto. Further words at the end:
 //
 //	host, tensor   through package spmm, with B and C in the host's memory or on the device;
-//	sequence       through package spmm, as one of several multiplications of a sequence, which runs several times;
 //	               without either the kernel is launched by its table alone
 //	bcol, ccol     B, C column-major
 //	a:f32, c:f16   A (b: B, c: C, bias: the bias) stored in another type than usual

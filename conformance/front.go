@@ -122,14 +122,11 @@ func once[B, C formats.Value](ctx context.Context, r *runner, t *test, p *instan
 		return nil, err
 	}
 	defer bias.Close()
-	switch t.path {
-	case host:
+	if t.path == host {
 		if _, err = spmm.Multiply(ctx, plan, p.alpha, b, p.beta, c, e); err == nil {
 			err = look()
 		}
-	case sequence:
-		err = inSequence(ctx, r.door, plan, t, p, e, b, c, look)
-	default:
+	} else {
 		err = onDevice(ctx, r.door, plan, t, p, e, b, c, look)
 	}
 	if err != nil {
