@@ -4,7 +4,7 @@
 //	make build && nvcc -O3 -arch=native -DLT -o peers bench/peers/peers.cu -lcublas -lcusparse -lcusparseLt
 //	go run ./bench -spmmrun bin/spmmrun -peers ./peers -files 'FOLDER/*.mtx' cvse floors
 //	go run ./bench -backends cpu -precisions f32,f16 -n 128 choice
-//	go run -tags cuda ./bench -backends cuda copy
+//	go run -tags cuda ./bench -backends cuda copy chain
 //
 // and makes the device model that formats are predicted by on such a device:
 //
@@ -32,7 +32,7 @@ import (
 
 // suites are the comparisons there are.
 var suites = map[string]func(*runner) error{
-	"cvse": cvse, "choice": choice, "floors": floors, "reproducible": reproducible, "copy": copies,
+	"cvse": cvse, "choice": choice, "floors": floors, "reproducible": reproducible, "copy": copies, "chain": chains,
 	// parts of floors:
 	"24": floor24, "vectors": floorVectors, "jigsaw": floorJigsaw, "vulkan": floorVulkan, "hrpb": floorHRPB, "auto": floorAuto,
 }
@@ -43,7 +43,7 @@ func main() {
 	flag.StringVar(&r.peers, "peers", "", "the program of bench/peers; without it vendor libraries are left out")
 	flag.StringVar(&r.backends, "backends", "cuda,vulkan", "backends to measure")
 	flag.StringVar(&r.precisions, "precisions", "f32", "precisions to measure (choice)")
-	flag.StringVar(&r.files, "files", "", "a pattern of matrix files to measure (choice: besides those built in; floors: those of bench/cutespmm.csv)")
+	flag.StringVar(&r.files, "files", "", "a pattern of matrix files to measure (choice: besides those built in; floors: those of bench/cutespmm.csv; chain: in place of dwt_992)")
 	flag.StringVar(&r.n, "n", "128", "columns of B (choice)")
 	flag.StringVar(&r.data, "data", "", "file to append all measurements to, as lines of JSON (choice)")
 	flag.BoolVar(&r.predict, "predict", false, "add to them what predictions are made from (choice)")
