@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/spmmrun/spmm"
+	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
 )
@@ -296,5 +297,34 @@ func TestParseActivation(t *testing.T) {
 	}
 	if got := fmt.Sprint(spmm.Activation(0), spmm.GELU); got != "none gelu" {
 		t.Errorf("names are %q", got)
+	}
+}
+
+// Reading a bias takes its time: of one column it is as much as writing C.
+func TestAttainableWithBias(t *testing.T) {
+	dev := openCPU(t)
+	plan, err := spmm.Prepare(ctx, dev, &formats.CSR[float32]{Rows: 1 << 20, Cols: 4, RowPtr: make([]int64, 1<<20+1)}, spmm.Options{Format: "csr"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plan.Close()
+	x, err := spmm.NewTensor[float32](dev, 1<<20, 1, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	without, err := plan.Attainable(ctx, 1, dtype.F32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	with, err := plan.Attainable(ctx, 1, dtype.F32, spmm.Epilogue{RowBias: x})
+	if err != nil || with.Memory <= without.Memory || with.Compute != without.Compute {
+		t.Errorf("with a bias %+v, %v; without %+v", with, err, without)
+	}
+	if _, err := plan.Attainable(ctx, 1, dtype.F32, spmm.Epilogue{}, spmm.Epilogue{}); err == nil {
+		t.Error("two epilogues")
+	}
+	if _, err := plan.Observe(ctx, 1, dtype.F32, 0, spmm.Epilogue{}, spmm.Epilogue{}); err == nil {
+		t.Error("two epilogues are observed")
 	}
 }

@@ -54,10 +54,14 @@ func published(r *plan.Rates, err error) (Rates, error) {
 	return out, nil
 }
 
-// Observe tells that a multiplication by n columns took so long, C having elements of type out. If that beats
+// Observe tells that a multiplication as Attainable has it took so long. If that beats
 // Attainable, the device was busy when it was measured: it is measured again, the better of each rate is kept, and a rate
 // that the multiplication still exceeds becomes what it reached. Observe returns what Attainable does after that.
-func (p *Plan) Observe(ctx context.Context, n int, out dtype.Type, took time.Duration) (Bound, error) {
-	b, err := p.p.Observe(ctx, n, out, took)
+func (p *Plan) Observe(ctx context.Context, n int, out dtype.Type, took time.Duration, e ...Epilogue) (Bound, error) {
+	ep, err := epilogue(e)
+	if err != nil {
+		return Bound{}, err
+	}
+	b, err := p.p.Observe(ctx, n, out, took, ep)
 	return Bound(b), err
 }

@@ -40,10 +40,14 @@ func Prepare(ctx context.Context, dev *Device, a formats.Encoded, o Options) (*P
 func (p *Plan) Info() PlanInfo { return PlanInfo(p.p.Info) }
 
 // Attainable returns the least time a multiplication by n columns can take, C having elements of type
-// out and not being read: the roofline of the device for this plan. The first call on a device measures it, which
+// out and not being read, with an Epilogue if one is given: the roofline of the device for this plan. The first call on a device measures it, which
 // takes a fraction of a second; the result is kept in the user's cache folder, or in $SPMM_CACHE.
-func (p *Plan) Attainable(ctx context.Context, n int, out dtype.Type) (Bound, error) {
-	b, err := p.p.Attainable(ctx, n, out)
+func (p *Plan) Attainable(ctx context.Context, n int, out dtype.Type, e ...Epilogue) (Bound, error) {
+	ep, err := epilogue(e)
+	if err != nil {
+		return Bound{}, err
+	}
+	b, err := p.p.Attainable(ctx, n, out, ep)
 	return Bound(b), err
 }
 

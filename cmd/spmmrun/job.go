@@ -16,6 +16,7 @@ import (
 
 	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/conformance/oracle"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
@@ -36,6 +37,7 @@ type job struct {
 	bFile, out                       string
 	seed                             uint64
 	alpha, beta                      float32
+	epilogue                         epilogueFlags
 	verify                           string
 	warmup, repeats                  int
 	report                           string
@@ -53,10 +55,13 @@ func (j *job) run(ctx context.Context, stdout io.Writer, p *progress) error {
 	if err == nil {
 		err = o.Validate()
 	}
+	if err == nil {
+		err = j.epilogue.check(j.mode)
+	}
 	if err != nil {
 		return err
 	}
-	out, err := newOutput(j.out, j.unfinished, j.force, j.matrix, j.bFile)
+	out, err := newOutput(j.out, j.unfinished, j.force, j.matrix, j.bFile, j.epilogue.biasFile)
 	if err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
@@ -120,13 +125,15 @@ type result struct {
 	c      *formats.Dense[float32]
 }
 
-// operands are the data of a job: C = alpha·A·B + beta·C0. With --transpose all that is said of A is of the transpose.
+// operands are the data of a job: alpha·A·B + beta·C0, with an epilogue. With --transpose all that is said of A is of the transpose.
 type operands[T formats.Value] struct {
 	rows int // of A
 	// a decodes A when it is first called: verifying needs that, a kernel that takes A as its file has it does not.
 	a  func() *formats.CSR[T]
 	b  *formats.Dense[T]
 	c0 *formats.Dense[float32] // nil if beta is 0
+
+	epilogue oracle.Epilogue
 }
 
 // multiply does the job with data of type T.
@@ -141,16 +148,21 @@ func multiply[T formats.Value](ctx context.Context, j *job, dev *spmm.Device, pr
 	}
 	defer plan.Close()
 	r := &result{c: formats.NewDense[float32](q.rows, q.b.Cols)}
-	times, err := measure(ctx, j, plan, q, r.c, p)
+	e, closeBias, err := onDevice(ctx, dev, q.epilogue)
+	defer closeBias()
+	if err != nil {
+		return nil, err
+	}
+	times, err := measure(ctx, j, plan, q, e, r.c, p)
 	if err != nil {
 		return nil, err
 	}
 	p.step("measuring the device", -1)
-	bound, err := plan.Observe(ctx, q.b.Cols, dtype.F32, times.quantile(0.5))
+	bound, err := plan.Observe(ctx, q.b.Cols, dtype.F32, times.quantile(0.5), e)
 	if err != nil {
 		return nil, err
 	}
-	r.report = newReport(j, q.b.Cols, dev.Info(), plan.Info(), times, bound)
+	r.report = newReport(j, q.b.Cols, q.epilogue, dev.Info(), plan.Info(), times, bound)
 	r.report.Reproduced = reproduced(j, plan, q)
 	r.report.warn()
 	if j.verify != "none" {
@@ -206,6 +218,9 @@ func newOperands[T formats.Value](ctx context.Context, j *job, dev spmm.Info, a 
 	}
 	if j.beta != 0 {
 		q.c0 = gen.Dense(rows, b.Cols, j.seed+1, gen.Values{})
+	}
+	if q.epilogue, err = j.epilogue.read(ctx, rows, b.Cols); err != nil {
+		return nil, err
 	}
 	return q, ctx.Err()
 }
@@ -265,7 +280,7 @@ func fitsF16(name string, values []float32) error {
 }
 
 // measure times the requested number of multiplications on the device, where the data stay, and leaves C in c.
-func measure[T formats.Value](ctx context.Context, j *job, plan *spmm.Plan, q *operands[T], c *formats.Dense[float32], p *progress) (timings, error) {
+func measure[T formats.Value](ctx context.Context, j *job, plan *spmm.Plan, q *operands[T], e spmm.Epilogue, c *formats.Dense[float32], p *progress) (timings, error) {
 	var ts timings
 	p.step("copying to the device", -1)
 	b, y, err := spmm.TensorsFor[T, float32](plan, q.b.Cols)
@@ -284,7 +299,7 @@ func measure[T formats.Value](ctx context.Context, j *job, plan *spmm.Plan, q *o
 	}
 	p.step("multiplying", int64(j.warmup+j.repeats))
 	ts.batch = 1
-	once, err := plan.Run(ctx, j.alpha, b, j.beta, y) // also brings the kernel onto the device
+	once, err := plan.Run(ctx, j.alpha, b, j.beta, y, e) // also brings the kernel onto the device
 	if err != nil {
 		return ts, err
 	}
@@ -292,7 +307,7 @@ func measure[T formats.Value](ctx context.Context, j *job, plan *spmm.Plan, q *o
 		if i == j.warmup {
 			ts.batch = batch(once.Best())
 		}
-		t, err := plan.Repeat(ctx, ts.batch, j.alpha, b, j.beta, y)
+		t, err := plan.Repeat(ctx, ts.batch, j.alpha, b, j.beta, y, e)
 		if err != nil {
 			return ts, err
 		}
@@ -307,7 +322,7 @@ func measure[T formats.Value](ctx context.Context, j *job, plan *spmm.Plan, q *o
 		if err := y.Upload(ctx, q.c0); err != nil {
 			return ts, err
 		}
-		if _, err := plan.Run(ctx, j.alpha, b, j.beta, y); err != nil {
+		if _, err := plan.Run(ctx, j.alpha, b, j.beta, y, e); err != nil {
 			return ts, err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spmmrun/spmm"
+	"github.com/spmmrun/spmm/conformance/oracle"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/printable"
 )
@@ -31,6 +32,7 @@ type report struct {
 	N            int               `json:"n"`
 	Alpha        float32           `json:"alpha"`
 	Beta         float32           `json:"beta"`
+	Epilogue     *epilogueReport   `json:"epilogue,omitempty"`
 	Seed         uint64            `json:"seed"`
 	B            string            `json:"b,omitempty"` // its file
 	StoredBytes  int64             `json:"stored_bytes"`
@@ -44,7 +46,7 @@ type report struct {
 	Clock        string            `json:"clock"` // "device", or "host" where the device has no timestamps
 	Time         timeReport        `json:"time_us"`
 	GFLOPS       float64           `json:"gflops"`        // 2·nnz·N operations over the median, padding not counted
-	GBS          float64           `json:"gb_s"`          // A as stored, B and C once each, over the median
+	GBS          float64           `json:"gb_s"`          // A as stored, B, C and the bias once each, over the median
 	AttainableUS float64           `json:"attainable_us"` // the largest of the bounds
 	Bounds       boundReport       `json:"bounds_us"`
 	Attained     float64           `json:"attained"` // attainable over the median
@@ -116,20 +118,20 @@ type verifyReport struct {
 	worst string // the worst output in words
 }
 
-// distanceReport tells how far finite outputs are from the exact product.
+// distanceReport tells how far finite outputs are from the exact product, with its epilogue.
 type distanceReport struct {
 	Checked  int64   `json:"checked"`
 	Worst    float64 `json:"worst"`
-	Relative float64 `json:"relative"` // the worst over |alpha|·Σ|a||b| + |beta·c| of its output
+	Relative float64 `json:"relative"` // the worst over |alpha|·Σ|a||b| + |beta·c| + |bias| of its output
 }
 
-func newReport(j *job, n int, dev spmm.Info, plan spmm.PlanInfo, ts timings, b spmm.Bound) report {
+func newReport(j *job, n int, e oracle.Epilogue, dev spmm.Info, plan spmm.PlanInfo, ts timings, b spmm.Bound) report {
 	r := report{
 		Run:     newRunReport(j.start),
 		Matrix:  matrixReport{j.matrix, j.transpose, plan.Rows, plan.Cols, plan.NNZ},
 		Backend: dev.Backend, Device: dev.Name, Driver: dev.Driver,
 		Format: plan.Format, Variant: plan.Variant, Why: plan.Why, Precision: plan.Precision.String(), Mode: j.mode,
-		N: n, Alpha: j.alpha, Beta: j.beta, Seed: j.seed, B: j.bFile,
+		N: n, Alpha: j.alpha, Beta: j.beta, Epilogue: newEpilogueReport(j.epilogue, e), Seed: j.seed, B: j.bFile,
 		StoredBytes: plan.Stats.StoredBytes, Fill: plan.Stats.Fill,
 		EncodeS: plan.EncodeTime.Seconds(), UploadS: plan.UploadTime.Seconds(),
 		Repeats: len(ts.each), Batch: ts.batch, Clock: "device",
@@ -146,7 +148,7 @@ func newReport(j *job, n int, dev spmm.Info, plan spmm.PlanInfo, ts timings, b s
 	if m := r.Time.Median; m > 0 {
 		r.Attained = r.AttainableUS / m
 		r.GFLOPS = 2 * float64(plan.NNZ) * float64(n) / m / 1e3
-		r.GBS = float64(traffic(j, n, plan)) / m / 1e3
+		r.GBS = float64(traffic(j, n, plan)+biasBytes(e)) / m / 1e3
 	}
 	return r
 }
@@ -185,6 +187,9 @@ func (r *report) print(w io.Writer, form string) error {
 	row := func(name, format string, args ...any) { fmt.Fprintf(t, name+"\t"+format+"\n", args...) }
 	row("matrix", "%s: %d×%d, %d entries (%s)", r.Matrix.title(), r.Matrix.Rows, r.Matrix.Cols, r.Matrix.NNZ, density(r.Matrix))
 	row("B", "%d×%d, %s", r.Matrix.Cols, r.N, r.origin())
+	if r.Epilogue != nil {
+		row("epilogue", "%v", r.Epilogue)
+	}
 	row("device", "%s: %s (%s)", r.Backend, printable.String(r.Device), printable.String(r.Driver))
 	for _, s := range r.Skipped {
 		row("skipped", "%s", printable.String(s.Reason))
@@ -205,10 +210,14 @@ func (r *report) print(w io.Writer, form string) error {
 	} else {
 		row("verified", "nothing")
 	}
+	exact := "exact product"
+	if r.Epilogue != nil {
+		exact = "exact result"
+	}
 	if v := r.Verify; v != nil && v.OK && v.Distance.Worst == 0 {
-		row("distance", "0: it is the exact product")
+		row("distance", "0: it is the %s", exact)
 	} else if v != nil && v.OK {
-		row("distance", "at most %.2g from the exact product, at most %.2g of Σ|a||b|", v.Distance.Worst, v.Distance.Relative)
+		row("distance", "at most %.2g from the %s, at most %.2g of Σ|a||b|", v.Distance.Worst, exact, v.Distance.Relative)
 	}
 	row("output", "sha256 %s", r.OutputSHA256)
 	for _, text := range r.Warnings {

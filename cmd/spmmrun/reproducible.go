@@ -46,7 +46,7 @@ func (j *job) sums(o spmm.Options) (spmm.Options, error) {
 // reproducedReport is what there is to say of reproducible mode.
 type reproducedReport struct {
 	P                int  `json:"p"`
-	CorrectlyRounded bool `json:"correctly_rounded"` // p loses no bit of A or B, and each finite output is rounded once
+	CorrectlyRounded bool `json:"correctly_rounded"` // p loses no bit of A or B, and each finite output is rounded once: not with a bias
 	// Vanished counts the elements other than 0 that p rounds to 0, since others of their row or column are so much larger.
 	Vanished vanishedReport `json:"rounded_to_zero"`
 }
@@ -78,7 +78,7 @@ func reproduced[T formats.Value](j *job, plan *spmm.Plan, q *operands[T]) *repro
 	p, _ := plan.Reproduced()
 	rows, cols := rfx.Rows(q.a()), rfx.Cols(q.b)
 	least, lossless := rfx.Auto(rows, cols)
-	r := &reproducedReport{P: p, CorrectlyRounded: lossless && p >= int(least) && j.alpha == 1 && j.beta == 0}
+	r := &reproducedReport{P: p, CorrectlyRounded: lossless && p >= int(least) && j.alpha == 1 && j.beta == 0 && j.epilogue.biasFile == ""}
 	if !lossless || p < int(least) {
 		r.Vanished = vanishedReport{rfx.RowsToZero(q.a(), rows, rfx.P(p)), rfx.ColsToZero(q.b, cols, rfx.P(p))}
 	}
@@ -104,6 +104,7 @@ func verifyBits(ctx context.Context, j *job, precision int, p oracle.Problem, c 
 	}
 	if len(rows) < p.A.Rows {
 		p.A, p.C = pickRows(p.A, rows), pickDense(p.C, rows)
+		p.Epilogue.RowBias = pick(p.Epilogue.RowBias, rows)
 	}
 	want, err := oracle.Reproducible(ctx, p, precision)
 	if err != nil {
@@ -133,13 +134,24 @@ func sampleRows(a *formats.CSR[float32], cols int) []int {
 	return rows
 }
 
-// pickRows and pickDense return some rows of a matrix.
+// pickRows and pickDense return some rows of a matrix, pick some elements of a vector, nil if there is none.
 func pickRows(a *formats.CSR[float32], rows []int) *formats.CSR[float32] {
 	out := &formats.CSR[float32]{Rows: len(rows), Cols: a.Cols, RowPtr: []int64{0}}
 	for _, i := range rows {
 		lo, hi := a.RowPtr[i], a.RowPtr[i+1]
 		out.ColIdx, out.Val = append(out.ColIdx, a.ColIdx[lo:hi]...), append(out.Val, a.Val[lo:hi]...)
 		out.RowPtr = append(out.RowPtr, int64(len(out.Val)))
+	}
+	return out
+}
+
+func pick(v []float32, at []int) []float32 {
+	if v == nil {
+		return nil
+	}
+	out := make([]float32, len(at))
+	for i, k := range at {
+		out[i] = v[k]
 	}
 	return out
 }

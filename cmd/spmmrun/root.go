@@ -34,7 +34,7 @@ func newRoot(unfinished *temporaries) *cobra.Command {
 		Short: "Multiply a sparse matrix by a dense one on a GPU or the CPU, and check the answer",
 		Long: `spmmrun computes C = alpha·A·B + beta·C for a sparse matrix A and a dense B on the device of your
 choice, checks the answer against exact arithmetic, and reports the time beside the least that the
-device could take.
+device could take. With --bias and --activation it computes C = act(alpha·A·B + beta·C + bias).
 
 MATRIX is a file, plain or compressed by gzip, - for standard input, or gen:… for a matrix that is generated:
 
@@ -55,7 +55,8 @@ Exit codes: 0 right, 1 wrong answer, 2 usage or bad input, 3 backend unavailable
 130 interrupted.`,
 		Example: `  spmmrun matrix.mtx
   spmmrun --backend vulkan --precision f16 -n 512 gen:vector,rows=4096,density=0.1,v=8
-  spmmrun --b B.npy -o C.npy --report json matrix.mtx.gz`,
+  spmmrun --b B.npy -o C.npy --report json matrix.mtx.gz
+  spmmrun --b B.npy --bias bias.npy --activation relu -o C.npy layer.safetensors`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				if err := suggestCommand(c, args[0]); err != nil {
@@ -88,6 +89,7 @@ Exit codes: 0 right, 1 wrong answer, 2 usage or bad input, 3 backend unavailable
 	addSeed(c, &j.seed)
 	addNumber(c, &j.alpha, "alpha", 1, "factor of A·B")
 	addNumber(c, &j.beta, "beta", 0, "factor of C, which is random if this is not 0")
+	j.epilogue.add(c)
 	f.StringVarP(&j.out, "out", "o", "", "write C to `FILE.npy`")
 	addChoice(c, &j.verify, "verify", "how much of C to check", "sample", "full", "none")
 	addCount(c, &j.warmup, "warmup", "", 3, 0, "runs before those that are timed")

@@ -23,7 +23,7 @@ func verify[T formats.Value](ctx context.Context, j *job, plan *spmm.Plan, q *op
 	}
 	q32 := oracle.Problem{
 		A: formats.Convert[float32](q.a()), B: convertDense[float32](q.b), C: q.c0,
-		Alpha: j.alpha, Beta: j.beta, Compute: plan.Info().Precision, Out: dtype.F32,
+		Alpha: j.alpha, Beta: j.beta, Epilogue: q.epilogue, Compute: plan.Info().Precision, Out: dtype.F32,
 	}
 	r, err := oracle.Check(ctx, q32, c, sample)
 	if err != nil {

@@ -40,6 +40,17 @@ func (e Epilogue) split() (*Tensor, spec.Epilogue, error) {
 	return nil, s, nil
 }
 
+// bytes is what reading the bias moves.
+func (e Epilogue) bytes() int64 {
+	n := int64(0)
+	for _, t := range []*Tensor{e.RowBias, e.ColBias} {
+		if t != nil {
+			n += int64(t.Rows) * int64(t.Cols) * int64(t.Type.Size())
+		}
+	}
+	return n
+}
+
 // checkBias refuses a bias that does not fit C.
 func (p *Plan) checkBias(q product) error {
 	if q.bias == nil {

@@ -38,8 +38,8 @@ func NewProduct(a formats.Encoded, n int) model.Product {
 }
 
 // Attainable returns the least time of a multiplication by n columns, C having elements of type out
-// and not being read.
-func (p *Plan) Attainable(ctx context.Context, n int, out dtype.Type) (Bound, error) {
+// and not being read, with an epilogue.
+func (p *Plan) Attainable(ctx context.Context, n int, out dtype.Type, e Epilogue) (Bound, error) {
 	if err := checkResult(n, out); err != nil {
 		return Bound{}, err
 	}
@@ -47,7 +47,7 @@ func (p *Plan) Attainable(ctx context.Context, n int, out dtype.Type) (Bound, er
 	if err != nil {
 		return Bound{}, err
 	}
-	return rates.Bound(p.work(n, out)), nil
+	return rates.Bound(p.work(n, out, e)), nil
 }
 
 // checkResult refuses what no C can have: n columns of type out.
@@ -59,8 +59,10 @@ func checkResult(n int, out dtype.Type) error {
 }
 
 // work is what a multiplication by n columns moves and computes, and the variant that does it.
-func (p *Plan) work(n int, out dtype.Type) (*spec.Variant, model.Work) {
+func (p *Plan) work(n int, out dtype.Type, e Epilogue) (*spec.Variant, model.Work) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.exec.work(n, out)
+	v, w := p.exec.work(n, out)
+	w.Bytes += e.bytes()
+	return v, w
 }

@@ -62,10 +62,10 @@ func (d *Device) keep(r *model.Rates) {
 	d.rates = r
 }
 
-// Observe tells that a multiplication by n columns took so long, C having elements of type out. If it beat its
+// Observe tells that a multiplication as Attainable has it took so long. If it beat its
 // attainable time, the device was busy when it was measured: it is measured again, and rates that the multiplication
 // still exceeds become what it reached. Observe returns the attainable time after that. A time of 0 tells nothing.
-func (p *Plan) Observe(ctx context.Context, n int, out dtype.Type, took time.Duration) (Bound, error) {
+func (p *Plan) Observe(ctx context.Context, n int, out dtype.Type, took time.Duration, e Epilogue) (Bound, error) {
 	if err := checkResult(n, out); err != nil {
 		return Bound{}, err
 	}
@@ -73,7 +73,7 @@ func (p *Plan) Observe(ctx context.Context, n int, out dtype.Type, took time.Dur
 	if err != nil {
 		return Bound{}, err
 	}
-	v, w := p.work(n, out)
+	v, w := p.work(n, out, e)
 	if !rates.Exceeded(v, w, took) {
 		return rates.Bound(v, w), nil
 	}

@@ -154,16 +154,16 @@ func TestBestRatesAreKept(t *testing.T) {
 	}
 	defer p.Close()
 	const n = 256 // B has 2 MB
-	before, err := p.Attainable(ctx, n, dtype.F32)
+	before, err := p.Attainable(ctx, n, dtype.F32, plan.Epilogue{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	slow, err := p.Observe(ctx, n, dtype.F32, time.Second)
+	slow, err := p.Observe(ctx, n, dtype.F32, time.Second, plan.Epilogue{})
 	if diff := cmp.Diff(before, slow); err != nil || diff != "" {
 		t.Errorf("after one within its bound: %s, %v", diff, err)
 	}
 	const took = 2 * time.Microsecond
-	b, err := p.Observe(ctx, n, dtype.F32, took)
+	b, err := p.Observe(ctx, n, dtype.F32, took, plan.Epilogue{})
 	if err != nil || b.Time() > took+1 || b.Memory < took-1 || b.Gather < took-1 || b.Compute < took-1 {
 		t.Errorf("after one in %v: %+v, %v; it was %+v", took, b, err, before)
 	}
@@ -181,7 +181,7 @@ func TestBestRatesAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer small.Close()
-	if _, err := small.Observe(ctx, 16, dtype.F32, 1); err != nil {
+	if _, err := small.Observe(ctx, 16, dtype.F32, 1, plan.Epilogue{}); err != nil {
 		t.Fatal(err)
 	}
 	if kept := write(nil); kept.FMA < 10*first.FMA || kept.Gather > 100*first.Gather {
