@@ -91,9 +91,6 @@ func (e biased) or(read backend.Buffer) backend.Buffer {
 // plain stores C as it is.
 var plain biased
 
-// fused tells whether the kernel of the matrix applies the product's epilogue.
-func (w *composer) fused() bool { return w.epilogue.None() || w.m.kern.TakesBias() }
-
 // stageBias returns the epilogue for block (i, j) of C. Where the bias is not f32, or does not begin with the block,
 // it adds the launch that copies the block's part of it.
 func (w *composer) stageBias(i, j int) (biased, error) {

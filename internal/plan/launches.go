@@ -177,7 +177,7 @@ func (w *composer) source(j int) (l layout, staged bool) {
 
 func (w *composer) target(i, j int) (l layout, staged bool) {
 	l = w.c.blockLayout(i, j)
-	if l.loose || !w.m.direct(l.typ, l.colMajor) || !w.fused() {
+	if l.loose || !w.m.direct(l.typ, l.colMajor) {
 		return newLayout(l.rows, l.cols, dtype.F32, false), true
 	}
 	return l, false

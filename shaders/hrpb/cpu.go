@@ -85,12 +85,12 @@ func (g *group[T]) rows(panel int) int {
 
 // part returns row r of a slot of the workspace, at the workgroup's columns.
 func (g *group[T]) part(slot, r int) []float32 {
-	return backend.View[float32](g.args[6])[(slot*hrpb.PanelRows+r)*int(g.ldp)+g.j:][:host.Pad(g.n)]
+	return backend.View[float32](g.args[7])[(slot*hrpb.PanelRows+r)*int(g.ldp)+g.j:][:host.Pad(g.n)]
 }
 
 // store writes the sums of row r of a panel to C.
 func (g *group[T]) store(panel, r int) {
-	out := host.Out{C: g.args[5], Store: g.ctype, LDC: g.ldc, Alpha: g.alpha, Beta: g.beta}
+	out := host.Out{C: g.args[6], Bias: g.args[5], Store: g.params.store, LDC: g.ldc, Alpha: g.alpha, Beta: g.beta}
 	out.Row(panel*hrpb.PanelRows+r, g.j, g.acc[r][:g.n], g.row[:g.n])
 }
 

@@ -26,7 +26,6 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/hrpb"
-	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -43,6 +42,7 @@ var Format = &spec.Format{
 			{Name: "sizes", Elem: "u32", ReadOnly: true},
 			{Name: "packed", Elem: "u32", ReadOnly: true},
 			{Name: "b", Elem: "T", ReadOnly: true},
+			{Name: "bias", Elem: "f32", ReadOnly: true},
 			{Name: "c", Elem: "f32"},
 			{Name: "part", Elem: "f32"}, // sums of parts, slot after slot
 		},
@@ -64,7 +64,7 @@ type params struct {
 	longest       uint32
 	rows, n       uint32
 	ldb, ldc, ldp uint32
-	ctype         uint32 // type of c: 0 f32, 1 f16, 2 bf16
+	store         uint32 // type of c, and epilogue: spec.Problem.StoreWord
 	width         uint32 // of the grid in x
 	fours, twos   uint32 // parts for teams of four warps, and of two: CUDA
 	alpha, beta   float32
@@ -140,7 +140,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		}
 		l.Passes = append(l.Passes, spec.Pass{Variant: v, Groups: groups, Params: spec.Block(params{
 			phase: uint32(number), items: uint32(items), parts: uint32(w.Parts), longest: uint32(w.PartBlocks),
-			rows: uint32(p.M), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), ldp: uint32(ldp), ctype: include.Number(p.Out),
+			rows: uint32(p.M), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), ldp: uint32(ldp), store: p.StoreWord(),
 			width: groups[0], fours: uint32(w.Fours), twos: uint32(w.Twos), alpha: p.Alpha, beta: p.Beta,
 		})})
 		return nil

@@ -77,6 +77,7 @@ func cases() []shadertest.Case {
 		p = append(p, make([][]int32, 16)...)
 		p[16*n+n%16] = shadertest.Spread(80, n)[0]
 	}
+	cs = append(cs, shadertest.Epilogues(shadertest.Case{Pattern: shadertest.Spread(1500, append(make([]int, 20), 1500, 1, 700, 3)...), K: 1500, N: 77})...)
 	return append(cs, shadertest.Case{Name: "every length", Pattern: p, K: 80, N: 20})
 }
 

@@ -191,12 +191,12 @@ static __device__ __noinline__ float entries(Matrix m, u32 ldb, u32 first, u32 l
 }
 
 // finish writes four neighbouring sums of a panel's row to C, whatever they are and wherever.
-static __device__ __noinline__ void finish(const Params *p, void *c, Matrix m, u32 panel, u32 first, u32 last, u32 row, u32 col, float4 v) {
-    Out<Params>(c, *p).store(panel * ROWS + row, col, v, [&](u32, u32 j) { return entries(m, p->ldb, first, last, row, j); });
+static __device__ __noinline__ void finish(const Params *p, Dest to, Matrix m, u32 panel, u32 first, u32 last, u32 row, u32 col, float4 v) {
+    Out<Params>(to, *p).store(panel * ROWS + row, col, v, [&](u32, u32 j) { return entries(m, p->ldb, first, last, row, j); });
 }
 
 // add_slots is phase 1: a warp adds up one row of a split panel's slots.
-static __device__ __noinline__ void add_slots(const Params *p, const uint4 *work, Matrix m, void *c, const float *part, u32 number) {
+static __device__ __noinline__ void add_slots(const Params *p, const uint4 *work, Matrix m, Dest to, const float *part, u32 number) {
     u32 row = number % ROWS, col = blockIdx.y * 128 + threadIdx.x % 32 * 4;
     if (number / ROWS >= p->items || col >= p->n) return;
     uint4 w = work[p->parts + number / ROWS];
@@ -208,16 +208,17 @@ static __device__ __noinline__ void add_slots(const Params *p, const uint4 *work
         float4 v = from[(u64)s * (ROWS / 4) * p->ldp];
         x.x += v.x, x.y += v.y, x.z += v.z, x.w += v.w;
     }
-    finish(p, c, m, w.x, w.y, w.z, row, col, x);
+    finish(p, to, m, w.x, w.y, w.z, row, col, x);
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
     ENTRY(const uint4 *__restrict__ work, const u32 *__restrict__ columns, const u32 *__restrict__ sizes, const u32 *__restrict__ packed,
-          const Elem *__restrict__ b, void *__restrict__ c, float *__restrict__ part, const __grid_constant__ Params p) {
+          const Elem *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c, float *__restrict__ part,
+          const __grid_constant__ Params p) {
     extern __shared__ __align__(16) unsigned char rings[];
     u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5, group = blockIdx.x + blockIdx.z * p.width;
     if (p.phase == 1) {
-        add_slots(&p, work, {columns, sizes, packed, b}, c, part, group * WARPS + warp);
+        add_slots(&p, work, {columns, sizes, packed, b}, {c, bias}, part, group * WARPS + warp);
         return;
     }
     // The workgroup's parts: first those for teams of four warps, then of two, then of one.
@@ -287,7 +288,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
     // An f32 row of C, or one of the slot, to which the sums go, if they can go as they are.
     float *out = w.w == NO_SLOT ? (float *)c : part;
     u32 row = (w.w == NO_SLOT ? w.x : w.w) * ROWS, ld = w.w == NO_SLOT ? p.ldc : p.ldp, rows = w.w == NO_SLOT ? p.rows : ALL;
-    bool plain = w.w != NO_SLOT || p.ctype == F32 && p.alpha == 1 && p.beta == 0 && (ld & 3) == 0;
+    bool plain = w.w != NO_SLOT || p.store == F32 && p.alpha == 1 && p.beta == 0 && (ld & 3) == 0;
     if (shift == 0) {
         float check[4] = {}; // not finite if one of the sums is not
 #pragma unroll
@@ -345,7 +346,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
             if (plain && (w.w != NO_SLOT || col + 4 <= p.n && row + r + i < rows && finite))
                 __stcs((float4 *)(line + (u64)i * ld), x[i]);
             else
-                finish(&p, c, {columns, sizes, packed, b}, w.x, w.y, w.z, r + i, col, x[i]);
+                finish(&p, {c, bias}, {columns, sizes, packed, b}, w.x, w.y, w.z, r + i, col, x[i]);
         }
     }
 }

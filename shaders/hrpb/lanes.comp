@@ -274,7 +274,7 @@ vec4 unscale(uint r, uint i, int top, vec4 x) {
 
 // storeAny is storeFloats for a C in f32 or f16.
 void storeAny(uint row, uint j, vec4 x) {
-    if (p.ctype == F16) storeHalves(row, j, x);
+    if (storeType == F16) storeHalves(row, j, x);
     else storeFloats(row, j, x);
 }
 

@@ -34,10 +34,11 @@ var FixedWGSL string
 //go:embed panel.wgsl
 var PanelWGSL string
 
-// NonFiniteWGSL is nonfinite.wgsl.
-//
+// NonFiniteWGSL is nonfinite.wgsl behind epilogue.wgsl, which it needs.
+var NonFiniteWGSL = EpilogueWGSL + "\n" + nonFinite
+
 //go:embed nonfinite.wgsl
-var NonFiniteWGSL string
+var nonFinite string
 
 // Element types as kernels' parameters and defines number them.
 const (

@@ -1,5 +1,5 @@
-// Sums of a row's entries alone, for outputs that are not finite, and storing C. Needs half.wgsl and the parameters ldc,
-// alpha and beta.
+// Sums of a row's entries alone, for outputs that are not finite, and storing C. Needs half.wgsl, epilogue.wgsl
+// and the parameters ldc, alpha and beta.
 
 fn special(x: f32) -> bool { return (bitcast<u32>(x) & 0x7f800000u) == 0x7f800000u; }
 
@@ -30,10 +30,11 @@ fn total(t: Terms) -> f32 {
     return bitcast<f32>(bits);
 }
 
-// store writes alpha·x + beta·C to an element of C.
+// store writes alpha·x + beta·C, with the epilogue, to an element of C.
 fn store(row: u32, j: u32, x: f32) {
     let at = row * p.ldc + j;
     var y = p.alpha * x;
     if (nonzero(p.beta)) { y = y + p.beta * c[at]; }
+    if (p.store != 0u) { y = epilogue(y, row, j); }
     c[at] = y;
 }

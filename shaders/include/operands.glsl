@@ -1,10 +1,11 @@
 // What GLSL kernels on sparse formats share: buffers in units of what is loaded at once, elements of A and B, rows of
-// B, storing C. Needs ELEM, the type of A and B, and the parameters b, c, n, ldb, ldc, alpha and beta.
+// B, storing C. Needs ELEM, the type of A and B, and the parameters b, bias, c, n, ldb, ldc, store, alpha and beta.
 
 #include "half.glsl"
 #define ELEM_T uint // 16-bit elements are read two at a time
 #include "params.glsl"
 #include "addr.glsl"
+#include "epilogue.glsl"
 
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Words { uint v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Pairs { uvec2 v[]; };
@@ -26,18 +27,25 @@ float element(uvec2 a, uint i) {
 // rowOfB returns the address of row k of B.
 uvec2 rowOfB(uint k) { return at(uvec2(p.b), k, p.ldb * ELEM_BYTES); }
 
-// storeFloats writes alpha·x + beta·C to columns j to j+3 of C, of which those from n on are left out.
+// epilogue4 returns what the epilogue makes of columns j to j+3 of a row, of which those from n on are left alone.
+vec4 epilogue4(uint row, uint j, vec4 x) {
+    for (uint i = 0; i < min(4, p.n - j); i++) x[i] = epilogue(x[i], row, j + i);
+    return x;
+}
+
+// storeFloats writes alpha·x + beta·C, with the epilogue, to columns j to j+3 of C, of which those from n on are left out.
 void storeFloats(uint row, uint j, vec4 x) {
     uvec2 c = at(uvec2(p.c), row, p.ldc * 4);
     x *= p.alpha;
     if (j + 4 <= p.n && (p.ldc & 3u) == 0) {
         if (p.beta != 0) x += p.beta * Quads(c).v[j >> 2];
+        if (p.store > 3) x = epilogue4(row, j, x);
         Quads(c).v[j >> 2] = x;
         return;
     }
     for (uint i = 0; i < min(4, p.n - j); i++) {
         if (p.beta != 0) x[i] += p.beta * Floats(c).v[j + i];
-        Floats(c).v[j + i] = x[i];
+        Floats(c).v[j + i] = p.store > 3 ? epilogue(x[i], row, j + i) : x[i];
     }
 }
 

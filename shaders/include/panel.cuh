@@ -73,20 +73,27 @@ __device__ __forceinline__ void add_entry(Special &s, const Elem *values, const 
     if (mask[at >> 5] >> (at & 31) & 1) s.add(to_float(values[at]), to_float(other));
 }
 
-// Writes COUNT (a multiple of 4) neighbouring columns of one row: C = alpha·x + beta·C.
-template <int COUNT> __device__ __forceinline__ void store_row(void *c, const Params &p, u32 row, u32 col, float (&x)[COUNT]) {
+// Writes COUNT (a multiple of 4) neighbouring columns of one row: C = alpha·x + beta·C, with an epilogue.
+template <int COUNT> __device__ __forceinline__ void store_row(Dest to, const Params &p, u32 row, u32 col, float (&x)[COUNT]) {
     if (row >= p.rows || col >= p.n) return;
+    if (has_epilogue(p.store)) {
+#pragma unroll
+        for (int i = 0; i < COUNT; i += 4)
+            store_quad(to.c, to.bias, p.store, row, col + i, p.n, p.ldc, p.beta,
+                       make_float4(p.alpha * x[i], p.alpha * x[i + 1], p.alpha * x[i + 2], p.alpha * x[i + 3]));
+        return;
+    }
     u64 at = (u64)row * p.ldc + col;
     bool whole = col + COUNT <= p.n;
-    float *f = (float *)c + at;
-    u16 *h = (u16 *)c + at;
+    float *f = (float *)to.c + at;
+    u16 *h = (u16 *)to.c + at;
 #pragma unroll
     for (int i = 0; i < COUNT; i++) {
         x[i] *= p.alpha;
         if (p.beta != 0 && col + i < p.n)
-            x[i] += p.beta * (p.ctype == F32 ? f[i] : p.ctype == F16 ? widen_lo<F16>(h[i]) : widen_lo<BF16>(h[i]));
+            x[i] += p.beta * (p.store == F32 ? f[i] : p.store == F16 ? widen_lo<F16>(h[i]) : widen_lo<BF16>(h[i]));
     }
-    if (p.ctype == F32) {
+    if (p.store == F32) {
         if (whole && (p.ldc & 3) == 0) {
 #pragma unroll
             for (int i = 0; i < COUNT; i += 4) *(float4 *)(f + i) = make_float4(x[i], x[i + 1], x[i + 2], x[i + 3]);
@@ -99,7 +106,7 @@ template <int COUNT> __device__ __forceinline__ void store_row(void *c, const Pa
     }
     u32 w[COUNT / 2];
 #pragma unroll
-    for (int i = 0; i < COUNT / 2; i++) w[i] = narrow(x[2 * i], x[2 * i + 1], p.ctype);
+    for (int i = 0; i < COUNT / 2; i++) w[i] = narrow(x[2 * i], x[2 * i + 1], p.store);
     if (whole && (p.ldc & 3) == 0) {
 #pragma unroll
         for (int i = 0; i < COUNT; i += 4) *(uint2 *)(h + i) = make_uint2(w[i / 2], w[i / 2 + 1]);
@@ -127,7 +134,7 @@ template <int COUNT, class F> __device__ __forceinline__ void mend(const Params 
 // chunk at column base. place(row) is the row of C that a row of the panel is; recompute(row, col) gives an
 // output of the panel whose accumulator is not finite.
 template <class P, class F>
-__device__ __forceinline__ void store(float (&acc)[HALVES][CHUNKS][4][4], void *c, const Params &p, u32 base, P place, F recompute) {
+__device__ __forceinline__ void store(float (&acc)[HALVES][CHUNKS][4][4], Dest to, const Params &p, u32 base, P place, F recompute) {
     u32 g = (threadIdx.x & 31) >> 2, q = threadIdx.x & 3;
 #pragma unroll
     for (int h = 0; h < HALVES; h++)
@@ -144,7 +151,7 @@ __device__ __forceinline__ void store(float (&acc)[HALVES][CHUNKS][4][4], void *
                     x[2 * j + 1] = acc[h][i][j][2 + e];
                 }
                 mend(p, row, col, x, recompute);
-                store_row(c, p, place(row), col, x);
+                store_row(to, p, place(row), col, x);
             }
         }
 }

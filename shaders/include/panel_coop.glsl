@@ -135,7 +135,7 @@ void main() {
         vec4 x = vec4(0);
         for (uint k = 0; k < slices; k++) x += uintBitsToFloat(mem[(k * V + r) * (quads + 1) + i]);
         x = repair(a, r, j, x);
-        if (p.ctype == F16) storeHalves(row, j, x);
+        if (storeType == F16) storeHalves(row, j, x);
         else storeFloats(row, j, x);
     }
 }

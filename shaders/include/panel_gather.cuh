@@ -50,7 +50,8 @@ static __device__ __noinline__ float recompute(u32 first, u32 last, const u32 *c
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
     ENTRY(const u32 *__restrict__ ptr, const u32 *__restrict__ colind, const u16 *__restrict__ values, const u32 *__restrict__ mask,
-          const u32 *__restrict__ rowmap, const u16 *__restrict__ b, void *__restrict__ c, Params p) {
+          const u32 *__restrict__ rowmap, const u16 *__restrict__ b, const float *__restrict__ bias,
+          void *__restrict__ c, Params p) {
     __shared__ __align__(16) unsigned char stages[WARPS][STAGES][STAGE_BYTES];
     u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     Panel panel;
@@ -149,6 +150,6 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
         stage = next;
     }
 
-    store(acc, c, p, base, [&](u32 row) { return row_of(rowmap, panel, row); },
+    store(acc, {c, bias}, p, base, [&](u32 row) { return row_of(rowmap, panel, row); },
           [&](u32 row, u32 col) { return recompute(first, first + count, colind, values, mask, b, p.ldb, row, col); });
 }

@@ -92,7 +92,7 @@ void main() {
         uint r = i / quads, j = base + 4 * (i % quads), row = rowOf(a, r);
         if (row >= p.rows || j >= p.n) continue;
         vec4 x = repair(a, r, j, mem[r * pitch + i % quads]);
-        if (p.ctype == F16) storeHalves(row, j, x);
+        if (storeType == F16) storeHalves(row, j, x);
         else storeFloats(row, j, x);
     }
 }

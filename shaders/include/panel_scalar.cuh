@@ -14,7 +14,8 @@ static __device__ __noinline__ float recompute(u32 first, u32 last, const u32 *c
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
     ENTRY(const u32 *__restrict__ ptr, const u32 *__restrict__ colind, const float *__restrict__ values, const u32 *__restrict__ mask,
-          const u32 *__restrict__ rowmap, const float *__restrict__ b, void *__restrict__ c, Params p) {
+          const u32 *__restrict__ rowmap, const float *__restrict__ b, const float *__restrict__ bias,
+          void *__restrict__ c, Params p) {
     Panel panel;
     if (!locate(ptr, rowmap, p, threadIdx.x >> 5, 128, panel)) return;
     u32 first = panel.first, last = panel.last, col = panel.base + 4 * (threadIdx.x & 31);
@@ -42,6 +43,6 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
 #pragma unroll
     for (int r = 0; r < V; r++) {
         mend(p, r, col, acc[r], [&](u32 i, u32 n) { return recompute(first, last, colind, values, mask, b, p.ldb, i, n); });
-        store_row(c, p, row_of(rowmap, panel, r), col, acc[r]);
+        store_row({c, bias}, p, row_of(rowmap, panel, r), col, acc[r]);
     }
 }

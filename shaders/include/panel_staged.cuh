@@ -54,7 +54,8 @@ static __device__ __noinline__ float recompute_windows(const u32 *lists, u32 win
 
 extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1)
     ENTRY(const u32 *__restrict__ ptr, const u32 *__restrict__ colind, const u16 *__restrict__ values, const u32 *__restrict__ mask,
-          const u32 *__restrict__ rowmap, const u16 *__restrict__ b, void *__restrict__ c, Params p) {
+          const u32 *__restrict__ rowmap, const u16 *__restrict__ b, const float *__restrict__ bias,
+          void *__restrict__ c, Params p) {
     extern __shared__ __align__(128) unsigned char smem[];
     __shared__ u64 full[STAGES], empty[STAGES];
     const u16 *local = (const u16 *)colind;
@@ -168,7 +169,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1)
     for (int j = 0; j < PANELS; j++)
         if (panel[j] != 0xffffffff) {
             const u32 *list = lists + j * (windows + 1);
-            store(acc[j], c, p, base, [&](u32 row) { return row_of(rowmap, {0, 0, panel[j] * V, base}, row); },
+            store(acc[j], {c, bias}, p, base, [&](u32 row) { return row_of(rowmap, {0, 0, panel[j] * V, base}, row); },
                   [&](u32 row, u32 col) { return recompute_windows(list, windows, local, values, mask, b, p.ldb, row, col); });
         }
 }

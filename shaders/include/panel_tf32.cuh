@@ -38,7 +38,8 @@ static __device__ __noinline__ float recompute(u32 first, u32 last, const u32 *c
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
     ENTRY(const u32 *__restrict__ ptr, const u32 *__restrict__ colind, const float *__restrict__ values, const u32 *__restrict__ mask,
-          const u32 *__restrict__ rowmap, const float *__restrict__ b, void *__restrict__ c, Params p) {
+          const u32 *__restrict__ rowmap, const float *__restrict__ b, const float *__restrict__ bias,
+          void *__restrict__ c, Params p) {
     u32 lane = threadIdx.x & 31, g = lane >> 2, q = lane & 3;
     Panel panel;
     if (!locate(ptr, rowmap, p, threadIdx.x >> 5, 32 * CHUNKS, panel)) return;
@@ -81,6 +82,6 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
             float x[4] = {acc[j][0][e], acc[j][0][2 + e], acc[j][1][e], acc[j][1][2 + e]};
             u32 row = 2 * q + e, col = base + 32 * j + 4 * g;
             mend(p, row, col, x, [&](u32 r, u32 n) { return recompute(first, last, colind, values, mask, b, p.ldb, r, n); });
-            store_row(c, p, row_of(rowmap, panel, row), col, x);
+            store_row({c, bias}, p, row_of(rowmap, panel, row), col, x);
         }
 }

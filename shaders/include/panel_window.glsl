@@ -92,7 +92,7 @@ void store(Work w, SUM sums[4], uint base, uint windows) {
             uint r = i / 16, c = base + 4 * (i % 16), row = rowOf(a, r);
             if (row >= p.rows || c >= p.n) continue;
             vec4 v = repair(a, r, c, uintBitsToFloat(mem[mine + r * pitch + i % 16]));
-            if (p.ctype == F16) storeHalves(row, c, v);
+            if (storeType == F16) storeHalves(row, c, v);
             else storeFloats(row, c, v);
         }
     }

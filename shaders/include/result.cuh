@@ -1,7 +1,8 @@
-// Writing results: sums that are not finite, and C = alpha·x + beta·C in any type. P is a kernel's Params,
-// which has rows, n, ldc, ctype, alpha and beta.
+// Writing results: sums that are not finite, and C = alpha·x + beta·C in any type, with an epilogue. P is a kernel's
+// Params, which has rows, n, ldc, store, alpha and beta.
 
 #pragma once
+#include "epilogue.cuh"
 #include "units.cuh"
 
 // The value of one output from a row's real entries alone, taken when a sum that padding may have touched
@@ -33,32 +34,23 @@ template <class P, class F> static __device__ __noinline__ float4 mended(const P
     return make_float4(x[0], x[1], x[2], x[3]);
 }
 
-// stored writes four neighbouring columns of a row to a C of any kind; columns from n on are left out.
-template <class P> static __device__ __noinline__ void stored(void *c, const P &p, u32 row, u32 col, float4 y) {
-    if (row >= p.rows) return;
-    u64 at = (u64)row * p.ldc + col;
-    float x[4] = {y.x, y.y, y.z, y.w};
-    u32 count = col < p.n ? min(p.n - col, 4) : 0;
-    float *f = (float *)c + at;
-    u16 *h = (u16 *)c + at;
-    if (p.beta != 0)
-        for (int i = 0; i < count; i++) x[i] += p.beta * (p.ctype == F32 ? f[i] : p.ctype == F16 ? widen_lo<F16>(h[i]) : widen_lo<BF16>(h[i]));
-    if (p.ctype == F32) {
-        for (int i = 0; i < count; i++) f[i] = x[i];
-        return;
-    }
-    u32 w[2] = {narrow(x[0], x[1], p.ctype), narrow(x[2], x[3], p.ctype)};
-    if (count == 4 && (p.ldc & 3) == 0) *(uint2 *)h = make_uint2(w[0], w[1]);
-    else
-        for (int i = 0; i < count; i++) h[i] = (u16)(w[i / 2] >> (16 * (i & 1)));
+// Dest is where results go: C, and the bias that an epilogue adds.
+struct Dest {
+    void *c;
+    const float *bias;
+};
+
+// stored writes four neighbouring columns of a row, x = alpha times the sums, to a C of any kind; columns from n on are left out.
+template <class P> __device__ __forceinline__ void stored(Dest to, const P &p, u32 row, u32 col, float4 x) {
+    if (row < p.rows) store_quad(to.c, to.bias, p.store, row, col, p.n, p.ldc, p.beta, x);
 }
 
 // Out writes sums to C. What most problems need is inline; the rest is called.
 template <class P> struct Out {
-    void *c;
+    Dest to;
     const P &p;
-    bool plain; // C is f32, not read, and its rows start at multiples of 16 bytes
-    __device__ __forceinline__ Out(void *c, const P &p) : c(c), p(p), plain(p.ctype == F32 && p.beta == 0 && (p.ldc & 3) == 0) {}
+    bool plain; // C is f32, not read, without an epilogue, and its rows start at multiples of 16 bytes
+    __device__ __forceinline__ Out(Dest to, const P &p) : to(to), p(p), plain(p.store == F32 && p.beta == 0 && (p.ldc & 3) == 0) {}
 
     // store writes four neighbouring columns of a row from column col, a multiple of 4.
     template <class F> __device__ __forceinline__ void store(u32 row, u32 col, float4 x, F recompute) const {
@@ -66,8 +58,8 @@ template <class P> struct Out {
                       max(__float_as_uint(x.z) & 0x7fffffff, __float_as_uint(x.w) & 0x7fffffff));
         if (top >= 0x7f800000) x = mended(p, row, col, x, recompute);
         x = make_float4(p.alpha * x.x, p.alpha * x.y, p.alpha * x.z, p.alpha * x.w);
-        if (!plain || col + 4 > p.n) stored(c, p, row, col, x);
-        else if (row < p.rows) *(float4 *)((float *)c + (u64)row * p.ldc + col) = x;
+        if (!plain || col + 4 > p.n) stored(to, p, row, col, x);
+        else if (row < p.rows) *(float4 *)((float *)to.c + (u64)row * p.ldc + col) = x;
     }
 };
 
@@ -75,8 +67,8 @@ template <class P> struct Out {
 // holds them: lane (g, q) has columns 2q, 2q+1 of rows g and g + 8. Neighbours swap halves of two tiles, so
 // that each lane writes four columns of one.
 template <int DOWN, int ACROSS, class P, class F>
-__device__ __forceinline__ void store_tiles(float (&acc)[DOWN][ACROSS][4], void *c, const P &p, u32 row, u32 col, F recompute) {
-    Out<P> out(c, p);
+__device__ __forceinline__ void store_tiles(float (&acc)[DOWN][ACROSS][4], Dest to, const P &p, u32 row, u32 col, F recompute) {
+    Out<P> out(to, p);
     u32 lane = threadIdx.x & 31, odd = lane & 1;
     row += lane >> 2;
     col += 8 * odd + 4 * (lane >> 1 & 1);

@@ -1,4 +1,4 @@
-// Writing C in f16, for kernels that have storeFloats. Needs at, half.glsl and the parameters c, ldc, n, alpha and beta.
+// Writing C in f16, for kernels that have storeFloats. Needs operands.glsl.
 
 layout(buffer_reference, std430, buffer_reference_align = 8) buffer HalfQuads { uvec2 v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 2) buffer Halves { uint16_t v[]; };
@@ -13,6 +13,7 @@ void storeHalves(uint row, uint j, vec4 x) {
             uvec4 old = uvec4(w.x & 0xffffu, w.x >> 16, w.y & 0xffffu, w.y >> 16);
             for (uint i = 0; i < 4; i++) x[i] += p.beta * uintBitsToFloat(widen_f16(old[i]));
         }
+        if (p.store > 3) x = epilogue4(row, j, x);
         uvec4 h;
         for (uint i = 0; i < 4; i++) h[i] = narrow_f16(floatBitsToUint(x[i]));
         HalfQuads(c).v[j >> 2] = uvec2(h.x | h.y << 16, h.z | h.w << 16);
@@ -20,6 +21,7 @@ void storeHalves(uint row, uint j, vec4 x) {
     }
     for (uint i = 0; i < min(4, p.n - j); i++) {
         if (p.beta != 0) x[i] += p.beta * uintBitsToFloat(widen_f16(uint(Halves(c).v[j + i])));
+        if (p.store > 3) x[i] = epilogue(x[i], row, j + i);
         Halves(c).v[j + i] = uint16_t(narrow_f16(floatBitsToUint(x[i])));
     }
 }

@@ -78,9 +78,9 @@ func cpuGroup[T formats.Value](loops host.Loops[T]) backend.GroupFunc {
 		number := index[2*(g.blocks+1)+slot]
 		first, last := int(index[g.blocks+1+number]), int(index[g.blocks+2+number])
 		p := strip[T]{
-			first: first, steps: last - first, cols: backend.View[uint32](args[1]), metadata: backend.View[uint32](args[3]),
-			values: backend.View[T](args[4]), mask: backend.View[uint32](args[5]),
-			b: backend.View[T](args[6]), ldb: int(g.ldb), loops: loops,
+			first: first, steps: last - first, cols: backend.View[uint32](args[1]), metadata: backend.View[uint32](args[2]),
+			values: backend.View[T](args[3]), mask: backend.View[uint32](args[4]),
+			b: backend.View[T](args[5]), ldb: int(g.ldb), loops: loops,
 		}
 		s := scratches.Get().(*scratch)
 		defer scratches.Put(s)
@@ -99,7 +99,7 @@ func cpuGroup[T formats.Value](loops host.Loops[T]) backend.GroupFunc {
 			}
 		}
 		row := int(number) * rows
-		out := host.Out{C: args[7], Store: g.ctype, LDC: g.ldc, Alpha: g.alpha, Beta: g.beta}
+		out := host.Out{C: args[7], Bias: args[6], Store: g.store, LDC: g.ldc, Alpha: g.alpha, Beta: g.beta}
 		for r := range min(rows, int(g.rows)-row) {
 			acc := s.acc[r*cpuCols:][:n]
 			host.Repair(acc, func(i int, add func(x, y float32)) { p.entries(r, j+i, add) })

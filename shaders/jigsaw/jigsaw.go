@@ -17,14 +17,13 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 //go:embed kernel.wgsl
 var files embed.FS
 
-// Format is the table of the Jigsaw kernel. What the first three arrays hold depends on who reads them:
+// Format is the table of the Jigsaw kernel. What the first two arrays hold depends on who reads them:
 // see pack.go.
 var Format = &spec.Format{
 	Program: &spec.Program{
@@ -32,11 +31,11 @@ var Format = &spec.Format{
 		Args: []spec.Arg{
 			{Name: "index", Elem: "u32", ReadOnly: true},
 			{Name: "colidx", Elem: "u32", ReadOnly: true},
-			{Name: "blockcolidx", Elem: "u32", ReadOnly: true},
 			{Name: "metadata", Elem: "u32", ReadOnly: true},
 			{Name: "values", Elem: "T", ReadOnly: true},
 			{Name: "mask", Elem: "u32", ReadOnly: true},
 			{Name: "b", Elem: "T", ReadOnly: true},
+			{Name: "bias", Elem: "f32", ReadOnly: true},
 			{Name: "c", Elem: "f32"},
 		},
 		Params:   spec.Params[params](),
@@ -54,9 +53,10 @@ type params struct {
 	blocks      uint32
 	rows, n     uint32
 	ldb, ldc    uint32
-	ctype       uint32 // type of C: 0 f32, 1 f16, 2 bf16
+	store       uint32 // type of C, and epilogue: spec.Problem.StoreWord
 	alpha, beta float32
 	width       uint32 // of the grid in x
+	lists       uint32 // where in colidx the blocks' columns begin: see pack.go
 }
 
 // launch lays the grid out: blocks along x, folded along z, and column blocks along y.
@@ -71,6 +71,6 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	}
 	return spec.Launch{Passes: []spec.Pass{{Variant: v, Groups: groups, Params: spec.Block(params{
 		blocks: uint32(blocks), rows: uint32(p.M), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC),
-		ctype: include.Number(p.Out), alpha: p.Alpha, beta: p.Beta, width: groups[0],
+		store: p.StoreWord(), alpha: p.Alpha, beta: p.Beta, width: groups[0], lists: uint32(ringWords(v, e.Format.(interface{ Steps() int }).Steps())),
 	})}}}, nil
 }

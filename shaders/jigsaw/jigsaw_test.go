@@ -79,6 +79,7 @@ func cases() []shadertest.Case {
 		p = append(p, make([][]int32, 16)...)
 		p[16*n+n%16] = shadertest.Spread(80, n)[0]
 	}
+	cs = append(cs, shadertest.Epilogues(shadertest.Case{Pattern: vectors(29, 60, 8, 0.3), K: 60, N: 77})...)
 	return append(cs, shadertest.Case{Name: "every length", Pattern: p, K: 80, N: 20})
 }
 
@@ -312,7 +313,7 @@ func TestEncode(t *testing.T) {
 			t.Errorf("%s: %v", v.Name, err)
 			continue
 		}
-		if e.Rows != 9 || e.Cols != 3 || e.NNZ != 3 || e.Stats.Fill <= 0 || len(e.Arrays) != len(jigsaw.Format.Args)-2 {
+		if e.Rows != 9 || e.Cols != 3 || e.NNZ != 3 || e.Stats.Fill <= 0 || len(e.Arrays) != len(jigsaw.Format.Args)-3 {
 			t.Errorf("%s: %d×%d, %d entries, %d arrays, stats %+v", v.Name, e.Rows, e.Cols, e.NNZ, len(e.Arrays), e.Stats)
 		}
 		for i, x := range e.Arrays {

@@ -111,25 +111,29 @@ __device__ __forceinline__ bool finite(const float (&x)[4], u32 columns) {
     return top < 0x7f800000;
 }
 
-// put writes COUNT neighbouring columns of a row, of which those from n on are left out: C = alpha·x + beta·C.
-template <int COUNT> __device__ __forceinline__ void put(void *c, const Params &p, u32 row, u32 col, const float (&x)[COUNT]) {
+// put writes COUNT neighbouring columns of a row, of which those from n on are left out: C = alpha·x + beta·C, with an
+// epilogue.
+template <int COUNT> __device__ __forceinline__ void put(Dest to, const Params &p, u32 row, u32 col, const float (&x)[COUNT]) {
     u64 at = (u64)row * p.ldc + col;
-    float *f = (float *)c + at, y[COUNT];
-    u16 *h = (u16 *)c + at;
+    u32 type = store_type(p.store);
+    float *f = (float *)to.c + at, y[COUNT];
+    u16 *h = (u16 *)to.c + at;
 #pragma unroll
     for (int i = 0; i < COUNT; i++) {
         y[i] = p.alpha * x[i];
-        if (p.beta != 0 && col + i < p.n) y[i] += p.beta * (p.ctype == F32 ? f[i] : p.ctype == F16 ? widen_lo<F16>(h[i]) : widen_lo<BF16>(h[i]));
+        if (col + i >= p.n) continue;
+        if (p.beta != 0) y[i] += p.beta * (type == F32 ? f[i] : type == F16 ? widen_lo<F16>(h[i]) : widen_lo<BF16>(h[i]));
+        if (has_epilogue(p.store)) y[i] = epilogue(y[i], p.store, to.bias, row, col + i);
     }
-    if (COUNT == 4 && p.ctype != F32 && col + 4 <= p.n && (p.ldc & 3) == 0) {
-        *(uint2 *)h = make_uint2(narrow(y[0], y[1 % COUNT], p.ctype), narrow(y[2 % COUNT], y[3 % COUNT], p.ctype));
+    if (COUNT == 4 && type != F32 && col + 4 <= p.n && (p.ldc & 3) == 0) {
+        *(uint2 *)h = make_uint2(narrow(y[0], y[1 % COUNT], type), narrow(y[2 % COUNT], y[3 % COUNT], type));
         return;
     }
 #pragma unroll
     for (int i = 0; i < COUNT; i++)
         if (col + i < p.n) {
-            if (p.ctype == F32) f[i] = y[i];
-            else h[i] = (u16)narrow(y[i], 0, p.ctype);
+            if (type == F32) f[i] = y[i];
+            else h[i] = (u16)narrow(y[i], 0, type);
         }
 }
 
@@ -196,8 +200,9 @@ __device__ __forceinline__ void feed(u32 ring, u32 full, u32 empty, const u32 *_
 }
 
 extern "C" __global__ void __launch_bounds__(32 * (STRIPS + FEEDERS), RESIDENT)
-    ENTRY(const u32 *__restrict__ index, const u32 *__restrict__ colidx, const u32 *__restrict__ blockcolidx, const u32 *__restrict__ metadata,
-          const u16 *__restrict__ values, const u32 *__restrict__ mask, const u16 *__restrict__ b, void *__restrict__ c, Params p) {
+    ENTRY(const u32 *__restrict__ index, const u32 *__restrict__ colidx, const u32 *__restrict__ metadata,
+          const u16 *__restrict__ values, const u32 *__restrict__ mask, const u16 *__restrict__ b, const float *__restrict__ bias,
+          void *__restrict__ c, Params p) {
     extern __shared__ __align__(128) unsigned char smem[];
     __shared__ u64 barriers[2 * STAGES];
     u32 slot = blockIdx.x + blockIdx.z * p.width;
@@ -210,12 +215,12 @@ extern "C" __global__ void __launch_bounds__(32 * (STRIPS + FEEDERS), RESIDENT)
         barrier_init(empty + 8 * threadIdx.x, STRIPS);
     }
     if (warp >= STRIPS) {
-        feed(ring, full, empty, colidx + block->cols, count, b, p);
+        feed(ring, full, empty, colidx + p.lists + block->cols, count, b, p);
         return;
     }
 
     u32 strip = block->number * STRIPS + warp, first = block->steps[warp], pairs = (block->steps[warp + 1] - first) / 2;
-    Pairs from = {(const uint4 *)values + (u64)first * 32 + lane, metadata + (u64)first * 16 + lane, blockcolidx + (u64)first * 16 + lane,
+    Pairs from = {(const uint4 *)values + (u64)first * 32 + lane, metadata + (u64)first * 16 + lane, colidx + (u64)first * 16 + lane,
                   (const uint2 *)(granules_of(index, p) + first)};
     Pair next, after; // the next pair and the one after it
     if (pairs > 0) from.load(next, 0);
@@ -249,7 +254,7 @@ extern "C" __global__ void __launch_bounds__(32 * (STRIPS + FEEDERS), RESIDENT)
     // Lanes swap halves of neighbouring tiles, so that each has quads of neighbouring columns. Quads that are not
     // finite wait until the sums' registers are free: a call amid the stores would move the sums to memory.
     u32 odd = lane & 1, row = strip * 16 + lane / 4, col = blockIdx.y * COLS + 8 * odd + 4 * (lane >> 1 & 1), bad = 0;
-    bool plain = p.ctype == F32 && p.beta == 0 && (p.ldc & 3) == 0 && (blockIdx.y + 1) * COLS <= p.n;
+    bool plain = p.store == F32 && p.beta == 0 && (p.ldc & 3) == 0 && (blockIdx.y + 1) * COLS <= p.n;
     auto write = [&](bool simple) {
 #pragma unroll
         for (int i = 0; i < TILES; i++) { // half h of tiles j and j + 1
@@ -262,7 +267,7 @@ extern "C" __global__ void __launch_bounds__(32 * (STRIPS + FEEDERS), RESIDENT)
             if (r >= p.rows || n >= p.n) continue;
             if (!finite(x, simple ? 4 : p.n - n)) bad |= 1u << i;
             else if (simple) *(float4 *)((float *)c + (u64)r * p.ldc + n) = make_float4(p.alpha * x[0], p.alpha * x[1], p.alpha * x[2], p.alpha * x[3]);
-            else put(c, p, r, n, x);
+            else put({c, bias}, p, r, n, x);
         }
     };
     if (plain) write(true);
@@ -270,8 +275,8 @@ extern "C" __global__ void __launch_bounds__(32 * (STRIPS + FEEDERS), RESIDENT)
     for (; bad; bad &= bad - 1) {
         u32 i = __ffs(bad) - 1, r = row + 8 * (i / (TILES / 2)), n = col + 16 * (i % (TILES / 2));
         for (u32 e = 0; e < 4 && n + e < p.n; e++) {
-            float x[1] = {recompute(block, granules_of(index, p), colidx, blockcolidx, metadata, values, mask, b, p.ldb, r % 16, n + e)};
-            put(c, p, r, n + e, x);
+            float x[1] = {recompute(block, granules_of(index, p), colidx + p.lists, colidx, metadata, values, mask, b, p.ldb, r % 16, n + e)};
+            put({c, bias}, p, r, n + e, x);
         }
     }
 }

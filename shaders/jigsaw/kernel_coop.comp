@@ -167,7 +167,7 @@ void main() {
         vec4 x = vec4(0);
         for (uint k = 0; k < slices; k++) x += uintBitsToFloat(mem[(k * ROWS + r) * (quads + 1) + i]);
         x = repair(a, r, j, x);
-        if (p.ctype == F16) storeHalves(a.row + r, j, x);
+        if (storeType == F16) storeHalves(a.row + r, j, x);
         else storeFloats(a.row + r, j, x);
     }
 }

@@ -81,7 +81,7 @@ void main() {
         uint r = i / 16, j = base + 4 * (i % 16);
         if (a.row + r >= p.rows || j >= p.n) continue;
         vec4 x = repair(a, r, j, mem[r * PITCH + i % 16]);
-        if (p.ctype == F16) storeHalves(a.row + r, j, x);
+        if (storeType == F16) storeHalves(a.row + r, j, x);
         else storeFloats(a.row + r, j, x);
     }
 }

@@ -1,14 +1,14 @@
 // The arrays that kernels read. They are the format's, but for the indices of columns:
 //
-//   - For kernels with a RING of rows of B in shared memory, blockcolidx has the row of the ring that each
+//   - For kernels with a RING of rows of B in shared memory, colidx begins with the row of the ring that each
 //     position goes to (position mod RING) in 16 bits, interleaved for two steps like the metadata: the low
-//     half of word 32·(n/2)+k is for column k of an even step n, the high half for the step after it. index
-//     has a record for each block in the format's Order: its number, its BlockPtr and how many columns it has,
+//     half of word 32·(n/2)+k is for column k of an even step n, the high half for the step after it. The
+//     format's ColIdx follows. index has a record for each block in the format's Order: its number, its BlockPtr and how many columns it has,
 //     StepPtr of its strips and of their end; then, from an even word on, a word for each step: the first
 //     granule (of GRANULE positions) that this step or a later one of the strip needs, in the low 16 bits, and
 //     the last that this one needs.
 //   - For those that gather rows of B one by one, colidx has the column of A for each of a step's 32
-//     columns, and blockcolidx is not used. index holds BlockPtr, StepPtr and Order.
+//     columns. index holds BlockPtr, StepPtr and Order.
 
 package jigsaw
 
@@ -66,13 +66,13 @@ func arrange[T formats.Value](m *jigsaw.Matrix[T], v *spec.Variant) (*spec.Packe
 		return nil, fmt.Errorf("kernel jigsaw/%s takes matrices of at most %d columns, not %d: %w", v.Name, ringMaxCols, m.Cols, backend.ErrUnsupported)
 	}
 	stats := m.Stats()
-	var index, cols, places []uint32
+	var index, cols []uint32
 	if ring > 0 {
-		index, cols, places = slices.Concat(records(m), granules(m, int(v.Const("GRANULE")))), m.ColIdx, ringRows(m, ring)
+		index, cols = slices.Concat(records(m), granules(m, int(v.Const("GRANULE")))), slices.Concat(ringRows(m, ring), m.ColIdx)
 	} else {
 		index, cols = slices.Concat(m.BlockPtr, m.StepPtr, m.Order), resolve(m)
 	}
-	stats.Gathers, stats.Staged = int64(len(cols)), ring > 0
+	stats.Gathers, stats.Staged = int64(len(cols)-ringWords(v, m.Steps())), ring > 0
 	items := int64(m.Strips())
 	if ring > 0 {
 		items, stats.Longest = int64(m.Blocks()), longest(m.BlockPtr)
@@ -87,7 +87,6 @@ func arrange[T formats.Value](m *jigsaw.Matrix[T], v *spec.Variant) (*spec.Packe
 		Arrays: []spec.Array{
 			spec.NewArray("index", index),
 			spec.NewArray("colidx", cols),
-			spec.NewArray("blockcolidx", places),
 			spec.NewArray("metadata", m.Metadata),
 			spec.NewArray("values", m.Values),
 			spec.NewArray("mask", m.Mask),
@@ -131,6 +130,14 @@ func records[T formats.Value](m *jigsaw.Matrix[T]) []uint32 {
 		words = append(words, m.StepPtr[b*strips:(b+1)*strips+1]...)
 	}
 	return append(words, make([]uint32, len(words)%2)...)
+}
+
+// ringWords is how many words of colidx say where in the ring the positions of a number of steps are: none without a ring.
+func ringWords(v *spec.Variant, steps int) int {
+	if v.Const("RING") == 0 {
+		return 0
+	}
+	return steps * jigsaw.StepCols / 2
 }
 
 // ringRows returns the row of the ring for each position, two steps to a word.

@@ -133,7 +133,7 @@ void main() {
             uint r = h + i / quads, j = base + i % quads * 4;
             if (row + r >= p.rows || j >= p.n) continue;
             vec4 x = repair(a, r0 + r, j, uintBitsToFloat(mem[i / quads * pitch + i % quads]));
-            if (p.ctype == F16) storeHalves(row + r, j, x);
+            if (storeType == F16) storeHalves(row + r, j, x);
             else storeFloats(row + r, j, x);
         }
     }

@@ -56,7 +56,7 @@ type operands[T formats.Value] struct {
 	values                  []T
 	places, mask            []uint32
 	b                       []T
-	c                       []byte
+	bias, c                 []byte
 }
 
 func read[T formats.Value](loops host.Loops[T], args [][]byte, p params) operands[T] {
@@ -64,7 +64,7 @@ func read[T formats.Value](loops host.Loops[T], args [][]byte, p params) operand
 		params: p, Pattern: nm.Pattern{N: int(p.keep), M: int(p.every), V: int(p.tall), W: 1 << p.wide}, loops: loops,
 		rows: int(p.rows), cols: int(p.cols), n: int(p.n), ldb: int(p.ldb), ldc: int(p.ldc),
 		values: backend.View[T](args[0]), places: backend.View[uint32](args[1]), mask: backend.View[uint32](args[2]),
-		b: backend.View[T](args[3]), c: args[4],
+		b: backend.View[T](args[3]), bias: args[4], c: args[5],
 	}
 	x.Shape, _ = x.Pattern.Shape(x.rows, x.cols) // which launch has made already
 	return x
@@ -164,7 +164,7 @@ func (p *operands[T]) decode(cols []uint32, panel, from, end int) []uint32 {
 // finish writes alpha·acc + beta·C to a row of C from column j, acc being the sums, or made so.
 func (p *operands[T]) finish(s *scratch, row, j int, acc []float32) {
 	host.Repair(acc, func(i int, add func(x, y float32)) { p.entries(s, row, j+i, add) })
-	out := host.Out{C: p.c, Store: p.ctype, LDC: uint32(p.ldc), Alpha: p.alpha, Beta: p.beta}
+	out := host.Out{C: p.c, Bias: p.bias, Store: p.store, LDC: uint32(p.ldc), Alpha: p.alpha, Beta: p.beta}
 	out.Row(row, j, acc, s.c[:len(acc)])
 }
 

@@ -35,7 +35,7 @@ template <> struct alignas(8) Chunk<2> { float x[2]; };
 template <> struct alignas(16) Chunk<4> { float x[4]; };
 
 template <int EACH>
-__device__ __forceinline__ void wide(const float *values, const u32 *index, const u32 *mask, const float *b, void *c, const Params &p,
+__device__ __forceinline__ void wide(const float *values, const u32 *index, const u32 *mask, const float *b, Dest to, const Params &p,
                                      unsigned char *smem) {
     constexpr int CHUNK = 4 * EACH, CHUNKS = COLS / EACH, MINE = WARP_COLS / EACH;
     u32 t = threadIdx.x, lane = t & 31, warp = t >> 5;
@@ -95,7 +95,7 @@ __device__ __forceinline__ void wide(const float *values, const u32 *index, cons
             }
         }
     }
-    Out<Params> out(c, p);
+    Out<Params> out(to, p);
 #pragma unroll
     for (int j = 0; j < WARP_COLS; j += 4)
         out.store(first + row, base + col + j, make_float4(acc[j], acc[j + 1], acc[j + 2], acc[j + 3]), Entries{values, index, mask, b, &p, 1});
@@ -103,11 +103,11 @@ __device__ __forceinline__ void wide(const float *values, const u32 *index, cons
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     ENTRY(const float *__restrict__ values, const u32 *__restrict__ index, const u32 *__restrict__ mask, const float *__restrict__ b,
-          void *__restrict__ c, const __grid_constant__ Params p) {
+          const float *__restrict__ bias, void *__restrict__ c, const __grid_constant__ Params p) {
     extern __shared__ __align__(16) unsigned char smem[];
     if (blockIdx.x + blockIdx.z * p.width >= p.blocks) return;
-    if (is_narrow(p)) narrow(values, index, mask, b, c, p, smem);
-    else if (p.every <= 8) wide<4>(values, index, mask, b, c, p, smem);
-    else if (p.every <= 16) wide<2>(values, index, mask, b, c, p, smem);
-    else wide<1>(values, index, mask, b, c, p, smem);
+    if (is_narrow(p)) narrow(values, index, mask, b, {c, bias}, p, smem);
+    else if (p.every <= 8) wide<4>(values, index, mask, b, {c, bias}, p, smem);
+    else if (p.every <= 16) wide<2>(values, index, mask, b, {c, bias}, p, smem);
+    else wide<1>(values, index, mask, b, {c, bias}, p, smem);
 }

@@ -38,7 +38,7 @@ __device__ __forceinline__ u32 a_at(u32 row, u32 k) { return row * 128 + ((k >> 
 __device__ __forceinline__ u32 b_at(u32 k, u32 c) { return (c >> 3) * SLAB + k * 128 + ((c ^ k) & 7) * 16; }
 
 template <int WIDTH>
-__device__ __forceinline__ void wide(const u16 *values, const u32 *index, const u32 *mask, const u16 *b, void *c, const Params &p,
+__device__ __forceinline__ void wide(const u16 *values, const u32 *index, const u32 *mask, const u16 *b, Dest to, const Params &p,
                                      unsigned char *smem) {
     constexpr int WARP_ROWS = WIDTH >= 128 ? 32 : 16, WARP_COLS = WIDTH >= 128 ? 32 : 16;
     constexpr int B_CHUNKS = WIDTH / 8, B_STEP = THREADS / B_CHUNKS < DEPTH ? THREADS / B_CHUNKS : DEPTH;
@@ -142,15 +142,15 @@ __device__ __forceinline__ void wide(const u16 *values, const u32 *index, const 
         }
     }
     copy_wait<0>();
-    store_tiles(acc, c, p, first + wr, base + wc, Entries{values, index, mask, b, &p, 1});
+    store_tiles(acc, to, p, first + wr, base + wc, Entries{values, index, mask, b, &p, 1});
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     ENTRY(const u16 *__restrict__ values, const u32 *__restrict__ index, const u32 *__restrict__ mask, const u16 *__restrict__ b,
-          void *__restrict__ c, const __grid_constant__ Params p) {
+          const float *__restrict__ bias, void *__restrict__ c, const __grid_constant__ Params p) {
     extern __shared__ __align__(1024) unsigned char smem[];
     if (blockIdx.x + blockIdx.z * p.width >= p.blocks) return;
-    if (is_narrow(p)) narrow(values, index, mask, b, c, p, smem);
-    else if (p.n <= 32) wide<32>(values, index, mask, b, c, p, smem);
-    else wide<128>(values, index, mask, b, c, p, smem);
+    if (is_narrow(p)) narrow(values, index, mask, b, {c, bias}, p, smem);
+    else if (p.n <= 32) wide<32>(values, index, mask, b, {c, bias}, p, smem);
+    else wide<128>(values, index, mask, b, {c, bias}, p, smem);
 }

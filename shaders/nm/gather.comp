@@ -84,7 +84,7 @@ void main() {
         uint r = i / 16, j = base + 4 * (i % 16);
         if (row + r >= p.rows || j >= p.n) continue;
         vec4 x = repair(a, r, j, mem[r * PITCH + i % 16]);
-        if (p.ctype == F16) storeHalves(row + r, j, x);
+        if (storeType == F16) storeHalves(row + r, j, x);
         else storeFloats(row + r, j, x);
     }
 }

@@ -119,7 +119,7 @@ template <int TALL> struct Work {
     }
 
     // multiply is the work of group 0 or 1 of four warps.
-    template <class F> __device__ __forceinline__ void multiply(u32 group, const uint4 *places, void *c, const Params &p, F recompute) const {
+    template <class F> __device__ __forceinline__ void multiply(u32 group, const uint4 *places, Dest to, const Params &p, F recompute) const {
         u32 lane = threadIdx.x % 128, stage = 0, parity = 0, before;
         auto release = [&](u32 s) { // by a thread for each block
             if (lane < CLUSTER) barrier_arrive(empty + 8 * s, lane);
@@ -158,7 +158,7 @@ template <int TALL> struct Work {
 #pragma unroll
             for (int i = 0; i < TALL; i++) {
                 wgmma_hold(acc[i][0]);
-                store_tiles(acc[i], c, p, row(tile) + (group * TALL + i) * 64 + lane / 32 * 16, col(tile), recompute);
+                store_tiles(acc[i], to, p, row(tile) + (group * TALL + i) * 64 + lane / 32 * 16, col(tile), recompute);
             }
         }
     }
@@ -168,7 +168,7 @@ template <int TALL> struct Work {
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTER, 1, 1)
     ENTRY(const u16 *__restrict__ values, const u32 *__restrict__ index, const u32 *__restrict__ mask, const u16 *__restrict__ b,
-          void *__restrict__ c, const __grid_constant__ Params p) {
+          const float *__restrict__ bias, void *__restrict__ c, const __grid_constant__ Params p) {
     extern __shared__ __align__(1024) unsigned char smem[];
     Work<ROWS / 128> tall(shared_address(smem), p);
     Work<1> small(shared_address(smem), p);
@@ -200,10 +200,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTE
         if (p.tall < 128) cluster_sync();
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-        if (p.tall == ROWS) tall.multiply(group - 1, (const uint4 *)index, c, p, entries);
-        else if (p.tall == 128) small.multiply(group - 1, (const uint4 *)index, c, p, entries);
-        else if (is_few) few.multiply(group - 1, (const uint4 *)index, c, p, entries);
-        else more.multiply(group - 1, (const uint4 *)index, c, p, entries);
+        if (p.tall == ROWS) tall.multiply(group - 1, (const uint4 *)index, {c, bias}, p, entries);
+        else if (p.tall == 128) small.multiply(group - 1, (const uint4 *)index, {c, bias}, p, entries);
+        else if (is_few) few.multiply(group - 1, (const uint4 *)index, {c, bias}, p, entries);
+        else more.multiply(group - 1, (const uint4 *)index, {c, bias}, p, entries);
         __syncwarp();
     }
     cluster_sync(); // no block leaves while others still copy to it, arrive at its barriers or read its sums

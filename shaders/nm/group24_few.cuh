@@ -48,7 +48,7 @@ template <int WIDTH> struct Few {
     }
 
     // multiply is the work of group 0 or 1. All threads of the cluster meet once, here or elsewhere.
-    template <class F> __device__ __forceinline__ void multiply(u32 group, const uint4 *places, void *c, const Params &p, F recompute) const {
+    template <class F> __device__ __forceinline__ void multiply(u32 group, const uint4 *places, Dest to, const Params &p, F recompute) const {
         float acc[WIDTH / 8][4] = {};
         u32 lane = threadIdx.x % 128, stage = 0, parity = 0, before;
         const uint4 *from = places + (((u64)(row / 256) * fours24(p) + first(group) / 4) * 4 + row % 256 / 64) * 128 + lane;
@@ -71,20 +71,20 @@ template <int WIDTH> struct Few {
         u32 held[2][1][4];
         four_steps<1>(share(group), held, look, step);
         wgmma_hold(acc);
-        float *to = sums + group * SUMS + (lane / 32 * 16 + lane % 32 / 4) * PITCH + lane % 4 * 2;
+        float *mine = sums + group * SUMS + (lane / 32 * 16 + lane % 32 / 4) * PITCH + lane % 4 * 2;
 #pragma unroll
         for (int j = 0; j < WIDTH / 8; j++) {
-            *(float2 *)(to + 8 * j) = make_float2(acc[j][0], acc[j][1]);
-            *(float2 *)(to + 8 * PITCH + 8 * j) = make_float2(acc[j][2], acc[j][3]);
+            *(float2 *)(mine + 8 * j) = make_float2(acc[j][0], acc[j][1]);
+            *(float2 *)(mine + 8 * PITCH + 8 * j) = make_float2(acc[j][2], acc[j][3]);
         }
         __syncwarp();
         cluster_sync();
-        write(group * 128 + lane, c, p, recompute);
+        write(group * 128 + lane, to, p, recompute);
     }
 
     // write adds the four groups' sums of half the rows: four columns at a time, or one.
-    template <class F> __device__ __forceinline__ void write(u32 thread, void *c, const Params &p, F recompute) const {
-        Out<Params> out(c, p);
+    template <class F> __device__ __forceinline__ void write(u32 thread, Dest to, const Params &p, F recompute) const {
+        Out<Params> out(to, p);
         u32 at = shared_address(sums) + rank * 32 * PITCH * 4, width = min(p.n - col, WIDTH);
         if (out.plain && width % 4 == 0) {
             for (u32 i = thread; i < 32 * (width / 4); i += THREADS - 128) {
@@ -105,16 +105,19 @@ template <int WIDTH> struct Few {
 #pragma unroll
             for (u32 s = 0; s < 4; s++) x += cluster_load(at + 4 * (s % 2 * SUMS + r * PITCH + j), s / 2);
             if ((__float_as_uint(x) & 0x7f800000) == 0x7f800000) x = mended(p, y, col + j, make_float4(x, 0, 0, 0), recompute).x;
-            if (y < p.rows) put(c, p, (u64)y * p.ldc + col + j, p.alpha * x);
+            if (y < p.rows) put(to, p, y, col + j, p.alpha * x);
         }
     }
 
     // put writes one element of C.
-    static __device__ __forceinline__ void put(void *c, const Params &p, u64 at, float x) {
-        float *f = (float *)c + at;
-        u16 *h = (u16 *)c + at;
-        if (p.beta != 0) x += p.beta * (p.ctype == F32 ? *f : p.ctype == F16 ? widen_lo<F16>(*h) : widen_lo<BF16>(*h));
-        if (p.ctype == F32) *f = x;
-        else *h = (u16)narrow(x, 0, p.ctype);
+    static __device__ __forceinline__ void put(Dest to, const Params &p, u32 row, u32 col, float x) {
+        u64 at = (u64)row * p.ldc + col;
+        u32 type = store_type(p.store);
+        float *f = (float *)to.c + at;
+        u16 *h = (u16 *)to.c + at;
+        if (p.beta != 0) x += p.beta * (type == F32 ? *f : type == F16 ? widen_lo<F16>(*h) : widen_lo<BF16>(*h));
+        if (has_epilogue(p.store)) x = epilogue(x, p.store, to.bias, row, col);
+        if (type == F32) *f = x;
+        else *h = (u16)narrow(x, 0, type);
     }
 };

@@ -174,7 +174,7 @@ void main() {
 #else
             vec4 x = repair(a, r, j, uintBitsToFloat(mem[mine + q / 16 * pitch + q % 16]));
 #endif
-            if (p.ctype == F16) storeHalves(row + r, j, x);
+            if (storeType == F16) storeHalves(row + r, j, x);
             else storeFloats(row + r, j, x);
         }
         subgroupMemoryBarrierShared();

@@ -16,7 +16,7 @@ __device__ __forceinline__ bool is_narrow(const Params &p) { return p.n <= (p.ev
 
 // COUNT: columns.
 template <int COUNT>
-__device__ __forceinline__ void narrow_columns(const Elem *values, const u32 *index, const u32 *mask, const Elem *b, void *c, const Params &p,
+__device__ __forceinline__ void narrow_columns(const Elem *values, const u32 *index, const u32 *mask, const Elem *b, Dest to, const Params &p,
                                                float *smem) {
     u32 t = threadIdx.x, lane = t & 31, warp = t >> 5;
     u32 count = p.groups * p.keep, groups = 8 % p.keep == 0 ? 8 / p.keep : 1; // of a chunk
@@ -25,7 +25,7 @@ __device__ __forceinline__ void narrow_columns(const Elem *values, const u32 *in
     u32 window = NARROW_BYTES / 4 / (rows * COUNT * 32); // chunks of a lane
     bool whole = (count & 7) == 0 && (slots & 7) == 0, once = chunks <= 32 * window;
     u32 bits = 32 - __clz(p.every - 1), unit = (1u << bits) - 1, words = (count * bits + 31) / 32;
-    Out<Params> out(c, p);
+    Out<Params> out(to, p);
     u32 begin = (blockIdx.x + blockIdx.z * p.width) * WARPS * NARROW_ROWS;
     for (u32 first = begin; first < p.rows; first += p.blocks * WARPS * NARROW_ROWS) {
         u32 mine = first + warp * NARROW_ROWS;
@@ -108,9 +108,9 @@ __device__ __forceinline__ void narrow_columns(const Elem *values, const u32 *in
     }
 }
 
-__device__ __forceinline__ void narrow(const Elem *values, const u32 *index, const u32 *mask, const Elem *b, void *c, const Params &p, void *smem) {
-    if (p.n == 1) narrow_columns<1>(values, index, mask, b, c, p, (float *)smem);
-    else if (p.n == 2) narrow_columns<2>(values, index, mask, b, c, p, (float *)smem);
-    else if (p.n <= 4) narrow_columns<4>(values, index, mask, b, c, p, (float *)smem);
-    else narrow_columns<8>(values, index, mask, b, c, p, (float *)smem);
+__device__ __forceinline__ void narrow(const Elem *values, const u32 *index, const u32 *mask, const Elem *b, Dest to, const Params &p, void *smem) {
+    if (p.n == 1) narrow_columns<1>(values, index, mask, b, to, p, (float *)smem);
+    else if (p.n == 2) narrow_columns<2>(values, index, mask, b, to, p, (float *)smem);
+    else if (p.n <= 4) narrow_columns<4>(values, index, mask, b, to, p, (float *)smem);
+    else narrow_columns<8>(values, index, mask, b, to, p, (float *)smem);
 }

@@ -34,7 +34,6 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/nm"
-	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -50,6 +49,7 @@ var Format = &spec.Format{
 			{Name: "places", Elem: "u32", ReadOnly: true}, // the format's Index
 			{Name: "mask", Elem: "u32", ReadOnly: true},
 			{Name: "b", Elem: "T", ReadOnly: true},
+			{Name: "bias", Elem: "f32", ReadOnly: true},
 			{Name: "c", Elem: "f32"},
 		},
 		Params:   spec.Params[params](),
@@ -68,7 +68,7 @@ type params struct {
 	blocks      uint32 // workgroups along the rows
 	rows, n     uint32
 	ldb, ldc    uint32
-	ctype       uint32 // type of C: 0 f32, 1 f16, 2 bf16
+	store       uint32 // type of C, and epilogue: spec.Problem.StoreWord
 	alpha, beta float32
 	cols        uint32 // of A: rows of B
 	width       uint32 // of the grid in x
@@ -231,7 +231,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	}
 	return spec.Launch{Passes: []spec.Pass{{Variant: v, Groups: groups, Params: spec.Block(params{
 		blocks: uint32(spec.Ceil(p.M, rows)), rows: uint32(p.M), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC),
-		ctype: include.Number(p.Out), alpha: p.Alpha, beta: p.Beta, cols: uint32(p.K), width: groups[0], groups: uint32(shape.Groups),
+		store: p.StoreWord(), alpha: p.Alpha, beta: p.Beta, cols: uint32(p.K), width: groups[0], groups: uint32(shape.Groups),
 		keep: uint32(of.N), every: uint32(of.M), wide: uint32(bits.Len(uint(of.W)) - 1), tall: uint32(tall),
 	})}}}, nil
 }

@@ -88,6 +88,7 @@ func cases(v *spec.Variant) []shadertest.Case {
 	for _, k := range []int{ps[0].M, 63, 64, 65, 128, 257, 1030} { // lengths around the stages
 		cs = append(cs, shadertest.Case{Name: fmt.Sprintf("K=%d", k), Pattern: pattern(tall, k, ps[0], 1), K: k, N: 24})
 	}
+	cs = append(cs, shadertest.Epilogues(shadertest.Case{Pattern: pattern(tall+3, 300, ps[0], 1), K: 300, N: 77}, shadertest.Case{Pattern: pattern(tall+3, 300, ps[0], 1), K: 300, N: 3})...)
 	return append(cs,
 		shadertest.Case{Name: "many rows", Pattern: pattern(6*max(tall, 100)+1, 40, ps[0], 0.9), K: 40, N: 20, Fold: !nm.Clusters(v)},
 		shadertest.Case{Name: "many rows, one column", Pattern: pattern(700, 40, ps[0], 0.9), K: 40, N: 1, Beta: 1, Fold: !nm.Clusters(v), Units: 4},

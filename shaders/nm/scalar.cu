@@ -23,7 +23,7 @@ __device__ __forceinline__ Four four(const u16 *p) {
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
     ENTRY(const Elem *__restrict__ values, const u32 *__restrict__ index, const u32 *__restrict__ mask, const Elem *__restrict__ b,
-          void *__restrict__ c, const __grid_constant__ Params p) {
+          const float *__restrict__ bias, void *__restrict__ c, const __grid_constant__ Params p) {
     u32 lane = threadIdx.x & 31, row = ((blockIdx.x + blockIdx.z * p.width) * WARPS + (threadIdx.x >> 5)) * 8;
     if (row >= p.rows) return;
     u32 panel = row / p.tall, count = p.groups * p.keep << p.wide, col = blockIdx.y * 128 + 4 * lane;
@@ -50,7 +50,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
             }
         }
     }
-    Out<Params> out(c, p);
+    Out<Params> out({c, bias}, p);
 #pragma unroll
     for (int r = 0; r < 8; r++)
         out.store(row + r, col, make_float4(acc[r][0], acc[r][1], acc[r][2], acc[r][3]), Entries{values, index, mask, b, &p, p.tall});

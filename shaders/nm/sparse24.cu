@@ -30,7 +30,7 @@ __device__ __forceinline__ u32 b_at(u32 k, u32 c) { return (c >> 3) * SLAB + k *
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     ENTRY(const u16 *__restrict__ values, const u32 *__restrict__ index, const u32 *__restrict__ mask, const u16 *__restrict__ b,
-          void *__restrict__ c, const __grid_constant__ Params p) {
+          const float *__restrict__ bias, void *__restrict__ c, const __grid_constant__ Params p) {
     extern __shared__ __align__(1024) unsigned char smem[];
     u32 ring = shared_address(smem), t = threadIdx.x, lane = t & 31, warp = t >> 5;
     u32 panel = blockIdx.x + blockIdx.z * p.width, base = blockIdx.y * COLS;
@@ -99,5 +99,5 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         stage = stage + 1 == STAGES ? 0 : stage + 1;
     }
     copy_wait<0>();
-    store_tiles(acc, c, p, panel * ROWS + wr, base + wc, Entries24{values, index, mask, b, &p});
+    store_tiles(acc, {c, bias}, p, panel * ROWS + wr, base + wc, Entries24{values, index, mask, b, &p});
 }

@@ -100,7 +100,7 @@ func cpuGroup[T formats.Value](v int, locate Locate, loops host.Loops[T]) backen
 				loops.Panel(s.acc[r*CPUCols:], CPUCols, s.values[r:], v, cols, p.b[j:], p.ldb, padded)
 			}
 		}
-		out := host.Out{C: args[ArgC], Store: g.CType, LDC: g.LDC, Alpha: g.Alpha, Beta: g.Beta}
+		out := host.Out{C: args[ArgC], Bias: args[ArgBias], Store: g.Store, LDC: g.LDC, Alpha: g.Alpha, Beta: g.Beta}
 		for r := range v {
 			row := uint32(w.Row + r)
 			if w.Rows != nil {

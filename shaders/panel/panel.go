@@ -26,6 +26,7 @@ const (
 	ArgMask
 	ArgRows // the format's own
 	ArgB
+	ArgBias
 	ArgC
 )
 
@@ -34,7 +35,7 @@ type Params struct {
 	Panels      uint32
 	Rows, N     uint32
 	LDB, LDC    uint32
-	CType       uint32 // type of C: 0 f32, 1 f16, 2 bf16
+	Store       uint32 // type of C, and epilogue: spec.Problem.StoreWord
 	Alpha, Beta float32
 	Cols        uint32 // of A: rows of B
 	Width       uint32 // of the grid in x
@@ -44,7 +45,7 @@ type Params struct {
 func NewParams(p spec.Problem, panels int, width uint32) Params {
 	return Params{
 		Panels: uint32(panels), Rows: uint32(p.M), N: uint32(p.N), LDB: uint32(p.LDB), LDC: uint32(p.LDC),
-		CType: include.Number(p.Out), Alpha: p.Alpha, Beta: p.Beta, Cols: uint32(p.K), Width: width,
+		Store: p.StoreWord(), Alpha: p.Alpha, Beta: p.Beta, Cols: uint32(p.K), Width: width,
 	}
 }
 

@@ -31,6 +31,7 @@ var args = []spec.Arg{
 	{Name: "mask", Elem: "u32", ReadOnly: true},
 	{Name: "rowidx", Elem: "u32", ReadOnly: true},
 	{Name: "b", Elem: "T", ReadOnly: true},
+	{Name: "bias", Elem: "f32", ReadOnly: true},
 	{Name: "c", Elem: "f32"},
 }
 

@@ -69,6 +69,7 @@ func cases() []shadertest.Case {
 			p = append(p, shadertest.Spread(200, 16*n)[0])
 		}
 	}
+	cs = append(cs, shadertest.Epilogues(shadertest.Case{Pattern: scattered(29, 60, 0.3), K: 60, N: 77})...)
 	return append(cs, shadertest.Case{Name: "every number of tiles", Pattern: p, K: 200, N: 20})
 }
 
@@ -179,7 +180,7 @@ func TestEncode(t *testing.T) {
 			t.Errorf("%s: %v", v.Name, err)
 			continue
 		}
-		if e.Rows != 9 || e.Cols != 3 || e.NNZ != 3 || e.Stats.Fill <= 0 || len(e.Arrays) != len(tiledcsr.Format.Args)-2 {
+		if e.Rows != 9 || e.Cols != 3 || e.NNZ != 3 || e.Stats.Fill <= 0 || len(e.Arrays) != len(tiledcsr.Format.Args)-3 {
 			t.Errorf("%s: %d×%d, %d entries, %d arrays, stats %+v", v.Name, e.Rows, e.Cols, e.NNZ, len(e.Arrays), e.Stats)
 		}
 		for i, x := range e.Arrays {

@@ -6,6 +6,7 @@ layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Ar
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Arg_sizes { uint v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Arg_packed { uint v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Arg_b { ELEM_T v[]; };
+layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Arg_bias { float v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) buffer Arg_c { float v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) buffer Arg_part { float v[]; };
 layout(push_constant, std430) uniform Push {
@@ -14,6 +15,7 @@ layout(push_constant, std430) uniform Push {
     Arg_sizes sizes;
     Arg_packed packed;
     Arg_b b;
+    Arg_bias bias;
     Arg_c c;
     Arg_part part;
     uint phase;
@@ -25,7 +27,7 @@ layout(push_constant, std430) uniform Push {
     uint ldb;
     uint ldc;
     uint ldp;
-    uint ctype;
+    uint store;
     uint width;
     uint fours;
     uint twos;

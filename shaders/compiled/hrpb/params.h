@@ -10,7 +10,7 @@ struct Params {
     unsigned int ldb;
     unsigned int ldc;
     unsigned int ldp;
-    unsigned int ctype;
+    unsigned int store;
     unsigned int width;
     unsigned int fours;
     unsigned int twos;

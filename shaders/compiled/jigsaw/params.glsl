@@ -3,28 +3,29 @@
 #extension GL_EXT_buffer_reference2 : require
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Arg_index { uint v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Arg_colidx { uint v[]; };
-layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Arg_blockcolidx { uint v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Arg_metadata { uint v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Arg_values { ELEM_T v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Arg_mask { uint v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Arg_b { ELEM_T v[]; };
+layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Arg_bias { float v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) buffer Arg_c { float v[]; };
 layout(push_constant, std430) uniform Push {
     Arg_index index;
     Arg_colidx colidx;
-    Arg_blockcolidx blockcolidx;
     Arg_metadata metadata;
     Arg_values values;
     Arg_mask mask;
     Arg_b b;
+    Arg_bias bias;
     Arg_c c;
     uint blocks;
     uint rows;
     uint n;
     uint ldb;
     uint ldc;
-    uint ctype;
+    uint store;
     float alpha;
     float beta;
     uint width;
+    uint lists;
 } p;

@@ -5,19 +5,21 @@ layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Ar
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Arg_places { uint v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Arg_mask { uint v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Arg_b { ELEM_T v[]; };
+layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Arg_bias { float v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) buffer Arg_c { float v[]; };
 layout(push_constant, std430) uniform Push {
     Arg_values values;
     Arg_places places;
     Arg_mask mask;
     Arg_b b;
+    Arg_bias bias;
     Arg_c c;
     uint blocks;
     uint rows;
     uint n;
     uint ldb;
     uint ldc;
-    uint ctype;
+    uint store;
     float alpha;
     float beta;
     uint cols;

@@ -6,7 +6,7 @@ struct Params {
     unsigned int n;
     unsigned int ldb;
     unsigned int ldc;
-    unsigned int ctype;
+    unsigned int store;
     float alpha;
     float beta;
     unsigned int cols;
