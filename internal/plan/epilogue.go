@@ -91,6 +91,9 @@ func (e biased) or(read backend.Buffer) backend.Buffer {
 // plain stores C as it is.
 var plain biased
 
+// maxBiasShift is what the parameter `store` of kernels holds (spec.Problem.StoreWord).
+const maxBiasShift = 15
+
 // stageBias returns the epilogue for block (i, j) of C. Where the bias is not f32, or does not begin with the block,
 // it adds the launch that copies the block's part of it.
 func (w *composer) stageBias(i, j int) (biased, error) {
@@ -108,7 +111,7 @@ func (w *composer) stageBias(i, j int) (biased, error) {
 	if from.lines() > 1 {
 		apart = from.ld
 	}
-	if from.typ == dtype.F32 && first == 0 && !from.loose && bits.OnesCount(uint(apart)) == 1 {
+	if from.typ == dtype.F32 && first == 0 && !from.loose && apart <= 1<<maxBiasShift && bits.OnesCount(uint(apart)) == 1 {
 		e.bias, e.BiasShift = buf, uint32(bits.TrailingZeros(uint(apart)))
 		return e, nil
 	}
