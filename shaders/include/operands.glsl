@@ -1,6 +1,7 @@
 // What GLSL kernels on sparse formats share: buffers in units of what is loaded at once, elements of A and B, rows of
 // B, storing C. Needs ELEM, the type of A and B, and the parameters b, bias, c, n, ldb, ldc, store, alpha and beta.
 
+#extension GL_EXT_control_flow_attributes : require
 #include "half.glsl"
 #define ELEM_T uint // 16-bit elements are read two at a time
 #include "params.glsl"
@@ -27,26 +28,27 @@ float element(uvec2 a, uint i) {
 // rowOfB returns the address of row k of B.
 uvec2 rowOfB(uint k) { return at(uvec2(p.b), k, p.ldb * ELEM_BYTES); }
 
-// epilogue4 returns what the epilogue makes of columns j to j+3 of a row, of which those from n on are left alone.
+// epilogue4 returns what the epilogue makes of columns j to j+3 of a row, of which those from n on are left alone. One follows
+// the other, and all move up, so that the code is small.
 vec4 epilogue4(uint row, uint j, vec4 x) {
-    for (uint i = 0; i < min(4, p.n - j); i++) x[i] = epilogue(x[i], row, j + i);
+    [[dont_unroll]] for (uint i = 0; i < 4; i++) x = vec4(x.yzw, j + i < p.n ? epilogue(x.x, row, j + i) : x.x);
     return x;
 }
 
 // storeFloats writes alpha·x + beta·C, with the epilogue, to columns j to j+3 of C, of which those from n on are left out.
 void storeFloats(uint row, uint j, vec4 x) {
     uvec2 c = at(uvec2(p.c), row, p.ldc * 4);
+    bool whole = j + 4 <= p.n && (p.ldc & 3u) == 0;
     x *= p.alpha;
-    if (j + 4 <= p.n && (p.ldc & 3u) == 0) {
-        if (p.beta != 0) x += p.beta * Quads(c).v[j >> 2];
-        if (p.store > 3) x = epilogue4(row, j, x);
-        Quads(c).v[j >> 2] = x;
-        return;
+    if (p.beta != 0) {
+        if (whole) x += p.beta * Quads(c).v[j >> 2];
+        else
+            for (uint i = 0; i < min(4, p.n - j); i++) x[i] += p.beta * Floats(c).v[j + i];
     }
-    for (uint i = 0; i < min(4, p.n - j); i++) {
-        if (p.beta != 0) x[i] += p.beta * Floats(c).v[j + i];
-        Floats(c).v[j + i] = p.store > 3 ? epilogue(x[i], row, j + i) : x[i];
-    }
+    if (p.store > 3) x = epilogue4(row, j, x);
+    if (whole) Quads(c).v[j >> 2] = x;
+    else
+        for (uint i = 0; i < min(4, p.n - j); i++) Floats(c).v[j + i] = x[i];
 }
 
 // special tells whether x is infinite or NaN, by its bits, since a compiler may take floats to be finite.
