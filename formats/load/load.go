@@ -26,6 +26,9 @@ type Options struct {
 	Duplicates formats.Duplicates
 	// Merged, if not nil, is set to the number of entries that were added to another at the same place.
 	Merged *int64
+	// Loss, if not nil, is set to what rounding a file's float64 data to float32 lost: those of NumPy's, SciPy's and
+	// safetensors' files. Text is rounded once as it is read, and not counted.
+	Loss *formats.Loss
 	// Seed is that of the values of pattern files and of gen: specs that have none of their own.
 	Seed uint64
 	// Pattern says how to draw the values of files that store none; nil: 1 for Matrix Market,
@@ -62,6 +65,9 @@ func File(ctx context.Context, path string, o Options) (*formats.CSR[float32], e
 func Open(ctx context.Context, path string, o Options) (formats.Encoded, error) {
 	if o.Merged != nil {
 		*o.Merged = 0
+	}
+	if o.Loss != nil {
+		*o.Loss = formats.Loss{}
 	}
 	share := formats.ReadingBytes
 	if strings.HasPrefix(path, gen.Prefix) { // which takes no more on the way
@@ -197,7 +203,7 @@ func read(f *os.File, s *source) (formats.Encoded, error) {
 
 // readNPY reads a dense matrix and keeps what is not 0.
 func (s *source) readNPY(data io.Reader) (*formats.CSR[float32], error) {
-	d, err := npy.Read(data, npy.Options{Name: s.name, Limits: s.Limits})
+	d, err := npy.Read(data, npy.Options{Name: s.name, Limits: s.Limits, Loss: s.Loss})
 	if err != nil {
 		return nil, err
 	}

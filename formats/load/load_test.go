@@ -342,3 +342,31 @@ func npz(t *testing.T, format string, rows, cols int, arrays map[string][]int32,
 	}
 	return file.Bytes()
 }
+
+// What rounding float64 loses is told of the files that have such data.
+func TestLoss(t *testing.T) {
+	head := "{'descr': '<f8', 'fortran_order': False, 'shape': (1, 3), }\n"
+	var array bytes.Buffer
+	fmt.Fprintf(&array, "\x93NUMPY\x01\x00%c%c%s", len(head), 0, head)
+	binary.Write(&array, binary.LittleEndian, []float64{1, 0.1, 1e-60})
+	var tensor bytes.Buffer
+	x := safetensors.NewTensor("w", []float64{0.25, 1e-42, 3, 0.1})
+	x.Shape = []int64{2, 2}
+	if err := safetensors.Write(&tensor, &safetensors.File{Tensors: []safetensors.Tensor{x}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		data []byte
+		want string
+	}{
+		{"a.npy", array.Bytes(), "3 values: 1 rounded, 1 became 0 (relative error up to 1)"},
+		{"a.safetensors", tensor.Bytes(), "4 values: 1 rounded, 1 rounded to a subnormal number (relative error up to 0.00053)"},
+		{"a.mtx", []byte("%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 0.1\n"), "0 values: all exact"},
+	} {
+		loss := formats.Loss{Values: 99}
+		if _, err := load.File(t.Context(), write(t, c.name, c.data), load.Options{Loss: &loss}); err != nil || loss.String() != c.want {
+			t.Errorf("%s: %v, want %s (%v)", c.name, loss, c.want, err)
+		}
+	}
+}

@@ -14,7 +14,7 @@ import (
 
 // readNPZ reads an archive: f itself if that is a regular file that starts as one, else plain.
 func (s *source) readNPZ(f *os.File, regular bool, plain io.Reader) (formats.Encoded, error) {
-	opt := npy.Options{Name: s.name, Limits: s.Limits, Duplicates: s.Duplicates, Merged: s.Merged}
+	opt := npy.Options{Name: s.name, Limits: s.Limits, Duplicates: s.Duplicates, Merged: s.Merged, Loss: s.Loss}
 	head := make([]byte, 2)
 	if _, err := f.ReadAt(head, 0); regular && err == nil && string(head) == zipMagic[:2] {
 		return npy.OpenSparse(&sourceAt{source: s, f: f}, s.total, opt)

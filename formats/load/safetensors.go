@@ -81,7 +81,7 @@ func (s *source) readTensor(r *safetensors.Reader) (*formats.CSR[float32], error
 		if err != nil {
 			return nil, err
 		}
-		d, err := dense(safetensors.Tensor{Info: t, Data: raw})
+		d, err := dense(safetensors.Tensor{Info: t, Data: raw}, s.Loss)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.name, err)
 		}
@@ -120,8 +120,9 @@ func isFloat(t safetensors.Type) bool {
 	return slices.Contains([]safetensors.Type{safetensors.F16, safetensors.BF16, safetensors.F32, safetensors.F64}, t)
 }
 
-// dense returns a tensor of two dimensions as a row-major matrix.
-func dense(t safetensors.Tensor) (*formats.Dense[float32], error) {
+// dense returns a tensor of two dimensions as a row-major matrix, and adds what rounding float64 lost to loss unless that
+// is nil.
+func dense(t safetensors.Tensor, loss *formats.Loss) (*formats.Dense[float32], error) {
 	rows, cols := int(t.Shape[0]), int(t.Shape[1])
 	switch t.Type {
 	case safetensors.F16:
@@ -136,8 +137,12 @@ func dense(t safetensors.Tensor) (*formats.Dense[float32], error) {
 		return nil, err
 	}
 	d := formats.NewDense[float32](rows, cols)
+	l := formats.NarrowSlice(d.Data, wide)
+	if loss != nil {
+		loss.Add(l)
+	}
 	for i, x := range wide {
-		if d.Data[i] = float32(x); math.IsInf(float64(d.Data[i]), 0) && !math.IsInf(x, 0) {
+		if l.Overflowed > 0 && math.IsInf(float64(d.Data[i]), 0) && !math.IsInf(x, 0) {
 			return nil, fmt.Errorf("tensor %q, row %d, column %d: %v is beyond the range of float32", t.Name, i/cols, i%cols, x)
 		}
 	}

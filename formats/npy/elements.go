@@ -75,6 +75,25 @@ func (h header) check() error {
 	return h.unsupported()
 }
 
+// floats returns the decoder of any number, which says in Loss what becomes of f8.
+func (o Options) floats() decoder[float32] {
+	if o.Loss == nil {
+		return appendFloats
+	}
+	*o.Loss = formats.Loss{}
+	return func(dst []float32, h header, raw []byte) ([]float32, error) {
+		if h.kind == 'f' && h.size == 8 {
+			var wide [blockBytes / 8]float64
+			for i := range len(raw) / 8 {
+				wide[i] = math.Float64frombits(binary.LittleEndian.Uint64(raw[8*i:]))
+			}
+			_, loss := formats.Narrow[float32](wide[:len(raw)/8])
+			o.Loss.Add(loss)
+		}
+		return appendFloats(dst, h, raw)
+	}
+}
+
 // appendFloats decodes any number.
 func appendFloats(dst []float32, h header, raw []byte) ([]float32, error) {
 	le := binary.LittleEndian

@@ -21,6 +21,8 @@ type Options struct {
 	// Merged, if not nil, is set by ReadSparse to the number of entries that were added to another at the same
 	// place.
 	Merged *int64
+	// Loss, if not nil, is set to what rounding the elements of an array of f8 (float64) lost, counting none of other types.
+	Loss *formats.Loss
 }
 
 func (o Options) name() string {
@@ -34,14 +36,14 @@ func (o Options) name() string {
 // NaN and infinities are kept; a finite value beyond float32 is an error. Memory grows with what has
 // been read. Errors are one line: NAME: what is wrong.
 func Read(r io.Reader, o Options) (*formats.Dense[float32], error) {
-	d, err := read(bufio.NewReader(r), o.Limits)
+	d, err := read(bufio.NewReader(r), o)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.name(), err)
 	}
 	return d, nil
 }
 
-func read(r io.Reader, lim formats.Limits) (*formats.Dense[float32], error) {
+func read(r io.Reader, o Options) (*formats.Dense[float32], error) {
 	h, err := readHeader(r)
 	if err != nil {
 		return nil, err
@@ -55,14 +57,14 @@ func read(r io.Reader, lim formats.Limits) (*formats.Dense[float32], error) {
 	default:
 		return nil, fmt.Errorf("array of %d dimensions, want 2 (or 1, for one column)", len(h.shape))
 	}
-	if err := lim.CheckDense(h.shape[0], h.shape[1], 4); err != nil {
+	if err := o.Limits.CheckDense(h.shape[0], h.shape[1], 4); err != nil {
 		return nil, err
 	}
 	d.Rows, d.Cols = int(h.shape[0]), int(h.shape[1])
 	if d.LD = d.Cols; d.ColMajor {
 		d.LD = d.Rows
 	}
-	if d.Data, err = readElements(r, h, appendFloats); err != nil {
+	if d.Data, err = readElements(r, h, o.floats()); err != nil {
 		return nil, err
 	}
 	return d, atEnd(r)

@@ -433,3 +433,28 @@ func BenchmarkRead(b *testing.B) {
 		})
 	}
 }
+
+// What rounding float64 loses is counted, in either byte order; other types lose nothing.
+func TestLoss(t *testing.T) {
+	wide := []float64{1, 0.1, 1e-60}
+	lost := formats.Loss{Values: 3, Rounded: 1, Zeroed: 1, MaxError: 1}
+	big := make([]byte, 24)
+	for i, x := range wide {
+		binary.BigEndian.PutUint64(big[8*i:], math.Float64bits(x))
+	}
+	for _, c := range []struct {
+		descr string
+		data  any
+		want  formats.Loss
+	}{{"<f8", wide, lost}, {">f8", big, lost}, {"<f4", []float32{1, 0.1, 2}, formats.Loss{}}, {"<i8", []int64{1, 2, 3}, formats.Loss{}}} {
+		got := formats.Loss{Values: 99}
+		if _, err := npy.Read(bytes.NewReader(vector(c.descr, 3, c.data)), npy.Options{Loss: &got}); err != nil || got != c.want {
+			t.Errorf("%s: %+v, want %+v (%v)", c.descr, got, c.want, err)
+		}
+		z := npz(map[string][]byte{"data": vector(c.descr, 3, c.data)})
+		got = formats.Loss{Values: 99}
+		if _, err := npy.ReadSparse(bytes.NewReader(z), int64(len(z)), npy.Options{Loss: &got}); err != nil || got != c.want {
+			t.Errorf("%s in an archive: %+v, want %+v (%v)", c.descr, got, c.want, err)
+		}
+	}
+}

@@ -180,7 +180,7 @@ func (f *archive) compressed(rows, cols int, lim formats.Limits) (*formats.CSR[f
 	if err != nil {
 		return nil, err
 	}
-	val, err := vector(f, "data", -1, appendFloats)
+	val, err := vector(f, "data", -1, f.floats())
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +223,7 @@ func (f *archive) columns(rows, cols int) (formats.Encoded, error) {
 
 // coordinates reads the arrays of a coo matrix.
 func (f *archive) coordinates(rows, cols int) (*formats.CSR[float32], error) {
-	val, err := vector(f, "data", -1, appendFloats)
+	val, err := vector(f, "data", -1, f.floats())
 	if err != nil {
 		return nil, err
 	}
