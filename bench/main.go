@@ -4,7 +4,7 @@
 //	make build && nvcc -O3 -arch=native -DLT -o peers bench/peers/peers.cu -lcublas -lcusparse -lcusparseLt
 //	go run ./bench -spmmrun bin/spmmrun -peers ./peers -files 'FOLDER/*.mtx' cvse floors
 //	go run ./bench -backends cpu -precisions f32,f16 -n 128 choice
-//	go run -tags cuda ./bench -backends cuda copy chain
+//	go run -tags cuda ./bench -backends cuda copy chain values
 //
 // and makes the device model that formats are predicted by on such a device:
 //
@@ -32,7 +32,7 @@ import (
 
 // suites are the comparisons there are.
 var suites = map[string]func(*runner) error{
-	"cvse": cvse, "choice": choice, "floors": floors, "reproducible": reproducible, "copy": copies, "chain": chains,
+	"cvse": cvse, "choice": choice, "floors": floors, "reproducible": reproducible, "copy": copies, "chain": chains, "values": newValues,
 	// parts of floors:
 	"24": floor24, "vectors": floorVectors, "jigsaw": floorJigsaw, "vulkan": floorVulkan, "hrpb": floorHRPB, "auto": floorAuto,
 }

@@ -32,8 +32,8 @@ type executor interface {
 	// variant that does it.
 	work(n int, out dtype.Type) (*spec.Variant, model.Work)
 	// setTensor and setHost make values, NNZ of them, those of the matrix's entries, in the order of given. After an
-	// error some may be the old ones.
-	setTensor(ctx context.Context, l *launcher, g *given, values *Tensor) error
+	// error some may be the old ones. It does so a number of times.
+	setTensor(ctx context.Context, l *launcher, g *given, values *Tensor, times int) (backend.Timing, error)
 	setHost(ctx context.Context, l *launcher, g *given, values Values) error
 	// reproduced returns the precision of the last multiplication and whether it was found to lose nothing; 0 and
 	// false before the first, and in fast mode.

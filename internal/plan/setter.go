@@ -4,7 +4,6 @@ package plan
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -113,47 +112,39 @@ type places struct {
 	full    int      // see package values
 }
 
+// digits are the numbers that elements of 16 bits hold, 0 excepted.
+const digits = 1<<16 - 1
+
 // places finds the slots of a packed matrix of n entries: it packs the matrix with numbers in place of values, and with
 // zeros, and looks where these differ. No format looks at values.
 func (m *resident) places(packed formats.Encoded, n int64) (at places, err error) {
-	const base = 1<<16 - 1 // of digits that elements of 16 bits hold, 0 excepted
-	digits := []func(i int64) uint32{func(i int64) uint32 { return uint32(i) + 1 }}
-	if m.operand.Size() == 2 {
-		digits = []func(i int64) uint32{
-			func(i int64) uint32 { return uint32(i%base) + 1 }, func(i int64) uint32 { return uint32(i/base) + 1 },
-		}
-	}
 	zero, err := m.packWith(packed, n, func(int64) uint32 { return 0 })
 	if err != nil {
 		return at, err
 	}
-	weight := uint32(1)
-	for _, digit := range digits {
-		tagged, err := m.packWith(packed, n, digit)
+	half := m.operand.Size() == 2
+	low, err := m.packWith(packed, n, func(i int64) uint32 {
+		if half {
+			i %= digits
+		}
+		return uint32(i) + 1
+	})
+	if err != nil {
+		return at, err
+	}
+	at.array = slices.IndexFunc(low, func(a spec.Array) bool { return string(a.Data) != string(data(zero, a.Name)) })
+	if at.array < 0 {
+		return at, fmt.Errorf("format %s has the same arrays for all values", packed.Format())
+	}
+	name, found := low[at.array].Name, int64(0)
+	if half {
+		high, err := m.packWith(packed, n, func(i int64) uint32 { return uint32(i/digits) + 1 })
 		if err != nil {
 			return at, err
 		}
-		if at.entries == nil {
-			at.array = slices.IndexFunc(tagged, func(a spec.Array) bool { return string(a.Data) != string(data(zero, a.Name)) })
-			at.entries = make([]uint32, len(zero[at.array].Data)/m.operand.Size())
-		}
-		read, was := elements(tagged[at.array].Data, m.operand), elements(zero[at.array].Data, m.operand)
-		for s := range at.entries {
-			if x := read(s); x != was(s) {
-				at.entries[s] += (x - 1) * weight
-				if weight == 1 {
-					at.entries[s]++
-				}
-			}
-		}
-		weight *= base
-	}
-	at.full = fullness(at.entries, elements(zero[at.array].Data, m.operand), m.operand)
-	found := int64(0)
-	for _, e := range at.entries {
-		if e > 0 {
-			found++
-		}
+		found = at.find16(backend.View[uint16](data(zero, name)), backend.View[uint16](data(low, name)), backend.View[uint16](data(high, name)))
+	} else {
+		found = at.find32(backend.View[uint32](data(zero, name)), backend.View[uint32](data(low, name)))
 	}
 	if found != n {
 		return at, fmt.Errorf("format %s: %d of %d entries found in its arrays", packed.Format(), found, n)
@@ -166,12 +157,55 @@ func data(arrays []spec.Array, name string) []byte {
 	return arrays[slices.IndexFunc(arrays, func(a spec.Array) bool { return a.Name == name })].Data
 }
 
-// elements returns the bits of the elements of an array.
-func elements(data []byte, t dtype.Type) func(i int) uint32 {
-	if t.Size() == 2 {
-		return func(i int) uint32 { return uint32(binary.NativeEndian.Uint16(data[2*i:])) }
+// find16 sets entries and full, given the array with zeros in place of values, and with the low and high digits of the
+// entries' numbers, each plus 1. It returns how many entries it found. find32 does so for numbers plus 1.
+func (at *places) find16(zero, low, high []uint16) (found int64) {
+	at.entries = make([]uint32, len(zero))
+	for s, x := range low {
+		if x != zero[s] {
+			at.entries[s] = uint32(x) + uint32(high[s]-1)*digits
+			found++
+		}
 	}
-	return func(i int) uint32 { return binary.NativeEndian.Uint32(data[4*i:]) }
+	at.full = fullness(at.entries, zero, 8, 2)
+	return found
+}
+
+func (at *places) find32(zero, number []uint32) (found int64) {
+	at.entries = make([]uint32, len(zero))
+	for s, x := range number {
+		if x != zero[s] {
+			at.entries[s] = x
+			found++
+		}
+	}
+	at.full = fullness(at.entries, zero, 4, 1)
+	return found
+}
+
+// fullness tells how far slots beside those of entries are zero: see package values. quad and word are the slots of 16
+// bytes and of a word.
+func fullness[E uint16 | uint32](entries []uint32, zero []E, quad, word int) int {
+	alone := func(together int) bool { // in runs of so many slots are only entries and zeros
+		for s := 0; s < len(entries); s += together {
+			held, other := uint32(0), E(0)
+			for i := s; i < min(s+together, len(entries)); i++ {
+				held |= entries[i]
+				other |= zero[i]
+			}
+			if held != 0 && other != 0 {
+				return false
+			}
+		}
+		return true
+	}
+	switch {
+	case alone(quad):
+		return values.FullQuads
+	case alone(word):
+		return values.FullWords
+	}
+	return values.FullNone
 }
 
 // packWith returns the arrays of a packed matrix whose n entries have values of these bits.
@@ -220,35 +254,11 @@ func withValues[T formats.Value](packed formats.Encoded, x []T) (formats.Encoded
 	return m.WithValues(x), nil
 }
 
-// fullness tells how far slots beside those of entries are zero: see package values.
-func fullness(entries []uint32, zero func(i int) uint32, t dtype.Type) int {
-	alone := func(together int) bool { // in runs of so many slots are only entries and zeros
-		for s := 0; s < len(entries); s += together {
-			held, other := false, false
-			for i := s; i < min(s+together, len(entries)); i++ {
-				held = held || entries[i] > 0
-				other = other || zero(i) != 0
-			}
-			if held && other {
-				return false
-			}
-		}
-		return true
-	}
-	switch {
-	case alone(16 / t.Size()):
-		return values.FullQuads
-	case alone(max(1, 4/t.Size())):
-		return values.FullWords
-	}
-	return values.FullNone
-}
-
 // addMapped adds pieces with maps of the places of entries, as few as the device binds.
 func (m *resident) addMapped(ctx context.Context, s *setter, dst backend.Buffer, at places, first int64, number []uint32) error {
 	most := int(m.dev.limit()/4) - values.GroupSlots // sources of a piece
 	groups := spec.Ceil(len(at.entries), values.GroupSlots)
-	var index, sources []uint32
+	index, sources := make([]uint32, 0, 2*groups), make([]uint32, 0, min(len(number)+len(at.entries), most+values.GroupSlots))
 	base := 0
 	flush := func(end int) error {
 		p := piece{dst: dst, count: int64(end - base), base: int64(base), full: at.full}
@@ -296,16 +306,19 @@ func (d *Device) upload32(ctx context.Context, words []uint32, what string) (bac
 }
 
 // setTensor runs the kernel. The launches for the last tensors are kept.
-func (f fast) setTensor(ctx context.Context, l *launcher, g *given, v *Tensor) error {
+func (f fast) setTensor(ctx context.Context, l *launcher, g *given, v *Tensor, times int) (backend.Timing, error) {
 	launches, err := f.settings(ctx, l, g, v)
 	if err != nil || len(launches) == 0 {
-		return err
+		return backend.Timing{}, err
 	}
-	_, err = f.dev.Run(ctx, launches...)
-	return err
+	if times > 1 {
+		launches = slices.Repeat(launches, times)
+	}
+	return f.dev.Run(ctx, launches...)
 }
 
-// settings returns the launches that make a tensor's elements the values.
+// settings returns the launches that make a tensor's elements the values. They stay right as long as the plan and the
+// tensor are open.
 func (f fast) settings(ctx context.Context, l *launcher, g *given, v *Tensor) ([]backend.Launch, error) {
 	s, err := f.settleSetter(ctx, g)
 	if err != nil {

@@ -27,16 +27,22 @@ func (v Values) len() int { return len(v.Data) / v.Type.Size() }
 // these were given to New: of the CSR, of the CSC's arrays, of what Sparse returns for other formats. It waits for the
 // multiplication in progress. After an error the values are undefined.
 func (p *Plan) SetValues(ctx context.Context, v *Tensor) error {
+	_, err := p.RepeatSetValues(ctx, 1, v)
+	return err
+}
+
+// RepeatSetValues is SetValues a number of times back to back: it serves to measure.
+func (p *Plan) RepeatSetValues(ctx context.Context, times int, v *Tensor) (backend.Timing, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.checkValues(ctx, v); err != nil {
-		return err
+		return backend.Timing{}, err
 	}
 	if err := v.use(); err != nil {
-		return err
+		return backend.Timing{}, err
 	}
 	defer v.release()
-	return p.exec.setTensor(ctx, p.launcher, p.given, v)
+	return p.exec.setTensor(ctx, p.launcher, p.given, v, times)
 }
 
 // SetHostValues is SetValues for values in the host's memory.

@@ -31,13 +31,72 @@ func group(args [][]byte, block []byte, at [3]uint32) {
 		return
 	}
 	groups, sources := backend.View[uint32](args[1]), backend.View[uint32](args[2])
-	for g := from * per / GroupSlots; g < to*per/GroupSlots; g++ {
-		i := groups[2*g+1]
+	groups = groups[2*(from*per/GroupSlots) : 2*(to*per/GroupSlots)]
+	base += int(from * per)
+	switch {
+	case p.stype != p.dtype:
+		c.convert(base, groups, sources)
+	case p.dtype == include.F32:
+		move(backend.View[uint32](c.dst)[base:], backend.View[uint32](c.src), groups, sources, &p)
+	default:
+		move(backend.View[uint16](c.dst)[base:], backend.View[uint16](c.src), groups, sources, &p)
+	}
+}
+
+// move copies the entries of groups to dst, from the first group's slots on.
+func move[E uint16 | uint32](dst, src []E, groups, sources []uint32, p *params) {
+	for g := range len(groups) / 2 {
+		slots := dst[g*GroupSlots:]
+		from := sources[groups[2*g+1]:]
 		for m := groups[2*g]; m != 0; m &= m - 1 {
-			c.one(base+int(g)*GroupSlots+bits.TrailingZeros32(m), sources[i])
-			i++
+			if i := from[0] - p.lo; i < p.count {
+				slots[bits.TrailingZeros32(m)] = src[int(i)*int(p.stride)]
+			}
+			from = from[1:]
 		}
 	}
+}
+
+// convert is move for an array of another type, whose slots begin at base: by 32 entries at a time.
+func (c *copier) convert(base int, groups, sources []uint32) {
+	var x [GroupSlots]float32
+	var raw [4 * GroupSlots]byte
+	lo, count, stride := c.p.lo, c.p.count, int(c.p.stride)
+	wide, halves, gathered := backend.View[float32](c.src), backend.View[uint16](c.src), backend.View[uint16](raw[:])
+	for g := range len(groups) / 2 {
+		held := groups[2*g]
+		from := sources[groups[2*g+1]:][:bits.OnesCount32(held)]
+		if c.p.stype == include.F32 {
+			for k, e := range from {
+				if i := e - lo; i < count {
+					x[k] = wide[int(i)*stride]
+				}
+			}
+		} else {
+			for k, e := range from {
+				if i := e - lo; i < count {
+					gathered[k] = halves[int(i)*stride]
+				}
+			}
+			widen(x[:len(from)], raw[:], 0, c.p.stype)
+		}
+		narrow(raw[:], x[:len(from)], 0, c.p.dtype)
+		for k, e := range from {
+			if e-c.p.lo < c.p.count {
+				size := elemSize(c.p.dtype)
+				copy(c.dst[(base+g*GroupSlots+bits.TrailingZeros32(held))*size:][:size], raw[k*size:])
+			}
+			held &= held - 1
+		}
+	}
+}
+
+// elemSize is the bytes of an element.
+func elemSize(t uint32) int {
+	if t == include.F32 {
+		return 4
+	}
+	return 2
 }
 
 // copier converts entries.
@@ -61,10 +120,7 @@ func (c *copier) straight(slot int, entry, n uint32) {
 	slot += int(lo - entry)
 	from, count := int(lo-c.p.lo), int(hi-uint64(lo))
 	if c.p.stype == c.p.dtype {
-		size := 2
-		if c.p.dtype == include.F32 {
-			size = 4
-		}
+		size := elemSize(c.p.dtype)
 		copy(c.dst[slot*size:][:count*size], c.src[from*size:])
 		return
 	}
