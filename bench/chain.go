@@ -163,7 +163,7 @@ func (c *chain) measure(ctx context.Context) error {
 	}
 	// The device alone: many multiplications in one list.
 	var alone []time.Duration
-	for range 5 {
+	for range 15 {
 		t, err := c.plan.Repeat(ctx, chainOften*chainLength, alpha, c.x, 0, c.y)
 		if err != nil {
 			return err

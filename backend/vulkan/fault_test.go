@@ -253,3 +253,63 @@ func TestDeviceLost(t *testing.T) {
 		})
 	}
 }
+
+// Whatever call fails for launches that are started or recorded, Start or Wait says so; the device works on unless it is
+// lost, and closes.
+func TestStartFails(t *testing.T) {
+	if open(t, false) == nil {
+		return
+	}
+	for fault, kind := range map[string]error{
+		"vkAllocateCommandBuffers -2 1": backend.ErrOutOfMemory, // the device's own come first
+		"vkCreateFence -1 3":            backend.ErrOutOfMemory,
+		"vkQueueSubmit -2 0":            backend.ErrOutOfMemory,
+		"vkBeginCommandBuffer -1 0":     backend.ErrOutOfMemory,
+		"vkEndCommandBuffer -2 0":       backend.ErrOutOfMemory,
+		"vkQueueSubmit -4 0":            backend.ErrDeviceLost,
+		"vkGetFenceStatus -4 0":         backend.ErrDeviceLost,
+		"vkGetQueryPoolResults -4 0":    backend.ErrDeviceLost,
+	} {
+		for _, recorded := range []bool{false, true} {
+			t.Run(fault, func(t *testing.T) {
+				d, k, b := faulty(t, fault)
+				if d == nil {
+					return
+				}
+				l := fillLaunch(k, b, 1000, 3, 4)
+				start := func() (backend.Pending, error) { return d.Start(t.Context(), l) }
+				if recorded {
+					r, err := d.Record(l, l)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer r.Close()
+					start = func() (backend.Pending, error) { return r.Start(t.Context()) }
+				}
+				var err error
+				for i := 0; i < 4 && err == nil; i++ {
+					var p backend.Pending
+					if p, err = start(); err == nil {
+						_, err = p.Wait(t.Context())
+					}
+				}
+				if !errors.Is(err, kind) {
+					t.Fatalf("error %v, want %v", err, kind)
+				}
+				p, err := start()
+				if kind == backend.ErrDeviceLost {
+					wantError(t, err, kind, "")
+				} else if err != nil {
+					t.Errorf("after the failure: %v", err)
+				} else if _, err := p.Wait(t.Context()); err != nil {
+					t.Errorf("after the failure: %v", err)
+				} else {
+					checkFill(t, b, 1000, 3, 4)
+				}
+				if err := d.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}

@@ -20,7 +20,9 @@ import (
 )
 
 func TestFaults(t *testing.T) {
-	cases := map[string]func(*testing.T){"memory": outOfMemory, "submit": lost, "wait": lost, "cancelled-wait": lostAfterCancel}
+	cases := map[string]func(*testing.T){
+		"memory": outOfMemory, "submit": lost, "wait": lost, "cancelled-wait": lostAfterCancel, "started-wait": lostAfterStart,
+	}
 	if f := cases[os.Getenv("FAULT")]; f != nil {
 		f(t) // in the child
 		return
@@ -67,7 +69,8 @@ func mapped(t *testing.T, part string) string {
 // breakVulkan makes the calls of this child's kind fail until mend is called.
 func breakVulkan(t *testing.T) (mend func()) {
 	file := os.Getenv("VULKAN_FAULT")
-	if err := os.WriteFile(file, []byte(strings.TrimPrefix(os.Getenv("FAULT"), "cancelled-")), 0o666); err != nil {
+	fault := os.Getenv("FAULT")
+	if err := os.WriteFile(file, []byte(fault[strings.LastIndexByte(fault, '-')+1:]), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	mend = func() { os.Remove(file) }
@@ -140,6 +143,44 @@ func lost(t *testing.T) {
 
 // A device that is lost while it works on what a cancelled Run has left says so to the next call, and closes.
 func lostAfterCancel(t *testing.T) {
+	d, k, b, l := longLaunch(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := d.Run(ctx, l); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("cancelled Run: error %v", err)
+	}
+	breakVulkan(t)
+	if err := b.Read(t.Context(), 0, make([]byte, 64)); !errors.Is(err, backend.ErrDeviceLost) {
+		t.Errorf("Read: error %v", err)
+	}
+	if err := errors.Join(b.Close(), k.Close(), d.Close(), d.Close()); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+// One that is lost while it works on what was started says so to whoever waits.
+func lostAfterStart(t *testing.T) {
+	d, _, _, l := longLaunch(t)
+	p, err := d.Start(t.Context(), l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	breakVulkan(t)
+	for range 2 {
+		if _, err := p.Wait(t.Context()); !errors.Is(err, backend.ErrDeviceLost) {
+			t.Errorf("Wait: error %v", err)
+		}
+	}
+	if _, err := d.Start(t.Context(), l); !errors.Is(err, backend.ErrDeviceLost) {
+		t.Errorf("Start: error %v", err)
+	}
+	if err := d.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+// longLaunch opens a device and loads what takes it seconds.
+func longLaunch(t *testing.T) (backend.Device, backend.Kernel, backend.Buffer, backend.Launch) {
 	d := open(t)
 	k, err := d.Load(wgsl(`@group(0) @binding(0) var<storage, read_write> a: array<u32>;
 @compute @workgroup_size(1) fn main() {
@@ -154,17 +195,5 @@ func lostAfterCancel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := backend.Launch{Kernel: k, Groups: [3]uint32{2000, 1, 1}, Args: []backend.Buffer{b}} // seconds
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	if _, err := d.Run(ctx, l); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("cancelled Run: error %v", err)
-	}
-	breakVulkan(t)
-	if err := b.Read(t.Context(), 0, make([]byte, 64)); !errors.Is(err, backend.ErrDeviceLost) {
-		t.Errorf("Read: error %v", err)
-	}
-	if err := errors.Join(b.Close(), k.Close(), d.Close(), d.Close()); err != nil {
-		t.Errorf("Close: %v", err)
-	}
+	return d, k, b, backend.Launch{Kernel: k, Groups: [3]uint32{2000, 1, 1}, Args: []backend.Buffer{b}}
 }
