@@ -18,6 +18,7 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/backend/backendtest"
+	"github.com/spmmrun/spmm/backend/cuda"
 )
 
 // The program needs no libcuda to start, and shows no cu* function to the libraries it loads: they
@@ -274,5 +275,55 @@ func BenchmarkCopy(b *testing.B) {
 			})
 		}
 		buf.Close()
+	}
+}
+
+// recorded returns a recording of 16 launches that take next to nothing, once it has run.
+func recorded(t testing.TB, d backend.Device) (backend.Recording, []backend.Launch) {
+	t.Helper()
+	ls := slices.Repeat([]backend.Launch{spin(t, d, 100)}, 16)
+	r, err := d.Record(ls...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	for range 2 {
+		if _, err := r.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r, ls
+}
+
+// The driver takes a recording as a graph: nothing says so if it does not, since launches one by one do as well.
+func TestRecordingIsAGraph(t *testing.T) {
+	d := first(t)
+	if d == nil {
+		return
+	}
+	if r, _ := recorded(t, d); cuda.Graphs(r) != 1 {
+		t.Errorf("16 short launches are %d graphs, want 1 (drivers before CUDA 11.4 make none)", cuda.Graphs(r))
+	}
+}
+
+// 16 launches that take next to nothing, as a list and as a recording.
+func BenchmarkSixteen(b *testing.B) {
+	d := first(b)
+	if d == nil {
+		return
+	}
+	r, ls := recorded(b, d)
+	for name, run := range map[string]func() (backend.Timing, error){
+		"list":      func() (backend.Timing, error) { return d.Run(b.Context(), ls...) },
+		"recording": func() (backend.Timing, error) { return r.Run(b.Context()) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := run(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
