@@ -25,8 +25,8 @@ type Pinned[T formats.Value] struct {
 // takes long: keep it for data that are copied again and again. On CUDA devices it is page-locked; on others it is
 // ordinary memory, and all the same otherwise. What exceeds the host's memory is ErrOutOfMemory.
 //
-// Page-locked memory that the program has made itself (cuMemHostAlloc, cuMemHostRegister) is as fast: Upload and Download
-// look at the memory that they are given.
+// On CUDA, page-locked memory that the program has made itself (cuMemHostAlloc, cuMemHostRegister) is as fast: Upload and
+// Download look at the memory that they are given.
 func NewPinned[T formats.Value](dev *Device, rows, cols int, colMajor bool) (*Pinned[T], error) {
 	m, ld, err := dev.d.AllocHost(plan.Shape{Rows: rows, Cols: cols, Type: formats.TypeOf[T](), ColMajor: colMajor})
 	if err != nil {

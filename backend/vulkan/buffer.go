@@ -16,8 +16,6 @@ import (
 	"fmt"
 	"unsafe"
 
-	vk "github.com/vulkan-go/vulkan"
-
 	"github.com/spmmrun/spmm/backend"
 )
 
@@ -99,6 +97,9 @@ func (b *buffer) Write(ctx context.Context, off int64, p []byte) error {
 		copy(b.block.bytes(b.off+off, int64(len(p))), p)
 		return nil
 	}
+	if h, at := b.d.hostAt(p); h != nil {
+		return h.copy(ctx, at, b, off, len(p), true)
+	}
 	return b.d.staging.write(ctx, b, off, p)
 }
 
@@ -112,6 +113,9 @@ func (b *buffer) Read(ctx context.Context, off int64, p []byte) error {
 		copy(p, b.block.bytes(b.off+off, int64(len(p))))
 		return nil
 	}
+	if h, at := b.d.hostAt(p); h != nil {
+		return h.copy(ctx, at, b, off, len(p), false)
+	}
 	return b.d.staging.read(ctx, b, off, p)
 }
 
@@ -122,16 +126,9 @@ func (s *staging) init(d *device) error {
 	if s.mem.memory != 0 {
 		return nil
 	}
-	var types C.uint32_t
-	if err := d.check(C.sv_memory_types(d.native, usageTransfer, &types), "vkCreateBuffer"); err != nil {
-		return err
-	}
-	const visible = vk.MemoryPropertyHostVisibleBit | vk.MemoryPropertyHostCoherentBit
-	t := d.a.pickMemory(uint32(types), visible|vk.MemoryPropertyHostCachedBit, visible)
-	if t < 0 {
-		return fmt.Errorf("vulkan: %s offers no memory that the host can write: %w", d.a.info.Name, backend.ErrUnsupported)
-	}
-	return d.check(C.sv_alloc(d.native, C.SV_SLOTS*stagingSlot, C.uint32_t(t), usageTransfer, 1, &s.mem), "vkAllocateMemory")
+	var err error
+	s.mem, err = d.allocHost(C.SV_SLOTS * stagingSlot)
+	return err
 }
 
 func (s *staging) free(d *device) { C.sv_free(d.native, &s.mem) }

@@ -50,6 +50,7 @@ type device struct {
 	look     func()        // d.tryReap
 	pool     pool
 	staging  staging
+	hosts    []*hostMemory // not closed yet
 	kernels  map[*kernel]struct{}
 	layouts  map[C.uint32_t]C.uint64_t // pipeline layouts by bytes of push constants
 	cache    pipelineCache
@@ -175,7 +176,7 @@ func (d *device) check(r C.int, call string) error {
 	return resultError(vk.Result(r), call)
 }
 
-// Close frees the device with its kernels and buffers.
+// Close frees the device with its kernels and buffers. What is left of it goes with the last of its host memory.
 func (d *device) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -199,11 +200,21 @@ func (d *device) Close() error {
 		d.cache.close(d)
 		d.staging.free(d)
 		d.pool.free(d)
+	}
+	d.launches, d.kernels, d.layouts = nil, nil, nil
+	if len(d.hosts) == 0 {
+		d.destroy()
+	}
+	return nil
+}
+
+// destroy ends the device itself.
+func (d *device) destroy() {
+	if d.native != nil {
 		C.sv_close(d.native)
 	}
 	if d.handle != nil {
 		vk.DestroyDevice(d.handle, nil)
 	}
-	d.native, d.launches, d.kernels, d.layouts = nil, nil, nil, nil
-	return nil
+	d.native, d.handle = nil, nil
 }

@@ -135,7 +135,9 @@ func (d *Device) AllocHost(s Shape) (backend.HostMemory, int, error) {
 	ld := newLayout(s.Rows, s.Cols, s.Type, s.ColMajor).ld
 	if a, ok := d.Device.(backend.HostAllocator); ok && bytes > 0 {
 		m, err := a.AllocHost(bytes)
-		return m, ld, err
+		if !errors.Is(err, backend.ErrUnsupported) {
+			return m, ld, err
+		}
 	}
 	return &ordinary{backend.Bytes(make([]uint64, (bytes+7)/8))[:bytes]}, ld, nil
 }

@@ -75,6 +75,9 @@ func (r run) move(ctx context.Context, d *Device, write bool) error {
 	if c, ok := r.dev.(backend.LineCopier); ok && !r.transposed {
 		return moveLines(ctx, c, r.lines(0, r.count, r.hostLine), r.host, write)
 	}
+	if _, ok := d.Device.(backend.HostAllocator); ok && r.alike() { // its copies look at the context
+		return r.pass(ctx, 0, r.count, r.host[:r.count*r.devLine*r.size], write)
+	}
 	var scratch []byte
 	select {
 	case scratch = <-d.scratch:
@@ -92,6 +95,11 @@ func (r run) move(ctx context.Context, d *Device, write bool) error {
 		}
 	}
 	return nil
+}
+
+// alike tells whether the lines follow each other without gaps on both sides.
+func (r run) alike() bool {
+	return !r.transposed && r.width == r.devLine && r.width == r.hostLine
 }
 
 // lines describes n lines of the buffer from line at on, which are hostLine elements apart on the host.
@@ -113,7 +121,7 @@ func moveLines(ctx context.Context, c backend.LineCopier, l backend.Lines, p []b
 // copy moves n lines from line at on, by way of scratch unless they lie alike on both sides.
 func (r run) copy(ctx context.Context, at, n int, scratch *[]byte, write bool) error {
 	bytes, off := n*r.devLine*r.size, int64(at)*int64(r.devLine*r.size)
-	if !r.transposed && r.width == r.devLine && r.width == r.hostLine {
+	if r.alike() {
 		return r.pass(ctx, at, n, r.host[off:][:bytes], write)
 	}
 	if cap(*scratch) < bytes {
