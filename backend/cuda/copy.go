@@ -28,13 +28,16 @@ func copyLines(dst []byte, dstPitch int64, src []byte, srcPitch int64, l backend
 	copySome(dst, dstPitch, src, srcPitch, width, 0, count)
 }
 
-// copyParts has a goroutine for each part of the lines.
+// copyParts has a goroutine copy each part of the lines, the last by the caller's: its thread is locked to it and takes
+// long to wake.
 func copyParts(dst []byte, dstPitch int64, src []byte, srcPitch, width, count, part int64) {
 	var wg sync.WaitGroup
-	for at := int64(0); at < count; at += part {
-		end := min(at+part, count)
-		wg.Go(func() { copySome(dst, dstPitch, src, srcPitch, width, at, end) })
+	at := int64(0)
+	for ; at+part < count; at += part {
+		lo := at
+		wg.Go(func() { copySome(dst, dstPitch, src, srcPitch, width, lo, lo+part) })
 	}
+	copySome(dst, dstPitch, src, srcPitch, width, at, count)
 	wg.Wait()
 }
 
