@@ -256,6 +256,43 @@ func TestSequenceGrows(t *testing.T) {
 	})
 }
 
+// Matrices and tensors in blocks are recorded block by block, and a closed sequence leaves no buffer behind.
+func TestSequenceInBlocks(t *testing.T) {
+	dev, counted := openSmall(t, 30_000)
+	r := rand.New(rand.NewPCG(5, 13))
+	a, b := sparse[float32](r, 700, 200, 3), dense[half.F16](r, 200, 100, 0, false)
+	p, err := spmm.Prepare(ctx, dev, a, spmm.Options{Format: "csr"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, y, err := spmm.TensorsFor[half.F16, half.F16](p, 100) // both are staged
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := counted.live
+	s := dev.NewSequence()
+	got, zero := formats.NewDense[half.F16](700, 100), formats.NewDense[half.F16](700, 100)
+	want := expected(1, a, b, 2, expected(1, a, b, 0, zero))
+	if err := errors.Join(x.Upload(ctx, b), s.Add(p, 1, x, 0, y), s.Add(p, 1, x, 2, y)); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if _, err := s.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := y.Download(ctx, got); err != nil {
+			t.Fatal(err)
+		}
+		same(t, got, want)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if counted.live != before {
+		t.Errorf("%d buffers of the sequence are left", counted.live-before)
+	}
+}
+
 // New values of a matrix are those of the next run; values that are set after a Start do not reach what was started.
 func TestSequenceValues(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev *spmm.Device) {

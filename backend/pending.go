@@ -68,7 +68,7 @@ func (p *Ticket) Finish(device time.Duration, err error) {
 
 // Wait looks often at first, because short launches are done soon, then rarely.
 func (p *Ticket) Wait(ctx context.Context) (Timing, error) {
-	const often, rarely = 200 * time.Microsecond, 2 * time.Millisecond
+	const often, rarely = time.Millisecond, 10 * time.Millisecond
 	for start := time.Now(); ; {
 		p.look()
 		if o := p.outcome.Load(); o != nil {
