@@ -198,6 +198,8 @@ fn element_b(row: u32, j: u32) -> u32 {
     return widen((b[i / 2u] >> (16u * (i % 2u))) & 0xffffu, elem());
 }
 
+const SCALED = 0x10000u; // of the parameter store, see rfx.go
+
 // epilogue returns relu(y + bias), or what of it the parameter `store` asks for (spec.Problem.StoreWord), for an output in
 // that row and column.
 fn epilogue(x: u32, row: u32, j: u32) -> u32 {
@@ -222,10 +224,9 @@ fn store(row: u32, j: u32, sum: vec4<u32>) {
         if (kind != 0u) { y = class_value(kind); }
     }
     let at = row * p.ldc + j;
-    let adds = (p.beta & 0x7fffffffu) != 0u;
-    if (p.alpha != 0x3f800000u || adds) {
+    if ((p.store & SCALED) != 0u) {
         var old = 0u;
-        if (adds) { old = c[at]; }
+        if ((p.beta & 0x7fffffffu) != 0u) { old = c[at]; }
         y = scale(p.alpha, y, p.beta, old);
     }
     if (p.store != 0u) { y = epilogue(y, row, j); }

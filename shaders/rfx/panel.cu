@@ -108,7 +108,7 @@ __device__ __forceinline__ void finish(u32 row, u32 col, const i128 (&sum)[8], c
         rb[j] = v.x, rb[j + 1] = v.y, rb[j + 2] = v.z, rb[j + 3] = v.w;
         wild |= v.x | v.y | v.z | v.w;
     }
-    bool plain = p.alpha == 0x3f800000u && (p.beta & 0x7fffffffu) == 0 && (p.ldc & 3) == 0;
+    bool plain = (p.store & SCALED) == 0 && (p.ldc & 3) == 0;
     if (!plain || (wild & WILD) != 0 || col + 8 > p.n) {
 #pragma unroll
         for (int j = 0; j < 8; j++)

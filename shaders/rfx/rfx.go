@@ -80,7 +80,7 @@ type params struct {
 	per           uint32 // items of one workgroup
 	longest       uint32 // rows with more entries are in pieces
 	shape         uint32 // four bytes: see packed
-	store         uint32 // see spec.Problem.StoreWord
+	store         uint32 // see spec.Problem.StoreWord; and scaled
 	alpha, beta   uint32 // bits of f32
 }
 
@@ -89,6 +89,17 @@ type params struct {
 // 0 f32, 1 f16, 2 bf16.
 func (s shape) packed(phase uint32, t dtype.Type) uint32 {
 	return uint32(s.across) | uint32(s.along)<<8 | phase<<16 | include.Number(t)<<24
+}
+
+// scaled is set in the parameter store where alpha is not 1 or beta not 0. So kernels that find 0 there store the rounded
+// sum as it is.
+const scaled = 1 << 16
+
+func storeWord(p spec.Problem) uint32 {
+	if p.Alpha != 1 || p.Beta != 0 {
+		return p.StoreWord() | scaled
+	}
+	return p.StoreWord()
 }
 
 // local is the number of invocations of a workgroup, shared the bytes in which they add up sums.
@@ -235,7 +246,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 			n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), ldq: uint32(q.LD), first: uint32(q.First()),
 			heavy: heavy, columns: m.Columns, pieces: pieces, items: uint32(items), width: groups[0], per: uint32(s.per), longest: m.Longest,
 			shape: s.packed(number, m.Type),
-			store: p.StoreWord(), alpha: math.Float32bits(p.Alpha), beta: math.Float32bits(p.Beta),
+			store: storeWord(p), alpha: math.Float32bits(p.Alpha), beta: math.Float32bits(p.Beta),
 		})})
 		return nil
 	}

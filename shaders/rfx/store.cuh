@@ -20,6 +20,8 @@ __device__ __forceinline__ u32 element(const void *v, size_t i, const Params &p)
     return elem_of(p) == BF16 ? h << 16 : __float_as_uint(widen_lo<F16>(h));
 }
 
+#define SCALED 0x10000u // of the parameter `store`, see rfx.go
+
 // epilogue returns relu(y + bias), or what of it the parameter `store` asks for (spec.Problem.StoreWord), for an output in
 // that row and column.
 __device__ __forceinline__ u32 epilogue(u32 y, u32 row, u32 j, const u32 *bias, const Params &p) {
@@ -41,7 +43,9 @@ __device__ __noinline__ void store(u32 row, u32 j, i128 sum, const u32 *rows, co
         if (kind != 0) y = class_value(kind);
     }
     c += (size_t)row * p.ldc + j;
-    bool adds = (p.beta & 0x7fffffffu) != 0;
-    if (p.alpha != 0x3f800000u || adds) y = scale(p.alpha, y, p.beta, adds ? *c : 0);
-    *c = p.store == 0 ? y : epilogue(y, row, j, bias, p);
+    if (p.store != 0) {
+        if ((p.store & SCALED) != 0) y = scale(p.alpha, y, p.beta, (p.beta & 0x7fffffffu) != 0 ? *c : 0);
+        y = epilogue(y, row, j, bias, p);
+    }
+    *c = y;
 }

@@ -38,6 +38,8 @@ uint kind(uint row, uint j) {
     return c;
 }
 
+#define SCALED 0x10000u // of the parameter `store`, see rfx.go
+
 // epilogue returns relu(y + bias), or what of it the parameter `store` asks for (spec.Problem.StoreWord), for an output in
 // that row and column.
 uint epilogue(uint y, uint row, uint j) {
@@ -55,7 +57,9 @@ void store(uint row, uint j, uvec4 sum) {
         if (c != 0) y = class_value(c);
     }
     Out line = Out(at(uvec2(p.c), row, 4 * p.ldc));
-    bool adds = (p.beta & 0x7fffffffu) != 0;
-    if (p.alpha != 0x3f800000u || adds) y = scale(p.alpha, y, p.beta, adds ? line.v[j] : 0);
-    line.v[j] = p.store == 0 ? y : epilogue(y, row, j);
+    if (p.store != 0) {
+        if ((p.store & SCALED) != 0) y = scale(p.alpha, y, p.beta, (p.beta & 0x7fffffffu) != 0 ? line.v[j] : 0);
+        y = epilogue(y, row, j);
+    }
+    line.v[j] = y;
 }
