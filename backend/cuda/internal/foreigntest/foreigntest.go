@@ -135,17 +135,23 @@ const recordPTX = `.version 7.0
 }
 `
 
-// record launches on a buffer, and returns what the kernel writes there.
-func record(t *testing.T, d backend.Device, b backend.Buffer) []byte {
+// recording is a launch of that kernel on a buffer, and what it writes there.
+func recording(t *testing.T, d backend.Device, b backend.Buffer) (backend.Launch, []byte) {
 	t.Helper()
 	k, err := d.Load(backend.Binary{Name: "test/record", Kind: backend.CodePTX, Code: []byte(recordPTX), Entry: "record",
 		Args: 1, Local: [3]uint32{4, 2, 1}, Shared: 64})
 	must(t, err)
-	defer k.Close()
-	if _, err := d.Run(t.Context(), backend.Launch{Kernel: k, Groups: [3]uint32{3, 2, 1}, Args: []backend.Buffer{b}}); err != nil {
-		t.Fatal(err)
-	}
-	return slices.Clone(backend.Bytes([]uint32{3, 2, 1, 4, 2, 1, 64}))
+	t.Cleanup(func() { k.Close() })
+	return backend.Launch{Kernel: k, Groups: [3]uint32{3, 2, 1}, Args: []backend.Buffer{b}}, slices.Clone(backend.Bytes([]uint32{3, 2, 1, 4, 2, 1, 64}))
+}
+
+// record launches, and returns what was written.
+func record(t *testing.T, d backend.Device, b backend.Buffer) []byte {
+	t.Helper()
+	l, wrote := recording(t, d, b)
+	_, err := d.Run(t.Context(), l)
+	must(t, err)
+	return wrote
 }
 
 // Memory that the program allocated is read, written and used by kernels, and stays its own.
@@ -329,6 +335,7 @@ func streams(t *testing.T, drv backend.Driver) {
 			t.Errorf("stream %d: a kernel ran too early", i)
 		}
 	}
+	follows(t, d, b, p, s)
 	must(t, d.UseStream(t.Context(), 0))
 	must(t, s.Synchronize())
 	must(t, s.Destroy())
@@ -353,6 +360,35 @@ func streams(t *testing.T, drv backend.Driver) {
 	_, err = cu.PopCurrentCtx()
 	must(t, err)
 	must(t, own.Destroy())
+}
+
+// follows copies from p, the memory of b, by the device's stream s, after launches that were started and not awaited: the
+// copy sees what they write.
+func follows(t *testing.T, d device, b backend.Buffer, p cu.DevicePtr, s cu.Stream) {
+	t.Helper()
+	l, want := recording(t, d, b)
+	again, err := d.Record(l)
+	must(t, err)
+	defer again.Close()
+	host, err := driver.HostAlloc(len(want))
+	must(t, err)
+	defer cu.MemFreeHost(unsafe.Pointer(&host[0]))
+	for i, start := range []func() (backend.Pending, error){
+		func() (backend.Pending, error) { return d.Start(t.Context(), l) },
+		func() (backend.Pending, error) { return again.Start(t.Context()) },
+		func() (backend.Pending, error) { return again.Start(t.Context()) }, // prepared by now
+	} {
+		must(t, b.Write(t.Context(), 0, make([]byte, len(want))))
+		pending, err := start()
+		must(t, err)
+		must(t, cu.MemcpyDtoHAsync(unsafe.Pointer(&host[0]), p, int64(len(want)), s))
+		must(t, s.Synchronize())
+		if !bytes.Equal(host, want) {
+			t.Errorf("start %d: what was submitted next did not see it", i)
+		}
+		_, err = pending.Wait(t.Context())
+		must(t, err)
+	}
 }
 
 // Page-locked memory that the program made is copied as any other.
