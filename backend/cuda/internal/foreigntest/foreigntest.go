@@ -47,7 +47,7 @@ func open(t *testing.T, drv backend.Driver) device {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { d.Close() })
+	t.Cleanup(func() { must(t, d.Close()) })
 	return d.(device)
 }
 
