@@ -115,13 +115,13 @@ func (p *Plan) Close() error { return p.p.Close() }
 // The order is that in which A was given to Prepare, with Options.Transpose too: the order of a CSR's Val, of a CSC's Val,
 // of what Sparse returns for any other format. Zeros that were stored are entries; what was not stored has no value.
 //
-// The first call in fast mode finds the places of the entries, in about the time that packing took, and keeps them on the
-// device: 4 bytes an entry and a quarter of a byte for each slot of the format. (The format csr needs neither, unless A is
-// transposed.) Then the device does it all in one pass over the values, at the speed of memory, and repeated calls
-// allocate nothing. In reproducible mode, where integers follow from the values, they are read back and A is encoded
-// again on the host, without choosing; with AutoP that is done by the next multiplication, which decides the precision
-// anew. For that a plan in reproducible mode, or with Options.Transpose, keeps the pattern in the host's memory: 4 bytes an entry
-// and 8 a row.
+// The first call finds the places of the entries, in about the time that packing took, and keeps them on the
+// device: 4 bytes an entry and a quarter of a byte for each slot of the format; in reproducible mode 4 bytes for each slot of
+// a panel. (The format csr needs neither, unless A is transposed.) Then the device does it all in one pass over the values,
+// at the speed of memory, and in reproducible mode one over ranges and one over integers more; repeated calls allocate
+// nothing. With AutoP, which decides the precision for each multiplication, values are read back, and the next
+// multiplication encodes A again on the host, without choosing. A plan in reproducible mode, or with Options.Transpose, keeps
+// the pattern in the host's memory: 4 bytes an entry and 8 a row.
 //
 // SetValues waits for the multiplication in progress. After an error, which a cancelled context is too, A's values are
 // undefined until they are set again. Elements of values must not be written meanwhile.

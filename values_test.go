@@ -134,7 +134,7 @@ func TestSetValuesRefusals(t *testing.T) {
 func TestSetValuesAllocatesNothing(t *testing.T) {
 	dev := openCPU(t)
 	a := sparse[float32](rand.New(rand.NewPCG(1, 2)), 200, 300, 4)
-	for _, o := range []spmm.Options{{Format: "csr"}, {Format: "cvse", Precision: dtype.F16}, {Format: "hrpb", Transpose: true}} {
+	for _, o := range []spmm.Options{{Format: "csr"}, {Format: "cvse", Precision: dtype.F16}, {Format: "hrpb", Transpose: true}, {Mode: spmm.Reproducible, P: 31}} {
 		plan, err := spmm.Prepare(ctx, dev, a, o)
 		if err != nil {
 			t.Fatal(err)

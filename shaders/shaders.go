@@ -14,6 +14,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/nm"
 	"github.com/spmmrun/spmm/shaders/peak"
 	"github.com/spmmrun/spmm/shaders/quantise"
+	"github.com/spmmrun/spmm/shaders/requantise"
 	"github.com/spmmrun/spmm/shaders/rfx"
 	"github.com/spmmrun/spmm/shaders/spec"
 	"github.com/spmmrun/spmm/shaders/tiledcsr"
@@ -34,6 +35,9 @@ var Values = values.Program
 // Quantise brings dense matrices to the fixed point of reproducible products.
 var Quantise = quantise.Program
 
+// Requantise brings a matrix's new values to the fixed point of reproducible products.
+var Requantise = requantise.Program
+
 // Reproducible multiplies what Quantise made with a matrix in any format, lowered to rows or to panels of rows.
 var Reproducible = rfx.Format
 
@@ -43,5 +47,5 @@ func All() []*spec.Program {
 	for _, f := range Formats() {
 		ps = append(ps, f.Program)
 	}
-	return append(ps, DenseCopy, Values, Quantise, Reproducible.Program, peak.Program)
+	return append(ps, DenseCopy, Values, Quantise, Requantise, Reproducible.Program, peak.Program)
 }

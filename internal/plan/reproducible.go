@@ -38,6 +38,9 @@ type reproducible struct {
 	auto      *autoP      // nil where the precision is given
 	ran       bool        // there was a multiplication
 	lossless  bool        // with auto: the last one lost nothing
+
+	requantise []backend.Launch // of new values, made when first needed
+	refused    bool             // the device cannot run them
 }
 
 // autoP is what finding the precision takes.

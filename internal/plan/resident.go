@@ -34,6 +34,8 @@ type resident struct {
 type part struct {
 	enc  *spec.Packed // without the arrays' data
 	bufs []backend.Buffer
+
+	slots backend.Buffer // reproducible mode: see kernel requantise; nil until needed
 }
 
 // upload copies an encoded matrix to the device, each of parts being rowBlock rows of it.
@@ -93,6 +95,9 @@ func (m *resident) close() error {
 	for _, pt := range m.parts {
 		for _, b := range pt.bufs {
 			errs = append(errs, b.Close())
+		}
+		if pt.slots != nil {
+			errs = append(errs, pt.slots.Close())
 		}
 	}
 	m.parts = nil

@@ -101,9 +101,7 @@ func (m *resident) addPieces(ctx context.Context, s *setter, pt *part, first int
 }
 
 // ordered returns which array of a format that has no matrix of its own holds the values, in the order of the entries.
-func (m *resident) ordered() int {
-	return slices.IndexFunc(m.kern.Args, func(a spec.Arg) bool { return a.Elem == "T" })
-}
+func (m *resident) ordered() int { return m.kern.Arg("values") }
 
 // places tells where a packed array holds entries.
 type places struct {

@@ -68,23 +68,12 @@ const mostVectors = 1<<15 - rfx.Tile
 func packPanels[T formats.Value](a *formats.CSR[T], variant *spec.Variant, longest int) (*spec.Packed, error) {
 	p, v := rfx.P(variant.Const("BITS")), int(variant.Const("V"))
 	ranges := rfx.Rows(a)
-	order, err := rowOrder(a, variant)
+	m, listRanges, order, err := panels(a, ranges, variant)
 	if err != nil {
-		return nil, fmt.Errorf("kernel rfx: %w", err)
-	}
-	lists, listRanges := a, ranges
-	if kind(variant) == Shuffled {
-		lists, listRanges = reordered(a, ranges, order)
-	}
-	m, err := cvse.Encode(lists, cvse.Options{V: v, Align: rfx.Tile})
-	if err != nil {
-		return nil, fmt.Errorf("kernel rfx: %w: %w", err, backend.ErrUnsupported)
+		return nil, err
 	}
 	if longest == 0 {
 		longest = longestPanel(len(m.ColInd), len(m.VecPtr)-1)
-	}
-	for i := range len(m.VecPtr) - 1 {
-		spreadBanks(m, int(m.VecPtr[i]), int(m.VecPtr[i+1]))
 	}
 	digits, err := rfx.PackPanels(m, listRanges, p)
 	if err != nil {
@@ -126,6 +115,50 @@ func packPanels[T formats.Value](a *formats.CSR[T], variant *spec.Variant, longe
 		e.Stats.Fill = float64(a.NNZ()) / float64(len(m.Values))
 	}
 	return e, nil
+}
+
+// panels returns a in panels as a variant has them, the ranges of their rows, and which rows these are.
+func panels[T formats.Value](a *formats.CSR[T], ranges []rfx.Range, variant *spec.Variant) (m *cvse.Matrix[T], listRanges []rfx.Range, order []uint32, err error) {
+	if order, err = rowOrder(a, variant); err != nil {
+		return nil, nil, nil, fmt.Errorf("kernel rfx: %w", err)
+	}
+	if kind(variant) == Shuffled {
+		a, ranges = reordered(a, ranges, order)
+	}
+	if m, err = cvse.Encode(a, cvse.Options{V: int(variant.Const("V")), Align: rfx.Tile}); err != nil {
+		return nil, nil, nil, fmt.Errorf("kernel rfx: %w: %w", err, backend.ErrUnsupported)
+	}
+	for i := range len(m.VecPtr) - 1 {
+		spreadBanks(m, int(m.VecPtr[i]), int(m.VecPtr[i+1]))
+	}
+	return m, ranges, order, nil
+}
+
+// Slots returns the entries whose digits kernel requantise is to write for a variant, in the order of its argument: for
+// each tile of a panel, row and vector, the entry's number plus 1, or 0. It is nil for variants that take rows.
+func Slots(a formats.Sparse, variant *spec.Variant) ([]uint32, error) {
+	v := int(variant.Const("V"))
+	if kind(variant) == Rows || a.NNZ() == 0 {
+		return nil, nil
+	}
+	rows, cols := a.Dims()
+	ptr, idx := a.Pattern()
+	numbers := make([]uint32, len(idx))
+	for i := range numbers {
+		numbers[i] = uint32(i) + 1
+	}
+	numbered := &formats.CSR[float32]{Rows: rows, Cols: cols, RowPtr: ptr, ColIdx: idx, Val: backend.View[float32](backend.Bytes(numbers))}
+	m, _, _, err := panels(numbered, make([]rfx.Range, rows), variant)
+	if err != nil {
+		return nil, err
+	}
+	packed := backend.View[uint32](backend.Bytes(m.Values))
+	slots := make([]uint32, len(packed))
+	for i, e := range packed {
+		vector, row := i/v, i%v
+		slots[(vector/rfx.Tile*v+row)*rfx.Tile+vector%rfx.Tile] = e
+	}
+	return slots, nil
 }
 
 // rowOrder returns the rows of a as panels have them, noRow where there is none.

@@ -54,6 +54,11 @@ func (f *Format) Part(rows formats.Sparse, v *Variant, whole *Packed) (*Packed, 
 	return f.Encode(rows, v)
 }
 
+// Arg returns the number of the argument of a name, -1 if there is none.
+func (k *Program) Arg(name string) int {
+	return slices.IndexFunc(k.Args, func(a Arg) bool { return a.Name == name })
+}
+
 // SamePacking tells whether a matrix packed for x serves y too.
 func (f *Format) SamePacking(x, y *Variant) bool {
 	for _, name := range f.Packing {

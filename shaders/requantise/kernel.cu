@@ -1,0 +1,88 @@
+// Brings new values of A to fixed point. See requantise.go for the phases.
+
+#include "params.h"
+#include "../include/half.cuh"
+#include "../include/fixed.cuh"
+
+typedef unsigned int u32;
+
+// load returns the f32 bits of entry e.
+__device__ __forceinline__ u32 load(const void *values, u32 e, u32 elem) {
+    if (elem == F32) return ((const u32 *)values)[e];
+    u32 h = ((const unsigned short *)values)[e];
+    return __float_as_uint(elem == F16 ? widen_lo<F16>(h) : widen_lo<BF16>(h));
+}
+
+// row_of returns the row of entry e.
+__device__ __forceinline__ u32 row_of(const u32 *rows, u32 e, u32 count) {
+    u32 lo = 0, hi = count; // the row is in [lo, hi)
+    while (hi - lo > 1) {
+        u32 mid = lo + (hi - lo) / 2;
+        if (rows[2 * (size_t)mid] <= e) lo = mid;
+        else hi = mid;
+    }
+    return lo;
+}
+
+extern "C" __global__ void __launch_bounds__(128)
+requantise(const void *__restrict__ values, const u32 *__restrict__ slots, u32 *rows, u32 *ints, const Params p) {
+    __shared__ u32 found[128];
+    u32 me = threadIdx.x, number = blockIdx.x + blockIdx.z * p.width;
+    if (p.phase == 0) {
+        u32 lane = me & (p.lanes - 1), row = number * p.per + me / p.lanes, r = 0;
+        u32 *at = rows + 2 * (size_t)row;
+        if (row < p.count) {
+            u32 end = at[2];
+            for (u32 e = at[0] + lane; e < end; e += p.lanes) r = join(r, range_of(load(values, e, p.elem)));
+        }
+        found[me] = r;
+        for (u32 s = p.lanes / 2; s > 0; s /= 2) {
+            __syncthreads();
+            if (lane < s) found[me] = join(found[me], found[me + s]);
+        }
+        if (lane == 0 && row < p.count) at[1] = found[me];
+        return;
+    }
+    u32 four = number * p.per + me;
+    if (four >= p.fours) return;
+    long long q[4];
+    u32 row = 0, end = 0; // the row of the entries before end
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        q[k] = 0;
+        u32 e = 4 * four + k;
+        if (p.tile > 0) e = slots[e] - 1;
+        if (e >= p.n) continue;
+        if (e >= end || e < rows[2 * (size_t)row]) {
+            row = row_of(rows, e, p.count);
+            end = rows[2 * (size_t)row + 2];
+        }
+        q[k] = quantise(load(values, e, p.elem), unit(rows[2 * (size_t)row + 1], p.bits));
+    }
+    if (p.tile > 0) { // digits of 8 bits: see package rfx
+        u32 bytes = (p.bits + 1) / 8, lower = 0x808080u >> 8 * (4 - bytes);
+        u32 *to = ints + (size_t)(four / p.tile) * bytes * p.tile + four % p.tile;
+        for (u32 j = 0; j < bytes; j++) {
+            u32 word = 0;
+#pragma unroll
+            for (int k = 0; k < 4; k++) word |= ((((u32)q[k] + lower) ^ lower) >> 8 * j & 0xffu) << 8 * k;
+            to[(size_t)j * p.tile] = word;
+        }
+        return;
+    }
+    if (p.bits == 15) {
+        ((uint2 *)ints)[four] = make_uint2(((u32)q[0] & 0xffffu) | (u32)q[1] << 16, ((u32)q[2] & 0xffffu) | (u32)q[3] << 16);
+    } else if (p.bits != 47) {
+        ((uint4 *)ints)[four] = make_uint4((u32)q[0], (u32)q[1], (u32)q[2], (u32)q[3]);
+    } else {
+        u32 d[8]; // balanced digits of 24 bits, the lower first
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            int lo = (int)((u32)q[k] << 8) >> 8;
+            d[2 * k] = (u32)lo;
+            d[2 * k + 1] = (u32)(int)((q[k] - lo) >> 24);
+        }
+        ((uint4 *)ints)[2 * (size_t)four] = make_uint4(d[0], d[1], d[2], d[3]);
+        ((uint4 *)ints)[2 * (size_t)four + 1] = make_uint4(d[4], d[5], d[6], d[7]);
+    }
+}

@@ -1,0 +1,118 @@
+// Package requantise brings a prepared A's new values to RFX-p's fixed point on a device: what package rfx (of kernels)
+// packs on the host, but for the values themselves, which are in place already.
+//
+// Two phases, each a launch: 0 finds the ranges of the rows, some lanes to each; 1 writes the integers, four entries to an
+// invocation, all of the same words. There a row is found by bisection of the rows' first entries. There are no
+// atomics.
+package requantise
+
+import (
+	"embed"
+	"fmt"
+	"math"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/shaders/include"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+//go:embed kernel.wgsl
+var files embed.FS
+
+// Program is the table of the kernel. It has no Encode; see Launch.
+var Program = &spec.Program{
+	Name: "requantise",
+	Args: []spec.Arg{
+		{Name: "values", Elem: "u32", ReadOnly: true},
+		{Name: "slots", Elem: "u32", ReadOnly: true}, // of panels: the entry of each digit, plus 1; 0: none. Not read for rows
+		{Name: "rows", Elem: "u32"},                  // first entry and range of each row, then the number of entries
+		{Name: "ints", Elem: "u32"},
+	},
+	Params: spec.Params[params](),
+	Variants: []*spec.Variant{
+		{
+			Name: "cuda", In: dtype.F32, Code: backend.CodePTX, Entry: "requantise", Local: [3]uint32{local, 1, 1}, Need: spec.Need{Arch: 80},
+			Unit: spec.Unit{Source: "kernel.cu", Blob: "cuda.ptx", Arch: "compute_80"},
+		},
+		{
+			Name: "vulkan", In: dtype.F32, Code: backend.CodeSPIRV, Entry: "main", Local: [3]uint32{local, 1, 1}, Need: spec.Need{Shared: 4 * local},
+			Unit: spec.Unit{Source: "kernel.comp", Blob: "vulkan.spv"},
+		},
+		{
+			Name: "webgpu", In: dtype.F32, Code: backend.CodeWGSL, Entry: "main", Local: [3]uint32{local, 1, 1}, Need: spec.Need{Shared: 4 * local},
+			Unit: spec.Unit{Source: "kernel.wgsl", Defines: map[string]string{"HALF": include.HalfWGSL, "FIXED": include.FixedWGSL}},
+		},
+		{
+			Name: "cpu", In: dtype.F32, Code: backend.CodeGo, Local: [3]uint32{1, 1, 1}, Func: group,
+		},
+	},
+	Files: files,
+}
+
+// params is the parameter block.
+type params struct {
+	phase uint32
+	count uint32 // rows
+	n     uint32 // entries
+	elem  uint32 // type of values: 0 f32, 1 f16, 2 bf16
+	bits  uint32 // p
+	tile  uint32 // fours of a digit of a tile of panels; 0: integers in the order of the entries
+	fours uint32 // of entries or slots
+	lanes uint32 // of a row in phase 0, a power of two; not on the CPU
+	per   uint32 // of a workgroup: rows in phase 0, fours in phase 1
+	width uint32 // of the grid in x
+}
+
+const local = 128
+
+// Op is a matrix whose values are new.
+type Op struct {
+	Rows, NNZ int64
+	Type      dtype.Type // of the values: F16, BF16 or F32
+	P         rfx.P
+	V         int   // rows of a panel; 0: integers in the order of the entries
+	Slots     int64 // of panels, in all
+}
+
+// Variant returns the variant that a device runs.
+func Variant(caps backend.Caps) (*spec.Variant, error) {
+	for _, v := range Program.Variants {
+		if v.Met(caps) {
+			return v, nil
+		}
+	}
+	return nil, fmt.Errorf("kernel requantise: the device runs none of its variants: %w", backend.ErrUnsupported)
+}
+
+// Launch says how a variant runs op.
+func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
+	switch {
+	case op.P.Check() != nil || op.V > 0 && op.P == rfx.P47 || op.Rows < 0 || op.NNZ < 0 || op.V < 0 || op.V > 0 && op.Slots%int64(rfx.Tile*op.V) != 0:
+		return spec.Launch{}, fmt.Errorf("kernel requantise: not possible: %+v", op)
+	case op.Rows > math.MaxInt32 || op.NNZ >= math.MaxUint32 || op.Slots >= math.MaxUint32:
+		return spec.Launch{}, fmt.Errorf("kernel requantise: %d rows, %d entries, %d slots do not fit 32 bits: %w", op.Rows, op.NNZ, op.Slots, backend.ErrUnsupported)
+	}
+	p := params{count: uint32(op.Rows), n: uint32(op.NNZ), elem: include.Number(op.Type), bits: uint32(op.P), tile: uint32(op.V * rfx.Tile / 4), lanes: 4}
+	p.fours = uint32(spec.Ceil(op.NNZ, 4))
+	if op.V > 0 {
+		p.fours = uint32(op.Slots / 4)
+	}
+	for p.lanes < local && int64(p.lanes)*op.Rows < op.NNZ {
+		p.lanes *= 2
+	}
+	var l spec.Launch
+	for phase, x := range []struct{ items, per int64 }{{op.Rows, int64(local / p.lanes)}, {int64(p.fours), local}} {
+		if v.Code == backend.CodeGo {
+			x.per = []int64{64, 1024}[phase]
+		}
+		groups, err := spec.Fold(spec.Ceil(x.items, x.per), 1)
+		if err != nil {
+			return spec.Launch{}, fmt.Errorf("kernel requantise: %w", err)
+		}
+		p.phase, p.per, p.width = uint32(phase), uint32(x.per), groups[0]
+		l.Passes = append(l.Passes, spec.Pass{Variant: v, Groups: groups, Params: spec.Block(p)})
+	}
+	return l, nil
+}
