@@ -8,6 +8,7 @@ package shaders
 import (
 	"github.com/spmmrun/spmm/shaders/csr"
 	"github.com/spmmrun/spmm/shaders/cvse"
+	"github.com/spmmrun/spmm/shaders/dense"
 	"github.com/spmmrun/spmm/shaders/densecopy"
 	"github.com/spmmrun/spmm/shaders/hrpb"
 	"github.com/spmmrun/spmm/shaders/jigsaw"
@@ -23,7 +24,7 @@ import (
 
 // Formats returns the formats that there are kernels for.
 func Formats() []*spec.Format {
-	return []*spec.Format{csr.Format, cvse.Format, hrpb.Format, jigsaw.Format, nm.Format, tiledcsr.Format}
+	return []*spec.Format{csr.Format, cvse.Format, hrpb.Format, jigsaw.Format, nm.Format, tiledcsr.Format, dense.Format}
 }
 
 // DenseCopy copies, transposes and converts dense matrices on a device.

@@ -21,7 +21,7 @@ import (
 
 // Formats returns the formats that Open finds in files. A new one is a line here.
 func Formats() []formats.Format {
-	return []formats.Format{formats.CSRFormat, cvse.Format, tiledcsr.Format, jigsaw.Format, nm.Format, hrpb.Format}
+	return []formats.Format{formats.CSRFormat, cvse.Format, tiledcsr.Format, jigsaw.Format, nm.Format, hrpb.Format, formats.DenseFormat}
 }
 
 // Format returns the format of that name.

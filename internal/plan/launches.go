@@ -203,7 +203,7 @@ func (w *composer) problem(i, j int, beta float32, e spec.Epilogue) spec.Problem
 	from, _ := w.source(j)
 	to, _ := w.target(i, j)
 	return spec.Problem{
-		M: to.rows, K: from.rows, N: to.cols, LDB: from.ld, LDC: to.ld,
+		M: to.rows, K: from.rows, N: to.cols, LDB: from.ld, LDC: to.ld, BCol: from.colMajor, CCol: to.colMajor,
 		Out: to.typ, Alpha: w.alpha, Beta: beta, Epilogue: e, Caps: w.l.dev.Caps(),
 	}
 }

@@ -110,10 +110,12 @@ func (m *resident) close() error {
 
 // staged tells whether a B of this type and order goes through kernel densecopy, direct whether C is what the kernel
 // can write.
-func (m *resident) staged(t dtype.Type, colMajor bool) bool { return colMajor || t != m.operand }
+func (m *resident) staged(t dtype.Type, colMajor bool) bool {
+	return t != m.operand || colMajor && !m.variant.AnyOrder
+}
 
 func (m *resident) direct(t dtype.Type, colMajor bool) bool {
-	return !colMajor && (t == dtype.F32 || slices.Contains(m.variant.Out, t))
+	return (t == dtype.F32 || slices.Contains(m.variant.Out, t)) && (!colMajor || m.variant.AnyOrder)
 }
 
 // operands: what is staged takes the larger of two element sizes.

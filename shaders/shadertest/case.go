@@ -22,6 +22,7 @@ type Case struct {
 	Pattern     [][]int32 // of A: the columns of each row, ascending
 	K, N        int       // columns of A and of B
 	LDB, LDC    int       // 0: the least
+	BCol, CCol  bool      // B or C is column-major
 	Alpha, Beta float32   // an Alpha of 0 means 1
 	Epilogue    spec.Epilogue
 	Real        bool
@@ -57,7 +58,7 @@ func (q Case) Run(t *testing.T, dev backend.Device, k *spec.Format, v *spec.Vari
 	if q.Units > 0 {
 		x.p.Caps.Units = q.Units
 	}
-	Multiply(t, dev, k, v, x.a, x.b, x.bias, x.c, x.p, func(l *spec.Launch) {
+	q.multiply(t, dev, k, v, x, func(l *spec.Launch) {
 		if q.Fold {
 			Fold(k.Program, l)
 		}

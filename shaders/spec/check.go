@@ -16,10 +16,14 @@ const MaxLD = 1 << 29
 
 // Check tells whether a variant may multiply e in p. What a device cannot do is ErrUnsupported.
 func (p Problem) Check(v *Variant, e *Packed) error {
+	bLines, bWidth := turned(p.BCol, p.K, p.N)
+	cLines, cWidth := turned(p.CCol, p.M, p.N)
 	switch {
 	case p.M != e.Rows || p.K != e.Cols:
 		return fmt.Errorf("a problem of %d×%d with a matrix of %d×%d", p.M, p.K, e.Rows, e.Cols)
-	case p.N < 0 || p.LDB < p.N || p.LDC < p.N || p.LDB%8 != 0:
+	case (p.BCol || p.CCol) && !v.AnyOrder:
+		return fmt.Errorf("a column-major B or C: %w", backend.ErrUnsupported)
+	case p.N < 0 || p.LDB < bWidth || p.LDC < cWidth || p.LDB%8 != 0:
 		return fmt.Errorf("%d columns with leading dimensions %d of B (a multiple of 8) and %d of C", p.N, p.LDB, p.LDC)
 	case p.LDB > MaxLD || p.LDC > MaxLD:
 		return fmt.Errorf("leading dimensions %d and %d exceed %d: %w", p.LDB, p.LDC, MaxLD, backend.ErrUnsupported)
@@ -31,10 +35,18 @@ func (p Problem) Check(v *Variant, e *Packed) error {
 			return err
 		}
 	}
-	if err := p.CheckBinding(v, "B", int64(p.K)*int64(p.LDB)*int64(v.In.Size())); err != nil {
+	if err := p.CheckBinding(v, "B", int64(bLines)*int64(p.LDB)*int64(v.In.Size())); err != nil {
 		return err
 	}
-	return p.CheckBinding(v, "C", int64(p.M)*int64(p.LDC)*int64(p.Out.Size()))
+	return p.CheckBinding(v, "C", int64(cLines)*int64(p.LDC)*int64(p.Out.Size()))
+}
+
+// turned returns the lines of a matrix and how long they are: rows, or columns if it is column-major.
+func turned(colMajor bool, rows, cols int) (lines, width int) {
+	if colMajor {
+		return cols, rows
+	}
+	return rows, cols
 }
 
 // CheckBinding holds the bytes of an argument against what one binding covers, where code has bindings.

@@ -97,6 +97,8 @@ type Variant struct {
 	Matrix bool              // uses cooperative matrices (Vulkan)
 	// Out lists the types C may be written in besides F32.
 	Out []dtype.Type
+	// AnyOrder says that B and C may be column-major: see Problem.
+	AnyOrder bool
 }
 
 // Const returns the value of the named constant, 0 if there is none.
@@ -205,10 +207,12 @@ type Packed struct {
 
 // Problem is one multiplication C = alpha·A·B + beta·C as kernels see it: B row-major in the
 // variant's storage type, LDB a multiple of 8 with all K·LDB elements present (columns past N may
-// hold anything), C row-major. Other layouts are brought into this form by package plan.
+// hold anything), C row-major. Other layouts are brought into this form by package plan, except for variants that take
+// any order: a column-major B has all LDB·N elements, of which those past row K may hold anything.
 type Problem struct {
 	M, K, N     int
 	LDB, LDC    int
+	BCol, CCol  bool       // column-major, where the variant takes any order
 	Out         dtype.Type // F32, or one of the variant's Out
 	Alpha, Beta float32
 	Epilogue    Epilogue // applied to alpha·A·B + beta·C

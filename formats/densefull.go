@@ -1,0 +1,115 @@
+// Dense matrices as encoded ones: format "dense", which stores every element.
+
+package formats
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/formats/internal/par"
+)
+
+const denseName = "dense"
+
+// densePanel is the number of rows that kernels multiply together.
+const densePanel = 64
+
+// ErrNotFull is wrapped by the error of DenseFormat for a sparse matrix that does not store every element.
+var ErrNotFull = errors.New("a dense matrix stores every element")
+
+// DenseFormat describes format "dense", as *Dense[T] holds it. It encodes only sparse matrices that store every element,
+// zero or not: others are ErrNotFull. Files hold the rows one after the other.
+var DenseFormat = Format{
+	Name: denseName,
+	Pack: ByType(packDense[half.F16], packDense[half.BF16], packDense[float32]),
+	New:  NewOf[Dense[half.F16], Dense[half.BF16], Dense[float32]],
+}
+
+func packDense[T Value](a *CSR[T], _ map[string]int) (Encoded, error) { return a.Full() }
+
+// Full returns a, which must store every element, as a dense matrix in row-major order that shares its values. It is
+// ErrNotFull, with the first row that lacks an element, for any other.
+func (a *CSR[T]) Full() (*Dense[T], error) {
+	if err := a.checkShape(); err != nil {
+		return nil, err
+	}
+	for i := range a.Rows {
+		if n := a.RowPtr[i+1] - a.RowPtr[i]; n != int64(a.Cols) {
+			return nil, fmt.Errorf("row %d stores %d of %d elements: %w", i, n, a.Cols, ErrNotFull)
+		}
+		if err := a.checkRow(i); err != nil {
+			return nil, err
+		}
+	}
+	return &Dense[T]{Rows: a.Rows, Cols: a.Cols, LD: a.Cols, Data: a.Val}, nil
+}
+
+// Format returns "dense".
+func (d *Dense[T]) Format() string { return denseName }
+
+// Dims returns the matrix's size.
+func (d *Dense[T]) Dims() (rows, cols int) { return d.Rows, d.Cols }
+
+// NNZ returns the number of elements.
+func (d *Dense[T]) NNZ() int64 { return int64(d.Rows) * int64(d.Cols) }
+
+// Type returns the element type.
+func (d *Dense[T]) Type() dtype.Type { return TypeOf[T]() }
+
+// Sparse returns the CSR matrix that stores every element of d. It shares d's elements where these are its rows one
+// after the other. ToCSR leaves zeros out.
+func (d *Dense[T]) Sparse() Sparse {
+	d = d.rows()
+	a := &CSR[T]{Rows: d.Rows, Cols: d.Cols, RowPtr: make([]int64, d.Rows+1), ColIdx: make([]int32, len(d.Data)), Val: d.Data}
+	for i := range a.RowPtr {
+		a.RowPtr[i] = int64(i) * int64(d.Cols)
+	}
+	par.Range(d.Rows, grain/max(1, d.Cols), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			for j := range d.Cols {
+				a.ColIdx[i*d.Cols+j] = int32(j)
+			}
+		}
+	})
+	return a
+}
+
+// rows returns d in row-major order without padding: d itself, or a view, where that is what it is.
+func (d *Dense[T]) rows() *Dense[T] {
+	if d.ColMajor || d.LD != d.Cols {
+		d = d.Layout(false, 0)
+	}
+	return &Dense[T]{Rows: d.Rows, Cols: d.Cols, LD: d.LD, Data: d.Data[:d.Rows*d.Cols]}
+}
+
+// Transpose returns dᵀ, which is a view of d in the other order.
+func (d *Dense[T]) Transpose() *Dense[T] {
+	return &Dense[T]{Rows: d.Cols, Cols: d.Rows, LD: d.LD, ColMajor: !d.ColMajor, Data: d.Data}
+}
+
+// Fields names the array: "values", the rows of d one after the other. Where d lies otherwise that is a copy.
+func (d *Dense[T]) Fields() Fields {
+	if d.ColMajor || d.LD != d.Cols || len(d.Data) != d.Rows*d.Cols {
+		d = d.rows()
+	}
+	return Fields{
+		Version: 1, Rows: &d.Rows, Cols: &d.Cols,
+		Arrays: []Field{NewField("values", &d.Data)},
+		Derive: func() { d.LD = d.Cols },
+	}
+}
+
+// PanelRows returns the number of rows that kernels multiply together.
+func (d *Dense[T]) PanelRows() int { return densePanel }
+
+// PanelCols appends all columns to dst.
+func (d *Dense[T]) PanelCols(dst []uint32, p int) []uint32 {
+	dst = slices.Grow(dst, d.Cols)
+	for j := range d.Cols {
+		dst = append(dst, uint32(j))
+	}
+	return dst
+}

@@ -1,0 +1,277 @@
+// Products on every device present, in all orders, held against exact sums; values that are not finite; refusals.
+
+package dense_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/shaders/dense"
+	"github.com/spmmrun/spmm/shaders/shadertest"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// full is the pattern of a matrix that stores every element.
+func full(rows, k int) [][]int32 {
+	lens := make([]int, rows)
+	for i := range lens {
+		lens[i] = k
+	}
+	return shadertest.Spread(k, lens...)
+}
+
+func cases() []shadertest.Case {
+	cs := []shadertest.Case{
+		{Name: "one number", Pattern: full(1, 1), K: 1, N: 1},
+		{Name: "nothing to sum", Pattern: full(5, 0), K: 0, N: 9, Beta: 2},
+		{Name: "nothing to sum, C forgotten", Pattern: full(5, 0), K: 0, N: 9},
+		{Name: "K=1", Pattern: full(37, 1), K: 1, N: 40, Alpha: 2},
+		{Name: "one row", Pattern: full(1, 999), K: 999, N: 17, Alpha: -2, Beta: 0.5},
+		{Name: "one column", Pattern: full(131, 70), K: 70, N: 1, Beta: 1},
+		{Name: "whole tiles", Pattern: full(128, 64), K: 64, N: 128},
+		{Name: "parts of tiles", Pattern: full(67, 129), K: 129, N: 131, Beta: 1},
+		{Name: "padding", Pattern: full(29, 60), K: 60, N: 33, LDB: 64, LDC: 77, Beta: -1},
+		{Name: "rows of C apart by whole quads", Pattern: full(29, 60), K: 60, N: 34, LDC: 40, Beta: 2},
+		{Name: "tiles along z", Pattern: full(130, 20), K: 20, N: 530, Fold: true},
+		{Name: "inexact", Pattern: full(50, 300), K: 300, N: 50, Alpha: 0.3, Beta: 1.7, Real: true},
+	}
+	for i, k := range []int{15, 16, 31, 32, 33, 39, 40, 65} { // sums around whole steps and loads
+		cs = append(cs, shadertest.Case{Name: fmt.Sprintf("K=%d", k), Pattern: full(9, k), K: k, N: 11, BCol: i%2 == 0, CCol: i%4 < 2})
+	}
+	for i := range 12 {
+		for o := range 3 {
+			q := cs[i]
+			q.Name, q.BCol, q.CCol = fmt.Sprintf("%s, order %d", q.Name, o+1), o != 1, o != 0
+			cs = append(cs, q)
+		}
+	}
+	return cs
+}
+
+// each runs f for each variant of each device, and type of C that the variant writes. Where the device is the software
+// driver with cooperative matrices, it runs other vendors' tiles too, which the driver does not list but computes.
+func each(t *testing.T, f func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type)) {
+	if shadertest.CompileOnly() {
+		t.Log("this device runs nothing; TestLoad is for it")
+		return
+	}
+	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
+		vs := shadertest.Variants(dev, dense.Format.Program)
+		if c := dev.Caps(); len(c.Matrix) > 0 && dev.Info().Kind == "cpu" {
+			vs = append(vs, dense.CoopVariants(c.SubgroupMin)...)
+		}
+		seen, types := map[string]bool{}, map[dtype.Type]bool{}
+		for _, v := range vs {
+			if types[v.In] = true; seen[v.Name] {
+				continue
+			}
+			seen[v.Name] = true
+			for _, out := range append([]dtype.Type{dtype.F32}, v.Out...) {
+				t.Run(v.Name+"/"+out.String(), func(t *testing.T) { f(t, dev, v, out) })
+			}
+		}
+		for _, prec := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
+			if !types[prec] {
+				t.Errorf("no variant for %v", prec)
+			}
+		}
+	})
+}
+
+func TestMultiply(t *testing.T) {
+	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
+		for _, q := range cases() {
+			t.Run(q.Name, func(t *testing.T) { q.Run(t, dev, dense.Format, v, out) })
+		}
+	})
+}
+
+// TestReproducible: two runs give the same bits.
+func TestReproducible(t *testing.T) {
+	q := shadertest.Case{Pattern: full(100, 300), K: 300, N: 70, Real: true}
+	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
+		if a, b := q.Run(t, dev, dense.Format, v, out), q.Run(t, dev, dense.Format, v, out); !bytes.Equal(a, b) {
+			t.Error("the second run gave other bits")
+		}
+	})
+}
+
+// TestNonFinite: an output is of the class that operands which are not finite make it, in whatever order they are summed,
+// and those alone that such an operand touches.
+func TestNonFinite(t *testing.T) {
+	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
+		for order := range 4 {
+			switch v.In.Storage() {
+			case dtype.F16:
+				nonFinite[half.F16](t, dev, v, out, order)
+			case dtype.BF16:
+				nonFinite[half.BF16](t, dev, v, out, order)
+			default:
+				nonFinite[float32](t, dev, v, out, order)
+			}
+		}
+	})
+}
+
+func nonFinite[T formats.Value](t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type, order int) {
+	t.Helper()
+	const m, k, n = 70, 40, 67
+	inf, nan := float32(math.Inf(1)), float32(math.NaN())
+	a, b := formats.NewDense[T](m, k), formats.NewDense[T](k, n)
+	for i := range a.Data {
+		a.Data[i] = shadertest.From[T](1)
+	}
+	for i := range b.Data {
+		b.Data[i] = shadertest.From[T](1)
+	}
+	// Column 3 of B has an infinity, 10 two that cancel, 20 NaN; row 5 of A makes nothing of the first, and row 6 turns it.
+	b.Set(33, 3, shadertest.From[T](inf))
+	b.Set(2, 10, shadertest.From[T](inf))
+	b.Set(39, 10, shadertest.From[T](-inf))
+	b.Set(17, 20, shadertest.From[T](nan))
+	a.Set(5, 33, shadertest.From[T](0))
+	a.Set(6, 33, shadertest.From[T](-1))
+	a.Set(69, 0, shadertest.From[T](inf))
+	want := func(i, j int) float32 {
+		switch {
+		case j == 20 || j == 10 || j == 3 && i == 5:
+			return nan
+		case j == 3 && i == 6:
+			return -inf
+		case j == 3 || i == 69:
+			return inf
+		case i == 5:
+			return k - 1
+		case i == 6:
+			return k - 2
+		}
+		return k
+	}
+	e, err := dense.Format.Encode(formats.ConvertTo(a.Sparse(), v.In), v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bl, c := b.Layout(order&1 != 0, 72), &formats.Dense[float32]{Rows: m, Cols: n, LD: n, ColMajor: order&2 != 0}
+	p := spec.Problem{M: m, K: k, N: n, LDB: bl.LD, LDC: n, BCol: bl.ColMajor, CCol: c.ColMajor, Out: out, Alpha: 1, Caps: dev.Caps()}
+	if c.ColMajor {
+		c.LD, p.LDC = m, m
+	}
+	l, err := dense.Format.Launch(v, e, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mem := make([]byte, m*n*out.Size())
+	shadertest.Run(t, dev, dense.Format.Program, l, e.Arrays[0].Data, backend.Bytes(bl.Data), mem)
+	switch out {
+	case dtype.F16:
+		c.Data = widen[half.F16](mem)
+	case dtype.BF16:
+		c.Data = widen[half.BF16](mem)
+	default:
+		c.Data = backend.View[float32](mem)
+	}
+	for i := range m {
+		for j := range n {
+			if got, want := c.At(i, j), want(i, j); got != want && (got == got || want == want) {
+				t.Fatalf("order %d: C[%d,%d] is %v, want %v", order, i, j, got, want)
+			}
+		}
+	}
+}
+
+func widen[T formats.Value](mem []byte) []float32 {
+	x := make([]float32, len(mem)/2)
+	formats.ConvertSlice(x, backend.View[T](mem))
+	return x
+}
+
+// TestLoad: every device loads what its capabilities say it runs.
+func TestLoad(t *testing.T) {
+	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
+		vs := shadertest.Variants(dev, dense.Format.Program)
+		if shadertest.CompileOnly() {
+			vs = append(vs, append(dense.CoopVariants(32), dense.CoopVariants(64)...)...)
+		}
+		for _, v := range vs {
+			bin, err := dense.Format.Binary(v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			k, err := dev.Load(bin)
+			if err != nil {
+				t.Errorf("%s: %v", v.Name, err)
+				continue
+			}
+			k.Close()
+		}
+	})
+}
+
+// TestEncode: what lacks an element is refused, by its row; a matrix that lies side by side is not copied.
+func TestEncode(t *testing.T) {
+	v := dense.Format.Variants[len(dense.Format.Variants)-1]
+	a := &formats.CSR[float32]{Rows: 2, Cols: 2, RowPtr: []int64{0, 2, 3}, ColIdx: []int32{0, 1, 1}, Val: []float32{1, 2, 3}}
+	if _, err := dense.Format.Encode(a, v); !errors.Is(err, backend.ErrUnsupported) || !errors.Is(err, formats.ErrNotFull) {
+		t.Errorf("a matrix that lacks an element: %v", err)
+	}
+	d := formats.NewDense[float32](3, 16)
+	e, err := dense.Format.Adopt(d, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := backend.View[float32](e.Arrays[0].Data); &got[0] != &d.Data[0] {
+		t.Error("rows that lie side by side are copied")
+	}
+	for _, x := range []*formats.Dense[float32]{d.Layout(true, 5), d.Layout(false, 21)} {
+		for i := range d.Data {
+			d.Data[i] = float32(i)
+			x.Set(i/16, i%16, float32(i))
+		}
+		if e, err := dense.Format.Adopt(x, v); err != nil || !bytes.Equal(e.Arrays[0].Data, backend.Bytes(d.Data)) {
+			t.Errorf("column-major %v, leading dimension %d: packed otherwise (%v)", x.ColMajor, x.LD, err)
+		}
+	}
+	if _, err := dense.Format.Adopt(&formats.Dense[float32]{Rows: 3, Cols: 4, LD: 4, Data: make([]float32, 11)}, v); err == nil {
+		t.Error("a matrix that lacks memory is accepted")
+	}
+}
+
+// TestLaunch: tiles cover C in both orders, and problems that do not fit the matrix are refused.
+func TestLaunch(t *testing.T) {
+	for _, v := range dense.Format.Variants {
+		e, err := dense.Format.Encode(formats.ConvertTo(formats.NewDense[float32](100, 3).Sparse(), v.In), v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, turned := range []bool{false, true} {
+			p := spec.Problem{M: 100, K: 3, N: 700, LDB: 704, LDC: 700, CCol: turned, Out: dtype.F32}
+			l, err := dense.Format.Launch(v, e, p)
+			if err != nil {
+				t.Fatalf("%s: %v", v.Name, err)
+			}
+			rows, cols := 100, 700
+			if turned {
+				rows, cols = cols, rows
+			}
+			want := spec.Ceil(rows, int(v.Const("ROWS"))) * spec.Ceil(cols, int(v.Const("COLS")))
+			if got := l.Passes[0].Groups; int(got[0]*got[1]*got[2]) != want {
+				t.Errorf("%s: a grid of %v for %d tiles", v.Name, got, want)
+			}
+			p.N = 0
+			if l, err := dense.Format.Launch(v, e, p); err != nil || l.Passes[0].Groups[0] != 0 {
+				t.Errorf("%s: no columns: a grid of %v, error %v", v.Name, l.Passes, err)
+			}
+			p.N, p.LDC = 700, 99
+			if _, err := dense.Format.Launch(v, e, p); err == nil {
+				t.Errorf("%s: lines of C of 99 elements are accepted", v.Name)
+			}
+		}
+	}
+}

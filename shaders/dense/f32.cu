@@ -1,0 +1,152 @@
+// Dense × dense in f32, and on tensor cores in tf32.
+//
+// 128 threads compute a tile of 64×64. Steps of 16 places k go through registers to shared memory, where all operands lie
+// across: at each place the elements of 64 lines side by side. While one step is multiplied the next is on its way.
+//
+// Compile-time constants: ENTRY, ELEM (half.cuh), ROWS = COLS = 64, TF32.
+
+#include "gemm.cuh"
+
+#define STEP 16
+#define PITCH 72  // elements from a place to the next
+#define LOADS 2   // of four elements that a thread brings to a step
+
+// A thread's share of a step of an operand.
+struct Share { float4 v[LOADS]; };
+
+// place_of and line_of are what load i of the thread is of.
+__device__ __forceinline__ u32 place_of(const Operand &x, int i) {
+    u32 t = threadIdx.x + 128 * i;
+    return x.along ? t / ROWS * 4 : t / (ROWS / 4);
+}
+__device__ __forceinline__ u32 line_of(const Operand &x, int i) {
+    u32 t = threadIdx.x + 128 * i;
+    return x.along ? t % ROWS : t % (ROWS / 4) * 4;
+}
+
+// fetch loads the thread's share of places from k on of lines from i on. What lies past the operand's end is 0.
+__device__ __forceinline__ void fetch(Share &s, const Operand &x, u32 i, u32 k, u32 cols) {
+#pragma unroll
+    for (int t = 0; t < LOADS; t++) {
+        u32 line = i + line_of(x, t), place = k + place_of(x, t);
+        float4 v = make_float4(0, 0, 0, 0);
+        if (line < x.lines && place < cols) {
+            v = __ldg((const float4 *)x.at(line, place));
+            if (x.along) { // leading dimensions are multiples of 8: what is not a line's can be read, but is not 0
+                if (place + 1 >= cols) v.y = 0;
+                if (place + 2 >= cols) v.z = 0;
+                if (place + 3 >= cols) v.w = 0;
+            }
+        }
+        s.v[t] = v;
+    }
+}
+
+// put writes the share to shared memory.
+__device__ __forceinline__ void put(float (&to)[STEP][PITCH], const Share &s, const Operand &x) {
+#pragma unroll
+    for (int t = 0; t < LOADS; t++) {
+        u32 line = line_of(x, t), place = place_of(x, t);
+        float4 v = s.v[t];
+        if (!x.along) {
+            *(float4 *)&to[place][line] = v;
+            continue;
+        }
+        to[place][line] = v.x;
+        to[place + 1][line] = v.y;
+        to[place + 2][line] = v.z;
+        to[place + 3][line] = v.w;
+    }
+}
+
+#if TF32
+// Rounds to nearest tf32: the instruction itself would cut the low bits off.
+__device__ __forceinline__ u32 tf32(float x) {
+    u32 r;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(x));
+    return r;
+}
+
+__device__ __forceinline__ void mma8(float (&d)[4], const u32 (&a)[4], const u32 (&b)[2]) {
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// Sums of a warp's quarter of the tile, 32×32.
+struct Sums {
+    float acc[2][4][4] = {};
+    u32 down, right;
+
+    __device__ __forceinline__ Sums() : down(threadIdx.x >> 6 << 5), right(threadIdx.x & 32) {}
+    __device__ __forceinline__ void step(const float (&x)[STEP][PITCH], const float (&y)[STEP][PITCH]) {
+        u32 g = (threadIdx.x & 31) >> 2, q = threadIdx.x & 3;
+#pragma unroll
+        for (u32 k = 0; k < STEP; k += 8) {
+            u32 v[2][4], w[4][2];
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+#pragma unroll
+                for (int i = 0; i < 2; i++) v[i][e] = tf32(x[k + q + e / 2 * 4][down + 16 * i + e % 2 * 8 + g]);
+#pragma unroll
+            for (int e = 0; e < 2; e++)
+#pragma unroll
+                for (int j = 0; j < 4; j++) w[j][e] = tf32(y[k + q + 4 * e][right + 8 * j + g]);
+#pragma unroll
+            for (int i = 0; i < 2; i++)
+#pragma unroll
+                for (int j = 0; j < 4; j++) mma8(acc[i][j], v[i], w[j]);
+        }
+    }
+    template <class F> __device__ __forceinline__ void store(void *c, const Params &p, u32 row, u32 col, F recompute) {
+        store_tiles<2, 4>(acc, c, p, row + down, col + right, recompute);
+    }
+};
+#else
+// Sums of a thread's 8 rows by 4 columns.
+struct Sums {
+    float acc[8][4] = {};
+    u32 down, right;
+
+    __device__ __forceinline__ Sums() : down(threadIdx.x / 16 * 8), right(threadIdx.x % 16 * 4) {}
+    __device__ __forceinline__ void step(const float (&x)[STEP][PITCH], const float (&y)[STEP][PITCH]) {
+#pragma unroll
+        for (u32 k = 0; k < STEP; k++) {
+            float4 lo = *(const float4 *)&x[k][down], hi = *(const float4 *)&x[k][down + 4], w = *(const float4 *)&y[k][right];
+            float v[8] = {lo.x, lo.y, lo.z, lo.w, hi.x, hi.y, hi.z, hi.w};
+#pragma unroll
+            for (int i = 0; i < 8; i++) {
+                acc[i][0] = fmaf(v[i], w.x, acc[i][0]);
+                acc[i][1] = fmaf(v[i], w.y, acc[i][1]);
+                acc[i][2] = fmaf(v[i], w.z, acc[i][2]);
+                acc[i][3] = fmaf(v[i], w.w, acc[i][3]);
+            }
+        }
+    }
+    template <class F> __device__ __forceinline__ void store(void *c, const Params &p, u32 row, u32 col, F recompute) {
+        Out<Params> out(c, p);
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+            out.store(row + down + i, col + right, make_float4(acc[i][0], acc[i][1], acc[i][2], acc[i][3]), recompute);
+    }
+};
+#endif
+
+extern "C" __global__ void __launch_bounds__(128)
+    ENTRY(const float *__restrict__ a, const float *__restrict__ b, void *__restrict__ c, const __grid_constant__ Params p) {
+    __shared__ __align__(16) float tiles[2][2][STEP][PITCH];
+    u32 row, col;
+    if (!tile_at(p, row, col)) return;
+    Operand l = left(a, b, p), r = right(a, b, p);
+    Sums sums;
+    Share x, y;
+    if (p.cols) fetch(x, l, row, 0, p.cols), fetch(y, r, col, 0, p.cols);
+    for (u32 k = 0, half = 0; k < p.cols; k += STEP, half ^= 1) {
+        put(tiles[half][0], x, l);
+        put(tiles[half][1], y, r);
+        __syncthreads(); // of the other half all are done: it was read before this
+        if (k + STEP < p.cols) fetch(x, l, row, k + STEP, p.cols), fetch(y, r, col, k + STEP, p.cols);
+        sums.step(tiles[half][0], tiles[half][1]);
+    }
+    sums.store(c, p, row, col, Again{a, b, &p});
+}

@@ -1,0 +1,59 @@
+// What the CUDA kernels share: the operands of the product as they lie. Needs ELEM (half.cuh).
+//
+// A kernel computes ROWS × COLS of L·R, where L and R are A and B, or, for a column-major C, Bᵀ and Aᵀ: its rows p.rows and
+// columns p.n are those of the product that it writes row by row.
+
+#pragma once
+#include "params.h"
+#include "../include/result.cuh"
+
+#if ELEM == F32
+typedef float Elem;
+__device__ __forceinline__ float to_float(float x) { return x; }
+#else
+typedef u16 Elem;
+__device__ __forceinline__ float to_float(u16 x) { return widen_lo<ELEM>(x); }
+#endif
+
+#define B_COLUMNS 1 // bits of p.order
+#define C_COLUMNS 2
+
+// L by its rows or R by its columns: line i has p.cols elements.
+struct Operand {
+    const Elem *x;
+    u32 ld, lines;
+    bool along; // a line's elements lie side by side; else its neighbours' at the same place do
+
+    __device__ __forceinline__ const Elem *at(u32 i, u32 k) const { return x + (along ? (u64)i * ld + k : (u64)k * ld + i); }
+};
+
+__device__ __forceinline__ Operand left(const Elem *a, const Elem *b, const Params &p) {
+    if (p.order & C_COLUMNS) return {b, p.ldb, p.rows, (p.order & B_COLUMNS) != 0};
+    return {a, p.lda, p.rows, true};
+}
+
+__device__ __forceinline__ Operand right(const Elem *a, const Elem *b, const Params &p) {
+    if (p.order & C_COLUMNS) return {a, p.lda, p.n, true};
+    return {b, p.ldb, p.n, (p.order & B_COLUMNS) != 0};
+}
+
+// An output from the operands, one after the other: see result.cuh's Special.
+struct Again {
+    const Elem *a, *b;
+    const Params *p;
+
+    __device__ __noinline__ float operator()(u32 row, u32 col) const {
+        Operand l = left(a, b, *p), r = right(a, b, *p);
+        Special s;
+        for (u32 k = 0; k < p->cols; k++) s.add(to_float(*l.at(row, k)), to_float(*r.at(col, k)));
+        return s.result();
+    }
+};
+
+// tile_at finds a block's tile; there is none past the last.
+__device__ __forceinline__ bool tile_at(const Params &p, u32 &row, u32 &col) {
+    u32 tile = blockIdx.x + blockIdx.z * p.width;
+    row = tile / p.across * ROWS;
+    col = tile % p.across * COLS;
+    return row < p.rows;
+}

@@ -1,0 +1,81 @@
+// Dense × dense on scalar units.
+//
+// 128 invocations compute a tile of 64×64, each 8 rows by 4 columns. Steps of 16 places k are brought to shared memory in
+// f32, where all operands lie across: at each place the elements of 64 lines side by side.
+
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+
+layout(local_size_x = 128) in;
+
+#define ROWS 64
+#define COLS 64
+#define STEP 16
+#define PITCH 17 // vec4 from a place to the next
+
+#include "gemm.glsl"
+
+shared vec4 tiles[2][STEP * PITCH];
+
+// pair returns two neighbouring 16-bit elements.
+vec2 pair(uint w) {
+#if ELEM == BF16
+    return uintBitsToFloat(uvec2(w << 16, w & 0xffff0000u));
+#else
+    return unpackHalf2x16(w);
+#endif
+}
+
+// four returns the elements of a run from its beginning, a multiple of four.
+vec4 four(Run r) {
+#if ELEM == F32
+    return Quads(r.line).v[r.at / 4];
+#else
+    uvec2 w = Pairs(r.line).v[r.at / 4];
+    return vec4(pair(w.x), pair(w.y));
+#endif
+}
+
+// bring copies places k to k + STEP of lines i to i + 64 to tile t. What lies past the operand's end becomes 0.
+void bring(uint t, Operand x, uint i, uint k) {
+    [[unroll]] for (uint n = 0; n < 64 * STEP / 4 / 128; n++) {
+        uint at = gl_LocalInvocationIndex + 128 * n;
+        uint line = x.along ? at % 64 : at % 16 * 4, place = x.along ? at / 64 * 4 : at / 16;
+        vec4 v = vec4(0);
+        if (i + line < x.lines && k + place < p.cols) v = four(runOf(x, i + line, k + place));
+        if (!x.along) {
+            tiles[t][place * PITCH + line / 4] = v;
+            continue;
+        }
+        // What is not a line's any more can be read, but need not be 0.
+        [[unroll]] for (uint e = 0; e < 4; e++) tiles[t][(place + e) * PITCH + line / 4][line % 4] = k + place + e < p.cols ? v[e] : 0;
+    }
+}
+
+void main() {
+    uint row, col;
+    if (!tileAt(row, col)) return;
+    Operand x[2] = {left(), right()};
+    uint down = gl_LocalInvocationIndex / 16 * 8, across = gl_LocalInvocationIndex % 16 * 4;
+    vec4 acc[8];
+    [[unroll]] for (uint r = 0; r < 8; r++) acc[r] = vec4(0);
+    for (uint k = 0; k < p.cols; k += STEP) {
+        barrier();
+        bring(0, x[0], row, k);
+        bring(1, x[1], col, k);
+        barrier();
+        for (uint e = 0; e < STEP; e++) {
+            vec4 lo = tiles[0][e * PITCH + down / 4], hi = tiles[0][e * PITCH + down / 4 + 1], w = tiles[1][e * PITCH + across / 4];
+            [[unroll]] for (uint r = 0; r < 4; r++) {
+                acc[r] += lo[r] * w;
+                acc[r + 4] += hi[r] * w;
+            }
+        }
+    }
+    row += down;
+    col += across;
+    if (col >= p.n) return;
+    [[unroll]] for (uint r = 0; r < 8; r++)
+        if (row + r < p.rows) storeFloats(row + r, col, repair(x, row + r, col, acc[r]));
+}

@@ -1,0 +1,132 @@
+// Dense × dense through WebGPU: the same work as kernel.comp. ELEM is the type of A and B. Sums have names of their own,
+// since an array would lie in memory.
+
+{{.HALF}}
+{{.NONFINITE}}
+
+const STEP = 16u;
+const PITCH = 68u; // elements from a place to the next
+
+const TILE = 1088u; // elements of an operand's step
+
+var<workgroup> tiles: array<f32, 2176>; // of the left operand, and the right one's
+
+// L by its rows or R by its columns: line i has p.cols elements.
+struct Operand {
+    second: bool, // it is B
+    ld: u32,
+    lines: u32,
+    along: bool, // a line's elements lie side by side; else its neighbours' at the same place do
+}
+
+fn left() -> Operand {
+    if ((p.order & 2u) != 0u) { return Operand(true, p.ldb, p.rows, (p.order & 1u) != 0u); }
+    return Operand(false, p.lda, p.rows, true);
+}
+
+fn right() -> Operand {
+    if ((p.order & 2u) != 0u) { return Operand(false, p.lda, p.n, true); }
+    return Operand(true, p.ldb, p.n, (p.order & 1u) != 0u);
+}
+
+fn place_of(x: Operand, i: u32, k: u32) -> u32 {
+    if (x.along) { return i * x.ld + k; }
+    return k * x.ld + i;
+}
+
+fn word(x: Operand, i: u32) -> u32 {
+    if (x.second) { return b[i]; }
+    return a[i];
+}
+
+{{if eq .ELEM "0"}}
+const PER = 1u; // elements of a word
+fn element(x: Operand, i: u32) -> f32 { return bitcast<f32>(word(x, i)); }
+{{else}}
+const PER = 2u;
+fn element(x: Operand, i: u32) -> f32 { return bitcast<f32>(widen((word(x, i / 2u) >> (16u * (i & 1u))) & 0xffffu, {{.ELEM}}u)); }
+{{end}}
+
+// pair returns the elements of a word.
+fn pair(w: u32) -> vec2<f32> {
+{{if eq .ELEM "0"}}
+    return vec2<f32>(bitcast<f32>(w), 0.0);
+{{else if eq .ELEM "2"}}
+    return bitcast<vec2<f32>>(vec2<u32>(w << 16u, w & 0xffff0000u));
+{{else}}
+    return unpack2x16float(w);
+{{end}}
+}
+
+// bring copies places k to k + STEP of lines i to i + 64 to shared memory, where they lie across: at each place the elements
+// of 64 lines side by side. What lies past the operand's end becomes 0.
+fn bring(tile: u32, x: Operand, i: u32, k: u32, t: u32) {
+    for (var at = t; at < 64u * STEP / PER; at = at + {{.LX}}u) {
+        var line = at / (STEP / PER);
+        var place = at % (STEP / PER) * PER;
+        if (!x.along) {
+            line = at % (64u / PER) * PER;
+            place = at / (64u / PER);
+        }
+        var v = vec2<f32>();
+        if (i + line < x.lines && k + place < p.cols) { v = pair(word(x, place_of(x, i + line, k + place) / PER)); }
+        let to = tile + place * PITCH + line;
+        tiles[to] = v.x;
+{{if ne .ELEM "0"}}
+        if (x.along) {
+            if (k + place + 1u >= p.cols) { v.y = 0.0; } // it can be read, but need not be 0
+            tiles[to + PITCH] = v.y;
+        } else {
+            tiles[to + 1u] = v.y;
+        }
+{{end}}
+    }
+}
+
+// entries returns an output from the operands, one after the other.
+fn entries(row: u32, col: u32) -> f32 {
+    var sum = Terms(0.0, 0u);
+    let l = left();
+    let r = right();
+    for (var k = 0u; k < p.cols; k = k + 1u) { sum = add_term(sum, element(l, place_of(l, row, k)), element(r, place_of(r, col, k))); }
+    return total(sum);
+}
+
+fn store_quad(row: u32, col: u32, x: vec4<f32>) {
+    if (row >= p.rows) { return; }
+    var y = x;
+    for (var i = 0u; i < 4u; i = i + 1u) {
+        if (col + i >= p.n) { return; }
+        if (special(y[i])) { y[i] = entries(row, col + i); }
+        store(row, col + i, y[i]);
+    }
+}
+
+@compute @workgroup_size({{.LX}}, {{.LY}}, {{.LZ}})
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+    let tile = group.x + group.z * p.width;
+    let row = tile / p.across * 64u;
+    let col = tile % p.across * 64u;
+    if (row >= p.rows) { return; }
+    let l = left();
+    let r = right();
+    let down = t / 16u * 8u;
+    let across = t % 16u * 4u;
+{{range $r := .HIGH}}
+    var acc{{$r}} = vec4<f32>();{{end}}
+    for (var k = 0u; k < p.cols; k = k + STEP) {
+        workgroupBarrier();
+        bring(0u, l, row, k, t);
+        bring(TILE, r, col, k, t);
+        workgroupBarrier();
+        for (var e = 0u; e < STEP; e = e + 1u) {
+            let y = TILE + e * PITCH + across;
+            let x = e * PITCH + down;
+            let w = vec4<f32>(tiles[y], tiles[y + 1u], tiles[y + 2u], tiles[y + 3u]);
+{{range $r := .HIGH}}
+            acc{{$r}} = acc{{$r}} + tiles[x + {{$r}}u] * w;{{end}}
+        }
+    }
+{{range $r := .HIGH}}
+    store_quad(row + down + {{$r}}u, col + across, acc{{$r}});{{end}}
+}
