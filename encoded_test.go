@@ -66,6 +66,9 @@ func TestPrepareTakesEncoded(t *testing.T) {
 func encodeOnce[T formats.Value](t *testing.T, dev *spmm.Device, format string) {
 	r := rand.New(rand.NewPCG(1, 2))
 	a := formats.Convert[T](matrix(t, "gen:nm,rows=130,cols=96,n=2,m=4,values=ones"))
+	if format == "dense" {
+		a = formats.Convert[T](dense[T](r, a.Rows, a.Cols, 0, false).Sparse())
+	}
 	b, c := dense[T](r, a.Cols, 33, 0, false), formats.NewDense[float32](a.Rows, 33)
 	want := expected(1, a, b, 0, c)
 	e, err := spmm.Encode(ctx, dev, a, spmm.Options{Format: format, Cols: 33})

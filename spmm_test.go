@@ -145,7 +145,11 @@ func multiplyCase[T, B, C formats.Value](t *rapid.T, dev *spmm.Device, o spmm.Op
 	r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 	m, k, n := rapid.IntRange(0, 70).Draw(t, "m"), rapid.IntRange(0, 70).Draw(t, "k"), rapid.IntRange(0, 40).Draw(t, "n")
 	pad := rapid.SampledFrom([]int{0, 1, 8}).Draw(t, "pad")
-	a := sparse[T](r, m, k, rapid.SampledFrom([]int{1, 3, 20, 1000}).Draw(t, "every"))
+	every := rapid.SampledFrom([]int{1, 3, 20, 1000}).Draw(t, "every")
+	a := sparse[T](r, m, k, every)
+	if o.Format == "dense" {
+		a = formats.Convert[T](dense[T](r, m, k, 0, false).Sparse())
+	}
 	b := dense[B](r, k, n, pad, rapid.Bool().Draw(t, "bColMajor"))
 	c := dense[C](r, m, n, pad, rapid.Bool().Draw(t, "cColMajor"))
 	alpha := rapid.SampledFrom([]float32{1, -2}).Draw(t, "alpha")
@@ -452,6 +456,9 @@ func TestBindingLimit(t *testing.T) {
 	a := sparse[float32](r, 700, 200, 3)
 	b := dense[float32](r, 200, 100, 3, false)
 	for _, format := range spmm.Formats() {
+		if format == "dense" {
+			a = formats.Convert[float32](dense[float32](r, 700, 200, 0, false).Sparse())
+		}
 		for _, binding := range []int64{1 << 30, 100_000, 30_000} {
 			for _, colMajor := range []bool{false, true} {
 				dev, s := openSmall(t, binding)

@@ -263,6 +263,9 @@ func (w *lister) add(tier Tier, t target, class string, s shape, l layout) {
 	if r.alpha == 0 {
 		r.alpha = 1
 	}
+	if t.kernel.Full && class != Reproducible { // which lowers any matrix, whatever the format
+		r.pattern = "dense"
+	}
 	first := max(w.suite, since[t.kernel.Name])
 	w.tests = append(w.tests, test{t, r, l, tier, first})
 	if l.path == direct && tier == Quick {

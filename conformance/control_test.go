@@ -27,7 +27,7 @@ var controls = []struct {
 		for i := a.Rows - 1; i >= 0; i-- {
 			for e := a.RowPtr[i]; e < a.RowPtr[i+1]; e++ {
 				if a.Val[e] != 0 {
-					remove(a, e)
+					a.Val[e] = 0 // an entry that is gone is refused by formats that store every element
 					return
 				}
 			}
@@ -98,7 +98,7 @@ func transposeTile(a *formats.CSR[float32]) {
 }
 
 func TestNegativeControls(t *testing.T) {
-	cases := regexp.MustCompile(`^[a-z]+(/v8)?/f16/(T1±/m67k129n7/eighth/alpha4$|T1±/m67k129n33/eighth/host|T3/m67k129n33/eighth/spans/p(23|47))`)
+	cases := regexp.MustCompile(`^[a-z]+(/v8)?/f16/(T1±/m67k129n7/(eighth|dense)/alpha4$|T1±/m67k129n33/(eighth|dense)/host|T3/m67k129n33/eighth/spans/p(23|47))`)
 	devices(t, func(t *testing.T, dev backend.Device) {
 		for _, c := range controls {
 			t.Run(c.name, func(t *testing.T) {
@@ -171,7 +171,7 @@ func TestEpilogueControls(t *testing.T) {
 // TestControlsAreFaults: without a fault the same cases pass.
 func TestControlsAreFaults(t *testing.T) {
 	devices(t, func(t *testing.T, dev backend.Device) {
-		m, err := Run(t.Context(), dev, Options{Filter: regexp.MustCompile(`^[a-z]+(/v8)?/f16/(T1±/m67k129n7/eighth/alpha4$|T3/m67k129n33/eighth/spans/p23)`)})
+		m, err := Run(t.Context(), dev, Options{Filter: regexp.MustCompile(`^[a-z]+(/v8)?/f16/(T1±/m67k129n7/(eighth|dense)/alpha4$|T3/m67k129n33/eighth/spans/p23)`)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -58,9 +58,9 @@ func (w *lister) reproducibleValues5(kernels []*spec.Format) {
 // has multiplied with them. The plan is to be closed after an error, too.
 func prepareA[A formats.Value](ctx context.Context, r *runner, t *test, p *instance, a *formats.CSR[A], o spmm.Options) (*spmm.Plan, error) {
 	if t.changed == "" {
-		return spmm.Prepare(ctx, r.door, a, o)
+		return spmm.Prepare(ctx, r.door, asGiven(t, a), o)
 	}
-	plan, err := spmm.Prepare(ctx, r.door, &formats.CSR[A]{Rows: a.Rows, Cols: a.Cols, RowPtr: a.RowPtr, ColIdx: a.ColIdx, Val: otherValues[A](len(a.Val))}, o)
+	plan, err := spmm.Prepare(ctx, r.door, asGiven(t, &formats.CSR[A]{Rows: a.Rows, Cols: a.Cols, RowPtr: a.RowPtr, ColIdx: a.ColIdx, Val: otherValues[A](len(a.Val))}), o)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func otherValues[A formats.Value](n int) []A {
 
 // asFresh multiplies with a plan that has a's values from the start: its outputs must have the same bits.
 func asFresh[A formats.Value](ctx context.Context, r *runner, t *test, p *instance, a *formats.CSR[A], o spmm.Options, out *outputs) error {
-	fresh, err := spmm.Prepare(ctx, r.door, a, o)
+	fresh, err := spmm.Prepare(ctx, r.door, asGiven(t, a), o)
 	if err != nil {
 		return err
 	}

@@ -85,6 +85,9 @@ func NewContainer(e Encoded) *Container {
 // Clone returns a copy of a matrix in its own format that shares no memory with it. The matrix must be a pointer, as
 // those of this package and the ones below it are.
 func Clone(e Encoded) Encoded {
+	if d, ok := e.(interface{ clone() Encoded }); ok {
+		return d.clone()
+	}
 	p := reflect.New(reflect.TypeOf(e).Elem())
 	p.Elem().Set(reflect.ValueOf(e).Elem())
 	c := p.Interface().(Encoded)

@@ -42,7 +42,7 @@ func (a *CSC[T]) Transpose() *CSR[T] {
 	return &CSR[T]{Rows: a.Cols, Cols: a.Rows, RowPtr: a.ColPtr, ColIdx: a.RowIdx, Val: a.Val}
 }
 
-func (a *CSC[T]) transposed() Sparse { return a.Transpose() }
+func (a *CSC[T]) transposed() Encoded { return a.Transpose() }
 
 // CSR returns a by rows: CSR.Transpose of its transpose.
 func (a *CSC[T]) CSR() *CSR[T] { return a.Transpose().Transpose() }

@@ -28,7 +28,13 @@ var DenseFormat = Format{
 	New:  NewOf[Dense[half.F16], Dense[half.BF16], Dense[float32]],
 }
 
-func packDense[T Value](a *CSR[T], _ map[string]int) (Encoded, error) { return a.Full() }
+func packDense[T Value](a *CSR[T], _ map[string]int) (Encoded, error) {
+	d, err := a.Full()
+	if err != nil {
+		return nil, err
+	}
+	return d.clone(), nil
+}
 
 // Full returns a, which must store every element, as a dense matrix in row-major order that shares its values. It is
 // ErrNotFull, with the first row that lacks an element, for any other.
@@ -47,6 +53,33 @@ func (a *CSR[T]) Full() (*Dense[T], error) {
 	return &Dense[T]{Rows: a.Rows, Cols: a.Cols, LD: a.Cols, Data: a.Val}, nil
 }
 
+// DenseTo returns a dense matrix with elements stored as t (F16, BF16 or F32; TF32 means F32), converted as ConvertDense does
+// where it has others. What is in another format is returned as it is.
+func DenseTo(a Encoded, t dtype.Type) Encoded {
+	if a.Format() != denseName || a.Type() == t.Storage() {
+		return a
+	}
+	switch a := a.(type) {
+	case *Dense[half.F16]:
+		return denseTo(a, t)
+	case *Dense[half.BF16]:
+		return denseTo(a, t)
+	case *Dense[float32]:
+		return denseTo(a, t)
+	}
+	return a
+}
+
+func denseTo[T Value](d *Dense[T], t dtype.Type) Encoded {
+	switch t.Storage() {
+	case dtype.F16:
+		return ConvertDense[half.F16](d)
+	case dtype.BF16:
+		return ConvertDense[half.BF16](d)
+	}
+	return ConvertDense[float32](d)
+}
+
 // Format returns "dense".
 func (d *Dense[T]) Format() string { return denseName }
 
@@ -62,7 +95,7 @@ func (d *Dense[T]) Type() dtype.Type { return TypeOf[T]() }
 // Sparse returns the CSR matrix that stores every element of d. It shares d's elements where these are its rows one
 // after the other. ToCSR leaves zeros out.
 func (d *Dense[T]) Sparse() Sparse {
-	d = d.rows()
+	d = d.Compact()
 	a := &CSR[T]{Rows: d.Rows, Cols: d.Cols, RowPtr: make([]int64, d.Rows+1), ColIdx: make([]int32, len(d.Data)), Val: d.Data}
 	for i := range a.RowPtr {
 		a.RowPtr[i] = int64(i) * int64(d.Cols)
@@ -77,8 +110,8 @@ func (d *Dense[T]) Sparse() Sparse {
 	return a
 }
 
-// rows returns d in row-major order without padding: d itself, or a view, where that is what it is.
-func (d *Dense[T]) rows() *Dense[T] {
+// Compact returns d in row-major order without padding: a view where it lies so, else a copy.
+func (d *Dense[T]) Compact() *Dense[T] {
 	if d.ColMajor || d.LD != d.Cols {
 		d = d.Layout(false, 0)
 	}
@@ -90,10 +123,24 @@ func (d *Dense[T]) Transpose() *Dense[T] {
 	return &Dense[T]{Rows: d.Cols, Cols: d.Rows, LD: d.LD, ColMajor: !d.ColMajor, Data: d.Data}
 }
 
+func (d *Dense[T]) transposed() Encoded { return d.Transpose() }
+
+func (d *Dense[T]) clone() Encoded {
+	c := *d
+	c.Data = slices.Clone(d.Data)
+	return &c
+}
+
+// WithValues returns the matrix of d's size with these elements, row after row, whose memory it shares. There must be NNZ of
+// them.
+func (d *Dense[T]) WithValues(values []T) Encoded {
+	return &Dense[T]{Rows: d.Rows, Cols: d.Cols, LD: d.Cols, Data: values}
+}
+
 // Fields names the array: "values", the rows of d one after the other. Where d lies otherwise that is a copy.
 func (d *Dense[T]) Fields() Fields {
 	if d.ColMajor || d.LD != d.Cols || len(d.Data) != d.Rows*d.Cols {
-		d = d.rows()
+		d = d.Compact()
 	}
 	return Fields{
 		Version: 1, Rows: &d.Rows, Cols: &d.Cols,

@@ -8,16 +8,17 @@ import (
 	"github.com/spmmrun/spmm/formats/internal/rowptr"
 )
 
-// Transpose returns the transpose of a matrix in any format: of a *CSC as it lies, sharing its arrays; of a *CSR by
-// CSR.Transpose; any other is decoded first. The arrays must be valid.
-func Transpose(a Encoded) Sparse {
-	if c, ok := a.(interface{ transposed() Sparse }); ok {
+// Transpose returns the transpose of a matrix in any format, in CSR except for that of a dense one: of a *CSC as it lies, and
+// of a *Dense as it lies in the other order, sharing its arrays; of a *CSR by CSR.Transpose; any other is decoded first. The
+// arrays must be valid.
+func Transpose(a Encoded) Encoded {
+	if c, ok := a.(interface{ transposed() Encoded }); ok {
 		return c.transposed()
 	}
 	return Dispatch(a.Sparse(), transposed[half.F16], transposed[half.BF16], transposed[float32])
 }
 
-func transposed[T Value](a *CSR[T]) Sparse { return a.Transpose() }
+func transposed[T Value](a *CSR[T]) Encoded { return a.Transpose() }
 
 // Transpose returns aᵀ. It uses all cores, and takes time linear in entries, rows and columns, and besides the result a
 // counter of 4 bytes for each column and core, or for each column alone where there are few entries to a column.

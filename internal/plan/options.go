@@ -48,16 +48,18 @@ func (o Options) precision(a formats.Encoded) dtype.Type {
 	return o.Precision
 }
 
-// operand returns the matrix to multiply with, and whether its entries are in another order than a's: then it is a CSR that
-// shares no memory with a, whose entries are those of a column of it after those of the column before.
+// operand returns the matrix to multiply with, and whether its entries are in another order than a's: then what Sparse
+// returns of it shares no memory with a, and its entries were given column by column. A dense matrix has the precision's type.
 func (o Options) operand(a formats.Encoded) (m formats.Encoded, turned bool) {
 	switch {
 	case o.Transpose:
-		return formats.Transpose(a), !formats.ByColumns(a)
+		m, turned = formats.Transpose(a), !formats.ByColumns(a)
 	case formats.ByColumns(a):
-		return a.Sparse(), true
+		m, turned = a.Sparse(), true
+	default:
+		m = a
 	}
-	return a, false
+	return formats.DenseTo(m, o.precision(a)), turned
 }
 
 // anyFormat tells whether the options leave the format open.

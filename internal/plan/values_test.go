@@ -192,7 +192,7 @@ func checkSet(t *testing.T, d *Device, o Options, a, b formats.Encoded, given fo
 		for range 2 {
 			was := valuesOf(a.Sparse())
 			if formats.ByColumns(a) {
-				was = valuesOf(formats.Transpose(a))
+				was = valuesOf(formats.Transpose(a).Sparse())
 			}
 			if err := p.SetHostValues(ctx, was); err != nil {
 				t.Fatal(err)

@@ -120,7 +120,7 @@ void main() {
         uint i = row + t / (COLS / 4), j = col + t % (COLS / 4) * 4;
         if (i >= p.rows || j >= p.n) continue;
         vec4 v = repair(x, i, j, uintBitsToFloat(mem[t / (COLS / 4) * OUT + t % (COLS / 4)]));
-        if (p.ctype == F16) storeHalves(i, j, v);
+        if (storeType == F16) storeHalves(i, j, v);
         else storeFloats(i, j, v);
     }
 }

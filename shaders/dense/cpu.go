@@ -90,6 +90,7 @@ func group[T formats.Value](loops host.Loops[T]) backend.GroupFunc {
 				}
 			}
 		}
+		out := host.Out{C: args[3], Bias: args[2], Store: p.store, LDC: p.ldc, Alpha: p.alpha, Beta: p.beta}
 		for i := range rows {
 			acc := s.acc[i*cpuCols:][:n]
 			host.Repair(acc, func(j int, add func(x, y float32)) {
@@ -97,7 +98,7 @@ func group[T formats.Value](loops host.Loops[T]) backend.GroupFunc {
 					add(loops.Wide(l.x[l.index(row+i, k)]), loops.Wide(r.x[r.index(col+j, k)]))
 				}
 			})
-			host.Store(args[2], p.ctype, (row+i)*int(p.ldc)+col, acc, s.line[:n], p.alpha, p.beta)
+			out.Row(row+i, col, acc, s.line[:n])
 		}
 	}
 }

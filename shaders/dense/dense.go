@@ -20,7 +20,6 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/internal/simd"
-	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -34,12 +33,14 @@ var Format = &spec.Format{
 		Args: []spec.Arg{
 			{Name: "a", Elem: "T", ReadOnly: true}, // rows, lda apart
 			{Name: "b", Elem: "T", ReadOnly: true},
+			{Name: "bias", Elem: "f32", ReadOnly: true},
 			{Name: "c", Elem: "f32"},
 		},
 		Params:   spec.Params[params](),
 		Variants: variants(),
 		Files:    files,
 	},
+	Full:   true,
 	Encode: spec.Encoder(encode[half.F16], encode[half.BF16], encode[float32]),
 	Adopt:  spec.Adopter(pack[half.F16], pack[half.BF16], pack[float32]),
 	Launch: launch,
@@ -51,7 +52,7 @@ type params struct {
 	rows, n, cols uint32 // cols is K
 	lda, ldb, ldc uint32
 	order         uint32 // bBit | cBit
-	ctype         uint32 // type of C: 0 f32, 1 f16, 2 bf16
+	store         uint32 // see spec.Problem.StoreWord
 	alpha, beta   float32
 	width         uint32 // of the grid in x
 	across        uint32 // tiles side by side
@@ -90,14 +91,15 @@ func pack[T formats.Value](m *formats.Dense[T], v *spec.Variant) (*spec.Packed, 
 	if ld > spec.MaxLD {
 		return nil, fmt.Errorf("kernel dense/%s: %d columns exceed %d: %w", v.Name, m.Cols, spec.MaxLD, backend.ErrUnsupported)
 	}
+	m = m.Compact()
 	rows := m
-	if m.ColMajor || m.LD != ld {
+	if m.LD != ld {
 		rows = m.Layout(false, ld)
 	}
 	array := spec.NewArray("a", rows.Data[:m.Rows*ld])
 	tiles := spec.Ceil(m.Rows, int(v.Const("ROWS")))
 	e := &spec.Packed{
-		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Arrays: []spec.Array{array}, Items: int64(tiles), Panel: int(v.Const("ROWS")), Format: m,
+		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Arrays: []spec.Array{array}, Items: int64(tiles), Format: m,
 		Stats: formats.Stats{
 			StoredBytes: int64(len(array.Data)), Slots: int64(m.Rows) * int64(ld), MACs: int64(computed(m.Rows, v)) * int64(m.Cols),
 			Gathers: int64(tiles) * int64(m.Cols), Staged: true,
@@ -124,7 +126,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	}
 	x := params{
 		rows: uint32(p.M), n: uint32(p.N), cols: uint32(p.K), lda: uint32(spec.Ceil(p.K, align) * align), ldb: uint32(p.LDB), ldc: uint32(p.LDC),
-		ctype: include.Number(p.Out), alpha: p.Alpha, beta: p.Beta,
+		alpha: p.Alpha, beta: p.Beta,
 	}
 	if p.BCol {
 		x.order |= bBit
@@ -132,7 +134,9 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	if p.CCol {
 		x.order |= cBit
 		x.rows, x.n = x.n, x.rows
+		p.Epilogue = p.Epilogue.Turned()
 	}
+	x.store = p.StoreWord()
 	x.across = spec.Ceil(x.n, v.Const("COLS"))
 	groups, err := spec.Fold(int64(spec.Ceil(x.rows, v.Const("ROWS")))*int64(x.across), 1)
 	if err != nil {

@@ -168,7 +168,7 @@ func nonFinite[T formats.Value](t *testing.T, dev backend.Device, v *spec.Varian
 		t.Fatal(err)
 	}
 	mem := make([]byte, m*n*out.Size())
-	shadertest.Run(t, dev, dense.Format.Program, l, e.Arrays[0].Data, backend.Bytes(bl.Data), mem)
+	shadertest.Run(t, dev, dense.Format.Program, l, e.Arrays[0].Data, backend.Bytes(bl.Data), backend.Bytes(bl.Data), mem)
 	switch out {
 	case dtype.F16:
 		c.Data = widen[half.F16](mem)

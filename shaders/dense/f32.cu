@@ -98,8 +98,8 @@ struct Sums {
                 for (int j = 0; j < 4; j++) mma8(acc[i][j], v[i], w[j]);
         }
     }
-    template <class F> __device__ __forceinline__ void store(void *c, const Params &p, u32 row, u32 col, F recompute) {
-        store_tiles<2, 4>(acc, c, p, row + down, col + right, recompute);
+    template <class F> __device__ __forceinline__ void store(Dest to, const Params &p, u32 row, u32 col, F recompute) {
+        store_tiles<2, 4>(acc, to, p, row + down, col + right, recompute);
     }
 };
 #else
@@ -123,8 +123,8 @@ struct Sums {
             }
         }
     }
-    template <class F> __device__ __forceinline__ void store(void *c, const Params &p, u32 row, u32 col, F recompute) {
-        Out<Params> out(c, p);
+    template <class F> __device__ __forceinline__ void store(Dest to, const Params &p, u32 row, u32 col, F recompute) {
+        Out<Params> out(to, p);
 #pragma unroll
         for (int i = 0; i < 8; i++)
             out.store(row + down + i, col + right, make_float4(acc[i][0], acc[i][1], acc[i][2], acc[i][3]), recompute);
@@ -133,7 +133,8 @@ struct Sums {
 #endif
 
 extern "C" __global__ void __launch_bounds__(128)
-    ENTRY(const float *__restrict__ a, const float *__restrict__ b, void *__restrict__ c, const __grid_constant__ Params p) {
+    ENTRY(const float *__restrict__ a, const float *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
+          const __grid_constant__ Params p) {
     __shared__ __align__(16) float tiles[2][2][STEP][PITCH];
     u32 row, col;
     if (!tile_at(p, row, col)) return;
@@ -148,5 +149,5 @@ extern "C" __global__ void __launch_bounds__(128)
         if (k + STEP < p.cols) fetch(x, l, row, k + STEP, p.cols), fetch(y, r, col, k + STEP, p.cols);
         sums.step(tiles[half][0], tiles[half][1]);
     }
-    sums.store(c, p, row, col, Again{a, b, &p});
+    sums.store({c, bias}, p, row, col, Again{a, b, &p});
 }

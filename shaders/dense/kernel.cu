@@ -31,7 +31,8 @@ __device__ __forceinline__ void fragment(u32 (&x)[4], u32 from, bool along, u32 
 }
 
 extern "C" __global__ void __launch_bounds__(128)
-    ENTRY(const Elem *__restrict__ a, const Elem *__restrict__ b, void *__restrict__ c, const __grid_constant__ Params p) {
+    ENTRY(const Elem *__restrict__ a, const Elem *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
+          const __grid_constant__ Params p) {
     __shared__ __align__(16) u16 tiles[STAGES][2][TILE];
     u32 row, col;
     if (!tile_at(p, row, col)) return;
@@ -69,5 +70,5 @@ extern "C" __global__ void __launch_bounds__(128)
                 for (int j = 0; j < 4; j++) mma<ELEM>(acc[i][j], x[i], y[j / 2][j % 2 * 2], y[j / 2][j % 2 * 2 + 1]);
         }
     }
-    store_tiles<2, 4>(acc, c, p, row + down, col + right, Again{a, b, &p});
+    store_tiles<2, 4>(acc, {c, bias}, p, row + down, col + right, Again{a, b, &p});
 }

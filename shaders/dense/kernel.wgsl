@@ -2,6 +2,7 @@
 // since an array would lie in memory.
 
 {{.HALF}}
+{{.EPILOGUE}}
 {{.NONFINITE}}
 
 const STEP = 16u;

@@ -50,6 +50,17 @@ func (a Activation) Known() bool { return int(a) < len(activations) }
 // None tells whether outputs are stored as they are.
 func (e Epilogue) None() bool { return e.Bias == NoBias && e.Activation == NoActivation }
 
+// Turned returns the epilogue as it is for Cᵀ: a bias of C's rows is one of its columns.
+func (e Epilogue) Turned() Epilogue {
+	switch e.Bias {
+	case RowBias:
+		e.Bias = ColBias
+	case ColBias:
+		e.Bias = RowBias
+	}
+	return e
+}
+
 // String names what the epilogue does, as "bias-row/relu"; "none" if that is nothing.
 func (e Epilogue) String() string {
 	bias := [...]string{NoBias: "", RowBias: "bias-row", ColBias: "bias-col"}[e.Bias]

@@ -34,6 +34,8 @@ type Format struct {
 	// Packing names the constants that Encode looks at: variants equal in them, and in In, take the
 	// same packed matrix.
 	Packing []string
+	// Full says that the format takes only matrices that store every element.
+	Full bool
 	// Encode packs a CSR matrix for a variant. It may use all cores.
 	Encode func(a formats.Sparse, v *Variant) (*Packed, error)
 	// EncodePart, if set, packs a range of rows, from a multiple of Packed.Panel on, as the whole matrix was packed.

@@ -3,10 +3,12 @@
 #extension GL_EXT_buffer_reference2 : require
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Arg_a { ELEM_T v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Arg_b { ELEM_T v[]; };
+layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Arg_bias { float v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) buffer Arg_c { float v[]; };
 layout(push_constant, std430) uniform Push {
     Arg_a a;
     Arg_b b;
+    Arg_bias bias;
     Arg_c c;
     uint rows;
     uint n;
@@ -15,7 +17,7 @@ layout(push_constant, std430) uniform Push {
     uint ldb;
     uint ldc;
     uint order;
-    uint ctype;
+    uint store;
     float alpha;
     float beta;
     uint width;

@@ -8,7 +8,7 @@ struct Params {
     unsigned int ldb;
     unsigned int ldc;
     unsigned int order;
-    unsigned int ctype;
+    unsigned int store;
     float alpha;
     float beta;
     unsigned int width;
