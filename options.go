@@ -29,6 +29,13 @@ type Options struct {
 	// of its transpose). What PlanInfo and Packing tell, Rows, Cols and Stats included, is then of Aᵀ, and Encode returns
 	// Aᵀ.
 	Transpose bool
+	// Right puts A on the right: C = alpha·B·A + beta·C, B being N×K and C N×M for A of K×M; with Transpose too it is
+	// C = alpha·B·Aᵀ + beta·C. It serves layers that keep samples in rows, Y = X·W. Row-major B and C are row-major in memory
+	// as ever; the plan multiplies their transposes, which lie in the same memory, by that of A, which it packs: what
+	// PlanInfo and Packing tell is of the packed matrix, except for PlanInfo.Rows and Cols, and Encode returns it. N, which
+	// Cols, TensorsFor and Attainable take, is then a number of rows of B and C. Format dense takes them as they lie; for
+	// others they go through one pass over the data on the device, unless they are column-major.
+	Right bool
 	// Mode is Fast, or Reproducible for the same bits on every device. In the latter Format says how A is
 	// shared out where the device has matrix units for 8-bit integers: csr in rows, tiledcsr in panels of rows in its
 	// order, any other format in panels. All other devices take rows. The bits do not depend on it.
@@ -59,7 +66,7 @@ func (o Options) plan() (plan.Options, error) {
 	if err != nil {
 		return plan.Options{}, err
 	}
-	out := plan.Options{Format: o.Format, Variant: o.Variant, Precision: o.Precision, Cols: o.Cols, Transpose: o.Transpose, Tune: o.Tune, Reproducible: p}
+	out := plan.Options{Format: o.Format, Variant: o.Variant, Precision: o.Precision, Cols: o.Cols, Transpose: o.Transpose, Right: o.Right, Tune: o.Tune, Reproducible: p}
 	return out, out.Validate()
 }
 

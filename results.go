@@ -24,7 +24,7 @@ func (t Timing) Best() time.Duration { return backend.Timing(t).Best() }
 
 // PlanInfo is what there is to know of a prepared matrix.
 type PlanInfo struct {
-	Rows, Cols int   // of A as it is multiplied with: M and K. With Options.Transpose, of Aᵀ
+	Rows, Cols int   // of A as it is multiplied with: M and K, or with Options.Right K and M. With Options.Transpose, of Aᵀ
 	NNZ        int64 // stored entries, zeros that are stored included
 	// Format is the format that the matrix is in on the device. In reproducible mode it is the one that the rows
 	// (csr) or panels of rows (cvse, tiledcsr) are taken from.

@@ -20,8 +20,8 @@ func Formats() []string { return plan.Formats() }
 type Plan struct{ p *plan.Plan }
 
 // Prepare validates a, packs it into a format for the device and copies it there. a may be changed or dropped
-// afterwards. It is a *formats.CSR of any element type, or a matrix in another format: one that load.Open has read,
-// say. If the device has a kernel for the way in which that is packed, it is copied there as it is; else, or if o
+// afterwards. It is a *formats.CSR of any element type, a *formats.Dense, which is multiplied as a dense matrix unless o asks
+// for another format, or a matrix in another format: one that load.Open has read, say. If the device has a kernel for the way in which that is packed, it is copied there as it is; else, or if o
 // asks for another format or precision, to tune, or for reproducible mode, it is decoded and packed again, as is what no
 // kernel multiplies from: a *formats.CSC, or with Options.Transpose any format but CSR.
 func Prepare(ctx context.Context, dev *Device, a formats.Encoded, o Options) (*Plan, error) {
@@ -37,7 +37,7 @@ func Prepare(ctx context.Context, dev *Device, a formats.Encoded, o Options) (*P
 }
 
 // Info returns what was chosen for the matrix, why, and what it took.
-func (p *Plan) Info() PlanInfo { return PlanInfo(p.p.Info) }
+func (p *Plan) Info() PlanInfo { return PlanInfo(p.p.Describe()) }
 
 // Attainable returns the least time a multiplication by n columns can take, C having elements of type
 // out and not being read, with an Epilogue if one is given: the roofline of the device for this plan. The first call on a device measures it, which
@@ -52,7 +52,7 @@ func (p *Plan) Attainable(ctx context.Context, n int, out dtype.Type, e ...Epilo
 }
 
 // Multiply computes c = alpha·A·b + beta·c for data in the host's memory. b is K×N and c is M×N for A
-// of M×K; c is not read where beta is 0. After an error, which a cancelled context is too, the
+// of M×K; with Options.Right it is c = alpha·b·A + beta·c. c is not read where beta is 0. After an error, which a cancelled context is too, the
 // contents of c are undefined. Timing.Host includes the copies to the device and back. At most one Epilogue may be
 // given.
 func Multiply[T, C formats.Value](ctx context.Context, p *Plan, alpha float32, b *formats.Dense[T], beta float32, c *formats.Dense[C], e ...Epilogue) (Timing, error) {
@@ -86,8 +86,8 @@ func host[T formats.Value](d *formats.Dense[T], name string) (plan.Dense, error)
 	}, nil
 }
 
-// Run computes c = alpha·A·b + beta·c for tensors on the plan's device, in any element types and
-// orders. c is not read where beta is 0, and must not be b. After an error, which a cancelled context is too, the
+// Run computes c = alpha·A·b + beta·c, or with Options.Right c = alpha·b·A + beta·c, for tensors on the plan's device, in
+// any element types and orders. c is not read where beta is 0, and must not be b. After an error, which a cancelled context is too, the
 // contents of c are undefined. At most one Epilogue may be given.
 func (p *Plan) Run(ctx context.Context, alpha float32, b Operand, beta float32, c Operand, e ...Epilogue) (Timing, error) {
 	return p.Repeat(ctx, 1, alpha, b, beta, c, e...)

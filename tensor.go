@@ -38,7 +38,7 @@ func NewTensor[T formats.Value](dev *Device, rows, cols int, colMajor bool) (*Te
 	return &Tensor[T]{t}, nil
 }
 
-// TensorsFor allocates B (K×n) and C (M×n) for a plan, row-major, in blocks that fit together where
+// TensorsFor allocates B (K×n) and C (M×n) for a plan, or with Options.Right B (n×K) and C (n×M), row-major, in blocks that fit together where
 // they are too large for the device to bind whole. What exceeds the device's memory is ErrOutOfMemory, before
 // anything is allocated.
 func TensorsFor[B, C formats.Value](p *Plan, n int) (*Tensor[B], *Tensor[C], error) {

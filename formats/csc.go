@@ -20,13 +20,12 @@ type CSC[T Value] struct {
 }
 
 // ByColumns tells whether a matrix is a *CSC of some type.
-func ByColumns(a Encoded) bool {
-	_, ok := a.(interface{ transposed() Sparse })
-	return ok
-}
+func ByColumns(a Encoded) bool { return a.Format() == cscName }
+
+const cscName = "csc"
 
 // Format returns "csc".
-func (a *CSC[T]) Format() string { return "csc" }
+func (a *CSC[T]) Format() string { return cscName }
 
 // Dims returns the matrix's size.
 func (a *CSC[T]) Dims() (rows, cols int) { return a.Rows, a.Cols }

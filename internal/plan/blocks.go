@@ -11,23 +11,14 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 )
 
-// Shapes returns how B (K×n) and C (M×n) are to lie on the device for this plan: whole where the
-// device can bind that, else in the largest blocks it can. A limit that no blocks can meet is
-// ErrUnsupported.
-func (p *Plan) Shapes(n int, bType dtype.Type, bColMajor bool, cType dtype.Type, cColMajor bool) (b, c Shape, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.shapes(n, bType, bColMajor, cType, cColMajor)
-}
-
-// shapes is Shapes with the plan locked. It remembers its last answer.
+// shapes is Shapes with the plan locked, of B and C as the plan sees them. It remembers its last answer.
 func (p *Plan) shapes(n int, bType dtype.Type, bColMajor bool, cType dtype.Type, cColMajor bool) (b, c Shape, err error) {
 	b = Shape{Rows: p.Cols, Cols: n, Type: bType, ColMajor: bColMajor}
 	c = Shape{Rows: p.Rows, Cols: n, Type: cType, ColMajor: cColMajor, RowBlock: p.rowBlock}
 	if p.closed.Load() {
 		return b, c, errClosed
 	}
-	if err := checkDim(n, "columns of B"); err != nil {
+	if err := checkDim(n, pick(p.right, "rows of B", "columns of B")); err != nil {
 		return b, c, err
 	}
 	requested := [2]Shape{b, c}
@@ -51,8 +42,8 @@ func (p *Plan) colBlock(b, c Shape) (int, error) {
 		block = int(limit / column / align * align)
 	}
 	if block == 0 && b.Cols > 0 {
-		return 0, fmt.Errorf("%d columns of B (%d rows) take %d bytes, and a buffer of %v holds at most %d: %w",
-			align, p.Cols, column*align, p.dev.Info(), limit, backend.ErrUnsupported)
+		return 0, fmt.Errorf("%d %s of B (of %d elements) take %d bytes, and a buffer of %v holds at most %d: %w",
+			align, p.lines(), p.Cols, column*align, p.dev.Info(), limit, backend.ErrUnsupported)
 	}
 	for {
 		err := p.exec.check(block, written)

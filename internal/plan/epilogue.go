@@ -56,18 +56,21 @@ func (p *Plan) checkBias(q product) error {
 	if q.bias == nil {
 		return nil
 	}
-	rows, cols, name := q.c.Rows, 1, "row bias"
-	if q.epilogue.Bias == spec.ColBias {
-		rows, cols, name = 1, q.c.Cols, "column bias"
+	c, t, rowwise := q.c, q.bias, q.epilogue.Bias == spec.RowBias
+	if p.right { // as the caller has them
+		c, t, rowwise = c.turned(), t.turned(), !rowwise
 	}
-	t := q.bias
+	rows, cols, name := c.Rows, 1, "row bias"
+	if !rowwise {
+		rows, cols, name = 1, c.Cols, "column bias"
+	}
 	switch {
 	case t.dev != p.dev:
 		return fmt.Errorf("the bias must be on the plan's device, %v", p.dev.Info())
-	case t == q.c || t.overlaps(q.c):
+	case t == c || t.overlaps(c):
 		return errors.New("the bias and C must be two matrices: C is written while the bias is read")
 	case t.Rows != rows || t.Cols != cols:
-		return fmt.Errorf("shapes do not fit: C is %d×%d, the %s is %d×%d; want %d×%d", q.c.Rows, q.c.Cols, name, t.Rows, t.Cols, rows, cols)
+		return fmt.Errorf("shapes do not fit: C is %d×%d, the %s is %d×%d; want %d×%d", c.Rows, c.Cols, name, t.Rows, t.Cols, rows, cols)
 	case t.rowBlocks()*t.colBlocks() > 1:
 		return fmt.Errorf("the %s lies in %d blocks: it must be one (NewTensor makes such)", name, t.rowBlocks()*t.colBlocks())
 	}

@@ -22,10 +22,13 @@ type Dense struct {
 // Timing.Host includes the copies. After an error the contents of c are undefined.
 func (p *Plan) Multiply(ctx context.Context, alpha float32, b Dense, beta float32, c Dense, e Epilogue) (backend.Timing, error) {
 	start := time.Now()
+	if p.right {
+		b, c = b.turned(), c.turned()
+	}
 	if err := p.checkDims(b.Rows, b.Cols, c.Rows, c.Cols); err != nil {
 		return backend.Timing{}, err
 	}
-	bias, epilogue, err := e.split()
+	q, err := p.product(alpha, nil, beta, nil, e, 1)
 	if err != nil {
 		return backend.Timing{}, err
 	}
@@ -51,7 +54,8 @@ func (p *Plan) Multiply(ctx context.Context, alpha float32, b Dense, beta float3
 			return backend.Timing{}, err
 		}
 	}
-	t, err := p.run(ctx, product{b: bm, c: cm, bias: bias, alpha: alpha, beta: beta, epilogue: epilogue, times: 1})
+	q.b, q.c = bm, cm
+	t, err := p.run(ctx, q)
 	if err != nil {
 		return t, err
 	}

@@ -21,6 +21,7 @@ type Options struct {
 	Precision dtype.Type // of A's values and of B; Invalid: the matrix's own type
 	Cols      int        // columns of B to choose for; 0: 128
 	Transpose bool       // multiply with the matrix's transpose
+	Right     bool       // the matrix stands on the right: C = alpha·B·A + beta·C
 	// Tune measures the packings that are predicted to be near the best, and remembers the fastest in the
 	// cache folder, for others to take.
 	Tune bool
@@ -48,11 +49,11 @@ func (o Options) precision(a formats.Encoded) dtype.Type {
 	return o.Precision
 }
 
-// operand returns the matrix to multiply with, and whether its entries are in another order than a's: then what Sparse
+// operand returns the matrix to multiply with, on the left, and whether its entries are in another order than a's: then what Sparse
 // returns of it shares no memory with a, and its entries were given column by column. A dense matrix has the precision's type.
 func (o Options) operand(a formats.Encoded) (m formats.Encoded, turned bool) {
 	switch {
-	case o.Transpose:
+	case o.Transpose != o.Right: // on the right, the transpose of what is multiplied by
 		m, turned = formats.Transpose(a), !formats.ByColumns(a)
 	case formats.ByColumns(a):
 		m, turned = a.Sparse(), true

@@ -38,7 +38,8 @@ type Info struct {
 type Plan struct {
 	Info
 	dev      *Device
-	rowBlock int // rows of each part of the matrix but the last
+	rowBlock int  // rows of each part of the matrix but the last
+	right    bool // see right.go
 
 	given *given
 
@@ -53,7 +54,8 @@ type Plan struct {
 
 // New prepares a matrix, which is not needed afterwards. Where the device has a kernel for the packing that the
 // matrix comes in, and the options do not ask for another, it is taken as it is; else it is decoded and encoded
-// anew. The matrix must be valid. With Options.Transpose all that is said of A is of the transpose.
+// anew. The matrix must be valid. With Options.Transpose all that is said of A is of the
+// transpose.
 func New(ctx context.Context, d *Device, a formats.Encoded, o Options) (*Plan, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -69,7 +71,7 @@ func New(ctx context.Context, d *Device, a formats.Encoded, o Options) (*Plan, e
 	if err != nil {
 		return nil, err
 	}
-	p.given = newGiven(a, turned, o.Reproducible != 0)
+	p.given, p.right = newGiven(a, turned, o.Reproducible != 0), o.Right
 	return p, nil
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/spmmrun/spmm/backend"
 )
 
-// Run computes c = alpha·A·b + beta·c, with an epilogue; b is K×N and c is M×N, in any type and order. c is not read
-// where beta is 0. The context is looked at between launches.
+// Run computes c = alpha·A·b + beta·c, with an epilogue; b is K×N and c is M×N, in any type and order. With A on the right it
+// is c = alpha·b·A + beta·c, b being N×K and c N×M. c is not read where beta is 0. The context is looked at between launches.
 func (p *Plan) Run(ctx context.Context, alpha float32, b *Tensor, beta float32, c *Tensor, e Epilogue) (backend.Timing, error) {
 	return p.Repeat(ctx, 1, alpha, b, beta, c, e)
 }
@@ -23,13 +23,13 @@ func (p *Plan) Repeat(ctx context.Context, times int, alpha float32, b *Tensor, 
 	if times < 1 {
 		return backend.Timing{}, fmt.Errorf("%d repetitions: at least 1 is possible", times)
 	}
-	bias, epilogue, err := e.split()
+	q, err := p.product(alpha, b, beta, c, e, times)
 	if err != nil {
 		return backend.Timing{}, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.run(ctx, product{b: b, c: c, bias: bias, alpha: alpha, beta: beta, epilogue: epilogue, times: times})
+	return p.run(ctx, q)
 }
 
 // run is Run with the plan locked.
@@ -48,11 +48,10 @@ func (p *Plan) run(ctx context.Context, q product) (backend.Timing, error) {
 // Start is Run without the wait. Where B decides the precision, that is waited for. The operands may be closed at
 // once: buffers wait for the device before they are freed.
 func (p *Plan) Start(ctx context.Context, alpha float32, b *Tensor, beta float32, c *Tensor, e Epilogue) (backend.Pending, error) {
-	bias, epilogue, err := e.split()
+	q, err := p.product(alpha, b, beta, c, e, 1)
 	if err != nil {
 		return nil, err
 	}
-	q := product{b: b, c: c, bias: bias, alpha: alpha, beta: beta, epilogue: epilogue, times: 1}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.begin(ctx, q); err != nil {
@@ -161,6 +160,11 @@ func (p *Plan) check(q product) error {
 		return err
 	}
 	if b.rowBlocks() > 1 || b.colBlocks() != c.colBlocks() || b.ColBlock != c.ColBlock || c.Rows > 0 && c.RowBlock != min(p.rowBlock, c.Rows) {
+		if p.right {
+			b, c = b.turned(), c.turned()
+			return fmt.Errorf("B lies in blocks of %d×%d and C of %d×%d, but A of %d×%d on the right needs C in blocks of %d columns, B in whole rows, and the same rows in both (TensorsFor makes such)",
+				b.RowBlock, b.ColBlock, c.RowBlock, c.ColBlock, p.Cols, p.Rows, p.rowBlock)
+		}
 		return fmt.Errorf("B lies in blocks of %d×%d and C of %d×%d, but A of %d×%d needs C in blocks of %d rows, B in whole columns, and the same columns in both (TensorsFor makes such)",
 			b.RowBlock, b.ColBlock, c.RowBlock, c.ColBlock, p.Rows, p.Cols, p.rowBlock)
 	}
@@ -171,13 +175,4 @@ func (p *Plan) check(q product) error {
 		return err
 	}
 	return p.exec.takes(q.epilogue)
-}
-
-// checkDims tells whether C = A·B is possible for B and C of these sizes.
-func (p *Plan) checkDims(bRows, bCols, cRows, cCols int) error {
-	if bRows != p.Cols || cRows != p.Rows || bCols != cCols {
-		return fmt.Errorf("shapes do not fit: A is %d×%d, B is %d×%d, C is %d×%d; want B %d×n and C %d×n",
-			p.Rows, p.Cols, bRows, bCols, cRows, cCols, p.Cols, p.Rows)
-	}
-	return nil
 }

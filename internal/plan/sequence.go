@@ -42,10 +42,6 @@ func (d *Device) NewSequence() *Sequence { return &Sequence{dev: d, launcher: ne
 // Add appends c = alpha·A·b + beta·c, with an epilogue, where A is the plan's matrix. After an error the sequence is
 // as it was.
 func (s *Sequence) Add(p *Plan, alpha float32, b *Tensor, beta float32, c *Tensor, e Epilogue) error {
-	bias, epilogue, err := e.split()
-	if err != nil {
-		return err
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -56,7 +52,11 @@ func (s *Sequence) Add(p *Plan, alpha float32, b *Tensor, beta float32, c *Tenso
 	case p.dev != s.dev:
 		return fmt.Errorf("a plan on %v in a sequence on %v", p.dev.Info(), s.dev.Info())
 	}
-	x := step{plan: p, product: product{b: b, c: c, bias: bias, alpha: alpha, beta: beta, epilogue: epilogue, times: 1}}
+	q, err := p.product(alpha, b, beta, c, e, 1)
+	if err != nil {
+		return err
+	}
+	x := step{plan: p, product: q}
 	if err := s.compose(&x); err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (s *Sequence) Add(p *Plan, alpha float32, b *Tensor, beta float32, c *Tenso
 	if !slices.Contains(s.plans, p) {
 		s.plans = append(s.plans, p)
 	}
-	for _, t := range []*Tensor{b, c, bias} {
+	for _, t := range []*Tensor{q.b, q.c, q.bias} {
 		if t != nil && !slices.Contains(s.tensors, t) {
 			s.tensors = append(s.tensors, t)
 		}

@@ -95,6 +95,10 @@ type Tensor struct {
 	blocks []backend.Buffer // block (i, j) is blocks[i*colBlocks+j]; nil once freed
 	mu     sync.Mutex       // of Close
 	idle   sync.Cond        // the last user of a closed tensor is done
+
+	of   *Tensor // set in a view: the tensor whose transpose it is, which has the memory
+	view *Tensor // see turned
+	turn sync.Once
 }
 
 // closed is more than calls can be.
@@ -222,13 +226,21 @@ func (d *Device) newTensor(s Shape) (*Tensor, error) {
 }
 
 // block returns the buffer of block (i, j). The caller uses the tensor, see use.
-func (t *Tensor) block(i, j int) backend.Buffer { return t.blocks[i*t.colBlocks()+j] }
+func (t *Tensor) block(i, j int) backend.Buffer {
+	if t.of != nil {
+		return t.of.block(j, i)
+	}
+	return t.blocks[i*t.colBlocks()+j]
+}
 
 // errClosed is what closed plans and tensors answer.
 var errClosed = errors.New("used after Close")
 
 // use keeps the tensor's blocks until release.
 func (t *Tensor) use() error {
+	if t.of != nil {
+		return t.of.use()
+	}
 	if t.users.Add(1) < closed {
 		return nil
 	}
@@ -237,6 +249,10 @@ func (t *Tensor) use() error {
 }
 
 func (t *Tensor) release() {
+	if t.of != nil {
+		t.of.release()
+		return
+	}
 	if t.users.Add(-1) == closed {
 		t.mu.Lock()
 		defer t.mu.Unlock()

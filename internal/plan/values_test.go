@@ -78,6 +78,11 @@ func pattern(r *rand.Rand, rows, cols, every int, sparse24 bool) *formats.CSR[fl
 	return a
 }
 
+// full returns a matrix that stores every element.
+func full(r *rand.Rand, rows, cols int) *formats.CSR[float32] {
+	return (&formats.Dense[float32]{Rows: rows, Cols: cols, LD: cols, Data: fresh(r, rows*cols)}).Sparse().(*formats.CSR[float32])
+}
+
 // fresh returns n values, some of them 0.
 func fresh(r *rand.Rand, n int) []float32 {
 	v := make([]float32, n)
@@ -218,7 +223,7 @@ func TestSetValues(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
 		parts := map[string]int{} // most of a format
 		for _, a := range []*formats.CSR[float32]{
-			pattern(r, 150, 90, 6, false), pattern(r, 67, 130, 2, true), pattern(r, 1, 40, 2, false), pattern(r, 40, 1, 2, false), pattern(r, 0, 3, 1, false),
+			pattern(r, 150, 90, 6, false), pattern(r, 67, 130, 2, true), pattern(r, 1, 40, 2, false), pattern(r, 40, 1, 2, false), pattern(r, 0, 3, 1, false), full(r, 75, 45),
 		} {
 			b := &formats.CSR[float32]{Rows: a.Rows, Cols: a.Cols, RowPtr: a.RowPtr, ColIdx: a.ColIdx, Val: fresh(r, len(a.Val))}
 			for _, k := range shaders.Formats() {

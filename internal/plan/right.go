@@ -1,0 +1,81 @@
+// A matrix on the right: C = alpha·B·A + beta·C is Cᵀ = alpha·Aᵀ·Bᵀ + beta·Cᵀ. The plan holds Aᵀ, and sees B and C as their
+// transposes, which lie in the same memory in the other order. What it says to callers is in their terms.
+
+package plan
+
+import (
+	"fmt"
+
+	"github.com/spmmrun/spmm/dtype"
+)
+
+// product describes a multiplication as the plan computes it, with its operands as the caller has them.
+func (p *Plan) product(alpha float32, b *Tensor, beta float32, c *Tensor, e Epilogue, times int) (product, error) {
+	if p.right {
+		b, c = b.turned(), c.turned()
+		e.RowBias, e.ColBias = e.ColBias.turned(), e.RowBias.turned()
+	}
+	bias, epilogue, err := e.split()
+	return product{b: b, c: c, bias: bias, alpha: alpha, beta: beta, epilogue: epilogue, times: times}, err
+}
+
+// turned returns the tensor's transpose, which lies in the same memory. There is one of each tensor.
+func (t *Tensor) turned() *Tensor {
+	switch {
+	case t == nil:
+		return nil
+	case t.of != nil:
+		return t.of
+	}
+	t.turn.Do(func() { t.view = &Tensor{Shape: t.Shape.turned(), dev: t.dev, foreign: t.foreign, of: t} })
+	return t.view
+}
+
+// turned returns how the transpose lies.
+func (s Shape) turned() Shape {
+	return Shape{Rows: s.Cols, Cols: s.Rows, Type: s.Type, ColMajor: !s.ColMajor, RowBlock: s.ColBlock, ColBlock: s.RowBlock}
+}
+
+// turned returns the transpose, in the same memory.
+func (d Dense) turned() Dense {
+	d.Rows, d.Cols, d.ColMajor = d.Cols, d.Rows, !d.ColMajor
+	return d
+}
+
+// Describe returns the plan's Info in the caller's terms: Rows and Cols are those of the matrix that is multiplied by, on
+// whichever side.
+func (p *Plan) Describe() Info {
+	i := p.Info
+	if p.right {
+		i.Rows, i.Cols = i.Cols, i.Rows
+	}
+	return i
+}
+
+// Shapes returns how B (K×n) and C (M×n) are to lie on the device for this plan: whole where the device can bind that, else
+// in the largest blocks it can. On the right they are n×K and n×M. A limit that no blocks can meet is ErrUnsupported.
+func (p *Plan) Shapes(n int, bType dtype.Type, bColMajor bool, cType dtype.Type, cColMajor bool) (b, c Shape, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	b, c, err = p.shapes(n, bType, bColMajor != p.right, cType, cColMajor != p.right)
+	if p.right {
+		b, c = b.turned(), c.turned()
+	}
+	return b, c, err
+}
+
+// lines is what of B and C there may be any number of.
+func (p *Plan) lines() string { return pick(p.right, "rows", "columns") }
+
+// checkDims tells whether C = A·B is possible for B and C of these sizes, as the plan sees them.
+func (p *Plan) checkDims(bRows, bCols, cRows, cCols int) error {
+	switch {
+	case bRows == p.Cols && cRows == p.Rows && bCols == cCols:
+		return nil
+	case p.right:
+		return fmt.Errorf("shapes do not fit: A, on the right, is %d×%d, B is %d×%d, C is %d×%d; want B n×%d and C n×%d",
+			p.Cols, p.Rows, bCols, bRows, cCols, cRows, p.Cols, p.Rows)
+	}
+	return fmt.Errorf("shapes do not fit: A is %d×%d, B is %d×%d, C is %d×%d; want B %d×n and C %d×n",
+		p.Rows, p.Cols, bRows, bCols, cRows, cCols, p.Cols, p.Rows)
+}
