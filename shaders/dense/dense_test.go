@@ -45,6 +45,8 @@ func cases() []shadertest.Case {
 	for i, k := range []int{15, 16, 31, 32, 33, 39, 40, 65} { // sums around whole steps and loads
 		cs = append(cs, shadertest.Case{Name: fmt.Sprintf("K=%d", k), Pattern: full(9, k), K: k, N: 11, BCol: i%2 == 0, CCol: i%4 < 2})
 	}
+	cs = append(cs, shadertest.Epilogues(shadertest.Case{Pattern: full(69, 20), K: 20, N: 37},
+		shadertest.Case{Name: "turned", Pattern: full(69, 20), K: 20, N: 37, BCol: true, CCol: true})...)
 	for i := range 12 {
 		for o := range 3 {
 			q := cs[i]
@@ -168,7 +170,7 @@ func nonFinite[T formats.Value](t *testing.T, dev backend.Device, v *spec.Varian
 		t.Fatal(err)
 	}
 	mem := make([]byte, m*n*out.Size())
-	shadertest.Run(t, dev, dense.Format.Program, l, e.Arrays[0].Data, backend.Bytes(bl.Data), backend.Bytes(bl.Data), mem)
+	shadertest.Run(t, dev, dense.Format.Program, l, e.Arrays[0].Data, backend.Bytes(bl.Data), make([]byte, 16), mem)
 	switch out {
 	case dtype.F16:
 		c.Data = widen[half.F16](mem)

@@ -2,7 +2,6 @@
 // since an array would lie in memory.
 
 {{.HALF}}
-{{.EPILOGUE}}
 {{.NONFINITE}}
 
 const STEP = 16u;

@@ -107,7 +107,7 @@ func webgpu(t dtype.Type) *spec.Variant {
 		Name: "webgpu_" + t.String(), In: t, Code: backend.CodeWGSL, Entry: "main",
 		Need: spec.Need{Shared: 2 * 16 * 68 * 4}, Local: [3]uint32{local, 1, 1}, Consts: append(tiles(), spec.Define("HIGH", 8)), AnyOrder: true,
 		Unit: spec.Unit{Source: "kernel.wgsl", Defines: map[string]string{
-			"ELEM": include.Define(t), "HALF": include.HalfWGSL, "EPILOGUE": include.EpilogueWGSL, "NONFINITE": include.NonFiniteWGSL,
+			"ELEM": include.Define(t), "HALF": include.HalfWGSL, "NONFINITE": include.NonFiniteWGSL,
 		}},
 	}
 }
