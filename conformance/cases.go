@@ -243,6 +243,9 @@ func list(kernels []*spec.Format, suite int, tier Tier, keep func(id string) boo
 		w.values5(t)
 	}
 	w.reproducibleValues5(kernels)
+	for _, t := range targets(kernels) {
+		w.epilogues5(t)
+	}
 	w.tests = slices.DeleteFunc(w.tests, func(t test) bool {
 		return t.since > suite || t.tier == Full && tier != Full || !keep(t.id())
 	})

@@ -72,6 +72,7 @@ func (p *instance) exact() {
 			}
 		}
 	}
+	p.exactBiases(scaleOf, shift+scale)
 	if p.class == NonFinite && p.kind == wide {
 		p.pollute()
 	}
@@ -86,7 +87,7 @@ func (p *instance) zero(stream, i, j int) float32 {
 
 func sign(x float32) float64 { return math.Copysign(1, float64(x)) }
 
-// pollute puts infinities and NaN into some places of A, B and C, and zeros into some of A, where
+// pollute puts infinities and NaN into some places of A, B, C and the bias, and zeros into some of A, where
 // they meet in every combination. Most of those in B are met by structural zeros alone.
 func (p *instance) pollute() {
 	specials := []float32{float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), float32(math.Inf(1))}
@@ -108,6 +109,9 @@ func (p *instance) pollute() {
 		for i := range p.c.Data {
 			special(&p.c.Data[i], 32, streamSpecialC, i, 0)
 		}
+	}
+	for i := range p.bias {
+		special(&p.bias[i], 16, streamSpecialBias, i, 0)
 	}
 }
 

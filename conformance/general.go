@@ -35,6 +35,10 @@ func (p *instance) general() {
 			}
 		}
 	}
+	p.generalBiases()
+	if p.kind == wild {
+		p.pollute()
+	}
 }
 
 // any returns a number near 1 in magnitude, made of integers and exact steps.

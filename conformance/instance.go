@@ -126,7 +126,7 @@ func (p *instance) expect(t dtype.Type) []string {
 	return d
 }
 
-// solve returns what the outputs are by definition: alpha·A·B + beta·C, rounded to float32 once, or
+// solve returns what the outputs are by definition: alpha·A·B + beta·C with the epilogue, rounded to float32 once, or
 // of the class that operands which are not finite make it.
 func (p *instance) solve() []float32 {
 	out := make([]float32, p.m*p.n)
@@ -137,7 +137,7 @@ func (p *instance) solve() []float32 {
 			if p.beta != 0 {
 				x += float64(p.beta) * float64(p.c.At(i, j))
 			}
-			out[i*p.n+j] = float32(x)
+			out[i*p.n+j] = float32(p.finished(x, i, j))
 		}
 	}
 	return out

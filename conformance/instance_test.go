@@ -114,6 +114,9 @@ func (p *instance) terms(i, j int) terms {
 	if p.c != nil {
 		s.add(float64(p.beta)*float64(p.c.At(i, j))/float64(p.alpha), math.MinInt)
 	}
+	if p.bias != nil {
+		s.add(float64(p.bias[[]int{i, j}[p.epilogue.Bias-spec.RowBias]])/float64(p.alpha), math.MinInt)
+	}
 	return s
 }
 

@@ -45,7 +45,7 @@ const (
 	spans  = "spans"  // T2: magnitudes from 2⁻⁸ to 2⁸
 	cancel = "cancel" // T2: large terms that cancel, small ones that remain
 	odd    = "odd"    // T3: subnormal numbers and zeros of both signs among normal ones
-	wild   = "wild"   // T3: the same, and infinities and NaN
+	wild   = "wild"   // T3: the same, and infinities and NaN; T2: as normal, and infinities and NaN
 	ties   = "ties"   // T3: sums a hair beside the middle between two numbers of f32, in more bits than f64 has
 	tiny   = "tiny"   // T3: sums that are subnormal in f32
 	rising = "rising" // T3: the largest elements of rows of A and columns of B are their last ones
