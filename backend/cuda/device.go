@@ -119,7 +119,7 @@ func push(ctx cu.CUContext) error {
 func (d *device) pop() { pop() }
 
 func pop() {
-	cu.PopCurrentCtx()
+	driver.Pop()
 	runtime.UnlockOSThread()
 }
 

@@ -17,6 +17,12 @@ static CUresult load_module(CUmodule *m, const char *image, char *log, size_t n)
 	void *values[] = {log, (void *)n};
 	return cuModuleLoadDataEx(m, image, 2, options, values);
 }
+
+static void pop(void)
+{
+	CUcontext popped;
+	cuCtxPopCurrent(&popped);
+}
 */
 import "C"
 
@@ -148,15 +154,17 @@ func Missing() []string {
 
 // DeviceOf returns the number of the device that a context is on.
 func DeviceOf(ctx cu.CUContext) (int, error) {
-	c, popped := *(*C.CUcontext)(unsafe.Pointer(&ctx)), C.CUcontext(nil)
-	if err := check(C.cuCtxPushCurrent(c)); err != nil {
+	if err := check(C.cuCtxPushCurrent(*(*C.CUcontext)(unsafe.Pointer(&ctx)))); err != nil {
 		return 0, err
 	}
-	defer C.cuCtxPopCurrent(&popped)
+	defer Pop()
 	var dev C.CUdevice
 	err := check(C.cuCtxGetDevice(&dev))
 	return int(dev), err
 }
+
+// Pop makes the context current that was before the last one was pushed. Unlike cu.PopCurrentCtx it allocates nothing.
+func Pop() { C.pop() }
 
 // Context returns the context of a handle.
 func Context(handle uintptr) cu.CUContext { return *(*cu.CUContext)(unsafe.Pointer(&handle)) }

@@ -33,6 +33,12 @@ static CUresult memory_at(CUdeviceptr p, spmm_memory *m)
 	return r ? r : cuPointerGetAttribute(&m->size, CU_POINTER_ATTRIBUTE_RANGE_SIZE, p);
 }
 
+static int on_host(const void *p)
+{
+	CUmemorytype type;
+	return !cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)(uintptr_t)p) && type == CU_MEMORYTYPE_HOST;
+}
+
 static CUresult lines_in(CUdeviceptr dst, size_t pitch, const void *host, size_t host_pitch, size_t width, size_t n, CUstream s)
 {
 	CUDA_MEMCPY2D c = {
@@ -72,12 +78,8 @@ func HostAlloc(bytes int) ([]byte, error) {
 }
 
 // PageLocked reports whether p, which has at least one byte, is page-locked memory, whoever made it.
-func PageLocked(p []byte) bool { return onHost(&p[0]) && onHost(&p[len(p)-1]) }
-
-func onHost(p *byte) bool {
-	var t C.CUmemorytype
-	r := C.cuPointerGetAttribute(unsafe.Pointer(&t), C.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, C.CUdeviceptr(uintptr(unsafe.Pointer(p))))
-	return r == C.CUDA_SUCCESS && t == C.CU_MEMORYTYPE_HOST
+func PageLocked(p []byte) bool {
+	return C.on_host(unsafe.Pointer(&p[0])) != 0 && C.on_host(unsafe.Pointer(&p[len(p)-1])) != 0
 }
 
 // Memory is what lies at an address.

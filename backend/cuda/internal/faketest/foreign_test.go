@@ -91,3 +91,23 @@ func TestCopyCalls(t *testing.T) {
 		})
 	}
 }
+
+// Copies of what one core copies allocate nothing.
+func TestCopyAllocatesNothing(t *testing.T) {
+	d := open(t)
+	b := alloc(t, d, 64<<10).(backend.LineCopier)
+	p := make([]byte, 64<<10)
+	ctx := t.Context()
+	l := backend.Lines{Pitch: 640, HostPitch: 600, Width: 600, Count: 100}
+	for name, f := range map[string]func() error{
+		"Write": func() error { return b.Write(ctx, 0, p) }, "Read": func() error { return b.Read(ctx, 0, p) },
+		"WriteLines": func() error { return b.WriteLines(ctx, l, p) }, "ReadLines": func() error { return b.ReadLines(ctx, l, p) },
+	} {
+		if err := f(); err != nil {
+			t.Fatal(err)
+		}
+		if n := testing.AllocsPerRun(10, func() { f() }); n != 0 {
+			t.Errorf("%s allocates %v times", name, n)
+		}
+	}
+}
