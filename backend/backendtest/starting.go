@@ -15,6 +15,7 @@ import (
 var starting = []subtest{
 	{"started launches in order", startedInOrder},
 	{"start and wait for a long launch", startReturns},
+	{"timing of started launches", timingOfStarted},
 	{"launches are the caller's after start", startCopies},
 	{"wrong launches are not started", startRefuses},
 	{"nothing to start", startNothing},
@@ -117,6 +118,28 @@ func startReturns(t *testing.T, r *rig) {
 		t.Errorf("Wait for what is done, with a cancelled context: %v", err)
 	}
 	r.works(t)
+}
+
+// Device time is that of the launches themselves, not of those that were started before them.
+func timingOfStarted(t *testing.T, r *rig) {
+	k, dst := r.load(t, "spin"), r.alloc(t, 256)
+	l := r.spinLaunch(t, k, dst, 30*time.Millisecond)
+	begun := time.Now()
+	var all []backend.Pending
+	for range 4 {
+		all = append(all, r.start(t, l))
+	}
+	var sum, last time.Duration
+	for _, p := range all {
+		tm := wait(t, p)
+		if tm.Host <= 0 || tm.Device < 0 {
+			t.Errorf("times %+v", tm)
+		}
+		sum, last = sum+tm.Device, tm.Host
+	}
+	if wall := time.Since(begun); sum > wall+wall/10 || last > wall {
+		t.Errorf("four launches that were started took the device %v in all, and %v went by", sum, wall)
+	}
 }
 
 func startCopies(t *testing.T, r *rig) {

@@ -496,14 +496,16 @@ static void barrier(sv_device *d, void *c, uint32_t src_stage, uint32_t src, uin
     d->CmdPipelineBarrier(c, src_stage, dst_stage, 0, 1, &b, 0, 0, 0, 0);
 }
 
-static int begin(sv_device *d, void *c, uint64_t queries) {
+// begin starts to record. Where other work may be in the queue before, the first timestamp is to wait for that: it is
+// written at the end of the pipe, after all that was submitted before.
+static int begin(sv_device *d, void *c, uint64_t queries, uint32_t stage) {
     begin_info info = {.type = T_BEGIN};
     int r = d->BeginCommandBuffer(c, &info);
     if (r) return r;
     barrier(d, c, S_ALL, A_MEMORY_WRITE, S_COMPUTE, A_SHADER_READ | A_SHADER_WRITE);
     if (queries) {
         d->CmdResetQueryPool(c, queries, 0, 2);
-        d->CmdWriteTimestamp(c, S_TOP, queries, 0);
+        d->CmdWriteTimestamp(c, stage, queries, 0);
     }
     return OK;
 }
@@ -524,7 +526,7 @@ static int end(sv_device *d, void *c, uint64_t queries) {
 }
 
 static int record(sv_device *d, void *c, const sv_launch *l, uint32_t n) {
-    int r = begin(d, c, d->queries);
+    int r = begin(d, c, d->queries, S_TOP);
     if (r) return r;
     add(d, c, l, n);
     return end(d, c, d->queries);
@@ -579,7 +581,7 @@ void sv_work_free(sv_device *d, sv_work *w) {
     memset(w, 0, sizeof *w);
 }
 
-int sv_work_begin(sv_device *d, sv_work *w) { return begin(d, w->commands, w->queries); }
+int sv_work_begin(sv_device *d, sv_work *w) { return begin(d, w->commands, w->queries, S_BOTTOM); }
 
 void sv_work_add(sv_device *d, sv_work *w, uint32_t n) {
     barrier(d, w->commands, S_COMPUTE, A_SHADER_WRITE, S_COMPUTE, A_SHADER_READ | A_SHADER_WRITE);

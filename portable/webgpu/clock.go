@@ -37,12 +37,15 @@ func (d *device) setClock() error {
 	return err
 }
 
-// worked returns the last submission's time on the device.
-func (c *clock) worked() time.Duration {
+// worked returns the last submission's time on the device. now: it has just ended, so that the host's clock says
+// when.
+func (c *clock) worked(now bool) time.Duration {
 	if c.last.end < c.last.begin {
 		return 0
 	}
-	c.measure()
+	if now {
+		c.measure()
+	}
 	return time.Duration(float64(c.last.end-c.last.begin) * c.tick)
 }
 

@@ -188,7 +188,7 @@ func (d *device) append(l *backend.Launch) error {
 // submit runs d.batch, which may be empty. When the context ends it is left running.
 func (d *device) submit(ctx context.Context) (time.Duration, error) {
 	d.launch()
-	return d.await(ctx)
+	return d.await(ctx, true)
 }
 
 // launch submits d.batch.
@@ -197,23 +197,23 @@ func (d *device) launch() {
 	C.wg_run(d.nat, unsafe.SliceData(d.batch), C.size_t(len(d.batch)), &d.clock.last)
 }
 
-// await waits for what was submitted, and looks at the context in between.
-func (d *device) await(ctx context.Context) (time.Duration, error) {
+// await waits for what was submitted, just now or not, and looks at the context in between.
+func (d *device) await(ctx context.Context, now bool) (time.Duration, error) {
 	for C.wg_wait(d.nat, &d.clock.last, C.uint64_t(20*time.Millisecond)) {
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
 	}
-	return d.finished()
+	return d.finished(now)
 }
 
-// finished returns what became of a submission that is not running any more.
-func (d *device) finished() (time.Duration, error) {
+// finished returns what became of a submission that is not running any more; now: and was until now.
+func (d *device) finished(now bool) (time.Duration, error) {
 	if err := d.take("running kernels"); err != nil {
 		d.params.written = d.params.written[:0] // what the ring holds now is not known
 		return 0, err
 	}
-	return d.clock.worked(), nil
+	return d.clock.worked(now), nil
 }
 
 // settle waits for what was started, or a cancelled Run has left running.
@@ -221,7 +221,7 @@ func (d *device) settle(ctx context.Context) error {
 	if d.started == nil && (!d.nat.running || d.nat.dead) {
 		return nil
 	}
-	worked, err := d.await(ctx)
+	worked, err := d.await(ctx, false)
 	if d.nat.running && !d.nat.dead { // the context has ended
 		return err
 	}

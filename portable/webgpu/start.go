@@ -56,7 +56,7 @@ func (d *device) look() {
 	}
 	defer d.mu.Unlock()
 	if d.started != nil && !C.wg_wait(d.nat, &d.clock.last, 0) {
-		d.finish(d.finished())
+		d.finish(d.finished(false))
 	}
 }
 

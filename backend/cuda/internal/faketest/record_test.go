@@ -201,13 +201,10 @@ func TestStartWaitsForNothing(t *testing.T) {
 	if count(l, "cuEventSynchronize")+count(l, "cuStreamSynchronize") != 0 {
 		t.Error("Start waits")
 	}
-	var last time.Duration
 	for _, p := range all {
-		tm, err := p.Wait(t.Context())
-		if err != nil || tm.Device < 200*time.Millisecond || tm.Host < last {
+		if tm, err := p.Wait(t.Context()); err != nil || tm.Device < 200*time.Millisecond || tm.Host <= 0 {
 			t.Errorf("times %+v, error %v", tm, err)
 		}
-		last = tm.Host
 	}
 	if n := words(t, b, 1)[0]; n != 390 {
 		t.Errorf("%d launches ran, want 390", n)

@@ -82,7 +82,7 @@ struct CUgraphNode_st {
 
 /* A graph, and what is made of one: its nodes in the order in which they run. */
 struct CUgraph_st {
-	CUgraphNode node[1024];
+	CUgraphNode node[4096];
 	size_t n;
 	CUcontext ctx;
 };
