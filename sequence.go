@@ -73,6 +73,18 @@ func (s *Sequence) Add(p *Plan, alpha float32, b Operand, beta float32, c Operan
 	return s.s.Add(q, alpha, tensorOf(b), beta, tensorOf(c), ep)
 }
 
+// AddValues appends p.SetValues(values): each run takes the elements that values has then, which a multiplication before it
+// may have written, and the multiplications behind it use them. It refuses what SetValues refuses, plans with AutoP, and
+// in reproducible mode a matrix for which the device cannot bind the table of places. values must stay open as long as
+// the sequence is to run.
+func (s *Sequence) AddValues(p *Plan, values Operand) error {
+	var q *plan.Plan
+	if p != nil {
+		q = p.p
+	}
+	return s.s.AddValues(q, tensorOf(values))
+}
+
 // Run runs the multiplications in the order in which they were added. After an error, which a cancelled context is
 // too, the contents of what they write are undefined.
 func (s *Sequence) Run(ctx context.Context) (Timing, error) {

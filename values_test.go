@@ -268,3 +268,88 @@ func ExampleSetValues() {
 	fmt.Println(y.Data)
 	// Output: [10 60 20]
 }
+
+// In a sequence, values that a multiplication writes are those of the matrix that the next one multiplies with.
+func TestSequenceAddValues(t *testing.T) { eachDevice(t, testSequenceAddValues) }
+
+func testSequenceAddValues(t *testing.T, dev *spmm.Device) {
+	r := rand.New(rand.NewPCG(1, 2))
+	a := sparse[float32](r, 30, 40, 4)
+	n := len(a.Val)
+	row := sparse[float32](r, 1, 3, 1)
+	for _, o := range []spmm.Options{{Format: "csr"}, {Format: "cvse", Precision: dtype.F16}, {Format: "hrpb", Transpose: true}, {Mode: spmm.Reproducible}} {
+		weights, err := spmm.Prepare(ctx, dev, row, spmm.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer weights.Close()
+		plan, err := spmm.Prepare(ctx, dev, a, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer plan.Close()
+		tensor := func(rows, cols int) *spmm.Tensor[float32] {
+			x, err := spmm.NewTensor[float32](dev, rows, cols, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { x.Close() })
+			return x
+		}
+		i := plan.Info()
+		b, values, x, y := tensor(3, n), tensor(1, n), tensor(i.Cols, 6), tensor(i.Rows, 6)
+		hx := dense[float32](r, i.Cols, 6, 0, false)
+		if err := x.Upload(ctx, hx); err != nil {
+			t.Fatal(err)
+		}
+		s := dev.NewSequence()
+		defer s.Close()
+		for _, err := range []error{s.Add(weights, 1, b, 0, values), s.AddValues(plan, values), s.Add(plan, 1, x, 0, y)} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 3 {
+			hb := dense[float32](r, 3, n, 0, false)
+			if err := b.Upload(ctx, hb); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Run(ctx); err != nil {
+				t.Fatal(err)
+			}
+			got := formats.NewDense[float32](i.Rows, 6)
+			if err := y.Download(ctx, got); err != nil {
+				t.Fatal(err)
+			}
+			fresh := *a
+			fresh.Val = expected(1, row, hb, 0, formats.NewDense[float32](1, n)).Data
+			if want := timesB(t, dev, &fresh, o, hx); !got.Equal(want) {
+				t.Errorf("%+v: the sequence multiplies with other values", o)
+			}
+		}
+		if err := s.AddValues(plan, x); err == nil {
+			t.Error("values of another size are taken")
+		}
+		if err := s.AddValues(nil, values); err == nil {
+			t.Error("no plan is taken")
+		}
+		if err := s.AddValues(plan, nil); err == nil {
+			t.Error("no values are taken")
+		}
+	}
+	auto, err := spmm.Prepare(ctx, dev, a, spmm.Options{Mode: spmm.Reproducible, P: spmm.AutoP})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer auto.Close()
+	x, err := spmm.NewTensor[float32](dev, 1, n, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	s := dev.NewSequence()
+	defer s.Close()
+	if err := s.AddValues(auto, x); err == nil || !strings.Contains(err.Error(), "AutoP") {
+		t.Errorf("with AutoP: %v", err)
+	}
+}

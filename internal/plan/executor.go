@@ -35,6 +35,8 @@ type executor interface {
 	// error some may be the old ones. It does so a number of times.
 	setTensor(ctx context.Context, l *launcher, g *given, values *Tensor, times int) (backend.Timing, error)
 	setHost(ctx context.Context, l *launcher, g *given, values Values) error
+	// settings returns launches that do what setTensor does. They hold as long as the plan and the tensor are open.
+	settings(ctx context.Context, l *launcher, g *given, values *Tensor) ([]backend.Launch, error)
 	// reproduced returns the precision of the last multiplication and whether it was found to lose nothing; 0 and
 	// false before the first, and in fast mode.
 	reproduced() (bits rfx.P, lossless bool)

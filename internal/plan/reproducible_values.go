@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spmmrun/spmm/backend"
@@ -38,6 +39,23 @@ func (r *reproducible) setTensor(ctx context.Context, l *launcher, g *given, val
 		}
 	}
 	return backend.Timing{Host: time.Since(start)}, nil
+}
+
+// settings needs a device that can bring values to fixed point.
+func (r *reproducible) settings(ctx context.Context, l *launcher, g *given, values *Tensor) ([]backend.Launch, error) {
+	ready := false
+	var err error
+	if r.auto == nil {
+		ready, err = r.settleRequantise(ctx, l, g)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !ready {
+		return nil, fmt.Errorf("new values are brought to fixed point on the host, not in a sequence: %w", backend.ErrUnsupported)
+	}
+	launches, err := fast{r.resident}.settings(ctx, l, g, values)
+	return slices.Concat(launches, r.requantise), err
 }
 
 func (r *reproducible) setHost(ctx context.Context, l *launcher, g *given, v Values) error {

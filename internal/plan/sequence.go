@@ -27,10 +27,11 @@ type Sequence struct {
 	tensors   []*Tensor
 }
 
-// step is one multiplication.
+// step is one multiplication, or new values for a plan's matrix.
 type step struct {
-	plan *Plan
-	m    *resident
+	plan   *Plan
+	values *Tensor // nil: a multiplication
+	m      *resident
 	product
 	launches []backend.Launch
 	made     int // how often the launcher had replaced a buffer then
@@ -44,19 +45,31 @@ func (d *Device) NewSequence() *Sequence { return &Sequence{dev: d, launcher: ne
 func (s *Sequence) Add(p *Plan, alpha float32, b *Tensor, beta float32, c *Tensor, e Epilogue) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.closed:
-		return fmt.Errorf("the sequence: %w", errClosed)
-	case p == nil:
-		return errors.New("the plan is missing")
-	case p.dev != s.dev:
-		return fmt.Errorf("a plan on %v in a sequence on %v", p.dev.Info(), s.dev.Info())
+	if err := s.takes(p); err != nil {
+		return err
 	}
 	q, err := p.product(alpha, b, beta, c, e, 1)
 	if err != nil {
 		return err
 	}
-	x := step{plan: p, product: q}
+	return s.append(step{plan: p, product: q}, q.b, q.c, q.bias)
+}
+
+// AddValues appends Plan.SetValues from a tensor, whose elements at the time of the run are the values.
+func (s *Sequence) AddValues(p *Plan, values *Tensor) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.takes(p); err != nil {
+		return err
+	}
+	if values == nil {
+		return errors.New("the tensor of values is missing")
+	}
+	return s.append(step{plan: p, values: values}, values)
+}
+
+// append adds a step that uses some tensors. After an error the sequence is as it was.
+func (s *Sequence) append(x step, tensors ...*Tensor) error {
 	if err := s.compose(&x); err != nil {
 		return err
 	}
@@ -64,13 +77,26 @@ func (s *Sequence) Add(p *Plan, alpha float32, b *Tensor, beta float32, c *Tenso
 		return err
 	}
 	s.steps = append(s.steps, x)
-	if !slices.Contains(s.plans, p) {
-		s.plans = append(s.plans, p)
+	if !slices.Contains(s.plans, x.plan) {
+		s.plans = append(s.plans, x.plan)
 	}
-	for _, t := range []*Tensor{q.b, q.c, q.bias} {
+	for _, t := range tensors {
 		if t != nil && !slices.Contains(s.tensors, t) {
 			s.tensors = append(s.tensors, t)
 		}
+	}
+	return nil
+}
+
+// takes refuses plans that are not on the sequence's device.
+func (s *Sequence) takes(p *Plan) error {
+	switch {
+	case s.closed:
+		return fmt.Errorf("the sequence: %w", errClosed)
+	case p == nil:
+		return errors.New("the plan is missing")
+	case p.dev != s.dev:
+		return fmt.Errorf("a plan on %v in a sequence on %v", p.dev.Info(), s.dev.Info())
 	}
 	return nil
 }
@@ -81,6 +107,9 @@ func (s *Sequence) compose(x *step) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	ctx := context.Background()
+	if x.values != nil {
+		return s.composeValues(ctx, x)
+	}
 	if err := p.begin(ctx, x.product); err != nil {
 		return err
 	}
@@ -95,6 +124,24 @@ func (s *Sequence) compose(x *step) error {
 	x.launches = nil
 	if x.c.Rows > 0 && x.c.Cols > 0 {
 		x.launches, err = p.compose(s.launcher, x.m, x.product)
+	}
+	x.made = s.launcher.replaced
+	return err
+}
+
+// composeValues makes the launches of a step that sets values. The plan is locked.
+func (s *Sequence) composeValues(ctx context.Context, x *step) error {
+	p := x.plan
+	if err := p.checkValues(ctx, x.values); err != nil {
+		return err
+	}
+	if err := x.values.use(); err != nil {
+		return err
+	}
+	defer x.values.release()
+	err := p.exec.recordable()
+	if err == nil {
+		x.launches, err = p.exec.settings(ctx, s.launcher, p.given, x.values)
 	}
 	x.made = s.launcher.replaced
 	return err

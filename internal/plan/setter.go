@@ -315,8 +315,7 @@ func (f fast) setTensor(ctx context.Context, l *launcher, g *given, v *Tensor, t
 	return f.dev.Run(ctx, launches...)
 }
 
-// settings returns the launches that make a tensor's elements the values. They stay right as long as the plan and the
-// tensor are open.
+// settings returns the launches that make a tensor's elements the values.
 func (f fast) settings(ctx context.Context, l *launcher, g *given, v *Tensor) ([]backend.Launch, error) {
 	s, err := f.settleSetter(ctx, g)
 	if err != nil {
