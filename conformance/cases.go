@@ -74,7 +74,8 @@ type layout struct {
 	bcol, ccol bool       // column-major
 	reuse      bool       // the plan, and on the device B and C, have multiplied with another alpha and beta before
 	changed    string     // the plan was made with other values of A, which were replaced: see values.go
-	turned     bool       // what is prepared is Aᵀ, to be transposed
+	turned     bool       // what is prepared is Aᵀ, to be transposed; on the right A
+	right      bool       // Cᵀ = alpha·Bᵀ·Aᵀ + beta·Cᵀ is computed, Aᵀ on the right
 }
 
 func (l layout) name(prec dtype.Type) string {
@@ -91,6 +92,7 @@ func (l layout) name(prec dtype.Type) string {
 	add(l.reuse, "reuse")
 	add(l.changed != "", "values:"+l.changed)
 	add(l.turned, "transpose")
+	add(l.right, "right")
 	add(l.a != prec.Storage(), "a:"+l.a.String())
 	add(l.b != prec.Storage(), "b:"+l.b.String())
 	add(l.c != dtype.F32, "c:"+l.c.String())
@@ -246,6 +248,10 @@ func list(kernels []*spec.Format, suite int, tier Tier, keep func(id string) boo
 	for _, t := range targets(kernels) {
 		w.epilogues5(t)
 	}
+	for _, t := range targets(kernels) {
+		w.right5(t)
+	}
+	w.reproducibleRight5(kernels)
 	w.tests = slices.DeleteFunc(w.tests, func(t test) bool {
 		return t.since > suite || t.tier == Full && tier != Full || !keep(t.id())
 	})

@@ -39,9 +39,10 @@ func (r *runner) front(ctx context.Context, t *test, p *instance, o spmm.Options
 
 func frontA[A formats.Value](ctx context.Context, r *runner, t *test, p *instance, o spmm.Options) (*outputs, *planInfo, error) {
 	a := formats.Convert[A](p.a)
-	if t.turned {
-		a, o.Transpose = a.Transpose(), true
+	if t.turned != t.right {
+		a = a.Transpose()
 	}
+	o.Transpose, o.Right = t.turned, t.right
 	plan, err := prepareA(ctx, r, t, p, a, o)
 	if plan != nil {
 		defer plan.Close()
@@ -100,6 +101,9 @@ func frontC[B, C formats.Value](ctx context.Context, r *runner, t *test, p *inst
 		copy(backend.Bytes(c.Data), filled(len(backend.Bytes(c.Data))))
 	}
 	kept := slices.Clone(backend.Bytes(c.Data))
+	if t.right { // what the plan is given, in the same memory
+		b, c = b.Transpose(), c.Transpose()
+	}
 	if t.reuse && t.path == host {
 		for _, o := range otherProducts(p, b) {
 			if _, err := spmm.Multiply(ctx, plan, o.alpha, o.b, o.beta, c); err != nil {
@@ -151,7 +155,7 @@ func once[B, C formats.Value](ctx context.Context, r *runner, t *test, p *instan
 	if err := samePadding(t.c, width, max(1, c.LD), kept, mem); err != nil {
 		return nil, err
 	}
-	return collect(t.c, p.m, p.n, c.LD, c.ColMajor, mem), nil
+	return collect(t.c, p.m, p.n, c.LD, c.ColMajor != t.right, mem), nil
 }
 
 // onDevice multiplies tensors, and looks at memory while they are there.
@@ -229,16 +233,17 @@ func epilogueOf[T formats.Value](ctx context.Context, dev *spmm.Device, t *test,
 	if p.bias == nil {
 		return e, io.NopCloser(nil), nil
 	}
-	d := formats.NewDense[float32](1, p.n)
-	if p.epilogue.Bias == spec.RowBias {
-		d = formats.NewDense[float32](p.m, 1)
+	d := formats.NewDense[float32](1, len(p.bias))
+	rowwise := (p.epilogue.Bias == spec.RowBias) != t.right
+	if rowwise {
+		d = formats.NewDense[float32](len(p.bias), 1)
 	}
 	copy(d.Data, p.bias)
 	x, err := spmm.NewTensor[T](dev, d.Rows, d.Cols, t.ccol)
 	if err != nil {
 		return e, nil, err
 	}
-	if p.epilogue.Bias == spec.RowBias {
+	if rowwise {
 		e.RowBias = x
 	} else {
 		e.ColBias = x
