@@ -44,6 +44,17 @@
 // Prepare takes as it is. A format may refuse a matrix, as "nm" does where there is no N:M pattern: when it
 // was named in the options that is an error with the row that is in the way, else another format is taken.
 //
+// A dense matrix, a *formats.Dense, is prepared and multiplied in the same way, in format "dense", which takes what stores
+// every element.
+//
+// # Layers of networks
+//
+// A layer whose samples are rows is Y = X·W, with the matrix on the right: Options.Right prepares W so, sparse or dense, and
+// an Epilogue adds its bias and activation. A layer of a graph network, ReLU(Â·(X·W)), is two multiplications on the device.
+//
+//	layer, err := spmm.Prepare(ctx, dev, w, spmm.Options{Right: true})
+//	timing, err := layer.Run(ctx, 1, x, 0, y, spmm.Epilogue{ColBias: bias, Activation: spmm.ReLU})
+//
 // # Element types
 //
 // A and B are stored as binary16 (half.F16), bfloat16 (half.BF16) or float32, and products are

@@ -55,6 +55,7 @@
 //	values:tensor  the plan was made with other values of A, which those of a tensor (host: of the host's memory) replaced;
 //	               besides what is right, a plan that is made with them must give the same bits
 //	transpose      what is prepared is Aᵀ, to be transposed
+//	right          Cᵀ = alpha·Bᵀ·Aᵀ + beta·Cᵀ is computed, with Aᵀ on the right; bcol and ccol are then row-major Bᵀ and Cᵀ
 //	seed2          other numbers
 //
 // A manifest has one line for each case and variant that it ran with. A case that no variant of the

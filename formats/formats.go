@@ -1,4 +1,5 @@
-// Package formats holds matrices: COO and CSR for sparse ones, Dense for the others.
+// Package formats holds matrices: COO and CSR for sparse ones, Dense for the others, which is multiplied from, too, as format
+// "dense".
 //
 // It is pure Go and knows no GPU. Each sparse format that a kernel multiplies from has a package
 // below this one (cvse), as has each file format (mtx, smtx, npy).

@@ -21,7 +21,7 @@
 //
 // The format condenses along the columns of A, C = A·B. Networks keep weights on the right, Y = X·W, with W
 // pruned along its rows: that is Yᵀ = Wᵀ·Xᵀ. Wᵀ is then the sparse A; a row-major X is a column-major Xᵀ, and a
-// row-major Y a column-major Yᵀ, which the front door takes as they are (Dense.ColMajor).
+// row-major Y a column-major Yᵀ: the front door's Options.Right sees them so.
 package nm
 
 import (
