@@ -108,9 +108,9 @@ func contents(t *testing.T, b backend.Buffer, n int) []byte {
 func TestTensorOver(t *testing.T) {
 	dev, d := openImporting(t)
 	r := rand.New(rand.NewPCG(9, 2))
-	for _, o := range []spmm.Options{{Format: "csr"}, {Format: "cvse"}, {Mode: spmm.Reproducible}, {Mode: spmm.Reproducible, P: spmm.AutoP}} {
-		a := sparse[half.F16](r, 37, 29, 4)
-		plan, err := spmm.Prepare(ctx, dev, a, o)
+	for _, o := range []spmm.Options{{Format: "csr"}, {Format: "cvse"}, {Format: "dense"}, {Mode: spmm.Reproducible}, {Mode: spmm.Reproducible, P: spmm.AutoP}} {
+		a, m := prepared[half.F16](r, 37, 29, o.Format)
+		plan, err := spmm.Prepare(ctx, dev, m, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,6 +141,16 @@ func TestTensorOver(t *testing.T) {
 		}
 		plan.Close()
 	}
+}
+
+// prepared returns a matrix, and it as it is prepared for a format.
+func prepared[T formats.Value](r *rand.Rand, rows, cols int, format string) (*formats.CSR[T], formats.Encoded) {
+	if format == "dense" {
+		d := dense[T](r, rows, cols, 0, false)
+		return d.ToCSR(), d
+	}
+	a := sparse[T](r, rows, cols, 4)
+	return a, a
 }
 
 func testOver[B, C formats.Value](t *testing.T, dev *spmm.Device, d *importing, r *rand.Rand, plan *spmm.Plan, a *formats.CSR[half.F16],
@@ -323,5 +333,45 @@ func TestTensorOverValues(t *testing.T) {
 				t.Errorf("%s, %+v: %v", format, l, err)
 			}
 		}
+	}
+}
+
+// With A on the right, B and C are transposed where they lie.
+func TestTensorOverRight(t *testing.T) {
+	dev, d := openImporting(t)
+	r := rand.New(rand.NewPCG(6, 6))
+	b := dense[float32](r, 17, 23, 0, false)
+	want := formats.NewDense[float32](17, 31)
+	got := dense[float32](r, 17, 31, 1, false)
+	for _, format := range []string{"csr", "dense"} {
+		_, m := prepared[float32](r, 23, 31, format)
+		plan, err := spmm.Prepare(ctx, dev, m, spmm.Options{Format: format, Right: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := spmm.Multiply(ctx, plan, 2, b, 0, want); err != nil {
+			t.Fatal(err)
+		}
+		for _, pad := range []int{0, 1, 9, 16} {
+			for _, colMajor := range []bool{false, true} {
+				ldB, ldC := 23+pad, 31+pad
+				if colMajor {
+					ldB, ldC = 17+pad, 17+pad
+				}
+				x, _ := over(t, dev, d, 0x1000, 17, 23, ldB, 0, colMajor, nan())
+				y, _ := over(t, dev, d, 0x2000, 17, 31, ldC, 0, colMajor, nan())
+				if err := x.Upload(ctx, b); err != nil {
+					t.Fatal(err)
+				}
+				_, err := plan.Run(ctx, 2, x, 0, y)
+				if err := errors.Join(err, y.Download(ctx, got)); err != nil || !got.Equal(want) {
+					t.Errorf("%s, %d of padding, column-major %t: the product differs (%v)", format, pad, colMajor, err)
+				}
+				if err := errors.Join(x.Close(), y.Close()); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		plan.Close()
 	}
 }

@@ -100,21 +100,26 @@ func TestTensorOver(t *testing.T) {
 	p := newProgram(t)
 	p.must(p.dev.UseStream(t.Context(), cuda.StreamOf(p.stream)))
 	r := rand.New(rand.NewPCG(8, 8))
-	a := &formats.CSR[half.F16]{Rows: 300, Cols: 250, RowPtr: make([]int64, 301)}
+	a, whole := &formats.CSR[half.F16]{Rows: 300, Cols: 250, RowPtr: make([]int64, 301)}, formats.NewDense[half.F16](300, 250)
 	for i := range a.Rows {
 		for j := range a.Cols {
 			if r.IntN(6) == 0 {
-				a.ColIdx, a.Val = append(a.ColIdx, int32(j)), append(a.Val, half.F16From(float32(r.IntN(9)-4)))
+				whole.Set(i, j, half.F16From(float32(r.IntN(9)-4)))
+				a.ColIdx, a.Val = append(a.ColIdx, int32(j)), append(a.Val, whole.At(i, j))
 			}
 		}
 		a.RowPtr[i+1] = int64(len(a.Val))
 	}
 	options := []spmm.Options{{Mode: spmm.Reproducible}, {Mode: spmm.Reproducible, P: spmm.AutoP}}
 	for _, f := range spmm.Formats() {
-		options = append(options, spmm.Options{Format: f}, spmm.Options{Format: f, Precision: dtype.F32})
+		options = append(options, spmm.Options{Format: f}, spmm.Options{Format: f, Precision: dtype.F32}, spmm.Options{Format: f, Right: true})
 	}
 	for _, o := range options {
-		plan, err := spmm.Prepare(t.Context(), p.dev, a, o)
+		m := formats.Encoded(a)
+		if o.Format == "dense" {
+			m = whole
+		}
+		plan, err := spmm.Prepare(t.Context(), p.dev, m, o)
 		if err != nil {
 			t.Logf("%+v: %v", o, err) // nm: no pattern
 			continue
@@ -124,8 +129,8 @@ func TestTensorOver(t *testing.T) {
 				c := place{offset: 48 - b.offset, pad: b.pad, cut: b.cut, colMajor: !b.colMajor && n == 13}
 				t.Run(fmt.Sprintf("%+v n=%d %+v", o, n, b), func(t *testing.T) {
 					p := &program{t, p.dev, p.stream}
-					testOver[half.F16, float32](p, r, plan, n, b, c)
-					testOver[float32, half.F16](p, r, plan, n, b, c)
+					testOver[half.F16, float32](p, r, plan, o.Right, n, b, c)
+					testOver[float32, half.F16](p, r, plan, o.Right, n, b, c)
 				})
 			}
 		}
@@ -133,12 +138,16 @@ func TestTensorOver(t *testing.T) {
 	}
 }
 
-func testOver[B, C formats.Value](p *program, r *rand.Rand, plan *spmm.Plan, n int, atB, atC place) {
+func testOver[B, C formats.Value](p *program, r *rand.Rand, plan *spmm.Plan, right bool, n int, atB, atC place) {
 	p.t.Helper()
 	info, ctx := plan.Info(), p.t.Context()
-	b, c := integers[B](r, info.Cols, n), integers[C](r, info.Rows, n)
-	want, got := formats.NewDense[C](info.Rows, n), formats.NewDense[C](info.Rows, n)
-	x, y := over[B](p, info.Cols, n, atB), over[C](p, info.Rows, n, atC)
+	rowsB, colsB, rowsC, colsC := info.Cols, n, info.Rows, n
+	if right {
+		rowsB, colsB, rowsC, colsC = n, info.Rows, n, info.Cols
+	}
+	b, c := integers[B](r, rowsB, colsB), integers[C](r, rowsC, colsC)
+	want, got := formats.NewDense[C](rowsC, colsC), formats.NewDense[C](rowsC, colsC)
+	x, y := over[B](p, rowsB, colsB, atB), over[C](p, rowsC, colsC, atC)
 	p.must(errors.Join(x.Upload(ctx, b), y.Upload(ctx, c)))
 	copy(want.Data, c.Data)
 	for _, beta := range []float32{0, 1} {
