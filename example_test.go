@@ -116,6 +116,41 @@ func ExamplePlan_Run() {
 	// Output: [6 12 18 24 30 36]
 }
 
+// A layer of a network: a sparse weight times features, a bias for each row, ReLU, in one pass.
+func ExampleEpilogue() {
+	ctx := context.Background()
+	dev, err := spmm.Open(ctx, "cpu")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer dev.Close()
+
+	//	2  .
+	//	. -1
+	weight := &formats.CSR[float32]{Rows: 2, Cols: 2, RowPtr: []int64{0, 1, 2}, ColIdx: []int32{0, 1}, Val: []float32{2, -1}}
+	plan, err := spmm.Prepare(ctx, dev, weight, spmm.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer plan.Close()
+	bias, err := spmm.NewTensor[float32](dev, 2, 1, false)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer bias.Close()
+	if err := bias.Upload(ctx, &formats.Dense[float32]{Rows: 2, Cols: 1, LD: 1, Data: []float32{-3, 5}}); err != nil {
+		log.Fatal(err)
+	}
+
+	x := &formats.Dense[float32]{Rows: 2, Cols: 3, LD: 3, Data: []float32{1, 2, 3, 4, 5, 6}}
+	y := formats.NewDense[float32](2, 3)
+	if _, err := spmm.Multiply(ctx, plan, 1, x, 0, y, spmm.Epilogue{RowBias: bias, Activation: spmm.ReLU}); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(y.Data)
+	// Output: [0 1 3 1 0 0]
+}
+
 // What there is to run on; the output depends on the machine.
 func ExampleDevices() {
 	present, absent := spmm.Devices(context.Background())

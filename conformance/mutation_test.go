@@ -324,6 +324,13 @@ func textMutations() []mutation {
 		m.kernel, m.filter = "csr", `^csr/f16/T3/.*(bias-row|bias-col/relu)/p`
 		ms = append(ms, m)
 	}
+	for _, m := range []mutation{ // of epilogues in fast mode
+		onText("csr", "bias[row << shift]", "bias[row]"),
+		onText("csr", "limit = 0x41200000u", "limit = 0x40000000u"),
+	} {
+		m.kernel, m.filter = "csr", `^csr/f16/(T1±/.*bias-row/relu/ldpad|T2/.*gelu)`
+		ms = append(ms, m)
+	}
 	for i := range ms {
 		ms[i].want = wrongOutputs
 		for start, want := range wants {

@@ -39,6 +39,8 @@ const (
 	reproducible = "/T3/"
 	ints         = "^rfx/" // in reproducible mode, launched by its table: soonest done on slow drivers
 	front        = "/(host|tensor)"
+	epilogues    = "/(T1±|nonfinite|T2)/.*(bias|relu|gelu|silu)"
+	csrEpilogues = "^csr" + epilogues
 	all          = "."
 )
 
@@ -82,7 +84,7 @@ var mutations = []mutation{
 	{"cpu", "densecopy scales with beta 0 where it copies turned", "shaders/densecopy/cpu.go",
 		`if p.beta != 0 {`, `if p.beta == 1 {`, front, false},
 	{"cpu", "densecopy turns tiles by their first line", "shaders/densecopy/cpu.go",
-		`load(x, src, (e0+e)*int(p.lds)+l0, p.stype)`, `load(x, src, (e0+e)*int(p.lds), p.stype)`, front, false},
+		`int(p.first)+(e0+e)*int(p.lds)+l0`, `int(p.first)+(e0+e)*int(p.lds)`, front, false},
 
 	// Packing and encoding.
 	{"cpu", "csr cuts the last entry off heavy rows", "shaders/spec/split.go",
@@ -98,18 +100,30 @@ var mutations = []mutation{
 
 	// Package plan.
 	{"cpu", "plans take the launches of another beta", "internal/plan/launches.go",
-		`math.Float32bits(q.beta), q.times}`, `0, q.times}`, front, false},
+		`math.Float32bits(q.beta), q.epilogue`, `0, q.epilogue`, front, false},
 	{"cpu", "plans take the launches of another alpha", "internal/plan/launches.go",
 		`math.Float32bits(q.alpha), math`, `0, math`, front, false},
 	{"cpu", "plans take the launches of another precision", "internal/plan/launches.go",
 		`return key{m, q.b`, `return key{nil, q.b`, reproducible, false},
 
+	{"cpu", "epilogues of later tiles take the bias of the first columns", "shaders/host/epilogue.go",
+		`y[j] += b[(col+j)<<e.BiasShift]`, `y[j] += b[j<<e.BiasShift]`, epilogues, false},
+	{"cpu", "ReLU lets −Inf pass", "shaders/host/epilogue.go",
+		`bits&^(1<<31) <= 0x7f800000`, `bits&^(1<<31) < 0x7f800000`, epilogues, false},
+	{"cpu", "GELU has few digits of a coefficient", "shaders/host/epilogue.go",
+		`0.0713548163`, `0.0713`, epilogues, false},
+	{"cpu", "exp has a wrong coefficient", "shaders/host/epilogue.go",
+		`1.0/24`, `1.0/23`, epilogues, false},
 	{"cpu", "plans take elements of a bias for neighbours that lie apart", "internal/plan/epilogue.go",
 		`uint32(bits.TrailingZeros(uint(apart)))`, `0*uint32(bits.TrailingZeros(uint(apart)))`, front, false},
 	{"cpu", "plans forget the bias in reproducible mode where C is staged", "internal/plan/reproducible.go",
 		`w.multiply(i, j, w.beta, e, tmp, b, q)`, `w.multiply(i, j, w.beta, plain, tmp, b, q)`, reproducible, false},
 
 	// WGSL.
+	{"webgpu", "epilogues add the bias of the next row", "shaders/include/epilogue.wgsl",
+		`bias[row << shift]`, `bias[(row + 1u) << shift]`, csrEpilogues, false},
+	{"webgpu", "SiLU turns to ReLU too soon", "shaders/include/epilogue.wgsl",
+		`limit = 0x42ae0000u`, `limit = 0x40000000u`, csrEpilogues, false},
 	{"webgpu", "csr skips rows of just as many entries as a piece", "shaders/csr/kernel.wgsl",
 		`end - begin <= p.longest`, `end - begin < p.longest`, csr, false},
 	{"webgpu", "csr leaves out the last piece of a row", "shaders/csr/kernel.wgsl",
@@ -156,6 +170,8 @@ var mutations = []mutation{
 		`max(bitcast<i32>(x), 0)`, `clamp(bitcast<i32>(x), 0, 0x7f800000)`, ints, false},
 
 	// GLSL, as SPIR-V.
+	{"vulkan", "epilogues take a column's bias for a row's", "shaders/include/epilogue.glsl",
+		`kind == 1 ? row : col`, `kind == 2 ? row : col`, csrEpilogues, false},
 	{"vulkan", "csr skips rows of just as many entries as a piece", "shaders/csr/kernel.comp",
 		`end - begin <= p.longest`, `end - begin < p.longest`, csr, false},
 	{"vulkan", "csr takes entries of the row after", "shaders/csr/kernel.comp",

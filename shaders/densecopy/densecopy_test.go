@@ -14,6 +14,7 @@ import (
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/shaders/densecopy"
 	"github.com/spmmrun/spmm/shaders/shadertest"
+	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 var types = []dtype.Type{dtype.F32, dtype.F16, dtype.BF16}
@@ -33,9 +34,21 @@ func each(t *testing.T, f func(t *testing.T, run func(t *testing.T, op densecopy
 				t.Fatal(err)
 			}
 			shadertest.Fold(densecopy.Program, &l) // as for huge matrices
-			shadertest.Run(t, dev, densecopy.Program, l, src.data, src.data, dst.data)
+			shadertest.Run(t, dev, densecopy.Program, l, src.data, bias(), dst.data)
 		})
 	})
+}
+
+// bias returns the bias of all tests: whole numbers, 8 elements apart, NaN in between.
+func bias() []byte {
+	x := make([]float32, 301*8)
+	for i := range x {
+		x[i] = float32(math.NaN())
+		if i%8 == 0 {
+			x[i] = float32(i/8%7 - 3)
+		}
+	}
+	return backend.Bytes(x)
 }
 
 // matrix is bytes and how they are to be seen.
@@ -46,7 +59,7 @@ type matrix struct {
 
 // newMatrix has room for lines of ld elements. All of it holds a pattern that stands for "untouched".
 func newMatrix(l densecopy.Layout, lines int) matrix {
-	m := matrix{l, make([]byte, lines*l.LD*l.Type.Size())}
+	m := matrix{l, make([]byte, (l.First+lines*l.LD)*l.Type.Size())}
 	for i := range m.data {
 		m.data[i] = byte(0x91 + 7*i)
 	}
@@ -86,7 +99,7 @@ func (l layout) index(i, j int) int {
 	if l.ColMajor {
 		i, j = j, i
 	}
-	return i*l.LD + j
+	return l.First + i*l.LD + j
 }
 
 type layout densecopy.Layout
@@ -106,10 +119,13 @@ func TestCopy(t *testing.T) {
 					scale := scales[(n+n/9)%4]
 					n++
 					op := densecopy.Op{Rows: size[0], Cols: size[1], Alpha: scale[0], Beta: scale[1]}
-					src := newLayout(st, size, order&1 != 0, pads&3)
-					dst := newLayout(dt, size, order&2 != 0, pads>>2)
-					name := fmt.Sprintf("%d×%d %v ld %d col %v to %v ld %d col %v, alpha %v beta %v", op.Rows, op.Cols,
-						st, src.LD, src.ColMajor, dt, dst.LD, dst.ColMajor, op.Alpha, op.Beta)
+					if n%2 == 0 {
+						op.Epilogue = spec.Epilogue{Bias: spec.Bias(n / 2 % 3), BiasShift: 3, Activation: spec.Activation(n / 6 % 2)}
+					}
+					src := newLayout(st, size, order&1 != 0, pads&3, n/4%2*(n%11))
+					dst := newLayout(dt, size, order&2 != 0, pads>>2, 0)
+					name := fmt.Sprintf("%d×%d %v ld %d col %v to %v ld %d col %v, alpha %v beta %v %v", op.Rows, op.Cols,
+						st, src.LD, src.ColMajor, dt, dst.LD, dst.ColMajor, op.Alpha, op.Beta, op.Epilogue)
 					t.Run(name, func(t *testing.T) { testCopy(t, run, op, src, dst) })
 				}
 			}
@@ -117,13 +133,13 @@ func TestCopy(t *testing.T) {
 	})
 }
 
-// newLayout is a matrix with the given padding of each line.
-func newLayout(t dtype.Type, size [2]int, colMajor bool, pad int) matrix {
+// newLayout is a matrix with the given padding of each line, which begins with a buffer's element of that number.
+func newLayout(t dtype.Type, size [2]int, colMajor bool, pad, first int) matrix {
 	lines, length := size[0], size[1]
 	if colMajor {
 		lines, length = length, lines
 	}
-	return newMatrix(densecopy.Layout{Type: t, LD: length + pad, ColMajor: colMajor}, lines)
+	return newMatrix(densecopy.Layout{Type: t, First: first, LD: length + pad, ColMajor: colMajor}, lines)
 }
 
 func testCopy(t *testing.T, run func(*testing.T, densecopy.Op, matrix, matrix), op densecopy.Op, src, dst matrix) {
@@ -136,6 +152,15 @@ func testCopy(t *testing.T, run func(*testing.T, densecopy.Op, matrix, matrix), 
 			if op.Beta != 0 {
 				dst.set(d, float32((i+j)%5))
 				y += op.Beta * dst.at(d)
+			}
+			switch op.Epilogue.Bias {
+			case spec.RowBias:
+				y += float32(i%7 - 3)
+			case spec.ColBias:
+				y += float32(j%7 - 3)
+			}
+			if op.Epilogue.Activation == spec.ReLU {
+				y = max(y, 0)
 			}
 			want.set(d, y)
 		}
