@@ -307,7 +307,7 @@ func textMutations() []mutation {
 		onText("cvse", "if (row >= p.rows) { return; }", ""),
 		onText("cvse", "i < m; i = i + LOCAL) { stage_cols", "i + 1u < m; i = i + LOCAL) { stage_cols"),
 	}
-	wants := map[string]string{"col >= p.n": "was written", "at[i] >= p.n": "was written", "if (row >= p.rows)": "behind a buffer"}
+	wants := map[string]string{"col >= p.n": "was written", "at[i] >= p.n": "was written", "if (row >= p.rows)": "behind a buffer", "limit =": "past their bound"}
 	for _, m := range []mutation{ // of reproducible mode, which serves all formats
 		onText("rfx", "(rest != 0u || (a.x & 1u) != 0u)", "true"), // ties are rounded away from zero
 		onText("rfx", "((ra | rb) & WILD) != 0u", "false"),
