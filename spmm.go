@@ -112,7 +112,7 @@ func (p *Plan) Close() error { return p.p.Close() }
 // is chosen or packed again. values is 1×NNZ or NNZ×1 and of any type; it is rounded to nearest even where the plan holds A
 // in another. Infinities and NaN are values.
 //
-// The order is that in which A was given to Prepare, with Options.Transpose too: the order of a CSR's Val, of a CSC's Val,
+// The order is that in which A was given to Prepare, with Options.Transpose or Right too: the order of a CSR's Val, of a CSC's Val,
 // of what Sparse returns for any other format. Zeros that were stored are entries; what was not stored has no value.
 //
 // The first call finds the places of the entries, in about the time that packing took, and keeps them on the

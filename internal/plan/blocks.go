@@ -18,7 +18,7 @@ func (p *Plan) shapes(n int, bType dtype.Type, bColMajor bool, cType dtype.Type,
 	if p.closed.Load() {
 		return b, c, errClosed
 	}
-	if err := checkDim(n, pick(p.right, "rows of B", "columns of B")); err != nil {
+	if err := checkDim(n, p.what()); err != nil {
 		return b, c, err
 	}
 	requested := [2]Shape{b, c}
@@ -42,8 +42,8 @@ func (p *Plan) colBlock(b, c Shape) (int, error) {
 		block = int(limit / column / align * align)
 	}
 	if block == 0 && b.Cols > 0 {
-		return 0, fmt.Errorf("%d %s of B (of %d elements) take %d bytes, and a buffer of %v holds at most %d: %w",
-			align, p.lines(), p.Cols, column*align, p.dev.Info(), limit, backend.ErrUnsupported)
+		return 0, fmt.Errorf("%d %s (of %d elements) take %d bytes, and a buffer of %v holds at most %d: %w",
+			align, p.what(), p.Cols, column*align, p.dev.Info(), limit, backend.ErrUnsupported)
 	}
 	for {
 		err := p.exec.check(block, written)

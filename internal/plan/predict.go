@@ -40,7 +40,7 @@ func NewProduct(a formats.Encoded, n int) model.Product {
 // Attainable returns the least time of a multiplication by n columns, C having elements of type out
 // and not being read, with an epilogue.
 func (p *Plan) Attainable(ctx context.Context, n int, out dtype.Type, e Epilogue) (Bound, error) {
-	if err := checkResult(n, out); err != nil {
+	if err := p.checkResult(n, out); err != nil {
 		return Bound{}, err
 	}
 	rates, err := p.dev.Rates(ctx)
@@ -50,12 +50,12 @@ func (p *Plan) Attainable(ctx context.Context, n int, out dtype.Type, e Epilogue
 	return rates.Bound(p.work(n, out, e)), nil
 }
 
-// checkResult refuses what no C can have: n columns of type out.
-func checkResult(n int, out dtype.Type) error {
+// checkResult refuses what no C can have: n columns (rows, with A on the right) of type out.
+func (p *Plan) checkResult(n int, out dtype.Type) error {
 	if out != dtype.F16 && out != dtype.BF16 && out != dtype.F32 {
 		return fmt.Errorf("C of %v: want f16, bf16 or f32", out)
 	}
-	return checkDim(n, "columns of B")
+	return checkDim(n, p.what())
 }
 
 // work is what a multiplication by n columns moves and computes, and the variant that does it.

@@ -66,7 +66,7 @@ func (d *Device) keep(r *model.Rates) {
 // attainable time, the device was busy when it was measured: it is measured again, and rates that the multiplication
 // still exceeds become what it reached. Observe returns the attainable time after that. A time of 0 tells nothing.
 func (p *Plan) Observe(ctx context.Context, n int, out dtype.Type, took time.Duration, e Epilogue) (Bound, error) {
-	if err := checkResult(n, out); err != nil {
+	if err := p.checkResult(n, out); err != nil {
 		return Bound{}, err
 	}
 	rates, err := p.dev.Rates(ctx)

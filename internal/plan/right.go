@@ -64,8 +64,8 @@ func (p *Plan) Shapes(n int, bType dtype.Type, bColMajor bool, cType dtype.Type,
 	return b, c, err
 }
 
-// lines is what of B and C there may be any number of.
-func (p *Plan) lines() string { return pick(p.right, "rows", "columns") }
+// what is that of which there may be any number.
+func (p *Plan) what() string { return pick(p.right, "rows of B", "columns of B") }
 
 // checkDims tells whether C = A·B is possible for B and C of these sizes, as the plan sees them.
 func (p *Plan) checkDims(bRows, bCols, cRows, cCols int) error {
