@@ -17,7 +17,7 @@ import (
 	"github.com/spmmrun/spmm/formats/half"
 )
 
-// chain is plans of square matrices of one size, and tensors of one shape that they multiply to and fro.
+// chain is plans of square matrices, and tensors of one shape that they multiply to and fro.
 type chain struct {
 	plans []*spmm.Plan
 	x     []spmm.Operand // float32 row-major and column-major, f16, and bf16 column-major
@@ -38,15 +38,21 @@ type adder func(l link, p *spmm.Plan, b, c spmm.Operand) error
 
 const chainSize, chainCols = 96, 20
 
-// newChain prepares plans in several formats and modes, and draws multiplications with them whose staging differs.
+// newChain prepares plans in several formats and modes, on either side, and draws multiplications with them whose
+// staging differs.
 func newChain(t *testing.T, dev *spmm.Device, seed uint64) *chain {
 	t.Helper()
 	r := rand.New(rand.NewPCG(11, seed))
 	h := &chain{}
 	for _, o := range []spmm.Options{
-		{Format: "csr"}, {Format: "tiledcsr"}, {Format: "hrpb"}, {Mode: spmm.Reproducible, P: 23}, {Mode: spmm.Reproducible, P: 15},
+		{Format: "csr"}, {Format: "tiledcsr"}, {Format: "hrpb"}, {Format: "dense"}, {Mode: spmm.Reproducible, P: 23},
+		{Mode: spmm.Reproducible, P: 15}, {Right: true}, {Right: true, Transpose: true, Mode: spmm.Reproducible, P: 23},
 	} {
-		p, err := spmm.Prepare(ctx, dev, sparse[float32](r, chainSize, chainSize, 6), o)
+		n := chainSize
+		if o.Right {
+			n = chainCols
+		}
+		p, err := spmm.Prepare(ctx, dev, sparse[float32](r, n, n, 6), o)
 		if errors.Is(err, spmm.ErrUnsupported) {
 			continue // a format need not have a kernel everywhere
 		}
@@ -61,7 +67,7 @@ func newChain(t *testing.T, dev *spmm.Device, seed uint64) *chain {
 	addTensor[half.F16](t, h, dev, r, false)
 	addTensor[half.BF16](t, h, dev, r, true)
 	h.bias = newBias[half.F16](t, dev, r, false, chainCols, false).operand
-	for range 16 {
+	for range 24 {
 		l := link{plan: r.IntN(len(h.plans)), from: r.IntN(4), alpha: 1. / 64, beta: float32(r.IntN(2)) / 4}
 		l.to = (l.from + 1 + r.IntN(3)) % 4
 		if r.IntN(3) == 0 {
@@ -199,7 +205,11 @@ func TestSequence(t *testing.T) {
 			}
 			// Plans that multiply something larger get other buffers for staging; the sequence has its own.
 			for _, p := range h.plans {
-				b, c := dense[half.BF16](rand.New(rand.NewPCG(3, 4)), chainSize, 300, 0, true), formats.NewDense[half.F16](chainSize, 300)
+				rows, cols := p.Info().Rows, 300
+				if rows == chainCols { // on the right
+					rows, cols = cols, rows
+				}
+				b, c := dense[half.BF16](rand.New(rand.NewPCG(3, 4)), rows, cols, 0, true), formats.NewDense[half.F16](rows, cols)
 				if _, err := spmm.Multiply(ctx, p, 1, b, 0, c); err != nil {
 					t.Fatal(err)
 				}
