@@ -1,0 +1,167 @@
+// From lane streams back to CSR.
+
+package lanestream
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/internal/par"
+)
+
+// Decode returns exactly the matrix that was encoded. The arrays must be valid.
+func (m *Matrix[T]) Decode() *formats.CSR[T] {
+	a := &formats.CSR[T]{Rows: m.Rows, Cols: m.Cols}
+	groups := m.entries()
+	a.RowPtr = m.rowPtr(groups)
+	a.ColIdx, a.Val = make([]int32, a.RowPtr[m.Rows]), make([]T, a.RowPtr[m.Rows])
+	par.Each(m.Rows, 256, func(i int) {
+		for k, e := range groups[i/GroupRows][i%GroupRows] {
+			at := a.RowPtr[i] + int64(k)
+			a.ColIdx[at], a.Val[at] = e.col, m.Values[e.at]
+		}
+	})
+	return a
+}
+
+// WithValues returns the matrix with other values in the same places, in the order of Decode. It shares all other
+// arrays. There must be NNZ values.
+func (m *Matrix[T]) WithValues(values []T) formats.Encoded {
+	out := *m
+	out.Values = make([]T, len(m.Values))
+	groups := m.entries()
+	ptr := m.rowPtr(groups)
+	par.Each(m.Rows, 256, func(i int) {
+		for k, e := range groups[i/GroupRows][i%GroupRows] {
+			out.Values[e.at] = values[ptr[i]+int64(k)]
+		}
+	})
+	return &out
+}
+
+// placed is an entry's column, and its place in Values.
+type placed struct {
+	col int32
+	at  int
+}
+
+// entries returns the entries of all rows, by group and row, in the order of columns.
+func (m *Matrix[T]) entries() [][GroupRows][]placed {
+	groups := make([][GroupRows][]placed, m.Groups())
+	par.Each(len(groups), 1, func(g int) { m.rows(g, &groups[g]) })
+	return groups
+}
+
+func (m *Matrix[T]) rowPtr(groups [][GroupRows][]placed) []int64 {
+	ptr := make([]int64, m.Rows+1)
+	for i := range m.Rows {
+		ptr[i+1] = ptr[i] + int64(len(groups[i/GroupRows][i%GroupRows]))
+	}
+	return ptr
+}
+
+// rows collects the entries of group g's rows.
+func (m *Matrix[T]) rows(g int, out *[GroupRows][]placed) {
+	m.each(g, func(r, col, at int) { out[r] = append(out[r], placed{int32(col), at}) })
+	for r := range min(GroupRows, m.Rows-g*GroupRows) {
+		cols, _ := m.Rest(g*GroupRows + r)
+		n := len(out[r])
+		for k, c := range cols {
+			out[r] = append(out[r], placed{int32(c), m.Slots() + int(m.RestPtr[g*GroupRows+r]) + k})
+		}
+		merge(out[r], n)
+	}
+}
+
+// merge brings two runs of entries, the second of which begins at n, into one order.
+func merge(entries []placed, n int) {
+	second := slices.Clone(entries[n:])
+	i, k := n-1, len(second)-1
+	for to := len(entries) - 1; k >= 0; to-- {
+		if i >= 0 && entries[i].col > second[k].col {
+			entries[to] = entries[i]
+			i--
+		} else {
+			entries[to] = second[k]
+			k--
+		}
+	}
+}
+
+// Rest returns the entries of row i that are not among the values: their columns, ascending, and values.
+func (m *Matrix[T]) Rest(i int) (cols []uint32, vals []T) {
+	begin, end := int(m.RestPtr[i]), int(m.RestPtr[i+1])
+	return m.RestCol[begin:end], m.Values[m.Slots():][begin:end]
+}
+
+// Each calls f with each entry of group g that is among the values: its row in the group, its column and its value.
+// Columns ascend within each row.
+func (m *Matrix[T]) Each(g int, f func(r, col int, v T)) {
+	m.each(g, func(r, col, at int) { f(r, col, m.Values[at]) })
+}
+
+// each is Each with the values' places.
+func (m *Matrix[T]) each(g int, f func(r, col, at int)) {
+	for q := range m.Parts {
+		s := m.stream(g, q)
+		var next [Chains]int // place of each chain's next value
+		for c := range next {
+			next[c] = Chains*int(m.StreamPtr[g*m.Parts+q]) + c
+		}
+		for n := range s.count * m.PieceSteps {
+			for w := range chainWords {
+				for rows := range 8 {
+					col := (s.first*m.PieceSteps + n) * StepCols
+					m.eachOfWord(s.mask[n*stepWords+w:], rows, next[8*rows:][:8], func(r, c, at int) { f(r, col+16*w+c, at) })
+				}
+			}
+		}
+	}
+}
+
+// eachOfWord does a word of the eight chains that have rows g, g + 8, g + 16, …, in the order of columns.
+func (m *Matrix[T]) eachOfWord(mask []uint32, g int, next []int, f func(r, col, at int)) {
+	var places [GroupRows / 8][16]int
+	var has [GroupRows / 8]uint16
+	for c := range next {
+		for x := gather(mask[(8*g+c)/2*chainWords] >> (c % 2)); x != 0; x &= x - 1 {
+			at := next[c]
+			next[c] += Chains
+			if m.isStored(at) {
+				r, col := Place(8*g+c, 0, bits.TrailingZeros32(x))
+				places[r/8][col] = at
+				has[r/8] |= 1 << col
+			}
+		}
+	}
+	for r, x := range has {
+		for ; x != 0; x &= x - 1 {
+			col := bits.TrailingZeros16(x)
+			f(8*r+g, col, places[r][col])
+		}
+	}
+}
+
+// checkRows holds the entries of group g against the matrix's size, and finds those that are stored twice.
+func (m *Matrix[T]) checkRows(g int) error {
+	var rows [GroupRows][]placed
+	m.rows(g, &rows)
+	for r, entries := range rows {
+		i, last := g*GroupRows+r, int32(-1)
+		if len(entries) > 0 && i >= m.Rows {
+			return fmt.Errorf("lanestream: group %d has an entry in row %d: the matrix has %d", g, i, m.Rows)
+		}
+		for _, e := range entries {
+			if e.col <= last {
+				return fmt.Errorf("lanestream: row %d has an entry in column %d among the values and in the rest", i, e.col)
+			}
+			last = e.col
+		}
+		if int(last) >= m.Cols {
+			return fmt.Errorf("lanestream: row %d has an entry in column %d: the matrix has %d", i, last, m.Cols)
+		}
+	}
+	return nil
+}
