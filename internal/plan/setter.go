@@ -30,11 +30,14 @@ type setter struct {
 // piece is a run of the slots of a part's array.
 type piece struct {
 	dst backend.Buffer
-	// Slots hold the entries from number first on, in their order; or a map of some groups from base on says which do.
+	// Slots hold the entries from number first on, in their order; or a map of some groups from base on says which do; or
+	// the slots of a number of entries are listed, in groups, or, as a run, begin with first: see package values.
 	slots, first int64
 	groups       backend.Buffer
 	sources      backend.Buffer
 	count, base  int64
+	entries      int64
+	run          bool
 	full         int
 }
 
@@ -96,6 +99,13 @@ func (m *resident) addPieces(ctx context.Context, s *setter, pt *part, first int
 		for i := range at.entries {
 			at.entries[i] = uint32(i) + 1
 		}
+	}
+	v, err := values.Variant(m.dev.Caps())
+	if err != nil {
+		return err
+	}
+	if values.Listed(v) {
+		return m.addListed(ctx, s, pt.bufs[at.array], at, first, number)
 	}
 	return m.addMapped(ctx, s, pt.bufs[at.array], at, first, number)
 }
@@ -252,6 +262,29 @@ func withValues[T formats.Value](packed formats.Encoded, x []T) (formats.Encoded
 	return m.WithValues(x), nil
 }
 
+// addListed adds a piece with a list of the places of entries.
+func (m *resident) addListed(ctx context.Context, s *setter, dst backend.Buffer, at places, first int64, number []uint32) error {
+	var slots, sources []uint32
+	for i, e := range at.entries {
+		if e == 0 {
+			continue
+		}
+		n := uint32(first) + e - 1
+		if number != nil {
+			n = number[n]
+		}
+		slots, sources = append(slots, uint32(i)), append(sources, n)
+	}
+	p := piece{dst: dst, entries: int64(len(sources)), first: int64(slots[0])}
+	p.run = int(slots[len(slots)-1]-slots[0]) == len(slots)-1
+	var err error
+	if p.sources, err = m.dev.upload32(ctx, sources, "numbers of the entries"); err == nil && !p.run {
+		p.groups, err = m.dev.upload32(ctx, slots, "places of the entries")
+	}
+	s.pieces = append(s.pieces, p) // closed with the others, also after an error
+	return err
+}
+
 // addMapped adds pieces with maps of the places of entries, as few as the device binds.
 func (m *resident) addMapped(ctx context.Context, s *setter, dst backend.Buffer, at places, first int64, number []uint32) error {
 	most := int(m.dev.limit()/4) - values.GroupSlots // sources of a piece
@@ -359,6 +392,7 @@ func (w *composer) set(s *setter, src backend.Buffer, op values.Op) error {
 			continue
 		}
 		op.Slots, op.First, op.Groups, op.Base, op.Full = p.slots, p.first, p.count, p.base, p.full
+		op.Entries, op.Run = p.entries, p.run
 		l, err := values.Launch(v, op)
 		if err != nil {
 			return err
@@ -366,6 +400,8 @@ func (w *composer) set(s *setter, src backend.Buffer, op values.Op) error {
 		args := []backend.Buffer{src, p.groups, p.sources, p.dst}
 		if p.slots > 0 {
 			args[1], args[2] = src, src // not read
+		} else if p.run {
+			args[1] = src
 		}
 		if err := w.add(values.Program, args, l.Passes...); err != nil {
 			return err

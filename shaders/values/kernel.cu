@@ -11,17 +11,16 @@ __device__ __forceinline__ u32 round16(u32 x, u32 type) {
     return narrow(__uint_as_float(x), 0, type) & 0xffffu;
 }
 
-// load returns element i of src as one of dst.
-__device__ __forceinline__ u32 load(const void *src, u32 i, const Params &p) {
+// fetch returns the bits of element i of src.
+__device__ __forceinline__ u32 fetch(const void *src, u32 i, const Params &p) {
     size_t at = (size_t)i * p.stride;
-    u32 x;
-    if (p.stype == F32) {
-        x = ((const u32 *)src)[at];
-    } else {
-        x = ((const unsigned short *)src)[at];
-        if (p.stype == p.dtype) return x;
-        x = __float_as_uint(p.stype == F16 ? widen_lo<F16>(x) : widen_lo<BF16>(x));
-    }
+    return p.stype == F32 ? ((const u32 *)src)[at] : ((const unsigned short *)src)[at];
+}
+
+// convert returns the bits of an element of src as one of dst.
+__device__ __forceinline__ u32 convert(u32 x, const Params &p) {
+    if (p.stype == p.dtype) return x;
+    if (p.stype != F32) x = __float_as_uint(p.stype == F16 ? widen_lo<F16>(x) : widen_lo<BF16>(x));
     return p.dtype == F32 ? x : round16(x, p.dtype);
 }
 
@@ -57,7 +56,7 @@ __device__ __forceinline__ void quad_of(u32 quad, const void *src, const uint2 *
             u32 i = (p.slots > 0 ? next : sources[next]) - p.lo;
             next++;
             if (i >= p.count) continue;
-            u32 x = load(src, i, p);
+            u32 x = convert(fetch(src, i, p), p);
             if (PER == 1) word[k] = x;
             else if (h == 0) word[k] = (word[k] & 0xffff0000u) | x;
             else word[k] = (word[k] & 0xffffu) | x << 16;
@@ -72,9 +71,36 @@ __device__ __forceinline__ void quad_of(u32 quad, const void *src, const uint2 *
         if ((held >> PER * k & ((1u << PER) - 1)) != 0) words[k] = word[k];
 }
 
+// listed brings EACH entries to the slots that are listed for them, one behind the other of the workgroup's: all loads of
+// a kind are under way at once.
+__device__ __forceinline__ void listed(u32 first, const void *src, const u32 *slots, const u32 *sources, void *dst, const Params &p) {
+    u32 slot[EACH], i[EACH], x[EACH];
+#pragma unroll
+    for (int k = 0; k < EACH; k++) {
+        u32 n = first + 128 * k;
+        bool in = n < p.listed;
+        slot[k] = p.run ? p.first + n : in ? slots[n] : 0;
+        i[k] = in ? sources[n] - p.lo : 0xffffffffu;
+    }
+#pragma unroll
+    for (int k = 0; k < EACH; k++) x[k] = i[k] < p.count ? fetch(src, i[k], p) : 0;
+#pragma unroll
+    for (int k = 0; k < EACH; k++) {
+        if (i[k] >= p.count) continue;
+        u32 y = convert(x[k], p);
+        if (p.dtype == F32) ((u32 *)dst)[slot[k]] = y;
+        else ((unsigned short *)dst)[slot[k]] = (unsigned short)y;
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(128)
 values(const void *__restrict__ src, const uint2 *__restrict__ groups, const u32 *__restrict__ sources, u32 *dst, const Params p) {
-    u32 quad = (blockIdx.x + blockIdx.z * p.width) * 128 + threadIdx.x;
+    u32 block = blockIdx.x + blockIdx.z * p.width;
+    if (p.listed > 0) {
+        listed(block * (128 * EACH) + threadIdx.x, src, (const u32 *)groups, sources, dst, p);
+        return;
+    }
+    u32 quad = block * 128 + threadIdx.x;
     if (quad >= p.quads) return;
     if (p.dtype == F32) quad_of<1>(quad, src, groups, sources, dst, p);
     else quad_of<2>(quad, src, groups, sources, dst, p);

@@ -11,6 +11,10 @@
 // words side by side, and reads hit cache where a format keeps neighbours together. Each invocation writes four words, so
 // that 16-bit elements need no feature and no two invocations touch a word.
 //
+// Where 16 bits can be written by themselves, on CUDA, a list is faster (Listed): the slot of each entry in sources, in
+// place of the groups, which takes 8 bytes an entry, or 4 where the entries' slots are one run. An invocation writes four
+// entries, a workgroup's width apart, and nothing else.
+//
 // Values are converted to the array's type: rounded to nearest, ties to even; overflow gives an infinity, NaN stays
 // NaN; no arithmetic touches those that are of the type already.
 package values
@@ -43,7 +47,8 @@ var Program = &spec.Program{
 	Variants: []*spec.Variant{
 		{
 			Name: "cuda", In: dtype.F32, Code: backend.CodePTX, Entry: "values", Local: [3]uint32{local, 1, 1}, Need: spec.Need{Arch: 80},
-			Unit: spec.Unit{Source: "kernel.cu", Blob: "cuda.ptx", Arch: "compute_80"},
+			Unit:   spec.Unit{Source: "kernel.cu", Blob: "cuda.ptx", Arch: "compute_80"},
+			Consts: []spec.Const{spec.Define("EACH", 4)},
 		},
 		{
 			Name: "vulkan", In: dtype.F32, Code: backend.CodeSPIRV, Entry: "main", Local: [3]uint32{local, 1, 1},
@@ -73,6 +78,8 @@ type params struct {
 	dtype  uint32 // type of dst
 	full   uint32 // see Map.Full, where src holds all entries; else 0
 	width  uint32 // of the grid in x
+	listed uint32 // entries in sources, whose slots are listed, or, with run, follow each other from first on; else 0
+	run    uint32
 }
 
 // local is the invocations of a workgroup, each with four words of dst; cpuQuads those of a workgroup on the CPU.
@@ -103,9 +110,13 @@ type Op struct {
 	// groups says which do, of the slots from group Base on.
 	Slots, First int64
 	Groups, Base int64
-	Full         int  // of the map: FullNone to FullQuads
-	All          bool // Src holds all entries of those slots
-	Loose        bool // Src need not begin at a multiple of 16 bytes
+	// Or, where Listed says that the variant takes lists, the slots of Entries entries are listed; with Run they are not:
+	// they follow each other, from First on.
+	Entries int64
+	Run     bool
+	Full    int  // of the map: FullNone to FullQuads
+	All     bool // Src holds all entries of those slots
+	Loose   bool // Src need not begin at a multiple of 16 bytes
 }
 
 // Variant returns the variant that a device runs.
@@ -118,6 +129,9 @@ func Variant(caps backend.Caps) (*spec.Variant, error) {
 	return nil, fmt.Errorf("kernel values: the device runs none of its variants: %w", backend.ErrUnsupported)
 }
 
+// Listed tells whether a variant takes lists of slots.
+func Listed(v *spec.Variant) bool { return v.Const("EACH") > 0 }
+
 // Launch says how a variant runs op.
 func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
 	if err := check(v, op); err != nil {
@@ -126,7 +140,7 @@ func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
 	per := int64(16 / op.Dst.Size()) // slots of four words
 	p := params{
 		slots: uint32(op.Slots), first: uint32(op.First), lo: uint32(op.Lo), count: uint32(op.Count), stride: uint32(op.Stride),
-		stype: include.Number(op.Src), dtype: include.Number(op.Dst),
+		stype: include.Number(op.Src), dtype: include.Number(op.Dst), listed: uint32(op.Entries), run: spec.Flag(op.Run),
 	}
 	quads := op.Groups * GroupSlots / per
 	if op.Slots > 0 {
@@ -143,7 +157,11 @@ func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
 	if v.Code == backend.CodeGo {
 		perGroup = cpuQuads
 	}
-	groups, err := spec.Fold(spec.Ceil(quads, perGroup), 1)
+	items := spec.Ceil(quads, perGroup)
+	if op.Entries > 0 {
+		items = spec.Ceil(op.Entries, local*int64(v.Const("EACH")))
+	}
+	groups, err := spec.Fold(items, 1)
 	if err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel values: %w", err)
 	}
@@ -162,9 +180,11 @@ func check(v *spec.Variant, op Op) error {
 	}
 	last := op.Count * int64(op.Stride)
 	switch {
+	case op.Entries < 0 || op.Entries > 0 && (!Listed(v) || op.Groups > 0 || op.Slots > 0):
+		return fmt.Errorf("not possible: %+v", op)
 	case op.Lo < 0 || op.Count < 0 || op.Stride < 1 || op.Slots < 0 || op.First < 0 || op.Groups < 0 || op.Base < 0 || op.Full < FullNone || op.Full > FullQuads:
 		return fmt.Errorf("not possible: %+v", op)
-	case op.Stride > 1<<28 || op.Lo > most-op.Count || op.First > most-op.Slots || (op.Groups+op.Base)*GroupSlots > 1<<32:
+	case op.Stride > 1<<28 || op.Lo > most-op.Count || op.First > most-op.Slots || op.Entries > most || op.Run && op.First > most-op.Entries || (op.Groups+op.Base)*GroupSlots > 1<<32:
 		return fmt.Errorf("more than %d entries or slots: %w", int64(most), backend.ErrUnsupported)
 	case v.Code == backend.CodeWGSL && last > most:
 		return fmt.Errorf("%d elements, a binding's are numbered in 32 bits: %w", last, backend.ErrUnsupported)

@@ -14,6 +14,7 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/shaders/shadertest"
+	"github.com/spmmrun/spmm/shaders/spec"
 	"github.com/spmmrun/spmm/shaders/values"
 )
 
@@ -91,13 +92,13 @@ func newValues(r *rand.Rand, t dtype.Type, n, stride int) array {
 }
 
 // each runs f with a function for each device that runs op on copies of the arrays and brings dst back.
-func each(t *testing.T, f func(t *testing.T, run func(t *testing.T, op values.Op, src array, groups, sources []uint32, dst array))) {
+func each(t *testing.T, f func(t *testing.T, v *spec.Variant, run func(t *testing.T, op values.Op, src array, groups, sources []uint32, dst array))) {
 	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
 		v, err := values.Variant(dev.Caps())
 		if err != nil {
 			t.Fatal(err)
 		}
-		f(t, func(t *testing.T, op values.Op, src array, groups, sources []uint32, dst array) {
+		f(t, v, func(t *testing.T, op values.Op, src array, groups, sources []uint32, dst array) {
 			t.Helper()
 			l, err := values.Launch(v, op)
 			if err != nil {
@@ -111,7 +112,7 @@ func each(t *testing.T, f func(t *testing.T, run func(t *testing.T, op values.Op
 
 // Slots in any order, in windows of the entries, whole words or with neighbours that must stay.
 func TestMapped(t *testing.T) {
-	each(t, func(t *testing.T, run func(*testing.T, values.Op, array, []uint32, []uint32, array)) {
+	each(t, func(t *testing.T, v *spec.Variant, run func(*testing.T, values.Op, array, []uint32, []uint32, array)) {
 		n := 0
 		for _, groups := range []int{1, 3, 40, 150} {
 			for full := values.FullNone; full <= values.FullQuads; full++ {
@@ -120,7 +121,7 @@ func TestMapped(t *testing.T) {
 						dt := types[n%3]
 						n++
 						name := fmt.Sprintf("%d groups, %v to %v, full %d, density %g", groups, st, dt, full, density)
-						t.Run(name, func(t *testing.T) { testMapped(t, run, groups, full, density, st, dt, 1+n%2*7, uint64(n)) })
+						t.Run(name, func(t *testing.T) { testMapped(t, v, run, groups, full, density, st, dt, 1+n%2*7, uint64(n)) })
 					}
 				}
 			}
@@ -128,7 +129,7 @@ func TestMapped(t *testing.T) {
 	})
 }
 
-func testMapped(t *testing.T, run func(*testing.T, values.Op, array, []uint32, []uint32, array), groups, full int, density float64, st, dt dtype.Type, stride int, seed uint64) {
+func testMapped(t *testing.T, v *spec.Variant, run func(*testing.T, values.Op, array, []uint32, []uint32, array), groups, full int, density float64, st, dt dtype.Type, stride int, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	const skip = 2 // groups before those that are mapped
 	fill := byte(0)
@@ -156,7 +157,7 @@ func testMapped(t *testing.T, run func(*testing.T, values.Op, array, []uint32, [
 	if full == values.FullNone && len(slots) > 2 { // the middle stays as it is
 		windows = [][2]int{{0, len(slots) / 3}, {len(slots)/2 + 1, len(slots)}}
 	}
-	want := array{dt, append([]byte(nil), dst.data...)}
+	want, listed := array{dt, append([]byte(nil), dst.data...)}, array{dt, append([]byte(nil), dst.data...)}
 	for _, w := range windows {
 		for i, s := range slots {
 			if e := int(sources[i]); e >= w[0] && e < w[1] {
@@ -167,9 +168,26 @@ func testMapped(t *testing.T, run func(*testing.T, values.Op, array, []uint32, [
 			Src: st, Lo: int64(w[0]), Count: int64(w[1] - w[0]), Stride: stride, Dst: dt,
 			Groups: int64(groups), Base: skip, Full: full, All: len(windows) == 1,
 		}
-		run(t, op, array{st, src.data[w[0]*stride*st.Size()&^3:]}.aligned(w[0]*stride), mask, sources, dst)
+		from := array{st, src.data[w[0]*stride*st.Size()&^3:]}.aligned(w[0] * stride)
+		run(t, op, from, mask, sources, dst)
+		if values.Listed(v) && len(slots) > 0 {
+			op.Groups, op.Entries = 0, int64(len(slots))
+			list := []uint32{0, 0, 0, 0}
+			if op.Run = len(slots) == groups*values.GroupSlots; op.Run {
+				op.Base, op.First = 0, int64(slots[0])
+			} else {
+				list = list[:0]
+				for _, s := range slots {
+					list = append(list, uint32(s))
+				}
+			}
+			run(t, op, from, list, sources, listed)
+		}
 	}
 	compare(t, dst, want)
+	if values.Listed(v) {
+		compare(t, listed, want)
+	}
 }
 
 // aligned returns the array from where a word starts, whose element odd is half a word further, moved to its start.
@@ -197,7 +215,7 @@ func nan(x uint32, t dtype.Type) bool {
 
 // Entries in their order: a copy.
 func TestStraight(t *testing.T) {
-	each(t, func(t *testing.T, run func(*testing.T, values.Op, array, []uint32, []uint32, array)) {
+	each(t, func(t *testing.T, v *spec.Variant, run func(*testing.T, values.Op, array, []uint32, []uint32, array)) {
 		none := make([]uint32, 4)
 		for i, n := range []int{1, 2, 7, 8, 9, 511, 1024, 5000, 20001} {
 			for _, st := range types {

@@ -21,4 +21,6 @@ layout(push_constant, std430) uniform Push {
     uint dtype;
     uint full;
     uint width;
+    uint listed;
+    uint run;
 } p;

@@ -12,4 +12,6 @@ struct Params {
     unsigned int dtype;
     unsigned int full;
     unsigned int width;
+    unsigned int listed;
+    unsigned int run;
 };
