@@ -226,6 +226,9 @@ func TestEpilogueSpecial(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev *spmm.Device) {
 		for _, format := range []string{"csr", "hrpb"} {
 			plan, err := spmm.Prepare(ctx, dev, a, spmm.Options{Format: format})
+			if format == "hrpb" && errors.Is(err, spmm.ErrUnsupported) {
+				continue // CUDA has it in TF32 only
+			}
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -24,9 +24,10 @@ import (
 
 // program is one with CUDA memory and a stream of its own, in the primary context.
 type program struct {
-	t      *testing.T
-	dev    *spmm.Device
-	stream cu.Stream
+	t       *testing.T
+	dev     *spmm.Device
+	primary cu.CUContext
+	stream  cu.Stream
 }
 
 func newProgram(t *testing.T) *program {
@@ -39,6 +40,7 @@ func newProgram(t *testing.T) *program {
 	p.must(err)
 	ctx, err := first.RetainPrimaryCtx()
 	p.must(err)
+	p.primary = ctx
 	runtime.LockOSThread()
 	p.must(cu.PushCurrentCtx(ctx))
 	p.stream, err = cu.MakeStream(cu.NonBlocking)
@@ -51,6 +53,21 @@ func newProgram(t *testing.T) *program {
 	})
 	p.dev = dev
 	return p
+}
+
+// in returns the program for a subtest, which has a thread of its own.
+func (p *program) in(t *testing.T) *program {
+	t.Helper()
+	q := *p
+	q.t = t
+	runtime.LockOSThread()
+	q.must(cu.PushCurrentCtx(p.primary))
+	t.Cleanup(func() {
+		_, err := cu.PopCurrentCtx()
+		q.must(err)
+		runtime.UnlockOSThread()
+	})
+	return &q
 }
 
 func (p *program) must(err error) {
@@ -128,7 +145,7 @@ func TestTensorOver(t *testing.T) {
 			for _, b := range []place{{}, {pad: 8}, {pad: 8, cut: true}, {offset: 4}, {offset: 16, pad: 3}, {pad: 5, colMajor: true}} {
 				c := place{offset: 48 - b.offset, pad: b.pad, cut: b.cut, colMajor: !b.colMajor && n == 13}
 				t.Run(fmt.Sprintf("%+v n=%d %+v", o, n, b), func(t *testing.T) {
-					p := &program{t, p.dev, p.stream}
+					p := p.in(t)
 					testOver[half.F16, float32](p, r, plan, o.Right, n, b, c)
 					testOver[float32, half.F16](p, r, plan, o.Right, n, b, c)
 				})
