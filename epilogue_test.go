@@ -334,3 +334,75 @@ func TestAttainableWithBias(t *testing.T) {
 		t.Error("two epilogues are observed")
 	}
 }
+
+// What an epilogue costs: a pruned matrix times 512 columns, without and with. The metric us is the device's time, or the
+// host's where it tells none.
+func BenchmarkEpilogue(b *testing.B) {
+	infos, _ := spmm.Devices(ctx)
+	a := sparse[half.F16](rand.New(rand.NewPCG(1, 2)), 4096, 4096, 10)
+	for _, info := range infos {
+		if info.Index != 0 {
+			continue
+		}
+		dev, err := spmm.Open(ctx, info.Backend)
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer dev.Close()
+		for _, format := range spmm.Formats() {
+			benchmarkEpilogues(b, dev, a, format)
+		}
+	}
+}
+
+func benchmarkEpilogues(b *testing.B, dev *spmm.Device, a *formats.CSR[half.F16], format string) {
+	const n, times = 512, 20
+	plan, err := spmm.Prepare(ctx, dev, a, spmm.Options{Format: format})
+	if errors.Is(err, spmm.ErrUnsupported) {
+		return // nm takes matrices of a pattern only
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer plan.Close()
+	x, y, err := spmm.TensorsFor[half.F16, float32](plan, n)
+	if err != nil {
+		b.Fatal(err)
+	}
+	row, err := spmm.NewTensor[float32](dev, a.Rows, 1, false)
+	if err != nil {
+		b.Fatal(err)
+	}
+	col, err := spmm.NewTensor[float32](dev, 1, n, false)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, t := range []interface{ Close() error }{x, y, row, col} {
+		defer t.Close()
+	}
+	upload := errors.Join(
+		x.Upload(ctx, formats.NewDense[half.F16](a.Cols, n)), row.Upload(ctx, formats.NewDense[float32](a.Rows, 1)), col.Upload(ctx, formats.NewDense[float32](1, n)))
+	if upload != nil {
+		b.Fatal(upload)
+	}
+	for _, c := range []struct {
+		name string
+		e    spmm.Epilogue
+	}{
+		{"none", spmm.Epilogue{}},
+		{"row bias, relu", spmm.Epilogue{RowBias: row, Activation: spmm.ReLU}},
+		{"column bias, gelu", spmm.Epilogue{ColBias: col, Activation: spmm.GELU}},
+	} {
+		b.Run(dev.Info().Backend+"/"+format+"/"+c.name, func(b *testing.B) {
+			var us float64
+			for b.Loop() {
+				t, err := plan.Repeat(ctx, times, 1, x, 0, y, c.e)
+				if err != nil {
+					b.Fatal(err)
+				}
+				us += float64(t.Best().Nanoseconds()) / 1e3 / times
+			}
+			b.ReportMetric(us/float64(b.N), "us")
+		})
+	}
+}

@@ -99,9 +99,7 @@ func (x *directRun) pack(enc *spec.Packed, l spec.Launch) {
 		x.q = len(x.args)
 		x.args = append(x.args, filled(x.fixed.bytes))
 	}
-	if x.t.kernel.TakesBias() {
-		x.args = append(x.args, bias)
-	}
+	x.args = append(x.args, bias)
 	x.c = len(x.args)
 	x.args = append(x.args, fill(x.t.c, x.p.c, x.prob.LDC, x.p.m))
 	if l.Workspace > 0 {

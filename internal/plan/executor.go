@@ -93,11 +93,7 @@ func (w *composer) multiply(i, j int, beta float32, e biased, c backend.Buffer, 
 	if err != nil {
 		return err
 	}
-	args := slices.Concat(w.m.parts[i].bufs, b)
-	if w.m.kern.TakesBias() {
-		args = append(args, e.or(b[0]))
-	}
-	args = append(args, c)
+	args := slices.Concat(w.m.parts[i].bufs, b, []backend.Buffer{e.or(b[0]), c})
 	if l.Workspace > 0 {
 		args = append(args, w.l.work.atLeast(l.Workspace))
 	}

@@ -70,9 +70,7 @@ func Bench(b *testing.B, dev backend.Device, k *spec.Format, v *spec.Variant, a 
 		dense[i] = half.F16From(r.Float32() - 0.5)
 	}
 	arg(backend.Bytes(dense))
-	if k.TakesBias() {
-		arg(make([]byte, 16))
-	}
+	arg(make([]byte, 16)) // no bias
 	arg(make([]byte, 4*a.Rows*n))
 	if l.Workspace > 0 {
 		arg(make([]byte, l.Workspace))

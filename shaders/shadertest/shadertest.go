@@ -197,17 +197,8 @@ func Multiply(t testing.TB, dev backend.Device, k *spec.Format, v *spec.Variant,
 	for _, x := range e.Arrays {
 		args = append(args, x.Data)
 	}
-	args = append(args, b)
-	if k.TakesBias() {
-		args = append(args, orElse(bias, b))
+	if bias == nil {
+		bias = b
 	}
-	Run(t, dev, k.Program, l, append(args, c)...)
-}
-
-// orElse returns x, or y where there is none.
-func orElse(x, y []byte) []byte {
-	if x == nil {
-		return y
-	}
-	return x
+	Run(t, dev, k.Program, l, append(args, b, bias, c)...)
 }

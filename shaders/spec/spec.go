@@ -71,11 +71,6 @@ func (f *Format) SamePacking(x, y *Variant) bool {
 	return x.In.Storage() == y.In.Storage()
 }
 
-// TakesBias tells whether the program has an argument "bias": then it applies epilogues.
-func (k *Program) TakesBias() bool {
-	return slices.ContainsFunc(k.Args, func(a Arg) bool { return a.Name == "bias" })
-}
-
 // Arg is a buffer argument.
 type Arg struct {
 	Name     string
