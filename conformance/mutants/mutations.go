@@ -67,6 +67,10 @@ var mutations = []mutation{
 		`case len(cols) > 0:`, `case len(cols) > 1:`, "^hrpb/", false},
 	{"cpu", "hrpb adds up one slot of a split panel too few", "shaders/hrpb/cpu.go",
 		`for i := range slots {`, `for i := range max(1, slots-1) {`, "^hrpb/", false},
+	{"cpu", "dense drops the last place of a step", "shaders/dense/cpu.go",
+		`count := min(cpuStep, int(p.cols)-k)`, `count := min(cpuStep-1, int(p.cols)-k)`, "^dense/", false},
+	{"cpu", "dense takes B to lie across the sum in any order", "shaders/dense/cpu.go",
+		`int(p.ldb), p.order&bBit != 0}`, `int(p.ldb), false}`, "^dense/", false},
 	{"cpu", "rfx looks at infinities in rows of A alone", "shaders/rfx/cpu.go",
 		`if ra.NonFinite() || rb.NonFinite() {`, `if ra.NonFinite() {`, reproducible, false},
 	{"cpu", "rfx rounds sums of 54 bits and more twice", "shaders/rfx/cpu.go",
@@ -134,6 +138,8 @@ var mutations = []mutation{
 		`select(vec4<u32>(0u), d, `, `select(vec4<u32>(0u), d & vec4<u32>(15u), `, csr, false},
 	{"webgpu", "csr always reads C", "shaders/csr/kernel.wgsl",
 		`if (piece) {`, `if (piece || sum == 0.0) {`, csr, false},
+	{"webgpu", "dense leaves out the last place of a step", "shaders/dense/kernel.wgsl",
+		`e < STEP; e = e + 1u`, `e + 1u < STEP; e = e + 1u`, "^dense/", false},
 	{"webgpu", "panels leave out a stage's last vector", "shaders/include/panel.wgsl",
 		`let m = min(STAGE, last - s);`, `let m = min(STAGE - 1u, last - s);`, panels, false},
 	{"webgpu", "zeros times infinity are taken for infinity", "shaders/include/nonfinite.wgsl",
@@ -204,6 +210,8 @@ var mutations = []mutation{
 		`[[unroll]] for (uint e = 0; e < S; e++)
                         sums`, `[[unroll]] for (uint e = 0; e < (d + 1 == S ? S - 1 : S); e++)
                         sums`, "^rfx/", false},
+	{"vulkan", "dense puts the right operand where the left one's order says", "shaders/dense/coop.comp",
+		`mem[stage + TILE + slot(r, n)]`, `mem[stage + TILE + slot(l, n)]`, "^dense/f16/", false},
 	{"vulkan", "densecopy overwrites the neighbour of a line's last element", "shaders/densecopy/kernel.comp",
 		`p.beta != 0 || !lo || !hi ?`, `p.beta != 0 ?`, front, false},
 }

@@ -51,13 +51,25 @@ func upload(ctx context.Context, d *Device, e *encoded, parts []*spec.Packed, ro
 			m.close()
 			return nil, err
 		}
-		if f, ok := enc.Format.(formats.Encoded); ok && e.adopted && enc == e.enc { // the caller's
-			m.parts[len(m.parts)-1].enc.Format = formats.Clone(f)
-		}
+		m.parts[len(m.parts)-1].enc.Format = forValues(enc.Format, e.adopted && enc == e.enc)
 		m.stats = addStats(m.stats, enc.Stats, e.matrix.NNZ())
 	}
 	m.fetched = model.Fetched(m.stats, distinct(e.matrix.Encoded))
 	return m, nil
+}
+
+// forValues returns what a plan keeps of a packed matrix in the host's memory, so that new values find their places: all of it, or
+// as little as the format needs for that. A matrix of the caller's is copied.
+func forValues(format any, callers bool) any {
+	switch f := format.(type) {
+	case interface{ WithoutValues() formats.Encoded }:
+		return f.WithoutValues()
+	case formats.Encoded:
+		if callers {
+			return formats.Clone(f)
+		}
+	}
+	return format
 }
 
 // upload copies one part to the device. After an error too, what it returns must be closed.

@@ -28,9 +28,9 @@ layout(constant_id = 4) const uint SUBS = 4; // 4 or 8
 #include "gemm.glsl"
 #include "../include/store_halves.glsl"
 
-const uint ALONG = STEP / 8 + 1;  // uvec4 from a line to the next where lines lie along
-const uint ACROSS_ = ROWS / 8 + 1; // from a place to the next where they lie across
-const uint TILE = ROWS * ALONG;   // uvec4 of an operand's step
+const uint LINE = STEP / 8 + 1;  // uvec4 from a line to the next where lines lie along
+const uint PLACE = ROWS / 8 + 1; // from a place to the next where they lie across
+const uint TILE = ROWS * LINE;   // uvec4 of an operand's step
 const uint OUT = COLS / 4 + 1;    // uvec4 from a row of the output to the next
 
 shared uvec4 mem[4 * TILE]; // two steps; at the end the tile of C in f32
@@ -69,7 +69,7 @@ uvec4 fetch(Operand x, uint n, uint i, uint k) {
 
 // slot is where load n goes.
 uint slot(Operand x, uint n) {
-    return x.along ? lineOf(x, n) * ALONG + placeOf(x, n) / 8 : placeOf(x, n) * ACROSS_ + lineOf(x, n) / 8;
+    return x.along ? lineOf(x, n) * LINE + placeOf(x, n) / 8 : placeOf(x, n) * PLACE + lineOf(x, n) / 8;
 }
 
 void main() {
@@ -99,14 +99,14 @@ void main() {
             OPERAND_B y[ACROSS];
             [[unroll]] for (uint j = 0; j < ACROSS; j++) {
                 uint line = across + j * TN;
-                if (r.along) coopMatLoad(y[j], mem, stage + TILE + line * ALONG + e / 8, ALONG, BY_COLUMNS);
-                else coopMatLoad(y[j], mem, stage + TILE + e * ACROSS_ + line / 8, ACROSS_, BY_ROWS);
+                if (r.along) coopMatLoad(y[j], mem, stage + TILE + line * LINE + e / 8, LINE, BY_COLUMNS);
+                else coopMatLoad(y[j], mem, stage + TILE + e * PLACE + line / 8, PLACE, BY_ROWS);
             }
             [[unroll]] for (uint i = 0; i < DOWN; i++) {
                 uint line = down + i * TM;
                 OPERAND_A a;
-                if (l.along) coopMatLoad(a, mem, stage + line * ALONG + e / 8, ALONG, BY_ROWS);
-                else coopMatLoad(a, mem, stage + e * ACROSS_ + line / 8, ACROSS_, BY_COLUMNS);
+                if (l.along) coopMatLoad(a, mem, stage + line * LINE + e / 8, LINE, BY_ROWS);
+                else coopMatLoad(a, mem, stage + e * PLACE + line / 8, PLACE, BY_COLUMNS);
                 [[unroll]] for (uint j = 0; j < ACROSS; j++) sums[i * ACROSS + j] = coopMatMulAdd(a, y[j], sums[i * ACROSS + j]);
             }
         }

@@ -8,9 +8,9 @@
 #include "gemm.cuh"
 
 #define STEP 32
-#define ALONG 40  // elements from a line to the next in shared memory: rows of ldmatrix meet no bank twice
-#define ACROSS 72 // from a place k to the next
-#define TILE (ROWS * ALONG)
+#define LINE 40  // elements from a line to the next in shared memory: rows of ldmatrix meet no bank twice
+#define PLACE 72 // from a place k to the next
+#define TILE (ROWS * LINE)
 
 // bring starts to copy places k to k + STEP of lines i to i + ROWS. What lies past the operand's end becomes 0.
 __device__ __forceinline__ void bring(u32 to, const Operand &x, u32 i, u32 k, u32 cols) {
@@ -19,15 +19,15 @@ __device__ __forceinline__ void bring(u32 to, const Operand &x, u32 i, u32 k, u3
         u32 line = x.along ? t / (STEP / 8) : t % (ROWS / 8) * 8, place = x.along ? t % (STEP / 8) * 8 : t / (ROWS / 8);
         int count = 0;
         if (i + line < x.lines && k + place < cols) count = x.along ? min(cols - k - place, 8) : 8;
-        copy<16>(to + 2 * (x.along ? line * ALONG + place : place * ACROSS + line), count ? x.at(i + line, k + place) : x.x, 2 * count);
+        copy<16>(to + 2 * (x.along ? line * LINE + place : place * PLACE + line), count ? x.at(i + line, k + place) : x.x, 2 * count);
     }
 }
 
 // fragment loads four 8×8 matrices, of which the lane names a row of the one at line i and place k.
 __device__ __forceinline__ void fragment(u32 (&x)[4], u32 from, bool along, u32 i, u32 k) {
     u32 at = threadIdx.x & 7;
-    if (along) ldmatrix(x, from + 2 * ((i + at) * ALONG + k));
-    else ldmatrix_trans(x, from + 2 * ((k + at) * ACROSS + i));
+    if (along) ldmatrix(x, from + 2 * ((i + at) * LINE + k));
+    else ldmatrix_trans(x, from + 2 * ((k + at) * PLACE + i));
 }
 
 extern "C" __global__ void __launch_bounds__(128)

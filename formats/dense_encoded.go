@@ -137,6 +137,9 @@ func (d *Dense[T]) WithValues(values []T) Encoded {
 	return &Dense[T]{Rows: d.Rows, Cols: d.Cols, LD: d.Cols, Data: values}
 }
 
+// WithoutValues returns the matrix of d's size that has no elements, and is not valid: it serves WithValues alone.
+func (d *Dense[T]) WithoutValues() Encoded { return d.WithValues(nil) }
+
 // Fields names the array: "values", the rows of d one after the other. Where d lies otherwise that is a copy.
 func (d *Dense[T]) Fields() Fields {
 	if d.ColMajor || d.LD != d.Cols || len(d.Data) != d.Rows*d.Cols {
