@@ -117,7 +117,7 @@ func (p *Plan) Close() error { return p.p.Close() }
 //
 // The first call finds the places of the entries, in about the time that packing took, and keeps them on the
 // device: 4 bytes an entry and a quarter of a byte for each slot of the format; in reproducible mode 4 bytes for each slot of
-// a panel. (The format csr needs neither, unless A is transposed.) Then the device does it all in one pass over the values,
+// a panel. (Formats that have the entries in their order need neither: csr, unless A is transposed, is one.) Then the device does it all in one pass over the values,
 // at the speed of memory, and in reproducible mode one over ranges and one over integers more; repeated calls allocate
 // nothing. With AutoP, which decides the precision for each multiplication, values are read back, and the next
 // multiplication encodes A again on the host, without choosing. A plan in reproducible mode, or with Options.Transpose, keeps

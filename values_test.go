@@ -27,6 +27,7 @@ func TestSetValues(t *testing.T) {
 			Precision: rapid.SampledFrom([]dtype.Type{0, dtype.F16, dtype.BF16, dtype.TF32, dtype.F32}).Draw(t, "precision"),
 			Mode:      rapid.SampledFrom([]spmm.Mode{spmm.Fast, spmm.Fast, spmm.Reproducible}).Draw(t, "mode"),
 			Transpose: rapid.Bool().Draw(t, "transpose"),
+			Right:     rapid.Bool().Draw(t, "right"),
 		}
 		if o.Mode == spmm.Reproducible {
 			o.P = rapid.SampledFrom([]int{15, 23, 31, 47, spmm.AutoP}).Draw(t, "p")
@@ -47,7 +48,10 @@ func TestSetValues(t *testing.T) {
 		if o.Transpose {
 			rows, cols = cols, rows
 		}
-		b := dense[float32](r, cols, 5, 0, false)
+		b, c := dense[float32](r, cols, 5, 0, false), [2]int{rows, 5}
+		if o.Right {
+			b, c = dense[float32](r, 5, rows, 0, false), [2]int{5, cols}
+		}
 		for range 3 {
 			for i := range a.Val {
 				a.Val[i] = half.F16From(float32(r.NormFloat64() * math.Exp2(float64(r.IntN(6))))).Float32()
@@ -76,7 +80,7 @@ func TestSetValues(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, want := formats.NewDense[float32](rows, 5), formats.NewDense[float32](rows, 5)
+			got, want := formats.NewDense[float32](c[0], c[1]), formats.NewDense[float32](c[0], c[1])
 			if _, err := spmm.Multiply(ctx, plan, 1, b, 0, got); err != nil {
 				t.Fatal(err)
 			}

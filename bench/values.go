@@ -27,7 +27,7 @@ const (
 
 // newValues prints, for 4096² at 90 % zeros in f16, how long Plan.SetValues takes from tensors of f16 and f32 on the
 // device, for each format, and its transpose, beside a copy that reads and writes as many bytes as there are values.
-// 2:4 stands for nm.
+// 2:4 stands for nm, and all entries for dense.
 func newValues(r *runner) error {
 	ctx := context.Background()
 	for _, name := range strings.Split(r.backends, ",") {
@@ -62,8 +62,11 @@ func newValues(r *runner) error {
 // valuesOf prints the row of a format.
 func valuesOf(ctx context.Context, dev *plan.Device, format string) error {
 	spec := "gen:uniform,rows=4096,density=0.1"
-	if format == "nm" {
+	switch format {
+	case "nm":
 		spec = "gen:nm,rows=4096,n=2,m=4"
+	case "dense":
+		spec = "gen:uniform,rows=4096,density=1"
 	}
 	a, err := gen.CSR(spec)
 	if err != nil {

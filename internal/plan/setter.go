@@ -100,6 +100,10 @@ func (m *resident) addPieces(ctx context.Context, s *setter, pt *part, first int
 			at.entries[i] = uint32(i) + 1
 		}
 	}
+	if number == nil && at.inOrder(pt.enc.NNZ) {
+		s.pieces = append(s.pieces, piece{dst: pt.bufs[at.array], slots: pt.enc.NNZ, first: first, full: at.full})
+		return nil
+	}
 	v, err := values.Variant(m.dev.Caps())
 	if err != nil {
 		return err
@@ -118,6 +122,16 @@ type places struct {
 	array   int      // which
 	entries []uint32 // of each slot the number of the entry that it holds, plus 1; 0: none
 	full    int      // see package values
+}
+
+// inOrder tells whether the first n slots hold the entries in their order.
+func (at *places) inOrder(n int64) bool {
+	for i, e := range at.entries[:n] {
+		if e != uint32(i)+1 {
+			return false
+		}
+	}
+	return true
 }
 
 // digits are the numbers that elements of 16 bits hold, 0 excepted.
