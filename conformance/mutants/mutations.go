@@ -37,6 +37,7 @@ const (
 	csr          = "^csr/"
 	panels       = "^(cvse|tiledcsr)/"
 	reproducible = "/T3/"
+	newValues    = "/values:"
 	ints         = "^rfx/" // in reproducible mode, launched by its table: soonest done on slow drivers
 	front        = "/(host|tensor)"
 	epilogues    = "/(T1±|nonfinite|T2)/.*(bias|relu|gelu|silu)"
@@ -123,6 +124,13 @@ var mutations = []mutation{
 	{"cpu", "plans forget the bias in reproducible mode where C is staged", "internal/plan/reproducible.go",
 		`w.multiply(i, j, w.beta, e, tmp, b, q)`, `w.multiply(i, j, w.beta, plain, tmp, b, q)`, reproducible, false},
 
+	{"cpu", "values leaves out a group's last entry", "shaders/values/cpu.go",
+		`for m := groups[2*g]; m != 0; m &= m - 1 {`, `for m := groups[2*g]; m&(m-1) != 0; m &= m - 1 {`, newValues, false},
+	{"cpu", "entries of a transposed matrix take the values of others", "internal/plan/values.go",
+		`g.number[i] = next[c]`, `g.number[i] = uint32(i)`, newValues, false},
+	{"cpu", "AutoP keeps the precision of old values", "internal/plan/reproducible_values.go",
+		`r.auto.matrix, r.auto.rows = m, ranges(m)`, `r.auto.matrix = m`, newValues, false},
+
 	// WGSL.
 	{"webgpu", "epilogues add the bias of the next row", "shaders/include/epilogue.wgsl",
 		`bias[row << shift]`, `bias[(row + 1u) << shift]`, csrEpilogues, false},
@@ -175,9 +183,18 @@ var mutations = []mutation{
 	{"webgpu", "rfx makes infinity of NaN where ReLU is", "shaders/include/fixed.wgsl",
 		`max(bitcast<i32>(x), 0)`, `clamp(bitcast<i32>(x), 0, 0x7f800000)`, ints, false},
 
+	{"webgpu", "values drops the element that another shares a word with", "shaders/values/kernel.wgsl",
+		`return (word & ~(mask << shift)) | (load(i) << shift);`, `return load(i) << shift;`, newValues, false},
+	{"webgpu", "requantise takes the range of the row before", "shaders/requantise/kernel.wgsl",
+		`if (rows[2u * mid] <= e) { lo = mid; }`, `if (rows[2u * mid] < e) { lo = mid; }`, newValues, false},
+
 	// GLSL, as SPIR-V.
 	{"vulkan", "epilogues take a column's bias for a row's", "shaders/include/epilogue.glsl",
 		`kind == 1 ? row : col`, `kind == 2 ? row : col`, csrEpilogues, false},
+	{"vulkan", "values counts the entries of a group from its end", "shaders/values/kernel.comp",
+		`bitCount(bits & ((1u << at32) - 1u))`, `bitCount(bits >> at32)`, newValues, false},
+	{"vulkan", "requantise joins the ranges of half a row's lanes", "shaders/requantise/kernel.comp",
+		`for (uint s = p.lanes / 2; s > 0; s /= 2)`, `for (uint s = p.lanes / 4; s > 0; s /= 2)`, newValues, false},
 	{"vulkan", "csr skips rows of just as many entries as a piece", "shaders/csr/kernel.comp",
 		`end - begin <= p.longest`, `end - begin < p.longest`, csr, false},
 	{"vulkan", "csr takes entries of the row after", "shaders/csr/kernel.comp",
