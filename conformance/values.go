@@ -39,6 +39,7 @@ func (w *lister) reproducibleValues5(kernels []*spec.Format) {
 		{m: 67, k: 129, n: 33, pattern: "eighth", kind: spans},
 		{m: 64, k: 48, n: 24, pattern: "vec16", kind: wild, alpha: -2, beta: 0.5},
 		{m: 40, k: 60, n: 21, pattern: "eighth", kind: odd},
+		{m: 40, k: 60, n: 21, pattern: "eighth", kind: units}, // fewer bits than the other values need
 	}
 	for _, typ := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
 		for at, p := range precisionsT3() {
