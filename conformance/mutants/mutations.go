@@ -41,7 +41,7 @@ const (
 	ints         = "^rfx/" // in reproducible mode, launched by its table: soonest done on slow drivers
 	front        = "/(host|tensor)"
 	epilogues    = "/(T1±|nonfinite|T2)/.*(bias|relu|gelu|silu)"
-	csrEpilogues = "^csr" + epilogues
+	csrEpilogues = "^csr/f16" + epilogues
 	all          = "."
 )
 

@@ -114,16 +114,36 @@ void reduce(uint group) {
     }
 }
 
+// finish writes one element of C: alpha·sum + beta·C, with the epilogue.
+void finish(uint row, uint col, float sum) {
+    if (col >= p.n) return;
+    Floats c = Floats(at(uvec2(p.c), row, 4 * p.ldc));
+    float y = p.alpha * sum;
+    if (p.beta != 0) y += p.beta * c.v[col];
+    c.v[col] = epilogue(y, row, col);
+}
+
 // store writes alpha·acc + beta·C, with the epilogue, to a row of C from column col on.
 void store(uint row, uint col) {
+    if (p.store != 0) { // without a loop, for which drivers would keep acc in memory
+        finish(row, col, acc[0]);
+        finish(row, col + 1, acc[1]);
+        finish(row, col + 2, acc[2]);
+        finish(row, col + 3, acc[3]);
+#if VEC == 8
+        finish(row, col + 4, acc[4]);
+        finish(row, col + 5, acc[5]);
+        finish(row, col + 6, acc[6]);
+        finish(row, col + 7, acc[7]);
+#endif
+        return;
+    }
     uvec2 a = at(uvec2(p.c), row, 4 * p.ldc);
     if (p.ldc % 4 == 0 && col + VEC <= p.n) {
         Floats4 c = Floats4(a);
         for (uint j = 0; j < VEC; j += 4) {
             vec4 y = p.alpha * vec4(acc[j], acc[j + 1], acc[j + 2], acc[j + 3]);
             if (p.beta != 0) y += p.beta * c.v[(col + j) / 4];
-            if (p.store != 0)
-                for (uint i = 0; i < 4; i++) y[i] = epilogue(y[i], row, col + j + i);
             c.v[(col + j) / 4] = y;
         }
         return;
@@ -132,7 +152,6 @@ void store(uint row, uint col) {
     for (uint j = 0; j < VEC && col + j < p.n; j++) {
         float y = p.alpha * acc[j];
         if (p.beta != 0) y += p.beta * c.v[col + j];
-        if (p.store != 0) y = epilogue(y, row, col + j);
         c.v[col + j] = y;
     }
 }

@@ -148,11 +148,17 @@ fn main(@builtin(local_invocation_index) i: u32, @builtin(workgroup_id) at: vec3
     }
     if (p.along > 1u) { reduce(i, group); }
     if (!busy || group != 0u) { return; }
-    for (var j = 0u; j < 4u; j++) {
-        let col = (word + j * p.across) * columns;
-        put(piece, row, col, lo[j]);
+    // (Without a loop, for which drivers would keep the sums in memory.)
+    let col = word * columns;
+    let next = p.across * columns;
+    put(piece, row, col, lo.x);
+    put(piece, row, col + next, lo.y);
+    put(piece, row, col + 2u * next, lo.z);
+    put(piece, row, col + 3u * next, lo.w);
 {{- if ne .ELEM "0"}}
-        put(piece, row, col + 1u, hi[j]);
+    put(piece, row, col + 1u, hi.x);
+    put(piece, row, col + next + 1u, hi.y);
+    put(piece, row, col + 2u * next + 1u, hi.z);
+    put(piece, row, col + 3u * next + 1u, hi.w);
 {{- end}}
-    }
 }

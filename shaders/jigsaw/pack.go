@@ -14,6 +14,7 @@ package jigsaw
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/spmmrun/spmm/backend"
@@ -64,6 +65,9 @@ func arrange[T formats.Value](m *jigsaw.Matrix[T], v *spec.Variant) (*spec.Packe
 	ring := int(v.Const("RING"))
 	if ring > 0 && m.Cols > ringMaxCols {
 		return nil, fmt.Errorf("kernel jigsaw/%s takes matrices of at most %d columns, not %d: %w", v.Name, ringMaxCols, m.Cols, backend.ErrUnsupported)
+	}
+	if ring > 0 && int64(ringWords(v, m.Steps())) > math.MaxUint32 {
+		return nil, fmt.Errorf("kernel jigsaw/%s: %d steps do not fit 32-bit offsets: %w", v.Name, m.Steps(), backend.ErrUnsupported)
 	}
 	stats := m.Stats()
 	var index, cols []uint32
