@@ -116,7 +116,7 @@ func (p *Plan) Close() error { return p.p.Close() }
 // of what Sparse returns for any other format. Zeros that were stored are entries; what was not stored has no value.
 //
 // The first call finds the places of the entries, in about the time that packing took, and keeps them on the
-// device: 4 bytes an entry and a quarter of a byte for each slot of the format; in reproducible mode 4 bytes for each slot of
+// device: 4 bytes an entry and a quarter of a byte for each slot of the format, on CUDA 8 bytes an entry; in reproducible mode 4 bytes for each slot of
 // a panel. (Formats that have the entries in their order need neither: csr, unless A is transposed, is one.) Then the device does it all in one pass over the values,
 // at the speed of memory, and in reproducible mode one over ranges and one over integers more; repeated calls allocate
 // nothing. With AutoP, which decides the precision for each multiplication, values are read back, and the next
