@@ -22,6 +22,7 @@ var since = map[string]int{
 	"hrpb/vulkan_lanes_f16":  4,
 	"hrpb/vulkan_lanes_tf32": 4,
 	"dense":                  5,
+	"lanestream":             5,
 }
 
 // suiteNumber returns the number of a version of the suite; one that this build cannot derive the cases of is an

@@ -12,6 +12,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/densecopy"
 	"github.com/spmmrun/spmm/shaders/hrpb"
 	"github.com/spmmrun/spmm/shaders/jigsaw"
+	"github.com/spmmrun/spmm/shaders/lanestream"
 	"github.com/spmmrun/spmm/shaders/nm"
 	"github.com/spmmrun/spmm/shaders/peak"
 	"github.com/spmmrun/spmm/shaders/quantise"
@@ -24,7 +25,7 @@ import (
 
 // Formats returns the formats that there are kernels for.
 func Formats() []*spec.Format {
-	return []*spec.Format{csr.Format, cvse.Format, hrpb.Format, jigsaw.Format, nm.Format, tiledcsr.Format, dense.Format}
+	return []*spec.Format{csr.Format, cvse.Format, hrpb.Format, jigsaw.Format, lanestream.Format, nm.Format, tiledcsr.Format, dense.Format}
 }
 
 // DenseCopy copies, transposes and converts dense matrices on a device.

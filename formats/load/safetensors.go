@@ -14,6 +14,7 @@ import (
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/hrpb"
 	"github.com/spmmrun/spmm/formats/jigsaw"
+	"github.com/spmmrun/spmm/formats/lanestream"
 	"github.com/spmmrun/spmm/formats/nm"
 	"github.com/spmmrun/spmm/formats/safetensors"
 	"github.com/spmmrun/spmm/formats/tiledcsr"
@@ -21,7 +22,7 @@ import (
 
 // Formats returns the formats that Open finds in files. A new one is a line here.
 func Formats() []formats.Format {
-	return []formats.Format{formats.CSRFormat, cvse.Format, tiledcsr.Format, jigsaw.Format, nm.Format, hrpb.Format, formats.DenseFormat}
+	return []formats.Format{formats.CSRFormat, cvse.Format, tiledcsr.Format, jigsaw.Format, lanestream.Format, nm.Format, hrpb.Format, formats.DenseFormat}
 }
 
 // Format returns the format of that name.

@@ -1,0 +1,149 @@
+// Lane streams on CUDA: a warp's ring of values, and taking values from it. See package formats/lanestream for the layout.
+
+#pragma once
+#include "params.h"
+#include "../include/result.cuh"
+#ifdef HOPPER
+#include "../include/bulk.cuh"
+#endif
+
+#define GROUP_ROWS 64
+#define STEP_COLS 32
+#define ROW_BYTES 128   // of values
+#define STEP_BYTES 256  // of the mask
+#define MIRROR 16       // rows of the ring that are there twice: a word's positions take at most so many
+#define MOST_SLOTS 8    // pieces in the ring
+
+// The arrays' places in `index`.
+struct Index {
+    const u32 *words;
+    u64 streams, rest;
+
+    __device__ __forceinline__ Index(const u32 *index, const Params &p) : words(index), streams((u64)p.groups * p.parts), rest(2 * streams + 1) {}
+    __device__ __forceinline__ u32 row(u64 stream) const { return words[stream]; }
+    __device__ __forceinline__ u32 piece_rows(u64 stream) const { return words[streams + 1 + stream]; }
+    __device__ __forceinline__ u32 rest_at(u32 row) const { return words[rest + row]; }
+    __device__ __forceinline__ const u32 *rest_cols(const Params &p) const { return words + rest + p.rows + 1; }
+    __device__ __forceinline__ const u16 *rest_values(const u16 *values) const { return values + (u64)row(streams) * 64; }
+    // stored tells whether a value is an entry.
+    __device__ __forceinline__ bool stored(const Params &p, u64 value) const { return rest_cols(p)[rest_at(p.rows) + (value >> 5)] >> (value & 31) & 1; }
+};
+
+// first_piece is the first piece of a part.
+__device__ __forceinline__ u32 first_piece(const Params &p, u32 part) { return (u32)((u64)p.pieces * part / p.parts); }
+
+// A stream of pieces, values and mask, and the ring that a warp brings them to. A slot of the ring has the rows of a
+// piece, and behind the ring the first rows are repeated, so that a chain's next rows lie behind each other.
+struct Ring {
+    const unsigned char *values, *mask;
+    u32 rows, piece_rows, count, total; // pieces of the mask, and of either
+    u32 slots, mask_bytes;
+    u32 at, masks, barriers; // in shared memory
+
+    __device__ __forceinline__ Ring(const Index &index, const u32 *mask_, const u16 *values_, const Params &p, u32 group, u32 part, u32 at_, u32 barriers_)
+        : at(at_), barriers(barriers_) {
+        u64 stream = (u64)group * p.parts + part;
+        u32 first = first_piece(p, part), row = index.row(stream);
+        rows = index.row(stream + 1) - row, piece_rows = index.piece_rows(stream), count = first_piece(p, part + 1) - first;
+        total = max(count, (rows + piece_rows - 1) / piece_rows);
+        mask_bytes = p.steps * STEP_BYTES;
+        slots = min((RING - MIRROR * ROW_BYTES) / (piece_rows * ROW_BYTES + mask_bytes), MOST_SLOTS);
+        masks = at + (slots * piece_rows + MIRROR) * ROW_BYTES;
+        values = (const unsigned char *)values_ + (u64)row * ROW_BYTES;
+        mask = (const unsigned char *)mask_ + ((u64)group * p.pieces + first) * mask_bytes;
+    }
+
+    // fetch begins to bring piece j. All lanes call it, when they have done with the piece that was in its slot.
+    __device__ __forceinline__ void fetch(u32 j, u32 slot, u32 lane) const {
+        u32 row = min(j * piece_rows, rows), n = min(piece_rows, rows - row) * ROW_BYTES, to = slot * piece_rows * ROW_BYTES;
+        u32 again = to < MIRROR * ROW_BYTES ? min(n, MIRROR * ROW_BYTES - to) : 0; // bytes that are there twice
+        u32 bytes = j < count ? mask_bytes : 0, mirror = at + slots * piece_rows * ROW_BYTES + to;
+        const unsigned char *from = values + (u64)row * ROW_BYTES, *bits = mask + (u64)j * mask_bytes;
+#ifdef HOPPER
+        if (elected()) {
+            u32 barrier = barriers + 8 * slot;
+            barrier_expect(barrier, n + again + bytes);
+            if (n > 0) bulk(at + to, from, n, barrier);
+            if (again > 0) bulk(mirror, from, again, barrier);
+            if (bytes > 0) bulk(masks + slot * mask_bytes, bits, bytes, barrier);
+        }
+        __syncwarp();
+#else
+        for (u32 i = lane * 16; i < n; i += 512) copy<16>(at + to + i, from + i, 16);
+        for (u32 i = lane * 16; i < again; i += 512) copy<16>(mirror + i, from + i, 16);
+        for (u32 i = lane * 16; i < bytes; i += 512) copy<16>(masks + slot * mask_bytes + i, bits + i, 16);
+        copy_commit();
+#endif
+    }
+
+#ifdef HOPPER
+    // elected is true in one lane of the warp.
+    static __device__ __forceinline__ bool elected() {
+        u32 is;
+        asm volatile("{.reg .pred one; elect.sync _|one, 0xffffffff; selp.u32 %0, 1, 0, one;}" : "=r"(is));
+        return is;
+    }
+    static __device__ __forceinline__ void bulk(u32 to, const void *from, u32 bytes, u32 barrier) {
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from), "r"(bytes), "r"(barrier)
+                     : "memory");
+    }
+#endif
+};
+
+// shared_words reads two words of shared memory.
+__device__ __forceinline__ uint2 shared_words(u32 at) {
+    uint2 x;
+    asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(x.x), "=r"(x.y) : "r"(at) : "memory");
+    return x;
+}
+
+// take reads the values of a 16×16 tile's 4 registers of A, by byte BYTE of a mask word: bit 2r + h says that half h of register r
+// takes the next value of chain h, which is at next[h] in shared memory. x[r] has the lower halves, x[4 + r] the upper ones, each
+// in its lower 16 bits. (With branches around the loads ptxas makes seven predicates of the mask with one instruction.)
+#define TAKE(LABEL, BIT, CHAIN, TO) \
+    "and.b32 t, %10, " BIT "; setp.eq.u32 none, t, 0; @none bra " LABEL "; ld.shared.u16 " TO ", [" CHAIN "]; add.u32 " CHAIN ", " CHAIN ", 128; " LABEL ":\n"
+template <int BYTE> __device__ __forceinline__ void take(u32 mask, u32 (&next)[2], u32 (&x)[8]) {
+    asm volatile("{.reg .pred none; .reg .b32 t;\n"
+                 "mov.b32 %0, 0; mov.b32 %1, 0; mov.b32 %2, 0; mov.b32 %3, 0; mov.b32 %4, 0; mov.b32 %5, 0; mov.b32 %6, 0; mov.b32 %7, 0;\n"
+                 TAKE("L0", "%11", "%8", "%0") TAKE("L1", "%12", "%9", "%4") TAKE("L2", "%13", "%8", "%1") TAKE("L3", "%14", "%9", "%5")
+                 TAKE("L4", "%15", "%8", "%2") TAKE("L5", "%16", "%9", "%6") TAKE("L6", "%17", "%8", "%3") TAKE("L7", "%18", "%9", "%7")
+                 "}\n"
+                 : "=&r"(x[0]), "=&r"(x[1]), "=&r"(x[2]), "=&r"(x[3]), "=&r"(x[4]), "=&r"(x[5]), "=&r"(x[6]), "=&r"(x[7]), "+&r"(next[0]), "+&r"(next[1])
+                 : "r"(mask), "n"(1u << (8 * BYTE)), "n"(2u << (8 * BYTE)), "n"(4u << (8 * BYTE)), "n"(8u << (8 * BYTE)), "n"(16u << (8 * BYTE)),
+                   "n"(32u << (8 * BYTE)), "n"(64u << (8 * BYTE)), "n"(128u << (8 * BYTE))
+                 : "memory");
+}
+#undef TAKE
+
+// Entries gives an output from its row's entries alone.
+struct Entries {
+    Index index;
+    const u32 *mask;
+    const u16 *values, *b;
+    const Params *p;
+
+    __device__ __forceinline__ void add(Special &s, u16 value, u64 k, u32 col) const {
+        s.add(widen_lo<ELEM>(value), widen_lo<ELEM>(b[k * p->ldb + col]));
+    }
+
+    __device__ __forceinline__ float operator()(u32 row, u32 col) const {
+        Special s;
+        u32 r = row % GROUP_ROWS, group = row / GROUP_ROWS, mine = (r >> 3 & 1) | r >> 4 << 2; // the row's positions but for bit 1
+        for (u32 part = 0; part < p->parts; part++)
+            for (u32 chain = 8 * (r % 8); chain < 8 * (r % 8) + 8; chain++) {
+                u64 at = (u64)index.row((u64)group * p->parts + part) * 64 + chain;
+                for (u32 step = first_piece(*p, part) * p->steps; step < first_piece(*p, part + 1) * p->steps; step++)
+                    for (u32 w = 0; w < 2; w++) {
+                        u32 word = mask[((u64)group * p->pieces * p->steps + step) * 64 + chain / 2 * 2 + w] >> (chain & 1);
+                        for (u32 i = 0; i < 16; i++) {
+                            if (!(word >> (2 * i) & 1)) continue;
+                            u64 k = (u64)step * STEP_COLS + 16 * w + 8 * (i >> 1 & 1) + 4 * (chain & 1) + chain / 2 % 4;
+                            if ((i & 13) == mine && index.stored(*p, at)) add(s, values[at], k, col);
+                            at += 64;
+                        }
+                    }
+            }
+        for (u32 i = index.rest_at(row); i < index.rest_at(row + 1); i++) add(s, index.rest_values(values)[i], index.rest_cols(*p)[i], col);
+        return s.result();
+    }
+};

@@ -1,0 +1,125 @@
+// Package lanestream multiplies from lane streams (package formats/lanestream), which hold matrices with scattered zeros for
+// products with few columns. On CUDA a warp takes the registers of a tensor core's operand from the stream: value after
+// value, one load from shared memory each. On the CPU the rows are taken apart again, some steps at a time.
+//
+// The grid's x counts blocks of groups of 64 rows, y blocks of columns of C. A group's streams are warps of one block, whose
+// sums are added in the order of the parts.
+//
+// Structural zeros never touch B. Places without an entry are multiplied like all others, which is right as long as B is
+// finite; an output that is not finite is computed again from the entries alone, which Stored tells apart.
+package lanestream
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/formats/lanestream"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// Format is the table of the kernel.
+var Format = &spec.Format{
+	Program: &spec.Program{
+		Name: "lanestream",
+		Args: []spec.Arg{
+			{Name: "index", Elem: "u32", ReadOnly: true}, // StreamPtr, PieceRows, RestPtr, RestCol and Stored, one after the other
+			{Name: "mask", Elem: "u32", ReadOnly: true},
+			{Name: "values", Elem: "T", ReadOnly: true},
+			{Name: "b", Elem: "T", ReadOnly: true},
+			{Name: "bias", Elem: "f32", ReadOnly: true},
+			{Name: "c", Elem: "f32"},
+		},
+		Params:   spec.Params[params](),
+		Variants: slices.Concat(cuda, cpuVariants()),
+	},
+	Packing: []string{"WARPS", "CLUSTER"},
+	Encode:  spec.Encoder(pack[half.F16], pack[half.BF16], pack[float32]),
+	Adopt:   spec.Adopter(take[half.F16], take[half.BF16], take[float32]),
+	Launch:  launch,
+}
+
+// params is the parameter block.
+type params struct {
+	rows, cols, n uint32
+	ldb, ldc      uint32
+	groups        uint32 // of 64 rows
+	each          uint32 // groups of a cluster of blocks
+	parts         uint32 // streams of a group
+	pieces        uint32 // of a group
+	steps         uint32 // of a piece
+	window        uint32 // pieces of values that a step may read from
+	store         uint32 // type of c, and epilogue: spec.Problem.StoreWord
+	alpha, beta   float32
+	width         uint32 // of the grid in x
+}
+
+// pack encodes a matrix with as many streams a group as keep a device's warps busy.
+func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
+	m, err := lanestream.Encode(a, lanestream.Options{Parts: parts(a.Rows, v)})
+	if err != nil {
+		return nil, err
+	}
+	return arrange(m, v)
+}
+
+// parts shares the warps of a cluster of blocks among the groups of rows that it gets where every multiprocessor has one
+// block.
+func parts(rows int, v *spec.Variant) int {
+	groups, clusters, warps := spec.Ceil(rows, lanestream.GroupRows), int(v.Const("BLOCKS")/v.Const("CLUSTER")), warps(v)
+	return max(1, warps/min(warps, max(1, spec.Ceil(groups, clusters))))
+}
+
+// warps returns the warps of a cluster.
+func warps(v *spec.Variant) int { return int(v.Const("WARPS") * v.Const("CLUSTER")) }
+
+// take packs a matrix that is encoded already.
+func take[T formats.Value](m *lanestream.Matrix[T], v *spec.Variant) (*spec.Packed, error) {
+	if m.Parts > warps(v) && v.Code == backend.CodePTX {
+		return nil, fmt.Errorf("kernel lanestream/%s takes groups of at most %d parts, not %d", v.Name, warps(v), m.Parts)
+	}
+	return arrange(m, v)
+}
+
+// arrange joins the arrays of indices.
+func arrange[T formats.Value](m *lanestream.Matrix[T], v *spec.Variant) (*spec.Packed, error) {
+	n := len(m.StreamPtr) + len(m.PieceRows) + len(m.RestPtr) + len(m.RestCol) + len(m.Stored)
+	index := make([]uint32, 0, n+4)
+	for _, x := range [][]uint32{m.StreamPtr, m.PieceRows, m.RestPtr, m.RestCol, m.Stored} {
+		index = append(index, x...)
+	}
+	e := &spec.Packed{
+		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Stats: m.Stats(), Items: int64(m.Groups()), Format: m,
+		Arrays: []spec.Array{
+			spec.NewArray("index", index),
+			spec.NewArray("mask", m.Mask),
+			spec.NewArray("values", m.Values),
+		},
+	}
+	e.Stats.StoredBytes -= 4 * int64(len(m.Stored)) // read only where B is not finite
+	e.Stats.Staged = true                           // a group's warps go through B together
+	return e, nil
+}
+
+// launch lays the grid out: blocks of groups along x, and column blocks along y.
+func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error) {
+	if err := p.Check(v, e); err != nil {
+		return spec.Launch{}, fmt.Errorf("kernel lanestream/%s: %w", v.Name, err)
+	}
+	if v.Code == backend.CodePTX {
+		v = forColumns(v, p.N)
+	}
+	s := e.Format.(interface{ Shape() lanestream.Shape }).Shape()
+	each, cluster := max(1, warps(v)/s.Parts), int(v.Const("CLUSTER"))
+	groups, err := v.Grid(spec.Ceil(s.Groups, each)*cluster, spec.Ceil(p.N, int(v.Const("COLS"))))
+	if err != nil {
+		return spec.Launch{}, fmt.Errorf("kernel lanestream/%s: %w", v.Name, err)
+	}
+	return spec.Launch{Passes: []spec.Pass{{Variant: v, Groups: groups, Params: spec.Block(params{
+		rows: uint32(p.M), cols: uint32(p.K), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC),
+		groups: uint32(s.Groups), each: uint32(each), parts: uint32(s.Parts), pieces: uint32(s.Pieces), steps: uint32(s.PieceSteps), window: uint32(s.Window),
+		store: p.StoreWord(), alpha: p.Alpha, beta: p.Beta, width: groups[0],
+	})}}}, nil
+}

@@ -1,0 +1,111 @@
+package lanestream_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/shaders/lanestream"
+	"github.com/spmmrun/spmm/shaders/shadertest"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// scattered is a pattern in which rows have each column with probability density.
+func scattered(rows, k int, density float64) [][]int32 {
+	p := make([][]int32, rows)
+	r := rand.New(rand.NewPCG(uint64(rows), uint64(k)))
+	for i := range p {
+		for j := range k {
+			if r.Float64() < density {
+				p[i] = append(p[i], int32(j))
+			}
+		}
+	}
+	return p
+}
+
+// uneven is a pattern whose left half is full, with empty rows, empty groups and a full row.
+func uneven(rows, k int) [][]int32 {
+	p := scattered(rows, k, 0.1)
+	for i := range p {
+		switch {
+		case i%7 == 3, i/32%3 == 1:
+			p[i] = nil
+		case i%7 == 4:
+			p[i] = shadertest.Spread(k/2, k/2)[0]
+		case i == rows/2+1:
+			p[i] = shadertest.Spread(k, k)[0]
+		}
+	}
+	return p
+}
+
+func cases() []shadertest.Case {
+	cs := []shadertest.Case{
+		{Name: "one number", Pattern: shadertest.Spread(1, 1), K: 1, N: 1},
+		{Name: "no entries", Pattern: make([][]int32, 5), K: 3, N: 9, Beta: 2},
+		{Name: "no entries, C forgotten", Pattern: make([][]int32, 5), K: 3, N: 9},
+		{Name: "K=0", Pattern: make([][]int32, 70), K: 0, N: 9, Beta: 2},
+		{Name: "K=1", Pattern: scattered(37, 1, 0.7), K: 1, N: 40, Alpha: 2},
+		{Name: "one dense row", Pattern: shadertest.Spread(999, 0, 0, 999, 0), K: 999, N: 17, Alpha: -2, Beta: 0.5},
+		{Name: "dense", Pattern: scattered(70, 700, 1), K: 700, N: 8},
+		{Name: "padding", Pattern: scattered(29, 60, 0.3), K: 60, N: 33, LDB: 64, LDC: 77, Beta: -1},
+		{Name: "rows of C apart by whole quads", Pattern: scattered(29, 60, 0.3), K: 60, N: 34, LDC: 40, Beta: 2},
+		{Name: "several tiles of columns", Pattern: scattered(40, 130, 0.5), K: 130, N: 531, Beta: 1},
+		{Name: "inexact", Pattern: scattered(70, 600, 0.4), K: 600, N: 30, Alpha: 0.3, Beta: 1.7, Real: true},
+		{Name: "many groups", Pattern: scattered(1600, 200, 0.4), K: 200, N: 7},
+	}
+	cs = append(cs, shadertest.Epilogues(shadertest.Case{Name: "epilogue", Pattern: uneven(100, 300), K: 300, N: 21})...)
+	for _, d := range []float64{0.02, 0.1, 0.2, 0.35, 0.5, 0.75} {
+		cs = append(cs, shadertest.Case{Name: fmt.Sprintf("density %v", d), Pattern: scattered(66, 3000, d), K: 3000, N: 9})
+	}
+	for _, n := range []int{1, 2, 7, 8, 15, 16, 24, 32, 65} {
+		cs = append(cs, shadertest.Case{Name: fmt.Sprintf("uneven, %d columns", n), Pattern: uneven(150, 1111), K: 1111, N: n})
+	}
+	return cs
+}
+
+// each runs f for each variant of each device, and type of C that the variant writes.
+func each(t *testing.T, f func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type)) {
+	if shadertest.CompileOnly() {
+		t.Log("this device runs nothing")
+		return
+	}
+	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
+		for _, v := range shadertest.Variants(dev, lanestream.Format.Program) {
+			for _, out := range append([]dtype.Type{dtype.F32}, v.Out...) {
+				t.Run(v.Name+"/"+out.String(), func(t *testing.T) { f(t, dev, v, out) })
+			}
+		}
+	})
+}
+
+func TestMultiply(t *testing.T) {
+	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
+		for _, q := range cases() {
+			t.Run(q.Name, func(t *testing.T) { q.Run(t, dev, lanestream.Format, v, out) })
+		}
+	})
+}
+
+// TestReproducible: two runs give the same bits.
+func TestReproducible(t *testing.T) {
+	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
+		for _, n := range []int{3, 16, 40} {
+			q := shadertest.Case{Name: "scattered", Pattern: scattered(100, 2000, 0.4), K: 2000, N: n, Real: true}
+			if a, b := q.Run(t, dev, lanestream.Format, v, out), q.Run(t, dev, lanestream.Format, v, out); !bytes.Equal(a, b) {
+				t.Errorf("%d columns: the second run gave other bits", n)
+			}
+		}
+	})
+}
+
+// TestNonFinite: what a row does not store does not touch B, whatever B holds there; what it stores does, zeros included.
+func TestNonFinite(t *testing.T) {
+	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
+		shadertest.NonFinite(t, dev, lanestream.Format, v, out)
+	})
+}
