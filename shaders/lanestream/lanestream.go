@@ -77,8 +77,8 @@ func warps(v *spec.Variant) int { return int(v.Const("WARPS") * v.Const("CLUSTER
 
 // take packs a matrix that is encoded already.
 func take[T formats.Value](m *lanestream.Matrix[T], v *spec.Variant) (*spec.Packed, error) {
-	if m.Parts > warps(v) && v.Code == backend.CodePTX {
-		return nil, fmt.Errorf("kernel lanestream/%s takes groups of at most %d parts, not %d", v.Name, warps(v), m.Parts)
+	if want := parts(m.Rows, v); v.Code != backend.CodeGo && m.Parts != want {
+		return nil, fmt.Errorf("kernel lanestream/%s takes a matrix of %d rows in groups of %d parts, not %d", v.Name, m.Rows, want, m.Parts)
 	}
 	return arrange(m, v)
 }

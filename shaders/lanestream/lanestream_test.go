@@ -56,7 +56,7 @@ func cases() []shadertest.Case {
 		{Name: "rows of C apart by whole quads", Pattern: scattered(29, 60, 0.3), K: 60, N: 34, LDC: 40, Beta: 2},
 		{Name: "several tiles of columns", Pattern: scattered(40, 130, 0.5), K: 130, N: 531, Beta: 1},
 		{Name: "inexact", Pattern: scattered(70, 600, 0.4), K: 600, N: 30, Alpha: 0.3, Beta: 1.7, Real: true},
-		{Name: "many groups", Pattern: scattered(1600, 200, 0.4), K: 200, N: 7},
+		{Name: "many groups", Pattern: scattered(9000, 70, 0.4), K: 70, N: 7},
 	}
 	cs = append(cs, shadertest.Epilogues(shadertest.Case{Name: "epilogue", Pattern: uneven(100, 300), K: 300, N: 21})...)
 	for _, d := range []float64{0.02, 0.1, 0.2, 0.35, 0.5, 0.75} {
