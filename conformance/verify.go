@@ -107,7 +107,7 @@ func (v *Verification) wrong(format string, a ...any) {
 func stale(m *Manifest) []string {
 	sums := map[string]string{}
 	for _, k := range shaders.All() {
-		for _, v := range k.Variants {
+		for _, v := range k.Forms() {
 			if b, err := k.Binary(v); err == nil {
 				sums[b.Name] = module(&b).SHA256
 			}

@@ -16,7 +16,7 @@ func TestVariantsLoad(t *testing.T) {
 	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
 		var loaded, matrix int
 		for _, k := range shaders.All() {
-			for _, v := range shadertest.Variants(dev, k) {
+			for _, v := range shadertest.Forms(dev, k) {
 				b, err := k.Binary(v)
 				if err != nil {
 					t.Error(err)

@@ -184,7 +184,7 @@ func Check(fsys fs.FS, kernels []*spec.Program) []error {
 // Preludes returns the generated declarations of a kernel by their path: those in the languages that it is written in.
 func Preludes(k *spec.Program) map[string]string {
 	dir, files := path.Join(Generated, k.Name), map[string]string{}
-	for _, v := range k.Variants {
+	for _, v := range k.Forms() {
 		switch v.Code {
 		case backend.CodePTX:
 			files[path.Join(dir, preludeCUDA)] = k.CUDA()

@@ -41,7 +41,7 @@ type Unit struct {
 // constants of the table that are not specialisation constants, if all its variants agree on them.
 func Units(k *spec.Program) ([]*Unit, error) {
 	byBlob := map[string][]*spec.Variant{}
-	for _, v := range k.Variants {
+	for _, v := range k.Forms() {
 		if v.Code != backend.CodePTX && v.Code != backend.CodeSPIRV {
 			continue
 		}

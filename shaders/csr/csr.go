@@ -44,7 +44,7 @@ var Format = &spec.Format{
 			{Name: "part", Elem: "f32"}, // sums of pieces, ldp apart
 		},
 		Params:   spec.Params[params](),
-		Variants: variants(),
+		Variants: spec.SplitEpilogues(variants()),
 		Files:    files,
 	},
 	Encode: encode,
@@ -123,7 +123,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		if err != nil {
 			return fmt.Errorf("kernel csr/%s: %w", v.Name, err)
 		}
-		l.Passes = append(l.Passes, spec.Pass{Variant: v, Groups: groups, Params: spec.Block(params{
+		l.Passes = append(l.Passes, spec.Pass{Variant: v.For(p), Groups: groups, Params: spec.Block(params{
 			phase: number, m: uint32(p.M), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), ldp: uint32(ldp),
 			pieces: split.Pieces, items: uint32(items), width: groups[0], per: uint32(s.per), longest: split.Longest,
 			across: uint32(s.across), along: uint32(s.along), store: p.StoreWord(), alpha: p.Alpha, beta: p.Beta,

@@ -45,7 +45,7 @@ var Format = &spec.Format{
 		Name:     "cvse",
 		Args:     args,
 		Params:   spec.Params[panel.Params](),
-		Variants: slices.Concat(cudaVariants(), panel.Vulkan(unaligned), panel.WebGPU(unaligned), panel.CPU(locate, unaligned)),
+		Variants: spec.SplitEpilogues(slices.Concat(cudaVariants(), panel.Vulkan(unaligned), panel.WebGPU(unaligned), panel.CPU(locate, unaligned))),
 		Files:    files,
 	},
 	Packing: []string{"V", "ALIGN", "WINDOW", "LANES"},
@@ -145,7 +145,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	if err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel cvse/%s: %w", v.Name, err)
 	}
-	return spec.Launch{Passes: []spec.Pass{{Variant: v, Groups: groups, Params: spec.Block(panel.NewParams(p, panels, groups[0]))}}}, nil
+	return spec.Launch{Passes: []spec.Pass{{Variant: v.For(p), Groups: groups, Params: spec.Block(panel.NewParams(p, panels, groups[0]))}}}, nil
 }
 
 // groupTile returns the panels and the columns of C that a workgroup computes.

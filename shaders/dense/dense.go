@@ -37,7 +37,7 @@ var Format = &spec.Format{
 			{Name: "c", Elem: "f32"},
 		},
 		Params:   spec.Params[params](),
-		Variants: variants(),
+		Variants: spec.SplitEpilogues(variants()),
 		Files:    files,
 	},
 	Full:   true,
@@ -143,5 +143,5 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		return spec.Launch{}, fmt.Errorf("kernel dense/%s: %w", v.Name, err)
 	}
 	x.width = groups[0]
-	return spec.Launch{Passes: []spec.Pass{{Variant: v, Groups: groups, Params: spec.Block(x)}}}, nil
+	return spec.Launch{Passes: []spec.Pass{{Variant: v.For(p), Groups: groups, Params: spec.Block(x)}}}, nil
 }

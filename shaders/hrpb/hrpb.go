@@ -47,7 +47,7 @@ var Format = &spec.Format{
 			{Name: "part", Elem: "f32"}, // sums of parts, slot after slot
 		},
 		Params:   spec.Params[params](),
-		Variants: variants(),
+		Variants: spec.SplitEpilogues(variants()),
 		Files:    files,
 	},
 	Packing: []string{"BLOCK", "WORKERS"},
@@ -138,7 +138,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		if err != nil {
 			return err
 		}
-		l.Passes = append(l.Passes, spec.Pass{Variant: v, Groups: groups, Params: spec.Block(params{
+		l.Passes = append(l.Passes, spec.Pass{Variant: v.For(p), Groups: groups, Params: spec.Block(params{
 			phase: uint32(number), items: uint32(items), parts: uint32(w.Parts), longest: uint32(w.PartBlocks),
 			rows: uint32(p.M), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), ldp: uint32(ldp), store: p.StoreWord(),
 			width: groups[0], fours: uint32(w.Fours), twos: uint32(w.Twos), alpha: p.Alpha, beta: p.Beta,

@@ -4,9 +4,16 @@
 #pragma once
 #include "half.cuh"
 
-// store_type is the type of C in the word `store`, as half.cuh numbers it; has_epilogue tells whether there is more in it.
+// store_type is the type of C in the word `store`, as half.cuh numbers it; has_epilogue tells whether there is more in it,
+// which forms of a kernel without EPILOGUE are not launched with (spec.SplitEpilogues).
 __device__ __forceinline__ unsigned store_type(unsigned store) { return store & 3; }
-__device__ __forceinline__ bool has_epilogue(unsigned store) { return store > 3; }
+__device__ __forceinline__ bool has_epilogue(unsigned store) {
+#ifdef EPILOGUE
+    return store > 3;
+#else
+    return false;
+#endif
+}
 
 // activated returns the activation of that number (0 none, 1 ReLU, 2 GELU, 3 SiLU) of x.
 __device__ __forceinline__ float activated(float x, unsigned activation) {

@@ -39,7 +39,7 @@ var Format = &spec.Format{
 			{Name: "c", Elem: "f32"},
 		},
 		Params:   spec.Params[params](),
-		Variants: slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants()),
+		Variants: spec.SplitEpilogues(slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants())),
 		Files:    files,
 	},
 	Packing: []string{"BLOCK", "RING", "GRANULE"},
@@ -69,7 +69,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	if err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel jigsaw/%s: %w", v.Name, err)
 	}
-	return spec.Launch{Passes: []spec.Pass{{Variant: v, Groups: groups, Params: spec.Block(params{
+	return spec.Launch{Passes: []spec.Pass{{Variant: v.For(p), Groups: groups, Params: spec.Block(params{
 		blocks: uint32(blocks), rows: uint32(p.M), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC),
 		store: p.StoreWord(), alpha: p.Alpha, beta: p.Beta, width: groups[0], lists: uint32(ringWords(v, e.Format.(interface{ Steps() int }).Steps())),
 	})}}}, nil

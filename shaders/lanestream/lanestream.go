@@ -33,7 +33,7 @@ var Format = &spec.Format{
 			{Name: "c", Elem: "f32"},
 		},
 		Params:   spec.Params[params](),
-		Variants: slices.Concat(cuda, cpuVariants()),
+		Variants: spec.SplitEpilogues(slices.Concat(cuda, cpuVariants())),
 	},
 	Packing: []string{"WARPS", "CLUSTER"},
 	Encode:  spec.Encoder(pack[half.F16], pack[half.BF16], pack[float32]),
@@ -117,7 +117,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	if err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel lanestream/%s: %w", v.Name, err)
 	}
-	return spec.Launch{Passes: []spec.Pass{{Variant: v, Groups: groups, Params: spec.Block(params{
+	return spec.Launch{Passes: []spec.Pass{{Variant: v.For(p), Groups: groups, Params: spec.Block(params{
 		rows: uint32(p.M), cols: uint32(p.K), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC),
 		groups: uint32(s.Groups), each: uint32(each), parts: uint32(s.Parts), pieces: uint32(s.Pieces), steps: uint32(s.PieceSteps), window: uint32(s.Window),
 		store: p.StoreWord(), alpha: p.Alpha, beta: p.Beta, width: groups[0],

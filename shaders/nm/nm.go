@@ -53,7 +53,7 @@ var Format = &spec.Format{
 			{Name: "c", Elem: "f32"},
 		},
 		Params:   spec.Params[params](),
-		Variants: slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants()),
+		Variants: spec.SplitEpilogues(slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants())),
 		Files:    files,
 	},
 	Packing:    []string{"V", "PACK"},
@@ -229,7 +229,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	if v.Const("PACK") == groupPack {
 		tall = rows
 	}
-	return spec.Launch{Passes: []spec.Pass{{Variant: v, Groups: groups, Params: spec.Block(params{
+	return spec.Launch{Passes: []spec.Pass{{Variant: v.For(p), Groups: groups, Params: spec.Block(params{
 		blocks: uint32(spec.Ceil(p.M, rows)), rows: uint32(p.M), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC),
 		store: p.StoreWord(), alpha: p.Alpha, beta: p.Beta, cols: uint32(p.K), width: groups[0], groups: uint32(shape.Groups),
 		keep: uint32(of.N), every: uint32(of.M), wide: uint32(bits.Len(uint(of.W)) - 1), tall: uint32(tall),

@@ -68,6 +68,17 @@ func Variants(dev backend.Device, k *spec.Program) []*spec.Variant {
 	return vs
 }
 
+// Forms returns the forms of the variants of k that the device runs, see spec.SplitEpilogues.
+func Forms(dev backend.Device, k *spec.Program) []*spec.Variant {
+	var vs []*spec.Variant
+	for _, v := range k.Forms() {
+		if v.Met(dev.Caps()) {
+			vs = append(vs, v)
+		}
+	}
+	return vs
+}
+
 // guard lies behind every argument and must stay as it is.
 var guard = bytes.Repeat([]byte{0xa5, 0x5a, 0xc3, 0x7e}, 64)
 

@@ -96,6 +96,28 @@ type Variant struct {
 	Out []dtype.Type
 	// AnyOrder says that B and C may be column-major: see Problem.
 	AnyOrder bool
+	// Epilogue is the form that launches with an epilogue take, see SplitEpilogues; nil: the variant itself.
+	Epilogue *Variant
+}
+
+// For returns the form of the variant that multiplies in p.
+func (v *Variant) For(p Problem) *Variant {
+	if v.Epilogue != nil && !p.Epilogue.None() {
+		return v.Epilogue
+	}
+	return v
+}
+
+// Forms returns the variants, each with its form for epilogues.
+func (k *Program) Forms() []*Variant {
+	var vs []*Variant
+	for _, v := range k.Variants {
+		vs = append(vs, v)
+		if v.Epilogue != nil {
+			vs = append(vs, v.Epilogue)
+		}
+	}
+	return vs
 }
 
 // Const returns the value of the named constant, 0 if there is none.

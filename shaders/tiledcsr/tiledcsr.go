@@ -41,7 +41,7 @@ var Format = &spec.Format{
 		Name:     "tiledcsr",
 		Args:     args,
 		Params:   spec.Params[params](),
-		Variants: slices.Concat(cudaVariants(), panel.Vulkan(), panel.WebGPU(), panel.CPU(locate)),
+		Variants: spec.SplitEpilogues(slices.Concat(cudaVariants(), panel.Vulkan(), panel.WebGPU(), panel.CPU(locate))),
 		Files:    files,
 	},
 	Packing: []string{"V", "WINDOW", "LANES"},
@@ -131,7 +131,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		if err != nil {
 			return spec.Launch{}, fmt.Errorf("kernel tiledcsr/%s: %w", v.Name, err)
 		}
-		return spec.Launch{Passes: []spec.Pass{{Variant: v, Groups: side, Params: spec.Block(params{Params: panel.NewParams(p, groups, side[0])})}}}, nil
+		return spec.Launch{Passes: []spec.Pass{{Variant: v.For(p), Groups: side, Params: spec.Block(params{Params: panel.NewParams(p, groups, side[0])})}}}, nil
 	}
 	blocks := spec.Ceil(p.N, cols)
 	strip := stripBlocks(v, e, p, groups, cols)
@@ -139,7 +139,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	if err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel tiledcsr/%s: %w", v.Name, err)
 	}
-	return spec.Launch{Passes: []spec.Pass{{Variant: v, Groups: side, Params: spec.Block(params{panel.NewParams(p, groups, side[0]), uint32(strip)})}}}, nil
+	return spec.Launch{Passes: []spec.Pass{{Variant: v.For(p), Groups: side, Params: spec.Block(params{panel.NewParams(p, groups, side[0]), uint32(strip)})}}}, nil
 }
 
 // groupCols returns the columns of C that a workgroup computes.
