@@ -151,6 +151,15 @@ func TestExpectedIsExact(t *testing.T) {
 				if p.c != nil {
 					s += float64(p.beta) * float64(p.c.At(i, j))
 				}
+				switch p.epilogue.Bias {
+				case spec.RowBias:
+					s += float64(p.bias[i])
+				case spec.ColBias:
+					s += float64(p.bias[j])
+				}
+				if p.epilogue.Activation == spec.ReLU {
+					s = max(s, 0)
+				}
 				got := p.want[i*p.n+j]
 				if float64(got) != s {
 					t.Fatalf("%s: C[%d,%d] is expected to be %g, is %g", r.name(), i, j, got, s)

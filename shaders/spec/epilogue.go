@@ -89,6 +89,9 @@ func Stored(word uint32) (elem uint32, e Epilogue) {
 }
 
 func (e Epilogue) word() uint32 {
+	if e.Bias == NoBias {
+		e.BiasShift = 0
+	}
 	return uint32(e.Bias)<<2 | uint32(e.Activation)<<4 | e.BiasShift<<8
 }
 
