@@ -20,7 +20,7 @@ import (
 
 // checkedIn is embedded so that a compiled test needs no files.
 //
-//go:embed manifests/*.json manifests/suite3/*.json
+//go:embed manifests/*.json manifests/suite3/*.json manifests/suite4/*.json
 var checkedIn embed.FS
 
 // TestManifests: every manifest that is checked in records no failure, its digests of exact cases are
