@@ -40,9 +40,9 @@ func ParseActivation(name string) (Activation, error) {
 // In reproducible mode a bias and ReLU have one right answer to the last bit (docs/reproducible.md says which); the other
 // activations are refused there as ErrUnsupported.
 type Epilogue struct {
-	// RowBias is M×1: its element i is added to all of row i of C.
+	// RowBias is a column vector with as many elements as C has rows: element i is added to all of row i of C.
 	RowBias Operand
-	// ColBias is 1×N: its element j is added to all of column j of C.
+	// ColBias is a row vector with as many elements as C has columns: element j is added to all of column j of C.
 	ColBias Operand
 	// Activation is applied last.
 	Activation Activation

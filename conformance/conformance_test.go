@@ -76,28 +76,48 @@ func softMatrices(dev backend.Device) bool {
 	return os.Getenv("SPMM_SOFTVK") == "matrices" && dev.Info().Kind == "cpu" && len(dev.Caps().Matrix) > 0
 }
 
+// sampled are the cases of this suite that software drivers of GPUs run besides those of the suite before: of each format,
+// where it has several, one precision and panel height. Their manifests, which are checked in, have all.
+var sampled = regexp.MustCompile(`^(csr/f32|cvse/v8/f16|dense/f16|hrpb/f16|jigsaw/f16|nm/v1/f16|tiledcsr/v8/bf16)/.*/(bias|relu|gelu|silu|right|sequence|transpose|values:|tensor/bias|host/bias)`)
+
+// runs returns what to run on a device: all cases, or, on a software driver, which is slow, those of the suite before and
+// a sample of what this suite adds.
+func runs(dev backend.Device) []Options {
+	all := options()
+	all.Unlisted = softMatrices(dev)
+	if os.Getenv("SPMM_SOFTVK") == "" || dev.Info().Kind != "cpu" || dev.Info().Backend == "cpu" || all.Filter != nil || all.Tier != "" {
+		return []Options{all}
+	}
+	before, now := all, all
+	before.Suite = Suites()[len(Suites())-2]
+	now.Filter = sampled
+	return []Options{before, now}
+}
+
 func TestConformance(t *testing.T) {
 	var mans []*Manifest
 	devices(t, func(t *testing.T, dev backend.Device) {
-		o := options()
-		o.Unlisted = softMatrices(dev)
-		m, err := Run(t.Context(), dev, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		mans = append(mans, m)
-		t.Logf("%v: %v", m.Device, m.Summary)
-		if m.Summary[Pass] == 0 {
-			t.Error("no case passed")
-		}
-		if o.Unlisted && o.Filter == nil {
-			foreign(t, m)
-		}
-		for _, c := range m.Cases {
-			if c.Status == Fail {
-				t.Errorf("%s with %s: %s", c.ID, c.Variant, c.Error)
+		var ran []*Manifest
+		for _, o := range runs(dev) {
+			m, err := Run(t.Context(), dev, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ran = append(ran, m)
+			t.Logf("%v: %v", m.Device, m.Summary)
+			if m.Summary[Pass] == 0 {
+				t.Error("no case passed")
+			}
+			for _, c := range m.Cases {
+				if c.Status == Fail {
+					t.Errorf("%s with %s: %s", c.ID, c.Variant, c.Error)
+				}
 			}
 		}
+		if softMatrices(dev) && options().Filter == nil {
+			foreign(t, ran)
+		}
+		mans = append(mans, ran...)
 	})
 	if len(mans) == 0 {
 		t.Error("no device: no case ran")
@@ -115,18 +135,20 @@ func tile(consts func(name string) uint32) string {
 
 // foreign fails unless every matrix shape of the kernels' tables has passed T1, or T3 if it is of integers, in every
 // kernel that has it: AMD's 16×16×16, Intel's 8×16×16, NVIDIA's 16×8×16 and the driver's own among them.
-func foreign(t *testing.T, m *Manifest) {
-	passed := map[string]bool{}
-	for i := range m.Cases {
-		if r := &m.Cases[i]; r.Status == Pass && (Class(r.ID) == MixedSign || Class(r.ID) == Reproducible) {
-			passed[r.kernel()+"/"+r.Variant] = true
-		}
-	}
+func foreign(t *testing.T, mans []*Manifest) {
 	ran := map[string]bool{}
-	for _, v := range m.Variants {
-		if v.Matrix && passed[v.Name] {
-			kernel, _, _ := strings.Cut(v.Name, "/")
-			ran[kernel+" "+tile(func(name string) uint32 { return v.Consts[name] })] = true
+	for _, m := range mans {
+		passed := map[string]bool{}
+		for i := range m.Cases {
+			if r := &m.Cases[i]; r.Status == Pass && (Class(r.ID) == MixedSign || Class(r.ID) == Reproducible) {
+				passed[r.kernel()+"/"+r.Variant] = true
+			}
+		}
+		for _, v := range m.Variants {
+			if v.Matrix && passed[v.Name] {
+				kernel, _, _ := strings.Cut(v.Name, "/")
+				ran[kernel+" "+tile(func(name string) uint32 { return v.Consts[name] })] = true
+			}
 		}
 	}
 	want := map[string]bool{}

@@ -236,6 +236,9 @@ func TestSetValues(t *testing.T) {
 			}
 		}
 		for _, k := range shaders.Formats() {
+			if len(packings(k, d.Caps())) == 0 {
+				continue // the device has no kernel for it
+			}
 			if n := parts[k.Name]; n == 0 || n == 1 && d.limit() == 5000 {
 				t.Errorf("format %s was looked at in %d row ranges at most", k.Name, n)
 			}
