@@ -34,7 +34,9 @@ type Options struct {
 	// as ever; the plan multiplies their transposes, which lie in the same memory, by that of A, which it packs: what
 	// PlanInfo and Packing tell is of the packed matrix, except for PlanInfo.Rows and Cols, and Encode returns it. N, which
 	// Cols, TensorsFor and Attainable take, is then a number of rows of B and C. Format dense takes them as they lie; for
-	// others they go through one pass over the data on the device, unless they are column-major.
+	// others they go through one pass over the data on the device, unless they are column-major. Patterns and panels are
+	// looked for along A's columns, which are the packed matrix's rows, and errors of formats number these: prune
+	// W for nm as nm.PruneDense(w.Transpose(), …).
 	Right bool
 	// Mode is Fast, or Reproducible for the same bits on every device. In the latter Format says how A is
 	// shared out where the device has matrix units for 8-bit integers: csr in rows, tiledcsr in panels of rows in its
