@@ -356,7 +356,7 @@ func catch(t *testing.T, dev backend.Device, m mutation) {
 		filter = someCases
 	}
 	o := Options{Filter: regexp.MustCompile(filter), mutate: m.code}
-	for _, k := range shaders.Formats() {
+	for _, k := range multiplied(dev) {
 		if m.kernel != "" && k.Name != m.kernel || m.places && k.Full {
 			continue
 		}
