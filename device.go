@@ -4,6 +4,7 @@ package spmm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -21,6 +22,7 @@ var (
 	ErrCompile     = backend.ErrCompile     // the driver refuses a kernel that the device should run
 	ErrOutOfMemory = backend.ErrOutOfMemory // the device has not enough memory; it stays usable
 	ErrDeviceLost  = backend.ErrDeviceLost  // the device stopped answering; close it
+	ErrClosed      = backend.ErrClosed      // a device, a plan, a tensor or a sequence was closed before
 )
 
 // Info identifies a device.
@@ -112,6 +114,14 @@ func openInfo(ctx context.Context, info Info) (backend.Device, error) {
 		return nil, named(info.Backend, err)
 	}
 	return d, nil
+}
+
+// device returns what calls work on, or why there is nothing.
+func (d *Device) device() (*plan.Device, error) {
+	if d == nil {
+		return nil, errors.New("the device is missing: Open returns one")
+	}
+	return d.d, nil
 }
 
 // NewDevice makes a Device of one that was opened through package backend, which belongs to it from

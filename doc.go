@@ -13,9 +13,10 @@
 //	…
 //	timing, err := spmm.Multiply(ctx, plan, 1, b, 0, c)
 //
-// A is a *formats.CSR: build one from a list of entries with formats.COO, or read a file with the
-// packages formats/load, formats/mtx, formats/smtx and formats/npy. B and C are *formats.Dense, row-
-// or column-major with any leading dimension; padding is left alone.
+// A is a *formats.CSR: build one from a list of entries with formats.COO, prune a dense one with
+// Dense.Prune or nm.PruneDense, or read a file (Matrix Market, DLMC's smtx, SciPy's npz, npy, safetensors)
+// with package formats/load. B and C are *formats.Dense, row- or column-major with any leading dimension;
+// padding is left alone.
 //
 // # Devices
 //

@@ -16,7 +16,11 @@ func Encode(ctx context.Context, dev *Device, a formats.Encoded, o Options) (for
 	if err != nil {
 		return nil, err
 	}
-	return plan.Encode(ctx, dev.d, a, opt)
+	d, err := dev.device()
+	if err != nil {
+		return nil, err
+	}
+	return plan.Encode(ctx, d, a, opt)
 }
 
 // Compare packs a in every format, or in those that o allows, as Prepare would for the device in fast mode, and
@@ -27,6 +31,10 @@ func Compare(ctx context.Context, dev *Device, a formats.Encoded, o Options) ([]
 	if err != nil {
 		return nil, err
 	}
-	ps, err := plan.Compare(ctx, dev.d, a, opt)
+	d, err := dev.device()
+	if err != nil {
+		return nil, err
+	}
+	ps, err := plan.Compare(ctx, d, a, opt)
 	return packings(ps), err
 }

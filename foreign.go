@@ -30,7 +30,11 @@ import (
 // the owner's stream before a call of the library, and for the call, which returns when the device is done. UseStream
 // makes that needless.
 func TensorOver[T formats.Value](dev *Device, ptr uintptr, rows, cols, ld int, colMajor bool) (*Tensor[T], error) {
-	t, err := dev.d.TensorOver(plan.Shape{Rows: rows, Cols: cols, Type: formats.TypeOf[T](), ColMajor: colMajor}, ptr, ld)
+	d, err := dev.device()
+	if err != nil {
+		return nil, err
+	}
+	t, err := d.TensorOver(plan.Shape{Rows: rows, Cols: cols, Type: formats.TypeOf[T](), ColMajor: colMajor}, ptr, ld)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,11 @@ type Pinned[T formats.Value] struct {
 // On CUDA, page-locked memory that the program has made itself (cuMemHostAlloc, cuMemHostRegister) is as fast: Upload and
 // Download look at the memory that they are given.
 func NewPinned[T formats.Value](dev *Device, rows, cols int, colMajor bool) (*Pinned[T], error) {
-	m, ld, err := dev.d.AllocHost(plan.Shape{Rows: rows, Cols: cols, Type: formats.TypeOf[T](), ColMajor: colMajor})
+	d, err := dev.device()
+	if err != nil {
+		return nil, err
+	}
+	m, ld, err := d.AllocHost(plan.Shape{Rows: rows, Cols: cols, Type: formats.TypeOf[T](), ColMajor: colMajor})
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,17 @@ const (
 	Reproducible
 )
 
+// String returns "fast" or "reproducible".
+func (m Mode) String() string {
+	switch m {
+	case Fast:
+		return "fast"
+	case Reproducible:
+		return "reproducible"
+	}
+	return fmt.Sprintf("Mode(%d)", uint8(m))
+}
+
 // AutoP, as Options.P, takes for each multiplication the least precision that loses nothing of A or B, or
 // 47 if none is enough. It costs a pass over B and a round trip to the host.
 const AutoP = -1

@@ -20,16 +20,21 @@ func Formats() []string { return plan.Formats() }
 type Plan struct{ p *plan.Plan }
 
 // Prepare validates a, packs it into a format for the device and copies it there. a may be changed or dropped
-// afterwards. It is a *formats.CSR of any element type, a *formats.Dense, which is multiplied as a dense matrix unless o asks
-// for another format, or a matrix in another format: one that load.Open has read, say. If the device has a kernel for the way in which that is packed, it is copied there as it is; else, or if o
-// asks for another format or precision, to tune, or for reproducible mode, it is decoded and packed again, as is what no
-// kernel multiplies from: a *formats.CSC, or with Options.Transpose any format but CSR.
+// afterwards. It is a *formats.CSR of any element type, a *formats.Dense, which is multiplied as a dense matrix unless o
+// asks for another format, or a matrix in another format: one that load.Open has read, say. If the device has a kernel
+// for the way in which that is packed, it is copied there as it is; else, or if o asks for another format or precision,
+// to tune, or for reproducible mode, it is decoded and packed again, as is what no kernel multiplies from: a
+// *formats.CSC, or with Options.Transpose any format but CSR.
 func Prepare(ctx context.Context, dev *Device, a formats.Encoded, o Options) (*Plan, error) {
 	opt, err := o.with(a)
 	if err != nil {
 		return nil, err
 	}
-	p, err := plan.New(ctx, dev.d, a, opt)
+	d, err := dev.device()
+	if err != nil {
+		return nil, err
+	}
+	p, err := plan.New(ctx, d, a, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -39,9 +44,9 @@ func Prepare(ctx context.Context, dev *Device, a formats.Encoded, o Options) (*P
 // Info returns what was chosen for the matrix, why, and what it took.
 func (p *Plan) Info() PlanInfo { return PlanInfo(p.p.Describe()) }
 
-// Attainable returns the least time a multiplication by n columns can take, C having elements of type
-// out and not being read, with an Epilogue if one is given: the roofline of the device for this plan. The first call on a device measures it, which
-// takes a fraction of a second; the result is kept in the user's cache folder, or in $SPMM_CACHE.
+// Attainable returns the least time a multiplication by n columns can take, C having elements of type out and not being
+// read, with an Epilogue if one is given: the roofline of the device for this plan. The first call on a device measures
+// it, which takes a fraction of a second; the result is kept in the user's cache folder, or in $SPMM_CACHE.
 func (p *Plan) Attainable(ctx context.Context, n int, out dtype.Type, e ...Epilogue) (Bound, error) {
 	ep, err := epilogue(e)
 	if err != nil {
@@ -52,9 +57,9 @@ func (p *Plan) Attainable(ctx context.Context, n int, out dtype.Type, e ...Epilo
 }
 
 // Multiply computes c = alpha·A·b + beta·c for data in the host's memory. b is K×N and c is M×N for A
-// of M×K; with Options.Right it is c = alpha·b·A + beta·c. c is not read where beta is 0. After an error, which a cancelled context is too, the
-// contents of c are undefined. Timing.Host includes the copies to the device and back. At most one Epilogue may be
-// given.
+// of M×K; with Options.Right it is c = alpha·b·A + beta·c. c is not read where beta is 0, and may be b, which is copied
+// before. After an error, which a cancelled context is too, the contents of c are undefined. Timing.Host includes the
+// copies to the device and back. At most one Epilogue may be given.
 func Multiply[T, C formats.Value](ctx context.Context, p *Plan, alpha float32, b *formats.Dense[T], beta float32, c *formats.Dense[C], e ...Epilogue) (Timing, error) {
 	hb, err := host(b, "B")
 	if err != nil {
@@ -87,8 +92,8 @@ func host[T formats.Value](d *formats.Dense[T], name string) (plan.Dense, error)
 }
 
 // Run computes c = alpha·A·b + beta·c, or with Options.Right c = alpha·b·A + beta·c, for tensors on the plan's device, in
-// any element types and orders. c is not read where beta is 0, and must not be b. After an error, which a cancelled context is too, the
-// contents of c are undefined. At most one Epilogue may be given.
+// any element types and orders. c is not read where beta is 0, and must not be b. After an error, which a cancelled
+// context is too, the contents of c are undefined. At most one Epilogue may be given.
 func (p *Plan) Run(ctx context.Context, alpha float32, b Operand, beta float32, c Operand, e ...Epilogue) (Timing, error) {
 	return p.Repeat(ctx, 1, alpha, b, beta, c, e...)
 }
@@ -112,16 +117,18 @@ func (p *Plan) Close() error { return p.p.Close() }
 // is chosen or packed again. values is 1×NNZ or NNZ×1 and of any type; it is rounded to nearest even where the plan holds A
 // in another. Infinities and NaN are values.
 //
-// The order is that in which A was given to Prepare, with Options.Transpose or Right too: the order of a CSR's Val, of a CSC's Val,
-// of what Sparse returns for any other format. Zeros that were stored are entries; what was not stored has no value.
+// The order is that in which A was given to Prepare, with Options.Transpose or Right too: the order of a CSR's Val, of a
+// CSC's Val, of what Sparse returns for any other format. Zeros that were stored are entries; what was not stored has no
+// value.
 //
-// The first call finds the places of the entries, in about the time that packing took, and keeps them on the
-// device: 4 bytes an entry and a quarter of a byte for each slot of the format, on CUDA 8 bytes an entry; in reproducible mode 4 bytes for each slot of
-// a panel. (Formats that have the entries in their order need neither: csr, unless A is transposed, is one.) Then the device does it all in one pass over the values,
-// at the speed of memory, and in reproducible mode one over ranges and one over integers more; repeated calls allocate
-// nothing. With AutoP, which decides the precision for each multiplication, values are read back, and the next
-// multiplication encodes A again on the host, without choosing. A plan in reproducible mode, or with Options.Transpose, keeps
-// the pattern in the host's memory: 4 bytes an entry and 8 a row.
+// The first call finds the places of the entries, in about the time that packing took, and keeps them on the device:
+// 4 bytes an entry and a quarter of a byte for each slot of the format, on CUDA 8 bytes an entry; in reproducible mode 4
+// bytes for each slot of a panel. (Formats that have the entries in their order need neither: csr, unless A is
+// transposed, is one.) Then the device does it all in one pass over the values, at the speed of memory, and in
+// reproducible mode one over ranges and one over integers more; repeated calls allocate nothing. With AutoP, which
+// decides the precision for each multiplication, values are read back, and the next multiplication encodes A again on the
+// host, without choosing. A plan in reproducible mode, or with Options.Transpose, keeps the pattern in the host's memory:
+// 4 bytes an entry and 8 a row.
 //
 // SetValues waits for the multiplication in progress. After an error, which a cancelled context is too, A's values are
 // undefined until they are set again. Elements of values must not be written meanwhile.

@@ -31,16 +31,20 @@ type Operand interface {
 // the device. A tensor that exceeds the device's memory is ErrOutOfMemory, one that exceeds what it binds as one
 // buffer ErrUnsupported (see TensorsFor); both before anything is allocated.
 func NewTensor[T formats.Value](dev *Device, rows, cols int, colMajor bool) (*Tensor[T], error) {
-	t, err := dev.d.NewTensor(plan.Shape{Rows: rows, Cols: cols, Type: formats.TypeOf[T](), ColMajor: colMajor})
+	d, err := dev.device()
+	if err != nil {
+		return nil, err
+	}
+	t, err := d.NewTensor(plan.Shape{Rows: rows, Cols: cols, Type: formats.TypeOf[T](), ColMajor: colMajor})
 	if err != nil {
 		return nil, err
 	}
 	return &Tensor[T]{t}, nil
 }
 
-// TensorsFor allocates B (K×n) and C (M×n) for a plan, or with Options.Right B (n×K) and C (n×M), row-major, in blocks that fit together where
-// they are too large for the device to bind whole. What exceeds the device's memory is ErrOutOfMemory, before
-// anything is allocated.
+// TensorsFor allocates B (K×n) and C (M×n) for a plan, or with Options.Right B (n×K) and C (n×M), row-major, in blocks
+// that fit together where they are too large for the device to bind whole. What exceeds the device's memory is
+// ErrOutOfMemory, before anything is allocated.
 func TensorsFor[B, C formats.Value](p *Plan, n int) (*Tensor[B], *Tensor[C], error) {
 	b, c, err := p.p.Shapes(n, formats.TypeOf[B](), false, formats.TypeOf[C](), false)
 	if err != nil {

@@ -16,4 +16,6 @@ var (
 	ErrOutOfMemory = errors.New("out of device memory")
 	// ErrDeviceLost: the device stopped answering; close it.
 	ErrDeviceLost = errors.New("device lost")
+	// ErrClosed: a device, a buffer, a kernel or a recording, or what is made of them, was closed before.
+	ErrClosed = errors.New("used after Close")
 )

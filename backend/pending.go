@@ -4,7 +4,7 @@ package backend
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -119,7 +119,7 @@ type replay struct {
 	launches atomic.Pointer[[]Launch] // nil once closed
 }
 
-var errRecordingClosed = errors.New("recording used after Close")
+var errRecordingClosed = fmt.Errorf("recording %w", ErrClosed)
 
 func (r *replay) Run(ctx context.Context) (Timing, error) {
 	l := r.launches.Load()

@@ -42,9 +42,9 @@ func closeTwice(t *testing.T, what string, c interface{ Close() error }) {
 func closedBuffer(t *testing.T, r *rig) {
 	k, src, dst := r.load(t, "step"), r.upload(t, ramp(64)), r.alloc(t, 256)
 	closeTwice(t, "buffer", src)
-	checkError(t, src.Write(t.Context(), 0, make([]byte, 4)), "Write to a closed buffer")
-	checkError(t, src.Read(t.Context(), 0, make([]byte, 4)), "Read from a closed buffer")
-	refuseRun(t, r, "a closed buffer", stepLaunch(k, src, dst, step{n: 64, mul: 3}))
+	checkError(t, src.Write(t.Context(), 0, make([]byte, 4)), "Write to a closed buffer", backend.ErrClosed)
+	checkError(t, src.Read(t.Context(), 0, make([]byte, 4)), "Read from a closed buffer", backend.ErrClosed)
+	refuseRun(t, r, "a closed buffer", stepLaunch(k, src, dst, step{n: 64, mul: 3}), backend.ErrClosed)
 	r.works(t)
 }
 
@@ -52,7 +52,7 @@ func closedKernel(t *testing.T, r *rig) {
 	k, src, dst := r.load(t, "step"), r.upload(t, ramp(64)), r.alloc(t, 256)
 	r.run(t, stepLaunch(k, src, dst, step{n: 64, mul: 3}))
 	closeTwice(t, "kernel", k)
-	refuseRun(t, r, "a closed kernel", stepLaunch(k, src, dst, step{n: 64, mul: 3}))
+	refuseRun(t, r, "a closed kernel", stepLaunch(k, src, dst, step{n: 64, mul: 3}), backend.ErrClosed)
 	r.works(t)
 }
 
@@ -73,9 +73,9 @@ func closedDevice(t *testing.T, r *rig) {
 	if _, err := o.tryLoad("step"); err == nil {
 		t.Error("Load on a closed device: no error")
 	}
-	refuseRun(t, o, "a closed device", l)
-	checkError(t, src.Write(t.Context(), 0, make([]byte, 4)), "Write to a closed device")
-	checkError(t, src.Read(t.Context(), 0, make([]byte, 4)), "Read from a closed device")
+	refuseRun(t, o, "a closed device", l, backend.ErrClosed)
+	checkError(t, src.Write(t.Context(), 0, make([]byte, 4)), "Write to a closed device", backend.ErrClosed)
+	checkError(t, src.Read(t.Context(), 0, make([]byte, 4)), "Read from a closed device", backend.ErrClosed)
 	closeTwice(t, "buffer of a closed device", src)
 	closeTwice(t, "kernel of a closed device", k)
 	r.works(t)

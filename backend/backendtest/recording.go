@@ -191,9 +191,9 @@ func recordingOfClosed(t *testing.T, r *rig) {
 				write(t, b, make([]uint32, 64))
 			}
 			_, err := rec.Run(t.Context())
-			checkError(t, err, "Run of a recording whose "+what+" is closed")
+			checkError(t, err, "Run of a recording whose "+what+" is closed", backend.ErrClosed)
 			_, err = rec.Start(t.Context())
-			checkError(t, err, "Start of a recording whose "+what+" is closed")
+			checkError(t, err, "Start of a recording whose "+what+" is closed", backend.ErrClosed)
 			if what != "device" {
 				equalWords(t, "output of a recording that must not run", read(t, b, 64), make([]uint32, 64))
 			}

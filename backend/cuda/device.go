@@ -49,7 +49,7 @@ type device struct {
 	shared  map[cu.Function]uint32 // dynamic shared memory that was set; kernels may share a function
 }
 
-var errClosed = errors.New("cuda: the device is closed")
+var errClosed = fmt.Errorf("cuda: device %w", backend.ErrClosed)
 
 // open makes device number index usable, in a context or, if that is none, in its primary one.
 func open(index int, ctx cu.CUContext) (backend.Device, error) {

@@ -6,10 +6,11 @@ package cuda
 
 import (
 	"context"
-	"errors"
+	"fmt"
 
 	"gorgonia.org/cu"
 
+	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/backend/cuda/internal/driver"
 )
 
@@ -87,7 +88,7 @@ type buffer struct {
 	imported bool // the memory is somebody else's
 }
 
-var errBufferClosed = errors.New("cuda: the buffer is closed")
+var errBufferClosed = fmt.Errorf("cuda: buffer %w", backend.ErrClosed)
 
 func (b *buffer) Size() int64 { return b.size }
 

@@ -6,7 +6,7 @@ package cuda
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spmmrun/spmm/backend"
@@ -28,7 +28,7 @@ type graph struct {
 	first int
 }
 
-var errRecordingClosed = errors.New("cuda: the recording is closed")
+var errRecordingClosed = fmt.Errorf("cuda: recording %w", backend.ErrClosed)
 
 // Record keeps a copy of the launches. What is made of them is up to the first runs.
 func (d *device) Record(launches ...backend.Launch) (backend.Recording, error) {

@@ -200,7 +200,7 @@ func (d *device) checkLaunch(l *backend.Launch) error {
 		return errKernel
 	}
 	if k.closed {
-		return fmt.Errorf("cuda: kernel %s is closed", k.bin.Name)
+		return fmt.Errorf("cuda: kernel %s %w", k.bin.Name, backend.ErrClosed)
 	}
 	if err := backend.CheckLaunch(l, &k.bin, &d.caps); err != nil {
 		return fmt.Errorf("cuda: %w", err)

@@ -12,7 +12,6 @@ import "C"
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"unsafe"
 
@@ -22,7 +21,7 @@ import (
 // stagingSlot is how many bytes one copy moves.
 const stagingSlot = 8 << 20
 
-var errBufferClosed = errors.New("vulkan: the buffer is closed")
+var errBufferClosed = fmt.Errorf("vulkan: buffer %w", backend.ErrClosed)
 
 // buffer implements backend.Buffer.
 type buffer struct {

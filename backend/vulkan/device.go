@@ -11,7 +11,7 @@ import "C"
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"sync"
 	"unsafe"
 
@@ -20,7 +20,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 )
 
-var errClosed = errors.New("vulkan: the device is closed")
+var errClosed = fmt.Errorf("vulkan: device %w", backend.ErrClosed)
 
 var errLost = resultError(vk.ErrorDeviceLost, "earlier call")
 

@@ -6,7 +6,7 @@ package vulkan
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spmmrun/spmm/backend"
@@ -20,7 +20,7 @@ type recording struct {
 	closed   bool
 }
 
-var errRecordingClosed = errors.New("vulkan: the recording is closed")
+var errRecordingClosed = fmt.Errorf("vulkan: recording %w", backend.ErrClosed)
 
 // Record keeps a copy of the launches. Command buffers are made of them by the first runs.
 func (d *device) Record(launches ...backend.Launch) (backend.Recording, error) {

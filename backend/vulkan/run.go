@@ -80,7 +80,7 @@ func (d *device) checkLaunch(l *backend.Launch) error {
 	case !ok || k == nil || k.d != d:
 		return errors.New("vulkan: launch of a kernel that is not of this device")
 	case k.pipeline == 0:
-		return fmt.Errorf("vulkan: kernel %s is closed", k.bin.Name)
+		return fmt.Errorf("vulkan: kernel %s %w", k.bin.Name, backend.ErrClosed)
 	}
 	if err := backend.CheckLaunch(l, &k.bin, &d.caps); err != nil {
 		return fmt.Errorf("vulkan: %w", err)
@@ -90,7 +90,7 @@ func (d *device) checkLaunch(l *backend.Launch) error {
 		case !ok || b == nil || b.d != d:
 			return fmt.Errorf("vulkan: kernel %s: argument %d is not a buffer of this device", k.bin.Name, i)
 		case b.block == nil:
-			return fmt.Errorf("vulkan: kernel %s: argument %d: the buffer is closed", k.bin.Name, i)
+			return fmt.Errorf("vulkan: kernel %s: argument %d: buffer %w", k.bin.Name, i, backend.ErrClosed)
 		}
 	}
 	if d.pool.memoryType < 0 {

@@ -7,7 +7,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -16,7 +15,6 @@ import (
 	"log"
 	"math"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/spmmrun/spmm"
@@ -90,23 +88,6 @@ func random(rows, cols int, seed uint64, scale float64) *formats.Dense[float32] 
 	return d
 }
 
-// prune returns the entries of w of largest magnitude, a share of all.
-func prune(w *formats.Dense[float32], share float64) *formats.CSR[float32] {
-	order := slices.Clone(w.Data)
-	slices.SortFunc(order, func(a, b float32) int { return cmp.Compare(math.Abs(float64(b)), math.Abs(float64(a))) })
-	least := float32(math.Inf(1))
-	if n := int(share * float64(len(order))); n > 0 {
-		least = float32(math.Abs(float64(order[min(n, len(order))-1])))
-	}
-	pruned := formats.NewDense[float32](w.Rows, w.Cols)
-	for i, x := range w.Data {
-		if float32(math.Abs(float64(x))) >= least {
-			pruned.Data[i] = x
-		}
-	}
-	return pruned.ToCSR()
-}
-
 // layer is a pruned layer: weights and bias, on the device and, to check with, on the host.
 type layer struct {
 	plan    *spmm.Plan
@@ -141,7 +122,10 @@ func newNetwork(ctx context.Context, dev *spmm.Device, s sizes, kept float64) (*
 	if err != nil {
 		return nil, err
 	}
-	w2 := prune(random(s.outputs, s.hidden, 2, 1/math.Sqrt(float64(s.hidden))), kept)
+	w2, err := random(s.outputs, s.hidden, 2, 1/math.Sqrt(float64(s.hidden))).Prune(kept)
+	if err != nil {
+		return nil, err
+	}
 	n := &network{}
 	if n.first, err = newLayer(ctx, dev, w1, s.batch, 3); err != nil {
 		return nil, err

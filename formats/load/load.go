@@ -42,7 +42,7 @@ type Options struct {
 // File reads the matrix named by path: a file, "-" for standard input, or a spec "gen:…" (package gen).
 // The content tells the type, after decompression if that is gzip, else the name's end:
 //
-//	Matrix Market   .mtx, .mtx.gz
+//	Matrix Market   .mtx, .mtx.gz (of a symmetric matrix both triangles, though the file lists one)
 //	DLMC            .smtx
 //	SciPy           .npz (csr, csc or coo)
 //	NumPy           .npy (a dense matrix; its entries that are not 0)

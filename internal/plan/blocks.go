@@ -16,7 +16,7 @@ func (p *Plan) shapes(n int, bType dtype.Type, bColMajor bool, cType dtype.Type,
 	b = Shape{Rows: p.Cols, Cols: n, Type: bType, ColMajor: bColMajor}
 	c = Shape{Rows: p.Rows, Cols: n, Type: cType, ColMajor: cColMajor, RowBlock: p.rowBlock}
 	if p.closed.Load() {
-		return b, c, errClosed
+		return b, c, fmt.Errorf("the plan: %w", backend.ErrClosed)
 	}
 	if err := checkDim(n, p.what()); err != nil {
 		return b, c, err

@@ -148,7 +148,7 @@ func (p *Plan) check(q product) error {
 	b, c := q.b, q.c
 	switch {
 	case p.closed.Load():
-		return fmt.Errorf("the plan: %w", errClosed)
+		return fmt.Errorf("the plan: %w", backend.ErrClosed)
 	case b == nil || c == nil:
 		return errors.New("B or C is missing")
 	case b.dev != p.dev || c.dev != p.dev:

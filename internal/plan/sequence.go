@@ -92,7 +92,7 @@ func (s *Sequence) append(x step, tensors ...*Tensor) error {
 func (s *Sequence) takes(p *Plan) error {
 	switch {
 	case s.closed:
-		return fmt.Errorf("the sequence: %w", errClosed)
+		return fmt.Errorf("the sequence: %w", backend.ErrClosed)
 	case p == nil:
 		return errors.New("the plan is missing")
 	case p.dev != s.dev:
@@ -184,7 +184,7 @@ func (s *Sequence) Start(ctx context.Context) (backend.Pending, error) {
 // begin makes the recording, unless there is one, and keeps the tensors until release.
 func (s *Sequence) begin() error {
 	if s.closed {
-		return fmt.Errorf("the sequence: %w", errClosed)
+		return fmt.Errorf("the sequence: %w", backend.ErrClosed)
 	}
 	if err := s.checkPlans(); err != nil {
 		return err
@@ -216,7 +216,7 @@ func (s *Sequence) release(n int) {
 func (s *Sequence) checkPlans() error {
 	for _, p := range s.plans {
 		if p.closed.Load() {
-			return fmt.Errorf("a sequence with a plan: %w", errClosed)
+			return fmt.Errorf("a sequence with a plan: %w", backend.ErrClosed)
 		}
 	}
 	return nil

@@ -233,9 +233,6 @@ func (t *Tensor) block(i, j int) backend.Buffer {
 	return t.blocks[i*t.colBlocks()+j]
 }
 
-// errClosed is what closed plans and tensors answer.
-var errClosed = errors.New("used after Close")
-
 // use keeps the tensor's blocks until release.
 func (t *Tensor) use() error {
 	if t.of != nil {
@@ -245,7 +242,7 @@ func (t *Tensor) use() error {
 		return nil
 	}
 	t.release()
-	return fmt.Errorf("a tensor of %d×%d: %w", t.Rows, t.Cols, errClosed)
+	return fmt.Errorf("a tensor of %d×%d: %w", t.Rows, t.Cols, backend.ErrClosed)
 }
 
 func (t *Tensor) release() {

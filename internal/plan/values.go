@@ -80,7 +80,7 @@ func (p *Plan) checkValues(ctx context.Context, v *Tensor) error {
 // mayChange refuses new values whatever they are.
 func (p *Plan) mayChange(ctx context.Context) error {
 	if p.closed.Load() {
-		return fmt.Errorf("the plan: %w", errClosed)
+		return fmt.Errorf("the plan: %w", backend.ErrClosed)
 	}
 	if p.NNZ > math.MaxUint32 {
 		return fmt.Errorf("a matrix of %d entries, of which at most %d take new values: %w", p.NNZ, int64(math.MaxUint32), backend.ErrUnsupported)

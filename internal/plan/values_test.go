@@ -371,11 +371,11 @@ func TestSetValuesRefuses(t *testing.T) {
 			t.Error(err)
 		}
 		x.Close()
-		if err := p.SetValues(ctx, x); !errors.Is(err, errClosed) {
+		if err := p.SetValues(ctx, x); !errors.Is(err, backend.ErrClosed) {
 			t.Errorf("a closed tensor: %v", err)
 		}
 		p.Close()
-		if err := p.SetHostValues(ctx, valuesOf(a)); !errors.Is(err, errClosed) {
+		if err := p.SetHostValues(ctx, valuesOf(a)); !errors.Is(err, backend.ErrClosed) {
 			t.Errorf("a closed plan: %v", err)
 		}
 	})

@@ -47,7 +47,7 @@ func (d Driver) Open(ctx context.Context, info backend.Info) (backend.Device, er
 	return dev, nil
 }
 
-var errClosed = errors.New("cpu device, buffer or kernel used after Close")
+var errClosed = fmt.Errorf("cpu: device, buffer or kernel %w", backend.ErrClosed)
 
 // device serialises all calls with mu, which also guards every buffer's memory and kernel's state.
 type device struct {

@@ -11,7 +11,6 @@ import "C"
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -44,7 +43,7 @@ type device struct {
 	clock   clock
 }
 
-var errClosed = errors.New("webgpu device, buffer or kernel used after Close")
+var errClosed = fmt.Errorf("webgpu: device, buffer or kernel %w", backend.ErrClosed)
 
 // Open opens the adapter with all the limits it has.
 func (d Driver) Open(ctx context.Context, info backend.Info) (backend.Device, error) {

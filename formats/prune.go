@@ -1,0 +1,116 @@
+// Pruning by magnitude, wherever the large elements are.
+
+package formats
+
+import (
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/spmmrun/spmm/formats/internal/par"
+	"github.com/spmmrun/spmm/formats/internal/rowptr"
+)
+
+// Prune returns the elements of largest magnitude as a sparse matrix: round(keep·Rows·Cols) of them, keep being from 0 to
+// 1, except that zeros are never entries. Of elements of equal magnitude the first in row-major order are kept; a NaN is
+// larger than all others. Package nm prunes to patterns of N in M.
+func (d *Dense[T]) Prune(keep float64) (*CSR[T], error) {
+	if !(keep >= 0 && keep <= 1) {
+		return nil, fmt.Errorf("keeping a share of %v: want 0 to 1", keep)
+	}
+	if err := d.Validate(); err != nil {
+		return nil, err
+	}
+	d = d.Compact()
+	least, ties := d.smallestKept(int64(math.Round(keep * float64(len(d.Data)))))
+	return d.keepFrom(least, ties), nil
+}
+
+// magnitude orders elements by their absolute value: it is 0 for zeros alone.
+func magnitude[T Value](v T) uint32 { return math.Float32bits(toFloat32(v)) &^ (1 << 31) }
+
+// smallestKept returns the least magnitude of the n largest elements, and how many elements of just that magnitude
+// are among them. Magnitudes are counted by their upper 16 bits, and then those of the interval that this finds by their
+// lower ones.
+func (d *Dense[T]) smallestKept(n int64) (least uint32, ties int64) {
+	if n == 0 {
+		return math.MaxUint32, 0
+	}
+	upper, n := last(d.count(func(m uint32) (uint16, bool) { return uint16(m >> 16), true }), n)
+	lower, n := last(d.count(func(m uint32) (uint16, bool) { return uint16(m), m>>16 == upper }), n)
+	return upper<<16 | lower, n
+}
+
+// last returns in which interval the nth largest is, and which of that interval's elements it is.
+func last(counts []int64, n int64) (interval uint32, rest int64) {
+	i := len(counts) - 1
+	for ; counts[i] < n; i-- {
+		n -= counts[i]
+	}
+	return uint32(i), n
+}
+
+// count counts the elements by intervals of their magnitude.
+func (d *Dense[T]) count(interval func(magnitude uint32) (i uint16, counts bool)) []int64 {
+	all := make([]int64, 1<<16)
+	var mu sync.Mutex
+	par.Range(len(d.Data), 1<<20, func(lo, hi int) {
+		counts := make([]int64, 1<<16)
+		for _, v := range d.Data[lo:hi] {
+			if i, ok := interval(magnitude(v)); ok {
+				counts[i]++
+			}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for i, n := range counts {
+			all[i] += n
+		}
+	})
+	return all
+}
+
+// keepFrom returns the elements of a magnitude above least, and the first so many of just that.
+func (d *Dense[T]) keepFrom(least uint32, ties int64) *CSR[T] {
+	a := &CSR[T]{Rows: d.Rows, Cols: d.Cols, RowPtr: make([]int64, d.Rows+1)}
+	equal := make([]int64, d.Rows) // elements of just that magnitude in each row, and then how many may be kept from there on
+	rows := func(f func(i int)) {
+		par.Range(d.Rows, grain/max(1, d.Cols), func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				f(i)
+			}
+		})
+	}
+	rows(func(i int) {
+		for _, v := range d.Line(i) {
+			switch m := magnitude(v); {
+			case m == 0:
+			case m > least:
+				a.RowPtr[i]++
+			case m == least:
+				equal[i]++
+			}
+		}
+	})
+	for i, n := range equal {
+		a.RowPtr[i] += max(0, min(n, ties))
+		equal[i] = ties
+		ties -= n
+	}
+	rowptr.Starts(a.RowPtr)
+	a.ColIdx, a.Val = make([]int32, a.RowPtr[d.Rows]), make([]T, a.RowPtr[d.Rows])
+	rows(func(i int) {
+		at, left := a.RowPtr[i], equal[i]
+		for j, v := range d.Line(i) {
+			m := magnitude(v)
+			if m == least {
+				left--
+			}
+			if m != 0 && (m > least || m == least && left >= 0) {
+				a.ColIdx[at], a.Val[at] = int32(j), v
+				at++
+			}
+		}
+	})
+	return a
+}
