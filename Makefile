@@ -23,7 +23,7 @@ MATRIX := testdata/matrices/ca-CondMat.mtx.gz
 SOFTVK := $(CURDIR)/tools/softvk/run
 
 # The packages whose tests use whatever Vulkan and WebGPU devices they find.
-ON_DEVICES := ./backend/vulkan/... ./portable/webgpu/... ./shaders/... ./internal/plan/... . ./cmd/... ./examples/...
+ON_DEVICES := ./portable/webgpu/... ./shaders/... ./internal/plan/... . ./cmd/... ./examples/...
 ON_VULKAN := ./backend/vulkan/... ./shaders/...
 # Of the conformance suite's tests, those that multiply on devices; the others, and the CPU, are test-host's.
 CONFORMANCE := -run '^Test(Conformance|Mutations|SameBits|NegativeControls|Probes)$$' ./conformance
@@ -86,7 +86,8 @@ test-host:
 test-race:
 	$(TEST) -race -run 'Concurrent|Close|Cancel' . ./portable/cpu ./backend/cuda/internal/faketest
 
-# All devices that a software driver gives: Vulkan with cooperative matrices, and WebGPU on it.
+# All devices that a software driver gives: Vulkan with cooperative matrices, and WebGPU on it. The backend of Vulkan is
+# tested under the validation layers.
 .PHONY: test-soft
 test-soft:
 	SPMM_REQUIRE=webgpu,vulkan $(TEST) -exec $(SOFTVK) $(ON_DEVICES)
