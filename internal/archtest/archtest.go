@@ -63,7 +63,7 @@ var Rules = []Rule{
 	{".", []string{"backend", "portable/cpu", "formats/...", "internal/plan"}},
 	{"conformance/oracle", []string{"formats/..."}},
 	{"conformance/...", []string{".", "backend/...", "conformance/...", "formats/...", "shaders/...", "internal/..."}},
-	{"bench/...", []string{".", "backend/...", "formats/...", "shaders/...", "internal/...", Self}},
+	{"bench/...", []string{".", "backend/...", "conformance/oracle", "formats/...", "shaders/...", "internal/...", Self}},
 	{"tools/...", []string{"internal/...", "shaders/...", "backend", Self}},
 	{"examples/...", []string{".", "backend/...", "portable/...", "formats/..."}},
 	{"cmd/...", []string{".", "backend/...", "portable/...", "conformance/...", "formats/...", "shaders/...", "internal/...", Self}},
@@ -78,7 +78,7 @@ var Bindings = map[string][]string{
 	"github.com/spf13/...":                    {"cmd/..."},
 	"github.com/schollz/...":                  {"cmd/..."},
 	"gonum.org/v1/plot/...":                   {"cmd/..."},
-	"gonum.org/v1/gonum/...":                  {"formats/gonum", "examples/..."},
+	"gonum.org/v1/gonum/...":                  {"formats/gonum", "bench", "examples/..."},
 	Module + "/formats/gonum":                 {"examples/..."},
 }
 

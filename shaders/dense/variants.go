@@ -37,7 +37,7 @@ func variants() []*spec.Variant {
 	for _, t := range types {
 		vs = append(vs, &spec.Variant{
 			Name: "cpu_" + t.String(), In: t, Code: backend.CodeGo, Func: host.For(t, group(host.F16), group(host.BF16), group(host.F32)),
-			Local: [3]uint32{1, 1, 1}, Consts: []spec.Const{spec.Define("ROWS", cpuRows), spec.Define("COLS", cpuCols)},
+			Local: [3]uint32{1, 1, 1}, Consts: []spec.Const{spec.Define("ROWS", host.BlockRows), spec.Define("COLS", host.BlockCols)},
 			Out: []dtype.Type{dtype.F16, dtype.BF16}, AnyOrder: true,
 		})
 	}

@@ -19,14 +19,15 @@ type Loops[T formats.Value] struct {
 	Row   func(acc []float32, vals []T, cols []uint32, b []T, ldb int)
 	Panel func(acc []float32, lda int, vals []float32, v int, cols []uint32, b []T, ldb, n int)
 	Widen func(dst []float32, src []T)
+	Lines func(dst []float32, ldd int, src []T, lds, lines, n int)
 	Wide  func(T) float32 // one element
 }
 
 // The loops for each element type.
 var (
-	F16  = Loops[half.F16]{simd.RowF16, simd.PanelF16, simd.WidenF16, half.F16.Float32}
-	BF16 = Loops[half.BF16]{simd.RowBF16, simd.PanelBF16, simd.WidenBF16, half.BF16.Float32}
-	F32  = Loops[float32]{simd.RowF32, simd.PanelF32, func(dst, src []float32) { copy(dst, src) }, func(x float32) float32 { return x }}
+	F16  = Loops[half.F16]{simd.RowF16, simd.PanelF16, simd.WidenF16, simd.WidenLinesF16, half.F16.Float32}
+	BF16 = Loops[half.BF16]{simd.RowBF16, simd.PanelBF16, simd.WidenBF16, simd.WidenLinesBF16, half.BF16.Float32}
+	F32  = Loops[float32]{simd.RowF32, simd.PanelF32, func(dst, src []float32) { copy(dst, src) }, simd.WidenLinesF32, func(x float32) float32 { return x }}
 )
 
 // For returns what is for elements of type t. The arguments are usually one generic function's results for F16, BF16 and F32.

@@ -1,10 +1,12 @@
-// The kernel on the CPU: a workgroup is a group of 64 rows and as many columns as leave its sums in the first-level cache.
-// Steps are expanded to dense vectors of 8 rows, those without entries left out, and package simd multiplies them.
+// The kernel on the CPU: a workgroup is a group of 64 rows and some columns. The values of a chunk of steps are turned, so that
+// those of a chain follow each other, and package simd expands them to vectors of 16 rows, two rows of lanes, which it
+// multiplies as it does those of dense matrices.
 
 package lanestream
 
 import (
 	"math/bits"
+	"slices"
 	"sync"
 
 	"github.com/spmmrun/spmm/backend"
@@ -17,13 +19,14 @@ import (
 )
 
 const (
-	cpuCols  = 128 // columns of a workgroup
-	cpuSteps = 4   // steps expanded at a time
-
 	chains   = lanestream.Chains
 	rows     = lanestream.GroupRows
-	panels   = rows / simd.PanelRows
 	stepCols = lanestream.StepCols
+
+	cpuCols    = host.BlockCols
+	chunkSteps = host.BlockDepth / stepCols
+	// chunkRows is how many rows of values the pieces of a chunk may take, and room to read beyond them.
+	chunkRows = 320 + simd.ChainPadding
 )
 
 func cpuVariants() []*spec.Variant {
@@ -39,16 +42,14 @@ func cpuVariants() []*spec.Variant {
 	return vs
 }
 
-// scratch is the sums of one workgroup, the vectors of some steps, and a row of C on its way from and to 16 bits.
+// scratch is the sums of one workgroup, and of a chunk of steps: the values, by rows and by chains, and the vectors of a panel.
 type scratch[T formats.Value] struct {
-	acc    [rows * cpuCols]float32
-	dense  [panels][cpuSteps * stepCols * simd.PanelRows]T
-	wide   [cpuSteps * stepCols * simd.PanelRows]float32
-	used   [panels][cpuSteps]uint32 // the columns that have entries
-	packed [cpuSteps * stepCols * simd.PanelRows]float32
-	cols   [cpuSteps * stepCols]uint32
-	next   [chains]int
-	c      [cpuCols]float32
+	block  host.Block[T]
+	rows   [chunkRows * chains]float32
+	chains [chains * chunkRows]float32
+	left   [host.BlockDepth * simd.VectorRows]float32
+	from   int         // the first of the chunk's rows of values, counted in its stream
+	next   [chains]int // rows from there on that each chain has taken
 }
 
 // group is what a workgroup works on.
@@ -56,7 +57,8 @@ type group[T formats.Value] struct {
 	params
 	*scratch[T]
 	number               int
-	ptr, restPtr         []uint32
+	ptr, pieceRows       []uint32
+	restPtr              []uint32
 	restCol, stored      []uint32
 	mask                 []uint32
 	values, rest, b      []T
@@ -79,7 +81,7 @@ func cpuGroup[T formats.Value](loops host.Loops[T]) backend.GroupFunc {
 		tail = tail[p.rows+1:]
 		values, slots := backend.View[T](args[2]), chains*int(index[streams])
 		g := group[T]{
-			params: p, number: number, loops: loops, ptr: index[:streams+1],
+			params: p, number: number, loops: loops, ptr: index[:streams+1], pieceRows: index[streams+1:][:streams],
 			restPtr: restPtr, restCol: tail[:restPtr[p.rows]], stored: tail[restPtr[p.rows]:],
 			mask: backend.View[uint32](args[1]), values: values[:slots], rest: values[slots:], b: backend.View[T](args[3]),
 			firstColumn: int(at[1]) * cpuCols,
@@ -90,20 +92,23 @@ func cpuGroup[T formats.Value](loops host.Loops[T]) backend.GroupFunc {
 		g.multiply()
 		out := host.Out{C: args[5], Bias: args[4], Store: p.store, LDC: p.ldc, Alpha: p.alpha, Beta: p.beta}
 		for r := range min(rows, int(p.rows)-number*rows) {
-			acc := g.acc[r*cpuCols:][:g.columns]
-			g.addRest(r)
-			host.Repair(acc, func(i int, add func(x, y float32)) { g.entries(r, g.firstColumn+i, add) })
-			out.Row(number*rows+r, g.firstColumn, acc, g.c[:g.columns])
+			sums, tmp := g.block.Row(vectorRow(r))
+			g.addRest(r, sums, tmp)
+			host.Repair(sums, func(i int, add func(x, y float32)) { g.entries(r, g.firstColumn+i, add) })
+			out.Row(number*rows+r, g.firstColumn, sums, tmp)
 		}
 	}
 }
 
-// part returns the steps of a part, counted in the group, and begins its chains.
+// vectorRow returns where the block has row r of the group: in the panel of its two rows of lanes, as the expanded vectors
+// have it.
+func vectorRow(r int) int {
+	lanes := r % 8
+	return lanes/2*simd.VectorRows + lanes%2*8 + r/8
+}
+
+// part returns the steps of a part, counted in the group.
 func (g *group[T]) part(q int) (first, end int) {
-	at := chains * int(g.ptr[g.number*int(g.parts)+q])
-	for c := range g.next {
-		g.next[c] = at + c
-	}
 	piece := func(q int) int { return int(uint64(g.pieces) * uint64(q) / uint64(g.parts)) }
 	return piece(q) * int(g.steps), piece(q+1) * int(g.steps)
 }
@@ -113,88 +118,81 @@ func (g *group[T]) words(step int) []uint32 {
 	return g.mask[(g.number*int(g.pieces*g.steps)+step)*chains:][:chains]
 }
 
+// multiply sums up what the streams hold.
 func (g *group[T]) multiply() {
-	clear(g.acc[:])
+	g.block.Start(g.columns)
 	for q := range int(g.parts) {
 		first, end := g.part(q)
-		for s := first; s < end; s += cpuSteps {
-			n := min(cpuSteps, end-s)
-			clear(g.used[0][:])
-			for p := range g.dense {
-				clear(g.dense[p][:n*stepCols*simd.PanelRows])
-				clear(g.used[p][:])
+		g.from, g.next = 0, [chains]int{}
+		for s := first; s < end; s += chunkSteps {
+			n, k := min(chunkSteps, end-s), s*stepCols
+			if k >= int(g.cols) { // fillers
+				break
 			}
-			for i := range n {
-				g.expand(g.words(s+i), i)
+			g.bring(q, s-first, n)
+			g.block.Right(g.loops, g.b[k*int(g.ldb)+g.firstColumn:], int(g.ldb), min(n*stepCols, int(g.cols)-k))
+			mask := g.mask[(g.number*int(g.pieces*g.steps)+s)*chains:]
+			for p := range rows / simd.VectorRows {
+				first := p * simd.ChainsTaken
+				next := (*[simd.ChainsTaken]int)(g.next[first:])
+				simd.ExpandChains(g.left[:], mask[first:], n, g.scratch.chains[first*chunkRows:], chunkRows, next)
+				g.block.Add(p, g.left[:])
 			}
-			g.flush(s, n)
 		}
 	}
 }
 
-// expand puts a step's values into the vectors of their columns, as step i of those under way.
-func (g *group[T]) expand(words []uint32, i int) {
-	for n, word := range words {
-		lane, w := n/2, n%2
-		at := (stepCols*i + 16*w + lane%4) * simd.PanelRows
-		for ; word != 0; word &= word - 1 {
-			bit := bits.TrailingZeros32(word) // 8·t + 4·k + 2·r + h
-			h := bit & 1
-			col := 8*(bit>>2&1) + 4*h
-			panel := 2*(bit>>3) + bit>>1&1
-			chain := 2*lane + h
-			g.dense[panel][at+col*simd.PanelRows+lane/4] = g.values[g.next[chain]]
-			g.next[chain] += chains
-			g.used[panel][i] |= 1 << (16*w + lane%4 + col)
-		}
+// bring turns the rows of values that n steps of part q may take, from step s of the part on.
+func (g *group[T]) bring(q, s, n int) {
+	stream := g.number*int(g.parts) + q
+	begin, all := int(g.ptr[stream]), len(g.values)/chains
+	from := g.from + slices.Min(g.next[:])
+	end := int(g.pieceRows[stream]) * ((s+n-1)/int(g.steps) + int(g.window))
+	count := min(end, int(g.ptr[stream+1])-begin) - from
+	count = min(host.Pad(count), all) // with what another stream has there
+	from = min(from, all-begin-count)
+	for c := range g.next {
+		g.next[c] += g.from - from
 	}
+	g.from = from
+	simd.Turn(g.scratch.chains[:], chunkRows, g.floats(g.values[(begin+from)*chains:][:count*chains]), chains, count, chains)
 }
 
-// flush multiplies the vectors of n steps from step s on.
-func (g *group[T]) flush(s, n int) {
-	for p := range panels {
-		g.loops.Widen(g.wide[:n*stepCols*simd.PanelRows], g.dense[p][:n*stepCols*simd.PanelRows])
-		k := 0
-		for i, used := range g.used[p][:n] {
-			for ; used != 0; used &= used - 1 {
-				col := stepCols*i + bits.TrailingZeros32(used)
-				if s*stepCols+col >= int(g.params.cols) { // fillers
-					break
-				}
-				g.scratch.cols[k] = uint32(s*stepCols + col)
-				*(*[simd.PanelRows]float32)(g.packed[k*simd.PanelRows:]) = [simd.PanelRows]float32(g.wide[col*simd.PanelRows:])
-				k++
-			}
-		}
-		if k > 0 {
-			g.loops.Panel(g.acc[p*simd.PanelRows*cpuCols:], cpuCols, g.packed[:k*simd.PanelRows], simd.PanelRows, g.scratch.cols[:k], g.b[g.firstColumn:], int(g.ldb), host.Pad(g.columns))
-		}
+// floats returns rows of values in f32.
+func (g *group[T]) floats(values []T) []float32 {
+	if x, ok := any(values).([]float32); ok {
+		return x
 	}
+	g.loops.Widen(g.scratch.rows[:], values)
+	return g.scratch.rows[:len(values)]
 }
 
-// addRest adds the rest of row r of the group to its sums.
-func (g *group[T]) addRest(r int) {
+// addRest adds the rest of row r of the group to its sums. tmp is scratch memory.
+func (g *group[T]) addRest(r int, sums, tmp []float32) {
 	begin, end := g.restPtr[g.number*rows+r], g.restPtr[g.number*rows+r+1]
 	if begin == end {
 		return
 	}
-	padded := host.Pad(g.columns)
-	g.loops.Row(g.c[:padded], g.rest[begin:end], g.restCol[begin:end], g.b[g.firstColumn:], int(g.ldb))
-	simd.Axpby(g.acc[r*cpuCols:][:padded], g.c[:padded], 1, 1)
+	g.loops.Row(tmp[:host.Pad(len(sums))], g.rest[begin:end], g.restCol[begin:end], g.b[g.firstColumn:], int(g.ldb))
+	simd.Axpby(sums, tmp[:len(sums)], 1, 1)
 }
 
 // entries calls add with each entry of row r of the group and the element of column j of B that it multiplies.
 func (g *group[T]) entries(r, j int, add func(x, y float32)) {
 	for q := range int(g.parts) {
 		first, end := g.part(q)
+		var next [chains]int // where each chain's next value is
+		for c := range next {
+			next[c] = chains*int(g.ptr[g.number*int(g.parts)+q]) + c
+		}
 		for s := first; s < end; s++ {
 			words := g.words(s)
 			for n := 8 * (r % 8); n < 8*(r%8)+8; n++ {
 				for word := words[n]; word != 0; word &= word - 1 {
 					bit := bits.TrailingZeros32(word)
 					chain := n/2*2 + bit&1
-					at := g.next[chain]
-					g.next[chain] += chains
+					at := next[chain]
+					next[chain] += chains
 					if 2*(bit>>3)+bit>>1&1 == r/8 && g.stored[at/32]>>(at%32)&1 != 0 {
 						col := s*stepCols + 16*(n%2) + 8*(bit>>2&1) + 4*(bit&1) + n/2%4
 						add(g.loops.Wide(g.values[at]), g.loops.Wide(g.b[col*int(g.ldb)+j]))

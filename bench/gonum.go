@@ -1,0 +1,200 @@
+// Pruned weights on the CPU beside gonum's dense multiplication, which is what a Go program has for them.
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas32"
+
+	"github.com/spmmrun/spmm"
+	"github.com/spmmrun/spmm/conformance/oracle"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/gen"
+	"github.com/spmmrun/spmm/formats/half"
+)
+
+// gonumShapes are weights that are multiplied: rows, columns.
+var gonumShapes = [][2]int{{1024, 1024}, {4096, 4096}, {4096, 11008}}
+
+// besideGonum prints, for scattered zeros, how long gonum's blas32.Gemm takes on all cores, and auto, lanestream, csr and
+// dense, in f32 and in the precisions of -precisions. All take turns; what differs from the exact product by more than the
+// conformance suite allows is printed as wrong.
+func besideGonum(r *runner) error {
+	ctx := context.Background()
+	only, err := regexp.Compile(r.only)
+	if err != nil {
+		return fmt.Errorf("-only: %w", err)
+	}
+	dev, err := spmm.Open(ctx, "cpu")
+	if err != nil {
+		return err
+	}
+	defer dev.Close()
+	for _, precision := range strings.Split(r.precisions, ",") {
+		prec, err := dtype.Parse(precision)
+		if err != nil {
+			return err
+		}
+		table(fmt.Sprintf("%v, %v, µs", dev.Info(), prec), "matrix", "zeros", "N", "gonum f32", "auto", "", "÷ gonum", "lanestream", "csr", "dense")
+		for _, s := range gonumShapes {
+			if !only.MatchString(fmt.Sprintf("%d×%d", s[0], s[1])) {
+				continue
+			}
+			for _, zeros := range []float64{0, 0.5, 0.6, 0.7, 0.8, 0.9} {
+				if err := gonumRows(ctx, r, dev, s, zeros, prec); err != nil {
+					return fmt.Errorf("%d×%d, %g zeros: %w", s[0], s[1], zeros, err)
+				}
+			}
+		}
+		fmt.Println()
+	}
+	return nil
+}
+
+// gonumRows prints the lines of one matrix.
+func gonumRows(ctx context.Context, r *runner, dev *spmm.Device, shape [2]int, zeros float64, prec dtype.Type) error {
+	a, err := gen.CSR(fmt.Sprintf("gen:uniform,rows=%d,cols=%d,density=%g", shape[0], shape[1], 1-zeros))
+	if err != nil {
+		return err
+	}
+	for _, n := range strings.Split(r.n, ",") {
+		n, err := strconv.Atoi(n)
+		if err != nil || n < 1 {
+			return fmt.Errorf("-n %s: want numbers of columns", r.n)
+		}
+		switch prec.Storage() {
+		case dtype.F16:
+			err = gonumRow[half.F16](ctx, dev, a, zeros, prec, n)
+		case dtype.BF16:
+			err = gonumRow[half.BF16](ctx, dev, a, zeros, prec, n)
+		default:
+			err = gonumRow[float32](ctx, dev, a, zeros, prec, n)
+		}
+		if err != nil {
+			return fmt.Errorf("N=%d: %w", n, err)
+		}
+	}
+	return nil
+}
+
+// gonumRow prints one line.
+func gonumRow[T formats.Value](ctx context.Context, dev *spmm.Device, a32 *formats.CSR[float32], zeros float64, prec dtype.Type, n int) error {
+	a := formats.Convert[T](a32)
+	b := formats.ConvertDense[T](gen.Dense(a.Cols, n, 1, gen.Values{}))
+	g := gonumEntrant(a, b)
+	entrants, names := []*entrant{g}, []string{"gonum"}
+	defer func() {
+		for _, e := range entrants {
+			e.close()
+		}
+	}()
+	auto := ""
+	for _, format := range []string{"", "lanestream", "csr", "dense"} {
+		var matrix formats.Encoded = a
+		if format == "dense" {
+			matrix = withZeros(a)
+		}
+		plan, err := spmm.Prepare(ctx, dev, matrix, spmm.Options{Format: format, Precision: prec, Cols: n})
+		if err != nil {
+			return err
+		}
+		if format == "" {
+			auto = plan.Info().Format
+		}
+		e, err := compete(ctx, plan, a, b, n)
+		if err != nil {
+			return err
+		}
+		entrants, names = append(entrants, e), append(names, format)
+	}
+	if err := measure(entrants); err != nil {
+		return err
+	}
+	cells := []any{fmt.Sprintf("%d×%d", a.Rows, a.Cols), fmt.Sprintf("%.0f %%", 100*zeros), n}
+	for i, e := range entrants {
+		cells = append(cells, e.us)
+		if names[i] == "" {
+			cells = append(cells, auto, fmt.Sprintf("%.2f", e.us/g.us))
+		}
+	}
+	row(cells...)
+	return nil
+}
+
+// gonumEntrant multiplies A, with its zeros, by gonum.
+func gonumEntrant[T formats.Value](a *formats.CSR[T], b *formats.Dense[T]) *entrant {
+	general := func(d *formats.Dense[float32]) blas32.General {
+		return blas32.General{Rows: d.Rows, Cols: d.Cols, Stride: d.LD, Data: d.Data}
+	}
+	x, y := general(formats.ConvertDense[float32](withZeros(a))), general(formats.ConvertDense[float32](b))
+	z := general(formats.NewDense[float32](a.Rows, b.Cols))
+	return &entrant{close: func() {}, again: func(batch int) (time.Duration, error) {
+		start := time.Now()
+		for range batch {
+			blas32.Gemm(blas.NoTrans, blas.NoTrans, 1, x, y, 0, z)
+		}
+		return time.Since(start), nil
+	}}
+}
+
+// compete multiplies with a plan, once to look whether it is right. The entrant closes the plan.
+func compete[T formats.Value](ctx context.Context, plan *spmm.Plan, a *formats.CSR[T], b *formats.Dense[T], n int) (*entrant, error) {
+	x, y, err := spmm.TensorsFor[T, float32](plan, n)
+	if err != nil {
+		plan.Close()
+		return nil, err
+	}
+	e := &entrant{close: func() { x.Close(); y.Close(); plan.Close() }}
+	e.again = func(batch int) (time.Duration, error) {
+		t, err := plan.Repeat(ctx, batch, 1, x, 0, y)
+		return t.Best(), err
+	}
+	if err := x.Upload(ctx, b); err != nil {
+		e.close()
+		return nil, err
+	}
+	_, err = e.again(1)
+	c := formats.NewDense[float32](a.Rows, n)
+	if err == nil {
+		err = y.Download(ctx, c)
+	}
+	if err == nil {
+		err = right(ctx, a, b, c, plan.Info().Precision)
+	}
+	if err != nil {
+		e.close()
+		return nil, err
+	}
+	return e, nil
+}
+
+// right tells whether a sample of C keeps the bound of the conformance suite.
+func right[T formats.Value](ctx context.Context, a *formats.CSR[T], b *formats.Dense[T], c *formats.Dense[float32], compute dtype.Type) error {
+	const sample = 1000
+	got, err := oracle.Check(ctx, oracle.Problem{
+		A: formats.Convert[float32](a), B: formats.ConvertDense[float32](b), Alpha: 1, Compute: compute, Out: dtype.F32,
+	}, c, sample)
+	if err == nil && !got.OK() {
+		err = got.First
+	}
+	return err
+}
+
+// withZeros returns the matrix with its zeros.
+func withZeros[T formats.Value](a *formats.CSR[T]) *formats.Dense[T] {
+	d := formats.NewDense[T](a.Rows, a.Cols)
+	for i := range a.Rows {
+		for k := a.RowPtr[i]; k < a.RowPtr[i+1]; k++ {
+			d.Set(i, int(a.ColIdx[k]), a.Val[k])
+		}
+	}
+	return d
+}
