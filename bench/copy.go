@@ -47,29 +47,29 @@ func copiesOn(name string) error {
 
 // copyRow measures copies of one size, by turns.
 func copyRow(ctx context.Context, dev *spmm.Device, name string, bytes int) error {
-	var todo []func() error
+	var timed []func() error
 	plainIn, plainOut, free, err := plainCopies(name, bytes)
 	if err != nil {
 		return err
 	}
 	defer free()
-	todo = append(todo, plainIn, plainOut)
+	timed = append(timed, plainIn, plainOut)
 	for _, cols := range []int{copyCols, copyCols - 1} {
 		p, err := spmm.NewPinned[float32](dev, bytes/4/copyCols, cols, false)
 		if err != nil {
 			return err
 		}
 		defer p.Close()
-		if todo, err = addCopies(ctx, dev, todo, &p.Dense); err != nil {
+		if timed, err = addCopies(ctx, dev, timed, &p.Dense); err != nil {
 			return err
 		}
 	}
-	if todo, err = addCopies(ctx, dev, todo, formats.NewDense[float32](bytes/4/copyCols, copyCols)); err != nil {
+	if timed, err = addCopies(ctx, dev, timed, formats.NewDense[float32](bytes/4/copyCols, copyCols)); err != nil {
 		return err
 	}
-	times := make([][]time.Duration, len(todo))
+	times := make([][]time.Duration, len(timed))
 	for range max(5, min(200, 1<<30/bytes)) {
-		for i, f := range todo {
+		for i, f := range timed {
 			if f == nil {
 				continue
 			}
@@ -101,7 +101,7 @@ func copyRow(ctx context.Context, dev *spmm.Device, name string, bytes int) erro
 }
 
 // addCopies adds the copies of a matrix to a tensor and back.
-func addCopies(ctx context.Context, dev *spmm.Device, todo []func() error, d *formats.Dense[float32]) ([]func() error, error) {
+func addCopies(ctx context.Context, dev *spmm.Device, timed []func() error, d *formats.Dense[float32]) ([]func() error, error) {
 	x, err := spmm.NewTensor[float32](dev, d.Rows, d.Cols, false)
 	if err != nil {
 		return nil, err
@@ -109,5 +109,5 @@ func addCopies(ctx context.Context, dev *spmm.Device, todo []func() error, d *fo
 	for i := range d.Data {
 		d.Data[i] = float32(i % 1000)
 	}
-	return append(todo, func() error { return x.Upload(ctx, d) }, func() error { return x.Download(ctx, d) }), nil
+	return append(timed, func() error { return x.Upload(ctx, d) }, func() error { return x.Download(ctx, d) }), nil
 }

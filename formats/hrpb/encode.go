@@ -221,12 +221,32 @@ func (m *Matrix[T]) Decode() *formats.CSR[T] {
 	return a
 }
 
-// WithValues returns the matrix with other values in the same places, in the order of Decode. It shares all other
-// arrays. There must be NNZ values.
+// WithoutValues returns the matrix without its values, which is not valid: it serves WithValues alone. It shares the arrays
+// that have none.
+func (m *Matrix[T]) WithoutValues() formats.Encoded {
+	return m.repacked(func(Block[T]) int { return (2*m.BlockCols/BrickCols + unitWords - 1) / unitWords })
+}
+
+// WithValues returns the matrix with other values in the same places, in the order of Decode. It shares the arrays that have
+// none. There must be NNZ values.
 func (m *Matrix[T]) WithValues(values []T) formats.Encoded {
+	out := m.repacked(func(b Block[T]) int { return blockUnits[T](m.BlockCols, b.Entries()) })
+	out.eachEntry(out.rowPtr(), func(i int64, _ uint32, v *T) { *v = values[i] })
+	return out
+}
+
+// repacked returns the matrix with blocks of so many units, which hold their patterns.
+func (m *Matrix[T]) repacked(units func(Block[T]) int) *Matrix[T] {
 	out := *m
-	out.Packed = slices.Clone(m.Packed)
-	out.eachEntry(m.rowPtr(), func(i int64, _ uint32, v *T) { *v = values[i] })
+	out.SizePtr = make([]uint32, len(m.SizePtr))
+	for q := range len(m.SizePtr) - 1 {
+		out.SizePtr[q+1] = out.SizePtr[q] + uint32(units(m.Block(q)))
+	}
+	out.Packed = make([]uint32, unitWords*int(out.SizePtr[len(out.SizePtr)-1]))
+	for q := range len(m.SizePtr) - 1 {
+		from, to := m.Block(q), out.Block(q)
+		copy(to.words, from.words[:2*from.Bricks()])
+	}
 	return &out
 }
 

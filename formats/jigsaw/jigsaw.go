@@ -54,7 +54,7 @@ func (m *Matrix[T]) Blocks() int { return len(m.BlockPtr) - 1 }
 func (m *Matrix[T]) Strips() int { return len(m.StepPtr) - 1 }
 
 // Steps returns the number of steps.
-func (m *Matrix[T]) Steps() int { return len(m.Values) / StepSlots }
+func (m *Matrix[T]) Steps() int { return len(m.Mask) / maskWords }
 
 // blocks returns the number of blocks of rows rows.
 func blocks(rows, blockTile int) int { return rows/blockTile + (rows%blockTile+blockTile-1)/blockTile }

@@ -26,12 +26,20 @@ func (m *Matrix[T]) Decode() *formats.CSR[T] {
 	return a
 }
 
+// WithoutValues returns the matrix without its values, which is not valid: it serves WithValues alone. It shares all other
+// arrays.
+func (m *Matrix[T]) WithoutValues() formats.Encoded {
+	out := *m
+	out.Values = nil
+	return &out
+}
+
 // WithValues returns the matrix with other values in the same places, in the order of Decode. It shares all other
 // arrays. There must be NNZ values.
 func (m *Matrix[T]) WithValues(values []T) formats.Encoded {
 	out := *m
-	out.Values = make([]T, len(m.Values))
-	groups := m.entries()
+	out.Values = make([]T, m.Slots()+len(m.RestCol))
+	groups := out.entries()
 	ptr := m.rowPtr(groups)
 	par.Each(m.Rows, 256, func(i int) {
 		for k, e := range groups[i/GroupRows][i%GroupRows] {

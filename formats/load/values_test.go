@@ -42,6 +42,13 @@ func TestWithValues(t *testing.T) {
 	})
 }
 
+// valued is a matrix that takes other values.
+type valued[T formats.Value] interface {
+	formats.Encoded
+	WithValues([]T) formats.Encoded
+	WithoutValues() formats.Encoded
+}
+
 func testWithValues[T formats.Value](t *rapid.T, m *formats.CSR[float32]) {
 	a := formats.Convert[T](m)
 	b := &formats.CSR[T]{Rows: a.Rows, Cols: a.Cols, RowPtr: a.RowPtr, ColIdx: a.ColIdx, Val: make([]T, len(a.Val))}
@@ -53,9 +60,7 @@ func testWithValues[T formats.Value](t *rapid.T, m *formats.CSR[float32]) {
 		if err != nil {
 			continue // one that cannot hold it
 		}
-		m, ok := packed.(interface {
-			WithValues([]T) formats.Encoded
-		})
+		m, ok := packed.(valued[T])
 		if !ok {
 			if f.Name != "csr" {
 				t.Errorf("format %s takes no other values", f.Name)
@@ -71,6 +76,13 @@ func testWithValues[T formats.Value](t *rapid.T, m *formats.CSR[float32]) {
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("format %s of %v: other values give another matrix than encoding them", f.Name, a.Type())
 		}
+		less := formats.Clone(m.WithoutValues())
+		if saved := arrayBytes[T](packed) - arrayBytes[T](less); saved < m.NNZ()*int64(a.Type().Size()) {
+			t.Errorf("format %s without its %d values takes %d bytes less", f.Name, m.NNZ(), saved)
+		}
+		if !reflect.DeepEqual(less.(valued[T]).WithValues(b.Val), want) {
+			t.Errorf("format %s: a matrix without values takes others to other places", f.Name)
+		}
 		if !reflect.DeepEqual(packed, before) {
 			t.Errorf("format %s: other values change the matrix itself", f.Name)
 		}
@@ -81,6 +93,18 @@ func testWithValues[T formats.Value](t *rapid.T, m *formats.CSR[float32]) {
 			t.Errorf("format %s: a clone shares memory", f.Name)
 		}
 	}
+}
+
+// arrayBytes is how much memory a matrix's arrays take.
+func arrayBytes[T formats.Value](m formats.Encoded) (n int64) {
+	if d, ok := m.(*formats.Dense[T]); ok { // which has arrays for files only with its elements
+		return int64(len(d.Data) * d.Type().Size())
+	}
+	for _, a := range formats.NewContainer(m).Arrays {
+		data := reflect.ValueOf(a.Data)
+		n += int64(data.Len()) * int64(data.Type().Elem().Size())
+	}
+	return n
 }
 
 func clearArray(data any) {

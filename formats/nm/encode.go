@@ -137,12 +137,20 @@ func (m *Matrix[T]) Decode() *formats.CSR[T] {
 	return a
 }
 
+// WithoutValues returns the matrix without its values, which is not valid: it serves WithValues alone. It shares all other
+// arrays.
+func (m *Matrix[T]) WithoutValues() formats.Encoded {
+	out := *m
+	out.Values = nil
+	return &out
+}
+
 // WithValues returns the matrix with other values in the same places, in the order of Decode. It shares all other
 // arrays. There must be NNZ values.
 func (m *Matrix[T]) WithValues(values []T) formats.Encoded {
 	out := *m
-	out.Values = make([]T, len(m.Values))
 	if s, err := m.Shape(m.Rows, m.Cols); err == nil {
+		out.Values = make([]T, s.Panels*s.Columns*m.V)
 		m.eachEntry(s, m.rowPtr(s), func(i int64, _, v int) { out.Values[v] = values[i] })
 	}
 	return &out

@@ -172,11 +172,19 @@ func (m *Matrix[T]) Decode() *formats.CSR[T] {
 	return a
 }
 
+// WithoutValues returns the matrix without its values, which is not valid: it serves WithValues alone. It shares all other
+// arrays.
+func (m *Matrix[T]) WithoutValues() formats.Encoded {
+	out := *m
+	out.Values = nil
+	return &out
+}
+
 // WithValues returns the matrix with other values in the same places, in the order of Decode. It shares all other
 // arrays. There must be NNZ values.
 func (m *Matrix[T]) WithValues(values []T) formats.Encoded {
 	out := *m
-	out.Values = make([]T, len(m.Values))
+	out.Values = make([]T, len(m.ColIdx)*m.Height)
 	m.eachEntry(m.rowPtr(), func(i int64, q, r int) { out.Values[q*m.Height+r] = values[i] })
 	return &out
 }

@@ -58,16 +58,14 @@ func upload(ctx context.Context, d *Device, e *encoded, parts []*spec.Packed, ro
 	return m, nil
 }
 
-// forValues returns what a plan keeps of a packed matrix in the host's memory, so that new values find their places: all of it, or
-// as little as the format needs for that. A matrix of the caller's is copied.
+// forValues returns what a plan keeps of a packed matrix in the host's memory, so that new values find their places: all but
+// the values. A matrix of the caller's is copied.
 func forValues(format any, callers bool) any {
-	switch f := format.(type) {
-	case interface{ WithoutValues() formats.Encoded }:
-		return f.WithoutValues()
-	case formats.Encoded:
-		if callers {
-			return formats.Clone(f)
-		}
+	if f, ok := format.(interface{ WithoutValues() formats.Encoded }); ok {
+		format = f.WithoutValues()
+	}
+	if f, ok := format.(formats.Encoded); ok && callers {
+		return formats.Clone(f)
 	}
 	return format
 }

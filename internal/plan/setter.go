@@ -62,7 +62,7 @@ func (s *setter) close() error {
 	return errors.Join(errs...)
 }
 
-// settle makes the setter if there is none yet.
+// settleSetter makes the setter if there is none yet.
 func (m *resident) settleSetter(ctx context.Context, g *given) (*setter, error) {
 	if m.setter != nil {
 		return m.setter, nil
@@ -276,18 +276,29 @@ func withValues[T formats.Value](packed formats.Encoded, x []T) (formats.Encoded
 	return m.WithValues(x), nil
 }
 
+// givenNumber returns the number that was given to an entry of a part whose first has number first: e is its place among the
+// part's, plus 1, and number what given.numbers returns.
+func givenNumber(e uint32, first int64, number []uint32) uint32 {
+	n := uint32(first) + e - 1
+	if number == nil {
+		return n
+	}
+	return number[n]
+}
+
 // addListed adds a piece with a list of the places of entries.
 func (m *resident) addListed(ctx context.Context, s *setter, dst backend.Buffer, at places, first int64, number []uint32) error {
-	var slots, sources []uint32
+	held := 0
+	for _, e := range at.entries {
+		if e != 0 {
+			held++
+		}
+	}
+	slots, sources := make([]uint32, 0, held), make([]uint32, 0, held)
 	for i, e := range at.entries {
-		if e == 0 {
-			continue
+		if e != 0 {
+			slots, sources = append(slots, uint32(i)), append(sources, givenNumber(e, first, number))
 		}
-		n := uint32(first) + e - 1
-		if number != nil {
-			n = number[n]
-		}
-		slots, sources = append(slots, uint32(i)), append(sources, n)
 	}
 	p := piece{dst: dst, entries: int64(len(sources)), first: int64(slots[0])}
 	p.run = int(slots[len(slots)-1]-slots[0]) == len(slots)-1
@@ -327,11 +338,7 @@ func (m *resident) addMapped(ctx context.Context, s *setter, dst backend.Buffer,
 				continue
 			}
 			held |= 1 << i
-			n := uint32(first) + e - 1
-			if number != nil {
-				n = number[n]
-			}
-			sources = append(sources, n)
+			sources = append(sources, givenNumber(e, first, number))
 		}
 		index = append(index, held, before)
 	}

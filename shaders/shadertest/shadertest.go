@@ -58,25 +58,14 @@ func Each(t *testing.T, f func(t *testing.T, dev backend.Device)) {
 func CompileOnly() bool { return os.Getenv("SPMM_SOFTVK") == "amd" }
 
 // Variants returns the variants of k that the device runs.
-func Variants(dev backend.Device, k *spec.Program) []*spec.Variant {
-	var vs []*spec.Variant
-	for _, v := range k.Variants {
-		if v.Met(dev.Caps()) {
-			vs = append(vs, v)
-		}
-	}
-	return vs
-}
+func Variants(dev backend.Device, k *spec.Program) []*spec.Variant { return met(dev, k.Variants) }
 
 // Forms returns the forms of the variants of k that the device runs, see spec.SplitEpilogues.
-func Forms(dev backend.Device, k *spec.Program) []*spec.Variant {
-	var vs []*spec.Variant
-	for _, v := range k.Forms() {
-		if v.Met(dev.Caps()) {
-			vs = append(vs, v)
-		}
-	}
-	return vs
+func Forms(dev backend.Device, k *spec.Program) []*spec.Variant { return met(dev, k.Forms()) }
+
+// met returns those of vs that the device runs.
+func met(dev backend.Device, vs []*spec.Variant) []*spec.Variant {
+	return slices.DeleteFunc(slices.Clone(vs), func(v *spec.Variant) bool { return !v.Met(dev.Caps()) })
 }
 
 // guard lies behind every argument and must stay as it is.
