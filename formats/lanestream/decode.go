@@ -112,6 +112,10 @@ func (m *Matrix[T]) Each(g int, f func(r, col int, v T)) {
 
 // each is Each with the values' places.
 func (m *Matrix[T]) each(g int, f func(r, col, at int)) {
+	if m.Layout == Pairs {
+		m.eachPair(g, f)
+		return
+	}
 	for q := range m.Parts {
 		s := m.stream(g, q)
 		var next [Chains]int // place of each chain's next value
@@ -122,7 +126,7 @@ func (m *Matrix[T]) each(g int, f func(r, col, at int)) {
 			for w := range chainWords {
 				for rows := range 8 {
 					col := (s.first*m.PieceSteps + n) * StepCols
-					m.eachOfWord(s.mask[n*stepWords+w:], rows, next[8*rows:][:8], func(r, c, at int) { f(r, col+16*w+c, at) })
+					m.eachOfWord(s.mask[n*stepWords(Places)+w:], rows, next[8*rows:][:8], func(r, c, at int) { f(r, col+16*w+c, at) })
 				}
 			}
 		}

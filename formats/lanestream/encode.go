@@ -18,6 +18,8 @@ const restShare = 64
 
 // Options say how a matrix is packed.
 type Options struct {
+	// Layout is Places, Pairs or ByDensity.
+	Layout int
 	// Parts is the number of streams of a group of 64 rows, 1 to MaxParts; 0 means 1. A warp multiplies a stream.
 	Parts int
 	// PieceSteps is the number of steps of 32 columns in a piece, 1, 2 or 4, and Window the number of pieces of values that a
@@ -25,23 +27,38 @@ type Options struct {
 	PieceSteps, Window int
 }
 
-// resolve checks the options, and sets those that are 0 for a matrix of this density.
+// ByDensity is an option: Pairs for matrices of which at most mostPairs is stored, else Places.
+const (
+	ByDensity = 2
+	mostPairs = 0.25
+)
+
+// resolve checks the options, and sets those that are left to the density of the matrix.
 func (o Options) resolve(density float64) (Options, error) {
 	if o.Parts == 0 {
 		o.Parts = 1
 	}
-	mean := density * Chains / 2 // entries of a chain in a step
+	if o.Layout == ByDensity {
+		o.Layout = Places
+		if density <= mostPairs {
+			o.Layout = Pairs
+		}
+	}
+	mean := density * Chains / 2 // rows of values that a step needs
+	if o.Layout == Pairs {
+		mean = pairRows(density)
+	}
 	if o.PieceSteps == 0 {
 		o.PieceSteps = 1
 		for _, n := range []int{2, 4} {
-			if mean*float64(n) <= 1.01*float64(MaxPieceRows(n, 2)-1) {
+			if mean*float64(n) <= 1.01*float64(MaxPieceRows(o.Layout, n, 2)-1) {
 				o.PieceSteps = n
 			}
 		}
 	}
 	if o.Window == 0 {
 		o.Window = 2
-		if 1.1*mean*float64(o.PieceSteps) <= float64(MaxPieceRows(o.PieceSteps, 3)) {
+		if 1.1*mean*float64(o.PieceSteps) <= float64(MaxPieceRows(o.Layout, o.PieceSteps, 3)) {
 			o.Window = 3
 		}
 	}
@@ -50,6 +67,8 @@ func (o Options) resolve(density float64) (Options, error) {
 
 func (o Options) check() error {
 	switch {
+	case o.Layout != Places && o.Layout != Pairs:
+		return fmt.Errorf("lanestream: layout %d: need %d, %d or, to encode, %d", o.Layout, Places, Pairs, ByDensity)
 	case o.Parts < 1 || o.Parts > MaxParts:
 		return fmt.Errorf("lanestream: %d parts: need 1 to %d", o.Parts, MaxParts)
 	case o.PieceSteps != 1 && o.PieceSteps != 2 && o.PieceSteps != 4:
@@ -74,7 +93,7 @@ func Encode[T formats.Value](a *formats.CSR[T], o Options) (*Matrix[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Matrix[T]{Rows: a.Rows, Cols: a.Cols, Parts: o.Parts, PieceSteps: o.PieceSteps, Window: o.Window}
+	m := &Matrix[T]{Rows: a.Rows, Cols: a.Cols, Layout: o.Layout, Parts: o.Parts, PieceSteps: o.PieceSteps, Window: o.Window}
 	if unsafe.Sizeof(*new(T)) == 2 {
 		err = pack(m, a, rawOf[uint16](a.Val), func() []uint16 { return rawOf[uint16](m.Values) })
 	} else {
@@ -89,8 +108,8 @@ func Encode[T formats.Value](a *formats.CSR[T], o Options) (*Matrix[T], error) {
 // pack fills the arrays of m, whose sizes are set; values returns m's values as bits once they are allocated.
 func pack[T formats.Value, U raw](m *Matrix[T], a *formats.CSR[T], val []U, values func() []U) error {
 	groups, steps := m.Groups(), m.Pieces()*m.PieceSteps
-	if int64(groups)*int64(max(1, steps)) > formats.MaxSlots/stepWords || m.Rows >= formats.MaxSlots {
-		return fmt.Errorf("%w: %d bits of a mask for %d×%d", ErrTooLarge, int64(groups)*int64(steps)*32*stepWords, m.Rows, m.Cols)
+	if int64(groups)*int64(max(1, steps)) > int64(formats.MaxSlots/stepWords(m.Layout)) || m.Rows >= formats.MaxSlots {
+		return fmt.Errorf("%w: %d bits of a mask for %d×%d", ErrTooLarge, int64(groups)*int64(steps)*32*int64(stepWords(m.Layout)), m.Rows, m.Cols)
 	}
 	layouts := make([]layout, groups*m.Parts)
 	packers := sync.Pool{New: func() any { return newPacker[T, U](m, a, val) }}
@@ -98,7 +117,11 @@ func pack[T formats.Value, U raw](m *Matrix[T], a *formats.CSR[T], val []U, valu
 		p := packers.Get().(*packer[U])
 		defer packers.Put(p)
 		for q := range m.Parts {
-			layouts[g*m.Parts+q] = p.layout(g, q)
+			if m.Layout == Pairs {
+				layouts[g*m.Parts+q] = p.layoutPairs(g, q)
+			} else {
+				layouts[g*m.Parts+q] = p.layout(g, q)
+			}
 		}
 	})
 	if err := m.allocate(layouts); err != nil {
@@ -111,7 +134,11 @@ func pack[T formats.Value, U raw](m *Matrix[T], a *formats.CSR[T], val []U, valu
 		defer packers.Put(p)
 		for q := range m.Parts {
 			s := g*m.Parts + q
-			p.write(m.stream(g, q), out[Chains*int(m.StreamPtr[s]):Chains*int(m.StreamPtr[s+1])], m.Stored[storedBits*int(m.StreamPtr[s]):])
+			write := p.write
+			if m.Layout == Pairs {
+				write = p.writePairs
+			}
+			write(m.stream(g, q), out[Chains*int(m.StreamPtr[s]):Chains*int(m.StreamPtr[s+1])], m.Stored[storedBits*int(m.StreamPtr[s]):])
 		}
 		for r := range rest[g] {
 			rest[g][r] = slices.Clone(p.rest[r])
@@ -132,7 +159,7 @@ func (m *Matrix[T]) allocate(layouts []layout) error {
 		}
 		m.StreamPtr[s+1], m.PieceRows[s] = uint32(rows), uint32(l.pieceRows)
 	}
-	m.Mask = make([]uint32, m.Groups()*m.Pieces()*m.PieceSteps*stepWords)
+	m.Mask = make([]uint32, m.Groups()*m.Pieces()*m.PieceSteps*stepWords(m.Layout))
 	m.Values = make([]T, rows*Chains, rows*Chains+rows*Chains/restShare) // the rest's follow
 	m.Stored = make([]uint32, rows*storedBits)
 	return nil
@@ -142,7 +169,7 @@ func (m *Matrix[T]) allocate(layouts []layout) error {
 func (m *Matrix[T]) stream(g, q int) streamOf {
 	s := g*m.Parts + q
 	first, end := m.FirstPiece(q), m.FirstPiece(q+1)
-	at := func(piece int) int { return (g*m.Pieces() + piece) * m.PieceSteps * stepWords }
+	at := func(piece int) int { return (g*m.Pieces() + piece) * m.PieceSteps * stepWords(m.Layout) }
 	return streamOf{
 		group: g, first: first, count: end - first,
 		rows: int(m.StreamPtr[s+1] - m.StreamPtr[s]), pieceRows: int(m.PieceRows[s]),
@@ -178,15 +205,17 @@ type packer[U raw] struct {
 	bit           [StepCols]uint8 // of a piece's column in its chain's word, in row 0
 
 	rest  [GroupRows][]entry[U]
-	next  [GroupRows]int64 // entry of each row
-	tile  []U              // a piece's values: rows of steps·StepCols
-	taken [Chains]words    // its entries
+	next  [GroupRows]int64     // entry of each row
+	tile  []U                  // a piece's values: rows of steps·StepCols
+	taken [Chains]words        // its entries, layout Places
+	has   [GroupRows][4]uint32 // its entries, layout Pairs: a word of each step
+	quads [4 * quads]quad      // of a lane
 }
 
 func newPacker[T formats.Value, U raw](m *Matrix[T], a *formats.CSR[T], val []U) *packer[U] {
 	p := &packer[U]{
 		rows: a.Rows, cols: a.Cols, rowPtr: a.RowPtr, colIdx: a.ColIdx, val: val, steps: m.PieceSteps, window: m.Window, first: m.FirstPiece,
-		planner: planner{window: m.Window, most: MaxPieceRows(m.PieceSteps, m.Window)},
+		planner: newPlanner(m.Layout, m.PieceSteps, m.Window),
 		tile:    make([]U, GroupRows*m.PieceSteps*StepCols),
 	}
 	for col := range StepCols {
@@ -211,10 +240,7 @@ func (p *packer[U]) seek(g, col int) {
 // layout lays part q of group g out.
 func (p *packer[U]) layout(g, q int) layout {
 	first, last := p.first(q), p.first(q+1)
-	n := (last - first) * Chains
-	p.planner.counts = slices.Grow(p.planner.counts[:0], n)[:n]
-	counts := p.planner.counts
-	clear(counts)
+	counts := p.planner.begin((last - first) * Chains)
 	width := p.steps * StepCols
 	shift := bits.TrailingZeros(uint(width))
 	p.seek(g, first*width)
@@ -238,8 +264,8 @@ func (p *packer[U]) write(s streamOf, values []U, stored []uint32) {
 	p.seek(s.group, s.first*p.steps*StepCols)
 	for j := range s.count {
 		p.bring(s.group, s.first+j)
-		least, most := limits(j, s.count, s.pieceRows, p.window, s.rows)
-		mask := s.mask[j*p.steps*stepWords:][:p.steps*stepWords]
+		least, most := limits(j, s.count, s.pieceRows, p.window, s.rows, 0)
+		mask := s.mask[j*p.steps*stepWords(Places):][:p.steps*stepWords(Places)]
 		for c := range Chains {
 			reached[c] = p.writeChain(s, j, c, reached[c], least, most, mask, values, stored)
 		}
@@ -286,7 +312,7 @@ func (p *packer[U]) writeChain(s streamOf, j, c, at, least, most int, mask []uin
 		if x == 0 {
 			continue
 		}
-		mask[w/chainWords*stepWords+c/2*chainWords+w%chainWords] |= spread(uint32(x)) << (c % 2)
+		mask[w/chainWords*stepWords(Places)+c/2*chainWords+w%chainWords] |= spread(uint32(x)) << (c % 2)
 		tile := p.tile[base+16*w+4*(c%2)+c%8/2:]
 		for ; x != 0; x &= x - 1 {
 			i := bits.TrailingZeros16(x)

@@ -17,6 +17,7 @@ const name = "lanestream"
 var Format = formats.Format{
 	Name: name,
 	Options: []formats.Option{
+		{Name: "layout", Default: 0, Usage: "0: a bit for each place; 1: two slots for each four columns of a row; 2: by density"},
 		{Name: "parts", Default: 1, Usage: "streams of 64 rows, one for each warp that multiplies them"},
 		{Name: "piece-steps", Default: 0, Usage: "steps of 32 columns that are read together: 1, 2, 4, or 0, by density"},
 		{Name: "window", Default: 0, Usage: "pieces that a step may read from: 2, 3, or 0, by density"},
@@ -26,14 +27,14 @@ var Format = formats.Format{
 }
 
 func encode[T formats.Value](a *formats.CSR[T], o map[string]int) (formats.Encoded, error) {
-	return Encode(a, Options{Parts: o["parts"], PieceSteps: o["piece-steps"], Window: o["window"]})
+	return Encode(a, Options{Layout: o["layout"], Parts: o["parts"], PieceSteps: o["piece-steps"], Window: o["window"]})
 }
 
 // Fields names the arrays, in lower case.
 func (m *Matrix[T]) Fields() formats.Fields {
 	return formats.Fields{
 		Version: 1, Rows: &m.Rows, Cols: &m.Cols,
-		Options: map[string]*int{"parts": &m.Parts, "piece-steps": &m.PieceSteps, "window": &m.Window},
+		Options: map[string]*int{"layout": &m.Layout, "parts": &m.Parts, "piece-steps": &m.PieceSteps, "window": &m.Window},
 		Arrays: []formats.Field{
 			formats.NewField("streamptr", &m.StreamPtr),
 			formats.NewField("piecerows", &m.PieceRows),
@@ -82,10 +83,13 @@ func (m *Matrix[T]) NNZ() int64 {
 	return n
 }
 
-// Stats tells what the format costs: every place is multiplied, and each group fetches all of B.
+// Stats tells what the format costs: every place is multiplied, or every slot, and each group fetches all of B.
 func (m *Matrix[T]) Stats() formats.Stats {
 	words := len(m.StreamPtr) + len(m.PieceRows) + len(m.Mask) + len(m.Stored) + len(m.RestPtr) + len(m.RestCol)
-	places := int64(len(m.Mask)) * 32
+	places := int64(m.Groups()*m.Pieces()*m.PieceSteps) * GroupRows * StepCols
+	if m.Layout == Pairs {
+		places /= 2
+	}
 	s := formats.Stats{
 		StoredBytes: 4*int64(words) + int64(unsafe.Sizeof(*new(T)))*int64(len(m.Values)),
 		Slots:       int64(len(m.Values)),

@@ -14,13 +14,19 @@ import (
 const (
 	GroupRows = 64 // rows of a group: four tiles of mma.m16n8k16
 	StepCols  = 32 // columns of a step: two tiles
-	Chains    = 64 // chains of a stream: two for each of 32 lanes
+	Chains    = 64 // values of a row: two for each of 32 lanes
 	MaxParts  = 32 // streams of a group, at most
 
-	chainWords = 2                       // words of 16 positions of a chain in a step
-	stepWords  = Chains / 2 * chainWords // mask words of a step: two for each lane
-	storedBits = Chains / 32             // words of Stored for a row of values
-	ringRows   = 113                     // rows of values that a reader's ring has room for, see MaxPieceRows
+	chainWords = 2 // words of 16 positions of a chain in a step, layout Places
+	lanes      = Chains / 2
+	storedBits = Chains / 32 // words of Stored for a row of values
+	ringRows   = 113         // rows of values that a reader's ring has room for, see MaxPieceRows
+)
+
+// Layouts: what the mask says.
+const (
+	Places = 0 // a bit for each place
+	Pairs  = 1 // two slots for each four neighbouring columns of a row, and which columns they have
 )
 
 // ErrTooLarge: the matrix has more mask words or values than 32-bit indices reach.
@@ -29,6 +35,7 @@ var ErrTooLarge = fmt.Errorf("%w for lanestream", formats.ErrTooLarge)
 // Matrix is a sparse matrix as lane streams. The package comment describes the arrays.
 type Matrix[T formats.Value] struct {
 	Rows, Cols int
+	Layout     int // Places or Pairs
 	Parts      int // streams of a group of rows
 	PieceSteps int // steps of a piece: 1, 2 or 4
 	Window     int // pieces of values that a step may read from
@@ -44,7 +51,12 @@ type Matrix[T formats.Value] struct {
 
 // MaxPieceRows returns the most rows of values that a piece may have: Window + 1 pieces and their masks fit in 113 rows of
 // 16-bit values, which is what a warp of a large multiprocessor has of shared memory.
-func MaxPieceRows(pieceSteps, window int) int { return ringRows/(window+1) - 2*pieceSteps }
+func MaxPieceRows(layout, pieceSteps, window int) int {
+	return ringRows/(window+1) - (2+layout)*pieceSteps
+}
+
+// stepWords returns the mask words of a step: two for each lane, or three.
+func stepWords(layout int) int { return lanes * (2 + layout) }
 
 // Groups returns the number of groups of rows.
 func (m *Matrix[T]) Groups() int { return groups(m.Rows) }
@@ -71,18 +83,19 @@ func (m *Matrix[T]) Slots() int { return Chains * int(m.StreamPtr[len(m.StreamPt
 type Shape struct {
 	Groups, Parts      int // of rows; streams of a group
 	Pieces, PieceSteps int // of a group; steps of a piece
+	Layout             int // Places or Pairs
 	Window             int // pieces of values that a step may read from
 }
 
 // Shape returns the matrix's shape.
 func (m *Matrix[T]) Shape() Shape {
-	return Shape{Groups: m.Groups(), Parts: m.Parts, Pieces: m.Pieces(), PieceSteps: m.PieceSteps, Window: m.Window}
+	return Shape{Groups: m.Groups(), Parts: m.Parts, Pieces: m.Pieces(), PieceSteps: m.PieceSteps, Layout: m.Layout, Window: m.Window}
 }
 
 // FirstPiece returns the first piece of a part: part q has the pieces from FirstPiece(q) to FirstPiece(q+1) - 1.
 func (m *Matrix[T]) FirstPiece(part int) int { return m.Pieces() * part / m.Parts }
 
-// Place returns the place, within a group and a step, of position i (0 to 15) of a chain's word w (0 or 1).
+// Place returns the place, within a group and a step, of position i (0 to 15) of a chain's word w (0 or 1). Layout Places.
 func Place(chain, w, i int) (row, col int) {
 	lane, half := chain/2, chain%2
 	row = 16*(i>>2) + 8*(i&1) + lane/4
@@ -111,7 +124,7 @@ type words [8]uint16
 func (w *words) of(mask []uint32, chain, n int) {
 	for s := range n {
 		for i := range chainWords {
-			w[chainWords*s+i] = uint16(gather(mask[stepWords*s+chain/2*chainWords+i] >> (chain % 2)))
+			w[chainWords*s+i] = uint16(gather(mask[stepWords(Places)*s+chain/2*chainWords+i] >> (chain % 2)))
 		}
 	}
 }
@@ -143,10 +156,11 @@ func (w *words) count(n int) int {
 	return c
 }
 
-// limits returns the rows that a chain must have reached at the end of piece j of a stream, and those it may have.
-func limits(j, count, pieceRows, window, rows int) (least, most int) {
+// limits returns the rows that a chain must have reached at the end of piece j of a stream, and those it may have. The last
+// `back` rows may still be read after it.
+func limits(j, count, pieceRows, window, rows, back int) (least, most int) {
 	if j+1 < count {
-		least = min(pieceRows*(j+1), rows)
+		least = min(pieceRows*(j+1)+back, rows)
 	}
 	return least, min(pieceRows*(j+window), rows)
 }

@@ -79,6 +79,7 @@ func draw[T formats.Value](t *rapid.T, from func(float32) T) *formats.CSR[T] {
 
 func drawOptions(t *rapid.T) lanestream.Options {
 	return lanestream.Options{
+		Layout:     rapid.SampledFrom([]int{lanestream.Places, lanestream.Pairs, lanestream.ByDensity}).Draw(t, "layout"),
 		Parts:      rapid.SampledFrom([]int{0, 1, 2, 3, 14, 16}).Draw(t, "parts"),
 		PieceSteps: rapid.SampledFrom([]int{0, 0, 1, 2, 4}).Draw(t, "steps"),
 		Window:     rapid.SampledFrom([]int{0, 0, 2, 3}).Draw(t, "window"),
@@ -147,11 +148,16 @@ func scattered(rows, cols int, density float64) *formats.CSR[half.F16] {
 
 // TestPadding holds the fillers and the rest of scattered matrices to what the layout is for.
 func TestPadding(t *testing.T) {
-	for _, q := range []struct{ density, padding, rest float64 }{
-		{0.5, 0.04, 0.015}, {0.4, 0.05, 0.012}, {0.3, 0.07, 0.012}, {0.2, 0.10, 0.015}, {0.1, 0.15, 0.02}, {1, 0.001, 0},
+	for _, q := range []struct {
+		layout                 int
+		density, padding, rest float64
+	}{
+		{lanestream.Places, 0.5, 0.04, 0.015}, {lanestream.Places, 0.4, 0.05, 0.012}, {lanestream.Places, 0.3, 0.07, 0.012}, {lanestream.Places, 0.2, 0.10, 0.015},
+		{lanestream.Places, 0.1, 0.15, 0.02}, {lanestream.Places, 1, 0.001, 0},
+		{lanestream.Pairs, 0.25, 0.2, 0.2}, {lanestream.Pairs, 0.2, 0.2, 0.2}, {lanestream.Pairs, 0.1, 0.2, 0.2}, {lanestream.Pairs, 0.05, 0.5, 0.2},
 	} {
 		a := scattered(128, 8192, q.density)
-		m, err := lanestream.Encode(a, lanestream.Options{Parts: 2})
+		m, err := lanestream.Encode(a, lanestream.Options{Layout: q.layout, Parts: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -290,10 +296,16 @@ func FuzzValidate(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(uint8(3), uint16(40), uint8(1), uint8(1), uint8(2), bytesOf(m.StreamPtr), bytesOf(m.PieceRows), bytesOf(m.Mask), bytesOf(m.Values), bytesOf(m.Stored), bytesOf(m.RestPtr), bytesOf(m.RestCol))
-	f.Fuzz(func(t *testing.T, rows uint8, cols uint16, parts, steps, window uint8, ptr, pieceRows, mask, values, stored, restPtr, restCol []byte) {
+	pairs, err := lanestream.Encode(scattered(66, 100, 0.2), lanestream.Options{Layout: lanestream.Pairs, PieceSteps: 1, Window: 2})
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, m := range []*lanestream.Matrix[half.F16]{m, pairs} {
+		f.Add(uint8(m.Rows), uint16(m.Cols), uint8(m.Layout), uint8(1), uint8(m.PieceSteps), uint8(m.Window), bytesOf(m.StreamPtr), bytesOf(m.PieceRows), bytesOf(m.Mask), bytesOf(m.Values), bytesOf(m.Stored), bytesOf(m.RestPtr), bytesOf(m.RestCol))
+	}
+	f.Fuzz(func(t *testing.T, rows uint8, cols uint16, layout, parts, steps, window uint8, ptr, pieceRows, mask, values, stored, restPtr, restCol []byte) {
 		m := &lanestream.Matrix[half.F16]{
-			Rows: int(rows), Cols: int(cols), Parts: int(parts), PieceSteps: int(steps), Window: int(window),
+			Rows: int(rows), Cols: int(cols), Layout: int(layout), Parts: int(parts), PieceSteps: int(steps), Window: int(window),
 			StreamPtr: numbers[uint32](ptr), PieceRows: numbers[uint32](pieceRows), Mask: numbers[uint32](mask), Values: numbers[half.F16](values),
 			Stored: numbers[uint32](stored), RestPtr: numbers[uint32](restPtr), RestCol: numbers[uint32](restCol),
 		}

@@ -16,11 +16,28 @@ type layout struct {
 	rows      int
 }
 
-// planner chooses layouts. Its counts are the entries of each piece, chain by chain: those of piece j begin at Chains·j.
+// planner chooses layouts. Its counts are the entries of each piece, chain by chain: those of piece j begin at chains·j.
 type planner struct {
 	window, most int // pieces that a step may read from, rows that a piece may have
+	chains, back int // chains of a stream; rows that may still be read, see limits
 	counts       []uint16
 	ends         [Chains]int
+}
+
+func newPlanner(layout, steps, window int) planner {
+	p := planner{window: window, most: MaxPieceRows(layout, steps, window), chains: Chains}
+	if layout == Pairs {
+		p.chains, p.back = lanes, 1
+		p.most = min(p.most, steps*quads-1) // a row for each quad reaches what must be reached
+	}
+	return p
+}
+
+// begin clears the counts, of which there are n.
+func (p *planner) begin(n int) []uint16 {
+	p.counts = slices.Grow(p.counts[:0], n)[:n]
+	clear(p.counts)
+	return p.counts
 }
 
 // plan tries the numbers of rows around the average.
@@ -29,7 +46,7 @@ func (p *planner) plan() layout {
 	for _, n := range p.counts {
 		entries += int(n)
 	}
-	pieces := len(p.counts) / Chains
+	pieces := len(p.counts) / p.chains
 	if entries == 0 {
 		return layout{pieceRows: 1}
 	}
@@ -38,9 +55,9 @@ func (p *planner) plan() layout {
 	from, to := int(max(1, math.Floor(0.97*mean))), int(math.Ceil(1.08*mean))+1
 	for rows := min(from, p.most); rows <= min(to, p.most); rows++ {
 		dropped := p.replay(rows, pieces)
-		slices.Sort(p.ends[:])
+		slices.Sort(p.ends[:p.chains])
 		cut := 0 // entries past the rows kept
-		for i, keep := Chains-1, p.ends[Chains-1]; keep > 0; keep-- {
+		for i, keep := p.chains-1, p.ends[p.chains-1]; keep > 0; keep-- {
 			for i >= 0 && p.ends[i] > keep {
 				i--
 			}
@@ -48,7 +65,7 @@ func (p *planner) plan() layout {
 				best, least = layout{pieceRows: rows, rows: keep}, cost
 			}
 			// With a row less, the chains that reach this far lose an entry each.
-			n := Chains - 1 - i
+			n := p.chains - 1 - i
 			for k := i; k >= 0 && p.ends[k] == keep; k-- {
 				n++
 			}
@@ -64,8 +81,8 @@ func (p *planner) plan() layout {
 func (p *planner) replay(rows, pieces int) (dropped int) {
 	p.ends = [Chains]int{}
 	for j := range pieces {
-		least, most := limits(j, pieces, rows, p.window, math.MaxInt)
-		for c, n := range p.counts[Chains*j:][:Chains] {
+		least, most := limits(j, pieces, rows, p.window, math.MaxInt, p.back)
+		for c, n := range p.counts[p.chains*j:][:p.chains] {
 			end := p.ends[c] + int(n)
 			if end > most {
 				dropped += end - most

@@ -14,7 +14,7 @@ import (
 // Validate checks that the arrays are what the package comment says. It trusts nothing: a matrix that passes can be decoded
 // and multiplied without touching memory outside its arrays. Errors name the array, and the stream or the row.
 func (m *Matrix[T]) Validate() error {
-	if err := (Options{Parts: m.Parts, PieceSteps: m.PieceSteps, Window: m.Window}).check(); err != nil {
+	if err := (Options{Layout: m.Layout, Parts: m.Parts, PieceSteps: m.PieceSteps, Window: m.Window}).check(); err != nil {
 		return err
 	}
 	if err := m.checkLengths(); err != nil {
@@ -43,14 +43,14 @@ func (m *Matrix[T]) checkLengths() error {
 	}
 	streams, steps := m.Groups()*m.Parts, int64(m.Pieces())*int64(m.PieceSteps)
 	switch {
-	case int64(m.Groups())*max(1, steps) > formats.MaxSlots/stepWords || int64(m.Rows) >= formats.MaxSlots:
+	case int64(m.Groups())*max(1, steps) > int64(formats.MaxSlots/stepWords(m.Layout)) || int64(m.Rows) >= formats.MaxSlots:
 		return fmt.Errorf("%w: %d×%d", ErrTooLarge, m.Rows, m.Cols)
 	case len(m.StreamPtr) != streams+1:
 		return fmt.Errorf("lanestream: %d stream pointers for %d streams: need %d", len(m.StreamPtr), streams, streams+1)
 	case len(m.PieceRows) != streams:
 		return fmt.Errorf("lanestream: %d numbers of rows a piece for %d streams", len(m.PieceRows), streams)
-	case int64(len(m.Mask)) != int64(m.Groups())*steps*stepWords:
-		return fmt.Errorf("lanestream: %d mask words for %d groups of %d steps: need %d", len(m.Mask), m.Groups(), steps, int64(m.Groups())*steps*stepWords)
+	case int64(len(m.Mask)) != int64(m.Groups())*steps*int64(stepWords(m.Layout)):
+		return fmt.Errorf("lanestream: %d mask words for %d groups of %d steps: need %d", len(m.Mask), m.Groups(), steps, int64(m.Groups())*steps*int64(stepWords(m.Layout)))
 	case len(m.Values) < len(m.RestCol) || (len(m.Values)-len(m.RestCol))%Chains != 0:
 		return fmt.Errorf("lanestream: %d values with %d in the rest: need a multiple of %d more", len(m.Values), len(m.RestCol), Chains)
 	case len(m.Stored) != (len(m.Values)-len(m.RestCol))/32:
@@ -96,11 +96,11 @@ func (m *Matrix[T]) checkRest() error {
 
 // checkGroup checks that the chains of a group's streams keep to their window, and then the entries.
 func (m *Matrix[T]) checkGroup(g int) error {
-	most := MaxPieceRows(m.PieceSteps, m.Window)
+	most := MaxPieceRows(m.Layout, m.PieceSteps, m.Window)
 	for q := range m.Parts {
 		s := m.stream(g, q)
 		fail := func(format string, args ...any) error {
-			return fmt.Errorf("lanestream: stream %d of group %d %s", q, g, fmt.Sprintf(format, args...))
+			return fmt.Errorf("lanestream: stream %d of group %d %w", q, g, fmt.Errorf(format, args...))
 		}
 		if s.pieceRows < 1 || s.pieceRows > most {
 			return fail("has %d rows a piece: need 1 to %d", m.PieceRows[g*m.Parts+q], most)
@@ -108,22 +108,31 @@ func (m *Matrix[T]) checkGroup(g int) error {
 		if s.count == 0 && s.rows > 0 || s.rows > s.pieceRows*(s.count-1+m.Window) {
 			return fail("has %d rows for %d pieces of %d", s.rows, s.count, s.pieceRows)
 		}
-		var reached [Chains]int
-		var w words
-		for j := range s.count {
-			least, most := limits(j, s.count, s.pieceRows, m.Window, s.rows)
-			for c := range Chains {
-				w.of(s.mask[j*m.PieceSteps*stepWords:], c, m.PieceSteps)
-				if reached[c] += w.count(m.PieceSteps * chainWords); reached[c] < least || reached[c] > most {
-					return fail("takes %d values of chain %d by the end of piece %d: need %d to %d", reached[c], c, j, least, most)
-				}
-			}
+		check := m.checkPlaces
+		if m.Layout == Pairs {
+			check = m.checkPairs
 		}
-		if err := m.checkValues(g*m.Parts+q, &reached); err != nil {
-			return err
+		if err := check(g*m.Parts+q, s); err != nil {
+			return fail("%w", err)
 		}
 	}
 	return m.checkRows(g)
+}
+
+// checkPlaces checks that the chains of stream number keep to their window, and their values.
+func (m *Matrix[T]) checkPlaces(number int, s streamOf) error {
+	var reached [Chains]int
+	var w words
+	for j := range s.count {
+		least, most := limits(j, s.count, s.pieceRows, m.Window, s.rows, 0)
+		for c := range Chains {
+			w.of(s.mask[j*m.PieceSteps*stepWords(Places):], c, m.PieceSteps)
+			if reached[c] += w.count(m.PieceSteps * chainWords); reached[c] < least || reached[c] > most {
+				return fmt.Errorf("takes %d values of chain %d by the end of piece %d: need %d to %d", reached[c], c, j, least, most)
+			}
+		}
+	}
+	return m.checkValues(number, &reached)
 }
 
 // checkValues checks that what a stream's chains do not take is no entry, and that what is no entry is +0.
@@ -133,9 +142,9 @@ func (m *Matrix[T]) checkValues(s int, taken *[Chains]int) error {
 		for c := range Chains {
 			switch stored := m.isStored(Chains*j + c); {
 			case stored && row >= taken[c]:
-				return fmt.Errorf("lanestream: stream %d has an entry in row %d of chain %d, which takes %d values", s, row, c, taken[c])
+				return fmt.Errorf("has an entry in row %d of chain %d, which takes %d values", row, c, taken[c])
 			case !stored && !isZero(m.Values[Chains*j+c]):
-				return fmt.Errorf("lanestream: stream %d has a value in row %d of chain %d that is no entry", s, row, c)
+				return fmt.Errorf("has a value in row %d of chain %d that is no entry", row, c)
 			}
 		}
 	}

@@ -89,7 +89,11 @@ func cpuGroup[T formats.Value](loops host.Loops[T]) backend.GroupFunc {
 		g.columns = min(cpuCols, int(p.n)-g.firstColumn)
 		g.scratch = pool.Get().(*scratch[T])
 		defer pool.Put(g.scratch)
-		g.multiply()
+		if g.layout == lanestream.Pairs {
+			g.multiplyPairs()
+		} else {
+			g.multiply()
+		}
 		out := host.Out{C: args[5], Bias: args[4], Store: p.store, LDC: p.ldc, Alpha: p.alpha, Beta: p.beta}
 		for r := range min(rows, int(p.rows)-number*rows) {
 			sums, tmp := g.block.Row(vectorRow(r))
@@ -115,7 +119,8 @@ func (g *group[T]) part(q int) (first, end int) {
 
 // words returns the mask of a step of the group.
 func (g *group[T]) words(step int) []uint32 {
-	return g.mask[(g.number*int(g.pieces*g.steps)+step)*chains:][:chains]
+	n := chains + lanes*int(g.layout)
+	return g.mask[(g.number*int(g.pieces*g.steps)+step)*n:][:n]
 }
 
 // multiply sums up what the streams hold.
@@ -179,6 +184,19 @@ func (g *group[T]) addRest(r int, sums, tmp []float32) {
 
 // entries calls add with each entry of row r of the group and the element of column j of B that it multiplies.
 func (g *group[T]) entries(r, j int, add func(x, y float32)) {
+	if g.layout == lanestream.Pairs {
+		g.entriesOfPairs(r, j, add)
+	} else {
+		g.entriesOfPlaces(r, j, add)
+	}
+	i := g.number*rows + r
+	for at := g.restPtr[i]; at < g.restPtr[i+1]; at++ {
+		add(g.loops.Wide(g.rest[at]), g.loops.Wide(g.b[int(g.restCol[at])*int(g.ldb)+j]))
+	}
+}
+
+// entriesOfPlaces is entries for layout Places, but for the rest.
+func (g *group[T]) entriesOfPlaces(r, j int, add func(x, y float32)) {
 	for q := range int(g.parts) {
 		first, end := g.part(q)
 		var next [chains]int // where each chain's next value is
@@ -200,9 +218,5 @@ func (g *group[T]) entries(r, j int, add func(x, y float32)) {
 				}
 			}
 		}
-	}
-	i := g.number*rows + r
-	for at := g.restPtr[i]; at < g.restPtr[i+1]; at++ {
-		add(g.loops.Wide(g.rest[at]), g.loops.Wide(g.b[int(g.restCol[at])*int(g.ldb)+j]))
 	}
 }

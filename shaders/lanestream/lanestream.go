@@ -35,7 +35,7 @@ var Format = &spec.Format{
 		Params:   spec.Params[params](),
 		Variants: spec.SplitEpilogues(slices.Concat(cuda, cpuVariants())),
 	},
-	Packing: []string{"WARPS", "CLUSTER"},
+	Packing: []string{"WARPS", "CLUSTER", "PAIRS"},
 	Encode:  spec.Encoder(pack[half.F16], pack[half.BF16], pack[float32]),
 	Adopt:   spec.Adopter(take[half.F16], take[half.BF16], take[float32]),
 	Launch:  launch,
@@ -54,11 +54,16 @@ type params struct {
 	store         uint32 // type of c, and epilogue: spec.Problem.StoreWord
 	alpha, beta   float32
 	width         uint32 // of the grid in x
+	layout        uint32 // of the matrix
 }
 
 // pack encodes a matrix with as many streams a group as keep a device's warps busy.
 func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
-	m, err := lanestream.Encode(a, lanestream.Options{Parts: parts(a.Rows, v)})
+	o := lanestream.Options{Parts: parts(a.Rows, v)}
+	if pairs(v) {
+		o.Layout = lanestream.ByDensity
+	}
+	m, err := lanestream.Encode(a, o)
 	if err != nil {
 		return nil, err
 	}
@@ -75,8 +80,14 @@ func parts(rows int, v *spec.Variant) int {
 // warps returns the warps of a cluster.
 func warps(v *spec.Variant) int { return int(v.Const("WARPS") * v.Const("CLUSTER")) }
 
+// pairs tells whether a variant packs matrices as layout Pairs where that pays.
+func pairs(v *spec.Variant) bool { return v.Const("PAIRS") != 0 }
+
 // take packs a matrix that is encoded already.
 func take[T formats.Value](m *lanestream.Matrix[T], v *spec.Variant) (*spec.Packed, error) {
+	if m.Layout != lanestream.Places && !pairs(v) && v.Code != backend.CodeGo {
+		return nil, fmt.Errorf("kernel lanestream/%s takes a matrix of layout %d, not %d", v.Name, lanestream.Places, m.Layout)
+	}
 	if want := parts(m.Rows, v); v.Code != backend.CodeGo && m.Parts != want {
 		return nil, fmt.Errorf("kernel lanestream/%s takes a matrix of %d rows in groups of %d parts, not %d", v.Name, m.Rows, want, m.Parts)
 	}
@@ -120,6 +131,6 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	return spec.Launch{Passes: []spec.Pass{{Variant: v.For(p), Groups: groups, Params: spec.Block(params{
 		rows: uint32(p.M), cols: uint32(p.K), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC),
 		groups: uint32(s.Groups), each: uint32(each), parts: uint32(s.Parts), pieces: uint32(s.Pieces), steps: uint32(s.PieceSteps), window: uint32(s.Window),
-		store: p.StoreWord(), alpha: p.Alpha, beta: p.Beta, width: groups[0],
+		store: p.StoreWord(), alpha: p.Alpha, beta: p.Beta, width: groups[0], layout: uint32(s.Layout),
 	})}}}, nil
 }

@@ -8,6 +8,9 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/half"
+	format "github.com/spmmrun/spmm/formats/lanestream"
 	"github.com/spmmrun/spmm/shaders/lanestream"
 	"github.com/spmmrun/spmm/shaders/shadertest"
 	"github.com/spmmrun/spmm/shaders/spec"
@@ -66,6 +69,41 @@ func cases() []shadertest.Case {
 		cs = append(cs, shadertest.Case{Name: fmt.Sprintf("uneven, %d columns", n), Pattern: uneven(150, 1111), K: 1111, N: n})
 	}
 	return cs
+}
+
+// inPairs is the format with matrices packed as layout Pairs, whatever their density.
+func inPairs() *spec.Format {
+	k := *lanestream.Format
+	k.Encode = func(a formats.Sparse, v *spec.Variant) (*spec.Packed, error) {
+		e, err := lanestream.Format.Encode(a, v)
+		if err != nil {
+			return nil, err
+		}
+		parts := e.Format.(interface{ Shape() format.Shape }).Shape().Parts
+		m, err := format.Format.Pack(a, map[string]int{"layout": format.Pairs, "parts": parts})
+		if err != nil {
+			return nil, err
+		}
+		return lanestream.Format.Adopt(m, v)
+	}
+	return &k
+}
+
+// TestPairs: the other layout, which the variants that read it may adopt.
+func TestPairs(t *testing.T) {
+	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
+		if v.Code != backend.CodeGo && v.Const("PAIRS") == 0 {
+			a := &formats.CSR[half.F16]{Rows: 1, Cols: 1, RowPtr: []int64{0, 0}}
+			if _, err := inPairs().Encode(a, v); err == nil && v.In == dtype.F16 {
+				t.Error("a variant that does not read pairs adopts them")
+			}
+			return
+		}
+		for _, q := range cases() {
+			t.Run(q.Name, func(t *testing.T) { q.Run(t, dev, inPairs(), v, out) })
+		}
+		shadertest.NonFinite(t, dev, inPairs(), v, out)
+	})
 }
 
 // each runs f for each variant of each device, and type of C that the variant writes.
