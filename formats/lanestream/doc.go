@@ -26,6 +26,26 @@
 // many, entries are left out: they are kept aside, with column and value for each row (the rest). A reader keeps a ring of
 // Window + 1 pieces or more.
 //
+// That is layout Places. With few entries most of a mask's bits say nothing, and a place costs a reader more than an entry.
+// Layout Pairs is for the instruction mma.sp.m16n8k32, whose operand has two slots for each four neighbouring columns of a
+// row (a quad), and two bits for each slot that say which column it has. A lane holds 16 quads of a group's step:
+//
+//	quad i of lane 4·g + q (0 ≤ i < 16, i = 4·t + 2·k + r)
+//	                   row    16·t + 8·r + g
+//	                   columns 16·k + 4·q to 16·k + 4·q + 3
+//
+// A lane has one chain, of words of two values: in row j of Values lane l has the elements 2·l (the lower half of a word) and
+// 2·l + 1. Two bits say of a quad that its first slot has the lower half of the chain's next word, and that its second slot
+// has the upper half of the last word that was taken. So a quad with two entries takes a word, and one with a single entry
+// takes the lower half of a word, or the upper half where one is left. Of quads with more entries, those past the first
+// two are in the rest. A reader looks at the last word again, so after a piece j but the last a chain must have taken PieceRows·(j + 1) + 1
+// words. Fillers are lower halves in quads without an entry.
+//
+// A step's mask has, for Pairs, 96 words: 2 for each lane with the columns of slots, as mma.sp takes them, and then 1 for each with
+// the bits of quads. Quad i's columns are at bit 4·q + 16·r of word t/2 of lane 4·g + 2·(t mod 2) + k, two bits each, the
+// first slot's below; they differ, and ascend where both slots are taken. Its bits are 16·⌊i/8⌋ + 7 - i mod 8, and the eighth bit after
+// that for the upper half.
+//
 // A group's pieces are shared among Parts streams, for as many warps: part p has the pieces from
 // ⌊p·Pieces/Parts⌋ to ⌊(p+1)·Pieces/Parts⌋ - 1.
 //
@@ -34,7 +54,8 @@
 //
 //	StreamPtr  4·(S+1) bytes             u32, ascending: the rows of stream s are StreamPtr[s] to StreamPtr[s+1] - 1
 //	PieceRows  4·S bytes                 u32, 1 to MaxPieceRows: rows of a piece of stream s
-//	Mask       256·G·P·PieceSteps bytes  u32: word w of lane l in step n of group g at ((g·P·PieceSteps + n)·32 + l)·2 + w
+//	Mask       256·G·P·PieceSteps bytes  u32: word w of lane l in step n of group g at ((g·P·PieceSteps + n)·32 + l)·2 + w; for
+//	                                     Pairs 384 bytes a step: those of lane l in step n at (g·P·PieceSteps + n)·96 + 2·l, and + 64 + l
 //	Values     64·V + R elements         the value of chain c in row j at 64·j + c, +0 where there is no entry; then the rest's
 //	Stored     8·V bytes                 u32 words; bit i mod 32 of word i/32: Values[i] is an entry
 //	RestPtr    4·(M+1) bytes             u32, ascending: the rest of row i is at RestPtr[i] to RestPtr[i+1] - 1
