@@ -142,13 +142,17 @@ func (c Code) String() string {
 //     padded to 16 bytes), absent when ParamBytes is 0. ReadOnly tells `read` from `read_write`.
 //   - Go: Func's arguments.
 type Binary struct {
-	Name       string // for messages and the pipeline cache
-	Kind       Code
-	Code       []byte
-	Entry      string    // the function's name in Code
-	Func       GroupFunc // CodeGo only
-	Args       int
-	ReadOnly   uint32 // bit i: argument i is only read
+	Name     string // for messages and the pipeline cache
+	Kind     Code
+	Code     []byte
+	Entry    string    // the function's name in Code
+	Func     GroupFunc // CodeGo only
+	Args     int
+	ReadOnly uint32 // bit i: argument i is only read
+	// Early has bit i set if the code may read argument i before the launches before it are done. It waits for them before
+	// all else that it reads or writes (in PTX by griddepcontrol.wait), and lets the next launch begin only after that. A
+	// device may then begin a launch while the one before still runs, if that one does not write these arguments.
+	Early      uint32
 	ParamBytes int
 	Local      [3]uint32 // invocations of one workgroup
 	Shared     uint32    // bytes of dynamic shared memory (PTX)

@@ -41,6 +41,8 @@ func CheckBinary(b *Binary, c *Caps) error {
 		return fmt.Errorf("kernel %s: %d arguments, at most %d are possible", b.Name, b.Args, MaxArgs)
 	case b.ParamBytes < 0 || b.ParamBytes > MaxParams || b.ParamBytes%4 != 0:
 		return fmt.Errorf("kernel %s: %d bytes of parameters, a multiple of 4 up to %d is possible", b.Name, b.ParamBytes, MaxParams)
+	case b.Early&^b.ReadOnly != 0:
+		return fmt.Errorf("kernel %s: arguments %b are read early, and %b are only read", b.Name, b.Early, b.ReadOnly)
 	case b.Kind == CodeGo:
 		return nil
 	}

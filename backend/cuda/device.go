@@ -35,12 +35,13 @@ type device struct {
 	closed  bool
 	lost    error // once set, every call but Close returns it
 	queue   *driver.Queue
-	flying  [2]flying      // what the queue has in flight, by turns
-	idle    time.Time      // when the last batch that was awaited was done
-	running bool           // a cancelled Run has left launches on the device
-	started []started      // in order
-	clocks  []driver.Clock // for others
-	look    func()         // d.reap, unless the device is in use
+	flying  [2]flying       // what the queue has in flight, by turns
+	last    *backend.Launch // that was added to the queue's batch
+	idle    time.Time       // when the last batch that was awaited was done
+	running bool            // a cancelled Run has left launches on the device
+	started []started       // in order
+	clocks  []driver.Clock  // for others
+	look    func()          // d.reap, unless the device is in use
 	staging staging
 	pool    pool
 	buffers map[*buffer]struct{} // not closed yet

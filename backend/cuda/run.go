@@ -156,10 +156,28 @@ func (d *device) settleRun(ctx context.Context) error {
 // add appends a checked launch to the queue's batch.
 func (d *device) add(l *backend.Launch) {
 	k := l.Kernel.(*kernel)
-	d.queue.Add(k.fn, l.Groups, k.bin.Local, k.bin.Shared, l.Params)
+	overlap := d.queue.Len() > 0 && k.bin.Early != 0 && !writes(d.last, l, k.bin.Early)
+	d.queue.Add(k.fn, l.Groups, k.bin.Local, k.bin.Shared, l.Params, overlap)
 	for _, a := range l.Args {
 		d.queue.Arg(a.(*buffer).ptr)
 	}
+	d.last = l
+}
+
+// writes tells whether launch x may write one of some arguments of y.
+func writes(x, y *backend.Launch, args uint32) bool {
+	k := x.Kernel.(*kernel)
+	for i, a := range x.Args {
+		if k.bin.ReadOnly>>i&1 != 0 {
+			continue
+		}
+		for j, b := range y.Args {
+			if args>>j&1 != 0 && a.(*buffer).overlaps(b.(*buffer)) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // abandon forgets the launches of a run that ends early and were not submitted, and returns the cause.

@@ -86,6 +86,9 @@ func (k *Program) Binary(v *Variant) (backend.Binary, error) {
 			b.ReadOnly |= 1 << i
 		}
 	}
+	if v.Overlaps {
+		b.Early = 1<<k.Arg("b") - 1
+	}
 	for _, c := range v.Consts {
 		if c.ID >= 0 {
 			b.Spec = append(b.Spec, backend.SpecConst{ID: uint32(c.ID), Value: c.Value})

@@ -94,6 +94,9 @@ type Variant struct {
 	Matrix bool              // uses cooperative matrices (Vulkan)
 	// Out lists the types C may be written in besides F32.
 	Out []dtype.Type
+	// Overlaps says that the code reads a format's arrays, the arguments before "b", before the launches before it are
+	// done, and is otherwise as backend.Binary.Early says.
+	Overlaps bool
 	// AnyOrder says that B and C may be column-major: see Problem.
 	AnyOrder bool
 	// Epilogue is the form that launches with an epilogue take, see SplitEpilogues; nil: the variant itself.

@@ -48,10 +48,31 @@ static void arguments(spmm_launch *l, void *argv[SPMM_MAX_ARGS + 1])
 		argv[l->args] = l->params;
 }
 
+/* launch_early lets the launch begin before the one before it is done: programmatic dependent launch. */
+static CUresult launch_early(spmm_launch *l, CUstream stream, void **argv)
+{
+	CUlaunchAttribute overlap = {
+		.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+		.value.programmaticStreamSerializationAllowed = 1,
+	};
+	CUlaunchConfig c = {
+		.gridDimX = l->grid[0], .gridDimY = l->grid[1], .gridDimZ = l->grid[2],
+		.blockDimX = l->block[0], .blockDimY = l->block[1], .blockDimZ = l->block[2],
+		.sharedMemBytes = l->shared, .hStream = stream,
+		.attrs = &overlap, .numAttrs = 1,
+	};
+	return cuLaunchKernelEx(&c, l->fn, argv, NULL);
+}
+
 static CUresult launch(spmm_launch *l, CUstream stream)
 {
 	void *argv[SPMM_MAX_ARGS + 1];
 	arguments(l, argv);
+	if (l->overlap) {
+		CUresult r = launch_early(l, stream, argv);
+		if (r != CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND) /* a driver before CUDA 11.8 */
+			return r;
+	}
 	return cuLaunchKernel(l->fn, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1],
 	                      l->block[2], l->shared, stream, argv, NULL);
 }

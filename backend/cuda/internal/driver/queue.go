@@ -82,8 +82,12 @@ func (q *Queue) SetStream(handle uintptr) error {
 // Full reports whether the batch has to be submitted before another Add.
 func (q *Queue) Full() bool { return q.c.n == Batch }
 
-// Add appends a launch to the batch: up to 64 bytes of params, up to 8 Args to follow.
-func (q *Queue) Add(f cu.Function, grid, block [3]uint32, shared uint32, params []byte) {
+// Len is the number of launches in the batch.
+func (q *Queue) Len() int { return int(q.c.n) }
+
+// Add appends a launch to the batch: up to 64 bytes of params, up to 8 Args to follow. One that overlaps may begin while
+// the one before it still runs, and waits for it by itself.
+func (q *Queue) Add(f cu.Function, grid, block [3]uint32, shared uint32, params []byte, overlap bool) {
 	l := &q.c.launch[q.c.n]
 	q.c.n++
 	l.fn = function(f)
@@ -91,6 +95,7 @@ func (q *Queue) Add(f cu.Function, grid, block [3]uint32, shared uint32, params 
 		l.grid[i], l.block[i] = C.uint(grid[i]), C.uint(block[i])
 	}
 	l.shared = C.uint(shared)
+	l.overlap = flag(overlap)
 	l.args = 0
 	l.bytes = C.uint(copy((*[C.SPMM_MAX_PARAMS]byte)(unsafe.Pointer(&l.params))[:], params))
 }

@@ -12,6 +12,7 @@ typedef struct {
 	unsigned int shared; /* bytes of dynamic shared memory */
 	unsigned int args;   /* pointers used in arg */
 	unsigned int bytes;  /* of params; 0: the kernel has no block */
+	int overlap;         /* it may begin while the one before it still runs */
 	CUdeviceptr arg[SPMM_MAX_ARGS];
 	_Alignas(16) unsigned char params[SPMM_MAX_PARAMS];
 } spmm_launch;

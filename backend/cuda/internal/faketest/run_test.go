@@ -177,6 +177,46 @@ func TestCancelledThenLost(t *testing.T) {
 	}
 }
 
+// A launch whose kernel says what it reads early overlaps the one before, unless that writes it.
+func TestOverlap(t *testing.T) {
+	d := open(t)
+	early := bin("record", 2, 0)
+	early.ReadOnly, early.Early = 2, 2
+	plain, k := load(t, d, bin("record", 2, 0)), load(t, d, early)
+	a, b, c := alloc(t, d, 28), alloc(t, d, 28), alloc(t, d, 28)
+	if _, err := d.Run(t.Context(), launch(plain, a, c)); err != nil { // the first launch of a kernel is a batch of its own
+		t.Fatal(err)
+	}
+	for _, q := range []struct {
+		name     string
+		launches []backend.Launch
+		overlap  int
+	}{
+		{"alone", []backend.Launch{launch(k, a, b)}, 0},
+		{"after each other", []backend.Launch{launch(k, a, b), launch(k, a, b), launch(k, a, b)}, 2},
+		{"after an empty one", []backend.Launch{{Kernel: k}, launch(k, a, b)}, 0},
+		{"after another kernel", []backend.Launch{launch(plain, a, c), launch(k, a, b)}, 1},
+		{"after one that writes what is read early", []backend.Launch{launch(k, a, b), launch(plain, a, b), launch(k, a, b)}, 0},
+		{"before another kernel", []backend.Launch{launch(k, a, b), launch(plain, a, c)}, 0},
+	} {
+		logged := calls(t)
+		if _, err := d.Run(t.Context(), q.launches...); err != nil {
+			t.Fatalf("%s: %v", q.name, err)
+		}
+		if got := count(logged(), "cuLaunchKernelEx"); got != q.overlap {
+			t.Errorf("%s: %d launches overlap, want %d", q.name, got, q.overlap)
+		}
+	}
+	t.Setenv("FAKE_FAIL", "cuLaunchKernelEx=302") // a driver without it
+	logged := calls(t)
+	if _, err := d.Run(t.Context(), launch(k, a, b), launch(k, a, b)); err != nil {
+		t.Fatal(err)
+	}
+	if got := count(logged(), "cuLaunchKernel"); got != 2 {
+		t.Errorf("%d plain launches on a driver that overlaps none, want 2", got)
+	}
+}
+
 // A launch that the driver refuses is named, and is no loss of the device.
 func TestRefusedLaunch(t *testing.T) {
 	d := open(t)

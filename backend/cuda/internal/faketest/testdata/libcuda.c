@@ -977,6 +977,21 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
 	return CUDA_SUCCESS;
 }
 
+CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **params, void **extra)
+{
+	ENTER(cuLaunchKernelEx, 1)
+	if (c->numAttrs != 1 || c->attrs[0].id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION || extra)
+		return CUDA_ERROR_INVALID_VALUE;
+	struct op o = {0};
+	CUresult r = kernel_op(&o, f, (unsigned[]){c->gridDimX, c->gridDimY, c->gridDimZ},
+	                       (unsigned[]){c->blockDimX, c->blockDimY, c->blockDimZ}, c->sharedMemBytes, params);
+	if (r)
+		return r;
+	struct op *to = append(c->hStream);
+	*to = o;
+	return CUDA_SUCCESS;
+}
+
 /* ---- exported: graphs ---- */
 
 CUresult cuGraphCreate(CUgraph *g, unsigned flags)
