@@ -1,6 +1,6 @@
 // Chains on machines without assembly for them.
 
-//go:build !amd64
+//go:build !amd64 && !arm64
 
 package simd
 

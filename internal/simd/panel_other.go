@@ -1,6 +1,6 @@
 // Panels on machines without assembly.
 
-//go:build !amd64
+//go:build !amd64 && !arm64
 
 package simd
 

@@ -65,7 +65,7 @@ func (s *Block[T]) Start(n int) {
 // until the next call.
 func (s *Block[T]) Right(l Loops[T], b []T, ld, count int) {
 	s.depth = count
-	if f32, ok := any(b).([]float32); ok && s.lines == 0 && ld <= tileCols {
+	if f32, ok := any(b).([]float32); ok && ld <= tileCols { // one tile
 		s.tiles[0].b, s.tiles[0].ld = f32, ld
 		return
 	}
