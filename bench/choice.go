@@ -31,7 +31,7 @@ import (
 // kinds are the matrices: pruned weights of several shapes, meshes, graphs, and what is awkward.
 var kinds = []string{
 	"gen:uniform,rows=2048,density=1",
-	"gen:uniform,rows=4096,density=0.5",
+	"gen:uniform,rows=2048,density=0.5",
 	"gen:uniform,rows=2048,cols=4096,density=0.25",
 	"gen:uniform,rows=4096,density=0.005",
 	"gen:uniform,rows=2048,density=0.1",

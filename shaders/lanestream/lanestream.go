@@ -1,6 +1,7 @@
 // Package lanestream multiplies from lane streams (package formats/lanestream), which hold matrices with scattered zeros for
 // products with few columns. On CUDA a warp takes the registers of a tensor core's operand from the stream: value after
-// value, one load from shared memory each. On the CPU the rows are taken apart again, some steps at a time.
+// value, one load from shared memory each. On the CPU the values of some steps are turned, so that those of a chain follow each
+// other, and expanded to vectors of 16 rows.
 //
 // The grid's x counts blocks of groups of 64 rows, y blocks of columns of C. A group's streams are warps of one block, whose
 // sums are added in the order of the parts.
