@@ -24,14 +24,23 @@ import (
 // gonumShapes are weights that are multiplied: rows, columns.
 var gonumShapes = [][2]int{{1024, 1024}, {4096, 4096}, {4096, 11008}}
 
-// besideGonum prints, for scattered zeros, how long gonum's blas32.Gemm takes on all cores, and auto, lanestream, csr and
-// dense, in f32 and in the precisions of -precisions. All take turns; what differs from the exact product by more than the
-// conformance suite allows is printed as wrong.
+// besideGonum prints, for scattered zeros, how long gonum's blas32.Gemm takes on all cores, and auto, lanestream and dense in
+// the precisions of -precisions. All take turns, csr too; what differs from the exact product by more than the conformance
+// suite allows is an error.
 func besideGonum(r *runner) error {
 	ctx := context.Background()
 	only, err := regexp.Compile(r.only)
 	if err != nil {
 		return fmt.Errorf("-only: %w", err)
+	}
+	var columns []int
+	head := []string{"matrix", "zeros"}
+	for _, n := range strings.Split(r.n, ",") {
+		x, err := strconv.Atoi(n)
+		if err != nil || x < 1 {
+			return fmt.Errorf("-n %s: want numbers of columns", r.n)
+		}
+		columns, head = append(columns, x), append(head, "N="+n)
 	}
 	dev, err := spmm.Open(ctx, "cpu")
 	if err != nil {
@@ -43,13 +52,13 @@ func besideGonum(r *runner) error {
 		if err != nil {
 			return err
 		}
-		table(fmt.Sprintf("%v, %v, µs", dev.Info(), prec), "matrix", "zeros", "N", "gonum f32", "auto", "", "÷ gonum", "lanestream", "csr", "dense")
+		table(fmt.Sprintf("%v, %v, ms: gonum in f32 / auto / lanestream / csr / dense", dev.Info(), prec), head...)
 		for _, s := range gonumShapes {
 			if !only.MatchString(fmt.Sprintf("%d×%d", s[0], s[1])) {
 				continue
 			}
 			for _, zeros := range []float64{0, 0.5, 0.6, 0.7, 0.8, 0.9} {
-				if err := gonumRows(ctx, r, dev, s, zeros, prec); err != nil {
+				if err := gonumRow(ctx, dev, s, zeros, prec, columns); err != nil {
 					return fmt.Errorf("%d×%d, %g zeros: %w", s[0], s[1], zeros, err)
 				}
 			}
@@ -59,44 +68,42 @@ func besideGonum(r *runner) error {
 	return nil
 }
 
-// gonumRows prints the lines of one matrix.
-func gonumRows(ctx context.Context, r *runner, dev *spmm.Device, shape [2]int, zeros float64, prec dtype.Type) error {
+// gonumRow prints the line of one matrix.
+func gonumRow(ctx context.Context, dev *spmm.Device, shape [2]int, zeros float64, prec dtype.Type, columns []int) error {
 	a, err := gen.CSR(fmt.Sprintf("gen:uniform,rows=%d,cols=%d,density=%g", shape[0], shape[1], 1-zeros))
 	if err != nil {
 		return err
 	}
-	for _, n := range strings.Split(r.n, ",") {
-		n, err := strconv.Atoi(n)
-		if err != nil || n < 1 {
-			return fmt.Errorf("-n %s: want numbers of columns", r.n)
-		}
+	cells := []any{fmt.Sprintf("%d×%d", a.Rows, a.Cols), fmt.Sprintf("%.0f %%", 100*zeros)}
+	for _, n := range columns {
+		cell := ""
 		switch prec.Storage() {
 		case dtype.F16:
-			err = gonumRow[half.F16](ctx, dev, a, zeros, prec, n)
+			cell, err = gonumCell[half.F16](ctx, dev, a, prec, n)
 		case dtype.BF16:
-			err = gonumRow[half.BF16](ctx, dev, a, zeros, prec, n)
+			cell, err = gonumCell[half.BF16](ctx, dev, a, prec, n)
 		default:
-			err = gonumRow[float32](ctx, dev, a, zeros, prec, n)
+			cell, err = gonumCell[float32](ctx, dev, a, prec, n)
 		}
 		if err != nil {
 			return fmt.Errorf("N=%d: %w", n, err)
 		}
+		cells = append(cells, cell)
 	}
+	row(cells...)
 	return nil
 }
 
-// gonumRow prints one line.
-func gonumRow[T formats.Value](ctx context.Context, dev *spmm.Device, a32 *formats.CSR[float32], zeros float64, prec dtype.Type, n int) error {
+// gonumCell measures one product.
+func gonumCell[T formats.Value](ctx context.Context, dev *spmm.Device, a32 *formats.CSR[float32], prec dtype.Type, n int) (string, error) {
 	a := formats.Convert[T](a32)
 	b := formats.ConvertDense[T](gen.Dense(a.Cols, n, 1, gen.Values{}))
-	g := gonumEntrant(a, b)
-	entrants, names := []*entrant{g}, []string{"gonum"}
+	entrants := []*entrant{gonumEntrant(a, b)}
 	defer func() {
 		for _, e := range entrants {
 			e.close()
 		}
 	}()
-	auto := ""
 	for _, format := range []string{"", "lanestream", "csr", "dense"} {
 		var matrix formats.Encoded = a
 		if format == "dense" {
@@ -104,29 +111,27 @@ func gonumRow[T formats.Value](ctx context.Context, dev *spmm.Device, a32 *forma
 		}
 		plan, err := spmm.Prepare(ctx, dev, matrix, spmm.Options{Format: format, Precision: prec, Cols: n})
 		if err != nil {
-			return err
-		}
-		if format == "" {
-			auto = plan.Info().Format
+			return "", err
 		}
 		e, err := compete(ctx, plan, a, b, n)
 		if err != nil {
-			return err
+			return "", fmt.Errorf("%s: %w", plan.Info().Format, err)
 		}
-		entrants, names = append(entrants, e), append(names, format)
+		e.Format, e.auto = plan.Info().Format, format == ""
+		entrants = append(entrants, e)
 	}
 	if err := measure(entrants); err != nil {
-		return err
+		return "", err
 	}
-	cells := []any{fmt.Sprintf("%d×%d", a.Rows, a.Cols), fmt.Sprintf("%.0f %%", 100*zeros), n}
-	for i, e := range entrants {
-		cells = append(cells, e.us)
-		if names[i] == "" {
-			cells = append(cells, auto, fmt.Sprintf("%.2f", e.us/g.us))
+	var times []string
+	for _, e := range entrants {
+		t := fmt.Sprintf("%.3g", e.us/1000)
+		if e.auto {
+			t = fmt.Sprintf("**%s** (%s)", t, e.Format)
 		}
+		times = append(times, t)
 	}
-	row(cells...)
-	return nil
+	return strings.Join(times, " / "), nil
 }
 
 // gonumEntrant multiplies A, with its zeros, by gonum.

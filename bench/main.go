@@ -4,6 +4,7 @@
 //	make build && nvcc -O3 -arch=native -DLT -o peers bench/peers/peers.cu -lcublas -lcusparse -lcusparseLt
 //	go run ./bench -spmmrun bin/spmmrun -peers ./peers -files 'FOLDER/*.mtx' cvse floors
 //	go run ./bench -backends cpu -precisions f32,f16 -n 128 choice
+//	go run ./bench -precisions f32,f16 -n 8,32,128,512 gonum
 //	go run -tags cuda ./bench -backends cuda copy chain values
 //
 // and makes the device model that formats are predicted by on such a device:

@@ -72,19 +72,19 @@ func group[T formats.Value](loops host.Loops[T]) backend.GroupFunc {
 
 // multiply sums up rows of L from row on, and n columns of R from col on.
 func (s *scratch[T]) multiply(loops host.Loops[T], l, r operand[T], row, col, rows, n, places int) {
-	s.block.Start(n)
+	s.block.Start(loops, n)
 	for k := 0; k < places; k += host.BlockDepth {
 		count := min(host.BlockDepth, places-k)
 		if from := r.x[r.index(col, k):]; r.along {
-			s.block.RightTurned(loops, from, r.ld, count)
+			s.block.RightTurned(from, r.ld, count)
 		} else {
-			s.block.Right(loops, from, r.ld, count)
+			s.block.Right(from, r.ld, count)
 		}
 		left := s.left[:count*simd.VectorRows]
 		for i := 0; i < rows; i += simd.VectorRows {
 			lines := min(simd.VectorRows, rows-i)
 			if from := l.x[l.index(row+i, k):]; l.along {
-				s.block.Left(left, loops, from, l.ld, lines, count)
+				s.block.Left(left, from, l.ld, lines, count)
 			} else {
 				clear(left)
 				loops.Lines(left, simd.VectorRows, from, l.ld, count, lines)

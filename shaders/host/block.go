@@ -14,7 +14,7 @@ const (
 	BlockCols  = 128
 	BlockDepth = 256
 
-	tileCols = 32 // of the right operand, side by side: a tile stays in the first-level cache
+	turnedCols = 32 // columns, at most, whose sums lie column by column
 )
 
 // places are the numbers of the places.
@@ -28,67 +28,57 @@ var places = func() (p [BlockDepth]uint32) {
 // Block is the sums of a block of a product, row by row in panels of simd.VectorRows. Sums are taken in the order of the
 // places.
 type Block[T formats.Value] struct {
-	n, lines int // columns, and those whose sums lie row by row
-	depth    int // places of the right operand
-	right    [BlockDepth * BlockCols]float32
-	tiles    [BlockCols/tileCols + 1]tile
-	rows     [BlockRows * BlockCols]float32
-	cols     [BlockRows / simd.VectorRows][tileCols * simd.VectorRows]float32
-	line     [BlockDepth * simd.Width]float32
-}
+	loops Loops[T]
+	n     int // columns
+	lines int // of them, those whose sums lie row by row
+	depth int // places of the right operand
 
-// tile is some columns of the right operand, from column at on, its rows ld apart.
-type tile struct {
-	at, cols int
-	b        []float32
-	ld       int
+	// The right operand's columns: those in lines, as they are or, if that is nil, in f32; and the others in f32.
+	b                    []T
+	wide                 []float32
+	turned               []float32
+	ld, ldWide, ldTurned int
+
+	right [BlockDepth * BlockCols]float32
+	rows  [BlockRows * BlockCols]float32
+	cols  [BlockRows / simd.VectorRows][turnedCols * simd.VectorRows]float32
+	line  [BlockDepth * simd.Width]float32
 }
 
 // Start sets all sums of n columns, at most BlockCols, to 0.
-func (s *Block[T]) Start(n int) {
-	s.n, s.lines = n, simd.InLines(Pad(n))
+func (s *Block[T]) Start(l Loops[T], n int) {
+	s.loops, s.n, s.lines = l, n, simd.InLines(Pad(n))
 	clear(s.rows[:])
 	clear(s.cols[:])
-	at := 0
-	for i := range s.tiles {
-		t := &s.tiles[i]
-		t.at, t.cols = at, min(tileCols, Pad(n)-at)
-		if at < s.lines {
-			t.cols = min(tileCols, s.lines-at)
-		}
-		t.b, t.ld = s.right[at*BlockDepth:][:t.cols*BlockDepth], t.cols
-		at += t.cols
-	}
 }
 
-// Right brings count places of the right operand, at most BlockDepth, which has rows of b, ld elements apart. It may be read
-// until the next call.
-func (s *Block[T]) Right(l Loops[T], b []T, ld, count int) {
-	s.depth = count
-	if f32, ok := any(b).([]float32); ok && ld <= tileCols { // one tile
-		s.tiles[0].b, s.tiles[0].ld = f32, ld
+// Right takes count places of the right operand, at most BlockDepth: rows of b, ld elements apart, which are read until the
+// next call.
+func (s *Block[T]) Right(b []T, ld, count int) {
+	s.depth, s.b, s.ld = count, b, ld
+	others := Pad(s.n) - s.lines
+	if others == 0 {
 		return
 	}
-	for _, t := range s.tiles {
-		if t.cols > 0 {
-			l.Lines(t.b, t.ld, b[t.at:], ld, count, t.cols)
-		}
+	if f32, ok := any(b).([]float32); ok {
+		s.turned, s.ldTurned = f32[s.lines:], ld
+		return
 	}
+	s.loops.Lines(s.right[:], others, b[s.lines:], ld, count, others)
+	s.turned, s.ldTurned = s.right[:], others
 }
 
 // RightTurned is Right for an operand whose columns are lines of b, ld elements apart.
-func (s *Block[T]) RightTurned(l Loops[T], b []T, ld, count int) {
-	s.depth = count
-	for _, t := range s.tiles {
-		for i := 0; i < t.cols; i += simd.Width {
-			lines := min(simd.Width, s.n-t.at-i)
-			l.Lines(s.line[:], BlockDepth, b[(t.at+i)*ld:], ld, lines, count)
-			if lines < simd.Width {
-				clear(s.line[lines*BlockDepth:])
-			}
-			simd.Turn(t.b[i:], t.ld, s.line[:], BlockDepth, simd.Width, count)
-		}
+func (s *Block[T]) RightTurned(b []T, ld, count int) {
+	n := Pad(s.n)
+	for j := 0; j < n; j += simd.Width {
+		lines := min(simd.Width, s.n-j)
+		s.loops.Lines(s.line[:], BlockDepth, b[j*ld:], ld, lines, count)
+		clear(s.line[lines*BlockDepth:])
+		simd.Turn(s.right[j:], n, s.line[:], BlockDepth, simd.Width, count)
 	}
+	s.depth, s.b, s.wide, s.ldWide = count, nil, s.right[:], n
+	s.turned, s.ldTurned = s.right[s.lines:], n
 }
 
 // Add multiplies a panel of the left operand, vectors of simd.VectorRows values for the first places of the right one, and
@@ -96,16 +86,16 @@ func (s *Block[T]) RightTurned(l Loops[T], b []T, ld, count int) {
 func (s *Block[T]) Add(p int, a []float32) {
 	cols := places[:min(s.depth, len(a)/simd.VectorRows)]
 	a = a[:len(cols)*simd.VectorRows]
-	for _, t := range s.tiles {
-		switch {
-		case t.cols <= 0 || len(cols) == 0:
-		case t.at >= s.lines:
-			simd.TurnedF32(s.cols[p][:t.cols*simd.VectorRows], a, cols, t.b, t.ld, t.cols)
-		default:
-			for r := 0; r < simd.VectorRows; r += simd.PanelRows {
-				simd.PanelF32(s.rows[(p*simd.VectorRows+r)*BlockCols+t.at:], BlockCols, a[r:], simd.VectorRows, cols, t.b, t.ld, t.cols)
-			}
+	for r := 0; r < simd.VectorRows && s.lines > 0 && len(cols) > 0; r += simd.PanelRows {
+		acc := s.rows[(p*simd.VectorRows+r)*BlockCols:]
+		if s.b == nil {
+			simd.PanelF32(acc, BlockCols, a[r:], simd.VectorRows, cols, s.wide, s.ldWide, s.lines)
+		} else {
+			s.loops.Panel(acc, BlockCols, a[r:], simd.VectorRows, cols, s.b, s.ld, s.lines)
 		}
+	}
+	if others := Pad(s.n) - s.lines; others > 0 {
+		simd.TurnedF32(s.cols[p][:others*simd.VectorRows], a, cols, s.turned, s.ldTurned, others)
 	}
 }
 
@@ -120,7 +110,7 @@ func (s *Block[T]) Row(r int) (sums, tmp []float32) {
 }
 
 // Left brings count places of a panel of the left operand to vectors: lines of a, at most simd.VectorRows, ld elements apart.
-func (s *Block[T]) Left(dst []float32, l Loops[T], a []T, ld, lines, count int) {
+func (s *Block[T]) Left(dst []float32, a []T, ld, lines, count int) {
 	if lines < simd.VectorRows {
 		clear(dst[:count*simd.VectorRows])
 	}
@@ -131,7 +121,7 @@ func (s *Block[T]) Left(dst []float32, l Loops[T], a []T, ld, lines, count int) 
 			simd.Turn(dst[i:], simd.VectorRows, f32[i*ld:], ld, n, count)
 			continue
 		}
-		l.Lines(s.line[:], BlockDepth, a[i*ld:], ld, n, count)
+		s.loops.Lines(s.line[:], BlockDepth, a[i*ld:], ld, n, count)
 		simd.Turn(dst[i:], simd.VectorRows, s.line[:], BlockDepth, n, count)
 	}
 }

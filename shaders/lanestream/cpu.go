@@ -125,7 +125,7 @@ func (g *group[T]) words(step int) []uint32 {
 
 // multiply sums up what the streams hold.
 func (g *group[T]) multiply() {
-	g.block.Start(g.columns)
+	g.block.Start(g.loops, g.columns)
 	for q := range int(g.parts) {
 		first, end := g.part(q)
 		g.from, g.next = 0, [chains]int{}
@@ -135,7 +135,7 @@ func (g *group[T]) multiply() {
 				break
 			}
 			g.bring(q, s-first, n)
-			g.block.Right(g.loops, g.b[k*int(g.ldb)+g.firstColumn:], int(g.ldb), min(n*stepCols, int(g.cols)-k))
+			g.block.Right(g.b[k*int(g.ldb)+g.firstColumn:], int(g.ldb), min(n*stepCols, int(g.cols)-k))
 			mask := g.mask[(g.number*int(g.pieces*g.steps)+s)*chains:]
 			for p := range rows / simd.VectorRows {
 				first := p * simd.ChainsTaken

@@ -41,7 +41,7 @@ func eachPair(words []uint32, lane int, last *[lanes]int, f func(at, row, col in
 // multiplyPairs is multiply for layout Pairs.
 func (g *group[T]) multiplyPairs() {
 	const lanesOfVector = lanes / 8 * simd.VectorRows / 8
-	g.block.Start(g.columns)
+	g.block.Start(g.loops, g.columns)
 	for q := range int(g.parts) {
 		first, end := g.part(q)
 		last := g.lastWords(q)
@@ -50,7 +50,7 @@ func (g *group[T]) multiplyPairs() {
 			if k >= int(g.cols) { // fillers
 				break
 			}
-			g.block.Right(g.loops, g.b[k*int(g.ldb)+g.firstColumn:], int(g.ldb), min(n*stepCols, int(g.cols)-k))
+			g.block.Right(g.b[k*int(g.ldb)+g.firstColumn:], int(g.ldb), min(n*stepCols, int(g.cols)-k))
 			for p := range rows / simd.VectorRows {
 				clear(g.left[:])
 				for l := p * lanesOfVector; l < (p+1)*lanesOfVector; l++ {
