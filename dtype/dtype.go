@@ -18,10 +18,11 @@ const (
 	S32          // signed 32-bit integer
 	U32          // unsigned 32-bit integer
 	F64          // IEEE 754 binary64; files only
+	E4M3         // 8-bit float of 4 exponent and 3 significand bits, OCP FP8: values of quantised matrices only
 )
 
-var names = [...]string{"invalid", "f16", "bf16", "f32", "tf32", "s8", "u8", "s32", "u32", "f64"}
-var sizes = [...]int{0, 2, 2, 4, 4, 1, 1, 4, 4, 8}
+var names = [...]string{"invalid", "f16", "bf16", "f32", "tf32", "s8", "u8", "s32", "u32", "f64", "e4m3"}
+var sizes = [...]int{0, 2, 2, 4, 4, 1, 1, 4, 4, 8, 1}
 
 // String returns the type's name as the command line spells it.
 func (t Type) String() string {

@@ -31,7 +31,7 @@ type Array struct {
 
 // Elem is an element type of arrays.
 type Elem interface {
-	uint32 | int32 | int64 | half.F16 | half.BF16 | float32
+	uint8 | uint32 | int32 | int64 | half.F16 | half.BF16 | float32
 }
 
 // Fields are a matrix's numbers and arrays, by the names they have in files. Pointers are to the matrix's
@@ -104,6 +104,8 @@ func Clone(e Encoded) Encoded {
 // cloned returns a copy of a slice of some Elem.
 func cloned(data any) any {
 	switch s := data.(type) {
+	case []uint8:
+		return slices.Clone(s)
 	case []uint32:
 		return slices.Clone(s)
 	case []int32:

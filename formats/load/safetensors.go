@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/cvse"
 	"github.com/spmmrun/spmm/formats/half"
@@ -44,13 +45,16 @@ func (s *source) readSafetensors(data io.Reader) (formats.Encoded, error) {
 		return nil, err
 	}
 	if s.tensor != "" || !safetensors.HoldsMatrix(r.Metadata()) {
-		return plain(s.readTensor(r))
+		return s.readTensor(r)
 	}
 	m, err := r.Matrix()
 	if err != nil {
 		return nil, err
 	}
 	f, err := Format(m.Format)
+	if m.Format == formats.QuantisedFormat.Name { // which keeps no matrix exactly, so that it is none of Formats
+		f, err = formats.QuantisedFormat, nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.name, err)
 	}
@@ -61,11 +65,14 @@ func (s *source) readSafetensors(data io.Reader) (formats.Encoded, error) {
 	return e, nil
 }
 
-// readTensor reads the named tensor, or the only matrix among all.
-func (s *source) readTensor(r *safetensors.Reader) (*formats.CSR[float32], error) {
+// readTensor reads the named tensor, or the only matrix among all. One of 8-bit values is a *formats.Quantised.
+func (s *source) readTensor(r *safetensors.Reader) (formats.Encoded, error) {
 	name, err := s.pickTensor(r.Left())
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.name, err)
+	}
+	if i := slices.IndexFunc(r.Left(), func(t safetensors.Info) bool { return t.Name == name }); quantised(r.Left()[i].Type) != dtype.Invalid {
+		return s.readQuantised(r, name)
 	}
 	for {
 		t, err := r.Next()
@@ -86,7 +93,7 @@ func (s *source) readTensor(r *safetensors.Reader) (*formats.CSR[float32], error
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.name, err)
 		}
-		return s.sparse(d)
+		return plain(s.sparse(d))
 	}
 }
 
@@ -94,7 +101,7 @@ func (s *source) readTensor(r *safetensors.Reader) (*formats.CSR[float32], error
 func (s *source) pickTensor(tensors []safetensors.Info) (string, error) {
 	var matrices []string
 	for _, t := range tensors {
-		if len(t.Shape) == 2 && isFloat(t.Type) {
+		if len(t.Shape) == 2 && (isFloat(t.Type) && !isScale(tensors, t.Name) || quantised(t.Type) != dtype.Invalid) {
 			matrices = append(matrices, t.Name)
 		}
 	}
@@ -106,7 +113,7 @@ func (s *source) pickTensor(tensors []safetensors.Info) (string, error) {
 	}
 	switch {
 	case len(matrices) == 0:
-		return "", fmt.Errorf("holds neither a sparse matrix nor a tensor of two dimensions of F16, BF16, F32 or F64")
+		return "", fmt.Errorf("holds neither a sparse matrix nor a tensor of two dimensions of F16, BF16, F32, F64, I8 or F8_E4M3")
 	case s.tensor == "" && len(matrices) > 1:
 		return "", fmt.Errorf("holds %d matrices (%s): name one, as in FILE.safetensors#%s", len(matrices), list, matrices[0])
 	case s.tensor == "":

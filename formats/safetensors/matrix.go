@@ -84,8 +84,8 @@ func describe(metadata map[string]string, l formats.Limits) (*formats.Container,
 	m.Version, m.Rows, m.Cols, m.NNZ = int(version), int(rows), int(cols), nnz
 	var err error
 	m.Type, err = dtype.Parse(metadata[keyType])
-	if err != nil || !slices.Contains([]dtype.Type{dtype.F16, dtype.BF16, dtype.F32}, m.Type) {
-		return nil, fmt.Errorf("%s %q in the metadata is none of f16, bf16, f32", keyType, metadata[keyType])
+	if err != nil || !slices.Contains([]dtype.Type{dtype.F16, dtype.BF16, dtype.F32, dtype.S8, dtype.E4M3}, m.Type) {
+		return nil, fmt.Errorf("%s %q in the metadata is none of f16, bf16, f32, s8, e4m3", keyType, metadata[keyType])
 	}
 	for key, text := range metadata {
 		if n, err := strconv.Atoi(text); err == nil && !isKey(key) {
@@ -130,6 +130,8 @@ func WriteContainer(w io.Writer, m *formats.Container) error {
 // newTensor returns an array as a tensor that shares its memory.
 func newTensor(a formats.Array) (Tensor, error) {
 	switch s := a.Data.(type) {
+	case []uint8:
+		return NewTensor(a.Name, s), nil
 	case []uint32:
 		return NewTensor(a.Name, s), nil
 	case []int32:
@@ -150,6 +152,8 @@ func newTensor(a formats.Array) (Tensor, error) {
 // arrays of the type.
 func elements(t Tensor) any {
 	switch t.Type {
+	case U8:
+		return cast[uint8](t)
 	case U32:
 		return cast[uint32](t)
 	case I32:
