@@ -21,6 +21,11 @@ type Options struct {
 	// Precision is what products are computed with: dtype.F16, BF16, TF32 or F32. The zero value is
 	// A's own type. In reproducible mode it is what A and B are rounded to before, and TF32 is F32.
 	Precision dtype.Type
+	// Quantise rounds A's values to 8 bits, of dtype.S8 (integers) or dtype.E4M3, with a scale for each row and 128 columns, as
+	// formats.Quantise does, which says what that loses. B is of f16 or bf16, and sums are of f32. Formats lanestream and dense
+	// have kernels for it; which devices, `spmmrun inspect` tells. A *formats.Quantised is multiplied with as it is, whether
+	// this is set or not. Reproducible mode, SetValues and Encode refuse.
+	Quantise dtype.Type
 	// Cols is the number of columns of B to choose the format for, up to 2³¹−1; 0 means 128. Any number of
 	// columns can be multiplied.
 	Cols int
@@ -68,7 +73,7 @@ func (o Options) plan() (plan.Options, error) {
 	if err != nil {
 		return plan.Options{}, err
 	}
-	out := plan.Options{Format: o.Format, Variant: o.Variant, Precision: o.Precision, Cols: o.Cols, Transpose: o.Transpose, Right: o.Right, Tune: o.Tune, Reproducible: p}
+	out := plan.Options{Format: o.Format, Variant: o.Variant, Precision: o.Precision, Quantise: o.Quantise, Cols: o.Cols, Transpose: o.Transpose, Right: o.Right, Tune: o.Tune, Reproducible: p}
 	return out, out.Validate()
 }
 

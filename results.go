@@ -37,6 +37,8 @@ type PlanInfo struct {
 	// Precision is what products are computed with: dtype.F16, BF16, TF32 or F32. In reproducible mode it is the type
 	// that A and B are rounded to before they are brought to fixed point.
 	Precision dtype.Type
+	// Quantised is the type of A's values where they have scales, dtype.S8 or E4M3; else Invalid.
+	Quantised dtype.Type
 	// Stats are what the matrix takes on the device, in bytes and in work for each column of B.
 	Stats formats.Stats
 	// EncodeTime is how long packing on the host took, UploadTime the copy to the device.

@@ -20,14 +20,19 @@ const (
 	Full  Tier = "full"  // larger problems, and more seeds
 )
 
-// target is what a device may have several variants for: a format, its panel height, a precision.
+// target is what a device may have several variants for: a format, its panel height, a precision, and the type of quantised
+// values.
 type target struct {
 	kernel *spec.Format
 	v      uint32 // 0 for formats without panels
 	prec   dtype.Type
+	quant  dtype.Type // S8 or E4M3; Invalid: A is not quantised
 }
 
 func (t target) name() string {
+	if t.quant != dtype.Invalid {
+		t.kernel = &spec.Format{Program: &spec.Program{Name: fmt.Sprintf("%s/%v", t.kernel.Name, t.quant)}}
+	}
 	if t.v == 0 {
 		return t.kernel.Name
 	}
@@ -39,22 +44,24 @@ func (t *test) fits(v *spec.Variant) bool {
 	if t.class == Reproducible {
 		return int(v.Const("BITS")) == t.p
 	}
-	return v.In == t.prec && v.Const("V") == t.v
+	return v.In == t.prec && v.Const("V") == t.v && v.Quant == t.target.quant
 }
 
-// targets lists what the kernels' tables offer, on any device.
-func targets(kernels []*spec.Format) []target {
+// targets lists what the kernels' tables offer, on any device, for matrices as they are.
+func targets(kernels []*spec.Format) []target { return listed(kernels, false) }
+
+// listed lists the targets whose values are quantised, or the others.
+func listed(kernels []*spec.Format, quantised bool) []target {
 	var ts []target
 	for _, k := range kernels {
 		for _, v := range k.Variants {
-			if t := (target{k, v.Const("V"), v.In}); !slices.Contains(ts, t) {
+			if t := (target{k, v.Const("V"), v.In, v.Quant}); (v.Quant != dtype.Invalid) == quantised && !slices.Contains(ts, t) {
 				ts = append(ts, t)
 			}
 		}
 	}
-	slices.SortFunc(ts, func(a, b target) int {
-		return strings.Compare(fmt.Sprintf("%s %02d %d", a.kernel.Name, a.v, a.prec), fmt.Sprintf("%s %02d %d", b.kernel.Name, b.v, b.prec))
-	})
+	key := func(t target) string { return fmt.Sprintf("%s %02d %d %d", t.kernel.Name, t.v, t.prec, t.quant) }
+	slices.SortFunc(ts, func(a, b target) int { return strings.Compare(key(a), key(b)) })
 	return ts
 }
 
@@ -226,7 +233,7 @@ func list(kernels []*spec.Format, suite int, tier Tier, keep func(id string) boo
 	}
 	for _, t := range targets(kernels) {
 		w.front(t)
-		if tf32 := (target{t.kernel, t.v, dtype.TF32}); t.prec == dtype.F32 && !slices.Contains(targets(kernels), tf32) {
+		if tf32 := (target{kernel: t.kernel, v: t.v, prec: dtype.TF32}); t.prec == dtype.F32 && !slices.Contains(targets(kernels), tf32) {
 			w.front(tf32) // computed in f32 on every device
 		}
 	}
@@ -252,6 +259,10 @@ func list(kernels []*spec.Format, suite int, tier Tier, keep func(id string) boo
 		w.right5(t)
 	}
 	w.reproducibleRight5(kernels)
+	w.suite = 6
+	for _, t := range listed(kernels, true) {
+		w.quantised6(t)
+	}
 	w.tests = slices.DeleteFunc(w.tests, func(t test) bool {
 		return t.since > suite || t.tier == Full && tier != Full || !keep(t.id())
 	})
@@ -266,7 +277,7 @@ type lister struct {
 
 func (w *lister) add(tier Tier, t target, class string, s shape, l layout) {
 	r := recipe{
-		class: class, typ: t.prec, m: s.m, k: s.k, n: s.n, pattern: s.pattern,
+		class: class, typ: t.prec, quant: t.quant, m: s.m, k: s.k, n: s.n, pattern: s.pattern,
 		alpha: s.alpha, beta: s.beta, epilogue: s.epilogue, kind: s.kind, seed: 1,
 	}
 	if r.alpha == 0 {

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
 )
 
 // precision of an element type: bits of a significand, exponent of the least normal number.
@@ -14,6 +15,9 @@ type precision struct{ bits, least int }
 var precisions = map[dtype.Type]precision{
 	dtype.F16: {11, -14}, dtype.BF16: {8, -126}, dtype.F32: {24, -126}, dtype.TF32: {11, -126},
 }
+
+// levels are the largest whole numbers up to which 8 bits hold all.
+var levels = map[dtype.Type]int64{dtype.S8: 127, dtype.E4M3: 16}
 
 // exact fills in numbers of the T1 classes, and of nonfinite, which is T1± with infinities and NaN
 // put in.
@@ -43,6 +47,15 @@ func (p *instance) exact() {
 		}
 		return float64(x)
 	}
+	shiftOf := func(most int64, i, j int) int { return 0 }
+	if p.quant != dtype.Invalid { // each group of columns has a scale of its own
+		shiftOf = func(most int64, i, j int) int {
+			if most < 4 {
+				return 0
+			}
+			return int(below(3, p.seed, streamScaleA, i, 1+j/formats.ScaleCols))
+		}
+	}
 	p.entries(func(e, i, j int) {
 		if p.kind == zeros && below(3, p.seed, streamStored, i, j) == 0 {
 			p.a.Val[e] = p.zero(streamStored, i, j)
@@ -50,7 +63,11 @@ func (p *instance) exact() {
 		}
 		n := p.a.RowPtr[i+1] - p.a.RowPtr[i]
 		most := max(1, min(int64(1)<<min(16, precisions[p.typ].bits), budget/(n*mostB)))
-		p.a.Val[e] = float32(math.Ldexp(whole(most, streamA, i, j), scaleOf(streamScaleA, i)))
+		shift := shiftOf(most, i, j)
+		if p.quant != dtype.Invalid {
+			most = min(max(1, most/4), levels[p.quant])
+		}
+		p.a.Val[e] = float32(math.Ldexp(whole(most, streamA, i, j), scaleOf(streamScaleA, i)+shift))
 	})
 	for k := range p.k {
 		for j := range p.n {
@@ -99,6 +116,9 @@ func (p *instance) pollute() {
 	p.entries(func(e, i, j int) {
 		if below(8, p.seed, streamStored, i, j) == 0 {
 			p.a.Val[e] = p.zero(streamStored, i, j)
+		}
+		if p.quant != dtype.Invalid {
+			return // it holds neither
 		}
 		special(&p.a.Val[e], 1+16*int64(1+p.k/8), streamSpecialA, i, j)
 	})

@@ -25,6 +25,7 @@ const (
 type recipe struct {
 	class       string
 	typ         dtype.Type // the data are elements of this type (TF32: of 11 bits, but in T2)
+	quant       dtype.Type // S8 or E4M3: A is quantised, in exact classes without a loss; Invalid: it is not
 	m, k, n     int
 	pattern     string
 	alpha, beta float32 // in exact classes powers of two, or their negatives; beta may be 0

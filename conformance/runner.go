@@ -254,7 +254,7 @@ func (r *runner) multiply(ctx context.Context, t *test, v *spec.Variant, res *Re
 	if t.path == direct {
 		out, res.Grid, err = r.direct(ctx, t, r.last, v)
 	} else {
-		out, _, err = r.front(ctx, t, r.last, spmm.Options{Format: t.kernel.Name, Variant: v.Name, Precision: t.prec, Cols: t.n})
+		out, _, err = r.front(ctx, t, r.last, spmm.Options{Format: t.kernel.Name, Variant: v.Name, Precision: t.prec, Quantise: t.target.quant, Cols: t.n})
 	}
 	if err != nil {
 		return err
@@ -273,8 +273,12 @@ func (r *runner) multiply(ctx context.Context, t *test, v *spec.Variant, res *Re
 func (r *runner) judge(ctx context.Context, t *test, v *spec.Variant, out *outputs, res *Result) error {
 	p := r.last
 	if t.class == General {
+		q, err := p.quantised()
+		if err != nil {
+			return err
+		}
 		check, err := oracle.Check(ctx, oracle.Problem{
-			A: p.a, B: p.b, C: p.c, Alpha: p.alpha, Beta: p.beta, Epilogue: p.finish(), Compute: v.In, Out: t.c, Splits: 1,
+			Quantised: q, A: p.a, B: p.b, C: p.c, Alpha: p.alpha, Beta: p.beta, Epilogue: p.finish(), Compute: v.In, Out: t.c, Splits: 1,
 		}, out.dense(), 0)
 		if err != nil {
 			return err

@@ -23,6 +23,15 @@ var since = map[string]int{
 	"hrpb/vulkan_lanes_tf32": 4,
 	"dense":                  5,
 	"lanestream":             5,
+
+	"dense/cpu_s8_f16":         6,
+	"dense/cpu_s8_bf16":        6,
+	"dense/cpu_e4m3_f16":       6,
+	"dense/cpu_e4m3_bf16":      6,
+	"lanestream/cpu_s8_f16":    6,
+	"lanestream/cpu_s8_bf16":   6,
+	"lanestream/cpu_e4m3_f16":  6,
+	"lanestream/cpu_e4m3_bf16": 6,
 }
 
 // suiteNumber returns the number of a version of the suite; one that this build cannot derive the cases of is an

@@ -41,21 +41,12 @@ type Quantised struct {
 
 const quantisedName = "quantised"
 
-// QuantisedFormat describes format "quantised", as *Quantised holds it: for files. Kernels take such a matrix in the formats
-// that they multiply from.
+// QuantisedFormat describes format "quantised", as *Quantised holds it, for files. What it packs becomes dtype.S8. Kernels take
+// such a matrix in the formats that they multiply from.
 var QuantisedFormat = Format{
-	Name:    quantisedName,
-	Options: []Option{{Name: "bits", Default: 8, Usage: "8: signed integers; 43: floating-point numbers e4m3"}},
-	Pack: func(a Encoded, o map[string]int) (Encoded, error) {
-		kind := dtype.S8
-		switch o["bits"] {
-		case 8:
-		case 43:
-			kind = dtype.E4M3
-		default:
-			return nil, fmt.Errorf("quantised: option bits is %d: want 8 or 43", o["bits"])
-		}
-		q, _, err := Quantise(a.Sparse(), kind)
+	Name: quantisedName,
+	Pack: func(a Encoded, _ map[string]int) (Encoded, error) {
+		q, _, err := Quantise(a.Sparse(), dtype.S8)
 		if err != nil {
 			return nil, err
 		}

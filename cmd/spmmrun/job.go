@@ -29,6 +29,7 @@ type job struct {
 	matrix                           string
 	backend, format, precision, mode string
 	precisionGiven                   bool
+	quantise                         string
 	p                                string // of reproducible mode
 	pGiven                           bool
 	tune, transpose                  bool
@@ -58,6 +59,9 @@ func (j *job) run(ctx context.Context, stdout io.Writer, p *progress) error {
 	if err == nil {
 		err = j.epilogue.check(j.mode)
 	}
+	if err == nil {
+		err = j.checkQuantise()
+	}
 	if err != nil {
 		return err
 	}
@@ -78,13 +82,19 @@ func (j *job) run(ctx context.Context, stdout io.Writer, p *progress) error {
 	if err != nil {
 		return err
 	}
+	if err := j.transposable(a); err != nil {
+		return err
+	}
 	if j.transpose {
 		p.step("transposing", -1)
 		a = formats.Transpose(a)
 	}
 	a = byRows(a)
 	loaded := time.Since(start)
-	prec := a.Type() // what a file was made for, else f32
+	values, qr, prec, err := j.bring(a, p) // the precision that a file was made for, else f32
+	if err != nil {
+		return err
+	}
 	if j.precisionGiven {
 		if prec, err = dtype.Parse(j.precision); err != nil {
 			return err
@@ -93,11 +103,11 @@ func (j *job) run(ctx context.Context, stdout io.Writer, p *progress) error {
 	var r *result
 	switch prec.Storage() {
 	case dtype.F16:
-		r, err = multiply[half.F16](ctx, j, dev, prec, a, p)
+		r, err = multiply[half.F16](ctx, j, dev, prec, a, values, qr, p)
 	case dtype.BF16:
-		r, err = multiply[half.BF16](ctx, j, dev, prec, a, p)
+		r, err = multiply[half.BF16](ctx, j, dev, prec, a, values, qr, p)
 	default:
-		r, err = multiply[float32](ctx, j, dev, prec, a, p)
+		r, err = multiply[float32](ctx, j, dev, prec, a, nil, nil, p)
 	}
 	if err != nil {
 		return err
@@ -132,13 +142,16 @@ type operands[T formats.Value] struct {
 	a  func() *formats.CSR[T]
 	b  *formats.Dense[T]
 	c0 *formats.Dense[float32] // nil if beta is 0
+	// quantised is A if that has values of 8 bits, else nil; original is the matrix as it came.
+	quantised *formats.Quantised
+	original  formats.Encoded
 
 	epilogue oracle.Epilogue
 }
 
 // multiply does the job with data of type T.
-func multiply[T formats.Value](ctx context.Context, j *job, dev *spmm.Device, prec dtype.Type, a formats.Encoded, p *progress) (*result, error) {
-	q, err := newOperands[T](ctx, j, dev.Info(), a, p)
+func multiply[T formats.Value](ctx context.Context, j *job, dev *spmm.Device, prec dtype.Type, a formats.Encoded, values *formats.Quantised, qr *quantisedReport, p *progress) (*result, error) {
+	q, err := newOperands[T](ctx, j, dev.Info(), a, values, p)
 	if err != nil {
 		return nil, err
 	}
@@ -163,13 +176,16 @@ func multiply[T formats.Value](ctx context.Context, j *job, dev *spmm.Device, pr
 		return nil, err
 	}
 	r.report = newReport(j, q.b.Cols, q.epilogue, dev.Info(), plan.Info(), times, bound)
-	r.report.Reproduced = reproduced(j, plan, q)
+	r.report.Reproduced, r.report.Quantised = reproduced(j, plan, q), qr
 	r.report.warn()
 	if j.verify != "none" {
 		p.step("verifying", -1)
 		if r.report.Verify, err = verify(ctx, j, plan, q, r.c); err != nil {
 			return nil, err
 		}
+	}
+	if v := r.report.Verify; v != nil && qr != nil {
+		qr.Distance = v.unquantised
 	}
 	digest := sha256.Sum256(backend.Bytes(r.c.Data))
 	r.report.OutputSHA256 = hex.EncodeToString(digest[:])
@@ -187,6 +203,9 @@ func prepare[T formats.Value](ctx context.Context, j *job, dev *spmm.Device, pre
 	if err != nil {
 		return nil, err
 	}
+	if q.quantised != nil {
+		return spmm.Prepare(ctx, dev, q.quantised, o)
+	}
 	if a.Format() != "csr" && a.Type() == prec.Storage() {
 		return spmm.Prepare(ctx, dev, a, o)
 	}
@@ -194,7 +213,7 @@ func prepare[T formats.Value](ctx context.Context, j *job, dev *spmm.Device, pre
 }
 
 // newOperands brings A into type T and makes or reads B.
-func newOperands[T formats.Value](ctx context.Context, j *job, dev spmm.Info, a formats.Encoded, p *progress) (*operands[T], error) {
+func newOperands[T formats.Value](ctx context.Context, j *job, dev spmm.Info, a formats.Encoded, values *formats.Quantised, p *progress) (*operands[T], error) {
 	rows, cols := a.Dims()
 	fits := func(n int) error {
 		return newNeed(j, dev, rows, cols, n, a.NNZ(), formats.TypeOf[T]().Size()).check()
@@ -205,7 +224,7 @@ func newOperands[T formats.Value](ctx context.Context, j *job, dev spmm.Info, a 
 	}
 	if formats.TypeOf[T]() == dtype.F16 {
 		err := fitsF16(j.bFile, b.Data)
-		if a.Type() != dtype.F16 {
+		if a.Type() != dtype.F16 && values == nil {
 			err = errors.Join(fitsF16(j.matrix, float32CSR(a).Val), err)
 		}
 		if err != nil {
@@ -214,7 +233,10 @@ func newOperands[T formats.Value](ctx context.Context, j *job, dev spmm.Info, a 
 	}
 	q := &operands[T]{
 		rows: rows, b: convertDense[T](b),
-		a: sync.OnceValue(func() *formats.CSR[T] { return formats.Convert[T](a.Sparse()) }),
+		a: sync.OnceValue(func() *formats.CSR[T] { return formats.Convert[T](a.Sparse()) }), quantised: values, original: a,
+	}
+	if values != nil {
+		q.a = sync.OnceValue(func() *formats.CSR[T] { return levels[T](values) }) // whose pattern alone is looked at
 	}
 	if j.beta != 0 {
 		q.c0 = gen.Dense(rows, b.Cols, j.seed+1, gen.Values{})

@@ -29,6 +29,7 @@ type report struct {
 	Precision    string            `json:"precision"` // what was computed with: f32 where tf32 was requested and the device has none
 	Mode         string            `json:"mode"`
 	Reproduced   *reproducedReport `json:"reproduced,omitempty"` // in reproducible mode
+	Quantised    *quantisedReport  `json:"quantised,omitempty"`
 	N            int               `json:"n"`
 	Alpha        float32           `json:"alpha"`
 	Beta         float32           `json:"beta"`
@@ -115,7 +116,8 @@ type verifyReport struct {
 
 	Distance distanceReport `json:"distance"`
 
-	worst string // the worst output in words
+	worst       string          // the worst output in words
+	unquantised *distanceReport // from the product of the matrix before it was quantised, nil if it was not
 }
 
 // distanceReport tells how far finite outputs are from the exact product, with its epilogue.
@@ -196,6 +198,9 @@ func (r *report) print(w io.Writer, form string) error {
 	}
 	row("plan", "format %s, precision %s, kernel %s", r.Format, r.Precision, r.Variant)
 	row("chosen", "because %s", r.Why)
+	if r.Quantised != nil {
+		row("values", "%v", r.Quantised)
+	}
 	if r.Reproduced != nil {
 		row("mode", "%s, %v", r.Mode, r.Reproduced)
 	}
@@ -218,6 +223,9 @@ func (r *report) print(w io.Writer, form string) error {
 		row("distance", "0: it is the %s", exact)
 	} else if v != nil && v.OK {
 		row("distance", "at most %.2g from the %s, at most %.2g of Σ|a||b|", v.Distance.Worst, exact, v.Distance.Relative)
+	}
+	if q := r.Quantised; q != nil && q.Distance != nil {
+		row("", "at most %.2g from that of A before it was quantised, at most %.2g of Σ|a||b|", q.Distance.Worst, q.Distance.Relative)
 	}
 	row("output", "sha256 %s", r.OutputSHA256)
 	for _, text := range r.Warnings {

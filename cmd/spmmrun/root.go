@@ -82,6 +82,7 @@ Exit codes: 0 right, 1 wrong answer, 2 usage or bad input, 3 backend unavailable
 	f.BoolVar(&j.tune, "tune", false, "measure the formats that are predicted to be near the best, take the fastest and remember it")
 	f.BoolVar(&j.transpose, "transpose", false, "multiply with the transpose of A")
 	addPrecision(c, &j.precision)
+	addChoice(c, &j.quantise, "quantise", "round A's values to 8 bits, with a scale for each row and 128 columns", "none", "int8", "e4m3")
 	addChoice(c, &j.mode, "mode", "how sums are formed: as suits the device, or with the same bits on all", "fast", reproducible)
 	addChoice(c, &j.p, "p", "bits that reproducible mode keeps of a row's or column's largest element; auto takes as many as lose nothing, or 47", precisions...)
 	addCount(c, &j.cols, "cols", "n", 128, 1, "columns of B")

@@ -22,7 +22,7 @@ func verify[T formats.Value](ctx context.Context, j *job, plan *spmm.Plan, q *op
 		sample = 1 + int64(sampleProducts/(1+float64(q.a().NNZ())/float64(max(1, q.rows))))
 	}
 	q32 := oracle.Problem{
-		A: formats.Convert[float32](q.a()), B: convertDense[float32](q.b), C: q.c0,
+		Quantised: q.quantised, A: formats.Convert[float32](q.a()), B: convertDense[float32](q.b), C: q.c0,
 		Alpha: j.alpha, Beta: j.beta, Epilogue: q.epilogue, Compute: plan.Info().Precision, Out: dtype.F32,
 	}
 	r, err := oracle.Check(ctx, q32, c, sample)
@@ -38,6 +38,11 @@ func verify[T formats.Value](ctx context.Context, j *job, plan *spmm.Plan, q *op
 		return v, err
 	}
 	v := &verifyReport{Mode: j.verify, Checked: r.Checked, MaxRatio: finite(r.MaxRatio), OK: r.OK(), Distance: distance}
+	if q.quantised != nil && q.quantised != q.original {
+		if v.unquantised, err = distanceFrom(ctx, q32, q.original, c, sample); err != nil {
+			return nil, err
+		}
+	}
 	if r.First != nil {
 		v.worst = r.First.Error()
 	}

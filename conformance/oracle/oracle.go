@@ -33,6 +33,8 @@ type Problem struct {
 	Compute     dtype.Type // how products were formed: TF32 cuts operands; otherwise exactly
 	Out         dtype.Type // what outputs were rounded to
 	Splits      int        // partial sums of a row, 0 or 1 for none
+	// Quantised, if set, is the matrix to multiply with: A has its pattern, and values that are not looked at.
+	Quantised *formats.Quantised
 }
 
 // Result is the outcome of a check.
@@ -160,6 +162,11 @@ type Dot struct {
 	Abs     float64     // Σ|a||b|, rounded up by less than 2⁻³⁰ of it
 	Class   Class
 	Entries int
+
+	// Of a quantised row:
+	Groups int     // of columns with a scale of their own that have entries
+	Raw    float64 // Σ|q||b| without scales, rounded up
+	Scale  float64 // the largest magnitude of a scale, at least 1
 }
 
 // Class is what kind of number a result is.
@@ -226,9 +233,46 @@ func At(a *formats.CSR[float32], b *formats.Dense[float32], i, j int) *Dot {
 	return d
 }
 
+// AtQuantised is At for a quantised matrix. Its entries are the exact products of their scales and values, which two
+// numbers of float32 hold together.
+func AtQuantised(a *formats.Quantised, b *formats.Dense[float32], i, j int) *Dot {
+	d := &Dot{Scale: 1}
+	last := -1
+	for k := a.RowPtr[i]; k < a.RowPtr[i+1]; k++ {
+		col := int(a.ColIdx[k])
+		scale, q, y := float64(a.Scale(i, col)), float64(formats.Level(a.Kind, a.Q[k])), b.At(col, j)
+		x := scale * q // of 31 bits: exact
+		hi := float32(x)
+		d.Entries++
+		if group := col / formats.ScaleCols; group != last {
+			last = group
+			d.Groups++
+		}
+		t := x * float64(y) // less than 2⁻⁵³ of it off
+		d.Class = d.Class.join(Of(t))
+		if d.Class == Finite {
+			d.Sum.AddProduct(hi, y)
+			d.Sum.AddProduct(float32(x-float64(hi)), y)
+			d.Abs += math.Abs(t)
+			d.Raw += math.Abs(q * float64(y))
+			d.Scale = math.Max(d.Scale, math.Abs(scale))
+		}
+	}
+	d.Abs *= 1 + 0x1p-30
+	return d
+}
+
+// dot is the exact product for output (i, j).
+func (p *Problem) dot(i, j int) *Dot {
+	if p.Quantised != nil {
+		return AtQuantised(p.Quantised, p.B, i, j)
+	}
+	return At(p.A, p.B, i, j)
+}
+
 // one judges output (i, j).
 func (p *Problem) one(i, j int, got *formats.Dense[float32]) verdict {
-	d := At(p.A, p.B, i, j)
+	d := p.dot(i, j)
 	c := float64(got.At(i, j))
 	old := 0.0
 	if p.Beta != 0 {
@@ -249,7 +293,7 @@ func (p *Problem) one(i, j int, got *formats.Dense[float32]) verdict {
 	}
 	alpha := math.Abs(float64(p.Alpha))
 	want := math.FMA(float64(p.Alpha), d.Sum.Float64(), old) + bias
-	bound := alpha*Bound(d.Entries, p.Splits, d.Abs, p.Compute) + scaling(alpha*d.Abs, math.Abs(old), p)
+	bound := alpha*(Bound(d.Entries, p.Splits+d.Groups, d.Abs, p.Compute)+underflow(d)) + scaling(alpha*d.Abs, math.Abs(old), p)
 	want, bound = e.apply(want, bound)
 	bound += rounding(math.Abs(want)+bound, p.Out)
 	if overflows(math.Abs(want)+bound, p.Out) && math.IsInf(c, 0) && math.Signbit(c) == math.Signbit(want) {
@@ -257,7 +301,7 @@ func (p *Problem) one(i, j int, got *formats.Dense[float32]) verdict {
 	}
 	// A step may overflow even where the sum does not: then C may be infinite or NaN, or what an activation makes of that.
 	all := alpha*d.Abs + math.Abs(old) + math.Abs(bias)
-	if (Of(c) != Finite || e.Activation != NoActivation && c == 0) && (overflows(alpha*d.Abs, dtype.F32) || overflows(math.Abs(old), dtype.F32)) {
+	if (Of(c) != Finite || e.Activation != NoActivation && c == 0) && (overflows(alpha*d.Abs, dtype.F32) || overflows(d.Raw, dtype.F32) || overflows(math.Abs(old), dtype.F32)) {
 		return verdict{}
 	}
 	err := math.Abs(c - want)
@@ -283,6 +327,15 @@ func Bound(entries, splits int, abs float64, compute dtype.Type) float64 {
 		bound += 0x1p-9 * abs // two operands cut to 11 bits: 2·2⁻¹⁰, and their product's cross term
 	}
 	return bound + float64(entries)*0x1p-126
+}
+
+// underflow bounds what products without their scales lose where they may be flushed to zero: kernels form them of values
+// that are smaller by 2⁻⁹ at most.
+func underflow(d *Dot) float64 {
+	if d.Groups == 0 {
+		return 0
+	}
+	return float64(d.Entries) * 0x1p-117 * d.Scale
 }
 
 // scaling bounds the roundings of alpha·x + beta·c.

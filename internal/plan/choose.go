@@ -73,7 +73,7 @@ func choose(ctx context.Context, d *Device, a *source, o Options) ([]*candidate,
 	if len(cs) == 1 {
 		return explain(cs, func(c *candidate) string { return "there is no other " + requested(o, c) }), nil
 	}
-	if err := rank(ctx, d, cs, a.csr(), o); err != nil {
+	if err := rank(ctx, d, cs, a, o); err != nil {
 		return nil, err
 	}
 	return explain(cs, func(c *candidate) string { return predicted(cs, c) }), nil
@@ -91,7 +91,7 @@ func explain(cs []*candidate, why func(*candidate) string) []*candidate {
 func adopting(cs []*candidate, a *source) []*candidate {
 	var as []*candidate
 	for _, c := range cs {
-		if a.Format() != c.kernel.Name || c.kernel.Adopt == nil {
+		if a.Format() != c.kernel.Name || c.kernel.Adopt == nil || a.quantised != nil {
 			continue
 		}
 		start := time.Now()
@@ -147,15 +147,18 @@ func refusal(err error) bool {
 
 // rank sorts candidates by what a multiplication is predicted to cost, from samples of the matrix
 // packed for each. Those that cannot hold even that come last.
-func rank(ctx context.Context, d *Device, cs []*candidate, a formats.Sparse, o Options) error {
+func rank(ctx context.Context, d *Device, cs []*candidate, a *source, o Options) error {
 	if len(cs) < 2 {
 		return nil
 	}
-	pr, err := newPredictor(ctx, d, a, o.cols())
+	pr, err := newPredictor(ctx, d, a.csr(), o.cols())
 	if err != nil {
 		return err
 	}
-	s := newSource(sample(a))
+	s, err := a.sampled()
+	if err != nil {
+		return err
+	}
 	for _, c := range cs {
 		c.cost = unlikely
 		e, err := c.encode(ctx, s)
@@ -214,13 +217,13 @@ func (c *candidate) encode(ctx context.Context, a *source) (*encoded, error) {
 	if c.adopted != nil {
 		return c.adopted, nil
 	}
-	m := formats.ConvertTo(a.csr(), c.variant.In)
+	a.csr()
 	start := time.Now()
-	enc, err := c.kernel.Encode(m, c.variant)
+	m, enc, err := a.pack(c.kernel, c.variant)
 	if err != nil {
 		return nil, cannotHold{fmt.Errorf("format %s: %w", c.kernel.Name, err)}
 	}
-	return c.encoded(newSource(m), enc, time.Since(start)), nil
+	return c.encoded(m, enc, time.Since(start)), nil
 }
 
 // encoded describes a matrix that was packed for the candidate.
@@ -233,7 +236,7 @@ func (c *candidate) encoded(m *source, enc *spec.Packed, took time.Duration) *en
 
 // candidates returns the variants worth comparing: for each format, and each packing of it, the
 // first in the kernel's table that the device can run.
-func candidates(caps backend.Caps, a formats.Encoded, o Options) ([]*candidate, error) {
+func candidates(caps backend.Caps, a *source, o Options) ([]*candidate, error) {
 	prec := o.precision(a)
 	var cs []*candidate
 	var runs []string // what a variant might have been named
@@ -242,7 +245,7 @@ func candidates(caps backend.Caps, a formats.Encoded, o Options) ([]*candidate, 
 			continue
 		}
 		var of []*candidate
-		for _, v := range usable(k, caps, prec) {
+		for _, v := range usable(k, caps, prec, a.kind()) {
 			same := func(c *candidate) bool { return k.SamePacking(c.variant, v) }
 			if o.Variant == v.Name || o.Variant == "" && !slices.ContainsFunc(of, same) {
 				of = append(of, &candidate{kernel: k, variant: v})
@@ -252,6 +255,9 @@ func candidates(caps backend.Caps, a formats.Encoded, o Options) ([]*candidate, 
 		cs = append(cs, of...)
 	}
 	format := pick(o.anyFormat(), "auto", o.Format)
+	if a.kind() != dtype.Invalid {
+		format += fmt.Sprintf(" with values of %v", a.kind())
+	}
 	switch {
 	case len(cs) > 0:
 		return cs, nil
@@ -264,16 +270,16 @@ func candidates(caps backend.Caps, a formats.Encoded, o Options) ([]*candidate, 
 }
 
 // usable returns the kernel's variants for a precision that a device can run. tf32 is a way in which
-// tensor cores compute; where there are none, its data are computed in f32.
-func usable(k *spec.Format, caps backend.Caps, prec dtype.Type) []*spec.Variant {
+// tensor cores compute; where there are none, its data are computed in f32. kind is that of quantised values.
+func usable(k *spec.Format, caps backend.Caps, prec, kind dtype.Type) []*spec.Variant {
 	var vs []*spec.Variant
 	for _, v := range k.Variants {
-		if v.In == prec && v.Met(caps) {
+		if v.In == prec && v.Quant == kind && v.Met(caps) {
 			vs = append(vs, v)
 		}
 	}
 	if len(vs) == 0 && prec == dtype.TF32 {
-		return usable(k, caps, dtype.F32)
+		return usable(k, caps, dtype.F32, kind)
 	}
 	return vs
 }

@@ -39,8 +39,17 @@ func Compare(ctx context.Context, d *Device, m formats.Encoded, o Options) ([]Pa
 	if err := o.validateForHost("Compare"); err != nil {
 		return nil, err
 	}
-	m, _ = o.operand(m)
-	a := newSource(m.Sparse())
+	q, err := o.quantised(m)
+	if err != nil {
+		return nil, err
+	}
+	var a *source
+	if q != nil {
+		a = newQuantisedSource(q)
+	} else {
+		m, _ = o.operand(m)
+		a = newSource(m.Sparse())
+	}
 	cs, err := candidates(d.Caps(), a, o)
 	if err != nil {
 		return nil, err

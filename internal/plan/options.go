@@ -19,6 +19,7 @@ type Options struct {
 	Format    string     // a format's name; "" or "auto" picks one
 	Variant   string     // a variant's name, to force it; "" picks one
 	Precision dtype.Type // of A's values and of B; Invalid: the matrix's own type
+	Quantise  dtype.Type // S8 or E4M3: what A's values are rounded to; Invalid: A is multiplied with as it is
 	Cols      int        // columns of B to choose for; 0: 128
 	Transpose bool       // multiply with the matrix's transpose
 	Right     bool       // the matrix stands on the right: C = alpha·B·A + beta·C
@@ -49,6 +50,41 @@ func (o Options) precision(a formats.Encoded) dtype.Type {
 	return o.Precision
 }
 
+// quantised returns the matrix to multiply with where that is quantised, by the caller or by Quantise; else nil. o is then
+// for the precision of B.
+func (o *Options) quantised(a formats.Encoded) (*formats.Quantised, error) {
+	q, is := a.(*formats.Quantised)
+	switch {
+	case !is && o.Quantise == dtype.Invalid:
+		return nil, nil
+	case o.Reproducible != 0:
+		return nil, errors.New("Options.Mode: a quantised matrix is multiplied with in fast mode only")
+	case o.Precision == dtype.F32 || o.Precision == dtype.TF32:
+		return nil, fmt.Errorf("Options.Precision: %v: a quantised matrix is multiplied with in f16 or bf16", o.Precision)
+	case is && o.Quantise != dtype.Invalid && o.Quantise != q.Kind:
+		return nil, fmt.Errorf("Options.Quantise: %v, but the matrix has values of %v", o.Quantise, q.Kind)
+	case is && o.Transpose != o.Right:
+		return nil, fmt.Errorf("Options.%s: a matrix that is quantised has its scales along rows: transpose it before that", pick(o.Right, "Right", "Transpose"))
+	}
+	if o.Precision == dtype.Invalid {
+		o.Precision = dtype.F16
+		if a.Type() == dtype.BF16 {
+			o.Precision = dtype.BF16
+		}
+	}
+	if is {
+		return q, nil
+	}
+	if o.Transpose != o.Right {
+		a = formats.Transpose(a)
+	}
+	q, _, err := formats.Quantise(a.Sparse(), o.Quantise)
+	if err != nil {
+		err = fmt.Errorf("Options.Quantise: %w", err)
+	}
+	return q, err
+}
+
 // operand returns the matrix to multiply with, on the left, and whether its entries are in another order than a's: then what Sparse
 // returns of it shares no memory with a, and its entries were given column by column. A dense matrix has the precision's type.
 func (o Options) operand(a formats.Encoded) (m formats.Encoded, turned bool) {
@@ -74,6 +110,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("Options.Format: unknown format %q (auto, %s)", o.Format, strings.Join(Formats(), ", "))
 	case !slices.Contains(precisions, o.Precision):
 		return fmt.Errorf("Options.Precision: %v: want f16, bf16, tf32 or f32", o.Precision)
+	case o.Quantise != dtype.Invalid && o.Quantise != dtype.S8 && o.Quantise != dtype.E4M3:
+		return fmt.Errorf("Options.Quantise: %v: want s8 or e4m3", o.Quantise)
 	case o.Cols < 0 || o.Cols > math.MaxInt32:
 		return fmt.Errorf("Options.Cols: %d: want 1 to %d, or 0, which means %d", o.Cols, math.MaxInt32, DefaultCols)
 	case o.Reproducible != 0 && o.Tune:

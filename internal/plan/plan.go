@@ -9,6 +9,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -28,6 +29,7 @@ type Info struct {
 	Variant    string        // the kernel's
 	Why        string        // reads behind "because": what made it this variant
 	Precision  dtype.Type    // what products are computed with
+	Quantised  dtype.Type    // of A's values, S8 or E4M3; Invalid: they are of Precision
 	Stats      formats.Stats // of the encoded matrix
 	EncodeTime time.Duration // packing on the host
 	UploadTime time.Duration
@@ -60,6 +62,9 @@ func New(ctx context.Context, d *Device, a formats.Encoded, o Options) (*Plan, e
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
+	if q, err := o.quantised(a); q != nil || err != nil {
+		return newQuantised(ctx, d, q, o, err)
+	}
 	a, turned := o.operand(a)
 	var p *Plan
 	var err error
@@ -72,6 +77,19 @@ func New(ctx context.Context, d *Device, a formats.Encoded, o Options) (*Plan, e
 		return nil, err
 	}
 	p.given, p.right = newGiven(a, turned, o.Reproducible != 0), o.Right
+	return p, nil
+}
+
+// newQuantised prepares a quantised matrix, unless there was an error in making it.
+func newQuantised(ctx context.Context, d *Device, q *formats.Quantised, o Options, err error) (*Plan, error) {
+	if err != nil {
+		return nil, err
+	}
+	p, err := newFast(ctx, d, newQuantisedSource(q), o)
+	if err != nil {
+		return nil, err
+	}
+	p.Quantised, p.right = q.Kind, o.Right
 	return p, nil
 }
 
@@ -139,6 +157,9 @@ func place(ctx context.Context, d *Device, e *encoded, why string) (*Plan, *resi
 func Encode(ctx context.Context, d *Device, m formats.Encoded, o Options) (formats.Encoded, error) {
 	if err := o.validateForHost("Encode"); err != nil {
 		return nil, err
+	}
+	if q, err := o.quantised(m); q != nil || err != nil {
+		return nil, cmp.Or(err, errors.New("Options.Quantise: Encode packs no quantised matrix: formats.Quantise makes one that files hold"))
 	}
 	m, _ = o.operand(m)
 	a := newSource(m)

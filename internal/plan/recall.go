@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/cache"
 )
@@ -55,9 +56,12 @@ const shortDigest = 16
 
 // recordFile returns the folder and what the file's name starts with: all but the digest, so that it shows whether
 // there can be a record without one.
-func recordFile(d *Device, a formats.Encoded, o Options) (folder, prefix string) {
+func recordFile(d *Device, a *source, o Options) (folder, prefix string) {
 	rows, cols := a.Dims()
 	format := pick(o.anyFormat(), "auto", o.Format)
+	if a.kind() != dtype.Invalid {
+		format += "-" + a.kind().String()
+	}
 	return "tuned-" + deviceKey(d.Info()), fmt.Sprintf("%s-%v-n%d-%dx%d-%d-", format, o.precision(a), o.cols(), rows, cols, a.NNZ())
 }
 

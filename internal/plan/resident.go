@@ -197,7 +197,7 @@ func (e *encoded) ranges(ctx context.Context, rowBlock int) ([]*spec.Packed, err
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		p, err := e.kernel.Part(e.matrix.csr().RowRange(lo, min(lo+rowBlock, rows)), e.variant, e.enc)
+		p, err := e.matrix.part(lo, min(lo+rowBlock, rows), e.kernel, e.variant, e.enc)
 		if err != nil {
 			return nil, err
 		}

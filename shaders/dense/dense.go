@@ -31,7 +31,7 @@ var Format = &spec.Format{
 	Program: &spec.Program{
 		Name: "dense",
 		Args: []spec.Arg{
-			{Name: "a", Elem: "T", ReadOnly: true}, // rows, lda apart
+			{Name: "a", Elem: "T", ReadOnly: true}, // rows, lda apart; where A is quantised bytes, and behind them the scales
 			{Name: "b", Elem: "T", ReadOnly: true},
 			{Name: "bias", Elem: "f32", ReadOnly: true},
 			{Name: "c", Elem: "f32"},
@@ -40,10 +40,11 @@ var Format = &spec.Format{
 		Variants: spec.SplitEpilogues(variants()),
 		Files:    files,
 	},
-	Full:   true,
-	Encode: spec.Encoder(encode[half.F16], encode[half.BF16], encode[float32]),
-	Adopt:  spec.Adopter(pack[half.F16], pack[half.BF16], pack[float32]),
-	Launch: launch,
+	Full:            true,
+	Encode:          spec.Quantising(spec.Encoder(encode[half.F16], encode[half.BF16], encode[float32]), packQuantised),
+	EncodeQuantised: packQuantised,
+	Adopt:           spec.Adopter(pack[half.F16], pack[half.BF16], pack[float32]),
+	Launch:          launch,
 }
 
 // params is the parameter block. Rows and columns are those of the product that is written row by row: of C, or, where

@@ -90,6 +90,9 @@ func each(t *testing.T, f func(t *testing.T, dev backend.Device, v *spec.Variant
 func TestMultiply(t *testing.T) {
 	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
 		for _, q := range cases() {
+			if (q.BCol || q.CCol) && !v.AnyOrder {
+				continue // package plan brings them into the order that the variant takes
+			}
 			t.Run(q.Name, func(t *testing.T) { q.Run(t, dev, dense.Format, v, out) })
 		}
 	})
@@ -110,6 +113,9 @@ func TestReproducible(t *testing.T) {
 func TestNonFinite(t *testing.T) {
 	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
 		for order := range 4 {
+			if order > 0 && !v.AnyOrder {
+				break
+			}
 			switch v.In.Storage() {
 			case dtype.F16:
 				nonFinite[half.F16](t, dev, v, out, order)
@@ -140,14 +146,17 @@ func nonFinite[T formats.Value](t *testing.T, dev backend.Device, v *spec.Varian
 	b.Set(17, 20, shadertest.From[T](nan))
 	a.Set(5, 33, shadertest.From[T](0))
 	a.Set(6, 33, shadertest.From[T](-1))
-	a.Set(69, 0, shadertest.From[T](inf))
+	infinite := v.Quant == dtype.Invalid // quantised values are finite
+	if infinite {
+		a.Set(69, 0, shadertest.From[T](inf))
+	}
 	want := func(i, j int) float32 {
 		switch {
 		case j == 20 || j == 10 || j == 3 && i == 5:
 			return nan
 		case j == 3 && i == 6:
 			return -inf
-		case j == 3 || i == 69:
+		case j == 3 || i == 69 && infinite:
 			return inf
 		case i == 5:
 			return k - 1
@@ -218,7 +227,12 @@ func TestLoad(t *testing.T) {
 
 // TestEncode: what lacks an element is refused, by its row; a matrix that lies side by side is not copied.
 func TestEncode(t *testing.T) {
-	v := dense.Format.Variants[len(dense.Format.Variants)-1]
+	var v *spec.Variant // of the CPU, for float32
+	for _, x := range dense.Format.Variants {
+		if x.Code == backend.CodeGo && x.In == dtype.F32 {
+			v = x
+		}
+	}
 	a := &formats.CSR[float32]{Rows: 2, Cols: 2, RowPtr: []int64{0, 2, 3}, ColIdx: []int32{0, 1, 1}, Val: []float32{1, 2, 3}}
 	if _, err := dense.Format.Encode(a, v); !errors.Is(err, backend.ErrUnsupported) || !errors.Is(err, formats.ErrNotFull) {
 		t.Errorf("a matrix that lacks an element: %v", err)

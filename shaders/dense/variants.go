@@ -41,7 +41,7 @@ func variants() []*spec.Variant {
 			Out: []dtype.Type{dtype.F16, dtype.BF16}, AnyOrder: true,
 		})
 	}
-	return vs
+	return append(vs, quantisedVariants()...)
 }
 
 // tiles are the constants of a tile.

@@ -26,7 +26,7 @@ var Format = &spec.Format{
 	Program: &spec.Program{
 		Name: "lanestream",
 		Args: []spec.Arg{
-			{Name: "index", Elem: "u32", ReadOnly: true}, // StreamPtr, PieceRows, RestPtr, RestCol and Stored, one after the other
+			{Name: "index", Elem: "u32", ReadOnly: true}, // StreamPtr, PieceRows, RestPtr, RestCol, Stored, and where A is quantised Scales
 			{Name: "mask", Elem: "u32", ReadOnly: true},
 			{Name: "values", Elem: "T", ReadOnly: true},
 			{Name: "b", Elem: "T", ReadOnly: true},
@@ -34,12 +34,13 @@ var Format = &spec.Format{
 			{Name: "c", Elem: "f32"},
 		},
 		Params:   spec.Params[params](),
-		Variants: spec.SplitEpilogues(slices.Concat(cuda, cpuVariants())),
+		Variants: spec.SplitEpilogues(slices.Concat(cuda, cpuVariants(), quantisedVariants())),
 	},
-	Packing: []string{"WARPS", "CLUSTER", "PAIRS"},
-	Encode:  spec.Encoder(pack[half.F16], pack[half.BF16], pack[float32]),
-	Adopt:   spec.Adopter(take[half.F16], take[half.BF16], take[float32]),
-	Launch:  launch,
+	Packing:         []string{"WARPS", "CLUSTER", "PAIRS"},
+	Encode:          spec.Quantising(spec.Encoder(pack[half.F16], pack[half.BF16], pack[float32]), packQuantised),
+	EncodeQuantised: packQuantised,
+	Adopt:           spec.Adopter(take[half.F16], take[half.BF16], take[float32]),
+	Launch:          launch,
 }
 
 // params is the parameter block.

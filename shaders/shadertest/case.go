@@ -28,6 +28,8 @@ type Case struct {
 	Real        bool
 	Units       int  // said to be the device's, if positive: how work is shared out may depend on it
 	Fold        bool // bends the grids, see Fold
+
+	quantised bool // A has values that 8 bits hold exactly
 }
 
 // Spread is a pattern of rows with the given numbers of entries, evenly spread over k columns.
@@ -46,6 +48,7 @@ func Spread(k int, lens ...int) [][]int32 {
 func (q Case) Run(t *testing.T, dev backend.Device, k *spec.Format, v *spec.Variant, out dtype.Type) []byte {
 	t.Helper()
 	var x *built
+	q.quantised = v.Quant != dtype.Invalid
 	switch v.In.Storage() {
 	case dtype.F16:
 		x = build[half.F16](q, out)
@@ -109,7 +112,15 @@ func build[T formats.Value](q Case, out dtype.Type) *built {
 	return x
 }
 
-// number draws an element of A or B.
+// entry draws an element of A.
+func (q *Case) entry(r *rand.Rand) float32 {
+	if q.quantised && q.Real {
+		return float32(math.Copysign(math.Ldexp(float64(8+r.IntN(8)), -4-r.IntN(3)), float64(r.IntN(2))-0.5))
+	}
+	return q.number(r)
+}
+
+// number draws an element of B, C or the bias.
 func (q *Case) number(r *rand.Rand) float32 {
 	if q.Real {
 		return r.Float32()*2 - 1
@@ -140,7 +151,7 @@ func multiply[T formats.Value](x *built, q Case, r *rand.Rand, b []T) *formats.C
 	a := &formats.CSR[T]{Rows: x.p.M, Cols: q.K, RowPtr: make([]int64, 1, x.p.M+1)}
 	for i, cols := range q.Pattern {
 		for _, col := range cols {
-			v := From[T](q.number(r))
+			v := From[T](q.entry(r))
 			a.ColIdx, a.Val = append(a.ColIdx, col), append(a.Val, v)
 			for j := range q.N {
 				y := float64(q.Alpha) * To(v) * To(b[int(col)*q.LDB+j])

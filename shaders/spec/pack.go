@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
 )
@@ -31,6 +32,24 @@ func Adopter[A, B, C formats.Encoded](f16 func(A, *Variant) (*Packed, error), bf
 			err = fmt.Errorf("%w: %w", err, backend.ErrUnsupported)
 		}
 		return p, err
+	}
+}
+
+// Quantising makes a Format.Encode of one for variants that compute with A's own values and one for those that have Quant,
+// for which it quantises: that is exact where 8 bits and a power of two hold the values (formats.Quantise).
+func Quantising(encode func(formats.Sparse, *Variant) (*Packed, error), quantised func(*formats.Quantised, *Variant) (*Packed, error)) func(formats.Sparse, *Variant) (*Packed, error) {
+	return func(a formats.Sparse, v *Variant) (*Packed, error) {
+		if v.Quant == dtype.Invalid {
+			return encode(a, v)
+		}
+		if err := v.Takes(a); err != nil {
+			return nil, err
+		}
+		q, _, err := formats.Quantise(a, v.Quant)
+		if err != nil {
+			return nil, err
+		}
+		return quantised(q, v)
 	}
 }
 

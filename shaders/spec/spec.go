@@ -44,6 +44,8 @@ type Format struct {
 	// Adopt packs a matrix that is already encoded in the format, for a variant. It refuses one that is encoded
 	// otherwise than the variant needs. A format without it adopts none.
 	Adopt func(m formats.Encoded, v *Variant) (*Packed, error)
+	// EncodeQuantised, if set, packs a quantised matrix for a variant that has Quant. Encode quantises for such a variant.
+	EncodeQuantised func(a *formats.Quantised, v *Variant) (*Packed, error)
 	// Launch says how a variant multiplies a packed matrix.
 	Launch func(v *Variant, e *Packed, p Problem) (Launch, error)
 }
@@ -68,7 +70,7 @@ func (f *Format) SamePacking(x, y *Variant) bool {
 			return false
 		}
 	}
-	return x.In.Storage() == y.In.Storage()
+	return x.In.Storage() == y.In.Storage() && x.Quant == y.Quant
 }
 
 // Arg is a buffer argument.
@@ -82,6 +84,7 @@ type Arg struct {
 type Variant struct {
 	Name   string     // unique within the program, such as "cuda_v8_f16"
 	In     dtype.Type // how A and B are computed with; they are stored as In.Storage()
+	Quant  dtype.Type // S8 or E4M3: A has values of 8 bits with scales, see formats.Quantised; Invalid: A is of In too
 	Code   backend.Code
 	Need   Need
 	Local  [3]uint32

@@ -1,0 +1,224 @@
+// Quantised matrices: lane streams whose values have 8 bits, with a scale for each row and 128 columns.
+
+package lanestream
+
+import (
+	"math/bits"
+	"sync"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/formats/lanestream"
+	"github.com/spmmrun/spmm/internal/simd"
+	"github.com/spmmrun/spmm/shaders/host"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// The columns of a workgroup on the CPU, and the panels of a group of rows.
+const (
+	quantisedCols = 128
+	panels        = rows / simd.PanelRows
+)
+
+// shape is what is kept of a quantised matrix: launches look at it.
+type shape lanestream.Shape
+
+func (s shape) Shape() lanestream.Shape { return lanestream.Shape(s) }
+
+// packQuantised packs the values without their scales, as bytes in the order of lane streams, and the scales behind the index.
+func packQuantised(a *formats.Quantised, v *spec.Variant) (*spec.Packed, error) {
+	m, err := lanestream.Encode(a.Levels(), lanestream.Options{Parts: parts(a.Rows, v)})
+	if err != nil {
+		return nil, err
+	}
+	e, err := arrange(m, v)
+	if err != nil {
+		return nil, err
+	}
+	values := bytesOf(m.Values, a.Kind)
+	index := backend.View[uint32](e.Arrays[0].Data)[:len(m.StreamPtr)+len(m.PieceRows)+len(m.RestPtr)+len(m.RestCol)+len(m.Stored)]
+	index = append(index[:len(index):len(index)], backend.View[uint32](backend.Bytes(a.Scales))...)
+	e.Arrays[0], e.Arrays[2] = spec.NewArray("index", index), spec.NewArray("values", values)
+	e.Stats.StoredBytes += 4*int64(len(a.Scales)) - int64(len(values))
+	e.Format = shape(m.Shape())
+	return e, nil
+}
+
+// bytesOf returns values as their 8 bits.
+func bytesOf(values []half.F16, kind dtype.Type) []uint8 {
+	table := make([]uint8, 1<<16)
+	for q := range 256 {
+		if x := half.F16From(formats.Level(kind, uint8(q))); q != 0x80 || kind == dtype.S8 { // -0 of e4m3 is +0
+			table[x] = uint8(q)
+		}
+	}
+	out := make([]uint8, len(values))
+	for i, x := range values {
+		out[i] = table[x]
+	}
+	return out
+}
+
+func quantisedVariants() []*spec.Variant {
+	var vs []*spec.Variant
+	for _, kind := range []dtype.Type{dtype.S8, dtype.E4M3} {
+		for _, t := range []dtype.Type{dtype.F16, dtype.BF16} {
+			vs = append(vs, &spec.Variant{
+				Name: "cpu_" + kind.String() + "_" + t.String(), In: t, Quant: kind, Code: backend.CodeGo,
+				Func:   host.For(t, quantisedGroup(kind, host.F16), quantisedGroup(kind, host.BF16), nil),
+				Local:  [3]uint32{1, 1, 1},
+				Consts: []spec.Const{spec.Define("WARPS", 1), spec.Define("BLOCKS", 1), spec.Define("CLUSTER", 1), spec.Define("COLS", quantisedCols)},
+				Out:    []dtype.Type{dtype.F16, dtype.BF16},
+			})
+		}
+	}
+	return vs
+}
+
+// quantisedGroup returns the function of one workgroup on the CPU, a group of 64 rows and some columns. Values are multiplied by their
+// scales when they are expanded.
+func quantisedGroup[T formats.Value](kind dtype.Type, loops host.Loops[T]) backend.GroupFunc {
+	var levels [256]float32
+	for q := range levels {
+		levels[q] = formats.Level(kind, uint8(q))
+	}
+	pool := sync.Pool{New: func() any { return new(quantisedScratch) }}
+	return func(args [][]byte, block []byte, at [3]uint32) {
+		p := spec.View[params](block)
+		number := int(at[0]) + int(at[2])*int(p.width)
+		if number >= int(p.groups) {
+			return
+		}
+		index, streams := backend.View[uint32](args[0]), int(p.groups*p.parts)
+		tail := index[2*streams+1:]
+		restPtr := tail[:p.rows+1]
+		restCol := tail[p.rows+1:][:restPtr[p.rows]]
+		stored := tail[len(restPtr)+len(restCol):]
+		slots := chains * int(index[streams])
+		w := quantisedWork[T]{
+			params: p, quantisedScratch: pool.Get().(*quantisedScratch), levels: &levels, number: number, ptr: index[:streams+1], restPtr: restPtr, restCol: restCol,
+			stored: stored[:slots/32], scales: backend.View[float32](backend.Bytes(stored[slots/32:])), mask: backend.View[uint32](args[1]),
+			values: args[2][:slots], rest: args[2][slots:], b: backend.View[T](args[3]), loops: loops, firstColumn: int(at[1]) * quantisedCols,
+		}
+		defer pool.Put(w.quantisedScratch)
+		w.columns = min(quantisedCols, int(p.n)-w.firstColumn)
+		w.multiply()
+		out := host.Out{C: args[5], Bias: args[4], Store: p.store, LDC: p.ldc, Alpha: p.alpha, Beta: p.beta}
+		for r := range min(rows, int(p.rows)-number*rows) {
+			acc := w.acc[r*quantisedCols:][:w.columns]
+			host.Repair(acc, func(j int, add func(x, y float32)) {
+				y := func(col int) float32 { return loops.Wide(w.b[col*int(p.ldb)+w.firstColumn+j]) }
+				for part := range int(p.parts) {
+					w.each(part, func(row, col, at int) {
+						if row == r && stored[at/32]>>(at%32)&1 != 0 {
+							add(w.value(row, col, w.values[at]), y(col))
+						}
+					}, nil)
+				}
+				w.eachRest(r, func(col int, q uint8) { add(w.value(r, col, q), y(col)) })
+			})
+			out.Row(number*rows+r, w.firstColumn, acc, w.c[:w.columns])
+		}
+	}
+}
+
+// quantisedScratch is the sums of a workgroup, the vectors of a step, and a row of C.
+type quantisedScratch struct {
+	acc   [rows * quantisedCols]float32
+	dense [panels][stepCols * simd.PanelRows]float32
+	cols  [stepCols]uint32
+	c     [quantisedCols]float32
+}
+
+// quantisedWork is what a workgroup works on.
+type quantisedWork[T formats.Value] struct {
+	params
+	*quantisedScratch
+	levels               *[256]float32
+	number               int // of the group
+	ptr, restPtr         []uint32
+	restCol, stored      []uint32
+	mask                 []uint32
+	scales               []float32
+	values, rest         []uint8
+	b                    []T
+	loops                host.Loops[T]
+	firstColumn, columns int // of C
+}
+
+// value is the number that q stands for in a row of the group.
+func (w *quantisedWork[T]) value(r, col int, q uint8) float32 {
+	of := (int(w.params.cols)-1)/formats.ScaleCols + 1
+	return w.scales[(w.number*rows+r)*of+col/formats.ScaleCols] * w.levels[q]
+}
+
+// each calls f with each value of a part of the group: its row in the group, its column, and its place; then done, if there is one, with
+// the first column of each step.
+func (w *quantisedWork[T]) each(part int, f func(r, col, at int), done func(col int)) {
+	first := chains * int(w.ptr[w.number*int(w.parts)+part])
+	var next [chains]int
+	for c := range next {
+		next[c] = first + c
+	}
+	piece := func(q int) int { return int(uint64(w.pieces) * uint64(q) / uint64(w.parts)) }
+	for s := piece(part) * int(w.steps); s < piece(part+1)*int(w.steps); s++ {
+		for n, word := range w.mask[(w.number*int(w.pieces*w.steps)+s)*chains:][:chains] {
+			for ; word != 0; word &= word - 1 {
+				bit := bits.TrailingZeros32(word) // 8·t + 4·k + 2·r + h
+				chain := n/2*2 + bit&1
+				f(16*(bit>>3)+8*(bit>>1&1)+n/8, s*stepCols+16*(n%2)+8*(bit>>2&1)+4*(bit&1)+n/2%4, next[chain])
+				next[chain] += chains
+			}
+		}
+		if done != nil {
+			done(s * stepCols)
+		}
+	}
+}
+
+func (w *quantisedWork[T]) eachRest(r int, f func(col int, q uint8)) {
+	for at := w.restPtr[w.number*rows+r]; at < w.restPtr[w.number*rows+r+1]; at++ {
+		f(int(w.restCol[at]), w.rest[at])
+	}
+}
+
+func (w *quantisedWork[T]) multiply() {
+	clear(w.acc[:])
+	for p := range w.dense {
+		clear(w.dense[p][:])
+	}
+	last := int(w.params.rows) - w.number*rows // of the group
+	for part := range int(w.parts) {
+		w.each(part, func(r, col, at int) {
+			if r < last && col < int(w.params.cols) { // else a filler
+				w.dense[r/simd.PanelRows][col%stepCols*simd.PanelRows+r%simd.PanelRows] = w.value(r, col, w.values[at])
+			}
+		}, w.flush)
+	}
+	for r := range min(rows, last) {
+		w.eachRest(r, func(col int, q uint8) {
+			x := w.value(r, col, q)
+			for j := range w.columns {
+				w.acc[r*quantisedCols+j] += x * w.loops.Wide(w.b[col*int(w.ldb)+w.firstColumn+j])
+			}
+		})
+	}
+}
+
+// flush multiplies a step's vectors.
+func (w *quantisedWork[T]) flush(col int) {
+	n := min(stepCols, int(w.params.cols)-col)
+	if n <= 0 {
+		return // places past the last column
+	}
+	for i := range n {
+		w.quantisedScratch.cols[i] = uint32(col + i)
+	}
+	for p := range panels {
+		w.loops.Panel(w.acc[p*simd.PanelRows*quantisedCols:], quantisedCols, w.dense[p][:n*simd.PanelRows], simd.PanelRows, w.quantisedScratch.cols[:n],
+			w.b[w.firstColumn:], int(w.ldb), host.Pad(w.columns))
+		clear(w.dense[p][:])
+	}
+}
