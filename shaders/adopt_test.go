@@ -49,6 +49,9 @@ func TestAdopt(t *testing.T) {
 		}
 		adopting++
 		for _, v := range k.Variants {
+			if v.Quant != dtype.Invalid {
+				continue // encoded as a formats.Quantised, which is packed for each device
+			}
 			t.Run(k.Name+" "+v.Name, func(t *testing.T) {
 				want, err := k.Encode(formats.ConvertTo(as[0], v.In), v)
 				for _, a := range as[1:] {

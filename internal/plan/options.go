@@ -54,13 +54,13 @@ func (o Options) precision(a formats.Encoded) dtype.Type {
 // for the precision of B.
 func (o *Options) quantised(a formats.Encoded) (*formats.Quantised, error) {
 	q, is := a.(*formats.Quantised)
-	switch {
-	case !is && o.Quantise == dtype.Invalid:
+	if !is && o.Quantise == dtype.Invalid {
 		return nil, nil
-	case o.Reproducible != 0:
-		return nil, errors.New("Options.Mode: a quantised matrix is multiplied with in fast mode only")
-	case o.Precision == dtype.F32 || o.Precision == dtype.TF32:
-		return nil, fmt.Errorf("Options.Precision: %v: a quantised matrix is multiplied with in f16 or bf16", o.Precision)
+	}
+	if err := o.validateQuantised(); err != nil {
+		return nil, err
+	}
+	switch {
 	case is && o.Quantise != dtype.Invalid && o.Quantise != q.Kind:
 		return nil, fmt.Errorf("Options.Quantise: %v, but the matrix has values of %v", o.Quantise, q.Kind)
 	case is && o.Transpose != o.Right:
@@ -114,6 +114,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("Options.Quantise: %v: want s8 or e4m3", o.Quantise)
 	case o.Cols < 0 || o.Cols > math.MaxInt32:
 		return fmt.Errorf("Options.Cols: %d: want 1 to %d, or 0, which means %d", o.Cols, math.MaxInt32, DefaultCols)
+	case o.Quantise != dtype.Invalid && o.validateQuantised() != nil:
+		return o.validateQuantised()
 	case o.Reproducible != 0 && o.Tune:
 		return errors.New("Options.Tune: tuning is for fast mode: reproducible mode chooses by prediction alone")
 	case o.Reproducible == 0 || o.Reproducible == AutoP:
@@ -121,6 +123,17 @@ func (o Options) Validate() error {
 	}
 	if err := o.Reproducible.Check(); err != nil {
 		return fmt.Errorf("Options.P: %w", err)
+	}
+	return nil
+}
+
+// validateQuantised refuses what a quantised matrix cannot be multiplied with.
+func (o Options) validateQuantised() error {
+	switch {
+	case o.Reproducible != 0:
+		return errors.New("Options.Mode: a quantised matrix is multiplied with in fast mode only")
+	case o.Precision == dtype.F32 || o.Precision == dtype.TF32:
+		return fmt.Errorf("Options.Precision: %v: a quantised matrix is multiplied with in f16 or bf16", o.Precision)
 	}
 	return nil
 }

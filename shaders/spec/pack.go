@@ -27,6 +27,9 @@ func Adopter[A, B, C formats.Encoded](f16 func(A, *Variant) (*Packed, error), bf
 		if err := v.Takes(m); err != nil {
 			return nil, err
 		}
+		if v.Quant != dtype.Invalid {
+			return nil, fmt.Errorf("variant %s takes quantised matrices", v.Name)
+		}
 		p, err := pack(m, v)
 		if errors.Is(err, formats.ErrTooLarge) && !errors.Is(err, backend.ErrUnsupported) {
 			err = fmt.Errorf("%w: %w", err, backend.ErrUnsupported)
