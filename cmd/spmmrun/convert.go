@@ -31,6 +31,7 @@ type conversion struct {
 	in, out    string
 	to         string
 	precision  string
+	quantise   string
 	backend    string // "": the format's own packing
 	cols       int
 	seed       uint64
@@ -86,6 +87,7 @@ OUT appears when it is complete.`,
 	}
 	addChoice(c, &v.to, "to", "format of the matrix in a .safetensors file", names...)
 	addChoice(c, &v.precision, "precision", "element type to round values to; as they are by default", "same", "f32", "f16", "bf16")
+	addChoice(c, &v.quantise, "quantise", "round values to 8 bits, with a scale for each row and 128 columns, in place of a format", "none", "int8", "e4m3")
 	f.Var(deviceName{&v.backend}, "backend", "pack as this device's kernel takes it")
 	addCount(c, &v.cols, "cols", "", 128, 1, "columns of B to choose the device's kernel for")
 	v.addOptions(c)
@@ -133,7 +135,9 @@ func (v *conversion) check(changed func(flag string) bool) error {
 		}
 	}
 	switch {
-	case v.kind() != ".safetensors" && (changed("to") || changed("backend") || len(v.options) > 0):
+	case v.quantise != "none" && (changed("to") || changed("backend") || changed("precision") || len(v.options) > 0):
+		return errors.New("--quantise: a quantised matrix is packed when it is prepared: leave out --to, --precision, --backend and options of formats")
+	case v.kind() != ".safetensors" && (v.quantise != "none" || changed("to") || changed("backend") || len(v.options) > 0):
 		return fmt.Errorf("%s: only .safetensors files hold a matrix in a format of its own", v.out)
 	case v.backend != "" && len(v.options) > 0:
 		return errors.New("--backend decides on the packing: leave out the options of the format")
@@ -186,7 +190,20 @@ func (v *conversion) run(ctx context.Context, p *progress) (string, error) {
 
 // encode brings the matrix into the format and the element type that were requested.
 func (v *conversion) encode(ctx context.Context, in formats.Encoded, p *progress) (formats.Encoded, error) {
+	if kind := quantised[v.quantise]; kind != dtype.Invalid {
+		if in.Type() == kind {
+			return in, nil
+		}
+		q, _, err := formats.Quantise(in.Sparse(), kind)
+		if err != nil {
+			return nil, fmt.Errorf("--quantise: %s: %w", v.in, err)
+		}
+		return q, nil
+	}
 	typ := in.Type()
+	if _, is := in.(*formats.Quantised); is { // its scales are multiplied in
+		typ = dtype.F32
+	}
 	if v.precision != "same" {
 		var err error
 		if typ, err = dtype.Parse(v.precision); err != nil {

@@ -190,7 +190,13 @@ func (q *inspector) predict(ctx context.Context, dev *spmm.Device, e formats.Enc
 		}
 	}
 	p.step("encoding", -1)
-	ps, err := spmm.Compare(ctx, dev, formats.ConvertTo(e.Sparse(), prec), spmm.Options{Precision: prec, Cols: q.cols})
+	a := e
+	if _, is := e.(*formats.Quantised); !is {
+		a = formats.ConvertTo(e.Sparse(), prec)
+	} else if !q.precisionGiven {
+		prec = dtype.F16
+	}
+	ps, err := spmm.Compare(ctx, dev, a, spmm.Options{Precision: prec, Cols: q.cols})
 	if err != nil {
 		return err
 	}
