@@ -24,14 +24,20 @@ var since = map[string]int{
 	"dense":                  5,
 	"lanestream":             5,
 
-	"dense/cpu_s8_f16":         6,
-	"dense/cpu_s8_bf16":        6,
-	"dense/cpu_e4m3_f16":       6,
-	"dense/cpu_e4m3_bf16":      6,
-	"lanestream/cpu_s8_f16":    6,
-	"lanestream/cpu_s8_bf16":   6,
-	"lanestream/cpu_e4m3_f16":  6,
-	"lanestream/cpu_e4m3_bf16": 6,
+	"dense/cpu_s8_f16":                  6,
+	"dense/cpu_s8_bf16":                 6,
+	"dense/cpu_e4m3_f16":                6,
+	"dense/cpu_e4m3_bf16":               6,
+	"lanestream/cpu_s8_f16":             6,
+	"lanestream/cpu_s8_bf16":            6,
+	"lanestream/cpu_e4m3_f16":           6,
+	"lanestream/cpu_e4m3_bf16":          6,
+	"lanestream/cuda_prefill_n64_f16":   6,
+	"lanestream/cuda_prefill_n64_bf16":  6,
+	"lanestream/cuda_prefill_n128_f16":  6,
+	"lanestream/cuda_prefill_n128_bf16": 6,
+	"lanestream/cuda_prefill_n256_f16":  6,
+	"lanestream/cuda_prefill_n256_bf16": 6,
 }
 
 // suiteNumber returns the number of a version of the suite; one that this build cannot derive the cases of is an

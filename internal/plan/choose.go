@@ -15,6 +15,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/plan/model"
 	"github.com/spmmrun/spmm/shaders"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -169,10 +170,16 @@ func rank(ctx context.Context, d *Device, cs []*candidate, a *source, o Options)
 			return err
 		}
 		stats, items := scale(e.enc, s.NNZ(), a.NNZ())
-		_, c.cost = pr.Time(c.kernel.Name, c.variant, stats, items)
+		_, c.cost = c.predict(d, pr, e.enc, stats, items)
 	}
 	sortByCost(cs)
 	return nil
+}
+
+// predict predicts the variant that multiplies where the matrix is packed as enc, the whole matrix having these stats.
+func (c *candidate) predict(d *Device, pr *model.Predictor, enc *spec.Packed, s formats.Stats, items int64) (Bound, time.Duration) {
+	v := c.kernel.Runs(c.variant, enc, spec.Problem{M: pr.Rows, K: pr.Cols, N: pr.N, Caps: d.Caps()})
+	return pr.Time(c.kernel.Name, v, s, items)
 }
 
 // rankAdopting is rank for candidates that take the matrix as it comes: packed whole, so that nothing need be
@@ -186,7 +193,7 @@ func rankAdopting(ctx context.Context, d *Device, cs []*candidate, a *source, o 
 		return err
 	}
 	for _, c := range cs {
-		_, c.cost = pr.Time(c.kernel.Name, c.variant, c.adopted.enc.Stats, c.adopted.enc.Items)
+		_, c.cost = c.predict(d, pr, c.adopted.enc, c.adopted.enc.Stats, c.adopted.enc.Items)
 	}
 	sortByCost(cs)
 	return nil

@@ -60,7 +60,7 @@ func Compare(ctx context.Context, d *Device, m formats.Encoded, o Options) ([]Pa
 	}
 	var ps []Packing
 	for _, c := range cs {
-		p, err := c.packing(ctx, pr, a)
+		p, err := c.packing(ctx, d, pr, a)
 		if err != nil {
 			return nil, err
 		}
@@ -70,7 +70,7 @@ func Compare(ctx context.Context, d *Device, m formats.Encoded, o Options) ([]Pa
 }
 
 // packing packs the matrix for the candidate, and predicts it. That the format cannot hold it is the Err of the result.
-func (c *candidate) packing(ctx context.Context, pr *model.Predictor, a *source) (Packing, error) {
+func (c *candidate) packing(ctx context.Context, d *Device, pr *model.Predictor, a *source) (Packing, error) {
 	p := Packing{Format: c.kernel.Name, Variant: c.variant.Name, Precision: c.variant.In}
 	e, err := c.encode(ctx, a)
 	if errors.As(err, new(cannotHold)) {
@@ -81,7 +81,7 @@ func (c *candidate) packing(ctx context.Context, pr *model.Predictor, a *source)
 		return p, err
 	}
 	p.Stats, p.Items, p.EncodeTime = e.enc.Stats, e.enc.Items, e.took
-	p.Bound, p.Predicted = pr.Time(c.kernel.Name, c.variant, p.Stats, e.enc.Items)
+	p.Bound, p.Predicted = c.predict(d, pr, e.enc, p.Stats, e.enc.Items)
 	if f, ok := e.enc.Format.(formats.Encoded); ok {
 		p.Options = formats.OptionsOf(f)
 	}

@@ -163,7 +163,11 @@ func (m *resident) check(n int, out dtype.Type) error {
 }
 
 func (m *resident) work(n int, out dtype.Type) (*spec.Variant, model.Work) {
-	return m.variant, model.NewWork(m.rows, m.cols, n, m.operand, m.stats, m.fetched, out)
+	v := m.variant
+	if len(m.parts) > 0 {
+		v = m.kern.Runs(v, m.parts[0].enc, spec.Problem{M: m.rows, K: m.cols, N: n, Caps: m.dev.Caps()})
+	}
+	return v, model.NewWork(m.rows, m.cols, n, m.operand, m.stats, m.fetched/int64(max(1, v.Together)), out)
 }
 
 // cut returns the encoded matrix whole if the device can bind it, and a few columns of C for it, else

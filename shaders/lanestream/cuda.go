@@ -1,4 +1,4 @@
-// The variants for CUDA: kernel.cu for 8, 16 and 32 columns.
+// The variants for CUDA: kernel.cu for 8, 16 and 32 columns, prefill.cu for more.
 
 package lanestream
 
@@ -7,6 +7,7 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats/lanestream"
 	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -46,6 +47,11 @@ func cudaVariants() []*spec.Variant {
 			for _, n := range widths {
 				vs = append(vs, m.variant(t, n))
 			}
+			if m.hopper {
+				for _, of := range tiles {
+					vs = append(vs, m.prefill(t, of))
+				}
+			}
 		}
 	}
 	return vs
@@ -74,14 +80,23 @@ func (m machine) variant(t dtype.Type, cols uint32) *spec.Variant {
 	return v
 }
 
-// forColumns returns the variant of v's machine and type whose width suits a problem of n columns.
-func forColumns(v *spec.Variant, n int) *spec.Variant {
-	for _, x := range cuda { // the narrowest first
-		if x.In == v.In && x.Const("WARPS") == v.Const("WARPS") {
-			if v = x; int(x.Const("COLS")) >= n {
-				break
-			}
+// mostFew is the most columns for which kernel.cu is faster than prefill.cu.
+const mostFew = 64
+
+// forColumns returns the variant of v's packing and type that suits a problem's number of columns. If it was asked for by a variant of
+// prefill.cu it is that one. Variants of prefill.cu take layout Places alone.
+func forColumns(v *spec.Variant, s lanestream.Shape, p spec.Problem) *spec.Variant {
+	if isPrefill(v) && s.Layout == lanestream.Places {
+		return v
+	}
+	best := v
+	for _, x := range cuda { // the narrowest first, prefill.cu last
+		if x.In != v.In || x.Const("WARPS") != v.Const("WARPS") || isPrefill(x) && (p.N <= mostFew || s.Layout != lanestream.Places || !x.Met(p.Caps)) {
+			continue
+		}
+		if best = x; int(x.Const("COLS")) >= p.N {
+			break
 		}
 	}
-	return v
+	return best
 }

@@ -3,6 +3,9 @@
 // value, one load from shared memory each. On the CPU the values of some steps are turned, so that those of a chain follow each
 // other, and expanded to vectors of 16 rows.
 //
+// For many columns, compute capability 9.0 has a kernel that multiplies the same packed matrix by warpgroup instructions: it makes
+// their operand in registers in the same way. Launch runs what suits the number of columns (Suited).
+//
 // The grid's x counts blocks of groups of 64 rows, y blocks of columns of C. A group's streams are warps of one block, whose
 // sums are added in the order of the parts.
 //
@@ -41,6 +44,7 @@ var Format = &spec.Format{
 	EncodeQuantised: packQuantised,
 	Adopt:           spec.Adopter(take[half.F16], take[half.BF16], take[float32]),
 	Launch:          launch,
+	Suited:          suited,
 }
 
 // params is the parameter block.
@@ -48,7 +52,7 @@ type params struct {
 	rows, cols, n uint32
 	ldb, ldc      uint32
 	groups        uint32 // of 64 rows
-	each          uint32 // groups of a cluster of blocks
+	each          uint32 // groups of a cluster of blocks; prefill.cu: tiles across a band
 	parts         uint32 // streams of a group
 	pieces        uint32 // of a group
 	steps         uint32 // of a piece
@@ -121,18 +125,35 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	if err := p.Check(v, e); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel lanestream/%s: %w", v.Name, err)
 	}
-	if v.Code == backend.CodePTX {
-		v = forColumns(v, p.N)
+	v, s := suited(v, e, p), shapeOf(e)
+	if isPrefill(v) {
+		return launchPrefill(v, s, p), nil
 	}
-	s := e.Format.(interface{ Shape() lanestream.Shape }).Shape()
 	each, cluster := max(1, warps(v)/s.Parts), int(v.Const("CLUSTER"))
 	groups, err := v.Grid(spec.Ceil(s.Groups, each)*cluster, spec.Ceil(p.N, int(v.Const("COLS"))))
 	if err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel lanestream/%s: %w", v.Name, err)
 	}
+	return pass(v, s, p, groups, each), nil
+}
+
+// suited returns the variant that multiplies in a problem.
+func suited(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
+	if v.Code != backend.CodePTX {
+		return v
+	}
+	return forColumns(v, shapeOf(e), p)
+}
+
+func shapeOf(e *spec.Packed) lanestream.Shape {
+	return e.Format.(interface{ Shape() lanestream.Shape }).Shape()
+}
+
+// pass is a launch of one grid.
+func pass(v *spec.Variant, s lanestream.Shape, p spec.Problem, groups [3]uint32, each int) spec.Launch {
 	return spec.Launch{Passes: []spec.Pass{{Variant: v.For(p), Groups: groups, Params: spec.Block(params{
 		rows: uint32(p.M), cols: uint32(p.K), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC),
 		groups: uint32(s.Groups), each: uint32(each), parts: uint32(s.Parts), pieces: uint32(s.Pieces), steps: uint32(s.PieceSteps), window: uint32(s.Window),
 		store: p.StoreWord(), alpha: p.Alpha, beta: p.Beta, width: groups[0], layout: uint32(s.Layout),
-	})}}}, nil
+	})}}}
 }

@@ -60,6 +60,8 @@ func cases() []shadertest.Case {
 		{Name: "several tiles of columns", Pattern: scattered(40, 130, 0.5), K: 130, N: 531, Beta: 1},
 		{Name: "inexact", Pattern: scattered(70, 600, 0.4), K: 600, N: 30, Alpha: 0.3, Beta: 1.7, Real: true},
 		{Name: "many groups", Pattern: scattered(9000, 70, 0.4), K: 70, N: 7},
+		{Name: "several tiles of rows and columns", Pattern: uneven(700, 203), K: 203, N: 300},
+		{Name: "dense, many columns", Pattern: scattered(70, 333, 1), K: 333, N: 140, LDC: 141, Beta: 1},
 	}
 	cs = append(cs, shadertest.Epilogues(shadertest.Case{Name: "epilogue", Pattern: uneven(100, 300), K: 300, N: 21})...)
 	for _, d := range []float64{0.02, 0.1, 0.2, 0.35, 0.5, 0.75} {
@@ -130,6 +132,38 @@ func TestMultiply(t *testing.T) {
 			t.Run(q.Name, func(t *testing.T) { q.Run(t, dev, lanestream.Format, v, out) })
 		}
 	})
+}
+
+// TestRuns: the number of columns decides which variant multiplies, and the device which there are.
+func TestRuns(t *testing.T) {
+	k := lanestream.Format
+	var few *spec.Variant
+	for _, v := range k.Variants {
+		if v.Name == "cuda_hopper_n8_f16" {
+			few = v
+		}
+	}
+	a := &formats.CSR[half.F16]{Rows: 1, Cols: 1, RowPtr: []int64{0, 0}}
+	e, err := k.Encode(a, few)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range []struct {
+		arch, n int
+		want    string
+	}{
+		{90, 1, "hopper_n8"}, {90, 9, "hopper_n16"}, {90, 32, "hopper_n32"}, {90, 64, "hopper_n32"}, {90, 65, "prefill_n128"},
+		{90, 129, "prefill_n256"}, {90, 4096, "prefill_n256"}, {100, 4096, "hopper_n32"},
+	} {
+		caps := backend.Caps{
+			Code: backend.CodePTX, Arch: q.arch, Matrix: few.Need.Shapes, SharedBytes: 1 << 20, MaxLocal: [3]uint32{1024, 1024, 64},
+			MaxInvocations: 1024,
+		}
+		want := "cuda_" + q.want + "_f16"
+		if v := k.Runs(few, e, spec.Problem{M: 1, K: 1, N: q.n, Caps: caps}); v.Name != want {
+			t.Errorf("capability %d, %d columns: %s, want %s", q.arch, q.n, v.Name, want)
+		}
+	}
 }
 
 // TestReproducible: two runs give the same bits.

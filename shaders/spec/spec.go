@@ -48,6 +48,17 @@ type Format struct {
 	EncodeQuantised func(a *formats.Quantised, v *Variant) (*Packed, error)
 	// Launch says how a variant multiplies a packed matrix.
 	Launch func(v *Variant, e *Packed, p Problem) (Launch, error)
+	// Suited, if set, returns the variant that Launch runs in a problem where it is asked for v: predictions go by it. Of
+	// the problem it looks at sizes and Caps.
+	Suited func(v *Variant, e *Packed, p Problem) *Variant
+}
+
+// Runs returns the variant that a launch runs in a problem where it is asked for v.
+func (f *Format) Runs(v *Variant, e *Packed, p Problem) *Variant {
+	if f.Suited == nil {
+		return v
+	}
+	return f.Suited(v, e, p)
 }
 
 // Part packs a range of the rows of a matrix that was packed whole, from a multiple of Packed.Panel on.
@@ -102,6 +113,8 @@ type Variant struct {
 	Overlaps bool
 	// AnyOrder says that B and C may be column-major: see Problem.
 	AnyOrder bool
+	// Together, if positive, says how many of a packing's items (Packed.Items) fetch rows of B together, each once for all.
+	Together int
 	// Epilogue is the form that launches with an epilogue take, see SplitEpilogues; nil: the variant itself.
 	Epilogue *Variant
 }

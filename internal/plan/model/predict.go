@@ -44,6 +44,9 @@ func (p *Predictor) Time(kernel string, v *spec.Variant, s formats.Stats, items 
 // TimeAt predicts a variant of a given cost, without a correction.
 func (p *Predictor) TimeAt(c Cost, v *spec.Variant, s formats.Stats, items int64) (Bound, time.Duration) {
 	k, from := p.Model.kind()
+	if n := int64(v.Together); n > 1 {
+		s.Gathers, items = s.Gathers/n, (items+n-1)/n
+	}
 	latency := scale(p.Rates.LatencyUS, c.from.LatencyUS)
 	c.StartUS, c.StepUS = c.StartUS*latency, c.StepUS*latency
 	first := Fetched(s, p.Nearby)

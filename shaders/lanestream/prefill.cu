@@ -1,0 +1,450 @@
+// Lane streams × many columns of B on the tensor cores of compute capability 9.0 (wgmma.mma_async).
+//
+// A block computes tiles of GROUPS groups of 64 rows by COLS columns, each group by four warps: warp w multiplies rows 16w to
+// 16w + 15. A lane's registers of wgmma's first operand are those of mma.m16n8k16, so that it takes its values from the group's
+// stream as the kernel for few columns does (lanestream.cuh), but for a quarter of a chain's positions. While the tensor cores
+// multiply 64 columns of A, the warps make the registers of the next ones. Entries of the rest are put where they belong in these.
+//
+// Four more warps serve them. One brings B in stages of 64 rows, by tensor copies that exchange 16-byte chunks and put the rows in the
+// order of the chains (row 8c + 4h + q of B goes to row 8c + 2q + h); BLOCKS_DOWN blocks, one below the other, each bring some
+// columns for all. One brings the groups' streams, part after part: rows of values through a ring of RING_ROWS rows, masks
+// through one of MOST_PIECES pieces or fewer. And a warp for each group counts the bits of the masks, to say where each warp's
+// values of each word begin.
+//
+// Compile-time constants: ENTRY, ELEM (half.cuh), GROUPS (1 or 2), COLS (64, 128 or 256), STAGES, BLOCKS_DOWN, RING_ROWS,
+// MOST_BLOCKS. Dynamic shared memory: SHARED_BYTES + 1792.
+
+#define HOPPER
+#define RING 16512 // which is the other kernel's
+#include "lanestream.cuh"
+#include "../include/hopper_registers.cuh"
+
+#define THREADS (128 * (GROUPS + 1))
+#define DEPTH 64             // rows of a stage of B
+#define SLAB (DEPTH * 128)   // bytes of 64 columns of it
+#define B_BYTES (COLS / 64 * SLAB)
+#define MOST_PIECES 16 // of a group in shared memory
+#define MASK_BYTES 8192 // of these
+#define REPEATED 32     // rows of the ring that are there twice: the chains of a step take at most so many
+#define VALUE_BYTES ((RING_ROWS + REPEATED) * ROW_BYTES)
+#define STARTS 3               // stages of which is known where values begin
+#define START_BYTES (128 * 20) // of these: for each thread two places for each word, and a byte of each word's mask
+#define GROUP_BYTES (VALUE_BYTES + MASK_BYTES + STARTS * START_BYTES)
+#define SHARED_BYTES (STAGES * B_BYTES + GROUPS * GROUP_BYTES) // behind: a tensor map, barriers, heads of parts
+
+static_assert(RING_ROWS >= 140 && (RING_ROWS + REPEATED) * ROW_BYTES < 65536, "four pieces of values, and places of 16 bits");
+static_assert(GROUPS <= 2, "a warp for each group");
+
+// Each block's tensor map of B. Launches of a module follow each other.
+__device__ TileMap maps[MOST_BLOCKS];
+
+// chain_map makes a tensor map of B by a whole warp, as tile_map does: with dimensions (column, half h, row q, chunk c of 8 rows), so
+// that tiles lie in the order of the chains. Rows past the last whole chunk are not there.
+__device__ __forceinline__ void chain_map(TileMap *to, TileMap *scratch, const void *b, const Params &p) {
+    u32 at = shared_address(scratch), lane = threadIdx.x & 31, row = p.ldb * 2 / 16; // pitches are in units of 16 bytes
+    scratch->raw[lane] = lane == 2 ? 1 << 18 : lane == 3 ? 4 * row : lane == 4 ? row : lane == 5 ? 8 * row : 0;
+    __syncwarp();
+    if (lane == 0) {
+#define REPLACE(field, type, value) asm volatile("tensormap.replace.tile." field ", %1;" ::"r"(at), type(value) : "memory")
+        REPLACE("global_address.shared::cta.b1024.b64 [%0]", "l", (u64)b);
+        REPLACE("rank.shared::cta.b1024.b32 [%0]", "r", 3); // dimensions less one
+        REPLACE("box_dim.shared::cta.b1024.b32 [%0], 0", "r", 64);
+        REPLACE("box_dim.shared::cta.b1024.b32 [%0], 1", "r", 2);
+        REPLACE("box_dim.shared::cta.b1024.b32 [%0], 2", "r", 4);
+        REPLACE("box_dim.shared::cta.b1024.b32 [%0], 3", "r", min(p.steps * STEP_COLS, DEPTH) / 8);
+        REPLACE("global_dim.shared::cta.b1024.b32 [%0], 0", "r", p.ldb);
+        REPLACE("global_dim.shared::cta.b1024.b32 [%0], 1", "r", 2);
+        REPLACE("global_dim.shared::cta.b1024.b32 [%0], 2", "r", 4);
+        REPLACE("global_dim.shared::cta.b1024.b32 [%0], 3", "r", max(p.cols / 8, 1));
+        REPLACE("element_stride.shared::cta.b1024.b32 [%0], 0", "r", 1);
+        REPLACE("element_stride.shared::cta.b1024.b32 [%0], 1", "r", 1);
+        REPLACE("element_stride.shared::cta.b1024.b32 [%0], 2", "r", 1);
+        REPLACE("element_stride.shared::cta.b1024.b32 [%0], 3", "r", 1);
+        REPLACE("elemtype.shared::cta.b1024.b32 [%0]", "n", ELEM == BF16 ? 10 : 6);
+        REPLACE("interleave_layout.shared::cta.b1024.b32 [%0]", "n", 0);
+        REPLACE("swizzle_mode.shared::cta.b1024.b32 [%0]", "n", 3); // 128 bytes
+        REPLACE("fill_mode.shared::cta.b1024.b32 [%0]", "n", 0);
+#undef REPLACE
+    }
+    __syncwarp();
+    asm volatile("tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%0], [%1], 128;" ::"l"(to), "r"(at) : "memory");
+}
+
+// chunk_copy is tile_copy for chunks of 8 rows from a chunk on.
+__device__ __forceinline__ void chunk_copy(u32 to, const TileMap *map, u32 chunk, u32 col, u32 barrier, u16 blocks) {
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, %4, %4, %3}], [%5], %6;" ::"r"(to),
+                 "l"(map), "r"(col), "r"(chunk), "r"(0), "r"(barrier), "h"(blocks)
+                 : "memory");
+}
+
+__device__ __forceinline__ void barrier_arrive_here(u32 barrier) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory"); }
+
+// Work is what a block does, and where things are in its shared memory.
+struct Work {
+    u32 stages, groups;                                 // of B; what is each group's
+    u32 full, empty, arrived, taken, ready, used;       // barriers of stages of B, of pieces, and of starts
+    u32 heads, sizes, ends;                             // of parts, of pieces (rows), and of starts (pieces that end)
+    u32 depth, depths; // rows of a stage, and stages of a tile
+    u32 rank, high, wide, band, tiles, cluster, clusters;
+    u32 mask_bytes, pieces; // of a piece; pieces of a group in shared memory
+
+    __device__ __forceinline__ Work(u32 smem, const Params &p) : stages(smem), groups(smem + STAGES * B_BYTES) {
+        full = smem + SHARED_BYTES + 128, empty = full + 8 * STAGES, arrived = empty + 8 * STAGES, taken = arrived + 8 * GROUPS * MOST_PIECES;
+        ready = taken + 8 * GROUPS * MOST_PIECES, used = ready + 8 * GROUPS * STARTS;
+        heads = (used + 8 * GROUPS * STARTS + 15) / 16 * 16, sizes = heads + 16 * GROUPS * MOST_PIECES, ends = sizes + 4 * GROUPS * MOST_PIECES;
+        rank = blockIdx.x % BLOCKS_DOWN, cluster = blockIdx.x / BLOCKS_DOWN, clusters = gridDim.x / BLOCKS_DOWN;
+        depth = min(p.steps * STEP_COLS, DEPTH), depths = p.pieces * p.steps * STEP_COLS / depth, high = (p.groups + GROUPS * BLOCKS_DOWN - 1) / (GROUPS * BLOCKS_DOWN), wide = (p.n + COLS - 1) / COLS;
+        band = p.each, tiles = high * wide;
+        mask_bytes = p.steps * STEP_BYTES, pieces = min(MASK_BYTES / mask_bytes, MOST_PIECES);
+    }
+    // Tiles follow each other along the columns of a band of tiles, then down, so that A is read once for each band and a band of B
+    // stays in the L2 cache.
+    __device__ __forceinline__ u32 across(u32 tile) const { return min(band, wide - tile / (high * band) * band); }
+    __device__ __forceinline__ u32 group(u32 tile) const { return (tile % (high * band) / across(tile) * BLOCKS_DOWN + rank) * GROUPS; }
+    __device__ __forceinline__ u32 col(u32 tile) const { return (tile / (high * band) * band + tile % (high * band) % across(tile)) * COLS; }
+
+    __device__ __forceinline__ void start() const {
+        for (u32 s = 0; s < STAGES; s++) {
+            barrier_init(full + 8 * s, 1);
+            barrier_init(empty + 8 * s, GROUPS * BLOCKS_DOWN);
+        }
+        for (u32 s = 0; s < GROUPS * MOST_PIECES; s++) {
+            barrier_init(arrived + 8 * s, 1);
+            barrier_init(taken + 8 * s, 4);
+        }
+        for (u32 s = 0; s < GROUPS * STARTS; s++) {
+            barrier_init(ready + 8 * s, 1);
+            barrier_init(used + 8 * s, 4);
+        }
+        barrier_fence();
+    }
+
+    // bring_b is a warp's work. Columns of B past the matrix are left as they are: what is computed of them is never stored.
+    __device__ __forceinline__ void bring_b(const u16 *b, const TileMap *map, const Params &p, u32 lane) const {
+        u32 stage = 0, parity = 1;
+        for (u32 tile = cluster; tile < tiles; tile += clusters) {
+            u32 c = col(tile), slabs = min((p.n - c + 63) / 64, COLS / 64);
+            for (u32 k = 0; k < depths; k++) {
+                u32 to = stages + stage * B_BYTES, bar = full + 8 * stage;
+                barrier_wait(empty + 8 * stage, parity);
+                if (p.cols % 8 != 0 && p.cols / depth == k) {
+                    bring_last(b, p, to, k * depth, c, slabs, lane);
+                    if (lane == 0) barrier_arrive_here(bar);
+                } else if (lane == 0) {
+                    barrier_expect(bar, slabs * depth * 128);
+                    for (u32 i = rank; i < slabs; i += BLOCKS_DOWN) chunk_copy(to + i * SLAB, map, k * depth / 8, c + 64 * i, bar, (1 << BLOCKS_DOWN) - 1);
+                }
+                if (++stage == STAGES) stage = 0, parity ^= 1;
+            }
+        }
+    }
+
+    // bring_last writes the stage that has B's last rows, where these are no whole chunk.
+    __device__ __forceinline__ void bring_last(const u16 *b, const Params &p, u32 to, u32 k, u32 c, u32 slabs, u32 lane) const {
+        for (u32 i = lane; i < slabs * depth * 8; i += 32) {
+            u32 slab = i / (depth * 8), r = i / 8 % depth, at = i % 8, row = r / 8 * 8 + 2 * (r % 4) + r / 4 % 2, first = c + slab * 64 + at * 8;
+            uint4 x = make_uint4(0, 0, 0, 0);
+            if (k + r < p.cols && first < p.ldb) x = *(const uint4 *)(b + (u64)(k + r) * p.ldb + first);
+            asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(to + slab * SLAB + row * 128 + (at ^ row % 8) * 16), "r"(x.x), "r"(x.y), "r"(x.z), "r"(x.w) : "memory");
+        }
+        async_fence();
+        __syncwarp();
+    }
+
+    // bring_streams is a thread's work: the streams of group `of` of each tile, piece after piece. A piece's values may lie in two
+    // runs of rows, and the first rows of the ring are repeated behind it.
+    __device__ __forceinline__ void bring_streams(u32 of, const Index &index, const u32 *mask_, const u16 *values_, const Params &p) const {
+        u32 ring = groups + of * GROUP_BYTES, bits = ring + VALUE_BYTES, here = arrived + 8 * MOST_PIECES * of, gone = taken + 8 * MOST_PIECES * of;
+        u32 row = 0, room = RING_ROWS, slot = 0, oldest = 0, parity = 0, on = 0, head = heads + 16 * MOST_PIECES * of, size = sizes + 4 * MOST_PIECES * of;
+        for (u32 tile = cluster; tile < tiles; tile += clusters) {
+            u32 g = min(group(tile) + of, p.groups - 1);
+            for (u32 part = 0; part < p.parts; part++) {
+                u32 first = first_piece(p, part), count = first_piece(p, part + 1) - first;
+                if (count == 0) continue;
+                u64 stream = (u64)g * p.parts + part;
+                u32 from = index.row(stream), rows = index.row(stream + 1) - from, each = index.piece_rows(stream), total = max(count, (rows + each - 1) / each);
+                const unsigned char *v = (const unsigned char *)values_ + (u64)from * ROW_BYTES, *m = (const unsigned char *)mask_ + ((u64)g * p.pieces + first) * mask_bytes;
+                for (u32 j = 0; j < total; j++) {
+                    u32 n = min(each, rows);
+                    for (; on == pieces || room < n; on--) {
+                        barrier_wait(gone + 8 * oldest, parity);
+                        u32 was;
+                        asm volatile("ld.shared.u32 %0, [%1];" : "=r"(was) : "r"(size + 4 * oldest) : "memory");
+                        room += was;
+                        if (++oldest == pieces) oldest = 0, parity ^= 1;
+                    }
+                    asm volatile("st.shared.u32 [%0], %1;" ::"r"(size + 4 * slot), "r"(n) : "memory");
+                    if (j == 0)
+                        asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(head + 16 * slot), "r"(row * ROW_BYTES), "r"(count), "r"(total), "r"(total - count) : "memory");
+                    u32 bar = here + 8 * slot, some = min(n, RING_ROWS - row), again = row < REPEATED ? min(some, REPEATED - row) : 0, more = min(n - some, REPEATED);
+                    u32 bytes = j < count ? mask_bytes : 0;
+                    barrier_expect(bar, (n + again + more) * ROW_BYTES + bytes);
+                    if (bytes > 0) Ring::bulk(bits + slot * mask_bytes, m, bytes, bar);
+                    if (some > 0) Ring::bulk(ring + row * ROW_BYTES, v, some * ROW_BYTES, bar);
+                    if (again > 0) Ring::bulk(ring + (RING_ROWS + row) * ROW_BYTES, v, again * ROW_BYTES, bar);
+                    if (n > some) Ring::bulk(ring, v + some * ROW_BYTES, (n - some) * ROW_BYTES, bar);
+                    if (more > 0) Ring::bulk(ring + RING_ROWS * ROW_BYTES, v + some * ROW_BYTES, more * ROW_BYTES, bar);
+                    row += n, rows -= n, room -= n, v += n * ROW_BYTES, m += mask_bytes, on++;
+                    if (row >= RING_ROWS) row -= RING_ROWS;
+                    if (++slot == pieces) slot = 0;
+                }
+            }
+        }
+    }
+};
+
+// Rest is a warp's place in the rest of its 16 rows: lanes 0 to 15 have a row each.
+struct Rest {
+    const u32 *cols;
+    const u16 *values;
+    u32 at, end, col, value, next, next_value;
+    u32 soonest; // column of all rows
+
+    __device__ __forceinline__ Rest(const Index &index, const u16 *values_, const Params &p, u32 row, u32 lane)
+        : cols(index.rest_cols(p)), values(index.rest_values(values_)), at(0), end(0) {
+        if (lane < 16 && row + lane < p.rows) at = index.rest_at(row + lane), end = index.rest_at(row + lane + 1);
+        load(col, value);
+        load(next, next_value);
+        soonest = __reduce_min_sync(0xffffffff, col);
+    }
+    __device__ __forceinline__ void load(u32 &c, u32 &v) {
+        c = ~0u;
+        if (at < end) {
+            asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(c) : "l"(cols + at));
+            asm volatile("{.reg .u16 x; ld.global.nc.u16 x, [%1]; cvt.u32.u16 %0, x;}" : "=r"(v) : "l"(values + at));
+        }
+        at++;
+    }
+    // put puts what there is before column `until` into the registers of the 64 columns before it.
+    __device__ __forceinline__ void put(u32 (&x)[4][4], u32 until, u32 lane) {
+#pragma unroll 1
+        while (soonest < until) {
+            u32 row = __ffs(__ballot_sync(0xffffffff, col == soonest)) - 1, c = __shfl_sync(0xffffffff, col, row), v = __shfl_sync(0xffffffff, value, row) << (c & 4) * 4;
+            u32 bit = lane == (row & 7) * 4 + (c & 3) ? 1u << ((c >> 4 & 3) * 4 + (c >> 3 & 1) * 2 + (row >> 3)) : 0;
+            if (lane == row) {
+                col = next, value = next_value;
+                load(next, next_value);
+            }
+#pragma unroll
+            for (int i = 0; i < 16; i++)
+                if (bit >> i & 1) x[i / 4][i % 4] |= v;
+            soonest = __reduce_min_sync(0xffffffff, col);
+        }
+    }
+};
+
+// Stream is a place in the streams of a group, as far as the warp goes that counts their masks.
+struct Stream {
+    u32 masks, arrived, heads; // of the group
+    u32 window, mask_bytes, pieces;
+    u32 next;                   // where the ring has the next value of the lane's chains, without 4·lane: the even one's below
+    u32 slot, waiting, parity;  // the piece at hand, and that to wait for next
+    u32 left, coming, extra;    // pieces of the part: with a mask, that are still to be waited for, and without a mask
+
+    __device__ __forceinline__ Stream(const Work &w, u32 group, u32 lane, const Params &p)
+        : masks(w.groups + group * GROUP_BYTES + VALUE_BYTES + 8 * lane), arrived(w.arrived + 8 * MOST_PIECES * group), heads(w.heads + 16 * MOST_PIECES * group),
+          window(p.window), mask_bytes(w.mask_bytes), pieces(w.pieces), slot(0), waiting(0), parity(0), left(0) {}
+
+    __device__ __forceinline__ void wait() {
+        barrier_wait(arrived + 8 * waiting, parity);
+        if (++waiting == pieces) waiting = 0, parity ^= 1;
+        coming--;
+    }
+    // begin begins a piece, and the next part that has pieces with it. It returns where the mask is.
+    __device__ __forceinline__ u32 begin() {
+        if (left == 0) {
+            wait();
+            asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(next), "=r"(left), "=r"(coming), "=r"(extra)   : "r"(heads + 16 * slot) : "memory");
+            coming--, next *= 0x10001;
+#pragma unroll 1
+            for (u32 i = 2; i < window && coming > 0; i++) wait();
+        }
+        if (coming > 0) wait();
+        return masks + slot * mask_bytes;
+    }
+    // end ends it, and returns how many pieces are done with.
+    __device__ __forceinline__ u32 end() {
+        u32 n = --left > 0 ? 1 : 1 + extra;
+        slot += n;
+        if (slot >= pieces) slot -= pieces;
+        return n;
+    }
+    // word counts a word's bits: start[t] is where the values of warp t begin.
+    __device__ __forceinline__ void word(u32 mask, u32 (&start)[4]) {
+        u32 even = sums(mask & 0x55555555), odd = sums(mask >> 1 & 0x55555555); // byte t: of the bytes up to t
+        start[0] = next;
+#pragma unroll
+        for (int t = 1; t < 4; t++) start[t] = next + ROW_BYTES * pair(even, odd, t - 1);
+        next += ROW_BYTES * pair(even, odd, 3);
+    }
+    static __device__ __forceinline__ u32 sums(u32 x) {
+        x = (x + (x >> 2)) & 0x33333333;
+        return ((x + (x >> 4)) & 0x0f0f0f0f) * 0x01010101;
+    }
+    // pair is byte t of even, and of odd in the upper half.
+    static __device__ __forceinline__ u32 pair(u32 even, u32 odd, int t) { return (even >> 8 * t & 0xff) | (odd >> 8 * t & 0xff) << 16; }
+    __device__ __forceinline__ void wrap() {
+        const u32 bytes = RING_ROWS * ROW_BYTES;
+        if ((next & 0xffff) >= bytes) next -= bytes;
+        if (next >> 16 >= bytes) next -= bytes << 16;
+    }
+};
+
+// count is a warp's work: to find where values begin, for each stage of each tile.
+__device__ __forceinline__ void count(const Work &w, u32 group, u32 lane, const Params &p) {
+    Stream stream(w, group, lane, p);
+    u32 at = w.groups + group * GROUP_BYTES + VALUE_BYTES + MASK_BYTES, ready = w.ready + 8 * STARTS * group, used = w.used + 8 * STARTS * group;
+    u32 slot = 0, parity = 1, step = 0, bits = 0;
+#pragma unroll 1
+    for (u32 tile = w.cluster; tile < w.tiles; tile += w.clusters)
+#pragma unroll 1
+        for (u32 k = 0; k < w.depths; k++) {
+            if (step == 0) bits = stream.begin();
+            uint2 m = shared_words(bits), n = make_uint2(0, 0);
+            if (p.steps > 1) n = shared_words(bits + STEP_BYTES);
+            bits += 2 * STEP_BYTES, step += 2;
+            u32 start[4][4];
+            stream.word(m.x, start[0]);
+            stream.word(m.y, start[1]);
+            stream.wrap();
+            stream.word(n.x, start[2]);
+            stream.word(n.y, start[3]);
+            stream.wrap();
+            barrier_wait(used + 8 * slot, parity);
+            u32 to = at + slot * START_BYTES + 16 * lane;
+#pragma unroll
+            for (u32 t = 0; t < 4; t++) {
+                u32 of = __byte_perm(__byte_perm(m.x, m.y, t | (4 + t) << 4), __byte_perm(n.x, n.y, t | (4 + t) << 4), 0x5410);
+                asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(to + 512 * t), "r"(start[0][t]), "r"(start[1][t]), "r"(start[2][t]), "r"(start[3][t]) : "memory");
+                asm volatile("st.shared.u32 [%0], %1;" ::"r"(to + 2048 + 128 * t - 12 * lane), "r"(of) : "memory");
+            }
+            u32 done = 0;
+            if (step >= p.steps) step = 0, done = stream.end();
+            if (lane == 0) asm volatile("st.shared.u32 [%0], %1;" ::"r"(w.ends + 4 * (STARTS * group + slot)), "r"(done) : "memory");
+            __syncwarp();
+            if (lane == 0) barrier_arrive_here(ready + 8 * slot);
+            if (++slot == STARTS) slot = 0, parity ^= 1;
+        }
+}
+
+// Values is a warp's place in the values of its group.
+struct Values {
+    u32 ring, starts, ready, used, ends, taken, pieces;
+    u32 slot, parity, piece;
+
+    __device__ __forceinline__ Values(const Work &w, u32 group, u32 thread)
+        : ring(w.groups + group * GROUP_BYTES + 4 * (thread % 32)), starts(w.groups + group * GROUP_BYTES + VALUE_BYTES + MASK_BYTES + 16 * thread), ready(w.ready + 8 * STARTS * group),
+          used(w.used + 8 * STARTS * group), ends(w.ends + 4 * STARTS * group), taken(w.taken + 8 * MOST_PIECES * group), pieces(w.pieces), slot(0), parity(0), piece(0) {}
+
+    // take makes the registers of the next stage's columns.
+    __device__ __forceinline__ void take_depth(u32 (&x)[4][4], u32 thread) {
+        u32 start[4], mask, done, from = starts + slot * START_BYTES;
+        barrier_wait(ready + 8 * slot, parity);
+        asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(start[0]), "=r"(start[1]), "=r"(start[2]), "=r"(start[3]) : "r"(from) : "memory");
+        asm volatile("ld.shared.u32 %0, [%1];" : "=r"(mask) : "r"(from + 2048 - 12 * thread) : "memory");
+        asm volatile("ld.shared.u32 %0, [%1];" : "=r"(done) : "r"(ends + 4 * slot) : "memory");
+        word<0>(start[0], mask, x[0]);
+        word<1>(start[1], mask, x[1]);
+        word<2>(start[2], mask, x[2]);
+        word<3>(start[3], mask, x[3]);
+        __syncwarp();
+        if (thread % 32 == 0) barrier_arrive_here(used + 8 * slot);
+        if (++slot == STARTS) slot = 0, parity ^= 1;
+#pragma unroll 1
+        for (; done > 0; done--) {
+            if (thread % 32 == 0) barrier_arrive_here(taken + 8 * piece);
+            if (++piece == pieces) piece = 0;
+        }
+    }
+    template <int W> __device__ __forceinline__ void word(u32 start, u32 mask, u32 (&x)[4]) {
+        u32 at[2] = {ring + (start & 0xffff), ring + 2 + (start >> 16)}, y[8];
+        take<W>(mask, at, y);
+#pragma unroll
+        for (int r = 0; r < 4; r++) x[r] = y[4 + r] * 65536 + y[r];
+    }
+};
+
+// multiply is the work of the four warps of a group.
+__device__ __forceinline__ void multiply(const Work &w, const Index &index, const u16 *values, Dest to, const Params &p, const Entries &recompute) {
+    u32 thread, stage = 0, parity = 0, before;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread)); // which is kept
+    u32 group = __shfl_sync(0xffffffff, thread / 128, 0) - 1, warp = __shfl_sync(0xffffffff, thread / 32 % 4, 0), lane = thread % 32;
+    thread %= 128;
+    Values from(w, group, thread);
+    auto release = [&](u32 s) { // by a thread for each block
+        if (thread < BLOCKS_DOWN) barrier_arrive(w.empty + 8 * s, thread);
+    };
+#pragma unroll 1
+    for (u32 tile = w.cluster; tile < w.tiles; tile += w.clusters) {
+        float acc[1][COLS / 8][4] = {};
+        u32 x[4][4], y[4][4], g = w.group(tile) + group;
+        Rest rest(index, values, p, min(g, p.groups - 1) * GROUP_ROWS + 16 * warp, lane);
+        auto make = [&](u32 k, u32 (&r)[4][4]) {
+            from.take_depth(r, thread);
+            rest.put(r, (k + 1) * w.depth, lane);
+        };
+        // step multiplies stage k, made in `now`, and makes the next one in `then`, which the stage before was made in.
+        auto step = [&](u32 k, u32 (&now)[4][4], u32 (&then)[4][4]) {
+            u64 b = swizzled(w.stages + stage * B_BYTES, SLAB);
+            u32 above = b >> 32, below = b, each = w.depth == DEPTH ? 3 : 1; // rows past a stage are not multiplied
+            barrier_wait(w.full + 8 * stage, parity);
+            wgmma_fence();
+#pragma unroll
+            for (int i = 0; i < 4; i++) wgmma_registers<ELEM>(acc[0], now[i], (u64)above << 32 | (below + (i & each) * (16 * 128 / 16)));
+            wgmma_commit();
+            if (k > 0) {
+                wgmma_wait<1>();
+#pragma unroll
+                for (int i = 0; i < 4; i++) wgmma_held(then[i]);
+                release(before);
+            }
+            before = stage;
+            if (++stage == STAGES) stage = 0, parity ^= 1;
+            if (k + 1 < w.depths) make(k + 1, then);
+        };
+        if (w.depths > 0) make(0, x);
+#pragma unroll 1
+        for (u32 k = 0; k < w.depths;) { // (With the end tested once a turn, ptxas has each instruction wait for the one before.)
+            step(k++, x, y);
+            if (k == w.depths) break;
+            step(k++, y, x);
+        }
+        wgmma_wait<0>();
+#pragma unroll
+        for (int i = 0; i < 4; i++) wgmma_held(x[i]), wgmma_held(y[i]);
+        if (w.depths > 0) release(before);
+        wgmma_hold(acc[0]);
+        store_tiles(acc, to, p, g * GROUP_ROWS + 16 * warp, w.col(tile), recompute);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(BLOCKS_DOWN, 1, 1)
+    ENTRY(const u32 *__restrict__ index_, const u32 *__restrict__ mask, const u16 *__restrict__ values, const u16 *__restrict__ b,
+          const float *__restrict__ bias, void *__restrict__ c, const __grid_constant__ Params p) {
+    extern __shared__ __align__(1024) unsigned char smem[];
+    Work w(shared_address(smem), p);
+    Index index(index_, p);
+    TileMap *map = &maps[blockIdx.x % MOST_BLOCKS]; // they are all the same
+#ifndef MAP_GIVEN
+    if (threadIdx.x < 32) chain_map(map, (TileMap *)(smem + SHARED_BYTES), b, p);
+#endif
+    if (threadIdx.x == 0) w.start();
+    cluster_sync();
+    if (threadIdx.x < 128) {
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+        if (threadIdx.x < 32) {
+            tile_map_acquire(map);
+            w.bring_b(b, map, p, threadIdx.x);
+        } else if (threadIdx.x < 32 + 32 * GROUPS) {
+            count(w, threadIdx.x / 32 - 1, threadIdx.x % 32, p);
+        } else if (threadIdx.x >= 96 && threadIdx.x < 96 + GROUPS) {
+            w.bring_streams(threadIdx.x - 96, index, mask, values, p);
+        }
+        __syncwarp();
+    } else {
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+        multiply(w, index, values, {c, bias}, p, Entries{index, mask, values, b, &p});
+        __syncwarp();
+    }
+    cluster_sync(); // no block leaves while others still copy to it or arrive at its barriers
+}

@@ -1,0 +1,69 @@
+// The variants for CUDA and many columns: prefill.cu on compute capability 9.0.
+
+package lanestream
+
+import (
+	"fmt"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats/lanestream"
+	"github.com/spmmrun/spmm/shaders/include"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// tile is what a block of prefill.cu computes at a time, and its share of shared memory.
+type tile struct {
+	groups, cols uint32 // groups of 64 rows, by columns
+	stages       uint32 // of 64 rows of B
+	ring         uint32 // rows of values for each group
+}
+
+// tiles, the narrowest first.
+var tiles = []tile{
+	{groups: 2, cols: 64, stages: 8, ring: 256},
+	{groups: 2, cols: 128, stages: 6, ring: 256},
+	{groups: 2, cols: 256, stages: 4, ring: 224},
+}
+
+const (
+	blocksDown = 2    // blocks of a cluster, one below the other
+	mostBlocks = 1024 // that have a tensor map
+	bandCols   = 2048 // columns of C that are computed before the next ones, so that their part of B stays in the L2 cache
+)
+
+// prefill is the variant for a tile. It takes matrices packed for machine m.
+func (m machine) prefill(t dtype.Type, of tile) *spec.Variant {
+	name := fmt.Sprintf("cuda_prefill_n%d_%v", of.cols, t)
+	v := &spec.Variant{
+		Name: name, In: t, Code: backend.CodePTX, Entry: "lanestream",
+		Local: [3]uint32{128 * (of.groups + 1), 1, 1},
+		Consts: []spec.Const{
+			spec.Define("WARPS", m.warps), spec.Define("BLOCKS", m.blocks), spec.Define("CLUSTER", m.cluster),
+			spec.Define("GROUPS", of.groups), spec.Define("COLS", of.cols), spec.Define("STAGES", of.stages), spec.Define("RING_ROWS", of.ring),
+			spec.Define("BLOCKS_DOWN", blocksDown), spec.Define("MOST_BLOCKS", mostBlocks),
+		},
+		Need:   spec.Need{Arch: 90, Exact: true, Shapes: []backend.MatrixShape{spec.Shape(16, 8, 16, t)}},
+		Shared: of.stages*of.cols*128 + of.groups*((of.ring+32)*128+8192+3*128*20) + 1792,
+		Out:    []dtype.Type{dtype.F16, dtype.BF16}, Together: int(of.groups) * blocksDown,
+		Unit: spec.Unit{
+			Source: "prefill.cu", Arch: "compute_90a", Blob: name + ".ptx",
+			Defines: map[string]string{"ENTRY": "lanestream", "ELEM": include.Define(t)},
+		},
+	}
+	v.Need.Shared = v.Shared
+	return v
+}
+
+// isPrefill tells whether a variant is one of prefill.cu.
+func isPrefill(v *spec.Variant) bool { return v.Const("GROUPS") > 0 }
+
+// launchPrefill lays the grid out: as many clusters of blocks as run at once take tiles in turn.
+func launchPrefill(v *spec.Variant, s lanestream.Shape, p spec.Problem) spec.Launch {
+	cols := int(v.Const("COLS"))
+	wide := spec.Ceil(p.N, cols)
+	tiles := spec.Ceil(s.Groups, int(v.Const("GROUPS"))*blocksDown) * wide
+	clusters := max(1, min(p.Caps.Units, mostBlocks)/blocksDown)
+	clusters = spec.Ceil(tiles, max(1, spec.Ceil(tiles, clusters)))
+	return pass(v, s, p, [3]uint32{uint32(clusters * blocksDown), 1, 1}, max(1, min(wide, bandCols/cols)))
+}
