@@ -101,7 +101,7 @@ func TestParse(t *testing.T) {
 		{"a negative time", `"start_us": 0.02`, `"start_us": -1`, "start_us -1"},
 		{"a huge time", `"start_us": 0.02`, `"start_us": 1e300`, "start_us 1e+300"},
 		{"no number", `"start_us": 0.02`, `"start_us": 1e999`, "1e999"},
-		{"a negative efficiency", `"efficiency": 0.55`, `"efficiency": -0.55`, "efficiency -0.55"},
+		{"a negative efficiency", `"efficiency": 0.25`, `"efficiency": -0.25`, "efficiency -0.25"},
 		{"nothing resident", `"resident_items": 1`, `"resident_items": -1`, "resident_items -1"},
 		{"a broken pattern", `"csr/cpu_*"`, `"csr/[cpu"`, "csr/[cpu"},
 		{"no pattern", `"csr/cpu_*"`, ``, "no variants"},

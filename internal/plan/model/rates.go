@@ -39,7 +39,7 @@ type Bandwidth struct {
 }
 
 // RatesVersion changes with what is measured and how.
-const RatesVersion = 5
+const RatesVersion = 6
 
 // Limits of what a file of rates may say. No device comes near either rate.
 const (
