@@ -2,7 +2,10 @@
 //
 // A workgroup computes a tile of ROWS × COLS, each of its SUBS subgroups a part of DOWN × ACROSS operations of TM×TN×TK. Steps
 // of STEP places k are brought to shared memory as the operands lie, and loaded from there by rows or by columns. While
-// one step is multiplied the next is on its way to registers.
+// one step is multiplied the next is on its way to registers. Sums go to C by way of shared memory too, TM rows of each
+// subgroup at a time.
+//
+// Compile-time constants: ROWS and COLS, multiples of 64, and BESIDE, the subgroups side by side.
 
 #version 460
 #pragma use_vulkan_memory_model
@@ -20,25 +23,23 @@ layout(constant_id = 2) const uint TN = 8;
 layout(constant_id = 3) const uint TK = 16;
 layout(constant_id = 4) const uint SUBS = 4; // 4 or 8
 
-#define ROWS 64
-#define COLS 64
 #define STEP 32
 
 #define ELEM F16
 #include "gemm.glsl"
 #include "../include/store_halves.glsl"
 
-const uint LINE = STEP / 8 + 1;  // uvec4 from a line to the next where lines lie along
-const uint PLACE = ROWS / 8 + 1; // from a place to the next where they lie across
-const uint TILE = ROWS * LINE;   // uvec4 of an operand's step
-const uint OUT = COLS / 4 + 1;    // uvec4 from a row of the output to the next
-
-shared uvec4 mem[4 * TILE]; // two steps; at the end the tile of C in f32
+const uint LINE = STEP / 8 + 1; // uvec4 from a line to the next where lines lie along
+#define PLACE(LINES) (LINES / 8 + 1) // from a place to the next where they lie across
+const uint LEFT = ROWS * LINE, RIGHT = COLS * LINE; // uvec4 of an operand's step
 
 const uint LOCAL = gl_WorkGroupSize.x;
-const uint LOADS = ROWS * STEP / 8 / LOCAL; // uvec4 of an operand that each invocation brings to a step
-const uint WIDE = COLS / 2, HIGH = ROWS / (SUBS / 2); // a subgroup's part
+const uint LEFTS = ROWS * STEP / 8 / LOCAL, RIGHTS = COLS * STEP / 8 / LOCAL; // uvec4 of an operand that each invocation brings to a step
+const uint WIDE = COLS / BESIDE, HIGH = ROWS / (SUBS / BESIDE); // a subgroup's part
 const uint DOWN = HIGH / TM, ACROSS = WIDE / TN;
+const uint OUT = WIDE / 4 + 1; // uvec4 from a row of a subgroup's output to the next
+
+shared uvec4 mem[2 * (ROWS + COLS) * (STEP / 8 + 1)]; // two steps; at the end, outputs of each subgroup
 
 #define OPERAND_A coopmat<float16_t, gl_ScopeSubgroup, TM, TK, gl_MatrixUseA>
 #define OPERAND_B coopmat<float16_t, gl_ScopeSubgroup, TK, TN, gl_MatrixUseB>
@@ -46,19 +47,20 @@ const uint DOWN = HIGH / TM, ACROSS = WIDE / TN;
 #define BY_ROWS gl_CooperativeMatrixLayoutRowMajor
 #define BY_COLUMNS gl_CooperativeMatrixLayoutColumnMajor
 
-// Load n of the invocation is of 8 elements: of which line from which place on, or of which lines at which place.
-uint lineOf(Operand x, uint n) {
+// Load n of the invocation is of 8 elements: of which line from which place on, or of which lines at which place. The
+// operand's tile has that many lines.
+uint lineOf(Operand x, uint n, uint lines) {
     uint t = n * LOCAL + gl_LocalInvocationIndex;
-    return x.along ? t / (STEP / 8) : t % (ROWS / 8) * 8;
+    return x.along ? t / (STEP / 8) : t % (lines / 8) * 8;
 }
-uint placeOf(Operand x, uint n) {
+uint placeOf(Operand x, uint n, uint lines) {
     uint t = n * LOCAL + gl_LocalInvocationIndex;
-    return x.along ? t % (STEP / 8) * 8 : t / (ROWS / 8);
+    return x.along ? t % (STEP / 8) * 8 : t / (lines / 8);
 }
 
 // fetch returns load n of the step at place k of lines from i on. What lies past the operand's end is 0.
-uvec4 fetch(Operand x, uint n, uint i, uint k) {
-    uint line = i + lineOf(x, n), place = k + placeOf(x, n);
+uvec4 fetch(Operand x, uint n, uint lines, uint i, uint k) {
+    uint line = i + lineOf(x, n, lines), place = k + placeOf(x, n, lines);
     if (line >= x.lines || place >= p.cols) return uvec4(0);
     Run r = runOf(x, line, place);
     uvec4 v = Octets(r.line).v[r.at / 8];
@@ -68,8 +70,17 @@ uvec4 fetch(Operand x, uint n, uint i, uint k) {
 }
 
 // slot is where load n goes.
-uint slot(Operand x, uint n) {
-    return x.along ? lineOf(x, n) * LINE + placeOf(x, n) / 8 : placeOf(x, n) * PLACE + lineOf(x, n) / 8;
+uint slot(Operand x, uint n, uint lines) {
+    uint line = lineOf(x, n, lines), place = placeOf(x, n, lines);
+    return x.along ? line * LINE + place / 8 : place * PLACE(lines) + line / 8;
+}
+
+// put writes sums to C.
+void put(Operand x[2], uint i, uint j, vec4 v) {
+    if (i >= p.rows || j >= p.n) return;
+    v = repair(x, i, j, v);
+    if (storeType == F16) storeHalves(i, j, v);
+    else storeFloats(i, j, v);
 }
 
 void main() {
@@ -77,50 +88,40 @@ void main() {
     if (!tileAt(row, col)) return;
     Operand x[2] = {left(), right()};
     Operand l = x[0], r = x[1];
-    uint down = gl_SubgroupID / 2 * HIGH, across = gl_SubgroupID % 2 * WIDE;
-    uvec4 lefts[LOADS], rights[LOADS];
+    uint down = gl_SubgroupID / BESIDE * HIGH, across = gl_SubgroupID % BESIDE * WIDE;
+    uvec4 lefts[LEFTS], rights[RIGHTS];
     SUM sums[DOWN * ACROSS];
     [[unroll]] for (uint i = 0; i < DOWN * ACROSS; i++) sums[i] = SUM(0.0);
-    [[unroll]] for (uint n = 0; n < LOADS; n++) {
-        lefts[n] = fetch(l, n, row, 0);
-        rights[n] = fetch(r, n, col, 0);
-    }
-    for (uint k = 0, stage = 0; k < p.cols; k += STEP, stage = 2 * TILE - stage) {
-        [[unroll]] for (uint n = 0; n < LOADS; n++) {
-            mem[stage + slot(l, n)] = lefts[n];
-            mem[stage + TILE + slot(r, n)] = rights[n];
-        }
+    [[unroll]] for (uint n = 0; n < LEFTS; n++) lefts[n] = fetch(l, n, ROWS, row, 0);
+    [[unroll]] for (uint n = 0; n < RIGHTS; n++) rights[n] = fetch(r, n, COLS, col, 0);
+    for (uint k = 0, stage = 0; k < p.cols; k += STEP, stage = LEFT + RIGHT - stage) {
+        [[unroll]] for (uint n = 0; n < LEFTS; n++) mem[stage + slot(l, n, ROWS)] = lefts[n];
+        [[unroll]] for (uint n = 0; n < RIGHTS; n++) mem[stage + LEFT + slot(r, n, COLS)] = rights[n];
         barrier();
-        [[unroll]] for (uint n = 0; n < LOADS; n++) {
-            lefts[n] = fetch(l, n, row, k + STEP);
-            rights[n] = fetch(r, n, col, k + STEP);
-        }
+        [[unroll]] for (uint n = 0; n < LEFTS; n++) lefts[n] = fetch(l, n, ROWS, row, k + STEP);
+        [[unroll]] for (uint n = 0; n < RIGHTS; n++) rights[n] = fetch(r, n, COLS, col, k + STEP);
         [[unroll]] for (uint e = 0; e < STEP; e += TK) {
             OPERAND_B y[ACROSS];
             [[unroll]] for (uint j = 0; j < ACROSS; j++) {
                 uint line = across + j * TN;
-                if (r.along) coopMatLoad(y[j], mem, stage + TILE + line * LINE + e / 8, LINE, BY_COLUMNS);
-                else coopMatLoad(y[j], mem, stage + TILE + e * PLACE + line / 8, PLACE, BY_ROWS);
+                if (r.along) coopMatLoad(y[j], mem, stage + LEFT + line * LINE + e / 8, LINE, BY_COLUMNS);
+                else coopMatLoad(y[j], mem, stage + LEFT + e * PLACE(COLS) + line / 8, PLACE(COLS), BY_ROWS);
             }
             [[unroll]] for (uint i = 0; i < DOWN; i++) {
                 uint line = down + i * TM;
                 OPERAND_A a;
                 if (l.along) coopMatLoad(a, mem, stage + line * LINE + e / 8, LINE, BY_ROWS);
-                else coopMatLoad(a, mem, stage + e * PLACE + line / 8, PLACE, BY_COLUMNS);
+                else coopMatLoad(a, mem, stage + e * PLACE(ROWS) + line / 8, PLACE(ROWS), BY_COLUMNS);
                 [[unroll]] for (uint j = 0; j < ACROSS; j++) sums[i * ACROSS + j] = coopMatMulAdd(a, y[j], sums[i * ACROSS + j]);
             }
         }
     }
-    barrier();
-    [[unroll]] for (uint i = 0; i < DOWN; i++)
-        [[unroll]] for (uint j = 0; j < ACROSS; j++)
-            coopMatStore(sums[i * ACROSS + j], mem, (down + i * TM) * OUT + (across + j * TN) / 4, OUT, BY_ROWS);
-    barrier();
-    for (uint t = gl_LocalInvocationIndex; t < ROWS * COLS / 4; t += LOCAL) {
-        uint i = row + t / (COLS / 4), j = col + t % (COLS / 4) * 4;
-        if (i >= p.rows || j >= p.n) continue;
-        vec4 v = repair(x, i, j, uintBitsToFloat(mem[t / (COLS / 4) * OUT + t % (COLS / 4)]));
-        if (storeType == F16) storeHalves(i, j, v);
-        else storeFloats(i, j, v);
+    uint to = gl_SubgroupID * TM * OUT;
+    [[unroll]] for (uint i = 0; i < DOWN; i++) {
+        barrier();
+        [[unroll]] for (uint j = 0; j < ACROSS; j++) coopMatStore(sums[i * ACROSS + j], mem, to + j * TN / 4, OUT, BY_ROWS);
+        barrier();
+        for (uint t = gl_SubgroupInvocationID; t < TM * WIDE / 4; t += gl_SubgroupSize)
+            put(x, row + down + i * TM + t / (WIDE / 4), col + across + t % (WIDE / 4) * 4, uintBitsToFloat(mem[to + t / (WIDE / 4) * OUT + t % (WIDE / 4)]));
     }
 }

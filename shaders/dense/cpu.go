@@ -35,7 +35,7 @@ func (o operand[T]) index(i, k int) int {
 // operands returns L and R: A and B, or Bᵀ and Aᵀ.
 func operands[T formats.Value](args [][]byte, p *params) (l, r operand[T]) {
 	l = operand[T]{backend.View[T](args[0]), int(p.lda), true}
-	r = operand[T]{backend.View[T](args[1]), int(p.ldb), p.order&bBit != 0}
+	r = operand[T]{backend.View[T](args[2]), int(p.ldb), p.order&bBit != 0}
 	if p.order&cBit != 0 {
 		return r, l
 	}
@@ -57,17 +57,31 @@ func group[T formats.Value](loops host.Loops[T]) backend.GroupFunc {
 		s := pool.Get().(*scratch[T])
 		defer pool.Put(s)
 		s.multiply(loops, l, r, row, col, rows, n, int(p.cols))
-		out := host.Out{C: args[3], Bias: args[2], Store: p.store, LDC: p.ldc, Alpha: p.alpha, Beta: p.beta}
+		out := host.Out{C: args[4], Bias: args[3], Store: p.store, LDC: p.ldc, Alpha: p.alpha, Beta: p.beta}
 		for i := range rows {
 			sums, tmp := s.block.Row(i)
 			host.Repair(sums, func(j int, add func(x, y float32)) {
 				for k := range int(p.cols) {
+					if !isEntry(&p, args[1], row+i, col+j, k) {
+						continue
+					}
 					add(loops.Wide(l.x[l.index(row+i, k)]), loops.Wide(r.x[r.index(col+j, k)]))
 				}
 			})
 			out.Row(row+i, col, sums, tmp)
 		}
 	}
+}
+
+// isEntry tells whether what the product's output (i, j) takes of A at place k is an entry.
+func isEntry(p *params, stored []byte, i, j, k int) bool {
+	if p.words == 0 {
+		return true
+	}
+	if p.order&cBit != 0 {
+		i = j
+	}
+	return backend.View[uint32](stored)[i*int(p.words)+k/32]>>(k%32)&1 != 0
 }
 
 // multiply sums up rows of L from row on, and n columns of R from col on.

@@ -1,15 +1,15 @@
-// Package dense multiplies from dense matrices: A·B where every element of A is stored.
+// Package dense multiplies from dense matrices: A·B where every element of A lies in memory.
 //
-// A workgroup computes a tile of ROWS × COLS of C. Steps of the sum are brought to shared memory for both operands and
-// multiplied from there; the sum is taken in the order of k. The grid's x, folded along z, counts tiles, those of the same
-// rows side by side.
+// A workgroup computes a tile of C. Steps of the sum are brought to shared memory for both operands and multiplied from there;
+// the sum is taken in the order of k, or, where tiles are too few for the device, in parts of it (launch.go).
 //
 // B and C may be column-major, so that activations and outputs of a layer Y = X·W, which is Yᵀ = Wᵀ·Xᵀ, are taken as they
 // lie. Kernels write row by row: where C is column-major they compute Cᵀ = Bᵀ·Aᵀ, with A as the right operand. Either
 // operand may lie along the sum or across it (see gemm.cuh).
 //
-// Every element touches B: there are no structural zeros. An output that is not finite is computed again, so that what it
-// is does not depend on the order of the sum.
+// A *formats.Dense stores every element, and each touches B. A sparse matrix is filled with zeros, and a bit for each element
+// tells which are entries (filled.go). What is filled in is multiplied like the rest, which is right as long as B is finite; an output that
+// is not finite is computed again from the entries alone, so that what it is does not depend on the order of the sum either.
 package dense
 
 import (
@@ -17,6 +17,7 @@ import (
 	"fmt"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/internal/simd"
@@ -31,19 +32,22 @@ var Format = &spec.Format{
 	Program: &spec.Program{
 		Name: "dense",
 		Args: []spec.Arg{
-			{Name: "a", Elem: "T", ReadOnly: true}, // rows, lda apart; where A is quantised bytes, and behind them the scales
+			{Name: "a", Elem: "T", ReadOnly: true},        // rows, lda apart; where A is quantised bytes, and behind them the scales
+			{Name: "stored", Elem: "u32", ReadOnly: true}, // see params.words
 			{Name: "b", Elem: "T", ReadOnly: true},
 			{Name: "bias", Elem: "f32", ReadOnly: true},
 			{Name: "c", Elem: "f32"},
+			{Name: "work", Elem: "f32"}, // sums of parts, see launch.go
 		},
 		Params:   spec.Params[params](),
 		Variants: spec.SplitEpilogues(variants()),
 		Files:    files,
 	},
 	Full:            true,
-	Encode:          spec.Quantising(spec.Encoder(encode[half.F16], encode[half.BF16], encode[float32]), packQuantised),
+	Encode:          encodeSparse,
 	EncodeQuantised: packQuantised,
-	Adopt:           spec.Adopter(pack[half.F16], pack[half.BF16], pack[float32]),
+	Adopt:           adopt,
+	Measure:         measure,
 	Launch:          launch,
 }
 
@@ -57,6 +61,8 @@ type params struct {
 	alpha, beta   float32
 	width         uint32 // of the grid in x
 	across        uint32 // tiles side by side
+	words         uint32 // of a row's bits in stored; 0: all elements are entries
+	whole, splits uint32 // tiles that one workgroup sums, and the parts of the sums of the others: pieces.cuh
 }
 
 // Bits of params.order: B is column-major, C is.
@@ -75,41 +81,71 @@ type notFull struct{ error }
 func (e notFull) Unwrap() error        { return e.error }
 func (e notFull) Is(target error) bool { return target == backend.ErrUnsupported }
 
+// encode fills a sparse matrix with zeros.
 func encode[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
-	m, err := a.Full()
-	if err != nil {
-		return nil, fmt.Errorf("kernel dense/%s: %w", v.Name, notFull{err})
+	if m, err := a.Full(); err == nil {
+		return pack(m, v)
 	}
-	return pack(m, v)
+	if _, _, err := measure(a.Rows, a.Cols, a.NNZ(), v); err != nil {
+		return nil, err
+	}
+	return fill(a, v)
 }
+
+// adopt takes dense matrices, and sparse ones, which plan makes of what fill keeps.
+func adopt(m formats.Encoded, v *spec.Variant) (*spec.Packed, error) {
+	if a, ok := m.(formats.Sparse); ok {
+		return encodeSparse(a, v)
+	}
+	return adoptDense(m, v)
+}
+
+var (
+	encodeSparse = spec.Quantising(spec.Encoder(encode[half.F16], encode[half.BF16], encode[float32]), packQuantised)
+	adoptDense   = spec.Adopter(pack[half.F16], pack[half.BF16], pack[float32])
+)
 
 // pack lays the rows out side by side, as they are if they lie so.
 func pack[T formats.Value](m *formats.Dense[T], v *spec.Variant) (*spec.Packed, error) {
 	if err := m.Validate(); err != nil {
 		return nil, fmt.Errorf("kernel dense/%s: %w", v.Name, err)
 	}
-	ld := spec.Ceil(m.Cols, align) * align
-	if ld > spec.MaxLD {
-		return nil, fmt.Errorf("kernel dense/%s: %d columns exceed %d: %w", v.Name, m.Cols, spec.MaxLD, backend.ErrUnsupported)
+	stats, items, err := measure(m.Rows, m.Cols, m.NNZ(), v)
+	if err != nil {
+		return nil, err
 	}
 	m = m.Compact()
 	rows := m
-	if m.LD != ld {
+	if ld := lda(m.Cols); m.LD != ld {
 		rows = m.Layout(false, ld)
 	}
-	array := spec.NewArray("a", rows.Data[:m.Rows*ld])
-	tiles := spec.Ceil(m.Rows, int(v.Const("ROWS")))
-	e := &spec.Packed{
-		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Arrays: []spec.Array{array}, Items: int64(tiles), Format: m,
-		Stats: formats.Stats{
-			StoredBytes: int64(len(array.Data)), Slots: int64(m.Rows) * int64(ld), MACs: int64(computed(m.Rows, v)) * int64(m.Cols),
-			Gathers: int64(tiles) * int64(m.Cols), Staged: true,
-		},
+	return &spec.Packed{
+		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Items: items, Format: m, Stats: stats,
+		Arrays: []spec.Array{spec.NewArray("a", rows.Data[:m.Rows*rows.LD]), spec.NewArray[uint32]("stored", nil)},
+	}, nil
+}
+
+// lda is A's leading dimension.
+func lda(cols int) int { return spec.Ceil(cols, align) * align }
+
+// measure tells what any matrix of a size becomes.
+func measure(rows, cols int, nnz int64, v *spec.Variant) (formats.Stats, int64, error) {
+	if v.Quant != dtype.Invalid {
+		return measureQuantised(rows, cols, nnz, v)
 	}
-	if e.Stats.Slots > 0 {
-		e.Stats.Fill = float64(e.NNZ) / float64(e.Stats.Slots)
+	ld := int64(spec.Ceil(int64(cols), align) * align)
+	if ld > spec.MaxLD {
+		return formats.Stats{}, 0, fmt.Errorf("kernel dense/%s: %d columns exceed %d: %w", v.Name, cols, spec.MaxLD, backend.ErrUnsupported)
 	}
-	return e, nil
+	tiles := int64(spec.Ceil(rows, int(v.Const("ROWS")))) // of rows
+	s := formats.Stats{
+		StoredBytes: int64(rows) * ld * int64(v.In.Size()), Slots: int64(rows) * ld, MACs: int64(computed(rows, v)) * int64(cols),
+		Gathers: tiles * int64(cols), Staged: true,
+	}
+	if s.Slots > 0 {
+		s.Fill = float64(nnz) / float64(s.Slots)
+	}
+	return s, tiles, nil
 }
 
 // computed is the number of rows that a variant computes for so many.
@@ -119,30 +155,4 @@ func computed(rows int, v *spec.Variant) int {
 		whole = simd.PanelRows
 	}
 	return spec.Ceil(rows, whole) * whole
-}
-
-func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error) {
-	if err := p.Check(v, e); err != nil {
-		return spec.Launch{}, fmt.Errorf("kernel dense/%s: %w", v.Name, err)
-	}
-	x := params{
-		rows: uint32(p.M), n: uint32(p.N), cols: uint32(p.K), lda: uint32(spec.Ceil(p.K, align) * align), ldb: uint32(p.LDB), ldc: uint32(p.LDC),
-		alpha: p.Alpha, beta: p.Beta,
-	}
-	if p.BCol {
-		x.order |= bBit
-	}
-	if p.CCol {
-		x.order |= cBit
-		x.rows, x.n = x.n, x.rows
-		p.Epilogue = p.Epilogue.Turned()
-	}
-	x.store = p.StoreWord()
-	x.across = spec.Ceil(x.n, v.Const("COLS"))
-	groups, err := spec.Fold(int64(spec.Ceil(x.rows, v.Const("ROWS")))*int64(x.across), 1)
-	if err != nil {
-		return spec.Launch{}, fmt.Errorf("kernel dense/%s: %w", v.Name, err)
-	}
-	x.width = groups[0]
-	return spec.Launch{Passes: []spec.Pass{{Variant: v.For(p), Groups: groups, Params: spec.Block(x)}}}, nil
 }

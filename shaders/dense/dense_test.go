@@ -4,9 +4,9 @@ package dense_test
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/spmmrun/spmm/backend"
@@ -41,13 +41,14 @@ func cases() []shadertest.Case {
 		{Name: "rows of C apart by whole quads", Pattern: full(29, 60), K: 60, N: 34, LDC: 40, Beta: 2},
 		{Name: "tiles along z", Pattern: full(130, 20), K: 20, N: 530, Fold: true},
 		{Name: "inexact", Pattern: full(50, 300), K: 300, N: 50, Alpha: 0.3, Beta: 1.7, Real: true},
+		{Name: "zeros filled in", Pattern: shadertest.Spread(129, 3, 0, 129, 64, 1, 128, 65, 33), K: 129, N: 67, Beta: 1},
 	}
 	for i, k := range []int{15, 16, 31, 32, 33, 39, 40, 65} { // sums around whole steps and loads
 		cs = append(cs, shadertest.Case{Name: fmt.Sprintf("K=%d", k), Pattern: full(9, k), K: k, N: 11, BCol: i%2 == 0, CCol: i%4 < 2})
 	}
 	cs = append(cs, shadertest.Epilogues(shadertest.Case{Pattern: full(69, 20), K: 20, N: 37},
 		shadertest.Case{Name: "turned", Pattern: full(69, 20), K: 20, N: 37, BCol: true, CCol: true})...)
-	for i := range 12 {
+	for i := range 13 {
 		for o := range 3 {
 			q := cs[i]
 			q.Name, q.BCol, q.CCol = fmt.Sprintf("%s, order %d", q.Name, o+1), o != 1, o != 0
@@ -55,6 +56,16 @@ func cases() []shadertest.Case {
 		}
 	}
 	return cs
+}
+
+// sharedOut are cases whose tiles are summed in parts, or taken in turn, or both, on devices of so many units.
+func sharedOut() []shadertest.Case {
+	return []shadertest.Case{
+		{Name: "parts of sums", Pattern: full(67, 1100), K: 1100, N: 70, Beta: 1, Units: 132},
+		{Name: "parts of sums, turned", Pattern: full(130, 530), K: 530, N: 7, BCol: true, CCol: true, Units: 132},
+		{Name: "tiles in turn", Pattern: full(300, 70), K: 70, N: 530, Units: 2},
+		{Name: "tiles in turn, then parts", Pattern: full(264, 530), K: 530, N: 140, Units: 6},
+	}
 }
 
 // each runs f for each variant of each device, and type of C that the variant writes. Where the device is the software
@@ -89,7 +100,11 @@ func each(t *testing.T, f func(t *testing.T, dev backend.Device, v *spec.Variant
 
 func TestMultiply(t *testing.T) {
 	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
-		for _, q := range cases() {
+		cs := cases()
+		if v.Code == backend.CodePTX { // others sum a tile at a time
+			cs = append(cs, sharedOut()...)
+		}
+		for _, q := range cs {
 			if (q.BCol || q.CCol) && !v.AnyOrder {
 				continue // package plan brings them into the order that the variant takes
 			}
@@ -112,6 +127,7 @@ func TestReproducible(t *testing.T) {
 // and those alone that such an operand touches.
 func TestNonFinite(t *testing.T) {
 	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
+		shadertest.NonFinite(t, dev, dense.Format, v, out)
 		for order := range 4 {
 			if order > 0 && !v.AnyOrder {
 				break
@@ -179,7 +195,7 @@ func nonFinite[T formats.Value](t *testing.T, dev backend.Device, v *spec.Varian
 		t.Fatal(err)
 	}
 	mem := make([]byte, m*n*out.Size())
-	shadertest.Run(t, dev, dense.Format.Program, l, e.Arrays[0].Data, backend.Bytes(bl.Data), make([]byte, 16), mem)
+	shadertest.Run(t, dev, dense.Format.Program, l, e.Arrays[0].Data, e.Arrays[1].Data, backend.Bytes(bl.Data), make([]byte, 16), mem)
 	switch out {
 	case dtype.F16:
 		c.Data = widen[half.F16](mem)
@@ -225,7 +241,7 @@ func TestLoad(t *testing.T) {
 	})
 }
 
-// TestEncode: what lacks an element is refused, by its row; a matrix that lies side by side is not copied.
+// TestEncode: what lacks an element is filled with zeros, and its pattern kept; a matrix that lies side by side is not copied.
 func TestEncode(t *testing.T) {
 	var v *spec.Variant // of the CPU, for float32
 	for _, x := range dense.Format.Variants {
@@ -234,8 +250,28 @@ func TestEncode(t *testing.T) {
 		}
 	}
 	a := &formats.CSR[float32]{Rows: 2, Cols: 2, RowPtr: []int64{0, 2, 3}, ColIdx: []int32{0, 1, 1}, Val: []float32{1, 2, 3}}
-	if _, err := dense.Format.Encode(a, v); !errors.Is(err, backend.ErrUnsupported) || !errors.Is(err, formats.ErrNotFull) {
-		t.Errorf("a matrix that lacks an element: %v", err)
+	filled, err := dense.Format.Encode(a, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := backend.View[float32](filled.Arrays[0].Data), []float32{0: 1, 1: 2, 9: 3, 15: 0}; !slices.Equal(got, want) {
+		t.Errorf("filled as %v, want %v", got, want)
+	}
+	if got := backend.View[uint32](filled.Arrays[1].Data); !slices.Equal(got, []uint32{3, 2, 0, 0}) {
+		t.Errorf("entries are %v", got)
+	}
+	again := filled.Format.(interface {
+		WithValues([]float32) formats.Encoded
+	}).WithValues([]float32{4, 5, 6})
+	if want := (&formats.CSR[float32]{Rows: 2, Cols: 2, RowPtr: a.RowPtr, ColIdx: a.ColIdx, Val: []float32{4, 5, 6}}); !want.Equal(again.(*formats.CSR[float32])) {
+		t.Errorf("with new values it is %v", again)
+	}
+	if other, err := dense.Format.Adopt(again, v); err != nil || !bytes.Equal(other.Arrays[1].Data, filled.Arrays[1].Data) || backend.View[float32](other.Arrays[0].Data)[9] != 6 {
+		t.Errorf("new values are packed otherwise (%v)", err)
+	}
+	unordered := &formats.CSR[float32]{Rows: 1, Cols: 3, RowPtr: []int64{0, 2}, ColIdx: []int32{2, 0}, Val: []float32{1, 2}}
+	if _, err := dense.Format.Encode(unordered, v); err == nil {
+		t.Error("a matrix that is not valid is accepted")
 	}
 	d := formats.NewDense[float32](3, 16)
 	e, err := dense.Format.Adopt(d, v)
@@ -261,6 +297,13 @@ func TestEncode(t *testing.T) {
 
 // TestLaunch: tiles cover C in both orders, and problems that do not fit the matrix are refused.
 func TestLaunch(t *testing.T) {
+	covered := func(l spec.Launch) int { // tiles of 64×64; one block may take them all in turn
+		g, v := l.Passes[0].Groups, l.Passes[0].Variant
+		if v.Const("BLOCKS_DOWN") > 0 && g[0] > 0 {
+			return math.MaxInt
+		}
+		return int(g[0]*g[1]*g[2]) * max(1, int(v.Const("ROWS")/64*v.Const("COLS")/64))
+	}
 	for _, v := range dense.Format.Variants {
 		e, err := dense.Format.Encode(formats.ConvertTo(formats.NewDense[float32](100, 3).Sparse(), v.In), v)
 		if err != nil {
@@ -279,9 +322,8 @@ func TestLaunch(t *testing.T) {
 			if turned {
 				rows, cols = cols, rows
 			}
-			want := spec.Ceil(rows, int(v.Const("ROWS"))) * spec.Ceil(cols, int(v.Const("COLS")))
-			if got := l.Passes[0].Groups; int(got[0]*got[1]*got[2]) != want {
-				t.Errorf("%s: a grid of %v for %d tiles", v.Name, got, want)
+			if got, want := covered(l), spec.Ceil(rows, 64)*spec.Ceil(cols, 64); got < want {
+				t.Errorf("%s: a grid of %v for %d tiles", v.Name, l.Passes[0].Groups, want)
 			}
 			p.N = 0
 			if l, err := dense.Format.Launch(v, e, p); err != nil || l.Passes[0].Groups[0] != 0 {

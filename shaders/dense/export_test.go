@@ -5,12 +5,14 @@ package dense
 import "github.com/spmmrun/spmm/shaders/spec"
 
 // CoopVariants returns the cooperative-matrix variants made over for a subgroup size, so that a driver that computes any
-// tile runs those of all vendors.
+// operation runs those of all vendors; of the larger tiles, one.
 func CoopVariants(sub uint32) []*spec.Variant {
 	var vs []*spec.Variant
-	for _, u := range units {
+	for i, u := range units {
 		u.Sub = sub
-		vs = append(vs, coop(u))
+		if vs = append(vs, coop(u, false)); i == 0 {
+			vs = append(vs, coop(u, true))
+		}
 	}
 	return vs
 }

@@ -6,6 +6,7 @@
 // Compile-time constants: ENTRY, ELEM (half.cuh), ROWS = COLS = 64, TF32.
 
 #include "gemm.cuh"
+#include "../include/tf32.cuh"
 
 #define STEP 16
 #define PITCH 72  // elements from a place to the next
@@ -60,19 +61,6 @@ __device__ __forceinline__ void put(float (&to)[STEP][PITCH], const Share &s, co
 }
 
 #if TF32
-// Rounds to nearest tf32: the instruction itself would cut the low bits off.
-__device__ __forceinline__ u32 tf32(float x) {
-    u32 r;
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(x));
-    return r;
-}
-
-__device__ __forceinline__ void mma8(float (&d)[4], const u32 (&a)[4], const u32 (&b)[2]) {
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-
 // Sums of a warp's quarter of the tile, 32×32.
 struct Sums {
     float acc[2][4][4] = {};
@@ -87,15 +75,15 @@ struct Sums {
 #pragma unroll
             for (int e = 0; e < 4; e++)
 #pragma unroll
-                for (int i = 0; i < 2; i++) v[i][e] = tf32(x[k + q + e / 2 * 4][down + 16 * i + e % 2 * 8 + g]);
+                for (int i = 0; i < 2; i++) v[i][e] = tf32(__float_as_uint(x[k + q + e / 2 * 4][down + 16 * i + e % 2 * 8 + g]));
 #pragma unroll
             for (int e = 0; e < 2; e++)
 #pragma unroll
-                for (int j = 0; j < 4; j++) w[j][e] = tf32(y[k + q + 4 * e][right + 8 * j + g]);
+                for (int j = 0; j < 4; j++) w[j][e] = tf32(__float_as_uint(y[k + q + 4 * e][right + 8 * j + g]));
 #pragma unroll
             for (int i = 0; i < 2; i++)
 #pragma unroll
-                for (int j = 0; j < 4; j++) mma8(acc[i][j], v[i], w[j]);
+                for (int j = 0; j < 4; j++) mma8(acc[i][j], v[i][0], v[i][1], v[i][2], v[i][3], w[j][0], w[j][1]);
         }
     }
     template <class F> __device__ __forceinline__ void store(Dest to, const Params &p, u32 row, u32 col, F recompute) {
@@ -133,11 +121,11 @@ struct Sums {
 #endif
 
 extern "C" __global__ void __launch_bounds__(128)
-    ENTRY(const float *__restrict__ a, const float *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
-          const __grid_constant__ Params p) {
+    ENTRY(const float *__restrict__ a, const u32 *__restrict__ stored, const float *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
+          float *__restrict__, const __grid_constant__ Params p) {
     __shared__ __align__(16) float tiles[2][2][STEP][PITCH];
-    u32 row, col;
-    if (!tile_at(p, row, col)) return;
+    u32 row = (blockIdx.x + blockIdx.z * p.width) / p.across * ROWS, col = (blockIdx.x + blockIdx.z * p.width) % p.across * COLS;
+    if (row >= p.rows) return;
     Operand l = left(a, b, p), r = right(a, b, p);
     Sums sums;
     Share x, y;
@@ -149,5 +137,5 @@ extern "C" __global__ void __launch_bounds__(128)
         if (k + STEP < p.cols) fetch(x, l, row, k + STEP, p.cols), fetch(y, r, col, k + STEP, p.cols);
         sums.step(tiles[half][0], tiles[half][1]);
     }
-    sums.store({c, bias}, p, row, col, Again{a, b, &p});
+    sums.store({c, bias}, p, row, col, Again{a, b, stored, &p});
 }

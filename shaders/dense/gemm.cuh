@@ -1,6 +1,6 @@
 // What the CUDA kernels share: the operands of the product as they lie. Needs ELEM (half.cuh).
 //
-// A kernel computes ROWS × COLS of L·R, where L and R are A and B, or, for a column-major C, Bᵀ and Aᵀ: its rows p.rows and
+// A kernel computes tiles of L·R, where L and R are A and B, or, for a column-major C, Bᵀ and Aᵀ: its rows p.rows and
 // columns p.n are those of the product that it writes row by row.
 
 #pragma once
@@ -37,23 +37,19 @@ __device__ __forceinline__ Operand right(const Elem *a, const Elem *b, const Par
     return {b, p.ldb, p.n, (p.order & B_COLUMNS) != 0};
 }
 
-// An output from the operands, one after the other: see result.cuh's Special.
+// An output from the entries of A, one after the other: see result.cuh's Special. Bits of `stored` tell entries from
+// zeros that were filled in; where p.words, the words of a row of A, is 0 all elements are entries.
 struct Again {
     const Elem *a, *b;
+    const u32 *stored;
     const Params *p;
 
     __device__ __noinline__ float operator()(u32 row, u32 col) const {
         Operand l = left(a, b, *p), r = right(a, b, *p);
+        const u32 *bits = stored + (u64)(p->order & C_COLUMNS ? col : row) * p->words;
         Special s;
-        for (u32 k = 0; k < p->cols; k++) s.add(to_float(*l.at(row, k)), to_float(*r.at(col, k)));
+        for (u32 k = 0; k < p->cols; k++)
+            if (p->words == 0 || bits[k >> 5] >> (k & 31) & 1) s.add(to_float(*l.at(row, k)), to_float(*r.at(col, k)));
         return s.result();
     }
 };
-
-// tile_at finds a block's tile; there is none past the last.
-__device__ __forceinline__ bool tile_at(const Params &p, u32 &row, u32 &col) {
-    u32 tile = blockIdx.x + blockIdx.z * p.width;
-    row = tile / p.across * ROWS;
-    col = tile % p.across * COLS;
-    return row < p.rows;
-}

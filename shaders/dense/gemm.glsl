@@ -6,6 +6,8 @@
 
 #include "../include/operands.glsl"
 
+layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Words4 { uint v[]; };
+
 #define B_COLUMNS 1 // bits of p.order
 #define C_COLUMNS 2
 
@@ -53,7 +55,9 @@ bool tileAt(out uint row, out uint col) {
 #define SUMMED Operand[2]
 float entries(Operand x[2], uint row, uint col) {
     Terms sum = Terms(0, 0);
-    for (uint k = 0; k < p.cols; k++) addTerm(sum, elementOf(x[0], row, k), elementOf(x[1], col, k));
+    uvec2 bits = at(uvec2(p.stored), (p.order & C_COLUMNS) != 0 ? col : row, 4 * p.words); // of the row of A: those of entries
+    for (uint k = 0; k < p.cols; k++)
+        if (p.words == 0 || (Words4(bits).v[k / 32] >> (k % 32) & 1) != 0) addTerm(sum, elementOf(x[0], row, k), elementOf(x[1], col, k));
     return total(sum);
 }
 #include "../include/repair.glsl"

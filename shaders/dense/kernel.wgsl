@@ -88,7 +88,11 @@ fn entries(row: u32, col: u32) -> f32 {
     var sum = Terms(0.0, 0u);
     let l = left();
     let r = right();
-    for (var k = 0u; k < p.cols; k = k + 1u) { sum = add_term(sum, element(l, place_of(l, row, k)), element(r, place_of(r, col, k))); }
+    let bits = select(row, col, (p.order & 2u) != 0u) * p.words; // of the row of A: those of entries
+    for (var k = 0u; k < p.cols; k = k + 1u) {
+        if (p.words != 0u && ((stored[bits + k / 32u] >> (k % 32u)) & 1u) == 0u) { continue; }
+        sum = add_term(sum, element(l, place_of(l, row, k)), element(r, place_of(r, col, k)));
+    }
     return total(sum);
 }
 

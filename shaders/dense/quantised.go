@@ -38,27 +38,39 @@ func packQuantised(a *formats.Quantised, v *spec.Variant) (*spec.Packed, error) 
 			return nil, fmt.Errorf("kernel dense/%s: %w", v.Name, notFull{fmt.Errorf("row %d stores %d of %d elements: %w", i, n, a.Cols, formats.ErrNotFull)})
 		}
 	}
-	ld := spec.Ceil(a.Cols, byteAlign) * byteAlign
-	if ld > spec.MaxLD {
-		return nil, fmt.Errorf("kernel dense/%s: %d columns exceed %d: %w", v.Name, a.Cols, spec.MaxLD, backend.ErrUnsupported)
+	stats, items, err := measureQuantised(a.Rows, a.Cols, a.NNZ(), v)
+	if err != nil {
+		return nil, err
 	}
+	ld := spec.Ceil(a.Cols, byteAlign) * byteAlign
 	data := make([]byte, a.Rows*ld, a.Rows*ld+4*len(a.Scales))
 	for i := range a.Rows {
 		copy(data[i*ld:], a.Q[i*a.Cols:][:a.Cols])
 	}
 	array := spec.NewArray("a", append(data, backend.Bytes(a.Scales)...))
-	tiles := spec.Ceil(a.Rows, int(v.Const("ROWS")))
-	e := &spec.Packed{
-		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(), Arrays: []spec.Array{array}, Items: int64(tiles),
-		Stats: formats.Stats{
-			StoredBytes: int64(len(array.Data)), Slots: int64(a.Rows) * int64(ld), MACs: int64(computed(a.Rows, v)) * int64(a.Cols),
-			Gathers: int64(tiles) * int64(a.Cols), Staged: true,
-		},
+	return &spec.Packed{
+		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(), Arrays: []spec.Array{array, spec.NewArray[uint32]("stored", nil)}, Items: items, Stats: stats,
+	}, nil
+}
+
+// measureQuantised is measure for quantised matrices, which must store every element.
+func measureQuantised(rows, cols int, nnz int64, v *spec.Variant) (formats.Stats, int64, error) {
+	ld := int64(spec.Ceil(int64(cols), byteAlign) * byteAlign)
+	switch {
+	case nnz != int64(rows)*int64(cols):
+		return formats.Stats{}, 0, fmt.Errorf("kernel dense/%s: %w", v.Name, notFull{formats.ErrNotFull})
+	case ld > spec.MaxLD:
+		return formats.Stats{}, 0, fmt.Errorf("kernel dense/%s: %d columns exceed %d: %w", v.Name, cols, spec.MaxLD, backend.ErrUnsupported)
 	}
-	if e.Stats.Slots > 0 {
-		e.Stats.Fill = float64(e.NNZ) / float64(e.Stats.Slots)
+	tiles := int64(spec.Ceil(rows, int(v.Const("ROWS"))))
+	s := formats.Stats{
+		StoredBytes: int64(rows) * (ld + 4*int64(spec.Ceil(cols, formats.ScaleCols))), Slots: int64(rows) * ld,
+		MACs: int64(computed(rows, v)) * int64(cols), Gathers: tiles * int64(cols), Staged: true,
 	}
-	return e, nil
+	if s.Slots > 0 {
+		s.Fill = float64(nnz) / float64(s.Slots)
+	}
+	return s, tiles, nil
 }
 
 func quantisedVariants() []*spec.Variant {
@@ -99,7 +111,7 @@ func quantisedGroup[T formats.Value](kind dtype.Type, loops host.Loops[T]) backe
 			return
 		}
 		rows, n, lda := min(quantisedRows, int(p.rows)-row), min(quantisedCols, int(p.n)-col), spec.Ceil(p.cols, byteAlign)*byteAlign
-		values, b := args[0], backend.View[T](args[1])
+		values, b := args[0], backend.View[T](args[2])
 		scales, groups := backend.View[float32](args[0][int(p.rows)*int(lda):]), spec.Ceil(p.cols, formats.ScaleCols)
 		value := func(i, k int) float32 {
 			return scales[i*int(groups)+k/formats.ScaleCols] * levels[values[i*int(lda)+k]]
@@ -122,7 +134,7 @@ func quantisedGroup[T formats.Value](kind dtype.Type, loops host.Loops[T]) backe
 				loops.Panel(s.acc[i*quantisedCols:], quantisedCols, s.left[:], simd.PanelRows, quantisedPlaces[:count], b[k*int(p.ldb)+col:], int(p.ldb), host.Pad(n))
 			}
 		}
-		out := host.Out{C: args[3], Bias: args[2], Store: p.store, LDC: p.ldc, Alpha: p.alpha, Beta: p.beta}
+		out := host.Out{C: args[4], Bias: args[3], Store: p.store, LDC: p.ldc, Alpha: p.alpha, Beta: p.beta}
 		for i := range rows {
 			acc := s.acc[i*quantisedCols:][:n]
 			host.Repair(acc, func(j int, add func(x, y float32)) {

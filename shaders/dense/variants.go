@@ -1,9 +1,10 @@
-// The variants: tensor cores and plain f32 on CUDA, cooperative matrices and scalar units on Vulkan, WebGPU, the CPU.
+// The variants: cooperative matrices and scalar units on Vulkan, WebGPU, the CPU. Those for CUDA are in cuda.go.
 
 package dense
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
@@ -23,11 +24,27 @@ var types = []dtype.Type{dtype.F16, dtype.BF16, dtype.F32}
 // units are those that there is a variant of coop.comp for.
 var units = []spec.MatrixUnit{spec.NVIDIA, spec.Turing, spec.AMD32, spec.AMD64, spec.Intel16, spec.Intel8, spec.MesaCPU}
 
-func variants() []*spec.Variant {
-	vs := []*spec.Variant{halves(dtype.F16), halves(dtype.BF16), floats(dtype.TF32), floats(dtype.F32)}
+// coops is the variants for cooperative matrices: the first of a unit's runs the other one where there is work enough.
+var coops = func() (vs []*spec.Variant) {
 	for _, u := range units {
-		vs = append(vs, coop(u))
+		vs = append(vs, coop(u, false), coop(u, true))
 	}
+	return vs
+}()
+
+// wider returns the variant with a larger tile that one of coops may run instead; nil if there is none.
+func wider(v *spec.Variant) *spec.Variant {
+	for i, x := range coops[:len(coops)-1] {
+		if x.Name == v.Name && x.Sub == v.Sub && x.Const("ROWS") == tile {
+			return coops[i+1]
+		}
+	}
+	return nil
+}
+
+func variants() []*spec.Variant {
+	vs := slices.Clone(cudas)
+	vs = append(vs, coops...)
 	for _, t := range types {
 		vs = append(vs, scalarVulkan(t))
 	}
@@ -47,51 +64,28 @@ func variants() []*spec.Variant {
 // tiles are the constants of a tile.
 func tiles() []spec.Const { return []spec.Const{spec.Define("ROWS", tile), spec.Define("COLS", tile)} }
 
-// cuda is what the variants for CUDA have in common.
-func cuda(t dtype.Type, source string, shapes ...backend.MatrixShape) *spec.Variant {
-	return &spec.Variant{
-		Name: "cuda_" + t.String(), In: t, Code: backend.CodePTX, Entry: "dense", Local: [3]uint32{128, 1, 1}, Consts: tiles(),
-		Need: spec.Need{Arch: 80, Shapes: shapes}, Out: []dtype.Type{dtype.F16, dtype.BF16}, AnyOrder: true,
-		Unit: spec.Unit{
-			Source: source, Arch: "compute_80", Blob: "cuda_" + t.String() + ".ptx",
-			Defines: map[string]string{"ENTRY": "dense", "ELEM": include.Define(t)},
-		},
+// coop is coop.comp on a matrix unit, whose subgroups, two side by side or four, have a part of the tile each.
+func coop(u spec.MatrixUnit, wide bool) *spec.Variant {
+	side, subs, beside, name := uint32(tile), uint32(4), uint32(2), "coop.spv"
+	if wide {
+		side, subs, beside, name = 2*tile, 8, 4, "coop_wide.spv"
 	}
-}
-
-// halves is kernel.cu.
-func halves(t dtype.Type) *spec.Variant {
-	v := cuda(t, "kernel.cu", spec.Shape(16, 8, 16, t))
-	v.Consts = append(v.Consts, spec.Define("STAGES", 3))
-	return v
-}
-
-// floats is f32.cu.
-func floats(t dtype.Type) *spec.Variant {
-	if t == dtype.F32 {
-		v := cuda(t, "f32.cu")
-		v.Consts = append(v.Consts, spec.Define("TF32", 0))
-		return v
-	}
-	v := cuda(t, "f32.cu", spec.Shape(16, 8, 8, t))
-	v.Consts = append(v.Consts, spec.Define("TF32", 1))
-	return v
-}
-
-// coop is coop.comp on a matrix unit, four subgroups of which have a quarter of the tile each.
-func coop(u spec.MatrixUnit) *spec.Variant {
-	const subs, octets = 4, 4 * tile * (32/8 + 1) // of shared memory: see coop.comp
-	return &spec.Variant{
+	v := &spec.Variant{
 		Name: fmt.Sprintf("vulkan_%v", u), In: dtype.F16, Code: backend.CodeSPIRV, Entry: "main",
-		Need:  spec.Need{F16: true, Shared: 16 * octets, Shapes: []backend.MatrixShape{u.Shape(dtype.F16)}},
+		Need:  spec.Need{F16: true, Shared: 16 * 4 * side * (32/8 + 1), Shapes: []backend.MatrixShape{u.Shape(dtype.F16)}}, // see coop.comp
 		Local: [3]uint32{u.Sub * subs, 1, 1}, Sub: u.Sub, Matrix: true,
-		Consts: append([]spec.Const{
+		Consts: []spec.Const{
 			{Name: "LOCAL", ID: 0, Value: u.Sub * subs}, {Name: "TM", ID: 1, Value: u.M}, {Name: "TN", ID: 2, Value: u.N},
 			{Name: "TK", ID: 3, Value: u.K}, {Name: "SUBS", ID: 4, Value: subs},
-		}, tiles()...),
-		Unit: spec.Unit{Source: "coop.comp", Blob: "coop.spv"},
+			spec.Define("ROWS", side), spec.Define("COLS", side), spec.Define("BESIDE", beside),
+		},
+		Unit: spec.Unit{Source: "coop.comp", Blob: name},
 		Out:  []dtype.Type{dtype.F16}, AnyOrder: true,
 	}
+	if wide {
+		v.Name = fmt.Sprintf("vulkan_wide_%v", u)
+	}
+	return v
 }
 
 func scalarVulkan(t dtype.Type) *spec.Variant {

@@ -55,12 +55,13 @@ __device__ __forceinline__ void bulk_copy(u32 to, const void *from, u32 bytes, u
 }
 
 // TileMap describes a matrix whose tiles are copied: 64 columns of 16 bits wide, in rows of 128 bytes whose 16-byte
-// chunks are exchanged by the row mod 8. Past the matrix there are zeros.
+// chunks are exchanged by the row mod 8. Past the matrix there are zeros. Where tiles are 32, 16 or 8 columns wide, the chunks
+// of rows of 64 or 32 bytes are exchanged by row / 2 mod 4 or row / 4 mod 2, and those of 16 bytes lie as they are.
 struct alignas(128) TileMap { u32 raw[32]; };
 
 // tile_map makes one, by a whole warp; scratch is 128 bytes of shared memory at a multiple of 128. pitch is in bytes, a
 // multiple of 16 below 2^36.
-template <int T> __device__ __forceinline__ void tile_map(TileMap *to, TileMap *scratch, const void *matrix, u32 rows, u32 cols, u64 pitch, u32 tile_rows) {
+template <int T, int COLUMNS = 64> __device__ __forceinline__ void tile_map(TileMap *to, TileMap *scratch, const void *matrix, u32 rows, u32 cols, u64 pitch, u32 tile_rows) {
     u32 at = shared_address(scratch), lane = threadIdx.x & 31;
     // What the driver encodes for tiles that the L2 cache fetches by 128 bytes has this bit too, which no instruction
     // sets. It is a hint; without it a product of matrices is 8 % slower. The pitch is put in its place by hand because
@@ -71,7 +72,7 @@ template <int T> __device__ __forceinline__ void tile_map(TileMap *to, TileMap *
 #define REPLACE(field, type, value) asm volatile("tensormap.replace.tile." field ", %1;" ::"r"(at), type(value) : "memory")
         REPLACE("global_address.shared::cta.b1024.b64 [%0]", "l", (u64)matrix);
         REPLACE("rank.shared::cta.b1024.b32 [%0]", "r", 1); // dimensions less one
-        REPLACE("box_dim.shared::cta.b1024.b32 [%0], 0", "r", 64);
+        REPLACE("box_dim.shared::cta.b1024.b32 [%0], 0", "r", COLUMNS);
         REPLACE("box_dim.shared::cta.b1024.b32 [%0], 1", "r", tile_rows);
         REPLACE("global_dim.shared::cta.b1024.b32 [%0], 0", "r", cols);
         REPLACE("global_dim.shared::cta.b1024.b32 [%0], 1", "r", rows);
@@ -79,7 +80,7 @@ template <int T> __device__ __forceinline__ void tile_map(TileMap *to, TileMap *
         REPLACE("element_stride.shared::cta.b1024.b32 [%0], 1", "r", 1);
         REPLACE("elemtype.shared::cta.b1024.b32 [%0]", "n", T == BF16 ? 10 : 6);
         REPLACE("interleave_layout.shared::cta.b1024.b32 [%0]", "n", 0);
-        REPLACE("swizzle_mode.shared::cta.b1024.b32 [%0]", "n", 3); // 128 bytes
+        REPLACE("swizzle_mode.shared::cta.b1024.b32 [%0]", "n", COLUMNS == 64 ? 3 : COLUMNS == 32 ? 2 : COLUMNS == 16 ? 1 : 0);
         REPLACE("fill_mode.shared::cta.b1024.b32 [%0]", "n", 0);
 #undef REPLACE
     }
@@ -95,5 +96,11 @@ __device__ __forceinline__ void tile_map_acquire(const TileMap *map) {
 __device__ __forceinline__ void tile_copy(u32 to, const TileMap *map, u32 row, u32 col, u32 barrier, u16 blocks) {
     asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(to),
                  "l"(map), "r"(col), "r"(row), "r"(barrier), "h"(blocks)
+                 : "memory");
+}
+// tile_copy_here is tile_copy for this block alone, which is faster.
+__device__ __forceinline__ void tile_copy_here(u32 to, const TileMap *map, u32 row, u32 col, u32 barrier) {
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(to), "l"(map), "r"(col),
+                 "r"(row), "r"(barrier)
                  : "memory");
 }

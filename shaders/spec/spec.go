@@ -34,8 +34,12 @@ type Format struct {
 	// Packing names the constants that Encode looks at: variants equal in them, and in In, take the
 	// same packed matrix.
 	Packing []string
-	// Full says that the format takes only matrices that store every element.
+	// Full says that the format is that of dense matrices: one that stores every element comes as a *formats.Dense, and
+	// others are filled with zeros.
 	Full bool
+	// Measure, if set, tells what Encode makes of any matrix of a size without packing it: its stats and items. It
+	// refuses those that Encode does.
+	Measure func(rows, cols int, nnz int64, v *Variant) (formats.Stats, int64, error)
 	// Encode packs a CSR matrix for a variant. It may use all cores.
 	Encode func(a formats.Sparse, v *Variant) (*Packed, error)
 	// EncodePart, if set, packs a range of rows, from a multiple of Packed.Panel on, as the whole matrix was packed.

@@ -13,4 +13,7 @@ struct Params {
     float beta;
     unsigned int width;
     unsigned int across;
+    unsigned int words;
+    unsigned int whole;
+    unsigned int splits;
 };

@@ -1,0 +1,159 @@
+// The variants for CUDA: hopper.cu (warpgroup matrix instructions), kernel.cu (matrix instructions of warps), f32.cu.
+
+package dense
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/shaders/include"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// cudaTile is a tile that a block computes, and what it takes on an H200.
+type cudaTile struct {
+	name       string
+	hopper     bool
+	rows, cols uint32
+	stages     uint32
+	down       uint32 // blocks of a cluster below each other,
+	across     uint32 // and side by side
+	warpRows   uint32 // of a warp's part, where warps multiply by themselves
+	warpCols   uint32
+	resident   int     // blocks of a multiprocessor
+	step       float64 // nanoseconds for 64 places of the sum, all multiprocessors being busy
+	start      float64 // nanoseconds for all else
+}
+
+// depth is the places of the sum that costs are for.
+const depth = 64
+
+// cudaTiles are the tiles to pick from, of each kind.
+var cudaTiles = []cudaTile{
+	{name: "cuda_hopper_n256", hopper: true, rows: 128, cols: 256, stages: 4, down: 2, across: 1, resident: 1, step: 700, start: 3000},
+	{name: "cuda_hopper_n128", hopper: true, rows: 128, cols: 128, stages: 6, down: 2, across: 1, resident: 1, step: 400, start: 2000},
+	{name: "cuda_hopper_n64", hopper: true, rows: 128, cols: 64, stages: 8, down: 1, across: 1, resident: 1, step: 300, start: 1500},
+	{name: "cuda_hopper_n32", hopper: true, rows: 128, cols: 32, stages: 8, down: 1, across: 1, resident: 1, step: 290, start: 1500},
+	{name: "cuda_hopper_n16", hopper: true, rows: 128, cols: 16, stages: 8, down: 1, across: 1, resident: 1, step: 280, start: 1500},
+	{name: "cuda_hopper_n8", hopper: true, rows: 128, cols: 8, stages: 8, down: 1, across: 1, resident: 1, step: 270, start: 1500},
+	{name: "cuda_tile128", rows: 128, cols: 128, stages: 3, warpRows: 64, warpCols: 32, resident: 2, step: 1300, start: 4000},
+	{name: "cuda_tile64", rows: 64, cols: 64, stages: 3, warpRows: 32, warpCols: 32, resident: 4, step: 900, start: 3000},
+}
+
+// Constants of hopper.cu.
+const (
+	band       = 8    // columns of tiles that are done row by row
+	mostBlocks = 1024 // of a launch
+)
+
+// cudas is the variants.
+var cudas = cudaVariants()
+
+// cudaVariants are, for each type of 16 bits, those that pick a tile for the problem, and each tile by itself.
+func cudaVariants() []*spec.Variant {
+	var vs []*spec.Variant
+	for _, t := range []dtype.Type{dtype.F16, dtype.BF16} {
+		for _, hopper := range []bool{true, false} {
+			tiles := slices.DeleteFunc(slices.Clone(cudaTiles), func(c cudaTile) bool { return c.hopper != hopper })
+			any := tiles[0].variant(t)
+			any.Name = fmt.Sprintf("cuda_%s_%v", pick(hopper, "hopper", "tiles"), t)
+			vs = append(vs, any)
+			for _, c := range tiles {
+				vs = append(vs, c.variant(t))
+			}
+		}
+		vs = append(vs, halves(t))
+	}
+	return append(vs, floats(dtype.TF32), floats(dtype.F32))
+}
+
+func pick(c bool, a, b string) string {
+	if c {
+		return a
+	}
+	return b
+}
+
+func (c cudaTile) variant(t dtype.Type) *spec.Variant {
+	v := cuda(fmt.Sprintf("%s_%v", c.name, t), t, "kernel.cu", c.rows, c.cols, spec.Shape(16, 8, 16, t))
+	v.Consts = append(v.Consts, spec.Define("STAGES", c.stages))
+	if c.hopper {
+		v.Unit.Source, v.Unit.Arch = "hopper.cu", "compute_90a"
+		v.Need.Arch, v.Need.Exact = 90, true
+		v.Local = [3]uint32{384, 1, 1}
+		v.Consts = append(v.Consts, spec.Define("BLOCKS_DOWN", c.down), spec.Define("BLOCKS_ACROSS", c.across), spec.Define("BAND", band), spec.Define("MOST_BLOCKS", mostBlocks))
+		v.Shared = c.stages*(c.rows+c.cols)*128 + 512
+	} else {
+		v.Local = [3]uint32{c.rows / c.warpRows * (c.cols / c.warpCols) * 32, 1, 1}
+		v.Consts = append(v.Consts, spec.Define("WARP_ROWS", c.warpRows), spec.Define("WARP_COLS", c.warpCols))
+		v.Shared = c.stages * (c.rows + c.cols) * 80
+		if c.rows == tile && c.cols == tile { // the same as halves, but for what it is launched with
+			v.Unit.Blob = halves(t).Unit.Blob
+		}
+	}
+	v.Need.Shared = v.Shared
+	return v
+}
+
+// tileOf returns the tile of a variant that has one of cudaTiles.
+func tileOf(v *spec.Variant) (cudaTile, bool) {
+	i := slices.IndexFunc(cudaTiles, func(c cudaTile) bool {
+		return v.Code == backend.CodePTX && c.hopper == v.Need.Exact && c.rows == v.Const("ROWS") && c.cols == v.Const("COLS")
+	})
+	if i < 0 || v.Name == "cuda_"+v.In.String() { // halves
+		return cudaTile{}, false
+	}
+	return cudaTiles[i], true
+}
+
+// family returns the variants that a variant picks from: itself, or those of its kind and type.
+func family(v *spec.Variant) []*spec.Variant {
+	c, ok := tileOf(v)
+	if !ok || v.Name == fmt.Sprintf("%s_%v", c.name, v.In) {
+		return []*spec.Variant{v}
+	}
+	var vs []*spec.Variant
+	for _, x := range cudas {
+		if of, ok := tileOf(x); ok && of.hopper == c.hopper && x.In == v.In && x.Name == fmt.Sprintf("%s_%v", of.name, x.In) {
+			vs = append(vs, x)
+		}
+	}
+	return vs
+}
+
+// cuda is what the variants for CUDA have in common.
+func cuda(name string, t dtype.Type, source string, rows, cols uint32, shapes ...backend.MatrixShape) *spec.Variant {
+	return &spec.Variant{
+		Name: name, In: t, Code: backend.CodePTX, Entry: "dense", Local: [3]uint32{128, 1, 1},
+		Consts: []spec.Const{spec.Define("ROWS", rows), spec.Define("COLS", cols)},
+		Need:   spec.Need{Arch: 80, Shapes: shapes}, Out: []dtype.Type{dtype.F16, dtype.BF16}, AnyOrder: true,
+		Unit: spec.Unit{
+			Source: source, Arch: "compute_80", Blob: name + ".ptx",
+			Defines: map[string]string{"ENTRY": "dense", "ELEM": include.Define(t)},
+		},
+	}
+}
+
+// halves is kernel.cu with a tile for each block, whose sum is not cut.
+func halves(t dtype.Type) *spec.Variant {
+	const stages = 3
+	v := cuda("cuda_"+t.String(), t, "kernel.cu", tile, tile, spec.Shape(16, 8, 16, t))
+	v.Consts = append(v.Consts, spec.Define("STAGES", stages), spec.Define("WARP_ROWS", tile/2), spec.Define("WARP_COLS", tile/2))
+	v.Shared = stages * 2 * tile * 80
+	v.Need.Shared = v.Shared
+	return v
+}
+
+// floats is f32.cu.
+func floats(t dtype.Type) *spec.Variant {
+	if t == dtype.F32 {
+		v := cuda("cuda_f32", t, "f32.cu", tile, tile)
+		v.Consts = append(v.Consts, spec.Define("TF32", 0))
+		return v
+	}
+	v := cuda("cuda_tf32", t, "f32.cu", tile, tile, spec.Shape(16, 8, 8, t))
+	v.Consts = append(v.Consts, spec.Define("TF32", 1))
+	return v
+}

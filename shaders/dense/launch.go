@@ -1,0 +1,131 @@
+// Launches: which tiles a problem takes, and how they are shared out.
+
+package dense
+
+import (
+	"fmt"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error) {
+	if err := p.Check(v, e); err != nil {
+		return spec.Launch{}, fmt.Errorf("kernel dense/%s: %w", v.Name, err)
+	}
+	x := params{
+		rows: uint32(p.M), n: uint32(p.N), cols: uint32(p.K), lda: uint32(lda(p.K)), ldb: uint32(p.LDB), ldc: uint32(p.LDC),
+		alpha: p.Alpha, beta: p.Beta, words: bitWords(e),
+	}
+	if p.BCol {
+		x.order |= bBit
+	}
+	if p.CCol {
+		x.order |= cBit
+		x.rows, x.n = x.n, x.rows
+		p.Epilogue = p.Epilogue.Turned()
+	}
+	x.store = p.StoreWord()
+	s := share(v, x, p.Caps)
+	x.across, x.whole, x.splits = s.across, uint32(min(s.whole, 1<<32-1)), s.splits
+	groups, err := s.grid()
+	if err != nil {
+		return spec.Launch{}, fmt.Errorf("kernel dense/%s: %w", v.Name, err)
+	}
+	x.width = groups[0]
+	l := spec.Launch{Passes: []spec.Pass{{Variant: s.variant.For(p), Groups: groups, Params: spec.Block(x)}}, Workspace: max(16, s.workspace())}
+	if err := p.CheckBinding(v, "the workspace", l.Workspace); err != nil {
+		return spec.Launch{}, fmt.Errorf("kernel dense/%s: %w", v.Name, err)
+	}
+	return l, nil
+}
+
+// shared is how tiles are shared out: see pieces.cuh. Those of hopper.cu are tiles of a cluster of blocks.
+type shared struct {
+	variant    *spec.Variant
+	blocks     uint32 // of a cluster
+	across     uint32 // tiles side by side
+	tiles      int64
+	whole      int64 // tiles that are not split
+	splits     uint32
+	atOnce     int64 // blocks or clusters that run at once
+	persistent bool  // these take pieces in turn
+}
+
+// share picks the tile that takes least, for a variant that stands for several, and the parts that its tiles are cut into.
+func share(v *spec.Variant, x params, caps backend.Caps) shared {
+	if w := wider(v); w != nil && w.Met(caps) {
+		if s := split(w, x, caps); s.tiles >= int64(caps.Units) {
+			return s
+		}
+	}
+	var best shared
+	least := 0.0
+	for _, t := range family(v) {
+		s := split(t, x, caps)
+		if cost := s.cost(x); best.variant == nil || cost < least {
+			best, least = s, cost
+		}
+	}
+	return best
+}
+
+// split cuts the tiles that do not fill the device by themselves.
+func split(v *spec.Variant, x params, caps backend.Caps) shared {
+	t, ok := tileOf(v)
+	if !ok || !t.hopper {
+		t.down, t.across = 1, 1
+	}
+	s := shared{variant: v, blocks: t.down * t.across, across: spec.Ceil(x.n, v.Const("COLS")*t.across), splits: 1, persistent: ok && t.hopper}
+	s.tiles = int64(spec.Ceil(x.rows, v.Const("ROWS")*t.down)) * int64(s.across)
+	s.whole = s.tiles
+	if !ok || s.tiles == 0 {
+		return s
+	}
+	s.atOnce = int64(max(1, min(caps.Units, mostBlocks)/int(s.blocks)) * t.resident)
+	rest := s.tiles % s.atOnce
+	if rest == 0 {
+		return s
+	}
+	if n := uint32(min(s.atOnce/rest, mostSplits, int64(x.cols/(depth*leastSteps)))); n > 1 {
+		s.whole, s.splits = s.tiles-rest, n
+	}
+	return s
+}
+
+// mostSplits is how many parts a sum has at most.
+const mostSplits = 8
+
+// leastSteps is how many times `depth` places of the sum a part has at least.
+const leastSteps = 4
+
+// pieces is how many there are.
+func (s *shared) pieces() int64 { return s.whole + (s.tiles-s.whole)*int64(s.splits) }
+
+// grid lays blocks out: one for each piece, or as many as run at once.
+func (s *shared) grid() ([3]uint32, error) {
+	if s.persistent {
+		return [3]uint32{uint32(min(s.pieces(), s.atOnce)) * s.blocks, 1, 1}, nil
+	}
+	return spec.Fold(s.pieces(), 1)
+}
+
+// workspace is the bytes of the sums of parts.
+func (s *shared) workspace() int64 {
+	if s.splits < 2 {
+		return 0
+	}
+	return 4 * (s.tiles - s.whole) * int64(s.splits) * int64(s.blocks) * int64(s.variant.Const("ROWS")) * int64(s.variant.Const("COLS"))
+}
+
+// cost is what a problem takes with these tiles, in nanoseconds on an H200: pieces in turn, each of which takes a time for
+// its part of the sum and one for all else; and adding up.
+func (s *shared) cost(x params) float64 {
+	t, _ := tileOf(s.variant)
+	sum := t.step * float64(x.cols) / depth
+	cost := float64(spec.Ceil(s.whole, max(1, s.atOnce))) * (sum + t.start)
+	if s.splits > 1 {
+		cost += sum/float64(s.splits) + t.start*(1+float64(s.splits)/4)
+	}
+	return cost
+}
