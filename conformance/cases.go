@@ -263,6 +263,9 @@ func list(kernels []*spec.Format, suite int, tier Tier, keep func(id string) boo
 	for _, t := range listed(kernels, true) {
 		w.quantised6(t)
 	}
+	for _, t := range targets(kernels) {
+		w.filled6(t)
+	}
 	w.tests = slices.DeleteFunc(w.tests, func(t test) bool {
 		return t.since > suite || t.tier == Full && tier != Full || !keep(t.id())
 	})
@@ -271,8 +274,9 @@ func list(kernels []*spec.Format, suite int, tier Tier, keep func(id string) boo
 
 // lister collects cases.
 type lister struct {
-	tests []test
-	suite int // in which the cases came that are added
+	tests  []test
+	suite  int  // in which the cases came that are added
+	filled bool // kernels of dense matrices take patterns as they are, and fill them with zeros
 }
 
 func (w *lister) add(tier Tier, t target, class string, s shape, l layout) {
@@ -283,7 +287,7 @@ func (w *lister) add(tier Tier, t target, class string, s shape, l layout) {
 	if r.alpha == 0 {
 		r.alpha = 1
 	}
-	if t.kernel.Full && class != Reproducible { // which lowers any matrix, whatever the format
+	if t.kernel.Full && !w.filled && class != Reproducible { // which lowers any matrix, whatever the format
 		r.pattern = "dense"
 	}
 	first := max(w.suite, since[t.kernel.Name])
@@ -389,4 +393,26 @@ func orders(l layout) []layout {
 		ls = append(ls, l)
 	}
 	return ls
+}
+
+// filled6 adds cases of sparse matrices that are filled with zeros.
+func (w *lister) filled6(t target) {
+	if !t.kernel.Full {
+		return
+	}
+	w.filled = true
+	defer func() { w.filled = false }()
+	in := t.prec.Storage()
+	plain := layout{a: in, b: in, c: dtype.F32}
+	for _, l := range orders(layout{path: host, a: in, b: in, c: dtype.F32}) {
+		w.add(Quick, t, MixedSign, shape{m: 67, k: 129, n: 33, pattern: "eighth", alpha: -2, beta: 0.5}, l)
+		w.add(Quick, t, NonFinite, shape{m: 67, k: 129, n: 37, pattern: "eighth"}, l)
+	}
+	for _, s := range []shape{{m: 5, k: 3, n: 9, pattern: "empty"}, {m: 530, k: 1025, n: 40, pattern: "fortieth"}, {m: 150, k: 400, n: 129, pattern: "ragged"}} {
+		w.add(Quick, t, MixedSign, s, plain)
+	}
+	for _, s := range nonFiniteShapes[:3] {
+		w.add(Quick, t, NonFinite, s, plain)
+	}
+	w.add(Quick, t, General, generalShapes[0], plain)
 }

@@ -40,6 +40,15 @@ var since = map[string]int{
 	"lanestream/cuda_prefill_n256_bf16": 6,
 }
 
+func init() {
+	for _, u := range []string{"16x8x16_sub32", "16x8x8_sub32", "16x16x16_sub32", "16x16x16_sub64", "8x16x16_sub16", "8x8x16_sub8", "8x8x8_sub8"} {
+		since["dense/vulkan_wide_"+u] = 6
+	}
+	for _, name := range []string{"hopper", "hopper_n256", "hopper_n128", "hopper_n64", "hopper_n32", "hopper_n16", "hopper_n8", "tiles", "tile128", "tile64"} {
+		since["dense/cuda_"+name+"_f16"], since["dense/cuda_"+name+"_bf16"] = 6, 6
+	}
+}
+
 // suiteNumber returns the number of a version of the suite; one that this build cannot derive the cases of is an
 // error.
 func suiteNumber(name string) (int, error) {

@@ -15,6 +15,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/memory"
 	"github.com/spmmrun/spmm/internal/plan/model"
 	"github.com/spmmrun/spmm/shaders"
 	"github.com/spmmrun/spmm/shaders/spec"
@@ -27,6 +28,8 @@ type candidate struct {
 	cost    time.Duration // predicted; unlikely if it cannot hold the matrix
 	why     string        // it comes at its place
 	adopted *encoded      // the matrix as it comes, if the variant takes that
+	room    int64         // bytes that a packed matrix may take
+	far     bool          // it is predicted to be far from the best
 }
 
 // unlikely is the cost of what does not come into question.
@@ -59,7 +62,7 @@ func Formats() []string {
 // choose returns the ways to multiply in the order in which to try them, and says why: first what was measured to be
 // fastest, else what takes the matrix as it is encoded already, else by predicted time.
 func choose(ctx context.Context, d *Device, a *source, o Options) ([]*candidate, error) {
-	cs, err := candidates(d.Caps(), a, o)
+	cs, err := candidates(d, a, o)
 	if err != nil {
 		return nil, err
 	}
@@ -162,16 +165,16 @@ func rank(ctx context.Context, d *Device, cs []*candidate, a *source, o Options)
 	}
 	for _, c := range cs {
 		c.cost = unlikely
-		e, err := c.encode(ctx, s)
+		enc, stats, items, err := c.measure(ctx, a, s)
 		if errors.As(err, new(cannotHold)) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		stats, items := scale(e.enc, s.NNZ(), a.NNZ())
-		_, c.cost = c.predict(d, pr, e.enc, stats, items)
+		_, c.cost = c.predict(d, pr, enc, stats, items)
 	}
+	dropFar(cs)
 	sortByCost(cs)
 	return nil
 }
@@ -180,6 +183,58 @@ func rank(ctx context.Context, d *Device, cs []*candidate, a *source, o Options)
 func (c *candidate) predict(d *Device, pr *model.Predictor, enc *spec.Packed, s formats.Stats, items int64) (Bound, time.Duration) {
 	v := c.kernel.Runs(c.variant, enc, spec.Problem{M: pr.Rows, K: pr.Cols, N: pr.N, Caps: d.Caps()})
 	return pr.Time(c.kernel.Name, v, s, items)
+}
+
+// dropFar rules out what takes a matrix of any pattern, at the same cost, and is predicted to be far from the best: where
+// the best cannot be had, this must not be tried either, for it may take all memory.
+func dropFar(cs []*candidate) {
+	const far = 16
+	least := slices.MinFunc(cs, func(x, y *candidate) int { return cmp.Compare(x.cost, y.cost) }).cost
+	for _, c := range cs {
+		if c.kernel.Measure != nil && c.cost/far > least {
+			c.cost, c.far = unlikely, true
+		}
+	}
+}
+
+// measure tells what packing a matrix gives, of which s is a sample, and returns that packed; nil if that need not be.
+func (c *candidate) measure(ctx context.Context, a, s *source) (*spec.Packed, formats.Stats, int64, error) {
+	if c.kernel.Measure != nil {
+		stats, items, err := c.measured(a.Encoded)
+		return nil, stats, items, err
+	}
+	e, err := c.encode(ctx, s)
+	if err != nil {
+		return nil, formats.Stats{}, 0, err
+	}
+	stats, items := scale(e.enc, s.NNZ(), a.NNZ())
+	return e.enc, stats, items, nil
+}
+
+// measured is measure for a kernel that knows it of any matrix. What there is no memory for is refused.
+func (c *candidate) measured(a formats.Encoded) (formats.Stats, int64, error) {
+	rows, cols := a.Dims()
+	stats, items, err := c.kernel.Measure(rows, cols, a.NNZ(), c.variant)
+	if err == nil && c.far {
+		err = fmt.Errorf("kernel %s is predicted to take far longer than others", c.name())
+	}
+	if err == nil && c.room > 0 && stats.StoredBytes > c.room {
+		err = fmt.Errorf("kernel %s: %d×%d elements take %d bytes, and there is memory for %d: %w", c.name(), rows, cols, stats.StoredBytes, c.room, backend.ErrOutOfMemory)
+	}
+	if err != nil {
+		return stats, items, cannotHold{fmt.Errorf("format %s: %w", c.kernel.Name, err)}
+	}
+	return stats, items, nil
+}
+
+// room is how many bytes of a matrix the device and the host have memory for: of what they have, a good part is left to B
+// and C, and to the program. It is 0 if that is not known.
+func room(d *Device) int64 {
+	least := memory.Available() / 2
+	if m := d.Info().Memory / 4 * 3; m > 0 && (least <= 0 || m < least) {
+		least = m
+	}
+	return max(0, least)
 }
 
 // rankAdopting is rank for candidates that take the matrix as it comes: packed whole, so that nothing need be
@@ -224,6 +279,11 @@ func (c *candidate) encode(ctx context.Context, a *source) (*encoded, error) {
 	if c.adopted != nil {
 		return c.adopted, nil
 	}
+	if c.kernel.Measure != nil {
+		if _, _, err := c.measured(a.Encoded); err != nil {
+			return nil, err
+		}
+	}
 	a.csr()
 	start := time.Now()
 	m, enc, err := a.pack(c.kernel, c.variant)
@@ -243,8 +303,9 @@ func (c *candidate) encoded(m *source, enc *spec.Packed, took time.Duration) *en
 
 // candidates returns the variants worth comparing: for each format, and each packing of it, the
 // first in the kernel's table that the device can run.
-func candidates(caps backend.Caps, a *source, o Options) ([]*candidate, error) {
-	prec := o.precision(a)
+func candidates(d *Device, a *source, o Options) ([]*candidate, error) {
+	caps, prec := d.Caps(), o.precision(a)
+	most := room(d)
 	var cs []*candidate
 	var runs []string // what a variant might have been named
 	for _, k := range shaders.Formats() {
@@ -255,7 +316,7 @@ func candidates(caps backend.Caps, a *source, o Options) ([]*candidate, error) {
 		for _, v := range usable(k, caps, prec, a.kind()) {
 			same := func(c *candidate) bool { return k.SamePacking(c.variant, v) }
 			if o.Variant == v.Name || o.Variant == "" && !slices.ContainsFunc(of, same) {
-				of = append(of, &candidate{kernel: k, variant: v})
+				of = append(of, &candidate{kernel: k, variant: v, room: most})
 			}
 			runs = append(runs, v.Name)
 		}

@@ -50,7 +50,7 @@ func Compare(ctx context.Context, d *Device, m formats.Encoded, o Options) ([]Pa
 		m, _ = o.operand(m)
 		a = newSource(m.Sparse())
 	}
-	cs, err := candidates(d.Caps(), a, o)
+	cs, err := candidates(d, a, o)
 	if err != nil {
 		return nil, err
 	}
@@ -72,6 +72,14 @@ func Compare(ctx context.Context, d *Device, m formats.Encoded, o Options) ([]Pa
 // packing packs the matrix for the candidate, and predicts it. That the format cannot hold it is the Err of the result.
 func (c *candidate) packing(ctx context.Context, d *Device, pr *model.Predictor, a *source) (Packing, error) {
 	p := Packing{Format: c.kernel.Name, Variant: c.variant.Name, Precision: c.variant.In}
+	if c.kernel.Measure != nil {
+		var items int64
+		if p.Stats, items, p.Err = c.measured(a.Encoded); p.Err == nil {
+			p.Items = items
+			p.Bound, p.Predicted = pr.Time(c.kernel.Name, c.variant, p.Stats, items)
+		}
+		return p, nil
+	}
 	e, err := c.encode(ctx, a)
 	if errors.As(err, new(cannotHold)) {
 		p.Err = err

@@ -12,6 +12,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -177,8 +178,11 @@ func Encode(ctx context.Context, d *Device, m formats.Encoded, o Options) (forma
 		if err != nil {
 			return nil, err
 		}
-		if f, ok := e.enc.Format.(formats.Encoded); ok {
+		if f, ok := e.enc.Format.(formats.Encoded); ok && f.Format() == e.format {
 			return f, nil
+		}
+		if e.kernel.Full && !o.anyFormat() { // what was filled with zeros lost its pattern
+			return nil, fmt.Errorf("format %s, in a file: %w", e.format, formats.ErrNotFull)
 		}
 		return e.matrix.csr(), nil
 	}

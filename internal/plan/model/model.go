@@ -119,6 +119,9 @@ type Cost struct {
 	// what each of those takes when nothing else keeps the unit busy: latencies, in µs.
 	StartUS float64 `json:"start_us,omitempty"`
 	StepUS  float64 `json:"step_us,omitempty"`
+	// Overlap says that a variant moves data while it computes, however many pieces there are: the largest of memory, fetches and
+	// arithmetic counts, and StartUS once.
+	Overlap bool `json:"overlap,omitempty"`
 
 	from Source // of the model that it is in
 }

@@ -58,6 +58,9 @@ func (p *Predictor) TimeAt(c Cost, v *spec.Variant, s formats.Stats, items int64
 	if c.Efficiency > 0 {
 		compute /= c.Efficiency
 	}
+	if c.Overlap {
+		return b, micros(k.LaunchUS*scale(p.Rates.LaunchUS, from.LaunchUS)+c.StartUS) + max(b.Memory, fetch, time.Duration(math.Round(compute)))
+	}
 	starts := micros(c.StartUS * float64(items*p.tiles(v)) / float64(p.Units*k.Resident))
 	share := c.alone(s.Gathers/max(1, items)) + fetch + time.Duration(math.Round(compute)) + starts
 	return b, micros(k.LaunchUS*scale(p.Rates.LaunchUS, from.LaunchUS)) + b.Memory + max(share, c.alone(p.heaviest(s)))
