@@ -32,12 +32,12 @@ const depth = 64
 
 // cudaTiles are the tiles to pick from, of each kind.
 var cudaTiles = []cudaTile{
-	{name: "cuda_hopper_n256", hopper: true, rows: 128, cols: 256, stages: 4, down: 2, across: 1, resident: 1, step: 700, start: 3000},
-	{name: "cuda_hopper_n128", hopper: true, rows: 128, cols: 128, stages: 6, down: 2, across: 1, resident: 1, step: 400, start: 2000},
-	{name: "cuda_hopper_n64", hopper: true, rows: 128, cols: 64, stages: 8, down: 1, across: 1, resident: 1, step: 300, start: 1500},
-	{name: "cuda_hopper_n32", hopper: true, rows: 128, cols: 32, stages: 8, down: 1, across: 1, resident: 1, step: 290, start: 1500},
-	{name: "cuda_hopper_n16", hopper: true, rows: 128, cols: 16, stages: 8, down: 1, across: 1, resident: 1, step: 280, start: 1500},
-	{name: "cuda_hopper_n8", hopper: true, rows: 128, cols: 8, stages: 8, down: 1, across: 1, resident: 1, step: 270, start: 1500},
+	{name: "cuda_hopper_n256", hopper: true, rows: 128, cols: 256, stages: 4, down: 2, across: 1, resident: 1, step: 680, start: 9000},
+	{name: "cuda_hopper_n128", hopper: true, rows: 128, cols: 128, stages: 6, down: 2, across: 1, resident: 1, step: 430, start: 6000},
+	{name: "cuda_hopper_n64", hopper: true, rows: 128, cols: 64, stages: 8, down: 1, across: 1, resident: 1, step: 400, start: 5000},
+	{name: "cuda_hopper_n32", hopper: true, rows: 128, cols: 32, stages: 8, down: 1, across: 1, resident: 1, step: 320, start: 5000},
+	{name: "cuda_hopper_n16", hopper: true, rows: 128, cols: 16, stages: 8, down: 1, across: 1, resident: 1, step: 310, start: 5000},
+	{name: "cuda_hopper_n8", hopper: true, rows: 128, cols: 8, stages: 8, down: 1, across: 1, resident: 1, step: 300, start: 5000},
 	{name: "cuda_tile128", rows: 128, cols: 128, stages: 3, warpRows: 64, warpCols: 32, resident: 2, step: 1300, start: 4000},
 	{name: "cuda_tile64", rows: 64, cols: 64, stages: 3, warpRows: 32, warpCols: 32, resident: 4, step: 900, start: 3000},
 }
@@ -81,7 +81,7 @@ func (c cudaTile) variant(t dtype.Type) *spec.Variant {
 	v.Consts = append(v.Consts, spec.Define("STAGES", c.stages))
 	if c.hopper {
 		v.Unit.Source, v.Unit.Arch = "hopper.cu", "compute_90a"
-		v.Need.Arch, v.Need.Exact = 90, true
+		v.Need.Arch, v.Need.Exact, v.Overlaps = 90, true, true
 		v.Local = [3]uint32{384, 1, 1}
 		v.Consts = append(v.Consts, spec.Define("BLOCKS_DOWN", c.down), spec.Define("BLOCKS_ACROSS", c.across), spec.Define("BAND", band), spec.Define("MOST_BLOCKS", mostBlocks))
 		v.Shared = c.stages*(c.rows+c.cols)*128 + 512

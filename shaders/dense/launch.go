@@ -115,7 +115,8 @@ func (s *shared) workspace() int64 {
 	if s.splits < 2 {
 		return 0
 	}
-	return 4 * (s.tiles - s.whole) * int64(s.splits) * int64(s.blocks) * int64(s.variant.Const("ROWS")) * int64(s.variant.Const("COLS"))
+	const pair = 16 // columns that are added up together: pieces.cuh
+	return 4 * (s.tiles - s.whole) * int64(s.splits) * int64(s.blocks) * int64(s.variant.Const("ROWS")) * int64(max(pair, s.variant.Const("COLS")))
 }
 
 // cost is what a problem takes with these tiles, in nanoseconds on an H200: pieces in turn, each of which takes a time for
