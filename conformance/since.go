@@ -4,6 +4,7 @@ package conformance
 
 import (
 	"fmt"
+	"path"
 	"strconv"
 
 	"github.com/spmmrun/spmm/shaders/spec"
@@ -16,8 +17,8 @@ const firstSuite = 3
 var thisSuite = must(strconv.Atoi(Suite))
 
 // since says in which version of the suite those formats and variants came that firstSuite did not have, by
-// "FORMAT" or "KERNEL/VARIANT". Manifests of an earlier version need not have run them. A new one is written down
-// here with the next version of the suite, so that manifests that were made before it stay whole.
+// "FORMAT" or a pattern (path.Match) of "KERNEL/VARIANT". Manifests of an earlier version need not have run them. A new one
+// is written down here with the next version of the suite, so that manifests that were made before it stay whole.
 var since = map[string]int{
 	"hrpb/vulkan_lanes_f16":  4,
 	"hrpb/vulkan_lanes_tf32": 4,
@@ -38,6 +39,9 @@ var since = map[string]int{
 	"lanestream/cuda_prefill_n128_bf16": 6,
 	"lanestream/cuda_prefill_n256_f16":  6,
 	"lanestream/cuda_prefill_n256_bf16": 6,
+	"lanestream/vulkan_*":               6,
+	"lanestream/webgpu_*":               6,
+	"lanestream/cuda_f32":               6,
 }
 
 func init() {
@@ -70,7 +74,15 @@ func Suites() []string {
 
 // due tells whether manifests of a version of the suite must have run a variant.
 func due(k *spec.Format, v *spec.Variant, suite int) bool {
-	return since[k.Name] <= suite && since[k.Name+"/"+v.Name] <= suite
+	for pattern, n := range since {
+		if n <= suite {
+			continue
+		}
+		if ok, _ := path.Match(pattern, k.Name+"/"+v.Name); ok || pattern == k.Name {
+			return false
+		}
+	}
+	return true
 }
 
 func must[T any](x T, err error) T {

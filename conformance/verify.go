@@ -148,6 +148,7 @@ func (c *claim) check(t *test, r *Result) {
 // unsupported tells whether the device has no variant for a case, or the format refuses it.
 func (c *claim) unsupported(t *test, r *Result) bool {
 	vs, _ := c.may.variants(t)
+	vs = slices.DeleteFunc(vs, func(v *spec.Variant) bool { return v != nil && !due(t.kernel, v, c.suite) }) // which came later
 	if len(vs) == 0 {
 		return true
 	}

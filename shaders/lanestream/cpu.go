@@ -89,7 +89,7 @@ func cpuGroup[T formats.Value](loops host.Loops[T]) backend.GroupFunc {
 		g.columns = min(cpuCols, int(p.n)-g.firstColumn)
 		g.scratch = pool.Get().(*scratch[T])
 		defer pool.Put(g.scratch)
-		if g.layout == lanestream.Pairs {
+		if g.maskLayout == lanestream.Pairs {
 			g.multiplyPairs()
 		} else {
 			g.multiply()
@@ -119,7 +119,7 @@ func (g *group[T]) part(q int) (first, end int) {
 
 // words returns the mask of a step of the group.
 func (g *group[T]) words(step int) []uint32 {
-	n := chains + lanes*int(g.layout)
+	n := chains + lanes*int(g.maskLayout)
 	return g.mask[(g.number*int(g.pieces*g.steps)+step)*n:][:n]
 }
 
@@ -184,7 +184,7 @@ func (g *group[T]) addRest(r int, sums, tmp []float32) {
 
 // entries calls add with each entry of row r of the group and the element of column j of B that it multiplies.
 func (g *group[T]) entries(r, j int, add func(x, y float32)) {
-	if g.layout == lanestream.Pairs {
+	if g.maskLayout == lanestream.Pairs {
 		g.entriesOfPairs(r, j, add)
 	} else {
 		g.entriesOfPlaces(r, j, add)

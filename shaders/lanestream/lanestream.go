@@ -1,7 +1,8 @@
 // Package lanestream multiplies from lane streams (package formats/lanestream), which hold matrices with scattered zeros for
 // products with few columns. On CUDA a warp takes the registers of a tensor core's operand from the stream: value after
 // value, one load from shared memory each. On the CPU the values of some steps are turned, so that those of a chain follow each
-// other, and expanded to vectors of 16 rows.
+// other, and expanded to vectors of 16 rows. On Vulkan and WebGPU, and on CUDA in f32, some columns are expanded to a dense tile in
+// shared memory.
 //
 // For many columns, compute capability 9.0 has a kernel that multiplies the same packed matrix by warpgroup instructions: it makes
 // their operand in registers in the same way. Launch runs what suits the number of columns (Suited).
@@ -14,6 +15,7 @@
 package lanestream
 
 import (
+	"embed"
 	"fmt"
 	"slices"
 
@@ -23,6 +25,9 @@ import (
 	"github.com/spmmrun/spmm/formats/lanestream"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
+
+//go:embed scalar.wgsl
+var files embed.FS
 
 // Format is the table of the kernel.
 var Format = &spec.Format{
@@ -37,7 +42,8 @@ var Format = &spec.Format{
 			{Name: "c", Elem: "f32"},
 		},
 		Params:   spec.Params[params](),
-		Variants: spec.SplitEpilogues(slices.Concat(cuda, cpuVariants(), quantisedVariants())),
+		Files:    files,
+		Variants: spec.SplitEpilogues(slices.Concat(cuda, scalarCUDA(), vulkan, webgpuVariants(), cpuVariants(), quantisedVariants())),
 	},
 	Packing:         []string{"WARPS", "CLUSTER", "PAIRS"},
 	Encode:          spec.Quantising(spec.Encoder(pack[half.F16], pack[half.BF16], pack[float32]), packQuantised),
@@ -60,7 +66,7 @@ type params struct {
 	store         uint32 // type of c, and epilogue: spec.Problem.StoreWord
 	alpha, beta   float32
 	width         uint32 // of the grid in x
-	layout        uint32 // of the matrix
+	maskLayout    uint32 // of the matrix (GLSL and WGSL know the word layout)
 }
 
 // pack encodes a matrix with as many streams a group as keep a device's warps busy.
@@ -86,6 +92,14 @@ func parts(rows int, v *spec.Variant) int {
 // warps returns the warps of a cluster.
 func warps(v *spec.Variant) int { return int(v.Const("WARPS") * v.Const("CLUSTER")) }
 
+// streams returns the streams that the blocks of a cluster take at a time.
+func streams(v *spec.Variant) int {
+	if n := v.Const("STREAMS"); n > 0 {
+		return int(n)
+	}
+	return warps(v)
+}
+
 // pairs tells whether a variant packs matrices as layout Pairs where that pays.
 func pairs(v *spec.Variant) bool { return v.Const("PAIRS") != 0 }
 
@@ -94,7 +108,7 @@ func take[T formats.Value](m *lanestream.Matrix[T], v *spec.Variant) (*spec.Pack
 	if m.Layout != lanestream.Places && !pairs(v) && v.Code != backend.CodeGo {
 		return nil, fmt.Errorf("kernel lanestream/%s takes a matrix of layout %d, not %d", v.Name, lanestream.Places, m.Layout)
 	}
-	if want := parts(m.Rows, v); v.Code != backend.CodeGo && m.Parts != want {
+	if want := parts(m.Rows, v); v.Const("RING") > 0 && m.Parts != want {
 		return nil, fmt.Errorf("kernel lanestream/%s takes a matrix of %d rows in groups of %d parts, not %d", v.Name, m.Rows, want, m.Parts)
 	}
 	return arrange(m, v)
@@ -129,7 +143,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	if isPrefill(v) {
 		return launchPrefill(v, s, p), nil
 	}
-	each, cluster := max(1, warps(v)/s.Parts), int(v.Const("CLUSTER"))
+	each, cluster := max(1, streams(v)/s.Parts), int(v.Const("CLUSTER"))
 	groups, err := v.Grid(spec.Ceil(s.Groups, each)*cluster, spec.Ceil(p.N, int(v.Const("COLS"))))
 	if err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel lanestream/%s: %w", v.Name, err)
@@ -139,10 +153,13 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 
 // suited returns the variant that multiplies in a problem.
 func suited(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
-	if v.Code != backend.CodePTX {
-		return v
+	switch v.Code {
+	case backend.CodePTX:
+		return forColumns(v, shapeOf(e), p)
+	case backend.CodeSPIRV:
+		return vulkanFor(v, p)
 	}
-	return forColumns(v, shapeOf(e), p)
+	return v
 }
 
 func shapeOf(e *spec.Packed) lanestream.Shape {
@@ -154,6 +171,6 @@ func pass(v *spec.Variant, s lanestream.Shape, p spec.Problem, groups [3]uint32,
 	return spec.Launch{Passes: []spec.Pass{{Variant: v.For(p), Groups: groups, Params: spec.Block(params{
 		rows: uint32(p.M), cols: uint32(p.K), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC),
 		groups: uint32(s.Groups), each: uint32(each), parts: uint32(s.Parts), pieces: uint32(s.Pieces), steps: uint32(s.PieceSteps), window: uint32(s.Window),
-		store: p.StoreWord(), alpha: p.Alpha, beta: p.Beta, width: groups[0], layout: uint32(s.Layout),
+		store: p.StoreWord(), alpha: p.Alpha, beta: p.Beta, width: groups[0], maskLayout: uint32(s.Layout),
 	})}}}
 }

@@ -37,6 +37,16 @@ func EachBench(b *testing.B, f func(dev backend.Device)) {
 // back for each of b.N, C being in f32. The metric us is the time of one multiplication, the device's
 // where it tells, else the host's; GFLOP/s counts a's entries alone.
 func Bench(b *testing.B, dev backend.Device, k *spec.Format, v *spec.Variant, a *formats.CSR[half.F16], n int) {
+	b.Helper()
+	e, err := k.Encode(a, v)
+	if err != nil {
+		b.Fatalf("%s/%s: %v", k.Name, v.Name, err)
+	}
+	BenchPacked(b, dev, k, v, e, n)
+}
+
+// BenchPacked is Bench with a matrix that is packed.
+func BenchPacked(b *testing.B, dev backend.Device, k *spec.Format, v *spec.Variant, e *spec.Packed, n int) {
 	ctx := context.Background()
 	must := func(err error) {
 		b.Helper()
@@ -44,10 +54,8 @@ func Bench(b *testing.B, dev backend.Device, k *spec.Format, v *spec.Variant, a 
 			b.Fatalf("%s/%s: %v", k.Name, v.Name, err)
 		}
 	}
-	e, err := k.Encode(a, v)
-	must(err)
 	ldb := (n + 7) &^ 7
-	l, err := k.Launch(v, e, spec.Problem{M: a.Rows, K: a.Cols, N: n, LDB: ldb, LDC: n, Out: dtype.F32, Alpha: 1, Caps: dev.Caps()})
+	l, err := k.Launch(v, e, spec.Problem{M: e.Rows, K: e.Cols, N: n, LDB: ldb, LDC: n, Out: dtype.F32, Alpha: 1, Caps: dev.Caps()})
 	must(err)
 	var args []backend.Buffer
 	arg := func(data []byte) {
@@ -65,13 +73,13 @@ func Bench(b *testing.B, dev backend.Device, k *spec.Format, v *spec.Variant, a 
 		arg(x.Data)
 	}
 	r := rand.New(rand.NewPCG(3, 4))
-	dense := make([]half.F16, a.Cols*ldb)
+	dense := make([]half.F16, e.Cols*ldb)
 	for i := range dense {
 		dense[i] = half.F16From(r.Float32() - 0.5)
 	}
 	arg(backend.Bytes(dense))
 	arg(make([]byte, 16)) // no bias
-	arg(make([]byte, 4*a.Rows*n))
+	arg(make([]byte, 4*e.Rows*n))
 	if l.Workspace > 0 {
 		arg(make([]byte, l.Workspace))
 	}
@@ -85,7 +93,7 @@ func Bench(b *testing.B, dev backend.Device, k *spec.Format, v *spec.Variant, a 
 		us += float64(t.Best().Nanoseconds()) / 1e3 / batch
 	}
 	b.ReportMetric(us/float64(b.N), "us")
-	b.ReportMetric(2*float64(a.NNZ())*float64(n)*float64(b.N)/us/1e3, "GFLOP/s")
+	b.ReportMetric(2*float64(e.NNZ)*float64(n)*float64(b.N)/us/1e3, "GFLOP/s")
 }
 
 // Launches returns the passes of a launch of k for a device; the kernels live as long as the benchmark.

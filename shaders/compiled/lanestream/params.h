@@ -16,5 +16,5 @@ struct Params {
     float alpha;
     float beta;
     unsigned int width;
-    unsigned int layout;
+    unsigned int masklayout;
 };

@@ -1,0 +1,165 @@
+// Lane streams × dense on cooperative matrices, f16 with sums in f32, where it is not known what elements of a matrix a lane
+// holds.
+//
+// A workgroup multiplies a group of 64 rows by WIDE columns. Its teams of 64 invocations take a part each, or every so many'th
+// where there are more: an invocation expands a chain's values of a step of 32 columns to a dense tile in shared memory, in
+// which the step's rows of B are too; the next ones are on their way to registers while one step is multiplied. A subgroup has
+// 64/DOWN rows and as many columns of the sums. The device's matrix operation is TM×TN×TK.
+
+#version 460
+#pragma use_vulkan_memory_model
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_shader_16bit_storage : require
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#extension GL_KHR_cooperative_matrix : require
+#extension GL_KHR_memory_scope_semantics : require
+#extension GL_KHR_shader_subgroup_basic : require
+
+layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
+layout(constant_id = 1) const uint TM = 16;
+layout(constant_id = 2) const uint TN = 16;
+layout(constant_id = 3) const uint TK = 16;
+layout(constant_id = 4) const uint WIDE = 32;
+layout(constant_id = 5) const uint SUBS = 4;
+layout(constant_id = 6) const uint DOWN = 4;     // subgroups of which each has other rows
+layout(constant_id = 7) const uint TEAMS = 2;    // at most: 64 invocations each
+layout(constant_id = 8) const uint SHARED = 576; // uvec4 for B's rows, and for 32 rows of C: what the table computes
+
+#define ELEM F16
+#include "lanestream.glsl"
+#include "../include/store_halves.glsl"
+
+const uint LOCAL = gl_WorkGroupSize.x;
+const uint A_PITCH = STEP_COLS + 8;              // halves from a row of a tile of A to the next
+const uint A_TILE = GROUP_ROWS * A_PITCH;
+const uint B_ROW = WIDE / 8, B_PITCH = B_ROW + 1; // uvec4
+const uint B_TILE = STEP_COLS * B_PITCH;
+const uint LOADS = TEAMS * STEP_COLS * B_ROW / LOCAL; // uvec4 of B that each invocation brings to a step: whole
+const uint QUADS = WIDE / 4, PITCH = QUADS + 1;   // of a row of C
+const uint PART = 32;                             // rows of C that shared memory has room for
+
+shared float16_t tileA[TEAMS * A_TILE];
+shared uvec4 tileB[SHARED];
+
+const uint HIGH = GROUP_ROWS / DOWN, ACROSS = WIDE / (SUBS / DOWN); // a subgroup's rows and columns
+const uint TALL = HIGH / TM, BROAD = ACROSS / TN;                   // in operations
+
+#define OPERAND_A coopmat<float16_t, gl_ScopeSubgroup, TM, TK, gl_MatrixUseA>
+#define OPERAND_B coopmat<float16_t, gl_ScopeSubgroup, TK, TN, gl_MatrixUseB>
+#define SUM coopmat<float, gl_ScopeSubgroup, TM, TN, gl_MatrixUseAccumulator>
+#define BY_ROWS gl_CooperativeMatrixLayoutRowMajor
+
+// stepsOf returns the steps of a part, none past the last.
+uint stepsOf(uint part) { return part < p.parts ? (firstPiece(part + 1) - firstPiece(part)) * p.steps : 0; }
+
+// expand writes the values of a chain's word of the mask to columns from `to` on.
+void expand(uint to, uint chain, uint word, uvec2 values, inout uint next) {
+    uint g = chain >> 3, col = 4 * (chain & 1u) + (chain >> 1 & 3u);
+    for (uint i = 0; i < 16; i++) {
+        float16_t x = float16_t(0);
+        if ((word >> 2 * i & 1u) != 0) {
+            x = unpackFloat2x16(Words(values).v[next >> 1] >> 16 * (next & 1u)).x;
+            next += CHAINS;
+        }
+        tileA[to + (16 * (i >> 2) + 8 * (i & 1u) + g) * A_PITCH + 8 * (i >> 1 & 1u) + col] = x;
+    }
+}
+
+// restOf returns the sum of a row's entries in the rest, for columns j to j+3.
+vec4 restOf(uint row, uint j) {
+    vec4 sum = vec4(0);
+    uvec2 cols = restCols(), vals = restValues();
+    uint end = restAt(row + 1);
+    for (uint i = restAt(row); i < end; i++) {
+        uvec2 w = Pairs(rowOfB(Words(cols).v[i])).v[j / 4];
+        sum += element(vals, i) * vec4(unpackHalf2x16(w.x), unpackHalf2x16(w.y));
+    }
+    return sum;
+}
+
+// fetch brings B's rows of step s of the teams' parts, from part `round` on, to registers.
+void fetch(out uvec4 rows[LOADS], uint round, uint s, uint base) {
+    [[unroll]] for (uint i = 0; i < LOADS; i++) {
+        uint n = i * LOCAL + gl_LocalInvocationIndex, r = n / B_ROW, part = round + r / STEP_COLS;
+        rows[i] = uvec4(0);
+        // Rows past B's last are its last, A has zeros there; columns past the leading dimension are never stored.
+        if (s < stepsOf(part))
+            rows[i] = Octets(rowOfB(min((firstPiece(part) * p.steps + s) * STEP_COLS + r % STEP_COLS, p.cols - 1))).v[min(base / 8 + n % B_ROW, p.ldb / 8 - 1)];
+    }
+}
+
+// keep puts them into shared memory.
+void keep(uvec4 rows[LOADS]) {
+    [[unroll]] for (uint i = 0; i < LOADS; i++) {
+        uint n = i * LOCAL + gl_LocalInvocationIndex;
+        tileB[n / B_ROW * B_PITCH + n % B_ROW] = rows[i];
+    }
+}
+
+void main() {
+    uint group = gl_WorkGroupID.x + gl_WorkGroupID.z * p.width, base = gl_WorkGroupID.y * WIDE, t = gl_LocalInvocationIndex;
+    if (group >= p.groups) return;
+    uint teams = min(TEAMS, p.parts), team = t / 64, chain = t % 64;
+    uint down = gl_SubgroupID % DOWN * HIGH, across = gl_SubgroupID / DOWN * ACROSS;
+    bool busy = base + across < p.n; // else the subgroup's columns do not exist
+
+    SUM sums[TALL * BROAD];
+    [[unroll]] for (uint i = 0; i < TALL * BROAD; i++) sums[i] = SUM(0.0);
+    uint most = (p.pieces + p.parts - 1) / p.parts * p.steps; // steps of a part
+    for (uint round = 0; round < p.parts; round += teams) {
+        uint part = round + team, next = chain, steps = team < teams ? stepsOf(part) : 0;
+        uvec2 values, masks, ahead = uvec2(0); // the next step's words of the mask
+        if (steps > 0) {
+            values = at(uvec2(p.values), rowAt(group * p.parts + part), CHAINS * 2);
+            masks = maskAt(group, firstPiece(part) * p.steps);
+            ahead = Pairs(masks).v[chain / 2];
+        }
+        uvec4 rows[LOADS];
+        fetch(rows, round, 0, base);
+        for (uint s = 0; s < most; s++) {
+            uvec2 word = ahead >> (chain & 1u);
+            if (s + 1 < steps) ahead = Pairs(masks).v[(s + 1) * 32 + chain / 2];
+            barrier();
+            if (s < steps) {
+                expand(team * A_TILE, chain, word.x, values, next);
+                expand(team * A_TILE + 16, chain, word.y, values, next);
+            }
+            keep(rows);
+            barrier();
+            fetch(rows, round, s + 1, base);
+            if (!busy) continue;
+            for (uint k = 0; k < teams; k++) {
+                if (s >= stepsOf(round + k)) continue;
+                [[dont_unroll]] for (uint e = 0; e < STEP_COLS; e += TK) {
+                    OPERAND_B y[BROAD];
+                    [[unroll]] for (uint j = 0; j < BROAD; j++)
+                        coopMatLoad(y[j], tileB, k * B_TILE + e * B_PITCH + (across + j * TN) / 8, B_PITCH, BY_ROWS);
+                    [[unroll]] for (uint i = 0; i < TALL; i++) {
+                        OPERAND_A x;
+                        coopMatLoad(x, tileA, k * A_TILE + (down + i * TM) * A_PITCH + e, A_PITCH, BY_ROWS);
+                        [[unroll]] for (uint j = 0; j < BROAD; j++) sums[i * BROAD + j] = coopMatMulAdd(x, y[j], sums[i * BROAD + j]);
+                    }
+                }
+            }
+        }
+    }
+
+    // The sums, PART rows of C at a time.
+    for (uint h = 0; h < GROUP_ROWS; h += PART) {
+        barrier();
+        if (down / PART == h / PART) {
+            [[unroll]] for (uint i = 0; i < TALL; i++)
+                [[unroll]] for (uint j = 0; j < BROAD; j++)
+                    coopMatStore(sums[i * BROAD + j], tileB, (down - h + i * TM) * PITCH + (across + j * TN) / 4, PITCH, BY_ROWS);
+        }
+        barrier();
+        for (uint i = t; i < PART * QUADS; i += LOCAL) {
+            uint r = h + i / QUADS, row = group * GROUP_ROWS + r, j = base + i % QUADS * 4;
+            if (row >= p.rows || j >= p.n) continue;
+            vec4 x = repair(group, r, j, uintBitsToFloat(tileB[i / QUADS * PITCH + i % QUADS]) + restOf(row, j));
+            if (storeType == F16) storeHalves(row, j, x);
+            else storeFloats(row, j, x);
+        }
+    }
+}

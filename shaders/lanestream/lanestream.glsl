@@ -1,0 +1,59 @@
+// What the GLSL kernels on lane streams share: where the arrays are, and sums over a row's entries alone. See package
+// formats/lanestream for the layout. Needs ELEM, the type of A and B.
+
+#include "../include/operands.glsl"
+
+const uint GROUP_ROWS = 64;
+const uint STEP_COLS = 32;
+const uint CHAINS = 64;
+
+// The arrays' places in `index`: StreamPtr, PieceRows, RestPtr, RestCol, Stored.
+uint streams() { return p.groups * p.parts; }
+uint rowAt(uint stream) { return p.index.v[stream]; }
+uint pieceRowsAt(uint stream) { return p.index.v[streams() + 1 + stream]; }
+uint restAt(uint row) { return Words(at(uvec2(p.index), streams() * 2 + 1, 4)).v[row]; }
+uvec2 restCols() { return at(at(uvec2(p.index), streams() * 2 + 1, 4), p.rows + 1, 4); }
+
+// restValues is the address of the rest's values, which lie behind those of the streams.
+uvec2 restValues() { return at(uvec2(p.values), rowAt(streams()), CHAINS * ELEM_BYTES); }
+
+// stored tells whether a value is an entry. value counts from row `row` of values on, 64 a row.
+bool stored(uint row, uint value) {
+    uvec2 words = at(at(restCols(), restAt(p.rows), 4), row, CHAINS / 8);
+    return (Words(words).v[value >> 5] >> (value & 31u) & 1u) != 0;
+}
+
+// firstPiece is the first piece of a part.
+uint firstPiece(uint part) { return p.pieces * part / p.parts; }
+
+// maskAt is the address of the mask of a group from a step on.
+uvec2 maskAt(uint group, uint step) { return at(uvec2(p.mask), group * p.pieces * p.steps + step, 256); }
+
+// entries returns the sum of row r of a group's entries times column j of B.
+float entries(uint group, uint r, uint j) {
+    Terms sum = Terms(0, 0);
+    uint mine = r >> 3 & 1u | r >> 4 << 2; // the row's positions but for bit 1
+    for (uint part = 0; part < p.parts; part++) {
+        uint row = rowAt(group * p.parts + part);
+        uvec2 values = at(uvec2(p.values), row, CHAINS * ELEM_BYTES);
+        for (uint chain = 8 * (r & 7u); chain < 8 * (r & 7u) + 8; chain++) {
+            uint value = chain;
+            for (uint s = firstPiece(part) * p.steps; s < firstPiece(part + 1) * p.steps; s++)
+                for (uint w = 0; w < 2; w++) {
+                    uint word = Words(maskAt(group, s)).v[chain / 2 * 2 + w] >> (chain & 1u);
+                    for (uint i = 0; i < 16; i++) {
+                        if ((word >> 2 * i & 1u) == 0) continue;
+                        uint k = s * STEP_COLS + 16 * w + 8 * (i >> 1 & 1u) + 4 * (chain & 1u) + (chain / 2 & 3u);
+                        if ((i & 13u) == mine && stored(row, value)) addTerm(sum, element(values, value), element(rowOfB(k), j));
+                        value += CHAINS;
+                    }
+                }
+        }
+    }
+    uint row = group * GROUP_ROWS + r;
+    for (uint i = restAt(row); i < restAt(row + 1); i++) addTerm(sum, element(restValues(), i), element(rowOfB(Words(restCols()).v[i]), j));
+    return total(sum);
+}
+
+#define SUMMED uint
+#include "../include/repair.glsl"

@@ -1,0 +1,148 @@
+// Lane streams × dense on scalar units.
+//
+// A workgroup does p.each groups of 64 rows, by 64 columns. Its teams of 64 invocations have a part of a group each, or every
+// so many'th where there are more. 16 columns at a time are expanded in shared memory, each invocation of a team taking one
+// chain's values; then an invocation adds the products of 16 rows and four columns. Where there are fewer columns than
+// the block has, invocations share the 16 columns between them (slices). At the end the sums of slices and parts are
+// added up in order.
+//
+// ELEM is the type of A and B.
+
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+
+layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
+
+#include "lanestream.glsl"
+
+const uint LOCAL = gl_WorkGroupSize.x;
+const uint TEAMS = LOCAL / 64;
+const uint ROWS = 16; // of an invocation
+const uint QUADS = 16; // of four columns of C
+
+// A team's 16 columns of 64 rows: quad i of column k, in which rows 4i to 4i+3 are, is at 16·k + (i ^ k & 7), so that
+// the rows that invocations write together are in different banks. At the end an invocation's sums of a row each.
+shared vec4 tile[TEAMS * 256];
+
+// pair returns two neighbouring 16-bit elements.
+vec2 pair(uint w) {
+#if ELEM == BF16
+    return uintBitsToFloat(uvec2(w << 16, w & 0xffff0000u));
+#else
+    return unpackHalf2x16(w);
+#endif
+}
+
+vec4 quad(uvec2 row, uint i) {
+#if ELEM == F32
+    return Quads(row).v[i];
+#else
+    uvec2 w = Pairs(row).v[i];
+    return vec4(pair(w.x), pair(w.y));
+#endif
+}
+
+float value(uvec2 a, uint i) {
+#if ELEM == F32
+    return uintBitsToFloat(Words(a).v[i]);
+#else
+    return pair(Words(a).v[i >> 1] >> 16 * (i & 1u)).x;
+#endif
+}
+
+// Values are a chain's of a word of the mask.
+struct Values { float v[16]; };
+
+// fetch reads them: all positions do, some what is not needed, so that none waits for another. last is the stream's last value.
+Values fetch(uint word, uvec2 values, inout uint next, uint last) {
+    Values x;
+    [[unroll]] for (uint i = 0; i < 16; i++) {
+        bool is = (word >> 2 * i & 1u) != 0;
+        float y = value(values, min(next, last));
+        x.v[i] = is ? y : 0;
+        next += is ? CHAINS : 0;
+    }
+    return x;
+}
+
+// keep writes them to a team's tile.
+void keep(Values x, uint to, uint chain) {
+    uint g = chain >> 3, col = 4 * (chain & 1u) + (chain >> 1 & 3u);
+    [[unroll]] for (uint i = 0; i < 16; i++) {
+        uint k = 8 * (i >> 1 & 1u) + col, r = 16 * (i >> 2) + 8 * (i & 1u) + g;
+        tile[to + 16 * k + (r >> 2 ^ k & 7u)][r & 3u] = x.v[i];
+    }
+}
+
+void main() {
+    uint block = gl_WorkGroupID.x + gl_WorkGroupID.z * p.width, base = gl_WorkGroupID.y * 64, first = block * p.each;
+    if (first >= p.groups) return;
+    uint team = gl_LocalInvocationIndex / 64, me = gl_LocalInvocationIndex % 64;
+    uint share = team / p.each, shares = min(TEAMS / p.each, p.parts), group = first + team % p.each;
+    bool works = share < shares && group < p.groups;
+
+    uint width = 1;
+    while (width < QUADS && 4 * width < p.n - base) width *= 2;
+    uint slices = QUADS / width, slice = me % QUADS / width, rows = me / QUADS * ROWS, j = base + me % width * 4;
+    uint from = min(j, p.ldb - 4) / 4; // past the last column anything may be read
+
+    vec4 acc[ROWS];
+    [[unroll]] for (uint r = 0; r < ROWS; r++) acc[r] = vec4(0);
+    uint most = (p.pieces + p.parts - 1) / p.parts * p.steps * 2; // words of a part
+    for (uint round = 0; round < p.parts; round += shares) {
+        uint part = round + share, words = 0, begin = 0, next = me, last = 0;
+        uvec2 values = uvec2(p.values), masks = uvec2(p.mask);
+        if (works && part < p.parts) {
+            uint row = rowAt(group * p.parts + part);
+            begin = firstPiece(part) * p.steps;
+            words = firstPiece(part + 1) * p.steps * 2 - 2 * begin;
+            last = max((rowAt(group * p.parts + part + 1) - row) * CHAINS, 1) - 1;
+            if (last > 0) values = at(values, row, CHAINS * ELEM_BYTES);
+            if (words > 0) masks = maskAt(group, begin);
+        }
+        // While a word is multiplied, the values of the next are on their way, and the mask of the one after it.
+        uint bits = words > 0 ? Words(masks).v[me / 2 * 2] >> (me & 1u) : 0;
+        Values x = fetch(bits, values, next, last);
+        bits = words > 1 ? Words(masks).v[me / 2 * 2 + 1] >> (me & 1u) : 0;
+        for (uint w = 0; w < most; w++) {
+            barrier();
+            if (w < words) keep(x, team * 256, me);
+            barrier();
+            x = fetch(bits, values, next, last);
+            bits = w + 2 < words ? Words(masks).v[(w + 2) / 2 * 64 + me / 2 * 2 + (w & 1u)] >> (me & 1u) : 0;
+            if (w >= words) continue;
+            for (uint k = slice; k < 16; k += slices) {
+                vec4 y = quad(rowOfB(min(begin * STEP_COLS + 16 * w + k, p.cols - 1)), from);
+                [[unroll]] for (uint r = 0; r < ROWS; r += 4) {
+                    vec4 a = tile[team * 256 + 16 * k + ((rows + r) / 4 ^ k & 7u)];
+                    acc[r] += a.x * y;
+                    acc[r + 1] += a.y * y;
+                    acc[r + 2] += a.z * y;
+                    acc[r + 3] += a.w * y;
+                }
+            }
+        }
+    }
+
+    // One row follows the other, and all move up, so that the code is small.
+    uint row = group * GROUP_ROWS + rows;
+    [[dont_unroll]] for (uint r = 0; r < ROWS; r++) {
+        vec4 x = acc[0];
+        [[unroll]] for (uint i = 1; i < ROWS; i++) acc[i - 1] = acc[i];
+        if (works && row + r < p.rows) {
+            uint end = restAt(row + r + 1);
+            for (uint i = restAt(row + r) + share * slices + slice; i < end; i += shares * slices)
+                x += value(restValues(), i) * quad(rowOfB(Words(restCols()).v[i]), from);
+        }
+        if (shares * slices > 1) {
+            barrier();
+            tile[gl_LocalInvocationIndex] = x;
+            barrier();
+        }
+        if (works && share == 0 && slice == 0 && j < p.n && row + r < p.rows) {
+            for (uint i = 1; i < shares * slices; i++) x += tile[gl_LocalInvocationIndex + i / slices * p.each * 64 + i % slices * width];
+            storeFloats(row + r, j, repair(group, rows + r, j, x));
+        }
+    }
+}

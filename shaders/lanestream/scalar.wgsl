@@ -1,0 +1,190 @@
+// Lane streams × dense through WebGPU: the same work as scalar.comp. A template over ROWS, the 16 rows of an invocation,
+// POSITIONS, the 16 of a word, and ELEM, the type of A and B.
+
+{{.HALF}}
+{{.NONFINITE}}
+
+const LOCAL = {{.LX}}u;
+const TEAMS = {{.TEAMS}}u;
+
+var<workgroup> tile: array<f32, {{.TILE}}>;
+
+{{if eq .ELEM "0"}}
+fn element(w: u32, i: u32) -> f32 { return bitcast<f32>(w); }
+fn value(i: u32) -> f32 { return bitcast<f32>(values[i]); }
+fn b_element(row: u32, j: u32) -> f32 { return bitcast<f32>(b[row * p.ldb + j]); }
+fn b_quad(row: u32, j: u32) -> vec4<f32> {
+    let i = row * p.ldb + j;
+    return bitcast<vec4<f32>>(vec4<u32>(b[i], b[i + 1u], b[i + 2u], b[i + 3u]));
+}
+fn exact(i: u32) -> f32 { return value(i); }
+{{else}}
+fn pair(w: u32) -> vec2<f32> {
+{{if eq .ELEM "2"}}
+    return bitcast<vec2<f32>>(vec2<u32>(w << 16u, w & 0xffff0000u));
+{{else}}
+    return unpack2x16float(w);
+{{end}}
+}
+fn element(w: u32, i: u32) -> f32 { return bitcast<f32>(widen((w >> (16u * (i & 1u))) & 0xffffu, {{.ELEM}}u)); }
+fn value(i: u32) -> f32 { return pair(values[i / 2u] >> (16u * (i & 1u))).x; }
+fn b_element(row: u32, j: u32) -> f32 { return element(b[row * (p.ldb / 2u) + j / 2u], j); }
+fn b_quad(row: u32, j: u32) -> vec4<f32> {
+    let i = row * (p.ldb / 2u) + j / 2u;
+    return vec4<f32>(pair(b[i]), pair(b[i + 1u]));
+}
+// exact is value for numbers that are not finite too.
+fn exact(i: u32) -> f32 { return element(values[i / 2u], i); }
+{{end}}
+
+// The arrays' places in index: StreamPtr, PieceRows, RestPtr, RestCol, Stored.
+fn streams() -> u32 { return p.groups * p.parts; }
+fn rest_at(row: u32) -> u32 { return index[2u * streams() + 1u + row]; }
+fn rest_col(i: u32) -> u32 { return index[2u * streams() + p.rows + 2u + i]; }
+// rest_values is the place of the rest's values, which lie behind those of the streams.
+fn rest_values() -> u32 { return 64u * index[streams()]; }
+fn stored(value: u32) -> bool { return ((rest_col(rest_at(p.rows) + (value >> 5u)) >> (value & 31u)) & 1u) != 0u; }
+fn first_piece(part: u32) -> u32 { return p.pieces * part / p.parts; }
+fn mask_word(group: u32, step: u32, i: u32) -> u32 { return mask[(group * p.pieces * p.steps + step) * 64u + i]; }
+
+// entries returns the sum of row r of a group's entries times column j of B.
+fn entries(group: u32, r: u32, j: u32) -> f32 {
+    var sum = Terms(0.0, 0u);
+    let mine = ((r >> 3u) & 1u) | ((r >> 4u) << 2u); // the row's positions but for bit 1
+    for (var part = 0u; part < p.parts; part = part + 1u) {
+        for (var chain = 8u * (r & 7u); chain < 8u * (r & 7u) + 8u; chain = chain + 1u) {
+            var at = 64u * index[group * p.parts + part] + chain;
+            let end = first_piece(part + 1u) * p.steps;
+            for (var s = first_piece(part) * p.steps; s < end; s = s + 1u) {
+                for (var w = 0u; w < 2u; w = w + 1u) {
+                    let word = mask_word(group, s, chain / 2u * 2u + w) >> (chain & 1u);
+                    for (var i = 0u; i < 16u; i = i + 1u) {
+                        if (((word >> (2u * i)) & 1u) == 0u) { continue; }
+                        let k = s * 32u + 16u * w + 8u * ((i >> 1u) & 1u) + 4u * (chain & 1u) + ((chain / 2u) & 3u);
+                        if ((i & 13u) == mine && stored(at)) { sum = add_term(sum, exact(at), b_element(k, j)); }
+                        at = at + 64u;
+                    }
+                }
+            }
+        }
+    }
+    let row = group * 64u + r;
+    let end = rest_at(row + 1u);
+    for (var i = rest_at(row); i < end; i = i + 1u) { sum = add_term(sum, exact(rest_values() + i), b_element(rest_col(i), j)); }
+    return total(sum);
+}
+
+// store_quad writes the sums of row r of a group to columns j to j+3.
+fn store_quad(group: u32, r: u32, j: u32, x: vec4<f32>) {
+    var y = x;
+    for (var i = 0u; i < 4u; i = i + 1u) {
+        if (j + i >= p.n) { return; }
+        if (special(y[i])) { y[i] = entries(group, r, j + i); }
+        store(group * 64u + r, j + i, y[i]);
+    }
+}
+
+// keep writes the value of a chain's position i to a team's tile.
+fn keep(to: u32, chain: u32, i: u32, x: f32) {
+    let k = 8u * ((i >> 1u) & 1u) + 4u * (chain & 1u) + ((chain >> 1u) & 3u);
+    let r = 16u * (i >> 2u) + 8u * (i & 1u) + (chain >> 3u);
+    tile[to + 64u * k + 4u * ((r >> 2u) ^ (k & 7u)) + (r & 3u)] = x;
+}
+
+// rest returns the sum of a share of row r's entries in the rest, for columns j to j+3.
+fn rest(row: u32, share: u32, shares: u32, j: u32) -> vec4<f32> {
+    var sum = vec4<f32>();
+    let end = rest_at(row + 1u);
+    for (var i = rest_at(row) + share; i < end; i = i + shares) { sum = sum + value(rest_values() + i) * b_quad(rest_col(i), j); }
+    return sum;
+}
+
+@compute @workgroup_size({{.LX}}, {{.LY}}, {{.LZ}})
+fn main(@builtin(workgroup_id) at: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+    let base = at.y * 64u;
+    let first = (at.x + at.z * p.width) * p.each;
+    if (first >= p.groups) { return; }
+    let team = t / 64u;
+    let me = t % 64u;
+    let share = team / p.each;
+    let shares = min(TEAMS / p.each, p.parts);
+    let group = first + team % p.each;
+    let works = share < shares && group < p.groups;
+
+    var width = 1u;
+    while (width < 16u && 4u * width < p.n - base) { width = width * 2u; }
+    let slices = 16u / width;
+    let slice = me % 16u / width;
+    let rows = me / 16u * {{.ROWS}}u;
+    let j = base + me % width * 4u;
+    let column = min(j, p.ldb - 4u); // past the last column anything may be read
+{{range $r := .ROWS}}
+    var acc{{$r}} = vec4<f32>();{{end}}
+
+    let most = (p.pieces + p.parts - 1u) / p.parts * p.steps * 2u; // words of a part
+    for (var round = 0u; round < p.parts; round = round + shares) {
+        let part = round + share;
+        var words = 0u;
+        var begin = 0u;
+        var next = me;
+        var end = 0u; // the stream's last value
+        if (works && part < p.parts) {
+            let stream = group * p.parts + part;
+            begin = first_piece(part) * p.steps;
+            words = first_piece(part + 1u) * p.steps * 2u - 2u * begin;
+            next = 64u * index[stream] + me;
+            end = 64u * index[stream + 1u] - min(1u, 64u * index[stream + 1u]);
+        }
+        // While a word is multiplied, the values of the next are on their way, and the mask of the one after it. All positions read,
+        // some what is not needed, so that none waits for another.
+        var bits = 0u;
+        if (words > 0u) { bits = mask_word(group, begin, me / 2u * 2u) >> (me & 1u); }
+{{range $i := .POSITIONS}}
+        var x{{$i}} = select(0.0, value(min(next, end)), ((bits >> (2u * {{$i}}u)) & 1u) != 0u);
+        next = next + 64u * ((bits >> (2u * {{$i}}u)) & 1u);{{end}}
+        bits = 0u;
+        if (words > 1u) { bits = mask_word(group, begin, me / 2u * 2u + 1u) >> (me & 1u); }
+        for (var w = 0u; w < most; w = w + 1u) {
+            workgroupBarrier();
+            if (w < words) {
+{{range $i := .POSITIONS}}
+                keep(team * 1024u, me, {{$i}}u, x{{$i}});{{end}}
+            }
+            workgroupBarrier();
+{{range $i := .POSITIONS}}
+            x{{$i}} = select(0.0, value(min(next, end)), ((bits >> (2u * {{$i}}u)) & 1u) != 0u);
+            next = next + 64u * ((bits >> (2u * {{$i}}u)) & 1u);{{end}}
+            bits = 0u;
+            if (w + 2u < words) { bits = mask_word(group, begin + (w + 2u) / 2u, me / 2u * 2u + (w & 1u)) >> (me & 1u); }
+            if (w < words) {
+                for (var k = slice; k < 16u; k = k + slices) {
+                    let y = b_quad(min(begin * 32u + 16u * w + k, p.cols - 1u), column);
+                    let place = team * 1024u + 64u * k;
+{{range $r := .ROWS}}
+                    acc{{$r}} = acc{{$r}} + tile[place + 4u * (((rows + {{$r}}u) / 4u) ^ (k & 7u)) + {{$r}}u % 4u] * y;{{end}}
+                }
+            }
+        }
+    }
+
+    // One row follows the other, and all move up, so that the code is small.
+    let row = group * 64u + rows;
+    for (var r = 0u; r < {{.ROWS}}u; r = r + 1u) {
+        var x = acc0;
+{{$last := 0}}{{range $r := .ROWS}}{{if $r}}
+        acc{{$last}} = acc{{$r}};{{end}}{{$last = $r}}{{end}}
+        if (works && row + r < p.rows) { x = x + rest(row + r, share * slices + slice, shares * slices, column); }
+        if (shares * slices > 1u) {
+            workgroupBarrier();
+            for (var i = 0u; i < 4u; i = i + 1u) { tile[4u * t + i] = x[i]; }
+            workgroupBarrier();
+        }
+        if (works && share == 0u && slice == 0u && row + r < p.rows) {
+            for (var i = 1u; i < shares * slices; i = i + 1u) {
+                let place = 4u * (t + i / slices * p.each * 64u + i % slices * width);
+                x = x + vec4<f32>(tile[place], tile[place + 1u], tile[place + 2u], tile[place + 3u]);
+            }
+            store_quad(group, rows + r, j, x);
+        }
+    }
+}

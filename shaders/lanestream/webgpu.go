@@ -1,0 +1,36 @@
+// The variants for WebGPU, and the one for CUDA in f32: they do what scalar.comp does.
+
+package lanestream
+
+import (
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/shaders/include"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+func webgpuVariants() []*spec.Variant {
+	var vs []*spec.Variant
+	for _, t := range types {
+		vs = append(vs, &spec.Variant{
+			Name: "webgpu_" + t.String(), In: t, Code: backend.CodeWGSL, Entry: "main",
+			Need: spec.Need{Shared: scalarShared}, Local: [3]uint32{64 * scalarTeams, 1, 1},
+			Consts: append([]spec.Const{
+				spec.Define("TEAMS", scalarTeams), spec.Define("TILE", scalarShared/4), spec.Define("ROWS", 16), spec.Define("POSITIONS", 16), spec.Define("COLS", 64),
+			}, packing()...),
+			Unit: spec.Unit{Source: "scalar.wgsl", Defines: map[string]string{"ELEM": include.Define(t), "HALF": include.HalfWGSL, "NONFINITE": include.NonFiniteWGSL}},
+		})
+	}
+	return vs
+}
+
+// scalarCUDA is scalar.cu.
+func scalarCUDA() []*spec.Variant {
+	return []*spec.Variant{{
+		Name: "cuda_f32", In: dtype.F32, Code: backend.CodePTX, Entry: "lanestream",
+		Need: spec.Need{Arch: 80, Shared: scalarShared}, Local: [3]uint32{64 * scalarTeams, 1, 1},
+		Consts: append([]spec.Const{spec.Define("TEAMS", scalarTeams), spec.Define("COLS", 64)}, packing()...),
+		Unit:   spec.Unit{Source: "scalar.cu", Arch: "compute_80", Blob: "cuda_f32.ptx", Defines: map[string]string{"ENTRY": "lanestream"}},
+		Out:    []dtype.Type{dtype.F16, dtype.BF16},
+	}}
+}
