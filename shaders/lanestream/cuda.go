@@ -81,17 +81,15 @@ func (m machine) variant(t dtype.Type, cols uint32) *spec.Variant {
 }
 
 // mostFew is the most columns for which kernel.cu is faster than prefill.cu.
-const mostFew = 64
+const mostFew = 32
 
-// forColumns returns the variant of v's packing and type that suits a problem's number of columns. If it was asked for by a variant of
-// prefill.cu it is that one. Variants of prefill.cu take layout Places alone.
+// forColumns returns the variant of v's packing and type that suits a problem's number of columns. Variants of prefill.cu take layout
+// Places alone.
 func forColumns(v *spec.Variant, s lanestream.Shape, p spec.Problem) *spec.Variant {
-	if isPrefill(v) && s.Layout == lanestream.Places {
-		return v
-	}
+	many := p.N > mostFew && s.Layout == lanestream.Places
 	best := v
-	for _, x := range cuda { // the narrowest first, prefill.cu last
-		if x.In != v.In || x.Const("WARPS") != v.Const("WARPS") || isPrefill(x) && (p.N <= mostFew || s.Layout != lanestream.Places || !x.Met(p.Caps)) {
+	for _, x := range cuda { // kernel.cu's first, the narrowest first
+		if x.In != v.In || x.Const("WARPS") != v.Const("WARPS") || isPrefill(x) && !(many && x.Met(p.Caps)) {
 			continue
 		}
 		if best = x; int(x.Const("COLS")) >= p.N {

@@ -152,7 +152,7 @@ func TestRuns(t *testing.T) {
 		arch, n int
 		want    string
 	}{
-		{90, 1, "hopper_n8"}, {90, 9, "hopper_n16"}, {90, 32, "hopper_n32"}, {90, 64, "hopper_n32"}, {90, 65, "prefill_n128"},
+		{90, 1, "hopper_n8"}, {90, 9, "hopper_n16"}, {90, 32, "hopper_n32"}, {90, 33, "prefill_n64"}, {90, 64, "prefill_n64"}, {90, 65, "prefill_n128"},
 		{90, 129, "prefill_n256"}, {90, 4096, "prefill_n256"}, {100, 4096, "hopper_n32"},
 	} {
 		caps := backend.Caps{

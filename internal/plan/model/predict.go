@@ -54,6 +54,9 @@ func (p *Predictor) TimeAt(c Cost, v *spec.Variant, s formats.Stats, items int64
 	width := p.width(v)
 	rows := k.First*float64(first) + k.Again*float64(s.Gathers-first)
 	fetch := at(int64(rows*float64(width*v.In.Storage().Size())), p.Rates.Gather)
+	if c.Fetch > 0 {
+		fetch = time.Duration(math.Round(float64(fetch) * c.Fetch))
+	}
 	compute := float64(at(2*s.MACs*int64(width), p.Rates.arithmetic(v)))
 	if c.Efficiency > 0 {
 		compute /= c.Efficiency
