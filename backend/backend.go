@@ -15,11 +15,12 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 )
 
-// MaxArgs and MaxParams bound a Launch: buffers, and bytes of parameters. Eight 64-bit addresses and
-// 64 bytes of parameters fill the 128 bytes of push constants that every Vulkan device offers.
+// MaxArgs, MaxParams and MaxMaps bound a Launch: buffers, bytes of parameters, and tensor maps. Eight 64-bit addresses
+// and 64 bytes of parameters fill the 128 bytes of push constants that every Vulkan device offers.
 const (
 	MaxArgs   = 8
 	MaxParams = 64
+	MaxMaps   = 2
 )
 
 // Driver gives access to one API. Its methods may be called from any goroutine.
@@ -90,7 +91,21 @@ type Launch struct {
 	Groups [3]uint32
 	Args   []Buffer // in the order of the kernel's table; at most MaxArgs
 	Params []byte   // the kernel's parameter block, little-endian; at most MaxParams
+	Maps   []TileMap
 }
+
+// TileMap describes an argument as a row-major matrix of 16-bit elements, for PTX that copies tiles of it to shared memory
+// by bulk tensor copies (compute capability 9.0). A tile has TileMapCols columns; its rows lie there side by side, with their
+// 16-byte chunks exchanged by the row mod 8, and are zero past the matrix.
+type TileMap struct {
+	Arg        int // the argument that holds the matrix
+	Rows, Cols uint32
+	Pitch      uint32 // elements from row to row, a multiple of 8
+	TileRows   uint32 // at most 256
+}
+
+// TileMapCols is the columns of a TileMap's tiles.
+const TileMapCols = 64
 
 // Timing tells how long a Run took.
 type Timing struct {
@@ -136,7 +151,8 @@ func (c Code) String() string {
 // Binary is one compiled variant of a kernel.
 //
 // How arguments reach the code:
-//   - PTX: one pointer parameter per argument, then, if ParamBytes > 0, the block by value.
+//   - PTX: one pointer parameter per argument, then, if ParamBytes > 0, the block by value, then Maps tensor maps
+//     (CUtensorMap, 128 bytes) by value.
 //   - SPIR-V: push constants: one 64-bit device address per argument, then the block.
 //   - WGSL: group 0, binding i is argument i (storage); binding Args is the block (uniform,
 //     padded to 16 bytes), absent when ParamBytes is 0. ReadOnly tells `read` from `read_write`.
@@ -154,6 +170,7 @@ type Binary struct {
 	// device may then begin a launch while the one before still runs, if that one does not write these arguments.
 	Early      uint32
 	ParamBytes int
+	Maps       int       // tensor maps (PTX); a launch brings one TileMap for each
 	Local      [3]uint32 // invocations of one workgroup
 	Shared     uint32    // bytes of dynamic shared memory (PTX)
 	Spec       []SpecConst

@@ -43,6 +43,8 @@ func CheckBinary(b *Binary, c *Caps) error {
 		return fmt.Errorf("kernel %s: %d bytes of parameters, a multiple of 4 up to %d is possible", b.Name, b.ParamBytes, MaxParams)
 	case b.Early&^b.ReadOnly != 0:
 		return fmt.Errorf("kernel %s: arguments %b are read early, and %b are only read", b.Name, b.Early, b.ReadOnly)
+	case b.Maps < 0 || b.Maps > MaxMaps || b.Maps > 0 && b.Kind != CodePTX:
+		return fmt.Errorf("kernel %s: %d tensor maps, up to %d are possible, for PTX", b.Name, b.Maps, MaxMaps)
 	case b.Kind == CodeGo:
 		return nil
 	}
@@ -63,13 +65,21 @@ func CheckBinary(b *Binary, c *Caps) error {
 }
 
 // CheckLaunch holds a launch of a kernel loaded from b against it and the device: the number of arguments,
-// the size of the parameter block, the grid. Whose buffers they are is for the backend to check.
+// the size of the parameter block, the tensor maps, the grid. Whose buffers they are is for the backend to check.
 func CheckLaunch(l *Launch, b *Binary, c *Caps) error {
 	if len(l.Args) != b.Args {
 		return fmt.Errorf("kernel %s: launched with %d arguments, it takes %d", b.Name, len(l.Args), b.Args)
 	}
 	if len(l.Params) != b.ParamBytes {
 		return fmt.Errorf("kernel %s: launched with %d bytes of parameters, it takes %d", b.Name, len(l.Params), b.ParamBytes)
+	}
+	if len(l.Maps) != b.Maps {
+		return fmt.Errorf("kernel %s: launched with %d tensor maps, it takes %d", b.Name, len(l.Maps), b.Maps)
+	}
+	for _, m := range l.Maps {
+		if m.Arg < 0 || m.Arg >= b.Args || m.Rows == 0 || m.Cols == 0 || m.Pitch < m.Cols || m.Pitch%8 != 0 || m.TileRows == 0 || m.TileRows > 256 {
+			return fmt.Errorf("kernel %s: no tensor map can be made of %+v", b.Name, m)
+		}
 	}
 	for i, g := range l.Groups {
 		if g > c.MaxGroups[i] {

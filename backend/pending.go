@@ -96,7 +96,7 @@ func CloneLaunches(launches []Launch) []Launch {
 		if l.Empty() {
 			continue
 		}
-		l.Args, l.Params = slices.Clone(l.Args), slices.Clone(l.Params)
+		l.Args, l.Params, l.Maps = slices.Clone(l.Args), slices.Clone(l.Params), slices.Clone(l.Maps)
 		list = append(list, l)
 	}
 	return list

@@ -105,7 +105,7 @@ func multiplied(dev backend.Device) []*spec.Format {
 }
 
 func TestNegativeControls(t *testing.T) {
-	cases := regexp.MustCompile(`^[a-z]+(/v8)?/f16/(T1±/m67k129n7/(eighth|dense)/alpha4$|T1±/m67k129n33/(eighth|dense)/host|T3/m67k129n33/eighth/spans/p(23|47))`)
+	cases := regexp.MustCompile(`^[a-z0-9]+(/v8)?/f16/(T1±/m67k129n7/(eighth|dense)/alpha4$|T1±/m67k129n33/(eighth|dense)/host|T3/m67k129n33/eighth/spans/p(23|47))`)
 	devices(t, func(t *testing.T, dev backend.Device) {
 		for _, c := range controls {
 			t.Run(c.name, func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestEpilogueControls(t *testing.T) {
 // TestControlsAreFaults: without a fault the same cases pass.
 func TestControlsAreFaults(t *testing.T) {
 	devices(t, func(t *testing.T, dev backend.Device) {
-		m, err := Run(t.Context(), dev, Options{Filter: regexp.MustCompile(`^[a-z]+(/v8)?/f16/(T1±/m67k129n7/(eighth|dense)/alpha4$|T3/m67k129n33/eighth/spans/p23)`)})
+		m, err := Run(t.Context(), dev, Options{Filter: regexp.MustCompile(`^[a-z0-9]+(/v8)?/f16/(T1±/m67k129n7/(eighth|dense)/alpha4$|T3/m67k129n33/eighth/spans/p23)`)})
 		if err != nil {
 			t.Fatal(err)
 		}

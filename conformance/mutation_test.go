@@ -35,7 +35,7 @@ type mutation struct {
 }
 
 // someCases are enough to catch most faults.
-const someCases = `^[a-z]+(/v8)?/(f16|f32)/(T1.|nonfinite)/(m67k129n7|m67k129n37|m64k200n128|m29k60n33|m1k1n1|m150k400n31|m21k40n70)/`
+const someCases = `^[a-z0-9]+(/v8)?/(f16|f32)/(T1.|nonfinite)/(m67k129n7|m67k129n37|m64k200n128|m29k60n33|m1k1n1|m150k400n31|m21k40n70)/`
 
 // onMatrix breaks the matrix before it is packed.
 func onMatrix(f func(a *formats.CSR[float32])) func(*spec.Format) {
@@ -239,13 +239,13 @@ func truncate(x float32) half.F16 {
 
 // goMutations are faults of kernels on the CPU.
 func goMutations() []mutation {
-	const f16 = `^[a-z]+(/v8)?/f16/T1.*narrow/c:f16`
+	const f16 = `^[a-z0-9]+(/v8)?/f16/T1.*narrow/c:f16`
 	var calls atomic.Uint32
 	return []mutation{
 		{name: "f16 outputs are truncated", want: wrongOutputs, filter: f16, code: narrowly(truncate)},
 		{name: "f16 outputs are right", filter: f16, code: narrowly(half.F16From)}, // the mutator itself changes nothing
 		{name: "sums are kept in f16", want: wrongOutputs, code: rounding(func(x float32) float32 { return half.F16From(x).Float32() })},
-		{name: "sums are kept in bf16", want: "past their bound", filter: `^[a-z]+(/v8)?/f32/T2/`, code: rounding(func(x float32) float32 { return half.BF16From(x).Float32() })},
+		{name: "sums are kept in bf16", want: "past their bound", filter: `^[a-z0-9]+(/v8)?/f32/T2/`, code: rounding(func(x float32) float32 { return half.BF16From(x).Float32() })},
 		{name: "a byte behind C is written", want: "behind a buffer", code: func(b backend.Binary) backend.Binary {
 			c := cOf(b)
 			return onGroups(func(args [][]byte, _ []byte) { args[c][len(args[c])-1000] = 1 })(b)
@@ -313,7 +313,7 @@ func textMutations() []mutation {
 		onText("rfx", "((ra | rb) & WILD) != 0u", "false"),
 		onText("rfx", "rows[p.columns + k]", "rows[p.columns + (k ^ 1u)]"),
 	} {
-		m.kernel, m.filter = "", `^[a-z]+/f16/T3/.*/p15`
+		m.kernel, m.filter = "", `^[a-z0-9]+/f16/T3/.*/p15`
 		ms = append(ms, m)
 	}
 	for _, m := range []mutation{ // of its epilogues, which cases of csr have

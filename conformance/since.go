@@ -42,6 +42,7 @@ var since = map[string]int{
 	"lanestream/vulkan_*":               6,
 	"lanestream/webgpu_*":               6,
 	"lanestream/cuda_f32":               6,
+	"sparse24r":                         6,
 }
 
 func init() {

@@ -18,6 +18,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/quantise"
 	"github.com/spmmrun/spmm/shaders/requantise"
 	"github.com/spmmrun/spmm/shaders/rfx"
+	"github.com/spmmrun/spmm/shaders/sparse24r"
 	"github.com/spmmrun/spmm/shaders/spec"
 	"github.com/spmmrun/spmm/shaders/tiledcsr"
 	"github.com/spmmrun/spmm/shaders/values"
@@ -25,7 +26,7 @@ import (
 
 // Formats returns the formats that there are kernels for.
 func Formats() []*spec.Format {
-	return []*spec.Format{csr.Format, cvse.Format, hrpb.Format, jigsaw.Format, lanestream.Format, nm.Format, tiledcsr.Format, dense.Format}
+	return []*spec.Format{csr.Format, cvse.Format, hrpb.Format, jigsaw.Format, lanestream.Format, nm.Format, sparse24r.Format, tiledcsr.Format, dense.Format}
 }
 
 // DenseCopy copies, transposes and converts dense matrices on a device.

@@ -105,12 +105,15 @@ func (d *device) checkFunction(b backend.Binary, fn cu.Function) error {
 // checkParams compares the function's parameters with the binary's: a mismatch would make the
 // device read what is not there. Drivers before CUDA 12.4 do not tell.
 func (d *device) checkParams(b backend.Binary, fn cu.Function) error {
-	want := make([]int, b.Args, b.Args+1)
+	want := make([]int, b.Args, b.Args+1+b.Maps)
 	for i := range want {
 		want[i] = 8
 	}
 	if b.ParamBytes > 0 {
 		want = append(want, b.ParamBytes)
+	}
+	for range b.Maps {
+		want = append(want, driver.MapBytes)
 	}
 	for i := 0; i <= len(want); i++ {
 		size, err := driver.ParamSize(fn, i)

@@ -161,6 +161,10 @@ func (d *device) add(l *backend.Launch) {
 	for _, a := range l.Args {
 		d.queue.Arg(a.(*buffer).ptr)
 	}
+	for i := range l.Maps {
+		m := &l.Maps[i]
+		d.queue.Map(l.Args[m.Arg].(*buffer).ptr, m.Rows, m.Cols, m.Pitch, m.TileRows, backend.TileMapCols)
+	}
 	d.last = l
 }
 
@@ -238,3 +242,4 @@ func (d *device) checkLaunch(l *backend.Launch) error {
 // The queue has room for what a launch may bring.
 var _ [driver.MaxArgs - backend.MaxArgs]struct{}
 var _ [driver.MaxParams - backend.MaxParams]struct{}
+var _ [driver.MaxMaps - backend.MaxMaps]struct{}

@@ -18,12 +18,13 @@ import (
 	"github.com/spmmrun/spmm/formats/lanestream"
 	"github.com/spmmrun/spmm/formats/nm"
 	"github.com/spmmrun/spmm/formats/safetensors"
+	"github.com/spmmrun/spmm/formats/sparse24r"
 	"github.com/spmmrun/spmm/formats/tiledcsr"
 )
 
 // Formats returns the formats that Open finds in files. A new one is a line here.
 func Formats() []formats.Format {
-	return []formats.Format{formats.CSRFormat, cvse.Format, tiledcsr.Format, jigsaw.Format, lanestream.Format, nm.Format, hrpb.Format, formats.DenseFormat}
+	return []formats.Format{formats.CSRFormat, cvse.Format, tiledcsr.Format, jigsaw.Format, lanestream.Format, nm.Format, sparse24r.Format, hrpb.Format, formats.DenseFormat}
 }
 
 // Format returns the format of that name.

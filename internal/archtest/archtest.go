@@ -57,6 +57,7 @@ var Rules = []Rule{
 	{"shaders/spec", []string{"backend", "formats", "shaders/compiled", "shaders/include"}},
 	{"shaders/panel", []string{"backend", "formats", "shaders/spec", "shaders/include", "shaders/host"}},
 	{"shaders/shadertest", []string{"backend", "backend/all", "formats/...", "shaders/spec"}},
+	{"shaders/sparse24r", []string{"backend", "formats/...", "shaders/spec", "shaders/include", "shaders/host", "shaders/nm"}},
 	{"shaders/rfx", []string{"backend", "formats/...", "shaders/spec", "shaders/include", "shaders/host", "shaders/quantise"}},
 	{"shaders/...", []string{"backend", "formats/...", "shaders/spec", "shaders/include", "shaders/host", "shaders/panel", Self}},
 

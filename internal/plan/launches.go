@@ -256,7 +256,7 @@ func (w *composer) add(kern *spec.Program, args []backend.Buffer, passes ...spec
 		if err != nil {
 			return err
 		}
-		w.launches = append(w.launches, backend.Launch{Kernel: loaded, Groups: p.Groups, Args: args, Params: p.Params})
+		w.launches = append(w.launches, backend.Launch{Kernel: loaded, Groups: p.Groups, Args: args, Params: p.Params, Maps: p.Maps})
 	}
 	return nil
 }

@@ -91,6 +91,7 @@ func checkPTX(b backend.Binary, v *spec.Variant) []error {
 	if b.ParamBytes > 0 {
 		want = append(want, b.ParamBytes)
 	}
+	want = append(want, slices.Repeat([]int{128}, b.Maps)...)
 	if !slices.Equal(p.Params, want) {
 		differ("bytes of parameters", p.Params, want)
 	}

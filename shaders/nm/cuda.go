@@ -18,9 +18,8 @@ import (
 func cudaVariants() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, t := range []dtype.Type{dtype.F16, dtype.BF16} {
+		vs = append(vs, Variants24(t)...)
 		vs = append(vs,
-			sparseGroups(t),
-			sparseWarps(t, 128, 128, 2, 64, 64),
 			tall(t, 128, 128, 4, 0, 0),
 			tall(t, 128, 128, 3, 64, 32),
 			tall(t, 64, 128, 4, 0, 0),
@@ -69,14 +68,17 @@ func sparseWarps(t dtype.Type, cols, depth, stages, tileRows, tileCols uint32) *
 	return x
 }
 
+// groupCols is the columns of a tile of group24.cu.
+const groupCols = 128
+
 // sparseGroups is group24.cu. Of the tiles and clusters tried (docs/history/2026-11.md), these are the fastest.
 func sparseGroups(t dtype.Type) *spec.Variant {
-	const rows, cols, stages = 256, 128, 6
-	x := cudaVariant("group24.cu", fmt.Sprintf("cuda_24_%v", t), t, 12, stages*64*(rows+2*cols)+384, []spec.Const{
-		spec.Define("V", 1), spec.Define("PACK", groupPack), spec.Define("ROWS", rows), spec.Define("COLS", cols), spec.Define("STAGES", stages),
-		spec.Define("BLOCKS_DOWN", 1), spec.Define("BLOCKS_ACROSS", 2), spec.Define("MOST_BLOCKS", 1024),
+	const rows, stages = 256, 6
+	x := cudaVariant("group24.cu", fmt.Sprintf("cuda_24_%v", t), t, 12, stages*64*(rows+2*groupCols)+256, []spec.Const{
+		spec.Define("V", 1), spec.Define("PACK", groupPack), spec.Define("ROWS", rows), spec.Define("COLS", groupCols), spec.Define("STAGES", stages),
 	})
 	x.Need.Shapes = []backend.MatrixShape{spec.Shape(16, 8, 16, t)}
+	x.Maps, x.Overlaps = 1, true
 	onHopper(x)
 	return x
 }
@@ -134,33 +136,38 @@ func onHopper(x *spec.Variant) {
 	x.Need.Arch, x.Need.Exact = 90, true
 }
 
-// clusterGrid returns the rows of a tile of sparseGroups and the number of blocks: what takes least if as many clusters
-// as run at once take tiles in turn. (Those of 64 rows each have a cluster of their own.)
-func clusterGrid(v *spec.Variant, p spec.Problem) (rows, blocks int) {
-	down, across, cols := int(v.Const("BLOCKS_DOWN")), int(v.Const("BLOCKS_ACROSS")), int(v.Const("COLS"))
-	most := max(1, min(p.Caps.Units, int(v.Const("MOST_BLOCKS")))/(down*across)) // clusters
-	narrow := tileShape{64, cols, 10}
+// clusters lays out a launch of sparseGroups: what takes least if as many clusters of two blocks as run at once take tiles in turn.
+// Tiles whose cluster shares A's columns have a cluster each. It sets the parameters that this decides.
+func clusters(p spec.Problem, b int, x *params) (groups [3]uint32, maps []backend.TileMap) {
+	most := max(1, p.Caps.Units/2) // clusters
+	shapes := []tileShape{{256, 1, 2, 33.5}, {128, 2, 1, 22.5}, {128, 1, 1, 18.5}, {64, 1, 1, 16.3}}
+	wide := groupCols
 	if p.N <= 64 {
-		narrow = tileShape{64, 64, 6}
+		wide, shapes = 64, []tileShape{{128, 1, 1, 13.2}, {64, 1, 1, 11.5}}
 	}
 	least := math.Inf(1)
-	for _, t := range []tileShape{{int(v.Const("ROWS")) * down, cols * across, 33}, {128 * down, cols * across, 20}, narrow} {
-		tiles := spec.Ceil(p.M, t.rows) * spec.Ceil(p.N, t.cols)
+	for _, t := range shapes {
+		tiles := spec.Ceil(p.M, t.rows*t.down) * spec.Ceil(p.N, wide*t.across)
 		turns := spec.Ceil(tiles, most)
 		if cost := t.cost * float64(turns); cost < least {
-			least, rows, blocks = cost, t.rows/down, spec.Ceil(tiles, max(1, turns))*down*across
-			if t == narrow {
-				rows, blocks = t.rows, tiles*down*across
+			least = cost
+			x.tall, x.wide = uint32(t.rows), spec.Flag(t.down*t.across == 1)
+			if x.wide == 0 {
+				tiles = spec.Ceil(tiles, max(1, turns))
 			}
+			groups = [3]uint32{uint32(2 * tiles), 1, 1}
+			maps = []backend.TileMap{{Arg: b, Rows: uint32(max(1, p.K)), Cols: x.ldb, Pitch: x.ldb, TileRows: uint32(64 / t.down)}}
 		}
 	}
-	return rows, blocks
+	x.blocks, x.width = uint32(spec.Ceil(p.M, int(x.tall))), groups[0]
+	return groups, maps
 }
 
-// tileShape is what a cluster computes at a time, and the microseconds that it takes for 4096 columns of A on an H200.
+// tileShape is how the two blocks of a cluster compute at a time: the rows of a block's tile, and how many tiles are below and
+// beside each other, one if both compute the same; and the microseconds that it takes for 4096 columns of A on an H200.
 type tileShape struct {
-	rows, cols int
-	cost       float64
+	rows, down, across int
+	cost               float64
 }
 
 // cudaTile returns the rows and columns that a block computes, given those of a wide problem.

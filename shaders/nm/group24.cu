@@ -1,18 +1,17 @@
 // 2:4 × dense on the sparse tensor cores of compute capability 9.0 (wgmma.mma_async.sp), for many columns.
 //
 // The matrix is packed in pieces of 64 rows by 64 columns, whose values lie as the instruction wants them in shared memory, so
-// that bulk copies bring them; their places go to registers. Tiles of B come through a tensor map, which each block makes for
-// itself. One thread of a block does all the copying, STAGES ahead; two groups of four warps multiply half of the tile's
-// rows each.
+// that bulk copies bring them; their places go to registers. Tiles of B come through a tensor map, which the launch brings.
+// One thread of a block does all the copying, STAGES ahead; two groups of four warps multiply half of the tile's rows each.
 //
-// BLOCKS_DOWN × BLOCKS_ACROSS blocks are a cluster, whose tiles are neighbours: what several of them need each brings a part of, for
-// all. So what a stage takes from the L2 cache is VALUES / BLOCKS_ACROSS + B_BYTES / BLOCKS_DOWN. Clusters take tiles in turn; while
-// one is written the next one's first stages are on their way.
+// Two blocks are a cluster, whose tiles are neighbours, side by side or one above the other: what both of them need each brings half
+// of, for both. Clusters take tiles in turn; while one is written the next one's first stages are on their way.
 //
-// A tile has p.tall rows: ROWS, 128, or, for few columns, 64 (group24_few.cuh).
+// A tile has p.tall rows: 256, or 128 with the blocks one above the other; or, for few columns, where the blocks of a cluster
+// share A's columns (p.wide is 1), 128 or 64 (group24_few.cuh).
 //
-// Compile-time constants: ENTRY, ELEM (half.cuh), ROWS (128 or 256), COLS (64, 128 or 256), STAGES, BLOCKS_DOWN,
-// BLOCKS_ACROSS, MOST_BLOCKS. Dynamic shared memory: SHARED_BYTES + 384.
+// Compile-time constants: ENTRY, ELEM (half.cuh), COLS (64, 128 or 256), STAGES (of a tile of 256 rows). Dynamic shared memory:
+// SHARED_BYTES + 256 + 8·REST_BYTES (rest.cuh).
 
 #include "group24.cuh"
 #include "../include/bulk.cuh"
@@ -22,17 +21,20 @@
 #define DEPTH 64                 // columns of A of a stage
 #define SLAB (DEPTH * 128)       // bytes of 64 columns of B
 #define B_BYTES (COLS / 64 * SLAB)
-#define CLUSTER (BLOCKS_DOWN * BLOCKS_ACROSS)
-#define SHARED_BYTES (STAGES * (B_BYTES + ROWS / 64 * PIECE_VALUES)) // of stages; behind, barriers and a tensor map
+#define CLUSTER 2
+#define SHARED_BYTES (STAGES * (B_BYTES + 4 * PIECE_VALUES)) // of stages; behind, barriers
 #define MOST_STAGES 16
-
-static_assert(SLAB / BLOCKS_DOWN % 1024 == 0 && B_BYTES % 1024 == 0, "tiles of B keep the exchange of chunks");
-
-// Each block's tensor map of B. Launches of a module follow each other.
-__device__ TileMap maps[MOST_BLOCKS];
 
 // slabs_inside returns how many of 64 columns, of most from column col on, B has.
 __device__ __forceinline__ u32 slabs_inside(const Params &p, u32 col, u32 most) { return col < p.n ? min(most, (p.n - col + 63) / 64) : 0; }
+
+// store_inside writes a warp's 16 rows of sums, of which those that lie past C's columns are left out, 16 columns at a time.
+template <int N, class F> __device__ __forceinline__ void store_inside(float (&acc)[N][4], Dest to, const Params &p, u32 row, u32 col, F recompute) {
+    float(&pairs)[N / 2][1][2][4] = reinterpret_cast<float(&)[N / 2][1][2][4]>(acc);
+#pragma unroll
+    for (int j = 0; j < N / 2; j++)
+        if (col + 16 * j < p.n) store_tiles(pairs[j], to, p, row, col + 16 * j, recompute);
+}
 
 // load_places brings the places of four steps to a lane. (Not before what stands before it.)
 __device__ __forceinline__ void load_places(u32 (&x)[4], const uint4 *from) {
@@ -64,11 +66,13 @@ template <int TALL, class L, class S> __device__ __forceinline__ void four_steps
         for (int j = 0; j < 4; j++) wgmma_held(places[0][i][j]), wgmma_held(places[1][i][j]);
 }
 
-// A block's work with tiles of 128·TALL rows.
-template <int TALL> struct Work {
+// A block's work with tiles of 128·TALL rows, the clusters being DOWN × ACROSS blocks.
+template <int TALL, int DOWN> struct Work {
+    static constexpr u32 ACROSS = CLUSTER / DOWN;
     static constexpr u32 TILE_ROWS = 128 * TALL, VALUES = 2 * TALL * PIECE_VALUES, STAGE_BYTES = B_BYTES + VALUES;
     static constexpr u32 RING = SHARED_BYTES / STAGE_BYTES < MOST_STAGES ? SHARED_BYTES / STAGE_BYTES : MOST_STAGES;
     static_assert(RING >= 2, "a stage is brought while another is read");
+    static_assert(SLAB / DOWN % 1024 == 0, "parts of a tile of B keep the exchange of chunks");
 
     u32 ring, full, empty; // shared memory: stages, a barrier each for copies that have come and for stages that are read
     u32 down, across;      // of this block in its cluster
@@ -76,14 +80,14 @@ template <int TALL> struct Work {
 
     __device__ __forceinline__ Work(u32 smem, const Params &p) : ring(smem), full(smem + SHARED_BYTES), empty(full + 8 * MOST_STAGES) {
         u32 rank = blockIdx.x % CLUSTER;
-        down = rank % BLOCKS_DOWN, across = rank / BLOCKS_DOWN;
+        down = rank % DOWN, across = rank / DOWN;
         steps = pieces24(p);
-        high = (p.blocks + BLOCKS_DOWN - 1) / BLOCKS_DOWN;
-        tiles = high * ((p.n + COLS * BLOCKS_ACROSS - 1) / (COLS * BLOCKS_ACROSS));
+        high = (p.blocks + DOWN - 1) / DOWN;
+        tiles = high * ((p.n + COLS * ACROSS - 1) / (COLS * ACROSS));
         cluster = blockIdx.x / CLUSTER, clusters = gridDim.x / CLUSTER;
     }
-    __device__ __forceinline__ u32 row(u32 tile) const { return (tile % high * BLOCKS_DOWN + down) * TILE_ROWS; }
-    __device__ __forceinline__ u32 col(u32 tile) const { return (tile / high * BLOCKS_ACROSS + across) * COLS; }
+    __device__ __forceinline__ u32 row(u32 tile) const { return (tile % high * DOWN + down) * TILE_ROWS; }
+    __device__ __forceinline__ u32 col(u32 tile) const { return (tile / high * ACROSS + across) * COLS; }
 
     // packed_row is row, or the last that is packed: a tile of the last cluster may lie past the matrix.
     __device__ __forceinline__ u32 packed_row(u32 tile, const Params &p) const { return min(row(tile), (p.rows + 255) / 256 * 256 - TILE_ROWS); }
@@ -99,34 +103,37 @@ template <int TALL> struct Work {
     // bring is one thread's work: all copies. A stage is free once all groups of the cluster have read it. Columns of B past
     // the matrix are left as they are: zeros would take long, and what is computed of them is never stored.
     __device__ __forceinline__ void bring(const unsigned char *values, const TileMap *map, const Params &p) const {
-        u16 a_blocks = 0, b_blocks = ((1 << BLOCKS_DOWN) - 1) << BLOCKS_DOWN * across;
-        for (int i = 0; i < BLOCKS_ACROSS; i++) a_blocks |= 1 << (i * BLOCKS_DOWN + down);
+        u16 a_blocks = 0, b_blocks = ((1 << DOWN) - 1) << DOWN * across;
+        for (int i = 0; i < ACROSS; i++) a_blocks |= 1 << (i * DOWN + down);
         u32 stage = 0, parity = 1;
         for (u32 tile = cluster; tile < tiles; tile += clusters) {
             u32 r = packed_row(tile, p), c = col(tile);
-            const unsigned char *v = values + ((u64)(r / 256) * steps * 4 + r % 256 / 64) * PIECE_VALUES + across * (VALUES / BLOCKS_ACROSS);
+            const unsigned char *v = values + ((u64)(r / 256) * steps * 4 + r % 256 / 64) * PIECE_VALUES + across * (VALUES / ACROSS);
             u32 slabs = slabs_inside(p, c, COLS / 64);
             for (u32 k = 0; k < steps; k++) {
                 u32 to = ring + stage * STAGE_BYTES, bar = full + 8 * stage;
                 barrier_wait(empty + 8 * stage, parity);
                 barrier_expect(bar, slabs * SLAB + VALUES);
                 for (u32 i = 0; i < slabs; i++)
-                    tile_copy(to + i * SLAB + down * (SLAB / BLOCKS_DOWN), map, k * DEPTH + down * (DEPTH / BLOCKS_DOWN), c + 64 * i, bar, b_blocks);
-                bulk_copy(to + B_BYTES + across * (VALUES / BLOCKS_ACROSS), v + (u64)k * (4 * PIECE_VALUES), VALUES / BLOCKS_ACROSS, bar, a_blocks);
+                    tile_copy(to + i * SLAB + down * (SLAB / DOWN), map, k * DEPTH + down * (DEPTH / DOWN), c + 64 * i, bar, b_blocks);
+                bulk_copy(to + B_BYTES + across * (VALUES / ACROSS), v + (u64)k * (4 * PIECE_VALUES), VALUES / ACROSS, bar, a_blocks);
                 if (++stage == RING) stage = 0, parity ^= 1;
             }
         }
     }
 
     // multiply is the work of group 0 or 1 of four warps.
-    template <class F> __device__ __forceinline__ void multiply(u32 group, const uint4 *places, Dest to, const Params &p, F recompute) const {
+    template <class F> __device__ __forceinline__ void multiply(u32 group, const uint4 *places, Dest to, const Params &p, REST rest, F recompute) const {
         u32 lane = threadIdx.x % 128, stage = 0, parity = 0, before;
         auto release = [&](u32 s) { // by a thread for each block
             if (lane < CLUSTER) barrier_arrive(empty + 8 * s, lane);
         };
 #pragma unroll 1
         for (u32 tile = cluster; tile < tiles; tile += clusters) {
-            float acc[TALL][1][COLS / 8][4] = {};
+            float acc[TALL][COLS / 8][4] = {};
+            u32 first = row(tile) + group * TALL * 64 + lane / 32 * 16; // of the warp
+            auto more = rest.gather<TALL, 64, COLS / 8>(p, first, col(tile));
+            more.advance();
             u32 r = packed_row(tile, p);
             const uint4 *from = places + ((u64)(r / 256) * fours24(p) * 4 + r % 256 / 64 + group * TALL) * 128 + lane;
             auto look = [&](u32 four, u32 (&x)[TALL][4]) {
@@ -138,10 +145,10 @@ template <int TALL> struct Work {
                 barrier_wait(full + 8 * stage, parity);
                 wgmma_fence();
 #pragma unroll
-                for (int i = 0; i < TALL; i++) wgmma_sparse<ELEM, 0>(acc[i][0], rows_of_8(a + i * PIECE_VALUES), swizzled(b, SLAB), x[i][at]);
+                for (int i = 0; i < TALL; i++) wgmma_sparse<ELEM, 0>(acc[i], rows_of_8(a + i * PIECE_VALUES), swizzled(b, SLAB), x[i][at]);
 #pragma unroll
                 for (int i = 0; i < TALL; i++)
-                    wgmma_sparse<ELEM, 1>(acc[i][0], rows_of_8(a + i * PIECE_VALUES + PIECE_VALUES / 2), swizzled(b + SLAB / 2, SLAB), x[i][at]);
+                    wgmma_sparse<ELEM, 1>(acc[i], rows_of_8(a + i * PIECE_VALUES + PIECE_VALUES / 2), swizzled(b + SLAB / 2, SLAB), x[i][at]);
                 wgmma_commit();
                 if (k > 0) {
                     wgmma_wait<1>(); // the step before is done
@@ -156,54 +163,53 @@ template <int TALL> struct Work {
             four_steps<TALL>(steps, places, look, step);
             if (steps > 0) release(before);
 #pragma unroll
-            for (int i = 0; i < TALL; i++) {
-                wgmma_hold(acc[i][0]);
-                store_tiles(acc[i], to, p, row(tile) + (group * TALL + i) * 64 + lane / 32 * 16, col(tile), recompute);
-            }
+            for (int i = 0; i < TALL; i++) wgmma_hold(acc[i]);
+            more.add(acc);
+#pragma unroll
+            for (int i = 0; i < TALL; i++) store_inside(acc[i], to, p, first + i * 64, col(tile), recompute);
         }
     }
 };
 
+// group_sync has that many threads of a block wait for each other at a barrier that others do not use.
+__device__ __forceinline__ void group_sync(u32 threads, u32 barrier) { asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory"); }
+
 #include "group24_few.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTER, 1, 1)
-    ENTRY(const u16 *__restrict__ values, const u32 *__restrict__ index, const u32 *__restrict__ mask, const u16 *__restrict__ b,
-          const float *__restrict__ bias, void *__restrict__ c, const __grid_constant__ Params p) {
+    ENTRY(const u16 *__restrict__ values, const u32 *__restrict__ index, const u32 *__restrict__ mask, REST_ARGS const u16 *__restrict__ b,
+          const float *__restrict__ bias, void *__restrict__ c, const __grid_constant__ Params p, const __grid_constant__ TileMap map) {
     extern __shared__ __align__(1024) unsigned char smem[];
-    Work<ROWS / 128> tall(shared_address(smem), p);
-    Work<1> small(shared_address(smem), p);
-    Few<64> few(smem, p);
-    Few<128> more(smem, p);
+    // with calls f with the work of this launch.
+    auto with = [&](auto f) __attribute__((always_inline)) {
+        u32 at = shared_address(smem);
+        bool narrow = p.n <= 64;
+        if (p.wide == 0 && p.tall == 256) f(Work<2, 1>(at, p));
+        else if (p.wide == 0) f(Work<1, 2>(at, p));
+        else if (p.tall == 128 && narrow) f(Few<64, 1>(at, p));
+        else if (p.tall == 128) f(Few<128, 1>(at, p));
+        else if (narrow) f(Few<64, 2>(at, p));
+        else f(Few<128, 2>(at, p));
+    };
     u32 group = threadIdx.x / 128;
-    bool is_few = p.n <= 64;
     EntriesGroup24 entries{values, index, mask, b, &p};
-    TileMap *map = &maps[blockIdx.x % MOST_BLOCKS]; // they are all the same
-    if (threadIdx.x < 32) tile_map<ELEM>(map, (TileMap *)(smem + SHARED_BYTES + 16 * MOST_STAGES), b, p.cols, p.ldb, (u64)p.ldb * 2, DEPTH / BLOCKS_DOWN);
     if (threadIdx.x == 0) {
-        if (p.tall == ROWS) tall.start();
-        else if (p.tall == 128) small.start();
-        else if (is_few) few.start();
-        else more.start();
+        asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+        with([&](const auto &work) __attribute__((always_inline)) { work.start(); });
     }
     cluster_sync();
+    // From here on it reads B and writes C, which the launches before may still write and read.
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    asm volatile("griddepcontrol.launch_dependents;");
     if (group == 0) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
-        if (threadIdx.x == 0) {
-            const unsigned char *v = (const unsigned char *)values;
-            tile_map_acquire(map);
-            if (p.tall == ROWS) tall.bring(v, map, p);
-            else if (p.tall == 128) small.bring(v, map, p);
-            else if (is_few) few.bring(v, map, p);
-            else more.bring(v, map, p);
-        }
+        if (threadIdx.x == 0) with([&](const auto &work) __attribute__((always_inline)) { work.bring((const unsigned char *)values, &map, p); });
         __syncwarp();
-        if (p.tall < 128) cluster_sync();
+        if (p.wide != 0) cluster_sync();
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-        if (p.tall == ROWS) tall.multiply(group - 1, (const uint4 *)index, {c, bias}, p, entries);
-        else if (p.tall == 128) small.multiply(group - 1, (const uint4 *)index, {c, bias}, p, entries);
-        else if (is_few) few.multiply(group - 1, (const uint4 *)index, {c, bias}, p, entries);
-        else more.multiply(group - 1, (const uint4 *)index, {c, bias}, p, entries);
+        REST more = REST_OF(shared_address(smem) + SHARED_BYTES + 256 + (threadIdx.x - 128) / 32 * REST_BYTES, b);
+        with([&](const auto &work) __attribute__((always_inline)) { work.multiply(group - 1, (const uint4 *)index, {c, bias}, p, more, more.entries(entries, p)); });
         __syncwarp();
     }
     cluster_sync(); // no block leaves while others still copy to it, arrive at its barriers or read its sums

@@ -2,6 +2,7 @@
 
 #pragma once
 #include "nm.cuh"
+#include "rest.cuh"
 
 // A piece is 64 rows by 64 columns; four of them, of 256 rows, follow each other before the next columns.
 #define PIECE_VALUES 4096 // bytes
@@ -18,10 +19,15 @@ struct EntriesGroup24 {
     const Params *p;
 
     __device__ __forceinline__ float operator()(u32 row, u32 col) const {
+        Special s;
+        terms(s, row, col);
+        return s.result();
+    }
+    // terms adds the products of a row's entries and a column of B.
+    __device__ __forceinline__ void terms(Special &s, u32 row, u32 col) const {
         u32 count = 2 * p->groups, r = row % 64;
         const u32 *bits = mask + (u64)row * ((count + 31) / 32);
         u64 panel = row / 256, sub = row % 256 / 64;
-        Special s;
         for (u32 slot = 0; slot < count; slot++) {
             if (!(bits[slot >> 5] >> (slot & 31) & 1)) continue;
             u32 piece = slot / 32, in = slot % 32;
@@ -30,6 +36,5 @@ struct EntriesGroup24 {
             u32 place = word >> (16 * (r / 8 % 2) + in % 8 * 2) & 3;
             s.add(to_float(value), to_float(b[(u64)(slot / 2 * 4 + place) * p->ldb + col]));
         }
-        return s.result();
     }
 };

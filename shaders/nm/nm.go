@@ -63,6 +63,8 @@ var Format = &spec.Format{
 	Launch:     launch,
 }
 
+const argB = 3 // the number of B among the arguments
+
 // params is the parameter block.
 type params struct {
 	blocks      uint32 // workgroups along the rows
@@ -74,7 +76,7 @@ type params struct {
 	width       uint32 // of the grid in x
 	groups      uint32 // of a panel
 	keep, every uint32 // N and M
-	wide        uint32 // log2 W
+	wide        uint32 // log2 W; of group24.cu, that of the blocks that share A's columns
 	tall        uint32 // V; of group24.cu, the rows of a tile
 }
 
@@ -216,35 +218,31 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	if err := p.Check(v, e); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel nm/%s: %w", v.Name, err)
 	}
-	of := obeyed(e)
-	shape, err := of.Shape(e.Rows, e.Cols)
+	x, groups, maps, err := Lay(v, obeyed(e), p, argB)
 	if err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel nm/%s: %w", v.Name, err)
 	}
-	rows, groups, err := lay(v, of, p)
-	if err != nil {
-		return spec.Launch{}, fmt.Errorf("kernel nm/%s: %w", v.Name, err)
-	}
-	tall := of.V
-	if v.Const("PACK") == groupPack {
-		tall = rows
-	}
-	return spec.Launch{Passes: []spec.Pass{{Variant: v.For(p), Groups: groups, Params: spec.Block(params{
-		blocks: uint32(spec.Ceil(p.M, rows)), rows: uint32(p.M), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC),
-		store: p.StoreWord(), alpha: p.Alpha, beta: p.Beta, cols: uint32(p.K), width: groups[0], groups: uint32(shape.Groups),
-		keep: uint32(of.N), every: uint32(of.M), wide: uint32(bits.Len(uint(of.W)) - 1), tall: uint32(tall),
-	})}}}, nil
+	return spec.Launch{Passes: []spec.Pass{{Variant: v.For(p), Groups: groups, Params: spec.Block(x), Maps: maps}}}, nil
 }
 
-// lay returns the rows that a workgroup computes, and the grid.
-func lay(v *spec.Variant, of nm.Pattern, p spec.Problem) (rows int, groups [3]uint32, err error) {
+// Lay returns the parameters of a launch, its grid and its tensor maps, b being the number of the argument B.
+func Lay(v *spec.Variant, of nm.Pattern, p spec.Problem, b int) (x Params, groups [3]uint32, maps []backend.TileMap, err error) {
+	shape, err := of.Shape(p.M, p.K)
+	if err != nil {
+		return x, groups, nil, err
+	}
+	x = params{
+		rows: uint32(p.M), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), store: p.StoreWord(), alpha: p.Alpha, beta: p.Beta,
+		cols: uint32(p.K), groups: uint32(shape.Groups), keep: uint32(of.N), every: uint32(of.M), wide: uint32(bits.Len(uint(of.W)) - 1), tall: uint32(of.V),
+	}
 	if v.Const("PACK") == groupPack {
-		rows, blocks := clusterGrid(v, p)
-		return rows, [3]uint32{uint32(blocks), 1, 1}, nil
+		groups, maps = clusters(p, b, &x)
+		return x, groups, maps, nil
 	}
 	rows, cols := tile(v, of, p)
 	groups, err = v.Grid(spec.Ceil(p.M, rows), spec.Ceil(p.N, cols))
-	return rows, groups, err
+	x.blocks, x.width = uint32(spec.Ceil(p.M, rows)), groups[0]
+	return x, groups, nil, err
 }
 
 // tile returns the rows and columns of C that a workgroup computes.

@@ -29,7 +29,7 @@ static_assert(A_BYTES / 16 % THREADS == 0, "the block copies values in turns");
 __device__ __forceinline__ u32 b_at(u32 k, u32 c) { return (c >> 3) * SLAB + k * 128 + ((c ^ k) & 7) * 16; }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    ENTRY(const u16 *__restrict__ values, const u32 *__restrict__ index, const u32 *__restrict__ mask, const u16 *__restrict__ b,
+    ENTRY(const u16 *__restrict__ values, const u32 *__restrict__ index, const u32 *__restrict__ mask, REST_ARGS const u16 *__restrict__ b,
           const float *__restrict__ bias, void *__restrict__ c, const __grid_constant__ Params p) {
     extern __shared__ __align__(1024) unsigned char smem[];
     u32 ring = shared_address(smem), t = threadIdx.x, lane = t & 31, warp = t >> 5;
@@ -99,5 +99,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         stage = stage + 1 == STAGES ? 0 : stage + 1;
     }
     copy_wait<0>();
-    store_tiles(acc, {c, bias}, p, panel * ROWS + wr, base + wc, Entries24{values, index, mask, b, &p});
+    __syncthreads(); // the stages are free
+    REST more = REST_OF(ring + warp * REST_BYTES, b);
+    auto gather = more.gather<WARP_ROWS / 16, 16, WARP_COLS / 8>(p, panel * ROWS + wr, base + wc);
+    gather.add(acc);
+    store_tiles(acc, {c, bias}, p, panel * ROWS + wr, base + wc, more.entries(Entries24{values, index, mask, b, &p}, p));
 }

@@ -2,6 +2,7 @@
 
 #pragma once
 #include "nm.cuh"
+#include "rest.cuh"
 
 // steps24 is the steps of 32 columns that a row has, an even number.
 __device__ __forceinline__ u32 steps24(const Params &p) { return (p.groups + 15) / 16 * 2; }
@@ -14,10 +15,15 @@ struct Entries24 {
     const Params *p;
 
     __device__ __forceinline__ float operator()(u32 row, u32 col) const {
+        Special s;
+        terms(s, row, col);
+        return s.result();
+    }
+    // terms adds the products of a row's entries and a column of B.
+    __device__ __forceinline__ void terms(Special &s, u32 row, u32 col) const {
         u32 steps = steps24(*p), count = 2 * p->groups, g = row & 7, high = row >> 3 & 1;
         const u32 *bits = mask + (u64)row * ((count + 31) / 32);
         u64 block = (u64)(row / 16) * steps;
-        Special s;
         for (u32 slot = 0; slot < count; slot++) {
             if (!(bits[slot >> 5] >> (slot & 31) & 1)) continue;
             u32 step = slot / 16, in = slot % 16; // the step's slots are the operand's columns
@@ -26,6 +32,5 @@ struct Entries24 {
             u32 place = word >> (16 * high + in % 8 * 2) & 3;
             s.add(to_float(value), to_float(b[(u64)(slot / 2 * 4 + place) * p->ldb + col]));
         }
-        return s.result();
     }
 };

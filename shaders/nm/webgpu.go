@@ -12,8 +12,10 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
+// WGSL is nm.wgsl, which other packages' templates include too.
+//
 //go:embed nm.wgsl
-var nmWGSL string
+var WGSL string
 
 func webgpuVariants() []*spec.Variant {
 	var vs []*spec.Variant
@@ -36,7 +38,7 @@ func webgpuVariant(source string, v uint32, t dtype.Type, local, shared uint32, 
 		Need: spec.Need{Shared: shared}, Local: [3]uint32{local, 1, 1},
 		Consts: append([]spec.Const{spec.Define("V", v), spec.Define("PACK", plainPack)}, consts...),
 		Unit: spec.Unit{Source: source + ".wgsl", Defines: map[string]string{
-			"ELEM": elem(t), "HALF": include.HalfWGSL, "NONFINITE": include.NonFiniteWGSL, "NM": nmWGSL,
+			"ELEM": elem(t), "HALF": include.HalfWGSL, "NONFINITE": include.NonFiniteWGSL, "NM": WGSL,
 		}},
 	}
 }

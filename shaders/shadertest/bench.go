@@ -110,7 +110,7 @@ func Launches(b *testing.B, dev backend.Device, k *spec.Program, l spec.Launch, 
 			b.Fatal(err)
 		}
 		b.Cleanup(func() { kern.Close() })
-		launches = append(launches, backend.Launch{Kernel: kern, Groups: p.Groups, Args: args, Params: p.Params})
+		launches = append(launches, backend.Launch{Kernel: kern, Groups: p.Groups, Args: args, Params: p.Params, Maps: p.Maps})
 	}
 	return launches
 }

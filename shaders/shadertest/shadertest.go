@@ -98,7 +98,7 @@ func Run(t testing.TB, dev backend.Device, k *spec.Program, l spec.Launch, args 
 	for _, p := range l.Passes {
 		loaded, err := load(dev, k, p.Variant)
 		must(err)
-		launches = append(launches, backend.Launch{Kernel: loaded, Groups: p.Groups, Args: bufs, Params: p.Params})
+		launches = append(launches, backend.Launch{Kernel: loaded, Groups: p.Groups, Args: bufs, Params: p.Params, Maps: p.Maps})
 	}
 	_, err := dev.Run(ctx, launches...)
 	must(err)

@@ -78,7 +78,7 @@ func pick(c bool, a, b string) string {
 func (k *Program) Binary(v *Variant) (backend.Binary, error) {
 	b := backend.Binary{
 		Name: k.Name + "/" + v.Name, Kind: v.Code, Entry: v.Entry, Func: v.Func,
-		Args: len(k.Args), ParamBytes: 4 * len(k.Params), Local: v.Local, Shared: v.Shared,
+		Args: len(k.Args), ParamBytes: 4 * len(k.Params), Maps: v.Maps, Local: v.Local, Shared: v.Shared,
 		Subgroup: v.Sub, Matrix: v.Matrix,
 	}
 	for i, a := range k.Args {

@@ -104,6 +104,7 @@ type Variant struct {
 	Need   Need
 	Local  [3]uint32
 	Shared uint32  // dynamic shared memory in bytes (CUDA)
+	Maps   int     // tensor maps that a launch brings (CUDA)
 	Consts []Const // tile sizes and switches
 	Unit   Unit    // what it is compiled from
 	Entry  string
@@ -274,4 +275,5 @@ type Pass struct {
 	Variant *Variant // of the same program
 	Groups  [3]uint32
 	Params  []byte
+	Maps    []backend.TileMap // Variant.Maps of them
 }

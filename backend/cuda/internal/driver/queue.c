@@ -2,6 +2,7 @@
 
 #define _GNU_SOURCE
 #include <sched.h>
+#include <string.h>
 #include <time.h>
 #include "queue.h"
 
@@ -39,13 +40,43 @@ CUresult spmm_queue_destroy(spmm_queue *q)
 	return first ? first : r;
 }
 
-/* arguments points argv at what the kernel of a launch takes. */
-static void arguments(spmm_launch *l, void *argv[SPMM_MAX_ARGS + 1])
+enum { SPMM_ARGV = SPMM_MAX_ARGS + 1 + SPMM_MAX_MAPS };
+
+/* arguments points argv at what the kernel of a launch takes, and tells what is wrong with it. */
+static CUresult arguments(spmm_launch *l, void *argv[SPMM_ARGV])
 {
+	unsigned int n = 0;
 	for (unsigned int i = 0; i < l->args; i++)
-		argv[i] = &l->arg[i];
+		argv[n++] = &l->arg[i];
 	if (l->bytes)
-		argv[l->args] = l->params;
+		argv[n++] = l->params;
+	for (unsigned int i = 0; i < l->maps; i++)
+		argv[n++] = l->map[i];
+	return l->bad;
+}
+
+static CUresult encode(CUtensorMap *map, CUdeviceptr matrix, unsigned int rows, unsigned int cols, unsigned int pitch,
+                       unsigned int box_rows, unsigned int box_cols)
+{
+	return cuTensorMapEncodeTiled(map, CU_TENSOR_MAP_DATA_TYPE_UINT16, 2, (void *)matrix, (cuuint64_t[]){cols, rows},
+	                              (cuuint64_t[]){2ull * pitch}, (cuuint32_t[]){box_cols, box_rows}, (cuuint32_t[]){1, 1},
+	                              CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+	                              CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+}
+
+void spmm_queue_map(spmm_queue *q, CUdeviceptr matrix, unsigned int rows, unsigned int cols, unsigned int pitch,
+                    unsigned int box_rows, unsigned int box_cols)
+{
+	spmm_launch *l = &q->launch[q->n - 1];
+	CUtensorMap map = {0};
+	CUcontext popped;
+	CUresult r = cuCtxPushCurrent(q->ctx); /* the call wants one, though it touches no device */
+	if (!r) {
+		r = encode(&map, matrix, rows, cols, pitch, box_rows, box_cols);
+		cuCtxPopCurrent(&popped);
+	}
+	l->bad = l->bad ? l->bad : r;
+	memcpy(l->map[l->maps++], &map, sizeof map);
 }
 
 /* launch_early lets the launch begin before the one before it is done: programmatic dependent launch. */
@@ -66,10 +97,12 @@ static CUresult launch_early(spmm_launch *l, CUstream stream, void **argv)
 
 static CUresult launch(spmm_launch *l, CUstream stream)
 {
-	void *argv[SPMM_MAX_ARGS + 1];
-	arguments(l, argv);
+	void *argv[SPMM_ARGV];
+	CUresult r = arguments(l, argv);
+	if (r)
+		return r;
 	if (l->overlap) {
-		CUresult r = launch_early(l, stream, argv);
+		r = launch_early(l, stream, argv);
 		if (r != CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND) /* a driver before CUDA 11.8 */
 			return r;
 	}
@@ -183,8 +216,10 @@ CUresult spmm_clock_wait(spmm_queue *q, spmm_clock *c, long long most, int first
 
 static CUresult add_node(spmm_graph *g, spmm_launch *l)
 {
-	void *argv[SPMM_MAX_ARGS + 1];
-	arguments(l, argv);
+	void *argv[SPMM_ARGV];
+	CUresult r = arguments(l, argv);
+	if (r)
+		return r;
 	CUDA_KERNEL_NODE_PARAMS p = {
 		.func = l->fn,
 		.gridDimX = l->grid[0], .gridDimY = l->grid[1], .gridDimZ = l->grid[2],
@@ -193,7 +228,7 @@ static CUresult add_node(spmm_graph *g, spmm_launch *l)
 		.kernelParams = argv, /* copied by the call */
 	};
 	CUgraphNode node;
-	CUresult r = cuGraphAddKernelNode(&node, g->graph, g->last ? &g->last : NULL, g->last ? 1 : 0, &p);
+	r = cuGraphAddKernelNode(&node, g->graph, g->last ? &g->last : NULL, g->last ? 1 : 0, &p);
 	if (!r)
 		g->last = node;
 	return r;

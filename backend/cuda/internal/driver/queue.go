@@ -23,6 +23,8 @@ const Batch = C.SPMM_BATCH
 const (
 	MaxArgs   = C.SPMM_MAX_ARGS
 	MaxParams = C.SPMM_MAX_PARAMS // bytes
+	MaxMaps   = C.SPMM_MAX_MAPS
+	MapBytes  = C.SPMM_MAP_BYTES
 )
 
 // Queue submits launches to a stream: its own, unless it was given another. It is not safe for concurrent use.
@@ -85,8 +87,8 @@ func (q *Queue) Full() bool { return q.c.n == Batch }
 // Len is the number of launches in the batch.
 func (q *Queue) Len() int { return int(q.c.n) }
 
-// Add appends a launch to the batch: up to 64 bytes of params, up to 8 Args to follow. One that overlaps may begin while
-// the one before it still runs, and waits for it by itself.
+// Add appends a launch to the batch: up to 64 bytes of params, up to 8 Args and 2 Maps to follow. One that overlaps
+// may begin while the one before it still runs, and waits for it by itself.
 func (q *Queue) Add(f cu.Function, grid, block [3]uint32, shared uint32, params []byte, overlap bool) {
 	l := &q.c.launch[q.c.n]
 	q.c.n++
@@ -96,7 +98,7 @@ func (q *Queue) Add(f cu.Function, grid, block [3]uint32, shared uint32, params 
 	}
 	l.shared = C.uint(shared)
 	l.overlap = flag(overlap)
-	l.args = 0
+	l.args, l.maps, l.bad = 0, 0, C.CUDA_SUCCESS
 	l.bytes = C.uint(copy((*[C.SPMM_MAX_PARAMS]byte)(unsafe.Pointer(&l.params))[:], params))
 }
 
@@ -105,6 +107,12 @@ func (q *Queue) Arg(p cu.DevicePtr) {
 	l := &q.c.launch[q.c.n-1]
 	l.arg[l.args] = C.CUdeviceptr(p)
 	l.args++
+}
+
+// Map appends the tensor map of a matrix of 16-bit elements to the arguments of the launch added last. What the driver refuses
+// to make one of is an error of Submit or AddTo.
+func (q *Queue) Map(matrix cu.DevicePtr, rows, cols, pitch, tileRows, tileCols uint32) {
+	C.spmm_queue_map(q.c, C.CUdeviceptr(matrix), C.uint(rows), C.uint(cols), C.uint(pitch), C.uint(tileRows), C.uint(tileCols))
 }
 
 // Clock is the events around the launches of a run.

@@ -4,7 +4,7 @@
 
 #include "cuda.h"
 
-enum { SPMM_BATCH = 64, SPMM_MAX_ARGS = 8, SPMM_MAX_PARAMS = 64 };
+enum { SPMM_BATCH = 64, SPMM_MAX_ARGS = 8, SPMM_MAX_PARAMS = 64, SPMM_MAX_MAPS = 2, SPMM_MAP_BYTES = sizeof(CUtensorMap) };
 
 typedef struct {
 	CUfunction fn;
@@ -14,7 +14,10 @@ typedef struct {
 	unsigned int bytes;  /* of params; 0: the kernel has no block */
 	int overlap;         /* it may begin while the one before it still runs */
 	CUdeviceptr arg[SPMM_MAX_ARGS];
+	unsigned int maps;   /* used in map */
+	CUresult bad;        /* what was wrong with one of them */
 	_Alignas(16) unsigned char params[SPMM_MAX_PARAMS];
+	unsigned char map[SPMM_MAX_MAPS][SPMM_MAP_BYTES];
 } spmm_launch;
 
 /* Events before and after the launches of a run. */
@@ -42,6 +45,10 @@ typedef struct {
 	spmm_graph *graph;   /* what to submit in place of launches; NULL: none */
 	spmm_launch launch[SPMM_BATCH];
 } spmm_queue;
+
+/* Appends the map of a matrix of 16-bit elements whose tiles have so many rows and columns to those of the last launch in q. */
+void spmm_queue_map(spmm_queue *q, CUdeviceptr matrix, unsigned int rows, unsigned int cols, unsigned int pitch,
+                    unsigned int box_rows, unsigned int box_cols);
 
 /* Makes and destroys the queue's stream and events. The context must be current. */
 CUresult spmm_queue_make(spmm_queue *q);

@@ -48,6 +48,68 @@ func TestSharedMemory(t *testing.T) {
 	}
 }
 
+// Tensor maps are made of the arguments that launches name, one for each launch, in lists and in recordings.
+func TestTensorMaps(t *testing.T) {
+	d := open(t)
+	r := bin("maps", 2, 0)
+	r.Code = []byte(strings.Replace(string(r.Code), ")", ", .param .align 64 .b8 m0[128], .param .align 64 .b8 m1[128])", 1))
+	r.Maps = 2
+	k := load(t, d, r)
+	dst, other := [2]backend.Buffer{alloc(t, d, 256), alloc(t, d, 256)}, alloc(t, d, 1024)
+	ls := make([]backend.Launch, 2)
+	for i := range ls {
+		ls[i] = launch(k, dst[i], other)
+		ls[i].Maps = []backend.TileMap{{Arg: 1, Rows: 5, Cols: 30 + uint32(i), Pitch: 40, TileRows: 3}, {Arg: 0, Rows: 7, Cols: 8, Pitch: 8, TileRows: 64}}
+	}
+	check := func(what string) {
+		t.Helper()
+		for i, b := range dst {
+			w := words(t, b, 64)
+			if got, want := []uint32{w[2], w[4], w[6], w[8], w[10], w[12]}, []uint32{30 + uint32(i), 5, 80, 3, 3, 2}; !slices.Equal(got, want) {
+				t.Errorf("%s: the first map of launch %d is of columns, rows, pitch, tile, swizzle and promotion %d, want %d", what, i, got, want)
+			}
+			if got, want := []uint32{w[34], w[36], w[38], w[40]}, []uint32{8, 7, 16, 64}; !slices.Equal(got, want) {
+				t.Errorf("%s: the second map of launch %d is of %d, want %d", what, i, got, want)
+			}
+			if w[0] == w[32] && w[1] == w[33] {
+				t.Errorf("%s: both maps of launch %d are of one buffer", what, i)
+			}
+			if err := b.Write(t.Context(), 0, make([]byte, 256)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := d.Run(t.Context(), ls...); err != nil {
+		t.Fatal(err)
+	}
+	check("Run")
+	rec := record(t, d, ls...)
+	replay(t, rec)
+	check("Recording.Run")
+	if got := testing.AllocsPerRun(20, func() { d.Run(context.Background(), ls...) }); got != 0 {
+		t.Errorf("Run allocates %v times", got)
+	}
+	for name, break_ := range map[string]func(*backend.Launch){
+		"no maps":        func(l *backend.Launch) { l.Maps = nil },
+		"one map":        func(l *backend.Launch) { l.Maps = l.Maps[:1] },
+		"no argument":    func(l *backend.Launch) { l.Maps[0].Arg = 2 },
+		"no rows":        func(l *backend.Launch) { l.Maps[0].Rows = 0 },
+		"an odd pitch":   func(l *backend.Launch) { l.Maps[0].Pitch = 44 },
+		"a short pitch":  func(l *backend.Launch) { l.Maps[0].Pitch = 24 },
+		"too high tiles": func(l *backend.Launch) { l.Maps[1].TileRows = 257 },
+	} {
+		l := backend.CloneLaunches(ls[:1])
+		break_(&l[0])
+		if _, err := d.Run(t.Context(), l...); err == nil || !strings.Contains(err.Error(), "map") {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+	t.Setenv("FAKE_FAIL", "cuTensorMapEncodeTiled=1")
+	if _, err := d.Run(t.Context(), ls...); err == nil || !strings.Contains(err.Error(), "maps") {
+		t.Errorf("what the driver makes no map of: error %v", err)
+	}
+}
+
 func TestRunAllocatesNothing(t *testing.T) {
 	d := open(t)
 	k, b := load(t, d, bin("record", 1, 0)), alloc(t, d, 28)

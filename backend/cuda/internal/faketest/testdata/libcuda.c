@@ -55,7 +55,7 @@ struct op {
 	CUevent event;
 	CUfunction fn;
 	unsigned grid[3], block[3], shared;
-	unsigned char arg[9][64];
+	unsigned char arg[11][128];
 	double until; /* a kernel that takes long: when it ends; 0: it has not begun */
 	struct op *next;
 };
@@ -269,6 +269,17 @@ static CUresult run_record(CUcontext c, struct op *o)
 	return CUDA_SUCCESS;
 }
 
+/* maps(dst, other, two maps): the words of the maps that the driver encoded. */
+static CUresult run_maps(CUcontext c, struct op *o)
+{
+	unsigned *dst = memory(c, o, 0, 64);
+	if (!dst)
+		return CUDA_ERROR_ILLEGAL_ADDRESS;
+	memcpy(dst, o->arg[2], 128);
+	memcpy(dst + 32, o->arg[3], 128);
+	return CUDA_SUCCESS;
+}
+
 static CUresult run_fault(CUcontext c, struct op *o)
 {
 	(void)c, (void)o;
@@ -304,7 +315,7 @@ static const struct {
 	CUresult (*run)(CUcontext, struct op *);
 } kernels[] = {
 	{"step", run_step}, {"grid", run_grid}, {"echo", run_echo}, {"sum", run_sum}, {"tile", run_tile},
-	{"record", run_record}, {"fault", run_fault}, {"sleep", run_sleep},
+	{"record", run_record}, {"maps", run_maps}, {"fault", run_fault}, {"sleep", run_sleep},
 	{"spin", run_spin},
 };
 
@@ -943,6 +954,22 @@ CUresult cuEventDestroy_v2(CUevent e)
 	ENTER(cuEventDestroy_v2, 1)
 	current->events--;
 	free(e);
+	return CUDA_SUCCESS;
+}
+
+/* A map here is the words of what it was made from. */
+CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *at, const cuuint64_t *dim, const cuuint64_t *stride,
+                                const cuuint32_t *box, const cuuint32_t *step, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+                                CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill)
+{
+	ENTER(cuTensorMapEncodeTiled, 1)
+	if ((size_t)map % 64 || type != CU_TENSOR_MAP_DATA_TYPE_UINT16 || rank != 2 || (size_t)at % 16 || stride[0] % 16 || box[0] * 2 != 128 || box[1] > 256 ||
+	    step[0] != 1 || step[1] != 1 || interleave || fill)
+		return CUDA_ERROR_INVALID_VALUE;
+	memset(map, 0, sizeof *map);
+	map->opaque[0] = (size_t)at;
+	map->opaque[1] = dim[0], map->opaque[2] = dim[1], map->opaque[3] = stride[0], map->opaque[4] = box[1];
+	map->opaque[5] = swizzle, map->opaque[6] = promotion;
 	return CUDA_SUCCESS;
 }
 

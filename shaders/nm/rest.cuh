@@ -1,0 +1,26 @@
+// What a kernel adds to the products of a 2:4 matrix, before they are stored: nothing, unless another format's source, which
+// includes the kernel's, has defined REST (shaders/sparse24r). Such a source's kernels have the arguments REST_ARGS after
+// the mask, of which REST is made: REST_OF(memory for each warp in shared memory, the matrix b).
+
+#pragma once
+
+#ifndef REST
+#define REST NoRest
+#define REST_ARGS
+#define REST_OF(memory, b) NoRest()
+#define REST_BYTES 0 // of shared memory, for a warp
+
+struct NoRest {
+    struct Nothing {
+        // advance is called by a warp before it multiplies.
+        __device__ __forceinline__ void advance() {}
+        // add adds the products to sums as the matrix unit holds them.
+        template <int TALL, int N> __device__ __forceinline__ void add(float (&acc)[TALL][N][4]) {}
+    };
+    // gather is called by a warp before it multiplies; add will be for TALL strips of 16 rows, the first at row, APART rows apart, and
+    // N tiles of 8 columns.
+    template <int TALL, int APART, int N, class P> __device__ __forceinline__ Nothing gather(const P &p, u32 row, u32 col) const { return {}; }
+    // entries returns what gives an output from the entries alone, pairs doing so for the 2:4 matrix.
+    template <class E, class P> __device__ __forceinline__ E entries(E pairs, const P &p) const { return pairs; }
+};
+#endif

@@ -1,0 +1,44 @@
+// What kernels of formats with a 2:4 matrix among their parts share with those here: their sources include sparse24.cu and
+// group24.cu (see rest.cuh), and they lay launches out with Lay.
+
+package nm
+
+import (
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/nm"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// Params is the parameter block, with which that of such a kernel begins.
+type Params = params
+
+// Values of the constant PACK of such a kernel.
+const (
+	PlainPack = plainPack // as the format has values and places
+	WarpPack  = warpPack  // for sparse24.cu
+	GroupPack = groupPack // for group24.cu
+)
+
+// Variants24 returns the variants for CUDA of 2:4 matrices: their constants, and what they need.
+func Variants24(t dtype.Type) []*spec.Variant {
+	return []*spec.Variant{sparseGroups(t), sparseWarps(t, 128, 128, 2, 64, 64)}
+}
+
+// Pack24 brings a 2:4 matrix into the order of WarpPack or GroupPack.
+func Pack24[T formats.Value](m *nm.Matrix[T], packing uint32) (values []T, places []uint32, err error) {
+	return pack24(m, packing)
+}
+
+// Sizes are parameters as Go kernels of other packages read them.
+type Sizes struct {
+	Rows, N, LDB, LDC, Groups int
+	Width                     int // of the grid in x
+	Store                     uint32
+	Alpha, Beta               float32
+}
+
+// Sizes returns the parameters that such a kernel needs.
+func (p Params) Sizes() Sizes {
+	return Sizes{Rows: int(p.rows), N: int(p.n), LDB: int(p.ldb), LDC: int(p.ldc), Groups: int(p.groups), Width: int(p.width), Store: p.store, Alpha: p.alpha, Beta: p.beta}
+}

@@ -1,0 +1,5 @@
+// The kernel of shaders/nm for 2:4 on the sparse tensor cores of compute capability 8.0, which adds the remainder to what it
+// stores.
+
+#include "remainder.cuh"
+#include "../nm/sparse24.cu"

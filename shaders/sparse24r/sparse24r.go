@@ -1,0 +1,138 @@
+// Package sparse24r multiplies from 2:4 with a remainder (package formats/sparse24r): C = (Pairs + Rest)·B, each output in one go.
+//
+// On CUDA the kernels of package nm for 2:4 multiply Pairs on sparse tensor cores, and, before they store a tile, each warp adds
+// the product of its panels of Rest on dense ones, to the sums that it holds: remainder.cuh. All other variants take the entries
+// of a row one by one, those of Pairs that the mask names and then those of Rest, so that what they skip costs them little
+// more than reading the mask.
+//
+// Structural zeros never touch B. The slots of tensor cores that hold no entry are multiplied like all others, which is
+// right as long as B is finite. An output that is not finite is computed again from the entries alone.
+package sparse24r
+
+import (
+	"embed"
+	"fmt"
+	"slices"
+
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/half"
+	format "github.com/spmmrun/spmm/formats/nm"
+	"github.com/spmmrun/spmm/formats/sparse24r"
+	"github.com/spmmrun/spmm/shaders/nm"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+//go:embed *.wgsl
+var files embed.FS
+
+// Format is the table of the kernels.
+var Format = &spec.Format{
+	Program: &spec.Program{
+		Name: "sparse24r",
+		Args: []spec.Arg{
+			{Name: "values", Elem: "T", ReadOnly: true}, // of both parts: join
+			{Name: "places", Elem: "u32", ReadOnly: true},
+			{Name: "mask", Elem: "u32", ReadOnly: true},
+			{Name: "rest", Elem: "u32", ReadOnly: true}, // restArray
+			{Name: "b", Elem: "T", ReadOnly: true},
+			{Name: "bias", Elem: "f32", ReadOnly: true},
+			{Name: "c", Elem: "f32"},
+		},
+		Params:   spec.Params[params](),
+		Variants: spec.SplitEpilogues(slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants())),
+		Files:    files,
+	},
+	Packing: []string{"PACK"},
+	Encode:  spec.Encoder(pack[half.F16], pack[half.BF16], pack[float32]),
+	Adopt:   spec.Adopter(arrange[half.F16], arrange[half.BF16], arrange[float32]),
+	Launch:  launch,
+}
+
+const (
+	argRest = 3 // numbers among the arguments
+	argB    = 4
+)
+
+// params is the parameter block.
+type params struct {
+	nm.Params
+	panels uint32 // of the remainder
+}
+
+func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
+	m, err := sparse24r.Encode(a)
+	if err != nil {
+		return nil, fmt.Errorf("kernel sparse24r/%s: %w", v.Name, err)
+	}
+	return arrange(m, v)
+}
+
+// arrange makes the arrays that a variant reads.
+func arrange[T formats.Value](m *sparse24r.Matrix[T], v *spec.Variant) (*spec.Packed, error) {
+	values, places, rest := m.Pairs.Values, m.Pairs.Index, m.Rest.Values
+	if packing := v.Const("PACK"); packing != nm.PlainPack {
+		var err error
+		if values, places, err = nm.Pack24(&m.Pairs, packing); err != nil {
+			return nil, fmt.Errorf("kernel sparse24r/%s: %w", v.Name, err)
+		}
+		rest = fragments(rest)
+	}
+	all, first := join(values, rest)
+	e := &spec.Packed{
+		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Items: int64(spec.Ceil(m.Rows, int(v.Const("ROWS")))), Format: m, Stats: m.Stats(),
+		Arrays: []spec.Array{
+			spec.NewArray("values", all), spec.NewArray("places", places), spec.NewArray("mask", m.Pairs.Mask), spec.NewArray("rest", restArray(m, first)),
+		},
+	}
+	if v.Const("PACK") == nm.PlainPack { // entries alone are multiplied
+		e.Stats.MACs, e.Stats.Gathers = e.NNZ, e.NNZ
+	} else { // B is brought whole for a tile's rows, and the remainder's rows of it besides
+		e.Stats.Gathers, e.Stats.Staged = e.Items*int64(m.Cols)+int64(len(m.Rest.ColInd)), true
+	}
+	e.Stats.StoredBytes = 0
+	for _, x := range e.Arrays {
+		e.Stats.StoredBytes += int64(len(x.Data))
+	}
+	return e, nil
+}
+
+// step is the values of 16 vectors of the remainder.
+const step = sparse24r.PanelRows * sparse24r.PanelRows
+
+// join returns the values of both parts as one array, those of the remainder from a whole step on: the number of that step.
+func join[T formats.Value](pairs, rest []T) (values []T, first int) {
+	first = spec.Ceil(len(pairs), step)
+	values = make([]T, first*step+len(rest))
+	copy(values, pairs)
+	copy(values[first*step:], rest)
+	return values, first
+}
+
+// restArray is the remainder but for its values, for P panels and Q vectors: its first step (see join), VecPtr (P + 1 words), ColInd (Q),
+// Mask (Q/2: the rows of two vectors to a word).
+func restArray[T formats.Value](m *sparse24r.Matrix[T], first int) []uint32 {
+	return slices.Concat([]uint32{uint32(first)}, m.Rest.VecPtr, m.Rest.ColInd, m.Rest.Mask)
+}
+
+// fragments returns the remainder's values by steps of 16 vectors, in the order in which lanes hold operand A of mma.m16n8k16.
+func fragments[T formats.Value](values []T) []T {
+	out := make([]T, len(values))
+	for i, x := range values {
+		k, r := i%step/sparse24r.PanelRows, i%sparse24r.PanelRows
+		out[i-i%step+(r%8*4+k%8/2)*8+(k/8*2+r/8)*2+k%2] = x
+	}
+	return out
+}
+
+// launch lays the grid out as package nm does.
+func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error) {
+	if err := p.Check(v, e); err != nil {
+		return spec.Launch{}, fmt.Errorf("kernel sparse24r/%s: %w", v.Name, err)
+	}
+	x, groups, maps, err := nm.Lay(v, format.Sparse24, p, argB)
+	if err != nil {
+		return spec.Launch{}, fmt.Errorf("kernel sparse24r/%s: %w", v.Name, err)
+	}
+	block := spec.Block(params{x, uint32(spec.Ceil(p.M, sparse24r.PanelRows))})
+	return spec.Launch{Passes: []spec.Pass{{Variant: v.For(p), Groups: groups, Params: block, Maps: maps}}}, nil
+}
