@@ -43,6 +43,12 @@ var since = map[string]int{
 	"lanestream/webgpu_*":               6,
 	"lanestream/cuda_f32":               6,
 	"sparse24r":                         6,
+	"cvse/cuda_v8_hopper_f16":           6,
+	"cvse/cuda_v8_hopper_bf16":          6,
+	"cvse/cuda_v16_hopper_f16":          6,
+	"cvse/cuda_v16_hopper_bf16":         6,
+	"tiledcsr/cuda_v8_hopper_f16":       6,
+	"tiledcsr/cuda_v8_hopper_bf16":      6,
 }
 
 func init() {

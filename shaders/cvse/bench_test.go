@@ -20,12 +20,14 @@ import (
 // the baseline.
 func BenchmarkMultiply(b *testing.B) {
 	shadertest.EachBench(b, func(dev backend.Device) {
-		for _, zeros := range []int{70, 90, 98} {
+		for _, zeros := range []int{70, 80, 90, 95, 98} {
 			a := matrix(4096, 8, float64(100-zeros)/100)
 			for _, k := range []*spec.Format{csr.Format, cvse.Format} {
 				for _, v := range k.Variants {
 					if v.In == dtype.F16 && v.Met(dev.Caps()) {
-						b.Run(fmt.Sprintf("%s/%d/%s", k.Name, zeros, v.Name), func(b *testing.B) { shadertest.Bench(b, dev, k, v, a, 512) })
+						for _, n := range []int{64, 128, 512, 2048} {
+							b.Run(fmt.Sprintf("%s/%d/N=%d/%s", k.Name, zeros, n, v.Name), func(b *testing.B) { shadertest.Bench(b, dev, k, v, a, n) })
+						}
 					}
 				}
 			}

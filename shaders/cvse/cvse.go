@@ -48,7 +48,7 @@ var Format = &spec.Format{
 		Variants: spec.SplitEpilogues(slices.Concat(cudaVariants(), panel.Vulkan(unaligned), panel.WebGPU(unaligned), panel.CPU(locate, unaligned))),
 		Files:    files,
 	},
-	Packing: []string{"V", "ALIGN", "WINDOW", "LANES"},
+	Packing: []string{"V", "ALIGN", "WINDOW", "LANES", "RING", "SPAN", "AHEAD"},
 	Encode:  encode,
 	Adopt:   adopt,
 	Launch:  launch,
@@ -121,6 +121,9 @@ func arrange[T formats.Value](m *cvse.Matrix[T], v *spec.Variant) (*spec.Packed,
 	e := &spec.Packed{Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Items: int64(len(m.Order)), Format: m}
 	if v.Const("WINDOW") > 0 {
 		lists := panel.Matrix[T]{V: m.V, Cols: m.Cols, Ptr: m.VecPtr, ColIdx: m.ColInd, Values: m.Values, Mask: m.Mask}
+		if panel.InStreams(v) {
+			return e, panel.Arrays(e, args, lists, nil, v)
+		}
 		return e, panel.Arrays(e, args, lists, m.Order, v)
 	}
 	e.Stats = m.Stats()
@@ -140,6 +143,10 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		return spec.Launch{}, fmt.Errorf("kernel cvse/%s: %w", v.Name, err)
 	}
 	panels := cvse.Panels(p.M, int(v.Const("V")))
+	if panel.InStreams(v) {
+		groups, params := panel.LaunchStreams(v, p, panels)
+		return spec.Launch{Passes: []spec.Pass{{Variant: v.For(p), Groups: groups, Params: spec.Block(params)}}}, nil
+	}
 	perGroup, cols := groupTile(v)
 	groups, err := v.Grid(spec.Ceil(panels, perGroup), spec.Ceil(p.N, cols))
 	if err != nil {

@@ -85,7 +85,7 @@ type windows[T formats.Value] struct {
 
 // CheckStaged refuses matrices that are too wide for a staged variant.
 func CheckStaged(v *spec.Variant, cols int) error {
-	if cols > StagedMaxCols {
+	if cols > StagedMaxCols && !InStreams(v) {
 		return fmt.Errorf("variant %s takes matrices of at most %d columns, not %d: %w", v.Name, StagedMaxCols, cols, backend.ErrUnsupported)
 	}
 	return nil
@@ -93,6 +93,9 @@ func CheckStaged(v *spec.Variant, cols int) error {
 
 // Arrays sets the arrays and the stats of e that a staged variant of kernel k reads: rows is the format's own.
 func Arrays[T formats.Value](e *spec.Packed, args []spec.Arg, m Matrix[T], rows []uint32, v *spec.Variant) error {
+	if InStreams(v) {
+		return streamArrays(e, args, m, rows, v)
+	}
 	w, err := cut(&m, int(v.Const("WINDOW")), v.Const("LANES") > 0)
 	if err != nil {
 		return err

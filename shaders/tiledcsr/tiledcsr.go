@@ -44,7 +44,7 @@ var Format = &spec.Format{
 		Variants: spec.SplitEpilogues(slices.Concat(cudaVariants(), panel.Vulkan(), panel.WebGPU(), panel.CPU(locate))),
 		Files:    files,
 	},
-	Packing: []string{"V", "WINDOW", "LANES"},
+	Packing: []string{"V", "WINDOW", "LANES", "RING", "SPAN", "AHEAD"},
 	Encode:  encode,
 	Adopt:   adopt,
 	Launch:  launch,
@@ -125,6 +125,10 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		return spec.Launch{}, fmt.Errorf("kernel tiledcsr/%s: %w", v.Name, err)
 	}
 	groups, cols := tiledcsr.Groups(p.M, int(v.Const("V"))), groupCols(v)
+	if panel.InStreams(v) {
+		side, common := panel.LaunchStreams(v, p, groups)
+		return spec.Launch{Passes: []spec.Pass{{Variant: v.For(p), Groups: side, Params: spec.Block(params{Params: common})}}}, nil
+	}
 	if staged(v) { // one block of columns after the other: all that run at a time stage the same of B
 		perBlock, cols := panel.StagedTile(v)
 		side, err := spec.Fold(int64(spec.Ceil(groups, perBlock)), spec.Ceil(p.N, cols))
