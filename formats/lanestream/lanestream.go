@@ -92,6 +92,15 @@ func (m *Matrix[T]) Shape() Shape {
 	return Shape{Groups: m.Groups(), Parts: m.Parts, Pieces: m.Pieces(), PieceSteps: m.PieceSteps, Layout: m.Layout, Window: m.Window}
 }
 
+// LongestPiece returns the most rows of values that a piece of any stream has.
+func (m *Matrix[T]) LongestPiece() int {
+	most := uint32(0)
+	for _, n := range m.PieceRows {
+		most = max(most, n)
+	}
+	return int(most)
+}
+
 // FirstPiece returns the first piece of a part: part q has the pieces from FirstPiece(q) to FirstPiece(q+1) - 1.
 func (m *Matrix[T]) FirstPiece(part int) int { return m.Pieces() * part / m.Parts }
 

@@ -45,7 +45,7 @@ var Format = &spec.Format{
 		Files:    files,
 		Variants: spec.SplitEpilogues(slices.Concat(cuda, scalarCUDA(), vulkan, webgpuVariants(), cpuVariants(), quantisedVariants())),
 	},
-	Packing:         []string{"WARPS", "CLUSTER", "PAIRS"},
+	Packing:         []string{"WARPS", "CLUSTER", "PAIRS", "SHORT_PIECES"},
 	Encode:          spec.Quantising(spec.Encoder(pack[half.F16], pack[half.BF16], pack[float32]), packQuantised),
 	EncodeQuantised: packQuantised,
 	Adopt:           spec.Adopter(take[half.F16], take[half.BF16], take[float32]),
@@ -75,6 +75,7 @@ func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, er
 	if pairs(v) {
 		o.Layout = lanestream.ByDensity
 	}
+	shorten(&o, v, float64(len(a.Val))/max(1, float64(a.Rows)*float64(a.Cols)))
 	m, err := lanestream.Encode(a, o)
 	if err != nil {
 		return nil, err
@@ -144,7 +145,11 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		return launchPrefill(v, s, p), nil
 	}
 	each, cluster := max(1, streams(v)/s.Parts), int(v.Const("CLUSTER"))
-	groups, err := v.Grid(spec.Ceil(s.Groups, each)*cluster, spec.Ceil(p.N, int(v.Const("COLS"))))
+	blocks, across := spec.Ceil(s.Groups, each)*cluster, spec.Ceil(p.N, int(v.Const("COLS")))
+	if n := int(v.Const("GROUPS")); n > 0 { // wide.comp numbers its blocks itself, so that those of the same rows are neighbours
+		blocks, across = spec.Ceil(s.Groups, n)*across, 1
+	}
+	groups, err := v.Grid(blocks, across)
 	if err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel lanestream/%s: %w", v.Name, err)
 	}
@@ -157,7 +162,7 @@ func suited(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
 	case backend.CodePTX:
 		return forColumns(v, shapeOf(e), p)
 	case backend.CodeSPIRV:
-		return vulkanFor(v, p)
+		return vulkanFor(v, p, shapeOf(e).Window, e.Format.(interface{ LongestPiece() int }).LongestPiece())
 	}
 	return v
 }

@@ -1,0 +1,185 @@
+// Lane streams × many columns with operands made lane by lane (../include/lanes.glsl), f16 with sums in f32.
+//
+// A workgroup of four subgroups multiplies two groups of 64 rows by 128 columns: subgroup (d, a) has group d and columns 64·a and
+// on. The subgroups of a group share its ring of values in shared memory, in which there is a piece more than a step may
+// read from: while one is multiplied the next takes its place. A step's 32 rows of B are in shared memory too, twice, for all
+// subgroups; lane (g, q) reads columns 8g to 8g+7 of rows q, q + 4, q + 8 and q + 12 of each 16, so that column g of operation t
+// is column 8g + t of the subgroup's. Row r's octet c is at c ^ 2·(r mod 4), which spreads what lanes read over the banks. The
+// parts of a group follow each other.
+
+#version 460
+#pragma use_vulkan_memory_model
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_shader_16bit_storage : require
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#extension GL_KHR_cooperative_matrix : require
+#extension GL_KHR_memory_scope_semantics : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_EXT_shared_memory_block : require
+
+layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
+layout(constant_id = 1) const uint ROOM = 67;  // rows of values that a group has room for in shared memory
+layout(constant_id = 2) const uint PIECE = 17; // rows of a piece, at most
+
+#define ELEM F16
+#include "lanestream.glsl"
+#include "../include/store_halves.glsl"
+#include "../include/lanes.glsl"
+
+const uint LOCAL = 128;
+const uint STAGE = STEP_COLS * 16; // octets of a step of B
+shared Words_ { uint v[2 * ROOM * 32 + 2 * STAGE * 4]; } words;
+shared Octets_ { uvec4 v[2 * ROOM * 8 + 2 * STAGE]; } octets;
+shared Halves_ { float16_t v[2 * ROOM * 64 + 2 * STAGE * 8]; } halves;
+#define HALF(i) halves.v[i]
+#include "chains.glsl"
+
+const uint B_AT = 2 * ROOM * 8; // the first octet of B
+const uint A_LOADS = (PIECE + 7) / 8; // octets of a piece for each of 64 invocations
+const uint B_LOADS = STAGE / LOCAL;
+
+SUM sums[32]; // of operation t of 16 rows i: 8·i + t
+
+uvec4 ahead[A_LOADS]; // the next piece's
+struct Rows { uvec4 v[B_LOADS]; };
+
+// The values of a stream.
+uint rows, pieceRows;
+uvec2 values;
+uint ring, wrap; // of the group in shared memory: its first word and number of words, without the mirror
+
+// fetch begins to bring piece j. All invocations load, some what is not needed: the compiler waits for what is loaded in a branch.
+void fetch(uint j) {
+    uint row = min(j * pieceRows, rows), n = min(pieceRows, rows - row) * 8, t = gl_LocalInvocationIndex % 64;
+    uvec2 from = n > 0 ? at(values, row, 128) : uvec2(p.values);
+    [[unroll]] for (uint i = 0; i < A_LOADS; i++) ahead[i] = Octets(from).v[min(i * 64 + t, max(n, 1) - 1)];
+}
+
+// keep puts it into a slot of the ring.
+void keep(uint slot) {
+    uint t = gl_LocalInvocationIndex % 64;
+    [[unroll]] for (uint i = 0; i < A_LOADS; i++)
+        if (i * 64 + t < pieceRows * 8) {
+            uint to = slot * pieceRows * 8 + i * 64 + t;
+            octets.v[ring / 4 + to] = ahead[i];
+            if (to < MIRROR * 8) octets.v[ring / 4 + wrap / 4 + to] = ahead[i];
+        }
+}
+
+// fetchB begins to bring 32 rows of B. Rows past the last are the last: A has zeros there.
+Rows fetchB(uvec2 b, uint row) {
+    Rows x;
+    [[unroll]] for (uint i = 0; i < B_LOADS; i++)
+        x.v[i] = Octets(at(b, min(row + i * (LOCAL / 16) + gl_LocalInvocationIndex / 16, p.cols - 1), 2 * p.ldb)).v[0];
+    return x;
+}
+
+void keepB(Rows x, uint stage) {
+    [[unroll]] for (uint i = 0; i < B_LOADS; i++) {
+        uint r = i * (LOCAL / 16) + gl_LocalInvocationIndex / 16;
+        octets.v[B_AT + stage * STAGE + r * 16 + (gl_LocalInvocationIndex % 16 ^ 2 * (r & 3u))] = x.v[i];
+    }
+}
+
+// word multiplies 16 columns of A. b0 to b3 are the lane's rows of B.
+void word(uint mask, inout uvec2 from, uvec4 b0, uvec4 b1, uvec4 b2, uvec4 b3) {
+    OPERAND_B y[8];
+    [[unroll]] for (uint t = 0; t < 8; t += 2) {
+        f16vec2 r0 = unpackFloat2x16(b0[t / 2]), r1 = unpackFloat2x16(b1[t / 2]), r2 = unpackFloat2x16(b2[t / 2]), r3 = unpackFloat2x16(b3[t / 2]);
+        y[t] = columnOf(r0.x, r1.x, r2.x, r3.x);
+        y[t + 1] = columnOf(r0.y, r1.y, r2.y, r3.y);
+    }
+    [[unroll]] for (uint i = 0; i < 4; i++) {
+        OPERAND_A x = tileOfA(mask, i, from);
+        [[unroll]] for (uint t = 0; t < 8; t++) sums[8 * i + t] = coopMatMulAdd(x, y[t], sums[8 * i + t]);
+    }
+    if (from.x >= 2 * (ring + wrap)) from.x -= 2 * wrap;
+    if (from.y >= 2 * (ring + wrap)) from.y -= 2 * wrap;
+}
+
+// multiply adds the product of a part's stream.
+void multiply(uint group, uint part, uvec2 b, uint across) {
+    uint stream = group * p.parts + part, first = firstPiece(part) * p.steps, steps = firstPiece(part + 1) * p.steps - first;
+    uint lane = gl_SubgroupInvocationID, g = lane >> 2, q = lane & 3u;
+    if (steps == 0) return;
+    uint row = rowAt(stream);
+    rows = rowAt(stream + 1) - row;
+    pieceRows = pieceRowsAt(stream);
+    values = at(uvec2(p.values), row, 128);
+    wrap = (p.window + 1) * pieceRows * 32;
+    barrier();
+    for (uint j = 0; j < p.window; j++) {
+        fetch(j);
+        keep(j);
+    }
+    fetch(p.window);
+    Rows rowsB = fetchB(b, first * STEP_COLS);
+    uvec2 masks = maskAt(group, first), bits = Pairs(masks).v[lane], from = uvec2(2 * (ring + lane)) + uvec2(0, 1);
+    for (uint s = 0, n = 0, j = p.window, slot = p.window; s < steps; s++) {
+        uint stage = s & 1u;
+        keepB(rowsB, stage);
+        barrier();
+        if (n == 0) { // of a piece: all have done with the one before
+            keep(slot);
+            fetch(++j);
+            slot = slot == p.window ? 0 : slot + 1;
+        }
+        n = n + 1 == p.steps ? 0 : n + 1;
+        uvec2 m = bits;
+        bits = Pairs(masks).v[min(s + 1, steps - 1) * 32 + lane];
+        rowsB = fetchB(b, (first + s + 1) * STEP_COLS);
+        uint at_ = B_AT + stage * STAGE + q * 16 + (8 * across + g ^ 2 * q);
+        [[dont_unroll]] for (uint w = 0; w < 2; w++) {
+            word(m.x, from, octets.v[at_], octets.v[at_ + 64], octets.v[at_ + 128], octets.v[at_ + 192]);
+            m.x = m.y;
+            at_ += 256;
+        }
+    }
+}
+
+void main() {
+    uint pairs = (p.groups + 1) / 2, blocks = pairs * ((p.n + 127) / 128), block = gl_WorkGroupID.x + gl_WorkGroupID.z * p.width;
+    if (block >= blocks) return;
+    uint base = block % ((p.n + 127) / 128) * 128, lane = gl_SubgroupInvocationID, g = lane >> 2, q = lane & 3u;
+    uint down = gl_SubgroupID / 2, across = gl_SubgroupID % 2, number = block / ((p.n + 127) / 128) * 2 + down, group = min(number, p.groups - 1);
+    // Columns past the leading dimension are read from its end instead; they are never stored.
+    uvec2 b = at(uvec2(p.b), min(base / 8 + gl_LocalInvocationIndex % 16, p.ldb / 8 - 1), 16);
+    ring = down * ROOM * 32;
+    [[unroll]] for (uint i = 0; i < 32; i++) sums[i] = SUM(0.0);
+    for (uint part = 0; part < p.parts; part++) multiply(group, part, b, across);
+    barrier();
+
+    // A lane has of row g + 8·h of 16, in operation t's elements 2·h and 2·h + 1, columns 16·q + t and 16·q + 8 + t. They go through
+    // shared memory, 16 rows after the other, so that the code is small.
+    const uint pitch = 68;
+    uint mine = gl_SubgroupID * 16 * pitch;
+    [[dont_unroll]] for (uint i = 0; i < 4; i++) {
+        [[unroll]] for (uint h = 0; h < 2; h++)
+            [[unroll]] for (uint t = 0; t < 8; t++) {
+                words.v[mine + (8 * h + g) * pitch + 16 * q + t] = floatBitsToUint(sums[t][2 * h]);
+                words.v[mine + (8 * h + g) * pitch + 16 * q + 8 + t] = floatBitsToUint(sums[t][2 * h + 1]);
+            }
+        [[unroll]] for (uint t = 0; t < 24; t++) sums[t] = sums[t + 8];
+        subgroupMemoryBarrierShared();
+        subgroupBarrier();
+        [[dont_unroll]] for (uint h = 0; h < 2; h++) {
+            uint r = 16 * i + 8 * h + g, row = group * GROUP_ROWS + r, j = base + 64 * across + 16 * q;
+            if (number >= p.groups || row >= p.rows || j >= p.n) continue;
+            [[dont_unroll]] for (uint c = 0; c < 16 && j + c < p.n; c += 8) {
+                float x[8];
+                [[unroll]] for (uint e = 0; e < 8; e++) x[e] = uintBitsToFloat(words.v[mine + (8 * h + g) * pitch + 16 * q + c + e]);
+                addRest(row, 0, 1, j + c, x);
+                vec4 y = vec4(x[0], x[1], x[2], x[3]);
+                [[dont_unroll]] for (uint e = c; e < c + 8 && j + e < p.n; e += 4) {
+                    y = repair(group, r, j + e, y);
+                    if (storeType == F16) storeHalves(row, j + e, y);
+                    else storeFloats(row, j + e, y);
+                    y = vec4(x[4], x[5], x[6], x[7]);
+                }
+            }
+        }
+        subgroupMemoryBarrierShared();
+        subgroupBarrier();
+    }
+}
