@@ -49,6 +49,18 @@ var since = map[string]int{
 	"cvse/cuda_v16_hopper_bf16":         6,
 	"tiledcsr/cuda_v8_hopper_f16":       6,
 	"tiledcsr/cuda_v8_hopper_bf16":      6,
+	"lanestream/cuda_staged_n8_f16":     6,
+	"lanestream/cuda_staged_n8_bf16":    6,
+	"lanestream/cuda_staged_n16_f16":    6,
+	"lanestream/cuda_staged_n16_bf16":   6,
+	"lanestream/cuda_staged_n32_f16":    6,
+	"lanestream/cuda_staged_n32_bf16":   6,
+	"lanestream/cuda_pairs_n8_f16":      6,
+	"lanestream/cuda_pairs_n8_bf16":     6,
+	"lanestream/cuda_pairs_n16_f16":     6,
+	"lanestream/cuda_pairs_n16_bf16":    6,
+	"lanestream/cuda_pairs_n32_f16":     6,
+	"lanestream/cuda_pairs_n32_bf16":    6,
 }
 
 func init() {

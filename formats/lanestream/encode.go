@@ -3,6 +3,7 @@
 package lanestream
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -25,13 +26,32 @@ type Options struct {
 	// PieceSteps is the number of steps of 32 columns in a piece, 1, 2 or 4, and Window the number of pieces of values that a
 	// step may read from, 2 or 3. 0 means by density.
 	PieceSteps, Window int
+	// RingRows says that a reader's ring has room for fewer rows of values than MaxPieceRows says; 0: it has not.
+	RingRows int
+}
+
+// most returns how many rows a piece may have.
+func (o Options) most(pieceSteps, window int) int {
+	return min(ringRows, cmp.Or(o.RingRows, ringRows))/(window+1) - maskRows(o.Layout)*pieceSteps
 }
 
 // ByDensity is an option: Pairs for matrices of which at most mostPairs is stored, else Places.
 const (
 	ByDensity = 2
-	mostPairs = 0.25
+	mostPairs = 0.15
 )
+
+// LayoutFor returns the layout that ByDensity stands for.
+func LayoutFor(rows, cols, entries int) int {
+	return layoutFor(float64(entries) / max(1, float64(rows)*float64(cols)))
+}
+
+func layoutFor(density float64) int {
+	if density <= mostPairs {
+		return Pairs
+	}
+	return Places
+}
 
 // resolve checks the options, and sets those that are left to the density of the matrix.
 func (o Options) resolve(density float64) (Options, error) {
@@ -39,10 +59,7 @@ func (o Options) resolve(density float64) (Options, error) {
 		o.Parts = 1
 	}
 	if o.Layout == ByDensity {
-		o.Layout = Places
-		if density <= mostPairs {
-			o.Layout = Pairs
-		}
+		o.Layout = layoutFor(density)
 	}
 	mean := density * Chains / 2 // rows of values that a step needs
 	if o.Layout == Pairs {
@@ -50,15 +67,19 @@ func (o Options) resolve(density float64) (Options, error) {
 	}
 	if o.PieceSteps == 0 {
 		o.PieceSteps = 1
+		spare := 1 // rows; where the ring is small they count
+		if o.RingRows != 0 {
+			spare = 0
+		}
 		for _, n := range []int{2, 4} {
-			if mean*float64(n) <= 1.01*float64(MaxPieceRows(o.Layout, n, 2)-1) {
+			if mean*float64(n) <= 1.01*float64(o.most(n, 2)-spare) {
 				o.PieceSteps = n
 			}
 		}
 	}
 	if o.Window == 0 {
 		o.Window = 2
-		if 1.1*mean*float64(o.PieceSteps) <= float64(MaxPieceRows(o.Layout, o.PieceSteps, 3)) {
+		if 1.1*mean*float64(o.PieceSteps) <= float64(o.most(o.PieceSteps, 3)) {
 			o.Window = 3
 		}
 	}
@@ -71,6 +92,8 @@ func (o Options) check() error {
 		return fmt.Errorf("lanestream: layout %d: need %d, %d or, to encode, %d", o.Layout, Places, Pairs, ByDensity)
 	case o.Parts < 1 || o.Parts > MaxParts:
 		return fmt.Errorf("lanestream: %d parts: need 1 to %d", o.Parts, MaxParts)
+	case o.RingRows != 0 && o.RingRows < 64:
+		return fmt.Errorf("lanestream: a ring of %d rows: need 64 or more", o.RingRows)
 	case o.PieceSteps != 1 && o.PieceSteps != 2 && o.PieceSteps != 4:
 		return fmt.Errorf("lanestream: pieces of %d steps: need 1, 2 or 4", o.PieceSteps)
 	case o.Window != 2 && o.Window != 3:
@@ -95,9 +118,9 @@ func Encode[T formats.Value](a *formats.CSR[T], o Options) (*Matrix[T], error) {
 	}
 	m := &Matrix[T]{Rows: a.Rows, Cols: a.Cols, Layout: o.Layout, Parts: o.Parts, PieceSteps: o.PieceSteps, Window: o.Window}
 	if unsafe.Sizeof(*new(T)) == 2 {
-		err = pack(m, a, rawOf[uint16](a.Val), func() []uint16 { return rawOf[uint16](m.Values) })
+		err = pack(m, o, a, rawOf[uint16](a.Val), func() []uint16 { return rawOf[uint16](m.Values) })
 	} else {
-		err = pack(m, a, rawOf[uint32](a.Val), func() []uint32 { return rawOf[uint32](m.Values) })
+		err = pack(m, o, a, rawOf[uint32](a.Val), func() []uint32 { return rawOf[uint32](m.Values) })
 	}
 	if err != nil {
 		return nil, err
@@ -106,13 +129,13 @@ func Encode[T formats.Value](a *formats.CSR[T], o Options) (*Matrix[T], error) {
 }
 
 // pack fills the arrays of m, whose sizes are set; values returns m's values as bits once they are allocated.
-func pack[T formats.Value, U raw](m *Matrix[T], a *formats.CSR[T], val []U, values func() []U) error {
+func pack[T formats.Value, U raw](m *Matrix[T], o Options, a *formats.CSR[T], val []U, values func() []U) error {
 	groups, steps := m.Groups(), m.Pieces()*m.PieceSteps
 	if int64(groups)*int64(max(1, steps)) > int64(formats.MaxSlots/stepWords(m.Layout)) || m.Rows >= formats.MaxSlots {
 		return fmt.Errorf("%w: %d bits of a mask for %d×%d", ErrTooLarge, int64(groups)*int64(steps)*32*int64(stepWords(m.Layout)), m.Rows, m.Cols)
 	}
 	layouts := make([]layout, groups*m.Parts)
-	packers := sync.Pool{New: func() any { return newPacker[T, U](m, a, val) }}
+	packers := sync.Pool{New: func() any { return newPacker[T, U](m, o, a, val) }}
 	par.Each(groups, 1, func(g int) {
 		p := packers.Get().(*packer[U])
 		defer packers.Put(p)
@@ -212,10 +235,10 @@ type packer[U raw] struct {
 	quads [4 * quads]quad      // of a lane
 }
 
-func newPacker[T formats.Value, U raw](m *Matrix[T], a *formats.CSR[T], val []U) *packer[U] {
+func newPacker[T formats.Value, U raw](m *Matrix[T], o Options, a *formats.CSR[T], val []U) *packer[U] {
 	p := &packer[U]{
 		rows: a.Rows, cols: a.Cols, rowPtr: a.RowPtr, colIdx: a.ColIdx, val: val, steps: m.PieceSteps, window: m.Window, first: m.FirstPiece,
-		planner: newPlanner(m.Layout, m.PieceSteps, m.Window),
+		planner: newPlanner(o),
 		tile:    make([]U, GroupRows*m.PieceSteps*StepCols),
 	}
 	for col := range StepCols {

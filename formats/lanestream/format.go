@@ -20,6 +20,7 @@ var Format = formats.Format{
 		{Name: "layout", Default: 0, Usage: "0: a bit for each place; 1: two slots for each four columns of a row; 2: by density"},
 		{Name: "parts", Default: 1, Usage: "streams of 64 rows, one for each warp that multiplies them"},
 		{Name: "piece-steps", Default: 0, Usage: "steps of 32 columns that are read together: 1, 2, 4, or 0, by density"},
+		{Name: "ring-rows", Default: 0, Usage: "rows of values that a reader has room for, 0: 113"},
 		{Name: "window", Default: 0, Usage: "pieces that a step may read from: 2, 3, or 0, by density"},
 	},
 	Pack: formats.ByType(encode[half.F16], encode[half.BF16], encode[float32]),
@@ -27,7 +28,7 @@ var Format = formats.Format{
 }
 
 func encode[T formats.Value](a *formats.CSR[T], o map[string]int) (formats.Encoded, error) {
-	return Encode(a, Options{Layout: o["layout"], Parts: o["parts"], PieceSteps: o["piece-steps"], Window: o["window"]})
+	return Encode(a, Options{Layout: o["layout"], Parts: o["parts"], PieceSteps: o["piece-steps"], Window: o["window"], RingRows: o["ring-rows"]})
 }
 
 // Fields names the arrays, in lower case.

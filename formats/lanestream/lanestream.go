@@ -52,11 +52,14 @@ type Matrix[T formats.Value] struct {
 // MaxPieceRows returns the most rows of values that a piece may have: Window + 1 pieces and their masks fit in 113 rows of
 // 16-bit values, which is what a warp of a large multiprocessor has of shared memory.
 func MaxPieceRows(layout, pieceSteps, window int) int {
-	return ringRows/(window+1) - (2+layout)*pieceSteps
+	return ringRows/(window+1) - maskRows(layout)*pieceSteps
 }
 
+// maskRows is the size of a step's mask in rows of 16-bit values.
+func maskRows(layout int) int { return 2 + layout }
+
 // stepWords returns the mask words of a step: two for each lane, or three.
-func stepWords(layout int) int { return lanes * (2 + layout) }
+func stepWords(layout int) int { return lanes * maskRows(layout) }
 
 // Groups returns the number of groups of rows.
 func (m *Matrix[T]) Groups() int { return groups(m.Rows) }
@@ -79,17 +82,27 @@ func ceil(a, b int) int {
 // Slots returns the number of values of streams. The rest's follow.
 func (m *Matrix[T]) Slots() int { return Chains * int(m.StreamPtr[len(m.StreamPtr)-1]) }
 
+// RingRows returns the rows of values that a reader's ring needs room for.
+func (m *Matrix[T]) RingRows() int {
+	most := 0
+	for _, n := range m.PieceRows {
+		most = max(most, int(n))
+	}
+	return (m.Window + 1) * (most + maskRows(m.Layout)*m.PieceSteps)
+}
+
 // Shape is what a kernel needs to know of a matrix besides its size.
 type Shape struct {
 	Groups, Parts      int // of rows; streams of a group
 	Pieces, PieceSteps int // of a group; steps of a piece
 	Layout             int // Places or Pairs
+	RingRows           int // see Matrix.RingRows
 	Window             int // pieces of values that a step may read from
 }
 
 // Shape returns the matrix's shape.
 func (m *Matrix[T]) Shape() Shape {
-	return Shape{Groups: m.Groups(), Parts: m.Parts, Pieces: m.Pieces(), PieceSteps: m.PieceSteps, Layout: m.Layout, Window: m.Window}
+	return Shape{Groups: m.Groups(), Parts: m.Parts, Pieces: m.Pieces(), PieceSteps: m.PieceSteps, Layout: m.Layout, RingRows: m.RingRows(), Window: m.Window}
 }
 
 // LongestPiece returns the most rows of values that a piece of any stream has.

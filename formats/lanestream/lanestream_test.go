@@ -233,6 +233,55 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// TestValidatePairs: the same for what layout Pairs has that Places has not.
+func TestValidatePairs(t *testing.T) {
+	a := scattered(70, 300, 0.15)
+	for _, q := range []struct {
+		name   string
+		change func(m *lanestream.Matrix[half.F16])
+		want   string
+	}{
+		{"layout", func(m *lanestream.Matrix[half.F16]) { m.Layout = lanestream.Places }, "mask words"},
+		{"no layout", func(m *lanestream.Matrix[half.F16]) { m.Layout = 2 }, "layout 2"},
+		{"mask", func(m *lanestream.Matrix[half.F16]) { m.Mask = m.Mask[1:] }, "mask words"},
+		{"no bits", func(m *lanestream.Matrix[half.F16]) { clear(m.Mask) }, "words of chain 0 by the end of piece 0"},
+		{"no columns", func(m *lanestream.Matrix[half.F16]) {
+			for i := range m.Mask {
+				if i%96 < 64 {
+					m.Mask[i] = 0
+				}
+			}
+		}, "ascending"},
+		{"bits all set", func(m *lanestream.Matrix[half.F16]) {
+			for i := range m.Mask {
+				m.Mask[i] = ^uint32(0)
+			}
+		}, "ascending"},
+		{"upper halves twice", func(m *lanestream.Matrix[half.F16]) { m.Mask[64] |= 0xff00ff00 }, "upper half"},
+		{"upper halves never", func(m *lanestream.Matrix[half.F16]) {
+			for i := range m.Mask {
+				if i%96 >= 64 {
+					m.Mask[i] &= 0x00ff00ff
+				}
+			}
+		}, "belongs to no column"},
+		{"fewer columns", func(m *lanestream.Matrix[half.F16]) { m.Cols = 290 }, "column 29"},
+		{"stored", func(m *lanestream.Matrix[half.F16]) { clear(m.Stored) }, "no entry"},
+	} {
+		m, err := lanestream.Encode(a, lanestream.Options{Layout: lanestream.Pairs, Parts: 2, PieceSteps: 2, Window: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		q.change(m)
+		if err := m.Validate(); err == nil || !strings.Contains(err.Error(), q.want) {
+			t.Errorf("%s: %v, want an error with %q", q.name, err, q.want)
+		}
+	}
+}
+
 // withRest returns a matrix of 300 columns that has entries in the rest: few in all, many in the last columns.
 func withRest(t *testing.T) *lanestream.Matrix[half.F16] {
 	a := scattered(64, 300, 0.05)
@@ -257,7 +306,7 @@ func withRest(t *testing.T) *lanestream.Matrix[half.F16] {
 
 func TestEncodeRefuses(t *testing.T) {
 	a := scattered(3, 5, 0.5)
-	for _, o := range []lanestream.Options{{Parts: -1}, {Parts: 33}, {PieceSteps: 3}, {Window: 4}} {
+	for _, o := range []lanestream.Options{{Layout: 3}, {Layout: -1}, {RingRows: 63}, {RingRows: -1}, {Parts: -1}, {Parts: 33}, {PieceSteps: 3}, {Window: 4}} {
 		if _, err := lanestream.Encode(a, o); err == nil {
 			t.Errorf("%+v: no error", o)
 		}

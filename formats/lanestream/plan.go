@@ -24,11 +24,11 @@ type planner struct {
 	ends         [Chains]int
 }
 
-func newPlanner(layout, steps, window int) planner {
-	p := planner{window: window, most: MaxPieceRows(layout, steps, window), chains: Chains}
-	if layout == Pairs {
+func newPlanner(o Options) planner {
+	p := planner{window: o.Window, most: o.most(o.PieceSteps, o.Window), chains: Chains}
+	if o.Layout == Pairs {
 		p.chains, p.back = lanes, 1
-		p.most = min(p.most, steps*quads-1) // a row for each quad reaches what must be reached
+		p.most = min(p.most, o.PieceSteps*quads-1) // a row for each quad reaches what must be reached
 	}
 	return p
 }

@@ -1,4 +1,5 @@
-// The variants for CUDA: kernel.cu for 8, 16 and 32 columns, prefill.cu for more.
+// The variants for CUDA: kernel.cu for 8, 16 and 32 columns, prefill.cu for more, and staged.cu
+// for few columns and many rows.
 
 package lanestream
 
@@ -48,6 +49,9 @@ func cudaVariants() []*spec.Variant {
 				vs = append(vs, m.variant(t, n))
 			}
 			if m.hopper {
+				for _, x := range stagedKernels {
+					vs = append(vs, m.staged(t, x))
+				}
 				for _, of := range tiles {
 					vs = append(vs, m.prefill(t, of))
 				}
@@ -80,16 +84,90 @@ func (m machine) variant(t dtype.Type, cols uint32) *spec.Variant {
 	return v
 }
 
+// stagedGroups is how many groups of rows a cluster of staged.cu has at least, so that its warps share B.
+const stagedGroups = 7
+
+// stagedKernel is a kernel of staged.cu. What has no room in the rings that 32 columns of B leave is for kernel.cu.
+type stagedKernel struct {
+	pairs, cols          uint32
+	ring, bytes          uint32 // of shared memory: a warp's, and of B for a part
+	producers, restWarps uint32
+}
+
+// parts and stages of B in a block, at most.
+const (
+	stagedParts = 2
+	stages      = 8
+)
+
+var stagedKernels = []stagedKernel{
+	{pairs: 0, cols: 8, ring: 15872, bytes: 4096, producers: 1, restWarps: 5},
+	{pairs: 0, cols: 16, ring: 15872, bytes: 4096, producers: 1, restWarps: 5},
+	{pairs: 0, cols: 32, ring: 14336, bytes: 12288, producers: 2, restWarps: 0},
+	{pairs: 1, cols: 8, ring: 13824, bytes: 16384, producers: 1, restWarps: 5},
+	{pairs: 1, cols: 16, ring: 13824, bytes: 16384, producers: 1, restWarps: 5},
+	{pairs: 1, cols: 32, ring: 13824, bytes: 16384, producers: 2, restWarps: 0},
+}
+
+func (m machine) staged(t dtype.Type, x stagedKernel) *spec.Variant {
+	v := m.variant(t, x.cols)
+	v.Name = fmt.Sprintf("cuda_%s_n%d_%v", []string{"staged", "pairs"}[x.pairs], x.cols, t)
+	v.Local[0] = 32 * (m.warps + x.producers + x.restWarps)
+	v.Consts = []spec.Const{
+		spec.Define("WARPS", m.warps), spec.Define("BLOCKS", m.blocks), spec.Define("COLS", x.cols), spec.Define("RING", x.ring), spec.Define("CLUSTER", m.cluster),
+		spec.Define("STAGED", 1), spec.Define("PAIRS", x.pairs), spec.Define("B_PARTS", stagedParts), spec.Define("B_BYTES", x.bytes),
+		spec.Define("B_STAGES", stages), spec.Define("PRODUCERS", x.producers), spec.Define("REST_WARPS", x.restWarps),
+	}
+	v.Shared = m.warps*(x.ring+8*slots) + stagedParts*(x.bytes+16*stages)
+	v.Need.Shared = v.Shared
+	v.Unit.Source, v.Unit.Blob = "staged.cu", v.Name+".ptx"
+	v.Overlaps = true
+	return v
+}
+
+// staged tells whether a variant takes the packing of staged.cu.
+func staged(v *spec.Variant) bool { return v.Const("STAGED") != 0 }
+
+// stagedRows returns the rows of values that the rings of staged.cu have room for, those of 32 columns of Places excepted.
+func stagedRows(layout int) int {
+	if layout == lanestream.Pairs {
+		return 92
+	}
+	return 108
+}
+
+// inStaged returns the variant of staged.cu that suits a matrix and a number of columns, nil if none does.
+func inStaged(v *spec.Variant, s lanestream.Shape, n int) *spec.Variant {
+	if !staged(v) || s.Layout == lanestream.Places && n > mostFew {
+		return nil
+	}
+	width := widths[0]
+	for _, w := range widths[1:] {
+		if int(width) < n {
+			width = w
+		}
+	}
+	for _, x := range cuda {
+		if staged(x) && x.In == v.In && x.Const("COLS") == width && int(x.Const("PAIRS")) == s.Layout && s.RingRows <= int(x.Const("RING"))/128-16 {
+			return x
+		}
+	}
+	return nil
+}
+
 // mostFew is the most columns for which kernel.cu is faster than prefill.cu.
 const mostFew = 32
 
 // forColumns returns the variant of v's packing and type that suits a problem's number of columns. Variants of prefill.cu take layout
 // Places alone.
 func forColumns(v *spec.Variant, s lanestream.Shape, p spec.Problem) *spec.Variant {
+	if x := inStaged(v, s, p.N); x != nil {
+		return x
+	}
 	many := p.N > mostFew && s.Layout == lanestream.Places
 	best := v
 	for _, x := range cuda { // kernel.cu's first, the narrowest first
-		if x.In != v.In || x.Const("WARPS") != v.Const("WARPS") || isPrefill(x) && !(many && x.Met(p.Caps)) {
+		if x.In != v.In || x.Const("WARPS") != v.Const("WARPS") || staged(x) || isPrefill(x) && !(many && x.Met(p.Caps)) {
 			continue
 		}
 		if best = x; int(x.Const("COLS")) >= p.N {

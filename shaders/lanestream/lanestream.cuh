@@ -143,7 +143,10 @@ struct Entries {
                         }
                     }
             }
-        for (u32 i = index.rest_at(row); i < index.rest_at(row + 1); i++) add(s, index.rest_values(values)[i], index.rest_cols(*p)[i], col);
+        rest(s, row, col);
         return s.result();
+    }
+    __device__ __forceinline__ void rest(Special &s, u32 row, u32 col) const {
+        for (u32 i = index.rest_at(row); i < index.rest_at(row + 1); i++) add(s, index.rest_values(values)[i], index.rest_cols(*p)[i], col);
     }
 };

@@ -45,7 +45,7 @@ var Format = &spec.Format{
 		Files:    files,
 		Variants: spec.SplitEpilogues(slices.Concat(cuda, scalarCUDA(), vulkan, webgpuVariants(), cpuVariants(), quantisedVariants())),
 	},
-	Packing:         []string{"WARPS", "CLUSTER", "PAIRS", "SHORT_PIECES"},
+	Packing:         []string{"WARPS", "CLUSTER", "STAGED", "SHORT_PIECES"},
 	Encode:          spec.Quantising(spec.Encoder(pack[half.F16], pack[half.BF16], pack[float32]), packQuantised),
 	EncodeQuantised: packQuantised,
 	Adopt:           spec.Adopter(take[half.F16], take[half.BF16], take[float32]),
@@ -72,8 +72,9 @@ type params struct {
 // pack encodes a matrix with as many streams a group as keep a device's warps busy.
 func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
 	o := lanestream.Options{Parts: parts(a.Rows, v)}
-	if pairs(v) {
-		o.Layout = lanestream.ByDensity
+	if staged(v) {
+		o.Layout = lanestream.LayoutFor(a.Rows, a.Cols, len(a.Val))
+		o.RingRows = stagedRows(o.Layout)
 	}
 	shorten(&o, v, float64(len(a.Val))/max(1, float64(a.Rows)*float64(a.Cols)))
 	m, err := lanestream.Encode(a, o)
@@ -87,7 +88,11 @@ func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, er
 // block.
 func parts(rows int, v *spec.Variant) int {
 	groups, clusters, warps := spec.Ceil(rows, lanestream.GroupRows), int(v.Const("BLOCKS")/v.Const("CLUSTER")), warps(v)
-	return max(1, warps/min(warps, max(1, spec.Ceil(groups, clusters))))
+	each := max(1, spec.Ceil(groups, clusters))
+	if staged(v) {
+		each = max(each, stagedGroups)
+	}
+	return max(1, warps/min(warps, each))
 }
 
 // warps returns the warps of a cluster.
@@ -101,13 +106,13 @@ func streams(v *spec.Variant) int {
 	return warps(v)
 }
 
-// pairs tells whether a variant packs matrices as layout Pairs where that pays.
-func pairs(v *spec.Variant) bool { return v.Const("PAIRS") != 0 }
-
 // take packs a matrix that is encoded already.
 func take[T formats.Value](m *lanestream.Matrix[T], v *spec.Variant) (*spec.Packed, error) {
-	if m.Layout != lanestream.Places && !pairs(v) && v.Code != backend.CodeGo {
+	if m.Layout != lanestream.Places && !staged(v) && v.Code != backend.CodeGo {
 		return nil, fmt.Errorf("kernel lanestream/%s takes a matrix of layout %d, not %d", v.Name, lanestream.Places, m.Layout)
+	}
+	if rows, most := m.RingRows(), stagedRows(m.Layout); staged(v) && rows > most {
+		return nil, fmt.Errorf("kernel lanestream/%s takes a matrix whose pieces need a ring of %d rows, not %d", v.Name, most, rows)
 	}
 	if want := parts(m.Rows, v); v.Const("RING") > 0 && m.Parts != want {
 		return nil, fmt.Errorf("kernel lanestream/%s takes a matrix of %d rows in groups of %d parts, not %d", v.Name, m.Rows, want, m.Parts)

@@ -1,0 +1,489 @@
+// Lane streams × COLS columns of B (8, 16 or 32) on compute capability 9.0, for many rows. As kernel.cu, but B is brought to shared
+// memory by a warp of its own, in stages of as many rows as a piece has columns, for all warps of a part; and the rest is
+// done by REST_WARPS warps beside those of the streams. For layout Places on mma.m16n8k16, for layout Pairs (PAIRS) on
+// mma.sp.m16n8k32.
+
+#include "lanestream.cuh"
+
+#define TILES (COLS / 8)
+#define PITCH (COLS + 4)                 // of a row of sums in shared memory
+#define SUMS (GROUP_ROWS * PITCH * 4)    // bytes of a group's sums
+#define LANES (32 * PRODUCERS / B_PARTS) // that bring a part of B
+#define MASK_BYTES (PAIRS ? 384 : 256)   // of a step
+// Where there is one tile only, A's lower and upper halves are multiplied apart: that is fewer instructions than joining them.
+#define APART (TILES == 1 && !PAIRS)
+#define HALVES (APART ? 2 : 1)
+
+// barrier_test tells whether the barrier's phase of this parity has ended.
+__device__ __forceinline__ bool barrier_test(u32 barrier, u32 parity) {
+    u32 r;
+    asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }" : "=r"(r) : "r"(barrier), "r"(parity) : "memory");
+    return r;
+}
+__device__ __forceinline__ void arrive(u32 barrier) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory"); }
+
+// take_at: as take, next being offsets from base; chain 1's values are 2 bytes behind chain 0's.
+#define TAKE(LABEL, BIT, CHAIN, OFF, TO) \
+    "and.b32 t, %10, " BIT "; setp.eq.u32 none, t, 0; @none bra " LABEL "; add.u32 a, " CHAIN ", %19; ld.shared.u16 " TO ", [a" OFF "]; add.u32 " CHAIN ", " CHAIN ", 128; " LABEL ":\n"
+template <int BYTE> __device__ __forceinline__ void take_at(u32 mask, u32 base, u32 (&next)[2], u32 (&x)[8]) {
+    asm volatile("{.reg .pred none; .reg .b32 t, a;\n"
+                 "mov.b32 %0, 0; mov.b32 %1, 0; mov.b32 %2, 0; mov.b32 %3, 0; mov.b32 %4, 0; mov.b32 %5, 0; mov.b32 %6, 0; mov.b32 %7, 0;\n"
+                 TAKE("L0", "%11", "%8", "+0", "%0") TAKE("L1", "%12", "%9", "+2", "%4") TAKE("L2", "%13", "%8", "+0", "%1") TAKE("L3", "%14", "%9", "+2", "%5")
+                 TAKE("L4", "%15", "%8", "+0", "%2") TAKE("L5", "%16", "%9", "+2", "%6") TAKE("L6", "%17", "%8", "+0", "%3") TAKE("L7", "%18", "%9", "+2", "%7")
+                 "}\n"
+                 : "=&r"(x[0]), "=&r"(x[1]), "=&r"(x[2]), "=&r"(x[3]), "=&r"(x[4]), "=&r"(x[5]), "=&r"(x[6]), "=&r"(x[7]), "+&r"(next[0]), "+&r"(next[1])
+                 : "r"(mask), "n"(1u << (8 * BYTE)), "n"(2u << (8 * BYTE)), "n"(4u << (8 * BYTE)), "n"(8u << (8 * BYTE)), "n"(16u << (8 * BYTE)),
+                   "n"(32u << (8 * BYTE)), "n"(64u << (8 * BYTE)), "n"(128u << (8 * BYTE)), "r"(base));
+}
+#undef TAKE
+
+// take_slots reads 4 registers of two slots each. Bit 7 - i of byte 2X of the presence word moves on to the next word of the chain,
+// shifted[i] has at the top of its bytes 2X and 2X + 1 whether the lower and the upper half belong to the slots of group i.
+#define TAKE(LABEL, BIT, X, SHIFTED) \
+    "and.b32 t, %6, " BIT "; setp.eq.u32 none, t, 0; @none bra " LABEL "; add.u32 %4, %4, 128; " LABEL ": add.u32 a, %4, %5; ld.shared.u32 w, [a]; prmt.b32 m, " SHIFTED ", 0, %15; and.b32 " X ", w, m;\n"
+template <int X, int T> __device__ __forceinline__ void take_slots(u32 presence, const u32 (&shifted)[8], u32 base, u32 &next, u32 (&x)[4]) {
+    asm volatile("{.reg .pred none; .reg .b32 t, a, m, w;\n"
+                 TAKE("L0", "%11", "%0", "%7") TAKE("L1", "%12", "%1", "%8") TAKE("L2", "%13", "%2", "%9") TAKE("L3", "%14", "%3", "%10")
+                 "}\n"
+                 : "=&r"(x[0]), "=&r"(x[1]), "=&r"(x[2]), "=&r"(x[3]), "+&r"(next)
+                 : "r"(base), "r"(presence), "r"(shifted[4 * T]), "r"(shifted[4 * T + 1]), "r"(shifted[4 * T + 2]), "r"(shifted[4 * T + 3]),
+                   "n"(1u << (16 * X + 7 - 4 * T)), "n"(1u << (16 * X + 6 - 4 * T)), "n"(1u << (16 * X + 5 - 4 * T)), "n"(1u << (16 * X + 4 - 4 * T)),
+                   "n"(X ? 0xbbaa : 0x9988));
+}
+#undef TAKE
+
+// shared_word reads a word of shared memory.
+__device__ __forceinline__ u32 shared_word(u32 at) {
+    u32 x;
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(x) : "r"(at) : "memory");
+    return x;
+}
+
+// Stream is a stream of pieces, values and mask, and the ring that a warp brings them to. A slot of the ring has the rows of a
+// piece, and behind the ring the first rows are repeated, so that a chain's next rows lie behind each other.
+struct Stream {
+    const unsigned char *values, *mask; // of the next piece
+    u32 piece_bytes, mask_bytes;        // of a piece
+    u32 count, total;                   // pieces of the mask, and of either
+    u32 slots, at, masks, barriers;     // in shared memory
+    u32 coming = 0, left, to = 0;       // the next piece; bytes of values left, and where it goes in the ring
+
+    __device__ __forceinline__ Stream(const Index &index, const u32 *mask_, const u16 *values_, const Params &p, u32 group, u32 part, u32 at_, u32 barriers_)
+        : at(at_), barriers(barriers_) {
+        u64 stream = (u64)group * p.parts + part;
+        u32 first = first_piece(p, part), row = index.row(stream);
+        left = (index.row(stream + 1) - row) * ROW_BYTES, piece_bytes = index.piece_rows(stream) * ROW_BYTES, count = first_piece(p, part + 1) - first;
+        total = max(count, (left + piece_bytes - 1) / piece_bytes);
+        mask_bytes = p.steps * MASK_BYTES;
+        slots = min((RING - MIRROR * ROW_BYTES) / (piece_bytes + mask_bytes), MOST_SLOTS);
+        masks = at + slots * piece_bytes + MIRROR * ROW_BYTES;
+        values = (const unsigned char *)values_ + (u64)row * ROW_BYTES;
+        mask = (const unsigned char *)mask_ + ((u64)group * p.pieces + first) * mask_bytes;
+    }
+
+    // fetch begins to bring the next piece. All lanes call it, when they have done with the piece that was in its slot.
+    __device__ __forceinline__ void fetch(u32 slot) {
+        u32 n = min(piece_bytes, left), again = to < MIRROR * ROW_BYTES ? min(n, MIRROR * ROW_BYTES - to) : 0; // bytes that are there twice
+        u32 bits = coming < count ? mask_bytes : 0, barrier = barriers + 8 * slot;
+        if (Ring::elected()) {
+            barrier_expect(barrier, n + again + bits);
+            if (n > 0) Ring::bulk(at + to, values, n, barrier);
+            if (again > 0) Ring::bulk(at + slots * piece_bytes + to, values, again, barrier);
+            if (bits > 0) Ring::bulk(masks + slot * mask_bytes, mask, bits, barrier);
+        }
+        values += n, left -= n, mask += mask_bytes, coming++;
+        to = slot + 1 == slots ? 0 : to + piece_bytes;
+    }
+};
+
+// Panel is a part of B on its way through shared memory.
+struct Panel {
+    u32 at, full, empty; // its stages, and their barriers
+    u32 stages, stage;   // number, bytes
+
+    __device__ __forceinline__ Panel(const Params &p, u32 at_, u32 barriers, u32 number) {
+        stage = p.steps * STEP_COLS * COLS * 2;
+        stages = min(B_BYTES / stage, B_STAGES);
+        at = at_ + number * B_BYTES, full = barriers + number * B_STAGES * 16, empty = full + B_STAGES * 8;
+    }
+};
+
+// swizzled returns where chunk c (of 8 columns) of row k lies in its row.
+__device__ __forceinline__ u32 swizzled(u32 k, u32 c) {
+    return TILES == 1 ? 0 : TILES == 2 ? (c ^ (k >> 2 & 1)) * 16 : (c ^ (k >> 1 & 3)) * 16;
+}
+
+// bring is the work of the warps that bring B's rows, for each part with LANES lanes. (With waits on the barriers in place of looks and
+// sleeps all other warps are slower.)
+__device__ __forceinline__ void bring(const Panel &panel, const u16 *b, const Params &p, u32 part, u32 col, bool any, bool straight, u32 lane) {
+    u32 first = first_piece(p, part), count = any ? first_piece(p, part + 1) - first : 0, rows = p.steps * STEP_COLS, slot = 0, parity = 1, j = 0;
+    u32 l = lane % LANES, c = l % TILES, row = first * rows + l / TILES, to = l / TILES * COLS * 2;
+    bool in = col + 8 * c < p.ldb;
+    const u16 *from = b + (in ? col + 8 * c : 0);
+    while (__any_sync(~0u, j < count)) {
+        bool go = j < count && barrier_test(panel.empty + 8 * slot, parity);
+        if (go) {
+            u32 at = panel.at + slot * panel.stage, full = panel.full + 8 * slot;
+            if (straight) {
+                if (l == 0) {
+                    barrier_expect(full, panel.stage);
+                    Ring::bulk(at, b + (u64)(first + j) * rows * COLS, panel.stage, full);
+                }
+            } else {
+#pragma unroll 4
+                for (u32 k = 0; k < rows; k += LANES / TILES, row += LANES / TILES)
+                    copy<16>(at + to + k * COLS * 2 + swizzled(k + l / TILES, c), from + (u64)min(row, p.cols - 1) * p.ldb, in && row < p.cols ? 16 : 0);
+                asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(full) : "memory");
+            }
+            j++;
+            if (++slot == panel.stages) slot = 0, parity ^= 1;
+        }
+        if (!__any_sync(~0u, go)) __nanosleep(20);
+    }
+}
+
+// Warp is a warp's work on its stream.
+struct Warp {
+    float acc[4][HALVES][TILES][4]; // of 16 rows each
+    u32 next[2];                    // where the ring has the next values of the lane's chains, in shared memory
+
+    // word multiplies 16 columns of A, layout Places.
+    __device__ __forceinline__ void word(u32 mask, u32 base, u32 wrap, const u32 *b) {
+        u32 x[2][8];
+        take_at<0>(mask, base, next, x[0]);
+        take_at<1>(mask, base, next, x[1]);
+        add(0, x[0], b);
+        take_at<2>(mask, base, next, x[0]);
+        add(1, x[1], b);
+        take_at<3>(mask, base, next, x[1]);
+        add(2, x[0], b);
+        add(3, x[1], b);
+#pragma unroll
+        for (int h = 0; h < 2; h++) next[h] = __viaddmin_u32(next[h], 0u - wrap, next[h]);
+    }
+    // add multiplies tile i. b has two registers for each tile of columns.
+    __device__ __forceinline__ void add(int i, const u32 (&x)[8], const u32 *b) {
+        if constexpr (APART) {
+            u32 lo[4] = {x[0], x[1], x[2], x[3]}, hi[4] = {x[4], x[5], x[6], x[7]};
+#pragma unroll
+            for (int t = 0; t < TILES; t++) {
+                mma<ELEM>(acc[i][0][t], lo, b[2 * t], b[2 * t + 1]);
+                mma<ELEM>(acc[i][HALVES - 1][t], hi, b[2 * t] >> 16, b[2 * t + 1] >> 16);
+            }
+        } else {
+            u32 a[4];
+#pragma unroll
+            for (int r = 0; r < 4; r++) a[r] = x[4 + r] * 65536 + x[r];
+#pragma unroll
+            for (int t = 0; t < TILES; t++) mma<ELEM>(acc[i][0][t], a, b[2 * t], b[2 * t + 1]);
+        }
+    }
+
+    // step multiplies 32 columns of A, layout Pairs. b has four registers for each tile of columns.
+    __device__ __forceinline__ void step(uint2 places, u32 presence, u32 base, u32 wrap, const u32 (&b)[TILES][4]) {
+        u32 shifted[8], x[2][4];
+#pragma unroll
+        for (int i = 0; i < 8; i++) shifted[i] = presence << i;
+        take_slots<0, 0>(presence, shifted, base, next[0], x[0]);
+        take_slots<0, 1>(presence, shifted, base, next[0], x[1]);
+#pragma unroll
+        for (int t = 0; t < TILES; t++) mma_sparse<ELEM>(acc[0][0][t], x[0], b[t], places.x, false);
+        take_slots<1, 0>(presence, shifted, base, next[0], x[0]);
+#pragma unroll
+        for (int t = 0; t < TILES; t++) mma_sparse<ELEM>(acc[1][0][t], x[1], b[t], places.x, true);
+        take_slots<1, 1>(presence, shifted, base, next[0], x[1]);
+#pragma unroll
+        for (int t = 0; t < TILES; t++) mma_sparse<ELEM>(acc[2][0][t], x[0], b[t], places.y, false);
+#pragma unroll
+        for (int t = 0; t < TILES; t++) mma_sparse<ELEM>(acc[3][0][t], x[1], b[t], places.y, true);
+        next[0] = __viaddmin_u32(next[0], 0u - wrap, next[0]);
+    }
+
+    // steps multiplies a piece, of which the lane has the mask at `bits` and its row of B at `from`.
+    template <int STEPS> __device__ __forceinline__ void steps(u32 bits, u32 from, u32 base, u32 wrap) {
+        uint2 words[STEPS];
+        u32 presence[STEPS];
+#pragma unroll
+        for (int s = 0; s < STEPS; s++) {
+            words[s] = shared_words(bits + s * MASK_BYTES);
+            if (PAIRS) presence[s] = shared_word(bits + s * MASK_BYTES + 256 - 4 * (threadIdx.x % 32));
+        }
+#pragma unroll
+        for (int s = 0; s < STEPS; s++, from += STEP_COLS * COLS * 2) {
+            u32 b[TILES][4];
+            if constexpr (PAIRS) {
+#pragma unroll
+                for (int t = 0; t < TILES; t++) ldmatrix_trans(b[t], from ^ (t * 16));
+                step(words[s], presence[s], base, wrap, b);
+            } else if constexpr (TILES == 1) {
+                ldmatrix_trans(b[0], from);
+                word(words[s].x, base, wrap, b[0]);
+                word(words[s].y, base, wrap, b[0] + 2);
+            } else {
+#pragma unroll
+                for (int w = 0; w < 2; w++) {
+#pragma unroll
+                    for (int t = 0; t < TILES / 2; t++) ldmatrix_trans(b[t], (from ^ (t * 32)) + w * 16 * COLS * 2);
+                    word(w ? words[s].y : words[s].x, base, wrap, b[0]);
+                }
+            }
+        }
+    }
+
+    // lane_row is where a stage of B has the row that the lane names for ldmatrix. For Places half h of register k has row 8·k +
+    // 4·h + q of 16, for Pairs rows are in their order.
+    static __device__ __forceinline__ u32 lane_row(u32 lane) {
+        u32 i = lane % 8, matrix = lane / 8, r = 4 * (i & 1) + (i >> 1);
+        if (PAIRS) return (8 * matrix + i) * COLS * 2 + swizzled(8 * matrix + i, 0);
+        if (TILES == 1) return (8 * matrix + r) * 16;
+        r += 8 * (matrix & 1);
+        return r * COLS * 2 + swizzled(r, matrix >> 1);
+    }
+
+    // multiply does the whole stream, with pieces of STEPS steps.
+    template <int STEPS> __device__ __forceinline__ void multiply(Stream &stream, const Panel &panel, const Params &p, u32 lane) {
+#pragma unroll
+        for (int i = 0; i < 4 * HALVES * TILES * 4; i++) (&acc[0][0][0][0])[i] = 0;
+        if (stream.count == 0) return;
+        for (u32 j = 0; j < min(stream.slots, stream.total); j++) stream.fetch(j);
+        u32 wrap = stream.slots * stream.piece_bytes, slot = 0, from = panel.at + lane_row(lane), stage = 0, full = 0;
+        next[0] = next[1] = 4 * lane + (PAIRS ? wrap - ROW_BYTES : 0); // for Pairs the last word that was taken
+        u32 arriving = 0, parity = 0;                                  // the slot of the next piece to wait for
+        auto wait = [&] {
+            barrier_wait(stream.barriers + 8 * arriving, parity);
+            if (++arriving == stream.slots) arriving = 0, parity ^= 1;
+        };
+        for (u32 j = 0; j < min(p.window - 1, stream.total); j++) wait();
+#pragma unroll 1
+        for (u32 j = 0; j < stream.count; j++) {
+            if (j + p.window <= stream.total) wait();
+            barrier_wait(panel.full + 8 * stage, full);
+            steps<STEPS>(stream.masks + slot * stream.mask_bytes + 8 * lane, from + stage * panel.stage, stream.at, wrap);
+            __syncwarp();
+            if (Ring::elected()) arrive(panel.empty + 8 * stage);
+            if (++stage == panel.stages) stage = 0, full ^= 1;
+            if (stream.coming < stream.total) stream.fetch(slot);
+            if (++slot == stream.slots) slot = 0;
+        }
+        __syncwarp();
+    }
+
+    // leave writes the sums to shared memory.
+    __device__ __forceinline__ void leave(float *sums, u32 lane) const {
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+#pragma unroll
+            for (int t = 0; t < TILES; t++)
+#pragma unroll
+                for (int h = 0; h < 2; h++) {
+                    float x = acc[i][0][t][2 * h], y = acc[i][0][t][2 * h + 1];
+                    if (HALVES == 2) x += acc[i][HALVES - 1][t][2 * h], y += acc[i][HALVES - 1][t][2 * h + 1];
+                    *(float2 *)(sums + (16 * i + 8 * h + lane / 4) * PITCH + 8 * t + 2 * (lane % 4)) = make_float2(x, y);
+                }
+        __syncwarp();
+    }
+};
+
+// Rest is a warp's share of a group's rest: of a row every `of`-th entry. Four lanes have a row: TILES, each with 8 columns, of
+// SPLIT that take entries by turns; 8 rows are done at once.
+struct Rest {
+    static const int SPLIT = 4 / TILES, ROUNDS = GROUP_ROWS / 8, MINE = 8 / SPLIT, AT_ONCE = 8;
+    float x[ROUNDS][MINE]; // of the lane's 8 columns those from MINE·(its place among SPLIT) on
+
+    __device__ __forceinline__ void add(const Index &index, const u16 *values, const u16 *b, const Params &p, u32 group, u32 share, u32 of, u32 col, u32 lane) {
+        u32 at = lane % TILES * 8, step = of * SPLIT;
+        const u16 *from = b + (col + at < p.ldb ? col + at : 0), *rest = index.rest_values(values);
+        const u32 *cols = index.rest_cols(p);
+#pragma unroll
+        for (int i = 0; i < ROUNDS; i++) {
+            u32 row = group * GROUP_ROWS + 8 * i + lane / 4;
+            float sum[8] = {};
+            u32 e = 0, end = 0;
+            if (row < p.rows) e = index.rest_at(row) + share + lane / TILES % SPLIT * of, end = index.rest_at(row + 1);
+            for (; e < end; e += AT_ONCE * step) {
+                u32 k[AT_ONCE];
+                float f[AT_ONCE];
+                uint4 y[AT_ONCE];
+#pragma unroll
+                for (int n = 0; n < AT_ONCE; n++) {
+                    u32 there = min(e + n * step, end - 1);
+                    k[n] = __ldg(cols + there), f[n] = e + n * step < end ? widen_lo<ELEM>(__ldg(rest + there)) : 0;
+                }
+#pragma unroll
+                for (int n = 0; n < AT_ONCE; n++) y[n] = __ldg((const uint4 *)(from + (u64)k[n] * p.ldb));
+#pragma unroll
+                for (int n = 0; n < AT_ONCE; n++) {
+                    u32 words[4] = {y[n].x, y[n].y, y[n].z, y[n].w};
+#pragma unroll
+                    for (int j = 0; j < 4; j++)
+                        sum[2 * j] = fmaf(f[n], widen_lo<ELEM>(words[j]), sum[2 * j]), sum[2 * j + 1] = fmaf(f[n], widen_hi<ELEM>(words[j]), sum[2 * j + 1]);
+                }
+            }
+            reduce(sum, x[i], lane);
+        }
+    }
+    // reduce adds up what SPLIT lanes have, and leaves each its columns.
+    static __device__ __forceinline__ void reduce(float (&sum)[8], float (&x)[MINE], u32 lane) {
+        __syncwarp();
+        int n = 4;
+#pragma unroll
+        for (int apart = 2; apart >= TILES && apart >= 1; apart /= 2) {
+            bool upper = lane & apart;
+#pragma unroll
+            for (int j = 0; j < 4; j++)
+                if (j < n) {
+                    float other = __shfl_xor_sync(~0u, upper ? sum[j] : sum[j + n], apart);
+                    sum[j] = (upper ? sum[j + n] : sum[j]) + other;
+                }
+            n /= 2;
+        }
+#pragma unroll
+        for (int j = 0; j < MINE; j++) x[j] = sum[j];
+    }
+    // leave writes the sums, or adds them to what is there.
+    template <bool ADD> __device__ __forceinline__ void leave(float *sums, u32 lane) const {
+        u32 first = lane % TILES * 8;
+        if (SPLIT == 2) first += lane / 2 % 2 * 4;
+        if (SPLIT == 4) first += lane / 2 % 2 * 4 + lane % 2 * 2;
+#pragma unroll
+        for (int i = 0; i < ROUNDS; i++)
+#pragma unroll
+            for (int j = 0; j < MINE; j++) {
+                float *to = sums + (8 * i + lane / 4) * PITCH + first + j;
+                *to = ADD ? *to + x[i][j] : x[i][j];
+            }
+    }
+};
+
+// PairEntries gives an output from its row's entries alone, layout Pairs.
+struct PairEntries : Entries {
+    __device__ __forceinline__ void take(Special &s, u64 value, u64 k, u32 col) const {
+        if (index.stored(*p, value)) add(s, values[value], k, col);
+    }
+    __device__ __forceinline__ float operator()(u32 row, u32 col) const {
+        Special s;
+        u32 r = row % GROUP_ROWS, group = row / GROUP_ROWS;
+        for (u32 part = 0; part < p->parts; part++)
+            for (u32 lane = 4 * (r % 8); lane < 4 * (r % 8) + 4; lane++) {
+                u64 last = (u64)index.row((u64)group * p->parts + part) * 64 + 2 * lane - 64;
+                for (u32 step = first_piece(*p, part) * p->steps; step < first_piece(*p, part + 1) * p->steps; step++) {
+                    const u32 *words = mask + ((u64)group * p->pieces * p->steps + step) * 96;
+                    for (u32 i = 0; i < 16; i++) {
+                        u32 bits = words[64 + lane] >> (16 * (i >> 3) + 7 - (i & 7)), half = i >> 1 & 1;
+                        u32 code = words[((lane & ~3u) + (i >> 2 & 1) * 2 + half) * 2 + (i >> 3)] >> (4 * (lane % 4) + 16 * (i & 1));
+                        u64 k = (u64)step * STEP_COLS + 16 * half + 4 * (lane % 4);
+                        bool mine = (i >> 2 << 1 | (i & 1)) == r >> 3;
+                        if (bits & 1) last += 64;
+                        if (mine && bits & 1) take(s, last, k + (code & 3), col);
+                        if (mine && bits & 256) take(s, last + 1, k + (code >> 2 & 3), col);
+                    }
+                }
+            }
+        rest(s, row, col);
+        return s.result();
+    }
+};
+#if PAIRS
+typedef PairEntries RowEntries;
+#else
+typedef Entries RowEntries;
+#endif
+
+// after_launches waits until what was launched before is done. Before that only A is read.
+__device__ __forceinline__ void after_launches() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+
+// rest_sums is where the sums of a warp of the rest are, from the start of shared memory.
+__device__ __forceinline__ u32 rest_sums(u32 number) {
+    return RING >= 2 * SUMS ? number * RING + SUMS : (WARPS * (RING + MOST_SLOTS * 8) + B_PARTS * (B_BYTES + B_STAGES * 16) + 127) / 128 * 128 + number * SUMS;
+}
+
+extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + REST_WARPS), 1) __cluster_dims__(CLUSTER, 1, 1)
+    ENTRY(const u32 *__restrict__ index_, const u32 *__restrict__ mask, const u16 *__restrict__ values, const u16 *__restrict__ b,
+          const float *__restrict__ bias, void *__restrict__ c, const __grid_constant__ Params p) {
+    extern __shared__ __align__(128) unsigned char smem[];
+    u32 warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0), lane = threadIdx.x % 32, rank = blockIdx.x % CLUSTER, number = rank * WARPS + warp;
+    u32 first = blockIdx.x / CLUSTER * p.each, part = number / p.each, group = first + number % p.each, col = blockIdx.y * COLS;
+    u32 ring = shared_address(smem) + warp * RING, panels = shared_address(smem) + WARPS * RING, barriers = panels + B_PARTS * B_BYTES;
+    u32 mine = barriers + B_PARTS * B_STAGES * 16 + warp * MOST_SLOTS * 8;
+    u32 first_part = rank * WARPS / p.each;
+    if (warp >= WARPS && warp < WARPS + PRODUCERS) {
+        u32 which = (warp - WARPS) * 32 / LANES + lane / LANES, at = first_part + which;
+        u32 lo = max(at * p.each, rank * WARPS), hi = min(at * p.each + min(p.each, p.groups - first), rank * WARPS + WARPS);
+        bool any = at < p.parts && lo < hi, straight = COLS == 8 && p.ldb == 8 && p.cols % (p.steps * STEP_COLS) == 0;
+        Panel panel(p, panels, barriers, which);
+        if (lane % LANES == 0)
+            for (int i = 0; i < B_STAGES; i++) barrier_init(panel.full + 8 * i, straight ? 1 : LANES), barrier_init(panel.empty + 8 * i, any ? hi - lo : 1);
+        barrier_fence();
+        __syncthreads();
+        after_launches();
+        asm volatile("griddepcontrol.launch_dependents;"); // the next launch may fetch its A now
+        bring(panel, b, p, at, col, any, straight, lane);
+    } else {
+        if (warp < WARPS && lane == 0) {
+            for (int i = 0; i < MOST_SLOTS; i++) barrier_init(mine + 8 * i, 1);
+            barrier_fence();
+        }
+        __syncthreads();
+    }
+    Index index(index_, p);
+    u32 shares = CLUSTER * REST_WARPS / p.each; // warps of a group's rest
+    bool beside = shares > 0;                    // which is done beside the streams
+    if (warp < WARPS && part < p.parts && group < p.groups) {
+        Warp w;
+        Stream stream(index, mask, values, p, group, part, ring, mine);
+        Panel panel(p, panels, barriers, part - first_part);
+        if (p.steps == 4) w.multiply<4>(stream, panel, p, lane);
+        else if (p.steps == 2) w.multiply<2>(stream, panel, p, lane);
+        else w.multiply<1>(stream, panel, p, lane);
+        float *sums = (float *)(smem + warp * RING);
+        w.leave(sums, lane);
+        if (!beside) {
+            after_launches();
+            Rest rest;
+            rest.add(index, values, b, p, group, part, p.parts, col, lane);
+            rest.leave<true>(sums, lane);
+        }
+    }
+#if REST_WARPS > 0
+    __syncwarp();
+    Rest rest;
+    u32 unit = rank * REST_WARPS + warp - WARPS - PRODUCERS;
+    bool aside = beside && warp >= WARPS + PRODUCERS && unit < p.each * shares && first + unit / shares < p.groups;
+    if (aside) {
+        after_launches();
+        rest.add(index, values, b, p, first + unit / shares, unit % shares, shares, col, lane);
+    }
+    __syncthreads(); // the rings are done with
+    if (aside) rest.leave<false>((float *)(smem + rest_sums(warp - WARPS - PRODUCERS)), lane);
+#endif
+    __syncwarp();
+    cluster_sync();
+    RowEntries entries{index, mask, values, b, &p};
+    Out<Params> out({c, bias}, p);
+    after_launches();
+    for (u32 i = warp < WARPS ? rank * 32 * WARPS + threadIdx.x : ~0u; i < p.each * GROUP_ROWS * (COLS / 4); i += CLUSTER * 32 * WARPS) {
+        u32 of = i / (GROUP_ROWS * (COLS / 4)), r = i / (COLS / 4) % GROUP_ROWS, at = i % (COLS / 4) * 4, row = (first + of) * GROUP_ROWS + r;
+        if (row >= p.rows) break;
+        if (col + at >= p.n) continue;
+        float4 x = make_float4(0, 0, 0, 0);
+        for (u32 q = of, end = p.parts * p.each; q < end; q += 4 * p.each) {
+            float4 y[4];
+#pragma unroll
+            for (int k = 0; k < 4; k++) {
+                u32 s = q + k * p.each;
+                y[k] = make_float4(0, 0, 0, 0);
+                if (s < end) y[k] = cluster_load4(shared_address(smem) + s % WARPS * RING + (r * PITCH + at) * 4, s / WARPS);
+            }
+#pragma unroll
+            for (int k = 0; k < 4; k++) x.x += y[k].x, x.y += y[k].y, x.z += y[k].z, x.w += y[k].w;
+        }
+        if (beside)
+            for (u32 q = of * shares; q < of * shares + shares; q++) {
+                float4 y = cluster_load4(shared_address(smem) + rest_sums(q % max(REST_WARPS, 1)) + (r * PITCH + at) * 4, q / max(REST_WARPS, 1));
+                x.x += y.x, x.y += y.y, x.z += y.z, x.w += y.w;
+            }
+        out.store(row, col + at, x, entries);
+    }
+    __syncwarp();
+    cluster_sync(); // no block leaves while the other reads its sums
+}
