@@ -21,7 +21,7 @@ layout(constant_id = 1) const uint TM = 16;
 layout(constant_id = 2) const uint TN = 16;
 layout(constant_id = 3) const uint TK = 16;
 layout(constant_id = 4) const uint WIDE = 32;
-layout(constant_id = 5) const uint SUBS = 4;
+layout(constant_id = 5) const uint SUBGROUPS = 4;
 layout(constant_id = 6) const uint DOWN = 4;     // subgroups of which each has other rows
 layout(constant_id = 7) const uint TEAMS = 2;    // at most: 64 invocations each
 layout(constant_id = 8) const uint SHARED = 576; // uvec4 for B's rows, and for 32 rows of C: what the table computes
@@ -42,7 +42,7 @@ const uint PART = 32;                             // rows of C that shared memor
 shared float16_t tileA[TEAMS * A_TILE];
 shared uvec4 tileB[SHARED];
 
-const uint HIGH = GROUP_ROWS / DOWN, ACROSS = WIDE / (SUBS / DOWN); // a subgroup's rows and columns
+const uint HIGH = GROUP_ROWS / DOWN, ACROSS = WIDE / (SUBGROUPS / DOWN); // a subgroup's rows and columns
 const uint TALL = HIGH / TM, BROAD = ACROSS / TN;                   // in operations
 
 #define OPERAND_A coopmat<float16_t, gl_ScopeSubgroup, TM, TK, gl_MatrixUseA>

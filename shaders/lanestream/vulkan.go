@@ -118,7 +118,7 @@ func lanesVariant(source, blob string, cols uint32, short bool, subs, shared uin
 // coop is a matrix unit of coop.comp.
 type coop struct {
 	spec.MatrixUnit
-	subs uint32 // subgroups of a workgroup: a multiple of 4, of 64 invocations or more
+	subs uint32 // subgroups of a workgroup: a multiple of 4, of 64 invocations or more (so none are made over for smaller subgroups)
 }
 
 // coops are those of NVIDIA, AMD in waves of 32 and of 64, Intel, and Mesa's driver for CPUs.
@@ -142,7 +142,7 @@ func (c coop) variant(cols uint32) *spec.Variant {
 		Local: [3]uint32{local, 1, 1}, Sub: c.Sub, Matrix: true,
 		Consts: append([]spec.Const{
 			{Name: "LOCAL", ID: 0, Value: local}, {Name: "TM", ID: 1, Value: c.M}, {Name: "TN", ID: 2, Value: c.N}, {Name: "TK", ID: 3, Value: c.K},
-			{Name: "WIDE", ID: 4, Value: cols}, {Name: "SUBS", ID: 5, Value: c.subs}, {Name: "DOWN", ID: 6, Value: down}, {Name: "TEAMS", ID: 7, Value: teams},
+			{Name: "WIDE", ID: 4, Value: cols}, {Name: "SUBGROUPS", ID: 5, Value: c.subs}, {Name: "DOWN", ID: 6, Value: down}, {Name: "TEAMS", ID: 7, Value: teams},
 			{Name: "SHARED", ID: 8, Value: octets}, spec.Define("COLS", cols), spec.Define("STREAMS", 1),
 		}, packing()...),
 		Unit: spec.Unit{Source: "coop.comp", Blob: "coop.spv"},
