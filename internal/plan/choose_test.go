@@ -90,6 +90,9 @@ func TestChoice(t *testing.T) {
 	}{
 		{"8-row vectors", backend.CodePTX, "gen:vector,rows=4096,v=8,density=0.02", dtype.F16, 512, "cvse tiledcsr jigsaw"},
 		{"16-row vectors", backend.CodePTX, "gen:vector,rows=2048,v=16,density=0.1", dtype.F16, 128, "hrpb"},
+		{"scattered entries, many columns", backend.CodePTX, "gen:uniform,rows=4096,density=0.1", dtype.F16, 512, "sparse24r"},
+		{"few zeros", backend.CodePTX, "gen:uniform,rows=2048,density=0.7", dtype.F16, 512, "dense"},
+		{"half zeros, few columns", backend.CodePTX, "gen:uniform,rows=28672,cols=2048,density=0.5", dtype.F16, 8, "lanestream"},
 		{"few entries", backend.CodePTX, "gen:uniform,rows=4096,density=0.005", dtype.F16, 128, "csr"},
 		{"2:16 in tall units", backend.CodePTX, "gen:nm,rows=2048,cols=2048,n=2,m=16,v=32", dtype.F16, 512, "nm"},
 		{"a graph", backend.CodePTX, "gen:powerlaw,rows=40000,nnz-per-row=8", dtype.F16, 128, "csr hrpb"},

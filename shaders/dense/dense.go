@@ -49,6 +49,7 @@ var Format = &spec.Format{
 	Adopt:           adopt,
 	Measure:         measure,
 	Launch:          launch,
+	Suited:          suited,
 }
 
 // params is the parameter block. Rows and columns are those of the product that is written row by row: of C, or, where

@@ -40,6 +40,14 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	return l, nil
 }
 
+// suited returns the tile that a problem takes on CUDA.
+func suited(v *spec.Variant, _ *spec.Packed, p spec.Problem) *spec.Variant {
+	if v.Code != backend.CodePTX {
+		return v
+	}
+	return share(v, params{rows: uint32(p.M), n: uint32(p.N), cols: uint32(p.K)}, p.Caps).variant
+}
+
 // shared is how tiles are shared out: see pieces.cuh. Those of hopper.cu are tiles of a cluster of blocks.
 type shared struct {
 	variant    *spec.Variant
