@@ -81,7 +81,7 @@ func softMatrices(dev backend.Device) bool {
 // checked in, have all.
 const wholeSuite = "4"
 
-var sampled = regexp.MustCompile(`^(csr/f32|cvse/v8/f16|dense/f16|hrpb/f16|jigsaw/f16|nm/v1/f16|tiledcsr/v8/bf16)/.*/(bias|relu|gelu|silu|right|sequence|transpose|values:)`)
+var sampled = regexp.MustCompile(`^(csr/f32|cvse/v8/f16|dense/f16|hrpb/f16|jigsaw/f16|nm/v1/f16|tiledcsr/v8/bf16)/.*/(bias|relu|gelu|silu|right|sequence|transpose|values:)|^(lanestream|sparse24r)/f16/T1±/m(67|150)`)
 
 // runs returns what to run on a device: all cases, or, on a software driver, those of wholeSuite and sampled.
 func runs(dev backend.Device) []Options {

@@ -90,26 +90,42 @@ func (e *eligibility) others(k *spec.Format) []*spec.Variant {
 		vs, variants = unlistedT3(e.caps), nil
 	}
 	for _, v := range variants {
-		if v.Code != e.caps.Code || !v.Matrix || v.Met(e.caps) || v.Const("SUBS") == 0 {
+		if v.Code != e.caps.Code || !v.Matrix || v.Met(e.caps) {
 			continue
 		}
-		x := *v
-		x.Need.Shapes = nil
-		x.Sub = e.caps.SubgroupMin
-		x.Local[0] = x.Sub * v.Const("SUBS")
-		x.Consts = slices.Clone(v.Consts)
-		for i := range x.Consts {
-			if x.Consts[i].Name == "LOCAL" {
-				x.Consts[i].Value = x.Local[0]
-			}
-		}
-		x.Name = strings.Replace(v.Name, fmt.Sprintf("_sub%d", v.Sub), fmt.Sprintf("_sub%d", x.Sub), 1)
-		if x.Met(e.caps) && !slices.ContainsFunc(vs, func(o *spec.Variant) bool { return o.Name == x.Name }) {
-			vs = append(vs, &x)
+		x := remake(k, v, e.caps.SubgroupMin)
+		if x != nil && x.Met(e.caps) && !slices.ContainsFunc(vs, func(o *spec.Variant) bool { return o.Name == x.Name }) {
+			vs = append(vs, x)
 		}
 	}
 	e.remade[k] = vs
 	return vs
+}
+
+// remake returns a variant made over for subgroups of another size, whatever matrix shapes the device lists; nil if it
+// cannot be.
+func remake(k *spec.Format, v *spec.Variant, sub uint32) *spec.Variant {
+	if k.Remake != nil {
+		if v = k.Remake(v, sub); v != nil {
+			v.Need.Shapes = nil
+		}
+		return v
+	}
+	if v.Const("SUBS") == 0 {
+		return nil
+	}
+	x := *v
+	x.Need.Shapes = nil
+	x.Sub = sub
+	x.Local[0] = x.Sub * v.Const("SUBS")
+	x.Consts = slices.Clone(v.Consts)
+	for i := range x.Consts {
+		if x.Consts[i].Name == "LOCAL" {
+			x.Consts[i].Value = x.Local[0]
+		}
+	}
+	x.Name = strings.Replace(v.Name, fmt.Sprintf("_sub%d", v.Sub), fmt.Sprintf("_sub%d", x.Sub), 1)
+	return &x
 }
 
 // composition is a case's arrays and launch for a variant, made by the kernel's table on the host.

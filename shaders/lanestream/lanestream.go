@@ -51,6 +51,7 @@ var Format = &spec.Format{
 	Adopt:           spec.Adopter(take[half.F16], take[half.BF16], take[float32]),
 	Launch:          launch,
 	Suited:          suited,
+	Remake:          remake,
 }
 
 // params is the parameter block.

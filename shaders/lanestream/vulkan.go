@@ -118,7 +118,7 @@ func lanesVariant(source, blob string, cols uint32, short bool, subs, shared uin
 // coop is a matrix unit of coop.comp.
 type coop struct {
 	spec.MatrixUnit
-	subs uint32 // subgroups of a workgroup: a multiple of 4, of 64 invocations or more (so none are made over for smaller subgroups)
+	subs uint32 // subgroups of a workgroup: a multiple of 4, of 64 invocations or more
 }
 
 // coops are those of NVIDIA, AMD in waves of 32 and of 64, Intel, and Mesa's driver for CPUs.
@@ -148,6 +148,17 @@ func (c coop) variant(cols uint32) *spec.Variant {
 		Unit: spec.Unit{Source: "coop.comp", Blob: "coop.spv"},
 		Out:  []dtype.Type{dtype.F16},
 	}
+}
+
+// remake makes a variant of coop.comp over for subgroups of another size, as many as its workgroups need.
+func remake(v *spec.Variant, sub uint32) *spec.Variant {
+	for _, c := range coops {
+		if cols := v.Const("COLS"); c.variant(cols).Name == v.Name {
+			c.Sub, c.subs = sub, max(c.subs, spec.Ceil(spec.Ceil(64, sub), 4)*4)
+			return c.variant(cols)
+		}
+	}
+	return nil
 }
 
 // scalarVulkan is scalar.comp.

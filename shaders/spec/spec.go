@@ -55,6 +55,9 @@ type Format struct {
 	// Suited, if set, returns the variant that Launch runs in a problem where it is asked for v: predictions go by it. Of
 	// the problem it looks at sizes and Caps.
 	Suited func(v *Variant, e *Packed, p Problem) *Variant
+	// Remake, if set, returns a variant for cooperative matrices made over for subgroups of another size, nil if it cannot be.
+	// Without it a workgroup has as many subgroups as before. A software driver runs other vendors' matrix shapes so.
+	Remake func(v *Variant, sub uint32) *Variant
 }
 
 // Runs returns the variant that a launch runs in a problem where it is asked for v.
