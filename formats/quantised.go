@@ -63,6 +63,15 @@ func Level(kind dtype.Type, q uint8) float32 {
 	return float32(int8(q))
 }
 
+// Levels returns the levels of all values of 8 bits.
+func Levels(kind dtype.Type) *[256]float32 {
+	var all [256]float32
+	for q := range all {
+		all[q] = Level(kind, uint8(q))
+	}
+	return &all
+}
+
 // Groups returns the number of scales of a row.
 func (m *Quantised) Groups() int { return (m.Cols-1)/ScaleCols + min(1, m.Cols) }
 
@@ -72,8 +81,8 @@ func (m *Quantised) Scale(row, col int) float32 { return m.Scales[row*m.Groups()
 // Levels returns the matrix without its scales, sharing its pattern. All its values are exact.
 func (m *Quantised) Levels() *CSR[half.F16] {
 	var table [256]half.F16
-	for q := range table {
-		table[q] = half.F16From(Level(m.Kind, uint8(q)))
+	for q, x := range Levels(m.Kind) {
+		table[q] = half.F16From(x)
 	}
 	a := &CSR[half.F16]{Rows: m.Rows, Cols: m.Cols, RowPtr: m.RowPtr, ColIdx: m.ColIdx, Val: make([]half.F16, len(m.Q))}
 	par.Range(len(m.Q), grain, func(lo, hi int) {

@@ -62,46 +62,19 @@ func attention(qkv *formats.Dense[float32], heads int) *formats.Dense[half.F16] 
 	return formats.ConvertDense[half.F16](y.Layout(false, 0))
 }
 
-// onHost returns a row of weights.
-type onHost interface {
-	row(i int) (cols []int32, values []half.F16)
-}
-
-type denseRows struct{ *formats.Dense[half.F16] }
-
-func (d denseRows) row(i int) ([]int32, []half.F16) { return nil, d.Line(i) }
-
-type sparseRows struct{ *formats.CSR[half.F16] }
-
-func (a sparseRows) row(i int) ([]int32, []half.F16) {
-	lo, hi := a.RowPtr[i], a.RowPtr[i+1]
-	return a.ColIdx[lo:hi], a.Val[lo:hi]
-}
-
-func newOnHost(a formats.Encoded) onHost {
-	if d, ok := a.(*formats.Dense[half.F16]); ok {
-		return denseRows{d}
-	}
-	return sparseRows{a.(*formats.CSR[half.F16])}
-}
-
 // distance returns how far outputs are from W·x + before, computed in float64, over the largest of them. It looks at
 // some rows and columns.
 func (l *layer) distance(y *formats.Dense[float32], x *formats.Dense[half.F16], before *formats.Dense[float32]) float64 {
 	worst, largest := 0.0, 0.0
 	for i := 0; i < y.Rows; i += 1 + y.Rows/50 {
-		cols, values := l.row(i)
+		w := l.weights
 		for j := 0; j < y.Cols; j += 1 + y.Cols/8 {
 			want := 0.0
 			if before != nil {
 				want = float64(before.At(i, j))
 			}
-			for k, v := range values {
-				at := k
-				if cols != nil {
-					at = int(cols[k])
-				}
-				want += float64(v.Float32()) * float64(x.At(at, j).Float32())
+			for e := w.RowPtr[i]; e < w.RowPtr[i+1]; e++ {
+				want += float64(w.Val[e].Float32()) * float64(x.At(int(w.ColIdx[e]), j).Float32())
 			}
 			worst = max(worst, math.Abs(float64(y.At(i, j))-want))
 			largest = max(largest, math.Abs(want))

@@ -148,8 +148,8 @@ func compare(ctx context.Context, dev *spmm.Device, c config, out io.Writer) err
 
 // layer is a weight matrix on the device and, to check with, on the host.
 type layer struct {
-	plan *spmm.Plan
-	onHost
+	plan    *spmm.Plan
+	weights *formats.CSR[half.F16]
 }
 
 // block is the four layers on a device.
@@ -178,7 +178,7 @@ func newBlock(ctx context.Context, dev *spmm.Device, c config, p pruning) (*bloc
 		if err != nil {
 			return nil, errors.Join(err, b.close())
 		}
-		*l.to = &layer{plan, newOnHost(a)}
+		*l.to = &layer{plan, a.Sparse().(*formats.CSR[half.F16])}
 	}
 	return b, nil
 }

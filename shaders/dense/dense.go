@@ -138,7 +138,13 @@ func measure(rows, cols int, nnz int64, v *spec.Variant) (formats.Stats, int64, 
 	if ld > spec.MaxLD {
 		return formats.Stats{}, 0, fmt.Errorf("kernel dense/%s: %d columns exceed %d: %w", v.Name, cols, spec.MaxLD, backend.ErrUnsupported)
 	}
-	tiles := int64(spec.Ceil(rows, int(v.Const("ROWS")))) // of rows
+	s, tiles := stats(rows, cols, ld, nnz, v)
+	return s, tiles, nil
+}
+
+// stats tells what rows of so many columns become, each with room for ld elements of v's type, and in how many tiles of rows.
+func stats(rows, cols int, ld, nnz int64, v *spec.Variant) (formats.Stats, int64) {
+	tiles := int64(spec.Ceil(rows, int(v.Const("ROWS"))))
 	s := formats.Stats{
 		StoredBytes: int64(rows) * ld * int64(v.In.Size()), Slots: int64(rows) * ld, MACs: int64(computed(rows, v)) * int64(cols),
 		Gathers: tiles * int64(cols), Staged: true,
@@ -146,7 +152,7 @@ func measure(rows, cols int, nnz int64, v *spec.Variant) (formats.Stats, int64, 
 	if s.Slots > 0 {
 		s.Fill = float64(nnz) / float64(s.Slots)
 	}
-	return s, tiles, nil
+	return s, tiles
 }
 
 // computed is the number of rows that a variant computes for so many.

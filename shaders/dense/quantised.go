@@ -62,14 +62,8 @@ func measureQuantised(rows, cols int, nnz int64, v *spec.Variant) (formats.Stats
 	case ld > spec.MaxLD:
 		return formats.Stats{}, 0, fmt.Errorf("kernel dense/%s: %d columns exceed %d: %w", v.Name, cols, spec.MaxLD, backend.ErrUnsupported)
 	}
-	tiles := int64(spec.Ceil(rows, int(v.Const("ROWS"))))
-	s := formats.Stats{
-		StoredBytes: int64(rows) * (ld + 4*int64(spec.Ceil(cols, formats.ScaleCols))), Slots: int64(rows) * ld,
-		MACs: int64(computed(rows, v)) * int64(cols), Gathers: tiles * int64(cols), Staged: true,
-	}
-	if s.Slots > 0 {
-		s.Fill = float64(nnz) / float64(s.Slots)
-	}
+	s, tiles := stats(rows, cols, ld, nnz, v)
+	s.StoredBytes = int64(rows) * (ld + 4*int64(spec.Ceil(cols, formats.ScaleCols)))
 	return s, tiles, nil
 }
 
@@ -99,10 +93,7 @@ var quantisedScratches = sync.Pool{New: func() any { return new(quantisedScratch
 
 // quantisedGroup returns the function of one workgroup on the CPU. Values are multiplied by their scales before they are multiplied.
 func quantisedGroup[T formats.Value](kind dtype.Type, loops host.Loops[T]) backend.GroupFunc {
-	var levels [256]float32
-	for q := range levels {
-		levels[q] = formats.Level(kind, uint8(q))
-	}
+	levels := formats.Levels(kind)
 	return func(args [][]byte, block []byte, at [3]uint32) {
 		p := spec.View[params](block)
 		tile := at[0] + at[2]*p.width

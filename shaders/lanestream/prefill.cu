@@ -425,9 +425,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(BLOCKS
     Work w(shared_address(smem), p);
     Index index(index_, p);
     TileMap *map = &maps[blockIdx.x % MOST_BLOCKS]; // they are all the same
-#ifndef MAP_GIVEN
     if (threadIdx.x < 32) chain_map(map, (TileMap *)(smem + SHARED_BYTES), b, p);
-#endif
     if (threadIdx.x == 0) w.start();
     cluster_sync();
     if (threadIdx.x < 128) {

@@ -80,10 +80,7 @@ func quantisedVariants() []*spec.Variant {
 // quantisedGroup returns the function of one workgroup on the CPU, a group of 64 rows and some columns. Values are multiplied by their
 // scales when they are expanded.
 func quantisedGroup[T formats.Value](kind dtype.Type, loops host.Loops[T]) backend.GroupFunc {
-	var levels [256]float32
-	for q := range levels {
-		levels[q] = formats.Level(kind, uint8(q))
-	}
+	levels := formats.Levels(kind)
 	pool := sync.Pool{New: func() any { return new(quantisedScratch) }}
 	return func(args [][]byte, block []byte, at [3]uint32) {
 		p := spec.View[params](block)
@@ -98,7 +95,7 @@ func quantisedGroup[T formats.Value](kind dtype.Type, loops host.Loops[T]) backe
 		stored := tail[len(restPtr)+len(restCol):]
 		slots := chains * int(index[streams])
 		w := quantisedWork[T]{
-			params: p, quantisedScratch: pool.Get().(*quantisedScratch), levels: &levels, number: number, ptr: index[:streams+1], restPtr: restPtr, restCol: restCol,
+			params: p, quantisedScratch: pool.Get().(*quantisedScratch), levels: levels, number: number, ptr: index[:streams+1], restPtr: restPtr, restCol: restCol,
 			stored: stored[:slots/32], scales: backend.View[float32](backend.Bytes(stored[slots/32:])), mask: backend.View[uint32](args[1]),
 			values: args[2][:slots], rest: args[2][slots:], b: backend.View[T](args[3]), loops: loops, firstColumn: int(at[1]) * quantisedCols,
 		}

@@ -291,11 +291,11 @@ func (d *dealer) step(pools []pool, w, due int) dealtStep {
 		for half := range 2 {
 			taken := pools[l].take(due)
 			for i := range ringBanks {
-				k, col := half*ringBanks+i, w*d.window+i // of a row that is there, for what is no vector
+				k, col := half*ringBanks+i, 0
 				s.vector[l][k] = -1
 				if i < len(taken.vectors) {
 					s.vector[l][k], col = int32(taken.vectors[i].number), taken.vectors[i].col
-				} else {
+				} else { // of a row that is there, for what is no vector
 					col = w*d.window + taken.free(i-len(taken.vectors))
 				}
 				row := col % d.ring

@@ -3,6 +3,7 @@
 package shadertest
 
 import (
+	"bytes"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -41,6 +42,14 @@ func Spread(k int, lens ...int) [][]int32 {
 		}
 	}
 	return p
+}
+
+// RunTwice is Run, and again: the bits of C must be the same.
+func (q Case) RunTwice(t *testing.T, dev backend.Device, k *spec.Format, v *spec.Variant, out dtype.Type) {
+	t.Helper()
+	if first, second := q.Run(t, dev, k, v, out), q.Run(t, dev, k, v, out); !bytes.Equal(first, second) {
+		t.Errorf("%s, %d columns: the second run gave other bits", q.Name, q.N)
+	}
 }
 
 // Run multiplies with a variant whose output type is out, holds every element of C against the
