@@ -147,7 +147,10 @@ func (f *fitter) best() model.Cost {
 		c.Efficiency = 1
 	}
 	figures := []*float64{&c.Efficiency, &c.StartUS}
-	if f.v.Code != backend.CodeGo { // on the CPU a step is arithmetic
+	if f.v.Code == backend.CodeGo { // a step is arithmetic
+		c.Columns = max(1, f.start.Columns)
+		figures = append(figures, &c.Columns)
+	} else {
 		c.StepUS = max(leastUS, c.StepUS)
 		figures = append(figures, &c.StepUS)
 	}

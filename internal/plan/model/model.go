@@ -115,6 +115,8 @@ type Cost struct {
 	// Efficiency is the part of the measured arithmetic that the inner loop reaches where nothing else holds it up;
 	// 0: 1. It exceeds 1 where the loop does better than the kernel by which arithmetic was measured.
 	Efficiency float64 `json:"efficiency,omitempty"`
+	// Columns is how many columns' worth of arithmetic unpacking an entry takes, for each tile of B's columns.
+	Columns float64 `json:"entry_columns,omitempty"`
 	// Fetch is the part of the time of fetching rows of B that counts; 0: 1. It is less where copies of tiles bring them
 	// for several blocks while others are multiplied.
 	Fetch float64 `json:"fetch,omitempty"`
@@ -225,7 +227,7 @@ func (m *DeviceModel) validate() error {
 	}
 	for _, c := range m.Costs {
 		err = errors.Join(err, patterns(c.Variants),
-			within("efficiency", c.Efficiency, mostFactor), within("fetch", c.Fetch, mostFactor), within("start_us", c.StartUS, mostUS), within("step_us", c.StepUS, mostUS))
+			within("efficiency", c.Efficiency, mostFactor), within("entry_columns", c.Columns, mostUS), within("fetch", c.Fetch, mostFactor), within("start_us", c.StartUS, mostUS), within("step_us", c.StepUS, mostUS))
 	}
 	for _, g := range m.Fixed {
 		err = errors.Join(err, patterns(g.Variants),

@@ -10,6 +10,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/simd"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -57,7 +58,7 @@ func (p *Predictor) TimeAt(c Cost, v *spec.Variant, s formats.Stats, items int64
 	if c.Fetch > 0 {
 		fetch = time.Duration(math.Round(float64(fetch) * c.Fetch))
 	}
-	compute := float64(at(2*s.MACs*int64(width), p.Rates.arithmetic(v)))
+	compute := float64(at(2*s.MACs*int64(width), p.Rates.arithmetic(v))) * (1 + c.Columns*float64(p.tiles(v))/float64(width))
 	if c.Efficiency > 0 {
 		compute /= c.Efficiency
 	}
@@ -98,9 +99,12 @@ func (p *Predictor) tiles(v *spec.Variant) int64 {
 	return 1
 }
 
-// width is how many columns are computed: GPUs compute whole tiles even where B has fewer.
+// width is how many columns are computed: GPUs compute whole tiles even where B has fewer, the CPU whole vectors.
 func (p *Predictor) width(v *spec.Variant) int {
-	if cols := int(v.Const("COLS")); cols > 0 && v.Code != backend.CodeGo {
+	if v.Code == backend.CodeGo {
+		return up(p.N, simd.Width)
+	}
+	if cols := int(v.Const("COLS")); cols > 0 {
 		return up(p.N, cols)
 	}
 	return p.N
