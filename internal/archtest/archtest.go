@@ -61,13 +61,17 @@ var Rules = []Rule{
 	{"shaders/rfx", []string{"backend", "formats/...", "shaders/spec", "shaders/include", "shaders/host", "shaders/quantise"}},
 	{"shaders/...", []string{"backend", "formats/...", "shaders/spec", "shaders/include", "shaders/host", "shaders/panel", Self}},
 
+	{"comm", nil},
+	{"comm/...", []string{"comm/..."}},
+
 	{".", []string{"backend", "portable/cpu", "formats/...", "internal/plan"}},
+	{"dist/...", []string{".", "comm/...", "formats/...", Self}},
 	{"conformance/oracle", []string{"formats/..."}},
 	{"conformance/...", []string{".", "backend/...", "conformance/...", "formats/...", "shaders/...", "internal/..."}},
 	{"bench/...", []string{".", "backend/...", "conformance/oracle", "formats/...", "shaders/...", "internal/...", Self}},
 	{"tools/...", []string{"internal/...", "shaders/...", "backend", Self}},
 	{"examples/...", []string{".", "backend/...", "portable/...", "formats/..."}},
-	{"cmd/...", []string{".", "backend/...", "portable/...", "conformance/...", "formats/...", "shaders/...", "internal/...", Self}},
+	{"cmd/...", []string{".", "comm/...", "dist/...", "backend/...", "portable/...", "conformance/...", "formats/...", "shaders/...", "internal/...", Self}},
 }
 
 // Bindings are imported by a few folders only: each graphics API stays behind its backend, what draws and parses flags

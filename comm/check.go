@@ -1,0 +1,81 @@
+// What every implementation refuses, before anything is sent.
+
+package comm
+
+import (
+	"fmt"
+	"math"
+)
+
+// CheckRoot refuses a root that is no rank.
+func CheckRoot(c Comm, root int) error {
+	if root < 0 || root >= c.Size() {
+		return fmt.Errorf("comm: root %d of %d ranks", root, c.Size())
+	}
+	return nil
+}
+
+// CheckOp refuses what is no reduction.
+func CheckOp(op Op) error {
+	if op != Sum && op != Max {
+		return fmt.Errorf("comm: reduction %d", op)
+	}
+	return nil
+}
+
+// CheckColor refuses a negative color of Split.
+func CheckColor(color int) error {
+	if color < 0 || color > math.MaxInt32 {
+		return fmt.Errorf("comm: color %d, want 0 to %d", color, math.MaxInt32)
+	}
+	return nil
+}
+
+// CheckScatter refuses what is wrong with the operands of ReduceScatter.
+func CheckScatter(c Comm, send, recv []int64, counts []int) error {
+	if len(counts) != c.Size() {
+		return fmt.Errorf("comm: counts for %d ranks, there are %d", len(counts), c.Size())
+	}
+	sum := 0
+	for r, n := range counts {
+		if n < 0 || n > math.MaxInt32 || n > len(send)-sum {
+			return fmt.Errorf("comm: a count of %d for rank %d, after %d of %d elements", n, r, sum, len(send))
+		}
+		sum += n
+	}
+	if sum != len(send) || counts[c.Rank()] != len(recv) {
+		return fmt.Errorf("comm: counts are for %d and %d elements, and buffers have %d and %d", sum, counts[c.Rank()], len(send), len(recv))
+	}
+	return nil
+}
+
+// CheckParts refuses parts that are not one for each rank, or outside a buffer of items.
+func CheckParts(c Comm, item int, buffer []byte, parts []Part) error {
+	if item < 1 || len(buffer)%item != 0 {
+		return fmt.Errorf("comm: %d bytes in items of %d", len(buffer), item)
+	}
+	if len(parts) != c.Size() {
+		return fmt.Errorf("comm: parts for %d ranks, there are %d", len(parts), c.Size())
+	}
+	have := len(buffer) / item
+	if have > math.MaxInt32 {
+		return fmt.Errorf("comm: %d items in a buffer, at most %d are possible", have, math.MaxInt32)
+	}
+	for r, p := range parts {
+		if p.Start < 0 || p.Count < 0 || p.Count > have || p.Start > have-p.Count {
+			return fmt.Errorf("comm: part %d is %d items from %d on, of %d", r, p.Count, p.Start, have)
+		}
+	}
+	return nil
+}
+
+// CheckGather refuses what is wrong with the operands of AllGatherV.
+func CheckGather(c Comm, item int, send, recv []byte, parts []Part) error {
+	if err := CheckParts(c, item, recv, parts); err != nil {
+		return err
+	}
+	if mine := parts[c.Rank()].Count; len(send) != mine*item {
+		return fmt.Errorf("comm: %d bytes to send, and this rank's part is %d items of %d", len(send), mine, item)
+	}
+	return nil
+}

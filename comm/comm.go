@@ -1,0 +1,151 @@
+// Package comm is how the ranks of a job exchange data: processes on one machine or many, each of which holds a share of
+// a matrix.
+//
+// Comm is the interface. comm/mpi implements it with the MPI library that launched the program, comm/local with goroutines,
+// for tests and for a job of one rank. commtest holds the contract as code that every implementation runs.
+//
+// All operations are collective: every rank of a Comm calls the same ones in the same order, and each returns when this
+// rank's part is done. Data are bytes, counted in items of a size that the caller names. What is reduced are integers alone:
+// their sums do not depend on the order in which an implementation adds them, so that results have the same bits for any
+// number of ranks.
+//
+// An error of an operation leaves ranks out of step. Whoever gets one ends the job with Abort, or the other ranks wait for
+// ever. Agree turns an error of one rank's own into one that all ranks return.
+package comm
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Comm is a group of ranks, seen from one of them. One goroutine at a time may use it.
+type Comm interface {
+	// Rank is the number of this rank, from 0.
+	Rank() int
+	// Size is the number of ranks.
+	Size() int
+	// Split makes a Comm of the ranks that give the same color, which is not negative, ordered by key and then by rank.
+	Split(color, key int) (Comm, error)
+	// Barrier returns once all ranks have called it.
+	Barrier() error
+	// Bcast copies root's data to all ranks; data has the same length on each.
+	Bcast(data []byte, root int) error
+	// AllReduce replaces each element of data by the reduction of that element over all ranks; data has the same length on
+	// each.
+	AllReduce(data []int64, op Op) error
+	// ReduceScatter reduces send over all ranks and leaves part r of the result in recv on rank r; part r has counts[r]
+	// elements, and they follow each other in send.
+	ReduceScatter(send, recv []int64, counts []int, op Op) error
+	// AllToAllV sends part r of send to rank r, and receives part r of recv from rank r. Both ranks name the same count.
+	// Parts of recv must not overlap; items between them are left alone.
+	AllToAllV(item int, send []byte, sent []Part, recv []byte, received []Part) error
+	// AllGatherV sends all of send to every rank, and receives part r of recv from rank r. parts are the same on all ranks.
+	AllGatherV(item int, send, recv []byte, parts []Part) error
+	// Abort ends all ranks of the job with an exit code; where these are goroutines it makes all their calls return
+	// ErrAborted. It is the one call that is not collective, and may come from any goroutine.
+	Abort(code int)
+	// Close frees the Comm. That of the whole job is closed last.
+	Close() error
+}
+
+// Op is a reduction of integers.
+type Op int
+
+// The reductions.
+const (
+	Sum Op = iota // modulo 2⁶⁴
+	Max
+)
+
+// Part is a run of items in a buffer: what one rank sends or receives.
+type Part struct{ Start, Count int }
+
+// Follow returns the parts of the given counts, one behind the other.
+func Follow(counts ...int) []Part {
+	parts, at := make([]Part, len(counts)), 0
+	for i, n := range counts {
+		parts[i] = Part{at, n}
+		at += n
+	}
+	return parts
+}
+
+// End returns where the last of the parts ends.
+func End(parts []Part) int {
+	end := 0
+	for _, p := range parts {
+		end = max(end, p.Start+p.Count)
+	}
+	return end
+}
+
+// Errors, to be tested with errors.Is.
+var (
+	ErrAborted     = errors.New("the job was aborted")
+	ErrUnavailable = errors.New("not available") // no library for it, or not this one
+)
+
+// Memory is implemented by a Comm whose transfers are fastest, or only safe, in memory of its own.
+type Memory interface {
+	// Alloc returns zeroed memory, and what frees it.
+	Alloc(bytes int) ([]byte, func(), error)
+}
+
+// Alloc returns zeroed memory for data that c transfers, and what frees it; no slice of it may be used after that.
+func Alloc(c Comm, bytes int) ([]byte, func(), error) {
+	if m, ok := c.(Memory); ok && bytes > 0 {
+		return m.Alloc(bytes)
+	}
+	return make([]byte, bytes), func() {}, nil
+}
+
+// RankError is an error that another rank had.
+type RankError struct {
+	Rank int
+	Text string
+	Code int // what Agree's code made of it
+}
+
+func (e *RankError) Error() string { return fmt.Sprintf("rank %d: %s", e.Rank, e.Text) }
+
+// Agree tells every rank whether all have succeeded. Each gives its own error, or nil. If any has one, all return an error:
+// a rank that has one returns that, the others a RankError of the lowest rank that has one. code makes a small number that
+// is not negative of an error, which the RankError carries; it may be nil.
+func Agree(c Comm, err error, code func(error) int) error {
+	if c.Size() == 1 {
+		return err
+	}
+	// The maximum over ranks of Size − Rank where there is an error finds the lowest rank with one.
+	state := []int64{0, 0, 0}
+	if err != nil {
+		state[0] = int64(c.Size() - c.Rank())
+	}
+	if err := c.AllReduce(state[:1], Max); err != nil {
+		return err
+	}
+	if state[0] == 0 {
+		return nil
+	}
+	first := c.Size() - int(state[0])
+	var text []byte
+	if c.Rank() == first {
+		text = []byte(err.Error())
+		state[1] = int64(len(text))
+		if code != nil {
+			state[2] = int64(code(err))
+		}
+	}
+	if err := c.AllReduce(state[1:], Max); err != nil {
+		return err
+	}
+	if c.Rank() != first {
+		text = make([]byte, state[1])
+	}
+	if err := c.Bcast(text, first); err != nil {
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	return &RankError{Rank: first, Text: string(text), Code: int(state[2])}
+}

@@ -1,0 +1,167 @@
+// The contract on real libraries: the test starts itself as ranks, with mpirun.
+
+//go:build cgo && linux
+
+package mpi_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spmmrun/spmm/comm"
+	"github.com/spmmrun/spmm/comm/commtest"
+	"github.com/spmmrun/spmm/comm/mpi"
+	"github.com/spmmrun/spmm/comm/mpi/mpitest"
+)
+
+// As what the test binary runs as a rank.
+const role = "SPMM_TEST_RANK"
+
+func TestMain(m *testing.M) {
+	if f, ok := roles[os.Getenv(role)]; ok {
+		os.Exit(f())
+	}
+	os.Exit(m.Run())
+}
+
+var roles = map[string]func() int{
+	"contract": func() int { return ranks(contract) },
+	"dies":     func() int { return ranks(dies) },
+	"aborts":   func() int { return ranks(aborts) },
+}
+
+// ranks runs f as one rank.
+func ranks(f func(comm.Comm) error) int {
+	c, version, err := mpi.Init()
+	if err == nil {
+		err = f(c)
+	}
+	if err == nil {
+		err = c.Close()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	l, _ := mpi.Launcher()
+	fmt.Printf("rank %d of %d is right: %s\n", l.Rank, l.Size, version)
+	return 0
+}
+
+// contract is commtest's, on two goroutines' worth of threads, with Go's own handling of signals in between.
+func contract(c comm.Comm) error {
+	if err := commtest.Check(c); err != nil {
+		return err
+	}
+	if !recovers() {
+		return errors.New("a nil dereference is no panic any more")
+	}
+	if _, _, err := mpi.Init(); err == nil {
+		return errors.New("MPI was initialised twice")
+	}
+	return c.Barrier()
+}
+
+// recovers tells whether a nil dereference is still a panic: SIGSEGV is Go's.
+func recovers() (ok bool) {
+	defer func() { ok = recover() != nil }()
+	var p *[4]int
+	return p[2] == 0
+}
+
+// dies ends the process of rank 1 while others wait for it.
+func dies(c comm.Comm) error {
+	if c.Rank() == 1 {
+		os.Exit(3)
+	}
+	return c.Barrier()
+}
+
+func aborts(c comm.Comm) error {
+	if c.Rank() == 1 {
+		c.Abort(5)
+	}
+	return c.Barrier()
+}
+
+// launch runs the test binary in a role on so many ranks, and returns what it prints and its exit code.
+func launch(t *testing.T, l mpitest.Launcher, ranks int, as string) (string, int) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	c := l.Command(ctx, ranks, self)
+	c.Env = append(c.Env, role+"="+as)
+	out, err := c.CombinedOutput()
+	code := 0
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		code = exit.ExitCode()
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	if ctx.Err() != nil {
+		t.Fatalf("%s -n %d hangs: %s", l.Name, ranks, out)
+	}
+	return string(out), code
+}
+
+func TestContract(t *testing.T) {
+	for _, l := range mpitest.Launchers(t) {
+		sizes := []int{2, 3, 4}
+		if l.Spins {
+			sizes = sizes[:1]
+		}
+		for _, n := range sizes {
+			t.Run(l.Name+"/"+strconv.Itoa(n), func(t *testing.T) {
+				out, code := launch(t, l, n, "contract")
+				if got := strings.Count(out, " is right: "+l.Version); code != 0 || got != n {
+					t.Errorf("exit code %d, %d of %d ranks are right:\n%s", code, got, n, out)
+				}
+			})
+		}
+	}
+}
+
+// A rank that ends takes the job with it, soon and with its exit code.
+func TestDeath(t *testing.T) {
+	for _, l := range mpitest.Launchers(t) {
+		for as, want := range map[string]int{"dies": 3, "aborts": 5} {
+			start := time.Now()
+			out, code := launch(t, l, 2, as)
+			if code != want || strings.Contains(out, "is right") || time.Since(start) > 10*time.Second {
+				t.Errorf("%s: %s: exit code %d after %v, want %d:\n%s", l.Name, as, code, time.Since(start), want, out)
+			}
+		}
+	}
+}
+
+// The library of another MPI than the launcher's does not know of the other ranks.
+func TestWrongLibrary(t *testing.T) {
+	ls := mpitest.Launchers(t)
+	if len(ls) < 2 {
+		t.Skip("one MPI is installed")
+	}
+	t.Setenv("SPMM_MPI_LIBRARY", ls[1].Library)
+	out, code := launch(t, ls[0], 2, "contract")
+	if want := "and " + ls[1].Library + " (" + ls[1].Version; code != 1 || !strings.Contains(out, want) {
+		t.Errorf("exit code %d, want 1 and %q:\n%s", code, want, out)
+	}
+}
+
+func TestNoLibrary(t *testing.T) {
+	t.Setenv("SPMM_MPI_LIBRARY", "libnosuch.so")
+	_, _, err := mpi.Init()
+	if !errors.Is(err, comm.ErrUnavailable) || !strings.Contains(err.Error(), "libnosuch.so") {
+		t.Errorf("%v", err)
+	}
+}
