@@ -6,6 +6,7 @@
 //	go run ./bench -backends cpu -precisions f32,f16 -n 128 choice
 //	go run ./bench -precisions f32,f16 -n 8,32,128,512 gonum
 //	go run -tags cuda ./bench -backends cuda copy chain values
+//	go run -tags cuda ./bench -peers ./peers pruned
 //
 // and makes the device model that formats are predicted by on such a device:
 //
@@ -33,7 +34,7 @@ import (
 
 // suites are the comparisons there are.
 var suites = map[string]func(*runner) error{
-	"cvse": cvse, "choice": choice, "floors": floors, "reproducible": reproducible, "copy": copies, "chain": chains, "values": newValues, "gonum": besideGonum,
+	"cvse": cvse, "choice": choice, "floors": floors, "reproducible": reproducible, "copy": copies, "chain": chains, "values": newValues, "gonum": besideGonum, "pruned": pruned,
 	// parts of floors:
 	"24": floor24, "vectors": floorVectors, "jigsaw": floorJigsaw, "vulkan": floorVulkan, "hrpb": floorHRPB, "auto": floorAuto,
 }

@@ -2,8 +2,8 @@
 // the median of batches of launches back to back. Prints a JSON object for each product.
 //
 //	nvcc -O3 -arch=native -o peers peers.cu -lcublas -lcusparse [-DLT -lcusparseLt]
-//	peers gemm M K N         cuBLAS: f16 in, f32 sums and f32 out, row-major C[M×N] = A[M×K]·B[K×N]
-//	peers 24 M K N           cuSPARSELt, A being 2:4, C in f16 (it has no f32 here); its own search picks
+//	peers gemm M K N…        cuBLAS: f16 in, f32 sums and f32 out, row-major C[M×N] = A[M×K]·B[K×N]
+//	peers 24 M K N…          cuSPARSELt, A being 2:4, C in f16 (it has no f32 here); its own search picks
 //	                         the algorithm
 //	peers csr N TYPE FILE…   cuSPARSE, the best of its three algorithms for CSR. TYPE is f32 or f16 (sums and C in
 //	                         f32). A file has rows, columns, entries (64 bits), row starts, columns (32 bits); no values
@@ -85,16 +85,22 @@ static void print(const char *name, long m, long k, long n, double us) {
     printf("{\"name\":\"%s\",\"m\":%ld,\"k\":%ld,\"n\":%ld,\"us\":%.3f}\n", name, m, k, n, us);
 }
 
-static int gemm(long m, long k, long n) {
-    __half *a = random<__half>(m * k, 1), *b = random<__half>(k * n, 2);
-    float *c = zeros(m * n), one = 1, zero = 0;
+static int gemm(long m, long k, const std::vector<long> &columns) {
+    __half *a = random<__half>(m * k, 1);
+    float one = 1, zero = 0;
     cublasHandle_t h;
     CHECK(cublasCreate(&h));
-    // Row-major C = A·B is column-major Cᵀ = Bᵀ·Aᵀ.
-    print("cublas", m, k, n, measure([&] {
-        CHECK(cublasGemmEx(h, CUBLAS_OP_N, CUBLAS_OP_N, n, m, k, &one, b, CUDA_R_16F, n, a, CUDA_R_16F, k, &zero, c, CUDA_R_32F, n,
-                           CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
-    }));
+    for (long n : columns) {
+        __half *b = random<__half>(k * n, 2);
+        float *c = zeros(m * n);
+        // Row-major C = A·B is column-major Cᵀ = Bᵀ·Aᵀ.
+        print("cublas", m, k, n, measure([&] {
+            CHECK(cublasGemmEx(h, CUBLAS_OP_N, CUBLAS_OP_N, n, m, k, &one, b, CUDA_R_16F, n, a, CUDA_R_16F, k, &zero, c, CUDA_R_32F, n,
+                               CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+        }));
+        CHECK(cudaFree(b));
+        CHECK(cudaFree(c));
+    }
     return 0;
 }
 
@@ -190,9 +196,13 @@ template <class T> static int csr(const char *file, long n, cudaDataType type) {
 int main(int argc, char **argv) {
     auto is = [&](const char *name, int args) { return argc >= args && !strcmp(argv[1], name); };
     auto number = [&](int i) { return atol(argv[i]); };
-    if ((is("gemm", 5) || is("24", 5)) && number(2) > 0 && number(3) > 0 && number(4) > 0) {
-        if (is("gemm", 5)) return gemm(number(2), number(3), number(4));
-        if (number(3) % 4 == 0) return sparse24(number(2), number(3), number(4));
+    if ((is("gemm", 5) || is("24", 5)) && number(2) > 0 && number(3) > 0) {
+        std::vector<long> columns;
+        for (int i = 4; i < argc && number(i) > 0; i++) columns.push_back(number(i));
+        if (is("gemm", 5)) return gemm(number(2), number(3), columns);
+        int bad = number(3) % 4;
+        for (long n : columns) bad = bad ? bad : sparse24(number(2), number(3), n);
+        return bad;
     }
     if (is("csr", 5) && number(2) > 0 && (!strcmp(argv[3], "f32") || !strcmp(argv[3], "f16"))) {
         int bad = 0;
@@ -200,6 +210,6 @@ int main(int argc, char **argv) {
             bad |= !strcmp(argv[3], "f32") ? csr<float>(argv[i], number(2), CUDA_R_32F) : csr<__half>(argv[i], number(2), CUDA_R_16F);
         return bad;
     }
-    fprintf(stderr, "usage: peers gemm|24 M K N, or peers csr N f32|f16 FILE…\n");
+    fprintf(stderr, "usage: peers gemm|24 M K N…, or peers csr N f32|f16 FILE…\n");
     return 2;
 }
