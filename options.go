@@ -56,8 +56,20 @@ type Options struct {
 	// Cols. It needs device memory for B and C. It is for fast mode, and for Prepare: the other
 	// calls multiply nothing.
 	Tune bool
+	// Whole says that A is some rows of a larger matrix of this extent, which other processes have the rest of, and that each
+	// row is to be summed in fast mode as it would be on this device if A were all of that matrix: the bits of C are then the
+	// same however many share it. Format csr can do that, and "auto" takes it. A's columns may leave out those of the larger
+	// matrix that no entry of A is in, if the rest is in the same order. Package dist sets it. On GPUs, matrices of so few
+	// rows that they do not keep the device busy may be summed otherwise than the whole. Reproducible mode needs no such thing.
+	Whole Extent
 	// Variant forces a kernel variant by name, of those that the device runs; for tests and comparisons.
 	Variant string
+}
+
+// Extent is the size of a matrix; the zero value stands for none.
+type Extent struct {
+	Rows int
+	NNZ  int64
 }
 
 // Validate refuses options that no matrix and no device can make right. Every call that takes options begins
@@ -73,7 +85,7 @@ func (o Options) plan() (plan.Options, error) {
 	if err != nil {
 		return plan.Options{}, err
 	}
-	out := plan.Options{Format: o.Format, Variant: o.Variant, Precision: o.Precision, Quantise: o.Quantise, Cols: o.Cols, Transpose: o.Transpose, Right: o.Right, Tune: o.Tune, Reproducible: p}
+	out := plan.Options{Format: o.Format, Variant: o.Variant, Precision: o.Precision, Quantise: o.Quantise, Cols: o.Cols, Transpose: o.Transpose, Right: o.Right, Whole: plan.Extent(o.Whole), Tune: o.Tune, Reproducible: p}
 	return out, out.Validate()
 }
 

@@ -95,7 +95,7 @@ func explain(cs []*candidate, why func(*candidate) string) []*candidate {
 func adopting(cs []*candidate, a *source) []*candidate {
 	var as []*candidate
 	for _, c := range cs {
-		if a.Format() != c.kernel.Name || c.kernel.Adopt == nil || a.quantised != nil {
+		if a.Format() != c.kernel.Name || c.kernel.Adopt == nil || a.quantised != nil || a.of != (Extent{}) {
 			continue
 		}
 		start := time.Now()
@@ -311,6 +311,12 @@ func candidates(d *Device, a *source, o Options) ([]*candidate, error) {
 	for _, k := range shaders.Formats() {
 		if !o.anyFormat() && k.Name != o.Format {
 			continue
+		}
+		if a.of != (Extent{}) && k.EncodeShare == nil {
+			if o.anyFormat() {
+				continue
+			}
+			return nil, fmt.Errorf("Options.Whole: format %s sums rows of a larger matrix otherwise than within it: %w", k.Name, backend.ErrUnsupported)
 		}
 		var of []*candidate
 		for _, v := range usable(k, caps, prec, a.kind()) {

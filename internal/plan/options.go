@@ -12,6 +12,7 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 // Options say how to bring a matrix onto a device.
@@ -23,6 +24,8 @@ type Options struct {
 	Cols      int        // columns of B to choose for; 0: 128
 	Transpose bool       // multiply with the matrix's transpose
 	Right     bool       // the matrix stands on the right: C = alpha·B·A + beta·C
+	// Whole, if it has rows, is the matrix of which the one to multiply with is some rows: rows are summed as they would be there.
+	Whole Extent
 	// Tune measures the packings that are predicted to be near the best, and remembers the fastest in the
 	// cache folder, for others to take.
 	Tune bool
@@ -30,6 +33,9 @@ type Options struct {
 	// (csr), panels shuffled as in tiledcsr, and panels (any other), where the device has a kernel for these.
 	Reproducible rfx.P
 }
+
+// Extent is the size of a matrix.
+type Extent = spec.Extent
 
 // DefaultCols is the number of columns of B that formats are chosen for when none is given.
 const DefaultCols = 128
@@ -116,6 +122,10 @@ func (o Options) Validate() error {
 		return fmt.Errorf("Options.Cols: %d: want 1 to %d, or 0, which means %d", o.Cols, math.MaxInt32, DefaultCols)
 	case o.Quantise != dtype.Invalid && o.validateQuantised() != nil:
 		return o.validateQuantised()
+	case o.Whole != (Extent{}) && (o.Whole.Rows < 0 || o.Whole.NNZ < 0):
+		return fmt.Errorf("Options.Whole: %d rows and %d entries", o.Whole.Rows, o.Whole.NNZ)
+	case o.Whole != (Extent{}) && (o.Reproducible != 0 || o.Tune || o.Transpose || o.Right || o.Quantise != dtype.Invalid):
+		return errors.New("Options.Whole is for fast mode, and for Tune, Transpose, Right and Quantise not set")
 	case o.Reproducible != 0 && o.Tune:
 		return errors.New("Options.Tune: tuning is for fast mode: reproducible mode chooses by prediction alone")
 	case o.Reproducible == 0 || o.Reproducible == AutoP:

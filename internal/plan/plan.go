@@ -72,7 +72,7 @@ func New(ctx context.Context, d *Device, a formats.Encoded, o Options) (*Plan, e
 	if o.Reproducible != 0 {
 		p, err = newReproducible(ctx, d, a.Sparse(), o)
 	} else {
-		p, err = newFast(ctx, d, newSource(a), o)
+		p, err = newFast(ctx, d, &source{Encoded: a, of: o.Whole}, o)
 	}
 	if err != nil {
 		return nil, err

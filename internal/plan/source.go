@@ -16,6 +16,9 @@ type source struct {
 
 	// quantised, if set, is the matrix: Encoded has its values without their scales, as CSR.
 	quantised *formats.Quantised
+
+	// of, if set, is the matrix of which this one is some rows.
+	of Extent
 }
 
 func newSource(a formats.Encoded) *source { return &source{Encoded: a} }
@@ -36,7 +39,7 @@ func (s *source) kind() dtype.Type {
 func (s *source) sampled() (*source, error) {
 	rows := sample(s.csr())
 	if s.quantised == nil {
-		return newSource(rows), nil
+		return &source{Encoded: rows, of: s.of}, nil
 	}
 	q, _, err := formats.Quantise(rows, s.quantised.Kind)
 	if err != nil {
@@ -52,6 +55,10 @@ func (s *source) pack(k *spec.Format, v *spec.Variant) (*source, *spec.Packed, e
 		e, err := k.EncodeQuantised(s.quantised, v)
 		return m, e, err
 	}
+	if m.of = s.of; s.of != (Extent{}) {
+		e, err := k.EncodeShare(m.csr(), v, s.of)
+		return m, e, err
+	}
 	e, err := k.Encode(m.csr(), v)
 	return m, e, err
 }
@@ -60,6 +67,9 @@ func (s *source) pack(k *spec.Format, v *spec.Variant) (*source, *spec.Packed, e
 func (s *source) part(lo, hi int, k *spec.Format, v *spec.Variant, whole *spec.Packed) (*spec.Packed, error) {
 	if s.quantised != nil {
 		return k.EncodeQuantised(s.quantised.RowRange(lo, hi), v)
+	}
+	if s.of != (Extent{}) {
+		return k.EncodeShare(s.csr().RowRange(lo, hi), v, s.of)
 	}
 	return k.Part(s.csr().RowRange(lo, hi), v, whole)
 }

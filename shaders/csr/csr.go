@@ -47,8 +47,9 @@ var Format = &spec.Format{
 		Variants: spec.SplitEpilogues(variants()),
 		Files:    files,
 	},
-	Encode: encode,
-	Launch: launch,
+	Encode:      encode,
+	EncodeShare: encodeShare,
+	Launch:      launch,
 }
 
 // params is the parameter block.
@@ -72,7 +73,21 @@ const maxEntries = math.MaxUint32 - 1<<16
 
 var encode = spec.Encoder(pack[half.F16], pack[half.BF16], pack[float32])
 
-func pack[T formats.Value](a *formats.CSR[T], _ *spec.Variant) (*spec.Packed, error) {
+func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
+	return packShare(a, v, spec.Extent{Rows: a.Rows, NNZ: a.NNZ()})
+}
+
+// encodeShare cuts long rows where they would be cut within the larger matrix.
+func encodeShare(rows formats.Sparse, v *spec.Variant, of spec.Extent) (*spec.Packed, error) {
+	return spec.Encoder(share[half.F16](of), share[half.BF16](of), share[float32](of))(rows, v)
+}
+
+func share[T formats.Value](of spec.Extent) func(*formats.CSR[T], *spec.Variant) (*spec.Packed, error) {
+	return func(a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) { return packShare(a, v, of) }
+}
+
+// packShare packs a, which is rows of a matrix of an extent.
+func packShare[T formats.Value](a *formats.CSR[T], _ *spec.Variant, of spec.Extent) (*spec.Packed, error) {
 	if err := a.Validate(); err != nil {
 		return nil, err
 	}
@@ -83,7 +98,8 @@ func pack[T formats.Value](a *formats.CSR[T], _ *spec.Variant) (*spec.Packed, er
 	for i, p := range a.RowPtr {
 		rowptr[i] = uint32(p)
 	}
-	split, heavy := spec.SplitRows(a.RowPtr, spec.LongestRow(a.Rows, a.NNZ()))
+	split, heavy := spec.SplitRows(a.RowPtr, spec.LongestRow(of.Rows, of.NNZ))
+	split.Average = of.Average()
 	e := &spec.Packed{
 		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(), Format: split,
 		Arrays: []spec.Array{
@@ -160,14 +176,14 @@ func pickShape(v *spec.Variant, e *spec.Packed, p spec.Problem) shape {
 	for across < lanes && across*vec < p.N {
 		across *= 2
 	}
-	average := int(e.NNZ / int64(max(1, e.Rows)))
-	items := e.Rows + int(e.Format.(spec.Split).Pieces)
+	split := e.Format.(spec.Split)
+	items := e.Rows + int(split.Pieces)
 	warps := func() int { return items * spec.Ceil(p.N, across*vec) }
 	for across > 8 && warps() < 16*p.Caps.Units {
 		across /= 2
 	}
 	along := 1
-	for along < lanes/across && along*8 <= average {
+	for along < lanes/across && along*8 <= split.Average {
 		along *= 2
 	}
 	return gpuShape(v, across, along)

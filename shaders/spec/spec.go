@@ -45,6 +45,9 @@ type Format struct {
 	// EncodePart, if set, packs a range of rows, from a multiple of Packed.Panel on, as the whole matrix was packed.
 	// Without it they are encoded like any matrix.
 	EncodePart func(rows formats.Sparse, v *Variant, whole *Packed) (*Packed, error)
+	// EncodeShare, if set, packs some rows of a larger matrix, which is not there, so that each is summed in the order in
+	// which it would be if that were packed whole: what Encode takes from the matrix's size it takes from that extent.
+	EncodeShare func(rows formats.Sparse, v *Variant, of Extent) (*Packed, error)
 	// Adopt packs a matrix that is already encoded in the format, for a variant. It refuses one that is encoded
 	// otherwise than the variant needs. A format without it adopts none.
 	Adopt func(m formats.Encoded, v *Variant) (*Packed, error)

@@ -7,7 +7,17 @@ type Split struct {
 	Longest uint32 // rows with more entries are cut into pieces of this many
 	Pieces  uint32
 	Rows    uint32 // rows in pieces
+	Average int    // entries of a row
 }
+
+// Extent is the size of a matrix of which another is some rows.
+type Extent struct {
+	Rows int
+	NNZ  int64
+}
+
+// Average is the mean of a row's entries, rounded down.
+func (e Extent) Average() int { return int(e.NNZ / int64(max(1, e.Rows))) }
 
 // LongestRow decides which rows are cut: those with more than four times the average of entries, or more than a device
 // needs to be kept busy with. It is a multiple of four.
