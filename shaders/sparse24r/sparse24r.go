@@ -86,8 +86,8 @@ func arrange[T formats.Value](m *sparse24r.Matrix[T], v *spec.Variant) (*spec.Pa
 	}
 	if v.Const("PACK") == nm.PlainPack { // entries alone are multiplied
 		e.Stats.MACs, e.Stats.Gathers = e.NNZ, e.NNZ
-	} else { // B is brought whole for a tile's rows, and the remainder's rows of it besides
-		e.Stats.Gathers, e.Stats.Staged = e.Items*int64(m.Cols)+int64(len(m.Rest.ColInd)), true
+	} else { // tiles of B arrive while others are multiplied; only the remainder's rows of B are waited for
+		e.Stats.Gathers, e.Stats.Staged = int64(len(m.Rest.ColInd)), true
 	}
 	e.Stats.StoredBytes = 0
 	for _, x := range e.Arrays {
