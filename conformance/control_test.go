@@ -110,7 +110,7 @@ func TestNegativeControls(t *testing.T) {
 		for _, c := range controls {
 			t.Run(c.name, func(t *testing.T) {
 				o := c.fault
-				o.Filter = cases
+				o.Filter, o.shelf = cases, problems
 				m, err := Run(t.Context(), dev, o)
 				if err != nil {
 					t.Fatal(err)

@@ -94,7 +94,6 @@ func (p *instance) exact() {
 		p.pollute()
 	}
 	p.scalars()
-	p.want = p.solve()
 }
 
 // zero is +0 or -0.
@@ -161,13 +160,15 @@ func (p *instance) subnormal() {
 			p.b.Set(k, j, value(p.kind == inB, streamB, k, j))
 		}
 	}
-	p.want = p.solve()
-	flushed := *p
-	a, b := *p.a, *p.b
-	flushed.a, flushed.b = &a, &b
-	least := float32(math.Ldexp(1, prec.least))
+}
+
+// flushed returns the problem with zeros for its subnormal operands.
+func (p *instance) flushed() *instance {
+	x, a, b := *p, *p.a, *p.b
+	x.a, x.b = &a, &b
+	least := float32(math.Ldexp(1, precisions[p.typ].least))
 	a.Val, b.Data = flush(a.Val, least), flush(b.Data, least)
-	p.alternatives = [][]float32{flushed.solve()}
+	return &x
 }
 
 // flush returns x with all numbers below least set to 0.

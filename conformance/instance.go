@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
+	"sync"
 
 	"github.com/spmmrun/spmm/conformance/oracle"
 	"github.com/spmmrun/spmm/dtype"
@@ -28,10 +29,19 @@ type instance struct {
 	alternatives [][]float32
 	bits         int  // class T3: the precision of the product
 	lossless     bool // class T3: AutoP found it to lose nothing
+
+	sum func() string // see digest
 }
 
 // build carries the recipe out.
 func (r recipe) build() *instance {
+	p := r.inputs()
+	p.answer()
+	return p
+}
+
+// inputs makes what is multiplied.
+func (r recipe) inputs() *instance {
 	p := &instance{recipe: r, of: r, b: formats.NewDense[float32](r.k, r.n)}
 	p.a = &formats.CSR[float32]{Rows: r.m, Cols: r.k, RowPtr: make([]int64, 1, r.m+1)}
 	for i := range r.m {
@@ -52,7 +62,22 @@ func (r recipe) build() *instance {
 	default:
 		p.exact()
 	}
+	p.sum = sync.OnceValue(p.hash)
 	return p
+}
+
+// answer computes what the outputs must be.
+func (p *instance) answer() {
+	switch p.class {
+	case General:
+	case Reproducible:
+		p.reproduce()
+	case Subnormal:
+		p.want = p.solve()
+		p.alternatives = [][]float32{p.flushed().solve()}
+	default:
+		p.want = p.solve()
+	}
 }
 
 // scalars makes alpha or beta what the kind says.
@@ -81,7 +106,9 @@ func (p *instance) entries(f func(e, i, j int)) {
 
 // digest is the SHA-256 of everything that a multiplication reads, in the recipe's element type: the
 // pattern, the numbers of A, B and C, alpha and beta.
-func (p *instance) digest() string {
+func (p *instance) digest() string { return p.sum() }
+
+func (p *instance) hash() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "A·B %v %d×%d×%d, %d entries, alpha %#x, beta %#x\n", p.typ, p.m, p.k, p.n, len(p.a.Val),
 		math.Float32bits(p.alpha), math.Float32bits(p.beta))
@@ -131,8 +158,7 @@ func (p *instance) expect(t dtype.Type) []string {
 func (p *instance) solve() []float32 {
 	out := make([]float32, p.m*p.n)
 	for i := range p.m {
-		for j := range p.n {
-			d := oracle.At(p.a, p.b, i, j)
+		for j, d := range oracle.Row(p.a, p.b, i) {
 			x := d.Value() * float64(p.alpha)
 			if p.beta != 0 {
 				x += float64(p.beta) * float64(p.c.At(i, j))

@@ -349,13 +349,16 @@ func ptxMutations() []mutation {
 	return []mutation{m}
 }
 
+// problems are those of all mutations: the same ones.
+var problems = newShelf()
+
 // catch runs some cases with a mutation, and fails unless it shows as it should.
 func catch(t *testing.T, dev backend.Device, m mutation) {
 	filter := m.filter
 	if filter == "" {
 		filter = someCases
 	}
-	o := Options{Filter: regexp.MustCompile(filter), mutate: m.code}
+	o := Options{Filter: regexp.MustCompile(filter), mutate: m.code, shelf: problems}
 	for _, k := range multiplied(dev) {
 		if m.kernel != "" && k.Name != m.kernel || m.places && k.Full {
 			continue

@@ -164,7 +164,7 @@ func (w *lister) t3(tier Tier, kernels []*spec.Format, typ dtype.Type, p int, s 
 	}
 }
 
-// reproducible fills in numbers of class T3, and what RFX-p makes of them.
+// reproducible fills in numbers of class T3.
 func (p *instance) reproducible() {
 	p.general()
 	if p.kind == odd || p.kind == wild {
@@ -193,6 +193,10 @@ func (p *instance) reproducible() {
 	}
 	p.biases()
 	p.scalars()
+}
+
+// reproduce computes what RFX-p makes of the numbers.
+func (p *instance) reproduce() {
 	p.bits = p.p
 	if p.p == spmm.AutoP {
 		p.bits, p.lossless = oracle.Precision(p.a, p.b)

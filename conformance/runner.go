@@ -37,6 +37,7 @@ type Options struct {
 	Commit string // of the source; "": as the build recorded it
 
 	kernels []*spec.Format // nil: all formats
+	shelf   *shelf         // of instances that other runs have built; nil: an empty one
 
 	// Faults, for tests:
 	mutate func(backend.Binary) backend.Binary // of code as it is loaded
@@ -55,8 +56,7 @@ type runner struct {
 	ran    map[string]Variant
 	man    *Manifest
 	report func(*Result)
-	last   *instance // the one that was built last, and its digest
-	digest string
+	last   *instance // the one of the case at hand
 }
 
 type loaded struct {
@@ -83,6 +83,9 @@ func Run(ctx context.Context, dev backend.Device, o Options) (*Manifest, error) 
 	}
 	if o.kernels == nil {
 		o.kernels = shaders.Formats()
+	}
+	if o.shelf == nil {
+		o.shelf = newShelf()
 	}
 	keep := func(id string) bool { return o.Filter == nil || o.Filter.MatchString(id) }
 	tests := list(o.kernels, suite, o.Tier, keep)
@@ -178,11 +181,8 @@ func (r *runner) finish() error {
 
 // one runs a case with each variant of the device that it is for, and records the outcomes.
 func (r *runner) one(ctx context.Context, t *test) error {
-	if r.last == nil || r.last.of != t.recipe {
-		r.last = t.recipe.build()
-		r.digest = r.last.digest()
-	}
-	base := Result{ID: t.id(), Tier: t.tier, Generator: t.recipe.name(), Seed: t.seed, Input: r.digest}
+	r.last = r.shelf.get(t.recipe)
+	base := Result{ID: t.id(), Tier: t.tier, Generator: t.recipe.name(), Seed: t.seed, Input: r.last.digest()}
 	vs, listed := r.may.variants(t)
 	if len(vs) == 0 {
 		base.Status = Unsupported

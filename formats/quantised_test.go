@@ -166,10 +166,10 @@ func TestNewQuantised(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := formats.NewDense[float32](rows, cols)
+		d, values := formats.NewDense[float32](rows, cols), m.Float32().Val
 		for i, p := 0, int64(0); i < rows; i++ {
 			for ; p < m.RowPtr[i+1]; p++ {
-				d.Set(i, int(m.ColIdx[p]), m.Float32().Val[p])
+				d.Set(i, int(m.ColIdx[p]), values[p])
 			}
 		}
 		for i := range rows {

@@ -10,10 +10,15 @@ import (
 // Accumulator is the exact sum of products of finite float32 numbers (and so of f16 and bf16 ones): a
 // fixed-point number that spans every such product, 2⁻²⁹⁸ to 2²⁵⁶ and 2⁶² of them. The zero value is 0.
 //
-// Digits are base 2³² and signed; each addition touches three, and carries wait until a result is read
-// or a digit could overflow.
+// As long as a float64 holds the sum exactly, which is looked at in each addition, it is one. From then on it is digits,
+// base 2³² and signed; each addition touches three, and carries wait until a result is read or a digit could overflow.
 type Accumulator struct {
-	digits  [limbs]int64
+	sum    float64
+	digits *digits // nil as long as sum is exact
+}
+
+type digits struct {
+	of      [limbs]int64
 	pending int // additions since the last carry
 }
 
@@ -40,38 +45,61 @@ func split(x float32) (m int64, e int) {
 
 // AddProduct adds x·y, both finite.
 func (a *Accumulator) AddProduct(x, y float32) {
+	if a.digits == nil {
+		t := float64(x) * float64(y) // exact: 48 bits, far from the ends of float64's range, as all sums are
+		s := a.sum + t
+		part := s - a.sum
+		if lost := (a.sum - (s - part)) + (t - part); lost == 0 { // what rounding took (Knuth's TwoSum)
+			a.sum = s
+			return
+		}
+		a.spill()
+	}
 	mx, ex := split(x)
 	my, ey := split(y)
-	a.add(mx*my, ex+ey-lowest)
+	a.digits.add(mx*my, ex+ey-lowest)
+}
+
+// spill turns the sum into digits.
+func (a *Accumulator) spill() {
+	a.digits = &digits{}
+	frac, e := math.Frexp(a.sum)
+	m, at := int64(frac*(1<<53)), e-53-lowest
+	if at < 0 { // the sum is a multiple of 2^lowest: what goes is zeros
+		m, at = m>>-at, 0
+	}
+	const low = 1<<24 - 1
+	a.digits.add(m&low, at)
+	a.digits.add(m>>24, at+24)
 }
 
 // add adds p·2^(at+lowest), |p| < 2⁴⁸.
-func (a *Accumulator) add(p int64, at int) {
+func (d *digits) add(p int64, at int) {
 	i, s := at>>5, uint(at&31)
 	lo := uint64(p) << s
-	a.digits[i] += int64(lo & 0xffffffff)
-	a.digits[i+1] += int64(lo >> 32)
-	a.digits[i+2] += p >> (64 - s)
-	if a.pending++; a.pending == maxAdds {
-		a.carry()
+	d.of[i] += int64(lo & 0xffffffff)
+	d.of[i+1] += int64(lo >> 32)
+	d.of[i+2] += p >> (64 - s)
+	if d.pending++; d.pending == maxAdds {
+		d.carry()
 	}
 }
 
 // carry brings every digit but the last into [0, 2³²); the last keeps the sign.
-func (a *Accumulator) carry() {
+func (d *digits) carry() {
 	for i := range limbs - 1 {
-		a.digits[i+1] += a.digits[i] >> 32
-		a.digits[i] &= 0xffffffff
+		d.of[i+1] += d.of[i] >> 32
+		d.of[i] &= 0xffffffff
 	}
-	a.pending = 0
+	d.pending = 0
 }
 
 // magnitude returns the sign and the absolute value's digits, each below 2³².
-func (a *Accumulator) magnitude() (neg bool, d [limbs]uint32) {
+func (a *digits) magnitude() (neg bool, d [limbs]uint32) {
 	a.carry()
-	neg = a.digits[limbs-1] < 0
+	neg = a.of[limbs-1] < 0
 	borrow := uint64(0)
-	for i, x := range a.digits {
+	for i, x := range a.of {
 		d[i] = uint32(x)
 		if neg {
 			s := uint64(^d[i]) + pick(i == 0, 1, borrow)
@@ -90,7 +118,7 @@ func pick(c bool, a, b uint64) uint64 {
 
 // round returns the value with precision bits, to nearest even, as m·2^e with m < 2^precision; least is
 // the smallest exponent e may have (gradual underflow).
-func (a *Accumulator) round(precision, least int) (neg bool, m uint64, e int) {
+func (a *digits) round(precision, least int) (neg bool, m uint64, e int) {
 	neg, d := a.magnitude()
 	top := limbs - 1
 	for top >= 0 && d[top] == 0 {
@@ -135,7 +163,10 @@ func anyBelow(d *[limbs]uint32, at int) bool {
 
 // Float32 returns the sum correctly rounded, to nearest even; zero is +0, overflow an infinity.
 func (a *Accumulator) Float32() float32 {
-	neg, m, e := a.round(24, -149)
+	if a.digits == nil {
+		return float32(a.sum)
+	}
+	neg, m, e := a.digits.round(24, -149)
 	x := math.Ldexp(float64(m), e) // exact: m ≤ 2²⁴, e ≥ -149
 	if x > math.MaxFloat32 {
 		x = math.Inf(1)
@@ -148,7 +179,10 @@ func (a *Accumulator) Float32() float32 {
 
 // Float64 returns the sum rounded to 53 bits.
 func (a *Accumulator) Float64() float64 {
-	neg, m, e := a.round(53, lowest)
+	if a.digits == nil {
+		return a.sum
+	}
+	neg, m, e := a.digits.round(53, lowest)
 	x := math.Ldexp(float64(m), e)
 	if neg {
 		return -x

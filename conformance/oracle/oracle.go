@@ -221,16 +221,50 @@ func At(a *formats.CSR[float32], b *formats.Dense[float32], i, j int) *Dot {
 	d := &Dot{}
 	for k := a.RowPtr[i]; k < a.RowPtr[i+1]; k++ {
 		x, y := a.Val[k], b.At(int(a.ColIdx[k]), j)
-		d.Entries++
-		t := float64(x) * float64(y) // exact unless it is subnormal, which Abs need not see
-		d.Class = d.Class.join(Of(t))
+		t := float64(x) * float64(y)
+		if t-t != 0 {
+			d.Class = d.Class.join(Of(t))
+		}
 		if d.Class == Finite {
 			d.Sum.AddProduct(x, y)
 			d.Abs += math.Abs(t)
 		}
 	}
+	d.Entries = int(a.RowPtr[i+1] - a.RowPtr[i])
 	d.Abs *= 1 + 0x1p-30
 	return d
+}
+
+// Row returns the dot products of row i of a and all columns of b, as At does one by one. Most sums are exact in float64:
+// those are added up side by side.
+func Row(a *formats.CSR[float32], b *formats.Dense[float32], i int) []Dot {
+	n := b.Cols
+	dots, sums, abs, lost := make([]Dot, n), make([]float64, n), make([]float64, n), make([]float64, n)
+	if b.ColMajor {
+		for j := range dots {
+			dots[j] = *At(a, b, i, j)
+		}
+		return dots
+	}
+	for k := a.RowPtr[i]; k < a.RowPtr[i+1]; k++ {
+		x := float64(a.Val[k])
+		for j, y := range b.Line(int(a.ColIdx[k])) {
+			t := x * float64(y)
+			s := sums[j] + t
+			part := s - sums[j]
+			lost[j] += math.Abs((sums[j] - (s - part)) + (t - part)) // as in AddProduct; NaN where something is not finite
+			sums[j] = s
+			abs[j] += math.Abs(t)
+		}
+	}
+	for j := range dots {
+		if lost[j] != 0 {
+			dots[j] = *At(a, b, i, j)
+			continue
+		}
+		dots[j] = Dot{Sum: Accumulator{sum: sums[j]}, Abs: abs[j] * (1 + 0x1p-30), Entries: int(a.RowPtr[i+1] - a.RowPtr[i])}
+	}
+	return dots
 }
 
 // AtQuantised is At for a quantised matrix. Its entries are the exact products of their scales and values, which two

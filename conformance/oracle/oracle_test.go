@@ -22,12 +22,19 @@ func anyFloat(t *rapid.T, name string) float32 {
 	return x
 }
 
+// Sums that one float64 holds, and those that it does not hold from some addition on, at every exponent.
 func TestAccumulatorIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var a oracle.Accumulator
 		want := new(big.Float).SetPrec(700)
-		for range rapid.IntRange(0, 40).Draw(t, "n") {
+		near := rapid.IntRange(0, 40).Draw(t, "near") // so many small whole numbers come first
+		scale := math.Ldexp(1, rapid.IntRange(-149, 110).Draw(t, "scale"))
+		for i := range rapid.IntRange(0, 40).Draw(t, "n") {
 			x, y := anyFloat(t, "x"), anyFloat(t, "y")
+			if i < near {
+				x = float32(scale * float64(rapid.IntRange(-1000, 1000).Draw(t, "whole x")))
+				y = float32(scale * float64(rapid.IntRange(-1000, 1000).Draw(t, "whole y")))
+			}
 			a.AddProduct(x, y)
 			p := new(big.Float).SetPrec(700).SetFloat64(float64(x))
 			want.Add(want, p.Mul(p, new(big.Float).SetPrec(700).SetFloat64(float64(y))))
@@ -178,4 +185,23 @@ func TestDistance(t *testing.T) {
 			t.Errorf("%s: %+v, want %v and %v", name, r, tt.worst, tt.relative)
 		}
 	}
+}
+
+// A row's products are the same all at once and one by one: exact in float64, beyond it, and not finite.
+func TestRow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := problem(t)
+		if rapid.Bool().Draw(t, "column-major") {
+			p.B = p.B.Layout(true, 0)
+		}
+		for i := range p.A.Rows {
+			for j, got := range oracle.Row(p.A, p.B, i) {
+				want := oracle.At(p.A, p.B, i, j)
+				x, y := got.Value(), want.Value()
+				if x != y && (x == x || y == y) || got.Class != want.Class || got.Abs != want.Abs || got.Entries != want.Entries {
+					t.Fatalf("column %d of row %d: %g, %+v; want %g, %+v", j, i, x, got, y, want)
+				}
+			}
+		}
+	})
 }
