@@ -47,6 +47,18 @@ func (p *pattern) expected() (least, most float64) {
 		least = rows * p.expectedLength(of(units)) / 2
 	case "onedense":
 		most += units
+	case "rmat": // edges that are drawn twice are few if there are many vertices for each
+		most = rows * float64(p.degree)
+		if least = 0; p.degree <= p.Rows>>12 {
+			least = most / 2
+		}
+	case "stencil":
+		inside := 1.0
+		for range p.dimensions() {
+			inside *= max(0, float64(p.side-2)) / float64(p.side)
+		}
+		most = rows * float64(p.points)
+		least = most * inside
 	}
 	const spread = 1 << 16 // what small matrices deviate by besides
 	return max(0, 0.9*least-spread), 1.1*most + spread

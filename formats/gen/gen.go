@@ -25,20 +25,33 @@ func CSR(spec string) (*formats.CSR[float32], error) {
 // Generate makes the matrix. It returns an error if that is beyond the limits, before allocating
 // memory for it, or if ctx is done.
 func (s *Spec) Generate(ctx context.Context, lim formats.Limits) (*formats.CSR[float32], error) {
-	a, err := s.generate(ctx, lim)
+	return s.GenerateRows(ctx, lim, 0, s.Rows)
+}
+
+// GenerateRows makes rows lo to before hi of the matrix, the same as Generate makes them; nothing is made of the others. The
+// limits are for these rows.
+func (s *Spec) GenerateRows(ctx context.Context, lim formats.Limits, lo, hi int) (*formats.CSR[float32], error) {
+	if lo < 0 || lo > hi || hi > s.Rows {
+		return nil, fmt.Errorf("%s%s: rows %d to %d of %d", Prefix, s.Kind, lo, hi, s.Rows)
+	}
+	a, err := s.generate(ctx, lim, lo, hi)
 	if err != nil {
 		return nil, fmt.Errorf("%s%s: %w", Prefix, s.Kind, err)
 	}
 	return a, nil
 }
 
-func (s *Spec) generate(ctx context.Context, lim formats.Limits) (*formats.CSR[float32], error) {
-	if err := lim.CheckDims(int64(s.Rows), int64(s.Cols)); err != nil {
+func (s *Spec) generate(ctx context.Context, lim formats.Limits, first, last int) (*formats.CSR[float32], error) {
+	rows := last - first
+	if err := lim.CheckDims(int64(rows), int64(s.Cols)); err != nil {
 		return nil, err
 	}
 	p := newPattern(s)
-	if err := p.refuse(lim); err != nil {
-		return nil, err
+	p.first, p.last = first, last
+	if rows == s.Rows {
+		if err := p.refuse(lim); err != nil {
+			return nil, err
+		}
 	}
 	if s.Kind == "powerlaw" {
 		p.ratio = p.scaleLengths(ctx)
@@ -50,10 +63,10 @@ func (s *Spec) generate(ctx context.Context, lim formats.Limits) (*formats.CSR[f
 	if err := ctx.Err(); err != nil { // nnz is too few
 		return nil, err
 	}
-	if err := lim.Check(int64(s.Rows), int64(s.Cols), nnz); err != nil {
+	if err := lim.Check(int64(rows), int64(s.Cols), nnz); err != nil {
 		return nil, err
 	}
-	a := &formats.CSR[float32]{Rows: s.Rows, Cols: s.Cols, RowPtr: make([]int64, s.Rows+1)}
+	a := &formats.CSR[float32]{Rows: rows, Cols: s.Cols, RowPtr: make([]int64, rows+1)}
 	p.countAll(ctx, func(row, n int) { a.RowPtr[row] = int64(n) })
 	rowptr.Starts(a.RowPtr)
 	if err := ctx.Err(); err != nil {
@@ -67,20 +80,21 @@ func (s *Spec) generate(ctx context.Context, lim formats.Limits) (*formats.CSR[f
 // stride is the number of rows between looks at the context.
 const stride = 1 << 10
 
-// countAll calls set with the number of entries of every row, on several goroutines, and returns
-// their sum. Once ctx is done the rest is left out.
+// countAll calls set with the number of entries of every row that is made, counted from the first, on several goroutines, and
+// returns their sum. Once ctx is done the rest is left out.
 func (p *pattern) countAll(ctx context.Context, set func(row, n int)) int64 {
 	var total atomic.Int64
-	par.Range(p.groups, 1<<12, func(lo, hi int) {
+	begin := p.first / p.height
+	par.Range((p.last+p.height-1)/p.height-begin, 1<<12, func(lo, hi int) {
 		var k picker
 		sum := int64(0)
-		for g := lo; g < hi; g++ {
+		for g := begin + lo; g < begin+hi; g++ {
 			if g%stride == 0 && ctx.Err() != nil {
 				return
 			}
 			n := p.entries(g, &k)
-			for i := g * p.height; i < min(p.Rows, (g+1)*p.height); i++ {
-				set(i, n)
+			for i := max(p.first, g*p.height); i < min(p.last, (g+1)*p.height); i++ {
+				set(i-p.first, n)
 				sum += int64(n)
 			}
 		}
@@ -91,6 +105,9 @@ func (p *pattern) countAll(ctx context.Context, set func(row, n int)) int64 {
 
 // entries returns the entries in each row of group g.
 func (p *pattern) entries(g int, k *picker) int {
+	if p.Kind == "rmat" { // what is drawn twice is one entry
+		return len(p.pick(g, k))
+	}
 	n := p.count(g)
 	cut := p.units*p.width - p.Cols // columns that the last unit lacks
 	if n == 0 || cut == 0 {
@@ -102,19 +119,19 @@ func (p *pattern) entries(g int, k *picker) int {
 	return n * p.width
 }
 
-// fill makes rows lo to hi.
+// fill makes rows lo to hi of a, whose first row is the pattern's p.first.
 func (p *pattern) fill(ctx context.Context, a *formats.CSR[float32], lo, hi int) {
 	var k picker
 	var units []int32
 	values := newStream(p.Seed, streamEntry)
-	for i := lo; i < hi; i++ {
+	for i := p.first + lo; i < p.first+hi; i++ {
 		if i%stride == 0 && ctx.Err() != nil {
 			return
 		}
-		if i == lo || i%p.height == 0 {
+		if i == p.first+lo || i%p.height == 0 {
 			units = p.pick(i/p.height, &k)
 		}
-		at := a.RowPtr[i]
+		at := a.RowPtr[i-p.first]
 		for _, u := range units {
 			for j := int(u) * p.width; j < min(p.Cols, (int(u)+1)*p.width); j++ {
 				a.ColIdx[at], a.Val[at] = int32(j), p.Values.entry(values, i, j)

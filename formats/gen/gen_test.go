@@ -60,6 +60,10 @@ func TestSameOnEveryMachine(t *testing.T) {
 		"gen:powerlaw,rows=10000,alpha=1.5,nnz-per-row=20":                           "fb538f637adfef0b",
 		"gen:onedense,density=0.001":                                                 "00b874cd53e50b9a",
 		"gen:diagonal,rows=10,cols=20,values=uniform":                                "955206eb5d56b627",
+		"gen:rmat,scale=11,seed=3":                                                   "03cfd4516e1b269f",
+		"gen:rmat,scale=12,degree=3,permute=0,empty=0.1,values=int":                  "9e7358f1c2e73c4a",
+		"gen:stencil,side=11":                                                        "8bcd51f52d8258a4",
+		"gen:stencil,side=50,points=9":                                               "2e76aaa6087ab48e",
 		"gen:vector,v=16,empty=0.5,values=int:-3:3,type=bf16,seed=99,nnz-per-row=40": "4f0dabc43fd0173e",
 	} {
 		if got := digest(mustCSR(t, spec)); got != want {
@@ -294,7 +298,7 @@ func TestDense(t *testing.T) {
 func TestErrors(t *testing.T) {
 	for spec, want := range map[string]string{
 		"uniform":                                `does not start with "gen:"`,
-		"gen:":                                   `unknown kind "" (banded, block, diagonal, nm, onedense, powerlaw, uniform, vector)`,
+		"gen:":                                   `unknown kind "" (banded, block, diagonal, nm, onedense, powerlaw, rmat, stencil, uniform, vector)`,
 		"gen:unifrom":                            `unknown kind "unifrom"`,
 		"gen:uniform,rowz=3":                     `unknown key "rowz" (uniform takes cols, density, empty, jitter, k, m, nnz-per-row, rows, seed, sparsity, type, values)`,
 		"gen:uniform,v=3":                        `unknown key "v"`,

@@ -17,6 +17,7 @@ type pattern struct {
 	density32      uint64 // density, times 2³²
 	octave32       uint64 // powerlaw: probability of an octave relative to the one before, times 2³²
 	ratio          uint64 // powerlaw: entries per raw length, times 2³²
+	first, last    int    // the rows that are made
 
 	counts, picks, empties, jitters stream
 }
@@ -75,6 +76,10 @@ func (p *pattern) count(g int) int {
 		return all/p.m*p.n + min(p.n, all%p.m)
 	case p.Kind == "diagonal":
 		return all
+	case p.Kind == "rmat":
+		return p.edges(g)
+	case p.Kind == "stencil":
+		return p.neighbours(g, func(int) {})
 	case p.Kind == "powerlaw":
 		return p.length(g)
 	case p.rowNNZ >= 0:
@@ -102,6 +107,14 @@ func (p *pattern) pick(g int, k *picker) []int32 {
 		return nil
 	}
 	s := p.picks.sub(uint64(g))
+	switch p.Kind {
+	case "rmat":
+		k.out = p.targets(g, n, s, k.out)
+		return k.out
+	case "stencil":
+		p.neighbours(g, func(j int) { k.out = append(k.out, int32(j)) })
+		return k.out
+	}
 	lo, hi := p.window(g)
 	if p.Kind != "nm" {
 		k.choose(s, lo, hi-lo, n)
@@ -124,11 +137,16 @@ func binomial(s stream, n int, density32 uint64) int {
 	if n <= trials || mean < trials/4<<32 {
 		return few(s, min(n, trials), mean)
 	}
-	// A normal distribution; its standard deviation times 2¹⁶ is the root of 2³² times its variance.
 	variance, _ := bits.Mul64(mean<<1, (1<<32-density32)<<31)
+	return min(n, max(0, normal(s, mean, variance)))
+}
+
+// normal returns a number of a normal distribution, rounded up or down at random. mean is times 2³²; so is the variance, and its
+// root is the standard deviation times 2¹⁶.
+func normal(s stream, mean, variance uint64) int {
 	deviation := centred(s.at(0)) * int64(math.Sqrt(float64(variance))) / centredSD << 16
 	x := int64(mean) + deviation + int64(s.at(1)>>32)
-	return min(n, max(0, int(x>>32)))
+	return int(x >> 32)
 }
 
 // trials is the number of draws in few.

@@ -14,11 +14,19 @@
 //	powerlaw  row lengths distributed as length^-alpha
 //	onedense  uniform, but one row is full
 //	diagonal  the main diagonal
+//	rmat      a graph whose degrees follow a power law: the Kronecker graph of Chakrabarti et al. (SDM 2004) and
+//	          Graph500, a = 0.57, b = c = 0.19; edges that are drawn twice are one
+//	stencil   neighbours on a grid, the corners of which have fewer
 //
 // and the keys, with their defaults, are
 //
-//	rows, m      rows, 1024
-//	cols, k      columns, as many as rows
+//	rows, m      rows, 1024; not for rmat and stencil
+//	cols, k      columns, as many as rows; not for rmat and stencil
+//	scale        of rmat: 2^scale rows and columns, 10; at most 30
+//	degree       of rmat: edges that are drawn, per row on average, 16; at most 65536
+//	permute      of rmat: 1 if vertices are numbered at random, 0 if those of low numbers have the most edges; 1
+//	side         of stencil: points along each edge of the grid, 32
+//	points       of stencil: 5 or 9 in a square, 7 or 27 in a cube, 27
 //	density      entries per place of a non-empty row, 0.1 (banded: 1); row lengths are about binomial
 //	sparsity     1 - density
 //	jitter       of uniform: each row has a density of its own, from 1-jitter to 1+jitter times density, as
@@ -68,10 +76,15 @@ type Spec struct {
 	alpha    float64
 	row      int
 	empty    float64
+
+	scale, degree, permute int
+	side, points           int
 }
 
 // kinds lists, for each kind, the keys that it takes besides those that all do.
 var kinds = map[string]string{
+	"rmat":     "scale degree permute",
+	"stencil":  "side points",
 	"uniform":  "density sparsity nnz-per-row jitter",
 	"vector":   "density sparsity nnz-per-row v",
 	"block":    "density sparsity nnz-per-row block",
@@ -82,10 +95,19 @@ var kinds = map[string]string{
 	"diagonal": "",
 }
 
-const commonKeys = "rows m cols k empty seed values type"
+// commonKeys are those that all kinds take, sizeKeys those that all do whose size does not follow from other keys.
+const (
+	commonKeys = "empty seed values type"
+	sizeKeys   = "rows m cols k"
+)
+
+func sized(kind string) bool { return kind != "rmat" && kind != "stencil" }
 
 func valid(kind string) []string {
 	keys := append(strings.Fields(commonKeys), strings.Fields(kinds[kind])...)
+	if sized(kind) {
+		keys = append(keys, strings.Fields(sizeKeys)...)
+	}
 	slices.Sort(keys)
 	return slices.Compact(keys)
 }
@@ -108,6 +130,7 @@ func parse(spec string, seed uint64) (*Spec, error) {
 	s := &Spec{
 		Kind: fields[0], Rows: 1024, Cols: -1, Seed: seed,
 		density: -1, rowNNZ: -1, n: 2, m: 4, v: 8, block: 16, band: 8, alpha: 2, row: -1,
+		scale: 10, degree: 16, permute: 1, side: 32, points: 27,
 	}
 	if _, ok := kinds[s.Kind]; !ok {
 		return nil, fmt.Errorf("unknown kind %q (%s)", s.Kind, strings.Join(slices.Sorted(maps.Keys(kinds)), ", "))
@@ -171,6 +194,16 @@ func (s *Spec) set(key, val string) (err error) {
 		if err == nil && s.alpha == 1 {
 			err = fmt.Errorf("alpha=%s: want more than 1", val)
 		}
+	case "scale":
+		s.scale, err = integer(key, val, 0)
+	case "degree":
+		s.degree, err = integer(key, val, 0)
+	case "permute":
+		s.permute, err = integer(key, val, 0)
+	case "side":
+		s.side, err = integer(key, val, 1)
+	case "points":
+		s.points, err = integer(key, val, 5)
 	case "seed":
 		if s.Seed, err = strconv.ParseUint(val, 10, 64); err != nil {
 			err = fmt.Errorf("seed=%s: want an integer from 0 to 2⁶⁴-1", val)
@@ -198,6 +231,9 @@ func (s *Spec) finish(seen map[string]bool) error {
 		if seen[p[0]] && seen[p[1]] {
 			return fmt.Errorf("%s and %s say the same thing", p[0], p[1])
 		}
+	}
+	if err := s.size(); err != nil {
+		return err
 	}
 	if s.Cols < 0 {
 		s.Cols = s.Rows

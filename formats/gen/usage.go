@@ -16,5 +16,6 @@ func Usage() string {
 		fmt.Fprintf(&b, "%-9s %s\n", kind, strings.ReplaceAll(kinds[kind], " ", ", "))
 	}
 	fmt.Fprintf(&b, "%-9s %s\n", "all", strings.ReplaceAll(commonKeys, " ", ", "))
+	fmt.Fprintf(&b, "%-9s %s\n", "", strings.ReplaceAll(sizeKeys, " ", ", ")+", but for rmat and stencil")
 	return b.String()
 }
