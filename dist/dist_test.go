@@ -30,10 +30,13 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	os.Setenv("SPMM_CACHE", dir)
-	code := m.Run()
+	code := run(m)
 	os.RemoveAll(dir)
 	os.Exit(code)
 }
+
+// run runs the tests, or what the test is started for as a rank.
+var run = (*testing.M).Run
 
 var ctx = context.Background()
 
@@ -403,6 +406,35 @@ func TestRefusals(t *testing.T) {
 		if err == nil {
 			t.Errorf("%s: no error", name)
 		}
+	}
+}
+
+// Rank 0 gets all rows in order; what it makes of them is an error on all.
+func TestCollect(t *testing.T) {
+	want := gen.Dense(100_003, 50, 1, gen.Values{}) // more than one chunk for some ranks
+	for _, bounds := range []dist.Bounds{{0, want.Rows}, {0, 0, 90_000, 90_000, want.Rows}, dist.Even(want.Rows, 3)} {
+		ranks := len(bounds) - 1
+		got := &formats.Dense[float32]{Cols: want.Cols, LD: want.Cols}
+		err := local.Run(ranks, func(c comm.Comm) error {
+			lo, hi := bounds.Range(c.Rank())
+			return dist.Collect(c, bounds, rowsOf(want, lo, hi), func(rows *formats.Dense[float32]) error {
+				got.Rows += rows.Rows
+				got.Data = append(got.Data, rows.Data[:rows.Rows*rows.Cols]...)
+				return nil
+			})
+		})
+		if err != nil || !got.Equal(want) {
+			t.Errorf("%v: %d rows, %v", bounds, got.Rows, err)
+		}
+	}
+	full := errors.New("no space left")
+	errs := make([]error, 2)
+	_ = local.Run(2, func(c comm.Comm) error {
+		errs[c.Rank()] = dist.Collect(c, dist.Even(10, 2), gen.Dense(5, 1, 1, gen.Values{}), func(*formats.Dense[float32]) error { return full })
+		return nil
+	})
+	if !errors.Is(errs[0], full) || errs[1] == nil || !strings.Contains(errs[1].Error(), "no space left") {
+		t.Errorf("%v", errs)
 	}
 }
 

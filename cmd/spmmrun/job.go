@@ -16,6 +16,7 @@ import (
 
 	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/comm/mpi"
 	"github.com/spmmrun/spmm/conformance/oracle"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
@@ -64,6 +65,12 @@ func (j *job) run(ctx context.Context, stdout io.Writer, p *progress) error {
 	}
 	if err != nil {
 		return err
+	}
+	if _, several := mpi.Launcher(); several {
+		if err := j.checkForRanks(); err != nil {
+			return err
+		}
+		return withRanks(p.w, func(r *ranks) error { return j.runOnRanks(ctx, stdout, p, r) })
 	}
 	out, err := newOutput(j.out, j.unfinished, j.force, j.matrix, j.bFile, j.epilogue.biasFile)
 	if err != nil {

@@ -26,6 +26,8 @@ import (
 
 	"github.com/spmmrun/spmm"
 	_ "github.com/spmmrun/spmm/backend/all" // the command has every backend
+	"github.com/spmmrun/spmm/comm"
+	"github.com/spmmrun/spmm/comm/mpi"
 	"github.com/spmmrun/spmm/formats/nm"
 	"github.com/spmmrun/spmm/internal/cache"
 	"github.com/spmmrun/spmm/internal/memory"
@@ -63,11 +65,23 @@ var (
 // grace is how long an interrupted job may take to end by itself.
 const grace = time.Second
 
+// patience is the grace of a process that may be one of several ranks: a launcher kills them after a second.
+func patience(several bool) time.Duration {
+	if several {
+		return grace / 4
+	}
+	return grace
+}
+
 // run executes the command line and returns the exit code. An interrupt cancels the job's context; a
 // job that does not notice (inside one long launch, say) is left behind when the process exits.
 func run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), interrupts()...)
 	defer stop()
+	launch, several := mpi.Launcher()
+	if several && launch.Rank != 0 {
+		stdout = io.Discard // rank 0 prints
+	}
 	out, stderr := printable.NewWriter(stdout), printable.NewWriter(stderr)
 	var refused atomic.Pointer[error] // of the cache folder; printed when no bar is on the screen
 	cache.OnRefused(func(err error) { refused.Store(&err) })
@@ -87,7 +101,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		stop() // a second interrupt ends the process at once
 		select {
 		case err = <-done:
-		case <-time.After(grace):
+		case <-time.After(patience(several)):
 			err = context.Canceled
 		}
 	}
@@ -99,8 +113,11 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return exitRight
 	}
 	if errors.Is(err, context.Canceled) {
-		fmt.Fprintln(stderr, "spmmrun: interrupted")
+		fmt.Fprintln(stderr, "spmmrun: "+stopped())
 		return exitInterrupted
+	}
+	if silent(err) {
+		return exitCode(err)
 	}
 	if c := (*crash)(nil); errors.As(err, &c) {
 		fmt.Fprintf(stderr, "%s\n", c.stack)
@@ -130,13 +147,16 @@ func exitCode(err error) int {
 	if errors.As(err, new(*crash)) {
 		return exitCrash
 	}
+	if other := (*comm.RankError)(nil); errors.As(err, &other) {
+		return other.Code
+	}
 	if errors.Is(err, errWrong) || errors.Is(err, errRefuted) {
 		return exitWrong
 	}
 	if errors.Is(err, nm.ErrPattern) { // it is the matrix that is at fault, whatever the device
 		return exitUsage
 	}
-	for _, e := range []error{spmm.ErrUnavailable, spmm.ErrUnsupported, spmm.ErrCompile, spmm.ErrOutOfMemory, spmm.ErrDeviceLost} {
+	for _, e := range []error{comm.ErrUnavailable, spmm.ErrUnavailable, spmm.ErrUnsupported, spmm.ErrCompile, spmm.ErrOutOfMemory, spmm.ErrDeviceLost} {
 		if errors.Is(err, e) {
 			return exitUnavailable
 		}

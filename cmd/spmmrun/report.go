@@ -38,6 +38,7 @@ type report struct {
 	B            string            `json:"b,omitempty"` // its file
 	StoredBytes  int64             `json:"stored_bytes"`
 	Fill         float64           `json:"fill"`
+	Ranks        *ranksReport      `json:"ranks,omitempty"`   // where a launcher started several
 	Skipped      []absentEntry     `json:"skipped,omitempty"` // backends that auto would have preferred
 	LoadS        float64           `json:"load_s"`
 	EncodeS      float64           `json:"encode_s"`
@@ -207,7 +208,11 @@ func (r *report) print(w io.Writer, form string) error {
 	row("stored", "%s, fill %.3g, encoded in %s", byteSize(r.StoredBytes), r.Fill, seconds(r.EncodeS))
 	row("time", "%s median of %d×%d (min %s, p90 %s, %s clock)", micros(r.Time.Median), r.Repeats, r.Batch, micros(r.Time.Min), micros(r.Time.P90), r.Clock)
 	row("rate", "%.3g GFLOP/s, %.3g GB/s", r.GFLOPS, r.GBS)
-	row("attainable", "%s, bound by %s: %.0f %% attained", micros(r.AttainableUS), r.Bounds.largest(), 100*r.Attained)
+	if r.Ranks != nil {
+		r.Ranks.rows(row)
+	} else {
+		row("attainable", "%s, bound by %s: %.0f %% attained", micros(r.AttainableUS), r.Bounds.largest(), 100*r.Attained)
+	}
 	if v := r.Verify; v != nil && v.Bits {
 		row("verified", "every bit of %d of %d outputs: %s", v.Checked, int64(r.Matrix.Rows)*int64(r.N), verdict(v.OK))
 	} else if v != nil {

@@ -16,20 +16,21 @@ type Launch struct {
 	Rank      int
 	Size      int // ranks of the job, at least 2
 	LocalRank int // number among the ranks on this machine
+	LocalSize int // ranks on this machine; 0 if the launcher does not say
 }
 
-// variables are what a launcher sets: the number of ranks, this rank, and its number on the machine.
+// variables are what a launcher sets: the number of ranks, this rank, its number on the machine, and how many are there.
 type variables struct {
-	by                string
-	size, rank, local string
+	by                       string
+	size, rank, local, among string
 }
 
 // launchers, those first that say most: Slurm sets its own variables whichever MPI runs under it.
 var launchers = []variables{
-	{"Open MPI", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"},
-	{"MPICH", "PMI_SIZE", "PMI_RANK", "MPI_LOCALRANKID"},
-	{"PMIx", "SLURM_STEP_NUM_TASKS", "PMIX_RANK", "SLURM_LOCALID"},
-	{"Slurm", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_LOCALID"},
+	{"Open MPI", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+	{"MPICH", "PMI_SIZE", "PMI_RANK", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
+	{"PMIx", "SLURM_STEP_NUM_TASKS", "PMIX_RANK", "SLURM_LOCALID", ""},
+	{"Slurm", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_LOCALID", ""},
 }
 
 // Launcher tells whether the process was started as one of several ranks. It looks at the environment alone.
@@ -53,6 +54,7 @@ func launcher(env func(string) string) (Launch, bool) {
 				break
 			}
 		}
+		l.LocalSize, _ = number(v.among)
 		return l, size > 1
 	}
 	return Launch{}, false

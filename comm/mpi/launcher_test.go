@@ -18,9 +18,9 @@ func TestLauncher(t *testing.T) {
 	}{
 		{"nobody", "", mpi.Launch{}, false, "libmpi.so.40"},
 		{"a shell in a Slurm allocation", "SLURM_NTASKS=4 SLURM_PROCID=0 SLURM_LOCALID=0", mpi.Launch{}, false, "libmpi.so.40"},
-		{"Open MPI", "OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_LOCAL_RANK=1 PMIX_RANK=3", mpi.Launch{By: "Open MPI", Rank: 3, Size: 4, LocalRank: 1}, true, "libmpi.so.40"},
+		{"Open MPI", "OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_LOCAL_SIZE=2 PMIX_RANK=3", mpi.Launch{By: "Open MPI", Rank: 3, Size: 4, LocalRank: 1, LocalSize: 2}, true, "libmpi.so.40"},
 		{"Open MPI, one rank", "OMPI_COMM_WORLD_SIZE=1 OMPI_COMM_WORLD_RANK=0", mpi.Launch{By: "Open MPI", Size: 1}, false, "libmpi.so.40"},
-		{"MPICH", "PMI_SIZE=2 PMI_RANK=1 MPI_LOCALRANKID=1", mpi.Launch{By: "MPICH", Rank: 1, Size: 2, LocalRank: 1}, true, "libmpich.so.12"},
+		{"MPICH", "PMI_SIZE=2 PMI_RANK=1 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2", mpi.Launch{By: "MPICH", Rank: 1, Size: 2, LocalRank: 1, LocalSize: 2}, true, "libmpich.so.12"},
 		{"MPICH under Slurm", "PMI_SIZE=8 PMI_RANK=5 SLURM_STEP_NUM_TASKS=8 SLURM_PROCID=5 SLURM_LOCALID=1", mpi.Launch{By: "MPICH", Rank: 5, Size: 8, LocalRank: 1}, true, "libmpich.so.12"},
 		{"Slurm with PMIx", "PMIX_RANK=5 SLURM_STEP_NUM_TASKS=8 SLURM_PROCID=5 SLURM_LOCALID=2", mpi.Launch{By: "PMIx", Rank: 5, Size: 8, LocalRank: 2}, true, "libmpi.so.40"},
 		{"Slurm without", "SLURM_STEP_NUM_TASKS=8 SLURM_PROCID=5 SLURM_LOCALID=2", mpi.Launch{By: "Slurm", Rank: 5, Size: 8, LocalRank: 2}, true, "libmpi.so.40"},

@@ -45,6 +45,16 @@ func TestGenerateRows(t *testing.T) {
 	}
 }
 
+func TestDenseRows(t *testing.T) {
+	whole := gen.Dense(50, 7, 3, gen.Values{})
+	for _, r := range [][2]int{{0, 50}, {0, 0}, {13, 14}, {20, 50}} {
+		part := gen.DenseRows(r[0], r[1], 7, 3, gen.Values{})
+		if part.Rows != r[1]-r[0] || !slices.Equal(part.Data, whole.Data[7*r[0]:7*r[1]]) {
+			t.Errorf("rows %d to %d differ from the whole matrix's", r[0], r[1])
+		}
+	}
+}
+
 // rmat has the degrees of a Kronecker graph: the row of vertex 0 has the share 0.76^scale of the edges, columns alike, and
 // numbering vertices anew changes no degree.
 func TestRMAT(t *testing.T) {

@@ -122,11 +122,16 @@ func (v Values) round(x float32) float32 {
 // Dense returns a row-major rows×cols matrix whose element (i, j) is a function of the seed and of
 // i·cols+j alone.
 func Dense(rows, cols int, seed uint64, v Values) *formats.Dense[float32] {
-	d := formats.NewDense[float32](rows, cols)
-	s := newStream(seed, streamDense)
+	return DenseRows(0, rows, cols, seed, v)
+}
+
+// DenseRows returns rows first to before last of the matrix that Dense returns.
+func DenseRows(first, last, cols int, seed uint64, v Values) *formats.Dense[float32] {
+	d := formats.NewDense[float32](last-first, cols)
+	s, begin := newStream(seed, streamDense), uint64(first)*uint64(cols)
 	par.Range(len(d.Data), 1<<15, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			d.Data[i] = v.value(s.at(uint64(i)))
+			d.Data[i] = v.value(s.at(begin + uint64(i)))
 		}
 	})
 	return d

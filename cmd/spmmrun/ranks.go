@@ -1,0 +1,248 @@
+// Several ranks: this process as one of those that mpirun or srun started.
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/spmmrun/spmm"
+	"github.com/spmmrun/spmm/comm"
+	"github.com/spmmrun/spmm/comm/local"
+	"github.com/spmmrun/spmm/comm/mpi"
+	"github.com/spmmrun/spmm/dist"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/gen"
+	"github.com/spmmrun/spmm/internal/memory"
+)
+
+// ranks are those of the job, seen from this process.
+type ranks struct {
+	comm.Comm
+	launch  mpi.Launch
+	library string // the version of MPI's, "" for one process
+}
+
+// withRanks runs f as one of the ranks that a launcher started, or as the only one. An error that ranks did not agree on ends
+// the job: others may be waiting for this one.
+func withRanks(stderr io.Writer, f func(r *ranks) error) error {
+	l, launched := mpi.Launcher()
+	if !launched {
+		return f(&ranks{Comm: local.Self()})
+	}
+	c, library, err := mpi.Init()
+	if err != nil {
+		if l.Rank != 0 && l.LocalRank == 0 { // rank 0's error is printed by main; machines may differ
+			fmt.Fprintf(stderr, "spmmrun: rank %d: %s\n", l.Rank, oneLine(err))
+		}
+		return err
+	}
+	r := &ranks{c, l, library}
+	shareThreads(l)
+	err = recovered(func() error { return f(r) })
+	if err == nil || errors.As(err, new(agreed)) {
+		return errors.Join(err, c.Close())
+	}
+	if crashed := (*crash)(nil); errors.As(err, &crashed) {
+		fmt.Fprintf(stderr, "%s\n", crashed.stack)
+	}
+	fmt.Fprintf(stderr, "spmmrun: rank %d: %s\n", l.Rank, oneLine(err))
+	c.Abort(exitCode(err))
+	return err
+}
+
+// agreed is an error that all ranks return, if not the same one.
+type agreed struct{ error }
+
+func (e agreed) Unwrap() error { return e.error }
+
+// agree tells all ranks whether one has an error: then all return one.
+func (r *ranks) agree(err error) error {
+	if err = comm.Agree(r, err, exitCode); err != nil && r.Size() > 1 {
+		return agreed{err}
+	}
+	return err
+}
+
+// silent tells whether this process leaves it to another rank to print an error.
+func silent(err error) bool {
+	l, launched := mpi.Launcher()
+	return launched && l.Rank != 0 && !errors.As(err, new(*crash))
+}
+
+// stopped says why the process ends when it is interrupted.
+func stopped() string {
+	if l, launched := mpi.Launcher(); launched {
+		return fmt.Sprintf("rank %d of %d is stopped: the job was interrupted, or another rank has died", l.Rank, l.Size)
+	}
+	return "interrupted"
+}
+
+// shareThreads gives each rank of a machine a part of its cores, unless the launcher has bound it to some.
+func shareThreads(l mpi.Launch) {
+	if l.LocalSize > 1 && os.Getenv("GOMAXPROCS") == "" && runtime.NumCPU() == online() {
+		runtime.GOMAXPROCS(max(1, runtime.NumCPU()/l.LocalSize))
+	}
+}
+
+// online returns the machine's cores, 0 if that is not known.
+func online() int {
+	text, err := os.ReadFile("/sys/devices/system/cpu/online")
+	if err != nil {
+		return 0
+	}
+	n := 0
+	for _, part := range strings.Split(strings.TrimSpace(string(text)), ",") {
+		first, last, ranged := strings.Cut(part, "-")
+		lo, err := strconv.Atoi(first)
+		hi := lo
+		if ranged && err == nil {
+			hi, err = strconv.Atoi(last)
+		}
+		if err != nil {
+			return 0
+		}
+		n += hi - lo + 1
+	}
+	return n
+}
+
+// open opens the device that a name means: of several of one kind on a machine, each of its ranks takes another.
+func (r *ranks) open(ctx context.Context, name string) (*spmm.Device, error) {
+	dev, err := spmm.Open(ctx, name)
+	if err != nil || r.launch.LocalRank == 0 || strings.Contains(name, ":") {
+		return dev, err
+	}
+	var alike []spmm.Info
+	all, _ := spmm.Devices(ctx)
+	for _, i := range all {
+		if o := dev.Info(); i.Backend == o.Backend && i.Kind == o.Kind && i.Name == o.Name {
+			alike = append(alike, i)
+		}
+	}
+	if len(alike) < 2 {
+		return dev, nil
+	}
+	mine := alike[r.launch.LocalRank%len(alike)]
+	if mine.Index == dev.Info().Index {
+		return dev, nil
+	}
+	if err := dev.Close(); err != nil {
+		return nil, err
+	}
+	return spmm.Open(ctx, fmt.Sprintf("%s:%d", mine.Backend, mine.Index))
+}
+
+// rowsRead is what a rank has of a matrix at first: of a generated one its share, of a file rank 0 all and the others nothing.
+type rowsRead struct {
+	a      formats.Sparse // nil: nothing
+	first  int
+	shared bool       // every rank has rows
+	typ    dtype.Type // of the matrix as it came
+}
+
+// load reads or makes the ranks' rows of a matrix. Errors are agreed on.
+func (r *ranks) load(ctx context.Context, name string, seed uint64, p *progress) (rowsRead, error) {
+	if strings.HasPrefix(name, gen.Prefix) {
+		p.step("making "+name, -1)
+		l, err := r.generate(ctx, name, seed)
+		return l, r.agree(err)
+	}
+	var l rowsRead
+	var err error
+	if r.Rank() == 0 {
+		var a formats.Encoded
+		if a, err = openMatrix(ctx, name, seed, p); err == nil {
+			if _, is := a.(*formats.Quantised); is {
+				err = fmt.Errorf("%s is quantised, which is for one process", name)
+			} else {
+				l.a, l.typ = a.Sparse(), a.Type()
+			}
+		}
+	}
+	if err := r.agree(err); err != nil {
+		return l, err
+	}
+	typ := []int64{int64(l.typ)}
+	if err := r.AllReduce(typ, comm.Max); err != nil {
+		return l, err
+	}
+	l.typ = dtype.Type(typ[0])
+	return l, nil
+}
+
+// generate makes this rank's rows of a generated matrix.
+func (r *ranks) generate(ctx context.Context, name string, seed uint64) (rowsRead, error) {
+	s, err := gen.Parse(name, seed)
+	if err != nil {
+		return rowsRead{}, err
+	}
+	var lim formats.Limits
+	if free := memory.Available(); free > 0 {
+		lim.Bytes = free / int64(max(1, r.launch.LocalSize))
+	}
+	lo, hi := dist.Even(s.Rows, r.Size()).Range(r.Rank())
+	a, err := s.GenerateRows(ctx, lim, lo, hi)
+	if err != nil {
+		return rowsRead{}, err
+	}
+	return rowsRead{a: a, first: lo, shared: true, typ: a.Type()}, nil
+}
+
+// shareOf balances what was read, as elements of type T.
+func shareOf[T formats.Value](ctx context.Context, r *ranks, l rowsRead) (dist.Share[T], error) {
+	var a *formats.CSR[T]
+	if l.a != nil {
+		a = formats.Convert[T](l.a)
+	}
+	s := dist.Share[T]{First: l.first, A: a}
+	if !l.shared {
+		var err error
+		if s, err = dist.FromRoot(r, a); err != nil {
+			return s, err
+		}
+	}
+	s, err := dist.Balance(ctx, r, s)
+	return s, r.agree(err)
+}
+
+// fits refuses, on all ranks, a job that takes more memory than this rank's part of what is there.
+func (r *ranks) fits(name string, bytes float64) error {
+	var err error
+	have := float64(memory.Available()) / float64(max(1, r.launch.LocalSize))
+	if have > 0 && bytes > have {
+		err = fmt.Errorf("%s: this takes %s of memory on rank %d, and %s are available to it: use fewer columns (-n) or more ranks",
+			name, byteSize(int64(bytes)), r.Rank(), byteSize(int64(have)))
+	}
+	return r.agree(err)
+}
+
+// joined returns what all ranks give, in order, on rank 0; nil on the others.
+func (r *ranks) joined(mine []byte) ([][]byte, error) {
+	sizes := make([]int64, r.Size())
+	sizes[r.Rank()] = int64(len(mine))
+	if err := r.AllReduce(sizes, comm.Sum); err != nil {
+		return nil, err
+	}
+	counts := make([]int, len(sizes))
+	for i, n := range sizes {
+		counts[i] = int(n)
+	}
+	parts := comm.Follow(counts...)
+	all := make([]byte, comm.End(parts))
+	if err := r.AllGatherV(1, mine, all, parts); err != nil || r.Rank() != 0 {
+		return nil, err
+	}
+	var out [][]byte
+	for _, p := range parts {
+		out = append(out, all[p.Start:p.Start+p.Count])
+	}
+	return out, nil
+}

@@ -1,0 +1,245 @@
+// The command under mpirun: the bits of one process, one report, one error, and an end when a rank dies.
+
+//go:build cgo && linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/spmmrun/spmm/comm/mpi/mpitest"
+	"github.com/spmmrun/spmm/formats/gen"
+	"github.com/spmmrun/spmm/formats/npy"
+)
+
+// command is the test binary under the name that makes it the command.
+func command(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(t.TempDir(), "spmmrun")
+	if err := os.Symlink(self, link); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("SPMM_CACHE", t.TempDir())
+	return link
+}
+
+// finished is how a command ended.
+type finished struct {
+	stdout, stderr string
+	code           int
+}
+
+func finish(t *testing.T, c *exec.Cmd) finished {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	c.Stdout, c.Stderr = &stdout, &stderr
+	f := finished{}
+	err := c.Run()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		f.code = exit.ExitCode()
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	f.stdout, f.stderr = stdout.String(), stderr.String()
+	return f
+}
+
+// onRanks runs the command as so many ranks, 1 without a launcher.
+func onRanks(t *testing.T, l mpitest.Launcher, ranks int, program string, args ...string) finished {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if ranks == 1 {
+		return finish(t, exec.CommandContext(ctx, program, args...))
+	}
+	return finish(t, l.Command(ctx, ranks, program, args...))
+}
+
+// outliersFile is a B whose rows differ widely in size; a few have each column's largest element by far.
+func outliersFile(t *testing.T, rows, cols int) string {
+	t.Helper()
+	b := gen.Dense(rows, cols, 5, gen.Values{})
+	for i := range rows {
+		f := float32(math.Ldexp(1, i*7%24-20))
+		if i%409 == 408 {
+			f *= 1024
+		}
+		for k := range cols {
+			b.Set(i, k, b.At(i, k)*f)
+		}
+	}
+	name := filepath.Join(t.TempDir(), "B.npy")
+	f, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := npy.Write(f, b); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func TestRanks(t *testing.T) {
+	ls := mpitest.Launchers(t)
+	program := command(t)
+	b := outliersFile(t, 1<<11, 5)
+	for _, tt := range []struct {
+		ranks []int
+		args  string
+	}{
+		{[]int{2, 4}, "--format csr --b " + b + " gen:rmat,scale=11"},
+		{[]int{3}, "--mode reproducible --p 23 --verify full --b " + b + " gen:rmat,scale=11"},
+		{[]int{4}, "--mode reproducible --alpha 0.5 --beta 2 -n 7 gen:stencil,side=13"},
+		{[]int{4}, "--format csr -n 9 --precision f16 gen:uniform,rows=3,cols=400,density=0.1"},
+		{[]int{3}, "--format csr -n 4 ../../testdata/matrices/ca-CondMat.mtx.gz"},
+	} {
+		args := append(strings.Fields(tt.args), "--backend", "cpu", "--warmup", "0", "--repeats", "2", "--report", "json")
+		var want report
+		for _, n := range append([]int{1}, tt.ranks...) {
+			f := onRanks(t, ls[0], n, program, args...)
+			var got report
+			if err := json.Unmarshal([]byte(f.stdout), &got); f.code != 0 || err != nil {
+				t.Fatalf("%s on %d ranks: exit code %d, %v\n%s%s", tt.args, n, f.code, err, f.stdout, f.stderr)
+			}
+			if n == 1 {
+				want = got
+				continue
+			}
+			checkRanks(t, fmt.Sprintf("%s on %d ranks", tt.args, n), n, got, want)
+		}
+	}
+}
+
+// checkRanks compares a report of ranks with that of one process.
+func checkRanks(t *testing.T, name string, ranks int, got, want report) {
+	t.Helper()
+	if got.OutputSHA256 != want.OutputSHA256 || got.OutputSHA256 == "" {
+		t.Errorf("%s: other bits than in one process", name)
+	}
+	if got.Matrix != want.Matrix || got.Format != want.Format || got.Verify == nil || !got.Verify.OK {
+		t.Errorf("%s: %+v, %+v, want %+v", name, got.Matrix, got.Verify, want.Matrix)
+	}
+	if want.Ranks != nil || got.Ranks == nil || len(got.Ranks.Each) != ranks {
+		t.Fatalf("%s: %+v", name, got.Ranks)
+	}
+	var nnz, rows, sent, received int64
+	for r, x := range got.Ranks.Each {
+		nnz, rows, sent, received = nnz+x.NNZ, rows+x.Rows, sent+x.Sent, received+x.Received
+		if x.Rank != r || x.TotalUS <= 0 || x.ComputeUS > x.TotalUS || x.Device != "cpu:0" {
+			t.Errorf("%s: rank %d: %+v", name, r, x)
+		}
+	}
+	if nnz != want.Matrix.NNZ || rows != int64(want.Matrix.Rows) || sent != received || received != got.Ranks.Received || received == 0 || got.Ranks.Imbalance < 1 {
+		t.Errorf("%s: %d entries, %d rows, %d bytes sent, %d received, imbalance %v", name, nnz, rows, sent, received, got.Ranks.Imbalance)
+	}
+}
+
+// With another MPI, and a file that rank 0 writes.
+func TestRanksOutput(t *testing.T) {
+	ls := mpitest.Launchers(t)
+	program := command(t)
+	dir := t.TempDir()
+	var files [2][]byte
+	for i, n := range []int{1, 2} {
+		out := filepath.Join(dir, strconv.Itoa(n)+".npy")
+		f := onRanks(t, ls[len(ls)-1], n, program, "--backend", "cpu", "--format", "csr", "-n", "3", "--repeats", "1", "-o", out, "gen:rmat,scale=8")
+		if f.code != 0 || n == 2 && (strings.Count(f.stdout, "sha256") != 1 || !strings.Contains(f.stdout, "started by "+ls[len(ls)-1].Version)) {
+			t.Fatalf("exit code %d:\n%s%s", f.code, f.stdout, f.stderr)
+		}
+		var err error
+		if files[i], err = os.ReadFile(out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(files[0], files[1]) {
+		t.Error("two ranks write another file than one process")
+	}
+}
+
+// What is wrong is said once, and every rank ends with its exit code.
+func TestRanksErrors(t *testing.T) {
+	l := mpitest.Launchers(t)[0]
+	program := command(t)
+	for _, tt := range []struct {
+		args, want string
+		code       int
+	}{
+		{"--no-such-flag x.mtx", "spmmrun: unknown flag: --no-such-flag", exitUsage},
+		{"--backend cpu nosuch.mtx", "spmmrun: nosuch.mtx: no such file or directory", exitUsage},
+		{"--backend cpu --tune gen:rmat", "spmmrun: --tune is for one process: start spmmrun without mpirun or srun", exitUsage},
+		{"--backend cuda:77 gen:rmat", "spmmrun: cuda", exitUnavailable},
+	} {
+		f := onRanks(t, l, 3, program, strings.Fields(tt.args)...)
+		if f.code != tt.code || strings.Count(f.stderr, "spmmrun: ") != 1 || !strings.Contains(f.stderr, tt.want) || f.stdout != "" {
+			t.Errorf("%s: exit code %d, want %d and %q once:\n%s%s", tt.args, f.code, tt.code, tt.want, f.stdout, f.stderr)
+		}
+	}
+}
+
+// A rank that is killed ends the job within seconds, with an error on the others.
+func TestRanksKilled(t *testing.T) {
+	l := mpitest.Launchers(t)[0]
+	program := command(t)
+	c := l.Command(t.Context(), 3, program, "--backend", "cpu", "--format", "csr", "-n", "8", "--repeats", "100000000", "gen:rmat,scale=12")
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- c.Wait() }()
+	var victims []int
+	for deadline := time.Now().Add(20 * time.Second); len(victims) < 3; victims = children(c.Process.Pid) {
+		if time.Now().After(deadline) {
+			t.Fatalf("mpirun has %d ranks: %s", len(victims), &stderr)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	time.Sleep(1500 * time.Millisecond) // into the middle of the products
+	start := time.Now()
+	if err := syscall.Kill(victims[1], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-done:
+		if err == nil || time.Since(start) > 10*time.Second || strings.Count(stderr.String(), "is stopped: the job was interrupted, or another rank has died") != 2 {
+			t.Errorf("%v after %v:\n%s", err, time.Since(start), &stderr)
+		}
+	case <-time.After(20 * time.Second):
+		_ = c.Process.Kill()
+		t.Fatal("the others go on")
+	}
+}
+
+// children lists the processes that one has started.
+func children(pid int) []int {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	if err != nil {
+		return nil
+	}
+	var out []int
+	for _, word := range strings.Fields(string(text)) {
+		if n, err := strconv.Atoi(word); err == nil {
+			out = append(out, n)
+		}
+	}
+	return out
+}
