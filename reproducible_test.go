@@ -25,6 +25,7 @@ func eachDevice(t *testing.T, f func(t *testing.T, dev *spmm.Device)) {
 			continue
 		}
 		t.Run(i.Backend, func(t *testing.T) {
+			t.Attr("device", i.String())
 			dev, err := spmm.Open(ctx, i.Backend)
 			if err != nil {
 				t.Fatal(err)

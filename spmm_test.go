@@ -210,6 +210,7 @@ func multiplyOn(t *testing.T, dev *spmm.Device) {
 	for _, format := range append(spmm.Formats(), "auto") {
 		o := spmm.Options{Format: format}
 		t.Run(dev.Info().Backend+" "+format, func(t *testing.T) {
+			t.Attr("device", dev.Info().String())
 			rapid.Check(t, func(t *rapid.T) { multiplyCase[float32, float32, float32](t, dev, o) })
 			rapid.Check(t, func(t *rapid.T) { multiplyCase[half.F16, half.F16, float32](t, dev, o) })
 			rapid.Check(t, func(t *rapid.T) { multiplyCase[half.BF16, half.BF16, half.BF16](t, dev, o) })

@@ -13,6 +13,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -59,6 +60,7 @@ func devices(t *testing.T, f func(t *testing.T, dev backend.Device)) {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s:%d", info.Backend, info.Index), func(t *testing.T) {
+				t.Attr("device", info.String())
 				dev, err := d.Open(context.Background(), info)
 				if err != nil {
 					t.Fatal(err)
@@ -100,6 +102,7 @@ func TestConformance(t *testing.T) {
 	var mans []*Manifest
 	devices(t, func(t *testing.T, dev backend.Device) {
 		var ran []*Manifest
+		passed := 0
 		for _, o := range runs(dev) {
 			m, err := Run(t.Context(), dev, o)
 			if err != nil {
@@ -107,6 +110,7 @@ func TestConformance(t *testing.T) {
 			}
 			ran = append(ran, m)
 			t.Logf("%v: %v", m.Device, m.Summary)
+			passed += m.Summary[Pass]
 			if m.Summary[Pass] == 0 {
 				t.Error("no case passed")
 			}
@@ -116,6 +120,7 @@ func TestConformance(t *testing.T) {
 				}
 			}
 		}
+		t.Attr("cases", strconv.Itoa(passed))
 		if softMatrices(dev) && options().Filter == nil {
 			foreign(t, ran)
 		}

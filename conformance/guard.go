@@ -22,6 +22,7 @@ type guard struct {
 	bare   bool                                // nothing behind buffers nor between them
 	mutate func(backend.Binary) backend.Binary // of kernels as they are loaded; nil: none
 	stray  bool                                // write behind a buffer, to be found out
+	lib    *library                            // what loads kernels
 
 	mu      sync.Mutex
 	live    []*guarded
@@ -30,8 +31,8 @@ type guard struct {
 	modules map[string]Module
 }
 
-func newGuard(dev backend.Device) *guard {
-	return &guard{Device: dev, modules: map[string]Module{}, spare: map[int64][]*guarded{}}
+func newGuard(dev backend.Device, lib *library) *guard {
+	return &guard{Device: dev, lib: lib, modules: map[string]Module{}, spare: map[int64][]*guarded{}}
 }
 
 // sentinel lies behind buffers and in canaries, and fills new buffers. Each of its 16-bit words is
@@ -226,7 +227,7 @@ func (g *guard) Load(b backend.Binary) (backend.Kernel, error) {
 	if g.mutate != nil {
 		b = g.mutate(b)
 	}
-	k, err := g.Device.Load(b)
+	k, err := g.lib.load(g.Device, b)
 	if err != nil {
 		return nil, err
 	}
@@ -248,7 +249,7 @@ func module(b *backend.Binary) Module {
 	return m
 }
 
-// Run hands the device its own buffers.
+// Run hands the device its own buffers and kernels.
 func (g *guard) Run(ctx context.Context, launches ...backend.Launch) (backend.Timing, error) {
 	t, err := g.Device.Run(ctx, g.inner(launches)...)
 	if !g.stray || err != nil {
@@ -269,10 +270,13 @@ func (g *guard) Record(launches ...backend.Launch) (backend.Recording, error) {
 	return g.Device.Record(g.inner(launches)...)
 }
 
-// inner returns launches with the device's own buffers.
+// inner returns launches with the device's own buffers and kernels.
 func (g *guard) inner(launches []backend.Launch) []backend.Launch {
 	inner := slices.Clone(launches)
 	for i := range inner {
+		if k, ok := inner[i].Kernel.(lent); ok {
+			inner[i].Kernel = k.Kernel
+		}
 		inner[i].Args = slices.Clone(inner[i].Args)
 		for j, a := range inner[i].Args {
 			if b, ok := a.(*guarded); ok && b.g == g {

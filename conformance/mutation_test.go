@@ -353,12 +353,12 @@ func ptxMutations() []mutation {
 var problems = newShelf()
 
 // catch runs some cases with a mutation, and fails unless it shows as it should.
-func catch(t *testing.T, dev backend.Device, m mutation) {
+func catch(t *testing.T, dev backend.Device, lib *library, m mutation) {
 	filter := m.filter
 	if filter == "" {
 		filter = someCases
 	}
-	o := Options{Filter: regexp.MustCompile(filter), mutate: m.code, shelf: problems}
+	o := Options{Filter: regexp.MustCompile(filter), mutate: m.code, shelf: problems, lib: lib}
 	for _, k := range multiplied(dev) {
 		if m.kernel != "" && k.Name != m.kernel || m.places && k.Full {
 			continue
@@ -403,8 +403,10 @@ func TestMutations(t *testing.T) {
 		case backend.CodePTX:
 			ms = append(ms, ptxMutations()...)
 		}
+		lib := newLibrary()
+		defer lib.close()
 		for _, m := range ms {
-			t.Run(m.name, func(t *testing.T) { catch(t, dev, m) })
+			t.Run(m.name, func(t *testing.T) { catch(t, dev, lib, m) })
 		}
 	})
 }

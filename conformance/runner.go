@@ -38,6 +38,7 @@ type Options struct {
 
 	kernels []*spec.Format // nil: all formats
 	shelf   *shelf         // of instances that other runs have built; nil: an empty one
+	lib     *library       // of kernels that other runs on the device have loaded; nil: an empty one
 
 	// Faults, for tests:
 	mutate func(backend.Binary) backend.Binary // of code as it is loaded
@@ -92,7 +93,11 @@ func Run(ctx context.Context, dev backend.Device, o Options) (*Manifest, error) 
 	if len(tests) == 0 {
 		return nil, errors.New("no case has a name that the filter selects")
 	}
-	g := newGuard(dev)
+	if o.lib == nil {
+		o.lib = newLibrary()
+		defer o.lib.close()
+	}
+	g := newGuard(dev, o.lib)
 	g.bare, g.mutate, g.stray = o.Bare, o.mutate, o.stray
 	r := &runner{
 		Options: o, dev: g, door: spmm.NewDevice(g), may: newEligibility(dev.Caps(), o.Unlisted),

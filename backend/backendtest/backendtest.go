@@ -93,6 +93,7 @@ type rig struct {
 }
 
 func runDevice(t *testing.T, d backend.Driver, info backend.Info) {
+	t.Attr("device", info.String())
 	dev, err := d.Open(t.Context(), info)
 	if err != nil {
 		t.Fatalf("Open(%v): %v", info, err)

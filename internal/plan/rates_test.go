@@ -34,6 +34,7 @@ func devices(t *testing.T, f func(t *testing.T, open func(t *testing.T) *plan.De
 		for _, info := range infos {
 			ran = true
 			t.Run(info.Backend+" "+info.Name, func(t *testing.T) {
+				t.Attr("device", info.String())
 				f(t, func(t *testing.T) *plan.Device {
 					d, err := drv.Open(ctx, info)
 					if err != nil {

@@ -45,6 +45,7 @@ func eachDevice(t *testing.T, f func(t *testing.T, d *Device)) {
 		}
 		for _, most := range []int64{0, 5000} {
 			t.Run(fmt.Sprintf("%s/%d", driver.Name(), most), func(t *testing.T) {
+				t.Attr("device", infos[0].String())
 				dev, err := driver.Open(ctx, infos[0])
 				if err != nil {
 					t.Fatal(err)

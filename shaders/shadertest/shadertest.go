@@ -39,6 +39,7 @@ func Each(t *testing.T, f func(t *testing.T, dev backend.Device)) {
 		}
 		ran++
 		t.Run(d.Name(), func(t *testing.T) {
+			t.Attr("device", infos[0].String())
 			dev, err := d.Open(ctx, infos[0])
 			if err != nil {
 				t.Fatal(err)
