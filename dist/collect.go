@@ -1,8 +1,10 @@
-// Bringing rows of all ranks to one.
+// Bringing rows of all ranks to one, and of one to all.
 
 package dist
 
 import (
+	"errors"
+
 	"github.com/spmmrun/spmm/comm"
 	"github.com/spmmrun/spmm/formats"
 )
@@ -25,29 +27,92 @@ func Collect[T formats.Value](c comm.Comm, bounds Bounds, mine *formats.Dense[T]
 	if item == 0 {
 		return comm.Agree(c, failed, nil)
 	}
-	step := max(1, chunk/item)
 	var buffer []T
+	err := inChunks(c, bounds, item, func(r, at, n int) error {
+		var sent, received comm.Part
+		var send, recv []T
+		if c.Rank() == r {
+			sent.Count = n
+			send = mine.Data[at*mine.Cols : (at+n)*mine.Cols]
+		}
+		if c.Rank() == 0 {
+			if received.Count = n; len(buffer) < n*mine.Cols {
+				buffer = make([]T, n*mine.Cols)
+			}
+			recv = buffer[:n*mine.Cols]
+		}
+		if err := c.AllToAllV(item, bytesOf(send), only(c, 0, sent), bytesOf(recv), only(c, r, received)); err != nil {
+			return err
+		}
+		give(&formats.Dense[T]{Rows: len(recv) / mine.Cols, Cols: mine.Cols, LD: mine.Cols, Data: recv})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return comm.Agree(c, failed, nil)
+}
+
+// Scatter gives every rank the rows of a matrix that bounds say; rank 0 has all of it, in all, which is nil on the others.
+// It is row-major, and has cols columns.
+func Scatter[T formats.Value](c comm.Comm, bounds Bounds, all *formats.Dense[T], cols int) (*formats.Dense[T], error) {
+	lo, hi := bounds.Range(c.Rank())
+	mine := formats.NewDense[T](hi-lo, cols)
+	var wrong error
+	if c.Rank() == 0 && (all == nil || all.Rows != bounds.Rows() || all.Cols != cols || all.ColMajor) {
+		wrong = errors.New("dist: the matrix to scatter is missing, of another size or column-major")
+	}
+	if err := comm.Agree(c, wrong, nil); err != nil {
+		return nil, err
+	}
+	item := cols * sizeOf[T]()
+	if c.Rank() == 0 {
+		for i := range mine.Rows {
+			copy(mine.Line(i), all.Line(i))
+		}
+	}
+	if item == 0 {
+		return mine, nil
+	}
+	var buffer []T
+	err := inChunks(c, bounds, item, func(r, at, n int) error {
+		var sent, received comm.Part
+		var send, recv []T
+		if c.Rank() == 0 {
+			if sent.Count = n; len(buffer) < n*cols {
+				buffer = make([]T, n*cols)
+			}
+			send = buffer[:n*cols]
+			for i := range n {
+				copy(send[i*cols:], all.Line(bounds[r]+at+i))
+			}
+		}
+		if c.Rank() == r {
+			received.Count = n
+			recv = mine.Data[at*cols : (at+n)*cols]
+		}
+		return c.AllToAllV(item, bytesOf(send), only(c, r, sent), bytesOf(recv), only(c, 0, received))
+	})
+	return mine, err
+}
+
+// inChunks calls f on all ranks for runs of rows of every rank but 0: rank r's from row at on, n of them.
+func inChunks(c comm.Comm, bounds Bounds, item int, f func(r, at, n int) error) error {
+	step := max(1, chunk/item)
 	for r := 1; r < c.Size(); r++ {
 		lo, hi := bounds.Range(r)
 		for at := 0; at < hi-lo; at += step {
-			n := min(step, hi-lo-at)
-			sent, received := make([]comm.Part, c.Size()), make([]comm.Part, c.Size())
-			var send, recv []T
-			if c.Rank() == r {
-				sent[0].Count = n
-				send = mine.Data[at*mine.Cols : (at+n)*mine.Cols]
-			}
-			if c.Rank() == 0 {
-				if received[r].Count = n; len(buffer) < n*mine.Cols {
-					buffer = make([]T, n*mine.Cols)
-				}
-				recv = buffer[:n*mine.Cols]
-			}
-			if err := c.AllToAllV(item, bytesOf(send), sent, bytesOf(recv), received); err != nil {
+			if err := f(r, at, min(step, hi-lo-at)); err != nil {
 				return err
 			}
-			give(&formats.Dense[T]{Rows: len(recv) / mine.Cols, Cols: mine.Cols, LD: mine.Cols, Data: recv})
 		}
 	}
-	return comm.Agree(c, failed, nil)
+	return nil
+}
+
+// only are parts of which that of one rank alone may have items.
+func only(c comm.Comm, rank int, p comm.Part) []comm.Part {
+	parts := make([]comm.Part, c.Size())
+	parts[rank] = p
+	return parts
 }

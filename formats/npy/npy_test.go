@@ -458,3 +458,39 @@ func TestLoss(t *testing.T) {
 		}
 	}
 }
+
+// Rows that come one after the other make the file that Write makes of all.
+func TestWriter(t *testing.T) {
+	d := formats.NewDense[float32](7, 3)
+	for i := range d.Data {
+		d.Data[i] = float32(i) / 3
+	}
+	var want, got bytes.Buffer
+	if err := npy.Write(&want, d); err != nil {
+		t.Fatal(err)
+	}
+	w, err := npy.NewWriter[float32](&got, 7, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := func(lo, hi int) *formats.Dense[float32] {
+		return &formats.Dense[float32]{Rows: hi - lo, Cols: 3, LD: 3, Data: d.Data[3*lo : 3*hi]}
+	}
+	for _, r := range [][2]int{{0, 0}, {0, 5}, {5, 6}} {
+		if err := w.WriteRows(rows(r[0], r[1])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if w.Close() == nil {
+		t.Error("a row is missing, and it is no error")
+	}
+	if w.WriteRows(rows(5, 7)) == nil || w.WriteRows(formats.NewDense[float32](1, 2)) == nil {
+		t.Error("rows that do not fit are not refused")
+	}
+	if err := w.WriteRows(rows(6, 7)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil || !bytes.Equal(got.Bytes(), want.Bytes()) {
+		t.Errorf("another file than Write's; %v", err)
+	}
+}
