@@ -22,6 +22,7 @@ type part[T formats.Value] struct {
 	dev     *spmm.Device
 	options spmm.Options
 	plans   map[int]*spmm.Plan // by precision of reproducible mode, 0 in fast mode
+	current *spmm.Plan         // of them the one that was prepared or used last; nil: none
 
 	b *formats.Dense[T]       // with the last row, where B is not as it comes
 	c *formats.Dense[float32] // where rows of C do not follow each other
@@ -134,7 +135,11 @@ func newPart[T formats.Value](a *formats.CSR[T], rows []int32, of *columns, rang
 
 // prepare makes the plan for a precision of reproducible mode, 0 in fast mode; with AutoP the first product does that.
 func (q *part[T]) prepare(ctx context.Context, bits int) error {
-	if bits == spmm.AutoP || q.plans[bits] != nil {
+	if bits == spmm.AutoP {
+		return nil
+	}
+	if p := q.plans[bits]; p != nil {
+		q.current = p
 		return nil
 	}
 	o := q.options
@@ -143,15 +148,15 @@ func (q *part[T]) prepare(ctx context.Context, bits int) error {
 	if err != nil {
 		return err
 	}
-	q.plans[bits] = p
+	q.plans[bits], q.current = p, p
 	return nil
 }
 
 func (q *part[T]) info() spmm.PlanInfo {
-	for _, p := range q.plans {
-		return p.Info()
+	if q.current == nil {
+		return spmm.PlanInfo{}
 	}
-	return spmm.PlanInfo{}
+	return q.current.Info()
 }
 
 // multiply computes the part's rows of c from its B. b is the rank's own rows for the inner part, and has room for the last
@@ -181,7 +186,7 @@ func (q *part[T]) multiply(ctx context.Context, bits int, peaks []T, alpha float
 			copyRows(q.rows, func(at int, row int32) { copy(out.Line(at), c.Line(int(row))) })
 		}
 	}
-	if _, err := spmm.Multiply(ctx, q.plans[bits], alpha, b, beta, out); err != nil {
+	if _, err := spmm.Multiply(ctx, q.current, alpha, b, beta, out); err != nil {
 		return err
 	}
 	if scattered {

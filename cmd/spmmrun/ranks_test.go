@@ -246,3 +246,87 @@ func children(pid int) []int {
 	}
 	return out
 }
+
+// Ten steps have the same bits on any number of ranks, and so has a job that goes on on others than it began on.
+func TestPropagateRanks(t *testing.T) {
+	ls := mpitest.Launchers(t)
+	program := command(t)
+	dir := t.TempDir()
+	propagate := func(l mpitest.Launcher, ranks int, args ...string) propagationReport {
+		t.Helper()
+		all := append([]string{"propagate", "--backend", "cpu", "--cols", "6", "--report", "json"}, args...)
+		f := onRanks(t, l, ranks, program, all...)
+		var got propagationReport
+		if err := json.Unmarshal([]byte(f.stdout), &got); f.code != 0 || err != nil {
+			t.Fatalf("%v on %d ranks: exit code %d, %v\n%s%s", args, ranks, f.code, err, f.stdout, f.stderr)
+		}
+		if ranks > 1 && (got.Ranks == nil || len(got.Ranks.Each) != ranks) {
+			t.Errorf("%v on %d ranks: %+v", args, ranks, got.Ranks)
+		}
+		return got
+	}
+	x := outliersFile(t, 1<<11, 6)
+	rmat, stencil := "gen:rmat,scale=11,values=ones", "gen:stencil,side=12,values=ones"
+	for _, tt := range []struct {
+		l     mpitest.Launcher
+		ranks int
+		args  []string
+	}{
+		{ls[0], 4, []string{rmat}},
+		{ls[len(ls)-1], 2, []string{"--mode", reproducible, "--x", x, "--normalise", "rows", rmat}},
+		{ls[0], 3, []string{"--mode", reproducible, "--p", "23", "--start", "random", stencil}},
+	} {
+		want, got := propagate(tt.l, 1, tt.args...), propagate(tt.l, tt.ranks, tt.args...)
+		if got.Output != want.Output || got.Change != want.Change || got.P != want.P || got.Matrix != want.Matrix {
+			t.Errorf("%v: other bits on %d ranks than on one: %+v, want %+v", tt.args, tt.ranks, got, want)
+		}
+	}
+	checkpoint := filepath.Join(dir, "state")
+	propagate(ls[0], 3, "--checkpoint", checkpoint, "--steps", "4", rmat)
+	got := propagate(ls[0], 1, "--checkpoint", checkpoint, rmat)
+	if want := propagate(ls[0], 1, rmat); got.Output != want.Output || got.Resumed != 4 {
+		t.Errorf("resumed from step %d: other bits than in one go", got.Resumed)
+	}
+}
+
+// A job whose rank is killed goes on from its last checkpoint.
+func TestPropagateKilled(t *testing.T) {
+	l := mpitest.Launchers(t)[0]
+	program := command(t)
+	dir := filepath.Join(t.TempDir(), "state")
+	args := []string{"propagate", "--backend", "cpu", "--cols", "6", "--checkpoint", dir, "--every", "1", "gen:rmat,scale=11,values=ones"}
+	c := l.Command(t.Context(), 2, program, append(args, "--steps", "100000000")...)
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	at := func() int {
+		var k checkpoint
+		if text, err := os.ReadFile(filepath.Join(dir, checkpointFile)); err == nil && json.Unmarshal(text, &k) != nil {
+			t.Fatalf("a checkpoint that is not complete: %s", text)
+		}
+		return k.Step
+	}
+	for deadline := time.Now().Add(30 * time.Second); at() < 3; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("no checkpoint: %s", &stderr)
+		}
+	}
+	if err := syscall.Kill(children(c.Process.Pid)[0], syscall.SIGKILL); err != nil { // rank 0, which writes
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err == nil {
+		t.Error("the job has ended well without a rank")
+	}
+	var got, want propagationReport
+	steps := strconv.Itoa(at() + 2)
+	resumed := onRanks(t, l, 1, program, append(args, "--steps", steps, "--report", "json")...)
+	whole := onRanks(t, l, 1, program, "propagate", "--backend", "cpu", "--cols", "6", "--steps", steps, "--report", "json", args[len(args)-1])
+	if json.Unmarshal([]byte(resumed.stdout), &got) != nil || json.Unmarshal([]byte(whole.stdout), &want) != nil {
+		t.Fatalf("%s%s", resumed.stderr, whole.stderr)
+	}
+	if got.Output != want.Output || got.Resumed < 3 {
+		t.Errorf("resumed from step %d of %s: other bits than in one go", got.Resumed, steps)
+	}
+}

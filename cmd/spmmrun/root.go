@@ -99,7 +99,7 @@ Exit codes: 0 right, 1 wrong answer, 2 usage or bad input, 3 backend unavailable
 	addReport(c, &j.report)
 	c.SetVersionTemplate("{{.Version}}\n")
 	c.SetFlagErrorFunc(suggestFlag)
-	c.AddCommand(newDevices(), newInspect(unfinished), newConvert(unfinished),
+	c.AddCommand(newDevices(), newInspect(unfinished), newConvert(unfinished), newPropagate(unfinished),
 		newConform(unfinished), newVerify(), newCompare(), newVersion())
 	return c
 }
