@@ -79,7 +79,7 @@ test: test-needs
 	$(MAKE) --no-print-directory -j$(TEST_JOBS) test-host test-soft-suite test-soft test-plain test-soft-vulkan test-plain-suite test-race test-amd || status=$$?; \
 	$(GO) run ./tools/tests report $(RESULTS); echo "$$SECONDS s in all"; exit $$status
 
-# What the tests need: a C compiler, the software Vulkan drivers, and a browser, which compiles WGSL.
+# What the tests need: a C compiler, two MPIs, the software Vulkan drivers, and a browser, which compiles WGSL.
 .PHONY: test-needs
 test-needs:
 	tools/needs
@@ -90,7 +90,12 @@ test-needs:
 # Everything on the machine as it is. SPMM_REQUIRE names the backends that must have run some case.
 .PHONY: test-host
 test-host:
-	SPMM_REQUIRE=cpu SPMM_REQUIRE_BROWSER=1 $(TEST) ./...
+	SPMM_REQUIRE=cpu SPMM_REQUIRE_BROWSER=1 SPMM_REQUIRE_MPI=openmpi,mpich $(TEST) ./...
+
+# Of these, what runs on ranks.
+.PHONY: test-mpi
+test-mpi:
+	SPMM_REQUIRE_MPI=openmpi,mpich $(TEST) -run 'Contract|Death|Library|MPI|Ranks|PropagateKilled' ./comm/... ./dist ./cmd/spmmrun
 
 # Plans and tensors that goroutines share, and work that many goroutines do, under the race detector.
 .PHONY: test-race
