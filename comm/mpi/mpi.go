@@ -209,7 +209,10 @@ func (c *ranks) Bcast(data []byte, root int) error {
 		return err
 	}
 	for p := range pieces(data) {
-		err := call("Bcast", func() C.int { return C.sm_bcast(pointer(p), C.int(len(p)), C.int(root), c.handle) })
+		err := through(func(m *staging) error {
+			b, n := m.inOut(p), C.int(len(p))
+			return call("Bcast", func() C.int { return C.sm_bcast(b, n, C.int(root), c.handle) })
+		})
 		if err != nil {
 			return err
 		}
@@ -222,7 +225,10 @@ func (c *ranks) AllReduce(data []int64, op comm.Op) error {
 		return err
 	}
 	for p := range pieces(data) {
-		err := call("Allreduce", func() C.int { return C.sm_allreduce(int64s(p), C.int(len(p)), reduction(op), c.handle) })
+		err := through(func(m *staging) error {
+			b, n := m.inOut(bytesOf(p)), C.int(len(p))
+			return call("Allreduce", func() C.int { return C.sm_allreduce((*C.int64_t)(b), n, reduction(op), c.handle) })
+		})
 		if err != nil {
 			return err
 		}
@@ -238,7 +244,12 @@ func (c *ranks) ReduceScatter(send, recv []int64, counts []int, op comm.Op) erro
 	for i, n := range counts {
 		ns[i] = C.int(n)
 	}
-	return call("Reduce_scatter", func() C.int { return C.sm_reduce_scatter(int64s(send), int64s(recv), &ns[0], reduction(op), c.handle) })
+	return through(func(m *staging) error {
+		from, to := m.in(bytesOf(send)), m.inOut(bytesOf(recv))
+		return call("Reduce_scatter", func() C.int {
+			return C.sm_reduce_scatter((*C.int64_t)(from), (*C.int64_t)(to), &ns[0], reduction(op), c.handle)
+		})
+	})
 }
 
 func (c *ranks) AllToAllV(item int, send []byte, sent []comm.Part, recv []byte, received []comm.Part) error {
@@ -247,8 +258,11 @@ func (c *ranks) AllToAllV(item int, send []byte, sent []comm.Part, recv []byte, 
 	}
 	sn, ss := ints(sent)
 	rn, rs := ints(received)
-	return c.items(item, "Alltoallv", func(t C.sm_handle) C.int {
-		return C.sm_alltoallv(pointer(send), &sn[0], &ss[0], pointer(recv), &rn[0], &rs[0], t, c.handle)
+	return through(func(m *staging) error {
+		from, to := m.in(send), m.inOut(recv)
+		return c.items(item, "Alltoallv", func(t C.sm_handle) C.int {
+			return C.sm_alltoallv(from, &sn[0], &ss[0], to, &rn[0], &rs[0], t, c.handle)
+		})
 	})
 }
 
@@ -261,8 +275,12 @@ func (c *ranks) AllGatherV(item int, send, recv []byte, parts []comm.Part) error
 		return nil
 	}
 	n, s := ints(parts)
-	return c.items(item, "Allgatherv", func(t C.sm_handle) C.int {
-		return C.sm_allgatherv(pointer(send), C.int(len(send)/item), pointer(recv), &n[0], &s[0], t, c.handle)
+	count := C.int(len(send) / item)
+	return through(func(m *staging) error {
+		from, to := m.in(send), m.inOut(recv)
+		return c.items(item, "Allgatherv", func(t C.sm_handle) C.int {
+			return C.sm_allgatherv(from, count, to, &n[0], &s[0], t, c.handle)
+		})
 	})
 }
 
@@ -282,16 +300,6 @@ func (c *ranks) items(bytes int, function string, f func(C.sm_handle) C.int) (er
 		err = result(function, f(t))
 	})
 	return err
-}
-
-// Alloc returns C memory: communication libraries remember which pages they have registered with a network card, and see
-// only the C library free them.
-func (c *ranks) Alloc(bytes int) ([]byte, func(), error) {
-	p := C.calloc(1, C.size_t(bytes))
-	if p == nil {
-		return nil, nil, fmt.Errorf("comm/mpi: no memory for %d bytes", bytes)
-	}
-	return unsafe.Slice((*byte)(p), bytes), sync.OnceFunc(func() { C.free(p) }), nil
 }
 
 // pieces cuts data into what one call takes.
@@ -320,15 +328,3 @@ func ints(parts []comm.Part) (counts, starts []C.int) {
 	}
 	return counts, starts
 }
-
-// nothing is what empty slices point to: some libraries refuse a null pointer.
-var nothing int64
-
-func pointer[T any](s []T) unsafe.Pointer {
-	if len(s) == 0 {
-		return unsafe.Pointer(&nothing)
-	}
-	return unsafe.Pointer(unsafe.SliceData(s))
-}
-
-func int64s(s []int64) *C.int64_t { return (*C.int64_t)(pointer(s)) }
