@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -35,6 +36,7 @@ var roles = map[string]func() int{
 	"contract": func() int { return ranks(contract) },
 	"dies":     func() int { return ranks(dies) },
 	"aborts":   func() int { return ranks(aborts) },
+	"errs":     func() int { return ranks(errs) },
 }
 
 // ranks runs f as one rank.
@@ -89,6 +91,11 @@ func aborts(c comm.Comm) error {
 		c.Abort(5)
 	}
 	return c.Barrier()
+}
+
+// errs has counts that two ranks (here the same) do not agree on.
+func errs(c comm.Comm) error {
+	return c.AllToAllV(1, []byte{1, 2}, []comm.Part{{Count: 2}}, []byte{0}, []comm.Part{{Count: 1}})
 }
 
 // launch runs the test binary in a role on so many ranks, and returns what it prints and its exit code.
@@ -155,6 +162,29 @@ func TestWrongLibrary(t *testing.T) {
 	out, code := launch(t, ls[0], 2, "contract")
 	if want := "and " + ls[1].Library + " (" + ls[1].Version; code != 1 || !strings.Contains(out, want) {
 		t.Errorf("exit code %d, want 1 and %q:\n%s", code, want, out)
+	}
+}
+
+// The ABI of MPI-5, on a stand-in of one rank that checks what it is called with.
+func TestStandardABI(t *testing.T) {
+	library := filepath.Join(t.TempDir(), "libmpi_abi.so.1")
+	if out, err := exec.Command("gcc", "-shared", "-fPIC", "-o", library, "testdata/mpi_abi.c").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for as, want := range map[string]struct {
+		code int
+		text string
+	}{"contract": {0, "rank 0 of 0 is right: Stand-in 1.0, MPI-5 ABI"}, "errs": {1, "comm/mpi: MPI_Alltoallv: stand-in's error 15"}} {
+		c := exec.Command(self)
+		c.Env = append(os.Environ(), role+"="+as, "SPMM_MPI_LIBRARY="+library)
+		out, err := c.CombinedOutput()
+		if c.ProcessState.ExitCode() != want.code || !strings.Contains(string(out), want.text) {
+			t.Errorf("%s: %v:\n%s", as, err, out)
+		}
 	}
 }
 
