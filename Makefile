@@ -22,8 +22,9 @@ export CGO_LDFLAGS := $(shell $(CUDA_ENV) ldflags)
 MATRIX := testdata/matrices/ca-CondMat.mtx.gz
 SOFTVK := $(CURDIR)/tools/softvk/run
 
-# The packages whose tests use whatever Vulkan and WebGPU devices they find.
-ON_DEVICES := ./portable/webgpu/... ./shaders/... ./internal/plan/... . ./cmd/... ./examples/...
+# The packages whose tests use whatever Vulkan and WebGPU devices they find: of kernels, and of what launches them.
+ON_DEVICES := ./portable/webgpu/... ./shaders/...
+IN_FRONT := ./internal/plan/... . ./cmd/... ./examples/...
 ON_VULKAN := ./backend/vulkan/... ./shaders/...
 # Of the conformance suite's tests, those that multiply on devices; the others, and the CPU, are test-host's.
 CONFORMANCE := -run '^Test(Conformance|Mutations|SameBits|NegativeControls|Probes)$$' ./conformance
@@ -71,13 +72,24 @@ $(PLATFORMS):
 
 # All tests, TEST_JOBS targets at a time, and what ran on what. Each line that a target prints begins with its name.
 TEST_JOBS ?= 2
+TESTS := test-host test-soft-suite test-soft test-soft-front test-plain test-soft-vulkan test-plain-suite test-race test-amd
+side-by-side = @SECONDS=0; status=0; rm -rf $(RESULTS); $(MAKE) --no-print-directory -j$(TEST_JOBS) $(1) || status=$$?; \
+	$(GO) run ./tools/tests report $(RESULTS); echo "$$SECONDS s in all"; exit $$status
 .PHONY: test
 test: test-needs
 	@$(MAKE) --no-print-directory lint
-	@rm -rf $(RESULTS)
-	@SECONDS=0; status=0; \
-	$(MAKE) --no-print-directory -j$(TEST_JOBS) test-host test-soft-suite test-soft test-plain test-soft-vulkan test-plain-suite test-race test-amd || status=$$?; \
-	$(GO) run ./tools/tests report $(RESULTS); echo "$$SECONDS s in all"; exit $$status
+	$(call side-by-side,$(TESTS))
+
+# A part of them: all packages without their slowest tests, and some cases of the suite on the CPU, Vulkan and WebGPU.
+SLOW := ^Test(Manifests|ExactProblems|ExpectedIsExact|Mutations|Outside|Readme|ContractFindsMistakes|Platforms|Choice|DenseIsChosen|Contract|Driver|EpilogueOfBlocks|NoMachinePaths|ManyLaunches)$$|^TestGenerate|^TestScripts$$/^conform$$
+SOME := ^(csr|cvse/v8|lanestream)/f16/(T1±|T3|nonfinite)/m(67|150|1k1)
+.PHONY: test-quick test-quick-host test-quick-soft
+test-quick: test-needs
+	$(call side-by-side,test-quick-host test-quick-soft)
+test-quick-host:
+	SPMM_REQUIRE=cpu SPMM_FILTER='$(SOME)' $(TEST) -short -skip '$(SLOW)' ./...
+test-quick-soft:
+	SPMM_REQUIRE=webgpu,vulkan SPMM_BACKEND=webgpu,vulkan SPMM_FILTER='$(SOME)' $(TEST) -exec $(SOFTVK) -run '^TestConformance$$' ./conformance
 
 # What the tests need: a C compiler, two MPIs, the software Vulkan drivers, and a browser, which compiles WGSL.
 .PHONY: test-needs
@@ -102,10 +114,13 @@ test-mpi:
 test-race:
 	$(TEST) -race -run 'Concurrent|Close|Cancel' . ./portable/cpu ./backend/cuda/internal/faketest
 
-# All devices that a software driver gives: Vulkan with cooperative matrices, and WebGPU on it.
-.PHONY: test-soft test-soft-suite test-soft-vulkan
+# All devices that a software driver gives: Vulkan with cooperative matrices, and WebGPU on it. Many small launches are faster
+# without the driver's threads, which the tests of kernels and the suite leave on.
+.PHONY: test-soft test-soft-front test-soft-suite test-soft-vulkan
 test-soft:
 	SPMM_REQUIRE=webgpu,vulkan $(TEST) -exec $(SOFTVK) -skip '$(SAME)' $(ON_DEVICES)
+test-soft-front:
+	LP_NUM_THREADS=0 SPMM_REQUIRE=webgpu,vulkan $(TEST) -exec $(SOFTVK) -skip '$(SAME)' $(IN_FRONT)
 test-soft-suite:
 	SPMM_REQUIRE=webgpu,vulkan,vulkan-matrices SPMM_BACKEND=webgpu,vulkan $(TEST) -exec $(SOFTVK) $(CONFORMANCE)
 # The backend's tests, one of which runs most of them again under the validation layers.
