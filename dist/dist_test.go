@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/spmmrun/spmm"
@@ -589,4 +590,40 @@ func normalised(a *formats.CSR[float32], s dist.Share[float32], how dist.Normali
 		return fmt.Errorf("normalisation %d: %d entries, want %d", how, entries, want)
 	}
 	return nil
+}
+
+// Entries that ranks have in any order make the matrix that one process makes of all, duplicates added up in the same order.
+func TestFromEntries(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	all := &formats.COO[float32]{Rows: 37, Cols: 23}
+	for range 2000 {
+		all.Row, all.Col, all.Val = append(all.Row, r.Int32N(37)), append(all.Col, r.Int32N(23)), append(all.Val, float32(math.Ldexp(r.Float64()-0.5, r.IntN(60)-30)))
+	}
+	want := must(all.ToCSR(formats.SumDuplicates))
+	for _, ranks := range []int{1, 2, 5, 50} {
+		cut := dist.Even(len(all.Val), ranks)
+		var merged atomic.Int64
+		err := local.Run(ranks, func(c comm.Comm) error {
+			lo, hi := cut.Range(c.Rank())
+			s, n, err := dist.FromEntries(c, &formats.COO[float32]{Rows: 37, Cols: 23, Row: all.Row[lo:hi], Col: all.Col[lo:hi], Val: all.Val[lo:hi]})
+			if err != nil {
+				return err
+			}
+			merged.Add(n)
+			if !s.A.Equal(want.Range(s.First, s.First+s.A.Rows)) {
+				return errors.New("other rows than of the whole matrix")
+			}
+			return nil
+		})
+		if err != nil || merged.Load() != 2000-want.NNZ() {
+			t.Errorf("%d ranks: %v, %d entries merged", ranks, err, merged.Load())
+		}
+	}
+	err := local.Run(2, func(c comm.Comm) error {
+		_, _, err := dist.FromEntries(c, &formats.COO[float32]{Rows: 5 + c.Rank(), Cols: 5})
+		return err
+	})
+	if err == nil || !strings.Contains(err.Error(), "several sizes") {
+		t.Errorf("%v", err)
+	}
 }

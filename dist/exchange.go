@@ -43,15 +43,11 @@ func newExchange(c comm.Comm, held Bounds, met *columns, how Exchange) (*exchang
 		x.ghosts, x.sending = held.Rows()-(hi-lo), (hi-lo)*(c.Size()-1)
 		return x, nil
 	}
-	asked := make([]int64, c.Size())
-	one := make([]int, c.Size())
-	for r := range one {
-		one[r] = 1
-	}
-	if err := exchangeSlices(c, counts, comm.Follow(one...), asked, comm.Follow(one...)); err != nil {
+	asked, err := incoming(c, counts)
+	if err != nil {
 		return nil, err
 	}
-	x.sent = follow(asked)
+	x.sent = asked
 	x.ghosts, x.sending = int(ghosts), comm.End(x.sent)
 	x.send = make([]int32, x.sending)
 	var wanted []int32

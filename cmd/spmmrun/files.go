@@ -22,9 +22,13 @@ func openMatrix(ctx context.Context, name string, seed uint64, p *progress) (for
 	var merged int64
 	a, err := load.Open(ctx, name, load.Options{Seed: seed, Progress: p.at, Merged: &merged})
 	if err == nil && merged > 0 {
-		p.warn(fmt.Sprintf("%s: %d duplicate entries were added to those at the same place", name, merged))
+		p.warn(mergedText(name, merged))
 	}
 	return a, err
+}
+
+func mergedText(name string, merged int64) string {
+	return fmt.Sprintf("%s: %d duplicate entries were added to those at the same place", name, merged)
 }
 
 // byRows returns a matrix that is stored by columns as CSR, any other as it is.

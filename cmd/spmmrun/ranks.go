@@ -20,6 +20,7 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
+	"github.com/spmmrun/spmm/formats/mtx"
 	"github.com/spmmrun/spmm/internal/memory"
 )
 
@@ -140,7 +141,8 @@ func (r *ranks) open(ctx context.Context, name string) (*spmm.Device, error) {
 	return spmm.Open(ctx, fmt.Sprintf("%s:%d", mine.Backend, mine.Index))
 }
 
-// rowsRead is what a rank has of a matrix at first: of a generated one its share, of a file rank 0 all and the others nothing.
+// rowsRead is what a rank has of a matrix at first: of one that is generated or read in parts some rows, of any other file
+// rank 0 all and the others nothing.
 type rowsRead struct {
 	a      formats.Sparse // nil: nothing
 	first  int
@@ -154,6 +156,9 @@ func (r *ranks) load(ctx context.Context, name string, seed uint64, p *progress)
 		p.step("making "+name, -1)
 		l, err := r.generate(ctx, name, seed)
 		return l, r.agree(err)
+	}
+	if l, done, err := r.loadParts(ctx, name, p); done || err != nil {
+		return l, err
 	}
 	var l rowsRead
 	var err error
@@ -176,6 +181,93 @@ func (r *ranks) load(ctx context.Context, name string, seed uint64, p *progress)
 	}
 	l.typ = dtype.Type(typ[0])
 	return l, nil
+}
+
+// loadParts has the ranks read a Matrix Market file together, each a part of it, where that is possible: if it is plain and all
+// can open it.
+func (r *ranks) loadParts(ctx context.Context, name string, p *progress) (l rowsRead, done bool, err error) {
+	if r.Size() == 1 {
+		return l, false, nil
+	}
+	p.step("reading "+name, -1)
+	var part *mtx.Part
+	f, size, err := openPlain(name)
+	if err == nil {
+		defer f.Close()
+		var lim formats.Limits
+		if free := memory.Available(); free > 0 {
+			lim.Bytes = formats.ReadingBytes(free / int64(max(1, r.launch.LocalSize)))
+		}
+		part, err = mtx.ReadPart(readerAt{ctx, f}, size, r.Rank(), r.Size(), mtx.Options{Name: name, Limits: lim})
+	}
+	// Whether all may, and see the same file.
+	state := []int64{int64(toInt(f == nil || errors.Is(err, mtx.ErrWhole))), size, -size}
+	if err := r.AllReduce(state, comm.Max); err != nil {
+		return l, false, err
+	}
+	if state[0] != 0 || state[1] != -state[2] {
+		return l, false, nil
+	}
+	if err := r.agree(err); err != nil {
+		return l, true, err
+	}
+	if err := r.wholeFile(name, part); err != nil {
+		return l, true, err
+	}
+	s, merged, err := dist.FromEntries(r, part.Entries)
+	if err := r.agree(err); err != nil {
+		return l, true, err
+	}
+	all := []int64{merged}
+	if err := r.AllReduce(all, comm.Sum); err != nil {
+		return l, true, err
+	}
+	if all[0] > 0 && r.Rank() == 0 {
+		p.warn(mergedText(name, all[0]))
+	}
+	return rowsRead{a: s.A, first: s.First, shared: true, typ: s.A.Type()}, true, nil
+}
+
+// wholeFile refuses parts that do not make the file that its size line announces.
+func (r *ranks) wholeFile(name string, part *mtx.Part) error {
+	state := []int64{part.Listed, int64(toInt(part.Lower)), int64(toInt(part.Upper))}
+	if err := r.AllReduce(state, comm.Sum); err != nil {
+		return err
+	}
+	var err error
+	switch {
+	case state[0] != part.Declared:
+		err = fmt.Errorf("%s: has %d entries, and its size line announces %d", name, state[0], part.Declared)
+	case state[1] > 0 && state[2] > 0:
+		err = fmt.Errorf("%s: a symmetric matrix with entries on both sides of the diagonal", name)
+	}
+	return r.agree(err)
+}
+
+// openPlain opens a regular file.
+func openPlain(name string) (*os.File, int64, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return nil, 0, errors.Join(errors.New("no regular file"), err, f.Close())
+	}
+	return f, info.Size(), nil
+}
+
+// readerAt reads until the context is done.
+type readerAt struct {
+	ctx context.Context
+	r   io.ReaderAt
+}
+
+func (r readerAt) ReadAt(p []byte, at int64) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.r.ReadAt(p, at)
 }
 
 // generate makes this rank's rows of a generated matrix.

@@ -6,10 +6,12 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"os/exec"
@@ -112,7 +114,8 @@ func TestRanks(t *testing.T) {
 		{[]int{3}, "--mode reproducible --p 23 --verify full --b " + b + " gen:rmat,scale=11"},
 		{[]int{4}, "--mode reproducible --alpha 0.5 --beta 2 -n 7 gen:stencil,side=13"},
 		{[]int{4}, "--format csr -n 9 --precision f16 gen:uniform,rows=3,cols=400,density=0.1"},
-		{[]int{3}, "--format csr -n 4 ../../testdata/matrices/ca-CondMat.mtx.gz"},
+		{[]int{2}, "--format csr -n 4 ../../testdata/matrices/ca-CondMat.mtx.gz"},
+		{[]int{3}, "--format csr -n 4 " + unzipped(t, "../../testdata/matrices/ca-CondMat.mtx.gz")}, // which ranks read together
 	} {
 		args := append(strings.Fields(tt.args), "--backend", "cpu", "--warmup", "0", "--repeats", "2", "--report", "json")
 		var want report
@@ -129,6 +132,29 @@ func TestRanks(t *testing.T) {
 			checkRanks(t, fmt.Sprintf("%s on %d ranks", tt.args, n), n, got, want)
 		}
 	}
+}
+
+// unzipped is a file that was compressed, plain.
+func unzipped(t *testing.T, name string) string {
+	t.Helper()
+	in, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	z, err := gzip.NewReader(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), strings.TrimSuffix(filepath.Base(name), ".gz"))
+	if err := os.WriteFile(out, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
 
 // checkRanks compares a report of ranks with that of one process.
@@ -181,6 +207,13 @@ func TestRanksOutput(t *testing.T) {
 func TestRanksErrors(t *testing.T) {
 	l := mpitest.Launchers(t)[0]
 	program := command(t)
+	broken, short := filepath.Join(t.TempDir(), "broken.mtx"), filepath.Join(t.TempDir(), "short.mtx")
+	head := "%%MatrixMarket matrix coordinate real general\n"
+	for name, text := range map[string]string{broken: head + "3 3 3\n1 1 1\n2 2 2\n3 3 three\n", short: head + "3 3 5\n1 1 1\n2 2 2\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, tt := range []struct {
 		args, want string
 		code       int
@@ -189,6 +222,8 @@ func TestRanksErrors(t *testing.T) {
 		{"--backend cpu nosuch.mtx", "spmmrun: nosuch.mtx: no such file or directory", exitUsage},
 		{"--backend cpu --tune gen:rmat", "spmmrun: --tune is for one process: start spmmrun without mpirun or srun", exitUsage},
 		{"--backend cuda:77 gen:rmat", "spmmrun: cuda", exitUnavailable},
+		{"--backend cpu " + broken, broken + `:5: "three" is not a finite number`, exitUsage},
+		{"--backend cpu " + short, "spmmrun: " + short + ": has 2 entries, and its size line announces 5", exitUsage},
 	} {
 		f := onRanks(t, l, 3, program, strings.Fields(tt.args)...)
 		if f.code != tt.code || strings.Count(f.stderr, "spmmrun: ") != 1 || !strings.Contains(f.stderr, tt.want) || f.stdout != "" {

@@ -252,11 +252,15 @@ func (rd *reader) matrix() (*formats.CSR[float32], error) {
 
 // scatter stores the entries, and those that symmetry implies, at their rows' positions in ptr.
 func (rd *reader) scatter(ptr []int64, idx []int32, val []float32) {
-	put := func(i, j int32, v float32) {
+	rd.each(func(i, j int32, v float32) {
 		p := ptr[i]
 		ptr[i]++
 		idx[p], val[p] = j, v
-	}
+	})
+}
+
+// each calls put for the entries in the order of the file, each followed by the one that symmetry implies.
+func (rd *reader) each(put func(i, j int32, v float32)) {
 	sign := float32(1)
 	if rd.symmetry == skew {
 		sign = -1

@@ -22,6 +22,7 @@ type Scanner struct {
 	buf      []byte
 	pos, end int
 	line     int64
+	read     int64 // bytes
 	err      error // why no more can be read; io.EOF at the end
 }
 
@@ -37,6 +38,12 @@ func (s *Scanner) Errorf(format string, args ...any) error {
 
 // LineNumber returns the number of the line read last, from 1.
 func (s *Scanner) LineNumber() int64 { return s.line }
+
+// Offset returns how many bytes lie before what is read next.
+func (s *Scanner) Offset() int64 { return s.read - int64(s.end-s.pos) }
+
+// SetLineNumber says how many lines there are before the input.
+func (s *Scanner) SetLineNumber(n int64) { s.line = n }
 
 // Err returns why Line or Int returned false: nil at the end of the input.
 func (s *Scanner) Err() error {
@@ -84,6 +91,7 @@ func (s *Scanner) fill() {
 	for range 100 {
 		n, err := s.r.Read(s.buf[s.end:])
 		s.end += n
+		s.read += int64(n)
 		s.err = err
 		if n > 0 || err != nil {
 			return
