@@ -99,6 +99,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	case err = <-done:
 	case <-ctx.Done():
 		stop() // a second interrupt ends the process at once
+		if several {
+			fmt.Fprintln(stderr, "spmmrun: "+stopped(launch)) // now: a launcher kills its processes soon
+		}
 		select {
 		case err = <-done:
 		case <-time.After(patience(several)):
@@ -113,7 +116,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return exitRight
 	}
 	if errors.Is(err, context.Canceled) {
-		fmt.Fprintln(stderr, "spmmrun: "+stopped())
+		if !several {
+			fmt.Fprintln(stderr, "spmmrun: interrupted")
+		}
 		return exitInterrupted
 	}
 	if silent(err) {
@@ -146,6 +151,9 @@ func oneLine(err error) string {
 func exitCode(err error) int {
 	if errors.As(err, new(*crash)) {
 		return exitCrash
+	}
+	if errors.Is(err, context.Canceled) {
+		return exitInterrupted
 	}
 	if other := (*comm.RankError)(nil); errors.As(err, &other) {
 		return other.Code

@@ -51,6 +51,9 @@ func withRanks(stderr io.Writer, f func(r *ranks) error) error {
 	if err == nil || errors.As(err, new(agreed)) {
 		return errors.Join(err, c.Close())
 	}
+	if errors.Is(err, context.Canceled) { // which main prints; the others are interrupted too
+		return err
+	}
 	if crashed := (*crash)(nil); errors.As(err, &crashed) {
 		fmt.Fprintf(stderr, "%s\n", crashed.stack)
 	}
@@ -78,12 +81,9 @@ func silent(err error) bool {
 	return launched && l.Rank != 0 && !errors.As(err, new(*crash))
 }
 
-// stopped says why the process ends when it is interrupted.
-func stopped() string {
-	if l, launched := mpi.Launcher(); launched {
-		return fmt.Sprintf("rank %d of %d is stopped: the job was interrupted, or another rank has died", l.Rank, l.Size)
-	}
-	return "interrupted"
+// stopped says why a rank ends when it is interrupted.
+func stopped(l mpi.Launch) string {
+	return fmt.Sprintf("rank %d of %d is stopped: the job was interrupted, or another rank has died", l.Rank, l.Size)
 }
 
 // shareThreads gives each rank of a machine a part of its cores, unless the launcher has bound it to some.
