@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/internal/par"
@@ -27,14 +28,30 @@ func Encode[T formats.Value](a *formats.CSR[T], p Pattern) (*Matrix[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := obeys(a, p, s); err != nil {
-		return nil, err
+	if p != Sparse24 {
+		if err := obeys(a, p, s); err != nil {
+			return nil, err
+		}
 	}
 	m := &Matrix[T]{
 		Pattern: p, Rows: a.Rows, Cols: a.Cols,
 		Values: make([]T, s.Panels*s.Columns*p.V),
 		Index:  make([]uint32, s.Panels*s.IndexWords),
 		Mask:   make([]uint32, s.Panels*s.MaskWords),
+	}
+	if p == Sparse24 {
+		var broken atomic.Bool
+		par.Range(s.Panels, grain(s.Columns), func(lo, hi int) {
+			for i := lo; i < hi && !broken.Load(); i++ {
+				if !m.fill24(a, s, i) {
+					broken.Store(true)
+				}
+			}
+		})
+		if broken.Load() {
+			return nil, obeys(a, p, s)
+		}
+		return m, nil
 	}
 	par.Range(s.Panels, grain(s.Columns*p.V), func(lo, hi int) {
 		at := &panel{Pattern: p}

@@ -175,7 +175,7 @@ func arrange[T formats.Value](m *nm.Matrix[T], v *spec.Variant) (*spec.Packed, e
 	var err error
 	switch {
 	case packs24(packing):
-		values, places, err = pack24(m, packing)
+		values, places, err = pack24(m, packing, 0)
 	case packing == lanePack:
 		values, places, err = packLanes(m)
 	}

@@ -28,21 +28,21 @@ func TestPack24(t *testing.T) {
 	for packing := uint32(warpPack); packing <= groupPack; packing++ {
 		checkPack24(t, m, packing)
 	}
-	if _, _, err := pack24(&nm.Matrix[half.F16]{Pattern: nm.Pattern{N: 1, M: 4, V: 1, W: 1}}, warpPack); err == nil {
+	if _, _, err := pack24(&nm.Matrix[half.F16]{Pattern: nm.Pattern{N: 1, M: 4, V: 1, W: 1}}, warpPack, 0); err == nil {
 		t.Error("1:4 is packed as 2:4")
 	}
 }
 
 func checkPack24(t *testing.T, m *nm.Matrix[half.F16], packing uint32) {
 	s, _ := m.Shape(m.Rows, m.Cols)
-	values, places, err := pack24(m, packing)
+	values, places, err := pack24(m, packing, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	used, bits := map[int]bool{}, map[[2]int]bool{}
 	for row := range m.Rows {
 		for slot := range s.Slots {
-			to := slots24[packing](spec.Ceil(s.Slots, stageSlots), row, slot)
+			to := orders24[packing].place(spec.Ceil(s.Slots, stageSlots), row, slot)
 			if used[to.value] || bits[[2]int{to.word, to.shift}] {
 				t.Fatalf("row %d, slot %d lies where another does", row, slot)
 			}

@@ -60,12 +60,19 @@ func groupSlot(stages, row, slot int) slot24 {
 	}
 }
 
-// slots24 are the packings' orders.
-var slots24 = [...]func(stages, row, slot int) slot24{warpPack: warpSlot, groupPack: groupSlot}
+// order24 is a packing's order. Eight slots, from a multiple of eight on, have their places side by side in one word, and
+// their values in pairs, so far apart.
+type order24 struct {
+	place func(stages, row, slot int) slot24
+	apart int
+}
+
+var orders24 = [...]order24{warpPack: {warpSlot, 8}, groupPack: {groupSlot, 2}}
 
 // pack24 brings m, which is 2:4, into the order of a packing. Padding has places too: 0 and 1, since equal ones
 // are not allowed.
-func pack24[T formats.Value](m *nm.Matrix[T], packing uint32) (values []T, places []uint32, err error) {
+// The values have room for so many more behind them.
+func pack24[T formats.Value](m *nm.Matrix[T], packing uint32, room int) (values []T, places []uint32, err error) {
 	if m.Pattern != nm.Sparse24 {
 		return nil, nil, fmt.Errorf("sparse tensor cores take %v, not %v", nm.Sparse24, m.Pattern)
 	}
@@ -74,12 +81,13 @@ func pack24[T formats.Value](m *nm.Matrix[T], packing uint32) (values []T, place
 		return nil, nil, err
 	}
 	stages := spec.Ceil(s.Slots, stageSlots)
-	block, place24 := packRows[packing], slots24[packing]
+	block, order := packRows[packing], orders24[packing]
 	padded := spec.Ceil(m.Rows, block) * block
 	if int64(padded)*int64(stages)*stageSlots > 1<<32-1 {
 		return nil, nil, nm.ErrTooLarge
 	}
-	values = make([]T, padded*stages*stageSlots)
+	n := padded * stages * stageSlots
+	values = make([]T, n, n+room)
 	places = make([]uint32, padded*spec.Ceil(stages, 4)*8)
 	for i := range places {
 		places[i] = 0x44444444
@@ -90,11 +98,16 @@ func pack24[T formats.Value](m *nm.Matrix[T], packing uint32) (values []T, place
 		g.Go(func() error {
 			for row := first; row < min(first+block, m.Rows); row++ {
 				words := m.Index[row*s.IndexWords:]
-				for slot := range s.Slots {
-					to := place24(stages, row, slot)
-					values[to.value] = m.Values[row*s.Slots+slot]
-					place := words[slot/16] >> (slot % 16 * 2) & 3
-					places[to.word] = places[to.word]&^(3<<to.shift) | place<<to.shift
+				for slot := 0; slot < s.Slots; slot += 8 {
+					to := order.place(stages, row, slot)
+					from := m.Values[row*s.Slots+slot:][:min(8, s.Slots-slot)]
+					for i := 0; i < len(from); i += 2 {
+						at := to.value + i/2*order.apart
+						values[at], values[at+1] = from[i], from[i+1]
+					}
+					whole := uint32(1)<<(2*len(from)) - 1
+					place := words[slot/16] >> (slot % 16 * 2) & whole
+					places[to.word] = places[to.word]&^(whole<<to.shift) | place<<to.shift
 				}
 			}
 			return nil

@@ -13,6 +13,7 @@ import (
 	"embed"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
@@ -69,15 +70,15 @@ func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, er
 
 // arrange makes the arrays that a variant reads.
 func arrange[T formats.Value](m *sparse24r.Matrix[T], v *spec.Variant) (*spec.Packed, error) {
-	values, places, rest := m.Pairs.Values, m.Pairs.Index, m.Rest.Values
+	values, places, order := slices.Clip(m.Pairs.Values), m.Pairs.Index, plainOrder[T]
 	if packing := v.Const("PACK"); packing != nm.PlainPack {
 		var err error
-		if values, places, err = nm.Pack24(&m.Pairs, packing); err != nil {
+		if values, places, err = nm.Pack24(&m.Pairs, packing, len(m.Rest.Values)); err != nil {
 			return nil, fmt.Errorf("kernel sparse24r/%s: %w", v.Name, err)
 		}
-		rest = fragments(rest)
+		order = fragments[T]
 	}
-	all, first := join(values, rest)
+	all, first := join(values, m.Rest.Values, order)
 	e := &spec.Packed{
 		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Items: int64(spec.Ceil(m.Rows, int(v.Const("ROWS")))), Format: m, Stats: m.Stats(),
 		Arrays: []spec.Array{
@@ -99,14 +100,19 @@ func arrange[T formats.Value](m *sparse24r.Matrix[T], v *spec.Variant) (*spec.Pa
 // step is the values of 16 vectors of the remainder.
 const step = sparse24r.PanelRows * sparse24r.PanelRows
 
-// join returns the values of both parts as one array, those of the remainder from a whole step on: the number of that step.
-func join[T formats.Value](pairs, rest []T) (values []T, first int) {
+// join returns the values of both parts as one array, in place if there is room, those of the remainder in an order and from a
+// whole step on: the number of that step.
+func join[T formats.Value](pairs, rest []T, order func(to, from []T)) (values []T, first int) {
 	first = spec.Ceil(len(pairs), step)
-	values = make([]T, first*step+len(rest))
-	copy(values, pairs)
-	copy(values[first*step:], rest)
+	n := first * step
+	values = slices.Grow(pairs, n+len(rest)-len(pairs))[:n+len(rest)]
+	clear(values[len(pairs):n])
+	order(values[n:], rest)
 	return values, first
 }
+
+// plainOrder is that of the format.
+func plainOrder[T formats.Value](to, from []T) { copy(to, from) }
 
 // restArray is the remainder but for its values, for P panels and Q vectors: its first step (see join), VecPtr (P + 1 words), ColInd (Q),
 // Mask (Q/2: the rows of two vectors to a word).
@@ -114,14 +120,19 @@ func restArray[T formats.Value](m *sparse24r.Matrix[T], first int) []uint32 {
 	return slices.Concat([]uint32{uint32(first)}, m.Rest.VecPtr, m.Rest.ColInd, m.Rest.Mask)
 }
 
-// fragments returns the remainder's values by steps of 16 vectors, in the order in which lanes hold operand A of mma.m16n8k16.
-func fragments[T formats.Value](values []T) []T {
-	out := make([]T, len(values))
-	for i, x := range values {
-		k, r := i%step/sparse24r.PanelRows, i%sparse24r.PanelRows
-		out[i-i%step+(r%8*4+k%8/2)*8+(k/8*2+r/8)*2+k%2] = x
+// fragments writes the remainder's values by steps of 16 vectors, in the order in which lanes hold operand A of mma.m16n8k16.
+func fragments[T formats.Value](to, from []T) {
+	var steps sync.WaitGroup
+	const share = 256 * step
+	for lo := 0; lo < len(from); lo += share {
+		steps.Go(func() {
+			for i, x := range from[lo:min(lo+share, len(from))] {
+				k, r := i%step/sparse24r.PanelRows, i%sparse24r.PanelRows
+				to[lo+i-i%step+(r%8*4+k%8/2)*8+(k/8*2+r/8)*2+k%2] = x
+			}
+		})
 	}
-	return out
+	steps.Wait()
 }
 
 // launch lays the grid out as package nm does.
