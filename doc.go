@@ -105,6 +105,12 @@
 //
 // Data that are copied again and again lie best in page-locked memory: NewPinned.
 //
+// # Several machines
+//
+// Package dist multiplies on several processes, each with a Device and a share of A's rows, over a comm.Comm: MPI
+// (comm/mpi), or goroutines (comm/local). The bits of C do not depend on how many there are, in reproducible mode and with
+// format csr.
+//
 // # Programs with a CUDA context of their own
 //
 // A Device is open on the GPU's primary context, which CUDA's runtime and most libraries use, or on the program's own

@@ -122,6 +122,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return exitInterrupted
 	}
 	if silent(err) {
+		if !errors.As(err, new(agreed)) {
+			time.Sleep(grace / 2) // the launcher ends the other ranks when this one fails: rank 0 prints first
+		}
 		return exitCode(err)
 	}
 	if c := (*crash)(nil); errors.As(err, &c) {
