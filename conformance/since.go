@@ -56,6 +56,8 @@ var since = map[string]int{
 	"cvse/cuda_v16_hopper_bf16":         6,
 	"tiledcsr/cuda_v8_hopper_f16":       6,
 	"tiledcsr/cuda_v8_hopper_bf16":      6,
+	"cvse/cuda_*_overlap_*":             6,
+	"tiledcsr/cuda_*_overlap_*":         6,
 	"lanestream/cuda_staged_n8_f16":     6,
 	"lanestream/cuda_staged_n8_bf16":    6,
 	"lanestream/cuda_staged_n16_f16":    6,

@@ -12,15 +12,19 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
+var cuda = cudaVariants()
+
 func cudaVariants() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, t := range []dtype.Type{dtype.F16, dtype.BF16} {
 		vs = append(vs,
+			panel.Overlapping(gathered(t, 8, 16, 2, 1, 3)),
 			gathered(t, 8, 16, 2, 1, 3),
 			panel.Hopper("cvse", t, 8),
 			panel.Hopper("cvse", t, 16),
 			panel.Staged("cvse", t, 512, 16, 2, 2, 4),
 			gathered(t, 8, 8, 2, 1, 3),
+			panel.Overlapping(gathered(t, 16, 16, 2, 4, 3)),
 			gathered(t, 16, 16, 2, 4, 3),
 		)
 	}

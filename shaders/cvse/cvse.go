@@ -45,10 +45,10 @@ var Format = &spec.Format{
 		Name:     "cvse",
 		Args:     args,
 		Params:   spec.Params[panel.Params](),
-		Variants: spec.SplitEpilogues(slices.Concat(cudaVariants(), panel.Vulkan(unaligned), panel.WebGPU(unaligned), panel.CPU(locate, unaligned))),
+		Variants: spec.SplitEpilogues(slices.Concat(cuda, panel.Vulkan(unaligned), panel.WebGPU(unaligned), panel.CPU(locate, unaligned))),
 		Files:    files,
 	},
-	Packing: []string{"V", "ALIGN", "WINDOW", "LANES", "RING", "SPAN", "AHEAD"},
+	Packing: []string{"V", "ALIGN", "WINDOW", "LANES", "RING", "SPAN"},
 	Encode:  encode,
 	Adopt:   adopt,
 	Launch:  launch,
@@ -144,8 +144,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	}
 	panels := cvse.Panels(p.M, int(v.Const("V")))
 	if panel.InStreams(v) {
-		groups, params := panel.LaunchStreams(v, p, panels)
-		return spec.Launch{Passes: []spec.Pass{{Variant: v.For(p), Groups: groups, Params: spec.Block(params)}}}, nil
+		return spec.Launch{Passes: []spec.Pass{panel.LaunchStreams(v, p, panels, spec.Block[panel.Params])}}, nil
 	}
 	perGroup, cols := groupTile(v)
 	groups, err := v.Grid(spec.Ceil(panels, perGroup), spec.Ceil(p.N, cols))

@@ -12,6 +12,8 @@
 package panel
 
 import (
+	"strings"
+
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/shaders/include"
@@ -61,4 +63,12 @@ func CUDA(entry, source, name string, t dtype.Type, warps uint32, consts []spec.
 			Defines: map[string]string{"ENTRY": entry, "ELEM": include.Define(t)},
 		},
 	}
+}
+
+// Overlapping is the form of a variant of panel_gather.cuh for compute capability 9.0, whose launches overlap.
+func Overlapping(x *spec.Variant) *spec.Variant {
+	x.Name = strings.TrimSuffix(x.Name, x.In.String()) + "overlap_" + x.In.String()
+	x.Overlaps, x.Need.Arch = true, 90
+	x.Unit.Arch, x.Unit.Blob = "compute_90", x.Name+".ptx"
+	return x
 }

@@ -27,18 +27,16 @@ const (
 // Hopper is panel_hopper.cuh, the function entry of hopper.cu, for panels of v rows. Of the windows, rings and clusters tried, these
 // are the fastest.
 func Hopper(entry string, t dtype.Type, v uint32) *spec.Variant {
-	const warps, window, stages, cols, ahead = 16, 256, 6, 64, 3
-	x := CUDA(entry, "hopper.cu", fmt.Sprintf("cuda_v%d_hopper_%v", v, t), t, warps+1, []spec.Const{
+	const warps, feeders, window, stages, cols = 16, 4, 256, 6, 64
+	x := CUDA(entry, "hopper.cu", fmt.Sprintf("cuda_v%d_hopper_%v", v, t), t, warps+feeders, []spec.Const{
 		spec.Define("V", v), spec.Define("ALIGN", stepVectors), spec.Define("WINDOW", window), spec.Define("STAGES", stages),
 		spec.Define("RING", stages*window), spec.Define("SPAN", 3), spec.Define("WARPS", warps), spec.Define("CLUSTER", 2),
-		spec.Define("AHEAD", ahead), spec.Define("MOST_BLOCKS", 1024),
 		spec.Define("COLS", cols),
 	})
 	x.Unit.Arch, x.Need.Arch, x.Need.Exact = "compute_90a", 90, true
-	x.Overlaps = true
+	x.Overlaps, x.Maps = true, 1
 	x.Need.Shapes = []backend.MatrixShape{spec.Shape(16, 8, 16, t)}
-	// Windows, barriers and a tensor map, and the steps that are on their way.
-	x.Shared = stages*window*cols*2 + 384 + warps*ahead*(streamRows*32+32*2*uint32(placeStride(int(streamRows/v))))
+	x.Shared = stages*window*cols*2 + 16*stages // windows and barriers
 	x.Need.Shared = x.Shared
 	return x
 }
@@ -46,22 +44,25 @@ func Hopper(entry string, t dtype.Type, v uint32) *spec.Variant {
 // InStreams tells whether a variant is one that Hopper made.
 func InStreams(v *spec.Variant) bool { return v.Const("RING") > 0 }
 
-// LaunchStreams lays out the grid of such a variant for a number of panels: clusters that take tiles in turn. It returns the
-// parameters too.
-func LaunchStreams(v *spec.Variant, p spec.Problem, panels int) ([3]uint32, Params) {
+// LaunchStreams is the pass of such a variant for a number of panels: clusters that take tiles in turn. block makes a format's
+// parameters.
+func LaunchStreams(v *spec.Variant, p spec.Problem, panels int, block func(Params) []byte) spec.Pass {
 	cluster := int(v.Const("CLUSTER"))
 	across, streams := spec.Ceil(p.N, int(v.Const("COLS"))), spec.Ceil(panels, lists(v))
 	each, turns := streamsOfBlock(v, p, streams, across)
 	tiles := spec.Ceil(streams, each*cluster) * across
 	clusters := spec.Ceil(tiles, max(1, turns))
-	return [3]uint32{uint32(clusters * cluster), 1, 1}, NewParams(p, panels, uint32(each))
+	b := backend.TileMap{Arg: ArgB, Rows: uint32(max(1, p.K)), Cols: uint32(p.LDB), Pitch: uint32(p.LDB), TileRows: v.Const("WINDOW") / v.Const("CLUSTER")}
+	return spec.Pass{
+		Variant: v.For(p), Groups: [3]uint32{uint32(clusters * cluster), 1, 1}, Params: block(NewParams(p, panels, uint32(each))), Maps: []backend.TileMap{b},
+	}
 }
 
 // streamsOfBlock returns the streams that a block takes at a time, at most as many as it has warps, and how often all that
 // run at once take a tile. Each block reads all of B's rows; fewer streams of each let more blocks share the work.
 func streamsOfBlock(v *spec.Variant, p spec.Problem, streams, across int) (each, turns int) {
 	most, cluster := int(v.Const("WARPS")), int(v.Const("CLUSTER"))
-	atOnce := max(1, min(p.Caps.Units, int(v.Const("MOST_BLOCKS")))/cluster)
+	atOnce := max(1, p.Caps.Units/cluster)
 	turnsOf := func(each int) int { return spec.Ceil(spec.Ceil(streams, each*cluster)*across, atOnce) }
 	turns = turnsOf(most)
 	for each = most; each > 1 && turnsOf(each-1) == turns; each-- {
@@ -93,7 +94,7 @@ func streamArrays[T formats.Value](e *spec.Packed, args []spec.Arg, m Matrix[T],
 	slots := int64(s.steps) * streamRows * stepVectors
 	perCluster := int(v.Const("WARPS") * v.Const("CLUSTER"))
 	e.Stats = formats.Stats{
-		Slots: slots, MACs: slots, Gathers: int64(spec.Ceil(len(s.rows)/lists(v), perCluster)) * int64(m.Cols), Staged: true,
+		Slots: slots, MACs: slots, Gathers: int64(m.Cols * (len(s.rows) / lists(v)) / perCluster), Staged: true, // in proportion: it may be of a sample
 		Longest: int64(s.most) * stepVectors,
 	}
 	e.Items = int64(spec.Ceil(len(s.rows)/lists(v), int(v.Const("WARPS")))) // a block's
@@ -139,8 +140,9 @@ func newStreams[T formats.Value](m *Matrix[T], v *spec.Variant) (*streams[T], er
 		return nil, ErrTooLarge
 	}
 	const slots = streamRows * stepVectors
-	s.places, s.values = make([]uint16, s.steps*stepVectors*placeStride(lists)), make([]T, s.steps*slots)
-	s.mask = make([]uint32, s.steps*slots/32)
+	// A step more, which the kernel fetches and does not use.
+	s.places, s.values = make([]uint16, (s.steps+1)*stepVectors*lists), make([]T, (s.steps+1)*slots)
+	s.mask = make([]uint32, (s.steps+1)*slots/32)
 	first := make([]int, count)
 	for at, i := 0, 0; i < count; i++ {
 		first[i] = at
@@ -203,7 +205,7 @@ func (s *streams[T]) fill(m *Matrix[T], panels []uint32, n int, d dealtStep) {
 	lists := len(panels)
 	for l, p := range panels {
 		for k := range stepVectors {
-			s.places[(n*stepVectors+k)*placeStride(lists)+l] = d.place[l][k]
+			s.places[(n*stepVectors+k)*lists+l] = d.place[l][k]
 			if d.vector[l][k] < 0 {
 				continue
 			}
@@ -223,9 +225,6 @@ func streamSlot(step, r, k int) int {
 	lane := r%8*4 + k%8/2
 	return (step*32+lane)*8 + r/8*4 + k/8*2 + k%2
 }
-
-// placeStride is the numbers from a vector's places to the next one's: 4 bytes are the least that is copied.
-func placeStride(lists int) int { return max(2, lists) }
 
 // lists is how many panels a stream has.
 func lists(v *spec.Variant) int { return streamRows / int(v.Const("V")) }

@@ -65,7 +65,7 @@ func checkStreams(t *rapid.T, m *Matrix[float32], s *streams[float32], v *spec.V
 				for r := range streamRows {
 					for k := range stepVectors {
 						at := streamSlot(int(n), r, k)
-						row := int(s.places[(int(n)*stepVectors+k)*placeStride(lists)+r/m.V]) / swizzle
+						row := int(s.places[(int(n)*stepVectors+k)*lists+r/m.V]) / swizzle
 						top := w*window + window - 1
 						col := top - (top-row)%ring
 						if col < (w+1-int(v.Const("SPAN")))*window {
@@ -99,7 +99,8 @@ func TestLaunchStreams(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		panels, n := rapid.IntRange(0, 5000).Draw(t, "panels"), rapid.IntRange(0, 5000).Draw(t, "columns")
 		p := spec.Problem{N: n, Out: dtype.F32, Caps: backend.Caps{Units: rapid.SampledFrom([]int{0, 1, 7, 132}).Draw(t, "units")}}
-		groups, params := LaunchStreams(v, p, panels)
+		var params Params
+		groups := LaunchStreams(v, p, panels, func(x Params) []byte { params = x; return nil }).Groups
 		cluster := v.Const("CLUSTER")
 		tiles := spec.Ceil(spec.Ceil(panels, lists(v)), int(params.Width*cluster)) * spec.Ceil(n, int(v.Const("COLS")))
 		clusters := int(groups[0] / cluster)

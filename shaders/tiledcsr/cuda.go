@@ -10,10 +10,12 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
+var cuda = cudaVariants()
+
 func cudaVariants() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, t := range []dtype.Type{dtype.F16, dtype.BF16} {
-		vs = append(vs, gathered(t), panel.Hopper("tiledcsr", t, 8), panel.Staged("tiledcsr", t, 512, 16, 2, 2, 4))
+		vs = append(vs, panel.Overlapping(gathered(t)), gathered(t), panel.Hopper("tiledcsr", t, 8), panel.Staged("tiledcsr", t, 512, 16, 2, 2, 4))
 	}
 	return append(vs, tf32Variant(), scalarVariant())
 }

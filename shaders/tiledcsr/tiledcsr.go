@@ -41,10 +41,10 @@ var Format = &spec.Format{
 		Name:     "tiledcsr",
 		Args:     args,
 		Params:   spec.Params[params](),
-		Variants: spec.SplitEpilogues(slices.Concat(cudaVariants(), panel.Vulkan(), panel.WebGPU(), panel.CPU(locate))),
+		Variants: spec.SplitEpilogues(slices.Concat(cuda, panel.Vulkan(), panel.WebGPU(), panel.CPU(locate))),
 		Files:    files,
 	},
-	Packing: []string{"V", "WINDOW", "LANES", "RING", "SPAN", "AHEAD"},
+	Packing: []string{"V", "WINDOW", "LANES", "RING", "SPAN"},
 	Encode:  encode,
 	Adopt:   adopt,
 	Launch:  launch,
@@ -126,8 +126,8 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	}
 	groups, cols := tiledcsr.Groups(p.M, int(v.Const("V"))), groupCols(v)
 	if panel.InStreams(v) {
-		side, common := panel.LaunchStreams(v, p, groups)
-		return spec.Launch{Passes: []spec.Pass{{Variant: v.For(p), Groups: side, Params: spec.Block(params{Params: common})}}}, nil
+		block := func(common panel.Params) []byte { return spec.Block(params{Params: common}) }
+		return spec.Launch{Passes: []spec.Pass{panel.LaunchStreams(v, p, groups, block)}}, nil
 	}
 	if staged(v) { // one block of columns after the other: all that run at a time stage the same of B
 		perBlock, cols := panel.StagedTile(v)
