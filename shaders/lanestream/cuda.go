@@ -87,7 +87,7 @@ func (m machine) variant(t dtype.Type, cols uint32) *spec.Variant {
 // stagedGroups is how many groups of rows a cluster of staged.cu has at least, so that its warps share B.
 const stagedGroups = 7
 
-// stagedKernel is a kernel of staged.cu. What has no room in the rings that 32 columns of B leave is for kernel.cu.
+// stagedKernel is a kernel of staged.cu. What has no room in its rings is for kernel.cu.
 type stagedKernel struct {
 	pairs, cols          uint32
 	ring, bytes          uint32 // of shared memory: a warp's, and of B for a part
@@ -100,13 +100,14 @@ const (
 	stages      = 8
 )
 
+// Those for Pairs leave shared memory to the first-level cache, from which the rest's rows of B come.
 var stagedKernels = []stagedKernel{
 	{pairs: 0, cols: 8, ring: 15872, bytes: 4096, producers: 1, restWarps: 5},
 	{pairs: 0, cols: 16, ring: 15872, bytes: 4096, producers: 1, restWarps: 5},
-	{pairs: 0, cols: 32, ring: 14336, bytes: 12288, producers: 2, restWarps: 0},
-	{pairs: 1, cols: 8, ring: 13824, bytes: 16384, producers: 1, restWarps: 5},
-	{pairs: 1, cols: 16, ring: 13824, bytes: 16384, producers: 1, restWarps: 5},
-	{pairs: 1, cols: 32, ring: 13824, bytes: 16384, producers: 2, restWarps: 0},
+	{pairs: 0, cols: 32, ring: 15232, bytes: 8192, producers: 2, restWarps: 0},
+	{pairs: 1, cols: 8, ring: 10240, bytes: 4096, producers: 1, restWarps: 5},
+	{pairs: 1, cols: 16, ring: 10240, bytes: 8192, producers: 1, restWarps: 5},
+	{pairs: 1, cols: 32, ring: 10240, bytes: 16384, producers: 2, restWarps: 0},
 }
 
 func (m machine) staged(t dtype.Type, x stagedKernel) *spec.Variant {
@@ -128,12 +129,23 @@ func (m machine) staged(t dtype.Type, x stagedKernel) *spec.Variant {
 // staged tells whether a variant takes the packing of staged.cu.
 func staged(v *spec.Variant) bool { return v.Const("STAGED") != 0 }
 
-// stagedRows returns the rows of values that the rings of staged.cu have room for, those of 32 columns of Places excepted.
+// stagedRows returns for how many rows of values and mask matrices are packed that staged.cu takes.
 func stagedRows(layout int) int {
 	if layout == lanestream.Pairs {
-		return 92
+		return 68
 	}
 	return 108
+}
+
+// fits tells whether a ring has room for a matrix's pieces. It has some rows twice, and where room is scarce two masks alone.
+func (v stagedKernel) fits(s lanestream.Shape) bool {
+	need := s.RingRows + 16
+	if v.pairs == 1 {
+		need -= (s.Window - 1) * 3 * s.PieceSteps
+	} else if v.cols == 32 {
+		need -= (s.Window-1)*2*s.PieceSteps + 1
+	}
+	return need <= int(v.ring)/128
 }
 
 // inStaged returns the variant of staged.cu that suits a matrix and a number of columns, nil if none does.
@@ -147,9 +159,14 @@ func inStaged(v *spec.Variant, s lanestream.Shape, n int) *spec.Variant {
 			width = w
 		}
 	}
-	for _, x := range cuda {
-		if staged(x) && x.In == v.In && x.Const("COLS") == width && int(x.Const("PAIRS")) == s.Layout && s.RingRows <= int(x.Const("RING"))/128-16 {
-			return x
+	for _, x := range stagedKernels {
+		if x.cols != width || int(x.pairs) != s.Layout || !x.fits(s) {
+			continue
+		}
+		for _, of := range cuda {
+			if staged(of) && of.In == v.In && of.Const("COLS") == width && of.Const("PAIRS") == x.pairs {
+				return of
+			}
 		}
 	}
 	return nil

@@ -7,9 +7,6 @@
 // For many columns, compute capability 9.0 has a kernel that multiplies the same packed matrix by warpgroup instructions: it makes
 // their operand in registers in the same way. Launch runs what suits the number of columns (Suited).
 //
-// A quantised matrix (formats.Quantised) has values of a byte. On CUDA a value of the streams is a pair of them, of neighbouring columns
-// (quantised_cuda.go): half as many values to take, each of which makes a whole register of the operand.
-//
 // The grid's x counts blocks of groups of 64 rows, y blocks of columns of C. A group's streams are warps of one block, whose
 // sums are added in the order of the parts.
 //
@@ -23,7 +20,6 @@ import (
 	"slices"
 
 	"github.com/spmmrun/spmm/backend"
-	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/lanestream"
@@ -49,7 +45,7 @@ var Format = &spec.Format{
 		Files:    files,
 		Variants: spec.SplitEpilogues(slices.Concat(cuda, scalarCUDA(), vulkan, webgpuVariants(), cpuVariants(), quantisedVariants())),
 	},
-	Packing:         []string{"WARPS", "CLUSTER", "STAGED", "SHORT_PIECES"},
+	Packing:         []string{"WARPS", "CLUSTER", "STAGED", "PAIRS", "SHORT_PIECES"},
 	Encode:          spec.Quantising(spec.Encoder(pack[half.F16], pack[half.BF16], pack[float32]), packQuantised),
 	EncodeQuantised: packQuantised,
 	Adopt:           spec.Adopter(take[half.F16], take[half.BF16], take[float32]),
@@ -78,7 +74,7 @@ type params struct {
 func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
 	o := lanestream.Options{Parts: parts(a.Rows, v)}
 	if staged(v) {
-		o.Layout = lanestream.LayoutFor(a.Rows, a.Cols, len(a.Val))
+		o.Layout = int(v.Const("PAIRS"))
 		o.RingRows = stagedRows(o.Layout)
 	}
 	shorten(&o, v, float64(len(a.Val))/max(1, float64(a.Rows)*float64(a.Cols)))
@@ -113,8 +109,8 @@ func streams(v *spec.Variant) int {
 
 // take packs a matrix that is encoded already.
 func take[T formats.Value](m *lanestream.Matrix[T], v *spec.Variant) (*spec.Packed, error) {
-	if m.Layout != lanestream.Places && !staged(v) && v.Code != backend.CodeGo {
-		return nil, fmt.Errorf("kernel lanestream/%s takes a matrix of layout %d, not %d", v.Name, lanestream.Places, m.Layout)
+	if want := int(v.Const("PAIRS")); m.Layout != want && v.Code != backend.CodeGo {
+		return nil, fmt.Errorf("kernel lanestream/%s takes a matrix of layout %d, not %d", v.Name, want, m.Layout)
 	}
 	if rows, most := m.RingRows(), stagedRows(m.Layout); staged(v) && rows > most {
 		return nil, fmt.Errorf("kernel lanestream/%s takes a matrix whose pieces need a ring of %d rows, not %d", v.Name, most, rows)
@@ -168,14 +164,10 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 
 // suited returns the variant that multiplies in a problem.
 func suited(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
-	switch {
-	case v.Quant != dtype.Invalid && v.Code == backend.CodePTX:
-		return pairsFor(v, p.N)
-	case v.Quant != dtype.Invalid:
-		return v
-	case v.Code == backend.CodePTX:
+	switch v.Code {
+	case backend.CodePTX:
 		return forColumns(v, shapeOf(e), p)
-	case v.Code == backend.CodeSPIRV:
+	case backend.CodeSPIRV:
 		return vulkanFor(v, p, shapeOf(e).Window, e.Format.(interface{ LongestPiece() int }).LongestPiece())
 	}
 	return v

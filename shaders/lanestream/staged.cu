@@ -9,6 +9,8 @@
 #define PITCH (COLS + 4)                 // of a row of sums in shared memory
 #define SUMS (GROUP_ROWS * PITCH * 4)    // bytes of a group's sums
 #define LANES (32 * PRODUCERS / B_PARTS) // that bring a part of B
+#define LATE (PAIRS || TILES == 4) // see Stream
+#define REPEATED ((MIRROR - 1 + PAIRS) * ROW_BYTES) // of a ring: from its last row a word of Places reads 15 rows on, a step of Pairs 16
 #define MASK_BYTES (PAIRS ? 384 : 256)   // of a step
 // Where there is one tile only, A's lower and upper halves are multiplied apart: that is fewer instructions than joining them.
 #define APART (TILES == 1 && !PAIRS)
@@ -59,39 +61,49 @@ __device__ __forceinline__ u32 shared_word(u32 at) {
     return x;
 }
 
+// first_of_part is first_piece without 64 bits: there are fewer than 2^26 pieces, and at most 32 parts.
+__device__ __forceinline__ u32 first_of_part(const Params &p, u32 part) { return p.pieces * part / p.parts; }
+
 // Stream is a stream of pieces, values and mask, and the ring that a warp brings them to. A slot of the ring has the rows of a
-// piece, and behind the ring the first rows are repeated, so that a chain's next rows lie behind each other.
+// piece, and behind the ring the first rows are repeated, so that a chain's next rows lie behind each other. Where room
+// is scarce (LATE) a piece's mask comes with the last rows that are read with it, those of piece + window - 1: there are fewer slots for masks.
+// (Elsewhere that takes registers which word has no longer.)
 struct Stream {
     const unsigned char *values, *mask; // of the next piece
     u32 piece_bytes, mask_bytes;        // of a piece
-    u32 count, total;                   // pieces of the mask, and of either
-    u32 slots, at, masks, barriers;     // in shared memory
+    u32 count, total, ahead, late;      // pieces of the mask; of values, of which a step reads ahead; by how many the mask comes later
+    u32 slots, mask_slots, at, masks, barriers; // in shared memory
     u32 coming = 0, left, to = 0;       // the next piece; bytes of values left, and where it goes in the ring
 
     __device__ __forceinline__ Stream(const Index &index, const u32 *mask_, const u16 *values_, const Params &p, u32 group, u32 part, u32 at_, u32 barriers_)
         : at(at_), barriers(barriers_) {
         u64 stream = (u64)group * p.parts + part;
-        u32 first = first_piece(p, part), row = index.row(stream);
-        left = (index.row(stream + 1) - row) * ROW_BYTES, piece_bytes = index.piece_rows(stream) * ROW_BYTES, count = first_piece(p, part + 1) - first;
-        total = max(count, (left + piece_bytes - 1) / piece_bytes);
+        u32 first = first_of_part(p, part), row = index.row(stream);
+        left = (index.row(stream + 1) - row) * ROW_BYTES, piece_bytes = index.piece_rows(stream) * ROW_BYTES;
+        ahead = p.window - 1, late = LATE ? ahead : 0, count = first_of_part(p, part + 1) - first, total = count + ahead;
         mask_bytes = p.steps * MASK_BYTES;
-        slots = min((RING - MIRROR * ROW_BYTES) / (piece_bytes + mask_bytes), MOST_SLOTS);
-        masks = at + slots * piece_bytes + MIRROR * ROW_BYTES;
+        slots = min((RING - REPEATED + late * mask_bytes) / (piece_bytes + mask_bytes), MOST_SLOTS), mask_slots = slots - late;
+        masks = at + slots * piece_bytes + REPEATED;
         values = (const unsigned char *)values_ + (u64)row * ROW_BYTES;
         mask = (const unsigned char *)mask_ + ((u64)group * p.pieces + first) * mask_bytes;
     }
 
-    // fetch begins to bring the next piece. All lanes call it, when they have done with the piece that was in its slot.
-    __device__ __forceinline__ void fetch(u32 slot) {
-        u32 n = min(piece_bytes, left), again = to < MIRROR * ROW_BYTES ? min(n, MIRROR * ROW_BYTES - to) : 0; // bytes that are there twice
-        u32 bits = coming < count ? mask_bytes : 0, barrier = barriers + 8 * slot;
+    // begin begins to bring the first pieces.
+    __device__ __forceinline__ void begin() {
+        if (count > 0)
+            for (u32 j = 0; j < min(slots, total); j++) fetch(j, j - late);
+    }
+    // fetch begins to bring the next piece. All lanes call it, when they have done with what was in its slots.
+    __device__ __forceinline__ void fetch(u32 slot, u32 mask_slot) {
+        u32 n = min(piece_bytes, left), again = to < REPEATED ? min(n, REPEATED - to) : 0; // bytes that are there twice
+        u32 bits = coming >= late && coming < count + late ? mask_bytes : 0, barrier = barriers + 8 * slot;
         if (Ring::elected()) {
             barrier_expect(barrier, n + again + bits);
             if (n > 0) Ring::bulk(at + to, values, n, barrier);
             if (again > 0) Ring::bulk(at + slots * piece_bytes + to, values, again, barrier);
-            if (bits > 0) Ring::bulk(masks + slot * mask_bytes, mask, bits, barrier);
+            if (bits > 0) Ring::bulk(masks + mask_slot * mask_bytes, mask, bits, barrier);
         }
-        values += n, left -= n, mask += mask_bytes, coming++;
+        values += n, left -= n, mask += bits, coming++;
         to = slot + 1 == slots ? 0 : to + piece_bytes;
     }
 };
@@ -116,7 +128,7 @@ __device__ __forceinline__ u32 swizzled(u32 k, u32 c) {
 // bring is the work of the warps that bring B's rows, for each part with LANES lanes. (With waits on the barriers in place of looks and
 // sleeps all other warps are slower.)
 __device__ __forceinline__ void bring(const Panel &panel, const u16 *b, const Params &p, u32 part, u32 col, bool any, bool straight, u32 lane) {
-    u32 first = first_piece(p, part), count = any ? first_piece(p, part + 1) - first : 0, rows = p.steps * STEP_COLS, slot = 0, parity = 1, j = 0;
+    u32 first = first_of_part(p, part), count = any ? first_of_part(p, part + 1) - first : 0, rows = p.steps * STEP_COLS, slot = 0, parity = 1, j = 0;
     u32 l = lane % LANES, c = l % TILES, row = first * rows + l / TILES, to = l / TILES * COLS * 2;
     bool in = col + 8 * c < p.ldb;
     const u16 *from = b + (in ? col + 8 * c : 0);
@@ -245,25 +257,25 @@ struct Warp {
 #pragma unroll
         for (int i = 0; i < 4 * HALVES * TILES * 4; i++) (&acc[0][0][0][0])[i] = 0;
         if (stream.count == 0) return;
-        for (u32 j = 0; j < min(stream.slots, stream.total); j++) stream.fetch(j);
-        u32 wrap = stream.slots * stream.piece_bytes, slot = 0, from = panel.at + lane_row(lane), stage = 0, full = 0;
+        u32 wrap = stream.slots * stream.piece_bytes, slot = 0, mask_slot = 0, from = panel.at + lane_row(lane), stage = 0, full = 0;
         next[0] = next[1] = 4 * lane + (PAIRS ? wrap - ROW_BYTES : 0); // for Pairs the last word that was taken
         u32 arriving = 0, parity = 0;                                  // the slot of the next piece to wait for
         auto wait = [&] {
             barrier_wait(stream.barriers + 8 * arriving, parity);
             if (++arriving == stream.slots) arriving = 0, parity ^= 1;
         };
-        for (u32 j = 0; j < min(p.window - 1, stream.total); j++) wait();
+        for (u32 j = 0; j < stream.ahead; j++) wait();
 #pragma unroll 1
         for (u32 j = 0; j < stream.count; j++) {
-            if (j + p.window <= stream.total) wait();
+            wait();
             barrier_wait(panel.full + 8 * stage, full);
-            steps<STEPS>(stream.masks + slot * stream.mask_bytes + 8 * lane, from + stage * panel.stage, stream.at, wrap);
+            steps<STEPS>(stream.masks + (LATE ? mask_slot : slot) * stream.mask_bytes + 8 * lane, from + stage * panel.stage, stream.at, wrap);
             __syncwarp();
             if (Ring::elected()) arrive(panel.empty + 8 * stage);
             if (++stage == panel.stages) stage = 0, full ^= 1;
-            if (stream.coming < stream.total) stream.fetch(slot);
+            if (stream.coming < stream.total) stream.fetch(slot, LATE ? mask_slot : slot);
             if (++slot == stream.slots) slot = 0;
+            if (++mask_slot == stream.mask_slots) mask_slot = 0;
         }
         __syncwarp();
     }
@@ -284,76 +296,82 @@ struct Warp {
     }
 };
 
-// Rest is a warp's share of a group's rest: of a row every `of`-th entry. Four lanes have a row: TILES, each with 8 columns, of
-// SPLIT that take entries by turns; 8 rows are done at once.
-struct Rest {
-    static const int SPLIT = 4 / TILES, ROUNDS = GROUP_ROWS / 8, MINE = 8 / SPLIT, AT_ONCE = 8;
-    float x[ROUNDS][MINE]; // of the lane's 8 columns those from MINE·(its place among SPLIT) on
+// Rest is a warp's work on rows of the rest. Of a row TILES lanes have 8 columns each, and a lane has ROWS rows at once: all go through
+// B's rows from the first to the last, so that those which rows of A share are found in the first-level cache. While rows of B are on
+// their way, the next entries are, too.
+template <int ROWS, int AT_ONCE> struct Rest {
+    static const int TOGETHER = 32 / TILES; // rows of a warp that are neighbours
+    float x[ROWS][8];
 
-    __device__ __forceinline__ void add(const Index &index, const u16 *values, const u16 *b, const Params &p, u32 group, u32 share, u32 of, u32 col, u32 lane) {
-        u32 at = lane % TILES * 8, step = of * SPLIT;
-        const u16 *from = b + (col + at < p.ldb ? col + at : 0), *rest = index.rest_values(values);
+    // add does rows first to first + TOGETHER - 1, then those `apart` further, and so on, all before `last`.
+    __device__ __forceinline__ void add(const Index &index, const u16 *values, const u16 *b, const Params &p, u32 first, u32 apart, u32 last, u32 col, u32 lane) {
+        col += lane % TILES * 8;
+        const u16 *from = b + (col < p.ldb ? col : 0), *rest = index.rest_values(values);
         const u32 *cols = index.rest_cols(p);
+        u32 at[ROWS], end[ROWS], k[ROWS][AT_ONCE], v[ROWS][AT_ONCE];
 #pragma unroll
-        for (int i = 0; i < ROUNDS; i++) {
-            u32 row = group * GROUP_ROWS + 8 * i + lane / 4;
-            float sum[8] = {};
-            u32 e = 0, end = 0;
-            if (row < p.rows) e = index.rest_at(row) + share + lane / TILES % SPLIT * of, end = index.rest_at(row + 1);
-            for (; e < end; e += AT_ONCE * step) {
-                u32 k[AT_ONCE];
-                float f[AT_ONCE];
-                uint4 y[AT_ONCE];
+        for (int i = 0; i < ROWS; i++) {
+            u32 row = first + lane / TILES + i * apart;
+            at[i] = end[i] = 0;
+            if (row < last) at[i] = index.rest_at(row), end[i] = index.rest_at(row + 1);
+#pragma unroll
+            for (int n = 0; n < AT_ONCE; n++) k[i][n] = 0;
+#pragma unroll
+            for (int j = 0; j < 8; j++) x[i][j] = 0;
+        }
+        auto load = [&] {
+            bool some = false;
+#pragma unroll
+            for (int i = 0; i < ROWS; i++) {
+                some |= at[i] < end[i];
 #pragma unroll
                 for (int n = 0; n < AT_ONCE; n++) {
-                    u32 there = min(e + n * step, end - 1);
-                    k[n] = __ldg(cols + there), f[n] = e + n * step < end ? widen_lo<ELEM>(__ldg(rest + there)) : 0;
+                    v[i][n] = 0; // past the end the column stays: a row of B that was read
+                    if (at[i] + n < end[i]) k[i][n] = __ldg(cols + at[i] + n), v[i][n] = __ldg(rest + at[i] + n);
                 }
+                at[i] += AT_ONCE;
+            }
+            return __any_sync(~0u, some);
+        };
+        bool some = load();
+#pragma unroll 1
+        while (some) {
+            uint4 y[ROWS][AT_ONCE];
+            float f[ROWS][AT_ONCE];
 #pragma unroll
-                for (int n = 0; n < AT_ONCE; n++) y[n] = __ldg((const uint4 *)(from + (u64)k[n] * p.ldb));
+            for (int i = 0; i < ROWS; i++)
+#pragma unroll
+                for (int n = 0; n < AT_ONCE; n++) y[i][n] = __ldg((const uint4 *)(from + (u64)k[i][n] * p.ldb)), f[i][n] = widen_lo<ELEM>(v[i][n]);
+            some = load();
+#pragma unroll
+            for (int i = 0; i < ROWS; i++)
 #pragma unroll
                 for (int n = 0; n < AT_ONCE; n++) {
-                    u32 words[4] = {y[n].x, y[n].y, y[n].z, y[n].w};
+                    u32 words[4] = {y[i][n].x, y[i][n].y, y[i][n].z, y[i][n].w};
 #pragma unroll
-                    for (int j = 0; j < 4; j++)
-                        sum[2 * j] = fmaf(f[n], widen_lo<ELEM>(words[j]), sum[2 * j]), sum[2 * j + 1] = fmaf(f[n], widen_hi<ELEM>(words[j]), sum[2 * j + 1]);
+                    for (int j = 0; j < 4; j++) {
+                        x[i][2 * j] = fmaf(f[i][n], widen_lo<ELEM>(words[j]), x[i][2 * j]);
+                        x[i][2 * j + 1] = fmaf(f[i][n], widen_hi<ELEM>(words[j]), x[i][2 * j + 1]);
+                    }
                 }
-            }
-            reduce(sum, x[i], lane);
         }
     }
-    // reduce adds up what SPLIT lanes have, and leaves each its columns.
-    static __device__ __forceinline__ void reduce(float (&sum)[8], float (&x)[MINE], u32 lane) {
-        __syncwarp();
-        int n = 4;
+    // leave writes the sums of rows as add says to rows of sums of which the first is at `sums`, or adds them to what is there.
+    template <bool ADD> __device__ __forceinline__ void leave(float *sums, u32 apart, u32 last, u32 lane) const {
 #pragma unroll
-        for (int apart = 2; apart >= TILES && apart >= 1; apart /= 2) {
-            bool upper = lane & apart;
+        for (int i = 0; i < ROWS; i++) {
+            u32 row = lane / TILES + i * apart;
+            float *to = sums + row * PITCH + lane % TILES * 8;
+            if (row < last)
 #pragma unroll
-            for (int j = 0; j < 4; j++)
-                if (j < n) {
-                    float other = __shfl_xor_sync(~0u, upper ? sum[j] : sum[j + n], apart);
-                    sum[j] = (upper ? sum[j + n] : sum[j]) + other;
-                }
-            n /= 2;
+                for (int j = 0; j < 8; j++) to[j] = ADD ? to[j] + x[i][j] : x[i][j];
         }
-#pragma unroll
-        for (int j = 0; j < MINE; j++) x[j] = sum[j];
-    }
-    // leave writes the sums, or adds them to what is there.
-    template <bool ADD> __device__ __forceinline__ void leave(float *sums, u32 lane) const {
-        u32 first = lane % TILES * 8;
-        if (SPLIT == 2) first += lane / 2 % 2 * 4;
-        if (SPLIT == 4) first += lane / 2 % 2 * 4 + lane % 2 * 2;
-#pragma unroll
-        for (int i = 0; i < ROUNDS; i++)
-#pragma unroll
-            for (int j = 0; j < MINE; j++) {
-                float *to = sums + (8 * i + lane / 4) * PITCH + first + j;
-                *to = ADD ? *to + x[i][j] : x[i][j];
-            }
     }
 };
+// What is done beside the streams, and what after them.
+typedef Rest<TILES == 1 ? 2 : 3, TILES == 1 ? 4 : 3> Aside;
+typedef Rest<2, 4> After;
+#define ASIDE_ROWS (TILES == 1 ? 2 : 3)
 
 // PairEntries gives an output from its row's entries alone, layout Pairs.
 struct PairEntries : Entries {
@@ -366,7 +384,7 @@ struct PairEntries : Entries {
         for (u32 part = 0; part < p->parts; part++)
             for (u32 lane = 4 * (r % 8); lane < 4 * (r % 8) + 4; lane++) {
                 u64 last = (u64)index.row((u64)group * p->parts + part) * 64 + 2 * lane - 64;
-                for (u32 step = first_piece(*p, part) * p->steps; step < first_piece(*p, part + 1) * p->steps; step++) {
+                for (u32 step = first_of_part(*p, part) * p->steps; step < first_of_part(*p, part + 1) * p->steps; step++) {
                     const u32 *words = mask + ((u64)group * p->pieces * p->steps + step) * 96;
                     for (u32 i = 0; i < 16; i++) {
                         u32 bits = words[64 + lane] >> (16 * (i >> 3) + 7 - (i & 7)), half = i >> 1 & 1;
@@ -389,6 +407,9 @@ typedef PairEntries RowEntries;
 typedef Entries RowEntries;
 #endif
 
+// cluster_leave waits for the cluster's blocks, without an order of writes.
+__device__ __forceinline__ void cluster_leave() { asm volatile("barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;" ::: "memory"); }
+
 // after_launches waits until what was launched before is done. Before that only A is read.
 __device__ __forceinline__ void after_launches() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
@@ -406,57 +427,69 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + REST_WARP
     u32 ring = shared_address(smem) + warp * RING, panels = shared_address(smem) + WARPS * RING, barriers = panels + B_PARTS * B_BYTES;
     u32 mine = barriers + B_PARTS * B_STAGES * 16 + warp * MOST_SLOTS * 8;
     u32 first_part = rank * WARPS / p.each;
-    if (warp >= WARPS && warp < WARPS + PRODUCERS) {
-        u32 which = (warp - WARPS) * 32 / LANES + lane / LANES, at = first_part + which;
-        u32 lo = max(at * p.each, rank * WARPS), hi = min(at * p.each + min(p.each, p.groups - first), rank * WARPS + WARPS);
-        bool any = at < p.parts && lo < hi, straight = COLS == 8 && p.ldb == 8 && p.cols % (p.steps * STEP_COLS) == 0;
-        Panel panel(p, panels, barriers, which);
-        if (lane % LANES == 0)
-            for (int i = 0; i < B_STAGES; i++) barrier_init(panel.full + 8 * i, straight ? 1 : LANES), barrier_init(panel.empty + 8 * i, any ? hi - lo : 1);
-        barrier_fence();
-        __syncthreads();
-        after_launches();
-        asm volatile("griddepcontrol.launch_dependents;"); // the next launch may fetch its A now
-        bring(panel, b, p, at, col, any, straight, lane);
-    } else {
-        if (warp < WARPS && lane == 0) {
+    auto part_groups = [&](u32 q) { // of part q those that are this block's
+        u32 lo = max(q * p.each, rank * WARPS), hi = min(q * p.each + min(p.each, p.groups - first), rank * WARPS + WARPS);
+        return q < p.parts && lo < hi ? hi - lo : 0;
+    };
+    bool straight = COLS == 8 && p.ldb == 8 && p.cols % (p.steps * STEP_COLS) == 0;
+    if (lane == 0) { // a barrier's address is the same in a warp: one lane and few barriers each are fastest
+        if (warp < WARPS)
             for (int i = 0; i < MOST_SLOTS; i++) barrier_init(mine + 8 * i, 1);
-            barrier_fence();
+        for (u32 i = warp; i < B_PARTS * 2 * B_STAGES; i += WARPS + PRODUCERS + REST_WARPS) {
+            u32 full = straight ? 1 : LANES, empty = max(part_groups(first_part + i / (2 * B_STAGES)), 1);
+            barrier_init(barriers + 8 * i, i / B_STAGES % 2 ? empty : full);
         }
-        __syncthreads();
+        barrier_fence();
     }
+    __syncwarp();
     Index index(index_, p);
-    u32 shares = CLUSTER * REST_WARPS / p.each; // warps of a group's rest
-    bool beside = shares > 0;                    // which is done beside the streams
-    if (warp < WARPS && part < p.parts && group < p.groups) {
+    // The rest is done beside the streams where that takes no more rows than its warps have.
+    bool beside = CLUSTER * REST_WARPS * ASIDE_ROWS * Aside::TOGETHER >= p.each * GROUP_ROWS;
+    bool streams = warp < WARPS && part < p.parts && group < p.groups;
+    if (streams) {
         Warp w;
         Stream stream(index, mask, values, p, group, part, ring, mine);
         Panel panel(p, panels, barriers, part - first_part);
+        __syncthreads();
+        stream.begin();
         if (p.steps == 4) w.multiply<4>(stream, panel, p, lane);
         else if (p.steps == 2) w.multiply<2>(stream, panel, p, lane);
         else w.multiply<1>(stream, panel, p, lane);
         float *sums = (float *)(smem + warp * RING);
         w.leave(sums, lane);
-        if (!beside) {
+        if (!beside) { // each part some rows
+            u32 share = (GROUP_ROWS + p.parts - 1) / p.parts, end = min(share * part + share, GROUP_ROWS);
             after_launches();
-            Rest rest;
-            rest.add(index, values, b, p, group, part, p.parts, col, lane);
-            rest.leave<true>(sums, lane);
+            for (u32 r = share * part; r < end; r += 2 * After::TOGETHER) {
+                After rest;
+                rest.add(index, values, b, p, group * GROUP_ROWS + r, After::TOGETHER, min(group * GROUP_ROWS + end, p.rows), col, lane);
+                rest.leave<true>(sums + r * PITCH, After::TOGETHER, end - r, lane);
+            }
+        }
+    } else {
+        __syncthreads();
+        if (warp >= WARPS && warp < WARPS + PRODUCERS) {
+            after_launches();
+            asm volatile("griddepcontrol.launch_dependents;"); // the next launch may fetch its A now
+            u32 which = (warp - WARPS) * 32 / LANES + lane / LANES;
+            bring(Panel(p, panels, barriers, which), b, p, first_part + which, col, part_groups(first_part + which) > 0, straight, lane);
         }
     }
+    __syncwarp();
 #if REST_WARPS > 0
-    __syncwarp();
-    Rest rest;
-    u32 unit = rank * REST_WARPS + warp - WARPS - PRODUCERS;
-    bool aside = beside && warp >= WARPS + PRODUCERS && unit < p.each * shares && first + unit / shares < p.groups;
-    if (aside) {
-        after_launches();
-        rest.add(index, values, b, p, first + unit / shares, unit % shares, shares, col, lane);
+    if (warp < WARPS + PRODUCERS) __syncthreads();
+    else {
+        Aside rest;
+        u32 unit = rank * REST_WARPS + warp - WARPS - PRODUCERS, apart = CLUSTER * REST_WARPS * Aside::TOGETHER;
+        if (beside) {
+            after_launches();
+            rest.add(index, values, b, p, first * GROUP_ROWS + unit * Aside::TOGETHER, apart, min((first + p.each) * GROUP_ROWS, p.rows), col, lane);
+        }
+        __syncthreads(); // the rings are done with
+        if (beside) rest.leave<false>((float *)(smem + rest_sums(warp - WARPS - PRODUCERS)), Aside::TOGETHER, ~0u, lane);
+        __syncwarp();
     }
-    __syncthreads(); // the rings are done with
-    if (aside) rest.leave<false>((float *)(smem + rest_sums(warp - WARPS - PRODUCERS)), lane);
 #endif
-    __syncwarp();
     cluster_sync();
     RowEntries entries{index, mask, values, b, &p};
     Out<Params> out({c, bias}, p);
@@ -477,13 +510,14 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + REST_WARP
 #pragma unroll
             for (int k = 0; k < 4; k++) x.x += y[k].x, x.y += y[k].y, x.z += y[k].z, x.w += y[k].w;
         }
-        if (beside)
-            for (u32 q = of * shares; q < of * shares + shares; q++) {
-                float4 y = cluster_load4(shared_address(smem) + rest_sums(q % max(REST_WARPS, 1)) + (r * PITCH + at) * 4, q / max(REST_WARPS, 1));
-                x.x += y.x, x.y += y.y, x.z += y.z, x.w += y.w;
-            }
+        if (beside) {
+            u32 of_rest = of * GROUP_ROWS + r, unit = of_rest / Aside::TOGETHER % (CLUSTER * max(REST_WARPS, 1)), i = of_rest / Aside::TOGETHER / (CLUSTER * max(REST_WARPS, 1));
+            u32 from = rest_sums(unit % max(REST_WARPS, 1)) + ((i * Aside::TOGETHER + r % Aside::TOGETHER) * PITCH + at) * 4;
+            float4 y = cluster_load4(shared_address(smem) + from, unit / max(REST_WARPS, 1));
+            x.x += y.x, x.y += y.y, x.z += y.z, x.w += y.w;
+        }
         out.store(row, col + at, x, entries);
     }
     __syncwarp();
-    cluster_sync(); // no block leaves while the other reads its sums
+    cluster_leave(); // no block leaves while the other reads its sums
 }

@@ -118,7 +118,7 @@ type Cost struct {
 	// Columns is how many columns' worth of arithmetic unpacking an entry takes, for each tile of B's columns.
 	Columns float64 `json:"entry_columns,omitempty"`
 	// Fetch is the part of the time of fetching rows of B that counts; 0: 1. It is less where copies of tiles bring them
-	// for several blocks while others are multiplied.
+	// for several blocks while others are multiplied, and more where they wait for columns that are read first.
 	Fetch float64 `json:"fetch,omitempty"`
 	// StartUS is what a piece of work (see spec.Packed.Items), of up to COLS columns, takes besides its rows of B, StepUS
 	// what each of those takes when nothing else keeps the unit busy: latencies, in µs.
@@ -127,6 +127,8 @@ type Cost struct {
 	// Overlap says that a variant moves data while it computes, however many pieces there are: the largest of memory, fetches and
 	// arithmetic counts, and StartUS once.
 	Overlap bool `json:"overlap,omitempty"`
+	// Busy is how many pieces of work keep a unit busy: with fewer, arithmetic and fetches take as long as if there were so many.
+	Busy float64 `json:"busy_items,omitempty"`
 
 	from Source // of the model that it is in
 }

@@ -62,6 +62,9 @@ func (p *Predictor) TimeAt(c Cost, v *spec.Variant, s formats.Stats, items int64
 	if c.Efficiency > 0 {
 		compute /= c.Efficiency
 	}
+	if idle := c.Busy * float64(p.Units) / float64(max(1, items)); idle > 1 {
+		compute, fetch = compute*idle, time.Duration(math.Round(float64(fetch)*idle))
+	}
 	if c.Overlap {
 		return b, micros(k.LaunchUS*scale(p.Rates.LaunchUS, from.LaunchUS)+c.StartUS) + max(b.Memory, fetch, time.Duration(math.Round(compute)))
 	}
