@@ -32,7 +32,7 @@ CONFORMANCE := -run '^Test(Conformance|Mutations|SameBits|NegativeControls|Probe
 RESULTS := bin/tests
 TEST = $(GO) run ./tools/tests run $(RESULTS) $@ -tags $(TAGS) -count=1 -timeout 20m -vet=off
 # What says the same on a software driver of Vulkan as on the machine: subtests on the CPU, and tests that need no device.
-SAME := /^cpu|^Test(Choice|ChoiceOfWindows|DenseIsChosen|DenseNeedsMemory|BindingLimit|BindingLimitOfPatterns|EpilogueOfBlocks|Ring)$$
+SAME := /^cpu|^Test(Choice|ChoiceOfWindows|Hollow|DenseIsChosen|DenseNeedsMemory|BindingLimit|BindingLimitOfPatterns|EpilogueOfBlocks|Ring)$$
 
 # Without symbols, and without what nothing calls in the static library of WebGPU: a third smaller.
 LDFLAGS := -s -w

@@ -165,6 +165,9 @@ func rank(ctx context.Context, d *Device, cs []*candidate, a *source, o Options)
 	}
 	for _, c := range cs {
 		c.cost = unlikely
+		if o.anyFormat() && c.hollow(a) {
+			continue
+		}
 		enc, stats, items, err := c.measure(ctx, a, s)
 		if errors.As(err, new(cannotHold)) {
 			continue
@@ -177,6 +180,13 @@ func rank(ctx context.Context, d *Device, cs []*candidate, a *source, o Options)
 	dropFar(cs)
 	sortByCost(cs)
 	return nil
+}
+
+// hollow tells whether nearly all value slots of a packed matrix would be empty: those of a graph would take gigabytes.
+func (c *candidate) hollow(a *source) bool {
+	const most = 256 // slots for an entry
+	rows, cols := a.Dims()
+	return c.kernel.Slots != nil && c.kernel.Slots(rows, cols)/most > a.NNZ()
 }
 
 // predict predicts the variant that multiplies where the matrix is packed as enc, the whole matrix having these stats.

@@ -5,6 +5,7 @@ package plan
 import (
 	"errors"
 	"math"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -112,6 +113,35 @@ func TestChoice(t *testing.T) {
 		if !slices.Contains(strings.Fields(c.format), got.kernel.Name) || c.prec == dtype.F32 && got.variant.In != dtype.F32 {
 			t.Errorf("%s: picked %s because %s; want one of %s", c.name, got.name(), got.why, c.format)
 		}
+	}
+}
+
+// Of a graph nothing is packed that would store a slot for each few places of the matrix; of a matrix that is asked for in
+// such a format, it is.
+func TestHollow(t *testing.T) {
+	a, err := gen.CSR("gen:powerlaw,rows=30000,nnz-per-row=8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	cs, err := choose(t.Context(), largeGPU(backend.CodePTX), newSource(formats.ConvertTo(a, dtype.F16)), Options{Cols: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 2<<30 { // sparse24r would make 4 GB
+		t.Errorf("choosing allocates %d MB", n>>20)
+	}
+	if cs[0].kernel.Slots != nil {
+		t.Errorf("picked %s because %s", cs[0].name(), cs[0].why)
+	}
+	if a, err = gen.CSR("gen:diagonal,rows=3000"); err != nil {
+		t.Fatal(err)
+	}
+	cs, err = choose(t.Context(), largeGPU(backend.CodePTX), newSource(formats.ConvertTo(a, dtype.F16)), Options{Cols: 8, Format: "sparse24r"})
+	if err != nil || cs[0].cost == unlikely {
+		t.Errorf("asked for: %v, %v", cs, err)
 	}
 }
 

@@ -44,6 +44,7 @@ var Format = &spec.Format{
 		Files:    files,
 	},
 	Packing: []string{"PACK"},
+	Slots:   func(rows, cols int) int64 { return int64(rows) * int64(cols) / 2 },
 	Encode:  spec.Encoder(pack[half.F16], pack[half.BF16], pack[float32]),
 	Adopt:   spec.Adopter(arrange[half.F16], arrange[half.BF16], arrange[float32]),
 	Launch:  launch,

@@ -40,6 +40,9 @@ type Format struct {
 	// Measure, if set, tells what Encode makes of any matrix of a size without packing it: its stats and items. It
 	// refuses those that Encode does.
 	Measure func(rows, cols int, nnz int64, v *Variant) (formats.Stats, int64, error)
+	// Slots, if set, returns the value slots that Encode makes at least of a matrix of a size, whatever its pattern. Where
+	// entries are few beside them, the format is not asked what it makes of a sample.
+	Slots func(rows, cols int) int64
 	// Encode packs a CSR matrix for a variant. It may use all cores.
 	Encode func(a formats.Sparse, v *Variant) (*Packed, error)
 	// EncodePart, if set, packs a range of rows, from a multiple of Packed.Panel on, as the whole matrix was packed.
