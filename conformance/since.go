@@ -40,6 +40,7 @@ var since = map[string]int{
 	"lanestream/cuda_prefill_n256_f16":  6,
 	"lanestream/cuda_prefill_n256_bf16": 6,
 	"lanestream/vulkan_*":               6,
+	"dense/vulkan_lanes*":               6,
 	"lanestream/webgpu_*":               6,
 	"lanestream/cuda_f32":               6,
 	"sparse24r":                         6,

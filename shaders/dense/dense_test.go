@@ -65,6 +65,9 @@ func sharedOut() []shadertest.Case {
 		{Name: "parts of sums", Pattern: full(67, 1100), K: 1100, N: 70, Beta: 1, Units: 132},
 		{Name: "parts of sums, turned", Pattern: full(130, 530), K: 530, N: 7, BCol: true, CCol: true, Units: 132},
 		{Name: "tiles in turn", Pattern: full(300, 70), K: 70, N: 530, Units: 2},
+		{Name: "parts of sums, both along", Pattern: full(67, 1100), K: 1100, N: 70, Beta: 1, BCol: true, Units: 132},
+		{Name: "few columns, long sums", Pattern: full(67, 1999), K: 1999, N: 27, Real: true, Units: 132},
+		{Name: "few columns, along", Pattern: full(67, 1999), K: 1999, N: 27, BCol: true, Units: 132},
 		{Name: "tiles in turn, then parts", Pattern: full(264, 530), K: 530, N: 140, Units: 6},
 	}
 }
@@ -102,7 +105,7 @@ func each(t *testing.T, f func(t *testing.T, dev backend.Device, v *spec.Variant
 func TestMultiply(t *testing.T) {
 	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
 		cs := cases()
-		if v.Code == backend.CodePTX { // others sum a tile at a time
+		if v.Code == backend.CodePTX || v.Need.Lanes { // others sum a tile at a time
 			cs = append(cs, sharedOut()...)
 		}
 		for _, q := range cs {
@@ -297,6 +300,40 @@ func TestEncode(t *testing.T) {
 	}
 	if _, err := dense.Format.Adopt(&formats.Dense[float32]{Rows: 3, Cols: 4, LD: 4, Data: make([]float32, 11)}, v); err == nil {
 		t.Error("a matrix that lacks memory is accepted")
+	}
+}
+
+// TestLanes: with few columns a kernel that streams A runs; with more, tiles as large as keep the device busy, of sums that are
+// cut where they are few. Where C is column-major, few columns are few rows.
+func TestLanes(t *testing.T) {
+	i := slices.IndexFunc(dense.Format.Variants, func(v *spec.Variant) bool { return v.Name == "vulkan_lanes" })
+	v := dense.Format.Variants[i]
+	e, err := dense.Format.Encode(formats.ConvertTo(formats.NewDense[float32](4096, 4096).Sparse(), v.In), v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		n         int
+		ccol      bool
+		want      string
+		launches  int
+		workspace int64 // more than
+	}{
+		{1, false, "n8", 1, 0}, {8, false, "n8", 1, 0}, {9, false, "n16", 1, 0}, {32, false, "n32", 1, 0},
+		{128, false, "n64", 2, 4 * 4096 * 128}, {512, false, "n64", 1, 0}, {4096, false, "n256", 1, 0},
+		{8, true, "n256_turned", 2, 4 * 4096 * 8}, {4096, true, "n256_turned", 1, 0},
+	} {
+		p := spec.Problem{M: 4096, K: 4096, N: c.n, LDB: 4096, LDC: 4096, CCol: c.ccol, Out: dtype.F32, Caps: backend.Caps{Units: 132}}
+		l, err := dense.Format.Launch(v, e, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := l.Passes[0].Variant.Name; got != "vulkan_lanes_"+c.want || len(l.Passes) != c.launches || l.Workspace <= c.workspace {
+			t.Errorf("%d columns, C column-major %v: %s in %d launches with %d bytes, want %s in %d", c.n, c.ccol, got, len(l.Passes), l.Workspace, c.want, c.launches)
+		}
+		if suited := dense.Format.Suited(v, e, p); suited.Name != l.Passes[0].Variant.Name {
+			t.Errorf("%d columns: predictions go by %s", c.n, suited.Name)
+		}
 	}
 }
 

@@ -13,19 +13,19 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	if err := p.Check(v, e); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel dense/%s: %w", v.Name, err)
 	}
-	x := params{
-		rows: uint32(p.M), n: uint32(p.N), cols: uint32(p.K), lda: uint32(lda(p.K)), ldb: uint32(p.LDB), ldc: uint32(p.LDC),
-		alpha: p.Alpha, beta: p.Beta, words: bitWords(e),
-	}
-	if p.BCol {
-		x.order |= bBit
-	}
+	x := paramsOf(p)
+	x.words = bitWords(e)
 	if p.CCol {
-		x.order |= cBit
-		x.rows, x.n = x.n, x.rows
 		p.Epilogue = p.Epilogue.Turned()
 	}
 	x.store = p.StoreWord()
+	if isLanes(v) {
+		if s := lanesFor(v, x, p.Caps); s != nil {
+			x.across, x.whole, x.splits = s.across, uint32(s.whole), s.splits
+			return launchLanes(s, x, p)
+		}
+		v = coops[0]
+	}
 	s := share(v, x, p.Caps)
 	x.across, x.whole, x.splits = s.across, uint32(min(s.whole, 1<<32-1)), s.splits
 	groups, err := s.grid()
@@ -40,8 +40,30 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	return l, nil
 }
 
-// suited returns the tile that a problem takes on CUDA.
+// paramsOf returns what a problem says of the parameters.
+func paramsOf(p spec.Problem) params {
+	x := params{
+		rows: uint32(p.M), n: uint32(p.N), cols: uint32(p.K), lda: uint32(lda(p.K)), ldb: uint32(p.LDB), ldc: uint32(p.LDC),
+		alpha: p.Alpha, beta: p.Beta,
+	}
+	if p.BCol {
+		x.order |= bBit
+	}
+	if p.CCol {
+		x.order |= cBit
+		x.rows, x.n = x.n, x.rows
+	}
+	return x
+}
+
+// suited returns the tile that a problem takes.
 func suited(v *spec.Variant, _ *spec.Packed, p spec.Problem) *spec.Variant {
+	if isLanes(v) {
+		if s := lanesFor(v, paramsOf(p), p.Caps); s != nil {
+			return s.variant
+		}
+		return coops[0]
+	}
 	if v.Code != backend.CodePTX {
 		return v
 	}

@@ -44,6 +44,7 @@ func wider(v *spec.Variant) *spec.Variant {
 
 func variants() []*spec.Variant {
 	vs := slices.Clone(cudas)
+	vs = append(append(vs, anyLanes), vulkans...)
 	vs = append(vs, coops...)
 	for _, t := range types {
 		vs = append(vs, scalarVulkan(t))
