@@ -95,17 +95,15 @@ type Launch struct {
 }
 
 // TileMap describes an argument as a row-major matrix of 16-bit elements, for PTX that copies tiles of it to shared memory
-// by bulk tensor copies (compute capability 9.0). A tile has TileMapCols columns; its rows lie there side by side, with their
-// 16-byte chunks exchanged by the row mod 8, and are zero past the matrix.
+// by bulk tensor copies (compute capability 9.0). The rows of a tile lie there side by side, and are zero past the matrix. Of tiles of 64
+// columns, 16-byte chunks are exchanged by the row mod 8; of 32, by row / 2 mod 4; of 16, by row / 4 mod 2; of 8 they lie as they are.
 type TileMap struct {
 	Arg        int // the argument that holds the matrix
 	Rows, Cols uint32
 	Pitch      uint32 // elements from row to row, a multiple of 8
 	TileRows   uint32 // at most 256
+	TileCols   uint32 // 8, 16, 32 or 64
 }
-
-// TileMapCols is the columns of a TileMap's tiles.
-const TileMapCols = 64
 
 // Timing tells how long a Run took.
 type Timing struct {

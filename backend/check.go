@@ -77,7 +77,7 @@ func CheckLaunch(l *Launch, b *Binary, c *Caps) error {
 		return fmt.Errorf("kernel %s: launched with %d tensor maps, it takes %d", b.Name, len(l.Maps), b.Maps)
 	}
 	for _, m := range l.Maps {
-		if m.Arg < 0 || m.Arg >= b.Args || m.Rows == 0 || m.Cols == 0 || m.Pitch < m.Cols || m.Pitch%8 != 0 || m.TileRows == 0 || m.TileRows > 256 {
+		if m.Arg < 0 || m.Arg >= b.Args || m.Rows == 0 || m.Cols == 0 || m.Pitch < m.Cols || m.Pitch%8 != 0 || !m.tiles() {
 			return fmt.Errorf("kernel %s: no tensor map can be made of %+v", b.Name, m)
 		}
 	}
@@ -88,4 +88,13 @@ func CheckLaunch(l *Launch, b *Binary, c *Caps) error {
 		}
 	}
 	return nil
+}
+
+// tiles tells whether there can be tiles of this size.
+func (m *TileMap) tiles() bool {
+	switch m.TileCols {
+	case 8, 16, 32, 64:
+		return m.TileRows > 0 && m.TileRows <= 256
+	}
+	return false
 }

@@ -70,8 +70,14 @@ func init() {
 	for _, u := range []string{"16x8x16_sub32", "16x8x8_sub32", "16x16x16_sub32", "16x16x16_sub64", "8x16x16_sub16", "8x8x16_sub8", "8x8x8_sub8"} {
 		since["dense/vulkan_wide_"+u] = 6
 	}
-	for _, name := range []string{"hopper", "hopper_n256", "hopper_n128", "hopper_n64", "hopper_n32", "hopper_n16", "hopper_n8", "tiles", "tile128", "tile64"} {
+	for _, name := range []string{
+		"parts2_n256", "parts1_n192", "parts2_n192", "parts2_n128", "parts3_n128", "hopper_n192", "hopper_n160",
+		"hopper", "hopper_n256", "hopper_n128", "hopper_n64", "hopper_n32", "hopper_n16", "hopper_n8", "tiles", "tile128", "tile64",
+	} {
 		since["dense/cuda_"+name+"_f16"], since["dense/cuda_"+name+"_bf16"] = 6, 6
+	}
+	for _, name := range []string{"n16_parts3", "n32_parts3", "n64_parts2", "n128_parts3", "n128_parts2"} {
+		since["nm/cuda_24_"+name+"_f16_hopper"], since["nm/cuda_24_"+name+"_bf16_hopper"] = 6, 6
 	}
 }
 

@@ -163,7 +163,7 @@ func (d *device) add(l *backend.Launch) {
 	}
 	for i := range l.Maps {
 		m := &l.Maps[i]
-		d.queue.Map(l.Args[m.Arg].(*buffer).ptr, m.Rows, m.Cols, m.Pitch, m.TileRows, backend.TileMapCols)
+		d.queue.Map(l.Args[m.Arg].(*buffer).ptr, m.Rows, m.Cols, m.Pitch, m.TileRows, m.TileCols)
 	}
 	d.last = l
 }

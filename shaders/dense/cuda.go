@@ -1,4 +1,4 @@
-// The variants for CUDA: hopper.cu (warpgroup matrix instructions), kernel.cu (matrix instructions of warps), f32.cu.
+// The variants for CUDA: hopper.cu and hopper_parts.cu (warpgroup matrix instructions), kernel.cu (matrix instructions of warps), f32.cu.
 
 package dense
 
@@ -20,10 +20,12 @@ type cudaTile struct {
 	stages     uint32
 	down       uint32 // blocks of a cluster below each other,
 	across     uint32 // and side by side
+	parts      uint32 // blocks that sum a part each of a tile, of hopper_parts.cu; 0: of the others
 	warpRows   uint32 // of a warp's part, where warps multiply by themselves
 	warpCols   uint32
 	resident   int     // blocks of a multiprocessor
 	step       float64 // nanoseconds for 64 places of the sum, all multiprocessors being busy
+	alone      float64 // the same with one of them busy; 0: step
 	start      float64 // nanoseconds for all else
 }
 
@@ -32,8 +34,15 @@ const depth = 64
 
 // cudaTiles are the tiles to pick from, of each kind.
 var cudaTiles = []cudaTile{
-	{name: "cuda_hopper_n256", hopper: true, rows: 128, cols: 256, stages: 4, down: 2, across: 1, resident: 1, step: 680, start: 9000},
-	{name: "cuda_hopper_n128", hopper: true, rows: 128, cols: 128, stages: 6, down: 2, across: 1, resident: 1, step: 430, start: 6000},
+	{name: "cuda_hopper_n256", hopper: true, rows: 128, cols: 256, stages: 4, down: 2, across: 1, resident: 1, step: 740, start: 6400},
+	{name: "cuda_hopper_n192", hopper: true, rows: 128, cols: 192, stages: 5, down: 2, across: 1, resident: 1, step: 540, start: 5500},
+	{name: "cuda_hopper_n160", hopper: true, rows: 128, cols: 160, stages: 5, down: 2, across: 1, resident: 1, step: 485, start: 6000},
+	{name: "cuda_hopper_n128", hopper: true, rows: 128, cols: 128, stages: 6, down: 2, across: 1, resident: 1, step: 387, start: 5500},
+	{name: "cuda_parts2_n256", hopper: true, rows: 128, cols: 256, stages: 4, down: 1, across: 1, parts: 2, resident: 1, step: 720, alone: 600, start: 4600},
+	{name: "cuda_parts1_n192", hopper: true, rows: 128, cols: 192, stages: 5, down: 1, across: 1, parts: 1, resident: 1, step: 530, alone: 450, start: 4400},
+	{name: "cuda_parts2_n192", hopper: true, rows: 128, cols: 192, stages: 5, down: 1, across: 1, parts: 2, resident: 1, step: 535, alone: 455, start: 5200},
+	{name: "cuda_parts2_n128", hopper: true, rows: 128, cols: 128, stages: 6, down: 1, across: 1, parts: 2, resident: 1, step: 430, alone: 340, start: 3600},
+	{name: "cuda_parts3_n128", hopper: true, rows: 128, cols: 128, stages: 6, down: 1, across: 1, parts: 3, resident: 1, step: 440, alone: 300, start: 3500},
 	{name: "cuda_hopper_n64", hopper: true, rows: 128, cols: 64, stages: 8, down: 1, across: 1, resident: 1, step: 400, start: 5000},
 	{name: "cuda_hopper_n32", hopper: true, rows: 128, cols: 32, stages: 8, down: 1, across: 1, resident: 1, step: 320, start: 5000},
 	{name: "cuda_hopper_n16", hopper: true, rows: 128, cols: 16, stages: 8, down: 1, across: 1, resident: 1, step: 310, start: 5000},
@@ -80,11 +89,17 @@ func (c cudaTile) variant(t dtype.Type) *spec.Variant {
 	v := cuda(fmt.Sprintf("%s_%v", c.name, t), t, "kernel.cu", c.rows, c.cols, spec.Shape(16, 8, 16, t))
 	v.Consts = append(v.Consts, spec.Define("STAGES", c.stages))
 	if c.hopper {
-		v.Unit.Source, v.Unit.Arch = "hopper.cu", "compute_90a"
-		v.Need.Arch, v.Need.Exact, v.Overlaps = 90, true, true
-		v.Local = [3]uint32{384, 1, 1}
-		v.Consts = append(v.Consts, spec.Define("BLOCKS_DOWN", c.down), spec.Define("BLOCKS_ACROSS", c.across), spec.Define("BAND", band), spec.Define("MOST_BLOCKS", mostBlocks))
-		v.Shared = c.stages*(c.rows+c.cols)*128 + 512
+		v.Unit.Source, v.Unit.Arch = pick(c.parts > 0, "hopper_parts.cu", "hopper.cu"), "compute_90a"
+		v.Need.Arch, v.Need.Exact, v.Overlaps, v.Maps = 90, true, true, 2
+		v.Consts = append(v.Consts, spec.Define("BLOCKS_DOWN", c.down), spec.Define("BLOCKS_ACROSS", c.across))
+		stage := c.rows*depth*2 + spec.Ceil(c.cols, slab(c.cols))*slab(c.cols)*depth*2
+		if c.parts > 0 {
+			v.Local, v.Shared = [3]uint32{288, 1, 1}, c.stages*stage+128
+			v.Consts = append(v.Consts, spec.Define("PARTS", c.parts))
+		} else {
+			v.Local, v.Shared = [3]uint32{384, 1, 1}, c.stages*stage+512
+			v.Consts = append(v.Consts, spec.Define("BAND", band), spec.Define("MOST_BLOCKS", mostBlocks))
+		}
 	} else {
 		v.Local = [3]uint32{c.rows / c.warpRows * (c.cols / c.warpCols) * 32, 1, 1}
 		v.Consts = append(v.Consts, spec.Define("WARP_ROWS", c.warpRows), spec.Define("WARP_COLS", c.warpCols))
@@ -100,7 +115,7 @@ func (c cudaTile) variant(t dtype.Type) *spec.Variant {
 // tileOf returns the tile of a variant that has one of cudaTiles.
 func tileOf(v *spec.Variant) (cudaTile, bool) {
 	i := slices.IndexFunc(cudaTiles, func(c cudaTile) bool {
-		return v.Code == backend.CodePTX && c.hopper == v.Need.Exact && c.rows == v.Const("ROWS") && c.cols == v.Const("COLS")
+		return v.Code == backend.CodePTX && c.hopper == v.Need.Exact && c.rows == v.Const("ROWS") && c.cols == v.Const("COLS") && c.parts == v.Const("PARTS")
 	})
 	if i < 0 || v.Name == "cuda_"+v.In.String() { // halves
 		return cudaTile{}, false

@@ -33,7 +33,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		return spec.Launch{}, fmt.Errorf("kernel dense/%s: %w", v.Name, err)
 	}
 	x.width = groups[0]
-	l := spec.Launch{Passes: []spec.Pass{{Variant: s.variant.For(p), Groups: groups, Params: spec.Block(x)}}, Workspace: max(16, s.workspace())}
+	l := spec.Launch{Passes: []spec.Pass{{Variant: s.variant.For(p), Groups: groups, Params: spec.Block(x), Maps: s.maps(x)}}, Workspace: max(16, s.workspace())}
 	if err := p.CheckBinding(v, "the workspace", l.Workspace); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel dense/%s: %w", v.Name, err)
 	}
@@ -70,7 +70,8 @@ func suited(v *spec.Variant, _ *spec.Packed, p spec.Problem) *spec.Variant {
 	return share(v, params{rows: uint32(p.M), n: uint32(p.N), cols: uint32(p.K)}, p.Caps).variant
 }
 
-// shared is how tiles are shared out: see pieces.cuh. Those of hopper.cu are tiles of a cluster of blocks.
+// shared is how tiles are shared out: see pieces.cuh. Those of hopper.cu are tiles of a cluster of blocks, of hopper_parts.cu each tile is
+// one for a cluster.
 type shared struct {
 	variant    *spec.Variant
 	blocks     uint32 // of a cluster
@@ -91,8 +92,12 @@ func share(v *spec.Variant, x params, caps backend.Caps) shared {
 	}
 	var best shared
 	least := 0.0
-	for _, t := range family(v) {
+	vs := family(v)
+	for _, t := range vs {
 		s := split(t, x, caps)
+		if len(vs) > 1 && s.wasteful(x) {
+			continue
+		}
 		if cost := s.cost(x); best.variant == nil || cost < least {
 			best, least = s, cost
 		}
@@ -106,13 +111,19 @@ func split(v *spec.Variant, x params, caps backend.Caps) shared {
 	if !ok || !t.hopper {
 		t.down, t.across = 1, 1
 	}
-	s := shared{variant: v, blocks: t.down * t.across, across: spec.Ceil(x.n, v.Const("COLS")*t.across), splits: 1, persistent: ok && t.hopper}
+	s := shared{variant: v, blocks: t.down * t.across * max(1, t.parts), across: spec.Ceil(x.n, v.Const("COLS")*t.across), splits: 1, persistent: ok && t.hopper && t.parts == 0}
 	s.tiles = int64(spec.Ceil(x.rows, v.Const("ROWS")*t.down)) * int64(s.across)
 	s.whole = s.tiles
 	if !ok || s.tiles == 0 {
 		return s
 	}
 	s.atOnce = int64(max(1, min(caps.Units, mostBlocks)/int(s.blocks)) * t.resident)
+	if t.parts > 0 {
+		if t.parts > 2 { // some multiprocessors are left over where clusters must not reach beyond a group of them
+			s.atOnce = max(1, s.atOnce*8/9)
+		}
+		return s
+	}
 	rest := s.tiles % s.atOnce
 	if rest == 0 {
 		return s
@@ -121,6 +132,13 @@ func split(v *spec.Variant, x params, caps backend.Caps) shared {
 		s.whole, s.splits = s.tiles-rest, n
 	}
 	return s
+}
+
+// wasteful tells that a tile of hopper.cu is not worth considering: most of it would lie past C, or blocks sum parts where there
+// are tiles for all of them.
+func (s *shared) wasteful(x params) bool {
+	t, _ := tileOf(s.variant)
+	return t.hopper && t.cols > 16 && x.n <= t.cols/2 || t.parts > 0 && s.tiles > s.atOnce*int64(3-min(2, t.parts))
 }
 
 // mostSplits is how many parts a sum has at most.
@@ -136,6 +154,12 @@ func (s *shared) pieces() int64 { return s.whole + (s.tiles-s.whole)*int64(s.spl
 func (s *shared) grid() ([3]uint32, error) {
 	if s.persistent {
 		return [3]uint32{uint32(min(s.pieces(), s.atOnce)) * s.blocks, 1, 1}, nil
+	}
+	if s.blocks > 1 || s.variant.Maps > 0 { // clusters' grids are one line
+		if n := s.tiles * int64(s.blocks); n > 1<<31-1 {
+			return [3]uint32{}, fmt.Errorf("%d workgroups exceed %d: %w", n, 1<<31-1, backend.ErrUnsupported)
+		}
+		return [3]uint32{uint32(s.tiles) * s.blocks, 1, 1}, nil
 	}
 	return spec.Fold(s.pieces(), 1)
 }
@@ -153,10 +177,45 @@ func (s *shared) workspace() int64 {
 // its part of the sum and one for all else; and adding up.
 func (s *shared) cost(x params) float64 {
 	t, _ := tileOf(s.variant)
-	sum := t.step * float64(x.cols) / depth
+	steps := float64(x.cols) / depth
+	if t.parts > 0 {
+		atOnce := max(1, s.atOnce)
+		all, last := float64(s.tiles/atOnce), float64(s.tiles%atOnce)/float64(atOnce)
+		cost := all * (steps/float64(t.parts)*t.step + t.start)
+		if last > 0 {
+			cost += steps/float64(t.parts)*(t.alone+(t.step-t.alone)*last) + t.start
+		}
+		return cost
+	}
+	sum := t.step * steps
 	cost := float64(spec.Ceil(s.whole, max(1, s.atOnce))) * (sum + t.start)
 	if s.splits > 1 {
 		cost += sum/float64(s.splits) + t.start*(1+float64(s.splits)/4)
 	}
 	return cost
 }
+
+// maps describes both operands to the variants that copy them by tensor maps, each block bringing a part of what it shares
+// with its neighbours: L, then R (see gemm.cuh).
+func (s *shared) maps(x params) []backend.TileMap {
+	if s.variant.Maps == 0 {
+		return nil
+	}
+	t, _ := tileOf(s.variant)
+	const a, b = 0, 2 // arguments
+	if x.order&cBit != 0 {
+		return []backend.TileMap{tileMap(b, x.rows, x.cols, x.ldb, x.order&bBit != 0, t.rows, t.across), tileMap(a, x.n, x.cols, x.lda, true, t.cols, t.down)}
+	}
+	return []backend.TileMap{tileMap(a, x.rows, x.cols, x.lda, true, t.rows, t.across), tileMap(b, x.n, x.cols, x.ldb, x.order&bBit != 0, t.cols, t.down)}
+}
+
+// tileMap describes an operand of so many lines, of k elements each: one of `share` blocks brings a part of a tile.
+func tileMap(arg int, lines, k, ld uint32, along bool, tile, share uint32) backend.TileMap {
+	if along {
+		return backend.TileMap{Arg: arg, Rows: max(1, lines), Cols: max(1, k), Pitch: max(align, ld), TileRows: tile / share, TileCols: depth}
+	}
+	return backend.TileMap{Arg: arg, Rows: max(1, k), Cols: max(1, ld), Pitch: max(align, ld), TileRows: depth / share, TileCols: slab(tile)}
+}
+
+// slab is how many lines of a tile lie side by side in shared memory where they lie across.
+func slab(lines uint32) uint32 { return min(64, lines) }

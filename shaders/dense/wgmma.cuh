@@ -3,14 +3,6 @@
 #pragma once
 #include "../include/hopper.cuh"
 
-// across_of describes an operand that lies across: k after k, WIDE elements each (see bulk.cuh's TileMap); the next WIDE
-// are `slab` bytes on.
-template <int WIDE> __device__ __forceinline__ u64 across_of(u32 at, u32 slab) {
-    if (WIDE == 64) return swizzled(at, slab);
-    constexpr u64 EIGHT = 16 * WIDE >> 4, KIND = WIDE == 32 ? 2 : WIDE == 16 ? 3 : 0; // bytes of eight k
-    return (u64)((at & 0x3ffff) >> 4) | EIGHT << 16 | EIGHT << 32 | KIND << 62;
-}
-
 // wgmma_sum is d += l·r of 64×N×16 by four warps, N being 8 times d's first size. LT and RT tell that an operand lies across:
 // k after k (hopper.cuh's swizzled). Else it lies along: line after line of 64 places k, described likewise, without a slab.
 #define TILE(i) "+f"(d[i][0]), "+f"(d[i][1]), "+f"(d[i][2]), "+f"(d[i][3])
@@ -19,6 +11,8 @@ template <int WIDE> __device__ __forceinline__ u64 across_of(u32 at, u32 slab) {
 #define SUMS_32 TILE(0), TILE(1), TILE(2), TILE(3)
 #define SUMS_64 SUMS_32, TILE(4), TILE(5), TILE(6), TILE(7)
 #define SUMS_128 SUMS_64, TILE(8), TILE(9), TILE(10), TILE(11), TILE(12), TILE(13), TILE(14), TILE(15)
+#define SUMS_160 SUMS_128, TILE(16), TILE(17), TILE(18), TILE(19)
+#define SUMS_192 SUMS_160, TILE(20), TILE(21), TILE(22), TILE(23)
 #define SUMS_256                                                                                                                  \
     SUMS_128, TILE(16), TILE(17), TILE(18), TILE(19), TILE(20), TILE(21), TILE(22), TILE(23), TILE(24), TILE(25), TILE(26), TILE(27), \
         TILE(28), TILE(29), TILE(30), TILE(31)
@@ -29,6 +23,8 @@ template <int WIDE> __device__ __forceinline__ u64 across_of(u32 at, u32 slab) {
 #define REGS_128                                                                                                                       \
     REGS_64 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61," \
             "%62,%63"
+#define REGS_160 REGS_128 ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79"
+#define REGS_192 REGS_160 ",%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"
 #define REGS_256                                                                                                                          \
     REGS_128 ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,"    \
              "%94,%95,%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,%112,%113,%114,%115,%116,%117,%118,%119," \
@@ -49,6 +45,8 @@ WGMMA(16, 8, 9, 10, 11)
 WGMMA(32, 16, 17, 18, 19)
 WGMMA(64, 32, 33, 34, 35)
 WGMMA(128, 64, 65, 66, 67)
+WGMMA(160, 80, 81, 82, 83)
+WGMMA(192, 96, 97, 98, 99)
 WGMMA(256, 128, 129, 130, 131)
 #undef TILE
 #undef SUMS_8
@@ -56,12 +54,16 @@ WGMMA(256, 128, 129, 130, 131)
 #undef SUMS_32
 #undef SUMS_64
 #undef SUMS_128
+#undef SUMS_160
+#undef SUMS_192
 #undef SUMS_256
 #undef REGS_8
 #undef REGS_16
 #undef REGS_32
 #undef REGS_64
 #undef REGS_128
+#undef REGS_160
+#undef REGS_192
 #undef REGS_256
 #undef WGMMA_OF
 #undef WGMMA

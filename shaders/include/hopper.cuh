@@ -16,6 +16,14 @@ __device__ __forceinline__ u64 swizzled(u32 at, u32 slab) {
     return (u64)((at & 0x3ffff) >> 4) | (u64)(slab >> 4) << 16 | (u64)(1024 >> 4) << 32 | (u64)1 << 62;
 }
 
+// across_of describes an operand that lies across: k after k, WIDE elements each (see bulk.cuh's TileMap); the next WIDE
+// are `slab` bytes on.
+template <int WIDE> __device__ __forceinline__ u64 across_of(u32 at, u32 slab) {
+    if (WIDE == 64) return swizzled(at, slab);
+    constexpr u64 EIGHT = 16 * WIDE >> 4, KIND = WIDE == 32 ? 2 : WIDE == 16 ? 3 : 0; // bytes of eight k
+    return (u64)((at & 0x3ffff) >> 4) | (u64)((KIND ? slab : 16 * WIDE) >> 4) << 16 | EIGHT << 32 | KIND << 62;
+}
+
 #define WGMMA_TILE(i) "+f"(d[i][0]), "+f"(d[i][1]), "+f"(d[i][2]), "+f"(d[i][3])
 #define WGMMA_SUMS                                                                                                                       \
     WGMMA_TILE(0), WGMMA_TILE(1), WGMMA_TILE(2), WGMMA_TILE(3), WGMMA_TILE(4), WGMMA_TILE(5), WGMMA_TILE(6), WGMMA_TILE(7), WGMMA_TILE(8),   \

@@ -7,6 +7,10 @@
 __device__ __forceinline__ u64 rows_of_8(u32 at) { return (u64)((at & 0x3ffff) >> 4) | (u64)(1024 >> 4) << 16 | (u64)(128 >> 4) << 32; }
 
 #define WGMMA_TILE(i) "+f"(d[i][0]), "+f"(d[i][1]), "+f"(d[i][2]), "+f"(d[i][3])
+#define SUMS_16 WGMMA_TILE(0), WGMMA_TILE(1)
+#define REGS_16 "{%0,%1,%2,%3,%4,%5,%6,%7}"
+#define SUMS_32 SUMS_16, WGMMA_TILE(2), WGMMA_TILE(3)
+#define REGS_32 "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15}"
 #define SUMS_64 WGMMA_TILE(0), WGMMA_TILE(1), WGMMA_TILE(2), WGMMA_TILE(3), WGMMA_TILE(4), WGMMA_TILE(5), WGMMA_TILE(6), WGMMA_TILE(7)
 #define REGS_64 "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}"
 #define SUMS_128 WGMMA_TILE(0), WGMMA_TILE(1), WGMMA_TILE(2), WGMMA_TILE(3), WGMMA_TILE(4), WGMMA_TILE(5), WGMMA_TILE(6), WGMMA_TILE(7), \
@@ -23,7 +27,7 @@ __device__ __forceinline__ u64 rows_of_8(u32 at) { return (u64)((at & 0x3ffff) >
     "%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127}"
 
 // wgmma_sparse is d += a·b of 64×N×32 by four warps, N being 8 times d's first size, a 2:4 sparse (rows_of_8, half its
-// columns), b as k rows of N (swizzled). Places as for mma_sparse, warp w having rows 16w to 16w + 15; lanes 2·SELECT and
+// columns), b as k rows of N (across_of). Places as for mma_sparse, warp w having rows 16w to 16w + 15; lanes 2·SELECT and
 // 2·SELECT + 1 of each quad hold them.
 #define WGMMA_SPARSE_OF(N, TYPE, A, B, E, S)                                                                                          \
     asm volatile("wgmma.mma_async.sp.sync.aligned.m64n" #N "k32.f32." TYPE "." TYPE " " REGS_##N ", %" #A ", %" #B ", %" #E ", %" #S \
@@ -39,9 +43,15 @@ __device__ __forceinline__ u64 rows_of_8(u32 at) { return (u64)((at & 0x3ffff) >
 // when it is waited for.
 __device__ __forceinline__ void wgmma_held(u32 places) { asm volatile("" ::"r"(places) : "memory"); }
 
+WGMMA_SPARSE(16, 8, 9, 10, 11)
+WGMMA_SPARSE(32, 16, 17, 18, 19)
 WGMMA_SPARSE(64, 32, 33, 34, 35)
 WGMMA_SPARSE(128, 64, 65, 66, 67)
 WGMMA_SPARSE(256, 128, 129, 130, 131)
+#undef SUMS_16
+#undef REGS_16
+#undef SUMS_32
+#undef REGS_32
 #undef SUMS_64
 #undef REGS_64
 #undef SUMS_128

@@ -1,5 +1,5 @@
 // The variants for CUDA: vector.cu (tensor cores, units of many rows), expand.cu and element.cu (single entries),
-// sparse24.cu and group24.cu (2:4 on sparse tensor cores), scalar.cu (units of 8 rows).
+// sparse24.cu, group24.cu and few24.cu (2:4 on sparse tensor cores), scalar.cu (units of 8 rows).
 
 package nm
 
@@ -30,6 +30,7 @@ func cudaVariants() []*spec.Variant {
 			scalarCUDA(t),
 		)
 	}
+	vs = append(vs, fewColumns...)
 	return append(vs, element(), scalarCUDA(dtype.F32))
 }
 
@@ -81,6 +82,58 @@ func sparseGroups(t dtype.Type) *spec.Variant {
 	x.Maps, x.Overlaps = 1, true
 	onHopper(x)
 	return x
+}
+
+// fewRows is the rows of a tile of few24.cu.
+const fewRows = 128
+
+// fewColumns are few24.cu, of each type by rising number of columns.
+var fewColumns = append(fews(dtype.F16), fews(dtype.BF16)...)
+
+// fews are few24.cu for a type.
+func fews(t dtype.Type) []*spec.Variant {
+	var vs []*spec.Variant
+	for _, c := range []struct{ cols, stages, parts, resident uint32 }{{16, 11, 3, 2}, {32, 9, 3, 2}, {64, 7, 2, 2}, {128, 9, 3, 1}, {128, 9, 2, 1}} {
+		x := cudaVariant("few24.cu", fmt.Sprintf("cuda_24_n%d_parts%d_%v", c.cols, c.parts, t), t, 9, c.stages*64*(fewRows+2*c.cols)+256, []spec.Const{
+			spec.Define("V", 1), spec.Define("PACK", groupPack), spec.Define("ROWS", fewRows), spec.Define("COLS", c.cols),
+			spec.Define("STAGES", c.stages), spec.Define("PARTS", c.parts), spec.Define("RESIDENT", c.resident),
+		})
+		x.Need.Shapes = []backend.MatrixShape{spec.Shape(16, 8, 16, t)}
+		x.Maps, x.Overlaps = 1, true
+		onHopper(x)
+		vs = append(vs, x)
+	}
+	return vs
+}
+
+// suited returns the variant for a problem: of those for few columns the first that has enough, and whose blocks, each with a
+// multiprocessor for itself, run at the same time; or the last.
+func suited(v *spec.Variant, _ *spec.Packed, p spec.Problem) *spec.Variant {
+	if v.Unit.Source != "group24.cu" {
+		return v
+	}
+	for _, x := range fewColumns {
+		if x.In != v.In || p.N > int(x.Const("COLS")) {
+			continue
+		}
+		v = x
+		if x.Const("RESIDENT") > 1 || spec.Ceil(p.M, fewRows)*int(x.Const("PARTS")) <= p.Caps.Units*8/9 {
+			break
+		}
+	}
+	return v
+}
+
+// few lays out a launch of few24.cu.
+func few(v *spec.Variant, p spec.Problem, b int, x *params) (groups [3]uint32, maps []backend.TileMap, err error) {
+	cols := v.Const("COLS")
+	x.blocks = uint32(spec.Ceil(p.M, fewRows))
+	n := int64(x.blocks) * int64(spec.Ceil(p.N, int(cols))) * int64(v.Const("PARTS"))
+	if n > 1<<31-1 {
+		return groups, nil, fmt.Errorf("%d workgroups exceed %d: %w", n, 1<<31-1, backend.ErrUnsupported)
+	}
+	x.width = uint32(n)
+	return [3]uint32{x.width, 1, 1}, []backend.TileMap{{Arg: b, Rows: uint32(max(1, p.K)), Cols: x.ldb, Pitch: x.ldb, TileRows: 64, TileCols: min(64, cols)}}, nil
 }
 
 // expand is expand.cu.
@@ -156,7 +209,7 @@ func clusters(p spec.Problem, b int, x *params) (groups [3]uint32, maps []backen
 				tiles = spec.Ceil(tiles, max(1, turns))
 			}
 			groups = [3]uint32{uint32(2 * tiles), 1, 1}
-			maps = []backend.TileMap{{Arg: b, Rows: uint32(max(1, p.K)), Cols: x.ldb, Pitch: x.ldb, TileRows: uint32(64 / t.down)}}
+			maps = []backend.TileMap{{Arg: b, Rows: uint32(max(1, p.K)), Cols: x.ldb, Pitch: x.ldb, TileRows: uint32(64 / t.down), TileCols: 64}}
 		}
 	}
 	x.blocks, x.width = uint32(spec.Ceil(p.M, int(x.tall))), groups[0]

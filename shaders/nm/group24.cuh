@@ -3,6 +3,7 @@
 #pragma once
 #include "nm.cuh"
 #include "rest.cuh"
+#include "../include/hopper_sparse.cuh"
 
 // A piece is 64 rows by 64 columns; four of them, of 256 rows, follow each other before the next columns.
 #define PIECE_VALUES 4096 // bytes
@@ -38,3 +39,33 @@ struct EntriesGroup24 {
         }
     }
 };
+
+// load_places brings the places of four steps to a lane. (Not before what stands before it.)
+__device__ __forceinline__ void load_places(u32 (&x)[4], const uint4 *from) {
+    asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "l"(from) : "memory");
+}
+
+// four_steps does steps, the places of the four after next on their way: look(four, places) loads them, and step(k, places, at,
+// those of the step before, at) multiplies. The instructions read registers as they run, so these are not loaded before
+// step has waited for who reads them.
+template <int TALL, class L, class S> __device__ __forceinline__ void four_steps(u32 steps, u32 (&places)[2][TALL][4], L look, S step) {
+    if (steps > 0) look(0, places[0]);
+    auto four = [&](u32 k, u32 (&x)[TALL][4], u32 (&y)[TALL][4]) {
+        if (k >= steps) return;
+        step(k, x, 0, y, 3);
+        if (k + 4 < steps) look(k / 4 + 1, y);
+        if (k + 1 < steps) step(k + 1, x, 1, x, 0);
+        if (k + 2 < steps) step(k + 2, x, 2, x, 1);
+        if (k + 3 < steps) step(k + 3, x, 3, x, 2);
+    };
+#pragma unroll 1
+    for (u32 k = 0; k < steps; k += 8) {
+        four(k, places[0], places[1]);
+        four(k + 4, places[1], places[0]);
+    }
+    wgmma_wait<0>();
+#pragma unroll
+    for (int i = 0; i < TALL; i++)
+#pragma unroll
+        for (int j = 0; j < 4; j++) wgmma_held(places[0][i][j]), wgmma_held(places[1][i][j]);
+}

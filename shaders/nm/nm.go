@@ -61,6 +61,7 @@ var Format = &spec.Format{
 	EncodePart: encodePart,
 	Adopt:      adopt,
 	Launch:     launch,
+	Suited:     suited,
 }
 
 const argB = 3 // the number of B among the arguments
@@ -218,6 +219,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	if err := p.Check(v, e); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel nm/%s: %w", v.Name, err)
 	}
+	v = suited(v, e, p)
 	x, groups, maps, err := Lay(v, obeyed(e), p, argB)
 	if err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel nm/%s: %w", v.Name, err)
@@ -234,6 +236,10 @@ func Lay(v *spec.Variant, of nm.Pattern, p spec.Problem, b int) (x Params, group
 	x = params{
 		rows: uint32(p.M), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), store: p.StoreWord(), alpha: p.Alpha, beta: p.Beta,
 		cols: uint32(p.K), groups: uint32(shape.Groups), keep: uint32(of.N), every: uint32(of.M), wide: uint32(bits.Len(uint(of.W)) - 1), tall: uint32(of.V),
+	}
+	if v.Unit.Source == "few24.cu" {
+		groups, maps, err = few(v, p, b, &x)
+		return x, groups, maps, err
 	}
 	if v.Const("PACK") == groupPack {
 		groups, maps = clusters(p, b, &x)

@@ -337,7 +337,7 @@ func TestEncodeEmpty(t *testing.T) {
 }
 
 // TestClusterGrid: whole clusters, no more than run at once where each takes tiles in turn (those whose blocks share A's columns
-// do not), and none for nothing.
+// do not, nor do those that sum a part each), and none for nothing.
 func TestClusterGrid(t *testing.T) {
 	heights := map[uint32]bool{}
 	for _, v := range nm.Format.Variants {
@@ -363,6 +363,13 @@ func TestClusterGrid(t *testing.T) {
 					l, err := nm.Format.Launch(v, e, spec.Problem{M: m, K: a.Cols, N: n, LDB: (n + 7) &^ 7, LDC: n, Out: dtype.F32, Caps: backend.Caps{Units: units}})
 					if err != nil {
 						t.Fatal(err)
+					}
+					if x := l.Passes[0].Variant; x.Const("PARTS") > 0 {
+						tiles := spec.Ceil(m, int(x.Const("ROWS"))) * spec.Ceil(n, int(x.Const("COLS")))
+						if got, want := l.Passes[0].Groups, [3]uint32{uint32(tiles) * x.Const("PARTS"), 1, 1}; got != want {
+							t.Errorf("%s, %d×%d on %d units: %v workgroups, want %v", x.Name, m, n, units, got, want)
+						}
+						continue
 					}
 					tall := shadertest.Param(nm.Format.Program, l.Passes[0], "tall")
 					shared := shadertest.Param(nm.Format.Program, l.Passes[0], "wide") == 1

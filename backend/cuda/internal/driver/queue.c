@@ -55,12 +55,26 @@ static CUresult arguments(spmm_launch *l, void *argv[SPMM_ARGV])
 	return l->bad;
 }
 
+/* swizzle is how chunks of rows of so many 16-bit elements are exchanged in shared memory. */
+static CUtensorMapSwizzle swizzle(unsigned int cols)
+{
+	switch (cols) {
+	case 64:
+		return CU_TENSOR_MAP_SWIZZLE_128B;
+	case 32:
+		return CU_TENSOR_MAP_SWIZZLE_64B;
+	case 16:
+		return CU_TENSOR_MAP_SWIZZLE_32B;
+	}
+	return CU_TENSOR_MAP_SWIZZLE_NONE;
+}
+
 static CUresult encode(CUtensorMap *map, CUdeviceptr matrix, unsigned int rows, unsigned int cols, unsigned int pitch,
                        unsigned int box_rows, unsigned int box_cols)
 {
 	return cuTensorMapEncodeTiled(map, CU_TENSOR_MAP_DATA_TYPE_UINT16, 2, (void *)matrix, (cuuint64_t[]){cols, rows},
 	                              (cuuint64_t[]){2ull * pitch}, (cuuint32_t[]){box_cols, box_rows}, (cuuint32_t[]){1, 1},
-	                              CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+	                              CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle(box_cols),
 	                              CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 

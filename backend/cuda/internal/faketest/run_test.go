@@ -59,7 +59,7 @@ func TestTensorMaps(t *testing.T) {
 	ls := make([]backend.Launch, 2)
 	for i := range ls {
 		ls[i] = launch(k, dst[i], other)
-		ls[i].Maps = []backend.TileMap{{Arg: 1, Rows: 5, Cols: 30 + uint32(i), Pitch: 40, TileRows: 3}, {Arg: 0, Rows: 7, Cols: 8, Pitch: 8, TileRows: 64}}
+		ls[i].Maps = []backend.TileMap{{Arg: 1, Rows: 5, Cols: 30 + uint32(i), Pitch: 40, TileRows: 3, TileCols: 64}, {Arg: 0, Rows: 7, Cols: 8, Pitch: 8, TileRows: 64, TileCols: 8}}
 	}
 	check := func(what string) {
 		t.Helper()
@@ -68,7 +68,7 @@ func TestTensorMaps(t *testing.T) {
 			if got, want := []uint32{w[2], w[4], w[6], w[8], w[10], w[12]}, []uint32{30 + uint32(i), 5, 80, 3, 3, 2}; !slices.Equal(got, want) {
 				t.Errorf("%s: the first map of launch %d is of columns, rows, pitch, tile, swizzle and promotion %d, want %d", what, i, got, want)
 			}
-			if got, want := []uint32{w[34], w[36], w[38], w[40]}, []uint32{8, 7, 16, 64}; !slices.Equal(got, want) {
+			if got, want := []uint32{w[34], w[36], w[38], w[40], w[42], w[46]}, []uint32{8, 7, 16, 64, 0, 8}; !slices.Equal(got, want) {
 				t.Errorf("%s: the second map of launch %d is of %d, want %d", what, i, got, want)
 			}
 			if w[0] == w[32] && w[1] == w[33] {
@@ -97,6 +97,7 @@ func TestTensorMaps(t *testing.T) {
 		"an odd pitch":   func(l *backend.Launch) { l.Maps[0].Pitch = 44 },
 		"a short pitch":  func(l *backend.Launch) { l.Maps[0].Pitch = 24 },
 		"too high tiles": func(l *backend.Launch) { l.Maps[1].TileRows = 257 },
+		"odd tiles":      func(l *backend.Launch) { l.Maps[1].TileCols = 24 },
 	} {
 		l := backend.CloneLaunches(ls[:1])
 		break_(&l[0])

@@ -963,13 +963,13 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuui
                                 CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill)
 {
 	ENTER(cuTensorMapEncodeTiled, 1)
-	if ((size_t)map % 64 || type != CU_TENSOR_MAP_DATA_TYPE_UINT16 || rank != 2 || (size_t)at % 16 || stride[0] % 16 || box[0] * 2 != 128 || box[1] > 256 ||
+	if ((size_t)map % 64 || type != CU_TENSOR_MAP_DATA_TYPE_UINT16 || rank != 2 || (size_t)at % 16 || stride[0] % 16 || box[0] * 2 > 128 || box[1] > 256 ||
 	    step[0] != 1 || step[1] != 1 || interleave || fill)
 		return CUDA_ERROR_INVALID_VALUE;
 	memset(map, 0, sizeof *map);
 	map->opaque[0] = (size_t)at;
 	map->opaque[1] = dim[0], map->opaque[2] = dim[1], map->opaque[3] = stride[0], map->opaque[4] = box[1];
-	map->opaque[5] = swizzle, map->opaque[6] = promotion;
+	map->opaque[5] = swizzle, map->opaque[6] = promotion, map->opaque[7] = box[0];
 	return CUDA_SUCCESS;
 }
 

@@ -1,0 +1,72 @@
+// Adding up the sums of blocks of a cluster, which have a part each of the same sums, through each other's shared memory; and
+// what launches that overlap need.
+
+#pragma once
+#include "bulk.cuh"
+#include "result.cuh"
+
+// launches_before waits until all launches before are done and what they wrote is seen; let_next lets the next launch begin.
+__device__ __forceinline__ void launches_before() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+__device__ __forceinline__ void let_next() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
+
+__device__ __forceinline__ void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
+__device__ __forceinline__ void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
+
+__device__ __forceinline__ void prefetch(const TileMap *map) { asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory"); }
+
+// store_inside writes a warp's 16 rows of sums, of which those that lie past C's columns are left out, 16 columns at a time.
+template <int N, class P, class F> __device__ __forceinline__ void store_inside(float (&acc)[N][4], Dest to, const P &p, u32 row, u32 col, F again) {
+    float(&pairs)[N / 2][1][2][4] = reinterpret_cast<float(&)[N / 2][1][2][4]>(acc);
+#pragma unroll
+    for (int j = 0; j < N / 2; j++)
+        if (col + 16 * j < p.n) store_tiles(pairs[j], to, p, row, col + 16 * j, again);
+}
+
+// Exchange is what the 8 warps of each of SUMMANDS blocks add up: 16 rows a warp, of WIDTH (even) tiles of 8 columns, as the matrix unit holds
+// them. Block q of the cluster has part q.
+template <int WIDTH, int SUMMANDS> struct Exchange {
+    u32 at; // in shared memory
+    u32 part;
+
+    __device__ __forceinline__ u32 place(u32 warp, u32 tile) const { return at + ((tile * 8 + warp) * 32 + threadIdx.x % 32) * 16; }
+
+    // give is called by all warps with their sums, before cluster_sync.
+    __device__ __forceinline__ void give(const float (&acc)[WIDTH][4], u32 warp) const {
+#pragma unroll
+        for (u32 j = 0; j < WIDTH; j++)
+            asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(place(warp, j)), "f"(acc[j][0]), "f"(acc[j][1]), "f"(acc[j][2]), "f"(acc[j][3]) : "memory");
+    }
+
+    // store is called by all warps after it: each takes 16 rows by 16 columns in turn, adds them up in the order of the parts, and
+    // stores them. Several are on their way at a time.
+    template <class P, class F> __device__ __forceinline__ void store(u32 warp, Dest to, const P &p, u32 row, u32 col, F again) const {
+        constexpr u32 ITEMS = (WIDTH / 2 + SUMMANDS - 1) / SUMMANDS, AHEAD = ITEMS < 3 ? ITEMS : 3;
+#pragma unroll
+        for (u32 base = 0; base < ITEMS; base += AHEAD) {
+            float4 x[AHEAD][2][SUMMANDS];
+            auto inside = [&](u32 i) { return (base + i) * SUMMANDS + part < WIDTH / 2 && col + 16 * ((base + i) * SUMMANDS + part) < p.n; };
+#pragma unroll
+            for (u32 i = 0; i < AHEAD; i++)
+                if (inside(i))
+#pragma unroll
+                    for (u32 q = 0; q < SUMMANDS; q++)
+#pragma unroll
+                        for (u32 e = 0; e < 2; e++) x[i][e][q] = cluster_load4(place(warp, 2 * ((base + i) * SUMMANDS + part) + e), q);
+#pragma unroll
+            for (u32 i = 0; i < AHEAD; i++) {
+                if (!inside(i)) break;
+                float sums[1][2][4];
+#pragma unroll
+                for (u32 e = 0; e < 2; e++)
+#pragma unroll
+                    for (u32 v = 0; v < 4; v++) {
+                        float s = 0;
+#pragma unroll
+                        for (u32 q = 0; q < SUMMANDS; q++) s += (&x[i][e][q].x)[v];
+                        sums[0][e][v] = s;
+                    }
+                store_tiles(sums, to, p, row + warp * 16, col + 16 * ((base + i) * SUMMANDS + part), again);
+            }
+        }
+    }
+};

@@ -1,0 +1,144 @@
+// 2:4 × dense on the sparse tensor cores of compute capability 9.0, for few columns, where A's bytes count.
+//
+// The matrix is packed as for group24.cu. PARTS blocks, a cluster, sum a part each of A's columns for a tile of 128 rows by COLS, and add
+// up through each other's shared memory, in the order of the parts. One thread of a block copies, STAGES ahead; two groups of four
+// warps multiply half of the rows each.
+//
+// Blocks are small enough that those of the next launch fit beside them: these begin early, and bring what they can of A.
+//
+// Compile-time constants: ENTRY, ELEM (half.cuh), COLS (16, 32, 64 or 128), STAGES, PARTS, RESIDENT (blocks of a multiprocessor).
+// Dynamic shared memory: STAGES stages of STAGE_BYTES, and 256 bytes.
+
+#include "group24.cuh"
+#include "../include/hopper_parts.cuh"
+
+#define MULTIPLY 256 // threads
+#define THREADS (MULTIPLY + 32)
+#define DEPTH 64 // columns of A of a stage
+#define TALL 128 // rows of a tile
+#define SLAB (DEPTH * 128)
+#define WIDE (COLS < 64 ? COLS : 64) // columns of a slab of B
+#define B_SLAB (DEPTH * 2 * WIDE)
+#define VALUES (2 * PIECE_VALUES)
+#define STAGE_BYTES (VALUES + COLS / WIDE * B_SLAB)
+#define TILES (COLS / 8)
+
+static_assert(16 * STAGES <= 256, "barriers behind the stages");
+static_assert(PARTS == 1 || COLS * TALL * 4 <= STAGES * STAGE_BYTES, "sums are written where stages were");
+
+// What a block computes: a part of the sum, stages first to last - 1, of the tile at (row, col). Parts begin with a group of four
+// stages, whose places lie together.
+struct Share {
+    u32 part, row, col, first, last;
+
+    __device__ __forceinline__ Share(const Params &p) {
+        u32 tile = blockIdx.x / PARTS, fours = fours24(p);
+        part = blockIdx.x % PARTS;
+        row = tile % p.blocks * TALL, col = tile / p.blocks * COLS;
+        first = (u32)((u64)fours * part / PARTS) * 4, last = min((u32)((u64)fours * (part + 1) / PARTS) * 4, pieces24(p));
+    }
+    __device__ __forceinline__ u32 steps() const { return last - first; }
+};
+
+// Shared memory: stages, a barrier each for copies that have come and for stages that have been read.
+struct Ring {
+    u32 stages, full, empty;
+
+    __device__ __forceinline__ Ring(u32 at) : stages(at), full(at + STAGES * STAGE_BYTES), empty(full + 8 * STAGES) {}
+    __device__ __forceinline__ void start() const {
+        for (u32 s = 0; s < STAGES; s++) barrier_init(full + 8 * s, 1), barrier_init(empty + 8 * s, 2);
+        barrier_fence();
+    }
+};
+
+// bulk_copy_here is bulk_copy for this block alone, which is faster.
+__device__ __forceinline__ void bulk_copy_here(u32 to, const void *from, u32 bytes, u32 barrier) {
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from), "r"(bytes), "r"(barrier)
+                 : "memory");
+}
+
+// copy_all is one thread's work. A comes before the launches before are done, as far as there is room.
+__device__ __forceinline__ void copy_all(const Ring &ring, const Share &x, const unsigned char *values, const TileMap *map, const Params &p) {
+    u32 slabs = x.col < p.n ? min(COLS / WIDE, (p.n - x.col + WIDE - 1) / WIDE) : 0, early = min(x.steps(), STAGES);
+    const unsigned char *from = values + ((u64)(x.row / 256) * pieces24(p) * 4 + x.row % 256 / 64) * PIECE_VALUES;
+    auto left = [&](u32 s, u32 k) {
+        barrier_expect(ring.full + 8 * s, VALUES + slabs * B_SLAB);
+        bulk_copy_here(ring.stages + s * STAGE_BYTES, from + (u64)(x.first + k) * (4 * PIECE_VALUES), VALUES, ring.full + 8 * s);
+    };
+    auto right = [&](u32 s, u32 k) {
+        for (u32 j = 0; j < slabs; j++) tile_copy_here(ring.stages + s * STAGE_BYTES + VALUES + j * SLAB, map, (x.first + k) * DEPTH, x.col + 64 * j, ring.full + 8 * s);
+    };
+    for (u32 k = 0; k < early; k++) left(k, k);
+    launches_before();
+    let_next();
+    for (u32 k = 0; k < early; k++) right(k, k);
+    u32 stage = 0, parity = 0;
+    for (u32 k = early; k < x.steps(); k++) {
+        barrier_wait(ring.empty + 8 * stage, parity);
+        left(stage, k);
+        right(stage, k);
+        if (++stage == STAGES) stage = 0, parity ^= 1;
+    }
+}
+
+// multiply is the work of group 0 or 1 of four warps.
+__device__ __forceinline__ void multiply(float (&acc)[TILES][4], const Ring &ring, const Share &x, const uint4 *places, u32 group, const Params &p) {
+    u32 lane = threadIdx.x % 128, stage = 0, parity = 0, before;
+    const uint4 *from = places + (((u64)(x.row / 256) * fours24(p) + x.first / 4) * 4 + x.row % 256 / 64 + group) * 128 + lane;
+    auto look = [&](u32 four, u32 (&y)[1][4]) { load_places(y[0], from + (u64)four * 512); };
+    auto step = [&](u32 k, u32 (&y)[1][4], int at, u32 (&z)[1][4], int last) {
+        u32 a = ring.stages + stage * STAGE_BYTES + group * PIECE_VALUES, b = ring.stages + stage * STAGE_BYTES + VALUES;
+        barrier_wait(ring.full + 8 * stage, parity);
+        wgmma_fence();
+        wgmma_sparse<ELEM, 0>(acc, rows_of_8(a), across_of<WIDE>(b, SLAB), y[0][at]);
+        wgmma_sparse<ELEM, 1>(acc, rows_of_8(a + PIECE_VALUES / 2), across_of<WIDE>(b + DEPTH / 2 * 2 * WIDE, SLAB), y[0][at]);
+        wgmma_commit();
+        if (k > 0) {
+            wgmma_wait<1>(); // the step before is done
+            wgmma_held(z[0][last]);
+            if (lane == 0) barrier_arrive(ring.empty + 8 * before, x.part);
+        }
+        before = stage;
+        if (++stage == STAGES) stage = 0, parity ^= 1;
+    };
+    u32 held[2][1][4];
+    four_steps<1>(x.steps(), held, look, step);
+    wgmma_hold(acc);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(PARTS, 1, 1)
+    ENTRY(const u16 *__restrict__ values, const u32 *__restrict__ index, const u32 *__restrict__ mask, const u16 *__restrict__ b,
+          const float *__restrict__ bias, void *__restrict__ c, const __grid_constant__ Params p, const __grid_constant__ TileMap map) {
+    extern __shared__ __align__(1024) unsigned char smem[];
+    Share x(p);
+    Ring ring(shared_address(smem));
+    u32 warp = threadIdx.x / 32;
+    if (threadIdx.x == MULTIPLY) {
+        prefetch(&map);
+        ring.start();
+    }
+    __syncthreads();
+    if (threadIdx.x >= MULTIPLY) {
+        if (threadIdx.x == MULTIPLY) copy_all(ring, x, (const unsigned char *)values, &map, p);
+        __syncwarp();
+        if (PARTS > 1) cluster_sync(), cluster_arrive();
+    } else {
+        float acc[TILES][4] = {};
+        multiply(acc, ring, x, (const uint4 *)index, warp / 4, p);
+        launches_before();
+        EntriesGroup24 entries{values, index, mask, b, &p};
+        if (PARTS > 1) {
+            asm volatile("bar.sync 1, %0;" ::"n"(MULTIPLY) : "memory"); // nothing is read of the stages any more, and nothing more comes
+            Exchange<TILES, PARTS> sums{ring.stages, x.part};
+            sums.give(acc, warp);
+            __syncwarp();
+            cluster_sync();
+            sums.store(warp, {c, bias}, p, x.row, x.col, entries);
+            __syncwarp();
+            cluster_arrive();
+        } else
+            store_inside(acc, {c, bias}, p, x.row + warp * 16, x.col, entries);
+        __syncwarp();
+    }
+    if (PARTS > 1) cluster_wait(); // no block leaves while others read its sums
+}
