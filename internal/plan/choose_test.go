@@ -95,6 +95,8 @@ func TestChoice(t *testing.T) {
 		{"few zeros", backend.CodePTX, "gen:uniform,rows=2048,density=0.7", dtype.F16, 512, "dense"},
 		{"half zeros, few columns", backend.CodePTX, "gen:uniform,rows=28672,cols=2048,density=0.5", dtype.F16, 8, "lanestream"},
 		{"few entries", backend.CodePTX, "gen:uniform,rows=4096,density=0.005", dtype.F16, 128, "csr"},
+		{"2:4, few columns", backend.CodePTX, "gen:nm,rows=4096,cols=2048,n=2,m=4", dtype.F16, 8, "nm"},
+		{"2:4, many columns", backend.CodePTX, "gen:nm,rows=4096,cols=2048,n=2,m=4", dtype.F16, 512, "nm"},
 		{"2:16 in tall units", backend.CodePTX, "gen:nm,rows=2048,cols=2048,n=2,m=16,v=32", dtype.F16, 512, "nm"},
 		{"a graph", backend.CodePTX, "gen:powerlaw,rows=40000,nnz-per-row=8", dtype.F16, 128, "csr hrpb"},
 		{"a row that is full", backend.CodePTX, "gen:onedense,rows=20000,nnz-per-row=4", dtype.F32, 128, "csr"},
