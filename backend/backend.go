@@ -102,7 +102,7 @@ type TileMap struct {
 	Rows, Cols uint32
 	Pitch      uint32 // elements from row to row, a multiple of 8
 	TileRows   uint32 // at most 256
-	TileCols   uint32 // 8, 16, 32 or 64
+	TileCols   uint32 // 8, 16, 32 or 64; 0: 64
 }
 
 // Timing tells how long a Run took.

@@ -93,7 +93,7 @@ func CheckLaunch(l *Launch, b *Binary, c *Caps) error {
 // tiles tells whether there can be tiles of this size.
 func (m *TileMap) tiles() bool {
 	switch m.TileCols {
-	case 8, 16, 32, 64:
+	case 0, 8, 16, 32, 64:
 		return m.TileRows > 0 && m.TileRows <= 256
 	}
 	return false

@@ -5,6 +5,7 @@
 package cuda
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -163,7 +164,7 @@ func (d *device) add(l *backend.Launch) {
 	}
 	for i := range l.Maps {
 		m := &l.Maps[i]
-		d.queue.Map(l.Args[m.Arg].(*buffer).ptr, m.Rows, m.Cols, m.Pitch, m.TileRows, m.TileCols)
+		d.queue.Map(l.Args[m.Arg].(*buffer).ptr, m.Rows, m.Cols, m.Pitch, m.TileRows, cmp.Or(m.TileCols, 64))
 	}
 	d.last = l
 }
