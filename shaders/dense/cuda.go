@@ -16,6 +16,7 @@ import (
 type cudaTile struct {
 	name       string
 	hopper     bool
+	quantised  bool // A is
 	rows, cols uint32
 	stages     uint32
 	down       uint32 // blocks of a cluster below each other,
@@ -47,6 +48,11 @@ var cudaTiles = []cudaTile{
 	{name: "cuda_hopper_n32", hopper: true, rows: 128, cols: 32, stages: 8, down: 1, across: 1, resident: 1, step: 320, start: 5000},
 	{name: "cuda_hopper_n16", hopper: true, rows: 128, cols: 16, stages: 8, down: 1, across: 1, resident: 1, step: 310, start: 5000},
 	{name: "cuda_hopper_n8", hopper: true, rows: 128, cols: 8, stages: 8, down: 1, across: 1, resident: 1, step: 300, start: 5000},
+	{name: "cuda_quantised_n128", hopper: true, quantised: true, rows: 128, cols: 128, stages: 4, down: 2, across: 1, resident: 1, step: 400, start: 6000},
+	{name: "cuda_quantised_n64", hopper: true, quantised: true, rows: 128, cols: 64, stages: 6, down: 1, across: 1, resident: 1, step: 250, start: 5000},
+	{name: "cuda_quantised_n32", hopper: true, quantised: true, rows: 128, cols: 32, stages: 8, down: 1, across: 1, resident: 1, step: 170, start: 5000},
+	{name: "cuda_quantised_n16", hopper: true, quantised: true, rows: 128, cols: 16, stages: 8, down: 1, across: 1, resident: 1, step: 160, start: 5000},
+	{name: "cuda_quantised_n8", hopper: true, quantised: true, rows: 128, cols: 8, stages: 8, down: 1, across: 1, resident: 1, step: 155, start: 5000},
 	{name: "cuda_tile128", rows: 128, cols: 128, stages: 3, warpRows: 64, warpCols: 32, resident: 2, step: 1300, start: 4000},
 	{name: "cuda_tile64", rows: 64, cols: 64, stages: 3, warpRows: 32, warpCols: 32, resident: 4, step: 900, start: 3000},
 }
@@ -65,7 +71,7 @@ func cudaVariants() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, t := range []dtype.Type{dtype.F16, dtype.BF16} {
 		for _, hopper := range []bool{true, false} {
-			tiles := slices.DeleteFunc(slices.Clone(cudaTiles), func(c cudaTile) bool { return c.hopper != hopper })
+			tiles := slices.DeleteFunc(slices.Clone(cudaTiles), func(c cudaTile) bool { return c.hopper != hopper || c.quantised })
 			any := tiles[0].variant(t)
 			any.Name = fmt.Sprintf("cuda_%s_%v", pick(hopper, "hopper", "tiles"), t)
 			vs = append(vs, any)
@@ -115,7 +121,8 @@ func (c cudaTile) variant(t dtype.Type) *spec.Variant {
 // tileOf returns the tile of a variant that has one of cudaTiles.
 func tileOf(v *spec.Variant) (cudaTile, bool) {
 	i := slices.IndexFunc(cudaTiles, func(c cudaTile) bool {
-		return v.Code == backend.CodePTX && c.hopper == v.Need.Exact && c.rows == v.Const("ROWS") && c.cols == v.Const("COLS") && c.parts == v.Const("PARTS")
+		return v.Code == backend.CodePTX && c.hopper == v.Need.Exact && c.quantised == (v.Quant != dtype.Invalid) && c.rows == v.Const("ROWS") && c.cols == v.Const("COLS") &&
+			c.parts == v.Const("PARTS")
 	})
 	if i < 0 || v.Name == "cuda_"+v.In.String() { // halves
 		return cudaTile{}, false
@@ -125,6 +132,9 @@ func tileOf(v *spec.Variant) (cudaTile, bool) {
 
 // family returns the variants that a variant picks from: itself, or those of its kind and type.
 func family(v *spec.Variant) []*spec.Variant {
+	if v.Quant != dtype.Invalid && v.Code == backend.CodePTX {
+		return quantisedFamily(v)
+	}
 	c, ok := tileOf(v)
 	if !ok || v.Name == fmt.Sprintf("%s_%v", c.name, v.In) {
 		return []*spec.Variant{v}

@@ -75,13 +75,6 @@ const (
 // align is what A's leading dimension is a multiple of: 16 bytes of elements, or more.
 const align = 8
 
-// notFull is the refusal of a matrix that does not store every element. It counts as ErrUnsupported, so that another
-// format may be tried.
-type notFull struct{ error }
-
-func (e notFull) Unwrap() error        { return e.error }
-func (e notFull) Is(target error) bool { return target == backend.ErrUnsupported }
-
 // encode fills a sparse matrix with zeros.
 func encode[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
 	if m, err := a.Full(); err == nil {
@@ -132,7 +125,7 @@ func lda(cols int) int { return spec.Ceil(cols, align) * align }
 // measure tells what any matrix of a size becomes.
 func measure(rows, cols int, nnz int64, v *spec.Variant) (formats.Stats, int64, error) {
 	if v.Quant != dtype.Invalid {
-		return measureQuantised(rows, cols, nnz, v)
+		return measureQuantised(rows, cols, v)
 	}
 	ld := int64(spec.Ceil(int64(cols), align) * align)
 	if ld > spec.MaxLD {

@@ -15,6 +15,11 @@ layout(local_size_x = 128) in;
 #define PITCH 17 // vec4 from a place to the next
 
 #include "gemm.glsl"
+#ifdef QUANT
+#define BRING_LEFT bringCodes
+#else
+#define BRING_LEFT bring
+#endif
 
 shared vec4 tiles[2][STEP * PITCH];
 
@@ -53,6 +58,19 @@ void bring(uint t, Operand x, uint i, uint k) {
     }
 }
 
+#ifdef QUANT
+// bringCodes is bring for quantised rows. Codes past the last column are 0.
+void bringCodes(uint t, Operand x, uint i, uint k) {
+    [[unroll]] for (uint n = 0; n < 64 * STEP / 4 / 128; n++) {
+        uint at = gl_LocalInvocationIndex + 128 * n, line = at % 64, place = at / 64 * 4;
+        uint codes = 0;
+        float s = 0;
+        if (i + line < x.lines && k + place < p.cols) codes = codesOf(i + line, k + place), s = scaleOf(i + line, k + place);
+        [[unroll]] for (uint e = 0; e < 4; e++) tiles[t][(place + e) * PITCH + line / 4][line % 4] = s * level(codes, e);
+    }
+}
+#endif
+
 void main() {
     uint row, col;
     if (!tileAt(row, col)) return;
@@ -62,7 +80,7 @@ void main() {
     [[unroll]] for (uint r = 0; r < 8; r++) acc[r] = vec4(0);
     for (uint k = 0; k < p.cols; k += STEP) {
         barrier();
-        bring(0, x[0], row, k);
+        BRING_LEFT(0, x[0], row, k);
         bring(1, x[1], col, k);
         barrier();
         for (uint e = 0; e < STEP; e++) {

@@ -47,6 +47,32 @@ const PER = 2u;
 fn element(x: Operand, i: u32) -> f32 { return bitcast<f32>(widen((word(x, i / 2u) >> (16u * (i & 1u))) & 0xffffu, {{.ELEM}}u)); }
 {{end}}
 
+{{if .QUANT}}
+const QUANT = {{.QUANT}}u;
+{{.QUANTISED}}
+// Rows of codes are a multiple of 16 bytes long, and the scales lie behind them.
+fn code_words() -> u32 { return (p.cols + 15u) / 16u * 4u; }
+fn codes_of(row: u32, k: u32) -> u32 { return a[row * code_words() + k / 4u]; } // that of column k in byte k % 4
+fn scale_of(row: u32, k: u32) -> f32 { return bitcast<f32>(a[p.rows * code_words() + row * ((p.cols + 127u) / 128u) + k / 128u]); }
+fn left_of(x: Operand, i: u32, k: u32) -> f32 { return scale_of(i, k) * level(codes_of(i, k), k % 4u); }
+
+// bring_codes is bring for quantised rows. Codes past the last column are 0.
+fn bring_codes(tile: u32, x: Operand, i: u32, k: u32, t: u32) {
+    for (var at = t; at < 64u * STEP / 4u; at = at + {{.LX}}u) {
+        let line = at % 64u;
+        let place = at / 64u * 4u;
+        var codes = 0u;
+        var s = 0.0;
+        if (i + line < x.lines && k + place < p.cols) {
+            codes = codes_of(i + line, k + place);
+            s = scale_of(i + line, k + place);
+        }
+        for (var e = 0u; e < 4u; e = e + 1u) { tiles[tile + (place + e) * PITCH + line] = s * level(codes, e); }
+    }
+}
+{{else}}
+fn left_of(x: Operand, i: u32, k: u32) -> f32 { return element(x, place_of(x, i, k)); }
+{{end}}
 // pair returns the elements of a word.
 fn pair(w: u32) -> vec2<f32> {
 {{if eq .ELEM "0"}}
@@ -91,7 +117,7 @@ fn entries(row: u32, col: u32) -> f32 {
     let bits = select(row, col, (p.order & 2u) != 0u) * p.words; // of the row of A: those of entries
     for (var k = 0u; k < p.cols; k = k + 1u) {
         if (p.words != 0u && ((stored[bits + k / 32u] >> (k % 32u)) & 1u) == 0u) { continue; }
-        sum = add_term(sum, element(l, place_of(l, row, k)), element(r, place_of(r, col, k)));
+        sum = add_term(sum, left_of(l, row, k), element(r, place_of(r, col, k)));
     }
     return total(sum);
 }
@@ -120,7 +146,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     var acc{{$r}} = vec4<f32>();{{end}}
     for (var k = 0u; k < p.cols; k = k + STEP) {
         workgroupBarrier();
-        bring(0u, l, row, k, t);
+        {{if .QUANT}}bring_codes{{else}}bring{{end}}(0u, l, row, k, t);
         bring(TILE, r, col, k, t);
         workgroupBarrier();
         for (var e = 0u; e < STEP; e = e + 1u) {

@@ -1,14 +1,18 @@
-// Quantised matrices of which every element is stored: 8-bit values, with a scale for each row and 128 columns.
+// Quantised matrices: 8-bit values, with a scale for each row and 128 columns; all elements are stored, or zeros filled in.
 
 package dense
 
 import (
 	"fmt"
+	"slices"
 	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/internal/simd"
 	"github.com/spmmrun/spmm/shaders/host"
 	"github.com/spmmrun/spmm/shaders/spec"
@@ -31,45 +35,79 @@ var quantisedPlaces = func() (p [formats.ScaleCols]uint32) {
 // byteAlign is what the bytes of a row of a quantised A are a multiple of.
 const byteAlign = 16
 
-// packQuantised lays out the values row after row, a multiple of 16 bytes each, and the scales behind them.
+// packQuantised lays out the values row after row, a multiple of 16 bytes each, and the scales behind them. Where elements are not stored
+// zeros are filled in.
 func packQuantised(a *formats.Quantised, v *spec.Variant) (*spec.Packed, error) {
-	for i := range a.Rows {
-		if n := a.RowPtr[i+1] - a.RowPtr[i]; n != int64(a.Cols) {
-			return nil, fmt.Errorf("kernel dense/%s: %w", v.Name, notFull{fmt.Errorf("row %d stores %d of %d elements: %w", i, n, a.Cols, formats.ErrNotFull)})
-		}
-	}
-	stats, items, err := measureQuantised(a.Rows, a.Cols, a.NNZ(), v)
+	stats, items, err := measureQuantised(a.Rows, a.Cols, v)
 	if err != nil {
 		return nil, err
 	}
-	ld := spec.Ceil(a.Cols, byteAlign) * byteAlign
-	data := make([]byte, a.Rows*ld, a.Rows*ld+4*len(a.Scales))
-	for i := range a.Rows {
-		copy(data[i*ld:], a.Q[i*a.Cols:][:a.Cols])
+	if s := stats.Slots; s > 0 {
+		stats.Fill = float64(a.NNZ()) / float64(s)
 	}
-	array := spec.NewArray("a", append(data, backend.Bytes(a.Scales)...))
-	return &spec.Packed{
-		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(), Arrays: []spec.Array{array, spec.NewArray[uint32]("stored", nil)}, Items: items, Stats: stats,
-	}, nil
+	e := &spec.Packed{Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(), Items: items, Stats: stats}
+	var stored []uint32
+	if w := words(a.Cols); a.NNZ() != int64(a.Rows)*int64(a.Cols) {
+		stored = make([]uint32, a.Rows*w)
+		e.Format = filled[half.F16]{&formats.CSR[half.F16]{Rows: a.Rows, Cols: a.Cols}, stored}
+	}
+	data := make([]byte, stats.StoredBytes)
+	lay := layRows
+	if v.Code == backend.CodePTX {
+		lay = layBlocks
+	}
+	var g errgroup.Group
+	g.SetLimit(fillers)
+	for lo := 0; lo < a.Rows; lo += blockRows {
+		g.Go(func() error {
+			hi := min(lo+blockRows, a.Rows)
+			lay(a, lo, hi, data)
+			for i := lo; i < hi && stored != nil; i++ {
+				line := stored[i*words(a.Cols):]
+				for _, j := range a.ColIdx[a.RowPtr[i]:a.RowPtr[i+1]] {
+					line[j>>5] |= 1 << (j & 31)
+				}
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	e.Arrays = []spec.Array{spec.NewArray("a", data), spec.NewArray("stored", stored)}
+	return e, nil
 }
 
-// measureQuantised is measure for quantised matrices, which must store every element.
-func measureQuantised(rows, cols int, nnz int64, v *spec.Variant) (formats.Stats, int64, error) {
-	ld := int64(spec.Ceil(int64(cols), byteAlign) * byteAlign)
-	switch {
-	case nnz != int64(rows)*int64(cols):
-		return formats.Stats{}, 0, fmt.Errorf("kernel dense/%s: %w", v.Name, notFull{formats.ErrNotFull})
-	case ld > spec.MaxLD:
+// layRows lays out rows lo to hi-1.
+func layRows(a *formats.Quantised, lo, hi int, data []byte) {
+	ld, groups := spec.Ceil(a.Cols, byteAlign)*byteAlign, a.Groups()
+	for i := lo; i < hi; i++ {
+		line := data[i*ld:]
+		for e := a.RowPtr[i]; e < a.RowPtr[i+1]; e++ {
+			line[a.ColIdx[e]] = a.Q[e]
+		}
+	}
+	scales := backend.View[float32](data[a.Rows*ld:])
+	copy(scales[lo*groups:hi*groups], a.Scales[lo*groups:])
+}
+
+// measureQuantised is measure for quantised matrices.
+func measureQuantised(rows, cols int, v *spec.Variant) (formats.Stats, int64, error) {
+	ld, lines := int64(spec.Ceil(int64(cols), byteAlign)*byteAlign), int64(rows)
+	if v.Code == backend.CodePTX {
+		ld, lines = int64(spec.Ceil(int64(cols), formats.ScaleCols)*formats.ScaleCols), int64(spec.Ceil(rows, blockRows)*blockRows)
+	}
+	if ld > spec.MaxLD {
 		return formats.Stats{}, 0, fmt.Errorf("kernel dense/%s: %d columns exceed %d: %w", v.Name, cols, spec.MaxLD, backend.ErrUnsupported)
 	}
-	s, tiles := stats(rows, cols, ld, nnz, v)
-	s.StoredBytes = int64(rows) * (ld + 4*int64(spec.Ceil(cols, formats.ScaleCols)))
+	s, tiles := stats(rows, cols, ld, int64(rows)*int64(cols), v)
+	s.StoredBytes = lines * (ld + 4*int64(spec.Ceil(cols, formats.ScaleCols)))
 	return s, tiles, nil
 }
 
 func quantisedVariants() []*spec.Variant {
-	var vs []*spec.Variant
-	for _, kind := range []dtype.Type{dtype.S8, dtype.E4M3} {
+	vs := slices.Clone(quantisedCUDA)
+	for _, kind := range quants {
 		for _, t := range []dtype.Type{dtype.F16, dtype.BF16} {
 			vs = append(vs, &spec.Variant{
 				Name: "cpu_" + kind.String() + "_" + t.String(), In: t, Quant: kind, Code: backend.CodeGo,
@@ -102,7 +140,7 @@ func quantisedGroup[T formats.Value](kind dtype.Type, loops host.Loops[T]) backe
 			return
 		}
 		rows, n, lda := min(quantisedRows, int(p.rows)-row), min(quantisedCols, int(p.n)-col), spec.Ceil(p.cols, byteAlign)*byteAlign
-		values, b := args[0], backend.View[T](args[2])
+		values, stored, b := args[0], backend.View[uint32](args[1]), backend.View[T](args[2])
 		scales, groups := backend.View[float32](args[0][int(p.rows)*int(lda):]), spec.Ceil(p.cols, formats.ScaleCols)
 		value := func(i, k int) float32 {
 			return scales[i*int(groups)+k/formats.ScaleCols] * levels[values[i*int(lda)+k]]
@@ -130,6 +168,9 @@ func quantisedGroup[T formats.Value](kind dtype.Type, loops host.Loops[T]) backe
 			acc := s.acc[i*quantisedCols:][:n]
 			host.Repair(acc, func(j int, add func(x, y float32)) {
 				for k := range int(p.cols) {
+					if p.words > 0 && stored[(row+i)*int(p.words)+k/32]>>(k%32)&1 == 0 {
+						continue
+					}
 					add(value(row+i, k), loops.Wide(b[k*int(p.ldb)+col+j]))
 				}
 			})

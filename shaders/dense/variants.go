@@ -5,6 +5,7 @@ package dense
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
@@ -59,6 +60,11 @@ func variants() []*spec.Variant {
 			Out: []dtype.Type{dtype.F16, dtype.BF16}, AnyOrder: true,
 		})
 	}
+	for _, kind := range quants {
+		for _, t := range []dtype.Type{dtype.F16, dtype.BF16} {
+			vs = append(vs, quantise(scalarVulkan(t), kind), quantise(webgpu(t), kind))
+		}
+	}
 	return append(vs, quantisedVariants()...)
 }
 
@@ -97,12 +103,28 @@ func scalarVulkan(t dtype.Type) *spec.Variant {
 	}
 }
 
+// quants are the kinds of quantised values.
+var quants = []dtype.Type{dtype.S8, dtype.E4M3}
+
+// quantise makes a variant of the scalar kernels one for quantised values.
+func quantise(v *spec.Variant, kind dtype.Type) *spec.Variant {
+	v.Name = fmt.Sprintf("%s_%v_%v", strings.TrimSuffix(v.Name, "_"+v.In.String()), kind, v.In)
+	v.Quant, v.AnyOrder = kind, false
+	v.Unit.Defines["QUANT"] = include.Quant(kind)
+	if v.Code == backend.CodeWGSL {
+		v.Unit.Defines["QUANTISED"] = include.QuantisedWGSL
+	} else {
+		v.Unit.Blob = fmt.Sprintf("scalar_%v_%v.spv", kind, v.In)
+	}
+	return v
+}
+
 func webgpu(t dtype.Type) *spec.Variant {
 	return &spec.Variant{
 		Name: "webgpu_" + t.String(), In: t, Code: backend.CodeWGSL, Entry: "main",
 		Need: spec.Need{Shared: 2 * 16 * 68 * 4}, Local: [3]uint32{local, 1, 1}, Consts: append(tiles(), spec.Define("HIGH", 8)), AnyOrder: true,
 		Unit: spec.Unit{Source: "kernel.wgsl", Defines: map[string]string{
-			"ELEM": include.Define(t), "HALF": include.HalfWGSL, "NONFINITE": include.NonFiniteWGSL,
+			"ELEM": include.Define(t), "QUANT": "", "HALF": include.HalfWGSL, "NONFINITE": include.NonFiniteWGSL,
 		}},
 	}
 }

@@ -1,7 +1,7 @@
 // Package include holds source text that kernels share: half.cuh, half.glsl and half.wgsl convert
 // between element types, fixed.cuh, fixed.glsl and fixed.wgsl do RFX-p's arithmetic in integers,
 // epilogue.cuh, epilogue.glsl and epilogue.wgsl apply a bias and an activation, addr.glsl steps through buffers of any size, panel* multiply panels of rows that share columns, operands.glsl reads A
-// and B, repair.glsl and nonfinite.wgsl compute outputs that are not finite again.
+// and B, quantised.* turn codes of 8 bits into numbers, repair.glsl and nonfinite.wgsl compute outputs that are not finite again.
 //
 // CUDA C++ and GLSL sources include the files by their relative path; WGSL has no includes, so a
 // variant puts the text into its template through Unit.Defines.
@@ -34,11 +34,24 @@ var FixedWGSL string
 //go:embed panel.wgsl
 var PanelWGSL string
 
+// QuantisedWGSL is quantised.wgsl.
+//
+//go:embed quantised.wgsl
+var QuantisedWGSL string
+
 // NonFiniteWGSL is nonfinite.wgsl behind epilogue.wgsl, which it needs.
 var NonFiniteWGSL = EpilogueWGSL + "\n" + nonFinite
 
 //go:embed nonfinite.wgsl
 var nonFinite string
+
+// Quant is the value of the define QUANT for quantised values of a kind.
+func Quant(kind dtype.Type) string {
+	if kind == dtype.E4M3 {
+		return "2"
+	}
+	return "1"
+}
 
 // Element types as kernels' parameters and defines number them.
 const (

@@ -7,7 +7,14 @@ const uint GROUP_ROWS = 64;
 const uint STEP_COLS = 32;
 const uint CHAINS = 64;
 
-// The arrays' places in `index`: StreamPtr, PieceRows, RestPtr, RestCol, Stored.
+#ifdef QUANT
+#include "../include/quantised.glsl"
+#define VALUE_BYTES 1u
+#else
+#define VALUE_BYTES ELEM_BYTES
+#endif
+
+// The arrays' places in `index`: StreamPtr, PieceRows, RestPtr, RestCol, Stored, and where A is quantised its scales, row after row.
 uint streams() { return p.groups * p.parts; }
 uint rowAt(uint stream) { return p.index.v[stream]; }
 uint pieceRowsAt(uint stream) { return p.index.v[streams() + 1 + stream]; }
@@ -15,13 +22,24 @@ uint restAt(uint row) { return Words(at(uvec2(p.index), streams() * 2 + 1, 4)).v
 uvec2 restCols() { return at(at(uvec2(p.index), streams() * 2 + 1, 4), p.rows + 1, 4); }
 
 // restValues is the address of the rest's values, which lie behind those of the streams.
-uvec2 restValues() { return at(uvec2(p.values), rowAt(streams()), CHAINS * ELEM_BYTES); }
+uvec2 restValues() { return at(uvec2(p.values), rowAt(streams()), CHAINS * VALUE_BYTES); }
 
 // stored tells whether a value is an entry. value counts from row `row` of values on, 64 a row.
 bool stored(uint row, uint value) {
     uvec2 words = at(at(restCols(), restAt(p.rows), 4), row, CHAINS / 8);
     return (Words(words).v[value >> 5] >> (value & 31u) & 1u) != 0;
 }
+
+// entryOf returns value i behind an address as the number that it stands for in a row and column.
+#ifdef QUANT
+float scaleOf(uint row, uint col) {
+    uvec2 scales = at(at(restCols(), restAt(p.rows), 4), rowAt(streams()), CHAINS / 8);
+    return Floats(at(scales, row, (p.cols + SCALE_COLS - 1) / SCALE_COLS * 4)).v[col / SCALE_COLS];
+}
+float entryOf(uvec2 values, uint i, uint row, uint col) { return scaleOf(row, col) * level(Words(values).v[i / 4], i % 4); }
+#else
+float entryOf(uvec2 values, uint i, uint row, uint col) { return element(values, i); }
+#endif
 
 // firstPiece is the first piece of a part.
 uint firstPiece(uint part) { return p.pieces * part / p.parts; }
@@ -35,7 +53,7 @@ float entries(uint group, uint r, uint j) {
     uint mine = r >> 3 & 1u | r >> 4 << 2; // the row's positions but for bit 1
     for (uint part = 0; part < p.parts; part++) {
         uint row = rowAt(group * p.parts + part);
-        uvec2 values = at(uvec2(p.values), row, CHAINS * ELEM_BYTES);
+        uvec2 values = at(uvec2(p.values), row, CHAINS * VALUE_BYTES);
         for (uint chain = 8 * (r & 7u); chain < 8 * (r & 7u) + 8; chain++) {
             uint value = chain;
             for (uint s = firstPiece(part) * p.steps; s < firstPiece(part + 1) * p.steps; s++)
@@ -44,14 +62,17 @@ float entries(uint group, uint r, uint j) {
                     for (uint i = 0; i < 16; i++) {
                         if ((word >> 2 * i & 1u) == 0) continue;
                         uint k = s * STEP_COLS + 16 * w + 8 * (i >> 1 & 1u) + 4 * (chain & 1u) + (chain / 2 & 3u);
-                        if ((i & 13u) == mine && stored(row, value)) addTerm(sum, element(values, value), element(rowOfB(k), j));
+                        if ((i & 13u) == mine && stored(row, value)) addTerm(sum, entryOf(values, value, group * GROUP_ROWS + r, k), element(rowOfB(k), j));
                         value += CHAINS;
                     }
                 }
         }
     }
     uint row = group * GROUP_ROWS + r;
-    for (uint i = restAt(row); i < restAt(row + 1); i++) addTerm(sum, element(restValues(), i), element(rowOfB(Words(restCols()).v[i]), j));
+    for (uint i = restAt(row); i < restAt(row + 1); i++) {
+        uint k = Words(restCols()).v[i];
+        addTerm(sum, entryOf(restValues(), i, row, k), element(rowOfB(k), j));
+    }
     return total(sum);
 }
 

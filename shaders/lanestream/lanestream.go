@@ -7,6 +7,9 @@
 // For many columns, compute capability 9.0 has a kernel that multiplies the same packed matrix by warpgroup instructions: it makes
 // their operand in registers in the same way. Launch runs what suits the number of columns (Suited).
 //
+// A quantised matrix (formats.Quantised) has values of a byte. On CUDA a value of the streams is a pair of them, of neighbouring columns
+// (quantised_cuda.go): half as many values to take, each of which makes a whole register of the operand.
+//
 // The grid's x counts blocks of groups of 64 rows, y blocks of columns of C. A group's streams are warps of one block, whose
 // sums are added in the order of the parts.
 //
@@ -20,6 +23,7 @@ import (
 	"slices"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/lanestream"
@@ -164,10 +168,14 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 
 // suited returns the variant that multiplies in a problem.
 func suited(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
-	switch v.Code {
-	case backend.CodePTX:
+	switch {
+	case v.Quant != dtype.Invalid && v.Code == backend.CodePTX:
+		return pairsFor(v, p.N)
+	case v.Quant != dtype.Invalid:
+		return v
+	case v.Code == backend.CodePTX:
 		return forColumns(v, shapeOf(e), p)
-	case backend.CodeSPIRV:
+	case v.Code == backend.CodeSPIRV:
 		return vulkanFor(v, p, shapeOf(e).Window, e.Format.(interface{ LongestPiece() int }).LongestPiece())
 	}
 	return v

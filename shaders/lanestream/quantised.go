@@ -3,7 +3,11 @@
 package lanestream
 
 import (
+	"fmt"
+	"maps"
 	"math/bits"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/spmmrun/spmm/backend"
@@ -13,6 +17,7 @@ import (
 	"github.com/spmmrun/spmm/formats/lanestream"
 	"github.com/spmmrun/spmm/internal/simd"
 	"github.com/spmmrun/spmm/shaders/host"
+	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -29,6 +34,9 @@ func (s shape) Shape() lanestream.Shape { return lanestream.Shape(s) }
 
 // packQuantised packs the values without their scales, as bytes in the order of lane streams, and the scales behind the index.
 func packQuantised(a *formats.Quantised, v *spec.Variant) (*spec.Packed, error) {
+	if v.Code == backend.CodePTX {
+		return packPairs(a, v)
+	}
 	m, err := lanestream.Encode(a.Levels(), lanestream.Options{Parts: parts(a.Rows, v)})
 	if err != nil {
 		return nil, err
@@ -62,8 +70,15 @@ func bytesOf(values []half.F16, kind dtype.Type) []uint8 {
 }
 
 func quantisedVariants() []*spec.Variant {
-	var vs []*spec.Variant
-	for _, kind := range []dtype.Type{dtype.S8, dtype.E4M3} {
+	vs := slices.Clone(pairsCUDA)
+	for _, v := range append(vulkanScalars(), webgpuVariants()...) {
+		for _, kind := range quants {
+			if v.In != dtype.F32 {
+				vs = append(vs, quantise(v, kind))
+			}
+		}
+	}
+	for _, kind := range quants {
 		for _, t := range []dtype.Type{dtype.F16, dtype.BF16} {
 			vs = append(vs, &spec.Variant{
 				Name: "cpu_" + kind.String() + "_" + t.String(), In: t, Quant: kind, Code: backend.CodeGo,
@@ -75,6 +90,20 @@ func quantisedVariants() []*spec.Variant {
 		}
 	}
 	return vs
+}
+
+// quantise returns the form of a variant of the scalar kernels for quantised values.
+func quantise(of *spec.Variant, kind dtype.Type) *spec.Variant {
+	v := *of
+	v.Name = fmt.Sprintf("%s_%v_%v", strings.TrimSuffix(v.Name, "_"+v.In.String()), kind, v.In)
+	v.Quant, v.Unit.Defines = kind, maps.Clone(v.Unit.Defines)
+	v.Unit.Defines["QUANT"] = include.Quant(kind)
+	if v.Code == backend.CodeWGSL {
+		v.Unit.Defines["QUANTISED"] = include.QuantisedWGSL
+	} else {
+		v.Unit.Blob = fmt.Sprintf("scalar_%v_%v.spv", kind, v.In)
+	}
+	return &v
 }
 
 // quantisedGroup returns the function of one workgroup on the CPU, a group of 64 rows and some columns. Values are multiplied by their

@@ -43,8 +43,11 @@ vec4 quad(uvec2 row, uint i) {
 #endif
 }
 
+// value returns value i behind an address, of a quantised one the number without its scale.
 float value(uvec2 a, uint i) {
-#if ELEM == F32
+#ifdef QUANT
+    return level(Words(a).v[i >> 2], i & 3u);
+#elif ELEM == F32
     return uintBitsToFloat(Words(a).v[i]);
 #else
     return pair(Words(a).v[i >> 1] >> 16 * (i & 1u)).x;
@@ -66,13 +69,25 @@ Values fetch(uint word, uvec2 values, inout uint next, uint last) {
     return x;
 }
 
-// keep writes them to a team's tile.
-void keep(Values x, uint to, uint chain) {
+// keep writes them to a team's tile, of rows from `row` on and columns from `first` on.
+void keep(Values x, uint to, uint chain, uint row, uint first) {
     uint g = chain >> 3, col = 4 * (chain & 1u) + (chain >> 1 & 3u);
     [[unroll]] for (uint i = 0; i < 16; i++) {
         uint k = 8 * (i >> 1 & 1u) + col, r = 16 * (i >> 2) + 8 * (i & 1u) + g;
+#ifdef QUANT
+        x.v[i] *= scaleOf(min(row + r, p.rows - 1), min(first + k, p.cols - 1));
+#endif
         tile[to + 16 * k + (r >> 2 ^ k & 7u)][r & 3u] = x.v[i];
     }
+}
+
+// restOf returns entry i of the rest, which is a row's.
+float restOf(uint row, uint i) {
+#ifdef QUANT
+    return entryOf(restValues(), i, row, Words(restCols()).v[i]);
+#else
+    return value(restValues(), i);
+#endif
 }
 
 void main() {
@@ -98,7 +113,7 @@ void main() {
             begin = firstPiece(part) * p.steps;
             words = firstPiece(part + 1) * p.steps * 2 - 2 * begin;
             last = max((rowAt(group * p.parts + part + 1) - row) * CHAINS, 1) - 1;
-            if (last > 0) values = at(values, row, CHAINS * ELEM_BYTES);
+            if (last > 0) values = at(values, row, CHAINS * VALUE_BYTES);
             if (words > 0) masks = maskAt(group, begin);
         }
         // While a word is multiplied, the values of the next are on their way, and the mask of the one after it.
@@ -107,7 +122,7 @@ void main() {
         bits = words > 1 ? Words(masks).v[me / 2 * 2 + 1] >> (me & 1u) : 0;
         for (uint w = 0; w < most; w++) {
             barrier();
-            if (w < words) keep(x, team * 256, me);
+            if (w < words) keep(x, team * 256, me, group * GROUP_ROWS, begin * STEP_COLS + 16 * w);
             barrier();
             x = fetch(bits, values, next, last);
             bits = w + 2 < words ? Words(masks).v[(w + 2) / 2 * 64 + me / 2 * 2 + (w & 1u)] >> (me & 1u) : 0;
@@ -133,7 +148,7 @@ void main() {
         if (works && row + r < p.rows) {
             uint end = restAt(row + r + 1);
             for (uint i = restAt(row + r) + share * slices + slice; i < end; i += shares * slices)
-                x += value(restValues(), i) * quad(rowOfB(Words(restCols()).v[i]), from);
+                x += restOf(row + r, i) * quad(rowOfB(Words(restCols()).v[i]), from);
         }
         if (shares * slices > 1) {
             barrier();

@@ -9,6 +9,10 @@ const TEAMS = {{.TEAMS}}u;
 
 var<workgroup> tile: array<f32, {{.TILE}}>;
 
+{{if .QUANT}}
+const QUANT = {{.QUANT}}u;
+{{.QUANTISED}}
+{{end}}
 {{if eq .ELEM "0"}}
 fn element(w: u32, i: u32) -> f32 { return bitcast<f32>(w); }
 fn value(i: u32) -> f32 { return bitcast<f32>(values[i]); }
@@ -27,23 +31,35 @@ fn pair(w: u32) -> vec2<f32> {
 {{end}}
 }
 fn element(w: u32, i: u32) -> f32 { return bitcast<f32>(widen((w >> (16u * (i & 1u))) & 0xffffu, {{.ELEM}}u)); }
+{{if .QUANT}}
+fn value(i: u32) -> f32 { return level(values[i / 4u], i & 3u); } // without its scale
+{{else}}
 fn value(i: u32) -> f32 { return pair(values[i / 2u] >> (16u * (i & 1u))).x; }
+{{end}}
 fn b_element(row: u32, j: u32) -> f32 { return element(b[row * (p.ldb / 2u) + j / 2u], j); }
 fn b_quad(row: u32, j: u32) -> vec4<f32> {
     let i = row * (p.ldb / 2u) + j / 2u;
     return vec4<f32>(pair(b[i]), pair(b[i + 1u]));
 }
 // exact is value for numbers that are not finite too.
-fn exact(i: u32) -> f32 { return element(values[i / 2u], i); }
+fn exact(i: u32) -> f32 { return {{if .QUANT}}value(i){{else}}element(values[i / 2u], i){{end}}; }
 {{end}}
 
-// The arrays' places in index: StreamPtr, PieceRows, RestPtr, RestCol, Stored.
+// The arrays' places in index: StreamPtr, PieceRows, RestPtr, RestCol, Stored, and where A is quantised its scales, row after row.
 fn streams() -> u32 { return p.groups * p.parts; }
 fn rest_at(row: u32) -> u32 { return index[2u * streams() + 1u + row]; }
 fn rest_col(i: u32) -> u32 { return index[2u * streams() + p.rows + 2u + i]; }
 // rest_values is the place of the rest's values, which lie behind those of the streams.
 fn rest_values() -> u32 { return 64u * index[streams()]; }
 fn stored(value: u32) -> bool { return ((rest_col(rest_at(p.rows) + (value >> 5u)) >> (value & 31u)) & 1u) != 0u; }
+// scale_of returns what a value is multiplied with.
+{{if .QUANT}}
+fn scale_of(row: u32, col: u32) -> f32 {
+    return bitcast<f32>(rest_col(rest_at(p.rows) + 2u * index[streams()] + row * ((p.cols + 127u) / 128u) + col / 128u));
+}
+{{else}}
+fn scale_of(row: u32, col: u32) -> f32 { return 1.0; }
+{{end}}
 fn first_piece(part: u32) -> u32 { return p.pieces * part / p.parts; }
 fn mask_word(group: u32, step: u32, i: u32) -> u32 { return mask[(group * p.pieces * p.steps + step) * 64u + i]; }
 
@@ -61,7 +77,7 @@ fn entries(group: u32, r: u32, j: u32) -> f32 {
                     for (var i = 0u; i < 16u; i = i + 1u) {
                         if (((word >> (2u * i)) & 1u) == 0u) { continue; }
                         let k = s * 32u + 16u * w + 8u * ((i >> 1u) & 1u) + 4u * (chain & 1u) + ((chain / 2u) & 3u);
-                        if ((i & 13u) == mine && stored(at)) { sum = add_term(sum, exact(at), b_element(k, j)); }
+                        if ((i & 13u) == mine && stored(at)) { sum = add_term(sum, scale_of(group * 64u + r, k) * exact(at), b_element(k, j)); }
                         at = at + 64u;
                     }
                 }
@@ -70,7 +86,10 @@ fn entries(group: u32, r: u32, j: u32) -> f32 {
     }
     let row = group * 64u + r;
     let end = rest_at(row + 1u);
-    for (var i = rest_at(row); i < end; i = i + 1u) { sum = add_term(sum, exact(rest_values() + i), b_element(rest_col(i), j)); }
+    for (var i = rest_at(row); i < end; i = i + 1u) {
+        let k = rest_col(i);
+        sum = add_term(sum, scale_of(row, k) * exact(rest_values() + i), b_element(k, j));
+    }
     return total(sum);
 }
 
@@ -84,18 +103,18 @@ fn store_quad(group: u32, r: u32, j: u32, x: vec4<f32>) {
     }
 }
 
-// keep writes the value of a chain's position i to a team's tile.
-fn keep(to: u32, chain: u32, i: u32, x: f32) {
+// keep writes the value of a chain's position i to a team's tile, of rows from `row` on and columns from `col` on.
+fn keep(to: u32, chain: u32, i: u32, x: f32, row: u32, col: u32) {
     let k = 8u * ((i >> 1u) & 1u) + 4u * (chain & 1u) + ((chain >> 1u) & 3u);
     let r = 16u * (i >> 2u) + 8u * (i & 1u) + (chain >> 3u);
-    tile[to + 64u * k + 4u * ((r >> 2u) ^ (k & 7u)) + (r & 3u)] = x;
+    tile[to + 64u * k + 4u * ((r >> 2u) ^ (k & 7u)) + (r & 3u)] = x{{if .QUANT}} * scale_of(min(row + r, p.rows - 1u), min(col + k, p.cols - 1u)){{end}};
 }
 
 // rest returns the sum of a share of row r's entries in the rest, for columns j to j+3.
 fn rest(row: u32, share: u32, shares: u32, j: u32) -> vec4<f32> {
     var sum = vec4<f32>();
     let end = rest_at(row + 1u);
-    for (var i = rest_at(row) + share; i < end; i = i + shares) { sum = sum + value(rest_values() + i) * b_quad(rest_col(i), j); }
+    for (var i = rest_at(row) + share; i < end; i = i + shares) { sum = sum + scale_of(row, rest_col(i)) * value(rest_values() + i) * b_quad(rest_col(i), j); }
     return sum;
 }
 
@@ -148,7 +167,7 @@ fn main(@builtin(workgroup_id) at: vec3<u32>, @builtin(local_invocation_index) t
             workgroupBarrier();
             if (w < words) {
 {{range $i := .POSITIONS}}
-                keep(team * 1024u, me, {{$i}}u, x{{$i}});{{end}}
+                keep(team * 1024u, me, {{$i}}u, x{{$i}}, group * 64u, begin * 32u + 16u * w);{{end}}
             }
             workgroupBarrier();
 {{range $i := .POSITIONS}}

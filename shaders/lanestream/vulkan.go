@@ -73,6 +73,12 @@ func vulkanVariants() []*spec.Variant {
 	for _, c := range coops {
 		vs = append(vs, c.variant(32), c.variant(128))
 	}
+	return append(vs, vulkanScalars()...)
+}
+
+// vulkanScalars is the variants of scalar.comp.
+func vulkanScalars() []*spec.Variant {
+	var vs []*spec.Variant
 	for _, t := range types {
 		vs = append(vs, scalarVulkan(t))
 	}

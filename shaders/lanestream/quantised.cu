@@ -1,0 +1,362 @@
+// Lane streams of quantised values × COLS columns of B (8 or 16) on compute capability 9.0. A value of the stream is a pair of codes of 8 bits, of two
+// neighbouring columns, so that a chain's next value is one load of 16 bits as it is in staged.cu, and makes a whole register of A for mma.m16n8k16. B
+// comes through shared memory, brought by a warp of its own; the rest is done by REST_WARPS warps beside those of the streams. Sums of
+// SCALE_COLS columns are multiplied by their scales and added up.
+
+#define MASK_BYTES 256 // of a step
+#define B_ROWS 64
+#include "staged.cuh"
+#include "../include/quantised.cuh"
+
+#define SCALE_STEPS (SCALE_COLS / B_ROWS)
+
+// take reads 8 pairs of codes by byte BYTE of a mask word: bit 2r + h says that register r of columns h takes the next pair of chain h, which is at next[h]
+// from base; chain 1 lies 2 bytes behind chain 0. x[r] and x[4 + r] have the pairs in their lower halves.
+#define TAKE(LABEL, BIT, CHAIN, OFF, TO) \
+    "and.b32 t, %10, " BIT "; setp.eq.u32 none, t, 0; @none bra " LABEL "; add.u32 a, " CHAIN ", %19; ld.shared.u16 " TO ", [a" OFF "]; add.u32 " CHAIN ", " CHAIN ", 128; " LABEL ":\n"
+template <int BYTE> __device__ __forceinline__ void take_pairs(u32 mask, u32 base, u32 (&next)[2], u32 (&x)[8]) {
+    asm volatile("{.reg .pred none; .reg .b32 t, a;\n"
+                 "mov.b32 %0, %20; mov.b32 %1, %20; mov.b32 %2, %20; mov.b32 %3, %20; mov.b32 %4, %20; mov.b32 %5, %20; mov.b32 %6, %20; mov.b32 %7, %20;\n"
+                 TAKE("L0", "%11", "%8", "+0", "%0") TAKE("L1", "%12", "%9", "+2", "%4") TAKE("L2", "%13", "%8", "+0", "%1") TAKE("L3", "%14", "%9", "+2", "%5")
+                 TAKE("L4", "%15", "%8", "+0", "%2") TAKE("L5", "%16", "%9", "+2", "%6") TAKE("L6", "%17", "%8", "+0", "%3") TAKE("L7", "%18", "%9", "+2", "%7")
+                 "}\n"
+                 : "=&r"(x[0]), "=&r"(x[1]), "=&r"(x[2]), "=&r"(x[3]), "=&r"(x[4]), "=&r"(x[5]), "=&r"(x[6]), "=&r"(x[7]), "+&r"(next[0]), "+&r"(next[1])
+                 : "r"(mask), "n"(1u << (8 * BYTE)), "n"(2u << (8 * BYTE)), "n"(4u << (8 * BYTE)), "n"(8u << (8 * BYTE)), "n"(16u << (8 * BYTE)),
+                   "n"(32u << (8 * BYTE)), "n"(64u << (8 * BYTE)), "n"(128u << (8 * BYTE)), "r"(base), "n"(ZERO_CODE * 0x101));
+}
+#undef TAKE
+
+// Scales are those of A: 64 for each group of rows and SCALE_COLS columns, the eight of rows r, r + 8, … behind each other.
+struct Scales {
+    const float *at;
+    u32 groups; // of columns
+
+    __device__ __forceinline__ Scales(const u32 *index, const Params &p) : at((const float *)index), groups((p.cols + SCALE_COLS - 1) / SCALE_COLS) {}
+    __device__ __forceinline__ const float *block(u32 group, u32 cols) const { return at + ((u64)group * groups + cols) * GROUP_ROWS; }
+    __device__ __forceinline__ float of(u32 row, u32 col) const {
+        return __ldg(block(row / GROUP_ROWS, col / SCALE_COLS) + row % 8 * 8 + row % GROUP_ROWS / 8);
+    }
+    // after returns what follows the scales in `index`.
+    __device__ __forceinline__ const u32 *after(const Params &p) const { return (const u32 *)block(p.groups, 0); }
+};
+
+// Warp is a warp's work on its stream.
+struct Warp {
+    float acc[4][TILES][4];   // of 16 rows each, for the columns that share a scale, without it
+    float total[4][TILES][4];       // of the columns before
+    float scale[8];                 // of the lane's rows
+    u32 next[2];                    // where the ring has the next values of the lane's chains, from its start
+
+    // bring_scales loads the scales of a group of columns, if there is one.
+    __device__ __forceinline__ void bring_scales(const Scales &scales, u32 group, u32 cols, u32 lane) {
+        const float4 *from = (const float4 *)(scales.block(group, min(cols, scales.groups - 1)) + lane / 4 * 8);
+        *(float4 *)scale = __ldg(from), *(float4 *)(scale + 4) = __ldg(from + 1);
+        if (UNIT != 1)
+#pragma unroll
+            for (int i = 0; i < 8; i++) scale[i] *= 1 / UNIT;
+    }
+    // settle adds the sums of columns that share a scale to the totals.
+    __device__ __forceinline__ void settle() {
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+#pragma unroll
+            for (int t = 0; t < TILES; t++)
+#pragma unroll
+                for (int e = 0; e < 4; e++) total[i][t][e] = fmaf(scale[2 * i + e / 2], acc[i][t][e], total[i][t][e]), acc[i][t][e] = 0;
+    }
+
+    // word multiplies 32 columns of A. b has four registers for each tile of columns.
+    __device__ __forceinline__ void word(u32 mask, u32 base, u32 wrap, const u32 (&b)[TILES][4]) {
+        u32 x[2][8];
+        take_pairs<0>(mask, base, next, x[0]);
+        take_pairs<1>(mask, base, next, x[1]);
+        add(0, x[0], b);
+        take_pairs<2>(mask, base, next, x[0]);
+        add(1, x[1], b);
+        take_pairs<3>(mask, base, next, x[1]);
+        add(2, x[0], b);
+        add(3, x[1], b);
+#pragma unroll
+        for (int h = 0; h < 2; h++) next[h] = __viaddmin_u32(next[h], 0u - wrap, next[h]);
+    }
+    // add multiplies tile i.
+    __device__ __forceinline__ void add(int i, const u32 (&x)[8], const u32 (&b)[TILES][4]) {
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            u32 a[4];
+#pragma unroll
+            for (int r = 0; r < 4; r++) a[r] = elements<0>(x[4 * h + r]);
+#pragma unroll
+            for (int t = 0; t < TILES; t++) mma<ELEM>(acc[i][t], a, b[t][2 * h], b[t][2 * h + 1]);
+        }
+    }
+
+    // lane_row is where a stage of B has the row that the lane names for ldmatrix: of 32 rows those from 0, 16, 8 and 24 on.
+    static __device__ __forceinline__ u32 lane_row(u32 lane) {
+        u32 r = lane % 8 + (lane & 8) * 2 + (lane & 16) / 2;
+        return r * COLS * 2 + swizzled(r, 0);
+    }
+
+    // multiply does the whole stream, with pieces of STEPS steps.
+    template <int STEPS> __device__ __forceinline__ void multiply(Stream &stream, const Panel &panel, const Scales &scales, const Params &p, u32 group, u32 first, u32 lane) {
+#pragma unroll
+        for (int i = 0; i < 4 * TILES * 4; i++) (&acc[0][0][0])[i] = 0;
+#pragma unroll
+        for (int i = 0; i < 4 * TILES * 4; i++) (&total[0][0][0])[i] = 0;
+        if (stream.count == 0) return;
+        for (u32 j = 0; j < min(stream.slots, stream.total); j++) stream.fetch(j);
+        u32 wrap = stream.slots * stream.piece_bytes, slot = 0, from = panel.at + lane_row(lane), stage = 0, full = 0;
+        u32 step = first * STEPS; // of the group's columns
+        bring_scales(scales, group, step / SCALE_STEPS, lane);
+        next[0] = next[1] = 4 * lane;
+        u32 arriving = 0, parity = 0; // the slot of the next piece to wait for
+        auto wait = [&] {
+            barrier_wait(stream.barriers + 8 * arriving, parity);
+            if (++arriving == stream.slots) arriving = 0, parity ^= 1;
+        };
+        for (u32 j = 0; j < min(p.window - 1, stream.total); j++) wait();
+#pragma unroll 1
+        for (u32 j = 0; j < stream.count; j++) {
+            if (j + p.window <= stream.total) wait();
+            barrier_wait(panel.full + 8 * stage, full);
+            u32 bits = stream.masks + slot * stream.mask_bytes + 8 * lane, rows = from + stage * panel.stage;
+#pragma unroll
+            for (int s = 0; s < STEPS; s++) {
+                uint2 words = shared_words(bits + s * MASK_BYTES);
+#pragma unroll
+                for (int w = 0; w < 2; w++, rows += 32 * COLS * 2) {
+                    u32 y[TILES][4];
+#pragma unroll
+                    for (int t = 0; t < TILES; t++) ldmatrix_trans(y[t], rows ^ (t * 16));
+                    word(w ? words.y : words.x, stream.at, wrap, y);
+                }
+            }
+            __syncwarp();
+            if (Ring::elected()) arrive(panel.empty + 8 * stage);
+            if (++stage == panel.stages) stage = 0, full ^= 1;
+            if (stream.coming < stream.total) stream.fetch(slot);
+            if (++slot == stream.slots) slot = 0;
+            step += STEPS;
+            if (step % SCALE_STEPS == 0) settle(), bring_scales(scales, group, step / SCALE_STEPS, lane);
+        }
+        if (step % SCALE_STEPS != 0) settle();
+        __syncwarp();
+    }
+
+    // leave writes the sums to shared memory.
+    __device__ __forceinline__ void leave(float *sums, u32 lane) const {
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+#pragma unroll
+            for (int t = 0; t < TILES; t++)
+#pragma unroll
+                for (int h = 0; h < 2; h++)
+                    *(float2 *)(sums + (16 * i + 8 * h + lane / 4) * PITCH + 8 * t + 2 * (lane % 4)) = make_float2(total[i][t][2 * h], total[i][t][2 * h + 1]);
+        __syncwarp();
+    }
+};
+
+// Rest is a warp's share of a group's rest: of a row every `of`-th entry. Four lanes have a row: TILES, each with 8 columns, of
+// SPLIT that take entries by turns; 8 rows are done at once.
+struct Rest {
+    static const int SPLIT = 4 / TILES, ROUNDS = GROUP_ROWS / 8, MINE = 8 / SPLIT, AT_ONCE = 8;
+    float x[ROUNDS][MINE]; // of the lane's 8 columns those from MINE·(its place among SPLIT) on
+
+    __device__ __forceinline__ void add(const Index &index, const Scales &scales, const u16 *values, const u16 *b, const Params &p, u32 group, u32 share, u32 of, u32 col, u32 lane) {
+        u32 at = lane % TILES * 8, step = of * SPLIT;
+        const u16 *from = b + (col + at < p.ldb ? col + at : 0);
+        const unsigned char *rest = (const unsigned char *)index.rest_values(values);
+        const u32 *cols = index.rest_cols(p);
+#pragma unroll
+        for (int i = 0; i < ROUNDS; i++) {
+            u32 row = group * GROUP_ROWS + 8 * i + lane / 4;
+            float sum[8] = {};
+            u32 e = 0, end = 0;
+            if (row < p.rows) e = index.rest_at(row) + share + lane / TILES % SPLIT * of, end = index.rest_at(row + 1);
+            for (; e < end; e += AT_ONCE * step) {
+                u32 k[AT_ONCE];
+                float f[AT_ONCE];
+                uint4 y[AT_ONCE];
+#pragma unroll
+                for (int n = 0; n < AT_ONCE; n++) {
+                    u32 there = min(e + n * step, end - 1);
+                    k[n] = __ldg(cols + there), f[n] = e + n * step < end ? level(__ldg(rest + there)) * scales.of(row, k[n]) : 0;
+                }
+#pragma unroll
+                for (int n = 0; n < AT_ONCE; n++) y[n] = __ldg((const uint4 *)(from + (u64)k[n] * p.ldb));
+#pragma unroll
+                for (int n = 0; n < AT_ONCE; n++) {
+                    u32 words[4] = {y[n].x, y[n].y, y[n].z, y[n].w};
+#pragma unroll
+                    for (int j = 0; j < 4; j++)
+                        sum[2 * j] = fmaf(f[n], widen_lo<ELEM>(words[j]), sum[2 * j]), sum[2 * j + 1] = fmaf(f[n], widen_hi<ELEM>(words[j]), sum[2 * j + 1]);
+                }
+            }
+            reduce(sum, x[i], lane);
+        }
+    }
+    // reduce adds up what SPLIT lanes have, and leaves each its columns.
+    static __device__ __forceinline__ void reduce(float (&sum)[8], float (&x)[MINE], u32 lane) {
+        __syncwarp();
+        int n = 4;
+#pragma unroll
+        for (int apart = 2; apart >= TILES && apart >= 1; apart /= 2) {
+            bool upper = lane & apart;
+#pragma unroll
+            for (int j = 0; j < 4; j++)
+                if (j < n) {
+                    float other = __shfl_xor_sync(~0u, upper ? sum[j] : sum[j + n], apart);
+                    sum[j] = (upper ? sum[j + n] : sum[j]) + other;
+                }
+            n /= 2;
+        }
+#pragma unroll
+        for (int j = 0; j < MINE; j++) x[j] = sum[j];
+    }
+    // leave writes the sums, or adds them to what is there.
+    template <bool ADD> __device__ __forceinline__ void leave(float *sums, u32 lane) const {
+        u32 first = lane % TILES * 8;
+        if (SPLIT == 2) first += lane / 2 % 2 * 4;
+        if (SPLIT == 4) first += lane / 2 % 2 * 4 + lane % 2 * 2;
+#pragma unroll
+        for (int i = 0; i < ROUNDS; i++)
+#pragma unroll
+            for (int j = 0; j < MINE; j++) {
+                float *to = sums + (8 * i + lane / 4) * PITCH + first + j;
+                *to = ADD ? *to + x[i][j] : x[i][j];
+            }
+    }
+};
+
+// QuantisedEntries gives an output from its row's entries alone. Two bits of Stored say of each pair which of its codes are entries.
+struct QuantisedEntries {
+    Index index;
+    Scales scales;
+    const u32 *mask;
+    const u16 *values, *b;
+    const Params *p;
+
+    __device__ __forceinline__ void add(Special &s, u32 row, u32 code, u64 k, u32 col) const {
+        s.add(level(code) * scales.of(row, (u32)k), widen_lo<ELEM>(b[k * p->ldb + col]));
+    }
+    __device__ __forceinline__ float operator()(u32 row, u32 col) const {
+        Special s;
+        u32 r = row % GROUP_ROWS, group = row / GROUP_ROWS, mine = (r >> 3 & 1) | r >> 4 << 2; // the row's positions but for bit 1
+        const u32 *stored = index.rest_cols(*p) + index.rest_at(p->rows);
+        for (u32 part = 0; part < p->parts; part++)
+            for (u32 chain = 8 * (r % 8); chain < 8 * (r % 8) + 8; chain++) {
+                u64 at = (u64)index.row((u64)group * p->parts + part) * 64 + chain;
+                for (u32 step = first_piece(*p, part) * p->steps; step < first_piece(*p, part + 1) * p->steps; step++)
+                    for (u32 w = 0; w < 2; w++) {
+                        u32 word = mask[((u64)group * p->pieces * p->steps + step) * 64 + chain / 2 * 2 + w] >> (chain & 1);
+                        for (u32 i = 0; i < 16; i++) {
+                            if (!(word >> (2 * i) & 1)) continue;
+                            u64 k = 2 * ((u64)step * STEP_COLS + 16 * w + 8 * (i >> 1 & 1) + 4 * (chain & 1) + chain / 2 % 4);
+                            u32 has = (i & 13) == mine ? stored[at >> 4] >> (2 * (at & 15)) : 0;
+                            if (has & 1) add(s, row, values[at] & 255, k, col);
+                            if (has & 2) add(s, row, values[at] >> 8, k + 1, col);
+                            at += 64;
+                        }
+                    }
+            }
+        const unsigned char *rest = (const unsigned char *)index.rest_values(values);
+        for (u32 i = index.rest_at(row); i < index.rest_at(row + 1); i++) add(s, row, rest[i], index.rest_cols(*p)[i], col);
+        return s.result();
+    }
+};
+
+// rest_sums is where the sums of a warp of the rest are, from the start of shared memory.
+__device__ __forceinline__ u32 rest_sums(u32 number) {
+    return RING >= 2 * SUMS ? number * RING + SUMS : (WARPS * (RING + MOST_SLOTS * 8) + B_PARTS * (B_BYTES + B_STAGES * 16) + 127) / 128 * 128 + number * SUMS;
+}
+
+extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + REST_WARPS), 1) __cluster_dims__(CLUSTER, 1, 1)
+    ENTRY(const u32 *__restrict__ index_, const u32 *__restrict__ mask, const u16 *__restrict__ values, const u16 *__restrict__ b,
+          const float *__restrict__ bias, void *__restrict__ c, const __grid_constant__ Params p) {
+    extern __shared__ __align__(128) unsigned char smem[];
+    u32 warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0), lane = threadIdx.x % 32, rank = blockIdx.x % CLUSTER, number = rank * WARPS + warp;
+    u32 first = blockIdx.x / CLUSTER * p.each, part = number / p.each, group = first + number % p.each, col = blockIdx.y * COLS;
+    u32 ring = shared_address(smem) + warp * RING, panels = shared_address(smem) + WARPS * RING, barriers = panels + B_PARTS * B_BYTES;
+    u32 mine = barriers + B_PARTS * B_STAGES * 16 + warp * MOST_SLOTS * 8;
+    u32 first_part = rank * WARPS / p.each;
+    if (warp >= WARPS && warp < WARPS + PRODUCERS) {
+        u32 which = (warp - WARPS) * 32 / LANES + lane / LANES, at = first_part + which;
+        u32 lo = max(at * p.each, rank * WARPS), hi = min(at * p.each + min(p.each, p.groups - first), rank * WARPS + WARPS);
+        bool any = at < p.parts && lo < hi, straight = COLS == 8 && p.ldb == 8 && p.cols % (p.steps * B_ROWS) == 0;
+        Panel panel(p, panels, barriers, which);
+        if (lane % LANES == 0)
+            for (int i = 0; i < B_STAGES; i++) barrier_init(panel.full + 8 * i, straight ? 1 : LANES), barrier_init(panel.empty + 8 * i, any ? hi - lo : 1);
+        barrier_fence();
+        __syncthreads();
+        after_launches();
+        asm volatile("griddepcontrol.launch_dependents;"); // the next launch may fetch its A now
+        bring(panel, b, p, at, col, any, straight, lane);
+    } else {
+        if (warp < WARPS && lane == 0) {
+            for (int i = 0; i < MOST_SLOTS; i++) barrier_init(mine + 8 * i, 1);
+            barrier_fence();
+        }
+        __syncthreads();
+    }
+    Scales scales(index_, p);
+    Index index(scales.after(p), p);
+    u32 shares = CLUSTER * REST_WARPS / p.each; // warps of a group's rest
+    bool beside = shares > 0;                    // which is done beside the streams
+    if (warp < WARPS && part < p.parts && group < p.groups) {
+        Warp w;
+        Stream stream(index, mask, values, p, group, part, ring, mine);
+        Panel panel(p, panels, barriers, part - first_part);
+        if (p.steps == 2) w.multiply<2>(stream, panel, scales, p, group, first_piece(p, part), lane);
+        else w.multiply<1>(stream, panel, scales, p, group, first_piece(p, part), lane);
+        float *sums = (float *)(smem + warp * RING);
+        w.leave(sums, lane);
+        if (!beside) {
+            after_launches();
+            Rest rest;
+            rest.add(index, scales, values, b, p, group, part, p.parts, col, lane);
+            rest.leave<true>(sums, lane);
+        }
+    }
+#if REST_WARPS > 0
+    __syncwarp();
+    Rest rest;
+    u32 unit = rank * REST_WARPS + warp - WARPS - PRODUCERS;
+    bool aside = beside && warp >= WARPS + PRODUCERS && unit < p.each * shares && first + unit / shares < p.groups;
+    if (aside) {
+        after_launches();
+        rest.add(index, scales, values, b, p, first + unit / shares, unit % shares, shares, col, lane);
+    }
+    __syncthreads(); // the rings are done with
+    if (aside) rest.leave<false>((float *)(smem + rest_sums(warp - WARPS - PRODUCERS)), lane);
+#endif
+    __syncwarp();
+    cluster_sync();
+    QuantisedEntries entries{index, scales, mask, values, b, &p};
+    Out<Params> out({c, bias}, p);
+    after_launches();
+    for (u32 i = warp < WARPS ? rank * 32 * WARPS + threadIdx.x : ~0u; i < p.each * GROUP_ROWS * (COLS / 4); i += CLUSTER * 32 * WARPS) {
+        u32 of = i / (GROUP_ROWS * (COLS / 4)), r = i / (COLS / 4) % GROUP_ROWS, at = i % (COLS / 4) * 4, row = (first + of) * GROUP_ROWS + r;
+        if (row >= p.rows) break;
+        if (col + at >= p.n) continue;
+        float4 x = make_float4(0, 0, 0, 0);
+        for (u32 q = of, end = p.parts * p.each; q < end; q += 4 * p.each) {
+            float4 y[4];
+#pragma unroll
+            for (int k = 0; k < 4; k++) {
+                u32 s = q + k * p.each;
+                y[k] = make_float4(0, 0, 0, 0);
+                if (s < end) y[k] = cluster_load4(shared_address(smem) + s % WARPS * RING + (r * PITCH + at) * 4, s / WARPS);
+            }
+#pragma unroll
+            for (int k = 0; k < 4; k++) x.x += y[k].x, x.y += y[k].y, x.z += y[k].z, x.w += y[k].w;
+        }
+        if (beside)
+            for (u32 q = of * shares; q < of * shares + shares; q++) {
+                float4 y = cluster_load4(shared_address(smem) + rest_sums(q % max(REST_WARPS, 1)) + (r * PITCH + at) * 4, q / max(REST_WARPS, 1));
+                x.x += y.x, x.y += y.y, x.z += y.z, x.w += y.w;
+            }
+        out.store(row, col + at, x, entries);
+    }
+    __syncwarp();
+    cluster_sync(); // no block leaves while the other reads its sums
+}

@@ -1,0 +1,214 @@
+// Quantised matrices on CUDA: lane streams of pairs of codes, for quantised.cu.
+
+package lanestream
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/lanestream"
+	"github.com/spmmrun/spmm/shaders/include"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// pairsKernel is a kernel of quantised.cu, as stagedKernel.
+type pairsKernel struct{ cols, ring, bytes, restWarps uint32 }
+
+// pairsKernels, the narrowest first. With more columns a thread has no room for its sums.
+var pairsKernels = []pairsKernel{
+	{cols: 8, ring: 15232, bytes: 8192, restWarps: 5},
+	{cols: 16, ring: 15232, bytes: 8192, restWarps: 1},
+}
+
+// pairsRows is the rows of values that a variant's rings have room for: all but those that are there twice.
+func pairsRows(v *spec.Variant) int { return int(v.Const("RING"))/128 - 16 }
+
+// quants are the kinds of quantised values.
+var quants = []dtype.Type{dtype.S8, dtype.E4M3}
+
+// pairsCUDA is the variants of quantised.cu.
+var pairsCUDA = func() (vs []*spec.Variant) {
+	for _, kind := range quants {
+		for _, t := range []dtype.Type{dtype.F16, dtype.BF16} {
+			for _, x := range pairsKernels {
+				v := machines[0].staged(t, stagedKernel{cols: x.cols, ring: x.ring, bytes: x.bytes, producers: 1, restWarps: x.restWarps})
+				v.Name = fmt.Sprintf("cuda_n%d_%v_%v", x.cols, kind, t)
+				v.Quant, v.Unit.Source, v.Unit.Blob = kind, "quantised.cu", v.Name+".ptx"
+				v.Unit.Defines["QUANT"] = include.Quant(kind)
+				vs = append(vs, v)
+			}
+		}
+	}
+	return vs
+}()
+
+// pairsFor returns the variant of v's types that suits so many columns.
+func pairsFor(v *spec.Variant, n int) *spec.Variant {
+	best := v
+	for _, x := range pairsCUDA { // the narrowest first
+		if x.In != v.In || x.Quant != v.Quant {
+			continue
+		}
+		if best = x; int(x.Const("COLS")) >= n {
+			break
+		}
+	}
+	return best
+}
+
+// pairSteps returns the steps of a piece: the ring has room for three pieces of two steps as long as few pairs have an entry.
+func pairSteps(pairs, rows, cols int) int {
+	if float64(pairs) < 0.44*float64(rows)*float64(cols) {
+		return 2
+	}
+	return 1
+}
+
+// packPairs packs the codes as lane streams of pairs, of two neighbouring columns, and two bits for each that say which of them are
+// entries; and the scales before the index, 64 for each group of rows and formats.ScaleCols columns: those of rows r, r + 8, … behind each other.
+func packPairs(a *formats.Quantised, v *spec.Variant) (*spec.Packed, error) {
+	p := pairsOf(a)
+	m, err := lanestream.Encode(p, lanestream.Options{
+		Parts: parts(a.Rows, v), RingRows: pairsRows(v), PieceSteps: pairSteps(len(p.Val), p.Rows, p.Cols),
+	})
+	if err != nil {
+		return nil, err
+	}
+	slots := m.Slots()
+	values, stored := make([]uint16, slots), make([]uint32, spec.Ceil(slots, 16))
+	const some = 1 << 16 // that are done at a time
+	parallel(spec.Ceil(slots, some), func(n int) {
+		for i := n * some; i < min(slots, (n+1)*some); i++ {
+			x := math.Float32bits(m.Values[i])
+			if x == 0 { // a filler
+				x = noPair(a.Kind)
+			}
+			values[i] = uint16(x)
+			stored[i/16] |= x >> 16 << (2 * (i % 16))
+		}
+	})
+	restPtr, restCol, rest := splitRest(m)
+	values = append(values, rest...)
+	scales := groupScales(a)
+	index := make([]uint32, 0, len(scales)+len(m.StreamPtr)+len(m.PieceRows)+len(restPtr)+len(restCol)+len(stored))
+	for _, x := range [][]uint32{backend.View[uint32](backend.Bytes(scales)), m.StreamPtr, m.PieceRows, restPtr, restCol, stored} {
+		index = append(index, x...)
+	}
+	e := &spec.Packed{
+		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(), Stats: m.Stats(), Items: int64(m.Groups()), Format: shape(m.Shape()),
+		Arrays: []spec.Array{spec.NewArray("index", index), spec.NewArray("mask", m.Mask), spec.NewArray("values", values)},
+	}
+	e.Stats.StoredBytes = 4*int64(len(index)-len(stored)+len(m.Mask)) + 2*int64(len(values)) // stored is read only where B is not finite
+	e.Stats.Slots = 2 * int64(len(values))
+	e.Stats.MACs = int64(m.Groups()*m.Pieces()*m.PieceSteps)*2*rows*stepCols + int64(len(restCol))
+	e.Stats.Gathers = int64(m.Groups())*int64(a.Cols) + int64(len(restCol))
+	e.Stats.Staged = true
+	if e.Stats.Slots > 0 {
+		e.Stats.Fill = float64(e.NNZ) / float64(e.Stats.Slots)
+	}
+	return e, nil
+}
+
+// noCode is the code of a place without an entry, noPair that of two; see shaders/include/quantised.cuh.
+func noCode(kind dtype.Type) uint32 {
+	if kind == dtype.S8 {
+		return 0x80
+	}
+	return 0
+}
+
+func noPair(kind dtype.Type) uint32 { return noCode(kind) * 0x101 }
+
+// code is what kernels read for a value: integers with 128 added.
+func code(kind dtype.Type, q uint8) uint32 { return uint32(q) ^ noCode(kind) }
+
+// pairsOf returns the matrix of pairs of columns, whose values are bits: two codes, and from bit 16 on whether they are entries.
+func pairsOf(a *formats.Quantised) *formats.CSR[float32] {
+	p := &formats.CSR[float32]{Rows: a.Rows, Cols: spec.Ceil(a.Cols, 2), RowPtr: make([]int64, a.Rows+1)}
+	parallel(spec.Ceil(a.Rows, rows), func(n int) {
+		for i := n * rows; i < min(a.Rows, (n+1)*rows); i++ {
+			last := int32(-1)
+			for _, c := range a.ColIdx[a.RowPtr[i]:a.RowPtr[i+1]] {
+				if c>>1 != last {
+					last = c >> 1
+					p.RowPtr[i+1]++
+				}
+			}
+		}
+	})
+	for i := range a.Rows {
+		p.RowPtr[i+1] += p.RowPtr[i]
+	}
+	p.ColIdx, p.Val = make([]int32, p.RowPtr[a.Rows]), make([]float32, p.RowPtr[a.Rows])
+	parallel(spec.Ceil(a.Rows, rows), func(n int) {
+		for i := n * rows; i < min(a.Rows, (n+1)*rows); i++ {
+			at := p.RowPtr[i] - 1
+			last := int32(-1)
+			x := uint32(0)
+			for e := a.RowPtr[i]; e < a.RowPtr[i+1]; e++ {
+				c := a.ColIdx[e]
+				if c>>1 != last {
+					last = c >> 1
+					at++
+					p.ColIdx[at], x = last, noPair(a.Kind)
+				}
+				half := uint(c & 1)
+				x = x&^(0xff<<(8*half)) | code(a.Kind, a.Q[e])<<(8*half) | 1<<(16+half)
+				p.Val[at] = math.Float32frombits(x)
+			}
+		}
+	})
+	return p
+}
+
+// splitRest returns the rest's entries, one by one; codes two in a number.
+func splitRest(m *lanestream.Matrix[float32]) (ptr, cols []uint32, codes []uint16) {
+	ptr = make([]uint32, m.Rows+1)
+	for i := range m.Rows {
+		pairs, values := m.Rest(i)
+		for k, c := range pairs {
+			x := math.Float32bits(values[k])
+			for half := range uint32(2) {
+				if x>>(16+half)&1 == 0 {
+					continue
+				}
+				if len(cols)%2 == 0 {
+					codes = append(codes, 0)
+				}
+				codes[len(cols)/2] |= uint16(x >> (8 * half) & 0xff << (8 * (len(cols) % 2)))
+				cols = append(cols, 2*c+half)
+			}
+		}
+		ptr[i+1] = uint32(len(cols))
+	}
+	return ptr, cols, codes
+}
+
+// groupScales returns the scales as quantised.cu reads them.
+func groupScales(a *formats.Quantised) []float32 {
+	of := a.Groups()
+	scales := make([]float32, spec.Ceil(a.Rows, rows)*of*rows)
+	for i := range a.Rows {
+		r := i % rows
+		for g, s := range a.Scales[i*of : (i+1)*of] {
+			scales[((i/rows)*of+g)*rows+r%8*8+r/8] = s
+		}
+	}
+	return scales
+}
+
+// parallel calls f with 0 to n-1, on all cores.
+func parallel(n int, f func(i int)) {
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range n {
+		g.Go(func() error { f(i); return nil })
+	}
+	_ = g.Wait()
+}
