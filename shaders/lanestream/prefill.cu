@@ -11,7 +11,10 @@
 // through one of MOST_PIECES pieces or fewer. And a warp for each group counts the bits of the masks, to say where each warp's
 // values of each word begin.
 //
-// Compile-time constants: ENTRY, ELEM (half.cuh), GROUPS (1 or 2), COLS (64, 128 or 256), STAGES, BLOCKS_DOWN, RING_ROWS,
+// Clusters take tiles in turn. Where half of them or more would have none in the last turn, the tiles left are halved along the sum: a
+// cluster's blocks compute the same tile, each from half of the streams' parts, and add up through distributed shared memory.
+//
+// Compile-time constants: ENTRY, ELEM (half.cuh), GROUPS = 2, COLS (64, 128 or 256), STAGES, BLOCKS_DOWN = 2, RING_ROWS,
 // MOST_BLOCKS. Dynamic shared memory: SHARED_BYTES + 1792.
 
 #define HOPPER
@@ -33,7 +36,7 @@
 #define SHARED_BYTES (STAGES * B_BYTES + GROUPS * GROUP_BYTES) // behind: a tensor map, barriers, heads of parts
 
 static_assert(RING_ROWS >= 140 && (RING_ROWS + REPEATED) * ROW_BYTES < 65536, "four pieces of values, and places of 16 bits");
-static_assert(GROUPS <= 2, "a warp for each group");
+static_assert(GROUPS == 2 && BLOCKS_DOWN == 2, "a warp that counts for each group, and a group for each block that adds two parts");
 
 // Each block's tensor map of B. Launches of a module follow each other.
 __device__ TileMap maps[MOST_BLOCKS];
@@ -79,13 +82,21 @@ __device__ __forceinline__ void chunk_copy(u32 to, const TileMap *map, u32 chunk
 
 __device__ __forceinline__ void barrier_arrive_here(u32 barrier) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory"); }
 
+// Share is a tile of C that a block computes: of COLS columns from col on and GROUPS groups of rows, from group on. Or it is what these parts
+// of the streams, which are the stages from first to last - 1, add to a tile: the other block of the cluster has the others.
+struct Share {
+    u32 group, col;
+    u32 from, to, first, last;
+    bool split;
+};
+
 // Work is what a block does, and where things are in its shared memory.
 struct Work {
     u32 stages, groups;                                 // of B; what is each group's
     u32 full, empty, arrived, taken, ready, used;       // barriers of stages of B, of pieces, and of starts
     u32 heads, sizes, ends;                             // of parts, of pieces (rows), and of starts (pieces that end)
-    u32 depth, depths; // rows of a stage, and stages of a tile
-    u32 rank, high, wide, band, tiles, cluster, clusters;
+    u32 depth; // rows of a stage
+    u32 rank, high, wide, band, whole, shares, cluster, clusters;
     u32 mask_bytes, pieces; // of a piece; pieces of a group in shared memory
 
     __device__ __forceinline__ Work(u32 smem, const Params &p) : stages(smem), groups(smem + STAGES * B_BYTES) {
@@ -93,15 +104,23 @@ struct Work {
         ready = taken + 8 * GROUPS * MOST_PIECES, used = ready + 8 * GROUPS * STARTS;
         heads = (used + 8 * GROUPS * STARTS + 15) / 16 * 16, sizes = heads + 16 * GROUPS * MOST_PIECES, ends = sizes + 4 * GROUPS * MOST_PIECES;
         rank = blockIdx.x % BLOCKS_DOWN, cluster = blockIdx.x / BLOCKS_DOWN, clusters = gridDim.x / BLOCKS_DOWN;
-        depth = min(p.steps * STEP_COLS, DEPTH), depths = p.pieces * p.steps * STEP_COLS / depth, high = (p.groups + GROUPS * BLOCKS_DOWN - 1) / (GROUPS * BLOCKS_DOWN), wide = (p.n + COLS - 1) / COLS;
-        band = p.each, tiles = high * wide;
+        depth = min(p.steps * STEP_COLS, DEPTH), high = (p.groups + GROUPS * BLOCKS_DOWN - 1) / (GROUPS * BLOCKS_DOWN), wide = (p.n + COLS - 1) / COLS;
+        u32 tiles = high * wide, left = tiles % clusters;
+        bool split = p.parts > 1 && 2 * left <= clusters;
+        band = p.each, whole = split ? tiles - left : tiles, shares = tiles + (split ? left : 0);
         mask_bytes = p.steps * STEP_BYTES, pieces = min(MASK_BYTES / mask_bytes, MOST_PIECES);
     }
-    // Tiles follow each other along the columns of a band of tiles, then down, so that A is read once for each band and a band of B
-    // stays in the L2 cache.
-    __device__ __forceinline__ u32 across(u32 tile) const { return min(band, wide - tile / (high * band) * band); }
-    __device__ __forceinline__ u32 group(u32 tile) const { return (tile % (high * band) / across(tile) * BLOCKS_DOWN + rank) * GROUPS; }
-    __device__ __forceinline__ u32 col(u32 tile) const { return (tile / (high * band) * band + tile % (high * band) % across(tile)) * COLS; }
+    // share is a cluster's work at a time. Tiles of a cluster, the blocks' below each other, follow each other along the columns of a
+    // band of tiles, then down, so that A is read once for each band and a band of B stays in the L2 cache.
+    __device__ __forceinline__ Share share(u32 i, const Params &p) const {
+        bool split = i >= whole;
+        u32 tile = split ? whole + (i - whole) / 2 : i, in = tile % (high * band), first = tile / (high * band) * band, across = min(band, wide - first);
+        u32 from = split && rank == 1 ? p.parts / 2 : 0, to = split && rank == 0 ? p.parts / 2 : p.parts;
+        return {(in / across * BLOCKS_DOWN + (split ? (i - whole) % 2 : rank)) * GROUPS, (first + in % across) * COLS, from, to, stage(from, p), stage(to, p), split};
+    }
+    __device__ __forceinline__ u32 stage(u32 part, const Params &p) const { return first_piece(p, part) * p.steps * STEP_COLS / depth; }
+    // splits tells whether the cluster's last share is half of a sum.
+    __device__ __forceinline__ bool splits() const { return cluster < shares - whole; }
 
     __device__ __forceinline__ void start() const {
         for (u32 s = 0; s < STAGES; s++) {
@@ -122,9 +141,11 @@ struct Work {
     // bring_b is a warp's work. Columns of B past the matrix are left as they are: what is computed of them is never stored.
     __device__ __forceinline__ void bring_b(const u16 *b, const TileMap *map, const Params &p, u32 lane) const {
         u32 stage = 0, parity = 1;
-        for (u32 tile = cluster; tile < tiles; tile += clusters) {
-            u32 c = col(tile), slabs = min((p.n - c + 63) / 64, COLS / 64);
-            for (u32 k = 0; k < depths; k++) {
+        for (u32 i = cluster; i < shares; i += clusters) {
+            Share x = share(i, p);
+            u32 c = x.col, slabs = min((p.n - c + 63) / 64, COLS / 64), one = x.split ? 0 : rank, each = x.split ? 1 : BLOCKS_DOWN;
+            u16 blocks = x.split ? 1 << rank : (1 << BLOCKS_DOWN) - 1;
+            for (u32 k = x.first; k < x.last; k++) {
                 u32 to = stages + stage * B_BYTES, bar = full + 8 * stage;
                 barrier_wait(empty + 8 * stage, parity);
                 if (p.cols % 8 != 0 && p.cols / depth == k) {
@@ -132,7 +153,7 @@ struct Work {
                     if (lane == 0) barrier_arrive_here(bar);
                 } else if (lane == 0) {
                     barrier_expect(bar, slabs * depth * 128);
-                    for (u32 i = rank; i < slabs; i += BLOCKS_DOWN) chunk_copy(to + i * SLAB, map, k * depth / 8, c + 64 * i, bar, (1 << BLOCKS_DOWN) - 1);
+                    for (u32 s = one; s < slabs; s += each) chunk_copy(to + s * SLAB, map, k * depth / 8, c + 64 * s, bar, blocks);
                 }
                 if (++stage == STAGES) stage = 0, parity ^= 1;
             }
@@ -156,9 +177,10 @@ struct Work {
     __device__ __forceinline__ void bring_streams(u32 of, const Index &index, const u32 *mask_, const u16 *values_, const Params &p) const {
         u32 ring = groups + of * GROUP_BYTES, bits = ring + VALUE_BYTES, here = arrived + 8 * MOST_PIECES * of, gone = taken + 8 * MOST_PIECES * of;
         u32 row = 0, room = RING_ROWS, slot = 0, oldest = 0, parity = 0, on = 0, head = heads + 16 * MOST_PIECES * of, size = sizes + 4 * MOST_PIECES * of;
-        for (u32 tile = cluster; tile < tiles; tile += clusters) {
-            u32 g = min(group(tile) + of, p.groups - 1);
-            for (u32 part = 0; part < p.parts; part++) {
+        for (u32 i = cluster; i < shares; i += clusters) {
+            Share x = share(i, p);
+            u32 g = min(x.group + of, p.groups - 1);
+            for (u32 part = x.from; part < x.to; part++) {
                 u32 first = first_piece(p, part), count = first_piece(p, part + 1) - first;
                 if (count == 0) continue;
                 u64 stream = (u64)g * p.parts + part;
@@ -198,37 +220,42 @@ struct Rest {
     const u32 *cols;
     const u16 *values;
     u32 at, end, col, value, next, next_value;
-    u32 soonest; // column of all rows
 
-    __device__ __forceinline__ Rest(const Index &index, const u16 *values_, const Params &p, u32 row, u32 lane)
-        : cols(index.rest_cols(p)), values(index.rest_values(values_)), at(0), end(0) {
+    // Rest begins with the first entry from column `from` on.
+    __device__ __forceinline__ Rest(const Index &index, const u16 *values_, const Params &p, u32 row, u32 from, u32 lane)
+        : cols(index.rest_cols(p)), values(index.rest_values(values_)), at(0), end(0), col(~0u), value(0), next(~0u), next_value(0) {
         if (lane < 16 && row + lane < p.rows) at = index.rest_at(row + lane), end = index.rest_at(row + lane + 1);
-        load(col, value);
-        load(next, next_value);
-        soonest = __reduce_min_sync(0xffffffff, col);
-    }
-    __device__ __forceinline__ void load(u32 &c, u32 &v) {
-        c = ~0u;
-        if (at < end) {
-            asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(c) : "l"(cols + at));
-            asm volatile("{.reg .u16 x; ld.global.nc.u16 x, [%1]; cvt.u32.u16 %0, x;}" : "=r"(v) : "l"(values + at));
+        for (u32 past = end; from > 0 && at < past;) {
+            u32 middle = at + (past - at) / 2;
+            if (cols[middle] < from) at = middle + 1;
+            else past = middle;
         }
-        at++;
+        advance(true);
+        advance(true);
+    }
+    // advance goes on to the next entry, and begins to read the one after it, which nothing waits for.
+    __device__ __forceinline__ void advance(bool it) {
+        asm volatile("{.reg .pred go, more;\n"
+                     "setp.ne.u32 go, %6, 0; setp.lt.and.u32 more, %4, %5, go;\n"
+                     "@go mov.b32 %0, %2; @go mov.b32 %1, %3; @go mov.b32 %2, 0xffffffff;\n"
+                     "@more ld.global.nc.u32 %2, [%7]; @more ld.global.nc.u16 %3, [%8]; @go add.u32 %4, %4, 1;}"
+                     : "+&r"(col), "+&r"(value), "+&r"(next), "+&r"(next_value), "+&r"(at)
+                     : "r"(end), "r"((u32)it), "l"(cols + at), "l"(values + at));
     }
     // put puts what there is before column `until` into the registers of the 64 columns before it.
     __device__ __forceinline__ void put(u32 (&x)[4][4], u32 until, u32 lane) {
+        u32 rows = __ballot_sync(0xffffffff, col < until);
 #pragma unroll 1
-        while (soonest < until) {
-            u32 row = __ffs(__ballot_sync(0xffffffff, col == soonest)) - 1, c = __shfl_sync(0xffffffff, col, row), v = __shfl_sync(0xffffffff, value, row) << (c & 4) * 4;
-            u32 bit = lane == (row & 7) * 4 + (c & 3) ? 1u << ((c >> 4 & 3) * 4 + (c >> 3 & 1) * 2 + (row >> 3)) : 0;
-            if (lane == row) {
-                col = next, value = next_value;
-                load(next, next_value);
-            }
+        while (rows != 0) {
+            u32 row = __ffs(rows) - 1, e = __shfl_sync(0xffffffff, value << 16 | (col & 63), row), c = e & 63, v = e >> 16 << (c & 4) * 4;
+            u32 bit = lane == (row & 7) * 4 + (c & 3) ? 1u << ((c >> 4) * 4 + (c >> 3 & 1) * 2 + (row >> 3)) : 0;
+            advance(lane == row);
 #pragma unroll
             for (int i = 0; i < 16; i++)
-                if (bit >> i & 1) x[i / 4][i % 4] |= v;
-            soonest = __reduce_min_sync(0xffffffff, col);
+                asm volatile("{.reg .pred none; .reg .b32 t; and.b32 t, %1, %2; setp.eq.u32 none, t, 0; @none bra L; or.b32 %0, %0, %3; L: }"
+                             : "+r"(x[i / 4][i % 4]) : "r"(bit), "r"(1u << i), "r"(v));
+            rows &= rows - 1;
+            if (rows == 0) rows = __ballot_sync(0xffffffff, col < until);
         }
     }
 };
@@ -273,16 +300,21 @@ struct Stream {
     __device__ __forceinline__ void word(u32 mask, u32 (&start)[4]) {
         u32 even = sums(mask & 0x55555555), odd = sums(mask >> 1 & 0x55555555); // byte t: of the bytes up to t
         start[0] = next;
-#pragma unroll
-        for (int t = 1; t < 4; t++) start[t] = next + ROW_BYTES * pair(even, odd, t - 1);
-        next += ROW_BYTES * pair(even, odd, 3);
+        start[1] = next + ROW_BYTES * pair<0xc480>(even, odd);
+        start[2] = next + ROW_BYTES * pair<0xc591>(even, odd);
+        start[3] = next + ROW_BYTES * pair<0xc6a2>(even, odd);
+        next += ROW_BYTES * pair<0xc7b3>(even, odd);
+    }
+    // pair is a byte of even, and of odd in the upper half. Those that are 0 are signs of bytes, which prmt takes where 8 is added.
+    template <int WHICH> static __device__ __forceinline__ u32 pair(u32 even, u32 odd) {
+        u32 x;
+        asm("prmt.b32 %0, %1, %2, %3;" : "=r"(x) : "r"(even), "r"(odd), "n"(WHICH));
+        return x;
     }
     static __device__ __forceinline__ u32 sums(u32 x) {
         x = (x + (x >> 2)) & 0x33333333;
         return ((x + (x >> 4)) & 0x0f0f0f0f) * 0x01010101;
     }
-    // pair is byte t of even, and of odd in the upper half.
-    static __device__ __forceinline__ u32 pair(u32 even, u32 odd, int t) { return (even >> 8 * t & 0xff) | (odd >> 8 * t & 0xff) << 16; }
     __device__ __forceinline__ void wrap() {
         const u32 bytes = RING_ROWS * ROW_BYTES;
         if ((next & 0xffff) >= bytes) next -= bytes;
@@ -290,15 +322,24 @@ struct Stream {
     }
 };
 
+// turned exchanges the numbers of bytes and of pairs of bits in these.
+__device__ __forceinline__ u32 turned(u32 x) {
+    u32 t = (x ^ x >> 6) & 0x00cc00cc;
+    x ^= t ^ t << 6;
+    t = (x ^ x >> 12) & 0x0000f0f0;
+    return x ^ t ^ t << 12;
+}
+
 // count is a warp's work: to find where values begin, for each stage of each tile.
 __device__ __forceinline__ void count(const Work &w, u32 group, u32 lane, const Params &p) {
     Stream stream(w, group, lane, p);
     u32 at = w.groups + group * GROUP_BYTES + VALUE_BYTES + MASK_BYTES, ready = w.ready + 8 * STARTS * group, used = w.used + 8 * STARTS * group;
     u32 slot = 0, parity = 1, step = 0, bits = 0;
 #pragma unroll 1
-    for (u32 tile = w.cluster; tile < w.tiles; tile += w.clusters)
+    for (u32 i = w.cluster; i < w.shares; i += w.clusters) {
+        Share x = w.share(i, p);
 #pragma unroll 1
-        for (u32 k = 0; k < w.depths; k++) {
+        for (u32 k = x.first; k < x.last; k++) {
             if (step == 0) bits = stream.begin();
             uint2 m = shared_words(bits), n = make_uint2(0, 0);
             if (p.steps > 1) n = shared_words(bits + STEP_BYTES);
@@ -314,7 +355,7 @@ __device__ __forceinline__ void count(const Work &w, u32 group, u32 lane, const 
             u32 to = at + slot * START_BYTES + 16 * lane;
 #pragma unroll
             for (u32 t = 0; t < 4; t++) {
-                u32 of = __byte_perm(__byte_perm(m.x, m.y, t | (4 + t) << 4), __byte_perm(n.x, n.y, t | (4 + t) << 4), 0x5410);
+                u32 of = turned(__byte_perm(__byte_perm(m.x, m.y, t | (4 + t) << 4), __byte_perm(n.x, n.y, t | (4 + t) << 4), 0x5410));
                 asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(to + 512 * t), "r"(start[0][t]), "r"(start[1][t]), "r"(start[2][t]), "r"(start[3][t]) : "memory");
                 asm volatile("st.shared.u32 [%0], %1;" ::"r"(to + 2048 + 128 * t - 12 * lane), "r"(of) : "memory");
             }
@@ -325,44 +366,95 @@ __device__ __forceinline__ void count(const Work &w, u32 group, u32 lane, const 
             if (lane == 0) barrier_arrive_here(ready + 8 * slot);
             if (++slot == STARTS) slot = 0, parity ^= 1;
         }
+    }
 }
+
+// take_all reads the values of position I of four words, but for the last chain's: bit 8·I + 2w + h of the mask says that chain h
+// of word w takes its next value, which is at next[2w + h] in shared memory. (With branches around the loads ptxas makes seven predicates
+// of the mask with one instruction.)
+#define TAKE(LABEL, BIT, CHAIN, TO) \
+    "and.b32 t, %14, " BIT "; setp.eq.u32 none, t, 0; @none bra " LABEL "; ld.shared.u16 " TO ", [" CHAIN "]; add.u32 " CHAIN ", " CHAIN ", 128; " LABEL ":\n"
+template <int I> __device__ __forceinline__ void take_all(u32 mask, u32 (&next)[8], u32 (&x)[8]) {
+    asm volatile("{.reg .pred none; .reg .b32 t;\n"
+                 "mov.b32 %0, 0; mov.b32 %1, 0; mov.b32 %2, 0; mov.b32 %3, 0; mov.b32 %4, 0; mov.b32 %5, 0; mov.b32 %6, 0;\n"
+                 TAKE("L0", "%15", "%7", "%0") TAKE("L1", "%16", "%8", "%1") TAKE("L2", "%17", "%9", "%2") TAKE("L3", "%18", "%10", "%3")
+                 TAKE("L4", "%19", "%11", "%4") TAKE("L5", "%20", "%12", "%5") TAKE("L6", "%21", "%13", "%6")
+                 "}\n"
+                 : "=&r"(x[0]), "=&r"(x[1]), "=&r"(x[2]), "=&r"(x[3]), "=&r"(x[4]), "=&r"(x[5]), "=&r"(x[6]), "+&r"(next[0]), "+&r"(next[1]),
+                   "+&r"(next[2]), "+&r"(next[3]), "+&r"(next[4]), "+&r"(next[5]), "+&r"(next[6])
+                 : "r"(mask), "n"(1u << (8 * I)), "n"(2u << (8 * I)), "n"(4u << (8 * I)), "n"(8u << (8 * I)), "n"(16u << (8 * I)),
+                   "n"(32u << (8 * I)), "n"(64u << (8 * I))
+                 : "memory");
+}
+#undef TAKE
 
 // Values is a warp's place in the values of its group.
 struct Values {
     u32 ring, starts, ready, used, ends, taken, pieces;
     u32 slot, parity, piece;
+    u32 start[4], mask, done; // of the next stage
 
     __device__ __forceinline__ Values(const Work &w, u32 group, u32 thread)
         : ring(w.groups + group * GROUP_BYTES + 4 * (thread % 32)), starts(w.groups + group * GROUP_BYTES + VALUE_BYTES + MASK_BYTES + 16 * thread), ready(w.ready + 8 * STARTS * group),
           used(w.used + 8 * STARTS * group), ends(w.ends + 4 * STARTS * group), taken(w.taken + 8 * MOST_PIECES * group), pieces(w.pieces), slot(0), parity(0), piece(0) {}
 
-    // take makes the registers of the next stage's columns.
-    __device__ __forceinline__ void take_depth(u32 (&x)[4][4], u32 thread) {
-        u32 start[4], mask, done, from = starts + slot * START_BYTES;
+    // look reads where the values of the next stage begin, and take makes the registers of its columns.
+    __device__ __forceinline__ void look(u32 thread) {
+        u32 from = starts + slot * START_BYTES;
         barrier_wait(ready + 8 * slot, parity);
         asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(start[0]), "=r"(start[1]), "=r"(start[2]), "=r"(start[3]) : "r"(from) : "memory");
         asm volatile("ld.shared.u32 %0, [%1];" : "=r"(mask) : "r"(from + 2048 - 12 * thread) : "memory");
         asm volatile("ld.shared.u32 %0, [%1];" : "=r"(done) : "r"(ends + 4 * slot) : "memory");
-        word<0>(start[0], mask, x[0]);
-        word<1>(start[1], mask, x[1]);
-        word<2>(start[2], mask, x[2]);
-        word<3>(start[3], mask, x[3]);
+    }
+    __device__ __forceinline__ void take(u32 (&x)[4][4], u32 thread) {
+        u32 at[8], y[4][8], last[4];
+#pragma unroll
+        for (int i = 0; i < 4; i++) at[2 * i] = ring + (start[i] & 0xffff), at[2 * i + 1] = ring + 2 + (start[i] >> 16);
+#pragma unroll
+        for (int i = 0; i < 4; i++) { // of the last chain, whether or not there is a value
+            asm volatile("{.reg .u16 x; ld.shared.u16 x, [%1]; cvt.u32.u16 %0, x;}" : "=r"(y[i][7]) : "r"(at[7]) : "memory");
+            last[i] = (i < 2 ? mask << (9 - 8 * i) : mask >> (8 * i - 9)) & 0x10000;
+            at[7] += last[i] >> 9;
+        }
+        take_all<0>(mask, at, y[0]);
+        take_all<1>(mask, at, y[1]);
+        take_all<2>(mask, at, y[2]);
+        take_all<3>(mask, at, y[3]);
         __syncwarp();
         if (thread % 32 == 0) barrier_arrive_here(used + 8 * slot);
         if (++slot == STARTS) slot = 0, parity ^= 1;
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+#pragma unroll
+            for (int r = 0; r < 4; r++) x[i][r] = y[r][2 * i + 1] * (i == 3 ? last[r] : 65536) + y[r][2 * i];
 #pragma unroll 1
         for (; done > 0; done--) {
             if (thread % 32 == 0) barrier_arrive_here(taken + 8 * piece);
             if (++piece == pieces) piece = 0;
         }
     }
-    template <int W> __device__ __forceinline__ void word(u32 start, u32 mask, u32 (&x)[4]) {
-        u32 at[2] = {ring + (start & 0xffff), ring + 2 + (start >> 16)}, y[8];
-        take<W>(mask, at, y);
-#pragma unroll
-        for (int r = 0; r < 4; r++) x[r] = y[4 + r] * 65536 + y[r];
-    }
 };
+
+// add_parts adds the sums of the cluster's two blocks: block r gets those of group r. All stages of B are free by then.
+__device__ __forceinline__ void add_parts(float (&d)[COLS / 8][4], const Work &w, u32 group, u32 thread) {
+    u32 at = w.stages + 16 * thread;
+    cluster_sync();
+    if (group != w.rank) {
+        asm volatile("mapa.shared::cluster.u32 %0, %0, %1;" : "+r"(at) : "r"(group));
+#pragma unroll
+        for (int j = 0; j < COLS / 8; j++)
+            asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(at + j * 2048), "f"(d[j][0]), "f"(d[j][1]), "f"(d[j][2]), "f"(d[j][3]) : "memory");
+    }
+    cluster_sync();
+    if (group == w.rank) {
+#pragma unroll
+        for (int j = 0; j < COLS / 8; j++) {
+            float4 x;
+            asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w) : "r"(at + j * 2048) : "memory");
+            d[j][0] += x.x, d[j][1] += x.y, d[j][2] += x.z, d[j][3] += x.w;
+        }
+    }
+}
 
 // multiply is the work of the four warps of a group.
 __device__ __forceinline__ void multiply(const Work &w, const Index &index, const u16 *values, Dest to, const Params &p, const Entries &recompute) {
@@ -371,16 +463,17 @@ __device__ __forceinline__ void multiply(const Work &w, const Index &index, cons
     u32 group = __shfl_sync(0xffffffff, thread / 128, 0) - 1, warp = __shfl_sync(0xffffffff, thread / 32 % 4, 0), lane = thread % 32;
     thread %= 128;
     Values from(w, group, thread);
-    auto release = [&](u32 s) { // by a thread for each block
-        if (thread < BLOCKS_DOWN) barrier_arrive(w.empty + 8 * s, thread);
-    };
 #pragma unroll 1
-    for (u32 tile = w.cluster; tile < w.tiles; tile += w.clusters) {
+    for (u32 i = w.cluster; i < w.shares; i += w.clusters) {
+        Share share = w.share(i, p);
         float acc[1][COLS / 8][4] = {};
-        u32 x[4][4], y[4][4], g = w.group(tile) + group;
-        Rest rest(index, values, p, min(g, p.groups - 1) * GROUP_ROWS + 16 * warp, lane);
+        u32 x[4][4], y[4][4], row = (share.group + group) * GROUP_ROWS + 16 * warp;
+        Rest rest(index, values, p, min(row, (p.groups - 1) * GROUP_ROWS + 16 * warp), share.first * w.depth, lane);
+        auto release = [&](u32 s) { // by a thread for each block
+            if (thread < BLOCKS_DOWN) barrier_arrive(w.empty + 8 * s, share.split ? w.rank : thread);
+        };
         auto make = [&](u32 k, u32 (&r)[4][4]) {
-            from.take_depth(r, thread);
+            from.take(r, thread);
             rest.put(r, (k + 1) * w.depth, lane);
         };
         // step multiplies stage k, made in `now`, and makes the next one in `then`, which the stage before was made in.
@@ -392,7 +485,8 @@ __device__ __forceinline__ void multiply(const Work &w, const Index &index, cons
 #pragma unroll
             for (int i = 0; i < 4; i++) wgmma_registers<ELEM>(acc[0], now[i], (u64)above << 32 | (below + (i & each) * (16 * 128 / 16)));
             wgmma_commit();
-            if (k > 0) {
+            if (k + 1 < share.last) from.look(thread);
+            if (k > share.first) {
                 wgmma_wait<1>();
 #pragma unroll
                 for (int i = 0; i < 4; i++) wgmma_held(then[i]);
@@ -400,21 +494,22 @@ __device__ __forceinline__ void multiply(const Work &w, const Index &index, cons
             }
             before = stage;
             if (++stage == STAGES) stage = 0, parity ^= 1;
-            if (k + 1 < w.depths) make(k + 1, then);
+            if (k + 1 < share.last) make(k + 1, then);
         };
-        if (w.depths > 0) make(0, x);
+        if (share.first < share.last) from.look(thread), make(share.first, x);
 #pragma unroll 1
-        for (u32 k = 0; k < w.depths;) { // (With the end tested once a turn, ptxas has each instruction wait for the one before.)
+        for (u32 k = share.first; k < share.last;) { // (With the end tested once a turn, ptxas has each instruction wait for the one before.)
             step(k++, x, y);
-            if (k == w.depths) break;
+            if (k == share.last) break;
             step(k++, y, x);
         }
         wgmma_wait<0>();
 #pragma unroll
         for (int i = 0; i < 4; i++) wgmma_held(x[i]), wgmma_held(y[i]);
-        if (w.depths > 0) release(before);
+        if (share.first < share.last) release(before);
         wgmma_hold(acc[0]);
-        store_tiles(acc, to, p, g * GROUP_ROWS + 16 * warp, w.col(tile), recompute);
+        if (share.split) add_parts(acc[0], w, group, thread);
+        if (!share.split || group == w.rank) store_tiles(acc, to, p, row, share.col, recompute);
     }
 }
 
@@ -439,6 +534,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(BLOCKS
             w.bring_streams(threadIdx.x - 96, index, mask, values, p);
         }
         __syncwarp();
+        if (w.splits()) cluster_sync(), cluster_sync(); // as add_parts
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
         multiply(w, index, values, {c, bias}, p, Entries{index, mask, values, b, &p});

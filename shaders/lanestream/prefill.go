@@ -58,12 +58,16 @@ func (m machine) prefill(t dtype.Type, of tile) *spec.Variant {
 // isPrefill tells whether a variant is one of prefill.cu.
 func isPrefill(v *spec.Variant) bool { return v.Const("GROUPS") > 0 }
 
-// launchPrefill lays the grid out: as many clusters of blocks as run at once take tiles in turn.
+// launchPrefill lays the grid out: as many clusters of blocks as run at once take tiles in turn. Where the tiles of the last
+// turn leave half of the clusters idle, each is halved along the sum and computed by two clusters' blocks (prefill.cu's splits).
 func launchPrefill(v *spec.Variant, s lanestream.Shape, p spec.Problem) spec.Launch {
 	cols := int(v.Const("COLS"))
 	wide := spec.Ceil(p.N, cols)
 	tiles := spec.Ceil(s.Groups, int(v.Const("GROUPS"))*blocksDown) * wide
-	clusters := max(1, min(p.Caps.Units, mostBlocks)/blocksDown)
-	clusters = spec.Ceil(tiles, max(1, spec.Ceil(tiles, clusters)))
+	most := max(1, min(p.Caps.Units, mostBlocks)/blocksDown)
+	clusters := spec.Ceil(tiles, max(1, spec.Ceil(tiles, most))) // each of which has as many tiles
+	if left := tiles % most; s.Parts > 1 && left > 0 && 2*left <= most {
+		clusters = min(most, 2*tiles)
+	}
 	return pass(v, s, p, [3]uint32{uint32(clusters * blocksDown), 1, 1}, max(1, min(wide, bandCols/cols)))
 }
