@@ -32,6 +32,18 @@ const events = `{"Action":"build-output","ImportPath":"m/broken","Output":"broke
 {"Action":"run","Package":"m/b","Test":"TestPanic"}
 {"Action":"output","Package":"m/b","Test":"TestPanic","Output":"goroutine 1\n"}
 {"Action":"output","Package":"m/b","Output":"FAIL\tm/b\t0.1s\n"}
+{"Action":"fail","Package":"m/b"}
+{"Action":"output","Package":"m/broken","Output":"FAIL\tm/broken [build failed]\n"}
+{"Action":"fail","Package":"m/broken"}
+{"Action":"run","Package":"m/c","Test":"TestParent"}
+{"Action":"run","Package":"m/c","Test":"TestParent/passes"}
+{"Action":"pass","Package":"m/c","Test":"TestParent/passes"}
+{"Action":"fail","Package":"m/c","Test":"TestParent"}
+{"Action":"run","Package":"m/c","Test":"TestBelow"}
+{"Action":"run","Package":"m/c","Test":"TestBelow/fails"}
+{"Action":"fail","Package":"m/c","Test":"TestBelow/fails"}
+{"Action":"fail","Package":"m/c","Test":"TestBelow"}
+{"Action":"fail","Package":"m/c"}
 no event
 `
 
@@ -39,7 +51,7 @@ func TestReport(t *testing.T) {
 	var out strings.Builder
 	r := newReader(&out, "n")
 	r.read(strings.NewReader(events))
-	const want = "n: broken.go:1: no\nn: ok  \tm/a\t0.1s\nn: z is wrong\nn: very\nn: goroutine 1\nn: FAIL\tm/b\t0.1s\nn: no event\n"
+	const want = "n: broken.go:1: no\nn: ok  \tm/a\t0.1s\nn: z is wrong\nn: very\nn: goroutine 1\nn: FAIL\tm/b\t0.1s\nn: FAIL\tm/broken [build failed]\nn: no event\n"
 	if out.String() != want {
 		t.Errorf("printed %q, want %q", &out, want)
 	}
@@ -53,7 +65,8 @@ func TestReport(t *testing.T) {
 	if err := report(&out, dir); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"n 2 1 1 1 0 0", "n 1 1 7 cpu:0 CPU (Go)", "skipped in n: m/a TestY: there is no GPU"} {
+	// Failed: TestZ, TestPanic, m/broken, TestParent, TestBelow/fails.
+	for _, want := range []string{"n 4 2 1 5 0 0", "n 1 1 7 cpu:0 CPU (Go)", "skipped in n: m/a TestY: there is no GPU"} {
 		if !strings.Contains(strings.Join(strings.Fields(out.String()), " "), want) {
 			t.Errorf("the report lacks %q:\n%s", want, &out)
 		}

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -34,6 +36,7 @@ type reader struct {
 	name    string          // begins each line that is printed
 	outputs map[id][]string // of tests that have not passed
 	parents map[id]bool     // tests that have subtests
+	below   map[id]bool     // tests that have subtests which failed
 	results map[id]string   // pass, skip, fail
 	devices map[id]string
 	reasons map[id]string // why a test was skipped
@@ -43,7 +46,7 @@ type reader struct {
 
 func newReader(w io.Writer, name string) *reader {
 	return &reader{
-		w: w, name: name, outputs: map[id][]string{}, parents: map[id]bool{}, results: map[id]string{}, devices: map[id]string{},
+		w: w, name: name, outputs: map[id][]string{}, parents: map[id]bool{}, below: map[id]bool{}, results: map[id]string{}, devices: map[id]string{},
 		reasons: map[id]string{}, cases: map[string]int{},
 	}
 }
@@ -79,6 +82,8 @@ func (r *reader) take(e *event) {
 	case e.Action == "attr" && e.Key == "cases":
 		n, _ := strconv.Atoi(e.Value)
 		r.cases[r.device(t)] += n
+	case e.Test == "" && e.Action == "fail":
+		r.fail(e.Package)
 	case e.Test == "":
 	case e.Action == "run":
 		if up, ok := t.parent(); ok {
@@ -94,14 +99,27 @@ func (r *reader) line(pkg, text string) {
 	if text == "PASS\n" || strings.HasPrefix(text, "?") || strings.HasPrefix(text, "testing: warning: no tests to run") || strings.HasSuffix(text, "[no tests to run]\n") {
 		return
 	}
-	if strings.HasPrefix(text, "FAIL\t") { // those that never ended: the process did
-		for t, out := range r.outputs {
-			if t.pkg == pkg {
-				r.print(strings.Join(out, ""))
-			}
-		}
+	if strings.HasPrefix(text, "FAIL\t") {
+		r.abort(pkg)
 	}
 	r.print(text)
+}
+
+// abort ends as failed the tests of a package that never ended, because the process did.
+func (r *reader) abort(pkg string) {
+	names := slices.SortedFunc(maps.Keys(r.outputs), func(x, y id) int { return strings.Compare(x.test, y.test) })
+	for _, t := range names {
+		if t.pkg == pkg && r.results[t] == "" {
+			r.end(t, "fail")
+		}
+	}
+}
+
+// fail counts a package that failed although none of its tests did: one that does not compile, say.
+func (r *reader) fail(pkg string) {
+	if !slices.ContainsFunc(r.order, func(t id) bool { return t.pkg == pkg && r.results[t] == "fail" }) {
+		r.end(id{pkg: pkg}, "fail")
+	}
 }
 
 // print prints lines at once, so that those of other runs do not come between.
@@ -119,6 +137,9 @@ func (r *reader) end(t id, result string) {
 	delete(r.outputs, t)
 	switch result {
 	case "fail":
+		if up, ok := t.parent(); ok {
+			r.below[up] = true
+		}
 		r.print(strings.Join(out, ""))
 	case "skip":
 		for _, s := range out {

@@ -14,7 +14,8 @@ import (
 	"text/tabwriter"
 )
 
-// summary is one run of go test. Tests that have subtests are not counted, only those.
+// summary is one run of go test. Of tests that have subtests only these are counted, unless a test fails and none of them
+// does; a package counts as a failed test where it fails and none of its tests does.
 type summary struct {
 	Name                    string
 	Packages                int
@@ -34,7 +35,7 @@ func (r *reader) summary() *summary {
 	s := &summary{Devices: map[string]*onDevice{}}
 	packages := map[string]map[string]bool{} // by device, "" for all
 	for _, t := range r.order {
-		if r.parents[t] {
+		if r.parents[t] && (r.results[t] != "fail" || r.below[t]) {
 			continue
 		}
 		d := r.device(t)
