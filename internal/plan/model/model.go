@@ -229,7 +229,8 @@ func (m *DeviceModel) validate() error {
 	}
 	for _, c := range m.Costs {
 		err = errors.Join(err, patterns(c.Variants),
-			within("efficiency", c.Efficiency, mostFactor), within("entry_columns", c.Columns, mostUS), within("fetch", c.Fetch, mostFactor), within("start_us", c.StartUS, mostUS), within("step_us", c.StepUS, mostUS))
+			within("efficiency", c.Efficiency, mostFactor), within("entry_columns", c.Columns, mostFactor), within("fetch", c.Fetch, mostFactor),
+			within("start_us", c.StartUS, mostUS), within("step_us", c.StepUS, mostUS), within("busy_items", c.Busy, mostFactor))
 	}
 	for _, g := range m.Fixed {
 		err = errors.Join(err, patterns(g.Variants),

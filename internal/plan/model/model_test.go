@@ -99,6 +99,7 @@ func TestParse(t *testing.T) {
 	for _, c := range []struct{ name, old, new, want string }{
 		{"another version", `"version": 1`, `"version": 99`, "version 99"},
 		{"a negative width", `"entry_columns": 15`, `"entry_columns": -15`, "entry_columns -15"},
+		{"a negative number of pieces", `"entry_columns": 15`, `"busy_items": -3`, "busy_items -3"},
 		{"a negative time", `"start_us": 0.02`, `"start_us": -1`, "start_us -1"},
 		{"a huge time", `"start_us": 0.02`, `"start_us": 1e300`, "start_us 1e+300"},
 		{"no number", `"start_us": 0.02`, `"start_us": 1e999`, "1e999"},
