@@ -142,17 +142,24 @@ func (f *fitter) off(c model.Cost) float64 {
 // the measurements do not tell stays as it was.
 func (f *fitter) best() model.Cost {
 	const leastUS, coarsest, finest = 1e-4, 2.0, 1.002
-	c := model.Cost{Efficiency: f.start.Efficiency, StartUS: max(leastUS, f.start.StartUS), StepUS: f.start.StepUS}
+	c := model.Cost{
+		Efficiency: f.start.Efficiency, Columns: f.start.Columns, Fetch: f.start.Fetch, StartUS: max(leastUS, f.start.StartUS),
+		StepUS: f.start.StepUS, Overlap: f.start.Overlap, Busy: f.start.Busy,
+	}
 	if c.Efficiency == 0 {
 		c.Efficiency = 1
 	}
 	figures := []*float64{&c.Efficiency, &c.StartUS}
-	if f.v.Code == backend.CodeGo { // a step is arithmetic
+	switch {
+	case f.v.Code == backend.CodeGo: // a step is arithmetic
 		c.Columns = max(1, f.start.Columns)
 		figures = append(figures, &c.Columns)
-	} else {
+	case !c.Overlap: // else no single step counts
 		c.StepUS = max(leastUS, c.StepUS)
 		figures = append(figures, &c.StepUS)
+	}
+	if c.Fetch > 0 {
+		figures = append(figures, &c.Fetch)
 	}
 	var from []float64
 	for _, x := range figures {

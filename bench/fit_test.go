@@ -13,24 +13,35 @@ import (
 	"testing"
 
 	"github.com/spmmrun/spmm/backend"
-	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/plan/model"
 )
 
-// A GPU on which csr takes exactly what a cost of its own predicts.
+// GPUs on which a variant takes exactly what a cost of its own predicts. What is not fitted stays what it was.
 func TestFitFindsCosts(t *testing.T) {
+	for _, c := range []struct {
+		code            backend.Code
+		format, variant string
+		truth           model.Cost
+	}{
+		{backend.CodeSPIRV, "csr", "vulkan_f32", model.Cost{Efficiency: 0.5, StartUS: 1, StepUS: 0.02}},
+		{backend.CodePTX, "lanestream", "cuda_pairs_n8_f16", model.Cost{Fetch: 2, StartUS: 3, Overlap: true, Busy: 3.5}},
+	} {
+		t.Run(c.format, func(t *testing.T) { fitFinds(t, c.code, c.format, c.variant, c.truth) })
+	}
+}
+
+func fitFinds(t *testing.T, code backend.Code, format, name string, truth model.Cost) {
 	dev := &measuredDevice{
-		Info: backend.Info{Backend: "vulkan", Name: "a GPU never seen", Driver: "1"}, Code: "spirv", Units: 40,
+		Info: backend.Info{Backend: "vulkan", Name: "a GPU never seen", Driver: "1"}, Code: code.String(), Units: 40,
 		Rates: &model.Rates{
 			Version: model.RatesVersion, Stream: []model.Bandwidth{{Bytes: 1 << 21, PerSecond: 5e11}, {Bytes: 1 << 27, PerSecond: 4e11}},
 			Gather: 2e12, FMA: 2e13, LaunchUS: 4, LatencyUS: 0.3,
 		},
 	}
-	truth := model.Cost{Efficiency: 0.5, StartUS: 1, StepUS: 0.02}
-	v := variant(&Measurement{Format: "csr", Variant: "vulkan_f32"}, backend.CodeSPIRV)
-	if v == nil || v.In != dtype.F32 {
-		t.Fatal("csr has no such variant")
+	v := variant(&Measurement{Format: format, Variant: name}, code)
+	if v == nil {
+		t.Fatal("there is no such variant")
 	}
 	lines := []dataLine{{Device: dev}}
 	for rows := 100; rows <= 100_000; rows *= 10 {
@@ -38,11 +49,11 @@ func TestFitFindsCosts(t *testing.T) {
 			for _, n := range []int{8, 128, 512} {
 				nnz := int64(rows) * each
 				m := &Measurement{
-					Format: "csr", Variant: "vulkan_f32", N: n, Items: int64(rows),
+					Format: format, Variant: name, N: n, Items: int64(rows),
 					Product: &model.Product{Rows: rows, Cols: rows, N: n, Longest: 4 * each, Nearby: nnz / 2},
 					Stats:   &formats.Stats{StoredBytes: 8 * nnz, Slots: nnz, MACs: nnz, Gathers: nnz, Longest: 4 * each},
 				}
-				p := model.Predictor{Product: *m.Product, Rates: dev.Rates, Model: model.For(backend.CodeSPIRV, ""), Units: dev.Units}
+				p := model.Predictor{Product: *m.Product, Rates: dev.Rates, Model: model.For(code, ""), Units: dev.Units}
 				_, took := p.TimeAt(truth, v, *m.Stats, m.Items)
 				m.US = micros(took)
 				lines = append(lines, dataLine{Measurement: m})
@@ -57,17 +68,21 @@ func TestFitFindsCosts(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v in %s", err, out.String())
 	}
-	if m.Code != "spirv" || m.Measured.Device != dev.Name || m.Measured.LatencyUS != 0.3 || len(m.Costs) != 1 || m.Costs[0].Variants[0] != "csr/vulkan_f32" {
+	if m.Code != code.String() || m.Measured.Device != dev.Name || m.Measured.LatencyUS != 0.3 || len(m.Costs) != 1 || m.Costs[0].Variants[0] != format+"/"+name {
 		t.Fatalf("%+v", m)
 	}
+	got := m.Costs[0]
 	for name, x := range map[string][2]float64{
-		"efficiency": {m.Costs[0].Efficiency, truth.Efficiency}, "start": {m.Costs[0].StartUS, truth.StartUS}, "step": {m.Costs[0].StepUS, truth.StepUS},
+		"efficiency": {got.Efficiency, truth.Efficiency}, "fetch": {got.Fetch, truth.Fetch}, "start": {got.StartUS, truth.StartUS}, "step": {got.StepUS, truth.StepUS},
 	} {
-		if math.Abs(math.Log(x[0]/x[1])) > math.Log(1.1) {
+		if x[1] != 0 && !(math.Abs(math.Log(x[0]/x[1])) < math.Log(1.1)) {
 			t.Errorf("%s %v, want %v within a tenth\n%s", name, x[0], x[1], notes.String())
 		}
 	}
-	if !strings.Contains(notes.String(), "csr/vulkan_f32\t36\t") {
+	if got.Overlap != truth.Overlap || got.Busy != truth.Busy {
+		t.Errorf("fitted %+v, want overlap and busy items as in %+v", got, truth)
+	}
+	if !strings.Contains(notes.String(), format+"/"+name+"\t36\t") {
 		t.Errorf("notes:\n%s", notes.String())
 	}
 }
