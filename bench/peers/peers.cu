@@ -196,11 +196,11 @@ template <class T> static int csr(const char *file, long n, cudaDataType type) {
 int main(int argc, char **argv) {
     auto is = [&](const char *name, int args) { return argc >= args && !strcmp(argv[1], name); };
     auto number = [&](int i) { return atol(argv[i]); };
-    if ((is("gemm", 5) || is("24", 5)) && number(2) > 0 && number(3) > 0) {
+    if ((is("gemm", 5) || (is("24", 5) && number(3) % 4 == 0)) && number(2) > 0 && number(3) > 0 && number(4) > 0) {
         std::vector<long> columns;
         for (int i = 4; i < argc && number(i) > 0; i++) columns.push_back(number(i));
         if (is("gemm", 5)) return gemm(number(2), number(3), columns);
-        int bad = number(3) % 4;
+        int bad = 0;
         for (long n : columns) bad = bad ? bad : sparse24(number(2), number(3), n);
         return bad;
     }
@@ -210,6 +210,6 @@ int main(int argc, char **argv) {
             bad |= !strcmp(argv[3], "f32") ? csr<float>(argv[i], number(2), CUDA_R_32F) : csr<__half>(argv[i], number(2), CUDA_R_16F);
         return bad;
     }
-    fprintf(stderr, "usage: peers gemm|24 M K N…, or peers csr N f32|f16 FILE…\n");
+    fprintf(stderr, "usage: peers gemm|24 M K N… (24: K a multiple of 4), or peers csr N f32|f16 FILE…\n");
     return 2;
 }
