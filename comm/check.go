@@ -23,7 +23,7 @@ func CheckOp(op Op) error {
 	return nil
 }
 
-// CheckColor refuses a negative color of Split.
+// CheckColor refuses a color of Split that is negative or no int32.
 func CheckColor(color int) error {
 	if color < 0 || color > math.MaxInt32 {
 		return fmt.Errorf("comm: color %d, want 0 to %d", color, math.MaxInt32)

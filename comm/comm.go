@@ -24,7 +24,7 @@ type Comm interface {
 	Rank() int
 	// Size is the number of ranks.
 	Size() int
-	// Split makes a Comm of the ranks that give the same color, which is not negative, ordered by key and then by rank.
+	// Split makes a Comm of the ranks that give the same color, from 0 to math.MaxInt32, ordered by key and then by rank.
 	Split(color, key int) (Comm, error)
 	// Barrier returns once all ranks have called it.
 	Barrier() error

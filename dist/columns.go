@@ -13,8 +13,8 @@ type columns struct {
 
 func newColumns(n int) *columns { return &columns{words: make([]uint64, (n+63)/64)} }
 
-func (s *columns) add(i int)      { s.words[i/64] |= 1 << (i % 64) }
-func (s *columns) has(i int) bool { return s.words[i/64]>>(i%64)&1 == 1 }
+func (s *columns) add(i int) { s.words[i/64] |= 1 << (i % 64) }
+
 func (s *columns) addRange(lo, hi int) {
 	for i := lo; i < hi; i++ {
 		if i%64 == 0 && i+64 <= hi {

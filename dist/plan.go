@@ -45,6 +45,7 @@ type Info struct {
 	Rows, NNZ int64         // of the share
 	Inner     int64         // entries in rows that meet own rows of B alone, which are multiplied during the exchange
 	Gather    bool          // all rows of B are gathered
+	Stored    int64         // bytes of the share as the device has it
 	Ghosts    int64         // rows of B that are received for each product
 	Sent      int64         // rows of B that are sent
 	Plan      spmm.PlanInfo // of the larger part
@@ -138,7 +139,9 @@ func (p *Plan[T]) Info() Info {
 		i.Inner = p.inner.nnz
 	}
 	for _, q := range p.parts() {
-		if info := q.info(); info.NNZ >= i.Plan.NNZ {
+		info := q.info()
+		i.Stored += info.Stats.StoredBytes
+		if info.NNZ >= i.Plan.NNZ {
 			i.Plan = info
 		}
 	}

@@ -119,8 +119,8 @@ func FromRoot[T formats.Value](c comm.Comm, a *formats.CSR[T]) (Share[T], error)
 	return s, nil
 }
 
-// Balance moves rows between ranks so that each has consecutive ones of about as many entries, where an empty row counts as
-// one. s is not needed afterwards.
+// Balance moves rows between ranks so that each has consecutive ones of about as many entries, where each row counts as
+// one more. s is not needed afterwards.
 func Balance[T formats.Value](ctx context.Context, c comm.Comm, s Share[T]) (Share[T], error) {
 	from, err := s.bounds(c)
 	if err != nil {

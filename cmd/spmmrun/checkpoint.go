@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -184,9 +185,7 @@ func (k *checkpoints) save(r *ranks, s *state) error {
 	}
 	h := sha256.New()
 	err := k.replace(c.File, func(w io.Writer) error {
-		array, begun := npy.NewWriter[float32](io.MultiWriter(w, h), rows.Rows(), s.x.Cols)
-		err := collect(func(d *formats.Dense[float32]) error { return errors.Join(begun, array.WriteRows(d)) })
-		return errors.Join(err, begun, array.Close())
+		return writeArray(io.MultiWriter(w, h), rows.Rows(), s.x.Cols, collect)
 	}, collect)
 	if err == nil {
 		c.SHA256 = sum(h)
@@ -211,8 +210,7 @@ func (k *checkpoints) replace(name string, fill func(io.Writer) error, instead f
 	f, err := os.CreateTemp(k.dir, temporaryPrefix+name+".*")
 	if err != nil {
 		if instead != nil {
-			failed := err
-			err = errors.Join(instead(func(*formats.Dense[float32]) error { return failed }))
+			return cmp.Or(instead(func(*formats.Dense[float32]) error { return err }), err) // err where there are no rows
 		}
 		return err
 	}

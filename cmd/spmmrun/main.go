@@ -99,7 +99,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	case err = <-done:
 	case <-ctx.Done():
 		stop() // a second interrupt ends the process at once
-		if several {
+		if several && !ending.Load() {
 			fmt.Fprintln(stderr, "spmmrun: "+stopped(launch)) // now: a launcher kills its processes soon
 		}
 		select {
@@ -122,9 +122,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return exitInterrupted
 	}
 	if silent(err) {
-		if !errors.As(err, new(agreed)) {
-			time.Sleep(grace / 2) // the launcher ends the other ranks when this one fails: rank 0 prints first
-		}
+		time.Sleep(grace / 2) // the launcher ends the other ranks when this one fails: rank 0 prints first
 		return exitCode(err)
 	}
 	if c := (*crash)(nil); errors.As(err, &c) {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -279,7 +280,11 @@ func (g *propagation) readX0(ctx context.Context, r *ranks, rows int) (*formats.
 	if r.Rank() == 0 {
 		if x0, err = loadDense(ctx, g.xFile); err == nil {
 			if cols[0] = int64(x0.Cols); x0.Rows != rows || x0.Cols == 0 || g.colsGiven && x0.Cols != g.cols {
-				err = fmt.Errorf("%s: X0 is %d×%d, and the graph has %d vertices: want %d×n", g.xFile, x0.Rows, x0.Cols, rows, rows)
+				want := "n"
+				if g.colsGiven {
+					want = fmt.Sprint(g.cols)
+				}
+				err = fmt.Errorf("%s: X0 is %d×%d, and the graph has %d vertices: want X0 %d×%s", g.xFile, x0.Rows, x0.Cols, rows, rows, want)
 			}
 		}
 		if err == nil && x0.ColMajor {
@@ -361,12 +366,12 @@ func (s *state) write(r *ranks, out *output) (string, error) {
 		return "", dist.Collect(r, rows, s.x, nil)
 	}
 	to := func(w io.Writer) error {
-		array, begun := npy.NewWriter[float32](w, rows.Rows(), s.x.Cols)
-		err := dist.Collect(r, rows, s.x, func(d *formats.Dense[float32]) error {
-			h.Write(backend.Bytes(d.Data[:d.Rows*d.Cols]))
-			return errors.Join(begun, array.WriteRows(d))
+		return writeArray(w, rows.Rows(), s.x.Cols, func(each func(*formats.Dense[float32]) error) error {
+			return dist.Collect(r, rows, s.x, func(d *formats.Dense[float32]) error {
+				h.Write(backend.Bytes(d.Data[:d.Rows*d.Cols]))
+				return each(d)
+			})
 		})
-		return errors.Join(err, begun, array.Close())
 	}
 	var err error
 	if out.f == nil {
@@ -375,6 +380,22 @@ func (s *state) write(r *ranks, out *output) (string, error) {
 		err = out.write(to)
 	}
 	return hex.EncodeToString(h.Sum(nil)), err
+}
+
+// writeArray writes an array as .npy, whose rows collect gives to a function. collect is called whatever fails: other ranks wait
+// for it.
+func writeArray(w io.Writer, rows, cols int, collect func(each func(*formats.Dense[float32]) error) error) error {
+	array, begun := npy.NewWriter[float32](w, rows, cols)
+	err := collect(func(d *formats.Dense[float32]) error {
+		if begun != nil {
+			return begun
+		}
+		return array.WriteRows(d)
+	})
+	if err = cmp.Or(begun, err); err != nil {
+		return err
+	}
+	return array.Close()
 }
 
 // print writes the report as a table or as JSON.

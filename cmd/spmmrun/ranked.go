@@ -122,13 +122,13 @@ func multiplyOnRanks[T formats.Value](ctx context.Context, j *job, r *ranks, dev
 	if err != nil {
 		return nil, err
 	}
-	all := []int64{q.share.A.NNZ()}
+	info := q.plan.Info()
+	all := []int64{info.NNZ, info.Stored}
 	if err := r.AllReduce(all, comm.Sum); err != nil {
 		return nil, err
 	}
-	info := q.plan.Info()
 	described := info.Plan
-	described.Rows, described.Cols, described.NNZ = q.plan.Shares().Rows(), q.share.A.Cols, all[0]
+	described.Rows, described.Cols, described.NNZ, described.Stats.StoredBytes = q.plan.Shares().Rows(), q.share.A.Cols, all[0], all[1]
 	res := &result{report: newReport(j, q.n, oracle.Epilogue{}, dev.Info(), described, ts, spmm.Bound{})}
 	if res.report.Ranks, err = newRanksReport(r, dev.Info(), info, last); err != nil {
 		return nil, err
@@ -441,9 +441,15 @@ func (x *ranksReport) rows(row func(name, format string, args ...any)) {
 		how = "all of B"
 	}
 	row("ranks", "%d, started by %s (%s); they exchange %s", x.Size, x.Launcher, x.Library, how)
-	row("received", "%s in each product; imbalance %.3g", byteSize(x.Received), x.Imbalance)
+	moved := func(n int64) string {
+		if n == 0 {
+			return "0 B"
+		}
+		return byteSize(n)
+	}
+	row("received", "%s in each product; imbalance %.3g", moved(x.Received), x.Imbalance)
 	for _, e := range x.Each {
 		row(fmt.Sprintf("rank %d", e.Rank), "%s: %d rows, %d entries; computing %s, exchange of %s %s, of which %s at the same time",
-			e.Device, e.Rows, e.NNZ, micros(e.ComputeUS), byteSize(e.Received), micros(e.ExchangeUS), micros(e.OverlapUS))
+			e.Device, e.Rows, e.NNZ, micros(e.ComputeUS), moved(e.Received), micros(e.ExchangeUS), micros(e.OverlapUS))
 	}
 }

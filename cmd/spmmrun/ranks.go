@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/comm"
@@ -67,9 +68,14 @@ type agreed struct{ error }
 
 func (e agreed) Unwrap() error { return e.error }
 
+// ending says that ranks have agreed on an error, which rank 0 prints: the signal by which a launcher ends those that end later
+// than the first is no news.
+var ending atomic.Bool
+
 // agree tells all ranks whether one has an error: then all return one.
 func (r *ranks) agree(err error) error {
 	if err = comm.Agree(r, err, exitCode); err != nil && r.Size() > 1 {
+		ending.Store(true)
 		return agreed{err}
 	}
 	return err

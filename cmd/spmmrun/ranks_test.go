@@ -166,6 +166,9 @@ func checkRanks(t *testing.T, name string, ranks int, got, want report) {
 	if got.Matrix != want.Matrix || got.Format != want.Format || got.Verify == nil || !got.Verify.OK {
 		t.Errorf("%s: %+v, %+v, want %+v", name, got.Matrix, got.Verify, want.Matrix)
 	}
+	if got.StoredBytes < want.StoredBytes { // of all ranks
+		t.Errorf("%s: stored in %d bytes, on one process in %d", name, got.StoredBytes, want.StoredBytes)
+	}
 	if want.Ranks != nil || got.Ranks == nil || len(got.Ranks.Each) != ranks {
 		t.Fatalf("%s: %+v", name, got.Ranks)
 	}
@@ -221,6 +224,8 @@ func TestRanksErrors(t *testing.T) {
 		{"--no-such-flag x.mtx", "spmmrun: unknown flag: --no-such-flag", exitUsage},
 		{"--backend cpu nosuch.mtx", "spmmrun: nosuch.mtx: no such file or directory", exitUsage},
 		{"--backend cpu --tune gen:rmat", "spmmrun: --tune is for one process: start spmmrun without mpirun or srun", exitUsage},
+		{"propagate --restart 2 gen:rmat", "spmmrun: --restart 2: want a number from 0 to 1", exitUsage},
+		{"--backend cpu --b nosuch.npy gen:rmat,scale=3", "spmmrun: nosuch.npy: no such file or directory", exitUsage},
 		{"--backend cuda:77 gen:rmat", "spmmrun: cuda", exitUnavailable},
 		{"--backend cpu " + broken, broken + `:5: "three" is not a finite number`, exitUsage},
 		{"--backend cpu " + short, "spmmrun: " + short + ": has 2 entries, and its size line announces 5", exitUsage},

@@ -8,7 +8,7 @@
 //
 // Launcher tells whether the process was started as one of several ranks, from the environment alone.
 //
-// MPI is given C memory alone (comm.Memory): other buffers are copied. All calls go to one thread, which MPI was initialised on: the library need not be thread-safe (MPI_THREAD_FUNNELED).
-// While a call waits, other goroutines run. MPICH's communication library replaces handlers of signals that Go needs; they
-// are restored once MPI is initialised.
+// MPI is given C memory alone (comm.Memory): other buffers are copied. All calls but MPI_Abort come from the one thread that
+// initialised MPI: the library need not be thread-safe (MPI_THREAD_FUNNELED). While a call waits, other goroutines run.
+// MPICH's communication library replaces handlers of signals that Go needs; they are restored once MPI is initialised.
 package mpi

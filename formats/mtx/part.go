@@ -4,6 +4,7 @@ package mtx
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -72,7 +73,7 @@ func ReadPart(r io.ReaderAt, size int64, part, parts int, o Options) (*Part, err
 		again.Scanner, again.entries, again.triangle = text.NewScanner(io.NewSectionReader(r, lo, hi-lo), o.Name), entries{}, diagonal
 		lines, counted := countLines(io.NewSectionReader(r, 0, lo))
 		again.SetLineNumber(lines)
-		return nil, errors.Join(again.listed(), counted)
+		return nil, cmp.Or(errors.Join(again.listed(), counted), err) // err if the file has changed meanwhile
 	}
 	return rd.part()
 }
