@@ -5,10 +5,48 @@
 
 #define MASK_BYTES 256 // of a step
 #define B_ROWS 64
-#include "staged.cuh"
+#define FIRST_PIECE first_piece
+#include "stages.cuh"
 #include "../include/quantised.cuh"
 
 #define SCALE_STEPS (SCALE_COLS / B_ROWS)
+
+// Stream is a stream of pieces, values and mask, and the ring that a warp brings them to. A slot of the ring has the rows of a
+// piece, and behind the ring the first rows are repeated, so that a chain's next rows lie behind each other.
+struct Stream {
+    const unsigned char *values, *mask; // of the next piece
+    u32 piece_bytes, mask_bytes;        // of a piece
+    u32 count, total;                   // pieces of the mask, and of either
+    u32 slots, at, masks, barriers;     // in shared memory
+    u32 coming = 0, left, to = 0;       // the next piece; bytes of values left, and where it goes in the ring
+
+    __device__ __forceinline__ Stream(const Index &index, const u32 *mask_, const u16 *values_, const Params &p, u32 group, u32 part, u32 at_, u32 barriers_)
+        : at(at_), barriers(barriers_) {
+        u64 stream = (u64)group * p.parts + part;
+        u32 first = first_piece(p, part), row = index.row(stream);
+        left = (index.row(stream + 1) - row) * ROW_BYTES, piece_bytes = index.piece_rows(stream) * ROW_BYTES, count = first_piece(p, part + 1) - first;
+        total = max(count, (left + piece_bytes - 1) / piece_bytes);
+        mask_bytes = p.steps * MASK_BYTES;
+        slots = min((RING - MIRROR * ROW_BYTES) / (piece_bytes + mask_bytes), MOST_SLOTS);
+        masks = at + slots * piece_bytes + MIRROR * ROW_BYTES;
+        values = (const unsigned char *)values_ + (u64)row * ROW_BYTES;
+        mask = (const unsigned char *)mask_ + ((u64)group * p.pieces + first) * mask_bytes;
+    }
+
+    // fetch begins to bring the next piece. All lanes call it, when they have done with the piece that was in its slot.
+    __device__ __forceinline__ void fetch(u32 slot) {
+        u32 n = min(piece_bytes, left), again = to < MIRROR * ROW_BYTES ? min(n, MIRROR * ROW_BYTES - to) : 0; // bytes that are there twice
+        u32 bits = coming < count ? mask_bytes : 0, barrier = barriers + 8 * slot;
+        if (Ring::elected()) {
+            barrier_expect(barrier, n + again + bits);
+            if (n > 0) Ring::bulk(at + to, values, n, barrier);
+            if (again > 0) Ring::bulk(at + slots * piece_bytes + to, values, again, barrier);
+            if (bits > 0) Ring::bulk(masks + slot * mask_bytes, mask, bits, barrier);
+        }
+        values += n, left -= n, mask += mask_bytes, coming++;
+        to = slot + 1 == slots ? 0 : to + piece_bytes;
+    }
+};
 
 // take reads 8 pairs of codes by byte BYTE of a mask word: bit 2r + h says that register r of columns h takes the next pair of chain h, which is at next[h]
 // from base; chain 1 lies 2 bytes behind chain 0. x[r] and x[4 + r] have the pairs in their lower halves.
@@ -288,7 +326,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + REST_WARP
             for (int i = 0; i < B_STAGES; i++) barrier_init(panel.full + 8 * i, straight ? 1 : LANES), barrier_init(panel.empty + 8 * i, any ? hi - lo : 1);
         barrier_fence();
         __syncthreads();
-        after_launches();
+        launches_before();
         asm volatile("griddepcontrol.launch_dependents;"); // the next launch may fetch its A now
         bring(panel, b, p, at, col, any, straight, lane);
     } else {
@@ -311,7 +349,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + REST_WARP
         float *sums = (float *)(smem + warp * RING);
         w.leave(sums, lane);
         if (!beside) {
-            after_launches();
+            launches_before();
             Rest rest;
             rest.add(index, scales, values, b, p, group, part, p.parts, col, lane);
             rest.leave<true>(sums, lane);
@@ -323,7 +361,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + REST_WARP
     u32 unit = rank * REST_WARPS + warp - WARPS - PRODUCERS;
     bool aside = beside && warp >= WARPS + PRODUCERS && unit < p.each * shares && first + unit / shares < p.groups;
     if (aside) {
-        after_launches();
+        launches_before();
         rest.add(index, scales, values, b, p, first + unit / shares, unit % shares, shares, col, lane);
     }
     __syncthreads(); // the rings are done with
@@ -333,7 +371,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + REST_WARP
     cluster_sync();
     QuantisedEntries entries{index, scales, mask, values, b, &p};
     Out<Params> out({c, bias}, p);
-    after_launches();
+    launches_before();
     for (u32 i = warp < WARPS ? rank * 32 * WARPS + threadIdx.x : ~0u; i < p.each * GROUP_ROWS * (COLS / 4); i += CLUSTER * 32 * WARPS) {
         u32 of = i / (GROUP_ROWS * (COLS / 4)), r = i / (COLS / 4) % GROUP_ROWS, at = i % (COLS / 4) * 4, row = (first + of) * GROUP_ROWS + r;
         if (row >= p.rows) break;

@@ -3,26 +3,16 @@
 // done by REST_WARPS warps beside those of the streams. For layout Places on mma.m16n8k16, for layout Pairs (PAIRS) on
 // mma.sp.m16n8k32.
 
-#include "lanestream.cuh"
+#define B_ROWS STEP_COLS
+#define FIRST_PIECE(p, part) ((p).pieces * (part) / (p).parts) // as first_piece, without 64 bits: there are fewer than 2^26 pieces, and at most 32 parts
+#include "stages.cuh"
 
-#define TILES (COLS / 8)
-#define PITCH (COLS + 4)                 // of a row of sums in shared memory
-#define SUMS (GROUP_ROWS * PITCH * 4)    // bytes of a group's sums
-#define LANES (32 * PRODUCERS / B_PARTS) // that bring a part of B
 #define LATE (PAIRS || TILES == 4) // see Stream
 #define REPEATED ((MIRROR - 1 + PAIRS) * ROW_BYTES) // of a ring: from its last row a word of Places reads 15 rows on, a step of Pairs 16
 #define MASK_BYTES (PAIRS ? 384 : 256)   // of a step
 // Where there is one tile only, A's lower and upper halves are multiplied apart: that is fewer instructions than joining them.
 #define APART (TILES == 1 && !PAIRS)
 #define HALVES (APART ? 2 : 1)
-
-// barrier_test tells whether the barrier's phase of this parity has ended.
-__device__ __forceinline__ bool barrier_test(u32 barrier, u32 parity) {
-    u32 r;
-    asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }" : "=r"(r) : "r"(barrier), "r"(parity) : "memory");
-    return r;
-}
-__device__ __forceinline__ void arrive(u32 barrier) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory"); }
 
 // take_at: as take, next being offsets from base; chain 1's values are 2 bytes behind chain 0's.
 #define TAKE(LABEL, BIT, CHAIN, OFF, TO) \
@@ -61,9 +51,6 @@ __device__ __forceinline__ u32 shared_word(u32 at) {
     return x;
 }
 
-// first_of_part is first_piece without 64 bits: there are fewer than 2^26 pieces, and at most 32 parts.
-__device__ __forceinline__ u32 first_of_part(const Params &p, u32 part) { return p.pieces * part / p.parts; }
-
 // Stream is a stream of pieces, values and mask, and the ring that a warp brings them to. A slot of the ring has the rows of a
 // piece, and behind the ring the first rows are repeated, so that a chain's next rows lie behind each other. Where room
 // is scarce (LATE) a piece's mask comes with the last rows that are read with it, those of piece + window - 1: there are fewer slots for masks.
@@ -78,9 +65,9 @@ struct Stream {
     __device__ __forceinline__ Stream(const Index &index, const u32 *mask_, const u16 *values_, const Params &p, u32 group, u32 part, u32 at_, u32 barriers_)
         : at(at_), barriers(barriers_) {
         u64 stream = (u64)group * p.parts + part;
-        u32 first = first_of_part(p, part), row = index.row(stream);
+        u32 first = FIRST_PIECE(p, part), row = index.row(stream);
         left = (index.row(stream + 1) - row) * ROW_BYTES, piece_bytes = index.piece_rows(stream) * ROW_BYTES;
-        ahead = p.window - 1, late = LATE ? ahead : 0, count = first_of_part(p, part + 1) - first, total = count + ahead;
+        ahead = p.window - 1, late = LATE ? ahead : 0, count = FIRST_PIECE(p, part + 1) - first, total = count + ahead;
         mask_bytes = p.steps * MASK_BYTES;
         slots = min((RING - REPEATED + late * mask_bytes) / (piece_bytes + mask_bytes), MOST_SLOTS), mask_slots = slots - late;
         masks = at + slots * piece_bytes + REPEATED;
@@ -107,52 +94,6 @@ struct Stream {
         to = slot + 1 == slots ? 0 : to + piece_bytes;
     }
 };
-
-// Panel is a part of B on its way through shared memory.
-struct Panel {
-    u32 at, full, empty; // its stages, and their barriers
-    u32 stages, stage;   // number, bytes
-
-    __device__ __forceinline__ Panel(const Params &p, u32 at_, u32 barriers, u32 number) {
-        stage = p.steps * STEP_COLS * COLS * 2;
-        stages = min(B_BYTES / stage, B_STAGES);
-        at = at_ + number * B_BYTES, full = barriers + number * B_STAGES * 16, empty = full + B_STAGES * 8;
-    }
-};
-
-// swizzled returns where chunk c (of 8 columns) of row k lies in its row.
-__device__ __forceinline__ u32 swizzled(u32 k, u32 c) {
-    return TILES == 1 ? 0 : TILES == 2 ? (c ^ (k >> 2 & 1)) * 16 : (c ^ (k >> 1 & 3)) * 16;
-}
-
-// bring is the work of the warps that bring B's rows, for each part with LANES lanes. (With waits on the barriers in place of looks and
-// sleeps all other warps are slower.)
-__device__ __forceinline__ void bring(const Panel &panel, const u16 *b, const Params &p, u32 part, u32 col, bool any, bool straight, u32 lane) {
-    u32 first = first_of_part(p, part), count = any ? first_of_part(p, part + 1) - first : 0, rows = p.steps * STEP_COLS, slot = 0, parity = 1, j = 0;
-    u32 l = lane % LANES, c = l % TILES, row = first * rows + l / TILES, to = l / TILES * COLS * 2;
-    bool in = col + 8 * c < p.ldb;
-    const u16 *from = b + (in ? col + 8 * c : 0);
-    while (__any_sync(~0u, j < count)) {
-        bool go = j < count && barrier_test(panel.empty + 8 * slot, parity);
-        if (go) {
-            u32 at = panel.at + slot * panel.stage, full = panel.full + 8 * slot;
-            if (straight) {
-                if (l == 0) {
-                    barrier_expect(full, panel.stage);
-                    Ring::bulk(at, b + (u64)(first + j) * rows * COLS, panel.stage, full);
-                }
-            } else {
-#pragma unroll 4
-                for (u32 k = 0; k < rows; k += LANES / TILES, row += LANES / TILES)
-                    copy<16>(at + to + k * COLS * 2 + swizzled(k + l / TILES, c), from + (u64)min(row, p.cols - 1) * p.ldb, in && row < p.cols ? 16 : 0);
-                asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(full) : "memory");
-            }
-            j++;
-            if (++slot == panel.stages) slot = 0, parity ^= 1;
-        }
-        if (!__any_sync(~0u, go)) __nanosleep(20);
-    }
-}
 
 // Warp is a warp's work on its stream.
 struct Warp {
@@ -384,7 +325,7 @@ struct PairEntries : Entries {
         for (u32 part = 0; part < p->parts; part++)
             for (u32 lane = 4 * (r % 8); lane < 4 * (r % 8) + 4; lane++) {
                 u64 last = (u64)index.row((u64)group * p->parts + part) * 64 + 2 * lane - 64;
-                for (u32 step = first_of_part(*p, part) * p->steps; step < first_of_part(*p, part + 1) * p->steps; step++) {
+                for (u32 step = FIRST_PIECE(*p, part) * p->steps; step < FIRST_PIECE(*p, part + 1) * p->steps; step++) {
                     const u32 *words = mask + ((u64)group * p->pieces * p->steps + step) * 96;
                     for (u32 i = 0; i < 16; i++) {
                         u32 bits = words[64 + lane] >> (16 * (i >> 3) + 7 - (i & 7)), half = i >> 1 & 1;
@@ -409,9 +350,6 @@ typedef Entries RowEntries;
 
 // cluster_leave waits for the cluster's blocks, without an order of writes.
 __device__ __forceinline__ void cluster_leave() { asm volatile("barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;" ::: "memory"); }
-
-// after_launches waits until what was launched before is done. Before that only A is read.
-__device__ __forceinline__ void after_launches() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
 // rest_sums is where the sums of a warp of the rest are, from the start of shared memory.
 __device__ __forceinline__ u32 rest_sums(u32 number) {
@@ -459,7 +397,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + REST_WARP
         w.leave(sums, lane);
         if (!beside) { // each part some rows
             u32 share = (GROUP_ROWS + p.parts - 1) / p.parts, end = min(share * part + share, GROUP_ROWS);
-            after_launches();
+            launches_before();
             for (u32 r = share * part; r < end; r += 2 * After::TOGETHER) {
                 After rest;
                 rest.add(index, values, b, p, group * GROUP_ROWS + r, After::TOGETHER, min(group * GROUP_ROWS + end, p.rows), col, lane);
@@ -469,7 +407,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + REST_WARP
     } else {
         __syncthreads();
         if (warp >= WARPS && warp < WARPS + PRODUCERS) {
-            after_launches();
+            launches_before();
             asm volatile("griddepcontrol.launch_dependents;"); // the next launch may fetch its A now
             u32 which = (warp - WARPS) * 32 / LANES + lane / LANES;
             bring(Panel(p, panels, barriers, which), b, p, first_part + which, col, part_groups(first_part + which) > 0, straight, lane);
@@ -482,7 +420,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + REST_WARP
         Aside rest;
         u32 unit = rank * REST_WARPS + warp - WARPS - PRODUCERS, apart = CLUSTER * REST_WARPS * Aside::TOGETHER;
         if (beside) {
-            after_launches();
+            launches_before();
             rest.add(index, values, b, p, first * GROUP_ROWS + unit * Aside::TOGETHER, apart, min((first + p.each) * GROUP_ROWS, p.rows), col, lane);
         }
         __syncthreads(); // the rings are done with
@@ -493,7 +431,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + REST_WARP
     cluster_sync();
     RowEntries entries{index, mask, values, b, &p};
     Out<Params> out({c, bias}, p);
-    after_launches();
+    launches_before();
     for (u32 i = warp < WARPS ? rank * 32 * WARPS + threadIdx.x : ~0u; i < p.each * GROUP_ROWS * (COLS / 4); i += CLUSTER * 32 * WARPS) {
         u32 of = i / (GROUP_ROWS * (COLS / 4)), r = i / (COLS / 4) % GROUP_ROWS, at = i % (COLS / 4) * 4, row = (first + of) * GROUP_ROWS + r;
         if (row >= p.rows) break;
