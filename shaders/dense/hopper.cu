@@ -81,7 +81,7 @@ __device__ __forceinline__ void multiply(const Ring &ring, const Work &w, u32 gr
         float acc[1][ACROSS][4] = {};
         float(&sums)[COLS / 8][4] = *(float(*)[COLS / 8][4])acc[0];
         sum(sums, ring, at, x.first, x.last, group, l_along, r_along);
-        if (i + w.clusters >= w.pieces && threadIdx.x == 128) let_next();
+        if (i + w.clusters >= w.pieces && threadIdx.x == 128) launches_after();
         u32 row, col;
         w.at(x, row, col);
         row += group * 64 + threadIdx.x % 128 / 32 * 16;

@@ -48,7 +48,7 @@ __device__ __forceinline__ void copy_all(const Ring &ring, const Share &x, const
         else left(k, k);
     }
     launches_before();
-    let_next();
+    launches_after();
     for (u32 k = 0; k < early; k++) {
         if (turned) left(k, k);
         else right(k, k);
@@ -86,18 +86,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(PARTS,
         sum(acc, ring, at, x.first, x.last, warp / 4, l.along, r.along);
         launches_before();
         Again again{a, b, stored, &p};
-        if (PARTS > 1) {
-            asm volatile("bar.sync 1, %0;" ::"n"(MULTIPLY) : "memory"); // nothing is read of the stages any more, and nothing more comes
-            Exchange<TILES, PARTS> sums{ring.stages, x.part};
-            sums.give(acc, warp);
-            __syncwarp();
-            cluster_sync();
-            sums.store(warp, {c, bias}, p, x.row, x.col, again);
-            __syncwarp();
-            cluster_arrive();
-        } else
-            store_inside(acc, {c, bias}, p, x.row + warp * 16, x.col, again);
-        __syncwarp();
+        finish<MULTIPLY, PARTS>(acc, ring.stages, x.part, warp, {c, bias}, p, x.row, x.col, again);
     }
     if (PARTS > 1) cluster_wait(); // no block leaves while others read its sums
 }

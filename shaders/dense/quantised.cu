@@ -13,6 +13,7 @@
 #include "pieces.cuh"
 #include "wgmma.cuh"
 #include "../include/bulk.cuh"
+#include "../include/launches.cuh"
 #include "../include/quantised.cuh"
 
 #define THREADS 384
@@ -103,10 +104,6 @@ struct Ring {
         barrier_fence();
     }
 };
-
-// launches_before waits until all launches before are done and what they wrote is seen; let_next lets the next launch begin.
-__device__ __forceinline__ void launches_before() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
-__device__ __forceinline__ void let_next() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
 
 // bulk_copy_here brings bytes (a multiple of 16) to this block, and counts them at the barrier.
 __device__ __forceinline__ void bulk_copy_here(u32 to, const void *from, u32 bytes, u32 barrier) {
@@ -222,7 +219,7 @@ __device__ __forceinline__ void multiply(const Ring &ring, const Work &w, const 
         w.at(x, row, col);
         float total[1][ACROSS][4] = {};
         if (x.first < x.last) sum(*(float(*)[COLS / 8][4])total[0], ring, at, x, a, row + 64 * group, group);
-        if (i + w.clusters >= w.pieces && threadIdx.x == 128) let_next();
+        if (i + w.clusters >= w.pieces && threadIdx.x == 128) launches_after();
         row += group * 64 + threadIdx.x % 128 / 32 * 16;
         auto store = [&](const Params &p) {
             if (x.split) store_parts<128>(total, to, p, row, col, (x.slot * BLOCKS_DOWN + w.rank) * 2 + group, x.part, group + 1, work, again);

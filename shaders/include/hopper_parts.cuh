@@ -1,13 +1,9 @@
-// Adding up the sums of blocks of a cluster, which have a part each of the same sums, through each other's shared memory; and
-// what launches that overlap need.
+// Adding up the sums of blocks of a cluster, which have a part each of the same sums, through each other's shared memory.
 
 #pragma once
 #include "bulk.cuh"
+#include "launches.cuh"
 #include "result.cuh"
-
-// launches_before waits until all launches before are done and what they wrote is seen; let_next lets the next launch begin.
-__device__ __forceinline__ void launches_before() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
-__device__ __forceinline__ void let_next() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
 
 __device__ __forceinline__ void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
 __device__ __forceinline__ void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
@@ -70,3 +66,20 @@ template <int WIDTH, int SUMMANDS> struct Exchange {
         }
     }
 };
+
+// finish is called by THREADS threads with sums of 16 rows a warp: blocks that have SUMMANDS parts of the same add them up in memory at at, which nothing
+// reads or writes any more, and store them. The other threads of the block call cluster_sync and cluster_arrive meanwhile, if SUMMANDS is more than 1.
+template <int THREADS, int SUMMANDS, int N, class P, class F> __device__ __forceinline__ void finish(float (&acc)[N][4], u32 at, u32 part, u32 warp, Dest to, const P &p, u32 row, u32 col, F again) {
+    if (SUMMANDS > 1) {
+        asm volatile("bar.sync 1, %0;" ::"n"(THREADS) : "memory"); // nothing is read of the stages any more, and nothing more comes
+        Exchange<N, SUMMANDS> sums{at, part};
+        sums.give(acc, warp);
+        __syncwarp();
+        cluster_sync();
+        sums.store(warp, to, p, row, col, again);
+        __syncwarp();
+        cluster_arrive();
+    } else
+        store_inside(acc, to, p, row + warp * 16, col, again);
+    __syncwarp();
+}

@@ -327,7 +327,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + REST_WARP
         barrier_fence();
         __syncthreads();
         launches_before();
-        asm volatile("griddepcontrol.launch_dependents;"); // the next launch may fetch its A now
+        launches_after(); // the next launch may fetch its A now
         bring(panel, b, p, at, col, any, straight, lane);
     } else {
         if (warp < WARPS && lane == 0) {

@@ -408,7 +408,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + REST_WARP
         __syncthreads();
         if (warp >= WARPS && warp < WARPS + PRODUCERS) {
             launches_before();
-            asm volatile("griddepcontrol.launch_dependents;"); // the next launch may fetch its A now
+            launches_after(); // the next launch may fetch its A now
             u32 which = (warp - WARPS) * 32 / LANES + lane / LANES;
             bring(Panel(p, panels, barriers, which), b, p, first_part + which, col, part_groups(first_part + which) > 0, straight, lane);
         }

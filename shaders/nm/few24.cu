@@ -70,7 +70,7 @@ __device__ __forceinline__ void copy_all(const Ring &ring, const Share &x, const
     };
     for (u32 k = 0; k < early; k++) left(k, k);
     launches_before();
-    let_next();
+    launches_after();
     for (u32 k = 0; k < early; k++) right(k, k);
     u32 stage = 0, parity = 0;
     for (u32 k = early; k < x.steps(); k++) {
@@ -127,18 +127,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__
         multiply(acc, ring, x, (const uint4 *)index, warp / 4, p);
         launches_before();
         EntriesGroup24 entries{values, index, mask, b, &p};
-        if (PARTS > 1) {
-            asm volatile("bar.sync 1, %0;" ::"n"(MULTIPLY) : "memory"); // nothing is read of the stages any more, and nothing more comes
-            Exchange<TILES, PARTS> sums{ring.stages, x.part};
-            sums.give(acc, warp);
-            __syncwarp();
-            cluster_sync();
-            sums.store(warp, {c, bias}, p, x.row, x.col, entries);
-            __syncwarp();
-            cluster_arrive();
-        } else
-            store_inside(acc, {c, bias}, p, x.row + warp * 16, x.col, entries);
-        __syncwarp();
+        finish<MULTIPLY, PARTS>(acc, ring.stages, x.part, warp, {c, bias}, p, x.row, x.col, entries);
     }
     if (PARTS > 1) cluster_wait(); // no block leaves while others read its sums
 }
