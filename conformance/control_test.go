@@ -107,12 +107,12 @@ func multiplied(dev backend.Device) []*spec.Format {
 func TestNegativeControls(t *testing.T) {
 	cases := regexp.MustCompile(`^[a-z0-9]+(/v8)?/f16/(T1±/m67k129n7/(eighth|dense)/alpha4$|T1±/m67k129n33/(eighth|dense)/host|T3/m67k129n33/eighth/spans/p(23|47))`)
 	devices(t, func(t *testing.T, dev backend.Device) {
-		lib := newLibrary()
-		defer lib.close()
+		cache := newKernelCache()
+		defer cache.close()
 		for _, c := range controls {
 			t.Run(c.name, func(t *testing.T) {
 				o := c.fault
-				o.Filter, o.shelf, o.lib = cases, problems, lib
+				o.Filter, o.instances, o.compiled = cases, problems, cache
 				m, err := Run(t.Context(), dev, o)
 				if err != nil {
 					t.Fatal(err)

@@ -22,7 +22,7 @@ type guard struct {
 	bare   bool                                // nothing behind buffers nor between them
 	mutate func(backend.Binary) backend.Binary // of kernels as they are loaded; nil: none
 	stray  bool                                // write behind a buffer, to be found out
-	lib    *library                            // what loads kernels
+	cache  *kernelCache                        // what loads kernels
 
 	mu      sync.Mutex
 	live    []*guarded
@@ -31,8 +31,8 @@ type guard struct {
 	modules map[string]Module
 }
 
-func newGuard(dev backend.Device, lib *library) *guard {
-	return &guard{Device: dev, lib: lib, modules: map[string]Module{}, spare: map[int64][]*guarded{}}
+func newGuard(dev backend.Device, cache *kernelCache) *guard {
+	return &guard{Device: dev, cache: cache, modules: map[string]Module{}, spare: map[int64][]*guarded{}}
 }
 
 // sentinel lies behind buffers and in canaries, and fills new buffers. Each of its 16-bit words is
@@ -227,7 +227,7 @@ func (g *guard) Load(b backend.Binary) (backend.Kernel, error) {
 	if g.mutate != nil {
 		b = g.mutate(b)
 	}
-	k, err := g.lib.load(g.Device, b)
+	k, err := g.cache.load(g.Device, b)
 	if err != nil {
 		return nil, err
 	}
@@ -274,7 +274,7 @@ func (g *guard) Record(launches ...backend.Launch) (backend.Recording, error) {
 func (g *guard) inner(launches []backend.Launch) []backend.Launch {
 	inner := slices.Clone(launches)
 	for i := range inner {
-		if k, ok := inner[i].Kernel.(lent); ok {
+		if k, ok := inner[i].Kernel.(cachedKernel); ok {
 			inner[i].Kernel = k.Kernel
 		}
 		inner[i].Args = slices.Clone(inner[i].Args)

@@ -25,7 +25,7 @@ func cpuGuard(t *testing.T) *guard {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { dev.Close() })
-	return newGuard(dev, newLibrary())
+	return newGuard(dev, newKernelCache())
 }
 
 // TestGuardTransfers: buffers behave as their requested sizes say, and stay intact.

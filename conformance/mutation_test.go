@@ -350,15 +350,15 @@ func ptxMutations() []mutation {
 }
 
 // problems are those of all mutations: the same ones.
-var problems = newShelf()
+var problems = newInstanceCache()
 
 // catch runs some cases with a mutation, and fails unless it shows as it should.
-func catch(t *testing.T, dev backend.Device, lib *library, m mutation) {
+func catch(t *testing.T, dev backend.Device, cache *kernelCache, m mutation) {
 	filter := m.filter
 	if filter == "" {
 		filter = someCases
 	}
-	o := Options{Filter: regexp.MustCompile(filter), mutate: m.code, shelf: problems, lib: lib}
+	o := Options{Filter: regexp.MustCompile(filter), mutate: m.code, instances: problems, compiled: cache}
 	for _, k := range multiplied(dev) {
 		if m.kernel != "" && k.Name != m.kernel || m.places && k.Full {
 			continue
@@ -403,10 +403,10 @@ func TestMutations(t *testing.T) {
 		case backend.CodePTX:
 			ms = append(ms, ptxMutations()...)
 		}
-		lib := newLibrary()
-		defer lib.close()
+		cache := newKernelCache()
+		defer cache.close()
 		for _, m := range ms {
-			t.Run(m.name, func(t *testing.T) { catch(t, dev, lib, m) })
+			t.Run(m.name, func(t *testing.T) { catch(t, dev, cache, m) })
 		}
 	})
 }

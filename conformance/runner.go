@@ -36,9 +36,9 @@ type Options struct {
 	Bare   bool
 	Commit string // of the source; "": as the build recorded it
 
-	kernels []*spec.Format // nil: all formats
-	shelf   *shelf         // of instances that other runs have built; nil: an empty one
-	lib     *library       // of kernels that other runs on the device have loaded; nil: an empty one
+	kernels   []*spec.Format // nil: all formats
+	instances *instanceCache // of instances that other runs have built; nil: an empty one
+	compiled  *kernelCache   // of kernels that other runs on the device have loaded; nil: an empty one
 
 	// Faults, for tests:
 	mutate func(backend.Binary) backend.Binary // of code as it is loaded
@@ -85,19 +85,19 @@ func Run(ctx context.Context, dev backend.Device, o Options) (*Manifest, error) 
 	if o.kernels == nil {
 		o.kernels = shaders.Formats()
 	}
-	if o.shelf == nil {
-		o.shelf = newShelf()
+	if o.instances == nil {
+		o.instances = newInstanceCache()
 	}
 	keep := func(id string) bool { return o.Filter == nil || o.Filter.MatchString(id) }
 	tests := list(o.kernels, suite, o.Tier, keep)
 	if len(tests) == 0 {
 		return nil, errors.New("no case has a name that the filter selects")
 	}
-	if o.lib == nil {
-		o.lib = newLibrary()
-		defer o.lib.close()
+	if o.compiled == nil {
+		o.compiled = newKernelCache()
+		defer o.compiled.close()
 	}
-	g := newGuard(dev, o.lib)
+	g := newGuard(dev, o.compiled)
 	g.bare, g.mutate, g.stray = o.Bare, o.mutate, o.stray
 	r := &runner{
 		Options: o, dev: g, door: spmm.NewDevice(g), may: newEligibility(dev.Caps(), o.Unlisted),
@@ -186,7 +186,7 @@ func (r *runner) finish() error {
 
 // one runs a case with each variant of the device that it is for, and records the outcomes.
 func (r *runner) one(ctx context.Context, t *test) error {
-	r.last = r.shelf.get(t.recipe)
+	r.last = r.instances.get(t.recipe)
 	base := Result{ID: t.id(), Tier: t.tier, Generator: t.recipe.name(), Seed: t.seed, Input: r.last.digest()}
 	vs, listed := r.may.variants(t)
 	if len(vs) == 0 {

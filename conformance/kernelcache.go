@@ -1,0 +1,60 @@
+// Kernels that a device compiles once, however many parts of a run, or runs of a test, load them.
+
+package conformance
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/spmmrun/spmm/backend"
+)
+
+// kernelCache keeps the loaded kernels of one device. Several goroutines may use it.
+type kernelCache struct {
+	mu      sync.Mutex
+	kernels map[[sha256.Size]byte]backend.Kernel
+}
+
+func newKernelCache() *kernelCache {
+	return &kernelCache{kernels: map[[sha256.Size]byte]backend.Kernel{}}
+}
+
+// cachedKernel is a kernel that its cache closes, and no one else.
+type cachedKernel struct{ backend.Kernel }
+
+func (cachedKernel) Close() error { return nil }
+
+// load returns the kernel of the same code, constants and limits, if there is one. Go functions cannot be compared, and
+// take no time to load.
+func (c *kernelCache) load(dev backend.Device, b backend.Binary) (backend.Kernel, error) {
+	if b.Kind == backend.CodeGo {
+		return dev.Load(b)
+	}
+	rest := b
+	rest.Code, rest.Func = nil, nil
+	key := sha256.Sum256(fmt.Appendf(nil, "%+v %s", rest, b.Code))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k := c.kernels[key]; k != nil {
+		return cachedKernel{k}, nil
+	}
+	k, err := dev.Load(b)
+	if err != nil {
+		return nil, err
+	}
+	c.kernels[key] = k
+	return cachedKernel{k}, nil
+}
+
+func (c *kernelCache) close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var err error
+	for _, k := range c.kernels {
+		err = errors.Join(err, k.Close())
+	}
+	clear(c.kernels)
+	return err
+}
