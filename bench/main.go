@@ -44,12 +44,12 @@ func main() {
 	flag.StringVar(&r.spmmrun, "spmmrun", "bin/spmmrun", "the command to measure")
 	flag.StringVar(&r.peers, "peers", "", "the program of bench/peers; without it vendor libraries are left out")
 	flag.StringVar(&r.backends, "backends", "cuda,vulkan", "backends to measure")
-	flag.StringVar(&r.precisions, "precisions", "f32", "precisions to measure (choice)")
+	flag.StringVar(&r.precisions, "precisions", "f32", "precisions to measure (choice, gonum)")
 	flag.StringVar(&r.files, "files", "", "a pattern of matrix files to measure (choice: besides those built in; floors: those of bench/cutespmm.csv; chain: in place of dwt_992)")
-	flag.StringVar(&r.n, "n", "128", "columns of B (choice)")
+	flag.StringVar(&r.n, "n", "128", "columns of B (choice, gonum)")
 	flag.StringVar(&r.data, "data", "", "file to append all measurements to, as lines of JSON (choice)")
 	flag.BoolVar(&r.predict, "predict", false, "add to them what predictions are made from (choice)")
-	flag.StringVar(&r.only, "only", "", "a regular expression of the matrices to take (choice, reproducible)")
+	flag.StringVar(&r.only, "only", "", "a regular expression of the matrices to take (choice, gonum, pruned, reproducible)")
 	install := false
 	flag.BoolVar(&install, "install", false, "put the device model into the cache folder instead of printing it (fit)")
 	flag.Usage = func() {
