@@ -5,6 +5,7 @@ package spmm_test
 import (
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/spmmrun/spmm"
@@ -73,5 +74,15 @@ func TestWhole(t *testing.T) {
 	}
 	if _, err := spmm.Prepare(ctx, dev, a, spmm.Options{Format: "dense", Whole: spmm.Extent{Rows: m, NNZ: a.NNZ()}}); !errors.Is(err, spmm.ErrUnsupported) {
 		t.Errorf("format dense: %v", err)
+	}
+	q, _, err := formats.Quantise(a, dtype.S8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, x := range map[string]formats.Encoded{"not quantised": q, "more than the 3999 and": a} {
+		o := spmm.Options{Whole: spmm.Extent{Rows: m - 1, NNZ: a.NNZ()}}
+		if _, err := spmm.Prepare(ctx, dev, x, o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want an error with %q", err, want)
+		}
 	}
 }

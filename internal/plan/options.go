@@ -108,6 +108,20 @@ func (o Options) operand(a formats.Encoded) (m formats.Encoded, turned bool) {
 // anyFormat tells whether the options leave the format open.
 func (o Options) anyFormat() bool { return o.Format == "" || o.Format == "auto" }
 
+// validateWhole refuses a matrix that is not some rows of Options.Whole.
+func (o Options) validateWhole(a formats.Encoded) error {
+	if o.Whole == (Extent{}) {
+		return nil
+	}
+	if _, ok := a.(*formats.Quantised); ok {
+		return errors.New("Options.Whole is for matrices that are not quantised")
+	}
+	if rows, _ := a.Dims(); rows > o.Whole.Rows || a.NNZ() > o.Whole.NNZ {
+		return fmt.Errorf("Options.Whole: A has %d rows and %d entries, more than the %d and %d of the matrix that it is part of", rows, a.NNZ(), o.Whole.Rows, o.Whole.NNZ)
+	}
+	return nil
+}
+
 // Validate refuses options that no matrix and no device can make right, and those that exclude each other.
 func (o Options) Validate() error {
 	precisions := []dtype.Type{dtype.Invalid, dtype.F16, dtype.BF16, dtype.TF32, dtype.F32}

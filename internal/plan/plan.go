@@ -63,6 +63,9 @@ func New(ctx context.Context, d *Device, a formats.Encoded, o Options) (*Plan, e
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
+	if err := o.validateWhole(a); err != nil {
+		return nil, err
+	}
 	if q, err := o.quantised(a); q != nil || err != nil {
 		return newQuantised(ctx, d, q, o, err)
 	}
