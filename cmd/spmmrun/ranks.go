@@ -286,6 +286,10 @@ func (r *ranks) generate(ctx context.Context, name string, seed uint64) (rowsRea
 	if free := memory.Available(); free > 0 {
 		lim.Bytes = free / int64(max(1, r.launch.LocalSize))
 	}
+	one, n := lim.WithDefaults(), int64(r.Size())
+	if err := s.Fits(formats.Limits{NNZ: one.NNZ * n, Bytes: min(one.Bytes, 1<<62/n) * n}); err != nil {
+		return rowsRead{}, err
+	}
 	lo, hi := dist.Even(s.Rows, r.Size()).Range(r.Rank())
 	a, err := s.GenerateRows(ctx, lim, lo, hi)
 	if err != nil {

@@ -226,6 +226,7 @@ func TestRanksErrors(t *testing.T) {
 		{"--backend cpu --tune gen:rmat", "spmmrun: --tune is for one process: start spmmrun without mpirun or srun", exitUsage},
 		{"propagate --restart 2 gen:rmat", "spmmrun: --restart 2: want a number from 0 to 1", exitUsage},
 		{"--backend cpu --b nosuch.npy gen:rmat,scale=3", "spmmrun: nosuch.npy: no such file or directory", exitUsage},
+		{"--backend cpu gen:rmat,scale=30,degree=65536", "spmmrun: gen:rmat: estimated: 31665934814412 entries are beyond the limit of ", exitUsage},
 		{"--backend cuda:77 gen:rmat", "spmmrun: cuda", exitUnavailable},
 		{"--backend cpu " + broken, broken + `:5: "three" is not a finite number`, exitUsage},
 		{"--backend cpu " + short, "spmmrun: " + short + ": has 2 entries, and its size line announces 5", exitUsage},

@@ -25,20 +25,37 @@ func CSR(spec string) (*formats.CSR[float32], error) {
 // Generate makes the matrix. It returns an error if that is beyond the limits, before allocating
 // memory for it, or if ctx is done.
 func (s *Spec) Generate(ctx context.Context, lim formats.Limits) (*formats.CSR[float32], error) {
+	if err := s.Fits(lim); err != nil {
+		return nil, err
+	}
 	return s.GenerateRows(ctx, lim, 0, s.Rows)
 }
 
+// Fits returns an error if the matrix is estimated to be beyond the limits. It makes nothing; Generate begins with it.
+func (s *Spec) Fits(lim formats.Limits) error {
+	err := lim.CheckDims(int64(s.Rows), int64(s.Cols))
+	if err == nil {
+		err = newPattern(s).refuse(lim)
+	}
+	return s.named(err)
+}
+
+// named puts the kind before an error.
+func (s *Spec) named(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s%s: %w", Prefix, s.Kind, err)
+}
+
 // GenerateRows makes rows lo to before hi of the matrix, the same as Generate makes them; nothing is made of the others. The
-// limits are for these rows.
+// limits are for these rows, which are counted first: Fits refuses sooner what all of them together cannot hold.
 func (s *Spec) GenerateRows(ctx context.Context, lim formats.Limits, lo, hi int) (*formats.CSR[float32], error) {
 	if lo < 0 || lo > hi || hi > s.Rows {
 		return nil, fmt.Errorf("%s%s: rows %d to %d of %d", Prefix, s.Kind, lo, hi, s.Rows)
 	}
 	a, err := s.generate(ctx, lim, lo, hi)
-	if err != nil {
-		return nil, fmt.Errorf("%s%s: %w", Prefix, s.Kind, err)
-	}
-	return a, nil
+	return a, s.named(err)
 }
 
 func (s *Spec) generate(ctx context.Context, lim formats.Limits, first, last int) (*formats.CSR[float32], error) {
@@ -48,11 +65,6 @@ func (s *Spec) generate(ctx context.Context, lim formats.Limits, first, last int
 	}
 	p := newPattern(s)
 	p.first, p.last = first, last
-	if rows == s.Rows {
-		if err := p.refuse(lim); err != nil {
-			return nil, err
-		}
-	}
 	if s.Kind == "powerlaw" {
 		p.ratio = p.scaleLengths(ctx)
 	}
