@@ -185,20 +185,10 @@ func (p *Plan[T]) Run(ctx context.Context, alpha float32, b *formats.Dense[T], b
 	p.pack(b)
 	t.Pack = time.Since(packing)
 
-	type computed struct {
-		took time.Duration
-		err  error
-	}
 	inner := make(chan computed, 1)
 	exchanging := time.Now()
 	go func() {
-		if p.inner == nil {
-			inner <- computed{}
-			return
-		}
-		begin := time.Now()
-		err := p.inner.multiply(ctx, bits, peaks, alpha, b, beta, c)
-		inner <- computed{time.Since(begin), err}
+		inner <- timed(p.inner, func() error { return p.inner.multiply(ctx, bits, peaks, alpha, b, beta, c) })
 	}()
 	if p.c.Size() > 1 {
 		err = run(p.x, p.buffers, b)
@@ -206,16 +196,41 @@ func (p *Plan[T]) Run(ctx context.Context, alpha float32, b *formats.Dense[T], b
 		size := int64(b.Cols) * int64(sizeOf[T]())
 		t.Sent, t.Received = int64(p.x.sending)*size, int64(p.x.ghosts)*size
 	}
-	if err == nil && p.outer != nil {
-		begin := time.Now()
-		err = p.outer.multiply(ctx, bits, peaks, alpha, p.buffers.local, beta, c)
-		t.Compute = time.Since(begin)
+	var out computed
+	if err == nil {
+		out = timed(p.outer, func() error { return p.outer.multiply(ctx, bits, peaks, alpha, p.buffers.local, beta, c) })
 	}
 	in := <-inner
-	t.Compute += in.took
-	t.Overlap = min(in.took, t.Exchange)
+	t.Compute = in.and(out)
+	t.Overlap = min(in.end.Sub(in.begin), t.Exchange)
 	t.Total = time.Since(start)
-	return t, errors.Join(err, in.err)
+	return t, errors.Join(err, in.err, out.err)
+}
+
+// computed is when a part was multiplied; the zero value says that there is none.
+type computed struct {
+	begin, end time.Time
+	err        error
+}
+
+// timed calls f, which multiplies q, unless that is nil.
+func timed[T formats.Value](q *part[T], f func() error) computed {
+	if q == nil {
+		return computed{}
+	}
+	x := computed{begin: time.Now()}
+	x.err = f()
+	x.end = time.Now()
+	return x
+}
+
+// and returns how long x or y, which began later, was multiplied; when both were, the time counts once.
+func (x computed) and(y computed) time.Duration {
+	from := y.begin
+	if x.end.After(from) {
+		from = x.end
+	}
+	return x.end.Sub(x.begin) + max(0, y.end.Sub(from))
 }
 
 // fits refuses operands of other sizes than the plan's.

@@ -49,7 +49,7 @@ type report struct {
 	Time         timeReport        `json:"time_us"`
 	GFLOPS       float64           `json:"gflops"`        // 2·nnz·N operations over the median, padding not counted
 	GBS          float64           `json:"gb_s"`          // A as stored, B, C and the bias once each, over the median
-	AttainableUS float64           `json:"attainable_us"` // the largest of the bounds
+	AttainableUS float64           `json:"attainable_us"` // the largest of the bounds; with several ranks all three are 0
 	Bounds       boundReport       `json:"bounds_us"`
 	Attained     float64           `json:"attained"` // attainable over the median
 	Verify       *verifyReport     `json:"verify"`   // null with --verify none
