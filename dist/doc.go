@@ -8,8 +8,9 @@
 //
 // # The same bits on any number of ranks
 //
-// In reproducible mode C has the bits that one process computes, and in fast mode too with format csr on devices of one kind,
-// which is what "auto" takes. For that,
+// In reproducible mode C has the bits that one process computes, and in fast mode too with format csr, which is what "auto"
+// takes, on devices of one kind. On GPUs this fast mode needs shares with rows enough to keep a device busy: csr spreads fewer
+// rows over it in another way. For the same bits,
 //
 //   - the columns of a share are renumbered in ascending order of the whole matrix's, with the rank's own rows of B in place
 //     among those that it receives, so that every row is summed in the same order;
