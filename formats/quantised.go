@@ -198,7 +198,8 @@ func validScale(s float32) bool {
 // Quantise rounds a matrix to values of 8 bits, of kind dtype.S8 or dtype.E4M3, and says what that lost. In each row the
 // largest magnitude of ScaleCols columns becomes the largest value, 127 or 448; but where a power of two as scale keeps all of
 // them exactly, it is taken. Values are rounded to nearest, ties to even. The result shares a's pattern. Infinities, NaN, and
-// magnitudes beyond MaxScale times the largest value are errors.
+// magnitudes beyond MaxScale times the largest value are errors; a matrix of more than MaxSlots scales, or one that is
+// MostlyEmpty beside them, is ErrTooLarge.
 func Quantise(a Sparse, kind dtype.Type) (*Quantised, Loss, error) {
 	if kind != dtype.S8 && kind != dtype.E4M3 {
 		return nil, Loss{}, fmt.Errorf("quantised: values of %v: want s8 or e4m3", kind)
@@ -213,6 +214,9 @@ func quantise(a *CSR[float32], kind dtype.Type) (*Quantised, Loss, error) {
 	m := &Quantised{Rows: a.Rows, Cols: a.Cols, Kind: kind, RowPtr: a.RowPtr, ColIdx: a.ColIdx, Q: make([]uint8, len(a.Val))}
 	if int64(m.Rows)*int64(m.Groups()) > MaxSlots {
 		return nil, Loss{}, fmt.Errorf("quantised: %d×%d: %w", m.Rows, m.Cols, ErrTooLarge)
+	}
+	if scales := int64(m.Rows) * int64(m.Groups()); MostlyEmpty(scales, a.NNZ()) {
+		return nil, Loss{}, fmt.Errorf("quantised: %d×%d: %w: %d scales for %d entries", m.Rows, m.Cols, ErrTooLarge, scales, a.NNZ())
 	}
 	m.Scales = make([]float32, m.Rows*m.Groups())
 	var mu sync.Mutex

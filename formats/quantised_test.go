@@ -4,6 +4,7 @@ package formats_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -112,6 +113,10 @@ func TestQuantiseRefuses(t *testing.T) {
 	}
 	if _, _, err := formats.Quantise(a, dtype.F16); err == nil {
 		t.Error("to f16: no error")
+	}
+	empty := &formats.CSR[float32]{Rows: 1 << 20, Cols: 1 << 16, RowPtr: make([]int64, 1<<20+1)}
+	if _, _, err := formats.Quantise(empty, dtype.S8); !errors.Is(err, formats.ErrTooLarge) {
+		t.Errorf("2^29 scales for no entries: %v", err)
 	}
 }
 

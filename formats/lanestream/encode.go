@@ -103,7 +103,7 @@ func (o Options) check() error {
 }
 
 // Encode packs a. It uses all cores and takes time proportional to the entries and to Rows·Cols/32. A matrix whose mask or
-// values need more than formats.MaxSlots numbers is ErrTooLarge.
+// values need more than formats.MaxSlots numbers is ErrTooLarge, and so is one that is formats.MostlyEmpty.
 func Encode[T formats.Value](a *formats.CSR[T], o Options) (*Matrix[T], error) {
 	if err := a.Validate(); err != nil {
 		return nil, err
@@ -133,6 +133,9 @@ func pack[T formats.Value, U raw](m *Matrix[T], o Options, a *formats.CSR[T], va
 	groups, steps := m.Groups(), m.Pieces()*m.PieceSteps
 	if int64(groups)*int64(max(1, steps)) > int64(formats.MaxSlots/stepWords(m.Layout)) || m.Rows >= formats.MaxSlots {
 		return fmt.Errorf("%w: %d bits of a mask for %d×%d", ErrTooLarge, int64(groups)*int64(steps)*32*int64(stepWords(m.Layout)), m.Rows, m.Cols)
+	}
+	if words := int64(groups) * int64(steps) * int64(stepWords(m.Layout)); formats.MostlyEmpty(words, a.NNZ()) {
+		return fmt.Errorf("%w: %d words of a mask for %d entries", ErrTooLarge, words, a.NNZ())
 	}
 	layouts := make([]layout, groups*m.Parts)
 	packers := sync.Pool{New: func() any { return newPacker[T, U](m, o, a, val) }}

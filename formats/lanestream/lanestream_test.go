@@ -315,6 +315,10 @@ func TestEncodeRefuses(t *testing.T) {
 	if _, err := lanestream.Encode(wide, lanestream.Options{}); !errors.Is(err, lanestream.ErrTooLarge) {
 		t.Errorf("a mask of 2^51 bits: %v", err)
 	}
+	empty := &formats.CSR[half.F16]{Rows: 1 << 17, Cols: 1 << 17, RowPtr: make([]int64, 1<<17+1)}
+	if _, err := lanestream.Encode(empty, lanestream.Options{}); !errors.Is(err, lanestream.ErrTooLarge) {
+		t.Errorf("a mask of 2^34 bits for no entries: %v", err)
+	}
 	a.ColIdx[0] = 7
 	if _, err := lanestream.Encode(a, lanestream.Options{}); err == nil {
 		t.Error("a column that is not there: no error")

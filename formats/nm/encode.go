@@ -19,7 +19,8 @@ func grain(perPanel int) int { return max(1, 1<<14/max(1, perPanel)) }
 
 // Encode condenses a. It uses all cores and takes time proportional to the entries and the slots.
 // A matrix that does not obey the pattern is ErrPattern, with the first row (panel) and group that
-// hold too much; one of more than formats.MaxSlots values is ErrTooLarge.
+// hold too much; one of more than formats.MaxSlots values is ErrTooLarge, and so is one that is
+// formats.MostlyEmpty.
 func Encode[T formats.Value](a *formats.CSR[T], p Pattern) (*Matrix[T], error) {
 	if err := a.Validate(); err != nil {
 		return nil, err
@@ -27,6 +28,9 @@ func Encode[T formats.Value](a *formats.CSR[T], p Pattern) (*Matrix[T], error) {
 	s, err := p.Shape(a.Rows, a.Cols)
 	if err != nil {
 		return nil, err
+	}
+	if values := int64(s.Panels) * int64(s.Columns) * int64(p.V); formats.MostlyEmpty(values, a.NNZ()) {
+		return nil, fmt.Errorf("%w: %d values for %d entries", ErrTooLarge, values, a.NNZ())
 	}
 	if p != Sparse24 {
 		if err := obeys(a, p, s); err != nil {

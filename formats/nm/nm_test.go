@@ -206,6 +206,8 @@ func TestEncodeRefuses(t *testing.T) {
 		{"the last group", late, nm.Pattern{N: 2, M: 7, V: 1, W: 1}, "row 0, group 0 (columns 0 to 6) has 4", nm.ErrPattern},
 		{"too many values", &formats.CSR[float32]{Rows: 1 << 17, Cols: 1 << 17, RowPtr: make([]int64, 1<<17+1)},
 			nm.Pattern{N: 2, M: 4, V: 1, W: 1}, fmt.Sprintf("more than %d values", int64(formats.MaxSlots)), nm.ErrTooLarge},
+		{"hardly any entries", &formats.CSR[float32]{Rows: 1 << 15, Cols: 1 << 15, RowPtr: make([]int64, 1<<15+1)},
+			nm.Pattern{N: 2, M: 4, V: 1, W: 1}, " values", nm.ErrTooLarge},
 		{"far too many values", &formats.CSR[float32]{Rows: 1, Cols: math.MaxInt32, RowPtr: make([]int64, 2)},
 			nm.Pattern{N: 64, M: 64, V: 256, W: 64}, fmt.Sprintf("more than %d values", int64(formats.MaxSlots)), nm.ErrTooLarge},
 	}
