@@ -45,10 +45,9 @@ func ReadPart(r io.ReaderAt, size int64, part, parts int, o Options) (*Part, err
 		return nil, fmt.Errorf("%s: %w", o.Name, ErrWhole)
 	}
 	first := &reader{Scanner: text.NewScanner(io.NewSectionReader(r, 0, size), o.Name), Options: o}
-	first.Limits.Bytes = 0 // the size line is checked against what memory there is for all parts
-	if b := o.Limits.Bytes; b > 0 {
-		first.Limits.Bytes = min(b, 1<<62/int64(parts)) * int64(parts)
-	}
+	// The size line is checked against the limits of all parts together.
+	one, n := o.Limits.WithDefaults(), int64(parts)
+	first.Limits.Bytes, first.Limits.NNZ = min(one.Bytes, 1<<59/n)*n, min(one.NNZ, 1<<59/n)*n
 	if err := first.header(); err != nil {
 		return nil, err
 	}

@@ -91,6 +91,14 @@ func TestPartErrors(t *testing.T) {
 			t.Errorf("%v, want %v", got, want)
 		}
 	}
+	// Limits are for a part.
+	text := "%%MatrixMarket matrix coordinate real general\n3 3 40\n" + body
+	for entries, refused := range map[int64]bool{19: true, 21: false} {
+		o := mtx.Options{Limits: formats.Limits{NNZ: entries}}
+		if _, err := mtx.ReadPart(strings.NewReader(text), int64(len(text)), 0, 2, o); (err != nil) != refused {
+			t.Errorf("at most %d entries in each of two parts of 40: %v", entries, err)
+		}
+	}
 	zipped, err := os.ReadFile("../../testdata/matrices/ca-CondMat.mtx.gz")
 	if err != nil {
 		t.Fatal(err)
