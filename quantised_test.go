@@ -55,6 +55,7 @@ func TestQuantise(t *testing.T) {
 			{"quantised by Prepare", a, spmm.Options{Quantise: kind}},
 			{"bf16", a, spmm.Options{Quantise: kind, Precision: dtype.BF16, Format: "lanestream"}},
 			{"given", q, spmm.Options{}},
+			{"filled with zeros", q, spmm.Options{Format: "dense"}},
 			{"given, on the right of a transpose", q, spmm.Options{Right: true, Transpose: true}},
 			{"the transpose of the transpose", a.Transpose(), spmm.Options{Quantise: kind, Transpose: true}},
 		} {
@@ -100,7 +101,6 @@ func TestQuantise(t *testing.T) {
 			{q, spmm.Options{Mode: spmm.Reproducible}, "Options.Mode: a quantised matrix"},
 			{q, spmm.Options{Quantise: dtype.S8 + dtype.E4M3 - kind}, "Options.Quantise: "},
 			{q, spmm.Options{Format: "csr"}, "no kernel for format csr with values of " + kind.String()},
-			{q, spmm.Options{Format: "dense"}, "stores"},
 			{&formats.CSR[float32]{Rows: 1, Cols: 1, RowPtr: []int64{0, 1}, ColIdx: []int32{0}, Val: []float32{float32(math.Inf(1))}}, spmm.Options{Quantise: kind}, "Options.Quantise: row 0, columns from 0 on: +Inf"},
 		} {
 			if p, err := spmm.Prepare(ctx, dev, c.a, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
