@@ -161,7 +161,8 @@ func (k *checkpoints) read(c checkpoint) (*formats.Dense[float32], error) {
 	}
 	defer f.Close()
 	h := sha256.New()
-	x, err := npy.Read(io.TeeReader(f, h), npy.Options{Name: c.File})
+	size := 4 * int64(k.job.Vertices) * int64(k.job.Cols)
+	x, err := npy.Read(io.TeeReader(f, h), npy.Options{Name: c.File, Limits: formats.Limits{Bytes: size}})
 	if err != nil {
 		return nil, err
 	}
