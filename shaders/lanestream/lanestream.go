@@ -55,6 +55,7 @@ var Format = &spec.Format{
 	Adopt:           spec.Adopter(take[half.F16], take[half.BF16], take[float32]),
 	Launch:          launch,
 	Suited:          suited,
+	Slots:           func(rows, cols int) int64 { return int64(rows) * int64(cols) / 16 }, // the mask, in bits, as values of 16
 	Remake:          remake,
 }
 
