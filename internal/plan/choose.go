@@ -155,6 +155,16 @@ func rank(ctx context.Context, d *Device, cs []*candidate, a *source, o Options)
 	if len(cs) < 2 {
 		return nil
 	}
+	if err := price(ctx, d, cs, a, o); err != nil {
+		return err
+	}
+	dropFar(cs)
+	sortByCost(cs)
+	return nil
+}
+
+// price sets what a multiplication is predicted to cost with each candidate.
+func price(ctx context.Context, d *Device, cs []*candidate, a *source, o Options) error {
 	pr, err := newPredictor(ctx, d, a.csr(), o.cols())
 	if err != nil {
 		return err
@@ -177,8 +187,6 @@ func rank(ctx context.Context, d *Device, cs []*candidate, a *source, o Options)
 		}
 		_, c.cost = c.predict(d, pr, enc, stats, items)
 	}
-	dropFar(cs)
-	sortByCost(cs)
 	return nil
 }
 

@@ -1,0 +1,205 @@
+// Several devices of one process that multiply together.
+
+package spmm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/plan"
+)
+
+// Group is devices that multiply together, each a part of every product. Its methods may be called from any goroutine.
+type Group struct{ devs []*Device }
+
+// OpenGroup opens the devices of a list: "cuda:all" is every device of a backend, "cuda:0,1" two of them, and
+// "cuda:0,vulkan:1" devices of several. A device that is named twice is opened twice, and "cpu,cpu" is two devices that
+// share the processor, for tests. The caller closes the group. If one device cannot be opened, none is.
+func OpenGroup(ctx context.Context, list string) (*Group, error) {
+	names, err := expand(ctx, list)
+	if err != nil {
+		return nil, err
+	}
+	g := &Group{}
+	for _, name := range names {
+		d, err := Open(ctx, name)
+		if err != nil {
+			return nil, errors.Join(err, g.Close())
+		}
+		g.devs = append(g.devs, d)
+	}
+	return g, nil
+}
+
+// expand returns the names, for Open, of the devices in a list.
+func expand(ctx context.Context, list string) ([]string, error) {
+	var names []string
+	last := "" // the backend of the name before
+	for name := range strings.SplitSeq(list, ",") {
+		driver, index, indexed := strings.Cut(strings.TrimSpace(name), ":")
+		if _, err := strconv.ParseUint(driver, 10, 31); err == nil && !indexed && last != "" {
+			driver, index, indexed = last, driver, true
+		}
+		last = driver
+		switch {
+		case driver == "":
+			return nil, fmt.Errorf("devices %q: a name is missing: want a list like cuda:all or cuda:0,1", list)
+		case !indexed:
+			names = append(names, driver)
+			continue
+		case index != "all":
+			names = append(names, driver+":"+index)
+			continue
+		}
+		drv, err := backend.Find(driver)
+		if err != nil {
+			return nil, err
+		}
+		infos, err := drv.Devices(ctx)
+		if err != nil {
+			return nil, named(driver, err)
+		}
+		for _, i := range infos {
+			names = append(names, fmt.Sprintf("%s:%d", i.Backend, i.Index))
+		}
+	}
+	return names, nil
+}
+
+// NewGroup makes a group of opened devices, which belong to it from then on. Each is in it once.
+func NewGroup(devs ...*Device) (*Group, error) {
+	seen := map[*plan.Device]bool{}
+	for _, dev := range devs {
+		d, err := dev.device()
+		if err != nil {
+			return nil, err
+		}
+		if seen[d] {
+			return nil, fmt.Errorf("device %s:%d is in the group twice: open it twice", d.Info().Backend, d.Info().Index)
+		}
+		seen[d] = true
+	}
+	if len(devs) == 0 {
+		return nil, errors.New("a group needs at least one device")
+	}
+	return &Group{append([]*Device(nil), devs...)}, nil
+}
+
+// Devices returns the group's devices, in the order of the list.
+func (g *Group) Devices() []*Device { return append([]*Device(nil), g.devs...) }
+
+// Close closes the devices, with every plan and tensor on them.
+func (g *Group) Close() error {
+	var errs []error
+	for _, d := range g.devs {
+		errs = append(errs, d.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Split is how the devices of a group share a product.
+type Split = plan.Split
+
+// The splits.
+const (
+	// AutoSplit takes ByColumns where A fits each device, unless ByRows is predicted to be faster by a tenth or more.
+	AutoSplit = plan.AutoSplit
+	// ByColumns: each device holds all of A, and multiplies it by some columns of B. Nothing moves between devices.
+	ByColumns = plan.ByColumns
+	// ByRows: each device holds some rows of A, about as much work as the others have, and takes all of B.
+	ByRows = plan.ByRows
+)
+
+// GroupOptions say how to prepare a matrix for a group. Options.Cols is that of all of B. Options.Tune and Whole are
+// refused.
+type GroupOptions struct {
+	Options
+	Split Split
+	// Memory is how many bytes may be used of each device; 0: nine tenths of what it has.
+	Memory int64
+}
+
+// GroupPlan is a sparse matrix on the devices of a group. Close it to free their memory. Its methods, and MultiplyGroup with
+// it, may be called from any goroutine; multiplications with one plan run one after another.
+//
+// In reproducible mode C has the bits that one device computes. In fast mode, on devices of one kind, it has them too ByRows
+// with format csr, and on the CPU ByColumns with N a multiple of 128 for each device; else outputs may be summed in another
+// order.
+type GroupPlan struct{ p *plan.GroupPlan }
+
+// Prepare is the function Prepare for a group.
+func (g *Group) Prepare(ctx context.Context, a formats.Encoded, o GroupOptions) (*GroupPlan, error) {
+	opt, err := o.with(a)
+	if err != nil {
+		return nil, err
+	}
+	var devs []*plan.Device
+	for _, d := range g.devs {
+		devs = append(devs, d.d)
+	}
+	p, err := plan.NewGroupPlan(ctx, devs, a, plan.GroupOptions{Options: opt, Split: o.Split, Memory: o.Memory})
+	if err != nil {
+		return nil, err
+	}
+	return &GroupPlan{p}, nil
+}
+
+// GroupInfo is what there is to know of a matrix on a group.
+type GroupInfo struct {
+	PlanInfo            // of all of A; format and variant are the first device's
+	Split    Split      // ByColumns or ByRows
+	WhySplit string     // reads behind the word "because"
+	Parts    []PlanInfo // what each device holds
+}
+
+// Info returns how the matrix is split, why, and what each device holds.
+func (p *GroupPlan) Info() GroupInfo {
+	whole, parts := p.p.Describe()
+	i := GroupInfo{PlanInfo: PlanInfo(whole), Split: p.p.Split, WhySplit: p.p.Why}
+	for _, x := range parts {
+		i.Parts = append(i.Parts, PlanInfo(x))
+	}
+	return i
+}
+
+// Reproduced is Plan.Reproduced. With AutoP each device finds the precision that its part needs; the largest is returned.
+// Where one loses nothing its outputs are correctly rounded, so that they have the same bits whichever it is.
+func (p *GroupPlan) Reproduced() (precision int, correctlyRounded bool) { return p.p.Reproduced() }
+
+// GroupTiming tells how long a multiplication took.
+type GroupTiming struct {
+	Timing          // Device is that of the slowest device
+	Each   []Timing // of each device; zero for one that had nothing to do
+}
+
+// MultiplyGroup is Multiply on a group: it computes c = alpha·A·b + beta·c for data in the host's memory. c may be b. If a
+// device fails the others stop, and the error names it. An Epilogue may have an activation; a bias, which lies on one device,
+// is refused as ErrUnsupported.
+func MultiplyGroup[T, C formats.Value](ctx context.Context, p *GroupPlan, alpha float32, b *formats.Dense[T], beta float32, c *formats.Dense[C], e ...Epilogue) (GroupTiming, error) {
+	hb, err := host(b, "B")
+	if err != nil {
+		return GroupTiming{}, err
+	}
+	hc, err := host(c, "C")
+	if err != nil {
+		return GroupTiming{}, err
+	}
+	ep, err := epilogue(e)
+	if err != nil {
+		return GroupTiming{}, err
+	}
+	t, err := p.p.Multiply(ctx, alpha, hb, beta, hc, ep)
+	out := GroupTiming{Timing: Timing(t.Timing)}
+	for _, x := range t.Each {
+		out.Each = append(out.Each, Timing(x))
+	}
+	return out, err
+}
+
+// Close waits for the multiplication in progress and frees what the plan holds on the devices. A second call does nothing.
+func (p *GroupPlan) Close() error { return p.p.Close() }

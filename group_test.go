@@ -1,0 +1,422 @@
+// Groups of devices: the bits of one device, whichever way a product is split.
+
+package spmm_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/spmmrun/spmm"
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/gen"
+	"github.com/spmmrun/spmm/formats/half"
+	"golang.org/x/sync/errgroup"
+)
+
+func openGroup(t testing.TB, list string) *spmm.Group {
+	t.Helper()
+	g, err := spmm.OpenGroup(ctx, list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { g.Close() })
+	return g
+}
+
+// uneven is a matrix with empty rows, one row that is summed in pieces, and values of many magnitudes, whose sums depend on
+// their order.
+func uneven[T formats.Value](rows, cols int) *formats.CSR[T] {
+	r := rand.New(rand.NewPCG(uint64(rows), uint64(cols)))
+	a := &formats.CSR[T]{Rows: rows, Cols: cols, RowPtr: make([]int64, rows+1)}
+	for i := range rows {
+		for j := range cols {
+			if i == rows/3 || i%4 != 0 && r.IntN(12) == 0 {
+				a.ColIdx = append(a.ColIdx, int32(j))
+				a.Val = append(a.Val, value[T]((r.Float32()-0.5)*float32(int(1)<<r.IntN(12))))
+			}
+		}
+		a.RowPtr[i+1] = a.NNZ()
+	}
+	return a
+}
+
+var splits = []spmm.Split{spmm.ByColumns, spmm.ByRows}
+
+// whole makes the values small integers, whose sums are exact in any order.
+func whole(a *formats.CSR[float32]) *formats.CSR[float32] {
+	a = a.Clone().(*formats.CSR[float32])
+	for i := range a.Val {
+		a.Val[i] = float32(i%7 - 3)
+	}
+	return a
+}
+
+// sameAsOne multiplies on one device and on groups, by columns and by rows, and compares bits.
+func sameAsOne[T formats.Value](t *testing.T, dev *spmm.Device, groups []*spmm.Group, a formats.Encoded, n int, o spmm.Options, colMajor, exact bool) {
+	t.Helper()
+	rows, cols := a.Dims()
+	if o.Transpose {
+		rows, cols = cols, rows
+	}
+	bRows, bCols, cRows, cCols := cols, n, rows, n
+	if o.Right {
+		bRows, bCols, cRows, cCols = n, rows, n, cols
+	}
+	values := gen.Values{}
+	if exact {
+		values = gen.Values{Kind: gen.Int, Lo: -8, Hi: 8}
+	}
+	b := formats.ConvertDense[T](gen.Dense(bRows, bCols, 3, values)).Layout(colMajor, 0)
+	before := gen.Dense(cRows, cCols, 4, values).Layout(colMajor, 0)
+	one, err := spmm.Prepare(ctx, dev, a, o)
+	if err != nil {
+		t.Fatalf("one device: %v", err)
+	}
+	defer one.Close()
+	want := before.Layout(colMajor, 0)
+	if _, err := spmm.Multiply(ctx, one, 1.5, b, -0.5, want, spmm.Epilogue{Activation: spmm.ReLU}); err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range groups {
+		for _, split := range splits {
+			what := fmt.Sprintf("%d devices by %v", len(g.Devices()), split)
+			p, err := g.Prepare(ctx, a, spmm.GroupOptions{Options: o, Split: split})
+			if err != nil {
+				t.Errorf("%s: %v", what, err)
+				continue
+			}
+			for range 2 {
+				got := before.Layout(colMajor, 0)
+				tm, err := spmm.MultiplyGroup(ctx, p, 1.5, b, -0.5, got, spmm.Epilogue{Activation: spmm.ReLU})
+				if err != nil {
+					t.Errorf("%s: %v", what, err)
+				} else if !got.Equal(want) {
+					t.Errorf("%s: other bits than on one device (format %s, one device %s)", what, p.Info().Format, one.Info().Format)
+				}
+				if len(tm.Each) != len(g.Devices()) || tm.Host <= 0 {
+					t.Errorf("%s: timing %+v", what, tm)
+				}
+			}
+			i, j := p.Info(), one.Info()
+			if i.Rows != j.Rows || i.Cols != j.Cols || i.NNZ != j.NNZ || i.Format != j.Format || i.Split != split {
+				t.Errorf("%s: %+v, one device has %+v", what, i, j)
+			}
+			if pb, pl := p.Reproduced(); o.P != spmm.AutoP {
+				if ob, ol := one.Reproduced(); pb != ob || pl != ol {
+					t.Errorf("%s: reproduced %d %t, one device %d %t", what, pb, pl, ob, ol)
+				}
+			}
+			if err := p.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// patterns returns a matrix that a format can hold.
+func patterns(format string, exact bool) *formats.CSR[float32] {
+	a := uneven[float32](205, 170)
+	switch format {
+	case "nm", "sparse24r":
+		full := gen.Dense(205, 176, 1, gen.Values{})
+		for i := range full.Data {
+			if i%4 > 1 {
+				full.Data[i] = 0
+			}
+		}
+		a = full.ToCSR()
+	case "dense":
+		a = gen.Dense(205, 170, 1, gen.Values{}).ToCSR()
+	}
+	if exact {
+		return whole(a)
+	}
+	return a
+}
+
+// All formats in fast mode, with any number of columns.
+func TestGroupFormats(t *testing.T) {
+	dev, groups := openCPU(t), []*spmm.Group{openGroup(t, "cpu,cpu"), openGroup(t, "cpu,cpu,cpu")}
+	for _, format := range append(spmm.Formats(), "auto") {
+		t.Run(format, func(t *testing.T) {
+			a := patterns(format, true)
+			for _, n := range []int{1, 19, 200} {
+				o := spmm.Options{Format: format}
+				if usable(t, dev, a, o) {
+					sameAsOne[float32](t, dev, groups, a, n, o, n == 19, true)
+				}
+				o.Precision = dtype.F16
+				if usable(t, dev, a, o) {
+					sameAsOne[half.F16](t, dev, groups[:1], a, n, o, false, true)
+				}
+			}
+		})
+	}
+}
+
+// Where every device has whole tiles of columns, sums whose bits depend on their order are those of one device. (By rows
+// lanestream, whose packing depends on the number of rows, need not have them.)
+func TestGroupOrder(t *testing.T) {
+	dev, groups := openCPU(t), []*spmm.Group{openGroup(t, "cpu,cpu,cpu")}
+	for _, format := range spmm.Formats() {
+		if a, o := patterns(format, format == "lanestream"), (spmm.Options{Format: format}); usable(t, dev, a, o) {
+			t.Run(format, func(t *testing.T) { sameAsOne[float32](t, dev, groups, a, 384, o, false, format == "lanestream") })
+		}
+	}
+}
+
+// usable tells whether a device has a kernel for this.
+func usable(t *testing.T, dev *spmm.Device, a formats.Encoded, o spmm.Options) bool {
+	p, err := spmm.Prepare(ctx, dev, a, o)
+	if errors.Is(err, spmm.ErrUnsupported) {
+		t.Logf("%+v: %v", o, err)
+		return false
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Close()
+	return true
+}
+
+// Reproducible mode, transposed and right, quantised, and matrices that come packed.
+func TestGroupModes(t *testing.T) {
+	dev, groups := openCPU(t), []*spmm.Group{openGroup(t, "cpu,cpu,cpu")}
+	a := uneven[float32](205, 170)
+	for _, o := range []spmm.Options{
+		{Mode: spmm.Reproducible},
+		{Mode: spmm.Reproducible, P: 15, Format: "cvse"},
+		{Mode: spmm.Reproducible, P: 47, Format: "tiledcsr"},
+		{Mode: spmm.Reproducible, P: spmm.AutoP},
+		{Mode: spmm.Reproducible, P: spmm.AutoP, Right: true},
+		{Transpose: true},
+		{Right: true},
+		{Transpose: true, Right: true, Mode: spmm.Reproducible},
+		{Transpose: true, Right: true, Format: "csr"},
+	} {
+		for _, n := range []int{2, 37} {
+			t.Run(fmt.Sprintf("%+v %d", o, n), func(t *testing.T) {
+				a, exact := a, o.Mode == spmm.Fast
+				if exact {
+					a = whole(a)
+				}
+				sameAsOne[float32](t, dev, groups, a, n, o, n == 37, exact)
+			})
+		}
+	}
+	for _, kind := range []dtype.Type{dtype.S8, dtype.E4M3} {
+		o := spmm.Options{Quantise: kind, Format: "lanestream"}
+		t.Run(kind.String(), func(t *testing.T) {
+			if usable(t, dev, a, o) {
+				sameAsOne[half.F16](t, dev, groups, whole(a), 40, o, false, true)
+			}
+		})
+	}
+	for _, format := range []string{"cvse", "hrpb", "csr"} {
+		enc, err := spmm.Encode(ctx, dev, whole(a), spmm.Options{Format: format})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run("packed "+format, func(t *testing.T) { sameAsOne[float32](t, dev, groups, enc, 40, spmm.Options{}, false, true) })
+	}
+}
+
+// More devices than rows or columns, and matrices without any.
+func TestGroupSmall(t *testing.T) {
+	dev, groups := openCPU(t), []*spmm.Group{openGroup(t, "cpu,cpu,cpu,cpu")}
+	for _, s := range [][3]int{{1, 1, 1}, {2, 3, 2}, {0, 5, 3}, {5, 0, 3}, {5, 3, 0}, {0, 0, 0}, {33, 2, 1}} {
+		for _, mode := range []spmm.Mode{spmm.Fast, spmm.Reproducible} {
+			t.Run(fmt.Sprint(s, mode), func(t *testing.T) {
+				sameAsOne[float32](t, dev, groups, uneven[float32](s[0], s[1]), s[2], spmm.Options{Mode: mode, Format: "csr"}, false, false)
+			})
+		}
+	}
+}
+
+// C may be B: no device writes before all have read.
+func TestGroupInPlace(t *testing.T) {
+	g := openGroup(t, "cpu,cpu,cpu")
+	a := uneven[float32](300, 300)
+	for _, split := range splits {
+		p, err := g.Prepare(ctx, a, spmm.GroupOptions{Options: spmm.Options{Format: "csr"}, Split: split})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		b := gen.Dense(300, 70, 1, gen.Values{})
+		want := formats.NewDense[float32](300, 70)
+		if _, err := spmm.MultiplyGroup(ctx, p, 1, b, 0, want); err != nil {
+			t.Fatal(err)
+		}
+		for range 5 {
+			x := b.Layout(false, 0)
+			if _, err := spmm.MultiplyGroup(ctx, p, 1, x, 0, x); err != nil || !x.Equal(want) {
+				t.Fatalf("by %v: in place C is another, or %v", split, err)
+			}
+		}
+	}
+}
+
+// auto goes by what fits, and says so.
+func TestGroupAuto(t *testing.T) {
+	g := openGroup(t, "cpu,cpu")
+	a := gen.Dense(400, 400, 1, gen.Values{}).ToCSR()
+	for _, tt := range []struct {
+		memory int64
+		split  spmm.Split
+		why    string
+	}{{0, spmm.ByColumns, "predicted"}, {1 << 20, spmm.ByRows, "of 1 MiB on cpu:0"}} {
+		p, err := g.Prepare(ctx, a, spmm.GroupOptions{Options: spmm.Options{Format: "csr", Cols: 512}, Memory: tt.memory})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i := p.Info(); i.Split != tt.split || !strings.Contains(i.WhySplit, tt.why) {
+			t.Errorf("%d bytes: by %v because %s", tt.memory, i.Split, i.WhySplit)
+		}
+		p.Close()
+	}
+}
+
+// Shares of work are even by rows: no device has much more than the others.
+func TestGroupBalance(t *testing.T) {
+	g := openGroup(t, "cpu,cpu,cpu,cpu")
+	a := &formats.CSR[float32]{Rows: 4000, Cols: 1000, RowPtr: []int64{0}}
+	for i := range a.Rows { // later rows are longer
+		for j := range i / 20 {
+			a.ColIdx, a.Val = append(a.ColIdx, int32(j)), append(a.Val, 1)
+		}
+		a.RowPtr = append(a.RowPtr, a.NNZ())
+	}
+	p, err := g.Prepare(ctx, a, spmm.GroupOptions{Options: spmm.Options{Format: "csr"}, Split: spmm.ByRows})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	rows := 0
+	for i, part := range p.Info().Parts {
+		rows += part.Rows
+		if mean := float64(a.NNZ()) / 4; float64(part.NNZ) < 0.85*mean || float64(part.NNZ) > 1.15*mean {
+			t.Errorf("device %d has %d of %d entries", i, part.NNZ, a.NNZ())
+		}
+	}
+	if rows != a.Rows {
+		t.Errorf("%d of %d rows", rows, a.Rows)
+	}
+}
+
+func TestGroupErrors(t *testing.T) {
+	for list, want := range map[string]string{
+		"": "a name is missing", "cpu,": "a name is missing", "cpu:0,1": "cpu has no device 1", "1": "unknown", "nothing:all": "nothing", "cpu:x": "want cpu:INDEX", "auto:all": "auto",
+	} {
+		if g, err := spmm.OpenGroup(ctx, list); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("OpenGroup(%q): %v, %v, want %q", list, g, err, want)
+		}
+	}
+	dev := openCPU(t)
+	if _, err := spmm.NewGroup(dev, dev); err == nil {
+		t.Error("a device is in a group twice")
+	}
+	if _, err := spmm.NewGroup(); err == nil {
+		t.Error("a group without devices")
+	}
+	g := openGroup(t, "cpu:all,cpu:0,0")
+	if n := len(g.Devices()); n != 3 {
+		t.Fatalf("%d devices", n)
+	}
+	a := uneven[float32](40, 30)
+	for _, o := range []spmm.GroupOptions{
+		{Split: 9}, {Memory: -1}, {Options: spmm.Options{Tune: true}}, {Options: spmm.Options{Whole: spmm.Extent{Rows: 1, NNZ: 1}}},
+	} {
+		if _, err := g.Prepare(ctx, a, o); err == nil {
+			t.Errorf("%+v is not refused", o)
+		}
+	}
+	for _, split := range splits {
+		p, err := g.Prepare(ctx, a, spmm.GroupOptions{Split: split})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, c := formats.NewDense[float32](30, 20), formats.NewDense[float32](40, 20)
+		if _, err := spmm.MultiplyGroup(ctx, p, 1, c, 0, b); err == nil || !strings.Contains(err.Error(), "A is 40×30") {
+			t.Errorf("B and C exchanged: %v", err)
+		}
+		bias, err := spmm.NewTensor[float32](g.Devices()[0], 40, 1, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := spmm.MultiplyGroup(ctx, p, 1, b, 0, c, spmm.Epilogue{RowBias: bias}); !errors.Is(err, spmm.ErrUnsupported) {
+			t.Errorf("a bias: %v", err)
+		}
+		done, cancel := context.WithCancel(ctx)
+		cancel()
+		if _, err := spmm.MultiplyGroup(done, p, 1, b, 0, c); !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled: %v", err)
+		}
+		if _, err := spmm.MultiplyGroup(ctx, p, 1, b, 0, c); err != nil {
+			t.Errorf("after that: %v", err)
+		}
+		p.Close()
+		if _, err := spmm.MultiplyGroup(ctx, p, 1, b, 0, c); !errors.Is(err, backend.ErrClosed) {
+			t.Errorf("closed: %v", err)
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Products of one plan and of several plans at once neither wait for each other for ever nor disturb each other.
+func TestGroupConcurrent(t *testing.T) {
+	g := openGroup(t, "cpu,cpu")
+	a, b := whole(uneven[float32](300, 200)), gen.Dense(200, 40, 1, gen.Values{Kind: gen.Int, Lo: -8, Hi: 8})
+	want := expected(1, a, b, 0, formats.NewDense[float32](300, 40))
+	var run errgroup.Group
+	for _, split := range splits {
+		p, err := g.Prepare(ctx, a, spmm.GroupOptions{Split: split})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		for range 3 {
+			run.Go(func() error {
+				for range 10 {
+					c := formats.NewDense[float32](300, 40)
+					if _, err := spmm.MultiplyGroup(ctx, p, 1, b, 0, c); err != nil || !c.Equal(want) {
+						return fmt.Errorf("by %v: another C, or %w", split, err)
+					}
+				}
+				return nil
+			})
+		}
+	}
+	if err := run.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A device that is gone makes an error that names it, on the others too, and nothing hangs.
+func TestGroupLosesDevice(t *testing.T) {
+	g := openGroup(t, "cpu,cpu,cpu")
+	a := uneven[float32](300, 200)
+	for _, split := range splits {
+		p, err := g.Prepare(ctx, a, spmm.GroupOptions{Split: split})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		if split == spmm.ByRows {
+			g.Devices()[1].Close()
+		}
+		b, c := gen.Dense(200, 40, 1, gen.Values{}), formats.NewDense[float32](300, 40)
+		_, err = spmm.MultiplyGroup(ctx, p, 1, b, 0, c)
+		if closed := split == spmm.ByRows; closed != errors.Is(err, spmm.ErrClosed) || closed && !strings.HasPrefix(err.Error(), "cpu:0: ") {
+			t.Errorf("by %v: %v", split, err)
+		}
+	}
+}
