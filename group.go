@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/plan"
 )
@@ -173,14 +175,41 @@ func (p *GroupPlan) Reproduced() (precision int, correctlyRounded bool) { return
 
 // GroupTiming tells how long a multiplication took.
 type GroupTiming struct {
-	Timing          // Device is that of the slowest device
-	Each   []Timing // of each device; zero for one that had nothing to do
+	Timing               // Device is that of the slowest device
+	Each   []Timing      // of each device; zero for one that had nothing to do
+	Moved  int64         // bytes that went from one device to another
+	Move   time.Duration // how long that took, by the host's clock
+}
+
+func groupTiming(t plan.GroupTiming) GroupTiming {
+	out := GroupTiming{Timing: Timing(t.Timing), Moved: t.Moved, Move: t.Move}
+	for _, x := range t.Each {
+		out.Each = append(out.Each, Timing(x))
+	}
+	return out
+}
+
+// GroupEpilogue is an Epilogue for a group: its biases, which are Epilogue's, lie on the group's devices in any way.
+type GroupEpilogue struct {
+	RowBias, ColBias GroupOperand
+	Activation       Activation
+}
+
+func groupEpilogue(e []GroupEpilogue) (plan.GroupEpilogue, error) {
+	switch len(e) {
+	case 0:
+		return plan.GroupEpilogue{}, nil
+	case 1:
+		return plan.GroupEpilogue{
+			RowBias: groupTensorOf(e[0].RowBias), ColBias: groupTensorOf(e[0].ColBias), Activation: plan.Activation(e[0].Activation),
+		}, nil
+	}
+	return plan.GroupEpilogue{}, errors.New("at most one epilogue is possible")
 }
 
 // MultiplyGroup is Multiply on a group: it computes c = alpha·A·b + beta·c for data in the host's memory. c may be b. If a
-// device fails the others stop, and the error names it. An Epilogue may have an activation; a bias, which lies on one device,
-// is refused as ErrUnsupported.
-func MultiplyGroup[T, C formats.Value](ctx context.Context, p *GroupPlan, alpha float32, b *formats.Dense[T], beta float32, c *formats.Dense[C], e ...Epilogue) (GroupTiming, error) {
+// device fails the others stop, and the error names it.
+func MultiplyGroup[T, C formats.Value](ctx context.Context, p *GroupPlan, alpha float32, b *formats.Dense[T], beta float32, c *formats.Dense[C], e ...GroupEpilogue) (GroupTiming, error) {
 	hb, err := host(b, "B")
 	if err != nil {
 		return GroupTiming{}, err
@@ -189,16 +218,36 @@ func MultiplyGroup[T, C formats.Value](ctx context.Context, p *GroupPlan, alpha 
 	if err != nil {
 		return GroupTiming{}, err
 	}
-	ep, err := epilogue(e)
+	ep, err := groupEpilogue(e)
 	if err != nil {
 		return GroupTiming{}, err
 	}
 	t, err := p.p.Multiply(ctx, alpha, hb, beta, hc, ep)
-	out := GroupTiming{Timing: Timing(t.Timing)}
-	for _, x := range t.Each {
-		out.Each = append(out.Each, Timing(x))
+	return groupTiming(t), err
+}
+
+// Run computes c = alpha·A·b + beta·c for tensors on the group's devices, as Plan.Run does. GroupTensorsFor makes them where the
+// plan's split needs them, so that nothing moves; what lies elsewhere is copied before, and c back after: from device to device
+// where these can, else through the host's memory. If a device fails the error names it.
+func (p *GroupPlan) Run(ctx context.Context, alpha float32, b GroupOperand, beta float32, c GroupOperand, e ...GroupEpilogue) (GroupTiming, error) {
+	return p.Repeat(ctx, 1, alpha, b, beta, c, e...)
+}
+
+// Repeat is Run a number of times back to back; what has to move does so once. It serves to measure. With a beta other than 0
+// each run adds to the last one's c.
+func (p *GroupPlan) Repeat(ctx context.Context, times int, alpha float32, b GroupOperand, beta float32, c GroupOperand, e ...GroupEpilogue) (GroupTiming, error) {
+	ep, err := groupEpilogue(e)
+	if err != nil {
+		return GroupTiming{}, err
 	}
-	return out, err
+	t, err := p.p.Repeat(ctx, times, alpha, groupTensorOf(b), beta, groupTensorOf(c), ep)
+	return groupTiming(t), err
+}
+
+// Attainable is Plan.Attainable of the device that has the most to do, where everything lies where the split needs it.
+func (p *GroupPlan) Attainable(ctx context.Context, n int, out dtype.Type) (Bound, error) {
+	b, err := p.p.Attainable(ctx, n, out)
+	return Bound(b), err
 }
 
 // Close waits for the multiplication in progress and frees what the plan holds on the devices. A second call does nothing.

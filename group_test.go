@@ -93,7 +93,7 @@ func sameAsOne[T formats.Value](t *testing.T, dev *spmm.Device, groups []*spmm.G
 			}
 			for range 2 {
 				got := before.Layout(colMajor, 0)
-				tm, err := spmm.MultiplyGroup(ctx, p, 1.5, b, -0.5, got, spmm.Epilogue{Activation: spmm.ReLU})
+				tm, err := spmm.MultiplyGroup(ctx, p, 1.5, b, -0.5, got, spmm.GroupEpilogue{Activation: spmm.ReLU})
 				if err != nil {
 					t.Errorf("%s: %v", what, err)
 				} else if !got.Equal(want) {
@@ -103,6 +103,7 @@ func sameAsOne[T formats.Value](t *testing.T, dev *spmm.Device, groups []*spmm.G
 					t.Errorf("%s: timing %+v", what, tm)
 				}
 			}
+			tensorsSameAsOne(t, what, p, n, b, before, want)
 			i, j := p.Info(), one.Info()
 			if i.Rows != j.Rows || i.Cols != j.Cols || i.NNZ != j.NNZ || i.Format != j.Format || i.Split != split {
 				t.Errorf("%s: %+v, one device has %+v", what, i, j)
@@ -117,6 +118,53 @@ func sameAsOne[T formats.Value](t *testing.T, dev *spmm.Device, groups []*spmm.G
 			}
 		}
 	}
+}
+
+// tensorsSameAsOne multiplies tensors that lie on the group's devices in all ways.
+func tensorsSameAsOne[T formats.Value](t *testing.T, what string, p *spmm.GroupPlan, n int, b *formats.Dense[T], before, want *formats.Dense[float32]) {
+	t.Helper()
+	last := spmm.On(len(p.Info().Parts) - 1)
+	for _, at := range [][2]spmm.Placement{
+		{spmm.On(0), last}, {last, spmm.On(0)}, {spmm.Replicated, spmm.Replicated}, {spmm.InColumns, spmm.InRows}, {spmm.InRows, spmm.InColumns},
+	} {
+		what := fmt.Sprintf("%s, B %v and C %v", what, at[0], at[1])
+		x, err := spmm.NewGroupTensor[T](p, b.Rows, b.Cols, at[0])
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		defer x.Close()
+		y, err := spmm.NewGroupTensor[float32](p, want.Rows, want.Cols, at[1])
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		defer y.Close()
+		multiplySame(t, what, p, x, y, b, before, want)
+	}
+	x, y, err := spmm.GroupTensorsFor[T, float32](p, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	defer y.Close()
+	if tm := multiplySame(t, what, p, x, y, b, before, want); tm.Moved != 0 {
+		t.Errorf("%s: %d bytes moved, though all lay where it was needed", what, tm.Moved)
+	}
+}
+
+func multiplySame[T formats.Value](t *testing.T, what string, p *spmm.GroupPlan, x *spmm.GroupTensor[T], y *spmm.GroupTensor[float32], b *formats.Dense[T], before, want *formats.Dense[float32]) spmm.GroupTiming {
+	t.Helper()
+	if err := errors.Join(x.Upload(ctx, b), y.Upload(ctx, before)); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	tm, err := p.Run(ctx, 1.5, x, -0.5, y, spmm.GroupEpilogue{Activation: spmm.ReLU})
+	if err != nil {
+		t.Errorf("%s: %v", what, err)
+	}
+	got := formats.NewDense[float32](want.Rows, want.Cols)
+	if err := y.Download(ctx, got); err != nil || !got.Equal(want.Layout(false, 0)) {
+		t.Errorf("%s: other bits than on one device, or %v", what, err)
+	}
+	return tm
 }
 
 // patterns returns a matrix that a format can hold.
@@ -224,6 +272,126 @@ func TestGroupModes(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Run("packed "+format, func(t *testing.T) { sameAsOne[float32](t, dev, groups, enc, 40, spmm.Options{}, false, true) })
+	}
+}
+
+// Biases of rows and columns, wherever they lie, for data of the host and of the devices.
+func TestGroupBias(t *testing.T) {
+	dev, g := openCPU(t), openGroup(t, "cpu,cpu,cpu")
+	a, n := uneven[float32](205, 170), 37
+	for _, o := range []spmm.Options{{Format: "csr"}, {Mode: spmm.Reproducible}, {Right: true, Mode: spmm.Reproducible}} {
+		rows, cols := 205, n
+		b := gen.Dense(170, n, 1, gen.Values{})
+		if o.Right {
+			b, rows, cols = gen.Dense(n, 205, 1, gen.Values{}), n, 170
+		}
+		one, err := spmm.Prepare(ctx, dev, a, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer one.Close()
+		for _, size := range [][2]int{{rows, 1}, {1, cols}} {
+			bias := gen.Dense(size[0], size[1], 2, gen.Values{})
+			v, err := spmm.NewTensor[float32](dev, size[0], size[1], false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer v.Close()
+			e := spmm.Epilogue{RowBias: v}
+			if size[0] == 1 {
+				e = spmm.Epilogue{ColBias: v}
+			}
+			want := formats.NewDense[float32](rows, cols)
+			if err := v.Upload(ctx, bias); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := spmm.Multiply(ctx, one, 1, b, 0, want, e); err != nil {
+				t.Fatal(err)
+			}
+			for _, split := range splits {
+				p, err := g.Prepare(ctx, a, spmm.GroupOptions{Options: o, Split: split})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer p.Close()
+				for _, at := range []spmm.Placement{spmm.Replicated, spmm.On(1), spmm.InRows, spmm.InColumns} {
+					v, err := spmm.NewGroupTensor[float32](p, size[0], size[1], at)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer v.Close()
+					if err := v.Upload(ctx, bias); err != nil {
+						t.Fatal(err)
+					}
+					e := spmm.GroupEpilogue{RowBias: v}
+					if size[0] == 1 {
+						e = spmm.GroupEpilogue{ColBias: v}
+					}
+					got := formats.NewDense[float32](rows, cols)
+					if _, err := spmm.MultiplyGroup(ctx, p, 1, b, 0, got, e); err != nil || o.Format == "" && !got.Equal(want) {
+						t.Errorf("%+v by %v, bias of %v %v: %v, or other bits", o, split, size, at, err)
+					} else if r, _ := close32(got, want); !r {
+						t.Errorf("%+v by %v, bias of %v %v: another C", o, split, size, at)
+					}
+				}
+			}
+		}
+	}
+}
+
+// close32 tells whether all elements are near each other.
+func close32(x, y *formats.Dense[float32]) (bool, float32) {
+	for i := range x.Data {
+		if d := x.Data[i] - y.Data[i]; !(d < 1e-2 && d > -1e-2) {
+			return false, d
+		}
+	}
+	return true, 0
+}
+
+// Copies between all placements keep every element, of 2 bytes and of 4, and odd sizes.
+func TestGroupCopy(t *testing.T) {
+	g := openGroup(t, "cpu,cpu,cpu")
+	p, err := g.Prepare(ctx, uneven[float32](67, 45), spmm.GroupOptions{Split: spmm.ByRows})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	for _, size := range [][2]int{{67, 45}, {45, 67}, {1, 1}, {3, 19}, {0, 4}, {200, 3}} {
+		copied(t, p, gen.Dense(size[0], size[1], 1, gen.Values{}))
+		copied(t, p, formats.ConvertDense[half.F16](gen.Dense(size[0], size[1], 1, gen.Values{})))
+	}
+}
+
+func copied[T formats.Value](t *testing.T, p *spmm.GroupPlan, d *formats.Dense[T]) {
+	t.Helper()
+	ways := []spmm.Placement{spmm.Replicated, spmm.InRows, spmm.InColumns, spmm.On(0), spmm.On(2)}
+	for _, from := range ways {
+		for _, to := range ways {
+			x, err := spmm.NewGroupTensor[T](p, d.Rows, d.Cols, from)
+			if err != nil {
+				t.Fatal(err)
+			}
+			y, err := spmm.NewGroupTensor[T](p, d.Rows, d.Cols, to)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := x.Upload(ctx, d); err != nil {
+				t.Fatal(err)
+			}
+			got := formats.NewDense[T](d.Rows, d.Cols)
+			if moved, err := y.Copy(ctx, x); err != nil || from == to && moved != 0 {
+				t.Errorf("%d×%d %v to %v: %d bytes moved, %v", d.Rows, d.Cols, from, to, moved, err)
+			}
+			if err := y.Download(ctx, got); err != nil || !got.Equal(d) {
+				t.Errorf("%d×%d %v to %v: other elements, or %v", d.Rows, d.Cols, from, to, err)
+			}
+			x.Close()
+			y.Close()
+			if _, err := y.Copy(ctx, x); d.Rows > 0 && !errors.Is(err, spmm.ErrClosed) {
+				t.Errorf("closed: %v", err)
+			}
+		}
 	}
 }
 
@@ -346,13 +514,14 @@ func TestGroupErrors(t *testing.T) {
 		if _, err := spmm.MultiplyGroup(ctx, p, 1, c, 0, b); err == nil || !strings.Contains(err.Error(), "A is 40×30") {
 			t.Errorf("B and C exchanged: %v", err)
 		}
-		bias, err := spmm.NewTensor[float32](g.Devices()[0], 40, 1, false)
+		bias, err := spmm.NewGroupTensor[float32](p, 41, 1, spmm.On(1))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := spmm.MultiplyGroup(ctx, p, 1, b, 0, c, spmm.Epilogue{RowBias: bias}); !errors.Is(err, spmm.ErrUnsupported) {
+		if _, err := spmm.MultiplyGroup(ctx, p, 1, b, 0, c, spmm.GroupEpilogue{RowBias: bias}); err == nil || !strings.Contains(err.Error(), "the row bias: shapes do not fit") {
 			t.Errorf("a bias: %v", err)
 		}
+		bias.Close()
 		done, cancel := context.WithCancel(ctx)
 		cancel()
 		if _, err := spmm.MultiplyGroup(done, p, 1, b, 0, c); !errors.Is(err, context.Canceled) {

@@ -84,7 +84,7 @@ func (t *Tensor[T]) Upload(ctx context.Context, d *formats.Dense[T]) error {
 	if err != nil {
 		return err
 	}
-	if err := t.fits(d); err != nil {
+	if err := fits(t.t.Shape, d.Rows, d.Cols); err != nil {
 		return err
 	}
 	return t.t.Write(ctx, h.Host)
@@ -96,15 +96,15 @@ func (t *Tensor[T]) Download(ctx context.Context, d *formats.Dense[T]) error {
 	if err != nil {
 		return err
 	}
-	if err := t.fits(d); err != nil {
+	if err := fits(t.t.Shape, d.Rows, d.Cols); err != nil {
 		return err
 	}
 	return t.t.Read(ctx, h.Host)
 }
 
-func (t *Tensor[T]) fits(d *formats.Dense[T]) error {
-	if d.Rows != t.t.Rows || d.Cols != t.t.Cols {
-		return fmt.Errorf("shapes do not fit: the tensor is %d×%d, the matrix %d×%d", t.t.Rows, t.t.Cols, d.Rows, d.Cols)
+func fits(s plan.Shape, rows, cols int) error {
+	if rows != s.Rows || cols != s.Cols {
+		return fmt.Errorf("shapes do not fit: the tensor is %d×%d, the matrix %d×%d", s.Rows, s.Cols, rows, cols)
 	}
 	return nil
 }

@@ -54,6 +54,34 @@ type Lines struct {
 	Count                        int
 }
 
+// PeerCopier is a Buffer that copies from buffers of other devices of its backend, and of its own device, without the host's
+// memory.
+type PeerCopier interface {
+	Buffer
+	// CanCopyFrom tells whether it copies from that buffer.
+	CanCopyFrom(src Buffer) bool
+	// CopyFrom copies lines of src, after what was started on both devices, and returns when they are copied. Nobody may write
+	// src meanwhile. The lines of a buffer must not overlap those of the same buffer.
+	CopyFrom(ctx context.Context, src Buffer, l PeerLines) error
+}
+
+// PeerLines says where the bytes lie that go from one buffer to another: Count lines of Width bytes, line i at offset
+// Off + i·Pitch of the buffer that is written and at SrcOff + i·SrcPitch of the one that is read.
+type PeerLines struct {
+	Off, Pitch, SrcOff, SrcPitch, Width int64
+	Count                               int
+}
+
+// Check tells whether the lines lie inside buffers of these sizes, one after another.
+func (l PeerLines) Check(size, srcSize int64) error {
+	to := Lines{Off: l.Off, Pitch: l.Pitch, HostPitch: l.Pitch, Width: l.Width, Count: l.Count}
+	from := Lines{Off: l.SrcOff, Pitch: l.SrcPitch, HostPitch: l.SrcPitch, Width: l.Width, Count: l.Count}
+	if err := to.Check(size, math.MaxInt); err != nil {
+		return err
+	}
+	return from.Check(srcSize, math.MaxInt)
+}
+
 // Check tells whether the lines lie inside a buffer of size bytes and a host's memory of n, one after another.
 func (l Lines) Check(size int64, n int) error {
 	if l.Off < 0 || l.Width < 0 || l.Count < 0 || l.Pitch < l.Width || l.HostPitch < l.Width {

@@ -203,7 +203,7 @@ func cutRows(a formats.Sparse, weights []float64, step int) []int {
 // byColumns brings all of the matrix onto each device. For devices of one kind it is packed once.
 func (m divided) byColumns(ctx context.Context, devs []*Device, a formats.Encoded, o Options) ([]*Plan, error) {
 	if o.Reproducible != 0 || len(devs) == 1 || !alike(devs) {
-		return each(devs, func(d *Device) (*Plan, error) { return New(ctx, d, a, o) })
+		return each(ctx, devs, func(ctx context.Context, _ int, d *Device) (*Plan, error) { return New(ctx, d, a, o) })
 	}
 	cs, err := choose(ctx, devs[0], m.source, o)
 	if err != nil {
@@ -230,7 +230,7 @@ func (m divided) copies(ctx context.Context, devs []*Device, c *candidate, o Opt
 	if err != nil {
 		return nil, err
 	}
-	return each(devs, func(d *Device) (*Plan, error) {
+	return each(ctx, devs, func(ctx context.Context, _ int, d *Device) (*Plan, error) {
 		p, placed, err := place(ctx, d, e, c.why)
 		if err != nil {
 			return nil, err
@@ -243,17 +243,16 @@ func (m divided) copies(ctx context.Context, devs []*Device, c *candidate, o Opt
 	})
 }
 
-// each makes a plan for each device. After an error, which names the device, what it returns must be closed.
-func each(devs []*Device, f func(*Device) (*Plan, error)) ([]*Plan, error) {
-	var plans []*Plan
-	for _, d := range devs {
-		p, err := f(d)
-		if err != nil {
-			return plans, named(d, err)
+// each makes a plan for each device, for all at once. After an error, which names the device, what it returns must be closed.
+func each(ctx context.Context, devs []*Device, f func(ctx context.Context, i int, d *Device) (*Plan, error)) ([]*Plan, error) {
+	plans := make([]*Plan, len(devs))
+	err := together(ctx, len(devs), func(ctx context.Context, i int) (err error) {
+		if plans[i], err = f(ctx, i, devs[i]); err != nil {
+			return named(devs[i], err)
 		}
-		plans = append(plans, p)
-	}
-	return plans, nil
+		return nil
+	})
+	return plans, err
 }
 
 // byRows brings a range of the matrix's rows onto each device, and returns where it was cut. In fast mode the format is
@@ -287,17 +286,15 @@ func (m divided) byRows(ctx context.Context, devs []*Device, weights []float64, 
 func (m divided) reproducible(ctx context.Context, devs []*Device, weights []float64, o Options) ([]*Plan, []int, error) {
 	const panel = 32
 	bounds := cutRows(m.csr(), weights, panel)
-	var plans []*Plan
-	for i, d := range devs {
+	plans, err := each(ctx, devs, func(ctx context.Context, i int, d *Device) (*Plan, error) {
 		part := m.csr().RowRange(bounds[i], bounds[i+1])
 		p, err := newReproducible(ctx, d, part, o)
-		if err != nil {
-			return plans, nil, named(d, err)
+		if err == nil {
+			p.given, p.right = newGiven(part, false, true), o.Right
 		}
-		p.given, p.right = newGiven(part, false, true), o.Right
-		plans = append(plans, p)
-	}
-	return plans, bounds, nil
+		return p, err
+	})
+	return plans, bounds, err
 }
 
 // packed prepares ranges of rows in a candidate's format.
@@ -312,24 +309,23 @@ func (m divided) packed(ctx context.Context, devs []*Device, weights []float64, 
 	}
 	const rows = 32 // what panels of all formats fit in
 	bounds := cutRows(m.csr(), weights, lcm(rows, max(1, panel)))
-	var plans []*Plan
-	for i, d := range devs {
+	plans, err := each(ctx, devs, func(ctx context.Context, i int, d *Device) (*Plan, error) {
 		e, err := m.part(ctx, d, bounds[i], bounds[i+1], c, whole, o)
 		if err != nil {
-			return plans, nil, named(d, err)
+			return nil, err
 		}
 		p, placed, err := place(ctx, d, e, c.why)
 		if err != nil {
-			return plans, nil, named(d, err)
+			return nil, err
 		}
 		p.exec = fast{placed}
 		p.given, p.right = newGiven(e.matrix.Encoded, false, false), o.Right
 		if m.quantised != nil {
 			p.Quantised = m.quantised.Kind
 		}
-		plans = append(plans, p)
-	}
-	return plans, bounds, nil
+		return p, nil
+	})
+	return plans, bounds, err
 }
 
 // part packs rows lo to hi-1 for a device: as whole was packed, or, where that is nil, to be summed as within the matrix.

@@ -7,13 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 )
 
@@ -59,6 +59,7 @@ type GroupPlan struct {
 
 	mu     sync.Mutex
 	closed bool
+	held   [4]*GroupTensor // by role: what lay elsewhere in the last product
 }
 
 // NewGroupPlan prepares a matrix, which is not needed afterwards, for devices that multiply together.
@@ -133,15 +134,20 @@ func (g *GroupPlan) Reproduced() (bits int, lossless bool) {
 type GroupTiming struct {
 	backend.Timing // Device is the slowest's
 	Each           []backend.Timing
+	Moved          int64         // bytes from one device to another
+	Move           time.Duration // what that took
+}
+
+// GroupEpilogue is Epilogue for a group.
+type GroupEpilogue struct {
+	RowBias, ColBias *GroupTensor
+	Activation       Activation
 }
 
 // Multiply computes c = alpha·A·b + beta·c for data in the host's memory, as Plan.Multiply does. Where a device fails, the
 // others stop and the error names it.
-func (g *GroupPlan) Multiply(ctx context.Context, alpha float32, b Dense, beta float32, c Dense, e Epilogue) (GroupTiming, error) {
+func (g *GroupPlan) Multiply(ctx context.Context, alpha float32, b Dense, beta float32, c Dense, e GroupEpilogue) (GroupTiming, error) {
 	start := time.Now()
-	if e.RowBias != nil || e.ColBias != nil {
-		return GroupTiming{}, fmt.Errorf("a bias lies on one device, and the group has %d: %w", len(g.plans), backend.ErrUnsupported)
-	}
 	if g.all.right {
 		b, c = b.turned(), c.turned()
 	}
@@ -153,30 +159,280 @@ func (g *GroupPlan) Multiply(ctx context.Context, alpha float32, b Dense, beta f
 	if g.closed {
 		return GroupTiming{}, fmt.Errorf("the plan: %w", backend.ErrClosed)
 	}
-	parts := g.share(b, c)
 	t := GroupTiming{Each: make([]backend.Timing, len(g.plans))}
-	run, ctx := errgroup.WithContext(ctx)
-	copied := newGate(len(parts))
-	for _, q := range parts {
-		run.Go(func() error {
-			p := g.plans[q.device]
-			if g.all.right {
-				q.b, q.c = q.b.turned(), q.c.turned()
-			}
-			tm, err := p.multiply(ctx, alpha, q.b, beta, q.c, e, func() error { return copied.pass(ctx) })
-			t.Each[q.device] = tm
-			if err != nil {
-				return named(p.dev, err)
-			}
-			return nil
-		})
+	es, err := g.epilogues(ctx, e, b.Cols, c.Type, &t)
+	if err != nil {
+		return t, err
 	}
-	err := run.Wait()
-	for _, tm := range t.Each {
-		t.Device = max(t.Device, tm.Device)
+	parts := g.share(b, c)
+	copied := newGate(len(parts))
+	err = together(ctx, len(parts), func(ctx context.Context, i int) error {
+		q := parts[i]
+		p := g.plans[q.device]
+		if g.all.right {
+			q.b, q.c = q.b.turned(), q.c.turned()
+		}
+		tm, err := p.multiply(ctx, alpha, q.b, beta, q.c, es[q.device], func() error { return copied.pass(ctx) })
+		t.Each[q.device] = tm
+		if err != nil {
+			return named(p.dev, err)
+		}
+		return nil
+	})
+	t.sum(start)
+	return t, err
+}
+
+// sum sets what is said of all devices together.
+func (t *GroupTiming) sum(start time.Time) {
+	for _, x := range t.Each {
+		t.Device = max(t.Device, x.Device)
 	}
 	t.Host = time.Since(start)
+}
+
+// epilogues returns each device's part of an epilogue.
+func (g *GroupPlan) epilogues(ctx context.Context, e GroupEpilogue, n int, c dtype.Type, t *GroupTiming) ([]Epilogue, error) {
+	out := make([]Epilogue, len(g.plans))
+	for d := range out {
+		out[d].Activation = e.Activation
+	}
+	if e.RowBias != nil && e.ColBias != nil {
+		_, _, err := Epilogue{RowBias: e.RowBias.parts[0], ColBias: e.ColBias.parts[0]}.split()
+		return out, err
+	}
+	for _, x := range []struct {
+		bias *GroupTensor
+		rows bool
+		name string
+	}{{e.RowBias, true, "row bias"}, {e.ColBias, false, "column bias"}} {
+		if x.bias == nil {
+			continue
+		}
+		r := roleColBias
+		if x.rows != g.all.right {
+			r = roleRowBias
+		}
+		here, err := g.bring(ctx, r, n, x.bias, x.bias.Type, c, true, t)
+		if err != nil {
+			return out, fmt.Errorf("the %s: %w", x.name, err)
+		}
+		for d, p := range here.parts {
+			if x.rows {
+				out[d].RowBias = p
+			} else {
+				out[d].ColBias = p
+			}
+		}
+	}
+	return out, nil
+}
+
+// bring returns a tensor that lies where the split needs it: t itself if it does, else one that the plan keeps, into which t
+// is copied if it is read. b and c are the types of B and C.
+func (g *GroupPlan) bring(ctx context.Context, r role, n int, t *GroupTensor, b, c dtype.Type, read bool, tm *GroupTiming) (*GroupTensor, error) {
+	s, at := g.need(r, n)
+	if t.Rows != s.Rows || t.Cols != s.Cols {
+		return nil, fmt.Errorf("shapes do not fit: it is %d×%d, want %d×%d", t.Rows, t.Cols, s.Rows, s.Cols)
+	}
+	if len(t.devs) != len(g.plans) || slices.ContainsFunc(g.plans, func(p *Plan) bool { return !slices.Contains(t.devs, p.dev) }) {
+		return nil, errors.New("a tensor is on the devices of another group")
+	}
+	if fits, err := g.lies(r, t, g.boxes(s, at), b, c); fits || err != nil {
+		return t, err
+	}
+	h := g.held[r]
+	if h == nil || h.Shape.Rows != t.Rows || h.Cols != t.Cols || h.Type != t.Type {
+		if h != nil {
+			g.held[r] = nil
+			g.forget(h)
+			if err := h.Close(); err != nil {
+				return nil, err
+			}
+		}
+		var err error
+		if h, err = g.tensorFor(r, n, t.Type, b, c); err != nil {
+			return nil, err
+		}
+		g.held[r] = h
+	}
+	if !read {
+		return h, nil
+	}
+	return h, tm.copy(ctx, h, t)
+}
+
+// forget drops the launches with a tensor that is about to be closed.
+func (g *GroupPlan) forget(t *GroupTensor) {
+	for d, p := range g.plans {
+		if t.parts[d] != nil {
+			p.mu.Lock()
+			p.launcher.forget(t.parts[d])
+			p.mu.Unlock()
+		}
+	}
+}
+
+// copy copies between tensors and counts it.
+func (t *GroupTiming) copy(ctx context.Context, dst, src *GroupTensor) error {
+	start := time.Now()
+	n, err := dst.Copy(ctx, src)
+	t.Moved += n
+	t.Move += time.Since(start)
+	return err
+}
+
+// lies tells whether a tensor has the boxes that are needed, in blocks that the kernels take.
+func (g *GroupPlan) lies(r role, t *GroupTensor, boxes []box, b, c dtype.Type) (bool, error) {
+	for d, p := range t.parts {
+		if p == nil {
+			if !g.idle(d, boxes) {
+				return false, nil
+			}
+			continue
+		}
+		if p.dev != g.plans[d].dev || t.boxes[d] != boxes[d] {
+			return false, nil
+		}
+		s, err := g.shape(d, r, Shape{Rows: p.Rows, Cols: p.Cols, Type: p.Type}, b, c)
+		if err != nil {
+			return false, err
+		}
+		if p.Shape != s.whole() {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// Run computes c = alpha·A·b + beta·c for tensors on the group's devices. What does not lie where the split needs it is copied
+// there before, and C back after.
+func (g *GroupPlan) Run(ctx context.Context, alpha float32, b *GroupTensor, beta float32, c *GroupTensor, e GroupEpilogue) (GroupTiming, error) {
+	return g.Repeat(ctx, 1, alpha, b, beta, c, e)
+}
+
+// Repeat runs the same multiplication a number of times back to back; copies between devices are made once. With a beta other
+// than 0 each run adds to the last one's c.
+func (g *GroupPlan) Repeat(ctx context.Context, times int, alpha float32, b *GroupTensor, beta float32, c *GroupTensor, e GroupEpilogue) (GroupTiming, error) {
+	start := time.Now()
+	t := GroupTiming{Each: make([]backend.Timing, len(g.plans))}
+	switch {
+	case times < 1:
+		return t, fmt.Errorf("%d repetitions: at least 1 is possible", times)
+	case b == nil || c == nil:
+		return t, errors.New("B or C is missing")
+	case b == c:
+		return t, errors.New("B and C must be two matrices: C is written while B is read")
+	}
+	n := c.Cols
+	if g.all.right {
+		n = c.Rows
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return t, fmt.Errorf("the plan: %w", backend.ErrClosed)
+	}
+	if err := g.checkTensors(b, c); err != nil {
+		return t, err
+	}
+	bs, err := g.bring(ctx, roleB, n, b, b.Type, c.Type, true, &t)
+	if err != nil {
+		return t, err
+	}
+	cs, err := g.bring(ctx, roleC, n, c, b.Type, c.Type, beta != 0, &t)
+	if err != nil {
+		return t, err
+	}
+	es, err := g.epilogues(ctx, e, n, c.Type, &t)
+	if err != nil {
+		return t, err
+	}
+	if err := g.run(ctx, times, alpha, bs, beta, cs, es, t.Each); err != nil {
+		return t, err
+	}
+	if cs != c {
+		err = t.copy(ctx, c, cs)
+	}
+	t.sum(start)
 	return t, err
+}
+
+// checkTensors refuses operands whose sizes do not fit together.
+func (g *GroupPlan) checkTensors(b, c *GroupTensor) error {
+	sb, sc := b.Shape, c.Shape
+	if g.all.right {
+		sb, sc = sb.turned(), sc.turned()
+	}
+	return g.all.checkDims(sb.Rows, sb.Cols, sc.Rows, sc.Cols)
+}
+
+// run starts the product on every device that has a part of it, and waits for all. Where the precision is found from B, a device
+// is not started before that is known, so each has a goroutine.
+func (g *GroupPlan) run(ctx context.Context, times int, alpha float32, b *GroupTensor, beta float32, c *GroupTensor, es []Epilogue, each []backend.Timing) error {
+	one := func(ctx context.Context, d int) (backend.Pending, error) {
+		p := g.plans[d]
+		if b.parts[d] == nil || c.parts[d] == nil {
+			return backend.Done(backend.Timing{}), nil
+		}
+		w, err := p.start(ctx, times, alpha, b.parts[d], beta, c.parts[d], es[d])
+		if err != nil {
+			return nil, named(p.dev, err)
+		}
+		return w, nil
+	}
+	wait := func(ctx context.Context, d int, w backend.Pending) (err error) {
+		if each[d], err = w.Wait(ctx); err != nil {
+			return named(g.plans[d].dev, err)
+		}
+		return nil
+	}
+	if g.plans[0].exec.recordable() != nil {
+		return together(ctx, len(g.plans), func(ctx context.Context, d int) error {
+			w, err := one(ctx, d)
+			if err != nil {
+				return err
+			}
+			return wait(ctx, d, w)
+		})
+	}
+	var first error
+	begun := make([]backend.Pending, 0, len(g.plans))
+	for d := range g.plans {
+		w, err := one(ctx, d)
+		if err != nil {
+			first = err
+			break
+		}
+		begun = append(begun, w)
+	}
+	for d, w := range begun {
+		first = firstOf(first, wait(ctx, d, w))
+	}
+	return first
+}
+
+// Attainable returns the bounds of the device whose part of a multiplication by n columns takes longest, C having elements of
+// type out and not being read, with an activation at most.
+func (g *GroupPlan) Attainable(ctx context.Context, n int, out dtype.Type) (Bound, error) {
+	var most Bound
+	cuts := cutColumns(n, g.weights)
+	for d, p := range g.plans {
+		part := n
+		if g.Split == ByColumns {
+			if part = cuts[d+1] - cuts[d]; part == 0 && d > 0 {
+				continue
+			}
+		}
+		b, err := p.Attainable(ctx, part, out, Epilogue{})
+		if err != nil {
+			return most, named(p.dev, err)
+		}
+		if b.Time() >= most.Time() {
+			most = b
+		}
+	}
+	return most, nil
 }
 
 // named puts a device's name before an error.
@@ -259,7 +515,14 @@ func (g *GroupPlan) Close() error {
 		return nil
 	}
 	g.closed = true
-	return closePlans(g.plans)
+	var errs []error
+	for i, t := range g.held {
+		if t != nil {
+			errs = append(errs, t.Close())
+			g.held[i] = nil
+		}
+	}
+	return errors.Join(append(errs, closePlans(g.plans))...)
 }
 
 func closePlans(plans []*Plan) error {

@@ -48,7 +48,12 @@ func (p *Plan) run(ctx context.Context, q product) (backend.Timing, error) {
 // Start is Run without the wait. Where B decides the precision, that is waited for. The operands may be closed at
 // once: buffers wait for the device before they are freed.
 func (p *Plan) Start(ctx context.Context, alpha float32, b *Tensor, beta float32, c *Tensor, e Epilogue) (backend.Pending, error) {
-	q, err := p.product(alpha, b, beta, c, e, 1)
+	return p.start(ctx, 1, alpha, b, beta, c, e)
+}
+
+// start is Start of the same multiplication a number of times.
+func (p *Plan) start(ctx context.Context, times int, alpha float32, b *Tensor, beta float32, c *Tensor, e Epilogue) (backend.Pending, error) {
+	q, err := p.product(alpha, b, beta, c, e, times)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,264 @@
+// Dense matrices on the devices of a group: in parts, or all of it on each device or on one.
+
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+)
+
+// Placement says where a matrix lies on the devices of a group.
+type Placement int
+
+// The placements.
+const (
+	Replicated Placement = -1 - iota // all of it on each device
+	ByColumn                         // some columns on each device
+	ByRow                            // some rows on each device
+)
+
+// On is all of the matrix on device i of the group.
+func On(i int) Placement { return Placement(i) }
+
+func (p Placement) String() string {
+	switch p {
+	case Replicated:
+		return "replicated"
+	case ByColumn:
+		return "columns"
+	case ByRow:
+		return "rows"
+	}
+	return fmt.Sprintf("on device %d", int(p))
+}
+
+// box is rows r0 to r1-1 and columns c0 to c1-1 of a matrix.
+type box struct{ r0, r1, c0, c1 int }
+
+func (b box) empty() bool { return b.r0 >= b.r1 || b.c0 >= b.c1 }
+
+func (b box) turned() box { return box{b.c0, b.c1, b.r0, b.r1} }
+
+func (b box) and(x box) box {
+	return box{max(b.r0, x.r0), min(b.r1, x.r1), max(b.c0, x.c0), min(b.c1, x.c1)}
+}
+
+// GroupTensor is a dense matrix on the devices of a group, row-major, of which each device has a box, or none. Its contents
+// are undefined until they are written.
+type GroupTensor struct {
+	Shape // of all of it
+	At    Placement
+	devs  []*Device
+	boxes []box
+	parts []*Tensor // nil for a device that has none
+}
+
+// NewTensor allocates a tensor on the group's devices. Parts are cut as the plan cuts B and C of that size.
+func (g *GroupPlan) NewTensor(s Shape, at Placement) (*GroupTensor, error) {
+	if at < ByRow || int(at) >= len(g.plans) {
+		return nil, fmt.Errorf("placement %d: the group has %d devices", int(at), len(g.plans))
+	}
+	if _, err := s.bytes(); err != nil {
+		return nil, err
+	}
+	return g.newTensor(s, at, g.boxes(s, at), g.fitting)
+}
+
+// TensorsFor allocates B and C for products by n columns (rows, with A on the right), each part where the split needs it.
+func (g *GroupPlan) TensorsFor(n int, b, c dtype.Type) (*GroupTensor, *GroupTensor, error) {
+	var ts [2]*GroupTensor
+	if err := checkDim(n, g.all.what()); err != nil {
+		return nil, nil, err
+	}
+	for i, t := range []dtype.Type{b, c} {
+		t, err := g.tensorFor(role(i), n, t, b, c)
+		if err != nil {
+			if ts[0] != nil {
+				ts[0].Close()
+			}
+			return nil, nil, err
+		}
+		ts[i] = t
+	}
+	return ts[0], ts[1], nil
+}
+
+// newTensor allocates the parts of a tensor; as says how one lies in blocks.
+func (g *GroupPlan) newTensor(s Shape, at Placement, boxes []box, as func(d int, part Shape) (Shape, error)) (*GroupTensor, error) {
+	t := &GroupTensor{Shape: s, At: at, boxes: boxes, parts: make([]*Tensor, len(g.plans))}
+	for d, p := range g.plans {
+		t.devs = append(t.devs, p.dev)
+		x := boxes[d]
+		if g.idle(d, boxes) {
+			continue
+		}
+		part, err := as(d, Shape{Rows: x.r1 - x.r0, Cols: x.c1 - x.c0, Type: s.Type})
+		if err == nil {
+			t.parts[d], err = p.dev.NewTensor(part)
+		}
+		if err != nil {
+			return nil, errors.Join(named(p.dev, err), t.Close())
+		}
+	}
+	return t, nil
+}
+
+// idle tells whether a device has no part, while others have one.
+func (g *GroupPlan) idle(d int, boxes []box) bool {
+	return boxes[d].empty() && (d > 0 || slices.ContainsFunc(boxes, func(x box) bool { return !x.empty() }))
+}
+
+// boxes returns what each device has of a matrix.
+func (g *GroupPlan) boxes(s Shape, at Placement) []box {
+	whole := box{0, s.Rows, 0, s.Cols}
+	out := make([]box, len(g.plans))
+	n := s.Cols
+	if at == ByRow {
+		n = s.Rows
+	}
+	var cuts []int
+	if at == ByRow || at == ByColumn {
+		cuts = g.cuts(n, (at == ByRow) != g.all.right)
+	}
+	for d := range out {
+		switch {
+		case at == Replicated || int(at) == d:
+			out[d] = whole
+		case at == ByRow:
+			out[d] = box{cuts[d], cuts[d+1], 0, s.Cols}
+		case at == ByColumn:
+			out[d] = box{0, s.Rows, cuts[d], cuts[d+1]}
+		}
+	}
+	return out
+}
+
+// cuts cuts n rows, as the plan sees them, or columns for the devices.
+func (g *GroupPlan) cuts(n int, rows bool) []int {
+	if rows && g.Split == ByRows && n == g.all.Rows {
+		return g.bounds
+	}
+	return cutColumns(n, g.weights)
+}
+
+// role is what a matrix is in a product.
+type role int
+
+const (
+	roleB role = iota
+	roleC
+	roleRowBias // C's rows × 1
+	roleColBias // 1 × C's columns
+)
+
+// need returns the shape of what takes part in products by n columns, and where the split needs it.
+func (g *GroupPlan) need(r role, n int) (Shape, Placement) {
+	s, at := Shape{Rows: g.all.Cols, Cols: n}, ByColumn
+	switch {
+	case r == roleC:
+		s.Rows = g.all.Rows
+	case r == roleRowBias:
+		s.Rows, s.Cols = g.all.Rows, 1
+	case r == roleColBias:
+		s.Rows = 1
+	}
+	switch byRows := r == roleC || r == roleRowBias; {
+	case g.Split == ByRows && byRows:
+		at = ByRow
+	case g.Split == ByRows || r == roleRowBias:
+		at = Replicated
+	}
+	if g.all.right {
+		s, at = s.turned(), at.turned()
+	}
+	return s, at
+}
+
+// tensorFor allocates B, C or a bias where the split needs it; b and c are the types of B and C.
+func (g *GroupPlan) tensorFor(r role, n int, t, b, c dtype.Type) (*GroupTensor, error) {
+	s, at := g.need(r, n)
+	s.Type = t
+	return g.newTensor(s, at, g.boxes(s, at), func(d int, part Shape) (Shape, error) { return g.shape(d, r, part, b, c) })
+}
+
+// turned is where the transpose lies.
+func (p Placement) turned() Placement {
+	switch p {
+	case ByColumn:
+		return ByRow
+	case ByRow:
+		return ByColumn
+	}
+	return p
+}
+
+// shape returns how device d's part lies in blocks.
+func (g *GroupPlan) shape(d int, r role, part Shape, b, c dtype.Type) (Shape, error) {
+	if r > roleC {
+		return part, nil
+	}
+	n := part.Cols
+	if g.all.right {
+		n = part.Rows
+	}
+	sb, sc, err := g.plans[d].Shapes(n, b, false, c, false)
+	if r == roleC {
+		return sc, err
+	}
+	return sb, err
+}
+
+// fitting returns a shape in blocks of rows that the device can bind.
+func (g *GroupPlan) fitting(d int, s Shape) (Shape, error) {
+	row := up64(int64(s.Cols)) * int64(s.Type.Size())
+	if most := g.plans[d].dev.limit() / max(1, row); int64(s.Rows) > most {
+		if most == 0 {
+			return s, fmt.Errorf("a row of %d columns exceeds a buffer: %w", s.Cols, backend.ErrUnsupported)
+		}
+		s.RowBlock = int(most)
+	}
+	return s, nil
+}
+
+// Close frees the tensor's parts, waiting for calls that use them. A second call does nothing.
+func (t *GroupTensor) Close() error {
+	var errs []error
+	for _, p := range t.parts {
+		if p != nil {
+			errs = append(errs, p.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Write copies a host matrix of the same size and type to the devices, to all at once.
+func (t *GroupTensor) Write(ctx context.Context, h Host) error { return t.host(ctx, h, true) }
+
+// Read copies the tensor to the host's matrix; what lies on every device is read from one.
+func (t *GroupTensor) Read(ctx context.Context, h Host) error { return t.host(ctx, h, false) }
+
+func (t *GroupTensor) host(ctx context.Context, h Host, write bool) error {
+	return together(ctx, len(t.parts), func(ctx context.Context, d int) error {
+		p, x := t.parts[d], t.boxes[d]
+		if p == nil || x.empty() || !write && t.At == Replicated && d > 0 {
+			return nil
+		}
+		part := h
+		part.Data = h.Data[h.offset(x.r0, x.c0)*t.Type.Size():]
+		var err error
+		if write {
+			err = p.Write(ctx, part)
+		} else {
+			err = p.Read(ctx, part)
+		}
+		if err != nil {
+			return named(t.devs[d], err)
+		}
+		return nil
+	})
+}
