@@ -18,6 +18,7 @@ var extending = []subtest{
 	{"copies lines", copiesLines},
 	{"lines out of range", linesOutOfRange},
 	{"cancelled copy of lines", cancelledLines},
+	{"copies from other devices", copiesFromPeers},
 	{"host memory", hostMemory},
 	{"imports nothing", importsNothing},
 	{"no stream", noStream},
@@ -223,4 +224,85 @@ func noStream(t *testing.T, r *rig) {
 	}
 	d.Close()
 	checkError(t, d.(backend.Streamer).UseStream(t.Context(), 0), "UseStream of a closed device")
+}
+
+// copiesFromPeers copies lines from buffers of the device itself, of the same device opened again, and of the next one.
+func copiesFromPeers(t *testing.T, r *rig) {
+	const size = 1 << 20
+	to, ok := r.alloc(t, size).(backend.PeerCopier)
+	if !ok {
+		return
+	}
+	if to.CanCopyFrom(nil) {
+		t.Error("it copies from no buffer")
+	}
+	infos, err := r.drv.Devices(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	devs := []backend.Device{r.dev}
+	for _, i := range []backend.Info{r.info, infos[(r.info.Index+1)%len(infos)]} {
+		d, err := r.drv.Open(t.Context(), i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		devs = append(devs, d)
+	}
+	for i, d := range devs {
+		from, err := d.Alloc(size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !to.CanCopyFrom(from) {
+			continue
+		}
+		what := fmt.Sprintf("device %d", i)
+		if err := from.Write(t.Context(), 0, pattern(size, byte(i))); err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range []backend.PeerLines{
+			{Pitch: size, SrcPitch: size, Width: size, Count: 1},
+			{Off: 8, Pitch: 100, SrcOff: 4, SrcPitch: 96, Width: 92, Count: 1000},
+			{Off: 0, Pitch: 64, SrcOff: 128, SrcPitch: 64, Width: 64, Count: 1000},
+			{Off: 4, Pitch: 8, SrcOff: 4, SrcPitch: 400, Width: 3, Count: 2},
+			{Off: 16, Pitch: 8, SrcOff: 4, SrcPitch: 400, Width: 8, Count: 0},
+		} {
+			copyFromPeer(t, what, to, from, l)
+		}
+		for _, l := range []backend.PeerLines{
+			{Off: 4, Pitch: size, SrcPitch: size, Width: size, Count: 1},
+			{SrcOff: 4, Pitch: size, SrcPitch: size, Width: size, Count: 1},
+			{Pitch: 4, SrcPitch: 8, Width: 8, Count: 2}, {Pitch: 8, SrcPitch: 8, Width: -1, Count: 2}, {Pitch: 8, SrcPitch: 8, Width: 8, Count: -1},
+		} {
+			checkError(t, to.CopyFrom(t.Context(), from, l), fmt.Sprintf("%s, lines out of range: %+v", what, l))
+		}
+		done, cancel := context.WithCancel(t.Context())
+		cancel()
+		one := backend.PeerLines{Pitch: 8, SrcPitch: 8, Width: 8, Count: 1}
+		checkError(t, to.CopyFrom(done, from, one), what+", cancelled", context.Canceled)
+		if err := from.Close(); err != nil {
+			t.Error(err)
+		}
+		checkError(t, to.CopyFrom(t.Context(), from, one), what+", a closed buffer", backend.ErrClosed)
+	}
+	r.works(t)
+}
+
+func copyFromPeer(t *testing.T, what string, to backend.PeerCopier, from backend.Buffer, l backend.PeerLines) {
+	t.Helper()
+	want, src, got := pattern(int(to.Size()), 99), make([]byte, from.Size()), make([]byte, to.Size())
+	if err := errors.Join(to.Write(t.Context(), 0, want), from.Read(t.Context(), 0, src)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range int64(l.Count) {
+		copy(want[l.Off+i*l.Pitch:][:l.Width], src[l.SrcOff+i*l.SrcPitch:])
+	}
+	if err := to.CopyFrom(t.Context(), from, l); err != nil {
+		t.Errorf("%s, %+v: %v", what, l, err)
+		return
+	}
+	if err := to.Read(t.Context(), 0, got); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%s, %+v: other bytes, or %v", what, l, err)
+	}
 }

@@ -31,6 +31,8 @@ type device struct {
 
 	primary bool // ctx is the device's primary context; else it is somebody else's
 
+	lending sync.RWMutex // held for reading while another device copies from this one's memory; taken before any mu
+
 	mu      sync.Mutex // guards everything below, and the state of buffers and kernels
 	closed  bool
 	lost    error // once set, every call but Close returns it
@@ -47,6 +49,7 @@ type device struct {
 	buffers map[*buffer]struct{} // not closed yet
 	graphs  map[*recording]struct{}
 	modules map[[sha256.Size]byte]cu.Module
+	reached map[cu.CUContext]bool  // devices whose memory this one reaches by itself, if it can
 	shared  map[cu.Function]uint32 // dynamic shared memory that was set; kernels may share a function
 }
 
@@ -203,6 +206,8 @@ func memoryLeft() string {
 // Close frees everything made from the device, then its context. After the loss of the device the
 // calls that free fail, and it is the context's end that frees.
 func (d *device) Close() error {
+	d.lending.Lock()
+	defer d.lending.Unlock()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {

@@ -100,6 +100,8 @@ func (b *buffer) overlaps(x *buffer) bool {
 // Close gives the memory to the pool, or lets go of its owner's, when what a cancelled Run has left on the device is done.
 func (b *buffer) Close() error {
 	d := b.dev
+	d.lending.Lock()
+	defer d.lending.Unlock()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if b.closed {

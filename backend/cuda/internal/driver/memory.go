@@ -58,6 +58,18 @@ static CUresult lines_out(void *host, size_t host_pitch, CUdeviceptr src, size_t
 	};
 	return cuMemcpy2DAsync(&c, s);
 }
+
+static CUresult peer(CUdeviceptr dst, CUcontext dst_ctx, size_t pitch, CUdeviceptr src, CUcontext src_ctx, size_t src_pitch, size_t width, size_t n, CUstream s)
+{
+	if (n == 1)
+		return cuMemcpyPeerAsync(dst, dst_ctx, src, src_ctx, width, s);
+	CUDA_MEMCPY3D_PEER c = {
+		.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = src, .srcContext = src_ctx, .srcPitch = src_pitch, .srcHeight = n,
+		.dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = dst, .dstContext = dst_ctx, .dstPitch = pitch, .dstHeight = n,
+		.WidthInBytes = width, .Height = n, .Depth = 1,
+	};
+	return cuMemcpy3DPeerAsync(&c, s);
+}
 */
 import "C"
 
@@ -111,6 +123,12 @@ func CopyLinesIn(dst cu.DevicePtr, pitch int64, p unsafe.Pointer, hostPitch, wid
 // CopyLinesOut copies them back.
 func CopyLinesOut(p unsafe.Pointer, hostPitch int64, src cu.DevicePtr, pitch, width int64, n int, s cu.Stream) error {
 	return check(C.lines_out(p, C.size_t(hostPitch), C.CUdeviceptr(src), C.size_t(pitch), C.size_t(width), C.size_t(n), stream(s)))
+}
+
+// CopyPeer copies n lines of width bytes from one context's memory to another's, or to the same one's, as part of a stream.
+func CopyPeer(dst cu.DevicePtr, dstCtx cu.CUContext, pitch int64, src cu.DevicePtr, srcCtx cu.CUContext, srcPitch, width int64, n int, s cu.Stream) error {
+	return check(C.peer(C.CUdeviceptr(dst), *(*C.CUcontext)(unsafe.Pointer(&dstCtx)), C.size_t(pitch),
+		C.CUdeviceptr(src), *(*C.CUcontext)(unsafe.Pointer(&srcCtx)), C.size_t(srcPitch), C.size_t(width), C.size_t(n), stream(s)))
 }
 
 func stream(s cu.Stream) C.CUstream { return *(*C.CUstream)(unsafe.Pointer(&s)) }

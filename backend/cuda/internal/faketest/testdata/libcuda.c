@@ -52,6 +52,7 @@ struct op {
 	void *dst;
 	const void *src;
 	size_t n, lines, dst_pitch, src_pitch; /* a copy: bytes of a line */
+	CUcontext src_ctx;                     /* whose memory src is; NULL: the stream's */
 	CUevent event;
 	CUfunction fn;
 	unsigned grid[3], block[3], shared;
@@ -331,7 +332,7 @@ static CUresult perform(CUcontext c, struct op *o)
 {
 	switch (o->kind) {
 	case COPY:
-		if (!find(c, o->dst, (o->lines - 1) * o->dst_pitch + o->n) || !find(c, o->src, (o->lines - 1) * o->src_pitch + o->n))
+		if (!find(c, o->dst, (o->lines - 1) * o->dst_pitch + o->n) || !find(o->src_ctx ? o->src_ctx : c, o->src, (o->lines - 1) * o->src_pitch + o->n))
 			return CUDA_ERROR_ILLEGAL_ADDRESS;
 		for (size_t i = 0; i < o->lines; i++)
 			memcpy((char *)o->dst + i * o->dst_pitch, (const char *)o->src + i * o->src_pitch, o->n);
@@ -782,7 +783,7 @@ CUresult cuMemFreeHost(void *p)
 	return remove_block(p, 1);
 }
 
-static CUresult copy_async(void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t n, size_t lines, CUstream s)
+static CUresult copy_peer(void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t n, size_t lines, CUstream s, CUcontext src_ctx)
 {
 	struct op *o = append(s);
 	o->kind = COPY;
@@ -792,7 +793,13 @@ static CUresult copy_async(void *dst, size_t dst_pitch, const void *src, size_t 
 	o->lines = lines;
 	o->dst_pitch = dst_pitch;
 	o->src_pitch = src_pitch;
+	o->src_ctx = src_ctx;
 	return CUDA_SUCCESS;
+}
+
+static CUresult copy_async(void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t n, size_t lines, CUstream s)
+{
+	return copy_peer(dst, dst_pitch, src, src_pitch, n, lines, s, NULL);
 }
 
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t n, CUstream s)
@@ -831,6 +838,41 @@ CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *c, CUstream s)
 		return CUDA_ERROR_INVALID_VALUE;
 	return copy_async(in ? (void *)(uintptr_t)c->dstDevice : c->dstHost, c->dstPitch,
 	                  in ? c->srcHost : (const void *)(uintptr_t)c->srcDevice, c->srcPitch, c->WidthInBytes, c->Height, s);
+}
+
+/* The peer copies of other contexts' memory; all devices reach each other. */
+CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, CUcontext src_ctx, size_t n, CUstream s)
+{
+	ENTER(cuMemcpyPeerAsync, 1)
+	if (!find(dst_ctx, (void *)(uintptr_t)dst, n) || !find(src_ctx, (void *)(uintptr_t)src, n))
+		return CUDA_ERROR_INVALID_VALUE;
+	return copy_peer((void *)(uintptr_t)dst, 0, (const void *)(uintptr_t)src, 0, n, 1, s, src_ctx);
+}
+
+CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *c, CUstream s)
+{
+	ENTER(cuMemcpy3DPeerAsync, 1)
+	if (c->WidthInBytes > c->srcPitch || c->WidthInBytes > c->dstPitch || c->Depth != 1 || c->Height > c->srcHeight || c->Height > c->dstHeight)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!find(c->dstContext, (void *)(uintptr_t)c->dstDevice, (c->Height - 1) * c->dstPitch + c->WidthInBytes) ||
+	    !find(c->srcContext, (void *)(uintptr_t)c->srcDevice, (c->Height - 1) * c->srcPitch + c->WidthInBytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	return copy_peer((void *)(uintptr_t)c->dstDevice, c->dstPitch, (const void *)(uintptr_t)c->srcDevice, c->srcPitch, c->WidthInBytes, c->Height, s, c->srcContext);
+}
+
+CUresult cuDeviceCanAccessPeer(int *can, CUdevice d, CUdevice peer)
+{
+	ENTER(cuDeviceCanAccessPeer, 0)
+	*can = d != peer;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
+{
+	ENTER(cuCtxEnablePeerAccess, 1)
+	if (peer == current || flags)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	return CUDA_SUCCESS;
 }
 
 /* lookup finds the block that an address lies in, and its context. */
