@@ -113,10 +113,7 @@ func onDevice(ctx context.Context, dev *spmm.Device, e oracle.Epilogue) (out spm
 	if err != nil || e.RowBias == nil && e.ColBias == nil {
 		return out, func() {}, err
 	}
-	d := &formats.Dense[float32]{Rows: 1, Cols: len(e.ColBias), LD: max(1, len(e.ColBias)), Data: e.ColBias}
-	if e.RowBias != nil {
-		d = &formats.Dense[float32]{Rows: len(e.RowBias), Cols: 1, LD: max(1, len(e.RowBias)), ColMajor: true, Data: e.RowBias}
-	}
+	d, _ := biasOf(e)
 	x, err := spmm.NewTensor[float32](dev, d.Rows, d.Cols, d.ColMajor)
 	if err != nil {
 		return out, func() {}, err
@@ -127,6 +124,14 @@ func onDevice(ctx context.Context, dev *spmm.Device, e oracle.Epilogue) (out spm
 		out.ColBias = x
 	}
 	return out, func() { x.Close() }, x.Upload(ctx, d)
+}
+
+// biasOf returns an epilogue's bias as a matrix, if there is one.
+func biasOf(e oracle.Epilogue) (d *formats.Dense[float32], ok bool) {
+	if e.RowBias != nil {
+		return &formats.Dense[float32]{Rows: len(e.RowBias), Cols: 1, LD: max(1, len(e.RowBias)), ColMajor: true, Data: e.RowBias}, true
+	}
+	return &formats.Dense[float32]{Rows: 1, Cols: len(e.ColBias), LD: max(1, len(e.ColBias)), Data: e.ColBias}, e.ColBias != nil
 }
 
 // epilogueReport is what there is to say of an epilogue.

@@ -44,7 +44,10 @@ type job struct {
 	warmup, repeats                  int
 	report                           string
 	force                            bool
+	split                            string // of a group of devices
+	memory                           size   // bytes that may be used of each; 0: all
 
+	devices    int // that take part
 	start      time.Time
 	unfinished *temporaries
 }
@@ -66,6 +69,9 @@ func (j *job) run(ctx context.Context, stdout io.Writer, p *progress) error {
 	if err != nil {
 		return err
 	}
+	if err := j.checkForGroup(); err != nil {
+		return err
+	}
 	if _, several := mpi.Launcher(); several {
 		if err := j.checkForRanks(); err != nil {
 			return err
@@ -76,11 +82,13 @@ func (j *job) run(ctx context.Context, stdout io.Writer, p *progress) error {
 	if err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
-	dev, err := spmm.Open(ctx, j.backend)
+	g, err := spmm.OpenGroup(ctx, j.backend)
 	if err != nil {
 		return err
 	}
-	defer dev.Close()
+	defer g.Close()
+	j.devices = len(g.Devices())
+	dev := g.Devices()[0]
 	if err := j.generatedFits(dev.Info()); err != nil {
 		return err
 	}
@@ -110,11 +118,11 @@ func (j *job) run(ctx context.Context, stdout io.Writer, p *progress) error {
 	var r *result
 	switch prec.Storage() {
 	case dtype.F16:
-		r, err = multiply[half.F16](ctx, j, dev, prec, a, values, qr, p)
+		r, err = multiply[half.F16](ctx, j, g, prec, a, values, qr, p)
 	case dtype.BF16:
-		r, err = multiply[half.BF16](ctx, j, dev, prec, a, values, qr, p)
+		r, err = multiply[half.BF16](ctx, j, g, prec, a, values, qr, p)
 	default:
-		r, err = multiply[float32](ctx, j, dev, prec, a, nil, nil, p)
+		r, err = multiply[float32](ctx, j, g, prec, a, nil, nil, p)
 	}
 	if err != nil {
 		return err
@@ -157,7 +165,11 @@ type operands[T formats.Value] struct {
 }
 
 // multiply does the job with data of type T.
-func multiply[T formats.Value](ctx context.Context, j *job, dev *spmm.Device, prec dtype.Type, a formats.Encoded, values *formats.Quantised, qr *quantisedReport, p *progress) (*result, error) {
+func multiply[T formats.Value](ctx context.Context, j *job, g *spmm.Group, prec dtype.Type, a formats.Encoded, values *formats.Quantised, qr *quantisedReport, p *progress) (*result, error) {
+	if j.grouped() {
+		return multiplyGroup[T](ctx, j, g, prec, a, values, qr, p)
+	}
+	dev := g.Devices()[0]
 	q, err := newOperands[T](ctx, j, dev.Info(), a, values, p)
 	if err != nil {
 		return nil, err
@@ -183,11 +195,13 @@ func multiply[T formats.Value](ctx context.Context, j *job, dev *spmm.Device, pr
 		return nil, err
 	}
 	r.report = newReport(j, q.b.Cols, q.epilogue, dev.Info(), plan.Info(), times, bound)
-	r.report.Reproduced, r.report.Quantised = reproduced(j, plan, q), qr
+	bits, _ := plan.Reproduced()
+	done := multiplied{plan.Info(), bits}
+	r.report.Reproduced, r.report.Quantised = reproduced(j, done, q), qr
 	r.report.warn()
 	if j.verify != "none" {
 		p.step("verifying", -1)
-		if r.report.Verify, err = verify(ctx, j, plan, q, r.c); err != nil {
+		if r.report.Verify, err = verify(ctx, j, done, q, r.c); err != nil {
 			return nil, err
 		}
 	}
@@ -326,26 +340,9 @@ func measure[T formats.Value](ctx context.Context, j *job, plan *spmm.Plan, q *o
 			return ts, err
 		}
 	}
-	p.step("multiplying", int64(j.warmup+j.repeats))
-	ts.batch = 1
-	once, err := plan.Run(ctx, j.alpha, b, j.beta, y, e) // also brings the kernel onto the device
+	ts, err = timeRuns(j, p, func(times int) (spmm.Timing, error) { return plan.Repeat(ctx, times, j.alpha, b, j.beta, y, e) })
 	if err != nil {
 		return ts, err
-	}
-	for i := range j.warmup + j.repeats {
-		if i == j.warmup {
-			ts.batch = batch(once.Best())
-		}
-		t, err := plan.Repeat(ctx, ts.batch, j.alpha, b, j.beta, y, e)
-		if err != nil {
-			return ts, err
-		}
-		if i >= j.warmup {
-			ts.add(t)
-		} else {
-			once = t
-		}
-		p.add(1)
 	}
 	if q.c0 != nil { // C has taken part in every run so far: once more from the start
 		if err := y.Upload(ctx, q.c0); err != nil {
@@ -356,6 +353,32 @@ func measure[T formats.Value](ctx context.Context, j *job, plan *spmm.Plan, q *o
 		}
 	}
 	return ts, y.Download(ctx, c)
+}
+
+// timeRuns times the requested number of batches of multiplications.
+func timeRuns(j *job, p *progress, repeat func(times int) (spmm.Timing, error)) (timings, error) {
+	ts := timings{batch: 1}
+	p.step("multiplying", int64(j.warmup+j.repeats))
+	once, err := repeat(1) // also brings the kernel onto the device
+	if err != nil {
+		return ts, err
+	}
+	for i := range j.warmup + j.repeats {
+		if i == j.warmup {
+			ts.batch = batch(once.Best())
+		}
+		t, err := repeat(ts.batch)
+		if err != nil {
+			return ts, err
+		}
+		if i >= j.warmup {
+			ts.add(t)
+		} else {
+			once = t
+		}
+		p.add(1)
+	}
+	return ts, nil
 }
 
 // batch returns how many multiplications that take so long are timed together: starting a launch costs

@@ -41,12 +41,16 @@ func (n need) parts() []part {
 	copies := func(here bool) float64 { // of what is on the host and on the device
 		return float64(toInt(here) + toInt(n.inMemory))
 	}
+	held := copies(true) // of A, which each of several devices may have
+	if n.inMemory {
+		held += float64(max(1, n.job.devices) - 1)
+	}
 	converted, narrow := 0.0, n.size < 4
 	if narrow { // A and B as they were read, and rounded
 		converted = 8*n.rows + (4+n.size)*n.nnz + n.size*b
 	}
 	ps := []part{
-		{"A's encoding", converted + (4*n.rows+(4+n.size)*n.nnz)*copies(true)},
+		{"A's encoding", converted + (4*n.rows+(4+n.size)*n.nnz)*held},
 		{n.shape("B", n.inner), 4*b*float64(toInt(!n.bRead)) + n.size*b*copies(false)},
 		{n.shape("C", n.rows), 4 * c * (copies(true) + float64(toInt(n.job.beta != 0)))},
 	}

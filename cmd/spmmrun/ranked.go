@@ -33,6 +33,7 @@ func (j *job) checkForRanks() error {
 		set  bool
 		flag string
 	}{
+		{isList(j.backend), "--backend " + j.backend}, {j.split != splits[0], "--split"}, {j.memory != 0, "--memory"},
 		{j.transpose, "--transpose"}, {j.tune, "--tune"}, {quantised[j.quantise] != dtype.Invalid, "--quantise"},
 		{j.epilogue.biasFile != "", "--bias"}, {j.epilogue.activation != "none", "--activation"},
 	} {

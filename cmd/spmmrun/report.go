@@ -39,6 +39,7 @@ type report struct {
 	StoredBytes  int64             `json:"stored_bytes"`
 	Fill         float64           `json:"fill"`
 	Ranks        *ranksReport      `json:"ranks,omitempty"`   // where a launcher started several
+	Group        *groupReport      `json:"group,omitempty"`   // where several devices take part
 	Skipped      []absentEntry     `json:"skipped,omitempty"` // backends that auto would have preferred
 	LoadS        float64           `json:"load_s"`
 	EncodeS      float64           `json:"encode_s"`
@@ -208,6 +209,9 @@ func (r *report) print(w io.Writer, form string) error {
 	row("stored", "%s, fill %.3g, encoded in %s", byteSize(r.StoredBytes), r.Fill, seconds(r.EncodeS))
 	row("time", "%s median of %d×%d (min %s, p90 %s, %s clock)", micros(r.Time.Median), r.Repeats, r.Batch, micros(r.Time.Min), micros(r.Time.P90), r.Clock)
 	row("rate", "%.3g GFLOP/s, %.3g GB/s", r.GFLOPS, r.GBS)
+	if r.Group != nil {
+		r.Group.rows(row)
+	}
 	if r.Ranks != nil {
 		r.Ranks.rows(row)
 	} else {

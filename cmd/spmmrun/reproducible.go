@@ -71,11 +71,11 @@ func (v vanishedReport) String() string {
 }
 
 // reproduced reports the last multiplication of a plan, nil in fast mode.
-func reproduced[T formats.Value](j *job, plan *spmm.Plan, q *operands[T]) *reproducedReport {
+func reproduced[T formats.Value](j *job, done multiplied, q *operands[T]) *reproducedReport {
 	if j.mode != reproducible {
 		return nil
 	}
-	p, _ := plan.Reproduced()
+	p := done.bits
 	rows, cols := rfx.Rows(q.a()), rfx.Cols(q.b)
 	least, lossless := rfx.Auto(rows, cols)
 	r := &reproducedReport{P: p, CorrectlyRounded: lossless && p >= int(least) && j.alpha == 1 && j.beta == 0 && j.epilogue.biasFile == ""}

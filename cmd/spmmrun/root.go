@@ -48,6 +48,9 @@ MATRIX is a file, plain or compressed by gzip, - for standard input, or gen:… 
 ` + indent(gen.Usage(), "      ") + `
 B is random unless --b names a file.
 
+Several devices, --backend cuda:all or a list, share the columns of B where A fits each of them, else A's rows; --split says
+it, too. In --mode reproducible C has the bits of one device.
+
 $SPMM_CACHE names the folder for what is measured on a device and remembered of matrices; by default it is
 spmm in the user's cache folder.
 
@@ -56,6 +59,7 @@ Exit codes: 0 right, 1 wrong answer, 2 usage or bad input, 3 backend unavailable
 		Example: `  spmmrun matrix.mtx
   spmmrun --backend vulkan --precision f16 -n 512 gen:vector,rows=4096,density=0.1,v=8
   spmmrun --b B.npy -o C.npy --report json matrix.mtx.gz
+  spmmrun --backend cuda:all -n 512 gen:stencil,side=100
   spmmrun --b B.npy --bias bias.npy --activation relu -o C.npy layer.safetensors`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -77,7 +81,9 @@ Exit codes: 0 right, 1 wrong answer, 2 usage or bad input, 3 backend unavailable
 	f := c.Flags()
 	f.SortFlags = false
 	j.backend = "auto"
-	f.Var(deviceName{&j.backend}, "backend", "device to run on; auto takes the fastest")
+	f.Var(deviceNames{&j.backend}, "backend", "device to run on; auto takes the fastest; cuda:all or a list like cuda:0,1 is several")
+	addChoice(c, &j.split, "split", "how several devices share the work: columns of B and C, or rows of A and C", splits...)
+	f.Var(&j.memory, "memory", "bytes to use of each device at most, as in 4G")
 	addChoice(c, &j.format, "format", "sparse format on the device", append([]string{"auto"}, spmm.Formats()...)...)
 	f.BoolVar(&j.tune, "tune", false, "measure the formats that are predicted to be near the best, take the fastest and remember it")
 	f.BoolVar(&j.transpose, "transpose", false, "multiply with the transpose of A")

@@ -15,22 +15,28 @@ import (
 // sampleProducts is about how many exact products --verify sample spends: a fraction of a second.
 const sampleProducts = 5e6
 
+// multiplied is what there is to know of the multiplication that is verified.
+type multiplied struct {
+	info spmm.PlanInfo
+	bits int // of reproducible mode, else 0
+}
+
 // verify checks the outputs that the job asks for.
-func verify[T formats.Value](ctx context.Context, j *job, plan *spmm.Plan, q *operands[T], c *formats.Dense[float32]) (*verifyReport, error) {
+func verify[T formats.Value](ctx context.Context, j *job, done multiplied, q *operands[T], c *formats.Dense[float32]) (*verifyReport, error) {
 	sample := int64(0) // all
 	if j.verify == "sample" {
 		sample = 1 + int64(sampleProducts/(1+float64(q.a().NNZ())/float64(max(1, q.rows))))
 	}
 	q32 := oracle.Problem{
 		Quantised: q.quantised, A: formats.Convert[float32](q.a()), B: convertDense[float32](q.b), C: q.c0,
-		Alpha: j.alpha, Beta: j.beta, Epilogue: q.epilogue, Compute: plan.Info().Precision, Out: dtype.F32,
+		Alpha: j.alpha, Beta: j.beta, Epilogue: q.epilogue, Compute: done.info.Precision, Out: dtype.F32,
 	}
 	r, err := oracle.Check(ctx, q32, c, sample)
 	if err != nil {
 		return nil, err
 	}
 	distance := distanceReport{Checked: r.Checked, Worst: finite(r.Worst), Relative: finite(r.Relative)}
-	if p, _ := plan.Reproduced(); p != 0 { // right is then what the mode defines, however far from the exact product
+	if p := done.bits; p != 0 { // right is then what the mode defines, however far from the exact product
 		v, err := verifyBits(ctx, j, p, q32, c)
 		if err == nil {
 			v.Distance = distance

@@ -129,8 +129,9 @@ func misfit(devs []*Device, m divided, o GroupOptions) string {
 			have = o.Memory
 		}
 		if have > 0 && matrix+dense > have {
-			return fmt.Sprintf("A takes about %d MiB and its share of B and C %d MiB, of %d MiB on %s:%d",
-				matrix>>20, dense>>20, have>>20, d.Info().Backend, d.Info().Index)
+			const mib = 1 << 20
+			return fmt.Sprintf("A takes about %.3g MiB and its share of B and C %.3g MiB, of %.4g MiB on %s:%d",
+				float64(matrix)/mib, float64(dense)/mib, float64(have)/mib, d.Info().Backend, d.Info().Index)
 		}
 	}
 	return ""

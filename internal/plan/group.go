@@ -112,6 +112,12 @@ func (g *GroupPlan) Describe() (whole Info, parts []Info) {
 		parts = append(parts, p.Describe())
 	}
 	whole = parts[0]
+	if g.Split == ByRows {
+		for _, p := range parts[1:] {
+			whole.Stats = addStats(whole.Stats, p.Stats, g.all.NNZ)
+			whole.EncodeTime, whole.UploadTime = max(whole.EncodeTime, p.EncodeTime), max(whole.UploadTime, p.UploadTime)
+		}
+	}
 	of := g.all.Describe()
 	whole.Rows, whole.Cols, whole.NNZ = of.Rows, of.Cols, of.NNZ
 	return whole, parts

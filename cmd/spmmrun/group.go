@@ -1,0 +1,267 @@
+// The main job on several devices of this process.
+
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spmmrun/spmm"
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/conformance/oracle"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/printable"
+)
+
+// splits are by the words that --split takes, the default first.
+var splits = []string{"auto", "columns", "rows"}
+
+var splitOf = map[string]spmm.Split{"auto": spmm.AutoSplit, "columns": spmm.ByColumns, "rows": spmm.ByRows}
+
+// grouped tells whether the job is for a group of devices.
+func (j *job) grouped() bool { return isList(j.backend) || j.split != splits[0] || j.memory != 0 }
+
+// checkForGroup refuses what one device alone can do.
+func (j *job) checkForGroup() error {
+	if j.tune && isList(j.backend) {
+		return errors.New("--tune is for one device: what is found is remembered for all of its kind")
+	}
+	return nil
+}
+
+// multiplyGroup does the job with data of type T on a group.
+func multiplyGroup[T formats.Value](ctx context.Context, j *job, g *spmm.Group, prec dtype.Type, a formats.Encoded, values *formats.Quantised, qr *quantisedReport, p *progress) (*result, error) {
+	first := g.Devices()[0].Info()
+	q, err := newOperands[T](ctx, j, first, a, values, p)
+	if err != nil {
+		return nil, err
+	}
+	what := "encoding"
+	if j.tune {
+		what = "measuring formats"
+	}
+	p.step(what, -1)
+	o, err := j.sums(spmm.Options{Format: j.format, Precision: prec, Cols: q.b.Cols, Tune: j.tune})
+	if err != nil {
+		return nil, err
+	}
+	m := formats.Encoded(q.a())
+	switch {
+	case q.quantised != nil:
+		m = q.quantised
+	case a.Format() != "csr" && a.Type() == prec.Storage():
+		m = a
+	}
+	plan, err := g.Prepare(ctx, m, spmm.GroupOptions{Options: o, Split: splitOf[j.split], Memory: int64(j.memory)})
+	if err != nil {
+		return nil, err
+	}
+	defer plan.Close()
+	r := &result{c: formats.NewDense[float32](q.rows, q.b.Cols)}
+	ts, last, err := measureGroup(ctx, j, plan, q, r.c, p)
+	if err != nil {
+		return nil, err
+	}
+	p.step("measuring the devices", -1)
+	bound, err := plan.Attainable(ctx, q.b.Cols, dtype.F32)
+	if err != nil {
+		return nil, err
+	}
+	info := plan.Info()
+	bits, _ := plan.Reproduced()
+	done := multiplied{info.PlanInfo, bits}
+	r.report = newReport(j, q.b.Cols, q.epilogue, first, info.PlanInfo, ts, bound)
+	r.report.Group = newGroupReport(g, info, last)
+	r.report.Reproduced, r.report.Quantised = reproduced(j, done, q), qr
+	r.report.warn()
+	if j.verify != "none" {
+		p.step("verifying", -1)
+		if r.report.Verify, err = verify(ctx, j, done, q, r.c); err != nil {
+			return nil, err
+		}
+	}
+	if v := r.report.Verify; v != nil && qr != nil {
+		qr.Distance = v.unquantised
+	}
+	digest := sha256.Sum256(backend.Bytes(r.c.Data))
+	r.report.OutputSHA256 = hex.EncodeToString(digest[:])
+	return r, nil
+}
+
+// measureGroup is measure on a group.
+func measureGroup[T formats.Value](ctx context.Context, j *job, plan *spmm.GroupPlan, q *operands[T], c *formats.Dense[float32], p *progress) (timings, spmm.GroupTiming, error) {
+	var last spmm.GroupTiming
+	p.step("copying to the devices", -1)
+	b, y, err := spmm.GroupTensorsFor[T, float32](plan, q.b.Cols)
+	if err != nil {
+		return timings{}, last, err
+	}
+	defer b.Close()
+	defer y.Close()
+	if err := b.Upload(ctx, q.b); err != nil {
+		return timings{}, last, err
+	}
+	e, closeBias, err := onGroup(ctx, plan, q.epilogue)
+	defer closeBias()
+	if err != nil {
+		return timings{}, last, err
+	}
+	begin := func() error {
+		if q.c0 == nil {
+			return nil
+		}
+		return y.Upload(ctx, q.c0)
+	}
+	if err := begin(); err != nil {
+		return timings{}, last, err
+	}
+	ts, err := timeRuns(j, p, func(times int) (spmm.Timing, error) {
+		t, err := plan.Repeat(ctx, times, j.alpha, b, j.beta, y, e)
+		for d := range t.Each {
+			t.Each[d].Device /= time.Duration(times)
+			t.Each[d].Host /= time.Duration(times)
+		}
+		last = t
+		last.Host /= time.Duration(times)
+		return t.Timing, err
+	})
+	if err != nil {
+		return ts, last, err
+	}
+	if q.c0 != nil { // C has taken part in every run so far: once more from the start
+		if err := begin(); err != nil {
+			return ts, last, err
+		}
+		if _, err := plan.Run(ctx, j.alpha, b, j.beta, y, e); err != nil {
+			return ts, last, err
+		}
+	}
+	return ts, last, y.Download(ctx, c)
+}
+
+// onGroup returns an epilogue as package spmm takes it. Its bias is to be closed with close.
+func onGroup(ctx context.Context, plan *spmm.GroupPlan, e oracle.Epilogue) (out spmm.GroupEpilogue, close func(), err error) {
+	out.Activation, err = spmm.ParseActivation(activations[e.Activation].name)
+	d, ok := biasOf(e)
+	if err != nil || !ok {
+		return out, func() {}, err
+	}
+	x, err := spmm.NewGroupTensor[float32](plan, d.Rows, d.Cols, spmm.Replicated)
+	if err != nil {
+		return out, func() {}, err
+	}
+	if e.RowBias != nil {
+		out.RowBias = x
+	} else {
+		out.ColBias = x
+	}
+	return out, func() { x.Close() }, x.Upload(ctx, d)
+}
+
+// groupReport is what there is to say of several devices.
+type groupReport struct {
+	Split   string         `json:"split"`
+	Why     string         `json:"why"`
+	Moved   int64          `json:"moved_bytes"` // between devices, in a multiplication of data that lie where they are needed
+	HostUS  float64        `json:"host_us"`     // the last repeat by the host's clock, over its multiplications
+	Devices []deviceReport `json:"devices"`
+}
+
+// deviceReport is one device; its time is of the last repeat, of one multiplication.
+type deviceReport struct {
+	Device      string  `json:"device"`
+	Name        string  `json:"name"`
+	Format      string  `json:"format"`
+	Variant     string  `json:"variant"`
+	Rows        int     `json:"rows"`
+	NNZ         int64   `json:"nnz"`
+	StoredBytes int64   `json:"stored_bytes"`
+	TimeUS      float64 `json:"time_us"`
+}
+
+func newGroupReport(g *spmm.Group, i spmm.GroupInfo, t spmm.GroupTiming) *groupReport {
+	r := &groupReport{Split: i.Split.String(), Why: i.WhySplit, Moved: t.Moved, HostUS: us(t.Host)}
+	for d, dev := range g.Devices() {
+		part, x := i.Parts[d], dev.Info()
+		r.Devices = append(r.Devices, deviceReport{
+			Device: fmt.Sprintf("%s:%d", x.Backend, x.Index), Name: x.Name, Format: part.Format, Variant: part.Variant,
+			Rows: part.Rows, NNZ: part.NNZ, StoredBytes: part.Stats.StoredBytes, TimeUS: us(t.Each[d].Best()),
+		})
+	}
+	return r
+}
+
+// rows prints the devices in a table.
+func (x *groupReport) rows(row func(name, format string, args ...any)) {
+	row("split", "by %s, because %s", x.Split, x.Why)
+	for _, d := range x.Devices {
+		row(d.Device, "%s: %d rows, %d entries (%s, %s/%s); %s", printable.String(d.Name), d.Rows, d.NNZ, byteSize(d.StoredBytes), d.Format, d.Variant, micros(d.TimeUS))
+	}
+}
+
+// isList tells whether a name of devices is that of several, or may be.
+func isList(name string) bool { return strings.Contains(name, ",") || strings.HasSuffix(name, ":all") }
+
+// deviceNames is a flag that takes what deviceName takes, or several of these.
+type deviceNames struct{ name *string }
+
+func (d deviceNames) String() string { return *d.name }
+func (d deviceNames) Type() string   { return deviceName(d).Type() + ",…" }
+func (d deviceNames) Set(s string) error {
+	last := ""
+	for i, part := range strings.Split(s, ",") {
+		name := part
+		if _, err := strconv.ParseUint(part, 10, 31); err == nil && i > 0 {
+			name = last + ":" + part
+		}
+		kind, index, _ := strings.Cut(name, ":")
+		last = kind
+		if isList(s) && kind == "auto" {
+			return errors.New("auto takes no index and is no part of a list: name the backends, as in cuda:all or cuda:0,1")
+		}
+		if index == "all" {
+			name = kind
+		}
+		var one string
+		if err := (deviceName{&one}).Set(name); err != nil {
+			return err
+		}
+	}
+	*d.name = s
+	return nil
+}
+
+// size is a flag that takes a number of bytes.
+type size int64
+
+func (n *size) String() string {
+	if *n == 0 {
+		return ""
+	}
+	return strconv.FormatInt(int64(*n), 10)
+}
+
+func (n *size) Type() string { return "BYTES" }
+
+func (n *size) Set(s string) error {
+	shift := 0
+	digits := strings.TrimRight(s, "kKMGT")
+	if unit := s[len(digits):]; unit != "" {
+		shift = 10 * (1 + strings.Index("KMGT", strings.ToUpper(unit)))
+	}
+	x, err := strconv.ParseFloat(digits, 64)
+	x *= float64(int64(1) << shift)
+	if len(s)-len(digits) > 1 || err != nil || !(x >= 1 && x < math.MaxInt64/2) {
+		return errors.New("want a number of bytes, as in 500M or 4G (of 1024³)")
+	}
+	*n = size(x)
+	return nil
+}
