@@ -97,7 +97,7 @@ test-needs:
 	tools/needs
 	$(SOFTVK) true
 	$(SOFTVK) --plain true
-	tools/browser --setup
+	tools/browser/chromium --setup
 
 # Everything on the machine as it is. SPMM_REQUIRE names the backends that must have run some case.
 .PHONY: test-host

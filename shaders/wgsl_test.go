@@ -20,7 +20,7 @@ import (
 )
 
 // Every WGSL source is compiled by Chromium's compiler, Tint, without an error or a warning. The browser is set up by
-// tools/browser --setup, and must be there if SPMM_REQUIRE_BROWSER is set.
+// tools/browser/chromium --setup, and must be there if SPMM_REQUIRE_BROWSER is set.
 func TestWGSLInBrowser(t *testing.T) {
 	type shader struct {
 		Name string `json:"name"`
@@ -107,7 +107,7 @@ func browse(t *testing.T, page string) (string, bool) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	cmd := exec.CommandContext(ctx, "../tools/browser", args...)
+	cmd := exec.CommandContext(ctx, "../tools/browser/chromium", args...)
 	cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir()) // Chromium's profile
 	cmd.WaitDelay = time.Second
 	ended := make(chan error, 1)
@@ -127,7 +127,7 @@ func browse(t *testing.T, page string) (string, bool) {
 			t.Logf("not checked: %s", bytes.TrimSpace(out))
 			return "", false
 		}
-		t.Fatalf("tools/browser: %v: %s", err, out)
+		t.Fatalf("tools/browser/chromium: %v: %s", err, out)
 		return "", false
 	}
 }

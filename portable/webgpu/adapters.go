@@ -10,7 +10,6 @@ import "C"
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -30,12 +29,12 @@ type adapter struct {
 	info  backend.Info
 }
 
-// adapters looks once, for the first API that shows any: OpenGL would show again what Vulkan did. An OpenGL driver that
+// adapters lists GPUs, discrete ones first. It looks once, for the first API that shows any: OpenGL would show again what Vulkan did. An OpenGL driver that
 // runs on the CPU is left out: the cpu backend is faster, and submitting to it returns only when all is done, so that
 // nothing could be cancelled.
-var adapters = sync.OnceValue(func() []adapter {
-	if !linked() {
-		return nil
+var adapters = sync.OnceValues(func() ([]adapter, error) {
+	if !C.wg_linked() {
+		return nil, errNoAdapter
 	}
 	wgpu.SetLogLevel(wgpu.LogLevel_Off)
 	list := enumerate(wgpu.InstanceBackend_Vulkan | wgpu.InstanceBackend_Metal | wgpu.InstanceBackend_DX12)
@@ -46,7 +45,10 @@ var adapters = sync.OnceValue(func() []adapter {
 	for i := range list {
 		list[i].info.Index = i
 	}
-	return list
+	if len(list) == 0 {
+		return nil, errNoAdapter
+	}
+	return list, nil
 })
 
 // enumerate lists what the APIs show. An error means that they show nothing.
@@ -102,18 +104,3 @@ func vendor(id uint32) string {
 }
 
 var errNoAdapter = fmt.Errorf("webgpu: no GPU found: install a Vulkan driver (Debian: mesa-vulkan-drivers, or the GPU maker's) and the loader libvulkan.so.1: %w", backend.ErrUnavailable)
-
-// Devices lists the adapters, discrete GPUs first.
-func (Driver) Devices(ctx context.Context) ([]backend.Info, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	var infos []backend.Info
-	for _, a := range adapters() {
-		infos = append(infos, a.info)
-	}
-	if infos == nil {
-		return nil, errNoAdapter
-	}
-	return infos, nil
-}

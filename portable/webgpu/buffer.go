@@ -1,17 +1,13 @@
-//go:build cgo && linux && amd64
+//go:build js || (cgo && linux && amd64)
 
 // Buffers and copies to and from them.
 
 package webgpu
 
-// #include "native.h"
-import "C"
-
 import (
 	"context"
 	"fmt"
 	"math/bits"
-	"unsafe"
 
 	"github.com/spmmrun/spmm/backend"
 )
@@ -28,8 +24,8 @@ const (
 type buffer struct {
 	dev  *device
 	size int64
-	ref  unsafe.Pointer // nil once closed
-	used []*kernel      // that have bind groups with it
+	ref  ref       // none once closed
+	used []*kernel // that have bind groups with it
 }
 
 // Alloc refuses what exceeds the size of one binding, since a buffer is always bound whole.
@@ -48,7 +44,7 @@ func (d *device) Alloc(bytes int64) (backend.Buffer, error) {
 	}
 	// Whole 16-byte units, so that a kernel may see any buffer as vectors.
 	units := min((bytes+15)&^15, d.caps.MaxBinding&^3)
-	b := &buffer{dev: d, size: bytes, ref: C.wg_buffer(d.nat, useStorage, C.uint64_t(units))}
+	b := &buffer{dev: d, size: bytes, ref: d.gpu.buffer(useStorage, units)}
 	if err := d.take(fmt.Sprintf("buffer of %d bytes", bytes)); err != nil {
 		return nil, err
 	}
@@ -68,7 +64,7 @@ func (b *buffer) begin(ctx context.Context, off int64, n int) error {
 	}
 	b.dev.mu.Lock()
 	err := b.dev.usable()
-	if err == nil && b.ref == nil {
+	if err == nil && b.ref == none {
 		err = errClosed
 	}
 	if err == nil {
@@ -88,9 +84,9 @@ func (b *buffer) Write(ctx context.Context, off int64, p []byte) error {
 	defer d.mu.Unlock()
 	for len(p) > 0 {
 		n := min(len(p), step)
-		b.writePiece(off, p[:n])
+		d.gpu.write(b.ref, off, p[:n])
 		if d.pending += n; d.pending >= step {
-			C.wg_flush(d.nat)
+			d.gpu.flush()
 			d.pending = 0
 		}
 		if err := d.take("writing a buffer"); err != nil {
@@ -99,19 +95,6 @@ func (b *buffer) Write(ctx context.Context, off int64, p []byte) error {
 		off, p = off+int64(n), p[n:]
 	}
 	return nil
-}
-
-// writePiece writes whole words as they are; the rest of the last word is padding that nobody owns.
-func (b *buffer) writePiece(off int64, p []byte) {
-	if whole := len(p) &^ 3; whole > 0 {
-		C.wg_write(b.dev.nat, b.ref, C.uint64_t(off), unsafe.Pointer(&p[0]), C.size_t(whole))
-		off, p = off+int64(whole), p[whole:]
-	}
-	if len(p) > 0 {
-		var last [4]byte
-		copy(last[:], p)
-		C.wg_write(b.dev.nat, b.ref, C.uint64_t(off), unsafe.Pointer(&last[0]), 4)
-	}
 }
 
 func (b *buffer) Read(ctx context.Context, off int64, p []byte) error {
@@ -126,7 +109,7 @@ func (b *buffer) Read(ctx context.Context, off int64, p []byte) error {
 			return err
 		}
 		d.pending = 0
-		C.wg_read(d.nat, b.ref, C.uint64_t(off), d.staging.ref, unsafe.Pointer(&p[0]), C.size_t(n))
+		d.gpu.read(b.ref, off, d.staging.ref, p[:n])
 		if err := d.take("reading a buffer"); err != nil {
 			return err
 		}
@@ -138,7 +121,7 @@ func (b *buffer) Read(ctx context.Context, off int64, p []byte) error {
 func (b *buffer) Close() error {
 	b.dev.mu.Lock()
 	defer b.dev.mu.Unlock()
-	if b.ref != nil {
+	if b.ref != none {
 		b.dev.settle(context.Background()) // a loss is for the next call to tell
 	}
 	b.free()
@@ -147,20 +130,20 @@ func (b *buffer) Close() error {
 
 // free is called with the device locked. Whatever goes wrong is of no use to the caller.
 func (b *buffer) free() {
-	if b.ref == nil {
+	if b.ref == none {
 		return
 	}
 	for _, k := range b.used {
 		k.forget(b)
 	}
-	C.wg_buffer_free(b.dev.nat, b.ref)
+	b.dev.gpu.freeBuffer(b.ref)
 	delete(b.dev.buffers, b)
-	b.ref, b.used = nil, nil
+	b.ref, b.used = none, nil
 }
 
 // staging is the buffer that reads go through; it grows to step bytes at most.
 type staging struct {
-	ref  unsafe.Pointer
+	ref  ref
 	size int
 }
 
@@ -170,7 +153,7 @@ func (s *staging) atLeast(d *device, n int) error {
 	}
 	s.free(d)
 	size := max(1<<16, 1<<bits.Len(uint(n-1)))
-	s.ref = C.wg_buffer(d.nat, useReadBack, C.uint64_t(size))
+	s.ref = d.gpu.buffer(useReadBack, int64(size))
 	if err := d.take("a buffer to read back through"); err != nil {
 		return err
 	}
@@ -179,8 +162,8 @@ func (s *staging) atLeast(d *device, n int) error {
 }
 
 func (s *staging) free(d *device) {
-	if s.ref != nil {
-		C.wg_buffer_free(d.nat, s.ref)
+	if s.ref != none {
+		d.gpu.freeBuffer(s.ref)
 	}
 	*s = staging{}
 }

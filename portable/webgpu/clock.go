@@ -24,14 +24,14 @@ type clock struct {
 	tick        float64 // nanoseconds; 0: no timestamps
 }
 
-func (d *device) setClock() error {
-	if d.nat.queries == nil {
+func (g *gpu) setClock(d *device) error {
+	if g.nat.queries == nil {
 		return nil
 	}
 	if _, err := d.submit(context.Background()); err != nil {
 		return err
 	}
-	d.clock.first = d.clock.last
+	g.clock.first = g.clock.last
 	time.Sleep(settle)
 	_, err := d.submit(context.Background())
 	return err

@@ -1,12 +1,18 @@
-// Package webgpu is the backend for WGSL kernels, on Vulkan or OpenGL through wgpu-native 0.17, which
-// github.com/rajveermalviya/go-webgpu links in. It needs no matrix unit. It builds on linux/amd64 with cgo;
-// elsewhere the driver says that it is not available.
+// Package webgpu is the backend for WGSL kernels. It needs no matrix unit. Built with cgo for linux/amd64 it runs on Vulkan or
+// OpenGL through wgpu-native 0.17, which github.com/rajveermalviya/go-webgpu links in; built for js/wasm it runs in a
+// browser's page or worker. In other builds the driver says that it is not available.
+//
+// Launches, buffers, kernels and their caches are the same in both. Below them is the type gpu: native.go, which calls
+// WebGPU's steps put together in C (native.c), and browser.go, which calls them in JavaScript (browser.js).
 //
 // wgpu-native ends the process on many mistakes, on a lost device and where OpenGL has no display; the binding's
 // callbacks do not survive a garbage collection. So this package checks what it hands over and makes every call
-// through its own C code (native.c), which collects the errors that wgpu reports and stops its panics (guard.c).
+// through its own C code, which collects the errors that wgpu reports and stops its panics (guard.c).
 // Of the binding it uses the library and the constants. Its C headers cannot be included from here: abi.h has the
 // declarations that are needed, and a test holds them against the binding's.
+//
+// A browser shows one adapter and may keep its name to itself. It tells a device's time in steps of 0.1 ms, so runs of less
+// than a millisecond have none.
 package webgpu
 
 import "github.com/spmmrun/spmm/backend"

@@ -1,12 +1,8 @@
-//go:build cgo && linux && amd64
+//go:build js || (cgo && linux && amd64)
 
 // Kernels and their bind groups.
 
 package webgpu
-
-// #include "native.h"
-// #include <stdlib.h>
-import "C"
 
 import (
 	"bytes"
@@ -14,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"unsafe"
 
 	"github.com/spmmrun/spmm/backend"
 )
@@ -28,8 +23,8 @@ type arguments [backend.MaxArgs]*buffer
 type kernel struct {
 	dev    *device
 	bin    backend.Binary
-	nat    *C.wg_kernel // nil once closed
-	groups map[arguments]unsafe.Pointer
+	nat    *program // nil once closed
+	groups map[arguments]ref
 	pace   backend.Pace
 }
 
@@ -49,14 +44,11 @@ func (d *device) Load(b backend.Binary) (backend.Kernel, error) {
 	if err := d.usable(); err != nil {
 		return nil, err
 	}
-	if b.Args > int(d.nat.maxStorage) {
-		return nil, fmt.Errorf("kernel %s: %d arguments, the device binds %d (maxStorageBuffersPerShaderStage): %w", b.Name, b.Args, d.nat.maxStorage, backend.ErrUnsupported)
+	if b.Args > d.limits.arguments {
+		return nil, fmt.Errorf("kernel %s: %d arguments, the device binds %d (maxStorageBuffersPerShaderStage): %w", b.Name, b.Args, d.limits.arguments, backend.ErrUnsupported)
 	}
-	k := &kernel{dev: d, bin: b, nat: (*C.wg_kernel)(C.calloc(1, C.sizeof_wg_kernel)), groups: map[arguments]unsafe.Pointer{}}
-	code, entry := C.CString(string(b.Code)), C.CString(b.Entry)
-	defer C.free(unsafe.Pointer(code))
-	defer C.free(unsafe.Pointer(entry))
-	C.wg_kernel_make(d.nat, k.nat, code, entry, C.uint32_t(b.Args), C.uint32_t(b.ReadOnly), C.uint32_t(k.paddedParams()))
+	k := &kernel{dev: d, bin: b, groups: map[arguments]ref{}}
+	k.nat = d.gpu.load(&k.bin, k.paddedParams())
 	d.kernels[k] = struct{}{}
 	if err := d.take("kernel " + b.Name); err != nil {
 		k.free()
@@ -84,43 +76,42 @@ func (k *kernel) free() {
 		return
 	}
 	k.forget(nil)
-	C.wg_kernel_free(k.dev.nat, k.nat)
-	C.free(unsafe.Pointer(k.nat))
+	k.dev.gpu.freeProgram(k.nat)
 	k.nat = nil
 	delete(k.dev.kernels, k)
 }
 
 // forget frees the bind groups that have b among their buffers; all, if b is nil.
 func (k *kernel) forget(b *buffer) {
-	for args, ref := range k.groups {
+	for args, group := range k.groups {
 		if b == nil || slices.Contains(args[:], b) {
-			C.wg_group_free(k.dev.nat, ref)
+			k.dev.gpu.freeGroup(group)
 			delete(k.groups, args)
 		}
 	}
 }
 
 // group returns the bind group for these buffers, made when first needed.
-func (k *kernel) group(args arguments) (unsafe.Pointer, error) {
-	if ref, ok := k.groups[args]; ok {
-		return ref, nil
+func (k *kernel) group(args arguments) (ref, error) {
+	if group, ok := k.groups[args]; ok {
+		return group, nil
 	}
 	if len(k.groups) >= maxGroups {
 		k.forget(nil)
 	}
-	refs := make([]unsafe.Pointer, k.bin.Args+1) // never empty
+	var refs [backend.MaxArgs]ref
 	for i := range k.bin.Args {
 		refs[i] = args[i].ref
 	}
-	ref := C.wg_group(k.dev.nat, k.nat, &refs[0], C.uint32_t(k.bin.Args), k.dev.params.ref, C.uint32_t(k.paddedParams()))
+	group := k.dev.gpu.group(k.nat, refs[:k.bin.Args], k.dev.params.ref, k.paddedParams())
 	if err := k.dev.take("kernel " + k.bin.Name + ": binding its arguments"); err != nil {
-		return nil, err
+		return none, err
 	}
-	k.groups[args] = ref
+	k.groups[args] = group
 	for _, b := range args[:k.bin.Args] {
 		if !slices.Contains(b.used, k) {
 			b.used = append(b.used, k)
 		}
 	}
-	return ref, nil
+	return group, nil
 }

@@ -1,11 +1,8 @@
-//go:build cgo && linux && amd64
+//go:build js || (cgo && linux && amd64)
 
 // Running launches: in batches that share one command buffer, one upload of parameters and one wait.
 
 package webgpu
-
-// #include "native.h"
-import "C"
 
 import (
 	"bytes"
@@ -13,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-	"unsafe"
 
 	"github.com/spmmrun/spmm/backend"
 )
@@ -24,22 +20,22 @@ const batchSize = 256
 // paramRing is a uniform buffer with a slot for each launch of a batch, and what was last written to it: a
 // repeated Run with the same parameters uploads nothing.
 type paramRing struct {
-	ref     unsafe.Pointer
+	ref     ref
 	slot    int
 	written []byte
 	next    []byte
 }
 
 func (r *paramRing) make(d *device) error {
-	r.slot = max(backend.MaxParams, int(d.nat.uniformAlign))
+	r.slot = max(backend.MaxParams, d.limits.uniformAlign)
 	r.written, r.next = make([]byte, 0, batchSize*r.slot), make([]byte, 0, batchSize*r.slot)
-	r.ref = C.wg_buffer(d.nat, useUniform, C.uint64_t(batchSize*r.slot))
+	r.ref = d.gpu.buffer(useUniform, int64(batchSize*r.slot))
 	return d.take("the buffer for parameters")
 }
 
 func (r *paramRing) free(d *device) {
-	if r.ref != nil {
-		C.wg_buffer_free(d.nat, r.ref)
+	if r.ref != none {
+		d.gpu.freeBuffer(r.ref)
 	}
 	*r = paramRing{}
 }
@@ -55,7 +51,7 @@ func (r *paramRing) add(block []byte) int {
 // upload writes the slots, unless the buffer holds them already.
 func (r *paramRing) upload(d *device) {
 	if len(r.next) > 0 && !bytes.HasPrefix(r.written, r.next) {
-		C.wg_write(d.nat, r.ref, 0, unsafe.Pointer(&r.next[0]), C.size_t(len(r.next)))
+		d.gpu.write(r.ref, 0, r.next)
 		r.written, r.next = r.next, r.written
 	}
 	r.next = r.next[:0]
@@ -131,7 +127,7 @@ func (d *device) check(l *backend.Launch) error {
 		if !ok || b == nil || b.dev != d {
 			return fmt.Errorf("kernel %s: argument %d is no buffer of this device", k.bin.Name, i)
 		}
-		if b.ref == nil {
+		if b.ref == none {
 			return fmt.Errorf("kernel %s: argument %d: %w", k.bin.Name, i, errClosed)
 		}
 	}
@@ -141,7 +137,8 @@ func (d *device) check(l *backend.Launch) error {
 // runBatch submits launches that were checked, waits, and returns the time the device worked.
 func (d *device) runBatch(ctx context.Context, launches []backend.Launch) (time.Duration, error) {
 	start := time.Now()
-	if err := d.encode(launches); err != nil || len(d.batch) == 0 {
+	n, err := d.encode(launches)
+	if err != nil || n == 0 {
 		return 0, err
 	}
 	worked, err := d.submit(ctx)
@@ -151,22 +148,24 @@ func (d *device) runBatch(ctx context.Context, launches []backend.Launch) (time.
 	return worked, err
 }
 
-// encode makes launches that were checked the batch to submit next.
-func (d *device) encode(launches []backend.Launch) error {
-	d.batch, d.params.next = d.batch[:0], d.params.next[:0]
+// encode makes launches that were checked the batch to submit next, and returns how many there are that do something.
+func (d *device) encode(launches []backend.Launch) (n int, err error) {
+	d.gpu.reset()
+	d.params.next = d.params.next[:0]
 	for i := range launches {
-		if err := d.append(&launches[i]); err != nil {
-			return err
+		if launches[i].Empty() {
+			continue
 		}
+		if err := d.append(&launches[i]); err != nil {
+			return 0, err
+		}
+		n++
 	}
 	d.params.upload(d)
-	return nil
+	return n, nil
 }
 
 func (d *device) append(l *backend.Launch) error {
-	if l.Empty() {
-		return nil
-	}
 	k := l.Kernel.(*kernel)
 	var args arguments
 	for i, a := range l.Args {
@@ -176,33 +175,30 @@ func (d *device) append(l *backend.Launch) error {
 	if err != nil {
 		return err
 	}
-	n := C.wg_launch{pipeline: k.nat.pipeline, group: group,
-		groups: [3]C.uint32_t{C.uint32_t(l.Groups[0]), C.uint32_t(l.Groups[1]), C.uint32_t(l.Groups[2])}}
+	offset := -1
 	if len(l.Params) > 0 {
-		n.params, n.offset = 1, C.uint32_t(d.params.add(l.Params))
+		offset = d.params.add(l.Params)
 	}
-	d.batch = append(d.batch, n)
+	d.gpu.append(k.nat, group, offset, l.Groups)
 	return nil
 }
 
-// submit runs d.batch, which may be empty. When the context ends it is left running.
+// submit runs the batch, which may be empty. When the context ends it is left running.
 func (d *device) submit(ctx context.Context) (time.Duration, error) {
 	d.launch()
 	return d.await(ctx, true)
 }
 
-// launch submits d.batch.
+// launch submits the batch.
 func (d *device) launch() {
 	d.pending = 0
-	C.wg_run(d.nat, unsafe.SliceData(d.batch), C.size_t(len(d.batch)), &d.clock.last)
+	d.gpu.run()
 }
 
-// await waits for what was submitted, just now or not, and looks at the context in between.
+// await waits for what was submitted, just now or not.
 func (d *device) await(ctx context.Context, now bool) (time.Duration, error) {
-	for C.wg_wait(d.nat, &d.clock.last, C.uint64_t(20*time.Millisecond)) {
-		if err := ctx.Err(); err != nil {
-			return 0, err
-		}
+	if err := d.gpu.await(ctx); err != nil {
+		return 0, err
 	}
 	return d.finished(now)
 }
@@ -213,16 +209,16 @@ func (d *device) finished(now bool) (time.Duration, error) {
 		d.params.written = d.params.written[:0] // what the ring holds now is not known
 		return 0, err
 	}
-	return d.clock.worked(now), nil
+	return d.gpu.worked(now), nil
 }
 
 // settle waits for what was started, or a cancelled Run has left running.
 func (d *device) settle(ctx context.Context) error {
-	if d.started == nil && (!d.nat.running || d.nat.dead) {
+	if d.started == nil && !d.gpu.running() {
 		return nil
 	}
 	worked, err := d.await(ctx, false)
-	if d.nat.running && !d.nat.dead { // the context has ended
+	if d.gpu.running() { // the context has ended
 		return err
 	}
 	if d.started == nil {

@@ -1,11 +1,8 @@
-//go:build cgo && linux && amd64
+//go:build js || (cgo && linux && amd64)
 
 // Launches that were started. One submission is in flight at a time: the next one waits for it.
 
 package webgpu
-
-// #include "native.h"
-import "C"
 
 import (
 	"context"
@@ -41,7 +38,7 @@ func (d *device) Start(ctx context.Context, launches ...backend.Launch) (backend
 		d.worked += worked
 		launches = launches[n:]
 	}
-	if err := d.encode(launches); err != nil {
+	if _, err := d.encode(launches); err != nil {
 		return nil, err
 	}
 	d.launch()
@@ -55,7 +52,7 @@ func (d *device) look() {
 		return
 	}
 	defer d.mu.Unlock()
-	if d.started != nil && !C.wg_wait(d.nat, &d.clock.last, 0) {
+	if d.started != nil && d.gpu.look() {
 		d.finish(d.finished(false))
 	}
 }
