@@ -23,6 +23,28 @@ type Streamer interface {
 	UseStream(ctx context.Context, stream uintptr) error
 }
 
+// Sharer is a Device on whose memory other libraries of its API work too, such as NCCL, in streams beside its own.
+type Sharer interface {
+	// Unique returns 16 bytes that no other device has, on any machine.
+	Unique() ([16]byte, error)
+	// Address returns where a buffer of the device lies, until it is closed.
+	Address(b Buffer) (uintptr, error)
+	// Within calls f on a thread on which the device's context is current.
+	Within(f func() error) error
+	// NewStream makes a stream whose work goes before that of the device's own where both have some.
+	NewStream() (Stream, error)
+}
+
+// Stream is a queue of a device's API beside the device's own, for work of others.
+type Stream interface {
+	// Handle is what the API knows it by.
+	Handle() uintptr
+	// Done tells whether all that was submitted to it is done, or why it failed.
+	Done() (bool, error)
+	// Close frees the stream. A second call does nothing.
+	Close() error
+}
+
 // HostAllocator is a Device with memory of the host that it copies from and to by itself.
 type HostAllocator interface {
 	// AllocHost returns host memory of that many bytes with undefined contents. Its use as Buffer.Write's or

@@ -24,11 +24,6 @@ func bytesOf[T plain](s []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*sizeOf[T]())
 }
 
-// viewOf returns memory that is aligned for T as a slice of it.
-func viewOf[T plain](b []byte) []T {
-	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/sizeOf[T]())
-}
-
 // exchangeSlices is comm's AllToAllV of elements.
 func exchangeSlices[T plain](c comm.Comm, send []T, sent []comm.Part, recv []T, received []comm.Part) error {
 	return c.AllToAllV(sizeOf[T](), bytesOf(send), sent, bytesOf(recv), received)

@@ -511,16 +511,19 @@ func TestPropagate(t *testing.T) {
 				}
 				defer p.Close()
 				lo, hi := p.Shares().Range(c.Rank())
-				x0 := rowsOf(outliers(n, 4, false), lo, hi)
-				x, y := x0.Layout(false, 0), formats.NewDense[float32](hi-lo, 4)
+				start := rowsOf(outliers(n, 4, false), lo, hi)
+				x0, x, y := upload(t, dev, start), upload(t, dev, start), upload(t, dev, start)
 				for range 10 {
 					if _, err := dist.Step(ctx, p, 0.1, x, x0, y); err != nil {
 						return err
 					}
 					x, y = y, x
 				}
-				for i := range x.Rows {
-					copy(got.Line(lo+i), x.Line(i))
+				if err := x.Download(ctx, start); err != nil {
+					return err
+				}
+				for i := range start.Rows {
+					copy(got.Line(lo+i), start.Line(i))
 				}
 				return nil
 			})
@@ -542,6 +545,16 @@ func TestPropagate(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "10×9") {
 		t.Errorf("a matrix that is not square: %v", err)
 	}
+}
+
+// upload returns a matrix on the device.
+func upload[T formats.Value](t testing.TB, dev *spmm.Device, d *formats.Dense[T]) *spmm.Tensor[T] {
+	x := must(spmm.NewTensor[T](dev, d.Rows, d.Cols, false))
+	t.Cleanup(func() { x.Close() })
+	if err := x.Upload(ctx, d); err != nil {
+		panic(err)
+	}
+	return x
 }
 
 // normalised compares a share with the definition.

@@ -3,9 +3,11 @@
 package dist
 
 import (
+	"context"
+	"errors"
 	"fmt"
-	"sync"
 
+	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/comm"
 	"github.com/spmmrun/spmm/formats"
 )
@@ -13,6 +15,7 @@ import (
 // exchange brings the rows of B that a rank lacks to where its local B has them.
 type exchange struct {
 	c        comm.Comm
+	via      comm.DeviceComm
 	gather   bool        // every rank receives all rows
 	send     []int32     // own rows that others need, by receiver
 	sent     []comm.Part // of send
@@ -100,77 +103,53 @@ func (e Exchange) gathers(needed, all int64) bool {
 	return e == Gather || e == Auto && all > 0 && needed > all/10*9
 }
 
-// buffers hold one exchange's data, for a B of so many columns.
+// buffers hold one exchange's data on the device, for a B of so many columns.
 type buffers[T formats.Value] struct {
 	cols  int
-	out   []T // packed rows for others
-	local *formats.Dense[T]
-	free  []func()
+	out   *spmm.Tensor[T] // packed rows for others
+	local *spmm.Tensor[T] // the local B
 }
 
 // newBuffers allocates what is sent, and a local B of so many rows.
-func newBuffers[T formats.Value](x *exchange, rows, cols int) (*buffers[T], error) {
+func newBuffers[T formats.Value](x *exchange, dev *spmm.Device, rows, cols int) (*buffers[T], error) {
 	b := &buffers[T]{cols: cols}
-	alloc := func(rows int) ([]T, error) {
-		m, free, err := comm.Alloc(x.c, rows*cols*sizeOf[T]())
-		if err != nil {
-			return nil, err
-		}
-		b.free = append(b.free, free)
-		return viewOf[T](m), nil
-	}
 	var err error
-	if b.out, err = alloc(len(x.send)); err != nil {
+	if b.out, err = spmm.NewTensor[T](dev, len(x.send), cols, false); err != nil {
 		return nil, err
 	}
-	data, err := alloc(rows)
-	if err != nil {
-		b.close()
-		return nil, err
+	if b.local, err = spmm.NewTensor[T](dev, rows, cols, false); err != nil {
+		return nil, errors.Join(err, b.out.Close())
 	}
-	b.local = &formats.Dense[T]{Rows: rows, Cols: cols, LD: cols, Data: data}
 	return b, nil
 }
 
-func (b *buffers[T]) close() {
+func (b *buffers[T]) close() error {
 	if b == nil {
-		return
-	}
-	for _, free := range b.free {
-		free()
-	}
-	b.free, b.out, b.local = nil, nil, nil
-}
-
-// copyRows calls f for each of the rows, on several goroutines.
-func copyRows(rows []int32, f func(at int, row int32)) {
-	parallel(len(rows), func(lo, hi int) {
-		for k := lo; k < hi; k++ {
-			f(k, rows[k])
-		}
-	})
-}
-
-// run exchanges the rows that were packed; own is the rank's B, without padding, which gathering sends as it lies.
-func run[T formats.Value](x *exchange, b *buffers[T], own *formats.Dense[T]) error {
-	item := b.cols * sizeOf[T]()
-	if item == 0 {
 		return nil
 	}
-	local := bytesOf(b.local.Data[:b.local.Rows*b.cols])
-	if x.gather {
-		return x.c.AllGatherV(item, bytesOf(own.Data[:own.Rows*b.cols]), local, x.received)
-	}
-	return x.c.AllToAllV(item, bytesOf(b.out), x.sent, local, x.received)
+	return errors.Join(b.out.Close(), b.local.Close())
 }
 
-// parallel calls f for pieces of 0 to n on several goroutines.
-func parallel(n int, f func(lo, hi int)) {
-	const least = 1 << 12
-	pieces := max(1, min(workers(), n/least))
-	var wg sync.WaitGroup
-	for p := range pieces {
-		wg.Go(func() { f(n*p/pieces, n*(p+1)/pieces) })
+// begin begins to exchange the rows that were packed; own is the rank's B, which gathering sends as it lies. The result is nil
+// where there is nothing to exchange.
+func begin[T formats.Value](ctx context.Context, x *exchange, b *buffers[T], own *spmm.Tensor[T]) (comm.Transfer, error) {
+	local, item, err := b.local.Memory()
+	if err != nil || item == 0 {
+		return nil, err
 	}
-	wg.Wait()
+	if x.gather {
+		mine, pitch, err := own.Memory()
+		if err == nil && pitch != item {
+			err = fmt.Errorf("dist: rows of B are %d bytes apart, want %d, as NewTensor makes them", pitch, item)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return x.via.AllGatherV(ctx, item, mine, local, x.received)
+	}
+	out, _, err := b.out.Memory()
+	if err != nil {
+		return nil, err
+	}
+	return x.via.AllToAllV(ctx, item, out, x.sent, local, x.received)
 }

@@ -5,6 +5,7 @@ package dist
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/formats"
@@ -24,8 +25,10 @@ type part[T formats.Value] struct {
 	plans   map[int]*spmm.Plan // by precision of reproducible mode, 0 in fast mode
 	current *spmm.Plan         // of them the one that was prepared or used last; nil: none
 
-	b *formats.Dense[T]       // with the last row, where B is not as it comes
-	c *formats.Dense[float32] // where rows of C do not follow each other
+	rowList *spmm.RowList         // rows, on the device; nil: all
+	ownList *spmm.RowList         // own
+	b       *spmm.Tensor[T]       // B with the last row, where it is not as it comes
+	c       *spmm.Tensor[float32] // where rows of C do not follow each other
 }
 
 // split cuts the share into an inner part, if it is worth it, and an outer one, and plans the exchange of the rows that the
@@ -84,7 +87,8 @@ func rowsWithin[T formats.Value](a *formats.CSR[T], lo, hi int) (inner, outer []
 	inner, outer = []int32{}, []int32{}
 	for i := range a.Rows {
 		begin, end := a.RowPtr[i], a.RowPtr[i+1]
-		if begin == end || int(a.ColIdx[begin]) >= lo && int(a.ColIdx[end-1]) < hi {
+		out := func(j int32) bool { return int(j) < lo || int(j) >= hi }
+		if !slices.ContainsFunc(a.ColIdx[begin:end], out) {
 			inner = append(inner, int32(i))
 			entries += end - begin
 		} else {
@@ -159,40 +163,93 @@ func (q *part[T]) info() spmm.PlanInfo {
 	return q.current.Info()
 }
 
-// multiply computes the part's rows of c from its B. b is the rank's own rows for the inner part, and has room for the last
-// row for the outer one.
-func (q *part[T]) multiply(ctx context.Context, bits int, peaks []T, alpha float32, b *formats.Dense[T], beta float32, c *formats.Dense[float32]) error {
-	if err := q.prepare(ctx, bits); err != nil {
+// place brings to the device which rows the part has, and which own rows its B.
+func (q *part[T]) place(ctx context.Context) (err error) {
+	if q.rows != nil {
+		if q.rowList, err = spmm.NewRowList(ctx, q.dev, q.rows); err != nil {
+			return err
+		}
+	}
+	if q.own != nil {
+		q.ownList, err = spmm.NewRowList(ctx, q.dev, q.own)
+	}
+	return err
+}
+
+// reserve allocates what products with n columns take. private tells that the part has a B of its own.
+func (q *part[T]) reserve(n int, private bool) (err error) {
+	if err := q.release(); err != nil {
 		return err
 	}
-	if q.ranged {
-		if b.Rows != q.a.Cols {
-			if q.b == nil || q.b.Cols != b.Cols {
-				q.b = formats.NewDense[T](q.a.Cols, b.Cols)
-			}
-			copy(q.b.Data, b.Data[:b.Rows*b.Cols])
-			b = q.b
-		}
-		copy(b.Line(b.Rows-1), peaks)
-	}
-	out := c
-	scattered := q.rows != nil
-	if scattered {
-		if q.c == nil || q.c.Cols != c.Cols {
-			q.c = formats.NewDense[float32](q.a.Rows, c.Cols)
-		}
-		out = q.c
-		if beta != 0 {
-			copyRows(q.rows, func(at int, row int32) { copy(out.Line(at), c.Line(int(row))) })
+	if private {
+		if q.b, err = spmm.NewTensor[T](q.dev, q.a.Cols, n, false); err != nil {
+			return err
 		}
 	}
-	if _, err := spmm.Multiply(ctx, q.current, alpha, b, beta, out); err != nil {
-		return err
+	if q.rows != nil {
+		q.c, err = spmm.NewTensor[float32](q.dev, len(q.rows), n, false)
 	}
-	if scattered {
-		copyRows(q.rows, func(at int, row int32) { copy(c.Line(int(row)), out.Line(at)) })
+	return err
+}
+
+// release frees what reserve has allocated.
+func (q *part[T]) release() error {
+	var errs []error
+	if q.b != nil {
+		errs = append(errs, q.b.Close())
+	}
+	if q.c != nil {
+		errs = append(errs, q.c.Close())
+	}
+	q.b, q.c = nil, nil
+	return errors.Join(errs...)
+}
+
+// started is work on the device that is under way.
+type started []*spmm.Pending
+
+// and adds work that has begun.
+func (s *started) and(p *spmm.Pending, err error) error {
+	if err == nil {
+		*s = append(*s, p)
+	}
+	return err
+}
+
+// wait returns when all is done.
+func (s started) wait(ctx context.Context) error {
+	for _, p := range s {
+		if _, err := p.Wait(ctx); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// start begins to compute the part's rows of c from its B: b, or the part's own copy of it.
+func (q *part[T]) start(ctx context.Context, bits int, alpha float32, b *spmm.Tensor[T], beta float32, c *spmm.Tensor[float32]) (s started, err error) {
+	if err := q.prepare(ctx, bits); err != nil {
+		return nil, err
+	}
+	if q.b != nil {
+		rows, _ := b.Dims()
+		if err := s.and(spmm.CopyRows(ctx, q.b, b, spmm.RowCopy{Count: rows})); err != nil {
+			return nil, err
+		}
+		b = q.b
+	}
+	if q.rows == nil {
+		return s, s.and(q.current.Start(ctx, alpha, b, beta, c))
+	}
+	if beta != 0 {
+		if err := s.and(spmm.CopyRows(ctx, q.c, c, spmm.RowCopy{From: q.rowList})); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.and(q.current.Start(ctx, alpha, b, beta, q.c)); err != nil {
+		return nil, err
+	}
+	return s, s.and(spmm.CopyRows(ctx, c, q.c, spmm.RowCopy{To: q.rowList}))
 }
 
 func (q *part[T]) close() error {
@@ -201,5 +258,11 @@ func (q *part[T]) close() error {
 		errs = append(errs, p.Close())
 	}
 	q.plans = nil
-	return errors.Join(errs...)
+	for _, l := range []*spmm.RowList{q.rowList, q.ownList} {
+		if l != nil {
+			errs = append(errs, l.Close())
+		}
+	}
+	q.rowList, q.ownList = nil, nil
+	return errors.Join(append(errs, q.release())...)
 }

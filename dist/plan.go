@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/spmmrun/spmm"
@@ -25,19 +24,28 @@ type Options struct {
 	B Bounds
 	// Exchange is how rows of B are brought to those that need them.
 	Exchange Exchange
+	// Via exchanges them between the ranks' devices; nil: through the host's memory. It stays the caller's.
+	Via comm.DeviceComm
 }
 
 // Plan is a rank's share of A on its device, and what it takes to multiply with it. One goroutine at a time may use it.
 type Plan[T formats.Value] struct {
 	c       comm.Comm
+	dev     *spmm.Device
 	rows    Bounds // of A and C
 	held    Bounds // of B
 	x       *exchange
 	inner   *part[T] // rows that meet own rows of B alone; nil if they are not multiplied by themselves
 	outer   *part[T] // the others; nil if all are in inner
 	mode    *reproducible
-	nnz     int64 // of the share
-	buffers *buffers[T]
+	nnz     int64           // of the share
+	send    *spmm.RowList   // own rows that others need
+	buffers *buffers[T]     // of the last product
+	staged  comm.DeviceComm // nil: the caller's is used
+	host    struct {        // what Run has of host matrices on the device
+		b *spmm.Tensor[T]
+		c *spmm.Tensor[float32]
+	}
 }
 
 // Info is what there is to know of a rank's plan.
@@ -45,6 +53,7 @@ type Info struct {
 	Rows, NNZ int64         // of the share
 	Inner     int64         // entries in rows that meet own rows of B alone, which are multiplied during the exchange
 	Gather    bool          // all rows of B are gathered
+	Via       string        // how rows of B travel
 	Stored    int64         // bytes of the share as the device has it
 	Ghosts    int64         // rows of B that are received for each product
 	Sent      int64         // rows of B that are sent
@@ -59,7 +68,7 @@ func Prepare[T formats.Value](ctx context.Context, c comm.Comm, dev *spmm.Device
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan[T]{c: c, rows: rows, held: o.B, nnz: s.A.NNZ()}
+	p := &Plan[T]{c: c, dev: dev, rows: rows, held: o.B, nnz: s.A.NNZ()}
 	if p.held == nil {
 		p.held = Even(s.A.Cols, c.Size())
 		if s.A.Cols == rows.Rows() {
@@ -88,10 +97,16 @@ func Prepare[T formats.Value](ctx context.Context, c comm.Comm, dev *spmm.Device
 	if err := p.split(s.A, o.Exchange); err != nil {
 		return nil, err
 	}
+	if p.x.via = o.Via; o.Via == nil {
+		p.staged = comm.Staged(c)
+		p.x.via = p.staged
+	}
 	var errs []error
+	p.send, err = spmm.NewRowList(ctx, dev, p.x.send)
+	errs = append(errs, err)
 	for _, q := range p.parts() {
 		q.dev, q.options = dev, mo
-		errs = append(errs, q.prepare(ctx, p.mode.first()))
+		errs = append(errs, q.prepare(ctx, p.mode.first()), q.place(ctx))
 	}
 	if err := comm.Agree(c, errors.Join(errs...), nil); err != nil {
 		return nil, errors.Join(err, p.Close())
@@ -132,7 +147,7 @@ func (p *Plan[T]) Shares() Bounds { return p.rows }
 
 // Info tells what was planned on this rank.
 func (p *Plan[T]) Info() Info {
-	i := Info{NNZ: p.nnz, Gather: p.x.gather, Ghosts: int64(p.x.ghosts), Sent: int64(p.x.sending)}
+	i := Info{NNZ: p.nnz, Gather: p.x.gather, Via: p.x.via.Name(), Ghosts: int64(p.x.ghosts), Sent: int64(p.x.sending)}
 	lo, hi := p.rows.Range(p.c.Rank())
 	i.Rows = int64(hi - lo)
 	if p.inner != nil {
@@ -155,76 +170,179 @@ func (p *Plan[T]) Reproduced() (bits int, lossless bool) { return p.mode.last() 
 // Timing is how a rank spent a product, and what it moved.
 type Timing struct {
 	Total    time.Duration
+	Copy     time.Duration // of B and C between the host and the device, by Run
 	Ranges   time.Duration // finding the ranges of B's columns over all ranks, in reproducible mode
-	Pack     time.Duration // gathering rows that others need, and copying own ones
+	Pack     time.Duration // gathering rows that others need
 	Exchange time.Duration // until all rows had come, the wait for other ranks included
-	Compute  time.Duration // multiplying, copies to and from the device included
+	Compute  time.Duration // multiplying, and copying own rows for it
 	Overlap  time.Duration // the part of Compute that ran during the exchange
 
 	Sent, Received int64 // bytes of B to and from other ranks
 }
 
 // Run computes this rank's rows of C = alpha·A·B + beta·C, given its rows of B: b and c are row-major, with the rows that
-// Held and Shares say, and as many columns on all ranks. c is not read where beta is 0, and must not be b. An error leaves
-// ranks out of step: the job is to be aborted.
+// Held and Shares say, and as many columns on all ranks. c is not read where beta is 0. They are copied to the device and
+// back; see RunTensors. An error leaves ranks out of step: the job is to be aborted.
 func (p *Plan[T]) Run(ctx context.Context, alpha float32, b *formats.Dense[T], beta float32, c *formats.Dense[float32]) (Timing, error) {
-	var t Timing
 	start := time.Now()
 	if err := p.fits(b, c); err != nil {
+		return Timing{}, err
+	}
+	if err := p.reserveHost(b.Cols); err != nil {
+		return Timing{}, err
+	}
+	err := p.host.b.Upload(ctx, b)
+	if err == nil && beta != 0 {
+		err = p.host.c.Upload(ctx, c)
+	}
+	if err != nil {
+		return Timing{}, err
+	}
+	in := time.Since(start)
+	t, err := p.RunTensors(ctx, alpha, p.host.b, beta, p.host.c)
+	if err != nil {
 		return t, err
 	}
-	bits, peaks, err := settle(p.mode, p.c, b)
+	out := time.Now()
+	err = p.host.c.Download(ctx, c)
+	t.Copy, t.Total = in+time.Since(out), time.Since(start)
+	return t, err
+}
+
+// reserveHost makes tensors for host matrices of n columns.
+func (p *Plan[T]) reserveHost(n int) (err error) {
+	if p.host.b != nil {
+		if _, cols := p.host.b.Dims(); cols == n {
+			return nil
+		}
+	}
+	if err := p.releaseHost(); err != nil {
+		return err
+	}
+	lo, hi := p.held.Range(p.c.Rank())
+	first, last := p.rows.Range(p.c.Rank())
+	c, err := spmm.NewTensor[float32](p.dev, last-first, n, false)
+	if err != nil {
+		return err
+	}
+	p.host.c = c
+	p.host.b, err = spmm.NewTensor[T](p.dev, hi-lo, n, false)
+	return err
+}
+
+func (p *Plan[T]) releaseHost() error {
+	var errs []error
+	if p.host.b != nil {
+		errs = append(errs, p.host.b.Close())
+	}
+	if p.host.c != nil {
+		errs = append(errs, p.host.c.Close())
+	}
+	p.host.b, p.host.c = nil, nil
+	return errors.Join(errs...)
+}
+
+// RunTensors computes this rank's rows of C = alpha·A·B + beta·C from its rows of B, both on the plan's device and row-major
+// in one block, as NewTensor makes them, with the rows that Held and Shares say and as many columns on all ranks. Nothing but
+// what ranks exchange leaves the device. c is not read where beta is 0. An error leaves ranks out of step: the job is to be
+// aborted.
+func (p *Plan[T]) RunTensors(ctx context.Context, alpha float32, b *spmm.Tensor[T], beta float32, c *spmm.Tensor[float32]) (Timing, error) {
+	return p.run(ctx, alpha, b, beta, c, nil)
+}
+
+// run is RunTensors; prepare, if there is one, begins what is to be done to c before, during the exchange.
+func (p *Plan[T]) run(ctx context.Context, alpha float32, b *spmm.Tensor[T], beta float32, c *spmm.Tensor[float32], prepare func() (*spmm.Pending, error)) (Timing, error) {
+	var t Timing
+	start := time.Now()
+	if err := p.fitTensors(b, c); err != nil {
+		return t, err
+	}
+	_, n := b.Dims()
+	if err := p.reserve(n); err != nil {
+		return t, err
+	}
+	bits, peaks, err := settle(ctx, p.mode, p.c, b)
+	if err == nil {
+		err = p.writePeaks(ctx, peaks)
+	}
 	if err != nil {
 		return t, err
 	}
 	t.Ranges = time.Since(start)
-	if err := p.reserve(b.Cols); err != nil {
+	var transfer comm.Transfer
+	packed := time.Now()
+	if p.c.Size() > 1 {
+		if err := p.pack(ctx, b); err != nil {
+			return t, err
+		}
+		t.Pack = time.Since(packed)
+		packed = time.Now()
+		if transfer, err = begin(ctx, p.x, p.buffers, b); err != nil {
+			return t, err
+		}
+	}
+	inner, err := p.startInner(ctx, bits, alpha, b, beta, c, prepare)
+	if err != nil {
 		return t, err
 	}
-	packing := time.Now()
-	p.pack(b)
-	t.Pack = time.Since(packing)
-
-	inner := make(chan computed, 1)
-	exchanging := time.Now()
-	go func() {
-		inner <- timed(p.inner, func() error { return p.inner.multiply(ctx, bits, peaks, alpha, b, beta, c) })
-	}()
-	if p.c.Size() > 1 {
-		err = run(p.x, p.buffers, b)
-		t.Exchange = time.Since(exchanging)
-		size := int64(b.Cols) * int64(sizeOf[T]())
+	meanwhile := make(chan computed, 1)
+	go func() { meanwhile <- computed{begin: packed, err: inner.wait(ctx)}.ended() }()
+	if transfer != nil {
+		err = transfer.Wait(ctx)
+		t.Exchange = time.Since(packed)
+		size := int64(n) * int64(sizeOf[T]())
 		t.Sent, t.Received = int64(p.x.sending)*size, int64(p.x.ghosts)*size
 	}
-	var out computed
-	if err == nil {
-		out = timed(p.outer, func() error { return p.outer.multiply(ctx, bits, peaks, alpha, p.buffers.local, beta, c) })
+	var rest started
+	begun := time.Now()
+	if err == nil && p.outer != nil {
+		rest, err = p.outer.start(ctx, bits, alpha, p.buffers.local, beta, c)
 	}
-	in := <-inner
+	in := <-meanwhile
+	err = errors.Join(err, in.err, rest.wait(ctx))
+	out := computed{begin: begun, end: time.Now()}
+	if p.outer == nil {
+		out.begin = out.end
+	}
 	t.Compute = in.and(out)
 	t.Overlap = min(in.end.Sub(in.begin), t.Exchange)
 	t.Total = time.Since(start)
-	return t, errors.Join(err, in.err, out.err)
+	return t, err
 }
 
-// computed is when a part was multiplied; the zero value says that there is none.
+// startInner begins what needs nothing from other ranks.
+func (p *Plan[T]) startInner(ctx context.Context, bits int, alpha float32, b *spmm.Tensor[T], beta float32, c *spmm.Tensor[float32], prepare func() (*spmm.Pending, error)) (s started, err error) {
+	if prepare != nil {
+		if err := s.and(prepare()); err != nil {
+			return nil, err
+		}
+	}
+	if p.inner != nil {
+		more, err := p.inner.start(ctx, bits, alpha, b, beta, c)
+		if err != nil {
+			return nil, err
+		}
+		s = append(s, more...)
+	}
+	if p.outer != nil && !p.x.gather {
+		err = s.and(spmm.CopyRows(ctx, p.buffers.local, b, spmm.RowCopy{From: p.outer.ownList, Dst: p.outer.at}))
+	}
+	return s, err
+}
+
+// computed is when something was computed.
 type computed struct {
 	begin, end time.Time
 	err        error
 }
 
-// timed calls f, which multiplies q, unless that is nil.
-func timed[T formats.Value](q *part[T], f func() error) computed {
-	if q == nil {
-		return computed{}
-	}
-	x := computed{begin: time.Now()}
-	x.err = f()
+// ended is x at its end.
+func (x computed) ended() computed {
 	x.end = time.Now()
 	return x
 }
 
-// and returns how long x or y, which began later, was multiplied; when both were, the time counts once.
+// and returns how long x or y, which began later, was computed; when both were, the time counts once.
 func (x computed) and(y computed) time.Duration {
 	from := y.begin
 	if x.end.After(from) {
@@ -236,42 +354,98 @@ func (x computed) and(y computed) time.Duration {
 // fits refuses operands of other sizes than the plan's.
 func (p *Plan[T]) fits(b *formats.Dense[T], c *formats.Dense[float32]) error {
 	if b == nil || c == nil {
-		return errors.New("dist: B or C is missing")
+		return errMissing
 	}
-	lo, hi := p.held.Range(p.c.Rank())
-	first, last := p.rows.Range(p.c.Rank())
-	switch {
-	case b.Rows != hi-lo || c.Rows != last-first || b.Cols != c.Cols:
-		return fmt.Errorf("dist: rank %d has B of %d×%d and C of %d×%d, and the plan takes B of %d×n and C of %d×n",
-			p.c.Rank(), b.Rows, b.Cols, c.Rows, c.Cols, hi-lo, last-first)
-	case b.ColMajor || c.ColMajor || b.LD != b.Cols:
-		return errors.New("dist: B and C are row-major, B without padding")
+	if err := p.fit(b.Rows, b.Cols, c.Rows, c.Cols); err != nil {
+		return err
+	}
+	if b.ColMajor || c.ColMajor {
+		return errors.New("dist: B and C are row-major")
 	}
 	return errors.Join(b.Validate(), c.Validate())
 }
 
-// reserve allocates buffers for products with n columns.
+func (p *Plan[T]) fitTensors(b *spmm.Tensor[T], c *spmm.Tensor[float32]) error {
+	if b == nil || c == nil {
+		return errMissing
+	}
+	rows, n := b.Dims()
+	outputs, m := c.Dims()
+	return p.fit(rows, n, outputs, m)
+}
+
+var errMissing = errors.New("dist: B or C is missing")
+
+func (p *Plan[T]) fit(bRows, bCols, cRows, cCols int) error {
+	lo, hi := p.held.Range(p.c.Rank())
+	first, last := p.rows.Range(p.c.Rank())
+	if bRows != hi-lo || cRows != last-first || bCols != cCols {
+		return fmt.Errorf("dist: rank %d has B of %d×%d and C of %d×%d, and the plan takes B of %d×n and C of %d×n",
+			p.c.Rank(), bRows, bCols, cRows, cCols, hi-lo, last-first)
+	}
+	return nil
+}
+
+// reserve allocates what products with n columns take.
 func (p *Plan[T]) reserve(n int) (err error) {
 	if p.buffers != nil && p.buffers.cols == n {
 		return nil
 	}
-	p.buffers.close()
+	if err := p.buffers.close(); err != nil {
+		return err
+	}
+	p.buffers = nil
 	rows := comm.End(p.x.received) + 1
 	if p.outer != nil {
 		rows = p.outer.a.Cols
 	}
-	p.buffers, err = newBuffers[T](p.x, rows, n)
-	return err
+	b, err := newBuffers[T](p.x, p.dev, rows, n)
+	if err != nil {
+		return err
+	}
+	for _, q := range p.parts() {
+		if err := q.reserve(n, q == p.inner && q.ranged); err != nil {
+			return errors.Join(err, b.close())
+		}
+	}
+	p.buffers = b
+	return nil
 }
 
-// pack copies own rows of B to where they are sent from, and to the local B.
-func (p *Plan[T]) pack(b *formats.Dense[T]) {
-	n := b.Cols
-	copyRows(p.x.send, func(at int, row int32) { copy(p.buffers.out[at*n:(at+1)*n], b.Line(int(row))) })
-	if p.outer == nil || p.x.gather {
-		return
+// writePeaks writes the last row of the parts' B, where there is one.
+func (p *Plan[T]) writePeaks(ctx context.Context, peaks []T) error {
+	for _, q := range p.parts() {
+		if !q.ranged || len(peaks) == 0 {
+			continue
+		}
+		b := q.b
+		if q == p.outer {
+			b = p.buffers.local
+		}
+		memory, pitch, err := b.Memory()
+		if err != nil {
+			return err
+		}
+		row := make([]T, pitch/sizeOf[T]())
+		copy(row, peaks)
+		rows, _ := b.Dims()
+		if err := memory.Write(ctx, int64(rows-1)*int64(pitch), bytesOf(row)); err != nil {
+			return err
+		}
 	}
-	copyRows(p.outer.own, func(at int, row int32) { copy(p.buffers.local.Line(p.outer.at+at), b.Line(int(row))) })
+	return nil
+}
+
+// pack copies own rows of B to where they are sent from.
+func (p *Plan[T]) pack(ctx context.Context, b *spmm.Tensor[T]) error {
+	if p.x.gather {
+		return nil
+	}
+	var s started
+	if err := s.and(spmm.CopyRows(ctx, p.buffers.out, b, spmm.RowCopy{From: p.send})); err != nil {
+		return err
+	}
+	return s.wait(ctx)
 }
 
 // Close frees what the plan holds. It is not collective.
@@ -280,9 +454,13 @@ func (p *Plan[T]) Close() error {
 	for _, q := range p.parts() {
 		errs = append(errs, q.close())
 	}
-	p.buffers.close()
+	errs = append(errs, p.buffers.close(), p.releaseHost())
 	p.buffers = nil
+	if p.send != nil {
+		errs = append(errs, p.send.Close())
+	}
+	if p.staged != nil {
+		errs = append(errs, p.staged.Close())
+	}
 	return errors.Join(errs...)
 }
-
-func workers() int { return runtime.GOMAXPROCS(0) }

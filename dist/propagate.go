@@ -3,11 +3,13 @@
 package dist
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
 	"slices"
 
+	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/comm"
 	"github.com/spmmrun/spmm/formats"
 )
@@ -29,16 +31,18 @@ func Normalise(c comm.Comm, s Share[float32], how Normalisation) (Share[float32]
 	if err != nil {
 		return s, err
 	}
+	if err := comm.Agree(c, s.A.Validate(), nil); err != nil {
+		return s, err
+	}
 	if s.A.Cols != rows.Rows() {
 		return s, fmt.Errorf("dist: a matrix of %d×%d is no graph's: it must be square", rows.Rows(), s.A.Cols)
 	}
 	if how == AsIs {
 		return s, nil
 	}
+	s.A = ascending(s.A)
 	if how == Symmetric {
 		s.A = withDiagonal(s.A, s.First)
-	} else {
-		s.A = &formats.CSR[float32]{Rows: s.A.Rows, Cols: s.A.Cols, RowPtr: s.A.RowPtr, ColIdx: s.A.ColIdx, Val: slices.Clone(s.A.Val)}
 	}
 	degree := make([]float64, s.A.Rows)
 	for i := range degree {
@@ -56,6 +60,29 @@ func Normalise(c comm.Comm, s Share[float32], how Normalisation) (Share[float32]
 	}
 	scale(s.A, func(i int, j int32) float64 { return math.Sqrt(degree[i]) * math.Sqrt(all[j]) })
 	return s, nil
+}
+
+// ascending returns a copy of a whose rows are in the order of their columns; several entries of one keep theirs.
+func ascending(a *formats.CSR[float32]) *formats.CSR[float32] {
+	out := &formats.CSR[float32]{Rows: a.Rows, Cols: a.Cols, RowPtr: a.RowPtr, ColIdx: a.ColIdx, Val: slices.Clone(a.Val)}
+	for i := range a.Rows {
+		lo, hi := a.RowPtr[i], a.RowPtr[i+1]
+		if slices.IsSorted(out.ColIdx[lo:hi]) {
+			continue
+		}
+		if &out.ColIdx[0] == &a.ColIdx[0] {
+			out.ColIdx = slices.Clone(a.ColIdx)
+		}
+		order := make([]int64, hi-lo)
+		for e := range order {
+			order[e] = lo + int64(e)
+		}
+		slices.SortStableFunc(order, func(x, y int64) int { return cmp.Compare(a.ColIdx[x], a.ColIdx[y]) })
+		for e, from := range order {
+			out.ColIdx[lo+int64(e)], out.Val[lo+int64(e)] = a.ColIdx[from], a.Val[from]
+		}
+	}
+	return out
 }
 
 // scale divides each entry by what f says, unless that is 0.
@@ -108,11 +135,13 @@ func withDiagonal(a *formats.CSR[float32], first int) *formats.CSR[float32] {
 }
 
 // Step computes y = (1−restart)·Â·x + restart·x0 for a plan of Â: one step of personalised PageRank or APPNP. All three are this
-// rank's rows, without padding, and y becomes the next step's x: between steps nothing moves but the rows that ranks exchange.
-func Step(ctx context.Context, p *Plan[float32], restart float32, x, x0, y *formats.Dense[float32]) (Timing, error) {
-	if err := p.fits(x0, y); err != nil {
+// rank's rows on its device, and y becomes the next step's x: between steps nothing moves but the rows that ranks exchange.
+func Step(ctx context.Context, p *Plan[float32], restart float32, x, x0, y *spmm.Tensor[float32]) (Timing, error) {
+	if err := p.fitTensors(x0, y); err != nil {
 		return Timing{}, err
 	}
-	copy(y.Data, x0.Data[:x0.Rows*x0.Cols])
-	return p.Run(ctx, 1-restart, x, restart, y)
+	rows, _ := y.Dims()
+	return p.run(ctx, 1-restart, x, restart, y, func() (*spmm.Pending, error) {
+		return spmm.CopyRows(ctx, y, x0, spmm.RowCopy{Count: rows})
+	})
 }

@@ -3,13 +3,13 @@
 package dist
 
 import (
+	"context"
 	"math"
-	"sync"
 
 	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/comm"
+	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/rfx"
 )
 
@@ -61,92 +61,54 @@ func (m *reproducible) last() (int, bool) {
 	return m.used, m.lossless
 }
 
-// settle finds the largest finite element of each column of B over all ranks, and the precision of this product.
-func settle[T formats.Value](m *reproducible, c comm.Comm, b *formats.Dense[T]) (bits int, peaks []T, err error) {
+// settle finds the ranges of B's columns over all ranks, and the precision of this product. peaks is a row with elements of
+// these ranges.
+func settle[T formats.Value](ctx context.Context, m *reproducible, c comm.Comm, b *spmm.Tensor[T]) (bits int, peaks []T, err error) {
 	if m == nil {
 		return 0, nil, nil
 	}
-	// For each column the largest magnitude, as bits; with AutoP then the field of its range that tells the lowest bit.
-	n := b.Cols
-	state := make([]int64, n, 2*n)
-	largest(b, state)
-	if m.bits == spmm.AutoP {
-		for _, r := range rfx.Cols(b) {
-			state = append(state, int64(r>>10&0x3ff))
-		}
+	mine, err := spmm.ColumnRanges(ctx, b)
+	if err := comm.Agree(c, err, nil); err != nil {
+		return 0, nil, err
+	}
+	// For each column the two fields of its range, of which the range of all rows has the greater ones.
+	const field = 1<<10 - 1
+	n := len(mine)
+	state := make([]int64, 2*n)
+	for j, r := range mine {
+		state[j], state[n+j] = int64(r&field), int64(r>>10&field)
 	}
 	if err := c.AllReduce(state, comm.Max); err != nil {
 		return 0, nil, err
 	}
+	all := make([]rfx.Range, n)
 	peaks = make([]T, n)
-	for j := range peaks {
-		peaks[j] = fromBits[T](state[j])
+	for j := range all {
+		all[j] = rfx.Range(state[j] | state[n+j]<<10)
+		peaks[j] = peakOf[T](all[j])
 	}
 	m.used, m.lossless = m.bits, false
 	if m.bits == spmm.AutoP {
-		ranges := make([]rfx.Range, n)
-		for j, x := range float32s(peaks) {
-			ranges[j] = rfx.RangeOf(x).Join(rfx.Range(state[n+j] << 10))
-		}
-		p, exact := rfx.Auto(ranges)
+		p, exact := rfx.Auto(all)
 		m.used, m.lossless = int(max(p, m.rows)), exact && m.exact
 	}
 	return m.used, peaks, nil
 }
 
-// largest leaves the largest finite magnitude of each column in most, as bits of its element type, which order as magnitudes
-// do.
-func largest[T formats.Value](b *formats.Dense[T], most []int64) {
-	var mu sync.Mutex
-	parallel(b.Rows, func(lo, hi int) {
-		part := make([]uint32, b.Cols)
-		for i := lo; i < hi; i++ {
-			switch row := any(b.Line(i)).(type) {
-			case []float32:
-				for j, x := range row {
-					if m := magnitude32(x); m > part[j] && m < 0x7f800000 {
-						part[j] = m
-					}
-				}
-			case []half.F16:
-				for j, x := range row {
-					if m := uint32(x & 0x7fff); m > part[j] && m < 0x7c00 {
-						part[j] = m
-					}
-				}
-			case []half.BF16:
-				for j, x := range row {
-					if m := uint32(x & 0x7fff); m > part[j] && m < 0x7f80 {
-						part[j] = m
-					}
-				}
-			}
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		for j, m := range part {
-			most[j] = max(most[j], int64(m))
-		}
-	})
-}
-
-func magnitude32(x float32) uint32 { return math.Float32bits(x) &^ (1 << 31) }
-
-// fromBits is the element with these bits.
-func fromBits[T formats.Value](bits int64) (x T) {
-	switch p := any(&x).(type) {
-	case *float32:
-		*p = math.Float32frombits(uint32(bits))
-	case *half.F16:
-		*p = half.F16(bits)
-	case *half.BF16:
-		*p = half.BF16(bits)
+// peakOf returns an element with the E of a range: a power of two, or the least element with that E where T has no such power.
+func peakOf[T formats.Value](r rfx.Range) T {
+	if r.Zero() {
+		return *new(T)
 	}
-	return x
-}
-
-func float32s[T formats.Value](s []T) []float32 {
-	out := make([]float32, len(s))
-	formats.ConvertSlice(out, s)
-	return out
+	most := 127
+	if formats.TypeOf[T]() == dtype.F16 {
+		most = 15
+	}
+	x := []float32{float32(math.Ldexp(1, r.E()))}
+	if r.E() > most {
+		x[0] = float32(math.Ldexp(255, r.E()-8))
+	}
+	var out [1]T
+	formats.ConvertSlice(out[:], x)
+	return out[0]
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/quantise"
 	"github.com/spmmrun/spmm/shaders/requantise"
 	"github.com/spmmrun/spmm/shaders/rfx"
+	"github.com/spmmrun/spmm/shaders/rowcopy"
 	"github.com/spmmrun/spmm/shaders/sparse24r"
 	"github.com/spmmrun/spmm/shaders/spec"
 	"github.com/spmmrun/spmm/shaders/tiledcsr"
@@ -31,6 +32,9 @@ func Formats() []*spec.Format {
 
 // DenseCopy copies, transposes and converts dense matrices on a device.
 var DenseCopy = densecopy.Program
+
+// RowCopy copies rows of dense matrices on a device, to or from places that are listed.
+var RowCopy = rowcopy.Program
 
 // Values brings new values to their places in a packed matrix.
 var Values = values.Program
@@ -50,5 +54,5 @@ func All() []*spec.Program {
 	for _, f := range Formats() {
 		ps = append(ps, f.Program)
 	}
-	return append(ps, DenseCopy, Values, Quantise, Requantise, Reproducible.Program, peak.Program)
+	return append(ps, DenseCopy, RowCopy, Values, Quantise, Requantise, Reproducible.Program, peak.Program)
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -53,17 +54,17 @@ type checkpoints struct {
 	job checkpointJob
 }
 
-// resume opens the folder and goes on from its checkpoint, if it has one. Errors are agreed on.
-func (g *propagation) resume(r *ranks, s *state) (*checkpoints, error) {
+// resume opens the folder, and returns this rank's rows of its checkpoint, if it has one. Errors are agreed on.
+func (g *propagation) resume(r *ranks, s *state) (*checkpoints, *formats.Dense[float32], error) {
 	k := &checkpoints{dir: g.checkpoint, job: checkpointJob{
 		Vertices: s.share.A.Cols, Cols: g.cols, Restart: g.restart, Mode: g.mode, Format: g.format, Normalise: g.normalise,
 	}}
 	if g.mode == reproducible {
 		k.job.P = g.p
 	}
-	sums := []int64{digestRows(s.share), digestDense(s.share.First, s.x0)}
+	sums := []int64{digestRows(s.share), digestDense(s.share.First, s.host)}
 	if err := r.AllReduce(sums, comm.Sum); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	k.job.Graph, k.job.X0 = fmt.Sprintf("%016x", uint64(sums[0])), fmt.Sprintf("%016x", uint64(sums[1]))
 	var x *formats.Dense[float32]
@@ -75,14 +76,14 @@ func (g *propagation) resume(r *ranks, s *state) (*checkpoints, error) {
 		step[0] = int64(at)
 	}
 	if err := r.agree(err); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := r.AllReduce(step, comm.Max); err != nil || step[0] == 0 {
-		return k, err
+		return k, nil, err
 	}
 	s.step = int(step[0])
-	s.x, err = dist.Scatter(r, s.plan.Shares(), x, g.cols)
-	return k, err
+	mine, err := dist.Scatter(r, s.plan.Shares(), x, g.cols)
+	return k, mine, err
 }
 
 // open makes the folder, or reads its checkpoint, which must be of the same job and not beyond its last step. Step 0 says that
@@ -177,16 +178,20 @@ func (k *checkpoints) read(c checkpoint) (*formats.Dense[float32], error) {
 
 // save keeps the state after a step. Either the new checkpoint is there afterwards or the one before: files are complete on
 // the disk before they get their names. Errors are agreed on.
-func (k *checkpoints) save(r *ranks, s *state) error {
+func (k *checkpoints) save(ctx context.Context, r *ranks, s *state) error {
+	x, err := s.download(ctx, s.x)
+	if err := r.agree(err); err != nil {
+		return err
+	}
 	c := checkpoint{Job: k.job, Step: s.step, File: fmt.Sprintf("step-%d.npy", s.step)}
 	rows := s.plan.Shares()
-	collect := func(f func(*formats.Dense[float32]) error) error { return dist.Collect(r, rows, s.x, f) }
+	collect := func(f func(*formats.Dense[float32]) error) error { return dist.Collect(r, rows, x, f) }
 	if r.Rank() != 0 {
 		return r.agree(collect(nil))
 	}
 	h := sha256.New()
-	err := k.replace(c.File, func(w io.Writer) error {
-		return writeArray(io.MultiWriter(w, h), rows.Rows(), s.x.Cols, collect)
+	err = k.replace(c.File, func(w io.Writer) error {
+		return writeArray(io.MultiWriter(w, h), rows.Rows(), x.Cols, collect)
 	}, collect)
 	if err == nil {
 		c.SHA256 = sum(h)

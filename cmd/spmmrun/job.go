@@ -29,6 +29,7 @@ import (
 type job struct {
 	matrix                           string
 	backend, format, precision, mode string
+	exchange                         string
 	precisionGiven                   bool
 	quantise                         string
 	p                                string // of reproducible mode

@@ -31,6 +31,7 @@ import (
 // propagation is what the command line asks for.
 type propagation struct {
 	matrix, backend, format, mode, p string
+	exchange                         string
 	pGiven, colsGiven                bool
 	cols, steps, every               int
 	restart                          float32
@@ -89,6 +90,7 @@ goes on from there, on any number of ranks, and ends with the same bits; rank 0 
 	addSeed(c, &g.seed)
 	f.StringVarP(&g.out, "out", "o", "", "write X to `FILE.npy`")
 	f.StringVar(&g.checkpoint, "checkpoint", "", "keep the state in folder `DIR`, and go on from what is there")
+	addChoice(c, &g.exchange, "exchange", exchangeHelp, exchanges...)
 	addCount(c, &g.every, "every", "", 10, 1, "steps between checkpoints")
 	addForce(c, &g.force)
 	addReport(c, &g.report)
@@ -143,10 +145,45 @@ func (g *propagation) startName() string {
 
 // state is a rank's part of a propagation.
 type state struct {
-	plan     *dist.Plan[float32]
-	share    dist.Share[float32]
-	x, y, x0 *formats.Dense[float32]
+	plan  *dist.Plan[float32]
+	share dist.Share[float32]
+	dev   *spmm.Device
+
+	x, y, x0 *spmm.Tensor[float32]
+	host     *formats.Dense[float32] // X0, until it is on the device; then what was downloaded last
 	step     int
+}
+
+// place brings X0 to the device, and x, which is X0 if it is nil.
+func (s *state) place(ctx context.Context, x *formats.Dense[float32]) error {
+	var err error
+	if s.x0, err = tensorOf(ctx, s.dev, s.host); err != nil {
+		return err
+	}
+	if x == nil {
+		x = s.host
+	}
+	if s.x, err = tensorOf(ctx, s.dev, x); err != nil {
+		return err
+	}
+	s.y, err = spmm.NewTensor[float32](s.dev, s.host.Rows, s.host.Cols, false)
+	return err
+}
+
+// download returns this rank's rows of a tensor, in memory that the next call uses too.
+func (s *state) download(ctx context.Context, t *spmm.Tensor[float32]) (*formats.Dense[float32], error) {
+	return s.host, t.Download(ctx, s.host)
+}
+
+// close frees what is on the device.
+func (s *state) close() error {
+	var errs []error
+	for _, t := range []*spmm.Tensor[float32]{s.x, s.y, s.x0} {
+		if t != nil {
+			errs = append(errs, t.Close())
+		}
+	}
+	return errors.Join(append(errs, s.plan.Close())...)
 }
 
 // run does the job as one of the ranks, of which there may be one.
@@ -167,29 +204,42 @@ func (g *propagation) run(ctx context.Context, stdout io.Writer, p *progress, r 
 		return err
 	}
 	defer dev.Close()
-	s, err := g.begin(ctx, r, dev, o, p)
+	via, err := r.via(ctx, dev, g.exchange, p)
 	if err != nil {
 		return err
 	}
-	defer s.plan.Close()
+	defer via.Close()
+	s, err := g.begin(ctx, r, dev, via, o, p)
+	if err != nil {
+		return err
+	}
+	defer s.close()
 	report := propagationReport{
 		Run: newRunReport(g.began), Backend: dev.Info().Backend, Device: dev.Info().Name, Driver: dev.Info().Driver, Mode: g.mode,
 		N: g.cols, Steps: g.steps, Restart: g.restart, Normalise: g.normalise, Start: g.startName(), Seed: g.seed, LoadS: time.Since(g.began).Seconds(),
 	}
 	var saved *checkpoints
+	var x *formats.Dense[float32]
 	if g.checkpoint != "" {
-		if saved, err = g.resume(r, s); err != nil {
+		if saved, x, err = g.resume(r, s); err != nil {
 			return err
 		}
 		report.Resumed = s.step
+	}
+	if err := r.agree(s.place(ctx, x)); err != nil {
+		return err
 	}
 	ts, last, err := g.propagate(ctx, r, s, saved, p)
 	if err != nil {
 		return err
 	}
-	all := []int64{s.share.A.NNZ(), int64(math.Float64bits(changed(s.x, s.y)))} // y is what x was
-	if len(ts.each) == 0 {
-		all[1] = 0
+	all := []int64{s.share.A.NNZ(), 0}
+	if len(ts.each) > 0 {
+		change, err := s.changed(ctx)
+		if err := r.agree(err); err != nil {
+			return err
+		}
+		all[1] = int64(math.Float64bits(change))
 	}
 	if err := r.AllReduce(all[:1], comm.Sum); err != nil {
 		return err
@@ -210,7 +260,7 @@ func (g *propagation) run(ctx context.Context, stdout io.Writer, p *progress, r 
 		}
 	}
 	p.step("writing", -1)
-	if report.Output, err = s.write(r, out); err != nil {
+	if report.Output, err = s.write(ctx, r, out); err != nil {
 		return r.agree(fmt.Errorf("--out: %w", err))
 	}
 	p.end()
@@ -221,13 +271,13 @@ func (g *propagation) run(ctx context.Context, stdout io.Writer, p *progress, r 
 }
 
 // begin loads and normalises the graph, plans, and makes X0.
-func (g *propagation) begin(ctx context.Context, r *ranks, dev *spmm.Device, o spmm.Options, p *progress) (*state, error) {
+func (g *propagation) begin(ctx context.Context, r *ranks, dev *spmm.Device, via comm.DeviceComm, o spmm.Options, p *progress) (*state, error) {
 	read, err := r.load(ctx, g.matrix, g.seed, p)
 	if err != nil {
 		return nil, err
 	}
 	p.step("sharing out the graph", -1)
-	s := &state{}
+	s := &state{dev: dev}
 	if s.share, err = shareOf[float32](ctx, r, read); err != nil {
 		return nil, err
 	}
@@ -244,20 +294,19 @@ func (g *propagation) begin(ctx context.Context, r *ranks, dev *spmm.Device, o s
 		return nil, err
 	}
 	p.step("encoding", -1)
-	s.plan, err = dist.Prepare(ctx, r, dev, s.share, dist.Options{Multiply: o})
+	s.plan, err = dist.Prepare(ctx, r, dev, s.share, dist.Options{Multiply: o, Via: via})
 	if err := r.agree(err); err != nil {
 		return nil, err
 	}
 	if g.xFile != "" {
-		s.x0, err = dist.Scatter(r, s.plan.Shares(), x0, g.cols)
+		s.host, err = dist.Scatter(r, s.plan.Shares(), x0, g.cols)
 	} else {
 		lo, hi := s.plan.Shares().Range(r.Rank())
-		s.x0 = g.makeX0(lo, hi, a.Cols)
+		s.host = g.makeX0(lo, hi, a.Cols)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.plan.Close())
 	}
-	s.x, s.y = s.x0.Layout(false, 0), formats.NewDense[float32](s.x0.Rows, g.cols)
 	return s, nil
 }
 
@@ -333,7 +382,7 @@ func (g *propagation) propagate(ctx context.Context, r *ranks, s *state, saved *
 		took, last = append(took, int64(t.Total)), t
 		p.add(1)
 		if saved != nil && (s.step%g.every == 0 || s.step == g.steps) {
-			if err := saved.save(r, s); err != nil {
+			if err := saved.save(ctx, r, s); err != nil {
 				return ts, last, err
 			}
 		}
@@ -347,33 +396,45 @@ func (g *propagation) propagate(ctx context.Context, r *ranks, s *state, saved *
 	return ts, last, nil
 }
 
-// changed is the largest difference of elements of x and y; what is not a number counts as the largest there is.
-func changed(x, y *formats.Dense[float32]) float64 {
+// changed is the largest difference of elements between the last two steps; what is not a number counts as the largest there
+// is.
+func (s *state) changed(ctx context.Context) (float64, error) {
+	before := formats.NewDense[float32](s.host.Rows, s.host.Cols)
+	if err := s.y.Download(ctx, before); err != nil { // y is what x was
+		return 0, err
+	}
+	x, err := s.download(ctx, s.x)
+	if err != nil {
+		return 0, err
+	}
 	most := 0.0
 	for i, v := range x.Data {
-		if d := math.Abs(float64(v) - float64(y.Data[i])); !(d <= most) {
+		if d := math.Abs(float64(v) - float64(before.Data[i])); !(d <= most) {
 			most = finite(d)
 		}
 	}
-	return most
+	return most, nil
 }
 
 // write brings X to rank 0, which writes it to out if that is a file, and returns its SHA-256.
-func (s *state) write(r *ranks, out *output) (string, error) {
+func (s *state) write(ctx context.Context, r *ranks, out *output) (string, error) {
+	x, err := s.download(ctx, s.x)
+	if err := r.agree(err); err != nil {
+		return "", err
+	}
 	h := sha256.New()
 	rows := s.plan.Shares()
 	if r.Rank() != 0 {
-		return "", dist.Collect(r, rows, s.x, nil)
+		return "", dist.Collect(r, rows, x, nil)
 	}
 	to := func(w io.Writer) error {
-		return writeArray(w, rows.Rows(), s.x.Cols, func(each func(*formats.Dense[float32]) error) error {
-			return dist.Collect(r, rows, s.x, func(d *formats.Dense[float32]) error {
+		return writeArray(w, rows.Rows(), x.Cols, func(each func(*formats.Dense[float32]) error) error {
+			return dist.Collect(r, rows, x, func(d *formats.Dense[float32]) error {
 				h.Write(backend.Bytes(d.Data[:d.Rows*d.Cols]))
 				return each(d)
 			})
 		})
 	}
-	var err error
 	if out.f == nil {
 		err = to(io.Discard)
 	} else {

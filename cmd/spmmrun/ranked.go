@@ -25,6 +25,7 @@ import (
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/npy"
+	"github.com/spmmrun/spmm/internal/printable"
 )
 
 // checkForRanks refuses what one process alone can do.
@@ -105,6 +106,7 @@ func (j *job) runOnRanks(ctx context.Context, stdout io.Writer, p *progress, r *
 type shared[T formats.Value] struct {
 	share dist.Share[T]
 	plan  *dist.Plan[T]
+	dev   *spmm.Device
 	b     *formats.Dense[T]       // this rank's rows
 	c0    *formats.Dense[float32] // of this rank, nil if beta is 0
 	file  *formats.Dense[float32] // all of B, if it comes from a file; else nil
@@ -113,7 +115,12 @@ type shared[T formats.Value] struct {
 
 // multiplyOnRanks does the job with data of type T. The result is rank 0's.
 func multiplyOnRanks[T formats.Value](ctx context.Context, j *job, r *ranks, dev *spmm.Device, prec dtype.Type, a rowsRead, p *progress) (*result, error) {
-	q, err := newShared[T](ctx, j, r, dev, prec, a, p)
+	via, err := r.via(ctx, dev, j.exchange, p)
+	if err != nil {
+		return nil, err
+	}
+	defer via.Close()
+	q, err := newShared[T](ctx, j, r, dev, via, prec, a, p)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +168,7 @@ func multiplyOnRanks[T formats.Value](ctx context.Context, j *job, r *ranks, dev
 }
 
 // newShared shares out A, plans, and makes or reads this rank's rows of B.
-func newShared[T formats.Value](ctx context.Context, j *job, r *ranks, dev *spmm.Device, prec dtype.Type, a rowsRead, p *progress) (*shared[T], error) {
+func newShared[T formats.Value](ctx context.Context, j *job, r *ranks, dev *spmm.Device, via comm.DeviceComm, prec dtype.Type, a rowsRead, p *progress) (*shared[T], error) {
 	p.step("sharing out A", -1)
 	f16 := formats.TypeOf[T]() == dtype.F16
 	var err error
@@ -171,7 +178,7 @@ func newShared[T formats.Value](ctx context.Context, j *job, r *ranks, dev *spmm
 	if err := r.agree(err); err != nil {
 		return nil, err
 	}
-	q := &shared[T]{n: j.cols}
+	q := &shared[T]{n: j.cols, dev: dev}
 	if q.share, err = shareOf[T](ctx, r, a); err != nil {
 		return nil, err
 	}
@@ -196,7 +203,7 @@ func newShared[T formats.Value](ctx context.Context, j *job, r *ranks, dev *spmm
 		return nil, err
 	}
 	p.step("encoding", -1)
-	q.plan, err = dist.Prepare(ctx, r, dev, q.share, dist.Options{Multiply: o})
+	q.plan, err = dist.Prepare(ctx, r, dev, q.share, dist.Options{Multiply: o, Via: via})
 	if err := r.agree(err); err != nil {
 		return nil, err
 	}
@@ -224,21 +231,33 @@ func (q *shared[T]) rowsOfB(j *job, lo, hi int) *formats.Dense[float32] {
 	return out
 }
 
-// measure times the requested products, each from when all ranks begin to when the last is done, and leaves C in c. It returns
-// how this rank spent the last.
+// measure times the requested products, B and C being on the devices, each from when all ranks begin to when the last is done,
+// and leaves C in c. It returns how this rank spent the last.
 func (q *shared[T]) measure(ctx context.Context, j *job, r *ranks, c *formats.Dense[float32], p *progress) (timings, dist.Timing, error) {
 	ts := timings{batch: 1, host: true}
 	var last dist.Timing
 	took := make([]int64, 0, j.repeats)
+	b, err := tensorOf(ctx, q.dev, q.b)
+	if err := r.agree(err); err != nil {
+		return ts, last, err
+	}
+	defer b.Close()
+	out, err := tensorOf(ctx, q.dev, c)
+	if err := r.agree(err); err != nil {
+		return ts, last, err
+	}
+	defer out.Close()
 	p.step("multiplying", int64(j.warmup+j.repeats))
 	for i := range j.warmup + j.repeats {
 		if q.c0 != nil {
-			copy(c.Data, q.c0.Data)
+			if err := out.Upload(ctx, q.c0); err != nil {
+				return ts, last, err
+			}
 		}
 		if err := r.Barrier(); err != nil {
 			return ts, last, err
 		}
-		t, err := q.plan.Run(ctx, j.alpha, q.b, j.beta, c)
+		t, err := q.plan.RunTensors(ctx, j.alpha, b, j.beta, out)
 		if err != nil {
 			return ts, last, err
 		}
@@ -248,6 +267,9 @@ func (q *shared[T]) measure(ctx context.Context, j *job, r *ranks, c *formats.De
 		}
 		p.add(1)
 	}
+	if err := out.Download(ctx, c); err != nil {
+		return ts, last, err
+	}
 	if err := r.AllReduce(took, comm.Max); err != nil {
 		return ts, last, err
 	}
@@ -255,6 +277,18 @@ func (q *shared[T]) measure(ctx context.Context, j *job, r *ranks, c *formats.De
 		ts.each = append(ts.each, time.Duration(t))
 	}
 	return ts, last, nil
+}
+
+// tensorOf returns a matrix as a tensor.
+func tensorOf[T formats.Value](ctx context.Context, dev *spmm.Device, d *formats.Dense[T]) (*spmm.Tensor[T], error) {
+	t, err := spmm.NewTensor[T](dev, d.Rows, d.Cols, false)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.Upload(ctx, d); err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	return t, nil
 }
 
 // verify checks this rank's outputs against exact arithmetic, with rows of B that are made or read again, whatever the exchange
@@ -380,7 +414,9 @@ type ranksReport struct {
 	Size     int    `json:"size"`
 	Launcher string `json:"launcher"`
 	Library  string `json:"library"`
-	Gathered bool   `json:"gathered"` // every rank receives all of B, not just the rows that its share of A meets
+	Gathered bool   `json:"gathered"`           // every rank receives all of B, not just the rows that its share of A meets
+	Via      string `json:"via"`                // how rows travel
+	WhyHost  string `json:"why_host,omitempty"` // why they do not by NCCL, between GPUs
 	// Imbalance is the longest time that a rank computed over the mean.
 	Imbalance float64      `json:"imbalance"`
 	Received  int64        `json:"received_bytes"` // of B in each product, by all ranks from others
@@ -419,7 +455,7 @@ func newRanksReport(r *ranks, dev spmm.Info, i dist.Info, t dist.Timing) (*ranks
 		return nil, err
 	}
 	library, _, _ := strings.Cut(r.library, ",")
-	out := &ranksReport{Size: r.Size(), Launcher: r.launch.By, Library: library, Gathered: i.Gather}
+	out := &ranksReport{Size: r.Size(), Launcher: r.launch.By, Library: library, Gathered: i.Gather, Via: i.Via, WhyHost: r.whyHost}
 	sum, most := 0.0, 0.0
 	for _, text := range all {
 		var x rankReport
@@ -441,7 +477,10 @@ func (x *ranksReport) rows(row func(name, format string, args ...any)) {
 	if x.Gathered {
 		how = "all of B"
 	}
-	row("ranks", "%d, started by %s (%s); they exchange %s", x.Size, x.Launcher, x.Library, how)
+	row("ranks", "%d, started by %s (%s); they exchange %s, by way of %s", x.Size, x.Launcher, x.Library, how, x.Via)
+	if x.WhyHost != "" {
+		row("", "%s", printable.String(x.WhyHost))
+	}
 	moved := func(n int64) string {
 		if n == 0 {
 			return "0 B"

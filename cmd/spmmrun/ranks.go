@@ -17,6 +17,7 @@ import (
 	"github.com/spmmrun/spmm/comm"
 	"github.com/spmmrun/spmm/comm/local"
 	"github.com/spmmrun/spmm/comm/mpi"
+	"github.com/spmmrun/spmm/comm/nccl"
 	"github.com/spmmrun/spmm/dist"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
@@ -30,6 +31,7 @@ type ranks struct {
 	comm.Comm
 	launch  mpi.Launch
 	library string // the version of MPI's, "" for one process
+	whyHost string // why ranks with GPUs exchange through the host's memory
 }
 
 // withRanks runs f as one of the ranks that a launcher started, or as the only one. An error that ranks did not agree on ends
@@ -46,7 +48,7 @@ func withRanks(stderr io.Writer, f func(r *ranks) error) error {
 		}
 		return err
 	}
-	r := &ranks{c, l, library}
+	r := &ranks{Comm: c, launch: l, library: library}
 	shareThreads(l)
 	err = recovered(func() error { return f(r) })
 	if err == nil || errors.As(err, new(agreed)) {
@@ -145,6 +147,33 @@ func (r *ranks) open(ctx context.Context, name string) (*spmm.Device, error) {
 		return nil, err
 	}
 	return spmm.Open(ctx, fmt.Sprintf("%s:%d", mine.Backend, mine.Index))
+}
+
+// exchanges are the words that --exchange takes, the default first.
+var exchanges = []string{"auto", "nccl", "host"}
+
+const exchangeHelp = "on several ranks, how rows of B travel: between GPUs by NCCL, or through the host's memory; auto takes NCCL where it can"
+
+// via returns how the ranks' devices exchange data: by NCCL where all are NVIDIA GPUs of their own and it can be opened, or
+// through the host's memory. It is collective.
+func (r *ranks) via(ctx context.Context, dev *spmm.Device, how string, p *progress) (comm.DeviceComm, error) {
+	gpus := []int64{int64(toInt(dev.Info().Backend == "cuda"))}
+	if err := r.AllReduce(gpus, comm.Sum); err != nil {
+		return nil, err
+	}
+	if how == "host" || r.Size() == 1 || how == "auto" && gpus[0] < int64(r.Size()) {
+		return comm.Staged(r.Comm), nil
+	}
+	p.step("opening NCCL", -1)
+	x, err := nccl.New(ctx, r, dev.Backend())
+	switch {
+	case err == nil:
+		return x, nil
+	case how == "nccl":
+		return nil, r.agree(fmt.Errorf("--exchange nccl: %w", err))
+	}
+	r.whyHost = err.Error()
+	return comm.Staged(r.Comm), nil
 }
 
 // rowsRead is what a rank has of a matrix at first: of one that is generated or read in parts some rows, of any other file

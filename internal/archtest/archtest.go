@@ -62,6 +62,7 @@ var Rules = []Rule{
 	{"shaders/...", []string{"backend", "formats/...", "shaders/spec", "shaders/include", "shaders/host", "shaders/panel", Self}},
 
 	{"comm", nil},
+	{"comm/nccl", []string{"backend", "comm/..."}},
 	{"comm/...", []string{"comm/..."}},
 
 	{".", []string{"backend", "portable/cpu", "formats/...", "internal/plan"}},

@@ -1,0 +1,351 @@
+// The library, and a communicator of it.
+
+//go:build cgo && linux
+
+package nccl
+
+/*
+#cgo LDFLAGS: -ldl
+#include <stdlib.h>
+#include "shim.h"
+*/
+import "C"
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+	"unsafe"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/comm"
+)
+
+// library is the process's NCCL.
+var library struct {
+	sync.Mutex
+	path string // once opened
+}
+
+// text is the length of buffers for messages.
+const text = 4096
+
+// open opens the library and returns its version.
+func open() (string, error) {
+	library.Lock()
+	defer library.Unlock()
+	if library.path == "" {
+		path := os.Getenv("SPMM_NCCL_LIBRARY")
+		if path == "" {
+			path = "libnccl.so.2"
+		}
+		name := C.CString(path)
+		defer C.free(unsafe.Pointer(name))
+		var failed bool
+		why := message(func(p *C.char, n C.int) { failed = C.sn_open(name, p, n) != 0 })
+		if failed {
+			return "", fmt.Errorf("comm/nccl: %w: NCCL cannot be opened: install it (Debian: libnccl2; pip: nvidia-nccl-cu12), or set SPMM_NCCL_LIBRARY to a libnccl.so.2, such as site-packages/nvidia/nccl/lib/libnccl.so.2: %s",
+				comm.ErrUnavailable, why)
+		}
+		library.path = path
+	}
+	v := int(C.sn_version())
+	return fmt.Sprintf("NCCL %d.%d.%d", v/10000, v/100%100, v%100), nil
+}
+
+// message returns the text that f leaves in a buffer.
+func message(f func(*C.char, C.int)) string {
+	p := (*C.char)(C.calloc(1, text))
+	defer C.free(unsafe.Pointer(p))
+	f(p, text)
+	return C.GoString(p)
+}
+
+// result is the error that a function returned.
+func result(function string, rc C.int) error {
+	if rc == C.SN_OK || rc == C.SN_IN_PROGRESS {
+		return nil
+	}
+	said, _, _ := strings.Cut(message(func(p *C.char, n C.int) { C.sn_error(rc, p, n) }), "\n")
+	return fmt.Errorf("comm/nccl: nccl%s: %s (NCCL_DEBUG=WARN tells more)", function, strings.TrimSpace(said))
+}
+
+// Comm is a rank's end of a communicator. One goroutine at a time may use it.
+type Comm struct {
+	c       comm.Comm
+	dev     backend.Sharer
+	version string
+	stream  backend.Stream
+	handle  unsafe.Pointer // nil once closed or aborted
+}
+
+// New makes a communicator of the ranks of c, which each have a device of their own, an NVIDIA GPU (backend.Sharer). It is
+// collective: an error that one rank has is one on all. Where the library or the device is missing, or ranks share a GPU, the
+// error is comm.ErrUnavailable on the rank that has it.
+func New(ctx context.Context, c comm.Comm, dev backend.Device) (*Comm, error) {
+	x := &Comm{c: c}
+	err := x.prepare(dev)
+	if err = comm.Agree(c, err, nil); err != nil {
+		return nil, errors.Join(err, x.Close())
+	}
+	id := make([]byte, C.SN_ID)
+	if c.Rank() == 0 {
+		err = x.dev.Within(func() error { return result("GetUniqueId", C.sn_id((*C.char)(unsafe.Pointer(&id[0])))) })
+	}
+	if err = comm.Agree(c, err, nil); err == nil {
+		err = c.Bcast(id, 0)
+	}
+	if err == nil {
+		err = comm.Agree(c, x.init(ctx, id), nil)
+	}
+	if err != nil {
+		return nil, errors.Join(err, x.abort())
+	}
+	return x, nil
+}
+
+// prepare does what comes before ranks meet in NCCL. It is collective.
+func (x *Comm) prepare(dev backend.Device) error {
+	var mine [16]byte
+	var err error
+	if s, ok := dev.(backend.Sharer); !ok {
+		err = fmt.Errorf("comm/nccl: %w: NCCL is for CUDA devices, not for %v", comm.ErrUnavailable, dev.Info())
+	} else if x.version, err = open(); err == nil {
+		x.dev = s
+		if x.stream, err = s.NewStream(); err == nil {
+			mine, err = s.Unique()
+		}
+	}
+	all, parts := make([]byte, 16*x.c.Size()), make([]comm.Part, x.c.Size())
+	for r := range parts {
+		parts[r] = comm.Part{Start: r, Count: 1}
+	}
+	if e := x.c.AllGatherV(16, mine[:], all, parts); err == nil {
+		err = e
+	}
+	if err != nil {
+		return err
+	}
+	for r := range x.c.Size() {
+		if r != x.c.Rank() && string(all[16*r:16*r+16]) == string(mine[:]) {
+			return fmt.Errorf("comm/nccl: %w: ranks %d and %d are on one GPU, and NCCL takes one rank on each: start as many ranks on a machine as it has GPUs",
+				comm.ErrUnavailable, min(r, x.c.Rank()), max(r, x.c.Rank()))
+		}
+	}
+	return nil
+}
+
+// init meets the other ranks. A rank that never comes is noticed by whoever started the job, who ends it; until then the
+// context may end the wait.
+func (x *Comm) init(ctx context.Context, id []byte) error {
+	type outcome struct {
+		handle unsafe.Pointer
+		err    error
+	}
+	done := make(chan outcome, 1)
+	size, rank := x.c.Size(), x.c.Rank()
+	go func() {
+		var o outcome
+		o.err = x.dev.Within(func() error {
+			return result("CommInitRank", C.sn_init(&o.handle, C.int(size), (*C.char)(unsafe.Pointer(&id[0])), C.int(rank)))
+		})
+		done <- o
+	}()
+	select {
+	case o := <-done:
+		x.handle = o.handle
+		return o.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Name says that data travel by NCCL, and its version.
+func (x *Comm) Name() string { return x.version }
+
+// Close frees the communicator. It is not collective.
+func (x *Comm) Close() error {
+	if x.handle == nil {
+		return x.closeStream()
+	}
+	handle := x.handle
+	x.handle = nil
+	err := x.dev.Within(func() error { return result("CommDestroy", C.sn_destroy(handle)) })
+	return errors.Join(err, x.closeStream())
+}
+
+// abort frees the communicator whatever the other ranks do.
+func (x *Comm) abort() error {
+	if x.handle != nil {
+		handle := x.handle
+		x.handle = nil
+		if err := x.dev.Within(func() error { return result("CommAbort", C.sn_abort(handle)) }); err != nil {
+			return err
+		}
+	}
+	return x.closeStream()
+}
+
+func (x *Comm) closeStream() error {
+	if x.stream == nil {
+		return nil
+	}
+	return x.stream.Close()
+}
+
+// AllToAllV is comm.DeviceComm's.
+func (x *Comm) AllToAllV(_ context.Context, item int, send comm.Buffer, sent []comm.Part, recv comm.Buffer, received []comm.Part) (comm.Transfer, error) {
+	size := x.c.Size()
+	if err := errors.Join(comm.CheckBuffer(size, item, send, sent), comm.CheckBuffer(size, item, recv, received)); err != nil {
+		return nil, err
+	}
+	sentAt, sentBytes := sizes(item, sent)
+	receivedAt, receivedBytes := sizes(item, received)
+	return x.begin("Send and ncclRecv", []comm.Buffer{send, recv}, func(at []C.sn_address, stream C.sn_address) C.int {
+		return C.sn_exchange(x.handle, C.int(size), at[0], &sentAt[0], &sentBytes[0], at[1], &receivedAt[0], &receivedBytes[0], stream)
+	})
+}
+
+// AllGatherV is comm.DeviceComm's.
+func (x *Comm) AllGatherV(_ context.Context, item int, send, recv comm.Buffer, parts []comm.Part) (comm.Transfer, error) {
+	size, rank := x.c.Size(), x.c.Rank()
+	if err := comm.CheckBuffer(size, item, recv, parts); err != nil {
+		return nil, err
+	}
+	mine := make([]comm.Part, size)
+	mine[rank].Count = parts[rank].Count
+	if err := comm.CheckBuffer(size, item, send, mine); err != nil {
+		return nil, err
+	}
+	at, bytes := sizes(item, parts)
+	return x.begin("Broadcast", []comm.Buffer{send, recv}, func(p []C.sn_address, stream C.sn_address) C.int {
+		return C.sn_gather(x.handle, C.int(size), C.int(rank), p[0], p[1], &at[0], &bytes[0], stream)
+	})
+}
+
+// Bcast copies the first bytes of root's buffer to all ranks.
+func (x *Comm) Bcast(_ context.Context, data comm.Buffer, bytes int64, root int) (comm.Transfer, error) {
+	if data == nil || bytes < 0 || bytes > data.Size() {
+		return nil, fmt.Errorf("comm/nccl: a broadcast of %d bytes", bytes)
+	}
+	if err := comm.CheckRoot(x.c, root); err != nil {
+		return nil, err
+	}
+	return x.begin("Broadcast", []comm.Buffer{data}, func(p []C.sn_address, stream C.sn_address) C.int {
+		return C.sn_bcast(x.handle, p[0], C.size_t(bytes), C.int(root), stream)
+	})
+}
+
+// AllReduce replaces the first integers of 64 bits of the buffers by their reductions over all ranks.
+func (x *Comm) AllReduce(_ context.Context, data comm.Buffer, count int64, op comm.Op) (comm.Transfer, error) {
+	if data == nil || count < 0 || count > data.Size()/8 {
+		return nil, fmt.Errorf("comm/nccl: a reduction of %d integers", count)
+	}
+	if err := comm.CheckOp(op); err != nil {
+		return nil, err
+	}
+	return x.begin("AllReduce", []comm.Buffer{data}, func(p []C.sn_address, stream C.sn_address) C.int {
+		return C.sn_allreduce(x.handle, p[0], C.size_t(count), reduction(op), stream)
+	})
+}
+
+// ReduceScatter reduces send over all ranks and leaves part r of the result, of count integers of 64 bits, in rank r's recv.
+func (x *Comm) ReduceScatter(_ context.Context, send, recv comm.Buffer, count int64, op comm.Op) (comm.Transfer, error) {
+	if send == nil || recv == nil || count < 0 || count > recv.Size()/8 || count > send.Size()/8/int64(x.c.Size()) {
+		return nil, fmt.Errorf("comm/nccl: a reduction of %d integers for each of %d ranks", count, x.c.Size())
+	}
+	if err := comm.CheckOp(op); err != nil {
+		return nil, err
+	}
+	return x.begin("ReduceScatter", []comm.Buffer{send, recv}, func(p []C.sn_address, stream C.sn_address) C.int {
+		return C.sn_reduce_scatter(x.handle, p[0], p[1], C.size_t(count), reduction(op), stream)
+	})
+}
+
+func reduction(op comm.Op) C.int {
+	if op == comm.Max {
+		return C.SN_MAX
+	}
+	return C.SN_SUM
+}
+
+// sizes returns where parts begin and how long they are, in bytes.
+func sizes(item int, parts []comm.Part) (at, bytes []C.size_t) {
+	for _, p := range parts {
+		at, bytes = append(at, C.size_t(p.Start)*C.size_t(item)), append(bytes, C.size_t(p.Count)*C.size_t(item))
+	}
+	return at, bytes
+}
+
+var errClosed = errors.New("comm/nccl: the communicator was closed or aborted")
+
+// begin submits an operation on buffers to the stream.
+func (x *Comm) begin(function string, buffers []comm.Buffer, f func(at []C.sn_address, stream C.sn_address) C.int) (comm.Transfer, error) {
+	if x.handle == nil {
+		return nil, errClosed
+	}
+	at := make([]C.sn_address, len(buffers))
+	for i, b := range buffers {
+		mine, ok := b.(backend.Buffer)
+		if !ok {
+			return nil, errors.New("comm/nccl: a buffer that is none of a device")
+		}
+		address, err := x.dev.Address(mine)
+		if err != nil {
+			return nil, err
+		}
+		at[i] = C.sn_address(address)
+	}
+	err := x.dev.Within(func() error { return result(function, f(at, C.sn_address(x.stream.Handle()))) })
+	runtime.KeepAlive(buffers)
+	if err != nil {
+		return nil, errors.Join(err, x.abort())
+	}
+	return transfer{x}, nil
+}
+
+// transfer is all that is in the stream.
+type transfer struct{ x *Comm }
+
+// Wait looks at the stream often at first, because short transfers are done soon, and at the library's errors now and then.
+func (t transfer) Wait(ctx context.Context) error {
+	const often, apart = 300 * time.Microsecond, 20 * time.Millisecond
+	x := t.x
+	if x.handle == nil {
+		return errClosed
+	}
+	start := time.Now()
+	for looked := start; ; {
+		done, err := x.stream.Done()
+		if err == nil && done {
+			return nil
+		}
+		if now := time.Now(); err == nil && now.Sub(looked) > apart {
+			looked = now
+			err = x.failure()
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return errors.Join(err, x.abort())
+		}
+		if time.Since(start) > often {
+			time.Sleep(20 * time.Microsecond)
+		}
+	}
+}
+
+// failure is what NCCL's own threads have met: a connection that broke, because another rank has died.
+func (x *Comm) failure() error {
+	var code C.int
+	if err := result("CommGetAsyncError", C.sn_async_error(x.handle, &code)); err != nil {
+		return err
+	}
+	return result("Send, ncclRecv or a collective, another rank may have died", code)
+}

@@ -1,0 +1,79 @@
+// Rows of tensors: copying them on the device, and what programs that exchange them with others need.
+
+package spmm
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/internal/plan"
+)
+
+var errMissing = errors.New("a tensor is missing")
+
+// RowList is numbers of rows in a device's memory, for CopyRows. Close it to free the memory.
+type RowList struct{ l *plan.RowList }
+
+// NewRowList copies numbers of rows, from 0 on, to a device.
+func NewRowList(ctx context.Context, dev *Device, rows []int32) (*RowList, error) {
+	d, err := dev.device()
+	if err != nil {
+		return nil, err
+	}
+	l, err := d.NewRowList(ctx, rows)
+	if err != nil {
+		return nil, err
+	}
+	return &RowList{l}, nil
+}
+
+// Close frees the list, when what was started with it is done. A second call does nothing.
+func (l *RowList) Close() error { return l.l.Close() }
+
+// RowCopy says which rows CopyRows copies: those that From lists, or those that follow each other from row Src on, to those
+// that To lists, or from row Dst on.
+type RowCopy struct {
+	Count    int      // rows, where nothing lists them
+	From, To *RowList // one at most; numbers count from Src or Dst
+	Src, Dst int
+}
+
+// CopyRows starts to copy rows of src to dst, two row-major tensors of as many columns and of one type on one device, each
+// in one block, under the rules of Plan.Start. A list To that names a row twice leaves either's contents there.
+func CopyRows(ctx context.Context, dst, src Operand, c RowCopy) (*Pending, error) {
+	t := tensorOf(dst)
+	if t == nil {
+		return nil, errMissing
+	}
+	o := plan.RowCopy{Count: c.Count, Src: c.Src, Dst: c.Dst}
+	if c.From != nil {
+		o.From = c.From.l
+	}
+	if c.To != nil {
+		o.To = c.To.l
+	}
+	p, err := t.Device().CopyRows(ctx, t, tensorOf(src), o)
+	if err != nil {
+		return nil, err
+	}
+	return &Pending{p}, nil
+}
+
+// ColumnRanges returns the range of each column of a row-major tensor in one block (package rfx), by which reproducible mode
+// quantises it. The device finds them.
+func ColumnRanges(ctx context.Context, o Operand) ([]rfx.Range, error) {
+	t := tensorOf(o)
+	if t == nil {
+		return nil, errMissing
+	}
+	return t.Device().ColumnRanges(ctx, t)
+}
+
+// Memory returns the buffer that a row-major tensor in one block lies in, and the bytes from the start of a row to the next:
+// for programs that use package backend, or exchange it with other devices. It is valid until Close of the tensor.
+func (t *Tensor[T]) Memory() (b backend.Buffer, pitch int, err error) { return t.t.Memory() }
+
+// Backend returns the device as package backend has it. It stays the Device's: closing it is Close's.
+func (d *Device) Backend() backend.Device { return d.d.Device }

@@ -1,0 +1,27 @@
+// Copies rows of a dense matrix. See rowcopy.go for how work is shared out.
+
+#include "params.h"
+
+typedef unsigned int u32;
+
+extern "C" __global__ void __launch_bounds__(256)
+rowcopy(const u32 *__restrict__ index, const uint4 *__restrict__ src, uint4 *dst, const Params p) {
+    u32 first = (blockIdx.x + blockIdx.z * p.width) * (256 * EACH) + threadIdx.x;
+    uint4 x[EACH];
+    size_t to[EACH];
+#pragma unroll
+    for (int k = 0; k < EACH; k++) { // all loads are under way at once
+        u32 t = first + 256 * k;
+        if (t >= p.items) continue;
+        u32 row = t / p.quads, q = t - row * p.quads;
+        size_t from = row;
+        to[k] = row;
+        if (p.place == 1) from = index[row];
+        if (p.place == 2) to[k] = index[row];
+        to[k] = (to[k] + p.dstrow) * p.quads + q;
+        x[k] = src[(from + p.srcrow) * p.quads + q];
+    }
+#pragma unroll
+    for (int k = 0; k < EACH; k++)
+        if (first + 256 * k < p.items) dst[to[k]] = x[k];
+}
