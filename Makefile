@@ -107,7 +107,7 @@ test-host:
 # Of these, what runs on ranks.
 .PHONY: test-mpi
 test-mpi:
-	SPMM_REQUIRE_MPI=openmpi,mpich $(TEST) -run 'Contract|Death|Library|MPI|Ranks|PropagateKilled' ./comm/... ./dist ./cmd/spmmrun
+	SPMM_REQUIRE_MPI=openmpi,mpich $(TEST) -run 'Contract|Death|Library|MPI|Ranks|PropagateKilled|StandIn|Staged' ./comm/... ./dist ./cmd/spmmrun
 
 # Plans and tensors that goroutines share, and work that many goroutines do, under the race detector.
 .PHONY: test-race
