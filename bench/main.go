@@ -34,7 +34,7 @@ import (
 
 // suites are the comparisons there are.
 var suites = map[string]func(*runner) error{
-	"cvse": cvse, "choice": choice, "floors": floors, "reproducible": reproducible, "copy": copies, "chain": chains, "values": newValues, "gonum": besideGonum, "pruned": pruned,
+	"cvse": cvse, "choice": choice, "floors": floors, "reproducible": reproducible, "copy": copies, "chain": chains, "values": newValues, "gonum": besideGonum, "pruned": pruned, "group": groups,
 	// parts of floors:
 	"24": floor24, "vectors": floorVectors, "jigsaw": floorJigsaw, "vulkan": floorVulkan, "hrpb": floorHRPB, "auto": floorAuto,
 }
