@@ -89,6 +89,11 @@ func Prepare[T formats.Value](ctx context.Context, c comm.Comm, dev *spmm.Device
 	mo := o.Multiply
 	if mo.Mode != spmm.Reproducible && (mo.Format == "" || mo.Format == "auto" || mo.Format == "csr") {
 		mo.Whole = spmm.Extent{Rows: rows.Rows(), NNZ: all[0]}
+		pieces := []int64{mo.Whole.CountPieces(s.A.RowPtr)}
+		if err := c.AllReduce(pieces, comm.Sum); err != nil {
+			return nil, err
+		}
+		mo.Whole.Pieces = pieces[0]
 	}
 	p.mode, err = newReproducible(c, s.A, mo)
 	if err != nil {

@@ -19,7 +19,8 @@ import (
 // divided is a matrix to be shared, as it is multiplied with on the left.
 type divided struct {
 	*source
-	turned bool // see Options.operand
+	turned bool   // see Options.operand
+	extent Extent // once rows are shared out
 }
 
 // newDivided returns the matrix to share. Of a quantised one, o is then for the precision of B.
@@ -31,7 +32,7 @@ func newDivided(a formats.Encoded, o *Options) (divided, error) {
 		return divided{source: newQuantisedSource(q)}, nil
 	}
 	m, turned := o.operand(a)
-	return divided{newSource(m), turned}, nil
+	return divided{source: newSource(m), turned: turned}, nil
 }
 
 // decision is a split and its reason.
@@ -310,6 +311,10 @@ func (m divided) packed(ctx context.Context, devs []*Device, weights []float64, 
 	}
 	const rows = 32 // what panels of all formats fit in
 	bounds := cutRows(m.csr(), weights, lcm(rows, max(1, panel)))
+	all, _ := m.Dims()
+	ptr, _ := m.csr().Pattern()
+	m.extent = Extent{Rows: all, NNZ: m.NNZ()}
+	m.extent.Pieces = m.extent.CountPieces(ptr)
 	plans, err := each(ctx, devs, func(ctx context.Context, i int, d *Device) (*Plan, error) {
 		e, err := m.part(ctx, d, bounds[i], bounds[i+1], c, whole, o)
 		if err != nil {
@@ -340,8 +345,7 @@ func (m divided) part(ctx context.Context, d *Device, lo, hi int, c *candidate, 
 		return nil, err
 	}
 	c = &candidate{kernel: c.kernel, variant: v, room: c.room, why: c.why}
-	rows, _ := m.Dims()
-	s := &source{Encoded: m.csr().RowRange(lo, hi), of: Extent{Rows: rows, NNZ: m.NNZ()}}
+	s := &source{Encoded: m.csr().RowRange(lo, hi), of: m.extent}
 	if whole == nil {
 		return c.encode(ctx, s)
 	}

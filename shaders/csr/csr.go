@@ -74,7 +74,9 @@ const maxEntries = math.MaxUint32 - 1<<16
 var encode = spec.Encoder(pack[half.F16], pack[half.BF16], pack[float32])
 
 func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
-	return packShare(a, v, spec.Extent{Rows: a.Rows, NNZ: a.NNZ()})
+	of := spec.Extent{Rows: a.Rows, NNZ: a.NNZ()}
+	of.Pieces = of.CountPieces(a.RowPtr)
+	return packShare(a, v, of)
 }
 
 // encodeShare cuts long rows where they would be cut within the larger matrix.
@@ -99,7 +101,7 @@ func packShare[T formats.Value](a *formats.CSR[T], _ *spec.Variant, of spec.Exte
 		rowptr[i] = uint32(p)
 	}
 	split, heavy := spec.SplitRows(a.RowPtr, spec.LongestRow(of.Rows, of.NNZ))
-	split.Average = of.Average()
+	split.Average, split.Items = of.Average(), of.Rows+int(of.Pieces)
 	e := &spec.Packed{
 		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(), Format: split,
 		Arrays: []spec.Array{
@@ -166,7 +168,7 @@ func check(v *spec.Variant, e *spec.Packed, p spec.Problem) error {
 
 // pickShape spreads a warp's 32 lanes over columns first, then over the entries of a row as far as rows are
 // long, then over rows. Where that makes too few warps for the device, tiles of columns get
-// narrower.
+// narrower; of rows of a larger matrix, where that would: they are summed as within it.
 func pickShape(v *spec.Variant, e *spec.Packed, p spec.Problem) shape {
 	if v.Code == backend.CodeGo {
 		return goShape(e, p)
@@ -177,8 +179,7 @@ func pickShape(v *spec.Variant, e *spec.Packed, p spec.Problem) shape {
 		across *= 2
 	}
 	split := e.Format.(spec.Split)
-	items := e.Rows + int(split.Pieces)
-	warps := func() int { return items * spec.Ceil(p.N, across*vec) }
+	warps := func() int { return split.Items * spec.Ceil(p.N, across*vec) }
 	for across > 8 && warps() < 16*p.Caps.Units {
 		across /= 2
 	}

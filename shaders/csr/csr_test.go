@@ -153,7 +153,7 @@ func TestEncode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := e.Format, (spec.Split{Longest: 256, Pieces: 3, Rows: 1, Average: 300}); got != want {
+	if got, want := e.Format, (spec.Split{Longest: 256, Pieces: 3, Rows: 1, Average: 300, Items: 5}); got != want {
 		t.Errorf("split is %+v, want %+v", got, want)
 	}
 	heavy := backend.View[uint32](e.Arrays[3].Data)[:9]

@@ -52,6 +52,7 @@ var Format = &spec.Format{
 	Packing:         []string{"WARPS", "CLUSTER", "STAGED", "PAIRS", "SHORT_PIECES"},
 	Encode:          spec.Quantising(spec.Encoder(pack[half.F16], pack[half.BF16], pack[float32]), packQuantised),
 	EncodeQuantised: packQuantised,
+	EncodePart:      packPart,
 	Adopt:           spec.Adopter(take[half.F16], take[half.BF16], take[float32]),
 	Launch:          launch,
 	Suited:          suited,
@@ -77,12 +78,34 @@ type params struct {
 
 // pack encodes a matrix with as many streams a group as keep a device's warps busy.
 func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
-	o := lanestream.Options{Parts: parts(a.Rows, v)}
+	o := options(v)
+	o.Parts = parts(a.Rows, v)
+	shorten(&o, v, float64(len(a.Val))/max(1, float64(a.Rows)*float64(a.Cols)))
+	return packWith(a, v, o)
+}
+
+// packPart packs some rows so that each is summed as within the whole matrix: in as many streams, pieces of the same steps.
+func packPart(rows formats.Sparse, v *spec.Variant, whole *spec.Packed) (*spec.Packed, error) {
+	s, o := shapeOf(whole), options(v)
+	o.Parts, o.PieceSteps, o.Window = s.Parts, s.PieceSteps, s.Window
+	return spec.Encoder(partWith[half.F16](o), partWith[half.BF16](o), partWith[float32](o))(rows, v)
+}
+
+func partWith[T formats.Value](o lanestream.Options) func(*formats.CSR[T], *spec.Variant) (*spec.Packed, error) {
+	return func(a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) { return packWith(a, v, o) }
+}
+
+// options are those that follow from the variant alone.
+func options(v *spec.Variant) lanestream.Options {
+	var o lanestream.Options
 	if staged(v) {
 		o.Layout = int(v.Const("PAIRS"))
 		o.RingRows = stagedRows(o.Layout)
 	}
-	shorten(&o, v, float64(len(a.Val))/max(1, float64(a.Rows)*float64(a.Cols)))
+	return o
+}
+
+func packWith[T formats.Value](a *formats.CSR[T], v *spec.Variant, o lanestream.Options) (*spec.Packed, error) {
 	m, err := lanestream.Encode(a, o)
 	if err != nil {
 		return nil, err
@@ -134,7 +157,7 @@ func arrange[T formats.Value](m *lanestream.Matrix[T], v *spec.Variant) (*spec.P
 		index = append(index, x...)
 	}
 	e := &spec.Packed{
-		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Stats: m.Stats(), Items: int64(m.Groups()), Format: m,
+		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Stats: m.Stats(), Items: int64(m.Groups()), Format: m, Panel: lanestream.GroupRows,
 		Arrays: []spec.Array{
 			spec.NewArray("index", index),
 			spec.NewArray("mask", m.Mask),

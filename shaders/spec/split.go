@@ -8,12 +8,25 @@ type Split struct {
 	Pieces  uint32
 	Rows    uint32 // rows in pieces
 	Average int    // entries of a row
+	Items   int    // rows and pieces of the whole matrix
 }
 
 // Extent is the size of a matrix of which another is some rows.
 type Extent struct {
-	Rows int
-	NNZ  int64
+	Rows   int
+	NNZ    int64
+	Pieces int64 // in which its long rows are summed: CountPieces of all of them
+}
+
+// CountPieces returns the pieces of those of some rows that are cut, given where each begins and the last ends.
+func (e Extent) CountPieces(rowptr []int64) (n int64) {
+	longest := int64(LongestRow(e.Rows, e.NNZ))
+	for i := 1; i < len(rowptr); i++ {
+		if entries := rowptr[i] - rowptr[i-1]; entries > longest {
+			n += (entries-1)/longest + 1
+		}
+	}
+	return n
 }
 
 // Average is the mean of a row's entries, rounded down.
