@@ -83,3 +83,22 @@ func toOwners[T plain](c comm.Comm, s []T, owner []int32, sent, received []comm.
 	out := make([]T, comm.End(received))
 	return out, exchangeSlices(c, ordered, sent, out, received)
 }
+
+// Transpose returns the ranks' shares of the transpose of a matrix, of about as many rows each; Balance makes that as many
+// entries. s is not needed afterwards.
+func Transpose[T formats.Value](c comm.Comm, s Share[T]) (Share[T], error) {
+	rows, err := s.bounds(c)
+	if err != nil {
+		return s, err
+	}
+	if err := comm.Agree(c, s.A.Validate(), nil); err != nil {
+		return s, err
+	}
+	e := s.A.ToCOO()
+	e.Rows, e.Cols, e.Row, e.Col = s.A.Cols, rows.Rows(), e.Col, e.Row
+	for p := range e.Col {
+		e.Col[p] += int32(s.First)
+	}
+	t, _, err := FromEntries(c, e)
+	return t, err
+}

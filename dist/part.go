@@ -29,6 +29,7 @@ type part[T formats.Value] struct {
 	ownList *spmm.RowList         // own
 	b       *spmm.Tensor[T]       // B with the last row, where it is not as it comes
 	c       *spmm.Tensor[float32] // where rows of C do not follow each other
+	bias    *spmm.Tensor[float32] // the elements of these rows
 }
 
 // split cuts the share into an inner part, if it is worth it, and an outer one, and plans the exchange of the rows that the
@@ -187,6 +188,9 @@ func (q *part[T]) reserve(n int, private bool) (err error) {
 		}
 	}
 	if q.rows != nil {
+		if q.bias, err = spmm.NewTensor[float32](q.dev, len(q.rows), 1, false); err != nil {
+			return err
+		}
 		q.c, err = spmm.NewTensor[float32](q.dev, len(q.rows), n, false)
 	}
 	return err
@@ -198,10 +202,12 @@ func (q *part[T]) release() error {
 	if q.b != nil {
 		errs = append(errs, q.b.Close())
 	}
-	if q.c != nil {
-		errs = append(errs, q.c.Close())
+	for _, t := range []*spmm.Tensor[float32]{q.c, q.bias} {
+		if t != nil {
+			errs = append(errs, t.Close())
+		}
 	}
-	q.b, q.c = nil, nil
+	q.b, q.c, q.bias = nil, nil, nil
 	return errors.Join(errs...)
 }
 
@@ -227,7 +233,7 @@ func (s started) wait(ctx context.Context) error {
 }
 
 // start begins to compute the part's rows of c from its B: b, or the part's own copy of it.
-func (q *part[T]) start(ctx context.Context, bits int, alpha float32, b *spmm.Tensor[T], beta float32, c *spmm.Tensor[float32]) (s started, err error) {
+func (q *part[T]) start(ctx context.Context, bits int, alpha float32, b *spmm.Tensor[T], beta float32, c *spmm.Tensor[float32], e ...spmm.Epilogue) (s started, err error) {
 	if err := q.prepare(ctx, bits); err != nil {
 		return nil, err
 	}
@@ -239,14 +245,22 @@ func (q *part[T]) start(ctx context.Context, bits int, alpha float32, b *spmm.Te
 		b = q.b
 	}
 	if q.rows == nil {
-		return s, s.and(q.current.Start(ctx, alpha, b, beta, c))
+		return s, s.and(q.current.Start(ctx, alpha, b, beta, c, e...))
+	}
+	if len(e) == 1 && e[0].RowBias != nil {
+		if err := s.and(spmm.CopyRows(ctx, q.bias, e[0].RowBias, spmm.RowCopy{From: q.rowList})); err != nil {
+			return nil, err
+		}
+		mine := e[0]
+		mine.RowBias = q.bias
+		e = []spmm.Epilogue{mine}
 	}
 	if beta != 0 {
 		if err := s.and(spmm.CopyRows(ctx, q.c, c, spmm.RowCopy{From: q.rowList})); err != nil {
 			return nil, err
 		}
 	}
-	if err := s.and(q.current.Start(ctx, alpha, b, beta, q.c)); err != nil {
+	if err := s.and(q.current.Start(ctx, alpha, b, beta, q.c, e...)); err != nil {
 		return nil, err
 	}
 	return s, s.and(spmm.CopyRows(ctx, c, q.c, spmm.RowCopy{To: q.rowList}))

@@ -187,8 +187,8 @@ type Timing struct {
 
 // Run computes this rank's rows of C = alpha·A·B + beta·C, given its rows of B: b and c are row-major, with the rows that
 // Held and Shares say, and as many columns on all ranks. c is not read where beta is 0. They are copied to the device and
-// back; see RunTensors. An error leaves ranks out of step: the job is to be aborted.
-func (p *Plan[T]) Run(ctx context.Context, alpha float32, b *formats.Dense[T], beta float32, c *formats.Dense[float32]) (Timing, error) {
+// back; see RunTensors, which says what an Epilogue may be. An error leaves ranks out of step: the job is to be aborted.
+func (p *Plan[T]) Run(ctx context.Context, alpha float32, b *formats.Dense[T], beta float32, c *formats.Dense[float32], e ...spmm.Epilogue) (Timing, error) {
 	start := time.Now()
 	if err := p.fits(b, c); err != nil {
 		return Timing{}, err
@@ -204,7 +204,7 @@ func (p *Plan[T]) Run(ctx context.Context, alpha float32, b *formats.Dense[T], b
 		return Timing{}, err
 	}
 	in := time.Since(start)
-	t, err := p.RunTensors(ctx, alpha, p.host.b, beta, p.host.c)
+	t, err := p.RunTensors(ctx, alpha, p.host.b, beta, p.host.c, e...)
 	if err != nil {
 		return t, err
 	}
@@ -251,12 +251,15 @@ func (p *Plan[T]) releaseHost() error {
 // in one block, as NewTensor makes them, with the rows that Held and Shares say and as many columns on all ranks. Nothing but
 // what ranks exchange leaves the device. c is not read where beta is 0. An error leaves ranks out of step: the job is to be
 // aborted.
-func (p *Plan[T]) RunTensors(ctx context.Context, alpha float32, b *spmm.Tensor[T], beta float32, c *spmm.Tensor[float32]) (Timing, error) {
-	return p.run(ctx, alpha, b, beta, c, nil)
+//
+// At most one Epilogue may be given, the same on all ranks. Its RowBias is a row-major tensor of f32, of this rank's rows and
+// one column.
+func (p *Plan[T]) RunTensors(ctx context.Context, alpha float32, b *spmm.Tensor[T], beta float32, c *spmm.Tensor[float32], e ...spmm.Epilogue) (Timing, error) {
+	return p.run(ctx, alpha, b, beta, c, nil, e...)
 }
 
 // run is RunTensors; prepare, if there is one, begins what is to be done to c before, during the exchange.
-func (p *Plan[T]) run(ctx context.Context, alpha float32, b *spmm.Tensor[T], beta float32, c *spmm.Tensor[float32], prepare func() (*spmm.Pending, error)) (Timing, error) {
+func (p *Plan[T]) run(ctx context.Context, alpha float32, b *spmm.Tensor[T], beta float32, c *spmm.Tensor[float32], prepare func() (*spmm.Pending, error), e ...spmm.Epilogue) (Timing, error) {
 	var t Timing
 	start := time.Now()
 	if err := p.fitTensors(b, c); err != nil {
@@ -286,7 +289,7 @@ func (p *Plan[T]) run(ctx context.Context, alpha float32, b *spmm.Tensor[T], bet
 			return t, err
 		}
 	}
-	inner, err := p.startInner(ctx, bits, alpha, b, beta, c, prepare)
+	inner, err := p.startInner(ctx, bits, alpha, b, beta, c, prepare, e)
 	if err != nil {
 		return t, err
 	}
@@ -301,7 +304,7 @@ func (p *Plan[T]) run(ctx context.Context, alpha float32, b *spmm.Tensor[T], bet
 	var rest started
 	begun := time.Now()
 	if err == nil && p.outer != nil {
-		rest, err = p.outer.start(ctx, bits, alpha, p.buffers.local, beta, c)
+		rest, err = p.outer.start(ctx, bits, alpha, p.buffers.local, beta, c, e...)
 	}
 	in := <-meanwhile
 	err = errors.Join(err, in.err, rest.wait(ctx))
@@ -316,14 +319,14 @@ func (p *Plan[T]) run(ctx context.Context, alpha float32, b *spmm.Tensor[T], bet
 }
 
 // startInner begins what needs nothing from other ranks.
-func (p *Plan[T]) startInner(ctx context.Context, bits int, alpha float32, b *spmm.Tensor[T], beta float32, c *spmm.Tensor[float32], prepare func() (*spmm.Pending, error)) (s started, err error) {
+func (p *Plan[T]) startInner(ctx context.Context, bits int, alpha float32, b *spmm.Tensor[T], beta float32, c *spmm.Tensor[float32], prepare func() (*spmm.Pending, error), e []spmm.Epilogue) (s started, err error) {
 	if prepare != nil {
 		if err := s.and(prepare()); err != nil {
 			return nil, err
 		}
 	}
 	if p.inner != nil {
-		more, err := p.inner.start(ctx, bits, alpha, b, beta, c)
+		more, err := p.inner.start(ctx, bits, alpha, b, beta, c, e...)
 		if err != nil {
 			return nil, err
 		}

@@ -5,8 +5,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spmmrun/spmm"
-	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/comm"
 	"github.com/spmmrun/spmm/dist"
 	"github.com/spmmrun/spmm/dtype"
@@ -261,7 +258,7 @@ func (g *propagation) run(ctx context.Context, stdout io.Writer, p *progress, r 
 	}
 	p.step("writing", -1)
 	if report.Output, err = s.write(ctx, r, out); err != nil {
-		return r.agree(fmt.Errorf("--out: %w", err))
+		return r.agree(err)
 	}
 	p.end()
 	if r.Rank() == 0 {
@@ -278,7 +275,7 @@ func (g *propagation) begin(ctx context.Context, r *ranks, dev *spmm.Device, via
 	}
 	p.step("sharing out the graph", -1)
 	s := &state{dev: dev}
-	if s.share, err = shareOf[float32](ctx, r, read); err != nil {
+	if s.share, err = shareOf[float32](ctx, r, read, false); err != nil {
 		return nil, err
 	}
 	s.share, err = dist.Normalise(r, s.share, normalisationOf[g.normalise])
@@ -422,25 +419,7 @@ func (s *state) write(ctx context.Context, r *ranks, out *output) (string, error
 	if err := r.agree(err); err != nil {
 		return "", err
 	}
-	h := sha256.New()
-	rows := s.plan.Shares()
-	if r.Rank() != 0 {
-		return "", dist.Collect(r, rows, x, nil)
-	}
-	to := func(w io.Writer) error {
-		return writeArray(w, rows.Rows(), x.Cols, func(each func(*formats.Dense[float32]) error) error {
-			return dist.Collect(r, rows, x, func(d *formats.Dense[float32]) error {
-				h.Write(backend.Bytes(d.Data[:d.Rows*d.Cols]))
-				return each(d)
-			})
-		})
-	}
-	if out.f == nil {
-		err = to(io.Discard)
-	} else {
-		err = out.write(to)
-	}
-	return hex.EncodeToString(h.Sum(nil)), err
+	return collectTo(r, s.plan.Shares(), x, out)
 }
 
 // writeArray writes an array as .npy, whose rows collect gives to a function. collect is called whatever fails: other ranks wait

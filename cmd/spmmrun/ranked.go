@@ -24,7 +24,6 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/formats/half"
-	"github.com/spmmrun/spmm/formats/npy"
 	"github.com/spmmrun/spmm/internal/printable"
 )
 
@@ -35,8 +34,7 @@ func (j *job) checkForRanks() error {
 		flag string
 	}{
 		{isList(j.backend), "--backend " + j.backend}, {j.split != splits[0], "--split"}, {j.memory != 0, "--memory"},
-		{j.transpose, "--transpose"}, {j.tune, "--tune"}, {quantised[j.quantise] != dtype.Invalid, "--quantise"},
-		{j.epilogue.biasFile != "", "--bias"}, {j.epilogue.activation != "none", "--activation"},
+		{j.tune, "--tune"}, {quantised[j.quantise] != dtype.Invalid, "--quantise"},
 	} {
 		if f.set {
 			return fmt.Errorf("%s is for one process: start spmmrun without mpirun or srun", f.flag)
@@ -77,11 +75,11 @@ func (j *job) runOnRanks(ctx context.Context, stdout io.Writer, p *progress, r *
 	var result *result
 	switch prec.Storage() {
 	case dtype.F16:
-		result, err = multiplyOnRanks[half.F16](ctx, j, r, dev, prec, a, p)
+		result, err = multiplyOnRanks[half.F16](ctx, j, r, dev, prec, a, out, p)
 	case dtype.BF16:
-		result, err = multiplyOnRanks[half.BF16](ctx, j, r, dev, prec, a, p)
+		result, err = multiplyOnRanks[half.BF16](ctx, j, r, dev, prec, a, out, p)
 	default:
-		result, err = multiplyOnRanks[float32](ctx, j, r, dev, prec, a, p)
+		result, err = multiplyOnRanks[float32](ctx, j, r, dev, prec, a, out, p)
 	}
 	if err != nil {
 		return err
@@ -92,11 +90,6 @@ func (j *job) runOnRanks(ctx context.Context, stdout io.Writer, p *progress, r *
 		err = result.report.print(stdout, j.report)
 		if v := result.report.Verify; err == nil && v != nil && !v.OK {
 			err = fmt.Errorf("%w: %s", errWrong, v.worst)
-		}
-		if err == nil && j.out != "" {
-			if err = out.write(func(w io.Writer) error { return npy.Write(w, result.c) }); err != nil {
-				err = fmt.Errorf("--out: %w", err)
-			}
 		}
 	}
 	return r.agree(err)
@@ -111,10 +104,12 @@ type shared[T formats.Value] struct {
 	c0    *formats.Dense[float32] // of this rank, nil if beta is 0
 	file  *formats.Dense[float32] // all of B, if it comes from a file; else nil
 	n     int                     // columns
+
+	epilogue oracle.Epilogue // with the elements of a row bias that are this rank's
 }
 
 // multiplyOnRanks does the job with data of type T. The result is rank 0's.
-func multiplyOnRanks[T formats.Value](ctx context.Context, j *job, r *ranks, dev *spmm.Device, prec dtype.Type, a rowsRead, p *progress) (*result, error) {
+func multiplyOnRanks[T formats.Value](ctx context.Context, j *job, r *ranks, dev *spmm.Device, prec dtype.Type, a rowsRead, out *output, p *progress) (*result, error) {
 	via, err := r.via(ctx, dev, j.exchange, p)
 	if err != nil {
 		return nil, err
@@ -137,7 +132,7 @@ func multiplyOnRanks[T formats.Value](ctx context.Context, j *job, r *ranks, dev
 	}
 	described := info.Plan
 	described.Rows, described.Cols, described.NNZ, described.Stats.StoredBytes = q.plan.Shares().Rows(), q.share.A.Cols, all[0], all[1]
-	res := &result{report: newReport(j, q.n, oracle.Epilogue{}, dev.Info(), described, ts, spmm.Bound{})}
+	res := &result{report: newReport(j, q.n, q.epilogue, dev.Info(), described, ts, spmm.Bound{})}
 	if res.report.Ranks, err = newRanksReport(r, dev.Info(), info, last); err != nil {
 		return nil, err
 	}
@@ -150,21 +145,38 @@ func multiplyOnRanks[T formats.Value](ctx context.Context, j *job, r *ranks, dev
 			return nil, err
 		}
 	}
-	h := sha256.New()
-	if r.Rank() == 0 && j.out != "" {
-		res.c = &formats.Dense[float32]{Cols: q.n, LD: q.n}
+	if v := res.report.Verify; v != nil && !v.OK {
+		out = &output{} // what is wrong is not written
 	}
-	err = dist.Collect(r, q.plan.Shares(), c, func(rows *formats.Dense[float32]) error {
-		data := rows.Data[:rows.Rows*rows.Cols]
-		h.Write(backend.Bytes(data))
-		if res.c != nil {
-			res.c.Rows += rows.Rows
-			res.c.Data = append(res.c.Data, data...)
-		}
-		return nil
-	})
-	res.report.OutputSHA256 = hex.EncodeToString(h.Sum(nil))
+	res.report.OutputSHA256, err = collectTo(r, q.plan.Shares(), c, out)
 	return res, err
+}
+
+// collectTo brings rows of all ranks to rank 0, some at a time, which writes them to out if that is a file, and returns their
+// SHA-256.
+func collectTo(r *ranks, bounds dist.Bounds, mine *formats.Dense[float32], out *output) (string, error) {
+	if r.Rank() != 0 {
+		return "", dist.Collect(r, bounds, mine, nil)
+	}
+	h := sha256.New()
+	to := func(w io.Writer) error {
+		return writeArray(w, bounds.Rows(), mine.Cols, func(each func(*formats.Dense[float32]) error) error {
+			return dist.Collect(r, bounds, mine, func(d *formats.Dense[float32]) error {
+				h.Write(backend.Bytes(d.Data[:d.Rows*d.Cols]))
+				return each(d)
+			})
+		})
+	}
+	var err error
+	if out.f == nil {
+		err = to(io.Discard)
+	} else {
+		err = out.write(to)
+	}
+	if err != nil {
+		return "", fmt.Errorf("--out: %w", err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // newShared shares out A, plans, and makes or reads this rank's rows of B.
@@ -179,7 +191,7 @@ func newShared[T formats.Value](ctx context.Context, j *job, r *ranks, dev *spmm
 		return nil, err
 	}
 	q := &shared[T]{n: j.cols, dev: dev}
-	if q.share, err = shareOf[T](ctx, r, a); err != nil {
+	if q.share, err = shareOf[T](ctx, r, a, j.transpose); err != nil {
 		return nil, err
 	}
 	if j.bFile != "" {
@@ -196,6 +208,9 @@ func newShared[T formats.Value](ctx context.Context, j *job, r *ranks, dev *spmm
 	o, err := j.sums(spmm.Options{Format: j.format, Precision: prec, Cols: q.n})
 	if err != nil {
 		return nil, r.agree(err)
+	}
+	if err := q.readEpilogue(ctx, j, r); err != nil {
+		return nil, err
 	}
 	// B and C here, what comes of B at most, and C as it was.
 	size, rows, held := float64(formats.TypeOf[T]().Size()), float64(q.share.A.Rows), float64(q.share.A.Cols)/float64(r.Size())
@@ -215,6 +230,23 @@ func newShared[T formats.Value](ctx context.Context, j *job, r *ranks, dev *spmm
 		q.c0 = gen.DenseRows(lo, hi, q.n, j.seed+1, gen.Values{})
 	}
 	return q, nil
+}
+
+// readEpilogue reads the bias, if there is one, of which a rank keeps the elements of its rows.
+func (q *shared[T]) readEpilogue(ctx context.Context, j *job, r *ranks) error {
+	rows := []int64{int64(q.share.A.Rows)}
+	if err := r.AllReduce(rows, comm.Sum); err != nil {
+		return err
+	}
+	e, err := j.epilogue.read(ctx, int(rows[0]), q.n)
+	if err := r.agree(err); err != nil {
+		return err
+	}
+	if e.RowBias != nil {
+		e.RowBias = e.RowBias[q.share.First:][:q.share.A.Rows]
+	}
+	q.epilogue = e
+	return nil
 }
 
 // rowsOfB makes rows of B, or takes them from its file.
@@ -247,6 +279,11 @@ func (q *shared[T]) measure(ctx context.Context, j *job, r *ranks, c *formats.De
 		return ts, last, err
 	}
 	defer out.Close()
+	e, closeBias, err := q.biasOnDevice(ctx)
+	if err := r.agree(err); err != nil {
+		return ts, last, err
+	}
+	defer closeBias()
 	p.step("multiplying", int64(j.warmup+j.repeats))
 	for i := range j.warmup + j.repeats {
 		if q.c0 != nil {
@@ -257,7 +294,7 @@ func (q *shared[T]) measure(ctx context.Context, j *job, r *ranks, c *formats.De
 		if err := r.Barrier(); err != nil {
 			return ts, last, err
 		}
-		t, err := q.plan.RunTensors(ctx, j.alpha, b, j.beta, out)
+		t, err := q.plan.RunTensors(ctx, j.alpha, b, j.beta, out, e)
 		if err != nil {
 			return ts, last, err
 		}
@@ -277,6 +314,20 @@ func (q *shared[T]) measure(ctx context.Context, j *job, r *ranks, c *formats.De
 		ts.each = append(ts.each, time.Duration(t))
 	}
 	return ts, last, nil
+}
+
+// biasOnDevice returns the epilogue as ranks take it: a row bias is a row-major column.
+func (q *shared[T]) biasOnDevice(ctx context.Context) (spmm.Epilogue, func(), error) {
+	if q.epilogue.RowBias == nil {
+		return onDevice(ctx, q.dev, q.epilogue)
+	}
+	e, _, err := onDevice(ctx, q.dev, oracle.Epilogue{Activation: q.epilogue.Activation})
+	if err != nil {
+		return e, nil, err
+	}
+	bias, err := tensorOf(ctx, q.dev, &formats.Dense[float32]{Rows: len(q.epilogue.RowBias), Cols: 1, LD: 1, Data: q.epilogue.RowBias})
+	e.RowBias = bias
+	return e, func() { bias.Close() }, err
 }
 
 // tensorOf returns a matrix as a tensor.
@@ -358,7 +409,7 @@ func (q *shared[T]) joinVerdicts(r *ranks, v *verifyReport) error {
 // sampled returns the product of those of this rank's rows that are checked, with the columns that they meet alone, and the
 // numbers of the rows within C. In reproducible mode B has one more row, with the largest elements of all of B's columns.
 func (q *shared[T]) sampled(j *job, r *ranks, compute dtype.Type, c *formats.Dense[float32]) (oracle.Problem, *formats.Dense[float32], []int, error) {
-	p := oracle.Problem{Alpha: j.alpha, Beta: j.beta, Compute: compute, Out: dtype.F32}
+	p := oracle.Problem{Alpha: j.alpha, Beta: j.beta, Epilogue: q.epilogue, Compute: compute, Out: dtype.F32}
 	a := formats.Convert[float32](q.share.A)
 	rows := make([]int, a.Rows)
 	for i := range rows {
@@ -368,6 +419,9 @@ func (q *shared[T]) sampled(j *job, r *ranks, compute dtype.Type, c *formats.Den
 		rows = sampleRows(a, q.n*r.Size())
 	}
 	p.A, p.C = pickRows(a, rows), pickDense(q.c0, rows)
+	if p.Epilogue.RowBias != nil {
+		p.Epilogue.RowBias = pick(p.Epilogue.RowBias, rows)
+	}
 	met := slices.Clone(p.A.ColIdx)
 	slices.Sort(met)
 	met = slices.Compact(met)

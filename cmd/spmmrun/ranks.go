@@ -327,8 +327,8 @@ func (r *ranks) generate(ctx context.Context, name string, seed uint64) (rowsRea
 	return rowsRead{a: a, first: lo, shared: true, typ: a.Type()}, nil
 }
 
-// shareOf balances what was read, as elements of type T.
-func shareOf[T formats.Value](ctx context.Context, r *ranks, l rowsRead) (dist.Share[T], error) {
+// shareOf balances what was read, or its transpose, as elements of type T.
+func shareOf[T formats.Value](ctx context.Context, r *ranks, l rowsRead, transpose bool) (dist.Share[T], error) {
 	var a *formats.CSR[T]
 	if l.a != nil {
 		a = formats.Convert[T](l.a)
@@ -340,7 +340,14 @@ func shareOf[T formats.Value](ctx context.Context, r *ranks, l rowsRead) (dist.S
 			return s, err
 		}
 	}
-	s, err := dist.Balance(ctx, r, s)
+	var err error
+	if transpose {
+		s, err = dist.Transpose(r, s)
+		if err := r.agree(err); err != nil {
+			return s, err
+		}
+	}
+	s, err = dist.Balance(ctx, r, s)
 	return s, r.agree(err)
 }
 

@@ -102,6 +102,20 @@ func outliersFile(t *testing.T, rows, cols int) string {
 	return name
 }
 
+// column is a file with a vector of n elements.
+func column(t *testing.T, n int) string {
+	t.Helper()
+	var text bytes.Buffer
+	if err := npy.Write(&text, gen.Dense(n, 1, 8, gen.Values{})); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(t.TempDir(), "bias.npy")
+	if err := os.WriteFile(name, text.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
 func TestRanks(t *testing.T) {
 	ls := mpitest.Launchers(t)
 	program := command(t)
@@ -114,6 +128,9 @@ func TestRanks(t *testing.T) {
 		{[]int{3}, "--mode reproducible --p 23 --verify full --b " + b + " gen:rmat,scale=11"},
 		{[]int{4}, "--mode reproducible --alpha 0.5 --beta 2 -n 7 gen:stencil,side=13"},
 		{[]int{4}, "--format csr -n 9 --precision f16 gen:uniform,rows=3,cols=400,density=0.1"},
+		{[]int{3}, "--format csr -n 4 --transpose gen:powerlaw,rows=500,cols=300,nnz-per-row=4"},
+		{[]int{3}, "--format csr -n 5 --activation gelu --bias " + column(t, 1331) + " gen:stencil,side=11"},
+		{[]int{2}, "--mode reproducible --beta 1 -n 5 --activation relu --bias " + column(t, 5) + " gen:stencil,side=11"},
 		{[]int{2}, "--format csr -n 4 ../../testdata/matrices/ca-CondMat.mtx.gz"},
 		{[]int{3}, "--format csr -n 4 " + unzipped(t, "../../testdata/matrices/ca-CondMat.mtx.gz")}, // which ranks read together
 	} {

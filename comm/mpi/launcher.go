@@ -54,10 +54,34 @@ func launcher(env func(string) string) (Launch, bool) {
 				break
 			}
 		}
-		l.LocalSize, _ = number(v.among)
+		if n, ok := number(v.among); ok {
+			l.LocalSize = n
+		} else if node, ok := number("SLURM_NODEID"); ok {
+			l.LocalSize = min(size, tasksOn(node, env("SLURM_STEP_TASKS_PER_NODE")))
+		}
 		return l, size > 1
 	}
 	return Launch{}, false
+}
+
+// tasksOn returns the tasks on a node by Slurm's list of all nodes', such as 4(x2),3; 0 if it does not tell.
+func tasksOn(node int, list string) int {
+	for _, item := range strings.Split(list, ",") {
+		count, times, repeated := strings.Cut(strings.TrimSuffix(item, ")"), "(x")
+		n, err := strconv.Atoi(count)
+		nodes := 1
+		if repeated && err == nil {
+			nodes, err = strconv.Atoi(times)
+		}
+		if err != nil || n < 0 || nodes < 1 {
+			return 0
+		}
+		if node < nodes {
+			return n
+		}
+		node -= nodes
+	}
+	return 0
 }
 
 // The sonames of MPI libraries.

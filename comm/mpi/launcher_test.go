@@ -24,6 +24,10 @@ func TestLauncher(t *testing.T) {
 		{"MPICH under Slurm", "PMI_SIZE=8 PMI_RANK=5 SLURM_STEP_NUM_TASKS=8 SLURM_PROCID=5 SLURM_LOCALID=1", mpi.Launch{By: "MPICH", Rank: 5, Size: 8, LocalRank: 1}, true, "libmpich.so.12"},
 		{"Slurm with PMIx", "PMIX_RANK=5 SLURM_STEP_NUM_TASKS=8 SLURM_PROCID=5 SLURM_LOCALID=2", mpi.Launch{By: "PMIx", Rank: 5, Size: 8, LocalRank: 2}, true, "libmpi.so.40"},
 		{"Slurm without", "SLURM_STEP_NUM_TASKS=8 SLURM_PROCID=5 SLURM_LOCALID=2", mpi.Launch{By: "Slurm", Rank: 5, Size: 8, LocalRank: 2}, true, "libmpi.so.40"},
+		{"Slurm on nodes of several sizes", "PMIX_RANK=9 SLURM_STEP_NUM_TASKS=11 SLURM_LOCALID=1 SLURM_NODEID=2 SLURM_STEP_TASKS_PER_NODE=4(x2),3", mpi.Launch{By: "PMIx", Rank: 9, Size: 11, LocalRank: 1, LocalSize: 3}, true, "libmpi.so.40"},
+		{"MPICH under Slurm on one node", "PMI_SIZE=4 PMI_RANK=1 SLURM_LOCALID=1 SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE=4", mpi.Launch{By: "MPICH", Rank: 1, Size: 4, LocalRank: 1, LocalSize: 4}, true, "libmpich.so.12"},
+		{"a damaged list of Slurm's", "PMIX_RANK=1 SLURM_STEP_NUM_TASKS=2 SLURM_LOCALID=1 SLURM_NODEID=1 SLURM_STEP_TASKS_PER_NODE=1(x,9", mpi.Launch{By: "PMIx", Rank: 1, Size: 2, LocalRank: 1}, true, "libmpi.so.40"},
+		{"a node beyond the list", "PMIX_RANK=1 SLURM_STEP_NUM_TASKS=2 SLURM_LOCALID=1 SLURM_NODEID=7 SLURM_STEP_TASKS_PER_NODE=1(x2)", mpi.Launch{By: "PMIx", Rank: 1, Size: 2, LocalRank: 1}, true, "libmpi.so.40"},
 		{"nonsense", "OMPI_COMM_WORLD_SIZE=many OMPI_COMM_WORLD_RANK=-1", mpi.Launch{}, false, "libmpi.so.40"},
 		{"a library by name", "PMI_SIZE=2 PMI_RANK=1 SPMM_MPI_LIBRARY=libx.so", mpi.Launch{By: "MPICH", Rank: 1, Size: 2}, true, "libx.so"},
 	} {
