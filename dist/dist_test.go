@@ -308,6 +308,37 @@ func TestExchange(t *testing.T) {
 	}
 }
 
+// Ranks get entries in proportion to their speeds, and the bits do not depend on that.
+func TestBalanceBySpeed(t *testing.T) {
+	a := graph(3000, 9)
+	speeds := []float64{1e9, 3e9, 1e8, 2e9}
+	sum := 6.1e9
+	err := local.Run(len(speeds), func(c comm.Comm) error {
+		var all *formats.CSR[float32]
+		if c.Rank() == 2 {
+			all = a
+		}
+		s, err := dist.FromRoot(c, all)
+		if err == nil {
+			s, err = dist.BalanceBySpeed(ctx, c, s, speeds[c.Rank()])
+		}
+		if err != nil {
+			return err
+		}
+		got, want := float64(s.A.NNZ())+float64(s.A.Rows), speeds[c.Rank()]/sum*float64(a.NNZ()+3000)
+		if math.Abs(got-want) > 0.03*float64(a.NNZ()) || !s.A.Equal(a.Range(s.First, s.First+s.A.Rows)) {
+			return fmt.Errorf("%g entries and rows, want about %g", got, want)
+		}
+		if _, err := dist.BalanceBySpeed(ctx, c, s, speeds[c.Rank()]-1e9); err == nil {
+			return errors.New("a speed of 0 is taken")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // AutoP is found from all rows and columns, not from a rank's.
 func TestAutoP(t *testing.T) {
 	dev := openCPU(t)

@@ -122,14 +122,23 @@ func FromRoot[T formats.Value](c comm.Comm, a *formats.CSR[T]) (Share[T], error)
 // Balance moves rows between ranks so that each has consecutive ones of about as many entries, where each row counts as
 // one more. s is not needed afterwards.
 func Balance[T formats.Value](ctx context.Context, c comm.Comm, s Share[T]) (Share[T], error) {
+	return BalanceBySpeed(ctx, c, s, 1)
+}
+
+// BalanceBySpeed is Balance for ranks whose devices differ: entries are in proportion to speed, a positive number of each rank's
+// own, such as the entries that its device is predicted to multiply a second. So all are predicted to take as long.
+func BalanceBySpeed[T formats.Value](ctx context.Context, c comm.Comm, s Share[T], speed float64) (Share[T], error) {
 	from, err := s.bounds(c)
 	if err != nil {
 		return Share[T]{}, err
 	}
-	if c.Size() == 1 {
-		return s, nil
+	if !(speed > 0 && speed <= math.MaxFloat64) {
+		err = fmt.Errorf("dist: a speed of %g: want a positive number", speed)
 	}
-	to, err := s.cut(c)
+	if err := comm.Agree(c, err, nil); err != nil || c.Size() == 1 {
+		return s, err
+	}
+	to, err := s.cut(c, speed)
 	if err != nil {
 		return Share[T]{}, err
 	}
@@ -142,8 +151,8 @@ func Balance[T formats.Value](ctx context.Context, c comm.Comm, s Share[T]) (Sha
 // weight is what row i counts.
 func (s Share[T]) weight(i int) int64 { return s.A.RowPtr[i+1] - s.A.RowPtr[i] + 1 }
 
-// cut returns bounds between which rows weigh about the same.
-func (s Share[T]) cut(c comm.Comm) (Bounds, error) {
+// cut returns bounds between which rows weigh as the ranks' speeds.
+func (s Share[T]) cut(c comm.Comm, speed float64) (Bounds, error) {
 	weights := make([]int64, c.Size())
 	weights[c.Rank()] = s.A.NNZ() + int64(s.A.Rows)
 	if err := c.AllReduce(weights, comm.Sum); err != nil {
@@ -156,15 +165,20 @@ func (s Share[T]) cut(c comm.Comm) (Bounds, error) {
 		}
 		total += w
 	}
-	// Rank k's rows begin with the first before which there are k/size of the total. The rank that holds the row before finds it.
+	target, err := targets(c, total, speed)
+	if err != nil {
+		return nil, err
+	}
+	// Rank k's rows begin with the first before which there is the part of the total that is the ranks' below it. The rank that
+	// holds the row before finds it.
 	state := make([]int64, c.Size()+1)
 	k := 1
-	for k < c.Size() && before >= share(total, k, c.Size()) {
+	for k < c.Size() && before >= target[k] {
 		k++
 	}
 	for i := range s.A.Rows {
 		before += s.weight(i)
-		for ; k < c.Size() && before >= share(total, k, c.Size()); k++ {
+		for ; k < c.Size() && before >= target[k]; k++ {
 			state[k] = int64(s.First + i + 1)
 		}
 	}
@@ -180,6 +194,29 @@ func (s Share[T]) cut(c comm.Comm) (Bounds, error) {
 		}
 	}
 	return b, nil
+}
+
+// targets returns how much of a total is the ranks' below each, in proportion to their speeds.
+func targets(c comm.Comm, total int64, speed float64) ([]int64, error) {
+	bits := make([]int64, c.Size())
+	bits[c.Rank()] = int64(math.Float64bits(speed))
+	if err := c.AllReduce(bits, comm.Sum); err != nil {
+		return nil, err
+	}
+	all, sum, alike := make([]float64, len(bits)), 0.0, true
+	for r, b := range bits {
+		all[r] = math.Float64frombits(uint64(b))
+		sum += all[r] / float64(len(all))
+		alike = alike && all[r] == all[0]
+	}
+	target, before := make([]int64, len(bits)), 0.0
+	for r := range target {
+		if target[r] = share(total, r, len(all)); !alike {
+			target[r] = int64(float64(total) / float64(len(all)) * (before / sum))
+		}
+		before += all[r]
+	}
+	return target, nil
 }
 
 // share is k of n parts of a total.

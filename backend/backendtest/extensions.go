@@ -22,6 +22,7 @@ var extending = []subtest{
 	{"host memory", hostMemory},
 	{"imports nothing", importsNothing},
 	{"no stream", noStream},
+	{"shares its memory", shares},
 }
 
 // copiesLines copies lines to a buffer and back, with and without gaps on either side, from memory of Go's and of the
@@ -304,5 +305,67 @@ func copyFromPeer(t *testing.T, what string, to backend.PeerCopier, from backend
 	}
 	if err := to.Read(t.Context(), 0, got); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("%s, %+v: other bytes, or %v", what, l, err)
+	}
+}
+
+// shares says where buffers lie, and makes streams for others.
+func shares(t *testing.T, r *rig) {
+	d, ok := r.dev.(backend.Sharer)
+	if !ok {
+		return
+	}
+	again, err := r.drv.Open(t.Context(), r.info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	one, err := d.Unique()
+	two, err2 := again.(backend.Sharer).Unique()
+	if err != nil || err2 != nil || one != two || one == [16]byte{} {
+		t.Errorf("%x and %x, %v, %v: want what no other device has", one, two, err, err2)
+	}
+	want := pattern(4096, 3)
+	a, b := r.alloc(t, 4096), r.alloc(t, 4096)
+	if err := b.Write(t.Context(), 0, want); err != nil {
+		t.Fatal(err)
+	}
+	at, err := d.Address(b)
+	other, err2 := d.Address(a)
+	if err != nil || err2 != nil || at == other {
+		t.Fatalf("%#x and %#x, %v, %v", at, other, err, err2)
+	}
+	if i, ok := r.dev.(backend.Importer); ok {
+		same, err := i.Import(at, 4096)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make([]byte, 4096)
+		if err := same.Read(t.Context(), 0, got); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("another buffer lies there: %v", err)
+		}
+		same.Close()
+	}
+	a.Close()
+	if _, err := d.Address(a); !errors.Is(err, backend.ErrClosed) {
+		t.Errorf("the address of a closed buffer: %v", err)
+	}
+	if _, err := again.(backend.Sharer).Address(b); err == nil {
+		t.Error("the address of another device's buffer")
+	}
+	ours := errors.New("ours")
+	if err := d.Within(func() error { return ours }); err != ours {
+		t.Errorf("Within: %v", err)
+	}
+	s, err := d.NewStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if done, err := s.Done(); !done || err != nil || s.Handle() == 0 {
+		t.Errorf("an empty stream %#x: done %t, %v", s.Handle(), done, err)
+	}
+	for range 2 {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -191,7 +191,7 @@ func newShared[T formats.Value](ctx context.Context, j *job, r *ranks, dev *spmm
 		return nil, err
 	}
 	q := &shared[T]{n: j.cols, dev: dev}
-	if q.share, err = shareOf[T](ctx, r, a, j.transpose); err != nil {
+	if q.share, err = shareOf[T](ctx, r, dev, a, j.transpose); err != nil {
 		return nil, err
 	}
 	if j.bFile != "" {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"os"
 	"runtime"
@@ -328,7 +329,7 @@ func (r *ranks) generate(ctx context.Context, name string, seed uint64) (rowsRea
 }
 
 // shareOf balances what was read, or its transpose, as elements of type T.
-func shareOf[T formats.Value](ctx context.Context, r *ranks, l rowsRead, transpose bool) (dist.Share[T], error) {
+func shareOf[T formats.Value](ctx context.Context, r *ranks, dev *spmm.Device, l rowsRead, transpose bool) (dist.Share[T], error) {
 	var a *formats.CSR[T]
 	if l.a != nil {
 		a = formats.Convert[T](l.a)
@@ -347,8 +348,33 @@ func shareOf[T formats.Value](ctx context.Context, r *ranks, l rowsRead, transpo
 			return s, err
 		}
 	}
-	s, err = dist.Balance(ctx, r, s)
+	speed, err := r.speed(ctx, dev)
+	if err != nil {
+		return s, err
+	}
+	s, err = dist.BalanceBySpeed(ctx, r, s, speed)
 	return s, r.agree(err)
+}
+
+// speed returns how fast this rank's device is beside the others': 1 if all are of a kind, else the bytes that its memory moves a
+// second, which bound products that fetch rows of B from there. It is collective; errors are agreed on.
+func (r *ranks) speed(ctx context.Context, dev *spmm.Device) (float64, error) {
+	i := dev.Info()
+	h := fnv.New64a()
+	fmt.Fprint(h, i.Backend, i.Kind, i.Name)
+	kind := int64(h.Sum64() >> 2)
+	kinds := []int64{kind, -kind}
+	if err := r.AllReduce(kinds, comm.Max); err != nil || kinds[0] == -kinds[1] {
+		return 1, err
+	}
+	rates, err := dev.Rates(ctx)
+	if err == nil && len(rates.Copy) == 0 {
+		err = fmt.Errorf("%v: its speed is not known", i)
+	}
+	if err := r.agree(err); err != nil {
+		return 1, err
+	}
+	return rates.Copy[len(rates.Copy)-1].PerSecond, nil
 }
 
 // fits refuses, on all ranks, a job that takes more memory than this rank's part of what is there.

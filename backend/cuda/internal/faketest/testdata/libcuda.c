@@ -860,6 +860,14 @@ CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *c, CUstream s)
 	return copy_peer((void *)(uintptr_t)c->dstDevice, c->dstPitch, (const void *)(uintptr_t)c->srcDevice, c->srcPitch, c->WidthInBytes, c->Height, s, c->srcContext);
 }
 
+CUresult cuDeviceGetUuid(CUuuid *id, CUdevice d)
+{
+	ENTER(cuDeviceGetUuid, 0)
+	memset(id, 0, sizeof *id);
+	memset(id, 0xf0 + d, 8);
+	return CUDA_SUCCESS;
+}
+
 CUresult cuDeviceCanAccessPeer(int *can, CUdevice d, CUdevice peer)
 {
 	ENTER(cuDeviceCanAccessPeer, 0)
@@ -924,6 +932,25 @@ CUresult cuStreamCreate(CUstream *s, unsigned flags)
 	(*s)->ctx = current;
 	current->streams++;
 	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
+{
+	ENTER(cuCtxGetStreamPriorityRange, 1)
+	*least = 0;
+	*greatest = -5;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuStreamCreateWithPriority(CUstream *s, unsigned flags, int priority)
+{
+	return priority < -5 || priority > 0 ? CUDA_ERROR_INVALID_VALUE : cuStreamCreate(s, flags);
+}
+
+CUresult cuStreamQuery(CUstream s)
+{
+	ENTER(cuStreamQuery, 1)
+	return stream(s)->first ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 
 CUresult cuStreamGetCtx(CUstream s, CUcontext *c)
