@@ -1,4 +1,4 @@
-// Groups: every device opened twice multiplies as it does by itself, in all formats and both modes.
+// Groups: a device and another of its kind, or itself opened twice, multiply as one does, in all formats and both modes.
 
 package conformance
 
@@ -23,8 +23,7 @@ func TestGroup(t *testing.T) {
 	rounded := recipe{class: General, typ: dtype.F32, m: 150, k: 96, n: 40, pattern: "skewed", alpha: 1, kind: normal, seed: 9}.build()
 	devices(t, func(t *testing.T, dev backend.Device) {
 		one := spmm.NewDevice(dev)
-		name := fmt.Sprintf("%s:%d", dev.Info().Backend, dev.Info().Index)
-		g, err := spmm.OpenGroup(t.Context(), name+","+name)
+		g, err := spmm.OpenGroup(t.Context(), pair(t, dev))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,6 +42,26 @@ func TestGroup(t *testing.T) {
 			})
 		}
 	})
+}
+
+// pair names a device twice, or, where its backend has others of its kind, it and one of these.
+func pair(t *testing.T, dev backend.Device) string {
+	t.Helper()
+	i := dev.Info()
+	other := i.Index
+	if d, err := backend.Find(i.Backend); err == nil {
+		infos, err := d.Devices(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range infos {
+			if x.Index != i.Index && x.Name == i.Name {
+				other = x.Index
+				break
+			}
+		}
+	}
+	return fmt.Sprintf("%s:%d,%s:%d", i.Backend, i.Index, i.Backend, other)
 }
 
 // grouped compares the bits of a group's products with those of one device.
@@ -72,9 +91,34 @@ func grouped[T formats.Value](t *testing.T, one *spmm.Device, g *spmm.Group, p *
 		if _, err := spmm.MultiplyGroup(ctx, parts, 1, b, 0, got); err != nil || !got.Equal(want) {
 			t.Errorf("%v, by %v: other bits than on one device, or an error: %v", o.Mode, split, err)
 		}
+		fromFirst(t, parts, b, want, fmt.Sprintf("%v, by %v", o.Mode, split))
 		if err := parts.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// fromFirst multiplies a B that lies on the first device into a C on the last.
+func fromFirst[T formats.Value](t *testing.T, p *spmm.GroupPlan, b *formats.Dense[T], want *formats.Dense[float32], what string) {
+	t.Helper()
+	x, err := spmm.NewGroupTensor[T](p, b.Rows, b.Cols, spmm.On(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	y, err := spmm.NewGroupTensor[float32](p, want.Rows, want.Cols, spmm.On(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer y.Close()
+	if err := x.Upload(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	got := formats.NewDense[float32](want.Rows, want.Cols)
+	if _, err := p.Run(t.Context(), 1, x, 0, y); err != nil {
+		t.Errorf("%s, B on the first device: %v", what, err)
+	} else if err := y.Download(t.Context(), got); err != nil || !got.Equal(want) {
+		t.Errorf("%s, B on the first device: other bits than on one device, or %v", what, err)
 	}
 }
 
