@@ -122,7 +122,11 @@ const (
 type GroupOptions struct {
 	Options
 	Split Split
-	// Memory is how many bytes may be used of each device; 0: nine tenths of what it has.
+	// Memory is how many bytes may be used of each device, for A, B, C and what multiplying takes besides; 0: nine tenths of what
+	// it has. Where a device's rows of A do not fit beside B and C of Cols columns, they stay in the host's memory, and go to the
+	// device in panels for each product, while the panel before is multiplied. If there is no room for Cols columns, fewer are
+	// multiplied at a time (GroupInfo.Columns): MultiplyGroup takes any number, tensors must not have more. SetValues and
+	// sequences are refused then.
 	Memory int64
 }
 
@@ -155,6 +159,7 @@ func (g *Group) Prepare(ctx context.Context, a formats.Encoded, o GroupOptions) 
 type GroupInfo struct {
 	PlanInfo            // of all of A; format and variant are the first device's
 	Split    Split      // ByColumns or ByRows
+	Columns  int        // the most that tensors may have, where memory is scarce; 0: any number, as far as is known
 	WhySplit string     // reads behind the word "because"
 	Parts    []PlanInfo // what each device holds
 }
@@ -162,7 +167,7 @@ type GroupInfo struct {
 // Info returns how the matrix is split, why, and what each device holds.
 func (p *GroupPlan) Info() GroupInfo {
 	whole, parts := p.p.Describe()
-	i := GroupInfo{PlanInfo: PlanInfo(whole), Split: p.p.Split, WhySplit: p.p.Why}
+	i := GroupInfo{PlanInfo: PlanInfo(whole), Split: p.p.Split, Columns: p.p.Most(), WhySplit: p.p.Why}
 	for _, x := range parts {
 		i.Parts = append(i.Parts, PlanInfo(x))
 	}
@@ -179,10 +184,29 @@ type GroupTiming struct {
 	Each   []Timing      // of each device; zero for one that had nothing to do
 	Moved  int64         // bytes that went from one device to another
 	Move   time.Duration // how long that took, by the host's clock
+	// Streamed tells what copying A took, where it does not fit the devices: Device is 0 then.
+	Streamed Streamed
+}
+
+// Streamed tells how products spend their time whose A stays in the host's memory: copies of its panels go on during launches with
+// those before. It is the sum over devices.
+type Streamed struct {
+	Panels  int           // of a device, at most
+	Bytes   int64         // copied to the devices
+	Copy    time.Duration // what the copies took
+	Compute time.Duration // what the launches took
+}
+
+// Binds names what takes longer: "link" or "compute".
+func (s Streamed) Binds() string {
+	if s.Copy > s.Compute {
+		return "link"
+	}
+	return "compute"
 }
 
 func groupTiming(t plan.GroupTiming) GroupTiming {
-	out := GroupTiming{Timing: Timing(t.Timing), Moved: t.Moved, Move: t.Move}
+	out := GroupTiming{Timing: Timing(t.Timing), Moved: t.Moved, Move: t.Move, Streamed: Streamed(t.Streamed)}
 	for _, x := range t.Each {
 		out.Each = append(out.Each, Timing(x))
 	}

@@ -43,6 +43,9 @@ type PlanInfo struct {
 	Stats formats.Stats
 	// EncodeTime is how long packing on the host took, UploadTime the copy to the device.
 	EncodeTime, UploadTime time.Duration
+	// Panels is the number of ranges of A's rows that stay in the host's memory and are copied to the device for each product, as
+	// GroupOptions.Memory may require; 0: all of A is on the device.
+	Panels int
 }
 
 // Bound is the least time that each limit of a device allows a multiplication: the work over the rate that was

@@ -76,6 +76,14 @@ type Lines struct {
 	Count                        int
 }
 
+// SideWriter is a Buffer that is written while launches run which do not use it.
+type SideWriter interface {
+	Buffer
+	// WriteAside is Write that does not wait for what was started or runs, nor make launches wait. Nothing may use the buffer
+	// meanwhile.
+	WriteAside(ctx context.Context, off int64, p []byte) error
+}
+
 // PeerCopier is a Buffer that copies from buffers of other devices of its backend, and of its own device, without the host's
 // memory.
 type PeerCopier interface {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"unsafe"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/spmmrun/spmm/backend"
 )
 
@@ -19,6 +21,7 @@ var extending = []subtest{
 	{"lines out of range", linesOutOfRange},
 	{"cancelled copy of lines", cancelledLines},
 	{"copies from other devices", copiesFromPeers},
+	{"writes aside", writesAside},
 	{"host memory", hostMemory},
 	{"imports nothing", importsNothing},
 	{"no stream", noStream},
@@ -368,4 +371,41 @@ func shares(t *testing.T, r *rig) {
 			t.Error(err)
 		}
 	}
+}
+
+// writesAside writes a buffer while a kernel runs that does not use it, from memory of Go's and of the device's own.
+func writesAside(t *testing.T, r *rig) {
+	const size = 20<<20 + 12
+	b, ok := r.alloc(t, size).(backend.SideWriter)
+	if !ok {
+		return
+	}
+	sources := [][]byte{make([]byte, size)}
+	if h, ok := r.dev.(backend.HostAllocator); ok {
+		sources = append(sources, allocHost(t, h, size))
+	}
+	for i, p := range sources {
+		copy(p, pattern(size, byte(i+1)))
+		for range 3 {
+			if err := b.Write(t.Context(), 0, make([]byte, size)); err != nil {
+				t.Fatal(err)
+			}
+			var run errgroup.Group
+			run.Go(func() error { return b.WriteAside(t.Context(), 8, p[8:]) })
+			r.works(t)
+			if err := run.Wait(); err != nil {
+				t.Fatal(err)
+			}
+			got := make([]byte, size)
+			if err := b.Read(t.Context(), 0, got); err != nil || !bytes.Equal(got[8:], p[8:]) || !bytes.Equal(got[:8], make([]byte, 8)) {
+				t.Errorf("memory %d: other bytes, or %v", i, err)
+			}
+		}
+	}
+	checkError(t, b.WriteAside(t.Context(), 16, sources[0]), "out of range")
+	done, cancel := context.WithCancel(t.Context())
+	cancel()
+	checkError(t, b.WriteAside(done, 0, sources[0]), "cancelled", context.Canceled)
+	b.Close()
+	checkError(t, b.WriteAside(t.Context(), 0, sources[0]), "a closed buffer", backend.ErrClosed)
 }

@@ -45,6 +45,7 @@ type device struct {
 	clocks  []driver.Clock  // for others
 	look    func()          // d.reap, unless the device is in use
 	staging staging
+	aside   aside
 	pool    pool
 	buffers map[*buffer]struct{} // not closed yet
 	graphs  map[*recording]struct{}
@@ -251,6 +252,7 @@ func (d *device) release(keep func(error)) {
 	clear(d.buffers)
 	keep(d.pool.trim())
 	keep(d.staging.free())
+	keep(d.aside.free())
 	for _, m := range d.modules {
 		keep(m.Unload())
 	}

@@ -40,15 +40,22 @@ type decision struct {
 	split   Split
 	why     string    // reads behind "because"
 	weights []float64 // each device's share of the work
+	misfit  string    // why not every device can hold all of A; "": all can
 }
 
 // decide takes the split that the options name, or the one that is predicted to be faster of those whose parts fit the
 // devices. With t_d(n) the time that device d is predicted to take for all of A by n columns, p devices take
 // max t_d(w_d·n) by columns and 1/Σ 1/t_d(n) by rows, where w_d is in proportion to 1/t_d(n).
 func decide(ctx context.Context, devs []*Device, m divided, o GroupOptions) (decision, error) {
-	one := decision{split: o.Split, why: "it was requested", weights: equal(len(devs))}
+	one := decision{split: o.Split, why: "it was requested", weights: equal(len(devs)), misfit: misfit(devs, m, o)}
+	if o.Split == ByColumns && o.Memory > 0 && one.misfit != "" {
+		return one, fmt.Errorf("by columns each device holds all of A, and %s: %w", one.misfit, backend.ErrOutOfMemory)
+	}
 	if len(devs) == 1 || o.Split != AutoSplit && alike(devs) {
-		if one.split == AutoSplit {
+		switch {
+		case one.split == AutoSplit && one.misfit != "":
+			one.split, one.why = ByRows, one.misfit
+		case one.split == AutoSplit:
 			one.split, one.why = ByColumns, "there is one device"
 		}
 		return one, nil
@@ -70,8 +77,8 @@ func decide(ctx context.Context, devs []*Device, m divided, o GroupOptions) (dec
 	if o.Split != AutoSplit {
 		return one, nil
 	}
-	if why := misfit(devs, m, o); why != "" {
-		one.split, one.why = ByRows, why
+	if one.misfit != "" {
+		one.split, one.why = ByRows, one.misfit
 		return one, nil
 	}
 	rate := 0.0
@@ -125,17 +132,46 @@ func misfit(devs []*Device, m divided, o GroupOptions) string {
 	matrix := m.NNZ()*(4+size) + 8*int64(rows)
 	dense := (int64(cols)*size + int64(rows)*4) * int64(o.cols()) / int64(len(devs))
 	for _, d := range devs {
-		have := d.Info().Memory / 10 * 9
-		if o.Memory > 0 && (have == 0 || o.Memory < have) {
-			have = o.Memory
+		const mib = 1 << 20
+		have, more := o.have(d), ""
+		if o.Memory > 0 && matrix+dense <= have { // a limit that holds in any format
+			matrix, more = 2*matrix, "up to "
 		}
 		if have > 0 && matrix+dense > have {
-			const mib = 1 << 20
-			return fmt.Sprintf("A takes about %.3g MiB and its share of B and C %.3g MiB, of %.4g MiB on %s:%d",
+			return fmt.Sprintf("A takes "+more+"about %.3g MiB and its share of B and C %.3g MiB, of %.4g MiB on %s:%d",
 				float64(matrix)/mib, float64(dense)/mib, float64(have)/mib, d.Info().Backend, d.Info().Index)
 		}
 	}
 	return ""
+}
+
+// have returns the bytes that may be used of a device, 0 if they are not known.
+func (o GroupOptions) have(d *Device) int64 {
+	have := d.Info().Memory / 10 * 9
+	if o.Memory > 0 && (have == 0 || o.Memory < have) {
+		return o.Memory
+	}
+	return have
+}
+
+// limit sets what may be used of each device where products have n columns.
+func (o *GroupOptions) limit(devs []*Device, n int) {
+	o.limits = nil
+	for _, d := range devs {
+		var l *allowance
+		if have := o.have(d); have > 0 {
+			l = &allowance{have, n}
+		}
+		o.limits = append(o.limits, l)
+	}
+}
+
+// on returns the options for device i of a group.
+func (o Options) on(i int) Options {
+	if o.limits != nil {
+		o.within = o.limits[i]
+	}
+	return o
 }
 
 // alike tells whether all devices are of one kind, and so do the same work in the same time and with the same bits.
@@ -290,9 +326,9 @@ func (m divided) reproducible(ctx context.Context, devs []*Device, weights []flo
 	bounds := cutRows(m.csr(), weights, panel)
 	plans, err := each(ctx, devs, func(ctx context.Context, i int, d *Device) (*Plan, error) {
 		part := m.csr().RowRange(bounds[i], bounds[i+1])
-		p, err := newReproducible(ctx, d, part, o)
+		p, err := newReproducible(ctx, d, part, o.on(i))
 		if err == nil {
-			p.given, p.right = newGiven(part, false, true), o.Right
+			p.given, p.right = newGiven(part, false, p.Panels == 0), o.Right
 		}
 		return p, err
 	})
@@ -320,12 +356,16 @@ func (m divided) packed(ctx context.Context, devs []*Device, weights []float64, 
 		if err != nil {
 			return nil, err
 		}
-		p, placed, err := place(ctx, d, e, c.why)
+		o := o.on(i)
+		p, placed, err := placeWithin(ctx, d, e, c.why, o)
 		if err != nil {
 			return nil, err
 		}
 		p.exec = fast{placed}
-		p.given, p.right = newGiven(e.matrix.Encoded, false, false), o.Right
+		p.right = o.Right
+		if p.Panels == 0 { // else values cannot be replaced
+			p.given = newGiven(e.matrix.Encoded, false, false)
+		}
 		if m.quantised != nil {
 			p.Quantised = m.quantised.Kind
 		}

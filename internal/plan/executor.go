@@ -49,7 +49,7 @@ type fast struct{ *resident }
 
 func (f fast) settle(context.Context, *launcher, *Tensor) (*resident, error) { return f.resident, nil }
 
-func (f fast) recordable() error { return nil }
+func (f fast) recordable() error { return f.onDevice() }
 
 func (f fast) takes(spec.Epilogue) error { return nil }
 
@@ -92,6 +92,9 @@ func (w *composer) multiply(i, j int, beta float32, e biased, c backend.Buffer, 
 	l, err := w.m.launch(i, w.problem(i, j, beta, e.Epilogue))
 	if err != nil {
 		return err
+	}
+	if w.m.stream != nil {
+		w.marks = append(w.marks, mark{len(w.launches), i})
 	}
 	args := slices.Concat(w.m.parts[i].bufs, b, []backend.Buffer{e.or(b[0]), c})
 	if l.Workspace > 0 {

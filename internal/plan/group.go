@@ -56,6 +56,7 @@ type GroupPlan struct {
 	plans   []*Plan // one for each device
 	weights []float64
 	bounds  []int // ByRows: the rows of each device
+	most    int   // columns of a product for which there is memory on the devices; 0: any number, as far as is known
 
 	mu     sync.Mutex
 	closed bool
@@ -79,7 +80,7 @@ func NewGroupPlan(ctx context.Context, devs []*Device, a formats.Encoded, o Grou
 	rows, cols := m.Dims()
 	g.all = Plan{Info: Info{Rows: rows, Cols: cols, NNZ: m.NNZ()}, right: o.Right}
 	if s.split == ByRows {
-		g.plans, g.bounds, err = m.byRows(ctx, devs, s.weights, o.Options)
+		err = g.divideRows(ctx, devs, m, s, o)
 	} else {
 		g.plans, err = m.byColumns(ctx, devs, a, o.Options)
 	}
@@ -87,6 +88,41 @@ func NewGroupPlan(ctx context.Context, devs []*Device, a formats.Encoded, o Grou
 		return nil, errors.Join(err, closePlans(g.plans))
 	}
 	return g, nil
+}
+
+// divideRows brings ranges of rows onto the devices. Where memory is scarce it is for as many columns as there is room for.
+func (g *GroupPlan) divideRows(ctx context.Context, devs []*Device, m divided, s decision, o GroupOptions) (err error) {
+	n := o.cols()
+	scarce := o.Memory > 0 || s.misfit != ""
+	rows, cols := m.Dims()
+	each := int64(cols)*int64(o.precision(m.source).Size()) + 4*int64(rows)/int64(len(devs)) // bytes of a column of B and C
+	for _, d := range devs {
+		for have := o.have(d); scarce && have > 0 && n > align && each*int64(n) > have/4*3; {
+			n = fewer(n)
+		}
+	}
+	for {
+		if scarce {
+			o.limit(devs, n)
+			g.most = n
+		}
+		g.plans, g.bounds, err = m.byRows(ctx, devs, s.weights, o.Options)
+		if !scarce || n <= align || !errors.Is(err, backend.ErrOutOfMemory) {
+			return err
+		}
+		if err := closePlans(g.plans); err != nil {
+			return err
+		}
+		n = fewer(n)
+	}
+}
+
+// fewer is about half as many columns.
+func fewer(n int) int {
+	if n > 2*Tile {
+		return up(n/2, Tile)
+	}
+	return max(align, n/2/align*align)
 }
 
 // validate refuses what no matrix can make right.
@@ -106,6 +142,9 @@ func (o GroupOptions) validate(devs []*Device) error {
 	return o.Validate()
 }
 
+// Most is the number of columns that tensors may have, 0 if any.
+func (g *GroupPlan) Most() int { return g.most }
+
 // Describe returns the Info of the whole matrix, and that of each device's part of it, in the caller's terms.
 func (g *GroupPlan) Describe() (whole Info, parts []Info) {
 	for _, p := range g.plans {
@@ -114,6 +153,7 @@ func (g *GroupPlan) Describe() (whole Info, parts []Info) {
 	whole = parts[0]
 	if g.Split == ByRows {
 		for _, p := range parts[1:] {
+			whole.Panels = max(whole.Panels, p.Panels)
 			whole.Stats = addStats(whole.Stats, p.Stats, g.all.NNZ)
 			whole.EncodeTime, whole.UploadTime = max(whole.EncodeTime, p.EncodeTime), max(whole.UploadTime, p.UploadTime)
 		}
@@ -142,6 +182,13 @@ type GroupTiming struct {
 	Each           []backend.Timing
 	Moved          int64         // bytes from one device to another
 	Move           time.Duration // what that took
+	Streamed       Streamed      // of all devices together; Panels is the most of one
+
+	adding *sync.Mutex
+}
+
+func newGroupTiming(devices int) GroupTiming {
+	return GroupTiming{Each: make([]backend.Timing, devices), adding: new(sync.Mutex)}
 }
 
 // GroupEpilogue is Epilogue for a group.
@@ -165,10 +212,34 @@ func (g *GroupPlan) Multiply(ctx context.Context, alpha float32, b Dense, beta f
 	if g.closed {
 		return GroupTiming{}, fmt.Errorf("the plan: %w", backend.ErrClosed)
 	}
-	t := GroupTiming{Each: make([]backend.Timing, len(g.plans))}
-	es, err := g.epilogues(ctx, e, b.Cols, c.Type, &t)
+	t := newGroupTiming(len(g.plans))
+	if g.most > 0 && b.Cols > g.most && (e.RowBias != nil || e.ColBias != nil) {
+		return t, fmt.Errorf("%w, and a bias is for all at once", g.tooMany(b.Cols))
+	}
+	step := b.Cols
+	if g.most > 0 {
+		step = min(step, g.most)
+	}
+	for lo := 0; lo == 0 || lo < b.Cols; lo += max(1, step) { // C may be B: columns do not depend on each other
+		hi := min(b.Cols, lo+step)
+		if err := g.multiply(ctx, alpha, b.columns(lo, hi), beta, c.columns(lo, hi), e, &t); err != nil {
+			return t, err
+		}
+	}
+	t.sum(start)
+	return t, nil
+}
+
+// tooMany is the error of more columns than there is memory for.
+func (g *GroupPlan) tooMany(n int) error {
+	return fmt.Errorf("%d %s, and there is memory for %d on the devices (GroupOptions.Memory): %w", n, g.all.what(), g.most, backend.ErrOutOfMemory)
+}
+
+// multiply is Multiply of as many columns as there is memory for, B and C as the plan sees them.
+func (g *GroupPlan) multiply(ctx context.Context, alpha float32, b Dense, beta float32, c Dense, e GroupEpilogue, t *GroupTiming) error {
+	es, err := g.epilogues(ctx, e, b.Cols, c.Type, t)
 	if err != nil {
-		return t, err
+		return err
 	}
 	parts := g.share(b, c)
 	copied := newGate(len(parts))
@@ -179,20 +250,41 @@ func (g *GroupPlan) Multiply(ctx context.Context, alpha float32, b Dense, beta f
 			q.b, q.c = q.b.turned(), q.c.turned()
 		}
 		tm, err := p.multiply(ctx, alpha, q.b, beta, q.c, es[q.device], func() error { return copied.pass(ctx) })
-		t.Each[q.device] = tm
+		t.Each[q.device].Device += tm.Device
+		t.Each[q.device].Host += tm.Host
 		if err != nil {
 			return named(p.dev, err)
 		}
+		t.stream(p)
 		return nil
 	})
-	t.sum(start)
-	return t, err
+	return err
+}
+
+// stream adds what a product with a matrix that is not on the device took.
+func (t *GroupTiming) stream(p *Plan) {
+	p.mu.Lock()
+	s := p.streamed
+	p.streamed = Streamed{}
+	p.mu.Unlock()
+	if s.Panels == 0 {
+		return
+	}
+	t.adding.Lock()
+	defer t.adding.Unlock()
+	t.Streamed.Panels = max(t.Streamed.Panels, s.Panels)
+	t.Streamed.Bytes += s.Bytes
+	t.Streamed.Copy += s.Copy
+	t.Streamed.Compute += s.Compute
 }
 
 // sum sets what is said of all devices together.
 func (t *GroupTiming) sum(start time.Time) {
 	for _, x := range t.Each {
 		t.Device = max(t.Device, x.Device)
+	}
+	if t.Streamed.Panels > 0 { // the device also waits
+		t.Device = 0
 	}
 	t.Host = time.Since(start)
 }
@@ -321,7 +413,7 @@ func (g *GroupPlan) Run(ctx context.Context, alpha float32, b *GroupTensor, beta
 // than 0 each run adds to the last one's c.
 func (g *GroupPlan) Repeat(ctx context.Context, times int, alpha float32, b *GroupTensor, beta float32, c *GroupTensor, e GroupEpilogue) (GroupTiming, error) {
 	start := time.Now()
-	t := GroupTiming{Each: make([]backend.Timing, len(g.plans))}
+	t := newGroupTiming(len(g.plans))
 	switch {
 	case times < 1:
 		return t, fmt.Errorf("%d repetitions: at least 1 is possible", times)
@@ -338,6 +430,9 @@ func (g *GroupPlan) Repeat(ctx context.Context, times int, alpha float32, b *Gro
 	defer g.mu.Unlock()
 	if g.closed {
 		return t, fmt.Errorf("the plan: %w", backend.ErrClosed)
+	}
+	if g.most > 0 && n > g.most {
+		return t, g.tooMany(n)
 	}
 	if err := g.checkTensors(b, c); err != nil {
 		return t, err
@@ -356,6 +451,9 @@ func (g *GroupPlan) Repeat(ctx context.Context, times int, alpha float32, b *Gro
 	}
 	if err := g.run(ctx, times, alpha, bs, beta, cs, es, t.Each); err != nil {
 		return t, err
+	}
+	for _, p := range g.plans {
+		t.stream(p)
 	}
 	if cs != c {
 		err = t.copy(ctx, c, cs)

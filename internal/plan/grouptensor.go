@@ -75,6 +75,9 @@ func (g *GroupPlan) TensorsFor(n int, b, c dtype.Type) (*GroupTensor, *GroupTens
 	if err := checkDim(n, g.all.what()); err != nil {
 		return nil, nil, err
 	}
+	if g.most > 0 && n > g.most {
+		return nil, nil, g.tooMany(n)
+	}
 	for i, t := range []dtype.Type{b, c} {
 		t, err := g.tensorFor(role(i), n, t, b, c)
 		if err != nil {

@@ -45,13 +45,21 @@ type launcher struct {
 	kept []kept
 	next int // which to replace next
 
+	marks []mark // of the launches composed last
+
 	replaced int // how often a shared buffer was: launches composed before may hold one that is closed
 }
 
 // kept are the launches of a product.
 type kept struct {
 	key
+	work
+}
+
+// work is the launches of a product, and where those begin that read a panel which is not on the device.
+type work struct {
 	launches []backend.Launch
+	marks    []mark
 }
 
 // keptProducts is how many products a plan keeps the launches of.
@@ -81,22 +89,22 @@ func newLauncher(d *Device) *launcher {
 func (l *launcher) buffers() [5]*shared { return [...]*shared{&l.b, &l.c, &l.bias, &l.work, &l.fixed} }
 
 // find returns the launches of a product if they are kept.
-func (l *launcher) find(k key) ([]backend.Launch, bool) {
+func (l *launcher) find(k key) (work, bool) {
 	for i := range l.kept {
 		if l.kept[i].key == k {
-			return l.kept[i].launches, true
+			return l.kept[i].work, true
 		}
 	}
-	return nil, false
+	return work{}, false
 }
 
 // keep remembers launches in place of those remembered longest.
-func (l *launcher) keep(k key, launches []backend.Launch) {
+func (l *launcher) keep(k key, w work) {
 	if len(l.kept) < keptProducts {
-		l.kept = append(l.kept, kept{k, launches})
+		l.kept = append(l.kept, kept{k, w})
 		return
 	}
-	l.kept[l.next] = kept{k, launches}
+	l.kept[l.next] = kept{k, w}
 	l.next = (l.next + 1) % keptProducts
 }
 
@@ -128,6 +136,7 @@ func (l *launcher) compose(m *resident, q product, f func(*composer) error) ([]b
 		if err := f(w); err != nil {
 			return nil, err
 		}
+		l.marks = w.marks
 		if grown, err := l.grow(); err != nil || !grown {
 			return w.launches, err
 		}
@@ -162,7 +171,7 @@ type composer struct {
 	l *launcher
 	m *resident
 	product
-	launches []backend.Launch
+	work
 }
 
 // source is the layout that the kernel reads block j of B in, target the one it writes block (i, j) of C in; each

@@ -26,6 +26,9 @@ type Options struct {
 	Right     bool       // the matrix stands on the right: C = alpha·B·A + beta·C
 	// Whole, if it has rows, is the matrix of which the one to multiply with is some rows: rows are summed as they would be there.
 	Whole Extent
+
+	within *allowance   // nil: all of the device's memory may be used
+	limits []*allowance // the same for each device of a group
 	// Tune measures the packings that are predicted to be near the best, and remembers the fastest in the
 	// cache folder, for others to take.
 	Tune bool

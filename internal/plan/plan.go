@@ -34,6 +34,7 @@ type Info struct {
 	Stats      formats.Stats // of the encoded matrix
 	EncodeTime time.Duration // packing on the host
 	UploadTime time.Duration
+	Panels     int // that are copied to the device for each product; 0: all of the matrix is there
 }
 
 // Plan is a sparse matrix on a device. Its methods may be called from any goroutine; multiplications
@@ -51,6 +52,7 @@ type Plan struct {
 	launcher *launcher
 	host     [2]*Tensor // B and C of the last multiplication of host data
 	closed   atomic.Bool
+	streamed Streamed // the last product, where the matrix is not on the device
 
 	requested, answer [2]Shape // the last of shapes
 }

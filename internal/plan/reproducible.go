@@ -58,7 +58,7 @@ func newReproducible(ctx context.Context, d *Device, a formats.Sparse, o Options
 	if o.Reproducible == AutoP {
 		r.auto = &autoP{matrix: m.Clone(), rows: ranges(m), at: map[rfx.P]*resident{}, stale: map[rfx.P]bool{}}
 		r.bits, _ = rfx.Auto(r.auto.rows)
-		if mustCut(d, m) {
+		if mustCut(d, m) || o.within != nil {
 			r.bits = rfx.P47 // cut the rows so that they can be encoded for any precision
 		}
 	}
@@ -99,7 +99,7 @@ func (r *reproducible) plan(ctx context.Context, d *Device, m formats.Sparse, o 
 	if most := e.enc.Stats.Slots * int64(rfx.P31.Bytes()); r.auto != nil && r.kind != kernel.Rows && most > d.limit() {
 		return nil, fmt.Errorf("panels take %d bytes at p = %d, and a buffer of %v at most %d: %w", most, rfx.P31, d.Info(), d.limit(), backend.ErrUnsupported)
 	}
-	p, placed, err := place(ctx, d, e, why)
+	p, placed, err := placeWithin(ctx, d, e, why, o)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func (r *reproducible) pickKind(ctx context.Context, d *Device, m formats.Sparse
 		why = "rows were requested"
 	case v == rows:
 		why = "the device has no kernel for panels" + pick(r.auto != nil, "", fmt.Sprintf(" at p = %d", r.bits))
-	case r.auto != nil && mustCut(d, m):
+	case r.auto != nil && (mustCut(d, m) || o.within != nil):
 		why = "the matrix must be cut for any p"
 	case !o.anyFormat() || o.Variant == v.Name:
 		return pick(r.kind == kernel.Shuffled, "its rows are shuffled as in that format", "panels of rows go through matrix units"), nil
@@ -229,7 +229,7 @@ func (r *reproducible) recordable() error {
 	if r.auto != nil {
 		return errors.New("with AutoP the precision of each multiplication is found from B, so it cannot be recorded: prepare the matrix with a fixed P (Reproduced tells which one a multiplication took)")
 	}
-	return nil
+	return r.onDevice()
 }
 
 // settle turns to the precision that b needs, where it is to be found.
@@ -268,10 +268,18 @@ func (r *reproducible) turn(ctx context.Context, bits rfx.P) error {
 		if err != nil {
 			return err
 		}
-		if m, err = upload(ctx, r.dev, e, parts, r.rowBlock); err != nil {
+		if first := r.resident.stream; first != nil {
+			m, err = keep(ctx, r.dev, e, parts, r.rowBlock, first)
+		} else {
+			m, err = upload(ctx, r.dev, e, parts, r.rowBlock)
+		}
+		if err != nil {
 			return err
 		}
 		r.auto.at[bits] = m
+	}
+	if m.stream != nil && m != r.resident {
+		m.stream.loaded = [2]int{-1, -1} // the buffers have panels of another precision
 	}
 	r.bits, r.resident = bits, m
 	return nil

@@ -28,6 +28,7 @@ type resident struct {
 	stats      formats.Stats
 	fetched    int64 // rows of B that a multiplication fetches, see distinct
 	setter     *setter
+	stream     *stream // of panels that are not on the device; nil: all of it is
 }
 
 // part is a range of the matrix's rows, encoded and uploaded.
@@ -54,8 +55,12 @@ func upload(ctx context.Context, d *Device, e *encoded, parts []*spec.Packed, ro
 		m.parts[len(m.parts)-1].enc.Format = forValues(enc.Format, e.adopted && enc == e.enc)
 		m.stats = addStats(m.stats, enc.Stats, e.matrix.NNZ())
 	}
-	m.fetched = model.Fetched(m.stats, distinct(e.matrix.Encoded))
+	m.fetched = fetchedOf(m.stats, e)
 	return m, nil
+}
+
+func fetchedOf(s formats.Stats, e *encoded) int64 {
+	return model.Fetched(s, distinct(e.matrix.Encoded))
 }
 
 // forValues returns what a plan keeps of a packed matrix in the host's memory, so that new values find their places: all but
@@ -102,9 +107,14 @@ func addStats(a, b formats.Stats, nnz int64) formats.Stats {
 // close frees the matrix on the device.
 func (m *resident) close() error {
 	var errs []error
+	if m.stream != nil {
+		errs = append(errs, m.stream.close())
+	}
 	for _, pt := range m.parts {
-		for _, b := range pt.bufs {
-			errs = append(errs, b.Close())
+		if m.stream == nil {
+			for _, b := range pt.bufs {
+				errs = append(errs, b.Close())
+			}
 		}
 		if pt.slots != nil {
 			errs = append(errs, pt.slots.Close())

@@ -38,11 +38,14 @@ func (p *Plan) run(ctx context.Context, q product) (backend.Timing, error) {
 		return backend.Timing{}, err
 	}
 	defer q.release()
-	launches, err := p.settled(ctx, q)
-	if err != nil || len(launches) == 0 {
+	m, w, err := p.settled(ctx, q)
+	if err != nil || len(w.launches) == 0 {
 		return backend.Timing{}, err
 	}
-	return p.dev.Run(ctx, launches...)
+	if m.stream != nil {
+		return p.runStreamed(ctx, m, w, q.times)
+	}
+	return p.dev.Run(ctx, w.launches...)
 }
 
 // Start is Run without the wait. Where B decides the precision, that is waited for. The operands may be closed at
@@ -63,11 +66,14 @@ func (p *Plan) start(ctx context.Context, times int, alpha float32, b *Tensor, b
 		return nil, err
 	}
 	defer q.release()
-	launches, err := p.settled(ctx, q)
+	if p.Panels > 0 {
+		return p.startStreamed(ctx, q)
+	}
+	_, w, err := p.settled(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	return p.dev.Start(ctx, launches...)
+	return p.dev.Start(ctx, w.launches...)
 }
 
 // begin checks a product, and keeps its tensors until release.
@@ -81,13 +87,15 @@ func (p *Plan) begin(ctx context.Context, q product) error {
 	return q.use()
 }
 
-// settled returns the launches of a product that has begun, once the executor is ready for it.
-func (p *Plan) settled(ctx context.Context, q product) ([]backend.Launch, error) {
+// settled returns the launches of a product that has begun, once the executor is ready for it, and the matrix that they
+// multiply with.
+func (p *Plan) settled(ctx context.Context, q product) (*resident, work, error) {
 	m, err := p.exec.settle(ctx, p.launcher, q.b)
 	if err != nil {
-		return nil, err
+		return nil, work{}, err
 	}
-	return p.launches(m, q)
+	w, err := p.launches(m, q)
+	return m, w, err
 }
 
 // use keeps the product's tensors until release, all of them or none.
@@ -119,21 +127,24 @@ func (q product) release() {
 }
 
 // launches returns the launches of a product that was checked, as they were composed the last time, if possible.
-func (p *Plan) launches(m *resident, q product) ([]backend.Launch, error) {
+func (p *Plan) launches(m *resident, q product) (work, error) {
 	if q.c.Rows == 0 || q.c.Cols == 0 {
-		return nil, nil
+		return work{}, nil
 	}
 	k := q.key(m)
-	if launches, ok := p.launcher.find(k); ok {
-		return launches, nil
+	if w, ok := p.launcher.find(k); ok {
+		return w, nil
 	}
 	launches, err := p.compose(p.launcher, m, q)
 	if err != nil {
-		return nil, err
+		return work{}, err
 	}
-	launches = slices.Repeat(launches, q.times)
-	p.launcher.keep(k, launches)
-	return launches, nil
+	w := work{launches, p.launcher.marks}
+	if m.stream == nil { // else the panels are copied each time
+		w.launches = slices.Repeat(launches, q.times)
+	}
+	p.launcher.keep(k, w)
+	return w, nil
 }
 
 // compose returns the launches of a product that was checked, which share the buffers of a launcher.

@@ -85,6 +85,9 @@ func (p *Plan) mayChange(ctx context.Context) error {
 	if p.Quantised != dtype.Invalid {
 		return fmt.Errorf("values of a quantised matrix cannot be replaced: quantise and prepare it again: %w", backend.ErrUnsupported)
 	}
+	if p.Panels > 0 {
+		return fmt.Errorf("new values of a matrix that stays in the host's memory: prepare it again: %w", backend.ErrUnsupported)
+	}
 	if p.NNZ > math.MaxUint32 {
 		return fmt.Errorf("a matrix of %d entries, of which at most %d take new values: %w", p.NNZ, int64(math.MaxUint32), backend.ErrUnsupported)
 	}
