@@ -34,7 +34,7 @@ import (
 
 // suites are the comparisons there are.
 var suites = map[string]func(*runner) error{
-	"cvse": cvse, "choice": choice, "floors": floors, "reproducible": reproducible, "copy": copies, "chain": chains, "values": newValues, "gonum": besideGonum, "pruned": pruned, "group": groups,
+	"cvse": cvse, "choice": choice, "floors": floors, "reproducible": reproducible, "copy": copies, "chain": chains, "values": newValues, "gonum": besideGonum, "pruned": pruned, "group": groups, "outofcore": outOfCore,
 	// parts of floors:
 	"24": floor24, "vectors": floorVectors, "jigsaw": floorJigsaw, "vulkan": floorVulkan, "hrpb": floorHRPB, "auto": floorAuto,
 }
@@ -50,6 +50,8 @@ func main() {
 	flag.StringVar(&r.data, "data", "", "file to append all measurements to, as lines of JSON (choice)")
 	flag.BoolVar(&r.predict, "predict", false, "add to them what predictions are made from (choice)")
 	flag.StringVar(&r.only, "only", "", "a regular expression of the matrices to take (choice, gonum, pruned, reproducible)")
+	flag.Float64Var(&r.gigabytes, "gigabytes", 1, "of A, of 10^9 bytes (outofcore)")
+	flag.Float64Var(&r.memory, "memory", 0.25, "gigabytes that may be used of the device (outofcore)")
 	install := false
 	flag.BoolVar(&install, "install", false, "put the device model into the cache folder instead of printing it (fit)")
 	flag.Usage = func() {
@@ -86,6 +88,7 @@ type runner struct {
 	precisions, files        string
 	n, data, only            string
 	predict                  bool
+	gigabytes, memory        float64
 }
 
 // result is what spmmrun's JSON report says, as far as it is used here.

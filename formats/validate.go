@@ -5,6 +5,8 @@ package formats
 import (
 	"fmt"
 	"math"
+	"runtime"
+	"sync"
 )
 
 // MaxDim is the largest number of rows or columns: indices are int32.
@@ -16,8 +18,24 @@ func (a *CSR[T]) Validate() error {
 	if err := a.checkShape(); err != nil {
 		return err
 	}
-	for i := range a.Rows {
-		if err := a.checkRow(i); err != nil {
+	const large = 1 << 22 // entries that are worth several cores
+	workers := 1
+	if a.NNZ() >= large {
+		workers = min(a.Rows, runtime.GOMAXPROCS(0))
+	}
+	errs := make([]error, workers) // each the first of its rows
+	var wg sync.WaitGroup
+	for w := range workers {
+		lo, hi := int(int64(a.Rows)*int64(w)/int64(workers)), int(int64(a.Rows)*int64(w+1)/int64(workers))
+		wg.Go(func() {
+			for i := lo; i < hi && errs[w] == nil; i++ {
+				errs[w] = a.checkRow(i)
+			}
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
 			return err
 		}
 	}

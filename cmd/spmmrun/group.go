@@ -66,7 +66,11 @@ func multiplyGroup[T formats.Value](ctx context.Context, j *job, g *spmm.Group, 
 	}
 	defer plan.Close()
 	r := &result{c: formats.NewDense[float32](q.rows, q.b.Cols)}
-	ts, last, err := measureGroup(ctx, j, plan, q, r.c, p)
+	measure := measureGroup[T]
+	if n := plan.Info().Columns; n > 0 && n < q.b.Cols {
+		measure = measureBlocks[T]
+	}
+	ts, last, err := measure(ctx, j, plan, q, r.c, p)
 	if err != nil {
 		return nil, err
 	}
@@ -129,6 +133,9 @@ func measureGroup[T formats.Value](ctx context.Context, j *job, plan *spmm.Group
 			t.Each[d].Device /= time.Duration(times)
 			t.Each[d].Host /= time.Duration(times)
 		}
+		t.Streamed.Bytes /= int64(times)
+		t.Streamed.Copy /= time.Duration(times)
+		t.Streamed.Compute /= time.Duration(times)
 		last = t
 		last.Host /= time.Duration(times)
 		return t.Timing, err
@@ -145,6 +152,30 @@ func measureGroup[T formats.Value](ctx context.Context, j *job, plan *spmm.Group
 		}
 	}
 	return ts, last, y.Download(ctx, c)
+}
+
+// measureBlocks is measureGroup where there is memory for some columns at a time: B and C are in the host's memory, and the times
+// include what it takes to bring them to the devices and back.
+func measureBlocks[T formats.Value](ctx context.Context, j *job, plan *spmm.GroupPlan, q *operands[T], c *formats.Dense[float32], p *progress) (timings, spmm.GroupTiming, error) {
+	var last spmm.GroupTiming
+	e, closeBias, err := onGroup(ctx, plan, q.epilogue)
+	defer closeBias()
+	if err != nil {
+		return timings{}, last, err
+	}
+	ts, err := timeRuns(j, p, func(times int) (spmm.Timing, error) {
+		start := time.Now()
+		for range times {
+			if q.c0 != nil {
+				copy(c.Data, q.c0.Data)
+			}
+			if last, err = spmm.MultiplyGroup(ctx, plan, j.alpha, q.b, j.beta, c, e); err != nil {
+				return spmm.Timing{}, err
+			}
+		}
+		return spmm.Timing{Host: time.Since(start)}, nil
+	})
+	return ts, last, err
 }
 
 // onGroup returns an epilogue as package spmm takes it. Its bias is to be closed with close.
@@ -173,6 +204,17 @@ type groupReport struct {
 	Moved   int64          `json:"moved_bytes"` // between devices, in a multiplication of data that lie where they are needed
 	HostUS  float64        `json:"host_us"`     // the last repeat by the host's clock, over its multiplications
 	Devices []deviceReport `json:"devices"`
+	// Streamed is there where A stays in the host's memory.
+	Streamed *streamedReport `json:"streamed,omitempty"`
+}
+
+// streamedReport is what copying A took in the last repeat, of one multiplication, on all devices together.
+type streamedReport struct {
+	Columns   int     `json:"columns"` // that are multiplied at a time, at most
+	Bytes     int64   `json:"bytes"`   // copied to the devices
+	CopyUS    float64 `json:"copy_us"`
+	ComputeUS float64 `json:"compute_us"`
+	Binds     string  `json:"binds"` // "link" or "compute"
 }
 
 // deviceReport is one device; its time is of the last repeat, of one multiplication.
@@ -182,6 +224,7 @@ type deviceReport struct {
 	Format      string  `json:"format"`
 	Variant     string  `json:"variant"`
 	Rows        int     `json:"rows"`
+	Panels      int     `json:"panels,omitempty"` // in which A is copied to the device for each multiplication
 	NNZ         int64   `json:"nnz"`
 	StoredBytes int64   `json:"stored_bytes"`
 	TimeUS      float64 `json:"time_us"`
@@ -193,8 +236,11 @@ func newGroupReport(g *spmm.Group, i spmm.GroupInfo, t spmm.GroupTiming) *groupR
 		part, x := i.Parts[d], dev.Info()
 		r.Devices = append(r.Devices, deviceReport{
 			Device: fmt.Sprintf("%s:%d", x.Backend, x.Index), Name: x.Name, Format: part.Format, Variant: part.Variant,
-			Rows: part.Rows, NNZ: part.NNZ, StoredBytes: part.Stats.StoredBytes, TimeUS: us(t.Each[d].Best()),
+			Rows: part.Rows, Panels: part.Panels, NNZ: part.NNZ, StoredBytes: part.Stats.StoredBytes, TimeUS: us(t.Each[d].Best()),
 		})
+	}
+	if s := t.Streamed; s.Panels > 0 {
+		r.Streamed = &streamedReport{i.Columns, s.Bytes, us(s.Copy), us(s.Compute), s.Binds()}
 	}
 	return r
 }
@@ -204,6 +250,13 @@ func (x *groupReport) rows(row func(name, format string, args ...any)) {
 	row("split", "by %s, because %s", x.Split, x.Why)
 	for _, d := range x.Devices {
 		row(d.Device, "%s: %d rows, %d entries (%s, %s/%s); %s", printable.String(d.Name), d.Rows, d.NNZ, byteSize(d.StoredBytes), d.Format, d.Variant, micros(d.TimeUS))
+		if d.Panels > 0 {
+			row("", "of which all stay in the host's memory: %d panels are copied for each multiplication", d.Panels)
+		}
+	}
+	if s := x.Streamed; s != nil {
+		row("streamed", "%s in %s (%.3g GB/s), multiplied with in %s: bound by %s; up to %d columns at a time", byteSize(s.Bytes),
+			micros(s.CopyUS), float64(s.Bytes)/max(s.CopyUS, 1e-3)/1e3, micros(s.ComputeUS), s.Binds, s.Columns)
 	}
 }
 

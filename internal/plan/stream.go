@@ -345,7 +345,7 @@ func placeWithin(ctx context.Context, d *Device, e *encoded, why string, o Optio
 	if err != nil {
 		return nil, nil, err
 	}
-	why += fmt.Sprintf("; of A, %d MiB, %d panels stay in the host's memory and are copied for each product", m.stats.StoredBytes>>20, len(parts))
+	why += fmt.Sprintf("; A, of %.3g MiB, stays in the host's memory: %d panels are copied for each product", float64(m.stats.StoredBytes)/(1<<20), len(parts))
 	return &Plan{
 		Info: Info{
 			Rows: m.rows, Cols: m.cols, NNZ: e.matrix.NNZ(), Format: e.format, Variant: e.name, Why: why, Panels: len(parts),
