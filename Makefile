@@ -2,6 +2,7 @@
 #
 #   make demo       build everything and multiply a real matrix on the best backend present
 #   make build      bin/spmmrun, with all backends
+#   make web        bin/web: the page that runs the suite and products in a browser, for any static web server
 #   make test       install what the tests need and run them all (no GPU is needed)
 #   make test-quick a part of them, in two minutes
 #   make lint       gofmt and go vet
@@ -44,6 +45,10 @@ endif
 build:
 	$(GO) build -tags $(TAGS) -trimpath -ldflags='$(LDFLAGS)' -o bin/spmmrun ./cmd/spmmrun
 
+.PHONY: web
+web:
+	$(GO) run ./cmd/spmmweb/build -o bin/web
+
 .PHONY: demo
 demo: build
 	bin/spmmrun devices
@@ -72,7 +77,7 @@ $(PLATFORMS):
 
 # All tests, TEST_JOBS targets at a time, and what ran on what. Each line that a target prints begins with its name.
 TEST_JOBS ?= 2
-TESTS := test-host test-soft-suite test-soft test-soft-front test-plain test-soft-vulkan test-plain-suite test-race test-amd
+TESTS := test-host test-soft-suite test-soft test-soft-front test-plain test-soft-vulkan test-plain-suite test-race test-amd test-browser
 side-by-side = @SECONDS=0; status=0; rm -rf $(RESULTS); $(MAKE) --no-print-directory -j$(TEST_JOBS) $(1) || status=$$?; \
 	$(GO) run ./tools/tests report $(RESULTS); echo "$$SECONDS s in all"; exit $$status
 .PHONY: test
@@ -81,7 +86,7 @@ test: test-needs
 	$(call side-by-side,$(TESTS))
 
 # A part of them: all packages without their slowest tests, and some cases of the suite on the CPU, Vulkan and WebGPU.
-SLOW := ^Test(Manifests|ExactProblems|ExpectedIsExact|Mutations|Outside|Readme|ContractFindsMistakes|Platforms|Choice|DenseIsChosen|Contract|Driver|EpilogueOfBlocks|NoMachinePaths|ManyLaunches)$$|^TestGenerate|^TestScripts$$/^conform$$
+SLOW := ^Test(Manifests|ExactProblems|ExpectedIsExact|Mutations|Outside|Readme|ContractFindsMistakes|Platforms|Choice|DenseIsChosen|Contract|Driver|EpilogueOfBlocks|NoMachinePaths|ManyLaunches|Page)$$|^TestGenerate|^TestScripts$$/^conform$$
 SOME := ^(csr|cvse/v8|lanestream)/f16/(T1±|T3|nonfinite)/m(67|150|1k1)
 .PHONY: test-quick test-quick-host test-quick-soft
 test-quick: test-needs
@@ -108,6 +113,14 @@ test-host:
 .PHONY: test-mpi
 test-mpi:
 	SPMM_REQUIRE_MPI=openmpi,mpich $(TEST) -run 'Contract|Death|Library|MPI|Ranks|PropagateKilled|StandIn|Staged' ./comm/... ./dist ./cmd/spmmrun
+
+# WebGPU in a browser: the backend's tests, and some cases of the suite. (test-host runs the page, with other cases.)
+BROWSER_CASES := ^(dense|hrpb|jigsaw|nm/v8|sparse24r|tiledcsr/v8)/f16/(T1±|nonfinite)/m(5|67)|^(dense|lanestream)/s8/f16/T1±/m67|^csr/f32/T1±/m67
+.PHONY: test-browser
+test-browser:
+	SPMM_REQUIRE=webgpu SPMM_BACKEND=webgpu SPMM_FILTER='$(BROWSER_CASES)' \
+		$(subst run ./tools,run -exec 'env GOOS=js GOARCH=wasm CGO_ENABLED=0' ./tools,$(TEST)) -exec $(CURDIR)/tools/browser/run \
+		-run '^Test(Driver|Lost|BadShader|ReadAndWritten|LargestBuffer|Conformance)$$' ./portable/webgpu ./conformance
 
 # Plans and tensors that goroutines share, and work that many goroutines do, under the race detector.
 .PHONY: test-race

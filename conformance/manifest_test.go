@@ -65,7 +65,7 @@ func TestManifests(t *testing.T) {
 	}
 	// Those that any machine can make are there, of this version of the suite. All of one version share cases of T1 and of
 	// T3, which Compare has found to agree.
-	for _, name := range []string{"cpu.json", "vulkan-softvk-matrices.json", "vulkan-softvk-plain.json", "webgpu-softvk-matrices.json"} {
+	for _, name := range []string{"cpu.json", "vulkan-softvk-matrices.json", "vulkan-softvk-plain.json", "webgpu-softvk-matrices.json", "webgpu-chromium-swiftshader.json"} {
 		if i := slices.Index(files, "manifests/"+name); i < 0 || mans[i].Suite != Suite {
 			t.Errorf("%s is not there, or not of suite %s: conformance/manifests/make makes it", name, Suite)
 		}

@@ -1,4 +1,4 @@
-// Where a matrix has its entries: counted in cells, and drawn with characters.
+// Where a matrix has its entries, drawn with characters.
 
 package main
 
@@ -10,38 +10,8 @@ import (
 	"strings"
 
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/spy"
 )
-
-// grid counts the entries in h × w cells of about the same size that cover a matrix.
-type grid struct {
-	h, w   int
-	counts []int64 // row after row
-	most   int64
-}
-
-// newGrid counts a's entries. h and w are at most the rows and columns.
-func newGrid(a *formats.CSR[float32], h, w int) *grid {
-	g := &grid{h: h, w: w, counts: make([]int64, h*w)}
-	for i := range a.Rows {
-		cells := g.counts[cell(i, a.Rows, h)*w:]
-		for _, c := range a.ColIdx[a.RowPtr[i]:a.RowPtr[i+1]] {
-			cells[cell(int(c), a.Cols, w)]++
-		}
-	}
-	for _, n := range g.counts {
-		g.most = max(g.most, n)
-	}
-	return g
-}
-
-// cell returns which of cells parts of 0 … of-1 has i.
-func cell(i, of, cells int) int { return int(int64(i) * int64(cells) / int64(of)) }
-
-// shade returns how dark cell (i, j) is: 0 without entries, 1 with most; the square root, so that cells
-// with few can be seen.
-func (g *grid) shade(i, j int) float64 {
-	return math.Sqrt(float64(g.counts[i*g.w+j]) / float64(max(1, g.most)))
-}
 
 // canvas is what a matrix is drawn on with characters.
 type canvas struct {
@@ -86,14 +56,14 @@ func (c canvas) draw(w io.Writer, a *formats.CSR[float32]) error {
 		return nil
 	}
 	h, width, each := c.size(a.Rows, a.Cols)
-	g := newGrid(a, h, width)
+	g := spy.New(a, h, width)
 	var b strings.Builder
 	edge := "+" + strings.Repeat("-", width*each) + "+\n"
 	b.WriteString(edge)
 	for i := range h {
 		b.WriteByte('|')
 		for j := range width {
-			level := int(math.Ceil(g.shade(i, j) * float64(len(c.shades)-1)))
+			level := int(math.Ceil(g.Shade(i, j) * float64(len(c.shades)-1)))
 			b.WriteString(strings.Repeat(string(c.shades[level]), each))
 		}
 		b.WriteString("|\n")

@@ -15,6 +15,7 @@ import (
 	"gonum.org/v1/plot/vg"
 
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/spy"
 )
 
 // mostPixels bounds the cells along each side of the picture.
@@ -37,8 +38,8 @@ func writeSpy(w io.Writer, name string, a *formats.CSR[float32]) error {
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, cols, 0, rows
 	p.Y.Tick.Marker = fromTop(rows)
 	if a.Rows > 0 && a.Cols > 0 {
-		g := newGrid(a, min(mostPixels, a.Rows), min(mostPixels, a.Cols))
-		p.Add(plotter.NewImage(g.image(), 0, 0, cols, rows))
+		g := spy.New(a, min(mostPixels, a.Rows), min(mostPixels, a.Cols))
+		p.Add(plotter.NewImage(picture(g), 0, 0, cols, rows))
 	}
 	const side, margin, least = 16 * vg.Centimeter, 2 * vg.Centimeter, 2 * vg.Centimeter
 	width, height := side, side
@@ -47,11 +48,11 @@ func writeSpy(w io.Writer, name string, a *formats.CSR[float32]) error {
 	} else {
 		height = max(least, side*vg.Length(rows/cols))
 	}
-	picture, err := p.WriterTo(width+margin, height+margin, "png")
+	file, err := p.WriterTo(width+margin, height+margin, "png")
 	if err != nil {
 		return err
 	}
-	_, err = picture.WriteTo(w)
+	_, err = file.WriteTo(w)
 	return err
 }
 
@@ -66,13 +67,13 @@ func fromTop(rows float64) plot.TickerFunc {
 	}
 }
 
-// image returns a pixel for each cell, white where there is no entry.
-func (g *grid) image() image.Image {
-	m := image.NewGray(image.Rect(0, 0, g.w, g.h))
-	for i := range g.h {
-		for j := range g.w {
+// picture returns a pixel for each cell, white where there is no entry.
+func picture(g *spy.Grid) image.Image {
+	m := image.NewGray(image.Rect(0, 0, g.W, g.H))
+	for i := range g.H {
+		for j := range g.W {
 			y := uint8(255)
-			if s := g.shade(i, j); s > 0 {
+			if s := g.Shade(i, j); s > 0 {
 				y = uint8(160 * (1 - s))
 			}
 			m.SetGray(j, i, color.Gray{Y: y})

@@ -3,6 +3,7 @@
 package load
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -85,6 +86,18 @@ func Open(ctx context.Context, path string, o Options) (formats.Encoded, error) 
 	return e, err
 }
 
+// Bytes reads the contents of a file, as Open reads a file of that name.
+func Bytes(ctx context.Context, name string, contents []byte, o Options) (formats.Encoded, error) {
+	s := &source{ctx: ctx, name: name, Options: o}
+	if o.Merged != nil {
+		*o.Merged = 0
+	}
+	if o.Loss != nil {
+		*o.Loss = formats.Loss{}
+	}
+	return read(bytes.NewReader(contents), int64(len(contents)), s)
+}
+
 // open opens what Open does.
 func open(ctx context.Context, path string, o Options) (formats.Encoded, error) {
 	if strings.HasPrefix(path, gen.Prefix) {
@@ -96,7 +109,7 @@ func open(ctx context.Context, path string, o Options) (formats.Encoded, error) 
 	}
 	s := &source{ctx: ctx, name: "standard input", Options: o}
 	if path == "-" {
-		return read(os.Stdin, s)
+		return read(os.Stdin, size(os.Stdin), s)
 	}
 	s.name = path
 	f, err := openFile(path)
@@ -108,7 +121,7 @@ func open(ctx context.Context, path string, o Options) (formats.Encoded, error) 
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	defer f.Close()
-	return read(f, s)
+	return read(f, size(f), s)
 }
 
 // plain is what Open returns for a CSR matrix.
@@ -157,14 +170,25 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// read finds out the file's type and reads it.
-func read(f *os.File, s *source) (formats.Encoded, error) {
-	s.in = f
+// contents is an open file, or what is like one.
+type contents interface {
+	io.Reader
+	io.ReaderAt
+}
+
+// size returns how many bytes a file has; -1 if it can only be read from its beginning to its end.
+func size(f *os.File) int64 {
 	info, err := f.Stat()
-	regular := err == nil && info.Mode().IsRegular()
-	if regular {
-		s.total = info.Size()
+	if err != nil || !info.Mode().IsRegular() {
+		return -1
 	}
+	return info.Size()
+}
+
+// read finds out the type of a file of that size and reads it.
+func read(f contents, size int64, s *source) (formats.Encoded, error) {
+	s.in = f
+	s.total = max(0, size)
 	data, err := text.Gunzip(s)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.name, err)
@@ -182,7 +206,7 @@ func read(f *os.File, s *source) (formats.Encoded, error) {
 	}
 	switch kind {
 	case kindNPZ:
-		return s.readNPZ(f, regular, data)
+		return s.readNPZ(f, size >= 0, data)
 	case kindNPY:
 		return plain(s.readNPY(data))
 	case kindSafetensors:

@@ -102,6 +102,9 @@ func TestFile(t *testing.T) {
 			if a, err := fromStdin(t, path, load.Options{Pattern: ones}); err != nil || !a.Equal(want) {
 				t.Errorf("%s as standard input: %v", typ, err)
 			}
+			if m, err := load.Bytes(t.Context(), name, data, load.Options{Pattern: ones}); err != nil || !formats.Convert[float32](m.Sparse()).Equal(want) {
+				t.Errorf("%s as bytes named %s: %v", typ, name, err)
+			}
 		}
 	}
 }

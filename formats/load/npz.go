@@ -13,7 +13,7 @@ import (
 )
 
 // readNPZ reads an archive: f itself if that is a regular file that starts as one, else plain.
-func (s *source) readNPZ(f *os.File, regular bool, plain io.Reader) (formats.Encoded, error) {
+func (s *source) readNPZ(f contents, regular bool, plain io.Reader) (formats.Encoded, error) {
 	opt := npy.Options{Name: s.name, Limits: s.Limits, Duplicates: s.Duplicates, Merged: s.Merged, Loss: s.Loss}
 	head := make([]byte, 2)
 	if _, err := f.ReadAt(head, 0); regular && err == nil && string(head) == zipMagic[:2] {
@@ -54,7 +54,7 @@ func (s *source) spool(plain io.Reader) (tmp *os.File, size int64, err error) {
 // sourceAt reads a file at any place, unless the context is done, and reports progress.
 type sourceAt struct {
 	*source
-	f    *os.File
+	f    contents
 	read int64
 }
 
