@@ -72,6 +72,8 @@ type Extent struct {
 	// Pieces are those in which long rows are summed, in all of the matrix: the sum of what CountPieces returns for its parts. GPUs
 	// sum matrices that do not keep them busy in another order, and may take parts for such where this is not right.
 	Pieces int64
+	// Offset is how many entries of all of the matrix come before those of the rows: GPUs take entries by fours.
+	Offset int64
 }
 
 // CountPieces returns the pieces in which rows of the matrix are summed, given where the entries of each begin and those of the

@@ -86,3 +86,51 @@ func TestWhole(t *testing.T) {
 		}
 	}
 }
+
+// On every device, rows have the bits that they have within the whole, whatever the number of the first entry; new values
+// find their places.
+func TestWholeOffset(t *testing.T) {
+	a, err := gen.CSR("gen:powerlaw,rows=900,cols=500,nnz-per-row=23")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := spmm.Extent{Rows: a.Rows, NNZ: a.NNZ()}
+	all.Pieces = all.CountPieces(a.RowPtr)
+	eachDevice(t, func(t *testing.T, dev *spmm.Device) {
+		for _, n := range []int{3, 64} {
+			b := gen.Dense(a.Cols, n, 1, gen.Values{})
+			multiply := func(a *formats.CSR[float32], o spmm.Options, again bool) *formats.Dense[float32] {
+				t.Helper()
+				first := *a
+				if again {
+					first.Val = make([]float32, len(a.Val))
+				}
+				p, err := spmm.Prepare(ctx, dev, &first, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer p.Close()
+				if again {
+					if err := spmm.SetValues(ctx, p, a.Val); err != nil {
+						t.Fatal(err)
+					}
+				}
+				c := formats.NewDense[float32](a.Rows, n)
+				if _, err := spmm.Multiply(ctx, p, 1, b, 0, c); err != nil {
+					t.Fatal(err)
+				}
+				return c
+			}
+			want := multiply(a, spmm.Options{Format: "csr", Cols: n}, false)
+			for lo := 0; lo < a.Rows; lo += 61 {
+				hi := min(lo+61, a.Rows)
+				o := spmm.Options{Format: "csr", Cols: n, Whole: all}
+				o.Whole.Offset = a.RowPtr[lo]
+				of := &formats.Dense[float32]{Rows: hi - lo, Cols: n, LD: n, Data: want.Data[lo*n : hi*n]}
+				if !multiply(a.Range(lo, hi), o, lo%2 == 1).Equal(of) {
+					t.Errorf("rows %d to %d, n = %d: other bits than within the whole", lo, hi, n)
+				}
+			}
+		}
+	})
+}

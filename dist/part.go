@@ -8,16 +8,17 @@ import (
 	"slices"
 
 	"github.com/spmmrun/spmm"
+	"github.com/spmmrun/spmm/comm"
 	"github.com/spmmrun/spmm/formats"
 )
 
 // part is some rows of a share, and the rows of B that they are multiplied by.
 type part[T formats.Value] struct {
-	a    *formats.CSR[T] // its columns are rows of the part's B, the last of which is met by no entry where ranged is set
-	nnz  int64
-	rows []int32 // of the share; nil: all
-	own  []int32 // own rows of B that are in the part's B, ascending, from row at on; nil in the inner part, which has all
-	at   int
+	a     *formats.CSR[T] // its columns are rows of the part's B, the last of which is met by no entry where ranged is set
+	nnz   int64
+	all   bool    // it has all rows of the share
+	first int     // else the first of its rows, which follow each other
+	rows  []int32 // or, where this is not nil, its rows
 
 	ranged  bool // B's last row has the largest elements of B's columns over all ranks
 	dev     *spmm.Device
@@ -25,47 +26,45 @@ type part[T formats.Value] struct {
 	plans   map[int]*spmm.Plan // by precision of reproducible mode, 0 in fast mode
 	current *spmm.Plan         // of them the one that was prepared or used last; nil: none
 
-	rowList *spmm.RowList         // rows, on the device; nil: all
-	ownList *spmm.RowList         // own
+	rowList *spmm.RowList         // rows, on the device
 	b       *spmm.Tensor[T]       // B with the last row, where it is not as it comes
 	c       *spmm.Tensor[float32] // where rows of C do not follow each other
 	bias    *spmm.Tensor[float32] // the elements of these rows
 }
 
-// split cuts the share into an inner part, if it is worth it, and an outer one, and plans the exchange of the rows that the
-// outer one meets.
-func (p *Plan[T]) split(a *formats.CSR[T], how Exchange) error {
+// split cuts the share into an inner part, if it is worth it, and outer ones, and plans the exchange of the rows that the
+// outer ones meet. In runs, the rows of each part follow each other: then they are summed as within the matrix on GPUs too
+// (spmm.Extent.Offset).
+func (p *Plan[T]) split(a *formats.CSR[T], how Exchange, runs bool) error {
 	lo, hi := p.held.Range(p.c.Rank())
-	inner, outer, entries := rowsWithin(a, lo, hi)
+	inner, entries := rowsWithin(a, lo, hi)
+	if runs {
+		inner, entries = longestRun(a, inner)
+	}
+	outer := others(a.Rows, inner)
 	ranged := p.mode != nil && p.c.Size() > 1
 	// By themselves, inner rows have their own launch and their own copy of B.
 	const worth = 4
 	if len(outer) > 0 && entries < a.NNZ()/worth {
-		inner, outer = nil, nil
-	}
-	if len(outer) == 0 && inner != nil {
-		outer = []int32{}
+		inner, outer = nil, others(a.Rows, nil)
 	}
 	if inner != nil {
 		own := newColumns(a.Cols)
 		own.addRange(lo, hi)
 		p.inner = newPart(a, inner, own.counted(), ranged)
-		p.inner.own = nil
 	}
 	met := newColumns(a.Cols)
-	if inner == nil || len(outer) > 0 {
-		each(a, outer, inner == nil, func(i int) {
-			for _, j := range a.ColIdx[a.RowPtr[i]:a.RowPtr[i+1]] {
-				met.add(int(j))
-			}
-		})
+	for _, i := range outer {
+		for _, j := range a.ColIdx[a.RowPtr[i]:a.RowPtr[i+1]] {
+			met.add(int(j))
+		}
 	}
-	met.counted()
-	x, err := newExchange(p.c, p.held, met, how)
+	x, err := newExchange(p.c, p.held, met.counted(), how)
 	if err != nil {
 		return err
 	}
 	p.x = x
+	p.local = comm.End(x.received) + 1
 	if inner != nil && len(outer) == 0 {
 		return nil
 	}
@@ -74,65 +73,94 @@ func (p *Plan[T]) split(a *formats.CSR[T], how Exchange) error {
 		met.addRange(0, a.Cols)
 		met.counted()
 	}
-	if inner == nil {
-		outer = nil
+	sets := [][]int32{outer}
+	if runs {
+		sets = inRuns(outer)
 	}
-	p.outer = newPart(a, outer, met, ranged)
-	p.outer.own, p.outer.at = met.list(lo, hi), met.position(lo)
+	for _, rows := range sets {
+		p.outer = append(p.outer, newPart(a, rows, met, ranged))
+	}
+	p.local = p.outer[0].a.Cols
+	p.own, p.at = met.list(lo, hi), met.position(lo)
 	return nil
 }
 
-// rowsWithin sorts a's rows into those that have columns from lo to hi alone, and the others, and returns the entries of the
-// former.
-func rowsWithin[T formats.Value](a *formats.CSR[T], lo, hi int) (inner, outer []int32, entries int64) {
-	inner, outer = []int32{}, []int32{}
+// others returns the numbers below n that are not among rows, which ascend.
+func others(n int, rows []int32) []int32 {
+	out := make([]int32, 0, n-len(rows))
+	for i := range int32(n) {
+		if len(rows) > 0 && rows[0] == i {
+			rows = rows[1:]
+			continue
+		}
+		out = append(out, i)
+	}
+	return out
+}
+
+// inRuns cuts ascending rows into those that follow each other; of no rows that is one run.
+func inRuns(rows []int32) [][]int32 {
+	var out [][]int32
+	begin := 0
+	for i := range rows {
+		if i+1 == len(rows) || rows[i+1] != rows[i]+1 {
+			out = append(out, rows[begin:i+1])
+			begin = i + 1
+		}
+	}
+	if out == nil {
+		out = append(out, rows)
+	}
+	return out
+}
+
+// longestRun returns those of the rows that follow each other and have the most entries, and how many.
+func longestRun[T formats.Value](a *formats.CSR[T], rows []int32) (run []int32, entries int64) {
+	run = []int32{}
+	for _, r := range inRuns(rows) {
+		if len(r) == 0 {
+			continue
+		}
+		if n := a.RowPtr[r[len(r)-1]+1] - a.RowPtr[r[0]]; n > entries || len(run) == 0 {
+			run, entries = r, n
+		}
+	}
+	return run, entries
+}
+
+// rowsWithin returns a's rows that have columns from lo to hi alone, and their entries.
+func rowsWithin[T formats.Value](a *formats.CSR[T], lo, hi int) (inner []int32, entries int64) {
+	inner = []int32{}
 	for i := range a.Rows {
 		begin, end := a.RowPtr[i], a.RowPtr[i+1]
 		out := func(j int32) bool { return int(j) < lo || int(j) >= hi }
 		if !slices.ContainsFunc(a.ColIdx[begin:end], out) {
 			inner = append(inner, int32(i))
 			entries += end - begin
-		} else {
-			outer = append(outer, int32(i))
 		}
 	}
-	return inner, outer, entries
+	return inner, entries
 }
 
-// each calls f for the rows, or for all.
-func each[T formats.Value](a *formats.CSR[T], rows []int32, all bool, f func(i int)) {
-	if all {
-		for i := range a.Rows {
-			f(i)
-		}
-		return
-	}
-	for _, i := range rows {
-		f(int(i))
-	}
-}
-
-// newPart takes rows of a share (nil: all), with columns numbered within a set of B's rows.
+// newPart takes rows of a share, with columns numbered within a set of B's rows.
 func newPart[T formats.Value](a *formats.CSR[T], rows []int32, of *columns, ranged bool) *part[T] {
-	q := &part[T]{rows: rows, ranged: ranged, plans: map[int]*spmm.Plan{}}
-	n := a.Rows
-	if rows != nil {
-		n = len(rows)
-	}
-	out := &formats.CSR[T]{Rows: n, Cols: of.count, RowPtr: make([]int64, 1, n+1)}
+	q := &part[T]{all: len(rows) == a.Rows, ranged: ranged, plans: map[int]*spmm.Plan{}}
+	out := &formats.CSR[T]{Rows: len(rows), Cols: of.count, RowPtr: make([]int64, 1, len(rows)+1)}
 	if ranged {
 		out.Cols++
 	}
-	each(a, rows, rows == nil, func(i int) {
+	for _, i := range rows {
 		lo, hi := a.RowPtr[i], a.RowPtr[i+1]
 		for _, j := range a.ColIdx[lo:hi] {
 			out.ColIdx = append(out.ColIdx, int32(of.position(int(j))))
 		}
 		out.Val = append(out.Val, a.Val[lo:hi]...)
 		out.RowPtr = append(out.RowPtr, int64(len(out.Val)))
-	})
-	if n == a.Rows {
-		q.rows = nil
+	}
+	if len(rows) > 0 {
+		if q.first = int(rows[0]); int(rows[len(rows)-1]) != q.first+len(rows)-1 {
+			q.rows = rows
+		}
 	}
 	q.a, q.nnz = out, out.NNZ()
 	return q
@@ -164,17 +192,27 @@ func (q *part[T]) info() spmm.PlanInfo {
 	return q.current.Info()
 }
 
-// place brings to the device which rows the part has, and which own rows its B.
+// place brings to the device which rows the part has.
 func (q *part[T]) place(ctx context.Context) (err error) {
 	if q.rows != nil {
-		if q.rowList, err = spmm.NewRowList(ctx, q.dev, q.rows); err != nil {
-			return err
-		}
-	}
-	if q.own != nil {
-		q.ownList, err = spmm.NewRowList(ctx, q.dev, q.own)
+		q.rowList, err = spmm.NewRowList(ctx, q.dev, q.rows)
 	}
 	return err
+}
+
+// from is the copy of the part's rows out of the share's, to the copy back.
+func (q *part[T]) from() spmm.RowCopy {
+	if q.rows != nil {
+		return spmm.RowCopy{From: q.rowList}
+	}
+	return spmm.RowCopy{Count: q.a.Rows, Src: q.first}
+}
+
+func (q *part[T]) to() spmm.RowCopy {
+	if q.rows != nil {
+		return spmm.RowCopy{To: q.rowList}
+	}
+	return spmm.RowCopy{Count: q.a.Rows, Dst: q.first}
 }
 
 // reserve allocates what products with n columns take. private tells that the part has a B of its own.
@@ -187,11 +225,11 @@ func (q *part[T]) reserve(n int, private bool) (err error) {
 			return err
 		}
 	}
-	if q.rows != nil {
-		if q.bias, err = spmm.NewTensor[float32](q.dev, len(q.rows), 1, false); err != nil {
+	if !q.all {
+		if q.bias, err = spmm.NewTensor[float32](q.dev, q.a.Rows, 1, false); err != nil {
 			return err
 		}
-		q.c, err = spmm.NewTensor[float32](q.dev, len(q.rows), n, false)
+		q.c, err = spmm.NewTensor[float32](q.dev, q.a.Rows, n, false)
 	}
 	return err
 }
@@ -244,11 +282,11 @@ func (q *part[T]) start(ctx context.Context, bits int, alpha float32, b *spmm.Te
 		}
 		b = q.b
 	}
-	if q.rows == nil {
+	if q.all {
 		return s, s.and(q.current.Start(ctx, alpha, b, beta, c, e...))
 	}
 	if len(e) == 1 && e[0].RowBias != nil {
-		if err := s.and(spmm.CopyRows(ctx, q.bias, e[0].RowBias, spmm.RowCopy{From: q.rowList})); err != nil {
+		if err := s.and(spmm.CopyRows(ctx, q.bias, e[0].RowBias, q.from())); err != nil {
 			return nil, err
 		}
 		mine := e[0]
@@ -256,14 +294,14 @@ func (q *part[T]) start(ctx context.Context, bits int, alpha float32, b *spmm.Te
 		e = []spmm.Epilogue{mine}
 	}
 	if beta != 0 {
-		if err := s.and(spmm.CopyRows(ctx, q.c, c, spmm.RowCopy{From: q.rowList})); err != nil {
+		if err := s.and(spmm.CopyRows(ctx, q.c, c, q.from())); err != nil {
 			return nil, err
 		}
 	}
 	if err := s.and(q.current.Start(ctx, alpha, b, beta, q.c, e...)); err != nil {
 		return nil, err
 	}
-	return s, s.and(spmm.CopyRows(ctx, c, q.c, spmm.RowCopy{To: q.rowList}))
+	return s, s.and(spmm.CopyRows(ctx, c, q.c, q.to()))
 }
 
 func (q *part[T]) close() error {
@@ -272,11 +310,9 @@ func (q *part[T]) close() error {
 		errs = append(errs, p.Close())
 	}
 	q.plans = nil
-	for _, l := range []*spmm.RowList{q.rowList, q.ownList} {
-		if l != nil {
-			errs = append(errs, l.Close())
-		}
+	if q.rowList != nil {
+		errs = append(errs, q.rowList.Close())
 	}
-	q.rowList, q.ownList = nil, nil
+	q.rowList = nil
 	return errors.Join(append(errs, q.release())...)
 }

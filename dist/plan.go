@@ -35,8 +35,12 @@ type Plan[T formats.Value] struct {
 	rows    Bounds // of A and C
 	held    Bounds // of B
 	x       *exchange
-	inner   *part[T] // rows that meet own rows of B alone; nil if they are not multiplied by themselves
-	outer   *part[T] // the others; nil if all are in inner
+	inner   *part[T]   // rows that meet own rows of B alone; nil if they are not multiplied by themselves
+	outer   []*part[T] // the others; none if all are in inner
+	local   int        // rows of the local B, which the outer parts share
+	own     []int32    // own rows of B that are in it, ascending, from row at on
+	at      int
+	ownList *spmm.RowList // own, on the device
 	mode    *reproducible
 	nnz     int64           // of the share
 	send    *spmm.RowList   // own rows that others need
@@ -94,12 +98,16 @@ func Prepare[T formats.Value](ctx context.Context, c comm.Comm, dev *spmm.Device
 			return nil, err
 		}
 		mo.Whole.Pieces = pieces[0]
+		if mo.Whole.Offset, err = before(c, s.A.NNZ()); err != nil {
+			return nil, err
+		}
 	}
 	p.mode, err = newReproducible(c, s.A, mo)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.split(s.A, o.Exchange); err != nil {
+	runs := mo.Whole != (spmm.Extent{}) && dev.Info().Backend != "cpu"
+	if err := p.split(s.A, o.Exchange, runs); err != nil {
 		return nil, err
 	}
 	if p.x.via = o.Via; o.Via == nil {
@@ -109,14 +117,33 @@ func Prepare[T formats.Value](ctx context.Context, c comm.Comm, dev *spmm.Device
 	var errs []error
 	p.send, err = spmm.NewRowList(ctx, dev, p.x.send)
 	errs = append(errs, err)
+	p.ownList, err = spmm.NewRowList(ctx, dev, p.own)
+	errs = append(errs, err)
 	for _, q := range p.parts() {
 		q.dev, q.options = dev, mo
+		if runs {
+			q.options.Whole.Offset += s.A.RowPtr[q.first]
+		}
 		errs = append(errs, q.prepare(ctx, p.mode.first()), q.place(ctx))
 	}
 	if err := comm.Agree(c, errors.Join(errs...), nil); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
+}
+
+// before returns the sum of what the ranks below this one give.
+func before(c comm.Comm, mine int64) (int64, error) {
+	all := make([]int64, c.Size())
+	all[c.Rank()] = mine
+	if err := c.AllReduce(all, comm.Sum); err != nil {
+		return 0, err
+	}
+	sum := int64(0)
+	for _, x := range all[:c.Rank()] {
+		sum += x
+	}
+	return sum, nil
 }
 
 // check refuses options that cannot be heeded.
@@ -136,12 +163,10 @@ func (o Options) check(elements dtype.Type) error {
 // parts lists those that there are.
 func (p *Plan[T]) parts() []*part[T] {
 	var ps []*part[T]
-	for _, q := range []*part[T]{p.inner, p.outer} {
-		if q != nil {
-			ps = append(ps, q)
-		}
+	if p.inner != nil {
+		ps = append(ps, p.inner)
 	}
-	return ps
+	return append(ps, p.outer...)
 }
 
 // Held returns the rows of B that each rank holds: Run takes this rank's.
@@ -303,13 +328,17 @@ func (p *Plan[T]) run(ctx context.Context, alpha float32, b *spmm.Tensor[T], bet
 	}
 	var rest started
 	begun := time.Now()
-	if err == nil && p.outer != nil {
-		rest, err = p.outer.start(ctx, bits, alpha, p.buffers.local, beta, c, e...)
+	for _, q := range p.outer {
+		if err == nil {
+			var more started
+			more, err = q.start(ctx, bits, alpha, p.buffers.local, beta, c, e...)
+			rest = append(rest, more...)
+		}
 	}
 	in := <-meanwhile
 	err = errors.Join(err, in.err, rest.wait(ctx))
 	out := computed{begin: begun, end: time.Now()}
-	if p.outer == nil {
+	if len(p.outer) == 0 {
 		out.begin = out.end
 	}
 	t.Compute = in.and(out)
@@ -332,8 +361,8 @@ func (p *Plan[T]) startInner(ctx context.Context, bits int, alpha float32, b *sp
 		}
 		s = append(s, more...)
 	}
-	if p.outer != nil && !p.x.gather {
-		err = s.and(spmm.CopyRows(ctx, p.buffers.local, b, spmm.RowCopy{From: p.outer.ownList, Dst: p.outer.at}))
+	if len(p.outer) > 0 && !p.x.gather {
+		err = s.and(spmm.CopyRows(ctx, p.buffers.local, b, spmm.RowCopy{From: p.ownList, Dst: p.at}))
 	}
 	return s, err
 }
@@ -403,11 +432,7 @@ func (p *Plan[T]) reserve(n int) (err error) {
 		return err
 	}
 	p.buffers = nil
-	rows := comm.End(p.x.received) + 1
-	if p.outer != nil {
-		rows = p.outer.a.Cols
-	}
-	b, err := newBuffers[T](p.x, p.dev, rows, n)
+	b, err := newBuffers[T](p.x, p.dev, p.local, n)
 	if err != nil {
 		return err
 	}
@@ -426,9 +451,9 @@ func (p *Plan[T]) writePeaks(ctx context.Context, peaks []T) error {
 		if !q.ranged || len(peaks) == 0 {
 			continue
 		}
-		b := q.b
-		if q == p.outer {
-			b = p.buffers.local
+		b := p.buffers.local
+		if q == p.inner {
+			b = q.b
 		}
 		memory, pitch, err := b.Memory()
 		if err != nil {
@@ -464,8 +489,10 @@ func (p *Plan[T]) Close() error {
 	}
 	errs = append(errs, p.buffers.close(), p.releaseHost())
 	p.buffers = nil
-	if p.send != nil {
-		errs = append(errs, p.send.Close())
+	for _, l := range []*spmm.RowList{p.send, p.ownList} {
+		if l != nil {
+			errs = append(errs, l.Close())
+		}
 	}
 	if p.staged != nil {
 		errs = append(errs, p.staged.Close())

@@ -58,7 +58,8 @@ func newPropagate(unfinished *temporaries) *cobra.Command {
 for the adjacency matrix Â of a graph, normalised, and a matrix X0 that X begins with: personalised PageRank for
 many sources at once, or the propagation of the graph network APPNP. It runs on one device, or on the ranks
 that mpirun or srun start, each with a share of the rows; X has the same bits on any number of them: in
---mode reproducible always, in --mode fast on devices of one kind, GPUs only if all have rows enough to be busy.
+--mode reproducible always, in --mode fast on devices of one kind. X stays on the devices; ranks exchange only the
+rows of it that their shares meet, GPUs by NCCL where there is a libnccl.so.2 (SPMM_NCCL_LIBRARY names one).
 
 With --checkpoint the state is kept in a folder every few steps and when all are done. The same command
 goes on from there, on any number of ranks, and ends with the same bits; rank 0 reads and writes it.`,

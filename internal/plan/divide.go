@@ -387,6 +387,10 @@ func (m divided) part(ctx context.Context, d *Device, lo, hi int, c *candidate, 
 	c = &candidate{kernel: c.kernel, variant: v, room: c.room, why: c.why}
 	s := &source{Encoded: m.csr().RowRange(lo, hi), of: m.extent}
 	if whole == nil {
+		ptr, _ := m.csr().Pattern()
+		s.of.Offset = ptr[lo]
+	}
+	if whole == nil {
 		return c.encode(ctx, s)
 	}
 	matrix := newSource(formats.ConvertTo(s.csr(), v.In))

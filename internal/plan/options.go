@@ -139,7 +139,7 @@ func (o Options) Validate() error {
 		return fmt.Errorf("Options.Cols: %d: want 1 to %d, or 0, which means %d", o.Cols, math.MaxInt32, DefaultCols)
 	case o.Quantise != dtype.Invalid && o.validateQuantised() != nil:
 		return o.validateQuantised()
-	case o.Whole != (Extent{}) && (o.Whole.Rows < 0 || o.Whole.NNZ < 0 || o.Whole.Pieces < 0):
+	case o.Whole != (Extent{}) && (o.Whole.Rows < 0 || o.Whole.NNZ < 0 || o.Whole.Pieces < 0 || o.Whole.Offset < 0):
 		return fmt.Errorf("Options.Whole: %d rows and %d entries", o.Whole.Rows, o.Whole.NNZ)
 	case o.Whole != (Extent{}) && (o.Reproducible != 0 || o.Tune || o.Transpose || o.Right || o.Quantise != dtype.Invalid):
 		return errors.New("Options.Whole is for fast mode, and for Tune, Transpose, Right and Quantise not set")

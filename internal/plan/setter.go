@@ -84,7 +84,11 @@ func (m *resident) addPieces(ctx context.Context, s *setter, pt *part, first int
 		return err
 	}
 	packed, ok := pt.enc.Format.(formats.Encoded)
-	if !ok && number == nil {
+	lead := 0
+	if split, is := pt.enc.Format.(spec.Split); is {
+		lead = split.Lead
+	}
+	if !ok && number == nil && lead == 0 {
 		s.pieces = append(s.pieces, piece{dst: pt.bufs[m.ordered()], slots: pt.enc.NNZ, first: first, full: values.FullQuads})
 		return nil
 	}
@@ -95,9 +99,9 @@ func (m *resident) addPieces(ctx context.Context, s *setter, pt *part, first int
 			return err
 		}
 	} else {
-		at.entries = make([]uint32, pt.enc.NNZ)
-		for i := range at.entries {
-			at.entries[i] = uint32(i) + 1
+		at.entries = make([]uint32, lead+int(pt.enc.NNZ))
+		for i := range at.entries[lead:] {
+			at.entries[lead+i] = uint32(i) + 1
 		}
 	}
 	if number == nil && at.inOrder(pt.enc.NNZ) {

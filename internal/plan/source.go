@@ -69,7 +69,10 @@ func (s *source) part(lo, hi int, k *spec.Format, v *spec.Variant, whole *spec.P
 		return k.EncodeQuantised(s.quantised.RowRange(lo, hi), v)
 	}
 	if s.of != (Extent{}) {
-		return k.EncodeShare(s.csr().RowRange(lo, hi), v, s.of)
+		of := s.of
+		ptr, _ := s.csr().Pattern()
+		of.Offset += ptr[lo]
+		return k.EncodeShare(s.csr().RowRange(lo, hi), v, of)
 	}
 	return k.Part(s.csr().RowRange(lo, hi), v, whole)
 }

@@ -19,6 +19,7 @@ import (
 	"embed"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats"
@@ -89,25 +90,38 @@ func share[T formats.Value](of spec.Extent) func(*formats.CSR[T], *spec.Variant)
 }
 
 // packShare packs a, which is rows of a matrix of an extent.
-func packShare[T formats.Value](a *formats.CSR[T], _ *spec.Variant, of spec.Extent) (*spec.Packed, error) {
+func packShare[T formats.Value](a *formats.CSR[T], v *spec.Variant, of spec.Extent) (*spec.Packed, error) {
 	if err := a.Validate(); err != nil {
 		return nil, err
 	}
-	if a.NNZ() > maxEntries { // rows and columns are at most formats.MaxDim
+	const together = 4 // entries that GPUs take at once
+	lead := int(of.Offset % together)
+	if v.Code == backend.CodeGo {
+		lead = 0
+	}
+	if a.NNZ()+int64(lead) > maxEntries { // rows and columns are at most formats.MaxDim
 		return nil, fmt.Errorf("kernel csr: %d entries do not fit 32-bit offsets: %w", a.NNZ(), backend.ErrUnsupported)
 	}
-	rowptr := make([]uint32, len(a.RowPtr))
-	for i, p := range a.RowPtr {
+	begins, colidx, values := a.RowPtr, a.ColIdx, a.Val
+	if lead > 0 {
+		begins = slices.Clone(begins)
+		for i := range begins {
+			begins[i] += int64(lead)
+		}
+		colidx, values = append(make([]int32, lead, lead+len(colidx)), colidx...), append(make([]T, lead, lead+len(values)), values...)
+	}
+	rowptr := make([]uint32, len(begins))
+	for i, p := range begins {
 		rowptr[i] = uint32(p)
 	}
-	split, heavy := spec.SplitRows(a.RowPtr, spec.LongestRow(of.Rows, of.NNZ))
-	split.Average, split.Items = of.Average(), of.Rows+int(of.Pieces)
+	split, heavy := spec.SplitRows(begins, spec.LongestRow(of.Rows, of.NNZ))
+	split.Average, split.Items, split.Lead = of.Average(), of.Rows+int(of.Pieces), lead
 	e := &spec.Packed{
 		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(), Format: split,
 		Arrays: []spec.Array{
 			spec.NewArray("rowptr", rowptr),
-			spec.NewArray("colidx", a.ColIdx),
-			spec.NewArray("values", a.Val),
+			spec.NewArray("colidx", colidx),
+			spec.NewArray("values", values),
 			spec.NewArray("heavy", heavy),
 		},
 		Stats: formats.Stats{Slots: a.NNZ(), MACs: a.NNZ(), Gathers: a.NNZ()},

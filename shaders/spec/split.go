@@ -9,6 +9,7 @@ type Split struct {
 	Rows    uint32 // rows in pieces
 	Average int    // entries of a row
 	Items   int    // rows and pieces of the whole matrix
+	Lead    int    // slots before the first entry's, see Extent.Offset
 }
 
 // Extent is the size of a matrix of which another is some rows.
@@ -16,6 +17,9 @@ type Extent struct {
 	Rows   int
 	NNZ    int64
 	Pieces int64 // in which its long rows are summed: CountPieces of all of them
+	// Offset is its entries before the first of these rows. GPUs take entries by fours, and whose turn one is depends on its
+	// number in the matrix.
+	Offset int64
 }
 
 // CountPieces returns the pieces of those of some rows that are cut, given where each begins and the last ends.
