@@ -43,6 +43,9 @@ func frontA[A formats.Value](ctx context.Context, r *runner, t *test, p *instanc
 		a = a.Transpose()
 	}
 	o.Transpose, o.Right = t.turned, t.right
+	if r.group != nil {
+		return groupA(ctx, r, t, p, a, o)
+	}
 	plan, err := prepareA(ctx, r, t, p, a, o)
 	if plan != nil {
 		defer plan.Close()

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"testing"
 
 	"github.com/spmmrun/spmm"
@@ -40,6 +41,58 @@ func TestGroup(t *testing.T) {
 				o.Mode = spmm.Reproducible
 				grouped[float32](t, one, g, rounded, o)
 			})
+		}
+	})
+}
+
+// Cases through a group of the device and another of its kind, by columns and by rows: of the quick tier one in so many, which
+// are others for each split.
+func TestConformanceGroup(t *testing.T) {
+	devices(t, func(t *testing.T, dev backend.Device) {
+		two, err := spmm.OpenGroup(t.Context(), pair(t, dev))
+		if err != nil {
+			t.Fatal(err)
+		}
+		two.Close()
+		d, err := backend.Find(dev.Info().Backend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		infos, err := d.Devices(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		info := dev.Info()
+		for _, x := range infos {
+			if x.Index != info.Index && x.Name == info.Name {
+				info = x
+				break
+			}
+		}
+		other, err := d.Open(t.Context(), info)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close()
+		for _, split := range []spmm.Split{spmm.ByColumns, spmm.ByRows} {
+			o := options()
+			o.group = &grouping{other: other, split: split, every: 19}
+			if os.Getenv("SPMM_SOFTVK") != "" && dev.Info().Kind == "cpu" && dev.Info().Backend != "cpu" {
+				o.group.every = 101 // they are slow
+			}
+			m, err := Run(t.Context(), dev, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("by %v: %v", split, m.Summary)
+			if m.Summary[Pass] == 0 {
+				t.Errorf("by %v: no case passed", split)
+			}
+			for _, c := range m.Cases {
+				if c.Status == Fail {
+					t.Errorf("by %v: %s with %s: %s", split, c.ID, c.Variant, c.Error)
+				}
+			}
 		}
 	})
 }

@@ -40,6 +40,8 @@ type Options struct {
 	instances *instanceCache // of instances that other runs have built; nil: an empty one
 	compiled  *kernelCache   // of kernels that other runs on the device have loaded; nil: an empty one
 
+	group *grouping // nil: the device by itself
+
 	// Faults, for tests:
 	mutate func(backend.Binary) backend.Binary // of code as it is loaded
 	spoil  func(p *instance) *instance         // of what is multiplied, after it is known what must come out
@@ -58,6 +60,9 @@ type runner struct {
 	man    *Manifest
 	report func(*Result)
 	last   *instance // the one of the case at hand
+
+	devices *spmm.Group // with another device
+	second  *guard
 }
 
 type loaded struct {
@@ -90,6 +95,9 @@ func Run(ctx context.Context, dev backend.Device, o Options) (*Manifest, error) 
 	}
 	keep := func(id string) bool { return o.Filter == nil || o.Filter.MatchString(id) }
 	tests := list(o.kernels, suite, o.Tier, keep)
+	if o.group != nil {
+		tests = o.group.forGroup(tests)
+	}
 	if len(tests) == 0 {
 		return nil, errors.New("no case has a name that the filter selects")
 	}
@@ -104,6 +112,15 @@ func Run(ctx context.Context, dev backend.Device, o Options) (*Manifest, error) 
 		loaded: map[*spec.Variant]loaded{}, ran: map[string]Variant{},
 	}
 	defer r.close()
+	if o.group != nil {
+		cache := newKernelCache()
+		defer cache.close()
+		r.second = newGuard(o.group.other, cache)
+		defer r.second.drop()
+		if r.devices, err = spmm.NewGroup(r.door, spmm.NewDevice(r.second)); err != nil {
+			return nil, err
+		}
+	}
 	r.man = r.manifest()
 	for i := range tests {
 		r.report = func(x *Result) {

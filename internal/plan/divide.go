@@ -395,7 +395,7 @@ func (m divided) part(ctx context.Context, d *Device, lo, hi int, c *candidate, 
 	}
 	matrix := newSource(formats.ConvertTo(s.csr(), v.In))
 	if m.quantised != nil {
-		matrix = newQuantisedSource(m.quantised.RowRange(lo, hi))
+		matrix.quantised = m.quantised.RowRange(lo, hi)
 	}
 	enc, err := whole.matrix.part(lo, hi, c.kernel, v, whole.enc)
 	if err != nil {

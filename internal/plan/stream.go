@@ -225,7 +225,8 @@ func (s *stream) run(ctx context.Context, launches []backend.Launch, marks []mar
 		}
 		return nil
 	})
-	return out, run.Wait()
+	err := run.Wait()
+	return out, err
 }
 
 // runStreamed multiplies with a matrix that is not on the device. Its time is the host's.
