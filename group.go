@@ -125,8 +125,8 @@ type GroupOptions struct {
 	// Memory is how many bytes may be used of each device, for A, B, C and what multiplying takes besides; 0: nine tenths of what
 	// it has. Where a device's rows of A do not fit beside B and C of Cols columns, they stay in the host's memory, and go to the
 	// device in panels for each product, while the panel before is multiplied. If there is no room for Cols columns, fewer are
-	// multiplied at a time (GroupInfo.Columns): MultiplyGroup takes any number, tensors must not have more. SetValues and
-	// sequences are refused then.
+	// multiplied at a time (GroupInfo.Columns): MultiplyGroup takes any number, tensors must not have more. New values
+	// are refused then.
 	Memory int64
 }
 
@@ -272,6 +272,12 @@ func (p *GroupPlan) Repeat(ctx context.Context, times int, alpha float32, b Grou
 func (p *GroupPlan) Attainable(ctx context.Context, n int, out dtype.Type) (Bound, error) {
 	b, err := p.p.Attainable(ctx, n, out)
 	return Bound(b), err
+}
+
+// SetGroupValues is SetValues for a group: the values of A's entries, NNZ of them in the host's memory and in the order in which A
+// was given, are replaced on all devices. The pattern, how A is split and the buffers stay.
+func SetGroupValues[T formats.Value](ctx context.Context, p *GroupPlan, values []T) error {
+	return p.p.SetHostValues(ctx, plan.Values{Type: formats.TypeOf[T](), Data: backend.Bytes(values)})
 }
 
 // Close waits for the multiplication in progress and frees what the plan holds on the devices. A second call does nothing.

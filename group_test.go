@@ -348,6 +348,57 @@ func close32(x, y *formats.Dense[float32]) (bool, float32) {
 	return true, 0
 }
 
+// New values give the bits of a plan that had them from the start.
+func TestGroupValues(t *testing.T) {
+	dev, g := openCPU(t), openGroup(t, "cpu,cpu,cpu")
+	a := whole(uneven[float32](205, 170))
+	other := a.Clone().(*formats.CSR[float32])
+	for i := range other.Val {
+		other.Val[i] = float32(i%5 - 2)
+	}
+	for _, o := range []spmm.Options{
+		{Format: "csr"}, {Format: "cvse"}, {Format: "lanestream", Transpose: true}, {Format: "csr", Right: true}, {Mode: spmm.Reproducible}, {Mode: spmm.Reproducible, P: spmm.AutoP, Transpose: true},
+	} {
+		rows, cols := 205, 170
+		if o.Transpose != o.Right {
+			rows, cols = cols, rows
+		}
+		b, c, want := gen.Dense(cols, 24, 1, gen.Values{Kind: gen.Int, Lo: -8, Hi: 8}), formats.NewDense[float32](rows, 24), formats.NewDense[float32](rows, 24)
+		if o.Right {
+			b, c, want = b.Transpose(), c.Transpose(), want.Transpose()
+		}
+		one, err := spmm.Prepare(ctx, dev, other, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer one.Close()
+		if _, err := spmm.Multiply(ctx, one, 1, b, 0, want); err != nil {
+			t.Fatal(err)
+		}
+		for _, split := range splits {
+			p, err := g.Prepare(ctx, a, spmm.GroupOptions{Options: o, Split: split})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			for range 2 {
+				if _, err := spmm.MultiplyGroup(ctx, p, 1, b, 0, c); err != nil {
+					t.Fatal(err)
+				}
+				if err := spmm.SetGroupValues(ctx, p, other.Val); err != nil {
+					t.Fatalf("%+v by %v: %v", o, split, err)
+				}
+			}
+			if _, err := spmm.MultiplyGroup(ctx, p, 1, b, 0, c); err != nil || !c.Equal(want) {
+				t.Errorf("%+v by %v: another C, or %v", o, split, err)
+			}
+			if err := spmm.SetGroupValues(ctx, p, other.Val[1:]); err == nil {
+				t.Error("too few values")
+			}
+		}
+	}
+}
+
 // Copies between all placements keep every element, of 2 bytes and of 4, and odd sizes.
 func TestGroupCopy(t *testing.T) {
 	g := openGroup(t, "cpu,cpu,cpu")

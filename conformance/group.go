@@ -29,8 +29,8 @@ func (g *grouping) forGroup(tests []test) []test {
 	var out []test
 	seen := map[string]bool{}
 	for _, t := range tests {
-		if t.changed != "" || t.path == direct && t.class == Reproducible {
-			continue // a group takes no new values, and kernel rfx is run by itself
+		if t.changed != "" && t.changed != fromHost || t.path == direct && t.class == Reproducible {
+			continue // a group takes new values from the host alone, and kernel rfx is run by itself
 		}
 		if t.path == direct {
 			t.path = host
@@ -47,23 +47,37 @@ func (g *grouping) forGroup(tests []test) []test {
 
 // groupA multiplies by MultiplyGroup or by GroupPlan.Run.
 func groupA[A formats.Value](ctx context.Context, r *runner, t *test, p *instance, a *formats.CSR[A], o spmm.Options) (*outputs, *planInfo, error) {
-	plan, err := r.devices.Prepare(ctx, asGiven(t, a), spmm.GroupOptions{Options: o, Split: r.group.split})
+	given := asGiven(t, a)
+	if t.changed != "" {
+		given = asGiven(t, &formats.CSR[A]{Rows: a.Rows, Cols: a.Cols, RowPtr: a.RowPtr, ColIdx: a.ColIdx, Val: otherValues[A](len(a.Val))})
+	}
+	plan, err := r.devices.Prepare(ctx, given, spmm.GroupOptions{Options: o, Split: r.group.split})
 	if err != nil {
 		return nil, nil, err
 	}
 	defer plan.Close()
 	info := &planInfo{variant: plan.Info().Variant}
-	var out *outputs
-	switch t.b {
-	case dtype.F16:
-		out, err = groupB[half.F16](ctx, r, t, p, plan)
-	case dtype.BF16:
-		out, err = groupB[half.BF16](ctx, r, t, p, plan)
-	default:
-		out, err = groupB[float32](ctx, r, t, p, plan)
+	if t.changed != "" {
+		if _, err := groupPlan(ctx, r, t, p, plan); err != nil {
+			return nil, info, err
+		}
+		if err := spmm.SetGroupValues(ctx, plan, a.Val); err != nil {
+			return nil, info, err
+		}
 	}
+	out, err := groupPlan(ctx, r, t, p, plan)
 	info.bits, info.lossless = plan.Reproduced()
 	return out, info, err
+}
+
+func groupPlan(ctx context.Context, r *runner, t *test, p *instance, plan *spmm.GroupPlan) (*outputs, error) {
+	switch t.b {
+	case dtype.F16:
+		return groupB[half.F16](ctx, r, t, p, plan)
+	case dtype.BF16:
+		return groupB[half.BF16](ctx, r, t, p, plan)
+	}
+	return groupB[float32](ctx, r, t, p, plan)
 }
 
 func groupB[B formats.Value](ctx context.Context, r *runner, t *test, p *instance, plan *spmm.GroupPlan) (*outputs, error) {

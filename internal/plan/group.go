@@ -55,8 +55,10 @@ type GroupPlan struct {
 	all     Plan    // describes the whole matrix; it is on no device
 	plans   []*Plan // one for each device
 	weights []float64
-	bounds  []int // ByRows: the rows of each device
-	most    int   // columns of a product for which there is memory on the devices; 0: any number, as far as is known
+	bounds  []int   // ByRows: the rows of each device
+	entries []int64 // ByRows: where the entries of each begin
+	given   *given
+	most    int // columns of a product for which there is memory on the devices; 0: any number, as far as is known
 
 	mu     sync.Mutex
 	closed bool
@@ -87,7 +89,40 @@ func NewGroupPlan(ctx context.Context, devs []*Device, a formats.Encoded, o Grou
 	if err != nil {
 		return nil, errors.Join(err, closePlans(g.plans))
 	}
+	if s.split == ByRows {
+		ptr, _ := m.csr().Pattern()
+		for _, row := range g.bounds {
+			g.entries = append(g.entries, ptr[row]-ptr[0])
+		}
+		g.given = newGiven(m.Encoded, m.turned, false)
+	}
 	return g, nil
+}
+
+// SetHostValues makes values, in the order of Plan.SetValues, those of the matrix's entries, on all devices.
+func (g *GroupPlan) SetHostValues(ctx context.Context, v Values) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return fmt.Errorf("the plan: %w", backend.ErrClosed)
+	}
+	if n := v.len(); int64(n) != g.all.NNZ {
+		return fmt.Errorf("%d values for a matrix of %d entries", n, g.all.NNZ)
+	}
+	if g.Split == ByRows && g.given.turned { // by the rows of what is multiplied with
+		v.Data = g.given.inOrder(v)
+	}
+	size := int64(v.Type.Size())
+	return together(ctx, len(g.plans), func(ctx context.Context, d int) error {
+		part := v
+		if g.Split == ByRows {
+			part.Data = v.Data[g.entries[d]*size : g.entries[d+1]*size]
+		}
+		if err := g.plans[d].SetHostValues(ctx, part); err != nil {
+			return named(g.plans[d].dev, err)
+		}
+		return nil
+	})
 }
 
 // divideRows brings ranges of rows onto the devices. Where memory is scarce it is for as many columns as there is room for.

@@ -148,6 +148,17 @@ func (g *given) sparse(t dtype.Type, v Values) formats.Sparse {
 	return &formats.CSR[float32]{Rows: g.rows, Cols: g.cols, RowPtr: g.ptr, ColIdx: g.idx, Val: ordered[float32](g, v)}
 }
 
+// inOrder returns values in the order of the matrix's entries.
+func (g *given) inOrder(v Values) []byte {
+	switch v.Type {
+	case dtype.F16:
+		return backend.Bytes(ordered[half.F16](g, v))
+	case dtype.BF16:
+		return backend.Bytes(ordered[half.BF16](g, v))
+	}
+	return backend.Bytes(ordered[float32](g, v))
+}
+
 // ordered returns values converted to T, in the order of the matrix's entries.
 func ordered[T formats.Value](g *given, v Values) []T {
 	x := make([]T, v.len())
