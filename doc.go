@@ -105,6 +105,20 @@
 //
 // Data that are copied again and again lie best in page-locked memory: NewPinned.
 //
+// # Several devices
+//
+// A Group is several devices of one process that multiply together: all GPUs of a host (OpenGroup(ctx, "cuda:all")), some of them,
+// or devices of several backends. Where A fits each of them they share the columns of B and C, and nothing moves; else they share
+// the rows of A. GroupTensors stay on the devices. In reproducible mode C has the bits of one device; GroupPlan says when it has them
+// in fast mode.
+//
+//	g, err := spmm.OpenGroup(ctx, "cuda:all")
+//	plan, err := g.Prepare(ctx, a, spmm.GroupOptions{Options: spmm.Options{Cols: 512}})
+//	timing, err := spmm.MultiplyGroup(ctx, plan, 1, b, 0, c)
+//
+// With GroupOptions.Memory, or where A is larger than all devices together, A stays in the host's memory and goes to the devices in
+// panels while they multiply; GroupTiming.Streamed says what that takes. A group may be of one device.
+//
 // # Several machines
 //
 // Package dist multiplies on several processes, each with a Device and a share of A's rows, over a comm.Comm: MPI
