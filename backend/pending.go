@@ -66,9 +66,10 @@ func (p *Ticket) Finish(device time.Duration, err error) {
 	p.outcome.CompareAndSwap(nil, o)
 }
 
-// Wait looks often at first, because short launches are done soon, then rarely.
+// Wait looks often at first, because short launches are done soon, then at intervals of some hundredth of the time that it
+// has waited.
 func (p *Ticket) Wait(ctx context.Context) (Timing, error) {
-	const often, rarely = time.Millisecond, 10 * time.Millisecond
+	const often, apart = time.Millisecond, 500 * time.Microsecond
 	for start := time.Now(); ; {
 		p.look()
 		if o := p.outcome.Load(); o != nil {
@@ -77,13 +78,10 @@ func (p *Ticket) Wait(ctx context.Context) (Timing, error) {
 		if err := ctx.Err(); err != nil {
 			return Timing{}, err
 		}
-		switch waited := time.Since(start); {
-		case waited < often:
+		if waited := time.Since(start); waited < often {
 			runtime.Gosched()
-		case waited < rarely:
-			time.Sleep(20 * time.Microsecond)
-		default:
-			time.Sleep(500 * time.Microsecond)
+		} else {
+			nap(min(apart, waited/100))
 		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 	"unsafe"
 
@@ -314,7 +315,7 @@ type transfer struct{ x *Comm }
 
 // Wait looks at the stream often at first, because short transfers are done soon, and at the library's errors now and then.
 func (t transfer) Wait(ctx context.Context) error {
-	const often, apart = 300 * time.Microsecond, 20 * time.Millisecond
+	const often, apart = time.Millisecond, 20 * time.Millisecond
 	x := t.x
 	if x.handle == nil {
 		return errClosed
@@ -335,9 +336,12 @@ func (t transfer) Wait(ctx context.Context) error {
 		if err != nil {
 			return errors.Join(err, x.abort())
 		}
-		if time.Since(start) > often {
-			time.Sleep(20 * time.Microsecond)
+		if time.Since(start) < often {
+			runtime.Gosched()
+			continue
 		}
+		t := syscall.NsecToTimespec(int64(20 * time.Microsecond)) // time.Sleep takes a millisecond where nothing else is to be done
+		_ = syscall.Nanosleep(&t, nil)
 	}
 }
 
