@@ -128,6 +128,9 @@ type GroupOptions struct {
 	// multiplied at a time (GroupInfo.Columns): MultiplyGroup takes any number, tensors must not have more. New values
 	// are refused then.
 	Memory int64
+	// From says where B lies before each product, if not where it is needed: AutoSplit then counts what moving it takes, by the rate
+	// of the devices' link, which is measured once.
+	From Placement
 }
 
 // GroupPlan is a sparse matrix on the devices of a group. Close it to free their memory. Its methods, and MultiplyGroup with
@@ -148,7 +151,7 @@ func (g *Group) Prepare(ctx context.Context, a formats.Encoded, o GroupOptions) 
 	for _, d := range g.devs {
 		devs = append(devs, d.d)
 	}
-	p, err := plan.NewGroupPlan(ctx, devs, a, plan.GroupOptions{Options: opt, Split: o.Split, Memory: o.Memory})
+	p, err := plan.NewGroupPlan(ctx, devs, a, plan.GroupOptions{Options: opt, Split: o.Split, Memory: o.Memory, From: o.From})
 	if err != nil {
 		return nil, err
 	}

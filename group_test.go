@@ -501,6 +501,26 @@ func TestGroupAuto(t *testing.T) {
 	}
 }
 
+// Where B has to be moved first, auto counts that: by rows every device receives all of it.
+func TestGroupFrom(t *testing.T) {
+	t.Setenv("SPMM_CACHE", t.TempDir())
+	g := openGroup(t, "cpu,cpu,cpu,cpu")
+	a := uneven[float32](2000, 3000)
+	for range 2 { // measured, then remembered
+		p, err := g.Prepare(ctx, a, spmm.GroupOptions{Options: spmm.Options{Format: "csr", Cols: 64}, From: spmm.On(1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i := p.Info(); i.Split != spmm.ByColumns || !strings.Contains(i.WhySplit, "are for moving B, on device 1, at ") {
+			t.Errorf("by %v because %s", i.Split, i.WhySplit)
+		}
+		p.Close()
+	}
+	if _, err := g.Prepare(ctx, a, spmm.GroupOptions{From: spmm.On(4)}); err == nil {
+		t.Error("there is no device 4")
+	}
+}
+
 // Shares of work are even by rows: no device has much more than the others.
 func TestGroupBalance(t *testing.T) {
 	g := openGroup(t, "cpu,cpu,cpu,cpu")

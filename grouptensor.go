@@ -15,6 +15,8 @@ type Placement = plan.Placement
 
 // The placements besides On.
 const (
+	// InPlace, the zero value, is where a plan's split needs B or C.
+	InPlace = plan.InPlace
 	// Replicated: each device has all of it.
 	Replicated = plan.Replicated
 	// InColumns and InRows: each device has some columns or rows. They are cut as the plan cuts B and C of that size.

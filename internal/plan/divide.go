@@ -97,13 +97,25 @@ func decide(ctx context.Context, devs []*Device, m divided, o GroupOptions) (dec
 		}
 		byColumns = max(byColumns, t)
 	}
+	moves := ""
+	if o.From != InPlace {
+		rate, err := linkBetween(ctx, devs[0], devs[1])
+		if err != nil {
+			return one, named(devs[0], err)
+		}
+		if rate > 0 {
+			a, b := moving(devs, m, o, ByColumns, one.weights, rate), moving(devs, m, o, ByRows, one.weights, rate)
+			byColumns, byRows = byColumns+a, byRows+b
+			moves = fmt.Sprintf("; of these %s and %s are for moving B, %v, at %.3g GB/s", short(a), short(b), o.From, rate/1e9)
+		}
+	}
 	// Rows have to be that much faster: every device gets all of B then, and C is not in one piece anywhere.
 	const margin = 1.1
 	one.split = ByColumns
 	if float64(byRows)*margin < float64(byColumns) {
 		one.split = ByRows
 	}
-	one.why = fmt.Sprintf("%d %s by columns are predicted to take %s, and by rows %s", n, "columns of B", short(byColumns), short(byRows))
+	one.why = fmt.Sprintf("%d %s by columns are predicted to take %s, and by rows %s%s", n, pick(o.Right, "rows of B", "columns of B"), short(byColumns), short(byRows), moves)
 	return one, nil
 }
 

@@ -43,7 +43,8 @@ func (s Split) String() string {
 type GroupOptions struct {
 	Options
 	Split  Split
-	Memory int64 // bytes that may be used of each device; 0: what it has
+	Memory int64     // bytes that may be used of each device; 0: what it has
+	From   Placement // where B lies before each product
 }
 
 // GroupPlan is a matrix on several devices. Its methods may be called from any goroutine; multiplications run one after
@@ -169,6 +170,8 @@ func (o GroupOptions) validate(devs []*Device) error {
 		return fmt.Errorf("GroupOptions.Split: %v: want AutoSplit, ByColumns or ByRows", o.Split)
 	case o.Memory < 0:
 		return fmt.Errorf("GroupOptions.Memory: %d bytes", o.Memory)
+	case o.From.check(len(devs)) != nil:
+		return fmt.Errorf("GroupOptions.From: %w", o.From.check(len(devs)))
 	case o.Whole != (Extent{}):
 		return errors.New("Options.Whole is for a device by itself")
 	case o.Tune && len(devs) > 1:

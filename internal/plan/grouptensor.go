@@ -17,16 +17,19 @@ type Placement int
 
 // The placements.
 const (
-	Replicated Placement = -1 - iota // all of it on each device
-	ByColumn                         // some columns on each device
-	ByRow                            // some rows on each device
+	InPlace    Placement = -iota // where it is needed
+	Replicated                   // all of it on each device
+	ByColumn                     // some columns on each device
+	ByRow                        // some rows on each device
 )
 
 // On is all of the matrix on device i of the group.
-func On(i int) Placement { return Placement(i) }
+func On(i int) Placement { return Placement(i + 1) }
 
 func (p Placement) String() string {
 	switch p {
+	case InPlace:
+		return "in place"
 	case Replicated:
 		return "replicated"
 	case ByColumn:
@@ -34,7 +37,15 @@ func (p Placement) String() string {
 	case ByRow:
 		return "rows"
 	}
-	return fmt.Sprintf("on device %d", int(p))
+	return fmt.Sprintf("on device %d", int(p)-1)
+}
+
+// check refuses what is no place in a group of so many devices.
+func (p Placement) check(devices int) error {
+	if p < ByRow || int(p) > devices {
+		return fmt.Errorf("placement %v: the group has %d devices", p, devices)
+	}
+	return nil
 }
 
 // box is rows r0 to r1-1 and columns c0 to c1-1 of a matrix.
@@ -60,8 +71,11 @@ type GroupTensor struct {
 
 // NewTensor allocates a tensor on the group's devices. Parts are cut as the plan cuts B and C of that size.
 func (g *GroupPlan) NewTensor(s Shape, at Placement) (*GroupTensor, error) {
-	if at < ByRow || int(at) >= len(g.plans) {
-		return nil, fmt.Errorf("placement %d: the group has %d devices", int(at), len(g.plans))
+	if err := at.check(len(g.plans)); err != nil {
+		return nil, err
+	}
+	if at == InPlace {
+		return nil, errors.New("say where the tensor is to lie; TensorsFor makes B and C where they are needed")
 	}
 	if _, err := s.bytes(); err != nil {
 		return nil, err
@@ -130,7 +144,7 @@ func (g *GroupPlan) boxes(s Shape, at Placement) []box {
 	}
 	for d := range out {
 		switch {
-		case at == Replicated || int(at) == d:
+		case at == Replicated || at == On(d):
 			out[d] = whole
 		case at == ByRow:
 			out[d] = box{cuts[d], cuts[d+1], 0, s.Cols}
