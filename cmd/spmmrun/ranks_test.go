@@ -245,6 +245,7 @@ func TestRanksErrors(t *testing.T) {
 		{"--backend cpu --b nosuch.npy gen:rmat,scale=3", "spmmrun: nosuch.npy: no such file or directory", exitUsage},
 		{"--backend cpu gen:rmat,scale=30,degree=65536", "spmmrun: gen:rmat: estimated: 31665934814412 entries are beyond the limit of ", exitUsage},
 		{"--backend cuda:77 gen:rmat", "spmmrun: cuda", exitUnavailable},
+		{"--backend cpu --exchange nccl gen:rmat,scale=3", "spmmrun: --exchange nccl: comm/nccl: not available: NCCL is for CUDA devices, not for cpu:0", exitUnavailable},
 		{"--backend cpu " + broken, broken + `:5: "three" is not a finite number`, exitUsage},
 		{"--backend cpu " + short, "spmmrun: " + short + ": has 2 entries, and its size line announces 5", exitUsage},
 	} {
