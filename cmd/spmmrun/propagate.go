@@ -56,26 +56,37 @@ func newPropagate(unfinished *temporaries) *cobra.Command {
   X = (1-a)·Â·X + a·X0
 
 for the adjacency matrix Â of a graph, normalised, and a matrix X0 that X begins with: personalised PageRank for
-many sources at once, or the propagation of the graph network APPNP. It runs on one device, or on the ranks
-that mpirun or srun start, each with a share of the rows; X has the same bits on any number of them: in
---mode reproducible always, in --mode fast on devices of one kind. X stays on the devices; ranks exchange only the
-rows of it that their shares meet, GPUs by NCCL where there is a libnccl.so.2 (SPMM_NCCL_LIBRARY names one).
+many sources at once, or the propagation of the graph network APPNP. It runs on one device, on several of this
+machine, or on the ranks that mpirun or srun start, each with a share of the rows; X has the same bits on any
+number of them: in --mode reproducible always, in --mode fast on devices of one kind. X stays on the devices;
+ranks exchange only the rows of it that their shares meet, GPUs by NCCL where there is a libnccl.so.2
+(SPMM_NCCL_LIBRARY names one).
 
 With --checkpoint the state is kept in a folder every few steps and when all are done. The same command
 goes on from there, on any number of ranks, and ends with the same bits; rank 0 reads and writes it.`,
 		Example: `  spmmrun propagate --cols 64 --steps 10 gen:rmat,scale=16,values=ones
+  spmmrun propagate --backend cuda:all --cols 64 --steps 10 gen:rmat,scale=22
   mpirun -n 4 spmmrun propagate --normalise rows --checkpoint state -o ranks.npy graph.mtx.gz`,
 		Args: oneMatrix,
 		RunE: func(c *cobra.Command, args []string) error {
 			g.matrix, g.pGiven, g.colsGiven = args[0], c.Flags().Changed("p"), c.Flags().Changed("cols")
 			p := newProgress(c.ErrOrStderr())
 			defer p.end()
+			if isList(g.backend) {
+				return withGroup(c.Context(), g.backend, func(r *ranks) error {
+					mine := *g // each has the number of columns of its own
+					if r.Rank() != 0 {
+						return mine.run(c.Context(), io.Discard, newProgress(io.Discard), r)
+					}
+					return mine.run(c.Context(), c.OutOrStdout(), p, r)
+				})
+			}
 			return withRanks(c.ErrOrStderr(), func(r *ranks) error { return g.run(c.Context(), c.OutOrStdout(), p, r) })
 		},
 	}
 	f := c.Flags()
 	f.SortFlags = false
-	f.Var(deviceName{&g.backend}, "backend", "device to run on; auto takes the fastest, and of several alike each rank of a machine another")
+	f.Var(deviceNames{&g.backend}, "backend", "device to run on; auto takes the fastest, and of several alike each rank of a machine another; cuda:all or a list like cuda:0,1 is several for one process")
 	addChoice(c, &g.format, "format", "sparse format on the device; auto is csr in --mode fast, for the bits not to depend on the ranks", append([]string{"auto"}, spmm.Formats()...)...)
 	addChoice(c, &g.mode, "mode", "how sums are formed: as suits the device, or with the same bits on all", "fast", reproducible)
 	addChoice(c, &g.p, "p", "bits that reproducible mode keeps of a row's or column's largest element; auto takes as many as lose nothing, or 47", precisions...)

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/spmmrun/spmm"
@@ -33,6 +34,8 @@ type ranks struct {
 	launch  mpi.Launch
 	library string // the version of MPI's, "" for one process
 	whyHost string // why ranks with GPUs exchange through the host's memory
+
+	device *spmm.Device // of a rank that is a goroutine; else nil
 }
 
 // withRanks runs f as one of the ranks that a launcher started, or as the only one. An error that ranks did not agree on ends
@@ -64,6 +67,36 @@ func withRanks(stderr io.Writer, f func(r *ranks) error) error {
 	fmt.Fprintf(stderr, "spmmrun: rank %d: %s\n", l.Rank, oneLine(err))
 	c.Abort(exitCode(err))
 	return err
+}
+
+// withGroup runs f as ranks that are goroutines, one for each of a list of devices.
+func withGroup(ctx context.Context, list string, f func(r *ranks) error) error {
+	if _, launched := mpi.Launcher(); launched {
+		return fmt.Errorf("--backend %s is for one process: start spmmrun without mpirun or srun", list)
+	}
+	g, err := spmm.OpenGroup(ctx, list)
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	devices := g.Devices()
+	var mu sync.Mutex
+	var first error
+	_ = local.Run(len(devices), func(c comm.Comm) error {
+		l := mpi.Launch{By: "this process", Rank: c.Rank(), Size: c.Size(), LocalRank: c.Rank(), LocalSize: c.Size()}
+		err := recovered(func() error {
+			return f(&ranks{Comm: c, launch: l, library: "a goroutine for each device", device: devices[c.Rank()]})
+		})
+		mu.Lock()
+		defer mu.Unlock()
+		// The first error says what was wrong; others may only say that another rank has ended. Of what all agree on rank 0's
+		// is printed.
+		if err != nil && (first == nil || c.Rank() == 0 && errors.As(err, new(agreed))) {
+			first = err
+		}
+		return err
+	})
+	return first
 }
 
 // agreed is an error that all ranks return, if not the same one.
@@ -126,6 +159,9 @@ func online() int {
 
 // open opens the device that a name means: of several of one kind on a machine, each of its ranks takes another.
 func (r *ranks) open(ctx context.Context, name string) (*spmm.Device, error) {
+	if r.device != nil {
+		return r.device, nil
+	}
 	dev, err := spmm.Open(ctx, name)
 	if err != nil || r.launch.LocalRank == 0 || strings.Contains(name, ":") {
 		return dev, err
