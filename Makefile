@@ -68,12 +68,18 @@ lint:
 # Every package and test on the systems of its users: PLATFORMS, without cgo. (make test checks only their types.)
 PLATFORMS := windows/amd64 darwin/arm64 linux/arm64 linux/386 js/wasm
 .PHONY: cross
-cross: $(PLATFORMS)
+cross: $(PLATFORMS) windows-webgpu
 .PHONY: $(PLATFORMS)
 $(PLATFORMS): export CGO_ENABLED = 0
 $(PLATFORMS):
 	GOOS=$(@D) GOARCH=$(@F) $(GO) build ./...
 	GOOS=$(@D) GOARCH=$(@F) $(GO) vet ./...
+
+# WebGPU for Windows, which needs a C compiler for it: that it compiles and links.
+.PHONY: windows-webgpu
+windows-webgpu:
+	CGO_ENABLED=1 GOOS=windows GOARCH=amd64 CGO_CFLAGS= CGO_LDFLAGS= tools/mingw $(GO) build -tags webgpu -trimpath -ldflags='$(LDFLAGS)' -o bin/spmmrun.exe ./cmd/spmmrun
+	CGO_ENABLED=1 GOOS=windows GOARCH=amd64 CGO_CFLAGS= CGO_LDFLAGS= tools/mingw $(GO) vet -tags webgpu ./portable/webgpu
 
 # All tests, TEST_JOBS targets at a time, and what ran on what. Each line that a target prints begins with its name.
 TEST_JOBS ?= 2

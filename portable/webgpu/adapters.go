@@ -1,4 +1,4 @@
-//go:build cgo && linux && amd64
+//go:build cgo && amd64 && (linux || (windows && webgpu))
 
 // Listing adapters.
 
@@ -12,6 +12,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -103,4 +104,12 @@ func vendor(id uint32) string {
 	return backend.VendorName(id)
 }
 
-var errNoAdapter = fmt.Errorf("webgpu: no GPU found: install a Vulkan driver (Debian: mesa-vulkan-drivers, or the GPU maker's) and the loader libvulkan.so.1: %w", backend.ErrUnavailable)
+var errNoAdapter = fmt.Errorf("webgpu: no GPU found: install %s: %w", driverNeeded(), backend.ErrUnavailable)
+
+// driverNeeded names what a system without a GPU that wgpu finds may lack.
+func driverNeeded() string {
+	if runtime.GOOS == "windows" {
+		return "the GPU maker's driver, for Direct3D 12 or Vulkan"
+	}
+	return "a Vulkan driver (Debian: mesa-vulkan-drivers, or the GPU maker's) and the loader libvulkan.so.1"
+}

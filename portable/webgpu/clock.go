@@ -1,4 +1,4 @@
-//go:build cgo && linux && amd64
+//go:build cgo && amd64 && (linux || (windows && webgpu))
 
 // Device time. wgpu-native 0.17 gives timestamps in ticks and no way to ask how long a tick is, so the clock is
 // measured against the host's: between a first submission, at opening, and the latest.

@@ -2,6 +2,10 @@
 // OpenGL through wgpu-native 0.17, which github.com/rajveermalviya/go-webgpu links in; built for js/wasm it runs in a
 // browser's page or worker. In other builds the driver says that it is not available.
 //
+// With the tag webgpu it is built for windows/amd64, too, on Direct3D 12 or Vulkan. That compiles and links, and has run
+// nowhere yet; panics of wgpu-native (a lost device) end the process there. The binding has a library for macOS, which is
+// not used: abi.h's weak functions need another way to be linked there. It has none for linux/arm64.
+//
 // Launches, buffers, kernels and their caches are the same in both. Below them is the type gpu: native.go, which calls
 // WebGPU's steps put together in C (native.c), and browser.go, which calls them in JavaScript (browser.js).
 //

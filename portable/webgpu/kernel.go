@@ -1,4 +1,4 @@
-//go:build js || (cgo && linux && amd64)
+//go:build js || (cgo && amd64 && (linux || (windows && webgpu)))
 
 // Kernels and their bind groups.
 

@@ -1,14 +1,18 @@
-//go:build cgo && linux && amd64
+//go:build cgo && amd64 && (linux || (windows && webgpu))
 
 // wgpu-native's steps put together. See native.h.
 
 #include "native.h"
 #include "abi.h"
 #include "guard.h"
+#include <string.h>
+#ifdef _WIN32
+#include <windows.h>
+#else
 #include <dlfcn.h>
 #include <sched.h>
-#include <string.h>
 #include <time.h>
+#endif
 
 // record keeps the first error.
 static void record(wg_device *d, int error, const char *text) {
@@ -37,7 +41,10 @@ bool wg_linked(void) { return wgpuAdapterRequestDevice && wgpuDeviceSetUncapture
 
 // --- adapters
 
-// wg_display reports whether EGL has any display: wgpu-native's OpenGL panics where it has none.
+// wg_display reports whether EGL has any display: wgpu-native's OpenGL panics where it has none. Windows does without OpenGL.
+#ifdef _WIN32
+bool wg_display(void) { return false; }
+#else
 bool wg_display(void) {
 	void *egl = dlopen("libEGL.so.1", RTLD_NOW);
 	if (!egl)
@@ -45,6 +52,7 @@ bool wg_display(void) {
 	void *(*get)(void *) = dlsym(egl, "eglGetDisplay");
 	return get && get(NULL); // the library stays: wgpu wants it next
 }
+#endif
 
 enum { most_adapters = 64 };
 
@@ -222,12 +230,16 @@ void wg_write(wg_device *d, void *buffer, uint64_t off, const void *data, size_t
 
 // pause_before waits between two looks at the device: not at all at first, half a millisecond in the end. (wgpu-native's own
 // wait gives up after five seconds and then takes the work for done.)
+#ifdef _WIN32
+static void pause_before(unsigned look) { Sleep(look < 200 ? 0 : 1); }
+#else
 static void pause_before(unsigned look) {
 	if (look < 100)
 		sched_yield();
 	else
 		nanosleep(&(struct timespec){.tv_nsec = look < 200 ? 20000 : 500000}, NULL);
 }
+#endif
 
 static void wait_idle(wg_device *d) {
 	for (unsigned look = 0; !wgpuDevicePoll(d->device, false, NULL) && d->error == WG_OK; look++)
@@ -383,11 +395,22 @@ static void make_timer(wg_device *d) {
 	d->stamps = make_buffer(d, wgUseMapRead | wgUseCopyDst, 16);
 }
 
+// now is the host's clock in nanoseconds.
+#ifdef _WIN32
+static uint64_t now(void) {
+	LARGE_INTEGER ticks, second;
+	QueryPerformanceCounter(&ticks);
+	QueryPerformanceFrequency(&second);
+	uint64_t t = ticks.QuadPart, s = second.QuadPart;
+	return t / s * 1000000000u + t % s * 1000000000u / s;
+}
+#else
 static uint64_t now(void) {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
+#endif
 
 struct run { wg_device *d; const wg_launch *launches; size_t n; wg_stamps *stamps; uint64_t most; };
 

@@ -1,4 +1,4 @@
-//go:build cgo && linux && amd64
+//go:build cgo && amd64 && (linux || (windows && webgpu))
 
 // WebGPU as wgpu-native has it, for what is the same in all builds: native.c's functions, called from Go.
 

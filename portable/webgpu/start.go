@@ -1,4 +1,4 @@
-//go:build js || (cgo && linux && amd64)
+//go:build js || (cgo && amd64 && (linux || (windows && webgpu)))
 
 // Launches that were started. One submission is in flight at a time: the next one waits for it.
 
