@@ -73,12 +73,12 @@ goes on from there, on any number of ranks, and ends with the same bits; rank 0 
 			p := newProgress(c.ErrOrStderr())
 			defer p.end()
 			if isList(g.backend) {
-				return withGroup(c.Context(), g.backend, func(r *ranks) error {
+				return withGroup(c.Context(), g.backend, func(ctx context.Context, r *ranks) error {
 					mine := *g // each has the number of columns of its own
 					if r.Rank() != 0 {
-						return mine.run(c.Context(), io.Discard, newProgress(io.Discard), r)
+						return mine.run(ctx, io.Discard, newProgress(io.Discard), r)
 					}
-					return mine.run(c.Context(), c.OutOrStdout(), p, r)
+					return mine.run(ctx, c.OutOrStdout(), p, r)
 				})
 			}
 			return withRanks(c.ErrOrStderr(), func(r *ranks) error { return g.run(c.Context(), c.OutOrStdout(), p, r) })

@@ -70,7 +70,7 @@ func withRanks(stderr io.Writer, f func(r *ranks) error) error {
 }
 
 // withGroup runs f as ranks that are goroutines, one for each of a list of devices.
-func withGroup(ctx context.Context, list string, f func(r *ranks) error) error {
+func withGroup(ctx context.Context, list string, f func(ctx context.Context, r *ranks) error) error {
 	if _, launched := mpi.Launcher(); launched {
 		return fmt.Errorf("--backend %s is for one process: start spmmrun without mpirun or srun", list)
 	}
@@ -79,16 +79,21 @@ func withGroup(ctx context.Context, list string, f func(r *ranks) error) error {
 		return err
 	}
 	defer g.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	devices := g.Devices()
 	var mu sync.Mutex
 	var first error
 	_ = local.Run(len(devices), func(c comm.Comm) error {
 		l := mpi.Launch{By: "this process", Rank: c.Rank(), Size: c.Size(), LocalRank: c.Rank(), LocalSize: c.Size()}
 		err := recovered(func() error {
-			return f(&ranks{Comm: c, launch: l, library: "a goroutine for each device", device: devices[c.Rank()]})
+			return f(ctx, &ranks{Comm: c, launch: l, library: "a goroutine for each device", device: devices[c.Rank()]})
 		})
 		mu.Lock()
 		defer mu.Unlock()
+		if err != nil {
+			cancel() // others may wait for this rank's data
+		}
 		// The first error says what was wrong; others may only say that another rank has ended. Of what all agree on rank 0's
 		// is printed.
 		if err != nil && (first == nil || c.Rank() == 0 && errors.As(err, new(agreed))) {

@@ -169,15 +169,24 @@ func (x *Comm) init(ctx context.Context, id []byte) error {
 // Name says that data travel by NCCL, and its version.
 func (x *Comm) Name() string { return x.version }
 
-// Close frees the communicator. It is not collective.
+// Close frees the communicator. NCCL may wait for the other ranks to do so, too: after some seconds Close gives up.
 func (x *Comm) Close() error {
 	if x.handle == nil {
 		return x.closeStream()
 	}
+	const patience = 5 * time.Second
 	handle := x.handle
 	x.handle = nil
-	err := x.dev.Within(func() error { return result("CommDestroy", C.sn_destroy(handle)) })
-	return errors.Join(err, x.closeStream())
+	done := make(chan error, 1)
+	go func() {
+		done <- x.dev.Within(func() error { return result("CommDestroy", C.sn_destroy(handle)) })
+	}()
+	select {
+	case err := <-done:
+		return errors.Join(err, x.closeStream())
+	case <-time.After(patience):
+		return errors.New("comm/nccl: ncclCommDestroy waits for a rank that does not end")
+	}
 }
 
 // abort frees the communicator whatever the other ranks do.
