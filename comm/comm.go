@@ -4,6 +4,8 @@
 // Comm is the interface. comm/mpi implements it with the MPI library that launched the program, comm/local with goroutines,
 // for tests and for a job of one rank. commtest holds the contract as code that every implementation runs.
 //
+// DeviceComm is the same between the memories of the ranks' devices: comm/nccl, or Staged, through the host's.
+//
 // All operations are collective: every rank of a Comm calls the same ones in the same order, and each returns when this
 // rank's part is done. Data are bytes, counted in items of a size that the caller names. What is reduced are integers alone:
 // their sums do not depend on the order in which an implementation adds them, so that results have the same bits for any
