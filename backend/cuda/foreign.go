@@ -106,19 +106,31 @@ func (d *device) AllocHost(bytes int64) (backend.HostMemory, error) {
 	if err := backend.CheckAlloc(bytes); err != nil {
 		return nil, fmt.Errorf("cuda: %w", err)
 	}
-	if err := d.enter(context.Background(), false); err != nil {
+	d.mu.Lock()
+	err := d.usable()
+	d.mu.Unlock()
+	if err != nil {
 		return nil, err
 	}
-	defer d.leave()
+	// Without the device's lock: much memory takes seconds, and several allocations go on at once.
+	d.lending.RLock()
+	defer d.lending.RUnlock()
+	if d.closed {
+		return nil, errClosed
+	}
+	if err := d.push(); err != nil {
+		return nil, wrap("entering the context", err)
+	}
+	defer d.pop()
 	p, err := driver.HostAlloc(int(bytes))
 	if err != nil {
-		return nil, d.fail(fmt.Sprintf("page-locking %d bytes of host memory", bytes), err)
+		return nil, wrap(fmt.Sprintf("page-locking %d bytes of host memory", bytes), err)
 	}
 	m := &hostMemory{p: p, ctx: d.ctx}
 	if d.primary {
 		if _, err := d.dev.RetainPrimaryCtx(); err != nil { // the context stays as long as its memory is used
 			cu.MemFreeHost(unsafe.Pointer(&p[0]))
-			return nil, d.fail("keeping the context", err)
+			return nil, wrap("keeping the context", err)
 		}
 		m.release = d.dev.ReleasePrimaryCtx
 	}

@@ -48,6 +48,7 @@ type encoded struct {
 	enc       *spec.Packed
 	took      time.Duration // encoding
 	adopted   bool          // enc shares memory with the matrix as it came
+	block     int           // if not 0, enc has so many rows, and the rest is to be packed in blocks of as many
 }
 
 // Formats returns the names of the formats there are.
@@ -304,11 +305,46 @@ func (c *candidate) encode(ctx context.Context, a *source) (*encoded, error) {
 	}
 	a.csr()
 	start := time.Now()
+	if c.kernel.EncodeShare != nil && a.quantised == nil && a.NNZ() > mostAtOnce {
+		return c.encodeBlocks(a, start)
+	}
 	m, enc, err := a.pack(c.kernel, c.variant)
 	if err != nil {
 		return nil, cannotHold{fmt.Errorf("format %s: %w", c.kernel.Name, err)}
 	}
 	return c.encoded(m, enc, time.Since(start)), nil
+}
+
+// mostAtOnce is how many entries a packed matrix may have: as many as a buffer can. (A test sets it.)
+var mostAtOnce = int64(1) << 31
+
+// encodeBlocks is encode for a matrix that is too large to be packed at once. What it returns has the first rows.
+func (c *candidate) encodeBlocks(a *source, start time.Time) (*encoded, error) {
+	m := newSource(formats.ConvertTo(a.csr(), c.variant.In))
+	rows, _ := m.Dims()
+	ptr, _ := m.csr().Pattern()
+	if m.of = a.of; m.of == (Extent{}) {
+		m.of = Extent{Rows: rows, NNZ: m.NNZ()}
+		m.of.Pieces = m.of.CountPieces(ptr)
+	}
+	block := rows
+	for longest := m.NNZ(); longest > mostAtOnce && block > 1; {
+		block = max(1, partRows(block/2, 1))
+		longest = 0
+		for lo := 0; lo < rows; lo += block {
+			longest = max(longest, ptr[min(lo+block, rows)]-ptr[lo])
+		}
+		if block <= partRows(1, 1) {
+			break // a refusal of the kernel's says the rest
+		}
+	}
+	enc, err := m.part(0, min(block, rows), c.kernel, c.variant, nil)
+	if err != nil {
+		return nil, cannotHold{fmt.Errorf("format %s: %w", c.kernel.Name, err)}
+	}
+	e := c.encoded(m, enc, time.Since(start))
+	e.block = block
+	return e, nil
 }
 
 // encoded describes a matrix that was packed for the candidate.

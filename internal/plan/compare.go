@@ -89,7 +89,10 @@ func (c *candidate) packing(ctx context.Context, d *Device, pr *model.Predictor,
 		return p, err
 	}
 	p.Stats, p.Items, p.EncodeTime = e.enc.Stats, e.enc.Items, e.took
-	p.Bound, p.Predicted = c.predict(d, pr, e.enc, p.Stats, e.enc.Items)
+	if e.block > 0 {
+		p.Stats, p.Items = scale(e.enc, e.enc.NNZ, a.NNZ())
+	}
+	p.Bound, p.Predicted = c.predict(d, pr, e.enc, p.Stats, p.Items)
 	if f, ok := e.enc.Format.(formats.Encoded); ok {
 		p.Options = formats.OptionsOf(f)
 	}

@@ -183,9 +183,10 @@ func (m *resident) work(n int, out dtype.Type) (*spec.Variant, model.Work) {
 // cut returns the encoded matrix whole if the device can bind it, and a few columns of C for it, else
 // encoded again in as many row ranges as it takes, of rowBlock rows each.
 func cut(ctx context.Context, d *Device, e *encoded) (parts []*spec.Packed, rowBlock int, err error) {
-	rows, _ := e.matrix.Dims()
 	limit := d.limit()
-	parts, rowBlock = []*spec.Packed{e.enc}, max(1, rows)
+	if parts, rowBlock, err = e.first(ctx); err != nil {
+		return nil, 0, err
+	}
 	for {
 		ranges := (max(largest(parts), up64(int64(rowBlock))*align*4)-1)/limit + 1
 		if ranges == 1 {
@@ -201,6 +202,16 @@ func cut(ctx context.Context, d *Device, e *encoded) (parts []*spec.Packed, rowB
 			return nil, 0, err
 		}
 	}
+}
+
+// first returns the matrix as it is packed: whole, or in blocks of rows.
+func (e *encoded) first(ctx context.Context) (parts []*spec.Packed, rowBlock int, err error) {
+	if e.block > 0 {
+		parts, err = e.ranges(ctx, e.block)
+		return parts, e.block, err
+	}
+	rows, _ := e.matrix.Dims()
+	return []*spec.Packed{e.enc}, max(1, rows), nil
 }
 
 // ranges encodes ranges of the matrix's rows.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -48,18 +49,26 @@ func newStream(ctx context.Context, d *Device, panels []*spec.Packed, with *stre
 	} else if err := s.alloc(panels); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
-	for _, p := range panels {
-		var arrays []backend.HostMemory
-		for k, a := range p.Arrays {
-			if err := ctx.Err(); err != nil {
-				return nil, errors.Join(err, s.close())
+	s.panels = make([][]backend.HostMemory, len(panels))
+	const atOnce = 8
+	run, ctx := errgroup.WithContext(ctx)
+	run.SetLimit(atOnce)
+	for i, p := range panels {
+		run.Go(func() error {
+			for k, a := range p.Arrays {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				if most := s.sets[0][k].Size(); int64(len(a.Data)) > most {
+					return fmt.Errorf("array %s of a panel takes %d bytes, of %d: %w", a.Name, len(a.Data), most, backend.ErrOutOfMemory)
+				}
+				s.panels[i] = append(s.panels[i], lockedCopy(d, a.Data))
 			}
-			if int64(len(a.Data)) > s.sets[0][k].Size() {
-				return nil, errors.Join(fmt.Errorf("array %s of a panel takes %d bytes, of %d: %w", a.Name, len(a.Data), s.sets[0][k].Size(), backend.ErrOutOfMemory), s.close())
-			}
-			arrays = append(arrays, lockedCopy(d, a.Data))
-		}
-		s.panels = append(s.panels, arrays)
+			return nil
+		})
+	}
+	if err := run.Wait(); err != nil {
+		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
 }
@@ -89,27 +98,11 @@ func (s *stream) alloc(panels []*spec.Packed) error {
 func lockedCopy(d *Device, data []byte) backend.HostMemory {
 	if a, ok := d.Device.(backend.HostAllocator); ok && len(data) > 0 {
 		if m, err := a.AllocHost(int64(len(data))); err == nil {
-			spread(m.Bytes(), data)
+			copy(m.Bytes(), data)
 			return m
 		}
 	}
-	p := make([]byte, len(data))
-	spread(p, data)
-	return &ordinary{p}
-}
-
-// spread copies on several cores.
-func spread(dst, src []byte) {
-	const piece = 64 << 20
-	var run errgroup.Group
-	run.SetLimit(8)
-	for at := 0; at < len(src); at += piece {
-		run.Go(func() error {
-			copy(dst[at:min(at+piece, len(src))], src[at:])
-			return nil
-		})
-	}
-	_ = run.Wait()
+	return &ordinary{slices.Clone(data)}
 }
 
 // close frees the panels, and the sets if they are the stream's own.
@@ -290,19 +283,21 @@ func placeWithin(ctx context.Context, d *Device, e *encoded, why string, o Optio
 		return place(ctx, d, e, why)
 	}
 	start := time.Now()
-	rows, _ := e.matrix.Dims()
-	whole := max(1, rows)
-	parts, rowBlock := []*spec.Packed{e.enc}, whole
-	size := func() (panel, rest int64, err error) {
+	parts, rowBlock, err := e.first(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	size := func() (panel, all, rest int64, err error) {
 		if rest, err = e.beside(d, parts, rowBlock, o); err != nil {
-			return 0, 0, err
+			return 0, 0, 0, err
 		}
 		for _, p := range parts {
-			panel = max(panel, panelBytes(p))
+			n := panelBytes(p)
+			panel, all = max(panel, n), all+n
 		}
-		return panel, rest, nil
+		return panel, all, rest, nil
 	}
-	panel, rest, err := size()
+	panel, all, rest, err := size()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -310,7 +305,7 @@ func placeWithin(ctx context.Context, d *Device, e *encoded, why string, o Optio
 	if o.Reproducible == AutoP {
 		copies = 3 // at other precisions, which are made when they are needed
 	}
-	if copies*panel+rest <= o.within.bytes && largest(parts) <= d.limit() {
+	if copies*all+rest <= o.within.bytes {
 		return place(ctx, d, e, why)
 	}
 	step := lcm(32, max(1, e.enc.Panel))
@@ -333,7 +328,7 @@ func placeWithin(ctx context.Context, d *Device, e *encoded, why string, o Optio
 		if parts, err = e.ranges(ctx, rowBlock); err != nil {
 			return nil, nil, err
 		}
-		if panel, rest, err = size(); err != nil {
+		if panel, _, rest, err = size(); err != nil {
 			return nil, nil, err
 		}
 		if 2*panel+rest <= o.within.bytes && largest(parts) <= d.limit() {

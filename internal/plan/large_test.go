@@ -1,0 +1,68 @@
+// Matrices of more entries than are packed at once.
+
+package plan
+
+import (
+	"testing"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/gen"
+	_ "github.com/spmmrun/spmm/portable/cpu"
+)
+
+func TestPackedInBlocks(t *testing.T) {
+	const m, k, n = 700, 900, 20
+	ctx := t.Context()
+	s, err := gen.Parse("gen:onedense,rows=700,cols=900,density=0.02", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := s.Generate(ctx, formats.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	drv, err := backend.Find("cpu")
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func() *Device {
+		dev, err := drv.Open(ctx, backend.Info{Backend: "cpu"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { dev.Close() })
+		return NewDevice(dev)
+	}
+	b := gen.Dense(k, n, 1, gen.Values{})
+	multiply := func(memory int64) (*formats.Dense[float32], Info) {
+		c := formats.NewDense[float32](m, n)
+		g, err := NewGroupPlan(ctx, []*Device{open()}, a, GroupOptions{Options: Options{Format: "csr", Cols: n}, Split: ByRows, Memory: memory})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer g.Close()
+		dense := func(d *formats.Dense[float32]) Dense {
+			return Dense{Rows: d.Rows, Cols: d.Cols, Type: dtype.F32, Host: Host{Data: backend.Bytes(d.Data), LD: d.LD}}
+		}
+		if _, err := g.Multiply(ctx, 1, dense(b), 0, dense(c), GroupEpilogue{}); err != nil {
+			t.Fatal(err)
+		}
+		whole, _ := g.Describe()
+		return c, whole
+	}
+	want, one := multiply(0)
+	defer func(n int64) { mostAtOnce = n }(mostAtOnce)
+	for _, mostAtOnce = range []int64{a.NNZ() - 1, 3000, 1, 0} {
+		for _, memory := range []int64{0, 1 << 30, 300 << 10} {
+			got, i := multiply(memory)
+			if !got.Equal(want) {
+				t.Errorf("at most %d entries at once, %d bytes: other bits", mostAtOnce, memory)
+			}
+			if i.NNZ != one.NNZ || memory == 0 && i.Stats.MACs != one.Stats.MACs {
+				t.Errorf("%+v, packed at once %+v", i, one)
+			}
+		}
+	}
+}
