@@ -133,7 +133,7 @@ func (x *tab) holds(condition string) {
 // await waits until a condition holds.
 func (x *tab) await(condition string) {
 	x.Helper()
-	for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(8 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		var ok bool
 		if x.p.Eval(condition, &ok) == nil && ok { // errors: while a page loads
 			return
@@ -229,6 +229,8 @@ func (x *tab) suite(downloads string) {
 		x.Errorf("spmmrun verify: %v\n%s", err, out)
 	}
 	x.holds(`document.getElementById("contribute").hidden`) // a sample is not for others
+	x.holds(`/^Device: google swiftshader\nBrowser: HeadlessChrome[^]*only a sample[^]*Same bits as NVIDIA H200 .cuda.: [0-9]+ of [^]*seal [0-9a-f]{64}/.test(document.getElementById("text").value)`)
+	x.holds(`new URL(document.getElementById("issue").href).searchParams.get("body") === document.getElementById("text").value`)
 }
 
 // stops: a job ends when it is told to.

@@ -10,7 +10,6 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
-	"regexp"
 	"strings"
 	"syscall/js"
 	"time"
@@ -101,31 +100,6 @@ func describe(a js.Value) backend.Info {
 		info.Kind = "cpu"
 	}
 	return info
-}
-
-var (
-	products = regexp.MustCompile(`(Firefox|Edg|OPR|HeadlessChrome|Chrome|Version)/([0-9.]+)`)
-	systems  = regexp.MustCompile(`Android|iPhone|iPad|CrOS|Windows|Mac OS X|Linux`)
-)
-
-// browserName is what a user agent's text says of the browser and its system, as "Chrome 150.0 on Linux".
-func browserName(agent string) string {
-	best := []string{"", "browser", ""}
-	for _, m := range products.FindAllStringSubmatch(agent, -1) {
-		switch m[1] { // the others also call themselves Chrome
-		case "Version":
-			m[1] = "Safari"
-		case "Edg":
-			m[1] = "Edge"
-		case "OPR":
-			m[1] = "Opera"
-		}
-		if best[0] == "" || m[1] == "Edge" || m[1] == "Opera" {
-			best = m
-		}
-	}
-	system := cmp.Or(systems.FindString(agent), "an unknown system")
-	return strings.Join(strings.Fields(best[1]+" "+best[2]+" on "+system), " ")
 }
 
 // open opens the adapter; take says what went wrong.

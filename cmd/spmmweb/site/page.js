@@ -99,6 +99,16 @@ function setBusy(on) {
 	for (const id of ["stop", "stop-product"]) $(id).hidden = !on;
 	$("progress").hidden = !on;
 	if (on) $("progress").removeAttribute("value");
+	stayAwake(on);
+}
+
+let awake;
+
+// stayAwake keeps a phone's screen on while a job runs, since a page in the dark is stopped.
+async function stayAwake(on) {
+	awake?.release();
+	awake = undefined;
+	if (on) awake = await navigator.wakeLock?.request("screen").catch(() => undefined);
 }
 
 function say(text) { $("status").textContent = text; }
