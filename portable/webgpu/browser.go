@@ -185,6 +185,10 @@ func (g *gpu) close() {
 func (g *gpu) buffer(use int, bytes int64) ref {
 	b := ref(g.js.Call("buffer", use, bytes).Int())
 	g.finish()
+	if g.failed.kind != nothing {
+		g.freeBuffer(b)
+		return none
+	}
 	return b
 }
 
@@ -214,8 +218,8 @@ func (g *gpu) read(b ref, off int64, staging ref, p []byte) {
 	g.finish()
 	if g.failed.kind == nothing {
 		js.CopyBytesToGo(p, g.js.Get("mapped"))
-		g.js.Call("unmap", int(staging))
 	}
+	g.js.Call("unmap", int(staging))
 }
 
 // load compiles WGSL.

@@ -125,7 +125,7 @@
 	});
 	gpu.unmap = (staging) => {
 		gpu.mapped = null;
-		objects[staging].unmap();
+		objects[staging].unmap(); // also where mapping has failed
 	};
 
 	// load compiles a kernel; what the compiler has against it is said before what follows from that.
