@@ -123,7 +123,7 @@ type GroupOptions struct {
 	Options
 	Split Split
 	// Memory is how many bytes may be used of each device, for A, B, C and what multiplying takes besides; 0: nine tenths of what
-	// it has. Where a device's rows of A do not fit beside B and C of Cols columns, they stay in the host's memory, and go to the
+	// it has. (Tensors that do not lie where they are needed take more.) Where a device's rows of A do not fit beside B and C of Cols columns, they stay in the host's memory, and go to the
 	// device in panels for each product, while the panel before is multiplied. If there is no room for Cols columns, fewer are
 	// multiplied at a time (GroupInfo.Columns): MultiplyGroup takes any number, tensors must not have more. New values
 	// are refused then.
@@ -136,9 +136,9 @@ type GroupOptions struct {
 // GroupPlan is a sparse matrix on the devices of a group. Close it to free their memory. Its methods, and MultiplyGroup with
 // it, may be called from any goroutine; multiplications with one plan run one after another.
 //
-// In reproducible mode C has the bits that one device computes. In fast mode, on devices of one kind, it has them too ByRows
-// with format csr, and on the CPU ByColumns with N a multiple of 128 for each device; else outputs may be summed in another
-// order.
+// In reproducible mode C has the bits that one device computes. In fast mode, on devices of one kind, it has them too ByRows with
+// format csr, and on the CPU with all formats unless A is quantised, and ByColumns with N a multiple of 128 for each device; else
+// outputs may be summed in another order. So does a plan that streams (GroupOptions.Memory) as many columns as it takes at a time.
 type GroupPlan struct{ p *plan.GroupPlan }
 
 // Prepare is the function Prepare for a group.

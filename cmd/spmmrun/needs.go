@@ -45,6 +45,9 @@ func (n need) parts() []part {
 	if n.inMemory {
 		held += float64(max(1, n.job.devices) - 1)
 	}
+	if n.job.memory > 0 {
+		held++ // panels that go to the device for each product
+	}
 	converted, narrow := 0.0, n.size < 4
 	if narrow { // A and B as they were read, and rounded
 		converted = 8*n.rows + (4+n.size)*n.nnz + n.size*b
