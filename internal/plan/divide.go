@@ -397,7 +397,10 @@ func (m divided) part(ctx context.Context, d *Device, lo, hi int, c *candidate, 
 		return nil, err
 	}
 	c = &candidate{kernel: c.kernel, variant: v, room: c.room, why: c.why}
-	s := &source{Encoded: m.csr().RowRange(lo, hi), of: m.extent}
+	of := m.extent
+	ptr, _ := m.csr().Pattern()
+	of.Offset = ptr[lo] - ptr[0]
+	s := &source{Encoded: m.csr().RowRange(lo, hi), of: of}
 	if whole == nil {
 		ptr, _ := m.csr().Pattern()
 		s.of.Offset = ptr[lo]

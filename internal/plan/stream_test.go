@@ -114,6 +114,9 @@ func TestStream(t *testing.T) {
 					t.Fatalf("%d bytes: %v", limit, err)
 				}
 				defer g.Close()
+				if g.Most() != n { // other blocks of columns, other sums
+					t.Fatalf("%d columns at a time", g.Most())
+				}
 				whole, _ := g.Describe()
 				if whole.Panels < 3 {
 					t.Errorf("%d panels of a matrix of %d bytes in %d: %+v", whole.Panels, stored, limit, whole)
