@@ -3,6 +3,7 @@
 package formats
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -38,6 +39,7 @@ type Elem interface {
 // own, so that they serve to read and to set it.
 type Fields struct {
 	Version    int // of the arrays; it changes with what they mean
+	Oldest     int // the earliest version that is still read; 0: none but Version
 	Rows, Cols *int
 	Options    map[string]*int // the parameters that the arrays depend on
 	Arrays     []Field
@@ -48,9 +50,16 @@ type Fields struct {
 
 // Field is an array of a matrix.
 type Field struct {
-	Name string
-	get  func() any
-	set  func(any) error
+	Name  string
+	get   func() any
+	set   func(any) error
+	since int // the version that it came with; files of earlier ones do not have it
+}
+
+// Since says in which version an array came. Files of earlier ones do not have it: it is empty then.
+func (f Field) Since(version int) Field {
+	f.since = version
+	return f
 }
 
 // NewField names an array of a matrix.
@@ -133,7 +142,8 @@ func OptionsOf(e Encoded) map[string]int {
 func (f Format) Open(c *Container) (Encoded, error) {
 	e := f.New(c.Type)
 	fields := e.Fields()
-	if c.Format != f.Name || c.Version != fields.Version {
+	oldest := cmp.Or(fields.Oldest, fields.Version)
+	if c.Format != f.Name || c.Version < oldest || c.Version > fields.Version {
 		return nil, fmt.Errorf("format %s, version %d: this version of the program reads %s, version %d", c.Format, c.Version, f.Name, fields.Version)
 	}
 	*fields.Rows, *fields.Cols = c.Rows, c.Cols
@@ -142,6 +152,9 @@ func (f Format) Open(c *Container) (Encoded, error) {
 	}
 	for _, a := range fields.Arrays {
 		i := slices.IndexFunc(c.Arrays, func(x Array) bool { return x.Name == a.Name })
+		if i < 0 && c.Version < a.since {
+			continue
+		}
 		if i < 0 {
 			return nil, fmt.Errorf("no array %q, which format %s has", a.Name, f.Name)
 		}

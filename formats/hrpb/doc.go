@@ -31,12 +31,18 @@
 //	SizePtr   4·(Q+1) bytes   u32, ascending; block q is bytes 16·SizePtr[q] to 16·SizePtr[q+1] of Packed
 //	Packed    16·SizePtr[Q]   block after block: TK/4 patterns (u64), then the values (T) of brick after
 //	                          brick, then zeros up to a multiple of 16 bytes
+//	RowIdx    4·Rows bytes    u32; the row of the matrix that is in each place: row i of panel p is in place 16·p + i. Empty
+//	                          if rows lie as in the matrix
 //	Parts     16·parts bytes  the work list; four u32 each: panel, first block, last block + 1, slot
 //	Splits    16·splits bytes panels of several parts; the same fields, of the whole panel
 //
 // Rows of a panel that the matrix does not have are never stored, and every active column holds an
 // entry. A stored zero has a bit in its pattern like any other entry, so that decoding returns
 // exactly the matrix that was encoded.
+//
+// With Options.Order rows that share columns come to lie in one panel (order.go), which the paper leaves to those who number
+// the rows: fewer rows of B are fetched then, and bricks are fuller. It is done where it leaves out a sixteenth of the active
+// columns or more, by count. Columns keep their numbers.
 //
 // Parts is what a kernel works from: a panel of at most PartBlocks blocks is one part (slot NoSlot), a
 // heavier one is dealt to several of about equal length, whose partial sums go to slots of a workspace:

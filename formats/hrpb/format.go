@@ -3,6 +3,8 @@
 package hrpb
 
 import (
+	"fmt"
+
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
@@ -16,25 +18,30 @@ var Format = formats.Format{
 	Name: name,
 	Options: []formats.Option{
 		{Name: "block-cols", Default: 16, Usage: "active columns of a block"},
+		{Name: "order", Default: 1, Usage: "1: rows that share columns may come to lie in one panel; 0: rows stay in their order"},
 	},
 	Pack: formats.ByType(encode[half.F16], encode[half.BF16], encode[float32]),
 	New:  formats.NewOf[Matrix[half.F16], Matrix[half.BF16], Matrix[float32]],
 }
 
 func encode[T formats.Value](a *formats.CSR[T], o map[string]int) (formats.Encoded, error) {
-	return Encode(a, Options{BlockCols: o["block-cols"]})
+	if n := o["order"]; n != 0 && n != 1 {
+		return nil, fmt.Errorf("hrpb: order %d: need 0 or 1", n)
+	}
+	return Encode(a, Options{BlockCols: o["block-cols"], Order: o["order"] == 1})
 }
 
 // Fields names the arrays, in lower case, and derives the work list.
 func (m *Matrix[T]) Fields() formats.Fields {
 	return formats.Fields{
-		Version: 1, Rows: &m.Rows, Cols: &m.Cols,
-		Options: map[string]*int{"block-cols": &m.BlockCols},
+		Version: 2, Oldest: 1, Rows: &m.Rows, Cols: &m.Cols,
+		Options: map[string]*int{"block-cols": &m.BlockCols, "order": &m.Order},
 		Arrays: []formats.Field{
 			formats.NewField("blockptr", &m.BlockPtr),
 			formats.NewField("active", &m.Active),
 			formats.NewField("sizeptr", &m.SizePtr),
 			formats.NewField("packed", &m.Packed),
+			formats.NewField("rowidx", &m.RowIdx).Since(2),
 		},
 		Derive: func() {
 			if len(m.BlockPtr) > 0 {

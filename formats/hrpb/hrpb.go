@@ -29,10 +29,13 @@ type Matrix[T formats.Value] struct {
 	PartBlocks int // panels of more blocks are split; 0: none is
 	TeamBlocks int // parts of more blocks are for several workers; 0: none is
 
+	Order int // 1: rows may be in another order than the matrix has them in
+
 	BlockPtr []uint32
 	Active   []uint32
 	SizePtr  []uint32
 	Packed   []uint32
+	RowIdx   []uint32
 	Parts    []Part
 	Splits   []Part
 }
@@ -86,6 +89,14 @@ func view[T formats.Value](w []uint32) []T {
 func size[T formats.Value]() int {
 	var t T
 	return int(unsafe.Sizeof(t))
+}
+
+// Row returns the row that is in a place: row i of panel p is in place PanelRows·p + i.
+func (m *Matrix[T]) Row(place int) int {
+	if len(m.RowIdx) == 0 {
+		return place
+	}
+	return int(m.RowIdx[place])
 }
 
 // Each calls f for each entry of panel p: its row in the panel, its column and its value. Columns ascend

@@ -87,6 +87,7 @@ func drawOptions(t *rapid.T) hrpb.Options {
 		BlockCols:  rapid.SampledFrom([]int{0, 4, 8, 12, 16, 64}).Draw(t, "block"),
 		PartBlocks: rapid.SampledFrom([]int{0, 0, 1, 2, 5}).Draw(t, "part"),
 		Workers:    rapid.SampledFrom([]int{0, 1, 3}).Draw(t, "workers"),
+		Order:      rapid.Bool().Draw(t, "order"),
 	}
 }
 
@@ -195,7 +196,7 @@ func TestDense(t *testing.T) {
 						if b.Pattern(i)>>bit&1 == 0 {
 							continue
 						}
-						at := [2]int{p*hrpb.PanelRows + bit/hrpb.BrickCols, int(b.Active[i*hrpb.BrickCols+bit%hrpb.BrickCols])}
+						at := [2]int{m.Row(p*hrpb.PanelRows + bit/hrpb.BrickCols), int(b.Active[i*hrpb.BrickCols+bit%hrpb.BrickCols])}
 						want, stored := dense[at]
 						if !stored || values[0] != want {
 							t.Fatalf("block %d brick %d bit %d: %v, want %v (stored %v)", q, i, bit, values[0], want, stored)
@@ -438,6 +439,12 @@ func TestValidate(t *testing.T) {
 			copy(m.Active[4:], []uint32{7, 7, 8, 8})
 		}, "block 1, active column 2 (column 8): an entry after padding"},
 		{"row that is not there", func(m *M) { m.Packed[16] = 1 << 4 }, "panel 2, block 3, active column 0 (column 5): an entry below the last of 33 rows"},
+		{"row indices that are not asked for", func(m *M) { m.RowIdx = make([]uint32, 33) }, "33 row indices in a matrix whose rows are in their order"},
+		{"no such order", func(m *M) { m.Order = 2 }, "order 2: need 0 or 1"},
+		{"too few row indices", func(m *M) { m.Order, m.RowIdx = 1, make([]uint32, 7) }, "7 row indices for 33 rows"},
+		{"a row twice", func(m *M) { m.Order, m.RowIdx = 1, make([]uint32, 33) }, "row index 1 is 0: need each of 33 rows once"},
+		{"a row that is not there", func(m *M) { m.Order, m.RowIdx = 1, upTo(33); m.RowIdx[4] = 33 }, "row index 4 is 33"},
+		{"rows in another order", func(m *M) { m.Order, m.RowIdx = 1, upTo(33); slices.Reverse(m.RowIdx) }, ""},
 		{"part of another panel", func(m *M) { m.Parts[0].Panel = 1 }, "part 0 is {Panel:1"},
 		{"part missing", func(m *M) { m.Parts = m.Parts[1:] }, "3 parts: need 4"},
 		{"split missing", func(m *M) { m.Splits = nil }, "0 split panels: need 1"},
@@ -466,6 +473,125 @@ func TestValidate(t *testing.T) {
 				t.Errorf("error %v, want one with %q", err, test.want)
 			}
 		})
+	}
+}
+
+func upTo(n int) []uint32 {
+	s := make([]uint32, n)
+	for i := range s {
+		s[i] = uint32(i)
+	}
+	return s
+}
+
+// shuffled returns a matrix with its rows in any order.
+func shuffled(a *formats.CSR[float32], seed uint64) *formats.CSR[float32] {
+	out := &formats.CSR[float32]{Rows: a.Rows, Cols: a.Cols, RowPtr: []int64{0}}
+	for _, r := range rand.New(rand.NewPCG(seed, 0)).Perm(a.Rows) {
+		lo, hi := a.RowPtr[r], a.RowPtr[r+1]
+		out.ColIdx, out.Val = append(out.ColIdx, a.ColIdx[lo:hi]...), append(out.Val, a.Val[lo:hi]...)
+		out.RowPtr = append(out.RowPtr, int64(len(out.Val)))
+	}
+	return out
+}
+
+// TestOrder: rows that share columns come together, wherever they were; where there is nothing to gain they stay.
+func TestOrder(t *testing.T) {
+	tests := []struct {
+		name, spec string
+		shuffle    bool
+		most       float64 // active columns for each entry
+		stays      bool
+	}{
+		{"a mesh", "gen:stencil,side=16,points=27", false, 0.28, false},
+		{"a shuffled mesh", "gen:stencil,side=16,points=27", true, 0.28, false},
+		{"a shuffled band", "gen:banded,rows=3000,band=8,density=0.7", true, 0.2, false},
+		{"one dense row", "gen:onedense,rows=2000,nnz-per-row=4", false, 0.9, false},
+		{"a diagonal", "gen:banded,rows=3000,band=0", false, 1, true},
+		{"a dense matrix", "gen:uniform,rows=100,density=1", false, 0.07, true},
+		{"vectors", "gen:vector,rows=512,v=16,density=0.1", false, 0.063, true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			a, err := load.File(context.Background(), test.spec, load.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if test.shuffle {
+				a = shuffled(a, 1)
+			}
+			natural, err := hrpb.Encode(a, hrpb.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := hrpb.Encode(a, hrpb.Options{Order: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := m.Validate(); err != nil {
+				t.Fatal(err)
+			}
+			if d := diff.Diff(a, m.Decode()); d != "" {
+				t.Error("decoded differs")
+			}
+			again, err := hrpb.Encode(a, hrpb.Options{Order: true})
+			if d := diff.Diff(m, again); d != "" || err != nil {
+				t.Errorf("encoded again: %v, %s", err, d)
+			}
+			share := float64(m.Stats().ActiveCols) / float64(a.NNZ())
+			t.Logf("active columns for each entry: %.3f, in their order %.3f", share, float64(natural.Stats().ActiveCols)/float64(a.NNZ()))
+			if share > test.most || test.stays != (len(m.RowIdx) == 0) {
+				t.Errorf("%.3f active columns for each entry, want %.3f at most; in their order: %v", share, test.most, len(m.RowIdx) == 0)
+			}
+		})
+	}
+}
+
+// TestVersions: files of version 1, which have no row indices, are still read.
+func TestVersions(t *testing.T) {
+	a := shuffled(scattered(200, 90, 4), 2)
+	without := func(c *formats.Container) {
+		c.Arrays = slices.DeleteFunc(c.Arrays, func(x formats.Array) bool { return x.Name == "rowidx" })
+	}
+	tests := []struct {
+		name  string
+		order int
+		spoil func(c *formats.Container)
+		want  string
+	}{
+		{"version 2, another order", 1, func(c *formats.Container) {}, ""},
+		{"version 2, the matrix's order", 0, func(c *formats.Container) {}, ""},
+		{"version 1", 0, func(c *formats.Container) { c.Version = 1; delete(c.Options, "order"); without(c) }, ""},
+		{"version 2 without row indices", 0, without, `no array "rowidx"`},
+		{"version 0", 0, func(c *formats.Container) { c.Version = 0 }, "version 0"},
+		{"version 3", 0, func(c *formats.Container) { c.Version = 3 }, "version 3"},
+		{"no such order", 0, func(c *formats.Container) { c.Options["order"] = 5 }, "order 5"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			e, err := hrpb.Format.Encode(a, map[string]int{"order": test.order})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := formats.NewContainer(e)
+			test.spoil(c)
+			got, err := hrpb.Format.Open(c)
+			if test.want != "" {
+				if err == nil || !strings.Contains(err.Error(), test.want) {
+					t.Errorf("error %v, want one with %q", err, test.want)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := diff.Diff(a, got.Sparse()); d != "" {
+				t.Error("decoded differs")
+			}
+		})
+	}
+	if _, err := hrpb.Format.Encode(a, map[string]int{"order": 2}); err == nil {
+		t.Error("order 2 is encoded")
 	}
 }
 
@@ -506,10 +632,21 @@ func FuzzValidate(f *testing.F) {
 			return
 		}
 		m.Parts, m.Splits = hrpb.WorkList(m.BlockPtr, m.PartBlocks, 0)
+		if at(n) > 0 {
+			n++
+			m.Order, m.RowIdx = 1, words(uint32(max(0, m.Rows)))
+		}
 		if m.Validate() != nil {
 			return
 		}
-		again, err := hrpb.Encode(m.Decode(), hrpb.Options{BlockCols: m.BlockCols, PartBlocks: m.PartBlocks})
+		a := m.Decode()
+		if err := a.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		if m.Order == 1 {
+			a, m.Order, m.RowIdx = inPlaces(a, m), 0, nil
+		}
+		again, err := hrpb.Encode(a, hrpb.Options{BlockCols: m.BlockCols, PartBlocks: m.PartBlocks})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -517,6 +654,18 @@ func FuzzValidate(f *testing.F) {
 			t.Fatalf("decoded and encoded again (-want +got):\n%s", d)
 		}
 	})
+}
+
+// inPlaces returns a with its rows as m has them in places.
+func inPlaces(a *formats.CSR[half.F16], m *hrpb.Matrix[half.F16]) *formats.CSR[half.F16] {
+	out := &formats.CSR[half.F16]{Rows: a.Rows, Cols: a.Cols, RowPtr: []int64{0}}
+	for place := range a.Rows {
+		r := m.Row(place)
+		lo, hi := a.RowPtr[r], a.RowPtr[r+1]
+		out.ColIdx, out.Val = append(out.ColIdx, a.ColIdx[lo:hi]...), append(out.Val, a.Val[lo:hi]...)
+		out.RowPtr = append(out.RowPtr, int64(len(out.Val)))
+	}
+	return out
 }
 
 func BenchmarkEncode(b *testing.B) {

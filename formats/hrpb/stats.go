@@ -49,7 +49,7 @@ func (s Stats) Synergy() Synergy {
 // Stats tells what the format costs. Bricks with an entry are multiplied whole; every active column
 // fetches a row of B. Slots are the bits of those bricks, of which the entries alone are stored.
 func (m *Matrix[T]) Stats() Stats {
-	words := len(m.Active) + len(m.SizePtr) + len(m.Packed) + 4*len(m.Parts) + 4*len(m.Splits)
+	words := len(m.Active) + len(m.RowIdx) + len(m.SizePtr) + len(m.Packed) + 4*len(m.Parts) + 4*len(m.Splits)
 	s := Stats{Parts: len(m.Parts), Split: len(m.Splits)}
 	s.StoredBytes = 4 * int64(words)
 	var nnz int64

@@ -17,6 +17,9 @@ func (m *Matrix[T]) Validate() error {
 	if err := m.checkLengths(); err != nil {
 		return err
 	}
+	if err := m.checkRows(); err != nil {
+		return err
+	}
 	for q := range len(m.SizePtr) - 1 {
 		if err := m.checkBlock(q); err != nil {
 			return err
@@ -62,6 +65,28 @@ func (m *Matrix[T]) checkLengths() error {
 		return fmt.Errorf("hrpb: %d bytes of blocks, no multiple of 16", 4*len(m.Packed))
 	}
 	return checkPointers("block", "unit", m.SizePtr, len(m.Packed)/unitWords)
+}
+
+// checkRows checks that RowIdx, if there is one, has each row once.
+func (m *Matrix[T]) checkRows() error {
+	switch {
+	case m.Order != 0 && m.Order != 1:
+		return fmt.Errorf("hrpb: order %d: need 0 or 1", m.Order)
+	case len(m.RowIdx) == 0:
+		return nil
+	case m.Order == 0:
+		return fmt.Errorf("hrpb: %d row indices in a matrix whose rows are in their order", len(m.RowIdx))
+	case len(m.RowIdx) != m.Rows:
+		return fmt.Errorf("hrpb: %d row indices for %d rows", len(m.RowIdx), m.Rows)
+	}
+	seen := make([]bool, m.Rows)
+	for i, r := range m.RowIdx {
+		if int64(r) >= int64(m.Rows) || seen[r] {
+			return fmt.Errorf("hrpb: row index %d is %d: need each of %d rows once", i, r, m.Rows)
+		}
+		seen[r] = true
+	}
+	return nil
 }
 
 // checkPointers checks that ptr starts at 0, does not fall, and ends at end.

@@ -86,11 +86,15 @@ type Work struct {
 	Slots         int // of the workspace
 	PartBlocks    int
 	Fours, Twos   int // parts for teams of four and of two: they come first, in this order
+	Places        int // where RowIdx starts, in u32, if it follows both lists; 0: there is none
 }
 
 // Work describes the work list.
 func (m *Matrix[T]) Work() Work {
 	w := Work{Parts: len(m.Parts), Splits: len(m.Splits), PartBlocks: m.PartBlocks}
+	if len(m.RowIdx) > 0 {
+		w.Places = 4 * (len(m.Parts) + len(m.Splits))
+	}
 	for _, s := range m.Splits {
 		w.Slots += int(splitIn(s.Last-s.First, m.PartBlocks))
 	}

@@ -1,0 +1,217 @@
+// The order of rows: which come to lie in one panel.
+
+package hrpb
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/spmmrun/spmm/formats/internal/par"
+)
+
+const (
+	// commonCols: a column with more rows than this does not tell which rows are alike.
+	commonCols = 64
+	// orderGain is the share of active columns that another order must leave out to be taken, as a fraction of them.
+	orderGain = 1. / 16
+	// orderWork bounds the steps that ordering takes, for each entry and row; rows that are left then stay in their order.
+	orderWork = 128
+	// nearRows is about how many rows a GPU works on at a time: the rows of B that these fetch stay in its cache.
+	nearRows = 8192
+)
+
+// orderRows returns the rows in an order in which those of a panel share columns, or nil if they share as many as they are.
+func orderRows(rowPtr []int64, colIdx []int32, cols int) []uint32 {
+	rows := len(rowPtr) - 1
+	if rows <= PanelRows || len(colIdx) == 0 {
+		return nil
+	}
+	natural := activeCols(rowPtr, colIdx, cols, nil, PanelRows)
+	if natural <= int64(len(colIdx))/PanelRows { // each panel's rows are all alike
+		return nil
+	}
+	order := newOrderer(rowPtr, colIdx, cols).order()
+	if float64(activeCols(rowPtr, colIdx, cols, order, PanelRows)) > (1-orderGain)*float64(natural) {
+		return nil
+	}
+	if rows <= nearRows {
+		return order
+	}
+	if sorted := sortPanels(order); activeCols(rowPtr, colIdx, cols, sorted, nearRows) < activeCols(rowPtr, colIdx, cols, order, nearRows) {
+		return sorted
+	}
+	return order
+}
+
+// sortPanels returns the panels of an order by their first rows in the matrix, which is better where its rows lie in a good
+// order on the large scale.
+func sortPanels(order []uint32) []uint32 {
+	whole := len(order) / PanelRows
+	first, panels := make([]uint32, whole), make([]int, whole)
+	for p := range panels {
+		panels[p], first[p] = p, slices.Min(order[p*PanelRows:(p+1)*PanelRows])
+	}
+	slices.SortFunc(panels, func(x, y int) int { return cmp.Compare(first[x], first[y]) })
+	out := make([]uint32, 0, len(order))
+	for _, p := range panels {
+		out = append(out, order[p*PanelRows:(p+1)*PanelRows]...)
+	}
+	return append(out, order[whole*PanelRows:]...)
+}
+
+// activeCols counts the columns with entries of each so many rows, of rows in an order; nil is that of the matrix.
+func activeCols(rowPtr []int64, colIdx []int32, cols int, order []uint32, group int) int64 {
+	rows := len(rowPtr) - 1
+	groups := (rows + group - 1) / group
+	counts := make([]int64, groups)
+	par.Range(groups, max(1, 1<<14/group), func(lo, hi int) {
+		seen := make([]uint32, cols) // the last group that had the column, plus 1
+		for p := lo; p < hi; p++ {
+			for place := p * group; place < min(rows, (p+1)*group); place++ {
+				r := place
+				if order != nil {
+					r = int(order[place])
+				}
+				for _, c := range colIdx[rowPtr[r]:rowPtr[r+1]] {
+					if seen[c] != uint32(p)+1 {
+						seen[c] = uint32(p) + 1
+						counts[p]++
+					}
+				}
+			}
+		}
+	})
+	var sum int64
+	for _, n := range counts {
+		sum += n
+	}
+	return sum
+}
+
+// orderer fills one panel after the other. Into a panel comes next the row, among those that share a column with it, that
+// adds the fewest columns beyond those it shares; of several the one that shares most with the panel's first row, which keeps
+// the panels of meshes compact. A new panel begins with the row that would have come next.
+type orderer struct {
+	rowPtr []int64
+	colIdx []int32
+	colPtr []int64  // of each column: where its rows start in rowIdx
+	rowIdx []uint32 // ascending
+
+	inCol []uint32   // the last panel that has the column
+	alike []likeness // of each row
+	near  []uint32   // rows that share a column with the panel; some are placed already
+	panel uint32
+	next  int // rows before it are placed
+	work  int64
+}
+
+// likeness is how a row fits a panel: twice the columns that it shares with it, less all that it has, and the columns that it
+// shares with the panel's first row.
+type likeness struct {
+	panel        uint32 // or placed
+	score, first int32
+}
+
+// placed is the panel of a row that is in its place.
+const placed = 1<<32 - 1
+
+func newOrderer(rowPtr []int64, colIdx []int32, cols int) *orderer {
+	rows := len(rowPtr) - 1
+	o := &orderer{
+		rowPtr: rowPtr, colIdx: colIdx, colPtr: make([]int64, cols+1), rowIdx: make([]uint32, len(colIdx)),
+		inCol: make([]uint32, cols), alike: make([]likeness, rows), work: orderWork * int64(len(colIdx)+rows),
+	}
+	for _, c := range colIdx {
+		o.colPtr[c+1]++
+	}
+	for c := range cols {
+		o.colPtr[c+1] += o.colPtr[c]
+	}
+	at := make([]int64, cols)
+	copy(at, o.colPtr)
+	for r := range rows {
+		for _, c := range colIdx[rowPtr[r]:rowPtr[r+1]] {
+			o.rowIdx[at[c]] = uint32(r)
+			at[c]++
+		}
+	}
+	return o
+}
+
+// order places all rows.
+func (o *orderer) order() []uint32 {
+	rows := len(o.alike)
+	order := make([]uint32, 0, rows)
+	for len(order) < rows {
+		r, ok := o.best()
+		if !ok {
+			for o.alike[o.next].panel == placed {
+				o.next++
+			}
+			r = uint32(o.next)
+		}
+		first := len(order)%PanelRows == 0
+		if first {
+			o.panel++
+			o.near = o.near[:0]
+		}
+		o.place(r, first)
+		order = append(order, r)
+	}
+	return order
+}
+
+// best returns the row that fits the panel best, if one shares a column with it. It drops those that are placed.
+func (o *orderer) best() (row uint32, ok bool) {
+	if o.work < 0 {
+		return 0, false
+	}
+	o.work -= int64(len(o.near))
+	most, left := int64(0), o.near[:0]
+	for _, r := range o.near {
+		l := o.alike[r]
+		if l.panel == placed {
+			continue
+		}
+		left = append(left, r)
+		score := int64(l.score)<<32 + int64(l.first)
+		if !ok || score > most || score == most && r < row {
+			row, most, ok = r, score, true
+		}
+	}
+	o.near = left
+	return row, ok
+}
+
+// place puts a row into the panel, as its first or not, and brings what its columns tell of others up to date.
+func (o *orderer) place(r uint32, first bool) {
+	o.alike[r].panel = placed
+	if o.work < 0 {
+		return
+	}
+	for _, c := range o.colIdx[o.rowPtr[r]:o.rowPtr[r+1]] {
+		if o.inCol[c] == o.panel {
+			continue
+		}
+		o.inCol[c] = o.panel
+		rows := o.rowIdx[o.colPtr[c]:o.colPtr[c+1]]
+		if len(rows) > commonCols {
+			continue
+		}
+		o.work -= int64(len(rows))
+		for _, s := range rows {
+			l := &o.alike[s]
+			if l.panel == placed {
+				continue
+			}
+			if l.panel != o.panel {
+				*l = likeness{panel: o.panel, score: -int32(o.rowPtr[s+1] - o.rowPtr[s])}
+				o.near = append(o.near, s)
+			}
+			l.score += 2
+			if first {
+				l.first++
+			}
+		}
+	}
+}
