@@ -91,7 +91,11 @@ func (g *group[T]) part(slot, r int) []float32 {
 // store writes the sums of row r of a panel to C.
 func (g *group[T]) store(panel, r int) {
 	out := host.Out{C: g.args[6], Bias: g.args[5], Store: g.params.store, LDC: g.ldc, Alpha: g.alpha, Beta: g.beta}
-	out.Row(panel*hrpb.PanelRows+r, g.j, g.acc[r][:g.n], g.row[:g.n])
+	place := panel*hrpb.PanelRows + r
+	if g.places != 0 {
+		place = int(backend.View[uint32](g.args[0])[int(g.places)+place])
+	}
+	out.Row(place, g.j, g.acc[r][:g.n], g.row[:g.n])
 }
 
 // sum adds up the parts of a split panel.

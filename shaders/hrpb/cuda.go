@@ -4,6 +4,7 @@ package hrpb
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
@@ -13,50 +14,103 @@ import (
 )
 
 const (
-	cudaCols    = 128 // of a team
-	cudaWarps   = 4   // of a workgroup
-	cudaDepth   = 3   // stages of a warp
+	cudaWarps   = 4 // of a workgroup
+	cudaBlock   = 8 // active columns of a block: the k of the instructions
+	cudaDepth   = 3 // stages of a warp
 	cudaWorkers = 1024
+	rounds      = 3 // of work that keep multiprocessors busy to the end
 )
 
+// full are the variants of kernel_f32.cu, for each precision first the one that a matrix is packed for; Launch runs the one
+// that suits the columns.
+var full = []*spec.Variant{
+	fullVariant("cuda90_n64_tf32", dtype.TF32, 90, 64), // rounds to tf32 in one instruction
+	fullVariant("cuda90_n128_tf32", dtype.TF32, 90, 128),
+	fullVariant("cuda90_n32_tf32", dtype.TF32, 90, 32),
+	fullVariant("cuda_n64_tf32", dtype.TF32, 80, 64),
+	fullVariant("cuda_n128_tf32", dtype.TF32, 80, 128),
+	fullVariant("cuda_n32_tf32", dtype.TF32, 80, 32),
+	fullVariant("cuda_n64_f32", dtype.F32, 80, 64),
+	fullVariant("cuda_n32_f32", dtype.F32, 80, 32),
+}
+
 func cudaVariants() []*spec.Variant {
-	return []*spec.Variant{
-		cudaVariant("cuda90_tf32", dtype.TF32, 90, 4), // rounds to tf32 in one instruction
-		cudaVariant("cuda_tf32", dtype.TF32, 80, 4),
-		cudaVariant("cuda_f16", dtype.F16, 80, 8),
-		cudaVariant("cuda_bf16", dtype.BF16, 80, 8),
+	return append(slices.Clone(full), halfVariant("cuda_f16", dtype.F16), halfVariant("cuda_bf16", dtype.BF16))
+}
+
+// fullVariant is kernel_f32.cu with teams of so many columns.
+func fullVariant(name string, t dtype.Type, arch int, cols uint32) *spec.Variant {
+	shape, split, least := spec.Shape(16, 8, cudaBlock, t), "0", "4"
+	switch {
+	case t == dtype.F32:
+		shape, split = spec.Shape(16, 8, cudaBlock, dtype.BF16), "1"
+	case cols == 32:
+		least = "5"
+	}
+	shared := uint32(cudaWarps * cudaDepth * (cudaBlock*(4*cols+32) + 2*cudaBlock + 16*cudaBlock*4))
+	return cudaVariant(name, t, shape, shared, cols, spec.Unit{
+		Source: "kernel_f32.cu", Arch: fmt.Sprintf("compute_%d", arch),
+		Defines: map[string]string{"SPLIT": split, "LEAST": least},
+	})
+}
+
+// halfVariant is kernel.cu.
+func halfVariant(name string, t dtype.Type) *spec.Variant {
+	const size, cols = 2, 128
+	stage := uint32(cudaBlock*(cols*size+32)+2*cudaBlock+16*cudaBlock*size+15) &^ 15
+	shared := cudaWarps * max(cudaDepth*stage, 16*(4*cols+16))
+	return cudaVariant(name, t, spec.Shape(16, 8, cudaBlock, t), shared, cols, spec.Unit{
+		Source: "kernel.cu", Arch: "compute_80",
+		Defines: map[string]string{"ELEM": include.Define(t)},
+	})
+}
+
+func cudaVariant(name string, t dtype.Type, shape backend.MatrixShape, shared, cols uint32, u spec.Unit) *spec.Variant {
+	const entry = "hrpb"
+	arch := 80
+	if u.Arch == "compute_90" {
+		arch = 90
+	}
+	u.Blob, u.Defines["ENTRY"] = name+".ptx", entry
+	return &spec.Variant{
+		Name: name, In: t, Code: backend.CodePTX, Local: [3]uint32{32 * cudaWarps, 1, 1}, Entry: entry, Shared: shared,
+		Need: spec.Need{Arch: arch, Shared: shared, Shapes: []backend.MatrixShape{shape}},
+		Consts: []spec.Const{
+			spec.Define("BLOCK", cudaBlock), spec.Define("COLS", cols), spec.Define("WARPS", cudaWarps), spec.Define("DEPTH", cudaDepth),
+			spec.Define("WORKERS", cudaWorkers), spec.Define("ORDER", 1),
+		},
+		Out:  []dtype.Type{dtype.F16, dtype.BF16},
+		Unit: u,
 	}
 }
 
-// cudaVariant is kernel.cu with blocks of k active columns: the k of the instruction.
-func cudaVariant(name string, t dtype.Type, arch int, block uint32) *spec.Variant {
-	size := uint32(t.Size())
-	stage := (block*(cudaCols*size+32) + 2*block + 16*block*size + 15) &^ 15
-	shared := cudaWarps * max(cudaDepth*stage, 16*(4*cudaCols+16))
-	return &spec.Variant{
-		Name: name, In: t, Code: backend.CodePTX, Local: [3]uint32{32 * cudaWarps, 1, 1}, Entry: "hrpb", Shared: shared,
-		Need: spec.Need{
-			Arch: arch, Shared: shared,
-			Shapes: []backend.MatrixShape{spec.Shape(16, 8, block, t)},
-		},
-		Consts: []spec.Const{
-			spec.Define("BLOCK", block), spec.Define("COLS", cudaCols), spec.Define("WARPS", cudaWarps), spec.Define("DEPTH", cudaDepth),
-			spec.Define("WORKERS", cudaWorkers),
-		},
-		Out: []dtype.Type{dtype.F16, dtype.BF16},
-		Unit: spec.Unit{
-			Source: "kernel.cu", Arch: fmt.Sprintf("compute_%d", arch), Blob: name + ".ptx",
-			Defines: map[string]string{"ENTRY": "hrpb", "ELEM": include.Define(t)},
-		},
+// suited returns, for those that matrices are packed for, the variant for few columns where there are few, and that for many
+// where there is enough work for all multiprocessors.
+func suited(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
+	const warps = 16 // of a multiprocessor at a time
+	cols := uint32(64)
+	switch {
+	case v.Unit.Source != "kernel_f32.cu" || v.Const("COLS") != cols:
+		return v
+	case p.N <= 32:
+		cols = 32
+	case e.Items*int64(spec.Ceil(p.N, 128)) >= rounds*warps*int64(p.Caps.Units):
+		cols = 128
 	}
+	for _, x := range full {
+		if x.In == v.In && x.Unit.Arch == v.Unit.Arch && x.Const("COLS") == cols {
+			return x
+		}
+	}
+	return v
 }
 
 // cudaParts is the grid of phase 0: workgroups with a team of four, with two teams of two, with four warps
 // on their own.
-func cudaParts(w hrpb.Work) grid {
+func cudaParts(w hrpb.Work, cols int) grid {
 	ones := int64(w.Parts - w.Fours - w.Twos)
-	return grid{int64(w.Fours) + int64(w.Twos+1)/2 + (ones+3)/4, cudaCols}
+	return grid{int64(w.Fours) + int64(w.Twos+1)/2 + (ones+3)/4, cols}
 }
 
 // cudaSums is the grid of phase 1: a warp for each row of a split panel.
-func cudaSums(w hrpb.Work) grid { return grid{int64(w.Splits) * hrpb.PanelRows / cudaWarps, cudaCols} }
+func cudaSums(w hrpb.Work) grid { return grid{int64(w.Splits) * hrpb.PanelRows / cudaWarps, 128} }

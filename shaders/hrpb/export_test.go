@@ -1,9 +1,19 @@
 package hrpb
 
 import (
+	"slices"
+
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
+
+// Ordered returns a variant that packs rows in another order.
+func Ordered(v *spec.Variant) *spec.Variant {
+	w := *v
+	w.Name += "_ordered"
+	w.Consts = append(slices.Clone(v.Consts), spec.Define("ORDER", 1))
+	return &w
+}
 
 // CoopVariants returns the cooperative-matrix variants made over for a subgroup size, so that a
 // driver that computes any tile runs those of all vendors.

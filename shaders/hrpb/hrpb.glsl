@@ -56,6 +56,7 @@ float entries(Part a, uint r, uint j) {
 void finish(Part a, uint r, uint j, vec4 x) {
     uint row = a.panel * ROWS + r;
     if (row >= p.rows || j >= p.n) return;
+    if (p.places != 0) row = Words(uvec2(p.work)).v[p.places + row];
     STORE(row, j, repair(a, r, j, x));
 }
 

@@ -8,6 +8,7 @@
 // of the same kernel (phase 1) adds the slots of each split panel up in order. There are no atomics,
 // and the order of every sum depends on the matrix and the variant alone.
 //
+// On CUDA f32 itself is multiplied on matrix units too, in three parts of bf16 for each number (kernel_f32.cu). Elsewhere
 // f32 data are multiplied in tf32 where there are matrix units for it: both operands are rounded to 11
 // significant bits, and sums are kept in f32. CUDA's matrix units do that by themselves. Those of
 // Vulkan do not know tf32, but f16 has as many bits: kernel_coop.comp scales rows of A and columns of B by
@@ -37,7 +38,7 @@ var Format = &spec.Format{
 	Program: &spec.Program{
 		Name: "hrpb",
 		Args: []spec.Arg{
-			{Name: "work", Elem: "u32", ReadOnly: true}, // parts, then split panels: panel, first block, last + 1, slot
+			{Name: "work", Elem: "u32", ReadOnly: true}, // parts, then split panels: panel, first block, last + 1, slot; then the row in each place
 			{Name: "columns", Elem: "u32", ReadOnly: true},
 			{Name: "sizes", Elem: "u32", ReadOnly: true},
 			{Name: "packed", Elem: "u32", ReadOnly: true},
@@ -50,10 +51,11 @@ var Format = &spec.Format{
 		Variants: spec.SplitEpilogues(variants()),
 		Files:    files,
 	},
-	Packing: []string{"BLOCK", "WORKERS"},
+	Packing: []string{"BLOCK", "WORKERS", "ORDER"},
 	Encode:  encode,
 	Adopt:   adopt,
 	Launch:  launch,
+	Suited:  suited,
 }
 
 // params is the parameter block.
@@ -67,10 +69,11 @@ type params struct {
 	store         uint32 // type of c, and epilogue: spec.Problem.StoreWord
 	width         uint32 // of the grid in x
 	fours, twos   uint32 // parts for teams of four warps, and of two: CUDA
+	places        uint32 // where work has the rows in each place; 0: they lie as in the matrix
 	alpha, beta   float32
 }
 
-// encode packs a matrix with a variant's constants BLOCK and WORKERS; adopt packs one that is encoded already, and
+// encode packs a matrix with a variant's constants BLOCK, WORKERS and ORDER; adopt packs one that is encoded already, and
 // makes its work list for the variant.
 var (
 	encode = spec.Encoder(pack[half.F16], pack[half.BF16], pack[float32])
@@ -78,7 +81,7 @@ var (
 )
 
 func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
-	m, err := hrpb.Encode(a, hrpb.Options{BlockCols: int(v.Const("BLOCK")), Workers: int(v.Const("WORKERS"))})
+	m, err := hrpb.Encode(a, hrpb.Options{BlockCols: int(v.Const("BLOCK")), Workers: int(v.Const("WORKERS")), Order: v.Const("ORDER") == 1})
 	if err != nil {
 		return nil, err
 	}
@@ -101,6 +104,7 @@ func arrange[T formats.Value](m *hrpb.Matrix[T], v *spec.Variant) *spec.Packed {
 	for _, p := range m.Splits {
 		list = append(list, p.Panel, p.First, p.Last, p.Slot)
 	}
+	list = append(list, m.RowIdx...)
 	e := &spec.Packed{
 		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(),
 		Arrays: []spec.Array{
@@ -127,6 +131,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	if err := p.Check(v, e); err != nil {
 		return fail(err)
 	}
+	v = suited(v, e, p)
 	w := e.Format.(interface{ Work() hrpb.Work }).Work() // a *hrpb.Matrix of any type
 	ldp := (p.N + 7) &^ 7
 	l := spec.Launch{Workspace: max(16, int64(w.Slots)*hrpb.PanelRows*int64(ldp)*4)}
@@ -141,14 +146,14 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		l.Passes = append(l.Passes, spec.Pass{Variant: v.For(p), Groups: groups, Params: spec.Block(params{
 			phase: uint32(number), items: uint32(items), parts: uint32(w.Parts), longest: uint32(w.PartBlocks),
 			rows: uint32(p.M), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), ldp: uint32(ldp), store: p.StoreWord(),
-			width: groups[0], fours: uint32(w.Fours), twos: uint32(w.Twos), alpha: p.Alpha, beta: p.Beta,
+			width: groups[0], fours: uint32(w.Fours), twos: uint32(w.Twos), places: uint32(w.Places), alpha: p.Alpha, beta: p.Beta,
 		})})
 		return nil
 	}
 	cols := int(v.Const("COLS"))
 	first, second := grid{int64(w.Parts), cols}, grid{int64(w.Splits), cols}
 	if v.Code == backend.CodePTX {
-		first, second = cudaParts(w), cudaSums(w)
+		first, second = cudaParts(w, cols), cudaSums(w)
 	}
 	if err := phase(0, w.Parts, first); err != nil {
 		return fail(err)

@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
+	format "github.com/spmmrun/spmm/formats/hrpb"
 	"github.com/spmmrun/spmm/shaders/hrpb"
 	"github.com/spmmrun/spmm/shaders/shadertest"
 	"github.com/spmmrun/spmm/shaders/spec"
@@ -36,6 +39,15 @@ func ragged(rows, k int) [][]int32 {
 		p[i] = nil
 	}
 	p[rows/2] = shadertest.Spread(k, k)[0]
+	return p
+}
+
+// dealt is a pattern whose rows are alike kinds apart, so that another order of rows is packed.
+func dealt(rows, kinds, k int, density float64) [][]int32 {
+	of, p := scattered(kinds, k, 1, density), make([][]int32, rows)
+	for i := range p {
+		p[i] = of[i%kinds]
+	}
 	return p
 }
 
@@ -77,6 +89,11 @@ func cases() []shadertest.Case {
 		p[16*n+n%16] = shadertest.Spread(80, n)[0]
 	}
 	cs = append(cs, shadertest.Epilogues(shadertest.Case{Pattern: shadertest.Spread(1500, append(make([]int, 20), 1500, 1, 700, 3)...), K: 1500, N: 77})...)
+	cs = append(cs,
+		shadertest.Case{Name: "another order", Pattern: dealt(203, 11, 150, 0.1), K: 150, N: 40, Alpha: 2, Beta: -1},
+		shadertest.Case{Name: "another order, whole tiles", Pattern: dealt(256, 16, 300, 0.2), K: 300, N: 256},
+		shadertest.Case{Name: "another order, teams and split panels", Pattern: dealt(90, 5, 3000, 0.3), K: 3000, N: 136, Real: true})
+	cs = append(cs, shadertest.Epilogues(shadertest.Case{Pattern: dealt(75, 4, 200, 0.2), K: 200, N: 44})...)
 	return append(cs, shadertest.Case{Name: "every length", Pattern: p, K: 80, N: 20})
 }
 
@@ -93,6 +110,11 @@ func each(t *testing.T, f func(t *testing.T, dev backend.Device, v *spec.Variant
 		if c := dev.Caps(); len(c.Matrix) > 0 && dev.Info().Kind == "cpu" {
 			vs = append(vs, hrpb.CoopVariants(c.SubgroupMin)...)
 		}
+		for _, v := range slices.Clone(vs) {
+			if v.Code == backend.CodeGo {
+				vs = append(vs, hrpb.Ordered(v))
+			}
+		}
 		seen := map[string]bool{}
 		for _, v := range vs {
 			if seen[v.Name] {
@@ -105,7 +127,7 @@ func each(t *testing.T, f func(t *testing.T, dev backend.Device, v *spec.Variant
 		}
 		want := []dtype.Type{dtype.F16, dtype.BF16, dtype.F32}
 		if dev.Caps().Code == backend.CodePTX {
-			want[2] = dtype.TF32 // f32 itself is for csr
+			want = append(want, dtype.TF32)
 		}
 		for _, prec := range want {
 			if !has(vs, prec) {
@@ -155,6 +177,33 @@ func TestSplit(t *testing.T) {
 		}
 		if len(l.Passes) < 2 || l.Workspace < 10*16*8*4 {
 			t.Errorf("%s: no second phase, or not for 10 slots (%d bytes)", v.Name, l.Workspace)
+		}
+	}
+}
+
+// TestOrder makes sure that the cases above have rows in another order.
+func TestOrder(t *testing.T) {
+	for _, q := range cases() {
+		if !strings.HasPrefix(q.Name, "another order") {
+			continue
+		}
+		a := &formats.CSR[float32]{Rows: len(q.Pattern), Cols: q.K, RowPtr: []int64{0}}
+		for _, cols := range q.Pattern {
+			a.ColIdx = append(a.ColIdx, cols...)
+			a.RowPtr = append(a.RowPtr, int64(len(a.ColIdx)))
+		}
+		a.Val = make([]float32, len(a.ColIdx))
+		for _, v := range hrpb.Format.Variants {
+			if v.In.Storage() != dtype.F32 || v.Code == backend.CodeGo {
+				continue
+			}
+			e, err := hrpb.Format.Encode(a, v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(e.Format.(*format.Matrix[float32]).RowIdx) != a.Rows {
+				t.Errorf("%s, %s: rows are in their order", q.Name, v.Name)
+			}
 		}
 	}
 }
@@ -221,6 +270,60 @@ func TestRange(t *testing.T) {
 		if worst == 0 {
 			t.Error("no error at all: this was not tf32")
 		}
+	})
+}
+
+// TestAllBits multiplies f32 data of all magnitudes, whose last bits may be smaller than what a matrix unit's operands can
+// hold, and holds the outputs to the bound for f32 (docs/bound.md).
+func TestAllBits(t *testing.T) {
+	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
+		if v.In != dtype.F32 || out != dtype.F32 {
+			return
+		}
+		const m, k, n = 70, 300, 72
+		r := rand.New(rand.NewPCG(5, 6))
+		number := func(e int) float32 {
+			return float32(math.Ldexp(1+r.Float64(), e+r.IntN(3))) * float32(1-2*r.IntN(2))
+		}
+		a := &formats.CSR[float32]{Rows: m, Cols: k, RowPtr: []int64{0}}
+		for i, cols := range scattered(m, k, 1, 0.1) {
+			e := -126 + 2*(i%70) // a panel has a few magnitudes
+			for _, c := range cols[:min(len(cols), 1+i)] {
+				a.ColIdx, a.Val = append(a.ColIdx, c), append(a.Val, number(e))
+			}
+			a.RowPtr = append(a.RowPtr, int64(len(a.Val)))
+		}
+		b := make([]float32, k*n)
+		for i := range b {
+			b[i] = number(-126 + 3*(i%n))
+		}
+		c := make([]byte, 4*m*n)
+		shadertest.Multiply(t, dev, hrpb.Format, v, a, backend.Bytes(b), nil, c,
+			spec.Problem{M: m, K: k, N: n, LDB: n, LDC: n, Out: out, Alpha: 1})
+		worst := 0.
+		for i := range m {
+			lo, hi := a.RowPtr[i], a.RowPtr[i+1]
+			for j := range n {
+				var want, sum float64
+				for p := lo; p < hi; p++ {
+					x := float64(a.Val[p]) * float64(b[int(a.ColIdx[p])*n+j])
+					want += x
+					sum += math.Abs(x)
+				}
+				bound := 3*float64(hi-lo+1)*0x1p-23*sum + float64(hi-lo)*0x1p-126
+				got := float64(backend.View[float32](c)[i*n+j])
+				if sum > 0x1p127 { // may overflow
+					continue
+				}
+				if !(math.Abs(got-want) <= bound) {
+					t.Fatalf("C[%d,%d] is %v, want %v ± %v", i, j, got, want, bound)
+				}
+				if bound > 0 {
+					worst = max(worst, math.Abs(got-want)/bound)
+				}
+			}
+		}
+		t.Logf("the largest error is %.2f of the bound", worst)
 	})
 }
 

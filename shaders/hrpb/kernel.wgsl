@@ -63,8 +63,9 @@ fn entries(first: u32, last: u32, r: u32, j: u32) -> f32 {
 // finish writes the sum x of row r of a panel, whose blocks are first to last, to column j of C. One that
 // is not finite is replaced.
 fn finish(panel: u32, first: u32, last: u32, r: u32, j: u32, x: f32) {
-    let row = panel * ROWS + r;
+    var row = panel * ROWS + r;
     if (row >= p.rows || j >= p.n) { return; }
+    if (p.places != 0u) { row = work[p.places + row]; }
     var y = x;
     if (special(y)) { y = entries(first, last, r, j); }
     store(row, j, y);

@@ -56,7 +56,7 @@ func (c coop) variant(t dtype.Type) *spec.Variant {
 			{Name: "LOCAL", ID: 0, Value: c.Sub * c.subs}, {Name: "BLOCK", ID: 1, Value: coopBlock},
 			{Name: "TM", ID: 2, Value: c.M}, {Name: "TN", ID: 3, Value: c.N}, {Name: "TK", ID: 4, Value: c.K},
 			{Name: "COLS", ID: 5, Value: c.cols}, {Name: "SUBS", ID: 6, Value: c.subs}, {Name: "SHARED", ID: 7, Value: c.shared()},
-			spec.Define("WORKERS", gpuWorkers),
+			spec.Define("WORKERS", gpuWorkers), spec.Define("ORDER", 1),
 		},
 		Unit: spec.Unit{Source: "kernel_coop.comp", Defines: map[string]string{"ELEM": include.Define(t)}, Blob: "coop_" + t.String() + ".spv"},
 		Out:  []dtype.Type{dtype.F16},
@@ -75,7 +75,7 @@ func lanes(t dtype.Type, subs uint32) *spec.Variant {
 		Local: [3]uint32{32 * subs, 1, 1}, Sub: 32, Matrix: true,
 		Consts: []spec.Const{
 			{Name: "LOCAL", ID: 0, Value: 32 * subs}, {Name: "SUBS", ID: 1, Value: subs}, {Name: "SHARED", ID: 2, Value: shared},
-			spec.Define("BLOCK", coopBlock), spec.Define("COLS", 64*subs), spec.Define("WORKERS", gpuWorkers),
+			spec.Define("BLOCK", coopBlock), spec.Define("COLS", 64*subs), spec.Define("WORKERS", gpuWorkers), spec.Define("ORDER", 1),
 		},
 		Unit: spec.Unit{Source: "lanes.comp", Defines: map[string]string{"ELEM": include.Define(t)}, Blob: "lanes_" + t.String() + ".spv"},
 		Out:  []dtype.Type{dtype.F16},
@@ -103,7 +103,7 @@ func vulkanVariants() []*spec.Variant {
 			Need: spec.Need{Shared: scalarShared}, Local: [3]uint32{scalarLocal, 1, 1},
 			Consts: []spec.Const{
 				{Name: "LOCAL", ID: 0, Value: scalarLocal}, {Name: "BLOCK", ID: 1, Value: scalarBlock},
-				spec.Define("WORKERS", gpuWorkers), spec.Define("COLS", 4*scalarLocal),
+				spec.Define("WORKERS", gpuWorkers), spec.Define("ORDER", 1), spec.Define("COLS", 4*scalarLocal),
 			},
 			Unit: spec.Unit{Source: "kernel.comp", Defines: map[string]string{"ELEM": include.Define(t)}, Blob: "scalar_" + t.String() + ".spv"},
 		})
@@ -119,7 +119,7 @@ func webgpuVariants() []*spec.Variant {
 			Need: spec.Need{Shared: scalarShared}, Local: [3]uint32{scalarLocal, 1, 1},
 			Consts: []spec.Const{
 				spec.Define("BLOCK", scalarBlock), spec.Define("SLOTS", 16*scalarBlock), spec.Define("ROWS", 16), spec.Define("PATTERNS", scalarBlock/2),
-				spec.Define("WORKERS", gpuWorkers), spec.Define("COLS", 4*scalarLocal),
+				spec.Define("WORKERS", gpuWorkers), spec.Define("ORDER", 1), spec.Define("COLS", 4*scalarLocal),
 			},
 			Unit: spec.Unit{Source: "kernel.wgsl", Defines: map[string]string{"ELEM": include.Define(t), "HALF": include.HalfWGSL, "NONFINITE": include.NonFiniteWGSL}},
 		})

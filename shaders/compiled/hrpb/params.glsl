@@ -31,6 +31,7 @@ layout(push_constant, std430) uniform Push {
     uint width;
     uint fours;
     uint twos;
+    uint places;
     float alpha;
     float beta;
 } p;

@@ -14,6 +14,7 @@ struct Params {
     unsigned int width;
     unsigned int fours;
     unsigned int twos;
+    unsigned int places;
     float alpha;
     float beta;
 };
