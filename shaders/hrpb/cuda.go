@@ -16,9 +16,8 @@ import (
 const (
 	cudaWarps   = 4 // of a workgroup
 	cudaBlock   = 8 // active columns of a block: the k of the instructions
-	cudaDepth   = 3 // stages of a warp
+	cudaDepth   = 3 // stages of a warp, as a rule
 	cudaWorkers = 1024
-	rounds      = 3 // of work that keep multiprocessors busy to the end
 )
 
 // full are the variants of kernel_f32.cu, for each precision first the one that a matrix is packed for; Launch runs the one
@@ -40,15 +39,17 @@ func cudaVariants() []*spec.Variant {
 
 // fullVariant is kernel_f32.cu with teams of so many columns.
 func fullVariant(name string, t dtype.Type, arch int, cols uint32) *spec.Variant {
-	shape, split, least := spec.Shape(16, 8, cudaBlock, t), "0", "4"
+	shape, split, least, depth := spec.Shape(16, 8, cudaBlock, t), "0", "4", uint32(cudaDepth)
 	switch {
 	case t == dtype.F32:
 		shape, split = spec.Shape(16, 8, cudaBlock, dtype.BF16), "1"
 	case cols == 32:
 		least = "5"
+	case cols == 128:
+		depth = 2 // what is left of the first-level cache is worth more than a stage
 	}
-	shared := uint32(cudaWarps * cudaDepth * (cudaBlock*(4*cols+32) + 2*cudaBlock + 16*cudaBlock*4))
-	return cudaVariant(name, t, shape, shared, cols, spec.Unit{
+	shared := uint32(cudaWarps * depth * (cudaBlock*(4*cols+32) + 2*cudaBlock + 16*cudaBlock*4))
+	return cudaVariant(name, t, shape, shared, cols, depth, spec.Unit{
 		Source: "kernel_f32.cu", Arch: fmt.Sprintf("compute_%d", arch),
 		Defines: map[string]string{"SPLIT": split, "LEAST": least},
 	})
@@ -59,13 +60,13 @@ func halfVariant(name string, t dtype.Type) *spec.Variant {
 	const size, cols = 2, 128
 	stage := uint32(cudaBlock*(cols*size+32)+2*cudaBlock+16*cudaBlock*size+15) &^ 15
 	shared := cudaWarps * max(cudaDepth*stage, 16*(4*cols+16))
-	return cudaVariant(name, t, spec.Shape(16, 8, cudaBlock, t), shared, cols, spec.Unit{
+	return cudaVariant(name, t, spec.Shape(16, 8, cudaBlock, t), shared, cols, cudaDepth, spec.Unit{
 		Source: "kernel.cu", Arch: "compute_80",
 		Defines: map[string]string{"ELEM": include.Define(t)},
 	})
 }
 
-func cudaVariant(name string, t dtype.Type, shape backend.MatrixShape, shared, cols uint32, u spec.Unit) *spec.Variant {
+func cudaVariant(name string, t dtype.Type, shape backend.MatrixShape, shared, cols, depth uint32, u spec.Unit) *spec.Variant {
 	const entry = "hrpb"
 	arch := 80
 	if u.Arch == "compute_90" {
@@ -76,7 +77,7 @@ func cudaVariant(name string, t dtype.Type, shape backend.MatrixShape, shared, c
 		Name: name, In: t, Code: backend.CodePTX, Local: [3]uint32{32 * cudaWarps, 1, 1}, Entry: entry, Shared: shared,
 		Need: spec.Need{Arch: arch, Shared: shared, Shapes: []backend.MatrixShape{shape}},
 		Consts: []spec.Const{
-			spec.Define("BLOCK", cudaBlock), spec.Define("COLS", cols), spec.Define("WARPS", cudaWarps), spec.Define("DEPTH", cudaDepth),
+			spec.Define("BLOCK", cudaBlock), spec.Define("COLS", cols), spec.Define("WARPS", cudaWarps), spec.Define("DEPTH", depth),
 			spec.Define("WORKERS", cudaWorkers), spec.Define("ORDER", 1),
 		},
 		Out:  []dtype.Type{dtype.F16, dtype.BF16},
@@ -87,14 +88,14 @@ func cudaVariant(name string, t dtype.Type, shape backend.MatrixShape, shared, c
 // suited returns, for those that matrices are packed for, the variant for few columns where there are few, and that for many
 // where there is enough work for all multiprocessors.
 func suited(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
-	const warps = 16 // of a multiprocessor at a time
+	const warps = 12 // of a multiprocessor, at least
 	cols := uint32(64)
 	switch {
 	case v.Unit.Source != "kernel_f32.cu" || v.Const("COLS") != cols:
 		return v
 	case p.N <= 32:
 		cols = 32
-	case e.Items*int64(spec.Ceil(p.N, 128)) >= rounds*warps*int64(p.Caps.Units):
+	case e.Items*int64(spec.Ceil(p.N, 128)) >= warps*int64(p.Caps.Units):
 		cols = 128
 	}
 	for _, x := range full {
