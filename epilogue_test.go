@@ -103,11 +103,11 @@ func epilogueCase[T, B, C formats.Value](t *testing.T, dev *spmm.Device, o spmm.
 		t.Fatal(err)
 	}
 	defer plan.Close()
-	checkEpilogue(t, plan, a, alpha, b, beta, c, x, e)
+	checkEpilogue(t, plan, a, float64(alpha), b, float64(beta), c, x, e)
 }
 
 // checkEpilogue multiplies with a plan for a.
-func checkEpilogue[T, B, C formats.Value](t *testing.T, plan *spmm.Plan, a *formats.CSR[T], alpha float32, b *formats.Dense[B], beta float32, c *formats.Dense[C], x bias, e spmm.Epilogue) {
+func checkEpilogue[T, B, C formats.Value](t *testing.T, plan *spmm.Plan, a *formats.CSR[T], alpha float64, b *formats.Dense[B], beta float64, c *formats.Dense[C], x bias, e spmm.Epilogue) {
 	t.Helper()
 	wide := formats.NewDense[float32](c.Rows, c.Cols)
 	for i := range c.Rows {
@@ -115,7 +115,7 @@ func checkEpilogue[T, B, C formats.Value](t *testing.T, plan *spmm.Plan, a *form
 			wide.Set(i, j, float(c.At(i, j)))
 		}
 	}
-	want := expected(alpha, a, b, beta, wide)
+	want := expected(float32(alpha), a, b, float32(beta), wide)
 	if _, err := spmm.Multiply(ctx, plan, alpha, b, beta, c, e); err != nil {
 		t.Fatal(err)
 	}

@@ -170,7 +170,7 @@ func testOver[B, C formats.Value](t *testing.T, dev *spmm.Device, d *importing, 
 		t.Fatal(err)
 	}
 	for _, beta := range []float32{0, 2} {
-		if _, err := plan.Run(ctx, 3, x, beta, y); err != nil {
+		if _, err := plan.Run(ctx, 3, x, float64(beta), y); err != nil {
 			t.Fatal(err)
 		}
 		want := expected(3, a, b, beta, c)

@@ -236,7 +236,7 @@ func groupEpilogue(e []GroupEpilogue) (plan.GroupEpilogue, error) {
 
 // MultiplyGroup is Multiply on a group: it computes c = alpha·A·b + beta·c for data in the host's memory. c may be b. If a
 // device fails the others stop, and the error names it.
-func MultiplyGroup[T, C formats.Value](ctx context.Context, p *GroupPlan, alpha float32, b *formats.Dense[T], beta float32, c *formats.Dense[C], e ...GroupEpilogue) (GroupTiming, error) {
+func MultiplyGroup[T, C formats.Value](ctx context.Context, p *GroupPlan, alpha float64, b *formats.Dense[T], beta float64, c *formats.Dense[C], e ...GroupEpilogue) (GroupTiming, error) {
 	hb, err := host(b, "B")
 	if err != nil {
 		return GroupTiming{}, err
@@ -256,13 +256,13 @@ func MultiplyGroup[T, C formats.Value](ctx context.Context, p *GroupPlan, alpha 
 // Run computes c = alpha·A·b + beta·c for tensors on the group's devices, as Plan.Run does. GroupTensorsFor makes them where the
 // plan's split needs them, so that nothing moves; what lies elsewhere is copied before, and c back after: from device to device
 // where these can, else through the host's memory. If a device fails the error names it.
-func (p *GroupPlan) Run(ctx context.Context, alpha float32, b GroupOperand, beta float32, c GroupOperand, e ...GroupEpilogue) (GroupTiming, error) {
+func (p *GroupPlan) Run(ctx context.Context, alpha float64, b GroupOperand, beta float64, c GroupOperand, e ...GroupEpilogue) (GroupTiming, error) {
 	return p.Repeat(ctx, 1, alpha, b, beta, c, e...)
 }
 
 // Repeat is Run a number of times back to back; what has to move does so once. It serves to measure. With a beta other than 0
 // each run adds to the last one's c.
-func (p *GroupPlan) Repeat(ctx context.Context, times int, alpha float32, b GroupOperand, beta float32, c GroupOperand, e ...GroupEpilogue) (GroupTiming, error) {
+func (p *GroupPlan) Repeat(ctx context.Context, times int, alpha float64, b GroupOperand, beta float64, c GroupOperand, e ...GroupEpilogue) (GroupTiming, error) {
 	ep, err := groupEpilogue(e)
 	if err != nil {
 		return GroupTiming{}, err

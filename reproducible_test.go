@@ -49,7 +49,7 @@ func exact[T, B, C formats.Value](t *testing.T, p int, alpha float32, a *formats
 	t.Helper()
 	q := oracle.Problem{
 		A: formats.Convert[float32](a), B: formats.ConvertDense[float32](formats.ConvertDense[T](b)), C: formats.ConvertDense[float32](c),
-		Alpha: alpha, Beta: beta,
+		Alpha: float64(alpha), Beta: float64(beta),
 	}
 	if len(e) > 0 {
 		q.Epilogue = e[0]
@@ -220,7 +220,7 @@ func reproduce[T, B, C formats.Value](t *testing.T, dev *spmm.Device, p int, bCo
 				}
 			}
 			answer, precision, lossless := exact(t, bitsWanted, 1.5, a, b, beta, c, right)
-			if _, err := spmm.Multiply(ctx, plan, 1.5, b, beta, c, e); err != nil {
+			if _, err := spmm.Multiply(ctx, plan, 1.5, b, float64(beta), c, e); err != nil {
 				t.Fatal(err)
 			}
 			bits(t, c, answer)

@@ -80,7 +80,7 @@ func (q product) check(plan *spmm.Plan, a *formats.CSR[float32]) error {
 	if err := q.c.y.Upload(ctx, q.c.c); err != nil {
 		return err
 	}
-	if _, err := plan.Repeat(ctx, q.times, q.alpha, q.b.x, q.beta, q.c.y); err != nil {
+	if _, err := plan.Repeat(ctx, q.times, float64(q.alpha), q.b.x, float64(q.beta), q.c.y); err != nil {
 		return err
 	}
 	got := *q.c.c
@@ -108,7 +108,7 @@ func TestReuseSignOfZero(t *testing.T) {
 		b, c := formats.NewDense[float32](1, 1), formats.NewDense[float32](1, 1)
 		b.Data[0] = 1
 		for _, alpha := range []float32{0, float32(math.Copysign(0, -1)), 0} {
-			if _, err := spmm.Multiply(ctx, plan, alpha, b, 0, c); err != nil {
+			if _, err := spmm.Multiply(ctx, plan, float64(alpha), b, 0, c); err != nil {
 				t.Fatal(err)
 			}
 			want := alpha

@@ -28,7 +28,7 @@ func (p *Pending) Wait(ctx context.Context) (Timing, error) {
 // written. A context that ends after Start has returned changes nothing. b, c and the plan may be closed at once: their
 // memory is freed when the device is done. With AutoP, which reads B's ranges first, Start waits for those. Starting
 // allocates the Pending.
-func (p *Plan) Start(ctx context.Context, alpha float32, b Operand, beta float32, c Operand, e ...Epilogue) (*Pending, error) {
+func (p *Plan) Start(ctx context.Context, alpha float64, b Operand, beta float64, c Operand, e ...Epilogue) (*Pending, error) {
 	ep, err := epilogue(e)
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (d *Device) NewSequence() *Sequence { return &Sequence{d.d.NewSequence()} }
 // on the sequence's device. It refuses what p.Run refuses, and plans with AutoP, which find their precision anew for
 // each B: prepare the matrix with a fixed P for a sequence. After an error the sequence is as it was. The operands stay
 // the caller's, and must stay open as long as the sequence is to run. It may be called between runs, too.
-func (s *Sequence) Add(p *Plan, alpha float32, b Operand, beta float32, c Operand, e ...Epilogue) error {
+func (s *Sequence) Add(p *Plan, alpha float64, b Operand, beta float64, c Operand, e ...Epilogue) error {
 	ep, err := epilogue(e)
 	if err != nil {
 		return err

@@ -110,18 +110,18 @@ func (h *chain) each(t *testing.T, f adder) {
 }
 
 func runNow(l link, p *spmm.Plan, b, c spmm.Operand) error {
-	_, err := p.Run(ctx, l.alpha, b, l.beta, c, l.epilogue...)
+	_, err := p.Run(ctx, float64(l.alpha), b, float64(l.beta), c, l.epilogue...)
 	return err
 }
 
 func startNow(l link, p *spmm.Plan, b, c spmm.Operand) error {
-	_, err := p.Start(ctx, l.alpha, b, l.beta, c, l.epilogue...)
+	_, err := p.Start(ctx, float64(l.alpha), b, float64(l.beta), c, l.epilogue...)
 	return err
 }
 
 func into(s *spmm.Sequence) adder {
 	return func(l link, p *spmm.Plan, b, c spmm.Operand) error {
-		return s.Add(p, l.alpha, b, l.beta, c, l.epilogue...)
+		return s.Add(p, float64(l.alpha), b, float64(l.beta), c, l.epilogue...)
 	}
 }
 

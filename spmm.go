@@ -60,7 +60,7 @@ func (p *Plan) Attainable(ctx context.Context, n int, out dtype.Type, e ...Epilo
 // of M×K; with Options.Right it is c = alpha·b·A + beta·c. c is not read where beta is 0, and may be b, which is copied
 // before. After an error, which a cancelled context is too, the contents of c are undefined. Timing.Host includes the
 // copies to the device and back. At most one Epilogue may be given.
-func Multiply[T, C formats.Value](ctx context.Context, p *Plan, alpha float32, b *formats.Dense[T], beta float32, c *formats.Dense[C], e ...Epilogue) (Timing, error) {
+func Multiply[T, C formats.Value](ctx context.Context, p *Plan, alpha float64, b *formats.Dense[T], beta float64, c *formats.Dense[C], e ...Epilogue) (Timing, error) {
 	hb, err := host(b, "B")
 	if err != nil {
 		return Timing{}, err
@@ -94,13 +94,13 @@ func host[T formats.Value](d *formats.Dense[T], name string) (plan.Dense, error)
 // Run computes c = alpha·A·b + beta·c, or with Options.Right c = alpha·b·A + beta·c, for tensors on the plan's device, in
 // any element types and orders. c is not read where beta is 0, and must not be b. After an error, which a cancelled
 // context is too, the contents of c are undefined. At most one Epilogue may be given.
-func (p *Plan) Run(ctx context.Context, alpha float32, b Operand, beta float32, c Operand, e ...Epilogue) (Timing, error) {
+func (p *Plan) Run(ctx context.Context, alpha float64, b Operand, beta float64, c Operand, e ...Epilogue) (Timing, error) {
 	return p.Repeat(ctx, 1, alpha, b, beta, c, e...)
 }
 
 // Repeat is Run a number of times back to back, as a program that keeps the device busy does: it serves to
 // measure. With a beta other than 0 each run adds to the last one's c.
-func (p *Plan) Repeat(ctx context.Context, times int, alpha float32, b Operand, beta float32, c Operand, e ...Epilogue) (Timing, error) {
+func (p *Plan) Repeat(ctx context.Context, times int, alpha float64, b Operand, beta float64, c Operand, e ...Epilogue) (Timing, error) {
 	ep, err := epilogue(e)
 	if err != nil {
 		return Timing{}, err

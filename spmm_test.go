@@ -179,11 +179,11 @@ func multiplyCase[T, B, C formats.Value](t *rapid.T, dev *spmm.Device, o spmm.Op
 	if err := errors.Join(x.Upload(ctx, b), y.Upload(ctx, c)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := spmm.Multiply(ctx, plan, alpha, b, beta, c); err != nil {
+	if _, err := spmm.Multiply(ctx, plan, float64(alpha), b, float64(beta), c); err != nil {
 		t.Fatal(err)
 	}
 	same(t, c, want)
-	if _, err := plan.Run(ctx, alpha, x, beta, y); err != nil {
+	if _, err := plan.Run(ctx, float64(alpha), x, float64(beta), y); err != nil {
 		t.Fatal(err)
 	}
 	if err := y.Download(ctx, &kept); err != nil {

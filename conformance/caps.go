@@ -20,6 +20,7 @@ type Caps struct {
 	Subgroup [2]uint32 `json:"subgroup"` // least and largest
 	F16      bool      `json:"f16"`
 	Int8     bool      `json:"int8"`
+	F64      bool      `json:"f64,omitempty"`
 	Lanes    bool      `json:"lanes,omitempty"`
 	Limits   *Limits   `json:"limits,omitempty"` // nil in a manifest of OldSchema
 }
@@ -39,7 +40,7 @@ const saturating = " saturating"
 // recordCaps returns what a manifest records of a device's capabilities.
 func recordCaps(c backend.Caps) Caps {
 	r := Caps{
-		Code: c.Code.String(), Arch: c.Arch, Subgroup: [2]uint32{c.SubgroupMin, c.SubgroupMax}, F16: c.F16, Int8: c.Int8, Lanes: c.Lanes,
+		Code: c.Code.String(), Arch: c.Arch, Subgroup: [2]uint32{c.SubgroupMin, c.SubgroupMax}, F16: c.F16, Int8: c.Int8, F64: c.F64, Lanes: c.Lanes,
 		Limits: &Limits{c.SharedBytes, c.MaxInvocations, c.MaxLocal, c.MaxBinding, c.SubgroupPinned},
 	}
 	for _, s := range c.Matrix {
@@ -57,7 +58,7 @@ func recordCaps(c backend.Caps) Caps {
 func (m *Manifest) device() (backend.Caps, error) {
 	r := &m.Caps
 	c := backend.Caps{
-		Arch: r.Arch, SubgroupMin: r.Subgroup[0], SubgroupMax: r.Subgroup[1], F16: r.F16, Int8: r.Int8, Lanes: r.Lanes,
+		Arch: r.Arch, SubgroupMin: r.Subgroup[0], SubgroupMax: r.Subgroup[1], F16: r.F16, Int8: r.Int8, F64: r.F64, Lanes: r.Lanes,
 	}
 	for code := backend.CodeGo; code <= backend.CodeWGSL; code++ {
 		if code.String() == r.Code {

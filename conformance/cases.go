@@ -47,8 +47,10 @@ func (t *test) fits(v *spec.Variant) bool {
 	return v.In == t.prec && v.Const("V") == t.v && v.Quant == t.target.quant
 }
 
-// targets lists what the kernels' tables offer, on any device, for matrices as they are.
-func targets(kernels []*spec.Format) []target { return listed(kernels, false) }
+// targets lists what the kernels' tables offer, on any device, for matrices as they are, but for f64.
+func targets(kernels []*spec.Format) []target {
+	return slices.DeleteFunc(listed(kernels, false), func(t target) bool { return t.prec == dtype.F64 })
+}
 
 // listed lists the targets whose values are quantised, or the others.
 func listed(kernels []*spec.Format, quantised bool) []target {
@@ -124,7 +126,7 @@ func (t test) id() string {
 type shape struct {
 	m, k, n     int
 	pattern     string
-	alpha, beta float32 // an alpha of 0 means 1
+	alpha, beta float64 // an alpha of 0 means 1
 	kind        string
 	epilogue    spec.Epilogue
 }
@@ -266,6 +268,7 @@ func list(kernels []*spec.Format, suite int, tier Tier, keep func(id string) boo
 	for _, t := range targets(kernels) {
 		w.filled6(t)
 	}
+	w.doubles6(kernels)
 	w.tests = slices.DeleteFunc(w.tests, func(t test) bool {
 		return t.since > suite || t.tier == Full && tier != Full || !keep(t.id())
 	})

@@ -23,7 +23,7 @@ var controls = []struct {
 	fault      Options
 }{
 	{"one wrong rounding", "1 of", Options{after: func(o *outputs) { nudge(o) }}},
-	{"one dropped nonzero", wrongOutputs, Options{spoil: spoilA(func(a *formats.CSR[float32]) {
+	{"one dropped nonzero", wrongOutputs, Options{spoil: spoilA(func(a *formats.CSR[float64]) {
 		for i := a.Rows - 1; i >= 0; i-- {
 			for e := a.RowPtr[i]; e < a.RowPtr[i+1]; e++ {
 				if a.Val[e] != 0 {
@@ -59,7 +59,7 @@ func nudge(o *outputs) {
 }
 
 // spoilA is a fault of the matrix.
-func spoilA(f func(a *formats.CSR[float32])) func(p *instance) *instance {
+func spoilA(f func(a *formats.CSR[float64])) func(p *instance) *instance {
 	return func(p *instance) *instance {
 		x := *p
 		a := *p.a
@@ -71,11 +71,11 @@ func spoilA(f func(a *formats.CSR[float32])) func(p *instance) *instance {
 }
 
 // transposeTile transposes the first 8×8 entries.
-func transposeTile(a *formats.CSR[float32]) {
+func transposeTile(a *formats.CSR[float64]) {
 	const size = 8
 	type entry struct {
 		col int32
-		val float32
+		val float64
 	}
 	rows := make([][]entry, a.Rows)
 	for i := range a.Rows {

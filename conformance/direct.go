@@ -93,7 +93,7 @@ func (x *directRun) pack(enc *spec.Packed, l spec.Launch) {
 	x.args = append(x.args, fill(in, x.p.b, x.prob.LDB, x.p.k))
 	bias := x.args[len(x.args)-1] // where there is none: B
 	if x.p.bias != nil {
-		bias = fillBias(x.p.bias, x.prob.Epilogue.BiasShift)
+		bias = fillBias(x.v.Sums(), x.p.bias, x.prob.Epilogue.BiasShift)
 	}
 	if x.fixed != nil {
 		x.q = len(x.args)
@@ -108,7 +108,7 @@ func (x *directRun) pack(enc *spec.Packed, l spec.Launch) {
 }
 
 // fill returns rows of sentinel with the elements of d, if there is one, in their places.
-func fill(t dtype.Type, d *formats.Dense[float32], ld, rows int) []byte {
+func fill(t dtype.Type, d *formats.Dense[float64], ld, rows int) []byte {
 	mem := filled(rows * ld * t.Size())
 	if d != nil {
 		for i := range d.Rows {
@@ -121,10 +121,10 @@ func fill(t dtype.Type, d *formats.Dense[float32], ld, rows int) []byte {
 }
 
 // fillBias returns the elements of a bias 1 << shift apart, with sentinel in between.
-func fillBias(bias []float32, shift uint32) []byte {
-	mem := filled(len(bias) << shift * 4)
+func fillBias(t dtype.Type, bias []float64, shift uint32) []byte {
+	mem := filled(len(bias) << shift * t.Size())
 	for i, v := range bias {
-		put(dtype.F32, mem, i<<shift, pack(dtype.F32, v))
+		put(t, mem, i<<shift, pack(t, v))
 	}
 	return mem
 }

@@ -14,37 +14,43 @@ import (
 	"github.com/spmmrun/spmm/formats/half"
 )
 
-// pack rounds x to an element of type t, to nearest even.
-func pack(t dtype.Type, x float32) uint32 {
+// pack rounds x, a number of float32 unless t is F64, to an element of type t, to nearest even.
+func pack(t dtype.Type, x float64) uint64 {
 	switch t {
 	case dtype.F16:
-		return uint32(half.F16From(x))
+		return uint64(half.F16From(float32(x)))
 	case dtype.BF16:
-		return uint32(half.BF16From(x))
+		return uint64(half.BF16From(float32(x)))
+	case dtype.F64:
+		return math.Float64bits(x)
 	}
-	return math.Float32bits(x)
+	return uint64(math.Float32bits(float32(x)))
 }
 
 // unpack is exact.
-func unpack(t dtype.Type, bits uint32) float32 {
+func unpack(t dtype.Type, bits uint64) float64 {
 	switch t {
 	case dtype.F16:
-		return half.F16(bits).Float32()
+		return float64(half.F16(bits).Float32())
 	case dtype.BF16:
-		return half.BF16(bits).Float32()
+		return float64(half.BF16(bits).Float32())
+	case dtype.F64:
+		return math.Float64frombits(bits)
 	}
-	return math.Float32frombits(bits)
+	return float64(math.Float32frombits(uint32(bits)))
 }
 
 // canonical gives all zeros and all NaNs of type t one form each: +0, and the quiet NaN without a
 // payload (0x7FC00000 in f32).
-func canonical(t dtype.Type, bits uint32) uint32 {
-	exponent, sign := uint32(0x7f800000), uint32(1)<<31
+func canonical(t dtype.Type, bits uint64) uint64 {
+	exponent, sign := uint64(0x7f800000), uint64(1)<<31
 	switch t {
 	case dtype.F16:
 		exponent, sign = 0x7c00, 1<<15
 	case dtype.BF16:
 		exponent, sign = 0x7f80, 1<<15
+	case dtype.F64:
+		exponent, sign = 0x7ff<<52, 1<<63
 	}
 	switch magnitude := bits &^ sign; {
 	case magnitude == 0:
@@ -56,31 +62,37 @@ func canonical(t dtype.Type, bits uint32) uint32 {
 }
 
 // get and put access element i of packed memory.
-func get(t dtype.Type, mem []byte, i int) uint32 {
-	if t.Size() == 2 {
-		return uint32(binary.LittleEndian.Uint16(mem[2*i:]))
+func get(t dtype.Type, mem []byte, i int) uint64 {
+	switch t.Size() {
+	case 2:
+		return uint64(binary.LittleEndian.Uint16(mem[2*i:]))
+	case 8:
+		return binary.LittleEndian.Uint64(mem[8*i:])
 	}
-	return binary.LittleEndian.Uint32(mem[4*i:])
+	return uint64(binary.LittleEndian.Uint32(mem[4*i:]))
 }
 
-func put(t dtype.Type, mem []byte, i int, bits uint32) {
-	if t.Size() == 2 {
+func put(t dtype.Type, mem []byte, i int, bits uint64) {
+	switch t.Size() {
+	case 2:
 		binary.LittleEndian.PutUint16(mem[2*i:], uint16(bits))
-		return
+	case 8:
+		binary.LittleEndian.PutUint64(mem[8*i:], bits)
+	default:
+		binary.LittleEndian.PutUint32(mem[4*i:], uint32(bits))
 	}
-	binary.LittleEndian.PutUint32(mem[4*i:], bits)
 }
 
 // outputs are the elements of a result in canonical form, row after row.
 type outputs struct {
 	m, n int
 	typ  dtype.Type
-	bits []uint32
+	bits []uint64
 }
 
 // round returns values as outputs of type t.
-func round(t dtype.Type, m, n int, values []float32) *outputs {
-	o := &outputs{m, n, t, make([]uint32, m*n)}
+func round(t dtype.Type, m, n int, values []float64) *outputs {
+	o := &outputs{m, n, t, make([]uint64, m*n)}
 	for i, x := range values {
 		o.bits[i] = canonical(t, pack(t, x))
 	}
@@ -89,7 +101,7 @@ func round(t dtype.Type, m, n int, values []float32) *outputs {
 
 // collect reads outputs out of a matrix in memory, whose rows (columns) are ld apart.
 func collect(t dtype.Type, m, n, ld int, colMajor bool, mem []byte) *outputs {
-	o := &outputs{m, n, t, make([]uint32, m*n)}
+	o := &outputs{m, n, t, make([]uint64, m*n)}
 	for i := range m {
 		for j := range n {
 			at := i*ld + j
@@ -103,8 +115,8 @@ func collect(t dtype.Type, m, n, ld int, colMajor bool, mem []byte) *outputs {
 }
 
 // dense returns the outputs as numbers.
-func (o *outputs) dense() *formats.Dense[float32] {
-	d := formats.NewDense[float32](o.m, o.n)
+func (o *outputs) dense() *formats.Dense[float64] {
+	d := formats.NewDense[float64](o.m, o.n)
 	for i, b := range o.bits {
 		d.Data[i] = unpack(o.typ, b)
 	}

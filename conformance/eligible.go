@@ -50,7 +50,7 @@ func (e *eligibility) variants(t *test) (vs []*spec.Variant, listed int) {
 		n := min(1, len(vs))
 		return vs[:n], n
 	}
-	writes := func(v *spec.Variant) bool { return t.c == dtype.F32 || slices.Contains(v.Out, t.c) }
+	writes := func(v *spec.Variant) bool { return t.c == v.Sums() || slices.Contains(v.Out, t.c) }
 	vs = slices.DeleteFunc(vs, func(v *spec.Variant) bool { return !writes(v) })
 	listed = len(vs)
 	if e.unlisted && t.kind != most { // which takes a software driver minutes on foreign shapes
@@ -151,7 +151,7 @@ func compose(t *test, p *instance, v *spec.Variant, caps backend.Caps) (c compos
 		c.problem.Epilogue.BiasShift = 3
 	}
 	if t.path != direct { // package plan converts types that the variant does not write
-		c.problem.Out = dtype.F32
+		c.problem.Out = v.Sums()
 	}
 	if c.launch, err = t.kernel.Launch(v, c.encoded, c.problem); err == nil && t.class == Reproducible {
 		c.fixed, err = quantiseFor(t, v, c.problem)

@@ -98,15 +98,15 @@ func (w *lister) epilogues5(t target) {
 func (p *instance) newBias() {
 	switch p.epilogue.Bias {
 	case spec.RowBias:
-		p.bias = make([]float32, p.m)
+		p.bias = make([]float64, p.m)
 	case spec.ColBias:
-		p.bias = make([]float32, p.n)
+		p.bias = make([]float64, p.n)
 	}
 }
 
 // finish is the epilogue as package oracle has it.
-func (p *instance) finish() oracle.Epilogue {
-	e := oracle.Epilogue{Activation: map[spec.Activation]oracle.Activation{
+func (p *instance) finish() oracle.EpilogueOf[float64] {
+	e := oracle.EpilogueOf[float64]{Activation: map[spec.Activation]oracle.Activation{
 		spec.NoActivation: oracle.NoActivation, spec.ReLU: oracle.ReLU, spec.GELU: oracle.GELU, spec.SiLU: oracle.SiLU,
 	}[p.epilogue.Activation]}
 	switch p.epilogue.Bias {
@@ -128,8 +128,8 @@ func (p *instance) exactBiases(scaleOf func(stream, i int) int, most int) {
 		stream = streamScaleB
 	}
 	for i := range p.bias {
-		x := float64(1+below(255, p.seed, streamBias, i, 0)) * math.Abs(float64(p.alpha))
-		p.bias[i] = float32(math.Copysign(math.Ldexp(x, scaleOf(stream, i)+most), float64(int64(draw(p.seed, streamBias, i, 1)))))
+		x := float64(1+below(255, p.seed, streamBias, i, 0)) * math.Abs(p.alpha)
+		p.bias[i] = math.Copysign(math.Ldexp(x, scaleOf(stream, i)+most), float64(int64(draw(p.seed, streamBias, i, 1))))
 	}
 }
 
@@ -137,7 +137,7 @@ func (p *instance) exactBiases(scaleOf func(stream, i int) int, most int) {
 func (p *instance) generalBiases() {
 	p.newBias()
 	for i := range p.bias {
-		p.bias[i] = float32(math.Round(64*p.any(streamBias, i, 0)) / 64)
+		p.bias[i] = math.Round(64*p.any(streamBias, i, 0)) / 64
 	}
 }
 
@@ -145,9 +145,9 @@ func (p *instance) generalBiases() {
 func (p *instance) finished(x float64, i, j int) float64 {
 	switch p.epilogue.Bias {
 	case spec.RowBias:
-		x += float64(p.bias[i])
+		x += p.bias[i]
 	case spec.ColBias:
-		x += float64(p.bias[j])
+		x += p.bias[j]
 	}
 	if p.epilogue.Activation == spec.ReLU {
 		return math.Max(x, 0)
@@ -164,9 +164,9 @@ func (p *instance) biases() {
 		z := draw(p.seed, streamSpecialBias, i, 0)
 		switch p.kind {
 		case tiny:
-			x = math.Float32frombits(uint32(z)&(1<<31) | uint32(z)&0x7fffff>>(z>>32%24)) // of all lengths
+			x = float64(math.Float32frombits(uint32(z)&(1<<31) | uint32(z)&0x7fffff>>(z>>32%24))) // of all lengths
 		case wild, odd:
-			specials := []float32{float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), 0, float32(math.Copysign(0, -1)), 0x1p-149}
+			specials := []float64{math.Inf(1), math.Inf(-1), math.NaN(), 0, math.Copysign(0, -1), 0x1p-149}
 			if p.kind == odd {
 				specials = specials[3:]
 			}
@@ -174,10 +174,10 @@ func (p *instance) biases() {
 				x = specials[z>>8%uint64(len(specials))]
 			}
 		case halves:
-			x = half24[z%uint64(len(half24))] * float32(math.Abs(float64(p.alpha)))
+			x = half24[z%uint64(len(half24))] * math.Abs(p.alpha)
 			switch {
 			case i == 8: // in a column of least sums
-				x = 0x1p23 * float32(math.Abs(float64(p.alpha)))
+				x = 0x1p23 * math.Abs(p.alpha)
 			case z>>8%4 == 0:
 				x = largest24[z>>16%uint64(len(largest24))]
 			}
@@ -189,11 +189,11 @@ func (p *instance) biases() {
 	}
 }
 
-// half24 is what is added to whole numbers of 24 bits: half a unit and its neighbours in float32, more units and a half, a
+// half24 is what is added to whole numbers of 24 bits: half a unit and its neighbours in float64, more units and a half, a
 // quarter (below 2^23 half a unit), the least number, and what cancels them or carries to the next binade.
-var half24 = []float32{
+var half24 = []float64{
 	0.5, 0.5, 0x1.000002p-1, 0x1.fffffep-2, 1.5, 2.5, 0.25, 0x1.000002p-2, 0x1.fffffep-3, 0x1p-149, 0x1p23, 0x1p24 - 1, 0x1p24, 0x1p47,
 }
 
-// largest24 is the largest number of float32, the one below, and numbers beside which 24 bits are nothing.
-var largest24 = []float32{math.MaxFloat32, 0x1.fffffcp127, 0x1p127, 0x1p100, 0x1p-149}
+// largest24 is the largest number of float64, the one below, and numbers beside which 24 bits are nothing.
+var largest24 = []float64{math.MaxFloat32, 0x1.fffffcp127, 0x1p127, 0x1p100, 0x1p-149}

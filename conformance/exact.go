@@ -13,7 +13,7 @@ import (
 type precision struct{ bits, least int }
 
 var precisions = map[dtype.Type]precision{
-	dtype.F16: {11, -14}, dtype.BF16: {8, -126}, dtype.F32: {24, -126}, dtype.TF32: {11, -126},
+	dtype.F16: {11, -14}, dtype.BF16: {8, -126}, dtype.F32: {24, -126}, dtype.TF32: {11, -126}, dtype.F64: {53, -1022},
 }
 
 // levels are the largest whole numbers up to which 8 bits hold all.
@@ -27,6 +27,10 @@ var levels = map[dtype.Type]int64{dtype.S8: 127, dtype.E4M3: 16}
 // the grid; |c| adds at most 2^22. doc.go says what that is good for.
 func (p *instance) exact() {
 	bits, scale, shift, addend := 23, 3, 0, int64(1)<<22
+	largestA, largestB := int64(1)<<min(16, precisions[p.typ].bits), int64(128)
+	if p.typ == dtype.F64 && p.kind != narrow && p.kind != over {
+		bits, addend, largestA, largestB = 52, 1<<51, 1<<40, 1<<27
+	}
 	switch p.kind {
 	case narrow:
 		bits, scale, shift, addend = 17, 1, -3, 255
@@ -38,7 +42,7 @@ func (p *instance) exact() {
 		longest = max(longest, p.a.RowPtr[i+1]-p.a.RowPtr[i])
 	}
 	budget := int64(1) << bits
-	mostB := max(1, min(128, budget/longest))
+	mostB := max(1, min(largestB, budget/longest))
 	scaleOf := func(stream, i int) int { return shift + int(below(int64(2*scale+1), p.seed, stream, i, 0)) - scale }
 	whole := func(most int64, stream, i, j int) float64 {
 		x := 1 + below(most, p.seed, stream, i, j)
@@ -62,16 +66,16 @@ func (p *instance) exact() {
 			return
 		}
 		n := p.a.RowPtr[i+1] - p.a.RowPtr[i]
-		most := max(1, min(int64(1)<<min(16, precisions[p.typ].bits), budget/(n*mostB)))
+		most := max(1, min(largestA, budget/(n*mostB)))
 		shift := shiftOf(most, i, j)
 		if p.quant != dtype.Invalid {
 			most = min(max(1, most/4), levels[p.quant])
 		}
-		p.a.Val[e] = float32(math.Ldexp(whole(most, streamA, i, j), scaleOf(streamScaleA, i)+shift))
+		p.a.Val[e] = math.Ldexp(whole(most, streamA, i, j), scaleOf(streamScaleA, i)+shift)
 	})
 	for k := range p.k {
 		for j := range p.n {
-			x := float32(math.Ldexp(whole(mostB, streamB, k, j), scaleOf(streamScaleB, j)))
+			x := math.Ldexp(whole(mostB, streamB, k, j), scaleOf(streamScaleB, j))
 			if p.kind == zeros && below(9, p.seed, streamB, j, k) == 0 {
 				x = p.zero(streamB, j, k)
 			}
@@ -85,7 +89,7 @@ func (p *instance) exact() {
 				if p.class == SameSign {
 					x *= sign(p.alpha) * sign(p.beta)
 				}
-				p.c.Set(i, j, float32(x*math.Abs(float64(p.alpha/p.beta))))
+				p.c.Set(i, j, x*math.Abs(p.alpha/p.beta))
 			}
 		}
 	}
@@ -97,17 +101,17 @@ func (p *instance) exact() {
 }
 
 // zero is +0 or -0.
-func (p *instance) zero(stream, i, j int) float32 {
-	return math.Float32frombits(uint32(draw(p.seed, stream, i, j)>>63) << 31)
+func (p *instance) zero(stream, i, j int) float64 {
+	return math.Copysign(0, 0.5-float64(draw(p.seed, stream, i, j)>>63))
 }
 
-func sign(x float32) float64 { return math.Copysign(1, float64(x)) }
+func sign(x float64) float64 { return math.Copysign(1, x) }
 
 // pollute puts infinities and NaN into some places of A, B, C and the bias, and zeros into some of A, where
 // they meet in every combination. Most of those in B are met by structural zeros alone.
 func (p *instance) pollute() {
-	specials := []float32{float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), float32(math.Inf(1))}
-	special := func(x *float32, chance int64, stream, i, j int) {
+	specials := []float64{math.Inf(1), math.Inf(-1), math.NaN(), math.Inf(1)}
+	special := func(x *float64, chance int64, stream, i, j int) {
 		if z := below(chance*int64(len(specials)), p.seed, stream, i, j); z < int64(len(specials)) {
 			*x = specials[z]
 		}
@@ -143,16 +147,16 @@ func (p *instance) subnormal() {
 	switch p.typ {
 	case dtype.F16:
 		back = 6
-	case dtype.F32: // all operands are subnormal: others would span too far
+	case dtype.F32, dtype.F64: // all operands are subnormal: others would span too far
 		most, mostBack = 1023, 1
 	}
-	value := func(small bool, stream, i, j int) float32 {
+	value := func(small bool, stream, i, j int) float64 {
 		x, n, exp := draw(p.seed, stream, i, j), mostBack, back
 		if small {
 			n, exp = most, unit
 		}
 		v := math.Ldexp(float64(1+int64(x>>1%uint64(n))), exp)
-		return float32(math.Copysign(v, float64(int64(x))))
+		return math.Copysign(v, float64(int64(x)))
 	}
 	p.entries(func(e, i, j int) { p.a.Val[e] = value(p.kind != inB, streamA, i, j) })
 	for k := range p.k {
@@ -166,14 +170,14 @@ func (p *instance) subnormal() {
 func (p *instance) flushed() *instance {
 	x, a, b := *p, *p.a, *p.b
 	x.a, x.b = &a, &b
-	least := float32(math.Ldexp(1, precisions[p.typ].least))
+	least := math.Ldexp(1, precisions[p.typ].least)
 	a.Val, b.Data = flush(a.Val, least), flush(b.Data, least)
 	return &x
 }
 
 // flush returns x with all numbers below least set to 0.
-func flush(x []float32, least float32) []float32 {
-	out := make([]float32, len(x))
+func flush(x []float64, least float64) []float64 {
+	out := make([]float64, len(x))
 	for i, v := range x {
 		if v >= least || v <= -least {
 			out[i] = v

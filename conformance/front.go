@@ -33,6 +33,8 @@ func (r *runner) front(ctx context.Context, t *test, p *instance, o spmm.Options
 		return frontA[half.F16](ctx, r, t, p, o)
 	case dtype.BF16:
 		return frontA[half.BF16](ctx, r, t, p, o)
+	case dtype.F64:
+		return frontA[float64](ctx, r, t, p, o)
 	}
 	return frontA[float32](ctx, r, t, p, o)
 }
@@ -79,6 +81,8 @@ func frontPlan(ctx context.Context, r *runner, t *test, p *instance, plan *spmm.
 		return frontB[half.F16](ctx, r, t, p, plan)
 	case dtype.BF16:
 		return frontB[half.BF16](ctx, r, t, p, plan)
+	case dtype.F64:
+		return frontB[float64](ctx, r, t, p, plan)
 	}
 	return frontB[float32](ctx, r, t, p, plan)
 }
@@ -90,6 +94,8 @@ func frontB[B formats.Value](ctx context.Context, r *runner, t *test, p *instanc
 		return frontC[B, half.F16](ctx, r, t, p, plan, b)
 	case dtype.BF16:
 		return frontC[B, half.BF16](ctx, r, t, p, plan, b)
+	case dtype.F64:
+		return frontC[B, float64](ctx, r, t, p, plan, b)
 	}
 	return frontC[B, float32](ctx, r, t, p, plan, b)
 }
@@ -97,7 +103,7 @@ func frontB[B formats.Value](ctx context.Context, r *runner, t *test, p *instanc
 func frontC[B, C formats.Value](ctx context.Context, r *runner, t *test, p *instance, plan *spmm.Plan, b *formats.Dense[B]) (*outputs, error) {
 	before := p.c
 	if before == nil {
-		before = formats.NewDense[float32](p.m, p.n)
+		before = formats.NewDense[float64](p.m, p.n)
 	}
 	c := place[C](before, t.ccol, t.pad)
 	if p.c == nil { // it must not be read
@@ -205,7 +211,7 @@ func onDevice[B, C formats.Value](ctx context.Context, dev *spmm.Device, plan *s
 
 // otherProduct is what a plan multiplies before an instance's product.
 type otherProduct[B formats.Value] struct {
-	alpha, beta float32
+	alpha, beta float64
 	b           *formats.Dense[B]
 }
 
@@ -214,7 +220,7 @@ type otherProduct[B formats.Value] struct {
 func otherProducts[B formats.Value](p *instance, b *formats.Dense[B]) []otherProduct[B] {
 	ones := *b
 	one := make([]B, 1)
-	formats.ConvertSlice(one, []float32{1})
+	formats.ConvertSlice(one, []float64{1})
 	ones.Data = slices.Repeat(one, len(b.Data))
 	return []otherProduct[B]{{p.alpha, p.beta + 1, b}, {p.alpha * 3, p.beta, b}, {3, 0, b}, {p.alpha, p.beta, &ones}}
 }
@@ -227,6 +233,8 @@ func newEpilogue(ctx context.Context, dev *spmm.Device, t *test, p *instance) (s
 		return epilogueOf[half.F16](ctx, dev, t, p)
 	case dtype.BF16:
 		return epilogueOf[half.BF16](ctx, dev, t, p)
+	case dtype.F64:
+		return epilogueOf[float64](ctx, dev, t, p)
 	}
 	return epilogueOf[float32](ctx, dev, t, p)
 }
@@ -236,10 +244,10 @@ func epilogueOf[T formats.Value](ctx context.Context, dev *spmm.Device, t *test,
 	if p.bias == nil {
 		return e, io.NopCloser(nil), nil
 	}
-	d := formats.NewDense[float32](1, len(p.bias))
+	d := formats.NewDense[float64](1, len(p.bias))
 	rowwise := (p.epilogue.Bias == spec.RowBias) != t.right
 	if rowwise {
-		d = formats.NewDense[float32](len(p.bias), 1)
+		d = formats.NewDense[float64](len(p.bias), 1)
 	}
 	copy(d.Data, p.bias)
 	x, err := spmm.NewTensor[T](dev, d.Rows, d.Cols, t.ccol)
@@ -259,7 +267,7 @@ func epilogueOf[T formats.Value](ctx context.Context, dev *spmm.Device, t *test,
 }
 
 // place returns d in elements of type T, in an order, and with NaN in the padding if there is any.
-func place[T formats.Value](d *formats.Dense[float32], colMajor, pad bool) *formats.Dense[T] {
+func place[T formats.Value](d *formats.Dense[float64], colMajor, pad bool) *formats.Dense[T] {
 	ld := 0
 	if pad {
 		ld = d.Cols + 3

@@ -31,7 +31,7 @@ func (p *instance) general() {
 		for i := range p.m {
 			for j := range p.n {
 				// Few bits, so that C is stored exactly in any type.
-				p.c.Set(i, j, float32(math.Round(64*p.any(streamC, i, j))/64))
+				p.c.Set(i, j, math.Round(64*p.any(streamC, i, j))/64)
 			}
 		}
 	}
@@ -48,6 +48,9 @@ func (p *instance) any(stream, i, j int) float64 {
 	for s := 0; s < 64; s += 16 { // four uniform numbers: near enough to a normal distribution
 		x += float64(z>>s&0xffff) / 0x10000
 	}
+	if p.typ == dtype.F64 { // with as many digits
+		x += math.Ldexp(float64(mix(z+1)>>30), -52)
+	}
 	if p.kind == spans {
 		x = math.Ldexp(x, int(mix(z)%17)-8)
 	}
@@ -55,12 +58,14 @@ func (p *instance) any(stream, i, j int) float64 {
 }
 
 // element rounds x to the problem's type.
-func (p *instance) element(x float64) float32 {
+func (p *instance) element(x float64) float64 {
 	switch p.typ {
 	case dtype.F16:
-		return half.F16From(float32(x)).Float32()
+		return float64(half.F16From(float32(x)).Float32())
 	case dtype.BF16:
-		return half.BF16From(float32(x)).Float32()
+		return float64(half.BF16From(float32(x)).Float32())
+	case dtype.F64:
+		return x
 	}
-	return float32(x)
+	return float64(float32(x))
 }

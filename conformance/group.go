@@ -97,7 +97,7 @@ func groupC[B, C formats.Value](ctx context.Context, r *runner, t *test, p *inst
 	for range 2 {
 		before := p.c
 		if before == nil {
-			before = formats.NewDense[float32](p.m, p.n)
+			before = formats.NewDense[float64](p.m, p.n)
 		}
 		c := place[C](before, t.ccol, t.pad)
 		mem := backend.Bytes(c.Data)
@@ -170,10 +170,10 @@ func groupEpilogue(ctx context.Context, t *test, p *instance, plan *spmm.GroupPl
 	if p.bias == nil {
 		return e, io.NopCloser(nil), nil
 	}
-	d := formats.NewDense[float32](1, len(p.bias))
+	d := formats.NewDense[float64](1, len(p.bias))
 	rowwise := (p.epilogue.Bias == spec.RowBias) != t.right
 	if rowwise {
-		d = formats.NewDense[float32](len(p.bias), 1)
+		d = formats.NewDense[float64](len(p.bias), 1)
 	}
 	copy(d.Data, p.bias)
 	var x spmm.GroupOperand
@@ -195,7 +195,7 @@ func groupEpilogue(ctx context.Context, t *test, p *instance, plan *spmm.GroupPl
 	return e, closer, err
 }
 
-func groupBias[T formats.Value](ctx context.Context, plan *spmm.GroupPlan, d *formats.Dense[float32]) (spmm.GroupOperand, io.Closer, error) {
+func groupBias[T formats.Value](ctx context.Context, plan *spmm.GroupPlan, d *formats.Dense[float64]) (spmm.GroupOperand, io.Closer, error) {
 	x, err := spmm.NewGroupTensor[T](plan, d.Rows, d.Cols, spmm.On(1))
 	if err != nil {
 		return nil, nil, err

@@ -20,7 +20,7 @@ import (
 func TestGroup(t *testing.T) {
 	exact := recipe{class: MixedSign, typ: dtype.F16, m: 150, k: 96, n: 40, pattern: "skewed", alpha: 1, seed: 9}.build()
 	sparser := *exact // two of four entries in a row
-	sparser.a = twoOfFour(exact.m, exact.k)
+	sparser.a = formats.Convert[float64](twoOfFour(exact.m, exact.k))
 	rounded := recipe{class: General, typ: dtype.F32, m: 150, k: 96, n: 40, pattern: "skewed", alpha: 1, kind: normal, seed: 9}.build()
 	devices(t, func(t *testing.T, dev backend.Device) {
 		one := spmm.NewDevice(dev)

@@ -15,18 +15,18 @@ import (
 	"github.com/spmmrun/spmm/formats"
 )
 
-// instance is a recipe carried out. All numbers are float32 and elements of the recipe's type.
+// instance is a recipe carried out. All numbers are elements of the recipe's type.
 type instance struct {
 	recipe        // with alpha and beta as they are multiplied by
 	of     recipe // which was carried out
-	a      *formats.CSR[float32]
-	b      *formats.Dense[float32]
-	c      *formats.Dense[float32] // before; nil when beta is 0
-	bias   []float32               // of the epilogue, one for each row or column; nil if there is none
+	a      *formats.CSR[float64]
+	b      *formats.Dense[float64]
+	c      *formats.Dense[float64] // before; nil when beta is 0
+	bias   []float64               // of the epilogue, one for each row or column; nil if there is none
 	// want is the outputs before their rounding to C's type, row after row; nil in class T2. Any
 	// other of the alternatives is right too.
-	want         []float32
-	alternatives [][]float32
+	want         []float64
+	alternatives [][]float64
 	bits         int  // class T3: the precision of the product
 	lossless     bool // class T3: AutoP found it to lose nothing
 
@@ -42,16 +42,17 @@ func (r recipe) build() *instance {
 
 // inputs makes what is multiplied.
 func (r recipe) inputs() *instance {
-	p := &instance{recipe: r, of: r, b: formats.NewDense[float32](r.k, r.n)}
-	p.a = &formats.CSR[float32]{Rows: r.m, Cols: r.k, RowPtr: make([]int64, 1, r.m+1)}
+	p := &instance{recipe: r, of: r, b: formats.NewDense[float64](r.k, r.n)}
+	p.a = &formats.CSR[float64]{Rows: r.m, Cols: r.k, RowPtr: make([]int64, 1, r.m+1)}
 	for i := range r.m {
 		p.a.ColIdx = append(p.a.ColIdx, patterns[r.pattern](r.seed, i, r.m, r.k)...)
 		p.a.RowPtr = append(p.a.RowPtr, int64(len(p.a.ColIdx)))
 	}
-	p.a.Val = make([]float32, len(p.a.ColIdx))
+	p.a.Val = make([]float64, len(p.a.ColIdx))
 	if r.beta != 0 {
-		p.c = formats.NewDense[float32](r.m, r.n)
+		p.c = formats.NewDense[float64](r.m, r.n)
 	}
+	p.alpha, p.beta = p.rounded(r.alpha), p.rounded(r.beta)
 	switch r.class {
 	case General:
 		p.general()
@@ -74,15 +75,23 @@ func (p *instance) answer() {
 		p.reproduce()
 	case Subnormal:
 		p.want = p.solve()
-		p.alternatives = [][]float32{p.flushed().solve()}
+		p.alternatives = [][]float64{p.flushed().solve()}
 	default:
 		p.want = p.solve()
 	}
 }
 
+// rounded returns x as a number of float64 if the recipe's type is that, else of float32.
+func (p *instance) rounded(x float64) float64 {
+	if p.typ == dtype.F64 {
+		return x
+	}
+	return float64(float32(x))
+}
+
 // scalars makes alpha or beta what the kind says.
 func (p *instance) scalars() {
-	nan, inf := float32(math.NaN()), float32(math.Inf(-1))
+	nan, inf := math.NaN(), math.Inf(-1)
 	switch p.kind {
 	case alphaNaN:
 		p.alpha = nan
@@ -110,8 +119,12 @@ func (p *instance) digest() string { return p.sum() }
 
 func (p *instance) hash() string {
 	h := sha256.New()
+	number := dtype.F32 // in which inputs are told
+	if p.typ == dtype.F64 {
+		number = dtype.F64
+	}
 	fmt.Fprintf(h, "A·B %v %d×%d×%d, %d entries, alpha %#x, beta %#x\n", p.typ, p.m, p.k, p.n, len(p.a.Val),
-		math.Float32bits(p.alpha), math.Float32bits(p.beta))
+		pack(number, p.alpha), pack(number, p.beta))
 	if p.p != 0 {
 		fmt.Fprintf(h, "RFX %d\n", p.p)
 	}
@@ -125,7 +138,7 @@ func (p *instance) hash() string {
 	for _, x := range p.a.ColIdx {
 		buf = binary.LittleEndian.AppendUint32(buf, uint32(x))
 	}
-	lists := [][]float32{p.a.Val, p.b.Data}
+	lists := [][]float64{p.a.Val, p.b.Data}
 	if p.c != nil {
 		lists = append(lists, p.c.Data)
 	}
@@ -134,7 +147,11 @@ func (p *instance) hash() string {
 	}
 	for _, list := range lists {
 		for _, x := range list {
-			buf = binary.LittleEndian.AppendUint32(buf, math.Float32bits(x))
+			if number == dtype.F64 {
+				buf = binary.LittleEndian.AppendUint64(buf, math.Float64bits(x))
+			} else {
+				buf = binary.LittleEndian.AppendUint32(buf, math.Float32bits(float32(x)))
+			}
 		}
 	}
 	h.Write(buf)
@@ -153,17 +170,22 @@ func (p *instance) expect(t dtype.Type) []string {
 	return d
 }
 
-// solve returns what the outputs are by definition: alpha·A·B + beta·C with the epilogue, rounded to float32 once, or
+// solve returns what the outputs are by definition: alpha·A·B + beta·C with the epilogue, rounded to float32 or float64 once, or
 // of the class that operands which are not finite make it.
-func (p *instance) solve() []float32 {
-	out := make([]float32, p.m*p.n)
+func (p *instance) solve() []float64 {
+	row := func(i int) []oracle.Dot { return oracle.Row(p.a, p.b, i) }
+	if p.typ != dtype.F64 {
+		single := p.single()
+		row = func(i int) []oracle.Dot { return oracle.Row(single.A, single.B, i) }
+	}
+	out := make([]float64, p.m*p.n)
 	for i := range p.m {
-		for j, d := range oracle.Row(p.a, p.b, i) {
-			x := d.Value() * float64(p.alpha)
+		for j, d := range row(i) {
+			x := d.Value() * p.alpha
 			if p.beta != 0 {
-				x += float64(p.beta) * float64(p.c.At(i, j))
+				x += p.beta * p.c.At(i, j)
 			}
-			out[i*p.n+j] = float32(p.finished(x, i, j))
+			out[i*p.n+j] = p.rounded(p.finished(x, i, j))
 		}
 	}
 	return out

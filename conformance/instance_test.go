@@ -72,8 +72,8 @@ func TestExactProblems(t *testing.T) {
 			continue
 		}
 		p := r.inputs()
-		for _, list := range [][]float32{p.a.Val, p.b.Data} {
-			if i := slices.IndexFunc(list, func(x float32) bool { return !operand(r.typ, x) }); i >= 0 {
+		for _, list := range [][]float64{p.a.Val, p.b.Data} {
+			if i := slices.IndexFunc(list, func(x float64) bool { return !operand(r.typ, x) }); i >= 0 {
 				t.Fatalf("%s: %g is not a normal number of type %v", r.name(), list[i], r.typ)
 			}
 		}
@@ -83,7 +83,11 @@ func TestExactProblems(t *testing.T) {
 				if s.low == math.MaxInt {
 					continue
 				}
-				if s.sum > math.Ldexp(1, s.low+24) || s.high > s.low+23 || s.low < -126 {
+				digits, least := 24, -126
+				if r.typ == dtype.F64 {
+					digits, least = 53, -1022
+				}
+				if s.sum > math.Ldexp(1, s.low+digits) || s.high > s.low+digits-1 || s.low < least {
 					t.Fatalf("%s: C[%d,%d] has Σ %g and exponents up to %d on the grid 2^%d", r.name(), i, j, s.sum, s.high, s.low)
 				}
 				if s.pos && s.neg {
@@ -121,11 +125,11 @@ func (p *instance) terms(i, j int) terms {
 }
 
 // operand tells whether x is 0 or a normal number of a type.
-func operand(typ dtype.Type, x float32) bool {
+func operand(typ dtype.Type, x float64) bool {
 	if x == 0 {
 		return true
 	}
-	high, low := exponents(float64(x))
+	high, low := exponents(x)
 	p := precisions[typ]
 	return high >= p.least && high-low < p.bits && unpack(typ.Storage(), pack(typ.Storage(), x)) == x
 }
@@ -207,7 +211,11 @@ func TestNonFiniteProblems(t *testing.T) {
 
 // TestSubnormalProblems: they have subnormal operands, normal outputs, and both answers differ.
 func TestSubnormalProblems(t *testing.T) {
-	for _, typ := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
+	for _, typ := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32, dtype.F64} {
+		out := dtype.F32
+		if typ == dtype.F64 {
+			out = dtype.F64
+		}
 		for _, s := range subnormalShapes {
 			r := recipe{class: Subnormal, typ: typ, m: s.m, k: s.k, n: s.n, pattern: s.pattern, kind: s.kind, alpha: 1, seed: 1}
 			p := r.build()
@@ -216,15 +224,15 @@ func TestSubnormalProblems(t *testing.T) {
 			if s.kind == inB {
 				list = p.b.Data
 			}
-			if !slices.ContainsFunc(list, func(x float32) bool { return math.Abs(float64(x)) < least }) {
+			if !slices.ContainsFunc(list, func(x float64) bool { return math.Abs(x) < least }) {
 				t.Errorf("%s: no operand is subnormal", r.name())
 			}
 			for _, x := range p.want {
-				if x != 0 && math.Abs(float64(x)) < 0x1p-126 {
+				if x != 0 && math.Abs(x) < math.Ldexp(1, precisions[out].least) {
 					t.Fatalf("%s: output %g is subnormal", r.name(), x)
 				}
 			}
-			if d := p.expect(dtype.F32); len(d) != 2 || d[0] == d[1] {
+			if d := p.expect(out); len(d) != 2 || d[0] == d[1] {
 				t.Errorf("%s: digests %v", r.name(), d)
 			}
 		}
@@ -288,11 +296,12 @@ func TestHalvesProblems(t *testing.T) {
 func TestCanonical(t *testing.T) {
 	for _, c := range []struct {
 		t        dtype.Type
-		in, want uint32
+		in, want uint64
 	}{
 		{dtype.F32, 0x80000000, 0}, {dtype.F32, 0xff800001, 0x7fc00000}, {dtype.F32, 0x7fffffff, 0x7fc00000},
 		{dtype.F32, 0xff800000, 0xff800000}, {dtype.F32, 0x80000001, 0x80000001},
 		{dtype.F16, 0x8000, 0}, {dtype.F16, 0xfc01, 0x7e00}, {dtype.F16, 0xfc00, 0xfc00}, {dtype.F16, 0x3c00, 0x3c00},
+		{dtype.F64, 1 << 63, 0}, {dtype.F64, 0xfff<<52 | 1, 0x7ff8 << 48}, {dtype.F64, 0xfff << 52, 0xfff << 52},
 		{dtype.BF16, 0x8000, 0}, {dtype.BF16, 0xff81, 0x7fc0}, {dtype.BF16, 0x7f80, 0x7f80},
 	} {
 		if got := canonical(c.t, c.in); got != c.want {

@@ -107,7 +107,7 @@ func (r *runner) probe(ctx context.Context, k *spec.Format, v *spec.Variant) (*P
 	if v.In != dtype.F16 {
 		p.SubnormalOutputs = kept(q.sum(power(-120, -12)), math.Ldexp(1, -132))
 	}
-	p.NaN = fmt.Sprintf("0x%08x", math.Float32bits(q.sum(sum{{math.Inf(1), 1}, {math.Inf(1), -1}})))
+	p.NaN = fmt.Sprintf("0x%08x", math.Float32bits(float32(q.sum(sum{{math.Inf(1), 1}, {math.Inf(1), -1}}))))
 	p.ComplementAdder = q.sum(sum{{-1, 1}, {1, 24}, {1, 32}}) != 55
 	return p, q.err
 }
@@ -125,7 +125,7 @@ type prober struct {
 func power(x, y int) sum { return sum{{math.Ldexp(1, x), math.Ldexp(1, y)}} }
 
 // sum multiplies a row by a column.
-func (q *prober) sum(s sum) float32 {
+func (q *prober) sum(s sum) float64 {
 	if q.err != nil {
 		return 0
 	}
@@ -134,24 +134,24 @@ func (q *prober) sum(s sum) float32 {
 	k := len(s)
 	t := &test{target: target{kernel: q.k, prec: q.v.In}, layout: layout{c: dtype.F32, a: q.v.In.Storage(), b: q.v.In.Storage()}}
 	t.recipe = recipe{class: General, typ: q.v.In, m: rows, k: k, n: cols, alpha: 1}
-	p := &instance{recipe: t.recipe, b: formats.NewDense[float32](k, cols)}
-	p.a = &formats.CSR[float32]{Rows: rows, Cols: k, RowPtr: []int64{0}}
+	p := &instance{recipe: t.recipe, b: formats.NewDense[float64](k, cols)}
+	p.a = &formats.CSR[float64]{Rows: rows, Cols: k, RowPtr: []int64{0}}
 	for range rows {
 		for i, x := range s {
-			p.a.ColIdx, p.a.Val = append(p.a.ColIdx, int32(i)), append(p.a.Val, float32(x.a))
+			p.a.ColIdx, p.a.Val = append(p.a.ColIdx, int32(i)), append(p.a.Val, float64(x.a))
 		}
 		p.a.RowPtr = append(p.a.RowPtr, int64(len(p.a.Val)))
 	}
 	for i, x := range s {
 		for j := range cols {
-			p.b.Set(i, j, float32(x.b))
+			p.b.Set(i, j, float64(x.b))
 		}
 	}
 	mem, err := q.r.raw(q.ctx, t, p, q.v)
 	if q.err = err; err != nil {
 		return 0
 	}
-	return math.Float32frombits(get(dtype.F32, mem, 0))
+	return unpack(dtype.F32, get(dtype.F32, mem, 0))
 }
 
 // fraction finds FractionBits. Products are scaled so that operands stay normal in every type.
@@ -162,7 +162,7 @@ func (q *prober) fraction() int {
 		one, less := power(big, 0), power(-14, big-j+14)
 		minus := sum{{-one[0].a, 1}}
 		for _, s := range []sum{concat(one, less, minus), concat(less, one, minus)} {
-			if q.sum(s) != float32(math.Ldexp(1, big-j)) {
+			if q.sum(s) != float64(math.Ldexp(1, big-j)) {
 				return bits
 			}
 		}
@@ -252,7 +252,7 @@ func (q *prober) subnormalInputs() string {
 	return kept(a, up*least)
 }
 
-func kept(got float32, want float64) string {
+func kept(got float64, want float64) string {
 	switch float64(got) {
 	case want:
 		return "kept"

@@ -28,7 +28,7 @@ type recipe struct {
 	quant       dtype.Type // S8 or E4M3: A is quantised, in exact classes without a loss; Invalid: it is not
 	m, k, n     int
 	pattern     string
-	alpha, beta float32 // in exact classes powers of two, or their negatives; beta may be 0
+	alpha, beta float64 // in exact classes powers of two, or their negatives; beta may be 0
 	epilogue    spec.Epilogue
 	kind        string // which numbers; see exact.go and general.go
 	p           int    // of class T3: the requested precision, spmm.AutoP or one of rfx.All; else 0
@@ -91,4 +91,4 @@ func (r recipe) name() string {
 	return s
 }
 
-func number(x float32) string { return strconv.FormatFloat(float64(x), 'g', -1, 32) }
+func number(x float64) string { return strconv.FormatFloat(float64(x), 'g', -1, 32) }

@@ -12,6 +12,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/conformance/oracle"
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/shaders"
 	kernel "github.com/spmmrun/spmm/shaders/rfx"
@@ -185,7 +186,7 @@ func (p *instance) reproducible() {
 	case rising:
 		p.rise()
 	case units:
-		p.entries(func(e, i, j int) { p.a.Val[e] = float32(1 + draw(p.seed, streamA, i, j)>>63) })
+		p.entries(func(e, i, j int) { p.a.Val[e] = float64(1 + draw(p.seed, streamA, i, j)>>63) })
 	case most:
 		p.largest()
 	case halves:
@@ -198,17 +199,40 @@ func (p *instance) reproducible() {
 // reproduce computes what RFX-p makes of the numbers.
 func (p *instance) reproduce() {
 	p.bits = p.p
+	single := p.single()
 	if p.p == spmm.AutoP {
-		p.bits, p.lossless = oracle.Precision(p.a, p.b)
+		p.bits, p.lossless = oracle.Precision(single.A, single.B)
 	}
-	c, err := oracle.Reproducible(context.Background(), oracle.Problem{A: p.a, B: p.b, C: p.c, Alpha: p.alpha, Beta: p.beta, Epilogue: p.finish()}, p.bits)
+	c, err := oracle.Reproducible(context.Background(), single, p.bits)
 	if err != nil {
 		panic(err) // the recipe is wrong
 	}
-	p.want = c.Data
+	p.want = make([]float64, len(c.Data))
+	formats.ConvertSlice(p.want, c.Data)
 }
 
-// tied makes every output a sum of c·2^(x+y), half a unit in its last place of float32, and something far smaller of
+// single returns the problem in float32, which holds its numbers.
+func (p *instance) single() oracle.Problem {
+	narrow := func(x []float64) []float32 {
+		if x == nil {
+			return nil
+		}
+		y := make([]float32, len(x))
+		formats.ConvertSlice(y, x)
+		return y
+	}
+	e := p.finish()
+	s := oracle.Problem{
+		A: formats.Convert[float32](p.a), B: formats.ConvertDense[float32](p.b), Alpha: p.alpha, Beta: p.beta,
+		Epilogue: oracle.Epilogue{RowBias: narrow(e.RowBias), ColBias: narrow(e.ColBias), Activation: e.Activation},
+	}
+	if p.c != nil {
+		s.C = formats.ConvertDense[float32](p.c)
+	}
+	return s
+}
+
+// tied makes every output a sum of c·2^(x+y), half a unit in its last place of float64, and something far smaller of
 // either sign, c a power of two: to round it twice, first to the bits of float64 or fewer, is to round the tie. Row i
 // and column j decide whether the last place is odd, the signs, and x and y, the exponents of the largest elements.
 func (p *instance) tied() {
@@ -268,7 +292,7 @@ func (p *instance) tied() {
 	}
 }
 
-// tinier scales rows of A and columns of B so that sums are subnormal numbers of float32, of all lengths and below the
+// tinier scales rows of A and columns of B so that sums are subnormal numbers of float64, of all lengths and below the
 // least; those of f16 cannot be, other than by alpha.
 func (p *instance) tinier() {
 	if p.typ == dtype.F16 {
@@ -291,7 +315,7 @@ func (p *instance) tinier() {
 
 // rise scales element k of rows of A and columns of B by 2^(10k/K).
 func (p *instance) rise() {
-	up := func(x float32, k int) float32 { return p.element(math.Ldexp(float64(x), 10*k/p.k)) }
+	up := func(x float64, k int) float64 { return p.element(math.Ldexp(float64(x), 10*k/p.k)) }
 	p.entries(func(e, i, j int) { p.a.Val[e] = up(p.a.Val[e], j) })
 	for k := range p.k {
 		for j := range p.n {
@@ -307,10 +331,10 @@ func (p *instance) largest() {
 	if p.typ == dtype.BF16 {
 		x = 254.0 / 128
 	}
-	p.entries(func(e, i, j int) { p.a.Val[e] = float32(x) })
+	p.entries(func(e, i, j int) { p.a.Val[e] = float64(x) })
 	for k := range p.k {
 		for j := range p.n {
-			p.b.Set(k, j, float32(math.Copysign(x, float64(1-j%2*2))))
+			p.b.Set(k, j, float64(math.Copysign(x, float64(1-j%2*2))))
 		}
 	}
 }
@@ -318,8 +342,8 @@ func (p *instance) largest() {
 // whole makes sums whole numbers of 24 bits, which every p keeps, of both signs: in every eighth column the least and in
 // the next the largest, 2^23 and 2^24 - 1. Every third row is negative.
 func (p *instance) whole() {
-	factors := []float32{0x1p14, 0x1p14, 0x1p14, 0x1p14, 0x1p14, 0x1p7, 1}
-	p.entries(func(e, i, j int) { p.a.Val[e] = factors[j] * float32(1-i%3/2*2) })
+	factors := []float64{0x1p14, 0x1p14, 0x1p14, 0x1p14, 0x1p14, 0x1p7, 1}
+	p.entries(func(e, i, j int) { p.a.Val[e] = factors[j] * float64(1-i%3/2*2) })
 	for k := range p.k {
 		for j := range p.n {
 			z := below(128, p.seed, streamB, k, j)
@@ -330,20 +354,20 @@ func (p *instance) whole() {
 			case k == 4:
 				most, x = 3, 0
 			}
-			p.b.Set(k, j, float32([]int64{least, most, x}[min(2, j%8)]))
+			p.b.Set(k, j, float64([]int64{least, most, x}[min(2, j%8)]))
 		}
 	}
 }
 
 // strange returns x, a zero of either sign, or a subnormal number.
-func (p *instance) strange(x float32, stream, i, j int) float32 {
+func (p *instance) strange(x float64, stream, i, j int) float64 {
 	prec := precisions[p.typ]
 	switch z := draw(p.seed, stream, i, j); z % 8 {
 	case 0:
-		return math.Float32frombits(uint32(z>>63) << 31)
+		return math.Copysign(0, 0.5-float64(z>>63))
 	case 1:
 		units := 1 + z>>1%(1<<(prec.bits-1)-1)
-		return float32(math.Copysign(math.Ldexp(float64(units), prec.least-prec.bits+1), float64(int64(z))))
+		return float64(math.Copysign(math.Ldexp(float64(units), prec.least-prec.bits+1), float64(int64(z))))
 	}
 	return x
 }

@@ -299,7 +299,7 @@ func (r *runner) judge(ctx context.Context, t *test, v *spec.Variant, out *outpu
 		if err != nil {
 			return err
 		}
-		check, err := oracle.Check(ctx, oracle.Problem{
+		check, err := oracle.Check(ctx, oracle.ProblemOf[float64]{
 			Quantised: q, A: p.a, B: p.b, C: p.c, Alpha: p.alpha, Beta: p.beta, Epilogue: p.finish(), Compute: v.In, Out: t.c, Splits: 1,
 		}, out.dense(), 0)
 		if err != nil {

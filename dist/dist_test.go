@@ -115,7 +115,7 @@ func alone[T formats.Value](t testing.TB, dev *spmm.Device, o spmm.Options, a *f
 	}
 	defer p.Close()
 	out := c.Layout(false, 0)
-	if _, err := spmm.Multiply(ctx, p, alpha, b, beta, out); err != nil {
+	if _, err := spmm.Multiply(ctx, p, float64(alpha), b, float64(beta), out); err != nil {
 		t.Fatal(err)
 	}
 	return out

@@ -283,7 +283,7 @@ func (q *part[T]) start(ctx context.Context, bits int, alpha float32, b *spmm.Te
 		b = q.b
 	}
 	if q.all {
-		return s, s.and(q.current.Start(ctx, alpha, b, beta, c, e...))
+		return s, s.and(q.current.Start(ctx, float64(alpha), b, float64(beta), c, e...))
 	}
 	if len(e) == 1 && e[0].RowBias != nil {
 		if err := s.and(spmm.CopyRows(ctx, q.bias, e[0].RowBias, q.from())); err != nil {
@@ -298,7 +298,7 @@ func (q *part[T]) start(ctx context.Context, bits int, alpha float32, b *spmm.Te
 			return nil, err
 		}
 	}
-	if err := s.and(q.current.Start(ctx, alpha, b, beta, q.c, e...)); err != nil {
+	if err := s.and(q.current.Start(ctx, float64(alpha), b, float64(beta), q.c, e...)); err != nil {
 		return nil, err
 	}
 	return s, s.and(spmm.CopyRows(ctx, c, q.c, q.to()))

@@ -17,7 +17,7 @@ const (
 	U8           // unsigned 8-bit integer
 	S32          // signed 32-bit integer
 	U32          // unsigned 32-bit integer
-	F64          // IEEE 754 binary64; files only
+	F64          // IEEE 754 binary64
 	E4M3         // 8-bit float of 4 exponent and 3 significand bits, OCP FP8: values of quantised matrices only
 )
 
@@ -55,5 +55,5 @@ func Parse(s string) (Type, error) {
 			return Type(i), nil
 		}
 	}
-	return Invalid, fmt.Errorf("unknown element type %q (f16, bf16, f32 or tf32)", s)
+	return Invalid, fmt.Errorf("unknown element type %q (f16, bf16, f32, tf32 or f64)", s)
 }

@@ -32,7 +32,7 @@ type Array struct {
 
 // Elem is an element type of arrays.
 type Elem interface {
-	uint8 | uint32 | int32 | int64 | half.F16 | half.BF16 | float32
+	uint8 | uint32 | int32 | int64 | half.F16 | half.BF16 | float32 | float64
 }
 
 // Fields are a matrix's numbers and arrays, by the names they have in files. Pointers are to the matrix's
@@ -124,6 +124,8 @@ func cloned(data any) any {
 	case []half.F16:
 		return slices.Clone(s)
 	case []half.BF16:
+		return slices.Clone(s)
+	case []float64:
 		return slices.Clone(s)
 	}
 	return slices.Clone(data.([]float32))

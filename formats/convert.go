@@ -15,7 +15,7 @@ import (
 // a's RowPtr and ColIdx, its values rounded to nearest, ties to even. What is out of D's range becomes
 // infinite.
 func Convert[D Value](a Sparse) *CSR[D] {
-	return Dispatch(a, convert[D, half.F16], convert[D, half.BF16], convert[D, float32])
+	return Dispatch(a, convert[D, half.F16], convert[D, half.BF16], convert[D, float32], convert[D, float64])
 }
 
 func convert[D, S Value](a *CSR[S]) *CSR[D] {
@@ -27,7 +27,7 @@ func convert[D, S Value](a *CSR[S]) *CSR[D] {
 	return out
 }
 
-// ConvertTo is Convert to elements stored as t (F16, BF16 or F32; TF32 means F32). It panics if no matrix
+// ConvertTo is Convert to elements stored as t (F16, BF16, F32 or F64; TF32 means F32). It panics if no matrix
 // is stored as t.
 func ConvertTo(a Sparse, t dtype.Type) Sparse {
 	switch t.Storage() {
@@ -37,6 +37,8 @@ func ConvertTo(a Sparse, t dtype.Type) Sparse {
 		return Convert[half.BF16](a)
 	case dtype.F32:
 		return Convert[float32](a)
+	case dtype.F64:
+		return Convert[float64](a)
 	}
 	panic(fmt.Sprintf("formats: no matrix has elements of type %v", t))
 }
@@ -55,6 +57,14 @@ func ConvertSlice[D, S Value](dst []D, src []S) {
 			half.Decode(d, s)
 		case []half.BF16:
 			half.Decode(d, s)
+		case []float64:
+			for i, x := range s {
+				d[i] = float32(x)
+			}
+		}
+	case []float64:
+		for i, x := range src {
+			d[i] = toFloat64(x)
 		}
 	case []half.F16:
 		throughFloat32(d, src)
@@ -63,7 +73,7 @@ func ConvertSlice[D, S Value](dst []D, src []S) {
 	}
 }
 
-// throughFloat32 is exact up to the last rounding: 16-bit types are subsets of float32.
+// throughFloat32 is exact up to the last rounding: 16-bit types are subsets of float32, and float64 is rounded to odd there.
 func throughFloat32[D half.F16 | half.BF16, S Value](dst []D, src []S) {
 	if s, ok := any(src).([]float32); ok {
 		half.Encode(dst, s)
@@ -72,20 +82,28 @@ func throughFloat32[D half.F16 | half.BF16, S Value](dst []D, src []S) {
 	var buf [1024]float32
 	for len(src) > 0 {
 		n := min(len(src), len(buf))
-		ConvertSlice(buf[:n], src[:n])
+		if s, ok := any(src[:n]).([]float64); ok {
+			for i, x := range s {
+				buf[i] = roundToOdd(x)
+			}
+		} else {
+			ConvertSlice(buf[:n], src[:n])
+		}
 		half.Encode(dst[:n], buf[:n])
 		dst, src = dst[n:], src[n:]
 	}
 }
 
-// toFloat32 is exact.
-func toFloat32[T Value](v T) float32 {
+// toFloat64 is exact.
+func toFloat64[T Value](v T) float64 {
 	switch v := any(v).(type) {
 	case half.F16:
-		return v.Float32()
+		return float64(v.Float32())
 	case half.BF16:
-		return v.Float32()
+		return float64(v.Float32())
 	case float32:
+		return float64(v)
+	case float64:
 		return v
 	}
 	return 0
@@ -101,6 +119,8 @@ func fromFloat64[T Value](x float64) T {
 		*p = half.BF16From(roundToOdd(x))
 	case *float32:
 		*p = float32(x)
+	case *float64:
+		*p = x
 	}
 	return t
 }

@@ -149,9 +149,9 @@ func (a *CSR[T]) sumFrom(row int) {
 		for end := a.RowPtr[i+1]; p < end; out++ {
 			c, v := a.ColIdx[p], a.Val[p]
 			if p++; p < end && a.ColIdx[p] == c {
-				sum := float64(toFloat32(v))
+				sum := toFloat64(v)
 				for ; p < end && a.ColIdx[p] == c; p++ {
-					sum += float64(toFloat32(a.Val[p]))
+					sum += toFloat64(a.Val[p])
 				}
 				v = fromFloat64[T](sum)
 			}

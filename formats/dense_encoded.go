@@ -24,8 +24,8 @@ var ErrNotFull = errors.New("a dense matrix stores every element")
 // zero or not: others are ErrNotFull. Files hold the rows one after the other.
 var DenseFormat = Format{
 	Name: denseName,
-	Pack: ByType(packDense[half.F16], packDense[half.BF16], packDense[float32]),
-	New:  NewOf[Dense[half.F16], Dense[half.BF16], Dense[float32]],
+	Pack: ByType64(packDense[half.F16], packDense[half.BF16], packDense[float32], packDense[float64]),
+	New:  NewOf64[Dense[half.F16], Dense[half.BF16], Dense[float32], Dense[float64]],
 }
 
 func packDense[T Value](a *CSR[T], _ map[string]int) (Encoded, error) {
@@ -53,7 +53,7 @@ func (a *CSR[T]) Full() (*Dense[T], error) {
 	return &Dense[T]{Rows: a.Rows, Cols: a.Cols, LD: a.Cols, Data: a.Val}, nil
 }
 
-// DenseTo returns a dense matrix with elements stored as t (F16, BF16 or F32; TF32 means F32), converted as ConvertDense does
+// DenseTo returns a dense matrix with elements stored as t (F16, BF16, F32 or F64; TF32 means F32), converted as ConvertDense does
 // where it has others. What is in another format is returned as it is.
 func DenseTo(a Encoded, t dtype.Type) Encoded {
 	if a.Format() != denseName || a.Type() == t.Storage() {
@@ -66,6 +66,8 @@ func DenseTo(a Encoded, t dtype.Type) Encoded {
 		return denseTo(a, t)
 	case *Dense[float32]:
 		return denseTo(a, t)
+	case *Dense[float64]:
+		return denseTo(a, t)
 	}
 	return a
 }
@@ -76,6 +78,8 @@ func denseTo[T Value](d *Dense[T], t dtype.Type) Encoded {
 		return ConvertDense[half.F16](d)
 	case dtype.BF16:
 		return ConvertDense[half.BF16](d)
+	case dtype.F64:
+		return ConvertDense[float64](d)
 	}
 	return ConvertDense[float32](d)
 }

@@ -94,11 +94,12 @@ func (f Format) Encode(a Sparse, options map[string]int) (Encoded, error) {
 var CSRFormat = Format{
 	Name: csrName,
 	Pack: func(a Encoded, _ map[string]int) (Encoded, error) { return a.Sparse(), nil },
-	New:  NewOf[CSR[half.F16], CSR[half.BF16], CSR[float32]],
+	New:  NewOf64[CSR[half.F16], CSR[half.BF16], CSR[float32], CSR[float64]],
 }
 
 // ByType makes one function of three, which take the same matrix with elements of type F16, BF16 and
-// float32: usually instances of one generic function. A matrix of another format is an error.
+// float32: usually instances of one generic function. A matrix of another format is an error, and so is one of float64,
+// which ByType64 is for.
 func ByType[R, O any, A, B, C Encoded](f16 func(A, O) (R, error), bf16 func(B, O) (R, error), f32 func(C, O) (R, error)) func(Encoded, O) (R, error) {
 	return func(m Encoded, o O) (R, error) {
 		switch m := m.(type) {
@@ -109,8 +110,27 @@ func ByType[R, O any, A, B, C Encoded](f16 func(A, O) (R, error), bf16 func(B, O
 		case C:
 			return f32(m, o)
 		}
-		return *new(R), fmt.Errorf("a matrix in format %s (%T), want one in format %s", m.Format(), m, (*new(A)).Format())
+		return *new(R), notOf(m, (*new(A)).Format())
 	}
+}
+
+// ByType64 is ByType for a format that holds float64 too.
+func ByType64[R, O any, A, B, C, D Encoded](f16 func(A, O) (R, error), bf16 func(B, O) (R, error), f32 func(C, O) (R, error), f64 func(D, O) (R, error)) func(Encoded, O) (R, error) {
+	rest := ByType(f16, bf16, f32)
+	return func(m Encoded, o O) (R, error) {
+		if m, ok := m.(D); ok {
+			return f64(m, o)
+		}
+		return rest(m, o)
+	}
+}
+
+// notOf is the error for a matrix that is not what a function of format want takes.
+func notOf(m Encoded, want string) error {
+	if m.Type() == dtype.F64 {
+		return fmt.Errorf("a matrix in format %s of f64, which the format that it is for does not hold: csr, hrpb and dense do", m.Format())
+	}
+	return fmt.Errorf("a matrix in format %s (%T), want one in format %s", m.Format(), m, want)
 }
 
 // empty is a pointer to a matrix type.
@@ -128,4 +148,12 @@ func NewOf[A, B, C any, PA empty[A], PB empty[B], PC empty[C]](t dtype.Type) Enc
 		return PB(new(B))
 	}
 	return PC(new(C))
+}
+
+// NewOf64 is NewOf for a format that holds float64 too: a D for F64.
+func NewOf64[A, B, C, D any, PA empty[A], PB empty[B], PC empty[C], PD empty[D]](t dtype.Type) Encoded {
+	if t == dtype.F64 {
+		return PD(new(D))
+	}
+	return NewOf[A, B, C, PA, PB, PC](t)
 }

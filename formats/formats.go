@@ -12,7 +12,7 @@ import (
 
 // Value is an element type that matrices are stored in.
 type Value interface {
-	half.F16 | half.BF16 | float32
+	half.F16 | half.BF16 | float32 | float64
 }
 
 // TypeOf returns the dtype of T.
@@ -23,6 +23,8 @@ func TypeOf[T Value]() dtype.Type {
 		return dtype.F16
 	case half.BF16:
 		return dtype.BF16
+	case float64:
+		return dtype.F64
 	}
 	return dtype.F32
 }

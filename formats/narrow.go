@@ -94,7 +94,7 @@ func narrow[T Value](dst []T, src []float64) Loss {
 	least := leastNormal(TypeOf[T]())
 	for i, x := range src {
 		dst[i] = fromFloat64[T](x)
-		if y := float64(toFloat32(dst[i])); y != x {
+		if y := toFloat64(dst[i]); y != x {
 			l.count(x, y, least)
 		}
 	}
@@ -124,6 +124,9 @@ func (l *Loss) count(x, y, least float64) {
 func leastNormal(t dtype.Type) float64 {
 	if t == dtype.F16 {
 		return 0x1p-14
+	}
+	if t == dtype.F64 {
+		return 0x1p-1022
 	}
 	return 0x1p-126 // of float32, and of bfloat16, which has its exponents
 }

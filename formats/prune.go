@@ -7,6 +7,7 @@ import (
 	"math"
 	"sync"
 
+	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats/internal/par"
 	"github.com/spmmrun/spmm/formats/internal/rowptr"
 )
@@ -26,32 +27,48 @@ func (d *Dense[T]) Prune(keep float64) (*CSR[T], error) {
 	return d.keepFrom(least, ties), nil
 }
 
-// magnitude orders elements by their absolute value: it is 0 for zeros alone.
-func magnitude[T Value](v T) uint32 { return math.Float32bits(toFloat32(v)) &^ (1 << 31) }
+// magnitude orders elements by their absolute value: it is 0 for zeros alone. It has the element type's bits.
+func magnitude[T Value](v T) uint64 {
+	if x, ok := any(v).(float64); ok {
+		return math.Float64bits(x) &^ (1 << 63)
+	}
+	return uint64(math.Float32bits(float32(toFloat64(v))) &^ (1 << 31))
+}
+
+// magnitudeBits is how many bits magnitudes of T have.
+func magnitudeBits[T Value]() int {
+	if TypeOf[T]() == dtype.F64 {
+		return 64
+	}
+	return 32
+}
 
 // smallestKept returns the least magnitude of the n largest elements, and how many elements of just that magnitude
-// are among them. Magnitudes are counted by their upper 16 bits, and then those of the interval that this finds by their
-// lower ones.
-func (d *Dense[T]) smallestKept(n int64) (least uint32, ties int64) {
+// are among them. Magnitudes are counted by their upper 16 bits, and then those of the interval that this finds by the
+// next ones, and so on.
+func (d *Dense[T]) smallestKept(n int64) (least uint64, ties int64) {
 	if n == 0 {
-		return math.MaxUint32, 0
+		return math.MaxUint64, 0
 	}
-	upper, n := last(d.count(func(m uint32) (uint16, bool) { return uint16(m >> 16), true }), n)
-	lower, n := last(d.count(func(m uint32) (uint16, bool) { return uint16(m), m>>16 == upper }), n)
-	return upper<<16 | lower, n
+	for shift := magnitudeBits[T]() - 16; shift >= 0; shift -= 16 {
+		var next uint64
+		next, n = last(d.count(func(m uint64) (uint16, bool) { return uint16(m >> shift), m>>shift>>16 == least }), n)
+		least = least<<16 | next
+	}
+	return least, n
 }
 
 // last returns in which interval the nth largest is, and which of that interval's elements it is.
-func last(counts []int64, n int64) (interval uint32, rest int64) {
+func last(counts []int64, n int64) (interval uint64, rest int64) {
 	i := len(counts) - 1
 	for ; counts[i] < n; i-- {
 		n -= counts[i]
 	}
-	return uint32(i), n
+	return uint64(i), n
 }
 
 // count counts the elements by intervals of their magnitude.
-func (d *Dense[T]) count(interval func(magnitude uint32) (i uint16, counts bool)) []int64 {
+func (d *Dense[T]) count(interval func(magnitude uint64) (i uint16, counts bool)) []int64 {
 	all := make([]int64, 1<<16)
 	var mu sync.Mutex
 	par.Range(len(d.Data), 1<<20, func(lo, hi int) {
@@ -71,7 +88,7 @@ func (d *Dense[T]) count(interval func(magnitude uint32) (i uint16, counts bool)
 }
 
 // keepFrom returns the elements of a magnitude above least, and the first so many of just that.
-func (d *Dense[T]) keepFrom(least uint32, ties int64) *CSR[T] {
+func (d *Dense[T]) keepFrom(least uint64, ties int64) *CSR[T] {
 	a := &CSR[T]{Rows: d.Rows, Cols: d.Cols, RowPtr: make([]int64, d.Rows+1)}
 	equal := make([]int64, d.Rows) // elements of just that magnitude in each row, and then how many may be kept from there on
 	rows := func(f func(i int)) {

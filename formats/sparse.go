@@ -28,8 +28,8 @@ type Sparse interface {
 func (a *CSR[T]) sealed() {}
 
 // Dispatch calls the function for a's element type and returns its result. The functions are usually one
-// generic function: Dispatch(a, f[half.F16], f[half.BF16], f[float32]).
-func Dispatch[R any](a Sparse, f16 func(*CSR[half.F16]) R, bf16 func(*CSR[half.BF16]) R, f32 func(*CSR[float32]) R) R {
+// generic function: Dispatch(a, f[half.F16], f[half.BF16], f[float32], f[float64]).
+func Dispatch[R any](a Sparse, f16 func(*CSR[half.F16]) R, bf16 func(*CSR[half.BF16]) R, f32 func(*CSR[float32]) R, f64 func(*CSR[float64]) R) R {
 	if a != nil {
 		a = a.Sparse() // a type that embeds a *CSR has its methods
 	}
@@ -40,6 +40,8 @@ func Dispatch[R any](a Sparse, f16 func(*CSR[half.F16]) R, bf16 func(*CSR[half.B
 		return bf16(a)
 	case *CSR[float32]:
 		return f32(a)
+	case *CSR[float64]:
+		return f64(a)
 	}
 	panic(fmt.Sprintf("formats: no matrix: %v", a)) // nil: Sparse is sealed
 }

@@ -31,7 +31,7 @@ func TestSparse(t *testing.T) {
 		}
 		for _, typ := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
 			a := formats.ConvertTo(f32, typ)
-			if got := formats.Dispatch(a, typeName[half.F16], typeName[half.BF16], typeName[float32]); got != typ || a.Type() != typ {
+			if got := formats.Dispatch(a, typeName[half.F16], typeName[half.BF16], typeName[float32], typeName[float64]); got != typ || a.Type() != typ {
 				t.Fatalf("a matrix of %v is dispatched as %v", typ, got)
 			}
 			if formats.ConvertTo(a, typ) != a {
@@ -40,7 +40,7 @@ func TestSparse(t *testing.T) {
 			want := formats.Convert[float32](a)
 			checkRange(t, a, want)
 			c := a.Clone()
-			formats.Dispatch(c, spoil[half.F16], spoil[half.BF16], spoil[float32])
+			formats.Dispatch(c, spoil[half.F16], spoil[half.BF16], spoil[float32], spoil[float64])
 			ptr, idx := c.Pattern()
 			clear(ptr)
 			clear(idx)
@@ -91,7 +91,7 @@ func TestEmbedded(t *testing.T) {
 	if formats.Convert[float32](a) != a.CSR {
 		t.Error("a conversion to the same type copies")
 	}
-	if got := formats.Dispatch(a, typeName[half.F16], typeName[half.BF16], typeName[float32]); got != dtype.F32 {
+	if got := formats.Dispatch(a, typeName[half.F16], typeName[half.BF16], typeName[float32], typeName[float64]); got != dtype.F32 {
 		t.Errorf("dispatched as %v", got)
 	}
 }

@@ -15,7 +15,7 @@ func Transpose(a Encoded) Encoded {
 	if c, ok := a.(interface{ transposed() Encoded }); ok {
 		return c.transposed()
 	}
-	return Dispatch(a.Sparse(), transposed[half.F16], transposed[half.BF16], transposed[float32])
+	return Dispatch(a.Sparse(), transposed[half.F16], transposed[half.BF16], transposed[float32], transposed[float64])
 }
 
 func transposed[T Value](a *CSR[T]) Encoded { return a.Transpose() }

@@ -128,7 +128,7 @@ func measureGroup[T formats.Value](ctx context.Context, j *job, plan *spmm.Group
 		return timings{}, last, err
 	}
 	ts, err := timeRuns(j, p, func(times int) (spmm.Timing, error) {
-		t, err := plan.Repeat(ctx, times, j.alpha, b, j.beta, y, e)
+		t, err := plan.Repeat(ctx, times, float64(j.alpha), b, float64(j.beta), y, e)
 		for d := range t.Each {
 			t.Each[d].Device /= time.Duration(times)
 			t.Each[d].Host /= time.Duration(times)
@@ -147,7 +147,7 @@ func measureGroup[T formats.Value](ctx context.Context, j *job, plan *spmm.Group
 		if err := begin(); err != nil {
 			return ts, last, err
 		}
-		if _, err := plan.Run(ctx, j.alpha, b, j.beta, y, e); err != nil {
+		if _, err := plan.Run(ctx, float64(j.alpha), b, float64(j.beta), y, e); err != nil {
 			return ts, last, err
 		}
 	}
@@ -169,7 +169,7 @@ func measureBlocks[T formats.Value](ctx context.Context, j *job, plan *spmm.Grou
 			if q.c0 != nil {
 				copy(c.Data, q.c0.Data)
 			}
-			if last, err = spmm.MultiplyGroup(ctx, plan, j.alpha, q.b, j.beta, c, e); err != nil {
+			if last, err = spmm.MultiplyGroup(ctx, plan, float64(j.alpha), q.b, float64(j.beta), c, e); err != nil {
 				return spmm.Timing{}, err
 			}
 		}

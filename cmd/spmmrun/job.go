@@ -341,7 +341,7 @@ func measure[T formats.Value](ctx context.Context, j *job, plan *spmm.Plan, q *o
 			return ts, err
 		}
 	}
-	ts, err = timeRuns(j, p, func(times int) (spmm.Timing, error) { return plan.Repeat(ctx, times, j.alpha, b, j.beta, y, e) })
+	ts, err = timeRuns(j, p, func(times int) (spmm.Timing, error) { return plan.Repeat(ctx, times, float64(j.alpha), b, float64(j.beta), y, e) })
 	if err != nil {
 		return ts, err
 	}
@@ -349,7 +349,7 @@ func measure[T formats.Value](ctx context.Context, j *job, plan *spmm.Plan, q *o
 		if err := y.Upload(ctx, q.c0); err != nil {
 			return ts, err
 		}
-		if _, err := plan.Run(ctx, j.alpha, b, j.beta, y, e); err != nil {
+		if _, err := plan.Run(ctx, float64(j.alpha), b, float64(j.beta), y, e); err != nil {
 			return ts, err
 		}
 	}

@@ -409,7 +409,7 @@ func (q *shared[T]) joinVerdicts(r *ranks, v *verifyReport) error {
 // sampled returns the product of those of this rank's rows that are checked, with the columns that they meet alone, and the
 // numbers of the rows within C. In reproducible mode B has one more row, with the largest elements of all of B's columns.
 func (q *shared[T]) sampled(j *job, r *ranks, compute dtype.Type, c *formats.Dense[float32]) (oracle.Problem, *formats.Dense[float32], []int, error) {
-	p := oracle.Problem{Alpha: j.alpha, Beta: j.beta, Epilogue: q.epilogue, Compute: compute, Out: dtype.F32}
+	p := oracle.Problem{Alpha: float64(j.alpha), Beta: float64(j.beta), Epilogue: q.epilogue, Compute: compute, Out: dtype.F32}
 	a := formats.Convert[float32](q.share.A)
 	rows := make([]int, a.Rows)
 	for i := range rows {

@@ -29,7 +29,7 @@ func verify[T formats.Value](ctx context.Context, j *job, done multiplied, q *op
 	}
 	q32 := oracle.Problem{
 		Quantised: q.quantised, A: formats.Convert[float32](q.a()), B: convertDense[float32](q.b), C: q.c0,
-		Alpha: j.alpha, Beta: j.beta, Epilogue: q.epilogue, Compute: done.info.Precision, Out: dtype.F32,
+		Alpha: float64(j.alpha), Beta: float64(j.beta), Epilogue: q.epilogue, Compute: done.info.Precision, Out: dtype.F32,
 	}
 	r, err := oracle.Check(ctx, q32, c, sample)
 	if err != nil {

@@ -5,12 +5,17 @@ package oracle
 import (
 	"fmt"
 	"math"
+
+	"github.com/spmmrun/spmm/dtype"
 )
 
-// Epilogue makes act(x + bias) of x = alpha·A·B + beta·C. The zero Epilogue does nothing.
-type Epilogue struct {
+// Epilogue is that of a Problem.
+type Epilogue = EpilogueOf[float32]
+
+// EpilogueOf makes act(x + bias) of x = alpha·A·B + beta·C. The zero EpilogueOf does nothing.
+type EpilogueOf[T Number] struct {
 	// One of the biases may be given: RowBias has an element for each row of C, ColBias one for each column.
-	RowBias, ColBias []float32
+	RowBias, ColBias []T
 	Activation       Activation
 }
 
@@ -26,12 +31,12 @@ const (
 )
 
 // none tells whether nothing is asked for.
-func (e Epilogue) none() bool {
+func (e EpilogueOf[T]) none() bool {
 	return e.RowBias == nil && e.ColBias == nil && e.Activation == NoActivation
 }
 
 // bias returns what is added to element (i, j), 0 if there is no bias.
-func (e Epilogue) bias(i, j int) float32 {
+func (e EpilogueOf[T]) bias(i, j int) T {
 	switch {
 	case e.RowBias != nil:
 		return e.RowBias[i]
@@ -60,18 +65,22 @@ func (a Activation) slope() float64 { return [...]float64{1, 1, 1.13, 1.1}[a] }
 func (a Activation) error() float64 { return [...]float64{0, 0, 0x1p-20, 0x1p-20}[a] }
 
 // apply returns the activation of x, which has its bias already, and the bound on its error, given that of x without.
-func (e Epilogue) apply(x, bound float64) (float64, float64) {
+func (e EpilogueOf[T]) apply(x, bound float64, compute dtype.Type) (float64, float64) {
+	unit, least, adds := 0x1p-23, 0x1p-126, e.Activation.error()
+	if compute == dtype.F64 {
+		unit, least, adds = 0x1p-52, 0x1p-1022, adds*0x1p-28
+	}
 	if e.RowBias != nil || e.ColBias != nil {
-		bound += 0x1p-23*(math.Abs(x)+bound) + 0x1p-126
+		bound += unit*(math.Abs(x)+bound) + least
 	}
 	if e.Activation == NoActivation {
 		return x, bound
 	}
-	return e.Activation.of(x), e.Activation.slope()*bound + e.Activation.error()*(math.Abs(x)+bound) + 0x1p-126
+	return e.Activation.of(x), e.Activation.slope()*bound + adds*(math.Abs(x)+bound) + least
 }
 
 // check refuses biases that do not fit a C of rows×cols.
-func (e Epilogue) check(rows, cols int) error {
+func (e EpilogueOf[T]) check(rows, cols int) error {
 	switch {
 	case e.RowBias != nil && e.ColBias != nil:
 		return fmt.Errorf("a row bias and a column bias: one of them is possible")

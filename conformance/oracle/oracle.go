@@ -6,7 +6,7 @@
 //
 //	|c − c*| ≤ γ(1+γ)·Σ|a||b|,  γ = 3·(n+σ)·2⁻²³
 //
-// with c* the exact dot product. docs/bound.md derives it, and what alpha, beta and an epilogue add.
+// with c* the exact dot product, and 2⁻⁵² in place of 2⁻²³ where it is computed in f64. docs/bound.md derives it, and what alpha, beta and an epilogue add.
 package oracle
 
 import (
@@ -22,15 +22,21 @@ import (
 	"github.com/spmmrun/spmm/formats"
 )
 
-// Problem is one multiplication to check: Alpha·A·B + Beta·C, with an epilogue. All matrices are float32, which f16 and
-// bf16 ones convert to exactly (formats.Convert); leading dimensions and orders are free.
-type Problem struct {
-	A           *formats.CSR[float32]
-	B           *formats.Dense[float32]
-	C           *formats.Dense[float32] // before; may be nil when Beta is 0
-	Alpha, Beta float32
-	Epilogue    Epilogue
-	Compute     dtype.Type // how products were formed: TF32 cuts operands; otherwise exactly
+// Number is the type that numbers are held in: float32, which f16 and bf16 ones convert to exactly (formats.Convert), or
+// float64.
+type Number interface{ float32 | float64 }
+
+// Problem is one whose numbers float32 holds.
+type Problem = ProblemOf[float32]
+
+// ProblemOf is one multiplication to check: Alpha·A·B + Beta·C, with an epilogue. Leading dimensions and orders are free.
+type ProblemOf[T Number] struct {
+	A           *formats.CSR[T]
+	B           *formats.Dense[T]
+	C           *formats.Dense[T] // before; may be nil when Beta is 0
+	Alpha, Beta float64           // numbers of float32, unless Compute is F64
+	Epilogue    EpilogueOf[T]
+	Compute     dtype.Type // how products were formed: TF32 cuts operands, F64 has sums in f64; otherwise exactly, with sums in f32
 	Out         dtype.Type // what outputs were rounded to
 	Splits      int        // partial sums of a row, 0 or 1 for none
 	// Quantised, if set, is the matrix to multiply with: A has its pattern, and values that are not looked at.
@@ -65,7 +71,7 @@ func (w *Wrong) Error() string {
 
 // Check checks outputs got of p. sample bounds the number of outputs checked, spread evenly over the
 // matrix in a fixed way; 0 checks all. Rows are shared out over the cores.
-func Check(ctx context.Context, p Problem, got *formats.Dense[float32], sample int64) (Result, error) {
+func Check[T Number](ctx context.Context, p ProblemOf[T], got *formats.Dense[T], sample int64) (Result, error) {
 	rows, n := p.A.Rows, p.B.Cols
 	if got.Rows != rows || got.Cols != n || p.B.Rows != p.A.Cols {
 		return Result{}, fmt.Errorf("C is %d×%d, A is %d×%d, B is %d×%d", got.Rows, got.Cols, rows, p.A.Cols, p.B.Rows, n)
@@ -217,12 +223,12 @@ func (d *Dot) Value() float64 {
 }
 
 // At returns the dot product of row i of a and column j of b.
-func At(a *formats.CSR[float32], b *formats.Dense[float32], i, j int) *Dot {
+func At[T Number](a *formats.CSR[T], b *formats.Dense[T], i, j int) *Dot {
 	d := &Dot{}
 	for k := a.RowPtr[i]; k < a.RowPtr[i+1]; k++ {
-		x, y := a.Val[k], b.At(int(a.ColIdx[k]), j)
-		t := float64(x) * float64(y)
-		if t-t != 0 {
+		x, y := float64(a.Val[k]), float64(b.At(int(a.ColIdx[k]), j))
+		t := x * y
+		if x-x != 0 || y-y != 0 {
 			d.Class = d.Class.join(Of(t))
 		}
 		if d.Class == Finite {
@@ -237,8 +243,9 @@ func At(a *formats.CSR[float32], b *formats.Dense[float32], i, j int) *Dot {
 
 // Row returns the dot products of row i of a and all columns of b, as At does one by one. Most sums are exact in float64:
 // those are added up side by side.
-func Row(a *formats.CSR[float32], b *formats.Dense[float32], i int) []Dot {
+func Row[T Number](a *formats.CSR[T], b *formats.Dense[T], i int) []Dot {
 	n := b.Cols
+	_, wide := any(T(0)).(float64)
 	dots, sums, abs, lost := make([]Dot, n), make([]float64, n), make([]float64, n), make([]float64, n)
 	if b.ColMajor {
 		for j := range dots {
@@ -253,6 +260,9 @@ func Row(a *formats.CSR[float32], b *formats.Dense[float32], i int) []Dot {
 			s := sums[j] + t
 			part := s - sums[j]
 			lost[j] += math.Abs((sums[j] - (s - part)) + (t - part)) // as in AddProduct; NaN where something is not finite
+			if wide && inexact(x, float64(y), t) {
+				lost[j] = math.NaN()
+			}
 			sums[j] = s
 			abs[j] += math.Abs(t)
 		}
@@ -267,28 +277,36 @@ func Row(a *formats.CSR[float32], b *formats.Dense[float32], i int) []Dot {
 	return dots
 }
 
+// inexact tells whether t is not surely the product of x and y, which is that of float32 numbers.
+func inexact(x, y, t float64) bool {
+	if float64(float32(x)) == x && float64(float32(y)) == y {
+		return false
+	}
+	return !(math.FMA(x, y, -t) == 0 && (math.Abs(t) > 0x1p-900 || x == 0 || y == 0))
+}
+
 // AtQuantised is At for a quantised matrix. Its entries are the exact products of their scales and values, which two
 // numbers of float32 hold together.
-func AtQuantised(a *formats.Quantised, b *formats.Dense[float32], i, j int) *Dot {
+func AtQuantised[T Number](a *formats.Quantised, b *formats.Dense[T], i, j int) *Dot {
 	d := &Dot{Scale: 1}
 	last := -1
 	for k := a.RowPtr[i]; k < a.RowPtr[i+1]; k++ {
 		col := int(a.ColIdx[k])
-		scale, q, y := float64(a.Scale(i, col)), float64(formats.Level(a.Kind, a.Q[k])), b.At(col, j)
+		scale, q, y := float64(a.Scale(i, col)), float64(formats.Level(a.Kind, a.Q[k])), float64(b.At(col, j))
 		x := scale * q // of 31 bits: exact
-		hi := float32(x)
+		hi := float64(float32(x))
 		d.Entries++
 		if group := col / formats.ScaleCols; group != last {
 			last = group
 			d.Groups++
 		}
-		t := x * float64(y) // less than 2⁻⁵³ of it off
+		t := x * y // less than 2⁻⁵³ of it off
 		d.Class = d.Class.join(Of(t))
 		if d.Class == Finite {
 			d.Sum.AddProduct(hi, y)
-			d.Sum.AddProduct(float32(x-float64(hi)), y)
+			d.Sum.AddProduct(x-hi, y)
 			d.Abs += math.Abs(t)
-			d.Raw += math.Abs(q * float64(y))
+			d.Raw += math.Abs(q * y)
 			d.Scale = math.Max(d.Scale, math.Abs(scale))
 		}
 	}
@@ -297,7 +315,7 @@ func AtQuantised(a *formats.Quantised, b *formats.Dense[float32], i, j int) *Dot
 }
 
 // dot is the exact product for output (i, j).
-func (p *Problem) dot(i, j int) *Dot {
+func (p *ProblemOf[T]) dot(i, j int) *Dot {
 	if p.Quantised != nil {
 		return AtQuantised(p.Quantised, p.B, i, j)
 	}
@@ -305,16 +323,16 @@ func (p *Problem) dot(i, j int) *Dot {
 }
 
 // one judges output (i, j).
-func (p *Problem) one(i, j int, got *formats.Dense[float32]) verdict {
+func (p *ProblemOf[T]) one(i, j int, got *formats.Dense[T]) verdict {
 	d := p.dot(i, j)
 	c := float64(got.At(i, j))
 	old := 0.0
 	if p.Beta != 0 {
-		old = float64(p.C.At(i, j)) * float64(p.Beta)
+		old = float64(p.C.At(i, j)) * p.Beta
 	}
 	class := d.Class
 	if class != Finite {
-		class = Of(class.value() * float64(p.Alpha))
+		class = Of(class.value() * p.Alpha)
 	}
 	e, bias := p.Epilogue, float64(p.Epilogue.bias(i, j))
 	class = class.join(Of(old)).join(Of(bias))
@@ -325,17 +343,27 @@ func (p *Problem) one(i, j int, got *formats.Dense[float32]) verdict {
 		}
 		return verdict{ratio: math.Inf(1), wrong: &Wrong{i, j, c, want, 0}}
 	}
-	alpha := math.Abs(float64(p.Alpha))
-	want := math.FMA(float64(p.Alpha), d.Sum.Float64(), old) + bias
+	alpha := math.Abs(p.Alpha)
+	want := math.FMA(p.Alpha, d.Sum.Float64(), old) + bias
 	bound := alpha*(Bound(d.Entries, p.Splits+d.Groups, d.Abs, p.Compute)+underflow(d)) + scaling(alpha*d.Abs, math.Abs(old), p)
-	want, bound = e.apply(want, bound)
+	if p.Compute == dtype.F64 { // what is wanted is rounded itself: three times at most
+		bound += 0x1p-51 * (alpha*d.Abs + math.Abs(old) + math.Abs(bias))
+	}
+	want, bound = e.apply(want, bound, p.Compute)
 	bound += rounding(math.Abs(want)+bound, p.Out)
+	if p.Compute == dtype.F64 && p.Out == dtype.F32 {
+		bound += math.Max(math.Abs(want)*0x1p-24, 0x1p-150)
+	}
 	if overflows(math.Abs(want)+bound, p.Out) && math.IsInf(c, 0) && math.Signbit(c) == math.Signbit(want) {
 		return verdict{}
 	}
 	// A step may overflow even where the sum does not: then C may be infinite or NaN, or what an activation makes of that.
+	sums := dtype.F32
+	if p.Compute == dtype.F64 {
+		sums = dtype.F64
+	}
 	all := alpha*d.Abs + math.Abs(old) + math.Abs(bias)
-	if (Of(c) != Finite || e.Activation != NoActivation && c == 0) && (overflows(alpha*d.Abs, dtype.F32) || overflows(d.Raw, dtype.F32) || overflows(math.Abs(old), dtype.F32)) {
+	if (Of(c) != Finite || e.Activation != NoActivation && c == 0) && (overflows(alpha*d.Abs, sums) || overflows(d.Raw, sums) || overflows(math.Abs(old), sums)) {
 		return verdict{}
 	}
 	err := math.Abs(c - want)
@@ -355,12 +383,16 @@ func (p *Problem) one(i, j int, got *formats.Dense[float32]) verdict {
 // Bound is γ(1+γ)·abs, with the operands' rounding when products are formed in tf32, and the underflow
 // of as many products as there are entries.
 func Bound(entries, splits int, abs float64, compute dtype.Type) float64 {
-	gamma := 3 * float64(entries+max(splits, 0)) * 0x1p-23
+	unit, least := 0x1p-23, 0x1p-126
+	if compute == dtype.F64 {
+		unit, least = 0x1p-52, 0x1p-1022
+	}
+	gamma := 3 * float64(entries+max(splits, 0)) * unit
 	bound := gamma * (1 + gamma) * abs
 	if compute == dtype.TF32 {
 		bound += 0x1p-9 * abs // two operands cut to 11 bits: 2·2⁻¹⁰, and their product's cross term
 	}
-	return bound + float64(entries)*0x1p-126
+	return bound + float64(entries)*least
 }
 
 // underflow bounds what products without their scales lose where they may be flushed to zero: kernels form them of values
@@ -373,9 +405,12 @@ func underflow(d *Dot) float64 {
 }
 
 // scaling bounds the roundings of alpha·x + beta·c.
-func scaling(x, old float64, p *Problem) float64 {
-	if p.Alpha == 1 && p.Beta == 0 {
+func scaling[T Number](x, old float64, p *ProblemOf[T]) float64 {
+	switch {
+	case p.Alpha == 1 && p.Beta == 0:
 		return 0
+	case p.Compute == dtype.F64:
+		return 0x1p-51 * (x + old) * (1 + 0x1p-20)
 	}
 	return 0x1p-22 * (x + old) * (1 + 0x1p-20)
 }
@@ -387,6 +422,8 @@ func rounding(x float64, t dtype.Type) float64 {
 		return math.Max(x*0x1p-11, 0x1p-25)
 	case dtype.BF16:
 		return math.Max(x*0x1p-8, 0x1p-134)
+	case dtype.F64:
+		return x * 0x1p-52
 	}
 	return 0
 }
@@ -398,6 +435,8 @@ func overflows(x float64, t dtype.Type) bool {
 		return x >= 65520
 	case dtype.BF16:
 		return x >= 0x1.ffp127
+	case dtype.F64:
+		return math.IsInf(x, 1)
 	}
 	return x > math.MaxFloat32
 }

@@ -24,20 +24,32 @@ func anyFloat(t *rapid.T, name string) float32 {
 
 // Sums that one float64 holds, and those that it does not hold from some addition on, at every exponent.
 func TestAccumulatorIsExact(t *testing.T) {
+	t.Run("float32", func(t *testing.T) { testAccumulator(t, 700, false) })
+	t.Run("float64", func(t *testing.T) { testAccumulator(t, 4400, true) })
+}
+
+// testAccumulator adds products, of float64 numbers if wide, some of which float32 holds.
+func testAccumulator(t *testing.T, prec uint, wide bool) {
 	rapid.Check(t, func(t *rapid.T) {
+		draw := func(name string) float64 {
+			if wide && rapid.Bool().Draw(t, name+" is wide") {
+				return rapid.Float64().Filter(func(x float64) bool { return math.Abs(x) < 0x1p500 }).Draw(t, name)
+			}
+			return float64(anyFloat(t, name))
+		}
 		var a oracle.Accumulator
-		want := new(big.Float).SetPrec(700)
+		want := new(big.Float).SetPrec(prec)
 		near := rapid.IntRange(0, 40).Draw(t, "near") // so many small whole numbers come first
 		scale := math.Ldexp(1, rapid.IntRange(-149, 110).Draw(t, "scale"))
 		for i := range rapid.IntRange(0, 40).Draw(t, "n") {
-			x, y := anyFloat(t, "x"), anyFloat(t, "y")
+			x, y := draw("x"), draw("y")
 			if i < near {
-				x = float32(scale * float64(rapid.IntRange(-1000, 1000).Draw(t, "whole x")))
-				y = float32(scale * float64(rapid.IntRange(-1000, 1000).Draw(t, "whole y")))
+				x = scale * float64(rapid.IntRange(-1000, 1000).Draw(t, "whole x"))
+				y = scale * float64(rapid.IntRange(-1000, 1000).Draw(t, "whole y"))
 			}
 			a.AddProduct(x, y)
-			p := new(big.Float).SetPrec(700).SetFloat64(float64(x))
-			want.Add(want, p.Mul(p, new(big.Float).SetPrec(700).SetFloat64(float64(y))))
+			p := new(big.Float).SetPrec(prec).SetFloat64(x)
+			want.Add(want, p.Mul(p, new(big.Float).SetPrec(prec).SetFloat64(y)))
 			if rapid.Bool().Draw(t, "cancel") {
 				a.AddProduct(-x, y)
 				want.Sub(want, p)
@@ -64,7 +76,7 @@ func TestCheck(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		b, old, got []float32
-		alpha, beta float32
+		alpha, beta float64
 		bad         int64
 	}{
 		{"right", []float32{3, 9, 5}, nil, []float32{13, 0}, 1, 0, 0},
@@ -157,7 +169,7 @@ func TestCheckShapes(t *testing.T) {
 
 func BenchmarkAddProduct(b *testing.B) {
 	var a oracle.Accumulator
-	x, y := float32(1.7), float32(-3e-5)
+	x, y := 1.699999988079071, -2.9999999242136255e-05 // of float32
 	for b.Loop() {
 		a.AddProduct(x, y)
 	}

@@ -49,7 +49,7 @@ func problem(t *rapid.T) oracle.Problem {
 		p.B.Data[i] = of()
 	}
 	if rapid.Bool().Draw(t, "beta") {
-		p.Alpha, p.Beta, p.C = anyFloat(t, "alpha"), anyFloat(t, "beta"), formats.NewDense[float32](m, n)
+		p.Alpha, p.Beta, p.C = float64(anyFloat(t, "alpha")), float64(anyFloat(t, "beta")), formats.NewDense[float32](m, n)
 		for i := range p.C.Data {
 			p.C.Data[i] = anyFloat(t, "c")
 		}
@@ -105,7 +105,7 @@ func TestReproducibleIsDefined(t *testing.T) {
 					if p.Beta != 0 {
 						old = p.C.At(i, j)
 					}
-					want = rfx.Scale(p.Alpha, want, p.Beta, old)
+					want = rfx.Scale(float32(p.Alpha), want, float32(p.Beta), old)
 					if p.Epilogue.RowBias != nil {
 						want = rfx.Biased(want, p.Epilogue.RowBias[i])
 					}

@@ -85,7 +85,7 @@ func (s *solver) filter(ctx context.Context, vectors *mat.Dense, bound float64) 
 		return nil, err
 	}
 	last, next := s.x, s.y
-	alpha, beta := float32(1/bound), float32(0)
+	alpha, beta := 1/bound, 0.0
 	var started []*spmm.Pending
 	for range degree {
 		p, err := s.plan.Start(ctx, alpha, last, beta, next)
@@ -94,7 +94,7 @@ func (s *solver) filter(ctx context.Context, vectors *mat.Dense, bound float64) 
 		}
 		started = append(started, p)
 		last, next = next, last
-		alpha, beta = float32(2/bound), -1
+		alpha, beta = 2/bound, -1
 	}
 	for _, p := range started {
 		t, err := p.Wait(ctx)

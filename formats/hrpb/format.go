@@ -20,8 +20,8 @@ var Format = formats.Format{
 		{Name: "block-cols", Default: 16, Usage: "active columns of a block"},
 		{Name: "order", Default: 1, Usage: "1: rows that share columns may come to lie in one panel; 0: rows stay in their order"},
 	},
-	Pack: formats.ByType(encode[half.F16], encode[half.BF16], encode[float32]),
-	New:  formats.NewOf[Matrix[half.F16], Matrix[half.BF16], Matrix[float32]],
+	Pack: formats.ByType64(encode[half.F16], encode[half.BF16], encode[float32], encode[float64]),
+	New:  formats.NewOf64[Matrix[half.F16], Matrix[half.BF16], Matrix[float32], Matrix[float64]],
 }
 
 func encode[T formats.Value](a *formats.CSR[T], o map[string]int) (formats.Encoded, error) {

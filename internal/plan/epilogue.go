@@ -97,7 +97,15 @@ var plain biased
 // maxBiasShift is what the parameter `store` of kernels holds (spec.Problem.StoreWord).
 const maxBiasShift = 15
 
-// stageBias returns the epilogue for block (i, j) of C. Where the bias is not f32, or does not begin with the block,
+// biasType is the type in which kernels take a bias: f64 where sums or what is stored are.
+func (w *composer) biasType() dtype.Type {
+	if w.c.Type == dtype.F64 {
+		return dtype.F64
+	}
+	return w.m.variant.Sums()
+}
+
+// stageBias returns the epilogue for block (i, j) of C. Where the bias is of another type, or does not begin with the block,
 // it adds the launch that copies the block's part of it.
 func (w *composer) stageBias(i, j int) (biased, error) {
 	e := biased{Epilogue: w.epilogue}
@@ -114,10 +122,11 @@ func (w *composer) stageBias(i, j int) (biased, error) {
 	if from.lines() > 1 {
 		apart = from.ld
 	}
-	if from.typ == dtype.F32 && first == 0 && !from.loose && apart <= 1<<maxBiasShift && bits.OnesCount(uint(apart)) == 1 {
+	if to := w.biasType(); from.typ == to && first == 0 && !from.loose && apart <= 1<<maxBiasShift && bits.OnesCount(uint(apart)) == 1 {
 		e.bias, e.BiasShift = buf, uint32(bits.TrailingZeros(uint(apart)))
 		return e, nil
 	}
-	e.bias = w.l.bias.atLeast(int64(n) * 4)
-	return e, w.copyVector(buf, from.typ, first, apart, n, e.bias)
+	to := w.biasType()
+	e.bias = w.l.bias.atLeast(int64(n) * int64(to.Size()))
+	return e, w.copyVector(buf, from.typ, first, apart, n, e.bias, to)
 }

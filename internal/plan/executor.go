@@ -19,8 +19,8 @@ type executor interface {
 	settle(ctx context.Context, l *launcher, b *Tensor) (*resident, error)
 	// recordable tells why a product cannot be recorded before B is known, if it cannot.
 	recordable() error
-	// takes refuses an epilogue that cannot be applied.
-	takes(e spec.Epilogue) error
+	// takes refuses operands of types, and an epilogue, that cannot be multiplied with.
+	takes(q product) error
 	// columns adds the launches that compute block j of C's columns.
 	columns(w *composer, j int) error
 	// operands returns the bytes that an element of B and C takes at most on its way, and the type in which the kernel
@@ -44,14 +44,14 @@ type executor interface {
 	close() error
 }
 
-// fast sums in f32, in the order of the kernel of the matrix's format.
+// fast sums in f32, or data of f64 in f64, in the order of the kernel of the matrix's format.
 type fast struct{ *resident }
 
 func (f fast) settle(context.Context, *launcher, *Tensor) (*resident, error) { return f.resident, nil }
 
 func (f fast) recordable() error { return f.onDevice() }
 
-func (f fast) takes(spec.Epilogue) error { return nil }
+func (f fast) takes(product) error { return nil }
 
 // columns multiplies each part of the matrix by the block of B. Where the kernel cannot write C as it lies, it
 // writes alpha·A·B to a staging buffer, and kernel densecopy adds beta·C and applies the epilogue.
@@ -88,7 +88,7 @@ func (f fast) reproduced() (rfx.P, bool) { return 0, false }
 
 // multiply adds the launches of part i of A times block j of B, which b holds in every form that the kernel takes:
 // c = alpha·A·B + beta·c, with an epilogue.
-func (w *composer) multiply(i, j int, beta float32, e biased, c backend.Buffer, b ...backend.Buffer) error {
+func (w *composer) multiply(i, j int, beta float64, e biased, c backend.Buffer, b ...backend.Buffer) error {
 	l, err := w.m.launch(i, w.problem(i, j, beta, e.Epilogue))
 	if err != nil {
 		return err

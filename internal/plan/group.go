@@ -237,7 +237,7 @@ type GroupEpilogue struct {
 
 // Multiply computes c = alpha·A·b + beta·c for data in the host's memory, as Plan.Multiply does. Where a device fails, the
 // others stop and the error names it.
-func (g *GroupPlan) Multiply(ctx context.Context, alpha float32, b Dense, beta float32, c Dense, e GroupEpilogue) (GroupTiming, error) {
+func (g *GroupPlan) Multiply(ctx context.Context, alpha float64, b Dense, beta float64, c Dense, e GroupEpilogue) (GroupTiming, error) {
 	start := time.Now()
 	if g.all.right {
 		b, c = b.turned(), c.turned()
@@ -274,7 +274,7 @@ func (g *GroupPlan) tooMany(n int) error {
 }
 
 // multiply is Multiply of as many columns as there is memory for, B and C as the plan sees them.
-func (g *GroupPlan) multiply(ctx context.Context, alpha float32, b Dense, beta float32, c Dense, e GroupEpilogue, t *GroupTiming) error {
+func (g *GroupPlan) multiply(ctx context.Context, alpha float64, b Dense, beta float64, c Dense, e GroupEpilogue, t *GroupTiming) error {
 	es, err := g.epilogues(ctx, e, b.Cols, c.Type, t)
 	if err != nil {
 		return err
@@ -443,13 +443,13 @@ func (g *GroupPlan) lies(r role, t *GroupTensor, boxes []box, b, c dtype.Type) (
 
 // Run computes c = alpha·A·b + beta·c for tensors on the group's devices. What does not lie where the split needs it is copied
 // there before, and C back after.
-func (g *GroupPlan) Run(ctx context.Context, alpha float32, b *GroupTensor, beta float32, c *GroupTensor, e GroupEpilogue) (GroupTiming, error) {
+func (g *GroupPlan) Run(ctx context.Context, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, e GroupEpilogue) (GroupTiming, error) {
 	return g.Repeat(ctx, 1, alpha, b, beta, c, e)
 }
 
 // Repeat runs the same multiplication a number of times back to back; copies between devices are made once. With a beta other
 // than 0 each run adds to the last one's c.
-func (g *GroupPlan) Repeat(ctx context.Context, times int, alpha float32, b *GroupTensor, beta float32, c *GroupTensor, e GroupEpilogue) (GroupTiming, error) {
+func (g *GroupPlan) Repeat(ctx context.Context, times int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, e GroupEpilogue) (GroupTiming, error) {
 	start := time.Now()
 	t := newGroupTiming(len(g.plans))
 	switch {
@@ -511,7 +511,7 @@ func (g *GroupPlan) checkTensors(b, c *GroupTensor) error {
 
 // run starts the product on every device that has a part of it, and waits for all. Where the precision is found from B, a device
 // is not started before that is known, so each has a goroutine.
-func (g *GroupPlan) run(ctx context.Context, times int, alpha float32, b *GroupTensor, beta float32, c *GroupTensor, es []Epilogue, each []backend.Timing) error {
+func (g *GroupPlan) run(ctx context.Context, times int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, es []Epilogue, each []backend.Timing) error {
 	one := func(ctx context.Context, d int) (backend.Pending, error) {
 		p := g.plans[d]
 		if b.parts[d] == nil || c.parts[d] == nil {

@@ -17,7 +17,7 @@ import (
 type product struct {
 	b, c        *Tensor
 	bias        *Tensor // nil if the epilogue has none
-	alpha, beta float32
+	alpha, beta float64 // numbers of float32, unless sums are of f64
 	epilogue    spec.Epilogue
 	times       int
 }
@@ -27,13 +27,13 @@ type product struct {
 type key struct {
 	m           *resident
 	b, c, bias  *Tensor
-	alpha, beta uint32
+	alpha, beta uint64
 	epilogue    spec.Epilogue
 	times       int
 }
 
 func (q product) key(m *resident) key {
-	return key{m, q.b, q.c, q.bias, math.Float32bits(q.alpha), math.Float32bits(q.beta), q.epilogue, q.times}
+	return key{m, q.b, q.c, q.bias, math.Float64bits(q.alpha), math.Float64bits(q.beta), q.epilogue, q.times}
 }
 
 // launcher composes launches and keeps the last ones, with the buffers that they share.
@@ -187,7 +187,7 @@ func (w *composer) source(j int) (l layout, staged bool) {
 func (w *composer) target(i, j int) (l layout, staged bool) {
 	l = w.c.blockLayout(i, j)
 	if l.loose || !w.m.direct(l.typ, l.colMajor) {
-		return newLayout(l.rows, l.cols, dtype.F32, false), true
+		return newLayout(l.rows, l.cols, w.m.variant.Sums(), false), true
 	}
 	return l, false
 }
@@ -208,7 +208,7 @@ func (w *composer) stageB(j int) (backend.Buffer, error) {
 func (w *composer) stagedC(l layout) backend.Buffer { return w.l.c.atLeast(l.bytes()) }
 
 // problem describes part i of A times block j of B to the kernel.
-func (w *composer) problem(i, j int, beta float32, e spec.Epilogue) spec.Problem {
+func (w *composer) problem(i, j int, beta float64, e spec.Epilogue) spec.Problem {
 	from, _ := w.source(j)
 	to, _ := w.target(i, j)
 	return spec.Problem{
@@ -218,7 +218,7 @@ func (w *composer) problem(i, j int, beta float32, e spec.Epilogue) spec.Problem
 }
 
 // dense adds the launch that brings src into dst's order and type: dst = src + beta·dst, with an epilogue.
-func (w *composer) dense(src layout, sbuf backend.Buffer, dst layout, dbuf backend.Buffer, beta float32, e biased) error {
+func (w *composer) dense(src layout, sbuf backend.Buffer, dst layout, dbuf backend.Buffer, beta float64, e biased) error {
 	if src.rows == 0 || src.cols == 0 {
 		return nil
 	}
@@ -230,18 +230,18 @@ func (w *composer) dense(src layout, sbuf backend.Buffer, dst layout, dbuf backe
 }
 
 // copyVector adds the launch that copies n elements of a vector in src from number first on, which lie some elements
-// apart, to dst, side by side as f32.
-func (w *composer) copyVector(src backend.Buffer, t dtype.Type, first, apart, n int, dst backend.Buffer) error {
+// apart, to dst, side by side as elements of type to.
+func (w *composer) copyVector(src backend.Buffer, t dtype.Type, first, apart, n int, dst backend.Buffer, to dtype.Type) error {
 	return w.copy(src, dst, plain, densecopy.Op{
 		Rows: n, Cols: 1, Alpha: 1,
 		Src: densecopy.Layout{Type: t, First: first * apart, LD: apart},
-		Dst: densecopy.Layout{Type: dtype.F32, LD: 1},
+		Dst: densecopy.Layout{Type: to, LD: 1},
 	})
 }
 
 // copy adds the launch of kernel densecopy.
 func (w *composer) copy(src, dst backend.Buffer, e biased, op densecopy.Op) error {
-	v, err := densecopy.Variant(w.l.dev.Caps())
+	v, err := densecopy.Variant(w.l.dev.Caps(), op.Src.Type, op.Dst.Type)
 	if err != nil {
 		return err
 	}

@@ -127,12 +127,12 @@ func (o Options) validateWhole(a formats.Encoded) error {
 
 // Validate refuses options that no matrix and no device can make right, and those that exclude each other.
 func (o Options) Validate() error {
-	precisions := []dtype.Type{dtype.Invalid, dtype.F16, dtype.BF16, dtype.TF32, dtype.F32}
+	precisions := []dtype.Type{dtype.Invalid, dtype.F16, dtype.BF16, dtype.TF32, dtype.F32, dtype.F64}
 	switch {
 	case !o.anyFormat() && !slices.Contains(Formats(), o.Format):
 		return fmt.Errorf("Options.Format: unknown format %q (auto, %s)", o.Format, strings.Join(Formats(), ", "))
 	case !slices.Contains(precisions, o.Precision):
-		return fmt.Errorf("Options.Precision: %v: want f16, bf16, tf32 or f32", o.Precision)
+		return fmt.Errorf("Options.Precision: %v: want f16, bf16, tf32, f32 or f64", o.Precision)
 	case o.Quantise != dtype.Invalid && o.Quantise != dtype.S8 && o.Quantise != dtype.E4M3:
 		return fmt.Errorf("Options.Quantise: %v: want s8 or e4m3", o.Quantise)
 	case o.Cols < 0 || o.Cols > math.MaxInt32:
@@ -143,6 +143,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("Options.Whole: %d rows and %d entries", o.Whole.Rows, o.Whole.NNZ)
 	case o.Whole != (Extent{}) && (o.Reproducible != 0 || o.Tune || o.Transpose || o.Right || o.Quantise != dtype.Invalid):
 		return errors.New("Options.Whole is for fast mode, and for Tune, Transpose, Right and Quantise not set")
+	case o.Reproducible != 0 && o.Precision == dtype.F64:
+		return errors.New("Options.Precision: f64 is for fast mode: reproducible mode takes f16, bf16 and f32")
 	case o.Reproducible != 0 && o.Tune:
 		return errors.New("Options.Tune: tuning is for fast mode: reproducible mode chooses by prediction alone")
 	case o.Reproducible == 0 || o.Reproducible == AutoP:
@@ -159,7 +161,7 @@ func (o Options) validateQuantised() error {
 	switch {
 	case o.Reproducible != 0:
 		return errors.New("Options.Mode: a quantised matrix is multiplied with in fast mode only")
-	case o.Precision == dtype.F32 || o.Precision == dtype.TF32:
+	case o.Precision == dtype.F32 || o.Precision == dtype.TF32 || o.Precision == dtype.F64:
 		return fmt.Errorf("Options.Precision: %v: a quantised matrix is multiplied with in f16 or bf16", o.Precision)
 	}
 	return nil

@@ -202,6 +202,14 @@ func firstOf(x, y error) error {
 	return y
 }
 
+// sums is the type in which products are added up.
+func (p *Plan) sums() dtype.Type {
+	if p.Precision == dtype.F64 {
+		return dtype.F64
+	}
+	return dtype.F32
+}
+
 // Device returns the device that the plan is on.
 func (p *Plan) Device() *Device { return p.dev }
 

@@ -52,8 +52,8 @@ func (p *Plan) Attainable(ctx context.Context, n int, out dtype.Type, e Epilogue
 
 // checkResult refuses what no C can have: n columns (rows, with A on the right) of type out.
 func (p *Plan) checkResult(n int, out dtype.Type) error {
-	if out != dtype.F16 && out != dtype.BF16 && out != dtype.F32 {
-		return fmt.Errorf("C of %v: want f16, bf16 or f32", out)
+	if out != dtype.F16 && out != dtype.BF16 && out != dtype.F32 && out != dtype.F64 {
+		return fmt.Errorf("C of %v: want f16, bf16, f32 or f64", out)
 	}
 	return checkDim(n, p.what())
 }

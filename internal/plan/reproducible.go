@@ -27,7 +27,7 @@ const AutoP rfx.P = -1
 
 // ranges returns the range of each of a's rows.
 func ranges(a formats.Sparse) []rfx.Range {
-	return formats.Dispatch(a, rfx.Rows[half.F16], rfx.Rows[half.BF16], rfx.Rows[float32])
+	return formats.Dispatch(a, rfx.Rows[half.F16], rfx.Rows[half.BF16], rfx.Rows[float32], nil) // of f64 there are none
 }
 
 // reproducible computes RFX-p products.
@@ -53,6 +53,9 @@ type autoP struct {
 
 // newReproducible prepares a matrix for reproducible mode.
 func newReproducible(ctx context.Context, d *Device, a formats.Sparse, o Options) (*Plan, error) {
+	if o.precision(a) == dtype.F64 {
+		return nil, fmt.Errorf("a matrix of f64 in reproducible mode, which takes f16, bf16 and f32: ask for one of these as Options.Precision: %w", backend.ErrUnsupported)
+	}
 	m := formats.ConvertTo(a, o.precision(a).Storage())
 	r := &reproducible{bits: o.Reproducible}
 	if o.Reproducible == AutoP {
@@ -325,9 +328,12 @@ func (r *reproducible) scan(ctx context.Context, l *launcher, b *Tensor) ([]rfx.
 func (m *resident) layout(l layout) quantise.Layout { return kernel.Layout(m.variant, l.rows, l.cols) }
 
 // takes: what the other activations are is not defined to the bit.
-func (r *reproducible) takes(e spec.Epilogue) error {
-	if e.Activation != spec.NoActivation && e.Activation != spec.ReLU {
-		return fmt.Errorf("activation %v: reproducible mode has relu alone, whose bits are the same everywhere: %w", e.Activation, backend.ErrUnsupported)
+func (r *reproducible) takes(q product) error {
+	if q.b.Type == dtype.F64 || q.c.Type == dtype.F64 || q.bias != nil && q.bias.Type == dtype.F64 {
+		return fmt.Errorf("data of f64 in reproducible mode, which takes f16, bf16 and f32: %w", backend.ErrUnsupported)
+	}
+	if e := q.epilogue; e.Activation != spec.NoActivation && e.Activation != spec.ReLU {
+		return fmt.Errorf("activation %v: reproducible mode has relu alone, whose bits are the same everywhere: %w", q.epilogue.Activation, backend.ErrUnsupported)
 	}
 	return nil
 }

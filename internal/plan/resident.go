@@ -135,7 +135,7 @@ func (m *resident) staged(t dtype.Type, colMajor bool) bool {
 }
 
 func (m *resident) direct(t dtype.Type, colMajor bool) bool {
-	return (t == dtype.F32 || slices.Contains(m.variant.Out, t)) && (!colMajor || m.variant.AnyOrder)
+	return (t == m.variant.Sums() || slices.Contains(m.variant.Out, t)) && (!colMajor || m.variant.AnyOrder)
 }
 
 // operands: what is staged takes the larger of two element sizes.
@@ -145,7 +145,8 @@ func (m *resident) operands(b, c Shape) (in, out int, written dtype.Type) {
 		in = max(in, m.operand.Size())
 	}
 	if !m.direct(c.Type, c.ColMajor) {
-		out, written = max(out, dtype.F32.Size()), dtype.F32
+		sums := m.variant.Sums()
+		out, written = max(out, sums.Size()), sums
 	}
 	return in, out, written
 }
@@ -188,7 +189,7 @@ func cut(ctx context.Context, d *Device, e *encoded) (parts []*spec.Packed, rowB
 		return nil, 0, err
 	}
 	for {
-		ranges := (max(largest(parts), up64(int64(rowBlock))*align*4)-1)/limit + 1
+		ranges := (max(largest(parts), up64(int64(rowBlock))*align*int64(e.variant.Sums().Size()))-1)/limit + 1
 		if ranges == 1 {
 			return parts, rowBlock, nil
 		}

@@ -10,10 +10,13 @@ import (
 )
 
 // product describes a multiplication as the plan computes it, with its operands as the caller has them.
-func (p *Plan) product(alpha float32, b *Tensor, beta float32, c *Tensor, e Epilogue, times int) (product, error) {
+func (p *Plan) product(alpha float64, b *Tensor, beta float64, c *Tensor, e Epilogue, times int) (product, error) {
 	if p.right {
 		b, c = b.turned(), c.turned()
 		e.RowBias, e.ColBias = e.ColBias.turned(), e.RowBias.turned()
+	}
+	if p.sums() != dtype.F64 {
+		alpha, beta = float64(float32(alpha)), float64(float32(beta))
 	}
 	bias, epilogue, err := e.split()
 	return product{b: b, c: c, bias: bias, alpha: alpha, beta: beta, epilogue: epilogue, times: times}, err

@@ -13,13 +13,13 @@ import (
 
 // Run computes c = alpha·A·b + beta·c, with an epilogue; b is K×N and c is M×N, in any type and order. With A on the right it
 // is c = alpha·b·A + beta·c, b being N×K and c N×M. c is not read where beta is 0. The context is looked at between launches.
-func (p *Plan) Run(ctx context.Context, alpha float32, b *Tensor, beta float32, c *Tensor, e Epilogue) (backend.Timing, error) {
+func (p *Plan) Run(ctx context.Context, alpha float64, b *Tensor, beta float64, c *Tensor, e Epilogue) (backend.Timing, error) {
 	return p.Repeat(ctx, 1, alpha, b, beta, c, e)
 }
 
 // Repeat runs the same multiplication a number of times back to back, as a program that keeps the device
 // busy does; it serves to measure. With a beta other than 0 each run adds to the last one's c.
-func (p *Plan) Repeat(ctx context.Context, times int, alpha float32, b *Tensor, beta float32, c *Tensor, e Epilogue) (backend.Timing, error) {
+func (p *Plan) Repeat(ctx context.Context, times int, alpha float64, b *Tensor, beta float64, c *Tensor, e Epilogue) (backend.Timing, error) {
 	if times < 1 {
 		return backend.Timing{}, fmt.Errorf("%d repetitions: at least 1 is possible", times)
 	}
@@ -50,12 +50,12 @@ func (p *Plan) run(ctx context.Context, q product) (backend.Timing, error) {
 
 // Start is Run without the wait. Where B decides the precision, that is waited for. The operands may be closed at
 // once: buffers wait for the device before they are freed.
-func (p *Plan) Start(ctx context.Context, alpha float32, b *Tensor, beta float32, c *Tensor, e Epilogue) (backend.Pending, error) {
+func (p *Plan) Start(ctx context.Context, alpha float64, b *Tensor, beta float64, c *Tensor, e Epilogue) (backend.Pending, error) {
 	return p.start(ctx, 1, alpha, b, beta, c, e)
 }
 
 // start is Start of the same multiplication a number of times.
-func (p *Plan) start(ctx context.Context, times int, alpha float32, b *Tensor, beta float32, c *Tensor, e Epilogue) (backend.Pending, error) {
+func (p *Plan) start(ctx context.Context, times int, alpha float64, b *Tensor, beta float64, c *Tensor, e Epilogue) (backend.Pending, error) {
 	q, err := p.product(alpha, b, beta, c, e, times)
 	if err != nil {
 		return nil, err
@@ -190,5 +190,5 @@ func (p *Plan) check(q product) error {
 	if err := p.checkBias(q); err != nil {
 		return err
 	}
-	return p.exec.takes(q.epilogue)
+	return p.exec.takes(q)
 }

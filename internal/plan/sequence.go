@@ -42,7 +42,7 @@ func (d *Device) NewSequence() *Sequence { return &Sequence{dev: d, launcher: ne
 
 // Add appends c = alpha·A·b + beta·c, with an epilogue, where A is the plan's matrix. After an error the sequence is
 // as it was.
-func (s *Sequence) Add(p *Plan, alpha float32, b *Tensor, beta float32, c *Tensor, e Epilogue) error {
+func (s *Sequence) Add(p *Plan, alpha float64, b *Tensor, beta float64, c *Tensor, e Epilogue) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.takes(p); err != nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/spmmrun/spmm/backend"
@@ -108,7 +109,7 @@ func (m *resident) addPieces(ctx context.Context, s *setter, pt *part, first int
 		s.pieces = append(s.pieces, piece{dst: pt.bufs[at.array], slots: pt.enc.NNZ, first: first, full: at.full})
 		return nil
 	}
-	v, err := values.Variant(m.dev.Caps())
+	v, err := values.Variant(m.dev.Caps(), m.operand, m.operand)
 	if err != nil {
 		return err
 	}
@@ -169,8 +170,10 @@ func (m *resident) places(packed formats.Encoded, n int64) (at places, err error
 			return at, err
 		}
 		found = at.find16(backend.View[uint16](data(zero, name)), backend.View[uint16](data(low, name)), backend.View[uint16](data(high, name)))
+	} else if m.operand == dtype.F64 {
+		found = findWords(&at, backend.View[uint64](data(zero, name)), backend.View[uint64](data(low, name)))
 	} else {
-		found = at.find32(backend.View[uint32](data(zero, name)), backend.View[uint32](data(low, name)))
+		found = findWords(&at, backend.View[uint32](data(zero, name)), backend.View[uint32](data(low, name)))
 	}
 	if found != n {
 		return at, fmt.Errorf("format %s: %d of %d entries found in its arrays", packed.Format(), found, n)
@@ -184,7 +187,7 @@ func data(arrays []spec.Array, name string) []byte {
 }
 
 // find16 sets entries and full, given the array with zeros in place of values, and with the low and high digits of the
-// entries' numbers, each plus 1. It returns how many entries it found. find32 does so for numbers plus 1.
+// entries' numbers, each plus 1. It returns how many entries it found. findWords does so for numbers plus 1.
 func (at *places) find16(zero, low, high []uint16) (found int64) {
 	at.entries = make([]uint32, len(zero))
 	for s, x := range low {
@@ -197,11 +200,11 @@ func (at *places) find16(zero, low, high []uint16) (found int64) {
 	return found
 }
 
-func (at *places) find32(zero, number []uint32) (found int64) {
+func findWords[E uint32 | uint64](at *places, zero, number []E) (found int64) {
 	at.entries = make([]uint32, len(zero))
 	for s, x := range number {
 		if x != zero[s] {
-			at.entries[s] = x
+			at.entries[s] = uint32(x)
 			found++
 		}
 	}
@@ -209,9 +212,9 @@ func (at *places) find32(zero, number []uint32) (found int64) {
 	return found
 }
 
-// fullness tells how far slots beside those of entries are zero: see package values. quad and word are the slots of 16
-// bytes and of a word.
-func fullness[E uint16 | uint32](entries []uint32, zero []E, quad, word int) int {
+// fullness tells how far slots beside those of entries are zero: see package values. quad and word are the slots of four
+// words and of a word.
+func fullness[E uint16 | uint32 | uint64](entries []uint32, zero []E, quad, word int) int {
 	alone := func(together int) bool { // in runs of so many slots are only entries and zeros
 		for s := 0; s < len(entries); s += together {
 			held, other := uint32(0), E(0)
@@ -242,6 +245,8 @@ func (m *resident) packWith(packed formats.Encoded, n int64, bits func(i int64) 
 		packed, err = withBits(packed, n, func(i int64) half.F16 { return half.F16(bits(i)) })
 	case dtype.BF16:
 		packed, err = withBits(packed, n, func(i int64) half.BF16 { return half.BF16(bits(i)) })
+	case dtype.F64:
+		packed, err = withBits(packed, n, func(i int64) float64 { return math.Float64frombits(uint64(bits(i))) })
 	default:
 		x := make([]uint32, n)
 		for i := range x {
@@ -407,11 +412,11 @@ func (f fast) settings(ctx context.Context, l *launcher, g *given, v *Tensor) ([
 
 // set adds the launches that bring the values in src, those that op says, to their places.
 func (w *composer) set(s *setter, src backend.Buffer, op values.Op) error {
-	v, err := values.Variant(w.l.dev.Caps())
+	op.Dst = w.m.operand
+	v, err := values.Variant(w.l.dev.Caps(), op.Src, op.Dst)
 	if err != nil {
 		return err
 	}
-	op.Dst = w.m.operand
 	for _, p := range s.pieces {
 		if p.slots > 0 && (p.first >= op.Lo+op.Count || p.first+p.slots <= op.Lo) {
 			continue

@@ -174,7 +174,7 @@ func (r run) scatter(buf []byte, at, n int) {
 	}
 }
 
-// transpose sets dst to src transposed: rows × cols elements of 2 or 4 bytes, in lines of ldd and lds elements. It
+// transpose sets dst to src transposed: rows × cols elements of 2, 4 or 8 bytes, in lines of ldd and lds elements. It
 // goes by tiles, so that both sides stay in cache.
 func transpose(dst []byte, ldd int, src []byte, lds int, rows, cols, size int) {
 	const tile = 32
@@ -183,9 +183,12 @@ func transpose(dst []byte, ldd int, src []byte, lds int, rows, cols, size int) {
 			for i := i0; i < min(i0+tile, rows); i++ {
 				for j := j0; j < min(j0+tile, cols); j++ {
 					d, s := dst[(i*ldd+j)*size:], src[(j*lds+i)*size:]
-					if size == 4 {
+					switch size {
+					case 8:
+						binary.NativeEndian.PutUint64(d, binary.NativeEndian.Uint64(s))
+					case 4:
 						binary.NativeEndian.PutUint32(d, binary.NativeEndian.Uint32(s))
-					} else {
+					default:
 						binary.NativeEndian.PutUint16(d, binary.NativeEndian.Uint16(s))
 					}
 				}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/spmmrun/spmm/backend"
-	"github.com/spmmrun/spmm/dtype"
 )
 
 // Candidates within nearBest times the best prediction are measured, and at least nearLeast.
@@ -95,7 +94,7 @@ func try(ctx context.Context, d *Device, a *source, c *candidate, o Options) (*P
 
 // measure returns the time of a multiplication by n columns of random numbers.
 func (p *Plan) measure(ctx context.Context, n int) (time.Duration, error) {
-	bs, cs, err := p.Shapes(n, p.Precision.Storage(), false, dtype.F32, false)
+	bs, cs, err := p.Shapes(n, p.Precision.Storage(), false, p.sums(), false)
 	if err != nil {
 		return 0, err
 	}

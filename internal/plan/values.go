@@ -145,6 +145,9 @@ func (g *given) sparse(t dtype.Type, v Values) formats.Sparse {
 	case dtype.BF16:
 		return &formats.CSR[half.BF16]{Rows: g.rows, Cols: g.cols, RowPtr: g.ptr, ColIdx: g.idx, Val: ordered[half.BF16](g, v)}
 	}
+	if t == dtype.F64 {
+		return &formats.CSR[float64]{Rows: g.rows, Cols: g.cols, RowPtr: g.ptr, ColIdx: g.idx, Val: ordered[float64](g, v)}
+	}
 	return &formats.CSR[float32]{Rows: g.rows, Cols: g.cols, RowPtr: g.ptr, ColIdx: g.idx, Val: ordered[float32](g, v)}
 }
 
@@ -184,6 +187,8 @@ func (v Values) convert(dst []byte, t dtype.Type, first int) {
 		convertFrom(dst, t, backend.View[half.F16](src))
 	case dtype.BF16:
 		convertFrom(dst, t, backend.View[half.BF16](src))
+	case dtype.F64:
+		convertFrom(dst, t, backend.View[float64](src))
 	default:
 		convertFrom(dst, t, backend.View[float32](src))
 	}
@@ -195,6 +200,8 @@ func convertFrom[S formats.Value](dst []byte, t dtype.Type, src []S) {
 		formats.ConvertSlice(backend.View[half.F16](dst), src)
 	case dtype.BF16:
 		formats.ConvertSlice(backend.View[half.BF16](dst), src)
+	case dtype.F64:
+		formats.ConvertSlice(backend.View[float64](dst), src)
 	default:
 		formats.ConvertSlice(backend.View[float32](dst), src)
 	}

@@ -97,7 +97,7 @@ func fresh(r *rand.Rand, n int) []float32 {
 
 // values returns the values of a matrix as bytes.
 func valuesOf(a formats.Sparse) Values {
-	return formats.Dispatch(a, bytesOf[half.F16], bytesOf[half.BF16], bytesOf[float32])
+	return formats.Dispatch(a, bytesOf[half.F16], bytesOf[half.BF16], bytesOf[float32], bytesOf[float64])
 }
 
 func bytesOf[T formats.Value](a *formats.CSR[T]) Values {

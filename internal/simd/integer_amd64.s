@@ -9,6 +9,7 @@
 // AVX2: four sums to a register.
 
 #define VL 8
+#define AB 32
 #define A0 Y0
 #define A1 Y1
 #define A2 Y2
@@ -34,6 +35,7 @@
 #include "row_amd64.h"
 
 #undef VL
+#undef AB
 #undef A0
 #undef A1
 #undef A2
@@ -49,6 +51,7 @@
 // AVX-512: eight to a register.
 
 #define VL 16
+#define AB 64
 #define A0 Z0
 #define A1 Z1
 #define A2 Z2

@@ -2,7 +2,8 @@
 // pair of instruction set and element type, with these macros set:
 //
 //	NAME         the function
-//	VL           float32 elements of a vector register
+//	VL           elements of acc in a vector register
+//	AB           bytes of a vector register
 //	VB           bytes of as many elements of b
 //	VALSIZE      bytes of an element of vals
 //	A0 … A7, V   registers: the sums, and the entry's value in every lane
@@ -39,7 +40,7 @@
 	ADDQ $(4*u), DX; ADDQ $(VALSIZE*u), SI; SUBQ $u, CX
 
 #define ADVANCE(regs) \
-	ADDQ $(4*VL*regs), DI; ADDQ $(VB*regs), R9; SUBQ $(VL*regs), BX
+	ADDQ $(AB*regs), DI; ADDQ $(VB*regs), R9; SUBQ $(VL*regs), BX
 
 TEXT NAME(SB), NOSPLIT, $0-56
 	MOVQ acc+0(FP), DI
@@ -61,13 +62,13 @@ loop8:
 	NEXT(1)
 	JNZ loop8
 	STORE(A0, 0(DI))
-	STORE(A1, (4*VL)(DI))
-	STORE(A2, (8*VL)(DI))
-	STORE(A3, (12*VL)(DI))
-	STORE(A4, (16*VL)(DI))
-	STORE(A5, (20*VL)(DI))
-	STORE(A6, (24*VL)(DI))
-	STORE(A7, (28*VL)(DI))
+	STORE(A1, (AB)(DI))
+	STORE(A2, (2*AB)(DI))
+	STORE(A3, (3*AB)(DI))
+	STORE(A4, (4*AB)(DI))
+	STORE(A5, (5*AB)(DI))
+	STORE(A6, (6*AB)(DI))
+	STORE(A7, (7*AB)(DI))
 	ADVANCE(8)
 	JMP tile8
 
@@ -98,9 +99,9 @@ sum4:
 	ADD(A6, A2)
 	ADD(A7, A3)
 	STORE(A0, 0(DI))
-	STORE(A1, (4*VL)(DI))
-	STORE(A2, (8*VL)(DI))
-	STORE(A3, (12*VL)(DI))
+	STORE(A1, (AB)(DI))
+	STORE(A2, (2*AB)(DI))
+	STORE(A3, (3*AB)(DI))
 	ADVANCE(4)
 
 tile2:
@@ -140,7 +141,7 @@ sum2:
 	ADD(A4, A0)
 	ADD(A5, A1)
 	STORE(A0, 0(DI))
-	STORE(A1, (4*VL)(DI))
+	STORE(A1, (AB)(DI))
 	ADVANCE(2)
 
 tile1:

@@ -5,6 +5,7 @@
 // AVX2 with FMA and F16C: eight float32 to a register.
 
 #define VL 8
+#define AB 32
 #define A0 Y0
 #define A1 Y1
 #define A2 Y2
@@ -39,7 +40,26 @@
 #define MAC(mem, a) VPMOVZXWD mem, Y9; VPSLLD $16, Y9, Y9; VFMADD231PS Y9, V, a
 #include "row_amd64.h"
 
+// Float64: four to a register.
+
 #undef VL
+#undef ADD
+#undef STORE
+#define VL 4
+#define ADD(x, a) VADDPD x, a, a
+#define STORE(a, mem) VMOVUPD a, mem
+
+#define NAME ·rowF64AVX2
+#define VB 32
+#define VALSIZE 8
+#define BCAST(mem) VBROADCASTSD mem, V
+#define MAC(mem, a) VFMADD231PD mem, V, a
+#include "row_amd64.h"
+
+#undef VL
+#undef AB
+#undef ADD
+#undef STORE
 #undef A0
 #undef A1
 #undef A2
@@ -54,6 +74,9 @@
 // AVX-512: sixteen to a register.
 
 #define VL 16
+#define AB 64
+#define ADD(x, a) VADDPS x, a, a
+#define STORE(a, mem) VMOVUPS a, mem
 #define A0 Z0
 #define A1 Z1
 #define A2 Z2
@@ -84,6 +107,22 @@
 #define VALSIZE 2
 #define BCAST(mem) VPBROADCASTW mem, V; VPSLLD $16, V, V
 #define MAC(mem, a) VPMOVZXWD mem, Z9; VPSLLD $16, Z9, Z9; VFMADD231PS Z9, V, a
+#include "row_amd64.h"
+
+// Float64: eight to a register.
+
+#undef VL
+#undef ADD
+#undef STORE
+#define VL 8
+#define ADD(x, a) VADDPD x, a, a
+#define STORE(a, mem) VMOVUPD a, mem
+
+#define NAME ·rowF64AVX512
+#define VB 64
+#define VALSIZE 8
+#define BCAST(mem) VBROADCASTSD mem, V
+#define MAC(mem, a) VFMADD231PD mem, V, a
 #include "row_amd64.h"
 
 // func axpbyAVX2(c, x *float32, n int, alpha, beta float32)

@@ -3,12 +3,14 @@
 //
 //	NAME     the function
 //	VALSIZE  bytes of an element of vals
-//	TILE32   bytes of 32 elements of b
+//	WIDE     columns of a wide tile: 32 with sums in float32, 16 with sums in float64
+//	TILE     bytes of as many elements of b
 //	BCAST    V16 = the entry at R7, widened, in every lane
-//	LOAD32   V17 … V24 = the 32 elements at R11, widened
-//	LOAD8    V17, V18 = the 8 elements at R11, widened
+//	LOADWIDE V17 … V24 = the WIDE elements at R11, widened
+//	LOAD     V17, V18 = the WIDE/4 elements at R11, widened
+//	FMA(x, a) Va += V16 · Vx, JOIN(n, d) Vd += Vn
 //
-// Tiles of 32 columns have their sums in V0 … V7. In tiles of 8 columns four entries have sums of
+// Wide tiles have their sums in V0 … V7. In tiles of a quarter of that four entries have sums of
 // their own, which are added at the end, so that eight multiply-adds are always under way.
 //
 // R0 acc, R1 columns left, R5 b (at the tile's first column), R6 ldb in bytes; R2 vals, R3 cols, R4
@@ -34,11 +36,11 @@
 	BCAST \
 	ADD     $VALSIZE, R7
 
-#define ENTRY8(a, b) \
+#define ENTRYNARROW(a, b) \
 	ENTRY \
-	LOAD8 \
-	VFMLA V17.S4, V16.S4, a \
-	VFMLA V18.S4, V16.S4, b
+	LOAD \
+	FMA(17, a) \
+	FMA(18, b)
 
 TEXT NAME(SB), NOSPLIT, $0-56
 	MOVD acc+0(FP), R0
@@ -49,75 +51,75 @@ TEXT NAME(SB), NOSPLIT, $0-56
 	MOVD b+40(FP), R5
 	MOVD ldb+48(FP), R6
 
-tile32:
-	CMP $32, R1
-	BLT tile8
+tilewide:
+	CMP $WIDE, R1
+	BLT tilenarrow
 	START
 
-loop32:
+loopwide:
 	ENTRY
-	LOAD32
-	VFMLA V17.S4, V16.S4, V0.S4
-	VFMLA V18.S4, V16.S4, V1.S4
-	VFMLA V19.S4, V16.S4, V2.S4
-	VFMLA V20.S4, V16.S4, V3.S4
-	VFMLA V21.S4, V16.S4, V4.S4
-	VFMLA V22.S4, V16.S4, V5.S4
-	VFMLA V23.S4, V16.S4, V6.S4
-	VFMLA V24.S4, V16.S4, V7.S4
+	LOADWIDE
+	FMA(17, 0)
+	FMA(18, 1)
+	FMA(19, 2)
+	FMA(20, 3)
+	FMA(21, 4)
+	FMA(22, 5)
+	FMA(23, 6)
+	FMA(24, 7)
 	SUBS  $1, R10
-	BNE   loop32
-	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R0)
-	VST1.P [V4.S4, V5.S4, V6.S4, V7.S4], 64(R0)
-	ADD    $TILE32, R5
-	SUB    $32, R1
-	B      tile32
+	BNE   loopwide
+	VST1.P [V0.B16, V1.B16, V2.B16, V3.B16], 64(R0)
+	VST1.P [V4.B16, V5.B16, V6.B16, V7.B16], 64(R0)
+	ADD    $TILE, R5
+	SUB    $WIDE, R1
+	B      tilewide
 
-tile8:
-	CMP $8, R1
+tilenarrow:
+	CMP $(WIDE/4), R1
 	BLT done
 	START
 	SUBS $4, R10
-	BLT  last8
+	BLT  lastnarrow
 
-loop8:
-	ENTRY8(V0.S4, V1.S4)
-	ENTRY8(V2.S4, V3.S4)
-	ENTRY8(V4.S4, V5.S4)
-	ENTRY8(V6.S4, V7.S4)
+loopnarrow:
+	ENTRYNARROW(0, 1)
+	ENTRYNARROW(2, 3)
+	ENTRYNARROW(4, 5)
+	ENTRYNARROW(6, 7)
 	SUBS $4, R10
-	BGE  loop8
+	BGE  loopnarrow
 
-last8:
+lastnarrow:
 	ADDS $4, R10
-	BEQ  sum8
+	BEQ  sumnarrow
 
-rest8:
-	ENTRY8(V0.S4, V1.S4)
+restnarrow:
+	ENTRYNARROW(0, 1)
 	SUBS $1, R10
-	BNE  rest8
+	BNE  restnarrow
 
-sum8:
-	ADDS4(2, 0)
-	ADDS4(3, 1)
-	ADDS4(6, 4)
-	ADDS4(7, 5)
-	ADDS4(4, 0)
-	ADDS4(5, 1)
-	VST1.P [V0.S4, V1.S4], 32(R0)
-	ADD    $(TILE32/4), R5
-	SUB    $8, R1
-	B      tile8
+sumnarrow:
+	JOIN(2, 0)
+	JOIN(3, 1)
+	JOIN(6, 4)
+	JOIN(7, 5)
+	JOIN(4, 0)
+	JOIN(5, 1)
+	VST1.P [V0.B16, V1.B16], 32(R0)
+	ADD    $(TILE/4), R5
+	SUB    $(WIDE/4), R1
+	B      tilenarrow
 
 done:
 	RET
 
 #undef START
 #undef ENTRY
-#undef ENTRY8
+#undef ENTRYNARROW
 #undef NAME
 #undef VALSIZE
-#undef TILE32
+#undef TILE
 #undef BCAST
-#undef LOAD32
-#undef LOAD8
+#undef LOADWIDE
+#undef LOAD

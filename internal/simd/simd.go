@@ -44,6 +44,16 @@ func RowBF16(acc []float32, vals []half.BF16, cols []uint32, b []half.BF16, ldb 
 	rowBF16(acc, vals, cols, b, ldb)
 }
 
+// RowF64 is RowF32 for float64 elements. Sums are kept in float64.
+func RowF64(acc, vals []float64, cols []uint32, b []float64, ldb int) {
+	if len(cols) == 0 || len(acc) == 0 {
+		clear(acc)
+		return
+	}
+	checkRow(len(acc), len(vals), len(cols), len(b))
+	rowF64(acc, vals, cols, b, ldb)
+}
+
 func checkRow(acc, vals, cols, b int) {
 	if acc%Width != 0 || vals < cols || b < acc {
 		panic("simd: slices of a row do not fit together")

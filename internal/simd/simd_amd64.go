@@ -28,7 +28,7 @@ func detect() int {
 	return avx512
 }
 
-// The assembly: n columns, a multiple of the vector's 8 (AVX2) or 16 (AVX-512); nnz ≥ 1; ldb in bytes.
+// The assembly: n columns, a multiple of the vector's 8 (AVX2; of float64 4) or 16 (AVX-512; of float64 8); nnz ≥ 1; ldb in bytes.
 
 //go:noescape
 func rowF32AVX2(acc *float32, n int, vals *float32, cols *uint32, nnz int, b *float32, ldb int)
@@ -47,6 +47,12 @@ func rowF16AVX512(acc *float32, n int, vals *half.F16, cols *uint32, nnz int, b 
 
 //go:noescape
 func rowBF16AVX512(acc *float32, n int, vals *half.BF16, cols *uint32, nnz int, b *half.BF16, ldb int)
+
+//go:noescape
+func rowF64AVX2(acc *float64, n int, vals *float64, cols *uint32, nnz int, b *float64, ldb int)
+
+//go:noescape
+func rowF64AVX512(acc *float64, n int, vals *float64, cols *uint32, nnz int, b *float64, ldb int)
 
 //go:noescape
 func axpbyAVX2(c, x *float32, n int, alpha, beta float32)
@@ -90,6 +96,17 @@ func rowBF16(acc []float32, vals []half.BF16, cols []uint32, b []half.BF16, ldb 
 	}
 	if n < len(acc) {
 		rowBF16AVX2(&acc[n], len(acc)-n, &vals[0], &cols[0], len(cols), &b[n], 2*ldb)
+	}
+}
+
+func rowF64(acc, vals []float64, cols []uint32, b []float64, ldb int) {
+	switch level {
+	case goOnly:
+		goRowF64(acc, vals, cols, b, ldb)
+	case avx2:
+		rowF64AVX2(&acc[0], len(acc), &vals[0], &cols[0], len(cols), &b[0], 8*ldb)
+	default:
+		rowF64AVX512(&acc[0], len(acc), &vals[0], &cols[0], len(cols), &b[0], 8*ldb)
 	}
 }
 

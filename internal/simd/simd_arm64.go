@@ -23,6 +23,17 @@ func rowF16NEON(acc *float32, n int, vals *half.F16, cols *uint32, nnz int, b *h
 //go:noescape
 func rowBF16NEON(acc *float32, n int, vals *half.BF16, cols *uint32, nnz int, b *half.BF16, ldb int)
 
+//go:noescape
+func rowF64NEON(acc *float64, n int, vals *float64, cols *uint32, nnz int, b *float64, ldb int)
+
+func rowF64(acc, vals []float64, cols []uint32, b []float64, ldb int) {
+	if level == goOnly {
+		goRowF64(acc, vals, cols, b, ldb)
+		return
+	}
+	rowF64NEON(&acc[0], len(acc), &vals[0], &cols[0], len(cols), &b[0], 8*ldb)
+}
+
 func rowF32(acc, vals []float32, cols []uint32, b []float32, ldb int) {
 	if level == goOnly {
 		goRowF32(acc, vals, cols, b, ldb)

@@ -18,6 +18,10 @@ func rowBF16(acc []float32, vals []half.BF16, cols []uint32, b []half.BF16, ldb 
 	goRowBF16(acc, vals, cols, b, ldb)
 }
 
+func rowF64(acc, vals []float64, cols []uint32, b []float64, ldb int) {
+	goRowF64(acc, vals, cols, b, ldb)
+}
+
 func axpby(c, x []float32, alpha, beta float32) int { return 0 }
 
 // level is what tests lower to reach other forms of the loops; here there is one.

@@ -14,7 +14,7 @@ import (
 
 // element is a type that rows come in.
 type element interface {
-	half.F16 | half.BF16 | float32
+	half.F16 | half.BF16 | float32 | float64
 }
 
 func from[T element](x float32) T {
@@ -26,6 +26,8 @@ func from[T element](x float32) T {
 		*p = half.BF16From(x)
 	case *float32:
 		*p = x
+	case *float64:
+		*p = float64(x)
 	}
 	return t
 }
@@ -36,12 +38,22 @@ func to[T element](t T) float64 {
 		return float64(v.Float32())
 	case half.BF16:
 		return float64(v.Float32())
+	case float64:
+		return v
 	}
 	return float64(any(t).(float32))
 }
 
-// row calls the function under test for T.
-func row[T element](acc []float32, vals []T, cols []uint32, b []T, ldb int) {
+// row calls the function under test for T, whose sums are S.
+func row[T element, S float32 | float64](acc []S, vals []T, cols []uint32, b []T, ldb int) {
+	if v, ok := any(vals).([]float64); ok {
+		RowF64(any(acc).([]float64), v, cols, any(b).([]float64), ldb)
+		return
+	}
+	rowNarrow(any(acc).([]float32), vals, cols, b, ldb)
+}
+
+func rowNarrow[T element](acc []float32, vals []T, cols []uint32, b []T, ldb int) {
 	switch v := any(vals).(type) {
 	case []half.F16:
 		RowF16(acc, v, cols, any(b).([]half.F16), ldb)
@@ -63,7 +75,7 @@ func levels(f func(name string)) {
 
 // testRow holds the row function against sums in float64, on operands whose sums are exact: any
 // order must give the same bits. Everything that the function must not touch or let in is NaN.
-func testRow[T element](t *testing.T) {
+func testRow[T element, S float32 | float64](t *testing.T) {
 	nan := from[T](float32(math.NaN()))
 	rapid.Check(t, func(t *rapid.T) {
 		n := Width * rapid.IntRange(0, 40).Draw(t, "n/8")
@@ -94,8 +106,8 @@ func testRow[T element](t *testing.T) {
 			}
 		}
 		levels(func(name string) {
-			guard := float32(math.Inf(-1))
-			acc := make([]float32, n+2+shift)
+			guard := S(math.Inf(-1))
+			acc := make([]S, n+2+shift)
 			for i := range acc {
 				acc[i] = guard
 			}
@@ -112,9 +124,10 @@ func testRow[T element](t *testing.T) {
 	})
 }
 
-func TestRowF32(t *testing.T)  { testRow[float32](t) }
-func TestRowF16(t *testing.T)  { testRow[half.F16](t) }
-func TestRowBF16(t *testing.T) { testRow[half.BF16](t) }
+func TestRowF32(t *testing.T)  { testRow[float32, float32](t) }
+func TestRowF16(t *testing.T)  { testRow[half.F16, float32](t) }
+func TestRowBF16(t *testing.T) { testRow[half.BF16, float32](t) }
+func TestRowF64(t *testing.T)  { testRow[float64, float64](t) }
 
 // A NaN in one column of b reaches that column alone, and infinities come through.
 func TestRowNonFinite(t *testing.T) {

@@ -73,7 +73,7 @@ func (d *device) Info() backend.Info { return d.info }
 // Caps has no limits on workgroups: a Go function is a whole one.
 func (d *device) Caps() backend.Caps {
 	return backend.Caps{
-		Code: backend.CodeGo, SubgroupMin: 1, SubgroupMax: 1, Int8: true,
+		Code: backend.CodeGo, SubgroupMin: 1, SubgroupMax: 1, Int8: true, F64: true,
 		MaxInvocations: math.MaxInt32, MaxLocal: [3]uint32{math.MaxInt32, math.MaxInt32, math.MaxInt32},
 		MaxGroups: [3]uint32{math.MaxInt32, math.MaxUint16, math.MaxUint16}, // the product fits 63 bits
 		Units:     d.pool.workers(),

@@ -72,7 +72,7 @@ type params struct {
 // maxEntries keeps entry numbers, and what kernels step past the last one, in 32 bits.
 const maxEntries = math.MaxUint32 - 1<<16
 
-var encode = spec.Encoder(pack[half.F16], pack[half.BF16], pack[float32])
+var encode = spec.Encoder64(pack[half.F16], pack[half.BF16], pack[float32], pack[float64])
 
 func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
 	of := spec.Extent{Rows: a.Rows, NNZ: a.NNZ()}
@@ -82,7 +82,7 @@ func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, er
 
 // encodeShare cuts long rows where they would be cut within the larger matrix.
 func encodeShare(rows formats.Sparse, v *spec.Variant, of spec.Extent) (*spec.Packed, error) {
-	return spec.Encoder(share[half.F16](of), share[half.BF16](of), share[float32](of))(rows, v)
+	return spec.Encoder64(share[half.F16](of), share[half.BF16](of), share[float32](of), share[float64](of))(rows, v)
 }
 
 func share[T formats.Value](of spec.Extent) func(*formats.CSR[T], *spec.Variant) (*spec.Packed, error) {
@@ -149,17 +149,17 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	}
 	split := e.Format.(spec.Split)
 	ldp := (p.N + 7) &^ 7
-	l := spec.Launch{Workspace: max(16, int64(split.Pieces)*int64(ldp)*4)}
+	l := spec.Launch{Workspace: max(16, int64(split.Pieces)*int64(ldp)*int64(v.Sums().Size()))}
 	phase := func(number uint32, items int64, s shape) error {
 		groups, err := spec.Fold(spec.Ceil(items, int64(s.per)), spec.Ceil(p.N, s.columns))
 		if err != nil {
 			return fmt.Errorf("kernel csr/%s: %w", v.Name, err)
 		}
-		l.Passes = append(l.Passes, spec.Pass{Variant: v.For(p), Groups: groups, Params: spec.Block(params{
+		l.Passes = append(l.Passes, spec.Pass{Variant: v.For(p), Groups: groups, Params: spec.BlockFor(v, params{
 			phase: number, m: uint32(p.M), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), ldp: uint32(ldp),
 			pieces: split.Pieces, items: uint32(items), width: groups[0], per: uint32(s.per), longest: split.Longest,
-			across: uint32(s.across), along: uint32(s.along), store: p.StoreWord(), alpha: p.Alpha, beta: p.Beta,
-		})})
+			across: uint32(s.across), along: uint32(s.along), store: p.StoreWord(), alpha: float32(p.Alpha), beta: float32(p.Beta),
+		}, p.Alpha, p.Beta)})
 		return nil
 	}
 	err := phase(0, int64(split.Pieces)+int64(p.M), pickShape(v, e, p))

@@ -72,11 +72,15 @@ func cases() []shadertest.Case {
 func each(t *testing.T, f func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type)) {
 	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
 		vs := shadertest.Variants(dev, csr.Format.Program)
-		if len(vs) != 3 {
-			t.Errorf("%d variants, want one for each of three types", len(vs))
+		want := 3
+		if dev.Caps().F64 {
+			want = 4
+		}
+		if len(vs) != want {
+			t.Errorf("%d variants, want one for each of %d types", len(vs), want)
 		}
 		for _, v := range vs {
-			for _, out := range append([]dtype.Type{dtype.F32}, v.Out...) {
+			for _, out := range append([]dtype.Type{v.Sums()}, v.Out...) {
 				t.Run(v.Name+"/"+out.String(), func(t *testing.T) { f(t, dev, v, out) })
 			}
 		}

@@ -35,12 +35,20 @@ func variants() []*spec.Variant {
 				Unit: spec.Unit{Source: "kernel.wgsl", Defines: map[string]string{"ELEM": include.Define(t), "EPILOGUE": include.EpilogueWGSL}},
 			},
 			&spec.Variant{
-				Name: "cpu_" + t.String(), In: t, Code: backend.CodeGo, Func: host.For(t, group(host.F16), group(host.BF16), group(host.F32)), Local: [3]uint32{1, 1, 1},
+				Name: "cpu_" + t.String(), In: t, Code: backend.CodeGo, Func: host.For(t, group(narrow(host.F16)), group(narrow(host.BF16)), group(narrow(host.F32))), Local: [3]uint32{1, 1, 1},
 				Out: []dtype.Type{dtype.F16, dtype.BF16},
 			})
 	}
-	return vs
+	return append(vs, doubles()...)
 }
 
 // shared is the bytes of shared memory in which lanes add up their sums.
 func shared(t dtype.Type) uint32 { return uint32(local * 16 / t.Size() * 4) }
+
+// doubles are the variants for f64. WebGPU has no such numbers.
+func doubles() []*spec.Variant {
+	const t = dtype.F64
+	return []*spec.Variant{
+		{Name: "cpu_f64", In: t, Code: backend.CodeGo, Func: group(double), Local: [3]uint32{1, 1, 1}},
+	}
+}

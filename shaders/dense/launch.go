@@ -44,7 +44,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 func paramsOf(p spec.Problem) params {
 	x := params{
 		rows: uint32(p.M), n: uint32(p.N), cols: uint32(p.K), lda: uint32(lda(p.K)), ldb: uint32(p.LDB), ldc: uint32(p.LDC),
-		alpha: p.Alpha, beta: p.Beta,
+		alpha: float32(p.Alpha), beta: float32(p.Beta),
 	}
 	if p.BCol {
 		x.order |= bBit

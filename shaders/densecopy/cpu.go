@@ -8,6 +8,7 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/internal/simd"
 	"github.com/spmmrun/spmm/shaders/host"
@@ -22,15 +23,51 @@ const (
 	cpuStride = cpuElems + 16
 )
 
-type scratch struct {
-	tile [cpuLines * cpuStride]float32
-	tmp  [cpuElems]float32
+// real is what elements are taken through: f32, or f64 where those of src or dst are.
+type real interface{ float32 | float64 }
+
+type scratch[S real] struct {
+	p    params // here, since arithmetic is called through pointers
+	tile [cpuLines * cpuStride]S
+	tmp  [cpuElems]S
 }
 
-var scratches = sync.Pool{New: func() any { return new(scratch) }}
+// arithmetic is what the kernel does with numbers of S.
+type arithmetic[S real] struct {
+	load    func(x []S, m []byte, at int, t uint32) // widens elements of m from at on
+	store   func(m []byte, x []S, at int, t uint32) // rounds x to elements of m from at on
+	scalars func(p *params, block []byte) (alpha, beta S)
+	axpby   func(c, x []S, alpha, beta S)
+	apply   func(y []S, e spec.Epilogue, bias []byte, row, col int)
+}
 
-func group(args [][]byte, block []byte, at [3]uint32) {
-	p := spec.View[params](block)
+var single = arithmetic[float32]{
+	load: load, store: store,
+	scalars: func(p *params, _ []byte) (alpha, beta float32) { return p.alpha, p.beta },
+	axpby:   simd.Axpby, apply: host.Apply,
+}
+
+var double = arithmetic[float64]{
+	load: load64, store: store64,
+	scalars: func(_ *params, block []byte) (alpha, beta float64) { return spec.Scalars(block) },
+	axpby:   host.Axpby64, apply: host.Apply64,
+}
+
+// group returns the function of one workgroup.
+func group[S real](do arithmetic[S]) backend.GroupFunc {
+	scratches := sync.Pool{New: func() any { return new(scratch[S]) }}
+	return func(args [][]byte, block []byte, at [3]uint32) {
+		s := scratches.Get().(*scratch[S])
+		defer scratches.Put(s)
+		s.p = spec.View[params](block)
+		s.tiles(&do, args, block, at)
+	}
+}
+
+// tiles does the tile of a workgroup.
+func (s *scratch[S]) tiles(do *arithmetic[S], args [][]byte, block []byte, at [3]uint32) {
+	p := &s.p
+	alpha, beta := do.scalars(p, block)
 	src, dst := args[0], args[2]
 	dtype, epilogue := spec.Stored(p.store)
 	tiles, lds, ldd := int(p.tiles), int(p.lds), int(p.ldd)
@@ -40,7 +77,7 @@ func group(args [][]byte, block []byte, at [3]uint32) {
 	if lines <= 0 {
 		return
 	}
-	plain := p.alpha == 1 && p.beta == 0 && epilogue.None()
+	plain := alpha == 1 && beta == 0 && epilogue.None()
 	if plain && p.turned == 0 && p.stype == dtype {
 		size := elem(dtype).Size()
 		for l := l0; l < l0+lines; l++ {
@@ -48,34 +85,32 @@ func group(args [][]byte, block []byte, at [3]uint32) {
 		}
 		return
 	}
-	s := scratches.Get().(*scratch)
-	defer scratches.Put(s)
 	if p.turned != 0 {
-		s.turn(&p, src, l0, lines, e0, n)
+		s.turn(do, src, l0, lines, e0, n)
 	}
 	for i := range lines {
 		l, x := l0+i, s.tile[i*cpuStride:][:n]
 		if p.turned == 0 {
-			load(x, src, int(p.first)+l*lds+e0, p.stype)
+			do.load(x, src, int(p.first)+l*lds+e0, p.stype)
 		}
 		if !plain {
 			y := s.tmp[:n]
-			if p.beta != 0 {
-				load(y, dst, l*ldd+e0, dtype)
+			if beta != 0 {
+				do.load(y, dst, l*ldd+e0, dtype)
 			}
-			simd.Axpby(y, x, p.alpha, p.beta)
-			host.Apply(y, epilogue, args[1], l, e0)
+			do.axpby(y, x, alpha, beta)
+			do.apply(y, epilogue, args[1], l, e0)
 			x = y
 		}
-		store(dst, x, l*ldd+e0, dtype)
+		do.store(dst, x, l*ldd+e0, dtype)
 	}
 }
 
 // turn fills the tile from src's lines, which run across it.
-func (s *scratch) turn(p *params, src []byte, l0, lines, e0, n int) {
-	x := s.tmp[:lines]
+func (s *scratch[S]) turn(do *arithmetic[S], src []byte, l0, lines, e0, n int) {
+	p, x := &s.p, s.tmp[:lines]
 	for e := range n {
-		load(x, src, int(p.first)+(e0+e)*int(p.lds)+l0, p.stype)
+		do.load(x, src, int(p.first)+(e0+e)*int(p.lds)+l0, p.stype)
 		for i, v := range x {
 			s.tile[i*cpuStride+e] = v
 		}
@@ -83,7 +118,7 @@ func (s *scratch) turn(p *params, src []byte, l0, lines, e0, n int) {
 }
 
 func elem(t uint32) dtype.Type {
-	return [...]dtype.Type{include.F32: dtype.F32, include.F16: dtype.F16, include.BF16: dtype.BF16}[t]
+	return [...]dtype.Type{include.F32: dtype.F32, include.F16: dtype.F16, include.BF16: dtype.BF16, include.F64: dtype.F64}[t]
 }
 
 // load widens elements of m from at on.
@@ -95,6 +130,34 @@ func load(x []float32, m []byte, at int, t uint32) {
 		simd.WidenBF16(x, backend.View[half.BF16](m)[at:at+len(x)])
 	default:
 		copy(x, backend.View[float32](m)[at:])
+	}
+}
+
+// load64 is load by way of f64.
+func load64(x []float64, m []byte, at int, t uint32) {
+	switch t {
+	case include.F16:
+		formats.ConvertSlice(x, backend.View[half.F16](m)[at:at+len(x)])
+	case include.BF16:
+		formats.ConvertSlice(x, backend.View[half.BF16](m)[at:at+len(x)])
+	case include.F32:
+		formats.ConvertSlice(x, backend.View[float32](m)[at:at+len(x)])
+	default:
+		copy(x, backend.View[float64](m)[at:])
+	}
+}
+
+// store64 is store by way of f64.
+func store64(m []byte, x []float64, at int, t uint32) {
+	switch t {
+	case include.F16:
+		formats.ConvertSlice(backend.View[half.F16](m)[at:at+len(x)], x)
+	case include.BF16:
+		formats.ConvertSlice(backend.View[half.BF16](m)[at:at+len(x)], x)
+	case include.F32:
+		formats.ConvertSlice(backend.View[float32](m)[at:at+len(x)], x)
+	default:
+		copy(backend.View[float64](m)[at:at+len(x)], x)
 	}
 }
 

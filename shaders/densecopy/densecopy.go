@@ -13,6 +13,9 @@
 // lines, and is first brought into shared memory, reading along src's lines; else it is as long as
 // the lines allow.
 //
+// Variants of F64 do the same where src or dst has elements of 64 bits: the bias, alpha and beta are f64 then, and a word of
+// dst that holds one element is as wide.
+//
 // Rounding is to nearest even, overflow gives an infinity, NaN stays NaN; with alpha 1 and beta 0, no
 // arithmetic but that of an epilogue touches the values.
 package densecopy
@@ -22,6 +25,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
@@ -31,7 +35,7 @@ import (
 
 // Layout says how a dense matrix lies in a buffer.
 type Layout struct {
-	Type     dtype.Type // F16, BF16 or F32
+	Type     dtype.Type // F16, BF16, F32 or F64
 	LD       int        // elements from one row (column, if ColMajor) to the next
 	First    int        // of the source: the element of its buffer that the matrix begins with
 	ColMajor bool
@@ -41,7 +45,7 @@ type Layout struct {
 type Op struct {
 	Rows, Cols  int
 	Src, Dst    Layout
-	Alpha, Beta float32
+	Alpha, Beta float64
 	Epilogue    spec.Epilogue
 }
 
@@ -71,7 +75,10 @@ var Program = &spec.Program{
 			Unit: spec.Unit{Source: "kernel.wgsl", Defines: map[string]string{"HALF": include.HalfWGSL, "EPILOGUE": include.EpilogueWGSL}},
 		},
 		{
-			Name: "cpu", In: dtype.F32, Code: backend.CodeGo, Local: [3]uint32{1, 1, 1}, Func: group,
+			Name: "cpu", In: dtype.F32, Code: backend.CodeGo, Local: [3]uint32{1, 1, 1}, Func: group(single),
+		},
+		{
+			Name: "cpu_f64", In: dtype.F64, Code: backend.CodeGo, Local: [3]uint32{1, 1, 1}, Func: group(double),
 		},
 	},
 	Files: files,
@@ -82,7 +89,7 @@ type params struct {
 	lines, len  uint32
 	first       uint32 // element of src
 	lds, ldd    uint32
-	stype       uint32 // type of src: 0 f32, 1 f16, 2 bf16
+	stype       uint32 // type of src: 0 f32, 1 f16, 2 bf16, 3 f64
 	store       uint32 // type of dst and epilogue (spec.Problem.StoreWord); a line of dst counts as a row
 	turned      uint32 // 1: src's lines run across dst's
 	shift       uint32 // a tile has 1<<shift words of each of 1024>>shift lines; not on the CPU
@@ -97,12 +104,19 @@ var local = [3]uint32{32, 4, 1}
 
 const shared = 65 * 33 * 4
 
-// Variant returns the variant that a device runs.
-func Variant(caps backend.Caps) (*spec.Variant, error) {
+// Variant returns the variant that a device runs for matrices of some types: one of F64 where one of these is.
+func Variant(caps backend.Caps, types ...dtype.Type) (*spec.Variant, error) {
+	in := dtype.F32
+	if slices.Contains(types, dtype.F64) {
+		in = dtype.F64
+	}
 	for _, v := range Program.Variants {
-		if v.Met(caps) {
+		if v.In == in && v.Met(caps) {
 			return v, nil
 		}
+	}
+	if in == dtype.F64 {
+		return nil, fmt.Errorf("data of f64: the device has no such numbers: %w", backend.ErrUnsupported)
 	}
 	return nil, fmt.Errorf("dense copy kernel: the device runs none of its variants: %w", backend.ErrUnsupported)
 }
@@ -115,7 +129,7 @@ func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
 	}
 	shift, high, wide, along := 5, cpuLines, cpuElems, x.len
 	if v.Code != backend.CodeGo {
-		if op.Dst.Type != dtype.F32 {
+		if op.Dst.Type.Size() == 2 {
 			along = x.len/2 + 1
 		}
 		if !x.turned {
@@ -132,12 +146,12 @@ func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
 	p := params{
 		lines: uint32(x.lines), len: uint32(x.len), first: uint32(op.Src.First), lds: uint32(x.lds), ldd: uint32(x.ldd),
 		stype: include.Number(op.Src.Type), store: stored.StoreWord(),
-		shift: uint32(shift), tiles: uint32(tiles), width: groups[0], alpha: op.Alpha, beta: op.Beta,
+		shift: uint32(shift), tiles: uint32(tiles), width: groups[0], alpha: float32(op.Alpha), beta: float32(op.Beta),
 	}
 	if x.turned {
 		p.turned = 1
 	}
-	return spec.Launch{Passes: []spec.Pass{{Variant: v, Groups: groups, Params: spec.Block(p)}}}, nil
+	return spec.Launch{Passes: []spec.Pass{{Variant: v, Groups: groups, Params: spec.BlockFor(v, p, op.Alpha, op.Beta)}}}, nil
 }
 
 // view is an Op in the order of dst's memory, with lines as long as can be.
@@ -184,7 +198,7 @@ func check(v *spec.Variant, op Op, x view) error {
 		lines, length int
 	}{{op.Src, "source", srcLines, srcLength}, {op.Dst, "destination", x.lines, x.len}} {
 		switch {
-		case m.Type != dtype.F16 && m.Type != dtype.BF16 && m.Type != dtype.F32:
+		case m.Type != dtype.F16 && m.Type != dtype.BF16 && m.Type != dtype.F32 && (m.Type != dtype.F64 || v.In != dtype.F64):
 			return fmt.Errorf("%s of type %v", m.name, m.Type)
 		case m.LD < m.length:
 			return fmt.Errorf("%s with a leading dimension of %d, at least %d is needed", m.name, m.LD, m.length)

@@ -11,44 +11,53 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/shaders/densecopy"
 	"github.com/spmmrun/spmm/shaders/shadertest"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-var types = []dtype.Type{dtype.F32, dtype.F16, dtype.BF16}
-
-// each runs f with each device's variant.
-func each(t *testing.T, f func(t *testing.T, run func(t *testing.T, op densecopy.Op, src, dst matrix))) {
+// each runs f with the types that each device has, and its variants.
+func each(t *testing.T, f func(t *testing.T, types []dtype.Type, run func(t *testing.T, op densecopy.Op, src, dst matrix))) {
 	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
-		v, err := densecopy.Variant(dev.Caps())
-		if err != nil {
-			t.Fatal(err)
+		types := []dtype.Type{dtype.F32, dtype.F16, dtype.BF16}
+		if dev.Caps().F64 {
+			types = append(types, dtype.F64)
+		} else if _, err := densecopy.Variant(dev.Caps(), dtype.F64); !errors.Is(err, backend.ErrUnsupported) {
+			t.Errorf("f64 on a device without: %v", err)
 		}
-		f(t, func(t *testing.T, op densecopy.Op, src, dst matrix) {
+		f(t, types, func(t *testing.T, op densecopy.Op, src, dst matrix) {
 			t.Helper()
+			v, err := densecopy.Variant(dev.Caps(), src.Type, dst.Type)
+			if err != nil {
+				t.Fatal(err)
+			}
 			op.Src, op.Dst = src.Layout, dst.Layout
 			l, err := densecopy.Launch(v, op)
 			if err != nil {
 				t.Fatal(err)
 			}
 			shadertest.Fold(densecopy.Program, &l) // as for huge matrices
-			shadertest.Run(t, dev, densecopy.Program, l, src.data, bias(), dst.data)
+			shadertest.Run(t, dev, densecopy.Program, l, src.data, bias(v.In), dst.data)
 		})
 	})
 }
 
 // bias returns the bias of all tests: whole numbers, 8 elements apart, NaN in between.
-func bias() []byte {
-	x := make([]float32, 301*8)
+func bias(t dtype.Type) []byte {
+	x := make([]float64, 301*8)
 	for i := range x {
-		x[i] = float32(math.NaN())
+		x[i] = math.NaN()
 		if i%8 == 0 {
-			x[i] = float32(i/8%7 - 3)
+			x[i] = float64(i/8%7 - 3)
 		}
 	}
-	return backend.Bytes(x)
+	if t == dtype.F64 {
+		return backend.Bytes(x)
+	}
+	narrow, _ := formats.Narrow[float32](x)
+	return backend.Bytes(narrow)
 }
 
 // matrix is bytes and how they are to be seen.
@@ -67,32 +76,39 @@ func newMatrix(l densecopy.Layout, lines int) matrix {
 }
 
 // bits and set access element i of the buffer.
-func (m matrix) bits(i int) uint32 {
-	if m.Type == dtype.F32 {
-		return backend.View[uint32](m.data)[i]
+func (m matrix) bits(i int) uint64 {
+	switch m.Type {
+	case dtype.F64:
+		return backend.View[uint64](m.data)[i]
+	case dtype.F32:
+		return uint64(backend.View[uint32](m.data)[i])
 	}
-	return uint32(backend.View[uint16](m.data)[i])
+	return uint64(backend.View[uint16](m.data)[i])
 }
 
-func (m matrix) set(i int, x float32) {
+func (m matrix) set(i int, x float64) {
 	switch m.Type {
 	case dtype.F16:
-		backend.View[half.F16](m.data)[i] = half.F16From(x)
+		formats.NarrowSlice(backend.View[half.F16](m.data)[i:], []float64{x})
 	case dtype.BF16:
-		backend.View[half.BF16](m.data)[i] = half.BF16From(x)
+		formats.NarrowSlice(backend.View[half.BF16](m.data)[i:], []float64{x})
+	case dtype.F64:
+		backend.View[float64](m.data)[i] = x
 	default:
-		backend.View[float32](m.data)[i] = x
+		backend.View[float32](m.data)[i] = float32(x)
 	}
 }
 
-func (m matrix) at(i int) float32 {
+func (m matrix) at(i int) float64 {
 	switch m.Type {
 	case dtype.F16:
-		return backend.View[half.F16](m.data)[i].Float32()
+		return float64(backend.View[half.F16](m.data)[i].Float32())
 	case dtype.BF16:
-		return backend.View[half.BF16](m.data)[i].Float32()
+		return float64(backend.View[half.BF16](m.data)[i].Float32())
+	case dtype.F64:
+		return backend.View[float64](m.data)[i]
 	}
-	return backend.View[float32](m.data)[i]
+	return float64(backend.View[float32](m.data)[i])
 }
 
 func (l layout) index(i, j int) int {
@@ -109,14 +125,15 @@ func clone(m matrix) matrix { return matrix{m.Layout, append([]byte(nil), m.data
 // Small integers in every layout: what is copied is exact, what lies between is untouched.
 func TestCopy(t *testing.T) {
 	sizes := [][2]int{{1, 1}, {1, 2}, {2, 1}, {3, 1}, {1, 301}, {5, 7}, {32, 64}, {33, 65}, {63, 31}, {70, 129}, {129, 70}}
-	scales := [][2]float32{{1, 0}, {2, 0}, {1, 1}, {-3, 0.5}}
-	each(t, func(t *testing.T, run func(*testing.T, densecopy.Op, matrix, matrix)) {
+	scales := [][2]float64{{1, 0}, {2, 0}, {1, 1}, {-3, 0.5}}
+	each(t, func(t *testing.T, types []dtype.Type, run func(*testing.T, densecopy.Op, matrix, matrix)) {
 		n := 0
 		for _, size := range sizes {
 			for order := range 4 {
 				for pads := range 16 {
-					st, dt := types[n%3], types[n/3%3]
-					scale := scales[(n+n/9)%4]
+					k := len(types)
+					st, dt := types[n%k], types[n/k%k]
+					scale := scales[(n+n/(k*k))%4]
 					n++
 					op := densecopy.Op{Rows: size[0], Cols: size[1], Alpha: scale[0], Beta: scale[1]}
 					if n%2 == 0 {
@@ -147,17 +164,17 @@ func testCopy(t *testing.T, run func(*testing.T, densecopy.Op, matrix, matrix), 
 	for i := range op.Rows {
 		for j := range op.Cols {
 			s, d := layout(src.Layout).index(i, j), layout(dst.Layout).index(i, j)
-			src.set(s, float32((i*31+j*7)%23-11))
+			src.set(s, float64((i*31+j*7)%23-11))
 			y := op.Alpha * src.at(s)
 			if op.Beta != 0 {
-				dst.set(d, float32((i+j)%5))
+				dst.set(d, float64((i+j)%5))
 				y += op.Beta * dst.at(d)
 			}
 			switch op.Epilogue.Bias {
 			case spec.RowBias:
-				y += float32(i%7 - 3)
+				y += float64(i%7 - 3)
 			case spec.ColBias:
-				y += float32(j%7 - 3)
+				y += float64(j%7 - 3)
 			}
 			if op.Epilogue.Activation == spec.ReLU {
 				y = max(y, 0)
@@ -188,13 +205,13 @@ func TestConvert(t *testing.T) {
 	for range 1 << 16 {
 		floats = append(floats, math.Float32frombits(r.Uint32()))
 	}
-	each(t, func(t *testing.T, run func(*testing.T, densecopy.Op, matrix, matrix)) {
+	each(t, func(t *testing.T, types []dtype.Type, run func(*testing.T, densecopy.Op, matrix, matrix)) {
 		for _, st := range types {
 			for _, dt := range types {
 				for _, turned := range []bool{false, true} {
 					t.Run(fmt.Sprintf("%v to %v, turned %v", st, dt, turned), func(t *testing.T) {
 						n := len(floats)
-						if st != dtype.F32 {
+						if st.Size() == 2 {
 							n = 1 << 16
 						}
 						src := newMatrix(densecopy.Layout{Type: st, LD: 1, ColMajor: turned}, n)
@@ -203,9 +220,13 @@ func TestConvert(t *testing.T) {
 							src.data = src.data[:n*st.Size()]
 						}
 						for i := range n {
-							if st == dtype.F32 {
-								src.set(i, floats[i])
-							} else {
+							switch st {
+							case dtype.F64: // and what is a little more or less: rounding twice would tell
+								x := float64(floats[i])
+								src.set(i, []float64{x, math.Nextafter(x, math.Inf(1)), math.Nextafter(x, math.Inf(-1))}[i%3])
+							case dtype.F32:
+								backend.View[float32](src.data)[i] = floats[i]
+							default:
 								backend.View[uint16](src.data)[i] = uint16(i)
 							}
 						}

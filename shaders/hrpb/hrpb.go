@@ -146,7 +146,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		l.Passes = append(l.Passes, spec.Pass{Variant: v.For(p), Groups: groups, Params: spec.Block(params{
 			phase: uint32(number), items: uint32(items), parts: uint32(w.Parts), longest: uint32(w.PartBlocks),
 			rows: uint32(p.M), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), ldp: uint32(ldp), store: p.StoreWord(),
-			width: groups[0], fours: uint32(w.Fours), twos: uint32(w.Twos), places: uint32(w.Places), alpha: p.Alpha, beta: p.Beta,
+			width: groups[0], fours: uint32(w.Fours), twos: uint32(w.Twos), places: uint32(w.Places), alpha: float32(p.Alpha), beta: float32(p.Beta),
 		})})
 		return nil
 	}

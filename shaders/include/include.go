@@ -58,6 +58,7 @@ const (
 	F32 = iota
 	F16
 	BF16
+	F64
 )
 
 // Number returns the number of the type that elements of type t are stored in: tf32 is stored as f32.
@@ -67,6 +68,8 @@ func Number(t dtype.Type) uint32 {
 		return F16
 	case dtype.BF16:
 		return BF16
+	case dtype.F64:
+		return F64
 	}
 	return F32
 }

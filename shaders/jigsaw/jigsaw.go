@@ -71,6 +71,6 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	}
 	return spec.Launch{Passes: []spec.Pass{{Variant: v.For(p), Groups: groups, Params: spec.Block(params{
 		blocks: uint32(blocks), rows: uint32(p.M), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC),
-		store: p.StoreWord(), alpha: p.Alpha, beta: p.Beta, width: groups[0], lists: uint32(ringWords(v, e.Format.(interface{ Steps() int }).Steps())),
+		store: p.StoreWord(), alpha: float32(p.Alpha), beta: float32(p.Beta), width: groups[0], lists: uint32(ringWords(v, e.Format.(interface{ Steps() int }).Steps())),
 	})}}}, nil
 }

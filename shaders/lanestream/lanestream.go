@@ -214,6 +214,6 @@ func pass(v *spec.Variant, s lanestream.Shape, p spec.Problem, groups [3]uint32,
 	return spec.Launch{Passes: []spec.Pass{{Variant: v.For(p), Groups: groups, Params: spec.Block(params{
 		rows: uint32(p.M), cols: uint32(p.K), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC),
 		groups: uint32(s.Groups), each: uint32(each), parts: uint32(s.Parts), pieces: uint32(s.Pieces), steps: uint32(s.PieceSteps), window: uint32(s.Window),
-		store: p.StoreWord(), alpha: p.Alpha, beta: p.Beta, width: groups[0], maskLayout: uint32(s.Layout),
+		store: p.StoreWord(), alpha: float32(p.Alpha), beta: float32(p.Beta), width: groups[0], maskLayout: uint32(s.Layout),
 	})}}}
 }

@@ -47,7 +47,7 @@ type Params struct {
 func NewParams(p spec.Problem, panels int, width uint32) Params {
 	return Params{
 		Panels: uint32(panels), Rows: uint32(p.M), N: uint32(p.N), LDB: uint32(p.LDB), LDC: uint32(p.LDC),
-		Store: p.StoreWord(), Alpha: p.Alpha, Beta: p.Beta, Cols: uint32(p.K), Width: width,
+		Store: p.StoreWord(), Alpha: float32(p.Alpha), Beta: float32(p.Beta), Cols: uint32(p.K), Width: width,
 	}
 }
 

@@ -246,7 +246,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 			n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), ldq: uint32(q.LD), first: uint32(q.First()),
 			heavy: heavy, columns: m.Columns, pieces: pieces, items: uint32(items), width: groups[0], per: uint32(s.per), longest: m.Longest,
 			shape: s.packed(number, m.Type),
-			store: storeWord(p), alpha: math.Float32bits(p.Alpha), beta: math.Float32bits(p.Beta),
+			store: storeWord(p), alpha: math.Float32bits(float32(p.Alpha)), beta: math.Float32bits(float32(p.Beta)),
 		})})
 		return nil
 	}

@@ -286,7 +286,7 @@ func runVariant[T formats.Value](t *testing.T, dev backend.Device, q problem, v 
 	key := fmt.Sprint(q.name, p, formats.TypeOf[T]())
 	if want[key] == nil {
 		exact, err := oracle.Reproducible(context.Background(), oracle.Problem{
-			A: formats.Convert[float32](a), B: widen(b), C: before, Alpha: q.alpha, Beta: q.beta, Epilogue: q.oracle(),
+			A: formats.Convert[float32](a), B: widen(b), C: before, Alpha: float64(q.alpha), Beta: float64(q.beta), Epilogue: q.oracle(),
 		}, int(p))
 		if err != nil {
 			t.Fatal(err)
@@ -342,7 +342,7 @@ func multiply[T formats.Value](t *testing.T, dev backend.Device, q problem, v *s
 		caps.Units = q.units
 	}
 	ml, err := kernel.Format.Launch(v, e, spec.Problem{
-		M: a.Rows, K: a.Cols, N: b.Cols, LDB: b.LD, LDC: c.LD, Out: dtype.F32, Alpha: q.alpha, Beta: q.beta, Epilogue: q.epilogue, Caps: caps,
+		M: a.Rows, K: a.Cols, N: b.Cols, LDB: b.LD, LDC: c.LD, Out: dtype.F32, Alpha: float64(q.alpha), Beta: float64(q.beta), Epilogue: q.epilogue, Caps: caps,
 	})
 	must(err)
 	if q.fold {

@@ -24,12 +24,13 @@ type Case struct {
 	K, N        int       // columns of A and of B
 	LDB, LDC    int       // 0: the least
 	BCol, CCol  bool      // B or C is column-major
-	Alpha, Beta float32   // an Alpha of 0 means 1
+	Alpha, Beta float64   // an Alpha of 0 means 1
 	Epilogue    spec.Epilogue
 	Real        bool
 	Units       int  // said to be the device's, if positive: how work is shared out may depend on it
 	Fold        bool // bends the grids, see Fold
 
+	double    bool // elements and sums are of f64
 	quantised bool // A has values that 8 bits hold exactly
 }
 
@@ -57,12 +58,18 @@ func (q Case) RunTwice(t *testing.T, dev backend.Device, k *spec.Format, v *spec
 func (q Case) Run(t *testing.T, dev backend.Device, k *spec.Format, v *spec.Variant, out dtype.Type) []byte {
 	t.Helper()
 	var x *built
+	q.double = v.In == dtype.F64
+	if !q.double {
+		q.Alpha, q.Beta = float64(float32(q.Alpha)), float64(float32(q.Beta))
+	}
 	q.quantised = v.Quant != dtype.Invalid
 	switch v.In.Storage() {
 	case dtype.F16:
 		x = build[half.F16](q, out)
 	case dtype.BF16:
 		x = build[half.BF16](q, out)
+	case dtype.F64:
+		x = build[float64](q, out)
 	default:
 		x = build[float32](q, out)
 	}
@@ -102,7 +109,7 @@ func build[T formats.Value](q Case, out dtype.Type) *built {
 	}
 	b := make([]T, q.K*q.LDB)
 	for i := range b {
-		b[i] = From[T](float32(math.NaN()))
+		b[i] = From[T](math.NaN())
 		if i%q.LDB < q.N {
 			b[i] = From[T](q.number(r))
 		}
@@ -115,6 +122,8 @@ func build[T formats.Value](q Case, out dtype.Type) *built {
 		x.c = backend.Bytes(convert[half.F16](c))
 	case dtype.BF16:
 		x.c = backend.Bytes(convert[half.BF16](c))
+	case dtype.F32:
+		x.c = backend.Bytes(convert[float32](c))
 	default:
 		x.c = backend.Bytes(c)
 	}
@@ -122,33 +131,36 @@ func build[T formats.Value](q Case, out dtype.Type) *built {
 }
 
 // entry draws an element of A.
-func (q *Case) entry(r *rand.Rand) float32 {
+func (q *Case) entry(r *rand.Rand) float64 {
 	if q.quantised && q.Real {
-		return float32(math.Copysign(math.Ldexp(float64(8+r.IntN(8)), -4-r.IntN(3)), float64(r.IntN(2))-0.5))
+		return math.Copysign(math.Ldexp(float64(8+r.IntN(8)), -4-r.IntN(3)), float64(r.IntN(2))-0.5)
 	}
 	return q.number(r)
 }
 
 // number draws an element of B, C or the bias.
-func (q *Case) number(r *rand.Rand) float32 {
-	if q.Real {
-		return r.Float32()*2 - 1
+func (q *Case) number(r *rand.Rand) float64 {
+	switch {
+	case q.Real && q.double:
+		return r.Float64()*2 - 1
+	case q.Real:
+		return float64(r.Float32()*2 - 1)
 	}
-	return float32(r.IntN(9) - 4)
+	return float64(r.IntN(9) - 4)
 }
 
 // start draws C as it is before: NaN where it must not be read. It begins want and sum with beta·C.
-func (x *built) start(q Case, r *rand.Rand) []float32 {
-	c := make([]float32, len(x.want))
+func (x *built) start(q Case, r *rand.Rand) []float64 {
+	c := make([]float64, len(x.want))
 	for i := range c {
-		c[i], x.want[i] = float32(math.NaN()), math.NaN()
+		c[i], x.want[i] = math.NaN(), math.NaN()
 		if i%q.LDC >= q.N {
 			continue
 		}
 		x.want[i] = 0
 		if q.Beta != 0 {
-			c[i] = float32(r.IntN(9) - 4)
-			x.want[i] = float64(q.Beta) * float64(c[i])
+			c[i] = float64(r.IntN(9) - 4)
+			x.want[i] = q.Beta * c[i]
 			x.sum[i] = math.Abs(x.want[i])
 		}
 	}
@@ -163,7 +175,7 @@ func multiply[T formats.Value](x *built, q Case, r *rand.Rand, b []T) *formats.C
 			v := From[T](q.entry(r))
 			a.ColIdx, a.Val = append(a.ColIdx, col), append(a.Val, v)
 			for j := range q.N {
-				y := float64(q.Alpha) * To(v) * To(b[int(col)*q.LDB+j])
+				y := q.Alpha * To(v) * To(b[int(col)*q.LDB+j])
 				x.want[i*q.LDC+j] += y
 				x.sum[i*q.LDC+j] += math.Abs(y)
 			}
@@ -178,15 +190,18 @@ func (x *built) finish(q Case, r *rand.Rand) {
 	if q.Epilogue.None() {
 		return
 	}
-	bias := make([]float32, (max(x.p.M, q.N)+1)<<q.Epilogue.BiasShift)
+	bias := make([]float64, (max(x.p.M, q.N)+1)<<q.Epilogue.BiasShift)
 	for i := range bias {
-		bias[i] = float32(math.NaN())
+		bias[i] = math.NaN()
 		if i%(1<<q.Epilogue.BiasShift) == 0 {
 			bias[i] = q.number(r)
 		}
 	}
 	if q.Epilogue.Bias != spec.NoBias {
-		x.bias = backend.Bytes(bias)
+		x.bias = backend.Bytes(convert[float32](bias))
+		if q.double {
+			x.bias = backend.Bytes(bias)
+		}
 	}
 	for i := range x.want {
 		row, col := i/q.LDC, i%q.LDC
@@ -195,9 +210,9 @@ func (x *built) finish(q Case, r *rand.Rand) {
 		}
 		switch q.Epilogue.Bias {
 		case spec.RowBias:
-			x.want[i] += float64(bias[row<<q.Epilogue.BiasShift])
+			x.want[i] += bias[row<<q.Epilogue.BiasShift]
 		case spec.ColBias:
-			x.want[i] += float64(bias[col<<q.Epilogue.BiasShift])
+			x.want[i] += bias[col<<q.Epilogue.BiasShift]
 		}
 		x.sum[i] += math.Abs(x.want[i]) // the error of an activation is relative to its argument
 		x.want[i] = activated(q.Epilogue.Activation, x.want[i])
@@ -222,6 +237,9 @@ func activated(a spec.Activation, x float64) float64 {
 func (x *built) check(t *testing.T, q Case, tf32 bool) {
 	t.Helper()
 	eps := 3e-7 * float64(q.K+1)
+	if q.double {
+		eps = 0x1p-49 * float64(q.K+1)
+	}
 	if tf32 {
 		eps += 0x1p-10 // each operand keeps 11 bits
 	}
@@ -245,6 +263,8 @@ func (x *built) at(i int) (float64, float64) {
 		return To(backend.View[half.F16](x.c)[i]), 0x1p-11
 	case dtype.BF16:
 		return To(backend.View[half.BF16](x.c)[i]), 0x1p-8
+	case dtype.F64:
+		return backend.View[float64](x.c)[i], 0x1p-52
 	}
 	return To(backend.View[float32](x.c)[i]), 0x1p-24
 }
@@ -256,11 +276,13 @@ func (x *built) round(y float64) float64 {
 		return To(half.F16From(float32(y)))
 	case dtype.BF16:
 		return To(half.BF16From(float32(y)))
+	case dtype.F64:
+		return y
 	}
 	return float64(float32(y))
 }
 
-func convert[T formats.Value](s []float32) []T {
+func convert[T formats.Value](s []float64) []T {
 	d := make([]T, len(s))
 	for i, v := range s {
 		d[i] = From[T](v)
@@ -269,7 +291,8 @@ func convert[T formats.Value](s []float32) []T {
 }
 
 // From rounds x to an element.
-func From[T formats.Value](x float32) T {
+func From[T formats.Value, X int | float32 | float64](y X) T {
+	x := float32(y)
 	var t T
 	switch p := any(&t).(type) {
 	case *half.F16:
@@ -278,6 +301,8 @@ func From[T formats.Value](x float32) T {
 		*p = half.BF16From(x)
 	case *float32:
 		*p = x
+	case *float64:
+		*p = float64(y)
 	}
 	return t
 }
@@ -289,6 +314,8 @@ func To[T formats.Value](t T) float64 {
 		return float64(v.Float32())
 	case half.BF16:
 		return float64(v.Float32())
+	case float64:
+		return v
 	}
 	return float64(any(t).(float32))
 }

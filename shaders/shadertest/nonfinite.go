@@ -22,6 +22,8 @@ func NonFinite(t *testing.T, dev backend.Device, k *spec.Format, v *spec.Variant
 		nonFinite[half.F16](t, dev, k, v, out)
 	case dtype.BF16:
 		nonFinite[half.BF16](t, dev, k, v, out)
+	case dtype.F64:
+		nonFinite[float64](t, dev, k, v, out)
 	default:
 		nonFinite[float32](t, dev, k, v, out)
 	}
@@ -51,7 +53,7 @@ func nonFinite[T formats.Value](t *testing.T, dev backend.Device, kernel *spec.F
 	b := make([]T, len(special)*ld)
 	for k, x := range special {
 		for j := range ld {
-			b[k*ld+j] = From[T](1)
+			b[k*ld+j] = From[T](1.0)
 			if j%3 == 0 {
 				b[k*ld+j] = From[T](x)
 			}
@@ -89,7 +91,7 @@ func nonFinite[T formats.Value](t *testing.T, dev backend.Device, kernel *spec.F
 
 	clear(c)
 	Multiply(t, dev, kernel, v, a, backend.Bytes(b), nil, c,
-		spec.Problem{M: len(rows), K: len(special), N: n, LDB: ld, LDC: n, Out: out, Alpha: 1, Beta: nan})
+		spec.Problem{M: len(rows), K: len(special), N: n, LDB: ld, LDC: n, Out: out, Alpha: 1, Beta: float64(nan)})
 	for i := range len(rows) * n {
 		if got := element(c, out, i); got == got {
 			t.Fatalf("with a beta of NaN C[%d,%d] is %v", i/n, i%n, got)
@@ -104,6 +106,8 @@ func element(c []byte, t dtype.Type, i int) float32 {
 		return backend.View[half.F16](c)[i].Float32()
 	case dtype.BF16:
 		return backend.View[half.BF16](c)[i].Float32()
+	case dtype.F64:
+		return float32(backend.View[float64](c)[i])
 	}
 	return backend.View[float32](c)[i]
 }

@@ -182,7 +182,7 @@ func Multiply(t testing.TB, dev backend.Device, k *spec.Format, v *spec.Variant,
 		t.Fatal(err)
 	}
 	if p.Out == dtype.Invalid {
-		p.Out = dtype.F32
+		p.Out = v.Sums()
 	}
 	if p.Caps.Code == 0 {
 		p.Caps = dev.Caps()

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/spmmrun/spmm/backend"
-	"github.com/spmmrun/spmm/dtype"
 )
 
 // MaxLD bounds leading dimensions: a row's bytes fit 32 bits.
@@ -27,7 +26,7 @@ func (p Problem) Check(v *Variant, e *Packed) error {
 		return fmt.Errorf("%d columns with leading dimensions %d of B (a multiple of 8) and %d of C", p.N, p.LDB, p.LDC)
 	case p.LDB > MaxLD || p.LDC > MaxLD:
 		return fmt.Errorf("leading dimensions %d and %d exceed %d: %w", p.LDB, p.LDC, MaxLD, backend.ErrUnsupported)
-	case p.Out != dtype.F32 && !slices.Contains(v.Out, p.Out):
+	case p.Out != v.Sums() && !slices.Contains(v.Out, p.Out):
 		return fmt.Errorf("cannot write C as %v: %w", p.Out, backend.ErrUnsupported)
 	}
 	for _, a := range e.Arrays {

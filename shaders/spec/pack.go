@@ -22,7 +22,20 @@ func Encoder(f16 func(*formats.CSR[half.F16], *Variant) (*Packed, error), bf16 f
 // elements of type F16, BF16 and float32. What is of another type than the variant computes with, or of another
 // format, is an error; formats.ErrTooLarge counts as ErrUnsupported.
 func Adopter[A, B, C formats.Encoded](f16 func(A, *Variant) (*Packed, error), bf16 func(B, *Variant) (*Packed, error), f32 func(C, *Variant) (*Packed, error)) func(formats.Encoded, *Variant) (*Packed, error) {
-	pack := formats.ByType(f16, bf16, f32)
+	return adopter(formats.ByType(f16, bf16, f32))
+}
+
+// Encoder64 and Adopter64 are those for formats that have variants of F64 too.
+func Encoder64(f16 func(*formats.CSR[half.F16], *Variant) (*Packed, error), bf16 func(*formats.CSR[half.BF16], *Variant) (*Packed, error), f32 func(*formats.CSR[float32], *Variant) (*Packed, error), f64 func(*formats.CSR[float64], *Variant) (*Packed, error)) func(formats.Sparse, *Variant) (*Packed, error) {
+	pack := Adopter64(f16, bf16, f32, f64)
+	return func(a formats.Sparse, v *Variant) (*Packed, error) { return pack(a, v) }
+}
+
+func Adopter64[A, B, C, D formats.Encoded](f16 func(A, *Variant) (*Packed, error), bf16 func(B, *Variant) (*Packed, error), f32 func(C, *Variant) (*Packed, error), f64 func(D, *Variant) (*Packed, error)) func(formats.Encoded, *Variant) (*Packed, error) {
+	return adopter(formats.ByType64(f16, bf16, f32, f64))
+}
+
+func adopter(pack func(formats.Encoded, *Variant) (*Packed, error)) func(formats.Encoded, *Variant) (*Packed, error) {
 	return func(m formats.Encoded, v *Variant) (*Packed, error) {
 		if err := v.Takes(m); err != nil {
 			return nil, err

@@ -4,16 +4,40 @@
 package spec
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
 	"unsafe"
+
+	"github.com/spmmrun/spmm/dtype"
 )
 
 // Param is a field of the parameter block.
 type Param struct {
 	Name  string
 	Float bool // f32; else u32
+}
+
+// ScalarBytes is what variants of F64 have behind their parameters: alpha and beta as f64. The parameters of these names
+// hold them rounded.
+const ScalarBytes = 16
+
+// BlockFor is Block for a variant, which may be of F64.
+func BlockFor[T any](v *Variant, params T, alpha, beta float64) []byte {
+	b := Block(params)
+	if v.In == dtype.F64 {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(alpha))
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(beta))
+	}
+	return b
+}
+
+// Scalars returns alpha and beta of a block of parameters for a variant of F64.
+func Scalars(block []byte) (alpha, beta float64) {
+	b := block[len(block)-ScalarBytes:]
+	return math.Float64frombits(binary.LittleEndian.Uint64(b)), math.Float64frombits(binary.LittleEndian.Uint64(b[8:]))
 }
 
 // Params lists the fields of struct T, which are uint32 or float32; those of an embedded struct count as T's own. In

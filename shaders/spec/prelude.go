@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"slices"
 	"strings"
 	"text/template"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/shaders/compiled"
 )
 
@@ -22,6 +24,7 @@ func (k *Program) CUDA() string {
 	for _, p := range k.Params {
 		fmt.Fprintf(&b, "    %s %s;\n", pick(p.Float, "float", "unsigned int"), p.Name)
 	}
+	b.WriteString(k.scalars("unsigned int"))
 	b.WriteString("};\n")
 	return b.String()
 }
@@ -45,7 +48,22 @@ func (k *Program) GLSL() string {
 	for _, p := range k.Params {
 		fmt.Fprintf(&b, "    %s %s;\n", pick(p.Float, "float", "uint"), p.Name)
 	}
+	b.WriteString(k.scalars("uint"))
 	b.WriteString("} p;\n")
+	return b.String()
+}
+
+// scalars declares what variants of F64 have behind their parameters, in sources compiled with DOUBLE: see ScalarBytes.
+func (k *Program) scalars(word string) string {
+	if !slices.ContainsFunc(k.Variants, func(v *Variant) bool { return v.In == dtype.F64 }) {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("#ifdef DOUBLE\n")
+	for _, name := range []string{"alpha_low", "alpha_high", "beta_low", "beta_high"} {
+		fmt.Fprintf(&b, "    %s %s;\n", word, name)
+	}
+	b.WriteString("#endif\n")
 	return b.String()
 }
 
@@ -85,6 +103,9 @@ func (k *Program) Binary(v *Variant) (backend.Binary, error) {
 		if a.ReadOnly {
 			b.ReadOnly |= 1 << i
 		}
+	}
+	if v.In == dtype.F64 {
+		b.ParamBytes += ScalarBytes
 	}
 	if v.Overlaps {
 		b.Early = 1<<k.Arg("b") - 1

@@ -100,7 +100,7 @@ func (f *Format) SamePacking(x, y *Variant) bool {
 // Arg is a buffer argument.
 type Arg struct {
 	Name     string
-	Elem     string // what it holds: "u32", "f32", or "T": the variant's storage type
+	Elem     string // what it holds: "u32", "f32" (f64 in variants of F64), or "T": the variant's storage type
 	ReadOnly bool
 }
 
@@ -120,7 +120,7 @@ type Variant struct {
 	Func   backend.GroupFunc // CodeGo
 	Sub    uint32            // subgroup size to require (Vulkan); 0: any
 	Matrix bool              // uses cooperative matrices (Vulkan)
-	// Out lists the types C may be written in besides F32.
+	// Out lists the types C may be written in besides Sums.
 	Out []dtype.Type
 	// Overlaps says that the code reads a format's arrays, the arguments before "b", before the launches before it are
 	// done, and is otherwise as backend.Binary.Early says.
@@ -131,6 +131,14 @@ type Variant struct {
 	Together int
 	// Epilogue is the form that launches with an epilogue take, see SplitEpilogues; nil: the variant itself.
 	Epilogue *Variant
+}
+
+// Sums is the type that products are added up in, which C may always be written in: F64 for variants of F64, else F32.
+func (v *Variant) Sums() dtype.Type {
+	if v.In == dtype.F64 {
+		return dtype.F64
+	}
+	return dtype.F32
 }
 
 // For returns the form of the variant that multiplies in p.
@@ -191,6 +199,7 @@ type Need struct {
 	Lanes  bool                  // matrix elements lie in lanes as Caps.Lanes says
 	F16    bool
 	Int8   bool
+	F64    bool
 }
 
 // Met reports whether a device can run the variant.
@@ -198,7 +207,7 @@ func (v *Variant) Met(c backend.Caps) bool {
 	if v.Code != c.Code || v.Need.Arch > c.Arch || v.Need.Exact && v.Need.Arch != c.Arch {
 		return false
 	}
-	if v.Need.Lanes && !c.Lanes || v.Need.F16 && !c.F16 || v.Need.Int8 && !c.Int8 || v.Need.Shared > c.SharedBytes && v.Code != backend.CodeGo {
+	if v.Need.Lanes && !c.Lanes || v.Need.F16 && !c.F16 || v.Need.Int8 && !c.Int8 || v.Need.F64 && !c.F64 || v.Need.Shared > c.SharedBytes && v.Code != backend.CodeGo {
 		return false
 	}
 	if v.Sub != 0 && (v.Sub < c.SubgroupMin || v.Sub > c.SubgroupMax || !c.SubgroupPinned && c.SubgroupMin != c.SubgroupMax) {
@@ -265,9 +274,9 @@ type Problem struct {
 	M, K, N     int
 	LDB, LDC    int
 	BCol, CCol  bool       // column-major, where the variant takes any order
-	Out         dtype.Type // F32, or one of the variant's Out
-	Alpha, Beta float32
-	Epilogue    Epilogue // applied to alpha·A·B + beta·C
+	Out         dtype.Type // the variant's Sums, or one of its Out
+	Alpha, Beta float64    // numbers of float32, unless the variant is of F64
+	Epilogue    Epilogue   // applied to alpha·A·B + beta·C
 	Caps        backend.Caps
 }
 

@@ -7,13 +7,25 @@ import (
 	"math/bits"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/internal/simd"
 	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
+// real is what entries are taken through where src and dst are of different types: f32, or f64 where one of them is.
+type real interface{ float32 | float64 }
+
 func group(args [][]byte, block []byte, at [3]uint32) {
+	groupOf[float32](args, block, at, widen, narrow)
+}
+
+func group64(args [][]byte, block []byte, at [3]uint32) {
+	groupOf[float64](args, block, at, widen64, narrow64)
+}
+
+func groupOf[S real](args [][]byte, block []byte, at [3]uint32, widen func(x []S, src []byte, at int, t uint32), narrow func(dst []byte, x []S, at int, t uint32)) {
 	p := spec.View[params](block)
 	number := at[0] + at[2]*p.width
 	from, to := number*cpuQuads, min(p.quads, (number+1)*cpuQuads)
@@ -21,10 +33,10 @@ func group(args [][]byte, block []byte, at [3]uint32) {
 		return
 	}
 	per := uint32(4) // slots of a quad
-	if p.dtype != include.F32 {
+	if elemSize(p.dtype) == 2 {
 		per = 8
 	}
-	c := copier{p: &p, src: args[0], dst: args[3]}
+	c := copier[S]{p: &p, src: args[0], dst: args[3], widen: widen, narrow: narrow}
 	base := int(p.base) * int(per)
 	if p.slots > 0 {
 		c.straight(base+int(from*per), p.first+from*per, min(p.slots, to*per)-from*per)
@@ -38,13 +50,15 @@ func group(args [][]byte, block []byte, at [3]uint32) {
 		c.convert(base, groups, sources)
 	case p.dtype == include.F32:
 		move(backend.View[uint32](c.dst)[base:], backend.View[uint32](c.src), groups, sources, &p)
+	case p.dtype == include.F64:
+		move(backend.View[uint64](c.dst)[base:], backend.View[uint64](c.src), groups, sources, &p)
 	default:
 		move(backend.View[uint16](c.dst)[base:], backend.View[uint16](c.src), groups, sources, &p)
 	}
 }
 
 // move copies the entries of groups to dst, from the first group's slots on.
-func move[E uint16 | uint32](dst, src []E, groups, sources []uint32, p *params) {
+func move[E uint16 | uint32 | uint64](dst, src []E, groups, sources []uint32, p *params) {
 	for g := range len(groups) / 2 {
 		slots := dst[g*GroupSlots:]
 		from := sources[groups[2*g+1]:]
@@ -58,55 +72,57 @@ func move[E uint16 | uint32](dst, src []E, groups, sources []uint32, p *params) 
 }
 
 // convert is move for an array of another type, whose slots begin at base: by 32 entries at a time.
-func (c *copier) convert(base int, groups, sources []uint32) {
-	var x [GroupSlots]float32
-	var raw [4 * GroupSlots]byte
-	lo, count, stride := c.p.lo, c.p.count, int(c.p.stride)
-	wide, halves, gathered := backend.View[float32](c.src), backend.View[uint16](c.src), backend.View[uint16](raw[:])
+func (c *copier[S]) convert(base int, groups, sources []uint32) {
+	var x [GroupSlots]S
+	var raw [8 * GroupSlots]byte
+	lo, count, from, to := c.p.lo, c.p.count, elemSize(c.p.stype), elemSize(c.p.dtype)
 	for g := range len(groups) / 2 {
 		held := groups[2*g]
-		from := sources[groups[2*g+1]:][:bits.OnesCount32(held)]
-		if c.p.stype == include.F32 {
-			for k, e := range from {
-				if i := e - lo; i < count {
-					x[k] = wide[int(i)*stride]
-				}
-			}
-		} else {
-			for k, e := range from {
-				if i := e - lo; i < count {
-					gathered[k] = halves[int(i)*stride]
-				}
-			}
-			widen(x[:len(from)], raw[:], 0, c.p.stype)
+		entries := sources[groups[2*g+1]:][:bits.OnesCount32(held)]
+		switch from {
+		case 2:
+			gather[uint16](raw[:], c.src, entries, c.p)
+		case 4:
+			gather[uint32](raw[:], c.src, entries, c.p)
+		default:
+			gather[uint64](raw[:], c.src, entries, c.p)
 		}
-		narrow(raw[:], x[:len(from)], 0, c.p.dtype)
-		for k, e := range from {
-			if e-c.p.lo < c.p.count {
-				size := elemSize(c.p.dtype)
-				copy(c.dst[(base+g*GroupSlots+bits.TrailingZeros32(held))*size:][:size], raw[k*size:])
+		c.widen(x[:len(entries)], raw[:], 0, c.p.stype)
+		c.narrow(raw[:], x[:len(entries)], 0, c.p.dtype)
+		for k, e := range entries {
+			if e-lo < count {
+				copy(c.dst[(base+g*GroupSlots+bits.TrailingZeros32(held))*to:][:to], raw[k*to:])
 			}
 			held &= held - 1
 		}
 	}
 }
 
+// gather brings those of the entries that src holds side by side.
+func gather[E uint16 | uint32 | uint64](to, src []byte, entries []uint32, p *params) {
+	x, from := backend.View[E](to), backend.View[E](src)
+	for k, e := range entries {
+		if i := e - p.lo; i < p.count {
+			x[k] = from[int(i)*int(p.stride)]
+		}
+	}
+}
+
 // elemSize is the bytes of an element.
 func elemSize(t uint32) int {
-	if t == include.F32 {
-		return 4
-	}
-	return 2
+	return [...]int{include.F32: 4, include.F16: 2, include.BF16: 2, include.F64: 8}[t]
 }
 
 // copier converts entries.
-type copier struct {
+type copier[S real] struct {
 	p        *params
 	src, dst []byte
+	widen    func(x []S, src []byte, at int, t uint32) // reads elements of src from at on
+	narrow   func(dst []byte, x []S, at int, t uint32) // writes those of dst
 }
 
 // straight converts n entries from number entry on, to slots that follow each other.
-func (c *copier) straight(slot int, entry, n uint32) {
+func (c *copier[S]) straight(slot int, entry, n uint32) {
 	if c.p.stride != 1 {
 		for i := range n {
 			c.one(slot+int(i), entry+i)
@@ -124,16 +140,16 @@ func (c *copier) straight(slot int, entry, n uint32) {
 		copy(c.dst[slot*size:][:count*size], c.src[from*size:])
 		return
 	}
-	var x [512]float32
+	var x [512]S
 	for i := 0; i < count; i += len(x) {
 		y := x[:min(len(x), count-i)]
-		widen(y, c.src, from+i, c.p.stype)
-		narrow(c.dst, y, slot+i, c.p.dtype)
+		c.widen(y, c.src, from+i, c.p.stype)
+		c.narrow(c.dst, y, slot+i, c.p.dtype)
 	}
 }
 
 // one converts an entry, if src holds it.
-func (c *copier) one(slot int, entry uint32) {
+func (c *copier[S]) one(slot int, entry uint32) {
 	i := entry - c.p.lo
 	if i >= c.p.count {
 		return
@@ -141,11 +157,13 @@ func (c *copier) one(slot int, entry uint32) {
 	at := int(i) * int(c.p.stride)
 	switch {
 	case c.p.stype != c.p.dtype:
-		var x [1]float32
-		widen(x[:], c.src, at, c.p.stype)
-		narrow(c.dst, x[:], slot, c.p.dtype)
+		var x [1]S
+		c.widen(x[:], c.src, at, c.p.stype)
+		c.narrow(c.dst, x[:], slot, c.p.dtype)
 	case c.p.dtype == include.F32:
 		backend.View[uint32](c.dst)[slot] = backend.View[uint32](c.src)[at]
+	case c.p.dtype == include.F64:
+		backend.View[uint64](c.dst)[slot] = backend.View[uint64](c.src)[at]
 	default:
 		backend.View[uint16](c.dst)[slot] = backend.View[uint16](c.src)[at]
 	}
@@ -171,5 +189,32 @@ func narrow(dst []byte, x []float32, at int, t uint32) {
 		simd.NarrowBF16(backend.View[half.BF16](dst)[at:at+len(x)], x)
 	default:
 		copy(backend.View[float32](dst)[at:at+len(x)], x)
+	}
+}
+
+// widen64 and narrow64 are those by way of f64.
+func widen64(x []float64, src []byte, at int, t uint32) {
+	switch t {
+	case include.F16:
+		formats.ConvertSlice(x, backend.View[half.F16](src)[at:at+len(x)])
+	case include.BF16:
+		formats.ConvertSlice(x, backend.View[half.BF16](src)[at:at+len(x)])
+	case include.F32:
+		formats.ConvertSlice(x, backend.View[float32](src)[at:at+len(x)])
+	default:
+		copy(x, backend.View[float64](src)[at:])
+	}
+}
+
+func narrow64(dst []byte, x []float64, at int, t uint32) {
+	switch t {
+	case include.F16:
+		formats.ConvertSlice(backend.View[half.F16](dst)[at:at+len(x)], x)
+	case include.BF16:
+		formats.ConvertSlice(backend.View[half.BF16](dst)[at:at+len(x)], x)
+	case include.F32:
+		formats.ConvertSlice(backend.View[float32](dst)[at:at+len(x)], x)
+	default:
+		copy(backend.View[float64](dst)[at:at+len(x)], x)
 	}
 }

@@ -9,7 +9,8 @@
 //
 // so that it takes 4 bytes an entry and a quarter of a byte a slot. Reading it in the order of the slots, writes are whole
 // words side by side, and reads hit cache where a format keeps neighbours together. Each invocation writes four words, so
-// that 16-bit elements need no feature and no two invocations touch a word.
+// that 16-bit elements need no feature and no two invocations touch a word. A word has 32 bits; in an array of f64, which
+// variants of F64 are for, as for values of f64, it has 64.
 //
 // Where 16 bits can be written by themselves, on CUDA, a list is faster (Listed): the slot of each entry in sources, in
 // place of the groups, which takes 8 bytes an entry, or 4 where the entries' slots are one run. An invocation writes four
@@ -61,6 +62,9 @@ var Program = &spec.Program{
 		{
 			Name: "cpu", In: dtype.F32, Code: backend.CodeGo, Local: [3]uint32{1, 1, 1}, Func: group,
 		},
+		{
+			Name: "cpu_f64", In: dtype.F64, Code: backend.CodeGo, Local: [3]uint32{1, 1, 1}, Func: group64,
+		},
 	},
 	Files: files,
 }
@@ -74,7 +78,7 @@ type params struct {
 	lo     uint32 // the first entry that src holds
 	count  uint32 // how many it holds
 	stride uint32 // elements from one to the next
-	stype  uint32 // type of src: 0 f32, 1 f16, 2 bf16
+	stype  uint32 // type of src: 0 f32, 1 f16, 2 bf16, 3 f64
 	dtype  uint32 // type of dst
 	full   uint32 // see Map.Full, where src holds all entries; else 0
 	width  uint32 // of the grid in x
@@ -102,7 +106,7 @@ const (
 // Op is which values go where.
 type Op struct {
 	// Src holds entries Lo to Lo+Count-1, Stride elements apart. The others keep their values.
-	Src       dtype.Type // F16, BF16 or F32
+	Src       dtype.Type // F16, BF16, F32 or F64
 	Lo, Count int64
 	Stride    int
 	Dst       dtype.Type
@@ -119,14 +123,18 @@ type Op struct {
 	Loose   bool // Src need not begin at a multiple of 16 bytes
 }
 
-// Variant returns the variant that a device runs.
-func Variant(caps backend.Caps) (*spec.Variant, error) {
+// Variant returns the variant that a device runs for values and an array of these types: one of F64 where one of them is.
+func Variant(caps backend.Caps, src, dst dtype.Type) (*spec.Variant, error) {
+	in := dtype.F32
+	if src == dtype.F64 || dst == dtype.F64 {
+		in = dtype.F64
+	}
 	for _, v := range Program.Variants {
-		if v.Met(caps) {
+		if v.In == in && v.Met(caps) {
 			return v, nil
 		}
 	}
-	return nil, fmt.Errorf("kernel values: the device runs none of its variants: %w", backend.ErrUnsupported)
+	return nil, fmt.Errorf("kernel values: the device runs none of its variants for %v: %w", in, backend.ErrUnsupported)
 }
 
 // Listed tells whether a variant takes lists of slots.
@@ -137,7 +145,10 @@ func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
 	if err := check(v, op); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel values: %w", err)
 	}
-	per := int64(16 / op.Dst.Size()) // slots of four words
+	per := int64(4) // slots of four words
+	if op.Dst.Size() == 2 {
+		per = 8
+	}
 	p := params{
 		slots: uint32(op.Slots), first: uint32(op.First), lo: uint32(op.Lo), count: uint32(op.Count), stride: uint32(op.Stride),
 		stype: include.Number(op.Src), dtype: include.Number(op.Dst), listed: uint32(op.Entries), run: spec.Flag(op.Run),
@@ -166,7 +177,7 @@ func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
 		return spec.Launch{}, fmt.Errorf("kernel values: %w", err)
 	}
 	p.width = groups[0]
-	return spec.Launch{Passes: []spec.Pass{{Variant: v, Groups: groups, Params: spec.Block(p)}}}, nil
+	return spec.Launch{Passes: []spec.Pass{{Variant: v, Groups: groups, Params: spec.BlockFor(v, p, 0, 0)}}}, nil
 }
 
 // most is how many entries and slots can be numbered.
@@ -174,7 +185,7 @@ const most = math.MaxUint32
 
 func check(v *spec.Variant, op Op) error {
 	for _, t := range []dtype.Type{op.Src, op.Dst} {
-		if t != dtype.F16 && t != dtype.BF16 && t != dtype.F32 {
+		if t != dtype.F16 && t != dtype.BF16 && t != dtype.F32 && (t != dtype.F64 || v.In != dtype.F64) {
 			return fmt.Errorf("elements of type %v", t)
 		}
 	}

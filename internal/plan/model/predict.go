@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/spmmrun/spmm/backend"
-	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/simd"
 	"github.com/spmmrun/spmm/shaders/spec"
@@ -51,7 +50,7 @@ func (p *Predictor) TimeAt(c Cost, v *spec.Variant, s formats.Stats, items int64
 	latency := scale(p.Rates.LatencyUS, c.from.LatencyUS)
 	c.StartUS, c.StepUS = c.StartUS*latency, c.StepUS*latency
 	first := Fetched(s, p.Nearby)
-	b := p.Rates.Bound(v, NewWork(p.Rows, p.Cols, p.N, v.In, s, first, dtype.F32))
+	b := p.Rates.Bound(v, NewWork(p.Rows, p.Cols, p.N, v.In, s, first, v.Sums()))
 	width := p.width(v)
 	rows := k.First*float64(first) + k.Again*float64(s.Gathers-first)
 	fetch := at(int64(rows*float64(width*v.In.Storage().Size())), p.Rates.Gather)

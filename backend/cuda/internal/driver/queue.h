@@ -4,7 +4,7 @@
 
 #include "cuda.h"
 
-enum { SPMM_BATCH = 64, SPMM_MAX_ARGS = 8, SPMM_MAX_PARAMS = 64, SPMM_MAX_MAPS = 2, SPMM_MAP_BYTES = sizeof(CUtensorMap) };
+enum { SPMM_BATCH = 64, SPMM_MAX_ARGS = 8, SPMM_MAX_PARAMS = 80, SPMM_MAX_MAPS = 2, SPMM_MAP_BYTES = sizeof(CUtensorMap) };
 
 typedef struct {
 	CUfunction fn;
