@@ -39,7 +39,7 @@ func TestOptions(t *testing.T) {
 		{spmm.Options{}, "", "Prepare PrepareFile Encode Compare"},
 		{spmm.Options{Format: "csr", Precision: dtype.F16, Cols: math.MaxInt32}, "", "Prepare PrepareFile Encode Compare"},
 		{spmm.Options{Format: "dia"}, `Options.Format: unknown format "dia" (auto, csr`, ""},
-		{spmm.Options{Precision: dtype.S8}, "Options.Precision: s8: want f16, bf16, tf32 or f32", ""},
+		{spmm.Options{Precision: dtype.S8}, "Options.Precision: s8: want f16, bf16, tf32, f32 or f64", ""},
 		{spmm.Options{Quantise: dtype.F16}, "Options.Quantise: f16: want s8 or e4m3", ""},
 		{spmm.Options{Quantise: dtype.S8, Precision: dtype.F32}, "Options.Precision: f32: a quantised matrix", ""},
 		{spmm.Options{Quantise: dtype.S8, Mode: spmm.Reproducible}, "Options.Mode: a quantised matrix", ""},

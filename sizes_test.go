@@ -50,9 +50,9 @@ func TestSizes(t *testing.T) {
 		{"a product beyond memory by columns", column(math.MaxInt32, math.MaxInt32), spmm.ErrOutOfMemory, "2147483647×2147483647"},
 		{"more than a buffer", tensor(1000, 1000), spmm.ErrUnsupported, "at most 100000"},
 		{"n below 0", pair(-1), nil, "-1 columns of B: must be 0 or more"},
-		{"attainable time of C in tf32", second(plan.Attainable(ctx, 1, dtype.TF32)), nil, "C of tf32: want f16, bf16 or f32"},
+		{"attainable time of C in tf32", second(plan.Attainable(ctx, 1, dtype.TF32)), nil, "C of tf32: want f16, bf16, f32 or f64"},
 		{"observing n below 0", second(plan.Observe(ctx, -1, dtype.F32, time.Second)), nil, "-1 columns of B: must be 0 or more"},
-		{"observing C in s8", second(plan.Observe(ctx, 1, dtype.S8, time.Second)), nil, "C of s8: want f16, bf16 or f32"},
+		{"observing C in s8", second(plan.Observe(ctx, 1, dtype.S8, time.Second)), nil, "C of s8: want f16, bf16, f32 or f64"},
 		{"attainable time of n below 0", second(plan.Attainable(ctx, -1, dtype.F32)), nil, "-1 columns of B: must be 0 or more"},
 		{"B and C beyond memory", pair(math.MaxInt32), spmm.ErrOutOfMemory, "tensors of 200×2147483647 and 700×2147483647"},
 	}

@@ -57,6 +57,7 @@ var since = map[string]int{
 	"cvse/cuda_v16_hopper_bf16":         6,
 	"tiledcsr/cuda_v8_hopper_f16":       6,
 	"tiledcsr/cuda_v8_hopper_bf16":      6,
+	"csr/*_f64":                         6,
 	"cvse/cuda_*_overlap_*":             6,
 	"hrpb/cuda_n*_f32":                  6,
 	"hrpb/cuda_n*_tf32":                 6,

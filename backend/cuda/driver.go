@@ -123,7 +123,7 @@ const sharedOptin cu.DeviceAttribute = 97
 
 // capabilities reads what a device can do.
 func capabilities(dev cu.Device) (backend.Caps, error) {
-	c := backend.Caps{Code: backend.CodePTX, SubgroupPinned: true, F64: true}
+	c := backend.Caps{Code: backend.CodePTX, SubgroupPinned: true}
 	var major, minor, warp, shared, threads int
 	var local, grid [3]int
 	for _, q := range []struct {

@@ -341,7 +341,9 @@ func measure[T formats.Value](ctx context.Context, j *job, plan *spmm.Plan, q *o
 			return ts, err
 		}
 	}
-	ts, err = timeRuns(j, p, func(times int) (spmm.Timing, error) { return plan.Repeat(ctx, times, float64(j.alpha), b, float64(j.beta), y, e) })
+	ts, err = timeRuns(j, p, func(times int) (spmm.Timing, error) {
+		return plan.Repeat(ctx, times, float64(j.alpha), b, float64(j.beta), y, e)
+	})
 	if err != nil {
 		return ts, err
 	}

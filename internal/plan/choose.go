@@ -390,7 +390,7 @@ func candidates(d *Device, a *source, o Options) ([]*candidate, error) {
 	case len(cs) > 0:
 		return cs, nil
 	case prec == dtype.F64 && !caps.F64:
-		return nil, fmt.Errorf("%v computes in no f64, CUDA devices, the CPU and Vulkan devices with shaderFloat64 do: %w", d.Info(), backend.ErrUnsupported)
+		return nil, fmt.Errorf("no kernel for precision f64 on %v: the cpu backend has them: %w", d.Info(), backend.ErrUnsupported)
 	case len(runs) > 0:
 		slices.Sort(runs)
 		return nil, fmt.Errorf("variant %q: for format %s and precision %v this device runs %s: %w",

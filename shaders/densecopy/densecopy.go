@@ -116,7 +116,7 @@ func Variant(caps backend.Caps, types ...dtype.Type) (*spec.Variant, error) {
 		}
 	}
 	if in == dtype.F64 {
-		return nil, fmt.Errorf("data of f64: the device has no such numbers: %w", backend.ErrUnsupported)
+		return nil, fmt.Errorf("data of f64: the device has no kernel for it: %w", backend.ErrUnsupported)
 	}
 	return nil, fmt.Errorf("dense copy kernel: the device runs none of its variants: %w", backend.ErrUnsupported)
 }

@@ -5,6 +5,7 @@ package values
 
 import (
 	"math/bits"
+	"sync"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats"
@@ -17,16 +18,22 @@ import (
 // real is what entries are taken through where src and dst are of different types: f32, or f64 where one of them is.
 type real interface{ float32 | float64 }
 
-func group(args [][]byte, block []byte, at [3]uint32) {
-	groupOf[float32](args, block, at, widen, narrow)
+var group, group64 = groupOf(widen, narrow), groupOf(widen64, narrow64)
+
+// groupOf returns the function of one workgroup, given what reads elements of src and what writes those of dst.
+func groupOf[S real](widen func(x []S, src []byte, at int, t uint32), narrow func(dst []byte, x []S, at int, t uint32)) backend.GroupFunc {
+	copiers := sync.Pool{New: func() any { return &copier[S]{widen: widen, narrow: narrow} }}
+	return func(args [][]byte, block []byte, at [3]uint32) {
+		c := copiers.Get().(*copier[S])
+		defer copiers.Put(c)
+		c.p, c.src, c.dst = spec.View[params](block), args[0], args[3]
+		c.group(args, at)
+		c.src, c.dst = nil, nil
+	}
 }
 
-func group64(args [][]byte, block []byte, at [3]uint32) {
-	groupOf[float64](args, block, at, widen64, narrow64)
-}
-
-func groupOf[S real](args [][]byte, block []byte, at [3]uint32, widen func(x []S, src []byte, at int, t uint32), narrow func(dst []byte, x []S, at int, t uint32)) {
-	p := spec.View[params](block)
+func (c *copier[S]) group(args [][]byte, at [3]uint32) {
+	p := &c.p
 	number := at[0] + at[2]*p.width
 	from, to := number*cpuQuads, min(p.quads, (number+1)*cpuQuads)
 	if from >= to {
@@ -36,7 +43,6 @@ func groupOf[S real](args [][]byte, block []byte, at [3]uint32, widen func(x []S
 	if elemSize(p.dtype) == 2 {
 		per = 8
 	}
-	c := copier[S]{p: &p, src: args[0], dst: args[3], widen: widen, narrow: narrow}
 	base := int(p.base) * int(per)
 	if p.slots > 0 {
 		c.straight(base+int(from*per), p.first+from*per, min(p.slots, to*per)-from*per)
@@ -49,11 +55,11 @@ func groupOf[S real](args [][]byte, block []byte, at [3]uint32, widen func(x []S
 	case p.stype != p.dtype:
 		c.convert(base, groups, sources)
 	case p.dtype == include.F32:
-		move(backend.View[uint32](c.dst)[base:], backend.View[uint32](c.src), groups, sources, &p)
+		move(backend.View[uint32](c.dst)[base:], backend.View[uint32](c.src), groups, sources, p)
 	case p.dtype == include.F64:
-		move(backend.View[uint64](c.dst)[base:], backend.View[uint64](c.src), groups, sources, &p)
+		move(backend.View[uint64](c.dst)[base:], backend.View[uint64](c.src), groups, sources, p)
 	default:
-		move(backend.View[uint16](c.dst)[base:], backend.View[uint16](c.src), groups, sources, &p)
+		move(backend.View[uint16](c.dst)[base:], backend.View[uint16](c.src), groups, sources, p)
 	}
 }
 
@@ -73,22 +79,21 @@ func move[E uint16 | uint32 | uint64](dst, src []E, groups, sources []uint32, p 
 
 // convert is move for an array of another type, whose slots begin at base: by 32 entries at a time.
 func (c *copier[S]) convert(base int, groups, sources []uint32) {
-	var x [GroupSlots]S
-	var raw [8 * GroupSlots]byte
+	x, raw := c.x[:GroupSlots], c.raw[:]
 	lo, count, from, to := c.p.lo, c.p.count, elemSize(c.p.stype), elemSize(c.p.dtype)
 	for g := range len(groups) / 2 {
 		held := groups[2*g]
 		entries := sources[groups[2*g+1]:][:bits.OnesCount32(held)]
 		switch from {
 		case 2:
-			gather[uint16](raw[:], c.src, entries, c.p)
+			gather[uint16](raw, c.src, entries, &c.p)
 		case 4:
-			gather[uint32](raw[:], c.src, entries, c.p)
+			gather[uint32](raw, c.src, entries, &c.p)
 		default:
-			gather[uint64](raw[:], c.src, entries, c.p)
+			gather[uint64](raw, c.src, entries, &c.p)
 		}
-		c.widen(x[:len(entries)], raw[:], 0, c.p.stype)
-		c.narrow(raw[:], x[:len(entries)], 0, c.p.dtype)
+		c.widen(x[:len(entries)], raw, 0, c.p.stype)
+		c.narrow(raw, x[:len(entries)], 0, c.p.dtype)
 		for k, e := range entries {
 			if e-lo < count {
 				copy(c.dst[(base+g*GroupSlots+bits.TrailingZeros32(held))*to:][:to], raw[k*to:])
@@ -115,8 +120,10 @@ func elemSize(t uint32) int {
 
 // copier converts entries.
 type copier[S real] struct {
-	p        *params
+	p        params
 	src, dst []byte
+	x        [512]S                                    // elements on their way
+	raw      [8 * GroupSlots]byte                      // and as they lie in src or dst
 	widen    func(x []S, src []byte, at int, t uint32) // reads elements of src from at on
 	narrow   func(dst []byte, x []S, at int, t uint32) // writes those of dst
 }
@@ -140,9 +147,8 @@ func (c *copier[S]) straight(slot int, entry, n uint32) {
 		copy(c.dst[slot*size:][:count*size], c.src[from*size:])
 		return
 	}
-	var x [512]S
-	for i := 0; i < count; i += len(x) {
-		y := x[:min(len(x), count-i)]
+	for i := 0; i < count; i += len(c.x) {
+		y := c.x[:min(len(c.x), count-i)]
 		c.widen(y, c.src, from+i, c.p.stype)
 		c.narrow(c.dst, y, slot+i, c.p.dtype)
 	}
@@ -157,9 +163,9 @@ func (c *copier[S]) one(slot int, entry uint32) {
 	at := int(i) * int(c.p.stride)
 	switch {
 	case c.p.stype != c.p.dtype:
-		var x [1]S
-		c.widen(x[:], c.src, at, c.p.stype)
-		c.narrow(c.dst, x[:], slot, c.p.dtype)
+		x := c.x[:1]
+		c.widen(x, c.src, at, c.p.stype)
+		c.narrow(c.dst, x, slot, c.p.dtype)
 	case c.p.dtype == include.F32:
 		backend.View[uint32](c.dst)[slot] = backend.View[uint32](c.src)[at]
 	case c.p.dtype == include.F64:
