@@ -76,6 +76,8 @@ func groupPlan(ctx context.Context, r *runner, t *test, p *instance, plan *spmm.
 		return groupB[half.F16](ctx, r, t, p, plan)
 	case dtype.BF16:
 		return groupB[half.BF16](ctx, r, t, p, plan)
+	case dtype.F64:
+		return groupB[float64](ctx, r, t, p, plan)
 	}
 	return groupB[float32](ctx, r, t, p, plan)
 }
@@ -87,6 +89,8 @@ func groupB[B formats.Value](ctx context.Context, r *runner, t *test, p *instanc
 		return groupC[B, half.F16](ctx, r, t, p, plan, b)
 	case dtype.BF16:
 		return groupC[B, half.BF16](ctx, r, t, p, plan, b)
+	case dtype.F64:
+		return groupC[B, float64](ctx, r, t, p, plan, b)
 	}
 	return groupC[B, float32](ctx, r, t, p, plan, b)
 }
@@ -184,6 +188,8 @@ func groupEpilogue(ctx context.Context, t *test, p *instance, plan *spmm.GroupPl
 		x, closer, err = groupBias[half.F16](ctx, plan, d)
 	case dtype.BF16:
 		x, closer, err = groupBias[half.BF16](ctx, plan, d)
+	case dtype.F64:
+		x, closer, err = groupBias[float64](ctx, plan, d)
 	default:
 		x, closer, err = groupBias[float32](ctx, plan, d)
 	}

@@ -45,7 +45,7 @@ func badCode(t *testing.T, r *rig) {
 	for what, change := range map[string]func(*backend.Binary){
 		"nothing":             func(b *backend.Binary) { b.Code, b.Func = nil, nil },
 		"nine arguments":      func(b *backend.Binary) { b.Args = 9 },
-		"68 parameter bytes":  func(b *backend.Binary) { b.ParamBytes = 68 },
+		"84 parameter bytes":  func(b *backend.Binary) { b.ParamBytes = backend.MaxParams + 4 },
 		"minus one arguments": func(b *backend.Binary) { b.Args = -1 },
 	} {
 		b := good

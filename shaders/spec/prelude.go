@@ -55,7 +55,7 @@ func (k *Program) GLSL() string {
 
 // scalars declares what variants of F64 have behind their parameters, in sources compiled with DOUBLE: see ScalarBytes.
 func (k *Program) scalars(word string) string {
-	if !slices.ContainsFunc(k.Variants, func(v *Variant) bool { return v.In == dtype.F64 }) {
+	if !slices.ContainsFunc(k.Variants, func(v *Variant) bool { return v.In == dtype.F64 && v.Code != backend.CodeGo }) {
 		return ""
 	}
 	var b strings.Builder
