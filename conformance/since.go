@@ -69,6 +69,7 @@ var since = map[string]int{
 	"lanestream/cuda_staged_n16_bf16":   6,
 	"lanestream/cuda_staged_n32_f16":    6,
 	"lanestream/cuda_staged_n32_bf16":   6,
+	"lanestream/cuda_few_*":             6,
 	"lanestream/cuda_pairs_n8_f16":      6,
 	"lanestream/cuda_pairs_n8_bf16":     6,
 	"lanestream/cuda_pairs_n16_f16":     6,

@@ -30,6 +30,9 @@ type Options struct {
 	RingRows int
 }
 
+// leastRows is what a piece may have at least.
+const leastRows = 4
+
 // most returns how many rows a piece may have.
 func (o Options) most(pieceSteps, window int) int {
 	return min(ringRows, cmp.Or(o.RingRows, ringRows))/(window+1) - maskRows(o.Layout)*pieceSteps
@@ -92,12 +95,12 @@ func (o Options) check() error {
 		return fmt.Errorf("lanestream: layout %d: need %d, %d or, to encode, %d", o.Layout, Places, Pairs, ByDensity)
 	case o.Parts < 1 || o.Parts > MaxParts:
 		return fmt.Errorf("lanestream: %d parts: need 1 to %d", o.Parts, MaxParts)
-	case o.RingRows != 0 && o.RingRows < 64:
-		return fmt.Errorf("lanestream: a ring of %d rows: need 64 or more", o.RingRows)
 	case o.PieceSteps != 1 && o.PieceSteps != 2 && o.PieceSteps != 4:
 		return fmt.Errorf("lanestream: pieces of %d steps: need 1, 2 or 4", o.PieceSteps)
 	case o.Window != 2 && o.Window != 3:
 		return fmt.Errorf("lanestream: a window of %d pieces: need 2 or 3", o.Window)
+	case o.RingRows != 0 && o.most(o.PieceSteps, o.Window) < leastRows:
+		return fmt.Errorf("lanestream: a ring of %d rows: need %d or more", o.RingRows, (o.Window+1)*(leastRows+maskRows(o.Layout)*o.PieceSteps))
 	}
 	return nil
 }

@@ -1,5 +1,5 @@
-// The variants for CUDA: kernel.cu for 8, 16 and 32 columns, prefill.cu for more, and staged.cu
-// for few columns and many rows.
+// The variants for CUDA: kernel.cu for 8, 16 and 32 columns, prefill.cu for more, and staged.cu and few.cu
+// for few columns and many rows or few.
 
 package lanestream
 
@@ -51,6 +51,9 @@ func cudaVariants() []*spec.Variant {
 			if m.hopper {
 				for _, x := range stagedKernels {
 					vs = append(vs, m.staged(t, x))
+				}
+				for _, n := range widths {
+					vs = append(vs, fewRows.few(t, n))
 				}
 				for _, of := range tiles {
 					vs = append(vs, m.prefill(t, of))
@@ -178,13 +181,16 @@ const mostFew = 32
 // forColumns returns the variant of v's packing and type that suits a problem's number of columns. Variants of prefill.cu take layout
 // Places alone.
 func forColumns(v *spec.Variant, s lanestream.Shape, p spec.Problem) *spec.Variant {
+	if isFew(v) {
+		return fewFor(v, p)
+	}
 	if x := inStaged(v, s, p.N); x != nil {
 		return x
 	}
 	many := p.N > mostFew && s.Layout == lanestream.Places
 	best := v
 	for _, x := range cuda { // kernel.cu's first, the narrowest first
-		if x.In != v.In || x.Const("WARPS") != v.Const("WARPS") || staged(x) || isPrefill(x) && !(many && x.Met(p.Caps)) {
+		if x.In != v.In || x.Const("WARPS") != v.Const("WARPS") || staged(x) || isFew(x) || isPrefill(x) && !(many && x.Met(p.Caps)) {
 			continue
 		}
 		if best = x; int(x.Const("COLS")) >= p.N {

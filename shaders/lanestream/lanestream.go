@@ -106,6 +106,9 @@ func options(v *spec.Variant) lanestream.Options {
 }
 
 func packWith[T formats.Value](a *formats.CSR[T], v *spec.Variant, o lanestream.Options) (*spec.Packed, error) {
+	if isFew(v) {
+		fewPieces(&o, float64(len(a.Val))/max(1, float64(a.Rows)*float64(a.Cols)))
+	}
 	m, err := lanestream.Encode(a, o)
 	if err != nil {
 		return nil, err
@@ -142,6 +145,9 @@ func take[T formats.Value](m *lanestream.Matrix[T], v *spec.Variant) (*spec.Pack
 	}
 	if rows, most := m.RingRows(), stagedRows(m.Layout); staged(v) && rows > most {
 		return nil, fmt.Errorf("kernel lanestream/%s takes a matrix whose pieces need a ring of %d rows, not %d", v.Name, most, rows)
+	}
+	if isFew(v) && !fitsFew(m.Shape()) {
+		return nil, fmt.Errorf("kernel lanestream/%s has no room for pieces of %d steps in a window of %d with %d rows of values and masks", v.Name, m.PieceSteps, m.Window, m.RingRows())
 	}
 	if want := parts(m.Rows, v); v.Const("RING") > 0 && m.Parts != want {
 		return nil, fmt.Errorf("kernel lanestream/%s takes a matrix of %d rows in groups of %d parts, not %d", v.Name, m.Rows, want, m.Parts)

@@ -2,12 +2,8 @@
 // step multiplies, and FIRST_PIECE(p, part), the first piece of a part.
 
 #pragma once
-#include "../include/launches.cuh"
-#include "lanestream.cuh"
+#include "tiles.cuh"
 
-#define TILES (COLS / 8)
-#define PITCH (COLS + 4)                 // of a row of sums in shared memory
-#define SUMS (GROUP_ROWS * PITCH * 4)    // bytes of a group's sums
 #define LANES (32 * PRODUCERS / B_PARTS) // that bring a part of B
 
 // barrier_test tells whether the barrier's phase of this parity has ended.
@@ -16,7 +12,6 @@ __device__ __forceinline__ bool barrier_test(u32 barrier, u32 parity) {
     asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }" : "=r"(r) : "r"(barrier), "r"(parity) : "memory");
     return r;
 }
-__device__ __forceinline__ void arrive(u32 barrier) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory"); }
 
 // Panel is a part of B on its way through shared memory.
 struct Panel {
@@ -29,11 +24,6 @@ struct Panel {
         at = at_ + number * B_BYTES, full = barriers + number * B_STAGES * 16, empty = full + B_STAGES * 8;
     }
 };
-
-// swizzled returns where chunk c (of 8 columns) of row k lies in its row.
-__device__ __forceinline__ u32 swizzled(u32 k, u32 c) {
-    return TILES == 1 ? 0 : TILES == 2 ? (c ^ (k >> 2 & 1)) * 16 : (c ^ (k >> 1 & 3)) * 16;
-}
 
 // bring is the work of the warps that bring B's rows, for each part with LANES lanes. (With waits on the barriers in place of looks and
 // sleeps all other warps are slower.)

@@ -1,0 +1,163 @@
+// Lane streams × COLS columns of B (8, 16 or 32) on compute capability 9.0, for few rows: layout Places, as staged.cu. Few groups of rows
+// have many parts each, which have few rows of B in common, so each warp brings its own: they come with the piece that is multiplied by
+// them. The parts of a group are added up in two steps, within each block and then over the cluster.
+
+#define FIRST_PIECE(p, part) ((p).pieces * (part) / (p).parts) // as first_piece, without 64 bits: there are fewer than 2^26 pieces, and at most 32 parts
+#include "rest.cuh"
+#include "warp.cuh"
+
+#define B_ROW (COLS * 2)                                 // bytes of a row of B in shared memory
+#define CHUNKS(STEPS) ((STEPS) * STEP_COLS * TILES / 32) // of 8 columns that a lane brings for a piece
+
+// Own is the rows of B that a warp brings itself, as a source of Warp::multiply. A lane brings a chunk of each 32/TILES-th row.
+struct Own {
+    const u16 *b, *next;     // B; the lane's chunk of the next piece
+    int left;                // rows of B from there on
+    u32 apart, bytes;        // elements from a chunk to the next one; of a chunk, 0 past B's last column
+    u32 chunk, row;          // in the first slot: where the lane's chunk is, and the row that it names for ldmatrix
+
+    __device__ __forceinline__ Own(const Stream &stream, const u16 *b, const Params &p, u32 part, u32 col, u32 lane) : b(b) {
+        u32 c = lane % TILES, k = lane / TILES, first = FIRST_PIECE(p, part) * p.steps * STEP_COLS + k, at = stream.masks + stream.mask_slots * stream.mask_bytes;
+        col += 8 * c, bytes = col < p.ldb ? 16 : 0;
+        next = b + (u64)first * p.ldb + (bytes ? col : 0), left = (int)(p.cols - first), apart = 32 / TILES * p.ldb;
+        chunk = at + k * B_ROW + swizzled(k, c), row = at + Warp::lane_row(lane);
+    }
+    // begin begins to bring the rows of the first pieces, of which the masks are on their way.
+    template <int STEPS> __device__ __forceinline__ void begin(const Stream &stream) {
+        for (u32 j = 0; j < stream.coming; j++) fetch<STEPS>(stream.masked(j), stream.barriers + 8 * j, j - stream.late);
+    }
+    // fetch begins to bring those of the next piece, if there are any. Each lane arrives at the barrier.
+    template <int STEPS> __device__ __forceinline__ void fetch(bool any, u32 barrier, u32 slot) {
+        if (any) {
+            u32 to = chunk + slot * (STEPS * STEP_COLS * B_ROW);
+#pragma unroll
+            for (int i = 0; i < CHUNKS(STEPS); i++, next += apart) {
+                bool in = left > i * (32 / TILES);
+                copy<16>(to + i * (32 / TILES) * B_ROW, in ? next : b, in ? bytes : 0);
+            }
+            left -= STEPS * STEP_COLS;
+        }
+        asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
+    }
+    template <int STEPS> __device__ __forceinline__ u32 at(u32 slot) const { return row + slot * (STEPS * STEP_COLS * B_ROW); }
+    __device__ __forceinline__ void wait() const {}
+    __device__ __forceinline__ void done() const {}
+};
+
+// rest_sums is where the sums of a warp of the rest are, from the start of shared memory: behind those of a stream.
+__device__ __forceinline__ u32 rest_sums(u32 number) { return number * RING + SUMS; }
+static_assert(!PAIRS && (REST_WARPS == 0 || RING >= 2 * SUMS && REST_WARPS <= WARPS), "room for the sums of the rest");
+
+// work multiplies a stream.
+template <int STEPS> __device__ __forceinline__ void work(Warp &w, Stream &stream, const u16 *b, const Params &p, u32 part, u32 col, u32 lane) {
+    Own own(stream, b, p, part, col, lane);
+    stream.begin();
+    launches_before();
+    launches_after(); // the next launch may fetch its A now
+    own.begin<STEPS>(stream);
+    w.multiply<STEPS>(stream, own, lane);
+}
+
+// first_of is the first stream of a group in a block.
+__device__ __forceinline__ u32 first_of(u32 group, u32 block, u32 each) {
+    u32 skip = max(block * WARPS, group) - group;
+    return group + (skip + each - 1) / each * each;
+}
+
+extern "C" __global__ void __launch_bounds__(32 * (WARPS + REST_WARPS), 1) __cluster_dims__(CLUSTER, 1, 1)
+    ENTRY(const u32 *__restrict__ index_, const u32 *__restrict__ mask, const u16 *__restrict__ values, const u16 *__restrict__ b,
+          const float *__restrict__ bias, void *__restrict__ c, const __grid_constant__ Params p) {
+    extern __shared__ __align__(128) unsigned char smem[];
+    u32 warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0), lane = threadIdx.x % 32, rank = blockIdx.x % CLUSTER, number = rank * WARPS + warp;
+    u32 first = blockIdx.x / CLUSTER * p.each, part = number / p.each, group = first + number % p.each, col = blockIdx.y * COLS;
+    u32 ring = shared_address(smem) + warp * RING, barriers = shared_address(smem) + WARPS * RING + warp * MOST_SLOTS * 8;
+    if (warp < WARPS && lane < MOST_SLOTS) {
+        barrier_init(barriers + 8 * lane, 33); // the lanes, for B, and the one that brings A
+        barrier_fence();
+    }
+    __syncwarp();
+    Index index(index_, p);
+    // The rest is done beside the streams where that takes no more rows than its warps have.
+    bool beside = CLUSTER * REST_WARPS * ASIDE_ROWS * Aside::TOGETHER >= p.each * GROUP_ROWS;
+    if (warp < WARPS && part < p.parts && group < p.groups) {
+        Warp w;
+        Stream stream(index, mask, values, p, group, part, ring, barriers, p.steps * STEP_COLS * B_ROW);
+        if (p.steps == 4) work<4>(w, stream, b, p, part, col, lane);
+        else if (p.steps == 2) work<2>(w, stream, b, p, part, col, lane);
+        else work<1>(w, stream, b, p, part, col, lane);
+        float *sums = (float *)(smem + warp * RING);
+        w.leave(sums, lane);
+        if (!beside) { // each part some rows
+            u32 share = (GROUP_ROWS + p.parts - 1) / p.parts, end = min(share * part + share, GROUP_ROWS);
+            for (u32 r = share * part; r < end; r += 2 * After::TOGETHER) {
+                After rest;
+                rest.add(index, values, b, p, group * GROUP_ROWS + r, After::TOGETHER, min(group * GROUP_ROWS + end, p.rows), col, lane);
+                rest.leave<true>(sums + r * PITCH, After::TOGETHER, end - r, lane);
+            }
+        }
+    }
+    __syncwarp();
+#if REST_WARPS > 0
+    if (warp < WARPS) __syncthreads();
+    else {
+        Aside rest;
+        u32 unit = rank * REST_WARPS + warp - WARPS, apart = CLUSTER * REST_WARPS * Aside::TOGETHER;
+        if (beside) {
+            launches_before();
+            rest.add(index, values, b, p, first * GROUP_ROWS + unit * Aside::TOGETHER, apart, min((first + p.each) * GROUP_ROWS, p.rows), col, lane);
+        }
+        __syncthreads(); // the rings are done with
+        if (beside) rest.leave<false>((float *)(smem + rest_sums(warp - WARPS)), Aside::TOGETHER, ~0u, lane);
+    }
+#else
+    __syncthreads();
+#endif
+    // The block's parts of each group are added to the first of them.
+    const u32 quads = GROUP_ROWS * (COLS / 4);
+    u32 items = p.each * quads, streams = p.parts * p.each, end = min(streams, rank * WARPS + WARPS);
+    for (u32 i = threadIdx.x; i < items; i += 32 * (WARPS + REST_WARPS)) {
+        u32 at = (i % quads / (COLS / 4) * PITCH + i % (COLS / 4) * 4) * 4, q = first_of(i / quads, rank, p.each);
+        if (q + p.each >= end) continue;
+        float4 *to = (float4 *)(smem + q % WARPS * RING + at), x = *to;
+        for (q += p.each; q < end; q += 4 * p.each) {
+            float4 y[4];
+#pragma unroll
+            for (int k = 0; k < 4; k++) {
+                u32 s = q + k * p.each;
+                y[k] = make_float4(0, 0, 0, 0);
+                if (s < end) y[k] = *(const float4 *)(smem + s % WARPS * RING + at);
+            }
+#pragma unroll
+            for (int k = 0; k < 4; k++) x.x += y[k].x, x.y += y[k].y, x.z += y[k].z, x.w += y[k].w;
+        }
+        *to = x;
+    }
+    __syncwarp();
+    cluster_sync();
+    Entries entries{index, mask, values, b, &p};
+    Out<Params> out({c, bias}, p);
+    launches_before();
+    u32 share = (items + CLUSTER - 1) / CLUSTER;
+    for (u32 i = rank * share + threadIdx.x; i < min(items, rank * share + share); i += 32 * (WARPS + REST_WARPS)) {
+        u32 of = i / quads, r = i % quads / (COLS / 4), at = i % (COLS / 4) * 4, row = (first + of) * GROUP_ROWS + r;
+        if (row >= p.rows) break;
+        if (col + at >= p.n) continue;
+        float4 x = make_float4(0, 0, 0, 0), y[CLUSTER + 1];
+#pragma unroll
+        for (int k = 0; k < CLUSTER; k++) {
+            u32 s = first_of(of, k, p.each);
+            y[k] = make_float4(0, 0, 0, 0);
+            if (s < min(streams, k * WARPS + WARPS)) y[k] = cluster_load4(shared_address(smem) + s % WARPS * RING + (r * PITCH + at) * 4, k);
+        }
+        y[CLUSTER] = make_float4(0, 0, 0, 0);
+        if (beside) {
+            u32 turn = (of * GROUP_ROWS + r) / Aside::TOGETHER, unit = turn % (CLUSTER * max(REST_WARPS, 1)), line = turn / (CLUSTER * max(REST_WARPS, 1)) * Aside::TOGETHER + r % Aside::TOGETHER;
+            y[CLUSTER] = cluster_load4(shared_address(smem) + rest_sums(unit % max(REST_WARPS, 1)) + (line * PITCH + at) * 4, unit / max(REST_WARPS, 1));
+        }
+#pragma unroll
+        for (int k = 0; k <= CLUSTER; k++) x.x += y[k].x, x.y += y[k].y, x.z += y[k].z, x.w += y[k].w;
+        out.store(row, col + at, x, entries);
+    }
+    __syncwarp();
+    cluster_leave(); // no block leaves while the other reads its sums
+}

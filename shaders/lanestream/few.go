@@ -1,0 +1,103 @@
+// The variants for CUDA, few columns and few rows: few.cu on compute capability 9.0.
+
+package lanestream
+
+import (
+	"fmt"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats/lanestream"
+	"github.com/spmmrun/spmm/shaders/include"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// fewRows is a multiprocessor as few.cu uses it. Four warps for each of its schedulers have streams: few groups of rows are cut into as many
+// parts as that.
+var fewRows = machine{arch: 90, hopper: true, blocks: 132, warps: 16, ring: 14464, cluster: 2}
+
+// fewRestWarps returns how many warps do the rest beside the streams; with 32 columns there are no registers left for any.
+func fewRestWarps(cols uint32) uint32 {
+	if cols == 32 {
+		return 0
+	}
+	return 4
+}
+
+// fewRing is the rows of values and masks that matrices are packed for, with pieces of one step and of two: what is left of a ring
+// beside rows of B, of 32 columns and of 16.
+var fewRing = [3]int{1: 66, 2: 36}
+
+// fewSparse is the density up to which pieces have two steps.
+const fewSparse = 0.103
+
+func (m machine) few(t dtype.Type, cols uint32) *spec.Variant {
+	name := fmt.Sprintf("cuda_few_n%d_%v", cols, t)
+	v := &spec.Variant{
+		Name: name, In: t, Code: backend.CodePTX, Entry: "lanestream",
+		Local: [3]uint32{32 * (m.warps + fewRestWarps(cols)), 1, 1},
+		Consts: []spec.Const{
+			spec.Define("WARPS", m.warps), spec.Define("BLOCKS", m.blocks), spec.Define("COLS", cols), spec.Define("RING", m.ring), spec.Define("CLUSTER", m.cluster),
+			spec.Define("PAIRS", 0), spec.Define("REST_WARPS", fewRestWarps(cols)), spec.Define("FEW_ROWS", 1),
+		},
+		Need:     spec.Need{Arch: m.arch, Shapes: []backend.MatrixShape{spec.Shape(16, 8, 16, t)}},
+		Shared:   m.warps * (m.ring + 8*slots),
+		Out:      []dtype.Type{dtype.F16, dtype.BF16},
+		Overlaps: true,
+		Unit: spec.Unit{
+			Source: "few.cu", Arch: "compute_90", Blob: name + ".ptx",
+			Defines: map[string]string{"ENTRY": "lanestream", "ELEM": include.Define(t), "HOPPER": "1"},
+		},
+	}
+	v.Need.Shared = v.Shared
+	return v
+}
+
+// isFew tells whether a variant is one of few.cu.
+func isFew(v *spec.Variant) bool { return v.Const("FEW_ROWS") != 0 }
+
+// fitsFew tells whether the rings of few.cu have room for a matrix's pieces, their masks and rows of B, for any number of columns.
+func fitsFew(s lanestream.Shape) bool {
+	piece := s.RingRows/(s.Window+1) - 2*s.PieceSteps // rows of values
+	room := int(fewRows.ring)/128 - 15                // rows that are there twice
+	for _, cols := range widths {
+		of := s.PieceSteps * (2 + int(cols)/2) // rows that a mask and its rows of B take
+		pieces := s.Window + 1
+		if cols == 32 {
+			pieces = 2
+		}
+		if (s.Window+1)*piece+pieces*of > room {
+			return false
+		}
+	}
+	return true
+}
+
+// fewPieces sets how a matrix of a density is packed for few.cu. What is set stays.
+func fewPieces(o *lanestream.Options, density float64) {
+	if o.PieceSteps == 0 {
+		o.PieceSteps = 1
+		if density <= fewSparse {
+			o.PieceSteps = 2
+		}
+	}
+	if o.PieceSteps == 2 {
+		o.Window = 2
+	}
+	o.RingRows = fewRing[o.PieceSteps]
+}
+
+// fewFor returns the variant that multiplies by n columns what is packed for few.cu.
+func fewFor(v *spec.Variant, p spec.Problem) *spec.Variant {
+	many := p.N > mostFew
+	best := v
+	for _, x := range cuda { // the narrowest first
+		if x.In != v.In || !isFew(x) && !(many && isPrefill(x) && x.Met(p.Caps)) {
+			continue
+		}
+		if best = x; int(x.Const("COLS")) >= p.N {
+			break
+		}
+	}
+	return best
+}
