@@ -47,6 +47,11 @@ func prunedWeights() []weights {
 		{4096, 4096, "vector,v=8,density=0.02", []int{512, 2048}, []float64{9, 26}, ""},
 		{4096, 4096, "nm,n=2,m=4", []int{512, 2048, 8, 128}, []float64{22, 66}, "24"},
 	}
+	for _, size := range [][2]int{{12288, 4096}, {4096, 4096}, {11008, 4096}, {4096, 11008}} { // of a transformer's block
+		for _, density := range []string{"0.5", "0.4", "0.3", "0.2", "0.1"} {
+			ws = append(ws, weights{size[0], size[1], "uniform,density=" + density, []int{1, 8, 16, 32}, nil, ""})
+		}
+	}
 	for _, density := range []string{"1", "0.8", "0.6"} {
 		ws = append(ws,
 			weights{4096, 4096, "uniform,density=" + density, []int{1, 8, 32, 64, 128, 192, 256, 512, 1000, 2048, 4096}, nil, ""},

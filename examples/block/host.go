@@ -4,6 +4,7 @@ package main
 
 import (
 	"math"
+	"sync"
 
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
@@ -32,34 +33,41 @@ func attention(qkv *formats.Dense[float32], heads int) *formats.Dense[half.F16] 
 	size := width / heads
 	t := qkv.Layout(true, 0) // a token's vectors in one piece
 	y := formats.NewDense[float32](width, n).Layout(true, 0)
-	weights := make([]float64, n)
+	var wg sync.WaitGroup
 	for h := range heads {
-		at := h * size
-		for i := range n {
-			largest := math.Inf(-1)
-			for j := range i + 1 {
-				w := 0.0
-				for k, q := range t.Line(i)[at : at+size] {
-					w += float64(q * t.Line(j)[width+at+k])
-				}
-				weights[j] = w / math.Sqrt(float64(size))
-				largest = max(largest, weights[j])
+		wg.Go(func() { attend(t, y, h*size, size) })
+	}
+	wg.Wait()
+	return formats.ConvertDense[half.F16](y.Layout(false, 0))
+}
+
+// attend does the head whose elements of a token's queries, keys and values begin at `at`. Each line of t and y is a token.
+func attend(t, y *formats.Dense[float32], at, size int) {
+	width, n := y.Rows, y.Cols
+	weights := make([]float64, n)
+	for i := range n {
+		largest := math.Inf(-1)
+		for j := range i + 1 {
+			w := 0.0
+			for k, q := range t.Line(i)[at : at+size] {
+				w += float64(q * t.Line(j)[width+at+k])
 			}
-			sum := 0.0
-			for j := range i + 1 {
-				weights[j] = math.Exp(weights[j] - largest)
-				sum += weights[j]
-			}
-			out := y.Line(i)[at : at+size]
-			for j := range i + 1 {
-				w := float32(weights[j] / sum)
-				for k, v := range t.Line(j)[2*width+at:][:size] {
-					out[k] += w * v
-				}
+			weights[j] = w / math.Sqrt(float64(size))
+			largest = max(largest, weights[j])
+		}
+		sum := 0.0
+		for j := range i + 1 {
+			weights[j] = math.Exp(weights[j] - largest)
+			sum += weights[j]
+		}
+		out := y.Line(i)[at : at+size]
+		for j := range i + 1 {
+			w := float32(weights[j] / sum)
+			for k, v := range t.Line(j)[2*width+at:][:size] {
+				out[k] += w * v
 			}
 		}
 	}
-	return formats.ConvertDense[half.F16](y.Layout(false, 0))
 }
 
 // distance returns how far outputs are from W·x + before, computed in float64, over the largest of them. It looks at

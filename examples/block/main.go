@@ -19,7 +19,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
+	"sync"
 	"time"
 
 	"github.com/spmmrun/spmm"
@@ -109,34 +109,37 @@ func prunings(zeros []float64) []pruning {
 func compare(ctx context.Context, dev *spmm.Device, c config, out io.Writer) error {
 	fmt.Fprintf(out, "device   %v\n", dev.Info())
 	fmt.Fprintf(out, "block    %d wide, %d inner, %d heads; weights in f16, packed for %d tokens\n\n", c.width, c.inner, c.heads, c.columns)
-	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	fmt.Fprint(table, "weights\tformats\tMB")
-	for _, n := range c.tokens {
-		fmt.Fprintf(table, "\tN = %d", n)
+	line := func(weights, formats, mb string, times []string) {
+		fmt.Fprintf(out, "%-12s %-24s %8s", weights, formats, mb)
+		for _, t := range times {
+			fmt.Fprintf(out, " %12s", t)
+		}
+		fmt.Fprintln(out)
 	}
-	fmt.Fprintln(table)
-	worst := 0.0
+	var head []string
+	for _, n := range c.tokens {
+		head = append(head, fmt.Sprintf("N = %d", n))
+	}
+	line("weights", "formats", "MB", head)
+	worst, weights := 0.0, c.weights()
 	for _, p := range prunings(c.zeros) {
-		b, err := newBlock(ctx, dev, c, p)
+		b, err := newBlock(ctx, dev, c, p, weights)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(table, "%s\t%s\t%.1f", p.name, strings.Join(b.formats(), " "), float64(b.bytes())/1e6)
+		var times []string
 		for _, n := range c.tokens {
 			took, distance, err := b.measure(ctx, n, c.runs)
 			if err != nil {
 				return errors.Join(err, b.close())
 			}
 			worst = max(worst, distance)
-			fmt.Fprintf(table, "\t%v", took)
+			times = append(times, took.String())
 		}
-		fmt.Fprintln(table)
+		line(p.name, strings.Join(b.formats(), " "), fmt.Sprintf("%.1f", float64(b.bytes())/1e6), times)
 		if err := b.close(); err != nil {
 			return err
 		}
-	}
-	if err := table.Flush(); err != nil {
-		return err
 	}
 	fmt.Fprintf(out, "\ntimes    the median of %d runs of all four multiplications, by the device's clock\n", c.runs)
 	fmt.Fprintf(out, "checked  outputs of each, in float64: at most %.2g of the largest away\n", worst)
@@ -160,17 +163,28 @@ type block struct {
 	qkv, out, up, down *layer
 }
 
-func newBlock(ctx context.Context, dev *spmm.Device, c config, p pruning) (*block, error) {
+// weights are random ones of the four layers: queries, keys and values; what attention gives; up; down.
+func (c config) weights() [4]*formats.Dense[half.F16] {
+	var all [4]*formats.Dense[half.F16]
+	var wg sync.WaitGroup
+	for i, size := range [4][2]int{{3 * c.width, c.width}, {c.width, c.width}, {c.inner, c.width}, {c.width, c.inner}} {
+		wg.Go(func() {
+			w := gen.Dense(size[0], size[1], uint64(i+1), gen.Values{})
+			scale := float32(1 / math.Sqrt(float64(size[1])))
+			for i := range w.Data {
+				w.Data[i] *= scale
+			}
+			all[i] = formats.ConvertDense[half.F16](w)
+		})
+	}
+	wg.Wait()
+	return all
+}
+
+func newBlock(ctx context.Context, dev *spmm.Device, c config, p pruning, weights [4]*formats.Dense[half.F16]) (*block, error) {
 	b := &block{dev: dev, width: c.width, heads: c.heads, inner: c.inner}
-	for i, l := range []struct {
-		to         **layer
-		rows, cols int
-	}{{&b.qkv, 3 * c.width, c.width}, {&b.out, c.width, c.width}, {&b.up, c.inner, c.width}, {&b.down, c.width, c.inner}} {
-		w := gen.Dense(l.rows, l.cols, uint64(i+1), gen.Values{})
-		for i := range w.Data {
-			w.Data[i] *= float32(1 / math.Sqrt(float64(l.cols)))
-		}
-		a, err := p.prune(formats.ConvertDense[half.F16](w))
+	for i, to := range []**layer{&b.qkv, &b.out, &b.up, &b.down} {
+		a, err := p.prune(weights[i])
 		if err != nil {
 			return nil, errors.Join(err, b.close())
 		}
@@ -178,7 +192,7 @@ func newBlock(ctx context.Context, dev *spmm.Device, c config, p pruning) (*bloc
 		if err != nil {
 			return nil, errors.Join(err, b.close())
 		}
-		*l.to = &layer{plan, a.Sparse().(*formats.CSR[half.F16])}
+		*to = &layer{plan, a.Sparse().(*formats.CSR[half.F16])}
 	}
 	return b, nil
 }

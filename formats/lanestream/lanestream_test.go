@@ -306,7 +306,7 @@ func withRest(t *testing.T) *lanestream.Matrix[half.F16] {
 
 func TestEncodeRefuses(t *testing.T) {
 	a := scattered(3, 5, 0.5)
-	for _, o := range []lanestream.Options{{Layout: 3}, {Layout: -1}, {RingRows: 63}, {RingRows: -1}, {Parts: -1}, {Parts: 33}, {PieceSteps: 3}, {Window: 4}} {
+	for _, o := range []lanestream.Options{{Layout: 3}, {Layout: -1}, {RingRows: 17}, {RingRows: -1}, {Parts: -1}, {Parts: 33}, {PieceSteps: 3}, {Window: 4}} {
 		if _, err := lanestream.Encode(a, o); err == nil {
 			t.Errorf("%+v: no error", o)
 		}
