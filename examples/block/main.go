@@ -183,16 +183,22 @@ func (c config) weights() [4]*formats.Dense[half.F16] {
 
 func newBlock(ctx context.Context, dev *spmm.Device, c config, p pruning, weights [4]*formats.Dense[half.F16]) (*block, error) {
 	b := &block{dev: dev, width: c.width, heads: c.heads, inner: c.inner}
+	var pruned [4]formats.Encoded
+	var errs [4]error
+	var wg sync.WaitGroup
+	for i, w := range weights {
+		wg.Go(func() { pruned[i], errs[i] = p.prune(w) })
+	}
+	wg.Wait()
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, err
+	}
 	for i, to := range []**layer{&b.qkv, &b.out, &b.up, &b.down} {
-		a, err := p.prune(weights[i])
+		plan, err := spmm.Prepare(ctx, dev, pruned[i], spmm.Options{Cols: c.columns})
 		if err != nil {
 			return nil, errors.Join(err, b.close())
 		}
-		plan, err := spmm.Prepare(ctx, dev, a, spmm.Options{Cols: c.columns})
-		if err != nil {
-			return nil, errors.Join(err, b.close())
-		}
-		*to = &layer{plan, a.Sparse().(*formats.CSR[half.F16])}
+		*to = &layer{plan, pruned[i].Sparse().(*formats.CSR[half.F16])}
 	}
 	return b, nil
 }

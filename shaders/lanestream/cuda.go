@@ -53,7 +53,7 @@ func cudaVariants() []*spec.Variant {
 					vs = append(vs, m.staged(t, x))
 				}
 				for _, n := range widths {
-					vs = append(vs, fewRows.few(t, n))
+					vs = append(vs, fewRows.few(t, lanestream.Places, n), fewRows.few(t, lanestream.Pairs, n))
 				}
 				for _, of := range tiles {
 					vs = append(vs, m.prefill(t, of))

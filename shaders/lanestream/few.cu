@@ -1,8 +1,9 @@
-// Lane streams × COLS columns of B (8, 16 or 32) on compute capability 9.0, for few rows: layout Places, as staged.cu. Few groups of rows
+// Lane streams × COLS columns of B (8, 16 or 32) on compute capability 9.0, for few rows, as staged.cu. Few groups of rows
 // have many parts each, which have few rows of B in common, so each warp brings its own: they come with the piece that is multiplied by
 // them. The parts of a group are added up in two steps, within each block and then over the cluster.
 
 #define FIRST_PIECE(p, part) ((p).pieces * (part) / (p).parts) // as first_piece, without 64 bits: there are fewer than 2^26 pieces, and at most 32 parts
+#include "pairs.cuh"
 #include "rest.cuh"
 #include "warp.cuh"
 
@@ -40,13 +41,26 @@ struct Own {
         asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
     }
     template <int STEPS> __device__ __forceinline__ u32 at(u32 slot) const { return row + slot * (STEPS * STEP_COLS * B_ROW); }
+    __device__ __forceinline__ void begin(u32) const {}
     __device__ __forceinline__ void wait() const {}
     __device__ __forceinline__ void done() const {}
 };
 
 // rest_sums is where the sums of a warp of the rest are, from the start of shared memory: behind those of a stream.
 __device__ __forceinline__ u32 rest_sums(u32 number) { return number * RING + SUMS; }
-static_assert(!PAIRS && (REST_WARPS == 0 || RING >= 2 * SUMS && REST_WARPS <= WARPS), "room for the sums of the rest");
+static_assert(REST_WARPS == 0 || RING >= 2 * SUMS && REST_WARPS <= WARPS, "room for the sums of the rest");
+
+// Units is how the cluster's warps of the rest share the rows of its groups: `span` warps have them all, and where there are more of these, each
+// row's entries are shared too.
+struct Units {
+    static const u32 ALL = CLUSTER * (REST_WARPS > 0 ? REST_WARPS : 1);
+    u32 span, shares;
+
+    __device__ __forceinline__ Units(u32 each) : span(min(each * GROUP_ROWS / Aside::TOGETHER, ALL)), shares(ALL / span) {}
+    // number is the warp that has share s of a row, and line where the row is among its rows.
+    __device__ __forceinline__ u32 number(u32 row, u32 s) const { return row / Aside::TOGETHER % span + s * span; }
+    __device__ __forceinline__ u32 line(u32 row) const { return row / Aside::TOGETHER / span * Aside::TOGETHER + row % Aside::TOGETHER; }
+};
 
 // work multiplies a stream.
 template <int STEPS> __device__ __forceinline__ void work(Warp &w, Stream &stream, const u16 *b, const Params &p, u32 part, u32 col, u32 lane) {
@@ -79,6 +93,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + REST_WARPS), 1) __clu
     Index index(index_, p);
     // The rest is done beside the streams where that takes no more rows than its warps have.
     bool beside = CLUSTER * REST_WARPS * ASIDE_ROWS * Aside::TOGETHER >= p.each * GROUP_ROWS;
+    Units units(p.each);
     if (warp < WARPS && part < p.parts && group < p.groups) {
         Warp w;
         Stream stream(index, mask, values, p, group, part, ring, barriers, p.steps * STEP_COLS * B_ROW);
@@ -101,10 +116,11 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + REST_WARPS), 1) __clu
     if (warp < WARPS) __syncthreads();
     else {
         Aside rest;
-        u32 unit = rank * REST_WARPS + warp - WARPS, apart = CLUSTER * REST_WARPS * Aside::TOGETHER;
+        u32 unit = rank * REST_WARPS + warp - WARPS;
         if (beside) {
+            u32 from = first * GROUP_ROWS + unit % units.span * Aside::TOGETHER, last = unit < units.span * units.shares ? min((first + p.each) * GROUP_ROWS, p.rows) : 0;
             launches_before();
-            rest.add(index, values, b, p, first * GROUP_ROWS + unit * Aside::TOGETHER, apart, min((first + p.each) * GROUP_ROWS, p.rows), col, lane);
+            rest.add(index, values, b, p, from, units.span * Aside::TOGETHER, last, col, lane, unit / units.span, units.shares);
         }
         __syncthreads(); // the rings are done with
         if (beside) rest.leave<false>((float *)(smem + rest_sums(warp - WARPS)), Aside::TOGETHER, ~0u, lane);
@@ -134,7 +150,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + REST_WARPS), 1) __clu
     }
     __syncwarp();
     cluster_sync();
-    Entries entries{index, mask, values, b, &p};
+    RowEntries entries{index, mask, values, b, &p};
     Out<Params> out({c, bias}, p);
     launches_before();
     u32 share = (items + CLUSTER - 1) / CLUSTER;
@@ -142,20 +158,20 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + REST_WARPS), 1) __clu
         u32 of = i / quads, r = i % quads / (COLS / 4), at = i % (COLS / 4) * 4, row = (first + of) * GROUP_ROWS + r;
         if (row >= p.rows) break;
         if (col + at >= p.n) continue;
-        float4 x = make_float4(0, 0, 0, 0), y[CLUSTER + 1];
+        float4 x = make_float4(0, 0, 0, 0), y[CLUSTER];
 #pragma unroll
         for (int k = 0; k < CLUSTER; k++) {
             u32 s = first_of(of, k, p.each);
             y[k] = make_float4(0, 0, 0, 0);
             if (s < min(streams, k * WARPS + WARPS)) y[k] = cluster_load4(shared_address(smem) + s % WARPS * RING + (r * PITCH + at) * 4, k);
         }
-        y[CLUSTER] = make_float4(0, 0, 0, 0);
-        if (beside) {
-            u32 turn = (of * GROUP_ROWS + r) / Aside::TOGETHER, unit = turn % (CLUSTER * max(REST_WARPS, 1)), line = turn / (CLUSTER * max(REST_WARPS, 1)) * Aside::TOGETHER + r % Aside::TOGETHER;
-            y[CLUSTER] = cluster_load4(shared_address(smem) + rest_sums(unit % max(REST_WARPS, 1)) + (line * PITCH + at) * 4, unit / max(REST_WARPS, 1));
-        }
 #pragma unroll
-        for (int k = 0; k <= CLUSTER; k++) x.x += y[k].x, x.y += y[k].y, x.z += y[k].z, x.w += y[k].w;
+        for (int k = 0; k < CLUSTER; k++) x.x += y[k].x, x.y += y[k].y, x.z += y[k].z, x.w += y[k].w;
+        for (u32 k = 0; beside && k < units.shares; k++) {
+            u32 unit = units.number(of * GROUP_ROWS + r, k), from = rest_sums(unit % max(REST_WARPS, 1)) + (units.line(of * GROUP_ROWS + r) * PITCH + at) * 4;
+            float4 z = cluster_load4(shared_address(smem) + from, unit / max(REST_WARPS, 1));
+            x.x += z.x, x.y += z.y, x.z += z.z, x.w += z.w;
+        }
         out.store(row, col + at, x, entries);
     }
     __syncwarp();

@@ -24,21 +24,21 @@ func fewRestWarps(cols uint32) uint32 {
 	return 4
 }
 
-// fewRing is the rows of values and masks that matrices are packed for, with pieces of one step and of two: what is left of a ring
-// beside rows of B, of 32 columns and of 16.
-var fewRing = [3]int{1: 66, 2: 36}
+// fewRing is the rows of values and masks that matrices are packed for, by layout and steps of a piece: what is left of a ring beside
+// rows of B.
+var fewRing = [2][3]int{lanestream.Places: {1: 66, 2: 36}, lanestream.Pairs: {1: 66, 2: 39}}
 
 // fewSparse is the density up to which pieces have two steps.
 const fewSparse = 0.103
 
-func (m machine) few(t dtype.Type, cols uint32) *spec.Variant {
-	name := fmt.Sprintf("cuda_few_n%d_%v", cols, t)
+func (m machine) few(t dtype.Type, layout, cols uint32) *spec.Variant {
+	name := fmt.Sprintf("cuda_few_%sn%d_%v", []string{"", "pairs_"}[layout], cols, t)
 	v := &spec.Variant{
 		Name: name, In: t, Code: backend.CodePTX, Entry: "lanestream",
 		Local: [3]uint32{32 * (m.warps + fewRestWarps(cols)), 1, 1},
 		Consts: []spec.Const{
 			spec.Define("WARPS", m.warps), spec.Define("BLOCKS", m.blocks), spec.Define("COLS", cols), spec.Define("RING", m.ring), spec.Define("CLUSTER", m.cluster),
-			spec.Define("PAIRS", 0), spec.Define("REST_WARPS", fewRestWarps(cols)), spec.Define("FEW_ROWS", 1),
+			spec.Define("PAIRS", layout), spec.Define("REST_WARPS", fewRestWarps(cols)), spec.Define("FEW_ROWS", 1),
 		},
 		Need:     spec.Need{Arch: m.arch, Shapes: []backend.MatrixShape{spec.Shape(16, 8, 16, t)}},
 		Shared:   m.warps * (m.ring + 8*slots),
@@ -58,15 +58,15 @@ func isFew(v *spec.Variant) bool { return v.Const("FEW_ROWS") != 0 }
 
 // fitsFew tells whether the rings of few.cu have room for a matrix's pieces, their masks and rows of B, for any number of columns.
 func fitsFew(s lanestream.Shape) bool {
-	piece := s.RingRows/(s.Window+1) - 2*s.PieceSteps // rows of values
-	room := int(fewRows.ring)/128 - 15                // rows that are there twice
+	mask := (2 + s.Layout) * s.PieceSteps
+	piece := s.RingRows/(s.Window+1) - mask         // rows of values
+	room := int(fewRows.ring)/128 - (15 + s.Layout) // rows that are there twice
 	for _, cols := range widths {
-		of := s.PieceSteps * (2 + int(cols)/2) // rows that a mask and its rows of B take
-		pieces := s.Window + 1
-		if cols == 32 {
-			pieces = 2
+		masks := s.Window + 1
+		if cols == 32 || s.Layout == lanestream.Pairs { // they come late
+			masks = 2
 		}
-		if (s.Window+1)*piece+pieces*of > room {
+		if (s.Window+1)*piece+masks*(mask+s.PieceSteps*int(cols)/2) > room {
 			return false
 		}
 	}
@@ -84,15 +84,15 @@ func fewPieces(o *lanestream.Options, density float64) {
 	if o.PieceSteps == 2 {
 		o.Window = 2
 	}
-	o.RingRows = fewRing[o.PieceSteps]
+	o.RingRows = fewRing[o.Layout][o.PieceSteps]
 }
 
 // fewFor returns the variant that multiplies by n columns what is packed for few.cu.
 func fewFor(v *spec.Variant, p spec.Problem) *spec.Variant {
-	many := p.N > mostFew
+	many := p.N > mostFew && v.Const("PAIRS") == 0
 	best := v
 	for _, x := range cuda { // the narrowest first
-		if x.In != v.In || !isFew(x) && !(many && isPrefill(x) && x.Met(p.Caps)) {
+		if x.In != v.In || isFew(x) && x.Const("PAIRS") != v.Const("PAIRS") || !isFew(x) && !(many && isPrefill(x) && x.Met(p.Caps)) {
 			continue
 		}
 		if best = x; int(x.Const("COLS")) >= p.N {

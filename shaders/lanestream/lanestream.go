@@ -98,8 +98,8 @@ func partWith[T formats.Value](o lanestream.Options) func(*formats.CSR[T], *spec
 // options are those that follow from the variant alone.
 func options(v *spec.Variant) lanestream.Options {
 	var o lanestream.Options
+	o.Layout = int(v.Const("PAIRS"))
 	if staged(v) {
-		o.Layout = int(v.Const("PAIRS"))
 		o.RingRows = stagedRows(o.Layout)
 	}
 	return o

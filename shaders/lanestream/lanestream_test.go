@@ -80,6 +80,9 @@ func inPairs() *spec.Format {
 		if err != nil {
 			return nil, err
 		}
+		if v.Const("PAIRS") == 1 {
+			return lanestream.Format.Adopt(e.Format.(formats.Encoded), v)
+		}
 		parts := e.Format.(interface{ Shape() format.Shape }).Shape().Parts
 		m, err := format.Format.Pack(a, map[string]int{"layout": format.Pairs, "parts": parts, "ring-rows": 68})
 		if err != nil {

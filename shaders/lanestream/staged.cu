@@ -5,6 +5,7 @@
 
 #define B_ROWS STEP_COLS
 #define FIRST_PIECE(p, part) ((p).pieces * (part) / (p).parts) // as first_piece, without 64 bits: there are fewer than 2^26 pieces, and at most 32 parts
+#include "pairs.cuh"
 #include "rest.cuh"
 #include "stages.cuh"
 #include "warp.cuh"
@@ -14,7 +15,8 @@ struct Staged {
     const Panel &panel;
     u32 from, stage = 0, full = 0; // the lane's row of the first stage; the next stage, and the parity of its barrier
 
-    __device__ __forceinline__ Staged(const Panel &panel, u32 lane) : panel(panel), from(panel.at + Warp::lane_row(lane)) {}
+    __device__ __forceinline__ Staged(const Panel &panel) : panel(panel) {}
+    __device__ __forceinline__ void begin(u32 lane) { from = panel.at + Warp::lane_row(lane); }
     __device__ __forceinline__ void wait() const { barrier_wait(panel.full + 8 * stage, full); }
     template <int STEPS> __device__ __forceinline__ u32 at(u32) const { return from + stage * panel.stage; }
     __device__ __forceinline__ void done() {
@@ -23,40 +25,6 @@ struct Staged {
     }
     template <int STEPS> __device__ __forceinline__ void fetch(bool, u32, u32) const {}
 };
-
-// PairEntries gives an output from its row's entries alone, layout Pairs.
-struct PairEntries : Entries {
-    __device__ __forceinline__ void take(Special &s, u64 value, u64 k, u32 col) const {
-        if (index.stored(*p, value)) add(s, values[value], k, col);
-    }
-    __device__ __forceinline__ float operator()(u32 row, u32 col) const {
-        Special s;
-        u32 r = row % GROUP_ROWS, group = row / GROUP_ROWS;
-        for (u32 part = 0; part < p->parts; part++)
-            for (u32 lane = 4 * (r % 8); lane < 4 * (r % 8) + 4; lane++) {
-                u64 last = (u64)index.row((u64)group * p->parts + part) * 64 + 2 * lane - 64;
-                for (u32 step = FIRST_PIECE(*p, part) * p->steps; step < FIRST_PIECE(*p, part + 1) * p->steps; step++) {
-                    const u32 *words = mask + ((u64)group * p->pieces * p->steps + step) * 96;
-                    for (u32 i = 0; i < 16; i++) {
-                        u32 bits = words[64 + lane] >> (16 * (i >> 3) + 7 - (i & 7)), half = i >> 1 & 1;
-                        u32 code = words[((lane & ~3u) + (i >> 2 & 1) * 2 + half) * 2 + (i >> 3)] >> (4 * (lane % 4) + 16 * (i & 1));
-                        u64 k = (u64)step * STEP_COLS + 16 * half + 4 * (lane % 4);
-                        bool mine = (i >> 2 << 1 | (i & 1)) == r >> 3;
-                        if (bits & 1) last += 64;
-                        if (mine && bits & 1) take(s, last, k + (code & 3), col);
-                        if (mine && bits & 256) take(s, last + 1, k + (code >> 2 & 3), col);
-                    }
-                }
-            }
-        rest(s, row, col);
-        return s.result();
-    }
-};
-#if PAIRS
-typedef PairEntries RowEntries;
-#else
-typedef Entries RowEntries;
-#endif
 
 // rest_sums is where the sums of a warp of the rest are, from the start of shared memory.
 __device__ __forceinline__ u32 rest_sums(u32 number) {
@@ -95,7 +63,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + REST_WARP
         Warp w;
         Stream stream(index, mask, values, p, group, part, ring, mine);
         Panel panel(p, panels, barriers, part - first_part);
-        Staged source(panel, lane);
+        Staged source(panel);
         __syncthreads();
         stream.begin();
         if (p.steps == 4) w.multiply<4>(stream, source, lane);

@@ -83,7 +83,7 @@ struct Stream {
     // fetch begins to bring the next piece, and tells whether a mask comes with it. All lanes call it, when they have done with what was in its slots.
     __device__ __forceinline__ bool fetch(u32 slot, u32 mask_slot) {
         u32 n = min(piece_bytes, left), again = to < REPEATED ? min(n, REPEATED - to) : 0; // bytes that are there twice
-        u32 bits = masked(coming) ? mask_bytes : 0, barrier = barriers + 8 * slot;
+        u32 bits = coming >= late && coming < count + late ? mask_bytes : 0, barrier = barriers + 8 * slot;
         if (Ring::elected()) {
             barrier_expect(barrier, n + again + bits);
             if (n > 0) Ring::bulk(at + to, values, n, barrier);
@@ -194,13 +194,14 @@ struct Warp {
         return r * COLS * 2 + swizzled(r, matrix >> 1);
     }
 
-    // multiply does the whole stream, with pieces of STEPS steps. The rows of B come from a source: its at(slot) is where those of the
+    // multiply does the whole stream, with pieces of STEPS steps. The rows of B come from a source: it begins when all that is needed is on its way; its at(slot) is where those of the
     // next piece are, of which the mask is in that slot, wait waits for them, done says that they are done with; and fetch begins to bring some, with the barrier
     // of a piece.
     template <int STEPS, class S> __device__ __forceinline__ void multiply(Stream &stream, S &source, u32 lane) {
 #pragma unroll
         for (int i = 0; i < 4 * HALVES * TILES * 4; i++) (&acc[0][0][0][0])[i] = 0;
         if (stream.count == 0) return;
+        source.begin(lane);
         u32 wrap = stream.slots * stream.piece_bytes, slot = 0, mask_slot = 0;
         next[0] = next[1] = 4 * lane + (PAIRS ? wrap - ROW_BYTES : 0); // for Pairs the last word that was taken
         u32 arriving = 0, parity = 0;                                  // the slot of the next piece to wait for
