@@ -4,6 +4,9 @@
 // other, and expanded to vectors of 16 rows. On Vulkan and WebGPU, and on CUDA in f32, some columns are expanded to a dense tile in
 // shared memory.
 //
+// Compute capability 9.0 has kernels for many rows and for few (staged.cu, few.cu), which take packings of their own: with few rows a group is cut
+// into as many streams as fill the device.
+//
 // For many columns, compute capability 9.0 has a kernel that multiplies the same packed matrix by warpgroup instructions: it makes
 // their operand in registers in the same way. Launch runs what suits the number of columns (Suited).
 //
