@@ -36,6 +36,7 @@ const depth = 64
 // cudaTiles are the tiles to pick from, of each kind.
 var cudaTiles = []cudaTile{
 	{name: "cuda_hopper_n256", hopper: true, rows: 128, cols: 256, stages: 4, down: 2, across: 1, resident: 1, step: 740, start: 6400},
+	{name: "cuda_hopper_n224", hopper: true, rows: 128, cols: 224, stages: 4, down: 2, across: 1, resident: 1, step: 690, start: 6000},
 	{name: "cuda_hopper_n192", hopper: true, rows: 128, cols: 192, stages: 5, down: 2, across: 1, resident: 1, step: 540, start: 5500},
 	{name: "cuda_hopper_n160", hopper: true, rows: 128, cols: 160, stages: 5, down: 2, across: 1, resident: 1, step: 485, start: 6000},
 	{name: "cuda_hopper_n128", hopper: true, rows: 128, cols: 128, stages: 6, down: 2, across: 1, resident: 1, step: 387, start: 5500},
@@ -48,11 +49,11 @@ var cudaTiles = []cudaTile{
 	{name: "cuda_hopper_n32", hopper: true, rows: 128, cols: 32, stages: 8, down: 1, across: 1, resident: 1, step: 320, start: 5000},
 	{name: "cuda_hopper_n16", hopper: true, rows: 128, cols: 16, stages: 8, down: 1, across: 1, resident: 1, step: 310, start: 5000},
 	{name: "cuda_hopper_n8", hopper: true, rows: 128, cols: 8, stages: 8, down: 1, across: 1, resident: 1, step: 300, start: 5000},
-	{name: "cuda_quantised_n128", hopper: true, quantised: true, rows: 128, cols: 128, stages: 4, down: 2, across: 1, resident: 1, step: 400, start: 6000},
-	{name: "cuda_quantised_n64", hopper: true, quantised: true, rows: 128, cols: 64, stages: 6, down: 1, across: 1, resident: 1, step: 250, start: 5000},
-	{name: "cuda_quantised_n32", hopper: true, quantised: true, rows: 128, cols: 32, stages: 8, down: 1, across: 1, resident: 1, step: 170, start: 5000},
-	{name: "cuda_quantised_n16", hopper: true, quantised: true, rows: 128, cols: 16, stages: 8, down: 1, across: 1, resident: 1, step: 160, start: 5000},
-	{name: "cuda_quantised_n8", hopper: true, quantised: true, rows: 128, cols: 8, stages: 8, down: 1, across: 1, resident: 1, step: 155, start: 5000},
+	{name: "cuda_quantised_n128", hopper: true, quantised: true, rows: 128, cols: 128, stages: 4, down: 2, across: 1, resident: 1, step: 460, start: 6000},
+	{name: "cuda_quantised_n64", hopper: true, quantised: true, rows: 128, cols: 64, stages: 6, down: 1, across: 1, resident: 1, step: 310, start: 5000},
+	{name: "cuda_quantised_n32", hopper: true, quantised: true, rows: 128, cols: 32, stages: 8, down: 1, across: 1, resident: 1, step: 270, start: 5000},
+	{name: "cuda_quantised_n16", hopper: true, quantised: true, rows: 128, cols: 16, stages: 8, down: 1, across: 1, resident: 1, step: 250, start: 5000},
+	{name: "cuda_quantised_n8", hopper: true, quantised: true, rows: 128, cols: 8, stages: 8, down: 1, across: 1, resident: 1, step: 250, start: 5000},
 	{name: "cuda_tile128", rows: 128, cols: 128, stages: 3, warpRows: 64, warpCols: 32, resident: 2, step: 1300, start: 4000},
 	{name: "cuda_tile64", rows: 64, cols: 64, stages: 3, warpRows: 32, warpCols: 32, resident: 4, step: 900, start: 3000},
 }

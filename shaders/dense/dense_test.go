@@ -69,6 +69,10 @@ func sharedOut() []shadertest.Case {
 		{Name: "few columns, long sums", Pattern: full(67, 1999), K: 1999, N: 27, Real: true, Units: 132},
 		{Name: "few columns, along", Pattern: full(67, 1999), K: 1999, N: 27, BCol: true, Units: 132},
 		{Name: "tiles in turn, then parts", Pattern: full(264, 530), K: 530, N: 140, Units: 6},
+		{Name: "shares of pairs of tiles", Pattern: full(300, 4500), K: 4500, N: 100, Beta: 1, Units: 6},
+		{Name: "shares of tiles, three of one", Pattern: full(300, 4500), K: 4500, N: 60, Real: true, Units: 5},
+		{Name: "shares of narrow tiles", Pattern: full(300, 4500), K: 4500, N: 7, Units: 5},
+		{Name: "tiles in turn, then shares", Pattern: full(1000, 3500), K: 3500, N: 60, Units: 3},
 	}
 }
 

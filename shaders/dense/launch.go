@@ -70,17 +70,17 @@ func suited(v *spec.Variant, _ *spec.Packed, p spec.Problem) *spec.Variant {
 	return share(v, params{rows: uint32(p.M), n: uint32(p.N), cols: uint32(p.K)}, p.Caps).variant
 }
 
-// shared is how tiles are shared out: see pieces.cuh. Those of hopper.cu are tiles of a cluster of blocks, of hopper_parts.cu each tile is
+// shared is how tiles are shared out: see pieces.cuh and turns.cuh. Those of hopper.cu are tiles of a cluster of blocks, of hopper_parts.cu each tile is
 // one for a cluster.
 type shared struct {
 	variant    *spec.Variant
 	blocks     uint32 // of a cluster
 	across     uint32 // tiles side by side
 	tiles      int64
-	whole      int64 // tiles that are not split
-	splits     uint32
-	atOnce     int64 // blocks or clusters that run at once
-	persistent bool  // these take pieces in turn
+	whole      int64  // tiles that are not split
+	splits     uint32 // 0: clusters share the steps of the others evenly
+	atOnce     int64  // blocks or clusters that run at once
+	persistent bool   // these take pieces in turn
 }
 
 // share picks the tile that takes least, for a variant that stands for several, and the parts that its tiles are cut into.
@@ -131,7 +131,29 @@ func split(v *spec.Variant, x params, caps backend.Caps) shared {
 	if n := uint32(min(s.atOnce/rest, mostSplits, int64(x.cols/(depth*leastSteps)))); n > 1 {
 		s.whole, s.splits = s.tiles-rest, n
 	}
+	if even := s.shareSteps(); even.suits(x, rest) && even.cost(x) < s.cost(x) {
+		return even
+	}
 	return s
+}
+
+// suits tells whether clusters may share steps evenly: few of them should share a tile, and not nearly as many as there are tiles; and turns.cuh counts
+// steps in 32 bits. (hopper.cu with such shares took as long or longer.)
+func (s *shared) suits(x params, rest int64) bool {
+	t, _ := tileOf(s.variant)
+	steps := int64(spec.Ceil(x.cols, depth))
+	return t.quantised && 5*rest <= 4*s.atOnce && 3*rest >= s.atOnce && steps*rest >= s.atOnce*leastSteps &&
+		steps*(s.tiles-s.whole) < (1<<32)/(s.atOnce+1)
+}
+
+// shareSteps has clusters share the steps of tiles evenly: of those that are left over where all have had as many, or of all tiles where each would have one.
+func (s *shared) shareSteps() shared {
+	even := *s
+	even.whole, even.splits = s.tiles-s.tiles%s.atOnce, 0
+	if even.whole == s.atOnce {
+		even.whole = 0
+	}
+	return even
 }
 
 // wasteful tells that a tile of hopper.cu is not worth considering: most of it would lie past C, or blocks sum parts where there
@@ -150,8 +172,14 @@ const leastSteps = 4
 // pieces is how many there are.
 func (s *shared) pieces() int64 { return s.whole + (s.tiles-s.whole)*int64(s.splits) }
 
+// even tells that clusters share the steps of some tiles.
+func (s *shared) even() bool { return s.splits == 0 }
+
 // grid lays blocks out: one for each piece, or as many as run at once.
 func (s *shared) grid() ([3]uint32, error) {
+	if s.even() {
+		return [3]uint32{uint32(s.atOnce) * s.blocks, 1, 1}, nil
+	}
 	if s.persistent {
 		return [3]uint32{uint32(min(s.pieces(), s.atOnce)) * s.blocks, 1, 1}, nil
 	}
@@ -166,11 +194,15 @@ func (s *shared) grid() ([3]uint32, error) {
 
 // workspace is the bytes of the sums of parts.
 func (s *shared) workspace() int64 {
-	if s.splits < 2 {
+	parts := (s.tiles - s.whole) * int64(s.splits)
+	switch {
+	case s.even():
+		parts = s.atOnce
+	case s.splits < 2:
 		return 0
 	}
 	const pair = 16 // columns that are added up together: pieces.cuh
-	return 4 * (s.tiles - s.whole) * int64(s.splits) * int64(s.blocks) * int64(s.variant.Const("ROWS")) * int64(max(pair, s.variant.Const("COLS")))
+	return 4 * parts * int64(s.blocks) * int64(s.variant.Const("ROWS")) * int64(max(pair, s.variant.Const("COLS")))
 }
 
 // cost is what a problem takes with these tiles, in nanoseconds on an H200: pieces in turn, each of which takes a time for
@@ -189,7 +221,10 @@ func (s *shared) cost(x params) float64 {
 	}
 	sum := t.step * steps
 	cost := float64(spec.Ceil(s.whole, max(1, s.atOnce))) * (sum + t.start)
-	if s.splits > 1 {
+	switch {
+	case s.even():
+		cost += sum*float64(s.tiles-s.whole)/float64(s.atOnce) + t.start + 5000 + 30*float64(t.cols) // to leave sums in the workspace, and to add them
+	case s.splits > 1:
 		cost += sum/float64(s.splits) + t.start*(1+float64(s.splits)/4)
 	}
 	return cost

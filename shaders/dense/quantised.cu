@@ -10,7 +10,7 @@
 // Compile-time constants: ENTRY, ELEM (half.cuh), QUANT (quantised.cuh), ROWS = 128, COLS (8, 16, 32, 64 or 128), STAGES, BLOCKS_DOWN, BAND, MOST_BLOCKS.
 // Dynamic shared memory: STAGES stages of STAGE_BYTES, and 512 bytes.
 
-#include "pieces.cuh"
+#include "turns.cuh"
 #include "wgmma.cuh"
 #include "../include/bulk.cuh"
 #include "../include/launches.cuh"
@@ -29,7 +29,10 @@
 #define AHEAD (COLS < 128) // codes are converted while those before are multiplied: with more columns there are no registers for that
 #define STAGE_BYTES (L_BYTES + R_BYTES)
 
-static_assert(16 * STAGES + 256 <= 512, "barriers and a tensor map behind the stages");
+#define SUM_BYTES (128 * ACROSS * 16) // of four warps
+
+static_assert(16 * STAGES + 16 <= 256, "barriers and, from 256 on, a tensor map behind the stages");
+static_assert(2 * SUM_BYTES <= STAGES * STAGE_BYTES, "sums land where stages were");
 
 static_assert(2 * MOST_BLOCKS <= MOST_SLOTS, "each group of four warps adds up by itself");
 
@@ -71,19 +74,13 @@ struct QuantisedAgain {
 
 struct Work {
     u32 rank;                    // of the block in its cluster
-    u32 cluster, clusters;
-    u32 high, wide, pieces, steps; // tiles of clusters
+    u32 high, wide;              // tiles of clusters
+    Turns turns;
     const Params &p;
 
-    __device__ __forceinline__ Work(const Params &p) : p(p) {
-        rank = blockIdx.x % BLOCKS_DOWN;
-        cluster = blockIdx.x / BLOCKS_DOWN, clusters = gridDim.x / BLOCKS_DOWN;
-        high = (p.rows + ROWS * BLOCKS_DOWN - 1) / (ROWS * BLOCKS_DOWN);
-        wide = (p.n + COLS - 1) / COLS;
-        steps = p.cols / DEPTH + (p.cols % DEPTH != 0);
-        pieces = p.whole + (high * wide - p.whole) * p.splits;
-    }
-    __device__ __forceinline__ Piece piece(u32 i) const { return piece_at(i, steps, p); }
+    __device__ __forceinline__ Work(const Params &p)
+        : rank(blockIdx.x % BLOCKS_DOWN), high((p.rows + ROWS * BLOCKS_DOWN - 1) / (ROWS * BLOCKS_DOWN)), wide((p.n + COLS - 1) / COLS),
+          turns(blockIdx.x / BLOCKS_DOWN, gridDim.x / BLOCKS_DOWN, high * wide, p.cols / DEPTH + (p.cols % DEPTH != 0), p), p(p) {}
     // at finds the block's tile of C.
     __device__ __forceinline__ void at(const Piece &x, u32 &row, u32 &col) const {
         u32 band = x.tile / (high * BAND), in = x.tile % (high * BAND), of = min(wide - band * BAND, BAND);
@@ -105,19 +102,14 @@ struct Ring {
     }
 };
 
-// bulk_copy_here brings bytes (a multiple of 16) to this block, and counts them at the barrier.
-__device__ __forceinline__ void bulk_copy_here(u32 to, const void *from, u32 bytes, u32 barrier) {
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from), "r"(bytes), "r"(barrier) : "memory");
-}
-
 // copy_all is the work of two threads, one for A and one for B, the first of which says how much is to come. A stage is free
 // once all groups of the cluster have read it. Slabs of B past the matrix are left as they are: what is computed of them is never stored. Each
 // block brings its share of B for all.
 template <bool LEFT> __device__ __forceinline__ void copy_all(const Ring &ring, const Work &w, const Weights &a, const TileMap *map) {
     constexpr u32 SHARE = DEPTH / BLOCKS_DOWN, BYTES = 2 * WIDE;
     u32 stage = 0, parity = 1;
-    for (u32 i = w.cluster; i < w.pieces; i += w.clusters) {
-        Piece x = w.piece(i);
+    for (u32 i = 0; i < w.turns.count; i++) {
+        Piece x = w.turns.piece(i, w.p);
         u32 row, col;
         w.at(x, row, col);
         u32 slabs = col < w.p.n ? min(COLS / WIDE, (w.p.n - col + WIDE - 1) / WIDE) : 0;
@@ -213,17 +205,17 @@ __device__ __forceinline__ void multiply(const Ring &ring, const Work &w, const 
     At at = {0, 0};
     launches_before();
 #pragma unroll 1
-    for (u32 i = w.cluster; i < w.pieces; i += w.clusters) {
-        Piece x = w.piece(i);
+    for (u32 i = 0; i < w.turns.count; i++) {
+        Piece x = w.turns.piece(i, w.p);
         u32 row, col;
         w.at(x, row, col);
         float total[1][ACROSS][4] = {};
         if (x.first < x.last) sum(*(float(*)[COLS / 8][4])total[0], ring, at, x, a, row + 64 * group, group);
-        if (i + w.clusters >= w.pieces && threadIdx.x == 128) launches_after();
+        if (i + 1 == w.turns.count && threadIdx.x == 128) launches_after();
         row += group * 64 + threadIdx.x % 128 / 32 * 16;
         auto store = [&](const Params &p) {
-            if (x.split) store_parts<128>(total, to, p, row, col, (x.slot * BLOCKS_DOWN + w.rank) * 2 + group, x.part, group + 1, work, again);
-            else store_tiles(total, to, p, row, col, again);
+            auto slot = [&](u32 i) { return (i * BLOCKS_DOWN + w.rank) * 2 + group; };
+            store_piece<128, 256>(total, w.turns, x, to, p, row, col, slot, group + 1, work, Landing(ring.stages, ring.empty + 8 * STAGES, group, SUM_BYTES), again);
         };
         if (COLS >= 16) store(w.p);
         else { // half of what is stored is no column of this tile
@@ -243,7 +235,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(BLOCKS
     Work w(p);
     TileMap *map = maps + blockIdx.x, *scratch = (TileMap *)(smem + STAGES * STAGE_BYTES + 256);
     if (threadIdx.x < 32) tile_map<ELEM, WIDE>(map, scratch, b, max(p.cols, 1), p.ldb, (u64)p.ldb * 2, DEPTH / BLOCKS_DOWN);
-    else if (threadIdx.x == 64) ring.start();
+    else if (threadIdx.x == 64) {
+        barrier_init(ring.empty + 8 * STAGES, 1), barrier_init(ring.empty + 8 * STAGES + 8, 1); // see Landing
+        ring.start();
+    }
     cluster_sync();
     u32 group = threadIdx.x / 128;
     if (group == 0) {

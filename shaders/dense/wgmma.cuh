@@ -13,6 +13,7 @@
 #define SUMS_128 SUMS_64, TILE(8), TILE(9), TILE(10), TILE(11), TILE(12), TILE(13), TILE(14), TILE(15)
 #define SUMS_160 SUMS_128, TILE(16), TILE(17), TILE(18), TILE(19)
 #define SUMS_192 SUMS_160, TILE(20), TILE(21), TILE(22), TILE(23)
+#define SUMS_224 SUMS_192, TILE(24), TILE(25), TILE(26), TILE(27)
 #define SUMS_256                                                                                                                  \
     SUMS_128, TILE(16), TILE(17), TILE(18), TILE(19), TILE(20), TILE(21), TILE(22), TILE(23), TILE(24), TILE(25), TILE(26), TILE(27), \
         TILE(28), TILE(29), TILE(30), TILE(31)
@@ -25,6 +26,7 @@
             "%62,%63"
 #define REGS_160 REGS_128 ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79"
 #define REGS_192 REGS_160 ",%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"
+#define REGS_224 REGS_192 ",%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111"
 #define REGS_256                                                                                                                          \
     REGS_128 ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,"    \
              "%94,%95,%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,%112,%113,%114,%115,%116,%117,%118,%119," \
@@ -57,6 +59,7 @@ WGMMA(64, 32, 33, 34, 35)
 WGMMA(128, 64, 65, 66, 67)
 WGMMA(160, 80, 81, 82, 83)
 WGMMA(192, 96, 97, 98, 99)
+WGMMA(224, 112, 113, 114, 115)
 WGMMA(256, 128, 129, 130, 131)
 WGMMA_LEFT(8, 4, 5, 6, 7, 8, 9)
 WGMMA_LEFT(16, 8, 9, 10, 11, 12, 13)
@@ -71,6 +74,7 @@ WGMMA_LEFT(128, 64, 65, 66, 67, 68, 69)
 #undef SUMS_128
 #undef SUMS_160
 #undef SUMS_192
+#undef SUMS_224
 #undef SUMS_256
 #undef REGS_8
 #undef REGS_16
@@ -79,6 +83,7 @@ WGMMA_LEFT(128, 64, 65, 66, 67, 68, 69)
 #undef REGS_128
 #undef REGS_160
 #undef REGS_192
+#undef REGS_224
 #undef REGS_256
 #undef WGMMA_OF
 #undef WGMMA
