@@ -40,6 +40,10 @@ __device__ __forceinline__ float to_float(float x) { return x; }
 __device__ __forceinline__ void copy16(u32 to, const void *from) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
+// The second form copies the first bytes, and zeros for the rest.
+__device__ __forceinline__ void copy16(u32 to, const void *from, u32 bytes) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+}
 
 // quad is the place in 8 neighbouring quads of columns of the one that the instruction's column g is in. Those of even columns make whole
 // sectors of C, as do those of odd ones: they are what two stores write.
@@ -172,7 +176,7 @@ struct Ring {
     const char *packed, *b;
     u32 pitch;         // bytes from a row of B to the next
     u32 start = 0, end = 0;
-    bool in;           // the lane's columns are of B
+    u32 bytes;         // of a row that are the lane's and of B's columns: what lies past them must not matter
     u32 col[COPIES];
 
     __device__ __forceinline__ void look(u32 s) {
@@ -190,9 +194,9 @@ struct Ring {
         end = __ldg(sizes + s + 1);
     }
     __device__ __forceinline__ void copy() {
-        if (in)
+        if (bytes > 0)
 #pragma unroll
-            for (int k = 0; k < COPIES; k++) copy16(to + put + (lane / ACROSS * COPIES + k) * PITCH + lane % ACROSS * 16, step(b, col[k], pitch));
+            for (int k = 0; k < COPIES; k++) copy16(to + put + (lane / ACROSS * COPIES + k) * PITCH + lane % ACROSS * 16, step(b, col[k], pitch), bytes);
         for (u32 i = lane; i < end - start; i += 32) copy16(to + put + PACKED + 16 * i, packed + 16 * (u64)(start + i));
     }
     // clear sets the lane's columns, which B does not have and copies leave out, to zero.
@@ -237,8 +241,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)
     Ring ring;
     ring.to = shared_address(own), ring.count = count, ring.lane = lane;
     ring.columns = columns + (u64)skip * BLOCK, ring.sizes = sizes + skip, ring.packed = (const char *)packed, ring.pitch = p.ldb * sizeof(Elem);
-    ring.b = (const char *)(b + base + 4 * (lane % ACROSS)), ring.in = base + 4 * (lane % ACROSS) < p.n;
-    if (!ring.in) ring.clear();
+    ring.b = (const char *)(b + base + 4 * (lane % ACROSS)), ring.bytes = 4 * (u32)min(4, max(0, (int)(p.n - base - 4 * (lane % ACROSS))));
+    if (ring.bytes == 0) ring.clear();
     ring.first();
 #pragma unroll 1
     for (u32 s = 0; s < DEPTH - 1; s++) ring.fetch(s);
