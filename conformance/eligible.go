@@ -33,6 +33,9 @@ func newEligibility(caps backend.Caps, unlisted bool) *eligibility {
 // variants returns those that must run a case, and how many of them the device lists the matrix shapes of: these
 // come first. In reproducible mode through package spmm it is one nil: the plan picks the variant.
 func (e *eligibility) variants(t *test) (vs []*spec.Variant, listed int) {
+	if t.doubles() && !e.caps.F64 {
+		return nil, 0
+	}
 	if t.class == Reproducible && t.path != direct {
 		return []*spec.Variant{nil}, 1
 	}

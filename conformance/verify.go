@@ -303,7 +303,7 @@ func (c *claim) core() {
 
 // likes names the cases that run with the same variants. Those of kind most run with fewer (see eligibility.variants).
 func (t *test) likes() string {
-	return fmt.Sprintf("%s/%v/%v/%d/%v", t.target.name(), t.prec, t.c, t.p, t.kind == most)
+	return fmt.Sprintf("%s/%v/%v/%d/%v/%v", t.target.name(), t.prec, t.c, t.p, t.kind == most, t.doubles())
 }
 
 func mark(sets map[string]map[string]bool, key, member string) {

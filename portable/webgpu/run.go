@@ -27,10 +27,17 @@ type paramRing struct {
 }
 
 func (r *paramRing) make(d *device) error {
-	r.slot = max(backend.MaxParams, d.limits.uniformAlign)
+	r.slot = slotSize(d.limits.uniformAlign)
 	r.written, r.next = make([]byte, 0, batchSize*r.slot), make([]byte, 0, batchSize*r.slot)
 	r.ref = d.gpu.buffer(useUniform, int64(batchSize*r.slot))
 	return d.take("the buffer for parameters")
+}
+
+// slotSize returns the bytes of a slot: room for a launch's parameters, and a multiple of the alignment, a power of two, that the
+// device asks of offsets.
+func slotSize(align int) int {
+	align = max(align, 4)
+	return (backend.MaxParams + align - 1) &^ (align - 1)
 }
 
 func (r *paramRing) free(d *device) {
