@@ -101,7 +101,8 @@ func (p *Predictor) tiles(v *spec.Variant) int64 {
 	return 1
 }
 
-// width is how many columns are computed: GPUs compute whole tiles even where B has fewer, the CPU whole vectors.
+// width is how many columns are computed: GPUs compute whole tiles even where B has fewer, or where there are no tiles whole vectors of
+// 16 bytes, the CPU whole vectors of its registers.
 func (p *Predictor) width(v *spec.Variant) int {
 	if v.Code == backend.CodeGo {
 		return up(p.N, simd.Width)
@@ -109,8 +110,11 @@ func (p *Predictor) width(v *spec.Variant) int {
 	if cols := int(v.Const("COLS")); cols > 0 {
 		return up(p.N, cols)
 	}
-	return p.N
+	return up(p.N, max(1, vectorBytes/v.In.Storage().Size()))
 }
+
+// vectorBytes is what a lane of a GPU loads of a row of B at a time.
+const vectorBytes = 16
 
 // Width is how many columns of B a variant takes the time of where there are n.
 func (g Gather) Width(v *spec.Variant, n int) int {
