@@ -123,10 +123,10 @@ type GroupOptions struct {
 	Options
 	Split Split
 	// Memory is how many bytes may be used of each device, for A, B, C and what multiplying takes besides; 0: nine tenths of what
-	// it has. (Tensors that do not lie where they are needed take more.) Where a device's rows of A do not fit beside B and C of Cols columns, they stay in the host's memory, and go to the
-	// device in panels for each product, while the panel before is multiplied. If there is no room for Cols columns, fewer are
-	// multiplied at a time (GroupInfo.Columns): MultiplyGroup takes any number, tensors must not have more. New values
-	// are refused then.
+	// it has. (Tensors that do not lie where they are needed take more.) Where a device's rows of A do not fit beside B and C of
+	// Cols columns, they stay in the host's memory, and go to the device in panels for each product, while the panel before is
+	// multiplied; new values are refused then. If there is no room for Cols columns, fewer are multiplied at a time
+	// (GroupInfo.Columns): MultiplyGroup takes any number, tensors must not have more.
 	Memory int64
 	// From says where B lies before each product, if not where it is needed: AutoSplit then counts what moving it takes, by the rate
 	// of the devices' link, which is measured once.

@@ -501,6 +501,19 @@ func TestGroupAuto(t *testing.T) {
 	}
 }
 
+// What fits one device fits each of several that may use as much.
+func TestGroupMemory(t *testing.T) {
+	a := gen.Dense(400, 400, 1, gen.Values{}).ToCSR()
+	for _, list := range []string{"cpu", "cpu,cpu", "cpu,cpu,cpu,cpu"} {
+		p, err := openGroup(t, list).Prepare(ctx, a, spmm.GroupOptions{Options: spmm.Options{Format: "csr", Cols: 512}, Split: spmm.ByColumns, Memory: 5 << 20})
+		if err != nil {
+			t.Errorf("%s: %v", list, err)
+			continue
+		}
+		p.Close()
+	}
+}
+
 // Where B has to be moved first, auto counts that: by rows every device receives all of it.
 func TestGroupFrom(t *testing.T) {
 	t.Setenv("SPMM_CACHE", t.TempDir())
@@ -592,6 +605,7 @@ func TestGroupErrors(t *testing.T) {
 			t.Errorf("a bias: %v", err)
 		}
 		bias.Close()
+		twoBiases(t, p, b, c)
 		done, cancel := context.WithCancel(ctx)
 		cancel()
 		if _, err := spmm.MultiplyGroup(done, p, 1, b, 0, c); !errors.Is(err, context.Canceled) {
@@ -611,6 +625,29 @@ func TestGroupErrors(t *testing.T) {
 }
 
 // Products of one plan and of several plans at once neither wait for each other for ever nor disturb each other.
+// twoBiases gives a product of a 40×30 matrix by 20 columns both biases, which are not on the first device.
+func twoBiases(t *testing.T, p *spmm.GroupPlan, b, c *formats.Dense[float32]) {
+	t.Helper()
+	var e spmm.GroupEpilogue
+	for _, x := range []struct {
+		rows, cols int
+		to         *spmm.GroupOperand
+	}{{40, 1, &e.RowBias}, {1, 20, &e.ColBias}} {
+		v, err := spmm.NewGroupTensor[float32](p, x.rows, x.cols, spmm.On(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer v.Close()
+		*x.to = v
+	}
+	if _, err := spmm.MultiplyGroup(ctx, p, 1, b, 0, c, e); err == nil || !strings.Contains(err.Error(), "one of them is possible") {
+		t.Errorf("two biases: %v", err)
+	}
+	if _, err := spmm.NewGroupTensor[float32](p, 1, 1, spmm.On(-2)); err == nil || !strings.Contains(err.Error(), "before the first") {
+		t.Errorf("on device -2: %v", err)
+	}
+}
+
 func TestGroupConcurrent(t *testing.T) {
 	g := openGroup(t, "cpu,cpu")
 	a, b := whole(uneven[float32](300, 200)), gen.Dense(200, 40, 1, gen.Values{Kind: gen.Int, Lo: -8, Hi: 8})

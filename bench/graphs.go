@@ -21,6 +21,9 @@ import (
 func graphs(r *runner) error {
 	ctx := context.Background()
 	files, err := filepath.Glob(r.files)
+	if err == nil && len(files) == 0 {
+		err = fmt.Errorf("-files %q: no such files; want a pattern of matrix files", r.files)
+	}
 	if err != nil {
 		return err
 	}

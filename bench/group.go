@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/spmmrun/spmm"
-	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
 )
@@ -205,6 +204,5 @@ func groupWays(ctx context.Context, g *spmm.Group, a *formats.CSR[float32], b, c
 			}})
 		}
 	}
-	_, err = one.Attainable(ctx, b.Cols, dtype.F32)
-	return ways, closing, err
+	return ways, closing, nil
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -548,6 +549,28 @@ func TestOrder(t *testing.T) {
 }
 
 // TestVersions: files of version 1, which have no row indices, are still read.
+// What ordering takes does not follow from a number of columns that hardly any entry is in.
+func TestOrderOfManyColumns(t *testing.T) {
+	a := &formats.CSR[float32]{Rows: 40, Cols: formats.MaxDim, RowPtr: []int64{0}}
+	for i := range a.Rows {
+		a.ColIdx, a.Val = append(a.ColIdx, int32(i%3), int32(formats.MaxDim-1-i%3)), append(a.Val, 1, 2)
+		a.RowPtr = append(a.RowPtr, a.NNZ())
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	m, err := hrpb.Encode(a, hrpb.Options{Order: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 1<<24 {
+		t.Errorf("encoding %d entries allocates %d MB", a.NNZ(), n>>20)
+	}
+	if d := diff.Diff(a, m.Decode()); d != "" {
+		t.Error(d)
+	}
+}
+
 func TestVersions(t *testing.T) {
 	a := shuffled(scattered(200, 90, 4), 2)
 	without := func(c *formats.Container) {

@@ -16,14 +16,18 @@ const (
 	orderGain = 1. / 16
 	// orderWork bounds the steps that ordering takes, for each entry and row; rows that are left then stay in their order.
 	orderWork = 128
+	// orderCols bounds the columns of a matrix that is ordered, for each entry and row, since ordering takes memory for all of them;
+	// up to fewCols are always possible.
+	orderCols, fewCols = 16, 1 << 20
 	// nearRows is about how many rows a GPU works on at a time: the rows of B that these fetch stay in its cache.
 	nearRows = 8192
 )
 
-// orderRows returns the rows in an order in which those of a panel share columns, or nil if they share as many as they are.
+// orderRows returns the rows in an order in which those of a panel share columns, or nil if they share about as many in the order of
+// the matrix.
 func orderRows(rowPtr []int64, colIdx []int32, cols int) []uint32 {
 	rows := len(rowPtr) - 1
-	if rows <= PanelRows || len(colIdx) == 0 {
+	if rows <= PanelRows || len(colIdx) == 0 || cols > fewCols && cols/orderCols > len(colIdx)+rows {
 		return nil
 	}
 	natural := activeCols(rowPtr, colIdx, cols, nil, PanelRows)

@@ -145,13 +145,13 @@ func misfit(devs []*Device, m divided, o GroupOptions) string {
 	dense := (int64(cols)*size + int64(rows)*4) * int64(o.cols()) / int64(len(devs))
 	for _, d := range devs {
 		const mib = 1 << 20
-		have, more := o.have(d), ""
+		have, takes, more := o.have(d), matrix, ""
 		if o.Memory > 0 && matrix+dense <= have { // a limit that holds in any format
-			matrix, more = 2*matrix, "up to "
+			takes, more = 2*matrix, "up to "
 		}
-		if have > 0 && matrix+dense > have {
+		if have > 0 && takes+dense > have {
 			return fmt.Sprintf("A takes "+more+"about %.3g MiB and its share of B and C %.3g MiB, of %.4g MiB on %s:%d",
-				float64(matrix)/mib, float64(dense)/mib, float64(have)/mib, d.Info().Backend, d.Info().Index)
+				float64(takes)/mib, float64(dense)/mib, float64(have)/mib, d.Info().Backend, d.Info().Index)
 		}
 	}
 	return ""

@@ -29,7 +29,7 @@ func (e Epilogue) split() (*Tensor, spec.Epilogue, error) {
 	case !e.Activation.Known():
 		return nil, s, fmt.Errorf("unknown %v", e.Activation)
 	case e.RowBias != nil && e.ColBias != nil:
-		return nil, s, errors.New("a row bias and a column bias: one of them is possible")
+		return nil, s, errTwoBiases
 	case e.RowBias != nil:
 		s.Bias = spec.RowBias
 		return e.RowBias, s, nil
@@ -39,6 +39,8 @@ func (e Epilogue) split() (*Tensor, spec.Epilogue, error) {
 	}
 	return nil, s, nil
 }
+
+var errTwoBiases = errors.New("a row bias and a column bias: one of them is possible")
 
 // bytes is what reading the bias moves.
 func (e Epilogue) bytes() int64 {

@@ -110,6 +110,11 @@ func (g *GroupPlan) SetHostValues(ctx context.Context, v Values) error {
 	if n := v.len(); int64(n) != g.all.NNZ {
 		return fmt.Errorf("%d values for a matrix of %d entries", n, g.all.NNZ)
 	}
+	for _, p := range g.plans { // before any device has new values
+		if err := p.mayChange(ctx); err != nil {
+			return named(p.dev, err)
+		}
+	}
 	if g.Split == ByRows && g.given.turned { // by the rows of what is multiplied with
 		v.Data = g.given.inOrder(v)
 	}
@@ -334,8 +339,7 @@ func (g *GroupPlan) epilogues(ctx context.Context, e GroupEpilogue, n int, c dty
 		out[d].Activation = e.Activation
 	}
 	if e.RowBias != nil && e.ColBias != nil {
-		_, _, err := Epilogue{RowBias: e.RowBias.parts[0], ColBias: e.ColBias.parts[0]}.split()
-		return out, err
+		return out, errTwoBiases
 	}
 	for _, x := range []struct {
 		bias *GroupTensor

@@ -23,8 +23,15 @@ const (
 	ByRow                        // some rows on each device
 )
 
-// On is all of the matrix on device i of the group.
-func On(i int) Placement { return Placement(i + 1) }
+// On is all of the matrix on device i of the group. Where i is negative it is no place.
+func On(i int) Placement {
+	if i < 0 {
+		return nowhere
+	}
+	return Placement(i + 1)
+}
+
+const nowhere = ByRow - 1
 
 func (p Placement) String() string {
 	switch p {
@@ -36,6 +43,8 @@ func (p Placement) String() string {
 		return "columns"
 	case ByRow:
 		return "rows"
+	case nowhere:
+		return "on a device before the first"
 	}
 	return fmt.Sprintf("on device %d", int(p)-1)
 }

@@ -61,11 +61,8 @@ func (d *Device) CopyRows(ctx context.Context, dst, src *Tensor, c RowCopy) (bac
 	if err != nil {
 		return nil, fmt.Errorf("copying rows: %w", err)
 	}
-	for i, t := range []*Tensor{dst, src} {
+	for _, t := range []*Tensor{dst, src} {
 		if err := t.use(); err != nil {
-			if i > 0 {
-				dst.release()
-			}
 			return nil, err
 		}
 		defer t.release()

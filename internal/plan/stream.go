@@ -115,11 +115,9 @@ func (s *stream) close() error {
 	}
 	s.panels = nil
 	if s.owner {
-		for i, set := range s.sets {
+		for _, set := range s.sets { // of one panel they are the same: a second Close does nothing
 			for _, b := range set {
-				if i == 0 || len(s.sets[0]) == 0 || b != s.sets[0][0] {
-					errs = append(errs, b.Close()) // a second Close does nothing
-				}
+				errs = append(errs, b.Close())
 			}
 		}
 	}
