@@ -102,7 +102,7 @@ func New(ctx context.Context, c comm.Comm, dev backend.Device) (*Comm, error) {
 		err = c.Bcast(id, 0)
 	}
 	if err == nil {
-		err = comm.Agree(c, x.init(ctx, id), nil)
+		err = x.init(ctx, id)
 	}
 	if err != nil {
 		return nil, errors.Join(err, x.abort())
@@ -141,29 +141,56 @@ func (x *Comm) prepare(dev backend.Device) error {
 	return nil
 }
 
-// init meets the other ranks. A rank that never comes is noticed by whoever started the job, who ends it; until then the
-// context may end the wait.
+// init meets the other ranks in NCCL, where each waits for all. Meanwhile they tell each other whether some rank still waits and
+// whether one has an error, the end of its context too, which is then one on all.
 func (x *Comm) init(ctx context.Context, id []byte) error {
-	type outcome struct {
-		handle unsafe.Pointer
-		err    error
+	done := x.meet(id)
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	var err error
+	for waiting := int64(1); ; {
+		select {
+		case m := <-done:
+			done, waiting, x.handle, err = nil, 0, m.handle, m.err
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-again.C:
+		}
+		state := []int64{waiting, 0}
+		if err != nil {
+			state[1] = 1
+		}
+		if err := x.c.AllReduce(state, comm.Max); err != nil {
+			return err
+		}
+		if state[0] != 0 && state[1] == 0 {
+			continue
+		}
+		if waiting != 0 {
+			go func() { x.free((<-done).handle) }() // should it still come
+		}
+		return comm.Agree(x.c, err, nil)
 	}
-	done := make(chan outcome, 1)
-	size, rank := x.c.Size(), x.c.Rank()
+}
+
+// met is what comes of meeting the other ranks.
+type met struct {
+	handle unsafe.Pointer
+	err    error
+}
+
+// meet begins to.
+func (x *Comm) meet(id []byte) <-chan met {
+	done := make(chan met, 1)
+	size, rank := C.int(x.c.Size()), C.int(x.c.Rank())
 	go func() {
-		var o outcome
-		o.err = x.dev.Within(func() error {
-			return result("CommInitRank", C.sn_init(&o.handle, C.int(size), (*C.char)(unsafe.Pointer(&id[0])), C.int(rank)))
+		var m met
+		m.err = x.dev.Within(func() error {
+			return result("CommInitRank", C.sn_init(&m.handle, size, (*C.char)(unsafe.Pointer(&id[0])), rank))
 		})
-		done <- o
+		done <- m
 	}()
-	select {
-	case o := <-done:
-		x.handle = o.handle
-		return o.err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return done
 }
 
 // Name says that data travel by NCCL, and its version.
@@ -191,14 +218,20 @@ func (x *Comm) Close() error {
 
 // abort frees the communicator whatever the other ranks do.
 func (x *Comm) abort() error {
-	if x.handle != nil {
-		handle := x.handle
-		x.handle = nil
-		if err := x.dev.Within(func() error { return result("CommAbort", C.sn_abort(handle)) }); err != nil {
-			return err
-		}
+	handle := x.handle
+	x.handle = nil
+	if err := x.free(handle); err != nil {
+		return err
 	}
 	return x.closeStream()
+}
+
+// free aborts a communicator, if there is one.
+func (x *Comm) free(handle unsafe.Pointer) error {
+	if handle == nil {
+		return nil
+	}
+	return x.dev.Within(func() error { return result("CommAbort", C.sn_abort(handle)) })
 }
 
 func (x *Comm) closeStream() error {

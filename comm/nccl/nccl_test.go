@@ -71,7 +71,16 @@ var roles = map[string]func() error{
 	"broken": func() error {
 		return onTwo(func(c comm.Comm) error { return stuck(ctx, c) })
 	},
-	// The same without an error, and a context that ends.
+	// Ranks that never meet, and a context that ends.
+	"unmet": func() error {
+		ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+		defer cancel()
+		return onTwo(func(c comm.Comm) error {
+			_, err := nccl.New(ctx, c, &host{id: byte(c.Rank())})
+			return err
+		})
+	},
+	// A stream that is never done, without an error, and a context that ends.
 	"cancelled": func() error {
 		ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 		defer cancel()
@@ -233,7 +242,9 @@ func TestStandIn(t *testing.T) {
 		{"contract", "", 0, []string{"right: NCCL 2.27.3"}},
 		{"shared", "", 1, []string{"ranks 0 and 1 are on one GPU", "start as many ranks"}},
 		{"other", "", 1, []string{"not for stand-in:0", "rank 1: comm/nccl"}},
-		{"refused", "STAND_IN_REFUSES=1", 1, []string{"ncclCommInitRank: stand-in's error: as the test asked (NCCL_DEBUG=WARN tells more)"}},
+		{"refused", "STAND_IN_REFUSES=all", 1, []string{"ncclCommInitRank: stand-in's error: as the test asked (NCCL_DEBUG=WARN tells more)"}},
+		{"refused", "STAND_IN_REFUSES=1", 1, []string{"ncclCommInitRank: stand-in's error", "rank 1: comm/nccl"}}, // rank 0 waits for it
+		{"unmet", "STAND_IN_WAITS=1", 1, []string{"context deadline exceeded"}},
 		{"broken", "STAND_IN_ERROR=6", 1, []string{"remote process exited", "another rank may have died"}},
 		{"cancelled", "", 1, []string{"context deadline exceeded"}},
 		{"contract", "SPMM_NCCL_LIBRARY=libnosuch.so", 1, []string{"not available", "install it", "set SPMM_NCCL_LIBRARY", "libnosuch.so"}},
