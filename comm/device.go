@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync/atomic"
 )
 
 // Buffer is memory of a rank's device, which package backend's buffers are. Offsets and lengths are multiples of 4.
@@ -66,6 +67,7 @@ func Staged(c Comm) DeviceComm { return &staged{c: c} }
 type staged struct {
 	c          Comm
 	send, recv memory
+	under      atomic.Int32 // transfers that are not done
 }
 
 // memory is the host's, as much as was needed so far.
@@ -95,7 +97,11 @@ func (m *memory) release() {
 
 func (s *staged) Name() string { return "the host's memory" }
 
+// Close leaves the memory of transfers that were given up, and are not done, to these.
 func (s *staged) Close() error {
+	if s.under.Load() != 0 {
+		return nil
+	}
 	s.send.release()
 	s.recv.release()
 	return nil
@@ -149,7 +155,12 @@ func (s *staged) stage(ctx context.Context, item int, send Buffer, sent []Part, 
 // begin transfers on a goroutine.
 func (s *staged) begin(item int, recv Buffer, in []byte, received []Part, f func() error) Transfer {
 	t := &stagedTransfer{item: item, recv: recv, in: in, received: received, done: make(chan error, 1)}
-	go func() { t.done <- f() }()
+	s.under.Add(1)
+	go func() {
+		err := f()
+		s.under.Add(-1)
+		t.done <- err
+	}()
 	return t
 }
 
