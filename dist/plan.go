@@ -316,6 +316,7 @@ func (p *Plan[T]) run(ctx context.Context, alpha float32, b *spmm.Tensor[T], bet
 	}
 	inner, err := p.startInner(ctx, bits, alpha, b, beta, c, prepare, e)
 	if err != nil {
+		giveUp(transfer)
 		return t, err
 	}
 	meanwhile := make(chan computed, 1)
@@ -345,6 +346,16 @@ func (p *Plan[T]) run(ctx context.Context, alpha float32, b *spmm.Tensor[T], bet
 	t.Overlap = min(in.end.Sub(in.begin), t.Exchange)
 	t.Total = time.Since(start)
 	return t, err
+}
+
+// giveUp ends a transfer that nobody waits for, so that its buffers may be closed; nil is none.
+func giveUp(t comm.Transfer) {
+	if t == nil {
+		return
+	}
+	ended, end := context.WithCancel(context.Background())
+	end()
+	_ = t.Wait(ended) // which says that the context has ended
 }
 
 // startInner begins what needs nothing from other ranks.
