@@ -63,7 +63,7 @@ function start() {
 	return ready ??= new Promise((resolve, reject) => {
 		say("Loading the program…");
 		worker = new Worker("worker.js");
-		worker.onerror = (e) => reject(Error(e.message || "the program could not be loaded"));
+		worker.onerror = (e) => crashed(e.message || "the program could not be loaded", reject);
 		worker.onmessage = (e) => {
 			const a = JSON.parse(e.data);
 			if (a.what === "ready") resolve();
@@ -148,9 +148,11 @@ const answers = {
 // --- the suite
 
 $("run").onclick = async () => {
+	if (busy) return;
 	$("result").hidden = true;
-	const digests = await fetch("digests.json").then((r) => r.text());
-	ask({ do: "suite", filter: $("tier").value, digests });
+	const digests = await fetch("digests.json").then((r) => r.ok ? r.text() : Promise.reject(Error(r.status + " " + r.statusText)))
+		.catch((e) => say("digests.json: " + e.message));
+	if (digests) ask({ do: "suite", filter: $("tier").value, digests });
 };
 $("stop").onclick = $("stop-product").onclick = () => worker?.postMessage({ do: "stop" });
 
@@ -205,9 +207,12 @@ function showCases(a) {
 
 // --- products
 
+const mostBytes = 2 ** 30; // of a file
+
 async function multiply(name, file) {
 	if (busy) return;
 	$("outcome").hidden = true;
+	if (file?.size > mostBytes) return say(name + ": has " + (file.size / 2 ** 30).toFixed(1) + " GiB, and at most 1 fits here");
 	const bytes = file && await file.arrayBuffer().catch((e) => say(name + ": " + e.message));
 	if (file && !bytes) return;
 	const request = { do: "multiply", name, cols: $("cols").valueAsNumber || 0, precision: $("precision").value };
