@@ -9,6 +9,10 @@
 #   make cross      build and vet for the other systems
 #   make mutants    put faults into a copy of the sources and count those that the conformance suite notices
 #   make generate   compile the kernels whose blobs are stale
+#   make install    the command, its manual and its completion, below PREFIX
+#   make dist       a release's files for this machine, in bin/dist (docs/releasing.md)
+#   make audit      what CI asks beyond tests: staticcheck, known vulnerabilities, the workflows
+#   make fuzz       every fuzz target, FUZZTIME each
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -41,6 +45,10 @@ ifeq ($(shell $(GO) env GOOS),linux)
 LDFLAGS += -extldflags=-Wl,--gc-sections
 endif
 
+# What the command says of itself, where the sources are no checkout that tells: a release's tag.
+VERSION ?= $(shell git describe --tags --match 'v*' --dirty=+changes 2>/dev/null)
+LDFLAGS += $(if $(VERSION),-X main.stamped=$(VERSION))
+
 .PHONY: build
 build:
 	$(GO) build -tags $(TAGS) -trimpath -ldflags='$(LDFLAGS)' -o bin/spmmrun ./cmd/spmmrun
@@ -54,6 +62,43 @@ demo: build
 	bin/spmmrun devices
 	bin/spmmrun $(MATRIX)
 
+# The manual's pages and completion are what the command says of itself. DESTDIR is for packages.
+PREFIX ?= /usr/local
+SHARE := $(DESTDIR)$(PREFIX)/share
+.PHONY: install uninstall
+install: build
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin bin/spmmrun
+	rm -rf bin/man && bin/spmmrun man bin/man
+	install -D -m 644 -t $(SHARE)/man/man1 bin/man/*.1
+	bin/spmmrun completion bash | install -D -m 644 /dev/stdin $(SHARE)/bash-completion/completions/spmmrun
+	bin/spmmrun completion zsh | install -D -m 644 /dev/stdin $(SHARE)/zsh/site-functions/_spmmrun
+	bin/spmmrun completion fish | install -D -m 644 /dev/stdin $(SHARE)/fish/vendor_completions.d/spmmrun.fish
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/spmmrun $(SHARE)/man/man1/spmmrun.1 $(SHARE)/man/man1/spmmrun-*.1 \
+		$(SHARE)/bash-completion/completions/spmmrun $(SHARE)/zsh/site-functions/_spmmrun $(SHARE)/fish/vendor_completions.d/spmmrun.fish
+
+# An archive of what install installs, with licences; a bill of materials; the page; the sources. The same commit gives the
+# same archives but for what the C compiler and Go's version decide. On another machine of another architecture too, then
+# make checksums where all files are.
+DIST := bin/dist
+NAME = spmmrun-$(or $(VERSION),devel)
+HERE = $(NAME)-$(shell $(GO) env GOOS)-$(shell $(GO) env GOARCH)
+TAR = tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@$$(git log -1 --format=%ct)
+.PHONY: dist dist-web dist-source checksums
+dist:
+	rm -rf bin/$(HERE) && mkdir -p $(DIST)
+	$(MAKE) --no-print-directory install DESTDIR=bin/$(HERE)/ PREFIX=.
+	cp LICENSE README.md CHANGELOG.md bin/$(HERE)
+	$(GO) run ./tools/release licences bin/spmmrun >bin/$(HERE)/LICENCES-OF-OTHERS
+	$(GO) run ./tools/release sbom bin/spmmrun $(VERSION) >$(DIST)/$(HERE).cdx.json
+	$(TAR) -C bin -c $(HERE) | gzip -9n >$(DIST)/$(HERE).tar.gz
+dist-web: web
+	mkdir -p $(DIST) && $(TAR) -C bin/web -c . | gzip -9n >$(DIST)/$(NAME)-web.tar.gz
+dist-source:
+	mkdir -p $(DIST) && git archive --prefix=$(NAME)/ HEAD | gzip -9n >$(DIST)/$(NAME)-source.tar.gz
+checksums:
+	cd $(DIST) && rm -f SHA256SUMS && LC_ALL=C sha256sum $(NAME)* >SHA256SUMS
+
 .PHONY: generate
 generate:
 	$(GO) generate ./shaders/... ./backend/...
@@ -64,6 +109,29 @@ lint:
 	[[ -z $$unformatted ]] || { echo "gofmt these:" $$unformatted >&2; exit 1; }
 	$(GO) vet -tags $(TAGS) ./...
 	CGO_ENABLED=0 $(GO) vet ./...
+
+# Pinned here, not in go.mod, whose modules a user of the library sees.
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.7
+.PHONY: audit staticcheck govulncheck actionlint
+audit: staticcheck actionlint govulncheck
+staticcheck:
+	$(GO) run $(STATICCHECK) -tags $(TAGS) -checks 'SA*,U1000' ./...
+govulncheck:
+	$(GO) run $(GOVULNCHECK) -tags $(TAGS) ./...
+actionlint:
+	$(GO) run $(ACTIONLINT) -shellcheck= -pyflakes=
+
+# Every fuzz target in turn; an input that fails one is left in its package's testdata/fuzz.
+FUZZTIME ?= 30s
+.PHONY: fuzz
+fuzz:
+	@grep -rn --include='*_test.go' '^func Fuzz' . | sed -E 's|^(.*)/[^/]*:[0-9]+:func (Fuzz[A-Za-z0-9]+).*|\1 \2|' | sort | \
+	while read -r package target; do \
+		echo "$$package $$target"; \
+		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5s "$$package"; \
+	done
 
 # Every package and test on the systems of its users: PLATFORMS, without cgo. (make test checks only their types.)
 PLATFORMS := windows/amd64 darwin/arm64 linux/arm64 linux/386 js/wasm
@@ -133,6 +201,16 @@ test-browser:
 test-race:
 	$(TEST) -race -run 'Concurrent|Close|Cancel' . ./portable/cpu ./backend/cuda/internal/faketest
 
+# What a program without C has: the library and the CPU's kernels.
+.PHONY: test-pure
+test-pure:
+	CGO_ENABLED=0 SPMM_REQUIRE=cpu $(TEST) -short . ./comm/local ./formats/... ./portable/... ./internal/plan/... ./shaders/...
+
+# Every package under the race detector; an hour, so it is for the night.
+.PHONY: test-race-all
+test-race-all:
+	$(TEST:20m=100m) -race -short ./...
+
 # All devices that a software driver gives: Vulkan with cooperative matrices, and WebGPU on it. Many small launches are faster
 # without the driver's threads, which the tests of kernels and the suite leave on.
 .PHONY: test-soft test-soft-front test-soft-suite test-soft-vulkan
@@ -157,6 +235,18 @@ test-plain-suite:
 .PHONY: test-amd
 test-amd:
 	$(TEST) -exec "$(SOFTVK) --amd" ./backend/vulkan ./shaders ./shaders/cvse
+
+# Manifests of this machine's devices, verified and compared with those that are checked in.
+BACKENDS ?= cuda vulkan webgpu
+COMMIT = $(shell git rev-parse HEAD)
+.PHONY: manifests
+manifests: build
+	mkdir -p bin/manifests
+	for b in $(BACKENDS); do \
+		bin/spmmrun conform --backend $$b --commit $(COMMIT) -o bin/manifests/$$b.json; \
+		bin/spmmrun verify bin/manifests/$$b.json; \
+	done
+	bin/spmmrun compare conformance/manifests/*.json $(BACKENDS:%=bin/manifests/%.json)
 
 # What the conformance suite is worth: at least 90 % of the faults must be noticed (conformance/mutants). Half an hour.
 .PHONY: mutants

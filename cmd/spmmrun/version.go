@@ -39,12 +39,15 @@ func version() string {
 		runtime.Version(), runtime.GOOS, runtime.GOARCH, strings.Join(backendNames()[1:], " "))
 }
 
+// stamped is the version that the build names (make sets it, with -X), for sources that are not a checkout.
+var stamped string
+
 // build returns the module's version and the commit it was built from, "" if that was not recorded; "+changes" follows
 // one whose files had been changed.
 func build() (number, commit string) {
 	b, ok := debug.ReadBuildInfo()
 	if !ok {
-		return "(devel)", ""
+		return cmp.Or(stamped, "(devel)"), ""
 	}
 	changed := ""
 	for _, s := range b.Settings {
@@ -58,5 +61,5 @@ func build() (number, commit string) {
 	if commit != "" {
 		commit += changed
 	}
-	return cmp.Or(b.Main.Version, "(devel)"), commit
+	return cmp.Or(stamped, b.Main.Version, "(devel)"), commit
 }
