@@ -2,6 +2,7 @@
 #
 #   make demo       build everything and multiply a real matrix on the best backend present
 #   make build      bin/spmmrun, with all backends
+#   make bench      measure the standard set on every device of this machine, and compare with the last time
 #   make web        bin/web: the page that runs the suite and products in a browser, for any static web server
 #   make test       install what the tests need and run them all (no GPU is needed)
 #   make test-quick a part of them, in two minutes
@@ -98,6 +99,14 @@ dist-source:
 	mkdir -p $(DIST) && git archive --prefix=$(NAME)/ HEAD | gzip -9n >$(DIST)/$(NAME)-source.tar.gz
 checksums:
 	cd $(DIST) && rm -f SHA256SUMS && LC_ALL=C sha256sum $(NAME)* >SHA256SUMS
+
+# Measurements stay in BENCH, and the next run is compared with them: it fails if something became slower by more than 5 %.
+BENCH := bin/bench.json
+BENCH_FLAGS ?= -n 32,128,512
+.PHONY: bench
+bench: build
+	bin/spmmrun bench --backend all $(BENCH_FLAGS) $(if $(wildcard $(BENCH)),--compare $(BENCH)) --save $(BENCH).new
+	mv $(BENCH).new $(BENCH)
 
 .PHONY: generate
 generate:

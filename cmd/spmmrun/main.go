@@ -159,7 +159,7 @@ func exitCode(err error) int {
 	if other := (*comm.RankError)(nil); errors.As(err, &other) {
 		return other.Code
 	}
-	if errors.Is(err, errWrong) || errors.Is(err, errRefuted) {
+	if errors.Is(err, errWrong) || errors.Is(err, errRefuted) || errors.Is(err, errSlower) {
 		return exitWrong
 	}
 	if errors.Is(err, nm.ErrPattern) { // it is the matrix that is at fault, whatever the device

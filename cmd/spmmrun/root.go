@@ -107,6 +107,6 @@ Exit codes: 0 right, 1 wrong answer, 2 usage or bad input, 3 backend unavailable
 	c.SetVersionTemplate("{{.Version}}\n")
 	c.SetFlagErrorFunc(suggestFlag)
 	c.AddCommand(newDevices(), newInspect(unfinished), newConvert(unfinished), newPropagate(unfinished),
-		newConform(unfinished), newVerify(), newCompare(), newVersion(), newMan())
+		newBench(unfinished), newConform(unfinished), newVerify(), newCompare(), newVersion(), newMan())
 	return c
 }

@@ -1,0 +1,318 @@
+// spmmrun bench: how fast, beside what, and how far from the limit?
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spmmrun/spmm"
+	"github.com/spmmrun/spmm/conformance/oracle"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/benchmark"
+)
+
+// errSlower is a case that became slower than --tolerance allows.
+var errSlower = errors.New("slower than before")
+
+// standardMatrices are measured where the command line names none: what graphs, meshes, pruned weights and matrices with a
+// few heavy rows look like.
+var standardMatrices = []string{
+	"gen:uniform,rows=4096,density=0.01",
+	"gen:uniform,rows=2048,density=0.1",
+	"gen:powerlaw,rows=32768,density=0.0005",
+	"gen:banded,rows=32768,nnz-per-row=16,band=64",
+	"gen:stencil,side=32",
+	"gen:vector,rows=4096,density=0.1,v=8",
+}
+
+// benchJob is what the command line asks for.
+type benchJob struct {
+	matrices                                   []string
+	cols, backends, formats, precisions, modes string
+	peers                                      []string
+	interval, tolerance                        float64
+	limit                                      time.Duration
+	report, save, compare, plot                string
+	seed                                       uint64
+	force                                      bool
+	old                                        *benchmark.Report
+	saved                                      *output
+	unfinished                                 *temporaries
+}
+
+func newBench(unfinished *temporaries) *cobra.Command {
+	j := &benchJob{unfinished: unfinished}
+	c := &cobra.Command{
+		Use:   "bench [flags] [MATRIX...]",
+		Short: "Measure products on devices, in formats and by other programs, side by side",
+		Long: `bench measures every MATRIX, each a file or gen:… as spmmrun takes it, by every number of columns, on every device, in every
+format, precision and mode of the flags, which take lists: -n 32,128,512. Without a MATRIX it takes a standard set.
+
+All that compute the same product take turns, so that clocks and other programs meet all alike, until the median of each is
+known to ±--interval with 95 % confidence, or --limit is reached. Before, each answer is checked against exact arithmetic.
+
+Attainable is the least time that the device could take by its measured rates: the larger of bytes, cache reads and arithmetic.
+
+--peer PROGRAM measures another program in turn with the rest, one that speaks the protocol of bench/peers.
+
+--compare tells of each case that OLD.json has, too, how much slower or faster it became. It counts as slower if the medians
+differ by more than --tolerance and a rank test (Mann-Whitney) gives chance less than 1 %.
+
+Exit codes: 0 all is right, 1 a wrong answer, or slower than --tolerance allows, 2 usage or bad input, 3 a device is not there.`,
+		Example: `  spmmrun bench
+  spmmrun bench --backend all --format auto,csr -n 32,128,512 --precision f32,f16 *.mtx
+  spmmrun bench --save before.json a.mtx
+  spmmrun bench --compare before.json --tolerance 3 a.mtx`,
+		RunE: func(c *cobra.Command, args []string) error {
+			j.matrices = args
+			return j.run(c.Context(), c.OutOrStdout(), newProgress(c.ErrOrStderr()))
+		},
+	}
+	f := c.Flags()
+	f.SortFlags = false
+	f.StringVar(&j.backends, "backend", "auto", "devices, a list as in cpu,cuda:1; all is one of each backend")
+	f.StringVar(&j.formats, "format", "auto", "formats, a list; all is each that there is")
+	f.StringVarP(&j.cols, "cols", "n", "128", "columns of B, a list")
+	f.StringVar(&j.precisions, "precision", "f32", "precisions, a list of f32, tf32, f16 and bf16")
+	f.StringVar(&j.modes, "mode", benchmark.Fast, "modes, a list of fast and reproducible")
+	f.StringArrayVar(&j.peers, "peer", nil, "a `PROGRAM` to measure, too; may be repeated")
+	f.Float64Var(&j.interval, "interval", 2, "percent that the median may be off, at 95 % confidence")
+	f.DurationVar(&j.limit, "limit", 3*time.Second, "time for each that computes a product, known well enough or not")
+	addChoice(c, &j.report, "report", "how to print results", "table", "md", "csv", "json")
+	f.StringVarP(&j.save, "save", "o", "", "write the report to `FILE.json`, for --compare")
+	f.StringVar(&j.compare, "compare", "", "compare with the report in `OLD.json`")
+	f.Float64Var(&j.tolerance, "tolerance", 5, "percent that a case may be slower than in OLD.json")
+	addSeed(c, &j.seed)
+	addForce(c, &j.force)
+	return c
+}
+
+// list splits a flag's words and has each checked.
+func list[T comparable](flag, words string, parse func(string) (T, error)) ([]T, error) {
+	var out []T
+	for _, word := range strings.Split(words, ",") {
+		x, err := parse(strings.TrimSpace(word))
+		if err != nil {
+			return nil, fmt.Errorf("--%s %s: %w", flag, words, err)
+		}
+		if slices.Contains(out, x) {
+			return nil, fmt.Errorf("--%s %s: %v twice", flag, words, x)
+		}
+		out = append(out, x)
+	}
+	return out, nil
+}
+
+// oneOf returns a parser that takes the words that are valid.
+func oneOf(valid ...string) func(string) (string, error) {
+	return func(s string) (string, error) {
+		if !slices.Contains(valid, s) {
+			return "", fmt.Errorf("%q: want %s", s, orList(valid))
+		}
+		return s, nil
+	}
+}
+
+// sweep makes of the flags what is to be measured.
+func (j *benchJob) sweep(ctx context.Context, p *progress) (*benchmark.Sweep, error) {
+	s := &benchmark.Sweep{Matrices: j.matrices, Peers: j.peers, Interval: j.interval / 100, Limit: j.limit, Progress: p.at, Verify: j.verify}
+	if len(s.Matrices) == 0 {
+		s.Matrices = standardMatrices
+	}
+	for i, m := range s.Matrices {
+		if slices.Contains(s.Matrices[:i], m) {
+			return nil, fmt.Errorf("matrix %s is given twice", m)
+		}
+	}
+	if !(j.interval > 0 && j.interval <= 100) {
+		return nil, fmt.Errorf("--interval %g: want percent above 0, up to 100", j.interval)
+	}
+	if !(j.tolerance >= 0) || math.IsInf(j.tolerance, 0) {
+		return nil, fmt.Errorf("--tolerance %g: want percent from 0", j.tolerance)
+	}
+	if j.limit <= 0 {
+		return nil, fmt.Errorf("--limit %v: want a time above 0, as in 3s", j.limit)
+	}
+	var err error
+	if s.Columns, err = list("cols", j.cols, columnsOf); err != nil {
+		return nil, err
+	}
+	if s.Precisions, err = list("precision", j.precisions, precisionOf); err != nil {
+		return nil, err
+	}
+	if s.Modes, err = list("mode", j.modes, oneOf(benchmark.Fast, benchmark.Reproducible)); err != nil {
+		return nil, err
+	}
+	if j.formats == "all" {
+		s.Formats = spmm.Formats()
+	} else if s.Formats, err = list("format", j.formats, oneOf(append([]string{"auto"}, spmm.Formats()...)...)); err != nil {
+		return nil, err
+	}
+	if j.backends == "all" {
+		s.Backends = allBackends(ctx)
+	} else if s.Backends, err = list("backend", j.backends, deviceOf); err != nil {
+		return nil, err
+	}
+	s.Open = func(ctx context.Context, name string) (*formats.CSR[float32], error) {
+		a, err := openMatrix(ctx, name, j.seed, &progress{w: p.w})
+		if err != nil {
+			return nil, err
+		}
+		return float32CSR(a), nil
+	}
+	s.Fits = func(dev spmm.Info, a *formats.CSR[float32], n int) error {
+		return newNeed(&job{}, dev, a.Rows, a.Cols, n, a.NNZ(), 4).check()
+	}
+	return s, nil
+}
+
+func columnsOf(word string) (int, error) {
+	n := 0
+	err := count{&n, 1}.Set(word)
+	return n, err
+}
+
+func deviceOf(word string) (string, error) {
+	name := ""
+	err := deviceName{&name}.Set(word)
+	return name, err
+}
+
+func precisionOf(word string) (dtype.Type, error) {
+	if _, err := oneOf("f32", "tf32", "f16", "bf16")(word); err != nil {
+		return 0, err
+	}
+	return dtype.Parse(word)
+}
+
+// allBackends names each backend that has a device.
+func allBackends(ctx context.Context) []string {
+	var names []string
+	present, _ := spmm.Devices(ctx)
+	for _, i := range present {
+		if !slices.Contains(names, i.Backend) {
+			names = append(names, i.Backend)
+		}
+	}
+	return names
+}
+
+// verify checks a sample of an output, in reproducible mode of its rows.
+func (j *benchJob) verify(ctx context.Context, p oracle.Problem, bits int, c *formats.Dense[float32]) error {
+	if bits != 0 {
+		v, err := verifyBits(ctx, &job{verify: "sample"}, bits, p, c)
+		if err == nil && !v.OK {
+			err = errors.New(v.worst)
+		}
+		return err
+	}
+	r, err := oracle.Check(ctx, p, c, 1+int64(sampleProducts/(1+float64(p.A.NNZ())/float64(max(1, p.A.Rows)))))
+	if err == nil && !r.OK() {
+		err = r.First
+	}
+	return err
+}
+
+// run measures, prints, saves and compares.
+func (j *benchJob) run(ctx context.Context, stdout io.Writer, p *progress) error {
+	defer p.end()
+	s, err := j.sweep(ctx, p)
+	if err != nil {
+		return err
+	}
+	if j.compare != "" {
+		if j.old, err = readBench(j.compare); err != nil {
+			return err
+		}
+	}
+	inputs := append([]string{j.compare}, s.Matrices...)
+	if j.saved, err = newOutput(j.save, j.unfinished, j.force, inputs...); err != nil {
+		return fmt.Errorf("--save: %w", err)
+	}
+	p.step("measuring", int64(len(s.Matrices)*len(s.Columns)*len(s.Precisions))*100)
+	r, failed := s.Run(ctx)
+	p.end()
+	r.Environment.Program, r.Environment.Command = version(), os.Args
+	if len(r.Results) == 0 || errors.Is(failed, context.Canceled) {
+		return failed
+	}
+	if err := j.print(stdout, r); err != nil {
+		return errors.Join(failed, err)
+	}
+	if err := j.saved.write(r.Write); err != nil {
+		return errors.Join(failed, fmt.Errorf("--save: %w", err))
+	}
+	if failed != nil {
+		return failed
+	}
+	return j.judge(stdout, p, r)
+}
+
+func (j *benchJob) print(w io.Writer, r *benchmark.Report) error {
+	switch j.report {
+	case "json":
+		return r.Write(w)
+	case "csv":
+		return r.CSV(w)
+	case "md":
+		return r.Markdown(w)
+	}
+	return r.Print(w)
+}
+
+// judge compares with the old report, and returns an error for what is wrong or slower. Where results go to a program, the
+// comparison goes to stderr.
+func (j *benchJob) judge(stdout io.Writer, p *progress, r *benchmark.Report) error {
+	slower := 0
+	if j.old != nil {
+		c := benchmark.Compare(j.old, r)
+		w := stdout
+		if j.report != "table" {
+			w = p.w
+		} else {
+			fmt.Fprintln(w)
+		}
+		if len(c.Changes)+len(c.Lost) == 0 {
+			return fmt.Errorf("--compare %s: it has none of these cases", j.compare)
+		}
+		if err := c.Print(w, j.tolerance/100); err != nil {
+			return err
+		}
+		slower = c.Regressions(j.tolerance / 100)
+	}
+	measured := false
+	for i := range r.Results {
+		if x := &r.Results[i]; x.Wrong {
+			return fmt.Errorf("%w: %v", errWrong, x.Case)
+		}
+		measured = measured || r.Results[i].Measured()
+	}
+	switch {
+	case !measured:
+		return fmt.Errorf("%v: %s", r.Results[0].Case, r.Results[0].Error)
+	case slower > 0:
+		return fmt.Errorf("%w by more than %s %%, or lost: %d cases", errSlower, strconv.FormatFloat(j.tolerance, 'g', -1, 64), slower)
+	}
+	return nil
+}
+
+func readBench(name string) (*benchmark.Report, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return benchmark.ReadReport(f, name)
+}

@@ -1,0 +1,258 @@
+// A report as a table, Markdown or CSV.
+
+package benchmark
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"math"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spmmrun/spmm/internal/printable"
+)
+
+// product is what several compute: theirs are the times that compare.
+type product struct {
+	matrix, precision string
+	n                 int
+}
+
+func (r *Result) product() product { return product{r.Matrix, r.Precision, r.N} }
+
+// best returns the least median of each product.
+func (r *Report) best() map[product]float64 {
+	best := map[product]float64{}
+	for i := range r.Results {
+		x := &r.Results[i]
+		if b, ok := best[x.product()]; x.Measured() && (!ok || x.Median < b) {
+			best[x.product()] = x.Median
+		}
+	}
+	return best
+}
+
+// Summary is what one who computes needs over the products that it was measured on.
+type Summary struct {
+	By        string  // backend, format and mode, and the precision
+	Products  int     // measured
+	OverBest  float64 // geometric mean of its time over the least that any needs
+	Fastest   int     // products that it is fastest at
+	Attained  float64 // geometric mean of attainable over measured time, 0 if that is not known of all
+	LeastOver float64 // the worst time over the best
+}
+
+// Summaries returns a summary of each who computes, in the order of the results.
+func (r *Report) Summaries() []Summary {
+	best := r.best()
+	var names []string
+	over, attained := map[string][]float64{}, map[string][]float64{}
+	for i := range r.Results {
+		x := &r.Results[i]
+		if !x.Measured() {
+			continue
+		}
+		by := x.By() + " " + x.Precision
+		if !slices.Contains(names, by) {
+			names = append(names, by)
+		}
+		over[by] = append(over[by], x.Median/best[x.product()])
+		attained[by] = append(attained[by], x.Attained())
+	}
+	var out []Summary
+	for _, by := range names {
+		s := Summary{By: by, Products: len(over[by]), OverBest: GeometricMean(over[by]), LeastOver: slices.Max(over[by])}
+		for _, o := range over[by] {
+			if o == 1 {
+				s.Fastest++
+			}
+		}
+		if slices.Min(attained[by]) > 0 {
+			s.Attained = GeometricMean(attained[by])
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+var (
+	resultHead  = []string{"matrix", "N", "precision", "by", "kernel", "µs", "±", "over best", "GFLOP/s", "attained", ""}
+	summaryHead = []string{"by", "products", "fastest", "over best", "worst", "attained"}
+)
+
+// rows are the cells of the table of results.
+func (r *Report) rows() [][]string {
+	best := r.best()
+	var out [][]string
+	for i := range r.Results {
+		x := &r.Results[i]
+		row := []string{short(x.Matrix), strconv.Itoa(x.N), x.Precision, x.By()}
+		if !x.Measured() {
+			out = append(out, append(row, "", "-", "", "", "", "", brief(x.Error)))
+			continue
+		}
+		note := ""
+		if !x.Settled {
+			note = "not settled"
+		}
+		out = append(out, append(row, x.kernel(), number(x.Median), percent(x.spread(), 1), fmt.Sprintf("%.2f", x.Median/best[x.product()]),
+			fmt.Sprintf("%.3g", x.GFLOPS()), percent(x.Attained(), 0), note))
+	}
+	return out
+}
+
+func (r *Report) summaryRows() [][]string {
+	var out [][]string
+	for _, s := range r.Summaries() {
+		out = append(out, []string{s.By, strconv.Itoa(s.Products), strconv.Itoa(s.Fastest), fmt.Sprintf("%.2f", s.OverBest), fmt.Sprintf("%.2f", s.LeastOver), percent(s.Attained, 0)})
+	}
+	return out
+}
+
+// Print writes the report for a terminal: the environment, a line for each result and a summary.
+func (r *Report) Print(w io.Writer) error {
+	var environment [][]string
+	for _, l := range r.Environment.lines() {
+		environment = append(environment, l[:])
+	}
+	for i, table := range [][][]string{environment, append([][]string{resultHead}, r.rows()...), append([][]string{summaryHead}, r.summaryRows()...)} {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		if err := align(w, table); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// align writes a table with its columns below each other, and no spaces at the ends of lines.
+func align(w io.Writer, table [][]string) error {
+	var text strings.Builder
+	t := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for _, row := range table {
+		fmt.Fprintln(t, strings.Join(row, "\t"))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for line := range strings.Lines(text.String()) {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Markdown writes the same as Print in Markdown.
+func (r *Report) Markdown(w io.Writer) error {
+	for _, l := range r.Environment.lines() {
+		fmt.Fprintf(w, "- %s: %s\n", l[0], l[1])
+	}
+	for _, table := range [][][]string{append([][]string{resultHead}, r.rows()...), append([][]string{summaryHead}, r.summaryRows()...)} {
+		fmt.Fprintln(w)
+		for i, row := range table {
+			for j := range row {
+				row[j] = strings.ReplaceAll(row[j], "|", `\|`)
+			}
+			fmt.Fprintf(w, "| %s |\n", strings.Join(row, " | "))
+			if i == 0 {
+				fmt.Fprintf(w, "|%s\n", strings.Repeat(" --- |", len(row)))
+			}
+		}
+	}
+	_, err := fmt.Fprintln(w)
+	return err
+}
+
+// CSV writes a line for each result, with figures in full.
+func (r *Report) CSV(w io.Writer) error {
+	c := csv.NewWriter(w)
+	c.Write([]string{"matrix", "rows", "cols", "nnz", "n", "precision", "backend", "format", "mode", "chosen", "variant",
+		"median_us", "low_us", "high_us", "samples", "batch", "settled", "attainable_us", "gflops", "bytes", "encode_s", "error"})
+	g := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
+	for i := range r.Results {
+		x := &r.Results[i]
+		c.Write([]string{x.Matrix, strconv.Itoa(x.Rows), strconv.Itoa(x.Cols), strconv.FormatInt(x.NNZ, 10), strconv.Itoa(x.N), x.Precision,
+			x.Backend, x.Format, x.Mode, x.Chosen, x.Variant, g(x.Median), g(x.Low), g(x.High), strconv.Itoa(len(x.Samples)), strconv.Itoa(x.Batch),
+			strconv.FormatBool(x.Settled), g(x.AttainableUS), g(x.GFLOPS()), strconv.FormatInt(x.Bytes, 10), g(x.EncodeS), x.Error})
+	}
+	c.Flush()
+	return c.Error()
+}
+
+// lines are what to say of the environment: a name and its text.
+func (e *Environment) lines() [][2]string {
+	lines := [][2]string{{"program", e.Program}, {"system", fmt.Sprintf("%s, %s, %d threads", e.System, printable.String(e.Processor), e.Threads)}}
+	for _, d := range e.Devices {
+		lines = append(lines, [2]string{"device", fmt.Sprintf("%s: %s (%s)", d.Backend, printable.String(d.Name), printable.String(d.Driver))})
+	}
+	for _, p := range e.Peers {
+		lines = append(lines, [2]string{"peer", printable.String(p)})
+	}
+	for _, s := range []struct {
+		name string
+		State
+	}{{"before", e.Before}, {"after", e.After}} {
+		var words []string
+		if len(s.Load) > 0 {
+			words = append(words, fmt.Sprintf("load %.2f", s.Load[0]))
+		}
+		if s.MHz > 0 {
+			words = append(words, fmt.Sprintf("%.0f MHz", s.MHz))
+		}
+		for _, g := range s.GPUs {
+			words = append(words, printable.String(g))
+		}
+		if len(words) > 0 {
+			lines = append(lines, [2]string{s.name, strings.Join(words, ", ")})
+		}
+	}
+	return append(lines, [2]string{"took", fmt.Sprintf("%.3g s, from %s", e.Seconds, e.Start.UTC().Format("2006-01-02 15:04"))})
+}
+
+// kernel names the format and the variant that were taken.
+func (r *Result) kernel() string {
+	if r.Variant == "" {
+		return r.Chosen
+	}
+	return r.Chosen + "/" + r.Variant
+}
+
+// brief is the beginning of an error; JSON and CSV have all of it.
+func brief(text string) string {
+	const most = 60
+	words := []rune(printable.String(text))
+	if len(words) > most {
+		return string(words[:most-1]) + "…"
+	}
+	return string(words)
+}
+
+// short is a matrix's name without folders.
+func short(matrix string) string {
+	if strings.HasPrefix(matrix, "gen:") {
+		return printable.String(matrix)
+	}
+	return printable.String(path.Base(matrix))
+}
+
+// number prints microseconds with three digits or more.
+func number(us float64) string {
+	if us >= 100 {
+		return fmt.Sprintf("%.0f", us)
+	}
+	return fmt.Sprintf("%.3g", us)
+}
+
+// percent prints a share, nothing where it is not known.
+func percent(x float64, digits int) string {
+	if x == 0 || math.IsInf(x, 0) || math.IsNaN(x) {
+		return ""
+	}
+	return fmt.Sprintf("%.*f %%", digits, 100*x)
+}

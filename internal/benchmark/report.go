@@ -1,0 +1,157 @@
+// What a sweep found out, as it is kept in a file and compared later.
+
+package benchmark
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"time"
+)
+
+// ReportVersion is the version of a report's form.
+const ReportVersion = 1
+
+// Report is what a sweep measured, and on what. Files keep it as JSON.
+type Report struct {
+	Version     int         `json:"version"` // ReportVersion
+	Environment Environment `json:"environment"`
+	Results     []Result    `json:"results"`
+}
+
+// Case names a product and who computes it. Two reports are compared case by case.
+type Case struct {
+	Matrix    string `json:"matrix"`
+	N         int    `json:"n"`
+	Precision string `json:"precision"` // requested
+	Backend   string `json:"backend"`   // or a peer's name
+	Format    string `json:"format"`    // requested, as in auto; or a peer's algorithm
+	Mode      string `json:"mode"`
+}
+
+func (c Case) String() string {
+	return fmt.Sprintf("%s, N=%d, %s: %s", c.Matrix, c.N, c.Precision, c.By())
+}
+
+// By names who computes: backend, format, and the mode if that is not fast.
+func (c Case) By() string {
+	if c.Mode == Reproducible {
+		return c.Backend + " " + c.Format + " " + c.Mode
+	}
+	return c.Backend + " " + c.Format
+}
+
+// Result is what a case took. Times are in microseconds of one product.
+type Result struct {
+	Case
+	Rows int   `json:"rows"`
+	Cols int   `json:"cols"`
+	NNZ  int64 `json:"nnz"`
+
+	Chosen  string `json:"chosen,omitempty"`  // the format that was taken
+	Variant string `json:"variant,omitempty"` // of the kernel
+	Clock   string `json:"clock,omitempty"`   // device or host
+
+	Samples      []float64 `json:"samples_us,omitempty"` // each the mean of Batch products back to back, in the order measured
+	Batch        int       `json:"batch,omitempty"`
+	Median       float64   `json:"median_us,omitempty"`
+	Low          float64   `json:"low_us,omitempty"` // the median's interval at 95 %
+	High         float64   `json:"high_us,omitempty"`
+	Settled      bool      `json:"settled"` // the interval is as narrow as was asked for
+	AttainableUS float64   `json:"attainable_us,omitempty"`
+	Bytes        int64     `json:"bytes,omitempty"`    // of A as stored, B and C, once each
+	EncodeS      float64   `json:"encode_s,omitempty"` // packing the matrix on the host
+	Error        string    `json:"error,omitempty"`    // why there are no times
+	Wrong        bool      `json:"wrong,omitempty"`    // the answer is, as Error tells
+}
+
+// Measured tells whether there are times of a right answer.
+func (r *Result) Measured() bool { return r.Error == "" && r.Median > 0 }
+
+// Attained is the attainable time over the median, 0 if it is not known.
+func (r *Result) Attained() float64 {
+	if !r.Measured() {
+		return 0
+	}
+	return r.AttainableUS / r.Median
+}
+
+// GFLOPS is 2·nnz·N operations over the median.
+func (r *Result) GFLOPS() float64 {
+	if !r.Measured() {
+		return 0
+	}
+	return 2 * float64(r.NNZ) * float64(r.N) / r.Median / 1e3
+}
+
+// spread is half of the interval's length over the median.
+func (r *Result) spread() float64 { return (r.High - r.Low) / 2 / r.Median }
+
+// Environment is what a sweep ran on.
+type Environment struct {
+	Program   string    `json:"program"` // version and commit
+	System    string    `json:"system"`
+	Processor string    `json:"processor,omitempty"`
+	Threads   int       `json:"threads"`
+	Start     time.Time `json:"start"`
+	Seconds   float64   `json:"seconds"`
+	Command   []string  `json:"command"`
+	Devices   []Device  `json:"devices"`
+	Peers     []string  `json:"peers,omitempty"`
+	Before    State     `json:"before"`
+	After     State     `json:"after"`
+}
+
+// Device is one that was measured. Rates are the measured roofs of its roofline, 0 if they are not known.
+type Device struct {
+	Backend string  `json:"backend"`
+	Name    string  `json:"name"`
+	Driver  string  `json:"driver"`
+	Copy    float64 `json:"copy_bytes_s"` // of data beyond the caches
+	Flops   float64 `json:"flops"`        // the larger of f32 multiply-adds and matrix units
+}
+
+// State is what changes on a machine. What it does not tell is left out.
+type State struct {
+	Load []float64 `json:"load,omitempty"`    // averages of 1, 5 and 15 minutes
+	MHz  float64   `json:"cpu_mhz,omitempty"` // mean over the cores
+	GPUs []string  `json:"gpus,omitempty"`    // what nvidia-smi says of clocks, temperature and use
+}
+
+// Write writes the report as JSON.
+func (r *Report) Write(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}
+
+// ReadReport reads what Write has written. name is for errors.
+func ReadReport(in io.Reader, name string) (*Report, error) {
+	const most = 1 << 28 // bytes
+	limited := &io.LimitedReader{R: in, N: most}
+	var r Report
+	d := json.NewDecoder(limited)
+	if err := d.Decode(&r); err != nil {
+		if limited.N == 0 {
+			err = errors.New("it is too long")
+		}
+		return nil, fmt.Errorf("%s is no report of spmmrun bench: %w", name, err)
+	}
+	if r.Version != ReportVersion {
+		return nil, fmt.Errorf("%s is no report of spmmrun bench, or of another version: version %d, want %d", name, r.Version, ReportVersion)
+	}
+	seen := map[Case]bool{}
+	for i := range r.Results {
+		x := &r.Results[i]
+		if seen[x.Case] {
+			return nil, fmt.Errorf("%s has two results of %v", name, x.Case)
+		}
+		seen[x.Case] = true
+		if x.Error == "" && (!(x.Median > 0) || math.IsInf(x.Median, 0)) {
+			return nil, fmt.Errorf("%s: the time of %v is %v µs", name, x.Case, x.Median)
+		}
+	}
+	return &r, nil
+}

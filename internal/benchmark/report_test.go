@@ -1,0 +1,170 @@
+package benchmark
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "rewrite the files that tests compare with")
+
+// sample is a report with all that a report may have: times of three who compute two products, a format that refused, and a
+// wrong answer.
+func sample() *Report {
+	at := func(matrix, backend, format string, samples ...float64) Result {
+		low, high := Interval(samples)
+		return Result{
+			Case: Case{Matrix: matrix, N: 32, Precision: "f32", Backend: backend, Format: format, Mode: Fast},
+			Rows: 100, Cols: 200, NNZ: 1000, Chosen: "csr", Variant: "cpu_f32", Clock: "device", Samples: samples, Batch: 7,
+			Median: Median(samples), Low: low, High: high, Settled: true, AttainableUS: 5, Bytes: 4000, EncodeS: 0.25,
+		}
+	}
+	peer := at("dir/a.mtx", "eigen", "rows", 20, 20, 21, 21, 22, 22)
+	peer.Chosen, peer.Variant, peer.AttainableUS, peer.Settled = "", "", 0, false
+	refused := Result{Case: Case{Matrix: "gen:uniform,rows=9", N: 32, Precision: "f32", Backend: "cpu", Format: "nm", Mode: Fast}, Error: "nm: no pattern\x1b[2J fits"}
+	wrong := Result{Case: Case{Matrix: "gen:uniform,rows=9", N: 32, Precision: "f32", Backend: "eigen", Format: "a|b", Mode: Fast}, Error: "wrong answer: C[0,0] is 1, must be 2 within " + strings.Repeat("0", 50), Wrong: true}
+	return &Report{
+		Version: ReportVersion,
+		Environment: Environment{
+			Program: "spmmrun 1", System: "linux/amd64", Processor: "Some CPU", Threads: 2, Start: time.Date(2026, 11, 22, 1, 2, 3, 0, time.UTC), Seconds: 12.3,
+			Devices: []Device{{"cpu", "Some CPU", "Go 1", 1e10, 1e11}}, Peers: []string{"Eigen 3.4"},
+			Before: State{Load: []float64{0.5, 1, 2}, MHz: 2500, GPUs: []string{"H200, 1980 MHz"}},
+		},
+		Results: []Result{
+			at("dir/a.mtx", "cpu", "auto", 10, 10, 10, 10.1, 10.1, 10.2), peer,
+			at("gen:uniform,rows=9", "cpu", "auto", 1234, 1234, 1234, 1234, 1234, 1240), refused, wrong,
+		},
+	}
+}
+
+func TestPrint(t *testing.T) {
+	for name, print := range map[string]func(*Report, *bytes.Buffer) error{
+		"table.txt":  func(r *Report, w *bytes.Buffer) error { return r.Print(w) },
+		"table.md":   func(r *Report, w *bytes.Buffer) error { return r.Markdown(w) },
+		"table.csv":  func(r *Report, w *bytes.Buffer) error { return r.CSV(w) },
+		"table.json": func(r *Report, w *bytes.Buffer) error { return r.Write(w) },
+	} {
+		var got bytes.Buffer
+		if err := print(sample(), &got); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name, got.Bytes())
+	}
+}
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), string(got)); d != "" {
+		t.Errorf("%s (-want +got):\n%s", name, d)
+	}
+}
+
+func TestReadReport(t *testing.T) {
+	var text bytes.Buffer
+	if err := sample().Write(&text); err != nil {
+		t.Fatal(err)
+	}
+	got, err := ReadReport(bytes.NewReader(text.Bytes()), "a.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(sample(), got); d != "" {
+		t.Errorf("what was written is read as another (-want +got):\n%s", d)
+	}
+	twice := sample()
+	twice.Results = append(twice.Results, twice.Results[0])
+	none := sample()
+	none.Results[0].Median = 0
+	for name, c := range map[string]struct {
+		text func(*bytes.Buffer)
+		want string
+	}{
+		"empty":    {func(*bytes.Buffer) {}, "a.json is no report of spmmrun bench: EOF"},
+		"cut":      {func(b *bytes.Buffer) { b.Write(text.Bytes()[:500]) }, "a.json is no report of spmmrun bench: unexpected EOF"},
+		"version":  {func(b *bytes.Buffer) { b.WriteString(`{"version":2}`) }, "another version: version 2, want 1"},
+		"manifest": {func(b *bytes.Buffer) { b.WriteString(`{"cases":[]}`) }, "version 0, want 1"},
+		"twice":    {func(b *bytes.Buffer) { twice.Write(b) }, "two results of dir/a.mtx, N=32, f32: cpu auto"},
+		"no time":  {func(b *bytes.Buffer) { none.Write(b) }, "the time of dir/a.mtx, N=32, f32: cpu auto is 0 µs"},
+	} {
+		var b bytes.Buffer
+		c.text(&b)
+		if _, err := ReadReport(&b, "a.json"); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+func FuzzReadReport(f *testing.F) {
+	var text bytes.Buffer
+	if err := sample().Write(&text); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text.Bytes())
+	f.Fuzz(func(t *testing.T, text []byte) {
+		r, err := ReadReport(bytes.NewReader(text), "a.json")
+		if err != nil {
+			return
+		}
+		c := Compare(r, r)
+		if err := c.Print(&bytes.Buffer{}, 0.05); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Print(&bytes.Buffer{}); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestCompare(t *testing.T) {
+	old, now := sample(), sample()
+	slower := &now.Results[0]
+	for i := range slower.Samples {
+		slower.Samples[i] *= 1.1
+	}
+	slower.Median *= 1.1
+	now.Results[2].Error, now.Results[2].Median, now.Results[2].Samples = "out of memory", 0, nil
+	now.Results = append(now.Results[:1], now.Results[2:]...) // without the peer
+	c := Compare(old, now)
+	if len(c.Changes) != 1 || len(c.Lost) != 1 || c.Missing != 1 {
+		t.Fatalf("changes %v, lost %v, missing %d: want one each", c.Changes, c.Lost, c.Missing)
+	}
+	for _, x := range []struct {
+		tolerance float64
+		want      int
+	}{{0.05, 2}, {0.2, 1}} {
+		if got := c.Regressions(x.tolerance); got != x.want {
+			t.Errorf("tolerance %v: %d regressions, want %d", x.tolerance, got, x.want)
+		}
+	}
+	var got bytes.Buffer
+	if err := c.Print(&got, 0.05); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "compare.txt", got.Bytes())
+}
+
+// A difference that few samples show may be chance, however large.
+func TestChance(t *testing.T) {
+	old, now := sample(), sample()
+	now.Results[0].Samples, now.Results[0].Median = []float64{20, 20}, 20
+	now.Results = now.Results[:1]
+	if c := Compare(old, now); c.Regressions(0.05) != 0 {
+		t.Errorf("a regression by 2 samples: %+v", c.Changes)
+	}
+}

@@ -1,0 +1,251 @@
+package benchmark
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spmmrun/spmm"
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/conformance/oracle"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/gen"
+)
+
+// asPeer makes the test's program a peer of some behaviour.
+const asPeer = "SPMM_TEST_PEER"
+
+func TestMain(m *testing.M) {
+	if how := os.Getenv(asPeer); how != "" {
+		servePeer(how)
+		return
+	}
+	folder, err := os.MkdirTemp("", "spmm-benchmark")
+	if err != nil {
+		panic(err)
+	}
+	os.Setenv("SPMM_CACHE", folder)
+	code := m.Run()
+	os.RemoveAll(folder)
+	os.Exit(code)
+}
+
+// servePeer answers as the protocol says, or not, as the word tells. It sums in the order of A's entries.
+func servePeer(how string) {
+	var c []float32
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		var r request
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			panic(err)
+		}
+		switch {
+		case r.Op == "hello" && how == "dumb":
+			fmt.Println("what?")
+		case r.Op == "hello" && how == "nameless":
+			fmt.Println("{}")
+		case r.Op == "hello":
+			fmt.Println(`{"name":"go","description":"rows in Go"}`)
+		case r.Op == "prepare" && r.Precision != "f32":
+			fmt.Println(`{"error":"f32 only"}`)
+		case r.Op == "prepare":
+			c = productOf(r.File)
+			fmt.Println(`{"algorithms":["one","two"]}`)
+		case r.Op == "output":
+			if how == "wrong" && r.Algorithm == 1 {
+				c[len(c)-1]++
+			}
+			if how == "short" {
+				c = c[:len(c)-1]
+			}
+			if err := os.WriteFile(r.File, backend.Bytes(c), 0o600); err != nil {
+				panic(err)
+			}
+			fmt.Println("{}")
+		case r.Op == "run" && how == "dies":
+			return
+		case r.Op == "run" && how == "instant":
+			fmt.Println(`{"us":0}`)
+		case r.Op == "run":
+			fmt.Printf(`{"us":%d,"clock":"device"}`+"\n", 100*(r.Algorithm+1))
+		default:
+			fmt.Println("{}")
+		}
+	}
+}
+
+// productOf computes the product of a file of prepare.
+func productOf(name string) []float32 {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		panic(err)
+	}
+	in := bytes.NewReader(text)
+	read := func(x any) {
+		if err := binary.Read(in, binary.LittleEndian, x); err != nil {
+			panic(err)
+		}
+	}
+	var size [4]int64
+	read(&size)
+	m, k, nnz, n := size[0], size[1], size[2], size[3]
+	starts, cols, val, b := make([]int32, m+1), make([]int32, nnz), make([]float32, nnz), make([]float32, k*n)
+	for _, x := range []any{starts, cols, val, b} {
+		read(x)
+	}
+	c := make([]float32, m*n)
+	for i := range m {
+		for e := starts[i]; e < starts[i+1]; e++ {
+			for j := range n {
+				c[i*n+j] += val[e] * b[int64(cols[e])*n+j]
+			}
+		}
+	}
+	return c
+}
+
+// small is a sweep that takes a moment on the CPU.
+func small(peers ...string) *Sweep {
+	return &Sweep{
+		Matrices: []string{"gen:uniform,rows=67,cols=41,density=0.1"}, Columns: []int{5}, Backends: []string{"cpu"}, Formats: []string{"csr"},
+		Precisions: []dtype.Type{dtype.F32}, Modes: []string{Fast}, Peers: peers, Interval: 0.02, Limit: 5 * time.Millisecond,
+		Open: func(_ context.Context, name string) (*formats.CSR[float32], error) { return gen.CSR(name) },
+		Verify: func(ctx context.Context, p oracle.Problem, _ int, c *formats.Dense[float32]) error {
+			r, err := oracle.Check(ctx, p, c, 0)
+			if err == nil && !r.OK() {
+				err = r.First
+			}
+			return err
+		},
+		Fits:     func(spmm.Info, *formats.CSR[float32], int) error { return nil },
+		Progress: func(int64, int64) {},
+	}
+}
+
+func TestSweep(t *testing.T) {
+	s := small()
+	s.Columns, s.Precisions, s.Formats = []int{1, 5}, []dtype.Type{dtype.F32, dtype.F16, dtype.BF16}, []string{"auto", "cvse"}
+	last := int64(-1)
+	s.Progress = func(done, total int64) {
+		if total != 600 || done < last || done > total {
+			t.Errorf("progress %d of %d after %d", done, total, last)
+		}
+		last = done
+	}
+	r, err := s.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Results) != 12 || last != 600 {
+		t.Fatalf("%d results, want 12; %d of 600 done", len(r.Results), last)
+	}
+	seen := map[Case]bool{}
+	for _, x := range r.Results {
+		if seen[x.Case] {
+			t.Errorf("%v twice", x.Case)
+		}
+		seen[x.Case] = true
+		if !x.Measured() || len(x.Samples) < leastSamples || x.Low > x.Median || x.High < x.Median || x.AttainableUS <= 0 || x.Bytes <= 0 || x.Variant == "" {
+			t.Errorf("%+v", x)
+		}
+	}
+}
+
+// All that compute a product have as many samples: they took turns.
+func TestPeers(t *testing.T) {
+	t.Setenv(asPeer, "right")
+	s := small(os.Args[0])
+	s.Precisions = append(s.Precisions, dtype.F16)
+	r, err := s.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var by []string
+	for _, x := range r.Results {
+		by = append(by, x.Precision+" "+x.By())
+		if x.Measured() && x.Precision == "f32" && len(x.Samples) != len(r.Results[0].Samples) {
+			t.Errorf("%v has %d samples, the first %d", x.Case, len(x.Samples), len(r.Results[0].Samples))
+		}
+	}
+	if want := []string{"f32 cpu csr", "f32 go one", "f32 go two", "f16 cpu csr", "f16 go -"}; !slices.Equal(by, want) {
+		t.Fatalf("%q, want %q", by, want)
+	}
+	if x := r.Results[2]; x.Median != 200 || !x.Settled || x.Clock != "device" {
+		t.Errorf("the second algorithm: %+v", x)
+	}
+	if x := r.Results[4]; x.Error != "f32 only" {
+		t.Errorf("a precision that the peer lacks: %+v", x)
+	}
+	if !slices.Equal(r.Environment.Peers, []string{"rows in Go"}) {
+		t.Errorf("peers %q", r.Environment.Peers)
+	}
+}
+
+// What a peer does wrong is said of it, and the others' times are there.
+func TestFaultyPeers(t *testing.T) {
+	for how, want := range map[string][]string{
+		"wrong":   {"", "wrong answer: C[66,4] is "},
+		"short":   {"its output: unexpected EOF", "its output: unexpected EOF"},
+		"dies":    {`it does not answer "run" as the protocol says: EOF`, `it does not answer "run" as the protocol says`},
+		"instant": {"it took 0 µs", "it took 0 µs"},
+	} {
+		t.Run(how, func(t *testing.T) {
+			t.Setenv(asPeer, how)
+			r, err := small(os.Args[0]).Run(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(r.Results) != 3 || !r.Results[0].Measured() {
+				t.Fatalf("results %+v", r.Results)
+			}
+			for i, x := range r.Results[1:] {
+				if x.Measured() != (want[i] == "") || !strings.HasPrefix(x.Error, want[i]) || x.Wrong != strings.HasPrefix(want[i], "wrong") {
+					t.Errorf("algorithm %d: error %q, want %q", i, x.Error, want[i])
+				}
+			}
+		})
+	}
+	for _, how := range []string{"dumb", "nameless"} {
+		t.Run(how, func(t *testing.T) {
+			t.Setenv(asPeer, how)
+			if _, err := small(os.Args[0]).Run(t.Context()); err == nil || !strings.Contains(err.Error(), "peer ") {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+	if _, err := small("/nonexistent/peer").Run(t.Context()); err == nil {
+		t.Error("no error for a program that is not there")
+	}
+}
+
+func TestWrongAnswer(t *testing.T) {
+	s := small()
+	s.Verify = func(context.Context, oracle.Problem, int, *formats.Dense[float32]) error { return errors.New("C[0,0]") }
+	r, err := s.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x := r.Results[0]; !x.Wrong || x.Measured() || x.Error != "wrong answer: C[0,0]" {
+		t.Errorf("%+v", x)
+	}
+}
+
+func TestInterrupted(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	s := small()
+	s.Limit = time.Hour
+	s.Interval = 1e-12
+	s.Progress = func(int64, int64) { stop() }
+	if _, err := s.Run(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want context.Canceled", err)
+	}
+}
