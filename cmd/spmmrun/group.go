@@ -4,8 +4,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -14,7 +12,6 @@ import (
 	"time"
 
 	"github.com/spmmrun/spmm"
-	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/conformance/oracle"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
@@ -44,21 +41,9 @@ func multiplyGroup[T formats.Value](ctx context.Context, j *job, g *spmm.Group, 
 	if err != nil {
 		return nil, err
 	}
-	what := "encoding"
-	if j.tune {
-		what = "measuring formats"
-	}
-	p.step(what, -1)
-	o, err := j.sums(spmm.Options{Format: j.format, Precision: prec, Cols: q.b.Cols, Tune: j.tune})
+	m, o, err := preparing(j, prec, a, q, p)
 	if err != nil {
 		return nil, err
-	}
-	m := formats.Encoded(q.a())
-	switch {
-	case q.quantised != nil:
-		m = q.quantised
-	case a.Format() != "csr" && a.Type() == prec.Storage():
-		m = a
 	}
 	plan, err := g.Prepare(ctx, m, spmm.GroupOptions{Options: o, Split: splitOf[j.split], Memory: int64(j.memory)})
 	if err != nil {
@@ -81,23 +66,9 @@ func multiplyGroup[T formats.Value](ctx context.Context, j *job, g *spmm.Group, 
 	}
 	info := plan.Info()
 	bits, _ := plan.Reproduced()
-	done := multiplied{info.PlanInfo, bits}
 	r.report = newReport(j, q.b.Cols, q.epilogue, first, info.PlanInfo, ts, bound)
 	r.report.Group = newGroupReport(g, info, last)
-	r.report.Reproduced, r.report.Quantised = reproduced(j, done, q), qr
-	r.report.warn()
-	if j.verify != "none" {
-		p.step("verifying", -1)
-		if r.report.Verify, err = verify(ctx, j, done, q, r.c); err != nil {
-			return nil, err
-		}
-	}
-	if v := r.report.Verify; v != nil && qr != nil {
-		qr.Distance = v.unquantised
-	}
-	digest := sha256.Sum256(backend.Bytes(r.c.Data))
-	r.report.OutputSHA256 = hex.EncodeToString(digest[:])
-	return r, nil
+	return r, conclude(ctx, j, r, multiplied{info.PlanInfo, bits}, q, qr, p)
 }
 
 // measureGroup is measure on a group.

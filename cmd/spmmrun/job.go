@@ -175,7 +175,11 @@ func multiply[T formats.Value](ctx context.Context, j *job, g *spmm.Group, prec 
 	if err != nil {
 		return nil, err
 	}
-	plan, err := prepare(ctx, j, dev, prec, a, q, p)
+	m, o, err := preparing(j, prec, a, q, p)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := spmm.Prepare(ctx, dev, m, o)
 	if err != nil {
 		return nil, err
 	}
@@ -197,13 +201,17 @@ func multiply[T formats.Value](ctx context.Context, j *job, g *spmm.Group, prec 
 	}
 	r.report = newReport(j, q.b.Cols, q.epilogue, dev.Info(), plan.Info(), times, bound)
 	bits, _ := plan.Reproduced()
-	done := multiplied{plan.Info(), bits}
+	return r, conclude(ctx, j, r, multiplied{plan.Info(), bits}, q, qr, p)
+}
+
+// conclude adds to the report what C is: verified, and its digest.
+func conclude[T formats.Value](ctx context.Context, j *job, r *result, done multiplied, q *operands[T], qr *quantisedReport, p *progress) (err error) {
 	r.report.Reproduced, r.report.Quantised = reproduced(j, done, q), qr
 	r.report.warn()
 	if j.verify != "none" {
 		p.step("verifying", -1)
 		if r.report.Verify, err = verify(ctx, j, done, q, r.c); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if v := r.report.Verify; v != nil && qr != nil {
@@ -211,27 +219,24 @@ func multiply[T formats.Value](ctx context.Context, j *job, g *spmm.Group, prec 
 	}
 	digest := sha256.Sum256(backend.Bytes(r.c.Data))
 	r.report.OutputSHA256 = hex.EncodeToString(digest[:])
-	return r, nil
+	return nil
 }
 
-// prepare brings A onto the device: as its file has it, if that is of the right type.
-func prepare[T formats.Value](ctx context.Context, j *job, dev *spmm.Device, prec dtype.Type, a formats.Encoded, q *operands[T], p *progress) (*spmm.Plan, error) {
+// preparing returns what is to be prepared, A as its file has it if that is of the right type, and how.
+func preparing[T formats.Value](j *job, prec dtype.Type, a formats.Encoded, q *operands[T], p *progress) (formats.Encoded, spmm.Options, error) {
 	what := "encoding"
 	if j.tune {
 		what = "measuring formats"
 	}
 	p.step(what, -1)
 	o, err := j.sums(spmm.Options{Format: j.format, Precision: prec, Cols: q.b.Cols, Tune: j.tune})
-	if err != nil {
-		return nil, err
+	switch {
+	case q.quantised != nil:
+		return q.quantised, o, err
+	case a.Format() != "csr" && a.Type() == prec.Storage():
+		return a, o, err
 	}
-	if q.quantised != nil {
-		return spmm.Prepare(ctx, dev, q.quantised, o)
-	}
-	if a.Format() != "csr" && a.Type() == prec.Storage() {
-		return spmm.Prepare(ctx, dev, a, o)
-	}
-	return spmm.Prepare(ctx, dev, q.a(), o)
+	return q.a(), o, err
 }
 
 // newOperands brings A into type T and makes or reads B.

@@ -397,18 +397,14 @@ func (m divided) part(ctx context.Context, d *Device, lo, hi int, c *candidate, 
 		return nil, err
 	}
 	c = &candidate{kernel: c.kernel, variant: v, room: c.room, why: c.why}
-	of := m.extent
-	ptr, _ := m.csr().Pattern()
-	of.Offset = ptr[lo] - ptr[0]
-	s := &source{Encoded: m.csr().RowRange(lo, hi), of: of}
+	rows := m.csr().RowRange(lo, hi)
 	if whole == nil {
+		of := m.extent
 		ptr, _ := m.csr().Pattern()
-		s.of.Offset = ptr[lo]
+		of.Offset = ptr[lo]
+		return c.encode(ctx, &source{Encoded: rows, of: of})
 	}
-	if whole == nil {
-		return c.encode(ctx, s)
-	}
-	matrix := newSource(formats.ConvertTo(s.csr(), v.In))
+	matrix := newSource(formats.ConvertTo(rows, v.In))
 	if m.quantised != nil {
 		matrix.quantised = m.quantised.RowRange(lo, hi)
 	}

@@ -62,8 +62,6 @@ type box struct{ r0, r1, c0, c1 int }
 
 func (b box) empty() bool { return b.r0 >= b.r1 || b.c0 >= b.c1 }
 
-func (b box) turned() box { return box{b.c0, b.c1, b.r0, b.r1} }
-
 func (b box) and(x box) box {
 	return box{max(b.r0, x.r0), min(b.r1, x.r1), max(b.c0, x.c0), min(b.c1, x.c1)}
 }

@@ -3,16 +3,19 @@
 package plan
 
 import (
+	"sync"
+
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 // source is a matrix in the format that it comes in, CSR or another. Its CSR form is decoded when it is first
-// needed: a kernel that takes the matrix as it comes needs none.
+// needed: a kernel that takes the matrix as it comes needs none. Devices of a group share one.
 type source struct {
 	formats.Encoded
-	decoded formats.Sparse
+	decoding sync.Mutex
+	decoded  formats.Sparse
 
 	// quantised, if set, is the matrix: Encoded has its values without their scales, as CSR.
 	quantised *formats.Quantised
@@ -79,6 +82,8 @@ func (s *source) part(lo, hi int, k *spec.Format, v *spec.Variant, whole *spec.P
 
 // csr returns the matrix as CSR.
 func (s *source) csr() formats.Sparse {
+	s.decoding.Lock()
+	defer s.decoding.Unlock()
 	if s.decoded == nil {
 		s.decoded = s.Sparse()
 	}
