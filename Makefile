@@ -4,6 +4,7 @@
 #   make build      bin/spmmrun, with all backends
 #   make bench      measure the standard set on every device of this machine, and compare with the last time
 #   make web        bin/web: the page that runs the suite and products in a browser, for any static web server
+#   make site       bin/site: the documents and that page
 #   make test       install what the tests need and run them all (no GPU is needed)
 #   make test-quick a part of them, in two minutes
 #   make lint       gofmt and go vet
@@ -57,6 +58,13 @@ build:
 .PHONY: web
 web:
 	$(GO) run ./cmd/spmmweb/build -o bin/web
+
+# The documents as web pages, with that page in run.
+.PHONY: site
+site: web
+	rm -rf bin/site
+	$(GO) run ./tools/site -o bin/site
+	cp -r bin/web bin/site/run
 
 .PHONY: demo
 demo: build

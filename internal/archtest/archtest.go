@@ -85,6 +85,7 @@ var Bindings = map[string][]string{
 	"github.com/rajveermalviya/go-webgpu/...": {"portable/webgpu/..."},
 	"github.com/spf13/...":                    {"cmd/..."},
 	"github.com/schollz/...":                  {"cmd/..."},
+	"github.com/yuin/goldmark/...":            {"tools/site"},
 	"gonum.org/v1/plot/...":                   {"cmd/..."},
 	"gonum.org/v1/gonum/...":                  {"formats/gonum", "bench", "examples/..."},
 	Module + "/formats/gonum":                 {"examples/..."},
