@@ -188,6 +188,7 @@ func TestPage(t *testing.T) {
 	x.scheme("light")
 	x.visit(site.URL + "/")
 	x.holds(`document.getElementById("limits").rows.length > 20 && document.getElementById("trouble").hidden`)
+	x.stopsLoading()
 	x.suite(t.TempDir())
 	x.products(t.TempDir())
 	x.stops()
@@ -231,6 +232,15 @@ func (x *tab) suite(downloads string) {
 	x.holds(`document.getElementById("contribute").hidden`) // a sample is not for others
 	x.holds(`/^Device: google swiftshader\nBrowser: HeadlessChrome[^]*only a sample[^]*Same bits as NVIDIA H200 .cuda.: [0-9]+ of [^]*seal [0-9a-f]{64}/.test(document.getElementById("text").value)`)
 	x.holds(`new URL(document.getElementById("issue").href).searchParams.get("body") === document.getElementById("text").value`)
+}
+
+// stopsLoading: so does one that waits for the program to be loaded.
+func (x *tab) stopsLoading() {
+	x.text(`document.getElementById("run").click(); ""`)
+	x.await(`!document.getElementById("stop").hidden`)
+	x.holds(`document.getElementById("status").textContent === "Loading the program…"`)
+	x.text(`document.getElementById("stop").click(); ""`)
+	x.await(`document.getElementById("status").textContent === "Stopped." && !document.getElementById("run").disabled`)
 }
 
 // stops: a job ends when it is told to.

@@ -154,7 +154,8 @@ $("run").onclick = async () => {
 		.catch((e) => say("digests.json: " + e.message));
 	if (digests) ask({ do: "suite", filter: $("tier").value, digests });
 };
-$("stop").onclick = $("stop-product").onclick = () => worker?.postMessage({ do: "stop" });
+// While the program loads, a job and its end wait for it in turn.
+$("stop").onclick = $("stop-product").onclick = () => ready?.then(() => worker.postMessage({ do: "stop" }), () => {});
 
 let manifestURL;
 
