@@ -65,7 +65,7 @@ known to ±--interval with 95 % confidence, or --limit is reached. Before, each 
 
 Attainable is the least time that the device could take by its measured rates: the larger of bytes, cache reads and arithmetic.
 
---peer PROGRAM measures another program in turn with the rest, one that speaks the protocol of bench/peers.
+--peer PROGRAM measures another program in turn with the rest, one that speaks the protocol of bench/peers/eigen.cpp.
 
 --compare tells of each case that OLD.json has, too, how much slower or faster it became. It counts as slower if the medians
 differ by more than --tolerance and a rank test (Mann-Whitney) gives chance less than 1 %.
@@ -92,6 +92,7 @@ Exit codes: 0 all is right, 1 a wrong answer, or slower than --tolerance allows,
 	f.DurationVar(&j.limit, "limit", 3*time.Second, "time for each that computes a product, known well enough or not")
 	addChoice(c, &j.report, "report", "how to print results", "table", "md", "csv", "json")
 	f.StringVarP(&j.save, "save", "o", "", "write the report to `FILE.json`, for --compare")
+	f.StringVar(&j.plot, "plot", "", "draw times, percent of attainable, the roofline and a performance profile to `FILE.svg`")
 	f.StringVar(&j.compare, "compare", "", "compare with the report in `OLD.json`")
 	f.Float64Var(&j.tolerance, "tolerance", 5, "percent that a case may be slower than in OLD.json")
 	addSeed(c, &j.seed)
@@ -241,6 +242,13 @@ func (j *benchJob) run(ctx context.Context, stdout io.Writer, p *progress) error
 	if j.saved, err = newOutput(j.save, j.unfinished, j.force, inputs...); err != nil {
 		return fmt.Errorf("--save: %w", err)
 	}
+	drawn, err := newOutput(j.plot, j.unfinished, j.force, append(inputs, j.save)...)
+	if err == nil {
+		err = checkSVG(j.plot)
+	}
+	if err != nil {
+		return fmt.Errorf("--plot: %w", err)
+	}
 	p.step("measuring", int64(len(s.Matrices)*len(s.Columns)*len(s.Precisions))*100)
 	r, failed := s.Run(ctx)
 	p.end()
@@ -253,6 +261,9 @@ func (j *benchJob) run(ctx context.Context, stdout io.Writer, p *progress) error
 	}
 	if err := j.saved.write(r.Write); err != nil {
 		return errors.Join(failed, fmt.Errorf("--save: %w", err))
+	}
+	if err := drawn.write(func(w io.Writer) error { return writePlot(w, r) }); err != nil {
+		return errors.Join(failed, fmt.Errorf("--plot: %w", err))
 	}
 	if failed != nil {
 		return failed

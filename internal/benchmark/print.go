@@ -36,6 +36,17 @@ func (r *Report) best() map[product]float64 {
 	return best
 }
 
+// OverBest returns the time of each case over the least that any needs for the product.
+func (r *Report) OverBest() map[Case]float64 {
+	best, over := r.best(), map[Case]float64{}
+	for i := range r.Results {
+		if x := &r.Results[i]; x.Measured() {
+			over[x.Case] = x.Median / best[x.product()]
+		}
+	}
+	return over
+}
+
 // Summary is what one who computes needs over the products that it was measured on.
 type Summary struct {
 	By        string  // backend, format and mode, and the precision

@@ -1,0 +1,248 @@
+// The picture of spmmrun bench: times, how far from attainable, the roofline, and a performance profile.
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"image/color"
+	"io"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/plotutil"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/spmmrun/spmm/internal/benchmark"
+)
+
+// checkSVG refuses names of files of other types.
+func checkSVG(path string) error {
+	if path != "" && !strings.EqualFold(filepath.Ext(path), ".svg") {
+		return fmt.Errorf("%s: want a file whose name ends in .svg", path)
+	}
+	return nil
+}
+
+// curve is what one who computes has reached: points in a plot, under one name and in one colour.
+type curve struct {
+	name    string
+	results []*benchmark.Result
+}
+
+// curves has the results that have times, by who computes and the precision.
+func curves(r *benchmark.Report) []curve {
+	var cs []curve
+	for i := range r.Results {
+		x := &r.Results[i]
+		if !x.Measured() {
+			continue
+		}
+		name := x.By() + " " + x.Precision
+		at := slices.IndexFunc(cs, func(c curve) bool { return c.name == name })
+		if at < 0 {
+			at, cs = len(cs), append(cs, curve{name: name})
+		}
+		cs[at].results = append(cs[at].results, x)
+	}
+	return cs
+}
+
+// xAxis is what times are drawn by: the columns of B if there are several, else the density of A.
+type xAxis struct {
+	label string
+	of    func(*benchmark.Result) float64
+}
+
+func newXAxis(cs []curve) xAxis {
+	columns := map[int]bool{}
+	for _, c := range cs {
+		for _, x := range c.results {
+			columns[x.N] = true
+		}
+	}
+	if len(columns) > 1 {
+		return xAxis{"columns of B (N), geometric mean over matrices", func(x *benchmark.Result) float64 { return float64(x.N) }}
+	}
+	return xAxis{"density of A", func(x *benchmark.Result) float64 { return float64(x.NNZ) / float64(x.Rows) / float64(x.Cols) }}
+}
+
+// means has the geometric means of y over the results of equal x, where y is known, in ascending order.
+func means(c curve, x xAxis, y func(*benchmark.Result) float64) plotter.XYs {
+	at := map[float64][]float64{}
+	for _, r := range c.results {
+		if px, py := x.of(r), y(r); px > 0 && py > 0 && !math.IsInf(px, 0) {
+			at[px] = append(at[px], py)
+		}
+	}
+	var points plotter.XYs
+	for px, ys := range at {
+		points = append(points, plotter.XY{X: px, Y: benchmark.GeometricMean(ys)})
+	}
+	slices.SortFunc(points, func(a, b plotter.XY) int { return cmp.Compare(a.X, b.X) })
+	return points
+}
+
+// profile has the share of its products that one who computes does in at most so many times the best's time, a staircase
+// from 1 to most (Dolan and Moré, Benchmarking optimization software with performance profiles, 2002).
+func profile(over []float64, most float64) plotter.XYs {
+	over = slices.Sorted(slices.Values(over))
+	points := plotter.XYs{{X: 1, Y: 0}}
+	share := 0.0
+	for i, x := range over {
+		points = append(points, plotter.XY{X: x, Y: share})
+		share = float64(i+1) / float64(len(over))
+		points = append(points, plotter.XY{X: x, Y: share})
+	}
+	return append(points, plotter.XY{X: most, Y: share})
+}
+
+// writePlot draws the report as SVG.
+func writePlot(w io.Writer, r *benchmark.Report) error {
+	cs := curves(r)
+	x := newXAxis(cs)
+	attained := newPlot("of attainable", x.label, "%", true, false)
+	attained.Y.Min, attained.Y.Max = 0, 100
+	times := newPlot("time", x.label, "µs", true, true)
+	roof := newPlot("roofline", "operations a byte", "GFLOP/s", true, true)
+	shares := newPlot("performance profile", "time over the best of a product", "share of products", true, false)
+	shares.Y.Min, shares.Y.Max = 0, 1
+	over := r.OverBest()
+	most := 1.1
+	for _, o := range over {
+		most = max(most, 1.05*o)
+	}
+	for i, c := range cs {
+		var mine []float64
+		var reached plotter.XYs
+		for _, x := range c.results {
+			mine = append(mine, over[x.Case])
+			if x.Bytes > 0 && x.NNZ > 0 {
+				reached = append(reached, plotter.XY{X: 2 * float64(x.NNZ) * float64(x.N) / float64(x.Bytes), Y: x.GFLOPS()})
+			}
+		}
+		colour := plotutil.Color(i)
+		for _, err := range []error{
+			addPoints(times, c.name, colour, means(c, x, func(x *benchmark.Result) float64 { return x.Median }), true),
+			addPoints(attained, "", colour, means(c, x, func(x *benchmark.Result) float64 { return 100 * x.Attained() }), true),
+			addPoints(roof, "", colour, reached, false),
+			addLine(shares, colour, profile(mine, most)),
+		} {
+			if err != nil {
+				return err
+			}
+		}
+	}
+	for i, d := range r.Environment.Devices {
+		if err := addRoof(roof, d, plotutil.Dashes(i+1)); err != nil {
+			return err
+		}
+	}
+	times.Legend.Top, times.Legend.Left = true, true
+	return tile(w, [][]*plot.Plot{{times, attained}, {roof, shares}})
+}
+
+// newPlot returns one with axes; a logarithmic axis has the powers of 10 and what is between them.
+func newPlot(title, x, y string, logX, logY bool) *plot.Plot {
+	p := plot.New()
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, x, y
+	for _, a := range []struct {
+		axis *plot.Axis
+		log  bool
+	}{{&p.X, logX}, {&p.Y, logY}} {
+		if a.log {
+			a.axis.Scale, a.axis.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+		}
+	}
+	p.Add(plotter.NewGrid())
+	return p
+}
+
+// addPoints draws points, joined if that is asked for, and names them if there is a name. No points are no error.
+func addPoints(p *plot.Plot, name string, c color.Color, points plotter.XYs, join bool) error {
+	if len(points) == 0 {
+		return nil
+	}
+	s, err := plotter.NewScatter(points)
+	if err != nil {
+		return err
+	}
+	s.Color, s.Shape, s.Radius = c, draw.CircleGlyph{}, vg.Points(2.5)
+	p.Add(s)
+	if name != "" {
+		p.Legend.Add(name, s)
+	}
+	if join {
+		return addLine(p, c, points)
+	}
+	return nil
+}
+
+func addLine(p *plot.Plot, c color.Color, points plotter.XYs) error {
+	l, err := plotter.NewLine(points)
+	if err != nil {
+		return err
+	}
+	l.Color = c
+	p.Add(l)
+	return nil
+}
+
+// addRoof draws what a device's measured rates allow: memory's slope up to the arithmetic's roof.
+func addRoof(p *plot.Plot, d benchmark.Device, dashes []vg.Length) error {
+	if !(d.Copy > 0 && d.Flops > 0) {
+		return nil
+	}
+	ridge := d.Flops / d.Copy
+	l, err := plotter.NewLine(plotter.XYs{{X: ridge / 1000, Y: d.Flops / 1e12}, {X: ridge, Y: d.Flops / 1e9}, {X: 10 * ridge, Y: d.Flops / 1e9}})
+	if err != nil {
+		return err
+	}
+	l.Dashes = dashes
+	p.Add(l)
+	p.Legend.Add(d.Backend, l)
+	p.Legend.Top, p.Legend.Left = true, true
+	return nil
+}
+
+// tile draws plots in rows and columns.
+func tile(w io.Writer, plots [][]*plot.Plot) error {
+	const width, height = 26 * vg.Centimeter, 20 * vg.Centimeter
+	for _, row := range plots {
+		for _, p := range row {
+			widen(&p.X)
+			widen(&p.Y)
+		}
+	}
+	c := vgsvg.New(width, height)
+	t := draw.Tiles{Rows: len(plots), Cols: len(plots[0]), PadX: vg.Centimeter / 2, PadY: vg.Centimeter / 2}
+	for i, row := range plot.Align(plots, t, draw.New(c)) {
+		for j, at := range row {
+			plots[i][j].Draw(at)
+		}
+	}
+	_, err := c.WriteTo(w)
+	return err
+}
+
+// widen has an axis without data, or with one value of it, be about that value; a logarithm needs it above 0.
+func widen(a *plot.Axis) {
+	if math.IsInf(a.Min, 0) || math.IsInf(a.Max, 0) {
+		a.Min, a.Max = 1, 10
+	}
+	if _, log := a.Scale.(plot.LogScale); log {
+		// Whole powers of 10, so that some are labelled.
+		a.Min, a.Max = math.Pow(10, math.Floor(math.Log10(a.Min)+1e-9)), math.Pow(10, math.Ceil(math.Log10(a.Max)-1e-9))
+		if a.Min == a.Max {
+			a.Max *= 10
+		}
+	} else if a.Min == a.Max {
+		a.Min, a.Max = a.Min-1, a.Max+1
+	}
+}
