@@ -24,6 +24,11 @@ type Options struct {
 	B Bounds
 	// Exchange is how rows of B are brought to those that need them.
 	Exchange Exchange
+	// Replicate is how many ranks, the number of all or a divisor of it, share rows of A, each with the entries of some columns
+	// (the 1.5D algorithm). Each receives rows of B for its columns alone, and the group adds up its sums of C, as integers of
+	// 64 or 128 bits, which are rounded once: the bits of C are those of one process. It is for reproducible mode, on CPUs, and
+	// pays where a rank would otherwise meet nearly all rows of B. 0 and 1: each rank multiplies its rows by itself.
+	Replicate int
 	// Via exchanges them between the ranks' devices; nil: through the host's memory. It stays the caller's.
 	Via comm.DeviceComm
 }
@@ -46,6 +51,7 @@ type Plan[T formats.Value] struct {
 	send    *spmm.RowList   // own rows that others need
 	buffers *buffers[T]     // of the last product
 	staged  comm.DeviceComm // nil: the caller's is used
+	shared  *replicated[T]  // rows that a group of ranks shares; then there are no parts
 	host    struct {        // what Run has of host matrices on the device
 		b *spmm.Tensor[T]
 		c *spmm.Tensor[float32]
@@ -57,6 +63,7 @@ type Info struct {
 	Rows, NNZ int64         // of the share
 	Inner     int64         // entries in rows that meet own rows of B alone, which are multiplied during the exchange
 	Gather    bool          // all rows of B are gathered
+	Replicate int           // ranks that share rows; 1: each has its own
 	Via       string        // how rows of B travel
 	Stored    int64         // bytes of the share as the device has it
 	Ghosts    int64         // rows of B that are received for each product
@@ -83,7 +90,7 @@ func Prepare[T formats.Value](ctx context.Context, c comm.Comm, dev *spmm.Device
 	if err := c.AllReduce(all, comm.Sum); err != nil {
 		return nil, err
 	}
-	err = errors.Join(o.check(formats.TypeOf[T]()), p.held.check(s.A.Cols, c.Size()))
+	err = errors.Join(o.check(formats.TypeOf[T]()), p.held.check(s.A.Cols, c.Size()), o.checkReplicate(c.Size(), dev, formats.TypeOf[T]()))
 	if err == nil {
 		err = s.A.Validate()
 	}
@@ -107,8 +114,13 @@ func Prepare[T formats.Value](ctx context.Context, c comm.Comm, dev *spmm.Device
 		return nil, err
 	}
 	runs := mo.Whole != (spmm.Extent{}) && dev.Info().Backend != "cpu"
-	if err := p.split(s.A, o.Exchange, runs); err != nil {
-		return nil, err
+	if o.Replicate > 1 {
+		err = p.replicate(s.A, o.Replicate)
+	} else {
+		err = p.split(s.A, o.Exchange, runs)
+	}
+	if err != nil {
+		return nil, errors.Join(err, p.shared.close())
 	}
 	if p.x.via = o.Via; o.Via == nil {
 		p.staged = comm.Staged(c)
@@ -180,6 +192,10 @@ func (p *Plan[T]) Info() Info {
 	i := Info{NNZ: p.nnz, Gather: p.x.gather, Via: p.x.via.Name(), Ghosts: int64(p.x.ghosts), Sent: int64(p.x.sending)}
 	lo, hi := p.rows.Range(p.c.Rank())
 	i.Rows = int64(hi - lo)
+	i.Replicate = 1
+	if p.shared != nil {
+		i.Replicate, i.NNZ, i.Stored = p.shared.group.Size(), p.shared.a.NNZ(), p.shared.stored()
+	}
 	if p.inner != nil {
 		i.Inner = p.inner.nnz
 	}
@@ -206,8 +222,9 @@ type Timing struct {
 	Exchange time.Duration // until all rows had come, the wait for other ranks included
 	Compute  time.Duration // multiplying, and copying own rows for it
 	Overlap  time.Duration // the part of Compute that ran during the exchange
+	Reduce   time.Duration // exchanging sums of rows that several ranks share
 
-	Sent, Received int64 // bytes of B to and from other ranks
+	Sent, Received int64 // bytes of B, and of such sums, to and from other ranks
 }
 
 // Run computes this rank's rows of C = alpha·A·B + beta·C, given its rows of B: b and c are row-major, with the rows that
@@ -294,7 +311,7 @@ func (p *Plan[T]) run(ctx context.Context, alpha float32, b *spmm.Tensor[T], bet
 	if err := p.reserve(n); err != nil {
 		return t, err
 	}
-	bits, peaks, err := settle(ctx, p.mode, p.c, b)
+	bits, cols, peaks, err := settle(ctx, p.mode, p.c, b)
 	if err == nil {
 		err = p.writePeaks(ctx, peaks)
 	}
@@ -302,6 +319,11 @@ func (p *Plan[T]) run(ctx context.Context, alpha float32, b *spmm.Tensor[T], bet
 		return t, err
 	}
 	t.Ranges = time.Since(start)
+	if p.shared != nil {
+		err := p.runShared(ctx, bits, cols, alpha, b, beta, c, prepare, &t, e...)
+		t.Total = time.Since(start)
+		return t, err
+	}
 	var transfer comm.Transfer
 	packed := time.Now()
 	if p.c.Size() > 1 {
@@ -498,7 +520,7 @@ func (p *Plan[T]) Close() error {
 	for _, q := range p.parts() {
 		errs = append(errs, q.close())
 	}
-	errs = append(errs, p.buffers.close(), p.releaseHost())
+	errs = append(errs, p.buffers.close(), p.releaseHost(), p.shared.close())
 	p.buffers = nil
 	for _, l := range []*spmm.RowList{p.send, p.ownList} {
 		if l != nil {

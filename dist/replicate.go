@@ -1,0 +1,397 @@
+// The 1.5D algorithm (Koanantakool et al., "Communication-avoiding parallel sparse-dense matrix-matrix multiplication", IPDPS
+// 2016): ranks in groups of c share the group's rows of A, each with the entries of some columns. A rank receives rows of B for
+// these alone; sums are added over the group as integers, and rounded once.
+
+package dist
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/spmmrun/spmm"
+	"github.com/spmmrun/spmm/comm"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/formats/rfx"
+)
+
+// replicated is what a rank has of its group's rows. Member m of a group has the columns that are numbers of rows of B held by
+// ranks with number m modulo c, and so those of its own rows of B.
+type replicated[T formats.Value] struct {
+	group  comm.Comm
+	rows   Bounds          // of the group's members, counted from the group's first
+	a      *formats.CSR[T] // the group's rows, with this rank's columns, numbered as rows of the local B
+	ranges []rfx.Range     // of the group's rows, with all columns
+	most   int64           // entries of the longest row of all
+	slices map[rfx.P]*rfx.Slice[T]
+
+	// Of the last product:
+	b          *formats.Dense[T]
+	c          *formats.Dense[float32]
+	qb         []int64
+	sums       []rfx.Sum // of the group's rows
+	send, recv wire
+}
+
+// wire is memory that sums are sent from or received in.
+type wire struct {
+	data []byte
+	free func()
+}
+
+func (w *wire) atLeast(c comm.Comm, bytes int) (err error) {
+	if len(w.data) >= bytes {
+		return nil
+	}
+	w.release()
+	w.data, w.free, err = comm.Alloc(c, bytes)
+	return err
+}
+
+func (w *wire) release() {
+	if w.free != nil {
+		w.free()
+	}
+	w.data, w.free = nil, nil
+}
+
+// checkReplicate refuses to replicate where it cannot be done.
+func (o Options) checkReplicate(ranks int, dev *spmm.Device, elements dtype.Type) error {
+	m, c := o.Multiply, o.Replicate
+	switch {
+	case c < 0 || c > 0 && ranks%c != 0:
+		return fmt.Errorf("dist: rows are to be shared by groups of %d ranks, and there are %d: want a divisor", c, ranks)
+	case c <= 1:
+		return nil
+	case m.Mode != spmm.Reproducible:
+		return fmt.Errorf("dist: rows shared by groups of %d ranks in fast mode: sums would depend on c; want reproducible mode, whose sums are integers until they are rounded", c)
+	case dev.Info().Backend != "cpu":
+		return fmt.Errorf("dist: rows shared by groups of %d ranks on %s: its kernels round every sum, and only the CPU leaves integers to be added over ranks", c, dev.Info().Backend)
+	case elements == dtype.F64 || m.Precision == dtype.F64:
+		return errors.New("dist: f64 in reproducible mode, which takes f16, bf16 and f32")
+	case m.Format != "" && m.Format != "auto" && m.Format != "csr" || m.Variant != "":
+		return fmt.Errorf("dist: format %q, variant %q for rows shared by groups of %d ranks: they are multiplied as csr", m.Format, m.Variant, c)
+	case o.Exchange == Gather:
+		return errors.New("dist: all rows of B are to be gathered, and a rank of a group that shares rows needs only those of its columns")
+	}
+	return nil
+}
+
+// replicate shares out the entries of each group of c ranks, and plans the exchange of the rows of B that this rank then needs.
+func (p *Plan[T]) replicate(a *formats.CSR[T], c int) error {
+	first := p.c.Rank() / c * c
+	group, err := p.c.Split(first, p.c.Rank())
+	if err != nil {
+		return err
+	}
+	r := &replicated[T]{group: group, slices: map[rfx.P]*rfx.Slice[T]{}}
+	p.shared = r
+	for _, x := range p.rows[first : first+c+1] {
+		r.rows = append(r.rows, x-p.rows[first])
+	}
+	longest := []int64{0}
+	for i := range a.Rows {
+		longest[0] = max(longest[0], a.RowPtr[i+1]-a.RowPtr[i])
+	}
+	if err := p.c.AllReduce(longest, comm.Max); err != nil {
+		return err
+	}
+	r.most = longest[0]
+	if err := r.gatherRanges(a); err != nil {
+		return err
+	}
+	if err := r.gatherEntries(p.c, a, p.held); err != nil {
+		return err
+	}
+	met := newColumns(a.Cols)
+	for _, j := range r.a.ColIdx {
+		met.add(int(j))
+	}
+	if p.x, err = newExchange(p.c, p.held, met.counted(), Rows); err != nil {
+		return err
+	}
+	for e, j := range r.a.ColIdx {
+		r.a.ColIdx[e] = int32(met.position(int(j)))
+	}
+	lo, hi := p.held.Range(p.c.Rank())
+	r.a.Cols, p.local = met.count, met.count
+	p.own, p.at = met.list(lo, hi), met.position(lo)
+	return nil
+}
+
+// gatherRanges finds the ranges of the group's rows.
+func (r *replicated[T]) gatherRanges(a *formats.CSR[T]) error {
+	own := rfx.Rows(a)
+	mine, all := make([]int64, len(own)), make([]int64, r.rows.Rows())
+	for i, x := range own {
+		mine[i] = int64(x)
+	}
+	if err := r.group.AllGatherV(sizeOf[int64](), bytesOf(mine), bytesOf(all), r.rows.parts()); err != nil {
+		return err
+	}
+	for _, x := range all {
+		r.ranges = append(r.ranges, rfx.Range(x))
+	}
+	return nil
+}
+
+// gatherEntries sends each member of the group the entries of its columns. The rows of one member follow those of the one before.
+func (r *replicated[T]) gatherEntries(c comm.Comm, a *formats.CSR[T], held Bounds) error {
+	members := r.group.Size()
+	counts := make([]int64, members)
+	lengths := make([]int64, members*a.Rows) // of each row, for each member
+	to := make([]int32, len(a.ColIdx))
+	for i := range a.Rows {
+		for e := a.RowPtr[i]; e < a.RowPtr[i+1]; e++ {
+			m := held.Owner(int(a.ColIdx[e])) % members
+			to[e] = int32(m)
+			lengths[m*a.Rows+i]++
+			counts[m]++
+		}
+	}
+	received := make([]int64, members)
+	one := make([]int, members)
+	same := make([]int, members)
+	for m := range one {
+		one[m], same[m] = 1, a.Rows
+	}
+	if err := exchangeSlices(r.group, counts, comm.Follow(one...), received, comm.Follow(one...)); err != nil {
+		return err
+	}
+	nnz := int64(0)
+	for _, n := range received {
+		nnz += n
+	}
+	var many error
+	if nnz > math.MaxInt32 {
+		many = fmt.Errorf("dist: rank %d has %d entries of its group's, at most %d are possible: use more ranks", c.Rank(), nnz, math.MaxInt32)
+	}
+	if err := comm.Agree(c, many, nil); err != nil {
+		return err
+	}
+	out := &formats.CSR[T]{Rows: r.rows.Rows(), Cols: a.Cols, RowPtr: make([]int64, r.rows.Rows()+1)}
+	if err := exchangeSlices(r.group, lengths, comm.Follow(same...), out.RowPtr[1:], r.rows.parts()); err != nil {
+		return err
+	}
+	for i := range out.Rows {
+		out.RowPtr[i+1] += out.RowPtr[i]
+	}
+	var err error
+	if out.ColIdx, err = toOwners(r.group, a.ColIdx, to, follow(counts), follow(received)); err != nil {
+		return err
+	}
+	out.Val, err = toOwners(r.group, a.Val, to, follow(counts), follow(received))
+	r.a = out
+	return err
+}
+
+// slice returns the rank's entries at a precision.
+func (r *replicated[T]) slice(p rfx.P) *rfx.Slice[T] {
+	if r.slices[p] == nil {
+		r.slices[p] = rfx.NewSlice(r.a, r.ranges, p)
+	}
+	return r.slices[p]
+}
+
+// reserve allocates what products with n columns take on the host.
+func (r *replicated[T]) reserve(n int) {
+	if r.b != nil && r.b.Cols == n {
+		return
+	}
+	lo, hi := r.rows.Range(r.group.Rank())
+	r.b, r.c = formats.NewDense[T](r.a.Cols, n), formats.NewDense[float32](hi-lo, n)
+	r.qb, r.sums = make([]int64, r.a.Cols*n), make([]rfx.Sum, r.a.Rows*n)
+}
+
+// reduce sends every member the sums of its rows; what is received is, for each member, sums of this rank's rows. It returns
+// what reads their total, and the bytes that were sent and received.
+//
+// Every sum crosses once, as in a reduction that scatters its result, but is added here: a class has no place among sums that
+// an implementation adds modulo 2⁶⁴, and a carry goes from the lower to the higher half of 128 bits.
+func (r *replicated[T]) reduce(p rfx.P) (at func(i, j int) rfx.Sum, sent, received int64, err error) {
+	n, members := r.b.Cols, r.group.Size()
+	lo, hi := r.rows.Range(r.group.Rank())
+	mine := hi - lo
+	size := 16
+	if p.Narrow(r.most) {
+		size = 8
+	}
+	item := size * n
+	parts := make([]int, members)
+	for m := range parts {
+		parts[m] = mine
+	}
+	at = func(i, j int) (total rfx.Sum) { return total }
+	if n == 0 {
+		return at, 0, 0, nil
+	}
+	if err := errors.Join(r.send.atLeast(r.group, item*r.a.Rows), r.recv.atLeast(r.group, item*mine*members)); err != nil {
+		return nil, 0, 0, err
+	}
+	out, in := r.send.data[:item*r.a.Rows], r.recv.data[:item*mine*members]
+	if size == 8 {
+		to := sliceOf[int64](out)
+		for i, s := range r.sums {
+			to[i] = s.Pack64()
+		}
+	} else {
+		copy(sliceOf[rfx.Sum](out), r.sums)
+	}
+	if err := r.group.AllToAllV(item, out, r.rows.parts(), in, comm.Follow(parts...)); err != nil {
+		return nil, 0, 0, err
+	}
+	at = func(i, j int) (total rfx.Sum) {
+		for m := range members {
+			k := (m*mine+i)*n + j
+			if size == 8 {
+				total = total.Add(rfx.Unpack64(sliceOf[int64](in)[k]))
+			} else {
+				total = total.Add(sliceOf[rfx.Sum](in)[k])
+			}
+		}
+		return total
+	}
+	return at, int64(item) * int64(r.a.Rows-mine), int64(item) * int64(mine) * int64(members-1), nil
+}
+
+// stored is the bytes of the rank's entries, at every precision that was needed so far.
+func (r *replicated[T]) stored() int64 {
+	return r.a.NNZ()*int64(sizeOf[T]()+sizeOf[int32]()+len(r.slices)*sizeOf[int64]()) + int64(len(r.a.RowPtr)*sizeOf[int64]())
+}
+
+func (r *replicated[T]) close() error {
+	if r == nil {
+		return nil
+	}
+	r.send.release()
+	r.recv.release()
+	return r.group.Close()
+}
+
+// runShared is run for a plan whose rows groups of ranks share.
+func (p *Plan[T]) runShared(ctx context.Context, bits int, cols []rfx.Range, alpha float32, b *spmm.Tensor[T], beta float32, c *spmm.Tensor[float32], prepare func() (*spmm.Pending, error), t *Timing, e ...spmm.Epilogue) error {
+	r := p.shared
+	_, n := b.Dims()
+	finish, err := epilogueOf(ctx, c, e)
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	if err := p.pack(ctx, b); err != nil {
+		return err
+	}
+	t.Pack = time.Since(start)
+	start = time.Now()
+	transfer, err := begin(ctx, p.x, p.buffers, b)
+	if err != nil {
+		return err
+	}
+	var s started
+	if prepare != nil {
+		err = s.and(prepare())
+	}
+	if err == nil {
+		err = s.and(spmm.CopyRows(ctx, p.buffers.local, b, spmm.RowCopy{From: p.ownList, Dst: p.at}))
+	}
+	err = errors.Join(err, s.wait(ctx))
+	if transfer != nil {
+		err = errors.Join(err, transfer.Wait(ctx))
+		t.Exchange = time.Since(start)
+	}
+	if err != nil {
+		return err
+	}
+	start = time.Now()
+	r.reserve(n)
+	if err := p.buffers.local.Download(ctx, r.b); err != nil {
+		return err
+	}
+	if beta != 0 {
+		if err := c.Download(ctx, r.c); err != nil {
+			return err
+		}
+	}
+	at := rfx.P(bits)
+	r.slice(at).Multiply(r.sums, r.b, cols, r.qb)
+	t.Compute = time.Since(start)
+	start = time.Now()
+	total, sent, received, err := r.reduce(at)
+	if err != nil {
+		return err
+	}
+	t.Reduce = time.Since(start)
+	row := int64(n) * int64(sizeOf[T]())
+	t.Sent, t.Received = int64(p.x.sending)*row+sent, int64(p.x.ghosts)*row+received
+	start = time.Now()
+	lo, hi := r.rows.Range(r.group.Rank())
+	rfx.RoundSums(r.ranges[lo:hi], cols, at, total, func(i, j int, y float32) {
+		if alpha != 1 || beta != 0 {
+			y = rfx.Scale(alpha, y, beta, r.c.At(i, j))
+		}
+		r.c.Set(i, j, finish(i, j, y))
+	})
+	err = c.Upload(ctx, r.c)
+	t.Compute += time.Since(start)
+	return err
+}
+
+// epilogueOf returns what becomes of element (i, j) of C.
+func epilogueOf(ctx context.Context, c *spmm.Tensor[float32], es []spmm.Epilogue) (func(i, j int, y float32) float32, error) {
+	if len(es) == 0 {
+		return func(_, _ int, y float32) float32 { return y }, nil
+	}
+	e := es[0]
+	if len(es) > 1 || e.RowBias != nil && e.ColBias != nil || e.Activation != 0 && e.Activation != spmm.ReLU {
+		return nil, errors.New("dist: at most one epilogue is possible, with one bias, and in reproducible mode with ReLU alone")
+	}
+	m, n := c.Dims()
+	row, err := biasOf(ctx, e.RowBias, m, 1)
+	if err != nil {
+		return nil, err
+	}
+	col, err := biasOf(ctx, e.ColBias, 1, n)
+	return func(i, j int, y float32) float32 {
+		if row != nil {
+			y = rfx.Biased(y, row[i])
+		}
+		if col != nil {
+			y = rfx.Biased(y, col[j])
+		}
+		if e.Activation == spmm.ReLU {
+			y = rfx.ReLU(y)
+		}
+		return y
+	}, err
+}
+
+// biasOf reads a bias of so many rows and columns, nil if there is none.
+func biasOf(ctx context.Context, o spmm.Operand, rows, cols int) ([]float32, error) {
+	switch t := o.(type) {
+	case nil:
+		return nil, nil
+	case *spmm.Tensor[float32]:
+		return elementsOf(ctx, t, rows, cols)
+	case *spmm.Tensor[half.F16]:
+		return elementsOf(ctx, t, rows, cols)
+	case *spmm.Tensor[half.BF16]:
+		return elementsOf(ctx, t, rows, cols)
+	}
+	return nil, errors.New("dist: a bias in reproducible mode is of f16, bf16 or f32")
+}
+
+func elementsOf[E formats.Value](ctx context.Context, t *spmm.Tensor[E], rows, cols int) ([]float32, error) {
+	if m, n := t.Dims(); m != rows || n != cols {
+		return nil, fmt.Errorf("dist: a bias of %d×%d, want %d×%d", m, n, rows, cols)
+	}
+	d := formats.NewDense[E](rows, cols)
+	if err := t.Download(ctx, d); err != nil {
+		return nil, err
+	}
+	out := make([]float32, rows*cols)
+	formats.ConvertSlice(out, d.Data)
+	return out, nil
+}
