@@ -32,7 +32,7 @@ type replicated[T formats.Value] struct {
 	// Of the last product:
 	b          *formats.Dense[T]
 	c          *formats.Dense[float32]
-	qb         []int64
+	fixed      rfx.Fixed
 	sums       []rfx.Sum // of the group's rows
 	send, recv wire
 }
@@ -203,8 +203,7 @@ func (r *replicated[T]) reserve(n int) {
 		return
 	}
 	lo, hi := r.rows.Range(r.group.Rank())
-	r.b, r.c = formats.NewDense[T](r.a.Cols, n), formats.NewDense[float32](hi-lo, n)
-	r.qb, r.sums = make([]int64, r.a.Cols*n), make([]rfx.Sum, r.a.Rows*n)
+	r.b, r.c, r.sums = formats.NewDense[T](r.a.Cols, n), formats.NewDense[float32](hi-lo, n), make([]rfx.Sum, r.a.Rows*n)
 }
 
 // reduce sends every member the sums of its rows; what is received is, for each member, sums of this rank's rows. It returns
@@ -316,7 +315,7 @@ func (p *Plan[T]) runShared(ctx context.Context, bits int, cols []rfx.Range, alp
 		}
 	}
 	at := rfx.P(bits)
-	r.slice(at).Multiply(r.sums, r.b, cols, r.qb)
+	r.slice(at).Multiply(r.sums, r.b, cols, &r.fixed)
 	t.Compute = time.Since(start)
 	start = time.Now()
 	total, sent, received, err := r.reduce(at)

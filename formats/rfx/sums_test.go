@@ -43,9 +43,10 @@ func TestSlices(t *testing.T) {
 		}
 		rows, cols := rfx.Rows(whole), rfx.Cols(b)
 		total := make([]rfx.Sum, m*n)
+		var fixed rfx.Fixed // of one use after the other
 		for s := slices - 1; s >= 0; s-- {
 			sums := make([]rfx.Sum, m*n)
-			rfx.NewSlice(parts[s], rows, p).Multiply(sums, b, cols, make([]int64, k*n))
+			rfx.NewSlice(parts[s], rows, p).Multiply(sums, b, cols, &fixed)
 			for i, x := range sums {
 				if p.Narrow(int64(k)) {
 					x = rfx.Unpack64(x.Pack64())
