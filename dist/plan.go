@@ -27,7 +27,8 @@ type Options struct {
 	// Replicate is how many ranks, the number of all or a divisor of it, share rows of A, each with the entries of some columns
 	// (the 1.5D algorithm). Each receives rows of B for its columns alone, and the group adds up its sums of C, as integers of
 	// 64 or 128 bits, which are rounded once: the bits of C are those of one process. It is for reproducible mode, on CPUs, and
-	// pays where a rank would otherwise meet nearly all rows of B. 0 and 1: each rank multiplies its rows by itself.
+	// pays where a rank would otherwise meet nearly all rows of B. With 1 each rank multiplies its rows by itself, and with 0
+	// that is done unless groups are possible and predicted to receive at least a fifth less.
 	Replicate int
 	// Via exchanges them between the ranks' devices; nil: through the host's memory. It stays the caller's.
 	Via comm.DeviceComm
@@ -47,6 +48,7 @@ type Plan[T formats.Value] struct {
 	at      int
 	ownList *spmm.RowList // own, on the device
 	mode    *reproducible
+	why     string          // rows are shared, or not
 	nnz     int64           // of the share
 	send    *spmm.RowList   // own rows that others need
 	buffers *buffers[T]     // of the last product
@@ -64,6 +66,7 @@ type Info struct {
 	Inner     int64         // entries in rows that meet own rows of B alone, which are multiplied during the exchange
 	Gather    bool          // all rows of B are gathered
 	Replicate int           // ranks that share rows; 1: each has its own
+	Why       string        // what decided that; reads behind the word "because"
 	Via       string        // how rows of B travel
 	Stored    int64         // bytes of the share as the device has it
 	Ghosts    int64         // rows of B that are received for each product
@@ -114,12 +117,13 @@ func Prepare[T formats.Value](ctx context.Context, c comm.Comm, dev *spmm.Device
 		return nil, err
 	}
 	runs := mo.Whole != (spmm.Extent{}) && dev.Info().Backend != "cpu"
-	if o.Replicate > 1 {
-		err = p.replicate(s.A, o.Replicate)
-	} else {
+	members, why, err := replicas(c, dev, s.A, rows, p.held, o)
+	if err == nil && members > 1 {
+		err = p.replicate(s.A, members)
+	} else if err == nil {
 		err = p.split(s.A, o.Exchange, runs)
 	}
-	if err != nil {
+	if p.why = why; err != nil {
 		return nil, errors.Join(err, p.shared.close())
 	}
 	if p.x.via = o.Via; o.Via == nil {
@@ -192,9 +196,9 @@ func (p *Plan[T]) Info() Info {
 	i := Info{NNZ: p.nnz, Gather: p.x.gather, Via: p.x.via.Name(), Ghosts: int64(p.x.ghosts), Sent: int64(p.x.sending)}
 	lo, hi := p.rows.Range(p.c.Rank())
 	i.Rows = int64(hi - lo)
-	i.Replicate = 1
+	i.Replicate, i.Why = 1, p.why
 	if p.shared != nil {
-		i.Replicate, i.NNZ, i.Stored = p.shared.group.Size(), p.shared.a.NNZ(), p.shared.stored()
+		i.Replicate, i.NNZ, i.Stored, i.Plan = p.shared.group.Size(), p.shared.a.NNZ(), p.shared.stored(), p.shared.info(p.why)
 	}
 	if p.inner != nil {
 		i.Inner = p.inner.nnz

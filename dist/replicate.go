@@ -81,6 +81,124 @@ func (o Options) checkReplicate(ranks int, dev *spmm.Device, elements dtype.Type
 	return nil
 }
 
+// replicas decides how many ranks share rows, and says why. Besides what is requested it considers divisors of the ranks up to
+// their square root, beyond which sums outweigh rows of B.
+//
+// It predicts the bytes that a rank receives for each column of B, at most of all ranks; computing takes as long whichever
+// it is. Sums count twice, as they are written and added besides, and a fifth must be saved: the exchange of a rank by itself may
+// be hidden behind computing, that of sums is not.
+func replicas[T formats.Value](c comm.Comm, dev *spmm.Device, a *formats.CSR[T], rows, held Bounds, o Options) (int, string, error) {
+	if o.Replicate != 0 {
+		return o.Replicate, "it was requested", nil
+	}
+	tried := o
+	tried.Replicate = c.Size() // which divides them
+	impossible := []int64{0} // on some rank, whose device may be another than this one's
+	if tried.checkReplicate(c.Size(), dev, formats.TypeOf[T]()) != nil || o.Exchange != Auto {
+		impossible[0] = 1
+	}
+	if err := c.AllReduce(impossible, comm.Max); err != nil {
+		return 0, "", err
+	}
+	if impossible[0] != 0 {
+		return 1, "these options, or a rank's device, leave no sums to be added over ranks", nil
+	}
+	width := int64(16)
+	longest, err := longestRow(c, a)
+	if err != nil {
+		return 0, "", err
+	}
+	if p := o.precision(); p != spmm.AutoP && rfx.P(p).Narrow(longest) {
+		width = 8
+	}
+	lo, hi := rows.Range(c.Rank())
+	met := newColumns(a.Cols)
+	for _, j := range a.ColIdx {
+		met.add(int(j))
+	}
+	met.counted()
+	element := int64(sizeOf[T]())
+	bytes := []int64{lacking(met, held, c.Rank()) * element}
+	var sizes []int
+	for m := 2; m*m <= c.Size(); m++ {
+		if c.Size()%m != 0 {
+			continue
+		}
+		n, err := lackingShared(c, met, held, m)
+		if err != nil {
+			return 0, "", err
+		}
+		sizes, bytes = append(sizes, m), append(bytes, n*element+2*int64(hi-lo)*int64(m-1)*width)
+	}
+	if len(sizes) == 0 {
+		return 1, "of so few ranks none share rows", nil
+	}
+	if err := c.AllReduce(bytes, comm.Max); err != nil {
+		return 0, "", err
+	}
+	best := 0
+	for i, n := range bytes[1:] {
+		if n < bytes[best] {
+			best = i + 1
+		}
+	}
+	if best == 0 || bytes[best] > bytes[0]/5*4 {
+		return 1, fmt.Sprintf("a rank by itself receives at most %d bytes for each column of B, and groups are predicted to save less than a fifth", bytes[0]), nil
+	}
+	return sizes[best-1], fmt.Sprintf("a rank of a group is predicted to receive at most %d bytes for each column of B, sums counted twice, and by itself %d", bytes[best], bytes[0]), nil
+}
+
+// lacking returns how many rows of B of a set a rank does not hold.
+func lacking(met *columns, held Bounds, rank int) int64 {
+	return int64(met.count - met.position(held[rank+1]) + met.position(held[rank]))
+}
+
+// lackingShared returns how many rows of B this rank would receive if groups of so many ranks shared rows, met being what it
+// meets by itself: members tell each other which columns they meet.
+func lackingShared(c comm.Comm, met *columns, held Bounds, members int) (int64, error) {
+	group, err := c.Split(c.Rank()/members, c.Rank())
+	if err != nil {
+		return 0, err
+	}
+	own := met.list(0, len(met.words)*64)
+	to := make([]int32, len(own))
+	counts, received := make([]int64, members), []comm.Part(nil)
+	for i, j := range own {
+		to[i] = int32(held.Owner(int(j)) % members)
+		counts[to[i]]++
+	}
+	if received, err = incoming(group, counts); err != nil {
+		return 0, errors.Join(err, group.Close())
+	}
+	all, err := toOwners(group, own, to, follow(counts), received)
+	if err != nil {
+		return 0, errors.Join(err, group.Close())
+	}
+	union := newColumns(held.Rows())
+	for _, j := range all {
+		union.add(int(j))
+	}
+	return lacking(union.counted(), held, c.Rank()), group.Close()
+}
+
+// precision is that of products in reproducible mode.
+func (o Options) precision() int {
+	if o.Multiply.P == 0 {
+		return int(rfx.P23)
+	}
+	return o.Multiply.P
+}
+
+// longestRow returns the entries of the longest row of all ranks.
+func longestRow[T formats.Value](c comm.Comm, a *formats.CSR[T]) (int64, error) {
+	longest := []int64{0}
+	for i := range a.Rows {
+		longest[0] = max(longest[0], a.RowPtr[i+1]-a.RowPtr[i])
+	}
+	err := c.AllReduce(longest, comm.Max)
+	return longest[0], err
+}
+
 // replicate shares out the entries of each group of c ranks, and plans the exchange of the rows of B that this rank then needs.
 func (p *Plan[T]) replicate(a *formats.CSR[T], c int) error {
 	first := p.c.Rank() / c * c
@@ -93,14 +211,9 @@ func (p *Plan[T]) replicate(a *formats.CSR[T], c int) error {
 	for _, x := range p.rows[first : first+c+1] {
 		r.rows = append(r.rows, x-p.rows[first])
 	}
-	longest := []int64{0}
-	for i := range a.Rows {
-		longest[0] = max(longest[0], a.RowPtr[i+1]-a.RowPtr[i])
-	}
-	if err := p.c.AllReduce(longest, comm.Max); err != nil {
+	if r.most, err = longestRow(p.c, a); err != nil {
 		return err
 	}
-	r.most = longest[0]
 	if err := r.gatherRanges(a); err != nil {
 		return err
 	}
@@ -255,6 +368,16 @@ func (r *replicated[T]) reduce(p rfx.P) (at func(i, j int) rfx.Sum, sent, receiv
 		return total
 	}
 	return at, int64(item) * int64(r.a.Rows-mine), int64(item) * int64(mine) * int64(members-1), nil
+}
+
+// info describes the rank's entries as a plan.
+func (r *replicated[T]) info(why string) spmm.PlanInfo {
+	n := r.a.NNZ()
+	return spmm.PlanInfo{
+		Rows: r.a.Rows, Cols: r.a.Cols, NNZ: n, Format: "csr", Variant: "sums", Precision: formats.TypeOf[T](),
+		Why:   fmt.Sprintf("groups of %d ranks share rows, as %s", r.group.Size(), why),
+		Stats: formats.Stats{Slots: n, MACs: n, Gathers: n, StoredBytes: r.stored(), Fill: 1},
+	}
 }
 
 // stored is the bytes of the rank's entries, at every precision that was needed so far.

@@ -180,3 +180,38 @@ func TestSharedRowsEpilogue(t *testing.T) {
 		}
 	}
 }
+
+// By prediction, ranks share rows where each would meet nearly all rows of B, and do not where few rows cross, where sums are of
+// 128 bits and so outweigh that, in fast mode, and where it is forbidden.
+func TestSharedRowsAuto(t *testing.T) {
+	dev := openCPU(t)
+	const n, ranks = 2, 16
+	dense := must(gen.CSR("gen:uniform,rows=640,cols=640,density=0.3"))
+	for _, tt := range []struct {
+		name string
+		a    *formats.CSR[float32]
+		o    dist.Options
+		want int
+	}{
+		{"many entries a row", dense, dist.Options{Multiply: spmm.Options{Mode: spmm.Reproducible, P: 23}}, 2},
+		{"a stencil", stencil(25), dist.Options{Multiply: spmm.Options{Mode: spmm.Reproducible, P: 23}}, 1},
+		{"sums of 128 bits", dense, dist.Options{Multiply: spmm.Options{Mode: spmm.Reproducible, P: 47}}, 1},
+		{"fast mode", dense, dist.Options{}, 1},
+		{"forbidden", dense, dist.Options{Multiply: spmm.Options{Mode: spmm.Reproducible, P: 23}, Replicate: 1}, 1},
+	} {
+		b, c := outliers(tt.a.Cols, n, false), formats.NewDense[float32](tt.a.Rows, n)
+		q := &job[float32]{a: tt.a, b: b, c: c, alpha: 1, o: tt.o}
+		got, err := q.on(dev, ranks)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for r, i := range q.infos {
+			if i.Replicate != tt.want || i.Why == "" {
+				t.Errorf("%s: on rank %d, %d share rows, because %q; want %d", tt.name, r, i.Replicate, i.Why, tt.want)
+			}
+		}
+		if !got.Equal(alone(t, dev, tt.o.Multiply, tt.a, 1, b, 0, c)) {
+			t.Errorf("%s: other bits than in one process", tt.name)
+		}
+	}
+}
