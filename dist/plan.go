@@ -198,7 +198,7 @@ func (p *Plan[T]) Info() Info {
 	i.Rows = int64(hi - lo)
 	i.Replicate, i.Why = 1, p.why
 	if p.shared != nil {
-		i.Replicate, i.NNZ, i.Stored, i.Plan = p.shared.group.Size(), p.shared.a.NNZ(), p.shared.stored(), p.shared.info(p.why)
+		i.Replicate, i.NNZ, i.Stored, i.Plan = p.shared.group.Size(), p.shared.a.NNZ(), p.shared.stored(), p.shared.info()
 	}
 	if p.inner != nil {
 		i.Inner = p.inner.nnz

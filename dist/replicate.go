@@ -93,7 +93,7 @@ func replicas[T formats.Value](c comm.Comm, dev *spmm.Device, a *formats.CSR[T],
 	}
 	tried := o
 	tried.Replicate = c.Size() // which divides them
-	impossible := []int64{0} // on some rank, whose device may be another than this one's
+	impossible := []int64{0}   // on some rank, whose device may be another than this one's
 	if tried.checkReplicate(c.Size(), dev, formats.TypeOf[T]()) != nil || o.Exchange != Auto {
 		impossible[0] = 1
 	}
@@ -371,11 +371,11 @@ func (r *replicated[T]) reduce(p rfx.P) (at func(i, j int) rfx.Sum, sent, receiv
 }
 
 // info describes the rank's entries as a plan.
-func (r *replicated[T]) info(why string) spmm.PlanInfo {
+func (r *replicated[T]) info() spmm.PlanInfo {
 	n := r.a.NNZ()
 	return spmm.PlanInfo{
 		Rows: r.a.Rows, Cols: r.a.Cols, NNZ: n, Format: "csr", Variant: "sums", Precision: formats.TypeOf[T](),
-		Why:   fmt.Sprintf("groups of %d ranks share rows, as %s", r.group.Size(), why),
+		Why:   "rows that ranks share are multiplied so",
 		Stats: formats.Stats{Slots: n, MACs: n, Gathers: n, StoredBytes: r.stored(), Fill: 1},
 	}
 }

@@ -29,6 +29,7 @@ import (
 type propagation struct {
 	matrix, backend, format, mode, p string
 	exchange                         string
+	replicate                        int
 	pGiven, colsGiven                bool
 	cols, steps, every               int
 	restart                          float32
@@ -100,6 +101,7 @@ goes on from there, on any number of ranks, and ends with the same bits; rank 0 
 	f.StringVarP(&g.out, "out", "o", "", "write X to `FILE.npy`")
 	f.StringVar(&g.checkpoint, "checkpoint", "", "keep the state in folder `DIR`, and go on from what is there")
 	addChoice(c, &g.exchange, "exchange", exchangeHelp, exchanges...)
+	addCount(c, &g.replicate, "replicate", "", 0, 0, replicateHelp)
 	addCount(c, &g.every, "every", "", 10, 1, "steps between checkpoints")
 	addForce(c, &g.force)
 	addReport(c, &g.report)
@@ -303,9 +305,12 @@ func (g *propagation) begin(ctx context.Context, r *ranks, dev *spmm.Device, via
 		return nil, err
 	}
 	p.step("encoding", -1)
-	s.plan, err = dist.Prepare(ctx, r, dev, s.share, dist.Options{Multiply: o, Via: via})
+	s.plan, err = dist.Prepare(ctx, r, dev, s.share, dist.Options{Multiply: o, Replicate: g.replicate, Via: via})
 	if err := r.agree(err); err != nil {
 		return nil, err
+	}
+	if err := r.fitsSums(g.matrix, s.plan, g.cols); err != nil {
+		return nil, errors.Join(err, s.plan.Close())
 	}
 	if g.xFile != "" {
 		s.host, err = dist.Scatter(r, s.plan.Shares(), x0, g.cols)

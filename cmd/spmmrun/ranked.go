@@ -218,9 +218,12 @@ func newShared[T formats.Value](ctx context.Context, j *job, r *ranks, dev *spmm
 		return nil, err
 	}
 	p.step("encoding", -1)
-	q.plan, err = dist.Prepare(ctx, r, dev, q.share, dist.Options{Multiply: o, Via: via})
+	q.plan, err = dist.Prepare(ctx, r, dev, q.share, dist.Options{Multiply: o, Replicate: j.replicate, Via: via})
 	if err := r.agree(err); err != nil {
 		return nil, err
+	}
+	if err := r.fitsSums(j.matrix, q.plan, q.n); err != nil {
+		return nil, errors.Join(err, q.plan.Close())
 	}
 	p.step("making B", -1)
 	lo, hi := q.plan.Held().Range(r.Rank())
@@ -230,6 +233,17 @@ func newShared[T formats.Value](ctx context.Context, j *job, r *ranks, dev *spmm
 		q.c0 = gen.DenseRows(lo, hi, q.n, j.seed+1, gen.Values{})
 	}
 	return q, nil
+}
+
+// fitsSums refuses rows that ranks share where their sums do not fit the memory: they are there as they are summed, as they are sent and
+// as they are received.
+func (r *ranks) fitsSums(matrix string, plan interface {
+	Info() dist.Info
+}, n int) error {
+	if i := plan.Info(); i.Replicate > 1 {
+		return r.fits(matrix, 3*16*float64(i.Rows)*float64(i.Replicate)*float64(n))
+	}
+	return nil
 }
 
 // readEpilogue reads the bias, if there is one, of which a rank keeps the elements of its rows.
@@ -471,9 +485,12 @@ type ranksReport struct {
 	Gathered bool   `json:"gathered"`           // every rank receives all of B, not just the rows that its share of A meets
 	Via      string `json:"via"`                // how rows travel
 	WhyHost  string `json:"why_host,omitempty"` // why they do not by NCCL, between GPUs
+	// Replicate is how many ranks share rows, 1 for none, and WhyReplicate what decided that.
+	Replicate    int    `json:"replicate"`
+	WhyReplicate string `json:"why_replicate"`
 	// Imbalance is the longest time that a rank computed over the mean.
 	Imbalance float64      `json:"imbalance"`
-	Received  int64        `json:"received_bytes"` // of B in each product, by all ranks from others
+	Received  int64        `json:"received_bytes"` // of B, and of sums of shared rows, in each product, by all ranks from others
 	Each      []rankReport `json:"each"`
 }
 
@@ -492,6 +509,7 @@ type rankReport struct {
 	ExchangeUS float64 `json:"exchange_us"` // until all rows had come
 	ComputeUS  float64 `json:"compute_us"`
 	OverlapUS  float64 `json:"overlap_us"` // computing during the exchange
+	ReduceUS   float64 `json:"reduce_us"`  // exchanging sums of shared rows
 }
 
 // newRanksReport collects what ranks report; on others than rank 0 it is nil.
@@ -499,7 +517,7 @@ func newRanksReport(r *ranks, dev spmm.Info, i dist.Info, t dist.Timing) (*ranks
 	mine, err := json.Marshal(rankReport{
 		Rank: r.Rank(), Device: fmt.Sprintf("%s:%d", dev.Backend, dev.Index), Rows: i.Rows, NNZ: i.NNZ, InnerNNZ: i.Inner,
 		Sent: t.Sent, Received: t.Received, TotalUS: us(t.Total), RangesUS: us(t.Ranges), PackUS: us(t.Pack),
-		ExchangeUS: us(t.Exchange), ComputeUS: us(t.Compute), OverlapUS: us(t.Overlap),
+		ExchangeUS: us(t.Exchange), ComputeUS: us(t.Compute), OverlapUS: us(t.Overlap), ReduceUS: us(t.Reduce),
 	})
 	if err != nil {
 		return nil, err
@@ -509,7 +527,7 @@ func newRanksReport(r *ranks, dev spmm.Info, i dist.Info, t dist.Timing) (*ranks
 		return nil, err
 	}
 	library, _, _ := strings.Cut(r.library, ",")
-	out := &ranksReport{Size: r.Size(), Launcher: r.launch.By, Library: library, Gathered: i.Gather, Via: i.Via, WhyHost: r.whyHost}
+	out := &ranksReport{Size: r.Size(), Launcher: r.launch.By, Library: library, Gathered: i.Gather, Via: i.Via, WhyHost: r.whyHost, Replicate: i.Replicate, WhyReplicate: i.Why}
 	sum, most := 0.0, 0.0
 	for _, text := range all {
 		var x rankReport
@@ -534,6 +552,9 @@ func (x *ranksReport) rows(row func(name, format string, args ...any)) {
 	row("ranks", "%d, started by %s (%s); they exchange %s, by way of %s", x.Size, x.Launcher, x.Library, how, x.Via)
 	if x.WhyHost != "" {
 		row("", "%s", printable.String(x.WhyHost))
+	}
+	if x.Replicate > 1 {
+		row("", "%d at a time share rows of A and add up their sums, because %s", x.Replicate, x.WhyReplicate)
 	}
 	moved := func(n int64) string {
 		if n == 0 {

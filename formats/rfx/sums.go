@@ -76,7 +76,7 @@ type Slice[T formats.Value] struct {
 }
 
 // cut returns the bits of the lower digit of A's integers, and whether B's are cut too: then they have 24 bits. Products of
-// digits are below 2⁴⁷. With 0 bits nothing is cut.
+// digits are at most 2⁴⁶ in magnitude. With 0 bits nothing is cut.
 func (p P) cut() (bits int, both bool) {
 	switch p {
 	case P31:
@@ -194,7 +194,7 @@ func (acc *accumulators) add(d int, digits []int32, cols []uint32, b []int32, ld
 	}
 }
 
-// most is how many entries the accumulators hold: one has at most two products below 2⁴⁷ of each.
+// most is how many entries the accumulators hold: one adds up at most two products of each.
 const most = 1 << 15
 
 // multiplyRow computes row i's sums.

@@ -86,3 +86,28 @@ func TestNarrow(t *testing.T) {
 		}
 	}
 }
+
+// Rows longer than accumulators of 64 bits hold, with the largest integers.
+func TestLongSlices(t *testing.T) {
+	const k = 70_001
+	a := &formats.CSR[float32]{Rows: 1, Cols: k, RowPtr: []int64{0, k}}
+	b := gen.Dense(k, 2, 1, gen.Values{})
+	for j := range k {
+		a.ColIdx, a.Val = append(a.ColIdx, int32(j)), append(a.Val, 1.99)
+		b.Set(j, 0, -1.99)
+	}
+	rows, cols := rfx.Rows(a), rfx.Cols(b)
+	for _, p := range rfx.All {
+		sums := make([]rfx.Sum, 2)
+		rfx.NewSlice(a, rows, p).Multiply(sums, b, cols, new(rfx.Fixed))
+		rfx.RoundSums(rows, cols, p, func(_, j int) rfx.Sum { return sums[j] }, func(_, j int, y float32) {
+			col := make([]float32, k)
+			for i := range col {
+				col[i] = b.At(i, j)
+			}
+			if want := rfx.Dot(p, rows[0], cols[j], a.Val, col); y != want {
+				t.Errorf("p = %d: %g, want %g", p, y, want)
+			}
+		})
+	}
+}
