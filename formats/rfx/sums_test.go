@@ -70,7 +70,7 @@ func TestSlices(t *testing.T) {
 func TestNarrow(t *testing.T) {
 	for _, p := range rfx.All {
 		square := float64(p.Max()) * float64(p.Max())
-		for _, entries := range []int64{0, 1, 1 << 10, 1 << 16, 66052, 66053, 1 << 31} {
+		for _, entries := range []int64{0, 1, 1 << 10, 1 << 16, 66115, 66116, 1 << 31} {
 			want := p <= rfx.P23 && float64(entries)*square < 1<<62
 			if got := p.Narrow(entries); got != want {
 				t.Errorf("p = %d, %d entries: %t, want %t", p, entries, got, want)
