@@ -518,7 +518,7 @@ func (p *Plan[T]) pack(ctx context.Context, b *spmm.Tensor[T]) error {
 	return s.wait(ctx)
 }
 
-// Close frees what the plan holds. It is not collective.
+// Close frees what the plan holds. It is collective where ranks share rows (Info.Replicate), else not.
 func (p *Plan[T]) Close() error {
 	var errs []error
 	for _, q := range p.parts() {
