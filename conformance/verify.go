@@ -320,7 +320,7 @@ func (v *Verifier) answer(t *test) *answer {
 	}
 	p := t.recipe.build()
 	a := &answer{input: p.digest(), exact: p.want != nil, outputs: map[dtype.Type][]string{}, bits: p.bits, lossless: p.lossless}
-	for _, c := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
+	for _, c := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32, dtype.F64} {
 		a.outputs[c] = p.expect(c)
 	}
 	v.answers[t.recipe] = a
