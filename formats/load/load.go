@@ -30,6 +30,9 @@ type Options struct {
 	// Loss, if not nil, is set to what rounding a file's float64 data to float32 lost: those of NumPy's, SciPy's and
 	// safetensors' files. Text is rounded once as it is read, and not counted.
 	Loss *formats.Loss
+	// Float64 has Open keep numbers that are read as float64, where they are otherwise rounded to float32: those of text, and
+	// f8 of NumPy, SciPy and dense tensors. A generated matrix, and values drawn for a pattern, are float32, exactly.
+	Float64 bool
 	// Seed is that of the values of pattern files and of gen: specs that have none of their own.
 	Seed uint64
 	// Pattern says how to draw the values of files that store none; nil: 1 for Matrix Market,
@@ -60,7 +63,7 @@ func File(ctx context.Context, path string, o Options) (*formats.CSR[float32], e
 }
 
 // Open reads what File reads, but leaves the matrix in the format that the file holds it in: that of a
-// .safetensors file, with its own element type; a *formats.CSC[float32] for SciPy's csc; for all others "csr" of float32.
+// .safetensors file, with its own element type; a *formats.CSC for SciPy's csc; for all others "csr"; of float32, or with Float64 of float64.
 //
 // Where Limits.Bytes is 0, a matrix that takes more memory than there is, or reading it does, is refused.
 func Open(ctx context.Context, path string, o Options) (formats.Encoded, error) {
@@ -78,7 +81,11 @@ func Open(ctx context.Context, path string, o Options) (formats.Encoded, error) 
 	if free == 0 || o.Limits.Bytes > 0 {
 		return open(ctx, path, o)
 	}
-	o.Limits.Bytes = min(o.Limits.WithDefaults().Bytes, share(free))
+	room := share(free)
+	if o.Float64 { // limits count 8 bytes an entry, of which there are 12
+		room = room / 3 * 2
+	}
+	o.Limits.Bytes = min(o.Limits.WithDefaults().Bytes, room)
 	e, err := open(ctx, path, o)
 	if errors.Is(err, formats.ErrMemory) {
 		err = fmt.Errorf("%w, which %d MiB of available memory allow", err, free>>20)
@@ -105,7 +112,7 @@ func open(ctx context.Context, path string, o Options) (formats.Encoded, error) 
 		if err != nil {
 			return nil, err
 		}
-		return plain(s.Generate(ctx, o.Limits))
+		return o.widen(plain(s.Generate(ctx, o.Limits)))
 	}
 	s := &source{ctx: ctx, name: "standard input", Options: o}
 	if path == "-" {
@@ -125,11 +132,19 @@ func open(ctx context.Context, path string, o Options) (formats.Encoded, error) 
 }
 
 // plain is what Open returns for a CSR matrix.
-func plain(a *formats.CSR[float32], err error) (formats.Encoded, error) {
+func plain[V npy.Float](a *formats.CSR[V], err error) (formats.Encoded, error) {
 	if err != nil {
 		return nil, err
 	}
 	return a, nil
+}
+
+// widen makes a generated matrix float64 if that is asked for.
+func (o Options) widen(a formats.Encoded, err error) (formats.Encoded, error) {
+	if err != nil || !o.Float64 {
+		return a, err
+	}
+	return formats.Convert[float64](a.Sparse()), nil
 }
 
 // openFile opens a file that can be read, or says without the path why not.
@@ -204,38 +219,46 @@ func read(f contents, size int64, s *source) (formats.Encoded, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.name, err)
 	}
-	switch kind {
+	if s.Float64 {
+		return decode[float64](s, kind, f, size, data)
+	}
+	return decode[float32](s, kind, f, size, data)
+}
+
+// decode reads a file of a known type, with numbers of V where it does not say which they are.
+func decode[V npy.Float](s *source, k kind, f contents, size int64, data io.Reader) (formats.Encoded, error) {
+	switch k {
 	case kindNPZ:
-		return s.readNPZ(f, size >= 0, data)
+		return readNPZ[V](s, f, size >= 0, data)
 	case kindNPY:
-		return plain(s.readNPY(data))
+		return plain(readNPY[V](s, data))
 	case kindSafetensors:
-		return s.readSafetensors(data)
+		return readSafetensors[V](s, data)
 	case kindSMTX:
 		v := gen.Values{}
 		if s.Pattern != nil {
 			v = *s.Pattern
 		}
-		return plain(smtx.Read(data, smtx.Options{Name: s.name, Limits: s.Limits, Value: s.values(v)}))
+		return s.widen(plain(smtx.Read(data, smtx.Options{Name: s.name, Limits: s.Limits, Value: s.values(v)})))
 	}
 	opt := mtx.Options{Name: s.name, Limits: s.Limits, Duplicates: s.Duplicates, Merged: s.Merged}
 	if s.Pattern != nil {
 		opt.Pattern = s.values(*s.Pattern)
 	}
-	return plain(mtx.Read(data, opt))
+	return plain(mtx.ReadAs[V](data, opt))
 }
 
 // readNPY reads a dense matrix and keeps what is not 0.
-func (s *source) readNPY(data io.Reader) (*formats.CSR[float32], error) {
-	d, err := npy.Read(data, npy.Options{Name: s.name, Limits: s.Limits, Loss: s.Loss})
+func readNPY[V npy.Float](s *source, data io.Reader) (*formats.CSR[V], error) {
+	d, err := npy.ReadAs[V](data, npy.Options{Name: s.name, Limits: s.Limits, Loss: s.Loss})
 	if err != nil {
 		return nil, err
 	}
-	return s.sparse(d)
+	return sparse(s, d)
 }
 
 // sparse keeps what is not 0.
-func (s *source) sparse(d *formats.Dense[float32]) (*formats.CSR[float32], error) {
+func sparse[V npy.Float](s *source, d *formats.Dense[V]) (*formats.CSR[V], error) {
 	nnz := int64(0)
 	for _, v := range d.Data {
 		if v != 0 {

@@ -13,11 +13,11 @@ import (
 )
 
 // readNPZ reads an archive: f itself if that is a regular file that starts as one, else plain.
-func (s *source) readNPZ(f contents, regular bool, plain io.Reader) (formats.Encoded, error) {
+func readNPZ[V npy.Float](s *source, f contents, regular bool, plain io.Reader) (formats.Encoded, error) {
 	opt := npy.Options{Name: s.name, Limits: s.Limits, Duplicates: s.Duplicates, Merged: s.Merged, Loss: s.Loss}
 	head := make([]byte, 2)
 	if _, err := f.ReadAt(head, 0); regular && err == nil && string(head) == zipMagic[:2] {
-		return npy.OpenSparse(&sourceAt{source: s, f: f}, s.total, opt)
+		return npy.OpenSparseAs[V](&sourceAt{source: s, f: f}, s.total, opt)
 	}
 	tmp, size, err := s.spool(plain)
 	if err != nil {
@@ -25,7 +25,7 @@ func (s *source) readNPZ(f contents, regular bool, plain io.Reader) (formats.Enc
 	}
 	defer os.Remove(tmp.Name()) // where spool could not
 	defer tmp.Close()
-	return npy.OpenSparse(tmp, size, opt)
+	return npy.OpenSparseAs[V](tmp, size, opt)
 }
 
 // spool copies plain to a temporary file, which the caller closes.

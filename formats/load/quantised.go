@@ -76,7 +76,7 @@ func (s *source) readQuantised(r *safetensors.Reader, name string) (*formats.Qua
 	if err != nil {
 		return fail(err)
 	}
-	d, err := dense(safetensors.Tensor{Info: safetensors.Info{Name: scales.Name, Type: scales.Type, Shape: []int64{int64(rows), int64(cols)}}, Data: scales.Data}, nil)
+	d, err := dense[float32](safetensors.Tensor{Info: safetensors.Info{Name: scales.Name, Type: scales.Type, Shape: []int64{int64(rows), int64(cols)}}, Data: scales.Data}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.name, err)
 	}

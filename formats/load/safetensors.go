@@ -17,6 +17,7 @@ import (
 	"github.com/spmmrun/spmm/formats/jigsaw"
 	"github.com/spmmrun/spmm/formats/lanestream"
 	"github.com/spmmrun/spmm/formats/nm"
+	"github.com/spmmrun/spmm/formats/npy"
 	"github.com/spmmrun/spmm/formats/safetensors"
 	"github.com/spmmrun/spmm/formats/sparse24r"
 	"github.com/spmmrun/spmm/formats/tiledcsr"
@@ -40,13 +41,13 @@ func Format(name string) (formats.Format, error) {
 }
 
 // readSafetensors reads a sparse matrix, or a dense one if the file holds none.
-func (s *source) readSafetensors(data io.Reader) (formats.Encoded, error) {
+func readSafetensors[V npy.Float](s *source, data io.Reader) (formats.Encoded, error) {
 	r, err := safetensors.NewReader(data, safetensors.Options{Name: s.name, Limits: s.Limits})
 	if err != nil {
 		return nil, err
 	}
 	if s.tensor != "" || !safetensors.HoldsMatrix(r.Metadata()) {
-		return s.readTensor(r)
+		return readTensor[V](s, r)
 	}
 	m, err := r.Matrix()
 	if err != nil {
@@ -67,7 +68,7 @@ func (s *source) readSafetensors(data io.Reader) (formats.Encoded, error) {
 }
 
 // readTensor reads the named tensor, or the only matrix among all. One of 8-bit values is a *formats.Quantised.
-func (s *source) readTensor(r *safetensors.Reader) (formats.Encoded, error) {
+func readTensor[V npy.Float](s *source, r *safetensors.Reader) (formats.Encoded, error) {
 	name, err := s.pickTensor(r.Left())
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.name, err)
@@ -83,18 +84,18 @@ func (s *source) readTensor(r *safetensors.Reader) (formats.Encoded, error) {
 		if t.Name != name {
 			continue
 		}
-		if err := s.Limits.CheckDense(t.Shape[0], t.Shape[1], 4); err != nil {
+		if err := s.Limits.CheckDense(t.Shape[0], t.Shape[1], formats.TypeOf[V]().Size()); err != nil {
 			return nil, fmt.Errorf("%s: tensor %q: %w", s.name, name, err)
 		}
 		raw, err := r.Data()
 		if err != nil {
 			return nil, err
 		}
-		d, err := dense(safetensors.Tensor{Info: t, Data: raw}, s.Loss)
+		d, err := dense[V](safetensors.Tensor{Info: t, Data: raw}, s.Loss)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.name, err)
 		}
-		return plain(s.sparse(d))
+		return plain(sparse(s, d))
 	}
 }
 
@@ -131,21 +132,23 @@ func isFloat(t safetensors.Type) bool {
 
 // dense returns a tensor of two dimensions as a row-major matrix, and adds what rounding float64 lost to loss unless that
 // is nil.
-func dense(t safetensors.Tensor, loss *formats.Loss) (*formats.Dense[float32], error) {
+func dense[V npy.Float](t safetensors.Tensor, loss *formats.Loss) (*formats.Dense[V], error) {
 	rows, cols := int(t.Shape[0]), int(t.Shape[1])
-	switch t.Type {
-	case safetensors.F16:
-		return denseOf[half.F16](t, rows, cols)
-	case safetensors.BF16:
-		return denseOf[half.BF16](t, rows, cols)
-	case safetensors.F32:
-		return denseOf[float32](t, rows, cols)
+	switch {
+	case t.Type == safetensors.F16:
+		return denseOf[half.F16, V](t, rows, cols)
+	case t.Type == safetensors.BF16:
+		return denseOf[half.BF16, V](t, rows, cols)
+	case t.Type == safetensors.F32:
+		return denseOf[float32, V](t, rows, cols)
+	case formats.TypeOf[V]() == dtype.F64:
+		return denseOf[float64, V](t, rows, cols)
 	}
 	wide, err := safetensors.Elements[float64](t)
 	if err != nil {
 		return nil, err
 	}
-	d := formats.NewDense[float32](rows, cols)
+	d := formats.NewDense[V](rows, cols)
 	l := formats.NarrowSlice(d.Data, wide)
 	if loss != nil {
 		loss.Add(l)
@@ -158,14 +161,15 @@ func dense(t safetensors.Tensor, loss *formats.Loss) (*formats.Dense[float32], e
 	return d, nil
 }
 
-func denseOf[T formats.Value](t safetensors.Tensor, rows, cols int) (*formats.Dense[float32], error) {
+// denseOf is dense for a tensor of T, all of which V has.
+func denseOf[T formats.Value, V npy.Float](t safetensors.Tensor, rows, cols int) (*formats.Dense[V], error) {
 	data, err := safetensors.Elements[T](t)
 	if err != nil {
 		return nil, err
 	}
 	d := &formats.Dense[T]{Rows: rows, Cols: cols, LD: cols, Data: data}
-	if same, ok := any(d).(*formats.Dense[float32]); ok {
+	if same, ok := any(d).(*formats.Dense[V]); ok {
 		return same, nil
 	}
-	return formats.ConvertDense[float32](d), nil
+	return formats.ConvertDense[V](d), nil
 }

@@ -12,27 +12,27 @@ import (
 )
 
 // block holds entries in the order of the file. Lists of blocks grow without copying.
-type block struct {
+type block[V text.Float] struct {
 	row, col []int32
-	val      []float32 // nil for a pattern
+	val      []V // nil for a pattern
 }
 
 const blockLen = 1 << 15
 
-type entries struct {
-	blocks  []block
+type entries[V text.Float] struct {
+	blocks  []block[V]
 	count   int64
 	pattern bool
 }
 
 // add appends an entry; expected is how many the file may have at most.
-func (e *entries) add(i, j int32, v float32, expected int64) {
+func (e *entries[V]) add(i, j int32, v V, expected int64) {
 	last := len(e.blocks) - 1
 	if last < 0 || len(e.blocks[last].row) == cap(e.blocks[last].row) {
 		n := min(blockLen, expected-e.count)
-		b := block{row: make([]int32, 0, n), col: make([]int32, 0, n)}
+		b := block[V]{row: make([]int32, 0, n), col: make([]int32, 0, n)}
 		if !e.pattern {
-			b.val = make([]float32, 0, n)
+			b.val = make([]V, 0, n)
 		}
 		e.blocks = append(e.blocks, b)
 		last++
@@ -54,7 +54,7 @@ const (
 	upper
 )
 
-func (rd *reader) readEntries() error {
+func (rd *reader[V]) readEntries() error {
 	rd.entries.pattern = rd.field == pattern
 	for rd.entries.count < rd.declared {
 		line, err := rd.data()
@@ -72,7 +72,7 @@ func (rd *reader) readEntries() error {
 }
 
 // entry reads one line of a coordinate file.
-func (rd *reader) entry(line []byte) error {
+func (rd *reader[V]) entry(line []byte) error {
 	i, rest, err := rd.index(line, "row", rd.rows)
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (rd *reader) entry(line []byte) error {
 	if err != nil {
 		return err
 	}
-	v := float32(1)
+	v := V(1)
 	if rd.field != pattern {
 		if v, rest, err = rd.value(rest); err != nil {
 			return err
@@ -100,7 +100,7 @@ func (rd *reader) entry(line []byte) error {
 }
 
 // index reads a row or column number of 1 to n at the start of b and returns it from 0, and the rest of b.
-func (rd *reader) index(b []byte, what string, n int64) (int32, []byte, error) {
+func (rd *reader[V]) index(b []byte, what string, n int64) (int32, []byte, error) {
 	v, length := text.Int(b)
 	rest := skipBlanks(b[length:])
 	if length == 0 || len(rest) > 0 && len(rest) == len(b)-length {
@@ -116,8 +116,8 @@ func (rd *reader) index(b []byte, what string, n int64) (int32, []byte, error) {
 }
 
 // value reads a value at the start of b and returns it and the rest of b.
-func (rd *reader) value(b []byte) (float32, []byte, error) {
-	v, length, isInteger := text.Float32(b)
+func (rd *reader[V]) value(b []byte) (V, []byte, error) {
+	v, length, isInteger := text.Decimal[V](b)
 	rest := skipBlanks(b[length:])
 	switch {
 	case len(b) == 0:
@@ -126,8 +126,8 @@ func (rd *reader) value(b []byte) (float32, []byte, error) {
 		return 0, nil, rd.Errorf("%s is not a finite number", text.Quote(b))
 	case rd.field == integer && !isInteger:
 		return 0, nil, rd.Errorf("%s is not an integer", text.Quote(b))
-	case v > math.MaxFloat32 || v < -math.MaxFloat32:
-		return 0, nil, rd.Errorf("%s is beyond the range of float32", text.Quote(b))
+	case math.IsInf(float64(v), 0):
+		return 0, nil, rd.Errorf("%s is beyond the range of %T", text.Quote(b), v)
 	}
 	return v, rest, nil
 }
@@ -141,7 +141,7 @@ func skipBlanks(b []byte) []byte {
 
 // checkTriangle refuses what a symmetric file must not list: entries on both sides of the diagonal
 // (mirrored, they would count twice) and the diagonal of a skew-symmetric matrix.
-func (rd *reader) checkTriangle(i, j int32) error {
+func (rd *reader[V]) checkTriangle(i, j int32) error {
 	side := lower
 	switch {
 	case i == j && rd.symmetry == skew:
@@ -161,7 +161,7 @@ func (rd *reader) checkTriangle(i, j int32) error {
 }
 
 // readArray reads the elements column by column; of a symmetric matrix there is the lower triangle.
-func (rd *reader) readArray() error {
+func (rd *reader[V]) readArray() error {
 	lim, n := rd.Limits, int64(0)
 	lim.Rows = lim.WithDefaults().Rows // there may be many while there are few entries yet
 	for j := int64(0); j < rd.cols && n < rd.declared; j++ {
@@ -202,7 +202,7 @@ func (rd *reader) readArray() error {
 }
 
 // atEnd reports data beyond what the size line announces.
-func (rd *reader) atEnd() error {
+func (rd *reader[V]) atEnd() error {
 	line, err := rd.data()
 	if err == nil && line != nil {
 		err = rd.Errorf("%s after the %d entries that line %d announces", text.Quote(line), rd.declared, rd.sizeLine)
@@ -211,7 +211,7 @@ func (rd *reader) atEnd() error {
 }
 
 // matrix scatters the entries to their rows.
-func (rd *reader) matrix() (*formats.CSR[float32], error) {
+func (rd *reader[V]) matrix() (*formats.CSR[V], error) {
 	e := &rd.entries
 	nnz := e.count
 	if rd.symmetry != general {
@@ -236,9 +236,9 @@ func (rd *reader) matrix() (*formats.CSR[float32], error) {
 		}
 	}
 	rowptr.Starts(ptr)
-	idx, val := make([]int32, nnz), make([]float32, nnz)
+	idx, val := make([]int32, nnz), make([]V, nnz)
 	rd.scatter(ptr, idx, val)
-	rd.entries = entries{} // sorting needs as much memory again
+	rd.entries = entries[V]{} // sorting needs as much memory again
 	rowptr.Ends(ptr)
 	a, err := formats.NewCSR(int(rd.rows), int(rd.cols), ptr, idx, val, rd.Duplicates)
 	if err != nil {
@@ -251,8 +251,8 @@ func (rd *reader) matrix() (*formats.CSR[float32], error) {
 }
 
 // scatter stores the entries, and those that symmetry implies, at their rows' positions in ptr.
-func (rd *reader) scatter(ptr []int64, idx []int32, val []float32) {
-	rd.each(func(i, j int32, v float32) {
+func (rd *reader[V]) scatter(ptr []int64, idx []int32, val []V) {
+	rd.each(func(i, j int32, v V) {
 		p := ptr[i]
 		ptr[i]++
 		idx[p], val[p] = j, v
@@ -260,18 +260,18 @@ func (rd *reader) scatter(ptr []int64, idx []int32, val []float32) {
 }
 
 // each calls put for the entries in the order of the file, each followed by the one that symmetry implies.
-func (rd *reader) each(put func(i, j int32, v float32)) {
-	sign := float32(1)
+func (rd *reader[V]) each(put func(i, j int32, v V)) {
+	sign := V(1)
 	if rd.symmetry == skew {
 		sign = -1
 	}
 	for _, b := range rd.entries.blocks {
 		for p, i := range b.row {
-			j, v := b.col[p], float32(1)
+			j, v := b.col[p], V(1)
 			if b.val != nil {
 				v = b.val[p]
 			} else if rd.Pattern != nil {
-				v = rd.Pattern(int(i), int(j))
+				v = V(rd.Pattern(int(i), int(j)))
 			}
 			put(i, j, v)
 			if rd.symmetry != general && i != j {

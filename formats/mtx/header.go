@@ -32,7 +32,7 @@ type banner struct {
 	symmetry symmetry
 }
 
-func (rd *reader) header() error {
+func (rd *reader[V]) header() error {
 	line, ok := rd.Line()
 	if !ok {
 		if err := rd.Err(); err != nil {
@@ -53,7 +53,7 @@ func (rd *reader) header() error {
 	return rd.readSize(line)
 }
 
-func (rd *reader) readBanner(line string) error {
+func (rd *reader[V]) readBanner(line string) error {
 	const form = "%%MatrixMarket matrix coordinate|array real|integer|pattern general|symmetric|skew-symmetric"
 	words := strings.Fields(strings.ToLower(line))
 	if len(words) == 0 || words[0] != "%%matrixmarket" {
@@ -104,7 +104,7 @@ func (rd *reader) readBanner(line string) error {
 
 // data returns the next line that is neither blank nor a comment, without surrounding blanks; nil at
 // the end.
-func (rd *reader) data() ([]byte, error) {
+func (rd *reader[V]) data() ([]byte, error) {
 	for {
 		line, ok := rd.Line()
 		if !ok {
@@ -116,7 +116,7 @@ func (rd *reader) data() ([]byte, error) {
 	}
 }
 
-func (rd *reader) readSize(line []byte) error {
+func (rd *reader[V]) readSize(line []byte) error {
 	want := []*int64{&rd.rows, &rd.cols, &rd.declared}
 	names := "rows, columns and entries"
 	if rd.array {
@@ -143,7 +143,7 @@ func (rd *reader) readSize(line []byte) error {
 	return nil
 }
 
-func (rd *reader) checkSize() error {
+func (rd *reader[V]) checkSize() error {
 	if !rd.array {
 		return rd.Limits.Check(rd.rows, rd.cols, rd.declared)
 	}

@@ -29,7 +29,10 @@ type Options struct {
 // must be finite there.
 // Memory grows with what has been read, not with what the header announces, and peaks at 2½ times that
 // of the result. Errors are one line: NAME:LINE: what is wrong.
-func Read(r io.Reader, o Options) (*formats.CSR[float32], error) {
+func Read(r io.Reader, o Options) (*formats.CSR[float32], error) { return ReadAs[float32](r, o) }
+
+// ReadAs is Read with values of V: those of float64 are not rounded any further.
+func ReadAs[V text.Float](r io.Reader, o Options) (*formats.CSR[V], error) {
 	if o.Name == "" {
 		o.Name = "input"
 	}
@@ -37,7 +40,7 @@ func Read(r io.Reader, o Options) (*formats.CSR[float32], error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s:1: %w", o.Name, err)
 	}
-	rd := &reader{Scanner: text.NewScanner(plain, o.Name), Options: o}
+	rd := &reader[V]{Scanner: text.NewScanner(plain, o.Name), Options: o}
 	if err := rd.header(); err != nil {
 		return nil, err
 	}
@@ -53,7 +56,7 @@ func Read(r io.Reader, o Options) (*formats.CSR[float32], error) {
 }
 
 // reader is the state of reading one file.
-type reader struct {
+type reader[V text.Float] struct {
 	*text.Scanner
 	Options
 	banner
@@ -61,5 +64,5 @@ type reader struct {
 	declared   int64 // entries (array: elements) that the file must list
 	sizeLine   int64
 	triangle   triangle
-	entries    entries
+	entries    entries[V]
 }

@@ -44,7 +44,7 @@ func ReadPart(r io.ReaderAt, size int64, part, parts int, o Options) (*Part, err
 	if !bytes.HasPrefix(bytes.ToLower(head), []byte("%%matrixmarket matrix coordinate")) {
 		return nil, fmt.Errorf("%s: %w", o.Name, ErrWhole)
 	}
-	first := &reader{Scanner: text.NewScanner(io.NewSectionReader(r, 0, size), o.Name), Options: o}
+	first := &reader[float32]{Scanner: text.NewScanner(io.NewSectionReader(r, 0, size), o.Name), Options: o}
 	// The size line is checked against the limits of all parts together.
 	one, n := o.Limits.WithDefaults(), int64(parts)
 	first.Limits.Bytes, first.Limits.NNZ = min(one.Bytes, 1<<59/n)*n, min(one.NNZ, 1<<59/n)*n
@@ -69,12 +69,12 @@ func ReadPart(r io.ReaderAt, size int64, part, parts int, o Options) (*Part, err
 	if err := rd.listed(); err != nil {
 		// Lines are counted only where a number is needed.
 		again := rd
-		again.Scanner, again.entries, again.triangle = text.NewScanner(io.NewSectionReader(r, lo, hi-lo), o.Name), entries{}, diagonal
+		again.Scanner, again.entries, again.triangle = text.NewScanner(io.NewSectionReader(r, lo, hi-lo), o.Name), entries[float32]{}, diagonal
 		lines, counted := countLines(io.NewSectionReader(r, 0, lo))
 		again.SetLineNumber(lines)
 		return nil, cmp.Or(errors.Join(again.listed(), counted), err) // err if the file has changed meanwhile
 	}
-	return rd.part()
+	return partOf(&rd)
 }
 
 // lineAfter returns where the first line begins that begins at or after a place.
@@ -114,7 +114,7 @@ func countLines(r io.Reader) (n int64, err error) {
 }
 
 // listed reads entries to the input's end.
-func (rd *reader) listed() error {
+func (rd *reader[V]) listed() error {
 	rd.entries.pattern = rd.field == pattern
 	for {
 		line, err := rd.data()
@@ -130,8 +130,8 @@ func (rd *reader) listed() error {
 	}
 }
 
-// part lists what was read, with what symmetry implies.
-func (rd *reader) part() (*Part, error) {
+// partOf lists what was read, with what symmetry implies.
+func partOf(rd *reader[float32]) (*Part, error) {
 	p := &Part{
 		Rows: int(rd.rows), Cols: int(rd.cols), Declared: rd.declared, Listed: rd.entries.count,
 		Lower: rd.triangle == lower, Upper: rd.triangle == upper, Entries: &formats.COO[float32]{Rows: int(rd.rows), Cols: int(rd.cols)},

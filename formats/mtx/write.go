@@ -14,9 +14,16 @@ import (
 )
 
 // Write writes a as a real general coordinate file, row by row, with decimals that read back as the
-// same float32. A value that is not finite is an error: the format has none.
+// same float32, or float64 where a has such values. A value that is not finite is an error: the format has none.
 func Write(w io.Writer, a formats.Sparse) error {
-	f := formats.Convert[float32](a)
+	if wide, ok := a.(*formats.CSR[float64]); ok {
+		return write(w, wide, func(line []byte, v float64) []byte { return strconv.AppendFloat(line, v, 'g', -1, 64) })
+	}
+	return write(w, formats.Convert[float32](a), appendValue)
+}
+
+// write writes f, whose values appendValue appends to a line.
+func write[V text.Float](w io.Writer, f *formats.CSR[V], appendValue func(line []byte, v V) []byte) error {
 	bw := bufio.NewWriterSize(w, 256<<10)
 	fmt.Fprintf(bw, "%%%%MatrixMarket matrix coordinate real general\n%d %d %d\n", f.Rows, f.Cols, f.NNZ())
 	var line []byte

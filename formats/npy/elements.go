@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 
+	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/internal/grow"
@@ -75,12 +76,23 @@ func (h header) check() error {
 	return h.unsupported()
 }
 
-// floats returns the decoder of any number, which says in Loss what becomes of f8.
-func (o Options) floats() decoder[float32] {
+// floats returns the decoder of any number to V, which says in Loss what becomes of f8 that is rounded.
+func floats[V Float](o Options) decoder[V] {
+	if o.Loss != nil {
+		*o.Loss = formats.Loss{}
+	}
+	var d any = decoder[float64](appendWide)
+	if formats.TypeOf[V]() == dtype.F32 {
+		d = o.rounded()
+	}
+	return d.(decoder[V])
+}
+
+// rounded is floats for float32.
+func (o Options) rounded() decoder[float32] {
 	if o.Loss == nil {
 		return appendFloats
 	}
-	*o.Loss = formats.Loss{}
 	return func(dst []float32, h header, raw []byte) ([]float32, error) {
 		if h.kind == 'f' && h.size == 8 {
 			var wide [blockBytes / 8]float64
@@ -92,6 +104,34 @@ func (o Options) floats() decoder[float32] {
 		}
 		return appendFloats(dst, h, raw)
 	}
+}
+
+// appendWide decodes any number to float64.
+func appendWide(dst []float64, h header, raw []byte) ([]float64, error) {
+	le := binary.LittleEndian
+	switch {
+	case h.kind == 'f' && h.size == 8:
+		for ; len(raw) > 0; raw = raw[8:] {
+			dst = append(dst, math.Float64frombits(le.Uint64(raw)))
+		}
+	case h.kind == 'f': // exact
+		narrow, err := appendFloats(nil, h, raw)
+		if err != nil {
+			return nil, err
+		}
+		at := len(dst)
+		dst = append(dst, make([]float64, len(narrow))...)
+		formats.ConvertSlice(dst[at:], narrow)
+	case h.kind == 'u' && h.size == 8: // beyond int64
+		for ; len(raw) > 0; raw = raw[8:] {
+			dst = append(dst, float64(le.Uint64(raw)))
+		}
+	default:
+		for ; len(raw) > 0; raw = raw[h.size:] {
+			dst = append(dst, float64(h.integer(raw)))
+		}
+	}
+	return dst, nil
 }
 
 // appendFloats decodes any number.
@@ -196,9 +236,11 @@ func (h header) integer(raw []byte) int64 {
 
 // descrOf returns NumPy's name of the type that T is written as.
 func descrOf[T formats.Value]() string {
-	var t T
-	if _, ok := any(t).(half.F16); ok {
+	switch formats.TypeOf[T]() {
+	case dtype.F16:
 		return "<f2"
+	case dtype.F64:
+		return "<f8"
 	}
 	return "<f4"
 }
@@ -209,11 +251,16 @@ func writeValues[T formats.Value](w io.Writer, s []T) error {
 	for len(s) > 0 {
 		n := min(len(s), len(f))
 		raw = raw[:0]
-		if h, ok := any(s[:n]).([]half.F16); ok {
+		switch h := any(s[:n]).(type) {
+		case []half.F16:
 			for _, v := range h {
 				raw = binary.LittleEndian.AppendUint16(raw, uint16(v))
 			}
-		} else {
+		case []float64:
+			for _, v := range h {
+				raw = binary.LittleEndian.AppendUint64(raw, math.Float64bits(v))
+			}
+		default:
 			formats.ConvertSlice(f[:], s[:n])
 			for _, v := range f[:n] {
 				raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(v))

@@ -2,7 +2,7 @@
 //
 // Arrays of f2, f4, f8, signed and unsigned integers and bool are read in both byte orders and both
 // index orders, and rounded to float32, to nearest, ties to even. Complex, object, text and structured
-// arrays are refused by name.
+// arrays are refused by name. ReadAs and OpenSparseAs read float64, too.
 package npy
 
 import (
@@ -35,20 +35,26 @@ func (o Options) name() string {
 // Read reads a .npy file of two dimensions, in its order; one dimension makes a matrix of one column.
 // NaN and infinities are kept; a finite value beyond float32 is an error. Memory grows with what has
 // been read. Errors are one line: NAME: what is wrong.
-func Read(r io.Reader, o Options) (*formats.Dense[float32], error) {
-	d, err := read(bufio.NewReader(r), o)
+func Read(r io.Reader, o Options) (*formats.Dense[float32], error) { return ReadAs[float32](r, o) }
+
+// Float is what elements are read as.
+type Float interface{ float32 | float64 }
+
+// ReadAs is Read with elements of V, which they are rounded to.
+func ReadAs[V Float](r io.Reader, o Options) (*formats.Dense[V], error) {
+	d, err := read[V](bufio.NewReader(r), o)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.name(), err)
 	}
 	return d, nil
 }
 
-func read(r io.Reader, o Options) (*formats.Dense[float32], error) {
+func read[V Float](r io.Reader, o Options) (*formats.Dense[V], error) {
 	h, err := readHeader(r)
 	if err != nil {
 		return nil, err
 	}
-	d := &formats.Dense[float32]{ColMajor: h.fortran}
+	d := &formats.Dense[V]{ColMajor: h.fortran}
 	switch len(h.shape) {
 	case 1:
 		h.shape = []int64{h.shape[0], 1}
@@ -57,14 +63,14 @@ func read(r io.Reader, o Options) (*formats.Dense[float32], error) {
 	default:
 		return nil, fmt.Errorf("array of %d dimensions, want 2 (or 1, for one column)", len(h.shape))
 	}
-	if err := o.Limits.CheckDense(h.shape[0], h.shape[1], 4); err != nil {
+	if err := o.Limits.CheckDense(h.shape[0], h.shape[1], formats.TypeOf[V]().Size()); err != nil {
 		return nil, err
 	}
 	d.Rows, d.Cols = int(h.shape[0]), int(h.shape[1])
 	if d.LD = d.Cols; d.ColMajor {
 		d.LD = d.Rows
 	}
-	if d.Data, err = readElements(r, h, o.floats()); err != nil {
+	if d.Data, err = readElements(r, h, floats[V](o)); err != nil {
 		return nil, err
 	}
 	return d, atEnd(r)
@@ -82,7 +88,7 @@ func atEnd(r io.Reader) error {
 	}
 }
 
-// Write writes d as <f4, or <f2 for binary16, in d's order and without its padding. NumPy has no
+// Write writes d as <f4, <f2 for binary16 or <f8 for float64, in d's order and without its padding. NumPy has no
 // bfloat16: such a matrix is written as <f4, exactly.
 func Write[T formats.Value](w io.Writer, d *formats.Dense[T]) error {
 	if err := d.Validate(); err != nil {

@@ -32,20 +32,25 @@ func ReadSparse(r io.ReaderAt, size int64, o Options) (*formats.CSR[float32], er
 // OpenSparse is ReadSparse, but leaves a csc matrix as it is stored: a *formats.CSC[float32]. Any other is a
 // *formats.CSR[float32].
 func OpenSparse(r io.ReaderAt, size int64, o Options) (formats.Encoded, error) {
-	a, err := readSparse(r, size, o)
+	return OpenSparseAs[float32](r, size, o)
+}
+
+// OpenSparseAs is OpenSparse with values of V.
+func OpenSparseAs[V Float](r io.ReaderAt, size int64, o Options) (formats.Encoded, error) {
+	a, err := readSparse[V](r, size, o)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.name(), err)
 	}
 	return a, nil
 }
 
-func readSparse(r io.ReaderAt, size int64, o Options) (formats.Encoded, error) {
+func readSparse[V Float](r io.ReaderAt, size int64, o Options) (formats.Encoded, error) {
 	z, err := zip.NewReader(r, size)
 	if err != nil {
 		return nil, fmt.Errorf("no .npz data: %w", err)
 	}
 	z.RegisterDecompressor(zip.Deflate, func(r io.Reader) io.ReadCloser { return flate.NewReader(r) })
-	f := &archive{Reader: z, Options: o}
+	f := &archive[V]{Reader: z, Options: o}
 	format, err := f.format()
 	if err != nil {
 		return nil, err
@@ -65,7 +70,7 @@ func readSparse(r io.ReaderAt, size int64, o Options) (formats.Encoded, error) {
 	return nil, fmt.Errorf("sparse format %q is not supported (csr, csc or coo)", cut(format))
 }
 
-func encoded(a *formats.CSR[float32], err error) (formats.Encoded, error) {
+func encoded[V Float](a *formats.CSR[V], err error) (formats.Encoded, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -73,14 +78,14 @@ func encoded(a *formats.CSR[float32], err error) (formats.Encoded, error) {
 }
 
 // archive is an opened .npz file.
-type archive struct {
+type archive[V Float] struct {
 	*zip.Reader
 	Options
 	bytes int64 // of the arrays read so far
 }
 
 // member calls read with the named array's contents, and checks that it reads all of them.
-func (f *archive) member(name string, read func(r io.Reader, h header) error) error {
+func (f *archive[V]) member(name string, read func(r io.Reader, h header) error) error {
 	for _, m := range f.File {
 		if m.Name != name+".npy" {
 			continue
@@ -111,7 +116,7 @@ func readMember(m *zip.File, read func(r io.Reader, h header) error) error {
 }
 
 // format returns the sparse format's name.
-func (f *archive) format() (name string, err error) {
+func (f *archive[V]) format() (name string, err error) {
 	err = f.member("format", func(r io.Reader, h header) error {
 		size := h.size
 		if h.kind == 'U' {
@@ -130,7 +135,7 @@ func (f *archive) format() (name string, err error) {
 	return name, err
 }
 
-func (f *archive) shape() (rows, cols int, err error) {
+func (f *archive[V]) shape() (rows, cols int, err error) {
 	shape, err := vector(f, "shape", 2, appendOffsets)
 	if err != nil {
 		return 0, 0, err
@@ -142,7 +147,7 @@ func (f *archive) shape() (rows, cols int, err error) {
 }
 
 // vector reads an array of one dimension and n elements; n < 0: any number within the limits.
-func vector[E any](f *archive, name string, n int64, decode decoder[E]) (out []E, err error) {
+func vector[V Float, E any](f *archive[V], name string, n int64, decode decoder[E]) (out []E, err error) {
 	err = f.member(name, func(r io.Reader, h header) (err error) {
 		if len(h.shape) != 1 {
 			return fmt.Errorf("%d dimensions, want 1", len(h.shape))
@@ -164,7 +169,7 @@ func vector[E any](f *archive, name string, n int64, decode decoder[E]) (out []E
 
 // spend counts the memory of n elements of an array, and refuses it where all arrays together take more than a coo
 // matrix at the limit: half as much again as a csr matrix.
-func (f *archive) spend(n, size int64) error {
+func (f *archive[V]) spend(n, size int64) error {
 	limit := f.Limits.WithDefaults().Bytes
 	if n > math.MaxInt64/size || n*size > limit+limit/2-f.bytes {
 		return fmt.Errorf("%d elements after %d bytes of other arrays are %w of %d bytes", n, f.bytes, formats.ErrMemory, limit)
@@ -175,12 +180,12 @@ func (f *archive) spend(n, size int64) error {
 
 // compressed reads the arrays of a csr matrix. The row pointers come last: how many there may be
 // depends on how many entries there are.
-func (f *archive) compressed(rows, cols int, lim formats.Limits) (*formats.CSR[float32], error) {
+func (f *archive[V]) compressed(rows, cols int, lim formats.Limits) (*formats.CSR[V], error) {
 	idx, err := vector(f, "indices", -1, appendIndices)
 	if err != nil {
 		return nil, err
 	}
-	val, err := vector(f, "data", -1, f.floats())
+	val, err := vector(f, "data", -1, floats[V](f.Options))
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +213,7 @@ func fit[E any](s []E, n int64) []E {
 }
 
 // columns reads a csc matrix: the csr arrays of its transpose.
-func (f *archive) columns(rows, cols int) (formats.Encoded, error) {
+func (f *archive[V]) columns(rows, cols int) (formats.Encoded, error) {
 	lim := f.Limits
 	lim.Rows, lim.Cols = lim.Cols, lim.Rows
 	t, err := f.compressed(cols, rows, lim)
@@ -218,12 +223,12 @@ func (f *archive) columns(rows, cols int) (formats.Encoded, error) {
 	if err := f.Limits.Check(int64(rows), int64(cols), t.NNZ()); err != nil {
 		return nil, err
 	}
-	return &formats.CSC[float32]{Rows: rows, Cols: cols, ColPtr: t.RowPtr, RowIdx: t.ColIdx, Val: t.Val}, nil
+	return &formats.CSC[V]{Rows: rows, Cols: cols, ColPtr: t.RowPtr, RowIdx: t.ColIdx, Val: t.Val}, nil
 }
 
 // coordinates reads the arrays of a coo matrix.
-func (f *archive) coordinates(rows, cols int) (*formats.CSR[float32], error) {
-	val, err := vector(f, "data", -1, f.floats())
+func (f *archive[V]) coordinates(rows, cols int) (*formats.CSR[V], error) {
+	val, err := vector(f, "data", -1, floats[V](f.Options))
 	if err != nil {
 		return nil, err
 	}
@@ -231,7 +236,7 @@ func (f *archive) coordinates(rows, cols int) (*formats.CSR[float32], error) {
 	if err := f.Limits.Check(int64(rows), int64(cols), n); err != nil {
 		return nil, err
 	}
-	coo := &formats.COO[float32]{Rows: rows, Cols: cols, Val: val}
+	coo := &formats.COO[V]{Rows: rows, Cols: cols, Val: val}
 	if coo.Row, err = vector(f, "row", n, appendIndices); err != nil {
 		return nil, err
 	}
@@ -243,7 +248,7 @@ func (f *archive) coordinates(rows, cols int) (*formats.CSR[float32], error) {
 }
 
 // merged sets Merged for a matrix of which n entries were read, and returns it and the error.
-func (f archive) merged(n int64, a *formats.CSR[float32], err error) (*formats.CSR[float32], error) {
+func (f archive[V]) merged(n int64, a *formats.CSR[V], err error) (*formats.CSR[V], error) {
 	if err == nil && f.Merged != nil {
 		*f.Merged = n - a.NNZ()
 	}
@@ -251,9 +256,15 @@ func (f archive) merged(n int64, a *formats.CSR[float32], err error) (*formats.C
 }
 
 // WriteSparse writes m as scipy.sparse.load_npz reads it: csr, not compressed. Values are written as
-// <f4, since SciPy does not compute with half precision.
+// <f4, since SciPy does not compute with half precision, or <f8 where m has float64.
 func WriteSparse(w io.Writer, m formats.Sparse) error {
-	a := formats.Convert[float32](m)
+	if wide, ok := m.(*formats.CSR[float64]); ok {
+		return writeSparse(w, wide)
+	}
+	return writeSparse(w, formats.Convert[float32](m))
+}
+
+func writeSparse[V Float](w io.Writer, a *formats.CSR[V]) error {
 	if err := a.Validate(); err != nil {
 		return err
 	}
@@ -277,7 +288,7 @@ func WriteSparse(w io.Writer, m formats.Sparse) error {
 		write("indptr", fmt.Sprintf("<i%d", ptrSize), func(w io.Writer) error { return writeInts(w, a.RowPtr, ptrSize) }, len(a.RowPtr)),
 		write("format", "|S3", func(w io.Writer) error { _, err := io.Copy(w, strings.NewReader("csr")); return err }),
 		write("shape", "<i8", func(w io.Writer) error { return writeInts(w, []int64{int64(a.Rows), int64(a.Cols)}, 8) }, 2),
-		write("data", "<f4", func(w io.Writer) error { return writeValues(w, a.Val) }, len(a.Val)),
+		write("data", descrOf[V](), func(w io.Writer) error { return writeValues(w, a.Val) }, len(a.Val)),
 		z.Close(),
 	)
 }

@@ -84,8 +84,8 @@ func describe(metadata map[string]string, l formats.Limits) (*formats.Container,
 	m.Version, m.Rows, m.Cols, m.NNZ = int(version), int(rows), int(cols), nnz
 	var err error
 	m.Type, err = dtype.Parse(metadata[keyType])
-	if err != nil || !slices.Contains([]dtype.Type{dtype.F16, dtype.BF16, dtype.F32, dtype.S8, dtype.E4M3}, m.Type) {
-		return nil, fmt.Errorf("%s %q in the metadata is none of f16, bf16, f32, s8, e4m3", keyType, metadata[keyType])
+	if err != nil || !slices.Contains([]dtype.Type{dtype.F16, dtype.BF16, dtype.F32, dtype.F64, dtype.S8, dtype.E4M3}, m.Type) {
+		return nil, fmt.Errorf("%s %q in the metadata is none of f16, bf16, f32, f64, s8, e4m3", keyType, metadata[keyType])
 	}
 	for key, text := range metadata {
 		if n, err := strconv.Atoi(text); err == nil && !isKey(key) {
@@ -144,6 +144,8 @@ func newTensor(a formats.Array) (Tensor, error) {
 		return NewTensor(a.Name, s), nil
 	case []float32:
 		return NewTensor(a.Name, s), nil
+	case []float64:
+		return NewTensor(a.Name, s), nil
 	}
 	return Tensor{}, fmt.Errorf("array %q: a file cannot hold a %T", a.Name, a.Data)
 }
@@ -166,6 +168,8 @@ func elements(t Tensor) any {
 		return cast[half.BF16](t)
 	case F32:
 		return cast[float32](t)
+	case F64:
+		return cast[float64](t)
 	}
 	return t.Data
 }

@@ -263,7 +263,7 @@ func TestReadMatrixRefuses(t *testing.T) {
 		{`{"format":"pt"}`, "holds no sparse matrix"},
 		{`{"format":"csr","version":"1","dtype":"f32","rows":"x","cols":"1","nnz":"0"}`, `rows "x" in the metadata is no number`},
 		{`{"format":"csr","version":"1","dtype":"f32","rows":"1","cols":"-1","nnz":"0"}`, `cols "-1" in the metadata is no number`},
-		{`{"format":"csr","version":"1","dtype":"f64","rows":"1","cols":"1","nnz":"0"}`, `dtype "f64" in the metadata is none of f16, bf16, f32`},
+		{`{"format":"csr","version":"1","dtype":"tf32","rows":"1","cols":"1","nnz":"0"}`, `dtype "tf32" in the metadata is none of f16, bf16, f32, f64`},
 		{`{"format":"csr","version":"1","dtype":"f32","rows":"4000000000","cols":"1","nnz":"0"}`, "4000000000 rows are beyond the limit"},
 		{`{"format":"csr","version":"1","dtype":"f32","rows":"2000000000","cols":"1","nnz":"0"}`, "nearly all rows are empty"},
 	} {

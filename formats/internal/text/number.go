@@ -1,4 +1,4 @@
-// Numbers: decimal text to integers and to float32.
+// Numbers: decimal text to integers, to float32 and to float64.
 
 package text
 
@@ -199,9 +199,47 @@ func powersOfTen() (table [maxPower - minPower + 1]power) {
 	return table
 }
 
-// slowFloat32 returns the absolute value of a token that parseDecimal accepts.
-func slowFloat32(tok []byte) float32 {
+// Float is what Decimal reads.
+type Float interface{ float32 | float64 }
+
+// Decimal is Float32 or Float64.
+func Decimal[V Float](b []byte) (x V, n int, integer bool) {
+	switch p := any(&x).(type) {
+	case *float32:
+		*p, n, integer = Float32(b)
+	case *float64:
+		*p, n, integer = Float64(b)
+	}
+	return x, n, integer
+}
+
+// Float64 is Float32 without the last rounding.
+func Float64(b []byte) (x float64, n int, integer bool) {
+	d, n := parseDecimal(b)
+	if n == 0 {
+		return 0, 0, false
+	}
+	const exact = 22 // powers of ten up to this one are float64, so that one operation rounds once
+	switch {
+	case d.cut || d.mant >= 1<<53 || d.exp < -exact || d.exp > exact:
+		x = slow(b[:n])
+	case d.exp < 0:
+		x = float64(d.mant) / math.Pow10(-d.exp)
+	default:
+		x = float64(d.mant) * math.Pow10(d.exp)
+	}
+	if d.neg {
+		x = -x
+	}
+	return x, n, d.integer
+}
+
+// slowFloat32 is slow, rounded.
+func slowFloat32(tok []byte) float32 { return float32(slow(tok)) }
+
+// slow returns the absolute value of a token that parseDecimal accepts.
+func slow(tok []byte) float64 {
 	tok = bytes.TrimLeft(bytes.ToLower(tok), "+-")
 	x, _ := strconv.ParseFloat(string(bytes.Replace(tok, []byte("d"), []byte("e"), 1)), 64) // out of range: infinite
-	return float32(x)
+	return x
 }

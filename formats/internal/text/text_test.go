@@ -16,13 +16,16 @@ import (
 	"github.com/spmmrun/spmm/formats/internal/text"
 )
 
-// checkFloat holds Float32 against strconv.
+// checkFloat holds Float32 and Float64 against strconv.
 func checkFloat(t *testing.T, tok string) {
 	t.Helper()
 	got, n, _ := text.Float32([]byte(tok))
 	want, _ := strconv.ParseFloat(strings.Replace(strings.ToLower(tok), "d", "e", 1), 64)
 	if n != len(tok) || math.Float32bits(got) != math.Float32bits(float32(want)) {
 		t.Fatalf("%q: %v (%#x) and %d bytes, want %v (%#x)", tok, got, math.Float32bits(got), n, want, math.Float32bits(float32(want)))
+	}
+	if wide, n, _ := text.Float64([]byte(tok)); n != len(tok) || math.Float64bits(wide) != math.Float64bits(want) {
+		t.Fatalf("%q as float64: %v and %d bytes, want %v", tok, wide, n, want)
 	}
 }
 
