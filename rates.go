@@ -19,6 +19,7 @@ type Rates struct {
 	Copy   []Bandwidth        // bytes read and written a second, by bytes in use, ascending
 	Cache  float64            // bytes a second read from 1 MiB of data, which the cache of all units holds
 	FMA    float64            // floating-point operations a second of f32 multiply-adds
+	FMA64  float64            // the same of f64; 0 where there are no kernels for it
 	Matrix map[string]float64 // the same of matrix units, by MMA shape and operand type, as in "16×8×16 f16"
 	Launch time.Duration      // a launch of next to nothing, in a list of many
 	// Latency is what a workgroup that is alone on the device takes for each step of reading from cache.
@@ -45,7 +46,7 @@ func published(r *plan.Rates, err error) (Rates, error) {
 	}
 	us := func(x float64) time.Duration { return time.Duration(x * float64(time.Microsecond)) }
 	out := Rates{
-		At: r.At, Fresh: r.Fresh, Cache: r.Gather, FMA: r.FMA, Matrix: maps.Clone(r.Matrix),
+		At: r.At, Fresh: r.Fresh, Cache: r.Gather, FMA: r.FMA, FMA64: r.FMA64, Matrix: maps.Clone(r.Matrix),
 		Launch: us(r.LaunchUS), Latency: us(r.LatencyUS),
 	}
 	for _, s := range r.Stream {

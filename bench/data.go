@@ -33,7 +33,7 @@ type measuredDevice struct {
 func newMeasuredDevice(dev *spmm.Device, r spmm.Rates) *measuredDevice {
 	i := dev.Info()
 	m := &model.Rates{
-		Version: model.RatesVersion, Device: i.Name, Driver: i.Driver, At: r.At, Gather: r.Cache, FMA: r.FMA, Matrix: r.Matrix,
+		Version: model.RatesVersion, Device: i.Name, Driver: i.Driver, At: r.At, Gather: r.Cache, FMA: r.FMA, FMA64: r.FMA64, Matrix: r.Matrix,
 		LaunchUS: micros(r.Launch), LatencyUS: micros(r.Latency),
 	}
 	for _, c := range r.Copy {

@@ -36,6 +36,9 @@ func measure(ctx context.Context, d *Device) (*model.Rates, error) {
 	if c.FMA, err = d.peak(ctx, first(peak.Variants(d.Caps(), peak.FMA)), cached, 0); err != nil {
 		return nil, err
 	}
+	if c.FMA64, err = d.peak(ctx, first(peak.Variants(d.Caps(), peak.FMA64)), cached, 0); err != nil {
+		return nil, err
+	}
 	for _, v := range peak.Variants(d.Caps(), peak.Matrix) {
 		key := model.ShapeKey(v.Need.Shapes[0])
 		if c.Matrix[key] > 0 {

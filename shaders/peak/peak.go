@@ -1,5 +1,5 @@
 // Package peak measures what a device can do at most: copy a buffer, read from cache, multiply and
-// add in f32, and on matrix units. Package plan bounds the time of a multiplication by it.
+// add in f32 and f64, and on matrix units. Package plan bounds the time of a multiplication by it.
 package peak
 
 import (
@@ -21,6 +21,7 @@ const (
 	Read                   // reads src's first span elements of WIDTH bytes over and over
 	FMA                    // f32 multiply-adds in registers
 	Matrix                 // matrix multiply-adds in registers
+	FMA64                  // f64 multiply-adds, of what the first-level cache holds
 )
 
 // Program is the table. Every invocation takes rounds steps; a step of Read goes to the next element
@@ -42,7 +43,7 @@ type params struct{ rounds, span uint32 }
 // Local is the invocations of a workgroup of all but Matrix variants on a GPU.
 const Local = 256
 
-// Per step of an invocation, FMA does fmas multiply-adds and Matrix a number of matrix operations.
+// Per step of an invocation, FMA and FMA64 do fmas multiply-adds and Matrix a number of matrix operations.
 const (
 	fmas      = 32
 	matrixOps = 8
@@ -62,7 +63,7 @@ func Variants(c backend.Caps, k Kind) []*spec.Variant {
 // Launch runs groups workgroups of rounds steps. Copy needs buffers of an element for each step of each
 // invocation, the others src of span elements and dst of Output bytes.
 func Launch(v *spec.Variant, groups, rounds, span uint32) spec.Pass {
-	return spec.Pass{Variant: v, Groups: [3]uint32{groups, 1, 1}, Params: spec.Block(params{rounds, span})}
+	return spec.Pass{Variant: v, Groups: [3]uint32{groups, 1, 1}, Params: spec.BlockFor(v, params{rounds, span}, 1, 0)}
 }
 
 // Output is the bytes that variants other than Copy write: an element for each invocation.
@@ -71,7 +72,7 @@ func Output(v *spec.Variant, groups uint32) int64 {
 }
 
 // Done is what a launch of that many workgroups and rounds does: bytes moved (Copy: read and written) for
-// Copy and Read, floating-point operations for FMA and Matrix.
+// Copy and Read, floating-point operations for the others.
 func Done(v *spec.Variant, groups, rounds uint32) float64 {
 	steps := float64(groups) * float64(rounds) * float64(v.Local[0])
 	switch Kind(v.Const("KIND")) {
@@ -79,7 +80,7 @@ func Done(v *spec.Variant, groups, rounds uint32) float64 {
 		return 2 * steps * float64(v.Const("WIDTH"))
 	case Read:
 		return steps * float64(v.Const("WIDTH"))
-	case FMA:
+	case FMA, FMA64:
 		return 2 * steps * fmas
 	}
 	s := v.Need.Shapes[0]

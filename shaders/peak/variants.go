@@ -18,6 +18,7 @@ func variants() []*spec.Variant {
 		vs = append(vs, cudaVariant(k, dtype.F32, backend.MatrixShape{}),
 			vulkanVariant(k), webgpuVariant(k), cpuVariant(k))
 	}
+	vs = append(vs, cpuVariant(FMA64))
 	for _, t := range []dtype.Type{dtype.F16, dtype.BF16} {
 		vs = append(vs, cudaVariant(Matrix, t, spec.Shape(16, 8, 16, t)), cudaVariant(Matrix, t, spec.Shape(16, 8, 8, t)))
 	}
@@ -39,7 +40,7 @@ func variants() []*spec.Variant {
 }
 
 func (k Kind) String() string {
-	return [...]string{"", "copy", "read", "fma", "matrix"}[k]
+	return [...]string{"", "copy", "read", "fma", "matrix", "fma_f64"}[k]
 }
 
 // consts are the constants that this package looks up again.
@@ -97,7 +98,8 @@ func webgpuVariant(k Kind) *spec.Variant {
 }
 
 // cpuVariant does what the kernels on the CPU do most: RowF32 reads rows of B and adds them up, more than the first-level
-// cache holds (Read), and PanelF32 multiplies what it does hold (FMA). An element is 1 KiB, so that the call costs little.
+// cache holds (Read), and PanelF32 multiplies what it does hold (FMA), as RowF64 does (FMA64). An element is 1 KiB, so that the
+// call costs little.
 func cpuVariant(k Kind) *spec.Variant {
 	v := &spec.Variant{
 		Name: "cpu_" + k.String(), In: dtype.F32, Code: backend.CodeGo,
@@ -110,6 +112,8 @@ func cpuVariant(k Kind) *spec.Variant {
 		v.Func = cpuRead
 	case FMA:
 		v.Func = cpuFMA
+	case FMA64:
+		v.In, v.Func = dtype.F64, cpuFMA64
 	}
 	return v
 }
@@ -144,6 +148,23 @@ func cpuFMA(args [][]byte, block []byte, group [3]uint32) {
 		simd.PanelF32(acc[:], columns, vals[:], simd.PanelRows, cols[:min(left, cpuRows)], b, columns, columns)
 	}
 	backend.View[float32](args[1])[group[0]] = acc[0]
+}
+
+// cpuFMA64 multiplies rows of 64 columns, which lie in the first-level cache.
+func cpuFMA64(args [][]byte, block []byte, group [3]uint32) {
+	const columns, rows = 64, 8 // of B; rows that are multiplied over and over
+	b := backend.View[float64](args[0])
+	var acc [columns]float64
+	var vals [cpuRows]float64
+	var cols [cpuRows]uint32
+	for i := range cols {
+		cols[i] = uint32(i % rows)
+	}
+	for left := int(spec.View[params](block).rounds) * fmas / len(acc); left > 0; left -= cpuRows {
+		n := min(left, cpuRows)
+		simd.RowF64(acc[:], vals[:n], cols[:n], b, columns)
+	}
+	backend.View[float64](args[1])[group[0]] = acc[0]
 }
 
 func sumRows(args [][]byte, block []byte, group [3]uint32, span int) {

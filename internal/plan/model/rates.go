@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -20,12 +21,13 @@ type Rates struct {
 	Version int                `json:"version"`
 	Device  string             `json:"device"`
 	Driver  string             `json:"driver"`
-	At      time.Time          `json:"at"`     // when they were measured last
-	Fresh   bool               `json:"-"`      // measured by this process, rather than read from the cache folder
-	Stream  []Bandwidth        `json:"stream"` // of copies, by bytes in use, ascending: caches make small ones faster
-	Gather  float64            `json:"gather"` // bytes a second read from data that sits in the cache that all units share
-	FMA     float64            `json:"fma"`    // floating-point operations a second of f32 multiply-adds
-	Matrix  map[string]float64 `json:"matrix"` // the same of matrix units, by ShapeKey
+	At      time.Time          `json:"at"`      // when they were measured last
+	Fresh   bool               `json:"-"`       // measured by this process, rather than read from the cache folder
+	Stream  []Bandwidth        `json:"stream"`  // of copies, by bytes in use, ascending: caches make small ones faster
+	Gather  float64            `json:"gather"`  // bytes a second read from data that sits in the cache that all units share
+	FMA     float64            `json:"fma"`     // floating-point operations a second of f32 multiply-adds
+	FMA64   float64            `json:"fma_f64"` // the same of f64, where there are kernels for them
+	Matrix  map[string]float64 `json:"matrix"`  // the same of matrix units, by ShapeKey
 	// LaunchUS is what a launch of next to nothing takes in a list of many, LatencyUS what a workgroup that is alone on the
 	// device takes for each step of reading from cache. In µs; times of a model are scaled by them.
 	LaunchUS  float64 `json:"launch_us"`
@@ -39,7 +41,7 @@ type Bandwidth struct {
 }
 
 // RatesVersion changes with what is measured and how.
-const RatesVersion = 6
+const RatesVersion = 7
 
 // Limits of what a file of rates may say. No device comes near either rate.
 const (
@@ -79,6 +81,11 @@ func (r *Rates) Validate() error {
 	if err := plausible("gather", r.Gather); err != nil {
 		return err
 	}
+	if r.FMA64 != 0 {
+		if err := plausible("fma_f64", r.FMA64); err != nil {
+			return err
+		}
+	}
 	return plausible("fma", r.FMA)
 }
 
@@ -98,7 +105,7 @@ func (r *Rates) Raise(o *Rates) {
 			r.Stream[i].PerSecond = max(r.Stream[i].PerSecond, o.Stream[i].PerSecond)
 		}
 	}
-	r.Gather, r.FMA = max(r.Gather, o.Gather), max(r.FMA, o.FMA)
+	r.Gather, r.FMA, r.FMA64 = max(r.Gather, o.Gather), max(r.FMA, o.FMA), max(r.FMA64, o.FMA64)
 	for key, x := range o.Matrix {
 		r.Matrix[key] = max(r.Matrix[key], x)
 	}
@@ -133,6 +140,8 @@ func (r *Rates) Seen(v *spec.Variant, w Work, took time.Duration) *Rates {
 		x := to.Matrix[key]
 		raise(&x, w.FLOPs)
 		to.Matrix[key] = x
+	} else if len(v.Need.Shapes) == 0 && v.In == dtype.F64 {
+		raise(&to.FMA64, w.FLOPs)
 	} else if len(v.Need.Shapes) == 0 {
 		raise(&to.FMA, w.FLOPs)
 	}
@@ -174,10 +183,13 @@ func (r *Rates) stream(bytes int64) float64 {
 // arithmetic returns the operations that a variant's instructions could do in a second, 0 if that is not known. An MMA
 // shape that was not measured counts as the best of its operand type.
 func (r *Rates) arithmetic(v *spec.Variant) float64 {
-	if len(v.Need.Shapes) == 0 {
-		return r.FMA
+	switch {
+	case len(v.Need.Shapes) > 0:
+		return r.Matrix[r.arithmeticKey(v)]
+	case v.In == dtype.F64:
+		return r.FMA64
 	}
-	return r.Matrix[r.arithmeticKey(v)]
+	return r.FMA
 }
 
 // arithmeticKey is which rate of matrix units is a variant's, "" if none is.
