@@ -9,13 +9,19 @@ import (
 	"slices"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
 )
 
-// openAuto opens the fastest device that can be opened, and tells which backends it would have preferred.
-func openAuto(ctx context.Context) (backend.Device, []Absent, error) {
+// openAuto opens the fastest device that can be opened and is able to compute in a precision, and tells which backends it would
+// have preferred.
+func openAuto(ctx context.Context, precision dtype.Type) (backend.Device, []Absent, error) {
 	infos, skipped := ranked(ctx)
 	for _, info := range infos {
 		d, err := openInfo(ctx, info)
+		if err == nil && precision == dtype.F64 && !d.Caps().F64 {
+			d.Close()
+			err = fmt.Errorf("%s: %s has no kernels for f64: %w", info.Backend, info.Name, ErrUnsupported)
+		}
 		if err == nil {
 			return d, preferred(skipped, info), nil
 		}

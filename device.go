@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/internal/plan"
 	_ "github.com/spmmrun/spmm/portable/cpu" // always there
 )
@@ -75,7 +76,13 @@ type Device struct {
 // Device.Skipped says what it would have preferred. The error of a backend that the program does not import
 // is ErrUnavailable and names the import that adds it.
 func Open(ctx context.Context, name string) (*Device, error) {
-	d, skipped, err := open(ctx, name)
+	return OpenFor(ctx, name, dtype.Invalid)
+}
+
+// OpenFor is Open for multiplications in a precision: "auto" takes the fastest device that has kernels for it. All have some
+// for every precision but dtype.F64, or take F32 for TF32.
+func OpenFor(ctx context.Context, name string, precision dtype.Type) (*Device, error) {
+	d, skipped, err := open(ctx, name, precision)
 	if err != nil {
 		return nil, err
 	}
@@ -86,14 +93,14 @@ func Open(ctx context.Context, name string) (*Device, error) {
 
 // OpenBackend is Open for programs that use package backend itself.
 func OpenBackend(ctx context.Context, name string) (backend.Device, error) {
-	d, _, err := open(ctx, name)
+	d, _, err := open(ctx, name, dtype.Invalid)
 	return d, err
 }
 
 // open opens the device that a name means, and tells what "auto" would have preferred to it.
-func open(ctx context.Context, name string) (backend.Device, []Absent, error) {
+func open(ctx context.Context, name string, precision dtype.Type) (backend.Device, []Absent, error) {
 	if name == "auto" {
-		return openAuto(ctx)
+		return openAuto(ctx, precision)
 	}
 	info, err := find(ctx, name)
 	if err != nil {
