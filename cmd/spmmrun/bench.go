@@ -167,7 +167,7 @@ func (j *benchJob) sweep(ctx context.Context, p *progress) (*benchmark.Sweep, er
 		return nil, err
 	}
 	s.Open = func(ctx context.Context, name string) (*formats.CSR[float32], error) {
-		a, err := openMatrix(ctx, name, j.seed, &progress{w: p.w})
+		a, err := openMatrix(ctx, name, j.seed, dtype.F32, &progress{w: p.w})
 		if err != nil {
 			return nil, err
 		}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/conformance/oracle"
-	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/printable"
 )
@@ -55,9 +54,9 @@ func (e *epilogueFlags) check(mode string) error {
 	return nil
 }
 
-// read reads the bias and returns the epilogue for a C of rows×cols.
-func (e *epilogueFlags) read(ctx context.Context, rows, cols int) (oracle.Epilogue, error) {
-	var out oracle.Epilogue
+// readEpilogue reads the bias and returns the epilogue for a C of rows×cols.
+func readEpilogue[S oracle.Number](ctx context.Context, e *epilogueFlags, rows, cols int) (oracle.EpilogueOf[S], error) {
+	var out oracle.EpilogueOf[S]
 	for _, a := range activations {
 		if a.name == e.activation {
 			out.Activation = a.oracle
@@ -66,14 +65,14 @@ func (e *epilogueFlags) read(ctx context.Context, rows, cols int) (oracle.Epilog
 	if e.biasFile == "" {
 		return out, nil
 	}
-	d, err := loadDense(ctx, e.biasFile)
+	d, err := loadDense[S](ctx, e.biasFile)
 	if err != nil {
 		return out, err
 	}
 	if d.Rows != 1 && d.Cols != 1 {
 		return out, fmt.Errorf("%s: the bias is %d×%d: want a vector", e.biasFile, d.Rows, d.Cols)
 	}
-	v := make([]float32, 0, d.Rows*d.Cols)
+	v := make([]S, 0, d.Rows*d.Cols)
 	for i := range d.Rows {
 		for j := range d.Cols {
 			v = append(v, d.At(i, j))
@@ -108,13 +107,13 @@ func (e *epilogueFlags) of(n, rows, cols int) (string, error) {
 }
 
 // onDevice returns an epilogue as package spmm takes it. Its bias is to be closed with close.
-func onDevice(ctx context.Context, dev *spmm.Device, e oracle.Epilogue) (out spmm.Epilogue, close func(), err error) {
+func onDevice[S oracle.Number](ctx context.Context, dev *spmm.Device, e oracle.EpilogueOf[S]) (out spmm.Epilogue, close func(), err error) {
 	out.Activation, err = spmm.ParseActivation(activations[e.Activation].name)
 	if err != nil || e.RowBias == nil && e.ColBias == nil {
 		return out, func() {}, err
 	}
 	d, _ := biasOf(e)
-	x, err := spmm.NewTensor[float32](dev, d.Rows, d.Cols, d.ColMajor)
+	x, err := spmm.NewTensor[S](dev, d.Rows, d.Cols, d.ColMajor)
 	if err != nil {
 		return out, func() {}, err
 	}
@@ -127,11 +126,11 @@ func onDevice(ctx context.Context, dev *spmm.Device, e oracle.Epilogue) (out spm
 }
 
 // biasOf returns an epilogue's bias as a matrix, if there is one.
-func biasOf(e oracle.Epilogue) (d *formats.Dense[float32], ok bool) {
+func biasOf[S oracle.Number](e oracle.EpilogueOf[S]) (d *formats.Dense[S], ok bool) {
 	if e.RowBias != nil {
-		return &formats.Dense[float32]{Rows: len(e.RowBias), Cols: 1, LD: max(1, len(e.RowBias)), ColMajor: true, Data: e.RowBias}, true
+		return &formats.Dense[S]{Rows: len(e.RowBias), Cols: 1, LD: max(1, len(e.RowBias)), ColMajor: true, Data: e.RowBias}, true
 	}
-	return &formats.Dense[float32]{Rows: 1, Cols: len(e.ColBias), LD: max(1, len(e.ColBias)), Data: e.ColBias}, e.ColBias != nil
+	return &formats.Dense[S]{Rows: 1, Cols: len(e.ColBias), LD: max(1, len(e.ColBias)), Data: e.ColBias}, e.ColBias != nil
 }
 
 // epilogueReport is what there is to say of an epilogue.
@@ -142,7 +141,7 @@ type epilogueReport struct {
 }
 
 // newEpilogueReport reports an epilogue, nil if it does nothing.
-func newEpilogueReport(f epilogueFlags, e oracle.Epilogue) *epilogueReport {
+func newEpilogueReport[S oracle.Number](f epilogueFlags, e oracle.EpilogueOf[S]) *epilogueReport {
 	r := epilogueReport{Bias: f.biasFile}
 	switch {
 	case e.RowBias != nil:
@@ -160,8 +159,8 @@ func newEpilogueReport(f epilogueFlags, e oracle.Epilogue) *epilogueReport {
 }
 
 // biasBytes is what reading the bias moves.
-func biasBytes(e oracle.Epilogue) int64 {
-	return int64(dtype.F32.Size()) * int64(len(e.RowBias)+len(e.ColBias))
+func biasBytes[S oracle.Number](e oracle.EpilogueOf[S]) int64 {
+	return int64(formats.TypeOf[S]().Size()) * int64(len(e.RowBias)+len(e.ColBias))
 }
 
 func (r *epilogueReport) String() string {

@@ -10,17 +10,19 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/spmmrun/spmm/conformance/oracle"
+	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/load"
 	"github.com/spmmrun/spmm/formats/npy"
 	"github.com/spmmrun/spmm/internal/memory"
 )
 
-// openMatrix reads or generates A, showing how far it is.
-func openMatrix(ctx context.Context, name string, seed uint64, p *progress) (formats.Encoded, error) {
+// openMatrix reads or generates A, showing how far it is. Numbers of files that are float64 stay so if prec is F64.
+func openMatrix(ctx context.Context, name string, seed uint64, prec dtype.Type, p *progress) (formats.Encoded, error) {
 	p.step("reading "+name, -1)
 	var merged int64
-	a, err := load.Open(ctx, name, load.Options{Seed: seed, Progress: p.at, Merged: &merged})
+	a, err := load.Open(ctx, name, load.Options{Seed: seed, Progress: p.at, Merged: &merged, Float64: prec == dtype.F64})
 	if err == nil && merged > 0 {
 		p.warn(mergedText(name, merged))
 	}
@@ -45,7 +47,7 @@ func float32CSR(a formats.Encoded) *formats.CSR[float32] {
 }
 
 // loadDense reads B from a .npy file.
-func loadDense(ctx context.Context, name string) (*formats.Dense[float32], error) {
+func loadDense[S oracle.Number](ctx context.Context, name string) (*formats.Dense[S], error) {
 	f, err := os.Open(name)
 	if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
 		return nil, fmt.Errorf("%s: %w", name, pe.Err)
@@ -60,7 +62,7 @@ func loadDense(ctx context.Context, name string) (*formats.Dense[float32], error
 	if free := memory.Available(); free > 0 {
 		o.Limits.Bytes = formats.ReadingBytes(free)
 	}
-	return npy.Read(reader{ctx, f}, o)
+	return npy.ReadAs[S](reader{ctx, f}, o)
 }
 
 // reader reads until the context is done.

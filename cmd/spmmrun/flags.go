@@ -13,6 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/conformance/oracle"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
 )
 
 // choice is a flag that takes one of some words.
@@ -101,22 +104,23 @@ func addCount(c *cobra.Command, p *int, name, short string, value, least int, us
 }
 
 // number is a flag that takes a finite number.
-type number struct{ x *float32 }
+type number[F oracle.Number] struct{ x *F }
 
-func (n number) String() string { return strconv.FormatFloat(float64(*n.x), 'g', -1, 32) }
-func (n number) Type() string   { return "X" }
-func (n number) Set(s string) error {
-	x, err := strconv.ParseFloat(s, 32)
+func (n number[F]) String() string { return strconv.FormatFloat(float64(*n.x), 'g', -1, n.bits()) }
+func (n number[F]) Type() string   { return "X" }
+func (n number[F]) bits() int      { return 8 * formats.TypeOf[F]().Size() }
+func (n number[F]) Set(s string) error {
+	x, err := strconv.ParseFloat(s, n.bits())
 	if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
-		return errors.New("want a finite number that float32 can hold")
+		return fmt.Errorf("want a finite number that float%d can hold", n.bits())
 	}
-	*n.x = float32(x)
+	*n.x = F(x)
 	return nil
 }
 
-func addNumber(c *cobra.Command, p *float32, name string, value float32, usage string) {
+func addNumber[F oracle.Number](c *cobra.Command, p *F, name string, value F, usage string) {
 	*p = value
-	c.Flags().Var(number{p}, name, usage)
+	c.Flags().Var(number[F]{p}, name, usage)
 }
 
 // seed is a flag that takes a seed.
@@ -140,7 +144,13 @@ func addReport(c *cobra.Command, p *string) {
 
 // addPrecision adds --precision.
 func addPrecision(c *cobra.Command, p *string) {
-	addChoice(c, p, "precision", "what A and B are rounded to and multiplied in; sums are f32", "f32", "tf32", "f16", "bf16")
+	addChoice(c, p, "precision", "what A and B are rounded to and multiplied in; sums are f32, or f64 with f64", "f32", "tf32", "f16", "bf16", "f64")
+}
+
+// typeOf is the type that a word of --precision means, Invalid for one that means none.
+func typeOf(word string) dtype.Type {
+	t, _ := dtype.Parse(word)
+	return t
 }
 
 // addSeed adds --seed.

@@ -34,10 +34,10 @@ func (j *job) checkForGroup() error {
 	return nil
 }
 
-// multiplyGroup does the job with data of type T on a group.
-func multiplyGroup[T formats.Value](ctx context.Context, j *job, g *spmm.Group, prec dtype.Type, a formats.Encoded, values *formats.Quantised, qr *quantisedReport, p *progress) (*result, error) {
+// multiplyGroup is multiply on a group.
+func multiplyGroup[T formats.Value, S oracle.Number](ctx context.Context, j *job, g *spmm.Group, prec dtype.Type, a formats.Encoded, values *formats.Quantised, qr *quantisedReport, p *progress) (*result, error) {
 	first := g.Devices()[0].Info()
-	q, err := newOperands[T](ctx, j, first, a, values, p)
+	q, err := newOperands[T, S](ctx, j, first, a, values, p)
 	if err != nil {
 		return nil, err
 	}
@@ -50,17 +50,18 @@ func multiplyGroup[T formats.Value](ctx context.Context, j *job, g *spmm.Group, 
 		return nil, err
 	}
 	defer plan.Close()
-	r := &result{c: formats.NewDense[float32](q.rows, q.b.Cols)}
-	measure := measureGroup[T]
+	c := formats.NewDense[S](q.rows, q.b.Cols)
+	r := newResult(c)
+	measure := measureGroup[T, S]
 	if n := plan.Info().Columns; n > 0 && n < q.b.Cols {
-		measure = measureBlocks[T]
+		measure = measureBlocks[T, S]
 	}
-	ts, last, err := measure(ctx, j, plan, q, r.c, p)
+	ts, last, err := measure(ctx, j, plan, q, c, p)
 	if err != nil {
 		return nil, err
 	}
 	p.step("measuring the devices", -1)
-	bound, err := plan.Attainable(ctx, q.b.Cols, dtype.F32)
+	bound, err := plan.Attainable(ctx, q.b.Cols, formats.TypeOf[S]())
 	if err != nil {
 		return nil, err
 	}
@@ -68,14 +69,14 @@ func multiplyGroup[T formats.Value](ctx context.Context, j *job, g *spmm.Group, 
 	bits, _ := plan.Reproduced()
 	r.report = newReport(j, q.b.Cols, q.epilogue, first, info.PlanInfo, ts, bound)
 	r.report.Group = newGroupReport(g, info, last)
-	return r, conclude(ctx, j, r, multiplied{info.PlanInfo, bits}, q, qr, p)
+	return r, conclude(ctx, j, r, multiplied{info.PlanInfo, bits}, q, c, qr, p)
 }
 
 // measureGroup is measure on a group.
-func measureGroup[T formats.Value](ctx context.Context, j *job, plan *spmm.GroupPlan, q *operands[T], c *formats.Dense[float32], p *progress) (timings, spmm.GroupTiming, error) {
+func measureGroup[T formats.Value, S oracle.Number](ctx context.Context, j *job, plan *spmm.GroupPlan, q *operands[T, S], c *formats.Dense[S], p *progress) (timings, spmm.GroupTiming, error) {
 	var last spmm.GroupTiming
 	p.step("copying to the devices", -1)
-	b, y, err := spmm.GroupTensorsFor[T, float32](plan, q.b.Cols)
+	b, y, err := spmm.GroupTensorsFor[T, S](plan, q.b.Cols)
 	if err != nil {
 		return timings{}, last, err
 	}
@@ -99,7 +100,7 @@ func measureGroup[T formats.Value](ctx context.Context, j *job, plan *spmm.Group
 		return timings{}, last, err
 	}
 	ts, err := timeRuns(j, p, func(times int) (spmm.Timing, error) {
-		t, err := plan.Repeat(ctx, times, float64(j.alpha), b, float64(j.beta), y, e)
+		t, err := plan.Repeat(ctx, times, j.alpha, b, j.beta, y, e)
 		for d := range t.Each {
 			t.Each[d].Device /= time.Duration(times)
 			t.Each[d].Host /= time.Duration(times)
@@ -118,7 +119,7 @@ func measureGroup[T formats.Value](ctx context.Context, j *job, plan *spmm.Group
 		if err := begin(); err != nil {
 			return ts, last, err
 		}
-		if _, err := plan.Run(ctx, float64(j.alpha), b, float64(j.beta), y, e); err != nil {
+		if _, err := plan.Run(ctx, j.alpha, b, j.beta, y, e); err != nil {
 			return ts, last, err
 		}
 	}
@@ -127,7 +128,7 @@ func measureGroup[T formats.Value](ctx context.Context, j *job, plan *spmm.Group
 
 // measureBlocks is measureGroup where there is memory for some columns at a time: B and C are in the host's memory, and the times
 // include what it takes to bring them to the devices and back.
-func measureBlocks[T formats.Value](ctx context.Context, j *job, plan *spmm.GroupPlan, q *operands[T], c *formats.Dense[float32], p *progress) (timings, spmm.GroupTiming, error) {
+func measureBlocks[T formats.Value, S oracle.Number](ctx context.Context, j *job, plan *spmm.GroupPlan, q *operands[T, S], c *formats.Dense[S], p *progress) (timings, spmm.GroupTiming, error) {
 	var last spmm.GroupTiming
 	e, closeBias, err := onGroup(ctx, plan, q.epilogue)
 	defer closeBias()
@@ -140,7 +141,7 @@ func measureBlocks[T formats.Value](ctx context.Context, j *job, plan *spmm.Grou
 			if q.c0 != nil {
 				copy(c.Data, q.c0.Data)
 			}
-			if last, err = spmm.MultiplyGroup(ctx, plan, float64(j.alpha), q.b, float64(j.beta), c, e); err != nil {
+			if last, err = spmm.MultiplyGroup(ctx, plan, j.alpha, q.b, j.beta, c, e); err != nil {
 				return spmm.Timing{}, err
 			}
 		}
@@ -150,13 +151,13 @@ func measureBlocks[T formats.Value](ctx context.Context, j *job, plan *spmm.Grou
 }
 
 // onGroup returns an epilogue as package spmm takes it. Its bias is to be closed with close.
-func onGroup(ctx context.Context, plan *spmm.GroupPlan, e oracle.Epilogue) (out spmm.GroupEpilogue, close func(), err error) {
+func onGroup[S oracle.Number](ctx context.Context, plan *spmm.GroupPlan, e oracle.EpilogueOf[S]) (out spmm.GroupEpilogue, close func(), err error) {
 	out.Activation, err = spmm.ParseActivation(activations[e.Activation].name)
 	d, ok := biasOf(e)
 	if err != nil || !ok {
 		return out, func() {}, err
 	}
-	x, err := spmm.NewGroupTensor[float32](plan, d.Rows, d.Cols, spmm.Replicated)
+	x, err := spmm.NewGroupTensor[S](plan, d.Rows, d.Cols, spmm.Replicated)
 	if err != nil {
 		return out, func() {}, err
 	}

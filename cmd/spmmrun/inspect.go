@@ -146,13 +146,13 @@ func (q *inspector) run(ctx context.Context, p *progress) (*inspection, *formats
 	if err != nil {
 		return nil, nil, fmt.Errorf("--spy: %w", err)
 	}
-	dev, err := spmm.Open(ctx, q.backend)
+	dev, err := spmm.OpenFor(ctx, q.backend, typeOf(q.precision))
 	if err != nil {
 		return nil, nil, err
 	}
 	defer dev.Close()
 	start := time.Now()
-	e, err := openMatrix(ctx, q.matrix, q.seed, p)
+	e, err := openMatrix(ctx, q.matrix, q.seed, typeOf(q.precision), p)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -40,7 +40,7 @@ type job struct {
 	colsGiven                        bool
 	bFile, out                       string
 	seed                             uint64
-	alpha, beta                      float32
+	alpha, beta                      float64
 	epilogue                         epilogueFlags
 	verify                           string
 	warmup, repeats                  int
@@ -87,7 +87,7 @@ func (j *job) run(ctx context.Context, stdout io.Writer, p *progress) error {
 	if err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
-	g, err := spmm.OpenGroup(ctx, j.backend)
+	g, err := j.openGroup(ctx)
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (j *job) run(ctx context.Context, stdout io.Writer, p *progress) error {
 		return err
 	}
 	start := time.Now()
-	a, err := openMatrix(ctx, j.matrix, j.seed, p)
+	a, err := openMatrix(ctx, j.matrix, j.seed, typeOf(j.precision), p)
 	if err != nil {
 		return err
 	}
@@ -120,14 +120,19 @@ func (j *job) run(ctx context.Context, stdout io.Writer, p *progress) error {
 			return err
 		}
 	}
+	if err := j.checkScalars(prec); err != nil {
+		return err
+	}
 	var r *result
 	switch prec.Storage() {
 	case dtype.F16:
-		r, err = multiply[half.F16](ctx, j, g, prec, a, values, qr, p)
+		r, err = multiply[half.F16, float32](ctx, j, g, prec, a, values, qr, p)
 	case dtype.BF16:
-		r, err = multiply[half.BF16](ctx, j, g, prec, a, values, qr, p)
+		r, err = multiply[half.BF16, float32](ctx, j, g, prec, a, values, qr, p)
+	case dtype.F64:
+		r, err = multiply[float64, float64](ctx, j, g, prec, a, nil, nil, p)
 	default:
-		r, err = multiply[float32](ctx, j, g, prec, a, nil, nil, p)
+		r, err = multiply[float32, float32](ctx, j, g, prec, a, nil, nil, p)
 	}
 	if err != nil {
 		return err
@@ -143,8 +148,33 @@ func (j *job) run(ctx context.Context, stdout io.Writer, p *progress) error {
 	if v := r.report.Verify; v != nil && !v.OK {
 		return fmt.Errorf("%w: %s", errWrong, v.worst)
 	}
-	if err := out.write(func(w io.Writer) error { return npy.Write(w, r.c) }); err != nil {
+	if err := out.write(r.write); err != nil {
 		return fmt.Errorf("--out: %w", err)
+	}
+	return nil
+}
+
+// openGroup opens the devices, or the fastest that computes in the precision.
+func (j *job) openGroup(ctx context.Context) (*spmm.Group, error) {
+	if j.backend != "auto" {
+		return spmm.OpenGroup(ctx, j.backend)
+	}
+	dev, err := spmm.OpenFor(ctx, j.backend, typeOf(j.precision))
+	if err != nil {
+		return nil, err
+	}
+	return spmm.NewGroup(dev)
+}
+
+// checkScalars refuses what only f64 can hold.
+func (j *job) checkScalars(prec dtype.Type) error {
+	for _, x := range []struct {
+		flag  string
+		value float64
+	}{{"alpha", j.alpha}, {"beta", j.beta}} {
+		if prec != dtype.F64 && math.IsInf(float64(float32(x.value)), 0) {
+			return fmt.Errorf("--%s: %g is beyond the range of float32: use --precision f64", x.flag, x.value)
+		}
 	}
 	return nil
 }
@@ -152,30 +182,35 @@ func (j *job) run(ctx context.Context, stdout io.Writer, p *progress) error {
 // result is what a job has found out.
 type result struct {
 	report report
-	c      *formats.Dense[float32]
+	write  func(w io.Writer) error // C, as .npy
 }
 
-// operands are the data of a job: alpha·A·B + beta·C0, with an epilogue. With --transpose all that is said of A is of the transpose.
-type operands[T formats.Value] struct {
+// newResult returns the result of which C is c.
+func newResult[S oracle.Number](c *formats.Dense[S]) *result {
+	return &result{write: func(w io.Writer) error { return npy.Write(w, c) }}
+}
+
+// operands are the data of a job, with A and B of T, and C, whose elements hold sums, of S: alpha·A·B + beta·C0, with an epilogue. With --transpose all that is said of A is of the transpose.
+type operands[T formats.Value, S oracle.Number] struct {
 	rows int // of A
 	// a decodes A when it is first called: verifying needs that, a kernel that takes A as its file has it does not.
 	a  func() *formats.CSR[T]
 	b  *formats.Dense[T]
-	c0 *formats.Dense[float32] // nil if beta is 0
+	c0 *formats.Dense[S] // nil if beta is 0
 	// quantised is A if that has values of 8 bits, else nil; original is the matrix as it came.
 	quantised *formats.Quantised
 	original  formats.Encoded
 
-	epilogue oracle.Epilogue
+	epilogue oracle.EpilogueOf[S]
 }
 
-// multiply does the job with data of type T.
-func multiply[T formats.Value](ctx context.Context, j *job, g *spmm.Group, prec dtype.Type, a formats.Encoded, values *formats.Quantised, qr *quantisedReport, p *progress) (*result, error) {
+// multiply does the job with data of type T and C of S.
+func multiply[T formats.Value, S oracle.Number](ctx context.Context, j *job, g *spmm.Group, prec dtype.Type, a formats.Encoded, values *formats.Quantised, qr *quantisedReport, p *progress) (*result, error) {
 	if j.grouped() {
-		return multiplyGroup[T](ctx, j, g, prec, a, values, qr, p)
+		return multiplyGroup[T, S](ctx, j, g, prec, a, values, qr, p)
 	}
 	dev := g.Devices()[0]
-	q, err := newOperands[T](ctx, j, dev.Info(), a, values, p)
+	q, err := newOperands[T, S](ctx, j, dev.Info(), a, values, p)
 	if err != nil {
 		return nil, err
 	}
@@ -188,46 +223,47 @@ func multiply[T formats.Value](ctx context.Context, j *job, g *spmm.Group, prec 
 		return nil, err
 	}
 	defer plan.Close()
-	r := &result{c: formats.NewDense[float32](q.rows, q.b.Cols)}
+	c := formats.NewDense[S](q.rows, q.b.Cols)
+	r := newResult(c)
 	e, closeBias, err := onDevice(ctx, dev, q.epilogue)
 	defer closeBias()
 	if err != nil {
 		return nil, err
 	}
-	times, err := measure(ctx, j, plan, q, e, r.c, p)
+	times, err := measure(ctx, j, plan, q, e, c, p)
 	if err != nil {
 		return nil, err
 	}
 	p.step("measuring the device", -1)
-	bound, err := plan.Observe(ctx, q.b.Cols, dtype.F32, times.quantile(0.5), e)
+	bound, err := plan.Observe(ctx, q.b.Cols, formats.TypeOf[S](), times.quantile(0.5), e)
 	if err != nil {
 		return nil, err
 	}
 	r.report = newReport(j, q.b.Cols, q.epilogue, dev.Info(), plan.Info(), times, bound)
 	bits, _ := plan.Reproduced()
-	return r, conclude(ctx, j, r, multiplied{plan.Info(), bits}, q, qr, p)
+	return r, conclude(ctx, j, r, multiplied{plan.Info(), bits}, q, c, qr, p)
 }
 
 // conclude adds to the report what C is: verified, and its digest.
-func conclude[T formats.Value](ctx context.Context, j *job, r *result, done multiplied, q *operands[T], qr *quantisedReport, p *progress) (err error) {
+func conclude[T formats.Value, S oracle.Number](ctx context.Context, j *job, r *result, done multiplied, q *operands[T, S], c *formats.Dense[S], qr *quantisedReport, p *progress) (err error) {
 	r.report.Reproduced, r.report.Quantised = reproduced(j, done, q), qr
 	r.report.warn()
 	if j.verify != "none" {
 		p.step("verifying", -1)
-		if r.report.Verify, err = verify(ctx, j, done, q, r.c); err != nil {
+		if r.report.Verify, err = verify(ctx, j, done, q, c); err != nil {
 			return err
 		}
 	}
 	if v := r.report.Verify; v != nil && qr != nil {
 		qr.Distance = v.unquantised
 	}
-	digest := sha256.Sum256(backend.Bytes(r.c.Data))
+	digest := sha256.Sum256(backend.Bytes(c.Data))
 	r.report.OutputSHA256 = hex.EncodeToString(digest[:])
 	return nil
 }
 
 // preparing returns what is to be prepared, A as its file has it if that is of the right type, and how.
-func preparing[T formats.Value](j *job, prec dtype.Type, a formats.Encoded, q *operands[T], p *progress) (formats.Encoded, spmm.Options, error) {
+func preparing[T formats.Value, S oracle.Number](j *job, prec dtype.Type, a formats.Encoded, q *operands[T, S], p *progress) (formats.Encoded, spmm.Options, error) {
 	what := "encoding"
 	if j.tune {
 		what = "measuring formats"
@@ -244,17 +280,17 @@ func preparing[T formats.Value](j *job, prec dtype.Type, a formats.Encoded, q *o
 }
 
 // newOperands brings A into type T and makes or reads B.
-func newOperands[T formats.Value](ctx context.Context, j *job, dev spmm.Info, a formats.Encoded, values *formats.Quantised, p *progress) (*operands[T], error) {
+func newOperands[T formats.Value, S oracle.Number](ctx context.Context, j *job, dev spmm.Info, a formats.Encoded, values *formats.Quantised, p *progress) (*operands[T, S], error) {
 	rows, cols := a.Dims()
 	fits := func(n int) error {
 		return newNeed(j, dev, rows, cols, n, a.NNZ(), formats.TypeOf[T]().Size()).check()
 	}
-	b, err := j.newB(ctx, rows, cols, fits, p)
+	b, err := newB[S](ctx, j, rows, cols, fits, p)
 	if err != nil {
 		return nil, err
 	}
 	if formats.TypeOf[T]() == dtype.F16 {
-		err := fitsF16(j.bFile, b.Data)
+		err := fitsF16(j.bFile, convertDense[float32](b).Data)
 		if a.Type() != dtype.F16 && values == nil {
 			err = errors.Join(fitsF16(j.matrix, float32CSR(a).Val), err)
 		}
@@ -262,7 +298,7 @@ func newOperands[T formats.Value](ctx context.Context, j *job, dev spmm.Info, a 
 			return nil, err
 		}
 	}
-	q := &operands[T]{
+	q := &operands[T, S]{
 		rows: rows, b: convertDense[T](b),
 		a: sync.OnceValue(func() *formats.CSR[T] { return formats.Convert[T](a.Sparse()) }), quantised: values, original: a,
 	}
@@ -270,25 +306,25 @@ func newOperands[T formats.Value](ctx context.Context, j *job, dev spmm.Info, a 
 		q.a = sync.OnceValue(func() *formats.CSR[T] { return levels[T](values) }) // whose pattern alone is looked at
 	}
 	if j.beta != 0 {
-		q.c0 = gen.Dense(rows, b.Cols, j.seed+1, gen.Values{})
+		q.c0 = convertDense[S](gen.Dense(rows, b.Cols, j.seed+1, gen.Values{}))
 	}
-	if q.epilogue, err = j.epilogue.read(ctx, rows, b.Cols); err != nil {
+	if q.epilogue, err = readEpilogue[S](ctx, &j.epilogue, rows, b.Cols); err != nil {
 		return nil, err
 	}
 	return q, ctx.Err()
 }
 
 // newB makes or reads B for an A of rows×cols; fits returns an error if there is no memory for n columns of B.
-func (j *job) newB(ctx context.Context, rows, cols int, fits func(n int) error, p *progress) (*formats.Dense[float32], error) {
+func newB[S oracle.Number](ctx context.Context, j *job, rows, cols int, fits func(n int) error, p *progress) (*formats.Dense[S], error) {
 	if j.bFile == "" {
 		if err := fits(j.cols); err != nil {
 			return nil, err
 		}
 		p.step("making B", -1)
-		return gen.Dense(cols, j.cols, j.seed, gen.Values{}), nil
+		return convertDense[S](gen.Dense(cols, j.cols, j.seed, gen.Values{})), nil
 	}
 	p.step("reading B", -1)
-	b, err := loadDense(ctx, j.bFile)
+	b, err := loadDense[S](ctx, j.bFile)
 	if err != nil {
 		return nil, err
 	}
@@ -333,10 +369,10 @@ func fitsF16(name string, values []float32) error {
 }
 
 // measure times the requested number of multiplications on the device, where the data stay, and leaves C in c.
-func measure[T formats.Value](ctx context.Context, j *job, plan *spmm.Plan, q *operands[T], e spmm.Epilogue, c *formats.Dense[float32], p *progress) (timings, error) {
+func measure[T formats.Value, S oracle.Number](ctx context.Context, j *job, plan *spmm.Plan, q *operands[T, S], e spmm.Epilogue, c *formats.Dense[S], p *progress) (timings, error) {
 	var ts timings
 	p.step("copying to the device", -1)
-	b, y, err := spmm.TensorsFor[T, float32](plan, q.b.Cols)
+	b, y, err := spmm.TensorsFor[T, S](plan, q.b.Cols)
 	if err != nil {
 		return ts, err
 	}
@@ -351,7 +387,7 @@ func measure[T formats.Value](ctx context.Context, j *job, plan *spmm.Plan, q *o
 		}
 	}
 	ts, err = timeRuns(j, p, func(times int) (spmm.Timing, error) {
-		return plan.Repeat(ctx, times, float64(j.alpha), b, float64(j.beta), y, e)
+		return plan.Repeat(ctx, times, j.alpha, b, j.beta, y, e)
 	})
 	if err != nil {
 		return ts, err
@@ -360,7 +396,7 @@ func measure[T formats.Value](ctx context.Context, j *job, plan *spmm.Plan, q *o
 		if err := y.Upload(ctx, q.c0); err != nil {
 			return ts, err
 		}
-		if _, err := plan.Run(ctx, float64(j.alpha), b, float64(j.beta), y, e); err != nil {
+		if _, err := plan.Run(ctx, j.alpha, b, j.beta, y, e); err != nil {
 			return ts, err
 		}
 	}

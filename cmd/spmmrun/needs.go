@@ -14,7 +14,7 @@ import (
 // need is what a job takes memory for, besides A as it was read.
 type need struct {
 	rows, inner, cols, nnz float64 // of A, B and C
-	size                   float64 // bytes of an element of A and B on the device
+	size                   float64 // bytes of an element of A and B on the device: those of f64 have C in f64
 	inMemory               bool    // the device's memory is the machine's
 	bRead                  bool    // B is there already
 	job                    *job
@@ -49,13 +49,17 @@ func (n need) parts() []part {
 		held++ // panels that go to the device for each product
 	}
 	converted, narrow := 0.0, n.size < 4
+	sum, drawn := max(4, n.size), 0.0 // bytes of an element of C
+	if n.size > 4 {
+		drawn = 4 * b // a random B, before it is converted
+	}
 	if narrow { // A and B as they were read, and rounded
 		converted = 8*n.rows + (4+n.size)*n.nnz + n.size*b
 	}
 	ps := []part{
 		{"A's encoding", converted + (4*n.rows+(4+n.size)*n.nnz)*held},
-		{n.shape("B", n.inner), 4*b*float64(toInt(!n.bRead)) + n.size*b*copies(false)},
-		{n.shape("C", n.rows), 4 * c * (copies(true) + float64(toInt(n.job.beta != 0)))},
+		{n.shape("B", n.inner), (sum*b+drawn)*float64(toInt(!n.bRead)) + n.size*b*copies(false)},
+		{n.shape("C", n.rows), sum * c * (copies(true) + float64(toInt(n.job.beta != 0)))},
 	}
 	verification := 0.0
 	switch j := n.job; {
@@ -91,7 +95,7 @@ func (j *job) generatedFits(dev spmm.Info) error {
 	if j.transpose {
 		rows, cols = cols, rows
 	}
-	return newNeed(j, dev, rows, cols, j.cols, 0, 4).check()
+	return newNeed(j, dev, rows, cols, j.cols, 0, max(4, typeOf(j.precision).Size())).check()
 }
 
 // check refuses a job that takes more than there is.

@@ -341,7 +341,7 @@ func (g *propagation) readX0(ctx context.Context, r *ranks, rows int) (*formats.
 	var err error
 	cols := []int64{0}
 	if r.Rank() == 0 {
-		if x0, err = loadDense(ctx, g.xFile); err == nil {
+		if x0, err = loadDense[float32](ctx, g.xFile); err == nil {
 			if cols[0] = int64(x0.Cols); x0.Rows != rows || x0.Cols == 0 || g.colsGiven && x0.Cols != g.cols {
 				want := "n"
 				if g.colsGiven {

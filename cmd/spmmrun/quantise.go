@@ -73,8 +73,8 @@ func (j *job) bring(a formats.Encoded, p *progress) (q *formats.Quantised, r *qu
 }
 
 // distanceFrom tells how far C is from the exact product of the matrix as it was before it was quantised.
-func distanceFrom(ctx context.Context, p oracle.Problem, a formats.Encoded, c *formats.Dense[float32], sample int64) (*distanceReport, error) {
-	p.A, p.Quantised = formats.Convert[float32](a.Sparse()), nil
+func distanceFrom[S oracle.Number](ctx context.Context, p oracle.ProblemOf[S], a formats.Encoded, c *formats.Dense[S], sample int64) (*distanceReport, error) {
+	p.A, p.Quantised = formats.Convert[S](a.Sparse()), nil
 	r, err := oracle.Check(ctx, p, c, sample)
 	if err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ func (j *job) checkForRanks() error {
 		flag string
 	}{
 		{isList(j.backend), "--backend " + j.backend}, {j.split != splits[0], "--split"}, {j.memory != 0, "--memory"},
-		{j.tune, "--tune"}, {quantised[j.quantise] != dtype.Invalid, "--quantise"},
+		{j.tune, "--tune"}, {quantised[j.quantise] != dtype.Invalid, "--quantise"}, {j.precision == "f64", "--precision f64"},
 	} {
 		if f.set {
 			return fmt.Errorf("%s is for one process: start spmmrun without mpirun or srun", f.flag)
@@ -196,7 +196,7 @@ func newShared[T formats.Value](ctx context.Context, j *job, r *ranks, dev *spmm
 	}
 	if j.bFile != "" {
 		p.step("reading B", -1)
-		q.file, err = j.newB(ctx, q.share.A.Rows, q.share.A.Cols, func(int) error { return nil }, p)
+		q.file, err = newB[float32](ctx, j, q.share.A.Rows, q.share.A.Cols, func(int) error { return nil }, p)
 		if err == nil && f16 {
 			err = fitsF16(j.bFile, q.file.Data)
 		}
@@ -252,7 +252,7 @@ func (q *shared[T]) readEpilogue(ctx context.Context, j *job, r *ranks) error {
 	if err := r.AllReduce(rows, comm.Sum); err != nil {
 		return err
 	}
-	e, err := j.epilogue.read(ctx, int(rows[0]), q.n)
+	e, err := readEpilogue[float32](ctx, &j.epilogue, int(rows[0]), q.n)
 	if err := r.agree(err); err != nil {
 		return err
 	}
@@ -308,7 +308,7 @@ func (q *shared[T]) measure(ctx context.Context, j *job, r *ranks, c *formats.De
 		if err := r.Barrier(); err != nil {
 			return ts, last, err
 		}
-		t, err := q.plan.RunTensors(ctx, j.alpha, b, j.beta, out, e)
+		t, err := q.plan.RunTensors(ctx, float32(j.alpha), b, float32(j.beta), out, e)
 		if err != nil {
 			return ts, last, err
 		}
@@ -423,7 +423,7 @@ func (q *shared[T]) joinVerdicts(r *ranks, v *verifyReport) error {
 // sampled returns the product of those of this rank's rows that are checked, with the columns that they meet alone, and the
 // numbers of the rows within C. In reproducible mode B has one more row, with the largest elements of all of B's columns.
 func (q *shared[T]) sampled(j *job, r *ranks, compute dtype.Type, c *formats.Dense[float32]) (oracle.Problem, *formats.Dense[float32], []int, error) {
-	p := oracle.Problem{Alpha: float64(j.alpha), Beta: float64(j.beta), Epilogue: q.epilogue, Compute: compute, Out: dtype.F32}
+	p := oracle.Problem{Alpha: float64(float32(j.alpha)), Beta: float64(float32(j.beta)), Epilogue: q.epilogue, Compute: compute, Out: dtype.F32}
 	a := formats.Convert[float32](q.share.A)
 	rows := make([]int, a.Rows)
 	for i := range rows {

@@ -243,7 +243,7 @@ func (r *ranks) load(ctx context.Context, name string, seed uint64, p *progress)
 	var err error
 	if r.Rank() == 0 {
 		var a formats.Encoded
-		if a, err = openMatrix(ctx, name, seed, p); err == nil {
+		if a, err = openMatrix(ctx, name, seed, dtype.F32, p); err == nil {
 			if _, is := a.(*formats.Quantised); is {
 				err = fmt.Errorf("%s is quantised, which is for one process", name)
 			} else {

@@ -20,6 +20,7 @@ type ratesReport struct {
 	Copy      []copyReport       `json:"copy"`
 	Cache     float64            `json:"cache_bytes_per_s"`
 	FMA       float64            `json:"fma_flop_per_s"`
+	FMA64     float64            `json:"fma_f64_flop_per_s,omitempty"` // where there are kernels for f64
 	Matrix    map[string]float64 `json:"matrix_flop_per_s"`
 	LaunchUS  float64            `json:"launch_us"`
 	LatencyUS float64            `json:"latency_us"`
@@ -36,7 +37,7 @@ func measureDevice(ctx context.Context, d *spmm.Device) (*ratesReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &ratesReport{At: m.At, Cache: m.Cache, FMA: m.FMA, Matrix: m.Matrix, LaunchUS: us(m.Launch), LatencyUS: us(m.Latency)}
+	r := &ratesReport{At: m.At, Cache: m.Cache, FMA: m.FMA, FMA64: m.FMA64, Matrix: m.Matrix, LaunchUS: us(m.Launch), LatencyUS: us(m.Latency)}
 	for _, c := range m.Copy {
 		r.Copy = append(r.Copy, copyReport(c))
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/conformance/oracle"
+	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/printable"
 )
@@ -31,8 +32,8 @@ type report struct {
 	Reproduced   *reproducedReport `json:"reproduced,omitempty"` // in reproducible mode
 	Quantised    *quantisedReport  `json:"quantised,omitempty"`
 	N            int               `json:"n"`
-	Alpha        float32           `json:"alpha"`
-	Beta         float32           `json:"beta"`
+	Alpha        float64           `json:"alpha"`
+	Beta         float64           `json:"beta"`
 	Epilogue     *epilogueReport   `json:"epilogue,omitempty"`
 	Seed         uint64            `json:"seed"`
 	B            string            `json:"b,omitempty"` // its file
@@ -129,7 +130,7 @@ type distanceReport struct {
 	Relative float64 `json:"relative"` // the worst over |alpha|·Σ|a||b| + |beta·c| + |bias| of its output
 }
 
-func newReport(j *job, n int, e oracle.Epilogue, dev spmm.Info, plan spmm.PlanInfo, ts timings, b spmm.Bound) report {
+func newReport[S oracle.Number](j *job, n int, e oracle.EpilogueOf[S], dev spmm.Info, plan spmm.PlanInfo, ts timings, b spmm.Bound) report {
 	r := report{
 		Run:     newRunReport(j.start),
 		Matrix:  matrixReport{j.matrix, j.transpose, plan.Rows, plan.Cols, plan.NNZ},
@@ -152,15 +153,15 @@ func newReport(j *job, n int, e oracle.Epilogue, dev spmm.Info, plan spmm.PlanIn
 	if m := r.Time.Median; m > 0 {
 		r.Attained = r.AttainableUS / m
 		r.GFLOPS = 2 * float64(plan.NNZ) * float64(n) / m / 1e3
-		r.GBS = float64(traffic(j, n, plan)+biasBytes(e)) / m / 1e3
+		r.GBS = float64(traffic(j, n, formats.TypeOf[S]().Size(), plan)+biasBytes(e)) / m / 1e3
 	}
 	return r
 }
 
-// traffic is the bytes of A as stored, B and C: what a multiplication moves at least. C is read where beta is not 0.
-func traffic(j *job, n int, plan spmm.PlanInfo) int64 {
+// traffic is the bytes of A as stored, B, and C of elements of a size: what a multiplication moves at least. C is read where beta is not 0.
+func traffic(j *job, n, size int, plan spmm.PlanInfo) int64 {
 	b := int64(plan.Cols) * int64(n) * int64(plan.Precision.Storage().Size())
-	c := 4 * int64(plan.Rows) * int64(n)
+	c := int64(size) * int64(plan.Rows) * int64(n)
 	if j.beta != 0 {
 		c *= 2
 	}

@@ -71,7 +71,7 @@ func (v vanishedReport) String() string {
 }
 
 // reproduced reports the last multiplication of a plan, nil in fast mode.
-func reproduced[T formats.Value](j *job, done multiplied, q *operands[T]) *reproducedReport {
+func reproduced[T formats.Value, S oracle.Number](j *job, done multiplied, q *operands[T, S]) *reproducedReport {
 	if j.mode != reproducible {
 		return nil
 	}

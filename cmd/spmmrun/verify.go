@@ -8,7 +8,6 @@ import (
 
 	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/conformance/oracle"
-	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 )
 
@@ -22,22 +21,22 @@ type multiplied struct {
 }
 
 // verify checks the outputs that the job asks for.
-func verify[T formats.Value](ctx context.Context, j *job, done multiplied, q *operands[T], c *formats.Dense[float32]) (*verifyReport, error) {
+func verify[T formats.Value, S oracle.Number](ctx context.Context, j *job, done multiplied, q *operands[T, S], c *formats.Dense[S]) (*verifyReport, error) {
 	sample := int64(0) // all
 	if j.verify == "sample" {
 		sample = 1 + int64(sampleProducts/(1+float64(q.a().NNZ())/float64(max(1, q.rows))))
 	}
-	q32 := oracle.Problem{
-		Quantised: q.quantised, A: formats.Convert[float32](q.a()), B: convertDense[float32](q.b), C: q.c0,
-		Alpha: float64(j.alpha), Beta: float64(j.beta), Epilogue: q.epilogue, Compute: done.info.Precision, Out: dtype.F32,
+	problem := oracle.ProblemOf[S]{
+		Quantised: q.quantised, A: formats.Convert[S](q.a()), B: convertDense[S](q.b), C: q.c0,
+		Alpha: float64(S(j.alpha)), Beta: float64(S(j.beta)), Epilogue: q.epilogue, Compute: done.info.Precision, Out: formats.TypeOf[S](),
 	}
-	r, err := oracle.Check(ctx, q32, c, sample)
+	r, err := oracle.Check(ctx, problem, c, sample)
 	if err != nil {
 		return nil, err
 	}
 	distance := distanceReport{Checked: r.Checked, Worst: finite(r.Worst), Relative: finite(r.Relative)}
 	if p := done.bits; p != 0 { // right is then what the mode defines, however far from the exact product
-		v, err := verifyBits(ctx, j, p, q32, c)
+		v, err := verifyBits(ctx, j, p, any(problem).(oracle.Problem), any(c).(*formats.Dense[float32])) // there is no such mode for f64
 		if err == nil {
 			v.Distance = distance
 		}
@@ -45,7 +44,7 @@ func verify[T formats.Value](ctx context.Context, j *job, done multiplied, q *op
 	}
 	v := &verifyReport{Mode: j.verify, Checked: r.Checked, MaxRatio: finite(r.MaxRatio), OK: r.OK(), Distance: distance}
 	if q.quantised != nil && q.quantised != q.original {
-		if v.unquantised, err = distanceFrom(ctx, q32, q.original, c, sample); err != nil {
+		if v.unquantised, err = distanceFrom(ctx, problem, q.original, c, sample); err != nil {
 			return nil, err
 		}
 	}
