@@ -167,7 +167,7 @@ func testOver[B, C formats.Value](p *program, r *rand.Rand, plan *spmm.Plan, rig
 	x, y := over[B](p, rowsB, colsB, atB), over[C](p, rowsC, colsC, atC)
 	p.must(errors.Join(x.Upload(ctx, b), y.Upload(ctx, c)))
 	copy(want.Data, c.Data)
-	for _, beta := range []float32{0, 1} {
+	for _, beta := range []float64{0, 1} {
 		_, err := spmm.Multiply(ctx, plan, 2, b, beta, want)
 		p.must(err)
 		_, err = plan.Run(ctx, 2, x, beta, y)
