@@ -26,8 +26,8 @@ var again = map[bool]int{true: 100, false: 30}[os.Getenv("SPMM_SOFTVK") == ""]
 // busy keeps a device at work with another matrix until the function that it returns is called.
 func busy(t *testing.T, dev *spmm.Device) (stop func()) {
 	t.Helper()
-	p := recipe{class: General, typ: dtype.F32, m: 150, k: 200, n: 20, pattern: "skewed", alpha: 1, kind: normal, seed: 9}.build()
-	plan, err := spmm.Prepare(t.Context(), dev, p.a, spmm.Options{Format: "csr"})
+	p := recipe{class: General, typ: dtype.F32, m: 150, k: 200, n: 20, pattern: "skewed", alpha: 1, kind: normal, seed: 9}.build().single()
+	plan, err := spmm.Prepare(t.Context(), dev, p.A, spmm.Options{Format: "csr"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,9 +35,9 @@ func busy(t *testing.T, dev *spmm.Device) (stop func()) {
 	var done atomic.Bool
 	runs := 0
 	wait.Go(func() {
-		c := formats.NewDense[float32](p.m, p.n)
+		c := formats.NewDense[float32](p.A.Rows, p.B.Cols)
 		for ; !done.Load(); runs++ {
-			if _, err := spmm.Multiply(context.Background(), plan, 1, p.b, 0, c); err != nil {
+			if _, err := spmm.Multiply(context.Background(), plan, 1, p.B, 0, c); err != nil {
 				t.Errorf("the load: %v", err)
 				return
 			}

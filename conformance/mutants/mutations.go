@@ -54,10 +54,10 @@ var mutations = []mutation{
 	{"cpu", "csr skips rows of just as many entries as a piece", "shaders/csr/cpu.go",
 		`if end-begin > p.longest {`, `if end-begin >= p.longest {`, csr, false},
 	{"cpu", "csr leaves out the last piece of a row", "shaders/csr/cpu.go",
-		`sum(acc, part[j:], int(r[1]), int(r[2]), ldp)`, `sum(acc, part[j:], int(r[1]), max(int(r[1])+1, int(r[2])-1), ldp)`, csr, false},
+		`x < int(r[2]); x++ {`, `x < int(r[2])-1; x++ {`, csr, false},
 	{"cpu", "csr takes pieces of later tiles from the first columns", "shaders/csr/cpu.go",
-		`loops.Row(part[i*ldp+j:][:len(acc)], values[begin:end], colidx[begin:end], b[j:], int(p.ldb))`,
-		`loops.Row(part[i*ldp+j:][:len(acc)], values[begin:end], colidx[begin:end], b[j&511:], int(p.ldb))`, csr, false},
+		`do.row(part[i*ldp+j:][:len(acc)], values[begin:end], colidx[begin:end], b[j:], int(p.ldb))`,
+		`do.row(part[i*ldp+j:][:len(acc)], values[begin:end], colidx[begin:end], b[j&511:], int(p.ldb))`, csr, false},
 	{"cpu", "sums that are not finite are not repaired", "shaders/host/host.go",
 		`if simd.Finite(acc) {`, `if simd.Finite(acc) || true {`, panels, false},
 	{"cpu", "panels write rows that do not exist", "shaders/panel/cpu.go",
@@ -123,7 +123,7 @@ var mutations = []mutation{
 	{"cpu", "quantise looks at all chunks but the last", "shaders/quantise/cpu.go",
 		`for c := range chunks {`, `for c := range max(1, chunks-1) {`, reproducible, false},
 	{"cpu", "densecopy scales with beta 0 where it copies turned", "shaders/densecopy/cpu.go",
-		`if p.beta != 0 {`, `if p.beta == 1 {`, front, false},
+		`if beta != 0 {`, `if beta == 1 {`, front, false},
 	{"cpu", "densecopy turns tiles by their first line", "shaders/densecopy/cpu.go",
 		`int(p.first)+(e0+e)*int(p.lds)+l0`, `int(p.first)+(e0+e)*int(p.lds)`, front, false},
 
@@ -150,9 +150,9 @@ var mutations = []mutation{
 
 	// Package plan.
 	{"cpu", "plans take the launches of another beta", "internal/plan/launches.go",
-		`math.Float32bits(q.beta), q.epilogue`, `0, q.epilogue`, front, false},
+		`math.Float64bits(q.beta), q.epilogue`, `0, q.epilogue`, front, false},
 	{"cpu", "plans take the launches of another alpha", "internal/plan/launches.go",
-		`math.Float32bits(q.alpha), math`, `0, math`, front, false},
+		`math.Float64bits(q.alpha), math`, `0, math`, front, false},
 	{"cpu", "plans take the launches of another precision", "internal/plan/launches.go",
 		`return key{m, q.b`, `return key{nil, q.b`, reproducible, false},
 
