@@ -10,27 +10,15 @@ import (
 
 // Each function keeps the sums of eight columns in registers over all of the row's entries.
 
-func goRowF32(acc, vals []float32, cols []uint32, b []float32, ldb int) {
+func goRow[S float32 | float64](acc, vals []S, cols []uint32, b []S, ldb int) {
 	for j := 0; j < len(acc); j += 8 {
-		var s0, s1, s2, s3, s4, s5, s6, s7 float32
+		var s0, s1, s2, s3, s4, s5, s6, s7 S
 		for k, col := range cols {
 			v, x := vals[k], b[int(col)*ldb+j:][:8]
 			s0, s1, s2, s3 = s0+v*x[0], s1+v*x[1], s2+v*x[2], s3+v*x[3]
 			s4, s5, s6, s7 = s4+v*x[4], s5+v*x[5], s6+v*x[6], s7+v*x[7]
 		}
-		*(*[8]float32)(acc[j:]) = [8]float32{s0, s1, s2, s3, s4, s5, s6, s7}
-	}
-}
-
-func goRowF64(acc, vals []float64, cols []uint32, b []float64, ldb int) {
-	for j := 0; j < len(acc); j += 8 {
-		var s0, s1, s2, s3, s4, s5, s6, s7 float64
-		for k, col := range cols {
-			v, x := vals[k], b[int(col)*ldb+j:][:8]
-			s0, s1, s2, s3 = s0+v*x[0], s1+v*x[1], s2+v*x[2], s3+v*x[3]
-			s4, s5, s6, s7 = s4+v*x[4], s5+v*x[5], s6+v*x[6], s7+v*x[7]
-		}
-		*(*[8]float64)(acc[j:]) = [8]float64{s0, s1, s2, s3, s4, s5, s6, s7}
+		*(*[8]S)(acc[j:]) = [8]S{s0, s1, s2, s3, s4, s5, s6, s7}
 	}
 }
 

@@ -59,7 +59,7 @@ func axpbyAVX2(c, x *float32, n int, alpha, beta float32)
 
 func rowF32(acc, vals []float32, cols []uint32, b []float32, ldb int) {
 	if level == goOnly {
-		goRowF32(acc, vals, cols, b, ldb)
+		goRow(acc, vals, cols, b, ldb)
 		return
 	}
 	n := wide(len(acc))
@@ -102,7 +102,7 @@ func rowBF16(acc []float32, vals []half.BF16, cols []uint32, b []half.BF16, ldb 
 func rowF64(acc, vals []float64, cols []uint32, b []float64, ldb int) {
 	switch level {
 	case goOnly:
-		goRowF64(acc, vals, cols, b, ldb)
+		goRow(acc, vals, cols, b, ldb)
 	case avx2:
 		rowF64AVX2(&acc[0], len(acc), &vals[0], &cols[0], len(cols), &b[0], 8*ldb)
 	default:

@@ -28,7 +28,7 @@ func rowF64NEON(acc *float64, n int, vals *float64, cols *uint32, nnz int, b *fl
 
 func rowF64(acc, vals []float64, cols []uint32, b []float64, ldb int) {
 	if level == goOnly {
-		goRowF64(acc, vals, cols, b, ldb)
+		goRow(acc, vals, cols, b, ldb)
 		return
 	}
 	rowF64NEON(&acc[0], len(acc), &vals[0], &cols[0], len(cols), &b[0], 8*ldb)
@@ -36,7 +36,7 @@ func rowF64(acc, vals []float64, cols []uint32, b []float64, ldb int) {
 
 func rowF32(acc, vals []float32, cols []uint32, b []float32, ldb int) {
 	if level == goOnly {
-		goRowF32(acc, vals, cols, b, ldb)
+		goRow(acc, vals, cols, b, ldb)
 		return
 	}
 	rowF32NEON(&acc[0], len(acc), &vals[0], &cols[0], len(cols), &b[0], 4*ldb)

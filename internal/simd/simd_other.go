@@ -7,7 +7,7 @@ package simd
 import "github.com/spmmrun/spmm/formats/half"
 
 func rowF32(acc, vals []float32, cols []uint32, b []float32, ldb int) {
-	goRowF32(acc, vals, cols, b, ldb)
+	goRow(acc, vals, cols, b, ldb)
 }
 
 func rowF16(acc []float32, vals []half.F16, cols []uint32, b []half.F16, ldb int) {
@@ -19,7 +19,7 @@ func rowBF16(acc []float32, vals []half.BF16, cols []uint32, b []half.BF16, ldb 
 }
 
 func rowF64(acc, vals []float64, cols []uint32, b []float64, ldb int) {
-	goRowF64(acc, vals, cols, b, ldb)
+	goRow(acc, vals, cols, b, ldb)
 }
 
 func axpby(c, x []float32, alpha, beta float32) int { return 0 }

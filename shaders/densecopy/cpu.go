@@ -8,8 +8,6 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
-	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/internal/simd"
 	"github.com/spmmrun/spmm/shaders/host"
 	"github.com/spmmrun/spmm/shaders/include"
@@ -42,13 +40,13 @@ type arithmetic[S real] struct {
 }
 
 var single = arithmetic[float32]{
-	load: load, store: store,
+	load: host.Widen, store: host.Narrow,
 	scalars: func(p *params, _ []byte) (alpha, beta float32) { return p.alpha, p.beta },
 	axpby:   simd.Axpby, apply: host.Apply,
 }
 
 var double = arithmetic[float64]{
-	load: load64, store: store64,
+	load: host.Widen64, store: host.Narrow64,
 	scalars: func(_ *params, block []byte) (alpha, beta float64) { return spec.Scalars(block) },
 	axpby:   host.Axpby64, apply: host.Apply64,
 }
@@ -119,56 +117,4 @@ func (s *scratch[S]) turn(do *arithmetic[S], src []byte, l0, lines, e0, n int) {
 
 func elem(t uint32) dtype.Type {
 	return [...]dtype.Type{include.F32: dtype.F32, include.F16: dtype.F16, include.BF16: dtype.BF16, include.F64: dtype.F64}[t]
-}
-
-// load widens elements of m from at on.
-func load(x []float32, m []byte, at int, t uint32) {
-	switch t {
-	case include.F16:
-		simd.WidenF16(x, backend.View[half.F16](m)[at:at+len(x)])
-	case include.BF16:
-		simd.WidenBF16(x, backend.View[half.BF16](m)[at:at+len(x)])
-	default:
-		copy(x, backend.View[float32](m)[at:])
-	}
-}
-
-// load64 is load by way of f64.
-func load64(x []float64, m []byte, at int, t uint32) {
-	switch t {
-	case include.F16:
-		formats.ConvertSlice(x, backend.View[half.F16](m)[at:at+len(x)])
-	case include.BF16:
-		formats.ConvertSlice(x, backend.View[half.BF16](m)[at:at+len(x)])
-	case include.F32:
-		formats.ConvertSlice(x, backend.View[float32](m)[at:at+len(x)])
-	default:
-		copy(x, backend.View[float64](m)[at:])
-	}
-}
-
-// store64 is store by way of f64.
-func store64(m []byte, x []float64, at int, t uint32) {
-	switch t {
-	case include.F16:
-		formats.ConvertSlice(backend.View[half.F16](m)[at:at+len(x)], x)
-	case include.BF16:
-		formats.ConvertSlice(backend.View[half.BF16](m)[at:at+len(x)], x)
-	case include.F32:
-		formats.ConvertSlice(backend.View[float32](m)[at:at+len(x)], x)
-	default:
-		copy(backend.View[float64](m)[at:at+len(x)], x)
-	}
-}
-
-// store rounds x to elements of m from at on.
-func store(m []byte, x []float32, at int, t uint32) {
-	switch t {
-	case include.F16:
-		simd.NarrowF16(backend.View[half.F16](m)[at:at+len(x)], x)
-	case include.BF16:
-		simd.NarrowBF16(backend.View[half.BF16](m)[at:at+len(x)], x)
-	default:
-		copy(backend.View[float32](m)[at:at+len(x)], x)
-	}
 }

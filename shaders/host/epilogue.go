@@ -11,17 +11,7 @@ import (
 
 // Apply replaces a row's outputs, from column col on, by those of an epilogue. bias is the argument of that name.
 func Apply(y []float32, e spec.Epilogue, bias []byte, row, col int) {
-	switch b := backend.View[float32](bias); e.Bias {
-	case spec.RowBias:
-		x := b[row<<e.BiasShift]
-		for j := range y {
-			y[j] += x
-		}
-	case spec.ColBias:
-		for j := range y {
-			y[j] += b[(col+j)<<e.BiasShift]
-		}
-	}
+	addBias(y, e, backend.View[float32](bias), row, col)
 	switch e.Activation {
 	case spec.ReLU:
 		for j, x := range y {
@@ -34,6 +24,20 @@ func Apply(y []float32, e spec.Epilogue, bias []byte, row, col int) {
 	case spec.SiLU:
 		for j, x := range y {
 			y[j] = silu(x)
+		}
+	}
+}
+
+func addBias[S float32 | float64](y []S, e spec.Epilogue, bias []S, row, col int) {
+	switch e.Bias {
+	case spec.RowBias:
+		x := bias[row<<e.BiasShift]
+		for j := range y {
+			y[j] += x
+		}
+	case spec.ColBias:
+		for j := range y {
+			y[j] += bias[(col+j)<<e.BiasShift]
 		}
 	}
 }

@@ -44,17 +44,7 @@ func Axpby64(c, x []float64, alpha, beta float64) {
 
 // Apply64 is Apply for outputs and a bias of float64.
 func Apply64(y []float64, e spec.Epilogue, bias []byte, row, col int) {
-	switch b := backend.View[float64](bias); e.Bias {
-	case spec.RowBias:
-		x := b[row<<e.BiasShift]
-		for j := range y {
-			y[j] += x
-		}
-	case spec.ColBias:
-		for j := range y {
-			y[j] += b[(col+j)<<e.BiasShift]
-		}
-	}
+	addBias(y, e, backend.View[float64](bias), row, col)
 	if e.Activation == spec.NoActivation {
 		return
 	}

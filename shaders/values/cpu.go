@@ -8,9 +8,7 @@ import (
 	"sync"
 
 	"github.com/spmmrun/spmm/backend"
-	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/formats/half"
-	"github.com/spmmrun/spmm/internal/simd"
+	"github.com/spmmrun/spmm/shaders/host"
 	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -18,7 +16,7 @@ import (
 // real is what entries are taken through where src and dst are of different types: f32, or f64 where one of them is.
 type real interface{ float32 | float64 }
 
-var group, group64 = groupOf(widen, narrow), groupOf(widen64, narrow64)
+var group, group64 = groupOf(host.Widen, host.Narrow), groupOf(host.Widen64, host.Narrow64)
 
 // groupOf returns the function of one workgroup, given what reads elements of src and what writes those of dst.
 func groupOf[S real](widen func(x []S, src []byte, at int, t uint32), narrow func(dst []byte, x []S, at int, t uint32)) backend.GroupFunc {
@@ -172,55 +170,5 @@ func (c *copier[S]) one(slot int, entry uint32) {
 		backend.View[uint64](c.dst)[slot] = backend.View[uint64](c.src)[at]
 	default:
 		backend.View[uint16](c.dst)[slot] = backend.View[uint16](c.src)[at]
-	}
-}
-
-// widen reads elements of src from at on, narrow writes those of dst.
-func widen(x []float32, src []byte, at int, t uint32) {
-	switch t {
-	case include.F16:
-		simd.WidenF16(x, backend.View[half.F16](src)[at:at+len(x)])
-	case include.BF16:
-		simd.WidenBF16(x, backend.View[half.BF16](src)[at:at+len(x)])
-	default:
-		copy(x, backend.View[float32](src)[at:])
-	}
-}
-
-func narrow(dst []byte, x []float32, at int, t uint32) {
-	switch t {
-	case include.F16:
-		simd.NarrowF16(backend.View[half.F16](dst)[at:at+len(x)], x)
-	case include.BF16:
-		simd.NarrowBF16(backend.View[half.BF16](dst)[at:at+len(x)], x)
-	default:
-		copy(backend.View[float32](dst)[at:at+len(x)], x)
-	}
-}
-
-// widen64 and narrow64 are those by way of f64.
-func widen64(x []float64, src []byte, at int, t uint32) {
-	switch t {
-	case include.F16:
-		formats.ConvertSlice(x, backend.View[half.F16](src)[at:at+len(x)])
-	case include.BF16:
-		formats.ConvertSlice(x, backend.View[half.BF16](src)[at:at+len(x)])
-	case include.F32:
-		formats.ConvertSlice(x, backend.View[float32](src)[at:at+len(x)])
-	default:
-		copy(x, backend.View[float64](src)[at:])
-	}
-}
-
-func narrow64(dst []byte, x []float64, at int, t uint32) {
-	switch t {
-	case include.F16:
-		formats.ConvertSlice(backend.View[half.F16](dst)[at:at+len(x)], x)
-	case include.BF16:
-		formats.ConvertSlice(backend.View[half.BF16](dst)[at:at+len(x)], x)
-	case include.F32:
-		formats.ConvertSlice(backend.View[float32](dst)[at:at+len(x)], x)
-	default:
-		copy(backend.View[float64](dst)[at:at+len(x)], x)
 	}
 }
