@@ -157,7 +157,7 @@ var mutations = []mutation{
 		`return key{m, q.b`, `return key{nil, q.b`, reproducible, false},
 
 	{"cpu", "epilogues of later tiles take the bias of the first columns", "shaders/host/epilogue.go",
-		`y[j] += b[(col+j)<<e.BiasShift]`, `y[j] += b[j<<e.BiasShift]`, epilogues, false},
+		`y[j] += bias[(col+j)<<e.BiasShift]`, `y[j] += bias[j<<e.BiasShift]`, epilogues, false},
 	{"cpu", "ReLU lets −Inf pass", "shaders/host/epilogue.go",
 		`bits&^(1<<31) <= 0x7f800000`, `bits&^(1<<31) < 0x7f800000`, epilogues, false},
 	{"cpu", "GELU has few digits of a coefficient", "shaders/host/epilogue.go",
