@@ -14,11 +14,18 @@ import (
 // kernelCache keeps the loaded kernels of one device. Several goroutines may use it.
 type kernelCache struct {
 	mu      sync.Mutex
-	kernels map[[sha256.Size]byte]backend.Kernel
+	kernels map[[sha256.Size]byte]*compiled
+}
+
+// compiled is a kernel that is loaded once.
+type compiled struct {
+	once   sync.Once
+	kernel backend.Kernel
+	err    error
 }
 
 func newKernelCache() *kernelCache {
-	return &kernelCache{kernels: map[[sha256.Size]byte]backend.Kernel{}}
+	return &kernelCache{kernels: map[[sha256.Size]byte]*compiled{}}
 }
 
 // cachedKernel is a kernel that its cache closes, and no one else.
@@ -36,16 +43,14 @@ func (c *kernelCache) load(dev backend.Device, b backend.Binary) (backend.Kernel
 	rest.Code, rest.Func = nil, nil
 	key := sha256.Sum256(fmt.Appendf(nil, "%+v %s", rest, b.Code))
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if k := c.kernels[key]; k != nil {
-		return cachedKernel{k}, nil
+	k := c.kernels[key]
+	if k == nil {
+		k = new(compiled)
+		c.kernels[key] = k
 	}
-	k, err := dev.Load(b)
-	if err != nil {
-		return nil, err
-	}
-	c.kernels[key] = k
-	return cachedKernel{k}, nil
+	c.mu.Unlock()
+	k.once.Do(func() { k.kernel, k.err = dev.Load(b) })
+	return cachedKernel{k.kernel}, k.err
 }
 
 func (c *kernelCache) close() error {
@@ -53,7 +58,9 @@ func (c *kernelCache) close() error {
 	defer c.mu.Unlock()
 	var err error
 	for _, k := range c.kernels {
-		err = errors.Join(err, k.Close())
+		if k.err == nil {
+			err = errors.Join(err, k.kernel.Close())
+		}
 	}
 	clear(c.kernels)
 	return err

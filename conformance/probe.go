@@ -51,8 +51,8 @@ const (
 	unclear     = "other"
 )
 
-// probes describes the units of the device. A probe that fails is noted; an error ends the run.
-func (r *runner) probes(ctx context.Context) error {
+// probes describes the units of the device in a manifest. A probe that fails is noted; an error ends the run.
+func (r *runner) probes(ctx context.Context, m *Manifest) error {
 	for _, typ := range []dtype.Type{dtype.F16, dtype.BF16, dtype.TF32} {
 		k, v := r.prober(typ)
 		if v == nil {
@@ -63,9 +63,9 @@ func (r *runner) probes(ctx context.Context) error {
 		case errors.Is(err, backend.ErrDeviceLost) || ctx.Err() != nil:
 			return errors.Join(err, ctx.Err())
 		case err != nil:
-			r.man.ProbeErrors = append(r.man.ProbeErrors, fmt.Sprintf("%s/%s: %v", k.Name, v.Name, err))
+			m.ProbeErrors = append(m.ProbeErrors, fmt.Sprintf("%s/%s: %v", k.Name, v.Name, err))
 		default:
-			r.man.Probes = append(r.man.Probes, *p)
+			m.Probes = append(m.Probes, *p)
 		}
 	}
 	return nil

@@ -12,6 +12,11 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/backend"
@@ -39,6 +44,7 @@ type Options struct {
 	kernels   []*spec.Format // nil: all formats
 	instances *instanceCache // of instances that other runs have built; nil: an empty one
 	compiled  *kernelCache   // of kernels that other runs on the device have loaded; nil: an empty one
+	other     *kernelCache   // the same of a group's other device
 
 	group *grouping // nil: the device by itself
 
@@ -49,17 +55,16 @@ type Options struct {
 	stray  bool                                // something is written behind a buffer
 }
 
-// runner is one run.
+// runner runs one case after the other, beside other runners on the same device.
 type runner struct {
 	Options
-	dev    *guard
-	door   *spmm.Device // the same device
-	may    *eligibility
-	loaded map[*spec.Variant]loaded
-	ran    map[string]Variant
-	man    *Manifest
-	report func(*Result)
-	last   *instance // the one of the case at hand
+	dev     *guard
+	door    *spmm.Device // the same device
+	may     *eligibility
+	loaded  map[*spec.Variant]loaded
+	ran     map[string]Variant
+	waivers []Waiver  // that were needed
+	last    *instance // the one of the case at hand
 
 	devices *spmm.Group // with another device
 	second  *guard
@@ -105,38 +110,74 @@ func Run(ctx context.Context, dev backend.Device, o Options) (*Manifest, error) 
 		o.compiled = newKernelCache()
 		defer o.compiled.close()
 	}
+	if o.group != nil {
+		o.other = newKernelCache()
+		defer o.other.close()
+	}
+	return runAll(ctx, dev, o, tests)
+}
+
+// runAll runs tests on several runners, one for each processor, and joins what they record in the tests' order: judging
+// outputs takes longer than a device's product.
+func runAll(ctx context.Context, dev backend.Device, o Options, tests []test) (*Manifest, error) {
+	runners := make([]*runner, min(runtime.GOMAXPROCS(0), len(tests)))
+	for i := range runners {
+		r, err := newRunner(dev, o)
+		if err != nil {
+			return nil, err
+		}
+		defer r.close()
+		runners[i] = r
+	}
+	cases := make([][]Result, len(tests))
+	var mu sync.Mutex // of Progress, and of done
+	done := 0
+	report := func(last bool, x *Result) {
+		mu.Lock()
+		defer mu.Unlock()
+		if last {
+			done++
+		}
+		if o.Progress != nil {
+			o.Progress(done, len(tests), x)
+		}
+	}
+	var next atomic.Int64
+	all, each := errgroup.WithContext(ctx)
+	for _, r := range runners {
+		all.Go(func() error {
+			for i := next.Add(1) - 1; i < int64(len(tests)); i = next.Add(1) - 1 {
+				var err error
+				if cases[i], err = r.one(each, &tests[i], report); err != nil {
+					return fmt.Errorf("case %s: %w", tests[i].id(), err)
+				}
+			}
+			return nil
+		})
+	}
+	if err := all.Wait(); err != nil {
+		return nil, err
+	}
+	return finish(ctx, runners, slices.Concat(cases...))
+}
+
+func newRunner(dev backend.Device, o Options) (*runner, error) {
 	g := newGuard(dev, o.compiled)
 	g.bare, g.mutate, g.stray = o.Bare, o.mutate, o.stray
 	r := &runner{
 		Options: o, dev: g, door: spmm.NewDevice(g), may: newEligibility(dev.Caps(), o.Unlisted),
 		loaded: map[*spec.Variant]loaded{}, ran: map[string]Variant{},
 	}
-	defer r.close()
-	if o.group != nil {
-		cache := newKernelCache()
-		defer cache.close()
-		r.second = newGuard(o.group.other, cache)
-		defer r.second.drop()
-		if r.devices, err = spmm.NewGroup(r.door, spmm.NewDevice(r.second)); err != nil {
-			return nil, err
-		}
+	if o.group == nil {
+		return r, nil
 	}
-	r.man = r.manifest()
-	for i := range tests {
-		r.report = func(x *Result) {
-			if o.Progress != nil {
-				o.Progress(i+1, len(tests), x)
-			}
-		}
-		if err := r.one(ctx, &tests[i]); err != nil {
-			return nil, fmt.Errorf("case %s: %w", tests[i].id(), err)
-		}
+	r.second = newGuard(o.group.other, o.other)
+	var err error
+	r.devices, err = spmm.NewGroup(r.door, spmm.NewDevice(r.second))
+	if err != nil {
+		r.close()
 	}
-	r.spoil = nil // it fits the cases' sizes
-	if err := r.probes(ctx); err != nil {
-		return nil, err
-	}
-	return r.man, r.finish()
+	return r, err
 }
 
 func (r *runner) close() {
@@ -146,6 +187,9 @@ func (r *runner) close() {
 		}
 	}
 	r.dev.drop()
+	if r.second != nil {
+		r.second.drop()
+	}
 }
 
 // manifest is the head of the record.
@@ -185,36 +229,56 @@ func buildCommit() string {
 	return commit + dirty
 }
 
-// finish fills in what only the end of the run knows.
-func (r *runner) finish() error {
-	for _, name := range slices.Sorted(maps.Keys(r.dev.modules)) {
-		r.man.Modules = append(r.man.Modules, r.dev.modules[name])
+// finish is the manifest of cases that runners have run.
+func finish(ctx context.Context, runners []*runner, cases []Result) (*Manifest, error) {
+	first := runners[0]
+	m := first.manifest()
+	m.Cases = cases
+	modules, ran := map[string]Module{}, map[string]Variant{}
+	first.spoil = nil // it fits the cases' sizes
+	if err := first.probes(ctx, m); err != nil {
+		return nil, err
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.ran)) {
-		r.man.Variants = append(r.man.Variants, r.ran[name])
+	for _, r := range runners {
+		maps.Copy(modules, r.dev.modules)
+		maps.Copy(ran, r.ran)
+		for _, w := range r.waivers {
+			if !slices.Contains(m.Waivers, w) {
+				m.Waivers = append(m.Waivers, w)
+			}
+		}
 	}
-	for _, c := range r.man.Cases {
-		r.man.Summary[c.Status]++
+	slices.SortFunc(m.Waivers, func(a, b Waiver) int { return strings.Compare(a.Device, b.Device) })
+	for _, name := range slices.Sorted(maps.Keys(modules)) {
+		m.Modules = append(m.Modules, modules[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(ran)) {
+		m.Variants = append(m.Variants, ran[name])
+	}
+	for _, c := range m.Cases {
+		m.Summary[c.Status]++
 	}
 	var err error
-	r.man.Seal, err = r.man.seal()
-	return err
+	m.Seal, err = m.seal()
+	return m, err
 }
 
-// one runs a case with each variant of the device that it is for, and records the outcomes.
-func (r *runner) one(ctx context.Context, t *test) error {
-	r.last = r.instances.get(t.recipe)
+// one runs a case with each variant of the device that it is for, reports the outcomes (the last of them as such) and
+// returns them.
+func (r *runner) one(ctx context.Context, t *test, report func(last bool, x *Result)) ([]Result, error) {
+	r.last = r.instance(t.recipe)
 	base := Result{ID: t.id(), Tier: t.tier, Generator: t.recipe.name(), Seed: t.seed, Input: r.last.digest()}
 	vs, listed := r.may.variants(t)
 	if len(vs) == 0 {
 		base.Status = Unsupported
 		base.Error = "the device has the capabilities for no variant"
-		r.record(base)
-		return nil
+		report(true, &base)
+		return []Result{base}, nil
 	}
+	results := make([]Result, 0, len(vs))
 	for i, v := range vs {
 		if err := ctx.Err(); err != nil {
-			return err
+			return nil, err
 		}
 		if v != nil {
 			r.note(t.kernel.Program, v, i >= listed)
@@ -222,18 +286,21 @@ func (r *runner) one(ctx context.Context, t *test) error {
 		res := base
 		err := r.multiply(ctx, t, v, &res)
 		if errors.Is(err, backend.ErrDeviceLost) || ctx.Err() != nil {
-			return errors.Join(err, ctx.Err())
+			return nil, errors.Join(err, ctx.Err())
 		}
 		r.settle(t, v, &res, err)
-		r.record(res)
+		report(i == len(vs)-1, &res)
+		results = append(results, res)
 	}
-	return nil
+	return results, nil
 }
 
-// record adds an outcome to the manifest.
-func (r *runner) record(x Result) {
-	r.man.Cases = append(r.man.Cases, x)
-	r.report(&r.man.Cases[len(r.man.Cases)-1])
+// instance returns the instance of a recipe, which often is the last case's.
+func (r *runner) instance(of recipe) *instance {
+	if r.last != nil && r.last.of == of {
+		return r.last
+	}
+	return r.instances.get(of)
 }
 
 // settle turns the error of a case into its status.
@@ -253,9 +320,7 @@ func (r *runner) settle(t *test, v *spec.Variant, res *Result, err error) {
 	}
 	if w := waiverFor(r.dev.Info(), v, t.class); w != nil && errors.As(err, new(wrong)) {
 		res.Status = Waived
-		if !slices.Contains(r.man.Waivers, *w) {
-			r.man.Waivers = append(r.man.Waivers, *w)
-		}
+		r.waivers = append(r.waivers, *w)
 	}
 }
 

@@ -32,6 +32,7 @@ type device struct {
 	primary bool // ctx is the device's primary context; else it is somebody else's
 
 	lending sync.RWMutex // held for reading while another device copies from this one's memory; taken before any mu
+	loading sync.RWMutex // held for reading while a kernel is loaded; taken before mu
 
 	mu      sync.Mutex // guards everything below, and the state of buffers and kernels
 	closed  bool
@@ -49,7 +50,7 @@ type device struct {
 	pool    pool
 	buffers map[*buffer]struct{} // not closed yet
 	graphs  map[*recording]struct{}
-	modules map[[sha256.Size]byte]cu.Module
+	modules map[[sha256.Size]byte]*module
 	reached map[cu.CUContext]bool  // devices whose memory this one reaches by itself, if it can
 	shared  map[cu.Function]uint32 // dynamic shared memory that was set; kernels may share a function
 }
@@ -66,7 +67,7 @@ func open(index int, ctx cu.CUContext) (backend.Device, error) {
 		info:    info,
 		buffers: map[*buffer]struct{}{},
 		graphs:  map[*recording]struct{}{},
-		modules: map[[sha256.Size]byte]cu.Module{},
+		modules: map[[sha256.Size]byte]*module{},
 		shared:  map[cu.Function]uint32{},
 	}
 	d.look = d.tryReap
@@ -209,6 +210,8 @@ func memoryLeft() string {
 func (d *device) Close() error {
 	d.lending.Lock()
 	defer d.lending.Unlock()
+	d.loading.Lock()
+	defer d.loading.Unlock()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
@@ -254,7 +257,7 @@ func (d *device) release(keep func(error)) {
 	keep(d.staging.free())
 	keep(d.aside.free())
 	for _, m := range d.modules {
-		keep(m.Unload())
+		keep(m.cu.Unload())
 	}
 	clear(d.modules)
 	clear(d.shared)

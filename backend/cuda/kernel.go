@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"sync"
 
 	"gorgonia.org/cu"
 
@@ -33,19 +34,22 @@ func (d *device) Load(b backend.Binary) (backend.Kernel, error) {
 	if err := backend.CheckBinary(&b, &d.caps); err != nil {
 		return nil, fmt.Errorf("cuda: %w", err)
 	}
-	if err := d.enter(context.Background(), false); err != nil {
-		return nil, err
-	}
-	defer d.leave()
+	d.loading.RLock()
+	defer d.loading.RUnlock()
 	m, err := d.module(b)
 	if err != nil {
 		return nil, err
 	}
-	fn, err := m.Function(b.Entry)
-	if driver.Code(err) == driver.NotFound {
+	var fn cu.Function
+	look := d.Within(func() (err error) { fn, err = m.Function(b.Entry); return err })
+	if err := d.enter(context.Background(), false); err != nil {
+		return nil, err
+	}
+	defer d.leave()
+	if driver.Code(look) == driver.NotFound {
 		return nil, fmt.Errorf("cuda: %s: its PTX has no function %q", b.Name, b.Entry)
-	} else if err != nil {
-		return nil, d.failLoad(b, "", err)
+	} else if look != nil {
+		return nil, d.failLoad(b, "", look)
 	}
 	if err := d.checkFunction(b, fn); err != nil {
 		return nil, err
@@ -54,22 +58,45 @@ func (d *device) Load(b backend.Binary) (backend.Kernel, error) {
 	return &kernel{dev: d, fn: fn, bin: b}, nil
 }
 
-// module returns the module of the binary's code, from the cache if it was loaded before.
+// module is code that is compiled once.
+type module struct {
+	once sync.Once
+	cu   cu.Module
+	log  string
+	err  error
+}
+
+// module returns the module of the binary's code. Compiling takes up to seconds: the device does other things meanwhile, and
+// several goroutines compile different code at once.
 func (d *device) module(b backend.Binary) (cu.Module, error) {
 	key := sha256.Sum256(b.Code)
-	if m, ok := d.modules[key]; ok {
-		return m, nil
+	d.mu.Lock()
+	err := d.usable()
+	m := d.modules[key]
+	if m == nil && err == nil {
+		m = new(module)
+		d.modules[key] = m
 	}
-	m, log, err := driver.LoadModule(b.Code)
+	d.mu.Unlock()
 	if err != nil {
-		return m, d.failLoad(b, log, err)
+		return cu.Module{}, err
 	}
-	d.modules[key] = m
-	return m, nil
+	m.once.Do(func() {
+		m.err = d.Within(func() (err error) { m.cu, m.log, err = driver.LoadModule(b.Code); return err })
+	})
+	if m.err == nil {
+		return m.cu, nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.modules[key] == m {
+		delete(d.modules, key) // the next one tries again
+	}
+	return cu.Module{}, d.failLoad(b, m.log, m.err)
 }
 
 // failLoad wraps the error of a call that loads: drivers may put off compiling until a function is
-// looked up.
+// looked up. The caller holds mu.
 func (d *device) failLoad(b backend.Binary, log string, err error) error {
 	return d.note(loadError(b.Name, log, b.Code, cu.Version(), err))
 }
