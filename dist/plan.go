@@ -12,6 +12,7 @@ import (
 	"github.com/spmmrun/spmm/comm"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/rfx"
 )
 
 // Options say how to prepare.
@@ -26,9 +27,10 @@ type Options struct {
 	Exchange Exchange
 	// Replicate is how many ranks, the number of all or a divisor of it, share rows of A, each with the entries of some columns
 	// (the 1.5D algorithm). Each receives rows of B for its columns alone, and the group adds up its sums of C, as integers of
-	// 64 or 128 bits, which are rounded once: the bits of C are those of one process. It is for reproducible mode, on CPUs, and
+	// 64 or 128 bits, which are rounded once: the bits of C are those of one process. It is for reproducible mode, and
 	// pays where a rank would otherwise meet nearly all rows of B. With 1 each rank multiplies its rows by itself, and with 0
-	// that is done unless groups are possible and predicted to receive at least a fifth less.
+	// that is done unless groups are possible and predicted to receive at least a fifth less. Sums travel through the host's
+	// memory, so that on GPUs 0 is 1.
 	Replicate int
 	// Via exchanges them between the ranks' devices; nil: through the host's memory. It stays the caller's.
 	Via comm.DeviceComm
@@ -93,7 +95,7 @@ func Prepare[T formats.Value](ctx context.Context, c comm.Comm, dev *spmm.Device
 	if err := c.AllReduce(all, comm.Sum); err != nil {
 		return nil, err
 	}
-	err = errors.Join(o.check(formats.TypeOf[T]()), p.held.check(s.A.Cols, c.Size()), o.checkReplicate(c.Size(), dev, formats.TypeOf[T]()))
+	err = errors.Join(o.check(formats.TypeOf[T]()), p.held.check(s.A.Cols, c.Size()), o.checkReplicate(c.Size(), formats.TypeOf[T]()))
 	if err == nil {
 		err = s.A.Validate()
 	}
@@ -135,6 +137,10 @@ func Prepare[T formats.Value](ctx context.Context, c comm.Comm, dev *spmm.Device
 	errs = append(errs, err)
 	p.ownList, err = spmm.NewRowList(ctx, dev, p.own)
 	errs = append(errs, err)
+	if p.shared != nil && p.mode.first() != spmm.AutoP {
+		_, err := p.shared.at(ctx, rfx.P(p.mode.first()))
+		errs = append(errs, err)
+	}
 	for _, q := range p.parts() {
 		q.dev, q.options = dev, mo
 		if runs {
@@ -484,14 +490,22 @@ func (p *Plan[T]) reserve(n int) (err error) {
 
 // writePeaks writes the last row of the parts' B, where there is one.
 func (p *Plan[T]) writePeaks(ctx context.Context, peaks []T) error {
+	if len(peaks) == 0 {
+		return nil
+	}
+	var bs []*spmm.Tensor[T]
+	if p.shared != nil {
+		bs = append(bs, p.buffers.local)
+	}
 	for _, q := range p.parts() {
-		if !q.ranged || len(peaks) == 0 {
-			continue
+		switch {
+		case q.ranged && q == p.inner:
+			bs = append(bs, q.b)
+		case q.ranged:
+			bs = append(bs, p.buffers.local)
 		}
-		b := p.buffers.local
-		if q == p.inner {
-			b = q.b
-		}
+	}
+	for _, b := range bs {
 		memory, pitch, err := b.Memory()
 		if err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/spmmrun/spmm"
@@ -24,15 +25,15 @@ import (
 type replicated[T formats.Value] struct {
 	group  comm.Comm
 	rows   Bounds          // of the group's members, counted from the group's first
-	a      *formats.CSR[T] // the group's rows, with this rank's columns, numbered as rows of the local B
+	a      *formats.CSR[T] // the group's rows, with this rank's columns, numbered as rows of the local B, which has one more
 	ranges []rfx.Range     // of the group's rows, with all columns
 	most   int64           // entries of the longest row of all
-	slices map[rfx.P]*rfx.Slice[T]
+	dev    *spmm.Device
+	plans  map[rfx.P]*spmm.Sums[T] // at the precisions that were needed so far
 
 	// Of the last product:
-	b          *formats.Dense[T]
+	b          *formats.Dense[T] // the local B, where something is not finite; else nil
 	c          *formats.Dense[float32]
-	fixed      rfx.Fixed
 	sums       []rfx.Sum // of the group's rows
 	send, recv wire
 }
@@ -60,7 +61,7 @@ func (w *wire) release() {
 }
 
 // checkReplicate refuses to replicate where it cannot be done.
-func (o Options) checkReplicate(ranks int, dev *spmm.Device, elements dtype.Type) error {
+func (o Options) checkReplicate(ranks int, elements dtype.Type) error {
 	m, c := o.Multiply, o.Replicate
 	switch {
 	case c < 0 || c > 0 && ranks%c != 0:
@@ -69,8 +70,6 @@ func (o Options) checkReplicate(ranks int, dev *spmm.Device, elements dtype.Type
 		return nil
 	case m.Mode != spmm.Reproducible:
 		return fmt.Errorf("dist: rows shared by groups of %d ranks in fast mode: sums would depend on c; want reproducible mode, whose sums are integers until they are rounded", c)
-	case dev.Info().Backend != "cpu":
-		return fmt.Errorf("dist: rows shared by groups of %d ranks on %s: its kernels round every sum, and only the CPU leaves integers to be added over ranks", c, dev.Info().Backend)
 	case elements == dtype.F64 || m.Precision == dtype.F64:
 		return errors.New("dist: f64 in reproducible mode, which takes f16, bf16 and f32")
 	case m.Format != "" && m.Format != "auto" && m.Format != "csr" || m.Variant != "":
@@ -94,14 +93,19 @@ func replicas[T formats.Value](c comm.Comm, dev *spmm.Device, a *formats.CSR[T],
 	tried := o
 	tried.Replicate = c.Size() // which divides them
 	impossible := []int64{0}   // on some rank, whose device may be another than this one's
-	if tried.checkReplicate(c.Size(), dev, formats.TypeOf[T]()) != nil || o.Exchange != Auto {
+	if tried.checkReplicate(c.Size(), formats.TypeOf[T]()) != nil || o.Exchange != Auto {
+		impossible[0] = 2
+	} else if dev.Info().Backend != "cpu" {
 		impossible[0] = 1
 	}
 	if err := c.AllReduce(impossible, comm.Max); err != nil {
 		return 0, "", err
 	}
-	if impossible[0] != 0 {
-		return 1, "these options, or a rank's device, leave no sums to be added over ranks", nil
+	switch impossible[0] {
+	case 1:
+		return 1, "sums of GPUs' kernels go through the host's memory, so that groups are taken there only if they are requested", nil
+	case 2:
+		return 1, "these options leave no sums to be added over ranks", nil
 	}
 	width := int64(16)
 	longest, err := longestRow(c, a)
@@ -206,7 +210,7 @@ func (p *Plan[T]) replicate(a *formats.CSR[T], c int) error {
 	if err != nil {
 		return err
 	}
-	r := &replicated[T]{group: group, slices: map[rfx.P]*rfx.Slice[T]{}}
+	r := &replicated[T]{group: group, dev: p.dev, plans: map[rfx.P]*spmm.Sums[T]{}}
 	p.shared = r
 	for _, x := range p.rows[first : first+c+1] {
 		r.rows = append(r.rows, x-p.rows[first])
@@ -231,7 +235,7 @@ func (p *Plan[T]) replicate(a *formats.CSR[T], c int) error {
 		r.a.ColIdx[e] = int32(met.position(int(j)))
 	}
 	lo, hi := p.held.Range(p.c.Rank())
-	r.a.Cols, p.local = met.count, met.count
+	r.a.Cols, p.local = met.count+1, met.count+1
 	p.own, p.at = met.list(lo, hi), met.position(lo)
 	return nil
 }
@@ -302,21 +306,47 @@ func (r *replicated[T]) gatherEntries(c comm.Comm, a *formats.CSR[T], held Bound
 	return err
 }
 
-// slice returns the rank's entries at a precision.
-func (r *replicated[T]) slice(p rfx.P) *rfx.Slice[T] {
-	if r.slices[p] == nil {
-		r.slices[p] = rfx.NewSlice(r.a, r.ranges, p)
+// at returns the rank's entries on its device, at a precision.
+func (r *replicated[T]) at(ctx context.Context, p rfx.P) (*spmm.Sums[T], error) {
+	if s := r.plans[p]; s != nil {
+		return s, nil
 	}
-	return r.slices[p]
+	s, err := spmm.NewSums(ctx, r.dev, r.a, r.ranges, int(p))
+	if err == nil {
+		r.plans[p] = s
+	}
+	return s, err
 }
 
 // reserve allocates what products with n columns take on the host.
 func (r *replicated[T]) reserve(n int) {
-	if r.b != nil && r.b.Cols == n {
+	if r.c != nil && r.c.Cols == n {
 		return
 	}
 	lo, hi := r.rows.Range(r.group.Rank())
-	r.b, r.c, r.sums = formats.NewDense[T](r.a.Cols, n), formats.NewDense[float32](hi-lo, n), make([]rfx.Sum, r.a.Rows*n)
+	r.b, r.c, r.sums = nil, formats.NewDense[float32](hi-lo, n), make([]rfx.Sum, r.a.Rows*n)
+}
+
+// multiply leaves the sums of products with the local B.
+func (r *replicated[T]) multiply(ctx context.Context, p rfx.P, local *spmm.Tensor[T], cols []rfx.Range) error {
+	s, err := r.at(ctx, p)
+	if err != nil {
+		return err
+	}
+	if err := s.Multiply(ctx, local, r.sums); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(cols, rfx.Range.NonFinite) && !slices.ContainsFunc(r.ranges, rfx.Range.NonFinite) {
+		return nil
+	}
+	if r.b == nil {
+		r.b = formats.NewDense[T](r.a.Cols, len(cols))
+	}
+	if err := local.Download(ctx, r.b); err != nil {
+		return err
+	}
+	rfx.Classify(r.sums, r.a, r.ranges, r.b, cols)
+	return nil
 }
 
 // reduce sends every member the sums of its rows; what is received is, for each member, sums of this rank's rows. It returns
@@ -325,7 +355,7 @@ func (r *replicated[T]) reserve(n int) {
 // Every sum crosses once, as in a reduction that scatters its result, but is added here: a class has no place among sums that
 // an implementation adds modulo 2⁶⁴, and a carry goes from the lower to the higher half of 128 bits.
 func (r *replicated[T]) reduce(p rfx.P) (at func(i, j int) rfx.Sum, sent, received int64, err error) {
-	n, members := r.b.Cols, r.group.Size()
+	n, members := r.c.Cols, r.group.Size()
 	lo, hi := r.rows.Range(r.group.Rank())
 	mine := hi - lo
 	size := 16
@@ -372,17 +402,20 @@ func (r *replicated[T]) reduce(p rfx.P) (at func(i, j int) rfx.Sum, sent, receiv
 
 // info describes the rank's entries as a plan.
 func (r *replicated[T]) info() spmm.PlanInfo {
-	n := r.a.NNZ()
-	return spmm.PlanInfo{
-		Rows: r.a.Rows, Cols: r.a.Cols, NNZ: n, Format: "csr", Variant: "sums", Precision: formats.TypeOf[T](),
-		Why:   "rows that ranks share are multiplied so",
-		Stats: formats.Stats{Slots: n, MACs: n, Gathers: n, StoredBytes: r.stored(), Fill: 1},
+	i := spmm.PlanInfo{Rows: r.a.Rows, Cols: r.a.Cols, NNZ: r.a.NNZ(), Format: "csr", Precision: formats.TypeOf[T]()}
+	for _, s := range r.plans {
+		i = s.Info()
 	}
+	i.Why = "rows that ranks share are multiplied so"
+	return i
 }
 
 // stored is the bytes of the rank's entries, at every precision that was needed so far.
-func (r *replicated[T]) stored() int64 {
-	return r.a.NNZ()*int64(sizeOf[T]()+sizeOf[int32]()+len(r.slices)*sizeOf[int64]()) + int64(len(r.a.RowPtr)*sizeOf[int64]())
+func (r *replicated[T]) stored() (n int64) {
+	for _, s := range r.plans {
+		n += s.Info().Stats.StoredBytes
+	}
+	return n
 }
 
 func (r *replicated[T]) close() error {
@@ -391,7 +424,12 @@ func (r *replicated[T]) close() error {
 	}
 	r.send.release()
 	r.recv.release()
-	return r.group.Close()
+	errs := []error{r.group.Close()}
+	for _, s := range r.plans {
+		errs = append(errs, s.Close())
+	}
+	r.plans = nil
+	return errors.Join(errs...)
 }
 
 // runShared is run for a plan whose rows groups of ranks share.
@@ -429,16 +467,15 @@ func (p *Plan[T]) runShared(ctx context.Context, bits int, cols []rfx.Range, alp
 	}
 	start = time.Now()
 	r.reserve(n)
-	if err := p.buffers.local.Download(ctx, r.b); err != nil {
-		return err
-	}
 	if beta != 0 {
 		if err := c.Download(ctx, r.c); err != nil {
 			return err
 		}
 	}
 	at := rfx.P(bits)
-	r.slice(at).Multiply(r.sums, r.b, cols, &r.fixed)
+	if err := r.multiply(ctx, at, p.buffers.local, cols); err != nil {
+		return err
+	}
 	t.Compute = time.Since(start)
 	start = time.Now()
 	total, sent, received, err := r.reduce(at)

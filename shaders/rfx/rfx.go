@@ -14,7 +14,8 @@
 //
 // Work is shared out as in kernel csr: an item is a row, or a piece of a row that is much longer than the
 // average or than 2¹⁵ entries, which the sums above have room for. A piece leaves 128-bit sums in the
-// workspace, which phase 1 adds up. So long rows take no other arithmetic than short ones.
+// workspace, which phase 1 adds up. So long rows take no other arithmetic than short ones. Where several devices have some of the
+// columns each, all rows are in pieces, and their sums are the result (SumsOf).
 //
 // The sum is rounded, and alpha and beta are applied, in integers (on CUDA and the CPU the conversion of a 64-bit
 // integer does it where the result is a normal number). Where a range tells that the row or
@@ -204,10 +205,17 @@ func encode(a formats.Sparse, v *spec.Variant) (*spec.Packed, error) {
 	if err := a.Validate(); err != nil {
 		return nil, err
 	}
-	if rows, cols := a.Dims(); a.NNZ() > maxEntries || rows > math.MaxInt32/2 || cols > math.MaxInt32 {
-		return nil, fmt.Errorf("kernel rfx: %d rows, %d columns, %d entries do not fit 32-bit offsets: %w", rows, cols, a.NNZ(), backend.ErrUnsupported)
+	if err := fits32(a); err != nil {
+		return nil, err
 	}
 	return packFor(a, v)
+}
+
+func fits32(a formats.Sparse) error {
+	if rows, cols := a.Dims(); a.NNZ() > maxEntries || rows > math.MaxInt32/2 || cols > math.MaxInt32 {
+		return fmt.Errorf("kernel rfx: %d rows, %d columns, %d entries do not fit 32-bit offsets: %w", rows, cols, a.NNZ(), backend.ErrUnsupported)
+	}
+	return nil
 }
 
 var packFor = formats.ByType(encodeFor[half.F16], encodeFor[half.BF16], encodeFor[float32])
