@@ -278,7 +278,8 @@ func (p *GroupPlan) Attainable(ctx context.Context, n int, out dtype.Type) (Boun
 }
 
 // SetGroupValues is SetValues for a group: the values of A's entries, NNZ of them in the host's memory and in the order in which A
-// was given, are replaced on all devices. The pattern, how A is split and the buffers stay.
+// was given, are replaced on all devices. The pattern, how A is split and the buffers stay. Where that fails midway, some devices may have
+// new values and others old ones: multiplications are refused then until a further call has set values.
 func SetGroupValues[T formats.Value](ctx context.Context, p *GroupPlan, values []T) error {
 	return p.p.SetHostValues(ctx, plan.Values{Type: formats.TypeOf[T](), Data: backend.Bytes(values)})
 }

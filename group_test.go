@@ -401,6 +401,61 @@ func TestGroupValues(t *testing.T) {
 	}
 }
 
+// A device that fails while it takes new values leaves a plan that refuses to multiply until values are set again.
+func TestGroupValuesTorn(t *testing.T) {
+	cpu, err := spmm.OpenBackend(ctx, "cpu")
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := &breaking{Device: cpu}
+	g, err := spmm.NewGroup(openCPU(t), spmm.NewDevice(broken))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	a := whole(uneven[float32](205, 170))
+	b, c, want := gen.Dense(170, 24, 1, gen.Values{Kind: gen.Int, Lo: -8, Hi: 8}), formats.NewDense[float32](205, 24), formats.NewDense[float32](205, 24)
+	for _, split := range splits {
+		p, err := g.Prepare(ctx, a, spmm.GroupOptions{Options: spmm.Options{Format: "cvse"}, Split: split})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		if _, err := spmm.MultiplyGroup(ctx, p, 1, b, 0, want); err != nil {
+			t.Fatal(err)
+		}
+		broken.fails = true
+		if err := spmm.SetGroupValues(ctx, p, a.Val); !errors.Is(err, errBreaks) {
+			t.Fatalf("by %v: %v, want the device's error", split, err)
+		}
+		broken.fails = false
+		if _, err := spmm.MultiplyGroup(ctx, p, 1, b, 0, c); !errors.Is(err, errBreaks) || !strings.Contains(err.Error(), "set its values again") {
+			t.Errorf("by %v: %v, want a refusal", split, err)
+		}
+		if err := spmm.SetGroupValues(ctx, p, a.Val); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := spmm.MultiplyGroup(ctx, p, 1, b, 0, c); err != nil || !c.Equal(want) {
+			t.Errorf("by %v: another C, or %v", split, err)
+		}
+	}
+}
+
+var errBreaks = errors.New("it breaks")
+
+// breaking is a device on which launches fail when they are to.
+type breaking struct {
+	backend.Device
+	fails bool
+}
+
+func (d *breaking) Run(ctx context.Context, l ...backend.Launch) (backend.Timing, error) {
+	if d.fails {
+		return backend.Timing{}, errBreaks
+	}
+	return d.Device.Run(ctx, l...)
+}
+
 // Copies between all placements keep every element, of 2 bytes and of 4, and odd sizes.
 func TestGroupCopy(t *testing.T) {
 	g := openGroup(t, "cpu,cpu,cpu")

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/spmmrun/spmm"
+	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/comm"
 	"github.com/spmmrun/spmm/comm/local"
 	"github.com/spmmrun/spmm/dist"
@@ -679,5 +680,70 @@ func TestFromEntries(t *testing.T) {
 	})
 	if err == nil || !strings.Contains(err.Error(), "several sizes") {
 		t.Errorf("%v", err)
+	}
+}
+
+// counting is a device that counts the bytes which are allocated.
+type counting struct {
+	backend.Device
+	bytes atomic.Int64
+}
+
+func (d *counting) Alloc(n int64) (backend.Buffer, error) {
+	d.bytes.Add(n)
+	return d.Device.Alloc(n)
+}
+
+// What a plan says that products take of the device is what they allocate, but for small things.
+func TestMemory(t *testing.T) {
+	const n, ranks = 40, 2
+	a := graph(3000, 9)
+	for name, o := range map[string]dist.Options{
+		"fast": {}, "reproducible": {Multiply: spmm.Options{Mode: spmm.Reproducible}}, "AutoP": {Multiply: spmm.Options{Mode: spmm.Reproducible, P: spmm.AutoP}},
+		"gathered": {Exchange: dist.Gather}, "shared rows": {Multiply: spmm.Options{Mode: spmm.Reproducible}, Replicate: 2},
+	} {
+		err := local.Run(ranks, func(c comm.Comm) error {
+			cpu, err := spmm.OpenBackend(ctx, "cpu")
+			if err != nil {
+				return err
+			}
+			device := &counting{Device: cpu}
+			dev := spmm.NewDevice(device)
+			defer dev.Close()
+			lo, hi := dist.Even(a.Rows, ranks).Range(c.Rank())
+			p, err := dist.Prepare(ctx, c, dev, dist.Share[float32]{First: lo, A: a.Range(lo, hi)}, o)
+			if err != nil {
+				return err
+			}
+			defer p.Close()
+			b, err := spmm.NewTensor[float32](dev, hi-lo, n, false)
+			if err != nil {
+				return err
+			}
+			defer b.Close()
+			y, err := spmm.NewTensor[float32](dev, hi-lo, n, false)
+			if err != nil {
+				return err
+			}
+			defer y.Close()
+			if err := b.Upload(ctx, gen.DenseRows(lo, hi, n, 1, gen.Values{})); err != nil {
+				return err
+			}
+			before := device.bytes.Load()
+			if _, err := p.RunTensors(ctx, 1, b, 0, y); err != nil {
+				return err
+			}
+			took := device.bytes.Load() - before
+			if o.Multiply.P == spmm.AutoP {
+				took -= p.Info().Stored // A is encoded when the precision is known
+			}
+			if want, _ := p.Memory(n); took < want/2 || took > want+want/8+1<<16 {
+				return fmt.Errorf("products take %d bytes, and %d are said", took, want)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

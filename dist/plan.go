@@ -223,6 +223,45 @@ func (p *Plan[T]) Info() Info {
 // nothing.
 func (p *Plan[T]) Reproduced() (bits int, lossless bool) { return p.mode.last() }
 
+// Memory returns the bytes that products by n columns take besides A, B and C: of the device's memory and of the host's. The CPU's
+// devices have theirs in the host's.
+func (p *Plan[T]) Memory(n int) (device, host int64) {
+	const elements = 8 // tensors have lines of a multiple of so many
+	wide := int64(n+elements-1) / elements * elements
+	row := wide * int64(sizeOf[T]())
+	device = int64(len(p.x.send)+p.local) * row
+	if p.staged != nil {
+		sent := int64(p.x.sending)
+		if lo, hi := p.held.Range(p.c.Rank()); p.x.gather {
+			sent = int64(hi - lo)
+		}
+		host = (sent + int64(comm.End(p.x.received))) * row
+	}
+	fixed := int64(0) // B in fixed point
+	if p.mode != nil {
+		fixed = wide * int64(rfx.P47.Size())
+		if p.mode.bits != spmm.AutoP {
+			fixed = wide * int64(rfx.P(p.mode.bits).Size())
+		}
+	}
+	for _, q := range p.parts() {
+		device += int64(q.a.Cols) * fixed
+		if q == p.inner && q.ranged {
+			device += int64(q.a.Cols) * row
+		}
+		if !q.all {
+			device += int64(q.a.Rows) * sizeOfF32 * (wide + 1)
+		}
+	}
+	if r := p.shared; r != nil {
+		d, h := r.memory(n)
+		device, host = device+d+int64(p.local)*fixed, host+h
+	}
+	return device, host
+}
+
+const sizeOfF32 = 4
+
 // Timing is how a rank spent a product, and what it moved.
 type Timing struct {
 	Total    time.Duration

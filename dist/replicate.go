@@ -418,6 +418,18 @@ func (r *replicated[T]) stored() (n int64) {
 	return n
 }
 
+// memory is what products by n columns take besides B and C: sums as they come from the device, as they are summed, as they are sent and
+// as they are received.
+func (r *replicated[T]) memory(n int) (device, host int64) {
+	lo, hi := r.rows.Range(r.group.Rank())
+	mine := int64(hi - lo)
+	sums := int64(r.a.Rows) * int64(n) * sumBytes
+	device = min(sums, 64<<20)
+	return device, device + 2*sums + mine*int64(n)*(sumBytes*int64(r.group.Size())+sizeOfF32)
+}
+
+const sumBytes = 16
+
 func (r *replicated[T]) close() error {
 	if r == nil {
 		return nil

@@ -301,15 +301,13 @@ func (g *propagation) begin(ctx context.Context, r *ranks, dev *spmm.Device, via
 		return nil, err
 	}
 	a := s.share.A
-	if err := r.fits(g.matrix, 4*float64(g.cols)*(5*float64(a.Rows)+2*min(float64(a.NNZ()), float64(a.Cols)))); err != nil {
-		return nil, err
-	}
 	p.step("encoding", -1)
 	s.plan, err = dist.Prepare(ctx, r, dev, s.share, dist.Options{Multiply: o, Replicate: g.replicate, Via: via})
 	if err := r.agree(err); err != nil {
 		return nil, err
 	}
-	if err := r.fitsSums(g.matrix, s.plan, g.cols); err != nil {
+	x := 4 * float64(a.Rows) * float64(g.cols)
+	if err := r.fits(g.matrix, dev, s.plan, g.cols, 3*x, 2*x); err != nil { // X, X0 and the next X; X and what it was
 		return nil, errors.Join(err, s.plan.Close())
 	}
 	if g.xFile != "" {

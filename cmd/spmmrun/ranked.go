@@ -212,38 +212,28 @@ func newShared[T formats.Value](ctx context.Context, j *job, r *ranks, dev *spmm
 	if err := q.readEpilogue(ctx, j, r); err != nil {
 		return nil, err
 	}
-	// B and C here, what comes of B at most, and C as it was.
-	size, rows, held := float64(formats.TypeOf[T]().Size()), float64(q.share.A.Rows), float64(q.share.A.Cols)/float64(r.Size())
-	if err := r.fits(j.matrix, float64(q.n)*(2*size*(held+min(float64(q.share.A.NNZ()), float64(q.share.A.Cols)))+12*rows)); err != nil {
-		return nil, err
-	}
 	p.step("encoding", -1)
 	q.plan, err = dist.Prepare(ctx, r, dev, q.share, dist.Options{Multiply: o, Replicate: j.replicate, Via: via})
 	if err := r.agree(err); err != nil {
 		return nil, err
 	}
-	if err := r.fitsSums(j.matrix, q.plan, q.n); err != nil {
+	lo, hi := q.plan.Held().Range(r.Rank())
+	c := 4 * float64(q.share.A.Rows) * float64(q.n)
+	b := float64(formats.TypeOf[T]().Size()) * float64(hi-lo) * float64(q.n)
+	onHost := b + c // and C as it was
+	if j.beta != 0 {
+		onHost += c
+	}
+	if err := r.fits(j.matrix, dev, q.plan, q.n, b+c, onHost); err != nil {
 		return nil, errors.Join(err, q.plan.Close())
 	}
 	p.step("making B", -1)
-	lo, hi := q.plan.Held().Range(r.Rank())
 	q.b = formats.ConvertDense[T](q.rowsOfB(j, lo, hi))
 	if j.beta != 0 {
 		lo, hi := q.plan.Shares().Range(r.Rank())
 		q.c0 = gen.DenseRows(lo, hi, q.n, j.seed+1, gen.Values{})
 	}
 	return q, nil
-}
-
-// fitsSums refuses rows that ranks share where their sums do not fit the memory: they are there as they are summed, as they are sent and
-// as they are received.
-func (r *ranks) fitsSums(matrix string, plan interface {
-	Info() dist.Info
-}, n int) error {
-	if i := plan.Info(); i.Replicate > 1 {
-		return r.fits(matrix, 3*16*float64(i.Rows)*float64(i.Replicate)*float64(n))
-	}
-	return nil
 }
 
 // readEpilogue reads the bias, if there is one, of which a rank keeps the elements of its rows.

@@ -420,13 +420,27 @@ func (r *ranks) speed(ctx context.Context, dev *spmm.Device) (float64, error) {
 	return rates.Copy[len(rates.Copy)-1].PerSecond, nil
 }
 
-// fits refuses, on all ranks, a job that takes more memory than this rank's part of what is there.
-func (r *ranks) fits(name string, bytes float64) error {
-	var err error
-	have := float64(memory.Available()) / float64(max(1, r.launch.LocalSize))
-	if have > 0 && bytes > have {
-		err = fmt.Errorf("%s: this takes %s of memory on rank %d, and %s are available to it: use fewer columns (-n) or more ranks",
-			name, byteSize(int64(bytes)), r.Rank(), byteSize(int64(have)))
+// fits refuses, on all ranks, products of which B, C and what multiplying takes exceed this rank's part of the host's memory or its
+// device's: B and C, and whatever comes of them, take so many bytes of both.
+func (r *ranks) fits(name string, dev *spmm.Device, plan interface {
+	Memory(n int) (device, host int64)
+	Info() dist.Info
+}, n int, onDevice, onHost float64) error {
+	device, host := plan.Memory(n)
+	onDevice, onHost = onDevice+float64(device), onHost+float64(host)
+	if dev.Info().Backend == "cpu" {
+		onDevice, onHost = 0, onHost+onDevice
+	}
+	refuse := func(bytes, have float64, where string) error {
+		if have > 0 && bytes > have {
+			return fmt.Errorf("%s: %d columns take %s of %s on rank %d, and %s are available to it: use fewer columns or more ranks",
+				name, n, byteSize(int64(bytes)), where, r.Rank(), byteSize(int64(have)))
+		}
+		return nil
+	}
+	err := refuse(onHost, float64(memory.Available())/float64(max(1, r.launch.LocalSize)), "memory")
+	if err == nil && onDevice > 0 {
+		err = refuse(onDevice+float64(plan.Info().Stored), float64(dev.Info().Memory), fmt.Sprintf("the memory of %s:%d", dev.Info().Backend, dev.Info().Index))
 	}
 	return r.agree(err)
 }

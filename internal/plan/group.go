@@ -63,6 +63,7 @@ type GroupPlan struct {
 
 	mu     sync.Mutex
 	closed bool
+	torn   error           // why some devices have new values and others not, after SetHostValues
 	held   [4]*GroupTensor // by role: what lay elsewhere in the last product
 }
 
@@ -119,7 +120,7 @@ func (g *GroupPlan) SetHostValues(ctx context.Context, v Values) error {
 		v.Data = g.given.inOrder(v)
 	}
 	size := int64(v.Type.Size())
-	return together(ctx, len(g.plans), func(ctx context.Context, d int) error {
+	g.torn = together(ctx, len(g.plans), func(ctx context.Context, d int) error {
 		part := v
 		if g.Split == ByRows {
 			part.Data = v.Data[g.entries[d]*size : g.entries[d+1]*size]
@@ -129,6 +130,18 @@ func (g *GroupPlan) SetHostValues(ctx context.Context, v Values) error {
 		}
 		return nil
 	})
+	return g.torn
+}
+
+// usable refuses to multiply where the plan is closed, or devices have different values.
+func (g *GroupPlan) usable() error {
+	switch {
+	case g.closed:
+		return fmt.Errorf("the plan: %w", backend.ErrClosed)
+	case g.torn != nil:
+		return fmt.Errorf("the matrix has new values on some devices and old ones on others: set its values again; when they were set last: %w", g.torn)
+	}
+	return nil
 }
 
 // divideRows brings ranges of rows onto the devices. Where memory is scarce it is for as many columns as there is room for.
@@ -252,8 +265,8 @@ func (g *GroupPlan) Multiply(ctx context.Context, alpha float64, b Dense, beta f
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.closed {
-		return GroupTiming{}, fmt.Errorf("the plan: %w", backend.ErrClosed)
+	if err := g.usable(); err != nil {
+		return GroupTiming{}, err
 	}
 	t := newGroupTiming(len(g.plans))
 	if g.most > 0 && b.Cols > g.most && (e.RowBias != nil || e.ColBias != nil) {
@@ -470,8 +483,8 @@ func (g *GroupPlan) Repeat(ctx context.Context, times int, alpha float64, b *Gro
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.closed {
-		return t, fmt.Errorf("the plan: %w", backend.ErrClosed)
+	if err := g.usable(); err != nil {
+		return t, err
 	}
 	if g.most > 0 && n > g.most {
 		return t, g.tooMany(n)
