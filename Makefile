@@ -134,7 +134,11 @@ ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.7
 .PHONY: audit staticcheck govulncheck actionlint
 audit: staticcheck actionlint govulncheck
 staticcheck:
-	$(GO) run $(STATICCHECK) -tags $(TAGS) -checks 'SA*,U1000' ./...
+	GOBIN=$(CURDIR)/bin/tools $(GO) install $(STATICCHECK)
+	bin/tools/staticcheck -tags $(TAGS) -checks 'SA*,S1*,U1000' ./...
+	for system in js/wasm windows/amd64 darwin/arm64; do \
+		CGO_ENABLED=0 GOOS=$${system%/*} GOARCH=$${system#*/} bin/tools/staticcheck -checks 'SA*,S1*' ./...; \
+	done
 govulncheck:
 	$(GO) run $(GOVULNCHECK) -tags $(TAGS) ./...
 actionlint:

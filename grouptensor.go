@@ -84,26 +84,20 @@ func groupTensorOf(o GroupOperand) *plan.GroupTensor {
 
 // Upload copies a matrix of the same size, in either order, to all devices that have some of it, at once.
 func (t *GroupTensor[T]) Upload(ctx context.Context, d *formats.Dense[T]) error {
-	h, err := host(d, "to upload")
+	h, err := hostOf(d, t.t.Shape, "to upload")
 	if err != nil {
 		return err
 	}
-	if err := fits(t.t.Shape, d.Rows, d.Cols); err != nil {
-		return err
-	}
-	return t.t.Write(ctx, h.Host)
+	return t.t.Write(ctx, h)
 }
 
 // Download copies the tensor into a matrix of the same size, in either order, leaving its padding alone.
 func (t *GroupTensor[T]) Download(ctx context.Context, d *formats.Dense[T]) error {
-	h, err := host(d, "to download into")
+	h, err := hostOf(d, t.t.Shape, "to download into")
 	if err != nil {
 		return err
 	}
-	if err := fits(t.t.Shape, d.Rows, d.Cols); err != nil {
-		return err
-	}
-	return t.t.Read(ctx, h.Host)
+	return t.t.Read(ctx, h)
 }
 
 // Copy copies another tensor of the same size, wherever it lies on the same devices, and returns the bytes that went from one

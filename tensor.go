@@ -80,33 +80,29 @@ func tensorOf(o Operand) *plan.Tensor {
 
 // Upload copies a matrix of the same size, in either order, to the device.
 func (t *Tensor[T]) Upload(ctx context.Context, d *formats.Dense[T]) error {
-	h, err := host(d, "to upload")
+	h, err := hostOf(d, t.t.Shape, "to upload")
 	if err != nil {
 		return err
 	}
-	if err := fits(t.t.Shape, d.Rows, d.Cols); err != nil {
-		return err
-	}
-	return t.t.Write(ctx, h.Host)
+	return t.t.Write(ctx, h)
 }
 
 // Download copies the tensor into a matrix of the same size, in either order, leaving its padding alone.
 func (t *Tensor[T]) Download(ctx context.Context, d *formats.Dense[T]) error {
-	h, err := host(d, "to download into")
+	h, err := hostOf(d, t.t.Shape, "to download into")
 	if err != nil {
 		return err
 	}
-	if err := fits(t.t.Shape, d.Rows, d.Cols); err != nil {
-		return err
-	}
-	return t.t.Read(ctx, h.Host)
+	return t.t.Read(ctx, h)
 }
 
-func fits(s plan.Shape, rows, cols int) error {
-	if rows != s.Rows || cols != s.Cols {
-		return fmt.Errorf("shapes do not fit: the tensor is %d×%d, the matrix %d×%d", s.Rows, s.Cols, rows, cols)
+// hostOf describes a dense matrix of the host that a tensor of shape s is copied from or to.
+func hostOf[T formats.Value](d *formats.Dense[T], s plan.Shape, name string) (plan.Host, error) {
+	h, err := host(d, name)
+	if err == nil && (d.Rows != s.Rows || d.Cols != s.Cols) {
+		err = fmt.Errorf("shapes do not fit: the tensor is %d×%d, the matrix %d×%d", s.Rows, s.Cols, d.Rows, d.Cols)
 	}
-	return nil
+	return h.Host, err
 }
 
 // Close frees the tensor. It waits for calls that use the tensor; later ones fail. A second call does nothing.

@@ -5,7 +5,6 @@ package spmm_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -122,7 +121,7 @@ func TestTransferCancelled(t *testing.T) {
 			once, cancel := context.WithCancel(ctx)
 			d.cancel, d.copies = cancel, 0
 			if err := call(once, h); !errors.Is(err, context.Canceled) || d.copies != 1 {
-				t.Error(fmt.Sprintf("%s, column-major %t: %v after %d copies, want a cancelled call after 1", name, colMajor, err, d.copies))
+				t.Errorf("%s, column-major %t: %v after %d copies, want a cancelled call after 1", name, colMajor, err, d.copies)
 			}
 		}
 	}

@@ -7,14 +7,10 @@ import (
 	"errors"
 	"hash/fnv"
 	"io"
-	"slices"
 
 	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/backend"
-	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/formats/half"
-	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 // grouping is another device that takes part in every product, and which way it is split.
@@ -47,89 +43,28 @@ func (g *grouping) forGroup(tests []test) []test {
 
 // groupA multiplies by MultiplyGroup or by GroupPlan.Run.
 func groupA[A formats.Value](ctx context.Context, r *runner, t *test, p *instance, a *formats.CSR[A], o spmm.Options) (*outputs, *planInfo, error) {
-	given := asGiven(t, a)
-	if t.changed != "" {
-		given = asGiven(t, &formats.CSR[A]{Rows: a.Rows, Cols: a.Cols, RowPtr: a.RowPtr, ColIdx: a.ColIdx, Val: otherValues[A](len(a.Val))})
-	}
-	plan, err := r.devices.Prepare(ctx, given, spmm.GroupOptions{Options: o, Split: r.group.split})
+	plan, err := r.devices.Prepare(ctx, given(t, a), spmm.GroupOptions{Options: o, Split: r.group.split})
 	if err != nil {
 		return nil, nil, err
 	}
 	defer plan.Close()
 	info := &planInfo{variant: plan.Info().Variant}
 	if t.changed != "" {
-		if _, err := groupPlan(ctx, r, t, p, plan); err != nil {
+		if _, err := product(ctx, r, t, p, plan); err != nil {
 			return nil, info, err
 		}
 		if err := spmm.SetGroupValues(ctx, plan, a.Val); err != nil {
 			return nil, info, err
 		}
 	}
-	out, err := groupPlan(ctx, r, t, p, plan)
+	out, err := product(ctx, r, t, p, plan)
 	info.bits, info.lossless = plan.Reproduced()
 	return out, info, err
 }
 
-func groupPlan(ctx context.Context, r *runner, t *test, p *instance, plan *spmm.GroupPlan) (*outputs, error) {
-	switch t.b {
-	case dtype.F16:
-		return groupB[half.F16](ctx, r, t, p, plan)
-	case dtype.BF16:
-		return groupB[half.BF16](ctx, r, t, p, plan)
-	case dtype.F64:
-		return groupB[float64](ctx, r, t, p, plan)
-	}
-	return groupB[float32](ctx, r, t, p, plan)
-}
-
-func groupB[B formats.Value](ctx context.Context, r *runner, t *test, p *instance, plan *spmm.GroupPlan) (*outputs, error) {
-	b := place[B](p.b, t.bcol, t.pad)
-	switch t.c {
-	case dtype.F16:
-		return groupC[B, half.F16](ctx, r, t, p, plan, b)
-	case dtype.BF16:
-		return groupC[B, half.BF16](ctx, r, t, p, plan, b)
-	case dtype.F64:
-		return groupC[B, float64](ctx, r, t, p, plan, b)
-	}
-	return groupC[B, float32](ctx, r, t, p, plan, b)
-}
-
-// groupC multiplies twice, and wants the same bits.
-func groupC[B, C formats.Value](ctx context.Context, r *runner, t *test, p *instance, plan *spmm.GroupPlan, b *formats.Dense[B]) (*outputs, error) {
-	var outs []*outputs
-	for range 2 {
-		before := p.c
-		if before == nil {
-			before = formats.NewDense[float64](p.m, p.n)
-		}
-		c := place[C](before, t.ccol, t.pad)
-		mem := backend.Bytes(c.Data)
-		if p.c == nil { // it must not be read
-			copy(mem, filled(len(mem)))
-		}
-		kept, b := slices.Clone(mem), b
-		if t.right {
-			b, c = b.Transpose(), c.Transpose()
-		}
-		if err := groupOnce(ctx, r, t, p, plan, b, c); err != nil {
-			return nil, err
-		}
-		width := c.Cols
-		if c.ColMajor {
-			width = c.Rows
-		}
-		if err := samePadding(t.c, width, max(1, c.LD), kept, mem); err != nil {
-			return nil, err
-		}
-		outs = append(outs, collect(t.c, p.m, p.n, c.LD, c.ColMajor != t.right, mem))
-	}
-	return outs[0], alike(outs[0], outs[1])
-}
-
 // groupOnce multiplies data of the host, or tensors: B on the first device and C on the second, which the split moves.
 func groupOnce[B, C formats.Value](ctx context.Context, r *runner, t *test, p *instance, plan *spmm.GroupPlan, b *formats.Dense[B], c *formats.Dense[C]) error {
-	e, bias, err := groupEpilogue(ctx, t, p, plan)
+	e, bias, err := groupEpilogue(ctx, r, t, p, plan)
 	if err != nil {
 		return err
 	}
@@ -169,42 +104,19 @@ func groupOnce[B, C formats.Value](ctx context.Context, r *runner, t *test, p *i
 }
 
 // groupEpilogue returns an instance's epilogue, whose bias lies on the second device, and is to be closed.
-func groupEpilogue(ctx context.Context, t *test, p *instance, plan *spmm.GroupPlan) (spmm.GroupEpilogue, io.Closer, error) {
+func groupEpilogue(ctx context.Context, r *runner, t *test, p *instance, plan *spmm.GroupPlan) (spmm.GroupEpilogue, io.Closer, error) {
 	e := spmm.GroupEpilogue{Activation: spmm.Activation(p.epilogue.Activation)}
 	if p.bias == nil {
 		return e, io.NopCloser(nil), nil
 	}
-	d := formats.NewDense[float64](1, len(p.bias))
-	rowwise := (p.epilogue.Bias == spec.RowBias) != t.right
-	if rowwise {
-		d = formats.NewDense[float64](len(p.bias), 1)
-	}
-	copy(d.Data, p.bias)
-	var x spmm.GroupOperand
-	var closer io.Closer
-	var err error
-	switch t.bias {
-	case dtype.F16:
-		x, closer, err = groupBias[half.F16](ctx, plan, d)
-	case dtype.BF16:
-		x, closer, err = groupBias[half.BF16](ctx, plan, d)
-	case dtype.F64:
-		x, closer, err = groupBias[float64](ctx, plan, d)
-	default:
-		x, closer, err = groupBias[float32](ctx, plan, d)
-	}
-	if rowwise {
-		e.RowBias = x
-	} else {
-		e.ColBias = x
-	}
-	return e, closer, err
-}
-
-func groupBias[T formats.Value](ctx context.Context, plan *spmm.GroupPlan, d *formats.Dense[float64]) (spmm.GroupOperand, io.Closer, error) {
-	x, err := spmm.NewGroupTensor[T](plan, d.Rows, d.Cols, spmm.On(1))
+	x, rowwise, err := newBias(ctx, r, t, p, plan)
 	if err != nil {
-		return nil, nil, err
+		return e, nil, err
 	}
-	return x, x, x.Upload(ctx, formats.ConvertDense[T](d))
+	if rowwise {
+		e.RowBias = x.(spmm.GroupOperand)
+	} else {
+		e.ColBias = x.(spmm.GroupOperand)
+	}
+	return e, x, nil
 }

@@ -58,14 +58,11 @@ func (w *lister) reproducibleValues5(kernels []*spec.Format) {
 // prepareA prepares what a case multiplies with: a as it is, or with other values which are replaced by a's when the plan
 // has multiplied with them. The plan is to be closed after an error, too.
 func prepareA[A formats.Value](ctx context.Context, r *runner, t *test, p *instance, a *formats.CSR[A], o spmm.Options) (*spmm.Plan, error) {
-	if t.changed == "" {
-		return spmm.Prepare(ctx, r.door, asGiven(t, a), o)
+	plan, err := spmm.Prepare(ctx, r.door, given(t, a), o)
+	if err != nil || t.changed == "" {
+		return plan, err
 	}
-	plan, err := spmm.Prepare(ctx, r.door, asGiven(t, &formats.CSR[A]{Rows: a.Rows, Cols: a.Cols, RowPtr: a.RowPtr, ColIdx: a.ColIdx, Val: otherValues[A](len(a.Val))}), o)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := frontPlan(ctx, r, t, p, plan); err != nil {
+	if _, err := product(ctx, r, t, p, plan); err != nil {
 		return plan, err
 	}
 	if t.changed == fromHost {
@@ -81,6 +78,25 @@ func prepareA[A formats.Value](ctx context.Context, r *runner, t *test, p *insta
 		return plan, err
 	}
 	return plan, plan.SetValues(ctx, x)
+}
+
+// given returns what a plan is prepared with: A, with other values where a's come later.
+func given[A formats.Value](t *test, a *formats.CSR[A]) formats.Encoded {
+	if t.changed != "" {
+		a = &formats.CSR[A]{Rows: a.Rows, Cols: a.Cols, RowPtr: a.RowPtr, ColIdx: a.ColIdx, Val: otherValues[A](len(a.Val))}
+	}
+	return asGiven(t, a)
+}
+
+// asGiven returns A as a program would have it: for a format that takes only matrices which store every element, as a dense
+// one.
+func asGiven[A formats.Value](t *test, a *formats.CSR[A]) formats.Encoded {
+	if t.kernel.Full {
+		if d, err := a.Full(); err == nil {
+			return d
+		}
+	}
+	return a
 }
 
 // otherValues returns n values, of which some are as large as an element can be, some zeros.
@@ -99,7 +115,7 @@ func asFresh[A formats.Value](ctx context.Context, r *runner, t *test, p *instan
 		return err
 	}
 	defer fresh.Close()
-	want, err := frontPlan(ctx, r, t, p, fresh)
+	want, err := product(ctx, r, t, p, fresh)
 	if err != nil {
 		return err
 	}

@@ -172,9 +172,9 @@ var mistakes = map[string]struct {
 	"starts later": {"launches_are_the_caller's_after_start", wrong{start: func(d backend.Device, ctx context.Context, l []backend.Launch) (backend.Pending, error) {
 		return &later{d: d, l: l}, ctx.Err()
 	}}},
-	"starts what is right": {"wrong_launches_are_not_started", wrong{start: func(d backend.Device, ctx context.Context, l []backend.Launch) (p backend.Pending, err error) {
+	"starts what is right": {"wrong_launches_are_not_started", wrong{start: func(d backend.Device, ctx context.Context, l []backend.Launch) (backend.Pending, error) {
 		for i := range l {
-			if p, err = d.Start(ctx, l[i]); err != nil {
+			if _, err := d.Start(ctx, l[i]); err != nil {
 				return nil, err
 			}
 		}

@@ -3,6 +3,8 @@
 
 //go:build cgo && linux && !android && (amd64 || arm64 || ppc64le || riscv64 || loong64)
 
+//lint:file-ignore U1000 fields that nobody reads keep the others in their places
+
 package vulkan
 
 import (
