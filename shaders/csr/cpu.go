@@ -1,4 +1,4 @@
-// The kernel on the CPU: an item is a call of package simd for a tile of columns.
+// The kernel on the CPU: a workgroup is a run of rows by a tile of columns, which package simd computes in one call.
 
 package csr
 
@@ -6,18 +6,26 @@ import (
 	"sync"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/internal/simd"
 	"github.com/spmmrun/spmm/shaders/host"
+	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// tile is the widest tile of columns: its sums stay in the first-level cache.
-const tile = 512
+const (
+	// tile is the widest tile of columns: what simd keeps in registers at once. All rows of a tile come before the next tile, so
+	// that the caches need to hold no more than the tile's columns of B.
+	tile = 128
+	// blockRows is how many rows are summed up at a time where they are not stored as they are.
+	blockRows = 16
+)
 
 // goShape gives a workgroup some microseconds of work.
 func goShape(e *spec.Packed, p spec.Problem) shape {
-	const macs = 1 << 16
+	const macs = 1 << 18
 	columns := max(simd.Width, min(tile, host.Pad(p.N)))
 	item := (e.NNZ/int64(max(1, e.Rows)) + 4) * int64(columns)
 	return shape{per: int(max(1, min(4096, macs/item))), across: columns / simd.Width, along: 1, columns: columns}
@@ -28,17 +36,25 @@ type real interface{ float32 | float64 }
 
 // arithmetic is what the kernel does with sums of S of elements of T.
 type arithmetic[T formats.Value, S real] struct {
-	row func(acc []S, vals []T, cols []uint32, b []T, ldb int)
-	add func(acc, x []S) // acc += x
+	rows func(*simd.Rows[T, S])
+	add  func(acc, x []S) // acc += x
+	// plain tells whether C is alpha times the sums, and no more, in the type of the sums. alpha returns it.
+	plain func(p *params, block []byte) bool
+	alpha func(p *params, block []byte) S
 	// store writes a row of C from column j on; tmp is scratch as long as acc.
 	store func(p *params, block []byte, args [][]byte, row, j int, acc, tmp []S)
 }
 
-// narrow is the arithmetic whose sums are f32, with the row loop for T.
-func narrow[T formats.Value](loops host.Loops[T]) arithmetic[T, float32] {
+// narrow is the arithmetic whose sums are f32, with the loop over rows for T.
+func narrow[T formats.Value](rows func(*simd.Rows[T, float32])) arithmetic[T, float32] {
 	return arithmetic[T, float32]{
-		row: loops.Row,
-		add: func(acc, x []float32) { simd.Axpby(acc, x, 1, 1) },
+		rows: rows,
+		add:  func(acc, x []float32) { simd.Axpby(acc, x, 1, 1) },
+		plain: func(p *params, _ []byte) bool {
+			elem, e := spec.Stored(p.store)
+			return elem == include.F32 && e == (spec.Epilogue{}) && p.beta == 0
+		},
+		alpha: func(p *params, _ []byte) float32 { return p.alpha },
 		store: func(p *params, _ []byte, args [][]byte, row, j int, acc, tmp []float32) {
 			out := host.Out{C: args[6], Bias: args[5], Store: p.store, LDC: p.ldc, Alpha: p.alpha, Beta: p.beta}
 			out.Row(row, j, acc, tmp)
@@ -48,8 +64,17 @@ func narrow[T formats.Value](loops host.Loops[T]) arithmetic[T, float32] {
 
 // double is the arithmetic of f64.
 var double = arithmetic[float64, float64]{
-	row: simd.RowF64,
-	add: func(acc, x []float64) { host.Axpby64(acc, x, 1, 1) },
+	rows: simd.RowsF64,
+	add:  func(acc, x []float64) { host.Axpby64(acc, x, 1, 1) },
+	plain: func(p *params, block []byte) bool {
+		_, e := spec.Stored(p.store)
+		_, beta := spec.Scalars(block)
+		return e == (spec.Epilogue{}) && beta == 0
+	},
+	alpha: func(_ *params, block []byte) float64 {
+		alpha, _ := spec.Scalars(block)
+		return alpha
+	},
 	store: func(p *params, block []byte, args [][]byte, row, j int, acc, _ []float64) {
 		out := host.Out64{C: args[6], Bias: args[5], Store: p.store, LDC: p.ldc}
 		out.Alpha, out.Beta = spec.Scalars(block)
@@ -57,54 +82,113 @@ var double = arithmetic[float64, float64]{
 	},
 }
 
-// scratch is the sums of one item's tile, and a row of C as S on its way from and to 16 bits.
-type scratch[S real] struct {
-	p      params // here, since arithmetic is called through pointers
-	acc, c [tile]S
+// cpuFunc returns the function of one workgroup for elements of type t.
+func cpuFunc(t dtype.Type) backend.GroupFunc {
+	if t == dtype.F64 {
+		return group(double)
+	}
+	return host.For(t, group(narrow[half.F16](simd.RowsF16)), group(narrow[half.BF16](simd.RowsBF16)), group(narrow[float32](simd.RowsF32)))
+}
+
+// scratch is the operands of a run of rows, sums of some rows, and a row of C as S on its way from and to 16 bits.
+type scratch[T formats.Value, S real] struct {
+	p    params // here, since arithmetic is called through pointers
+	rows simd.Rows[T, S]
+	sums [blockRows * tile]S
+	c    [tile]S
+}
+
+// work is what a workgroup works on: n columns from j on.
+type work[T formats.Value, S real] struct {
+	*scratch[T, S]
+	do    *arithmetic[T, S]
+	args  [][]byte
+	block []byte
+	j, n  int
+	heavy []uint32
+	part  []S
 }
 
 // group returns the function of one workgroup.
 func group[T formats.Value, S real](do arithmetic[T, S]) backend.GroupFunc {
-	scratches := sync.Pool{New: func() any { return new(scratch[S]) }}
+	scratches := sync.Pool{New: func() any { return new(scratch[T, S]) }}
 	return func(args [][]byte, block []byte, at [3]uint32) {
-		s := scratches.Get().(*scratch[S])
+		s := scratches.Get().(*scratch[T, S])
 		defer scratches.Put(s)
 		s.p = spec.View[params](block)
 		p := &s.p
-		per, items, pieces, ldp := int(p.per), int(p.items), int(p.pieces), int(p.ldp)
-		first := (int(at[0]) + int(at[2])*int(p.width)) * per
 		columns := int(p.across) * simd.Width
-		j := int(at[1]) * columns
-		n := min(columns, int(p.n)-j)
-		acc := s.acc[:host.Pad(n)]
-		heavy, part := backend.View[uint32](args[3]), backend.View[S](args[7])
-		store := func(row int) { do.store(p, block, args, row, j, acc[:n], s.c[:n]) }
+		w := work[T, S]{
+			scratch: s, do: &do, args: args, block: block, j: int(at[1]) * columns,
+			heavy: backend.View[uint32](args[3]), part: backend.View[S](args[7]),
+		}
+		w.n = min(columns, int(p.n)-w.j)
+		first := (int(at[0]) + int(at[2])*int(p.width)) * int(p.per)
+		last, pieces := min(first+int(p.per), int(p.items)), int(p.pieces)
 		if p.phase == 1 {
-			for i := first; i < min(first+per, items); i++ {
-				r := heavy[2*pieces+3*i:]
-				copy(acc, part[j+int(r[1])*ldp:])
-				for x := int(r[1]) + 1; x < int(r[2]); x++ {
-					do.add(acc, part[j+x*ldp:][:len(acc)])
-				}
-				store(int(r[0]))
+			for i := first; i < last; i++ {
+				w.addPieces(w.heavy[2*pieces+3*i:])
 			}
 			return
 		}
-		rowptr, colidx := backend.View[uint32](args[0]), backend.View[uint32](args[1])
-		values, b := backend.View[T](args[2]), backend.View[T](args[4])
-		for i := first; i < min(first+per, items); i++ {
-			if i < pieces {
-				begin, end := heavy[2*i], heavy[2*i+1]
-				do.row(part[i*ldp+j:][:len(acc)], values[begin:end], colidx[begin:end], b[j:], int(p.ldb))
-				continue
+		s.rows = simd.Rows[T, S]{
+			N: w.n, Cols: backend.View[uint32](args[1]), Vals: backend.View[T](args[2]),
+			B: backend.View[T](args[4])[w.j:], LDB: int(p.ldb),
+		}
+		for i := first; i < min(last, pieces); i++ {
+			w.sum(w.heavy[2*i:2*i+2], w.part[i*int(p.ldp)+w.j:], int(p.ldp), 1)
+		}
+		w.lightRows(max(first, pieces)-pieces, last-pieces)
+		s.rows = simd.Rows[T, S]{}
+	}
+}
+
+// addPieces stores a heavy row: its number, first piece and last + 1.
+func (w *work[T, S]) addPieces(r []uint32) {
+	ldp := int(w.p.ldp)
+	acc := w.sums[:host.Pad(w.n)]
+	copy(acc, w.part[w.j+int(r[1])*ldp:])
+	for x := int(r[1]) + 1; x < int(r[2]); x++ {
+		w.do.add(acc, w.part[w.j+x*ldp:][:len(acc)])
+	}
+	w.do.store(&w.p, w.block, w.args, int(r[0]), w.j, acc[:w.n], w.c[:w.n])
+}
+
+// sum computes rows that begin at starts.
+func (w *work[T, S]) sum(starts []uint32, c []S, ldc int, alpha S) {
+	w.rows.Starts, w.rows.C, w.rows.LDC, w.rows.Alpha = starts, c, ldc, alpha
+	w.do.rows(&w.rows)
+}
+
+// lightRows computes rows but those that are done in pieces.
+func (w *work[T, S]) lightRows(row, last int) {
+	starts := backend.View[uint32](w.args[0])
+	for row < last {
+		end := last
+		if w.p.pieces > 0 {
+			for end = row; end < last && starts[end+1]-starts[end] <= w.p.longest; end++ {
 			}
-			r := i - pieces
-			begin, end := rowptr[r], rowptr[r+1]
-			if end-begin > p.longest {
-				continue // done in pieces
-			}
-			do.row(acc, values[begin:end], colidx[begin:end], b[j:], int(p.ldb))
-			store(r)
+		}
+		w.run(starts, row, end)
+		row = end + 1
+	}
+}
+
+// run computes consecutive rows.
+func (w *work[T, S]) run(starts []uint32, row, last int) {
+	if row == last {
+		return
+	}
+	if w.do.plain(&w.p, w.block) {
+		ldc := int(w.p.ldc)
+		w.sum(starts[row:last+1], backend.View[S](w.args[6])[row*ldc+w.j:], ldc, w.do.alpha(&w.p, w.block))
+		return
+	}
+	for ; row < last; row += blockRows {
+		n := min(blockRows, last-row)
+		w.sum(starts[row:row+n+1], w.sums[:], tile, 1)
+		for i := range n {
+			w.do.store(&w.p, w.block, w.args, row+i, w.j, w.sums[i*tile:][:w.n], w.c[:w.n])
 		}
 	}
 }

@@ -5,7 +5,6 @@ package csr
 import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
-	"github.com/spmmrun/spmm/shaders/host"
 	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -35,7 +34,7 @@ func variants() []*spec.Variant {
 				Unit: spec.Unit{Source: "kernel.wgsl", Defines: map[string]string{"ELEM": include.Define(t), "EPILOGUE": include.EpilogueWGSL}},
 			},
 			&spec.Variant{
-				Name: "cpu_" + t.String(), In: t, Code: backend.CodeGo, Func: host.For(t, group(narrow(host.F16)), group(narrow(host.BF16)), group(narrow(host.F32))), Local: [3]uint32{1, 1, 1},
+				Name: "cpu_" + t.String(), In: t, Code: backend.CodeGo, Func: cpuFunc(t), Local: [3]uint32{1, 1, 1},
 				Out: []dtype.Type{dtype.F16, dtype.BF16},
 			})
 	}
@@ -49,6 +48,6 @@ func shared(t dtype.Type) uint32 { return uint32(local * 16 / t.Size() * 4) }
 func doubles() []*spec.Variant {
 	const t = dtype.F64
 	return []*spec.Variant{
-		{Name: "cpu_f64", In: t, Code: backend.CodeGo, Func: group(double), Local: [3]uint32{1, 1, 1}},
+		{Name: "cpu_f64", In: t, Code: backend.CodeGo, Func: cpuFunc(t), Local: [3]uint32{1, 1, 1}},
 	}
 }

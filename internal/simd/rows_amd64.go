@@ -1,0 +1,153 @@
+// The choice of assembly for consecutive rows on amd64.
+
+package simd
+
+import (
+	"unsafe"
+
+	"github.com/spmmrun/spmm/formats/half"
+)
+
+// rowsJob is what the assembly does: vectors of columns, of which the last may be short, for rows ≥ 1. Strides are in bytes.
+type rowsJob struct {
+	starts  *uint32
+	cols    *uint32 // at the first row's first entry, as vals is
+	vals    unsafe.Pointer
+	b, c    unsafe.Pointer
+	ldb     uintptr
+	ldc     uintptr
+	rows    int
+	vectors int
+	missing int     // lanes that the last vector lacks
+	ahead   uintptr // bytes of cols
+	stream  int     // not 0: write past the caches
+	alpha   [8]byte
+}
+
+// laneMasks has, from lane i on, a mask for a vector that lacks i of its lanes, in 32-bit lanes of 8 and in 64-bit lanes of 4.
+var laneMasks = [16]int32{-1, -1, -1, -1, -1, -1, -1, -1}
+
+//go:noescape
+func rowsF32AVX2(job *rowsJob)
+
+//go:noescape
+func rowsF16AVX2(job *rowsJob)
+
+//go:noescape
+func rowsBF16AVX2(job *rowsJob)
+
+//go:noescape
+func rowsF64AVX2(job *rowsJob)
+
+//go:noescape
+func rowsF32AVX512(job *rowsJob)
+
+//go:noescape
+func rowsF16AVX512(job *rowsJob)
+
+//go:noescape
+func rowsBF16AVX512(job *rowsJob)
+
+//go:noescape
+func rowsF64AVX512(job *rowsJob)
+
+const line = 64 // bytes of the caches
+
+// newJob is the job for all of r's columns in vectors of so many lanes.
+func newJob[T, S any](r *Rows[T, S], lanes int) rowsJob {
+	var t T
+	var s S
+	first, rows := r.Starts[0], len(r.Starts)-1
+	job := rowsJob{
+		starts: &r.Starts[0], rows: rows,
+		cols: unsafe.SliceData(r.Cols[first:]), vals: unsafe.Pointer(unsafe.SliceData(r.Vals[first:])),
+		b: unsafe.Pointer(unsafe.SliceData(r.B)), ldb: uintptr(r.LDB) * unsafe.Sizeof(t),
+		c: unsafe.Pointer(&r.C[0]), ldc: uintptr(r.LDC) * unsafe.Sizeof(s),
+		vectors: (r.N + lanes - 1) / lanes,
+	}
+	job.missing = job.vectors*lanes - r.N
+	*(*S)(unsafe.Pointer(&job.alpha)) = r.Alpha
+	if int(r.Starts[rows])+r.Ahead+8 <= len(r.Cols) { // columns that are looked at ahead exist
+		job.ahead = uintptr(r.Ahead) * unsafe.Sizeof(r.Cols[0])
+	}
+	if whole := uintptr(job.c)%line == 0 && job.ldc%line == 0 && uintptr(r.N)*unsafe.Sizeof(s)%line == 0; r.Stream && whole {
+		job.stream = 1
+	}
+	return job
+}
+
+// split takes the last vector out of a job of AVX-512 for float32 where b is padded for half of it alone, and returns it as a
+// job of its own.
+func split[T any](job *rowsJob, r *Rows[T, float32]) (last rowsJob, ok bool) {
+	if job.missing < 8 {
+		return last, false
+	}
+	job.vectors--
+	last = *job
+	done := uintptr(16 * job.vectors)
+	var t T
+	last.b, last.c = unsafe.Add(last.b, done*unsafe.Sizeof(t)), unsafe.Add(last.c, 4*done)
+	last.vectors, job.missing = 1, 0
+	return last, true
+}
+
+func rowsF32(r *Rows[float32, float32]) {
+	switch level {
+	case goOnly:
+		oneByOne(r, RowF32)
+	case avx2:
+		job := newJob(r, 8)
+		rowsF32AVX2(&job)
+	default:
+		job := newJob(r, 16)
+		if last, ok := split(&job, r); ok {
+			rowsF32AVX512(&last)
+		}
+		rowsF32AVX512(&job)
+	}
+}
+
+func rowsF16(r *Rows[half.F16, float32]) {
+	switch level {
+	case goOnly:
+		oneByOne(r, RowF16)
+	case avx2:
+		job := newJob(r, 8)
+		rowsF16AVX2(&job)
+	default:
+		job := newJob(r, 16)
+		if last, ok := split(&job, r); ok {
+			rowsF16AVX512(&last)
+		}
+		rowsF16AVX512(&job)
+	}
+}
+
+func rowsBF16(r *Rows[half.BF16, float32]) {
+	switch level {
+	case goOnly:
+		oneByOne(r, RowBF16)
+	case avx2:
+		job := newJob(r, 8)
+		rowsBF16AVX2(&job)
+	default:
+		job := newJob(r, 16)
+		if last, ok := split(&job, r); ok {
+			rowsBF16AVX512(&last)
+		}
+		rowsBF16AVX512(&job)
+	}
+}
+
+func rowsF64(r *Rows[float64, float64]) {
+	switch level {
+	case goOnly:
+		oneByOne(r, RowF64)
+	case avx2:
+		job := newJob(r, 4)
+		rowsF64AVX2(&job)
+	default:
+		job := newJob(r, 8)
+		rowsF64AVX512(&job)
+	}
+}

@@ -1,0 +1,348 @@
+// One function that computes rows of a sparse-dense product, one after the other (see RowsF32). Included once for each pair of
+// instruction set and element type, with these macros set:
+//
+//	NAME         the function
+//	VL           elements of C in a vector register
+//	AB           bytes of a vector register
+//	VB           bytes of as many elements of b
+//	VALSIZE      bytes of an element of vals
+//	A0 … A7, V, S  registers: the sums, the entry's value and alpha in every lane
+//	BCAST(mem)   V = the element at mem, widened, in every lane
+//	MAC(mem, a)  a += V · the VL elements at mem, widened; MACLAST(mem, a) the same, in the lanes of the mask alone
+//	ZERO(a), ADD(x, a), SCALE(a)  a = 0, a += x, a *= alpha
+//	STORE(a, mem), STREAM(a, mem)  to mem, by way of the caches or not; STORELAST(a, mem) the lanes of the mask alone
+//	ALPHA        S = alpha;  MASK  the mask, of which all lanes are set but in the last vector of columns
+//	AHEAD8, AHEAD4  prefetch the lines at R8 that 8 or 4 vectors of b meet
+//
+// Columns are done in tiles of 8, 4, 2 and 1 registers, and each tile for all rows; within a tile 1, 2, 4 or 8 entries have sums
+// of their own, so that eight multiply-adds are always under way. They are added at the end. The order of sums is that of
+// row_amd64.h.
+//
+// AX job, of which vectors, c and b move from tile to tile; DI the row of C, R12 ldc; R9 b, R10 ldb; SI vals, DX cols, CX entries
+// left in the row; R11 starts, BX rows left; R13 how far ahead of DX the columns are that are prefetched, 0 if none are; R8 the
+// entry's row of b, R15 lines are streamed to C. Strides are in bytes.
+
+#define ENTRY(u) \
+	MOVL (4*u)(DX), R8; \
+	IMULQ R10, R8; \
+	ADDQ R9, R8; \
+	BCAST((VALSIZE*u)(SI))
+
+#define AHEAD(u) \
+	MOVL (4*u)(DX)(R13*1), R8; \
+	IMULQ R10, R8; \
+	ADDQ R9, R8
+
+#define MAC1(a) \
+	MAC(0(R8), a)
+#define MAC2(a, b) \
+	MAC(0(R8), a); MAC((VB)(R8), b)
+#define MAC4(a, b, c, d) \
+	MAC2(a, b); MAC((2*VB)(R8), c); MAC((3*VB)(R8), d)
+#define MAC8 \
+	MAC4(A0, A1, A2, A3); MAC((4*VB)(R8), A4); MAC((5*VB)(R8), A5); MAC((6*VB)(R8), A6); MAC((7*VB)(R8), A7)
+
+// TILE begins a tile of w registers.
+#define TILE(w) \
+	MASK(w) \
+	MOVQ rowsJob_starts(AX), R11; \
+	MOVQ rowsJob_rows(AX), BX; \
+	MOVQ rowsJob_cols(AX), DX; \
+	MOVQ rowsJob_vals(AX), SI; \
+	MOVQ rowsJob_b(AX), R9; \
+	MOVQ rowsJob_c(AX), DI; \
+	SUBQ $w, rowsJob_vectors(AX); \
+	ADDQ $(VB*w), rowsJob_b(AX); \
+	ADDQ $(AB*w), rowsJob_c(AX)
+
+#define START \
+	MOVL 4(R11), CX; \
+	SUBL (R11), CX; \
+	ADDQ $4, R11; \
+	ZERO(A0); ZERO(A1); ZERO(A2); ZERO(A3); ZERO(A4); ZERO(A5); ZERO(A6); ZERO(A7)
+
+#define NEXT(u) \
+	ADDQ $(4*u), DX; ADDQ $(VALSIZE*u), SI; SUBL $u, CX
+
+TEXT NAME(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+	MOVQ rowsJob_ldb(AX), R10
+	MOVQ rowsJob_ldc(AX), R12
+	MOVQ rowsJob_ahead(AX), R13
+	MOVQ rowsJob_stream(AX), R15
+	ALPHA
+
+tile:
+	CMPQ rowsJob_vectors(AX), $8
+	JGE  tile8
+	CMPQ rowsJob_vectors(AX), $4
+	JGE  tile4
+	CMPQ rowsJob_vectors(AX), $2
+	JGE  tile2
+	CMPQ rowsJob_vectors(AX), $1
+	JGE  tile1
+	TESTQ R15, R15
+	JZ   done
+	SFENCE
+
+done:
+	VZEROUPPER
+	RET
+
+tile8:
+	TILE(8)
+
+row8:
+	START
+	TESTL CX, CX
+	JZ    store8
+	TESTQ R13, R13
+	JNZ   ahead8
+
+loop8:
+	ENTRY(0)
+	MAC8
+	NEXT(1)
+	JNZ loop8
+	JMP store8
+
+ahead8:
+	AHEAD(0)
+	AHEAD8
+	ENTRY(0)
+	MAC8
+	NEXT(1)
+	JNZ ahead8
+
+store8:
+	SCALE(A0)
+	SCALE(A1)
+	SCALE(A2)
+	SCALE(A3)
+	SCALE(A4)
+	SCALE(A5)
+	SCALE(A6)
+	SCALE(A7)
+	TESTQ R15, R15
+	JNZ   stream8
+	STORE(A0, 0(DI))
+	STORE(A1, (AB)(DI))
+	STORE(A2, (2*AB)(DI))
+	STORE(A3, (3*AB)(DI))
+	STORE(A4, (4*AB)(DI))
+	STORE(A5, (5*AB)(DI))
+	STORE(A6, (6*AB)(DI))
+	STORELAST(A7, (7*AB)(DI))
+	ADDQ R12, DI
+	DECQ BX
+	JNZ  row8
+	JMP  tile
+
+stream8:
+	STREAM(A0, 0(DI))
+	STREAM(A1, (AB)(DI))
+	STREAM(A2, (2*AB)(DI))
+	STREAM(A3, (3*AB)(DI))
+	STREAM(A4, (4*AB)(DI))
+	STREAM(A5, (5*AB)(DI))
+	STREAM(A6, (6*AB)(DI))
+	STREAM(A7, (7*AB)(DI))
+	ADDQ R12, DI
+	DECQ BX
+	JNZ  row8
+	JMP  tile
+
+tile4:
+	TILE(4)
+
+row4:
+	START
+	SUBL $2, CX
+	JLT  last4
+	TESTQ R13, R13
+	JNZ  ahead4
+
+loop4:
+	ENTRY(0)
+	MAC4(A0, A1, A2, A3)
+	ENTRY(1)
+	MAC4(A4, A5, A6, A7)
+	NEXT(2)
+	JGE loop4
+	JMP last4
+
+ahead4:
+	AHEAD(0)
+	AHEAD4
+	AHEAD(1)
+	AHEAD4
+	ENTRY(0)
+	MAC4(A0, A1, A2, A3)
+	ENTRY(1)
+	MAC4(A4, A5, A6, A7)
+	NEXT(2)
+	JGE ahead4
+
+last4:
+	ADDL $2, CX
+	JZ   sum4
+	ENTRY(0)
+	MAC4(A0, A1, A2, A3)
+	NEXT(1)
+
+sum4:
+	ADD(A4, A0)
+	ADD(A5, A1)
+	ADD(A6, A2)
+	ADD(A7, A3)
+	SCALE(A0)
+	SCALE(A1)
+	SCALE(A2)
+	SCALE(A3)
+	TESTQ R15, R15
+	JNZ   stream4
+	STORE(A0, 0(DI))
+	STORE(A1, (AB)(DI))
+	STORE(A2, (2*AB)(DI))
+	STORELAST(A3, (3*AB)(DI))
+	ADDQ R12, DI
+	DECQ BX
+	JNZ  row4
+	JMP  tile
+
+stream4:
+	STREAM(A0, 0(DI))
+	STREAM(A1, (AB)(DI))
+	STREAM(A2, (2*AB)(DI))
+	STREAM(A3, (3*AB)(DI))
+	ADDQ R12, DI
+	DECQ BX
+	JNZ  row4
+	JMP  tile
+
+tile2:
+	TILE(2)
+
+row2:
+	START
+	SUBL $4, CX
+	JLT  short2
+
+loop2:
+	ENTRY(0)
+	MAC2(A0, A1)
+	ENTRY(1)
+	MAC2(A2, A3)
+	ENTRY(2)
+	MAC2(A4, A5)
+	ENTRY(3)
+	MAC2(A6, A7)
+	NEXT(4)
+	JGE loop2
+
+short2:
+	ADDL $4, CX
+	JZ   sum2
+
+rest2:
+	ENTRY(0)
+	MAC2(A0, A1)
+	NEXT(1)
+	JNZ rest2
+
+sum2:
+	ADD(A2, A0)
+	ADD(A6, A4)
+	ADD(A3, A1)
+	ADD(A7, A5)
+	ADD(A4, A0)
+	ADD(A5, A1)
+	SCALE(A0)
+	SCALE(A1)
+	TESTQ R15, R15
+	JNZ   stream2
+	STORE(A0, 0(DI))
+	STORELAST(A1, (AB)(DI))
+	ADDQ R12, DI
+	DECQ BX
+	JNZ  row2
+	JMP  tile
+
+stream2:
+	STREAM(A0, 0(DI))
+	STREAM(A1, (AB)(DI))
+	ADDQ R12, DI
+	DECQ BX
+	JNZ  row2
+	JMP  tile
+
+tile1:
+	TILE(1)
+
+row1:
+	START
+	SUBL $8, CX
+	JLT  short1
+
+loop1:
+	ENTRY(0)
+	MACLAST(0(R8), A0)
+	ENTRY(1)
+	MACLAST(0(R8), A1)
+	ENTRY(2)
+	MACLAST(0(R8), A2)
+	ENTRY(3)
+	MACLAST(0(R8), A3)
+	ENTRY(4)
+	MACLAST(0(R8), A4)
+	ENTRY(5)
+	MACLAST(0(R8), A5)
+	ENTRY(6)
+	MACLAST(0(R8), A6)
+	ENTRY(7)
+	MACLAST(0(R8), A7)
+	NEXT(8)
+	JGE loop1
+
+short1:
+	ADDL $8, CX
+	JZ   sum1
+
+rest1:
+	ENTRY(0)
+	MACLAST(0(R8), A0)
+	NEXT(1)
+	JNZ rest1
+
+sum1:
+	ADD(A1, A0)
+	ADD(A3, A2)
+	ADD(A5, A4)
+	ADD(A7, A6)
+	ADD(A2, A0)
+	ADD(A6, A4)
+	ADD(A4, A0)
+	SCALE(A0)
+	STORELAST(A0, 0(DI))
+	ADDQ R12, DI
+	DECQ BX
+	JNZ  row1
+	JMP  tile
+
+#undef ENTRY
+#undef AHEAD
+#undef MAC1
+#undef MAC2
+#undef MAC4
+#undef MAC8
+#undef TILE
+#undef START
+#undef NEXT
+#undef NAME
+#undef VB
+#undef VALSIZE
+#undef BCAST
+#undef MAC
+#undef MACLAST
+#undef AHEAD8
+#undef AHEAD4
