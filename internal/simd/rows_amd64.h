@@ -12,7 +12,7 @@
 //	ZERO(a), ADD(x, a), SCALE(a)  a = 0, a += x, a *= alpha
 //	STORE(a, mem), STREAM(a, mem)  to mem, by way of the caches or not; STORELAST(a, mem) the lanes of the mask alone
 //	ALPHA        S = alpha;  MASK  the mask, of which all lanes are set but in the last vector of columns
-//	AHEAD8, AHEAD4  prefetch the lines at R8 that 8 or 4 vectors of b meet
+//	AHEAD8, AHEAD4, AHEAD2  prefetch the lines at R8 that so many vectors of b meet
 //
 // Columns are done in tiles of 8, 4, 2 and 1 registers, and each tile for all rows; within a tile 1, 2, 4 or 8 entries have sums
 // of their own, so that eight multiply-adds are always under way. They are added at the end. The order of sums is that of
@@ -186,6 +186,12 @@ ahead4:
 last4:
 	ADDL $2, CX
 	JZ   sum4
+	TESTQ R13, R13
+	JZ   lone4
+	AHEAD(0)
+	AHEAD4
+
+lone4:
 	ENTRY(0)
 	MAC4(A0, A1, A2, A3)
 	NEXT(1)
@@ -227,6 +233,8 @@ row2:
 	START
 	SUBL $4, CX
 	JLT  short2
+	TESTQ R13, R13
+	JNZ  ahead2
 
 loop2:
 	ENTRY(0)
@@ -239,16 +247,48 @@ loop2:
 	MAC2(A6, A7)
 	NEXT(4)
 	JGE loop2
+	JMP short2
+
+ahead2:
+	AHEAD(0)
+	AHEAD2
+	AHEAD(1)
+	AHEAD2
+	AHEAD(2)
+	AHEAD2
+	AHEAD(3)
+	AHEAD2
+	ENTRY(0)
+	MAC2(A0, A1)
+	ENTRY(1)
+	MAC2(A2, A3)
+	ENTRY(2)
+	MAC2(A4, A5)
+	ENTRY(3)
+	MAC2(A6, A7)
+	NEXT(4)
+	JGE ahead2
 
 short2:
 	ADDL $4, CX
 	JZ   sum2
+	TESTQ R13, R13
+	JNZ  restahead2
 
 rest2:
 	ENTRY(0)
 	MAC2(A0, A1)
 	NEXT(1)
 	JNZ rest2
+	JMP sum2
+
+restahead2:
+	AHEAD(0)
+	AHEAD2
+	ENTRY(0)
+	MAC2(A0, A1)
+	NEXT(1)
+	JNZ restahead2
 
 sum2:
 	ADD(A2, A0)
@@ -346,3 +386,4 @@ sum1:
 #undef MACLAST
 #undef AHEAD8
 #undef AHEAD4
+#undef AHEAD2

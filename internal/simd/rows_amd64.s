@@ -45,6 +45,7 @@
 #define MACLAST(mem, a) MAC(mem, a)
 #define AHEAD8 LINES4
 #define AHEAD4 LINES2
+#define AHEAD2 LINES1
 #include "rows_amd64.h"
 
 #define NAME ·rowsF16AVX2
@@ -55,6 +56,7 @@
 #define MACLAST(mem, a) MAC(mem, a)
 #define AHEAD8 LINES2
 #define AHEAD4 LINES1
+#define AHEAD2 LINES1
 #include "rows_amd64.h"
 
 #define NAME ·rowsBF16AVX2
@@ -65,6 +67,7 @@
 #define MACLAST(mem, a) MAC(mem, a)
 #define AHEAD8 LINES2
 #define AHEAD4 LINES1
+#define AHEAD2 LINES1
 #include "rows_amd64.h"
 
 // Float64: four to a register.
@@ -100,6 +103,7 @@
 #define MACLAST(mem, a) MAC(mem, a)
 #define AHEAD8 LINES4
 #define AHEAD4 LINES2
+#define AHEAD2 LINES1
 #include "rows_amd64.h"
 
 #undef VL
@@ -160,6 +164,7 @@
 #define MACLAST(mem, a) VFMADD231PS mem, V, K1, a
 #define AHEAD8 LINES8
 #define AHEAD4 LINES4
+#define AHEAD2 LINES2
 #include "rows_amd64.h"
 
 #define NAME ·rowsF16AVX512
@@ -170,6 +175,7 @@
 #define MACLAST(mem, a) VCVTPH2PS.Z mem, K1, Z9; VFMADD231PS Z9, V, a
 #define AHEAD8 LINES4
 #define AHEAD4 LINES2
+#define AHEAD2 LINES1
 #include "rows_amd64.h"
 
 #define NAME ·rowsBF16AVX512
@@ -180,6 +186,7 @@
 #define MACLAST(mem, a) VPMOVZXWD.Z mem, K1, Z9; VPSLLD $16, Z9, Z9; VFMADD231PS Z9, V, a
 #define AHEAD8 LINES4
 #define AHEAD4 LINES2
+#define AHEAD2 LINES1
 #include "rows_amd64.h"
 
 // Float64: eight to a register.
@@ -215,4 +222,5 @@
 #define MACLAST(mem, a) VFMADD231PD mem, V, K1, a
 #define AHEAD8 LINES8
 #define AHEAD4 LINES4
+#define AHEAD2 LINES2
 #include "rows_amd64.h"

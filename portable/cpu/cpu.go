@@ -193,17 +193,17 @@ func (d *device) launch(ctx context.Context, l *backend.Launch) error {
 	return nil
 }
 
-// looks is after how many groups a worker looks whether the run's context has ended: a look takes some nanoseconds,
+// between is the number of groups between a worker's looks whether the run's context has ended: a look takes some nanoseconds,
 // which the smallest groups would feel.
-const looks = 8
+const between = 8
 
 // runGroups runs groups lo…hi-1 of the grid, counted with x fastest.
 func (d *device) runGroups(lo, hi int64) {
 	nx, ny := int64(d.grid[0]), int64(d.grid[1])
 	g := [3]uint32{uint32(lo % nx), uint32(lo / nx % ny), uint32(lo / nx / ny)}
 	args := d.args[:d.nargs:d.nargs]
-	for ; lo < hi && !ended(d.stop); lo += looks {
-		for range min(hi-lo, looks) {
+	for ; lo < hi && !ended(d.stop); lo += between {
+		for range min(hi-lo, between) {
 			d.fn(args, d.params, g)
 			if g[0]++; g[0] == d.grid[0] {
 				g[0] = 0

@@ -7,8 +7,13 @@ import (
 	"sync/atomic"
 )
 
-// chunksPerWorker: chunks are taken as workers come free, so that uneven groups even out.
-const chunksPerWorker = 32
+const (
+	// chunksPerWorker: chunks are taken as workers come free, so that uneven groups even out.
+	chunksPerWorker = 32
+	// looks is how often a worker without work looks for some before it sleeps, for some microseconds in all: to be woken takes
+	// as long as a small product, and the next often follows at once.
+	looks = 1 << 10
+)
 
 // pool runs one job at a time; the caller of do works too, helped by one goroutine for each further worker.
 // do may be called by one goroutine at a time.
@@ -43,12 +48,25 @@ func (p *pool) end() {
 }
 
 func (p *pool) help(wake chan struct{}) {
-	for range wake {
+	for await(wake) {
 		p.work()
 		if p.busy.Add(-1) == 0 {
 			p.done <- struct{}{}
 		}
 	}
+}
+
+// await waits until something comes out of c, and returns false if c was closed.
+func await(c <-chan struct{}) bool {
+	for range looks {
+		select {
+		case _, ok := <-c:
+			return ok
+		default:
+		}
+	}
+	_, ok := <-c
+	return ok
 }
 
 // do calls fn for all of 0…n-1, in chunks, and returns when all calls have returned. A panic in fn becomes an
@@ -64,7 +82,7 @@ func (p *pool) do(stop <-chan struct{}, n int64, fn func(lo, hi int64)) error {
 	}
 	p.work()
 	if helpers > 0 {
-		<-p.done
+		await(p.done)
 	}
 	p.fn, p.stop = nil, nil
 	if f := p.failure.Swap(nil); f != nil {

@@ -23,12 +23,63 @@ const (
 	blockRows = 16
 )
 
-// goShape gives a workgroup some microseconds of work.
-func goShape(e *spec.Packed, p spec.Problem) shape {
-	const macs = 1 << 18
+// goShape gives a workgroup some microseconds of work, or less where each worker has few of them.
+func goShape(v *spec.Variant, e *spec.Packed, p spec.Problem) shape {
+	const least, most, each = 1 << 14, 1 << 18, 16
 	columns := max(simd.Width, min(tile, host.Pad(p.N)))
 	item := (e.NNZ/int64(max(1, e.Rows)) + 4) * int64(columns)
-	return shape{per: int(max(1, min(4096, macs/item))), across: columns / simd.Width, along: 1, columns: columns}
+	macs := max(least, min(most, item*int64(p.M)/int64(each*max(1, p.Caps.Units))))
+	return shape{
+		per: int(max(1, min(4096, macs/item))), across: columns / simd.Width, along: ahead(v, e.Format.(spec.Split), p, columns),
+		columns: columns,
+	}
+}
+
+// ahead returns how many entries ahead rows of B are worth being prefetched: to ask for them takes as many instructions as
+// to load them, which narrow tiles feel more, so that it pays for rows that the caches are not likely to hold.
+func ahead(v *spec.Variant, s spec.Split, p spec.Problem, columns int) int {
+	const (
+		distance = 48
+		large    = 16 << 20 // bytes of B in a tile of columns, which the last-level cache may not hold
+	)
+	least := 2.0 / 3
+	switch registers := columns * v.Sums().Size() / 64; {
+	case registers >= 8:
+		least = 1.0 / 3
+	case int64(p.K)*int64(columns)*int64(v.In.Size()) >= large:
+		least = 1.0 / 3
+	case registers < 4:
+		return 0
+	}
+	if s.Scattered < least {
+		return 0
+	}
+	return distance
+}
+
+// scattered estimates the share of entries whose row of B none of those just before them met.
+func scattered(columns []int32, cols int) float64 {
+	const (
+		lately  = 256
+		windows = 4
+		window  = 4096
+	)
+	last := make([]int32, cols) // place where a column was met last, from 1 on
+	all, far := 0, 0
+	for w := range windows {
+		begin := len(columns) / windows * w
+		for k, col := range columns[begin : begin+min(window, len(columns)/windows)] {
+			place := begin + k + 1
+			if k >= lately {
+				all++
+				if before := int(last[col]); before == 0 || place-before > lately {
+					far++
+				}
+			}
+			last[col] = int32(place)
+		}
+	}
+	return float64(far) / float64(max(1, all))
 }
 
 // real is what products are added up in.
@@ -133,7 +184,7 @@ func group[T formats.Value, S real](do arithmetic[T, S]) backend.GroupFunc {
 		}
 		s.rows = simd.Rows[T, S]{
 			N: w.n, Cols: backend.View[uint32](args[1]), Vals: backend.View[T](args[2]),
-			B: backend.View[T](args[4])[w.j:], LDB: int(p.ldb),
+			B: backend.View[T](args[4])[w.j:], LDB: int(p.ldb), Ahead: int(p.along),
 		}
 		for i := first; i < min(last, pieces); i++ {
 			w.sum(w.heavy[2*i:2*i+2], w.part[i*int(p.ldp)+w.j:], int(p.ldp), 1)
@@ -174,6 +225,14 @@ func (w *work[T, S]) lightRows(row, last int) {
 	}
 }
 
+// streams tells whether C is better written past the caches: where they do not hold it long, and rows take the time that memory
+// needs for it, or where they do not hold it at all.
+func (w *work[T, S]) streams() bool {
+	const second, third = 4 << 20, 16 << 20 // bytes
+	bytes := len(w.args[6])
+	return bytes >= third || bytes >= second && len(w.rows.Cols) >= 2*int(w.p.m)
+}
+
 // run computes consecutive rows.
 func (w *work[T, S]) run(starts []uint32, row, last int) {
 	if row == last {
@@ -181,6 +240,7 @@ func (w *work[T, S]) run(starts []uint32, row, last int) {
 	}
 	if w.do.plain(&w.p, w.block) {
 		ldc := int(w.p.ldc)
+		w.rows.Stream = w.streams()
 		w.sum(starts[row:last+1], backend.View[S](w.args[6])[row*ldc+w.j:], ldc, w.do.alpha(&w.p, w.block))
 		return
 	}

@@ -64,7 +64,7 @@ type params struct {
 	per           uint32 // items of one workgroup
 	longest       uint32 // rows with more entries are heavy
 	across        uint32 // lanes, a power of two; on the CPU vectors of eight columns
-	along         uint32 // a power of two
+	along         uint32 // a power of two; on the CPU, how many entries ahead rows of B are prefetched
 	store         uint32 // type of c, and epilogue: spec.Problem.StoreWord
 	alpha, beta   float32
 }
@@ -116,6 +116,9 @@ func packShare[T formats.Value](a *formats.CSR[T], v *spec.Variant, of spec.Exte
 	}
 	split, heavy := spec.SplitRows(begins, spec.LongestRow(of.Rows, of.NNZ))
 	split.Average, split.Items, split.Lead = of.Average(), of.Rows+int(of.Pieces), lead
+	if v.Code == backend.CodeGo {
+		split.Scattered = scattered(a.ColIdx, a.Cols)
+	}
 	e := &spec.Packed{
 		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(), Format: split,
 		Arrays: []spec.Array{
@@ -185,7 +188,7 @@ func check(v *spec.Variant, e *spec.Packed, p spec.Problem) error {
 // narrower; of rows of a larger matrix, where that would: they are summed as within it.
 func pickShape(v *spec.Variant, e *spec.Packed, p spec.Problem) shape {
 	if v.Code == backend.CodeGo {
-		return goShape(e, p)
+		return goShape(v, e, p)
 	}
 	vec := 16 / v.In.Size()
 	across := 1
