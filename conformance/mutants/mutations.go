@@ -52,12 +52,14 @@ const (
 var mutations = []mutation{
 	// Go kernels.
 	{"cpu", "csr skips rows of just as many entries as a piece", "shaders/csr/cpu.go",
-		`if end-begin > p.longest {`, `if end-begin >= p.longest {`, csr, false},
+		`starts[end+1]-starts[end] <= w.p.longest`, `starts[end+1]-starts[end] < w.p.longest`, csr, false},
 	{"cpu", "csr leaves out the last piece of a row", "shaders/csr/cpu.go",
 		`x < int(r[2]); x++ {`, `x < int(r[2])-1; x++ {`, csr, false},
 	{"cpu", "csr takes pieces of later tiles from the first columns", "shaders/csr/cpu.go",
-		`do.row(part[i*ldp+j:][:len(acc)], values[begin:end], colidx[begin:end], b[j:], int(p.ldb))`,
-		`do.row(part[i*ldp+j:][:len(acc)], values[begin:end], colidx[begin:end], b[j&511:], int(p.ldb))`, csr, false},
+		`w.sum(w.heavy[2*i:2*i+2], w.part[i*int(p.ldp)+w.j:], int(p.ldp), 1)`,
+		`w.sum(w.heavy[2*i:2*i+2], w.part[i*int(p.ldp)+w.j&127:], int(p.ldp), 1)`, csr, false},
+	{"cpu", "csr stores all sums of a block to its first row", "shaders/csr/cpu.go",
+		`row+i, w.j, w.sums[i*tile:]`, `row, w.j, w.sums[i*tile:]`, csr, false},
 	{"cpu", "sums that are not finite are not repaired", "shaders/host/host.go",
 		`if simd.Finite(acc) {`, `if simd.Finite(acc) || true {`, panels, false},
 	{"cpu", "panels write rows that do not exist", "shaders/panel/cpu.go",
