@@ -65,7 +65,8 @@ known to ±--interval with 95 % confidence, or --limit is reached. Before, each 
 
 Attainable is the least time that the device could take by its measured rates: the larger of bytes, cache reads and arithmetic.
 
---peer PROGRAM measures another program in turn with the rest, one that speaks the protocol of bench/peers/eigen.cpp.
+--peer PROGRAM measures another program in turn with the rest, one that speaks the protocol of bench/peers/peer.hpp: in that
+folder are peers for cuSPARSE, cuBLAS and cuSPARSELt (cuda.cu) and for libraries of the CPU.
 
 --compare tells of each case that OLD.json has, too, how much slower or faster it became. It counts as slower if the medians
 differ by more than --tolerance and a rank test (Mann-Whitney) gives chance less than 1 %.

@@ -100,8 +100,8 @@ func (p *planned) close() {
 }
 
 // problem is what a plan's output must be right for: operands as the precision rounds them.
-func problem(a *formats.CSR[float32], b *formats.Dense[float32], requested, computed dtype.Type) oracle.Problem {
-	p := oracle.Problem{A: a, B: b, Alpha: 1, Compute: computed, Out: dtype.F32}
+func problem(a *formats.CSR[float32], b *formats.Dense[float32], requested, computed, out dtype.Type) oracle.Problem {
+	p := oracle.Problem{A: a, B: b, Alpha: 1, Compute: computed, Out: out}
 	switch requested.Storage() {
 	case dtype.F16:
 		p.A, p.B = formats.Convert[float32](formats.Convert[half.F16](a)), formats.ConvertDense[float32](formats.ConvertDense[half.F16](b))
@@ -111,13 +111,16 @@ func problem(a *formats.CSR[float32], b *formats.Dense[float32], requested, comp
 	return p
 }
 
-// computed is what an entrant forms products in.
-func computed(e entrant, requested dtype.Type) (dtype.Type, int) {
-	if p, ok := e.(*planned); ok {
-		bits, _ := p.plan.Reproduced()
-		return p.plan.Info().Precision, bits
+// computed is what an entrant forms products in, what it rounds C to, and in reproducible mode its precision.
+func computed(e entrant, requested dtype.Type) (as, out dtype.Type, bits int) {
+	switch e := e.(type) {
+	case *planned:
+		bits, _ := e.plan.Reproduced()
+		return e.plan.Info().Precision, dtype.F32, bits
+	case *algorithm:
+		return requested, e.rounded, 0
 	}
-	return requested, 0
+	return requested, dtype.F32, 0
 }
 
 func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }

@@ -5,13 +5,14 @@
 // be met.
 //
 //	{"op":"hello"}                                        → {"name":"eigen","description":"Eigen 3.4.0, 2 threads"}
-//	{"op":"prepare","file":F,"precision":"f32"}           → {"algorithms":["row-major",…]}
+//	{"op":"prepare","file":F,"precision":"f32"}           → {"algorithms":["row-major",…],"rounded":["f16",…]}
 //	{"op":"run","algorithm":0,"times":20}                 → {"us":12.5,"clock":"device"}   of one product, on average
 //	{"op":"output","algorithm":0,"file":F}                → {}   C is written to F: M×N numbers of f32, row-major
 //	{"op":"close"}                                        → {}   what was prepared is no longer needed
 //
 // F of prepare has, little-endian: M, K, nnz and N (64 bits each), M+1 row starts (32 bits), nnz columns (32 bits), nnz
-// values and K×N elements of B, row-major (f32). The end of input ends the peer.
+// values and K×N elements of B, row-major (f32). "rounded" may be missing: the type that an algorithm rounds C's elements to, "" being
+// f32. The end of input ends the peer.
 
 package benchmark
 
@@ -59,6 +60,7 @@ type answer struct {
 	Name        string   `json:"name"`
 	Description string   `json:"description"`
 	Algorithms  []string `json:"algorithms"`
+	Rounded     []string `json:"rounded"`
 	US          float64  `json:"us"`
 	Clock       string   `json:"clock"`
 }
@@ -149,6 +151,7 @@ type algorithm struct {
 	name       string
 	index      int
 	rows, cols int // of C
+	rounded    dtype.Type
 	open       *int
 }
 
@@ -172,7 +175,13 @@ func (p *peer) prepare(ctx context.Context, a *formats.CSR[float32], b *formats.
 	open := len(answer.Algorithms)
 	var out []*algorithm
 	for i, name := range answer.Algorithms {
-		out = append(out, &algorithm{p, printable.String(name), i, a.Rows, b.Cols, &open})
+		rounded := dtype.F32
+		if i < len(answer.Rounded) && answer.Rounded[i] != "" {
+			if rounded, err = dtype.Parse(answer.Rounded[i]); err != nil {
+				return nil, err
+			}
+		}
+		out = append(out, &algorithm{p, printable.String(name), i, a.Rows, b.Cols, rounded, &open})
 	}
 	return out, nil
 }

@@ -241,8 +241,8 @@ func (r *round) verify(ctx context.Context, c *contest) error {
 	if err != nil {
 		return err
 	}
-	as, bits := computed(c.entrant, r.prec)
-	if err := r.Verify(ctx, problem(r.a, r.b, r.prec, as), bits, got); err != nil {
+	as, out, bits := computed(c.entrant, r.prec)
+	if err := r.Verify(ctx, problem(r.a, r.b, r.prec, as, out), bits, got); err != nil {
 		if errors.Is(err, context.Canceled) {
 			return err
 		}

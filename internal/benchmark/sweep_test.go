@@ -20,6 +20,7 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
+	"github.com/spmmrun/spmm/formats/half"
 )
 
 // asPeer makes the test's program a peer of some behaviour.
@@ -59,7 +60,14 @@ func servePeer(how string) {
 			fmt.Println(`{"error":"f32 only"}`)
 		case r.Op == "prepare":
 			c = productOf(r.File)
-			fmt.Println(`{"algorithms":["one","two"]}`)
+			rounded := "[]"
+			if how == "coarse" {
+				rounded = `["f16","f32"]`
+				narrow := make([]half.F16, len(c))
+				formats.ConvertSlice(narrow, c)
+				formats.ConvertSlice(c, narrow)
+			}
+			fmt.Println(`{"algorithms":["one","two"],"rounded":` + rounded + `}`)
 		case r.Op == "output":
 			if how == "wrong" && r.Algorithm == 1 {
 				c[len(c)-1]++
@@ -194,6 +202,7 @@ func TestPeers(t *testing.T) {
 func TestFaultyPeers(t *testing.T) {
 	for how, want := range map[string][]string{
 		"wrong":   {"", "wrong answer: C[66,4] is "},
+		"coarse":  {"", "wrong answer: C["}, // it says of the first algorithm alone that C is rounded to f16
 		"short":   {"its output: unexpected EOF", "its output: unexpected EOF"},
 		"dies":    {`it does not answer "run" as the protocol says: EOF`, `it does not answer "run" as the protocol says`},
 		"instant": {"it took 0 µs", "it took 0 µs"},

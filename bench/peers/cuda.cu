@@ -1,0 +1,229 @@
+// A peer of spmmrun bench: NVIDIA's cuSPARSE, cuBLAS (A with its zeros) and cuSPARSELt (where A is 2:4 and f16) on the
+// first GPU.
+//
+//	nvcc -O2 -std=c++17 -arch=native -o cuda bench/peers/cuda.cu -lcublas -lcusparse [-DLT -lcusparseLt]
+//	bin/spmmrun bench --backend cuda --peer ./cuda
+//
+// Sums are of f32. In tf32 cuBLAS rounds operands itself, and cuSPARSE, which has no such product, computes in f32.
+// cuSPARSELt writes C in f16 and picks its kernel by its own search.
+
+#include <cublas_v2.h>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+#include <cusparse.h>
+#ifdef LT
+#include <cusparseLt.h>
+#endif
+
+#include <cstring>
+#include <functional>
+
+#include "peer.hpp"
+
+#define CHECK(call)                                                                                                    \
+    do {                                                                                                               \
+        int status = (int)(call);                                                                                      \
+        if (status != 0) throw std::runtime_error(#call " returns " + std::to_string(status));                         \
+    } while (0)
+
+// Memory is device memory that is freed with it.
+struct Memory {
+    void *p = nullptr;
+    explicit Memory(size_t bytes) { CHECK(cudaMalloc(&p, bytes + 16)); }
+    Memory(const void *host, size_t bytes) : Memory(bytes) { CHECK(cudaMemcpy(p, host, bytes, cudaMemcpyHostToDevice)); }
+    Memory(const Memory &) = delete;
+    ~Memory() { cudaFree(p); }
+};
+using Shared = std::shared_ptr<Memory>;
+
+static Shared empty(size_t bytes) { return std::make_shared<Memory>(bytes); }
+template <class T> static Shared copy(const std::vector<T> &v) { return std::make_shared<Memory>(v.data(), v.size() * sizeof(T)); }
+
+// rounded returns values on the device, as type has them.
+static Shared rounded(const std::vector<float> &v, cudaDataType type) {
+    if (type == CUDA_R_32F) return copy(v);
+    std::vector<uint16_t> out(v.size());
+    for (size_t i = 0; i < v.size(); i++) {
+        __half h = __float2half(v[i]);
+        __nv_bfloat16 b = __float2bfloat16(v[i]);
+        memcpy(&out[i], type == CUDA_R_16F ? (void *)&h : (void *)&b, 2);
+    }
+    return copy(out);
+}
+
+// Way computes the product by launch, which keeps what it needs.
+struct Way {
+    Algorithm algorithm;
+    std::function<void()> launch;
+};
+
+struct CUDAPeer : Peer {
+    cublasHandle_t blas;
+    cusparseHandle_t sparse;
+    cudaEvent_t from, to;
+    int64_t m = 0, n = 0;
+    std::vector<Way> ways;
+    Shared b, c;
+    const float one = 1, zero = 0;
+
+    CUDAPeer() {
+        CHECK(cublasCreate(&blas));
+        CHECK(cusparseCreate(&sparse));
+        CHECK(cudaEventCreate(&from));
+        CHECK(cudaEventCreate(&to));
+    }
+
+    std::vector<Algorithm> prepare(const Product &p, const std::string &precision) override {
+        close();
+        const cudaDataType type = precision == "f16" ? CUDA_R_16F : precision == "bf16" ? CUDA_R_16BF : CUDA_R_32F;
+        m = p.m, n = p.n;
+        b = rounded(p.b, type), c = empty(sizeof(float) * m * n);
+        addSparse(p, type);
+        addDense(p, type, precision == "tf32");
+#ifdef LT
+        if (type == CUDA_R_16F) addStructured(p);
+#endif
+        std::vector<Algorithm> all;
+        for (auto &w : ways) all.push_back(w.algorithm);
+        return all;
+    }
+
+    double run(size_t algorithm, long times) override {
+        CHECK(cudaEventRecord(from));
+        for (long i = 0; i < times; i++) ways[algorithm].launch();
+        CHECK(cudaEventRecord(to));
+        CHECK(cudaEventSynchronize(to));
+        CHECK(cudaGetLastError());
+        float ms;
+        CHECK(cudaEventElapsedTime(&ms, from, to));
+        return ms * 1e3 / times;
+    }
+
+    std::vector<float> output(size_t algorithm) override {
+        ways[algorithm].launch();
+        std::vector<float> out(m * n);
+        if (ways[algorithm].algorithm.rounded == "f16") {
+            std::vector<__half> half(m * n);
+            CHECK(cudaMemcpy(half.data(), c->p, 2 * half.size(), cudaMemcpyDeviceToHost));
+            for (size_t i = 0; i < half.size(); i++) out[i] = __half2float(half[i]);
+        } else {
+            CHECK(cudaMemcpy(out.data(), c->p, sizeof(float) * out.size(), cudaMemcpyDeviceToHost));
+        }
+        return out;
+    }
+
+    void close() override { ways.clear(), b.reset(), c.reset(); }
+
+    void addSparse(const Product &p, cudaDataType type) {
+        auto starts = copy(p.starts), columns = copy(p.columns), values = rounded(p.values, type);
+        struct Matrices {
+            cusparseSpMatDescr_t a = nullptr;
+            cusparseDnMatDescr_t b = nullptr, c = nullptr;
+            ~Matrices() { cusparseDestroySpMat(a), cusparseDestroyDnMat(b), cusparseDestroyDnMat(c); }
+        };
+        auto x = std::make_shared<Matrices>();
+        const auto no = CUSPARSE_OPERATION_NON_TRANSPOSE;
+        CHECK(cusparseCreateCsr(&x->a, m, p.k, p.nnz, starts->p, columns->p, values->p, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I,
+                                CUSPARSE_INDEX_BASE_ZERO, type));
+        CHECK(cusparseCreateDnMat(&x->b, p.k, n, n, b->p, type, CUSPARSE_ORDER_ROW));
+        CHECK(cusparseCreateDnMat(&x->c, m, n, n, c->p, CUDA_R_32F, CUSPARSE_ORDER_ROW));
+        const struct {
+            cusparseSpMMAlg_t id;
+            const char *name;
+        } all[] = {{CUSPARSE_SPMM_CSR_ALG1, "cusparse csr 1"}, {CUSPARSE_SPMM_CSR_ALG2, "cusparse csr 2"}, {CUSPARSE_SPMM_CSR_ALG3, "cusparse csr 3"}};
+        for (auto &a : all) {
+            size_t bytes = 0;
+            if (cusparseSpMM_bufferSize(sparse, no, no, &one, x->a, x->b, &zero, x->c, CUDA_R_32F, a.id, &bytes)) continue; // not for this type
+            Shared work = empty(bytes);
+            if (cusparseSpMM_preprocess(sparse, no, no, &one, x->a, x->b, &zero, x->c, CUDA_R_32F, a.id, work->p)) continue;
+            auto launch = [=] { CHECK(cusparseSpMM(sparse, no, no, &one, x->a, x->b, &zero, x->c, CUDA_R_32F, a.id, work->p)); };
+            try {
+                launch();
+            } catch (const std::exception &) {
+                continue;
+            }
+            ways.push_back({{a.name, ""}, [launch, starts, columns, values] { launch(); }});
+        }
+    }
+
+    // addDense multiplies by A with its zeros, where that fits.
+    void addDense(const Product &p, cudaDataType type, bool tf32) {
+        size_t elements = (size_t)m * p.k, free = 0, total = 0;
+        CHECK(cudaMemGetInfo(&free, &total));
+        if (elements > (size_t(1) << 31) || elements * 4 > free / 2) return;
+        auto full = std::make_shared<std::vector<float>>(expanded(p));
+        auto a = rounded(*full, type);
+        const auto compute = tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+        const int rows = m, inner = p.k, cols = n;
+        // Row-major C = A·B is column-major Cᵀ = Bᵀ·Aᵀ.
+        ways.push_back({{"cublas dense", ""}, [=] {
+                            CHECK(cublasGemmEx(blas, CUBLAS_OP_N, CUBLAS_OP_N, cols, rows, inner, &one, b->p, type, cols, a->p, type, inner, &zero,
+                                               c->p, CUDA_R_32F, cols, compute, CUBLAS_GEMM_DEFAULT));
+                        }});
+    }
+
+    static std::vector<float> expanded(const Product &p) {
+        std::vector<float> full((size_t)p.m * p.k);
+        for (int64_t i = 0; i < p.m; i++)
+            for (int32_t e = p.starts[i]; e < p.starts[i + 1]; e++) full[i * p.k + p.columns[e]] = p.values[e];
+        return full;
+    }
+
+#ifdef LT
+    // addStructured takes a matrix with at most two nonzeros in four neighbours.
+    void addStructured(const Product &p) {
+        const int64_t k = p.k;
+        if (k % 16 != 0 || m % 16 != 0 || n % 8 != 0 || (size_t)m * k > (size_t(1) << 31)) return;
+        for (int64_t i = 0; i < m; i++) {
+            int32_t group = -1, many = 0;
+            for (int32_t e = p.starts[i]; e < p.starts[i + 1]; e++) {
+                many = p.columns[e] / 4 == group ? many + 1 : 1;
+                group = p.columns[e] / 4;
+                if (many > 2) return;
+            }
+        }
+        auto a = rounded(expanded(p), CUDA_R_16F);
+        const auto no = CUSPARSE_OPERATION_NON_TRANSPOSE;
+        struct Plan {
+            cusparseLtHandle_t h;
+            cusparseLtMatDescriptor_t da, db, dc;
+            cusparseLtMatmulDescriptor_t d;
+            cusparseLtMatmulAlgSelection_t alg;
+            cusparseLtMatmulPlan_t plan;
+        };
+        auto x = std::make_shared<Plan>();
+        CHECK(cusparseLtInit(&x->h));
+        CHECK(cusparseLtStructuredDescriptorInit(&x->h, &x->da, m, k, k, 16, CUDA_R_16F, CUSPARSE_ORDER_ROW, CUSPARSELT_SPARSITY_50_PERCENT));
+        CHECK(cusparseLtDenseDescriptorInit(&x->h, &x->db, k, n, n, 16, CUDA_R_16F, CUSPARSE_ORDER_ROW));
+        CHECK(cusparseLtDenseDescriptorInit(&x->h, &x->dc, m, n, n, 16, CUDA_R_16F, CUSPARSE_ORDER_ROW));
+        CHECK(cusparseLtMatmulDescriptorInit(&x->h, &x->d, no, no, &x->da, &x->db, &x->dc, &x->dc, CUSPARSE_COMPUTE_32F));
+        CHECK(cusparseLtMatmulAlgSelectionInit(&x->h, &x->alg, &x->d, CUSPARSELT_MATMUL_ALG_DEFAULT));
+        CHECK(cusparseLtMatmulPlanInit(&x->h, &x->plan, &x->d, &x->alg));
+        size_t bytes, temporary, work;
+        CHECK(cusparseLtSpMMACompressedSize(&x->h, &x->plan, &bytes, &temporary));
+        Shared packed = empty(bytes), space = empty(temporary);
+        CHECK(cusparseLtSpMMACompress(&x->h, &x->plan, a->p, packed->p, space->p, 0));
+        CHECK(cusparseLtMatmulSearch(&x->h, &x->plan, &one, packed->p, b->p, &zero, c->p, c->p, nullptr, nullptr, 0));
+        CHECK(cusparseLtMatmulGetWorkspace(&x->h, &x->plan, &work));
+        Shared workspace = empty(work);
+        ways.push_back({{"cusparselt 2:4", "f16"}, [=] {
+                            CHECK(cusparseLtMatmul(&x->h, &x->plan, &one, packed->p, b->p, &zero, c->p, c->p, workspace->p, nullptr, 0));
+                        }});
+    }
+#endif
+};
+
+int main() {
+    try {
+        cudaDeviceProp device;
+        CHECK(cudaGetDeviceProperties(&device, 0));
+        CUDAPeer peer;
+        int version;
+        CHECK(cusparseGetVersion(peer.sparse, &version));
+        return serve(peer, "nvidia", "cuSPARSE " + std::to_string(version) + ", cuBLAS on " + device.name, "device");
+    } catch (const std::exception &e) {
+        fprintf(stderr, "peer cuda: %s\n", e.what());
+        return 1;
+    }
+}
