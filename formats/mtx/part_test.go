@@ -17,11 +17,11 @@ import (
 )
 
 // joined reads a file in parts, and returns the matrix that they make.
-func joined(text string, parts int) (*formats.CSR[float32], error) {
+func joined(text string, parts int, limits formats.Limits) (*formats.CSR[float32], error) {
 	var all *formats.COO[float32]
 	listed, declared := int64(0), int64(0)
 	for k := range parts {
-		p, err := mtx.ReadPart(strings.NewReader(text), int64(len(text)), k, parts, mtx.Options{Name: "f"})
+		p, err := mtx.ReadPart(strings.NewReader(text), int64(len(text)), k, parts, mtx.Options{Name: "f", Limits: limits})
 		if err != nil {
 			return nil, err
 		}
@@ -69,7 +69,7 @@ func TestParts(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, parts := range []int{1, 2, 3, 50} {
-			got, err := joined(text, parts)
+			got, err := joined(text, parts, formats.Limits{})
 			if err != nil || !got.Equal(want) {
 				t.Fatalf("%d parts of\n%s: %v", parts, text, err)
 			}
@@ -86,7 +86,7 @@ func TestPartErrors(t *testing.T) {
 		"%%MatrixMarket matrix coordinate real general\n3 3\n",
 	} {
 		_, want := mtx.Read(strings.NewReader(text), mtx.Options{Name: "f"})
-		_, got := joined(text, 3)
+		_, got := joined(text, 3, formats.Limits{})
 		if want == nil || got == nil || got.Error() != want.Error() {
 			t.Errorf("%v, want %v", got, want)
 		}
@@ -108,4 +108,29 @@ func TestPartErrors(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// Whatever a file says: its parts make the matrix that the whole is, or one of them is refused where the whole is.
+func FuzzParts(f *testing.F) {
+	for _, s := range []string{
+		"%%MatrixMarket matrix coordinate real general\n3 4 3\n1 1 2.5\n2 4 -1\n3 2 1e-3\n",
+		"%%MatrixMarket matrix coordinate integer symmetric\n% c\n4 4 3\n1 1 2\n\n4 1 3\n% c\n3 2 -1",
+		"%%MatrixMarket matrix coordinate pattern general\r\n2 2 2\r\n1 2\r\n1 2\r\n",
+		"%%MatrixMarket matrix coordinate real skew-symmetric\n3 3 1\n3 1 7\n",
+	} {
+		f.Add([]byte(s), uint8(3))
+	}
+	f.Fuzz(func(t *testing.T, text []byte, parts uint8) {
+		n := int(parts)%8 + 1
+		limits := formats.Limits{Rows: 1e4, Cols: 1e4, NNZ: 1e4}
+		want, err := mtx.Read(bytes.NewReader(text), mtx.Options{Limits: limits})
+		got, err2 := joined(string(text), n, limits)
+		switch {
+		case errors.Is(err2, mtx.ErrWhole):
+		case (err == nil) != (err2 == nil):
+			t.Fatalf("the whole: %v, %d parts: %v", err, n, err2)
+		case err == nil && !got.Equal(want):
+			t.Fatalf("%d parts make another matrix: %+v, want %+v", n, got, want)
+		}
+	})
 }

@@ -405,6 +405,60 @@ func FuzzReadSparse(f *testing.F) {
 	})
 }
 
+// The arrays of an archive are fuzzed one by one, in an archive whose checksums are right.
+func FuzzMembers(f *testing.F) {
+	for _, name := range []string{"csr", "csr_unsorted", "csc", "coo", "bsr"} {
+		z, err := zip.OpenReader(filepath.Join("testdata", name+".npz"))
+		if err != nil {
+			f.Fatal(err)
+		}
+		defer z.Close()
+		member := func(names ...string) []byte {
+			for _, name := range names {
+				if m, err := z.Open(name + ".npy"); err == nil {
+					b, err := io.ReadAll(m)
+					if err != nil {
+						f.Fatal(err)
+					}
+					return b
+				}
+			}
+			f.Fatalf("%s: no %v", name, names)
+			return nil
+		}
+		f.Add(member("format"), member("shape"), member("indptr", "col"), member("indices", "row"), member("data"))
+	}
+	f.Fuzz(func(t *testing.T, format, shape, ptr, idx, data []byte) {
+		z := stored("format", format, "shape", shape, "indptr", ptr, "col", ptr, "indices", idx, "row", idx, "data", data)
+		o := npy.Options{Limits: formats.Limits{Rows: 1e4, Cols: 1e4, NNZ: 1e4}}
+		e, err := npy.OpenSparse(bytes.NewReader(z), int64(len(z)), o)
+		if err != nil {
+			if strings.Contains(err.Error(), "\n") {
+				t.Fatalf("error of several lines: %q", err)
+			}
+			return
+		}
+		if err := e.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Sparse().Validate(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// stored is an archive of arrays that are not compressed: names and contents in turn.
+func stored(members ...any) []byte {
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	for i := 0; i < len(members); i += 2 {
+		w, _ := z.CreateHeader(&zip.FileHeader{Name: members[i].(string) + ".npy", Method: zip.Store})
+		w.Write(members[i+1].([]byte))
+	}
+	z.Close()
+	return b.Bytes()
+}
+
 func Example() {
 	d := &formats.Dense[half.F16]{Rows: 2, Cols: 2, LD: 2, Data: []half.F16{0x3c00, 0x4000, 0x4200, 0x4400}}
 	var file bytes.Buffer

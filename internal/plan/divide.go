@@ -4,7 +4,6 @@ package plan
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -265,7 +264,7 @@ func (m divided) byColumns(ctx context.Context, devs []*Device, a formats.Encode
 		if err == nil || !refusal(err) {
 			return plans, err
 		}
-		refused = firstOf(refused, errors.Join(err, closePlans(plans)))
+		refused = firstOf(refused, firstOf(err, closePlans(plans)))
 	}
 	if len(cs) > 0 && cs[0].adopted != nil { // what it is packed in does not fit the devices
 		m.source = newSource(m.csr())
@@ -327,7 +326,7 @@ func (m divided) byRows(ctx context.Context, devs []*Device, weights []float64, 
 		if err == nil || !refusal(err) {
 			return plans, bounds, err
 		}
-		refused = firstOf(refused, errors.Join(err, closePlans(plans)))
+		refused = firstOf(refused, firstOf(err, closePlans(plans)))
 	}
 	return nil, nil, refused
 }

@@ -61,7 +61,7 @@ func (d *Device) tensorOver(s Shape, address uintptr, ld int) (*Tensor, error) {
 		return nil, err
 	}
 	if _, ok := b.(backend.LineCopier); !ok {
-		return nil, errors.Join(fmt.Errorf("%v copies no lines: %w", d.Info(), backend.ErrUnsupported), b.Close())
+		return nil, firstOf(fmt.Errorf("%v copies no lines: %w", d.Info(), backend.ErrUnsupported), b.Close())
 	}
 	t.foreign, t.blocks = &foreign{address: address, ld: ld, loose: loose}, []backend.Buffer{b}
 	return t, nil

@@ -89,7 +89,7 @@ func NewGroupPlan(ctx context.Context, devs []*Device, a formats.Encoded, o Grou
 		g.plans, err = m.byColumns(ctx, devs, a, o.Options)
 	}
 	if err != nil {
-		return nil, errors.Join(err, closePlans(g.plans))
+		return nil, firstOf(err, closePlans(g.plans))
 	}
 	if s.split == ByRows {
 		ptr, _ := m.csr().Pattern()
@@ -681,7 +681,7 @@ func (g *GroupPlan) Close() error {
 			g.held[i] = nil
 		}
 	}
-	return errors.Join(append(errs, closePlans(g.plans))...)
+	return firstOf(append(errs, closePlans(g.plans))...)
 }
 
 func closePlans(plans []*Plan) error {
@@ -691,5 +691,5 @@ func closePlans(plans []*Plan) error {
 			errs = append(errs, p.Close())
 		}
 	}
-	return errors.Join(errs...)
+	return firstOf(errs...)
 }

@@ -126,7 +126,7 @@ func (g *GroupPlan) newTensor(s Shape, at Placement, boxes []box, as func(d int,
 			t.parts[d], err = p.dev.NewTensor(part)
 		}
 		if err != nil {
-			return nil, errors.Join(named(p.dev, err), t.Close())
+			return nil, firstOf(named(p.dev, err), t.Close())
 		}
 	}
 	return t, nil
@@ -257,7 +257,7 @@ func (t *GroupTensor) Close() error {
 			errs = append(errs, p.Close())
 		}
 	}
-	return errors.Join(errs...)
+	return firstOf(errs...)
 }
 
 // Write copies a host matrix of the same size and type to the devices, to all at once.

@@ -194,12 +194,14 @@ func Encode(ctx context.Context, d *Device, m formats.Encoded, o Options) (forma
 	return nil, refused
 }
 
-// firstOf returns the first of two errors that is one.
-func firstOf(x, y error) error {
-	if x != nil {
-		return x
+// firstOf returns the first that is an error.
+func firstOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
 	}
-	return y
+	return nil
 }
 
 // sums is the type in which products are added up.
@@ -235,5 +237,5 @@ func (p *Plan) Close() error {
 			p.host[i] = nil
 		}
 	}
-	return errors.Join(errs...)
+	return firstOf(errs...)
 }

@@ -422,5 +422,5 @@ func (r *reproducible) close() error {
 	for _, m := range r.auto.at {
 		errs = append(errs, m.close())
 	}
-	return errors.Join(errs...)
+	return firstOf(errs...)
 }

@@ -6,7 +6,6 @@ package plan
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -164,11 +163,12 @@ func (m *resident) rewrite(ctx context.Context, a formats.Sparse) error {
 	if len(parts) != len(m.parts) {
 		return fmt.Errorf("a matrix of %d row ranges in place of %d", len(parts), len(m.parts))
 	}
-	var errs []error
 	for i, e := range parts {
 		for j, array := range e.Arrays {
-			errs = append(errs, writeChunks(ctx, m.parts[i].bufs[j], array.Data))
+			if err := writeChunks(ctx, m.parts[i].bufs[j], array.Data); err != nil {
+				return err
+			}
 		}
 	}
-	return errors.Join(errs...)
+	return nil
 }

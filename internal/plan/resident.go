@@ -5,7 +5,6 @@ package plan
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -125,7 +124,7 @@ func (m *resident) close() error {
 		errs = append(errs, m.setter.close())
 		m.setter = nil
 	}
-	return errors.Join(errs...)
+	return firstOf(errs...)
 }
 
 // staged tells whether a B of this type and order goes through kernel densecopy, direct whether C is what the kernel

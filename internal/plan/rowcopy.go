@@ -39,7 +39,7 @@ func (d *Device) NewRowList(ctx context.Context, rows []int32) (*RowList, error)
 	}
 	if l.buf = b; len(rows) > 0 {
 		if err := b.Write(ctx, 0, backend.Bytes(rows)); err != nil {
-			return nil, errors.Join(err, b.Close())
+			return nil, firstOf(err, b.Close())
 		}
 	}
 	return l, nil

@@ -4,7 +4,6 @@ package plan
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -60,7 +59,7 @@ func (s *setter) close() error {
 	if s.staging != nil {
 		errs = append(errs, s.staging.Close())
 	}
-	return errors.Join(errs...)
+	return firstOf(errs...)
 }
 
 // settleSetter makes the setter if there is none yet.
@@ -71,7 +70,7 @@ func (m *resident) settleSetter(ctx context.Context, g *given) (*setter, error) 
 	s, first := &setter{}, int64(0)
 	for i := range m.parts {
 		if err := m.addPieces(ctx, s, &m.parts[i], first, g.numbers()); err != nil {
-			return nil, errors.Join(err, s.close())
+			return nil, firstOf(err, s.close())
 		}
 		first += m.parts[i].enc.NNZ
 	}
@@ -361,7 +360,7 @@ func (d *Device) upload32(ctx context.Context, words []uint32, what string) (bac
 		return nil, err
 	}
 	if err := writeChunks(ctx, b, backend.Bytes(words)); err != nil {
-		return nil, errors.Join(err, b.Close())
+		return nil, firstOf(err, b.Close())
 	}
 	return b, nil
 }

@@ -5,7 +5,6 @@ package plan
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -47,7 +46,7 @@ func newStream(ctx context.Context, d *Device, panels []*spec.Packed, with *stre
 	if with != nil {
 		s.sets = with.sets
 	} else if err := s.alloc(panels); err != nil {
-		return nil, errors.Join(err, s.close())
+		return nil, firstOf(err, s.close())
 	}
 	s.panels = make([][]backend.HostMemory, len(panels))
 	const atOnce = 8
@@ -68,7 +67,7 @@ func newStream(ctx context.Context, d *Device, panels []*spec.Packed, with *stre
 		})
 	}
 	if err := run.Wait(); err != nil {
-		return nil, errors.Join(err, s.close())
+		return nil, firstOf(err, s.close())
 	}
 	return s, nil
 }
@@ -121,7 +120,7 @@ func (s *stream) close() error {
 			}
 		}
 	}
-	return errors.Join(errs...)
+	return firstOf(errs...)
 }
 
 // load copies a panel to its set, unless it is there, and returns the bytes that were copied.

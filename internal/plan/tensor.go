@@ -4,7 +4,6 @@ package plan
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"math/bits"
@@ -275,5 +274,5 @@ func (t *Tensor) Close() error {
 		errs = append(errs, b.Close())
 	}
 	t.blocks = nil
-	return errors.Join(errs...)
+	return firstOf(errs...)
 }
