@@ -86,7 +86,7 @@ Exit codes: 0 all is right, 1 a wrong answer, or slower than --tolerance allows,
 	f.StringVar(&j.backends, "backend", "auto", "devices, a list as in cpu,cuda:1; all is one of each backend")
 	f.StringVar(&j.formats, "format", "auto", "formats, a list; all is each that there is")
 	f.StringVarP(&j.cols, "cols", "n", "128", "columns of B, a list")
-	f.StringVar(&j.precisions, "precision", "f32", "precisions, a list of f32, tf32, f16 and bf16")
+	f.StringVar(&j.precisions, "precision", "f32", "precisions, a list of f32, tf32, f16, bf16 and f64, whose matrices have numbers of f32")
 	f.StringVar(&j.modes, "mode", benchmark.Fast, "modes, a list of fast and reproducible")
 	f.StringArrayVar(&j.peers, "peer", nil, "a `PROGRAM` to measure, too; may be repeated")
 	f.Float64Var(&j.interval, "interval", 2, "percent that the median may be off, at 95 % confidence")
@@ -129,7 +129,7 @@ func oneOf(valid ...string) func(string) (string, error) {
 
 // sweep makes of the flags what is to be measured.
 func (j *benchJob) sweep(ctx context.Context, p *progress) (*benchmark.Sweep, error) {
-	s := &benchmark.Sweep{Matrices: j.matrices, Peers: j.peers, Interval: j.interval / 100, Limit: j.limit, Progress: p.at, Verify: j.verify}
+	s := &benchmark.Sweep{Matrices: j.matrices, Peers: j.peers, Interval: j.interval / 100, Limit: j.limit, Progress: p.at, Verify: j.verify, Verify64: j.verify64}
 	if len(s.Matrices) == 0 {
 		s.Matrices = standardMatrices
 	}
@@ -174,8 +174,8 @@ func (j *benchJob) sweep(ctx context.Context, p *progress) (*benchmark.Sweep, er
 		}
 		return float32CSR(a), nil
 	}
-	s.Fits = func(dev spmm.Info, a *formats.CSR[float32], n int) error {
-		return newNeed(&job{}, dev, a.Rows, a.Cols, n, a.NNZ(), 4).check()
+	s.Fits = func(dev spmm.Info, a *formats.CSR[float32], n, size int) error {
+		return newNeed(&job{}, dev, a.Rows, a.Cols, n, a.NNZ(), size).check()
 	}
 	return s, nil
 }
@@ -193,7 +193,7 @@ func deviceOf(word string) (string, error) {
 }
 
 func precisionOf(word string) (dtype.Type, error) {
-	if _, err := oneOf("f32", "tf32", "f16", "bf16")(word); err != nil {
+	if _, err := oneOf("f32", "tf32", "f16", "bf16", "f64")(word); err != nil {
 		return 0, err
 	}
 	return dtype.Parse(word)
@@ -220,6 +220,15 @@ func (j *benchJob) verify(ctx context.Context, p oracle.Problem, bits int, c *fo
 		}
 		return err
 	}
+	return sampled(ctx, p, c)
+}
+
+func (j *benchJob) verify64(ctx context.Context, p oracle.ProblemOf[float64], c *formats.Dense[float64]) error {
+	return sampled(ctx, p, c)
+}
+
+// sampled checks a sample of an output.
+func sampled[T oracle.Number](ctx context.Context, p oracle.ProblemOf[T], c *formats.Dense[T]) error {
 	r, err := oracle.Check(ctx, p, c, 1+int64(sampleProducts/(1+float64(p.A.NNZ())/float64(max(1, p.A.Rows)))))
 	if err == nil && !r.OK() {
 		err = r.First

@@ -11,8 +11,8 @@
 //	{"op":"close"}                                        → {}   what was prepared is no longer needed
 //
 // F of prepare has, little-endian: M, K, nnz and N (64 bits each), M+1 row starts (32 bits), nnz columns (32 bits), nnz
-// values and K×N elements of B, row-major (f32). "rounded" may be missing: the type that an algorithm rounds C's elements to, "" being
-// f32. The end of input ends the peer.
+// values and K×N elements of B, row-major (f32). In precision f64 these, and C, are of f64. "rounded" may be missing: the type
+// that an algorithm rounds C's elements to, "" being that of its numbers. The end of input ends the peer.
 
 package benchmark
 
@@ -32,6 +32,7 @@ import (
 	"time"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/conformance/oracle"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/printable"
@@ -161,7 +162,13 @@ func (p *peer) prepare(ctx context.Context, a *formats.CSR[float32], b *formats.
 		return nil, errors.New("the matrix has too many entries for peers")
 	}
 	file := filepath.Join(p.folder, "product")
-	if err := writeProduct(file, a, b); err != nil {
+	var err error
+	if prec == dtype.F64 {
+		err = writeProduct(file, formats.Convert[float64](a), formats.ConvertDense[float64](b))
+	} else {
+		err = writeProduct(file, a, b)
+	}
+	if err != nil {
 		return nil, err
 	}
 	defer os.Remove(file)
@@ -176,6 +183,9 @@ func (p *peer) prepare(ctx context.Context, a *formats.CSR[float32], b *formats.
 	var out []*algorithm
 	for i, name := range answer.Algorithms {
 		rounded := dtype.F32
+		if prec == dtype.F64 {
+			rounded = prec
+		}
 		if i < len(answer.Rounded) && answer.Rounded[i] != "" {
 			if rounded, err = dtype.Parse(answer.Rounded[i]); err != nil {
 				return nil, err
@@ -187,7 +197,7 @@ func (p *peer) prepare(ctx context.Context, a *formats.CSR[float32], b *formats.
 }
 
 // writeProduct writes the file of prepare.
-func writeProduct(name string, a *formats.CSR[float32], b *formats.Dense[float32]) error {
+func writeProduct[T oracle.Number](name string, a *formats.CSR[T], b *formats.Dense[T]) error {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
@@ -217,22 +227,30 @@ func (x *algorithm) again(ctx context.Context, times int) (time.Duration, string
 	return time.Duration(a.US * float64(time.Microsecond)), a.Clock, err
 }
 
-func (x *algorithm) output(ctx context.Context) (*formats.Dense[float32], error) {
+func (x *algorithm) check(ctx context.Context, r *round) error {
+	if r.prec == dtype.F64 {
+		return checkOutput[float64](ctx, x, r)
+	}
+	return checkOutput[float32](ctx, x, r)
+}
+
+// checkOutput has the peer write C and verifies it.
+func checkOutput[O oracle.Number](ctx context.Context, x *algorithm, r *round) error {
 	file := filepath.Join(x.folder, "output")
 	defer os.Remove(file)
 	if _, err := x.ask(ctx, request{Op: "output", Algorithm: x.index, File: file}); err != nil {
-		return nil, err
+		return err
 	}
 	f, err := os.Open(file)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer f.Close()
-	c := formats.NewDense[float32](x.rows, x.cols)
+	c := formats.NewDense[O](x.rows, x.cols)
 	if _, err := io.ReadFull(f, backend.Bytes(c.Data)); err != nil {
-		return nil, fmt.Errorf("its output: %w", err)
+		return fmt.Errorf("its output: %w", err)
 	}
-	return c, nil
+	return verify(ctx, r, r.prec, x.rounded, 0, c)
 }
 
 func (x *algorithm) describe(context.Context, *Result) error { return nil }

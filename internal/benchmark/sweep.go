@@ -44,8 +44,10 @@ type Sweep struct {
 	Open func(ctx context.Context, name string) (*formats.CSR[float32], error)
 	// Verify returns an error if c is not right; bits is the precision of reproducible mode, else 0.
 	Verify func(ctx context.Context, p oracle.Problem, bits int, c *formats.Dense[float32]) error
-	// Fits returns an error where memory does not suffice for a product by n columns.
-	Fits func(dev spmm.Info, a *formats.CSR[float32], n int) error
+	// Verify64 is the same for precision f64.
+	Verify64 func(ctx context.Context, p oracle.ProblemOf[float64], c *formats.Dense[float64]) error
+	// Fits returns an error where memory does not suffice for a product by n columns, of elements of that many bytes.
+	Fits func(dev spmm.Info, a *formats.CSR[float32], n, size int) error
 	// Progress is told how much of the sweep is done.
 	Progress func(done, total int64)
 }
@@ -155,7 +157,7 @@ func (r *round) run(ctx context.Context, devices []*spmm.Device, peers []*peer) 
 		}
 	}()
 	for _, d := range devices {
-		if err := r.Fits(d.Info(), r.a, r.n); err != nil {
+		if err := r.Fits(d.Info(), r.a, r.n, max(4, r.prec.Storage().Size())); err != nil {
 			return err
 		}
 	}
@@ -192,7 +194,7 @@ func (r *round) run(ctx context.Context, devices []*spmm.Device, peers []*peer) 
 		if c.entrant == nil {
 			continue
 		}
-		if err := r.verify(ctx, c); err != nil {
+		if err := c.check(ctx, r); err != nil {
 			if err := c.fail(err); err != nil {
 				return err
 			}
@@ -233,22 +235,6 @@ func (c *contest) drop() {
 		c.entrant.close()
 		c.entrant = nil
 	}
-}
-
-// verify has the product computed once and checks it.
-func (r *round) verify(ctx context.Context, c *contest) error {
-	got, err := c.output(ctx)
-	if err != nil {
-		return err
-	}
-	as, out, bits := computed(c.entrant, r.prec)
-	if err := r.Verify(ctx, problem(r.a, r.b, r.prec, as, out), bits, got); err != nil {
-		if errors.Is(err, context.Canceled) {
-			return err
-		}
-		return wrongError{err}
-	}
-	return nil
 }
 
 const (

@@ -127,15 +127,42 @@ func small(peers ...string) *Sweep {
 		Matrices: []string{"gen:uniform,rows=67,cols=41,density=0.1"}, Columns: []int{5}, Backends: []string{"cpu"}, Formats: []string{"csr"},
 		Precisions: []dtype.Type{dtype.F32}, Modes: []string{Fast}, Peers: peers, Interval: 0.02, Limit: 5 * time.Millisecond,
 		Open: func(_ context.Context, name string) (*formats.CSR[float32], error) { return gen.CSR(name) },
-		Verify: func(ctx context.Context, p oracle.Problem, _ int, c *formats.Dense[float32]) error {
-			r, err := oracle.Check(ctx, p, c, 0)
-			if err == nil && !r.OK() {
-				err = r.First
-			}
-			return err
-		},
-		Fits:     func(spmm.Info, *formats.CSR[float32], int) error { return nil },
+		Verify:   func(ctx context.Context, p oracle.Problem, _ int, c *formats.Dense[float32]) error { return whole(ctx, p, c) },
+		Verify64: whole[float64],
+		Fits:     func(spmm.Info, *formats.CSR[float32], int, int) error { return nil },
 		Progress: func(int64, int64) {},
+	}
+}
+
+// whole checks all of an output.
+func whole[T oracle.Number](ctx context.Context, p oracle.ProblemOf[T], c *formats.Dense[T]) error {
+	r, err := oracle.Check(ctx, p, c, 0)
+	if err == nil && !r.OK() {
+		err = r.First
+	}
+	return err
+}
+
+// In f64 C is of f64, and is held to what f64 must keep.
+func TestFloat64(t *testing.T) {
+	s := small()
+	s.Precisions = []dtype.Type{dtype.F64}
+	s.Fits = func(_ spmm.Info, _ *formats.CSR[float32], _, size int) error {
+		if size != 8 {
+			t.Errorf("elements of %d bytes", size)
+		}
+		return nil
+	}
+	r, err := s.Run(t.Context())
+	if err != nil || len(r.Results) != 1 || !r.Results[0].Measured() || r.Results[0].Bytes < 8*5*(67+41) {
+		t.Errorf("%+v, %v", r.Results, err)
+	}
+	s.Verify64 = func(ctx context.Context, p oracle.ProblemOf[float64], c *formats.Dense[float64]) error {
+		c.Data[0] += 0x1p-30
+		return whole(ctx, p, c)
+	}
+	if r, err = s.Run(t.Context()); err != nil || !r.Results[0].Wrong {
+		t.Errorf("an error of 2⁻³⁰ is not noticed: %+v, %v", r.Results, err)
 	}
 }
 
