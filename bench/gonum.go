@@ -113,7 +113,7 @@ func gonumCell[T formats.Value](ctx context.Context, dev *spmm.Device, a32 *form
 		if err != nil {
 			return "", err
 		}
-		e, err := compete(ctx, plan, a, b, n)
+		e, err := compete[float32](ctx, plan, a, b, n)
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", plan.Info().Format, err)
 		}
@@ -151,8 +151,8 @@ func gonumEntrant[T formats.Value](a *formats.CSR[T], b *formats.Dense[T]) *entr
 }
 
 // compete multiplies with a plan, once to look whether it is right. The entrant closes the plan.
-func compete[T formats.Value](ctx context.Context, plan *spmm.Plan, a *formats.CSR[T], b *formats.Dense[T], n int) (*entrant, error) {
-	x, y, err := spmm.TensorsFor[T, float32](plan, n)
+func compete[O oracle.Number, T formats.Value](ctx context.Context, plan *spmm.Plan, a *formats.CSR[T], b *formats.Dense[T], n int) (*entrant, error) {
+	x, y, err := spmm.TensorsFor[T, O](plan, n)
 	if err != nil {
 		plan.Close()
 		return nil, err
@@ -167,7 +167,7 @@ func compete[T formats.Value](ctx context.Context, plan *spmm.Plan, a *formats.C
 		return nil, err
 	}
 	_, err = e.again(1)
-	c := formats.NewDense[float32](a.Rows, n)
+	c := formats.NewDense[O](a.Rows, n)
 	if err == nil {
 		err = y.Download(ctx, c)
 	}
@@ -182,10 +182,10 @@ func compete[T formats.Value](ctx context.Context, plan *spmm.Plan, a *formats.C
 }
 
 // right tells whether a sample of C keeps the bound of the conformance suite.
-func right[T formats.Value](ctx context.Context, a *formats.CSR[T], b *formats.Dense[T], c *formats.Dense[float32], compute dtype.Type) error {
+func right[T formats.Value, O oracle.Number](ctx context.Context, a *formats.CSR[T], b *formats.Dense[T], c *formats.Dense[O], compute dtype.Type) error {
 	const sample = 1000
-	got, err := oracle.Check(ctx, oracle.Problem{
-		A: formats.Convert[float32](a), B: formats.ConvertDense[float32](b), Alpha: 1, Compute: compute, Out: dtype.F32,
+	got, err := oracle.Check(ctx, oracle.ProblemOf[O]{
+		A: formats.Convert[O](a), B: formats.ConvertDense[O](b), Alpha: 1, Compute: compute, Out: formats.TypeOf[O](),
 	}, c, sample)
 	if err == nil && !got.OK() {
 		err = got.First

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spmmrun/spmm"
+	"github.com/spmmrun/spmm/conformance/oracle"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
@@ -40,12 +41,16 @@ func graphs(r *runner) error {
 		if err != nil {
 			return fmt.Errorf("-n %s: want numbers of columns", r.n)
 		}
-		cusparse, err := r.cusparse(files, n, "f32")
-		if err != nil {
-			return err
-		}
 		for _, precision := range strings.Split(r.precisions, ",") {
 			prec, err := dtype.Parse(precision)
+			if err != nil {
+				return err
+			}
+			theirs := dtype.F32
+			if prec == dtype.F64 {
+				theirs = prec
+			}
+			cusparse, err := r.cusparse(files, n, theirs.String())
 			if err != nil {
 				return err
 			}
@@ -57,7 +62,7 @@ func graphs(r *runner) error {
 	return nil
 }
 
-// graphTable prints the table of one precision and number of columns. Peers compute in f32 (cuSPARSE) and tf32 (cuTeSpMM).
+// graphTable prints the table of one precision and number of columns. Peers compute in f32 or f64 (cuSPARSE), and in tf32 (cuTeSpMM).
 func (r *runner) graphTable(ctx context.Context, dev *spmm.Device, files []string, cusparse []float64, prec dtype.Type, n int) error {
 	table(fmt.Sprintf("%v, %v, N=%d, µs; beside the better of the peers", dev.Info(), prec, n),
 		"matrix", "cuTeSpMM", "cuSPARSE", "csr", "hrpb", "auto", "taken", "")
@@ -67,7 +72,12 @@ func (r *runner) graphTable(ctx context.Context, dev *spmm.Device, files []strin
 		if err != nil {
 			return err
 		}
-		es, err := threeWays(ctx, dev, a, prec, n, r.data != "")
+		var es []*entrant
+		if prec == dtype.F64 {
+			es, err = threeWays(ctx, dev, formats.Convert[float64](a), prec, n, r.data != "")
+		} else {
+			es, err = threeWays(ctx, dev, a, prec, n, r.data != "")
+		}
 		if err == nil && r.data != "" {
 			err = r.record(file, "cuda", prec.String(), n, plan.NewProduct(a, n), es[:2])
 		}
@@ -75,7 +85,10 @@ func (r *runner) graphTable(ctx context.Context, dev *spmm.Device, files []strin
 			return fmt.Errorf("%s: %w", file, err)
 		}
 		name, _, _ := strings.Cut(filepath.Base(file), ".mtx")
-		theirs := cutespmmTime(name, n)
+		theirs := 0.0
+		if prec != dtype.F64 {
+			theirs = cutespmmTime(name, n)
+		}
 		limit := theirs
 		if c := cusparse[i]; c > 0 && (limit == 0 || c < limit) {
 			limit = c
@@ -90,8 +103,8 @@ func (r *runner) graphTable(ctx context.Context, dev *spmm.Device, files []strin
 }
 
 // threeWays measures csr, hrpb and auto in turn; packings tells what predictions of the first two are made from, too.
-func threeWays(ctx context.Context, dev *spmm.Device, a *formats.CSR[float32], prec dtype.Type, n int, packings bool) ([]*entrant, error) {
-	b := gen.Dense(a.Cols, n, 1, gen.Values{})
+func threeWays[O oracle.Number](ctx context.Context, dev *spmm.Device, a *formats.CSR[O], prec dtype.Type, n int, packings bool) ([]*entrant, error) {
+	b := formats.ConvertDense[O](gen.Dense(a.Cols, n, 1, gen.Values{}))
 	var es []*entrant
 	defer func() {
 		for _, e := range es {
@@ -104,7 +117,7 @@ func threeWays(ctx context.Context, dev *spmm.Device, a *formats.CSR[float32], p
 		if err != nil {
 			return nil, err
 		}
-		e, err := compete(ctx, p, a, b, n)
+		e, err := compete[O](ctx, p, a, b, n)
 		if err != nil {
 			return nil, err
 		}

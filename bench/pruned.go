@@ -157,7 +157,7 @@ func autoEntrant(ctx context.Context, dev *spmm.Device, a *formats.CSR[half.F16]
 		return nil, err
 	}
 	fmt.Fprintf(os.Stderr, "N=%d prepared in %v\n", n, time.Since(started).Round(time.Millisecond))
-	e, err := compete(ctx, plan, a, formats.ConvertDense[half.F16](gen.Dense(a.Cols, n, 1, gen.Values{})), n)
+	e, err := compete[float32](ctx, plan, a, formats.ConvertDense[half.F16](gen.Dense(a.Cols, n, 1, gen.Values{})), n)
 	if err != nil {
 		return nil, err
 	}

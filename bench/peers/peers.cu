@@ -5,8 +5,8 @@
 //	peers gemm M K N…        cuBLAS: f16 in, f32 sums and f32 out, row-major C[M×N] = A[M×K]·B[K×N]
 //	peers 24 M K N…          cuSPARSELt, A being 2:4, C in f16 (it has no f32 here); its own search picks
 //	                         the algorithm
-//	peers csr N TYPE FILE…   cuSPARSE, the best of its three algorithms for CSR. TYPE is f32 or f16 (sums and C in
-//	                         f32). A file has rows, columns, entries (64 bits), row starts, columns (32 bits); no values
+//	peers csr N TYPE FILE…   cuSPARSE, the best of its three algorithms for CSR. TYPE is f32, f16 (sums and C in
+//	                         f32) or f64. A file has rows, columns, entries (64 bits), row starts, columns (32 bits); no values
 
 #include <algorithm>
 #include <cstdio>
@@ -152,7 +152,8 @@ template <class T> static std::vector<T> read(FILE *f, size_t n) {
     return v;
 }
 
-template <class T> static int csr(const char *file, long n, cudaDataType type) {
+// csr measures a product of elements of T, with sums and C of S.
+template <class T, class S> static int csr(const char *file, long n, cudaDataType type, cudaDataType sums) {
     FILE *f = fopen(file, "rb");
     if (!f) {
         perror(file);
@@ -162,7 +163,8 @@ template <class T> static int csr(const char *file, long n, cudaDataType type) {
     long m = size[0], k = size[1], nnz = size[2];
     int *rows = on_device(read<int>(f, m + 1)), *cols = on_device(read<int>(f, nnz));
     T *a = random<T>(nnz, 1), *b = random<T>(k * n, 2);
-    float *c = zeros(m * n), one = 1, zero = 0;
+    float *c = zeros(m * n * (sizeof(S) / 4));
+    S one = 1, zero = 0;
     fclose(f);
     cusparseHandle_t h;
     cusparseSpMatDescr_t da;
@@ -171,14 +173,14 @@ template <class T> static int csr(const char *file, long n, cudaDataType type) {
     CHECK(cusparseCreate(&h));
     CHECK(cusparseCreateCsr(&da, m, k, nnz, rows, cols, a, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, type));
     CHECK(cusparseCreateDnMat(&db, k, n, n, b, type, CUSPARSE_ORDER_ROW));
-    CHECK(cusparseCreateDnMat(&dc, m, n, n, c, CUDA_R_32F, CUSPARSE_ORDER_ROW));
+    CHECK(cusparseCreateDnMat(&dc, m, n, n, c, sums, CUSPARSE_ORDER_ROW));
     double best = 0;
     for (auto alg : {CUSPARSE_SPMM_CSR_ALG1, CUSPARSE_SPMM_CSR_ALG2, CUSPARSE_SPMM_CSR_ALG3}) {
         size_t work;
-        if (cusparseSpMM_bufferSize(h, no, no, &one, da, db, &zero, dc, CUDA_R_32F, alg, &work)) continue; // not for this type
+        if (cusparseSpMM_bufferSize(h, no, no, &one, da, db, &zero, dc, sums, alg, &work)) continue; // not for this type
         void *space = zeros(work / 4 + 4);
-        cusparseSpMM_preprocess(h, no, no, &one, da, db, &zero, dc, CUDA_R_32F, alg, space);
-        auto launch = [&] { return cusparseSpMM(h, no, no, &one, da, db, &zero, dc, CUDA_R_32F, alg, space); };
+        cusparseSpMM_preprocess(h, no, no, &one, da, db, &zero, dc, sums, alg, space);
+        auto launch = [&] { return cusparseSpMM(h, no, no, &one, da, db, &zero, dc, sums, alg, space); };
         if (launch()) continue;
         double us = measure([&] { CHECK(launch()); });
         if (best == 0 || us < best) best = us;
@@ -204,12 +206,14 @@ int main(int argc, char **argv) {
         for (long n : columns) bad = bad ? bad : sparse24(number(2), number(3), n);
         return bad;
     }
-    if (is("csr", 5) && number(2) > 0 && (!strcmp(argv[3], "f32") || !strcmp(argv[3], "f16"))) {
+    if (is("csr", 5) && number(2) > 0 && (!strcmp(argv[3], "f32") || !strcmp(argv[3], "f16") || !strcmp(argv[3], "f64"))) {
         int bad = 0;
         for (int i = 4; i < argc; i++)
-            bad |= !strcmp(argv[3], "f32") ? csr<float>(argv[i], number(2), CUDA_R_32F) : csr<__half>(argv[i], number(2), CUDA_R_16F);
+            bad |= !strcmp(argv[3], "f32")   ? csr<float, float>(argv[i], number(2), CUDA_R_32F, CUDA_R_32F)
+                   : !strcmp(argv[3], "f64") ? csr<double, double>(argv[i], number(2), CUDA_R_64F, CUDA_R_64F)
+                                             : csr<__half, float>(argv[i], number(2), CUDA_R_16F, CUDA_R_32F);
         return bad;
     }
-    fprintf(stderr, "usage: peers gemm|24 M K N… (24: K a multiple of 4), or peers csr N f32|f16 FILE…\n");
+    fprintf(stderr, "usage: peers gemm|24 M K N… (24: K a multiple of 4), or peers csr N f32|f16|f64 FILE…\n");
     return 2;
 }
