@@ -80,7 +80,8 @@ func Open(ctx context.Context, name string) (*Device, error) {
 }
 
 // OpenFor is Open for multiplications in a precision: "auto" takes the fastest device that has kernels for it. All have some
-// for every precision but dtype.F64, or take F32 for TF32.
+// for every precision but dtype.F64, which CUDA, the CPU, and devices of Vulkan with the feature shaderFloat64 have, or take F32
+// for TF32.
 func OpenFor(ctx context.Context, name string, precision dtype.Type) (*Device, error) {
 	d, skipped, err := open(ctx, name, precision)
 	if err != nil {

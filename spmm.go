@@ -57,7 +57,7 @@ func (p *Plan) Attainable(ctx context.Context, n int, out dtype.Type, e ...Epilo
 }
 
 // Multiply computes c = alpha·A·b + beta·c for data in the host's memory. alpha and beta are rounded to float32 unless the
-// plan's precision is dtype.F64, which sums in float64, and is there on the CPU. b is K×N and c is M×N for A
+// plan's precision is dtype.F64, which sums in float64. b is K×N and c is M×N for A
 // of M×K; with Options.Right it is c = alpha·b·A + beta·c. c is not read where beta is 0, and may be b, which is copied
 // before. After an error, which a cancelled context is too, the contents of c are undefined. Timing.Host includes the
 // copies to the device and back. At most one Epilogue may be given.

@@ -224,7 +224,7 @@ type Caps struct {
 	MaxBinding     int64 // bytes one argument may cover; 0: no limit but memory
 	F16            bool  // 16-bit floats in storage and arithmetic
 	Int8           bool  // 8-bit integers in storage and arithmetic
-	F64            bool  // 64-bit floats, where there are kernels for them: the cpu backend so far
+	F64            bool  // 64-bit floats, and room for the parameters of kernels for them
 	Units          int   // multiprocessors, compute units or cores; 0 if unknown
 	// Lanes: elements of f16 matrices of 16×8×16 and of their f32 sums lie in lanes as those of PTX's mma.m16n8k16 do,
 	// the first operand's row by row: lane 4g + t has of it rows g and g + 8, of the second operand column g, each at k =

@@ -293,7 +293,7 @@ func (w *lister) add(tier Tier, t target, class string, s shape, l layout) {
 	if t.kernel.Full && !w.filled && class != Reproducible { // which lowers any matrix, whatever the format
 		r.pattern = "dense"
 	}
-	first := max(w.suite, since[t.kernel.Name])
+	first := max(w.suite, since[t.kernel.Name], since[t.kernel.Name+"/"+t.prec.String()])
 	w.tests = append(w.tests, test{t, r, l, tier, first})
 	if l.path == direct && tier == Quick {
 		for seed := uint64(2); seed <= 3; seed++ {

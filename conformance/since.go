@@ -17,7 +17,7 @@ const firstSuite = 3
 var thisSuite = must(strconv.Atoi(Suite))
 
 // since says in which version of the suite those formats and variants came that firstSuite did not have, by
-// "FORMAT" or a pattern (path.Match) of "KERNEL/VARIANT". Manifests of an earlier version need not have run them. A new one
+// "FORMAT", "FORMAT/PRECISION" or a pattern (path.Match) of "KERNEL/VARIANT". Manifests of an earlier version need not have run them. A new one
 // is written down here with the next version of the suite, so that manifests that were made before it stay whole.
 var since = map[string]int{
 	"hrpb/vulkan_lanes_f16":  4,
@@ -58,6 +58,9 @@ var since = map[string]int{
 	"tiledcsr/cuda_v8_hopper_f16":       6,
 	"tiledcsr/cuda_v8_hopper_bf16":      6,
 	"csr/*_f64":                         6,
+	"csr/cuda_*f64":                     7,
+	"csr/vulkan_f64":                    7,
+	"hrpb/f64":                          7,
 	"cvse/cuda_*_overlap_*":             6,
 	"hrpb/cuda_n*_f32":                  6,
 	"hrpb/cuda_n*_tf32":                 6,

@@ -155,7 +155,7 @@ func capabilities(dev cu.Device) (backend.Caps, error) {
 	for i := range grid {
 		c.MaxLocal[i], c.MaxGroups[i] = uint32(local[i]), uint32(grid[i])
 	}
-	c.F16, c.Int8 = c.Arch >= 53, c.Arch >= 61 // half arithmetic; dp4a
+	c.F16, c.Int8, c.F64 = c.Arch >= 53, c.Arch >= 61, c.Arch >= 80 // half arithmetic; dp4a; what kernels for f64 are compiled for
 	return c, nil
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 func TestShapes(t *testing.T) {
-	for arch, want := range map[int]int{70: 0, 75: 2, 80: 12, 90: 12, 120: 12} {
+	for arch, want := range map[int]int{70: 0, 75: 2, 80: 13, 90: 16, 120: 16} {
 		if got := shapes(arch); len(got) != want {
 			t.Errorf("compute capability %d: %d shapes, want %d", arch, len(got), want)
 		}
@@ -26,6 +26,8 @@ func TestShapes(t *testing.T) {
 		{16, 8, 16, dtype.BF16, dtype.F32, true},
 		{16, 8, 4, dtype.TF32, dtype.F32, true},
 		{16, 8, 32, dtype.S8, dtype.S32, true},
+		{8, 8, 4, dtype.F64, dtype.F64, true},
+		{16, 8, 8, dtype.F64, dtype.F64, false},
 		{16, 8, 16, dtype.BF16, dtype.BF16, false},
 		{16, 16, 16, dtype.F16, dtype.F32, false},
 	} {

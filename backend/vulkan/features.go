@@ -63,6 +63,7 @@ func (f *features) link(c *chain, a *adapter) (extensions []string) {
 // wanted copies what kernels may use.
 func (f *features) wanted(a *adapter) *features {
 	w := &features{}
+	w.base.shaderFloat64 = f.base.shaderFloat64
 	w.base.shaderInt64 = f.base.shaderInt64
 	w.base.shaderInt16 = f.base.shaderInt16
 	w.base.sparseBinding = f.base.sparseBinding
@@ -110,6 +111,7 @@ func (a *adapter) caps(f *features, p *properties) backend.Caps {
 		MaxLocal: a.limits.local, MaxGroups: a.limits.groups,
 		F16:   f.v12.shaderFloat16 != 0 && f.v11.storageBuffer16BitAccess != 0,
 		Int8:  f.v12.shaderInt8 != 0 && f.v12.storageBuffer8BitAccess != 0,
+		F64:   f.base.shaderFloat64 != 0 && a.limits.pushBytes >= 8*backend.MaxArgs+backend.MaxParams,
 		Units: p.units,
 	}
 	if p.size.minSubgroupSize > 0 {

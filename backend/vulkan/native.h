@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 enum {
-    SV_PUSH = 128,  // bytes of push constants every device offers
+    SV_PUSH = 144,  // bytes of push constants at most: backend.MaxArgs addresses and backend.MaxParams
     SV_BATCH = 128, // launches of one command buffer
     SV_SLOTS = 2,   // copies in flight
     SV_RUNNING = 2, // VK_TIMEOUT

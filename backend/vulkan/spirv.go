@@ -76,6 +76,8 @@ func (f *features) allows(capability uint32) (string, bool) {
 		return "", true
 	case 9:
 		return "Float16", on(f.v12.shaderFloat16)
+	case 10:
+		return "Float64", on(f.base.shaderFloat64)
 	case 11:
 		return "Int64", on(f.base.shaderInt64)
 	case 22:

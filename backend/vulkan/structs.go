@@ -68,7 +68,8 @@ func (c *chain) release() { c.pin.Unpin() }
 
 type features2 struct {
 	header
-	_             [40]bool32
+	_             [39]bool32
+	shaderFloat64 bool32
 	shaderInt64   bool32
 	shaderInt16   bool32
 	_             [2]bool32

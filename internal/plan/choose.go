@@ -390,13 +390,25 @@ func candidates(d *Device, a *source, o Options) ([]*candidate, error) {
 	case len(cs) > 0:
 		return cs, nil
 	case prec == dtype.F64 && !caps.F64:
-		return nil, fmt.Errorf("no kernel for precision f64 on %v: the cpu backend has them: %w", d.Info(), backend.ErrUnsupported)
+		return nil, fmt.Errorf("no kernel for precision f64 on %v: %s: %w", d.Info(), withoutDoubles(caps), backend.ErrUnsupported)
 	case len(runs) > 0:
 		slices.Sort(runs)
 		return nil, fmt.Errorf("variant %q: for format %s and precision %v this device runs %s: %w",
 			o.Variant, format, prec, strings.Join(slices.Compact(runs), ", "), backend.ErrUnsupported)
 	}
 	return nil, fmt.Errorf("no kernel for format %s, precision %v on a device that runs %v: %w", format, prec, caps.Code, backend.ErrUnsupported)
+}
+
+// withoutDoubles says why a device multiplies nothing of f64, and which does.
+func withoutDoubles(c backend.Caps) string {
+	const others = "the cpu backend has it, as have cuda and vulkan on most GPUs"
+	switch c.Code {
+	case backend.CodeWGSL:
+		return "WebGPU has no numbers of 64 bits; " + others
+	case backend.CodeSPIRV:
+		return "it lacks the feature shaderFloat64, or room for 144 bytes of push constants; " + others
+	}
+	return others
 }
 
 // usable returns the kernel's variants for a precision that a device can run. tf32 is a way in which

@@ -209,7 +209,7 @@ func (d *Device) memory() int64 {
 // newTensor allocates the blocks of a tensor.
 func (d *Device) newTensor(s Shape) (*Tensor, error) {
 	if s.Type == dtype.F64 && !d.Caps().F64 {
-		return nil, fmt.Errorf("a dense matrix of f64: there are no kernels for it on %v, the cpu backend has them: %w", d.Info(), backend.ErrUnsupported)
+		return nil, fmt.Errorf("a dense matrix of f64: there is no kernel for it on %v: %s: %w", d.Info(), withoutDoubles(d.Caps()), backend.ErrUnsupported)
 	}
 	t := &Tensor{Shape: s, dev: d}
 	t.idle.L = &t.mu

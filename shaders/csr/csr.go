@@ -8,7 +8,7 @@
 // sum depends on the matrix, the problem and the device's kind alone.
 //
 // On GPUs an item is done by `across` × `along` neighbouring lanes: across lanes side by side hold the
-// columns of a tile, 16 bytes of B each; along such groups take four of the item's entries in turn,
+// columns of a tile, 16 bytes of B each (in f64 on CUDA once or twice); along such groups take four of the item's entries in turn,
 // and their sums are added at the end. Wide problems spread a warp across columns, narrow ones along
 // the entries.
 //
@@ -51,6 +51,7 @@ var Format = &spec.Format{
 	Encode:      encode,
 	EncodeShare: encodeShare,
 	Launch:      launch,
+	Suited:      suited,
 }
 
 // params is the parameter block.
@@ -150,6 +151,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	if err := check(v, e, p); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel csr/%s: %w", v.Name, err)
 	}
+	v = suited(v, e, p)
 	split := e.Format.(spec.Split)
 	ldp := (p.N + 7) &^ 7
 	l := spec.Launch{Workspace: max(16, int64(split.Pieces)*int64(ldp)*int64(v.Sums().Size()))}
@@ -190,7 +192,7 @@ func pickShape(v *spec.Variant, e *spec.Packed, p spec.Problem) shape {
 	if v.Code == backend.CodeGo {
 		return goShape(v, e, p)
 	}
-	vec := 16 / v.In.Size()
+	vec := columns(v)
 	across := 1
 	for across < lanes && across*vec < p.N {
 		across *= 2
@@ -221,6 +223,9 @@ const lanes = 32
 func gpuShape(v *spec.Variant, across, along int) shape {
 	return shape{
 		per: int(v.Local[0]) / (across * along), across: across, along: along,
-		columns: across * 16 / v.In.Size(),
+		columns: across * columns(v),
 	}
 }
+
+// columns is how many a lane holds: 16 bytes of B, or CHUNKS times as many.
+func columns(v *spec.Variant) int { return int(max(1, v.Const("CHUNKS"))) * 16 / v.In.Size() }

@@ -48,6 +48,31 @@ func shared(t dtype.Type) uint32 { return uint32(local * 16 / t.Size() * 4) }
 func doubles() []*spec.Variant {
 	const t = dtype.F64
 	return []*spec.Variant{
+		narrowDouble, wideDouble,
+		{
+			Name: "vulkan_f64", In: t, Code: backend.CodeSPIRV, Entry: "main", Need: spec.Need{F64: true, Shared: local * 16}, Local: [3]uint32{local, 1, 1},
+			Unit: spec.Unit{Source: "double.comp", Blob: "vulkan_f64.spv"},
+		},
 		{Name: "cpu_f64", In: t, Code: backend.CodeGo, Func: cpuFunc(t), Local: [3]uint32{1, 1, 1}},
 	}
+}
+
+// The variants for f64 on CUDA: a lane holds two columns, or four, which is faster where there are many.
+var narrowDouble, wideDouble = cudaDouble("cuda_f64", 1, 8), cudaDouble("cuda_wide_f64", 2, 6)
+
+// cudaDouble has lanes with chunks pairs of columns, and so many workgroups on a multiprocessor.
+func cudaDouble(name string, chunks, blocks uint32) *spec.Variant {
+	return &spec.Variant{
+		Name: name, In: dtype.F64, Code: backend.CodePTX, Entry: "csr", Need: spec.Need{Arch: 80, F64: true}, Local: [3]uint32{local, 1, 1},
+		Unit:   spec.Unit{Source: "double.cu", Blob: name + ".ptx", Arch: "compute_80"},
+		Consts: []spec.Const{spec.Define("CHUNKS", chunks), spec.Define("BLOCKS", blocks)},
+	}
+}
+
+// suited returns for the first of these the one that suits the columns.
+func suited(v *spec.Variant, _ *spec.Packed, p spec.Problem) *spec.Variant {
+	if v == narrowDouble && p.N > 64 {
+		return wideDouble
+	}
+	return v
 }

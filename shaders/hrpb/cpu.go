@@ -28,35 +28,72 @@ func cpuVariants() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
 		vs = append(vs, &spec.Variant{
-			Name: "cpu_" + t.String(), In: t, Code: backend.CodeGo, Func: host.For(t, cpuGroup(host.F16), cpuGroup(host.BF16), cpuGroup(host.F32)), Local: [3]uint32{1, 1, 1},
-			Consts: []spec.Const{spec.Define("BLOCK", cpuBlock), spec.Define("WORKERS", cpuWorker), spec.Define("COLS", cpuCols)},
-			Out:    []dtype.Type{dtype.F16, dtype.BF16},
+			Name: "cpu_" + t.String(), In: t, Code: backend.CodeGo, Func: host.For(t, cpuGroup(narrow(host.F16)), cpuGroup(narrow(host.BF16)), cpuGroup(narrow(host.F32))), Local: [3]uint32{1, 1, 1},
+			Consts: cpuConsts, Out: []dtype.Type{dtype.F16, dtype.BF16},
 		})
 	}
-	return vs
+	return append(vs, &spec.Variant{
+		Name: "cpu_f64", In: dtype.F64, Code: backend.CodeGo, Func: cpuGroup(double), Local: [3]uint32{1, 1, 1}, Consts: cpuConsts,
+	})
+}
+
+var cpuConsts = []spec.Const{spec.Define("BLOCK", cpuBlock), spec.Define("WORKERS", cpuWorker), spec.Define("COLS", cpuCols)}
+
+// real is what products are added up in.
+type real interface{ float32 | float64 }
+
+// arithmetic is what the kernel does with sums of S of elements of T.
+type arithmetic[T formats.Value, S real] struct {
+	row func(acc []S, vals []T, cols []uint32, b []T, ldb int)
+	add func(acc, x []S) // acc += x
+	// store writes a row of C from column j on; tmp is scratch as long as acc.
+	store func(p *params, block []byte, args [][]byte, row, j int, acc, tmp []S)
+}
+
+// narrow is the arithmetic whose sums are f32, with the row loop for T.
+func narrow[T formats.Value](loops host.Loops[T]) arithmetic[T, float32] {
+	return arithmetic[T, float32]{
+		row: loops.Row,
+		add: func(acc, x []float32) { simd.Axpby(acc, x, 1, 1) },
+		store: func(p *params, _ []byte, args [][]byte, row, j int, acc, tmp []float32) {
+			out := host.Out{C: args[6], Bias: args[5], Store: p.store, LDC: p.ldc, Alpha: p.alpha, Beta: p.beta}
+			out.Row(row, j, acc, tmp)
+		},
+	}
+}
+
+// double is the arithmetic of f64.
+var double = arithmetic[float64, float64]{
+	row: simd.RowF64,
+	add: func(acc, x []float64) { host.Axpby64(acc, x, 1, 1) },
+	store: func(p *params, block []byte, args [][]byte, row, j int, acc, _ []float64) {
+		out := host.Out64{C: args[6], Bias: args[5], Store: p.store, LDC: p.ldc}
+		out.Alpha, out.Beta = spec.Scalars(block)
+		out.Row(row, j, acc)
+	},
 }
 
 // scratch is the entries of some blocks by row, and sums.
-type scratch[T formats.Value] struct {
+type scratch[T formats.Value, S real] struct {
 	len  [hrpb.PanelRows]int
 	cols [hrpb.PanelRows][cpuChunk * cpuBlock]uint32
 	vals [hrpb.PanelRows][cpuChunk * cpuBlock]T
-	acc  [hrpb.PanelRows][cpuCols]float32
-	row  [cpuCols]float32 // sums of a chunk, or a row of C on its way from and to 16 bits
+	acc  [hrpb.PanelRows][cpuCols]S
+	row  [cpuCols]S // sums of a chunk, or a row of C on its way from and to 16 bits
 }
 
-// cpuGroup returns the function of one workgroup, given the inner loops for T.
-func cpuGroup[T formats.Value](loops host.Loops[T]) backend.GroupFunc {
-	pool := sync.Pool{New: func() any { return new(scratch[T]) }}
+// cpuGroup returns the function of one workgroup.
+func cpuGroup[T formats.Value, S real](do arithmetic[T, S]) backend.GroupFunc {
+	pool := sync.Pool{New: func() any { return new(scratch[T, S]) }}
 	return func(args [][]byte, block []byte, at [3]uint32) {
 		p := spec.View[params](block)
 		item := int(at[0]) + int(at[2])*int(p.width)
 		if item >= int(p.items) {
 			return
 		}
-		s := pool.Get().(*scratch[T])
+		s := pool.Get().(*scratch[T, S])
 		defer pool.Put(s)
-		g := group[T]{params: p, scratch: s, loops: loops, args: args, j: int(at[1]) * cpuCols}
+		g := group[T, S]{params: p, scratch: s, do: &do, block: block, args: args, j: int(at[1]) * cpuCols}
 		g.n = min(cpuCols, int(p.n)-g.j)
 		if p.phase == 1 {
 			g.sum(item)
@@ -67,67 +104,67 @@ func cpuGroup[T formats.Value](loops host.Loops[T]) backend.GroupFunc {
 }
 
 // group is what a workgroup works on: columns j to j + n.
-type group[T formats.Value] struct {
+type group[T formats.Value, S real] struct {
 	params
-	*scratch[T]
-	loops host.Loops[T]
+	*scratch[T, S]
+	do    *arithmetic[T, S]
+	block []byte
 	args  [][]byte
 	j, n  int
 }
 
 // work returns item i of the work list: panel, first block, last + 1, slot.
-func (g *group[T]) work(i int) []uint32 { return backend.View[uint32](g.args[0])[4*i:][:4] }
+func (g *group[T, S]) work(i int) []uint32 { return backend.View[uint32](g.args[0])[4*i:][:4] }
 
 // rows returns the rows that there are of a panel.
-func (g *group[T]) rows(panel int) int {
+func (g *group[T, S]) rows(panel int) int {
 	return min(hrpb.PanelRows, int(g.params.rows)-panel*hrpb.PanelRows)
 }
 
 // part returns row r of a slot of the workspace, at the workgroup's columns.
-func (g *group[T]) part(slot, r int) []float32 {
-	return backend.View[float32](g.args[7])[(slot*hrpb.PanelRows+r)*int(g.ldp)+g.j:][:host.Pad(g.n)]
+func (g *group[T, S]) part(slot, r int) []S {
+	return backend.View[S](g.args[7])[(slot*hrpb.PanelRows+r)*int(g.ldp)+g.j:][:host.Pad(g.n)]
 }
 
 // store writes the sums of row r of a panel to C.
-func (g *group[T]) store(panel, r int) {
-	out := host.Out{C: g.args[6], Bias: g.args[5], Store: g.params.store, LDC: g.ldc, Alpha: g.alpha, Beta: g.beta}
+func (g *group[T, S]) store(panel, r int) {
 	place := panel*hrpb.PanelRows + r
 	if g.places != 0 {
 		place = int(backend.View[uint32](g.args[0])[int(g.places)+place])
 	}
-	out.Row(place, g.j, g.acc[r][:g.n], g.row[:g.n])
+	g.do.store(&g.params, g.block, g.args, place, g.j, g.acc[r][:g.n], g.row[:g.n])
 }
 
 // sum adds up the parts of a split panel.
-func (g *group[T]) sum(item int) {
+func (g *group[T, S]) sum(item int) {
 	w := g.work(int(g.parts) + item)
 	panel, slot, slots := int(w[0]), int(w[3]), int(spec.Ceil(w[2]-w[1], g.longest))
 	for r := range g.rows(panel) {
 		acc := g.acc[r][:host.Pad(g.n)]
 		clear(acc)
 		for i := range slots {
-			simd.Axpby(acc, g.part(slot+i, r), 1, 1)
+			g.do.add(acc, g.part(slot+i, r))
 		}
 		g.store(panel, r)
 	}
 }
 
 // multiply does a part.
-func (g *group[T]) multiply(item int) {
+func (g *group[T, S]) multiply(item int) {
 	w := g.work(item)
 	panel, last, slot, padded := int(w[0]), int(w[2]), w[3], host.Pad(g.n)
 	m := blocks[T]{active: backend.View[uint32](g.args[1]), sizes: backend.View[uint32](g.args[2]), packed: g.args[3]}
 	b := backend.View[T](g.args[4])
 	for q, first := int(w[1]), true; first || q < last; q, first = q+cpuChunk, false {
-		m.unpack(g.scratch, q, min(q+cpuChunk, last))
+		unpack(m, g.scratch, q, min(q+cpuChunk, last))
 		for r := range g.rows(panel) {
 			cols, vals, acc := g.cols[r][:g.len[r]], g.vals[r][:g.len[r]], g.acc[r][:padded]
 			switch {
 			case first:
-				g.loops.Row(acc, vals, cols, b[g.j:], int(g.ldb))
+				g.do.row(acc, vals, cols, b[g.j:], int(g.ldb))
 			case len(cols) > 0:
-				g.loops.Row(g.row[:padded], vals, cols, b[g.j:], int(g.ldb))
-				simd.Axpby(acc, g.row[:padded], 1, 1)
+				g.do.row(g.row[:padded], vals, cols, b[g.j:], int(g.ldb))
+				g.do.add(acc, g.row[:padded])
 			}
 		}
 	}
@@ -147,7 +184,7 @@ type blocks[T formats.Value] struct {
 }
 
 // unpack puts the entries of blocks first to last-1 in s, by row.
-func (m *blocks[T]) unpack(s *scratch[T], first, last int) {
+func unpack[T formats.Value, S real](m blocks[T], s *scratch[T, S], first, last int) {
 	const bricks = cpuBlock / hrpb.BrickCols
 	clear(s.len[:])
 	for q := first; q < last; q++ {

@@ -34,7 +34,7 @@ var full = []*spec.Variant{
 }
 
 func cudaVariants() []*spec.Variant {
-	return append(slices.Clone(full), halfVariant("cuda_f16", dtype.F16), halfVariant("cuda_bf16", dtype.BF16))
+	return slices.Concat(full, []*spec.Variant{halfVariant("cuda_f16", dtype.F16), halfVariant("cuda_bf16", dtype.BF16)}, doubles)
 }
 
 // fullVariant is kernel_f32.cu with teams of so many columns.
@@ -91,6 +91,8 @@ func suited(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
 	const warps = 12 // of a multiprocessor, at least
 	cols := uint32(64)
 	switch {
+	case v.In == dtype.F64 && v.Code == backend.CodePTX:
+		return suitedDouble(v, p)
 	case v.Unit.Source != "kernel_f32.cu" || v.Const("COLS") != cols:
 		return v
 	case p.N <= 32:

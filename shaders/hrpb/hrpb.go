@@ -76,8 +76,8 @@ type params struct {
 // encode packs a matrix with a variant's constants BLOCK, WORKERS and ORDER; adopt packs one that is encoded already, and
 // makes its work list for the variant.
 var (
-	encode = spec.Encoder(pack[half.F16], pack[half.BF16], pack[float32])
-	adopt  = spec.Adopter(take[half.F16], take[half.BF16], take[float32])
+	encode = spec.Encoder64(pack[half.F16], pack[half.BF16], pack[float32], pack[float64])
+	adopt  = spec.Adopter64(take[half.F16], take[half.BF16], take[float32], take[float64])
 )
 
 func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
@@ -134,7 +134,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	v = suited(v, e, p)
 	w := e.Format.(interface{ Work() hrpb.Work }).Work() // a *hrpb.Matrix of any type
 	ldp := (p.N + 7) &^ 7
-	l := spec.Launch{Workspace: max(16, int64(w.Slots)*hrpb.PanelRows*int64(ldp)*4)}
+	l := spec.Launch{Workspace: max(16, int64(w.Slots)*hrpb.PanelRows*int64(ldp)*int64(v.Sums().Size()))}
 	if err := p.CheckBinding(v, "the workspace", l.Workspace); err != nil {
 		return fail(err)
 	}
@@ -143,11 +143,11 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		if err != nil {
 			return err
 		}
-		l.Passes = append(l.Passes, spec.Pass{Variant: v.For(p), Groups: groups, Params: spec.Block(params{
+		l.Passes = append(l.Passes, spec.Pass{Variant: v.For(p), Groups: groups, Params: spec.BlockFor(v, params{
 			phase: uint32(number), items: uint32(items), parts: uint32(w.Parts), longest: uint32(w.PartBlocks),
 			rows: uint32(p.M), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), ldp: uint32(ldp), store: p.StoreWord(),
 			width: groups[0], fours: uint32(w.Fours), twos: uint32(w.Twos), places: uint32(w.Places), alpha: float32(p.Alpha), beta: float32(p.Beta),
-		})})
+		}, p.Alpha, p.Beta)})
 		return nil
 	}
 	cols := int(v.Const("COLS"))

@@ -121,13 +121,16 @@ func each(t *testing.T, f func(t *testing.T, dev backend.Device, v *spec.Variant
 				continue
 			}
 			seen[v.Name] = true
-			for _, out := range append([]dtype.Type{dtype.F32}, v.Out...) {
+			for _, out := range append([]dtype.Type{v.Sums()}, v.Out...) {
 				t.Run(v.Name+"/"+out.String(), func(t *testing.T) { f(t, dev, v, out) })
 			}
 		}
 		want := []dtype.Type{dtype.F16, dtype.BF16, dtype.F32}
-		if dev.Caps().Code == backend.CodePTX {
-			want = append(want, dtype.TF32)
+		switch dev.Caps().Code {
+		case backend.CodePTX:
+			want = append(want, dtype.TF32, dtype.F64)
+		case backend.CodeGo:
+			want = append(want, dtype.F64)
 		}
 		for _, prec := range want {
 			if !has(vs, prec) {
@@ -350,6 +353,8 @@ func TestNonFinite(t *testing.T) {
 			nonFinite[half.F16](t, dev, v, out)
 		case dtype.BF16:
 			nonFinite[half.BF16](t, dev, v, out)
+		case dtype.F64:
+			nonFinite[float64](t, dev, v, out)
 		default:
 			nonFinite[float32](t, dev, v, out)
 		}
@@ -431,6 +436,8 @@ func element(c []byte, t dtype.Type, i int) float32 {
 		return backend.View[half.F16](c)[i].Float32()
 	case dtype.BF16:
 		return backend.View[half.BF16](c)[i].Float32()
+	case dtype.F64:
+		return float32(backend.View[float64](c)[i])
 	}
 	return backend.View[float32](c)[i]
 }

@@ -1,5 +1,8 @@
-// What an NVIDIA device does at most; see peak.go. KIND: 1 copy, 2 read, 3 fma, 4 matrix (F16, BF16, TF32
-// or S8; depth K).
+// What an NVIDIA device does at most; see peak.go. KIND: 1 copy, 2 read, 3 fma, 4 matrix (F16, BF16, TF32,
+// F64 or S8; depth K), 5 fma in f64.
+#if KIND == 5 || defined(F64)
+#define DOUBLE
+#endif
 #include "params.h"
 
 typedef unsigned int u32;
@@ -36,6 +39,42 @@ __device__ __forceinline__ void work(const uint4 *__restrict__ src, uint4 *__res
 #pragma unroll
     for (int i = 0; i < 8; i++) s += a[i];
     dst[id].x = __float_as_uint(s);
+}
+#elif KIND == 5
+__device__ __forceinline__ void work(const uint4 *__restrict__ src, uint4 *__restrict__ dst, Params p, u32 id, u32 all) {
+    double a[8], x = __hiloint2double(src[0].x, src[0].y), y = __hiloint2double(src[0].z, src[0].w);
+#pragma unroll
+    for (int i = 0; i < 8; i++) a[i] = (double)(id + i);
+    for (u32 r = 0; r < p.rounds; r++)
+#pragma unroll
+        for (int i = 0; i < 32; i++) a[i & 7] = __fma_rn(a[i & 7], x, y);
+    double s = 0;
+#pragma unroll
+    for (int i = 0; i < 8; i++) s += a[i];
+    dst[id].x = (u32)__double2loint(s);
+}
+#elif defined(F64)
+// mma is d += a·b of 8×8×4, or 16×8×8.
+__device__ __forceinline__ void mma(double (&d)[4], const double (&a)[2], const double (&b)[1]) {
+#if K == 8
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%4,%5}, {%6,%6}, {%0,%1,%2,%3};"
+                 : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3]) : "d"(a[0]), "d"(a[1]), "d"(b[0]));
+#else
+    asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
+                 : "+d"(d[0]), "+d"(d[1]) : "d"(a[0]), "d"(b[0]));
+#endif
+}
+__device__ __forceinline__ void work(const uint4 *__restrict__ src, uint4 *__restrict__ dst, Params p, u32 id, u32 all) {
+    double d[8][4] = {};
+    uint4 x = src[id & 31];
+    double a[2] = {__hiloint2double(x.x, x.y), __hiloint2double(x.z, x.w)}, b[1] = {__hiloint2double(x.y, x.z)};
+    for (u32 r = 0; r < p.rounds; r++)
+#pragma unroll
+        for (int i = 0; i < 8; i++) mma(d[i], a, b);
+    double s = 0;
+#pragma unroll
+    for (int i = 0; i < 8; i++) s += d[i][0] + d[i][1] + d[i][2] + d[i][3];
+    dst[id].x = (u32)__double2loint(s);
 }
 #else
 #if defined(S8) && K == 32

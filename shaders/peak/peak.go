@@ -21,7 +21,7 @@ const (
 	Read                   // reads src's first span elements of WIDTH bytes over and over
 	FMA                    // f32 multiply-adds in registers
 	Matrix                 // matrix multiply-adds in registers
-	FMA64                  // f64 multiply-adds, of what the first-level cache holds
+	FMA64                  // f64 multiply-adds in registers; on the CPU, of what the first-level cache holds
 )
 
 // Program is the table. Every invocation takes rounds steps; a step of Read goes to the next element

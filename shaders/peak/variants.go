@@ -18,7 +18,8 @@ func variants() []*spec.Variant {
 		vs = append(vs, cudaVariant(k, dtype.F32, backend.MatrixShape{}),
 			vulkanVariant(k), webgpuVariant(k), cpuVariant(k))
 	}
-	vs = append(vs, cpuVariant(FMA64))
+	vs = append(vs, cudaVariant(FMA64, dtype.F64, backend.MatrixShape{}), vulkanVariant(FMA64), cpuVariant(FMA64),
+		cudaVariant(Matrix, dtype.F64, spec.Shape(16, 8, 8, dtype.F64)), cudaVariant(Matrix, dtype.F64, spec.Shape(8, 8, 4, dtype.F64)))
 	for _, t := range []dtype.Type{dtype.F16, dtype.BF16} {
 		vs = append(vs, cudaVariant(Matrix, t, spec.Shape(16, 8, 16, t)), cudaVariant(Matrix, t, spec.Shape(16, 8, 8, t)))
 	}
@@ -54,10 +55,14 @@ func cudaVariant(k Kind, t dtype.Type, s backend.MatrixShape) *spec.Variant {
 		Local: [3]uint32{Local, 1, 1}, Consts: consts(k, 16), Entry: "peak",
 		Unit: spec.Unit{Source: "kernel.cu", Blob: "cuda_" + k.String() + ".ptx", Arch: "compute_80"},
 	}
+	v.Need.F64 = t == dtype.F64
 	if k == Matrix {
 		v.Name += fmt.Sprintf("_k%d_%v", s.K, t)
 		v.Unit.Blob = v.Name + ".ptx"
 		v.Need.Shapes = []backend.MatrixShape{s}
+		if t == dtype.F64 && s.K == 8 {
+			v.Need.Arch, v.Unit.Arch = 90, "compute_90"
+		}
 		v.Consts = append(v.Consts, spec.Define("SUBGROUP", 32),
 			spec.Define("K", s.K), spec.Const{Name: strings.ToUpper(t.String()), ID: -1, Value: 1})
 	}
@@ -65,8 +70,12 @@ func cudaVariant(k Kind, t dtype.Type, s backend.MatrixShape) *spec.Variant {
 }
 
 func vulkanVariant(k Kind) *spec.Variant {
+	t := dtype.F32
+	if k == FMA64 {
+		t = dtype.F64
+	}
 	return &spec.Variant{
-		Name: "vulkan_" + k.String(), In: dtype.F32, Code: backend.CodeSPIRV,
+		Name: "vulkan_" + k.String(), In: t, Need: spec.Need{F64: k == FMA64}, Code: backend.CodeSPIRV,
 		Local: [3]uint32{Local, 1, 1}, Consts: consts(k, 16), Entry: "main",
 		Unit: spec.Unit{Source: "kernel.comp", Blob: "vulkan_" + k.String() + ".spv"},
 	}

@@ -9,11 +9,14 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 )
 
-// Shape is the operation D = A·B + C of M×K by K×N operands of type t, with sums in f32, or in s32 for integers.
+// Shape is the operation D = A·B + C of M×K by K×N operands of type t, with sums in f32, in s32 for integers, in f64 for f64.
 func Shape(m, n, k uint32, t dtype.Type) backend.MatrixShape {
 	sum := dtype.F32
-	if t == dtype.S8 {
+	switch t {
+	case dtype.S8:
 		sum = dtype.S32
+	case dtype.F64:
+		sum = t
 	}
 	return backend.MatrixShape{M: m, N: n, K: k, A: t, B: t, C: sum, D: sum}
 }

@@ -63,6 +63,15 @@ var Program = &spec.Program{
 			Name: "cpu", In: dtype.F32, Code: backend.CodeGo, Local: [3]uint32{1, 1, 1}, Func: group,
 		},
 		{
+			Name: "cuda_f64", In: dtype.F64, Code: backend.CodePTX, Entry: "values", Local: [3]uint32{local, 1, 1}, Need: spec.Need{Arch: 80, F64: true},
+			Unit:   spec.Unit{Source: "double.cu", Blob: "cuda_f64.ptx", Arch: "compute_80"},
+			Consts: []spec.Const{spec.Define("EACH", 4)},
+		},
+		{
+			Name: "vulkan_f64", In: dtype.F64, Code: backend.CodeSPIRV, Entry: "main", Local: [3]uint32{local, 1, 1}, Need: spec.Need{F64: true},
+			Unit: spec.Unit{Source: "double.comp", Blob: "vulkan_f64.spv"},
+		},
+		{
 			Name: "cpu_f64", In: dtype.F64, Code: backend.CodeGo, Local: [3]uint32{1, 1, 1}, Func: group64,
 		},
 	},

@@ -41,7 +41,7 @@ type Bandwidth struct {
 }
 
 // RatesVersion changes with what is measured and how.
-const RatesVersion = 7
+const RatesVersion = 8
 
 // Limits of what a file of rates may say. No device comes near either rate.
 const (

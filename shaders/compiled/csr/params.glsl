@@ -34,4 +34,10 @@ layout(push_constant, std430) uniform Push {
     uint store;
     float alpha;
     float beta;
+#ifdef DOUBLE
+    uint alpha_low;
+    uint alpha_high;
+    uint beta_low;
+    uint beta_high;
+#endif
 } p;

@@ -21,4 +21,10 @@ layout(push_constant, std430) uniform Push {
     uint width;
     float alpha;
     float beta;
+#ifdef DOUBLE
+    uint alpha_low;
+    uint alpha_high;
+    uint beta_low;
+    uint beta_high;
+#endif
 } p;

@@ -14,4 +14,10 @@ struct Params {
     unsigned int width;
     float alpha;
     float beta;
+#ifdef DOUBLE
+    unsigned int alpha_low;
+    unsigned int alpha_high;
+    unsigned int beta_low;
+    unsigned int beta_high;
+#endif
 };

@@ -17,4 +17,10 @@ struct Params {
     unsigned int places;
     float alpha;
     float beta;
+#ifdef DOUBLE
+    unsigned int alpha_low;
+    unsigned int alpha_high;
+    unsigned int beta_low;
+    unsigned int beta_high;
+#endif
 };

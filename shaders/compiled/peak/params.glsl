@@ -8,4 +8,10 @@ layout(push_constant, std430) uniform Push {
     Arg_dst dst;
     uint rounds;
     uint span;
+#ifdef DOUBLE
+    uint alpha_low;
+    uint alpha_high;
+    uint beta_low;
+    uint beta_high;
+#endif
 } p;

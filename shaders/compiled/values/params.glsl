@@ -23,4 +23,10 @@ layout(push_constant, std430) uniform Push {
     uint width;
     uint listed;
     uint run;
+#ifdef DOUBLE
+    uint alpha_low;
+    uint alpha_high;
+    uint beta_low;
+    uint beta_high;
+#endif
 } p;

@@ -14,4 +14,10 @@ struct Params {
     unsigned int width;
     unsigned int listed;
     unsigned int run;
+#ifdef DOUBLE
+    unsigned int alpha_low;
+    unsigned int alpha_high;
+    unsigned int beta_low;
+    unsigned int beta_high;
+#endif
 };

@@ -1,0 +1,123 @@
+// SpMM in f64 from compressed sparse rows. See csr.go for how work is shared out. A lane holds two columns, 16 bytes of a
+// row of B.
+
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#define ELEM_T double
+#define DOUBLE
+#include "params.glsl"
+#include "../include/addr.glsl"
+#include "../include/half.glsl"
+#define EPILOGUE
+#include "../include/f64.glsl"
+
+layout(local_size_x = 128) in;
+
+// The buffers again, in units of what is loaded at once.
+layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Words4 { uvec4 v[]; };
+layout(buffer_reference, std430, buffer_reference_align = 16) buffer Pairs { dvec2 v[]; };
+layout(buffer_reference, std430, buffer_reference_align = 8) buffer Doubles { double v[]; };
+
+shared dvec2 sums[gl_WorkGroupSize.x];
+
+dvec2 acc;
+
+// entries adds up the entries from begin to end that are the lane's: every along-th four of them, counted from multiples of
+// four, so that columns come in whole vectors. Where some of the four belong to the neighbouring rows, these count as zero
+// times zero. x is the lane's place in a row of B, in pairs.
+void entries(uint begin, uint end, uint group, uint x) {
+    Pairs b = Pairs(p.b), values = Pairs(p.values);
+    uint ld = p.ldb / 2;
+    for (uint k = (begin & ~3u) + 4 * group; k < end; k += 4 * p.along) {
+        uvec4 rows = Words4(p.colidx).v[k / 4] * ld + x;
+        dvec2 lo = values.v[k / 2], hi = dvec2(0);
+        if (k + 2 < end) hi = values.v[k / 2 + 1]; // what lies behind the last entry may not be there
+        dvec2 q0, q1, q2, q3;
+        if (k >= begin && k + 4 <= end) { // no branches between the loads, so that all are under way at once
+            q0 = b.v[rows[0]];
+            q1 = b.v[rows[1]];
+            q2 = b.v[rows[2]];
+            q3 = b.v[rows[3]];
+        } else {
+            q0 = q1 = q2 = q3 = dvec2(0);
+            if (k >= begin) q0 = b.v[rows[0]]; // k is before end
+            else lo.x = 0;
+            if (k + 1 >= begin && k + 1 < end) q1 = b.v[rows[1]];
+            else lo.y = 0;
+            if (k + 2 >= begin && k + 2 < end) q2 = b.v[rows[2]];
+            else hi.x = 0;
+            if (k + 3 >= begin && k + 3 < end) q3 = b.v[rows[3]];
+            else hi.y = 0;
+        }
+        acc += lo.x * q0;
+        acc += lo.y * q1;
+        acc += hi.x * q2;
+        acc += hi.y * q3;
+    }
+}
+
+// pieces adds up the lane's share of rows first to last of the workspace, from the pair x on.
+void pieces(uint first, uint last, uint group, uint x) {
+    for (uint i = first + group; i < last; i += p.along) acc += Pairs(at(uvec2(p.part), i, 8 * p.ldp)).v[x];
+}
+
+// reduce adds the sums of the item's groups of lanes to those of its first.
+void reduce(uint group) {
+    uint i = gl_LocalInvocationID.x;
+    sums[i] = acc;
+    for (uint d = p.along / 2; d > 0; d /= 2) {
+        barrier();
+        if (group < d) {
+            acc += sums[i + d * p.across];
+            sums[i] = acc;
+        }
+    }
+}
+
+// finish writes one element of C: alpha·sum + beta·C, with the epilogue.
+void finish(uint row, uint col, double sum) {
+    if (col >= p.n) return;
+    Doubles c = Doubles(at(uvec2(p.c), row, 8 * p.ldc));
+    double y = alphaOf() * sum, beta = betaOf();
+    if (beta != 0) y += beta * c.v[col];
+    c.v[col] = epilogue64(y, row, col);
+}
+
+void main() {
+    uint group = gl_LocalInvocationID.x / p.across; // of the workgroup's
+    uint lane = gl_LocalInvocationID.x % p.across;
+    uint item = (gl_WorkGroupID.x + gl_WorkGroupID.z * p.width) * p.per + group / p.along;
+    group %= p.along; // of the item's
+    uint x = gl_WorkGroupID.y * p.across + lane, col = 2 * x;
+    acc = dvec2(0);
+
+    bool busy = item < p.items && col < p.n;
+    bool piece = p.phase == 0 && item < p.pieces;
+    uint row = 0;
+    if (busy && p.phase == 1) {
+        uint r = 2 * p.pieces + 3 * item;
+        row = p.heavy.v[r];
+        pieces(p.heavy.v[r + 1], p.heavy.v[r + 2], group, x);
+    } else if (busy) {
+        row = item - p.pieces;
+        uint begin = piece ? p.heavy.v[2 * item] : p.rowptr.v[row];
+        uint end = piece ? p.heavy.v[2 * item + 1] : p.rowptr.v[row + 1];
+        busy = piece || end - begin <= p.longest; // else it is done in pieces
+        if (busy) entries(begin, end, group, x);
+    }
+    if (p.along > 1) reduce(group);
+    if (!busy || group != 0) return;
+    if (piece) {
+        Pairs(at(uvec2(p.part), item, 8 * p.ldp)).v[x] = acc;
+        return;
+    }
+    if (p.ldc % 2 == 0 && col + 2 <= p.n && p.store <= 3) {
+        Pairs c = Pairs(at(uvec2(p.c), row, 8 * p.ldc));
+        dvec2 y = alphaOf() * acc;
+        if (betaOf() != 0) y += betaOf() * c.v[x];
+        c.v[x] = y;
+        return;
+    }
+    finish(row, col, acc.x);
+    finish(row, col + 1, acc.y);
+}
