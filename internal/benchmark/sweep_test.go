@@ -127,7 +127,9 @@ func small(peers ...string) *Sweep {
 		Matrices: []string{"gen:uniform,rows=67,cols=41,density=0.1"}, Columns: []int{5}, Backends: []string{"cpu"}, Formats: []string{"csr"},
 		Precisions: []dtype.Type{dtype.F32}, Modes: []string{Fast}, Peers: peers, Interval: 0.02, Limit: 5 * time.Millisecond,
 		Open: func(_ context.Context, name string) (*formats.CSR[float32], error) { return gen.CSR(name) },
-		Verify:   func(ctx context.Context, p oracle.Problem, _ int, c *formats.Dense[float32]) error { return whole(ctx, p, c) },
+		Verify: func(ctx context.Context, p oracle.Problem, _ int, c *formats.Dense[float32]) error {
+			return whole(ctx, p, c)
+		},
 		Verify64: whole[float64],
 		Fits:     func(spmm.Info, *formats.CSR[float32], int, int) error { return nil },
 		Progress: func(int64, int64) {},
