@@ -6,6 +6,7 @@
  *   FAKE_INIT=CODE        cuInit fails            FAKE_DEVICES=N   devices (2)
  *   FAKE_VERSION=12040    the driver's version    FAKE_ARCH=90     compute capability
  *   FAKE_MEMORY=BYTES     of a device (1 GiB)     FAKE_FAIL=NAME=CODE   calls of NAME fail
+ *   FAKE_FAIL_AT=N=CODE   of the calls after this was set, the Nth fails; those to free things do not count
  *   FAKE_ONES=1           all attributes of a device are all ones
  *   FAKE_RANGE=BYTES      an allocation looks like several of that size
  *   FAKE_LOG=FILE         gets the name of every call, and what a context's end finds not freed
@@ -129,10 +130,43 @@ static CUresult asked_to_fail(const char *name)
 	return CUDA_SUCCESS;
 }
 
+/* A call that frees something has freed it, whatever it returns, and contexts that are alive can be entered for it. */
+static int frees(const char *name)
+{
+	static const char *const words[] = {"Free", "Destroy", "Unload", "Release", "PopCurrent", "PushCurrent"};
+	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+		if (strstr(name, words[i]))
+			return 1;
+	return 0;
+}
+
+/* turn counts calls, and returns the code of the one that is to fail. */
+static CUresult turn(const char *name)
+{
+	static char setting_seen[64];
+	static long calls;
+	const char *s = getenv("FAKE_FAIL_AT");
+	if (!s || !s[0])
+		s = "";
+	if (strncmp(s, setting_seen, sizeof setting_seen - 1) != 0) {
+		snprintf(setting_seen, sizeof setting_seen, "%s", s);
+		calls = 0;
+	}
+	if (!s[0] || frees(name) || ++calls != atol(s))
+		return CUDA_SUCCESS;
+	report("failed");
+	CUresult r = (CUresult)atol(strchr(s, '=') + 1);
+	if (r == CUDA_ERROR_LAUNCH_FAILED && depth)
+		stack[depth - 1]->lost = r;
+	return r;
+}
+
 static CUresult enter(const char *name, int needs_context)
 {
 	report(name);
 	CUresult r = asked_to_fail(name);
+	if (!r)
+		r = turn(name);
 	if (r)
 		return r;
 	if (!needs_context)
