@@ -51,14 +51,14 @@ func (p *faulty) do(what string, call func() error) {
 		p.Errorf("%s: %q", what, err)
 		panic(ended{})
 	}
-	if !errors.Is(err, backend.ErrDeviceLost) {
+	if !errors.Is(err, backend.ErrDeviceLost) || what == "Open" { // which makes another device
 		if err = call(); err == nil {
 			return
 		}
 	}
 	if !errors.Is(err, backend.ErrDeviceLost) {
 		p.Errorf("%s, again: %v", what, err)
-	} else if again := call(); what != "Open" && !errors.Is(again, backend.ErrDeviceLost) {
+	} else if again := call(); !errors.Is(again, backend.ErrDeviceLost) {
 		p.Errorf("%s of a lost device: %v", what, again)
 	}
 	panic(ended{})

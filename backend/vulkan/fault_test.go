@@ -7,10 +7,14 @@ package vulkan_test
 
 import (
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/backend/backendtest"
 	"github.com/spmmrun/spmm/backend/vulkan"
 )
 
@@ -310,6 +314,66 @@ func TestStartFails(t *testing.T) {
 					t.Error(err)
 				}
 			})
+		}
+	}
+}
+
+// TestFaults lets each call of a device's driver fail, for lack of memory and so that the device is lost: see
+// backendtest.RunFaulty. Without SPMM_ALL_FAULTS, some of them.
+func TestFaults(t *testing.T) {
+	if open(t, false) == nil || softvk == "" || !useFaulty(t) {
+		return
+	}
+	for _, staged := range []bool{false, true} {
+		t.Run(fmt.Sprintf("staged=%t", staged), func(t *testing.T) {
+			if staged {
+				vulkan.StagedOnly(t)
+			}
+			faults(t)
+		})
+	}
+}
+
+func faults(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "log")
+	play := func(at, code int) (log string) {
+		t.Helper()
+		read := func() string {
+			text, err := os.ReadFile(file)
+			if err != nil && !os.IsNotExist(err) {
+				t.Fatal(err)
+			}
+			return string(text)
+		}
+		os.Remove(file)
+		t.Setenv("FAULTVK_LOG", file)
+		t.Setenv("FAULTVK_AT", "none")
+		if at > 0 {
+			t.Setenv("FAULTVK_AT", fmt.Sprint(at, " ", code))
+		}
+		backendtest.RunFaulty(t, driver(t), func() bool { return strings.Contains(read(), "failed") })
+		return read()
+	}
+	if log := play(0, 0); t.Failed() || !strings.HasSuffix(log, "end objects 0\n") {
+		t.Fatalf("without a fault: %q", log)
+	}
+	every := 1
+	if os.Getenv("SPMM_ALL_FAULTS") == "" {
+		every = 5
+	}
+	for _, code := range []int{-1, -2, -4} {
+		for at := 1 - code%every; ; at += every {
+			log := play(at, code)
+			name, _, failed := strings.Cut(strings.TrimPrefix(log, "failed "), "\n")
+			if t.Failed() {
+				t.Fatalf("call %d fails: %s", at, name)
+			}
+			if !failed || !strings.HasPrefix(log, "failed ") {
+				break
+			}
+			if ends := strings.Count(log, "end objects 0\n"); ends != strings.Count(log, "end ") {
+				t.Fatalf("call %d, %s, fails, and something is left over: %q", at, name, log)
+			}
 		}
 	}
 }
