@@ -168,6 +168,35 @@ func TestRuns(t *testing.T) {
 	}
 }
 
+// TestGrids: variants that compute a tile of C in each workgroup have as many workgroups as C has tiles, however large the device.
+func TestGrids(t *testing.T) {
+	const rows, n = 1 << 15, 1000
+	a := &formats.CSR[half.F16]{Rows: rows, Cols: 1, RowPtr: make([]int64, rows+1)}
+	k := lanestream.Format
+	for _, v := range k.Variants {
+		if v.Code != backend.CodeSPIRV || v.In != dtype.F16 {
+			continue
+		}
+		e, err := k.Encode(a, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := k.Launch(v, e, spec.Problem{M: rows, K: 1, N: n, LDB: n, LDC: n, Out: dtype.F32, Alpha: 1, Caps: backend.Caps{Units: 132}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := l.Passes[0]
+		down := max(1, int(p.Variant.Const("GROUPS"))) * format.GroupRows
+		if each := int(shadertest.Param(k.Program, p, "each")); p.Variant.Const("GROUPS") == 0 {
+			down *= each
+		}
+		tiles := spec.Ceil(rows, down) * spec.Ceil(n, int(p.Variant.Const("COLS")))
+		if have := int(p.Groups[0]) * int(p.Groups[1]) * int(p.Groups[2]); have < tiles {
+			t.Errorf("%s runs %s with %d workgroups for %d tiles", v.Name, p.Variant.Name, have, tiles)
+		}
+	}
+}
+
 // TestReproducible: two runs give the same bits.
 func TestReproducible(t *testing.T) {
 	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {

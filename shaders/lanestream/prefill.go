@@ -56,7 +56,7 @@ func (m machine) prefill(t dtype.Type, of tile) *spec.Variant {
 }
 
 // isPrefill tells whether a variant is one of prefill.cu.
-func isPrefill(v *spec.Variant) bool { return v.Const("GROUPS") > 0 }
+func isPrefill(v *spec.Variant) bool { return v.Code == backend.CodePTX && v.Const("GROUPS") > 0 }
 
 // launchPrefill lays the grid out: as many clusters of blocks as run at once take tiles in turn. Where the tiles of the last
 // turn leave half of the clusters idle, each is halved along the sum and computed by two clusters' blocks (prefill.cu's splits).
