@@ -82,7 +82,8 @@ type Comm struct {
 	dev     backend.Sharer
 	version string
 	stream  backend.Stream
-	handle  unsafe.Pointer // nil once closed or aborted
+	handle  unsafe.Pointer  // nil once closed or aborted
+	cell    *unsafe.Pointer // in C's memory: where NCCL keeps the handle while ranks meet
 }
 
 // New makes a communicator of the ranks of c, which each have a device of their own, an NVIDIA GPU (backend.Sharer). It is
@@ -141,56 +142,34 @@ func (x *Comm) prepare(dev backend.Device) error {
 	return nil
 }
 
-// init meets the other ranks in NCCL, where each waits for all. Meanwhile they tell each other whether some rank still waits and
+// init meets the other ranks in NCCL, which goes on by itself while they tell each other whether some rank still waits and
 // whether one has an error, the end of its context too, which is then one on all.
 func (x *Comm) init(ctx context.Context, id []byte) error {
-	done := x.meet(id)
-	again := time.NewTicker(20 * time.Millisecond)
-	defer again.Stop()
-	var err error
-	for waiting := int64(1); ; {
-		select {
-		case m := <-done:
-			done, waiting, x.handle, err = nil, 0, m.handle, m.err
-		case <-ctx.Done():
-			err = ctx.Err()
-		case <-again.C:
+	x.cell = (*unsafe.Pointer)(C.calloc(1, C.size_t(unsafe.Sizeof(x.handle)))) // NCCL's threads write there, too
+	size, rank := C.int(x.c.Size()), C.int(x.c.Rank())
+	err := x.dev.Within(func() error {
+		return result("CommInitRankConfig", C.sn_init(x.cell, size, (*C.char)(unsafe.Pointer(&id[0])), rank))
+	})
+	x.handle = *x.cell
+	for {
+		state := []int64{0, 0} // this rank waits, this rank has an error
+		if err == nil {
+			var busy bool
+			if busy, err = x.busy(); busy {
+				state[0], err = 1, ctx.Err()
+			}
 		}
-		state := []int64{waiting, 0}
 		if err != nil {
 			state[1] = 1
 		}
 		if err := x.c.AllReduce(state, comm.Max); err != nil {
 			return err
 		}
-		if state[0] != 0 && state[1] == 0 {
-			continue
+		if state[0] == 0 || state[1] != 0 {
+			return comm.Agree(x.c, err, nil)
 		}
-		if waiting != 0 {
-			go func() { x.free((<-done).handle) }() // should it still come
-		}
-		return comm.Agree(x.c, err, nil)
+		time.Sleep(2 * time.Millisecond)
 	}
-}
-
-// met is what comes of meeting the other ranks.
-type met struct {
-	handle unsafe.Pointer
-	err    error
-}
-
-// meet begins to.
-func (x *Comm) meet(id []byte) <-chan met {
-	done := make(chan met, 1)
-	size, rank := C.int(x.c.Size()), C.int(x.c.Rank())
-	go func() {
-		var m met
-		m.err = x.dev.Within(func() error {
-			return result("CommInitRank", C.sn_init(&m.handle, size, (*C.char)(unsafe.Pointer(&id[0])), rank))
-		})
-		done <- m
-	}()
-	return done
 }
 
 // Name says that data travel by NCCL, and its version.
@@ -220,21 +199,17 @@ func (x *Comm) Close() error {
 func (x *Comm) abort() error {
 	handle := x.handle
 	x.handle = nil
-	if err := x.free(handle); err != nil {
-		return err
+	if handle != nil {
+		if err := x.dev.Within(func() error { return result("CommAbort", C.sn_abort(handle)) }); err != nil {
+			return err
+		}
 	}
 	return x.closeStream()
 }
 
-// free aborts a communicator, if there is one.
-func (x *Comm) free(handle unsafe.Pointer) error {
-	if handle == nil {
-		return nil
-	}
-	return x.dev.Within(func() error { return result("CommAbort", C.sn_abort(handle)) })
-}
-
 func (x *Comm) closeStream() error {
+	C.free(unsafe.Pointer(x.cell))
+	x.cell = nil
 	if x.stream == nil {
 		return nil
 	}
@@ -242,20 +217,20 @@ func (x *Comm) closeStream() error {
 }
 
 // AllToAllV is comm.DeviceComm's.
-func (x *Comm) AllToAllV(_ context.Context, item int, send comm.Buffer, sent []comm.Part, recv comm.Buffer, received []comm.Part) (comm.Transfer, error) {
+func (x *Comm) AllToAllV(ctx context.Context, item int, send comm.Buffer, sent []comm.Part, recv comm.Buffer, received []comm.Part) (comm.Transfer, error) {
 	size := x.c.Size()
 	if err := errors.Join(comm.CheckBuffer(size, item, send, sent), comm.CheckBuffer(size, item, recv, received)); err != nil {
 		return nil, err
 	}
 	sentAt, sentBytes := sizes(item, sent)
 	receivedAt, receivedBytes := sizes(item, received)
-	return x.begin("Send and ncclRecv", []comm.Buffer{send, recv}, func(at []C.sn_address, stream C.sn_address) C.int {
+	return x.begin(ctx, "Send and ncclRecv", []comm.Buffer{send, recv}, func(at []C.sn_address, stream C.sn_address) C.int {
 		return C.sn_exchange(x.handle, C.int(size), at[0], &sentAt[0], &sentBytes[0], at[1], &receivedAt[0], &receivedBytes[0], stream)
 	})
 }
 
 // AllGatherV is comm.DeviceComm's.
-func (x *Comm) AllGatherV(_ context.Context, item int, send, recv comm.Buffer, parts []comm.Part) (comm.Transfer, error) {
+func (x *Comm) AllGatherV(ctx context.Context, item int, send, recv comm.Buffer, parts []comm.Part) (comm.Transfer, error) {
 	size, rank := x.c.Size(), x.c.Rank()
 	if err := comm.CheckBuffer(size, item, recv, parts); err != nil {
 		return nil, err
@@ -266,46 +241,46 @@ func (x *Comm) AllGatherV(_ context.Context, item int, send, recv comm.Buffer, p
 		return nil, err
 	}
 	at, bytes := sizes(item, parts)
-	return x.begin("Broadcast", []comm.Buffer{send, recv}, func(p []C.sn_address, stream C.sn_address) C.int {
+	return x.begin(ctx, "Broadcast", []comm.Buffer{send, recv}, func(p []C.sn_address, stream C.sn_address) C.int {
 		return C.sn_gather(x.handle, C.int(size), C.int(rank), p[0], p[1], &at[0], &bytes[0], stream)
 	})
 }
 
 // Bcast copies the first bytes of root's buffer to all ranks.
-func (x *Comm) Bcast(_ context.Context, data comm.Buffer, bytes int64, root int) (comm.Transfer, error) {
+func (x *Comm) Bcast(ctx context.Context, data comm.Buffer, bytes int64, root int) (comm.Transfer, error) {
 	if data == nil || bytes < 0 || bytes > data.Size() {
 		return nil, fmt.Errorf("comm/nccl: a broadcast of %d bytes", bytes)
 	}
 	if err := comm.CheckRoot(x.c, root); err != nil {
 		return nil, err
 	}
-	return x.begin("Broadcast", []comm.Buffer{data}, func(p []C.sn_address, stream C.sn_address) C.int {
+	return x.begin(ctx, "Broadcast", []comm.Buffer{data}, func(p []C.sn_address, stream C.sn_address) C.int {
 		return C.sn_bcast(x.handle, p[0], C.size_t(bytes), C.int(root), stream)
 	})
 }
 
 // AllReduce replaces the first integers of 64 bits of the buffers by their reductions over all ranks.
-func (x *Comm) AllReduce(_ context.Context, data comm.Buffer, count int64, op comm.Op) (comm.Transfer, error) {
+func (x *Comm) AllReduce(ctx context.Context, data comm.Buffer, count int64, op comm.Op) (comm.Transfer, error) {
 	if data == nil || count < 0 || count > data.Size()/8 {
 		return nil, fmt.Errorf("comm/nccl: a reduction of %d integers", count)
 	}
 	if err := comm.CheckOp(op); err != nil {
 		return nil, err
 	}
-	return x.begin("AllReduce", []comm.Buffer{data}, func(p []C.sn_address, stream C.sn_address) C.int {
+	return x.begin(ctx, "AllReduce", []comm.Buffer{data}, func(p []C.sn_address, stream C.sn_address) C.int {
 		return C.sn_allreduce(x.handle, p[0], C.size_t(count), reduction(op), stream)
 	})
 }
 
 // ReduceScatter reduces send over all ranks and leaves part r of the result, of count integers of 64 bits, in rank r's recv.
-func (x *Comm) ReduceScatter(_ context.Context, send, recv comm.Buffer, count int64, op comm.Op) (comm.Transfer, error) {
+func (x *Comm) ReduceScatter(ctx context.Context, send, recv comm.Buffer, count int64, op comm.Op) (comm.Transfer, error) {
 	if send == nil || recv == nil || count < 0 || count > recv.Size()/8 || count > send.Size()/8/int64(x.c.Size()) {
 		return nil, fmt.Errorf("comm/nccl: a reduction of %d integers for each of %d ranks", count, x.c.Size())
 	}
 	if err := comm.CheckOp(op); err != nil {
 		return nil, err
 	}
-	return x.begin("ReduceScatter", []comm.Buffer{send, recv}, func(p []C.sn_address, stream C.sn_address) C.int {
+	return x.begin(ctx, "ReduceScatter", []comm.Buffer{send, recv}, func(p []C.sn_address, stream C.sn_address) C.int {
 		return C.sn_reduce_scatter(x.handle, p[0], p[1], C.size_t(count), reduction(op), stream)
 	})
 }
@@ -327,8 +302,9 @@ func sizes(item int, parts []comm.Part) (at, bytes []C.size_t) {
 
 var errClosed = errors.New("comm/nccl: the communicator was closed or aborted")
 
-// begin submits an operation on buffers to the stream.
-func (x *Comm) begin(function string, buffers []comm.Buffer, f func(at []C.sn_address, stream C.sn_address) C.int) (comm.Transfer, error) {
+// begin submits an operation on buffers to the stream. NCCL's threads do so when the ranks that take part have connected to each
+// other, which the first operations between them wait for.
+func (x *Comm) begin(ctx context.Context, function string, buffers []comm.Buffer, f func(at []C.sn_address, stream C.sn_address) C.int) (comm.Transfer, error) {
 	if x.handle == nil {
 		return nil, errClosed
 	}
@@ -344,6 +320,9 @@ func (x *Comm) begin(function string, buffers []comm.Buffer, f func(at []C.sn_ad
 		}
 		at[i] = C.sn_address(address)
 	}
+	if err := x.until(ctx, x.submitted); err != nil { // the operation before
+		return nil, err
+	}
 	err := x.dev.Within(func() error { return result(function, f(at, C.sn_address(x.stream.Handle()))) })
 	runtime.KeepAlive(buffers)
 	if err != nil {
@@ -355,22 +334,35 @@ func (x *Comm) begin(function string, buffers []comm.Buffer, f func(at []C.sn_ad
 // transfer is all that is in the stream.
 type transfer struct{ x *Comm }
 
-// Wait looks at the stream often at first, because short transfers are done soon, and at the library's errors now and then.
+// Wait looks at the stream, and at the library's errors now and then.
 func (t transfer) Wait(ctx context.Context) error {
-	const often, apart = time.Millisecond, 20 * time.Millisecond
+	const apart = 20 * time.Millisecond
 	x := t.x
 	if x.handle == nil {
 		return errClosed
 	}
-	start := time.Now()
-	for looked := start; ; {
+	if err := x.until(ctx, x.submitted); err != nil {
+		return err
+	}
+	looked := time.Now()
+	return x.until(ctx, func() (bool, error) {
 		done, err := x.stream.Done()
-		if err == nil && done {
-			return nil
-		}
-		if now := time.Now(); err == nil && now.Sub(looked) > apart {
+		if now := time.Now(); err == nil && !done && now.Sub(looked) > apart {
 			looked = now
-			err = x.failure()
+			_, err = x.busy()
+		}
+		return done, err
+	})
+}
+
+// until looks whether something is done, often at first, because short transfers are done soon. An error, or that the context ends,
+// aborts the communicator.
+func (x *Comm) until(ctx context.Context, done func() (bool, error)) error {
+	const often = time.Millisecond
+	for start := time.Now(); ; {
+		is, err := done()
+		if err == nil && is {
+			return nil
 		}
 		if err == nil {
 			err = ctx.Err()
@@ -387,11 +379,18 @@ func (t transfer) Wait(ctx context.Context) error {
 	}
 }
 
-// failure is what NCCL's own threads have met: a connection that broke, because another rank has died.
-func (x *Comm) failure() error {
+// submitted tells whether operations have gone to the stream.
+func (x *Comm) submitted() (bool, error) {
+	busy, err := x.busy()
+	return !busy, err
+}
+
+// busy tells whether NCCL's threads still work on what was called last, or what error they have met: a connection that broke, because
+// another rank has died.
+func (x *Comm) busy() (bool, error) {
 	var code C.int
 	if err := result("CommGetAsyncError", C.sn_async_error(x.handle, &code)); err != nil {
-		return err
+		return false, err
 	}
-	return result("Send, ncclRecv or a collective, another rank may have died", code)
+	return code == C.SN_IN_PROGRESS, result("CommGetAsyncError, another rank may have died", code)
 }

@@ -80,6 +80,7 @@ var roles = map[string]func() error{
 			return err
 		})
 	},
+	"absent": func() error { return onTwo(func(c comm.Comm) error { return absent(c, &host{id: byte(c.Rank())}) }) },
 	// A stream that is never done, without an error, and a context that ends.
 	"cancelled": func() error {
 		ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
@@ -206,11 +207,31 @@ func stuck(ctx context.Context, c comm.Comm) error {
 	if err != nil {
 		return err
 	}
+	return endless(ctx, c, x, dev, 0)
+}
+
+// absent has rank 0 wait for its first exchange with rank 1, which does not come, until its context ends.
+func absent(c comm.Comm, dev backend.Device) error {
+	x, err := nccl.New(ctx, c, dev)
+	if err != nil {
+		return err
+	}
+	if c.Rank() > 0 {
+		return errors.Join(c.Barrier(), x.Close())
+	}
+	ctx, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	defer cancel()
+	return errors.Join(endless(ctx, c, x, dev, 1), c.Barrier())
+}
+
+// endless begins to exchange items with the next rank and waits.
+func endless(ctx context.Context, c comm.Comm, x *nccl.Comm, dev backend.Device, items int) error {
 	b, err := dev.Alloc(8)
 	if err != nil {
 		return err
 	}
 	parts := make([]comm.Part, c.Size())
+	parts[(c.Rank()+1)%c.Size()].Count = items
 	start := time.Now()
 	t, err := x.AllToAllV(ctx, 4, b, parts, b, parts)
 	if err == nil {
@@ -242,13 +263,14 @@ func TestStandIn(t *testing.T) {
 		{"contract", "", 0, []string{"right: NCCL 2.27.3"}},
 		{"shared", "", 1, []string{"ranks 0 and 1 are on one GPU", "start as many ranks"}},
 		{"other", "", 1, []string{"not for stand-in:0", "rank 1: comm/nccl"}},
-		{"refused", "STAND_IN_REFUSES=all", 1, []string{"ncclCommInitRank: stand-in's error: as the test asked (NCCL_DEBUG=WARN tells more)"}},
-		{"refused", "STAND_IN_REFUSES=1", 1, []string{"ncclCommInitRank: stand-in's error", "rank 1: comm/nccl"}}, // rank 0 waits for it
+		{"refused", "STAND_IN_REFUSES=all", 1, []string{"ncclCommInitRankConfig: stand-in's error: as the test asked (NCCL_DEBUG=WARN tells more)"}},
+		{"refused", "STAND_IN_REFUSES=1", 1, []string{"ncclCommInitRankConfig: stand-in's error", "rank 1: comm/nccl"}}, // rank 0 waits for it
 		{"unmet", "STAND_IN_WAITS=1", 1, []string{"context deadline exceeded"}},
 		{"broken", "STAND_IN_ERROR=6", 1, []string{"remote process exited", "another rank may have died"}},
+		{"absent", "", 1, []string{"context deadline exceeded"}},
 		{"cancelled", "", 1, []string{"context deadline exceeded"}},
 		{"contract", "SPMM_NCCL_LIBRARY=libnosuch.so", 1, []string{"not available", "install it", "set SPMM_NCCL_LIBRARY", "libnosuch.so"}},
-		{"contract", "SPMM_NCCL_LIBRARY=libc.so.6", 1, []string{"has no ncclGetVersion", "2.7"}},
+		{"contract", "SPMM_NCCL_LIBRARY=libc.so.6", 1, []string{"has no ncclGetVersion", "2.14"}},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		c := exec.CommandContext(ctx, self)
@@ -282,7 +304,15 @@ func TestGPUs(t *testing.T) {
 			return err
 		}
 		defer dev.Close()
-		return contract(c, dev)
+		if err := contract(c, dev); err != nil || c.Size() == 1 {
+			return err
+		}
+		start := time.Now()
+		err = absent(c, dev)
+		if c.Rank() == 0 && (!errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 10*time.Second) {
+			return fmt.Errorf("where rank 1 does not come to the first exchange: %v after %v", err, time.Since(start))
+		}
+		return nil
 	})
 	if errors.Is(err, comm.ErrUnavailable) {
 		t.Skip(err)

@@ -6,6 +6,7 @@
 #include "shim.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,7 +20,14 @@ static const int ops[] = {[SN_SUM] = 0, [SN_MAX] = 2};
 
 static int (*get_version)(int *);
 static int (*get_unique_id)(unique_id *);
-static int (*comm_init_rank)(comm_t *, int, unique_id, int);
+// config is NCCL 2.14's ncclConfig_t; later versions read as much of it as its version had.
+typedef struct {
+    size_t size;
+    unsigned magic, version;
+    int blocking, undefined;
+} config;
+
+static int (*comm_init_rank)(comm_t *, int, unique_id, int, config *);
 static int (*comm_destroy)(comm_t);
 static int (*comm_abort)(comm_t);
 static int (*comm_async_error)(comm_t, int *);
@@ -40,7 +48,7 @@ int sn_open(const char *path, char *error, int length) {
         return 1;
     }
     struct { const char *name; void *at; } functions[] = {
-        {"ncclGetVersion", &get_version}, {"ncclGetUniqueId", &get_unique_id}, {"ncclCommInitRank", &comm_init_rank},
+        {"ncclGetVersion", &get_version}, {"ncclGetUniqueId", &get_unique_id}, {"ncclCommInitRankConfig", &comm_init_rank},
         {"ncclCommDestroy", &comm_destroy}, {"ncclCommAbort", &comm_abort}, {"ncclCommGetAsyncError", &comm_async_error},
         {"ncclGetErrorString", &error_string}, {"ncclGroupStart", &group_start}, {"ncclGroupEnd", &group_end},
         {"ncclSend", &send_to}, {"ncclRecv", &recv_from}, {"ncclBroadcast", &broadcast}, {"ncclAllReduce", &all_reduce},
@@ -49,7 +57,7 @@ int sn_open(const char *path, char *error, int length) {
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         void *f = dlsym(lib, functions[i].name);
         if (!f) {
-            snprintf(error, length, "%s has no %s: NCCL 2.7 or later is needed", path, functions[i].name);
+            snprintf(error, length, "%s has no %s: NCCL 2.14 or later is needed", path, functions[i].name);
             dlclose(lib);
             return 1;
         }
@@ -80,7 +88,8 @@ int sn_id(char *id) {
 int sn_init(void **comm, int size, const char *id, int rank) {
     unique_id u;
     memcpy(&u, id, sizeof u);
-    return comm_init_rank(comm, size, u, rank);
+    config c = {sizeof c, 0xcafebeef, 21400, 0, INT_MIN};
+    return comm_init_rank(comm, size, u, rank, &c);
 }
 
 int sn_async_error(void *comm, int *code) { return comm_async_error(comm, code); }

@@ -1,5 +1,5 @@
-// A stand-in for NCCL whose ranks are threads of one process and whose device is the host's memory: operations are done when
-// a group ends. It checks what it is called with.
+// A stand-in for NCCL whose ranks are threads of one process and whose device is the host's memory. Its communicators do not block:
+// a thread meets the other ranks, and one does the operations of a group when it has ended. It checks what it is called with.
 
 #include <pthread.h>
 #include <stdint.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 typedef struct { char internal[128]; } unique_id;
-enum { OK = 0, INVALID = 4, MAX_RANKS = 8, MAX_OPS = 64, STREAM = 0x51 };
+enum { OK = 0, INVALID = 4, IN_PROGRESS = 7, MAX_RANKS = 8, MAX_OPS = 64, STREAM = 0x51 };
 
 typedef struct letter {
     struct letter *next;
@@ -20,20 +20,32 @@ typedef struct {
     letter *mail[MAX_RANKS][MAX_RANKS]; // from, to
 } job;
 
-typedef struct {
+typedef struct { const char *send; char *recv; size_t bytes; int peer; } op;
+
+typedef struct member {
     job *job;
-    int rank, size;
+    int rank, size, aborted;
+    int state;                 // of what was called last
+    struct member **out;       // where the caller wants its address
+    pthread_t thread;          // that works on it
+    int started;
+    op ops[MAX_OPS];
+    int waiting;
+    int64_t *all;              // of a reduction: all ranks' elements
+    int64_t *reduced;
+    size_t n, from, count;
+    int reduction;
 } member;
+
+typedef struct { size_t size; unsigned magic, version; int blocking, undefined; } config;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t news = PTHREAD_COND_INITIALIZER;
 static job jobs[64];
 static int made;
 static int aborted;
-
-typedef struct { member *m; const char *send; char *recv; size_t bytes; int peer; } op;
-static __thread op ops[MAX_OPS];
-static __thread int waiting, depth;
+static __thread member *grouped; // has operations in the group of this thread
+static __thread int depth;
 
 const char *ncclGetErrorString(int code) { return code == 6 ? "remote process exited or there was a network error" : "stand-in's error"; }
 const char *ncclGetLastError(void *m) { return m ? NULL : "as the test asked"; }
@@ -50,30 +62,67 @@ int ncclGetUniqueId(unique_id *id) {
     return OK;
 }
 
-int ncclCommInitRank(void **out, int size, unique_id id, int rank) {
-    int number;
-    memcpy(&number, id.internal + 120, sizeof number);
-    if (id.internal[0] != 0x5a || number < 1 || number > made || rank < 0 || rank >= size || size > MAX_RANKS) return INVALID;
-    const char *refuses = getenv("STAND_IN_REFUSES"); // a rank, or all
-    if (refuses && (!strcmp(refuses, "all") || atoi(refuses) == rank)) return INVALID;
-    member *m = malloc(sizeof *m);
-    *m = (member){&jobs[number - 1], rank, size};
+// begin has a thread work on m.
+static int begin(member *m, void *(*f)(void *)) {
+    if (m->started) pthread_join(m->thread, NULL);
+    m->started = 1;
+    m->state = IN_PROGRESS;
+    return pthread_create(&m->thread, NULL, f, m) ? INVALID : IN_PROGRESS;
+}
+
+static void done(member *m, int rc) {
+    pthread_mutex_lock(&mutex);
+    m->state = rc;
+    pthread_mutex_unlock(&mutex);
+}
+
+static void *meet(void *arg) {
+    member *m = arg;
     pthread_mutex_lock(&mutex);
     m->job->joined++;
     pthread_cond_broadcast(&news);
-    while (m->job->joined < size || getenv("STAND_IN_WAITS")) pthread_cond_wait(&news, &mutex);
+    while (!m->aborted && (m->job->joined < m->size || getenv("STAND_IN_WAITS"))) pthread_cond_wait(&news, &mutex);
+    *m->out = m;
+    m->state = m->aborted ? INVALID : OK;
     pthread_mutex_unlock(&mutex);
+    return NULL;
+}
+
+int ncclCommInitRankConfig(member **out, int size, unique_id id, int rank, config *c) {
+    int number;
+    memcpy(&number, id.internal + 120, sizeof number);
+    if (id.internal[0] != 0x5a || number < 1 || number > made || rank < 0 || rank >= size || size > MAX_RANKS) return INVALID;
+    if (c->size != 24 || c->magic != 0xcafebeef || c->version != 21400 || c->blocking) return INVALID;
+    const char *refuses = getenv("STAND_IN_REFUSES"); // a rank, or all
+    if (refuses && (!strcmp(refuses, "all") || atoi(refuses) == rank)) return INVALID;
+    member *m = calloc(1, sizeof *m);
+    m->job = &jobs[number - 1], m->rank = rank, m->size = size, m->out = out;
     *out = m;
+    return begin(m, meet);
+}
+
+int ncclCommDestroy(member *m) {
+    if (m->started) pthread_join(m->thread, NULL);
+    free(m);
     return OK;
 }
 
-int ncclCommDestroy(void *m) { free(m); return OK; }
-int ncclCommAbort(void *m) { free(m); aborted++; return OK; }
+int ncclCommAbort(member *m) {
+    pthread_mutex_lock(&mutex);
+    m->aborted = 1;
+    aborted++;
+    pthread_cond_broadcast(&news);
+    pthread_mutex_unlock(&mutex);
+    return ncclCommDestroy(m);
+}
 
-int ncclCommGetAsyncError(void *m, int *code) {
+int ncclCommGetAsyncError(member *m, int *code) {
+    if (!m) return INVALID;
     const char *e = getenv("STAND_IN_ERROR");
-    *code = e ? atoi(e) : 0;
-    return m ? OK : INVALID;
+    pthread_mutex_lock(&mutex);
+    *code = e && !m->state ? atoi(e) : m->state;
+    pthread_mutex_unlock(&mutex);
+    return OK;
 }
 
 static void put(member *m, int to, const char *data, size_t bytes) {
@@ -87,7 +136,8 @@ static void put(member *m, int to, const char *data, size_t bytes) {
 
 static int take(member *m, int from, char *data, size_t bytes) {
     letter **head = &m->job->mail[from][m->rank];
-    while (!*head) pthread_cond_wait(&news, &mutex);
+    while (!*head && !m->aborted) pthread_cond_wait(&news, &mutex);
+    if (m->aborted) return INVALID;
     letter *l = *head;
     int rc = l->bytes == bytes ? OK : INVALID;
     if (!rc) memcpy(data, l->data, bytes);
@@ -96,27 +146,47 @@ static int take(member *m, int from, char *data, size_t bytes) {
     return rc;
 }
 
-// run does all sends, and then all receives.
-static int run(void) {
+// work does all sends, all receives, and the reduction of what has come.
+static void *work(void *arg) {
+    member *m = arg;
     int rc = OK;
     pthread_mutex_lock(&mutex);
-    for (int i = 0; i < waiting; i++)
-        if (ops[i].send) put(ops[i].m, ops[i].peer, ops[i].send, ops[i].bytes);
-    for (int i = 0; i < waiting; i++)
-        if (ops[i].recv && take(ops[i].m, ops[i].peer, ops[i].recv, ops[i].bytes)) rc = INVALID;
+    for (int i = 0; i < m->waiting; i++)
+        if (m->ops[i].send) put(m, m->ops[i].peer, m->ops[i].send, m->ops[i].bytes);
+    for (int i = 0; i < m->waiting; i++)
+        if (m->ops[i].recv && take(m, m->ops[i].peer, m->ops[i].recv, m->ops[i].bytes)) rc = INVALID;
     pthread_mutex_unlock(&mutex);
-    waiting = 0;
-    return rc;
+    m->waiting = 0;
+    for (size_t i = 0; i < m->count && !rc; i++) {
+        int64_t x = m->all[m->from + i];
+        for (int r = 1; r < m->size; r++) {
+            int64_t y = m->all[r * m->n + m->from + i];
+            x = m->reduction == 0 ? (int64_t)((uint64_t)x + (uint64_t)y) : x > y ? x : y;
+        }
+        m->reduced[i] = x;
+    }
+    free(m->all);
+    m->all = NULL, m->count = 0;
+    done(m, rc);
+    return NULL;
 }
 
 static int add(member *m, const void *send, void *recv, size_t bytes, int peer, void *stream) {
-    if (!m || peer < 0 || peer >= m->size || stream != (void *)STREAM || waiting == MAX_OPS) return INVALID;
-    ops[waiting++] = (op){m, send, recv, bytes, peer};
-    return depth ? OK : run();
+    if (!m || peer < 0 || peer >= m->size || stream != (void *)STREAM || m->waiting == MAX_OPS) return INVALID;
+    if (m->state || (grouped && grouped != m)) return INVALID; // what was called before is not done
+    grouped = m;
+    m->ops[m->waiting++] = (op){send, recv, bytes, peer};
+    return OK;
 }
 
 int ncclGroupStart(void) { depth++; return OK; }
-int ncclGroupEnd(void) { return --depth ? OK : run(); }
+
+int ncclGroupEnd(void) {
+    if (--depth || !grouped) return OK;
+    member *m = grouped;
+    grouped = NULL;
+    return begin(m, work);
+}
 
 int ncclSend(const void *send, size_t n, int type, int peer, void *m, void *stream) {
     return type == 1 && depth && n ? add(m, send, NULL, n, peer, stream) : INVALID;
@@ -129,8 +199,7 @@ int ncclRecv(void *recv, size_t n, int type, int peer, void *m, void *stream) {
 int ncclBroadcast(const void *send, void *recv, size_t n, int type, int root, void *comm, void *stream) {
     member *m = comm;
     if (type != 1) return INVALID;
-    depth++;
-    int rc = OK;
+    int rc = ncclGroupStart();
     if (m->rank == root) {
         memmove(recv, send, n);
         for (int r = 0; r < m->size && !rc; r++)
@@ -138,29 +207,20 @@ int ncclBroadcast(const void *send, void *recv, size_t n, int type, int root, vo
     } else {
         rc = add(m, NULL, recv, n, root, stream);
     }
-    return --depth || rc ? rc : run();
+    int end = ncclGroupEnd();
+    return rc ? rc : end;
 }
 
 static int reduce(const int64_t *send, int64_t *recv, size_t n, size_t from, size_t count, int op, member *m, void *stream) {
-    int64_t *all = malloc(m->size * n * 8 + 8);
-    int rc = OK;
-    depth++;
+    int rc = ncclGroupStart();
+    m->all = malloc(m->size * n * 8 + 8), m->reduced = recv;
+    m->n = n, m->from = from, m->count = count, m->reduction = op;
     for (int r = 0; r < m->size && !rc; r++) {
         rc = add(m, send, NULL, n * 8, r, stream);
-        if (!rc) rc = add(m, NULL, all + r * n, n * 8, r, stream);
+        if (!rc) rc = add(m, NULL, m->all + r * n, n * 8, r, stream);
     }
-    depth--;
-    if (!rc) rc = run();
-    for (size_t i = 0; i < count && !rc; i++) {
-        int64_t x = all[from + i];
-        for (int r = 1; r < m->size; r++) {
-            int64_t y = all[r * n + from + i];
-            x = op == 0 ? (int64_t)((uint64_t)x + (uint64_t)y) : x > y ? x : y;
-        }
-        recv[i] = x;
-    }
-    free(all);
-    return rc;
+    int end = ncclGroupEnd();
+    return rc ? rc : end;
 }
 
 int ncclAllReduce(const void *send, void *recv, size_t n, int type, int op, void *m, void *stream) {
