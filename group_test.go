@@ -456,6 +456,96 @@ func (d *breaking) Run(ctx context.Context, l ...backend.Launch) (backend.Timing
 	return d.Device.Run(ctx, l...)
 }
 
+// B comes in chunks of 128 columns, of which one is multiplied while the next one comes: the bits are those of a B in its place, whatever
+// lies where.
+func TestGroupOverlap(t *testing.T) {
+	const n = 512
+	dev, g := openCPU(t), openGroup(t, "cpu,cpu")
+	a := uneven[float32](205, 170)
+	b, c0, bias := gen.Dense(170, n, 1, gen.Values{}), gen.Dense(205, n, 2, gen.Values{}), gen.Dense(205, 1, 3, gen.Values{})
+	for _, o := range []spmm.Options{{Format: "csr"}, {Mode: spmm.Reproducible}, {Mode: spmm.Reproducible, P: spmm.AutoP}} {
+		one, err := spmm.Prepare(ctx, dev, a, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer one.Close()
+		for _, split := range splits {
+			p, err := g.Prepare(ctx, a, spmm.GroupOptions{Options: o, Split: split})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			rows, err := spmm.NewGroupTensor[float32](p, 205, 1, spmm.On(1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer rows.Close()
+			if err := rows.Upload(ctx, bias); err != nil {
+				t.Fatal(err)
+			}
+			for _, beta := range []float64{0, 0.5} {
+				want := c0.Layout(false, 0)
+				x, err := spmm.NewTensor[float32](dev, 205, 1, false)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer x.Close()
+				if err := x.Upload(ctx, bias); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := spmm.Multiply(ctx, one, 1, b, beta, want, spmm.Epilogue{RowBias: x, Activation: spmm.ReLU}); err != nil {
+					t.Fatal(err)
+				}
+				for _, from := range []spmm.Placement{spmm.On(0), spmm.On(1), spmm.InRows, spmm.InColumns, spmm.Replicated} {
+					got, moved := multipliedFrom(t, p, from, b, beta, c0, spmm.GroupEpilogue{RowBias: rows, Activation: spmm.ReLU})
+					if !got.Equal(want) {
+						t.Errorf("%+v by %v, beta %g, B %v: other bits than on one device", o, split, beta, from)
+					}
+					most := int64(170 * n * 4)
+					if split == spmm.ByColumns {
+						most /= 2
+					}
+					if fixed := int64(205 * 4); from != spmm.Replicated && moved > most+2*fixed {
+						t.Errorf("%+v by %v, B %v: %d bytes were moved, at most %d are needed", o, split, from, moved, most)
+					}
+				}
+			}
+		}
+	}
+}
+
+// multipliedFrom multiplies a B that lies somewhere, twice, and returns C and the bytes that one product moved.
+func multipliedFrom(t *testing.T, p *spmm.GroupPlan, from spmm.Placement, b *formats.Dense[float32], beta float64, c0 *formats.Dense[float32], e spmm.GroupEpilogue) (*formats.Dense[float32], int64) {
+	t.Helper()
+	x, err := spmm.NewGroupTensor[float32](p, b.Rows, b.Cols, from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	_, y, err := spmm.GroupTensorsFor[float32, float32](p, b.Cols)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer y.Close()
+	if err := x.Upload(ctx, b); err != nil {
+		t.Fatal(err)
+	}
+	var timing spmm.GroupTiming
+	for range 2 {
+		if err := y.Upload(ctx, c0); err != nil {
+			t.Fatal(err)
+		}
+		if timing, err = p.Run(ctx, 1, x, beta, y, e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := formats.NewDense[float32](c0.Rows, c0.Cols)
+	if err := y.Download(ctx, got); err != nil {
+		t.Fatal(err)
+	}
+	return got, timing.Moved
+}
+
 // Copies between all placements keep every element, of 2 bytes and of 4, and odd sizes.
 func TestGroupCopy(t *testing.T) {
 	g := openGroup(t, "cpu,cpu,cpu")

@@ -93,6 +93,8 @@ type PeerCopier interface {
 	// CopyFrom copies lines of src, after what was started on both devices, and returns when they are copied. Nobody may write
 	// src meanwhile. The lines of a buffer must not overlap those of the same buffer.
 	CopyFrom(ctx context.Context, src Buffer, l PeerLines) error
+	// CopyFromAside is CopyFrom beside what was started on both devices and does not touch these lines; it may wait for that.
+	CopyFromAside(ctx context.Context, src Buffer, l PeerLines) error
 }
 
 // PeerLines says where the bytes lie that go from one buffer to another: Count lines of Width bytes, line i at offset

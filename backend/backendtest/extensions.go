@@ -280,6 +280,7 @@ func copiesFromPeers(t *testing.T, r *rig) {
 			{Pitch: 4, SrcPitch: 8, Width: 8, Count: 2}, {Pitch: 8, SrcPitch: 8, Width: -1, Count: 2}, {Pitch: 8, SrcPitch: 8, Width: 8, Count: -1},
 		} {
 			checkError(t, to.CopyFrom(t.Context(), from, l), fmt.Sprintf("%s, lines out of range: %+v", what, l))
+			checkError(t, to.CopyFromAside(t.Context(), from, l), fmt.Sprintf("%s, aside, lines out of range: %+v", what, l))
 		}
 		done, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -289,6 +290,7 @@ func copiesFromPeers(t *testing.T, r *rig) {
 			t.Error(err)
 		}
 		checkError(t, to.CopyFrom(t.Context(), from, one), what+", a closed buffer", backend.ErrClosed)
+		checkError(t, to.CopyFromAside(t.Context(), from, one), what+", aside, a closed buffer", backend.ErrClosed)
 	}
 	r.works(t)
 }
@@ -302,12 +304,18 @@ func copyFromPeer(t *testing.T, what string, to backend.PeerCopier, from backend
 	for i := range int64(l.Count) {
 		copy(want[l.Off+i*l.Pitch:][:l.Width], src[l.SrcOff+i*l.SrcPitch:])
 	}
-	if err := to.CopyFrom(t.Context(), from, l); err != nil {
-		t.Errorf("%s, %+v: %v", what, l, err)
-		return
-	}
-	if err := to.Read(t.Context(), 0, got); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("%s, %+v: other bytes, or %v", what, l, err)
+	begun := pattern(int(to.Size()), 99)
+	for name, copies := range map[string]func(context.Context, backend.Buffer, backend.PeerLines) error{"CopyFrom": to.CopyFrom, "CopyFromAside": to.CopyFromAside} {
+		if err := to.Write(t.Context(), 0, begun); err != nil {
+			t.Fatal(err)
+		}
+		if err := copies(t.Context(), from, l); err != nil {
+			t.Errorf("%s, %s, %+v: %v", name, what, l, err)
+			return
+		}
+		if err := to.Read(t.Context(), 0, got); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s, %s, %+v: other bytes, or %v", name, what, l, err)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ package cuda
 import (
 	"context"
 	"fmt"
+	"unsafe"
 
 	"gorgonia.org/cu"
 
@@ -57,6 +58,64 @@ func (b *buffer) CopyFrom(ctx context.Context, src backend.Buffer, l backend.Pee
 	return b.dev.copyPeer(ctx, b, s, l)
 }
 
+// CopyFromAside is CopyFrom in the stream of WriteAside, which waits for nothing. See backend.PeerCopier.
+func (b *buffer) CopyFromAside(ctx context.Context, src backend.Buffer, l backend.PeerLines) error {
+	s, ok := src.(*buffer)
+	if !ok || s == nil {
+		return fmt.Errorf("cuda: copying from another backend's buffer: %w", backend.ErrUnsupported)
+	}
+	if err := l.Check(b.size, s.size); err != nil {
+		return fmt.Errorf("cuda: %w", err)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	for _, d := range inOrder(b.dev, s.dev) { // nothing is freed meanwhile
+		d.lending.RLock()
+		defer d.lending.RUnlock()
+		if d.closed {
+			return errClosed
+		}
+	}
+	if b.closed || s.closed {
+		return errBufferClosed
+	}
+	if l.Count == 0 || l.Width == 0 {
+		return nil
+	}
+	d := b.dev
+	d.aside.mu.Lock()
+	defer d.aside.mu.Unlock()
+	if err := d.push(); err != nil {
+		return wrap("entering the context", err)
+	}
+	defer d.pop()
+	d.mu.Lock()
+	err := d.reach(s.dev)
+	d.mu.Unlock()
+	if err != nil {
+		return wrap("reaching another device's memory", err)
+	}
+	if err := d.aside.make(); err != nil {
+		return wrap("making a stream", err)
+	}
+	if err := d.copyPieces(ctx, b, s, l, d.aside.stream); err != nil && err != ctx.Err() {
+		return wrap("copying from another device", err)
+	}
+	return ctx.Err()
+}
+
+// inOrder returns devices without the second of two that are one, in an order that does not depend on theirs.
+func inOrder(a, b *device) []*device {
+	switch x, y := uintptr(unsafe.Pointer(a)), uintptr(unsafe.Pointer(b)); {
+	case x == y:
+		return []*device{a}
+	case x > y:
+		return []*device{b, a}
+	}
+	return []*device{a, b}
+}
+
 // lend waits for what has been started on the buffer's device.
 func (b *buffer) lend(ctx context.Context) error {
 	if err := b.dev.enter(ctx, true); err != nil {
@@ -74,6 +133,11 @@ func (d *device) copyPeer(ctx context.Context, dst, src *buffer, l backend.PeerL
 	if err := d.reach(src.dev); err != nil {
 		return d.fail("reaching another device's memory", err)
 	}
+	return d.finish(ctx, "copying from another device", d.copyPieces(ctx, dst, src, l, d.queue.Stream()))
+}
+
+// copyPieces copies pieces in a stream, one after another.
+func (d *device) copyPieces(ctx context.Context, dst, src *buffer, l backend.PeerLines, in cu.Stream) error {
 	if l.Count == 1 || l.Width == l.Pitch && l.Width == l.SrcPitch { // one line, which may be cut anywhere
 		l.Width, l.Count = l.Width*int64(l.Count), 1
 	}
@@ -89,9 +153,9 @@ func (d *device) copyPeer(ctx context.Context, dst, src *buffer, l backend.PeerL
 			q.Count = int(min(int64(l.Count), max(1, peerPiece/l.Width)))
 		}
 		to, from := dst.ptr+cu.DevicePtr(q.Off), src.ptr+cu.DevicePtr(q.SrcOff)
-		err = driver.CopyPeer(to, d.ctx, q.Pitch, from, src.dev.ctx, q.SrcPitch, q.Width, q.Count, d.queue.Stream())
+		err = driver.CopyPeer(to, d.ctx, q.Pitch, from, src.dev.ctx, q.SrcPitch, q.Width, q.Count, in)
 		if err == nil {
-			err = d.queue.Stream().Synchronize()
+			err = in.Synchronize()
 		}
 		if l.Count == 1 {
 			l.Off, l.SrcOff, l.Width = l.Off+q.Width, l.SrcOff+q.Width, l.Width-q.Width
@@ -99,7 +163,7 @@ func (d *device) copyPeer(ctx context.Context, dst, src *buffer, l backend.PeerL
 		}
 		l.Off, l.SrcOff, l.Count = l.Off+int64(q.Count)*l.Pitch, l.SrcOff+int64(q.Count)*l.SrcPitch, l.Count-q.Count
 	}
-	return d.finish(ctx, "copying from another device", err)
+	return err
 }
 
 // reach lets the device read another's memory by itself, if it can.

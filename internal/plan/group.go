@@ -65,6 +65,7 @@ type GroupPlan struct {
 	closed bool
 	torn   error           // why some devices have new values and others not, after SetHostValues
 	held   [4]*GroupTensor // by role: what lay elsewhere in the last product
+	chunks []chunked       // by device: see overlap
 }
 
 // NewGroupPlan prepares a matrix, which is not needed afterwards, for devices that multiply together.
@@ -80,7 +81,7 @@ func NewGroupPlan(ctx context.Context, devs []*Device, a formats.Encoded, o Grou
 	if err != nil {
 		return nil, err
 	}
-	g := &GroupPlan{Split: s.split, Why: s.why, weights: s.weights}
+	g := &GroupPlan{Split: s.split, Why: s.why, weights: s.weights, chunks: make([]chunked, len(devs))}
 	rows, cols := m.Dims()
 	g.all = Plan{Info: Info{Rows: rows, Cols: cols, NNZ: m.NNZ()}, right: o.Right}
 	if s.split == ByRows {
@@ -384,14 +385,7 @@ func (g *GroupPlan) epilogues(ctx context.Context, e GroupEpilogue, n int, c dty
 // bring returns a tensor that lies where the split needs it: t itself if it does, else one that the plan keeps, into which t
 // is copied if it is read. b and c are the types of B and C.
 func (g *GroupPlan) bring(ctx context.Context, r role, n int, t *GroupTensor, b, c dtype.Type, read bool, tm *GroupTiming) (*GroupTensor, error) {
-	s, at := g.need(r, n)
-	if t.Rows != s.Rows || t.Cols != s.Cols {
-		return nil, fmt.Errorf("shapes do not fit: it is %d×%d, want %d×%d", t.Rows, t.Cols, s.Rows, s.Cols)
-	}
-	if len(t.devs) != len(g.plans) || slices.ContainsFunc(g.plans, func(p *Plan) bool { return !slices.Contains(t.devs, p.dev) }) {
-		return nil, errors.New("a tensor is on the devices of another group")
-	}
-	if fits, err := g.lies(r, t, g.boxes(s, at), b, c); fits || err != nil {
+	if lies, err := g.inPlace(r, n, t, b, c); lies || err != nil {
 		return t, err
 	}
 	h := g.held[r]
@@ -413,6 +407,18 @@ func (g *GroupPlan) bring(ctx context.Context, r role, n int, t *GroupTensor, b,
 		return h, nil
 	}
 	return h, tm.copy(ctx, h, t)
+}
+
+// inPlace tells whether a tensor lies where the split needs it.
+func (g *GroupPlan) inPlace(r role, n int, t *GroupTensor, b, c dtype.Type) (bool, error) {
+	s, at := g.need(r, n)
+	if t.Rows != s.Rows || t.Cols != s.Cols {
+		return false, fmt.Errorf("shapes do not fit: it is %d×%d, want %d×%d", t.Rows, t.Cols, s.Rows, s.Cols)
+	}
+	if len(t.devs) != len(g.plans) || slices.ContainsFunc(g.plans, func(p *Plan) bool { return !slices.Contains(t.devs, p.dev) }) {
+		return false, errors.New("a tensor is on the devices of another group")
+	}
+	return g.lies(r, t, g.boxes(s, at), b, c)
 }
 
 // forget drops the launches with a tensor that is about to be closed.
@@ -492,7 +498,7 @@ func (g *GroupPlan) Repeat(ctx context.Context, times int, alpha float64, b *Gro
 	if err := g.checkTensors(b, c); err != nil {
 		return t, err
 	}
-	bs, err := g.bring(ctx, roleB, n, b, b.Type, c.Type, true, &t)
+	lies, err := g.inPlace(roleB, n, b, b.Type, c.Type)
 	if err != nil {
 		return t, err
 	}
@@ -504,7 +510,15 @@ func (g *GroupPlan) Repeat(ctx context.Context, times int, alpha float64, b *Gro
 	if err != nil {
 		return t, err
 	}
-	if err := g.run(ctx, times, alpha, bs, beta, cs, es, t.Each); err != nil {
+	if !lies && times == 1 && g.mayOverlap(n, b, cs, es) {
+		err = g.overlap(ctx, n, alpha, b, beta, cs, es, &t)
+	} else {
+		var bs *GroupTensor
+		if bs, err = g.bring(ctx, roleB, n, b, b.Type, c.Type, true, &t); err == nil {
+			err = g.run(ctx, times, alpha, bs, beta, cs, es, t.Each)
+		}
+	}
+	if err != nil {
 		return t, err
 	}
 	for _, p := range g.plans {
@@ -680,6 +694,9 @@ func (g *GroupPlan) Close() error {
 			errs = append(errs, t.Close())
 			g.held[i] = nil
 		}
+	}
+	for d := range g.chunks {
+		errs = append(errs, g.chunks[d].close(g.plans[d]))
 	}
 	return firstOf(append(errs, closePlans(g.plans))...)
 }

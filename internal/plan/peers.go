@@ -80,7 +80,12 @@ func (t *GroupTensor) sources(d int, x box) []int {
 
 // copyPart copies what device d's part has in common with another tensor's part on device from, block by block.
 func (t *GroupTensor) copyPart(ctx context.Context, d int, src *GroupTensor, from int) (int64, error) {
-	dst, s := t.parts[d], src.parts[from]
+	return copyBox(ctx, t.parts[d], t.boxes[d], src.parts[from], src.boxes[from], false)
+}
+
+// copyBox copies what two tensors that have boxes of one matrix have in common; aside, beside what runs on
+// both devices.
+func copyBox(ctx context.Context, dst *Tensor, into box, s *Tensor, has box, aside bool) (int64, error) {
 	if err := s.use(); err != nil {
 		return 0, err
 	}
@@ -91,9 +96,9 @@ func (t *GroupTensor) copyPart(ctx context.Context, d int, src *GroupTensor, fro
 	defer dst.release()
 	var bytes int64
 	for i := range dst.rowBlocks() * dst.colBlocks() {
-		to, at := dst.lying(i, t.boxes[d])
+		to, at := dst.lying(i, into)
 		for k := range s.rowBlocks() * s.colBlocks() {
-			of, lies := s.lying(k, src.boxes[from])
+			of, lies := s.lying(k, has)
 			x := at.and(lies)
 			if x.empty() {
 				continue
@@ -101,7 +106,7 @@ func (t *GroupTensor) copyPart(ctx context.Context, d int, src *GroupTensor, fro
 			c := copying{
 				dst: to.buf, dstOff: to.offset(at, x), dstPitch: to.pitch,
 				src: of.buf, srcOff: of.offset(lies, x), srcPitch: of.pitch,
-				width: int64(x.c1-x.c0) * int64(t.Type.Size()), count: x.r1 - x.r0,
+				width: int64(x.c1-x.c0) * int64(dst.Type.Size()), count: x.r1 - x.r0, aside: aside,
 			}
 			if err := c.run(ctx); err != nil {
 				return bytes, err
@@ -139,14 +144,17 @@ type copying struct {
 	dstPitch, srcPitch int64
 	width              int64
 	count              int
+	aside              bool // beside what runs on the devices, where they copy directly
 }
 
 // run copies directly where the buffers' backend can, else through the host's memory.
 func (c copying) run(ctx context.Context) error {
 	if p, ok := c.dst.(backend.PeerCopier); ok && p.CanCopyFrom(c.src) {
-		return p.CopyFrom(ctx, c.src, backend.PeerLines{
-			Off: c.dstOff, Pitch: c.dstPitch, SrcOff: c.srcOff, SrcPitch: c.srcPitch, Width: c.width, Count: c.count,
-		})
+		l := backend.PeerLines{Off: c.dstOff, Pitch: c.dstPitch, SrcOff: c.srcOff, SrcPitch: c.srcPitch, Width: c.width, Count: c.count}
+		if c.aside {
+			return p.CopyFromAside(ctx, c.src, l)
+		}
+		return p.CopyFrom(ctx, c.src, l)
 	}
 	c.width = (c.width + 3) &^ 3
 	return c.stage(ctx)

@@ -1,0 +1,206 @@
+// Products for which B comes from other devices, in chunks of columns: one is multiplied while the next comes.
+
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+)
+
+// chunked is what a device multiplies so: two chunks of B, of which one comes while the other is multiplied, and one of C.
+type chunked struct {
+	b [2]*Tensor
+	c *Tensor
+}
+
+// mayOverlap tells whether B, which lies elsewhere, can come in chunks while C is where it is needed: whole tiles of columns, which are
+// summed as in one piece, of which some device has several; copied from device to device. A precision that is found from B, and a bias
+// of columns, are for all of it.
+func (g *GroupPlan) mayOverlap(n int, b, c *GroupTensor, es []Epilogue) bool {
+	if g.all.right || g.most > 0 {
+		return false
+	}
+	s, at := g.need(roleB, n)
+	several := false
+	for d, x := range g.boxes(s, at) {
+		p, width := g.plans[d], x.c1-x.c0
+		if p.exec.recordable() != nil || es[d].ColBias != nil || width%Tile != 0 {
+			return false
+		}
+		if c.parts[d] == nil || width == 0 {
+			continue
+		}
+		several = several || width > Tile
+		for _, from := range b.sources(d, x) {
+			to, ok := c.parts[d].block(0, 0).(backend.PeerCopier)
+			if !ok || !to.CanCopyFrom(b.parts[from].block(0, 0)) {
+				return false
+			}
+		}
+	}
+	return several
+}
+
+// overlap computes c = alpha·A·b + beta·c by chunks.
+func (g *GroupPlan) overlap(ctx context.Context, n int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, es []Epilogue, t *GroupTiming) error {
+	for d, p := range b.parts { // once what was started there is done, which may write B
+		if p == nil {
+			continue
+		}
+		own, ok := p.block(0, 0).(backend.PeerCopier)
+		if !ok {
+			return named(b.devs[d], errors.New("its buffers cannot be copied from"))
+		}
+		if err := own.CopyFrom(ctx, own, backend.PeerLines{}); err != nil {
+			return named(b.devs[d], err)
+		}
+	}
+	s, at := g.need(roleB, n)
+	boxes := g.boxes(s, at)
+	return together(ctx, len(g.plans), func(ctx context.Context, d int) error {
+		if c.parts[d] == nil || boxes[d].empty() {
+			return nil
+		}
+		if err := g.overlapOn(ctx, d, boxes[d], alpha, b, beta, c, es[d], t); err != nil {
+			return named(g.plans[d].dev, err)
+		}
+		return nil
+	})
+}
+
+// overlapOn is overlap on one device, which needs the elements of a box of B.
+func (g *GroupPlan) overlapOn(ctx context.Context, d int, need box, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, e Epilogue, t *GroupTiming) error {
+	if b.boxes[d] == need {
+		tm, err := g.plans[d].Run(ctx, alpha, b.parts[d], beta, c.parts[d], e)
+		t.Each[d] = tm
+		return err
+	}
+	w, err := g.chunksOn(d, b.Type, c.Type)
+	if err != nil {
+		return err
+	}
+	var free, full [2]chan struct{}
+	for i := range free {
+		free[i], full[i] = make(chan struct{}, 1), make(chan struct{}, 1)
+		free[i] <- struct{}{}
+	}
+	receive := func(ctx context.Context, from chan struct{}) error {
+		select {
+		case <-from:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	chunks := (need.c1 - need.c0) / Tile
+	chunk := func(x box, k int) box { return box{x.r0, x.r1, need.c0 + k*Tile, need.c0 + (k+1)*Tile} }
+	run, ctx := errgroup.WithContext(ctx)
+	run.Go(func() error {
+		var took time.Duration
+		for k := range chunks {
+			if err := receive(ctx, free[k&1]); err != nil {
+				return err
+			}
+			begun := time.Now()
+			if err := g.fetch(ctx, d, w.b[k&1], chunk(need, k), b, t); err != nil {
+				return err
+			}
+			took += time.Since(begun)
+			full[k&1] <- struct{}{}
+		}
+		t.adding.Lock()
+		defer t.adding.Unlock()
+		t.Move = max(t.Move, took)
+		return nil
+	})
+	run.Go(func() error {
+		for k := range chunks {
+			if err := receive(ctx, full[k&1]); err != nil {
+				return err
+			}
+			tm, err := g.multiplyChunk(ctx, d, alpha, w.b[k&1], beta, w.c, chunk(c.boxes[d], k), c, e)
+			if err != nil {
+				return err
+			}
+			t.Each[d].Device += tm.Device
+			t.Each[d].Host += tm.Host
+			free[k&1] <- struct{}{}
+		}
+		return nil
+	})
+	return run.Wait()
+}
+
+// fetch copies elements of B to a device, beside what it computes.
+func (g *GroupPlan) fetch(ctx context.Context, d int, dst *Tensor, x box, b *GroupTensor, t *GroupTiming) error {
+	for _, from := range b.sources(d, x) {
+		n, err := copyBox(ctx, dst, x, b.parts[from], b.boxes[from], true)
+		if err != nil {
+			return fmt.Errorf("copying from %s:%d: %w", b.devs[from].Info().Backend, b.devs[from].Info().Index, err)
+		}
+		if b.devs[from] != g.plans[d].dev {
+			t.adding.Lock()
+			t.Moved += n
+			t.adding.Unlock()
+		}
+	}
+	return nil
+}
+
+// multiplyChunk multiplies by a chunk of B, into elements x of C.
+func (g *GroupPlan) multiplyChunk(ctx context.Context, d int, alpha float64, b *Tensor, beta float64, tmp *Tensor, x box, c *GroupTensor, e Epilogue) (backend.Timing, error) {
+	if beta != 0 {
+		if _, err := copyBox(ctx, tmp, x, c.parts[d], c.boxes[d], false); err != nil {
+			return backend.Timing{}, err
+		}
+	}
+	tm, err := g.plans[d].Run(ctx, alpha, b, beta, tmp, e)
+	if err != nil {
+		return tm, err
+	}
+	_, err = copyBox(ctx, c.parts[d], c.boxes[d], tmp, x, false)
+	return tm, err
+}
+
+// chunksOn returns device d's chunks, which the plan keeps.
+func (g *GroupPlan) chunksOn(d int, b, c dtype.Type) (*chunked, error) {
+	w := &g.chunks[d]
+	if w.c != nil && w.b[0].Type == b && w.c.Type == c {
+		return w, nil
+	}
+	if err := w.close(g.plans[d]); err != nil {
+		return nil, err
+	}
+	sb, sc, err := g.plans[d].Shapes(Tile, b, false, c, false)
+	if err != nil {
+		return nil, err
+	}
+	ts, err := g.plans[d].dev.NewTensors(sb, sb, sc)
+	if err != nil {
+		return nil, err
+	}
+	*w = chunked{[2]*Tensor{ts[0], ts[1]}, ts[2]}
+	return w, nil
+}
+
+// close frees the chunks, of which the plan forgets the launches.
+func (w *chunked) close(p *Plan) error {
+	var errs []error
+	for _, t := range []*Tensor{w.b[0], w.b[1], w.c} {
+		if t != nil {
+			p.mu.Lock()
+			p.launcher.forget(t)
+			p.mu.Unlock()
+			errs = append(errs, t.Close())
+		}
+	}
+	*w = chunked{}
+	return errors.Join(errs...)
+}
