@@ -12,6 +12,7 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats"
+	kernel "github.com/spmmrun/spmm/shaders/rfx"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -232,7 +233,7 @@ func cutColumns(n int, weights []float64) []int {
 }
 
 // cutRows cuts rows into ranges in which work is in proportion to weights, at multiples of step. An entry is the unit of
-// work, and a row costs as much as a few.
+// work, and a row costs as much as a few; see cutEven.
 func cutRows(a formats.Sparse, weights []float64, step int) []int {
 	const row = 4
 	ptr, _ := a.Pattern()
@@ -334,7 +335,10 @@ func (m divided) byRows(ctx context.Context, devs []*Device, weights []float64, 
 // reproducible prepares ranges of rows for reproducible mode, in which the bits of a row depend on the row and B alone.
 func (m divided) reproducible(ctx context.Context, devs []*Device, weights []float64, o Options) ([]*Plan, []int, error) {
 	const panel = 32
-	bounds := cutRows(m.csr(), weights, panel)
+	bounds, err := m.cutEven(ctx, devs, weights, panel, kernel.Rows.Format(), o)
+	if err != nil {
+		return nil, nil, err
+	}
 	plans, err := each(ctx, devs, func(ctx context.Context, i int, d *Device) (*Plan, error) {
 		part := m.csr().RowRange(bounds[i], bounds[i+1])
 		p, err := newReproducible(ctx, d, part, o.on(i))
@@ -357,7 +361,10 @@ func (m divided) packed(ctx context.Context, devs []*Device, weights []float64, 
 		panel = whole.enc.Panel
 	}
 	const rows = 32 // what panels of all formats fit in
-	bounds := cutRows(m.csr(), weights, lcm(rows, max(1, panel)))
+	bounds, err := m.cutEven(ctx, devs, weights, lcm(rows, max(1, panel)), c.kernel.Name, o)
+	if err != nil {
+		return nil, nil, err
+	}
 	all, _ := m.Dims()
 	ptr, _ := m.csr().Pattern()
 	m.extent = Extent{Rows: all, NNZ: m.NNZ()}

@@ -1,0 +1,47 @@
+// Rows are cut for a group's devices by what the device model predicts, not by their entries alone.
+
+package plan_test
+
+import (
+	"testing"
+
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/plan"
+)
+
+func TestCutByPrediction(t *testing.T) {
+	t.Setenv("SPMM_CACHE", t.TempDir())
+	const rows, short = 20000, 15000
+	a := &formats.CSR[float32]{Rows: rows, Cols: 64, RowPtr: []int64{0}}
+	for i := range rows {
+		n := 1
+		if i >= short {
+			n = 30
+		}
+		for j := range n {
+			a.ColIdx, a.Val = append(a.ColIdx, int32(i%32+j)), append(a.Val, 1)
+		}
+		a.RowPtr = append(a.RowPtr, int64(len(a.Val)))
+	}
+	for name, tt := range map[string]struct {
+		model  string
+		lo, hi int // of the first device's rows
+	}{
+		"rows take all the time": {`{"version": 1, "code": "go", "measured": {"device": "slow rows"}, "costs": [{"variants": ["csr/*"], "start_us": 500}]}`, rows * 9 / 20, rows * 11 / 20},
+		"entries do":             {`{"version": 1, "code": "go", "measured": {"device": "slow entries"}, "costs": [{"variants": ["csr/*"], "entry_columns": 1e4}]}`, short, rows},
+	} {
+		devs := []*plan.Device{openCPU(t), openCPU(t)}
+		writeModel(t, devs[0], tt.model)
+		g, err := plan.NewGroupPlan(t.Context(), devs, a, plan.GroupOptions{Options: plan.Options{Format: "csr", Cols: 8}, Split: plan.ByRows})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, parts := g.Describe()
+		if n := parts[0].Rows; n < tt.lo || n > tt.hi {
+			t.Errorf("%s: the first of two devices has %d of %d rows, want %d to %d", name, n, rows, tt.lo, tt.hi)
+		}
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
