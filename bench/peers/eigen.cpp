@@ -1,13 +1,8 @@
 // A peer of spmmrun bench: Eigen on the CPU, all cores.
+// The Makefile beside it says how peers are built and measured.
 //
-//	apt-get install libeigen3-dev
-//	g++ -O3 -march=native -fopenmp -I/usr/include/eigen3 -o eigen bench/peers/eigen.cpp
-//	bin/spmmrun bench --backend cpu --peer ./eigen
-//
-// Precision is f32. Algorithms are Eigen's product of a row-major sparse matrix by a row-major and by a column-major
+// Algorithms are Eigen's product of a row-major sparse matrix by a row-major and by a column-major
 // dense one; Eigen shares rows out over OpenMP's threads itself.
-
-#include <chrono>
 
 #include <Eigen/Sparse>
 
@@ -17,13 +12,12 @@ using Sparse = Eigen::SparseMatrix<float, Eigen::RowMajor, int32_t>;
 using Rows = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using Cols = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor>;
 
-struct EigenPeer : Peer {
+struct EigenPeer : HostPeer {
     std::unique_ptr<Product> p;
     Rows b, c;
     Cols b2, c2;
 
-    std::vector<Algorithm> prepare(const Product &product, const std::string &precision) override {
-        if (precision != "f32") throw std::runtime_error("f32 alone");
+    std::vector<Algorithm> prepare(const Product &product) override {
         p.reset(new Product(product));
         b = Eigen::Map<const Rows>(p->b.data(), p->k, p->n);
         b2 = b;
@@ -31,7 +25,7 @@ struct EigenPeer : Peer {
         return {{"rows", ""}, {"columns", ""}};
     }
 
-    void multiply(size_t algorithm) {
+    void multiply(size_t algorithm) override {
         Eigen::Map<const Sparse> a(p->m, p->k, p->nnz, p->starts.data(), p->columns.data(), p->values.data());
         if (algorithm == 1)
             c2.noalias() = a * b2;
@@ -39,15 +33,7 @@ struct EigenPeer : Peer {
             c.noalias() = a * b;
     }
 
-    double run(size_t algorithm, long times) override {
-        auto start = std::chrono::steady_clock::now();
-        for (long i = 0; i < times; i++) multiply(algorithm);
-        std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
-        return took.count() / times;
-    }
-
-    std::vector<float> output(size_t algorithm) override {
-        multiply(algorithm);
+    std::vector<float> result(size_t algorithm) override {
         if (algorithm == 1) c = c2;
         return {c.data(), c.data() + c.size()};
     }

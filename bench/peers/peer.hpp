@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -52,6 +53,31 @@ struct Peer {
     virtual std::vector<float> output(size_t algorithm) = 0;
     // close frees what was prepared.
     virtual void close() = 0;
+};
+
+// HostPeer is a library of the CPU that multiplies in f32.
+struct HostPeer : Peer {
+    virtual std::vector<Algorithm> prepare(const Product &p) = 0;
+    virtual void multiply(size_t algorithm) = 0;
+    // result is C, row-major, after multiply.
+    virtual std::vector<float> result(size_t algorithm) = 0;
+
+    std::vector<Algorithm> prepare(const Product &p, const std::string &precision) override {
+        if (precision != "f32") throw std::runtime_error("f32 alone");
+        return prepare(p);
+    }
+
+    double run(size_t algorithm, long times) override {
+        auto start = std::chrono::steady_clock::now();
+        for (long i = 0; i < times; i++) multiply(algorithm);
+        std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
+        return took.count() / times;
+    }
+
+    std::vector<float> output(size_t algorithm) override {
+        multiply(algorithm);
+        return result(algorithm);
+    }
 };
 
 // field returns the text of a member of a request, without quotes, "" if it is missing. Requests are flat objects.

@@ -124,13 +124,22 @@ func (r *Report) summaryRows() [][]string {
 	return out
 }
 
-// Print writes the report for a terminal: the environment, a line for each result and a summary.
+// tables are the results, a summary, and what we are beside the peers, if there are any. The first line of each is its head.
+func (r *Report) tables() [][][]string {
+	tables := [][][]string{append([][]string{resultHead}, r.rows()...), append([][]string{summaryHead}, r.summaryRows()...)}
+	if rows := r.besideRows(); len(rows) > 0 {
+		tables = append(tables, append([][]string{besideHead}, rows...))
+	}
+	return tables
+}
+
+// Print writes the report for a terminal: the environment, a line for each result, a summary and what there is of peers.
 func (r *Report) Print(w io.Writer) error {
 	var environment [][]string
 	for _, l := range r.Environment.lines() {
 		environment = append(environment, l[:])
 	}
-	for i, table := range [][][]string{environment, append([][]string{resultHead}, r.rows()...), append([][]string{summaryHead}, r.summaryRows()...)} {
+	for i, table := range append([][][]string{environment}, r.tables()...) {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
@@ -164,7 +173,7 @@ func (r *Report) Markdown(w io.Writer) error {
 	for _, l := range r.Environment.lines() {
 		fmt.Fprintf(w, "- %s: %s\n", l[0], l[1])
 	}
-	for _, table := range [][][]string{append([][]string{resultHead}, r.rows()...), append([][]string{summaryHead}, r.summaryRows()...)} {
+	for _, table := range r.tables() {
 		fmt.Fprintln(w)
 		for i, row := range table {
 			for j := range row {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 var update = flag.Bool("update", false, "rewrite the files that tests compare with")
@@ -72,6 +73,29 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 	if d := cmp.Diff(string(want), string(got)); d != "" {
 		t.Errorf("%s (-want +got):\n%s", name, d)
+	}
+}
+
+// The fastest peer at each product counts, whatever its algorithm; products that no peer has computed do not.
+func TestBesides(t *testing.T) {
+	r := &Report{}
+	add := func(matrix string, n int, by, chosen string, us float64) {
+		r.Results = append(r.Results, Result{Case: Case{Matrix: matrix, N: n, Precision: "f32", Backend: by, Format: "x", Mode: Fast}, Chosen: chosen, Median: us})
+	}
+	add("a", 128, "cpu", "csr", 10)
+	add("a", 128, "p", "", 40)
+	add("a", 128, "q", "", 20)
+	add("b", 128, "cpu", "csr", 10)
+	add("b", 128, "q", "", 5)
+	add("c", 128, "cpu", "csr", 10)
+	add("a", 32, "cpu", "csr", 10)
+	add("a", 32, "p", "", 30)
+	want := []Beside{
+		{By: "cpu x f32", N: 32, Products: 1, Mean: 3, Least: 3, LeastAt: "a", LeastPeer: "p x"},
+		{By: "cpu x f32", N: 128, Products: 2, Mean: 1, Least: 0.5, LeastAt: "b", LeastPeer: "q x", Slower: 1},
+	}
+	if d := cmp.Diff(want, r.Besides(), cmpopts.EquateApprox(1e-12, 0)); d != "" {
+		t.Errorf("-want +got:\n%s", d)
 	}
 }
 

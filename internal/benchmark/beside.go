@@ -1,0 +1,81 @@
+// Ours beside the peers': how many times as long the fastest peer takes.
+
+package benchmark
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+)
+
+// Beside is how one of ours compares with the fastest of the peers, for one number of columns.
+type Beside struct {
+	By        string // backend, format and mode, and the precision
+	N         int
+	Products  int     // that it and a peer were measured on
+	Mean      float64 // geometric mean of the fastest peer's time over its own: above 1 it is faster
+	Least     float64 // the worst of these
+	LeastAt   string  // the matrix of that
+	Slower    int     // products at which a peer is faster
+	LeastPeer string  // who that is
+}
+
+// ofPeer tells whether a peer has measured a result: it does not choose formats.
+func (r *Result) ofPeer() bool { return r.Chosen == "" }
+
+// Besides compares each of ours, for each number of columns, with the fastest peer at each product.
+func (r *Report) Besides() []Beside {
+	fastest := map[product]*Result{}
+	for i := range r.Results {
+		x := &r.Results[i]
+		if b, ok := fastest[x.product()]; x.Measured() && x.ofPeer() && (!ok || x.Median < b.Median) {
+			fastest[x.product()] = x
+		}
+	}
+	type key struct {
+		by string
+		n  int
+	}
+	var keys []key
+	all, ratios := map[key]*Beside{}, map[key][]float64{}
+	for i := range r.Results {
+		x := &r.Results[i]
+		peer := fastest[x.product()]
+		if !x.Measured() || x.ofPeer() || peer == nil {
+			continue
+		}
+		k := key{x.By() + " " + x.Precision, x.N}
+		b, ok := all[k]
+		if !ok {
+			b = &Beside{By: k.by, N: x.N}
+			all[k], keys = b, append(keys, k)
+		}
+		ratio := peer.Median / x.Median
+		ratios[k] = append(ratios[k], ratio)
+		if ratio < 1 {
+			b.Slower++
+		}
+		if b.Products++; b.Products == 1 || ratio < b.Least {
+			b.Least, b.LeastAt, b.LeastPeer = ratio, x.Matrix, peer.By()
+		}
+	}
+	slices.SortStableFunc(keys, func(x, y key) int { return cmp.Compare(x.n, y.n) })
+	var out []Beside
+	for _, k := range keys {
+		all[k].Mean = GeometricMean(ratios[k])
+		out = append(out, *all[k])
+	}
+	return out
+}
+
+var besideHead = []string{"by", "N", "products", "fastest peer / it", "least", "at", "peer", "peer faster"}
+
+// besideRows are the cells of the table of Besides.
+func (r *Report) besideRows() [][]string {
+	var out [][]string
+	for _, b := range r.Besides() {
+		out = append(out, []string{b.By, strconv.Itoa(b.N), strconv.Itoa(b.Products), fmt.Sprintf("%.2f", b.Mean), fmt.Sprintf("%.2f", b.Least), short(b.LeastAt), b.LeastPeer, strconv.Itoa(b.Slower)})
+	}
+	return out
+}
