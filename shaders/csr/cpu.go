@@ -42,16 +42,11 @@ func ahead(v *spec.Variant, s spec.Split, p spec.Problem, columns int) int {
 		distance = 48
 		large    = 16 << 20 // bytes of B in a tile of columns, which the last-level cache may not hold
 	)
-	least := 2.0 / 3
-	switch registers := columns * v.Sums().Size() / 64; {
-	case registers >= 8:
+	registers, least := columns*v.Sums().Size()/64, 2.0/3
+	if registers >= 8 || int64(p.K)*int64(columns)*int64(v.In.Size()) >= large {
 		least = 1.0 / 3
-	case int64(p.K)*int64(columns)*int64(v.In.Size()) >= large:
-		least = 1.0 / 3
-	case registers < 4:
-		return 0
 	}
-	if s.Scattered < least {
+	if registers < 2 || s.Scattered < least {
 		return 0
 	}
 	return distance
@@ -225,13 +220,9 @@ func (w *work[T, S]) lightRows(row, last int) {
 	}
 }
 
-// streams tells whether C is better written past the caches: where they do not hold it long, and rows take the time that memory
-// needs for it, or where they do not hold it at all.
-func (w *work[T, S]) streams() bool {
-	const second, third = 4 << 20, 16 << 20 // bytes
-	bytes := len(w.args[6])
-	return bytes >= third || bytes >= second && len(w.rows.Cols) >= 2*int(w.p.m)
-}
+// streams tells whether C is better written past the caches: where those of a core do not hold it, every line of it would first
+// be read.
+func (w *work[T, S]) streams() bool { return len(w.args[6]) >= 2<<20 }
 
 // run computes consecutive rows.
 func (w *work[T, S]) run(starts []uint32, row, last int) {
