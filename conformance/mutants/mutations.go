@@ -65,7 +65,7 @@ var mutations = []mutation{
 	{"cpu", "panels write rows that do not exist", "shaders/panel/cpu.go",
 		`if row >= g.Rows {`, `if row > g.Rows {`, panels, false},
 	{"cpu", "panels drop a vector between chunks", "shaders/panel/cpu.go",
-		`q += cpuChunk {`, `q += cpuChunk + 1 {`, panels, false},
+		`q += chunk {`, `q += chunk + 1 {`, panels, false},
 	{"cpu", "panels take structural zeros for entries", "shaders/panel/cpu.go",
 		`if p.mask[bit/32]>>(bit%32)&1 != 0 {`, `if p.mask[bit/32]>>(bit%32)&1 != 2 {`, panels, false},
 	{"cpu", "nm drops a condensed column between chunks", "shaders/nm/cpu.go",

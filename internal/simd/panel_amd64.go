@@ -8,26 +8,25 @@ import (
 	"github.com/spmmrun/spmm/formats/half"
 )
 
-// The assembly does one tile of columns: 8 (AVX2) or 32 (AVX-512), and prefetches its part of the nnz
-// rows of b whose numbers are at next. Strides are in bytes; nnz ≥ 1.
+// The assembly does one tile of columns: 8 (AVX2) or 32 (AVX-512). Strides are in bytes; nnz ≥ 1.
 
 //go:noescape
-func panelF32AVX2(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *float32, ldb int, next *uint32)
+func panelF32AVX2(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *float32, ldb int)
 
 //go:noescape
-func panelF16AVX2(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *half.F16, ldb int, next *uint32)
+func panelF16AVX2(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *half.F16, ldb int)
 
 //go:noescape
-func panelBF16AVX2(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *half.BF16, ldb int, next *uint32)
+func panelBF16AVX2(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *half.BF16, ldb int)
 
 //go:noescape
-func panelF32AVX512(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *float32, ldb int, next *uint32)
+func panelF32AVX512(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *float32, ldb int)
 
 //go:noescape
-func panelF16AVX512(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *half.F16, ldb int, next *uint32)
+func panelF16AVX512(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *half.F16, ldb int)
 
 //go:noescape
-func panelBF16AVX512(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *half.BF16, ldb int, next *uint32)
+func panelBF16AVX512(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *half.BF16, ldb int)
 
 // n is a positive multiple of eight.
 
@@ -65,32 +64,16 @@ func panelBF16(acc []float32, lda int, vals []float32, v int, cols []uint32, b [
 }
 
 // tile is one of the functions above.
-type tile[T any] func(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *T, ldb int, next *uint32)
+type tile[T any] func(acc *float32, lda int, vals *float32, v int, cols *uint32, nnz int, b *T, ldb int)
 
 func panel[T any](narrow, wide tile[T], acc []float32, lda int, vals []float32, v int, cols []uint32, b []T, ldb, n int) {
-	stride := ldb * int(unsafe.Sizeof(b[0]))
-	for k := 0; k < len(cols); k += panelChunk {
-		m, next := min(panelChunk, len(cols)-k), ahead(cols, k)
-		j := 0
-		for ; level >= avx512 && n-j >= panelTile; j += panelTile {
-			wide(&acc[j], 4*lda, &vals[k*v], 4*v, &cols[k], m, &b[j], stride, next)
-		}
-		for ; j < n; j += Width {
-			narrow(&acc[j], 4*lda, &vals[k*v], 4*v, &cols[k], m, &b[j], stride, next)
-		}
+	stride, j := ldb*int(unsafe.Sizeof(b[0])), 0
+	for ; level >= avx512 && n-j >= panelTile; j += panelTile {
+		wide(&acc[j], 4*lda, &vals[0], 4*v, &cols[0], len(cols), &b[j], stride)
 	}
-}
-
-// panelChunk is the vectors that all tiles take before the next: while they do, they ask for the next
-// ones' rows of b.
-const panelChunk = 64
-
-// ahead returns where to find the columns of as many vectors after those at k.
-func ahead(cols []uint32, k int) *uint32 {
-	if k+2*panelChunk <= len(cols) {
-		return &cols[k+panelChunk]
+	for ; j < n; j += Width {
+		narrow(&acc[j], 4*lda, &vals[0], 4*v, &cols[0], len(cols), &b[j], stride)
 	}
-	return &cols[k]
 }
 
 // widenF16 and widenBF16 do a multiple of eight elements and return how many.

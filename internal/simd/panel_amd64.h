@@ -3,16 +3,17 @@
 //
 //	NAME         the function
 //	L0 … L7, H0 … H7  registers: the sums of each row, in two halves where the tile needs two
+//	AHEAD        prefetch the tile's columns of the row of b that is R13 bytes after its first
 //	LOADB        the tile's columns of the row of b at R8, widened, into the B registers
 //	ROW(r, l, h) l, h += vals[r] (at 4·r bytes from SI, in every lane) · the B registers
 //	TAKE(l, h)   l, h = the sums at R8;  PUT(l, h) the reverse
 //
-// For each vector, the row of b whose number is at next is prefetched.
+// The row of b of the eighth vector on is prefetched, or that of the last.
 //
 // DI acc, R9 lda; SI vals, R10 v; DX cols, CX vectors left; BX b at the tile's first column, R11 ldb;
-// R12 next, R13 its row of b; R8 the vector's row of b, or a row of acc. Strides are in bytes.
+// R12 the last of cols, R13 the row of b to prefetch; R8 the vector's row of b, or a row of acc. Strides are in bytes.
 
-TEXT NAME(SB), NOSPLIT, $0-72
+TEXT NAME(SB), NOSPLIT, $0-64
 	MOVQ acc+0(FP), DI
 	MOVQ lda+8(FP), R9
 	MOVQ vals+16(FP), SI
@@ -21,7 +22,7 @@ TEXT NAME(SB), NOSPLIT, $0-72
 	MOVQ nnz+40(FP), CX
 	MOVQ b+48(FP), BX
 	MOVQ ldb+56(FP), R11
-	MOVQ next+64(FP), R12
+	LEAQ -4(DX)(CX*4), R12
 	MOVQ DI, R8
 	TAKE(L0, H0)
 	ADDQ R9, R8
@@ -40,10 +41,12 @@ TEXT NAME(SB), NOSPLIT, $0-72
 	TAKE(L7, H7)
 
 loop:
-	MOVL  (R12), R13
+	LEAQ  32(DX), R13
+	CMPQ  R13, R12
+	CMOVQHI R12, R13
+	MOVL  (R13), R13
 	IMULQ R11, R13
-	PREFETCHT0 (BX)(R13*1)
-	ADDQ  $4, R12
+	AHEAD
 	MOVL  (DX), R8
 	IMULQ R11, R8
 	ADDQ  BX, R8
@@ -81,3 +84,4 @@ loop:
 
 #undef NAME
 #undef LOADB
+#undef AHEAD

@@ -25,14 +25,17 @@
 #define PUT(l, h) VMOVUPS l, (R8)
 
 #define NAME ·panelF32AVX2
+#define AHEAD PREFETCHT0 (BX)(R13*1)
 #define LOADB VMOVUPS (R8), Y8
 #include "panel_amd64.h"
 
 #define NAME ·panelF16AVX2
+#define AHEAD PREFETCHT0 (BX)(R13*1)
 #define LOADB VCVTPH2PS (R8), Y8
 #include "panel_amd64.h"
 
 #define NAME ·panelBF16AVX2
+#define AHEAD PREFETCHT0 (BX)(R13*1)
 #define LOADB VPMOVZXWD (R8), Y8; VPSLLD $16, Y8, Y8
 #include "panel_amd64.h"
 
@@ -79,14 +82,17 @@
 #define PUT(l, h) VMOVUPS l, (R8); VMOVUPS h, 64(R8)
 
 #define NAME ·panelF32AVX512
+#define AHEAD PREFETCHT0 (BX)(R13*1); PREFETCHT0 64(BX)(R13*1)
 #define LOADB VMOVUPS (R8), Z16; VMOVUPS 64(R8), Z17
 #include "panel_amd64.h"
 
 #define NAME ·panelF16AVX512
+#define AHEAD PREFETCHT0 (BX)(R13*1)
 #define LOADB VCVTPH2PS (R8), Z16; VCVTPH2PS 32(R8), Z17
 #include "panel_amd64.h"
 
 #define NAME ·panelBF16AVX512
+#define AHEAD PREFETCHT0 (BX)(R13*1)
 #define LOADB VPMOVZXWD (R8), Z16; VPMOVZXWD 32(R8), Z17; VPSLLD $16, Z16, Z16; VPSLLD $16, Z17, Z17
 #include "panel_amd64.h"
 

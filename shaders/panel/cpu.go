@@ -18,7 +18,7 @@ import (
 const (
 	CPUCols  = 128 // columns of C that a workgroup computes
 	cpuMaxV  = 16
-	cpuChunk = 256 // vectors whose values are widened at a time
+	cpuChunk = 256 // vectors whose values are widened at a time, those of 16 bits
 )
 
 // Work is what a workgroup does: a panel, and the first of its columns of C.
@@ -93,11 +93,19 @@ func cpuGroup[T formats.Value](v int, locate Locate, loops host.Loops[T]) backen
 		n := min(CPUCols, int(g.N)-j)
 		clear(s.acc[:v*CPUCols])
 		padded := host.Pad(n)
-		for q := 0; q < len(p.cols); q += cpuChunk {
-			cols := p.cols[q:min(q+cpuChunk, len(p.cols))]
-			loops.Widen(s.values[:len(cols)*v], p.values[q*v:][:len(cols)*v])
+		chunk := cpuChunk
+		wide, asTheyAre := any(p.values).([]float32)
+		if asTheyAre {
+			chunk = max(1, len(p.cols))
+		}
+		for q := 0; q < len(p.cols); q += chunk {
+			cols := p.cols[q:min(q+chunk, len(p.cols))]
+			if !asTheyAre {
+				wide = s.values[:len(cols)*v]
+				loops.Widen(wide, p.values[q*v:][:len(cols)*v])
+			}
 			for r := 0; r < v; r += simd.PanelRows {
-				loops.Panel(s.acc[r*CPUCols:], CPUCols, s.values[r:], v, cols, p.b[j:], p.ldb, padded)
+				loops.Panel(s.acc[r*CPUCols:], CPUCols, wide[r:], v, cols, p.b[j:], p.ldb, padded)
 			}
 		}
 		out := host.Out{C: args[ArgC], Bias: args[ArgBias], Store: g.Store, LDC: g.LDC, Alpha: g.Alpha, Beta: g.Beta}
