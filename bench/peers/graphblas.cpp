@@ -23,7 +23,8 @@ struct GraphBLASPeer : HostPeer {
         close();
         m = p.m, n = p.n;
         if (m == 0 || p.k == 0 || n == 0) throw std::runtime_error("no rows or columns");
-        std::vector<GrB_Index> rows(p.nnz), columns(p.columns.begin(), p.columns.end());
+        std::vector<GrB_Index> rows(std::max(p.nnz, int64_t(1))), columns(p.columns.begin(), p.columns.end());
+        columns.resize(rows.size()); // no pointer may be null
         for (int64_t i = 0; i < m; i++) std::fill(rows.begin() + p.starts[i], rows.begin() + p.starts[i + 1], GrB_Index(i));
         check(GrB_Matrix_new(&a, GrB_FP32, m, p.k));
         check(GrB_Matrix_new(&b, GrB_FP32, p.k, n));
