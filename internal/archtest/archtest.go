@@ -87,7 +87,7 @@ var Bindings = map[string][]string{
 	"github.com/schollz/...":                  {"cmd/..."},
 	"github.com/yuin/goldmark/...":            {"tools/site"},
 	"gonum.org/v1/plot/...":                   {"cmd/..."},
-	"gonum.org/v1/gonum/...":                  {"formats/gonum", "bench", "examples/..."},
+	"gonum.org/v1/gonum/...":                  {"formats/gonum", "bench", "bench/peers/...", "examples/..."},
 	Module + "/formats/gonum":                 {"examples/..."},
 }
 
