@@ -13,9 +13,9 @@ import (
 
 // RunFaulty uses all that the driver's first two devices have, while a call of the API below the driver fails: failed tells
 // whether that has happened. Each call of the driver must return right answers or an error in one line, and work the second
-// time, unless the device is lost, which it then stays. What was made is closed at the end. What is left over then is the
-// caller's to see.
-func RunFaulty(t *testing.T, d backend.Driver, failed func() bool) {
+// time, unless the device is lost, which it then stays; lost tells whether one was. What was made is closed at the end. What is
+// left over then is the caller's to see.
+func RunFaulty(t *testing.T, d backend.Driver, failed func() bool) (lost bool) {
 	p := &faulty{T: t, d: d, failed: failed}
 	defer func() {
 		for _, c := range slices.Backward(p.open) {
@@ -26,8 +26,10 @@ func RunFaulty(t *testing.T, d backend.Driver, failed func() bool) {
 		if r := recover(); r != nil && r != (ended{}) {
 			panic(r)
 		}
+		lost = p.lost
 	}()
 	p.run()
+	return
 }
 
 // faulty is one such run.
@@ -35,6 +37,7 @@ type faulty struct {
 	*testing.T
 	d      backend.Driver
 	failed func() bool
+	lost   bool
 	open   []func() error
 }
 
@@ -51,7 +54,8 @@ func (p *faulty) do(what string, call func() error) {
 		p.Errorf("%s: %q", what, err)
 		panic(ended{})
 	}
-	if !errors.Is(err, backend.ErrDeviceLost) || what == "Open" { // which makes another device
+	p.lost = errors.Is(err, backend.ErrDeviceLost)
+	if !p.lost || what == "Open" { // which makes another device
 		if err = call(); err == nil {
 			return
 		}

@@ -4,6 +4,7 @@
 //   FAULTVK_AT="N RESULT"            the Nth call of a device's functions that can fail returns RESULT; see counted
 //   FAULTVK_LOG=FILE                 gets a line when such a call fails, and one when a device is destroyed: how many of the
 //                                    objects that were made are left
+//   REAL_VULKAN=FILE                 the real loader, where this one is found by its name
 //   FAULTVK_VERSION=1.1              vkEnumerateInstanceVersion tells this; "1.0": the function is absent
 //   FAULTVK_DEVICES=0                no physical device
 //   FAULTVK_ADDRESS=0                devices lack bufferDeviceAddress
@@ -144,7 +145,8 @@ static void *device_proc(void *device, const char *name) { return wrap(real_devi
 
 void *vkGetInstanceProcAddr(void *instance, const char *name) {
     if (!real_instance_proc) {
-        void *lib = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
+        const char *path = getenv("REAL_VULKAN");
+        void *lib = dlopen(path ? path : "libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
         real_instance_proc = lib ? (get_fn)dlsym(lib, "vkGetInstanceProcAddr") : 0;
     }
     void *real = real_instance_proc ? real_instance_proc(instance, name) : 0;
