@@ -118,6 +118,7 @@ func writePlot(w io.Writer, r *benchmark.Report) error {
 	for _, o := range over {
 		most = max(most, 1.05*o)
 	}
+	names := newNames(len(cs))
 	for i, c := range cs {
 		var mine []float64
 		var reached plotter.XYs
@@ -127,12 +128,13 @@ func writePlot(w io.Writer, r *benchmark.Report) error {
 				reached = append(reached, plotter.XY{X: 2 * float64(x.NNZ) * float64(x.N) / float64(x.Bytes), Y: x.GFLOPS()})
 			}
 		}
-		colour := plotutil.Color(i)
+		pen := penOf(i)
 		for _, err := range []error{
-			addPoints(times, c.name, colour, means(c, x, func(x *benchmark.Result) float64 { return x.Median }), true),
-			addPoints(attained, "", colour, means(c, x, func(x *benchmark.Result) float64 { return 100 * x.Attained() }), true),
-			addPoints(roof, "", colour, reached, false),
-			addLine(shares, colour, profile(mine, most)),
+			names.add(c.name, pen),
+			addPoints(times, pen, means(c, x, func(x *benchmark.Result) float64 { return x.Median }), true),
+			addPoints(attained, pen, means(c, x, func(x *benchmark.Result) float64 { return 100 * x.Attained() }), true),
+			addPoints(roof, pen, reached, false),
+			addLine(shares, pen, profile(mine, most)),
 		} {
 			if err != nil {
 				return err
@@ -144,8 +146,60 @@ func writePlot(w io.Writer, r *benchmark.Report) error {
 			return err
 		}
 	}
-	times.Legend.Top, times.Legend.Left = true, true
-	return tile(w, [][]*plot.Plot{{times, attained}, {roof, shares}})
+	return tile(w, [][]*plot.Plot{{times, attained}, {roof, shares}}, names)
+}
+
+// pen is how one who computes is drawn: colours come again after some, with another shape and dashes.
+type pen struct {
+	glyph  draw.GlyphStyle
+	dashes []vg.Length
+}
+
+var shapes = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.CrossGlyph{}}
+
+func penOf(i int) pen {
+	round := i / len(plotutil.DefaultColors)
+	return pen{draw.GlyphStyle{Color: plotutil.Color(i), Shape: shapes[round%len(shapes)], Radius: vg.Points(2.5)}, plotutil.Dashes(round)}
+}
+
+// names is who computes, in columns below the plots.
+type names struct {
+	columns [3]plot.Legend
+	rows    int
+	added   int
+}
+
+const nameHeight = vg.Centimeter * 0.45
+
+func newNames(n int) *names {
+	t := &names{}
+	t.rows = (n + len(t.columns) - 1) / len(t.columns)
+	for i := range t.columns {
+		t.columns[i] = plot.NewLegend()
+		t.columns[i].Top, t.columns[i].Left = true, true
+	}
+	return t
+}
+
+func (t *names) add(name string, m pen) error {
+	s, err := plotter.NewScatter(plotter.XYs{{X: 1, Y: 1}}) // where does not matter
+	if err != nil {
+		return err
+	}
+	s.GlyphStyle = m.glyph
+	t.columns[t.added/max(1, t.rows)].Add(name, s)
+	t.added++
+	return nil
+}
+
+func (t *names) height() vg.Length { return vg.Length(t.rows+1) * nameHeight }
+
+// draw writes the names at the foot of a canvas.
+func (t *names) draw(c draw.Canvas) {
+	width := (c.Max.X - c.Min.X) / vg.Length(len(t.columns))
+	for i := range t.columns {
+		t.columns[i].Draw(draw.Crop(c, vg.Length(i)*width+vg.Centimeter/2, vg.Length(i+1-len(t.columns))*width, 0, t.height()-(c.Max.Y-c.Min.Y)))
+	}
 }
 
 // newPlot returns one with axes; a logarithmic axis has the powers of 10 and what is between them.
@@ -164,8 +218,8 @@ func newPlot(title, x, y string, logX, logY bool) *plot.Plot {
 	return p
 }
 
-// addPoints draws points, joined if that is asked for, and names them if there is a name. No points are no error.
-func addPoints(p *plot.Plot, name string, c color.Color, points plotter.XYs, join bool) error {
+// addPoints draws points, joined if that is asked for. No points are no error.
+func addPoints(p *plot.Plot, m pen, points plotter.XYs, join bool) error {
 	if len(points) == 0 {
 		return nil
 	}
@@ -173,23 +227,20 @@ func addPoints(p *plot.Plot, name string, c color.Color, points plotter.XYs, joi
 	if err != nil {
 		return err
 	}
-	s.Color, s.Shape, s.Radius = c, draw.CircleGlyph{}, vg.Points(2.5)
+	s.GlyphStyle = m.glyph
 	p.Add(s)
-	if name != "" {
-		p.Legend.Add(name, s)
-	}
 	if join {
-		return addLine(p, c, points)
+		return addLine(p, m, points)
 	}
 	return nil
 }
 
-func addLine(p *plot.Plot, c color.Color, points plotter.XYs) error {
+func addLine(p *plot.Plot, m pen, points plotter.XYs) error {
 	l, err := plotter.NewLine(points)
 	if err != nil {
 		return err
 	}
-	l.Color = c
+	l.Color, l.Dashes = m.glyph.Color, m.dashes
 	p.Add(l)
 	return nil
 }
@@ -211,8 +262,8 @@ func addRoof(p *plot.Plot, d benchmark.Device, dashes []vg.Length) error {
 	return nil
 }
 
-// tile draws plots in rows and columns.
-func tile(w io.Writer, plots [][]*plot.Plot) error {
+// tile draws plots in rows and columns, and names below.
+func tile(w io.Writer, plots [][]*plot.Plot, t *names) error {
 	const width, height = 26 * vg.Centimeter, 20 * vg.Centimeter
 	for _, row := range plots {
 		for _, p := range row {
@@ -220,9 +271,12 @@ func tile(w io.Writer, plots [][]*plot.Plot) error {
 			widen(&p.Y)
 		}
 	}
-	c := vgsvg.New(width, height)
-	t := draw.Tiles{Rows: len(plots), Cols: len(plots[0]), PadX: vg.Centimeter / 2, PadY: vg.Centimeter / 2}
-	for i, row := range plot.Align(plots, t, draw.New(c)) {
+	c := vgsvg.New(width, height+t.height())
+	whole := draw.New(c)
+	whole.FillPolygon(color.White, whole.ClipPolygonXY([]vg.Point{{}, {X: width}, {X: width, Y: height + t.height()}, {Y: height + t.height()}}))
+	t.draw(whole)
+	tiles := draw.Tiles{Rows: len(plots), Cols: len(plots[0]), PadX: vg.Centimeter / 2, PadY: vg.Centimeter / 2}
+	for i, row := range plot.Align(plots, tiles, draw.Crop(whole, 0, 0, t.height(), 0)) {
 		for j, at := range row {
 			plots[i][j].Draw(at)
 		}
