@@ -71,6 +71,7 @@ var Rules = []Rule{
 	{"conformance/oracle", []string{"formats/..."}},
 	{"conformance/...", []string{".", "backend/...", "conformance/...", "formats/...", "shaders/...", "internal/..."}},
 	{"bench/...", []string{".", "backend/...", "conformance/oracle", "formats/...", "shaders/...", "internal/...", Self}},
+	{"tools/pictures", []string{"formats/...", "conformance", Self}},
 	{"tools/...", []string{"internal/...", "shaders/...", "backend", Self}},
 	{"examples/...", []string{".", "backend/...", "portable/...", "formats/..."}},
 	{"cmd/...", []string{".", "comm/...", "dist/...", "backend/...", "portable/...", "conformance/...", "formats/...", "shaders/...", "internal/...", Self}},
