@@ -326,9 +326,10 @@ func line(matrix string, names []string, es []*entrant) (float64, error) {
 		}
 		fmt.Printf(" %.3g |", slices.MinFunc(of, byTime).us)
 	}
-	name := func(e *entrant) string { return e.Format + "/" + e.Variant }
-	fmt.Printf(" %s | %s | %.2f |\n", name(best), name(auto), auto.us/best.us)
+	fmt.Printf(" %s | %s | %.2f |\n", best.name(), auto.name(), auto.us/best.us)
 	return auto.us / best.us, nil
 }
+
+func (e *entrant) name() string { return e.Format + "/" + e.Variant }
 
 func byTime(x, y *entrant) int { return cmp.Compare(x.us, y.us) }

@@ -3,11 +3,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/conformance/oracle"
@@ -16,14 +21,19 @@ import (
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/formats/load"
 	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/plan/model"
 )
 
-// graphs prints a table for each precision and number of columns: csr, hrpb and what auto takes, on the files of -files.
+// graphs prints a table for each precision and number of columns: csr, hrpb, the best format and what auto takes, on the files of -files.
 func graphs(r *runner) error {
 	ctx := context.Background()
-	files, err := filepath.Glob(r.files)
+	r.predict = true
+	files, err := []string{r.files}, error(nil)
+	if !strings.HasPrefix(r.files, "gen:") {
+		files, err = filepath.Glob(r.files)
+	}
 	if err == nil && len(files) == 0 {
-		err = fmt.Errorf("-files %q: no such files; want a pattern of matrix files", r.files)
+		err = fmt.Errorf("-files %q: no such files; want a pattern of matrix files, or one gen:…", r.files)
 	}
 	if err != nil {
 		return err
@@ -62,76 +72,153 @@ func graphs(r *runner) error {
 	return nil
 }
 
+// together is how many matrices are prepared side by side before these are measured, one after the other.
+const together = 8
+
 // graphTable prints the table of one precision and number of columns. Peers compute in f32 or f64 (cuSPARSE), and in tf32 (cuTeSpMM).
 func (r *runner) graphTable(ctx context.Context, dev *spmm.Device, files []string, cusparse []float64, prec dtype.Type, n int) error {
 	table(fmt.Sprintf("%v, %v, N=%d, µs; beside the better of the peers", dev.Info(), prec, n),
-		"matrix", "cuTeSpMM", "cuSPARSE", "csr", "hrpb", "auto", "taken", "")
+		"matrix", "cuTeSpMM", "cuSPARSE", "csr", "hrpb", "best", "", "auto", "taken", "")
 	var peers, best geomean
-	for i, file := range files {
-		a, err := load.File(ctx, file, load.Options{})
+	for first := 0; first < len(files); first += together {
+		some := files[first:min(first+together, len(files))]
+		ms := make([]*graphMatrix, len(some))
+		var g errgroup.Group
+		for i, file := range some {
+			g.Go(func() (err error) {
+				if ms[i], err = openGraphMatrix(ctx, dev, file, prec, n); err != nil {
+					err = fmt.Errorf("%s: %w", file, err)
+				}
+				return err
+			})
+		}
+		err := g.Wait()
+		for i, m := range ms {
+			if err == nil {
+				if err = measure(m.es); err == nil {
+					err = r.record(some[i], "cuda", prec.String(), n, m.product, m.es)
+				}
+			}
+			if m != nil {
+				m.close()
+			}
+		}
 		if err != nil {
 			return err
 		}
-		var es []*entrant
-		if prec == dtype.F64 {
-			es, err = threeWays(ctx, dev, formats.Convert[float64](a), prec, n, r.data != "")
-		} else {
-			es, err = threeWays(ctx, dev, a, prec, n, r.data != "")
+		for i, m := range ms {
+			name, theirs, cusparse := graphName(some[i]), 0.0, cusparse[first+i]
+			if prec != dtype.F64 {
+				theirs = cutespmmTime(name, n)
+			}
+			limit := theirs
+			if cusparse > 0 && (limit == 0 || cusparse < limit) {
+				limit = cusparse
+			}
+			fastest, auto := slices.MinFunc(m.es, byTime), m.auto()
+			peers.add(limit, auto.us)
+			best.add(fastest.us, auto.us)
+			row(name, theirs, cusparse, m.time("csr"), m.time("hrpb"), fastest.us, fastest.name(), auto.us, auto.name(), met(auto.us, limit))
 		}
-		if err == nil && r.data != "" {
-			err = r.record(file, "cuda", prec.String(), n, plan.NewProduct(a, n), es[:2])
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", file, err)
-		}
-		name, _, _ := strings.Cut(filepath.Base(file), ".mtx")
-		theirs := 0.0
-		if prec != dtype.F64 {
-			theirs = cutespmmTime(name, n)
-		}
-		limit := theirs
-		if c := cusparse[i]; c > 0 && (limit == 0 || c < limit) {
-			limit = c
-		}
-		csr, hrpb, auto := es[0], es[1], es[2]
-		peers.add(limit, auto.us)
-		best.add(min(csr.us, hrpb.us), auto.us)
-		row(name, theirs, cusparse[i], csr.us, hrpb.us, auto.us, auto.Format+"/"+auto.Variant, met(auto.us, limit))
 	}
-	fmt.Printf("\nGeometric mean, theirs over auto: %v; the better of csr and hrpb over auto: %v.\n\n", &peers, &best)
+	fmt.Printf("\nGeometric mean, theirs over auto: %v; the best format over auto: %v.\n\n", &peers, &best)
 	return nil
 }
 
-// threeWays measures csr, hrpb and auto in turn; packings tells what predictions of the first two are made from, too.
-func threeWays[O oracle.Number](ctx context.Context, dev *spmm.Device, a *formats.CSR[O], prec dtype.Type, n int, packings bool) ([]*entrant, error) {
-	b := formats.ConvertDense[O](gen.Dense(a.Cols, n, 1, gen.Values{}))
-	var es []*entrant
-	defer func() {
-		for _, e := range es {
-			e.close()
-		}
-	}()
-	for _, format := range []string{"csr", "hrpb", ""} {
-		o := spmm.Options{Precision: prec, Cols: n, Format: format}
-		p, err := spmm.Prepare(ctx, dev, a, o)
-		if err != nil {
-			return nil, err
-		}
-		e, err := compete[O](ctx, p, a, b, n)
-		if err != nil {
-			return nil, err
-		}
-		es = append(es, e)
-		if packings && format != "" {
-			ps, err := spmm.Compare(ctx, dev, a, o)
-			if err != nil {
-				return nil, err
-			}
-			e.Packing = ps[0]
-		}
-		e.Format, e.Variant = p.Info().Format, p.Info().Variant
+// graphMatrix is a matrix in several formats, ready to be measured: csr and hrpb, those that are predicted to take at most twice as
+// long as the fastest, and what auto takes.
+type graphMatrix struct {
+	product model.Product
+	es      []*entrant
+}
+
+func openGraphMatrix(ctx context.Context, dev *spmm.Device, file string, prec dtype.Type, n int) (*graphMatrix, error) {
+	a, err := load.File(ctx, file, load.Options{})
+	if err != nil {
+		return nil, err
 	}
-	return es, measure(es)
+	if prec == dtype.F64 {
+		return newGraphMatrix(ctx, dev, formats.Convert[float64](a), prec, n)
+	}
+	return newGraphMatrix(ctx, dev, a, prec, n)
+}
+
+func newGraphMatrix[O oracle.Number](ctx context.Context, dev *spmm.Device, a *formats.CSR[O], prec dtype.Type, n int) (*graphMatrix, error) {
+	o := spmm.Options{Precision: prec, Cols: n}
+	auto, err := spmm.Prepare(ctx, dev, a, o)
+	if err != nil {
+		return nil, err
+	}
+	taken := auto.Info()
+	if err := auto.Close(); err != nil {
+		return nil, err
+	}
+	ps, err := spmm.Compare(ctx, dev, a, o)
+	if err != nil {
+		return nil, err
+	}
+	ps = slices.DeleteFunc(ps, func(p spmm.Packing) bool { return p.Err != nil })
+	least := slices.MinFunc(ps, func(x, y spmm.Packing) int { return cmp.Compare(x.Predicted, y.Predicted) }).Predicted
+	m := &graphMatrix{product: plan.NewProduct(a, n)}
+	b := formats.ConvertDense[O](gen.Dense(a.Cols, n, 1, gen.Values{}))
+	for _, x := range ps {
+		isAuto := x.Format == taken.Format && x.Variant == taken.Variant
+		if !isAuto && x.Predicted > 2*least && x.Format != "csr" && x.Format != "hrpb" {
+			continue
+		}
+		o.Format, o.Variant = x.Format, x.Variant
+		p, err := spmm.Prepare(ctx, dev, a, o)
+		if errors.Is(err, spmm.ErrUnsupported) {
+			continue // the format refuses this matrix
+		}
+		var e *entrant
+		if err == nil {
+			e, err = compete[O](ctx, p, a, b, n)
+		}
+		if err != nil {
+			m.close()
+			return nil, fmt.Errorf("%s/%s: %w", x.Format, x.Variant, err)
+		}
+		e.Packing, e.auto = x, isAuto
+		m.es = append(m.es, e)
+	}
+	if m.auto() == nil {
+		m.close()
+		return nil, fmt.Errorf("auto takes %s/%s, which was not compared", taken.Format, taken.Variant)
+	}
+	return m, nil
+}
+
+func (m *graphMatrix) close() {
+	for _, e := range m.es {
+		e.close()
+	}
+}
+
+func (m *graphMatrix) auto() *entrant {
+	for _, e := range m.es {
+		if e.auto {
+			return e
+		}
+	}
+	return nil
+}
+
+// time is that of a format's fastest packing, 0 if none was measured.
+func (m *graphMatrix) time(format string) float64 {
+	us := 0.0
+	for _, e := range m.es {
+		if e.Format == format && (us == 0 || e.us < us) {
+			us = e.us
+		}
+	}
+	return us
+}
+
+// graphName is the name of a matrix by its file's.
+func graphName(file string) string {
+	name := strings.TrimSuffix(filepath.Base(file), ".gz")
+	return strings.TrimSuffix(name, filepath.Ext(name))
 }
 
 // cutespmmTime is a published time of cuTeSpMM's code; 0 if there is none.

@@ -46,7 +46,7 @@ func main() {
 	flag.StringVar(&r.peers, "peers", "", "the program of bench/peers; without it vendor libraries are left out")
 	flag.StringVar(&r.backends, "backends", "cuda,vulkan", "backends to measure; lists of devices with + between them (group, outofcore)")
 	flag.StringVar(&r.precisions, "precisions", "f32", "precisions to measure (choice, gonum, graphs)")
-	flag.StringVar(&r.files, "files", "", "a pattern of matrix files to measure (choice: besides those built in; floors: those of bench/cutespmm.csv; graphs; chain: in place of dwt_992; group: one gen:… in place of those built in)")
+	flag.StringVar(&r.files, "files", "", "a pattern of matrix files to measure (choice: besides those built in; floors: those of bench/cutespmm.csv; graphs: or one gen:…; chain: in place of dwt_992; group: one gen:… in place of those built in)")
 	flag.StringVar(&r.n, "n", "128", "columns of B (choice, gonum, graphs, group, outofcore)")
 	flag.StringVar(&r.data, "data", "", "file to append all measurements to, as lines of JSON (choice, graphs)")
 	flag.BoolVar(&r.predict, "predict", false, "add to them what predictions are made from (choice)")

@@ -5,8 +5,9 @@
 //	peers gemm M K N…        cuBLAS: f16 in, f32 sums and f32 out, row-major C[M×N] = A[M×K]·B[K×N]
 //	peers 24 M K N…          cuSPARSELt, A being 2:4, C in f16 (it has no f32 here); its own search picks
 //	                         the algorithm
-//	peers csr N TYPE FILE…   cuSPARSE, the best of its three algorithms for CSR. TYPE is f32, f16 (sums and C in
-//	                         f32) or f64. A file has rows, columns, entries (64 bits), row starts, columns (32 bits); no values
+//	peers csr N TYPE FILE…   cuSPARSE, the best of its three algorithms for CSR, where N is 1 of those for vectors too. TYPE is f32,
+//	                         f16 (sums and C in f32) or f64. A file has rows, columns, entries (64 bits), row starts, columns (32
+//	                         bits); no values
 
 #include <algorithm>
 #include <cstdio>
@@ -181,6 +182,18 @@ template <class T, class S> static int csr(const char *file, long n, cudaDataTyp
         void *space = zeros(work / 4 + 4);
         cusparseSpMM_preprocess(h, no, no, &one, da, db, &zero, dc, sums, alg, space);
         auto launch = [&] { return cusparseSpMM(h, no, no, &one, da, db, &zero, dc, sums, alg, space); };
+        if (launch()) continue;
+        double us = measure([&] { CHECK(launch()); });
+        if (best == 0 || us < best) best = us;
+    }
+    cusparseDnVecDescr_t vb, vc;
+    CHECK(cusparseCreateDnVec(&vb, k, b, type));
+    CHECK(cusparseCreateDnVec(&vc, m, c, CUDA_R_32F));
+    for (auto alg : {CUSPARSE_SPMV_CSR_ALG1, CUSPARSE_SPMV_CSR_ALG2}) {
+        size_t work;
+        if (n > 1 || cusparseSpMV_bufferSize(h, no, &one, da, vb, &zero, vc, CUDA_R_32F, alg, &work)) continue;
+        void *space = zeros(work / 4 + 4);
+        auto launch = [&] { return cusparseSpMV(h, no, &one, da, vb, &zero, vc, CUDA_R_32F, alg, space); };
         if (launch()) continue;
         double us = measure([&] { CHECK(launch()); });
         if (best == 0 || us < best) best = us;

@@ -75,7 +75,7 @@ func (m *Matrix[T]) PanelCols(dst []uint32, p int) []uint32 {
 // shares the arrays.
 func (m *Matrix[T]) For(workers int) *Matrix[T] {
 	out := *m
-	out.PartBlocks, out.TeamBlocks = 0, 0
+	out.PartBlocks, out.TeamBlocks, out.StripWork = 0, 0, nil
 	out.share(workers)
 	out.Parts, out.Splits = WorkList(out.BlockPtr, out.PartBlocks, out.TeamBlocks)
 	return &out

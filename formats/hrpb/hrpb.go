@@ -38,6 +38,8 @@ type Matrix[T formats.Value] struct {
 	RowIdx   []uint32
 	Parts    []Part
 	Splits   []Part
+
+	StripWork *Work // what Work returns where a kernel works from strips, see WithStrips; else nil
 }
 
 // Panels returns the number of panels that rows rows make.

@@ -91,6 +91,9 @@ type Work struct {
 
 // Work describes the work list.
 func (m *Matrix[T]) Work() Work {
+	if m.StripWork != nil {
+		return *m.StripWork
+	}
 	w := Work{Parts: len(m.Parts), Splits: len(m.Splits), PartBlocks: m.PartBlocks}
 	if len(m.RowIdx) > 0 {
 		w.Places = 4 * (len(m.Parts) + len(m.Splits))

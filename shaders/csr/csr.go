@@ -4,7 +4,8 @@
 // Work is shared out in items. An item is a row, or, for rows much longer than the average ("heavy"),
 // a piece of one; pieces come first in the grid, so that one huge row keeps the whole device busy
 // and starts early. Piece i leaves its sums in row i of the workspace `part`; a second launch of the
-// same kernel (phase 1) adds them up in a fixed order. There are no atomics, and the order of every
+// same kernel (phase 1) adds them up in a fixed order. On CUDA from compute capability 9.0 on (TEAMS) a piece is done by a whole workgroup,
+// shorter rows are pieces too, and one that is a whole row goes to C. There are no atomics, and the order of every
 // sum depends on the matrix, the problem and the device's kind alone.
 //
 // On GPUs an item is done by `across` × `along` neighbouring lanes: across lanes side by side hold the
@@ -38,7 +39,7 @@ var Format = &spec.Format{
 			{Name: "rowptr", Elem: "u32", ReadOnly: true},
 			{Name: "colidx", Elem: "u32", ReadOnly: true},
 			{Name: "values", Elem: "T", ReadOnly: true},
-			{Name: "heavy", Elem: "u32", ReadOnly: true}, // begin, end of each piece; then row, first piece, last piece + 1 of each heavy row
+			{Name: "heavy", Elem: "u32", ReadOnly: true}, // begin, end of each piece, for teams its row and slot too; then row, first piece (slot), last + 1 of each heavy row
 			{Name: "b", Elem: "T", ReadOnly: true},
 			{Name: "bias", Elem: "f32", ReadOnly: true},
 			{Name: "c", Elem: "f32"},
@@ -48,6 +49,7 @@ var Format = &spec.Format{
 		Variants: spec.SplitEpilogues(variants()),
 		Files:    files,
 	},
+	Packing:     []string{"TEAMS"},
 	Encode:      encode,
 	EncodeShare: encodeShare,
 	Launch:      launch,
@@ -115,7 +117,11 @@ func packShare[T formats.Value](a *formats.CSR[T], v *spec.Variant, of spec.Exte
 	for i, p := range begins {
 		rowptr[i] = uint32(p)
 	}
-	split, heavy := spec.SplitRows(begins, spec.LongestRow(of.Rows, of.NNZ))
+	longest := spec.LongestRow(of.Rows, of.NNZ)
+	split, heavy := spec.SplitRows(begins, longest)
+	if v.Const("TEAMS") == 1 {
+		split, heavy = spec.ShareRows(begins, spec.LongRow(of.Rows, of.NNZ), longest)
+	}
 	split.Average, split.Items, split.Lead = of.Average(), of.Rows+int(of.Pieces), lead
 	if v.Code == backend.CodeGo {
 		split.Scattered = scattered(a.ColIdx, a.Cols)
@@ -129,7 +135,7 @@ func packShare[T formats.Value](a *formats.CSR[T], v *spec.Variant, of spec.Exte
 			spec.NewArray("heavy", heavy),
 		},
 		Stats: formats.Stats{Slots: a.NNZ(), MACs: a.NNZ(), Gathers: a.NNZ()},
-		Items: int64(a.Rows) + int64(split.Pieces),
+		Items: int64(a.Rows) + int64(split.Slots),
 	}
 	if a.NNZ() > 0 {
 		e.Stats.Fill = 1
@@ -154,9 +160,9 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	v = suited(v, e, p)
 	split := e.Format.(spec.Split)
 	ldp := (p.N + 7) &^ 7
-	l := spec.Launch{Workspace: max(16, int64(split.Pieces)*int64(ldp)*int64(v.Sums().Size()))}
-	phase := func(number uint32, items int64, s shape) error {
-		groups, err := spec.Fold(spec.Ceil(items, int64(s.per)), spec.Ceil(p.N, s.columns))
+	l := spec.Launch{Workspace: max(16, int64(split.Slots)*int64(ldp)*int64(v.Sums().Size()))}
+	phase := func(number uint32, teams, items int64, s shape) error {
+		groups, err := spec.Fold(teams+spec.Ceil(items, int64(s.per)), spec.Ceil(p.N, s.columns))
 		if err != nil {
 			return fmt.Errorf("kernel csr/%s: %w", v.Name, err)
 		}
@@ -167,9 +173,13 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		}, p.Alpha, p.Beta)})
 		return nil
 	}
-	err := phase(0, int64(split.Pieces)+int64(p.M), pickShape(v, e, p))
+	teams, items := int64(0), int64(split.Pieces)+int64(p.M)
+	if v.Const("TEAMS") == 1 {
+		teams, items = int64(split.Pieces), int64(p.M)
+	}
+	err := phase(0, teams, items, pickShape(v, e, p))
 	if err == nil && split.Rows > 0 {
-		err = phase(1, int64(split.Rows), sumShape(v))
+		err = phase(1, 0, int64(split.Rows), sumShape(v))
 	}
 	return l, err
 }
@@ -182,7 +192,7 @@ func check(v *spec.Variant, e *spec.Packed, p spec.Problem) error {
 	if v.Code == backend.CodeSPIRV && int64(p.K)*int64(p.LDB)*int64(v.In.Size()) >= 1<<35 {
 		return fmt.Errorf("B of %d×%d exceeds 32 GiB: %w", p.K, p.LDB, backend.ErrUnsupported)
 	}
-	return p.CheckBinding(v, "the workspace", int64(e.Format.(spec.Split).Pieces)*int64(p.N+7)*4)
+	return p.CheckBinding(v, "the workspace", int64(e.Format.(spec.Split).Slots)*int64(p.N+7)*4)
 }
 
 // pickShape spreads a warp's 32 lanes over columns first, then over the entries of a row as far as rows are

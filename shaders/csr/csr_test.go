@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/spmmrun/spmm/backend"
@@ -150,8 +151,12 @@ func TestReproducible(t *testing.T) {
 	}
 }
 
+func named(name string) func(*spec.Variant) bool {
+	return func(v *spec.Variant) bool { return v.Name == name }
+}
+
 func TestEncode(t *testing.T) {
-	v := csr.Format.Variants[0]
+	v, teams := csr.Format.Variants[slices.IndexFunc(csr.Format.Variants, named("cuda_f32"))], csr.Format.Variants[slices.IndexFunc(csr.Format.Variants, named("cuda90_f32"))]
 	a := &formats.CSR[float32]{Rows: 2, Cols: 600, RowPtr: []int64{0, 0, 600}}
 	for i := range int32(600) {
 		a.ColIdx, a.Val = append(a.ColIdx, i), append(a.Val, 1)
@@ -160,7 +165,7 @@ func TestEncode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := e.Format, (spec.Split{Longest: 256, Pieces: 3, Rows: 1, Average: 300, Items: 5}); got != want {
+	if got, want := e.Format, (spec.Split{Longest: 256, Pieces: 3, Slots: 3, Rows: 1, Average: 300, Items: 5}); got != want {
 		t.Errorf("split is %+v, want %+v", got, want)
 	}
 	heavy := backend.View[uint32](e.Arrays[3].Data)[:9]
@@ -169,6 +174,28 @@ func TestEncode(t *testing.T) {
 	}
 	if e.Stats.Fill != 1 || e.Stats.MACs != 600 || e.Stats.StoredBytes < 4*1203 {
 		t.Errorf("stats are %+v", e.Stats)
+	}
+
+	if e, err = csr.Format.Encode(a, teams); err != nil {
+		t.Fatal(err)
+	}
+	heavy = backend.View[uint32](e.Arrays[3].Data)[:15]
+	if want := []uint32{0, 256, 1, 0, 256, 512, 1, 1, 512, 600, 1, 2, 1, 0, 3}; !slices.Equal(heavy, want) {
+		t.Errorf("for teams heavy is %v, want %v", heavy, want)
+	}
+	one := &formats.CSR[float32]{Rows: 50, Cols: 600, RowPtr: make([]int64, 51), ColIdx: a.ColIdx[:40], Val: a.Val[:40]}
+	for r := range 43 {
+		one.RowPtr[8+r] = 40 // all in row 7
+	}
+	if e, err = csr.Format.Encode(one, teams); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := e.Format, (spec.Split{Longest: 32, Pieces: 1, Items: 50}); got != want {
+		t.Errorf("split is %+v, want %+v", got, want)
+	}
+	heavy = backend.View[uint32](e.Arrays[3].Data)[:4]
+	if want := []uint32{0, 40, 7, spec.NoSlot}; !slices.Equal(heavy, want) {
+		t.Errorf("a row of one piece: heavy is %v, want %v", heavy, want)
 	}
 
 	a.ColIdx[5] = 600

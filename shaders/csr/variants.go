@@ -16,7 +16,14 @@ func variants() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, t := range []dtype.Type{dtype.F32, dtype.F16, dtype.BF16} {
 		elem := map[string]string{"ELEM": include.Define(t)}
+		overlap := map[string]string{"ELEM": include.Define(t), "OVERLAP": "1"}
 		vs = append(vs,
+			&spec.Variant{
+				Name: "cuda90_" + t.String(), In: t, Code: backend.CodePTX, Entry: "csr",
+				Need: spec.Need{Arch: 90}, Local: [3]uint32{local, 1, 1}, Overlaps: true, Consts: []spec.Const{spec.Define("TEAMS", 1)},
+				Unit: spec.Unit{Source: "kernel.cu", Defines: overlap, Blob: "cuda90_" + t.String() + ".ptx", Arch: "compute_90"},
+				Out:  []dtype.Type{dtype.F16, dtype.BF16},
+			},
 			&spec.Variant{
 				Name: "cuda_" + t.String(), In: t, Code: backend.CodePTX, Entry: "csr",
 				Need: spec.Need{Arch: 80}, Local: [3]uint32{local, 1, 1},

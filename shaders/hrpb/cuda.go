@@ -23,18 +23,23 @@ const (
 // full are the variants of kernel_f32.cu, for each precision first the one that a matrix is packed for; Launch runs the one
 // that suits the columns.
 var full = []*spec.Variant{
-	fullVariant("cuda90_n64_tf32", dtype.TF32, 90, 64), // rounds to tf32 in one instruction
+	fullVariant("cuda90_n64_tf32", dtype.TF32, 90, 64), // rounds to tf32 in one instruction; launches overlap
 	fullVariant("cuda90_n128_tf32", dtype.TF32, 90, 128),
 	fullVariant("cuda90_n32_tf32", dtype.TF32, 90, 32),
 	fullVariant("cuda_n64_tf32", dtype.TF32, 80, 64),
 	fullVariant("cuda_n128_tf32", dtype.TF32, 80, 128),
 	fullVariant("cuda_n32_tf32", dtype.TF32, 80, 32),
+	fullVariant("cuda90_n64_f32", dtype.F32, 90, 64),
+	fullVariant("cuda90_n32_f32", dtype.F32, 90, 32),
 	fullVariant("cuda_n64_f32", dtype.F32, 80, 64),
 	fullVariant("cuda_n32_f32", dtype.F32, 80, 32),
 }
 
 func cudaVariants() []*spec.Variant {
-	return slices.Concat(full, []*spec.Variant{halfVariant("cuda_f16", dtype.F16), halfVariant("cuda_bf16", dtype.BF16)}, doubles)
+	return slices.Concat(full, strips, []*spec.Variant{
+		halfVariant("cuda90_f16", dtype.F16, 90), halfVariant("cuda90_bf16", dtype.BF16, 90),
+		halfVariant("cuda_f16", dtype.F16, 80), halfVariant("cuda_bf16", dtype.BF16, 80),
+	}, doubles)
 }
 
 // fullVariant is kernel_f32.cu with teams of so many columns.
@@ -56,25 +61,25 @@ func fullVariant(name string, t dtype.Type, arch int, cols uint32) *spec.Variant
 }
 
 // halfVariant is kernel.cu.
-func halfVariant(name string, t dtype.Type) *spec.Variant {
+func halfVariant(name string, t dtype.Type, arch int) *spec.Variant {
 	const size, cols = 2, 128
 	stage := uint32(cudaBlock*(cols*size+32)+2*cudaBlock+16*cudaBlock*size+15) &^ 15
 	shared := cudaWarps * max(cudaDepth*stage, 16*(4*cols+16))
 	return cudaVariant(name, t, spec.Shape(16, 8, cudaBlock, t), shared, cols, cudaDepth, spec.Unit{
-		Source: "kernel.cu", Arch: "compute_80",
+		Source: "kernel.cu", Arch: fmt.Sprintf("compute_%d", arch),
 		Defines: map[string]string{"ELEM": include.Define(t)},
 	})
 }
 
 func cudaVariant(name string, t dtype.Type, shape backend.MatrixShape, shared, cols, depth uint32, u spec.Unit) *spec.Variant {
 	const entry = "hrpb"
-	arch := 80
-	if u.Arch == "compute_90" {
-		arch = 90
+	arch, overlaps := 80, u.Arch == "compute_90"
+	if overlaps {
+		arch, u.Defines["OVERLAP"] = 90, "1"
 	}
 	u.Blob, u.Defines["ENTRY"] = name+".ptx", entry
 	return &spec.Variant{
-		Name: name, In: t, Code: backend.CodePTX, Local: [3]uint32{32 * cudaWarps, 1, 1}, Entry: entry, Shared: shared,
+		Name: name, In: t, Code: backend.CodePTX, Local: [3]uint32{32 * cudaWarps, 1, 1}, Entry: entry, Shared: shared, Overlaps: overlaps,
 		Need: spec.Need{Arch: arch, Shared: shared, Shapes: []backend.MatrixShape{shape}},
 		Consts: []spec.Const{
 			spec.Define("BLOCK", cudaBlock), spec.Define("COLS", cols), spec.Define("WARPS", cudaWarps), spec.Define("DEPTH", depth),
@@ -88,6 +93,9 @@ func cudaVariant(name string, t dtype.Type, shape backend.MatrixShape, shared, c
 // suited returns, for those that matrices are packed for, the variant for few columns where there are few, and that for many
 // where there is enough work for all multiprocessors.
 func suited(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
+	if v.Const("HEIGHT") > 0 {
+		return suitedStrips(v, p)
+	}
 	const warps = 12 // of a multiprocessor, at least
 	cols := uint32(64)
 	switch {

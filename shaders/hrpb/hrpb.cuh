@@ -1,8 +1,15 @@
 // What the kernels for CUDA share: which part a warp works on, and what is rare: sums that are not finite, C of any kind, and the
-// sums of split panels. Elem is the element type, BLOCK the active columns of a block, WARPS those of a workgroup.
+// sums of split panels. Elem is the element type, BLOCK the active columns of a block, WARPS those of a workgroup. With OVERLAP
+// launches overlap: what a warp has to do, and which columns its first block has, it reads while the launch before still runs.
 
 #pragma once
 #include "../include/result.cuh"
+#ifdef OVERLAP
+#include "../include/launches.cuh"
+#else
+__device__ __forceinline__ void launches_before() {}
+__device__ __forceinline__ void launches_after() {}
+#endif
 
 #define ROWS 16 // of a panel
 #define NO_SLOT 0xffffffffu

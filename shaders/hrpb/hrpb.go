@@ -8,7 +8,8 @@
 // of the same kernel (phase 1) adds the slots of each split panel up in order. There are no atomics,
 // and the order of every sum depends on the matrix and the variant alone.
 //
-// On CUDA f32 itself is multiplied on matrix units too, in three parts of bf16 for each number (kernel_f32.cu). Elsewhere
+// On CUDA f32 itself is multiplied on the float units, by strips of 4 rows of a panel, whose vectors are a packing of their own
+// (strips.go), or on matrix units, in three parts of bf16 for each number (kernel_f32.cu). Elsewhere
 // f32 data are multiplied in tf32 where there are matrix units for it: both operands are rounded to 11
 // significant bits, and sums are kept in f32. CUDA's matrix units do that by themselves. Those of
 // Vulkan do not know tf32, but f16 has as many bits: kernel_coop.comp scales rows of A and columns of B by
@@ -20,8 +21,10 @@
 package hrpb
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
+	"slices"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats"
@@ -51,7 +54,7 @@ var Format = &spec.Format{
 		Variants: spec.SplitEpilogues(variants()),
 		Files:    files,
 	},
-	Packing: []string{"BLOCK", "WORKERS", "ORDER"},
+	Packing: []string{"BLOCK", "WORKERS", "ORDER", "HEIGHT"},
 	Encode:  encode,
 	Adopt:   adopt,
 	Launch:  launch,
@@ -85,26 +88,31 @@ func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, er
 	if err != nil {
 		return nil, err
 	}
-	return arrange(m, v), nil
+	return arrange(m, v)
 }
 
 func take[T formats.Value](m *hrpb.Matrix[T], v *spec.Variant) (*spec.Packed, error) {
 	if want := int(v.Const("BLOCK")); m.BlockCols != want {
 		return nil, fmt.Errorf("kernel hrpb/%s takes blocks of %d columns, not %d", v.Name, want, m.BlockCols)
 	}
-	return arrange(m.For(int(v.Const("WORKERS"))), v), nil
+	return arrange(m.For(int(v.Const("WORKERS"))), v)
+}
+
+// workList lists parts and split panels as kernels read them.
+func workList(parts, splits []hrpb.Part) []uint32 {
+	list := make([]uint32, 0, 4*(len(parts)+len(splits)))
+	for _, p := range slices.Concat(parts, splits) {
+		list = append(list, p.Panel, p.First, p.Last, p.Slot)
+	}
+	return list
 }
 
 // arrange makes the arrays that the kernel reads.
-func arrange[T formats.Value](m *hrpb.Matrix[T], v *spec.Variant) *spec.Packed {
-	var list []uint32
-	for _, p := range m.Parts {
-		list = append(list, p.Panel, p.First, p.Last, p.Slot)
+func arrange[T formats.Value](m *hrpb.Matrix[T], v *spec.Variant) (*spec.Packed, error) {
+	if v.Const("HEIGHT") > 0 {
+		return arrangeStrips(m, v)
 	}
-	for _, p := range m.Splits {
-		list = append(list, p.Panel, p.First, p.Last, p.Slot)
-	}
-	list = append(list, m.RowIdx...)
+	list := append(workList(m.Parts, m.Splits), m.RowIdx...)
 	e := &spec.Packed{
 		Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(),
 		Arrays: []spec.Array{
@@ -120,7 +128,7 @@ func arrange[T formats.Value](m *hrpb.Matrix[T], v *spec.Variant) *spec.Packed {
 	if v.Code == backend.CodeGo { // multiplies entries alone
 		e.Stats.MACs = e.NNZ
 	}
-	return e
+	return e, nil
 }
 
 // launch lays the grid out and adds the second phase where panels are split.
@@ -134,7 +142,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	v = suited(v, e, p)
 	w := e.Format.(interface{ Work() hrpb.Work }).Work() // a *hrpb.Matrix of any type
 	ldp := (p.N + 7) &^ 7
-	l := spec.Launch{Workspace: max(16, int64(w.Slots)*hrpb.PanelRows*int64(ldp)*int64(v.Sums().Size()))}
+	l := spec.Launch{Workspace: max(16, int64(w.Slots)*int64(cmp.Or(v.Const("HEIGHT"), hrpb.PanelRows))*int64(ldp)*int64(v.Sums().Size()))}
 	if err := p.CheckBinding(v, "the workspace", l.Workspace); err != nil {
 		return fail(err)
 	}
@@ -152,7 +160,10 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	}
 	cols := int(v.Const("COLS"))
 	first, second := grid{int64(w.Parts), cols}, grid{int64(w.Splits), cols}
-	if v.Code == backend.CodePTX {
+	switch {
+	case v.Const("HEIGHT") > 0:
+		first, second = stripParts(v, w), stripSums(w)
+	case v.Code == backend.CodePTX:
 		first, second = cudaParts(w, cols), cudaSums(w)
 	}
 	if err := phase(0, w.Parts, first); err != nil {

@@ -106,6 +106,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
     extern __shared__ __align__(16) unsigned char rings[];
     u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5, group = blockIdx.x + blockIdx.z * p.width;
     if (p.phase == 1) {
+        launches_before();
+        launches_after();
         add_slots(&p, work, {columns, sizes, packed, b}, {c, bias}, part, group * WARPS + warp);
         return;
     }
@@ -152,6 +154,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
         start = __ldg(size);
         look(0);
     }
+    launches_before();
+    launches_after();
 #pragma unroll 1
     for (u32 s = 0; s < DEPTH - 1; s++) fetch(s);
 

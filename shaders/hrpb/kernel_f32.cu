@@ -230,6 +230,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)
     extern __shared__ __align__(16) unsigned char shared[];
     u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5, group = blockIdx.x + blockIdx.z * p.width, base = blockIdx.y * COLS;
     if (p.phase == 1) {
+        launches_before();
+        launches_after();
         add_slots(&p, work, {columns, sizes, packed, b}, {c, bias}, part, group * WARPS + warp);
         return;
     }
@@ -244,6 +246,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)
     ring.b = (const char *)(b + base + 4 * (lane % ACROSS)), ring.bytes = 4 * (u32)min(4, max(0, (int)(p.n - base - 4 * (lane % ACROSS))));
     if (ring.bytes == 0) ring.clear();
     ring.first();
+    launches_before();
+    launches_after();
 #pragma unroll 1
     for (u32 s = 0; s < DEPTH - 1; s++) ring.fetch(s);
 

@@ -385,7 +385,7 @@ func TestEncode(t *testing.T) {
 		}
 		p := rfx.P(v.Const("BITS"))
 		m := e.Format.(kernel.Split)
-		want, macs, bytes := kernel.Split{P: p, Type: dtype.F32, Columns: 20, Split: spec.Split{Longest: 256, Pieces: 3, Rows: 1}}, int64(601), 601*(4+p.Size())
+		want, macs, bytes := kernel.Split{P: p, Type: dtype.F32, Columns: 20, Split: spec.Split{Longest: 256, Pieces: 3, Slots: 3, Rows: 1}}, int64(601), 601*(4+p.Size())
 		if rows := int(v.Const("V")); rows > 0 { // one panel of 608 vectors
 			want = kernel.Split{P: p, Type: dtype.F32, V: rows, Split: spec.Split{Longest: 1024}, Items: 1, Columns: uint32(621+rows+3) &^ 3}
 			macs, bytes = int64(608*rows), 608*(4+rows*p.Bytes())

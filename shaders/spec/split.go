@@ -2,11 +2,14 @@
 
 package spec
 
+import "math"
+
 // Split says how the rows of a matrix are shared out: as they are, or cut into pieces.
 type Split struct {
 	Longest uint32 // rows with more entries are cut into pieces of this many
 	Pieces  uint32
-	Rows    uint32 // rows in pieces
+	Slots   uint32 // rows of the workspace that pieces leave their sums in
+	Rows    uint32 // rows in several pieces
 	Average int    // entries of a row
 	Items   int    // rows and pieces of the whole matrix
 	Lead    int    // slots before the first entry's, see Extent.Offset
@@ -63,5 +66,39 @@ func SplitRows(rowptr []int64, longest int) (Split, []uint32) {
 		}
 		rows = append(rows, uint32(i), first, uint32(len(pieces)/2))
 	}
-	return Split{Longest: uint32(longest), Pieces: uint32(len(pieces) / 2), Rows: uint32(len(rows) / 3)}, append(pieces, rows...)
+	return Split{Longest: uint32(longest), Pieces: uint32(len(pieces) / 2), Slots: uint32(len(pieces) / 2), Rows: uint32(len(rows) / 3)}, append(pieces, rows...)
 }
+
+// LongRow decides which rows a whole workgroup takes: those with more than three times the average of entries. It is a multiple of four,
+// and at most LongestRow.
+func LongRow(rows int, nnz int64) int {
+	const least = 32 // entries
+	return min(LongestRow(rows, nnz), (max(least, 3*int(nnz/int64(max(rows, 1))))+3)&^3)
+}
+
+// ShareRows lists the rows with more than long entries, in pieces of at most longest: first entry and last + 1, the row, and the slot for its
+// sums, NoSlot if the piece is the whole row. It then lists the rows in several: itself, first slot and last + 1.
+func ShareRows(rowptr []int64, long, longest int) (Split, []uint32) {
+	s := Split{Longest: uint32(long)}
+	var pieces, rows []uint32
+	for i := range len(rowptr) - 1 {
+		begin, end := int(rowptr[i]), int(rowptr[i+1])
+		switch entries := end - begin; {
+		case entries <= long:
+		case entries <= longest:
+			pieces = append(pieces, uint32(begin), uint32(end), uint32(i), NoSlot)
+		default:
+			first := s.Slots
+			for p := begin; p < end; p += longest {
+				pieces = append(pieces, uint32(p), uint32(min(p+longest, end)), uint32(i), s.Slots)
+				s.Slots++
+			}
+			rows = append(rows, uint32(i), first, s.Slots)
+		}
+	}
+	s.Pieces, s.Rows = uint32(len(pieces)/4), uint32(len(rows)/3)
+	return s, append(pieces, rows...)
+}
+
+// NoSlot says that sums go to C.
+const NoSlot = math.MaxUint32

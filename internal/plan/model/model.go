@@ -124,6 +124,8 @@ type Cost struct {
 	// what each of those takes when nothing else keeps the unit busy: latencies, in µs.
 	StartUS float64 `json:"start_us,omitempty"`
 	StepUS  float64 `json:"step_us,omitempty"`
+	// Launch is the part of the time of a launch that counts; 0: 1. It is less where launches overlap, see backend.Binary.Early.
+	Launch float64 `json:"launch,omitempty"`
 	// Overlap says that a variant moves data while it computes, however many pieces there are: the largest of memory, fetches and
 	// arithmetic counts, and StartUS once.
 	Overlap bool `json:"overlap,omitempty"`
@@ -230,7 +232,7 @@ func (m *DeviceModel) validate() error {
 	for _, c := range m.Costs {
 		err = errors.Join(err, patterns(c.Variants),
 			within("efficiency", c.Efficiency, mostFactor), within("entry_columns", c.Columns, mostFactor), within("fetch", c.Fetch, mostFactor),
-			within("start_us", c.StartUS, mostUS), within("step_us", c.StepUS, mostUS), within("busy_items", c.Busy, mostFactor))
+			within("start_us", c.StartUS, mostUS), within("step_us", c.StepUS, mostUS), within("busy_items", c.Busy, mostFactor), within("launch", c.Launch, 1))
 	}
 	for _, g := range m.Fixed {
 		err = errors.Join(err, patterns(g.Variants),

@@ -64,12 +64,13 @@ func (p *Predictor) TimeAt(c Cost, v *spec.Variant, s formats.Stats, items int64
 	if idle := c.Busy * float64(p.Units) / float64(max(1, items)); idle > 1 {
 		compute, fetch = compute*idle, time.Duration(math.Round(float64(fetch)*idle))
 	}
+	launch := k.LaunchUS * scale(p.Rates.LaunchUS, from.LaunchUS) * cmp.Or(c.Launch, 1)
 	if c.Overlap {
-		return b, micros(k.LaunchUS*scale(p.Rates.LaunchUS, from.LaunchUS)+c.StartUS) + max(b.Memory, fetch, time.Duration(math.Round(compute)))
+		return b, micros(launch+c.StartUS) + max(b.Memory, fetch, time.Duration(math.Round(compute)))
 	}
 	starts := micros(c.StartUS * float64(items*p.tiles(v)) / float64(p.Units*k.Resident))
 	share := c.alone(s.Gathers/max(1, items)) + fetch + time.Duration(math.Round(compute)) + starts
-	return b, micros(k.LaunchUS*scale(p.Rates.LaunchUS, from.LaunchUS)) + b.Memory + max(share, c.alone(p.heaviest(s)))
+	return b, micros(launch) + b.Memory + max(share, c.alone(p.heaviest(s)))
 }
 
 // scale is how much longer something takes on the device at hand than on the one that a model was measured on; 1 where

@@ -1,0 +1,151 @@
+// HRPB × dense on the float units, f32: strips of HEIGHT rows of a panel.
+//
+// A strip is kept as vectors, one for each column in which it has entries: HEIGHT values, zeros where there is no entry, and a word
+// with the column and, in its upper bits, which of the values are entries (strips.go). A row of B is read once for all rows of a strip, straight to registers:
+// rows by likeness make that a half of the entries or less, and the strips of a panel, which neighbouring warps multiply, find
+// each other's rows in the first-level cache. There are no patterns to decode and no values to convert, so that this is faster than
+// matrix units that must multiply f32 in parts.
+//
+// A warp multiplies one item, a strip or a piece of one, by COLS columns of B. COLS/4 lanes side by side hold four columns each; the
+// groups of lanes that are left take four vectors in turn, and their sums are added at the end. Pieces of a long strip leave
+// their sums in slots of the workspace, HEIGHT rows each; phase 1 adds them up in order.
+//
+// Compile-time constants: ENTRY, HEIGHT (4), COLS (32, 64 or 128), WARPS, LEAST: workgroups that a multiprocessor has room for.
+
+#include "params.h"
+#include "../include/result.cuh"
+#ifdef OVERLAP
+#include "../include/launches.cuh"
+#else
+__device__ __forceinline__ void launches_before() {}
+__device__ __forceinline__ void launches_after() {}
+#endif
+
+#define ALL 0xffffffffu
+#define NO_SLOT 0xffffffffu
+#define ACROSS (COLS / 4)   // lanes that a row of B has
+#define ALONG (32 / ACROSS) // groups of them
+#define TOGETHER 4          // vectors that a group takes at once
+#define COLUMN (ALL >> HEIGHT)   // of a vector's word; the bits above say which values are entries
+
+__device__ __forceinline__ float part_of(const float4 &v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
+__device__ __forceinline__ u32 word(const uint4 &v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
+
+// load returns four columns of a row of B, or zeros. (Predicated by hand: around branches the compiler would wait for each load
+// before the next.)
+__device__ __forceinline__ float4 load(const float *b, bool in) {
+    float4 q;
+    asm volatile("{.reg .pred in; setp.ne.u32 in, %5, 0;\n\t"
+                 "mov.f32 %0, 0f00000000; mov.f32 %1, 0f00000000; mov.f32 %2, 0f00000000; mov.f32 %3, 0f00000000;\n\t"
+                 "@in ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4];}"
+                 : "=f"(q.x), "=f"(q.y), "=f"(q.z), "=f"(q.w)
+                 : "l"(b), "r"((u32)in));
+    return q;
+}
+
+__device__ __forceinline__ void add(float4 &x, const float4 &v) { x.x += v.x, x.y += v.y, x.z += v.z, x.w += v.w; }
+__device__ __forceinline__ void fma4(float4 &x, float v, const float4 &q) {
+    x.x = fmaf(v, q.x, x.x), x.y = fmaf(v, q.y, x.y), x.z = fmaf(v, q.z, x.z), x.w = fmaf(v, q.w, x.w);
+}
+
+// What these functions need of the matrix and of B.
+struct Matrix {
+    const u32 *columns;
+    const float *values, *b;
+};
+
+// An output from the entries of a strip's vectors alone: see Special.
+static __device__ __noinline__ float entries(Matrix m, u32 ldb, u32 first, u32 last, u32 row, u32 col) {
+    Special sum;
+    for (u32 k = first; k < last; k++)
+        if (m.columns[k] >> (32 - HEIGHT + row) & 1) sum.add(m.values[(u64)k * HEIGHT + row], m.b[(u64)(m.columns[k] & COLUMN) * ldb + col]);
+    return sum.result();
+}
+
+// finish writes four neighbouring sums of a strip's row to C, whatever they are and wherever. Its vectors are first to last.
+static __device__ __noinline__ void finish(const Params *p, Dest to, Matrix m, const u32 *places, u32 strip, u32 first, u32 last, u32 row, u32 col, float4 x) {
+    u32 place = strip * HEIGHT + row;
+    if (place >= p->rows) return;
+    if (p->places != 0) place = __ldg(places + p->places + place);
+    Out<Params>(to, *p).store(place, col, x, [&](u32, u32 j) { return entries(m, p->ldb, first, last, row, j); });
+}
+
+// add_slots is phase 1: a warp adds up one row of a cut strip's slots.
+static __device__ __noinline__ void add_slots(const Params *p, const uint4 *work, Matrix m, Dest to, const float *part, u32 number) {
+    u32 row = number % HEIGHT, col = blockIdx.y * 128 + threadIdx.x % 32 * 4;
+    if (number / HEIGHT >= p->items || col >= p->n) return;
+    uint4 w = work[p->parts + number / HEIGHT];
+    u32 slots = (w.z - w.y + p->longest - 1) / p->longest;
+    const float4 *from = (const float4 *)(part + ((u64)w.w * HEIGHT + row) * p->ldp + col);
+    float4 x = make_float4(0, 0, 0, 0);
+#pragma unroll 8
+    for (u32 s = 0; s < slots; s++) add(x, from[(u64)s * (HEIGHT / 4) * p->ldp]);
+    finish(p, to, m, (const u32 *)work, w.x, w.y, w.z, row, col, x);
+}
+
+extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)
+    ENTRY(const uint4 *__restrict__ work, const u32 *__restrict__ columns, const u32 *__restrict__ sizes, const float *__restrict__ values,
+          const float *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c, float *__restrict__ part,
+          const __grid_constant__ Params p) {
+    u32 lane = threadIdx.x & 31, item = (blockIdx.x + blockIdx.z * p.width) * WARPS + (threadIdx.x >> 5);
+    if (p.phase == 1) {
+        launches_before();
+        launches_after();
+        add_slots(&p, work, {columns, values, b}, {c, bias}, part, item);
+        return;
+    }
+    uint4 w = make_uint4(0, 0, 0, NO_SLOT);
+    if (item < p.items) w = __ldg(work + item);
+    u32 group = lane / ACROSS, col = blockIdx.y * COLS + lane % ACROSS * 4, k = w.y + group * TOGETHER;
+    const float *from = b + col;
+    bool in = col < p.n;
+    uint4 cols = make_uint4(0, 0, 0, 0);
+    if (k < w.z) cols = __ldg((const uint4 *)(columns + k));
+    launches_before();
+    launches_after();
+
+    float4 acc[HEIGHT] = {};
+#pragma unroll 1
+    while (k < w.z) {
+        float4 q[TOGETHER], v[TOGETHER][HEIGHT / 4];
+#pragma unroll
+        for (int i = 0; i < TOGETHER; i++) q[i] = load(from + (u64)(word(cols, i) & COLUMN) * p.ldb, in && word(cols, i) > COLUMN);
+#pragma unroll
+        for (int i = 0; i < TOGETHER; i++)
+#pragma unroll
+            for (int h = 0; h < HEIGHT / 4; h++) v[i][h] = __ldg((const float4 *)(values + (u64)(k + i) * HEIGHT) + h);
+        k += ALONG * TOGETHER;
+        if (k < w.z) cols = __ldg((const uint4 *)(columns + k));
+#pragma unroll
+        for (int i = 0; i < TOGETHER; i++)
+#pragma unroll
+            for (int r = 0; r < HEIGHT; r++) fma4(acc[r], part_of(v[i][r / 4], r % 4), q[i]);
+    }
+#pragma unroll
+    for (u32 d = ACROSS; d < 32; d *= 2)
+#pragma unroll
+        for (int r = 0; r < HEIGHT; r++) {
+            acc[r].x += __shfl_xor_sync(ALL, acc[r].x, d), acc[r].y += __shfl_xor_sync(ALL, acc[r].y, d);
+            acc[r].z += __shfl_xor_sync(ALL, acc[r].z, d), acc[r].w += __shfl_xor_sync(ALL, acc[r].w, d);
+        }
+    if (item >= p.items || !in) return;
+
+    bool whole = w.w == NO_SLOT, plain = p.store == F32 && p.alpha == 1 && p.beta == 0 && (p.ldc & 3) == 0 && col + 4 <= p.n;
+#pragma unroll
+    for (int r = 0; r < HEIGHT; r++) {
+        if (r % ALONG != group) continue;
+        float4 x = acc[r];
+        if (!whole) {
+            *(float4 *)(part + ((u64)w.w * HEIGHT + r) * p.ldp + col) = x;
+            continue;
+        }
+        u32 place = w.x * HEIGHT + r;
+        bool finite = fabsf(fmaf(x.x, x.y, x.z * x.w)) < INFINITY;
+        if (plain && finite) {
+            if (place >= p.rows) continue;
+            if (p.places != 0) place = __ldg((const u32 *)work + p.places + place);
+            __stcs((float4 *)((float *)c + (u64)place * p.ldc + col), x); // it is B that is to stay in the cache
+        } else
+            finish(&p, {c, bias}, {columns, values, b}, (const u32 *)work, w.x, w.y, w.z, r, col, x);
+    }
+}
