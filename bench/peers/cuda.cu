@@ -4,7 +4,7 @@
 //	nvcc -O2 -std=c++17 -arch=native -o cuda bench/peers/cuda.cu -lcublas -lcusparse [-DLT -lcusparseLt]
 //	bin/spmmrun bench --backend cuda --peer ./cuda
 //
-// Sums are of f32. In tf32 cuBLAS rounds operands itself, and cuSPARSE, which has no such product, computes in f32.
+// Sums are of f32, or of f64 in that precision. In tf32 cuBLAS rounds operands itself, and cuSPARSE, which has no such product, computes in f32.
 // cuSPARSELt writes C in f16 and picks its kernel by its own search.
 
 #include <cublas_v2.h>
@@ -43,6 +43,7 @@ template <class T> static Shared copy(const std::vector<T> &v) { return std::mak
 // rounded returns values on the device, as type has them.
 static Shared rounded(const std::vector<float> &v, cudaDataType type) {
     if (type == CUDA_R_32F) return copy(v);
+    if (type == CUDA_R_64F) return copy(std::vector<double>(v.begin(), v.end()));
     std::vector<uint16_t> out(v.size());
     for (size_t i = 0; i < v.size(); i++) {
         __half h = __float2half(v[i]);
@@ -65,7 +66,10 @@ struct CUDAPeer : Peer {
     int64_t m = 0, n = 0;
     std::vector<Way> ways;
     Shared b, c;
-    const float one = 1, zero = 0;
+    const double one64 = 1, zero64 = 0;
+    const float one32 = 1, zero32 = 0;
+    const void *one = &one32, *zero = &zero32; // of the type of sums
+    cudaDataType sums = CUDA_R_32F;
 
     CUDAPeer() {
         CHECK(cublasCreate(&blas));
@@ -76,9 +80,12 @@ struct CUDAPeer : Peer {
 
     std::vector<Algorithm> prepare(const Product &p, const std::string &precision) override {
         close();
-        const cudaDataType type = precision == "f16" ? CUDA_R_16F : precision == "bf16" ? CUDA_R_16BF : CUDA_R_32F;
+        const cudaDataType type = precision == "f16" ? CUDA_R_16F : precision == "bf16" ? CUDA_R_16BF : precision == "f64" ? CUDA_R_64F : CUDA_R_32F;
+        const bool wide = type == CUDA_R_64F;
+        sums = wide ? CUDA_R_64F : CUDA_R_32F;
+        one = wide ? (const void *)&one64 : &one32, zero = wide ? (const void *)&zero64 : &zero32;
         m = p.m, n = p.n;
-        b = rounded(p.b, type), c = empty(sizeof(float) * m * n);
+        b = rounded(p.b, type), c = empty((wide ? sizeof(double) : sizeof(float)) * m * n);
         addSparse(p, type);
         addDense(p, type, precision == "tf32");
 #ifdef LT
@@ -113,6 +120,13 @@ struct CUDAPeer : Peer {
         return out;
     }
 
+    std::vector<double> output64(size_t algorithm) override {
+        ways[algorithm].launch();
+        std::vector<double> out(m * n);
+        CHECK(cudaMemcpy(out.data(), c->p, sizeof(double) * out.size(), cudaMemcpyDeviceToHost));
+        return out;
+    }
+
     void close() override { ways.clear(), b.reset(), c.reset(); }
 
     void addSparse(const Product &p, cudaDataType type) {
@@ -127,17 +141,17 @@ struct CUDAPeer : Peer {
         CHECK(cusparseCreateCsr(&x->a, m, p.k, p.nnz, starts->p, columns->p, values->p, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I,
                                 CUSPARSE_INDEX_BASE_ZERO, type));
         CHECK(cusparseCreateDnMat(&x->b, p.k, n, n, b->p, type, CUSPARSE_ORDER_ROW));
-        CHECK(cusparseCreateDnMat(&x->c, m, n, n, c->p, CUDA_R_32F, CUSPARSE_ORDER_ROW));
+        CHECK(cusparseCreateDnMat(&x->c, m, n, n, c->p, sums, CUSPARSE_ORDER_ROW));
         const struct {
             cusparseSpMMAlg_t id;
             const char *name;
         } all[] = {{CUSPARSE_SPMM_CSR_ALG1, "cusparse csr 1"}, {CUSPARSE_SPMM_CSR_ALG2, "cusparse csr 2"}, {CUSPARSE_SPMM_CSR_ALG3, "cusparse csr 3"}};
         for (auto &a : all) {
             size_t bytes = 0;
-            if (cusparseSpMM_bufferSize(sparse, no, no, &one, x->a, x->b, &zero, x->c, CUDA_R_32F, a.id, &bytes)) continue; // not for this type
+            if (cusparseSpMM_bufferSize(sparse, no, no, one, x->a, x->b, zero, x->c, sums, a.id, &bytes)) continue; // not for this type
             Shared work = empty(bytes);
-            if (cusparseSpMM_preprocess(sparse, no, no, &one, x->a, x->b, &zero, x->c, CUDA_R_32F, a.id, work->p)) continue;
-            auto launch = [=] { CHECK(cusparseSpMM(sparse, no, no, &one, x->a, x->b, &zero, x->c, CUDA_R_32F, a.id, work->p)); };
+            if (cusparseSpMM_preprocess(sparse, no, no, one, x->a, x->b, zero, x->c, sums, a.id, work->p)) continue;
+            auto launch = [=] { CHECK(cusparseSpMM(sparse, no, no, one, x->a, x->b, zero, x->c, sums, a.id, work->p)); };
             try {
                 launch();
             } catch (const std::exception &) {
@@ -151,15 +165,15 @@ struct CUDAPeer : Peer {
     void addDense(const Product &p, cudaDataType type, bool tf32) {
         size_t elements = (size_t)m * p.k, free = 0, total = 0;
         CHECK(cudaMemGetInfo(&free, &total));
-        if (elements > (size_t(1) << 31) || elements * 4 > free / 2) return;
+        if (elements > (size_t(1) << 31) || elements * (type == CUDA_R_64F ? 8 : 4) > free / 2) return;
         auto full = std::make_shared<std::vector<float>>(expanded(p));
         auto a = rounded(*full, type);
-        const auto compute = tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+        const auto compute = tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : type == CUDA_R_64F ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F;
         const int rows = m, inner = p.k, cols = n;
         // Row-major C = A·B is column-major Cᵀ = Bᵀ·Aᵀ.
         ways.push_back({{"cublas dense", ""}, [=] {
-                            CHECK(cublasGemmEx(blas, CUBLAS_OP_N, CUBLAS_OP_N, cols, rows, inner, &one, b->p, type, cols, a->p, type, inner, &zero,
-                                               c->p, CUDA_R_32F, cols, compute, CUBLAS_GEMM_DEFAULT));
+                            CHECK(cublasGemmEx(blas, CUBLAS_OP_N, CUBLAS_OP_N, cols, rows, inner, one, b->p, type, cols, a->p, type, inner, zero,
+                                               c->p, sums, cols, compute, CUBLAS_GEMM_DEFAULT));
                         }});
     }
 
@@ -204,11 +218,11 @@ struct CUDAPeer : Peer {
         CHECK(cusparseLtSpMMACompressedSize(&x->h, &x->plan, &bytes, &temporary));
         Shared packed = empty(bytes), space = empty(temporary);
         CHECK(cusparseLtSpMMACompress(&x->h, &x->plan, a->p, packed->p, space->p, 0));
-        CHECK(cusparseLtMatmulSearch(&x->h, &x->plan, &one, packed->p, b->p, &zero, c->p, c->p, nullptr, nullptr, 0));
+        CHECK(cusparseLtMatmulSearch(&x->h, &x->plan, one, packed->p, b->p, zero, c->p, c->p, nullptr, nullptr, 0));
         CHECK(cusparseLtMatmulGetWorkspace(&x->h, &x->plan, &work));
         Shared workspace = empty(work);
         ways.push_back({{"cusparselt 2:4", "f16"}, [=] {
-                            CHECK(cusparseLtMatmul(&x->h, &x->plan, &one, packed->p, b->p, &zero, c->p, c->p, workspace->p, nullptr, 0));
+                            CHECK(cusparseLtMatmul(&x->h, &x->plan, one, packed->p, b->p, zero, c->p, c->p, workspace->p, nullptr, 0));
                         }});
     }
 #endif

@@ -38,19 +38,20 @@ struct Product {
 // Algorithm is one way to compute a product.
 struct Algorithm {
     std::string name;
-    std::string rounded; // the type that C's elements are rounded to; "" is f32
+    std::string rounded; // the type that C's elements are rounded to; "" is f32, or f64 in that precision
 };
 
 // Peer computes products. Its functions throw std::exception with what the user is to read.
 struct Peer {
     virtual ~Peer() = default;
-    // prepare takes a product in place of the last one, f32, tf32, f16, bf16 being what A and B are rounded to, and returns the ways
-    // to compute it.
+    // prepare takes a product in place of the last one, f32, tf32, f16, bf16 or f64 being what A and B are rounded to, and returns
+    // the ways to compute it.
     virtual std::vector<Algorithm> prepare(const Product &p, const std::string &precision) = 0;
     // run computes the product so many times back to back and returns the microseconds that one took on average.
     virtual double run(size_t algorithm, long times) = 0;
-    // output computes it once and returns C.
+    // output computes it once and returns C; output64 does in f64.
     virtual std::vector<float> output(size_t algorithm) = 0;
+    virtual std::vector<double> output64(size_t) { throw std::runtime_error("no f64"); }
     // close frees what was prepared.
     virtual void close() = 0;
 };
@@ -103,14 +104,28 @@ inline std::string quoted(const std::string &s) {
     return out + '"';
 }
 
+// write writes C to a file.
+template <class T> void write(const std::string &file, const std::vector<T> &c) {
+    FILE *f = fopen(file.c_str(), "wb");
+    bool ok = f && fwrite(c.data(), sizeof(T), c.size(), f) == c.size();
+    ok = f && fclose(f) == 0 && ok;
+    if (!ok) throw std::runtime_error("the output cannot be written");
+}
+
+// Prepared is what a peer has been given.
+struct Prepared {
+    size_t algorithms = 0;
+    bool f64 = false;
+};
+
 // reply does what a request says and returns the answer.
-inline std::string reply(Peer &peer, const std::string &clock, size_t &algorithms, const std::string &line) {
+inline std::string reply(Peer &peer, const std::string &clock, Prepared &now, const std::string &line) {
     const std::string op = field(line, "op"), file = field(line, "file");
     const size_t algorithm = strtoul(field(line, "algorithm").c_str(), nullptr, 10);
     if (op == "prepare") {
-        algorithms = 0;
+        now.algorithms = 0, now.f64 = field(line, "precision") == "f64";
         auto all = peer.prepare(Product(file), field(line, "precision"));
-        algorithms = all.size();
+        now.algorithms = all.size();
         std::string names, rounded;
         for (auto &a : all) {
             names += (names.empty() ? "" : ",") + quoted(a.name);
@@ -119,35 +134,32 @@ inline std::string reply(Peer &peer, const std::string &clock, size_t &algorithm
         return "{\"algorithms\":[" + names + "],\"rounded\":[" + rounded + "]}";
     }
     if (op == "close") {
-        algorithms = 0;
+        now.algorithms = 0;
         peer.close();
         return "{}";
     }
-    if (algorithm >= algorithms || (op != "run" && op != "output")) throw std::runtime_error("no such request now");
+    if (algorithm >= now.algorithms || (op != "run" && op != "output")) throw std::runtime_error("no such request now");
     if (op == "run") {
         double us = peer.run(algorithm, std::max(1l, atol(field(line, "times").c_str())));
         char text[64];
         snprintf(text, sizeof text, "{\"us\":%.4f,\"clock\":", us);
         return text + quoted(clock) + "}";
     }
-    std::vector<float> c = peer.output(algorithm);
-    FILE *f = fopen(file.c_str(), "wb");
-    bool ok = f && fwrite(c.data(), sizeof(float), c.size(), f) == c.size();
-    ok = f && fclose(f) == 0 && ok;
-    if (!ok) throw std::runtime_error("the output cannot be written");
+    if (now.f64) write(file, peer.output64(algorithm));
+    else write(file, peer.output(algorithm));
     return "{}";
 }
 
 // serve answers requests until their end. clock is device or host: whose the times are.
 inline int serve(Peer &peer, const std::string &name, const std::string &description, const std::string &clock) {
-    size_t algorithms = 0; // of the product that is prepared
+    Prepared now;
     for (std::string line; std::getline(std::cin, line);) {
         std::string answer;
         try {
             if (field(line, "op") == "hello")
                 answer = "{\"name\":" + quoted(name) + ",\"description\":" + quoted(description) + "}";
             else
-                answer = reply(peer, clock, algorithms, line);
+                answer = reply(peer, clock, now, line);
         } catch (const std::exception &e) {
             answer = "{\"error\":" + quoted(e.what()) + "}";
         }

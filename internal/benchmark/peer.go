@@ -7,12 +7,12 @@
 //	{"op":"hello"}                                        → {"name":"eigen","description":"Eigen 3.4.0, 2 threads"}
 //	{"op":"prepare","file":F,"precision":"f32"}           → {"algorithms":["row-major",…],"rounded":["f16",…]}
 //	{"op":"run","algorithm":0,"times":20}                 → {"us":12.5,"clock":"device"}   of one product, on average
-//	{"op":"output","algorithm":0,"file":F}                → {}   C is written to F: M×N numbers of f32, row-major
+//	{"op":"output","algorithm":0,"file":F}                → {}   C is written to F: M×N numbers, row-major
 //	{"op":"close"}                                        → {}   what was prepared is no longer needed
 //
 // F of prepare has, little-endian: M, K, nnz and N (64 bits each), M+1 row starts (32 bits), nnz columns (32 bits), nnz
-// values and K×N elements of B, row-major (f32). In precision f64 these, and C, are of f64. "rounded" may be missing: the type
-// that an algorithm rounds C's elements to, "" being that of its numbers. The end of input ends the peer.
+// values and K×N elements of B, row-major (f32 in any precision). C's numbers are of f32, in precision f64 of f64. "rounded" may be
+// missing: the type that an algorithm rounds C's elements to, "" being that of its numbers. The end of input ends the peer.
 
 package benchmark
 
@@ -162,13 +162,7 @@ func (p *peer) prepare(ctx context.Context, a *formats.CSR[float32], b *formats.
 		return nil, errors.New("the matrix has too many entries for peers")
 	}
 	file := filepath.Join(p.folder, "product")
-	var err error
-	if prec == dtype.F64 {
-		err = writeProduct(file, formats.Convert[float64](a), formats.ConvertDense[float64](b))
-	} else {
-		err = writeProduct(file, a, b)
-	}
-	if err != nil {
+	if err := writeProduct(file, a, b); err != nil {
 		return nil, err
 	}
 	defer os.Remove(file)
@@ -197,7 +191,7 @@ func (p *peer) prepare(ctx context.Context, a *formats.CSR[float32], b *formats.
 }
 
 // writeProduct writes the file of prepare.
-func writeProduct[T oracle.Number](name string, a *formats.CSR[T], b *formats.Dense[T]) error {
+func writeProduct(name string, a *formats.CSR[float32], b *formats.Dense[float32]) error {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
