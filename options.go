@@ -19,7 +19,7 @@ type Options struct {
 	// speeds. PlanInfo.Why tells what decided.
 	Format string
 	// Precision is what products are computed with: dtype.F16, BF16, TF32, F32 or F64, whose sums are of 64 bits too; it
-	// is there in format csr on the CPU, CUDA and Vulkan, and in hrpb on CUDA. The zero value is
+	// is there in format csr on the CPU, CUDA and Vulkan, and in hrpb on the CPU and CUDA. The zero value is
 	// A's own type. In reproducible mode it is what A and B are rounded to before, and TF32 is F32.
 	Precision dtype.Type
 	// Quantise rounds A's values to 8 bits, of dtype.S8 (integers) or dtype.E4M3, with a scale for each row and 128 columns, as

@@ -15,6 +15,8 @@
 // Vulkan do not know tf32, but f16 has as many bits: kernel_coop.comp scales rows of A and columns of B by
 // powers of two, which is exact, into the range of f16. See there for the bound on the error.
 //
+// f64 is multiplied on the f64 matrix units of CUDA's GPUs (double.cu) and on the CPU.
+//
 // Structural zeros never touch B. Bits of a brick that are not stored are multiplied as zeros, which is
 // right as long as B is finite. An output that is not finite is computed again from the entries alone,
 // which the patterns tell apart. (On the CPU only entries are multiplied.)

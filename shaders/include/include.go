@@ -1,6 +1,6 @@
 // Package include holds source text that kernels share: half.cuh, half.glsl and half.wgsl convert
 // between element types, fixed.cuh, fixed.glsl and fixed.wgsl do RFX-p's arithmetic in integers,
-// epilogue.cuh, epilogue.glsl and epilogue.wgsl apply a bias and an activation, addr.glsl steps through buffers of any size, panel* multiply panels of rows that share columns, operands.glsl reads A
+// epilogue.cuh, epilogue.glsl and epilogue.wgsl apply a bias and an activation, f64.cuh and f64.glsl do both in f64, addr.glsl steps through buffers of any size, panel* multiply panels of rows that share columns, operands.glsl reads A
 // and B, quantised.* turn codes of 8 bits into numbers, repair.glsl and nonfinite.wgsl compute outputs that are not finite again.
 //
 // CUDA C++ and GLSL sources include the files by their relative path; WGSL has no includes, so a
