@@ -851,3 +851,93 @@ func TestGroupLosesDevice(t *testing.T) {
 		}
 	}
 }
+
+// A sequence on a group: steps feed each other by columns; what would have to move is refused, and leaves the sequence as it was.
+func TestGroupSequence(t *testing.T) {
+	const n = 384 // tiles of 128 columns for each, which are summed as on one
+	dev, g := openCPU(t), openGroup(t, "cpu,cpu,cpu")
+	a := uneven[float32](170, 170)
+	b, bias := gen.Dense(170, n, 1, gen.Values{}), gen.Dense(170, 1, 2, gen.Values{})
+	for _, o := range []spmm.Options{{Format: "csr"}, {Mode: spmm.Reproducible}} {
+		one, err := spmm.Prepare(ctx, dev, a, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer one.Close()
+		x, err := spmm.NewTensor[float32](dev, 170, 1, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer x.Close()
+		if err := x.Upload(ctx, bias); err != nil {
+			t.Fatal(err)
+		}
+		first, second := formats.NewDense[float32](170, n), formats.NewDense[float32](170, n)
+		if _, err := spmm.Multiply(ctx, one, 0.01, b, 0, first, spmm.Epilogue{RowBias: x}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := spmm.Multiply(ctx, one, 0.01, first, 0, second); err != nil {
+			t.Fatal(err)
+		}
+		for _, split := range splits {
+			p, err := g.Prepare(ctx, a, spmm.GroupOptions{Options: o, Split: split})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			u, v, err := spmm.GroupTensorsFor[float32, float32](p, n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, w, err := spmm.GroupTensorsFor[float32, float32](p, n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows, err := spmm.NewGroupTensor[float32](p, 170, 1, map[spmm.Split]spmm.Placement{spmm.ByColumns: spmm.Replicated, spmm.ByRows: spmm.InRows}[split])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(u.Upload(ctx, b), rows.Upload(ctx, bias)); err != nil {
+				t.Fatal(err)
+			}
+			s := g.NewSequence()
+			if err := s.Add(p, 0.01, u, 0, v, spmm.GroupEpilogue{RowBias: rows}); err != nil {
+				t.Fatalf("%+v by %v: %v", o, split, err)
+			}
+			want, out, err := first, v, s.Add(p, 0.01, v, 0, w)
+			if split == spmm.ByColumns {
+				want, out = second, w
+			}
+			if (err == nil) != (split == spmm.ByColumns) {
+				t.Errorf("%+v by %v: C of one step as B of the next: %v", o, split, err)
+			}
+			elsewhere, err := spmm.NewGroupTensor[float32](p, 170, n, spmm.On(1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Add(p, 1, elsewhere, 0, v); !errors.Is(err, spmm.ErrUnsupported) || !strings.Contains(err.Error(), "on device 1") {
+				t.Errorf("by %v, B on one device: %v", split, err)
+			}
+			for range 2 {
+				if _, err := s.Run(ctx); err != nil {
+					t.Fatalf("%+v by %v: %v", o, split, err)
+				}
+			}
+			got := formats.NewDense[float32](170, n)
+			if err := out.Download(ctx, got); err != nil || !got.Equal(want) {
+				t.Errorf("%+v by %v: another C, or %v", o, split, err)
+			}
+			if err := p.Close(); err != nil {
+				t.Error(err)
+			}
+			if _, err := s.Run(ctx); !errors.Is(err, backend.ErrClosed) {
+				t.Errorf("with a closed plan: %v", err)
+			}
+			for _, x := range []interface{ Close() error }{s, s, u, v, w, rows, elsewhere} {
+				if err := x.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+}
