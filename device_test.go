@@ -8,10 +8,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/backend"
 	_ "github.com/spmmrun/spmm/backend/all" // the tests run on every device
+	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/gen"
 )
 
 // broken is a GPU's driver that lists a device and cannot open it. It is of a backend that the project does not
@@ -123,5 +126,29 @@ func TestDevicesOrReasons(t *testing.T) {
 		if !listed[name] {
 			t.Errorf("%s is not listed", name)
 		}
+	}
+}
+
+// More entries and more columns are predicted to take longer; what the options do not allow is refused.
+func TestPredict(t *testing.T) {
+	dev := openCPU(t)
+	last := time.Duration(0)
+	for _, size := range []int{1 << 9, 1 << 11, 1 << 13} {
+		a, err := gen.CSR(fmt.Sprintf("gen:uniform,rows=%d,cols=%d,nnz-per-row=9", size, size))
+		if err != nil {
+			t.Fatal(err)
+		}
+		few, err := spmm.Predict(ctx, dev, a, spmm.Options{Format: "csr", Cols: 8})
+		if err != nil {
+			t.Fatal(err)
+		}
+		many, err := spmm.Predict(ctx, dev, a, spmm.Options{Format: "csr", Cols: 256})
+		if err != nil || few <= last || many <= few {
+			t.Errorf("%d rows: %v by 8 columns, %v by 256, %v; and %v with fewer rows", size, few, many, err, last)
+		}
+		last = few
+	}
+	if _, err := spmm.Predict(ctx, dev, &formats.CSR[float32]{RowPtr: []int64{0}}, spmm.Options{Format: "none"}); err == nil {
+		t.Error("a format that there is not")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/plan"
 )
 
@@ -53,6 +54,20 @@ func published(r *plan.Rates, err error) (Rates, error) {
 		out.Copy = append(out.Copy, Bandwidth(s))
 	}
 	return out, nil
+}
+
+// Predict returns how long a multiplication with a is predicted to take on a device, in fast mode and in the fastest of the formats that the
+// options allow: by which formats are chosen and rows are cut for groups. Nothing is brought to the device, which is measured if it was not before.
+func Predict(ctx context.Context, dev *Device, a formats.Encoded, o Options) (time.Duration, error) {
+	d, err := dev.device()
+	if err != nil {
+		return 0, err
+	}
+	opt, err := o.with(a)
+	if err != nil {
+		return 0, err
+	}
+	return d.Predict(ctx, a, opt)
 }
 
 // Observe tells that a multiplication as Attainable has it took so long. If that beats

@@ -289,7 +289,7 @@ func (g *propagation) begin(ctx context.Context, r *ranks, dev *spmm.Device, via
 	}
 	p.step("sharing out the graph", -1)
 	s := &state{dev: dev}
-	if s.share, err = shareOf[float32](ctx, r, dev, read, false); err != nil {
+	if s.share, err = shareOf[float32](ctx, r, dev, read, false, g.cols); err != nil {
 		return nil, err
 	}
 	s.share, err = dist.Normalise(r, s.share, normalisationOf[g.normalise])

@@ -27,17 +27,21 @@ import (
 	"github.com/spmmrun/spmm/internal/printable"
 )
 
-// checkForRanks refuses what one process alone can do.
+// checkForRanks refuses what one process alone can do, and says why.
 func (j *job) checkForRanks() error {
 	for _, f := range []struct {
-		set  bool
-		flag string
+		set       bool
+		flag, why string
 	}{
-		{isList(j.backend), "--backend " + j.backend}, {j.split != splits[0], "--split"}, {j.memory != 0, "--memory"},
-		{j.tune, "--tune"}, {quantised[j.quantise] != dtype.Invalid, "--quantise"}, {j.precision == "f64", "--precision f64"},
+		{isList(j.backend), "--backend " + j.backend, "each rank has a device"},
+		{j.split != splits[0], "--split", "ranks share rows"},
+		{j.memory != 0, "--memory", "use more ranks"},
+		{j.tune, "--tune", "ranks take csr in fast mode, for C not to depend on how many there are; tune on one process, and name what it finds with --format"},
+		{quantised[j.quantise] != dtype.Invalid, "--quantise", "a scale is for 128 columns of the matrix, and a rank has those alone that it meets"},
+		{j.precision == "f64", "--precision f64", "the C of ranks is of f32"},
 	} {
 		if f.set {
-			return fmt.Errorf("%s is for one process: start spmmrun without mpirun or srun", f.flag)
+			return fmt.Errorf("%s is for one process (%s): start spmmrun without mpirun or srun", f.flag, f.why)
 		}
 	}
 	return nil
@@ -191,7 +195,7 @@ func newShared[T formats.Value](ctx context.Context, j *job, r *ranks, dev *spmm
 		return nil, err
 	}
 	q := &shared[T]{n: j.cols, dev: dev}
-	if q.share, err = shareOf[T](ctx, r, dev, a, j.transpose); err != nil {
+	if q.share, err = shareOf[T](ctx, r, dev, a, j.transpose, j.cols); err != nil {
 		return nil, err
 	}
 	if j.bFile != "" {

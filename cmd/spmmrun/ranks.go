@@ -371,8 +371,8 @@ func (r *ranks) generate(ctx context.Context, name string, seed uint64) (rowsRea
 	return rowsRead{a: a, first: lo, shared: true, typ: a.Type()}, nil
 }
 
-// shareOf balances what was read, or its transpose, as elements of type T.
-func shareOf[T formats.Value](ctx context.Context, r *ranks, dev *spmm.Device, l rowsRead, transpose bool) (dist.Share[T], error) {
+// shareOf balances what was read, or its transpose, as elements of type T, for products by so many columns.
+func shareOf[T formats.Value](ctx context.Context, r *ranks, dev *spmm.Device, l rowsRead, transpose bool, cols int) (dist.Share[T], error) {
 	var a *formats.CSR[T]
 	if l.a != nil {
 		a = formats.Convert[T](l.a)
@@ -391,7 +391,14 @@ func shareOf[T formats.Value](ctx context.Context, r *ranks, dev *spmm.Device, l
 			return s, err
 		}
 	}
-	speed, err := r.speed(ctx, dev)
+	s, err = dist.Balance(ctx, r, s)
+	if err := r.agree(err); err != nil {
+		return s, err
+	}
+	if mixed, err := r.mixed(dev); err != nil || !mixed {
+		return s, err
+	}
+	speed, err := r.speed(ctx, dev, s.A, cols)
 	if err != nil {
 		return s, err
 	}
@@ -399,25 +406,28 @@ func shareOf[T formats.Value](ctx context.Context, r *ranks, dev *spmm.Device, l
 	return s, r.agree(err)
 }
 
-// speed returns how fast this rank's device is beside the others': 1 if all are of a kind, else the bytes that its memory moves a
-// second, which bound products that fetch rows of B from there. It is collective; errors are agreed on.
-func (r *ranks) speed(ctx context.Context, dev *spmm.Device) (float64, error) {
+// mixed tells whether ranks have devices of different kinds. It is collective.
+func (r *ranks) mixed(dev *spmm.Device) (bool, error) {
 	i := dev.Info()
 	h := fnv.New64a()
 	fmt.Fprint(h, i.Backend, i.Kind, i.Name)
 	kind := int64(h.Sum64() >> 2)
 	kinds := []int64{kind, -kind}
-	if err := r.AllReduce(kinds, comm.Max); err != nil || kinds[0] == -kinds[1] {
+	err := r.AllReduce(kinds, comm.Max)
+	return kinds[0] != -kinds[1], err
+}
+
+// speed returns how many entries and rows this rank's device is predicted to multiply a second, of those that it has now; 1 on all ranks if
+// some have none. Errors are agreed on.
+func (r *ranks) speed(ctx context.Context, dev *spmm.Device, a formats.Sparse, cols int) (float64, error) {
+	rows, _ := a.Dims()
+	work := float64(a.NNZ()) + float64(rows)
+	none := []int64{int64(toInt(work == 0))}
+	if err := r.AllReduce(none, comm.Max); err != nil || none[0] != 0 {
 		return 1, err
 	}
-	rates, err := dev.Rates(ctx)
-	if err == nil && len(rates.Copy) == 0 {
-		err = fmt.Errorf("%v: its speed is not known", i)
-	}
-	if err := r.agree(err); err != nil {
-		return 1, err
-	}
-	return rates.Copy[len(rates.Copy)-1].PerSecond, nil
+	took, err := spmm.Predict(ctx, dev, a, spmm.Options{Format: "csr", Cols: cols})
+	return work / max(1e-9, took.Seconds()), r.agree(err)
 }
 
 // fits refuses, on all ranks, products of which B, C and what multiplying takes exceed this rank's part of the host's memory or its

@@ -254,7 +254,9 @@ func TestRanksErrors(t *testing.T) {
 	}{
 		{"--no-such-flag x.mtx", "spmmrun: unknown flag: --no-such-flag", exitUsage},
 		{"--backend cpu nosuch.mtx", "spmmrun: nosuch.mtx: no such file or directory", exitUsage},
-		{"--backend cpu --tune gen:rmat", "spmmrun: --tune is for one process: start spmmrun without mpirun or srun", exitUsage},
+		{"--backend cpu --tune gen:rmat", "spmmrun: --tune is for one process (ranks take csr in fast mode, for C not to depend on how many there are; tune on one process, and name what it finds with --format): start spmmrun without mpirun or srun", exitUsage},
+		{"--backend cpu --quantise int8 gen:rmat", "spmmrun: --quantise is for one process (a scale is for 128 columns of the matrix", exitUsage},
+		{"--backend cpu --precision f64 gen:rmat", "spmmrun: --precision f64 is for one process (the C of ranks is of f32)", exitUsage},
 		{"propagate --restart 2 gen:rmat", "spmmrun: --restart 2: want a number from 0 to 1", exitUsage},
 		{"--backend cpu --b nosuch.npy gen:rmat,scale=3", "spmmrun: nosuch.npy: no such file or directory", exitUsage},
 		{"--backend cpu gen:rmat,scale=30,degree=65536", "spmmrun: gen:rmat: estimated: 31665934814412 entries are beyond the limit of ", exitUsage},

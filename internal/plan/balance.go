@@ -52,6 +52,18 @@ func (m divided) cutEven(ctx context.Context, devs []*Device, weights []float64,
 	return best, nil
 }
 
+// Predict predicts what a multiplication with a matrix takes in fast mode, in the fastest format that the options allow.
+func (d *Device) Predict(ctx context.Context, a formats.Encoded, o Options) (time.Duration, error) {
+	m, err := newDivided(a, &o)
+	if err == nil {
+		err = o.Validate()
+	}
+	if err != nil {
+		return 0, err
+	}
+	return foretell(ctx, d, m, o, o.cols())
+}
+
 // foretold predicts what each device takes for its rows; at least unlikely where no format of the options holds some.
 func (m divided) foretold(ctx context.Context, devs []*Device, bounds []int, o Options) ([]time.Duration, error) {
 	times := make([]time.Duration, len(devs))
