@@ -39,7 +39,9 @@ func goShape(v *spec.Variant, e *spec.Packed, p spec.Problem) shape {
 // to load them, which narrow tiles feel more, so that it pays for rows that the caches are not likely to hold.
 func ahead(v *spec.Variant, s spec.Split, p spec.Problem, columns int) int {
 	const (
-		distance = 48
+		distance = 48 // entries of short rows, whose ends hold up the processor
+		inLong   = 16 // entries of rows of many
+		many     = 64
 		large    = 16 << 20 // bytes of B in a tile of columns, which the last-level cache may not hold
 	)
 	registers, least := columns*v.Sums().Size()/64, 2.0/3
@@ -48,6 +50,9 @@ func ahead(v *spec.Variant, s spec.Split, p spec.Problem, columns int) int {
 	}
 	if registers < 2 || s.Scattered < least {
 		return 0
+	}
+	if s.Average >= many {
+		return inLong
 	}
 	return distance
 }

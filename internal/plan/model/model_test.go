@@ -98,12 +98,12 @@ func TestParse(t *testing.T) {
 	}
 	for _, c := range []struct{ name, old, new, want string }{
 		{"another version", `"version": 1`, `"version": 99`, "version 99"},
-		{"a negative width", `"entry_columns": 15`, `"entry_columns": -15`, "entry_columns -15"},
-		{"a negative number of pieces", `"entry_columns": 15`, `"busy_items": -3`, "busy_items -3"},
-		{"a negative time", `"start_us": 0.02`, `"start_us": -1`, "start_us -1"},
-		{"a huge time", `"start_us": 0.02`, `"start_us": 1e300`, "start_us 1e+300"},
-		{"no number", `"start_us": 0.02`, `"start_us": 1e999`, "1e999"},
-		{"a negative efficiency", `"efficiency": 0.28`, `"efficiency": -0.28`, "efficiency -0.28"},
+		{"a negative width", `"entry_columns": 60`, `"entry_columns": -60`, "entry_columns -60"},
+		{"a negative number of pieces", `"entry_columns": 60`, `"busy_items": -3`, "busy_items -3"},
+		{"a negative time", `"start_us": 0.005`, `"start_us": -1`, "start_us -1"},
+		{"a huge time", `"start_us": 0.005`, `"start_us": 1e300`, "start_us 1e+300"},
+		{"no number", `"start_us": 0.005`, `"start_us": 1e999`, "1e999"},
+		{"a negative efficiency", `"efficiency": 0.36`, `"efficiency": -0.36`, "efficiency -0.36"},
 		{"nothing resident", `"resident_items": 1`, `"resident_items": -1`, "resident_items -1"},
 		{"a broken pattern", `"csr/cpu_*"`, `"csr/[cpu"`, "csr/[cpu"},
 		{"no pattern", `"csr/cpu_*"`, ``, "no variants"},
