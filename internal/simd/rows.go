@@ -68,18 +68,25 @@ func RowsF64(r *Rows[float64, float64]) {
 	}
 }
 
-// oneByOne computes rows by a function for one row.
+// oneByOne computes rows by a function for one row: in C itself but for the last tile of columns, if that ends within a vector.
 func oneByOne[T any, S float32 | float64](r *Rows[T, S], row func(acc []S, vals []T, cols []uint32, b []T, ldb int)) {
-	var sums [128]S
+	const tile = 32 // the widest of any machine: within it, the order of sums depends on how many columns there are
+	var sums [tile]S
+	whole := r.N
+	if r.N%Width != 0 {
+		whole = r.N / tile * tile
+	}
 	for i := range len(r.Starts) - 1 {
 		begin, end := r.Starts[i], r.Starts[i+1]
-		for j := 0; j < r.N; j += len(sums) {
-			n := min(len(sums), r.N-j)
-			acc := sums[:(n+Width-1)/Width*Width]
-			row(acc, r.Vals[begin:end], r.Cols[begin:end], r.B[j:], r.LDB)
-			c := r.C[i*r.LDC+j:][:n]
-			for x := range c {
-				c[x] = r.Alpha * acc[x]
+		c, cols, vals := r.C[i*r.LDC:][:r.N], r.Cols[begin:end], r.Vals[begin:end]
+		row(c[:whole], vals, cols, r.B, r.LDB)
+		if whole < r.N {
+			row(sums[:(r.N-whole+Width-1)/Width*Width], vals, cols, r.B[whole:], r.LDB)
+			copy(c[whole:], sums[:])
+		}
+		if r.Alpha != 1 {
+			for j := range c {
+				c[j] *= r.Alpha
 			}
 		}
 	}
