@@ -412,7 +412,7 @@ func withoutDoubles(c backend.Caps) string {
 }
 
 // usable returns the kernel's variants for a precision that a device can run. tf32 is a way in which
-// tensor cores compute; where there are none, its data are computed in f32. kind is that of quantised values.
+// tensor cores compute; its data are computed in f32 where there are none, or where that is faster. kind is that of quantised values.
 func usable(k *spec.Format, caps backend.Caps, prec, kind dtype.Type) []*spec.Variant {
 	var vs []*spec.Variant
 	for _, v := range k.Variants {
@@ -420,8 +420,8 @@ func usable(k *spec.Format, caps backend.Caps, prec, kind dtype.Type) []*spec.Va
 			vs = append(vs, v)
 		}
 	}
-	if len(vs) == 0 && prec == dtype.TF32 {
-		return usable(k, caps, dtype.F32, kind)
+	if prec == dtype.TF32 {
+		vs = append(vs, usable(k, caps, dtype.F32, kind)...)
 	}
 	return vs
 }
