@@ -1,7 +1,6 @@
 //go:build cuda && cgo && linux && (amd64 || arm64)
 
-// What belongs to others: their context, their stream, their memory on the device; and memory of the host that
-// outlives the device.
+// What belongs to others: their context, their stream, their memory on the device.
 
 package cuda
 
@@ -9,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"unsafe"
 
 	"gorgonia.org/cu"
@@ -97,79 +95,6 @@ func (d *device) checkMemory(p cu.DevicePtr, bytes int64) error {
 			return fmt.Errorf("cuda: the driver does not tell how much memory lies at %#x", uint64(p))
 		}
 		at = m.Start + cu.DevicePtr(m.Size)
-	}
-	return nil
-}
-
-// AllocHost returns page-locked memory. See backend.HostAllocator.
-func (d *device) AllocHost(bytes int64) (backend.HostMemory, error) {
-	if err := backend.CheckAlloc(bytes); err != nil {
-		return nil, fmt.Errorf("cuda: %w", err)
-	}
-	d.mu.Lock()
-	err := d.usable()
-	d.mu.Unlock()
-	if err != nil {
-		return nil, err
-	}
-	// Without the device's lock: much memory takes seconds, and several allocations go on at once.
-	d.lending.RLock()
-	defer d.lending.RUnlock()
-	if d.closed {
-		return nil, errClosed
-	}
-	if err := d.push(); err != nil {
-		return nil, wrap("entering the context", err)
-	}
-	defer d.pop()
-	p, err := driver.HostAlloc(int(bytes))
-	if err != nil {
-		return nil, wrap(fmt.Sprintf("page-locking %d bytes of host memory", bytes), err)
-	}
-	m := &hostMemory{p: p, ctx: d.ctx}
-	if d.primary {
-		if _, err := d.dev.RetainPrimaryCtx(); err != nil { // the context stays as long as its memory is used
-			cu.MemFreeHost(unsafe.Pointer(&p[0]))
-			return nil, wrap("keeping the context", err)
-		}
-		m.release = d.dev.ReleasePrimaryCtx
-	}
-	return m, nil
-}
-
-// hostMemory is page-locked memory of the host.
-type hostMemory struct {
-	mu      sync.Mutex
-	p       []byte
-	ctx     cu.CUContext
-	release func() error // the context; nil: it is the caller's
-}
-
-func (m *hostMemory) Bytes() []byte {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.p
-}
-
-func (m *hostMemory) Close() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.p == nil {
-		return nil
-	}
-	err := push(m.ctx)
-	if err == nil {
-		err = cu.MemFreeHost(unsafe.Pointer(&m.p[0]))
-		pop()
-	}
-	m.p = nil
-	if m.release != nil {
-		if e := m.release(); err == nil {
-			err = e
-		}
-	}
-	if err != nil && !fatal(driver.Code(err)) { // after the loss of the device its context's end frees
-		return wrap("freeing page-locked host memory", err)
 	}
 	return nil
 }

@@ -89,6 +89,14 @@ func HostAlloc(bytes int) ([]byte, error) {
 	return unsafe.Slice((*byte)(p), bytes), nil
 }
 
+// HostRegister page-locks memory of the host that is the program's, and not garbage collected, until HostUnregister.
+func HostRegister(p []byte) error {
+	return check(C.cuMemHostRegister(unsafe.Pointer(&p[0]), C.size_t(len(p)), C.CU_MEMHOSTREGISTER_PORTABLE))
+}
+
+// HostUnregister undoes HostRegister for the same memory.
+func HostUnregister(p []byte) error { return check(C.cuMemHostUnregister(unsafe.Pointer(&p[0]))) }
+
 // PageLocked reports whether p, which has at least one byte, is page-locked memory, whoever made it.
 func PageLocked(p []byte) bool {
 	return C.on_host(unsafe.Pointer(&p[0])) != 0 && C.on_host(unsafe.Pointer(&p[len(p)-1])) != 0

@@ -61,6 +61,8 @@ FORWARD(cuMemAllocManaged, (CUdeviceptr *dptr, size_t bytesize, unsigned int fla
 FORWARD(cuMemFree_v2, (CUdeviceptr dptr), (dptr))
 FORWARD(cuMemHostAlloc, (void **pp, size_t bytesize, unsigned int Flags), (pp, bytesize, Flags))
 FORWARD(cuMemFreeHost, (void *p), (p))
+FORWARD(cuMemHostRegister_v2, (void *p, size_t bytesize, unsigned int Flags), (p, bytesize, Flags))
+FORWARD(cuMemHostUnregister, (void *p), (p))
 FORWARD(cuMemGetAddressRange_v2, (CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr), (pbase, psize, dptr))
 FORWARD(cuMemAdvise, (CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device), (devPtr, count, advice, device))
 FORWARD(cuMemPrefetchAsync, (CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream), (devPtr, count, dstDevice, hStream))

@@ -169,3 +169,20 @@ func TestEverythingFreed(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Where memory of the program cannot be registered, the driver's own is page-locked.
+func TestUnregistered(t *testing.T) {
+	d := open(t)
+	for _, fails := range []string{"", "cuMemHostRegister_v2=801"} {
+		t.Setenv("FAKE_FAIL", fails)
+		m, err := d.(backend.HostAllocator).AllocHost(9 << 20)
+		if err != nil {
+			t.Fatalf("%q: %v", fails, err)
+		}
+		p := m.Bytes()
+		p[0], p[len(p)-1] = 1, 2
+		if err := m.Close(); err != nil {
+			t.Errorf("%q: %v", fails, err)
+		}
+	}
+}

@@ -544,7 +544,8 @@ static void end(CUcontext c)
 	int blocks = 0;
 	for (struct block *b = c->blocks, *next; b; b = next) {
 		next = b->next;
-		free(b->p);
+		if (b->host != 2)
+			free(b->p);
 		free(b);
 		blocks++;
 	}
@@ -771,7 +772,8 @@ static CUresult remove_block(void *p, int host)
 			*b = old->next;
 			if (!host)
 				current->used -= old->n;
-			free(old->p);
+			if (host != 2)
+				free(old->p);
 			free(old);
 			return CUDA_SUCCESS;
 		}
@@ -815,6 +817,23 @@ CUresult cuMemFreeHost(void *p)
 {
 	ENTER(cuMemFreeHost, 1)
 	return remove_block(p, 1);
+}
+
+/* Memory that is the program's: a block of kind 2. */
+CUresult cuMemHostRegister_v2(void *p, size_t n, unsigned flags)
+{
+	ENTER(cuMemHostRegister_v2, 1)
+	(void)flags;
+	struct block *b = calloc(1, sizeof *b);
+	*b = (struct block){p, n, 2, current->blocks};
+	current->blocks = b;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemHostUnregister(void *p)
+{
+	ENTER(cuMemHostUnregister, 1)
+	return remove_block(p, 2);
 }
 
 static CUresult copy_peer(void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t n, size_t lines, CUstream s, CUcontext src_ctx)
