@@ -9,7 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/spmmrun/spmm"
@@ -377,11 +379,14 @@ func (r *replicated[T]) reduce(p rfx.P) (at func(i, j int) rfx.Sum, sent, receiv
 	out, in := r.send.data[:item*r.a.Rows], r.recv.data[:item*mine*members]
 	if size == 8 {
 		to := sliceOf[int64](out)
-		for i, s := range r.sums {
-			to[i] = s.Pack64()
-		}
+		inParallel(len(r.sums), func(lo, hi int) {
+			for i, s := range r.sums[lo:hi] {
+				to[lo+i] = s.Pack64()
+			}
+		})
 	} else {
-		copy(sliceOf[rfx.Sum](out), r.sums)
+		to := sliceOf[rfx.Sum](out)
+		inParallel(len(r.sums), func(lo, hi int) { copy(to[lo:hi], r.sums[lo:hi]) })
 	}
 	if err := r.group.AllToAllV(item, out, r.rows.parts(), in, comm.Follow(parts...)); err != nil {
 		return nil, 0, 0, err
@@ -398,6 +403,16 @@ func (r *replicated[T]) reduce(p rfx.P) (at func(i, j int) rfx.Sum, sent, receiv
 		return total
 	}
 	return at, int64(item) * int64(r.a.Rows-mine), int64(item) * int64(mine) * int64(members-1), nil
+}
+
+// inParallel calls f for parts of 0 to n−1, on as many goroutines as there are processors if that is worth it.
+func inParallel(n int, f func(lo, hi int)) {
+	var wg sync.WaitGroup
+	workers := min(runtime.GOMAXPROCS(0), 1+n>>16)
+	for w := range workers {
+		wg.Go(func() { f(w*n/workers, (w+1)*n/workers) })
+	}
+	wg.Wait()
 }
 
 // info describes the rank's entries as a plan.

@@ -6,7 +6,6 @@ package plan
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -93,15 +92,21 @@ func (s *stream) alloc(panels []*spec.Packed) error {
 	return nil
 }
 
-// lockedCopy copies data into memory of the host that the device reads by itself, or into the program's where there is none.
+// lockedCopy copies data into such memory as hostMemory returns.
 func lockedCopy(d *Device, data []byte) backend.HostMemory {
-	if a, ok := d.Device.(backend.HostAllocator); ok && len(data) > 0 {
-		if m, err := a.AllocHost(int64(len(data))); err == nil {
-			copy(m.Bytes(), data)
+	m := d.hostMemory(int64(len(data)))
+	copy(m.Bytes(), data)
+	return m
+}
+
+// hostMemory returns memory of the host that the device copies by itself, or the program's where there is none.
+func (d *Device) hostMemory(bytes int64) backend.HostMemory {
+	if a, ok := d.Device.(backend.HostAllocator); ok && bytes > 0 {
+		if m, err := a.AllocHost(bytes); err == nil {
 			return m
 		}
 	}
-	return &ordinary{slices.Clone(data)}
+	return &ordinary{make([]byte, bytes)}
 }
 
 // close frees the panels, and the sets if they are the stream's own.

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"sync"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
@@ -22,9 +24,10 @@ type Sums struct {
 	dev     *Device
 	variant *spec.Variant
 	part
-	pieces      []int32        // the row of each
-	fixed, work shared         // B in fixed point; sums of pieces
-	none        backend.Buffer // for the kernel's C, which it does not write
+	pieces      []int32            // the row of each
+	fixed, work shared             // B in fixed point; sums of pieces
+	none        backend.Buffer     // for the kernel's C, which it does not write
+	host        backend.HostMemory // what is read of the sums at a time; nil: none was so far
 }
 
 // NewSums brings entries to the device, given the ranges of the whole rows that they are of.
@@ -87,7 +90,10 @@ func (s *Sums) Multiply(ctx context.Context, b *Tensor, sums []rfx.Sum) error {
 	const most = 64 << 20 // bytes of sums at a time
 	each := int64(q.LD) * 16
 	step := int(max(1, min(int64(len(s.pieces)), min(most, s.dev.limit())/each)))
-	host := make([]uint64, 2*step*q.LD)
+	host, err := s.reserve(int64(step) * each)
+	if err != nil {
+		return err
+	}
 	for at := 0; at < len(s.pieces); at += step {
 		n := min(step, len(s.pieces)-at)
 		if err := s.pass(ctx, q, at, n, host[:2*n*q.LD]); err != nil {
@@ -96,6 +102,19 @@ func (s *Sums) Multiply(ctx context.Context, b *Tensor, sums []rfx.Sum) error {
 		s.add(sums, host, q, at, n)
 	}
 	return nil
+}
+
+// reserve returns memory of the host for sums, page-locked if the device has such.
+func (s *Sums) reserve(bytes int64) ([]uint64, error) {
+	if s.host == nil || int64(len(s.host.Bytes())) < bytes {
+		if s.host != nil {
+			if err := s.host.Close(); err != nil {
+				return nil, err
+			}
+		}
+		s.host = s.dev.hostMemory(bytes)
+	}
+	return backend.View[uint64](s.host.Bytes()), nil
 }
 
 // quantise brings b to fixed point.
@@ -138,14 +157,28 @@ func (s *Sums) pass(ctx context.Context, q quantise.Layout, at, n int, host []ui
 	return s.work.buf.Read(ctx, 0, backend.Bytes(host))
 }
 
-// add adds the sums of n pieces from number at on to those of their rows.
+// add adds the sums of n pieces from number at on to those of their rows, each goroutine some rows.
 func (s *Sums) add(sums []rfx.Sum, host []uint64, q quantise.Layout, at, n int) {
-	for i, row := range s.pieces[at : at+n] {
-		of, from := sums[int(row)*q.N:][:q.N], host[2*i*q.LD:]
-		for j := range of {
-			of[j] = rfx.Sum(rfx.Int128(of[j]).Add(rfx.Int128{Hi: int64(from[2*j+1]), Lo: from[2*j]}))
+	var wg sync.WaitGroup
+	workers := min(runtime.GOMAXPROCS(0), 1+n*q.N>>14)
+	for w := range workers {
+		lo, hi := w*n/workers, (w+1)*n/workers
+		for lo > 0 && lo < n && s.pieces[at+lo] == s.pieces[at+lo-1] { // pieces of a row are one goroutine's
+			lo++
 		}
+		for hi < n && s.pieces[at+hi] == s.pieces[at+hi-1] {
+			hi++
+		}
+		wg.Go(func() {
+			for i := lo; i < hi; i++ {
+				of, from := sums[int(s.pieces[at+i])*q.N:][:q.N], host[2*i*q.LD:]
+				for j := range of {
+					of[j] = rfx.Sum(rfx.Int128(of[j]).Add(rfx.Int128{Hi: int64(from[2*j+1]), Lo: from[2*j]}))
+				}
+			}
+		})
 	}
+	wg.Wait()
 }
 
 // make makes the buffer of a use by itself at least so large.
@@ -172,6 +205,9 @@ func (s *Sums) Close() error {
 		if b != nil {
 			errs = append(errs, b.Close())
 		}
+	}
+	if s.host != nil {
+		errs = append(errs, s.host.Close())
 	}
 	return errors.Join(errs...)
 }
