@@ -221,7 +221,7 @@ func (x *directRun) untouched(ctx context.Context, bufs []backend.Buffer) error 
 	if err := x.dev.intact(ctx); err != nil {
 		return err
 	}
-	for i, before := range x.args {
+	for i, before := range x.args[:len(x.t.kernel.Args)] { // behind them is a workspace, if anything
 		if !x.t.kernel.Args[i].ReadOnly || len(before) == 0 || x.fixed != nil && i == x.q {
 			continue
 		}

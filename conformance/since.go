@@ -84,6 +84,8 @@ var since = map[string]int{
 	"lanestream/cuda_pairs_n16_bf16":    6,
 	"lanestream/cuda_pairs_n32_f16":     6,
 	"lanestream/cuda_pairs_n32_bf16":    6,
+
+	"lanestream/cuda_filled_*": 7,
 }
 
 func init() {

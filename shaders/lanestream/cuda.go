@@ -1,4 +1,4 @@
-// The variants for CUDA: kernel.cu for 8, 16 and 32 columns, prefill.cu for more, and staged.cu and few.cu
+// The variants for CUDA: kernel.cu for 8, 16 and 32 columns, prefill.cu and filled.cu for more, and staged.cu and few.cu
 // for few columns and many rows or few.
 
 package lanestream
@@ -58,6 +58,7 @@ func cudaVariants() []*spec.Variant {
 				for _, of := range tiles {
 					vs = append(vs, m.prefill(t, of))
 				}
+				vs = append(vs, m.filled(t, lanestream.Places), m.filled(t, lanestream.Pairs))
 			}
 		}
 	}
@@ -167,7 +168,7 @@ func inStaged(v *spec.Variant, s lanestream.Shape, n int) *spec.Variant {
 			continue
 		}
 		for _, of := range cuda {
-			if staged(of) && of.In == v.In && of.Const("COLS") == width && of.Const("PAIRS") == x.pairs {
+			if staged(of) && !isFilled(of) && of.In == v.In && of.Const("COLS") == width && of.Const("PAIRS") == x.pairs {
 				return of
 			}
 		}
@@ -178,9 +179,11 @@ func inStaged(v *spec.Variant, s lanestream.Shape, n int) *spec.Variant {
 // mostFew is the most columns for which kernel.cu is faster than prefill.cu.
 const mostFew = 32
 
-// forColumns returns the variant of v's packing and type that suits a problem's number of columns. Variants of prefill.cu take layout
-// Places alone.
+// forColumns returns the variant of v's packing and type that suits a problem. Variants of prefill.cu take layout Places alone.
 func forColumns(v *spec.Variant, s lanestream.Shape, p spec.Problem) *spec.Variant {
+	if x := suitsFilled(v, s, p); x != nil {
+		return x
+	}
 	if isFew(v) {
 		return fewFor(v, p)
 	}
@@ -190,7 +193,7 @@ func forColumns(v *spec.Variant, s lanestream.Shape, p spec.Problem) *spec.Varia
 	many := p.N > mostFew && s.Layout == lanestream.Places
 	best := v
 	for _, x := range cuda { // kernel.cu's first, the narrowest first
-		if x.In != v.In || x.Const("WARPS") != v.Const("WARPS") || staged(x) || isFew(x) || isPrefill(x) && !(many && x.Met(p.Caps)) {
+		if x.In != v.In || x.Const("WARPS") != v.Const("WARPS") || staged(x) || isFew(x) || isFilled(x) || isPrefill(x) && !(many && x.Met(p.Caps)) {
 			continue
 		}
 		if best = x; int(x.Const("COLS")) >= p.N {

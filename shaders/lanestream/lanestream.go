@@ -7,8 +7,9 @@
 // Compute capability 9.0 has kernels for many rows and for few (staged.cu, few.cu), which take packings of their own: with few rows a group is cut
 // into as many streams as fill the device.
 //
-// For many columns, compute capability 9.0 has a kernel that multiplies the same packed matrix by warpgroup instructions: it makes
-// their operand in registers in the same way. Launch runs what suits the number of columns (Suited).
+// For many columns, compute capability 9.0 has two kernels that multiply the same packed matrix by warpgroup instructions: one makes
+// their operand in registers in the same way (prefill.cu), the other fills panels of rows with zeros in a workspace, and multiplies each while it fills the
+// next (filled.cu). Launch runs what suits the matrix and the number of columns (Suited).
 //
 // A quantised matrix (formats.Quantised) has values of a byte. On CUDA a value of the streams is a pair of them, of neighbouring columns
 // (quantised_cuda.go): half as many values to take, each of which makes a whole register of the operand.
@@ -68,14 +69,14 @@ type params struct {
 	rows, cols, n uint32
 	ldb, ldc      uint32
 	groups        uint32 // of 64 rows
-	each          uint32 // groups of a cluster of blocks; prefill.cu: tiles across a band
+	each          uint32 // groups of a cluster of blocks; prefill.cu: tiles across a band; filled.cu: groups of a panel
 	parts         uint32 // streams of a group
 	pieces        uint32 // of a group
 	steps         uint32 // of a piece
 	window        uint32 // pieces of values that a step may read from
 	store         uint32 // type of c, and epilogue: spec.Problem.StoreWord
 	alpha, beta   float32
-	width         uint32 // of the grid in x
+	width         uint32 // of the grid in x; filled.cu: the panel
 	maskLayout    uint32 // of the matrix (GLSL and WGSL know the word layout)
 }
 
@@ -184,8 +185,11 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		return spec.Launch{}, fmt.Errorf("kernel lanestream/%s: %w", v.Name, err)
 	}
 	v, s := suited(v, e, p), shapeOf(e)
-	if isPrefill(v) {
+	switch {
+	case isPrefill(v):
 		return launchPrefill(v, s, p), nil
+	case isFilled(v):
+		return launchFilled(v, s, p)
 	}
 	each, cluster := max(1, streams(v)/s.Parts), int(v.Const("CLUSTER"))
 	blocks, across := spec.Ceil(s.Groups, each)*cluster, spec.Ceil(p.N, int(v.Const("COLS")))
@@ -220,9 +224,16 @@ func shapeOf(e *spec.Packed) lanestream.Shape {
 
 // pass is a launch of one grid.
 func pass(v *spec.Variant, s lanestream.Shape, p spec.Problem, groups [3]uint32, each int) spec.Launch {
-	return spec.Launch{Passes: []spec.Pass{{Variant: v.For(p), Groups: groups, Params: spec.Block(params{
+	x := paramsOf(s, p)
+	x.each, x.width = uint32(each), groups[0]
+	return spec.Launch{Passes: []spec.Pass{{Variant: v.For(p), Groups: groups, Params: spec.Block(x)}}}
+}
+
+// paramsOf returns what a matrix and a problem say of the parameters.
+func paramsOf(s lanestream.Shape, p spec.Problem) params {
+	return params{
 		rows: uint32(p.M), cols: uint32(p.K), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC),
-		groups: uint32(s.Groups), each: uint32(each), parts: uint32(s.Parts), pieces: uint32(s.Pieces), steps: uint32(s.PieceSteps), window: uint32(s.Window),
-		store: p.StoreWord(), alpha: float32(p.Alpha), beta: float32(p.Beta), width: groups[0], maskLayout: uint32(s.Layout),
-	})}}}
+		groups: uint32(s.Groups), parts: uint32(s.Parts), pieces: uint32(s.Pieces), steps: uint32(s.PieceSteps), window: uint32(s.Window),
+		store: p.StoreWord(), alpha: float32(p.Alpha), beta: float32(p.Beta), maskLayout: uint32(s.Layout),
+	}
 }

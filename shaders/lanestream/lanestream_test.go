@@ -3,6 +3,7 @@ package lanestream_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/spmmrun/spmm/backend"
@@ -136,34 +137,69 @@ func TestMultiply(t *testing.T) {
 	})
 }
 
-// TestRuns: the number of columns decides which variant multiplies, and the device which there are.
+// TestPanels: more rows than a panel that is filled has, and tiles whose sum is halved.
+func TestPanels(t *testing.T) {
+	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
+		for _, v := range shadertest.Variants(dev, lanestream.Format.Program) {
+			if !strings.HasPrefix(v.Name, "cuda_filled_") {
+				continue
+			}
+			for _, q := range []shadertest.Case{
+				{Name: "panels", Pattern: scattered(11000, 260, 0.4), K: 260, N: 600},
+				{Name: "sums halved", Pattern: scattered(300, 1500, 0.2), K: 1500, N: 270, Beta: 1},
+			} {
+				t.Run(v.Name+"/"+q.Name, func(t *testing.T) { q.Run(t, dev, lanestream.Format, v, dtype.F32) })
+			}
+		}
+	})
+}
+
+// TestRuns: the matrix and the number of columns decide which variant multiplies, and the device which there are.
 func TestRuns(t *testing.T) {
 	k := lanestream.Format
-	var few *spec.Variant
+	variants := map[string]*spec.Variant{}
 	for _, v := range k.Variants {
-		if v.Name == "cuda_hopper_n8_f16" {
-			few = v
-		}
-	}
-	a := &formats.CSR[half.F16]{Rows: 1, Cols: 1, RowPtr: []int64{0, 0}}
-	e, err := k.Encode(a, few)
-	if err != nil {
-		t.Fatal(err)
+		variants[v.Name] = v
 	}
 	for _, q := range []struct {
+		packed  string
+		size    int // of a square matrix
 		arch, n int
-		want    string
+		variant string
 	}{
-		{90, 1, "hopper_n8"}, {90, 9, "hopper_n16"}, {90, 32, "hopper_n32"}, {90, 33, "prefill_n64"}, {90, 64, "prefill_n64"}, {90, 65, "prefill_n128"},
-		{90, 129, "prefill_n256"}, {90, 4096, "prefill_n256"}, {100, 4096, "hopper_n32"},
+		{packed: "hopper_n8", size: 1, arch: 90, n: 1, variant: "hopper_n8"},
+		{packed: "hopper_n8", size: 1, arch: 90, n: 9, variant: "hopper_n16"},
+		{packed: "hopper_n8", size: 1, arch: 90, n: 32, variant: "hopper_n32"},
+		{packed: "hopper_n8", size: 1, arch: 90, n: 33, variant: "prefill_n64"},
+		{packed: "hopper_n8", size: 1, arch: 90, n: 64, variant: "prefill_n64"},
+		{packed: "hopper_n8", size: 1, arch: 90, n: 65, variant: "prefill_n128"},
+		{packed: "hopper_n8", size: 1, arch: 90, n: 129, variant: "prefill_n256"},
+		{packed: "hopper_n8", size: 1, arch: 90, n: 4096, variant: "prefill_n256"},
+		{packed: "hopper_n8", size: 1, arch: 100, n: 4096, variant: "hopper_n32"},
+		{packed: "hopper_n8", size: 4096, arch: 90, n: 128, variant: "prefill_n128"},
+		{packed: "hopper_n8", size: 4096, arch: 90, n: 4096, variant: "filled_n256"},
+		{packed: "hopper_n8", size: 4096, arch: 100, n: 4096, variant: "hopper_n32"},
+		{packed: "pairs_n8", size: 4096, arch: 90, n: 32, variant: "pairs_n32"},
+		{packed: "pairs_n8", size: 4096, arch: 90, n: 128, variant: "pairs_n32"},
+		{packed: "pairs_n8", size: 4096, arch: 90, n: 512, variant: "filled_pairs_n256"},
+		{packed: "few_pairs_n8", size: 4096, arch: 90, n: 512, variant: "filled_pairs_n256"},
+		{packed: "few_n8", size: 4096, arch: 90, n: 2048, variant: "filled_n256"},
+		{packed: "few_n8", size: 4096, arch: 90, n: 8, variant: "few_n8"},
+		{packed: "filled_n256", size: 1, arch: 90, n: 32, variant: "hopper_n32"},
+		{packed: "filled_n256", size: 1, arch: 90, n: 33, variant: "filled_n256"},
 	} {
+		v := variants["cuda_"+q.packed+"_f16"]
+		e, err := k.Encode(&formats.CSR[half.F16]{Rows: q.size, Cols: q.size, RowPtr: make([]int64, q.size+1)}, v)
+		if err != nil {
+			t.Fatal(err)
+		}
 		caps := backend.Caps{
-			Code: backend.CodePTX, Arch: q.arch, Matrix: few.Need.Shapes, SharedBytes: 1 << 20, MaxLocal: [3]uint32{1024, 1024, 64},
+			Code: backend.CodePTX, Arch: q.arch, Units: 132, Matrix: variants["cuda_hopper_n8_f16"].Need.Shapes, SharedBytes: 1 << 20, MaxLocal: [3]uint32{1024, 1024, 64},
 			MaxInvocations: 1024,
 		}
-		want := "cuda_" + q.want + "_f16"
-		if v := k.Runs(few, e, spec.Problem{M: 1, K: 1, N: q.n, Caps: caps}); v.Name != want {
-			t.Errorf("capability %d, %d columns: %s, want %s", q.arch, q.n, v.Name, want)
+		want := "cuda_" + q.variant + "_f16"
+		if v := k.Runs(v, e, spec.Problem{M: q.size, K: q.size, N: q.n, Caps: caps}); v.Name != want {
+			t.Errorf("%d×%d packed for %s, capability %d, %d columns: %s, want %s", q.size, q.size, q.packed, q.arch, q.n, v.Name, want)
 		}
 	}
 }

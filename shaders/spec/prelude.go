@@ -107,6 +107,9 @@ func (k *Program) Binary(v *Variant) (backend.Binary, error) {
 	if v.In == dtype.F64 {
 		b.ParamBytes += ScalarBytes
 	}
+	if v.Workspace {
+		b.Args++
+	}
 	if v.Overlaps {
 		b.Early = 1<<k.Arg("b") - 1
 	}

@@ -125,12 +125,16 @@ type Variant struct {
 	// Overlaps says that the code reads a format's arrays, the arguments before "b", before the launches before it are
 	// done, and is otherwise as backend.Binary.Early says.
 	Overlaps bool
+	// Workspace says that the code takes a workspace (Launch.Workspace) behind the program's arguments (CUDA).
+	Workspace bool
 	// AnyOrder says that B and C may be column-major: see Problem.
 	AnyOrder bool
 	// Together, if positive, says how many of a packing's items (Packed.Items) fetch rows of B together, each once for all.
 	Together int
 	// Epilogue is the form that launches with an epilogue take, see SplitEpilogues; nil: the variant itself.
 	Epilogue *Variant
+	// Before is code that launches run before the variant's own. It multiplies nothing by itself.
+	Before *Variant
 }
 
 // Sums is the type that products are added up in, which C may always be written in: F64 for variants of F64, else F32.
@@ -149,13 +153,16 @@ func (v *Variant) For(p Problem) *Variant {
 	return v
 }
 
-// Forms returns the variants, each with its form for epilogues.
+// Forms returns the variants, each with its form for epilogues and what runs before it.
 func (k *Program) Forms() []*Variant {
 	var vs []*Variant
 	for _, v := range k.Variants {
 		vs = append(vs, v)
 		if v.Epilogue != nil {
 			vs = append(vs, v.Epilogue)
+		}
+		if v.Before != nil {
+			vs = append(vs, v.Before)
 		}
 	}
 	return vs
@@ -283,7 +290,8 @@ type Problem struct {
 // Launch is how a variant runs on a problem: passes one after the other, with the same arguments.
 type Launch struct {
 	Passes []Pass
-	// Workspace, if positive, asks for a scratch buffer of that many bytes as the last argument.
+	// Workspace, if positive, asks for a scratch buffer of that many bytes as the last argument: the program's, or of variants
+	// that have Workspace one more.
 	Workspace int64
 }
 

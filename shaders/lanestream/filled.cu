@@ -1,0 +1,496 @@
+// Lane streams × many columns of B on the warpgroup matrix instructions of compute capability 9.0: panels of A's rows are filled with zeros
+// in a workspace, and multiplied from there.
+//
+// One kernel (FILLS) fills a panel. Another multiplies a panel, and where there is a next one fills that meanwhile: p.width has the panel that it multiplies,
+// or that is filled. A panel has p.each groups of 64 rows; the workspace has room for two, panel i being at place i mod 2.
+//
+// A filled panel is blocks of 64 rows by 32 columns, those of a group of rows side by side, as wgmma reads them from shared memory: rows of 64 bytes,
+// whose 16-byte chunks are exchanged by row / 2 mod 4. The columns of a block are in the order in which lanes have them, so that a lane writes 16 bytes
+// of a row at a time; rows of B are brought in the same order:
+//
+//     layout Places   column 8c + 4h + q at place 8q + 2c + h
+//     layout Pairs    column 16k + 4q + j at place 8q + 4k + j
+//
+// To fill, each warp takes a stream at a time, from a ring in shared memory. To multiply, clusters of two blocks, one below the other, take tiles of
+// 256 rows by COLS columns in turn: a warp brings A by bulk copies and B by tensor copies, of which each block brings half for
+// both, and two groups of four warps multiply. Tiles of the last turn are cut along the sum where that gives more clusters work (parts.cuh).
+//
+// A launch begins while the one before still runs, and waits for it before it reads or writes anything but the matrix.
+//
+// Compile-time constants: ENTRY, ELEM (half.cuh), PAIRS (the matrix's layout); COLS (a multiple of 64), DEPTH (32 or 64) and STAGES of operands, FILLERS (warps
+// that fill beside those that multiply, 3 or fewer) and FILL_RING, bytes of a ring of theirs, MOST_BLOCKS, MOST_SPLITS and LEAST_STAGES of a part of a sum; of the
+// kernel that fills (FILLS is 1) WARPS_OF_BLOCK and RINGS_BYTES. Dynamic shared memory: SHARED_BYTES, or RINGS_BYTES and 64 bytes for each warp.
+
+#define HOPPER
+#define RING 16512 // of lanestream.cuh's own, which is not used
+#define FIRST_PIECE first_piece
+#include "pairs.cuh"
+#include "../dense/wgmma.cuh"
+#include "../include/launches.cuh"
+#include "../include/parts.cuh"
+
+#define THREADS 384
+#define BLOCKS_DOWN 2
+#define GROUPS 2             // of 64 rows, of a block's tile
+#define BLOCK_BYTES 4096     // of 64 rows by 32 columns of A
+#define IN_STAGE (DEPTH / STEP_COLS) // blocks of a group
+#define SLAB (DEPTH * 128)   // bytes of 64 rows of A or columns of B of a stage
+#define A_BYTES (GROUPS * SLAB)
+#define B_BYTES (COLS / 64 * SLAB)
+#define STAGE_BYTES (A_BYTES + B_BYTES)
+#define MASK_STEP (PAIRS ? 384 : STEP_BYTES)
+#define REPEATED (16 * ROW_BYTES) // of a ring: a word of Places reads 15 rows on from the last one, a step of Pairs 16
+#define UNIT (PAIRS ? 16 : 8)     // rows of B that are neighbours in a block's order
+#define SHARED_BYTES (STAGES * STAGE_BYTES + FILLERS * FILL_RING + 128 + 16 * STAGES + FILLERS * MOST_SLOTS * 8) // a tensor map, barriers
+
+static_assert(FILLERS <= 3, "one warp of the first four brings operands");
+
+// Each block's tensor map of B, of launches with even panels and with odd ones: a launch makes them while the one before still runs.
+__device__ TileMap maps[2][MOST_BLOCKS];
+
+// ordered_map makes a tensor map of B by a whole warp, as tile_map does, with four dimensions, so that 32 rows lie in the order of a block's columns.
+// Rows past the last whole unit are not there.
+__device__ __forceinline__ void ordered_map(TileMap *to, TileMap *scratch, const void *b, const Params &p) {
+    const u32 INNER = PAIRS ? 4 : 2, UNITS = PAIRS ? 2 : 4;
+    u32 at = shared_address(scratch), lane = threadIdx.x & 31, row = p.ldb * 2 / 16; // pitches are in units of 16 bytes
+    scratch->raw[lane] = lane == 2 ? 1 << 18 : lane == 3 ? (PAIRS ? row : 4 * row) : lane == 4 ? UNIT * row : lane == 5 ? (PAIRS ? 4 * row : row) : 0;
+    __syncwarp();
+    if (lane == 0) {
+#define REPLACE(field, type, value) asm volatile("tensormap.replace.tile." field ", %1;" ::"r"(at), type(value) : "memory")
+        REPLACE("global_address.shared::cta.b1024.b64 [%0]", "l", (u64)b);
+        REPLACE("rank.shared::cta.b1024.b32 [%0]", "r", 3); // dimensions less one
+        REPLACE("box_dim.shared::cta.b1024.b32 [%0], 0", "r", 64);
+        REPLACE("box_dim.shared::cta.b1024.b32 [%0], 1", "r", INNER);
+        REPLACE("box_dim.shared::cta.b1024.b32 [%0], 2", "r", UNITS);
+        REPLACE("box_dim.shared::cta.b1024.b32 [%0], 3", "r", 4);
+        REPLACE("global_dim.shared::cta.b1024.b32 [%0], 0", "r", p.ldb);
+        REPLACE("global_dim.shared::cta.b1024.b32 [%0], 1", "r", INNER);
+        REPLACE("global_dim.shared::cta.b1024.b32 [%0], 2", "r", max(p.cols / UNIT, 1));
+        REPLACE("global_dim.shared::cta.b1024.b32 [%0], 3", "r", 4);
+        REPLACE("element_stride.shared::cta.b1024.b32 [%0], 0", "r", 1);
+        REPLACE("element_stride.shared::cta.b1024.b32 [%0], 1", "r", 1);
+        REPLACE("element_stride.shared::cta.b1024.b32 [%0], 2", "r", 1);
+        REPLACE("element_stride.shared::cta.b1024.b32 [%0], 3", "r", 1);
+        REPLACE("elemtype.shared::cta.b1024.b32 [%0]", "n", ELEM == BF16 ? 10 : 6);
+        REPLACE("interleave_layout.shared::cta.b1024.b32 [%0]", "n", 0);
+        REPLACE("swizzle_mode.shared::cta.b1024.b32 [%0]", "n", 3); // 128 bytes
+        REPLACE("fill_mode.shared::cta.b1024.b32 [%0]", "n", 0);
+#undef REPLACE
+    }
+    __syncwarp();
+    asm volatile("tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%0], [%1], 128;" ::"l"(to), "r"(at) : "memory");
+}
+
+// ordered_copy is tile_copy of 32 rows from a unit on.
+__device__ __forceinline__ void ordered_copy(u32 to, const TileMap *map, u32 unit, u32 col, u32 barrier, u16 blocks) {
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, %4, %3, %4}], [%5], %6;" ::"r"(to),
+                 "l"(map), "r"(col), "r"(unit), "r"(0), "r"(barrier), "h"(blocks)
+                 : "memory");
+}
+
+// place_of returns where a block has one of its columns.
+__device__ __forceinline__ u32 place_of(u32 col) {
+    return PAIRS ? (col >> 2 & 3) * 8 + (col >> 4) * 4 + (col & 3) : (col & 3) * 8 + (col >> 3) * 2 + (col >> 2 & 1);
+}
+// byte_of returns where a block has row r's place k.
+__device__ __forceinline__ u32 byte_of(u32 r, u32 k) { return r * 64 + (k / 8 ^ r / 2 % 4) * 16 + k % 8 * 2; }
+
+// A panel, and where the workspace has it.
+struct Panel {
+    u32 first, groups, stages, blocks; // groups of rows; of a group's columns
+    unsigned char *at;
+
+    __device__ __forceinline__ Panel(u32 number, unsigned char *work, const Params &p) : first(number * p.each), groups(min(p.each, p.groups - number * p.each)) {
+        stages = (p.pieces * p.steps + IN_STAGE - 1) / IN_STAGE, blocks = stages * IN_STAGE;
+        at = work + (u64)(number % 2) * bytes(p);
+    }
+    // bytes is what the workspace has for a panel.
+    __device__ __forceinline__ u64 bytes(const Params &p) const { return (u64)p.each * blocks * BLOCK_BYTES; }
+    __device__ __forceinline__ unsigned char *block(u32 group, u32 k) const { return at + ((u64)group * blocks + k) * BLOCK_BYTES; }
+};
+
+// Rest is a lane's place in the rest of a row, from a column on. What comes next is being read.
+struct Rest {
+    const u32 *cols;
+    const u16 *values;
+    u32 at, end, col, next;
+    u16 value, next_value;
+
+    __device__ __forceinline__ Rest(const Index &index, const u16 *values_, const Params &p, u32 row, u32 from)
+        : cols(index.rest_cols(p)), values(index.rest_values(values_)), at(0), end(0), col(~0u), next(~0u), value(0), next_value(0) {
+        if (row < p.rows) at = index.rest_at(row), end = index.rest_at(row + 1);
+        for (u32 past = end; at < past;) {
+            u32 middle = at + (past - at) / 2;
+            if (cols[middle] < from) at = middle + 1;
+            else past = middle;
+        }
+        advance();
+        advance();
+    }
+    __device__ __forceinline__ void advance() {
+        col = next, value = next_value, next = ~0u;
+        if (at < end) next = cols[at], next_value = values[at], at++;
+    }
+    // put writes what there is before column `until` to row r of a block.
+    __device__ __forceinline__ void put(unsigned char *block, u32 r, u32 until) {
+        while (col < until) {
+            asm volatile("st.global.u16 [%0], %1;" ::"l"(block + byte_of(r, place_of(col % STEP_COLS))), "h"(value) : "memory");
+            advance();
+        }
+    }
+};
+
+// interleaved makes of two bytes with the pairs of bits of four positions each, in either half of x, a byte with both words' pairs of two positions, and another.
+__device__ __forceinline__ u32 interleaved(u32 x) {
+    u32 t = (x ^ x >> 4) & 0x00f000f0;
+    x ^= t ^ t << 4;
+    t = (x ^ x >> 2) & 0x0c0c0c0c;
+    return x ^ t ^ t << 2;
+}
+
+// take_four reads the values of two positions of two words: bit 4i + c of byte BYTE of the mask says that chain c takes its next value at position i, which is
+// at next[c] in shared memory. x[4i + c] has it. (With branches around the loads ptxas makes seven predicates of the mask with one instruction.)
+#define TAKE(LABEL, BIT, CHAIN, TO) \
+    "and.b32 t, %12, " BIT "; setp.eq.u32 none, t, 0; @none bra " LABEL "; ld.shared.u16 " TO ", [" CHAIN "]; add.u32 " CHAIN ", " CHAIN ", 128; " LABEL ":\n"
+template <int BYTE> __device__ __forceinline__ void take_four(u32 mask, u32 (&next)[4], u32 *x) {
+    asm volatile("{.reg .pred none; .reg .b32 t;\n"
+                 "mov.b32 %0, 0; mov.b32 %1, 0; mov.b32 %2, 0; mov.b32 %3, 0; mov.b32 %4, 0; mov.b32 %5, 0; mov.b32 %6, 0; mov.b32 %7, 0;\n"
+                 TAKE("L0", "%13", "%8", "%0") TAKE("L1", "%14", "%9", "%1") TAKE("L2", "%15", "%10", "%2") TAKE("L3", "%16", "%11", "%3")
+                 TAKE("L4", "%17", "%8", "%4") TAKE("L5", "%18", "%9", "%5") TAKE("L6", "%19", "%10", "%6") TAKE("L7", "%20", "%11", "%7")
+                 "}\n"
+                 : "=&r"(x[0]), "=&r"(x[1]), "=&r"(x[2]), "=&r"(x[3]), "=&r"(x[4]), "=&r"(x[5]), "=&r"(x[6]), "=&r"(x[7]), "+&r"(next[0]), "+&r"(next[1]), "+&r"(next[2]),
+                   "+&r"(next[3])
+                 : "r"(mask), "n"(1u << (8 * BYTE)), "n"(2u << (8 * BYTE)), "n"(4u << (8 * BYTE)), "n"(8u << (8 * BYTE)), "n"(16u << (8 * BYTE)),
+                   "n"(32u << (8 * BYTE)), "n"(64u << (8 * BYTE)), "n"(128u << (8 * BYTE))
+                 : "memory");
+}
+#undef TAKE
+
+__device__ __forceinline__ void store_words(unsigned char *to, u32 a, u32 b, u32 c, u32 d) {
+    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
+}
+__device__ __forceinline__ uint4 shared_four(u32 at) {
+    uint4 x;
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w) : "r"(at) : "memory");
+    return x;
+}
+__device__ __forceinline__ u32 shared_one(u32 at) {
+    u32 x;
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(x) : "r"(at) : "memory");
+    return x;
+}
+
+// Filler is a warp that fills a panel: one stream after the other.
+struct Filler {
+    const Index &index;
+    const u32 *mask;
+    const u16 *values;
+    const Params &p;
+    const Panel &panel;
+    u32 ring, barriers, lane; // in shared memory
+    u32 phases;               // bit i: of the i-th barrier
+    u32 next[2];              // where the ring has the next values of the lane's chains; for Pairs [0] is the last word that was taken
+    u32 end, wrap;            // of the ring
+
+    __device__ __forceinline__ void wrapped(u32 &x) const {
+        if (x >= end) x -= wrap;
+    }
+
+    // places fills 32 columns, whose mask words are at bits, layout Places. `to` is the lane's place in its first row.
+    __device__ __forceinline__ void places(u32 bits, unsigned char *to) {
+        uint2 m = shared_words(bits + 8 * lane);
+        u32 at[4];
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            at[h] = next[h], next[h] += ROW_BYTES * __popc(m.x & 0x55555555 << h);
+            wrapped(next[h]);
+            at[2 + h] = next[h], next[h] += ROW_BYTES * __popc(m.y & 0x55555555 << h);
+            wrapped(next[h]);
+        }
+#pragma unroll
+        for (u32 two = 0; two < 4; two += 2) {
+            u32 of = interleaved(__byte_perm(m.x, m.y, two | (4 + two) << 4 | (two + 1) << 8 | (5 + two) << 12)), x[2][16]; // position i of chain c at 4i + c
+            take_four<0>(of, at, x[0]);
+            take_four<1>(of, at, x[0] + 8);
+            take_four<2>(of, at, x[1]);
+            take_four<3>(of, at, x[1] + 8);
+#pragma unroll
+            for (u32 t = 0; t < 2; t++)
+#pragma unroll
+                for (u32 r = 0; r < 2; r++) {
+                    const u32 *a = x[t] + 4 * r, *b = a + 8; // of k = 0, 1
+                    store_words(to + (two + t) * 1024 + r * 512, a[1] * 65536 + a[0], b[1] * 65536 + b[0], a[3] * 65536 + a[2], b[3] * 65536 + b[2]);
+                }
+        }
+    }
+
+    // pairs does so for layout Pairs.
+    __device__ __forceinline__ void pairs(u32 bits, unsigned char *to) {
+        u32 presence = shared_one(bits + 256 + 4 * lane), q = lane % 4;
+        uint4 a = shared_four(bits + lane / 4 * 32), b = shared_four(bits + lane / 4 * 32 + 16);
+        u32 columns[4][2] = {{a.x >> 4 * q, a.y >> 4 * q}, {a.z >> 4 * q, a.w >> 4 * q}, {b.x >> 4 * q, b.y >> 4 * q}, {b.z >> 4 * q, b.w >> 4 * q}};
+#pragma unroll
+        for (int t = 0; t < 4; t++) {
+            u32 x[2][4]; // of rows r: words 2k, 2k + 1
+#pragma unroll
+            for (int k = 0; k < 2; k++)
+#pragma unroll
+                for (int r = 0; r < 2; r++) {
+                    const int i = 4 * t + 2 * k + r, bit = 16 * (i / 8) + 7 - i % 8;
+                    u32 code = columns[2 * (t % 2) + k][t / 2] >> 16 * r;
+                    if (presence >> bit & 1) next[0] += ROW_BYTES;
+                    u32 w = shared_one(next[0]), low = presence >> bit & 1 ? w & 0xffff : 0, high = presence >> (bit + 8) & 1 ? w >> 16 : 0;
+                    u64 four = (u64)low << 16 * (code & 3) | (u64)high << 16 * (code >> 2 & 3);
+                    x[r][2 * k] = (u32)four, x[r][2 * k + 1] = (u32)(four >> 32);
+                }
+#pragma unroll
+            for (int r = 0; r < 2; r++) store_words(to + t * 1024 + r * 512, x[r][0], x[r][1], x[r][2], x[r][3]);
+        }
+        wrapped(next[0]);
+    }
+
+    // stream fills a part of group g of the panel.
+    __device__ __forceinline__ void stream(u32 g, u32 part, u32 ring_bytes) {
+        u64 number = (u64)(panel.first + g) * p.parts + part;
+        u32 first = first_piece(p, part), count = first_piece(p, part + 1) - first, row = index.row(number), left = (index.row(number + 1) - row) * ROW_BYTES;
+        if (count == 0) return;
+        u32 piece_bytes = index.piece_rows(number) * ROW_BYTES, mask_bytes = p.steps * MASK_STEP, total = count + p.window - 1;
+        u32 slots = min((ring_bytes - REPEATED) / (piece_bytes + mask_bytes), MOST_SLOTS), masks = ring + slots * piece_bytes + REPEATED;
+        const unsigned char *v = (const unsigned char *)values + (u64)row * ROW_BYTES, *m = (const unsigned char *)mask + ((u64)(panel.first + g) * p.pieces + first) * mask_bytes;
+        wrap = slots * piece_bytes, end = ring + wrap;
+        next[0] = ring + 4 * lane + (PAIRS ? wrap - ROW_BYTES : 0), next[1] = next[0] + 2;
+        u32 coming = 0, to = 0, arriving = 0;
+        auto fetch = [&](u32 slot) { // when all lanes have done with what was there
+            u32 n = min(piece_bytes, left), again = to < REPEATED ? min(n, REPEATED - to) : 0, bits = coming < count ? mask_bytes : 0, barrier = barriers + 8 * slot;
+            if (Ring::elected()) {
+                barrier_expect(barrier, n + again + bits);
+                if (n > 0) Ring::bulk(ring + to, v, n, barrier);
+                if (again > 0) Ring::bulk(ring + wrap + to, v, again, barrier);
+                if (bits > 0) Ring::bulk(masks + slot * mask_bytes, m, bits, barrier);
+            }
+            v += n, left -= n, m += bits, coming++;
+            to = slot + 1 == slots ? 0 : to + piece_bytes;
+        };
+        auto wait = [&] {
+            barrier_wait(barriers + 8 * arriving, phases >> arriving & 1);
+            phases ^= 1 << arriving;
+            if (++arriving == slots) arriving = 0;
+        };
+        for (u32 j = 0; j < min(slots, total); j++) fetch(j);
+        u32 step = first * p.steps, column = step * STEP_COLS, row_of = panel.first + g;
+        Rest above(index, values, p, row_of * GROUP_ROWS + lane, column), below(index, values, p, row_of * GROUP_ROWS + 32 + lane, column);
+        u32 mine = lane / 4 * 64 + (lane % 4 ^ lane / 8) * 16; // the lane's place in its first row of a block
+        launches_before();
+        for (u32 j = 0; j + 1 < p.window; j++) wait();
+        u32 slot = 0;
+#pragma unroll 1
+        for (u32 j = 0; j < count; j++) {
+            wait();
+#pragma unroll 1
+            for (u32 s = 0; s < p.steps; s++, step++) {
+                unsigned char *block = panel.block(g, step);
+                u32 bits = masks + slot * mask_bytes + s * MASK_STEP;
+                if (PAIRS) pairs(bits, block + mine);
+                else places(bits, block + mine);
+                column += STEP_COLS;
+                if (__any_sync(0xffffffff, min(above.col, below.col) < column)) {
+                    __syncwarp();
+                    above.put(block, lane, column);
+                    below.put(block, 32 + lane, column);
+                }
+            }
+            __syncwarp();
+            if (coming < total) fetch(slot);
+            if (++slot == slots) slot = 0;
+        }
+        if (part + 1 == p.parts && step < panel.blocks) { // nothing is there, of a whole stage
+#pragma unroll
+            for (u32 r = 0; r < 8; r++) store_words(panel.block(g, step) + mine + r * 512, 0, 0, 0, 0);
+        }
+        __syncwarp();
+    }
+
+    // fill is the work of warp `number` of so many.
+    __device__ __forceinline__ void fill(u32 number, u32 warps, u32 ring_bytes) {
+#pragma unroll 1
+        for (u32 s = number; s < panel.groups * p.parts; s += warps) stream(s / p.parts, s % p.parts, ring_bytes);
+    }
+};
+
+#if !FILLS
+// Share is a tile of C that a block computes: COLS columns from col on and GROUPS groups of rows, from group on of the panel. Or it is part `part` of the
+// sum of a tile that is cut, the slot-th of these.
+struct Share {
+    u32 group, col, first, last, slot, part; // stages
+    bool split;
+};
+
+// Work is what a block multiplies, and where things are in its shared memory.
+struct Work {
+    const Panel &panel;
+    u32 stages, full, empty; // barriers of stages
+    u32 rank, cluster, clusters, high, wide, whole, splits, shares;
+
+    __device__ __forceinline__ Work(const Panel &panel, u32 stages, u32 barriers, const Params &p) : panel(panel), stages(stages), full(barriers), empty(barriers + 8 * STAGES) {
+        rank = blockIdx.x % BLOCKS_DOWN, cluster = blockIdx.x / BLOCKS_DOWN, clusters = gridDim.x / BLOCKS_DOWN;
+        high = (panel.groups + GROUPS * BLOCKS_DOWN - 1) / (GROUPS * BLOCKS_DOWN), wide = (p.n + COLS - 1) / COLS;
+        u32 tiles = high * wide, left = tiles % clusters;
+        splits = left == 0 ? 1 : max(1, min(clusters / left, min(MOST_SPLITS, panel.stages / LEAST_STAGES)));
+        whole = splits > 1 ? tiles - left : tiles, shares = whole + (tiles - whole) * splits;
+    }
+    // share is a cluster's work at a time. Tiles follow each other along the columns of a band of tiles, then down, so that those at work together
+    // have rows of A and columns of B in common. Parts of a tile follow each other, and are summed at the same time.
+    __device__ __forceinline__ Share share(u32 i) const {
+        const u32 BAND = 8;
+        bool split = i >= whole;
+        u32 slot = split ? (i - whole) / splits : 0, part = split ? (i - whole) % splits : 0, of = split ? splits : 1, tile = split ? whole + slot : i;
+        u32 in = tile % (high * BAND), col = tile / (high * BAND) * BAND, across = min(BAND, wide - col);
+        return {(in / across * BLOCKS_DOWN + rank) * GROUPS, (col + in % across) * COLS, panel.stages * part / of, panel.stages * (part + 1) / of, slot, part, split};
+    }
+
+    __device__ __forceinline__ void start() const {
+        for (u32 s = 0; s < STAGES; s++) {
+            barrier_init(full + 8 * s, 1);
+            barrier_init(empty + 8 * s, GROUPS * BLOCKS_DOWN);
+        }
+    }
+
+    // bring is a warp's work. Columns of B past the matrix are left as they are, and so are groups of A: what is computed of them is never stored.
+    __device__ __forceinline__ void bring(const u16 *b, const TileMap *map, const Params &p, u32 lane) const {
+        u32 stage = 0, parity = 1;
+        for (u32 i = cluster; i < shares; i += clusters) {
+            Share x = share(i);
+            u32 slabs = min((p.n - x.col + 63) / 64, COLS / 64), groups = x.group < panel.groups ? min(GROUPS, panel.groups - x.group) : 0;
+            for (u32 k = x.first; k < x.last; k++) {
+                u32 to = stages + stage * STAGE_BYTES, bar = full + 8 * stage;
+                bool by_hand = p.cols % UNIT != 0 && p.cols / DEPTH == k;
+                barrier_wait(empty + 8 * stage, parity);
+                if (by_hand) bring_last(b, p, to + A_BYTES, k * DEPTH, x.col, slabs, lane);
+                if (lane == 0) {
+                    barrier_expect(bar, groups * SLAB + (by_hand ? 0 : slabs * SLAB));
+                    for (u32 g = 0; g < groups; g++) Ring::bulk(to + g * SLAB, panel.block(x.group + g, k * IN_STAGE), SLAB, bar);
+                    if (!by_hand)
+                        for (u32 i = rank; i < slabs * IN_STAGE; i += BLOCKS_DOWN)
+                            ordered_copy(to + A_BYTES + i * 32 * 128, map, (k * IN_STAGE + i % IN_STAGE) * (STEP_COLS / UNIT), x.col + 64 * (i / IN_STAGE), bar, (1 << BLOCKS_DOWN) - 1);
+                }
+                if (++stage == STAGES) stage = 0, parity ^= 1;
+            }
+        }
+    }
+
+    // bring_last writes the stage that has B's last rows, where these are no whole unit.
+    __device__ __forceinline__ void bring_last(const u16 *b, const Params &p, u32 to, u32 k, u32 c, u32 slabs, u32 lane) const {
+        for (u32 i = lane; i < slabs * DEPTH * 8; i += 32) {
+            u32 slab = i / (DEPTH * 8), r = i / 8 % DEPTH, at = i % 8, row = r / STEP_COLS * STEP_COLS + place_of(r % STEP_COLS), first = c + slab * 64 + at * 8;
+            uint4 x = make_uint4(0, 0, 0, 0);
+            if (k + r < p.cols && first < p.ldb) x = *(const uint4 *)(b + (u64)(k + r) * p.ldb + first);
+            asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(to + slab * SLAB + row * 128 + (at ^ row % 8) * 16), "r"(x.x), "r"(x.y), "r"(x.z), "r"(x.w) : "memory");
+        }
+        async_fence();
+        __syncwarp();
+    }
+};
+
+// left_of describes 64 rows by 32 columns of A in shared memory.
+__device__ __forceinline__ u64 left_of(u32 at) { return (u64)((at & 0x3ffff) >> 4) | (u64)1 << 16 | (u64)(512 >> 4) << 32 | (u64)2 << 62; }
+
+// multiply is the work of group 0 or 1 of four warps.
+__device__ __forceinline__ void multiply(const Work &w, u32 group, Dest to, const Params &p, float *sums, const RowEntries &recompute) {
+    u32 thread = threadIdx.x % 128, stage = 0, parity = 0, before = 0;
+    u64 left = left_of(w.stages + group * SLAB), right = swizzled(w.stages + A_BYTES, SLAB);
+#pragma unroll 1
+    for (u32 i = w.cluster; i < w.shares; i += w.clusters) {
+        Share share = w.share(i);
+        float acc[1][COLS / 8][4] = {};
+        auto release = [&](u32 s) { // by a thread for each block
+            if (thread < BLOCKS_DOWN) barrier_arrive(w.empty + 8 * s, thread);
+        };
+#pragma unroll 1
+        for (u32 k = share.first; k < share.last; k++) {
+            u64 at = stage * (STAGE_BYTES >> 4); // addresses are in 16 bytes
+            barrier_wait(w.full + 8 * stage, parity);
+            wgmma_fence();
+#pragma unroll
+            for (u32 e = 0; e < DEPTH / 16; e++) wgmma_sum<ELEM, 0, 1>(acc[0], left + at + ((e / 2 * BLOCK_BYTES + e % 2 * 32) >> 4), right + at + e * (16 * 128 >> 4));
+            wgmma_commit();
+            if (k > share.first) {
+                wgmma_wait<1>(); // the one before is done
+                release(before);
+            }
+            before = stage;
+            if (++stage == STAGES) stage = 0, parity ^= 1;
+        }
+        wgmma_wait<0>();
+        wgmma_hold(acc[0]);
+        if (share.first < share.last) release(before);
+        u32 row = share.group + group < w.panel.groups ? (w.panel.first + share.group + group) * GROUP_ROWS + thread / 32 * 16 : p.rows;
+        if (share.split)
+            store_parts<128>(acc, to, p, w.splits, row, share.col, (share.slot * BLOCKS_DOWN + w.rank) * GROUPS + group, share.part, group + 1, sums, recompute);
+        else store_tiles(acc, to, p, row, share.col, recompute);
+    }
+}
+#endif
+
+// fill_barriers makes those of a warp's ring.
+__device__ __forceinline__ void fill_barriers(u32 at, u32 lane) {
+    if (lane == 0) {
+        for (u32 i = 0; i < MOST_SLOTS; i++) barrier_init(at + 8 * i, 1);
+        barrier_fence();
+    }
+    __syncwarp();
+}
+
+#if FILLS
+// As many warps of each block fill as there are streams for, sharing the memory for rings.
+extern "C" __global__ void __launch_bounds__(32 * WARPS_OF_BLOCK, 1)
+#else
+extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(BLOCKS_DOWN, 1, 1)
+#endif
+    ENTRY(const u32 *__restrict__ index_, const u32 *__restrict__ mask, const u16 *__restrict__ values, const u16 *__restrict__ b,
+          const float *__restrict__ bias, void *__restrict__ c, unsigned char *__restrict__ work, const __grid_constant__ Params p) {
+    extern __shared__ __align__(1024) unsigned char smem[];
+    Index index(index_, p);
+    u32 at = shared_address(smem), warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
+    Panel panel(p.width, work, p);
+#if FILLS
+    u32 warps = min(max((panel.groups * p.parts + gridDim.x - 1) / gridDim.x, 1), WARPS_OF_BLOCK), ring = RINGS_BYTES / warps / 128 * 128;
+    if (warp >= warps) return;
+    u32 barriers = at + RINGS_BYTES + warp * MOST_SLOTS * 8;
+    fill_barriers(barriers, lane);
+    Filler{index, mask, values, p, panel, at + warp * ring, barriers, lane, 0, {0, 0}, 0, 0}.fill(warp * gridDim.x + blockIdx.x, warps * gridDim.x, ring);
+    launches_before();
+    launches_after();
+#else
+    u32 rings = at + STAGES * STAGE_BYTES, scratch = rings + FILLERS * FILL_RING, barriers = scratch + 128;
+    Work w(panel, at, barriers, p);
+    if (threadIdx.x == 0) {
+        w.start();
+        barrier_fence();
+    }
+    cluster_sync();
+    if (threadIdx.x < 128) {
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(FILLERS ? 88 : 40));
+        if (warp == 0) {
+            TileMap *map = &maps[p.width % 2][blockIdx.x];
+            ordered_map(map, (TileMap *)(smem + (scratch - at)), b, p);
+            tile_map_acquire(map);
+            launches_before();
+            launches_after();
+            w.bring(b, map, p, lane);
+        } else if (FILLERS > 0 && warp <= FILLERS && (p.width + 1) * p.each < p.groups) {
+            Panel next(p.width + 1, work, p);
+            u32 fill = barriers + 16 * STAGES + (warp - 1) * MOST_SLOTS * 8;
+            fill_barriers(fill, lane);
+            Filler{index, mask, values, p, next, rings + (warp - 1) * FILL_RING, fill, lane, 0, {0, 0}, 0, 0}.fill((warp - 1) * gridDim.x + blockIdx.x, gridDim.x * FILLERS, FILL_RING);
+        }
+        __syncwarp();
+    } else {
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(FILLERS ? 208 : 232));
+        launches_before();
+        u32 panels = p.each < p.groups ? 2 : 1;
+        multiply(w, warp / 4 - 1, {c, bias}, p, (float *)(work + panels * panel.bytes(p)), RowEntries{index, mask, values, b, &p});
+        __syncwarp();
+    }
+    cluster_sync(); // no block leaves while others still copy to it or arrive at its barriers
+#endif
+}

@@ -1,0 +1,211 @@
+// The variants for CUDA that multiply panels of rows which they fill with zeros first: filled.cu on compute capability 9.0.
+
+package lanestream
+
+import (
+	"fmt"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats/lanestream"
+	"github.com/spmmrun/spmm/shaders/include"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// Constants of filled.cu.
+const (
+	filledCols   = 256 // of a tile of 256 rows of a cluster
+	filledDepth  = 64
+	filledStages = 4
+	fillers      = 2
+	fillRing     = 16512
+	filledSplits = 4    // parts that the sum of a tile is cut into
+	leastStages  = 4    // of a part, at least
+	blockBytes   = 4096 // of 64 rows by a step's columns
+	fillWarps    = 16   // of a block of the kernel that fills a panel by itself
+	ringsBytes   = 231424
+)
+
+// panelBytes is the most that a panel takes of the workspace, if not for less than a tile's rows.
+const panelBytes = 160 << 20
+
+// filled is a variant for matrices of a layout, packed for machine m.
+func (m machine) filled(t dtype.Type, layout uint32) *spec.Variant {
+	name := fmt.Sprintf("cuda_filled_%sn%d_%v", []string{"", "pairs_"}[layout], filledCols, t)
+	v := &spec.Variant{
+		Name: name, In: t, Code: backend.CodePTX, Entry: "lanestream",
+		Local: [3]uint32{384, 1, 1},
+		Consts: []spec.Const{
+			spec.Define("WARPS", m.warps), spec.Define("BLOCKS", m.blocks), spec.Define("CLUSTER", m.cluster), spec.Define("STAGED", layout), spec.Define("PAIRS", layout),
+			spec.Define("COLS", filledCols), spec.Define("DEPTH", filledDepth), spec.Define("STAGES", filledStages), spec.Define("FILLERS", fillers),
+			spec.Define("FILL_RING", fillRing), spec.Define("MOST_BLOCKS", mostBlocks), spec.Define("MOST_SPLITS", filledSplits), spec.Define("LEAST_STAGES", leastStages),
+		},
+		Need:   spec.Need{Arch: 90, Exact: true, Shapes: []backend.MatrixShape{spec.Shape(16, 8, 16, t)}},
+		Shared: filledStages*((128+filledCols)*filledDepth*2+16) + fillers*(fillRing+8*slots) + 128,
+		Out:    []dtype.Type{dtype.F16, dtype.BF16}, Together: 2 * blocksDown, Overlaps: true, Workspace: true,
+		Unit: spec.Unit{
+			Source: "filled.cu", Arch: "compute_90a", Blob: name + ".ptx",
+			Defines: map[string]string{"ENTRY": "lanestream", "ELEM": include.Define(t), "FILLS": "0"},
+		},
+	}
+	v.Need.Shared = v.Shared
+	v.Before = fills[layout]
+	return v
+}
+
+// fills are the kernels that fill a panel, by layout. They do not look at values, so that one serves both types.
+var fills = [2]*spec.Variant{lanestream.Places: fill(lanestream.Places), lanestream.Pairs: fill(lanestream.Pairs)}
+
+func fill(layout uint32) *spec.Variant {
+	name := "cuda_fill_" + []string{"places", "pairs"}[layout]
+	v := &spec.Variant{
+		Name: name, In: dtype.F16, Code: backend.CodePTX, Entry: "lanestream",
+		Local: [3]uint32{32 * fillWarps, 1, 1},
+		Consts: []spec.Const{
+			spec.Define("PAIRS", layout), spec.Define("COLS", filledCols), spec.Define("DEPTH", filledDepth), spec.Define("STAGES", filledStages), spec.Define("FILLERS", fillers),
+			spec.Define("FILL_RING", fillRing), spec.Define("MOST_BLOCKS", mostBlocks), spec.Define("WARPS_OF_BLOCK", fillWarps), spec.Define("RINGS_BYTES", ringsBytes),
+		},
+		Need: spec.Need{Arch: 90, Exact: true}, Shared: ringsBytes + 8*slots*fillWarps, Overlaps: true, Workspace: true,
+		Unit: spec.Unit{
+			Source: "filled.cu", Arch: "compute_90a", Blob: name + ".ptx",
+			Defines: map[string]string{"ENTRY": "lanestream", "ELEM": include.Define(dtype.F16), "FILLS": "1"},
+		},
+	}
+	v.Need.Shared = v.Shared
+	return v
+}
+
+// isFilled tells whether a variant is one of filled.cu.
+func isFilled(v *spec.Variant) bool { return v.Const("FILLERS") > 0 }
+
+// filledFor returns the variant of filled.cu for matrices of a type and layout, nil if the device does not run it.
+func filledFor(t dtype.Type, layout int, caps backend.Caps) *spec.Variant {
+	for _, x := range cuda {
+		if isFilled(x) && x.In == t && x.Const("PAIRS") == uint32(layout) && x.Met(caps) && x.Before.Met(caps) {
+			return x
+		}
+	}
+	return nil
+}
+
+// panel is how a matrix is cut into panels: groups of rows of one, of which the last has the rest, and stages of a group's columns.
+type panel struct {
+	groups, number, stages int
+	clusters               int // that run at once
+}
+
+// bytes is what the workspace has for one.
+func (p panel) bytes() int64 {
+	return int64(p.groups) * int64(p.stages) * filledDepth / lanestream.StepCols * blockBytes
+}
+
+// panelsOf cuts a matrix into one panel, or into some whose tiles fill the device two times, or once where that takes too much memory.
+func panelsOf(s lanestream.Shape, n int, caps backend.Caps) panel {
+	const tileGroups = 2 * blocksDown
+	x := panel{stages: spec.Ceil(s.Pieces*s.PieceSteps, filledDepth/lanestream.StepCols), clusters: max(1, min(caps.Units, mostBlocks)/blocksDown)}
+	x.groups = max(1, spec.Ceil(s.Groups, tileGroups)) * tileGroups
+	if x.bytes() > panelBytes {
+		one := panel{groups: tileGroups, stages: x.stages}
+		most, wide := max(1, int(panelBytes/max(1, one.bytes()))), max(1, spec.Ceil(n, filledCols))
+		high := max(1, 2*x.clusters/wide)
+		if high > most {
+			high = max(1, x.clusters/wide)
+		}
+		x.groups = min(x.groups, min(high, most)*tileGroups)
+	}
+	x.number = max(1, spec.Ceil(s.Groups, x.groups))
+	return x
+}
+
+// splits is how many parts the sums of a panel's last tiles are cut into, and how many tiles those are.
+func (p panel) splits(groups, n int) (parts, tiles int) {
+	tiles = spec.Ceil(groups, 2*blocksDown) * spec.Ceil(n, filledCols) % p.clusters
+	if tiles == 0 {
+		return 1, 0
+	}
+	return max(1, min(p.clusters/tiles, filledSplits, p.stages/leastStages)), tiles
+}
+
+// cost is what a matrix of these panels takes by n columns on an H200, in nanoseconds: the first panel is filled by all multiprocessors, the others
+// by two warps of each while the ones before are multiplied.
+func (p panel) cost(s lanestream.Shape, n int) float64 {
+	const fillAll, fillBeside = 3.5, 8.5                              // 64 by 64 places of A
+	const start, adding, step, filling = 4000.0, 10000.0, 740.0, 30.0 // a launch; adding up parts; 64 places of a tile's sum, and more while panels are filled
+	multiply := func(groups int, step float64) float64 {
+		tiles, cost := spec.Ceil(groups, 2*blocksDown)*spec.Ceil(n, filledCols), start
+		if parts, left := p.splits(groups, n); parts > 1 {
+			tiles -= left
+			cost += adding + step*float64(p.stages)/float64(parts)
+		}
+		return cost + step*float64(p.stages)*float64(spec.Ceil(tiles, p.clusters))
+	}
+	first, last := min(p.groups, s.Groups), s.Groups-(p.number-1)*p.groups
+	each := max(multiply(p.groups, step+filling), start+fillBeside*float64(p.groups*p.stages))
+	return start + fillAll*float64(first*p.stages) + float64(p.number-1)*each + multiply(last, step)
+}
+
+// prefillCost is the same of prefill.cu's widest tiles.
+func prefillCost(s lanestream.Shape, n int, caps backend.Caps) float64 {
+	const step, short, start = 1020.0, 1300.0, 5000.0 // of a stage of 64 columns of A, or of 32
+	clusters := max(1, caps.Units/blocksDown)
+	tiles, steps := spec.Ceil(s.Groups, 2*blocksDown)*spec.Ceil(n, filledCols), s.Pieces*s.PieceSteps
+	turns := float64(tiles / clusters)
+	switch left := tiles % clusters; {
+	case 2*left > clusters:
+		turns++
+	case left > 0:
+		turns += 0.5
+	}
+	if s.PieceSteps == 1 {
+		return start + short*turns*float64(steps)
+	}
+	return start + step*turns*float64(spec.Ceil(steps, 2))
+}
+
+// leastPairs is for how many columns of B filled.cu is faster than turns of 32 columns, layout Pairs.
+const leastPairs = 160
+
+// suitsFilled returns the variant of filled.cu where that is what multiplies fastest for variants of a type in a problem, or what is asked for, else nil.
+func suitsFilled(v *spec.Variant, s lanestream.Shape, p spec.Problem) *spec.Variant {
+	x := filledFor(v.In, s.Layout, p.Caps)
+	switch {
+	case x == nil || p.N <= mostFew:
+		return nil
+	case isFilled(v):
+		return x
+	case s.Layout == lanestream.Pairs:
+		if p.N < leastPairs {
+			return nil
+		}
+	case p.N <= filledCols/2 || panelsOf(s, p.N, p.Caps).cost(s, p.N) >= prefillCost(s, p.N, p.Caps):
+		return nil
+	}
+	return x
+}
+
+// launchFilled fills the first panel, and then multiplies each while the next one is filled.
+func launchFilled(v *spec.Variant, s lanestream.Shape, p spec.Problem) (spec.Launch, error) {
+	x := panelsOf(s, p.N, p.Caps)
+	l := spec.Launch{Workspace: int64(min(x.number, 2)) * x.bytes()}
+	sums := 0
+	for i := range x.number {
+		if parts, tiles := x.splits(min(x.groups, s.Groups-i*x.groups), p.N); parts > 1 {
+			sums = max(sums, parts*tiles)
+		}
+	}
+	l.Workspace = max(16, l.Workspace+int64(sums)*4*256*filledCols)
+	if err := p.CheckBinding(v, "the workspace", l.Workspace); err != nil {
+		return spec.Launch{}, fmt.Errorf("kernel lanestream/%s: %w", v.Name, err)
+	}
+	params := paramsOf(s, p)
+	params.each = uint32(x.groups)
+	add := func(v *spec.Variant, panel int) {
+		params.width = uint32(panel)
+		l.Passes = append(l.Passes, spec.Pass{Variant: v, Groups: [3]uint32{uint32(x.clusters * blocksDown), 1, 1}, Params: spec.Block(params)})
+	}
+	add(v.Before, 0)
+	for i := range x.number {
+		add(v.For(p), i)
+	}
+	return l, nil
+}
