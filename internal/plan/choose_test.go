@@ -93,6 +93,7 @@ func TestChoice(t *testing.T) {
 		{"16-row vectors", backend.CodePTX, "gen:vector,rows=2048,v=16,density=0.1", dtype.F16, 128, "hrpb"},
 		{"scattered entries, many columns", backend.CodePTX, "gen:uniform,rows=4096,density=0.1", dtype.F16, 512, "sparse24r"},
 		{"few zeros", backend.CodePTX, "gen:uniform,rows=2048,density=0.7", dtype.F16, 512, "dense"},
+		{"half zeros, many columns", backend.CodePTX, "gen:uniform,rows=4096,cols=2048,density=0.5", dtype.F16, 2048, "dense"},
 		{"half zeros, few columns", backend.CodePTX, "gen:uniform,rows=28672,cols=2048,density=0.5", dtype.F16, 8, "lanestream"},
 		{"few entries", backend.CodePTX, "gen:uniform,rows=4096,density=0.005", dtype.F16, 128, "csr"},
 		{"a fifth of the entries, one column", backend.CodePTX, "gen:uniform,rows=4096,density=0.2", dtype.F16, 1, "lanestream"}, // 9.6 µs, csr 18.1
