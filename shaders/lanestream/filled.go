@@ -26,8 +26,8 @@ const (
 	ringsBytes   = 231424
 )
 
-// panelBytes is the most that a panel takes of the workspace, if not for less than a tile's rows.
-const panelBytes = 160 << 20
+// panelBytes is the most that a panel takes of the workspace, if not for less than a tile's rows. (Tests have smaller ones.)
+var panelBytes int64 = 160 << 20
 
 // filled is a variant for matrices of a layout, packed for machine m.
 func (m machine) filled(t dtype.Type, layout uint32) *spec.Variant {
@@ -106,7 +106,7 @@ func panelsOf(s lanestream.Shape, n int, caps backend.Caps) panel {
 	x.groups = max(1, spec.Ceil(s.Groups, tileGroups)) * tileGroups
 	if x.bytes() > panelBytes {
 		one := panel{groups: tileGroups, stages: x.stages}
-		most, wide := max(1, int(panelBytes/max(1, one.bytes()))), max(1, spec.Ceil(n, filledCols))
+		most, wide := max(1, int(panelBytes/one.bytes())), max(1, spec.Ceil(n, filledCols))
 		high := max(1, 2*x.clusters/wide)
 		if high > most {
 			high = max(1, x.clusters/wide)
@@ -163,7 +163,7 @@ func prefillCost(s lanestream.Shape, n int, caps backend.Caps) float64 {
 }
 
 // leastPairs is for how many columns of B filled.cu is faster than turns of 32 columns, layout Pairs.
-const leastPairs = 160
+const leastPairs = 256
 
 // suitsFilled returns the variant of filled.cu where that is what multiplies fastest for variants of a type in a problem, or what is asked for, else nil.
 func suitsFilled(v *spec.Variant, s lanestream.Shape, p spec.Problem) *spec.Variant {

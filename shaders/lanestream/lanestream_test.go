@@ -3,6 +3,7 @@ package lanestream_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -137,21 +138,51 @@ func TestMultiply(t *testing.T) {
 	})
 }
 
-// TestPanels: more rows than a panel that is filled has, and tiles whose sum is halved.
+// TestPanels: panels of which each is filled while the one before is multiplied, with tiles whose sums are cut.
 func TestPanels(t *testing.T) {
+	defer lanestream.SmallPanels(1 << 20)()
 	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
 		for _, v := range shadertest.Variants(dev, lanestream.Format.Program) {
 			if !strings.HasPrefix(v.Name, "cuda_filled_") {
 				continue
 			}
 			for _, q := range []shadertest.Case{
-				{Name: "panels", Pattern: scattered(11000, 260, 0.4), K: 260, N: 600},
-				{Name: "sums halved", Pattern: scattered(300, 1500, 0.2), K: 1500, N: 270, Beta: 1},
+				{Name: "panels", Pattern: scattered(3000, 460, 0.3), K: 460, N: 270, Beta: 1},
+				{Name: "sums cut", Pattern: scattered(300, 1500, 0.2), K: 1500, N: 270},
 			} {
 				t.Run(v.Name+"/"+q.Name, func(t *testing.T) { q.Run(t, dev, lanestream.Format, v, dtype.F32) })
 			}
 		}
 	})
+}
+
+// TestPasses: what is filled and multiplied by the launches of many columns, and the workspace for it.
+func TestPasses(t *testing.T) {
+	defer lanestream.SmallPanels(1 << 20)()
+	k := lanestream.Format
+	v := k.Variants[slices.IndexFunc(k.Variants, func(v *spec.Variant) bool { return v.Name == "cuda_filled_n256_f16" })]
+	caps := backend.Caps{Code: backend.CodePTX, Arch: 90, Units: 132, Matrix: v.Need.Shapes, SharedBytes: 1 << 20, MaxLocal: [3]uint32{1024, 1024, 64}, MaxInvocations: 1024}
+	for _, q := range []struct {
+		rows, cols, passes int
+		workspace          int64
+	}{
+		{0, 0, 2, 16},
+		{1, 1, 2, 4 * 64 * 64 * 2},
+		{512, 460, 2, 8*64*512*2 + 2*4*2*256*256}, // one panel of 8 groups, whose two tiles are each summed in 2 parts
+		{3000, 460, 4, 2 * 16 * 64 * 512 * 2},     // three panels of 16 groups, of which there are two at a time
+	} {
+		e, err := k.Encode(&formats.CSR[half.F16]{Rows: q.rows, Cols: q.cols, RowPtr: make([]int64, q.rows+1)}, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := k.Launch(v, e, spec.Problem{M: q.rows, K: q.cols, N: 100, LDB: 104, LDC: 100, Out: dtype.F32, Alpha: 1, Caps: caps})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(l.Passes) != q.passes || l.Passes[0].Variant != v.Before || l.Passes[1].Variant != v || l.Workspace < q.workspace {
+			t.Errorf("%d×%d: %d launches, workspace of %d bytes; want %d, at least %d", q.rows, q.cols, len(l.Passes), l.Workspace, q.passes, q.workspace)
+		}
+	}
 }
 
 // TestRuns: the matrix and the number of columns decide which variant multiplies, and the device which there are.
