@@ -26,11 +26,14 @@ import (
 
 var update = flag.Bool("update", false, "rewrite what the scripts compare with")
 
+// programs are what the test's own program is under another name.
+var programs = map[string]func(){
+	"spmmrun": main,
+	"faulty":  func() { registerFaulty(); main() }, // with backends that fail in some way
+}
+
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
-		"spmmrun": main,
-		"faulty":  func() { registerFaulty(); main() }, // with backends that fail in some way
-	})
+	testscript.Main(m, programs)
 }
 
 func TestScripts(t *testing.T) {

@@ -133,7 +133,11 @@ func (o *output) write(fill func(io.Writer) error) error {
 		return errors.Join(fill(o.f), o.f.Close())
 	}
 	if err := fill(o.f); err != nil {
-		return errors.Join(err, o.f.Close())
+		o.f.Close()
+		if pe := (*fs.PathError)(nil); errors.As(err, &pe) && pe.Path == o.f.Name() {
+			pe.Path = o.path // not that of the folder, or for the time being
+		}
+		return err
 	}
 	o.temp.mu.Lock()
 	defer o.temp.mu.Unlock()
