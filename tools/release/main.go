@@ -12,6 +12,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"debug/buildinfo"
+	"embed"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -109,6 +110,9 @@ func writeBill(w io.Writer, program string, info *buildinfo.BuildInfo) error {
 			Type: "library", Name: m.Path, Version: m.Version, URL: "pkg:golang/" + m.Path + "@" + m.Version,
 			Properties: []property{{"go:sum", m.Sum}},
 		})
+		if in, ok := inside[m.Path]; ok {
+			b.Components = append(b.Components, component{Type: "library", Name: in.name, Version: in.version, URL: "pkg:generic/" + in.name + "@" + in.version})
+		}
 	}
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
@@ -126,6 +130,14 @@ func linked(info *buildinfo.BuildInfo) []*debug.Module {
 	}
 	return out
 }
+
+// inside are libraries that modules bring compiled, of which they have no licence: inside/NAME.txt is theirs.
+var inside = map[string]struct{ name, version string }{
+	"github.com/rajveermalviya/go-webgpu/wgpu": {"wgpu-native", "0.17"},
+}
+
+//go:embed inside/*.txt
+var texts embed.FS
 
 // licence is the name of a file that holds a licence or what a licence wants to be passed on.
 var licence = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|copyright)([.-].*)?$`)
@@ -152,6 +164,15 @@ func writeLicences(w io.Writer, info *buildinfo.BuildInfo) error {
 		if err := copyLicences(w, m.Path+" "+m.Version, at.Dir); err != nil {
 			return err
 		}
+		if in, ok := inside[m.Path]; ok {
+			text, err := texts.ReadFile("inside/" + in.name + ".txt")
+			if err != nil {
+				return err
+			}
+			if err := writeLicence(w, in.name+" "+in.version, text); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -171,7 +192,7 @@ func copyLicences(w io.Writer, title, dir string) error {
 			return err
 		}
 		found = true
-		if _, err := fmt.Fprintf(w, "\n%s\n%s: %s\n\n%s\n", strings.Repeat("=", 80), title, e.Name(), bytes.TrimSpace(text)); err != nil {
+		if err := writeLicence(w, title+": "+e.Name(), text); err != nil {
 			return err
 		}
 	}
@@ -179,6 +200,11 @@ func copyLicences(w io.Writer, title, dir string) error {
 		return fmt.Errorf("%s: no licence in %s", title, dir)
 	}
 	return nil
+}
+
+func writeLicence(w io.Writer, title string, text []byte) error {
+	_, err := fmt.Fprintf(w, "\n%s\n%s\n\n%s\n", strings.Repeat("=", 80), title, bytes.TrimSpace(text))
+	return err
 }
 
 func output(name string, args ...string) (string, error) {

@@ -26,6 +26,7 @@ func TestBill(t *testing.T) {
 		GoVersion: "go1.2.3", Path: "example.com/m/cmd/x", Main: debug.Module{Version: "v1.0.0"},
 		Deps: []*debug.Module{
 			{Path: "example.com/a", Version: "v1.1.0", Sum: "h1:a"},
+			{Path: "github.com/rajveermalviya/go-webgpu/wgpu", Version: "v0.17.1"},
 			{Path: "example.com/b", Version: "v1.2.0", Replace: &debug.Module{Path: "example.com/c", Version: "v1.3.0", Sum: "h1:c"}},
 		},
 		Settings: []debug.BuildSetting{{Key: "GOOS", Value: "linux"}, {Key: "-ldflags", Value: "-s"}},
@@ -53,7 +54,7 @@ func TestBill(t *testing.T) {
 	for _, c := range got.Components {
 		urls = append(urls, c.URL)
 	}
-	if want := "pkg:golang/std@1.2.3 pkg:golang/example.com/a@v1.1.0 pkg:golang/example.com/c@v1.3.0"; strings.Join(urls, " ") != want {
+	if want := "pkg:golang/std@1.2.3 pkg:golang/example.com/a@v1.1.0 pkg:golang/github.com/rajveermalviya/go-webgpu/wgpu@v0.17.1 pkg:generic/wgpu-native@0.17 pkg:golang/example.com/c@v1.3.0"; strings.Join(urls, " ") != want {
 		t.Errorf("modules %v, want %s", urls, want)
 	}
 }
@@ -110,6 +111,20 @@ func TestLicences(t *testing.T) {
 			if !strings.Contains(out.String(), "terms of "+f) {
 				t.Errorf("%s: %s is missing", c.files, f)
 			}
+		}
+	}
+}
+
+// What a module brings compiled has its licence beside the module's.
+func TestInside(t *testing.T) {
+	var out bytes.Buffer
+	info := &buildinfo.BuildInfo{GoVersion: "go1", Deps: []*debug.Module{{Path: "github.com/rajveermalviya/go-webgpu/wgpu", Version: "v0.17.1"}}}
+	if err := writeLicences(&out, info); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"wgpu-native 0.17\n", "The gfx-rs developers", "Apache License"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the licences lack %q", want)
 		}
 	}
 }
