@@ -15,6 +15,9 @@
 #   make dist       a release's files for this machine, in bin/dist (docs/releasing.md)
 #   make audit      what CI asks beyond tests: staticcheck, known vulnerabilities, the workflows
 #   make fuzz       every fuzz target, FUZZTIME each
+#   make faults     every call of a device, a driver and a file fails once
+#   make sanitize   the C of the bindings under AddressSanitizer and UndefinedBehaviorSanitizer
+#   make coverage   how much of the library its tests run, and whether that is enough
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -93,7 +96,7 @@ DIST := bin/dist
 NAME = spmmrun-$(or $(VERSION),devel)
 HERE = $(NAME)-$(shell $(GO) env GOOS)-$(shell $(GO) env GOARCH)
 TAR = tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@$$(git log -1 --format=%ct)
-.PHONY: dist dist-web dist-source checksums
+.PHONY: dist dist-web dist-source dist-modules checksums
 dist:
 	rm -rf bin/$(HERE) && mkdir -p $(DIST)
 	$(MAKE) --no-print-directory install DESTDIR=bin/$(HERE)/ PREFIX=.
@@ -105,6 +108,13 @@ dist-web: web
 	mkdir -p $(DIST) && $(TAR) -C bin/web -c . | gzip -9n >$(DIST)/$(NAME)-web.tar.gz
 dist-source:
 	mkdir -p $(DIST) && git archive --prefix=$(NAME)/ HEAD | gzip -9n >$(DIST)/$(NAME)-source.tar.gz
+# Every module that a build takes, as a proxy of Go's: with these and the sources a release can be built when others are gone.
+dist-modules:
+	rm -rf bin/modules && mkdir -p $(DIST)
+	GOPROXY="file://$$($(GO) env GOMODCACHE)/cache/download,$$($(GO) env GOPROXY)" GOMODCACHE=$(CURDIR)/bin/modules GOFLAGS=-modcacherw $(GO) mod download
+	rm -rf bin/modules/cache/download/sumdb
+	$(TAR) -C bin/modules/cache -c download >$(DIST)/$(NAME)-modules.tar
+	rm -rf bin/modules
 checksums:
 	cd $(DIST) && rm -f SHA256SUMS && LC_ALL=C sha256sum $(NAME)* >SHA256SUMS
 
@@ -144,15 +154,49 @@ govulncheck:
 actionlint:
 	$(GO) run $(ACTIONLINT) -shellcheck= -pyflakes=
 
-# Every fuzz target in turn; an input that fails one is left in its package's testdata/fuzz. Inputs are made smaller in few
+# Every fuzz target in turn, or those whose line of tools/fuzz/targets matches FUZZ; an input that fails one is left in its package's testdata/fuzz. Inputs are made smaller in few
 # steps, which otherwise take most of the time.
 FUZZTIME ?= 30s
+FUZZ ?= .
 .PHONY: fuzz
 fuzz:
-	@tools/fuzz/targets | while read -r package target; do \
+	@tools/fuzz/targets | grep -- '$(FUZZ)' | while read -r package target; do \
 		echo "$$package $$target"; \
 		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 100x "$$package"; \
 	done
+
+# What make test does for some calls: all of them.
+.PHONY: faults
+faults: export SPMM_ALL_FAULTS = 1
+faults:
+	$(TEST) -run '^Test(Every|Write)?Faults?$$' . ./cmd/spmmrun ./backend/cuda/internal/faketest
+	SPMM_REQUIRE=webgpu,vulkan $(TEST) -exec $(SOFTVK) -run '^Test(Every)?Faults?$$' ./backend/vulkan ./portable/webgpu
+
+# The C that cgo compiles, and the stand-ins and software drivers that it calls, by tests of the bindings. What drivers leave
+# allocated at the process's end is theirs.
+BINDINGS := ./backend/cuda/internal/faketest
+BINDINGS_ON_DEVICES := ./backend/vulkan ./portable/webgpu
+UNSANITIZED := Alloc|TensorMaps|Validation|Contract/./long_launch
+.PHONY: sanitize sanitize-address sanitize-undefined
+sanitize: sanitize-address sanitize-undefined
+sanitize-address: export ASAN_OPTIONS = detect_leaks=0
+sanitize-address:
+	$(TEST) -asan -skip '$(UNSANITIZED)' $(BINDINGS)
+	$(TEST) -asan -exec $(SOFTVK) -skip '$(UNSANITIZED)' $(BINDINGS_ON_DEVICES)
+sanitize-undefined: export CGO_CFLAGS += -g -O1 -fsanitize=undefined -fno-sanitize-recover=all
+sanitize-undefined: export CGO_LDFLAGS += -fsanitize=undefined
+sanitize-undefined:
+	$(TEST) $(BINDINGS) ./comm/mpi ./comm/nccl
+	$(TEST) -exec $(SOFTVK) $(BINDINGS_ON_DEVICES)
+
+# Statements that tests run: of the library by its own tests and those of its front door, of CUDA's backend on a stand-in of
+# the driver.
+.PHONY: coverage
+coverage:
+	mkdir -p bin/coverage
+	$(GO) test -short -coverpkg=.,./internal/plan -coverprofile=bin/coverage/library . ./internal/plan
+	$(GO) test -short -tags cuda -coverpkg=./backend/cuda/... -coverprofile=bin/coverage/cuda ./backend/cuda/...
+	tools/coverage bin/coverage/library bin/coverage/cuda -- .=85 internal/plan=85 backend/cuda=85 backend/cuda/internal/driver=85
 
 # Every package and test on the systems of its users: PLATFORMS, without cgo. (make test checks only their types.)
 PLATFORMS := windows/amd64 darwin/arm64 linux/arm64 linux/386 js/wasm
