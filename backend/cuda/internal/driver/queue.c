@@ -228,6 +228,18 @@ CUresult spmm_clock_wait(spmm_queue *q, spmm_clock *c, long long most, int first
 	return r;
 }
 
+/* follow_early has a node begin before the one before it is done, as launch_early does. */
+static CUresult follow_early(spmm_graph *g, CUgraphNode node)
+{
+	CUgraphEdgeData early = {
+		.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, .type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC,
+	};
+	CUresult r = cuGraphAddDependencies_v2(g->graph, &g->last, &node, &early, 1);
+	if (r) /* a driver before CUDA 12.3 */
+		r = cuGraphAddDependencies(g->graph, &g->last, &node, 1);
+	return r;
+}
+
 static CUresult add_node(spmm_graph *g, spmm_launch *l)
 {
 	void *argv[SPMM_ARGV];
@@ -242,7 +254,10 @@ static CUresult add_node(spmm_graph *g, spmm_launch *l)
 		.kernelParams = argv, /* copied by the call */
 	};
 	CUgraphNode node;
-	r = cuGraphAddKernelNode(&node, g->graph, g->last ? &g->last : NULL, g->last ? 1 : 0, &p);
+	int early = g->last && l->overlap, after = g->last && !early;
+	r = cuGraphAddKernelNode(&node, g->graph, after ? &g->last : NULL, after, &p);
+	if (!r && early)
+		r = follow_early(g, node);
 	if (!r)
 		g->last = node;
 	return r;

@@ -292,3 +292,32 @@ func BenchmarkRecording(b *testing.B) {
 		replay(b, r)
 	}
 }
+
+// Launches of a graph overlap where those of a run do.
+func TestGraphOverlap(t *testing.T) {
+	d := open(t)
+	early := bin("record", 2, 0)
+	early.ReadOnly, early.Early = 2, 2
+	k, a, b := load(t, d, early), alloc(t, d, 28), alloc(t, d, 28)
+	if _, err := d.Run(t.Context(), launch(k, a, b)); err != nil { // its pace is known from here on
+		t.Fatal(err)
+	}
+	for _, q := range []struct {
+		name, fail     string
+		launches       []backend.Launch
+		early, ordered int // edges
+	}{
+		{"after each other", "", []backend.Launch{launch(k, a, b), launch(k, a, b), launch(k, a, b)}, 2, 0},
+		{"after one that writes what is read early", "", []backend.Launch{launch(k, b, a), launch(k, a, b)}, 0, 0},
+		{"on a driver before CUDA 12.3", "cuGraphAddDependencies_v2=302", []backend.Launch{launch(k, a, b), launch(k, a, b)}, 1, 1},
+	} {
+		t.Setenv("FAKE_FAIL", q.fail)
+		logged := calls(t)
+		replay(t, record(t, d, q.launches...))
+		l := logged()
+		if count(l, "cuGraphLaunch") != 1 || count(l, "cuGraphAddDependencies_v2") != q.early || count(l, "cuGraphAddDependencies") != q.ordered {
+			t.Errorf("%s: %d graphs, %d edges that let launches overlap and %d that do not, want 1, %d, %d", q.name, count(l, "cuGraphLaunch"),
+				count(l, "cuGraphAddDependencies_v2"), count(l, "cuGraphAddDependencies"), q.early, q.ordered)
+		}
+	}
+}

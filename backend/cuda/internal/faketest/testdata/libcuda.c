@@ -81,6 +81,7 @@ struct CUctx_st {
 struct CUgraphNode_st {
 	struct op op;
 	CUgraph graph;
+	int loose; /* it waits for no other yet, and is not the first */
 };
 
 /* A graph, and what is made of one: its nodes in the order in which they run. */
@@ -1152,11 +1153,11 @@ CUresult cuGraphCreate(CUgraph *g, unsigned flags)
 	return CUDA_SUCCESS;
 }
 
-/* A node must come after the one that was added last, so that there is one order. */
+/* A node must come after the one that was added last, so that there is one order: at once, or by cuGraphAddDependencies. */
 CUresult cuGraphAddKernelNode(CUgraphNode *node, CUgraph g, const CUgraphNode *after, size_t n, const CUDA_KERNEL_NODE_PARAMS *p)
 {
 	ENTER(cuGraphAddKernelNode, 1)
-	if (n != (g->n > 0) || (n && after[0] != g->node[g->n - 1]) || g->n == sizeof g->node / sizeof g->node[0] || p->extra)
+	if (n > (g->n > 0) || (n && after[0] != g->node[g->n - 1]) || g->n == sizeof g->node / sizeof g->node[0] || p->extra)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUgraphNode new = calloc(1, sizeof *new);
 	CUresult r = kernel_op(&new->op, p->func, (unsigned[]){p->gridDimX, p->gridDimY, p->gridDimZ},
@@ -1165,9 +1166,34 @@ CUresult cuGraphAddKernelNode(CUgraphNode *node, CUgraph g, const CUgraphNode *a
 		free(new);
 		return r;
 	}
+	new->loose = n != (g->n > 0);
 	*node = g->node[g->n++] = new;
 	return CUDA_SUCCESS;
 }
+
+static CUresult tie(CUgraph g, const CUgraphNode *from, const CUgraphNode *to, size_t n)
+{
+	if (n != 1 || g->n < 2 || *from != g->node[g->n - 2] || *to != g->node[g->n - 1] || !(*to)->loose)
+		return CUDA_ERROR_INVALID_VALUE;
+	(*to)->loose = 0;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuGraphAddDependencies(CUgraph g, const CUgraphNode *from, const CUgraphNode *to, size_t n)
+{
+	ENTER(cuGraphAddDependencies, 1)
+	return tie(g, from, to, n);
+}
+
+#ifndef WITHOUT_cuGraphAddDependencies_v2
+CUresult cuGraphAddDependencies_v2(CUgraph g, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edge, size_t n)
+{
+	ENTER(cuGraphAddDependencies_v2, 1)
+	if (edge->from_port != CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC || edge->to_port || edge->type != CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC)
+		return CUDA_ERROR_INVALID_VALUE;
+	return tie(g, from, to, n);
+}
+#endif
 
 CUresult cuGraphDestroy(CUgraph g)
 {
@@ -1185,6 +1211,9 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *x, CUgraph g, unsigned long lo
 	ENTER(cuGraphInstantiateWithFlags, 1)
 	if (flags || !g->n)
 		return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < g->n; i++)
+		if (g->node[i]->loose)
+			return CUDA_ERROR_INVALID_VALUE;
 	*x = calloc(1, sizeof **x);
 	(*x)->ctx = current;
 	current->graphs++;
