@@ -7,6 +7,7 @@
 //	go run ./bench -precisions f32,f16 -n 8,32,128,512 gonum
 //	go run -tags cuda ./bench -backends cuda copy chain values
 //	go run -tags cuda ./bench -peers ./peers pruned
+//	go run -tags cuda ./bench -peers ./peers -n 1,8,64,512 dense
 //	go run -tags cuda ./bench -peers ./peers -files 'FOLDER/*.mtx.gz' -precisions f32,tf32 -n 32,128,512 graphs
 //
 // and makes the device model that formats are predicted by on such a device:
@@ -35,7 +36,7 @@ import (
 
 // suites are the comparisons there are.
 var suites = map[string]func(*runner) error{
-	"cvse": cvse, "choice": choice, "floors": floors, "reproducible": reproducible, "copy": copies, "chain": chains, "values": newValues, "gonum": besideGonum, "pruned": pruned, "group": groups, "outofcore": outOfCore, "graphs": graphs,
+	"cvse": cvse, "choice": choice, "floors": floors, "reproducible": reproducible, "copy": copies, "chain": chains, "values": newValues, "gonum": besideGonum, "pruned": pruned, "group": groups, "outofcore": outOfCore, "graphs": graphs, "dense": denseSuite,
 	// parts of floors:
 	"24": floor24, "vectors": floorVectors, "jigsaw": floorJigsaw, "vulkan": floorVulkan, "hrpb": floorHRPB, "auto": floorAuto,
 }
@@ -47,10 +48,10 @@ func main() {
 	flag.StringVar(&r.backends, "backends", "cuda,vulkan", "backends to measure; lists of devices with + between them (group, outofcore)")
 	flag.StringVar(&r.precisions, "precisions", "f32", "precisions to measure (choice, gonum, graphs)")
 	flag.StringVar(&r.files, "files", "", "a pattern of matrix files to measure (choice: besides those built in; floors: those of bench/cutespmm.csv; graphs: or one gen:…; chain: in place of dwt_992; group: one gen:… in place of those built in)")
-	flag.StringVar(&r.n, "n", "128", "columns of B (choice, gonum, graphs, group, outofcore)")
+	flag.StringVar(&r.n, "n", "128", "columns of B (choice, dense, gonum, graphs, group, outofcore)")
 	flag.StringVar(&r.data, "data", "", "file to append all measurements to, as lines of JSON (choice, graphs)")
 	flag.BoolVar(&r.predict, "predict", false, "add to them what predictions are made from (choice)")
-	flag.StringVar(&r.only, "only", "", "a regular expression of the matrices to take (choice, gonum, pruned, reproducible)")
+	flag.StringVar(&r.only, "only", "", "a regular expression of the matrices to take (choice, gonum, pruned, reproducible), or part of the sizes (dense)")
 	flag.Float64Var(&r.gigabytes, "gigabytes", 1, "of A, of 10^9 bytes (outofcore)")
 	flag.Float64Var(&r.memory, "memory", 0.25, "gigabytes that may be used of the device (outofcore)")
 	install := false
