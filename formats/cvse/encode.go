@@ -35,65 +35,70 @@ func Encode[T formats.Value](a *formats.CSR[T], o Options) (*Matrix[T], error) {
 		return nil, err
 	}
 	m := &Matrix[T]{V: o.V, Align: o.Align, Rows: a.Rows, Cols: a.Cols}
-	if err := m.countVectors(a); err != nil {
+	found := make([]vectors, Panels(a.Rows, o.V))
+	par.Each(len(found), grain, func(p int) { found[p] = find(a, p, o.V) })
+	if err := m.placeVectors(found); err != nil {
 		return nil, err
 	}
 	n := int(m.VecPtr[len(m.VecPtr)-1])
 	m.ColInd = make([]uint32, n)
 	m.Values = make([]T, n*m.V)
 	m.Mask = make([]uint32, maskWords(n*m.V))
-	par.Each(len(m.VecPtr)-1, grain, func(p int) { m.fill(a, p) })
+	par.Each(len(found), grain, func(p int) { m.fill(a, p, &found[p]) })
 	m.Order = heaviestFirst(m.VecPtr)
 	return m, nil
 }
 
-// countVectors sets VecPtr.
-func (m *Matrix[T]) countVectors(a *formats.CSR[T]) error {
-	panels := Panels(a.Rows, m.V)
-	m.VecPtr = make([]uint32, panels+1)
-	par.Each(panels, grain, func(p int) {
-		var w rowmerge.Walk
-		for start(&w, a, p, m.V); w.Next(a.ColIdx); {
-			m.VecPtr[p+1]++
-		}
-	})
+// vectors are those of one panel: the column of each, and a bit for each of its rows that has an entry there.
+type vectors struct{ cols, rows []uint32 }
+
+// find returns the vectors of panel p of v rows.
+func find[T formats.Value](a *formats.CSR[T], p, v int) (found vectors) {
+	var w rowmerge.Walk
+	for i := p * v; i < min(a.Rows, p*v+v); i++ {
+		w.Add(a.RowPtr[i], a.RowPtr[i+1], a.ColIdx)
+	}
+	for w.Next(a.ColIdx) {
+		found.cols, found.rows = append(found.cols, uint32(w.Col)), append(found.rows, w.Took)
+	}
+	return found
+}
+
+// placeVectors sets VecPtr.
+func (m *Matrix[T]) placeVectors(found []vectors) error {
+	m.VecPtr = make([]uint32, len(found)+1)
 	var sum uint64
 	align := uint64(m.Align)
-	for p := range panels {
-		sum += (uint64(m.VecPtr[p+1]) + align - 1) / align * align
+	for p, v := range found {
+		sum += (uint64(len(v.cols)) + align - 1) / align * align
 		if sum*uint64(m.V) > formats.MaxSlots {
-			return fmt.Errorf("%w: more than %d value slots by row %d of %d", ErrTooLarge, int64(formats.MaxSlots), p*m.V, a.Rows)
+			return fmt.Errorf("%w: more than %d value slots by row %d of %d", ErrTooLarge, int64(formats.MaxSlots), p*m.V, m.Rows)
 		}
 		m.VecPtr[p+1] = uint32(sum)
 	}
 	return nil
 }
 
-// start begins a walk of panel p's rows.
-func start[T formats.Value](w *rowmerge.Walk, a *formats.CSR[T], p, v int) {
-	for i := p * v; i < min(a.Rows, p*v+v); i++ {
-		w.Add(a.RowPtr[i], a.RowPtr[i+1], a.ColIdx)
-	}
-}
-
 // fill writes panel p's vectors and its padding.
-func (m *Matrix[T]) fill(a *formats.CSR[T], p int) {
+func (m *Matrix[T]) fill(a *formats.CSR[T], p int, v *vectors) {
 	q, end := int(m.VecPtr[p]), int(m.VecPtr[p+1])
-	var col uint32
-	var w rowmerge.Walk
-	for start(&w, a, p, m.V); w.Next(a.ColIdx); q++ {
-		col = uint32(w.Col)
-		m.ColInd[q] = col
+	var next [MaxV]int64 // entry of each row
+	copy(next[:], a.RowPtr[p*m.V:min(a.Rows, p*m.V+m.V)])
+	copy(m.ColInd[q:end], v.cols)
+	for _, rows := range v.rows {
 		values := m.Values[q*m.V:][:m.V]
-		for took := w.Took; took != 0; took &= took - 1 {
-			r := bits.TrailingZeros32(took)
-			values[r] = a.Val[w.Entry(r)]
+		for left := rows; left != 0; left &= left - 1 {
+			r := bits.TrailingZeros32(left)
+			values[r] = a.Val[next[r]]
+			next[r]++
 		}
-		m.setMask(q, w.Took)
+		m.setMask(q, rows)
+		q++
 	}
 	for ; q < end; q++ {
-		m.ColInd[q] = col
+		m.ColInd[q] = v.cols[len(v.cols)-1]
 	}
+	*v = vectors{}
 }
 
 // setMask sets vector q's mask bits. Two panels may share a word.
