@@ -182,13 +182,14 @@ func TestPage(t *testing.T) {
 	if b == nil {
 		return
 	}
-	site := httptest.NewServer(http.FileServer(http.Dir(build(t))))
+	site := httptest.NewServer(guarded(t, http.FileServer(http.Dir(build(t)))))
 	defer site.Close()
 	x := open(t, b, 390, 844)
 	x.scheme("light")
 	x.visit(site.URL + "/")
 	x.holds(`document.getElementById("limits").rows.length > 20 && document.getElementById("trouble").hidden`)
 	x.stopsLoading()
+	x.policy(t)
 	x.suite(t.TempDir())
 	x.products(t.TempDir())
 	x.stops()
@@ -340,6 +341,41 @@ func (x *tab) offline(site *httptest.Server) {
 	x.visit(site.URL + "/")
 	x.text(`document.getElementById("tab-product").click(); document.getElementById("example").click(); ""`)
 	x.right("gen:powerlaw")
+}
+
+// guarded has a server send the page's own Content-Security-Policy with every file, as docs/browser.md advises: it then holds
+// in the worker too.
+func guarded(t *testing.T, h http.Handler) http.Handler {
+	text, err := os.ReadFile("site/index.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`http-equiv="Content-Security-Policy" content="([^"]+)"`).FindSubmatch(text)
+	if m == nil {
+		t.Fatal("the page has no Content-Security-Policy")
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Security-Policy", string(m[1]))
+		h.ServeHTTP(w, r)
+	})
+}
+
+// policy: what is put into the page runs no script and sends nothing to another server.
+func (x *tab) policy(t *testing.T) {
+	asked := make(chan string, 9)
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { asked <- r.URL.Path }))
+	defer elsewhere.Close()
+	x.text(`document.body.insertAdjacentHTML("beforeend", '<img src="' + ` + strconv.Quote(elsewhere.URL+"/image") + ` + '" onerror="window.ran = 1">');
+		const s = document.createElement("script"); s.textContent = "window.ran = 2"; document.body.append(s); ""`)
+	x.text(`fetch(` + strconv.Quote(elsewhere.URL+"/fetch") + `).then(() => "", () => "")`)
+	x.text(`new Promise(r => setTimeout(() => r(""), 300))`)
+	x.holds("window.ran === undefined")
+	x.text(`performance.clearResourceTimings(); ""`) // what was asked for here and refused
+	select {
+	case path := <-asked:
+		t.Errorf("the page asks another server for %s", path)
+	default:
+	}
 }
 
 // withoutWebGPU: the page says which browsers have it.

@@ -120,7 +120,11 @@ func open(adapter) *gpu {
 		return nil
 	})
 	g.batchJS, g.pieceJS = g.large.New(batchSize*launchBytes), g.large.New(piece)
-	g.js = js.Global().Call("eval", browserJS).Invoke(g.settled, g.batchJS, g.pieceJS)
+	steps := js.Global().Get("spmmWebGPU") // a page that forbids eval has loaded it
+	if steps.IsUndefined() {
+		steps = js.Global().Call("eval", browserJS)
+	}
+	g.js = steps.Invoke(g.settled, g.batchJS, g.pieceJS)
 	names := []any{"maxBufferSize", "maxStorageBufferBindingSize", "maxStorageBuffersPerShaderStage", "maxComputeWorkgroupStorageSize",
 		"maxComputeInvocationsPerWorkgroup", "maxComputeWorkgroupSizeX", "maxComputeWorkgroupSizeY", "maxComputeWorkgroupSizeZ",
 		"maxComputeWorkgroupsPerDimension"}

@@ -1,5 +1,5 @@
-// The browser's WebGPU for browser.go, which evaluates this file: an expression whose value is a function that opens a
-// device. Its steps are WebGPU's put together, as native.c's are. A step that takes time ends with one call of settled(run,
+// The browser's WebGPU for browser.go, which evaluates this file, unless its value is spmmWebGPU already: an expression whose
+// value is a function that opens a device. Its steps are WebGPU's put together, as native.c's are. A step that takes time ends with one call of settled(run,
 // failure, nanoseconds, text): 1 if it was a run, what went wrong (0: nothing) in words, and how long the device worked.
 // Besides a run, one other step may be on its way. What Go refers to later lies in a table, by number; 0 is nothing.
 (settled, launches, transfer) => {

@@ -47,6 +47,11 @@ func build(root, out string) error {
 	if files["wasm_exec.js"], err = support(); err != nil {
 		return err
 	}
+	steps, err := os.ReadFile(filepath.Join(root, "portable", "webgpu", "browser.js"))
+	if err != nil {
+		return err
+	}
+	files["webgpu.js"] = append([]byte("self.spmmWebGPU =\n"), steps...) // so that the program need not evaluate it
 	if files["digests.json"], err = table(filepath.Join(root, "conformance", "manifests")); err != nil {
 		return err
 	}
@@ -166,7 +171,7 @@ func program(root string) ([]byte, error) {
 // stamp writes a digest of all files in place of the word VERSION.
 func stamp(files map[string][]byte) {
 	sum := sha256.New()
-	for _, name := range []string{"index.html", "page.css", "page.js", "worker.js", "lzma.js", "wasm_exec.js", "digests.json", "spmm.wasm.lzma", "icon.svg"} {
+	for _, name := range []string{"index.html", "page.css", "page.js", "worker.js", "lzma.js", "wasm_exec.js", "webgpu.js", "digests.json", "spmm.wasm.lzma", "icon.svg"} {
 		sum.Write(files[name])
 	}
 	version := hex.EncodeToString(sum.Sum(nil))[:12]

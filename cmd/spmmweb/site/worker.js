@@ -1,6 +1,6 @@
 // Unpacks the program, spmm.wasm.lzma, and starts it; it then takes the page's messages itself (main.go).
 "use strict";
-importScripts("wasm_exec.js", "lzma.js");
+importScripts("wasm_exec.js", "lzma.js", "webgpu.js");
 let said = "";
 const decoder = new TextDecoder();
 fs.writeSync = (fd, bytes) => { // what the program says when it panics
