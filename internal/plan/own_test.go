@@ -23,8 +23,8 @@ func writeModel(t *testing.T, d *plan.Device, text string) {
 
 func TestOwnModel(t *testing.T) {
 	t.Setenv("SPMM_CACHE", filepath.Join(t.TempDir(), "cache"))
-	a := matrix(t, "gen:uniform,rows=300,density=0.02")
-	o := plan.Options{Cols: 16}
+	a := matrix(t, "gen:uniform,rows=300,density=0.2")
+	o := plan.Options{Cols: 64}
 	if i := info(t, openCPU(t), a, o); i.Format != "csr" {
 		t.Fatalf("without one: %s because %s", i.Format, i.Why)
 	}
