@@ -1,9 +1,16 @@
 // SpMM in f64 from compressed sparse rows. See csr.go for how work is shared out. A lane holds CHUNKS times two columns, across
-// such pairs apart, so that the lanes of a row load 16 bytes each, side by side.
+// such pairs apart, so that the lanes of a row load 16 bytes each, side by side. With OVERLAP a launch reads where its entries are
+// while the one before still runs.
 
 #define DOUBLE
 #include "params.h"
 #include "../include/f64.cuh"
+#ifdef OVERLAP
+#include "../include/launches.cuh"
+#else
+__device__ __forceinline__ void launches_before() {}
+__device__ __forceinline__ void launches_after() {}
+#endif
 
 typedef unsigned int u32;
 
@@ -32,11 +39,13 @@ typedef double2 Sums[CHUNKS];
 __device__ __forceinline__ void entries(Sums &acc, u32 begin, u32 end, u32 group, const uint4 *__restrict__ colidx,
                                         const double2 *__restrict__ values, const double2 *__restrict__ b, const bool (&inside)[CHUNKS], const Params &p) {
     u32 k = (begin & ~3u) + 4 * group, step = 4 * p.along, ld = p.ldb / 2;
-    if (k >= end) return;
-    uint4 cols = __ldg(colidx + k / 4);
-    double2 vals[2] = {__ldg(values + k / 2), make_double2(0, 0)};
+    uint4 cols = {};
+    double2 vals[2] = {};
+    if (k < end) cols = __ldg(colidx + k / 4), vals[0] = __ldg(values + k / 2);
     if (k + 2 < end) vals[1] = __ldg(values + k / 2 + 1); // what lies behind the last entry may not be there
-    while (true) {
+    launches_before();
+    launches_after();
+    while (k < end) {
         u32 next = k + step;
         uint4 next_cols;
         double2 next_vals[2];
@@ -62,7 +71,6 @@ __device__ __forceinline__ void entries(Sums &acc, u32 begin, u32 end, u32 group
                 acc[c].x = fma(v[i], x[i][c].x, acc[c].x);
                 acc[c].y = fma(v[i], x[i][c].y, acc[c].y);
             }
-        if (next >= end) return;
         k = next;
         cols = next_cols;
         vals[0] = next_vals[0];
@@ -127,13 +135,18 @@ csr(const u32 *__restrict__ rowptr, const uint4 *__restrict__ colidx, const doub
     if (busy && p.phase == 1) {
         const u32 *r = heavy + 2 * (size_t)p.pieces + 3 * (size_t)item;
         row = r[0];
+        launches_before();
+        launches_after();
         pieces(acc, r[1], r[2], group, part + col, inside, p);
     } else if (busy) {
         row = item - p.pieces;
         u32 begin = piece ? heavy[2 * (size_t)item] : rowptr[row];
         u32 end = piece ? heavy[2 * (size_t)item + 1] : rowptr[row + 1];
         busy = piece || end - begin <= p.longest; // else it is done in pieces
-        if (busy) entries(acc, begin, end, group, colidx, values, b + col / 2, inside, p);
+        entries(acc, begin, busy ? end : begin, group, colidx, values, b + col / 2, inside, p);
+    } else {
+        launches_before();
+        launches_after();
     }
 
     for (u32 d = p.across; d < p.across * p.along; d *= 2)

@@ -3,6 +3,8 @@
 package csr
 
 import (
+	"fmt"
+
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/shaders/include"
@@ -55,7 +57,7 @@ func shared(t dtype.Type) uint32 { return uint32(local * 16 / t.Size() * 4) }
 func doubles() []*spec.Variant {
 	const t = dtype.F64
 	return []*spec.Variant{
-		narrowDouble, wideDouble,
+		narrowDouble90, wideDouble90, narrowDouble, wideDouble,
 		{
 			Name: "vulkan_f64", In: t, Code: backend.CodeSPIRV, Entry: "main", Need: spec.Need{F64: true, Shared: local * 16}, Local: [3]uint32{local, 1, 1},
 			Unit: spec.Unit{Source: "double.comp", Blob: "vulkan_f64.spv"},
@@ -64,21 +66,34 @@ func doubles() []*spec.Variant {
 	}
 }
 
-// The variants for f64 on CUDA: a lane holds two columns, or four, which is faster where there are many.
-var narrowDouble, wideDouble = cudaDouble("cuda_f64", 1, 8), cudaDouble("cuda_wide_f64", 2, 6)
+// The variants for f64 on CUDA: a lane holds two columns, or four, which is faster where there are many. Launches overlap from
+// compute capability 9.0 on.
+var (
+	narrowDouble90, wideDouble90 = cudaDouble("cuda90_f64", 90, 1, 8), cudaDouble("cuda90_wide_f64", 90, 2, 6)
+	narrowDouble, wideDouble     = cudaDouble("cuda_f64", 80, 1, 8), cudaDouble("cuda_wide_f64", 80, 2, 6)
+)
 
 // cudaDouble has lanes with chunks pairs of columns, and so many workgroups on a multiprocessor.
-func cudaDouble(name string, chunks, blocks uint32) *spec.Variant {
-	return &spec.Variant{
-		Name: name, In: dtype.F64, Code: backend.CodePTX, Entry: "csr", Need: spec.Need{Arch: 80, F64: true}, Local: [3]uint32{local, 1, 1},
-		Unit:   spec.Unit{Source: "double.cu", Blob: name + ".ptx", Arch: "compute_80"},
+func cudaDouble(name string, arch int, chunks, blocks uint32) *spec.Variant {
+	v := &spec.Variant{
+		Name: name, In: dtype.F64, Code: backend.CodePTX, Entry: "csr", Need: spec.Need{Arch: arch, F64: true}, Local: [3]uint32{local, 1, 1},
+		Unit:   spec.Unit{Source: "double.cu", Blob: name + ".ptx", Arch: fmt.Sprintf("compute_%d", arch)},
 		Consts: []spec.Const{spec.Define("CHUNKS", chunks), spec.Define("BLOCKS", blocks)},
 	}
+	if arch == 90 {
+		v.Overlaps, v.Unit.Defines = true, map[string]string{"OVERLAP": "1"}
+	}
+	return v
 }
 
 // suited returns for the first of these the one that suits the columns.
 func suited(v *spec.Variant, _ *spec.Packed, p spec.Problem) *spec.Variant {
-	if v == narrowDouble && p.N > 64 {
+	switch {
+	case p.N <= 64:
+		return v
+	case v == narrowDouble90:
+		return wideDouble90
+	case v == narrowDouble:
 		return wideDouble
 	}
 	return v
