@@ -85,7 +85,9 @@ var since = map[string]int{
 	"lanestream/cuda_pairs_n32_f16":     6,
 	"lanestream/cuda_pairs_n32_bf16":    6,
 
-	"lanestream/cuda_filled_*": 7,
+	"lanestream/cuda_filled_*":  7,
+	"lanestream/vulkan_teams_*": 7,
+	"lanestream/vulkan_wide_*":  7,
 }
 
 func init() {

@@ -1,30 +1,25 @@
-// What the kernels share that make operands lane by lane: the values of a lane's chains, which lie in a ring in shared
-// memory of which HALF(i) is number i, and the rest. Needs ../include/lanes.glsl.
+// What the kernels share that make operands lane by lane: the values of a lane's chains, which lie in shared memory in rows of 32 words,
+// words.v, and the rest. Needs ../include/lanes.glsl.
 
-const uint MIRROR = 16;    // rows of a ring that are there twice, at its end: a word's positions take at most so many
-
-// take returns the next value of a chain, if the mask says that there is one. It reads one in any case, so that the lanes need
-// not branch.
-float16_t take(uint mask, uint bit, inout uint from) {
-    float16_t x = HALF(from);
+// taken returns the word in which a chain has its next value, if the mask says that there is one, else 0. `from` is the word's number. (Compilers
+// make a predicated load of the branch, and one instruction of each sum.)
+uint taken(uint mask, uint bit, inout uint from) {
+    uint x = 0, at_ = from;
     bool is = (mask & bit) != 0;
-    from += is ? CHAINS : 0;
-    return is ? x : float16_t(0);
+    from += is ? 32 : 0;
+    if (is) x = words.v[at_];
+    return x;
 }
 
 // tileOfA takes a 16×16 tile, by byte i of a mask word: the first operand. The lower halves of its registers are of the first
 // chain, the upper ones of the second.
 OPERAND_A tileOfA(uint mask, uint i, inout uvec2 from) {
-    uint bit = 1u << 8 * i;
     OPERAND_A x;
-    x[0] = take(mask, bit, from.x);
-    x[1] = take(mask, 2 * bit, from.y);
-    x[4] = take(mask, 4 * bit, from.x);
-    x[5] = take(mask, 8 * bit, from.y);
-    x[2] = take(mask, 16 * bit, from.x);
-    x[3] = take(mask, 32 * bit, from.y);
-    x[6] = take(mask, 64 * bit, from.x);
-    x[7] = take(mask, 128 * bit, from.y);
+    [[unroll]] for (uint k = 0; k < 4; k++) {
+        uint bit = 1u << 8 * i + 2 * k, e = k / 2 * 2 + k % 2 * 4;
+        x[e] = unpackFloat2x16(taken(mask, bit, from.x)).x;
+        x[e + 1] = unpackFloat2x16(taken(mask, 2 * bit, from.y)).y;
+    }
     return x;
 }
 

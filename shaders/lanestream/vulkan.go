@@ -29,32 +29,22 @@ func packing() []spec.Const {
 	return []spec.Const{spec.Define("WARPS", scalarTeams), spec.Define("CLUSTER", 1), spec.Define("BLOCKS", gpuBlocks)}
 }
 
-// mirror is the rows of a ring of values that are there twice, see lanestream.cuh.
-const mirror = 16
+// shortPiece and shortRows are the most rows of values of a piece, and of those that a step may read from, of a matrix that is packed for
+// teams.comp and half of whose elements or fewer are entries. A multiprocessor's shared memory (on an H200 48 KB) is what limits the
+// subgroups that it has at a time, so they are few. longRows is how many there are of any matrix.
+const (
+	shortPiece = 17
+	shortRows  = 2 * shortPiece
+)
 
-// shortPiece is the most rows of values that a piece has of a matrix that is packed for these variants, half of whose
-// elements or fewer are entries. Shared memory is what limits the subgroups that a multiprocessor has, so pieces are short.
-const shortPiece = 17
+var longPiece, longRows = longest()
 
-// ringRows returns the rows of values that a ring takes where it has so many pieces more than a step may read from: of short
-// pieces, of which a step may read from two, or of any.
-func ringRows(short bool, more int) uint32 {
-	if short {
-		return uint32((2+more)*shortPiece + mirror)
-	}
-	most := 0
+func longest() (piece, rows uint32) {
 	for _, window := range []int{2, 3} {
-		most = max(most, (window+more)*lanestream.MaxPieceRows(lanestream.Places, 1, window))
+		n := lanestream.MaxPieceRows(lanestream.Places, 1, window)
+		piece, rows = max(piece, uint32(n)), max(rows, uint32(window*n))
 	}
-	return uint32(most + mirror)
-}
-
-// pieceRows returns the most rows of a piece.
-func pieceRows(short bool) uint32 {
-	if short {
-		return shortPiece
-	}
-	return uint32(lanestream.MaxPieceRows(lanestream.Places, 1, 2))
+	return piece, rows
 }
 
 var types = []dtype.Type{dtype.F16, dtype.BF16, dtype.F32}
@@ -66,9 +56,9 @@ func vulkanVariants() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, short := range []bool{true, false} {
 		for _, cols := range widths {
-			vs = append(vs, lanesFew(cols, short))
+			vs = append(vs, few(cols, short))
 		}
-		vs = append(vs, lanesWide(short))
+		vs = append(vs, wide(short))
 	}
 	for _, c := range coops {
 		vs = append(vs, c.variant(32), c.variant(128))
@@ -85,38 +75,51 @@ func vulkanScalars() []*spec.Variant {
 	return vs
 }
 
-// lanesFew is lanes.comp for few columns.
-func lanesFew(cols uint32, short bool) *spec.Variant {
-	const subs = scalarTeams
-	rows := max(ringRows(short, 0), lanestream.GroupRows*(cols+4)/32) // or sums
-	return lanesVariant("lanes.comp", "lanes.spv", cols, short, subs, subs*rows*128, []spec.Const{
-		{Name: "SUBS", ID: 1, Value: subs}, {Name: "TILES", ID: 2, Value: cols / 8}, {Name: "ROOM", ID: 3, Value: rows},
-		{Name: "PIECE", ID: 4, Value: pieceRows(short)},
-	})
-}
-
-// lanesWide is wide.comp.
-func lanesWide(short bool) *spec.Variant {
-	const cols = 128
-	rows := ringRows(short, 1)
-	return lanesVariant("wide.comp", "wide.spv", cols, short, 4, 2*rows*128+2*lanestream.StepCols*cols*2, []spec.Const{
-		{Name: "ROOM", ID: 1, Value: rows}, {Name: "PIECE", ID: 2, Value: pieceRows(short)}, spec.Define("GROUPS", 2),
-	})
-}
-
-func lanesVariant(source, blob string, cols uint32, short bool, subs, shared uint32, consts []spec.Const) *spec.Variant {
-	kind := "lanes"
+// few is teams.comp.
+func few(cols uint32, short bool) *spec.Variant {
+	subs, piece, rows, staged := uint32(8), uint32(shortPiece), uint32(shortRows), false // whether B goes through shared memory
 	if !short {
-		kind = "lanes_long"
+		subs, piece, rows, staged = 4, longPiece, longRows, true
+	}
+	past := max(rows*2/3, piece) + 4*spec.Ceil(piece, 4) // as far as it reads when pieces move
+	if staged {
+		rows += lanestream.StepCols * cols * 2 / 128
+	}
+	rows = max(rows, past)
+	all := subs * max(rows, lanestream.GroupRows*(cols+4)/(cols/8)/32) // or sums
+	return byLanes("teams", "teams.comp", cols, short, subs, all*128, []spec.Const{
+		{Name: "SUBS", ID: 1, Value: subs}, {Name: "TILES", ID: 2, Value: cols / 8}, {Name: "ROOM", ID: 3, Value: rows}, {Name: "PIECE", ID: 4, Value: piece},
+		{Name: "ROWS", ID: 5, Value: all}, {Name: "STAGE_B", ID: 6, Value: spec.Flag(staged)}, spec.Define("STREAMS", subs),
+	})
+}
+
+// wide is wide.comp.
+func wide(short bool) *spec.Variant {
+	const subs, cols = 4, 128
+	piece, rows := uint32(shortPiece), uint32(shortRows)
+	if !short {
+		piece, rows = longPiece, longRows
+	}
+	all := max(2*rows+lanestream.StepCols*cols*2/128, subs*16*(64+4)*4/128)
+	return byLanes("wide", "wide.comp", cols, short, subs, all*128, []spec.Const{
+		{Name: "ROOM", ID: 1, Value: rows}, {Name: "PIECE", ID: 2, Value: piece}, {Name: "ROWS", ID: 3, Value: all}, spec.Define("GROUPS", 2),
+	})
+}
+
+func byLanes(kind, source string, cols uint32, short bool, subs, shared uint32, consts []spec.Const) *spec.Variant {
+	name := kind
+	if !short {
+		name += "_long"
 	}
 	return &spec.Variant{
-		Name: fmt.Sprintf("vulkan_%s_n%d", kind, cols), In: dtype.F16, Code: backend.CodeSPIRV, Entry: "main",
+		Name: fmt.Sprintf("vulkan_%s_n%d", name, cols), In: dtype.F16, Code: backend.CodeSPIRV, Entry: "main",
 		Need:  spec.Need{F16: true, Lanes: true, Shared: shared, Shapes: []backend.MatrixShape{spec.Shape(16, 8, 16, dtype.F16)}},
 		Local: [3]uint32{32 * subs, 1, 1}, Sub: 32, Matrix: true,
 		Consts: slices.Concat([]spec.Const{
 			{Name: "LOCAL", ID: 0, Value: 32 * subs}, spec.Define("COLS", cols), spec.Define("SHORT", spec.Flag(short)), spec.Define("SHORT_PIECES", 1),
-		}, consts, packing()),
-		Unit: spec.Unit{Source: source, Blob: blob},
+			spec.Define("WARPS", 8), spec.Define("CLUSTER", 1), spec.Define("BLOCKS", 132),
+		}, consts),
+		Unit: spec.Unit{Source: source, Blob: kind + ".spv"},
 		Out:  []dtype.Type{dtype.F16},
 	}
 }
@@ -178,7 +181,7 @@ func scalarVulkan(t dtype.Type) *spec.Variant {
 }
 
 // vulkanFor returns the variant of v's kind that suits a problem: wide enough, and with room for the pieces of a matrix of which
-// a step reads from so many, of so many rows at most. lanes.comp takes B's elements by numbers below 2^31.
+// a step reads from so many, of so many rows at most. teams.comp takes B's elements by numbers below 2^31.
 func vulkanFor(v *spec.Variant, p spec.Problem, window, rows int) *spec.Variant {
 	if v.Need.Shapes == nil {
 		return v
@@ -187,7 +190,7 @@ func vulkanFor(v *spec.Variant, p spec.Problem, window, rows int) *spec.Variant 
 	if int64(p.K)*int64(p.LDB) >= 1<<31 {
 		n = math.MaxInt
 	}
-	short := window*rows <= 2*shortPiece && rows <= shortPiece && (window+1)*rows <= 3*shortPiece
+	short := window*rows <= shortRows && rows <= shortPiece
 	for _, x := range vulkan { // the narrowest first
 		if x.Need.Lanes == v.Need.Lanes && x.Need.Shapes != nil && x.Need.Shapes[0] == v.Need.Shapes[0] && x.Sub == v.Sub && (!v.Need.Lanes || (x.Const("SHORT") != 0) == short) {
 			if v = x; int(x.Const("COLS")) >= n {
@@ -198,15 +201,15 @@ func vulkanFor(v *spec.Variant, p spec.Problem, window, rows int) *spec.Variant 
 	return v
 }
 
-// shorten sets how a matrix of this density is packed for variants that want short pieces.
+// shorten sets how a matrix of this density is packed for variants that want short pieces: steps whose values on average just fit.
 func shorten(o *lanestream.Options, v *spec.Variant, density float64) {
-	switch { // with fewer entries pieces are short enough, and longer ones need less padding
-	case v.Const("SHORT_PIECES") == 0 || density > 0.51:
-	case density <= 0.16:
-		o.PieceSteps, o.Window = 2, 3
-	case density <= 0.32:
-		o.PieceSteps, o.Window = 1, 3
-	default:
-		o.PieceSteps, o.Window = 1, 2
+	if v.Const("SHORT_PIECES") == 0 || density > 0.51 {
+		return
+	}
+	o.PieceSteps, o.Window = 1, 2
+	for _, n := range []int{2, 4} {
+		if density*lanestream.StepCols*float64(n) <= 15 {
+			o.PieceSteps = n
+		}
 	}
 }

@@ -1,11 +1,10 @@
 // Lane streams × many columns with operands made lane by lane (../include/lanes.glsl), f16 with sums in f32.
 //
 // A workgroup of four subgroups multiplies two groups of 64 rows by 128 columns: subgroup (d, a) has group d and columns 64·a and
-// on. The subgroups of a group share its ring of values in shared memory, in which there is a piece more than a step may
-// read from: while one is multiplied the next takes its place. A step's 32 rows of B are in shared memory too, twice, for all
-// subgroups; lane (g, q) reads columns 8g to 8g+7 of rows q, q + 4, q + 8 and q + 12 of each 16, so that column g of operation t
-// is column 8g + t of the subgroup's. Row r's octet c is at c ^ 2·(r mod 4), which spreads what lanes read over the banks. The
-// parts of a group follow each other.
+// on. In shared memory are, for each group, the pieces of values that a step may read from, one behind the other, and a step's 32 rows of
+// B for all subgroups. What comes next is on its way to registers meanwhile: so shared memory has room for two workgroups. Lane (g, q)
+// reads columns 8g to 8g+7 of rows q, q + 4, q + 8 and q + 12 of each 16, so that column g of operation t is column 8g + t of the
+// subgroup's. Row r's octet c is at c ^ 2·(r mod 4), which spreads what lanes read over the banks. The parts of a group follow each other.
 
 #version 460
 #pragma use_vulkan_memory_model
@@ -19,8 +18,9 @@
 #extension GL_EXT_shared_memory_block : require
 
 layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
-layout(constant_id = 1) const uint ROOM = 67;  // rows of values that a group has room for in shared memory
+layout(constant_id = 1) const uint ROOM = 34;  // rows of values that a group has room for in shared memory
 layout(constant_id = 2) const uint PIECE = 17; // rows of a piece, at most
+layout(constant_id = 3) const uint ROWS = 136; // of 128 bytes in shared memory: of two groups, and 64 of B; or 16 of each subgroup's sums
 
 #define ELEM F16
 #include "lanestream.glsl"
@@ -29,10 +29,8 @@ layout(constant_id = 2) const uint PIECE = 17; // rows of a piece, at most
 
 const uint LOCAL = 128;
 const uint STAGE = STEP_COLS * 16; // octets of a step of B
-shared Words_ { uint v[2 * ROOM * 32 + 2 * STAGE * 4]; } words;
-shared Octets_ { uvec4 v[2 * ROOM * 8 + 2 * STAGE]; } octets;
-shared Halves_ { float16_t v[2 * ROOM * 64 + 2 * STAGE * 8]; } halves;
-#define HALF(i) halves.v[i]
+shared Words_ { uint v[ROWS * 32]; } words;
+shared Octets_ { uvec4 v[ROWS * 8]; } octets; // the same
 #include "chains.glsl"
 
 const uint B_AT = 2 * ROOM * 8; // the first octet of B
@@ -44,27 +42,35 @@ SUM sums[32]; // of operation t of 16 rows i: 8·i + t
 uvec4 ahead[A_LOADS]; // the next piece's
 struct Rows { uvec4 v[B_LOADS]; };
 
-// The values of a stream.
-uint rows, pieceRows;
-uvec2 values;
-uint ring, wrap; // of the group in shared memory: its first word and number of words, without the mirror
+uint pieceRows;   // of values
+uint octet, last; // where the invocation reads the stream's first piece, and the last octet that there is
+uint room;        // the group's first octet of shared memory
 
 // fetch begins to bring piece j. All invocations load, some what is not needed: the compiler waits for what is loaded in a branch.
 void fetch(uint j) {
-    uint row = min(j * pieceRows, rows), n = min(pieceRows, rows - row) * 8, t = gl_LocalInvocationIndex % 64;
-    uvec2 from = n > 0 ? at(values, row, 128) : uvec2(p.values);
-    [[unroll]] for (uint i = 0; i < A_LOADS; i++) ahead[i] = Octets(from).v[min(i * 64 + t, max(n, 1) - 1)];
+    uint from = octet + j * pieceRows * 8;
+    [[unroll]] for (uint i = 0; i < A_LOADS; i++) ahead[i] = Octets(uvec2(p.values)).v[min(from + i * 64, last)];
 }
 
-// keep puts it into a slot of the ring.
-void keep(uint slot) {
-    uint t = gl_LocalInvocationIndex % 64;
+// keep puts the piece that was fetched behind others of the group.
+void keep(uint others) {
+    uint t = gl_LocalInvocationIndex % 64, n = pieceRows * 8, to = room + others * n + t;
     [[unroll]] for (uint i = 0; i < A_LOADS; i++)
-        if (i * 64 + t < pieceRows * 8) {
-            uint to = slot * pieceRows * 8 + i * 64 + t;
-            octets.v[ring / 4 + to] = ahead[i];
-            if (to < MIRROR * 8) octets.v[ring / 4 + wrap / 4 + to] = ahead[i];
-        }
+        if (i * 64 + t < n) octets.v[to + i * 64] = ahead[i];
+}
+
+// move puts all pieces but the first where those before them were, and the one that was fetched behind them. Invocations read past a piece too,
+// where B is.
+void move() {
+    uint t = gl_LocalInvocationIndex % 64, n = pieceRows * 8, to = room + t;
+    for (uint k = 1; k < p.window; k++) {
+        uvec4 x[A_LOADS];
+        [[unroll]] for (uint i = 0; i < A_LOADS; i++) x[i] = octets.v[to + n + i * 64];
+        [[unroll]] for (uint i = 0; i < A_LOADS; i++)
+            if (i * 64 + t < n) octets.v[to + i * 64] = x[i];
+        to += n;
+    }
+    keep(p.window - 1);
 }
 
 // fetchB begins to bring 32 rows of B. Rows past the last are the last: A has zeros there.
@@ -75,10 +81,10 @@ Rows fetchB(uvec2 b, uint row) {
     return x;
 }
 
-void keepB(Rows x, uint stage) {
+void keepB(Rows x) {
     [[unroll]] for (uint i = 0; i < B_LOADS; i++) {
         uint r = i * (LOCAL / 16) + gl_LocalInvocationIndex / 16;
-        octets.v[B_AT + stage * STAGE + r * 16 + (gl_LocalInvocationIndex % 16 ^ 2 * (r & 3u))] = x.v[i];
+        octets.v[B_AT + r * 16 + (gl_LocalInvocationIndex % 16 ^ 2 * (r & 3u))] = x.v[i];
     }
 }
 
@@ -94,8 +100,6 @@ void word(uint mask, inout uvec2 from, uvec4 b0, uvec4 b1, uvec4 b2, uvec4 b3) {
         OPERAND_A x = tileOfA(mask, i, from);
         [[unroll]] for (uint t = 0; t < 8; t++) sums[8 * i + t] = coopMatMulAdd(x, y[t], sums[8 * i + t]);
     }
-    if (from.x >= 2 * (ring + wrap)) from.x -= 2 * wrap;
-    if (from.y >= 2 * (ring + wrap)) from.y -= 2 * wrap;
 }
 
 // multiply adds the product of a part's stream.
@@ -103,11 +107,8 @@ void multiply(uint group, uint part, uvec2 b, uint across) {
     uint stream = group * p.parts + part, first = firstPiece(part) * p.steps, steps = firstPiece(part + 1) * p.steps - first;
     uint lane = gl_SubgroupInvocationID, g = lane >> 2, q = lane & 3u;
     if (steps == 0) return;
-    uint row = rowAt(stream);
-    rows = rowAt(stream + 1) - row;
+    octet = rowAt(stream) * 8 + gl_LocalInvocationIndex % 64, last = max(rowAt(streams()) * 8, 1) - 1;
     pieceRows = pieceRowsAt(stream);
-    values = at(uvec2(p.values), row, 128);
-    wrap = (p.window + 1) * pieceRows * 32;
     barrier();
     for (uint j = 0; j < p.window; j++) {
         fetch(j);
@@ -115,25 +116,25 @@ void multiply(uint group, uint part, uvec2 b, uint across) {
     }
     fetch(p.window);
     Rows rowsB = fetchB(b, first * STEP_COLS);
-    uvec2 masks = maskAt(group, first), bits = Pairs(masks).v[lane], from = uvec2(2 * (ring + lane)) + uvec2(0, 1);
-    for (uint s = 0, n = 0, j = p.window, slot = p.window; s < steps; s++) {
-        uint stage = s & 1u;
-        keepB(rowsB, stage);
+    uvec2 masks = maskAt(group, first), bits = Pairs(masks).v[lane], from = uvec2(4 * room + lane);
+    for (uint s = 0, n = 0, j = p.window; s < steps; s++) {
+        keepB(rowsB);
         barrier();
-        if (n == 0) { // of a piece: all have done with the one before
-            keep(slot);
-            fetch(++j);
-            slot = slot == p.window ? 0 : slot + 1;
-        }
-        n = n + 1 == p.steps ? 0 : n + 1;
         uvec2 m = bits;
         bits = Pairs(masks).v[min(s + 1, steps - 1) * 32 + lane];
         rowsB = fetchB(b, (first + s + 1) * STEP_COLS);
-        uint at_ = B_AT + stage * STAGE + q * 16 + (8 * across + g ^ 2 * q);
+        uint at_ = B_AT + q * 16 + (8 * across + g ^ 2 * q);
         [[dont_unroll]] for (uint w = 0; w < 2; w++) {
             word(m.x, from, octets.v[at_], octets.v[at_ + 64], octets.v[at_ + 128], octets.v[at_ + 192]);
             m.x = m.y;
             at_ += 256;
+        }
+        barrier();
+        if (++n == p.steps) { // of a piece
+            n = 0;
+            move();
+            fetch(++j);
+            from -= pieceRows * 32;
         }
     }
 }
@@ -145,7 +146,7 @@ void main() {
     uint down = gl_SubgroupID / 2, across = gl_SubgroupID % 2, number = block / ((p.n + 127) / 128) * 2 + down, group = min(number, p.groups - 1);
     // Columns past the leading dimension are read from its end instead; they are never stored.
     uvec2 b = at(uvec2(p.b), min(base / 8 + gl_LocalInvocationIndex % 16, p.ldb / 8 - 1), 16);
-    ring = down * ROOM * 32;
+    room = down * ROOM * 8;
     [[unroll]] for (uint i = 0; i < 32; i++) sums[i] = SUM(0.0);
     for (uint part = 0; part < p.parts; part++) multiply(group, part, b, across);
     barrier();
