@@ -55,6 +55,19 @@ func TestSums(t *testing.T) {
 				checkSums(t, d, p, a, b, slices)
 			}
 		}
+		// Fewer pieces than goroutines that add them up.
+		for m := range 3 {
+			wide := &formats.CSR[float32]{Rows: m, Cols: 1, RowPtr: []int64{0}}
+			for range m {
+				wide.ColIdx, wide.Val = append(wide.ColIdx, 0), append(wide.Val, 3)
+				wide.RowPtr = append(wide.RowPtr, int64(len(wide.Val)))
+			}
+			b := formats.NewDense[float32](1, 40_000)
+			for j := range b.Data {
+				b.Data[j] = float32(j)
+			}
+			checkSums(t, d, rfx.P23, wide, b, 1)
+		}
 		// A row that is cut, with the largest integers.
 		const k = 70_001
 		long := &formats.CSR[float32]{Rows: 1, Cols: k, RowPtr: []int64{0, k}}

@@ -160,7 +160,7 @@ func (s *Sums) pass(ctx context.Context, q quantise.Layout, at, n int, host []ui
 // add adds the sums of n pieces from number at on to those of their rows, each goroutine some rows.
 func (s *Sums) add(sums []rfx.Sum, host []uint64, q quantise.Layout, at, n int) {
 	var wg sync.WaitGroup
-	workers := min(runtime.GOMAXPROCS(0), 1+n*q.N>>14)
+	workers := min(runtime.GOMAXPROCS(0), n, 1+n*q.N>>14) // each has a piece: those that begin before the first would be taken for more of its row
 	for w := range workers {
 		lo, hi := w*n/workers, (w+1)*n/workers
 		for lo > 0 && lo < n && s.pieces[at+lo] == s.pieces[at+lo-1] { // pieces of a row are one goroutine's
