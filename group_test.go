@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -512,6 +514,54 @@ func TestGroupOverlap(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A B or C that was closed is an error, wherever B lies; and a B without rows leaves what beta and the epilogue make of C on all devices.
+func TestGroupOverlapEdges(t *testing.T) {
+	const n = 512
+	g := openGroup(t, "cpu,cpu")
+	for _, cols := range []int{170, 0} {
+		a := &formats.CSR[float32]{Rows: 205, Cols: cols, RowPtr: make([]int64, 206)}
+		for _, split := range splits {
+			p, err := g.Prepare(ctx, a, spmm.GroupOptions{Options: spmm.Options{Format: "csr"}, Split: split})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			for _, from := range []spmm.Placement{spmm.On(0), spmm.On(1), spmm.InRows, spmm.InColumns, spmm.Replicated} {
+				got, _ := multipliedFrom(t, p, from, formats.NewDense[float32](cols, n), 0.5, ones(205, n), spmm.GroupEpilogue{})
+				if i := slices.IndexFunc(got.Data, func(x float32) bool { return x != 0.5 }); i >= 0 {
+					t.Errorf("A of 205×%d by %v, B %v: element %d is %g, want 0.5", cols, split, from, i, got.Data[i])
+				}
+			}
+			for _, closes := range []int{0, 1} {
+				x, err := spmm.NewGroupTensor[float32](p, cols, n, spmm.On(1))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer x.Close()
+				_, y, err := spmm.GroupTensorsFor[float32, float32](p, n)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer y.Close()
+				if err := []io.Closer{x, y}[closes].Close(); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := p.Run(ctx, 1, x, 0, y); !errors.Is(err, backend.ErrClosed) {
+					t.Errorf("A of 205×%d by %v, operand %d closed: %v", cols, split, closes, err)
+				}
+			}
+		}
+	}
+}
+
+func ones(rows, cols int) *formats.Dense[float32] {
+	d := formats.NewDense[float32](rows, cols)
+	for i := range d.Data {
+		d.Data[i] = 1
+	}
+	return d
 }
 
 // multipliedFrom multiplies a B that lies somewhere, twice, and returns C and the bytes that one product moved.

@@ -510,9 +510,11 @@ func (g *GroupPlan) Repeat(ctx context.Context, times int, alpha float64, b *Gro
 	if err != nil {
 		return t, err
 	}
-	if !lies && times == 1 && g.mayOverlap(n, b, cs, es) {
-		err = g.overlap(ctx, n, alpha, b, beta, cs, es, &t)
-	} else {
+	done := false
+	if !lies && times == 1 {
+		done, err = g.overlapped(ctx, n, alpha, b, beta, cs, es, &t)
+	}
+	if !done && err == nil {
 		var bs *GroupTensor
 		if bs, err = g.bring(ctx, roleB, n, b, b.Type, c.Type, true, &t); err == nil {
 			err = g.run(ctx, times, alpha, bs, beta, cs, es, t.Each)

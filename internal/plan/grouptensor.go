@@ -132,9 +132,17 @@ func (g *GroupPlan) newTensor(s Shape, at Placement, boxes []box, as func(d int,
 	return t, nil
 }
 
-// idle tells whether a device has no part, while others have one.
+// idle tells whether a device has no part, while others have one. Of a matrix without elements, those have a part that have some of its
+// columns or rows: products with a B of no rows have a C.
 func (g *GroupPlan) idle(d int, boxes []box) bool {
-	return boxes[d].empty() && (d > 0 || slices.ContainsFunc(boxes, func(x box) bool { return !x.empty() }))
+	x := boxes[d]
+	switch {
+	case !x.empty():
+		return false
+	case slices.ContainsFunc(boxes, func(x box) bool { return !x.empty() }):
+		return true
+	}
+	return d > 0 && x.r0 >= x.r1 && x.c0 >= x.c1
 }
 
 // boxes returns what each device has of a matrix.
@@ -247,6 +255,30 @@ func (g *GroupPlan) fitting(d int, s Shape) (Shape, error) {
 		s.RowBlock = int(most)
 	}
 	return s, nil
+}
+
+// use keeps the blocks of all parts until release.
+func (t *GroupTensor) use() error {
+	for d, p := range t.parts {
+		if p == nil {
+			continue
+		}
+		if err := p.use(); err != nil {
+			t.releaseFirst(d)
+			return named(t.devs[d], err)
+		}
+	}
+	return nil
+}
+
+func (t *GroupTensor) release() { t.releaseFirst(len(t.parts)) }
+
+func (t *GroupTensor) releaseFirst(n int) {
+	for _, p := range t.parts[:n] {
+		if p != nil {
+			p.release()
+		}
+	}
 }
 
 // Close frees the tensor's parts, waiting for calls that use them. A second call does nothing.

@@ -20,12 +20,36 @@ type chunked struct {
 	c *Tensor
 }
 
+// overlapped computes c = alpha·A·b + beta·c by chunks, where that may be, and tells whether it was.
+func (g *GroupPlan) overlapped(ctx context.Context, n int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, es []Epilogue, t *GroupTiming) (bool, error) {
+	if err := b.use(); err != nil {
+		return false, err
+	}
+	defer b.release()
+	if err := c.use(); err != nil {
+		return false, err
+	}
+	defer c.release()
+	if !g.mayOverlap(n, b, c, es) {
+		return false, nil
+	}
+	return true, g.overlap(ctx, n, alpha, b, beta, c, es, t)
+}
+
 // mayOverlap tells whether B, which lies elsewhere, can come in chunks while C is where it is needed: whole tiles of columns, which are
 // summed as in one piece, of which some device has several; copied from device to device. A precision that is found from B, and a bias
-// of columns, are for all of it.
+// of columns, are for all of it. The caller uses both, see use.
 func (g *GroupPlan) mayOverlap(n int, b, c *GroupTensor, es []Epilogue) bool {
-	if g.all.right || g.most > 0 {
+	if g.all.right || g.most > 0 || b.Rows == 0 { // without B there is nothing to wait for
 		return false
+	}
+	for _, p := range b.parts { // overlap waits for all of them
+		if p == nil {
+			continue
+		}
+		if _, ok := p.block(0, 0).(backend.PeerCopier); !ok {
+			return false
+		}
 	}
 	s, at := g.need(roleB, n)
 	several := false
@@ -48,16 +72,13 @@ func (g *GroupPlan) mayOverlap(n int, b, c *GroupTensor, es []Epilogue) bool {
 	return several
 }
 
-// overlap computes c = alpha·A·b + beta·c by chunks.
+// overlap computes c = alpha·A·b + beta·c by chunks. The caller uses both.
 func (g *GroupPlan) overlap(ctx context.Context, n int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, es []Epilogue, t *GroupTiming) error {
 	for d, p := range b.parts { // once what was started there is done, which may write B
 		if p == nil {
 			continue
 		}
-		own, ok := p.block(0, 0).(backend.PeerCopier)
-		if !ok {
-			return named(b.devs[d], errors.New("its buffers cannot be copied from"))
-		}
+		own := p.block(0, 0).(backend.PeerCopier)
 		if err := own.CopyFrom(ctx, own, backend.PeerLines{}); err != nil {
 			return named(b.devs[d], err)
 		}

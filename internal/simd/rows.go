@@ -81,7 +81,7 @@ func oneByOne[T any, S float32 | float64](r *Rows[T, S], row func(acc []S, vals 
 		c, cols, vals := r.C[i*r.LDC:][:r.N], r.Cols[begin:end], r.Vals[begin:end]
 		row(c[:whole], vals, cols, r.B, r.LDB)
 		if whole < r.N {
-			row(sums[:(r.N-whole+Width-1)/Width*Width], vals, cols, r.B[whole:], r.LDB)
+			row(sums[:(r.N-whole+Width-1)/Width*Width], vals, cols, r.B[min(whole, len(r.B)):], r.LDB)
 			copy(c[whole:], sums[:])
 		}
 		if r.Alpha != 1 {

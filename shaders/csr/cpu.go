@@ -182,9 +182,10 @@ func group[T formats.Value, S real](do arithmetic[T, S]) backend.GroupFunc {
 			}
 			return
 		}
+		b := backend.View[T](args[4]) // which without rows has no columns
 		s.rows = simd.Rows[T, S]{
 			N: w.n, Cols: backend.View[uint32](args[1]), Vals: backend.View[T](args[2]),
-			B: backend.View[T](args[4])[w.j:], LDB: int(p.ldb), Ahead: int(p.along),
+			B: b[min(w.j, len(b)):], LDB: int(p.ldb), Ahead: int(p.along),
 		}
 		for i := first; i < min(last, pieces); i++ {
 			w.sum(w.heavy[2*i:2*i+2], w.part[i*int(p.ldp)+w.j:], int(p.ldp), 1)
