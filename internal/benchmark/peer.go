@@ -182,6 +182,7 @@ func (p *peer) prepare(ctx context.Context, a *formats.CSR[float32], b *formats.
 		}
 		if i < len(answer.Rounded) && answer.Rounded[i] != "" {
 			if rounded, err = dtype.Parse(answer.Rounded[i]); err != nil {
+				_, _ = p.ask(ctx, request{Op: "close"})
 				return nil, err
 			}
 		}

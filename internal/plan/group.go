@@ -47,9 +47,14 @@ type GroupOptions struct {
 	From   Placement // where B lies before each product
 }
 
+// groupPlans counts the plans of groups.
+var groupPlans atomic.Int64
+
 // GroupPlan is a matrix on several devices. Its methods may be called from any goroutine; multiplications run one after
 // another.
 type GroupPlan struct {
+	number int64 // of all, by which sequences take several in one order
+
 	Split Split // ByColumns or ByRows
 	Why   string
 
@@ -81,7 +86,7 @@ func NewGroupPlan(ctx context.Context, devs []*Device, a formats.Encoded, o Grou
 	if err != nil {
 		return nil, err
 	}
-	g := &GroupPlan{Split: s.split, Why: s.why, weights: s.weights, chunks: make([]chunked, len(devs))}
+	g := &GroupPlan{number: groupPlans.Add(1), Split: s.split, Why: s.why, weights: s.weights, chunks: make([]chunked, len(devs))}
 	rows, cols := m.Dims()
 	g.all = Plan{Info: Info{Rows: rows, Cols: cols, NNZ: m.NNZ()}, right: o.Right}
 	if s.split == ByRows {

@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,7 @@ type GroupSequence struct {
 
 	mu    sync.Mutex
 	seqs  []*Sequence
-	plans []*GroupPlan // each once
+	plans []*GroupPlan // each once, in the order of their numbers
 }
 
 // NewGroupSequence returns a sequence without multiplications.
@@ -70,8 +71,8 @@ func (s *GroupSequence) Add(p *GroupPlan, alpha float64, b *GroupTensor, beta fl
 			return named(s.devs[d], err)
 		}
 	}
-	if !slices.Contains(s.plans, p) {
-		s.plans = append(s.plans, p)
+	if at, there := slices.BinarySearchFunc(s.plans, p.number, func(p *GroupPlan, n int64) int { return cmp.Compare(p.number, n) }); !there {
+		s.plans = slices.Insert(s.plans, at, p)
 	}
 	return nil
 }
@@ -81,6 +82,9 @@ func (g *GroupPlan) recordable(b, c *GroupTensor, e GroupEpilogue) ([]Epilogue, 
 	n := c.Cols
 	if g.all.right {
 		n = c.Rows
+	}
+	if g.most > 0 && n > g.most {
+		return nil, g.tooMany(n)
 	}
 	if e.RowBias != nil && e.ColBias != nil {
 		return nil, errTwoBiases
@@ -128,7 +132,7 @@ func (s *Sequence) dropLast() error {
 	return s.forget()
 }
 
-// Run runs each device's part, all at once, in the order in which multiplications were added.
+// Run runs each device's part, all at once, in the order in which multiplications were added. Values that are set meanwhile wait.
 func (s *GroupSequence) Run(ctx context.Context) (GroupTiming, error) {
 	start := time.Now()
 	s.mu.Lock()
@@ -136,9 +140,8 @@ func (s *GroupSequence) Run(ctx context.Context) (GroupTiming, error) {
 	t := newGroupTiming(len(s.seqs))
 	for _, p := range s.plans {
 		p.mu.Lock()
-		err := p.usable()
-		p.mu.Unlock()
-		if err != nil {
+		defer p.mu.Unlock()
+		if err := p.usable(); err != nil {
 			return t, fmt.Errorf("a sequence with: %w", err)
 		}
 	}
