@@ -160,7 +160,7 @@ func TestGenerateBroken(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "peak/matrix.comp:1: broken") {
 		t.Errorf("error %v", err)
 	}
-	want := []string{"shaders/compiled/lock.json", "shaders/compiled/peak/vulkan_copy.spv.gz", "shaders/compiled/peak/vulkan_fma.spv.gz", "shaders/compiled/peak/vulkan_read.spv.gz"}
+	want := []string{"shaders/compiled/lock.json", "shaders/compiled/peak/vulkan_copy.spv.gz", "shaders/compiled/peak/vulkan_fma.spv.gz", "shaders/compiled/peak/vulkan_fma_f64.spv.gz", "shaders/compiled/peak/vulkan_read.spv.gz"}
 	if got := changed(t, dir); !slices.Equal(got, want) {
 		t.Errorf("wrote %q, want %q", got, want)
 	}
