@@ -25,16 +25,22 @@ func (b *buffer) CanCopyFrom(src backend.Buffer) bool {
 	return ok && s != nil
 }
 
+// source is the buffer that lines are copied from, if they can be.
+func (b *buffer) source(ctx context.Context, src backend.Buffer, l backend.PeerLines) (*buffer, error) {
+	if !b.CanCopyFrom(src) {
+		return nil, fmt.Errorf("cuda: copying from another backend's buffer: %w", backend.ErrUnsupported)
+	}
+	s := src.(*buffer)
+	if err := l.Check(b.size, s.size); err != nil {
+		return nil, fmt.Errorf("cuda: %w", err)
+	}
+	return s, ctx.Err()
+}
+
 // CopyFrom copies lines of another buffer. See backend.PeerCopier.
 func (b *buffer) CopyFrom(ctx context.Context, src backend.Buffer, l backend.PeerLines) error {
-	s, ok := src.(*buffer)
-	if !ok || s == nil {
-		return fmt.Errorf("cuda: copying from another backend's buffer: %w", backend.ErrUnsupported)
-	}
-	if err := l.Check(b.size, s.size); err != nil {
-		return fmt.Errorf("cuda: %w", err)
-	}
-	if err := ctx.Err(); err != nil {
+	s, err := b.source(ctx, src, l)
+	if err != nil {
 		return err
 	}
 	if s.dev != b.dev {
@@ -60,14 +66,8 @@ func (b *buffer) CopyFrom(ctx context.Context, src backend.Buffer, l backend.Pee
 
 // CopyFromAside is CopyFrom in the stream of WriteAside, which waits for nothing. See backend.PeerCopier.
 func (b *buffer) CopyFromAside(ctx context.Context, src backend.Buffer, l backend.PeerLines) error {
-	s, ok := src.(*buffer)
-	if !ok || s == nil {
-		return fmt.Errorf("cuda: copying from another backend's buffer: %w", backend.ErrUnsupported)
-	}
-	if err := l.Check(b.size, s.size); err != nil {
-		return fmt.Errorf("cuda: %w", err)
-	}
-	if err := ctx.Err(); err != nil {
+	s, err := b.source(ctx, src, l)
+	if err != nil {
 		return err
 	}
 	for _, d := range inOrder(b.dev, s.dev) { // nothing is freed meanwhile
@@ -91,7 +91,7 @@ func (b *buffer) CopyFromAside(ctx context.Context, src backend.Buffer, l backen
 	}
 	defer d.pop()
 	d.mu.Lock()
-	err := d.reach(s.dev)
+	err = d.reach(s.dev)
 	d.mu.Unlock()
 	if err != nil {
 		return wrap("reaching another device's memory", err)
