@@ -41,7 +41,7 @@ var standardMatrices = []string{
 type benchJob struct {
 	matrices                                   []string
 	cols, backends, formats, precisions, modes string
-	peers                                      []string
+	peers, load                                []string
 	interval, tolerance                        float64
 	limit                                      time.Duration
 	report, save, compare, plot                string
@@ -71,20 +71,28 @@ folder are peers for cuSPARSE, cuBLAS and cuSPARSELt (cuda.cu) and for libraries
 --compare tells of each case that OLD.json has, too, how much slower or faster it became. It counts as slower if the medians
 differ by more than --tolerance and a rank test (Mann-Whitney) gives chance less than 1 %.
 
+--load prints, draws and compares what was saved before, in place of measuring. An interrupt ends measuring: what is known by then is
+printed, drawn and saved.
+
 Exit codes: 0 all is right, 1 a wrong answer, or slower than --tolerance allows, 2 usage or bad input, 3 a device is not there.`,
 		Example: `  spmmrun bench
   spmmrun bench --backend all --format auto,csr -n 32,128,512 --precision f32,f16 *.mtx
   spmmrun bench --save before.json a.mtx
-  spmmrun bench --compare before.json --tolerance 3 a.mtx`,
+  spmmrun bench --compare before.json --tolerance 3 a.mtx
+  spmmrun bench --backend cuda:0,cuda:all -n 512 gen:stencil,side=100
+  spmmrun bench --load before.json --load more.json --report md --plot both.svg`,
 		RunE: func(c *cobra.Command, args []string) error {
 			j.matrices = args
+			if err := j.checkLoad(c, args); err != nil {
+				return err
+			}
 			return j.run(c.Context(), c.OutOrStdout(), newProgress(c.ErrOrStderr()))
 		},
 	}
 	f := c.Flags()
 	f.SortFlags = false
-	f.StringVar(&j.backends, "backend", "auto", "devices, a list as in cpu,cuda:1; all is one of each backend")
-	f.StringVar(&j.formats, "format", "auto", "formats, a list; all is each that there is")
+	f.StringVar(&j.backends, "backend", "auto", "devices, a list as in cpu,cuda:1; cuda:all, or cuda:0+1, is several as one; all is one of each backend")
+	f.StringVar(&j.formats, "format", "auto,csr", "formats, a list; all is each that there is")
 	f.StringVarP(&j.cols, "cols", "n", "128", "columns of B, a list")
 	f.StringVar(&j.precisions, "precision", "f32", "precisions, a list of f32, tf32, f16, bf16 and f64, whose matrices have numbers of f32")
 	f.StringVar(&j.modes, "mode", benchmark.Fast, "modes, a list of fast and reproducible")
@@ -92,6 +100,7 @@ Exit codes: 0 all is right, 1 a wrong answer, or slower than --tolerance allows,
 	f.Float64Var(&j.interval, "interval", 2, "percent that the median may be off, at 95 % confidence")
 	f.DurationVar(&j.limit, "limit", 3*time.Second, "time for each that computes a product, known well enough or not")
 	addChoice(c, &j.report, "report", "how to print results", "table", "md", "csv", "json")
+	f.StringArrayVar(&j.load, "load", nil, "take the report in `FILE.json` instead of measuring; may be repeated")
 	f.StringVarP(&j.save, "save", "o", "", "write the report to `FILE.json`, for --compare")
 	f.StringVar(&j.plot, "plot", "", "draw times, percent of attainable, the roofline and a performance profile to `FILE.svg`")
 	f.StringVar(&j.compare, "compare", "", "compare with the report in `OLD.json`")
@@ -99,6 +108,51 @@ Exit codes: 0 all is right, 1 a wrong answer, or slower than --tolerance allows,
 	addSeed(c, &j.seed)
 	addForce(c, &j.force)
 	return c
+}
+
+// checkLoad refuses what says how to measure where nothing is measured.
+func (j *benchJob) checkLoad(c *cobra.Command, args []string) error {
+	if len(j.load) == 0 {
+		return nil
+	}
+	if len(args) > 0 {
+		return fmt.Errorf("--load measures nothing: leave out %s", args[0])
+	}
+	for _, name := range []string{"backend", "format", "cols", "precision", "mode", "peer", "interval", "limit", "seed"} {
+		if c.Flags().Changed(name) {
+			return fmt.Errorf("--load measures nothing: leave out --%s", name)
+		}
+	}
+	return nil
+}
+
+// loaded reads the reports of --load.
+func (j *benchJob) loaded() (*benchmark.Report, error) {
+	var all []*benchmark.Report
+	for _, name := range j.load {
+		r, err := readBench(name)
+		if err != nil {
+			return nil, fmt.Errorf("--load: %w", err)
+		}
+		all = append(all, r)
+	}
+	r, err := benchmark.Merge(all...)
+	if err == nil && len(r.Results) == 0 {
+		err = errors.New("no results")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--load: %w", err)
+	}
+	return r, nil
+}
+
+// measured is what a sweep measures.
+func (j *benchJob) measured(ctx context.Context, s *benchmark.Sweep, p *progress) (*benchmark.Report, error) {
+	p.step("measuring", int64(len(s.Matrices)*len(s.Columns)*len(s.Precisions))*100)
+	r, err := s.Run(ctx)
+	p.end()
+	r.Environment.Program, r.Environment.Command = version(), os.Args
+	return r, err
 }
 
 // list splits a flag's words and has each checked.
@@ -164,7 +218,7 @@ func (j *benchJob) sweep(ctx context.Context, p *progress) (*benchmark.Sweep, er
 	}
 	if j.backends == "all" {
 		s.Backends = allBackends(ctx)
-	} else if s.Backends, err = list("backend", j.backends, deviceOf); err != nil {
+	} else if s.Backends, err = list("backend", j.backends, placeOf); err != nil {
 		return nil, err
 	}
 	s.Open = func(ctx context.Context, name string) (*formats.CSR[float32], error) {
@@ -174,8 +228,8 @@ func (j *benchJob) sweep(ctx context.Context, p *progress) (*benchmark.Sweep, er
 		}
 		return float32CSR(a), nil
 	}
-	s.Fits = func(dev spmm.Info, a *formats.CSR[float32], n, size int) error {
-		return newNeed(&job{}, dev, a.Rows, a.Cols, n, a.NNZ(), size).check()
+	s.Fits = func(on []spmm.Info, a *formats.CSR[float32], n, size int) error {
+		return newNeed(&job{devices: len(on)}, on[0], a.Rows, a.Cols, n, a.NNZ(), size).check()
 	}
 	return s, nil
 }
@@ -186,8 +240,12 @@ func columnsOf(word string) (int, error) {
 	return n, err
 }
 
-func deviceOf(word string) (string, error) {
+// placeOf takes a device, or a group: cuda:all, or devices with + between them.
+func placeOf(word string) (string, error) {
 	name := ""
+	if benchmark.IsGroup(word) {
+		return word, deviceNames{&name}.Set(strings.ReplaceAll(word, "+", ","))
+	}
 	err := deviceName{&name}.Set(word)
 	return name, err
 }
@@ -248,7 +306,7 @@ func (j *benchJob) run(ctx context.Context, stdout io.Writer, p *progress) error
 			return err
 		}
 	}
-	inputs := append([]string{j.compare}, s.Matrices...)
+	inputs := slices.Concat([]string{j.compare}, s.Matrices, j.load)
 	if j.saved, err = newOutput(j.save, j.unfinished, j.force, inputs...); err != nil {
 		return fmt.Errorf("--save: %w", err)
 	}
@@ -259,11 +317,13 @@ func (j *benchJob) run(ctx context.Context, stdout io.Writer, p *progress) error
 	if err != nil {
 		return fmt.Errorf("--plot: %w", err)
 	}
-	p.step("measuring", int64(len(s.Matrices)*len(s.Columns)*len(s.Precisions))*100)
-	r, failed := s.Run(ctx)
-	p.end()
-	r.Environment.Program, r.Environment.Command = version(), os.Args
-	if len(r.Results) == 0 || errors.Is(failed, context.Canceled) {
+	var r *benchmark.Report
+	var failed error
+	if len(j.load) > 0 {
+		if r, err = j.loaded(); err != nil {
+			return err
+		}
+	} else if r, failed = j.measured(ctx, s, p); len(r.Results) == 0 && failed != nil {
 		return failed
 	}
 	if err := j.print(stdout, r); err != nil {

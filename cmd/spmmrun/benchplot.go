@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"image/color"
 	"io"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -52,6 +53,17 @@ func curves(r *benchmark.Report) []curve {
 		cs[at].results = append(cs[at].results, x)
 	}
 	return cs
+}
+
+// computedIn has the precisions that were computed in.
+func computedIn(cs []curve) []string {
+	var all []string
+	for _, c := range cs {
+		if p := c.results[0].Precision; !slices.Contains(all, p) {
+			all = append(all, p)
+		}
+	}
+	return all
 }
 
 // xAxis is what times are drawn by: the columns of B if there are several, else the density of A.
@@ -124,8 +136,8 @@ func writePlot(w io.Writer, r *benchmark.Report) error {
 		var reached plotter.XYs
 		for _, x := range c.results {
 			mine = append(mine, over[x.Case])
-			if x.Bytes > 0 && x.NNZ > 0 {
-				reached = append(reached, plotter.XY{X: 2 * float64(x.NNZ) * float64(x.N) / float64(x.Bytes), Y: x.GFLOPS()})
+			if o := x.Intensity(); o > 0 {
+				reached = append(reached, plotter.XY{X: o, Y: x.GFLOPS()})
 			}
 		}
 		pen := penOf(i)
@@ -141,8 +153,16 @@ func writePlot(w io.Writer, r *benchmark.Report) error {
 			}
 		}
 	}
+	left := math.Inf(1) // the least of operations a byte
+	for _, c := range cs {
+		for _, x := range c.results {
+			if o := x.Intensity(); o > 0 {
+				left = min(left, o)
+			}
+		}
+	}
 	for i, d := range r.Environment.Devices {
-		if err := addRoof(roof, d, plotutil.Dashes(i+1)); err != nil {
+		if err := addRoofs(roof, d, computedIn(cs), left, plotutil.Dashes(i)); err != nil {
 			return err
 		}
 	}
@@ -245,20 +265,43 @@ func addLine(p *plot.Plot, m pen, points plotter.XYs) error {
 	return nil
 }
 
-// addRoof draws what a device's measured rates allow: memory's slope up to the arithmetic's roof.
-func addRoof(p *plot.Plot, d benchmark.Device, dashes []vg.Length) error {
-	if !(d.Copy > 0 && d.Flops > 0) {
+// addRoofs draws what a device's measured rates allow: memory's slope from left on, in operations a byte, and the arithmetic's roof of
+// each type that was computed with.
+func addRoofs(p *plot.Plot, d benchmark.Device, types []string, left float64, dashes []vg.Length) error {
+	peaks := map[string]float64{}
+	for _, t := range types {
+		if flops := d.Peaks[t]; flops > 0 {
+			peaks[t] = flops
+		}
+	}
+	if len(peaks) == 0 {
+		peaks[""] = d.Flops
+	}
+	highest := 0.0
+	for _, flops := range peaks {
+		highest = max(highest, flops)
+	}
+	if !(d.Copy > 0 && highest > 0) {
 		return nil
 	}
-	ridge := d.Flops / d.Copy
-	l, err := plotter.NewLine(plotter.XYs{{X: ridge / 1000, Y: d.Flops / 1e12}, {X: ridge, Y: d.Flops / 1e9}, {X: 10 * ridge, Y: d.Flops / 1e9}})
-	if err != nil {
-		return err
+	right := 10 * highest / d.Copy
+	left = min(left, highest/d.Copy/10)
+	for i, name := range slices.SortedFunc(maps.Keys(peaks), func(x, y string) int { return cmp.Compare(peaks[y], peaks[x]) }) {
+		flops := peaks[name]
+		points := plotter.XYs{{X: flops / d.Copy, Y: flops / 1e9}, {X: right, Y: flops / 1e9}}
+		if i == 0 {
+			points = append(plotter.XYs{{X: left, Y: d.Copy * left / 1e9}}, points...)
+		}
+		l, err := plotter.NewLine(points)
+		if err != nil {
+			return err
+		}
+		l.Dashes, l.Color = dashes, color.Gray{uint8(80 * min(i, 2))}
+		p.Add(l)
+		p.Legend.Add(strings.TrimSpace(d.Backend+" "+name), l)
 	}
-	l.Dashes = dashes
-	p.Add(l)
-	p.Legend.Add(d.Backend, l)
 	p.Legend.Top, p.Legend.Left = true, true
+	p.Legend.XOffs, p.Legend.YOffs = vg.Millimeter, -2*vg.Millimeter
 	return nil
 }
 

@@ -19,6 +19,8 @@ import (
 type entrant interface {
 	// again computes the product so many times back to back and returns how long one took on average.
 	again(ctx context.Context, times int) (took time.Duration, clock string, err error)
+	// rest waits until nothing is left of that which could disturb the next.
+	rest(ctx context.Context)
 	// check computes the product of a round once and has it verified.
 	check(ctx context.Context, r *round) error
 	// describe adds what there is to say of the entrant; called once, when the median is known.
@@ -26,61 +28,118 @@ type entrant interface {
 	close()
 }
 
-// planned is a plan with its operands on the device.
+// planned is a plan of a device or a group, with its operands there.
 type planned struct {
-	plan  *spmm.Plan
-	b, c  spmm.Operand
-	out   dtype.Type                                // of C
-	right func(ctx context.Context, r *round) error // what is in c
-	shut  []func() error
-	bytes int64 // of B and C
+	repeat     func(ctx context.Context, times int) (spmm.Timing, error)
+	attainable func(ctx context.Context, took time.Duration) (spmm.Bound, error)
+	info       func() (i spmm.PlanInfo, split string)
+	right      func(ctx context.Context, r *round) error // what is in C
+	shut       []func() error
+	bytes      int64 // of B and C
 }
 
-// enter prepares a matrix on a device, and its operands.
-func enter(ctx context.Context, dev *spmm.Device, a *formats.CSR[float32], b *formats.Dense[float32], o spmm.Options) (*planned, error) {
+// enter prepares a matrix at a place, and its operands.
+func enter(ctx context.Context, at *place, a *formats.CSR[float32], b *formats.Dense[float32], o spmm.Options) (*planned, error) {
 	switch o.Precision.Storage() {
 	case dtype.F16:
-		return enterAs[half.F16, float32](ctx, dev, a, b, o)
+		return enterAs[half.F16, float32](ctx, at, a, b, o)
 	case dtype.BF16:
-		return enterAs[half.BF16, float32](ctx, dev, a, b, o)
+		return enterAs[half.BF16, float32](ctx, at, a, b, o)
 	case dtype.F64:
-		return enterAs[float64, float64](ctx, dev, a, b, o)
+		return enterAs[float64, float64](ctx, at, a, b, o)
 	}
-	return enterAs[float32, float32](ctx, dev, a, b, o)
+	return enterAs[float32, float32](ctx, at, a, b, o)
 }
 
 // enterAs has A and B of type T, and C of type O.
-func enterAs[T formats.Value, O oracle.Number](ctx context.Context, dev *spmm.Device, a *formats.CSR[float32], b *formats.Dense[float32], o spmm.Options) (e *planned, err error) {
-	p := &planned{out: formats.TypeOf[O]()}
-	defer func() {
-		if err != nil {
-			p.close()
-		}
-	}()
-	if p.plan, err = spmm.Prepare(ctx, dev, formats.Convert[T](a), o); err != nil {
+func enterAs[T formats.Value, O oracle.Number](ctx context.Context, at *place, a *formats.CSR[float32], b *formats.Dense[float32], o spmm.Options) (*planned, error) {
+	out := formats.TypeOf[O]()
+	p := &planned{bytes: int64(b.Cols) * (int64(a.Cols)*int64(o.Precision.Storage().Size()) + int64(out.Size())*int64(a.Rows))}
+	x, y := formats.Convert[T](a), formats.ConvertDense[T](b)
+	var err error
+	if at.group != nil {
+		err = onGroup[T, O](ctx, p, at.group, x, y, o)
+	} else {
+		err = onDevice[T, O](ctx, p, at.devices[0], x, y, o)
+	}
+	if err != nil {
+		p.close()
 		return nil, err
 	}
-	p.shut = append(p.shut, p.plan.Close)
-	tb, tc, err := spmm.TensorsFor[T, O](p.plan, b.Cols)
+	return p, nil
+}
+
+// onDevice prepares on one device.
+func onDevice[T formats.Value, O oracle.Number](ctx context.Context, p *planned, dev *spmm.Device, a *formats.CSR[T], b *formats.Dense[T], o spmm.Options) error {
+	plan, err := spmm.Prepare(ctx, dev, a, o)
 	if err != nil {
-		return nil, err
+		return err
+	}
+	p.shut = append(p.shut, plan.Close)
+	tb, tc, err := spmm.TensorsFor[T, O](plan, b.Cols)
+	if err != nil {
+		return err
 	}
 	p.shut = append(p.shut, tb.Close, tc.Close)
-	p.b, p.c = tb, tc
-	p.right = func(ctx context.Context, r *round) error {
-		c := formats.NewDense[O](a.Rows, b.Cols)
-		if err := tc.Download(ctx, c); err != nil {
-			return err
-		}
-		bits, _ := p.plan.Reproduced()
-		return verify(ctx, r, p.plan.Info().Precision, p.out, bits, c)
+	out := formats.TypeOf[O]()
+	p.repeat = func(ctx context.Context, times int) (spmm.Timing, error) {
+		return plan.Repeat(ctx, times, 1, tb, 0, tc)
 	}
-	p.bytes = int64(b.Cols) * (int64(a.Cols)*int64(o.Precision.Storage().Size()) + int64(p.out.Size())*int64(a.Rows))
-	return p, tb.Upload(ctx, formats.ConvertDense[T](b))
+	p.attainable = func(ctx context.Context, took time.Duration) (spmm.Bound, error) {
+		return plan.Observe(ctx, b.Cols, out, took)
+	}
+	p.info = func() (spmm.PlanInfo, string) { return plan.Info(), "" }
+	p.right = func(ctx context.Context, r *round) error {
+		bits, _ := plan.Reproduced()
+		return downloaded[O](ctx, r, tc, plan.Info().Precision, bits)
+	}
+	return tb.Upload(ctx, b)
+}
+
+// onGroup prepares on a group, with B and C where its split needs them.
+func onGroup[T formats.Value, O oracle.Number](ctx context.Context, p *planned, g *spmm.Group, a *formats.CSR[T], b *formats.Dense[T], o spmm.Options) error {
+	plan, err := g.Prepare(ctx, a, spmm.GroupOptions{Options: o})
+	if err != nil {
+		return err
+	}
+	p.shut = append(p.shut, plan.Close)
+	if most := plan.Info().Columns; most > 0 && most < b.Cols {
+		return fmt.Errorf("the devices have memory for %d columns of B and C at a time: %w", most, spmm.ErrOutOfMemory)
+	}
+	tb, tc, err := spmm.GroupTensorsFor[T, O](plan, b.Cols)
+	if err != nil {
+		return err
+	}
+	p.shut = append(p.shut, tb.Close, tc.Close)
+	out := formats.TypeOf[O]()
+	p.repeat = func(ctx context.Context, times int) (spmm.Timing, error) {
+		t, err := plan.Repeat(ctx, times, 1, tb, 0, tc)
+		return t.Timing, err
+	}
+	p.attainable = func(ctx context.Context, _ time.Duration) (spmm.Bound, error) {
+		return plan.Attainable(ctx, b.Cols, out)
+	}
+	p.info = func() (spmm.PlanInfo, string) { return plan.Info().PlanInfo, plan.Info().Split.String() }
+	p.right = func(ctx context.Context, r *round) error {
+		bits, _ := plan.Reproduced()
+		return downloaded[O](ctx, r, tc, plan.Info().Precision, bits)
+	}
+	return tb.Upload(ctx, b)
+}
+
+// downloaded verifies a C that lies on devices.
+func downloaded[O oracle.Number](ctx context.Context, r *round, from interface {
+	Download(context.Context, *formats.Dense[O]) error
+}, computed dtype.Type, bits int) error {
+	c := formats.NewDense[O](r.a.Rows, r.n)
+	if err := from.Download(ctx, c); err != nil {
+		return err
+	}
+	return verify(ctx, r, computed, formats.TypeOf[O](), bits, c)
 }
 
 func (p *planned) again(ctx context.Context, times int) (time.Duration, string, error) {
-	t, err := p.plan.Repeat(ctx, times, 1, p.b, 0, p.c)
+	t, err := p.repeat(ctx, times)
 	clock := "device"
 	if t.Device == 0 {
 		clock = "host"
@@ -89,17 +148,19 @@ func (p *planned) again(ctx context.Context, times int) (time.Duration, string, 
 }
 
 func (p *planned) check(ctx context.Context, r *round) error {
-	if _, err := p.plan.Run(ctx, 1, p.b, 0, p.c); err != nil {
+	if _, err := p.repeat(ctx, 1); err != nil {
 		return err
 	}
 	return p.right(ctx, r)
 }
 
+func (p *planned) rest(context.Context) {}
+
 func (p *planned) describe(ctx context.Context, r *Result) error {
-	i := p.plan.Info()
-	r.Chosen, r.Variant, r.EncodeS = i.Format, i.Variant, i.EncodeTime.Seconds()
+	i, split := p.info()
+	r.Chosen, r.Variant, r.Split, r.EncodeS = i.Format, i.Variant, split, i.EncodeTime.Seconds()
 	r.Bytes = i.Stats.StoredBytes + p.bytes
-	bound, err := p.plan.Observe(ctx, r.N, p.out, time.Duration(r.Median*float64(time.Microsecond)))
+	bound, err := p.attainable(ctx, time.Duration(r.Median*float64(time.Microsecond)))
 	r.AttainableUS = micros(bound.Time())
 	return err
 }

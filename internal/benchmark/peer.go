@@ -154,6 +154,7 @@ type algorithm struct {
 	rows, cols int // of C
 	rounded    dtype.Type
 	open       *int
+	device     bool // it computes on a device, by whose clock it was timed
 }
 
 // prepare gives the peer a product and returns its ways to compute it.
@@ -186,7 +187,7 @@ func (p *peer) prepare(ctx context.Context, a *formats.CSR[float32], b *formats.
 				return nil, err
 			}
 		}
-		out = append(out, &algorithm{p, printable.String(name), i, a.Rows, b.Cols, rounded, &open})
+		out = append(out, &algorithm{peer: p, name: printable.String(name), index: i, rows: a.Rows, cols: b.Cols, rounded: rounded, open: &open})
 	}
 	return out, nil
 }
@@ -216,10 +217,24 @@ func (x *algorithm) again(ctx context.Context, times int) (time.Duration, string
 	if err == nil && !(a.US > 0 && a.US < 1e12) {
 		err = fmt.Errorf("it took %v µs", a.US)
 	}
-	if a.Clock != "device" {
+	if x.device = a.Clock == "device"; !x.device {
 		a.Clock = "host"
 	}
 	return time.Duration(a.US * float64(time.Microsecond)), a.Clock, err
+}
+
+// peerRest is how long threads of OpenMP look for work before they sleep, and longer: those of libgomp do so for 5 ms. On as many
+// cores as there are threads, whoever computes meanwhile has a core less.
+const peerRest = 10 * time.Millisecond
+
+func (x *algorithm) rest(ctx context.Context) {
+	if x.device {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(peerRest):
+	}
 }
 
 func (x *algorithm) check(ctx context.Context, r *round) error {

@@ -168,10 +168,13 @@ func align(w io.Writer, table [][]string) error {
 	return nil
 }
 
-// Markdown writes the same as Print in Markdown.
+// Markdown writes the same as Print in Markdown, and the command.
 func (r *Report) Markdown(w io.Writer) error {
 	for _, l := range r.Environment.lines() {
 		fmt.Fprintf(w, "- %s: %s\n", l[0], l[1])
+	}
+	if command := r.Environment.command(); command != "" {
+		fmt.Fprintf(w, "- command: `%s`\n", command)
 	}
 	for _, table := range r.tables() {
 		fmt.Fprintln(w)
@@ -192,13 +195,13 @@ func (r *Report) Markdown(w io.Writer) error {
 // CSV writes a line for each result, with figures in full.
 func (r *Report) CSV(w io.Writer) error {
 	c := csv.NewWriter(w)
-	c.Write([]string{"matrix", "rows", "cols", "nnz", "n", "precision", "backend", "format", "mode", "chosen", "variant",
+	c.Write([]string{"matrix", "rows", "cols", "nnz", "n", "precision", "backend", "format", "mode", "chosen", "variant", "split",
 		"median_us", "low_us", "high_us", "samples", "batch", "settled", "attainable_us", "gflops", "bytes", "encode_s", "error"})
 	g := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 	for i := range r.Results {
 		x := &r.Results[i]
 		c.Write([]string{x.Matrix, strconv.Itoa(x.Rows), strconv.Itoa(x.Cols), strconv.FormatInt(x.NNZ, 10), strconv.Itoa(x.N), x.Precision,
-			x.Backend, x.Format, x.Mode, x.Chosen, x.Variant, g(x.Median), g(x.Low), g(x.High), strconv.Itoa(len(x.Samples)), strconv.Itoa(x.Batch),
+			x.Backend, x.Format, x.Mode, x.Chosen, x.Variant, x.Split, g(x.Median), g(x.Low), g(x.High), strconv.Itoa(len(x.Samples)), strconv.Itoa(x.Batch),
 			strconv.FormatBool(x.Settled), g(x.AttainableUS), g(x.GFLOPS()), strconv.FormatInt(x.Bytes, 10), g(x.EncodeS), x.Error})
 	}
 	c.Flush()
@@ -235,12 +238,25 @@ func (e *Environment) lines() [][2]string {
 	return append(lines, [2]string{"took", fmt.Sprintf("%.3g s, from %s", e.Seconds, e.Start.UTC().Format("2006-01-02 15:04"))})
 }
 
-// kernel names the format and the variant that were taken.
+// command is what was typed, without folders of files.
+func (e *Environment) command() string {
+	var words []string
+	for _, w := range e.Command {
+		words = append(words, strings.ReplaceAll(short(w), "`", "'"))
+	}
+	return strings.Join(words, " ")
+}
+
+// kernel names the format and the variant that were taken, and a group's split.
 func (r *Result) kernel() string {
 	if r.Variant == "" {
 		return r.Chosen
 	}
-	return r.Chosen + "/" + r.Variant
+	kernel := r.Chosen + "/" + r.Variant
+	if r.Split != "" {
+		kernel += " by " + r.Split
+	}
+	return kernel
 }
 
 // brief is the beginning of an error; JSON and CSV have all of it.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -52,6 +53,7 @@ type Result struct {
 
 	Chosen  string `json:"chosen,omitempty"`  // the format that was taken
 	Variant string `json:"variant,omitempty"` // of the kernel
+	Split   string `json:"split,omitempty"`   // how the devices of a group share the product: columns or rows
 	Clock   string `json:"clock,omitempty"`   // device or host
 
 	Samples      []float64 `json:"samples_us,omitempty"` // each the mean of Batch products back to back, in the order measured
@@ -86,6 +88,15 @@ func (r *Result) GFLOPS() float64 {
 	return 2 * float64(r.NNZ) * float64(r.N) / r.Median / 1e3
 }
 
+// Intensity is 2·nnz·N operations over the bytes of A as stored, B and C, once each: the arithmetic intensity that a roofline is drawn
+// by. It is 0 if that is not known.
+func (r *Result) Intensity() float64 {
+	if !r.Measured() || r.Bytes <= 0 {
+		return 0
+	}
+	return 2 * float64(r.NNZ) * float64(r.N) / float64(r.Bytes)
+}
+
 // spread is half of the interval's length over the median.
 func (r *Result) spread() float64 { return (r.High - r.Low) / 2 / r.Median }
 
@@ -104,13 +115,15 @@ type Environment struct {
 	After     State     `json:"after"`
 }
 
-// Device is one that was measured. Rates are the measured roofs of its roofline, 0 if they are not known.
+// Device is one that was measured, or a group of them, which has the sums of their rates. Rates are the measured roofs of its
+// roofline, 0 or absent if they are not known.
 type Device struct {
-	Backend string  `json:"backend"`
-	Name    string  `json:"name"`
-	Driver  string  `json:"driver"`
-	Copy    float64 `json:"copy_bytes_s"` // of data beyond the caches
-	Flops   float64 `json:"flops"`        // the larger of f32 multiply-adds and matrix units
+	Backend string             `json:"backend"` // as in Case
+	Name    string             `json:"name"`
+	Driver  string             `json:"driver"`
+	Copy    float64            `json:"copy_bytes_s"`    // of data beyond the caches
+	Flops   float64            `json:"flops"`           // the largest of Peaks
+	Peaks   map[string]float64 `json:"peaks,omitempty"` // operations a second by the operands' type, with matrix units where there are
 }
 
 // State is what changes on a machine. What it does not tell is left out.
@@ -154,4 +167,35 @@ func ReadReport(in io.Reader, name string) (*Report, error) {
 		}
 	}
 	return &r, nil
+}
+
+// Merge puts the results of several reports together, under the environment of the first with the devices and peers of all.
+func Merge(reports ...*Report) (*Report, error) {
+	out := *reports[0]
+	e := &out.Environment
+	out.Results, e.Devices, e.Peers, e.Seconds = nil, nil, nil, 0
+	seen := map[Case]bool{}
+	for _, r := range reports {
+		for i := range r.Results {
+			c := r.Results[i].Case
+			if seen[c] {
+				return nil, fmt.Errorf("two of the reports have a result of %v", c)
+			}
+			seen[c] = true
+		}
+		out.Results = append(out.Results, r.Results...)
+		for _, d := range r.Environment.Devices {
+			if !slices.ContainsFunc(e.Devices, func(x Device) bool { return x.Backend == d.Backend && x.Name == d.Name }) {
+				e.Devices = append(e.Devices, d)
+			}
+		}
+		for _, p := range r.Environment.Peers {
+			if !slices.Contains(e.Peers, p) {
+				e.Peers = append(e.Peers, p)
+			}
+		}
+		e.Seconds += r.Environment.Seconds
+		e.After = r.Environment.After
+	}
+	return &out, nil
 }

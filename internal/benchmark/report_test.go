@@ -34,7 +34,7 @@ func sample() *Report {
 		Version: ReportVersion,
 		Environment: Environment{
 			Program: "spmmrun 1", System: "linux/amd64", Processor: "Some CPU", Threads: 2, Start: time.Date(2026, 11, 22, 1, 2, 3, 0, time.UTC), Seconds: 12.3,
-			Devices: []Device{{"cpu", "Some CPU", "Go 1", 1e10, 1e11}}, Peers: []string{"Eigen 3.4"},
+			Devices: []Device{{"cpu", "Some CPU", "Go 1", 1e10, 1e11, map[string]float64{"f32": 1e11}}}, Peers: []string{"Eigen 3.4"},
 			Before: State{Load: []float64{0.5, 1, 2}, MHz: 2500, GPUs: []string{"H200, 1980 MHz"}},
 		},
 		Results: []Result{
@@ -190,5 +190,29 @@ func TestChance(t *testing.T) {
 	now.Results = now.Results[:1]
 	if c := Compare(old, now); c.Regressions(0.05) != 0 {
 		t.Errorf("a regression by 2 samples: %+v", c.Changes)
+	}
+}
+
+// What several reports know is one report; a case that two of them have is an error.
+func TestMerge(t *testing.T) {
+	a, b := sample(), sample()
+	for i := range b.Results {
+		b.Results[i].N = 64
+	}
+	b.Environment.Devices = append(b.Environment.Devices, Device{Backend: "cuda", Name: "H200"})
+	b.Environment.Peers = []string{"librsb"}
+	m, err := Merge(a, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := m.Environment
+	if len(m.Results) != len(a.Results)+len(b.Results) || len(e.Devices) != 2 || len(e.Peers) != 2 || e.Seconds != 24.6 {
+		t.Errorf("%d results, devices %v, peers %q, %v s", len(m.Results), e.Devices, e.Peers, e.Seconds)
+	}
+	if len(sample().Results) != len(a.Results) || len(a.Environment.Devices) != 1 {
+		t.Error("the first report is changed")
+	}
+	if _, err := Merge(a, sample()); err == nil || !strings.Contains(err.Error(), a.Results[0].Case.String()) {
+		t.Errorf("error %v for two results of a case", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"time"
@@ -29,7 +30,7 @@ const (
 type Sweep struct {
 	Matrices   []string
 	Columns    []int    // of B
-	Backends   []string // devices as spmm.Open takes them
+	Backends   []string // devices as spmm.Open takes them, or groups (IsGroup)
 	Formats    []string // "auto" or of spmm.Formats
 	Precisions []dtype.Type
 	Modes      []string // Fast or Reproducible
@@ -46,8 +47,8 @@ type Sweep struct {
 	Verify func(ctx context.Context, p oracle.Problem, bits int, c *formats.Dense[float32]) error
 	// Verify64 is the same for precision f64.
 	Verify64 func(ctx context.Context, p oracle.ProblemOf[float64], c *formats.Dense[float64]) error
-	// Fits returns an error where memory does not suffice for a product by n columns, of elements of that many bytes.
-	Fits func(dev spmm.Info, a *formats.CSR[float32], n, size int) error
+	// Fits returns an error where memory does not suffice for a product by n columns, of elements of that many bytes, on the devices of a place.
+	Fits func(on []spmm.Info, a *formats.CSR[float32], n, size int) error
 	// Progress is told how much of the sweep is done.
 	Progress func(done, total int64)
 }
@@ -71,31 +72,21 @@ func (s *Sweep) run(ctx context.Context, r *Report) error {
 	e.System, e.Processor, e.Threads = runtime.GOOS+"/"+runtime.GOARCH, processor(), runtime.GOMAXPROCS(0)
 	e.Start = time.Now().UTC().Truncate(time.Millisecond)
 	e.Before = readState(ctx)
-	var devices []*spmm.Device
+	places, err := s.openPlaces(ctx)
 	defer func() {
-		for _, d := range devices {
-			d.Close()
+		for _, p := range places {
+			p.close()
 		}
 	}()
-	for _, name := range s.Backends {
-		d, err := spmm.Open(ctx, name)
+	if err != nil {
+		return err
+	}
+	for _, p := range places {
+		d, err := p.describe(ctx)
 		if err != nil {
 			return err
 		}
-		devices = append(devices, d)
-		i := d.Info()
-		known, err := d.Rates(ctx)
-		if err != nil {
-			return err
-		}
-		out := Device{Backend: i.Backend, Name: i.Name, Driver: i.Driver, Flops: known.FMA}
-		if n := len(known.Copy); n > 0 {
-			out.Copy = known.Copy[n-1].PerSecond
-		}
-		for _, f := range known.Matrix {
-			out.Flops = max(out.Flops, f)
-		}
-		e.Devices = append(e.Devices, out)
+		e.Devices = append(e.Devices, d)
 	}
 	peers, err := startPeers(ctx, s.Peers)
 	defer func() {
@@ -118,7 +109,7 @@ func (s *Sweep) run(ctx context.Context, r *Report) error {
 		for _, n := range s.Columns {
 			for _, prec := range s.Precisions {
 				p := &round{Sweep: s, name: name, a: a, n: n, prec: prec, progress: func(part float64) { s.Progress(done+int64(part*units), total) }}
-				err := p.run(ctx, devices, peers)
+				err := p.run(ctx, places, peers)
 				r.Results = append(r.Results, p.results()...)
 				if err != nil {
 					return fmt.Errorf("%s, N=%d, %v: %w", name, n, prec, err)
@@ -150,27 +141,27 @@ type contest struct {
 }
 
 // run prepares, verifies and measures all.
-func (r *round) run(ctx context.Context, devices []*spmm.Device, peers []*peer) error {
+func (r *round) run(ctx context.Context, places []*place, peers []*peer) error {
 	defer func() {
 		for _, c := range r.all {
 			c.drop()
 		}
 	}()
-	for _, d := range devices {
-		if err := r.Fits(d.Info(), r.a, r.n, max(4, r.prec.Storage().Size())); err != nil {
+	for _, at := range places {
+		if err := r.Fits(at.infos(), r.a, r.n, max(4, r.prec.Storage().Size())); err != nil {
 			return err
 		}
 	}
 	r.b = gen.Dense(r.a.Cols, r.n, 1, gen.Values{})
-	for i, d := range devices {
+	for _, at := range places {
 		for _, format := range r.Formats {
 			for _, mode := range r.Modes {
 				o := spmm.Options{Format: format, Precision: r.prec, Cols: r.n}
 				if mode == Reproducible {
 					o.Mode, o.P = spmm.Reproducible, spmm.AutoP
 				}
-				p, err := enter(ctx, d, r.a, r.b, o)
-				if err := r.add(r.Backends[i], format, mode, p, p == nil, err); err != nil {
+				p, err := enter(ctx, at, r.a, r.b, o)
+				if err := r.add(at.name, format, mode, p, p == nil, err); err != nil {
 					return err
 				}
 			}
@@ -238,53 +229,35 @@ func (c *contest) drop() {
 }
 
 const (
-	warmups      = 2
+	warmups      = 3
 	leastSamples = 7 // fewer have no interval worth the name
 	mostSamples  = 1000
 	mostBatch    = 50
 	leastBatch   = time.Millisecond // a batch lasts as long, or is of mostBatch products
 )
 
-// measure has all take turns until every median is known well enough, or the limit is reached.
+// measure has all take turns until every median is known well enough, or the limit is reached. Rests do not count towards it.
 func (r *round) measure(ctx context.Context) error {
 	for _, c := range r.all {
-		c.Batch = 1
-		for i := 0; i < warmups && c.entrant != nil; i++ {
-			took, _, err := c.again(ctx, c.Batch)
-			if err != nil {
-				if err := c.fail(err); err != nil {
-					return err
-				}
-				continue
-			}
-			c.Batch = int(min(mostBatch, 1+leastBatch/max(1, took)))
+		if err := c.warm(ctx); err != nil {
+			return err
 		}
 	}
 	live := living(r.all)
-	start, limit := time.Now(), r.Limit*time.Duration(len(live))
+	spent, limit := time.Duration(0), r.Limit*time.Duration(len(live))
 	for i := 0; len(live) > 0 && i < mostSamples; i++ {
-		if i >= leastSamples && (r.settled(live) || time.Since(start) > limit) {
+		if i >= leastSamples && (r.settled(live) || spent > limit) {
 			break
 		}
 		for k := range live {
 			c := live[(i+k)%len(live)] // nobody is always first
-			if c.entrant == nil {      // it failed before
-				continue
-			}
-			took, clock, err := c.again(ctx, c.Batch)
-			if err == nil {
-				err = ctx.Err()
-			}
+			took, err := c.sample(ctx)
 			if err != nil {
-				if err := c.fail(err); err != nil {
-					return err
-				}
-				continue
+				return err
 			}
-			c.Clock = clock
-			c.Samples = append(c.Samples, max(micros(took), 1e-3))
+			spent += took
 		}
-		r.progress(min(1, max(float64(i)/mostSamples, time.Since(start).Seconds()/max(1e-9, limit.Seconds()))))
+		r.progress(min(1, max(float64(i)/mostSamples, spent.Seconds()/max(1e-9, limit.Seconds()))))
 	}
 	for _, c := range living(live) {
 		c.Median = Median(c.Samples)
@@ -295,6 +268,42 @@ func (r *round) measure(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// warm computes the product some times, and finds how many of them last long enough to be timed.
+func (c *contest) warm(ctx context.Context) error {
+	c.Batch = 1
+	least := time.Duration(math.MaxInt64)
+	for i := 0; i < warmups && c.entrant != nil; i++ {
+		took, _, err := c.again(ctx, c.Batch)
+		if err != nil {
+			return c.fail(err)
+		}
+		c.rest(ctx)
+		least = min(least, max(1, took))
+		c.Batch = int(min(mostBatch, 1+leastBatch/least))
+	}
+	return nil
+}
+
+// sample computes a batch and keeps its time, unless the entrant has failed before. It returns how long it took in all, without the rest.
+func (c *contest) sample(ctx context.Context) (time.Duration, error) {
+	if c.entrant == nil {
+		return 0, nil
+	}
+	start := time.Now()
+	took, clock, err := c.again(ctx, c.Batch)
+	spent := time.Since(start)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return spent, c.fail(err)
+	}
+	c.rest(ctx)
+	c.Clock = clock
+	c.Samples = append(c.Samples, max(micros(took), 1e-3))
+	return spent, nil
 }
 
 // living are those that have not failed.

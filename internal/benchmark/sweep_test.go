@@ -83,6 +83,8 @@ func servePeer(how string) {
 			return
 		case r.Op == "run" && how == "instant":
 			fmt.Println(`{"us":0}`)
+		case r.Op == "run" && how == "host":
+			fmt.Println(`{"us":100}`)
 		case r.Op == "run":
 			fmt.Printf(`{"us":%d,"clock":"device"}`+"\n", 100*(r.Algorithm+1))
 		default:
@@ -131,7 +133,7 @@ func small(peers ...string) *Sweep {
 			return whole(ctx, p, c)
 		},
 		Verify64: whole[float64],
-		Fits:     func(spmm.Info, *formats.CSR[float32], int, int) error { return nil },
+		Fits:     func([]spmm.Info, *formats.CSR[float32], int, int) error { return nil },
 		Progress: func(int64, int64) {},
 	}
 }
@@ -149,7 +151,7 @@ func whole[T oracle.Number](ctx context.Context, p oracle.ProblemOf[T], c *forma
 func TestFloat64(t *testing.T) {
 	s := small()
 	s.Precisions = []dtype.Type{dtype.F64}
-	s.Fits = func(_ spmm.Info, _ *formats.CSR[float32], _, size int) error {
+	s.Fits = func(_ []spmm.Info, _ *formats.CSR[float32], _, size int) error {
 		if size != 8 {
 			t.Errorf("elements of %d bytes", size)
 		}
@@ -227,6 +229,19 @@ func TestPeers(t *testing.T) {
 	}
 }
 
+// A peer on the host has time to become quiet before another computes.
+func TestRest(t *testing.T) {
+	t.Setenv(asPeer, "host")
+	start := time.Now()
+	r, err := small(os.Args[0]).Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x := r.Results[1]; x.Clock != "host" || time.Since(start) < time.Duration(2*len(x.Samples))*peerRest {
+		t.Errorf("%d samples by the %s's clock of each of two in %v", len(x.Samples), x.Clock, time.Since(start))
+	}
+}
+
 // What a peer does wrong is said of it, and the others' times are there.
 func TestFaultyPeers(t *testing.T) {
 	for how, want := range map[string][]string{
@@ -274,6 +289,72 @@ func TestWrongAnswer(t *testing.T) {
 	}
 	if x := r.Results[0]; !x.Wrong || x.Measured() || x.Error != "wrong answer: C[0,0]" {
 		t.Errorf("%+v", x)
+	}
+}
+
+// A group of devices is measured beside one of them, and is right in every precision and mode.
+func TestGroups(t *testing.T) {
+	s := small()
+	s.Backends, s.Columns, s.Modes = []string{"cpu", "cpu+cpu", "cpu:all"}, []int{256}, []string{Fast, Reproducible}
+	s.Precisions = []dtype.Type{dtype.F32, dtype.F16, dtype.BF16, dtype.F64}
+	seen := map[string]int{}
+	s.Fits = func(on []spmm.Info, _ *formats.CSR[float32], _, _ int) error {
+		seen["devices"] = max(seen["devices"], len(on))
+		return nil
+	}
+	s.Verify = func(ctx context.Context, p oracle.Problem, bits int, c *formats.Dense[float32]) error {
+		if bits != 0 {
+			seen["reproducible"]++
+			return nil
+		}
+		return whole(ctx, p, c)
+	}
+	r, err := s.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range r.Results {
+		switch {
+		case x.Precision == "f64" && x.Mode == Reproducible: // which refuses it
+		case !x.Measured() || x.AttainableUS <= 0 || (x.Split != "") != (x.Backend != "cpu"):
+			t.Errorf("%+v", x)
+		}
+	}
+	if len(r.Results) != 24 || seen["devices"] != 2 || seen["reproducible"] != 9 {
+		t.Errorf("%d results, %v", len(r.Results), seen)
+	}
+	if d := r.Environment.Devices; len(d) != 3 || d[1].Flops != 2*d[0].Flops || d[1].Copy != 2*d[0].Copy || d[1].Backend != "cpu+cpu" || d[0].Peaks["f32"] <= 0 {
+		t.Errorf("devices %+v", d)
+	}
+}
+
+// A device under two names is not measured twice, and auto has the name of what it is.
+func TestAuto(t *testing.T) {
+	s := small()
+	s.Backends, s.Precisions = []string{"auto"}, []dtype.Type{dtype.F64}
+	r, err := s.Run(t.Context())
+	if err != nil || r.Results[0].Backend != "cpu" {
+		t.Fatalf("%+v, %v", r.Results, err)
+	}
+	s.Backends = []string{"cpu", "auto"}
+	if _, err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "twice") {
+		t.Errorf("error %v for a device under two names", err)
+	}
+}
+
+// What was measured before an interrupt is there.
+func TestInterruptedLater(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	s := small()
+	s.Columns = []int{5, 6}
+	s.Progress = func(done, _ int64) {
+		if done > units {
+			stop()
+		}
+	}
+	r, err := s.Run(ctx)
+	if !errors.Is(err, context.Canceled) || len(r.Results) != 1 || !r.Results[0].Measured() {
+		t.Errorf("%+v, %v", r.Results, err)
 	}
 }
 

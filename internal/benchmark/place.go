@@ -1,0 +1,138 @@
+// Where products are computed: a device, or several that share each product.
+
+package benchmark
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spmmrun/spmm"
+	"github.com/spmmrun/spmm/dtype"
+)
+
+// place is a device, or a group of them, under the name that results have it by.
+type place struct {
+	name    string
+	devices []*spmm.Device
+	group   *spmm.Group // nil: one device
+}
+
+// IsGroup tells whether a name of Sweep.Backends is that of a group: cuda:all, or devices with + between them.
+func IsGroup(name string) bool { return strings.Contains(name, "+") || strings.HasSuffix(name, ":all") }
+
+// openPlaces opens what the sweep measures on; those returned are open even if there is an error.
+func (s *Sweep) openPlaces(ctx context.Context) ([]*place, error) {
+	var all []*place
+	for _, name := range s.Backends {
+		p, err := openPlace(ctx, name, slices.Contains(s.Precisions, dtype.F64))
+		if err != nil {
+			return all, err
+		}
+		all = append(all, p)
+		if slices.ContainsFunc(all[:len(all)-1], func(x *place) bool { return x.name == p.name }) {
+			return all, fmt.Errorf("device %s is measured twice: as %s too", p.name, name)
+		}
+	}
+	return all, nil
+}
+
+// openPlace opens a device or a group. Name auto becomes that of the device it takes, one that computes in f64 if that is needed.
+func openPlace(ctx context.Context, name string, f64 bool) (*place, error) {
+	if IsGroup(name) {
+		g, err := spmm.OpenGroup(ctx, strings.ReplaceAll(name, "+", ","))
+		if err != nil {
+			return nil, err
+		}
+		return &place{name, g.Devices(), g}, nil
+	}
+	needed := dtype.Invalid
+	if f64 && name == "auto" {
+		needed = dtype.F64
+	}
+	d, err := spmm.OpenFor(ctx, name, needed)
+	if err != nil {
+		return nil, err
+	}
+	if i := d.Info(); name == "auto" {
+		name = i.Backend
+		if i.Index > 0 {
+			name = fmt.Sprintf("%s:%d", i.Backend, i.Index)
+		}
+	}
+	return &place{name, []*spmm.Device{d}, nil}, nil
+}
+
+func (p *place) infos() []spmm.Info {
+	var all []spmm.Info
+	for _, d := range p.devices {
+		all = append(all, d.Info())
+	}
+	return all
+}
+
+func (p *place) close() {
+	for _, d := range p.devices {
+		d.Close()
+	}
+}
+
+// describe tells what the place is. The rates of a group are the sums of its devices'.
+func (p *place) describe(ctx context.Context) (Device, error) {
+	first := p.devices[0].Info()
+	out := Device{Backend: p.name, Name: first.Name, Driver: first.Driver, Peaks: map[string]float64{}}
+	if p.group != nil {
+		out.Name = kinds(p.devices)
+	}
+	for _, d := range p.devices {
+		known, err := d.Rates(ctx)
+		if err != nil {
+			return out, err
+		}
+		if n := len(known.Copy); n > 0 {
+			out.Copy += known.Copy[n-1].PerSecond
+		}
+		for name, flops := range peaks(known) {
+			out.Peaks[name] += flops
+		}
+	}
+	for _, flops := range out.Peaks {
+		out.Flops = max(out.Flops, flops)
+	}
+	return out, nil
+}
+
+// peaks is the arithmetic that a device reached, by the type of the operands.
+func peaks(known spmm.Rates) map[string]float64 {
+	out := map[string]float64{}
+	add := func(name string, flops float64) {
+		if flops > 0 {
+			out[name] = max(out[name], flops)
+		}
+	}
+	add("f32", known.FMA)
+	add("f64", known.FMA64)
+	for shape, flops := range known.Matrix {
+		add(shape[strings.LastIndexByte(shape, ' ')+1:], flops)
+	}
+	return out
+}
+
+// kinds names each kind of device and how many of it there are.
+func kinds(devices []*spmm.Device) string {
+	var names []string
+	count := map[string]int{}
+	for _, d := range devices {
+		name := d.Info().Name
+		if count[name]++; count[name] == 1 {
+			names = append(names, name)
+		}
+	}
+	for i, name := range names {
+		if n := count[name]; n > 1 {
+			names[i] = fmt.Sprintf("%d × %s", n, name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
