@@ -1,21 +1,23 @@
-// The floors of each format: what it has to reach beside vendors' libraries and published code.
+// The suite "floors": what each kernel must reach, in one run and beside the vendors' libraries.
 
 package main
 
 import (
-	"bufio"
 	"context"
 	_ "embed"
-	"encoding/binary"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
+	"time"
 
+	"github.com/spmmrun/spmm"
+	"github.com/spmmrun/spmm/conformance/oracle"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/load"
+	"github.com/spmmrun/spmm/internal/benchmark"
 )
 
 // cuTeSpMM's own code at N=32, 128 and 512 (tf32, values 1) on an H200, driver 580, CUDA 13.0, medians of batches of 20, warm.
@@ -31,6 +33,66 @@ func floors(r *runner) error {
 		}
 	}
 	return nil
+}
+
+// measured is what a sweep has found out, by case.
+type measured map[benchmark.Case]*benchmark.Result
+
+// sweep measures as spmmrun bench does, beside the peer of -peer if there is one.
+func (r *runner) sweep(matrices []string, columns []int, precision dtype.Type, backends []string, names ...string) (measured, error) {
+	s := benchmark.Sweep{
+		Matrices: matrices, Columns: columns, Backends: backends, Formats: names, Precisions: []dtype.Type{precision}, Modes: []string{benchmark.Fast},
+		Interval: 0.02, Limit: 300 * time.Millisecond,
+		Open: func(ctx context.Context, name string) (*formats.CSR[float32], error) {
+			return load.File(ctx, name, load.Options{})
+		},
+		Verify: func(ctx context.Context, p oracle.Problem, _ int, c *formats.Dense[float32]) error {
+			const sample = 1000
+			got, err := oracle.Check(ctx, p, c, sample)
+			if err == nil && !got.OK() {
+				err = got.First
+			}
+			return err
+		},
+		Fits:     func([]spmm.Info, *formats.CSR[float32], int, int) error { return nil },
+		Progress: func(int64, int64) {},
+	}
+	if r.peer != "" {
+		s.Peers = []string{r.peer}
+	}
+	report, err := s.Run(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	m := measured{}
+	for i := range report.Results {
+		x := &report.Results[i]
+		m[x.Case] = x
+		if !x.Measured() && x.Chosen != "" {
+			fmt.Fprintf(os.Stderr, "bench: %v: %s\n", x.Case, x.Error)
+		}
+	}
+	return m, nil
+}
+
+// of is a case's time in µs and the kernel that was taken; 0 if there is none.
+func (m measured) of(matrix string, n int, precision dtype.Type, backend, format string) (us float64, kernel string) {
+	x := m[benchmark.Case{Matrix: matrix, N: n, Precision: precision.String(), Backend: backend, Format: format, Mode: benchmark.Fast}]
+	if x == nil || !x.Measured() {
+		return 0, "failed"
+	}
+	return x.Median, x.Chosen + "/" + x.Variant
+}
+
+// vendor is the time of the fastest of the peer's algorithms whose name begins so, 0 if there is none.
+func (m measured) vendor(matrix string, n int, algorithm string) float64 {
+	us := 0.0
+	for c, x := range m {
+		if c.Matrix == matrix && c.N == n && c.Backend == "nvidia" && strings.HasPrefix(c.Format, algorithm) && x.Measured() && (us == 0 || x.Median < us) {
+			us = x.Median
+		}
+	}
+	return us
 }
 
 // table prints the head of one.
@@ -59,33 +121,19 @@ func met(us, limit float64) string {
 	return fmt.Sprintf("missed, %.2f×", limit/us)
 }
 
-// time is run's median in microseconds and the variant; what failed is said on stderr.
-func (r *runner) time(backend, format, precision string, n int, matrix string) (float64, string) {
-	res, err := r.run("--backend", backend, "--format", format, "--precision", precision, "-n", strconv.Itoa(n), matrix)
-	if err == nil && !res.Verify.OK {
-		err = fmt.Errorf("%s %s %s: wrong answer", backend, format, matrix)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		return 0, "failed"
-	}
-	return res.Time.Median, res.Format + "/" + res.Variant
-}
-
 // floor24 is 2:4: at least 0.9 of cuSPARSELt's speed.
 func floor24(r *runner) error {
+	const matrix = "gen:nm,rows=4096,cols=4096,n=2,m=4"
+	columns := []int{8, 64, 512, 2048}
+	m, err := r.sweep([]string{matrix}, columns, dtype.F16, []string{"cuda"}, "nm")
+	if err != nil {
+		return err
+	}
 	table("2:4, 4096², f16 → f32, µs; floor at N=2048: 0.9× cuSPARSELt", "N", "cuBLAS", "cuSPARSELt (C in f16)", "spmm, CUDA", "floor")
-	for _, n := range []int{8, 64, 512, 2048} {
-		dense, err := r.peer("gemm", 4096, 4096, n)
-		if err != nil {
-			return err
-		}
-		lt, err := r.peer("24", 4096, 4096, n)
-		if err != nil {
-			return err
-		}
-		us, _ := r.time("cuda", "nm", "f16", n, "gen:nm,rows=4096,cols=4096,n=2,m=4")
-		row(n, dense, lt, us, met(us, lt/0.9))
+	for _, n := range columns {
+		us, _ := m.of(matrix, n, dtype.F16, "cuda", "nm")
+		lt := m.vendor(matrix, n, "cusparselt")
+		row(n, m.vendor(matrix, n, "cublas"), lt, us, met(us, lt/0.9))
 	}
 	fmt.Println()
 	return nil
@@ -95,13 +143,15 @@ func floor24(r *runner) error {
 func floorVectors(r *runner) error {
 	const n = 512
 	table(fmt.Sprintf("N:M of V×1 vectors, 4096², N=%d, f16 → f32, µs; floor: cuBLAS", n), "pattern", "V", "cuBLAS", "spmm, CUDA", "floor")
-	dense, err := r.peer("gemm", 4096, 4096, n)
-	if err != nil {
-		return err
-	}
 	for _, p := range []struct{ n, m int }{{4, 16}, {2, 20}} {
 		for _, v := range []int{16, 32, 64, 128} {
-			us, _ := r.time("cuda", "nm", "f16", n, fmt.Sprintf("gen:nm,rows=4096,cols=4096,n=%d,m=%d,v=%d", p.n, p.m, v))
+			matrix := fmt.Sprintf("gen:nm,rows=4096,cols=4096,n=%d,m=%d,v=%d", p.n, p.m, v)
+			m, err := r.sweep([]string{matrix}, []int{n}, dtype.F16, []string{"cuda"}, "nm")
+			if err != nil {
+				return err
+			}
+			us, _ := m.of(matrix, n, dtype.F16, "cuda", "nm")
+			dense := m.vendor(matrix, n, "cublas")
 			row(fmt.Sprintf("%d:%d", p.n, p.m), v, dense, us, met(us, dense))
 		}
 	}
@@ -113,15 +163,15 @@ func floorVectors(r *runner) error {
 func floorJigsaw(r *runner) error {
 	const n = 512
 	table(fmt.Sprintf("jigsaw and cvse, vectors of 8 rows, 4096², N=%d, f16 → f32, CUDA, µs; floor: cvse", n), "zeros", "cuBLAS", "cvse", "jigsaw", "floor")
-	dense, err := r.peer("gemm", 4096, 4096, n)
-	if err != nil {
-		return err
-	}
 	for _, zeros := range []string{"0.7", "0.8", "0.9", "0.95", "0.98"} {
-		spec := "gen:vector,rows=4096,cols=4096,v=8,sparsity=" + zeros
-		cvse, _ := r.time("cuda", "cvse", "f16", n, spec)
-		jigsaw, _ := r.time("cuda", "jigsaw", "f16", n, spec)
-		row(zeros, dense, cvse, jigsaw, met(jigsaw, cvse))
+		matrix := "gen:vector,rows=4096,cols=4096,v=8,sparsity=" + zeros
+		m, err := r.sweep([]string{matrix}, []int{n}, dtype.F16, []string{"cuda"}, "cvse", "jigsaw")
+		if err != nil {
+			return err
+		}
+		cvse, _ := m.of(matrix, n, dtype.F16, "cuda", "cvse")
+		jigsaw, _ := m.of(matrix, n, dtype.F16, "cuda", "jigsaw")
+		row(zeros, m.vendor(matrix, n, "cublas"), cvse, jigsaw, met(jigsaw, cvse))
 	}
 	fmt.Println()
 	return nil
@@ -129,12 +179,12 @@ func floorJigsaw(r *runner) error {
 
 // floorHRPB is hrpb beside cuTeSpMM's own code over matrices of a folder, and beside Acc-SpMM on NotreDame_www.
 func floorHRPB(r *runner) error {
-	return r.graphs("hrpb", "tf32", "cuTeSpMM's", func(cutespmm, cusparse float64) float64 { return cutespmm })
+	return r.graphs("hrpb", dtype.TF32, "cuTeSpMM's", func(cutespmm, cusparse float64) float64 { return cutespmm })
 }
 
 // floorAuto is the format that is chosen, in f32, beside the better of cuTeSpMM's code and cuSPARSE.
 func floorAuto(r *runner) error {
-	return r.graphs("auto", "f32", "the better of the two", func(cutespmm, cusparse float64) float64 {
+	return r.graphs("auto", dtype.F32, "the better of the two", func(cutespmm, cusparse float64) float64 {
 		if cusparse > 0 {
 			return min(cutespmm, cusparse)
 		}
@@ -142,37 +192,39 @@ func floorAuto(r *runner) error {
 	})
 }
 
+// accSpMM is the time of Acc-SpMM on NotreDame_www with 128 columns, taken on an H200 likewise.
+const accSpMM = 141.7
+
 // graphs measures a format on the files that there are published times of.
-func (r *runner) graphs(format, precision, what string, floor func(cutespmm, cusparse float64) float64) error {
+func (r *runner) graphs(format string, precision dtype.Type, what string, floor func(cutespmm, cusparse float64) float64) error {
 	const n = 128
 	files, err := filepath.Glob(r.files)
 	if err != nil || len(files) == 0 {
 		fmt.Printf("No matrices (-files): %s is left out.\n\n", format)
 		return err
 	}
-	cusparse, err := r.cusparse(files, n, "f32")
+	m, err := r.sweep(files, []int{n}, precision, []string{"cuda"}, format)
 	if err != nil {
 		return err
 	}
-	table(fmt.Sprintf("%s on graphs and meshes, %s, N=%d, CUDA, µs; floor: %s", format, precision, n, what),
+	table(fmt.Sprintf("%s on graphs and meshes, %v, N=%d, CUDA, µs; floor: %s", format, precision, n, what),
 		"matrix", "cuTeSpMM (tf32)", "cuSPARSE (f32)", "spmm", "its format", "floor")
 	var mean geomean
-	for i, file := range files {
-		name, _, _ := strings.Cut(filepath.Base(file), ".mtx")
-		theirs := cutespmmTime(name, n)
+	for _, file := range files {
+		us, kernel := m.of(file, n, precision, "cuda", format)
+		cusparse := m.vendor(file, n, "cusparse csr")
+		name, theirs := graphName(file), cutespmmTime(graphName(file), n)
+		if name == "NotreDame_www" && format == "hrpb" {
+			row(name+" (floor: Acc-SpMM's)", theirs, cusparse, us, kernel, met(us, accSpMM))
+		}
 		if theirs == 0 {
 			continue
 		}
-		limit := floor(theirs, cusparse[i])
-		us, variant := r.time("cuda", format, precision, n, file)
+		limit := floor(theirs, cusparse)
 		mean.add(limit, us)
-		row(name, theirs, cusparse[i], us, variant, met(us, limit))
+		row(name, theirs, cusparse, us, kernel, met(us, limit))
 	}
 	fmt.Printf("\nGeometric mean, theirs over ours: %v.\n\n", &mean)
-	at := slices.IndexFunc(files, func(f string) bool { return strings.HasPrefix(filepath.Base(f), "NotreDame_www") })
-	if at >= 0 && format == "hrpb" {
-		notreDame(r, files[at], cusparse[at])
-	}
 	return nil
 }
 
@@ -198,86 +250,35 @@ func (g *geomean) String() string {
 	return fmt.Sprintf("%.2f of %d (%s)", mean, g.count, met(1, mean))
 }
 
-// notreDame is hrpb on one graph: Acc-SpMM's time, which was taken on an H200 likewise.
-func notreDame(r *runner, file string, cusparse float64) {
-	const n, published = 128, 141.7
-	us, _ := r.time("cuda", "hrpb", "tf32", n, file)
-	table(fmt.Sprintf("NotreDame_www, N=%d, CUDA, µs; floor: Acc-SpMM's", n), "cuSPARSE (f32)", "Acc-SpMM (tf32)", "hrpb, tf32", "floor")
-	row(cusparse, published, us, met(us, published))
-	fmt.Println()
-}
-
 // floorVulkan is Vulkan beside CUDA: at most twice the time.
 func floorVulkan(r *runner) error {
 	table("Vulkan beside CUDA, µs; floor: twice CUDA's time", "format", "precision", "matrix", "N", "CUDA", "Vulkan", "floor")
 	for _, x := range []struct {
-		format, precision, matrix string
-		n                         int
+		format    string
+		precision dtype.Type
+		matrix    string
+		n         int
 	}{
-		{"csr", "f32", "uniform,sparsity=0.98", 512},
-		{"cvse", "f16", "vector,v=8,sparsity=0.7", 512},
-		{"tiledcsr", "f16", "uniform,sparsity=0.95", 512},
-		{"jigsaw", "f16", "vector,v=8,sparsity=0.9", 512},
-		{"nm", "f16", "nm,n=2,m=4", 2048},
-		{"nm", "f16", "nm,n=4,m=16,v=32", 512},
-		{"nm", "f16", "nm,n=4,m=16,v=128", 512},
-		{"hrpb", "tf32", "banded,band=64,density=0.3", 512},
+		{"csr", dtype.F32, "uniform,sparsity=0.98", 512},
+		{"cvse", dtype.F16, "vector,v=8,sparsity=0.7", 512},
+		{"tiledcsr", dtype.F16, "uniform,sparsity=0.95", 512},
+		{"jigsaw", dtype.F16, "vector,v=8,sparsity=0.9", 512},
+		{"nm", dtype.F16, "nm,n=2,m=4", 2048},
+		{"nm", dtype.F16, "nm,n=4,m=16,v=32", 512},
+		{"nm", dtype.F16, "nm,n=4,m=16,v=128", 512},
+		{"hrpb", dtype.TF32, "banded,band=64,density=0.3", 512},
 	} {
-		spec := "gen:" + strings.Replace(x.matrix, ",", ",rows=4096,cols=4096,", 1)
-		cuda, _ := r.time("cuda", x.format, x.precision, x.n, spec)
-		vulkan, _ := r.time("vulkan", x.format, x.precision, x.n, spec)
+		matrix := "gen:" + strings.Replace(x.matrix, ",", ",rows=4096,cols=4096,", 1)
+		alone := *r
+		alone.peer = ""
+		m, err := alone.sweep([]string{matrix}, []int{x.n}, x.precision, []string{"cuda", "vulkan"}, x.format)
+		if err != nil {
+			return err
+		}
+		cuda, _ := m.of(matrix, x.n, x.precision, "cuda", x.format)
+		vulkan, _ := m.of(matrix, x.n, x.precision, "vulkan", x.format)
 		row(x.format, x.precision, x.matrix, x.n, cuda, vulkan, met(vulkan, 2*cuda))
 	}
 	fmt.Println()
 	return nil
-}
-
-// cusparse returns cuSPARSE's times for files, 0 where there is no program to measure it.
-func (r *runner) cusparse(files []string, n int, precision string) ([]float64, error) {
-	times := make([]float64, len(files))
-	if r.peers == "" {
-		return times, nil
-	}
-	dir, err := os.MkdirTemp("", "bench")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	args := []any{"csr", n, precision}
-	for i, file := range files {
-		raw := filepath.Join(dir, strconv.Itoa(i))
-		if err := writeCSR(raw, file); err != nil {
-			return nil, err
-		}
-		args = append(args, raw)
-	}
-	times, err = r.peerTimes(args...)
-	if err == nil && len(times) != len(files) {
-		err = fmt.Errorf("peers csr: %d times for %d files", len(times), len(files))
-	}
-	return times, err
-}
-
-// writeCSR writes the pattern of a matrix file as peers reads it.
-func writeCSR(to, file string) error {
-	a, err := load.File(context.Background(), file, load.Options{})
-	if err != nil {
-		return err
-	}
-	f, err := os.Create(to)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	starts := make([]int32, len(a.RowPtr))
-	for i, x := range a.RowPtr {
-		starts[i] = int32(x) // fewer than 2³¹: the files are small
-	}
-	w := bufio.NewWriter(f)
-	for _, x := range []any{[]int64{int64(a.Rows), int64(a.Cols), int64(len(a.ColIdx))}, starts, a.ColIdx} {
-		if err := binary.Write(w, binary.LittleEndian, x); err != nil {
-			return err
-		}
-	}
-	return w.Flush()
 }

@@ -41,6 +41,7 @@ var standardMatrices = []string{
 type benchJob struct {
 	matrices                                   []string
 	cols, backends, formats, precisions, modes string
+	p                                          string // of reproducible mode
 	peers, load                                []string
 	interval, tolerance                        float64
 	limit                                      time.Duration
@@ -96,6 +97,7 @@ Exit codes: 0 all is right, 1 a wrong answer, or slower than --tolerance allows,
 	f.StringVarP(&j.cols, "cols", "n", "128", "columns of B, a list")
 	f.StringVar(&j.precisions, "precision", "f32", "precisions, a list of f32, tf32, f16, bf16 and f64, whose matrices have numbers of f32")
 	f.StringVar(&j.modes, "mode", benchmark.Fast, "modes, a list of fast and reproducible")
+	f.StringVar(&j.p, "p", precisions[0], "bits that reproducible mode keeps, a list of "+orList(precisions))
 	f.StringArrayVar(&j.peers, "peer", nil, "a `PROGRAM` to measure, too; may be repeated")
 	f.Float64Var(&j.interval, "interval", 2, "percent that the median may be off, at 95 % confidence")
 	f.DurationVar(&j.limit, "limit", 3*time.Second, "time for each that computes a product, known well enough or not")
@@ -118,7 +120,7 @@ func (j *benchJob) checkLoad(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return fmt.Errorf("--load measures nothing: leave out %s", args[0])
 	}
-	for _, name := range []string{"backend", "format", "cols", "precision", "mode", "peer", "interval", "limit", "seed"} {
+	for _, name := range []string{"backend", "format", "cols", "precision", "mode", "p", "peer", "interval", "limit", "seed"} {
 		if c.Flags().Changed(name) {
 			return fmt.Errorf("--load measures nothing: leave out --%s", name)
 		}
@@ -208,7 +210,7 @@ func (j *benchJob) sweep(ctx context.Context, p *progress) (*benchmark.Sweep, er
 	if s.Precisions, err = list("precision", j.precisions, precisionOf); err != nil {
 		return nil, err
 	}
-	if s.Modes, err = list("mode", j.modes, oneOf(benchmark.Fast, benchmark.Reproducible)); err != nil {
+	if s.Modes, err = j.modeNames(); err != nil {
 		return nil, err
 	}
 	if j.formats == "all" {
@@ -232,6 +234,31 @@ func (j *benchJob) sweep(ctx context.Context, p *progress) (*benchmark.Sweep, er
 		return newNeed(&job{devices: len(on)}, on[0], a.Rows, a.Cols, n, a.NNZ(), size).check()
 	}
 	return s, nil
+}
+
+// modeNames are the modes, reproducible with each of the precisions.
+func (j *benchJob) modeNames() ([]string, error) {
+	modes, err := list("mode", j.modes, oneOf(benchmark.Fast, benchmark.Reproducible))
+	if err != nil {
+		return nil, err
+	}
+	ps, err := list("p", j.p, oneOf(precisions...))
+	if err != nil {
+		return nil, err
+	}
+	at := slices.Index(modes, benchmark.Reproducible)
+	if at < 0 && j.p != precisions[0] {
+		return nil, errors.New("--p is for --mode reproducible")
+	}
+	if at < 0 {
+		return modes, nil
+	}
+	for i, p := range ps {
+		if ps[i] = benchmark.Reproducible + " " + p; p == "auto" {
+			ps[i] = benchmark.Reproducible
+		}
+	}
+	return slices.Replace(modes, at, at+1, ps...), nil
 }
 
 func columnsOf(word string) (int, error) {

@@ -38,7 +38,7 @@ func (c Case) String() string {
 
 // By names who computes: backend, format, and the mode if that is not fast.
 func (c Case) By() string {
-	if c.Mode == Reproducible {
+	if c.Mode != Fast {
 		return c.Backend + " " + c.Format + " " + c.Mode
 	}
 	return c.Backend + " " + c.Format

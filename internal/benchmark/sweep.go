@@ -11,6 +11,8 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spmmrun/spmm"
@@ -20,7 +22,8 @@ import (
 	"github.com/spmmrun/spmm/formats/gen"
 )
 
-// Reproducible is the mode's name in a Case; the other is Fast.
+// Names of modes in a Case. Reproducible with a number behind it, as in "reproducible 23", keeps that many bits
+// (spmm.Options.P); alone it is with spmm.AutoP.
 const (
 	Fast         = "fast"
 	Reproducible = "reproducible"
@@ -33,7 +36,7 @@ type Sweep struct {
 	Backends   []string // devices as spmm.Open takes them, or groups (IsGroup)
 	Formats    []string // "auto" or of spmm.Formats
 	Precisions []dtype.Type
-	Modes      []string // Fast or Reproducible
+	Modes      []string // Fast, or Reproducible with a precision or without
 	Peers      []string // programs that speak the protocol of Peer
 
 	// Interval is the half length of the median's interval, over the median, at which its time counts as known: 0.02 is ±2 %.
@@ -156,9 +159,9 @@ func (r *round) run(ctx context.Context, places []*place, peers []*peer) error {
 	for _, at := range places {
 		for _, format := range r.Formats {
 			for _, mode := range r.Modes {
-				o := spmm.Options{Format: format, Precision: r.prec, Cols: r.n}
-				if mode == Reproducible {
-					o.Mode, o.P = spmm.Reproducible, spmm.AutoP
+				o, err := withMode(spmm.Options{Format: format, Precision: r.prec, Cols: r.n}, mode)
+				if err != nil {
+					return err
 				}
 				p, err := enter(ctx, at, r.a, r.b, o)
 				if err := r.add(at.name, format, mode, p, p == nil, err); err != nil {
@@ -192,6 +195,23 @@ func (r *round) run(ctx context.Context, places []*place, peers []*peer) error {
 		}
 	}
 	return r.measure(ctx)
+}
+
+// withMode is the options with a mode.
+func withMode(o spmm.Options, mode string) (spmm.Options, error) {
+	if mode == Fast {
+		return o, nil
+	}
+	o.Mode, o.P = spmm.Reproducible, spmm.AutoP
+	if mode == Reproducible {
+		return o, nil
+	}
+	var err error
+	o.P, err = strconv.Atoi(strings.TrimPrefix(mode, Reproducible+" "))
+	if err != nil {
+		err = fmt.Errorf("mode %q: want %s, %s, or that with a precision behind it", mode, Fast, Reproducible)
+	}
+	return o, err
 }
 
 // add adds one who computes, or why it cannot.
