@@ -69,6 +69,8 @@ func TestSmall(t *testing.T) {
 		{"-matrix", file(t, 3, 3, "1 1 2", "2 2 2", "3 3 2"), "-n", "3", "-laplacian=false", "-shift", "0"},
 		{"-matrix", file(t, 2, 2, "1 1 1", "2 2 1", "1 2 0.99999999", "2 1 0.99999999"), "-n", "1", "-laplacian=false", "-shift", "0", "-tolerance", "1e-7"},
 		{"-matrix", file(t, 1, 1, "1 1 7"), "-n", "1"},
+		{"-matrix", file(t, 3, 3, "1 1 1e-9", "2 2 1", "3 3 1e9"), "-n", "1", "-laplacian=false", "-shift", "0", "-iterations", "1"},
+		{"-matrix", file(t, 3, 3, "1 1 1e-2", "2 2 1", "3 3 1e2"), "-n", "1", "-laplacian=false", "-shift", "0", "-scale=false"},
 	} {
 		var out strings.Builder
 		if err := run(context.Background(), append([]string{"-device", "cpu"}, args...), &out); err != nil {
