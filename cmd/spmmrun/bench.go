@@ -64,7 +64,8 @@ format, precision and mode of the flags, which take lists: -n 32,128,512. Withou
 All that compute the same product take turns, so that clocks and other programs meet all alike, until the median of each is
 known to ±--interval with 95 % confidence, or --limit is reached. Before, each answer is checked against exact arithmetic.
 
-Attainable is the least time that the device could take by its measured rates: the larger of bytes, cache reads and arithmetic.
+Attainable is the least time that the device could take by its measured rates: the largest of what moving A, B and C once, reading
+rows of B from cache and arithmetic take, which "bound by" names. "Over best" is the time over the least that any took for the product.
 
 --peer PROGRAM measures another program in turn with the rest, one that speaks the protocol of bench/peers/peer.hpp: in that
 folder are peers for cuSPARSE, cuBLAS and cuSPARSELt (cuda.cu) and for libraries of the CPU.

@@ -11,6 +11,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"gonum.org/v1/plot"
@@ -68,21 +69,22 @@ func computedIn(cs []curve) []string {
 
 // xAxis is what times are drawn by: the columns of B if there are several, else the density of A.
 type xAxis struct {
-	label string
-	of    func(*benchmark.Result) float64
+	label   string
+	of      func(*benchmark.Result) float64
+	columns []float64 // ascending; nil: density
 }
 
 func newXAxis(cs []curve) xAxis {
-	columns := map[int]bool{}
+	columns := map[float64]bool{}
 	for _, c := range cs {
 		for _, x := range c.results {
-			columns[x.N] = true
+			columns[float64(x.N)] = true
 		}
 	}
 	if len(columns) > 1 {
-		return xAxis{"columns of B (N), geometric mean over matrices", func(x *benchmark.Result) float64 { return float64(x.N) }}
+		return xAxis{"columns of B (N), geometric mean over matrices", func(x *benchmark.Result) float64 { return float64(x.N) }, slices.Sorted(maps.Keys(columns))}
 	}
-	return xAxis{"density of A", func(x *benchmark.Result) float64 { return float64(x.NNZ) / float64(x.Rows) / float64(x.Cols) }}
+	return xAxis{"density of A", func(x *benchmark.Result) float64 { return float64(x.NNZ) / float64(x.Rows) / float64(x.Cols) }, nil}
 }
 
 // means has the geometric means of y over the results of equal x, where y is known, in ascending order.
@@ -130,6 +132,11 @@ func writePlot(w io.Writer, r *benchmark.Report) error {
 	for _, o := range over {
 		most = max(most, 1.05*o)
 	}
+	if x.columns != nil {
+		tickAt(&times.X, x.columns)
+		tickAt(&attained.X, x.columns)
+	}
+	tickAt(&shares.X, ratios(most))
 	names := newNames(len(cs))
 	for i, c := range cs {
 		var mine []float64
@@ -328,8 +335,38 @@ func tile(w io.Writer, plots [][]*plot.Plot, t *names) error {
 	return err
 }
 
+// tickAt has a logarithmic axis span some values, which it labels.
+func tickAt(a *plot.Axis, values []float64) {
+	var ticks plot.ConstantTicks
+	for _, x := range values {
+		ticks = append(ticks, plot.Tick{Value: x, Label: strconv.FormatFloat(x, 'g', -1, 64)})
+	}
+	first, last := values[0], values[len(values)-1]
+	margin := math.Pow(last/first, 0.05)
+	a.Min, a.Max, a.Tick.Marker = first/margin, last*margin, ticks
+}
+
+// ratios are round numbers from 1 to most and the next.
+func ratios(most float64) []float64 {
+	all := []float64{1}
+	for scale := 1.; ; scale *= 10 {
+		for _, x := range []float64{1.1, 1.2, 1.5, 2, 3, 5, 10} {
+			if scale > 1 && x < 2 || most > 3 && scale*x < 1.5 || most > 20 && scale*x < 2 || most > 200 && x != 10 {
+				continue
+			}
+			all = append(all, scale*x)
+			if scale*x >= most {
+				return all
+			}
+		}
+	}
+}
+
 // widen has an axis without data, or with one value of it, be about that value; a logarithm needs it above 0.
 func widen(a *plot.Axis) {
+	if _, fixed := a.Tick.Marker.(plot.ConstantTicks); fixed {
+		return
+	}
 	if math.IsInf(a.Min, 0) || math.IsInf(a.Max, 0) {
 		a.Min, a.Max = 1, 10
 	}

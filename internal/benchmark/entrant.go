@@ -161,8 +161,21 @@ func (p *planned) describe(ctx context.Context, r *Result) error {
 	r.Chosen, r.Variant, r.Split, r.EncodeS = i.Format, i.Variant, split, i.EncodeTime.Seconds()
 	r.Bytes = i.Stats.StoredBytes + p.bytes
 	bound, err := p.attainable(ctx, time.Duration(r.Median*float64(time.Microsecond)))
-	r.AttainableUS = micros(bound.Time())
+	r.AttainableUS, r.BoundBy = micros(bound.Time()), boundBy(bound)
 	return err
+}
+
+// boundBy names the largest part of a bound.
+func boundBy(b spmm.Bound) string {
+	switch b.Time() {
+	case 0:
+		return ""
+	case b.Memory:
+		return "memory"
+	case b.Gather:
+		return "cache"
+	}
+	return "arithmetic"
 }
 
 func (p *planned) close() {

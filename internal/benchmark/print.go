@@ -91,7 +91,7 @@ func (r *Report) Summaries() []Summary {
 }
 
 var (
-	resultHead  = []string{"matrix", "N", "precision", "by", "kernel", "µs", "±", "over best", "GFLOP/s", "attained", ""}
+	resultHead  = []string{"matrix", "N", "precision", "by", "kernel", "µs", "±", "over best", "GFLOP/s", "attained", "bound by", ""}
 	summaryHead = []string{"by", "products", "fastest", "over best", "worst", "attained"}
 )
 
@@ -103,7 +103,7 @@ func (r *Report) rows() [][]string {
 		x := &r.Results[i]
 		row := []string{short(x.Matrix), strconv.Itoa(x.N), x.Precision, x.By()}
 		if !x.Measured() {
-			out = append(out, append(row, "", "-", "", "", "", "", brief(x.Error)))
+			out = append(out, append(row, "", "-", "", "", "", "", "", brief(x.Error)))
 			continue
 		}
 		note := ""
@@ -111,7 +111,7 @@ func (r *Report) rows() [][]string {
 			note = "not settled"
 		}
 		out = append(out, append(row, x.kernel(), number(x.Median), percent(x.spread(), 1), fmt.Sprintf("%.2f", x.Median/best[x.product()]),
-			fmt.Sprintf("%.3g", x.GFLOPS()), percent(x.Attained(), 0), note))
+			fmt.Sprintf("%.3g", x.GFLOPS()), percent(x.Attained(), 0), x.BoundBy, note))
 	}
 	return out
 }
@@ -196,13 +196,13 @@ func (r *Report) Markdown(w io.Writer) error {
 func (r *Report) CSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	c.Write([]string{"matrix", "rows", "cols", "nnz", "n", "precision", "backend", "format", "mode", "chosen", "variant", "split",
-		"median_us", "low_us", "high_us", "samples", "batch", "settled", "attainable_us", "gflops", "bytes", "encode_s", "error"})
+		"median_us", "low_us", "high_us", "samples", "batch", "settled", "attainable_us", "bound_by", "gflops", "bytes", "encode_s", "error"})
 	g := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 	for i := range r.Results {
 		x := &r.Results[i]
 		c.Write([]string{x.Matrix, strconv.Itoa(x.Rows), strconv.Itoa(x.Cols), strconv.FormatInt(x.NNZ, 10), strconv.Itoa(x.N), x.Precision,
 			x.Backend, x.Format, x.Mode, x.Chosen, x.Variant, x.Split, g(x.Median), g(x.Low), g(x.High), strconv.Itoa(len(x.Samples)), strconv.Itoa(x.Batch),
-			strconv.FormatBool(x.Settled), g(x.AttainableUS), g(x.GFLOPS()), strconv.FormatInt(x.Bytes, 10), g(x.EncodeS), x.Error})
+			strconv.FormatBool(x.Settled), g(x.AttainableUS), x.BoundBy, g(x.GFLOPS()), strconv.FormatInt(x.Bytes, 10), g(x.EncodeS), x.Error})
 	}
 	c.Flush()
 	return c.Error()

@@ -61,12 +61,13 @@ type Result struct {
 	Median       float64   `json:"median_us,omitempty"`
 	Low          float64   `json:"low_us,omitempty"` // the median's interval at 95 %
 	High         float64   `json:"high_us,omitempty"`
-	Settled      bool      `json:"settled"` // the interval is as narrow as was asked for
-	AttainableUS float64   `json:"attainable_us,omitempty"`
-	Bytes        int64     `json:"bytes,omitempty"`    // of A as stored, B and C, once each
-	EncodeS      float64   `json:"encode_s,omitempty"` // packing the matrix on the host
-	Error        string    `json:"error,omitempty"`    // why there are no times
-	Wrong        bool      `json:"wrong,omitempty"`    // the answer is, as Error tells
+	Settled      bool      `json:"settled"`                 // the interval is as narrow as was asked for
+	AttainableUS float64   `json:"attainable_us,omitempty"` // the least time by the device's measured rates
+	BoundBy      string    `json:"bound_by,omitempty"`      // what takes AttainableUS: memory, cache (reading rows of B) or arithmetic
+	Bytes        int64     `json:"bytes,omitempty"`         // of A as stored, B and C, once each
+	EncodeS      float64   `json:"encode_s,omitempty"`      // packing the matrix on the host
+	Error        string    `json:"error,omitempty"`         // why there are no times
+	Wrong        bool      `json:"wrong,omitempty"`         // the answer is, as Error tells
 }
 
 // Measured tells whether there are times of a right answer.

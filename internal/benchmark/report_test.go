@@ -23,11 +23,11 @@ func sample() *Report {
 		return Result{
 			Case: Case{Matrix: matrix, N: 32, Precision: "f32", Backend: backend, Format: format, Mode: Fast},
 			Rows: 100, Cols: 200, NNZ: 1000, Chosen: "csr", Variant: "cpu_f32", Clock: "device", Samples: samples, Batch: 7,
-			Median: Median(samples), Low: low, High: high, Settled: true, AttainableUS: 5, Bytes: 4000, EncodeS: 0.25,
+			Median: Median(samples), Low: low, High: high, Settled: true, AttainableUS: 5, BoundBy: "cache", Bytes: 4000, EncodeS: 0.25,
 		}
 	}
 	peer := at("dir/a.mtx", "eigen", "rows", 20, 20, 21, 21, 22, 22)
-	peer.Chosen, peer.Variant, peer.AttainableUS, peer.Settled = "", "", 0, false
+	peer.Chosen, peer.Variant, peer.AttainableUS, peer.BoundBy, peer.Settled = "", "", 0, "", false
 	refused := Result{Case: Case{Matrix: "gen:uniform,rows=9", N: 32, Precision: "f32", Backend: "cpu", Format: "nm", Mode: Fast}, Error: "nm: no pattern\x1b[2J fits"}
 	wrong := Result{Case: Case{Matrix: "gen:uniform,rows=9", N: 32, Precision: "f32", Backend: "eigen", Format: "a|b", Mode: Fast}, Error: "wrong answer: C[0,0] is 1, must be 2 within " + strings.Repeat("0", 50), Wrong: true}
 	return &Report{
