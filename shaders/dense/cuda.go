@@ -22,6 +22,7 @@ type cudaTile struct {
 	down       uint32 // blocks of a cluster below each other,
 	across     uint32 // and side by side
 	parts      uint32 // blocks that sum a part each of a tile, of hopper_parts.cu; 0: of the others
+	turned     bool   // rows and cols are those of Cᵀ, whose tiles are written to a row-major C
 	warpRows   uint32 // of a warp's part, where warps multiply by themselves
 	warpCols   uint32
 	resident   int     // blocks of a multiprocessor
@@ -39,13 +40,20 @@ var cudaTiles = []cudaTile{
 	{name: "cuda_hopper_n224", hopper: true, rows: 128, cols: 224, stages: 4, down: 2, across: 1, resident: 1, step: 690, start: 6000},
 	{name: "cuda_hopper_n192", hopper: true, rows: 128, cols: 192, stages: 5, down: 2, across: 1, resident: 1, step: 540, start: 5500},
 	{name: "cuda_hopper_n160", hopper: true, rows: 128, cols: 160, stages: 5, down: 2, across: 1, resident: 1, step: 485, start: 6000},
-	{name: "cuda_hopper_n128", hopper: true, rows: 128, cols: 128, stages: 6, down: 2, across: 1, resident: 1, step: 387, start: 5500},
-	{name: "cuda_parts2_n256", hopper: true, rows: 128, cols: 256, stages: 4, down: 1, across: 1, parts: 2, resident: 1, step: 720, alone: 600, start: 4600},
+	{name: "cuda_hopper_n128", hopper: true, rows: 128, cols: 128, stages: 6, down: 2, across: 1, resident: 1, step: 400, start: 5500},
+	{name: "cuda_parts2_n256", hopper: true, rows: 128, cols: 256, stages: 4, down: 1, across: 1, parts: 2, resident: 1, step: 720, alone: 600, start: 6500},
 	{name: "cuda_parts1_n192", hopper: true, rows: 128, cols: 192, stages: 5, down: 1, across: 1, parts: 1, resident: 1, step: 530, alone: 450, start: 4400},
 	{name: "cuda_parts2_n192", hopper: true, rows: 128, cols: 192, stages: 5, down: 1, across: 1, parts: 2, resident: 1, step: 535, alone: 455, start: 5200},
 	{name: "cuda_parts2_n128", hopper: true, rows: 128, cols: 128, stages: 6, down: 1, across: 1, parts: 2, resident: 1, step: 430, alone: 340, start: 3600},
-	{name: "cuda_parts3_n128", hopper: true, rows: 128, cols: 128, stages: 6, down: 1, across: 1, parts: 3, resident: 1, step: 440, alone: 300, start: 3500},
-	{name: "cuda_hopper_n64", hopper: true, rows: 128, cols: 64, stages: 8, down: 1, across: 1, resident: 1, step: 400, start: 5000},
+	{name: "cuda_parts3_n128", hopper: true, rows: 128, cols: 128, stages: 6, down: 1, across: 1, parts: 3, resident: 1, step: 440, alone: 300, start: 3800},
+	{name: "cuda_parts2_64x128", hopper: true, rows: 64, cols: 128, stages: 9, down: 1, across: 1, parts: 2, resident: 1, step: 280, alone: 200, start: 3500},
+	{name: "cuda_parts2_64x64", hopper: true, rows: 64, cols: 64, stages: 6, down: 1, across: 1, parts: 2, resident: 2, step: 350, alone: 190, start: 3600},
+	{name: "cuda_turned_128x192", hopper: true, turned: true, rows: 128, cols: 192, stages: 5, down: 1, across: 2, resident: 1, step: 740, start: 5500},
+	{name: "cuda_turned_128x96", hopper: true, turned: true, rows: 128, cols: 96, stages: 7, down: 1, across: 2, resident: 1, step: 400, start: 5000},
+	{name: "cuda_turned4_128x96", hopper: true, turned: true, rows: 128, cols: 96, stages: 7, down: 1, across: 4, resident: 1, step: 385, start: 5000},
+	{name: "cuda_turned_64x96", hopper: true, turned: true, rows: 64, cols: 96, stages: 10, down: 1, across: 2, resident: 1, step: 385, start: 5000},
+	{name: "cuda_turned4_64x96", hopper: true, turned: true, rows: 64, cols: 96, stages: 10, down: 1, across: 4, resident: 1, step: 360, start: 5000},
+	{name: "cuda_hopper_n64", hopper: true, rows: 128, cols: 64, stages: 8, down: 1, across: 1, resident: 1, step: 430, start: 5000},
 	{name: "cuda_hopper_n32", hopper: true, rows: 128, cols: 32, stages: 8, down: 1, across: 1, resident: 1, step: 320, start: 5000},
 	{name: "cuda_hopper_n16", hopper: true, rows: 128, cols: 16, stages: 8, down: 1, across: 1, resident: 1, step: 310, start: 5000},
 	{name: "cuda_hopper_n8", hopper: true, rows: 128, cols: 8, stages: 8, down: 1, across: 1, resident: 1, step: 300, start: 5000},
@@ -100,11 +108,16 @@ func (c cudaTile) variant(t dtype.Type) *spec.Variant {
 		v.Need.Arch, v.Need.Exact, v.Overlaps, v.Maps = 90, true, true, 2
 		v.Consts = append(v.Consts, spec.Define("BLOCKS_DOWN", c.down), spec.Define("BLOCKS_ACROSS", c.across))
 		stage := c.rows*depth*2 + spec.Ceil(c.cols, slab(c.cols))*slab(c.cols)*depth*2
+		if c.turned {
+			stage = (c.rows + c.cols) * depth * 2
+			v.AnyOrder = false
+			v.Consts = append(v.Consts, spec.Define("TURNED", 1))
+		}
 		if c.parts > 0 {
-			v.Local, v.Shared = [3]uint32{288, 1, 1}, c.stages*stage+128
+			v.Local, v.Shared = [3]uint32{2*c.rows + 32, 1, 1}, c.stages*stage+256
 			v.Consts = append(v.Consts, spec.Define("PARTS", c.parts))
 		} else {
-			v.Local, v.Shared = [3]uint32{384, 1, 1}, c.stages*stage+512
+			v.Local, v.Shared = [3]uint32{2*c.rows + 128, 1, 1}, c.stages*stage+512
 			v.Consts = append(v.Consts, spec.Define("BAND", band), spec.Define("MOST_BLOCKS", mostBlocks))
 		}
 	} else {
@@ -123,7 +136,7 @@ func (c cudaTile) variant(t dtype.Type) *spec.Variant {
 func tileOf(v *spec.Variant) (cudaTile, bool) {
 	i := slices.IndexFunc(cudaTiles, func(c cudaTile) bool {
 		return v.Code == backend.CodePTX && c.hopper == v.Need.Exact && c.quantised == (v.Quant != dtype.Invalid) && c.rows == v.Const("ROWS") && c.cols == v.Const("COLS") &&
-			c.parts == v.Const("PARTS")
+			c.parts == v.Const("PARTS") && c.stages == v.Const("STAGES") && c.across == v.Const("BLOCKS_ACROSS") && c.turned == (v.Const("TURNED") != 0)
 	})
 	if i < 0 || v.Name == "cuda_"+v.In.String() { // halves
 		return cudaTile{}, false

@@ -5,7 +5,7 @@
 //
 // B and C may be column-major, so that activations and outputs of a layer Y = X·W, which is Yᵀ = Wᵀ·Xᵀ, are taken as they
 // lie. Kernels write row by row: where C is column-major they compute Cᵀ = Bᵀ·Aᵀ, with A as the right operand. Either
-// operand may lie along the sum or across it (see gemm.cuh).
+// operand may lie along the sum or across it (see gemm.cuh). Some for CUDA compute Cᵀ of a row-major C, for the choice of tiles that gives (hopper.cu).
 //
 // A *formats.Dense stores every element, and each touches B. A sparse matrix is filled with zeros, and a bit for each element
 // tells which are entries (filled.go). What is filled in is multiplied like the rest, which is right as long as B is finite; an output that

@@ -1,7 +1,7 @@
 // Dense × dense on the warpgroup matrix instructions of compute capability 9.0, f16 and bf16.
 //
 // A block computes a tile of ROWS × COLS: two threads copy, STAGES stages ahead (hopper.cuh), by tensor maps of L and R that the
-// launch brings; two groups of four warps multiply half of the rows each.
+// launch brings; groups of four warps multiply 64 rows each.
 //
 // Clusters take
 // pieces (pieces.cuh) in turn, tiles of a band of BAND columns of tiles row by row, so that what runs at once shares rows of L and columns of
@@ -9,18 +9,21 @@
 //
 // A launch begins while the one before still writes its last tiles, and brings what it can of A until that is done.
 //
+// Where TURNED is 1, L is B and R is A, as for a column-major C, but C is row-major: rows of A are columns of the matrix instruction, so that a tile may have any
+// multiple of 8 of them, and as many rows of A are a tile as there are multiprocessors for. No tile is split then, and any number of groups multiplies.
+//
 // Compile-time constants: ENTRY, those of hopper.cuh, BAND, MOST_BLOCKS.
 // Dynamic shared memory: STAGES stages of STAGE_BYTES, and 512 bytes.
 
 #include "hopper.cuh"
 
-#define THREADS 384
+#define THREADS (128 + 128 * GROUPS)
 #define ACROSS (COLS < 16 ? 2 : COLS / 8) // tiles of 8 columns, an even number
 #define CLUSTER SHARING
 
 static_assert(16 * STAGES <= 512, "barriers behind the stages");
 
-static_assert(2 * MOST_BLOCKS <= MOST_SLOTS, "each group of four warps adds up by itself");
+static_assert(TURNED || GROUPS * MOST_BLOCKS <= MOST_SLOTS, "each group of four warps adds up by itself");
 
 struct Work {
     u32 rank, down, across;      // of the block in its cluster
@@ -63,7 +66,7 @@ template <bool LEFT> __device__ __forceinline__ void copy_all(const Ring &ring, 
             barrier_wait(ring.empty + 8 * at.stage, at.parity);
             if (LEFT) {
                 barrier_expect(bar, L_BYTES + r_bytes(slabs, r_along));
-                bring<ROWS, BLOCKS_ACROSS>(to, map, along, row, k * DEPTH, ROWS / 64, w.across, bar, blocks);
+                bring<ROWS, BLOCKS_ACROSS>(to, map, along, row, k * DEPTH, GROUPS, w.across, bar, blocks);
             } else
                 bring<COLS, BLOCKS_DOWN>(to + L_BYTES, map, along, col, k * DEPTH, slabs, w.down, bar, blocks);
             at.next();
@@ -80,14 +83,20 @@ __device__ __forceinline__ void multiply(const Ring &ring, const Work &w, u32 gr
         Piece x = w.piece(i);
         float acc[1][ACROSS][4] = {};
         float(&sums)[COLS / 8][4] = *(float(*)[COLS / 8][4])acc[0];
+        u32 row, col, down = group * 64 + threadIdx.x % 128 / 32 * 16;
+        w.at(x, row, col);
+        if (!TURNED) fetch_before<16, COLS>(to, w.p, row + down, col);
         sum(sums, ring, at, x.first, x.last, group, l_along, r_along);
         if (i + w.clusters >= w.pieces && threadIdx.x == 128) launches_after();
-        u32 row, col;
         w.at(x, row, col);
-        row += group * 64 + threadIdx.x % 128 / 32 * 16;
+        row += down;
+        if (TURNED) {
+            store_turned(acc[0], to, w.p, row, col, again);
+            continue;
+        }
         auto store = [&](const Params &p) {
             if (x.split) store_parts<128>(acc, to, p, row, col, (x.slot * CLUSTER + w.rank) * 2 + group, x.part, group + 1, work, again);
-            else store_tiles(acc, to, p, row, col, again);
+            else store_sums<16>(acc, to, p, row, col, p.n, again);
         };
         if (COLS >= 16) store(w.p);
         else { // half of what is stored is no column of this tile
@@ -111,7 +120,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTE
     cluster_sync();
     u32 group = threadIdx.x / 128;
     if (group == 0) {
-        asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+        if (!TURNED) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
         if (threadIdx.x == 0) {
             if (p.order & C_COLUMNS) launches_before(); // L is B
             copy_all<true>(ring, w, &l_map, l.along, r.along);
@@ -121,7 +130,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTE
         }
         __syncwarp();
     } else {
-        asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+        if (!TURNED) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
         multiply(ring, w, group - 1, l.along, r.along, {c, bias}, work, Again{a, b, stored, &p});
         __syncwarp();
     }

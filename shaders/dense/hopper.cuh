@@ -5,7 +5,8 @@
 // a cluster whose tiles are neighbours share what they need alike: BLOCKS_DOWN below each other and BLOCKS_ACROSS side by side, each
 // of which brings a part of it for all.
 //
-// Compile-time constants: ELEM (half.cuh), ROWS = 128, COLS (8, 16, or a multiple of 32 to 256), STAGES, BLOCKS_DOWN, BLOCKS_ACROSS.
+// Compile-time constants: ELEM (half.cuh), ROWS (64 or 128), COLS (8, 16, or a multiple of 32 to 256), STAGES, BLOCKS_DOWN, BLOCKS_ACROSS,
+// TURNED (1: R lies along, see hopper.cu; 0 if it is not defined).
 
 #pragma once
 #include "pieces.cuh"
@@ -14,11 +15,15 @@
 
 #define DEPTH 64                  // places k of a stage
 #define SLAB (DEPTH * 128)        // bytes of 64 lines
-#define L_BYTES (ROWS / 64 * SLAB)
+#define GROUPS (ROWS / 64)        // of four warps that multiply
+#define L_BYTES (GROUPS * SLAB)
 #define WIDE (COLS < 64 ? COLS : 64) // columns of a slab of R where it lies across
 #define SLABS ((COLS + 63) / 64)
 #define R_SLAB (DEPTH * 2 * WIDE)
-#define R_BYTES (SLABS * R_SLAB)
+#ifndef TURNED
+#define TURNED 0
+#endif
+#define R_BYTES (TURNED ? COLS * DEPTH * 2 : SLABS * R_SLAB)
 #define SHARING (BLOCKS_DOWN * BLOCKS_ACROSS)
 #define STAGE_BYTES (L_BYTES + R_BYTES)
 
@@ -31,7 +36,7 @@ struct Ring {
     __device__ __forceinline__ void start() const {
         for (u32 s = 0; s < STAGES; s++) {
             barrier_init(full + 8 * s, 1);
-            barrier_init(empty + 8 * s, 2 * SHARING);
+            barrier_init(empty + 8 * s, GROUPS * SHARING);
         }
         barrier_fence();
     }
@@ -62,7 +67,7 @@ struct At {
     }
 };
 
-// sum adds the products of steps first to last - 1 to the sums of group 0 or 1 of four warps, which has a half of the rows. LT and RT tell
+// sum adds the products of steps first to last - 1 to the sums of a group of four warps, which has 64 rows. LT and RT tell
 // that an operand lies across.
 template <int LT, int RT> __device__ __forceinline__ void sum(float (&acc)[COLS / 8][4], const Ring &ring, At &at, u32 first, u32 last, u32 group) {
     u32 lane = threadIdx.x % 128, before = 0;
@@ -93,6 +98,6 @@ template <int LT, int RT> __device__ __forceinline__ void sum(float (&acc)[COLS 
 
 __device__ __forceinline__ void sum(float (&acc)[COLS / 8][4], const Ring &ring, At &at, u32 first, u32 last, u32 group, bool l_along, bool r_along) {
     if (!l_along) sum<1, 0>(acc, ring, at, first, last, group);
-    else if (r_along) sum<0, 0>(acc, ring, at, first, last, group);
+    else if (TURNED || r_along) sum<0, 0>(acc, ring, at, first, last, group);
     else sum<0, 1>(acc, ring, at, first, last, group);
 }

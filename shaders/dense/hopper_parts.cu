@@ -1,21 +1,21 @@
 // Dense × dense on the warpgroup matrix instructions of compute capability 9.0, f16 and bf16, where tiles of C are few: PARTS
 // blocks, a cluster, sum a part each of a tile of ROWS × COLS, and add up through each other's shared memory, in the order of the parts.
 //
-// One thread of a block copies, STAGES stages ahead (hopper.cuh), by tensor maps of L and R that the launch brings; two groups of four
-// warps multiply half of the rows each.
+// One thread of a block copies, STAGES stages ahead (hopper.cuh), by tensor maps of L and R that the launch brings; groups of four
+// warps multiply 64 rows each.
 //
 // A launch begins while the one before still runs, where there is room, and brings what it can of A until that is done.
 //
 // Compile-time constants: ENTRY, those of hopper.cuh with BLOCKS_DOWN = BLOCKS_ACROSS = 1, PARTS.
-// Dynamic shared memory: STAGES stages of STAGE_BYTES, and 128 bytes.
+// Dynamic shared memory: STAGES stages of STAGE_BYTES, and 256 bytes.
 
 #include "hopper.cuh"
 
-#define MULTIPLY 256 // threads
+#define MULTIPLY (128 * GROUPS) // threads
 #define THREADS (MULTIPLY + 32)
 #define TILES (COLS / 8) // of 8 columns
 
-static_assert(SHARING == 1 && 16 * STAGES <= 128, "barriers behind the stages");
+static_assert(SHARING == 1 && 16 * STAGES <= 256, "barriers behind the stages");
 static_assert(PARTS == 1 || COLS * ROWS * 4 <= STAGES * STAGE_BYTES, "sums are written where stages were");
 
 // What a block computes: a part of the sum, steps first to last - 1, of the tile at (row, col).
@@ -36,7 +36,7 @@ __device__ __forceinline__ void copy_all(const Ring &ring, const Share &x, const
     u32 slabs = slabs_of(p, x.col), early = min(x.steps(), STAGES);
     auto expect = [&](u32 s) { barrier_expect(ring.full + 8 * s, L_BYTES + r_bytes(slabs, r_along)); };
     auto left = [&](u32 s, u32 k) {
-        bring<ROWS, 1>(ring.stages + s * STAGE_BYTES, l_map, l_along, x.row, (x.first + k) * DEPTH, ROWS / 64, 0, ring.full + 8 * s, 0);
+        bring<ROWS, 1>(ring.stages + s * STAGE_BYTES, l_map, l_along, x.row, (x.first + k) * DEPTH, GROUPS, 0, ring.full + 8 * s, 0);
     };
     auto right = [&](u32 s, u32 k) {
         bring<COLS, 1>(ring.stages + s * STAGE_BYTES + L_BYTES, r_map, r_along, x.col, (x.first + k) * DEPTH, slabs, 0, ring.full + 8 * s, 0);
@@ -83,6 +83,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(PARTS,
     } else {
         float acc[TILES][4] = {};
         At at = {0, 0};
+        fetch_before<16, COLS>({c, bias}, p, x.row + 16 * warp, x.col);
         sum(acc, ring, at, x.first, x.last, warp / 4, l.along, r.along);
         launches_before();
         Again again{a, b, stored, &p};

@@ -27,17 +27,37 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		v = coops[0]
 	}
 	s := share(v, x, p.Caps)
+	if s.turned() {
+		p.Epilogue = p.Epilogue.Turned()
+		x = x.turned()
+		x.store = p.StoreWord()
+	}
 	x.across, x.whole, x.splits = s.across, uint32(min(s.whole, 1<<32-1)), s.splits
 	groups, err := s.grid()
 	if err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel dense/%s: %w", v.Name, err)
 	}
 	x.width = groups[0]
-	l := spec.Launch{Passes: []spec.Pass{{Variant: s.variant.For(p), Groups: groups, Params: spec.Block(x), Maps: s.maps(x)}}, Workspace: max(16, s.workspace())}
+	l := spec.Launch{Passes: []spec.Pass{{Variant: form(s.variant, p), Groups: groups, Params: spec.Block(x), Maps: s.maps(x)}}, Workspace: max(16, s.workspace())}
 	if err := p.CheckBinding(v, "the workspace", l.Workspace); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel dense/%s: %w", v.Name, err)
 	}
 	return l, nil
+}
+
+// form returns the form of a variant that multiplies in p. That for epilogues also reads C faster where it is kept in part.
+func form(v *spec.Variant, p spec.Problem) *spec.Variant {
+	if t, ok := tileOf(v); ok && t.hopper && p.Beta != 0 && p.LDC%4 == 0 && v.Epilogue != nil {
+		return v.Epilogue
+	}
+	return v.For(p)
+}
+
+// turned returns the parameters of Cᵀ, of a row-major C.
+func (x params) turned() params {
+	x.rows, x.n = x.n, x.rows
+	x.order |= cBit
+	return x
 }
 
 // paramsOf returns what a problem says of the parameters.
@@ -67,7 +87,7 @@ func suited(v *spec.Variant, _ *spec.Packed, p spec.Problem) *spec.Variant {
 	if v.Code != backend.CodePTX {
 		return v
 	}
-	return share(v, params{rows: uint32(p.M), n: uint32(p.N), cols: uint32(p.K)}, p.Caps).variant
+	return share(v, paramsOf(p), p.Caps).variant
 }
 
 // shared is how tiles are shared out: see pieces.cuh and turns.cuh. Those of hopper.cu are tiles of a cluster of blocks, of hopper_parts.cu each tile is
@@ -95,7 +115,7 @@ func share(v *spec.Variant, x params, caps backend.Caps) shared {
 	vs := family(v)
 	for _, t := range vs {
 		s := split(t, x, caps)
-		if len(vs) > 1 && s.wasteful(x) {
+		if len(vs) > 1 && (s.wasteful(x) || s.turned() && x.order&cBit != 0) {
 			continue
 		}
 		if cost := s.cost(x); best.variant == nil || cost < least {
@@ -111,6 +131,9 @@ func split(v *spec.Variant, x params, caps backend.Caps) shared {
 	if !ok || !t.hopper {
 		t.down, t.across = 1, 1
 	}
+	if t.turned {
+		x = x.turned()
+	}
 	s := shared{variant: v, blocks: t.down * t.across * max(1, t.parts), across: spec.Ceil(x.n, v.Const("COLS")*t.across), splits: 1, persistent: ok && t.hopper && t.parts == 0}
 	s.tiles = int64(spec.Ceil(x.rows, v.Const("ROWS")*t.down)) * int64(s.across)
 	s.whole = s.tiles
@@ -118,14 +141,14 @@ func split(v *spec.Variant, x params, caps backend.Caps) shared {
 		return s
 	}
 	s.atOnce = int64(max(1, min(caps.Units, mostBlocks)/int(s.blocks)) * t.resident)
+	if s.blocks > 2 { // some multiprocessors are left over where clusters must not reach beyond a group of them
+		s.atOnce = max(1, s.atOnce*8/9)
+	}
 	if t.parts > 0 {
-		if t.parts > 2 { // some multiprocessors are left over where clusters must not reach beyond a group of them
-			s.atOnce = max(1, s.atOnce*8/9)
-		}
 		return s
 	}
 	rest := s.tiles % s.atOnce
-	if rest == 0 {
+	if rest == 0 || t.turned {
 		return s
 	}
 	if n := uint32(min(s.atOnce/rest, mostSplits, int64(x.cols/(depth*leastSteps)))); n > 1 {
@@ -156,10 +179,19 @@ func (s *shared) shareSteps() shared {
 	return even
 }
 
+// turned tells that tiles are of Cᵀ and C is row-major.
+func (s *shared) turned() bool {
+	t, _ := tileOf(s.variant)
+	return t.turned
+}
+
 // wasteful tells that a tile of hopper.cu is not worth considering: most of it would lie past C, or blocks sum parts where there
 // are tiles for all of them.
 func (s *shared) wasteful(x params) bool {
 	t, _ := tileOf(s.variant)
+	if t.turned {
+		return x.n <= t.rows/2 || x.n > t.rows && x.n <= t.rows*3/2
+	}
 	return t.hopper && t.cols > 16 && x.n <= t.cols/2 || t.parts > 0 && s.tiles > s.atOnce*int64(3-min(2, t.parts))
 }
 
@@ -225,7 +257,7 @@ func (s *shared) cost(x params) float64 {
 	case s.even():
 		cost += sum*float64(s.tiles-s.whole)/float64(s.atOnce) + t.start + 5000 + 30*float64(t.cols) // to leave sums in the workspace, and to add them
 	case s.splits > 1:
-		cost += sum/float64(s.splits) + t.start*(1+float64(s.splits)/4)
+		cost += sum/float64(s.splits) + t.start*(1+float64(s.splits)/4) + 25*float64(t.cols)
 	}
 	return cost
 }

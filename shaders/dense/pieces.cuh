@@ -6,6 +6,7 @@
 
 #pragma once
 #include "gemm.cuh"
+#include "../include/store_batches.cuh"
 
 // MOST_SLOTS is the most split tiles, times the groups of warps of a block that add up by themselves. Launches of a module
 // follow each other.
@@ -70,7 +71,7 @@ __device__ __forceinline__ void store_parts(float (&acc)[DOWN][ACROSS][4], Dest 
                 for (int e = 0; e < 2; e++)
                     if (q < p.splits && col + 8 * (j + e) < p.n) s[e].x += x[e][q].x, s[e].y += x[e][q].y, s[e].z += x[e][q].z, s[e].w += x[e][q].w;
             float two[1][2][4] = {{{s[0].x, s[0].y, s[0].z, s[0].w}, {s[1].x, s[1].y, s[1].z, s[1].w}}};
-            store_tiles(two, to, p, row + 16 * i, col + 8 * j, again);
+            store_sums<16>(two, to, p, row + 16 * i, col + 8 * j, p.n, again);
         }
     }
 }

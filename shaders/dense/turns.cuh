@@ -109,5 +109,5 @@ __device__ __forceinline__ void store_piece(float (&acc)[DOWN][ACROSS][4], const
         asm volatile("bar.sync 3, %0;" ::"n"(MULTIPLY) : "memory");
         for (u32 c = x.slot; !turns.ended(x, c, p); c++) add<THREADS>(acc, p, col, slot_of(c + 1), barrier, work, landing);
     }
-    store_tiles(acc, to, p, row, col, again);
+    store_sums<16>(acc, to, p, row, col, p.n, again);
 }

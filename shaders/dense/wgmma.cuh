@@ -10,8 +10,11 @@
 #define SUMS_16 TILE(0), TILE(1)
 #define SUMS_32 TILE(0), TILE(1), TILE(2), TILE(3)
 #define SUMS_64 SUMS_32, TILE(4), TILE(5), TILE(6), TILE(7)
+#define SUMS_96 SUMS_64, TILE(8), TILE(9), TILE(10), TILE(11)
+#define SUMS_112 SUMS_96, TILE(12), TILE(13)
 #define SUMS_128 SUMS_64, TILE(8), TILE(9), TILE(10), TILE(11), TILE(12), TILE(13), TILE(14), TILE(15)
 #define SUMS_160 SUMS_128, TILE(16), TILE(17), TILE(18), TILE(19)
+#define SUMS_168 SUMS_160, TILE(20)
 #define SUMS_192 SUMS_160, TILE(20), TILE(21), TILE(22), TILE(23)
 #define SUMS_224 SUMS_192, TILE(24), TILE(25), TILE(26), TILE(27)
 #define SUMS_256                                                                                                                  \
@@ -21,10 +24,13 @@
 #define REGS_16 "%0,%1,%2,%3,%4,%5,%6,%7"
 #define REGS_32 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15"
 #define REGS_64 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
+#define REGS_96 REGS_64 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47"
+#define REGS_112 REGS_96 ",%48,%49,%50,%51,%52,%53,%54,%55"
 #define REGS_128                                                                                                                       \
     REGS_64 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61," \
             "%62,%63"
 #define REGS_160 REGS_128 ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79"
+#define REGS_168 REGS_160 ",%80,%81,%82,%83"
 #define REGS_192 REGS_160 ",%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"
 #define REGS_224 REGS_192 ",%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111"
 #define REGS_256                                                                                                                          \
@@ -56,8 +62,11 @@ WGMMA(8, 4, 5, 6, 7)
 WGMMA(16, 8, 9, 10, 11)
 WGMMA(32, 16, 17, 18, 19)
 WGMMA(64, 32, 33, 34, 35)
+WGMMA(96, 48, 49, 50, 51)
+WGMMA(112, 56, 57, 58, 59)
 WGMMA(128, 64, 65, 66, 67)
 WGMMA(160, 80, 81, 82, 83)
+WGMMA(168, 84, 85, 86, 87)
 WGMMA(192, 96, 97, 98, 99)
 WGMMA(224, 112, 113, 114, 115)
 WGMMA(256, 128, 129, 130, 131)
@@ -71,8 +80,11 @@ WGMMA_LEFT(128, 64, 65, 66, 67, 68, 69)
 #undef SUMS_16
 #undef SUMS_32
 #undef SUMS_64
+#undef SUMS_96
+#undef SUMS_112
 #undef SUMS_128
 #undef SUMS_160
+#undef SUMS_168
 #undef SUMS_192
 #undef SUMS_224
 #undef SUMS_256
@@ -80,8 +92,11 @@ WGMMA_LEFT(128, 64, 65, 66, 67, 68, 69)
 #undef REGS_16
 #undef REGS_32
 #undef REGS_64
+#undef REGS_96
+#undef REGS_112
 #undef REGS_128
 #undef REGS_160
+#undef REGS_168
 #undef REGS_192
 #undef REGS_224
 #undef REGS_256

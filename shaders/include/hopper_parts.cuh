@@ -3,28 +3,25 @@
 #pragma once
 #include "bulk.cuh"
 #include "launches.cuh"
-#include "result.cuh"
+#include "store_batches.cuh"
 
 __device__ __forceinline__ void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
 __device__ __forceinline__ void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 
 __device__ __forceinline__ void prefetch(const TileMap *map) { asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory"); }
 
-// store_inside writes a warp's 16 rows of sums, of which those that lie past C's columns are left out, 16 columns at a time.
+// store_inside writes a warp's 16 rows of sums, but for those that lie past C's columns.
 template <int N, class P, class F> __device__ __forceinline__ void store_inside(float (&acc)[N][4], Dest to, const P &p, u32 row, u32 col, F again) {
-    float(&pairs)[N / 2][1][2][4] = reinterpret_cast<float(&)[N / 2][1][2][4]>(acc);
-#pragma unroll
-    for (int j = 0; j < N / 2; j++)
-        if (col + 16 * j < p.n) store_tiles(pairs[j], to, p, row, col + 16 * j, again);
+    store_sums<16>(reinterpret_cast<float(&)[1][N][4]>(acc), to, p, row, col, p.n, again);
 }
 
-// Exchange is what the 8 warps of each of SUMMANDS blocks add up: 16 rows a warp, of WIDTH (even) tiles of 8 columns, as the matrix unit holds
+// Exchange is what the WARPS warps of each of SUMMANDS blocks add up: 16 rows a warp, of WIDTH (even) tiles of 8 columns, as the matrix unit holds
 // them. Block q of the cluster has part q.
-template <int WIDTH, int SUMMANDS> struct Exchange {
+template <int WIDTH, int SUMMANDS, int WARPS> struct Exchange {
     u32 at; // in shared memory
     u32 part;
 
-    __device__ __forceinline__ u32 place(u32 warp, u32 tile) const { return at + ((tile * 8 + warp) * 32 + threadIdx.x % 32) * 16; }
+    __device__ __forceinline__ u32 place(u32 warp, u32 tile) const { return at + ((tile * WARPS + warp) * 32 + threadIdx.x % 32) * 16; }
 
     // give is called by all warps with their sums, before cluster_sync.
     __device__ __forceinline__ void give(const float (&acc)[WIDTH][4], u32 warp) const {
@@ -48,21 +45,17 @@ template <int WIDTH, int SUMMANDS> struct Exchange {
                     for (u32 q = 0; q < SUMMANDS; q++)
 #pragma unroll
                         for (u32 e = 0; e < 2; e++) x[i][e][q] = cluster_load4(place(warp, 2 * ((base + i) * SUMMANDS + part) + e), q);
+            float sums[1][2 * AHEAD][4] = {};
 #pragma unroll
-            for (u32 i = 0; i < AHEAD; i++) {
-                if (!inside(i)) break;
-                float sums[1][2][4];
+            for (u32 i = 0; i < AHEAD; i++)
+                if (inside(i))
 #pragma unroll
-                for (u32 e = 0; e < 2; e++)
+                    for (u32 e = 0; e < 2; e++)
 #pragma unroll
-                    for (u32 v = 0; v < 4; v++) {
-                        float s = 0;
+                        for (u32 v = 0; v < 4; v++)
 #pragma unroll
-                        for (u32 q = 0; q < SUMMANDS; q++) s += (&x[i][e][q].x)[v];
-                        sums[0][e][v] = s;
-                    }
-                store_tiles(sums, to, p, row + warp * 16, col + 16 * ((base + i) * SUMMANDS + part), again);
-            }
+                            for (u32 q = 0; q < SUMMANDS; q++) sums[0][2 * i + e][v] += (&x[i][e][q].x)[v];
+            store_sums<16 * SUMMANDS>(sums, to, p, row + warp * 16, col + 16 * (base * SUMMANDS + part), min(p.n, col + 8 * WIDTH), again);
         }
     }
 };
@@ -72,7 +65,7 @@ template <int WIDTH, int SUMMANDS> struct Exchange {
 template <int THREADS, int SUMMANDS, int N, class P, class F> __device__ __forceinline__ void finish(float (&acc)[N][4], u32 at, u32 part, u32 warp, Dest to, const P &p, u32 row, u32 col, F again) {
     if (SUMMANDS > 1) {
         asm volatile("bar.sync 1, %0;" ::"n"(THREADS) : "memory"); // nothing is read of the stages any more, and nothing more comes
-        Exchange<N, SUMMANDS> sums{at, part};
+        Exchange<N, SUMMANDS, THREADS / 32> sums{at, part};
         sums.give(acc, warp);
         __syncwarp();
         cluster_sync();

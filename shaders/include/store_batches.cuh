@@ -1,0 +1,224 @@
+// Writing tiles of sums to a C that is read (beta), of any type, with an epilogue, several elements of a thread at a time: what C holds is loaded
+// together, and activations of four are computed at once. The results are those of store_tiles, bit for bit.
+
+#pragma once
+#include "result.cuh"
+
+// quotient is x / y for 1 ≤ y < 2^124 and 2^-80 ≤ |x| < 2^7, or x = +0: the steps of the compiler's division, without its test.
+__device__ __forceinline__ float quotient(float x, float y) {
+    float r;
+    asm("rcp.approx.f32 %0, %1;" : "=f"(r) : "f"(y));
+    r = fmaf(r, fmaf(-y, r, 1.0f), r);
+    float q = x * r;
+    q = fmaf(r, fmaf(-y, q, x), q);
+    return fmaf(r, fmaf(-y, q, x), q);
+}
+
+// activated_rarely is activated, which is not worth its place inline.
+static __device__ __noinline__ float activated_rarely(float x, u32 activation) { return activated(x, activation); }
+
+// smooth is the activation, GELU or SiLU, of four x.
+__device__ __forceinline__ void smooth(float (&x)[4], u32 activation) {
+    u32 limit = activation == 2 ? 0x41200000u : 0x42ae0000u; // as in activated
+    float y[4];
+    bool slow[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        float t = activation == 2 ? -x[i] * (1.59576912f + 0.0713548163f * (x[i] * x[i])) : -x[i];
+        float whole = __fadd_rd(t * 1.44269504f + 0.5f, 12582912.0f), n = whole - 12582912.0f; // n = floor(…), which whole's low bits hold too
+        float r = t - n * 0.693359375f + n * 0.000212194440f, e = 1.0f / 5040;
+        e = e * r + 1.0f / 720;
+        e = e * r + 1.0f / 120;
+        e = e * r + 1.0f / 24;
+        e = e * r + 1.0f / 6;
+        e = e * r + 0.5f;
+        e = e * r + 1.0f;
+        e = e * r + 1.0f;
+        e = 1.0f + e * __uint_as_float((__float_as_uint(whole) << 23) + 0x3f800000u);
+        u32 bits = __float_as_uint(x[i]), size = bits & 0x7fffffffu;
+        y[i] = quotient(x[i], e);
+        if (size >= limit) y[i] = bits >> 31 && size <= 0x7f800000u ? 0.0f : x[i];
+        slow[i] = size < limit && (size < 0x17800000u && bits != 0 || !(e < 0x1p124f));
+    }
+    if (slow[0] || slow[1] || slow[2] || slow[3])
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            if (slow[i]) y[i] = activated_rarely(x[i], activation);
+#pragma unroll
+    for (int i = 0; i < 4; i++) x[i] = y[i];
+}
+
+// Quads is two pairs of tiles of sums, of 16 rows by 8 columns each as the matrix unit holds them: four quads of neighbouring columns of a thread.
+struct Quads {
+    float x[2][2][4];
+};
+
+// store_quads stores the epilogue of alpha·sums + beta·C. The pairs begin at row `row` and columns col and col + stride; the second is left out from
+// column end on. It is called, for the code of all sums of a tile would take longer to fetch than to run.
+template <class P, class F>
+static __device__ __noinline__ void store_quads(Quads s, Dest to, const P *p, u32 rows, u32 n, u32 ldc, u32 store, float alpha, float beta, u32 row, u32 col, u32 stride,
+                                                u32 end, const F *recompute) {
+    u32 lane = threadIdx.x & 31, odd = lane & 1, type = store_type(store), kind = store >> 2 & 3, activation = store >> 4 & 15, shift = store >> 8 & 15;
+    bool second = col + stride < end, inside = row + 16 <= rows && col + (second ? stride : 0) + 16 <= n && (ldc & 3) == 0;
+    row += lane >> 2;
+    col += 8 * odd + 4 * (lane >> 1 & 1);
+    u32 bytes = type == F32 ? 4 : 2;
+    char *first = (char *)to.c + ((u64)row * ldc + col) * bytes;
+    auto at = [&](int q, int h) { return first + (u64)ldc * (8 * h * bytes) + stride * (q * bytes); };
+    float before[2][2][4] = {};
+    if (beta != 0 && inside)
+#pragma unroll
+        for (int q = 0; q < 2; q++)
+#pragma unroll
+            for (int h = 0; h < 2; h++) {
+                float(&y)[4] = before[q][h];
+                if (q == 1 && !second) continue;
+                if (type == F32) {
+                    float4 w = *(const float4 *)at(q, h);
+                    y[0] = w.x, y[1] = w.y, y[2] = w.z, y[3] = w.w;
+                } else {
+                    uint2 w = *(const uint2 *)at(q, h);
+                    if (type == F16) y[0] = widen_lo<F16>(w.x), y[1] = widen_hi<F16>(w.x), y[2] = widen_lo<F16>(w.y), y[3] = widen_hi<F16>(w.y);
+                    else y[0] = widen_lo<BF16>(w.x), y[1] = widen_hi<BF16>(w.x), y[2] = widen_lo<BF16>(w.y), y[3] = widen_hi<BF16>(w.y);
+                }
+            }
+#pragma unroll
+    for (int q = 0; q < 2; q++) {
+        if (q == 1 && !second) continue;
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            float *mine = &s.x[q][0][2 * h], *other = &s.x[q][1][2 * h], got[2], y[4];
+            u32 top = 0, r = row + 8 * h, c = col + stride * q;
+#pragma unroll
+            for (int e = 0; e < 2; e++) got[e] = __shfl_xor_sync(0xffffffff, odd ? mine[e] : other[e], 1);
+#pragma unroll
+            for (int e = 0; e < 2; e++) y[e] = odd ? got[e] : mine[e], y[2 + e] = odd ? other[e] : got[e];
+#pragma unroll
+            for (int e = 0; e < 4; e++) top = max(top, __float_as_uint(y[e]) & 0x7fffffff);
+            if (top >= 0x7f800000) {
+                float4 m = mended(*p, r, c, make_float4(y[0], y[1], y[2], y[3]), *recompute);
+                y[0] = m.x, y[1] = m.y, y[2] = m.z, y[3] = m.w;
+            }
+#pragma unroll
+            for (int e = 0; e < 4; e++) y[e] = __fmul_rn(alpha, y[e]); // nothing is fused with it
+            if (!inside) {
+                stored(to, *p, r, c, make_float4(y[0], y[1], y[2], y[3]));
+                continue;
+            }
+            if (beta != 0)
+#pragma unroll
+                for (int e = 0; e < 4; e++) y[e] = fmaf(beta, before[q][h][e], y[e]);
+            if (kind != 0)
+#pragma unroll
+                for (int e = 0; e < 4; e++) y[e] += to.bias[(u64)(kind == 1 ? r : c + e) << shift];
+            if (activation == 1)
+#pragma unroll
+                for (int e = 0; e < 4; e++) y[e] = activated(y[e], 1);
+            else if (activation > 1) smooth(y, activation);
+            if (type == F32) *(float4 *)at(q, h) = make_float4(y[0], y[1], y[2], y[3]);
+            else *(uint2 *)at(q, h) = make_uint2(narrow(y[0], y[1], type), narrow(y[2], y[3], type));
+        }
+    }
+}
+
+// store_sums is store_tiles of pairs of tiles that are STRIDE columns apart, those before column end, which is not past C: in batches, in the form of a
+// kernel for a C that is read or has an epilogue.
+template <int STRIDE, int ACROSS, class P, class F>
+__device__ __forceinline__ void store_sums(float (&acc)[1][ACROSS][4], Dest to, const P &p, u32 row, u32 col, u32 end, F recompute) {
+#ifdef EPILOGUE
+#pragma unroll
+    for (int q = 0; q < ACROSS / 2; q += 2) {
+        u32 from = col + STRIDE * q;
+        Quads two = {};
+#pragma unroll
+        for (int i = 0; i < 2 * (q + 1 < ACROSS / 2 ? 2 : 1); i++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) two.x[i / 2][i % 2][e] = acc[0][2 * q + i][e];
+        if (from < end) store_quads(two, to, &p, p.rows, p.n, p.ldc, p.store, p.alpha, p.beta, row, from, STRIDE, q + 1 < ACROSS / 2 ? end : from, &recompute);
+    }
+#else
+#pragma unroll
+    for (int q = 0; q < ACROSS / 2; q++)
+        if (col + STRIDE * q < end) store_tiles(*(float(*)[1][2][4])&acc[0][2 * q], to, p, row, col + STRIDE * q, recompute);
+#endif
+}
+
+// Eight is two tiles of sums of a thread, of 16 rows by 8 columns each as the matrix unit holds them.
+struct Eight {
+    float x[2][4];
+};
+
+// store_across is store_quads for a C that lies across: what is a row of sums is a column of C. There are `rows` rows and n columns of sums, and C's rows are ldc
+// apart.
+template <class P, class F>
+static __device__ __noinline__ void store_across(Eight s, Dest to, const P *p, u32 rows, u32 n, u32 ldc, u32 store, float alpha, float beta, u32 row, u32 col, const F *recompute) {
+    u32 lane = threadIdx.x & 31, type = store_type(store), kind = store >> 2 & 3, activation = store >> 4 & 15, shift = store >> 8 & 15;
+    u32 bytes = type == F32 ? 4 : 2;
+    row += lane >> 2;
+    col += 2 * (lane & 3);
+    char *first = (char *)to.c + ((u64)col * ldc + row) * bytes;
+    auto at = [&](int j, int e) { return first + ((u64)ldc * (8 * j + e % 2) + e / 2 * 8) * bytes; };
+    auto inside = [&](int j, int e) { return row + e / 2 * 8 < rows && col + 8 * j + e % 2 < n; };
+    float before[2][4];
+    if (beta != 0)
+#pragma unroll
+        for (int j = 0; j < 2; j++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) {
+                before[j][e] = 0;
+                if (!inside(j, e)) continue;
+                if (type == F32) before[j][e] = *(const float *)at(j, e);
+                else before[j][e] = type == F16 ? widen_lo<F16>(*(const u16 *)at(j, e)) : widen_lo<BF16>(*(const u16 *)at(j, e));
+            }
+#pragma unroll
+    for (int j = 0; j < 2; j++) {
+        float(&y)[4] = s.x[j];
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            if ((__float_as_uint(y[e]) & 0x7f800000) == 0x7f800000 && inside(j, e)) y[e] = (*recompute)(row + e / 2 * 8, col + 8 * j + e % 2);
+            y[e] = __fmul_rn(alpha, y[e]); // nothing is fused with it
+            if (beta != 0) y[e] = fmaf(beta, before[j][e], y[e]);
+            if (has_epilogue(store) && kind != 0 && inside(j, e)) y[e] += to.bias[(u64)(kind == 1 ? row + e / 2 * 8 : col + 8 * j + e % 2) << shift];
+        }
+        if (has_epilogue(store)) {
+            if (activation == 1)
+#pragma unroll
+                for (int e = 0; e < 4; e++) y[e] = activated(y[e], 1);
+            else if (activation > 1) smooth(y, activation);
+        }
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            if (inside(j, e)) {
+                if (type == F32) *(float *)at(j, e) = y[e];
+                else *(u16 *)at(j, e) = (u16)narrow(y[e], y[e], type);
+            }
+    }
+}
+
+// store_turned stores a warp's 16 rows of sums, which are columns of C.
+template <int ACROSS, class P, class F> __device__ __forceinline__ void store_turned(const float (&acc)[ACROSS][4], Dest to, const P &p, u32 row, u32 col, F recompute) {
+#pragma unroll
+    for (int j = 0; j < ACROSS; j += 2) {
+        Eight two = {};
+#pragma unroll
+        for (int i = 0; i < 2 && j + i < ACROSS; i++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) two.x[i][e] = acc[j + i][e];
+        u32 end = min(p.n, col + 8 * ACROSS);
+        if (row < p.rows && col + 8 * j < end) store_across(two, to, &p, p.rows, end, p.ldc, p.store, p.alpha, p.beta, row, col + 8 * j, &recompute);
+    }
+}
+
+// fetch_before is called by a warp: it brings HIGH rows of BROAD columns of C to the L2 cache, where they are read later on.
+template <int HIGH, int BROAD, class P> __device__ __forceinline__ void fetch_before(Dest to, const P &p, u32 row, u32 col) {
+#ifdef EPILOGUE
+    if (p.beta == 0) return;
+    constexpr u32 LINE = 32; // elements, of 128 bytes at most
+    u32 bytes = store_type(p.store) == F32 ? 4 : 2;
+#pragma unroll 1
+    for (u32 i = threadIdx.x & 31; i < HIGH * ((BROAD + LINE - 1) / LINE); i += 32) {
+        u32 r = row + i % HIGH, c = col + i / HIGH * LINE;
+        if (r < p.rows && c < p.n) asm volatile("prefetch.global.L2 [%0];" ::"l"((const char *)to.c + ((u64)r * p.ldc + c) * bytes));
+    }
+#endif
+}
