@@ -28,9 +28,8 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	}
 	s := share(v, x, p.Caps)
 	if s.turned() {
-		p.Epilogue = p.Epilogue.Turned()
 		x = x.turned()
-		x.store = p.StoreWord()
+		x.store = spec.Problem{Out: p.Out, Epilogue: p.Epilogue.Turned()}.StoreWord()
 	}
 	x.across, x.whole, x.splits = s.across, uint32(min(s.whole, 1<<32-1)), s.splits
 	groups, err := s.grid()
