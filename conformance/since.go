@@ -88,8 +88,8 @@ var since = map[string]int{
 	"lanestream/cuda_filled_*":  7,
 	"lanestream/vulkan_teams_*": 7,
 	"lanestream/vulkan_wide_*":  7,
-	"dense/cuda_turned*":       8,
-	"dense/cuda_parts2_64x*":   8,
+	"dense/cuda_turned*":        8,
+	"dense/cuda_parts2_64x*":    8,
 }
 
 func init() {
