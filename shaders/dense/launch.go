@@ -189,7 +189,8 @@ func (s *shared) turned() bool {
 func (s *shared) wasteful(x params) bool {
 	t, _ := tileOf(s.variant)
 	if t.turned {
-		return x.n <= t.rows/2 || x.n > t.rows && x.n <= t.rows*3/2
+		rows := t.rows * t.down
+		return x.n <= rows/2 || x.n > rows && x.n <= rows*3/2
 	}
 	return t.hopper && t.cols > 16 && x.n <= t.cols/2 || t.parts > 0 && s.tiles > s.atOnce*int64(3-min(2, t.parts))
 }
