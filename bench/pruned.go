@@ -55,7 +55,7 @@ func prunedWeights() []weights {
 	for _, density := range []string{"1", "0.8", "0.6"} {
 		ws = append(ws,
 			weights{4096, 4096, "uniform,density=" + density, []int{1, 8, 32, 64, 128, 192, 256, 512, 1000, 2048, 4096}, nil, ""},
-			weights{28672, 8192, "uniform,density=" + density, []int{1, 8, 32, 64, 128, 192, 512, 2048}, nil, ""})
+			weights{28672, 8192, "uniform,density=" + density, []int{1, 8, 32, 64, 128, 192, 512, 2048, 4096}, nil, ""})
 	}
 	return ws
 }
