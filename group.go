@@ -136,9 +136,10 @@ type GroupOptions struct {
 // GroupPlan is a sparse matrix on the devices of a group. Close it to free their memory. Its methods, and MultiplyGroup with
 // it, may be called from any goroutine; multiplications with one plan run one after another.
 //
-// In reproducible mode C has the bits that one device computes. In fast mode, on devices of one kind, it has them too ByRows with
-// format csr, and on the CPU with all formats unless A is quantised, and ByColumns with N a multiple of 128 for each device; else
-// outputs may be summed in another order. So does a plan that streams (GroupOptions.Memory) as many columns as it takes at a time.
+// In reproducible mode C has the bits that one device computes. In fast mode, on devices of one kind, it has them too with format
+// csr, and on the CPU with all formats unless A is quantised: ByRows, and ByColumns with N a multiple of 128 for each device. Else
+// outputs may be summed in another order: kernels of other formats depend on how many columns a launch has. So does a plan that
+// streams (GroupOptions.Memory) as many columns as it takes at a time, and B that comes from other devices comes in pieces of 128.
 type GroupPlan struct{ p *plan.GroupPlan }
 
 // Prepare is the function Prepare for a group.
