@@ -137,7 +137,7 @@ func (p *instance) exactBiases(scaleOf func(stream, i int) int, most int) {
 func (p *instance) generalBiases() {
 	p.newBias()
 	for i := range p.bias {
-		p.bias[i] = math.Round(64*p.any(streamBias, i, 0)) / 64
+		p.bias[i] = math.Round(64*p.any(draw(p.seed, streamBias, i, 0))) / 64
 	}
 }
 
@@ -160,7 +160,7 @@ func (p *instance) finished(x float64, i, j int) float64 {
 func (p *instance) biases() {
 	p.newBias()
 	for i := range p.bias {
-		x := p.element(math.Sqrt(float64(p.k)) * p.any(streamBias, i, 0))
+		x := p.element(math.Sqrt(float64(p.k)) * p.any(draw(p.seed, streamBias, i, 0)))
 		z := draw(p.seed, streamSpecialBias, i, 0)
 		switch p.kind {
 		case tiny:

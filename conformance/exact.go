@@ -44,52 +44,61 @@ func (p *instance) exact() {
 	budget := int64(1) << bits
 	mostB := max(1, min(largestB, budget/longest))
 	scaleOf := func(stream, i int) int { return shift + int(below(int64(2*scale+1), p.seed, stream, i, 0)) - scale }
-	whole := func(most int64, stream, i, j int) float64 {
-		x := 1 + below(most, p.seed, stream, i, j)
-		if p.class != SameSign && draw(p.seed, stream, i, j)>>63 == 1 {
+	powers := func(stream, n int) []float64 {
+		list := make([]float64, n)
+		for i := range list {
+			list[i] = math.Ldexp(1, scaleOf(stream, i))
+		}
+		return list
+	}
+	rows, cols := powers(streamScaleA, p.m), powers(streamScaleB, p.n)
+	// whole makes a whole number of at most that magnitude of a draw.
+	whole := func(z uint64, most int64) float64 {
+		x := 1 + int64(z>>1%uint64(most))
+		if p.class != SameSign && z>>63 == 1 {
 			x = -x
 		}
 		return float64(x)
 	}
-	shiftOf := func(most int64, i, j int) int { return 0 }
-	if p.quant != dtype.Invalid { // each group of columns has a scale of its own
-		shiftOf = func(most int64, i, j int) int {
-			if most < 4 {
-				return 0
-			}
-			return int(below(3, p.seed, streamScaleA, i, 1+j/formats.ScaleCols))
-		}
-	}
-	p.entries(func(e, i, j int) {
-		if p.kind == zeros && below(3, p.seed, streamStored, i, j) == 0 {
-			p.a.Val[e] = p.zero(streamStored, i, j)
-			return
-		}
-		n := p.a.RowPtr[i+1] - p.a.RowPtr[i]
-		most := max(1, min(largestA, budget/(n*mostB)))
-		shift := shiftOf(most, i, j)
+	for i := range p.m {
+		draws := lineOf(p.seed, streamA, i)
+		first, end := p.a.RowPtr[i], p.a.RowPtr[i+1]
+		most := max(1, min(largestA, budget/(max(1, end-first)*mostB)))
+		levelled := most >= 4 && p.quant != dtype.Invalid // each group of columns has a scale of its own
 		if p.quant != dtype.Invalid {
 			most = min(max(1, most/4), levels[p.quant])
 		}
-		p.a.Val[e] = math.Ldexp(whole(most, streamA, i, j), scaleOf(streamScaleA, i)+shift)
-	})
-	for k := range p.k {
-		for j := range p.n {
-			x := math.Ldexp(whole(mostB, streamB, k, j), scaleOf(streamScaleB, j))
-			if p.kind == zeros && below(9, p.seed, streamB, j, k) == 0 {
-				x = p.zero(streamB, j, k)
+		for e := first; e < end; e++ {
+			j := int(p.a.ColIdx[e])
+			if p.kind == zeros && below(3, p.seed, streamStored, i, j) == 0 {
+				p.a.Val[e] = p.zero(streamStored, i, j)
+				continue
 			}
-			p.b.Set(k, j, x)
+			x := whole(draws.at(j), most) * rows[i]
+			if levelled {
+				x *= float64(int(1) << below(3, p.seed, streamScaleA, i, 1+j/formats.ScaleCols))
+			}
+			p.a.Val[e] = x
+		}
+	}
+	for k := range p.k {
+		draws, row := lineOf(p.seed, streamB, k), p.b.Line(k)
+		for j := range row {
+			row[j] = whole(draws.at(j), mostB) * cols[j]
+			if p.kind == zeros && below(9, p.seed, streamB, j, k) == 0 {
+				row[j] = p.zero(streamB, j, k)
+			}
 		}
 	}
 	if p.c != nil {
+		ratio := math.Abs(p.alpha / p.beta)
+		if p.class == SameSign {
+			ratio *= sign(p.alpha) * sign(p.beta)
+		}
 		for i := range p.m {
-			for j := range p.n {
-				x := math.Ldexp(whole(addend, streamC, i, j), scaleOf(streamScaleA, i)+scaleOf(streamScaleB, j))
-				if p.class == SameSign {
-					x *= sign(p.alpha) * sign(p.beta)
-				}
-				p.c.Set(i, j, x*math.Abs(p.alpha/p.beta))
+			draws, row := lineOf(p.seed, streamC, i), p.c.Line(i)
+			for j := range row {
+				row[j] = whole(draws.at(j), addend) * rows[i] * cols[j] * ratio
 			}
 		}
 	}

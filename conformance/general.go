@@ -11,27 +11,32 @@ import (
 
 // general fills in random numbers, rounded to the problem's type.
 func (p *instance) general() {
-	p.entries(func(e, i, j int) {
-		x := p.any(streamA, i, j)
-		if p.kind == cancel {
-			x = math.Copysign(1+x/64, float64(e%2)-0.5)
+	for i := range p.m {
+		draws := lineOf(p.seed, streamA, i)
+		for e := p.a.RowPtr[i]; e < p.a.RowPtr[i+1]; e++ {
+			x := p.any(draws.at(int(p.a.ColIdx[e])))
+			if p.kind == cancel {
+				x = math.Copysign(1+x/64, float64(e%2)-0.5)
+			}
+			p.a.Val[e] = p.element(x)
 		}
-		p.a.Val[e] = p.element(x)
-	})
+	}
 	for k := range p.k {
-		for j := range p.n {
-			x := p.any(streamB, k, j)
+		draws, row := lineOf(p.seed, streamB, k), p.b.Line(k)
+		for j := range row {
+			x := p.any(draws.at(j))
 			if p.kind == cancel {
 				x = 1 + x/64
 			}
-			p.b.Set(k, j, p.element(x))
+			row[j] = p.element(x)
 		}
 	}
 	if p.c != nil {
 		for i := range p.m {
-			for j := range p.n {
+			draws, row := lineOf(p.seed, streamC, i), p.c.Line(i)
+			for j := range row {
 				// Few bits, so that C is stored exactly in any type.
-				p.c.Set(i, j, math.Round(64*p.any(streamC, i, j))/64)
+				row[j] = math.Round(64*p.any(draws.at(j))) / 64
 			}
 		}
 	}
@@ -41,9 +46,8 @@ func (p *instance) general() {
 	}
 }
 
-// any returns a number near 1 in magnitude, made of integers and exact steps.
-func (p *instance) any(stream, i, j int) float64 {
-	z := draw(p.seed, stream, i, j)
+// any makes of a draw a number near 1 in magnitude, by integers and exact steps.
+func (p *instance) any(z uint64) float64 {
 	x := -2.0
 	for s := 0; s < 64; s += 16 { // four uniform numbers: near enough to a normal distribution
 		x += float64(z>>s&0xffff) / 0x10000

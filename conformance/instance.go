@@ -131,7 +131,7 @@ func (p *instance) hash() string {
 	if !p.epilogue.None() {
 		fmt.Fprintf(h, "epilogue %v\n", p.epilogue)
 	}
-	var buf []byte
+	buf := make([]byte, 0, 8*(len(p.a.RowPtr)+len(p.a.Val)+len(p.b.Data)))
 	for _, x := range p.a.RowPtr {
 		buf = binary.LittleEndian.AppendUint64(buf, uint64(x))
 	}

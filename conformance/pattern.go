@@ -76,8 +76,9 @@ func spread(n, k int) []int32 {
 // chance returns the columns of row i of which each is taken with a chance of one in n.
 func chance(seed uint64, i, k int, n int64) []int32 {
 	var cols []int32
+	row := lineOf(seed, streamPattern, i)
 	for j := range k {
-		if below(n, seed, streamPattern, i, j) == 0 {
+		if row.at(j)>>1%uint64(n) == 0 {
 			cols = append(cols, int32(j))
 		}
 	}

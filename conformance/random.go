@@ -19,9 +19,16 @@ const (
 )
 
 // draw returns the random 64 bits of place (i, j) in a stream: three rounds of splitmix64's finalizer.
-func draw(seed uint64, stream, i, j int) uint64 {
-	return mix(mix(mix(seed<<8|uint64(stream))^uint64(i)) ^ uint64(j))
+func draw(seed uint64, stream, i, j int) uint64 { return lineOf(seed, stream, i).at(j) }
+
+// line is the draws of row i of a stream; those of a row share two of the three rounds.
+type line uint64
+
+func lineOf(seed uint64, stream, i int) line {
+	return line(mix(mix(seed<<8|uint64(stream)) ^ uint64(i)))
 }
+
+func (l line) at(j int) uint64 { return mix(uint64(l) ^ uint64(j)) }
 
 func mix(z uint64) uint64 {
 	z += 0x9e3779b97f4a7c15

@@ -254,17 +254,24 @@ func Row[T Number](a *formats.CSR[T], b *formats.Dense[T], i int) []Dot {
 		return dots
 	}
 	for k := a.RowPtr[i]; k < a.RowPtr[i+1]; k++ {
-		x := float64(a.Val[k])
-		for j, y := range b.Line(int(a.ColIdx[k])) {
+		x, line := float64(a.Val[k]), b.Line(int(a.ColIdx[k]))
+		sums, abs, lost := sums[:len(line)], abs[:len(line)], lost[:len(line)]
+		for j, y := range line {
 			t := x * float64(y)
-			s := sums[j] + t
-			part := s - sums[j]
-			lost[j] += math.Abs((sums[j] - (s - part)) + (t - part)) // as in AddProduct; NaN where something is not finite
-			if wide && inexact(x, float64(y), t) {
-				lost[j] = math.NaN()
-			}
+			before := sums[j]
+			s := before + t
+			part := s - before
+			lost[j] += math.Abs((before - (s - part)) + (t - part)) // as in AddProduct; NaN where something is not finite
 			sums[j] = s
 			abs[j] += math.Abs(t)
+		}
+		if !wide {
+			continue
+		}
+		for j, y := range line {
+			if inexact(x, float64(y), x*float64(y)) {
+				lost[j] = math.NaN()
+			}
 		}
 	}
 	for j := range dots {

@@ -4,6 +4,8 @@ package shadertest
 
 import (
 	"bytes"
+	"fmt"
+	"hash/fnv"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -57,22 +59,12 @@ func (q Case) RunTwice(t *testing.T, dev backend.Device, k *spec.Format, v *spec
 // answer, and returns C.
 func (q Case) Run(t *testing.T, dev backend.Device, k *spec.Format, v *spec.Variant, out dtype.Type) []byte {
 	t.Helper()
-	var x *built
 	q.double = v.In == dtype.F64
 	if !q.double {
 		q.Alpha, q.Beta = float64(float32(q.Alpha)), float64(float32(q.Beta))
 	}
 	q.quantised = v.Quant != dtype.Invalid
-	switch v.In.Storage() {
-	case dtype.F16:
-		x = build[half.F16](q, out)
-	case dtype.BF16:
-		x = build[half.BF16](q, out)
-	case dtype.F64:
-		x = build[float64](q, out)
-	default:
-		x = build[float32](q, out)
-	}
+	x := q.built(v.In.Storage(), out)
 	x.p.Caps = dev.Caps()
 	if q.Units > 0 {
 		x.p.Caps.Units = q.Units
@@ -94,6 +86,46 @@ type built struct {
 	p    spec.Problem
 	want []float64 // of C, row after row; NaN where nothing may be written
 	sum  []float64 // Σ|a·b|+|c| of each output, for the bound
+}
+
+// builtCases are those that several variants multiply, and keptBytes about what they take.
+var (
+	builtCases = map[string]*built{}
+	keptBytes  int
+)
+
+// built returns the case in an element type, with a C of its own.
+func (q Case) built(in, out dtype.Type) *built {
+	const most = 256 << 20
+	pattern := fnv.New64a()
+	for _, cols := range q.Pattern {
+		fmt.Fprint(pattern, len(cols), ":")
+		pattern.Write(backend.Bytes(cols))
+	}
+	rest := q
+	rest.Name, rest.Pattern = "", nil
+	key := fmt.Sprintf("%v %v %+v %d rows %x", in, out, rest, len(q.Pattern), pattern.Sum64())
+	kept := builtCases[key]
+	if kept == nil {
+		switch in {
+		case dtype.F16:
+			kept = build[half.F16](q, out)
+		case dtype.BF16:
+			kept = build[half.BF16](q, out)
+		case dtype.F64:
+			kept = build[float64](q, out)
+		default:
+			kept = build[float32](q, out)
+		}
+		if keptBytes += len(kept.b) + len(kept.c) + 16*len(kept.want); keptBytes > most {
+			clear(builtCases)
+			keptBytes = 0
+		}
+		builtCases[key] = kept
+	}
+	x := *kept
+	x.c = bytes.Clone(kept.c)
+	return &x
 }
 
 func build[T formats.Value](q Case, out dtype.Type) *built {
@@ -170,14 +202,18 @@ func (x *built) start(q Case, r *rand.Rand) []float64 {
 // multiply draws A and adds alpha·A·b to want and sum.
 func multiply[T formats.Value](x *built, q Case, r *rand.Rand, b []T) *formats.CSR[T] {
 	a := &formats.CSR[T]{Rows: x.p.M, Cols: q.K, RowPtr: make([]int64, 1, x.p.M+1)}
+	numbers := make([]float64, len(b))
+	formats.ConvertSlice(numbers, b)
 	for i, cols := range q.Pattern {
+		want, sum := x.want[i*q.LDC:][:q.N], x.sum[i*q.LDC:][:q.N]
 		for _, col := range cols {
 			v := From[T](q.entry(r))
 			a.ColIdx, a.Val = append(a.ColIdx, col), append(a.Val, v)
-			for j := range q.N {
-				y := q.Alpha * To(v) * To(b[int(col)*q.LDB+j])
-				x.want[i*q.LDC+j] += y
-				x.sum[i*q.LDC+j] += math.Abs(y)
+			scaled := q.Alpha * To(v)
+			for j, y := range numbers[int(col)*q.LDB:][:q.N] {
+				y *= scaled
+				want[j] += y
+				sum[j] += math.Abs(y)
 			}
 		}
 		a.RowPtr = append(a.RowPtr, int64(len(a.Val)))

@@ -5,8 +5,10 @@ package shadertest
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -21,6 +23,8 @@ import (
 
 // Each calls f as a subtest with an opened device of each driver that has one. A driver that has
 // none is logged; at least one device must be there. Where CompileOnly, there is the Vulkan device alone.
+// A device stays open for the tests that follow, with the kernels that Run has loaded: to compile them takes longer than
+// to run them.
 func Each(t *testing.T, f func(t *testing.T, dev backend.Device)) {
 	t.Helper()
 	ctx, ran := context.Background(), 0
@@ -40,13 +44,14 @@ func Each(t *testing.T, f func(t *testing.T, dev backend.Device)) {
 		ran++
 		t.Run(d.Name(), func(t *testing.T) {
 			t.Attr("device", infos[0].String())
-			dev, err := d.Open(ctx, infos[0])
-			if err != nil {
-				t.Fatal(err)
+			if opened[d.Name()] == nil {
+				dev, err := d.Open(ctx, infos[0])
+				if err != nil {
+					t.Fatal(err)
+				}
+				opened[d.Name()] = dev
 			}
-			defer dev.Close()
-			defer delete(loaded, dev)
-			f(t, dev)
+			f(t, opened[d.Name()])
 		})
 	}
 	if ran == 0 {
@@ -131,25 +136,41 @@ func names(k *spec.Program, l spec.Launch) string {
 	return k.Name + "/" + strings.Join(slices.Compact(vs), "+")
 }
 
-// loaded holds each device's kernels, which live as long as it does: tests run few of them often.
-var loaded = map[backend.Device]map[*spec.Variant]backend.Kernel{}
+// opened holds the devices, by drivers.
+var opened = map[string]backend.Device{}
+
+// kernels are those of a device, by variant and by what they are made of: tests make some variants over, each anew.
+type kernels struct {
+	of   map[*spec.Variant]backend.Kernel
+	made map[[sha256.Size]byte]backend.Kernel
+}
+
+var loaded = map[backend.Device]*kernels{}
 
 func load(dev backend.Device, k *spec.Program, v *spec.Variant) (backend.Kernel, error) {
-	if l := loaded[dev][v]; l != nil {
+	have := loaded[dev]
+	if have == nil {
+		have = &kernels{map[*spec.Variant]backend.Kernel{}, map[[sha256.Size]byte]backend.Kernel{}}
+		loaded[dev] = have
+	}
+	if l := have.of[v]; l != nil {
 		return l, nil
 	}
 	bin, err := k.Binary(v)
 	if err != nil {
 		return nil, err
 	}
-	l, err := dev.Load(bin)
-	if err != nil {
-		return nil, err
+	rest := bin
+	rest.Code, rest.Func = nil, nil
+	sum := sha256.Sum256(fmt.Appendf(nil, "%+v %s", rest, bin.Code))
+	l := have.made[sum]
+	if l == nil || bin.Func != nil { // functions cannot be compared
+		if l, err = dev.Load(bin); err != nil {
+			return nil, err
+		}
+		have.made[sum] = l
 	}
-	if loaded[dev] == nil {
-		loaded[dev] = map[*spec.Variant]backend.Kernel{}
-	}
-	loaded[dev][v] = l
+	have.of[v] = l
 	return l, nil
 }
 
