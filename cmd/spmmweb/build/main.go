@@ -157,7 +157,8 @@ func program(root string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	packed, err := exec.Command("xz", "--format=lzma", "-9e", "--stdout", wasm).Output()
+	// As small as by preset 9e, in two thirds of its time: code is not aligned (pb), and the byte before says more (lc).
+	packed, err := exec.Command("xz", "--format=lzma", "--lzma1=preset=6,dict=32MiB,lc=4,pb=0", "--stdout", wasm).Output()
 	if errors.Is(err, exec.ErrNotFound) {
 		return nil, errors.New("the program xz is not there (Debian: xz-utils)")
 	}
