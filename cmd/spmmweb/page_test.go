@@ -198,10 +198,13 @@ func TestPage(t *testing.T) {
 	withoutWebGPU(t, b)
 }
 
-// suite runs a sample by the keyboard, and verifies the manifest that is downloaded.
+// fewer are some of the sample's cases: a software driver takes longer to compile a kernel than to run it.
+const fewer = `^(csr|lanestream)/f16/(T1±/m67k129n(7|33)/|nonfinite/m67|T3/m67.*/p15)`
+
+// suite runs a part of the sample by the keyboard, and verifies the manifest that is downloaded.
 func (x *tab) suite(downloads string) {
 	x.call("Browser.setDownloadBehavior", object{"behavior": "allow", "downloadPath": downloads})
-	x.text(`document.getElementById("tier").selectedIndex = 1; document.getElementById("run").focus(); ""`)
+	x.text(`const tier = document.getElementById("tier"); tier.selectedIndex = 1; tier.options[1].value = ` + strconv.Quote(fewer) + `; document.getElementById("run").focus(); ""`)
 	x.press("Enter", 13, "\r")
 	x.await(`!document.getElementById("result").hidden`)
 	x.holds(`/^All right: [0-9]{2,} passed/.test(document.getElementById("verdict").textContent)`)
@@ -215,7 +218,7 @@ func (x *tab) suite(downloads string) {
 	if strings.Contains(same, "Not the same") {
 		x.Error(same)
 	}
-	x.holds(`document.getElementById("cases").rows.length >= 4 && document.getElementById("cases").querySelectorAll(".bad").length === 0`)
+	x.holds(`document.getElementById("cases").rows.length === 3 && document.getElementById("cases").querySelectorAll(".bad").length === 0`)
 	x.shoot("browser-suite")
 	x.text(`document.getElementById("download").click(); ""`)
 	file := filepath.Join(downloads, "webgpu-google-swiftshader.json")
