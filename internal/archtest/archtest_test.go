@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -154,8 +155,15 @@ func TestViolations(t *testing.T) {
 
 // Nothing in the tree is about one machine: no absolute paths of someone's folders, no package hosts.
 func TestNoMachinePaths(t *testing.T) {
-	machine := regexp.MustCompile(`(^|[^\w./$}*-])/(` + strings.Join([]string{"work", "root", "home", "tmp"}, "|") + `)/\w`)
-	hosts := regexp.MustCompile(`(deb\.` + `debian|snapshot\.` + `debian|proxy\.` + `golang|sum\.` + `golang|pypi\.` + `org|registry\.` + `npmjs)\b`)
+	folders := []string{"work", "root", "home", "tmp"}
+	hosts := []string{"deb." + "debian", "snapshot." + "debian", "proxy." + "golang", "sum." + "golang", "pypi." + "org", "registry." + "npmjs"}
+	machine := regexp.MustCompile(`(^|[^\w./$}*-])/(` + strings.Join(folders, "|") + `)/\w`)
+	host := regexp.MustCompile(`(` + strings.ReplaceAll(strings.Join(hosts, "|"), ".", `\.`) + `)\b`)
+	// suspect tells whether a file may have one of these, which few do.
+	suspect := func(b []byte) bool {
+		return slices.ContainsFunc(folders, func(f string) bool { return bytes.Contains(b, []byte("/"+f+"/")) }) ||
+			slices.ContainsFunc(hosts, func(h string) bool { return bytes.Contains(b, []byte(h)) })
+	}
 	for _, file := range tracked(t) {
 		b, err := os.ReadFile(filepath.Join(root, file))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -165,8 +173,11 @@ func TestNoMachinePaths(t *testing.T) {
 			t.Error(err)
 			continue
 		}
+		if !suspect(b) {
+			continue
+		}
 		for i, line := range bytes.Split(b, []byte("\n")) {
-			for _, re := range []*regexp.Regexp{machine, hosts} {
+			for _, re := range []*regexp.Regexp{machine, host} {
 				if m := re.Find(line); m != nil {
 					t.Errorf("%s:%d: %q", file, i+1, m)
 				}

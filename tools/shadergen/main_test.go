@@ -35,11 +35,29 @@ if grep -q BROKEN "$a"; then echo "$a:1: broken"; exit 1; fi
 printf '// by a compiler\n%s\n' "$args" >"$out"
 `
 
+// made is a folder in which the stand-in has compiled everything, once for all tests.
+var made string
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if made != "" {
+		os.RemoveAll(made)
+	}
+	os.Exit(code)
+}
+
 // workspace makes a module with the project's shaders and the stand-in, and makes it the working
 // directory. Its blobs are up to date.
 func workspace(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
+	if made != "" {
+		if err := os.CopyFS(dir, os.DirFS(made)); err != nil {
+			t.Fatal(err)
+		}
+		t.Chdir(filepath.Join(dir, "shaders"))
+		return dir
+	}
 	if err := os.CopyFS(filepath.Join(dir, "shaders"), os.DirFS("../../shaders")); err != nil {
 		t.Fatal(err)
 	}
@@ -50,6 +68,14 @@ func workspace(t *testing.T) (dir string) {
 	put(t, dir, "tools/shaderc", compiler)
 	t.Chdir(filepath.Join(dir, "shaders"))
 	if err := run(context.Background(), true, ""); err != nil {
+		t.Fatal(err)
+	}
+	folder, err := os.MkdirTemp("", "shadergen-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	made = folder
+	if err := os.CopyFS(made, os.DirFS(dir)); err != nil {
 		t.Fatal(err)
 	}
 	return dir
