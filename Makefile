@@ -119,12 +119,14 @@ dist-modules:
 checksums:
 	cd $(DIST) && rm -f SHA256SUMS && LC_ALL=C sha256sum $(NAME)* >SHA256SUMS
 
-# Measurements stay in BENCH, and the next run is compared with them: it fails if something became slower by more than 5 %.
+# Measurements stay in BENCH, and the next run is compared with them: it fails if something became slower by more than 5 %. Peers take
+# part if they were built (make -C bench/peers).
 BENCH := bin/bench.json
 BENCH_FLAGS ?= -n 32,128,512
+PEERS := $(wildcard bin/peers/*)
 .PHONY: bench
 bench: build
-	bin/spmmrun bench --backend all $(BENCH_FLAGS) $(if $(wildcard $(BENCH)),--compare $(BENCH)) --save $(BENCH).new
+	bin/spmmrun bench --backend all $(PEERS:%=--peer %) $(BENCH_FLAGS) --plot bin/bench.svg $(if $(wildcard $(BENCH)),--compare $(BENCH)) --save $(BENCH).new
 	mv $(BENCH).new $(BENCH)
 
 .PHONY: generate

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
+	"maps"
 	"slices"
 	"time"
+
+	"github.com/spmmrun/spmm/internal/printable"
 )
 
 // ReportVersion is the version of a report's form.
@@ -163,11 +165,38 @@ func ReadReport(in io.Reader, name string) (*Report, error) {
 			return nil, fmt.Errorf("%s has two results of %v", name, x.Case)
 		}
 		seen[x.Case] = true
-		if x.Error == "" && (!(x.Median > 0) || math.IsInf(x.Median, 0)) {
+		if x.Error == "" && !plausible(x.Median) {
 			return nil, fmt.Errorf("%s: the time of %v is %v µs", name, x.Case, x.Median)
+		}
+		if err := x.believable(); err != nil {
+			return nil, fmt.Errorf("%s: %v: %w", name, x.Case, err)
+		}
+	}
+	for _, d := range r.Environment.Devices {
+		for _, rate := range append(slices.Collect(maps.Values(d.Peaks)), d.Copy, d.Flops) {
+			if rate != 0 && !(rate >= 1 && rate <= 1e30) {
+				return nil, fmt.Errorf("%s: device %s has a rate of %v a second", name, printable.String(d.Backend), rate)
+			}
 		}
 	}
 	return &r, nil
+}
+
+// plausible tells whether something can take so many microseconds: pictures have logarithmic axes.
+func plausible(us float64) bool { return us >= 1e-6 && us <= 1e15 }
+
+// believable refuses figures that no sweep writes.
+func (r *Result) believable() error {
+	if r.Error != "" {
+		return nil
+	}
+	switch {
+	case r.N < 1 || r.Rows < 0 || r.Cols < 0 || r.NNZ < 0 || r.Bytes < 0:
+		return fmt.Errorf("%d×%d with %d entries and %d columns of B in %d bytes", r.Rows, r.Cols, r.NNZ, r.N, r.Bytes)
+	case r.AttainableUS != 0 && !plausible(r.AttainableUS):
+		return fmt.Errorf("%v µs are attainable", r.AttainableUS)
+	}
+	return nil
 }
 
 // Merge puts the results of several reports together, under the environment of the first with the devices and peers of all.

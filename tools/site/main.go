@@ -39,7 +39,7 @@ func main() {
 }
 
 func run(root, out string) error {
-	files, err := exec.Command("git", "-C", root, "ls-files", "-z", "*.md", "docs/pictures").Output()
+	files, err := exec.Command("git", "-C", root, "ls-files", "-z", "*.md", "docs/pictures", ":!:internal").Output()
 	if err != nil {
 		return fmt.Errorf("git ls-files in %s: %w", root, err)
 	}
