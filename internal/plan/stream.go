@@ -372,7 +372,7 @@ func keep(ctx context.Context, d *Device, e *encoded, parts []*spec.Packed, rowB
 		return nil, err
 	}
 	for i, p := range parts {
-		m.parts = append(m.parts, part{enc: &spec.Packed{Rows: p.Rows, Cols: p.Cols, NNZ: p.NNZ, Stats: p.Stats, Format: p.Format}, bufs: m.stream.sets[i&1]})
+		m.parts = append(m.parts, part{enc: &spec.Packed{Rows: p.Rows, Cols: p.Cols, NNZ: p.NNZ, Stats: p.Stats, Items: p.Items, Format: p.Format}, bufs: m.stream.sets[i&1]})
 		m.stats = addStats(m.stats, p.Stats, e.matrix.NNZ())
 	}
 	m.fetched = fetchedOf(m.stats, e)
