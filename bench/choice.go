@@ -203,6 +203,9 @@ type entrant struct {
 	again func(batch int) (time.Duration, error) // times a batch of multiplications
 	close func()
 	times []float64
+
+	plan *spmm.Plan // and operands, where they are kept
+	b, c spmm.Operand
 }
 
 // race measures every packing in turn, again and again, so that what else the machine does falls on all alike.

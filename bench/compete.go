@@ -19,7 +19,7 @@ func compete[O oracle.Number, T formats.Value](ctx context.Context, plan *spmm.P
 		plan.Close()
 		return nil, err
 	}
-	e := &entrant{close: func() { x.Close(); y.Close(); plan.Close() }}
+	e := &entrant{close: func() { x.Close(); y.Close(); plan.Close() }, plan: plan, b: x, c: y}
 	e.again = func(batch int) (time.Duration, error) {
 		t, err := plan.Repeat(ctx, batch, 1, x, 0, y)
 		return t.Best(), err

@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -19,6 +21,7 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
+	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/load"
 	"github.com/spmmrun/spmm/internal/plan"
 	"github.com/spmmrun/spmm/internal/plan/model"
@@ -86,7 +89,7 @@ func (r *runner) graphTable(ctx context.Context, dev *spmm.Device, files []strin
 		var g errgroup.Group
 		for i, file := range some {
 			g.Go(func() (err error) {
-				if ms[i], err = openGraphMatrix(ctx, dev, file, prec, n); err != nil {
+				if ms[i], err = r.openGraphMatrix(ctx, dev, file, prec, n); err != nil {
 					err = fmt.Errorf("%s: %w", file, err)
 				}
 				return err
@@ -126,24 +129,33 @@ func (r *runner) graphTable(ctx context.Context, dev *spmm.Device, files []strin
 }
 
 // graphMatrix is a matrix in several formats, ready to be measured: csr and hrpb, those that are predicted to take at most twice as
-// long as the fastest, and what auto takes.
+// long as the fastest, and what auto takes; of those besides the last only what -formats names.
 type graphMatrix struct {
 	product model.Product
 	es      []*entrant
 }
 
-func openGraphMatrix(ctx context.Context, dev *spmm.Device, file string, prec dtype.Type, n int) (*graphMatrix, error) {
+func (r *runner) openGraphMatrix(ctx context.Context, dev *spmm.Device, file string, prec dtype.Type, n int) (*graphMatrix, error) {
 	a, err := load.File(ctx, file, load.Options{})
 	if err != nil {
 		return nil, err
 	}
-	if prec == dtype.F64 {
-		return newGraphMatrix(ctx, dev, formats.Convert[float64](a), prec, n)
+	switch prec.Storage() {
+	case dtype.F64:
+		return newGraphMatrix[float64](ctx, r, dev, formats.Convert[float64](a), prec, n)
+	case dtype.F16:
+		return newGraphMatrix[float32](ctx, r, dev, formats.Convert[half.F16](a), prec, n)
+	case dtype.BF16:
+		return newGraphMatrix[float32](ctx, r, dev, formats.Convert[half.BF16](a), prec, n)
 	}
-	return newGraphMatrix(ctx, dev, a, prec, n)
+	return newGraphMatrix[float32](ctx, r, dev, a, prec, n)
 }
 
-func newGraphMatrix[O oracle.Number](ctx context.Context, dev *spmm.Device, a *formats.CSR[O], prec dtype.Type, n int) (*graphMatrix, error) {
+func newGraphMatrix[O oracle.Number, T formats.Value](ctx context.Context, r *runner, dev *spmm.Device, a *formats.CSR[T], prec dtype.Type, n int) (*graphMatrix, error) {
+	only, err := regexp.Compile(r.formats)
+	if err != nil {
+		return nil, fmt.Errorf("-formats: %w", err)
+	}
 	o := spmm.Options{Precision: prec, Cols: n}
 	auto, err := spmm.Prepare(ctx, dev, a, o)
 	if err != nil {
@@ -160,10 +172,11 @@ func newGraphMatrix[O oracle.Number](ctx context.Context, dev *spmm.Device, a *f
 	ps = slices.DeleteFunc(ps, func(p spmm.Packing) bool { return p.Err != nil })
 	least := slices.MinFunc(ps, func(x, y spmm.Packing) int { return cmp.Compare(x.Predicted, y.Predicted) }).Predicted
 	m := &graphMatrix{product: plan.NewProduct(a, n)}
-	b := formats.ConvertDense[O](gen.Dense(a.Cols, n, 1, gen.Values{}))
+	b := formats.ConvertDense[T](gen.Dense(a.Cols, n, 1, gen.Values{}))
 	for _, x := range ps {
 		isAuto := x.Format == taken.Format && x.Variant == taken.Variant
-		if !isAuto && x.Predicted > 2*least && x.Format != "csr" && x.Format != "hrpb" {
+		slow := x.Predicted > 2*least && x.Format != "csr" && x.Format != "hrpb"
+		if !isAuto && (slow || !only.MatchString(x.Format+"/"+x.Variant)) {
 			continue
 		}
 		o.Format, o.Variant = x.Format, x.Variant
@@ -180,6 +193,9 @@ func newGraphMatrix[O oracle.Number](ctx context.Context, dev *spmm.Device, a *f
 			return nil, fmt.Errorf("%s/%s: %w", x.Format, x.Variant, err)
 		}
 		e.Packing, e.auto = x, isAuto
+		if r.recorded {
+			e.record(ctx, dev)
+		}
 		m.es = append(m.es, e)
 	}
 	if m.auto() == nil {
@@ -187,6 +203,35 @@ func newGraphMatrix[O oracle.Number](ctx context.Context, dev *spmm.Device, a *f
 		return nil, fmt.Errorf("auto takes %s/%s, which was not compared", taken.Format, taken.Variant)
 	}
 	return m, nil
+}
+
+// record has batches run as sequences, which on CUDA are graphs.
+func (e *entrant) record(ctx context.Context, dev *spmm.Device) {
+	var s *spmm.Sequence
+	of := 0 // multiplications in it
+	drop := func() {
+		if s != nil {
+			s.Close()
+		}
+	}
+	free := e.close
+	e.close = func() { drop(); free() }
+	e.again = func(batch int) (time.Duration, error) {
+		if batch != of {
+			drop()
+			s, of = dev.NewSequence(), batch
+			for range batch {
+				if err := s.Add(e.plan, 1, e.b, 0, e.c); err != nil {
+					return 0, err
+				}
+			}
+			if _, err := s.Run(ctx); err != nil { // the second run is the graph's
+				return 0, err
+			}
+		}
+		t, err := s.Run(ctx)
+		return t.Best(), err
+	}
 }
 
 func (m *graphMatrix) close() {

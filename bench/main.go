@@ -45,7 +45,8 @@ func main() {
 	flag.StringVar(&r.files, "files", "", "a pattern of matrix files to measure (choice: besides those built in; floors: those of bench/cutespmm.csv; graphs: or one gen:…; chain: in place of dwt_992; group: one gen:… in place of those built in)")
 	flag.StringVar(&r.n, "n", "128", "columns of B (choice, dense, graphs, group, outofcore)")
 	flag.StringVar(&r.data, "data", "", "file to append all measurements to, as lines of JSON (choice, graphs)")
-	flag.StringVar(&r.formats, "formats", "", "formats to measure beside what auto takes, or FORMAT/VARIANT (pruned)")
+	flag.StringVar(&r.formats, "formats", "", "formats to measure beside what auto takes, or FORMAT/VARIANT (pruned); a regular expression of the latter (graphs)")
+	flag.BoolVar(&r.recorded, "recorded", false, "run batches as sequences, which the device records (graphs)")
 	flag.BoolVar(&r.predict, "predict", false, "add to them what predictions are made from (choice)")
 	flag.StringVar(&r.only, "only", "", "a regular expression of the matrices to take (choice, pruned), or part of the sizes (dense)")
 	flag.Float64Var(&r.gigabytes, "gigabytes", 1, "of A, of 10^9 bytes (outofcore)")
@@ -86,6 +87,6 @@ type runner struct {
 	precisions, files     string
 	n, data, only         string
 	formats               string
-	predict               bool
+	predict, recorded     bool
 	gigabytes, memory     float64
 }
