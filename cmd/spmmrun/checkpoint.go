@@ -104,20 +104,33 @@ func (k *checkpoints) open(steps int) (x *formats.Dense[float32], step int, err 
 	if err != nil {
 		return nil, 0, unpathed(err)
 	}
-	var c checkpoint
+	c, err := k.parse(text, steps)
+	if err != nil {
+		return nil, 0, err
+	}
+	f, err := os.Open(filepath.Join(k.dir, c.File))
+	if err != nil {
+		return nil, 0, fmt.Errorf("%s: %w", c.File, unpathed(err))
+	}
+	defer f.Close()
+	x, err = k.read(c, f)
+	return x, c.Step, err
+}
+
+// parse reads the description of a checkpoint, which must be one that open may go on with.
+func (k *checkpoints) parse(text []byte, steps int) (c checkpoint, err error) {
 	if err := json.Unmarshal(text, &c); err != nil {
-		return nil, 0, fmt.Errorf("%s is damaged: %w", checkpointFile, err)
+		return c, fmt.Errorf("%s is damaged: %w", checkpointFile, err)
 	}
 	switch {
 	case c.Job != k.job:
-		return nil, 0, fmt.Errorf("it has a checkpoint of another job (%s): use another folder", difference(c.Job, k.job))
+		return c, fmt.Errorf("it has a checkpoint of another job (%s): use another folder", difference(c.Job, k.job))
 	case c.Step < 1 || c.File != filepath.Base(c.File) || !strings.HasSuffix(c.File, ".npy"):
-		return nil, 0, fmt.Errorf("%s is damaged: step %d in file %q", checkpointFile, c.Step, c.File)
+		return c, fmt.Errorf("%s is damaged: step %d in file %q", checkpointFile, c.Step, c.File)
 	case c.Step > steps:
-		return nil, 0, fmt.Errorf("it has a checkpoint of step %d, beyond --steps %d", c.Step, steps)
+		return c, fmt.Errorf("it has a checkpoint of step %d, beyond --steps %d", c.Step, steps)
 	}
-	x, err = k.read(c)
-	return x, c.Step, err
+	return c, nil
 }
 
 // readSmall reads a file that should be small.
@@ -155,12 +168,7 @@ func difference(x, y checkpointJob) string {
 }
 
 // read reads X, which must be the file that was written.
-func (k *checkpoints) read(c checkpoint) (*formats.Dense[float32], error) {
-	f, err := os.Open(filepath.Join(k.dir, c.File))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.File, unpathed(err))
-	}
-	defer f.Close()
+func (k *checkpoints) read(c checkpoint, f io.Reader) (*formats.Dense[float32], error) {
 	h := sha256.New()
 	size := 4 * int64(k.job.Vertices) * int64(k.job.Cols)
 	x, err := npy.Read(io.TeeReader(f, h), npy.Options{Name: c.File, Limits: formats.Limits{Bytes: size}})
