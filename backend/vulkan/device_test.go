@@ -48,6 +48,7 @@ func open(t testing.TB, compile bool) backend.Device {
 	if len(infos) == 0 || compile != (infos[0].Memory == 0) {
 		return nil
 	}
+	t.Attr("device", infos[0].String())
 	d, err := driver(t).Open(t.Context(), infos[0])
 	if err != nil {
 		t.Fatal(err)

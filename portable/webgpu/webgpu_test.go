@@ -22,6 +22,7 @@ func open(t testing.TB) backend.Device {
 	if len(infos) == 0 {
 		return nil
 	}
+	t.Attr("device", infos[0].String())
 	d, err := webgpu.Driver{}.Open(t.Context(), infos[0])
 	if err != nil {
 		t.Fatal(err)

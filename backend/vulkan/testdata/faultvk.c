@@ -56,6 +56,7 @@ static struct function {
 };
 
 static int calls, live;
+static int lost; // a call has returned VK_ERROR_DEVICE_LOST
 static char seen[32]; // the setting that calls are counted for
 
 static void report(const char *word, const char *name, int n) {
@@ -73,6 +74,7 @@ static int turn(const char *name) {
     if (strcmp(s, seen)) {
         snprintf(seen, sizeof seen, "%s", s);
         __atomic_store_n(&calls, 0, __ATOMIC_SEQ_CST);
+        lost = 0;
     }
     int n, r;
     if (sscanf(s, "%d %d", &n, &r) < 2 || __atomic_add_fetch(&calls, 1, __ATOMIC_SEQ_CST) != n) return 0;
@@ -84,12 +86,15 @@ static word counted(int i, word a, word b, word c, word d, word e, word f, word 
     struct function *x = &functions[i];
     if (x->makes < 0) {
         int device = !strcmp(x->name, "vkDestroyDevice");
+        // A device that is lost runs nothing any more, so that what it used may be freed: the real one ends first.
+        if (lost && a && real_device_proc) ((call_fn)real_device_proc((void *)a, "vkDeviceWaitIdle"))(a, 0, 0, 0, 0, 0, 0, 0);
         if (device ? a : b) __atomic_sub_fetch(&live, 1, __ATOMIC_SEQ_CST);
         word r = x->real(a, b, c, d, e, f, g, h);
         if (device) report("end", "objects", live);
         return r;
     }
     int r = turn(x->name);
+    if (r == -4) lost = 1;
     if (r) return (word)(int64_t)r;
     word result = x->real(a, b, c, d, e, f, g, h);
     if (!(int32_t)result) __atomic_add_fetch(&live, x->makes, __ATOMIC_SEQ_CST);
