@@ -4,7 +4,7 @@
 // Work is shared out in items. An item is a row, or, for rows much longer than the average ("heavy"),
 // a piece of one; pieces come first in the grid, so that one huge row keeps the whole device busy
 // and starts early. Piece i leaves its sums in row i of the workspace `part`; a second launch of the
-// same kernel (phase 1) adds them up in a fixed order. On CUDA from compute capability 9.0 on (TEAMS) a piece is done by a whole workgroup,
+// same kernel (phase 1) adds them up in a fixed order. On CUDA from compute capability 9.0 on, and on Vulkan (TEAMS), a piece is done by a whole workgroup,
 // shorter rows are pieces too, and one that is a whole row goes to C. There are no atomics, and the order of every
 // sum depends on the matrix, the problem and the device's kind alone.
 //

@@ -61,16 +61,23 @@ void accumulate(float v, uvec4 q) {
     }
 }
 
-// entries adds up the entries from begin to end that are the lane's: every along-th four of them,
+// entries adds up the entries from begin to end that are the lane's: every along-th four of them, of which the lane's group has number group,
 // counted from multiples of four, so that columns and values come in whole vectors. Where some of the
 // four belong to the neighbouring rows, these count as zero times zero. x is the lane's place in a
 // row of B, in vectors.
-void entries(uint begin, uint end, uint group, uint x) {
+void entries(uint begin, uint end, uint group, uint along, uint x) {
     Words4 b = Words4(p.b);
     uint ld = p.ldb / VEC;
-    for (uint k = (begin & ~3u) + 4 * group; k < end; k += 4 * p.along) {
-        uvec4 rows = Words4(p.colidx).v[k / 4] * ld + x;
-        vec4 vals = four(Values(p.values).v[k / 4]);
+    uint k = (begin & ~3u) + 4 * group;
+    if (k >= end) return;
+    uvec4 cols = Words4(p.colidx).v[k / 4];
+    VALUES given = Values(p.values).v[k / 4];
+    while (true) {
+        uint next = k + 4 * along, fetched = (next < end ? next : k) / 4; // the next four are on their way while these are multiplied
+        uvec4 rows = cols * ld + x;
+        vec4 vals = four(given);
+        cols = Words4(p.colidx).v[fetched];
+        given = Values(p.values).v[fetched];
         uvec4 q[4];
         if (k >= begin && k + 4 <= end) { // no branches between the loads, so that all are under way at once
             for (int i = 0; i < 4; i++) q[i] = b.v[rows[i]];
@@ -83,6 +90,8 @@ void entries(uint begin, uint end, uint group, uint x) {
             }
         }
         for (int i = 0; i < 4; i++) accumulate(vals[i], q[i]);
+        if (next >= end) return;
+        k = next;
     }
 }
 
@@ -101,10 +110,10 @@ void pieces(uint first, uint last, uint group, uint col) {
 }
 
 // reduce adds the sums of the item's groups of lanes to those of its first.
-void reduce(uint group) {
+void reduce(uint group, uint along) {
     uint i = gl_LocalInvocationID.x;
     for (int j = 0; j < VEC; j++) sums[j][i] = acc[j];
-    for (uint d = p.along / 2; d > 0; d /= 2) {
+    for (uint d = along / 2; d > 0; d /= 2) {
         barrier();
         if (group < d)
             for (int j = 0; j < VEC; j++) {
@@ -156,34 +165,43 @@ void store(uint row, uint col) {
     }
 }
 
+const uint PIECE_WORDS = 4; // begin, end, row, slot of the workspace or NO_SLOT: it is the whole row
+const uint NO_SLOT = 0xffffffffu;
+
 void main() {
+    uint block = gl_WorkGroupID.x + gl_WorkGroupID.z * p.width;
+    bool team = p.phase == 0 && block < p.pieces; // the workgroup does a piece
     uint group = gl_LocalInvocationID.x / p.across; // of the workgroup's
     uint lane = gl_LocalInvocationID.x % p.across;
-    uint item = (gl_WorkGroupID.x + gl_WorkGroupID.z * p.width) * p.per + group / p.along;
-    group %= p.along; // of the item's
+    uint along = team ? gl_WorkGroupSize.x / p.across : p.along;
+    uint item = (block - (p.phase == 0 ? p.pieces : 0)) * p.per + group / p.along;
+    group %= along; // of the item's
     uint x = gl_WorkGroupID.y * p.across + lane, col = x * VEC;
     for (int j = 0; j < VEC; j++) acc[j] = 0;
 
-    bool busy = item < p.items && col < p.n;
-    bool piece = p.phase == 0 && item < p.pieces;
-    uint row = 0;
+    bool busy = (team || item < p.items) && col < p.n;
+    uint row = item, slot = NO_SLOT;
     if (busy && p.phase == 1) {
-        uint r = 2 * p.pieces + 3 * item;
+        uint r = PIECE_WORDS * p.pieces + 3 * item;
         row = p.heavy.v[r];
         pieces(p.heavy.v[r + 1], p.heavy.v[r + 2], group, col);
     } else if (busy) {
-        row = item - p.pieces;
-        uint begin = piece ? p.heavy.v[2 * item] : p.rowptr.v[row];
-        uint end = piece ? p.heavy.v[2 * item + 1] : p.rowptr.v[row + 1];
-        busy = piece || end - begin <= p.longest; // else it is done in pieces
-        if (busy) entries(begin, end, group, x);
+        uint begin, end;
+        if (team) {
+            uint r = PIECE_WORDS * block;
+            begin = p.heavy.v[r], end = p.heavy.v[r + 1], row = p.heavy.v[r + 2], slot = p.heavy.v[r + 3];
+        } else {
+            begin = p.rowptr.v[row], end = p.rowptr.v[row + 1];
+            busy = end - begin <= p.longest; // else it is done in pieces
+        }
+        if (busy) entries(begin, end, group, along, x);
     }
-    if (p.along > 1) reduce(group);
+    if (along > 1) reduce(group, along);
     if (!busy || group != 0) return;
-    if (!piece) {
+    if (slot == NO_SLOT) {
         store(row, col);
         return;
     }
-    Floats4 sum = Floats4(at(uvec2(p.part), item, 4 * p.ldp));
+    Floats4 sum = Floats4(at(uvec2(p.part), slot, 4 * p.ldp));
     for (uint j = 0; j < VEC; j += 4) sum.v[(col + j) / 4] = vec4(acc[j], acc[j + 1], acc[j + 2], acc[j + 3]);
 }

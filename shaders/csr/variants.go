@@ -34,7 +34,7 @@ func variants() []*spec.Variant {
 			},
 			&spec.Variant{
 				Name: "vulkan_" + t.String(), In: t, Code: backend.CodeSPIRV, Entry: "main",
-				Need: spec.Need{Shared: shared(t)}, Local: [3]uint32{local, 1, 1},
+				Need: spec.Need{Shared: shared(t)}, Local: [3]uint32{local, 1, 1}, Consts: []spec.Const{spec.Define("TEAMS", 1)},
 				Unit: spec.Unit{Source: "kernel.comp", Defines: elem, Blob: "vulkan_" + t.String() + ".spv"},
 			},
 			&spec.Variant{
