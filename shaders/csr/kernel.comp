@@ -1,5 +1,5 @@
 // SpMM from compressed sparse rows. See csr.go for how work is shared out. ELEM is the element type
-// (half.glsl); a lane holds VEC columns, 16 bytes of a row of B. Needs no optional feature but buffer
+// (half.glsl); a lane holds VEC columns, 16 bytes of a row of B. With ROWS it is for matrices without pieces. Needs no optional feature but buffer
 // addresses: 16-bit elements are read as words.
 
 #version 460
@@ -68,16 +68,9 @@ void accumulate(float v, uvec4 q) {
 void entries(uint begin, uint end, uint group, uint along, uint x) {
     Words4 b = Words4(p.b);
     uint ld = p.ldb / VEC;
-    uint k = (begin & ~3u) + 4 * group;
-    if (k >= end) return;
-    uvec4 cols = Words4(p.colidx).v[k / 4];
-    VALUES given = Values(p.values).v[k / 4];
-    while (true) {
-        uint next = k + 4 * along, fetched = (next < end ? next : k) / 4; // the next four are on their way while these are multiplied
-        uvec4 rows = cols * ld + x;
-        vec4 vals = four(given);
-        cols = Words4(p.colidx).v[fetched];
-        given = Values(p.values).v[fetched];
+    for (uint k = (begin & ~3u) + 4 * group; k < end; k += 4 * along) {
+        uvec4 rows = Words4(p.colidx).v[k / 4] * ld + x;
+        vec4 vals = four(Values(p.values).v[k / 4]);
         uvec4 q[4];
         if (k >= begin && k + 4 <= end) { // no branches between the loads, so that all are under way at once
             for (int i = 0; i < 4; i++) q[i] = b.v[rows[i]];
@@ -90,8 +83,6 @@ void entries(uint begin, uint end, uint group, uint along, uint x) {
             }
         }
         for (int i = 0; i < 4; i++) accumulate(vals[i], q[i]);
-        if (next >= end) return;
-        k = next;
     }
 }
 
@@ -170,11 +161,18 @@ const uint NO_SLOT = 0xffffffffu;
 
 void main() {
     uint block = gl_WorkGroupID.x + gl_WorkGroupID.z * p.width;
+#ifdef ROWS
+    const bool team = false;
+#else
     bool team = p.phase == 0 && block < p.pieces; // the workgroup does a piece
+#endif
     uint group = gl_LocalInvocationID.x / p.across; // of the workgroup's
     uint lane = gl_LocalInvocationID.x % p.across;
-    uint along = team ? gl_WorkGroupSize.x / p.across : p.along;
-    uint item = (block - (p.phase == 0 ? p.pieces : 0)) * p.per + group / p.along;
+    uint along = team ? gl_WorkGroupSize.x / p.across : p.along, first = PIECE_WORDS * block;
+#ifndef ROWS
+    if (p.phase == 0) block -= p.pieces;
+#endif
+    uint item = block * p.per + group / p.along;
     group %= along; // of the item's
     uint x = gl_WorkGroupID.y * p.across + lane, col = x * VEC;
     for (int j = 0; j < VEC; j++) acc[j] = 0;
@@ -188,8 +186,7 @@ void main() {
     } else if (busy) {
         uint begin, end;
         if (team) {
-            uint r = PIECE_WORDS * block;
-            begin = p.heavy.v[r], end = p.heavy.v[r + 1], row = p.heavy.v[r + 2], slot = p.heavy.v[r + 3];
+            begin = p.heavy.v[first], end = p.heavy.v[first + 1], row = p.heavy.v[first + 2], slot = p.heavy.v[first + 3];
         } else {
             begin = p.rowptr.v[row], end = p.rowptr.v[row + 1];
             busy = end - begin <= p.longest; // else it is done in pieces

@@ -4,6 +4,7 @@ package csr
 
 import (
 	"fmt"
+	"maps"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
@@ -32,11 +33,7 @@ func variants() []*spec.Variant {
 				Unit: spec.Unit{Source: "kernel.cu", Defines: elem, Blob: "cuda_" + t.String() + ".ptx", Arch: "compute_80"},
 				Out:  []dtype.Type{dtype.F16, dtype.BF16},
 			},
-			&spec.Variant{
-				Name: "vulkan_" + t.String(), In: t, Code: backend.CodeSPIRV, Entry: "main",
-				Need: spec.Need{Shared: shared(t)}, Local: [3]uint32{local, 1, 1}, Consts: []spec.Const{spec.Define("TEAMS", 1)},
-				Unit: spec.Unit{Source: "kernel.comp", Defines: elem, Blob: "vulkan_" + t.String() + ".spv"},
-			},
+			vulkanTeams[t], vulkanRows[t],
 			&spec.Variant{
 				Name: "webgpu_" + t.String(), In: t, Code: backend.CodeWGSL, Entry: "main",
 				Need: spec.Need{Shared: shared(t)}, Local: [3]uint32{local, 1, 1},
@@ -48,6 +45,24 @@ func variants() []*spec.Variant {
 			})
 	}
 	return append(vs, doubles()...)
+}
+
+// vulkanTeams is the variants for Vulkan, by element type, and vulkanRows those for matrices without pieces, where knowing of teams
+// would take a tenth more time.
+var vulkanTeams, vulkanRows = onVulkan("vulkan_", nil), onVulkan("vulkan_rows_", map[string]string{"ROWS": "1"})
+
+func onVulkan(prefix string, defines map[string]string) map[dtype.Type]*spec.Variant {
+	vs := map[dtype.Type]*spec.Variant{}
+	for _, t := range []dtype.Type{dtype.F32, dtype.F16, dtype.BF16} {
+		v := &spec.Variant{
+			Name: prefix + t.String(), In: t, Code: backend.CodeSPIRV, Entry: "main",
+			Need: spec.Need{Shared: shared(t)}, Local: [3]uint32{local, 1, 1}, Consts: []spec.Const{spec.Define("TEAMS", 1)},
+			Unit: spec.Unit{Source: "kernel.comp", Defines: map[string]string{"ELEM": include.Define(t)}, Blob: prefix + t.String() + ".spv"},
+		}
+		maps.Copy(v.Unit.Defines, defines)
+		vs[t] = v
+	}
+	return vs
 }
 
 // shared is the bytes of shared memory in which lanes add up their sums.
@@ -86,9 +101,14 @@ func cudaDouble(name string, arch int, chunks, blocks uint32) *spec.Variant {
 	return v
 }
 
-// suited returns for the first of these the one that suits the columns.
-func suited(v *spec.Variant, _ *spec.Packed, p spec.Problem) *spec.Variant {
+// suited returns for the first of a kind the one that suits the matrix, or the columns.
+func suited(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
 	switch {
+	case v.Code == backend.CodeSPIRV && v.Const("TEAMS") == 1:
+		if e.Format.(spec.Split).Pieces > 0 {
+			return vulkanTeams[v.In]
+		}
+		return vulkanRows[v.In]
 	case p.N <= 64:
 		return v
 	case v == narrowDouble90:
