@@ -96,6 +96,9 @@ func suited(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
 	if v.Const("HEIGHT") > 0 {
 		return suitedStrips(v, p)
 	}
+	if v.Need.Lanes {
+		return lanesFor(v, p.N)
+	}
 	const warps = 12 // of a multiprocessor, at least
 	cols := uint32(64)
 	switch {

@@ -32,15 +32,14 @@ layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 
 void storeAny(uint row, uint j, vec4 x);
 layout(constant_id = 1) const uint SUBS = 4;
-layout(constant_id = 2) const uint SHARED = 1088; // uvec4 of shared memory: 16 rows of C for each subgroup
+layout(constant_id = 2) const uint SHARED = 272; // uvec4 of shared memory: two rounds of A's values, or four rows of C for each subgroup
 
 #define STORE storeAny
 #include "hrpb.glsl"
 #include "../include/store_halves.glsl"
 #include "../include/lanes.glsl"
 
-// Two rounds of A's values as lanes hold them; at the end the tile of C in f32, a row of each subgroup after the other. A
-// row has a uvec4 more than it needs.
+// Two rounds of A's values as lanes hold them; at the end four rows of each subgroup's tile of C in f32. A row has a uvec4 more than it needs.
 const uint C_ROW = 17;
 shared uvec4 mem[SHARED];
 
@@ -301,19 +300,28 @@ void main() {
 #else
     run();
 #endif
-    barrier();
-    uint g = me >> 2, t = me & 3, to = gl_SubgroupID * ROWS * C_ROW;
+    vec4 quads[8]; // of row 8h + 2t + e from column 8g + 4i on: number 4h + 2e + i
     [[unroll]] for (uint h = 0; h < 2; h++)
         [[unroll]] for (uint e = 0; e < 2; e++)
-            [[unroll]] for (uint i = 0; i < 2; i++)
-                mem[to + (8 * h + 2 * t + e) * C_ROW + 2 * g + i] = floatBitsToUint(quadOf(acc[4 * h + 2 * i], acc[4 * h + 2 * i + 1], e));
+            [[unroll]] for (uint i = 0; i < 2; i++) quads[4 * h + 2 * e + i] = quadOf(acc[4 * h + 2 * i], acc[4 * h + 2 * i + 1], e);
+    uint g = me >> 2, t = me & 3, to = gl_SubgroupID * 4 * C_ROW;
     barrier();
-    for (uint i = me; i < ROWS * 16 && busy; i += 32) {
-        uint r = i / 16, c = i % 16;
-        vec4 x = uintBitsToFloat(mem[to + r * C_ROW + c]);
+    // They go through shared memory four rows at a time: of the workgroups of a multiprocessor all have 48 KB together.
+    [[dont_unroll]] for (uint n = 0; n < 4; n++) {
+        mem[to + t * C_ROW + 2 * g] = floatBitsToUint(quads[0]);
+        mem[to + t * C_ROW + 2 * g + 1] = floatBitsToUint(quads[1]);
+        [[unroll]] for (uint i = 0; i < 6; i++) quads[i] = quads[i + 2];
+        subgroupMemoryBarrierShared();
+        subgroupBarrier();
+        [[dont_unroll]] for (uint i = me; i < 64 && busy; i += 32) {
+            uint r = 8 * (n / 2) + 2 * (i / 16) + n % 2, c = i % 16;
+            vec4 x = uintBitsToFloat(mem[to + i / 16 * C_ROW + c]);
 #if ELEM == F32
-        x = unscale(r, 4 * c, top, x);
+            x = unscale(r, 4 * c, top, x);
 #endif
-        keep(a, r, base + 4 * c, x);
+            keep(a, r, base + 4 * c, x);
+        }
+        subgroupMemoryBarrierShared();
+        subgroupBarrier();
     }
 }

@@ -63,11 +63,11 @@ func (c coop) variant(t dtype.Type) *spec.Variant {
 	}
 }
 
-// lanes is lanes.comp: workgroups of a number of subgroups.
-func lanes(t dtype.Type, subs uint32) *spec.Variant {
-	shared := subs * 16 * 17 // uvec4: a tile of C
+// lanes is lanes.comp: workgroups of a number of subgroups, with 64 columns each. Those of one type differ in nothing else.
+func lanes(name string, t dtype.Type, subs uint32) *spec.Variant {
+	shared := subs * max(2*32, 4*17) // uvec4: two rounds, or four rows of C
 	return &spec.Variant{
-		Name: fmt.Sprintf("vulkan_lanes_%v", t), In: t, Code: backend.CodeSPIRV, Entry: "main",
+		Name: fmt.Sprintf("vulkan_%s_%v", name, t), In: t, Code: backend.CodeSPIRV, Entry: "main",
 		Need: spec.Need{
 			F16: true, Lanes: true, Shared: 16*shared + 4*(16+64*subs+1), // and the scales
 			Shapes: []backend.MatrixShape{spec.Shape(16, 8, 16, dtype.F16)},
@@ -82,6 +82,23 @@ func lanes(t dtype.Type, subs uint32) *spec.Variant {
 	}
 }
 
+// lanesVariants is the variants of lanes.comp, those of a type from the widest on.
+var lanesVariants = []*spec.Variant{
+	lanes("lanes", dtype.TF32, 2), lanes("lanes_n64", dtype.TF32, 1),
+	lanes("lanes", dtype.F16, 8), lanes("lanes_n256", dtype.F16, 4), lanes("lanes_n128", dtype.F16, 2), lanes("lanes_n64", dtype.F16, 1),
+}
+
+// lanesFor returns the narrowest variant of v's type that has all columns, or the widest.
+func lanesFor(v *spec.Variant, n int) *spec.Variant {
+	best := v
+	for _, x := range lanesVariants {
+		if x.In == v.In && int(x.Const("COLS")) >= n {
+			best = x
+		}
+	}
+	return best
+}
+
 // The scalar kernels' workgroup: enough for 256 columns.
 const (
 	scalarLocal = 64
@@ -92,8 +109,7 @@ const (
 const scalarShared = 4*scalarBlock*(16+1) + 16*scalarLocal
 
 func vulkanVariants() []*spec.Variant {
-	var vs []*spec.Variant
-	vs = append(vs, lanes(dtype.TF32, 2), lanes(dtype.F16, 8))
+	vs := slices.Clone(lanesVariants)
 	for _, c := range coops {
 		vs = append(vs, c.variant(dtype.TF32), c.variant(dtype.F16))
 	}
