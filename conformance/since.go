@@ -90,6 +90,9 @@ var since = map[string]int{
 	"lanestream/vulkan_wide_*":  7,
 	"dense/cuda_turned*":        8,
 	"dense/cuda_parts2_64x*":    8,
+	"lanestream/vulkan_twins*":  8,
+	"hrpb/vulkan_lanes_n*":      8,
+	"csr/vulkan_rows_*":         8,
 }
 
 func init() {

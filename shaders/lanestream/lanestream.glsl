@@ -10,6 +10,8 @@ const uint CHAINS = 64;
 #ifdef QUANT
 #include "../include/quantised.glsl"
 #define VALUE_BYTES 1u
+#elif defined TWINS
+#define VALUE_BYTES 4u
 #else
 #define VALUE_BYTES ELEM_BYTES
 #endif
@@ -24,11 +26,14 @@ uvec2 restCols() { return at(at(uvec2(p.index), streams() * 2 + 1, 4), p.rows + 
 // restValues is the address of the rest's values, which lie behind those of the streams.
 uvec2 restValues() { return at(uvec2(p.values), rowAt(streams()), CHAINS * VALUE_BYTES); }
 
+#ifndef TWINS
 // stored tells whether a value is an entry. value counts from row `row` of values on, 64 a row.
 bool stored(uint row, uint value) {
     uvec2 words = at(at(restCols(), restAt(p.rows), 4), row, CHAINS / 8);
     return (Words(words).v[value >> 5] >> (value & 31u) & 1u) != 0;
 }
+
+#endif
 
 // entryOf returns value i behind an address as the number that it stands for in a row and column.
 #ifdef QUANT
@@ -44,6 +49,9 @@ float entryOf(uvec2 values, uint i, uint row, uint col) { return element(values,
 // firstPiece is the first piece of a part.
 uint firstPiece(uint part) { return p.pieces * part / p.parts; }
 
+#ifdef TWINS
+#include "twins.glsl"
+#else
 // maskAt is the address of the mask of a group from a step on.
 uvec2 maskAt(uint group, uint step) { return at(uvec2(p.mask), group * p.pieces * p.steps + step, 256); }
 
@@ -75,6 +83,8 @@ float entries(uint group, uint r, uint j) {
     }
     return total(sum);
 }
+
+#endif
 
 #define SUMMED uint
 #include "../include/repair.glsl"

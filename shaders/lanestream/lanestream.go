@@ -11,6 +11,9 @@
 // their operand in registers in the same way (prefill.cu), the other fills panels of rows with zeros in a workspace, and multiplies each while it fills the
 // next (filled.cu). Launch runs what suits the matrix and the number of columns (Suited).
 //
+// On Vulkan, where lanes make operands, matrices with few entries are packed as streams of twins (twins.go): values are two neighbouring elements
+// of a row, which make a whole register of the operand, so that half as many are taken.
+//
 // A quantised matrix (formats.Quantised) has values of a byte. On CUDA a value of the streams is a pair of them, of neighbouring columns
 // (quantised_cuda.go): half as many values to take, each of which makes a whole register of the operand.
 //
@@ -57,12 +60,14 @@ var Format = &spec.Format{
 	Encode:          spec.Quantising(spec.Encoder(pack[half.F16], pack[half.BF16], pack[float32]), packQuantised),
 	EncodeQuantised: packQuantised,
 	EncodePart:      packPart,
-	Adopt:           spec.Adopter(take[half.F16], take[half.BF16], take[float32]),
+	Adopt:           adopt,
 	Launch:          launch,
 	Suited:          suited,
 	Slots:           func(rows, cols int) int64 { return int64(rows) * int64(cols) / 16 }, // the mask, in bits, as values of 16
 	Remake:          remake,
 }
+
+var adoptStreams = spec.Adopter(take[half.F16], take[half.BF16], take[float32])
 
 // params is the parameter block.
 type params struct {
@@ -82,14 +87,23 @@ type params struct {
 
 // pack encodes a matrix with as many streams a group as keep a device's warps busy.
 func pack[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, error) {
+	density := float64(len(a.Val)) / max(1, float64(a.Rows)*float64(a.Cols))
+	if c, ok := any(a).(*formats.CSR[half.F16]); ok && v.Need.Lanes {
+		if e, err := packTwins(c, density); e != nil || err != nil {
+			return e, err
+		}
+	}
 	o := options(v)
 	o.Parts = parts(a.Rows, v)
-	shorten(&o, v, float64(len(a.Val))/max(1, float64(a.Rows)*float64(a.Cols)))
+	shorten(&o, v, density)
 	return packWith(a, v, o)
 }
 
 // packPart packs some rows so that each is summed as within the whole matrix: in as many streams, pieces of the same steps.
 func packPart(rows formats.Sparse, v *spec.Variant, whole *spec.Packed) (*spec.Packed, error) {
+	if f, ok := whole.Format.(*twinned); ok {
+		return packTwinsPart(rows, v, f)
+	}
 	s, o := shapeOf(whole), options(v)
 	o.Parts, o.PieceSteps, o.Window = s.Parts, s.PieceSteps, s.Window
 	return spec.Encoder(partWith[half.F16](o), partWith[half.BF16](o), partWith[float32](o))(rows, v)
@@ -213,7 +227,7 @@ func suited(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
 	case v.Code == backend.CodePTX:
 		return forColumns(v, shapeOf(e), p)
 	case v.Code == backend.CodeSPIRV:
-		return vulkanFor(v, p, shapeOf(e).Window, e.Format.(interface{ LongestPiece() int }).LongestPiece())
+		return vulkanFor(v, e, p)
 	}
 	return v
 }

@@ -60,6 +60,7 @@ func vulkanVariants() []*spec.Variant {
 		}
 		vs = append(vs, wide(short))
 	}
+	vs = append(vs, twins...)
 	for _, c := range coops {
 		vs = append(vs, c.variant(32), c.variant(128))
 	}
@@ -180,19 +181,23 @@ func scalarVulkan(t dtype.Type) *spec.Variant {
 	}
 }
 
-// vulkanFor returns the variant of v's kind that suits a problem: wide enough, and with room for the pieces of a matrix of which
-// a step reads from so many, of so many rows at most. teams.comp takes B's elements by numbers below 2^31.
-func vulkanFor(v *spec.Variant, p spec.Problem, window, rows int) *spec.Variant {
+// vulkanFor returns the variant of v's kind that suits a matrix and a problem: wide enough, and with room for the matrix's pieces.
+// teams.comp takes B's elements by numbers below 2^31.
+func vulkanFor(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
+	if f, ok := e.Format.(*twinned); ok {
+		return twinsFor(v, f, p)
+	}
 	if v.Need.Shapes == nil {
 		return v
 	}
+	window, rows := shapeOf(e).Window, e.Format.(interface{ LongestPiece() int }).LongestPiece()
 	n := p.N
 	if int64(p.K)*int64(p.LDB) >= 1<<31 {
 		n = math.MaxInt
 	}
 	short := window*rows <= shortRows && rows <= shortPiece
 	for _, x := range vulkan { // the narrowest first
-		if x.Need.Lanes == v.Need.Lanes && x.Need.Shapes != nil && x.Need.Shapes[0] == v.Need.Shapes[0] && x.Sub == v.Sub && (!v.Need.Lanes || (x.Const("SHORT") != 0) == short) {
+		if x.Need.Lanes == v.Need.Lanes && x.Const("TWINS") == 0 && x.Need.Shapes != nil && x.Need.Shapes[0] == v.Need.Shapes[0] && x.Sub == v.Sub && (!v.Need.Lanes || (x.Const("SHORT") != 0) == short) {
 			if v = x; int(x.Const("COLS")) >= n {
 				break
 			}
