@@ -19,8 +19,9 @@ const (
 	// orderCols bounds the columns of a matrix that is ordered, for each entry and row, since ordering takes memory for all of them;
 	// up to fewCols are always possible.
 	orderCols, fewCols = 16, 1 << 20
-	// nearRows is about how many rows a GPU works on at a time: the rows of B that these fetch stay in its cache.
-	nearRows = 8192
+	// nearRows is about how many neighbouring rows find the rows of B that they fetch in a GPU's second-level cache. Where panels are sorted,
+	// so many of them stay together, since panels that a multiprocessor works on side by side share columns in its first-level cache.
+	nearRows, together = 1 << 15, 4
 )
 
 // orderRows returns the rows in an order in which those of a panel share columns, or nil if they share about as many in the order of
@@ -41,26 +42,28 @@ func orderRows(rowPtr []int64, colIdx []int32, cols int) []uint32 {
 	if rows <= nearRows {
 		return order
 	}
-	if sorted := sortPanels(order); activeCols(rowPtr, colIdx, cols, sorted, nearRows) < activeCols(rowPtr, colIdx, cols, order, nearRows) {
+	if sorted := sortGroups(order); activeCols(rowPtr, colIdx, cols, sorted, nearRows) < activeCols(rowPtr, colIdx, cols, order, nearRows) {
 		return sorted
 	}
 	return order
 }
 
-// sortPanels returns the panels of an order by their first rows in the matrix, which is better where its rows lie in a good
-// order on the large scale.
-func sortPanels(order []uint32) []uint32 {
-	whole := len(order) / PanelRows
-	first, panels := make([]uint32, whole), make([]int, whole)
-	for p := range panels {
-		panels[p], first[p] = p, slices.Min(order[p*PanelRows:(p+1)*PanelRows])
+// sortGroups returns the groups of panels of an order by where their rows lie in the matrix, the median of them, which is better where
+// the matrix has them in a good order on the large scale.
+func sortGroups(order []uint32) []uint32 {
+	const rows = together * PanelRows
+	whole := len(order) / rows
+	middle, groups := make([]uint32, whole), make([]int, whole)
+	for g := range groups {
+		sorted := slices.Sorted(slices.Values(order[g*rows : (g+1)*rows]))
+		groups[g], middle[g] = g, sorted[rows/2]
 	}
-	slices.SortFunc(panels, func(x, y int) int { return cmp.Compare(first[x], first[y]) })
+	slices.SortStableFunc(groups, func(x, y int) int { return cmp.Compare(middle[x], middle[y]) })
 	out := make([]uint32, 0, len(order))
-	for _, p := range panels {
-		out = append(out, order[p*PanelRows:(p+1)*PanelRows]...)
+	for _, g := range groups {
+		out = append(out, order[g*rows:(g+1)*rows]...)
 	}
-	return append(out, order[whole*PanelRows:]...)
+	return append(out, order[whole*rows:]...)
 }
 
 // activeCols counts the columns with entries of each so many rows, of rows in an order; nil is that of the matrix.
