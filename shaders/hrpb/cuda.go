@@ -94,7 +94,7 @@ func cudaVariant(name string, t dtype.Type, shape backend.MatrixShape, shared, c
 // where there is enough work for all multiprocessors.
 func suited(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
 	if v.Const("HEIGHT") > 0 {
-		return suitedStrips(v, p)
+		return suitedStrips(v, e, p)
 	}
 	if v.Need.Lanes {
 		return lanesFor(v, p.N)

@@ -81,10 +81,16 @@ func stripSums(w hrpb.Work) grid {
 	return grid{(int64(w.Splits)*hrpb.StripRows + stripWarps - 1) / stripWarps, 128}
 }
 
-// suitedStrips returns the variant for as many columns as there are.
-func suitedStrips(v *spec.Variant, p spec.Problem) *spec.Variant {
+// suitedStrips returns the variant for as many columns as there are; that for 64 also where few strips, which a device has room for all at once,
+// wait for one much longer than most: it takes twice as many vectors at a time.
+func suitedStrips(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
+	const resident = 7 * stripWarps // strips of a multiprocessor
+	n := uint32(p.N)
+	if average := e.Stats.Gathers / max(1, e.Items); n > 64 && n <= 128 && e.Items <= resident*int64(p.Caps.Units) && 2*e.Stats.Longest > 5*average {
+		n = 64
+	}
 	at := slices.Index(strips, v)
-	for at >= 0 && at+1 < len(strips) && strips[at+1].Unit.Arch == v.Unit.Arch && uint32(p.N) <= strips[at+1].Const("COLS") {
+	for at >= 0 && at+1 < len(strips) && strips[at+1].Unit.Arch == v.Unit.Arch && n <= strips[at+1].Const("COLS") {
 		at++
 	}
 	if at < 0 {
