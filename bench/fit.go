@@ -144,7 +144,7 @@ func (f *fitter) best() model.Cost {
 	const leastUS, coarsest, finest = 1e-4, 2.0, 1.002
 	c := model.Cost{
 		Efficiency: f.start.Efficiency, Columns: f.start.Columns, Fetch: f.start.Fetch, StartUS: max(leastUS, f.start.StartUS),
-		StepUS: f.start.StepUS, Launch: f.start.Launch, Overlap: f.start.Overlap, Busy: f.start.Busy,
+		StepUS: f.start.StepUS, Launch: f.start.Launch, Overlap: f.start.Overlap, Busy: f.start.Busy, Cut: f.start.Cut,
 	}
 	if c.Efficiency == 0 {
 		c.Efficiency = 1

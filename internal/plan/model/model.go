@@ -131,6 +131,9 @@ type Cost struct {
 	Overlap bool `json:"overlap,omitempty"`
 	// Busy is how many pieces of work keep a unit busy: with fewer, arithmetic and fetches take as long as if there were so many.
 	Busy float64 `json:"busy_items,omitempty"`
+	// Cut is how many rows of B a piece of work fetches at most: of larger ones several are made, and a second launch adds up their sums.
+	// 0: none is cut, or that is not said.
+	Cut int64 `json:"cut_rows,omitempty"`
 
 	from Source // of the model that it is in
 }
@@ -232,7 +235,7 @@ func (m *DeviceModel) validate() error {
 	for _, c := range m.Costs {
 		err = errors.Join(err, patterns(c.Variants),
 			within("efficiency", c.Efficiency, mostFactor), within("entry_columns", c.Columns, mostFactor), within("fetch", c.Fetch, mostFactor),
-			within("start_us", c.StartUS, mostUS), within("step_us", c.StepUS, mostUS), within("busy_items", c.Busy, mostFactor), within("launch", c.Launch, 1))
+			within("start_us", c.StartUS, mostUS), within("step_us", c.StepUS, mostUS), within("busy_items", c.Busy, mostFactor), within("launch", c.Launch, 1), within("cut_rows", float64(c.Cut), mostFactor))
 	}
 	for _, g := range m.Fixed {
 		err = errors.Join(err, patterns(g.Variants),

@@ -100,6 +100,7 @@ func TestParse(t *testing.T) {
 		{"another version", `"version": 1`, `"version": 99`, "version 99"},
 		{"a negative width", `"entry_columns": 60`, `"entry_columns": -60`, "entry_columns -60"},
 		{"a negative number of pieces", `"entry_columns": 60`, `"busy_items": -3`, "busy_items -3"},
+		{"a negative length of pieces", `"entry_columns": 60`, `"cut_rows": -3`, "cut_rows -3"},
 		{"a negative time", `"start_us": 0.005`, `"start_us": -1`, "start_us -1"},
 		{"a huge time", `"start_us": 0.005`, `"start_us": 1e300`, "start_us 1e+300"},
 		{"no number", `"start_us": 0.005`, `"start_us": 1e999`, "1e999"},

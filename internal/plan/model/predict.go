@@ -64,13 +64,19 @@ func (p *Predictor) TimeAt(c Cost, v *spec.Variant, s formats.Stats, items int64
 	if idle := c.Busy * float64(p.Units) / float64(max(1, items)); idle > 1 {
 		compute, fetch = compute*idle, time.Duration(math.Round(float64(fetch)*idle))
 	}
-	launch := k.LaunchUS * scale(p.Rates.LaunchUS, from.LaunchUS) * cmp.Or(c.Launch, 1)
+	launch := k.LaunchUS * scale(p.Rates.LaunchUS, from.LaunchUS)
+	heaviest := p.heaviest(c, s)
+	if c.Cut > 0 && heaviest >= c.Cut { // the stats tell of pieces that are cut already
+		launch, heaviest = launch*(1+cmp.Or(c.Launch, 1)), c.Cut
+	} else {
+		launch *= cmp.Or(c.Launch, 1)
+	}
 	if c.Overlap {
 		return b, micros(launch+c.StartUS) + max(b.Memory, fetch, time.Duration(math.Round(compute)))
 	}
 	starts := micros(c.StartUS * float64(items*p.tiles(v)) / float64(p.Units*k.Resident))
 	share := c.alone(s.Gathers/max(1, items)) + fetch + time.Duration(math.Round(compute)) + starts
-	return b, micros(launch) + b.Memory + max(share, c.alone(p.heaviest(s)))
+	return b, micros(launch) + b.Memory + max(share, c.alone(heaviest))
 }
 
 // scale is how much longer something takes on the device at hand than on the one that a model was measured on; 1 where
@@ -82,10 +88,10 @@ func scale(here, there float64) float64 {
 	return here / there
 }
 
-// heaviest is how many rows of B one piece of work fetches at most. The stats may be those of a sample without the
+// heaviest is how many rows of B one piece of work fetches at most, before it is cut. The stats may be those of a sample without the
 // longest row.
-func (p *Predictor) heaviest(s formats.Stats) int64 {
-	if s.Longest == 0 {
+func (p *Predictor) heaviest(c Cost, s formats.Stats) int64 {
+	if s.Longest == 0 && c.Cut == 0 {
 		return 0
 	}
 	return max(s.Longest, p.Longest)

@@ -56,6 +56,12 @@ func TestPredict(t *testing.T) {
 		}},
 		{"a start for each 80th piece, and the piece itself", 800, 11 * us, func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) { p.Model.Costs[0].StartUS = 1 }},
 		{"steps of an average piece", 100, 100 * us, func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) { p.Model.Costs[0].StepUS = 1 }},
+		{"pieces that are cut, and a second launch", 100, 603*us - 6400*time.Nanosecond, func(p *model.Predictor, _ *spec.Variant, s *formats.Stats) {
+			p.Model.Costs[0].StepUS, p.Model.Costs[0].Cut, s.Longest = 1, 600, 1000
+		}},
+		{"pieces that need not be cut", 100, 1000*us - 6400*time.Nanosecond, func(p *model.Predictor, _ *spec.Variant, s *formats.Stats) {
+			p.Model.Costs[0].StepUS, p.Model.Costs[0].Cut, s.Longest = 1, 1001, 1000
+		}},
 		{"steps of the longest", 100, 1000*us - 6400*time.Nanosecond, func(p *model.Predictor, _ *spec.Variant, s *formats.Stats) {
 			p.Model.Costs[0].StepUS, s.Longest = 1, 1000
 		}},
