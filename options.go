@@ -28,7 +28,8 @@ type Options struct {
 	// this is set or not. Reproducible mode, SetValues and Encode refuse.
 	Quantise dtype.Type
 	// Cols is the number of columns of B to choose the format for, up to 2³¹−1; 0 means 128. Any number of
-	// columns can be multiplied.
+	// columns can be multiplied. What is fastest for a few columns may be slower than dense for hundreds: a program that does
+	// both, and has memory for two copies of A, prepares two plans.
 	Cols int
 	// Transpose multiplies with Aᵀ: C = alpha·Aᵀ·B + beta·C, B being M×N and C K×N for A of M×K. A is given as it is; it is
 	// transposed on the host, in time linear in its entries, rows and columns (a *formats.CSC is not: its arrays are those

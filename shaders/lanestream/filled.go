@@ -26,8 +26,9 @@ const (
 	ringsBytes   = 231424
 )
 
-// panelBytes is the most that a panel takes of the workspace, if not for less than a tile's rows. (Tests have smaller ones.)
-var panelBytes int64 = 160 << 20
+// panelBytes is the most that a panel takes of the workspace where there are several, if not for less than a tile's rows, and wholeBytes the most where
+// all of A is one. (Tests have smaller ones.)
+var panelBytes, wholeBytes int64 = 160 << 20, 480 << 20
 
 // filled is a variant for matrices of a layout, packed for machine m.
 func (m machine) filled(t dtype.Type, layout uint32) *spec.Variant {
@@ -99,21 +100,27 @@ func (p panel) bytes() int64 {
 	return int64(p.groups) * int64(p.stages) * filledDepth / lanestream.StepCols * blockBytes
 }
 
-// panelsOf cuts a matrix into one panel, or into some whose tiles fill the device two times, or once where that takes too much memory.
+// panelsOf cuts a matrix into one panel, or into some whose tiles fill the device two times, or once where that takes too much memory, whichever takes
+// less time.
 func panelsOf(s lanestream.Shape, n int, caps backend.Caps) panel {
 	const tileGroups = 2 * blocksDown
-	x := panel{stages: spec.Ceil(s.Pieces*s.PieceSteps, filledDepth/lanestream.StepCols), clusters: max(1, min(caps.Units, mostBlocks)/blocksDown)}
-	x.groups = max(1, spec.Ceil(s.Groups, tileGroups)) * tileGroups
-	if x.bytes() > panelBytes {
-		one := panel{groups: tileGroups, stages: x.stages}
-		most, wide := max(1, int(panelBytes/one.bytes())), max(1, spec.Ceil(n, filledCols))
-		high := max(1, 2*x.clusters/wide)
-		if high > most {
-			high = max(1, x.clusters/wide)
-		}
-		x.groups = min(x.groups, min(high, most)*tileGroups)
+	one := panel{stages: spec.Ceil(s.Pieces*s.PieceSteps, filledDepth/lanestream.StepCols), clusters: max(1, min(caps.Units, mostBlocks)/blocksDown)}
+	one.groups, one.number = max(1, spec.Ceil(s.Groups, tileGroups))*tileGroups, 1
+	if one.bytes() <= panelBytes {
+		return one
 	}
+	x := one
+	tile := panel{groups: tileGroups, stages: x.stages}
+	most, wide := max(1, int(panelBytes/tile.bytes())), max(1, spec.Ceil(n, filledCols))
+	high := max(1, 2*x.clusters/wide)
+	if high > most {
+		high = max(1, x.clusters/wide)
+	}
+	x.groups = min(x.groups, min(high, most)*tileGroups)
 	x.number = max(1, spec.Ceil(s.Groups, x.groups))
+	if one.bytes() <= wholeBytes && one.cost(s, n) < x.cost(s, n) {
+		return one
+	}
 	return x
 }
 
@@ -129,8 +136,11 @@ func (p panel) splits(groups, n int) (parts, tiles int) {
 // cost is what a matrix of these panels takes by n columns on an H200, in nanoseconds: the first panel is filled by all multiprocessors, the others
 // by two warps of each while the ones before are multiplied.
 func (p panel) cost(s lanestream.Shape, n int) float64 {
-	const fillAll, fillBeside = 3.5, 8.5                              // 64 by 64 places of A
 	const start, adding, step, filling = 4000.0, 10000.0, 740.0, 30.0 // a launch; adding up parts; 64 places of a tile's sum, and more while panels are filled
+	fillAll, fillBeside := 3.5, 7.5                                   // 64 by 64 places of A
+	if s.Layout == lanestream.Pairs {
+		fillAll, fillBeside = 3.7, 9.5 // more is left to the rest
+	}
 	multiply := func(groups int, step float64) float64 {
 		tiles, cost := spec.Ceil(groups, 2*blocksDown)*spec.Ceil(n, filledCols), start
 		if parts, left := p.splits(groups, n); parts > 1 {
@@ -144,11 +154,18 @@ func (p panel) cost(s lanestream.Shape, n int) float64 {
 	return start + fillAll*float64(first*p.stages) + float64(p.number-1)*each + multiply(last, step)
 }
 
-// prefillCost is the same of prefill.cu's widest tiles.
+// prefillCost is the same of the tile of prefill.cu that suits n columns.
 func prefillCost(s lanestream.Shape, n int, caps backend.Caps) float64 {
-	const step, short, start = 1020.0, 1300.0, 5000.0 // of a stage of 64 columns of A, or of 32
+	const start = 5000.0
+	step, short, cols := 1200.0, 1090.0, 256 // of a stage of 64 columns of A, or of 32
+	switch {
+	case n <= 64:
+		step, short, cols = 940, 850, 64
+	case n <= 128:
+		step, short, cols = 1020, 910, 128
+	}
 	clusters := max(1, caps.Units/blocksDown)
-	tiles, steps := spec.Ceil(s.Groups, 2*blocksDown)*spec.Ceil(n, filledCols), s.Pieces*s.PieceSteps
+	tiles, steps := spec.Ceil(s.Groups, 2*blocksDown)*spec.Ceil(n, cols), s.Pieces*s.PieceSteps
 	turns := float64(tiles / clusters)
 	switch left := tiles % clusters; {
 	case 2*left > clusters:
@@ -162,8 +179,15 @@ func prefillCost(s lanestream.Shape, n int, caps backend.Caps) float64 {
 	return start + step*turns*float64(spec.Ceil(steps, 2))
 }
 
-// leastPairs is for how many columns of B filled.cu is faster than turns of 32 columns, layout Pairs.
-const leastPairs = 256
+// turnsCost is the same of turns of 32 columns, layout Pairs, packed for staged.cu or few.cu.
+func turnsCost(v *spec.Variant, s lanestream.Shape, n int) float64 {
+	places := float64(s.Groups) * float64(s.Pieces*s.PieceSteps) / 2 // 64 by 64
+	turn := 1.1 * places
+	if isFew(v) {
+		turn = 5000 + 2.2*places
+	}
+	return turn * float64(spec.Ceil(n, mostFew))
+}
 
 // suitsFilled returns the variant of filled.cu where that is what multiplies fastest for variants of a type in a problem, or what is asked for, else nil.
 func suitsFilled(v *spec.Variant, s lanestream.Shape, p spec.Problem) *spec.Variant {
@@ -173,11 +197,12 @@ func suitsFilled(v *spec.Variant, s lanestream.Shape, p spec.Problem) *spec.Vari
 		return nil
 	case isFilled(v):
 		return x
-	case s.Layout == lanestream.Pairs:
-		if p.N < leastPairs {
-			return nil
-		}
-	case p.N <= filledCols/2 || panelsOf(s, p.N, p.Caps).cost(s, p.N) >= prefillCost(s, p.N, p.Caps):
+	}
+	other := prefillCost(s, p.N, p.Caps)
+	if s.Layout == lanestream.Pairs {
+		other = turnsCost(v, s, p.N)
+	}
+	if panelsOf(s, p.N, p.Caps).cost(s, p.N) >= other {
 		return nil
 	}
 	return x

@@ -213,6 +213,8 @@ func TestRuns(t *testing.T) {
 		{packed: "pairs_n8", size: 4096, arch: 90, n: 32, variant: "pairs_n32"},
 		{packed: "pairs_n8", size: 4096, arch: 90, n: 128, variant: "pairs_n32"},
 		{packed: "pairs_n8", size: 4096, arch: 90, n: 512, variant: "filled_pairs_n256"},
+		{packed: "few_pairs_n8", size: 4096, arch: 90, n: 64, variant: "few_pairs_n32"},
+		{packed: "few_pairs_n8", size: 4096, arch: 90, n: 128, variant: "filled_pairs_n256"},
 		{packed: "few_pairs_n8", size: 4096, arch: 90, n: 512, variant: "filled_pairs_n256"},
 		{packed: "few_n8", size: 4096, arch: 90, n: 2048, variant: "filled_n256"},
 		{packed: "few_n8", size: 4096, arch: 90, n: 8, variant: "few_n8"},
