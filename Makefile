@@ -263,7 +263,7 @@ BROWSER_CASES := ^(dense|hrpb|jigsaw|nm/v8|sparse24r|tiledcsr/v8)/f16/(T1±|nonf
 test-browser:
 	SPMM_REQUIRE=webgpu SPMM_BACKEND=webgpu SPMM_FILTER='$(BROWSER_CASES)' \
 		$(subst run ./tools,run -exec 'env GOOS=js GOARCH=wasm CGO_ENABLED=0' ./tools,$(TEST)) -exec $(CURDIR)/tools/browser/run \
-		-run '^Test(Driver|Lost|BrowserName|BadShader|ReadAndWritten|LargestBuffer|Conformance)$$' ./portable/webgpu ./conformance
+		-run '^Test(Driver|Lost|BrowserName|BadShader|ReadAndWritten|LargestBuffer|ManyBindings|Conformance)$$' ./portable/webgpu ./conformance
 
 # Plans and tensors that goroutines share, and work that many goroutines do, under the race detector.
 .PHONY: test-race

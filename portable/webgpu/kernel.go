@@ -14,7 +14,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 )
 
-// maxGroups is how many bind groups a kernel keeps; past that it starts anew.
+// maxGroups is how many bind groups a kernel keeps from one batch to the next; past that it starts anew.
 const maxGroups = 256
 
 // arguments are a launch's buffers, as a key.
@@ -91,13 +91,17 @@ func (k *kernel) forget(b *buffer) {
 	}
 }
 
+// trim frees the bind groups if there are too many. No launch that was encoded and not submitted may need one.
+func (k *kernel) trim() {
+	if len(k.groups) >= maxGroups {
+		k.forget(nil)
+	}
+}
+
 // group returns the bind group for these buffers, made when first needed.
 func (k *kernel) group(args arguments) (ref, error) {
 	if group, ok := k.groups[args]; ok {
 		return group, nil
-	}
-	if len(k.groups) >= maxGroups {
-		k.forget(nil)
 	}
 	var refs [backend.MaxArgs]ref
 	for i := range k.bin.Args {

@@ -160,6 +160,9 @@ func (d *device) encode(launches []backend.Launch) (n int, err error) {
 	d.gpu.reset()
 	d.params.next = d.params.next[:0]
 	for i := range launches {
+		launches[i].Kernel.(*kernel).trim()
+	}
+	for i := range launches {
 		if launches[i].Empty() {
 			continue
 		}

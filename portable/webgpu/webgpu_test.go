@@ -245,3 +245,39 @@ func longLaunch(t *testing.T, groups uint32) (backend.Device, backend.Kernel, ba
 	}
 	return d, k, b, backend.Launch{Kernel: k, Groups: [3]uint32{groups, 1, 1}, Args: []backend.Buffer{b}}
 }
+
+// Bind groups are kept by a kernel, up to a number: those of a batch stay until it has been submitted.
+func TestManyBindings(t *testing.T) {
+	d := open(t)
+	if d == nil {
+		return
+	}
+	k, err := d.Load(wgsl(setOne, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	const kept = 256
+	var launches []backend.Launch
+	var bufs []backend.Buffer
+	for range 2*kept + 9 {
+		b, err := d.Alloc(4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close()
+		bufs = append(bufs, b)
+		launches = append(launches, backend.Launch{Kernel: k, Groups: [3]uint32{1, 1, 1}, Args: []backend.Buffer{b}})
+	}
+	for _, part := range [][]backend.Launch{launches[:kept-1], launches[kept-1 : kept+1], launches[kept+1:]} {
+		if _, err := d.Run(t.Context(), part...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, b := range bufs {
+		got := make([]byte, 4)
+		if err := b.Read(t.Context(), 0, got); err != nil || got[0] != 1 {
+			t.Fatalf("buffer %d: read %v, error %v", i, got, err)
+		}
+	}
+}
