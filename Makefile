@@ -220,7 +220,7 @@ windows-webgpu:
 
 # All tests, TEST_JOBS targets at a time, and what ran on what. Each line that a target prints begins with its name.
 TEST_JOBS ?= 2
-TESTS := test-host test-soft-suite test-soft test-soft-front test-plain test-soft-vulkan test-plain-suite test-race test-amd test-browser
+TESTS := test-host test-soft-suite test-soft test-plain test-soft-front test-browser test-race test-soft-vulkan test-plain-suite test-amd
 side-by-side = @SECONDS=0; status=0; rm -rf $(RESULTS); $(MAKE) --no-print-directory -j$(TEST_JOBS) $(1) || status=$$?; \
 	$(GO) run ./tools/tests report $(RESULTS); echo "$$SECONDS s in all"; exit $$status
 .PHONY: test
@@ -275,10 +275,12 @@ test-race:
 test-pure:
 	CGO_ENABLED=0 SPMM_REQUIRE=cpu $(TEST) -short . ./comm/local ./formats/... ./portable/... ./internal/plan/... ./shaders/...
 
-# Every package under the race detector; an hour, so it is for the night.
+# Every package under the race detector; an hour, so it is for the night. Three of the faults that the suite is tried with
+# have workgroups write to the same elements of C, which is what the detector says of them.
+RACES := ^TestMutations$$/^cpu:0$$/^(one_more_column_is_written|rows_of_C_are_taken_to_be_closer|a_panel_is_done_twice)
 .PHONY: test-race-all
 test-race-all:
-	$(TEST:20m=100m) -race -short ./...
+	$(TEST:20m=100m) -race -short -skip '$(RACES)' ./...
 
 # All devices that a software driver gives: Vulkan with cooperative matrices, and WebGPU on it. Many small launches are faster
 # without the driver's threads, which the tests of kernels and the suite leave on.
