@@ -87,6 +87,7 @@ struct CUDAPeer : Peer {
         m = p.m, n = p.n;
         b = rounded(p.b, type), c = empty((wide ? sizeof(double) : sizeof(float)) * m * n);
         addSparse(p, type);
+        if (n == 1) addVector(p, type);
         addDense(p, type, precision == "tf32");
 #ifdef LT
         if (type == CUDA_R_16F) addStructured(p);
@@ -152,6 +153,39 @@ struct CUDAPeer : Peer {
             Shared work = empty(bytes);
             if (cusparseSpMM_preprocess(sparse, no, no, one, x->a, x->b, zero, x->c, sums, a.id, work->p)) continue;
             auto launch = [=] { CHECK(cusparseSpMM(sparse, no, no, one, x->a, x->b, zero, x->c, sums, a.id, work->p)); };
+            try {
+                launch();
+            } catch (const std::exception &) {
+                continue;
+            }
+            ways.push_back({{a.name, ""}, [launch, starts, columns, values] { launch(); }});
+        }
+    }
+
+    // addVector takes B and C of one column for vectors.
+    void addVector(const Product &p, cudaDataType type) {
+        auto starts = copy(p.starts), columns = copy(p.columns), values = rounded(p.values, type);
+        struct Operands {
+            cusparseSpMatDescr_t a = nullptr;
+            cusparseDnVecDescr_t b = nullptr, c = nullptr;
+            ~Operands() { cusparseDestroySpMat(a), cusparseDestroyDnVec(b), cusparseDestroyDnVec(c); }
+        };
+        auto x = std::make_shared<Operands>();
+        const auto no = CUSPARSE_OPERATION_NON_TRANSPOSE;
+        CHECK(cusparseCreateCsr(&x->a, m, p.k, p.nnz, starts->p, columns->p, values->p, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I,
+                                CUSPARSE_INDEX_BASE_ZERO, type));
+        CHECK(cusparseCreateDnVec(&x->b, p.k, b->p, type));
+        CHECK(cusparseCreateDnVec(&x->c, m, c->p, sums));
+        const struct {
+            cusparseSpMVAlg_t id;
+            const char *name;
+        } all[] = {{CUSPARSE_SPMV_CSR_ALG1, "cusparse spmv 1"}, {CUSPARSE_SPMV_CSR_ALG2, "cusparse spmv 2"}};
+        for (auto &a : all) {
+            size_t bytes = 0;
+            if (cusparseSpMV_bufferSize(sparse, no, one, x->a, x->b, zero, x->c, sums, a.id, &bytes)) continue; // not for this type
+            Shared work = empty(bytes);
+            if (cusparseSpMV_preprocess(sparse, no, one, x->a, x->b, zero, x->c, sums, a.id, work->p)) continue;
+            auto launch = [=] { CHECK(cusparseSpMV(sparse, no, one, x->a, x->b, zero, x->c, sums, a.id, work->p)); };
             try {
                 launch();
             } catch (const std::exception &) {

@@ -188,12 +188,13 @@ template <class T, class S> static int csr(const char *file, long n, cudaDataTyp
     }
     cusparseDnVecDescr_t vb, vc;
     CHECK(cusparseCreateDnVec(&vb, k, b, type));
-    CHECK(cusparseCreateDnVec(&vc, m, c, CUDA_R_32F));
+    CHECK(cusparseCreateDnVec(&vc, m, c, sums));
     for (auto alg : {CUSPARSE_SPMV_CSR_ALG1, CUSPARSE_SPMV_CSR_ALG2}) {
         size_t work;
-        if (n > 1 || cusparseSpMV_bufferSize(h, no, &one, da, vb, &zero, vc, CUDA_R_32F, alg, &work)) continue;
+        if (n > 1 || cusparseSpMV_bufferSize(h, no, &one, da, vb, &zero, vc, sums, alg, &work)) continue;
         void *space = zeros(work / 4 + 4);
-        auto launch = [&] { return cusparseSpMV(h, no, &one, da, vb, &zero, vc, CUDA_R_32F, alg, space); };
+        cusparseSpMV_preprocess(h, no, &one, da, vb, &zero, vc, sums, alg, space);
+        auto launch = [&] { return cusparseSpMV(h, no, &one, da, vb, &zero, vc, sums, alg, space); };
         if (launch()) continue;
         double us = measure([&] { CHECK(launch()); });
         if (best == 0 || us < best) best = us;
