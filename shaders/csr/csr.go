@@ -123,7 +123,7 @@ func packShare[T formats.Value](a *formats.CSR[T], v *spec.Variant, of spec.Exte
 		split, heavy = spec.ShareRows(begins, spec.LongRow(of.Rows, of.NNZ), longest)
 	}
 	split.Average, split.Items, split.Lead = of.Average(), of.Rows+int(of.Pieces), lead
-	if v.Code == backend.CodeGo {
+	if v.Code == backend.CodeGo || v.Code == backend.CodePTX {
 		split.Scattered = scattered(a.ColIdx, a.Cols)
 	}
 	e := &spec.Packed{
@@ -216,7 +216,28 @@ func pickShape(v *spec.Variant, e *spec.Packed, p spec.Problem) shape {
 	for along < lanes/across && along*8 <= split.Average {
 		along *= 2
 	}
+	if v.Code == backend.CodePTX && split.Scattered > 0.9 {
+		across = inCache(v, across, p)
+	}
 	return gpuShape(v, across, along)
+}
+
+// inCache narrows tiles of columns where B exceeds the second-level cache: tiles are computed one after the other, and what all of them
+// gather of B at a time is to stay there as far as it fits, though A is read for each. A matrix whose neighbouring rows share
+// columns needs less of B at a time. Sums keep their order.
+func inCache(v *spec.Variant, across int, p spec.Problem) int {
+	const (
+		cache = 40 << 20 // bytes: an A100's; a Hopper GPU has 50 MiB
+		least = 8        // narrower tiles read A so often that it costs more than it saves
+	)
+	column := int64(p.K) * int64(v.In.Size())
+	if column*int64(p.N) <= cache {
+		return across
+	}
+	for across > least && column*int64(across*columns(v)) > cache {
+		across /= 2
+	}
+	return across
 }
 
 // sumShape is the shape of phase 1: few items, many rows of the workspace each.

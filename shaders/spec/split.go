@@ -13,7 +13,7 @@ type Split struct {
 	Average int    // entries of a row
 	Items   int    // rows and pieces of the whole matrix
 	Lead    int    // slots before the first entry's, see Extent.Offset
-	// Scattered is the share of entries whose row of B was not met lately, of a sample; for kernels on the CPU.
+	// Scattered is the share of entries whose row of B was not met lately, of a sample; for kernels of the CPU and of CUDA.
 	Scattered float64
 }
 
