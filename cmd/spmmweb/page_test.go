@@ -219,6 +219,8 @@ func (x *tab) suite(downloads string) {
 		x.Error(same)
 	}
 	x.holds(`document.getElementById("cases").rows.length === 3 && document.getElementById("cases").querySelectorAll(".bad").length === 0`)
+	// The sample's three classes fit the screen.
+	x.holds(`document.getElementById("cases").rows[0].cells.length === 4 && document.getElementById("cases").offsetWidth <= innerWidth`)
 	x.shoot("browser-suite")
 	x.text(`document.getElementById("download").click(); ""`)
 	file := filepath.Join(downloads, "webgpu-google-swiftshader.json")
