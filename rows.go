@@ -40,7 +40,7 @@ type RowCopy struct {
 	Src, Dst int
 }
 
-// CopyRows starts to copy rows of src to dst, two row-major tensors of as many columns and of one type on one device, each
+// CopyRows starts to copy rows of src to dst, two row-major tensors, as NewTensor makes them, of as many columns and of one type on one device, each
 // in one block, under the rules of Plan.Start. A list To that names a row twice leaves either's contents there.
 func CopyRows(ctx context.Context, dst, src Operand, c RowCopy) (*Pending, error) {
 	t := tensorOf(dst)

@@ -93,6 +93,7 @@ var since = map[string]int{
 	"lanestream/vulkan_twins*":  8,
 	"hrpb/vulkan_lanes_n*":      8,
 	"csr/vulkan_rows_*":         8,
+	"csr/cuda90_stream_*":       9,
 }
 
 func init() {

@@ -9,12 +9,14 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 // shapes is Shapes with the plan locked, of B and C as the plan sees them. It remembers its last answer.
 func (p *Plan) shapes(n int, bType dtype.Type, bColMajor bool, cType dtype.Type, cColMajor bool) (b, c Shape, err error) {
 	b = Shape{Rows: p.Cols, Cols: n, Type: bType, ColMajor: bColMajor}
 	c = Shape{Rows: p.Rows, Cols: n, Type: cType, ColMajor: cColMajor, RowBlock: p.rowBlock}
+	b.Tight, c.Tight = p.tight(b), p.tight(c)
 	if p.closed.Load() {
 		return b, c, fmt.Errorf("the plan: %w", backend.ErrClosed)
 	}
@@ -31,6 +33,12 @@ func (p *Plan) shapes(n int, bType dtype.Type, bColMajor bool, cType dtype.Type,
 		p.requested, p.answer = requested, [2]Shape{b, c}
 	}
 	return p.answer[0], p.answer[1], nil
+}
+
+// tight tells whether rows of a matrix of this shape may lie side by side: the padding of few columns would be most of it.
+func (p *Plan) tight(s Shape) bool {
+	m, is := p.exec.(fast)
+	return is && m.stream == nil && s.Cols <= spec.TightCols && !s.ColMajor && s.Type.Size() >= 4 && m.tight(s.Cols)
 }
 
 // colBlock returns how many columns of B and C a block of each can have.

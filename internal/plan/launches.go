@@ -178,7 +178,7 @@ type composer struct {
 // is the block's own, or that of a staging buffer.
 func (w *composer) source(j int) (l layout, staged bool) {
 	l = w.b.blockLayout(0, j)
-	if l.loose || w.m.staged(l.typ, l.colMajor) {
+	if l.loose && !(l.tight && w.m.tight(l.cols)) || w.m.staged(l.typ, l.colMajor) {
 		return newLayout(l.rows, l.cols, w.m.operand, false), true
 	}
 	return l, false
@@ -186,7 +186,7 @@ func (w *composer) source(j int) (l layout, staged bool) {
 
 func (w *composer) target(i, j int) (l layout, staged bool) {
 	l = w.c.blockLayout(i, j)
-	if l.loose || !w.m.direct(l.typ, l.colMajor) {
+	if l.loose && !l.tight || !w.m.direct(l.typ, l.colMajor) {
 		return newLayout(l.rows, l.cols, w.m.variant.Sums(), false), true
 	}
 	return l, false

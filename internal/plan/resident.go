@@ -172,6 +172,16 @@ func (m *resident) check(n int, out dtype.Type) error {
 	return nil
 }
 
+// tight tells whether the kernel takes n columns of B whose rows lie side by side.
+func (m *resident) tight(n int) bool {
+	for i := range m.parts {
+		if !m.kern.Runs(m.variant, m.parts[i].enc, spec.Problem{M: m.rows, K: m.cols, N: n, Caps: m.dev.Caps()}).Tight {
+			return false
+		}
+	}
+	return len(m.parts) > 0
+}
+
 func (m *resident) work(n int, out dtype.Type) (*spec.Variant, model.Work) {
 	v := m.variant
 	if len(m.parts) > 0 {

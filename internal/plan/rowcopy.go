@@ -98,7 +98,7 @@ func (d *Device) rowCopy(dst, src *Tensor, c RowCopy) (rowcopy.Op, backend.Buffe
 		case t.dev != d:
 			return rowcopy.Op{}, nil, errors.New("the tensors are not on this device")
 		case t.ColMajor || t.rowBlocks() > 1 || t.colBlocks() > 1 || t.blockLayout(0, 0).loose:
-			return rowcopy.Op{}, nil, fmt.Errorf("a tensor of %d×%d is column-major, in blocks or not aligned: %w", t.Rows, t.Cols, backend.ErrUnsupported)
+			return rowcopy.Op{}, nil, fmt.Errorf("a tensor of %d×%d is column-major, in blocks or not laid out as NewTensor does: %w", t.Rows, t.Cols, backend.ErrUnsupported)
 		}
 	}
 	s, t := src.blockLayout(0, 0), dst.blockLayout(0, 0)

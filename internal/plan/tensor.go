@@ -13,6 +13,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/internal/memory"
+	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 // Shape says how a dense matrix lies on a device: in blocks of RowBlock × ColBlock elements, each a
@@ -23,6 +24,7 @@ type Shape struct {
 	Type               dtype.Type
 	ColMajor           bool
 	RowBlock, ColBlock int
+	Tight              bool // row-major, of at most spec.TightCols columns: rows are spec.TightLD apart
 }
 
 // whole returns the shape with its blocks no larger than the matrix, and at least of one element.
@@ -43,7 +45,11 @@ func (s Shape) colBlocks() int { return max(1, ceil(s.Cols, s.ColBlock)) }
 func (s Shape) blockLayout(i, j int) layout {
 	rows := min(s.RowBlock, s.Rows-i*s.RowBlock)
 	cols := min(s.ColBlock, s.Cols-j*s.ColBlock)
-	return newLayout(rows, cols, s.Type, s.ColMajor)
+	l := newLayout(rows, cols, s.Type, s.ColMajor)
+	if s.Tight {
+		l.ld, l.loose, l.tight = spec.TightLD(cols), true, true
+	}
+	return l
 }
 
 // maxDim bounds rows and columns: indices on devices have 32 bits.
@@ -73,6 +79,9 @@ func (s Shape) bytes() (int64, error) {
 	// The last block of a line may be narrower than the others.
 	full := int64(blocks - 1)
 	padded := full*up64(int64(block)) + up64(int64(width)-full*int64(block))
+	if s.Tight {
+		padded = int64(spec.TightLD(s.Cols))
+	}
 	hi, lo := bits.Mul64(uint64(padded)*uint64(s.Type.Size()), uint64(lines))
 	if hi != 0 || lo > math.MaxInt64 {
 		return 0, fmt.Errorf("a tensor of %d×%d takes more than %d bytes: %w", s.Rows, s.Cols, int64(math.MaxInt64), backend.ErrOutOfMemory)
@@ -110,6 +119,7 @@ type layout struct {
 	colMajor   bool
 	typ        dtype.Type
 	loose      bool // not as kernels take it: it goes through kernel densecopy, whatever its order and type
+	tight      bool // loose, but for kernels that are spec.Variant.Tight, and for C
 }
 
 // align is what leading dimensions are rounded up to, in elements: kernels read B in chunks of 16

@@ -13,6 +13,9 @@
 // and their sums are added at the end. Wide problems spread a warp across columns, narrow ones along
 // the entries.
 //
+// Where B has at most four columns, in f32 and f64, CUDA from compute capability 9.0 on has kernels that take a large A in chunks, as a stream
+// (stream.go). They read a B whose rows lie side by side, too.
+//
 // On the CPU an item is one call of package simd for each tile of columns.
 package csr
 
@@ -49,7 +52,7 @@ var Format = &spec.Format{
 		Variants: spec.SplitEpilogues(variants()),
 		Files:    files,
 	},
-	Packing:     []string{"TEAMS"},
+	Packing:     []string{"TEAMS", "STREAM"},
 	Encode:      encode,
 	EncodeShare: encodeShare,
 	Launch:      launch,
@@ -122,6 +125,9 @@ func packShare[T formats.Value](a *formats.CSR[T], v *spec.Variant, of spec.Exte
 	if v.Const("TEAMS") == 1 {
 		split, heavy = spec.ShareRows(begins, spec.LongRow(of.Rows, of.NNZ), longest)
 	}
+	if v.Const("STREAM") == 1 {
+		heavy = addChunks(&split, heavy, rowptr, of.NNZ, v.In)
+	}
 	split.Average, split.Items, split.Lead = of.Average(), of.Rows+int(of.Pieces), lead
 	if v.Code == backend.CodeGo || v.Code == backend.CodePTX {
 		split.Scattered = scattered(a.ColIdx, a.Cols)
@@ -154,11 +160,14 @@ type shape struct {
 }
 
 func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error) {
+	v = suited(v, e, p)
 	if err := check(v, e, p); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel csr/%s: %w", v.Name, err)
 	}
-	v = suited(v, e, p)
 	split := e.Format.(spec.Split)
+	if isStream(v) {
+		return launchStream(v, split, p)
+	}
 	ldp := (p.N + 7) &^ 7
 	l := spec.Launch{Workspace: max(16, int64(split.Slots)*int64(ldp)*int64(v.Sums().Size()))}
 	phase := func(number uint32, teams, items int64, s shape) error {
@@ -192,7 +201,7 @@ func check(v *spec.Variant, e *spec.Packed, p spec.Problem) error {
 	if v.Code == backend.CodeSPIRV && int64(p.K)*int64(p.LDB)*int64(v.In.Size()) >= 1<<35 {
 		return fmt.Errorf("B of %d×%d exceeds 32 GiB: %w", p.K, p.LDB, backend.ErrUnsupported)
 	}
-	return p.CheckBinding(v, "the workspace", int64(e.Format.(spec.Split).Slots)*int64(p.N+7)*4)
+	return p.CheckBinding(v, "the workspace", int64(max(e.Format.(spec.Split).Slots, e.Format.(spec.Split).Chunks.Slots))*int64(p.N+7)*4)
 }
 
 // pickShape spreads a warp's 32 lanes over columns first, then over the entries of a row as far as rows are

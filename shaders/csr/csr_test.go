@@ -189,7 +189,7 @@ func TestEncode(t *testing.T) {
 	if e, err = csr.Format.Encode(one, teams); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := e.Format, (spec.Split{Longest: 32, Pieces: 1, Items: 50}); got != want {
+	if got, want := e.Format, (spec.Split{Longest: 32, Pieces: 1, Items: 50, Chunks: spec.Chunks{First: 1, Count: 1}}); got != want {
 		t.Errorf("split is %+v, want %+v", got, want)
 	}
 	heavy = backend.View[uint32](e.Arrays[3].Data)[:4]

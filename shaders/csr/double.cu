@@ -1,6 +1,6 @@
 // SpMM in f64 from compressed sparse rows. See csr.go for how work is shared out. A lane holds CHUNKS times two columns, across
 // such pairs apart, so that the lanes of a row load 16 bytes each, side by side. With OVERLAP a launch reads where its entries are
-// while the one before still runs.
+// while the one before still runs. With TEAMS a piece is the work of a whole workgroup.
 
 #define DOUBLE
 #include "params.h"
@@ -33,12 +33,12 @@ __device__ __forceinline__ double2 load(const double2 *b, bool in) {
 // Sums are those of a lane: of columns 2·(lane + i·across) and the next.
 typedef double2 Sums[CHUNKS];
 
-// entries adds up the entries from begin to end that are the lane's: every along-th four of them, counted from multiples of
+// entries adds up the entries from begin to end that are the group's: every along-th four of them, counted from multiples of
 // four, so that columns and values come in whole vectors. The next four are fetched before the rows of B of these. Entries
 // of the neighbouring rows count as zero times zero. b is the lane's first pair in the first row, ld a row's length in pairs.
-__device__ __forceinline__ void entries(Sums &acc, u32 begin, u32 end, u32 group, const uint4 *__restrict__ colidx,
+__device__ __forceinline__ void entries(Sums &acc, u32 begin, u32 end, u32 group, u32 along, const uint4 *__restrict__ colidx,
                                         const double2 *__restrict__ values, const double2 *__restrict__ b, const bool (&inside)[CHUNKS], const Params &p) {
-    u32 k = (begin & ~3u) + 4 * group, step = 4 * p.along, ld = p.ldb / 2;
+    u32 k = (begin & ~3u) + 4 * group, step = 4 * along, ld = p.ldb / 2;
     uint4 cols = {};
     double2 vals[2] = {};
     if (k < end) cols = __ldg(colidx + k / 4), vals[0] = __ldg(values + k / 2);
@@ -113,12 +113,71 @@ __device__ __forceinline__ void store(double *c, const double *bias, double2 x, 
     if (both) c[1] = y[1];
 }
 
+// join adds the sums of the warp's groups of lanes, of d lanes or more.
+__device__ __forceinline__ void join(Sums &acc, u32 d, u32 lanes) {
+    for (; d < lanes; d *= 2)
+#pragma unroll
+        for (int i = 0; i < CHUNKS; i++) {
+            acc[i].x += __shfl_xor_sync(ALL, acc[i].x, d);
+            acc[i].y += __shfl_xor_sync(ALL, acc[i].y, d);
+        }
+}
+
+#ifdef TEAMS
+#define PIECE_WORDS 4 // begin, end, row, slot of the workspace or ALL: it is the whole row
+#define WARPS 4
+
+// team does one piece with all warps of the workgroup.
+__device__ __forceinline__ void team(const uint4 *__restrict__ colidx, const double2 *__restrict__ values, const uint4 *piece, const double2 *__restrict__ b,
+                                     const double *__restrict__ bias, double *__restrict__ c, double *part, const Params &p) {
+    __shared__ double2 others[WARPS - 1][CHUNKS][32];
+    u32 shift = __ffs(p.across) - 1, group = threadIdx.x >> shift, lane = threadIdx.x & (p.across - 1), warp = threadIdx.x / 32;
+    u32 col = 2 * (blockIdx.y * CHUNKS * p.across + lane);
+    uint4 w = __ldg(piece);
+    Sums acc;
+    bool inside[CHUNKS];
+#pragma unroll
+    for (int i = 0; i < CHUNKS; i++) {
+        acc[i] = make_double2(0, 0);
+        inside[i] = col + 2 * i * p.across < p.n;
+    }
+    entries(acc, w.x, inside[0] ? w.y : w.x, group, 32 * WARPS >> shift, colidx, values, b + col / 2, inside, p);
+    join(acc, p.across, 32);
+    if (warp > 0 && threadIdx.x % 32 < p.across)
+#pragma unroll
+        for (int i = 0; i < CHUNKS; i++) others[warp - 1][i][lane] = acc[i];
+    __syncthreads();
+    if (threadIdx.x >= p.across) return;
+#pragma unroll
+    for (int i = 0; i < CHUNKS; i++) {
+        if (!inside[i]) continue;
+#pragma unroll
+        for (int j = 0; j < WARPS - 1; j++) acc[i].x += others[j][i][lane].x, acc[i].y += others[j][i][lane].y;
+        if (w.w != ALL) *(double2 *)(part + (size_t)w.w * p.ldp + col + 2 * i * p.across) = acc[i];
+        else store(c, bias, acc[i], w.z, col + 2 * i * p.across, p);
+    }
+}
+#else
+#define PIECE_WORDS 2 // begin, end
+#endif
+
 extern "C" __global__ void __launch_bounds__(128, BLOCKS)
 csr(const u32 *__restrict__ rowptr, const uint4 *__restrict__ colidx, const double2 *__restrict__ values, const u32 *__restrict__ heavy,
     const double2 *__restrict__ b, const double *__restrict__ bias, double *__restrict__ c, double *part, const Params p) {
     u32 group = threadIdx.x >> (__ffs(p.across) - 1); // of the workgroup's
     u32 lane = threadIdx.x & (p.across - 1);
-    u32 item = (blockIdx.x + blockIdx.z * p.width) * p.per + (group >> (__ffs(p.along) - 1));
+    u32 block = blockIdx.x + blockIdx.z * p.width, before = p.pieces; // items before the rows
+#ifdef TEAMS
+    if (p.phase == 0) {
+        if (block < p.pieces) {
+            team(colidx, values, (const uint4 *)heavy + block, b, bias, c, part, p);
+            return;
+        }
+        block -= p.pieces;
+    }
+    before = 0;
+#endif
+    u32 item = block * p.per + (group >> (__ffs(p.along) - 1));
     group &= p.along - 1; // of the item's
     u32 col = 2 * (blockIdx.y * CHUNKS * p.across + lane); // the lane's first column
     Sums acc;
@@ -130,31 +189,26 @@ csr(const u32 *__restrict__ rowptr, const uint4 *__restrict__ colidx, const doub
     }
 
     bool busy = item < p.items && inside[0];
-    bool piece = p.phase == 0 && item < p.pieces;
+    bool piece = p.phase == 0 && item < before;
     u32 row = 0;
     if (busy && p.phase == 1) {
-        const u32 *r = heavy + 2 * (size_t)p.pieces + 3 * (size_t)item;
+        const u32 *r = heavy + PIECE_WORDS * (size_t)p.pieces + 3 * (size_t)item;
         row = r[0];
         launches_before();
         launches_after();
         pieces(acc, r[1], r[2], group, part + col, inside, p);
     } else if (busy) {
-        row = item - p.pieces;
+        row = item - before;
         u32 begin = piece ? heavy[2 * (size_t)item] : rowptr[row];
         u32 end = piece ? heavy[2 * (size_t)item + 1] : rowptr[row + 1];
         busy = piece || end - begin <= p.longest; // else it is done in pieces
-        entries(acc, begin, busy ? end : begin, group, colidx, values, b + col / 2, inside, p);
+        entries(acc, begin, busy ? end : begin, group, p.along, colidx, values, b + col / 2, inside, p);
     } else {
         launches_before();
         launches_after();
     }
 
-    for (u32 d = p.across; d < p.across * p.along; d *= 2)
-#pragma unroll
-        for (int i = 0; i < CHUNKS; i++) {
-            acc[i].x += __shfl_xor_sync(ALL, acc[i].x, d);
-            acc[i].y += __shfl_xor_sync(ALL, acc[i].y, d);
-        }
+    join(acc, p.across, p.across * p.along);
 
     if (!busy || group != 0) return;
 #pragma unroll

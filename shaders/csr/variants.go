@@ -23,9 +23,10 @@ func variants() []*spec.Variant {
 		vs = append(vs,
 			&spec.Variant{
 				Name: "cuda90_" + t.String(), In: t, Code: backend.CodePTX, Entry: "csr",
-				Need: spec.Need{Arch: 90}, Local: [3]uint32{local, 1, 1}, Overlaps: true, Consts: []spec.Const{spec.Define("TEAMS", 1)},
-				Unit: spec.Unit{Source: "kernel.cu", Defines: overlap, Blob: "cuda90_" + t.String() + ".ptx", Arch: "compute_90"},
-				Out:  []dtype.Type{dtype.F16, dtype.BF16},
+				Need: spec.Need{Arch: 90}, Local: [3]uint32{local, 1, 1}, Overlaps: true,
+				Consts: []spec.Const{spec.Define("TEAMS", 1), spec.Define("STREAM", spec.Flag(t == dtype.F32))},
+				Unit:   spec.Unit{Source: "kernel.cu", Defines: overlap, Blob: "cuda90_" + t.String() + ".ptx", Arch: "compute_90"},
+				Out:    []dtype.Type{dtype.F16, dtype.BF16},
 			},
 			&spec.Variant{
 				Name: "cuda_" + t.String(), In: t, Code: backend.CodePTX, Entry: "csr",
@@ -44,7 +45,7 @@ func variants() []*spec.Variant {
 				Out: []dtype.Type{dtype.F16, dtype.BF16},
 			})
 	}
-	return append(vs, doubles()...)
+	return append(append(vs, doubles()...), streams...)
 }
 
 // vulkanTeams is the variants for Vulkan, by element type, and vulkanRows those for matrices without pieces, where knowing of teams
@@ -96,13 +97,17 @@ func cudaDouble(name string, arch int, chunks, blocks uint32) *spec.Variant {
 		Consts: []spec.Const{spec.Define("CHUNKS", chunks), spec.Define("BLOCKS", blocks)},
 	}
 	if arch == 90 {
+		v.Consts = append(v.Consts, spec.Define("TEAMS", 1), spec.Define("STREAM", 1))
 		v.Overlaps, v.Unit.Defines = true, map[string]string{"OVERLAP": "1"}
 	}
 	return v
 }
 
-// suited returns for the first of a kind the one that suits the matrix, or the columns.
+// suited returns, for those that matrices are packed for, the variant that suits the matrix, or the columns.
 func suited(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
+	if x := suitedStream(v, e, p.N); x != nil {
+		return x
+	}
 	switch {
 	case v.Code == backend.CodeSPIRV && v.Const("TEAMS") == 1:
 		if e.Format.(spec.Split).Pieces > 0 {

@@ -144,6 +144,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
     u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5, group = blockIdx.x + blockIdx.z * p.width, base = blockIdx.y * COLS;
     Matrix matrix = {columns, sizes, packed, b};
     if (p.phase == 1) {
+        launches_before();
+        launches_after();
         add_slots64(&p, work, matrix, c, bias, part, group * WARPS + warp);
         return;
     }
@@ -173,6 +175,10 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
     if (count > 0) {
         start = __ldg(size);
         look(0);
+    }
+    launches_before();
+    launches_after();
+    if (count > 0) {
         rows(now, true);
         values(now.a, patterns, packed + 4 * (u64)start, bit);
         start = start2;

@@ -27,7 +27,7 @@ func doubleVariant(arch int, cols uint32) *spec.Variant {
 	if arch == 90 {
 		name, shape = fmt.Sprintf("cuda90_n%d_f64", cols), spec.Shape(16, 8, 8, dtype.F64)
 	}
-	return &spec.Variant{
+	v := &spec.Variant{
 		Name: name, In: dtype.F64, Code: backend.CodePTX, Local: [3]uint32{32 * cudaWarps, 1, 1}, Entry: "hrpb",
 		Need: spec.Need{Arch: arch, F64: true, Shapes: []backend.MatrixShape{shape}},
 		Consts: []spec.Const{
@@ -36,6 +36,10 @@ func doubleVariant(arch int, cols uint32) *spec.Variant {
 		},
 		Unit: spec.Unit{Source: "double.cu", Blob: name + ".ptx", Arch: fmt.Sprintf("compute_%d", arch)},
 	}
+	if arch == 90 {
+		v.Overlaps, v.Unit.Defines = true, map[string]string{"OVERLAP": "1"}
+	}
+	return v
 }
 
 // suitedDouble returns, for those that matrices are packed for, the variant for few columns where there are few.

@@ -5,6 +5,7 @@ package spec
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/spmmrun/spmm/backend"
@@ -12,6 +13,12 @@ import (
 
 // MaxLD bounds leading dimensions: a row's bytes fit 32 bits.
 const MaxLD = 1 << 29
+
+// TightCols is how many columns a B has at most whose rows may lie side by side.
+const TightCols = 4
+
+// TightLD is the leading dimension of such a B of n columns: the power of two that holds them.
+func TightLD(n int) int { return 1 << bits.Len(uint(max(1, n)-1)) }
 
 // Check tells whether a variant may multiply e in p. What a device cannot do is ErrUnsupported.
 func (p Problem) Check(v *Variant, e *Packed) error {
@@ -22,7 +29,7 @@ func (p Problem) Check(v *Variant, e *Packed) error {
 		return fmt.Errorf("a problem of %d×%d with a matrix of %d×%d", p.M, p.K, e.Rows, e.Cols)
 	case (p.BCol || p.CCol) && !v.AnyOrder:
 		return fmt.Errorf("a column-major B or C: %w", backend.ErrUnsupported)
-	case p.N < 0 || p.LDB < bWidth || p.LDC < cWidth || p.LDB%8 != 0:
+	case p.N < 0 || p.LDB < bWidth || p.LDC < cWidth || p.LDB%8 != 0 && !(v.Tight && p.N <= TightCols && p.LDB == TightLD(p.N)):
 		return fmt.Errorf("%d columns with leading dimensions %d of B (a multiple of 8) and %d of C", p.N, p.LDB, p.LDC)
 	case p.LDB > MaxLD || p.LDC > MaxLD:
 		return fmt.Errorf("leading dimensions %d and %d exceed %d: %w", p.LDB, p.LDC, MaxLD, backend.ErrUnsupported)

@@ -129,6 +129,8 @@ type Variant struct {
 	Workspace bool
 	// AnyOrder says that B and C may be column-major: see Problem.
 	AnyOrder bool
+	// Tight says that rows of a B of few columns may lie side by side: see TightLD.
+	Tight bool
 	// Together, if positive, says how many of a packing's items (Packed.Items) fetch rows of B together, each once for all.
 	Together int
 	// Epilogue is the form that launches with an epilogue take, see SplitEpilogues; nil: the variant itself.
@@ -274,7 +276,7 @@ type Packed struct {
 }
 
 // Problem is one multiplication C = alpha·A·B + beta·C as kernels see it: B row-major in the
-// variant's storage type, LDB a multiple of 8 with all K·LDB elements present (columns past N may
+// variant's storage type, LDB a multiple of 8 (or TightLD, for variants that are Tight) with all K·LDB elements present (columns past N may
 // hold anything), C row-major. Other layouts are brought into this form by package plan, except for variants that take
 // any order: a column-major B has all LDB·N elements, of which those past row K may hold anything.
 type Problem struct {

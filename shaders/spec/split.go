@@ -13,6 +13,7 @@ type Split struct {
 	Average int    // entries of a row
 	Items   int    // rows and pieces of the whole matrix
 	Lead    int    // slots before the first entry's, see Extent.Offset
+	Chunks  Chunks // for kernels that take A as a stream
 	// Scattered is the share of entries whose row of B was not met lately, of a sample; for kernels of the CPU and of CUDA.
 	Scattered float64
 }
@@ -102,3 +103,46 @@ func ShareRows(rowptr []int64, long, longest int) (Split, []uint32) {
 
 // NoSlot says that sums go to C.
 const NoSlot = math.MaxUint32
+
+// Chunks says where a list of chunks is among other words, see CutChunks.
+type Chunks struct {
+	First uint32 // chunk, counted in chunks' words from the beginning of what it is in
+	Count uint32
+	Slots uint32 // of the workspace that pieces leave their sums in
+	Joins uint32 // rows in several pieces, listed behind the chunks
+	Large bool   // the matrix is so large that it is better taken in chunks than row by row
+}
+
+const (
+	ChunkWords = 4       // of a chunk, and of a row in several pieces
+	PieceChunk = 1 << 31 // in a chunk's last word: the rest is the slot of a piece
+)
+
+// CutChunks cuts a matrix into chunks of at most slots entries: whole rows, at most rows of them, or a piece of a row that has more. It lists of
+// each the first entry and last + 1, the first row, and how many rows, or PieceChunk and a slot; then the rows in several pieces:
+// itself, first slot and last + 1, and a zero.
+func CutChunks(rowptr []uint32, slots, rows int) (Chunks, []uint32) {
+	var c Chunks
+	var chunks, joins []uint32
+	for i, n := 0, len(rowptr)-1; i < n; {
+		begin := rowptr[i]
+		if entries := int(rowptr[i+1] - begin); entries > slots {
+			first := c.Slots
+			for at := begin; at < rowptr[i+1]; at += uint32(min(slots, int(rowptr[i+1]-at))) {
+				chunks = append(chunks, at, at+uint32(min(slots, int(rowptr[i+1]-at))), uint32(i), PieceChunk|c.Slots)
+				c.Slots++
+			}
+			joins = append(joins, uint32(i), first, c.Slots, 0)
+			i++
+			continue
+		}
+		last := i + 1
+		for last < n && last-i < rows && int(rowptr[last+1]-begin) <= slots {
+			last++
+		}
+		chunks = append(chunks, begin, rowptr[last], uint32(i), uint32(last-i))
+		i = last
+	}
+	c.Count, c.Joins = uint32(len(chunks)/ChunkWords), uint32(len(joins)/ChunkWords)
+	return c, append(chunks, joins...)
+}

@@ -1,0 +1,118 @@
+// The variants for few columns of B on CUDA from compute capability 9.0 on: stream.cu, which takes A in chunks.
+
+package csr
+
+import (
+	"fmt"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+const (
+	chunkRows    = 128     // rows of a chunk, at most
+	streamWarps  = 8       // of a workgroup
+	streamBlocks = 3       // workgroups of a multiprocessor
+	streamStages = 2       // of a warp's ring
+	streamLeast  = 4 << 20 // entries of a matrix that is taken in chunks, at least: smaller ones stay in the second-level cache
+)
+
+// streams multiply what is packed for variants with STREAM where B has no more columns than they.
+var streams = []*spec.Variant{
+	streamVariant(dtype.F32, 1), streamVariant(dtype.F32, 2), streamVariant(dtype.F32, 4),
+	streamVariant(dtype.F64, 1), streamVariant(dtype.F64, 2), streamVariant(dtype.F64, 4),
+}
+
+// chunkSlots is how many entries a chunk has at most: so many that what a multiprocessor's warps have in shared memory leaves
+// 60 KB of the first-level cache.
+func chunkSlots(t dtype.Type) uint32 {
+	if t == dtype.F64 {
+		return 256
+	}
+	return 384
+}
+
+// streamVariant has lanes that hold so many columns.
+func streamVariant(t dtype.Type, columns uint32) *spec.Variant {
+	size, slots := uint32(t.Size()), chunkSlots(t)
+	name := fmt.Sprintf("cuda90_stream_n%d_%v", columns, t)
+	v := &spec.Variant{
+		Name: name, In: t, Code: backend.CodePTX, Entry: "csr", Local: [3]uint32{32 * streamWarps, 1, 1}, Overlaps: true, Tight: true,
+		Shared: streamWarps * streamStages * (4*(chunkRows+8) + (slots+8)*(4+size)),
+		Unit:   spec.Unit{Source: "stream.cu", Blob: name + ".ptx", Arch: "compute_90"},
+	}
+	v.Consts = []spec.Const{
+		spec.Define("TEAMS", 1), spec.Define("STREAM", 1), spec.Define("COLS", columns), spec.Define("SLOTS", slots), spec.Define("ROWS", chunkRows),
+		spec.Define("WARPS", streamWarps), spec.Define("STAGES", streamStages), spec.Define("BLOCKS", streamBlocks), spec.Define("UNROLL", min(8, 32/columns/(size/4))),
+	}
+	v.Need = spec.Need{Arch: 90, Shared: v.Shared, F64: t == dtype.F64}
+	if t == dtype.F64 {
+		v.Unit.Defines = map[string]string{"DOUBLE": "1"}
+	} else {
+		v.Out = []dtype.Type{dtype.F16, dtype.BF16}
+	}
+	return v
+}
+
+// isStream tells whether a variant is one of streams.
+func isStream(v *spec.Variant) bool { return v.Const("SLOTS") > 0 }
+
+// suitedStream returns the one of streams that suits n columns, for one of them, or of a large matrix for a variant that matrices are packed for;
+// nil if none does.
+func suitedStream(v *spec.Variant, e *spec.Packed, n int) *spec.Variant {
+	if v.Const("STREAM") == 0 || !isStream(v) && !e.Format.(spec.Split).Chunks.Large {
+		return nil
+	}
+	for _, x := range streams {
+		if x.In == v.In && n <= int(x.Const("COLS")) {
+			return x
+		}
+	}
+	return nil
+}
+
+// addChunks appends the chunks of rows of a matrix of nnz entries of type t to the words of `heavy`.
+func addChunks(split *spec.Split, heavy, rowptr []uint32, nnz int64, t dtype.Type) []uint32 {
+	for len(heavy)%spec.ChunkWords != 0 {
+		heavy = append(heavy, 0)
+	}
+	chunks, list := spec.CutChunks(rowptr, int(chunkSlots(t)), chunkRows)
+	chunks.First, chunks.Large = uint32(len(heavy)/spec.ChunkWords), nnz >= streamLeast
+	split.Chunks = chunks
+	return append(heavy, list...)
+}
+
+// launchStream has as many workgroups as run at once, which take chunks in turn, and a warp for each row in several pieces.
+func launchStream(v *spec.Variant, split spec.Split, p spec.Problem) (spec.Launch, error) {
+	chunks, ldp := split.Chunks, (p.N+7)&^7
+	l := spec.Launch{Workspace: max(16, int64(chunks.Slots)*int64(ldp)*int64(v.Sums().Size()))}
+	along := streamLanes(split.Average)
+	phase := func(number, first, items uint32, groups int) error {
+		g, err := spec.Fold(int64(groups), spec.Ceil(p.N, int(v.Const("COLS"))))
+		if err != nil {
+			return fmt.Errorf("kernel csr/%s: %w", v.Name, err)
+		}
+		l.Passes = append(l.Passes, spec.Pass{Variant: v.For(p), Groups: g, Params: spec.BlockFor(v, params{
+			phase: number, m: uint32(p.M), n: uint32(p.N), ldb: uint32(p.LDB), ldc: uint32(p.LDC), ldp: uint32(ldp),
+			pieces: first, items: items, width: g[0], longest: uint32(max(64, 16*along)), along: uint32(along),
+			store: p.StoreWord(), alpha: float32(p.Alpha), beta: float32(p.Beta),
+		}, p.Alpha, p.Beta)})
+		return nil
+	}
+	groups := spec.Ceil(int(chunks.Count), streamWarps)
+	err := phase(0, chunks.First, chunks.Count, min(groups, max(1, p.Caps.Units)*streamBlocks))
+	if err == nil && chunks.Joins > 0 {
+		err = phase(1, chunks.First+chunks.Count, chunks.Joins, spec.Ceil(int(chunks.Joins), streamWarps))
+	}
+	return l, err
+}
+
+// streamLanes is how many neighbouring lanes take a row, where rows have so many entries on average.
+func streamLanes(average int) int {
+	along := 1
+	for along < lanes && along*16 <= average {
+		along *= 2
+	}
+	return along
+}
