@@ -31,11 +31,20 @@ func (s *Sweep) openPlaces(ctx context.Context) ([]*place, error) {
 			return all, err
 		}
 		all = append(all, p)
-		if slices.ContainsFunc(all[:len(all)-1], func(x *place) bool { return x.name == p.name }) {
-			return all, fmt.Errorf("device %s is measured twice: as %s too", p.name, name)
+		if i := slices.IndexFunc(all, p.same); i < len(all)-1 {
+			return all, fmt.Errorf("device %s is measured twice: as %s too", all[i].name, name)
 		}
 	}
 	return all, nil
+}
+
+// same tells whether two places are the same device, under whatever names, or groups of one name.
+func (p *place) same(x *place) bool {
+	if p.group != nil || x.group != nil {
+		return p.name == x.name
+	}
+	mine, other := p.devices[0].Info(), x.devices[0].Info()
+	return mine.Backend == other.Backend && mine.Index == other.Index
 }
 
 // openPlace opens a device or a group. Name auto becomes that of the device it takes, one that computes in f64 if that is needed.

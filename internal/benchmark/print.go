@@ -54,7 +54,7 @@ type Summary struct {
 	OverBest  float64 // geometric mean of its time over the least that any needs
 	Fastest   int     // products that it is fastest at
 	Attained  float64 // geometric mean of attainable over measured time, 0 if that is not known of all
-	LeastOver float64 // the worst time over the best
+	WorstOver float64 // the worst time over the best
 }
 
 // Summaries returns a summary of each who computes, in the order of the results.
@@ -76,7 +76,7 @@ func (r *Report) Summaries() []Summary {
 	}
 	var out []Summary
 	for _, by := range names {
-		s := Summary{By: by, Products: len(over[by]), OverBest: GeometricMean(over[by]), LeastOver: slices.Max(over[by])}
+		s := Summary{By: by, Products: len(over[by]), OverBest: GeometricMean(over[by]), WorstOver: slices.Max(over[by])}
 		for _, o := range over[by] {
 			if o == 1 {
 				s.Fastest++
@@ -119,7 +119,7 @@ func (r *Report) rows() [][]string {
 func (r *Report) summaryRows() [][]string {
 	var out [][]string
 	for _, s := range r.Summaries() {
-		out = append(out, []string{s.By, strconv.Itoa(s.Products), strconv.Itoa(s.Fastest), fmt.Sprintf("%.2f", s.OverBest), fmt.Sprintf("%.2f", s.LeastOver), percent(s.Attained, 0)})
+		out = append(out, []string{s.By, strconv.Itoa(s.Products), strconv.Itoa(s.Fastest), fmt.Sprintf("%.2f", s.OverBest), fmt.Sprintf("%.2f", s.WorstOver), percent(s.Attained, 0)})
 	}
 	return out
 }

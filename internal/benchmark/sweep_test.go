@@ -336,9 +336,11 @@ func TestAuto(t *testing.T) {
 	if err != nil || r.Results[0].Backend != "cpu" {
 		t.Fatalf("%+v, %v", r.Results, err)
 	}
-	s.Backends = []string{"cpu", "auto"}
-	if _, err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "twice") {
-		t.Errorf("error %v for a device under two names", err)
+	for _, name := range []string{"auto", "cpu:0"} {
+		s.Backends = []string{"cpu", name}
+		if _, err := s.Run(t.Context()); err == nil || err.Error() != "device cpu is measured twice: as "+name+" too" {
+			t.Errorf("error %v for a device that is cpu and %s", err, name)
+		}
 	}
 }
 
