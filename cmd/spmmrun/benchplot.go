@@ -32,7 +32,7 @@ func checkSVG(path string) error {
 	return nil
 }
 
-// curve is what one who computes has reached: points in a plot, under one name and in one colour.
+// curve is what an entrant has reached: points in a plot, under one name and in one colour.
 type curve struct {
 	name    string
 	results []*benchmark.Result
@@ -103,7 +103,7 @@ func means(c curve, x xAxis, y func(*benchmark.Result) float64) plotter.XYs {
 	return points
 }
 
-// profile has the share of its products that one who computes does in at most so many times the best's time, a staircase
+// profile has the share of its products that an entrant does in at most so many times the best's time, a staircase
 // from 1 to most (Dolan and Moré, Benchmarking optimization software with performance profiles, 2002).
 func profile(over []float64, most float64) plotter.XYs {
 	over = slices.Sorted(slices.Values(over))
@@ -176,7 +176,7 @@ func writePlot(w io.Writer, r *benchmark.Report) error {
 	return tile(w, [][]*plot.Plot{{times, attained}, {roof, shares}}, names)
 }
 
-// pen is how one who computes is drawn: colours come again after some, with another shape and dashes.
+// pen is how an entrant is drawn: colours come again after some, with another shape and dashes.
 type pen struct {
 	glyph  draw.GlyphStyle
 	dashes []vg.Length

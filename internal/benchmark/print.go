@@ -47,7 +47,7 @@ func (r *Report) OverBest() map[Case]float64 {
 	return over
 }
 
-// Summary is what one who computes needs over the products that it was measured on.
+// Summary is what an entrant needs over the products that it was measured on.
 type Summary struct {
 	By        string  // backend, format and mode, and the precision
 	Products  int     // measured
@@ -57,7 +57,7 @@ type Summary struct {
 	WorstOver float64 // the worst time over the best
 }
 
-// Summaries returns a summary of each who computes, in the order of the results.
+// Summaries returns a summary of each entrant, in the order of the results.
 func (r *Report) Summaries() []Summary {
 	best := r.best()
 	var names []string
@@ -242,7 +242,12 @@ func (e *Environment) lines() [][2]string {
 func (e *Environment) command() string {
 	var words []string
 	for _, w := range e.Command {
-		words = append(words, strings.ReplaceAll(short(w), "`", "'"))
+		if flag, value, ok := strings.Cut(w, "="); ok && strings.HasPrefix(w, "-") {
+			w = printable.String(flag) + "=" + short(value)
+		} else {
+			w = short(w)
+		}
+		words = append(words, strings.ReplaceAll(w, "`", "'"))
 	}
 	return strings.Join(words, " ")
 }

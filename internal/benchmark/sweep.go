@@ -41,7 +41,7 @@ type Sweep struct {
 
 	// Interval is the half length of the median's interval, over the median, at which its time counts as known: 0.02 is ±2 %.
 	Interval float64
-	// Limit bounds the time that is spent on each who computes a product, on average over those of a product.
+	// Limit bounds the time that is spent on each entrant of a product, on average.
 	Limit time.Duration
 
 	// Open reads or generates a matrix.
@@ -214,7 +214,7 @@ func withMode(o spmm.Options, mode string) (spmm.Options, error) {
 	return o, err
 }
 
-// add adds one who computes, or why it cannot.
+// add adds an entrant, or why there is none.
 func (r *round) add(backend, format, mode string, e entrant, none bool, err error) error {
 	c := &contest{Result: Result{
 		Case: Case{Matrix: r.name, N: r.n, Precision: r.prec.String(), Backend: backend, Format: format, Mode: mode},
