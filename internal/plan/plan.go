@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/rfx"
@@ -188,6 +189,9 @@ func Encode(ctx context.Context, d *Device, m formats.Encoded, o Options) (forma
 		}
 		if e.kernel.Full && !o.anyFormat() { // what was filled with zeros lost its pattern
 			return nil, fmt.Errorf("format %s, in a file: %w", e.format, formats.ErrNotFull)
+		}
+		if e.format != "csr" && !o.anyFormat() {
+			return nil, fmt.Errorf("kernel %s/%s packs this matrix in a form that files do not hold: pack it for another device: %w", e.format, e.name, backend.ErrUnsupported)
 		}
 		return e.matrix.csr(), nil
 	}
