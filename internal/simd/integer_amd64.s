@@ -1,6 +1,7 @@
 // Rows of sparse-dense products of integers: row_amd64.h with sums of 64 bits. VL counts 32-bit words.
 
 #include "textflag.h"
+#include "entry_amd64.h"
 
 #define BCAST(mem) VPBROADCASTD mem, V
 #define VALSIZE 4

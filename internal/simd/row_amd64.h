@@ -1,5 +1,5 @@
 // One function that computes a row of a sparse-dense product (see RowF32). Included once for each
-// pair of instruction set and element type, with these macros set:
+// pair of instruction set and element type, after entry_amd64.h, with these macros set:
 //
 //	NAME         the function
 //	VL           elements of acc in a vector register
@@ -16,21 +16,6 @@
 //
 // DI acc, BX columns left, R9 b (at the tile's first column), R10 ldb in bytes; R11 vals, R12 cols,
 // R13 nnz; SI, DX, CX: the same, moving; R8 the entry's row of b.
-
-#define ENTRY(u) \
-	MOVL (4*u)(DX), R8; \
-	IMULQ R10, R8; \
-	ADDQ R9, R8; \
-	BCAST((VALSIZE*u)(SI))
-
-#define MAC1(a) \
-	MAC(0(R8), a)
-#define MAC2(a, b) \
-	MAC(0(R8), a); MAC((VB)(R8), b)
-#define MAC4(a, b, c, d) \
-	MAC2(a, b); MAC((2*VB)(R8), c); MAC((3*VB)(R8), d)
-#define MAC8 \
-	MAC4(A0, A1, A2, A3); MAC((4*VB)(R8), A4); MAC((5*VB)(R8), A5); MAC((6*VB)(R8), A6); MAC((7*VB)(R8), A7)
 
 #define START \
 	MOVQ R11, SI; MOVQ R12, DX; MOVQ R13, CX; \
@@ -195,11 +180,6 @@ done:
 	VZEROUPPER
 	RET
 
-#undef ENTRY
-#undef MAC1
-#undef MAC2
-#undef MAC4
-#undef MAC8
 #undef START
 #undef NEXT
 #undef ADVANCE

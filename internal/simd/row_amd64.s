@@ -1,6 +1,7 @@
 // Rows of sparse-dense products: row_amd64.h for each instruction set and element type.
 
 #include "textflag.h"
+#include "entry_amd64.h"
 
 // AVX2 with FMA and F16C: eight float32 to a register.
 

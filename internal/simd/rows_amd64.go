@@ -86,7 +86,10 @@ func split[T any](job *rowsJob, r *Rows[T, float32]) (last rowsJob, ok bool) {
 	last = *job
 	done := uintptr(16 * job.vectors)
 	var t T
-	last.b, last.c = unsafe.Add(last.b, done*unsafe.Sizeof(t)), unsafe.Add(last.c, 4*done)
+	if len(r.B) > 0 { // else nothing is read of it, and an address past it would be no pointer
+		last.b = unsafe.Add(last.b, done*unsafe.Sizeof(t))
+	}
+	last.c = unsafe.Add(last.c, 4*done)
 	last.vectors, job.missing = 1, 0
 	return last, true
 }

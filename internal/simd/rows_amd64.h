@@ -1,5 +1,5 @@
 // One function that computes rows of a sparse-dense product, one after the other (see RowsF32). Included once for each pair of
-// instruction set and element type, with these macros set:
+// instruction set and element type, after entry_amd64.h, with these macros set:
 //
 //	NAME         the function
 //	VL           elements of C in a vector register
@@ -22,25 +22,10 @@
 // left in the row; R11 starts, BX rows left; R13 how far ahead of DX the columns are that are prefetched, 0 if none are; R8 the
 // entry's row of b, R15 lines are streamed to C. Strides are in bytes.
 
-#define ENTRY(u) \
-	MOVL (4*u)(DX), R8; \
-	IMULQ R10, R8; \
-	ADDQ R9, R8; \
-	BCAST((VALSIZE*u)(SI))
-
 #define AHEAD(u) \
 	MOVL (4*u)(DX)(R13*1), R8; \
 	IMULQ R10, R8; \
 	ADDQ R9, R8
-
-#define MAC1(a) \
-	MAC(0(R8), a)
-#define MAC2(a, b) \
-	MAC(0(R8), a); MAC((VB)(R8), b)
-#define MAC4(a, b, c, d) \
-	MAC2(a, b); MAC((2*VB)(R8), c); MAC((3*VB)(R8), d)
-#define MAC8 \
-	MAC4(A0, A1, A2, A3); MAC((4*VB)(R8), A4); MAC((5*VB)(R8), A5); MAC((6*VB)(R8), A6); MAC((7*VB)(R8), A7)
 
 // TILE begins a tile of w registers.
 #define TILE(w) \
@@ -369,12 +354,7 @@ sum1:
 	JNZ  row1
 	JMP  tile
 
-#undef ENTRY
 #undef AHEAD
-#undef MAC1
-#undef MAC2
-#undef MAC4
-#undef MAC8
 #undef TILE
 #undef START
 #undef NEXT

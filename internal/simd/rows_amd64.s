@@ -2,6 +2,7 @@
 
 #include "go_asm.h"
 #include "textflag.h"
+#include "entry_amd64.h"
 
 #define LINES1 PREFETCHT0 (R8)
 #define LINES2 LINES1; PREFETCHT0 64(R8)
