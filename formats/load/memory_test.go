@@ -155,7 +155,7 @@ func TestMemoryWithinLimit(t *testing.T) {
 	if err != nil || a.NNZ() != 2 {
 		t.Fatal(err)
 	}
-	if took := int64(after.TotalAlloc - before.TotalAlloc); took > 4*want { // some of it at the same time
+	if took := int64(after.TotalAlloc - before.TotalAlloc); took > 5*want { // some of it at the same time, and more under the race detector
 		t.Errorf("%d bytes allocated for %d", took, want)
 	}
 	if _, err := load.File(t.Context(), path, load.Options{Limits: formats.Limits{Bytes: want - 1}}); err == nil {

@@ -6,6 +6,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -546,5 +547,35 @@ func TestWriter(t *testing.T) {
 	}
 	if err := w.Close(); err != nil || !bytes.Equal(got.Bytes(), want.Bytes()) {
 		t.Errorf("another file than Write's; %v", err)
+	}
+}
+
+// full takes so many bytes and no more.
+type full struct{ room int }
+
+var errFull = errors.New("no space left")
+
+func (f *full) Write(p []byte) (int, error) {
+	n := min(len(p), f.room)
+	if f.room -= n; n < len(p) {
+		return n, errFull
+	}
+	return n, nil
+}
+
+// Wherever writing an archive fails, there is one error, and after it nothing is written.
+func TestWriteSparseFull(t *testing.T) {
+	a, err := gen.CSR("gen:uniform,rows=2000,cols=500,density=0.02")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var whole bytes.Buffer
+	if err := npy.WriteSparse(&whole, a); err != nil {
+		t.Fatal(err)
+	}
+	for room := 0; room < whole.Len(); room += whole.Len()/40 + 1 {
+		if err := npy.WriteSparse(&full{room}, a); !errors.Is(err, errFull) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%d of %d bytes fit: %v", room, whole.Len(), err)
+		}
 	}
 }

@@ -273,22 +273,27 @@ func writeSparse[V Float](w io.Writer, a *formats.CSR[V]) error {
 	if a.NNZ() > math.MaxInt32 {
 		ptrSize = 8
 	}
-	write := func(name, descr string, data func(w io.Writer) error, shape ...int) error {
-		m, err := z.CreateHeader(&zip.FileHeader{Name: name + ".npy"})
+	for _, m := range []struct {
+		name, descr string
+		data        func(w io.Writer) error
+		shape       []int
+	}{
+		{"indices", "<i4", func(w io.Writer) error { return writeInts(w, a.ColIdx, 4) }, []int{len(a.ColIdx)}},
+		{"indptr", fmt.Sprintf("<i%d", ptrSize), func(w io.Writer) error { return writeInts(w, a.RowPtr, ptrSize) }, []int{len(a.RowPtr)}},
+		{"format", "|S3", func(w io.Writer) error { _, err := io.Copy(w, strings.NewReader("csr")); return err }, nil},
+		{"shape", "<i8", func(w io.Writer) error { return writeInts(w, []int64{int64(a.Rows), int64(a.Cols)}, 8) }, []int{2}},
+		{"data", descrOf[V](), func(w io.Writer) error { return writeValues(w, a.Val) }, []int{len(a.Val)}},
+	} {
+		w, err := z.CreateHeader(&zip.FileHeader{Name: m.name + ".npy"})
+		if err == nil {
+			err = writeHeader(w, m.descr, false, m.shape...)
+		}
+		if err == nil {
+			err = m.data(w)
+		}
 		if err != nil {
 			return err
 		}
-		if err := writeHeader(m, descr, false, shape...); err != nil {
-			return err
-		}
-		return data(m)
 	}
-	return errors.Join(
-		write("indices", "<i4", func(w io.Writer) error { return writeInts(w, a.ColIdx, 4) }, len(a.ColIdx)),
-		write("indptr", fmt.Sprintf("<i%d", ptrSize), func(w io.Writer) error { return writeInts(w, a.RowPtr, ptrSize) }, len(a.RowPtr)),
-		write("format", "|S3", func(w io.Writer) error { _, err := io.Copy(w, strings.NewReader("csr")); return err }),
-		write("shape", "<i8", func(w io.Writer) error { return writeInts(w, []int64{int64(a.Rows), int64(a.Cols)}, 8) }, 2),
-		write("data", descrOf[V](), func(w io.Writer) error { return writeValues(w, a.Val) }, len(a.Val)),
-		z.Close(),
-	)
+	return z.Close()
 }
