@@ -40,7 +40,7 @@
 // entry. A stored zero has a bit in its pattern like any other entry, so that decoding returns
 // exactly the matrix that was encoded.
 //
-// With Options.Order rows that share columns come to lie in one panel (order.go), which the paper leaves to those who number
+// With Options.Order rows that share columns come to lie in one panel (order.go, pairs.go), which the paper leaves to those who number
 // the rows: fewer rows of B are fetched then, and bricks are fuller. It is done where it leaves out a sixteenth of the active
 // columns or more, by count. Columns keep their numbers.
 //

@@ -19,6 +19,11 @@ const (
 	// orderCols bounds the columns of a matrix that is ordered, for each entry and row, since ordering takes memory for all of them;
 	// up to fewCols are always possible.
 	orderCols, fewCols = 16, 1 << 20
+	// smallGain and largeGain are the shares of the active columns of the order by pairs that another must leave out, for matrices of up to nearRows
+	// rows and for larger ones. Small ones are as fast as their longest panels, which come out more even by pairs.
+	smallGain, largeGain = 1. / 8, 1. / 32
+	// fewEntries: a matrix with more is not ordered in the way that takes longest.
+	fewEntries = 1 << 22
 	// nearRows is about how many neighbouring rows find the rows of B that they fetch in a GPU's second-level cache. Where panels are sorted,
 	// so many of them stay together, since panels that a multiprocessor works on side by side share columns in its first-level cache.
 	nearRows, together = 1 << 15, 4
@@ -35,7 +40,7 @@ func orderRows(rowPtr []int64, colIdx []int32, cols int) []uint32 {
 	if natural <= int64(len(colIdx))/PanelRows { // each panel's rows are all alike
 		return nil
 	}
-	order := newOrderer(rowPtr, colIdx, cols).order()
+	order := bestOrder(rowPtr, colIdx, cols)
 	if float64(activeCols(rowPtr, colIdx, cols, order, PanelRows)) > (1-orderGain)*float64(natural) {
 		return nil
 	}
@@ -46,6 +51,31 @@ func orderRows(rowPtr []int64, colIdx []int32, cols int) []uint32 {
 		return sorted
 	}
 	return order
+}
+
+// bestOrder returns the order by pairs, or of those that take up panels one by one, or that match the most alike first, the one with the
+// fewest active columns, if it leaves enough of them out.
+func bestOrder(rowPtr []int64, colIdx []int32, cols int) []uint32 {
+	ways := []func() []uint32{
+		func() []uint32 { return pairRows(rowPtr, colIdx, cols, false) },
+		func() []uint32 { return newOrderer(rowPtr, colIdx, cols).order() },
+	}
+	gain := smallGain
+	if len(rowPtr)-1 > nearRows {
+		gain = largeGain
+		if len(colIdx) <= fewEntries {
+			ways = append(ways, func() []uint32 { return pairRows(rowPtr, colIdx, cols, true) })
+		}
+	}
+	orders := make([][]uint32, len(ways))
+	par.Each(len(ways), 1, func(i int) { orders[i] = ways[i]() })
+	best, most := orders[0], (1-gain)*float64(activeCols(rowPtr, colIdx, cols, orders[0], PanelRows))
+	for _, o := range orders[1:] {
+		if n := float64(activeCols(rowPtr, colIdx, cols, o, PanelRows)); n <= most {
+			best, most = o, n
+		}
+	}
+	return best
 }
 
 // sortGroups returns the groups of panels of an order by where their rows lie in the matrix, the median of them, which is better where
