@@ -92,6 +92,9 @@ type Launch struct {
 	Args   []Buffer // in the order of the kernel's table; at most MaxArgs
 	Params []byte   // the kernel's parameter block, little-endian; at most MaxParams
 	Maps   []TileMap
+	// Unread and Unwritten have bit i set if this launch does not read, or write, argument i, although its kernel may: C where beta is 0,
+	// a workspace that nothing needs. A device that knows may let launches run side by side.
+	Unread, Unwritten uint32
 }
 
 // TileMap describes an argument as a row-major matrix of 16-bit elements, for PTX that copies tiles of it to shared memory

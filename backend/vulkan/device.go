@@ -42,6 +42,7 @@ type device struct {
 	native   *C.sv_device
 	launches []C.sv_launch // C's array, filled for each batch
 	batch    backend.Batch // the same launches, to predict their time
+	hazards  hazards       // of the same launches
 	running  bool          // a cancelled Run has left launches on the device
 	started  []started     // in order
 	spare    []*work       // that nobody uses

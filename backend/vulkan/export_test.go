@@ -71,3 +71,33 @@ func Misuse(d backend.Device) {
 
 // LanesSource is the hash of the source of the code that looks at lanes.
 const LanesSource = lanesSource
+
+// Use is what a launch does with some bytes of the device's memory. ReadOnly: its kernel never writes them.
+type Use struct {
+	From                        uint64
+	Bytes                       int64
+	Unread, Unwritten, ReadOnly bool
+}
+
+// Waits tells what comes before each of launches that do this: 0 nothing, 1 those before are done, 2 and it sees what they wrote.
+func Waits(launches [][]Use) (waits []int) {
+	var h hazards
+	bit := func(on bool, i int) uint32 {
+		if on {
+			return 1 << i
+		}
+		return 0
+	}
+	for _, uses := range launches {
+		k := &kernel{}
+		l := backend.Launch{Kernel: k}
+		for i, u := range uses {
+			k.bin.ReadOnly |= bit(u.ReadOnly, i)
+			l.Unread |= bit(u.Unread, i)
+			l.Unwritten |= bit(u.Unwritten, i)
+			l.Args = append(l.Args, &buffer{size: u.Bytes, block: &block{}, off: int64(u.From)})
+		}
+		waits = append(waits, int(h.add(&l)))
+	}
+	return waits
+}

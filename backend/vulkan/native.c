@@ -512,7 +512,7 @@ static int begin(sv_device *d, void *c, uint64_t queries, uint32_t stage) {
 
 static void add(sv_device *d, void *c, const sv_launch *l, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
-        if (i) barrier(d, c, S_COMPUTE, A_SHADER_WRITE, S_COMPUTE, A_SHADER_READ | A_SHADER_WRITE);
+        if (i && l[i].wait) barrier(d, c, S_COMPUTE, A_SHADER_WRITE, S_COMPUTE, l[i].wait == 1 ? A_SHADER_WRITE : A_SHADER_READ | A_SHADER_WRITE);
         if (!i || l[i].pipeline != l[i - 1].pipeline) d->CmdBindPipeline(c, 1 /* compute */, l[i].pipeline);
         if (l[i].push_bytes) d->CmdPushConstants(c, l[i].layout, STAGE_BIT_COMPUTE, 0, l[i].push_bytes, l[i].push);
         d->CmdDispatch(c, l[i].groups[0], l[i].groups[1], l[i].groups[2]);

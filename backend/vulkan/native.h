@@ -20,6 +20,8 @@ typedef struct {
     uint32_t groups[3];
     uint32_t push_bytes;
     uint8_t push[SV_PUSH];
+    uint32_t wait; // 1: those before it are done, 2: and it sees what they wrote
+    uint32_t unused;
 } sv_launch;
 
 // Memory with one buffer over all of it.
@@ -91,8 +93,8 @@ void sv_free_pipeline(sv_device *d, uint64_t pipeline);
 
 // The launches that sv_run runs: SV_BATCH of them, to be filled by the caller.
 sv_launch *sv_launches(sv_device *d);
-// Records (unless they are those of the last call) and submits n launches, each seeing the writes of those before
-// it, and awaits them for 20 ms at most. The device must not be running launches.
+// Records (unless they are those of the last call) and submits n launches, which wait for those before
+// them as they say, and awaits them for 20 ms at most. The device must not be running launches.
 sv_outcome sv_run(sv_device *d, uint32_t n);
 // Awaits what sv_run left running, for 20 ms at most.
 sv_outcome sv_wait(sv_device *d);

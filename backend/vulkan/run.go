@@ -48,7 +48,7 @@ func (d *device) run(ctx context.Context, launches []backend.Launch, t *backend.
 		if l.Empty() {
 			continue
 		}
-		fill(&d.launches[n], l)
+		d.fill(n, l)
 		n++
 		if d.batch.Add(&l.Kernel.(*kernel).pace, l.Groups, flight) || n == len(d.launches) {
 			if err := d.runBatch(ctx, n, t); err != nil {
@@ -99,9 +99,13 @@ func (d *device) checkLaunch(l *backend.Launch) error {
 	return nil
 }
 
-// fill writes a checked launch as C reads it: the addresses, then the parameters.
-func fill(c *C.sv_launch, l *backend.Launch) {
-	k := l.Kernel.(*kernel)
+// fill writes a checked launch as number n of a batch, as C reads it: the addresses, then the parameters.
+func (d *device) fill(n int, l *backend.Launch) {
+	k, c := l.Kernel.(*kernel), &d.launches[n]
+	if n == 0 { // what was before is waited for in any case
+		d.hazards.reset()
+	}
+	c.wait = C.uint32_t(d.hazards.add(l))
 	c.pipeline, c.layout, c.push_bytes = k.pipeline, k.layout, k.push
 	c.groups = [3]C.uint32_t{C.uint32_t(l.Groups[0]), C.uint32_t(l.Groups[1]), C.uint32_t(l.Groups[2])}
 	push := unsafe.Slice((*byte)(unsafe.Pointer(&c.push)), len(c.push))

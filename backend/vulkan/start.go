@@ -92,7 +92,7 @@ func (d *device) record(launches []backend.Launch) (works []*work, err error) {
 			}
 		}
 		w := works[len(works)-1]
-		fill(&d.launches[n], l)
+		d.fill(n, l)
 		n++
 		full := d.cuts.Add(&l.Kernel.(*kernel).pace, l.Groups, flight)
 		if full || n == len(d.launches) {

@@ -81,7 +81,7 @@ func TestLongRecording(t *testing.T) {
 	}
 	logged := calls(t)
 	replay(t, r)
-	if n := count(logged(), "cuGraphLaunch"); n < 3 || n > 30 {
+	if n := count(logged(), "cuGraphLaunch"); n < 3 || n >= 100 { // 8 or so, and more on a busy machine, where launches take longer
 		t.Errorf("200 ms of launches are %d graphs", n)
 	}
 	if n := words(t, b, 1)[0]; n != 100 {
