@@ -94,6 +94,8 @@ var since = map[string]int{
 	"hrpb/vulkan_lanes_n*":      8,
 	"csr/vulkan_rows_*":         8,
 	"csr/cuda90_stream_*":       9,
+	"csr/vulkan_rows_f64":       9,
+	"hrpb/vulkan_strips*":       9,
 }
 
 func init() {

@@ -169,7 +169,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		return launchStream(v, split, p)
 	}
 	ldp := (p.N + 7) &^ 7
-	l := spec.Launch{Workspace: max(16, int64(split.Slots)*int64(ldp)*int64(v.Sums().Size()))}
+	l := spec.Launch{Workspace: max(spec.NoWorkspace, int64(split.Slots)*int64(ldp)*int64(v.Sums().Size()))}
 	phase := func(number uint32, teams, items int64, s shape) error {
 		groups, err := spec.Fold(teams+spec.Ceil(items, int64(s.per)), spec.Ceil(p.N, s.columns))
 		if err != nil {

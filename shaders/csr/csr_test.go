@@ -247,3 +247,81 @@ func TestLaunchRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestStreams: from so many entries on a B of few columns is multiplied in chunks of A, and one whose rows lie side by side is taken then alone.
+func TestStreams(t *testing.T) {
+	const least, across = 1 << 22, 1 << 11
+	packed := map[string]*spec.Packed{}
+	for _, q := range []struct {
+		packed  string // the variant
+		typ     dtype.Type
+		entries int
+		n, ldb  int
+		want    string // the variant that multiplies, "" if none does
+	}{
+		{"cuda90_f32", dtype.F32, least, 1, 8, "cuda90_stream_n1_f32"},
+		{"cuda90_f32", dtype.F32, least, 1, 1, "cuda90_stream_n1_f32"},
+		{"cuda90_f32", dtype.F32, least, 2, 2, "cuda90_stream_n2_f32"},
+		{"cuda90_f32", dtype.F32, least, 3, 4, "cuda90_stream_n4_f32"},
+		{"cuda90_f32", dtype.F32, least, 4, 8, "cuda90_stream_n4_f32"},
+		{"cuda90_f32", dtype.F32, least, 5, 8, "cuda90_f32"},
+		{"cuda90_f32", dtype.F32, least, 3, 3, ""},
+		{"cuda90_f32", dtype.F32, least - 1, 1, 8, "cuda90_f32"},
+		{"cuda90_f32", dtype.F32, least - 1, 1, 1, ""},
+		{"cuda90_stream_n1_f32", dtype.F32, 1, 1, 1, "cuda90_stream_n1_f32"}, // it was asked for
+		{"cuda90_f64", dtype.F64, least, 1, 1, "cuda90_stream_n1_f64"},
+		{"cuda90_f64", dtype.F64, least - 1, 4, 8, "cuda90_f64"},
+		{"cuda_f32", dtype.F32, least, 1, 8, "cuda_f32"},
+		{"cuda_f32", dtype.F32, least, 1, 1, ""},
+	} {
+		t.Run(fmt.Sprintf("%s, %d entries, %d columns %d apart", q.packed, q.entries, q.n, q.ldb), func(t *testing.T) {
+			v := csr.Format.Variants[slices.IndexFunc(csr.Format.Variants, func(v *spec.Variant) bool { return v.Name == q.packed })]
+			rows := (q.entries + across - 1) / across
+			key := fmt.Sprint(q.packed, q.entries)
+			if packed[key] == nil {
+				var err error
+				if q.typ == dtype.F64 {
+					packed[key], err = csr.Format.Encode(filled[float64](rows, across, q.entries), v)
+				} else {
+					packed[key], err = csr.Format.Encode(filled[float32](rows, across, q.entries), v)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			e := packed[key]
+			caps := backend.Caps{Code: backend.CodePTX, Arch: v.Need.Arch, F64: true, Units: 132, SharedBytes: 1 << 20, MaxBinding: 1 << 40}
+			p := spec.Problem{M: rows, K: across, N: q.n, LDB: q.ldb, LDC: q.n, Out: q.typ, Alpha: 1, Caps: caps}
+			if got := csr.Format.Runs(v, e, p); q.want != "" && got.Name != q.want {
+				t.Errorf("%s runs, want %s", got.Name, q.want)
+			}
+			l, err := csr.Format.Launch(v, e, p)
+			if q.want == "" {
+				if err == nil {
+					t.Errorf("%s takes a B whose rows lie side by side", l.Passes[0].Variant.Name)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, pass := range l.Passes {
+				if pass.Variant.Name != q.want {
+					t.Errorf("%s is launched, want %s", pass.Variant.Name, q.want)
+				}
+			}
+		})
+	}
+}
+
+// filled is a matrix of so many entries in the first places of its rows, all zero.
+func filled[T formats.Value](rows, cols, entries int) *formats.CSR[T] {
+	a := &formats.CSR[T]{Rows: rows, Cols: cols, RowPtr: make([]int64, rows+1), ColIdx: make([]int32, entries), Val: make([]T, entries)}
+	for i := range a.ColIdx {
+		a.ColIdx[i] = int32(i % cols)
+	}
+	for i := range rows {
+		a.RowPtr[i+1] = int64(min(entries, (i+1)*cols))
+	}
+	return a
+}

@@ -1,5 +1,5 @@
 // SpMM in f64 from compressed sparse rows. See csr.go for how work is shared out. A lane holds two columns, 16 bytes of a
-// row of B.
+// row of B. With ROWS it is for matrices without pieces.
 
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -22,13 +22,13 @@ shared dvec2 sums[gl_WorkGroupSize.x];
 
 dvec2 acc;
 
-// entries adds up the entries from begin to end that are the lane's: every along-th four of them, counted from multiples of
-// four, so that columns come in whole vectors. Where some of the four belong to the neighbouring rows, these count as zero
+// entries adds up the entries from begin to end that are the lane's: every along-th four of them, of which the lane's group has number group,
+// counted from multiples of four, so that columns come in whole vectors. Where some of the four belong to the neighbouring rows, these count as zero
 // times zero. x is the lane's place in a row of B, in pairs.
-void entries(uint begin, uint end, uint group, uint x) {
+void entries(uint begin, uint end, uint group, uint along, uint x) {
     Pairs b = Pairs(p.b), values = Pairs(p.values);
     uint ld = p.ldb / 2;
-    for (uint k = (begin & ~3u) + 4 * group; k < end; k += 4 * p.along) {
+    for (uint k = (begin & ~3u) + 4 * group; k < end; k += 4 * along) {
         uvec4 rows = Words4(p.colidx).v[k / 4] * ld + x;
         dvec2 lo = values.v[k / 2], hi = dvec2(0);
         if (k + 2 < end) hi = values.v[k / 2 + 1]; // what lies behind the last entry may not be there
@@ -62,10 +62,10 @@ void pieces(uint first, uint last, uint group, uint x) {
 }
 
 // reduce adds the sums of the item's groups of lanes to those of its first.
-void reduce(uint group) {
+void reduce(uint group, uint along) {
     uint i = gl_LocalInvocationID.x;
     sums[i] = acc;
-    for (uint d = p.along / 2; d > 0; d /= 2) {
+    for (uint d = along / 2; d > 0; d /= 2) {
         barrier();
         if (group < d) {
             acc += sums[i + d * p.across];
@@ -83,32 +83,47 @@ void finish(uint row, uint col, double sum) {
     c.v[col] = epilogue64(y, row, col);
 }
 
+const uint PIECE_WORDS = 4; // begin, end, row, slot of the workspace or NO_SLOT: it is the whole row
+const uint NO_SLOT = 0xffffffffu;
+
 void main() {
+    uint block = gl_WorkGroupID.x + gl_WorkGroupID.z * p.width;
+#ifdef ROWS
+    const bool team = false;
+#else
+    bool team = p.phase == 0 && block < p.pieces; // the workgroup does a piece
+#endif
     uint group = gl_LocalInvocationID.x / p.across; // of the workgroup's
     uint lane = gl_LocalInvocationID.x % p.across;
-    uint item = (gl_WorkGroupID.x + gl_WorkGroupID.z * p.width) * p.per + group / p.along;
-    group %= p.along; // of the item's
+    uint along = team ? gl_WorkGroupSize.x / p.across : p.along, first = PIECE_WORDS * block;
+#ifndef ROWS
+    if (p.phase == 0) block -= p.pieces;
+#endif
+    uint item = block * p.per + group / p.along;
+    group %= along; // of the item's
     uint x = gl_WorkGroupID.y * p.across + lane, col = 2 * x;
     acc = dvec2(0);
 
-    bool busy = item < p.items && col < p.n;
-    bool piece = p.phase == 0 && item < p.pieces;
-    uint row = 0;
+    bool busy = (team || item < p.items) && col < p.n;
+    uint row = item, slot = NO_SLOT;
     if (busy && p.phase == 1) {
-        uint r = 2 * p.pieces + 3 * item;
+        uint r = PIECE_WORDS * p.pieces + 3 * item;
         row = p.heavy.v[r];
         pieces(p.heavy.v[r + 1], p.heavy.v[r + 2], group, x);
     } else if (busy) {
-        row = item - p.pieces;
-        uint begin = piece ? p.heavy.v[2 * item] : p.rowptr.v[row];
-        uint end = piece ? p.heavy.v[2 * item + 1] : p.rowptr.v[row + 1];
-        busy = piece || end - begin <= p.longest; // else it is done in pieces
-        if (busy) entries(begin, end, group, x);
+        uint begin, end;
+        if (team) {
+            begin = p.heavy.v[first], end = p.heavy.v[first + 1], row = p.heavy.v[first + 2], slot = p.heavy.v[first + 3];
+        } else {
+            begin = p.rowptr.v[row], end = p.rowptr.v[row + 1];
+            busy = end - begin <= p.longest; // else it is done in pieces
+        }
+        if (busy) entries(begin, end, group, along, x);
     }
-    if (p.along > 1) reduce(group);
+    if (along > 1) reduce(group, along);
     if (!busy || group != 0) return;
-    if (piece) {
-        Pairs(at(uvec2(p.part), item, 8 * p.ldp)).v[x] = acc;
+    if (slot != NO_SLOT) {
+        Pairs(at(uvec2(p.part), slot, 8 * p.ldp)).v[x] = acc;
         return;
     }
     if (p.ldc % 2 == 0 && col + 2 <= p.n && p.store <= 3) {

@@ -86,7 +86,7 @@ func addChunks(split *spec.Split, heavy, rowptr []uint32, nnz int64, t dtype.Typ
 // launchStream has as many workgroups as run at once, which take chunks in turn, and a warp for each row in several pieces.
 func launchStream(v *spec.Variant, split spec.Split, p spec.Problem) (spec.Launch, error) {
 	chunks, ldp := split.Chunks, (p.N+7)&^7
-	l := spec.Launch{Workspace: max(16, int64(chunks.Slots)*int64(ldp)*int64(v.Sums().Size()))}
+	l := spec.Launch{Workspace: max(spec.NoWorkspace, int64(chunks.Slots)*int64(ldp)*int64(v.Sums().Size()))}
 	along := streamLanes(split.Average)
 	phase := func(number, first, items uint32, groups int) error {
 		g, err := spec.Fold(int64(groups), spec.Ceil(p.N, int(v.Const("COLS"))))

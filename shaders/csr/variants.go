@@ -54,11 +54,14 @@ var vulkanTeams, vulkanRows = onVulkan("vulkan_", nil), onVulkan("vulkan_rows_",
 
 func onVulkan(prefix string, defines map[string]string) map[dtype.Type]*spec.Variant {
 	vs := map[dtype.Type]*spec.Variant{}
-	for _, t := range []dtype.Type{dtype.F32, dtype.F16, dtype.BF16} {
+	for _, t := range []dtype.Type{dtype.F32, dtype.F16, dtype.BF16, dtype.F64} {
 		v := &spec.Variant{
 			Name: prefix + t.String(), In: t, Code: backend.CodeSPIRV, Entry: "main",
 			Need: spec.Need{Shared: shared(t)}, Local: [3]uint32{local, 1, 1}, Consts: []spec.Const{spec.Define("TEAMS", 1)},
 			Unit: spec.Unit{Source: "kernel.comp", Defines: map[string]string{"ELEM": include.Define(t)}, Blob: prefix + t.String() + ".spv"},
+		}
+		if t == dtype.F64 {
+			v.Need, v.Unit.Source, v.Unit.Defines = spec.Need{F64: true, Shared: local * 16}, "double.comp", map[string]string{}
 		}
 		maps.Copy(v.Unit.Defines, defines)
 		vs[t] = v
@@ -74,10 +77,7 @@ func doubles() []*spec.Variant {
 	const t = dtype.F64
 	return []*spec.Variant{
 		narrowDouble90, wideDouble90, narrowDouble, wideDouble,
-		{
-			Name: "vulkan_f64", In: t, Code: backend.CodeSPIRV, Entry: "main", Need: spec.Need{F64: true, Shared: local * 16}, Local: [3]uint32{local, 1, 1},
-			Unit: spec.Unit{Source: "double.comp", Blob: "vulkan_f64.spv"},
-		},
+		vulkanTeams[t], vulkanRows[t],
 		{Name: "cpu_f64", In: t, Code: backend.CodeGo, Func: cpuFunc(t), Local: [3]uint32{1, 1, 1}},
 	}
 }

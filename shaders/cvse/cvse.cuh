@@ -6,11 +6,10 @@
 
 __device__ __forceinline__ u32 panel_at(const u32 *order, u32 slot) { return order[slot]; }
 
-__device__ __forceinline__ bool locate(const u32 *vecptr, const u32 *order, const Params &p, u32 warp, u32 cols, Panel &a) {
+__device__ __forceinline__ bool locate(const u32 *work, const Params &p, u32 warp, u32 cols, Panel &a) {
     u32 slot = (blockIdx.x + blockIdx.z * p.width) * WARPS + warp;
     if (slot >= p.panels) return false;
-    u32 number = panel_at(order, slot);
-    a = {vecptr[number], vecptr[number + 1], number * V, blockIdx.y * cols};
+    a = panel_of(work, p, slot, blockIdx.y * cols);
     return true;
 }
 

@@ -5,7 +5,8 @@
 // In all of them one workgroup computes COLS columns of C for a panel of V rows (on CUDA for several),
 // taking the panels in the format's order: the grid's x, folded along z, counts panels, y blocks of
 // columns. A vector's column says which row of B it multiplies; that row is fetched once for all V
-// rows of the panel.
+// rows of the panel. On GPUs heavy panels are cut into parts of their own workgroups, whose sums a second launch adds up in order (package
+// panel), but in variants that have B in shared memory.
 //
 // Structural zeros never touch B. The slots inside a vector that hold no entry are multiplied like
 // all others, which is right as long as B is finite. An output that is not finite is computed again
@@ -17,7 +18,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/cvse"
 	"github.com/spmmrun/spmm/formats/half"
@@ -28,22 +28,11 @@ import (
 //go:embed kernel.wgsl
 var files embed.FS
 
-var args = []spec.Arg{
-	{Name: "vecptr", Elem: "u32", ReadOnly: true},
-	{Name: "colind", Elem: "u32", ReadOnly: true},
-	{Name: "values", Elem: "T", ReadOnly: true},
-	{Name: "mask", Elem: "u32", ReadOnly: true},
-	{Name: "order", Elem: "u32", ReadOnly: true},
-	{Name: "b", Elem: "T", ReadOnly: true},
-	{Name: "bias", Elem: "f32", ReadOnly: true},
-	{Name: "c", Elem: "f32"},
-}
-
 // Format is the table of the CVSE kernel.
 var Format = &spec.Format{
 	Program: &spec.Program{
 		Name:     "cvse",
-		Args:     args,
+		Args:     panel.Args,
 		Params:   spec.Params[panel.Params](),
 		Variants: spec.SplitEpilogues(slices.Concat(cuda, panel.Vulkan(unaligned), panel.WebGPU(unaligned), panel.CPU(locate, unaligned))),
 		Files:    files,
@@ -58,15 +47,14 @@ var Format = &spec.Format{
 var unaligned = spec.Define("ALIGN", 1)
 
 // locate finds a workgroup's work on the CPU.
-func locate(args [][]byte, block []byte, at [3]uint32, v int) (w panel.Work, ok bool) {
+func locate(args [][]byte, block []byte, at [3]uint32, _ int) (w panel.Group, ok bool) {
 	p := spec.View[panel.Params](block)
 	slot := at[0] + at[2]*p.Width
 	if slot >= p.Panels {
 		return w, false
 	}
-	number := int(backend.View[uint32](args[panel.ArgRows])[slot])
-	ptr := backend.View[uint32](args[panel.ArgPtr])
-	return panel.Work{First: int(ptr[number]), Last: int(ptr[number+1]), Row: number * v, Column: int(at[1]) * panel.CPUCols}, true
+	s := panel.At(args, slot)
+	return panel.Group{First: int(s.First), Last: int(s.Last), Row: int(s.Rows), Column: int(at[1]) * panel.CPUCols}, true
 }
 
 // packing returns how a variant's matrices are encoded. What is cut by windows needs no padding.
@@ -122,36 +110,33 @@ func arrange[T formats.Value](m *cvse.Matrix[T], v *spec.Variant) (*spec.Packed,
 	if v.Const("WINDOW") > 0 {
 		lists := panel.Matrix[T]{V: m.V, Cols: m.Cols, Ptr: m.VecPtr, ColIdx: m.ColInd, Values: m.Values, Mask: m.Mask}
 		if panel.InStreams(v) {
-			return e, panel.Arrays(e, args, lists, nil, v)
+			return e, panel.Arrays(e, lists, nil, v)
 		}
-		return e, panel.Arrays(e, args, lists, m.Order, v)
+		return e, panel.Arrays(e, lists, m.Order, v)
 	}
 	e.Stats = m.Stats()
-	e.Arrays = []spec.Array{
-		spec.NewArray("vecptr", m.VecPtr),
-		spec.NewArray("colind", m.ColInd),
-		spec.NewArray("values", panel.Values(m.Values, m.V, v.Const("LANES") > 0)),
-		spec.NewArray("mask", m.Mask),
-		spec.NewArray("order", m.Order),
+	panels := make([]panel.Span, len(m.Order))
+	for i, n := range m.Order {
+		panels[i] = panel.Span{First: m.VecPtr[n], Last: m.VecPtr[n+1], Rows: n * uint32(m.V)}
 	}
-	return e, nil
+	return e, panel.Lists(e, v, panels, nil, m.ColInd, m.Values, m.Mask)
 }
 
-// launch lays the grid out: panels along x, folded along z, and column blocks along y.
+// launch lays the grid out: panels and parts of them along x, folded along z, and column blocks along y.
 func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error) {
 	if err := p.Check(v, e); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel cvse/%s: %w", v.Name, err)
 	}
-	panels := cvse.Panels(p.M, int(v.Const("V")))
 	if panel.InStreams(v) {
-		return spec.Launch{Passes: []spec.Pass{panel.LaunchStreams(v, p, panels, spec.Block[panel.Params])}}, nil
+		return panel.LaunchStreams(v, e, p, spec.Block[panel.Params]), nil
 	}
 	perGroup, cols := groupTile(v)
-	groups, err := v.Grid(spec.Ceil(panels, perGroup), spec.Ceil(p.N, cols))
+	lay := func(panels int) ([3]uint32, error) { return v.Grid(spec.Ceil(panels, perGroup), spec.Ceil(p.N, cols)) }
+	l, err := panel.Launch(v, e, p, lay, spec.Block[panel.Params])
 	if err != nil {
-		return spec.Launch{}, fmt.Errorf("kernel cvse/%s: %w", v.Name, err)
+		return l, fmt.Errorf("kernel cvse/%s: %w", v.Name, err)
 	}
-	return spec.Launch{Passes: []spec.Pass{{Variant: v.For(p), Groups: groups, Params: spec.Block(panel.NewParams(p, panels, groups[0]))}}}, nil
+	return l, nil
 }
 
 // groupTile returns the panels and the columns of C that a workgroup computes.

@@ -14,6 +14,7 @@ layout(constant_id = 1) const uint V = 8;
 layout(constant_id = 5) const uint WINDOW = 256;
 
 #define ELEM F16
+#define HALVES_OF_C
 #define CUT
 #include "cvse.glsl"
 #include "../include/panel_window.glsl"

@@ -23,7 +23,7 @@
 
 static_assert(16 * STAGES <= 512, "barriers behind the stages");
 
-static_assert(TURNED || GROUPS * MOST_BLOCKS <= MOST_SLOTS, "each group of four warps adds up by itself");
+static_assert(TURNED || GROUPS * MOST_BLOCKS <= MOST_PART_SLOTS, "each group of four warps adds up by itself");
 
 struct Work {
     u32 rank, down, across;      // of the block in its cluster
@@ -95,7 +95,7 @@ __device__ __forceinline__ void multiply(const Ring &ring, const Work &w, u32 gr
             continue;
         }
         auto store = [&](const Params &p) {
-            if (x.split) store_parts<128>(acc, to, p, row, col, (x.slot * CLUSTER + w.rank) * 2 + group, x.part, group + 1, work, again);
+            if (x.split) store_parts<128>(acc, to, p, p.splits, row, col, (x.slot * CLUSTER + w.rank) * 2 + group, x.part, group + 1, work, again);
             else store_sums<16>(acc, to, p, row, col, p.n, again);
         };
         if (COLS >= 16) store(w.p);

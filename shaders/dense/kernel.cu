@@ -74,6 +74,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         }
     }
     Again again{a, b, stored, &p};
-    if (piece.split) store_parts<THREADS>(acc, {c, bias}, p, row + down, col + right, piece.slot, piece.part, 0, work, again);
+    if (piece.split) store_parts<THREADS>(acc, {c, bias}, p, p.splits, row + down, col + right, piece.slot, piece.part, 0, work, again);
     else store_tiles(acc, {c, bias}, p, row + down, col + right, again);
 }

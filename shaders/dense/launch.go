@@ -37,17 +37,17 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		return spec.Launch{}, fmt.Errorf("kernel dense/%s: %w", v.Name, err)
 	}
 	x.width = groups[0]
-	l := spec.Launch{Passes: []spec.Pass{{Variant: form(s.variant, p), Groups: groups, Params: spec.Block(x), Maps: s.maps(x)}}, Workspace: max(16, s.workspace())}
+	l := spec.Launch{Passes: []spec.Pass{{Variant: form(s.variant, p), Groups: groups, Params: spec.Block(x), Maps: s.maps(x)}}, Workspace: max(spec.NoWorkspace, s.workspace())}
 	if err := p.CheckBinding(v, "the workspace", l.Workspace); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel dense/%s: %w", v.Name, err)
 	}
 	return l, nil
 }
 
-// form returns the form of a variant that multiplies in p. That for epilogues also reads C faster where it is kept in part.
+// form returns the form of a variant that multiplies in p.
 func form(v *spec.Variant, p spec.Problem) *spec.Variant {
-	if t, ok := tileOf(v); ok && t.hopper && p.Beta != 0 && p.LDC%4 == 0 && v.Epilogue != nil {
-		return v.Epilogue
+	if t, ok := tileOf(v); ok && t.hopper {
+		return v.ForBatches(p)
 	}
 	return v.For(p)
 }
@@ -233,7 +233,7 @@ func (s *shared) workspace() int64 {
 	case s.splits < 2:
 		return 0
 	}
-	const pair = 16 // columns that are added up together: pieces.cuh
+	const pair = 16 // columns that are added up together: parts.cuh
 	return 4 * parts * int64(s.blocks) * int64(s.variant.Const("ROWS")) * int64(max(pair, s.variant.Const("COLS")))
 }
 

@@ -34,7 +34,7 @@
 static_assert(16 * STAGES + 16 <= 256, "barriers and, from 256 on, a tensor map behind the stages");
 static_assert(2 * SUM_BYTES <= STAGES * STAGE_BYTES, "sums land where stages were");
 
-static_assert(2 * MOST_BLOCKS <= MOST_SLOTS, "each group of four warps adds up by itself");
+static_assert(2 * MOST_BLOCKS <= MOST_PART_SLOTS, "each group of four warps adds up by itself");
 
 // Each block's tensor map of B. Launches of a module follow each other.
 __device__ TileMap maps[MOST_BLOCKS];

@@ -103,7 +103,7 @@ __device__ __forceinline__ void add(float (&acc)[DOWN][ACROSS][4], const Params 
 template <int THREADS, int MULTIPLY, int DOWN, int ACROSS, class S, class F>
 __device__ __forceinline__ void store_piece(float (&acc)[DOWN][ACROSS][4], const Turns &turns, const Piece &x, Dest to, const Params &p, u32 row, u32 col, S slot_of,
                                             u32 barrier, float *work, Landing landing, F again) {
-    if (x.split) return store_parts<THREADS>(acc, to, p, row, col, slot_of(x.slot), x.part, barrier, work, again);
+    if (x.split) return store_parts<THREADS>(acc, to, p, p.splits, row, col, slot_of(x.slot), x.part, barrier, work, again);
     if (x.first > 0) return give<THREADS>(acc, p, col, slot_of(x.slot), barrier, work);
     if (x.last < turns.steps) { // the last piece
         asm volatile("bar.sync 3, %0;" ::"n"(MULTIPLY) : "memory");

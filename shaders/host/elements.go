@@ -10,7 +10,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/include"
 )
 
-// Widen reads elements of src, of type t as include has it, from at on; Narrow rounds x to those of dst. Both are by way of f32.
+// Widen reads elements of src, of type t as package include numbers them, from element `at` on.
 func Widen(x []float32, src []byte, at int, t uint32) {
 	switch t {
 	case include.F16:
@@ -22,6 +22,7 @@ func Widen(x []float32, src []byte, at int, t uint32) {
 	}
 }
 
+// Narrow rounds x to elements of type t, from element `at` of dst on.
 func Narrow(dst []byte, x []float32, at int, t uint32) {
 	switch t {
 	case include.F16:
@@ -33,7 +34,7 @@ func Narrow(dst []byte, x []float32, at int, t uint32) {
 	}
 }
 
-// Widen64 and Narrow64 are those by way of f64.
+// Widen64 is Widen for f64.
 func Widen64(x []float64, src []byte, at int, t uint32) {
 	switch t {
 	case include.F16:
@@ -47,6 +48,7 @@ func Widen64(x []float64, src []byte, at int, t uint32) {
 	}
 }
 
+// Narrow64 is Narrow for f64.
 func Narrow64(dst []byte, x []float64, at int, t uint32) {
 	switch t {
 	case include.F16:

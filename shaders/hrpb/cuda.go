@@ -36,7 +36,7 @@ var full = []*spec.Variant{
 }
 
 func cudaVariants() []*spec.Variant {
-	return slices.Concat(full, strips, []*spec.Variant{
+	return slices.Concat(full, cudaStrips, []*spec.Variant{
 		halfVariant("cuda90_f16", dtype.F16, 90), halfVariant("cuda90_bf16", dtype.BF16, 90),
 		halfVariant("cuda_f16", dtype.F16, 80), halfVariant("cuda_bf16", dtype.BF16, 80),
 	}, doubles)

@@ -8,11 +8,10 @@
 // of the same kernel (phase 1) adds the slots of each split panel up in order. There are no atomics,
 // and the order of every sum depends on the matrix and the variant alone.
 //
-// On CUDA f32 itself is multiplied on the float units, by strips of 4 rows of a panel, whose vectors are a packing of their own
-// (strips.go), or on matrix units, in three parts of bf16 for each number (kernel_f32.cu). Elsewhere
-// f32 data are multiplied in tf32 where there are matrix units for it: both operands are rounded to 11
-// significant bits, and sums are kept in f32. CUDA's matrix units do that by themselves. Those of
-// Vulkan do not know tf32, but f16 has as many bits: kernel_coop.comp scales rows of A and columns of B by
+// On CUDA and Vulkan f32 itself is multiplied on the float units, by strips of 4 rows of a panel, whose vectors are a packing of their own
+// (strips.go); on Vulkan f16 and bf16, too. On CUDA it is also multiplied on matrix units, in three parts of bf16 for each number (kernel_f32.cu). In tf32
+// both operands are rounded to 11 significant bits, and sums are kept in f32. CUDA's matrix units do that by themselves. Those of
+// Vulkan do not know tf32, but f16 has as many bits: kernel_coop.comp and lanes.comp scale rows of A and columns of B by
 // powers of two, which is exact, into the range of f16. See there for the bound on the error.
 //
 // f64 is multiplied on the f64 matrix units of CUDA's GPUs (double.cu) and on the CPU.
@@ -143,8 +142,11 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	}
 	v = suited(v, e, p)
 	w := e.Format.(interface{ Work() hrpb.Work }).Work() // a *hrpb.Matrix of any type
+	if v.Code == backend.CodeSPIRV && v.Const("HEIGHT") > 0 && int64(p.K)*int64(p.LDB) >= 1<<33 {
+		return fail(fmt.Errorf("B of %d×%d has 2^33 elements or more: %w", p.K, p.LDB, backend.ErrUnsupported))
+	}
 	ldp := (p.N + 7) &^ 7
-	l := spec.Launch{Workspace: max(16, int64(w.Slots)*int64(cmp.Or(v.Const("HEIGHT"), hrpb.PanelRows))*int64(ldp)*int64(v.Sums().Size()))}
+	l := spec.Launch{Workspace: max(spec.NoWorkspace, int64(w.Slots)*int64(cmp.Or(v.Const("HEIGHT"), hrpb.PanelRows))*int64(ldp)*int64(v.Sums().Size()))}
 	if err := p.CheckBinding(v, "the workspace", l.Workspace); err != nil {
 		return fail(err)
 	}
@@ -164,7 +166,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	first, second := grid{int64(w.Parts), cols}, grid{int64(w.Splits), cols}
 	switch {
 	case v.Const("HEIGHT") > 0:
-		first, second = stripParts(v, w), stripSums(w)
+		first, second = stripParts(v, w), stripSums(v, w)
 	case v.Code == backend.CodePTX:
 		first, second = cudaParts(w, cols), cudaSums(w)
 	}

@@ -49,12 +49,17 @@ __device__ __forceinline__ void copy16(u32 to, const void *from, u32 bytes) {
 // sectors of C, as do those of odd ones: they are what two stores write.
 __device__ __forceinline__ u32 quad(u32 g) { return 0x65742130u >> (4 * g) & 7; }
 
+// staged reads what a lane has of a staged row. (As these instructions stay in their order, few registers hold what is read ahead.)
+__device__ __forceinline__ void staged(uint4 &x, const unsigned char *from) {
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w) : "r"(shared_address(from)) : "memory");
+}
+
 // Values is what a lane has of a block: of A rows g and g + 8 of column q of the first brick, and of the second; of B two rows.
 struct Values {
     u32 a[4];
-    uint4 x[QUADS], y[QUADS];
+    const unsigned char *from; // the rows
     // at is what the lane reads of a staged row.
-    __device__ __forceinline__ Values(const unsigned char *stage, u32 lane, u32 at) {
+    __device__ __forceinline__ Values(const unsigned char *stage, u32 lane, u32 at) : from(stage + at) {
         uint4 pattern = *(const uint4 *)(stage + PACKED);
         u32 bit = 1u << lane, w[4] = {pattern.x, pattern.y, pattern.z, pattern.w};
         const u32 *v = (const u32 *)(stage + VALUES);
@@ -64,10 +69,19 @@ struct Values {
             a[i] = w[i] & bit ? value : 0;
             v += __popc(w[i]);
         }
+    }
+    // quads reads quads i of both rows.
+    __device__ __forceinline__ void quads(uint4 &x, uint4 &y, int i) const {
+        staged(x, from + 128 * i), staged(y, from + 128 * i + 4 * PITCH);
+    }
+    // each calls f for all quads, the next of which is read meanwhile.
+    template <class F> __device__ __forceinline__ void each(F f) const {
+        uint4 x[2], y[2];
+        quads(x[0], y[0], 0);
 #pragma unroll
         for (int i = 0; i < QUADS; i++) {
-            x[i] = *(const uint4 *)(stage + at + 128 * i);
-            y[i] = *(const uint4 *)(stage + at + 128 * i + 4 * PITCH);
+            if (i + 1 < QUADS) quads(x[(i + 1) % 2], y[(i + 1) % 2], i + 1);
+            f(i, x[i % 2], y[i % 2]);
         }
     }
 };
@@ -107,11 +121,10 @@ struct Sums {
         u32 a0[3], a1[3];
         pairs(a0, v.a[0], v.a[2], lost);
         pairs(a1, v.a[1], v.a[3], lost);
-#pragma unroll
-        for (int i = 0; i < QUADS; i++) {
+        v.each([&](int i, const uint4 &x, const uint4 &y) {
             u32 b[4][3];
 #pragma unroll
-            for (int j = 0; j < 4; j++) pairs(b[j], word(v.x[i], j), word(v.y[i], j), lost);
+            for (int j = 0; j < 4; j++) pairs(b[j], word(x, j), word(y, j), lost);
             // Four tiles in turn: the sums of one wait for each other.
             each(acc, a0[0], a1[0], b, 0, i);
             each(low, a0[2], a1[2], b, 0, i);
@@ -119,7 +132,7 @@ struct Sums {
             each(low, a0[0], a1[0], b, 2, i);
             each(low, a0[1], a1[1], b, 0, i);
             each(low, a0[0], a1[0], b, 1, i);
-        }
+        });
     }
     static __device__ __forceinline__ void each(float (&d)[TILES][4], u32 a0, u32 a1, const u32 (&b)[4][3], int part, int i) {
 #pragma unroll
@@ -159,10 +172,10 @@ struct Sums {
     // multiply adds the products of a block. The sums of what is element j of quad 8·i + u are in tile 4·i + j.
     __device__ __forceinline__ void multiply(const Values &v) {
         u32 a[4] = {tf32(v.a[0]), tf32(v.a[1]), tf32(v.a[2]), tf32(v.a[3])};
+        v.each([&](int i, const uint4 &x, const uint4 &y) {
 #pragma unroll
-        for (int i = 0; i < QUADS; i++)
-#pragma unroll
-            for (int j = 0; j < 4; j++) mma(acc[4 * i + j], a, tf32(word(v.x[i], j)), tf32(word(v.y[i], j)));
+            for (int j = 0; j < 4; j++) mma(acc[4 * i + j], a, tf32(word(x, j)), tf32(word(y, j)));
+        });
     }
     __device__ __forceinline__ void finish() {}
 };

@@ -1,4 +1,4 @@
-// Strips: the rows of a panel by a few, which strips.cu multiplies on the float units.
+// Strips: the rows of a panel by a few, which strips.cu and strips.comp multiply on the float units.
 
 package hrpb
 
@@ -10,11 +10,13 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/hrpb"
+	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// strips are the variants of strips.cu, for each architecture first the one that a matrix is packed for.
-var strips = []*spec.Variant{
+// cudaStrips are the variants of strips.cu, vulkanStrips those of strips.comp, for each architecture, or element type, first the one that a matrix is
+// packed for.
+var cudaStrips = []*spec.Variant{
 	stripsVariant("cuda90_strips_n128_f32", 90, 128),
 	stripsVariant("cuda90_strips_n64_f32", 90, 64),
 	stripsVariant("cuda90_strips_n32_f32", 90, 32),
@@ -22,6 +24,8 @@ var strips = []*spec.Variant{
 	stripsVariant("cuda_strips_n64_f32", 80, 64),
 	stripsVariant("cuda_strips_n32_f32", 80, 32),
 }
+
+var vulkanStrips = slices.Concat(vulkanStripsOf(dtype.F32), vulkanStripsOf(dtype.F16), vulkanStripsOf(dtype.BF16))
 
 const stripWarps = 4 // of a workgroup
 
@@ -41,6 +45,37 @@ func stripsVariant(name string, arch int, cols uint32) *spec.Variant {
 		Unit: spec.Unit{Source: "strips.cu", Blob: name + ".ptx", Arch: fmt.Sprintf("compute_%d", arch), Defines: defines},
 	}
 }
+
+// vulkanStripsOf are the variants of strips.comp for an element type: first those in which an item's invocations all hold columns, which is less work,
+// then those in which several groups share its vectors, where items are few (see suitedStrips).
+func vulkanStripsOf(t dtype.Type) []*spec.Variant {
+	return []*spec.Variant{
+		stripsOnVulkan(t, 32, 1), stripsOnVulkan(t, 8, 1), stripsOnVulkan(t, 2, 1),
+		stripsOnVulkan(t, 8, 4), stripsOnVulkan(t, 2, 4),
+	}
+}
+
+// stripsOnVulkan has so many invocations side by side, with four columns each, and so many groups of them.
+func stripsOnVulkan(t dtype.Type, across, along uint32) *spec.Variant {
+	name, shared := fmt.Sprintf("vulkan_strips_n%d_%v", 4*across, t), uint32(1) // vec4
+	if along > 1 {
+		name, shared = fmt.Sprintf("vulkan_strips%d_n%d_%v", along, 4*across, t), 2*stripLocal
+	}
+	return &spec.Variant{
+		Name: name, In: t, Code: backend.CodeSPIRV, Entry: "main",
+		Need: spec.Need{F16: true, Shared: 16 * shared}, Local: [3]uint32{stripLocal, 1, 1},
+		Consts: []spec.Const{
+			{Name: "LOCAL", ID: 0, Value: stripLocal}, {Name: "ACROSS", ID: 1, Value: across}, {Name: "ALONG", ID: 2, Value: along},
+			{Name: "SHARED", ID: 3, Value: shared}, spec.Define("HEIGHT", hrpb.StripRows), spec.Define("COLS", 4*across),
+			spec.Define("BLOCK", coopBlock), spec.Define("WORKERS", gpuWorkers), spec.Define("ORDER", 1),
+		},
+		Unit: spec.Unit{Source: "strips.comp", Defines: map[string]string{"ELEM": include.Define(t)}, Blob: "strips_" + t.String() + ".spv"},
+		Out:  []dtype.Type{dtype.F16},
+	}
+}
+
+// stripLocal is the invocations of a workgroup of strips.comp.
+const stripLocal = 128
 
 // arrangeStrips makes the arrays that strips.cu reads.
 func arrangeStrips[T formats.Value](m *hrpb.Matrix[T], v *spec.Variant) (*spec.Packed, error) {
@@ -73,28 +108,69 @@ func arrangeStrips[T formats.Value](m *hrpb.Matrix[T], v *spec.Variant) (*spec.P
 	return e, nil
 }
 
-// stripParts and stripSums are the grids of the phases: a warp for each part, or for each row of a cut strip.
+// stripParts and stripSums are the grids of the phases: on CUDA a warp for each part, or for each row of a cut strip; on Vulkan so many
+// invocations for each part, or a workgroup for each cut strip.
 func stripParts(v *spec.Variant, w hrpb.Work) grid {
-	return grid{(int64(w.Parts) + stripWarps - 1) / stripWarps, int(v.Const("COLS"))}
+	per := int64(stripWarps)
+	if v.Code == backend.CodeSPIRV {
+		per = int64(v.Local[0] / (v.Const("ACROSS") * v.Const("ALONG")))
+	}
+	return grid{(int64(w.Parts) + per - 1) / per, int(v.Const("COLS"))}
 }
-func stripSums(w hrpb.Work) grid {
+
+func stripSums(v *spec.Variant, w hrpb.Work) grid {
+	if v.Code == backend.CodeSPIRV {
+		return grid{int64(w.Splits), int(v.Const("COLS"))}
+	}
 	return grid{(int64(w.Splits)*hrpb.StripRows + stripWarps - 1) / stripWarps, 128}
 }
 
-// suitedStrips returns the variant for as many columns as there are; that for 64 also where few strips, which a device has room for all at once,
+// suitedStrips returns the variant for as many columns as there are; on CUDA that for 64 also where few strips, which a device has room for all at once,
 // wait for one much longer than most: it takes twice as many vectors at a time.
 func suitedStrips(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
+	if v.Code == backend.CodeSPIRV {
+		return suitedOnVulkan(v, e, p)
+	}
 	const resident = 7 * stripWarps // strips of a multiprocessor
 	n := uint32(p.N)
 	if average := e.Stats.Gathers / max(1, e.Items); n > 64 && n <= 128 && e.Items <= resident*int64(p.Caps.Units) && 2*e.Stats.Longest > 5*average {
 		n = 64
 	}
-	at := slices.Index(strips, v)
-	for at >= 0 && at+1 < len(strips) && strips[at+1].Unit.Arch == v.Unit.Arch && n <= strips[at+1].Const("COLS") {
+	at := slices.Index(cudaStrips, v)
+	for at >= 0 && at+1 < len(cudaStrips) && cudaStrips[at+1].Unit.Arch == v.Unit.Arch && n <= cudaStrips[at+1].Const("COLS") {
 		at++
 	}
 	if at < 0 {
 		return v
 	}
-	return strips[at]
+	return cudaStrips[at]
 }
+
+// suitedOnVulkan returns, for the variant that matrices are packed for, the narrowest that has all columns, with several groups for an item where
+// one would leave multiprocessors without work.
+func suitedOnVulkan(v *spec.Variant, e *spec.Packed, p spec.Problem) *spec.Variant {
+	if v.Const("ALONG") > 1 || v.Const("COLS") != widestStrips {
+		return v
+	}
+	const enough = 416 // invocations of a multiprocessor
+	few := e.Items*int64(max(2, spec.Ceil(p.N, 4))) < enough*int64(p.Caps.Units)
+	cols, along := uint32(widestStrips), uint32(1)
+	switch {
+	case p.N <= 8:
+		cols = 8
+	case p.N <= 32 || p.N <= 64 && few:
+		cols = 32
+	}
+	if cols < widestStrips && few {
+		along = 4
+	}
+	for _, x := range vulkanStrips {
+		if x.In == v.In && x.Const("COLS") == cols && x.Const("ALONG") == along {
+			return x
+		}
+	}
+	return v
+}
+
+// widestStrips is the most columns of a variant of strips.comp.
+const widestStrips = 128

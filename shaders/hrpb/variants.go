@@ -109,7 +109,7 @@ const (
 const scalarShared = 4*scalarBlock*(16+1) + 16*scalarLocal
 
 func vulkanVariants() []*spec.Variant {
-	vs := slices.Clone(lanesVariants)
+	vs := slices.Concat(lanesVariants, vulkanStrips)
 	for _, c := range coops {
 		vs = append(vs, c.variant(dtype.TF32), c.variant(dtype.F16))
 	}

@@ -16,15 +16,23 @@ typedef u16 Elem;
 __device__ __forceinline__ float to_float(u16 x) { return widen_lo<ELEM>(x); }
 #endif
 
-// A panel's columns, counted over all, what its kernel knows its rows by, and the first column of C that a
-// warp computes. A kernel's own file defines, as far as it uses them,
-//     bool locate(ptr, rowmap, p, warp, cols, panel): finds a warp's panel and the first of its cols columns
+#define NO_SLOT 0xffffffffu
+
+// A panel's columns, counted over all, what its kernel knows its rows by, the first column of C that a warp computes, and the slot of the
+// workspace that its sums go to; NO_SLOT: to C. A kernel's own file defines, as far as it uses them,
+//     bool locate(work, p, warp, cols, panel): finds a warp's panel, or part of one, and the first of its cols columns
 //     u32 panel_at(rowmap, slot): the panel that comes at a place of the order in which a staged kernel takes them
 //     u32 row_of(rowmap, panel, r): the row of C that row r of a panel is; not less than p.rows if there is none
-// of the format's pointers and its array of rows.
+// of the work list, and of what is in it from p.places on.
 struct Panel {
-    u32 first, last, rows, base;
+    u32 first, last, rows, base, slot;
 };
+
+// panel_of is a record of the work list of the launch's phase.
+__device__ __forceinline__ Panel panel_of(const u32 *work, const Params &p, u32 number, u32 base) {
+    uint4 r = __ldg((const uint4 *)work + p.start + number);
+    return {r.x, r.y, r.z, base, r.w};
+}
 
 __device__ __forceinline__ u32 word(const uint4 &v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
 
@@ -130,11 +138,9 @@ template <int COUNT, class F> __device__ __forceinline__ void mend(const Params 
 }
 
 #if ELEM != F32
-// Shuffle out and store a warp's result: rows 2q and 2q+1 of each half, 8 columns a chunk, the first
-// chunk at column base. place(row) is the row of C that a row of the panel is; recompute(row, col) gives an
-// output of the panel whose accumulator is not finite.
-template <class P, class F>
-__device__ __forceinline__ void store(float (&acc)[HALVES][CHUNKS][4][4], Dest to, const Params &p, u32 base, P place, F recompute) {
+// Shuffle out a warp's result: f(row, col, x) for rows 2q and 2q+1 of each half of the panel, 8 columns a chunk, the first chunk at
+// column base.
+template <class F> __device__ __forceinline__ void each_row(float (&acc)[HALVES][CHUNKS][4][4], u32 base, F f) {
     u32 g = (threadIdx.x & 31) >> 2, q = threadIdx.x & 3;
 #pragma unroll
     for (int h = 0; h < HALVES; h++)
@@ -150,9 +156,18 @@ __device__ __forceinline__ void store(float (&acc)[HALVES][CHUNKS][4][4], Dest t
                     x[2 * j] = acc[h][i][j][e];
                     x[2 * j + 1] = acc[h][i][j][2 + e];
                 }
-                mend(p, row, col, x, recompute);
-                store_row(to, p, place(row), col, x);
+                f(row, col, x);
             }
         }
+}
+
+// store shuffles out and stores a warp's result. place(row) is the row of C that a row of the panel is; recompute(row, col) gives an
+// output of the panel whose accumulator is not finite.
+template <class P, class F>
+__device__ __forceinline__ void store(float (&acc)[HALVES][CHUNKS][4][4], Dest to, const Params &p, u32 base, P place, F recompute) {
+    each_row(acc, base, [&](u32 row, u32 col, float(&x)[8]) {
+        mend(p, row, col, x, recompute);
+        store_row(to, p, place(row), col, x);
+    });
 }
 #endif

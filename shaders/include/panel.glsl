@@ -1,21 +1,32 @@
-// What GLSL kernels on panels share: buffers of any size, elements, sums over a row's entries alone. Needs V,
-// the rows of a panel, and ELEM, the type of A and B. The kernel's table has arguments colind, values, mask,
-// b and c, and the parameters that package panel lists.
+// What GLSL kernels on panels share: the work list, buffers of any size, elements, sums over a row's entries alone, C, and phase 1.
+// Needs V, the rows of a panel, and ELEM, the type of A and B. The kernel's table has the arguments and the parameters that
+// package panel lists.
 
 #include "operands.glsl"
 
-// A panel's columns, and what its kernel knows its rows by.
+#define NO_SLOT 0xffffffffu
+
+// A panel's columns, or those of a part of it, and what its kernel knows its rows by.
 struct Panel {
     uint first, count; // columns, the first counted over all
     uint rows;
+    uint slot;         // of the workspace that the sums go to; NO_SLOT: to C
     uvec2 cols;        // address of their numbers
     uvec2 values;      // and values
 };
 
 // panelAt returns the panel of columns first to last.
-Panel panelAt(uint first, uint last, uint rows) {
-    return Panel(first, last - first, rows, at(uvec2(p.colind), first, 4), at(uvec2(p.values), first, V * ELEM_BYTES));
+Panel panelAt(uint first, uint last, uint rows, uint slot) {
+    return Panel(first, last - first, rows, slot, at(uvec2(p.colind), first, 4), at(uvec2(p.values), first, V * ELEM_BYTES));
 }
+
+// panelOf returns what a record of the work list says, of those of the launch's phase.
+Panel panelOf(uint number) {
+    uvec4 r = Octets(at(uvec2(p.work), p.start + number, 16)).v[0];
+    return panelAt(r.x, r.y, r.z, r.w);
+}
+
+uint rowOf(Panel a, uint r); // in the kernel's own file: the row of C that row r of a panel is
 
 // stored tells whether row r of the panel's column q is an entry. Its bit is number (first + q)·V + r.
 bool stored(Panel a, uint q, uint r) {
@@ -37,7 +48,7 @@ uint valueOf(uint q, uint r) {
 uint columnOf(Panel a, uint q, inout uint w) {
 #ifdef CUT // see panel_window.glsl
     uint lists = a.rows / V * ((p.cols + WINDOW - 1) / WINDOW);
-    while (a.first + q >= PTR.v[lists + w + 1]) w++;
+    while (a.first + q >= p.work.v[lists + w + 1]) w++;
     uint at = a.first + q;
     return w * WINDOW + (p.colind.v[at / 2] >> (16 * (at & 1u)) & 0xffffu);
 #else
@@ -59,3 +70,42 @@ float entries(Panel a, uint r, uint j) {
 
 #define SUMMED Panel
 #include "repair.glsl"
+#ifdef HALVES_OF_C
+#include "store_halves.glsl"
+#endif
+
+// finish writes the sums x of row r of a whole panel to C, four columns from j on. Those that are not finite are replaced.
+void finish(Panel a, uint r, uint j, vec4 x) {
+    uint row = rowOf(a, r);
+    if (row >= p.rows || j >= p.n) return;
+    x = repair(a, r, j, x);
+#ifdef HALVES_OF_C
+    if (storeType == F16) {
+        storeHalves(row, j, x);
+        return;
+    }
+#endif
+    storeFloats(row, j, x);
+}
+
+// quadsOfSums is how many quads a row of a slot has, and sumsAt the address of row r of one.
+uint quadsOfSums() { return (p.n + 7) / 8 * 2; }
+uvec2 sumsAt(uint slot, uint r) { return at(at(uvec2(p.part), slot, V * quadsOfSums() * 16), r, quadsOfSums() * 16); }
+
+// keep writes the sums x of row r: to C, or those of a part to its slot.
+void keep(Panel a, uint r, uint j, vec4 x) {
+    if (a.slot == NO_SLOT) finish(a, r, j, x);
+    else if (j < p.n) Quads(sumsAt(a.slot, r)).v[j >> 2] = x;
+}
+
+// addParts is phase 1: an invocation, one of `local`, has four columns of a row of a heavy panel.
+void addParts(uint local) {
+    uint number = gl_WorkGroupID.x + gl_WorkGroupID.z * p.width, quads = quadsOfSums();
+    uint t = gl_WorkGroupID.y * local + gl_LocalInvocationIndex, r = t / quads, i = t % quads;
+    if (number >= p.panels || r >= V) return;
+    Panel a = panelOf(number);
+    uint slots = panelOf(number + 1).slot - a.slot;
+    vec4 x = vec4(0);
+    for (uint s = 0; s < slots; s++) x += Quads(sumsAt(a.slot + s, r)).v[i];
+    finish(a, r, 4 * i, x);
+}

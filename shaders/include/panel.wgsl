@@ -14,10 +14,17 @@ const STAGE = {{.STAGE}}u;
 const QUADS = {{.QUADS}}u;
 const LOCAL = {{.LX}}u;
 const COLS = {{.COLS}}u;
+const NO_SLOT = 0xffffffffu;
 
-// What a workgroup does: the columns of a panel, counted over all, what its kernel knows its rows by, and
-// the first of its columns of C; p.n if it does nothing.
-struct Work { first: u32, last: u32, rows: u32, base: u32 }
+// What a workgroup does: the columns of a panel or of a part of it, counted over all, what its kernel knows its rows by, the slot of the
+// workspace that the sums go to (NO_SLOT: to C), and the first of its columns of C; p.n if it does nothing.
+struct Work { first: u32, last: u32, rows: u32, slot: u32, base: u32 }
+
+// panel_of returns what a record of the work list says, of those of the launch's phase.
+fn panel_of(number: u32, base: u32) -> Work {
+    let at = (p.start + number) * 4u;
+    return Work(work[at], work[at + 1u], work[at + 2u], work[at + 3u], base);
+}
 
 var<workgroup> stage_values: array<vec4<f32>, {{.VALUES}}>;
 var<workgroup> stage_cols: array<u32, {{.STAGE}}>;
@@ -58,25 +65,55 @@ fn entries(first: u32, last: u32, r: u32, j: u32) -> f32 {
     return total(sum);
 }
 
-// store_quad writes the sums of row r of a panel, whose vectors are first to last.
-fn store_quad(first: u32, last: u32, rows: u32, r: u32, j: vec4<u32>, x: vec4<f32>) {
+// finish writes the sum x of row r of a whole panel, whose vectors are first to last, to column j of C.
+fn finish(first: u32, last: u32, rows: u32, r: u32, j: u32, x: f32) {
     let row = row_of(rows, r);
-    if (row >= p.rows) { return; }
+    if (row >= p.rows || j >= p.n) { return; }
+    var y = x;
+    if (special(y)) { y = entries(first, last, r, j); }
+    store(row, j, y);
+}
+
+// keep_quad writes the sums of row r: to C, or those of a part to its slot, which has ld columns.
+fn keep_quad(first: u32, last: u32, rows: u32, slot: u32, r: u32, j: vec4<u32>, x: vec4<f32>) {
+    let ld = (p.n + 7u) / 8u * 8u;
     var y = x;
     var at = j;
     for (var i = 0; i < 4; i = i + 1) {
-        if (at[i] >= p.n) { continue; }
-        if (special(y[i])) { y[i] = entries(first, last, r, at[i]); }
-        store(row, at[i], y[i]);
+        if (slot == NO_SLOT) {
+            finish(first, last, rows, r, at[i], y[i]);
+        } else if (at[i] < p.n) {
+            part[(slot * V + r) * ld + at[i]] = y[i];
+        }
+    }
+}
+
+// add_parts is phase 1: an invocation has four columns of a row of a heavy panel.
+fn add_parts(group: vec3<u32>, t: u32) {
+    let number = group.x + group.z * p.width;
+    let quads = (p.n + 7u) / 8u * 2u;
+    let r = (group.y * LOCAL + t) / quads;
+    let j = (group.y * LOCAL + t) % quads * 4u;
+    if (number >= p.panels || r >= V) { return; }
+    let heavy = panel_of(number, 0u);
+    let end = panel_of(number + 1u, 0u).slot;
+    for (var i = j; i < min(j + 4u, p.n); i = i + 1u) {
+        var x = 0.0;
+        for (var s = heavy.slot; s < end; s = s + 1u) { x = x + part[(s * V + r) * (4u * quads) + i]; }
+        finish(heavy.first, heavy.last, heavy.rows, r, i, x);
     }
 }
 
 @compute @workgroup_size({{.LX}}, {{.LY}}, {{.LZ}})
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
-    let work = locate(group);
-    let first = work.first;
-    let last = work.last;
-    let base = work.base;
+    if (p.phase == 1u) {
+        add_parts(group, t);
+        return;
+    }
+    let mine = locate(group);
+    let first = mine.first;
+    let last = mine.last;
+    let base = mine.base;
     if (base >= p.n) { return; }
     var width = 1u;
     while (width < LOCAL && 4u * width < p.n - base) { width = width * 2u; }
@@ -121,6 +158,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             for (var i = 1u; i < slices; i = i + 1u) { acc{{$r}} = acc{{$r}} + sums[i * width + lane]; }
         }
     }
-    if (slice == 0u) { store_quad(first, last, work.rows, {{$r}}u, j, acc{{$r}}); }
+    if (slice == 0u) { keep_quad(first, last, mine.rows, mine.slot, {{$r}}u, j, acc{{$r}}); }
 {{end}}
 }

@@ -26,8 +26,6 @@ layout(constant_id = 7) const uint SUBS = 4;
 layout(constant_id = 8) const uint STAGE = 16;    // a multiple of TK
 layout(constant_id = 9) const uint SHARED = 1152; // uvec4 of shared memory: what the table computes
 
-#include "store_halves.glsl"
-
 // Two stages of B's rows and of values; at the end the block of C in f32. A row has one uvec4 more than
 // it needs, which spreads columns over the banks.
 shared uvec4 mem[SHARED];
@@ -52,6 +50,10 @@ const uint DOWN = V / TILE_ROWS;
 const uint NONE = 0xffffffffu;
 
 void main() {
+    if (p.phase == 1) {
+        addParts(gl_WorkGroupSize.x);
+        return;
+    }
     Panel a;
     uint base;
     if (!locate(COLS, a, base)) return;
@@ -130,12 +132,9 @@ void main() {
         }
     barrier();
     for (uint t = gl_LocalInvocationIndex; t < V * quads; t += LOCAL) {
-        uint r = t >> log + 1, i = t & quads - 1, j = base + 4 * i, row = rowOf(a, r);
-        if (row >= p.rows || j >= p.n) continue;
+        uint r = t >> log + 1, i = t & quads - 1;
         vec4 x = vec4(0);
         for (uint k = 0; k < slices; k++) x += uintBitsToFloat(mem[(k * V + r) * (quads + 1) + i]);
-        x = repair(a, r, j, x);
-        if (storeType == F16) storeHalves(row, j, x);
-        else storeFloats(row, j, x);
+        keep(a, r, base + 4 * i, x);
     }
 }

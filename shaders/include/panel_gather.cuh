@@ -21,6 +21,7 @@
 
 #pragma once
 #include "launches.cuh"
+#include "panel_parts.cuh"
 
 #define TILE 32                     // columns of a stage: one per lane
 #define STEPS (TILE / STEP)         // steps of a stage
@@ -43,22 +44,22 @@ __device__ __forceinline__ void gather(Rows &r, const u16 *__restrict__ b, u32 l
             r.v[i][c] = __ldg((const uint4 *)(b + (u64)k[i] * ldb + at[c]));
 }
 
-// See result.cuh's Special; the panel's columns are first to last.
-static __device__ __noinline__ float recompute(u32 first, u32 last, const u32 *colind, const u16 *values, const u32 *mask, const u16 *b,
-                                               u32 ldb, u32 row, u32 col) {
-    Special s;
-    for (u32 v = first; v < last; v++) add_entry(s, values, mask, (u64)v * V + row, b[(u64)colind[v] * ldb + col]);
-    return s.result();
-}
-
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
-    ENTRY(const u32 *__restrict__ ptr, const u32 *__restrict__ colind, const u16 *__restrict__ values, const u32 *__restrict__ mask,
-          const u32 *__restrict__ rowmap, const u16 *__restrict__ b, const float *__restrict__ bias,
-          void *__restrict__ c, Params p) {
+    ENTRY(const u32 *__restrict__ work, const u32 *__restrict__ colind, const u16 *__restrict__ values, const u32 *__restrict__ mask,
+          const u16 *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c, float *__restrict__ part,
+          Params p) {
     __shared__ __align__(16) unsigned char stages[WARPS][STAGES][STAGE_BYTES];
+    if (p.phase == 1) {
+#if __CUDA_ARCH__ >= 900
+        launches_before();
+        launches_after();
+#endif
+        add_parts(p, work, colind, values, mask, b, bias, c, part);
+        return;
+    }
     u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     Panel panel;
-    if (!locate(ptr, rowmap, p, warp, 64 * CHUNKS, panel)) return;
+    if (!locate(work, p, warp, 64 * CHUNKS, panel)) return;
     u32 g = lane >> 2, q = lane & 3;
     u32 first = panel.first, count = panel.last - first, base = panel.base;
 
@@ -159,6 +160,10 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
     launches_after();
 #endif
 
-    store(acc, {c, bias}, p, base, [&](u32 row) { return row_of(rowmap, panel, row); },
+    if (panel.slot != NO_SLOT) {
+        each_row(acc, base, [&](u32 row, u32 col, float(&x)[8]) { keep(part, p, panel.slot, row, col, x); });
+        return;
+    }
+    store(acc, {c, bias}, p, base, [&](u32 row) { return row_of(work + p.places, panel, row); },
           [&](u32 row, u32 col) { return recompute(first, first + count, colind, values, mask, b, p.ldb, row, col); });
 }

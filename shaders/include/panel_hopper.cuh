@@ -13,7 +13,7 @@
 // ptr holds, for each stream, windows offsets of steps: segment w is the steps whose last row of B is in window w. A step is 16 bytes
 // of values for each lane, as the instruction wants them, and 16 × LISTS numbers of 16 bits, those of a vector of each panel next to
 // each other: where the row is, in chunks of 16 bytes from the ring's start to the chunk that holds columns 0 to 7. Behind the last step
-// is room for another, which is fetched and not used. rowmap has the panels of each stream, then what the format's row_of takes.
+// is room for another, which is fetched and not used. From p.places on ptr has the panels of each stream, then what the format's row_of takes.
 // shaders/panel/streams.go makes them.
 //
 // Compile-time constants: ENTRY, V (8, 16), ELEM (half.cuh), WINDOW, STAGES, RING (rows of all stages), SPAN, WARPS, CLUSTER.
@@ -174,8 +174,9 @@ __device__ __forceinline__ void multiply(float (&acc)[ROWS / 8][COLS / 16][4], c
 
 extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1) __cluster_dims__(CLUSTER, 1, 1)
     ENTRY(const u32 *__restrict__ ptr, const u32 *__restrict__ places, const u16 *__restrict__ values, const u32 *__restrict__ mask,
-          const u32 *__restrict__ rowmap, const u16 *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
+          const u16 *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c, float *,
           const __grid_constant__ Params p, const __grid_constant__ TileMap map) {
+    const u32 *rowmap = ptr + p.places;
     extern __shared__ __align__(1024) unsigned char smem[];
     u32 ring = shared_address(smem), full = ring + RING_BYTES, empty = full + 8 * STAGES;
     u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
@@ -249,7 +250,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1) __cluste
                     u32 panel = __shfl_sync(0xffffffff, mine, 8 * h / V);
                     if (panel == NO_PANEL) continue;
                     store_rows(acc[h], 8 * h, out, tiles.column(tile), entries,
-                               [&](u32 r) { return row_of(rowmap + tiles.streams * LISTS, {0, 0, panel * V, 0}, r % V); });
+                               [&](u32 r) { return row_of(rowmap + tiles.streams * LISTS, {0, 0, panel * V, 0, NO_SLOT}, r % V); });
                 }
             }
         }

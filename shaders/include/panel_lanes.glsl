@@ -11,9 +11,7 @@ layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 layout(constant_id = 2) const uint CHUNKS = 1;
 layout(constant_id = 3) const uint SHARED = 136; // uvec4 of shared memory: V rows of 64·CHUNKS columns of C
 
-#include "store_halves.glsl"
 #include "lanes.glsl"
-
 
 shared vec4 mem[SHARED];
 
@@ -53,6 +51,10 @@ void multiply(Step s) {
 }
 
 void main() {
+    if (p.phase == 1) {
+        addParts(gl_WorkGroupSize.x);
+        return;
+    }
     Panel a;
     uint base, lane = gl_SubgroupInvocationID, g = lane >> 2, t = lane & 3;
     if (!locate(WIDE, a, base)) return;
@@ -89,10 +91,7 @@ void main() {
                 }
     barrier();
     for (uint i = lane; i < V * quads; i += 32) {
-        uint r = i / quads, j = base + 4 * (i % quads), row = rowOf(a, r);
-        if (row >= p.rows || j >= p.n) continue;
-        vec4 x = repair(a, r, j, mem[r * pitch + i % quads]);
-        if (storeType == F16) storeHalves(row, j, x);
-        else storeFloats(row, j, x);
+        uint r = i / quads;
+        keep(a, r, base + 4 * (i % quads), mem[r * pitch + i % quads]);
     }
 }

@@ -3,21 +3,21 @@
 // warps a block; UNROLL columns are in flight. Panels have multiples of UNROLL columns.
 
 #pragma once
+#include "panel_parts.cuh"
 
-// See result.cuh's Special.
-static __device__ __noinline__ float recompute(u32 first, u32 last, const u32 *colind, const float *values, const u32 *mask, const float *b,
-                                               u32 ldb, u32 row, u32 col) {
-    Special s;
-    for (u32 v = first; v < last; v++) add_entry(s, values, mask, (u64)v * V + row, b[(u64)colind[v] * ldb + col]);
-    return s.result();
-}
+// Blocks that a multiprocessor has room for. ptxas takes the registers that leaves: with 7 blocks, panels of 8 rows take up to a fifth longer.
+#define LEAST (V == 8 ? 6 : 4)
 
-extern "C" __global__ void __launch_bounds__(32 * WARPS)
-    ENTRY(const u32 *__restrict__ ptr, const u32 *__restrict__ colind, const float *__restrict__ values, const u32 *__restrict__ mask,
-          const u32 *__restrict__ rowmap, const float *__restrict__ b, const float *__restrict__ bias,
-          void *__restrict__ c, Params p) {
+extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)
+    ENTRY(const u32 *__restrict__ work, const u32 *__restrict__ colind, const float *__restrict__ values, const u32 *__restrict__ mask,
+          const float *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c, float *__restrict__ part,
+          Params p) {
+    if (p.phase == 1) {
+        add_parts(p, work, colind, values, mask, b, bias, c, part);
+        return;
+    }
     Panel panel;
-    if (!locate(ptr, rowmap, p, threadIdx.x >> 5, 128, panel)) return;
+    if (!locate(work, p, threadIdx.x >> 5, 128, panel)) return;
     u32 first = panel.first, last = panel.last, col = panel.base + 4 * (threadIdx.x & 31);
     const float *from = b + min(col, p.ldb - 4); // columns past the leading dimension are never stored
     float acc[V][4] = {};
@@ -40,9 +40,14 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
                 }
             }
     }
+    if (panel.slot != NO_SLOT) {
+#pragma unroll
+        for (int r = 0; r < V; r++) keep(part, p, panel.slot, r, col, acc[r]);
+        return;
+    }
 #pragma unroll
     for (int r = 0; r < V; r++) {
         mend(p, r, col, acc[r], [&](u32 i, u32 n) { return recompute(first, last, colind, values, mask, b, p.ldb, i, n); });
-        store_row({c, bias}, p, row_of(rowmap, panel, r), col, acc[r]);
+        store_row({c, bias}, p, row_of(work + p.places, panel, r), col, acc[r]);
     }
 }

@@ -45,6 +45,10 @@ void bring(Panel a, uint s, uint m) {
 }
 
 void main() {
+    if (p.phase == 1) {
+        addParts(gl_WorkGroupSize.x);
+        return;
+    }
     Panel a;
     uint base, width = 1;
     if (!locate(4 * LOCAL, a, base)) return;
@@ -80,6 +84,6 @@ void main() {
             if (slice == 0)
                 for (uint i = 1; i < slices; i++) acc[r] += sums[i * width + lane];
         }
-        if (slice == 0 && j < p.n && rowOf(a, r) < p.rows) storeFloats(rowOf(a, r), j, repair(a, r, j, acc[r]));
+        if (slice == 0) keep(a, r, j, acc[r]);
     }
 }

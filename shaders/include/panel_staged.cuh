@@ -7,7 +7,7 @@
 // apart, so that rows that differ mod 4 differ in banks, and the encoder deals a panel's vectors so
 // that the four rows that a quad reads together differ mod 4.
 //
-// The format's lists are cut by window: vecptr holds panels × windows + 1 offsets, list (panel, w) being
+// The format's lists are cut by window: ptr holds panels × windows + 1 offsets, list (panel, w) being
 // the panel's vectors whose columns lie in window w, padded to a multiple of 16; colind holds 16-bit
 // columns within the window, two to a word. The multiply is panel_gather.cuh's.
 //
@@ -54,8 +54,8 @@ static __device__ __noinline__ float recompute_windows(const u32 *lists, u32 win
 
 extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1)
     ENTRY(const u32 *__restrict__ ptr, const u32 *__restrict__ colind, const u16 *__restrict__ values, const u32 *__restrict__ mask,
-          const u32 *__restrict__ rowmap, const u16 *__restrict__ b, const float *__restrict__ bias,
-          void *__restrict__ c, Params p) {
+          const u16 *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c, float *, Params p) {
+    const u32 *rowmap = ptr + p.places;
     extern __shared__ __align__(128) unsigned char smem[];
     __shared__ u64 full[STAGES], empty[STAGES];
     const u16 *local = (const u16 *)colind;
@@ -169,7 +169,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1)
     for (int j = 0; j < PANELS; j++)
         if (panel[j] != 0xffffffff) {
             const u32 *list = lists + j * (windows + 1);
-            store(acc[j], {c, bias}, p, base, [&](u32 row) { return row_of(rowmap, {0, 0, panel[j] * V, base}, row); },
+            store(acc[j], {c, bias}, p, base, [&](u32 row) { return row_of(rowmap, {0, 0, panel[j] * V, base, NO_SLOT}, row); },
                   [&](u32 row, u32 col) { return recompute_windows(list, windows, local, values, mask, b, p.ldb, row, col); });
         }
 }

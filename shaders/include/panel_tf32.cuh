@@ -9,6 +9,7 @@
 // have multiples of 8 columns.
 
 #pragma once
+#include "panel_parts.cuh"
 #include "tf32.cuh"
 
 // A step's share of a lane: two vectors' values of its row, their rows of B.
@@ -17,21 +18,17 @@ struct Step {
     uint4 b[2][CHUNKS];
 };
 
-// See result.cuh's Special.
-static __device__ __noinline__ float recompute(u32 first, u32 last, const u32 *colind, const float *values, const u32 *mask, const float *b,
-                                               u32 ldb, u32 row, u32 col) {
-    Special s;
-    for (u32 v = first; v < last; v++) add_entry(s, values, mask, (u64)v * V + row, b[(u64)colind[v] * ldb + col]);
-    return s.result();
-}
-
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
-    ENTRY(const u32 *__restrict__ ptr, const u32 *__restrict__ colind, const float *__restrict__ values, const u32 *__restrict__ mask,
-          const u32 *__restrict__ rowmap, const float *__restrict__ b, const float *__restrict__ bias,
-          void *__restrict__ c, Params p) {
+    ENTRY(const u32 *__restrict__ work, const u32 *__restrict__ colind, const float *__restrict__ values, const u32 *__restrict__ mask,
+          const float *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c, float *__restrict__ part,
+          Params p) {
+    if (p.phase == 1) {
+        add_parts(p, work, colind, values, mask, b, bias, c, part);
+        return;
+    }
     u32 lane = threadIdx.x & 31, g = lane >> 2, q = lane & 3;
     Panel panel;
-    if (!locate(ptr, rowmap, p, threadIdx.x >> 5, 32 * CHUNKS, panel)) return;
+    if (!locate(work, p, threadIdx.x >> 5, 32 * CHUNKS, panel)) return;
     u32 first = panel.first, last = panel.last, base = panel.base;
     u32 at[CHUNKS]; // columns past the leading dimension are read from its end and never stored
 #pragma unroll
@@ -70,7 +67,11 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
         for (int j = 0; j < CHUNKS; j++) {
             float x[4] = {acc[j][0][e], acc[j][0][2 + e], acc[j][1][e], acc[j][1][2 + e]};
             u32 row = 2 * q + e, col = base + 32 * j + 4 * g;
+            if (panel.slot != NO_SLOT) {
+                keep(part, p, panel.slot, row, col, x);
+                continue;
+            }
             mend(p, row, col, x, [&](u32 r, u32 n) { return recompute(first, last, colind, values, mask, b, p.ldb, r, n); });
-            store_row({c, bias}, p, row_of(rowmap, panel, row), col, x);
+            store_row({c, bias}, p, row_of(work + p.places, panel, row), col, x);
         }
 }

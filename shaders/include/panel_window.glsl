@@ -1,12 +1,12 @@
 // Panels × dense with B staged in shared memory and operands made lane by lane (lanes.glsl), for panels that share most
-// rows of B; f16 with sums in f32. It is panel_staged.cuh for Vulkan. A kernel's own file defines panelOf and rowOf.
+// rows of B; f16 with sums in f32. It is panel_staged.cuh for Vulkan. A kernel's own file defines panelIn and rowOf.
 //
 // A workgroup of WARPS subgroups multiplies 2·WARPS panels of 8 rows by 64 columns. It copies B once, WINDOW rows at
 // a time, and every panel gathers from the copy. Staged rows are 160 bytes apart, so that rows that differ mod 4 differ
 // in banks, and the encoder deals a panel's vectors so that the rows that the lanes of a quad read together do
 // (package panel, windows.go).
 //
-// The lists are cut by window: list (panel, w) is vectors vecptr[panel·windows + w] to vecptr[panel·windows + w + 1], a
+// The lists are cut by window: list (panel, w) is vectors work[panel·windows + w] to work[panel·windows + w + 1], a
 // multiple of 16; colind has their 16-bit columns within the window, two to a word; values are in the order of
 // panel_lanes.glsl.
 
@@ -14,9 +14,7 @@ layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 layout(constant_id = 2) const uint WARPS = 8;
 layout(constant_id = 4) const uint SHARED = 2560; // uvec4 of shared memory: the window, or 8 rows of C for each subgroup
 
-#include "store_halves.glsl"
 #include "lanes.glsl"
-
 
 shared uvec4 mem[SHARED];
 
@@ -52,9 +50,9 @@ struct Work {
 Work workOf(uint stratum, uint windows) {
     Work a;
     uint slot = stratum * gl_NumWorkGroups.x * gl_NumWorkGroups.z + gl_WorkGroupID.x + gl_WorkGroupID.z * p.width;
-    a.number = slot < p.panels ? panelOf(slot) : p.panels;
-    a.at = PTR.v[a.number * windows] / 16;
-    a.stop = PTR.v[a.number * windows + min(1, p.panels - a.number)] / 16;
+    a.number = slot < p.panels ? panelIn(slot) : p.panels;
+    a.at = p.work.v[a.number * windows] / 16;
+    a.stop = p.work.v[a.number * windows + min(1, p.panels - a.number)] / 16;
     uint next = a.at + 1;
     a.even = stepAt((a.at & 1) == 0 ? a.at : next);
     a.odd = stepAt((a.at & 1) == 0 ? next : a.at);
@@ -64,7 +62,7 @@ Work workOf(uint stratum, uint windows) {
 // list multiplies a panel's list of window w.
 void list(inout Work a, inout SUM sums[4], uint w, uint windows) {
     uint end = a.stop;
-    if (a.number < p.panels && w + 1 < windows) a.stop = PTR.v[a.number * windows + w + 2] / 16;
+    if (a.number < p.panels && w + 1 < windows) a.stop = p.work.v[a.number * windows + w + 2] / 16;
     while (a.at < end) {
         if ((a.at & 1) == 0) {
             multiply(sums, a.even);
@@ -87,13 +85,10 @@ void store(Work w, SUM sums[4], uint base, uint windows) {
     subgroupMemoryBarrierShared();
     subgroupBarrier();
     if (w.number < p.panels) {
-        Panel a = panelAt(PTR.v[w.number * windows], PTR.v[(w.number + 1) * windows], w.number * V);
+        Panel a = panelAt(p.work.v[w.number * windows], p.work.v[(w.number + 1) * windows], w.number * V, NO_SLOT);
         for (uint i = lane; i < V * 16; i += 32) {
-            uint r = i / 16, c = base + 4 * (i % 16), row = rowOf(a, r);
-            if (row >= p.rows || c >= p.n) continue;
-            vec4 v = repair(a, r, c, uintBitsToFloat(mem[mine + r * pitch + i % 16]));
-            if (storeType == F16) storeHalves(row, c, v);
-            else storeFloats(row, c, v);
+            uint r = i / 16;
+            finish(a, r, base + 4 * (i % 16), uintBitsToFloat(mem[mine + r * pitch + i % 16]));
         }
     }
     subgroupMemoryBarrierShared();
@@ -114,7 +109,7 @@ void fetch(uint w, uint base) {
 
 void main() {
     uint windows = (p.cols + WINDOW - 1) / WINDOW, base = gl_WorkGroupID.y * 64;
-    steps = PTR.v[p.panels * windows] / 16;
+    steps = p.work.v[p.panels * windows] / 16;
     // Panels come by falling weight. They are dealt to workgroups in turn, and to subgroups there and back, so that all
     // have about the same to do.
     Work a = workOf(gl_SubgroupID, windows), b = workOf(2 * WARPS - 1 - gl_SubgroupID, windows);

@@ -1,15 +1,15 @@
 // Adding up where several blocks, which run at the same time, have a part each of the sums of one tile of C.
 
 #pragma once
-#include "result.cuh"
+#include "store_batches.cuh"
 
-// MOST_SLOTS_OF_PARTS is the most tiles whose sums are cut, times the groups of warps of a block that add up by themselves. Launches of a
-// module follow each other.
-#define MOST_SLOTS_OF_PARTS 4096
+// MOST_PART_SLOTS is the most tiles whose sums are cut, times the groups of warps of a block that add up by themselves. Launches of
+// a module follow each other. MOST_SPLITS is the most parts of a sum.
+#define MOST_PART_SLOTS 4096
 #ifndef MOST_SPLITS
 #define MOST_SPLITS 8
 #endif
-__device__ u32 arrived[MOST_SLOTS_OF_PARTS], left_again[MOST_SLOTS_OF_PARTS];
+__device__ u32 arrived[MOST_PART_SLOTS], left_again[MOST_PART_SLOTS];
 
 // meet waits until the THREADS threads of each part of a tile are here. What they wrote before is then seen.
 template <int THREADS> __device__ __forceinline__ void meet(u32 slot, u32 parts, u32 barrier) {
@@ -25,9 +25,10 @@ template <int THREADS> __device__ __forceinline__ void meet(u32 slot, u32 parts,
 }
 
 // store_parts adds a part's sums to those of the other splits - 1 and stores some columns of the tile. acc is as in store_tiles, from
-// (row, col) on; a group of THREADS threads, which meet at that barrier, does so by itself.
+// (row, col) on; a group of THREADS threads, which meet at that barrier, does so by itself. (splits is read where it is needed, as there is no
+// register for it.)
 template <int THREADS, int DOWN, int ACROSS, class P, class F>
-__device__ __forceinline__ void store_parts(float (&acc)[DOWN][ACROSS][4], Dest to, const P &p, u32 splits, u32 row, u32 col, u32 slot, u32 part, u32 barrier,
+__device__ __forceinline__ void store_parts(float (&acc)[DOWN][ACROSS][4], Dest to, const P &p, const u32 &splits, u32 row, u32 col, u32 slot, u32 part, u32 barrier,
                                             float *work, F again) {
     constexpr u32 EACH = THREADS * DOWN * ACROSS; // float4 of a part
     float4 *parts = (float4 *)work + (u64)slot * splits * EACH + threadIdx.x % THREADS;
@@ -54,7 +55,7 @@ __device__ __forceinline__ void store_parts(float (&acc)[DOWN][ACROSS][4], Dest 
                 for (int e = 0; e < 2; e++)
                     if (q < splits && col + 8 * (j + e) < p.n) s[e].x += x[e][q].x, s[e].y += x[e][q].y, s[e].z += x[e][q].z, s[e].w += x[e][q].w;
             float two[1][2][4] = {{{s[0].x, s[0].y, s[0].z, s[0].w}, {s[1].x, s[1].y, s[1].z, s[1].w}}};
-            store_tiles(two, to, p, row + 16 * i, col + 8 * j, again);
+            store_sums<16>(two, to, p, row + 16 * i, col + 8 * j, p.n, again);
         }
     }
 }

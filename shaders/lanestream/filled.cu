@@ -24,6 +24,7 @@
 #define HOPPER
 #define RING 16512 // of lanestream.cuh's own, which is not used
 #define FIRST_PIECE first_piece
+#include "ordered.cuh"
 #include "pairs.cuh"
 #include "../dense/wgmma.cuh"
 #include "../include/launches.cuh"
@@ -47,46 +48,6 @@ static_assert(FILLERS <= 3, "one warp of the first four brings operands");
 
 // Each block's tensor map of B, of launches with even panels and with odd ones: a launch makes them while the one before still runs.
 __device__ TileMap maps[2][MOST_BLOCKS];
-
-// ordered_map makes a tensor map of B by a whole warp, as tile_map does, with four dimensions, so that 32 rows lie in the order of a block's columns.
-// Rows past the last whole unit are not there.
-__device__ __forceinline__ void ordered_map(TileMap *to, TileMap *scratch, const void *b, const Params &p) {
-    const u32 INNER = PAIRS ? 4 : 2, UNITS = PAIRS ? 2 : 4;
-    u32 at = shared_address(scratch), lane = threadIdx.x & 31, row = p.ldb * 2 / 16; // pitches are in units of 16 bytes
-    scratch->raw[lane] = lane == 2 ? 1 << 18 : lane == 3 ? (PAIRS ? row : 4 * row) : lane == 4 ? UNIT * row : lane == 5 ? (PAIRS ? 4 * row : row) : 0;
-    __syncwarp();
-    if (lane == 0) {
-#define REPLACE(field, type, value) asm volatile("tensormap.replace.tile." field ", %1;" ::"r"(at), type(value) : "memory")
-        REPLACE("global_address.shared::cta.b1024.b64 [%0]", "l", (u64)b);
-        REPLACE("rank.shared::cta.b1024.b32 [%0]", "r", 3); // dimensions less one
-        REPLACE("box_dim.shared::cta.b1024.b32 [%0], 0", "r", 64);
-        REPLACE("box_dim.shared::cta.b1024.b32 [%0], 1", "r", INNER);
-        REPLACE("box_dim.shared::cta.b1024.b32 [%0], 2", "r", UNITS);
-        REPLACE("box_dim.shared::cta.b1024.b32 [%0], 3", "r", 4);
-        REPLACE("global_dim.shared::cta.b1024.b32 [%0], 0", "r", p.ldb);
-        REPLACE("global_dim.shared::cta.b1024.b32 [%0], 1", "r", INNER);
-        REPLACE("global_dim.shared::cta.b1024.b32 [%0], 2", "r", max(p.cols / UNIT, 1));
-        REPLACE("global_dim.shared::cta.b1024.b32 [%0], 3", "r", 4);
-        REPLACE("element_stride.shared::cta.b1024.b32 [%0], 0", "r", 1);
-        REPLACE("element_stride.shared::cta.b1024.b32 [%0], 1", "r", 1);
-        REPLACE("element_stride.shared::cta.b1024.b32 [%0], 2", "r", 1);
-        REPLACE("element_stride.shared::cta.b1024.b32 [%0], 3", "r", 1);
-        REPLACE("elemtype.shared::cta.b1024.b32 [%0]", "n", ELEM == BF16 ? 10 : 6);
-        REPLACE("interleave_layout.shared::cta.b1024.b32 [%0]", "n", 0);
-        REPLACE("swizzle_mode.shared::cta.b1024.b32 [%0]", "n", 3); // 128 bytes
-        REPLACE("fill_mode.shared::cta.b1024.b32 [%0]", "n", 0);
-#undef REPLACE
-    }
-    __syncwarp();
-    asm volatile("tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%0], [%1], 128;" ::"l"(to), "r"(at) : "memory");
-}
-
-// ordered_copy is tile_copy of 32 rows from a unit on.
-__device__ __forceinline__ void ordered_copy(u32 to, const TileMap *map, u32 unit, u32 col, u32 barrier, u16 blocks) {
-    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, %4, %3, %4}], [%5], %6;" ::"r"(to),
-                 "l"(map), "r"(col), "r"(unit), "r"(0), "r"(barrier), "h"(blocks)
-                 : "memory");
-}
 
 // place_of returns where a block has one of its columns.
 __device__ __forceinline__ u32 place_of(u32 col) {
@@ -149,37 +110,22 @@ __device__ __forceinline__ u32 interleaved(u32 x) {
 }
 
 // take_four reads the values of two positions of two words: bit 4i + c of byte BYTE of the mask says that chain c takes its next value at position i, which is
-// at next[c] in shared memory. x[4i + c] has it. (With branches around the loads ptxas makes seven predicates of the mask with one instruction.)
-#define TAKE(LABEL, BIT, CHAIN, TO) \
-    "and.b32 t, %12, " BIT "; setp.eq.u32 none, t, 0; @none bra " LABEL "; ld.shared.u16 " TO ", [" CHAIN "]; add.u32 " CHAIN ", " CHAIN ", 128; " LABEL ":\n"
+// at next[c] in shared memory. x[4i + c] has it.
 template <int BYTE> __device__ __forceinline__ void take_four(u32 mask, u32 (&next)[4], u32 *x) {
     asm volatile("{.reg .pred none; .reg .b32 t;\n"
                  "mov.b32 %0, 0; mov.b32 %1, 0; mov.b32 %2, 0; mov.b32 %3, 0; mov.b32 %4, 0; mov.b32 %5, 0; mov.b32 %6, 0; mov.b32 %7, 0;\n"
-                 TAKE("L0", "%13", "%8", "%0") TAKE("L1", "%14", "%9", "%1") TAKE("L2", "%15", "%10", "%2") TAKE("L3", "%16", "%11", "%3")
-                 TAKE("L4", "%17", "%8", "%4") TAKE("L5", "%18", "%9", "%5") TAKE("L6", "%19", "%10", "%6") TAKE("L7", "%20", "%11", "%7")
+                 TAKE("L0", "%12", "%13", "%8", "%0") TAKE("L1", "%12", "%14", "%9", "%1") TAKE("L2", "%12", "%15", "%10", "%2") TAKE("L3", "%12", "%16", "%11", "%3")
+                 TAKE("L4", "%12", "%17", "%8", "%4") TAKE("L5", "%12", "%18", "%9", "%5") TAKE("L6", "%12", "%19", "%10", "%6") TAKE("L7", "%12", "%20", "%11", "%7")
                  "}\n"
                  : "=&r"(x[0]), "=&r"(x[1]), "=&r"(x[2]), "=&r"(x[3]), "=&r"(x[4]), "=&r"(x[5]), "=&r"(x[6]), "=&r"(x[7]), "+&r"(next[0]), "+&r"(next[1]), "+&r"(next[2]),
                    "+&r"(next[3])
-                 : "r"(mask), "n"(1u << (8 * BYTE)), "n"(2u << (8 * BYTE)), "n"(4u << (8 * BYTE)), "n"(8u << (8 * BYTE)), "n"(16u << (8 * BYTE)),
-                   "n"(32u << (8 * BYTE)), "n"(64u << (8 * BYTE)), "n"(128u << (8 * BYTE))
+                 : "r"(mask), BITS(BYTE)
                  : "memory");
 }
-#undef TAKE
 
 __device__ __forceinline__ void store_words(unsigned char *to, u32 a, u32 b, u32 c, u32 d) {
     asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
 }
-__device__ __forceinline__ uint4 shared_four(u32 at) {
-    uint4 x;
-    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w) : "r"(at) : "memory");
-    return x;
-}
-__device__ __forceinline__ u32 shared_one(u32 at) {
-    u32 x;
-    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(x) : "r"(at) : "memory");
-    return x;
-}
-
 // Filler is a warp that fills a panel: one stream after the other.
 struct Filler {
     const Index &index;
@@ -226,8 +172,8 @@ struct Filler {
 
     // pairs does so for layout Pairs.
     __device__ __forceinline__ void pairs(u32 bits, unsigned char *to) {
-        u32 presence = shared_one(bits + 256 + 4 * lane), q = lane % 4;
-        uint4 a = shared_four(bits + lane / 4 * 32), b = shared_four(bits + lane / 4 * 32 + 16);
+        u32 presence = shared_word(bits + 256 + 4 * lane), q = lane % 4;
+        uint4 a = shared_quad(bits + lane / 4 * 32), b = shared_quad(bits + lane / 4 * 32 + 16);
         u32 columns[4][2] = {{a.x >> 4 * q, a.y >> 4 * q}, {a.z >> 4 * q, a.w >> 4 * q}, {b.x >> 4 * q, b.y >> 4 * q}, {b.z >> 4 * q, b.w >> 4 * q}};
 #pragma unroll
         for (int t = 0; t < 4; t++) {
@@ -239,7 +185,7 @@ struct Filler {
                     const int i = 4 * t + 2 * k + r, bit = 16 * (i / 8) + 7 - i % 8;
                     u32 code = columns[2 * (t % 2) + k][t / 2] >> 16 * r;
                     if (presence >> bit & 1) next[0] += ROW_BYTES;
-                    u32 w = shared_one(next[0]), low = presence >> bit & 1 ? w & 0xffff : 0, high = presence >> (bit + 8) & 1 ? w >> 16 : 0;
+                    u32 w = shared_word(next[0]), low = presence >> bit & 1 ? w & 0xffff : 0, high = presence >> (bit + 8) & 1 ? w >> 16 : 0;
                     u64 four = (u64)low << 16 * (code & 3) | (u64)high << 16 * (code >> 2 & 3);
                     x[r][2 * k] = (u32)four, x[r][2 * k + 1] = (u32)(four >> 32);
                 }
@@ -365,30 +311,20 @@ struct Work {
                 u32 to = stages + stage * STAGE_BYTES, bar = full + 8 * stage;
                 bool by_hand = p.cols % UNIT != 0 && p.cols / DEPTH == k;
                 barrier_wait(empty + 8 * stage, parity);
-                if (by_hand) bring_last(b, p, to + A_BYTES, k * DEPTH, x.col, slabs, lane);
+                if (by_hand)
+                    bring_last(b, p, to + A_BYTES, SLAB, k * DEPTH, DEPTH, x.col, slabs, lane, [](u32 r) { return r / STEP_COLS * STEP_COLS + place_of(r % STEP_COLS); });
                 if (lane == 0) {
                     barrier_expect(bar, groups * SLAB + (by_hand ? 0 : slabs * SLAB));
                     for (u32 g = 0; g < groups; g++) Ring::bulk(to + g * SLAB, panel.block(x.group + g, k * IN_STAGE), SLAB, bar);
                     if (!by_hand)
                         for (u32 i = rank; i < slabs * IN_STAGE; i += BLOCKS_DOWN)
-                            ordered_copy(to + A_BYTES + i * 32 * 128, map, (k * IN_STAGE + i % IN_STAGE) * (STEP_COLS / UNIT), x.col + 64 * (i / IN_STAGE), bar, (1 << BLOCKS_DOWN) - 1);
+                            ordered_copy(to + A_BYTES + i * 32 * 128, map, x.col + 64 * (i / IN_STAGE), (k * IN_STAGE + i % IN_STAGE) * (STEP_COLS / UNIT), 0, bar, (1 << BLOCKS_DOWN) - 1);
                 }
                 if (++stage == STAGES) stage = 0, parity ^= 1;
             }
         }
     }
 
-    // bring_last writes the stage that has B's last rows, where these are no whole unit.
-    __device__ __forceinline__ void bring_last(const u16 *b, const Params &p, u32 to, u32 k, u32 c, u32 slabs, u32 lane) const {
-        for (u32 i = lane; i < slabs * DEPTH * 8; i += 32) {
-            u32 slab = i / (DEPTH * 8), r = i / 8 % DEPTH, at = i % 8, row = r / STEP_COLS * STEP_COLS + place_of(r % STEP_COLS), first = c + slab * 64 + at * 8;
-            uint4 x = make_uint4(0, 0, 0, 0);
-            if (k + r < p.cols && first < p.ldb) x = *(const uint4 *)(b + (u64)(k + r) * p.ldb + first);
-            asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(to + slab * SLAB + row * 128 + (at ^ row % 8) * 16), "r"(x.x), "r"(x.y), "r"(x.z), "r"(x.w) : "memory");
-        }
-        async_fence();
-        __syncwarp();
-    }
 };
 
 // left_of describes 64 rows by 32 columns of A in shared memory.
@@ -472,7 +408,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(BLOCKS
         asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(FILLERS ? 88 : 40));
         if (warp == 0) {
             TileMap *map = &maps[p.width % 2][blockIdx.x];
-            ordered_map(map, (TileMap *)(smem + (scratch - at)), b, p);
+            u32 units = max(p.cols / UNIT, 1);
+            if (PAIRS) ordered_map(map, (TileMap *)(smem + (scratch - at)), b, p, {4, 4, 1}, {units, 2, UNIT}, {4, 4, 4});
+            else ordered_map(map, (TileMap *)(smem + (scratch - at)), b, p, {2, 2, 4}, {units, 4, UNIT}, {4, 4, 1});
             tile_map_acquire(map);
             launches_before();
             launches_after();

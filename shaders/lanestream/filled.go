@@ -218,7 +218,7 @@ func launchFilled(v *spec.Variant, s lanestream.Shape, p spec.Problem) (spec.Lau
 			sums = max(sums, parts*tiles)
 		}
 	}
-	l.Workspace = max(16, l.Workspace+int64(sums)*4*256*filledCols)
+	l.Workspace = max(spec.NoWorkspace, l.Workspace+int64(sums)*4*256*filledCols)
 	if err := p.CheckBinding(v, "the workspace", l.Workspace); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel lanestream/%s: %w", v.Name, err)
 	}

@@ -3,8 +3,12 @@
 #pragma once
 #include "params.h"
 #include "../include/result.cuh"
+#include "take.cuh"
 #ifdef HOPPER
 #include "../include/bulk.cuh"
+
+// barrier_arrive_here is barrier_arrive for this block.
+__device__ __forceinline__ void barrier_arrive_here(u32 barrier) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory"); }
 #endif
 
 #define GROUP_ROWS 64
@@ -90,30 +94,22 @@ struct Ring {
 #endif
 };
 
-// shared_words reads two words of shared memory.
+// shared_word, shared_words and shared_quad read one, two and four words of shared memory.
+__device__ __forceinline__ u32 shared_word(u32 at) {
+    u32 x;
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(x) : "r"(at) : "memory");
+    return x;
+}
 __device__ __forceinline__ uint2 shared_words(u32 at) {
     uint2 x;
     asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(x.x), "=r"(x.y) : "r"(at) : "memory");
     return x;
 }
-
-// take reads the values of a 16×16 tile's 4 registers of A, by byte BYTE of a mask word: bit 2r + h says that half h of register r
-// takes the next value of chain h, which is at next[h] in shared memory. x[r] has the lower halves, x[4 + r] the upper ones, each
-// in its lower 16 bits. (With branches around the loads ptxas makes seven predicates of the mask with one instruction.)
-#define TAKE(LABEL, BIT, CHAIN, TO) \
-    "and.b32 t, %10, " BIT "; setp.eq.u32 none, t, 0; @none bra " LABEL "; ld.shared.u16 " TO ", [" CHAIN "]; add.u32 " CHAIN ", " CHAIN ", 128; " LABEL ":\n"
-template <int BYTE> __device__ __forceinline__ void take(u32 mask, u32 (&next)[2], u32 (&x)[8]) {
-    asm volatile("{.reg .pred none; .reg .b32 t;\n"
-                 "mov.b32 %0, 0; mov.b32 %1, 0; mov.b32 %2, 0; mov.b32 %3, 0; mov.b32 %4, 0; mov.b32 %5, 0; mov.b32 %6, 0; mov.b32 %7, 0;\n"
-                 TAKE("L0", "%11", "%8", "%0") TAKE("L1", "%12", "%9", "%4") TAKE("L2", "%13", "%8", "%1") TAKE("L3", "%14", "%9", "%5")
-                 TAKE("L4", "%15", "%8", "%2") TAKE("L5", "%16", "%9", "%6") TAKE("L6", "%17", "%8", "%3") TAKE("L7", "%18", "%9", "%7")
-                 "}\n"
-                 : "=&r"(x[0]), "=&r"(x[1]), "=&r"(x[2]), "=&r"(x[3]), "=&r"(x[4]), "=&r"(x[5]), "=&r"(x[6]), "=&r"(x[7]), "+&r"(next[0]), "+&r"(next[1])
-                 : "r"(mask), "n"(1u << (8 * BYTE)), "n"(2u << (8 * BYTE)), "n"(4u << (8 * BYTE)), "n"(8u << (8 * BYTE)), "n"(16u << (8 * BYTE)),
-                   "n"(32u << (8 * BYTE)), "n"(64u << (8 * BYTE)), "n"(128u << (8 * BYTE))
-                 : "memory");
+__device__ __forceinline__ uint4 shared_quad(u32 at) {
+    uint4 x;
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w) : "r"(at) : "memory");
+    return x;
 }
-#undef TAKE
 
 // Entries gives an output from its row's entries alone.
 struct Entries {

@@ -19,7 +19,7 @@
 
 #define HOPPER
 #define RING 16512 // which is the other kernel's
-#include "lanestream.cuh"
+#include "ordered.cuh"
 #include "../include/hopper_registers.cuh"
 
 #define THREADS (128 * (GROUPS + 1))
@@ -40,47 +40,6 @@ static_assert(GROUPS == 2 && BLOCKS_DOWN == 2, "a warp that counts for each grou
 
 // Each block's tensor map of B. Launches of a module follow each other.
 __device__ TileMap maps[MOST_BLOCKS];
-
-// chain_map makes a tensor map of B by a whole warp, as tile_map does: with dimensions (column, half h, row q, chunk c of 8 rows), so
-// that tiles lie in the order of the chains. Rows past the last whole chunk are not there.
-__device__ __forceinline__ void chain_map(TileMap *to, TileMap *scratch, const void *b, const Params &p) {
-    u32 at = shared_address(scratch), lane = threadIdx.x & 31, row = p.ldb * 2 / 16; // pitches are in units of 16 bytes
-    scratch->raw[lane] = lane == 2 ? 1 << 18 : lane == 3 ? 4 * row : lane == 4 ? row : lane == 5 ? 8 * row : 0;
-    __syncwarp();
-    if (lane == 0) {
-#define REPLACE(field, type, value) asm volatile("tensormap.replace.tile." field ", %1;" ::"r"(at), type(value) : "memory")
-        REPLACE("global_address.shared::cta.b1024.b64 [%0]", "l", (u64)b);
-        REPLACE("rank.shared::cta.b1024.b32 [%0]", "r", 3); // dimensions less one
-        REPLACE("box_dim.shared::cta.b1024.b32 [%0], 0", "r", 64);
-        REPLACE("box_dim.shared::cta.b1024.b32 [%0], 1", "r", 2);
-        REPLACE("box_dim.shared::cta.b1024.b32 [%0], 2", "r", 4);
-        REPLACE("box_dim.shared::cta.b1024.b32 [%0], 3", "r", min(p.steps * STEP_COLS, DEPTH) / 8);
-        REPLACE("global_dim.shared::cta.b1024.b32 [%0], 0", "r", p.ldb);
-        REPLACE("global_dim.shared::cta.b1024.b32 [%0], 1", "r", 2);
-        REPLACE("global_dim.shared::cta.b1024.b32 [%0], 2", "r", 4);
-        REPLACE("global_dim.shared::cta.b1024.b32 [%0], 3", "r", max(p.cols / 8, 1));
-        REPLACE("element_stride.shared::cta.b1024.b32 [%0], 0", "r", 1);
-        REPLACE("element_stride.shared::cta.b1024.b32 [%0], 1", "r", 1);
-        REPLACE("element_stride.shared::cta.b1024.b32 [%0], 2", "r", 1);
-        REPLACE("element_stride.shared::cta.b1024.b32 [%0], 3", "r", 1);
-        REPLACE("elemtype.shared::cta.b1024.b32 [%0]", "n", ELEM == BF16 ? 10 : 6);
-        REPLACE("interleave_layout.shared::cta.b1024.b32 [%0]", "n", 0);
-        REPLACE("swizzle_mode.shared::cta.b1024.b32 [%0]", "n", 3); // 128 bytes
-        REPLACE("fill_mode.shared::cta.b1024.b32 [%0]", "n", 0);
-#undef REPLACE
-    }
-    __syncwarp();
-    asm volatile("tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%0], [%1], 128;" ::"l"(to), "r"(at) : "memory");
-}
-
-// chunk_copy is tile_copy for chunks of 8 rows from a chunk on.
-__device__ __forceinline__ void chunk_copy(u32 to, const TileMap *map, u32 chunk, u32 col, u32 barrier, u16 blocks) {
-    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, %4, %4, %3}], [%5], %6;" ::"r"(to),
-                 "l"(map), "r"(col), "r"(chunk), "r"(0), "r"(barrier), "h"(blocks)
-                 : "memory");
-}
-
-__device__ __forceinline__ void barrier_arrive_here(u32 barrier) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory"); }
 
 // Share is a tile of C that a block computes: of COLS columns from col on and GROUPS groups of rows, from group on. Or it is what these parts
 // of the streams, which are the stages from first to last - 1, add to a tile: the other block of the cluster has the others.
@@ -149,27 +108,15 @@ struct Work {
                 u32 to = stages + stage * B_BYTES, bar = full + 8 * stage;
                 barrier_wait(empty + 8 * stage, parity);
                 if (p.cols % 8 != 0 && p.cols / depth == k) {
-                    bring_last(b, p, to, k * depth, c, slabs, lane);
+                    bring_last(b, p, to, SLAB, k * depth, depth, c, slabs, lane, [](u32 r) { return r / 8 * 8 + 2 * (r % 4) + r / 4 % 2; });
                     if (lane == 0) barrier_arrive_here(bar);
                 } else if (lane == 0) {
                     barrier_expect(bar, slabs * depth * 128);
-                    for (u32 s = one; s < slabs; s += each) chunk_copy(to + s * SLAB, map, k * depth / 8, c + 64 * s, bar, blocks);
+                    for (u32 s = one; s < slabs; s += each) ordered_copy(to + s * SLAB, map, c + 64 * s, 0, k * depth / 8, bar, blocks);
                 }
                 if (++stage == STAGES) stage = 0, parity ^= 1;
             }
         }
-    }
-
-    // bring_last writes the stage that has B's last rows, where these are no whole chunk.
-    __device__ __forceinline__ void bring_last(const u16 *b, const Params &p, u32 to, u32 k, u32 c, u32 slabs, u32 lane) const {
-        for (u32 i = lane; i < slabs * depth * 8; i += 32) {
-            u32 slab = i / (depth * 8), r = i / 8 % depth, at = i % 8, row = r / 8 * 8 + 2 * (r % 4) + r / 4 % 2, first = c + slab * 64 + at * 8;
-            uint4 x = make_uint4(0, 0, 0, 0);
-            if (k + r < p.cols && first < p.ldb) x = *(const uint4 *)(b + (u64)(k + r) * p.ldb + first);
-            asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(to + slab * SLAB + row * 128 + (at ^ row % 8) * 16), "r"(x.x), "r"(x.y), "r"(x.z), "r"(x.w) : "memory");
-        }
-        async_fence();
-        __syncwarp();
     }
 
     // bring_streams is a thread's work: the streams of group `of` of each tile, piece after piece. A piece's values may lie in two
@@ -190,9 +137,7 @@ struct Work {
                     u32 n = min(each, rows);
                     for (; on == pieces || room < n; on--) {
                         barrier_wait(gone + 8 * oldest, parity);
-                        u32 was;
-                        asm volatile("ld.shared.u32 %0, [%1];" : "=r"(was) : "r"(size + 4 * oldest) : "memory");
-                        room += was;
+                        room += shared_word(size + 4 * oldest);
                         if (++oldest == pieces) oldest = 0, parity ^= 1;
                     }
                     asm volatile("st.shared.u32 [%0], %1;" ::"r"(size + 4 * slot), "r"(n) : "memory");
@@ -281,8 +226,8 @@ struct Stream {
     __device__ __forceinline__ u32 begin() {
         if (left == 0) {
             wait();
-            asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(next), "=r"(left), "=r"(coming), "=r"(extra)   : "r"(heads + 16 * slot) : "memory");
-            coming--, next *= 0x10001;
+            uint4 head = shared_quad(heads + 16 * slot);
+            next = head.x * 0x10001, left = head.y, coming = head.z - 1, extra = head.w;
 #pragma unroll 1
             for (u32 i = 2; i < window && coming > 0; i++) wait();
         }
@@ -370,23 +315,18 @@ __device__ __forceinline__ void count(const Work &w, u32 group, u32 lane, const 
 }
 
 // take_all reads the values of position I of four words, but for the last chain's: bit 8·I + 2w + h of the mask says that chain h
-// of word w takes its next value, which is at next[2w + h] in shared memory. (With branches around the loads ptxas makes seven predicates
-// of the mask with one instruction.)
-#define TAKE(LABEL, BIT, CHAIN, TO) \
-    "and.b32 t, %14, " BIT "; setp.eq.u32 none, t, 0; @none bra " LABEL "; ld.shared.u16 " TO ", [" CHAIN "]; add.u32 " CHAIN ", " CHAIN ", 128; " LABEL ":\n"
+// of word w takes its next value, which is at next[2w + h] in shared memory.
 template <int I> __device__ __forceinline__ void take_all(u32 mask, u32 (&next)[8], u32 (&x)[8]) {
     asm volatile("{.reg .pred none; .reg .b32 t;\n"
                  "mov.b32 %0, 0; mov.b32 %1, 0; mov.b32 %2, 0; mov.b32 %3, 0; mov.b32 %4, 0; mov.b32 %5, 0; mov.b32 %6, 0;\n"
-                 TAKE("L0", "%15", "%7", "%0") TAKE("L1", "%16", "%8", "%1") TAKE("L2", "%17", "%9", "%2") TAKE("L3", "%18", "%10", "%3")
-                 TAKE("L4", "%19", "%11", "%4") TAKE("L5", "%20", "%12", "%5") TAKE("L6", "%21", "%13", "%6")
+                 TAKE("L0", "%14", "%15", "%7", "%0") TAKE("L1", "%14", "%16", "%8", "%1") TAKE("L2", "%14", "%17", "%9", "%2") TAKE("L3", "%14", "%18", "%10", "%3")
+                 TAKE("L4", "%14", "%19", "%11", "%4") TAKE("L5", "%14", "%20", "%12", "%5") TAKE("L6", "%14", "%21", "%13", "%6")
                  "}\n"
                  : "=&r"(x[0]), "=&r"(x[1]), "=&r"(x[2]), "=&r"(x[3]), "=&r"(x[4]), "=&r"(x[5]), "=&r"(x[6]), "+&r"(next[0]), "+&r"(next[1]),
                    "+&r"(next[2]), "+&r"(next[3]), "+&r"(next[4]), "+&r"(next[5]), "+&r"(next[6])
-                 : "r"(mask), "n"(1u << (8 * I)), "n"(2u << (8 * I)), "n"(4u << (8 * I)), "n"(8u << (8 * I)), "n"(16u << (8 * I)),
-                   "n"(32u << (8 * I)), "n"(64u << (8 * I))
+                 : "r"(mask), BITS(I)
                  : "memory");
 }
-#undef TAKE
 
 // Values is a warp's place in the values of its group.
 struct Values {
@@ -402,9 +342,9 @@ struct Values {
     __device__ __forceinline__ void look(u32 thread) {
         u32 from = starts + slot * START_BYTES;
         barrier_wait(ready + 8 * slot, parity);
-        asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(start[0]), "=r"(start[1]), "=r"(start[2]), "=r"(start[3]) : "r"(from) : "memory");
-        asm volatile("ld.shared.u32 %0, [%1];" : "=r"(mask) : "r"(from + 2048 - 12 * thread) : "memory");
-        asm volatile("ld.shared.u32 %0, [%1];" : "=r"(done) : "r"(ends + 4 * slot) : "memory");
+        uint4 x = shared_quad(from);
+        start[0] = x.x, start[1] = x.y, start[2] = x.z, start[3] = x.w;
+        mask = shared_word(from + 2048 - 12 * thread), done = shared_word(ends + 4 * slot);
     }
     __device__ __forceinline__ void take(u32 (&x)[4][4], u32 thread) {
         u32 at[8], y[4][8], last[4];
@@ -520,7 +460,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(BLOCKS
     Work w(shared_address(smem), p);
     Index index(index_, p);
     TileMap *map = &maps[blockIdx.x % MOST_BLOCKS]; // they are all the same
-    if (threadIdx.x < 32) chain_map(map, (TileMap *)(smem + SHARED_BYTES), b, p);
+    if (threadIdx.x < 32) // halves of a chunk of 8 rows, rows of a half, chunks
+        ordered_map(map, (TileMap *)(smem + SHARED_BYTES), b, p, {2, 2, 4}, {4, 4, 1}, {max(p.cols / 8, 1), min(p.steps * STEP_COLS, DEPTH) / 8, 8});
     if (threadIdx.x == 0) w.start();
     cluster_sync();
     if (threadIdx.x < 128) {

@@ -3,66 +3,16 @@
 // comes through shared memory, brought by a warp of its own; the rest is done by REST_WARPS warps beside those of the streams. Sums of
 // SCALE_COLS columns are multiplied by their scales and added up.
 
-#define MASK_BYTES 256 // of a step
+#define MASK_BYTES 256                  // of a step
+#define REPEATED (MIRROR * ROW_BYTES)   // of a ring
+#define LATE 0
 #define B_ROWS 64
 #define FIRST_PIECE first_piece
 #include "stages.cuh"
+#include "stream.cuh"
 #include "../include/quantised.cuh"
 
 #define SCALE_STEPS (SCALE_COLS / B_ROWS)
-
-// Stream is a stream of pieces, values and mask, and the ring that a warp brings them to. A slot of the ring has the rows of a
-// piece, and behind the ring the first rows are repeated, so that a chain's next rows lie behind each other.
-struct Stream {
-    const unsigned char *values, *mask; // of the next piece
-    u32 piece_bytes, mask_bytes;        // of a piece
-    u32 count, total;                   // pieces of the mask, and of either
-    u32 slots, at, masks, barriers;     // in shared memory
-    u32 coming = 0, left, to = 0;       // the next piece; bytes of values left, and where it goes in the ring
-
-    __device__ __forceinline__ Stream(const Index &index, const u32 *mask_, const u16 *values_, const Params &p, u32 group, u32 part, u32 at_, u32 barriers_)
-        : at(at_), barriers(barriers_) {
-        u64 stream = (u64)group * p.parts + part;
-        u32 first = first_piece(p, part), row = index.row(stream);
-        left = (index.row(stream + 1) - row) * ROW_BYTES, piece_bytes = index.piece_rows(stream) * ROW_BYTES, count = first_piece(p, part + 1) - first;
-        total = max(count, (left + piece_bytes - 1) / piece_bytes);
-        mask_bytes = p.steps * MASK_BYTES;
-        slots = min((RING - MIRROR * ROW_BYTES) / (piece_bytes + mask_bytes), MOST_SLOTS);
-        masks = at + slots * piece_bytes + MIRROR * ROW_BYTES;
-        values = (const unsigned char *)values_ + (u64)row * ROW_BYTES;
-        mask = (const unsigned char *)mask_ + ((u64)group * p.pieces + first) * mask_bytes;
-    }
-
-    // fetch begins to bring the next piece. All lanes call it, when they have done with the piece that was in its slot.
-    __device__ __forceinline__ void fetch(u32 slot) {
-        u32 n = min(piece_bytes, left), again = to < MIRROR * ROW_BYTES ? min(n, MIRROR * ROW_BYTES - to) : 0; // bytes that are there twice
-        u32 bits = coming < count ? mask_bytes : 0, barrier = barriers + 8 * slot;
-        if (Ring::elected()) {
-            barrier_expect(barrier, n + again + bits);
-            if (n > 0) Ring::bulk(at + to, values, n, barrier);
-            if (again > 0) Ring::bulk(at + slots * piece_bytes + to, values, again, barrier);
-            if (bits > 0) Ring::bulk(masks + slot * mask_bytes, mask, bits, barrier);
-        }
-        values += n, left -= n, mask += mask_bytes, coming++;
-        to = slot + 1 == slots ? 0 : to + piece_bytes;
-    }
-};
-
-// take reads 8 pairs of codes by byte BYTE of a mask word: bit 2r + h says that register r of columns h takes the next pair of chain h, which is at next[h]
-// from base; chain 1 lies 2 bytes behind chain 0. x[r] and x[4 + r] have the pairs in their lower halves.
-#define TAKE(LABEL, BIT, CHAIN, OFF, TO) \
-    "and.b32 t, %10, " BIT "; setp.eq.u32 none, t, 0; @none bra " LABEL "; add.u32 a, " CHAIN ", %19; ld.shared.u16 " TO ", [a" OFF "]; add.u32 " CHAIN ", " CHAIN ", 128; " LABEL ":\n"
-template <int BYTE> __device__ __forceinline__ void take_pairs(u32 mask, u32 base, u32 (&next)[2], u32 (&x)[8]) {
-    asm volatile("{.reg .pred none; .reg .b32 t, a;\n"
-                 "mov.b32 %0, %20; mov.b32 %1, %20; mov.b32 %2, %20; mov.b32 %3, %20; mov.b32 %4, %20; mov.b32 %5, %20; mov.b32 %6, %20; mov.b32 %7, %20;\n"
-                 TAKE("L0", "%11", "%8", "+0", "%0") TAKE("L1", "%12", "%9", "+2", "%4") TAKE("L2", "%13", "%8", "+0", "%1") TAKE("L3", "%14", "%9", "+2", "%5")
-                 TAKE("L4", "%15", "%8", "+0", "%2") TAKE("L5", "%16", "%9", "+2", "%6") TAKE("L6", "%17", "%8", "+0", "%3") TAKE("L7", "%18", "%9", "+2", "%7")
-                 "}\n"
-                 : "=&r"(x[0]), "=&r"(x[1]), "=&r"(x[2]), "=&r"(x[3]), "=&r"(x[4]), "=&r"(x[5]), "=&r"(x[6]), "=&r"(x[7]), "+&r"(next[0]), "+&r"(next[1])
-                 : "r"(mask), "n"(1u << (8 * BYTE)), "n"(2u << (8 * BYTE)), "n"(4u << (8 * BYTE)), "n"(8u << (8 * BYTE)), "n"(16u << (8 * BYTE)),
-                   "n"(32u << (8 * BYTE)), "n"(64u << (8 * BYTE)), "n"(128u << (8 * BYTE)), "r"(base), "n"(ZERO_CODE * 0x101));
-}
-#undef TAKE
 
 // Scales are those of A: 64 for each group of rows and SCALE_COLS columns, the eight of rows r, r + 8, … behind each other.
 struct Scales {
@@ -103,15 +53,16 @@ struct Warp {
                 for (int e = 0; e < 4; e++) total[i][t][e] = fmaf(scale[2 * i + e / 2], acc[i][t][e], total[i][t][e]), acc[i][t][e] = 0;
     }
 
-    // word multiplies 32 columns of A. b has four registers for each tile of columns.
+    // word multiplies 32 columns of A. b has four registers for each tile of columns. What the streams have are pairs of codes: bit 2r + h of a byte of the
+    // mask says that register r of columns h takes the next pair of chain h.
     __device__ __forceinline__ void word(u32 mask, u32 base, u32 wrap, const u32 (&b)[TILES][4]) {
         u32 x[2][8];
-        take_pairs<0>(mask, base, next, x[0]);
-        take_pairs<1>(mask, base, next, x[1]);
+        take_at<0, ZERO_CODE * 0x101>(mask, base, next, x[0]);
+        take_at<1, ZERO_CODE * 0x101>(mask, base, next, x[1]);
         add(0, x[0], b);
-        take_pairs<2>(mask, base, next, x[0]);
+        take_at<2, ZERO_CODE * 0x101>(mask, base, next, x[0]);
         add(1, x[1], b);
-        take_pairs<3>(mask, base, next, x[1]);
+        take_at<3, ZERO_CODE * 0x101>(mask, base, next, x[1]);
         add(2, x[0], b);
         add(3, x[1], b);
 #pragma unroll
@@ -142,7 +93,7 @@ struct Warp {
 #pragma unroll
         for (int i = 0; i < 4 * TILES * 4; i++) (&total[0][0][0])[i] = 0;
         if (stream.count == 0) return;
-        for (u32 j = 0; j < min(stream.slots, stream.total); j++) stream.fetch(j);
+        stream.begin();
         u32 wrap = stream.slots * stream.piece_bytes, slot = 0, from = panel.at + lane_row(lane), stage = 0, full = 0;
         u32 step = first * STEPS; // of the group's columns
         bring_scales(scales, group, step / SCALE_STEPS, lane);
@@ -152,10 +103,10 @@ struct Warp {
             barrier_wait(stream.barriers + 8 * arriving, parity);
             if (++arriving == stream.slots) arriving = 0, parity ^= 1;
         };
-        for (u32 j = 0; j < min(p.window - 1, stream.total); j++) wait();
+        for (u32 j = 0; j < stream.ahead; j++) wait();
 #pragma unroll 1
         for (u32 j = 0; j < stream.count; j++) {
-            if (j + p.window <= stream.total) wait();
+            wait();
             barrier_wait(panel.full + 8 * stage, full);
             u32 bits = stream.masks + slot * stream.mask_bytes + 8 * lane, rows = from + stage * panel.stage;
 #pragma unroll
@@ -170,9 +121,9 @@ struct Warp {
                 }
             }
             __syncwarp();
-            if (Ring::elected()) arrive(panel.empty + 8 * stage);
+            if (Ring::elected()) barrier_arrive_here(panel.empty + 8 * stage);
             if (++stage == panel.stages) stage = 0, full ^= 1;
-            if (stream.coming < stream.total) stream.fetch(slot);
+            if (stream.coming < stream.total) stream.fetch(slot, slot);
             if (++slot == stream.slots) slot = 0;
             step += STEPS;
             if (step % SCALE_STEPS == 0) settle(), bring_scales(scales, group, step / SCALE_STEPS, lane);
@@ -303,11 +254,6 @@ struct QuantisedEntries {
     }
 };
 
-// rest_sums is where the sums of a warp of the rest are, from the start of shared memory.
-__device__ __forceinline__ u32 rest_sums(u32 number) {
-    return RING >= 2 * SUMS ? number * RING + SUMS : (WARPS * (RING + MOST_SLOTS * 8) + B_PARTS * (B_BYTES + B_STAGES * 16) + 127) / 128 * 128 + number * SUMS;
-}
-
 extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + REST_WARPS), 1) __cluster_dims__(CLUSTER, 1, 1)
     ENTRY(const u32 *__restrict__ index_, const u32 *__restrict__ mask, const u16 *__restrict__ values, const u16 *__restrict__ b,
           const float *__restrict__ bias, void *__restrict__ c, const __grid_constant__ Params p) {
@@ -376,18 +322,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + REST_WARP
         u32 of = i / (GROUP_ROWS * (COLS / 4)), r = i / (COLS / 4) % GROUP_ROWS, at = i % (COLS / 4) * 4, row = (first + of) * GROUP_ROWS + r;
         if (row >= p.rows) break;
         if (col + at >= p.n) continue;
-        float4 x = make_float4(0, 0, 0, 0);
-        for (u32 q = of, end = p.parts * p.each; q < end; q += 4 * p.each) {
-            float4 y[4];
-#pragma unroll
-            for (int k = 0; k < 4; k++) {
-                u32 s = q + k * p.each;
-                y[k] = make_float4(0, 0, 0, 0);
-                if (s < end) y[k] = cluster_load4(shared_address(smem) + s % WARPS * RING + (r * PITCH + at) * 4, s / WARPS);
-            }
-#pragma unroll
-            for (int k = 0; k < 4; k++) x.x += y[k].x, x.y += y[k].y, x.z += y[k].z, x.w += y[k].w;
-        }
+        float4 x = added(shared_address(smem), of, r, at, p);
         if (beside)
             for (u32 q = of * shares; q < of * shares + shares; q++) {
                 float4 y = cluster_load4(shared_address(smem) + rest_sums(q % max(REST_WARPS, 1)) + (r * PITCH + at) * 4, q / max(REST_WARPS, 1));

@@ -20,16 +20,11 @@ struct Staged {
     __device__ __forceinline__ void wait() const { barrier_wait(panel.full + 8 * stage, full); }
     template <int STEPS> __device__ __forceinline__ u32 at(u32) const { return from + stage * panel.stage; }
     __device__ __forceinline__ void done() {
-        if (Ring::elected()) arrive(panel.empty + 8 * stage);
+        if (Ring::elected()) barrier_arrive_here(panel.empty + 8 * stage);
         if (++stage == panel.stages) stage = 0, full ^= 1;
     }
     template <int STEPS> __device__ __forceinline__ void fetch(bool, u32, u32) const {}
 };
-
-// rest_sums is where the sums of a warp of the rest are, from the start of shared memory.
-__device__ __forceinline__ u32 rest_sums(u32 number) {
-    return RING >= 2 * SUMS ? number * RING + SUMS : (WARPS * (RING + MOST_SLOTS * 8) + B_PARTS * (B_BYTES + B_STAGES * 16) + 127) / 128 * 128 + number * SUMS;
-}
 
 extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + REST_WARPS), 1) __cluster_dims__(CLUSTER, 1, 1)
     ENTRY(const u32 *__restrict__ index_, const u32 *__restrict__ mask, const u16 *__restrict__ values, const u16 *__restrict__ b,
@@ -112,18 +107,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + REST_WARP
         u32 of = i / (GROUP_ROWS * (COLS / 4)), r = i / (COLS / 4) % GROUP_ROWS, at = i % (COLS / 4) * 4, row = (first + of) * GROUP_ROWS + r;
         if (row >= p.rows) break;
         if (col + at >= p.n) continue;
-        float4 x = make_float4(0, 0, 0, 0);
-        for (u32 q = of, end = p.parts * p.each; q < end; q += 4 * p.each) {
-            float4 y[4];
-#pragma unroll
-            for (int k = 0; k < 4; k++) {
-                u32 s = q + k * p.each;
-                y[k] = make_float4(0, 0, 0, 0);
-                if (s < end) y[k] = cluster_load4(shared_address(smem) + s % WARPS * RING + (r * PITCH + at) * 4, s / WARPS);
-            }
-#pragma unroll
-            for (int k = 0; k < 4; k++) x.x += y[k].x, x.y += y[k].y, x.z += y[k].z, x.w += y[k].w;
-        }
+        float4 x = added(shared_address(smem), of, r, at, p);
         if (beside) {
             u32 of_rest = of * GROUP_ROWS + r, unit = of_rest / Aside::TOGETHER % (CLUSTER * max(REST_WARPS, 1)), i = of_rest / Aside::TOGETHER / (CLUSTER * max(REST_WARPS, 1));
             u32 from = rest_sums(unit % max(REST_WARPS, 1)) + ((i * Aside::TOGETHER + r % Aside::TOGETHER) * PITCH + at) * 4;

@@ -6,6 +6,11 @@
 
 #define LANES (32 * PRODUCERS / B_PARTS) // that bring a part of B
 
+// rest_sums is where the sums of a warp of the rest are, from the start of shared memory.
+__device__ __forceinline__ u32 rest_sums(u32 number) {
+    return RING >= 2 * SUMS ? number * RING + SUMS : (WARPS * (RING + MOST_SLOTS * 8) + B_PARTS * (B_BYTES + B_STAGES * 16) + 127) / 128 * 128 + number * SUMS;
+}
+
 // barrier_test tells whether the barrier's phase of this parity has ended.
 __device__ __forceinline__ bool barrier_test(u32 barrier, u32 parity) {
     u32 r;
@@ -52,4 +57,22 @@ __device__ __forceinline__ void bring(const Panel &panel, const u16 *b, const Pa
         }
         if (!__any_sync(~0u, go)) __nanosleep(20);
     }
+}
+
+// added adds up what the warps of the cluster have left of group `of`, from where each one's ring was on: row r, four columns from `at`, in the order of the
+// parts.
+__device__ __forceinline__ float4 added(u32 rings, u32 of, u32 r, u32 at, const Params &p) {
+    float4 x = make_float4(0, 0, 0, 0);
+    for (u32 q = of, end = p.parts * p.each; q < end; q += 4 * p.each) {
+        float4 y[4];
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            u32 s = q + k * p.each;
+            y[k] = make_float4(0, 0, 0, 0);
+            if (s < end) y[k] = cluster_load4(rings + s % WARPS * RING + (r * PITCH + at) * 4, s / WARPS);
+        }
+#pragma unroll
+        for (int k = 0; k < 4; k++) x.x += y[k].x, x.y += y[k].y, x.z += y[k].z, x.w += y[k].w;
+    }
+    return x;
 }

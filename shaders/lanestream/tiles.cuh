@@ -8,8 +8,6 @@
 #define PITCH (COLS + 4)                 // of a row of sums in shared memory
 #define SUMS (GROUP_ROWS * PITCH * 4)    // bytes of a group's sums
 
-__device__ __forceinline__ void arrive(u32 barrier) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory"); }
-
 // swizzled returns where chunk c (of 8 columns) of row k lies in its row.
 __device__ __forceinline__ u32 swizzled(u32 k, u32 c) {
     return TILES == 1 ? 0 : TILES == 2 ? (c ^ (k >> 2 & 1)) * 16 : (c ^ (k >> 1 & 3)) * 16;

@@ -7,94 +7,26 @@
 #define LATE (PAIRS || TILES == 4) // see Stream
 #define REPEATED ((MIRROR - 1 + PAIRS) * ROW_BYTES) // of a ring: from its last row a word of Places reads 15 rows on, a step of Pairs 16
 #define MASK_BYTES (PAIRS ? 384 : 256)   // of a step
+#include "stream.cuh"
+
 // Where there is one tile only, A's lower and upper halves are multiplied apart: that is fewer instructions than joining them.
 #define APART (TILES == 1 && !PAIRS)
 #define HALVES (APART ? 2 : 1)
 
-// take_at: as take, next being offsets from base; chain 1's values are 2 bytes behind chain 0's.
-#define TAKE(LABEL, BIT, CHAIN, OFF, TO) \
-    "and.b32 t, %10, " BIT "; setp.eq.u32 none, t, 0; @none bra " LABEL "; add.u32 a, " CHAIN ", %19; ld.shared.u16 " TO ", [a" OFF "]; add.u32 " CHAIN ", " CHAIN ", 128; " LABEL ":\n"
-template <int BYTE> __device__ __forceinline__ void take_at(u32 mask, u32 base, u32 (&next)[2], u32 (&x)[8]) {
-    asm volatile("{.reg .pred none; .reg .b32 t, a;\n"
-                 "mov.b32 %0, 0; mov.b32 %1, 0; mov.b32 %2, 0; mov.b32 %3, 0; mov.b32 %4, 0; mov.b32 %5, 0; mov.b32 %6, 0; mov.b32 %7, 0;\n"
-                 TAKE("L0", "%11", "%8", "+0", "%0") TAKE("L1", "%12", "%9", "+2", "%4") TAKE("L2", "%13", "%8", "+0", "%1") TAKE("L3", "%14", "%9", "+2", "%5")
-                 TAKE("L4", "%15", "%8", "+0", "%2") TAKE("L5", "%16", "%9", "+2", "%6") TAKE("L6", "%17", "%8", "+0", "%3") TAKE("L7", "%18", "%9", "+2", "%7")
-                 "}\n"
-                 : "=&r"(x[0]), "=&r"(x[1]), "=&r"(x[2]), "=&r"(x[3]), "=&r"(x[4]), "=&r"(x[5]), "=&r"(x[6]), "=&r"(x[7]), "+&r"(next[0]), "+&r"(next[1])
-                 : "r"(mask), "n"(1u << (8 * BYTE)), "n"(2u << (8 * BYTE)), "n"(4u << (8 * BYTE)), "n"(8u << (8 * BYTE)), "n"(16u << (8 * BYTE)),
-                   "n"(32u << (8 * BYTE)), "n"(64u << (8 * BYTE)), "n"(128u << (8 * BYTE)), "r"(base));
-}
-#undef TAKE
-
 // take_slots reads 4 registers of two slots each. Bit 7 - i of byte 2X of the presence word moves on to the next word of the chain,
 // shifted[i] has at the top of its bytes 2X and 2X + 1 whether the lower and the upper half belong to the slots of group i.
-#define TAKE(LABEL, BIT, X, SHIFTED) \
+#define TAKE_SLOT(LABEL, BIT, X, SHIFTED) \
     "and.b32 t, %6, " BIT "; setp.eq.u32 none, t, 0; @none bra " LABEL "; add.u32 %4, %4, 128; " LABEL ": add.u32 a, %4, %5; ld.shared.u32 w, [a]; prmt.b32 m, " SHIFTED ", 0, %15; and.b32 " X ", w, m;\n"
 template <int X, int T> __device__ __forceinline__ void take_slots(u32 presence, const u32 (&shifted)[8], u32 base, u32 &next, u32 (&x)[4]) {
     asm volatile("{.reg .pred none; .reg .b32 t, a, m, w;\n"
-                 TAKE("L0", "%11", "%0", "%7") TAKE("L1", "%12", "%1", "%8") TAKE("L2", "%13", "%2", "%9") TAKE("L3", "%14", "%3", "%10")
+                 TAKE_SLOT("L0", "%11", "%0", "%7") TAKE_SLOT("L1", "%12", "%1", "%8") TAKE_SLOT("L2", "%13", "%2", "%9") TAKE_SLOT("L3", "%14", "%3", "%10")
                  "}\n"
                  : "=&r"(x[0]), "=&r"(x[1]), "=&r"(x[2]), "=&r"(x[3]), "+&r"(next)
                  : "r"(base), "r"(presence), "r"(shifted[4 * T]), "r"(shifted[4 * T + 1]), "r"(shifted[4 * T + 2]), "r"(shifted[4 * T + 3]),
                    "n"(1u << (16 * X + 7 - 4 * T)), "n"(1u << (16 * X + 6 - 4 * T)), "n"(1u << (16 * X + 5 - 4 * T)), "n"(1u << (16 * X + 4 - 4 * T)),
                    "n"(X ? 0xbbaa : 0x9988));
 }
-#undef TAKE
-
-// shared_word reads a word of shared memory.
-__device__ __forceinline__ u32 shared_word(u32 at) {
-    u32 x;
-    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(x) : "r"(at) : "memory");
-    return x;
-}
-
-// Stream is a stream of pieces, values and mask, and the ring that a warp brings them to. A slot of the ring has the rows of a
-// piece, and behind the ring the first rows are repeated, so that a chain's next rows lie behind each other. Where room
-// is scarce (LATE) a piece's mask comes with the last rows that are read with it, those of piece + window - 1: there are fewer slots for masks.
-// (Elsewhere that takes registers which word has no longer.)
-struct Stream {
-    const unsigned char *values, *mask; // of the next piece
-    u32 piece_bytes, mask_bytes;        // of a piece
-    u32 count, total, ahead, late;      // pieces of the mask; of values, of which a step reads ahead; by how many the mask comes later
-    u32 slots, mask_slots, at, masks, barriers; // in shared memory
-    u32 coming = 0, left, to = 0;       // the next piece; bytes of values left, and where it goes in the ring
-
-    // With a piece's mask come `beside` bytes, a multiple of 128, which lie behind the masks.
-    __device__ __forceinline__ Stream(const Index &index, const u32 *mask_, const u16 *values_, const Params &p, u32 group, u32 part, u32 at_, u32 barriers_, u32 beside = 0)
-        : at(at_), barriers(barriers_) {
-        u64 stream = (u64)group * p.parts + part;
-        u32 first = FIRST_PIECE(p, part), row = index.row(stream);
-        left = (index.row(stream + 1) - row) * ROW_BYTES, piece_bytes = index.piece_rows(stream) * ROW_BYTES;
-        ahead = p.window - 1, late = LATE ? ahead : 0, count = FIRST_PIECE(p, part + 1) - first, total = count + ahead;
-        mask_bytes = p.steps * MASK_BYTES;
-        slots = min((RING - REPEATED + late * (mask_bytes + beside)) / (piece_bytes + mask_bytes + beside), MOST_SLOTS), mask_slots = slots - late;
-        masks = at + slots * piece_bytes + REPEATED;
-        values = (const unsigned char *)values_ + (u64)row * ROW_BYTES;
-        mask = (const unsigned char *)mask_ + ((u64)group * p.pieces + first) * mask_bytes;
-    }
-
-    // begin begins to bring the first pieces.
-    __device__ __forceinline__ void begin() {
-        if (count > 0)
-            for (u32 j = 0; j < min(slots, total); j++) fetch(j, j - late);
-    }
-    // masked tells whether piece j of values comes with a mask.
-    __device__ __forceinline__ bool masked(u32 j) const { return j >= late && j < count + late; }
-    // fetch begins to bring the next piece, and tells whether a mask comes with it. All lanes call it, when they have done with what was in its slots.
-    __device__ __forceinline__ bool fetch(u32 slot, u32 mask_slot) {
-        u32 n = min(piece_bytes, left), again = to < REPEATED ? min(n, REPEATED - to) : 0; // bytes that are there twice
-        u32 bits = coming >= late && coming < count + late ? mask_bytes : 0, barrier = barriers + 8 * slot;
-        if (Ring::elected()) {
-            barrier_expect(barrier, n + again + bits);
-            if (n > 0) Ring::bulk(at + to, values, n, barrier);
-            if (again > 0) Ring::bulk(at + slots * piece_bytes + to, values, again, barrier);
-            if (bits > 0) Ring::bulk(masks + mask_slot * mask_bytes, mask, bits, barrier);
-        }
-        values += n, left -= n, mask += bits, coming++;
-        to = slot + 1 == slots ? 0 : to + piece_bytes;
-        return bits > 0;
-    }
-};
+#undef TAKE_SLOT
 
 // Warp is a warp's work on its stream.
 struct Warp {

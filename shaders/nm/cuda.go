@@ -84,8 +84,8 @@ func sparseGroups(t dtype.Type) *spec.Variant {
 	return x
 }
 
-// fewRows is the rows of a tile of few24.cu.
-const fewRows = 128
+// fewRows is the rows of a tile of few24.cu, mostFew the columns of its widest.
+const fewRows, mostFew = 128, 128
 
 // fewColumns are few24.cu, of each type by rising number of columns.
 var fewColumns = append(fews(dtype.F16), fews(dtype.BF16)...)
@@ -93,7 +93,7 @@ var fewColumns = append(fews(dtype.F16), fews(dtype.BF16)...)
 // fews are few24.cu for a type.
 func fews(t dtype.Type) []*spec.Variant {
 	var vs []*spec.Variant
-	for _, c := range []struct{ cols, stages, parts, resident uint32 }{{16, 11, 3, 2}, {32, 9, 3, 2}, {64, 7, 2, 2}, {128, 9, 3, 1}, {128, 9, 2, 1}} {
+	for _, c := range []struct{ cols, stages, parts, resident uint32 }{{16, 11, 3, 2}, {32, 9, 3, 2}, {64, 7, 2, 2}, {mostFew, 9, 3, 1}, {mostFew, 9, 2, 1}} {
 		x := cudaVariant("few24.cu", fmt.Sprintf("cuda_24_n%d_parts%d_%v", c.cols, c.parts, t), t, 9, c.stages*64*(fewRows+2*c.cols)+256, []spec.Const{
 			spec.Define("V", 1), spec.Define("PACK", groupPack), spec.Define("ROWS", fewRows), spec.Define("COLS", c.cols),
 			spec.Define("STAGES", c.stages), spec.Define("PARTS", c.parts), spec.Define("RESIDENT", c.resident),
@@ -107,17 +107,26 @@ func fews(t dtype.Type) []*spec.Variant {
 }
 
 // suited returns the variant for a problem: of those for few columns the first that has enough, and whose blocks, each with a
-// multiprocessor for itself, run at the same time; or the last.
+// multiprocessor for itself, run at the same time; or the last that has enough. The widest take more columns, too, where all their blocks run at the
+// same time.
 func suited(v *spec.Variant, _ *spec.Packed, p spec.Problem) *spec.Variant {
 	if v.Unit.Source != "group24.cu" {
 		return v
 	}
 	for _, x := range fewColumns {
-		if x.In != v.In || p.N > int(x.Const("COLS")) {
+		cols, parts := int(x.Const("COLS")), int(x.Const("PARTS"))
+		if x.In != v.In || p.N > cols && cols < mostFew {
 			continue
 		}
-		v = x
-		if x.Const("RESIDENT") > 1 || spec.Ceil(p.M, fewRows)*int(x.Const("PARTS")) <= p.Caps.Units*8/9 {
+		most := p.Caps.Units // multiprocessors that clusters of two have a place on
+		if parts > 2 {
+			most = most * 8 / 9
+		}
+		fit := int64(spec.Ceil(p.M, fewRows))*int64(spec.Ceil(p.N, cols))*int64(parts) <= int64(most)
+		if fit || p.N <= cols {
+			v = x
+		}
+		if fit || p.N <= cols && x.Const("RESIDENT") > 1 {
 			break
 		}
 	}

@@ -10,11 +10,16 @@
 // A tile has p.tall rows: 256, or 128 with the blocks one above the other; or, for few columns, where the blocks of a cluster
 // share A's columns (p.wide is 1), 128 or 64 (group24_few.cuh).
 //
+// A launch begins while the one before still writes its last tiles, and with few columns brings what it can of A until that is done. (With many
+// that made all steps slower.)
+//
 // Compile-time constants: ENTRY, ELEM (half.cuh), COLS (64, 128 or 256), STAGES (of a tile of 256 rows). Dynamic shared memory:
 // SHARED_BYTES + 256 + 8·REST_BYTES (rest.cuh).
 
 #include "group24.cuh"
 #include "../include/bulk.cuh"
+#include "../include/launches.cuh"
+#include "../include/store_batches.cuh"
 #include "../include/hopper_sparse.cuh"
 
 #define THREADS 384
@@ -30,10 +35,7 @@ __device__ __forceinline__ u32 slabs_inside(const Params &p, u32 col, u32 most) 
 
 // store_inside writes a warp's 16 rows of sums, of which those that lie past C's columns are left out, 16 columns at a time.
 template <int N, class F> __device__ __forceinline__ void store_inside(float (&acc)[N][4], Dest to, const Params &p, u32 row, u32 col, F recompute) {
-    float(&pairs)[N / 2][1][2][4] = reinterpret_cast<float(&)[N / 2][1][2][4]>(acc);
-#pragma unroll
-    for (int j = 0; j < N / 2; j++)
-        if (col + 16 * j < p.n) store_tiles(pairs[j], to, p, row, col + 16 * j, recompute);
+    store_sums<16>(reinterpret_cast<float(&)[1][N][4]>(acc), to, p, row, col, p.n, recompute);
 }
 
 // A block's work with tiles of 128·TALL rows, the clusters being DOWN × ACROSS blocks.
@@ -76,6 +78,7 @@ template <int TALL, int DOWN> struct Work {
         u16 a_blocks = 0, b_blocks = ((1 << DOWN) - 1) << DOWN * across;
         for (int i = 0; i < ACROSS; i++) a_blocks |= 1 << (i * DOWN + down);
         u32 stage = 0, parity = 1;
+        launches_before();
         for (u32 tile = cluster; tile < tiles; tile += clusters) {
             u32 r = packed_row(tile, p), c = col(tile);
             const unsigned char *v = values + ((u64)(r / 256) * steps * 4 + r % 256 / 64) * PIECE_VALUES + across * (VALUES / ACROSS);
@@ -98,12 +101,18 @@ template <int TALL, int DOWN> struct Work {
         auto release = [&](u32 s) { // by a thread for each block
             if (lane < CLUSTER) barrier_arrive(empty + 8 * s, lane);
         };
+        auto strip = [&](u32 tile) { return row(tile) + group * TALL * 64 + lane / 32 * 16; }; // of the warp
+        auto more = rest.template gather<TALL, 64, COLS / 8>(p);
+        more.look(strip(cluster));
+        more.find();
+        launches_before(); // what it reads of B, and C, the launches before may still write and read
+        launches_after();
 #pragma unroll 1
         for (u32 tile = cluster; tile < tiles; tile += clusters) {
             float acc[TALL][COLS / 8][4] = {};
-            u32 first = row(tile) + group * TALL * 64 + lane / 32 * 16; // of the warp
-            auto more = rest.gather<TALL, 64, COLS / 8>(p, first, col(tile));
-            more.advance();
+            u32 first = strip(tile);
+            more.start(col(tile));
+            more.look(strip(tile + clusters));
             u32 r = packed_row(tile, p);
             const uint4 *from = places + ((u64)(r / 256) * fours24(p) * 4 + r % 256 / 64 + group * TALL) * 128 + lane;
             auto look = [&](u32 four, u32 (&x)[TALL][4]) {
@@ -135,6 +144,7 @@ template <int TALL, int DOWN> struct Work {
 #pragma unroll
             for (int i = 0; i < TALL; i++) wgmma_hold(acc[i]);
             more.add(acc);
+            more.find();
 #pragma unroll
             for (int i = 0; i < TALL; i++) store_inside(acc[i], to, p, first + i * 64, col(tile), recompute);
         }
@@ -168,9 +178,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTE
         with([&](const auto &work) __attribute__((always_inline)) { work.start(); });
     }
     cluster_sync();
-    // From here on it reads B and writes C, which the launches before may still write and read.
-    asm volatile("griddepcontrol.wait;" ::: "memory");
-    asm volatile("griddepcontrol.launch_dependents;");
     if (group == 0) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
         if (threadIdx.x == 0) with([&](const auto &work) __attribute__((always_inline)) { work.bring((const unsigned char *)values, &map, p); });

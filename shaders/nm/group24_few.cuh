@@ -38,13 +38,23 @@ template <int WIDTH, int DEEP> struct Few {
 
     __device__ __forceinline__ void bring(const unsigned char *values, const TileMap *map, const Params &p) const {
         u32 stage = 0, parity = 1, slabs = slabs_inside(p, col, WIDTH / 64);
+        auto left = [&](u32 s, u32 k) {
+            u32 bar = full + 8 * s;
+            barrier_expect(bar, slabs * SLAB + PIECES * PIECE_VALUES);
+            bulk_copy(ring + s * STAGE_BYTES + TILE, values + (((u64)(row / 256) * steps + k) * 4 + row % 256 / 64) * PIECE_VALUES, PIECES * PIECE_VALUES, bar, 1 << rank);
+        };
+        for (u32 i = 0; i < RING; i++)
+            for (u32 d = 0; d < DEEP; d++)
+                if (i < of_share(share(d))) left(d * RING + i, at(share(d), i));
+        launches_before();
         for (u32 i = 0; i < of_share(share(0)); i++) { // the others have no more
             for (u32 d = 0; d < DEEP; d++) {
                 if (i >= of_share(share(d))) continue;
                 u32 k = at(share(d), i), s = d * RING + stage, to = ring + s * STAGE_BYTES, bar = full + 8 * s;
-                barrier_wait(empty + 8 * s, parity);
-                barrier_expect(bar, slabs * SLAB + PIECES * PIECE_VALUES);
-                bulk_copy(to + TILE, values + (((u64)(row / 256) * steps + k) * 4 + row % 256 / 64) * PIECE_VALUES, PIECES * PIECE_VALUES, bar, 1 << rank);
+                if (i >= RING) {
+                    barrier_wait(empty + 8 * s, parity);
+                    left(s, k);
+                }
                 for (u32 j = 0; j < slabs; j++) tile_copy(to + j * SLAB, map, k * DEPTH, col + 64 * j, bar, 1 << rank);
             }
             if (++stage == RING) stage = 0, parity ^= 1;
@@ -57,8 +67,12 @@ template <int WIDTH, int DEEP> struct Few {
         u32 lane = threadIdx.x % 128, stage = 0, parity = 0, before, mine = share(group), down = DEEP == 1 ? group * TALL : 0;
         const uint4 *from = places + (((u64)(row / 256) * fours24(p) + first(mine) / 4) * 4 + row % 256 / 64 + down) * 128 + lane;
         u32 strip = row + down * 64 + lane / 32 * 16, part = col + mine * EIGHTS * 8; // what the warp stores in the end
-        auto more = rest.gather<TALL, 64, EIGHTS>(p, strip, part);
-        more.advance();
+        auto more = rest.template gather<TALL, 64, EIGHTS>(p);
+        more.look(strip);
+        more.find();
+        launches_before(); // what it reads of B, and C, the launches before may still write and read
+        launches_after();
+        more.start(part);
         auto look = [&](u32 four, u32 (&x)[TALL][4]) {
 #pragma unroll
             for (int i = 0; i < TALL; i++) load_places(x[i], from + (u64)four * PARTS * 512 + i * 128);

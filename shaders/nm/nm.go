@@ -224,7 +224,15 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	if err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel nm/%s: %w", v.Name, err)
 	}
-	return spec.Launch{Passes: []spec.Pass{{Variant: v.For(p), Groups: groups, Params: spec.Block(x), Maps: maps}}}, nil
+	return spec.Launch{Passes: []spec.Pass{{Variant: Form(v, p), Groups: groups, Params: spec.Block(x), Maps: maps}}}, nil
+}
+
+// Form returns the form of a variant that multiplies in p: those with tensor maps store C in batches.
+func Form(v *spec.Variant, p spec.Problem) *spec.Variant {
+	if v.Maps > 0 {
+		return v.ForBatches(p)
+	}
+	return v.For(p)
 }
 
 // Lay returns the parameters of a launch, its grid and its tensor maps, b being the number of the argument B.

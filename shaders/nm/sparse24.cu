@@ -101,7 +101,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     copy_wait<0>();
     __syncthreads(); // the stages are free
     REST more = REST_OF(ring + warp * REST_BYTES, b);
-    auto gather = more.gather<WARP_ROWS / 16, 16, WARP_COLS / 8>(p, panel * ROWS + wr, base + wc);
+    auto gather = more.gather<WARP_ROWS / 16, 16, WARP_COLS / 8>(p);
+    gather.look(panel * ROWS + wr);
+    gather.find();
+    gather.start(base + wc);
     gather.add(acc);
     store_tiles(acc, {c, bias}, p, panel * ROWS + wr, base + wc, more.entries(Entries24{values, index, mask, b, &p}, p));
 }

@@ -21,16 +21,22 @@ const (
 	cpuChunk = 256 // vectors whose values are widened at a time, those of 16 bits
 )
 
-// Work is what a workgroup does: a panel, and the first of its columns of C.
-type Work struct {
+// Group is what a workgroup does: a panel, and the first of its columns of C.
+type Group struct {
 	First, Last int      // the panel's columns, counted over all
 	Rows        []uint32 // their rows of C; those that are not less than C's rows do not exist
 	Row         int      // if Rows is nil: the first of consecutive rows
 	Column      int      // of C
 }
 
+// At returns a record of the work list.
+func At(args [][]byte, i uint32) Span {
+	w := backend.View[uint32](args[ArgWork])[recordWords*int(i):][:recordWords]
+	return Span{w[0], w[1], w[2]}
+}
+
 // Locate tells a workgroup, from arguments, parameters and its position, its work on panels of v rows.
-type Locate func(args [][]byte, block []byte, at [3]uint32, v int) (w Work, ok bool)
+type Locate func(args [][]byte, block []byte, at [3]uint32, v int) (w Group, ok bool)
 
 // CPU returns the variants for the CPU, with constants of the kernel's own. A workgroup has CPUCols columns.
 func CPU(locate Locate, own ...spec.Const) []*spec.Variant {

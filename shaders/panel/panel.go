@@ -2,10 +2,11 @@
 // columns (cvse, tiledcsr): variants for Vulkan, WebGPU and the CPU, and the parameter block. The sources
 // that go with it are shaders/include/panel*.
 //
-// Such a format's arrays are, in order: pointers to panels; column numbers; values, V for each column,
-// top row first; a mask with a bit for each value, which tells stored entries from zeros that fill a
-// column up; and one array more, of the format's own, that says which rows a panel is of. A workgroup
-// computes a block of columns of C for one panel; which, it finds out in its own way as well.
+// Such a format's arrays are, in order: a list of the panels, and of parts of heavy ones (work.go); column numbers; values, V for
+// each column, top row first; and a mask with a bit for each value, which tells stored entries from zeros that fill a
+// column up. A workgroup computes a block of columns of C for one panel, or part of one; which, it finds out in its own way. Parts leave
+// their sums in the workspace, and a second launch of the same kernel (phase 1) adds them up in order. Variants that have B in shared
+// memory cut panels otherwise: windows.go and streams.go say what the first array is for them.
 //
 // Structural zeros never touch B. The values that are no entries are multiplied like all others, which
 // is right as long as B is finite. An output that is not finite is computed again from the entries alone.
@@ -22,19 +23,33 @@ import (
 
 // Positions of the arguments.
 const (
-	ArgPtr = iota
+	ArgWork = iota
 	ArgCols
 	ArgValues
 	ArgMask
-	ArgRows // the format's own
 	ArgB
 	ArgBias
 	ArgC
 )
 
+// Args are the arguments of such a format's program.
+var Args = []spec.Arg{
+	{Name: "work", Elem: "u32", ReadOnly: true},
+	{Name: "colind", Elem: "u32", ReadOnly: true},
+	{Name: "values", Elem: "T", ReadOnly: true},
+	{Name: "mask", Elem: "u32", ReadOnly: true},
+	{Name: "b", Elem: "T", ReadOnly: true},
+	{Name: "bias", Elem: "f32", ReadOnly: true},
+	{Name: "c", Elem: "f32"},
+	{Name: "part", Elem: "f32"}, // sums of parts, slot after slot
+}
+
 // Params is the parameter block that all kernels begin with.
 type Params struct {
-	Panels      uint32
+	Phase       uint32 // 0: panels and parts; 1: sums of heavy panels
+	Panels      uint32 // of this phase
+	Start       uint32 // its first record in the work list
+	Places      uint32 // where work has the words that say which rows panels are of
 	Rows, N     uint32
 	LDB, LDC    uint32
 	Store       uint32 // type of C, and epilogue: spec.Problem.StoreWord
@@ -43,10 +58,10 @@ type Params struct {
 	Width       uint32 // of the grid in x
 }
 
-// NewParams returns the parameters of a problem for a number of panels and a grid of a width.
-func NewParams(p spec.Problem, panels int, width uint32) Params {
+// NewParams returns the parameters of a problem with a packed matrix, for a number of panels and a grid of a width.
+func NewParams(e *spec.Packed, p spec.Problem, panels int, width uint32) Params {
 	return Params{
-		Panels: uint32(panels), Rows: uint32(p.M), N: uint32(p.N), LDB: uint32(p.LDB), LDC: uint32(p.LDC),
+		Panels: uint32(panels), Places: uint32(e.Work.(Work).Places), Rows: uint32(p.M), N: uint32(p.N), LDB: uint32(p.LDB), LDC: uint32(p.LDC),
 		Store: p.StoreWord(), Alpha: float32(p.Alpha), Beta: float32(p.Beta), Cols: uint32(p.K), Width: width,
 	}
 }

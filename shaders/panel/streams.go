@@ -44,18 +44,18 @@ func Hopper(entry string, t dtype.Type, v uint32) *spec.Variant {
 // InStreams tells whether a variant is one that Hopper made.
 func InStreams(v *spec.Variant) bool { return v.Const("RING") > 0 }
 
-// LaunchStreams is the pass of such a variant for a number of panels: clusters that take tiles in turn. block makes a format's
-// parameters.
-func LaunchStreams(v *spec.Variant, p spec.Problem, panels int, block func(Params) []byte) spec.Pass {
+// LaunchStreams lays a problem out for such a variant: clusters that take tiles in turn. block makes a format's parameters.
+func LaunchStreams(v *spec.Variant, e *spec.Packed, p spec.Problem, block func(Params) []byte) spec.Launch {
+	panels := e.Work.(Work).Panels
 	cluster := int(v.Const("CLUSTER"))
 	across, streams := spec.Ceil(p.N, int(v.Const("COLS"))), spec.Ceil(panels, lists(v))
 	each, turns := streamsOfBlock(v, p, streams, across)
 	tiles := spec.Ceil(streams, each*cluster) * across
 	clusters := spec.Ceil(tiles, max(1, turns))
 	b := backend.TileMap{Arg: ArgB, Rows: uint32(max(1, p.K)), Cols: uint32(p.LDB), Pitch: uint32(p.LDB), TileRows: v.Const("WINDOW") / v.Const("CLUSTER")}
-	return spec.Pass{
-		Variant: v.For(p), Groups: [3]uint32{uint32(clusters * cluster), 1, 1}, Params: block(NewParams(p, panels, uint32(each))), Maps: []backend.TileMap{b},
-	}
+	return spec.Launch{Workspace: noWorkspace, Passes: []spec.Pass{{
+		Variant: v.For(p), Groups: [3]uint32{uint32(clusters * cluster), 1, 1}, Params: block(NewParams(e, p, panels, uint32(each))), Maps: []backend.TileMap{b},
+	}}}
 }
 
 // streamsOfBlock returns the streams that a block takes at a time, at most as many as it has warps, and how often all that
@@ -82,14 +82,13 @@ type streams[T formats.Value] struct {
 }
 
 // streamArrays sets the arrays and the stats of e that a variant in streams reads: rows is the format's own.
-func streamArrays[T formats.Value](e *spec.Packed, args []spec.Arg, m Matrix[T], rows []uint32, v *spec.Variant) error {
+func streamArrays[T formats.Value](e *spec.Packed, m Matrix[T], rows []uint32, v *spec.Variant) error {
 	s, err := newStreams(&m, v)
 	if err != nil {
 		return err
 	}
-	e.Arrays = []spec.Array{
-		spec.NewArray(args[ArgPtr].Name, s.ptr), spec.NewArray(args[ArgCols].Name, s.places), spec.NewArray(args[ArgValues].Name, s.values),
-		spec.NewArray(args[ArgMask].Name, s.mask), spec.NewArray(args[ArgRows].Name, append(s.rows, rows...)),
+	if err := setArrays(e, len(m.Ptr)-1, s.ptr, append(s.rows, rows...), s.places, s.values, s.mask); err != nil {
+		return err
 	}
 	slots := int64(s.steps) * streamRows * stepVectors
 	perCluster := int(v.Const("WARPS") * v.Const("CLUSTER"))

@@ -100,7 +100,7 @@ func TestLaunchStreams(t *testing.T) {
 		panels, n := rapid.IntRange(0, 5000).Draw(t, "panels"), rapid.IntRange(0, 5000).Draw(t, "columns")
 		p := spec.Problem{N: n, Out: dtype.F32, Caps: backend.Caps{Units: rapid.SampledFrom([]int{0, 1, 7, 132}).Draw(t, "units")}}
 		var params Params
-		groups := LaunchStreams(v, p, panels, func(x Params) []byte { params = x; return nil }).Groups
+		groups := LaunchStreams(v, &spec.Packed{Work: Work{Panels: panels}}, p, func(x Params) []byte { params = x; return nil }).Passes[0].Groups
 		cluster := v.Const("CLUSTER")
 		tiles := spec.Ceil(spec.Ceil(panels, lists(v)), int(params.Width*cluster)) * spec.Ceil(n, int(v.Const("COLS")))
 		clusters := int(groups[0] / cluster)

@@ -5,6 +5,7 @@ package panel
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 
 	"golang.org/x/sync/errgroup"
@@ -91,18 +92,18 @@ func CheckStaged(v *spec.Variant, cols int) error {
 	return nil
 }
 
-// Arrays sets the arrays and the stats of e that a staged variant of kernel k reads: rows is the format's own.
-func Arrays[T formats.Value](e *spec.Packed, args []spec.Arg, m Matrix[T], rows []uint32, v *spec.Variant) error {
+// Arrays sets the arrays, Work and the stats of e that a staged variant reads: rows are the words of the format's own that say
+// which rows panels are of.
+func Arrays[T formats.Value](e *spec.Packed, m Matrix[T], rows []uint32, v *spec.Variant) error {
 	if InStreams(v) {
-		return streamArrays(e, args, m, rows, v)
+		return streamArrays(e, m, rows, v)
 	}
 	w, err := cut(&m, int(v.Const("WINDOW")), v.Const("LANES") > 0)
 	if err != nil {
 		return err
 	}
-	e.Arrays = []spec.Array{
-		spec.NewArray(args[ArgPtr].Name, w.ptr), spec.NewArray(args[ArgCols].Name, w.local), spec.NewArray(args[ArgValues].Name, Values(w.values, m.V, v.Const("LANES") > 0)),
-		spec.NewArray(args[ArgMask].Name, w.mask), spec.NewArray(args[ArgRows].Name, rows),
+	if err := setArrays(e, len(m.Ptr)-1, w.ptr, rows, w.local, Values(w.values, m.V, v.Const("LANES") > 0), w.mask); err != nil {
+		return err
 	}
 	perBlock, _ := StagedTile(v)
 	e.Stats = formats.Stats{
@@ -119,6 +120,25 @@ func Arrays[T formats.Value](e *spec.Packed, args []spec.Arg, m Matrix[T], rows 
 		e.Stats.Fill = float64(e.NNZ) / float64(e.Stats.Slots)
 	}
 	return nil
+}
+
+// setArrays sets the arrays of e for variants that have B in shared memory: the first is pointers, and behind them the words that say which
+// rows panels are of.
+func setArrays[C uint16 | uint32, T formats.Value](e *spec.Packed, panels int, ptr, rows []uint32, columns []C, values []T, mask []uint32) error {
+	if uint64(len(ptr))+uint64(len(rows)) > math.MaxUint32 {
+		return ErrTooLarge
+	}
+	e.Work = Work{Parts: panels, Panels: panels, Places: len(ptr)}
+	e.Arrays = arrays(append(ptr, rows...), columns, values, mask)
+	return nil
+}
+
+// arrays names a packed matrix's arrays.
+func arrays[C uint16 | uint32, T formats.Value](work []uint32, columns []C, values []T, mask []uint32) []spec.Array {
+	return []spec.Array{
+		spec.NewArray(Args[ArgWork].Name, work), spec.NewArray(Args[ArgCols].Name, columns),
+		spec.NewArray(Args[ArgValues].Name, values), spec.NewArray(Args[ArgMask].Name, mask),
+	}
 }
 
 // cut makes the lists, panels in parallel.

@@ -244,7 +244,7 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	if err := check(v, e, p, q); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel rfx/%s: %w", v.Name, err)
 	}
-	l := spec.Launch{Workspace: max(16, int64(m.Pieces)*int64(q.LD)*16)}
+	l := spec.Launch{Workspace: max(spec.NoWorkspace, int64(m.Pieces)*int64(q.LD)*16)}
 	phase := func(v *spec.Variant, number, heavy, pieces uint32, items int64, s shape) error {
 		groups, err := spec.Fold(spec.Ceil(items, int64(s.per)), spec.Ceil(p.N, s.columns))
 		if err != nil {

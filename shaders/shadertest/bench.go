@@ -33,10 +33,10 @@ func EachBench(b *testing.B, f func(dev backend.Device)) {
 	}
 }
 
-// Bench times a variant of k that computes with f16: a times n columns of random numbers, 20 times back to
+// Bench times a variant of k: a, of its element type, times n columns of random numbers, 20 times back to
 // back for each of b.N, C being in f32. The metric us is the time of one multiplication, the device's
 // where it tells, else the host's; GFLOP/s counts a's entries alone.
-func Bench(b *testing.B, dev backend.Device, k *spec.Format, v *spec.Variant, a *formats.CSR[half.F16], n int) {
+func Bench(b *testing.B, dev backend.Device, k *spec.Format, v *spec.Variant, a formats.Sparse, n int) {
 	b.Helper()
 	e, err := k.Encode(a, v)
 	if err != nil {
@@ -45,7 +45,7 @@ func Bench(b *testing.B, dev backend.Device, k *spec.Format, v *spec.Variant, a 
 	BenchPacked(b, dev, k, v, e, n)
 }
 
-// BenchPacked is Bench with a matrix that is packed.
+// BenchPacked is Bench with a matrix that is packed. Variants of f64 are not for it.
 func BenchPacked(b *testing.B, dev backend.Device, k *spec.Format, v *spec.Variant, e *spec.Packed, n int) {
 	ctx := context.Background()
 	must := func(err error) {
@@ -73,11 +73,18 @@ func BenchPacked(b *testing.B, dev backend.Device, k *spec.Format, v *spec.Varia
 		arg(x.Data)
 	}
 	r := rand.New(rand.NewPCG(3, 4))
-	dense := make([]half.F16, e.Cols*ldb)
-	for i := range dense {
-		dense[i] = half.F16From(r.Float32() - 0.5)
+	dense := formats.NewDense[float32](e.Cols, ldb)
+	for i := range dense.Data {
+		dense.Data[i] = r.Float32() - 0.5
 	}
-	arg(backend.Bytes(dense))
+	switch v.In.Storage() {
+	case dtype.F16:
+		arg(backend.Bytes(formats.ConvertDense[half.F16](dense).Data))
+	case dtype.BF16:
+		arg(backend.Bytes(formats.ConvertDense[half.BF16](dense).Data))
+	default:
+		arg(backend.Bytes(dense.Data))
+	}
 	arg(make([]byte, 16)) // no bias
 	arg(make([]byte, 4*e.Rows*n))
 	if l.Workspace > 0 {

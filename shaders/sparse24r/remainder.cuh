@@ -37,12 +37,12 @@ template <int TALL, int APART, int N> struct Gather {
     static constexpr u32 NONE = 0xffffffff;
     const u32 *ptr, *cols; // of the remainder's panels and vectors
     const u16 *values, *b; // values of the remainder
-    u32 memory, ldb, col, lane;
-    u32 row, panels;
-    uint2 steps[TALL];     // of each strip: the first, and the one after the last
+    u32 memory, ldb, panels;
+    u32 lane, col;         // of the tile
+    uint2 next[TALL];      // of each strip of the tile that was looked for: the first vector, and the one after the last
+    uint2 steps[TALL];     // of each strip of the tile: the first step, and the one after the last
     u32 ahead;             // the step to bring next
     u32 from;              // the column of its vector lane % 16
-    u32 phase;             // how far the first step is
     uint4 a;               // operand A of the step that was brought last
 
     // after is the first step of the strips from i on.
@@ -55,14 +55,17 @@ template <int TALL, int APART, int N> struct Gather {
     }
     __device__ __forceinline__ void know(u32 step) {
         ahead = step;
-        if (step != NONE) from = cols[step * 16 + lane % 16];
+        if (step != NONE) from = cols[step * 16 + threadIdx.x % 16];
     }
+    // place has the lane read anew: what follows from it is not worth registers while the loop multiplies.
+    __device__ __forceinline__ void place() { asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane)); }
     // at is where 16 bytes of row k of a step's rows of B lie.
     __device__ __forceinline__ u32 at(u32 k, u32 chunk) const { return memory + (k * N + (chunk ^ (k & (N < 8 ? N - 1 : 7)))) * 16; }
 
     // bring has the rows of B of the step that comes next on their way, if there is one.
     __device__ __forceinline__ void bring() {
         if (ahead == NONE) return;
+        place();
         a = *(const uint4 *)(values + (u64)ahead * 256 + lane * 8);
 #pragma unroll
         for (int j = 0; j < N / 2; j++) {
@@ -77,31 +80,30 @@ template <int TALL, int APART, int N> struct Gather {
         know(next);
     }
 
-    // advance does what comes next with what the call before has loaded: it looks for the steps, then for the columns of the
-    // first step, and then brings it. (The loop that multiplies stays as fast as it is only without such calls.)
-    __device__ __forceinline__ void advance() {
-        if (phase == 0) {
+    // What is needed of the first step is loaded by one call after the other, long before it is read. (The loop that multiplies
+    // stays as fast as it is only without such calls.)
+    __device__ __forceinline__ void look(u32 row) {
 #pragma unroll
-            for (int i = 0; i < TALL; i++) {
-                u32 panel = (row + i * APART) / 16;
-                steps[i] = panel < panels ? make_uint2(ptr[panel], ptr[panel + 1]) : make_uint2(0, 0);
-            }
-        } else if (phase == 1) {
-#pragma unroll
-            for (int i = 0; i < TALL; i++) { // from one lane, so that the compiler knows that they are the same in all
-                steps[i].x = __shfl_sync(0xffffffff, steps[i].x, 0) / 16;
-                steps[i].y = __shfl_sync(0xffffffff, steps[i].y, 0) / 16;
-            }
-            know(after(0));
-        } else if (phase == 2) {
-            bring();
+        for (int i = 0; i < TALL; i++) {
+            u32 panel = (row + i * APART) / 16;
+            next[i] = panel < panels ? make_uint2(ptr[panel], ptr[panel + 1]) : make_uint2(0, 0);
         }
-        phase++;
+    }
+    __device__ __forceinline__ void find() {
+#pragma unroll
+        for (int i = 0; i < TALL; i++) { // from one lane, so that the compiler knows that they are the same in all
+            steps[i].x = __shfl_sync(0xffffffff, next[i].x, 0) / 16;
+            steps[i].y = __shfl_sync(0xffffffff, next[i].y, 0) / 16;
+        }
+        know(after(0));
+    }
+    __device__ __forceinline__ void start(u32 first) {
+        col = first;
+        bring();
     }
 
     __device__ __forceinline__ void add(float (&acc)[TALL][N][4]) {
         static_assert(N % 2 == 0 && N * 256 <= REST_BYTES, "a step's rows of B fit the memory");
-        while (phase < 3) advance();
 #pragma unroll
         for (int i = 0; i < TALL; i++) {
 #pragma unroll 1
@@ -109,6 +111,7 @@ template <int TALL, int APART, int N> struct Gather {
                 u32 x[4] = {a.x, a.y, a.z, a.w}, y[N / 2][4];
                 copy_wait<0>();
                 __syncwarp();
+                place();
 #pragma unroll
                 for (int j = 0; j < N / 2; j++) ldmatrix_trans(y[j], at(lane % 16, 2 * j + lane / 16));
                 __syncwarp();
@@ -127,10 +130,8 @@ struct Rest {
 
     __device__ __forceinline__ Rest(const u32 *rest, const u16 *values, const u16 *b, u32 memory) : rest(rest + 1), values(values + (u64)rest[0] * 256), b(b), memory(memory) {}
 
-    template <int TALL, int APART, int N, class P> __device__ __forceinline__ Gather<TALL, APART, N> gather(const P &p, u32 row, u32 col) const {
-        Gather<TALL, APART, N> g{rest, rest + p.panels + 1, values, b, memory, p.ldb, col, threadIdx.x % 32, row, p.panels};
-        g.phase = 0;
-        return g;
+    template <int TALL, int APART, int N, class P> __device__ __forceinline__ Gather<TALL, APART, N> gather(const P &p) const {
+        return {rest, rest + p.panels + 1, values, b, memory, p.ldb, p.panels};
     }
 
     template <class E, class P> __device__ __forceinline__ RestEntries<E> entries(E pairs, const P &p) const { return {pairs, rest, values, b, p.panels, p.ldb}; }

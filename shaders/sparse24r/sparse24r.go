@@ -146,5 +146,5 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		return spec.Launch{}, fmt.Errorf("kernel sparse24r/%s: %w", v.Name, err)
 	}
 	block := spec.Block(params{x, uint32(spec.Ceil(p.M, sparse24r.PanelRows))})
-	return spec.Launch{Passes: []spec.Pass{{Variant: v.For(p), Groups: groups, Params: block, Maps: maps}}}, nil
+	return spec.Launch{Passes: []spec.Pass{{Variant: nm.Form(v, p), Groups: groups, Params: block, Maps: maps}}}, nil
 }

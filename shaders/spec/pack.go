@@ -25,12 +25,13 @@ func Adopter[A, B, C formats.Encoded](f16 func(A, *Variant) (*Packed, error), bf
 	return adopter(formats.ByType(f16, bf16, f32))
 }
 
-// Encoder64 and Adopter64 are those for formats that have variants of F64 too.
+// Encoder64 is Encoder for formats that have variants of F64 too.
 func Encoder64(f16 func(*formats.CSR[half.F16], *Variant) (*Packed, error), bf16 func(*formats.CSR[half.BF16], *Variant) (*Packed, error), f32 func(*formats.CSR[float32], *Variant) (*Packed, error), f64 func(*formats.CSR[float64], *Variant) (*Packed, error)) func(formats.Sparse, *Variant) (*Packed, error) {
 	pack := Adopter64(f16, bf16, f32, f64)
 	return func(a formats.Sparse, v *Variant) (*Packed, error) { return pack(a, v) }
 }
 
+// Adopter64 is Adopter for formats that have variants of F64 too.
 func Adopter64[A, B, C, D formats.Encoded](f16 func(A, *Variant) (*Packed, error), bf16 func(B, *Variant) (*Packed, error), f32 func(C, *Variant) (*Packed, error), f64 func(D, *Variant) (*Packed, error)) func(formats.Encoded, *Variant) (*Packed, error) {
 	return adopter(formats.ByType64(f16, bf16, f32, f64))
 }

@@ -155,6 +155,15 @@ func (v *Variant) For(p Problem) *Variant {
 	return v
 }
 
+// ForBatches is For where the form for epilogues stores C in batches (shaders/include/store_batches.cuh): it also reads C
+// faster where it is kept in part.
+func (v *Variant) ForBatches(p Problem) *Variant {
+	if v.Epilogue != nil && p.Beta != 0 && p.LDC%4 == 0 {
+		return v.Epilogue
+	}
+	return v.For(p)
+}
+
 // Forms returns the variants, each with its form for epilogues and what runs before it.
 func (k *Program) Forms() []*Variant {
 	var vs []*Variant
@@ -273,6 +282,7 @@ type Packed struct {
 	Items      int64 // pieces of work that workgroups take: rows, panels, parts of them
 	Panel      int   // rows that belong together, see Format.EncodePart; 0: 1
 	Format     any   // the format's own matrix, for decoding and inspection
+	Work       any   // how work is shared out, as far as Launch has to know it besides
 }
 
 // Problem is one multiplication C = alpha·A·B + beta·C as kernels see it: B row-major in the
@@ -293,9 +303,12 @@ type Problem struct {
 type Launch struct {
 	Passes []Pass
 	// Workspace, if positive, asks for a scratch buffer of that many bytes as the last argument: the program's, or of variants
-	// that have Workspace one more.
+	// that have Workspace one more. One of NoWorkspace bytes is bound, as the code has an argument for it, but neither read nor written.
 	Workspace int64
 }
+
+// NoWorkspace is the size of a workspace that nothing needs.
+const NoWorkspace = 16
 
 // Pass is one grid of workgroups. Those of a later pass see all that an earlier one wrote: it may add up partial sums
 // in a fixed order.

@@ -13,5 +13,6 @@
 layout(constant_id = 1) const uint V = 8;
 
 #define ELEM F16
+#define HALVES_OF_C
 #include "tiledcsr.glsl"
 #include "../include/panel_coop.glsl"

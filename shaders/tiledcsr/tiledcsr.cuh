@@ -3,16 +3,14 @@
 #pragma once
 #include "../include/panel.cuh"
 
-#define TILE_COLS 16
-
 __device__ __forceinline__ u32 panel_at(const u32 *, u32 slot) { return slot; }
 
-__device__ __forceinline__ bool locate(const u32 *tileptr, const u32 *, const Params &p, u32 warp, u32 cols, Panel &a) {
+__device__ __forceinline__ bool locate(const u32 *work, const Params &p, u32 warp, u32 cols, Panel &a) {
     u32 i = blockIdx.x + blockIdx.z * p.width;
     u32 group = i / p.strip, block = blockIdx.y * p.strip + i % p.strip;
     u32 base = (block * WARPS + warp) * cols;
     if (group >= p.panels || base >= p.n) return false;
-    a = {TILE_COLS * tileptr[group], TILE_COLS * tileptr[group + 1], group * V, base};
+    a = panel_of(work, p, group, base);
     return true;
 }
 

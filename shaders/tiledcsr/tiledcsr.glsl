@@ -1,12 +1,9 @@
 // Where the GLSL kernels find their work. Needs V and ELEM.
 
-#define PTR p.tileptr
 #include "../include/panel.glsl"
 
-// panelOf returns the panel that comes at a place of the order.
-uint panelOf(uint slot) { return slot; }
-
-const uint TILE = 16;
+// panelIn returns the panel that comes at a place of the order in which a kernel takes them that has B in shared memory.
+uint panelIn(uint slot) { return slot; }
 
 // locate finds the workgroup's panel and the first of its cols columns of C.
 bool locate(uint cols, out Panel a, out uint base) {
@@ -14,9 +11,9 @@ bool locate(uint cols, out Panel a, out uint base) {
     uint group = i / p.strip;
     base = (gl_WorkGroupID.y * p.strip + i % p.strip) * cols;
     if (group >= p.panels || base >= p.n) return false;
-    a = panelAt(TILE * p.tileptr.v[group], TILE * p.tileptr.v[group + 1], group * V);
+    a = panelOf(group);
     return true;
 }
 
 // rowOf returns the row of C that row r of a panel is.
-uint rowOf(Panel a, uint r) { return p.rowidx.v[a.rows + r]; }
+uint rowOf(Panel a, uint r) { return p.work.v[p.places + a.rows + r]; }

@@ -1,5 +1,6 @@
 // Package tiledcsr multiplies from Tiled-CSR (package formats/tiledcsr) with the kernels of package panel: a
-// group of rows is a panel, its columns come in whole tiles, and an array says which rows of C are its own.
+// group of rows is a panel, its columns come in whole tiles, and the work list says which rows of C are its own. Heavy groups are cut into
+// parts on GPUs.
 //
 // Workgroups are ordered as in the paper's 3D grid (§IV-B): columns of C are cut into strips; within a strip
 // the blocks of columns of one group come next to each other, then those of the next group; then
@@ -24,22 +25,11 @@ import (
 //go:embed kernel.wgsl
 var files embed.FS
 
-var args = []spec.Arg{
-	{Name: "tileptr", Elem: "u32", ReadOnly: true},
-	{Name: "colind", Elem: "u32", ReadOnly: true},
-	{Name: "values", Elem: "T", ReadOnly: true},
-	{Name: "mask", Elem: "u32", ReadOnly: true},
-	{Name: "rowidx", Elem: "u32", ReadOnly: true},
-	{Name: "b", Elem: "T", ReadOnly: true},
-	{Name: "bias", Elem: "f32", ReadOnly: true},
-	{Name: "c", Elem: "f32"},
-}
-
 // Format is the table of the Tiled-CSR kernel.
 var Format = &spec.Format{
 	Program: &spec.Program{
 		Name:     "tiledcsr",
-		Args:     args,
+		Args:     panel.Args,
 		Params:   spec.Params[params](),
 		Variants: spec.SplitEpilogues(slices.Concat(cuda, panel.Vulkan(), panel.WebGPU(), panel.CPU(locate))),
 		Files:    files,
@@ -82,17 +72,14 @@ func take[T formats.Value](m *tiledcsr.Matrix[T], v *spec.Variant) (*spec.Packed
 	}
 	e := &spec.Packed{Rows: m.Rows, Cols: m.Cols, NNZ: m.NNZ(), Items: int64(len(m.TilePtr) - 1), Format: m}
 	if staged(v) {
-		return e, panel.Arrays(e, args, columns(m), m.RowIdx, v)
+		return e, panel.Arrays(e, columns(m), m.RowIdx, v)
 	}
 	e.Stats = m.Stats()
-	e.Arrays = []spec.Array{
-		spec.NewArray("tileptr", m.TilePtr),
-		spec.NewArray("colind", m.ColIdx),
-		spec.NewArray("values", panel.Values(m.Values, m.Height, v.Const("LANES") > 0)),
-		spec.NewArray("mask", m.Mask),
-		spec.NewArray("rowidx", m.RowIdx),
+	panels := make([]panel.Span, len(m.TilePtr)-1)
+	for g := range panels {
+		panels[g] = panel.Span{First: tiledcsr.TileCols * m.TilePtr[g], Last: tiledcsr.TileCols * m.TilePtr[g+1], Rows: uint32(g * m.Height)}
 	}
-	return e, nil
+	return e, panel.Lists(e, v, panels, m.RowIdx, m.ColIdx, m.Values, m.Mask)
 }
 
 // columns returns m with pointers to columns instead of tiles.
@@ -124,26 +111,27 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	if err := p.Check(v, e); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel tiledcsr/%s: %w", v.Name, err)
 	}
-	groups, cols := tiledcsr.Groups(p.M, int(v.Const("V"))), groupCols(v)
+	strip := 0
+	block := func(common panel.Params) []byte { return spec.Block(params{common, uint32(strip)}) }
 	if panel.InStreams(v) {
-		block := func(common panel.Params) []byte { return spec.Block(params{Params: common}) }
-		return spec.Launch{Passes: []spec.Pass{panel.LaunchStreams(v, p, groups, block)}}, nil
+		return panel.LaunchStreams(v, e, p, block), nil
+	}
+	cols := groupCols(v)
+	lay := func(groups int) ([3]uint32, error) {
+		strip = stripBlocks(v, e, p, tiledcsr.Groups(p.M, int(v.Const("V"))), cols)
+		return spec.Fold(int64(groups)*int64(strip), spec.Ceil(spec.Ceil(p.N, cols), max(1, strip)))
 	}
 	if staged(v) { // one block of columns after the other: all that run at a time stage the same of B
-		perBlock, cols := panel.StagedTile(v)
-		side, err := spec.Fold(int64(spec.Ceil(groups, perBlock)), spec.Ceil(p.N, cols))
-		if err != nil {
-			return spec.Launch{}, fmt.Errorf("kernel tiledcsr/%s: %w", v.Name, err)
+		lay = func(groups int) ([3]uint32, error) {
+			perBlock, cols := panel.StagedTile(v)
+			return spec.Fold(int64(spec.Ceil(groups, perBlock)), spec.Ceil(p.N, cols))
 		}
-		return spec.Launch{Passes: []spec.Pass{{Variant: v.For(p), Groups: side, Params: spec.Block(params{Params: panel.NewParams(p, groups, side[0])})}}}, nil
 	}
-	blocks := spec.Ceil(p.N, cols)
-	strip := stripBlocks(v, e, p, groups, cols)
-	side, err := spec.Fold(int64(groups)*int64(strip), spec.Ceil(blocks, max(1, strip)))
+	l, err := panel.Launch(v, e, p, lay, block)
 	if err != nil {
-		return spec.Launch{}, fmt.Errorf("kernel tiledcsr/%s: %w", v.Name, err)
+		return l, fmt.Errorf("kernel tiledcsr/%s: %w", v.Name, err)
 	}
-	return spec.Launch{Passes: []spec.Pass{{Variant: v.For(p), Groups: side, Params: spec.Block(params{panel.NewParams(p, groups, side[0]), uint32(strip)})}}}, nil
+	return l, nil
 }
 
 // groupCols returns the columns of C that a workgroup computes.
@@ -168,16 +156,13 @@ func stripBlocks(v *spec.Variant, e *spec.Packed, p spec.Problem, groups, cols i
 }
 
 // locate finds a workgroup's work on the CPU.
-func locate(args [][]byte, block []byte, at [3]uint32, v int) (w panel.Work, ok bool) {
+func locate(args [][]byte, block []byte, at [3]uint32, v int) (w panel.Group, ok bool) {
 	p := spec.View[params](block)
 	i := at[0] + at[2]*p.Width
 	group, column := i/p.strip, (at[1]*p.strip+i%p.strip)*panel.CPUCols
 	if group >= p.Panels || column >= p.N {
 		return w, false
 	}
-	ptr, rows := backend.View[uint32](args[panel.ArgPtr]), backend.View[uint32](args[panel.ArgRows])
-	return panel.Work{
-		First: tiledcsr.TileCols * int(ptr[group]), Last: tiledcsr.TileCols * int(ptr[group+1]),
-		Rows: rows[int(group)*v:][:v], Column: int(column),
-	}, true
+	s, rows := panel.At(args, group), backend.View[uint32](args[panel.ArgWork])[p.Places:]
+	return panel.Group{First: int(s.First), Last: int(s.Last), Rows: rows[s.Rows:][:v], Column: int(column)}, true
 }

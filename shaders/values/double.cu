@@ -4,8 +4,7 @@
 #define DOUBLE
 #include "params.h"
 #include "../include/f64.cuh"
-
-typedef unsigned int u32;
+#include "listed.cuh"
 
 // bring writes entry n, if src holds it, to a slot of dst.
 __device__ __forceinline__ void bring(const void *src, void *dst, u32 entry, size_t slot, const Params &p) {
@@ -13,30 +12,12 @@ __device__ __forceinline__ void bring(const void *src, void *dst, u32 entry, siz
     if (i < p.count) narrowed(dst, slot, p.dtype, widened(src, (size_t)i * p.stride, p.stype));
 }
 
-// listed brings EACH entries to the slots that are listed for them, one behind the other of the workgroup's: all loads of
-// a kind are under way at once.
-__device__ __forceinline__ void listed(u32 first, const void *src, const u32 *slots, const u32 *sources, void *dst, const Params &p) {
-    u32 slot[EACH], i[EACH];
-    double x[EACH];
-#pragma unroll
-    for (int k = 0; k < EACH; k++) {
-        u32 n = first + 128 * k;
-        bool in = n < p.listed;
-        slot[k] = p.run ? p.first + n : in ? slots[n] : 0;
-        i[k] = in ? sources[n] - p.lo : 0xffffffffu;
-    }
-#pragma unroll
-    for (int k = 0; k < EACH; k++) x[k] = i[k] < p.count ? widened(src, (size_t)i[k] * p.stride, p.stype) : 0;
-#pragma unroll
-    for (int k = 0; k < EACH; k++)
-        if (i[k] < p.count) narrowed(dst, slot[k], p.dtype, x[k]);
-}
-
 extern "C" __global__ void __launch_bounds__(128)
 values(const void *__restrict__ src, const uint2 *__restrict__ groups, const u32 *__restrict__ sources, void *dst, const Params p) {
     u32 block = blockIdx.x + blockIdx.z * p.width;
     if (p.listed > 0) {
-        listed(block * (128 * EACH) + threadIdx.x, src, (const u32 *)groups, sources, dst, p);
+        listed<double>(block * (128 * EACH) + threadIdx.x, (const u32 *)groups, sources, p, [&](u32 i) { return widened(src, (size_t)i * p.stride, p.stype); },
+                       [&](u32 slot, double x) { narrowed(dst, slot, p.dtype, x); });
         return;
     }
     u32 quad = block * 128 + threadIdx.x, per = p.dtype == F64 || p.dtype == F32 ? 4 : 8; // slots of a quad of words

@@ -2,8 +2,7 @@
 
 #include "params.h"
 #include "../include/half.cuh"
-
-typedef unsigned int u32;
+#include "listed.cuh"
 
 // round returns f32 bits as bits of a 16-bit type. NaN keeps the upper bits of its payload.
 __device__ __forceinline__ u32 round16(u32 x, u32 type) {
@@ -71,33 +70,15 @@ __device__ __forceinline__ void quad_of(u32 quad, const void *src, const uint2 *
         if ((held >> PER * k & ((1u << PER) - 1)) != 0) words[k] = word[k];
 }
 
-// listed brings EACH entries to the slots that are listed for them, one behind the other of the workgroup's: all loads of
-// a kind are under way at once.
-__device__ __forceinline__ void listed(u32 first, const void *src, const u32 *slots, const u32 *sources, void *dst, const Params &p) {
-    u32 slot[EACH], i[EACH], x[EACH];
-#pragma unroll
-    for (int k = 0; k < EACH; k++) {
-        u32 n = first + 128 * k;
-        bool in = n < p.listed;
-        slot[k] = p.run ? p.first + n : in ? slots[n] : 0;
-        i[k] = in ? sources[n] - p.lo : 0xffffffffu;
-    }
-#pragma unroll
-    for (int k = 0; k < EACH; k++) x[k] = i[k] < p.count ? fetch(src, i[k], p) : 0;
-#pragma unroll
-    for (int k = 0; k < EACH; k++) {
-        if (i[k] >= p.count) continue;
-        u32 y = convert(x[k], p);
-        if (p.dtype == F32) ((u32 *)dst)[slot[k]] = y;
-        else ((unsigned short *)dst)[slot[k]] = (unsigned short)y;
-    }
-}
-
 extern "C" __global__ void __launch_bounds__(128)
 values(const void *__restrict__ src, const uint2 *__restrict__ groups, const u32 *__restrict__ sources, u32 *dst, const Params p) {
     u32 block = blockIdx.x + blockIdx.z * p.width;
     if (p.listed > 0) {
-        listed(block * (128 * EACH) + threadIdx.x, src, (const u32 *)groups, sources, dst, p);
+        listed<u32>(block * (128 * EACH) + threadIdx.x, (const u32 *)groups, sources, p, [&](u32 i) { return fetch(src, i, p); }, [&](u32 slot, u32 x) {
+            u32 y = convert(x, p);
+            if (p.dtype == F32) dst[slot] = y;
+            else ((unsigned short *)dst)[slot] = (unsigned short)y;
+        });
         return;
     }
     u32 quad = block * 128 + threadIdx.x;

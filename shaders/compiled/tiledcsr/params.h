@@ -1,7 +1,10 @@
 // Generated from the kernel's table. Do not edit.
 #pragma once
 struct Params {
+    unsigned int phase;
     unsigned int panels;
+    unsigned int start;
+    unsigned int places;
     unsigned int rows;
     unsigned int n;
     unsigned int ldb;

@@ -1,0 +1,91 @@
+// How kernel.cu and double.cu share out rows and pieces of rows to lanes: see csr.go. S is the sums of a lane, of its columns of one row; S::Values are
+// some of A's values, S::Columns some of a row of B, as they are loaded. With TEAMS a piece is the work of a whole workgroup. With OVERLAP
+// launches overlap: where its entries begin and the first of them a lane reads while the launch before still runs.
+
+#pragma once
+#include "params.h"
+#ifdef OVERLAP
+#include "../include/launches.cuh"
+#else
+__device__ __forceinline__ void launches_before() {}
+__device__ __forceinline__ void launches_after() {}
+#endif
+
+typedef unsigned int u32;
+
+#define ALL 0xffffffffu
+
+__device__ __forceinline__ u32 word(const uint4 &v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
+
+#ifdef TEAMS
+#define PIECE_WORDS 4 // begin, end, row, slot of the workspace or ALL: it is the whole row
+#define WARPS 4
+
+// team does one piece with all warps of the workgroup.
+template <class S>
+__device__ __forceinline__ void team(const uint4 *__restrict__ colidx, const typename S::Values *__restrict__ values, const uint4 *piece,
+                                     const typename S::Columns *__restrict__ b, const typename S::Sum *__restrict__ bias, void *__restrict__ c,
+                                     typename S::Sum *part, const Params &p) {
+    __shared__ __align__(16) typename S::Sum others[WARPS - 1][S::SHARED];
+    u32 shift = __ffs(p.across) - 1, group = threadIdx.x >> shift, lane = threadIdx.x & (p.across - 1), warp = threadIdx.x / 32;
+    uint4 w = __ldg(piece);
+    S sums(lane, p);
+    sums.entries(w.x, sums.inside(p) ? w.y : w.x, group, 32 * WARPS >> shift, colidx, values, b, p);
+    sums.join(p.across, 32);
+    if (warp > 0 && threadIdx.x % 32 < p.across) sums.share(others[warp - 1], lane);
+    __syncthreads();
+    if (threadIdx.x >= p.across || !sums.inside(p)) return;
+#pragma unroll
+    for (int i = 0; i < WARPS - 1; i++) sums.add(others[i], lane);
+    if (w.w != ALL) sums.leave(part + (size_t)w.w * p.ldp, p);
+    else sums.store(c, bias, w.z, p);
+}
+#else
+#define PIECE_WORDS 2 // begin, end
+#endif
+
+// multiply is the work of a thread.
+template <class S>
+__device__ __forceinline__ void multiply(const u32 *__restrict__ rowptr, const uint4 *__restrict__ colidx, const typename S::Values *__restrict__ values,
+                                         const u32 *__restrict__ heavy, const typename S::Columns *__restrict__ b, const typename S::Sum *__restrict__ bias,
+                                         void *__restrict__ c, typename S::Sum *part, const Params &p) {
+    u32 group = threadIdx.x >> (__ffs(p.across) - 1); // of the workgroup's
+    u32 lane = threadIdx.x & (p.across - 1);
+    u32 block = blockIdx.x + blockIdx.z * p.width, before = p.pieces; // items before the rows
+#ifdef TEAMS
+    if (p.phase == 0) {
+        if (block < p.pieces) {
+            team<S>(colidx, values, (const uint4 *)heavy + block, b, bias, c, part, p);
+            return;
+        }
+        block -= p.pieces;
+    }
+    before = 0;
+#endif
+    u32 item = block * p.per + (group >> (__ffs(p.along) - 1));
+    group &= p.along - 1; // of the item's
+    S sums(lane, p);
+    bool busy = item < p.items && sums.inside(p);
+    bool piece = p.phase == 0 && item < before;
+    u32 row = 0;
+    if (busy && p.phase == 1) {
+        const u32 *r = heavy + PIECE_WORDS * (size_t)p.pieces + 3 * (size_t)item;
+        row = r[0];
+        launches_before();
+        launches_after();
+        sums.slots(r[1], r[2], group, part, p);
+    } else if (busy) {
+        row = item - before;
+        u32 begin = piece ? heavy[2 * (size_t)item] : rowptr[row];
+        u32 end = piece ? heavy[2 * (size_t)item + 1] : rowptr[row + 1];
+        busy = piece || end - begin <= p.longest; // else it is done in pieces
+        sums.entries(begin, busy ? end : begin, group, p.along, colidx, values, b, p);
+    } else {
+        launches_before();
+        launches_after();
+    }
+    sums.join(p.across, p.across * p.along);
+    if (!busy || group != 0) return;
+    if (piece) sums.leave(part + (size_t)item * p.ldp, p);
+    else sums.store(c, bias, row, p);
+}

@@ -1,0 +1,25 @@
+// Bringing new values where their slots are listed.
+
+#pragma once
+
+typedef unsigned int u32;
+
+// listed brings EACH entries to the slots that are listed for them, one behind the other of the workgroup's: all loads of
+// a kind are under way at once. fetch(i) returns value i of src as an X, and store(slot, x) leaves it in a slot of dst.
+template <class X, class F, class S>
+__device__ __forceinline__ void listed(u32 first, const u32 *slots, const u32 *sources, const Params &p, F fetch, S store) {
+    u32 slot[EACH], i[EACH];
+    X x[EACH];
+#pragma unroll
+    for (int k = 0; k < EACH; k++) {
+        u32 n = first + 128 * k;
+        bool in = n < p.listed;
+        slot[k] = p.run ? p.first + n : in ? slots[n] : 0;
+        i[k] = in ? sources[n] - p.lo : 0xffffffffu;
+    }
+#pragma unroll
+    for (int k = 0; k < EACH; k++) x[k] = i[k] < p.count ? fetch(i[k]) : 0;
+#pragma unroll
+    for (int k = 0; k < EACH; k++)
+        if (i[k] < p.count) store(slot[k], x[k]);
+}
