@@ -198,8 +198,13 @@ func (c *candidate) hollow(a *source) bool {
 	return c.kernel.Slots != nil && c.kernel.Slots(rows, cols)/most > a.NNZ()
 }
 
-// predict predicts the variant that multiplies where the matrix is packed as enc, the whole matrix having these stats.
+// predict predicts the variant that multiplies where the matrix, or a sample of it, is packed as enc, the whole matrix having these stats.
 func (c *candidate) predict(d *Device, pr *model.Predictor, enc *spec.Packed, s formats.Stats, items int64) (Bound, time.Duration) {
+	if enc != nil {
+		whole := *enc
+		whole.Stats, whole.Items = s, items
+		enc = &whole
+	}
 	v := c.kernel.Runs(c.variant, enc, spec.Problem{M: pr.Rows, K: pr.Cols, N: pr.N, Caps: d.Caps()})
 	return pr.Time(c.kernel.Name, v, s, items)
 }

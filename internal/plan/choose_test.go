@@ -96,7 +96,10 @@ func TestChoice(t *testing.T) {
 		{"half zeros, many columns", backend.CodePTX, "gen:uniform,rows=4096,cols=2048,density=0.5", dtype.F16, 2048, "dense"},
 		{"half zeros, few columns", backend.CodePTX, "gen:uniform,rows=28672,cols=2048,density=0.5", dtype.F16, 8, "lanestream"},
 		{"few entries", backend.CodePTX, "gen:uniform,rows=4096,density=0.005", dtype.F16, 128, "csr"},
-		{"a fifth of the entries, one column", backend.CodePTX, "gen:uniform,rows=4096,density=0.2", dtype.F16, 1, "lanestream dense"}, // 9.6 µs and 9.2, csr 18.1
+		{"a fifth of the entries, one column", backend.CodePTX, "gen:uniform,rows=4096,density=0.2", dtype.F16, 1, "lanestream dense"},     // 9.6 µs and 9.2, csr 18.1
+		{"a tenth of the entries, 16 columns", backend.CodePTX, "gen:uniform,rows=4096,density=0.1", dtype.F16, 16, "lanestream dense"},    // 8.7 and 8.9, csr 16.3
+		{"8-row vectors, 64 columns", backend.CodePTX, "gen:vector,rows=4096,v=8,density=0.2", dtype.F16, 64, "dense"},                     // 9.6, cvse 20
+		{"few 8-row vectors, 128 columns", backend.CodePTX, "gen:vector,rows=4096,v=8,density=0.05", dtype.F16, 128, "cvse tiledcsr hrpb"}, // 10 to 12, dense 12.6
 		{"a tenth of the entries, one column", backend.CodePTX, "gen:uniform,rows=12288,cols=4096,density=0.1", dtype.F16, 1, "lanestream"},
 		{"2:4, few columns", backend.CodePTX, "gen:nm,rows=4096,cols=2048,n=2,m=4", dtype.F16, 8, "nm"},
 		{"2:4, many columns", backend.CodePTX, "gen:nm,rows=4096,cols=2048,n=2,m=4", dtype.F16, 512, "nm"},
@@ -199,6 +202,18 @@ func TestTF32(t *testing.T) {
 		if got.variant.In != c.want {
 			t.Errorf("%v %s: computed as %v by %s, want %v", c.code, c.format, got.variant.In, got.variant.Name, c.want)
 		}
+	}
+}
+
+// Of a large matrix a sample is packed; which variant multiplies, and by how many columns at a time, the whole decides.
+func TestWholeDecides(t *testing.T) {
+	a, err := gen.CSR("gen:stencil,side=40,points=27")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := chosen(t, largeGPU(backend.CodePTX), a, Options{Format: "hrpb", Precision: dtype.TF32, Cols: 128})
+	if got.variant.In != dtype.TF32 {
+		t.Errorf("panels of a mesh are multiplied by %s, because %s; want matrix units", got.variant.Name, got.why)
 	}
 }
 

@@ -100,5 +100,19 @@ func (w *composer) multiply(i, j int, beta float64, e biased, c backend.Buffer, 
 	if l.Workspace > 0 {
 		args = append(args, w.l.work.atLeast(l.Workspace))
 	}
-	return w.add(w.m.kern.Program, args, l.Passes...)
+	first := len(w.launches)
+	if err := w.add(w.m.kern.Program, args, l.Passes...); err != nil {
+		return err
+	}
+	unread, unwritten := uint32(0), uint32(0)
+	if beta == 0 {
+		unread = 1 << w.m.kern.Arg("c")
+	}
+	if l.Workspace == spec.NoWorkspace {
+		unwritten = 1 << (len(args) - 1)
+	}
+	for i := range w.launches[first:] {
+		w.launches[first+i].Unread, w.launches[first+i].Unwritten = unread|unwritten, unwritten
+	}
+	return nil
 }

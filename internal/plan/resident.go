@@ -76,7 +76,7 @@ func forValues(format any, callers bool) any {
 
 // upload copies one part to the device. After an error too, what it returns must be closed.
 func (d *Device) upload(ctx context.Context, e *spec.Packed) (part, error) {
-	pt := part{enc: &spec.Packed{Rows: e.Rows, Cols: e.Cols, NNZ: e.NNZ, Stats: e.Stats, Items: e.Items, Format: e.Format}}
+	pt := part{enc: &spec.Packed{Rows: e.Rows, Cols: e.Cols, NNZ: e.NNZ, Stats: e.Stats, Items: e.Items, Format: e.Format, Work: e.Work}}
 	for _, a := range e.Arrays {
 		b, err := d.alloc(int64(len(a.Data)), "array "+a.Name+" of the matrix")
 		if err != nil {
@@ -96,7 +96,7 @@ func addStats(a, b formats.Stats, nnz int64) formats.Stats {
 	a.MACs += b.MACs
 	a.Gathers += b.Gathers
 	a.Staged = b.Staged
-	a.Longest = max(a.Longest, b.Longest)
+	a.Longest, a.Cut = max(a.Longest, b.Longest), max(a.Cut, b.Cut)
 	if a.Slots > 0 {
 		a.Fill = float64(nnz) / float64(a.Slots)
 	}

@@ -156,72 +156,85 @@ func (s *stream) load(ctx context.Context, i int) (n int64, err error) {
 
 // run runs launches a number of times, each panel's after it has been copied.
 func (s *stream) run(ctx context.Context, launches []backend.Launch, marks []mark, times int) (Streamed, error) {
-	out := Streamed{Panels: len(s.panels)}
-	var free [2]chan struct{}
-	for i := range free {
-		free[i] = make(chan struct{}, 1)
-		free[i] <- struct{}{}
+	r := streaming{stream: s, launches: launches, marks: marks, times: times, full: make(chan int), out: Streamed{Panels: len(s.panels)}}
+	for i := range r.free {
+		r.free[i] = make(chan struct{}, 1)
+		r.free[i] <- struct{}{}
 	}
-	full := make(chan int) // panels, as they have come
 	run, ctx := errgroup.WithContext(ctx)
-	run.Go(func() error {
-		for range times {
-			for _, m := range marks {
-				select {
-				case <-free[m.part&1]:
-				case <-ctx.Done():
-					return ctx.Err()
-				}
-				start := time.Now()
-				n, err := s.load(ctx, m.part)
-				if err != nil {
-					return err
-				}
-				if n > 0 {
-					out.Bytes, out.Copy = out.Bytes+n, out.Copy+time.Since(start)
-				}
-				select {
-				case full <- m.part:
-				case <-ctx.Done():
-					return ctx.Err()
-				}
+	run.Go(func() error { return r.copy(ctx) })
+	run.Go(func() error { return r.compute(ctx) })
+	err := run.Wait()
+	return r.out, err
+}
+
+// streaming is a run: one goroutine copies panels to the two sets of buffers in turn, and another computes with them.
+type streaming struct {
+	*stream
+	launches []backend.Launch
+	marks    []mark
+	times    int
+	free     [2]chan struct{} // sets of buffers that may be written
+	full     chan int         // panels, as they have come
+	out      Streamed
+}
+
+func (r *streaming) copy(ctx context.Context) error {
+	for range r.times {
+		for _, m := range r.marks {
+			select {
+			case <-r.free[m.part&1]:
+			case <-ctx.Done():
+				return ctx.Err()
 			}
-		}
-		return nil
-	})
-	run.Go(func() error {
-		compute := func(l []backend.Launch) error {
-			if len(l) == 0 {
-				return nil
-			}
-			t, err := s.dev.Run(ctx, l...)
-			out.Compute += t.Best()
-			return err
-		}
-		for range times {
-			if err := compute(launches[:marks[0].at]); err != nil {
+			start := time.Now()
+			n, err := r.load(ctx, m.part)
+			if err != nil {
 				return err
 			}
-			for i, m := range marks {
-				select {
-				case <-full:
-				case <-ctx.Done():
-					return ctx.Err()
-				}
-				end := len(launches)
-				if i+1 < len(marks) {
-					end = marks[i+1].at
-				}
-				if err := compute(launches[m.at:end]); err != nil {
-					return err
-				}
-				free[m.part&1] <- struct{}{}
+			if n > 0 {
+				r.out.Bytes, r.out.Copy = r.out.Bytes+n, r.out.Copy+time.Since(start)
+			}
+			select {
+			case r.full <- m.part:
+			case <-ctx.Done():
+				return ctx.Err()
 			}
 		}
-		return nil
-	})
-	err := run.Wait()
-	return out, err
+	}
+	return nil
+}
+
+func (r *streaming) compute(ctx context.Context) error {
+	run := func(l []backend.Launch) error {
+		if len(l) == 0 {
+			return nil
+		}
+		t, err := r.dev.Run(ctx, l...)
+		r.out.Compute += t.Best()
+		return err
+	}
+	for range r.times {
+		if err := run(r.launches[:r.marks[0].at]); err != nil {
+			return err
+		}
+		for i, m := range r.marks {
+			select {
+			case <-r.full:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			end := len(r.launches)
+			if i+1 < len(r.marks) {
+				end = r.marks[i+1].at
+			}
+			if err := run(r.launches[m.at:end]); err != nil {
+				return err
+			}
+			r.free[m.part&1] <- struct{}{}
+		}
+	}
+	return nil
 }
 
 // runStreamed multiplies with a matrix that is not on the device. Its time is the host's.
@@ -285,57 +298,12 @@ func placeWithin(ctx context.Context, d *Device, e *encoded, why string, o Optio
 		return place(ctx, d, e, why)
 	}
 	start := time.Now()
-	parts, rowBlock, err := e.first(ctx)
+	parts, rowBlock, fits, err := e.panels(ctx, d, o)
 	if err != nil {
 		return nil, nil, err
 	}
-	size := func() (panel, all, rest int64, err error) {
-		if rest, err = e.beside(d, parts, rowBlock, o); err != nil {
-			return 0, 0, 0, err
-		}
-		for _, p := range parts {
-			n := panelBytes(p)
-			panel, all = max(panel, n), all+n
-		}
-		return panel, all, rest, nil
-	}
-	panel, all, rest, err := size()
-	if err != nil {
-		return nil, nil, err
-	}
-	copies := int64(1)
-	if o.Reproducible == AutoP {
-		copies = 3 // at other precisions, which are made when they are needed
-	}
-	if copies*all+rest <= o.within.bytes {
+	if fits {
 		return place(ctx, d, e, why)
-	}
-	step := lcm(32, max(1, e.enc.Panel))
-	for {
-		room := (o.within.bytes - rest) / 2
-		if room <= 0 && rowBlock <= step {
-			return nil, nil, fmt.Errorf("B, C and what multiplying %d columns takes are %d bytes, of %d that may be used of %v: fewer columns (Options.Cols) or more memory: %w",
-				o.within.cols, rest, o.within.bytes, d.Info(), backend.ErrOutOfMemory)
-		}
-		share := 0.5
-		if room > 0 {
-			share = min(0.95, 0.98*float64(min(room, d.limit()))/float64(panel))
-		}
-		next := int(float64(rowBlock)*share) / step * step
-		if rowBlock <= step {
-			return nil, nil, fmt.Errorf("a panel of %d rows takes %d bytes, of %d that may be used of %v beside %d for B and C: fewer columns (Options.Cols) or more memory: %w",
-				rowBlock, panel, room, d.Info(), rest, backend.ErrOutOfMemory)
-		}
-		rowBlock = max(step, next)
-		if parts, err = e.ranges(ctx, rowBlock); err != nil {
-			return nil, nil, err
-		}
-		if panel, _, rest, err = size(); err != nil {
-			return nil, nil, err
-		}
-		if 2*panel+rest <= o.within.bytes && largest(parts) <= d.limit() {
-			break
-		}
 	}
 	packed := e.took + time.Since(start)
 	start = time.Now()
@@ -351,6 +319,60 @@ func placeWithin(ctx context.Context, d *Device, e *encoded, why string, o Optio
 		},
 		dev: d, rowBlock: rowBlock, launcher: newLauncher(d),
 	}, m, nil
+}
+
+// panels cuts the matrix into panels of so many rows, of which two fit beside B and C, or finds that all of it does.
+func (e *encoded) panels(ctx context.Context, d *Device, o Options) (parts []*spec.Packed, rowBlock int, fits bool, err error) {
+	if parts, rowBlock, err = e.first(ctx); err != nil {
+		return nil, 0, false, err
+	}
+	size := func() (panel, all, rest int64, err error) {
+		if rest, err = e.beside(d, parts, rowBlock, o); err != nil {
+			return 0, 0, 0, err
+		}
+		for _, p := range parts {
+			n := panelBytes(p)
+			panel, all = max(panel, n), all+n
+		}
+		return panel, all, rest, nil
+	}
+	panel, all, rest, err := size()
+	if err != nil {
+		return nil, 0, false, err
+	}
+	copies := int64(1)
+	if o.Reproducible == AutoP {
+		copies = 3 // at other precisions, which are made when they are needed
+	}
+	if copies*all+rest <= o.within.bytes {
+		return parts, rowBlock, true, nil
+	}
+	step := lcm(32, max(1, e.enc.Panel))
+	for {
+		room := (o.within.bytes - rest) / 2
+		if room <= 0 && rowBlock <= step {
+			return nil, 0, false, fmt.Errorf("B, C and what multiplying %d columns takes are %d bytes, of %d that may be used of %v: fewer columns (Options.Cols) or more memory: %w",
+				o.within.cols, rest, o.within.bytes, d.Info(), backend.ErrOutOfMemory)
+		}
+		if rowBlock <= step {
+			return nil, 0, false, fmt.Errorf("a panel of %d rows takes %d bytes, of %d that may be used of %v beside %d for B and C: fewer columns (Options.Cols) or more memory: %w",
+				rowBlock, panel, room, d.Info(), rest, backend.ErrOutOfMemory)
+		}
+		share := 0.5
+		if room > 0 {
+			share = min(0.95, 0.98*float64(min(room, d.limit()))/float64(panel))
+		}
+		rowBlock = max(step, int(float64(rowBlock)*share)/step*step)
+		if parts, err = e.ranges(ctx, rowBlock); err != nil {
+			return nil, 0, false, err
+		}
+		if panel, _, rest, err = size(); err != nil {
+			return nil, 0, false, err
+		}
+		if 2*panel+rest <= o.within.bytes && largest(parts) <= d.limit() {
+			return parts, rowBlock, false, nil
+		}
+	}
 }
 
 // onDevice refuses a matrix that is not on the device.
@@ -372,7 +394,7 @@ func keep(ctx context.Context, d *Device, e *encoded, parts []*spec.Packed, rowB
 		return nil, err
 	}
 	for i, p := range parts {
-		m.parts = append(m.parts, part{enc: &spec.Packed{Rows: p.Rows, Cols: p.Cols, NNZ: p.NNZ, Stats: p.Stats, Items: p.Items, Format: p.Format}, bufs: m.stream.sets[i&1]})
+		m.parts = append(m.parts, part{enc: &spec.Packed{Rows: p.Rows, Cols: p.Cols, NNZ: p.NNZ, Stats: p.Stats, Items: p.Items, Format: p.Format, Work: p.Work}, bufs: m.stream.sets[i&1]})
 		m.stats = addStats(m.stats, p.Stats, e.matrix.NNZ())
 	}
 	m.fetched = fetchedOf(m.stats, e)

@@ -129,10 +129,12 @@ type Cost struct {
 	// Overlap says that a variant moves data while it computes, however many pieces there are: the largest of memory, fetches and
 	// arithmetic counts, and StartUS once.
 	Overlap bool `json:"overlap,omitempty"`
-	// Busy is how many pieces of work keep a unit busy: with fewer, arithmetic and fetches take as long as if there were so many.
+	// Busy is how many pieces of work, of up to COLS columns each, keep a unit busy: with fewer, arithmetic and fetches take as long as if
+	// there were so many. 1 says of pieces that have a unit each that few of them take as long as one for each unit: the latency
+	// of one, whatever B's columns.
 	Busy float64 `json:"busy_items,omitempty"`
-	// Cut is how many rows of B a piece of work fetches at most: of larger ones several are made, and a second launch adds up their sums.
-	// 0: none is cut, or that is not said.
+	// Cut is how many rows of B a piece of work fetches at most: of larger ones several are made, and a second launch adds up their sums,
+	// in StepUS for each but the first. 0: none is cut, or that is not said.
 	Cut int64 `json:"cut_rows,omitempty"`
 
 	from Source // of the model that it is in

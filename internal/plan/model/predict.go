@@ -61,15 +61,14 @@ func (p *Predictor) TimeAt(c Cost, v *spec.Variant, s formats.Stats, items int64
 	if c.Efficiency > 0 {
 		compute /= c.Efficiency
 	}
-	if idle := c.Busy * float64(p.Units) / float64(max(1, items)); idle > 1 {
+	if idle := c.Busy * float64(p.Units) / float64(max(1, items*p.tiles(v))); idle > 1 {
 		compute, fetch = compute*idle, time.Duration(math.Round(float64(fetch)*idle))
 	}
-	launch := k.LaunchUS * scale(p.Rates.LaunchUS, from.LaunchUS)
+	launch := k.LaunchUS * scale(p.Rates.LaunchUS, from.LaunchUS) * cmp.Or(c.Launch, 1)
 	heaviest := p.heaviest(c, s)
-	if c.Cut > 0 && heaviest >= c.Cut { // the stats tell of pieces that are cut already
-		launch, heaviest = launch*(1+cmp.Or(c.Launch, 1)), c.Cut
-	} else {
-		launch *= cmp.Or(c.Launch, 1)
+	if cut := cmp.Or(s.Cut, c.Cut); cut > 0 && heaviest >= cut { // the stats tell of pieces that are cut already
+		launch += launch + c.StepUS*float64((heaviest-1)/cut)
+		heaviest = cut
 	}
 	if c.Overlap {
 		return b, micros(launch+c.StartUS) + max(b.Memory, fetch, time.Duration(math.Round(compute)))
@@ -91,7 +90,7 @@ func scale(here, there float64) float64 {
 // heaviest is how many rows of B one piece of work fetches at most, before it is cut. The stats may be those of a sample without the
 // longest row.
 func (p *Predictor) heaviest(c Cost, s formats.Stats) int64 {
-	if s.Longest == 0 && c.Cut == 0 {
+	if s.Longest == 0 && s.Cut == 0 && c.Cut == 0 {
 		return 0
 	}
 	return max(s.Longest, p.Longest)

@@ -1,0 +1,141 @@
+// Products of a group with B and C in the host's memory: each device copies its part of B, multiplies, and copies its part of C back.
+
+package plan
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/spmmrun/spmm/backend"
+)
+
+// Multiply computes c = alpha·A·b + beta·c for data in the host's memory, as Plan.Multiply does. Where a device fails, the
+// others stop and the error names it.
+func (g *GroupPlan) Multiply(ctx context.Context, alpha float64, b Dense, beta float64, c Dense, e GroupEpilogue) (GroupTiming, error) {
+	start := time.Now()
+	if g.all.right {
+		b, c = b.turned(), c.turned()
+	}
+	if err := g.all.checkDims(b.Rows, b.Cols, c.Rows, c.Cols); err != nil {
+		return GroupTiming{}, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := g.usable(); err != nil {
+		return GroupTiming{}, err
+	}
+	t := newGroupTiming(len(g.plans))
+	if g.most > 0 && b.Cols > g.most && (e.RowBias != nil || e.ColBias != nil) {
+		return t, fmt.Errorf("%w, and a bias is for all at once", g.tooMany(b.Cols))
+	}
+	step := b.Cols
+	if g.most > 0 {
+		step = min(step, g.most)
+	}
+	for lo := 0; lo == 0 || lo < b.Cols; lo += max(1, step) { // C may be B: columns do not depend on each other
+		hi := min(b.Cols, lo+step)
+		if err := g.multiply(ctx, alpha, b.columns(lo, hi), beta, c.columns(lo, hi), e, &t); err != nil {
+			return t, err
+		}
+	}
+	t.sum(start)
+	return t, nil
+}
+
+// tooMany is the error of more columns than there is memory for.
+func (g *GroupPlan) tooMany(n int) error {
+	return fmt.Errorf("%d %s, and there is memory for %d on the devices (GroupOptions.Memory): %w", n, g.all.what(), g.most, backend.ErrOutOfMemory)
+}
+
+// multiply is Multiply of as many columns as there is memory for, B and C as the plan sees them.
+func (g *GroupPlan) multiply(ctx context.Context, alpha float64, b Dense, beta float64, c Dense, e GroupEpilogue, t *GroupTiming) error {
+	es, err := g.epilogues(ctx, e, b.Cols, c.Type, t)
+	if err != nil {
+		return err
+	}
+	parts := g.share(b, c)
+	copied := newGate(len(parts))
+	err = together(ctx, len(parts), func(ctx context.Context, i int) error {
+		q := parts[i]
+		p := g.plans[q.device]
+		if g.all.right {
+			q.b, q.c = q.b.turned(), q.c.turned()
+		}
+		tm, err := p.multiply(ctx, alpha, q.b, beta, q.c, es[q.device], func() error { return copied.pass(ctx) })
+		t.Each[q.device].Device += tm.Device
+		t.Each[q.device].Host += tm.Host
+		if err != nil {
+			return named(p.dev, err)
+		}
+		t.stream(p)
+		return nil
+	})
+	return err
+}
+
+// task is what one device does of a product.
+type task struct {
+	device int
+	b, c   Dense
+}
+
+// share cuts B and C as the plan sees them. Devices without rows or columns get no task, unless there are none at all.
+func (g *GroupPlan) share(b, c Dense) []task {
+	bounds := g.bounds
+	if g.Split == ByColumns {
+		bounds = cutColumns(b.Cols, g.weights)
+	}
+	var ps []task
+	for i := range g.plans {
+		lo, hi := bounds[i], bounds[i+1]
+		if lo == hi && (i > 0 || bounds[len(bounds)-1] > 0) {
+			continue
+		}
+		if g.Split == ByColumns {
+			ps = append(ps, task{i, b.columns(lo, hi), c.columns(lo, hi)})
+		} else {
+			ps = append(ps, task{i, b, c.rows(lo, hi)})
+		}
+	}
+	return ps
+}
+
+// columns returns columns lo to hi-1, in the same memory.
+func (d Dense) columns(lo, hi int) Dense {
+	at := min(d.offset(0, lo)*d.Type.Size(), len(d.Data)) // beyond the data if there are no rows
+	d.Cols, d.Data = hi-lo, d.Data[at:]
+	return d
+}
+
+// rows returns rows lo to hi-1, in the same memory.
+func (d Dense) rows(lo, hi int) Dense {
+	at := min(d.offset(lo, 0)*d.Type.Size(), len(d.Data))
+	d.Rows, d.Data = hi-lo, d.Data[at:]
+	return d
+}
+
+// gate lets nobody pass before all have come: C may be B, which every device must have copied before any writes to it.
+type gate struct {
+	missing atomic.Int64
+	open    chan struct{}
+}
+
+func newGate(n int) *gate {
+	g := &gate{open: make(chan struct{})}
+	g.missing.Store(int64(n))
+	return g
+}
+
+func (g *gate) pass(ctx context.Context) error {
+	if g.missing.Add(-1) == 0 {
+		close(g.open)
+	}
+	select {
+	case <-g.open:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
