@@ -26,65 +26,13 @@ var levels = map[dtype.Type]int64{dtype.S8: 127, dtype.E4M3: 16}
 // 2^g, the grid, differs from output to output), of magnitudes that keep Σ|a·b| ≤ 2^bits in units of
 // the grid; |c| adds at most 2^22. doc.go says what that is good for.
 func (p *instance) exact() {
-	bits, scale, shift, addend := 23, 3, 0, int64(1)<<22
-	largestA, largestB := int64(1)<<min(16, precisions[p.typ].bits), int64(128)
-	if p.typ == dtype.F64 && p.kind != narrow && p.kind != over {
-		bits, addend, largestA, largestB = 52, 1<<51, 1<<40, 1<<27
-	}
-	switch p.kind {
-	case narrow:
-		bits, scale, shift, addend = 17, 1, -3, 255
-	case over:
-		scale, addend = 0, 255
-	}
-	longest := int64(1)
-	for i := range p.m {
-		longest = max(longest, p.a.RowPtr[i+1]-p.a.RowPtr[i])
-	}
-	budget := int64(1) << bits
-	mostB := max(1, min(largestB, budget/longest))
-	scaleOf := func(stream, i int) int { return shift + int(below(int64(2*scale+1), p.seed, stream, i, 0)) - scale }
-	powers := func(stream, n int) []float64 {
-		list := make([]float64, n)
-		for i := range list {
-			list[i] = math.Ldexp(1, scaleOf(stream, i))
-		}
-		return list
-	}
-	rows, cols := powers(streamScaleA, p.m), powers(streamScaleB, p.n)
-	// whole makes a whole number of at most that magnitude of a draw.
-	whole := func(z uint64, most int64) float64 {
-		x := 1 + int64(z>>1%uint64(most))
-		if p.class != SameSign && z>>63 == 1 {
-			x = -x
-		}
-		return float64(x)
-	}
-	for i := range p.m {
-		draws := lineOf(p.seed, streamA, i)
-		first, end := p.a.RowPtr[i], p.a.RowPtr[i+1]
-		most := max(1, min(largestA, budget/(max(1, end-first)*mostB)))
-		levelled := most >= 4 && p.quant != dtype.Invalid // each group of columns has a scale of its own
-		if p.quant != dtype.Invalid {
-			most = min(max(1, most/4), levels[p.quant])
-		}
-		for e := first; e < end; e++ {
-			j := int(p.a.ColIdx[e])
-			if p.kind == zeros && below(3, p.seed, streamStored, i, j) == 0 {
-				p.a.Val[e] = p.zero(streamStored, i, j)
-				continue
-			}
-			x := whole(draws.at(j), most) * rows[i]
-			if levelled {
-				x *= float64(int(1) << below(3, p.seed, streamScaleA, i, 1+j/formats.ScaleCols))
-			}
-			p.a.Val[e] = x
-		}
-	}
+	x := p.magnitudes()
+	rows, cols := x.powers(streamScaleA, p.m), x.powers(streamScaleB, p.n)
+	p.exactA(x, rows)
 	for k := range p.k {
 		draws, row := lineOf(p.seed, streamB, k), p.b.Line(k)
 		for j := range row {
-			row[j] = whole(draws.at(j), mostB) * cols[j]
+			row[j] = p.number(draws.at(j), x.mostB) * cols[j]
 			if p.kind == zeros && below(9, p.seed, streamB, j, k) == 0 {
 				row[j] = p.zero(streamB, j, k)
 			}
@@ -98,15 +46,91 @@ func (p *instance) exact() {
 		for i := range p.m {
 			draws, row := lineOf(p.seed, streamC, i), p.c.Line(i)
 			for j := range row {
-				row[j] = whole(draws.at(j), addend) * rows[i] * cols[j] * ratio
+				row[j] = p.number(draws.at(j), x.addend) * rows[i] * cols[j] * ratio
 			}
 		}
 	}
-	p.exactBiases(scaleOf, shift+scale)
+	p.exactBiases(x.scaleOf, x.shift+x.scale)
 	if p.class == NonFinite && p.kind == wide {
 		p.pollute()
 	}
 	p.scalars()
+}
+
+// magnitudes is how large the numbers of an exact instance may be: whole numbers, times 2^(shift-scale) to 2^(shift+scale).
+type magnitudes struct {
+	seed         uint64
+	scale, shift int
+	budget       int64 // of Σ|a·b|, in units of the grid
+	mostA, mostB int64
+	addend       int64 // of |c|, likewise
+}
+
+func (p *instance) magnitudes() magnitudes {
+	bits, x := 23, magnitudes{seed: p.seed, scale: 3, addend: 1 << 22, mostA: 1 << min(16, precisions[p.typ].bits), mostB: 128}
+	if p.typ == dtype.F64 && p.kind != narrow && p.kind != over {
+		bits, x.addend, x.mostA, x.mostB = 52, 1<<51, 1<<40, 1<<27
+	}
+	switch p.kind {
+	case narrow:
+		bits, x.scale, x.shift, x.addend = 17, 1, -3, 255
+	case over:
+		x.scale, x.addend = 0, 255
+	}
+	longest := int64(1)
+	for i := range p.m {
+		longest = max(longest, p.a.RowPtr[i+1]-p.a.RowPtr[i])
+	}
+	x.budget = int64(1) << bits
+	x.mostB = max(1, min(x.mostB, x.budget/longest))
+	return x
+}
+
+// scaleOf is the exponent of line i's power of two.
+func (x magnitudes) scaleOf(stream, i int) int {
+	return x.shift + int(below(int64(2*x.scale+1), x.seed, stream, i, 0)) - x.scale
+}
+
+func (x magnitudes) powers(stream, n int) []float64 {
+	list := make([]float64, n)
+	for i := range list {
+		list[i] = math.Ldexp(1, x.scaleOf(stream, i))
+	}
+	return list
+}
+
+// number makes a whole number of at most that magnitude of a draw.
+func (p *instance) number(z uint64, most int64) float64 {
+	x := 1 + int64(z>>1%uint64(most))
+	if p.class != SameSign && z>>63 == 1 {
+		x = -x
+	}
+	return float64(x)
+}
+
+// exactA fills in A's values, those of row i times rows[i].
+func (p *instance) exactA(x magnitudes, rows []float64) {
+	for i := range p.m {
+		draws := lineOf(p.seed, streamA, i)
+		first, end := p.a.RowPtr[i], p.a.RowPtr[i+1]
+		most := max(1, min(x.mostA, x.budget/(max(1, end-first)*x.mostB)))
+		levelled := most >= 4 && p.quant != dtype.Invalid // each group of columns has a scale of its own
+		if p.quant != dtype.Invalid {
+			most = min(max(1, most/4), levels[p.quant])
+		}
+		for e := first; e < end; e++ {
+			j := int(p.a.ColIdx[e])
+			if p.kind == zeros && below(3, p.seed, streamStored, i, j) == 0 {
+				p.a.Val[e] = p.zero(streamStored, i, j)
+				continue
+			}
+			v := p.number(draws.at(j), most) * rows[i]
+			if levelled {
+				v *= float64(int(1) << below(3, p.seed, streamScaleA, i, 1+j/formats.ScaleCols))
+			}
+			p.a.Val[e] = v
+		}
+	}
 }
 
 // zero is +0 or -0.

@@ -158,11 +158,17 @@ func lines[T any](b *bytes.Buffer, name string, list []T) error {
 	return nil
 }
 
+// MostBytes is how long a manifest that is read may be: several times as long as that of any device so far.
+const MostBytes = 64 << 20
+
 // Decode reads a manifest and holds it against the schema. Whether what it says is true is for Verifier.
 func Decode(r io.Reader) (*Manifest, error) {
-	text, err := io.ReadAll(r)
+	text, err := io.ReadAll(io.LimitReader(r, MostBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("manifest: %w", err)
+	}
+	if len(text) > MostBytes {
+		return nil, fmt.Errorf("no manifest: it has more than %d bytes", MostBytes)
 	}
 	var head struct{ Schema *int }
 	if err := json.Unmarshal(text, &head); err != nil {

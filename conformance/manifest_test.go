@@ -319,6 +319,25 @@ func TestTamperedText(t *testing.T) {
 	}
 }
 
+// endless is a file that never ends.
+type endless struct{ read int }
+
+func (e *endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = ' '
+	}
+	e.read += len(p)
+	return len(p), nil
+}
+
+// TestMostBytes: of what does not end no more is read than a manifest may have.
+func TestMostBytes(t *testing.T) {
+	var e endless
+	if _, err := Decode(&e); err == nil || !strings.Contains(err.Error(), "more than 67108864 bytes") || e.read > MostBytes+1 {
+		t.Errorf("%v, after %d bytes", err, e.read)
+	}
+}
+
 // TestSchema: what is not of the schema's form is refused, in words that say where.
 func TestSchema(t *testing.T) {
 	var b bytes.Buffer
@@ -339,6 +358,11 @@ func TestSchema(t *testing.T) {
 		{`"schema": 3,`, ``, "names no schema"},
 		{`"shared": `, `"shred": `, `caps.limits: `},
 		{`"suite"`, `suite`, "invalid character"},
+		{`"cases": [`, `"probe_errors": [` + strings.Repeat(`"",`, 1e5) + `""], "cases": [`, "probe_errors: a list of 1001"},
+		{`"cases": [`, `"cases": 3, "cases": [`, "cases: want array, not 3"},
+		{`"cases": [`, `"cases": [` + strings.Repeat("{},", 1e5), `cases[0]: "`},
+		{`"tier": "quick"`, `"tier": "quick", "colour": [` + strings.Repeat("[],", 1e5) + `0]`, `the manifest: unknown "colour"`},
+		{`"tier": "quick"`, `"tier": "quick", "filter": "` + strings.Repeat("a", mostOfValue) + `"`, "filter: 1048578 bytes"},
 	} {
 		text := b.String()
 		if !strings.Contains(text, c.before) {

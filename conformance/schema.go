@@ -95,17 +95,73 @@ func (r *rule) prepare() (err error) {
 	return nil
 }
 
-// schemaCheck says where text, which is JSON, is not what the schema describes.
+// mostOfValue bounds the text of each member of a manifest, and of each element of its lists: JSON takes many times its length in memory.
+const mostOfValue = 1 << 20
+
+// schemaCheck says where text, which is JSON, is not what the schema describes. Of lists, which are nearly all of a manifest, it looks at one
+// element at a time, and ends at the first that is wrong.
 func schemaCheck(text []byte) error {
 	root, err := manifestRule()
 	if err != nil {
 		return fmt.Errorf("manifest.schema.json: %w", err)
 	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return fmt.Errorf("the manifest: want %v, not %v", root.Type, t)
+	}
+	seen := map[string]any{}
+	for d.More() {
+		t, err := d.Token()
+		if err != nil {
+			return err
+		}
+		name := t.(string) // of a member
+		p := root.Properties[name]
+		if seen[name] = nil; p == nil {
+			return fmt.Errorf("the manifest: unknown %q", name)
+		}
+		if err := p.checkMember(d, root, "."+name); err != nil {
+			return err
+		}
+	}
+	return root.lacks(seen, "")
+}
+
+// checkMember reads a member of a manifest.
+func (r *rule) checkMember(d *json.Decoder, root *rule, path string) error {
+	if r.Items == nil || r.Type != "array" {
+		return r.checkNext(d, root, path)
+	}
+	if t, err := d.Token(); err != nil || t != json.Delim('[') {
+		return fmt.Errorf("%s: want array, not %v", orTop(path), t)
+	}
+	n := 0
+	for ; d.More() && (r.MaxItems == nil || n <= *r.MaxItems); n++ {
+		if err := r.Items.checkNext(d, root, fmt.Sprintf("%s[%d]", path, n)); err != nil {
+			return err
+		}
+	}
+	if err := r.counted(n, path); err != nil {
+		return err
+	}
+	_, err := d.Token()
+	return err
+}
+
+// checkNext reads a value that is not long.
+func (r *rule) checkNext(d *json.Decoder, root *rule, path string) error {
+	var text json.RawMessage
+	if err := d.Decode(&text); err != nil {
+		return err
+	}
+	if len(text) > mostOfValue {
+		return fmt.Errorf("%s: %d bytes, at most %d are read", orTop(path), len(text), mostOfValue)
+	}
 	var v any
 	if err := json.Unmarshal(text, &v); err != nil {
 		return err
 	}
-	return root.check(root, v, "")
+	return r.check(root, v, path)
 }
 
 // check says what is wrong with v, at a path.
@@ -147,8 +203,8 @@ func (r *rule) check(root *rule, v any, path string) error {
 }
 
 func (r *rule) list(root *rule, v []any, path string) error {
-	if len(v) < r.MinItems || r.MaxItems != nil && len(v) > *r.MaxItems {
-		return fmt.Errorf("%s: a list of %d", orTop(path), len(v))
+	if err := r.counted(len(v), path); err != nil {
+		return err
 	}
 	for i, x := range v {
 		if r.Items != nil {
@@ -160,11 +216,27 @@ func (r *rule) list(root *rule, v []any, path string) error {
 	return nil
 }
 
-func (r *rule) object(root *rule, v map[string]any, path string) error {
+// counted refuses lists that are too short or too long.
+func (r *rule) counted(n int, path string) error {
+	if n < r.MinItems || r.MaxItems != nil && n > *r.MaxItems {
+		return fmt.Errorf("%s: a list of %d", orTop(path), n)
+	}
+	return nil
+}
+
+// lacks names a member that there must be.
+func (r *rule) lacks(v map[string]any, path string) error {
 	for _, name := range r.Required {
 		if _, ok := v[name]; !ok {
 			return fmt.Errorf("%s: %q is missing", orTop(path), name)
 		}
+	}
+	return nil
+}
+
+func (r *rule) object(root *rule, v map[string]any, path string) error {
+	if err := r.lacks(v, path); err != nil {
+		return err
 	}
 	for name, x := range v {
 		p := r.Properties[name]
