@@ -122,9 +122,9 @@ type way struct {
 	device []time.Duration
 }
 
-// measure prints what each way takes, after it has seen that all leave the same bits.
-func (c *chain) measure(ctx context.Context) error {
-	ways := []*way{
+// ways are those to run a chain, and last one product by itself.
+func (c *chain) ways(ctx context.Context) []*way {
+	return []*way{
 		{name: fmt.Sprintf("%d times Plan.Run", chainLength), run: func() (sum spmm.Timing, err error) {
 			start := time.Now()
 			err = c.each(func(b, out *spmm.Tensor[float32]) error {
@@ -158,17 +158,31 @@ func (c *chain) measure(ctx context.Context) error {
 			return t, err
 		}},
 	}
-	if err := c.compare(ctx, ways[:3]); err != nil {
-		return err
-	}
-	// The device alone: many multiplications in one list.
-	var alone []time.Duration
+}
+
+// alone is what a chain takes the device by itself: many multiplications in one list.
+func (c *chain) alone(ctx context.Context) (time.Duration, error) {
+	var times []time.Duration
 	for range 15 {
 		t, err := c.plan.Repeat(ctx, chainOften*chainLength, alpha, c.x, 0, c.y)
 		if err != nil {
-			return err
+			return 0, err
 		}
-		alone = append(alone, t.Best()/chainOften)
+		times = append(times, t.Best()/chainOften)
+	}
+	return median(times), nil
+}
+
+// measure prints what each way takes, after it has seen that all leave the same bits.
+func (c *chain) measure(ctx context.Context) error {
+	ways := c.ways(ctx)
+	one := ways[len(ways)-1]
+	if err := c.compare(ctx, ways[:len(ways)-1]); err != nil {
+		return err
+	}
+	least, err := c.alone(ctx)
+	if err != nil {
+		return err
 	}
 	for range chainRuns {
 		for _, w := range ways {
@@ -179,9 +193,6 @@ func (c *chain) measure(ctx context.Context) error {
 			w.host, w.device = append(w.host, t.Host), append(w.device, t.Device)
 		}
 	}
-	least := median(alone)
-	one := ways[3]
-	overhead := median(one.host) - least/chainLength
 	fmt.Println("| way | host | device | host beyond the device alone | heap objects |")
 	fmt.Println("| --- | ---: | ---: | ---: | ---: |")
 	fmt.Printf("| the device alone, of %d in one list | | %.1f | | |\n", chainOften*chainLength, micros(least))
@@ -196,8 +207,7 @@ func (c *chain) measure(ctx context.Context) error {
 		}
 		fmt.Printf("| %s | %.1f | %.1f | %.1f | %.2f |\n", w.name, micros(median(w.host)), micros(median(w.device)), micros(median(w.host)-work), objects)
 	}
-	beyond := median(ways[1].host) - least
-	verdict := "no more than"
+	beyond, overhead, verdict := median(ways[1].host)-least, median(one.host)-least/chainLength, "no more than"
 	if beyond > overhead {
 		verdict = "more than"
 	}

@@ -153,10 +153,12 @@ func (f *fitter) best() model.Cost {
 	switch {
 	case f.v.Code == backend.CodeGo: // a step is arithmetic
 		c.Columns = max(1, f.start.Columns)
-		figures = append(figures, &c.Columns)
 	case !c.Overlap: // else no single step counts
 		c.StepUS = max(leastUS, c.StepUS)
 		figures = append(figures, &c.StepUS)
+	}
+	if c.Columns > 0 {
+		figures = append(figures, &c.Columns)
 	}
 	if c.Fetch > 0 {
 		figures = append(figures, &c.Fetch)

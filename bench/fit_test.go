@@ -24,10 +24,10 @@ func TestFitFindsCosts(t *testing.T) {
 		format, variant string
 		truth           model.Cost
 	}{
-		{backend.CodeSPIRV, "csr", "vulkan_f32", model.Cost{Efficiency: 0.5, StartUS: 1, StepUS: 0.02}},
-		{backend.CodePTX, "lanestream", "cuda_pairs_n8_f16", model.Cost{Fetch: 2, StartUS: 3, Overlap: true, Busy: 3.5}},
+		{backend.CodeSPIRV, "hrpb", "vulkan_f32", model.Cost{Efficiency: 0.5, StartUS: 1, StepUS: 0.02}},
+		{backend.CodePTX, "lanestream", "cuda_pairs_n16_f16", model.Cost{Fetch: 3, StartUS: 3, Overlap: true, Busy: 3.5}},
 	} {
-		t.Run(c.format, func(t *testing.T) { fitFinds(t, c.code, c.format, c.variant, c.truth) })
+		t.Run(c.format+"/"+c.variant, func(t *testing.T) { fitFinds(t, c.code, c.format, c.variant, c.truth) })
 	}
 }
 

@@ -1,4 +1,4 @@
-// What floors makes of times, and what it hands to peers.
+// What bench hands to the program peers, and what it makes of its answers.
 
 package main
 
@@ -10,24 +10,6 @@ import (
 	"slices"
 	"testing"
 )
-
-func TestMet(t *testing.T) {
-	for _, x := range []struct {
-		us, limit float64
-		want      string
-	}{{50, 100, "met, 2.00×"}, {100, 100, "met, 1.00×"}, {100, 90, "missed, 0.90×"}, {0, 90, "not measured"}, {90, 0, "not measured"}} {
-		if got := met(x.us, x.limit); got != x.want {
-			t.Errorf("%v of %v: %s, want %s", x.us, x.limit, got, x.want)
-		}
-	}
-	var g geomean
-	g.add(4, 1)
-	g.add(1, 1)
-	g.add(0, 1) // not measured
-	if got, want := g.String(), "2.00 of 2 (met, 2.00×)"; got != want {
-		t.Errorf("the mean is %s, want %s", got, want)
-	}
-}
 
 func TestWriteCSR(t *testing.T) {
 	dir := t.TempDir()
