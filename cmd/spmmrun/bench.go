@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -149,13 +150,58 @@ func (j *benchJob) loaded() (*benchmark.Report, error) {
 	return r, nil
 }
 
-// measured is what a sweep measures.
+// measured is what a sweep measures. Whatever an interrupt finds it at (packing a large matrix, a launch that never ends, a pipe that
+// says nothing), what is known by then is returned while there is time to save it, and the sweep is left behind.
 func (j *benchJob) measured(ctx context.Context, s *benchmark.Sweep, p *progress) (*benchmark.Report, error) {
 	p.step("measuring", int64(len(s.Matrices)*len(s.Columns)*len(s.Precisions))*100)
-	r, err := s.Run(ctx)
+	var (
+		mu    sync.Mutex
+		known benchmark.Report
+		left  bool
+	)
+	s.Measured = func(so benchmark.Report) {
+		mu.Lock()
+		defer mu.Unlock()
+		known = so
+	}
+	s.Progress = func(done, total int64) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !left {
+			p.at(done, total)
+		}
+	}
+	done := make(chan error, 1)
+	go func() {
+		done <- recovered(func() error {
+			r, err := s.Run(ctx)
+			s.Measured(*r)
+			return err
+		})
+	}()
+	err := inTime(ctx, done)
+	mu.Lock()
+	defer mu.Unlock()
+	left = true
 	p.end()
-	r.Environment.Program, r.Environment.Command = version(), os.Args
-	return r, err
+	known.Environment.Program, known.Environment.Command = version(), os.Args
+	r := known
+	return &r, err
+}
+
+// inTime is what a job sends when it has ended, or the context's error if it goes on after the context has.
+func inTime(ctx context.Context, done <-chan error) error {
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(grace / 3):
+		return ctx.Err()
+	}
 }
 
 // list splits a flag's words and has each checked.
@@ -186,7 +232,7 @@ func oneOf(valid ...string) func(string) (string, error) {
 
 // sweep makes of the flags what is to be measured.
 func (j *benchJob) sweep(ctx context.Context, p *progress) (*benchmark.Sweep, error) {
-	s := &benchmark.Sweep{Matrices: j.matrices, Peers: j.peers, Interval: j.interval / 100, Limit: j.limit, Progress: p.at, Verify: j.verify, Verify64: j.verify64}
+	s := &benchmark.Sweep{Matrices: j.matrices, Peers: j.peers, Interval: j.interval / 100, Limit: j.limit, Verify: j.verify, Verify64: j.verify64}
 	if len(s.Matrices) == 0 {
 		s.Matrices = standardMatrices
 	}

@@ -191,7 +191,7 @@ func (k *checkpoints) save(ctx context.Context, r *ranks, s *state) error {
 	if err := r.agree(err); err != nil {
 		return err
 	}
-	c := checkpoint{Job: k.job, Step: s.step, File: fmt.Sprintf("step-%d.npy", s.step)}
+	c := checkpoint{Job: k.job, Step: s.step, File: fmt.Sprintf("%s%d.npy", statePrefix, s.step)}
 	rows := s.plan.Shares()
 	collect := func(f func(*formats.Dense[float32]) error) error { return dist.Collect(r, rows, x, f) }
 	if r.Rank() != 0 {
@@ -243,11 +243,15 @@ func (k *checkpoints) replace(name string, fill func(io.Writer) error, instead f
 	return nil
 }
 
-const temporaryPrefix = ".spmmrun-"
+// What the names of states and of unfinished files begin with. The folder may hold files of others, which stay.
+const (
+	statePrefix     = "checkpoint-step-"
+	temporaryPrefix = ".spmmrun-"
+)
 
 // removeOthers removes states of other steps, and what a process that was killed has left behind.
 func (k *checkpoints) removeOthers(keep string) {
-	for _, pattern := range []string{"step-*.npy", temporaryPrefix + "*"} {
+	for _, pattern := range []string{statePrefix + "*.npy", temporaryPrefix + "*"} {
 		names, _ := filepath.Glob(filepath.Join(escaped(k.dir), pattern))
 		for _, name := range names {
 			if filepath.Base(name) != keep {

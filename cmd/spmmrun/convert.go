@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -177,10 +178,16 @@ func (v *conversion) run(ctx context.Context, p *progress) (string, error) {
 	err = out.write(func(w io.Writer) error {
 		count := &counter{ctx: ctx, w: w}
 		b := bufio.NewWriterSize(count, 1<<20)
-		err := errors.Join(writeMatrix(b, m, v.kind()), b.Flush())
+		err := writeMatrix(b, m, v.kind())
+		if err == nil {
+			err = b.Flush()
+		}
 		size = count.n
 		return err
 	})
+	if errors.As(err, new(*fs.PathError)) { // which names the file
+		return "", err
+	}
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", v.out, err)
 	}
@@ -251,7 +258,10 @@ func writeMatrix(w io.Writer, m formats.Encoded, kind string) error {
 		return safetensors.WriteMatrix(w, m)
 	case ".mtx.gz":
 		z := gzip.NewWriter(w)
-		return errors.Join(writeMatrix(z, m, ".mtx"), z.Close())
+		if err := writeMatrix(z, m, ".mtx"); err != nil {
+			return err
+		}
+		return z.Close()
 	case ".mtx":
 		return mtx.Write(w, m.Sparse())
 	case ".smtx":

@@ -106,23 +106,43 @@ func (e *epilogueFlags) of(n, rows, cols int) (string, error) {
 	return "", fmt.Errorf("%s: want %s, or %s", c, row, column)
 }
 
-// onDevice returns an epilogue as package spmm takes it. Its bias is to be closed with close.
+// onDevice returns an epilogue as package spmm takes it on a device. Its bias is to be closed with close.
 func onDevice[S oracle.Number](ctx context.Context, dev *spmm.Device, e oracle.EpilogueOf[S]) (out spmm.Epilogue, close func(), err error) {
-	out.Activation, err = spmm.ParseActivation(activations[e.Activation].name)
-	if err != nil || e.RowBias == nil && e.ColBias == nil {
-		return out, func() {}, err
+	out.Activation, close, err = upload(ctx, e, func(d *formats.Dense[S]) (*spmm.Tensor[S], error) {
+		return spmm.NewTensor[S](dev, d.Rows, d.Cols, d.ColMajor)
+	}, func(x *spmm.Tensor[S]) { out.RowBias = x }, func(x *spmm.Tensor[S]) { out.ColBias = x })
+	return out, close, err
+}
+
+// onGroup is onDevice for a plan of several devices.
+func onGroup[S oracle.Number](ctx context.Context, plan *spmm.GroupPlan, e oracle.EpilogueOf[S]) (out spmm.GroupEpilogue, close func(), err error) {
+	out.Activation, close, err = upload(ctx, e, func(d *formats.Dense[S]) (*spmm.GroupTensor[S], error) {
+		return spmm.NewGroupTensor[S](plan, d.Rows, d.Cols, spmm.Replicated)
+	}, func(x *spmm.GroupTensor[S]) { out.RowBias = x }, func(x *spmm.GroupTensor[S]) { out.ColBias = x })
+	return out, close, err
+}
+
+// upload parses an epilogue's activation and uploads its bias, if there is one, to the tensor that create makes, which setRow or setCol receives.
+func upload[S oracle.Number, T interface {
+	Upload(context.Context, *formats.Dense[S]) error
+	Close() error
+}](ctx context.Context, e oracle.EpilogueOf[S], create func(*formats.Dense[S]) (T, error), setRow, setCol func(T)) (spmm.Activation, func(), error) {
+	nothing := func() {}
+	activation, err := spmm.ParseActivation(activations[e.Activation].name)
+	d, ok := biasOf(e)
+	if err != nil || !ok {
+		return activation, nothing, err
 	}
-	d, _ := biasOf(e)
-	x, err := spmm.NewTensor[S](dev, d.Rows, d.Cols, d.ColMajor)
+	x, err := create(d)
 	if err != nil {
-		return out, func() {}, err
+		return activation, nothing, err
 	}
 	if e.RowBias != nil {
-		out.RowBias = x
+		setRow(x)
 	} else {
-		out.ColBias = x
+		setCol(x)
 	}
-	return out, func() { x.Close() }, x.Upload(ctx, d)
+	return activation, func() { x.Close() }, x.Upload(ctx, d)
 }
 
 // biasOf returns an epilogue's bias as a matrix, if there is one.

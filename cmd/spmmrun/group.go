@@ -150,25 +150,6 @@ func measureBlocks[T formats.Value, S oracle.Number](ctx context.Context, j *job
 	return ts, last, err
 }
 
-// onGroup returns an epilogue as package spmm takes it. Its bias is to be closed with close.
-func onGroup[S oracle.Number](ctx context.Context, plan *spmm.GroupPlan, e oracle.EpilogueOf[S]) (out spmm.GroupEpilogue, close func(), err error) {
-	out.Activation, err = spmm.ParseActivation(activations[e.Activation].name)
-	d, ok := biasOf(e)
-	if err != nil || !ok {
-		return out, func() {}, err
-	}
-	x, err := spmm.NewGroupTensor[S](plan, d.Rows, d.Cols, spmm.Replicated)
-	if err != nil {
-		return out, func() {}, err
-	}
-	if e.RowBias != nil {
-		out.RowBias = x
-	} else {
-		out.ColBias = x
-	}
-	return out, func() { x.Close() }, x.Upload(ctx, d)
-}
-
 // groupReport is what there is to say of several devices.
 type groupReport struct {
 	Split   string         `json:"split"`

@@ -58,20 +58,7 @@ type job struct {
 func (j *job) run(ctx context.Context, stdout io.Writer, p *progress) error {
 	defer p.end()
 	j.start = time.Now()
-	o, err := j.sums(spmm.Options{Format: j.format, Cols: j.cols, Tune: j.tune})
-	if err == nil {
-		err = o.Validate()
-	}
-	if err == nil {
-		err = j.epilogue.check(j.mode)
-	}
-	if err == nil {
-		err = j.checkQuantise()
-	}
-	if err != nil {
-		return err
-	}
-	if err := j.checkForGroup(); err != nil {
+	if err := j.check(); err != nil {
 		return err
 	}
 	if _, several := mpi.Launcher(); several {
@@ -93,17 +80,47 @@ func (j *job) run(ctx context.Context, stdout io.Writer, p *progress) error {
 	}
 	defer g.Close()
 	j.devices = len(g.Devices())
+	r, err := j.product(ctx, g, p)
+	if err != nil {
+		return err
+	}
+	p.end()
+	if err := r.report.print(stdout, j.report); err != nil {
+		return err
+	}
+	if v := r.report.Verify; v != nil && !v.OK {
+		return fmt.Errorf("%w: %s", errWrong, v.worst)
+	}
+	if err := out.write(r.write); err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	return nil
+}
+
+// check refuses options that no matrix can make right.
+func (j *job) check() error {
+	o, err := j.sums(spmm.Options{Format: j.format, Cols: j.cols, Tune: j.tune})
+	for _, check := range []func() error{o.Validate, func() error { return j.epilogue.check(j.mode) }, j.checkQuantise, j.checkForGroup} {
+		if err == nil {
+			err = check()
+		}
+	}
+	return err
+}
+
+// product reads the matrix and multiplies on a group's devices, of which there may be one.
+func (j *job) product(ctx context.Context, g *spmm.Group, p *progress) (*result, error) {
 	dev := g.Devices()[0]
 	if err := j.generatedFits(dev.Info()); err != nil {
-		return err
+		return nil, err
 	}
 	start := time.Now()
 	a, err := openMatrix(ctx, j.matrix, j.seed, typeOf(j.precision), p)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := j.transposable(a); err != nil {
-		return err
+		return nil, err
 	}
 	if j.transpose {
 		p.step("transposing", -1)
@@ -113,15 +130,15 @@ func (j *job) run(ctx context.Context, stdout io.Writer, p *progress) error {
 	loaded := time.Since(start)
 	values, qr, prec, err := j.bring(a, p) // the precision that a file was made for, else f32
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if j.precisionGiven {
 		if prec, err = dtype.Parse(j.precision); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if err := j.checkScalars(prec); err != nil {
-		return err
+		return nil, err
 	}
 	var r *result
 	switch prec.Storage() {
@@ -135,23 +152,13 @@ func (j *job) run(ctx context.Context, stdout io.Writer, p *progress) error {
 		r, err = multiply[float32, float32](ctx, j, g, prec, a, nil, nil, p)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r.report.LoadS = loaded.Seconds()
 	for _, s := range dev.Skipped() {
 		r.report.Skipped = append(r.report.Skipped, absentEntry{s.Backend, oneLine(s.Err)})
 	}
-	p.end()
-	if err := r.report.print(stdout, j.report); err != nil {
-		return err
-	}
-	if v := r.report.Verify; v != nil && !v.OK {
-		return fmt.Errorf("%w: %s", errWrong, v.worst)
-	}
-	if err := out.write(r.write); err != nil {
-		return fmt.Errorf("--out: %w", err)
-	}
-	return nil
+	return r, nil
 }
 
 // openGroup opens the devices, or the fastest that computes in the precision.

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -97,6 +98,10 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	for _, name := range []string{"PATH", "HOME", "SPMM_CACHE", "GOCOVERDIR"} { // with -cover, programs write there
 		c.Env = append(c.Env, name+"="+ts.Getenv(name))
 	}
+	// A signal that this process catches is not ignored in the program, as it is in what nohup starts.
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, sig)
+	defer signal.Stop(caught)
 	ts.Check(c.Start())
 	done := make(chan error, 1)
 	go func() { done <- c.Wait() }()

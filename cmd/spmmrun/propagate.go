@@ -201,13 +201,11 @@ func (s *state) close() error {
 func (g *propagation) run(ctx context.Context, stdout io.Writer, p *progress, r *ranks) error {
 	g.began = time.Now()
 	o, err := g.check()
-	out := &output{}
-	if err == nil && r.Rank() == 0 {
-		if out, err = newOutput(g.out, g.unfinished, g.force, g.matrix, g.xFile); err != nil {
-			err = fmt.Errorf("--out: %w", err)
-		}
-	}
 	if err := r.agree(err); err != nil {
+		return err
+	}
+	out, err := r.output(func() (*output, error) { return newOutput(g.out, g.unfinished, g.force, g.matrix, g.xFile) })
+	if err != nil {
 		return err
 	}
 	dev, err := r.open(ctx, g.backend)
@@ -244,31 +242,8 @@ func (g *propagation) run(ctx context.Context, stdout io.Writer, p *progress, r 
 	if err != nil {
 		return err
 	}
-	all := []int64{s.share.A.NNZ(), 0}
-	if len(ts.each) > 0 {
-		change, err := s.changed(ctx)
-		if err := r.agree(err); err != nil {
-			return err
-		}
-		all[1] = int64(math.Float64bits(change))
-	}
-	if err := r.AllReduce(all[:1], comm.Sum); err != nil {
+	if err := report.add(ctx, g.matrix, r, s, ts, last); err != nil {
 		return err
-	}
-	if err := r.AllReduce(all[1:], comm.Max); err != nil {
-		return err
-	}
-	info := s.plan.Info()
-	report.Matrix = matrixReport{Name: g.matrix, Rows: s.share.A.Cols, Cols: s.share.A.Cols, NNZ: all[0]}
-	report.Change, report.Format, report.Variant = math.Float64frombits(uint64(all[1])), info.Plan.Format, info.Plan.Variant
-	report.P, _ = s.plan.Reproduced()
-	if len(ts.each) > 0 {
-		report.Time = timeReport{Min: us(ts.quantile(0)), Median: us(ts.quantile(0.5)), P90: us(ts.quantile(0.9))}
-	}
-	if r.Size() > 1 {
-		if report.Ranks, err = newRanksReport(r, dev.Info(), info, last); err != nil {
-			return err
-		}
 	}
 	p.step("writing", -1)
 	if report.Output, err = s.write(ctx, r, out); err != nil {
@@ -279,6 +254,33 @@ func (g *propagation) run(ctx context.Context, stdout io.Writer, p *progress, r 
 		err = report.print(stdout, g.report)
 	}
 	return r.agree(err)
+}
+
+// add adds what is known after the steps: what all ranks multiplied with, and how long it took.
+func (p *propagationReport) add(ctx context.Context, matrix string, r *ranks, s *state, ts timings, last dist.Timing) (err error) {
+	all := []int64{s.share.A.NNZ(), 0}
+	if len(ts.each) > 0 {
+		change, err := s.changed(ctx)
+		if err := r.agree(err); err != nil {
+			return err
+		}
+		all[1] = int64(math.Float64bits(change))
+		p.Time = timeReport{Min: us(ts.quantile(0)), Median: us(ts.quantile(0.5)), P90: us(ts.quantile(0.9))}
+	}
+	if err := r.AllReduce(all[:1], comm.Sum); err != nil {
+		return err
+	}
+	if err := r.AllReduce(all[1:], comm.Max); err != nil {
+		return err
+	}
+	info := s.plan.Info()
+	p.Matrix = matrixReport{Name: matrix, Rows: s.share.A.Cols, Cols: s.share.A.Cols, NNZ: all[0]}
+	p.Change, p.Format, p.Variant = math.Float64frombits(uint64(all[1])), info.Plan.Format, info.Plan.Variant
+	p.P, _ = s.plan.Reproduced()
+	if r.Size() > 1 {
+		p.Ranks, err = newRanksReport(r, s.dev.Info(), info, last)
+	}
+	return err
 }
 
 // begin loads and normalises the graph, plans, and makes X0.

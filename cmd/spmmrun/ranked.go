@@ -49,14 +49,8 @@ func (j *job) checkForRanks() error {
 
 // runOnRanks does the job as one of several ranks. Options have been checked.
 func (j *job) runOnRanks(ctx context.Context, stdout io.Writer, p *progress, r *ranks) error {
-	out := &output{}
-	var err error
-	if r.Rank() == 0 {
-		if out, err = newOutput(j.out, j.unfinished, j.force, j.matrix, j.bFile); err != nil {
-			err = fmt.Errorf("--out: %w", err)
-		}
-	}
-	if err := r.agree(err); err != nil {
+	out, err := r.output(func() (*output, error) { return newOutput(j.out, j.unfinished, j.force, j.matrix, j.bFile) })
+	if err != nil {
 		return err
 	}
 	dev, err := r.open(ctx, j.backend)

@@ -162,6 +162,17 @@ func online() int {
 	return n
 }
 
+// output makes rank 0's output; the other ranks write nothing.
+func (r *ranks) output(create func() (*output, error)) (*output, error) {
+	out, err := &output{}, error(nil)
+	if r.Rank() == 0 {
+		if out, err = create(); err != nil {
+			err = fmt.Errorf("--out: %w", err)
+		}
+	}
+	return out, r.agree(err)
+}
+
 // open opens the device that a name means: of several of one kind on a machine, each of its ranks takes another.
 func (r *ranks) open(ctx context.Context, name string) (*spmm.Device, error) {
 	if r.device != nil {

@@ -42,6 +42,10 @@ func TestWriteFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	cache := t.TempDir()
+	saved, err := filepath.Abs("../../bench/results/h200-peers.json")
+	if err != nil {
+		t.Fatal(err)
+	}
 	const a = "gen:uniform,rows=60,cols=50,density=0.3,seed=3"
 	for _, c := range []struct {
 		name string // of what is written in the current folder
@@ -55,6 +59,9 @@ func TestWriteFaults(t *testing.T) {
 		{"q.safetensors", []string{"convert", "--quantise", "int8", a, "q.safetensors"}},
 		{"c.npy", []string{"--backend", "cpu", "-n", "9", "-o", "c.npy", a}},
 		{"m.json", []string{"conform", "--backend", "cpu", "--filter", "^csr/f16/T1±/m67", "-o", "m.json"}},
+		{"s.png", []string{"inspect", "--backend", "cpu", "--spy", "s.png", a}},
+		{"b.json", []string{"bench", "--load", saved, "--save", "b.json"}},
+		{"b.svg", []string{"bench", "--load", saved, "--plot", "b.svg"}},
 		{"state", []string{"propagate", "--backend", "cpu", "--steps", "2", "--cols", "3", "--checkpoint", "state", "gen:rmat,scale=5"}},
 		{"x.npy", []string{"propagate", "--backend", "cpu", "--steps", "2", "--cols", "3", "-o", "x.npy", "gen:rmat,scale=5"}},
 	} {
@@ -111,7 +118,7 @@ func TestWriteFaults(t *testing.T) {
 				}
 				limit := i * (size - 1) / max(1, steps-1)
 				text, err := run(limit)
-				if err == nil || !strings.Contains(text, c.name) || !strings.Contains(text, "file too large") || strings.Count(text, "\n") != 1 {
+				if err == nil || !strings.Contains(text, c.name) || !strings.Contains(text, "file too large") || strings.Count(text, "\n") != 1 || strings.Count(text, "file too large") != 1 {
 					t.Fatalf("%d of %d bytes fit: %v, %q", limit, size, err, text)
 				}
 				for path, s := range contents() {

@@ -168,13 +168,15 @@ func align(w io.Writer, table [][]string) error {
 	return nil
 }
 
-// Markdown writes the same as Print in Markdown, and the command.
+// Markdown writes the same as Print in Markdown, and the commands.
 func (r *Report) Markdown(w io.Writer) error {
 	for _, l := range r.Environment.lines() {
 		fmt.Fprintf(w, "- %s: %s\n", l[0], l[1])
 	}
-	if command := r.Environment.command(); command != "" {
-		fmt.Fprintf(w, "- command: `%s`\n", command)
+	for _, words := range append([][]string{r.Environment.Command}, r.Environment.Further...) {
+		if command := typed(words); command != "" {
+			fmt.Fprintf(w, "- command: `%s`\n", command)
+		}
 	}
 	for _, table := range r.tables() {
 		fmt.Fprintln(w)
@@ -238,10 +240,10 @@ func (e *Environment) lines() [][2]string {
 	return append(lines, [2]string{"took", fmt.Sprintf("%.3g s, from %s", e.Seconds, e.Start.UTC().Format("2006-01-02 15:04"))})
 }
 
-// command is what was typed, without folders of files.
-func (e *Environment) command() string {
+// typed is a command as it was typed, without folders of files.
+func typed(command []string) string {
 	var words []string
-	for _, w := range e.Command {
+	for _, w := range command {
 		if flag, value, ok := strings.Cut(w, "="); ok && strings.HasPrefix(w, "-") {
 			w = printable.String(flag) + "=" + short(value)
 		} else {

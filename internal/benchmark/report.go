@@ -105,17 +105,18 @@ func (r *Result) spread() float64 { return (r.High - r.Low) / 2 / r.Median }
 
 // Environment is what a sweep ran on.
 type Environment struct {
-	Program   string    `json:"program"` // version and commit
-	System    string    `json:"system"`
-	Processor string    `json:"processor,omitempty"`
-	Threads   int       `json:"threads"`
-	Start     time.Time `json:"start"`
-	Seconds   float64   `json:"seconds"`
-	Command   []string  `json:"command"`
-	Devices   []Device  `json:"devices"`
-	Peers     []string  `json:"peers,omitempty"`
-	Before    State     `json:"before"`
-	After     State     `json:"after"`
+	Program   string     `json:"program"` // version and commit
+	System    string     `json:"system"`
+	Processor string     `json:"processor,omitempty"`
+	Threads   int        `json:"threads"`
+	Start     time.Time  `json:"start"`
+	Seconds   float64    `json:"seconds"`
+	Command   []string   `json:"command"`
+	Further   [][]string `json:"further_commands,omitempty"` // of the other reports, where Merge made this of several
+	Devices   []Device   `json:"devices"`
+	Peers     []string   `json:"peers,omitempty"`
+	Before    State      `json:"before"`
+	After     State      `json:"after"`
 }
 
 // Device is one that was measured, or a group of them, which has the sums of their rates. Rates are the measured roofs of its
@@ -143,13 +144,20 @@ func (r *Report) Write(w io.Writer) error {
 	return e.Encode(r)
 }
 
+// How long a report may be that is read, in bytes, and each part of it: a result, or what it ran on. JSON takes many times its length in
+// memory, so that parts are decoded and held against what they must be one by one.
+const (
+	mostOfReport = 1 << 26
+	mostOfPart   = 1 << 20
+)
+
 // ReadReport reads what Write has written. name is for errors.
 func ReadReport(in io.Reader, name string) (*Report, error) {
-	const most = 1 << 28 // bytes
-	limited := &io.LimitedReader{R: in, N: most}
-	var r Report
-	d := json.NewDecoder(limited)
-	if err := d.Decode(&r); err != nil {
+	limited := &io.LimitedReader{R: in, N: mostOfReport}
+	r := &reportReader{Decoder: json.NewDecoder(limited), seen: map[Case]bool{}}
+	if err := r.read(); errors.As(err, new(implausible)) {
+		return nil, fmt.Errorf("%s %w", name, err)
+	} else if err != nil {
 		if limited.N == 0 {
 			err = errors.New("it is too long")
 		}
@@ -158,28 +166,102 @@ func ReadReport(in io.Reader, name string) (*Report, error) {
 	if r.Version != ReportVersion {
 		return nil, fmt.Errorf("%s is no report of spmmrun bench, or of another version: version %d, want %d", name, r.Version, ReportVersion)
 	}
-	seen := map[Case]bool{}
-	for i := range r.Results {
-		x := &r.Results[i]
-		if seen[x.Case] {
-			return nil, fmt.Errorf("%s has two results of %v", name, x.Case)
+	return &r.Report, nil
+}
+
+// reportReader reads a report part by part.
+type reportReader struct {
+	*json.Decoder
+	Report
+	seen map[Case]bool
+}
+
+// implausible is something that a report does not say.
+type implausible struct{ error }
+
+func (r *reportReader) read() error {
+	if err := r.delim('{'); err != nil {
+		return err
+	}
+	for r.More() {
+		name, err := r.Token()
+		if err != nil {
+			return err
 		}
-		seen[x.Case] = true
-		if x.Error == "" && !plausible(x.Median) {
-			return nil, fmt.Errorf("%s: the time of %v is %v µs", name, x.Case, x.Median)
+		switch name {
+		case "version":
+			err = r.Decode(&r.Version)
+		case "environment":
+			if err = r.part(&r.Environment); err == nil {
+				err = r.Environment.believable()
+			}
+		case "results":
+			err = r.results()
+		default:
+			err = r.part(new(json.RawMessage))
 		}
-		if err := x.believable(); err != nil {
-			return nil, fmt.Errorf("%s: %v: %w", name, x.Case, err)
+		if err != nil {
+			return err
 		}
 	}
-	for _, d := range r.Environment.Devices {
+	return r.delim('}')
+}
+
+func (r *reportReader) delim(want json.Delim) error {
+	t, err := r.Token()
+	if err == nil && t != want {
+		err = fmt.Errorf("%v where %v is expected", t, want)
+	}
+	return err
+}
+
+// part decodes a value that is not long.
+func (r *reportReader) part(to any) error {
+	var text json.RawMessage
+	if err := r.Decode(&text); err != nil {
+		return err
+	}
+	if len(text) > mostOfPart {
+		return fmt.Errorf("a part of it has %d bytes, at most %d are read", len(text), mostOfPart)
+	}
+	return json.Unmarshal(text, to)
+}
+
+func (r *reportReader) results() error {
+	t, err := r.Token()
+	if err != nil || t == nil { // null
+		return err
+	}
+	if t != json.Delim('[') {
+		return fmt.Errorf("%v where [ is expected", t)
+	}
+	for r.More() {
+		var x Result
+		if err := r.part(&x); err != nil {
+			return err
+		}
+		switch err := x.believable(); {
+		case r.seen[x.Case]:
+			return implausible{fmt.Errorf("has two results of %v", x.Case)}
+		case err != nil:
+			return implausible{fmt.Errorf("says of %v: %w", x.Case, err)}
+		}
+		r.seen[x.Case] = true
+		r.Results = append(r.Results, x)
+	}
+	return r.delim(']')
+}
+
+// believable refuses rates that no device has.
+func (e *Environment) believable() error {
+	for _, d := range e.Devices {
 		for _, rate := range append(slices.Collect(maps.Values(d.Peaks)), d.Copy, d.Flops) {
 			if rate != 0 && !(rate >= 1 && rate <= 1e30) {
-				return nil, fmt.Errorf("%s: device %s has a rate of %v a second", name, printable.String(d.Backend), rate)
+				return implausible{fmt.Errorf("says that device %s has a rate of %v a second", printable.String(d.Backend), rate)}
 			}
 		}
 	}
-	return &r, nil
+	return nil
 }
 
 // plausible tells whether something can take so many microseconds: pictures have logarithmic axes.
@@ -191,6 +273,8 @@ func (r *Result) believable() error {
 		return nil
 	}
 	switch {
+	case !plausible(r.Median):
+		return fmt.Errorf("its time is %v µs", r.Median)
 	case r.N < 1 || r.Rows < 0 || r.Cols < 0 || r.NNZ < 0 || r.Bytes < 0:
 		return fmt.Errorf("%d×%d with %d entries and %d columns of B in %d bytes", r.Rows, r.Cols, r.NNZ, r.N, r.Bytes)
 	case r.AttainableUS != 0 && !plausible(r.AttainableUS):
@@ -199,13 +283,16 @@ func (r *Result) believable() error {
 	return nil
 }
 
-// Merge puts the results of several reports together, under the environment of the first with the devices and peers of all.
+// Merge puts the results of several reports together, under the environment of the first with the commands, devices and peers of all.
 func Merge(reports ...*Report) (*Report, error) {
 	out := *reports[0]
 	e := &out.Environment
 	out.Results, e.Devices, e.Peers, e.Seconds = nil, nil, nil, 0
 	seen := map[Case]bool{}
-	for _, r := range reports {
+	for i, r := range reports {
+		if i > 0 {
+			e.Further = append(append(slices.Clip(e.Further), r.Environment.Command), r.Environment.Further...)
+		}
 		for i := range r.Results {
 			c := r.Results[i].Case
 			if seen[c] {

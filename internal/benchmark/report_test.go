@@ -124,7 +124,14 @@ func TestReadReport(t *testing.T) {
 		"version":  {func(b *bytes.Buffer) { b.WriteString(`{"version":2}`) }, "another version: version 2, want 1"},
 		"manifest": {func(b *bytes.Buffer) { b.WriteString(`{"cases":[]}`) }, "version 0, want 1"},
 		"twice":    {func(b *bytes.Buffer) { twice.Write(b) }, "two results of dir/a.mtx, N=32, f32: cpu auto"},
-		"no time":  {func(b *bytes.Buffer) { none.Write(b) }, "the time of dir/a.mtx, N=32, f32: cpu auto is 0 µs"},
+		"list":     {func(b *bytes.Buffer) { b.WriteString(`[{"version":1}]`) }, "no report of spmmrun bench: [ where { is expected"},
+		"number":   {func(b *bytes.Buffer) { b.WriteString(`{"version":1,"results":5}`) }, "5 where [ is expected"},
+		"many":     {func(b *bytes.Buffer) { b.WriteString(`{"version":1,"results":[` + strings.Repeat("{},", 1e5)) }, "a.json says of "},
+		"long": {func(b *bytes.Buffer) {
+			b.WriteString(`{"environment":{"devices":[` + strings.Repeat("{},", mostOfPart/3) + `{}]}}`)
+		}, "a part of it has 1048"},
+		"unknown": {func(b *bytes.Buffer) { b.WriteString(`{"else":[` + strings.Repeat("0,", mostOfPart/2) + `0]}`) }, "a part of it has 1048"},
+		"no time": {func(b *bytes.Buffer) { none.Write(b) }, "a.json says of dir/a.mtx, N=32, f32: cpu auto: its time is 0 µs"},
 	} {
 		var b bytes.Buffer
 		c.text(&b)
@@ -201,6 +208,7 @@ func TestMerge(t *testing.T) {
 	}
 	b.Environment.Devices = append(b.Environment.Devices, Device{Backend: "cuda", Name: "H200"})
 	b.Environment.Peers = []string{"librsb"}
+	a.Environment.Command, b.Environment.Command = []string{"spmmrun", "bench"}, []string{"spmmrun", "bench", "-n", "64", "dir/b.mtx"}
 	m, err := Merge(a, b)
 	if err != nil {
 		t.Fatal(err)
@@ -208,6 +216,10 @@ func TestMerge(t *testing.T) {
 	e := m.Environment
 	if len(m.Results) != len(a.Results)+len(b.Results) || len(e.Devices) != 2 || len(e.Peers) != 2 || e.Seconds != 24.6 {
 		t.Errorf("%d results, devices %v, peers %q, %v s", len(m.Results), e.Devices, e.Peers, e.Seconds)
+	}
+	var text bytes.Buffer
+	if err := m.Markdown(&text); err != nil || !strings.Contains(text.String(), "- command: `spmmrun bench`\n- command: `spmmrun bench -n 64 b.mtx`\n") {
+		t.Errorf("not both commands in %s (%v)", text.String(), err)
 	}
 	if len(sample().Results) != len(a.Results) || len(a.Environment.Devices) != 1 {
 		t.Error("the first report is changed")

@@ -54,6 +54,8 @@ type Sweep struct {
 	Fits func(on []spmm.Info, a *formats.CSR[float32], n, size int) error
 	// Progress is told how much of the sweep is done.
 	Progress func(done, total int64)
+	// Measured, if not nil, is given the report so far whenever there are results of one more product.
+	Measured func(Report)
 }
 
 // Each product counts so many units of progress.
@@ -114,6 +116,7 @@ func (s *Sweep) run(ctx context.Context, r *Report) error {
 				p := &round{Sweep: s, name: name, a: a, n: n, prec: prec, progress: func(part float64) { s.Progress(done+int64(part*units), total) }}
 				err := p.run(ctx, places, peers)
 				r.Results = append(r.Results, p.results()...)
+				s.measured(r)
 				if err != nil {
 					return fmt.Errorf("%s, N=%d, %v: %w", name, n, prec, err)
 				}
@@ -123,6 +126,17 @@ func (s *Sweep) run(ctx context.Context, r *Report) error {
 		}
 	}
 	return nil
+}
+
+// measured passes on what there is, if somebody wants it.
+func (s *Sweep) measured(r *Report) {
+	if s.Measured == nil || len(r.Results) == 0 {
+		return
+	}
+	so := *r
+	so.Results = slices.Clone(r.Results)
+	so.Environment.Seconds = time.Since(r.Environment.Start).Seconds()
+	s.Measured(so)
 }
 
 // round is one product, which several compute in turn.

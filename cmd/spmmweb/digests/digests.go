@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spmmrun/spmm/conformance"
@@ -54,13 +55,17 @@ func of(r *conformance.Result) (entry, bool) {
 	return entry{input: r.Input[:inputDigits], output: r.Output[:outputDigits]}, true
 }
 
-// Add adds a manifest to the table, under the name of its device.
+// Add adds a manifest to the table, under the name of its device, and of its driver if another device has that name.
 func (t *Table) Add(m *conformance.Manifest) error {
 	if len(t.Devices) == 64 {
 		return fmt.Errorf("a table holds at most 64 devices")
 	}
 	device := uint64(1) << len(t.Devices)
-	t.Devices = append(t.Devices, fmt.Sprintf("%s (%s)", m.Device.Name, m.Device.Backend))
+	name := fmt.Sprintf("%s (%s)", m.Device.Name, m.Device.Backend)
+	if slices.Contains(t.Devices, name) {
+		name = fmt.Sprintf("%s (%s, %s)", m.Device.Name, m.Device.Backend, m.Device.Driver)
+	}
+	t.Devices = append(t.Devices, name)
 	if t.Cases == nil {
 		t.Cases = map[string]string{}
 	}

@@ -13,7 +13,7 @@ import (
 
 // manifest makes one of a device that gave outputs for cases: ID, input and output.
 func manifest(device string, cases ...[3]string) *conformance.Manifest {
-	m := &conformance.Manifest{Device: backend.Info{Name: device, Backend: "b"}}
+	m := &conformance.Manifest{Device: backend.Info{Name: device, Backend: "b", Driver: "driver of " + device}}
 	for _, c := range cases {
 		m.Cases = append(m.Cases, conformance.Result{ID: c[0], Input: strings.Repeat(c[1], 64), Output: strings.Repeat(c[2], 64), Status: conformance.Pass})
 	}
@@ -28,6 +28,7 @@ func TestCompare(t *testing.T) {
 		manifest("y", [3]string{one, "1", "a"}, [3]string{two, "2", "e"}),
 		manifest("old", [3]string{one, "9", "f"}),
 		manifest("empty"),
+		manifest("x"),
 	} {
 		if err := table.Add(m); err != nil {
 			t.Fatal(err)
@@ -43,7 +44,7 @@ func TestCompare(t *testing.T) {
 	}
 	failed := manifest("mine", [3]string{one, "1", "a"}, [3]string{one, "1", "a"}, [3]string{two, "2", "b"}, [3]string{general, "3", "d"}, [3]string{"csr/f32/T1±/fails", "1", "a"})
 	failed.Cases[4].Status = conformance.Fail
-	want := []Agreement{{"x (b)", 2, 2, []string{}}, {"y (b)", 1, 2, []string{two}}, {"old (b)", 0, 0, []string{}}, {"empty (b)", 0, 0, []string{}}}
+	want := []Agreement{{"x (b)", 2, 2, []string{}}, {"y (b)", 1, 2, []string{two}}, {"old (b)", 0, 0, []string{}}, {"empty (b)", 0, 0, []string{}}, {"x (b, driver of x)", 0, 0, []string{}}}
 	if d := cmp.Diff(want, table.Compare(failed)); d != "" {
 		t.Error(d)
 	}
