@@ -265,10 +265,12 @@ test-browser:
 		$(subst run ./tools,run -exec 'env GOOS=js GOARCH=wasm CGO_ENABLED=0' ./tools,$(TEST)) -exec $(CURDIR)/tools/browser/run \
 		-run '^Test(Driver|Lost|BrowserName|BadShader|ReadAndWritten|LargestBuffer|ManyBindings|Conformance)$$' ./portable/webgpu ./conformance
 
-# Plans and tensors that goroutines share, and work that many goroutines do, under the race detector.
+# Plans and tensors that goroutines share, and work that many goroutines do, under the race detector; it looks at addresses that
+# are computed, too, which package simd does.
 .PHONY: test-race
 test-race:
 	$(TEST) -race -run 'Concurrent|Close|Cancel' . ./portable/cpu ./backend/cuda/internal/faketest
+	$(TEST) -race ./internal/simd
 
 # What a program without C has: the library and the CPU's kernels.
 .PHONY: test-pure
