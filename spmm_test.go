@@ -625,9 +625,19 @@ func TestNoAllocations(t *testing.T) {
 	}
 	for name, f := range map[string]func(){"Run": run, "Multiply": multiply, "Run with an epilogue": epilogue} {
 		f()
-		if n := testing.AllocsPerRun(20, f); n >= 1 {
-			t.Errorf("%s allocates %v times", name, n)
-		}
+		allocatesNothing(t, name, f)
+	}
+}
+
+// raced tells that the race detector is on.
+var raced bool
+
+// allocatesNothing calls f and fails the test if it allocates. Where the race detector is on sync.Pool drops some of what it is given, and
+// allocations mean nothing.
+func allocatesNothing(t *testing.T, what string, f func()) {
+	t.Helper()
+	if n := testing.AllocsPerRun(20, f); n >= 1 && !raced {
+		t.Errorf("%s allocates %v times", what, n)
 	}
 }
 

@@ -1,0 +1,5 @@
+//go:build race
+
+package spmm_test
+
+func init() { raced = true }
