@@ -5,7 +5,7 @@
 //	bin/spmmrun bench --backend cuda --peer ./cuda
 //
 // Sums are of f32, or of f64 in that precision. In tf32 cuBLAS rounds operands itself, and cuSPARSE, which has no such product, computes in f32.
-// cuSPARSELt writes C in f16 and picks its kernel by its own search.
+// cuSPARSELt writes C in f16 and picks its kernel by its own search. Launches are recorded as a CUDA graph, with PEER_CALLS=1 they are calls.
 
 #include <cublas_v2.h>
 #include <cuda_bf16.h>
@@ -17,9 +17,9 @@
 #endif
 
 #include <cstring>
-#include <functional>
 
 #include "peer.hpp"
+#include "record.cuh"
 
 #define CHECK(call)                                                                                                    \
     do {                                                                                                               \
@@ -57,12 +57,13 @@ static Shared rounded(const std::vector<float> &v, cudaDataType type) {
 struct Way {
     Algorithm algorithm;
     std::function<void()> launch;
+    std::shared_ptr<Repeated> repeated;
 };
 
 struct CUDAPeer : Peer {
     cublasHandle_t blas;
     cusparseHandle_t sparse;
-    cudaEvent_t from, to;
+    cudaStream_t stream;
     int64_t m = 0, n = 0;
     std::vector<Way> ways;
     Shared b, c;
@@ -74,8 +75,9 @@ struct CUDAPeer : Peer {
     CUDAPeer() {
         CHECK(cublasCreate(&blas));
         CHECK(cusparseCreate(&sparse));
-        CHECK(cudaEventCreate(&from));
-        CHECK(cudaEventCreate(&to));
+        CHECK(cudaStreamCreate(&stream));
+        CHECK(cublasSetStream(blas, stream));
+        CHECK(cusparseSetStream(sparse, stream));
     }
 
     std::vector<Algorithm> prepare(const Product &p, const std::string &precision) override {
@@ -98,14 +100,11 @@ struct CUDAPeer : Peer {
     }
 
     double run(size_t algorithm, long times) override {
-        CHECK(cudaEventRecord(from));
-        for (long i = 0; i < times; i++) ways[algorithm].launch();
-        CHECK(cudaEventRecord(to));
-        CHECK(cudaEventSynchronize(to));
-        CHECK(cudaGetLastError());
-        float ms;
-        CHECK(cudaEventElapsedTime(&ms, from, to));
-        return ms * 1e3 / times;
+        Way &way = ways[algorithm];
+        if (!way.repeated) way.repeated = std::make_shared<Repeated>(stream, way.launch);
+        double us = way.repeated->time(times);
+        if (us < 0) throw std::runtime_error("the device failed");
+        return us;
     }
 
     std::vector<float> output(size_t algorithm) override {
@@ -158,7 +157,7 @@ struct CUDAPeer : Peer {
             } catch (const std::exception &) {
                 continue;
             }
-            ways.push_back({{a.name, ""}, [launch, starts, columns, values] { launch(); }});
+            ways.push_back({{a.name, ""}, [launch, starts, columns, values] { launch(); }, {}});
         }
     }
 
@@ -191,7 +190,7 @@ struct CUDAPeer : Peer {
             } catch (const std::exception &) {
                 continue;
             }
-            ways.push_back({{a.name, ""}, [launch, starts, columns, values] { launch(); }});
+            ways.push_back({{a.name, ""}, [launch, starts, columns, values] { launch(); }, {}});
         }
     }
 
@@ -208,7 +207,7 @@ struct CUDAPeer : Peer {
         ways.push_back({{"cublas dense", ""}, [=] {
                             CHECK(cublasGemmEx(blas, CUBLAS_OP_N, CUBLAS_OP_N, cols, rows, inner, one, b->p, type, cols, a->p, type, inner, zero,
                                                c->p, sums, cols, compute, CUBLAS_GEMM_DEFAULT));
-                        }});
+                        }, {}});
     }
 
     static std::vector<float> expanded(const Product &p) {
@@ -255,9 +254,9 @@ struct CUDAPeer : Peer {
         CHECK(cusparseLtMatmulSearch(&x->h, &x->plan, one, packed->p, b->p, zero, c->p, c->p, nullptr, nullptr, 0));
         CHECK(cusparseLtMatmulGetWorkspace(&x->h, &x->plan, &work));
         Shared workspace = empty(work);
-        ways.push_back({{"cusparselt 2:4", "f16"}, [=] {
-                            CHECK(cusparseLtMatmul(&x->h, &x->plan, one, packed->p, b->p, zero, c->p, c->p, workspace->p, nullptr, 0));
-                        }});
+        ways.push_back({{"cusparselt 2:4", "f16"}, [=, to = stream]() mutable {
+                            CHECK(cusparseLtMatmul(&x->h, &x->plan, one, packed->p, b->p, zero, c->p, c->p, workspace->p, &to, 1));
+                        }, {}});
     }
 #endif
 };

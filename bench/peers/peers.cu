@@ -1,5 +1,5 @@
 // What vendor libraries reach on this GPU, measured as bench measures spmmrun: random data, warm-up,
-// the median of batches of launches back to back. Prints a JSON object for each product.
+// the median of batches of launches back to back, recorded as a CUDA graph (PEER_CALLS=1: called one by one). Prints a JSON object for each product.
 //
 //	nvcc -O3 -arch=native -o peers peers.cu -lcublas -lcusparse [-DLT -lcusparseLt]
 //	peers gemm M K N…        cuBLAS: f16 in, f32 sums and f32 out, row-major C[M×N] = A[M×K]·B[K×N]
@@ -9,11 +9,7 @@
 //	                         f16 (sums and C in f32) or f64. A file has rows, columns, entries (64 bits), row starts, columns (32
 //	                         bits); no values
 
-#include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <functional>
 #include <vector>
 
 #include <cublas_v2.h>
@@ -23,6 +19,8 @@
 #ifdef LT
 #include <cusparseLt.h>
 #endif
+
+#include "record.cuh"
 
 #define CHECK(call)                                                              \
     do {                                                                         \
@@ -35,23 +33,17 @@
 
 static const int WARMUP = 20, BATCHES = 15, BATCH = 20;
 
-// measure returns the median of BATCHES mean times, in microseconds.
+static cudaStream_t stream;
+
+// measure returns the median of BATCHES mean times, in microseconds, of what launch puts into the stream.
 static double measure(const std::function<void()> &launch) {
-    cudaEvent_t from, to;
-    CHECK(cudaEventCreate(&from));
-    CHECK(cudaEventCreate(&to));
     for (int i = 0; i < WARMUP; i++) launch();
-    std::vector<float> times(BATCHES);
-    for (float &t : times) {
-        CHECK(cudaEventRecord(from));
-        for (int i = 0; i < BATCH; i++) launch();
-        CHECK(cudaEventRecord(to));
-        CHECK(cudaEventSynchronize(to));
-        CHECK(cudaEventElapsedTime(&t, from, to));
-    }
-    CHECK(cudaGetLastError());
+    CHECK(cudaStreamSynchronize(stream));
+    Repeated repeated(stream, launch);
+    std::vector<double> times(BATCHES);
+    for (double &t : times) CHECK((t = repeated.time(BATCH)) < 0);
     std::sort(times.begin(), times.end());
-    return times[BATCHES / 2] * 1e3 / BATCH;
+    return times[BATCHES / 2];
 }
 
 // uniform returns the next of a sequence of values about a unit wide; zeros would run faster.
@@ -91,6 +83,7 @@ static int gemm(long m, long k, const std::vector<long> &columns) {
     float one = 1, zero = 0;
     cublasHandle_t h;
     CHECK(cublasCreate(&h));
+    CHECK(cublasSetStream(h, stream));
     for (long n : columns) {
         __half *b = random<__half>(k * n, 2);
         float *c = zeros(m * n);
@@ -136,7 +129,7 @@ static int sparse24(long m, long k, long n) {
     CHECK(cusparseLtMatmulSearch(&h, &plan, &one, packed, b, &zero, c, c, nullptr, nullptr, 0));
     CHECK(cusparseLtMatmulGetWorkspace(&h, &plan, &work));
     void *workspace = zeros(work / 4 + 4);
-    print("cusparselt", m, k, n, measure([&] { CHECK(cusparseLtMatmul(&h, &plan, &one, packed, b, &zero, c, c, workspace, nullptr, 0)); }));
+    print("cusparselt", m, k, n, measure([&] { CHECK(cusparseLtMatmul(&h, &plan, &one, packed, b, &zero, c, c, workspace, &stream, 1)); }));
     return 0;
 #else
     fprintf(stderr, "peers: built without cuSPARSELt\n");
@@ -172,6 +165,7 @@ template <class T, class S> static int csr(const char *file, long n, cudaDataTyp
     cusparseDnMatDescr_t db, dc;
     const auto no = CUSPARSE_OPERATION_NON_TRANSPOSE;
     CHECK(cusparseCreate(&h));
+    CHECK(cusparseSetStream(h, stream));
     CHECK(cusparseCreateCsr(&da, m, k, nnz, rows, cols, a, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, type));
     CHECK(cusparseCreateDnMat(&db, k, n, n, b, type, CUSPARSE_ORDER_ROW));
     CHECK(cusparseCreateDnMat(&dc, m, n, n, c, sums, CUSPARSE_ORDER_ROW));
@@ -212,6 +206,7 @@ template <class T, class S> static int csr(const char *file, long n, cudaDataTyp
 int main(int argc, char **argv) {
     auto is = [&](const char *name, int args) { return argc >= args && !strcmp(argv[1], name); };
     auto number = [&](int i) { return atol(argv[i]); };
+    CHECK(cudaStreamCreate(&stream));
     if ((is("gemm", 5) || (is("24", 5) && number(3) % 4 == 0)) && number(2) > 0 && number(3) > 0 && number(4) > 0) {
         std::vector<long> columns;
         for (int i = 4; i < argc && number(i) > 0; i++) columns.push_back(number(i));
