@@ -40,7 +40,7 @@ ON_VULKAN := ./backend/vulkan/... ./shaders/...
 CONFORMANCE := -run '^Test(Conformance|Mutations|SameBits|NegativeControls|Probes)$$' ./conformance
 # A run of go test, named after the target. (lint vets.)
 RESULTS := bin/tests
-TEST = $(GO) run ./tools/tests run $(RESULTS) $@ -tags $(TAGS) -count=1 -timeout 20m -vet=off
+TEST = $(GO) run ./tools/tests run $(RESULTS) $@ -tags $(TAGS) -count=1 -timeout 45m -vet=off
 # What says the same on a software driver of Vulkan as on the machine: tests that need no device, and subtests on the CPU.
 # (A pattern of subtests comes last: go test looks no further once the first part of one fits.)
 SAME := ^Test(Choice|ChoiceOfWindows|Hollow|DenseIsChosen|DenseNeedsMemory|BindingLimit|BindingLimitOfPatterns|EpilogueOfBlocks|Ring)$$|/^cpu
