@@ -282,7 +282,7 @@ test-pure:
 RACES := ^TestMutations$$/^cpu:0$$/^(one_more_column_is_written|rows_of_C_are_taken_to_be_closer|a_panel_is_done_twice)
 .PHONY: test-race-all
 test-race-all:
-	$(TEST:20m=100m) -race -short -skip '$(RACES)' ./...
+	$(TEST:45m=100m) -race -short -skip '$(RACES)' ./...
 
 # All devices that a software driver gives: Vulkan with cooperative matrices, and WebGPU on it. Many small launches are faster
 # without the driver's threads, which the tests of kernels and the suite leave on.
