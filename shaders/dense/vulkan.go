@@ -160,7 +160,7 @@ func launchLanes(s *shared, x params, p spec.Problem) (spec.Launch, error) {
 		return spec.Launch{}, fmt.Errorf("kernel dense/%s: %w", s.variant.Name, err)
 	}
 	x.width = groups[0]
-	l := spec.Launch{Passes: []spec.Pass{{Variant: s.variant.For(p), Groups: groups, Params: spec.Block(x)}}, Workspace: 16}
+	l := spec.Launch{Passes: []spec.Pass{{Variant: s.variant.For(p), Groups: groups, Params: spec.Block(x)}}, Workspace: spec.NoWorkspace}
 	if s.splits < 2 {
 		return l, nil
 	}

@@ -53,7 +53,7 @@ func LaunchStreams(v *spec.Variant, e *spec.Packed, p spec.Problem, block func(P
 	tiles := spec.Ceil(streams, each*cluster) * across
 	clusters := spec.Ceil(tiles, max(1, turns))
 	b := backend.TileMap{Arg: ArgB, Rows: uint32(max(1, p.K)), Cols: uint32(p.LDB), Pitch: uint32(p.LDB), TileRows: v.Const("WINDOW") / v.Const("CLUSTER")}
-	return spec.Launch{Workspace: noWorkspace, Passes: []spec.Pass{{
+	return spec.Launch{Workspace: spec.NoWorkspace, Passes: []spec.Pass{{
 		Variant: v.For(p), Groups: [3]uint32{uint32(clusters * cluster), 1, 1}, Params: block(NewParams(e, p, panels, uint32(each))), Maps: []backend.TileMap{b},
 	}}}
 }

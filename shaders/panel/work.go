@@ -39,14 +39,22 @@ type Work struct {
 	Places int // words before those of the format's own
 }
 
-// A panel is heavy that has more than slack times the average of vectors, and more than leastPart, whose sums take as much memory
-// traffic as fetching a sixteenth of their rows of B. Parts are as long as that, or as keeps a large device busy with enough of them.
 const (
-	slack     = 4
-	leastPart = 256
-	enough    = 1024
-	maskWord  = 32 // vectors of a part are a multiple, but for the last one's
+	slack     = 4    // times the average of vectors: what has more of them may be heavy
+	leastPart = 256  // vectors whose sums take as much memory traffic as fetching a sixteenth of their rows of B
+	enough    = 1024 // parts that keep a large device busy
+	maskWord  = 32   // vectors of a part are a multiple, but for the last one's
 )
+
+// limits returns above how many vectors a panel is heavy, and in parts of about how many it is cut.
+func limits(panels []Span) (heavy int64, part uint32) {
+	var vectors int64
+	for _, s := range panels {
+		vectors += int64(s.Last - s.First)
+	}
+	heavy = max(leastPart, slack*vectors/int64(max(1, len(panels))))
+	return heavy, uint32(min(heavy, max(leastPart, vectors/enough)))
+}
 
 // Lists sets e's arrays and Work for variants that have a work list, and what else depends on it, given e's stats otherwise. Panels come in
 // the order in which they are to be taken; rows are the words of the format's own. On the CPU no panel is heavy: cores share
@@ -61,12 +69,7 @@ func Lists[T formats.Value](e *spec.Packed, v *spec.Variant, panels []Span, rows
 
 // newWork makes the work list, and sets e's Work, Items and the stats that depend on it.
 func newWork(e *spec.Packed, v *spec.Variant, panels []Span, rows []uint32) ([]uint32, error) {
-	var vectors int64
-	for _, s := range panels {
-		vectors += int64(s.Last - s.First)
-	}
-	heavy := max(leastPart, slack*vectors/int64(max(1, len(panels))))
-	part := uint32(min(heavy, max(leastPart, vectors/enough)))
+	heavy, part := limits(panels)
 	e.Stats.Longest, e.Stats.Cut = 0, 0
 	switch v.Code {
 	case backend.CodePTX:
@@ -98,7 +101,7 @@ func newWork(e *spec.Packed, v *spec.Variant, panels []Span, rows []uint32) ([]u
 		records = append(append(records, sums...), record{slot: uint32(w.Slots)})
 	}
 	w.Places = recordWords * len(records)
-	if int64(w.Places)+int64(len(rows)) > math.MaxUint32 {
+	if uint64(w.Places)+uint64(len(rows)) > math.MaxUint32 {
 		return nil, fmt.Errorf("%w for a list of panels", formats.ErrTooLarge)
 	}
 	e.Work, e.Items = w, int64(w.Parts)
@@ -109,7 +112,7 @@ func newWork(e *spec.Packed, v *spec.Variant, panels []Span, rows []uint32) ([]u
 	return append(list, rows...), nil
 }
 
-// cut cuts a panel into as few parts of at most part vectors as there can be, all about as long.
+// cut cuts a panel into as few parts of part vectors, or up to a mask word more, as there can be, all about as long.
 func (s Span) cut(part uint32) (parts []Span) {
 	n := spec.Ceil(s.Last-s.First, part)
 	each := spec.Ceil(spec.Ceil(s.Last-s.First, n), maskWord) * maskWord
@@ -118,9 +121,6 @@ func (s Span) cut(part uint32) (parts []Span) {
 	}
 	return parts
 }
-
-// noWorkspace is the size of a workspace that is not used.
-const noWorkspace = 16
 
 // mostWorkspace is how many bytes the sums of parts may take: where C has very many columns, panels need not be cut.
 const mostWorkspace = 1 << 28
@@ -141,7 +141,7 @@ func Launch(v *spec.Variant, e *spec.Packed, p spec.Problem, lay func(records in
 	if err != nil {
 		return l, err
 	}
-	l.Workspace = max(noWorkspace, l.Workspace)
+	l.Workspace = max(spec.NoWorkspace, l.Workspace)
 	add := func(groups [3]uint32, own Params) {
 		x := NewParams(e, p, int(own.Panels), groups[0])
 		x.Phase, x.Start = own.Phase, own.Start

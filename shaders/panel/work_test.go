@@ -64,7 +64,7 @@ func TestWorkList(t *testing.T) {
 				if r.First != at || r.Last > s.Last || r.slot != spec.NoSlot && r.slot != slot || (r.slot == spec.NoSlot) != (r.Span == s) {
 					t.Fatalf("record %+v of panel %+v, of which %d to %d is done, slots to %d", r, s, s.First, at, slot)
 				}
-				if n := r.Last - r.First; r.slot != spec.NoSlot && (int64(n) > e.Stats.Cut || r.Last < s.Last && (n%maskWord != 0 || n < leastPart/4)) {
+				if n := r.Last - r.First; r.slot != spec.NoSlot && (int64(n) >= e.Stats.Cut+maskWord || r.Last < s.Last && (n%maskWord != 0 || n < leastPart/4)) {
 					t.Fatalf("a part of %d vectors; panels are cut from %d on", n, e.Stats.Cut)
 				}
 				if at = r.Last; r.slot != spec.NoSlot {
@@ -153,13 +153,13 @@ func TestLaunchWork(t *testing.T) {
 				t.Fatalf("%d passes, want %d", len(l.Passes), test.passes)
 			}
 			if test.passes == 1 {
-				if x := params[0]; x.Panels != 5 || int(x.Start) != w.Parts || l.Workspace != noWorkspace || l.Passes[0].Groups[0] != 5 {
+				if x := params[0]; x.Panels != 5 || int(x.Start) != w.Parts || l.Workspace != spec.NoWorkspace || l.Passes[0].Groups[0] != 5 {
 					t.Errorf("%+v on %v, a workspace of %d bytes", x, l.Passes[0].Groups, l.Workspace)
 				}
 				return
 			}
 			ld := (test.n + 7) / 8 * 8
-			if want := max(noWorkspace, int64(w.Slots)*8*int64(ld)*4); l.Workspace != want {
+			if want := max(spec.NoWorkspace, int64(w.Slots)*8*int64(ld)*4); l.Workspace != want {
 				t.Errorf("a workspace of %d bytes, want %d", l.Workspace, want)
 			}
 			if x := params[0]; x.Phase != 0 || int(x.Panels) != w.Parts || x.Start != 0 {
