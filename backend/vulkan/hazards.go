@@ -11,20 +11,20 @@ import (
 	"github.com/spmmrun/spmm/backend"
 )
 
-// wait is what comes between a launch and those before it, as sv_launch says it.
-type wait uint32
+// dependency is how a launch depends on those before it, as sv_launch's wait says it.
+type dependency uint32
 
 const (
-	beside wait = iota // nothing
-	after              // they are done: caches stay as they are, which is half a microsecond to one less on an H200
-	seeing             // and what they wrote is seen
+	independent dependency = iota
+	execution              // they are done: caches stay as they are, which is half a microsecond to one less on an H200
+	memory                 // and what they wrote is visible
 )
 
-// stretch is the addresses of a buffer: from one on, up to another.
-type stretch struct{ from, to uint64 }
+// addresses are those of a buffer: from one on, up to another.
+type addresses struct{ from, to uint64 }
 
-// in tells whether the buffer shares addresses with one of others.
-func (s stretch) in(others []stretch) bool {
+// overlap tells whether the buffer shares addresses with one of others.
+func (s addresses) overlap(others []addresses) bool {
 	for _, t := range others {
 		if s.from < t.to && t.from < s.to {
 			return true
@@ -35,57 +35,65 @@ func (s stretch) in(others []stretch) bool {
 
 // hazards is what launches read and write.
 type hazards struct {
-	reads, writes []stretch // of those since the last wait
-	unseen        []stretch // written since the last wait that makes writes seen
-	launches      int       // since the last wait
+	reads, writes []addresses // of those since the last dependency
+	invisible     []addresses // written since the last memory dependency
+	launches      int         // since the last dependency
 }
 
-// At most so many launches run side by side, and so many buffers are unseen, so that looking at all of them stays short.
-const mostBeside, mostUnseen = 16, 64
+// At most so many launches run side by side, and so many buffers are invisible, so that looking at all of them stays short.
+const mostBeside, mostInvisible = 16, 64
 
-// reset forgets all launches: the next sees what they wrote.
+// reset forgets all launches: what they wrote is visible to the next.
 func (h *hazards) reset() {
-	h.reads, h.writes, h.unseen, h.launches = h.reads[:0], h.writes[:0], h.unseen[:0], 0
+	h.reads, h.writes, h.invisible, h.launches = h.reads[:0], h.writes[:0], h.invisible[:0], 0
 }
 
-// add adds a checked launch and tells what must come before it.
-func (h *hazards) add(l *backend.Launch) (before wait) {
-	readOnly := l.Kernel.(*kernel).bin.ReadOnly
-	written := ^(readOnly | l.Unwritten)
-	if h.launches == mostBeside {
-		before = after
-	}
-	for i, a := range l.Args {
-		s := a.(*buffer).stretch()
-		switch {
-		case l.Unread>>i&1 == 0 && s.in(h.unseen):
-			before = seeing
-		case written>>i&1 != 0 && (s.in(h.reads) || s.in(h.writes)):
-			before = max(before, after)
-		}
-	}
-	switch {
-	case before == seeing || len(h.unseen) > mostUnseen:
-		before = seeing
+// add adds a checked launch and returns how it depends on those before it.
+func (h *hazards) add(l *backend.Launch) dependency {
+	written := ^(l.Kernel.(*kernel).bin.ReadOnly | l.Unwritten)
+	d := h.dependency(l, written)
+	switch d {
+	case memory:
 		h.reset()
-	case before == after:
+	case execution:
 		h.reads, h.writes, h.launches = h.reads[:0], h.writes[:0], 0
 	}
 	h.launches++
 	for i, a := range l.Args {
-		s := a.(*buffer).stretch()
+		s := a.(*buffer).addresses()
 		if l.Unread>>i&1 == 0 {
 			h.reads = append(h.reads, s)
 		}
 		if written>>i&1 != 0 {
 			h.writes = append(h.writes, s)
-			if !slices.Contains(h.unseen, s) {
-				h.unseen = append(h.unseen, s)
+			if !slices.Contains(h.invisible, s) {
+				h.invisible = append(h.invisible, s)
 			}
 		}
 	}
-	return before
+	return d
 }
 
-// stretch is what of the device's memory the buffer has.
-func (b *buffer) stretch() stretch { return stretch{b.address(), b.address() + uint64(b.size)} }
+// dependency returns how a launch that writes these arguments depends on those that were added.
+func (h *hazards) dependency(l *backend.Launch, written uint32) dependency {
+	if len(h.invisible) > mostInvisible {
+		return memory
+	}
+	d := independent
+	if h.launches == mostBeside {
+		d = execution
+	}
+	for i, a := range l.Args {
+		s := a.(*buffer).addresses()
+		switch {
+		case l.Unread>>i&1 == 0 && s.overlap(h.invisible):
+			return memory
+		case written>>i&1 != 0 && (s.overlap(h.reads) || s.overlap(h.writes)):
+			d = execution
+		}
+	}
+	return d
+}
+
+// addresses are those of the device's memory that the buffer has.
+func (b *buffer) addresses() addresses { return addresses{b.address(), b.address() + uint64(b.size)} }
