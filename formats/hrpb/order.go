@@ -19,8 +19,8 @@ const (
 	// orderCols bounds the columns of a matrix that is ordered, for each entry and row, since ordering takes memory for all of them;
 	// up to fewCols are always possible.
 	orderCols, fewCols = 16, 1 << 20
-	// smallGain and largeGain are the shares of the active columns of the order by pairs that another must leave out, for matrices of up to nearRows
-	// rows and for larger ones. Small ones are as fast as their longest panels, which come out more even by pairs.
+	// smallGain and largeGain are the shares of the active columns of the order by pairs that another must leave out, for matrices of up
+	// to nearRows rows and for larger ones. Small ones take as long as their longest panels, which come out more even by pairs.
 	smallGain, largeGain = 1. / 8, 1. / 32
 	// fewEntries: a matrix with more is not ordered in the way that takes longest.
 	fewEntries = 1 << 22
@@ -53,8 +53,8 @@ func orderRows(rowPtr []int64, colIdx []int32, cols int) []uint32 {
 	return order
 }
 
-// bestOrder returns the order by pairs, or of those that take up panels one by one, or that match the most alike first, the one with the
-// fewest active columns, if it leaves enough of them out.
+// bestOrder returns the order by pairs, unless another leaves enough of its active columns out: the one that fills panels one after the
+// other or, of large matrices with few entries, by pairs of the most alike first. It is then the one with the fewest.
 func bestOrder(rowPtr []int64, colIdx []int32, cols int) []uint32 {
 	ways := []func() []uint32{
 		func() []uint32 { return pairRows(rowPtr, colIdx, cols, false) },

@@ -17,8 +17,8 @@ func (g groups) of(i uint32) []int32 { return g.cols[g.ptr[i]:g.ptr[i+1]] }
 // each pair with a pair that is like it, and so on up to groups of together panels. On a mesh numbered line by line that makes
 // bricks: 4×2×2 points of a 27-point stencil in a panel, and 4×4×4 in four of them.
 //
-// Rows and groups look for a mate in their order, and take the one that shares most columns; or bestFirst, which takes three times as long: those
-// first that share the largest part of both their columns.
+// Matching is greedy: rows and groups take a mate in their order, the one that shares most columns; or, with bestFirst, which takes three
+// times as long, the pairs come first whose columns have the largest Jaccard index, those of both over those of either.
 func pairRows(rowPtr []int64, colIdx []int32, cols int, bestFirst bool) []uint32 {
 	rows := len(rowPtr) - 1
 	order := make([]uint32, rows)
@@ -102,42 +102,45 @@ func (p *pairer) match() {
 	}
 }
 
-// matchBest finds mates for the groups, for those that are most alike first.
+// matchBest finds mates for the groups, for those that are most alike first. A candidate whose mate was taken meanwhile is replaced by the
+// next best.
 func (p *pairer) matchBest() {
-	wishes := make([]wish, 0, p.full) // a heap, the best on top
+	heap := make([]candidate, 0, p.full) // the best on top
 	for g := range p.full {
 		if w := p.best(g); w.to != single {
-			wishes = append(wishes, w)
+			heap = append(heap, w)
 		}
 	}
-	for i := len(wishes)/2 - 1; i >= 0; i-- {
-		sink(wishes, i)
+	for i := len(heap)/2 - 1; i >= 0; i-- {
+		siftDown(heap, i)
 	}
-	for len(wishes) > 0 {
-		w := &wishes[0]
+	for len(heap) > 0 {
+		w := &heap[0]
 		if p.mate[w.from] == single && p.mate[w.to] != single {
 			*w = p.best(w.from)
 		} else if p.mate[w.from] == single {
 			p.mate[w.from], p.mate[w.to] = w.to, w.from
 		}
 		if p.mate[w.from] != single || w.to == single {
-			last := len(wishes) - 1
-			wishes[0] = wishes[last]
-			wishes = wishes[:last]
+			last := len(heap) - 1
+			heap[0] = heap[last]
+			heap = heap[:last]
 		}
-		sink(wishes, 0)
+		siftDown(heap, 0)
 	}
 }
 
-// wish is the mate that is best for a group, and how good it is.
-type wish struct {
-	from, to uint32
-	like     uint64
+// candidate is the best mate for a group.
+type candidate struct {
+	from, to   uint32
+	similarity uint64 // columns of both; where the best come first, their Jaccard index times 2³²
 }
 
-// sink moves an element of a heap to below those that are better.
-func sink(h []wish, i int) {
-	better := func(x, y wish) bool { return x.like > y.like || x.like == y.like && x.from < y.from }
+// siftDown moves an element of a heap to below those that are better.
+func siftDown(h []candidate, i int) {
+	better := func(x, y candidate) bool {
+		return x.similarity > y.similarity || x.similarity == y.similarity && x.from < y.from
+	}
 	for 2*i+1 < len(h) {
 		below := 2*i + 1
 		if below+1 < len(h) && better(h[below+1], h[below]) {
@@ -152,7 +155,7 @@ func sink(h []wish, i int) {
 }
 
 // best returns the best mate for g of those that have none; to is single if no other shares a column with it.
-func (p *pairer) best(g uint32) wish {
+func (p *pairer) best(g uint32) candidate {
 	p.near = p.near[:0]
 	for _, c := range p.of(g) {
 		found := p.groupIdx[p.colPtr[c]:p.colPtr[c+1]]
@@ -170,14 +173,15 @@ func (p *pairer) best(g uint32) wish {
 			p.shared[h]++
 		}
 	}
-	best := wish{from: g, to: single}
+	best := candidate{from: g, to: single}
 	for _, h := range p.near {
-		like := uint64(p.shared[h])
+		both := uint64(p.shared[h])
+		similarity := both
 		if p.bestFirst {
-			like = like << 32 / uint64(len(p.of(g))+len(p.of(h))-int(like))
+			similarity = both << 32 / (uint64(len(p.of(g))+len(p.of(h))) - both)
 		}
-		if like > best.like || like == best.like && h < best.to {
-			best.to, best.like = h, like
+		if similarity > best.similarity || similarity == best.similarity && h < best.to {
+			best.to, best.similarity = h, similarity
 		}
 		p.shared[h] = 0
 	}
