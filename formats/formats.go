@@ -64,5 +64,5 @@ type Stats struct {
 	Gathers     int64   // rows of B fetched: one for each stored column index, or
 	Staged      bool    // whole blocks of B through shared memory, whatever rows of A share
 	Longest     int64   // most rows of B that one workgroup fetches one after another; 0: all about as many
-	Cut         int64   // what fetches more is cut, and another launch adds up its sums; 0: nothing is, or that is not said
+	Cut         int64   // workgroups that would fetch more share it, and another launch adds up their sums; 0: none do, or it is not known
 }

@@ -176,7 +176,7 @@ type reportReader struct {
 	seen map[Case]bool
 }
 
-// implausible is something that a report does not say.
+// implausible is an error in what a report says, not in its form.
 type implausible struct{ error }
 
 func (r *reportReader) read() error {

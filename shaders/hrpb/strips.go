@@ -14,8 +14,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// cudaStrips are the variants of strips.cu, vulkanStrips those of strips.comp, for each architecture, or element type, first the one that a matrix is
-// packed for.
+// cudaStrips are the variants of strips.cu, for each architecture first the one that a matrix is packed for.
 var cudaStrips = []*spec.Variant{
 	stripsVariant("cuda90_strips_n128_f32", 90, 128),
 	stripsVariant("cuda90_strips_n64_f32", 90, 64),
@@ -25,6 +24,7 @@ var cudaStrips = []*spec.Variant{
 	stripsVariant("cuda_strips_n32_f32", 80, 32),
 }
 
+// vulkanStrips are the variants of strips.comp, for each element type likewise.
 var vulkanStrips = slices.Concat(vulkanStripsOf(dtype.F32), vulkanStripsOf(dtype.F16), vulkanStripsOf(dtype.BF16))
 
 const stripWarps = 4 // of a workgroup
@@ -46,8 +46,8 @@ func stripsVariant(name string, arch int, cols uint32) *spec.Variant {
 	}
 }
 
-// vulkanStripsOf are the variants of strips.comp for an element type: first those in which an item's invocations all hold columns, which is less work,
-// then those in which several groups share its vectors, where items are few (see suitedStrips).
+// vulkanStripsOf are the variants of strips.comp for an element type: first those in which an item's invocations all hold columns,
+// which is less work, then those in which several groups share its vectors, where items are few (see suitedOnVulkan).
 func vulkanStripsOf(t dtype.Type) []*spec.Variant {
 	return []*spec.Variant{
 		stripsOnVulkan(t, 32, 1), stripsOnVulkan(t, 8, 1), stripsOnVulkan(t, 2, 1),
@@ -77,7 +77,7 @@ func stripsOnVulkan(t dtype.Type, across, along uint32) *spec.Variant {
 // stripLocal is the invocations of a workgroup of strips.comp.
 const stripLocal = 128
 
-// arrangeStrips makes the arrays that strips.cu reads.
+// arrangeStrips makes the arrays that strips.cu and strips.comp read.
 func arrangeStrips[T formats.Value](m *hrpb.Matrix[T], v *spec.Variant) (*spec.Packed, error) {
 	s, err := m.Strips()
 	if err != nil {

@@ -130,11 +130,10 @@ type Cost struct {
 	// arithmetic counts, and StartUS once.
 	Overlap bool `json:"overlap,omitempty"`
 	// Busy is how many pieces of work, of up to COLS columns each, keep a unit busy: with fewer, arithmetic and fetches take as long as if
-	// there were so many. 1 says of pieces that have a unit each that few of them take as long as one for each unit: the latency
-	// of one, whatever B's columns.
+	// there were so many. With 1, pieces for some of the units take as long as pieces for all of them.
 	Busy float64 `json:"busy_items,omitempty"`
-	// Cut is how many rows of B a piece of work fetches at most: of larger ones several are made, and a second launch adds up their sums,
-	// in StepUS for each but the first. 0: none is cut, or that is not said.
+	// Cut is how many rows of B a piece of work fetches at most: larger ones are cut in several, whose sums a second launch adds up,
+	// which takes StepUS for each but the first. 0: none is cut, or formats.Stats.Cut says so.
 	Cut int64 `json:"cut_rows,omitempty"`
 
 	from Source // of the model that it is in
