@@ -138,10 +138,11 @@ func (f *fitter) off(c model.Cost) float64 {
 	return sum / float64(len(f.ms))
 }
 
-// best searches the cost from that of the variant's kind on, one figure after the other, in steps that get finer. What
-// the measurements do not tell stays as it was.
+// leastUS is the least value of a figure that is fitted.
+const leastUS = 1e-4
+
+// best searches the cost from that of the variant's kind on. What the measurements do not tell stays as it was.
 func (f *fitter) best() model.Cost {
-	const leastUS, coarsest, finest = 1e-4, 2.0, 1.002
 	c := model.Cost{
 		Efficiency: f.start.Efficiency, Columns: f.start.Columns, Fetch: f.start.Fetch, StartUS: max(leastUS, f.start.StartUS),
 		StepUS: f.start.StepUS, Launch: f.start.Launch, Overlap: f.start.Overlap, Busy: f.start.Busy, Cut: f.start.Cut,
@@ -157,15 +158,21 @@ func (f *fitter) best() model.Cost {
 		c.StepUS = max(leastUS, c.StepUS)
 		figures = append(figures, &c.StepUS)
 	}
-	if c.Columns > 0 {
-		figures = append(figures, &c.Columns)
+	for _, x := range []*float64{&c.Columns, &c.Fetch, &c.Launch} {
+		if *x > 0 {
+			figures = append(figures, x)
+		}
 	}
-	if c.Fetch > 0 {
-		figures = append(figures, &c.Fetch)
+	descend(figures, func() float64 { return f.off(c) })
+	for _, x := range figures {
+		*x = threeDigits(*x)
 	}
-	if c.Launch > 0 {
-		figures = append(figures, &c.Launch)
-	}
+	return c
+}
+
+// descend changes figures, one after the other in steps that get finer, until off is least.
+func descend(figures []*float64, off func() float64) {
+	const coarsest, finest, mostUS = 2.0, 1.002, 1e4
 	var from []float64
 	for _, x := range figures {
 		from = append(from, *x)
@@ -176,7 +183,7 @@ func (f *fitter) best() model.Cost {
 		for i, x := range figures {
 			moved += math.Pow(math.Log(*x/from[i]), 2)
 		}
-		return f.off(c) + hold*moved
+		return off() + hold*moved
 	}
 	least := goal()
 	for step := coarsest; step > finest; {
@@ -184,7 +191,7 @@ func (f *fitter) best() model.Cost {
 		for _, x := range figures {
 			was := *x
 			for _, to := range []float64{was * step, was / step} {
-				if *x = to; to >= leastUS && to <= 1e4 {
+				if *x = to; to >= leastUS && to <= mostUS {
 					if g := goal(); g < least {
 						least, better = g, true
 						was = to
@@ -197,10 +204,6 @@ func (f *fitter) best() model.Cost {
 			step = math.Sqrt(step)
 		}
 	}
-	for _, x := range figures {
-		*x = threeDigits(*x)
-	}
-	return c
 }
 
 // threeDigits rounds a positive number.

@@ -99,10 +99,15 @@ func groupOn(g *spmm.Group, list, spec string, a *formats.CSR[float32], n int) e
 			}
 		}
 	}
-	p := len(g.Devices())
-	fmt.Printf("\n%s, %d devices (%s), %s, N=%d, ms a multiplication; efficiency is one device's time over the others' and their number\n\n", list, p, g.Devices()[0].Info(), spec, n)
+	fmt.Printf("\n%s, %d devices (%s), %s, N=%d, ms a multiplication; efficiency is one device's time over the others' and their number\n\n",
+		list, len(g.Devices()), g.Devices()[0].Info(), spec, n)
+	return printWays(ways, len(g.Devices()), c)
+}
+
+// printWays prints what ways took on p devices, of which the first way uses one. It fetches what they computed into c.
+func printWays(ways []*groupWay, p int, c *formats.Dense[float32]) error {
 	fmt.Println("| way | devices' clock, the slowest | efficiency | host's clock | moved MB | moving ms | GB/s | same bits |\n| --- | --- | --- | --- | --- | --- | --- | --- |")
-	want := formats.NewDense[float32](a.Rows, n)
+	want := formats.NewDense[float32](c.Rows, c.Cols)
 	if err := ways[0].c(want); err != nil {
 		return err
 	}
