@@ -4,9 +4,9 @@ package panel
 
 import "github.com/spmmrun/spmm/formats"
 
-// Values returns the values of panels of v rows, of a multiple of 16 vectors each, in the order that a variant reads: as
+// inOrder returns the values of panels of v rows, of a multiple of 16 vectors each, in the order that a variant reads: as
 // they are, or as lanes of a matrix unit hold them.
-func Values[T formats.Value](values []T, v int, lanes bool) []T {
+func inOrder[T formats.Value](values []T, v int, lanes bool) []T {
 	if !lanes {
 		return values
 	}

@@ -4,19 +4,19 @@ package panel
 
 import "testing"
 
-// TestValues: lane 4g + t of step s has 4·v/8 values from (32·s + lane)·4·v/8 on, those of vectors 4t to 4t + 3 of the step
+// TestInOrder: lane 4g + t of step s has 4·v/8 values from (32·s + lane)·4·v/8 on, those of vectors 4t to 4t + 3 of the step
 // in row g, then in row g + 8.
-func TestValues(t *testing.T) {
+func TestInOrder(t *testing.T) {
 	for _, v := range []int{8, 16} {
 		const vectors = 48
 		values := make([]float32, vectors*v)
 		for i := range values {
 			values[i] = float32(i)
 		}
-		if got := Values(values, v, false); &got[0] != &values[0] {
+		if got := inOrder(values, v, false); &got[0] != &values[0] {
 			t.Errorf("v=%d: values are copied that are to stay as they are", v)
 		}
-		got, each := Values(values, v, true), 4*v/8
+		got, each := inOrder(values, v, true), 4*v/8
 		for step := range vectors / 16 {
 			for lane := range 32 {
 				for i := range each {

@@ -54,7 +54,7 @@ func LaunchStreams(v *spec.Variant, e *spec.Packed, p spec.Problem, block func(P
 	clusters := spec.Ceil(tiles, max(1, turns))
 	b := backend.TileMap{Arg: ArgB, Rows: uint32(max(1, p.K)), Cols: uint32(p.LDB), Pitch: uint32(p.LDB), TileRows: v.Const("WINDOW") / v.Const("CLUSTER")}
 	return spec.Launch{Workspace: spec.NoWorkspace, Passes: []spec.Pass{{
-		Variant: v.For(p), Groups: [3]uint32{uint32(clusters * cluster), 1, 1}, Params: block(NewParams(e, p, panels, uint32(each))), Maps: []backend.TileMap{b},
+		Variant: v.For(p), Groups: [3]uint32{uint32(clusters * cluster), 1, 1}, Params: block(newParams(e, p, panels, uint32(each))), Maps: []backend.TileMap{b},
 	}}}
 }
 
@@ -136,7 +136,7 @@ func newStreams[T formats.Value](m *Matrix[T], v *spec.Variant) (*streams[T], er
 	}
 	s.ptr = append(s.ptr, uint32(s.steps))
 	if uint64(s.steps) >= 1<<32-16 {
-		return nil, ErrTooLarge
+		return nil, errTooLarge
 	}
 	const slots = streamRows * stepVectors
 	// A step more, which the kernel fetches and does not use.

@@ -46,8 +46,8 @@ func StagedTile(v *spec.Variant) (panels, cols int) {
 	return int(v.Const("PANELS") * v.Const("WARPS")), int(v.Const("COLS"))
 }
 
-// ErrTooLarge: more value slots than 32-bit indices reach, once lists are padded.
-var ErrTooLarge = fmt.Errorf("%w to be cut by windows", formats.ErrTooLarge)
+// errTooLarge: more value slots than 32-bit indices reach, once lists are padded.
+var errTooLarge = fmt.Errorf("%w to be cut by windows", formats.ErrTooLarge)
 
 // Matrix is what a staged kernel needs of a format. Panel p has columns Ptr[p] to Ptr[p+1]. Those without a bit
 // in Mask are padding.
@@ -102,7 +102,7 @@ func Arrays[T formats.Value](e *spec.Packed, m Matrix[T], rows []uint32, v *spec
 	if err != nil {
 		return err
 	}
-	if err := setArrays(e, len(m.Ptr)-1, w.ptr, rows, w.local, Values(w.values, m.V, v.Const("LANES") > 0), w.mask); err != nil {
+	if err := setArrays(e, len(m.Ptr)-1, w.ptr, rows, w.local, inOrder(w.values, m.V, v.Const("LANES") > 0), w.mask); err != nil {
 		return err
 	}
 	perBlock, _ := StagedTile(v)
@@ -126,7 +126,7 @@ func Arrays[T formats.Value](e *spec.Packed, m Matrix[T], rows []uint32, v *spec
 // rows panels are of.
 func setArrays[C uint16 | uint32, T formats.Value](e *spec.Packed, panels int, ptr, rows []uint32, columns []C, values []T, mask []uint32) error {
 	if uint64(len(ptr))+uint64(len(rows)) > math.MaxUint32 {
-		return ErrTooLarge
+		return errTooLarge
 	}
 	e.Work = Work{Parts: panels, Panels: panels, Places: len(ptr)}
 	e.Arrays = arrays(append(ptr, rows...), columns, values, mask)
@@ -155,7 +155,7 @@ func cut[T formats.Value](m *Matrix[T], size int, lanes bool) (*windows[T], erro
 	for i, n := range w.ptr {
 		total += (uint64(n) + stepVectors - 1) / stepVectors * stepVectors
 		if total*uint64(m.V) > 1<<32-1 {
-			return nil, ErrTooLarge
+			return nil, errTooLarge
 		}
 		w.ptr[i] = uint32(total)
 	}

@@ -62,7 +62,7 @@ func limits(panels []Span) (heavy int64, part uint32) {
 func Lists[T formats.Value](e *spec.Packed, v *spec.Variant, panels []Span, rows, columns []uint32, values []T, mask []uint32) error {
 	list, err := newWork(e, v, panels, rows)
 	if err == nil {
-		e.Arrays = arrays(list, columns, Values(values, int(v.Const("V")), v.Const("LANES") > 0), mask)
+		e.Arrays = arrays(list, columns, inOrder(values, int(v.Const("V")), v.Const("LANES") > 0), mask)
 	}
 	return err
 }
@@ -143,7 +143,7 @@ func Launch(v *spec.Variant, e *spec.Packed, p spec.Problem, lay func(records in
 	}
 	l.Workspace = max(spec.NoWorkspace, l.Workspace)
 	add := func(groups [3]uint32, own Params) {
-		x := NewParams(e, p, int(own.Panels), groups[0])
+		x := newParams(e, p, int(own.Panels), groups[0])
 		x.Phase, x.Start = own.Phase, own.Start
 		l.Passes = append(l.Passes, spec.Pass{Variant: v.For(p), Groups: groups, Params: block(x)})
 	}
