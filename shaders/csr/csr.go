@@ -170,6 +170,9 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	}
 	ldp := (p.N + 7) &^ 7
 	l := spec.Launch{Workspace: max(spec.NoWorkspace, int64(split.Slots)*int64(ldp)*int64(v.Sums().Size()))}
+	if err := p.CheckBinding(v, "the workspace", l.Workspace); err != nil {
+		return spec.Launch{}, fmt.Errorf("kernel csr/%s: %w", v.Name, err)
+	}
 	phase := func(number uint32, teams, items int64, s shape) error {
 		groups, err := spec.Fold(teams+spec.Ceil(items, int64(s.per)), spec.Ceil(p.N, s.columns))
 		if err != nil {
@@ -201,7 +204,7 @@ func check(v *spec.Variant, e *spec.Packed, p spec.Problem) error {
 	if v.Code == backend.CodeSPIRV && int64(p.K)*int64(p.LDB)*int64(v.In.Size()) >= 1<<35 {
 		return fmt.Errorf("B of %d×%d exceeds 32 GiB: %w", p.K, p.LDB, backend.ErrUnsupported)
 	}
-	return p.CheckBinding(v, "the workspace", int64(max(e.Format.(spec.Split).Slots, e.Format.(spec.Split).Chunks.Slots))*int64(p.N+7)*4)
+	return nil
 }
 
 // pickShape spreads a warp's 32 lanes over columns first, then over the entries of a row as far as rows are
