@@ -146,9 +146,7 @@ func packShare[T formats.Value](a *formats.CSR[T], v *spec.Variant, of spec.Exte
 	if a.NNZ() > 0 {
 		e.Stats.Fill = 1
 	}
-	for _, x := range e.Arrays {
-		e.Stats.StoredBytes += int64(len(x.Data))
-	}
+	e.Stats.StoredBytes = e.Bytes()
 	return e, nil
 }
 

@@ -96,9 +96,7 @@ func arrangeStrips[T formats.Value](m *hrpb.Matrix[T], v *spec.Variant) (*spec.P
 	}
 	vectors := int64(len(s.Columns))
 	e.Stats = formats.Stats{Slots: vectors * hrpb.StripRows, MACs: vectors * hrpb.StripRows, Gathers: vectors}
-	for _, x := range e.Arrays {
-		e.Stats.StoredBytes += int64(len(x.Data))
-	}
+	e.Stats.StoredBytes = e.Bytes()
 	if vectors > 0 {
 		e.Stats.Fill = float64(e.NNZ) / float64(e.Stats.Slots)
 	}

@@ -96,10 +96,7 @@ func arrange[T formats.Value](m *jigsaw.Matrix[T], v *spec.Variant) (*spec.Packe
 			spec.NewArray("mask", m.Mask),
 		},
 	}
-	e.Stats.StoredBytes = 0
-	for _, x := range e.Arrays {
-		e.Stats.StoredBytes += int64(len(x.Data))
-	}
+	e.Stats.StoredBytes = e.Bytes()
 	return e, nil
 }
 

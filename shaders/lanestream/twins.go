@@ -189,10 +189,7 @@ func packTwinsWith(a *formats.CSR[half.F16], o twinOptions) (*spec.Packed, error
 			Gathers: int64(f.shape.Groups)*int64(a.Cols) + int64(len(rest)), Staged: true,
 		},
 	}
-	for _, x := range e.Arrays {
-		e.Stats.StoredBytes += int64(len(x.Data))
-	}
-	e.Stats.StoredBytes -= 4 * int64(len(stored)) // read only where B is not finite
+	e.Stats.StoredBytes = e.Bytes() - 4*int64(len(stored)) // read only where B is not finite
 	if e.Stats.Slots > 0 {
 		e.Stats.Fill = float64(e.NNZ) / float64(e.Stats.Slots)
 	}

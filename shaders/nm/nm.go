@@ -192,10 +192,7 @@ func arrange[T formats.Value](m *nm.Matrix[T], v *spec.Variant) (*spec.Packed, e
 	} else if v.Const("V") == uint32(m.V) { // each row once for a panel
 		e.Stats.Staged = true
 	}
-	e.Stats.StoredBytes = 0
-	for _, x := range e.Arrays {
-		e.Stats.StoredBytes += int64(len(x.Data))
-	}
+	e.Stats.StoredBytes = e.Bytes()
 	return e, nil
 }
 

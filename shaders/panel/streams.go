@@ -97,9 +97,7 @@ func streamArrays[T formats.Value](e *spec.Packed, m Matrix[T], rows []uint32, v
 		Longest: int64(s.most) * stepVectors,
 	}
 	e.Items = int64(spec.Ceil(len(s.rows)/lists(v), int(v.Const("WARPS")))) // a block's
-	for _, x := range e.Arrays {
-		e.Stats.StoredBytes += int64(len(x.Data))
-	}
+	e.Stats.StoredBytes = e.Bytes()
 	if slots > 0 {
 		e.Stats.Fill = float64(e.NNZ) / float64(slots)
 	}

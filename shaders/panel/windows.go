@@ -113,9 +113,7 @@ func Arrays[T formats.Value](e *spec.Packed, m Matrix[T], rows []uint32, v *spec
 	for p := range len(m.Ptr) - 1 {
 		e.Stats.Longest = max(e.Stats.Longest, int64(w.ptr[(p+1)*w.count]-w.ptr[p*w.count]))
 	}
-	for _, x := range e.Arrays {
-		e.Stats.StoredBytes += int64(len(x.Data))
-	}
+	e.Stats.StoredBytes = e.Bytes()
 	if e.Stats.Slots > 0 {
 		e.Stats.Fill = float64(e.NNZ) / float64(e.Stats.Slots)
 	}

@@ -35,9 +35,7 @@ func PackSums[T formats.Value](a *formats.CSR[T], ranges []rfx.Range, v *spec.Va
 		Arrays: []spec.Array{spec.NewArray("rows", all), spec.NewArray("ints", rfx.Pack(a, ranges, p))},
 		Stats:  formats.Stats{Slots: a.NNZ(), MACs: a.NNZ(), Gathers: a.NNZ(), Fill: 1},
 	}
-	for _, x := range e.Arrays {
-		e.Stats.StoredBytes += int64(len(x.Data))
-	}
+	e.Stats.StoredBytes = e.Bytes()
 	return e, pieces, nil
 }
 

@@ -91,10 +91,7 @@ func arrange[T formats.Value](m *sparse24r.Matrix[T], v *spec.Variant) (*spec.Pa
 	} else { // tiles of B arrive while others are multiplied; only the remainder's rows of B are waited for
 		e.Stats.Gathers, e.Stats.Staged = int64(len(m.Rest.ColInd)), true
 	}
-	e.Stats.StoredBytes = 0
-	for _, x := range e.Arrays {
-		e.Stats.StoredBytes += int64(len(x.Data))
-	}
+	e.Stats.StoredBytes = e.Bytes()
 	return e, nil
 }
 

@@ -285,6 +285,14 @@ type Packed struct {
 	Work       any   // how work is shared out, as far as Launch has to know it besides
 }
 
+// Bytes returns the bytes of all arrays.
+func (e *Packed) Bytes() (n int64) {
+	for _, a := range e.Arrays {
+		n += int64(len(a.Data))
+	}
+	return n
+}
+
 // Problem is one multiplication C = alpha·A·B + beta·C as kernels see it: B row-major in the
 // variant's storage type, LDB a multiple of 8 (or TightLD, for variants that are Tight) with all K·LDB elements present (columns past N may
 // hold anything), C row-major. Other layouts are brought into this form by package plan, except for variants that take
