@@ -79,6 +79,7 @@ demo: build
 PREFIX ?= /usr/local
 SHARE := $(DESTDIR)$(PREFIX)/share
 .PHONY: install uninstall
+install: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null)
 install: build
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin bin/spmmrun
 	rm -rf bin/man && bin/spmmrun man bin/man

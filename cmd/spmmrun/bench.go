@@ -109,7 +109,7 @@ Exit codes: 0 all is right, 1 a wrong answer, or slower than --tolerance allows,
 	f.StringVar(&j.plot, "plot", "", "draw times, percent of attainable, the roofline and a performance profile to `FILE.svg`")
 	f.StringVar(&j.compare, "compare", "", "compare with the report in `OLD.json`")
 	f.Float64Var(&j.tolerance, "tolerance", 5, "percent that a case may be slower than in OLD.json")
-	addSeed(c, &j.seed)
+	addSeed(c, &j.seed, "B, and of ")
 	addForce(c, &j.force)
 	return c
 }

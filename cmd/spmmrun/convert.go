@@ -92,7 +92,7 @@ OUT appears when it is complete.`,
 	f.Var(deviceName{&v.backend}, "backend", "pack as this device's kernel takes it")
 	addCount(c, &v.cols, "cols", "", 128, 1, "columns of B to choose the device's kernel for")
 	v.addOptions(c)
-	addSeed(c, &v.seed)
+	addSeed(c, &v.seed, "")
 	addForce(c, &v.force)
 	return c
 }
@@ -113,6 +113,7 @@ func (v *conversion) addOptions(c *cobra.Command) {
 		n := new(int)
 		v.options[name] = n
 		addCount(c, n, name, "", 0, 0, strings.Join(usage[name], "; "))
+		c.Flags().Lookup(name).DefValue = "" // each format has its own, which usage names
 	}
 }
 

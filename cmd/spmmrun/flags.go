@@ -153,10 +153,10 @@ func typeOf(word string) dtype.Type {
 	return t
 }
 
-// addSeed adds --seed.
-func addSeed(c *cobra.Command, p *uint64) {
+// addSeed adds --seed, of A's values and of what else the command makes.
+func addSeed(c *cobra.Command, p *uint64, also string) {
 	*p = 1
-	c.Flags().Var(seed{p}, "seed", "seed of B, and of A's values where MATRIX has none")
+	c.Flags().Var(seed{p}, "seed", "seed of "+also+"A's values where MATRIX has none")
 }
 
 // addForce adds --force.

@@ -62,7 +62,7 @@ columns is predicted to take on the device. auto takes the format with the least
 	addPrecision(c, &q.precision)
 	addCount(c, &q.cols, "cols", "n", 128, 1, "columns of B to predict for")
 	f.StringVar(&q.spy, "spy", "", "draw where the entries lie to `FILE.png`")
-	addSeed(c, &q.seed)
+	addSeed(c, &q.seed, "")
 	addForce(c, &q.force)
 	addReport(c, &q.report)
 	return c

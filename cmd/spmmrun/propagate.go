@@ -97,7 +97,7 @@ goes on from there, on any number of ranks, and ends with the same bits; rank 0 
 	addChoice(c, &g.normalise, "normalise", "D^-1/2·(A+I)·D^-1/2, or rows that add up to 1, or A as it is; by magnitudes", normalisations...)
 	addChoice(c, &g.start, "start", "X0: a vertex at random for each column, which has a 1 there alone, or random numbers", "vertices", "random")
 	f.StringVar(&g.xFile, "x", "", "read X0 from `FILE.npy`")
-	addSeed(c, &g.seed)
+	addSeed(c, &g.seed, "X0, and of ")
 	f.StringVarP(&g.out, "out", "o", "", "write X to `FILE.npy`")
 	f.StringVar(&g.checkpoint, "checkpoint", "", "keep the state in folder `DIR`, and go on from what is there")
 	addChoice(c, &g.exchange, "exchange", exchangeHelp, exchanges...)

@@ -93,7 +93,7 @@ Exit codes: 0 right, 1 wrong answer, 2 usage or bad input, 3 backend unavailable
 	addChoice(c, &j.p, "p", "bits that reproducible mode keeps of a row's or column's largest element; auto takes as many as lose nothing, or 47", precisions...)
 	addCount(c, &j.cols, "cols", "n", 128, 1, "columns of B")
 	f.StringVar(&j.bFile, "b", "", "read B from `FILE.npy` instead of making a random one")
-	addSeed(c, &j.seed)
+	addSeed(c, &j.seed, "B, and of ")
 	addNumber(c, &j.alpha, "alpha", 1, "factor of A·B")
 	addNumber(c, &j.beta, "beta", 0, "factor of C, which is random if this is not 0")
 	j.epilogue.add(c)
