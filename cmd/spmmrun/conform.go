@@ -49,7 +49,7 @@ Exit codes: 0 all right, 1 some case failed or none passed, 2 usage, 3 backend u
 	fs := c.Flags()
 	fs.SortFlags = false
 	f.backend = "auto"
-	fs.Var(deviceName{&f.backend}, "backend", "device to run on; auto takes the fastest")
+	addBackend(c, deviceName{&f.backend}, "device to run on; auto takes the fastest")
 	addChoice(c, &f.tier, "tier", "how much to run: minutes, or also larger problems and more seeds", string(conformance.Quick), string(conformance.Full))
 	fs.StringVar(&f.filter, "filter", "", "only cases whose names match `REGEXP`")
 	fs.StringVarP(&f.out, "out", "o", "", "write the manifest to `FILE.json`")

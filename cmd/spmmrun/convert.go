@@ -89,7 +89,7 @@ OUT appears when it is complete.`,
 	addChoice(c, &v.to, "to", "format of the matrix in a .safetensors file", names...)
 	addChoice(c, &v.precision, "precision", "element type to round values to; as they are by default, or f32 where a file of another kind than .safetensors has them in f64", "same", "f32", "f16", "bf16", "f64")
 	addChoice(c, &v.quantise, "quantise", "round values to 8 bits, with a scale for each row and 128 columns, in place of a format", "none", "int8", "e4m3")
-	f.Var(deviceName{&v.backend}, "backend", "pack as this device's kernel takes it")
+	addBackend(c, deviceName{&v.backend}, "pack as this device's kernel takes it")
 	addCount(c, &v.cols, "cols", "", 128, 1, "columns of B to choose the device's kernel for")
 	v.addOptions(c)
 	addSeed(c, &v.seed, "")

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/conformance/oracle"
@@ -28,7 +29,12 @@ type choice struct {
 func addChoice(c *cobra.Command, p *string, name, usage string, valid ...string) {
 	*p = valid[0]
 	c.Flags().Var(choice{p, valid}, name, usage)
-	if err := c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(valid, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+	complete(c, name, valid)
+}
+
+// complete has shells complete a flag's words.
+func complete(c *cobra.Command, name string, words []string) {
+	if err := c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // a programming error
 	}
 }
@@ -70,6 +76,12 @@ func (d deviceName) Set(s string) error {
 	}
 	*d.name = s
 	return nil
+}
+
+// addBackend adds --backend, a deviceName or deviceNames, with completion.
+func addBackend(c *cobra.Command, name pflag.Value, usage string) {
+	c.Flags().Var(name, "backend", usage)
+	complete(c, "backend", backendNames())
 }
 
 // backendNames lists auto and this build's backends.
@@ -162,6 +174,14 @@ func addSeed(c *cobra.Command, p *uint64, also string) {
 // addForce adds --force.
 func addForce(c *cobra.Command, p *bool) {
 	c.Flags().BoolVar(p, "force", false, "write the result even where that replaces an input")
+}
+
+// completeMatrix has shells complete the name of a file, and of no second one.
+func completeMatrix(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return nil, cobra.ShellCompDirectiveDefault
 }
 
 // oneMatrix wants exactly one argument.

@@ -58,7 +58,7 @@ columns is predicted to take on the device. auto takes the format with the least
 	}
 	f := c.Flags()
 	f.SortFlags = false
-	f.Var(deviceName{&q.backend}, "backend", "device to pack and predict for; auto takes the fastest")
+	addBackend(c, deviceName{&q.backend}, "device to pack and predict for; auto takes the fastest")
 	addPrecision(c, &q.precision)
 	addCount(c, &q.cols, "cols", "n", 128, 1, "columns of B to predict for")
 	f.StringVar(&q.spy, "spy", "", "draw where the entries lie to `FILE.png`")

@@ -87,7 +87,7 @@ goes on from there, on any number of ranks, and ends with the same bits; rank 0 
 	}
 	f := c.Flags()
 	f.SortFlags = false
-	f.Var(deviceNames{&g.backend}, "backend", "device to run on; auto takes the fastest, and of several alike each rank of a machine another; cuda:all or a list like cuda:0,1 is several for one process")
+	addBackend(c, deviceNames{&g.backend}, "device to run on; auto takes the fastest, and of several alike each rank of a machine another; cuda:all or a list like cuda:0,1 is several for one process")
 	addChoice(c, &g.format, "format", "sparse format on the device; auto is csr in --mode fast, for the bits not to depend on the ranks", append([]string{"auto"}, spmm.Formats()...)...)
 	addChoice(c, &g.mode, "mode", "how sums are formed: as suits the device, or with the same bits on all", "fast", reproducible)
 	addChoice(c, &g.p, "p", "bits that reproducible mode keeps of a row's or column's largest element; auto takes as many as lose nothing, or 47", precisions...)

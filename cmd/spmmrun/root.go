@@ -69,9 +69,10 @@ Exit codes: 0 right, 1 wrong answer, 2 usage or bad input, 3 backend unavailable
 			}
 			return oneMatrix(c, args)
 		},
-		Version:       version(),
-		SilenceErrors: true,
-		SilenceUsage:  true,
+		ValidArgsFunction: completeMatrix,
+		Version:           version(),
+		SilenceErrors:     true,
+		SilenceUsage:      true,
 		RunE: func(c *cobra.Command, args []string) error {
 			j.matrix, j.colsGiven, j.precisionGiven = args[0], c.Flags().Changed("cols"), c.Flags().Changed("precision")
 			j.pGiven = c.Flags().Changed("p")
@@ -81,7 +82,7 @@ Exit codes: 0 right, 1 wrong answer, 2 usage or bad input, 3 backend unavailable
 	f := c.Flags()
 	f.SortFlags = false
 	j.backend = "auto"
-	f.Var(deviceNames{&j.backend}, "backend", "device to run on; auto takes the fastest; cuda:all or a list like cuda:0,1 is several")
+	addBackend(c, deviceNames{&j.backend}, "device to run on; auto takes the fastest; cuda:all or a list like cuda:0,1 is several")
 	addChoice(c, &j.split, "split", "how several devices share the work: columns of B and C, or rows of A and C", splits...)
 	f.Var(&j.memory, "memory", "bytes to use of each device at most, as in 4G")
 	addChoice(c, &j.format, "format", "sparse format on the device", append([]string{"auto"}, spmm.Formats()...)...)
