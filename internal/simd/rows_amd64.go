@@ -25,6 +25,8 @@ type rowsJob struct {
 }
 
 // laneMasks has, from lane i on, a mask for a vector that lacks i of its lanes, in 32-bit lanes of 8 and in 64-bit lanes of 4.
+//
+//lint:ignore U1000 rows_amd64.s reads it.
 var laneMasks = [16]int32{-1, -1, -1, -1, -1, -1, -1, -1}
 
 //go:noescape
