@@ -40,7 +40,7 @@ ON_VULKAN := ./backend/vulkan/... ./shaders/...
 CONFORMANCE := -run '^Test(Conformance|Mutations|SameBits|NegativeControls|Probes)$$' ./conformance
 # A run of go test, named after the target. (lint vets.)
 RESULTS := bin/tests
-TEST = $(GO) run ./tools/tests run $(RESULTS) $@ -tags $(TAGS) -count=1 -timeout 45m -vet=off
+TEST = $(GO) run ./tools/tests run $(RESULTS) $@ -tags $(TAGS) -count=1 -timeout 75m -vet=off
 # What says the same on a software driver of Vulkan as on the machine: tests that need no device, and subtests on the CPU.
 # (A pattern of subtests comes last: go test looks no further once the first part of one fits.)
 SAME := ^Test(Choice|ChoiceOfWindows|Hollow|DenseIsChosen|DenseNeedsMemory|BindingLimit|BindingLimitOfPatterns|EpilogueOfBlocks|Ring)$$|/^cpu
@@ -283,7 +283,7 @@ test-pure:
 RACES := ^TestMutations$$/^cpu:0$$/^(one_more_column_is_written|rows_of_C_are_taken_to_be_closer|a_panel_is_done_twice)
 .PHONY: test-race-all
 test-race-all:
-	$(TEST:45m=100m) -race -short -skip '$(RACES)' ./...
+	$(TEST:75m=100m) -race -short -skip '$(RACES)' ./...
 
 # All devices that a software driver gives: Vulkan with cooperative matrices, and WebGPU on it. Many small launches are faster
 # without the driver's threads, which the tests of kernels and the suite leave on.
