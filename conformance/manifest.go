@@ -18,7 +18,7 @@ import (
 // demanded. Schema is the version of the manifest's JSON; a manifest of OldSchema, which has no Caps.Limits,
 // is read as well.
 const (
-	Suite     = "8"
+	Suite     = "9"
 	Schema    = 3
 	OldSchema = 2
 )
