@@ -1,4 +1,4 @@
-// Launches in a row as spmmrun's own are: recorded as a CUDA graph, so that what the host takes for a call (about 10 µs in cuBLAS and
+// Launches in a row, recorded as a CUDA graph as spmmrun's sequences are, so that what the host takes for a call (about 10 µs in cuBLAS and
 // cuSPARSE) is not in the time of a short product. With PEER_CALLS=1 in the environment each launch is a call; so are those that cannot
 // be recorded.
 
