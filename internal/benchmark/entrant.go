@@ -81,10 +81,10 @@ func onDevice[T formats.Value, O oracle.Number](ctx context.Context, p *planned,
 		return err
 	}
 	p.shut = append(p.shut, tb.Close, tc.Close)
+	r := &recorded{dev: dev, plan: plan, b: tb, c: tc}
+	p.shut = append(p.shut, r.close)
 	out := formats.TypeOf[O]()
-	p.repeat = func(ctx context.Context, times int) (spmm.Timing, error) {
-		return plan.Repeat(ctx, times, 1, tb, 0, tc)
-	}
+	p.repeat = r.repeat
 	p.attainable = func(ctx context.Context, took time.Duration) (spmm.Bound, error) {
 		return plan.Observe(ctx, b.Cols, out, took)
 	}
