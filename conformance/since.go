@@ -96,6 +96,9 @@ var since = map[string]int{
 	"csr/cuda90_stream_*":       9,
 	"csr/vulkan_rows_f64":       9,
 	"hrpb/vulkan_strips*":       9,
+	"dense/cuda_parts1_n128_*":  10,
+	"dense/cuda_parts2_64x192*": 10,
+	"dense/cuda_parts2_64x32*":  10,
 }
 
 func init() {
@@ -103,7 +106,7 @@ func init() {
 		since["dense/vulkan_wide_"+u] = 6
 	}
 	for _, name := range []string{
-		"parts2_n256", "parts1_n192", "parts2_n192", "parts2_n128", "parts3_n128", "hopper_n224", "hopper_n192", "hopper_n160",
+		"parts2_n256", "parts1_n192", "parts2_n192", "parts2_n128", "hopper_n224", "hopper_n192", "hopper_n160",
 		"hopper", "hopper_n256", "hopper_n128", "hopper_n64", "hopper_n32", "hopper_n16", "hopper_n8", "tiles", "tile128", "tile64",
 	} {
 		since["dense/cuda_"+name+"_f16"], since["dense/cuda_"+name+"_bf16"] = 6, 6

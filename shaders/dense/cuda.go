@@ -41,13 +41,15 @@ var cudaTiles = []cudaTile{
 	{name: "cuda_hopper_n192", hopper: true, rows: 128, cols: 192, stages: 5, down: 2, across: 1, resident: 1, step: 540, start: 5500},
 	{name: "cuda_hopper_n160", hopper: true, rows: 128, cols: 160, stages: 5, down: 2, across: 1, resident: 1, step: 485, start: 6000},
 	{name: "cuda_hopper_n128", hopper: true, rows: 128, cols: 128, stages: 6, down: 2, across: 1, resident: 1, step: 400, start: 5500},
-	{name: "cuda_parts2_n256", hopper: true, rows: 128, cols: 256, stages: 4, down: 1, across: 1, parts: 2, resident: 1, step: 720, alone: 600, start: 6500},
+	{name: "cuda_parts2_n256", hopper: true, rows: 128, cols: 256, stages: 3, down: 1, across: 1, parts: 2, resident: 1, step: 720, alone: 600, start: 6500},
 	{name: "cuda_parts1_n192", hopper: true, rows: 128, cols: 192, stages: 5, down: 1, across: 1, parts: 1, resident: 1, step: 530, alone: 450, start: 4400},
-	{name: "cuda_parts2_n192", hopper: true, rows: 128, cols: 192, stages: 5, down: 1, across: 1, parts: 2, resident: 1, step: 535, alone: 455, start: 5200},
-	{name: "cuda_parts2_n128", hopper: true, rows: 128, cols: 128, stages: 6, down: 1, across: 1, parts: 2, resident: 1, step: 430, alone: 340, start: 3600},
-	{name: "cuda_parts3_n128", hopper: true, rows: 128, cols: 128, stages: 6, down: 1, across: 1, parts: 3, resident: 1, step: 440, alone: 300, start: 3800},
-	{name: "cuda_parts2_64x128", hopper: true, rows: 64, cols: 128, stages: 9, down: 1, across: 1, parts: 2, resident: 1, step: 280, alone: 200, start: 3500},
-	{name: "cuda_parts2_64x64", hopper: true, rows: 64, cols: 64, stages: 6, down: 1, across: 1, parts: 2, resident: 2, step: 350, alone: 190, start: 3600},
+	{name: "cuda_parts2_n192", hopper: true, rows: 128, cols: 192, stages: 4, down: 1, across: 1, parts: 2, resident: 1, step: 570, alone: 320, start: 4800},
+	{name: "cuda_parts1_n128", hopper: true, rows: 128, cols: 128, stages: 7, down: 1, across: 2, parts: 1, resident: 1, step: 400, alone: 340, start: 2200},
+	{name: "cuda_parts2_n128", hopper: true, rows: 128, cols: 128, stages: 6, down: 1, across: 1, parts: 2, resident: 1, step: 460, alone: 240, start: 2000},
+	{name: "cuda_parts2_64x192", hopper: true, rows: 64, cols: 192, stages: 6, down: 1, across: 1, parts: 2, resident: 1, step: 400, alone: 250, start: 900},
+	{name: "cuda_parts2_64x128", hopper: true, rows: 64, cols: 128, stages: 8, down: 1, across: 1, parts: 2, resident: 1, step: 290, alone: 200, start: 1700},
+	{name: "cuda_parts2_64x64", hopper: true, rows: 64, cols: 64, stages: 12, down: 1, across: 1, parts: 2, resident: 1, step: 260, alone: 150, start: 1700},
+	{name: "cuda_parts2_64x32", hopper: true, rows: 64, cols: 32, stages: 15, down: 1, across: 1, parts: 2, resident: 1, step: 230, alone: 150, start: 1800},
 	{name: "cuda_turned_128x192", hopper: true, turned: true, rows: 128, cols: 192, stages: 5, down: 2, across: 1, resident: 1, step: 630, start: 5500},
 	{name: "cuda_turned_128x168", hopper: true, turned: true, rows: 128, cols: 168, stages: 6, down: 2, across: 1, resident: 1, step: 570, start: 5500},
 	{name: "cuda_turned_128x96", hopper: true, turned: true, rows: 128, cols: 96, stages: 7, down: 1, across: 2, resident: 1, step: 400, start: 5000},
@@ -115,7 +117,7 @@ func (c cudaTile) variant(t dtype.Type) *spec.Variant {
 			v.Consts = append(v.Consts, spec.Define("TURNED", 1))
 		}
 		if c.parts > 0 {
-			v.Local, v.Shared = [3]uint32{2*c.rows + 32, 1, 1}, c.stages*stage+256
+			v.Local, v.Shared = [3]uint32{2*c.rows + 64, 1, 1}, c.stages*stage+256+include.ExchangeBytes(c.rows, c.cols, c.parts)
 			v.Consts = append(v.Consts, spec.Define("PARTS", c.parts))
 		} else {
 			v.Local, v.Shared = [3]uint32{2*c.rows + 128, 1, 1}, c.stages*stage+512

@@ -48,7 +48,7 @@ struct Work {
 };
 
 // copy_all is the work of two threads, one for each operand, the first of which says how much is to come. A stage is free
-// once all groups of the cluster have read it.
+// once all groups of the cluster have read it. There is a loop for each layout, as the time from a stage's release to its next copy counts.
 template <bool LEFT> __device__ __forceinline__ void copy_all(const Ring &ring, const Work &w, const TileMap *map, bool along, bool r_along) {
     At at = {0, 1};
     u16 blocks = ((1 << BLOCKS_DOWN) - 1) << BLOCKS_DOWN * w.across;
@@ -60,17 +60,23 @@ template <bool LEFT> __device__ __forceinline__ void copy_all(const Ring &ring, 
         Piece x = w.piece(i);
         u32 row, col;
         w.at(x, row, col);
-        u32 slabs = slabs_of(w.p, col);
-        for (u32 k = x.first; k < x.last; k++) {
-            u32 to = ring.stages + at.stage * STAGE_BYTES, bar = ring.full + 8 * at.stage;
-            barrier_wait(ring.empty + 8 * at.stage, at.parity);
-            if (LEFT) {
-                barrier_expect(bar, L_BYTES + r_bytes(slabs, r_along));
-                bring<ROWS, BLOCKS_ACROSS>(to, map, along, row, k * DEPTH, GROUPS, w.across, bar, blocks);
-            } else
-                bring<COLS, BLOCKS_DOWN>(to + L_BYTES, map, along, col, k * DEPTH, slabs, w.down, bar, blocks);
-            at.next();
-        }
+        u32 all = slabs_of(w.p, col), bytes = L_BYTES + r_bytes(all, r_along);
+        auto each = [&](bool along, u32 slabs) __attribute__((always_inline)) {
+#pragma unroll 1
+            for (u32 k = x.first; k < x.last; k++) {
+                u32 to = ring.stages + at.stage * STAGE_BYTES, bar = ring.full + 8 * at.stage;
+                barrier_wait(ring.empty + 8 * at.stage, at.parity);
+                if (LEFT) {
+                    barrier_expect(bar, bytes);
+                    bring<ROWS, BLOCKS_ACROSS>(to, map, along, row, k * DEPTH, GROUPS, w.across, bar, blocks);
+                } else
+                    bring<COLS, BLOCKS_DOWN>(to + L_BYTES, map, along, col, k * DEPTH, slabs, w.down, bar, blocks);
+                at.next();
+            }
+        };
+        if (along) each(true, SLABS);
+        else if (LEFT || all == SLABS) each(false, SLABS);
+        else each(false, all);
     }
 }
 

@@ -1,93 +1,113 @@
-// Dense × dense on the warpgroup matrix instructions of compute capability 9.0, f16 and bf16, where tiles of C are few: PARTS
-// blocks, a cluster, sum a part each of a tile of ROWS × COLS, and add up through each other's shared memory, in the order of the parts.
+// Dense × dense on the warpgroup matrix instructions of compute capability 9.0, f16 and bf16, where tiles of C are few: each block computes one of
+// ROWS × COLS, or a part of its sum. A cluster is the PARTS blocks of a tile, which add up through each other's shared memory, in the order of the parts,
+// or blocks of BLOCKS_DOWN × BLOCKS_ACROSS neighbouring tiles, which share what they need alike.
 //
-// One thread of a block copies, STAGES stages ahead (hopper.cuh), by tensor maps of L and R that the launch brings; groups of four
-// warps multiply 64 rows each.
+// Two threads of a block copy, one for each operand, STAGES stages ahead (hopper.cuh), by tensor maps of L and R that the launch brings; groups of four
+// warps multiply 64 rows each. What keeps a multiprocessor from 64 bytes a cycle is the time from a stage's release to its next copy: so there are
+// loops for each layout of an operand, whose copies are known when they are compiled.
 //
 // A launch begins while the one before still runs, where there is room, and brings what it can of A until that is done.
 //
-// Compile-time constants: ENTRY, those of hopper.cuh with BLOCKS_DOWN = BLOCKS_ACROSS = 1, PARTS.
-// Dynamic shared memory: STAGES stages of STAGE_BYTES, and 256 bytes.
+// Compile-time constants: ENTRY, those of hopper.cuh, PARTS (1 if blocks share).
+// Dynamic shared memory: STAGES stages of STAGE_BYTES, 256 bytes, and Sums::BYTES.
 
 #include "hopper.cuh"
 
 #define MULTIPLY (128 * GROUPS) // threads
-#define THREADS (MULTIPLY + 32)
+#define THREADS (MULTIPLY + 64)
 #define TILES (COLS / 8) // of 8 columns
+#define CLUSTER (PARTS * SHARING)
 
-static_assert(SHARING == 1 && 16 * STAGES <= 256, "barriers behind the stages");
-static_assert(PARTS == 1 || COLS * ROWS * 4 <= STAGES * STAGE_BYTES, "sums are written where stages were");
+static_assert(PARTS == 1 || SHARING == 1, "blocks of a cluster have parts of a sum, or neighbouring tiles");
+static_assert(16 * STAGES + 8 <= 256, "barriers behind the stages");
+
+using Sums = Exchange<TILES, PARTS, MULTIPLY / 32>;
 
 // What a block computes: a part of the sum, steps first to last - 1, of the tile at (row, col).
 struct Share {
-    u32 part, row, col, first, last;
+    u32 part, down, across, row, col, first, last;
 
     __device__ __forceinline__ Share(const Params &p) {
-        u32 tile = blockIdx.x / PARTS, steps = p.cols / DEPTH + (p.cols % DEPTH != 0);
-        row = tile / p.across * ROWS, col = tile % p.across * COLS;
-        part = blockIdx.x % PARTS;
+        u32 tile = blockIdx.x / CLUSTER, rank = blockIdx.x % CLUSTER, steps = p.cols / DEPTH + (p.cols % DEPTH != 0);
+        part = PARTS > 1 ? rank : 0, down = PARTS > 1 ? 0 : rank % BLOCKS_DOWN, across = PARTS > 1 ? 0 : rank / BLOCKS_DOWN;
+        row = (tile / p.across * BLOCKS_DOWN + down) * ROWS, col = (tile % p.across * BLOCKS_ACROSS + across) * COLS;
         first = (u32)((u64)steps * part / PARTS), last = (u32)((u64)steps * (part + 1) / PARTS);
     }
-    __device__ __forceinline__ u32 steps() const { return last - first; }
 };
 
-// copy_all is one thread's work. What is A comes before the launches before are done, as far as there is room.
-__device__ __forceinline__ void copy_all(const Ring &ring, const Share &x, const TileMap *l_map, const TileMap *r_map, bool l_along, bool r_along, const Params &p) {
-    u32 slabs = slabs_of(p, x.col), early = min(x.steps(), STAGES);
-    auto expect = [&](u32 s) { barrier_expect(ring.full + 8 * s, L_BYTES + r_bytes(slabs, r_along)); };
-    auto left = [&](u32 s, u32 k) {
-        bring<ROWS, 1>(ring.stages + s * STAGE_BYTES, l_map, l_along, x.row, (x.first + k) * DEPTH, GROUPS, 0, ring.full + 8 * s, 0);
-    };
-    auto right = [&](u32 s, u32 k) {
-        bring<COLS, 1>(ring.stages + s * STAGE_BYTES + L_BYTES, r_map, r_along, x.col, (x.first + k) * DEPTH, slabs, 0, ring.full + 8 * s, 0);
-    };
-    bool turned = p.order & C_COLUMNS; // R is A
-    for (u32 k = 0; k < early; k++) {
-        expect(k);
-        if (turned) right(k, k);
-        else left(k, k);
-    }
-    launches_before();
-    launches_after();
-    for (u32 k = 0; k < early; k++) {
-        if (turned) left(k, k);
-        else right(k, k);
-    }
-    At at = {0, 0};
-    for (u32 k = early; k < x.steps(); k++) {
+// copies calls copy(stage's number, place k) for each step, once all groups that read the stage have done so.
+template <class F> __device__ __forceinline__ void copies(const Ring &ring, const Share &x, F copy) {
+    At at = {0, 1};
+#pragma unroll 1
+    for (u32 k = x.first; k < x.last; k++) {
         barrier_wait(ring.empty + 8 * at.stage, at.parity);
-        expect(at.stage);
-        left(at.stage, k);
-        right(at.stage, k);
+        copy(at.stage, k * DEPTH);
         at.next();
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(PARTS, 1, 1)
+// copy_left is the work of a thread, which says too how much is to come of both operands; copy_right is another's.
+__device__ __forceinline__ void copy_left(const Ring &ring, const Share &x, const TileMap *map, bool along, u32 bytes) {
+    u16 blocks = 0;
+    for (u32 i = 0; i < BLOCKS_ACROSS; i++) blocks |= 1 << (i * BLOCKS_DOWN + x.down);
+    auto each = [&](bool along) __attribute__((always_inline)) {
+        copies(ring, x, [&](u32 s, u32 k) {
+            barrier_expect(ring.full + 8 * s, bytes);
+            bring<ROWS, BLOCKS_ACROSS>(ring.stages + s * STAGE_BYTES, map, along, x.row, k, GROUPS, x.across, ring.full + 8 * s, blocks);
+        });
+    };
+    if (along) each(true);
+    else each(false);
+}
+__device__ __forceinline__ void copy_right(const Ring &ring, const Share &x, const TileMap *map, bool along, u32 slabs) {
+    u16 blocks = ((1 << BLOCKS_DOWN) - 1) << BLOCKS_DOWN * x.across;
+    auto each = [&](bool along, u32 slabs) __attribute__((always_inline)) {
+        copies(ring, x, [&](u32 s, u32 k) {
+            bring<COLS, BLOCKS_DOWN>(ring.stages + s * STAGE_BYTES + L_BYTES, map, along, x.col, k, slabs, x.down, ring.full + 8 * s, blocks);
+        });
+    };
+    if (along) each(true, 0);
+    else if (slabs == SLABS) each(false, SLABS);
+    else each(false, slabs);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTER, 1, 1)
     ENTRY(const Elem *__restrict__ a, const u32 *__restrict__ stored, const Elem *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
           float *__restrict__ work, const __grid_constant__ Params p, const __grid_constant__ TileMap l_map, const __grid_constant__ TileMap r_map) {
     extern __shared__ __align__(1024) unsigned char smem[];
     Operand l = left(a, b, p), r = right(a, b, p);
     Share x(p);
     Ring ring(shared_address(smem), x.part);
+    Sums sums{ring.full + 256, ring.empty + 8 * STAGES, x.part};
     u32 warp = threadIdx.x / 32;
+    bool turned = p.order & C_COLUMNS; // R is A
     if (threadIdx.x == MULTIPLY) {
-        prefetch(&l_map), prefetch(&r_map);
+        prefetch(&l_map);
         ring.start();
-    }
+        if (PARTS > 1) sums.start();
+    } else if (threadIdx.x == MULTIPLY + 32)
+        prefetch(&r_map);
     __syncthreads();
-    if (threadIdx.x >= MULTIPLY) {
-        if (threadIdx.x == MULTIPLY) copy_all(ring, x, &l_map, &r_map, l.along, r.along, p);
+    if (CLUSTER > 1) cluster_arrive();
+    if (SHARING > 1) cluster_wait();
+    if (warp >= MULTIPLY / 32) {
+        bool left = warp == MULTIPLY / 32;
+        if (threadIdx.x % 32 == 0) {
+            if (left == turned) launches_before(), launches_after();
+            u32 slabs = slabs_of(p, x.col);
+            if (left) copy_left(ring, x, &l_map, l.along, L_BYTES + r_bytes(slabs, r.along));
+            else copy_right(ring, x, &r_map, r.along, slabs);
+        }
         __syncwarp();
-        if (PARTS > 1) cluster_sync(), cluster_arrive();
+        if (PARTS > 1) cluster_wait();
     } else {
         float acc[TILES][4] = {};
         At at = {0, 0};
         fetch_before<16, COLS>({c, bias}, p, x.row + 16 * warp, x.col);
         sum(acc, ring, at, x.first, x.last, warp / 4, l.along, r.along);
         launches_before();
-        Again again{a, b, stored, &p};
-        finish<MULTIPLY, PARTS>(acc, ring.stages, x.part, warp, {c, bias}, p, x.row, x.col, again);
+        if (PARTS > 1) cluster_wait();
+        add_and_store(acc, sums, warp, {c, bias}, p, x.row, x.col, Again{a, b, stored, &p});
     }
-    if (PARTS > 1) cluster_wait(); // no block leaves while others read its sums
+    if (SHARING > 1) cluster_sync(); // no block leaves while others still copy to it or arrive at its barriers
 }

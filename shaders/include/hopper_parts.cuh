@@ -1,4 +1,4 @@
-// Adding up the sums of blocks of a cluster, which have a part each of the same sums, through each other's shared memory.
+// Adding up the sums of blocks of a cluster, which have a part each of the same sums: they send them to each other's shared memory.
 
 #pragma once
 #include "bulk.cuh"
@@ -10,69 +10,94 @@ __device__ __forceinline__ void cluster_wait() { asm volatile("barrier.cluster.w
 
 __device__ __forceinline__ void prefetch(const TileMap *map) { asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory"); }
 
-// store_inside writes a warp's 16 rows of sums, but for those that lie past C's columns.
-template <int N, class P, class F> __device__ __forceinline__ void store_inside(float (&acc)[N][4], Dest to, const P &p, u32 row, u32 col, F again) {
-    store_sums<16>(reinterpret_cast<float(&)[1][N][4]>(acc), to, p, row, col, p.n, again);
+// store_inside writes a warp's 16 rows of sums, pairs of tiles that are STRIDE columns apart, but for those from column end on.
+template <int STRIDE, int N, class P, class F> __device__ __forceinline__ void store_inside(float (&acc)[N][4], Dest to, const P &p, u32 row, u32 col, u32 end, F again) {
+    float(&sums)[1][N][4] = reinterpret_cast<float(&)[1][N][4]>(acc);
+    if (!store_plain<STRIDE>(sums, to, p, row, col, end)) store_sums<STRIDE>(sums, to, p, row, col, end, again);
+}
+
+// in_block is an address of another block of the cluster: what lies there at `at`.
+__device__ __forceinline__ u32 in_block(u32 at, u32 block) {
+    u32 there;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(block));
+    return there;
+}
+// send writes to an address of in_block, and counts 16 bytes at the barrier at another.
+__device__ __forceinline__ void send(u32 to, const float (&x)[4], u32 barrier) {
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(to), "r"(__float_as_uint(x[0])),
+                 "r"(__float_as_uint(x[1])), "r"(__float_as_uint(x[2])), "r"(__float_as_uint(x[3])), "r"(barrier)
+                 : "memory");
+}
+__device__ __forceinline__ void received(float (&x)[4], u32 at) {
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(x[0]), "=f"(x[1]), "=f"(x[2]), "=f"(x[3]) : "r"(at) : "memory");
 }
 
 // Exchange is what the WARPS warps of each of SUMMANDS blocks add up: 16 rows a warp, of WIDTH (even) tiles of 8 columns, as the matrix unit holds
-// them. Block q of the cluster has part q.
+// them. Block q of the cluster has part q, and adds up pair q of each SUMMANDS pairs of tiles.
 template <int WIDTH, int SUMMANDS, int WARPS> struct Exchange {
-    u32 at; // in shared memory
-    u32 part;
+    static constexpr u32 PAIRS = WIDTH / 2, OWN = (PAIRS + SUMMANDS - 1) / SUMMANDS, FROM = OWN * 2 * WARPS * 512; // bytes from a block
+    static constexpr u32 BYTES = (SUMMANDS - 1) * FROM; // of shared memory, at `at`
+    u32 at, barrier, part;
 
-    __device__ __forceinline__ u32 place(u32 warp, u32 tile) const { return at + ((tile * WARPS + warp) * 32 + threadIdx.x % 32) * 16; }
+    // start is called by a thread, before the cluster's blocks meet.
+    __device__ __forceinline__ void start() const {
+        barrier_init(barrier, 1);
+        barrier_fence();
+        barrier_expect(barrier, (SUMMANDS - 1) * ((PAIRS + SUMMANDS - 1 - part) / SUMMANDS) * 2 * WARPS * 512);
+    }
 
-    // give is called by all warps with their sums, before cluster_sync.
+    // give is called by all warps with their sums, when all blocks may be sent to.
     __device__ __forceinline__ void give(const float (&acc)[WIDTH][4], u32 warp) const {
 #pragma unroll
-        for (u32 j = 0; j < WIDTH; j++)
-            asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(place(warp, j)), "f"(acc[j][0]), "f"(acc[j][1]), "f"(acc[j][2]), "f"(acc[j][3]) : "memory");
-    }
-
-    // store is called by all warps after it: each takes 16 rows by 16 columns in turn, adds them up in the order of the parts, and
-    // stores them. Several are on their way at a time.
-    template <class P, class F> __device__ __forceinline__ void store(u32 warp, Dest to, const P &p, u32 row, u32 col, F again) const {
-        constexpr u32 ITEMS = (WIDTH / 2 + SUMMANDS - 1) / SUMMANDS, AHEAD = ITEMS < 3 ? ITEMS : 3;
+        for (u32 q = 0; q < SUMMANDS; q++) {
+            if (q == part) continue;
+            u32 there = in_block(place(part - (part > q), warp), q), done = in_block(barrier, q);
 #pragma unroll
-        for (u32 base = 0; base < ITEMS; base += AHEAD) {
-            float4 x[AHEAD][2][SUMMANDS];
-            auto inside = [&](u32 i) { return (base + i) * SUMMANDS + part < WIDTH / 2 && col + 16 * ((base + i) * SUMMANDS + part) < p.n; };
+            for (u32 i = q; i < PAIRS; i += SUMMANDS)
 #pragma unroll
-            for (u32 i = 0; i < AHEAD; i++)
-                if (inside(i))
-#pragma unroll
-                    for (u32 q = 0; q < SUMMANDS; q++)
-#pragma unroll
-                        for (u32 e = 0; e < 2; e++) x[i][e][q] = cluster_load4(place(warp, 2 * ((base + i) * SUMMANDS + part) + e), q);
-            float sums[1][2 * AHEAD][4] = {};
-#pragma unroll
-            for (u32 i = 0; i < AHEAD; i++)
-                if (inside(i))
-#pragma unroll
-                    for (u32 e = 0; e < 2; e++)
-#pragma unroll
-                        for (u32 v = 0; v < 4; v++)
-#pragma unroll
-                            for (u32 q = 0; q < SUMMANDS; q++) sums[0][2 * i + e][v] += (&x[i][e][q].x)[v];
-            store_sums<16 * SUMMANDS>(sums, to, p, row + warp * 16, col + 16 * (base * SUMMANDS + part), min(p.n, col + 8 * WIDTH), again);
+                for (u32 e = 0; e < 2; e++) send(there + (i / SUMMANDS * 2 + e) * WARPS * 512, acc[2 * i + e], done);
         }
     }
+
+    // take is called after it: it adds up, in the order of the parts.
+    __device__ __forceinline__ void take(float (&sums)[2 * OWN][4], const float (&acc)[WIDTH][4], u32 warp) const {
+        barrier_wait(barrier, 0);
+#pragma unroll
+        for (u32 i = 0; i < 2 * OWN; i++) {
+            float x[SUMMANDS][4];
+#pragma unroll
+            for (u32 s = 0; s + 1 < SUMMANDS; s++) received(x[s], place(s, warp) + i * WARPS * 512);
+#pragma unroll
+            for (u32 v = 0; v < 4; v++) {
+                float own = 0, sum = 0;
+#pragma unroll
+                for (u32 q = 0; q < SUMMANDS; q++)
+                    if (i / 2 * SUMMANDS + q < PAIRS && q == part) own = acc[2 * (i / 2 * SUMMANDS + q) + i % 2][v];
+#pragma unroll
+                for (u32 q = 0; q < SUMMANDS; q++) {
+                    float before = q > 0 ? x[q - 1][v] : 0, after = q + 1 < SUMMANDS ? x[q][v] : 0;
+                    sum += q == part ? own : q < part ? after : before;
+                }
+                sums[i][v] = sum;
+            }
+        }
+    }
+
+    // place is where a lane finds what block `from`, of the others, has sent.
+    __device__ __forceinline__ u32 place(u32 from, u32 warp) const { return at + from * FROM + (warp * 32 + threadIdx.x % 32) * 16; }
 };
 
-// finish is called by THREADS threads with sums of 16 rows a warp: blocks that have SUMMANDS parts of the same add them up in memory at at, which nothing
-// reads or writes any more, and store them. The other threads of the block call cluster_sync and cluster_arrive meanwhile, if SUMMANDS is more than 1.
-template <int THREADS, int SUMMANDS, int N, class P, class F> __device__ __forceinline__ void finish(float (&acc)[N][4], u32 at, u32 part, u32 warp, Dest to, const P &p, u32 row, u32 col, F again) {
+// add_and_store is called by all warps that have sums, once their cluster's blocks may be sent to: it adds up parts, of a tile at (row, col), and stores it.
+template <int WIDTH, int SUMMANDS, int WARPS, class P, class F>
+__device__ __forceinline__ void add_and_store(float (&acc)[WIDTH][4], const Exchange<WIDTH, SUMMANDS, WARPS> &x, u32 warp, Dest to, const P &p, u32 row, u32 col, F again) {
+    u32 end = min(p.n, col + 8 * WIDTH);
+    row += 16 * warp;
     if (SUMMANDS > 1) {
-        asm volatile("bar.sync 1, %0;" ::"n"(THREADS) : "memory"); // nothing is read of the stages any more, and nothing more comes
-        Exchange<N, SUMMANDS, THREADS / 32> sums{at, part};
-        sums.give(acc, warp);
-        __syncwarp();
-        cluster_sync();
-        sums.store(warp, to, p, row, col, again);
-        __syncwarp();
-        cluster_arrive();
+        float sums[2 * Exchange<WIDTH, SUMMANDS, WARPS>::OWN][4];
+        x.give(acc, warp);
+        x.take(sums, acc, warp);
+        store_inside<16 * SUMMANDS>(sums, to, p, row, col + 16 * x.part, end, again);
     } else
-        store_inside(acc, to, p, row + warp * 16, col, again);
+        store_inside<16>(acc, to, p, row, col, end, again);
     __syncwarp();
 }

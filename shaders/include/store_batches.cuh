@@ -143,6 +143,33 @@ __device__ __forceinline__ void store_sums(float (&acc)[1][ACROSS][4], Dest to, 
 #endif
 }
 
+// store_plain is store_sums where all of a warp's 16 rows lie in C, which is of f32 and not read, and all columns before column end, and all sums are
+// finite. Else it does nothing, and returns false. Instructions that run once have to be fetched, so there are as few as can be.
+template <int STRIDE, int ACROSS, class P> __device__ __forceinline__ bool store_plain(const float (&acc)[1][ACROSS][4], Dest to, const P &p, u32 row, u32 col, u32 end) {
+    if (p.store != F32 || p.beta != 0 || (p.ldc & 3) != 0 || row + 16 > p.rows || col + STRIDE * (ACROSS / 2 - 1) + 16 > end) return false;
+    float zeros[4] = {};
+#pragma unroll
+    for (int j = 0; j < ACROSS; j++)
+#pragma unroll
+        for (int e = 0; e < 4; e++) zeros[e] = fmaf(acc[0][j][e], 0.0f, zeros[e]);
+    if (!__all_sync(0xffffffff, zeros[0] + zeros[1] + (zeros[2] + zeros[3]) == 0)) return false;
+    u32 lane = threadIdx.x & 31, odd = lane & 1;
+    float *at = (float *)to.c + (u64)(row + (lane >> 2)) * p.ldc + col + 8 * odd + 4 * (lane >> 1 & 1);
+#pragma unroll
+    for (int q = 0; q < ACROSS / 2; q++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const float *mine = &acc[0][2 * q][2 * h], *other = &acc[0][2 * q + 1][2 * h];
+            float got[2], x[4];
+#pragma unroll
+            for (int e = 0; e < 2; e++) got[e] = __shfl_xor_sync(0xffffffff, odd ? mine[e] : other[e], 1);
+#pragma unroll
+            for (int e = 0; e < 2; e++) x[e] = p.alpha * (odd ? got[e] : mine[e]), x[2 + e] = p.alpha * (odd ? other[e] : got[e]);
+            *(float4 *)(at + h * 8 * (u64)p.ldc + STRIDE * q) = make_float4(x[0], x[1], x[2], x[3]);
+        }
+    return true;
+}
+
 // Eight is two tiles of sums of a thread, of 16 rows by 8 columns each as the matrix unit holds them.
 struct Eight {
     float x[2][4];

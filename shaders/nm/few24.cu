@@ -1,30 +1,32 @@
 // 2:4 × dense on the sparse tensor cores of compute capability 9.0, for few columns, where A's bytes count.
 //
 // The matrix is packed as for group24.cu. PARTS blocks, a cluster, sum a part each of A's columns for a tile of 128 rows by COLS, and add
-// up through each other's shared memory, in the order of the parts. One thread of a block copies, STAGES ahead; two groups of four
+// up through each other's shared memory, in the order of the parts. Two threads of a block copy, A and B, STAGES ahead; two groups of four
 // warps multiply half of the rows each.
 //
 // Blocks are small enough that those of the next launch fit beside them: these begin early, and bring what they can of A.
 //
 // Compile-time constants: ENTRY, ELEM (half.cuh), COLS (16, 32, 64 or 128), STAGES, PARTS, RESIDENT (blocks of a multiprocessor).
-// Dynamic shared memory: STAGES stages of STAGE_BYTES, and 256 bytes.
+// Dynamic shared memory: STAGES stages of STAGE_BYTES, 256 bytes, and Sums::BYTES.
 
 #include "group24.cuh"
 #include "../include/hopper_parts.cuh"
 
 #define MULTIPLY 256 // threads
-#define THREADS (MULTIPLY + 32)
+#define THREADS (MULTIPLY + 64)
 #define DEPTH 64 // columns of A of a stage
 #define TALL 128 // rows of a tile
 #define SLAB (DEPTH * 128)
 #define WIDE (COLS < 64 ? COLS : 64) // columns of a slab of B
 #define B_SLAB (DEPTH * 2 * WIDE)
 #define VALUES (2 * PIECE_VALUES)
-#define STAGE_BYTES (VALUES + COLS / WIDE * B_SLAB)
+#define STAGE_BYTES (VALUES + SLABS * B_SLAB)
 #define TILES (COLS / 8)
+#define SLABS (COLS / WIDE)
 
-static_assert(16 * STAGES <= 256, "barriers behind the stages");
-static_assert(PARTS == 1 || COLS * TALL * 4 <= STAGES * STAGE_BYTES, "sums are written where stages were");
+static_assert(16 * STAGES + 8 <= 256, "barriers behind the stages");
+
+using Sums = Exchange<TILES, PARTS, MULTIPLY / 32>;
 
 // What a block computes: a part of the sum, stages first to last - 1, of the tile at (row, col). Parts begin with a group of four
 // stages, whose places lie together.
@@ -57,28 +59,33 @@ __device__ __forceinline__ void bulk_copy_here(u32 to, const void *from, u32 byt
                  : "memory");
 }
 
-// copy_all is one thread's work. A comes before the launches before are done, as far as there is room.
-__device__ __forceinline__ void copy_all(const Ring &ring, const Share &x, const unsigned char *values, const TileMap *map, const Params &p) {
-    u32 slabs = x.col < p.n ? min(COLS / WIDE, (p.n - x.col + WIDE - 1) / WIDE) : 0, early = min(x.steps(), STAGES);
-    const unsigned char *from = values + ((u64)(x.row / 256) * pieces24(p) * 4 + x.row % 256 / 64) * PIECE_VALUES;
-    auto left = [&](u32 s, u32 k) {
-        barrier_expect(ring.full + 8 * s, VALUES + slabs * B_SLAB);
-        bulk_copy_here(ring.stages + s * STAGE_BYTES, from + (u64)(x.first + k) * (4 * PIECE_VALUES), VALUES, ring.full + 8 * s);
-    };
-    auto right = [&](u32 s, u32 k) {
-        for (u32 j = 0; j < slabs; j++) tile_copy_here(ring.stages + s * STAGE_BYTES + VALUES + j * SLAB, map, (x.first + k) * DEPTH, x.col + 64 * j, ring.full + 8 * s);
-    };
-    for (u32 k = 0; k < early; k++) left(k, k);
-    launches_before();
-    launches_after();
-    for (u32 k = 0; k < early; k++) right(k, k);
-    u32 stage = 0, parity = 0;
-    for (u32 k = early; k < x.steps(); k++) {
+// copies calls copy(stage's number, step) for each step, once both groups have read the stage.
+template <class F> __device__ __forceinline__ void copies(const Ring &ring, const Share &x, F copy) {
+    u32 stage = 0, parity = 1;
+#pragma unroll 1
+    for (u32 k = x.first; k < x.last; k++) {
         barrier_wait(ring.empty + 8 * stage, parity);
-        left(stage, k);
-        right(stage, k);
+        copy(stage, k);
         if (++stage == STAGES) stage = 0, parity ^= 1;
     }
+}
+
+// copy_values is the work of a thread, which says too how much is to come of both operands; copy_columns is another's, with a loop for tiles that B fills.
+__device__ __forceinline__ void copy_values(const Ring &ring, const Share &x, const unsigned char *values, u32 slabs, const Params &p) {
+    const unsigned char *from = values + ((u64)(x.row / 256) * pieces24(p) * 4 + x.row % 256 / 64) * PIECE_VALUES;
+    copies(ring, x, [&](u32 s, u32 k) {
+        barrier_expect(ring.full + 8 * s, VALUES + slabs * B_SLAB);
+        bulk_copy_here(ring.stages + s * STAGE_BYTES, from + (u64)k * (4 * PIECE_VALUES), VALUES, ring.full + 8 * s);
+    });
+}
+__device__ __forceinline__ void copy_columns(const Ring &ring, const Share &x, const TileMap *map, u32 slabs) {
+    auto each = [&](u32 slabs) __attribute__((always_inline)) {
+        copies(ring, x, [&](u32 s, u32 k) {
+            for (u32 j = 0; j < slabs; j++) tile_copy_here(ring.stages + s * STAGE_BYTES + VALUES + j * SLAB, map, k * DEPTH, x.col + 64 * j, ring.full + 8 * s);
+        });
+    };
+    if (slabs == SLABS) each(SLABS);
+    else each(slabs);
 }
 
 // multiply is the work of group 0 or 1 of four warps.
@@ -112,22 +119,31 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__
     extern __shared__ __align__(1024) unsigned char smem[];
     Share x(p);
     Ring ring(shared_address(smem));
+    Sums sums{ring.full + 256, ring.empty + 8 * STAGES, x.part};
     u32 warp = threadIdx.x / 32;
     if (threadIdx.x == MULTIPLY) {
-        prefetch(&map);
         ring.start();
-    }
+        if (PARTS > 1) sums.start();
+    } else if (threadIdx.x == MULTIPLY + 32)
+        prefetch(&map);
     __syncthreads();
-    if (threadIdx.x >= MULTIPLY) {
-        if (threadIdx.x == MULTIPLY) copy_all(ring, x, (const unsigned char *)values, &map, p);
+    if (PARTS > 1) cluster_arrive();
+    if (warp >= MULTIPLY / 32) {
+        u32 slabs = x.col < p.n ? min(SLABS, (p.n - x.col + WIDE - 1) / WIDE) : 0;
+        if (threadIdx.x == MULTIPLY) copy_values(ring, x, (const unsigned char *)values, slabs, p);
+        else if (threadIdx.x == MULTIPLY + 32) {
+            launches_before();
+            launches_after();
+            copy_columns(ring, x, &map, slabs);
+        }
         __syncwarp();
-        if (PARTS > 1) cluster_sync(), cluster_arrive();
+        if (PARTS > 1) cluster_wait();
     } else {
         float acc[TILES][4] = {};
         multiply(acc, ring, x, (const uint4 *)index, warp / 4, p);
         launches_before();
         EntriesGroup24 entries{values, index, mask, b, &p};
-        finish<MULTIPLY, PARTS>(acc, ring.stages, x.part, warp, {c, bias}, p, x.row, x.col, entries);
+        if (PARTS > 1) cluster_wait();
+        add_and_store(acc, sums, warp, {c, bias}, p, x.row, x.col, entries);
     }
-    if (PARTS > 1) cluster_wait(); // no block leaves while others read its sums
 }
