@@ -47,7 +47,7 @@ func main() {
 	flag.StringVar(&r.n, "n", "128", "columns of B (choice, graphs, group, outofcore)")
 	flag.StringVar(&r.data, "data", "", "file to append all measurements to, as lines of JSON (choice, graphs)")
 	flag.StringVar(&r.formats, "formats", "", "formats to measure beside what auto takes, or FORMAT/VARIANT (pruned); a regular expression of the latter (graphs)")
-	flag.BoolVar(&r.recorded, "recorded", false, "run batches as sequences, which the device records (graphs)")
+	flag.BoolVar(&r.recorded, "recorded", false, "run batches as sequences, which the device records (graphs, pruned)")
 	flag.BoolVar(&r.predict, "predict", false, "add to them what predictions are made from (choice)")
 	flag.StringVar(&r.only, "only", "", "a regular expression of the matrices to take (choice, pruned)")
 	flag.Float64Var(&r.gigabytes, "gigabytes", 1, "of A, of 10^9 bytes (outofcore)")

@@ -287,10 +287,14 @@ func (s *pruning) measure(ctx context.Context, plan *spmm.Plan, a packable, n in
 	if err := a.check(ctx, b, c, plan.Info().Precision); err != nil {
 		return 0, 0, err
 	}
-	e := &entrant{}
+	e := &entrant{plan: plan, b: x, c: y, close: func() {}}
 	e.again = func(batch int) (time.Duration, error) {
 		t, err := plan.Repeat(ctx, batch, 1, x, 0, y)
 		return t.Best(), err
+	}
+	if s.r.recorded {
+		e.record(ctx, s.dev)
+		defer func() { e.close() }()
 	}
 	if err := measure([]*entrant{e}); err != nil {
 		return 0, 0, err
