@@ -464,7 +464,7 @@ func (j *benchJob) judge(stdout io.Writer, p *progress, r *benchmark.Report) err
 }
 
 func readBench(name string) (*benchmark.Report, error) {
-	f, err := os.Open(name)
+	f, err := open(name)
 	if err != nil {
 		return nil, err
 	}

@@ -46,12 +46,19 @@ func float32CSR(a formats.Encoded) *formats.CSR[float32] {
 	return formats.Convert[float32](a.Sparse())
 }
 
-// loadDense reads B from a .npy file.
-func loadDense[S oracle.Number](ctx context.Context, name string) (*formats.Dense[S], error) {
+// open opens a file to be read. The error begins with the name, as that of a matrix does.
+func open(name string) (*os.File, error) {
 	f, err := os.Open(name)
 	if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
 		return nil, fmt.Errorf("%s: %w", name, pe.Err)
-	} else if err != nil {
+	}
+	return f, err
+}
+
+// loadDense reads B from a .npy file.
+func loadDense[S oracle.Number](ctx context.Context, name string) (*formats.Dense[S], error) {
+	f, err := open(name)
+	if err != nil {
 		return nil, err
 	}
 	defer f.Close()

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -53,7 +52,7 @@ func atLeast(n int, what string) cobra.PositionalArgs {
 
 // readManifest reads a file.
 func readManifest(path string) (*conformance.Manifest, error) {
-	f, err := os.Open(path)
+	f, err := open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"strings"
 
@@ -110,5 +111,21 @@ Exit codes: 0 right, 1 wrong answer, 2 usage or bad input, 3 backend unavailable
 	c.SetFlagErrorFunc(suggestFlag)
 	c.AddCommand(newDevices(), newInspect(unfinished), newConvert(unfinished), newPropagate(unfinished),
 		newBench(unfinished), newConform(unfinished), newVerify(), newCompare(), newVersion(), newMan())
+	refuseTopics(c)
 	return c
+}
+
+// refuseTopics has help refuse what is no command.
+func refuseTopics(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	help, _, err := root.Find([]string{"help"})
+	if err != nil || help == root {
+		return
+	}
+	help.Args = func(_ *cobra.Command, args []string) error {
+		if c, rest, err := root.Find(args); err != nil || len(rest) > 0 {
+			return fmt.Errorf("help: %s is no command; see %s --help", strings.Join(args, " "), c.CommandPath())
+		}
+		return nil
+	}
 }
