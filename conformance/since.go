@@ -89,7 +89,7 @@ var since = map[string]int{
 	"lanestream/vulkan_teams_*": 7,
 	"lanestream/vulkan_wide_*":  7,
 	"dense/cuda_turned*":        8,
-	"dense/cuda_parts2_64x*":    8,
+	"dense/cuda_parts2_64x*":    8, // but for those of 10
 	"lanestream/vulkan_twins*":  8,
 	"hrpb/vulkan_lanes_n*":      8,
 	"csr/vulkan_rows_*":         8,

@@ -117,8 +117,9 @@ func (c cudaTile) variant(t dtype.Type) *spec.Variant {
 			v.Consts = append(v.Consts, spec.Define("TURNED", 1))
 		}
 		if c.parts > 0 {
-			v.Local, v.Shared = [3]uint32{2*c.rows + 64, 1, 1}, c.stages*stage+256+include.ExchangeBytes(c.rows, c.cols, c.parts)
-			v.Consts = append(v.Consts, spec.Define("PARTS", c.parts))
+			exchange := include.ExchangeBytes(c.rows, c.cols, c.parts)
+			v.Local, v.Shared = [3]uint32{2*c.rows + 64, 1, 1}, c.stages*stage+256+exchange
+			v.Consts = append(v.Consts, spec.Define("PARTS", c.parts), spec.Define("EXCHANGE", exchange))
 		} else {
 			v.Local, v.Shared = [3]uint32{2*c.rows + 128, 1, 1}, c.stages*stage+512
 			v.Consts = append(v.Consts, spec.Define("BAND", band), spec.Define("MOST_BLOCKS", mostBlocks))

@@ -3,13 +3,13 @@
 // or blocks of BLOCKS_DOWN × BLOCKS_ACROSS neighbouring tiles, which share what they need alike.
 //
 // Two threads of a block copy, one for each operand, STAGES stages ahead (hopper.cuh), by tensor maps of L and R that the launch brings; groups of four
-// warps multiply 64 rows each. What keeps a multiprocessor from 64 bytes a cycle is the time from a stage's release to its next copy: so there are
-// loops for each layout of an operand, whose copies are known when they are compiled.
+// warps multiply 64 rows each. A stage stands empty from its release to its next copy: so there is a loop for each layout of an operand, in which the
+// number of copies and where they go are compile-time constants.
 //
 // A launch begins while the one before still runs, where there is room, and brings what it can of A until that is done.
 //
-// Compile-time constants: ENTRY, those of hopper.cuh, PARTS (1 if blocks share).
-// Dynamic shared memory: STAGES stages of STAGE_BYTES, 256 bytes, and Sums::BYTES.
+// Compile-time constants: ENTRY, those of hopper.cuh, PARTS (1 if blocks share), EXCHANGE (bytes).
+// Dynamic shared memory: STAGES stages of STAGE_BYTES, 256 bytes, and EXCHANGE.
 
 #include "hopper.cuh"
 
@@ -19,9 +19,11 @@
 #define CLUSTER (PARTS * SHARING)
 
 static_assert(PARTS == 1 || SHARING == 1, "blocks of a cluster have parts of a sum, or neighbouring tiles");
+static_assert(BLOCKS_DOWN == 1, "tiles side by side are all that was tried");
 static_assert(16 * STAGES + 8 <= 256, "barriers behind the stages");
 
 using Sums = Exchange<TILES, PARTS, MULTIPLY / 32>;
+static_assert(Sums::BYTES == EXCHANGE, "the launch has as much shared memory");
 
 // What a block computes: a part of the sum, steps first to last - 1, of the tile at (row, col).
 struct Share {
@@ -60,6 +62,7 @@ __device__ __forceinline__ void copy_left(const Ring &ring, const Share &x, cons
     else each(false);
 }
 __device__ __forceinline__ void copy_right(const Ring &ring, const Share &x, const TileMap *map, bool along, u32 slabs) {
+    if (!along && slabs == 0) return; // the tile lies past R: nothing would keep the ring from going round while this thread is late
     u16 blocks = ((1 << BLOCKS_DOWN) - 1) << BLOCKS_DOWN * x.across;
     auto each = [&](bool along, u32 slabs) __attribute__((always_inline)) {
         copies(ring, x, [&](u32 s, u32 k) {
@@ -106,6 +109,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTE
         fetch_before<16, COLS>({c, bias}, p, x.row + 16 * warp, x.col);
         sum(acc, ring, at, x.first, x.last, warp / 4, l.along, r.along);
         launches_before();
+        __syncwarp();
         if (PARTS > 1) cluster_wait();
         add_and_store(acc, sums, warp, {c, bias}, p, x.row, x.col, Again{a, b, stored, &p});
     }

@@ -89,8 +89,8 @@ func suited(v *spec.Variant, _ *spec.Packed, p spec.Problem) *spec.Variant {
 	return share(v, paramsOf(p), p.Caps).variant
 }
 
-// shared is how tiles are shared out: see pieces.cuh and turns.cuh. Those of hopper.cu are tiles of a cluster of blocks, of hopper_parts.cu each tile is
-// one for a cluster.
+// shared is how tiles are shared out: see pieces.cuh and turns.cuh. A tile is what a cluster
+// computes: in hopper_parts.cu by parts of its sum, or two tiles of blocks side by side.
 type shared struct {
 	variant    *spec.Variant
 	blocks     uint32 // of a cluster

@@ -33,7 +33,7 @@ __device__ __forceinline__ void received(float (&x)[4], u32 at) {
 }
 
 // Exchange is what the WARPS warps of each of SUMMANDS blocks add up: 16 rows a warp, of WIDTH (even) tiles of 8 columns, as the matrix unit holds
-// them. Block q of the cluster has part q, and adds up pair q of each SUMMANDS pairs of tiles.
+// them. Block q of the cluster has part q, and adds up pairs q, q + SUMMANDS, … of tiles.
 template <int WIDTH, int SUMMANDS, int WARPS> struct Exchange {
     static constexpr u32 PAIRS = WIDTH / 2, OWN = (PAIRS + SUMMANDS - 1) / SUMMANDS, FROM = OWN * 2 * WARPS * 512; // bytes from a block
     static constexpr u32 BYTES = (SUMMANDS - 1) * FROM; // of shared memory, at `at`
@@ -59,7 +59,7 @@ template <int WIDTH, int SUMMANDS, int WARPS> struct Exchange {
         }
     }
 
-    // take is called after it: it adds up, in the order of the parts.
+    // take is called after it: it adds up, in the order of the parts. Sums of pairs that this block does not have are undefined.
     __device__ __forceinline__ void take(float (&sums)[2 * OWN][4], const float (&acc)[WIDTH][4], u32 warp) const {
         barrier_wait(barrier, 0);
 #pragma unroll

@@ -143,8 +143,8 @@ __device__ __forceinline__ void store_sums(float (&acc)[1][ACROSS][4], Dest to, 
 #endif
 }
 
-// store_plain is store_sums where all of a warp's 16 rows lie in C, which is of f32 and not read, and all columns before column end, and all sums are
-// finite. Else it does nothing, and returns false. Instructions that run once have to be fetched, so there are as few as can be.
+// store_plain is store_sums where all of a warp's 16 rows lie in C, which is of f32, is not read, has no epilogue and rows that begin at multiples of 16 bytes,
+// and all columns before column end, and all sums are finite. Else it stores nothing, and returns false. Instructions that run once have to be fetched, so there are as few as can be.
 template <int STRIDE, int ACROSS, class P> __device__ __forceinline__ bool store_plain(const float (&acc)[1][ACROSS][4], Dest to, const P &p, u32 row, u32 col, u32 end) {
     if (p.store != F32 || p.beta != 0 || (p.ldc & 3) != 0 || row + 16 > p.rows || col + STRIDE * (ACROSS / 2 - 1) + 16 > end) return false;
     float zeros[4] = {};

@@ -6,8 +6,8 @@
 //
 // Blocks are small enough that those of the next launch fit beside them: these begin early, and bring what they can of A.
 //
-// Compile-time constants: ENTRY, ELEM (half.cuh), COLS (16, 32, 64 or 128), STAGES, PARTS, RESIDENT (blocks of a multiprocessor).
-// Dynamic shared memory: STAGES stages of STAGE_BYTES, 256 bytes, and Sums::BYTES.
+// Compile-time constants: ENTRY, ELEM (half.cuh), COLS (16, 32, 64 or 128), STAGES, PARTS, RESIDENT (blocks of a multiprocessor), EXCHANGE (bytes).
+// Dynamic shared memory: STAGES stages of STAGE_BYTES, 256 bytes, and EXCHANGE.
 
 #include "group24.cuh"
 #include "../include/hopper_parts.cuh"
@@ -27,6 +27,7 @@
 static_assert(16 * STAGES + 8 <= 256, "barriers behind the stages");
 
 using Sums = Exchange<TILES, PARTS, MULTIPLY / 32>;
+static_assert(Sums::BYTES == EXCHANGE, "the launch has as much shared memory");
 
 // What a block computes: a part of the sum, stages first to last - 1, of the tile at (row, col). Parts begin with a group of four
 // stages, whose places lie together.
@@ -70,7 +71,7 @@ template <class F> __device__ __forceinline__ void copies(const Ring &ring, cons
     }
 }
 
-// copy_values is the work of a thread, which says too how much is to come of both operands; copy_columns is another's, with a loop for tiles that B fills.
+// copy_values is the work of a thread, which says too how much is to come of both operands; copy_columns is another's, with a loop of its own for tiles that lie wholly inside B.
 __device__ __forceinline__ void copy_values(const Ring &ring, const Share &x, const unsigned char *values, u32 slabs, const Params &p) {
     const unsigned char *from = values + ((u64)(x.row / 256) * pieces24(p) * 4 + x.row % 256 / 64) * PIECE_VALUES;
     copies(ring, x, [&](u32 s, u32 k) {
@@ -143,6 +144,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__
         multiply(acc, ring, x, (const uint4 *)index, warp / 4, p);
         launches_before();
         EntriesGroup24 entries{values, index, mask, b, &p};
+        __syncwarp();
         if (PARTS > 1) cluster_wait();
         add_and_store(acc, sums, warp, {c, bias}, p, x.row, x.col, entries);
     }
