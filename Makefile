@@ -6,7 +6,7 @@
 #   make web        bin/web: the page that runs the suite and products in a browser, for any static web server
 #   make site       bin/site: the documents and that page
 #   make test       install what the tests need and run them all (no GPU is needed)
-#   make test-quick a part of them, in two minutes
+#   make test-quick a part of them, in two or three minutes
 #   make lint       gofmt and go vet
 #   make cross      build and vet for the other systems
 #   make mutants    put faults into a copy of the sources and count those that the conformance suite notices
