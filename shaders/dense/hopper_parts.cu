@@ -37,25 +37,14 @@ struct Share {
     }
 };
 
-// copies calls copy(stage's number, place k) for each step, once all groups that read the stage have done so.
-template <class F> __device__ __forceinline__ void copies(const Ring &ring, const Share &x, F copy) {
-    At at = {0, 1};
-#pragma unroll 1
-    for (u32 k = x.first; k < x.last; k++) {
-        barrier_wait(ring.empty + 8 * at.stage, at.parity);
-        copy(at.stage, k * DEPTH);
-        at.next();
-    }
-}
-
 // copy_left is the work of a thread, which says too how much is to come of both operands; copy_right is another's.
 __device__ __forceinline__ void copy_left(const Ring &ring, const Share &x, const TileMap *map, bool along, u32 bytes) {
     u16 blocks = 0;
     for (u32 i = 0; i < BLOCKS_ACROSS; i++) blocks |= 1 << (i * BLOCKS_DOWN + x.down);
     auto each = [&](bool along) __attribute__((always_inline)) {
-        copies(ring, x, [&](u32 s, u32 k) {
+        copies<STAGES>(ring.empty, x.first, x.last, [&](u32 s, u32 k) {
             barrier_expect(ring.full + 8 * s, bytes);
-            bring<ROWS, BLOCKS_ACROSS>(ring.stages + s * STAGE_BYTES, map, along, x.row, k, GROUPS, x.across, ring.full + 8 * s, blocks);
+            bring<ROWS, BLOCKS_ACROSS>(ring.stages + s * STAGE_BYTES, map, along, x.row, k * DEPTH, GROUPS, x.across, ring.full + 8 * s, blocks);
         });
     };
     if (along) each(true);
@@ -65,8 +54,8 @@ __device__ __forceinline__ void copy_right(const Ring &ring, const Share &x, con
     if (!along && slabs == 0) return; // the tile lies past R: nothing would keep the ring from going round while this thread is late
     u16 blocks = ((1 << BLOCKS_DOWN) - 1) << BLOCKS_DOWN * x.across;
     auto each = [&](bool along, u32 slabs) __attribute__((always_inline)) {
-        copies(ring, x, [&](u32 s, u32 k) {
-            bring<COLS, BLOCKS_DOWN>(ring.stages + s * STAGE_BYTES + L_BYTES, map, along, x.col, k, slabs, x.down, ring.full + 8 * s, blocks);
+        copies<STAGES>(ring.empty, x.first, x.last, [&](u32 s, u32 k) {
+            bring<COLS, BLOCKS_DOWN>(ring.stages + s * STAGE_BYTES + L_BYTES, map, along, x.col, k * DEPTH, slabs, x.down, ring.full + 8 * s, blocks);
         });
     };
     if (along) each(true, 0);

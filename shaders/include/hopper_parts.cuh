@@ -10,6 +10,18 @@ __device__ __forceinline__ void cluster_wait() { asm volatile("barrier.cluster.w
 
 __device__ __forceinline__ void prefetch(const TileMap *map) { asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory"); }
 
+// copies is the work of a thread that brings an operand's part of STAGES_OF_RING stages: it calls copy(stage's number, step) for steps first to last - 1, each
+// once all that read the stage before have arrived at its barrier, of those from `empty` on.
+template <int STAGES_OF_RING, class F> __device__ __forceinline__ void copies(u32 empty, u32 first, u32 last, F copy) {
+    u32 stage = 0, parity = 1;
+#pragma unroll 1
+    for (u32 k = first; k < last; k++) {
+        barrier_wait(empty + 8 * stage, parity);
+        copy(stage, k);
+        if (++stage == STAGES_OF_RING) stage = 0, parity ^= 1;
+    }
+}
+
 // store_inside writes a warp's 16 rows of sums, pairs of tiles that are STRIDE columns apart, but for those from column end on.
 template <int STRIDE, int N, class P, class F> __device__ __forceinline__ void store_inside(float (&acc)[N][4], Dest to, const P &p, u32 row, u32 col, u32 end, F again) {
     float(&sums)[1][N][4] = reinterpret_cast<float(&)[1][N][4]>(acc);

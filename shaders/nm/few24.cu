@@ -60,28 +60,17 @@ __device__ __forceinline__ void bulk_copy_here(u32 to, const void *from, u32 byt
                  : "memory");
 }
 
-// copies calls copy(stage's number, step) for each step, once both groups have read the stage.
-template <class F> __device__ __forceinline__ void copies(const Ring &ring, const Share &x, F copy) {
-    u32 stage = 0, parity = 1;
-#pragma unroll 1
-    for (u32 k = x.first; k < x.last; k++) {
-        barrier_wait(ring.empty + 8 * stage, parity);
-        copy(stage, k);
-        if (++stage == STAGES) stage = 0, parity ^= 1;
-    }
-}
-
 // copy_values is the work of a thread, which says too how much is to come of both operands; copy_columns is another's, with a loop of its own for tiles that lie wholly inside B.
 __device__ __forceinline__ void copy_values(const Ring &ring, const Share &x, const unsigned char *values, u32 slabs, const Params &p) {
     const unsigned char *from = values + ((u64)(x.row / 256) * pieces24(p) * 4 + x.row % 256 / 64) * PIECE_VALUES;
-    copies(ring, x, [&](u32 s, u32 k) {
+    copies<STAGES>(ring.empty, x.first, x.last, [&](u32 s, u32 k) {
         barrier_expect(ring.full + 8 * s, VALUES + slabs * B_SLAB);
         bulk_copy_here(ring.stages + s * STAGE_BYTES, from + (u64)k * (4 * PIECE_VALUES), VALUES, ring.full + 8 * s);
     });
 }
 __device__ __forceinline__ void copy_columns(const Ring &ring, const Share &x, const TileMap *map, u32 slabs) {
     auto each = [&](u32 slabs) __attribute__((always_inline)) {
-        copies(ring, x, [&](u32 s, u32 k) {
+        copies<STAGES>(ring.empty, x.first, x.last, [&](u32 s, u32 k) {
             for (u32 j = 0; j < slabs; j++) tile_copy_here(ring.stages + s * STAGE_BYTES + VALUES + j * SLAB, map, k * DEPTH, x.col + 64 * j, ring.full + 8 * s);
         });
     };
