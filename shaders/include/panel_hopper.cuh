@@ -34,6 +34,7 @@
 #define LISTS (ROWS / V)
 #define NO_STREAM 0xffffffff
 #define NO_PANEL 0xffffffff
+#define NO_ROW 0xffffffff
 
 static_assert(RING == STAGES * WINDOW && STAGES > SPAN && STAGES <= 32 && RING * CHUNKS_OF_ROW <= 65536, "");
 static_assert(PART <= 256 && PART % 8 == 0, "");
@@ -123,23 +124,65 @@ __device__ __forceinline__ void across(float (&x)[4]) {
     }
 }
 
-// store_rows writes a warp's sums of 8 rows, from row `first` of a stream on: lane (g, q) has columns 16·j + g and 16·j + g + 8 of
-// rows 2q and 2q + 1. row_at(row) is the row of C that a row of the stream is.
-template <class R>
-__device__ __forceinline__ void store_rows(float (&acc)[COLS / 16][4], u32 first, const Out<Params> &out, u32 base, EntriesStream entries, R row_at) {
-    u32 g = (threadIdx.x & 31) >> 2, q = threadIdx.x & 3;
+// rows_of returns, for lane r and lane r + ROWS, the row of C that row r of a stream is; NO_ROW where it has none. A lane of panels has panel lane % LISTS.
+__device__ __forceinline__ u32 rows_of(const u32 *work, u32 panels) {
+    u32 lane = threadIdx.x & 31, panel = __shfl_sync(0xffffffff, panels, lane % ROWS / V);
+    return panel == NO_PANEL ? NO_ROW : row_of(work, {0, 0, panel * V, 0, NO_SLOT}, lane % V);
+}
+
+// The sums of a stream: lane (g, q) has columns 16·j + g and 16·j + g + 8 of rows 8·h + 2q and 8·h + 2q + 1. quad returns four neighbouring ones of row
+// 8·h + 2q + e, from column 32·j + first_column() on.
+typedef float Sums[ROWS / 8][COLS / 16][4];
+__device__ __forceinline__ u32 first_column() { return (threadIdx.x >> 2 & 3) * 8 + (threadIdx.x >> 4 & 1) * 4; }
+__device__ __forceinline__ float4 quad(const Sums &acc, int h, int e, int j) {
+    float x[4] = {acc[h][2 * j][e], acc[h][2 * j][2 + e], acc[h][2 * j + 1][e], acc[h][2 * j + 1][2 + e]};
+    across(x);
+    return make_float4(x[0], x[1], x[2], x[3]);
+}
+
+// store_plain stores a stream's sums where all of them are finite, and C is of f32, is not read, and has all COLS columns. Else it does nothing, and returns
+// false. What most tiles need is without branches, so that latencies hide each other.
+__device__ __forceinline__ bool store_plain(const Sums &acc, u32 rows, const Out<Params> &out, u32 base) {
+    if (!out.plain || base + COLS > out.p.n) return false;
+    float zeros[4] = {};
 #pragma unroll
-    for (int e = 0; e < 2; e++) {
-        entries.at = first + 2 * q + e;
-        u32 row = row_at(entries.at);
+    for (int h = 0; h < ROWS / 8; h++)
 #pragma unroll
-        for (int j = 0; j < COLS / 16; j += 2) {
-            float x[4] = {acc[j][e], acc[j][2 + e], acc[j + 1][e], acc[j + 1][2 + e]};
-            across(x);
-            u32 col = base + 16 * j + 8 * (g & 3) + 4 * (g >> 2);
-            if (col < out.p.n) out.store(row, col, make_float4(x[0], x[1], x[2], x[3]), entries);
+        for (int j = 0; j < COLS / 16; j++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) zeros[e] = fmaf(acc[h][j][e], 0.0f, zeros[e]);
+    if (!__all_sync(0xffffffff, zeros[0] + zeros[1] + (zeros[2] + zeros[3]) == 0)) return false;
+    float *c = (float *)out.to.c + base + first_column();
+#pragma unroll
+    for (int h = 0; h < ROWS / 8; h++)
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+            u32 row = __shfl_sync(0xffffffff, rows, 8 * h + 2 * (threadIdx.x & 3) + e);
+#pragma unroll
+            for (int j = 0; j < COLS / 32; j++) {
+                float4 x = quad(acc, h, e, j);
+                if (row < out.p.rows)
+                    *(float4 *)(c + (u64)row * out.p.ldc + 32 * j) = make_float4(out.p.alpha * x.x, out.p.alpha * x.y, out.p.alpha * x.z, out.p.alpha * x.w);
+            }
         }
-    }
+    return true;
+}
+
+// store_any stores any.
+__device__ __forceinline__ void store_any(const Sums &acc, u32 rows, const Out<Params> &out, u32 base, EntriesStream entries) {
+#pragma unroll
+    for (int h = 0; h < ROWS / 8; h++)
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+            entries.at = 8 * h + 2 * (threadIdx.x & 3) + e;
+            u32 row = __shfl_sync(0xffffffff, rows, entries.at);
+#pragma unroll
+            for (int j = 0; j < COLS / 32; j++) {
+                float4 x = quad(acc, h, e, j);
+                u32 col = base + 32 * j + first_column();
+                if (row < out.p.rows && col < out.p.n) out.store(row, col, x, entries);
+            }
+        }
 }
 
 // bring is one thread's work: this block's part of all windows of all tiles.
@@ -224,7 +267,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1) __cluste
                     __syncwarp();
                     if (lane < CLUSTER) barrier_arrive(empty + 8 * old, lane);
                 };
-                float acc[ROWS / 8][COLS / 16][4] = {};
+                Sums acc = {};
 #pragma unroll 1
                 for (u32 w = 0; w < windows; w++) {
                     if (w > 0 && w % 32 == 0 && stream != NO_STREAM) bounds = __ldg(ptr + (u64)stream * windows + min(w + lane + 1, windows));
@@ -241,17 +284,11 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1) __cluste
                 }
                 for (u32 w = min(SPAN, windows); w > 0; w--) release((windows - w) % STAGES);
                 EntriesStream entries{ptr + (u64)stream * windows, mask, (const u16 *)places, values, b, windows, p.ldb, 0};
-                u32 mine = panels;
+                u32 rows = rows_of(rowmap + tiles.streams * LISTS, panels);
                 if (tile + tiles.clusters < tiles.count) take(tile + tiles.clusters);
                 launches_before();
                 Out<Params> out({c, bias}, p);
-#pragma unroll
-                for (int h = 0; h < ROWS / 8; h++) {
-                    u32 panel = __shfl_sync(0xffffffff, mine, 8 * h / V);
-                    if (panel == NO_PANEL) continue;
-                    store_rows(acc[h], 8 * h, out, tiles.column(tile), entries,
-                               [&](u32 r) { return row_of(rowmap + tiles.streams * LISTS, {0, 0, panel * V, 0, NO_SLOT}, r % V); });
-                }
+                if (!store_plain(acc, rows, out, tiles.column(tile))) store_any(acc, rows, out, tiles.column(tile), entries);
             }
         }
         __syncwarp();

@@ -222,8 +222,28 @@ static __device__ __noinline__ void store_across(Eight s, Dest to, const P *p, u
     }
 }
 
+// store_turned_plain is store_turned where all of the sums are finite and lie in C, which is of f32 and not read, without an epilogue. Else it stores nothing, and
+// returns false.
+template <int ACROSS, class P> __device__ __forceinline__ bool store_turned_plain(const float (&acc)[ACROSS][4], Dest to, const P &p, u32 row, u32 col) {
+    if (p.store != F32 || p.beta != 0 || row + 16 > p.rows || col + 8 * ACROSS > p.n) return false;
+    float zeros[4] = {};
+#pragma unroll
+    for (int j = 0; j < ACROSS; j++)
+#pragma unroll
+        for (int e = 0; e < 4; e++) zeros[e] = fmaf(acc[j][e], 0.0f, zeros[e]);
+    if (!__all_sync(0xffffffff, zeros[0] + zeros[1] + (zeros[2] + zeros[3]) == 0)) return false;
+    u32 lane = threadIdx.x & 31;
+    float *c = (float *)to.c + (u64)(col + 2 * (lane & 3)) * p.ldc + row + (lane >> 2);
+#pragma unroll
+    for (int j = 0; j < ACROSS; j++, c += (u64)8 * p.ldc)
+#pragma unroll
+        for (int e = 0; e < 4; e++) c[(u64)p.ldc * (e % 2) + e / 2 * 8] = __fmul_rn(p.alpha, acc[j][e]);
+    return true;
+}
+
 // store_turned stores a warp's 16 rows of sums, which are columns of C.
 template <int ACROSS, class P, class F> __device__ __forceinline__ void store_turned(const float (&acc)[ACROSS][4], Dest to, const P &p, u32 row, u32 col, F recompute) {
+    if (store_turned_plain(acc, to, p, row, col)) return;
 #pragma unroll
     for (int j = 0; j < ACROSS; j += 2) {
         Eight two = {};
