@@ -62,12 +62,18 @@ static __device__ __noinline__ float entries(Matrix m, u32 ldb, u32 first, u32 l
     return sum.result();
 }
 
-// finish writes four neighbouring sums of a strip's row to C, whatever they are and wherever. Its vectors are first to last.
-static __device__ __noinline__ void finish(const Params *p, Dest to, Matrix m, const u32 *places, u32 strip, u32 first, u32 last, u32 row, u32 col, float4 x) {
+// row_in returns the row of C that a row of a strip is; ALL where it is none.
+__device__ __forceinline__ u32 row_in(const Params &p, const uint4 *work, u32 strip, u32 row) {
     u32 place = strip * HEIGHT + row;
-    if (place >= p->rows) return;
-    if (p->places != 0) place = __ldg(places + p->places + place);
-    Out<Params>(to, *p).store(place, col, x, [&](u32, u32 j) { return entries(m, p->ldb, first, last, row, j); });
+    if (place >= p.rows) return ALL;
+    return p.places != 0 ? __ldg((const u32 *)work + p.places + place) : place;
+}
+
+// finish writes four neighbouring sums of a row of an item's strip to C, whatever they are and wherever.
+static __device__ __noinline__ void finish(const Params *p, Dest to, Matrix m, const uint4 *work, u32 item, u32 row, u32 col, float4 x) {
+    uint4 w = work[item];
+    u32 place = row_in(*p, work, w.x, row);
+    if (place != ALL) Out<Params>(to, *p).store(place, col, x, [&](u32, u32 j) { return entries(m, p->ldb, w.y, w.z, row, j); });
 }
 
 // add_slots is phase 1: a warp adds up one row of a cut strip's slots.
@@ -80,7 +86,7 @@ static __device__ __noinline__ void add_slots(const Params *p, const uint4 *work
     float4 x = make_float4(0, 0, 0, 0);
 #pragma unroll 8
     for (u32 s = 0; s < slots; s++) add(x, from[(u64)s * (HEIGHT / 4) * p->ldp]);
-    finish(p, to, m, (const u32 *)work, w.x, w.y, w.z, row, col, x);
+    finish(p, to, m, work, p->parts + number / HEIGHT, row, col, x);
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)
@@ -101,6 +107,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)
     bool in = col < p.n;
     uint4 cols = make_uint4(0, 0, 0, 0);
     if (k < w.z) cols = __ldg((const uint4 *)(columns + k));
+    u32 row = row_in(p, work, w.x, lane % HEIGHT); // it is looked up long before it is needed
     launches_before();
     launches_after();
 
@@ -128,6 +135,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)
             acc[r].x += __shfl_xor_sync(ALL, acc[r].x, d), acc[r].y += __shfl_xor_sync(ALL, acc[r].y, d);
             acc[r].z += __shfl_xor_sync(ALL, acc[r].z, d), acc[r].w += __shfl_xor_sync(ALL, acc[r].w, d);
         }
+    u32 line[HEIGHT];
+#pragma unroll
+    for (int r = 0; r < HEIGHT; r++) line[r] = __shfl_sync(ALL, row, r);
     if (item >= p.items || !in) return;
 
     bool whole = w.w == NO_SLOT, plain = p.store == F32 && p.alpha == 1 && p.beta == 0 && (p.ldc & 3) == 0 && col + 4 <= p.n;
@@ -139,13 +149,10 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)
             *(float4 *)(part + ((u64)w.w * HEIGHT + r) * p.ldp + col) = x;
             continue;
         }
-        u32 place = w.x * HEIGHT + r;
         bool finite = fabsf(fmaf(x.x, x.y, x.z * x.w)) < INFINITY;
         if (plain && finite) {
-            if (place >= p.rows) continue;
-            if (p.places != 0) place = __ldg((const u32 *)work + p.places + place);
-            __stcs((float4 *)((float *)c + (u64)place * p.ldc + col), x); // it is B that is to stay in the cache
+            if (line[r] != ALL) __stcs((float4 *)((float *)c + (u64)line[r] * p.ldc + col), x); // it is B that is to stay in the cache
         } else
-            finish(&p, {c, bias}, {columns, values, b}, (const u32 *)work, w.x, w.y, w.z, r, col, x);
+            finish(&p, {c, bias}, {columns, values, b}, work, item, r, col, x);
     }
 }
