@@ -269,6 +269,10 @@ func list(kernels []*spec.Format, suite int, tier Tier, keep func(id string) boo
 		w.filled6(t)
 	}
 	w.doubles6(kernels)
+	w.suite = 10
+	for _, t := range targets(kernels) {
+		w.subnormal10(t)
+	}
 	w.tests = slices.DeleteFunc(w.tests, func(t test) bool {
 		return t.since > suite || t.tier == Full && tier != Full || !keep(t.id())
 	})
@@ -418,4 +422,15 @@ func (w *lister) filled6(t target) {
 		w.add(Quick, t, NonFinite, s, plain)
 	}
 	w.add(Quick, t, General, generalShapes[0], plain)
+}
+
+// subnormal10 adds cases of class T2 with subnormal operands. (Kernels in tf32 may cut those to nothing.)
+func (w *lister) subnormal10(t target) {
+	if t.prec == dtype.TF32 {
+		return
+	}
+	in := t.prec.Storage()
+	for _, kind := range []string{low, lowB, beside} {
+		w.add(Quick, t, General, shape{m: 67, k: 129, n: 33, pattern: "eighth", kind: kind}, layout{a: in, b: in, c: dtype.F32})
+	}
 }

@@ -14,7 +14,8 @@ func (p *instance) general() {
 	for i := range p.m {
 		draws := lineOf(p.seed, streamA, i)
 		for e := p.a.RowPtr[i]; e < p.a.RowPtr[i+1]; e++ {
-			x := p.any(draws.at(int(p.a.ColIdx[e])))
+			k := int(p.a.ColIdx[e])
+			x := p.any(draws.at(k)) * p.scaleA(i, k)
 			if p.kind == cancel {
 				x = math.Copysign(1+x/64, float64(e%2)-0.5)
 			}
@@ -24,7 +25,7 @@ func (p *instance) general() {
 	for k := range p.k {
 		draws, row := lineOf(p.seed, streamB, k), p.b.Line(k)
 		for j := range row {
-			x := p.any(draws.at(j))
+			x := p.any(draws.at(j)) * p.scaleB(k, j)
 			if p.kind == cancel {
 				x = 1 + x/64
 			}
@@ -44,6 +45,58 @@ func (p *instance) general() {
 	if p.kind == wild {
 		p.pollute()
 	}
+}
+
+// hasSubnormal tells whether a kind of T2 has subnormal operands, which a device may take for zeros.
+func hasSubnormal(kind string) bool { return kind == low || kind == lowB || kind == beside }
+
+// The powers of two of the kinds low, lowB and beside: subnormal numbers, what they are multiplied by, and the others of their matrix; small
+// ones of A and B, and large ones of B.
+type scales struct{ low, by, others, smallA, smallB, large float64 }
+
+func (p *instance) scales() scales {
+	if p.typ == dtype.F16 {
+		return scales{0x1p-16, 1, 1, 0x1p-12, 0x1p-12, 0x1p12}
+	}
+	return scales{0x1p-128, 0x1p60, 0x1p-60, 0x1p-60, 0x1p-30, 0x1p60}
+}
+
+// lowered is the scale of element k of line i where every third line is subnormal, and of the next half the elements.
+func (s scales) lowered(i, k int) float64 {
+	if i%3 == 0 || i%3 == 1 && k%2 == 0 {
+		return s.low
+	}
+	return s.others
+}
+
+// scaleA is what A's element in row i and column k is multiplied by.
+func (p *instance) scaleA(i, k int) float64 {
+	switch s := p.scales(); {
+	case p.kind == low:
+		return s.lowered(i, k)
+	case p.kind == lowB:
+		return s.by
+	case p.kind == beside && i%2 == 0 && k%2 == 1:
+		return 0
+	case p.kind == beside:
+		return s.smallA
+	}
+	return 1
+}
+
+// scaleB is what B's element in row k and column j is multiplied by.
+func (p *instance) scaleB(k, j int) float64 {
+	switch s := p.scales(); {
+	case p.kind == low:
+		return s.by
+	case p.kind == lowB:
+		return s.lowered(j, k)
+	case p.kind == beside && k%2 == 1:
+		return s.large
+	case p.kind == beside:
+		return s.smallB
+	}
+	return 1
 }
 
 // any makes of a draw a number near 1 in magnitude, by integers and exact steps.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/spmmrun/spmm/conformance/oracle"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/shaders"
 	"github.com/spmmrun/spmm/shaders/spec"
@@ -238,6 +239,35 @@ func TestSubnormalProblems(t *testing.T) {
 			}
 			if d := p.expect(out); len(d) != 2 || d[0] == d[1] {
 				t.Errorf("%s: digests %v", r.name(), d)
+			}
+		}
+	}
+}
+
+// TestSubnormalGeneralProblems: of kinds low and lowB some operands are subnormal, of kind beside zeros of A meet large elements of B in rows whose sums are
+// small, and no row's products are all below f32's normal numbers.
+func TestSubnormalGeneralProblems(t *testing.T) {
+	for _, typ := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32, dtype.F64} {
+		for _, kind := range []string{low, lowB, beside} {
+			p := recipe{class: General, typ: typ, m: 67, k: 129, n: 33, pattern: "eighth", kind: kind, alpha: 1, seed: 1}.build()
+			least, subnormal, zeros, small := math.Ldexp(1, precisions[typ].least), 0, 0, 0
+			for _, x := range append(slices.Clone(p.a.Val), p.b.Data...) {
+				if x != 0 && math.Abs(x) < least {
+					subnormal++
+				}
+			}
+			p.entries(func(e, i, j int) {
+				if p.a.Val[e] == 0 && math.Abs(p.b.At(j, 0)) > 1 {
+					zeros++
+				}
+			})
+			for i := range p.m {
+				if s := oracle.At(p.a, p.b, i, 0, 0).Abs; s > 0 && s < 0x1p-126 {
+					small++
+				}
+			}
+			if typ != dtype.F64 && kind != beside && subnormal < 100 || kind == beside && zeros < 100 || small > 0 {
+				t.Errorf("%v, %s: %d subnormal operands, %d zeros beside large elements, %d rows of small sums", typ, kind, subnormal, zeros, small)
 			}
 		}
 	}

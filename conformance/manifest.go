@@ -18,7 +18,7 @@ import (
 // demanded. Schema is the version of the manifest's JSON; a manifest of OldSchema, which has no Caps.Limits,
 // is read as well.
 const (
-	Suite     = "9"
+	Suite     = "10"
 	Schema    = 3
 	OldSchema = 2
 )

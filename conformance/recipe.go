@@ -45,6 +45,9 @@ const (
 	normal = "normal" // T2: about normally distributed
 	spans  = "spans"  // T2: magnitudes from 2⁻⁸ to 2⁸
 	cancel = "cancel" // T2: large terms that cancel, small ones that remain
+	low    = "low"    // T2: rows of A that are subnormal, in part or all
+	lowB   = "lowB"   // T2: columns of B that are
+	beside = "beside" // T2: small numbers, and in half of the rows zeros of A where elements of B are large
 	odd    = "odd"    // T3: subnormal numbers and zeros of both signs among normal ones
 	wild   = "wild"   // T3: the same, and infinities and NaN; T2: as normal, and infinities and NaN
 	ties   = "ties"   // T3: sums a hair beside the middle between two numbers of f32, in more bits than f64 has

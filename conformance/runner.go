@@ -360,31 +360,47 @@ func (r *runner) multiply(ctx context.Context, t *test, v *spec.Variant, res *Re
 func (r *runner) judge(ctx context.Context, t *test, v *spec.Variant, out *outputs, res *Result) error {
 	p := r.last
 	if t.class == General {
-		q, err := p.quantised()
-		if err != nil {
+		err := general(ctx, t, p, v, out, res)
+		if err == nil || !hasSubnormal(t.kind) {
 			return err
 		}
-		check, err := oracle.Check(ctx, oracle.ProblemOf[float64]{
-			Quantised: q, A: p.a, B: p.b, C: p.c, Alpha: p.alpha, Beta: p.beta, Epilogue: p.finish(), Compute: v.In, Out: t.c, Splits: 1,
-		}, out.dense(), 0)
-		if err != nil {
-			return err
+		if general(ctx, t, p.flushed(), v, out, res) == nil {
+			res.Note = flushedNote
+			return nil
 		}
-		ratio := math.Min(check.MaxRatio, math.MaxFloat32) // JSON has no infinity
-		res.Ratio = &ratio
-		if !check.OK() {
-			return fmt.Errorf("%d of %d outputs are past their bound: %w", check.Bad, check.Checked, check.First)
-		}
-		return nil
+		return err
 	}
 	res.P, res.Lossless = p.bits, p.lossless
 	err := out.differ(round(t.c, p.m, p.n, p.want))
 	for _, alt := range p.alternatives {
 		if err != nil && out.differ(round(t.c, p.m, p.n, alt)) == nil {
-			res.Note, err = "subnormal operands are taken for zero", nil
+			res.Note, err = flushedNote, nil
 		}
 	}
 	return err
+}
+
+// flushedNote is what a result says of a device that flushes.
+const flushedNote = "subnormal operands are taken for zero"
+
+// general says what is wrong with outputs of class T2.
+func general(ctx context.Context, t *test, p *instance, v *spec.Variant, out *outputs, res *Result) error {
+	q, err := p.quantised()
+	if err != nil {
+		return err
+	}
+	check, err := oracle.Check(ctx, oracle.ProblemOf[float64]{
+		Quantised: q, A: p.a, B: p.b, C: p.c, Alpha: p.alpha, Beta: p.beta, Epilogue: p.finish(), Compute: v.In, Out: t.c, Splits: 1,
+	}, out.dense(), 0)
+	if err != nil {
+		return err
+	}
+	ratio := math.Min(check.MaxRatio, math.MaxFloat32) // JSON has no infinity
+	res.Ratio = &ratio
+	if !check.OK() {
+		return fmt.Errorf("%d of %d outputs are past their bound: %w", check.Bad, check.Checked, check.First)
+	}
+	return nil
 }
 
 // note records a variant.

@@ -6,7 +6,7 @@
 //
 //	|c − c*| ≤ γ(1+γ)·Σ|a||b|,  γ = 3·(n+σ)·2⁻²³
 //
-// with c* the exact dot product, and 2⁻⁵² in place of 2⁻²³ where it is computed in f64. docs/bound.md derives it, and what alpha, beta and an epilogue add.
+// with c* the exact dot product, subnormal a and b counted as the least normal number of their type, and 2⁻⁵² in place of 2⁻²³ where it is computed in f64. docs/bound.md derives it, and what alpha, beta and an epilogue add.
 package oracle
 
 import (
@@ -166,6 +166,7 @@ func (r *Result) merge(x Result) {
 type Dot struct {
 	Sum     Accumulator // of the finite products, when all are
 	Abs     float64     // Σ|a||b|, rounded up by less than 2⁻³⁰ of it
+	Aligned float64     // the same with the least normal number in place of subnormal ones: what matrix units align products to
 	Class   Class
 	Entries int
 
@@ -222,8 +223,8 @@ func (d *Dot) Value() float64 {
 	return d.Sum.Float64()
 }
 
-// At returns the dot product of row i of a and column j of b.
-func At[T Number](a *formats.CSR[T], b *formats.Dense[T], i, j int) *Dot {
+// At returns the dot product of row i of a and column j of b, of types whose least normal number is least.
+func At[T Number](a *formats.CSR[T], b *formats.Dense[T], i, j int, least float64) *Dot {
 	d := &Dot{}
 	for k := a.RowPtr[i]; k < a.RowPtr[i+1]; k++ {
 		x, y := float64(a.Val[k]), float64(b.At(int(a.ColIdx[k]), j))
@@ -234,14 +235,35 @@ func At[T Number](a *formats.CSR[T], b *formats.Dense[T], i, j int) *Dot {
 		if d.Class == Finite {
 			d.Sum.AddProduct(x, y)
 			d.Abs += math.Abs(t)
+			d.Aligned += aligned(x, y, least)
 		}
 	}
 	d.Entries = int(a.RowPtr[i+1] - a.RowPtr[i])
 	d.Abs *= 1 + 0x1p-30
+	d.Aligned *= 1 + 0x1p-30
 	return d
 }
 
-// Row returns the dot products of row i of a and all columns of b, as At does one by one. Most sums are exact in float64:
+// aligned is |x||y|, either being at least `least` if neither is 0.
+func aligned(x, y, least float64) float64 {
+	if x == 0 || y == 0 {
+		return 0
+	}
+	return max(math.Abs(x), least) * max(math.Abs(y), least)
+}
+
+// leastNormal is the least normal number of the type that operands have.
+func leastNormal(t dtype.Type) float64 {
+	switch t {
+	case dtype.F16:
+		return 0x1p-14
+	case dtype.F64:
+		return 0x1p-1022
+	}
+	return 0x1p-126
+}
+
+// Row returns the dot products of row i of a and all columns of b, as At does one by one, but for Aligned. Most sums are exact in float64:
 // those are added up side by side.
 func Row[T Number](a *formats.CSR[T], b *formats.Dense[T], i int) []Dot {
 	n := b.Cols
@@ -249,7 +271,7 @@ func Row[T Number](a *formats.CSR[T], b *formats.Dense[T], i int) []Dot {
 	dots, sums, abs, lost := make([]Dot, n), make([]float64, n), make([]float64, n), make([]float64, n)
 	if b.ColMajor {
 		for j := range dots {
-			dots[j] = *At(a, b, i, j)
+			dots[j] = *At(a, b, i, j, 0)
 		}
 		return dots
 	}
@@ -276,7 +298,7 @@ func Row[T Number](a *formats.CSR[T], b *formats.Dense[T], i int) []Dot {
 	}
 	for j := range dots {
 		if lost[j] != 0 {
-			dots[j] = *At(a, b, i, j)
+			dots[j] = *At(a, b, i, j, 0)
 			continue
 		}
 		dots[j] = Dot{Sum: Accumulator{sum: sums[j]}, Abs: abs[j] * (1 + 0x1p-30), Entries: int(a.RowPtr[i+1] - a.RowPtr[i])}
@@ -294,7 +316,7 @@ func inexact(x, y, t float64) bool {
 
 // AtQuantised is At for a quantised matrix. Its entries are the exact products of their scales and values, which two
 // numbers of float32 hold together.
-func AtQuantised[T Number](a *formats.Quantised, b *formats.Dense[T], i, j int) *Dot {
+func AtQuantised[T Number](a *formats.Quantised, b *formats.Dense[T], i, j int, least float64) *Dot {
 	d := &Dot{Scale: 1}
 	last := -1
 	for k := a.RowPtr[i]; k < a.RowPtr[i+1]; k++ {
@@ -313,20 +335,23 @@ func AtQuantised[T Number](a *formats.Quantised, b *formats.Dense[T], i, j int) 
 			d.Sum.AddProduct(hi, y)
 			d.Sum.AddProduct(x-hi, y)
 			d.Abs += math.Abs(t)
+			d.Aligned += math.Abs(scale) * aligned(q, y, least)
 			d.Raw += math.Abs(q * y)
 			d.Scale = math.Max(d.Scale, math.Abs(scale))
 		}
 	}
 	d.Abs *= 1 + 0x1p-30
+	d.Aligned *= 1 + 0x1p-30
 	return d
 }
 
 // dot is the exact product for output (i, j).
 func (p *ProblemOf[T]) dot(i, j int) *Dot {
+	least := leastNormal(p.Compute)
 	if p.Quantised != nil {
-		return AtQuantised(p.Quantised, p.B, i, j)
+		return AtQuantised(p.Quantised, p.B, i, j, least)
 	}
-	return At(p.A, p.B, i, j)
+	return At(p.A, p.B, i, j, least)
 }
 
 // one judges output (i, j).
@@ -352,7 +377,7 @@ func (p *ProblemOf[T]) one(i, j int, got *formats.Dense[T]) verdict {
 	}
 	alpha := math.Abs(p.Alpha)
 	want := math.FMA(p.Alpha, d.Sum.Float64(), old) + bias
-	bound := alpha*(Bound(d.Entries, p.Splits+d.Groups, d.Abs, p.Compute)+underflow(d)) + scaling(alpha*d.Abs, math.Abs(old), p)
+	bound := alpha*(Bound(d.Entries, p.Splits+d.Groups, d.Aligned, p.Compute)+underflow(d)) + scaling(alpha*d.Abs, math.Abs(old), p)
 	if p.Compute == dtype.F64 { // what is wanted is rounded itself: three times at most
 		bound += 0x1p-51 * (alpha*d.Abs + math.Abs(old) + math.Abs(bias))
 	}
@@ -387,7 +412,7 @@ func (p *ProblemOf[T]) one(i, j int, got *formats.Dense[T]) verdict {
 	return v
 }
 
-// Bound is γ(1+γ)·abs, with the operands' rounding when products are formed in tf32, and the underflow
+// Bound is γ(1+γ)·abs, abs being a Dot's Aligned, with the operands' rounding when products are formed in tf32, and the underflow
 // of as many products as there are entries.
 func Bound(entries, splits int, abs float64, compute dtype.Type) float64 {
 	unit, least := 0x1p-23, 0x1p-126

@@ -159,6 +159,26 @@ func TestCheckSample(t *testing.T) {
 	}
 }
 
+// Matrix units align products by their operands' exponents, and a subnormal operand has that of the least normal number.
+func TestSubnormalOperands(t *testing.T) {
+	a := &formats.CSR[float32]{Rows: 1, Cols: 2, RowPtr: []int64{0, 2}, ColIdx: []int32{0, 1}, Val: []float32{0x1p-24, 0x1p-24}}
+	b := &formats.Dense[float32]{Rows: 2, Cols: 1, LD: 1, Data: []float32{1, 0x1p-10 + 0x1p-20}}
+	exact := float32(0x1p-24 + 0x1p-34 + 0x1p-44)
+	for _, c := range []struct {
+		in  dtype.Type
+		got float32
+		ok  bool
+	}{
+		{dtype.F16, exact + 0x1p-39, true}, {dtype.F16, exact - 0x1p-39, true}, {dtype.F16, exact + 0x1p-33, false}, // 2⁻¹⁴ cut after 25 bits
+		{dtype.BF16, exact, true}, {dtype.BF16, exact + 0x1p-39, false}, {dtype.F32, exact + 0x1p-39, false},
+	} {
+		r, err := oracle.Check(t.Context(), oracle.Problem{A: a, B: b, Alpha: 1, Compute: c.in, Out: dtype.F32}, &formats.Dense[float32]{Rows: 1, Cols: 1, LD: 1, Data: []float32{c.got}}, 0)
+		if err != nil || r.OK() != c.ok {
+			t.Errorf("%v, %g: %+v, %v, %v; want %v", c.in, c.got, r, r.First, err, c.ok)
+		}
+	}
+}
+
 func TestCheckShapes(t *testing.T) {
 	a := &formats.CSR[float32]{Rows: 1, Cols: 2, RowPtr: []int64{0, 0}}
 	_, err := oracle.Check(context.Background(), oracle.Problem{A: a, B: formats.NewDense[float32](3, 1)}, formats.NewDense[float32](1, 1), 0)
@@ -208,7 +228,7 @@ func TestRow(t *testing.T) {
 		}
 		for i := range p.A.Rows {
 			for j, got := range oracle.Row(p.A, p.B, i) {
-				want := oracle.At(p.A, p.B, i, j)
+				want := oracle.At(p.A, p.B, i, j, 0)
 				x, y := got.Value(), want.Value()
 				if x != y && (x == x || y == y) || got.Class != want.Class || got.Abs != want.Abs || got.Entries != want.Entries {
 					t.Fatalf("column %d of row %d: %g, %+v; want %g, %+v", j, i, x, got, y, want)
