@@ -189,6 +189,14 @@ func (v *Variant) Const(name string) uint32 {
 	return 0
 }
 
+// Columns returns how many columns of C a piece of work computes; 0 where that is not fixed.
+func (v *Variant) Columns() int {
+	if v.Const("TURNED") != 0 { // tiles are of Cᵀ
+		return int(v.Const("ROWS"))
+	}
+	return int(v.Const("COLS"))
+}
+
 // Const is a compile-time constant: -D in CUDA C++, constant_id in GLSL (when ID >= 0; a -D of the
 // Unit otherwise), text in WGSL.
 type Const struct {

@@ -101,7 +101,7 @@ func (c Cost) alone(rows int64) time.Duration { return micros(c.StartUS + c.Step
 
 // tiles is how many pieces of work share C's columns.
 func (p *Predictor) tiles(v *spec.Variant) int64 {
-	if cols := int(v.Const("COLS")); cols > 0 {
+	if cols := v.Columns(); cols > 0 {
 		return int64(up(p.N, cols) / cols)
 	}
 	return 1
@@ -113,7 +113,7 @@ func (p *Predictor) width(v *spec.Variant) int {
 	if v.Code == backend.CodeGo {
 		return up(p.N, simd.Width)
 	}
-	if cols := int(v.Const("COLS")); cols > 0 {
+	if cols := v.Columns(); cols > 0 {
 		return up(p.N, cols)
 	}
 	return up(p.N, max(1, vectorBytes/v.In.Storage().Size()))
@@ -124,7 +124,7 @@ const vectorBytes = 16
 
 // Width is how many columns of B a variant takes the time of where there are n.
 func (g Gather) Width(v *spec.Variant, n int) int {
-	return up(n, max(1, cmp.Or(g.Columns, int(v.Const("COLS")))))
+	return up(n, max(1, cmp.Or(g.Columns, v.Columns())))
 }
 
 // up rounds n up to a multiple of m.
