@@ -110,12 +110,14 @@ void main() {
     uint x = gl_WorkGroupID.y * ACROSS + lane, col = 4 * x;
     Part a = Part(0, 0, 0, NO_SLOT);
     uint first = 0, last = 0; // rows of which the invocation has the sums in the end, from s0 on
+    uvec4 rows = uvec4(0);    // of C, that they are
     s0 = s1 = s2 = s3 = vec4(0);
     if (p.phase == 1) { // a workgroup adds up the slots of a cut strip, an invocation of a row
         first = me / ACROSS;
         if (block < p.items && col < p.n && first < ROWS) {
             a = partAt(p.parts + block);
             s0 = sumOf(a, first, col);
+            rows.x = rowAt(a.panel, first);
             a.slot = NO_SLOT;
             last = first + 1;
         }
@@ -127,6 +129,10 @@ void main() {
         uint ld = p.ldb / 4, k = a.first + 4 * group;
         uvec4 cols = uvec4(0);
         if (k < a.last) cols = columns.v[k / 4];
+        if (busy) { // long before they are needed
+            rows.x = rowAt(a.panel, group % ROWS);
+            if (ALONG == 1) rows.yzw = uvec3(rowAt(a.panel, 1), rowAt(a.panel, 2), rowAt(a.panel, 3));
+        }
         [[dont_unroll]] while (k < a.last) {
             uvec4 at = (cols & COLUMN) * ld + x; // padding has column 0 and zeros
             vec4 b0 = rowOf(at.x), b1 = rowOf(at.y), b2 = rowOf(at.z), b3 = rowOf(at.w);
@@ -153,11 +159,9 @@ void main() {
             last = min(last, group + 1);
         }
     }
-    uint next = first < last ? rowAt(a.panel, first) : 0;
     [[dont_unroll]] for (uint r = first; r < last; r++) {
-        uint row = next;
-        next = rowAt(a.panel, min(r + 1, ROWS - 1)); // while this one is stored
-        keepAt(a, r, row, col, s0);
+        keepAt(a, r, rows.x, col, s0);
+        rows = rows.yzwx;
         s0 = s1;
         s1 = s2;
         s2 = s3;
