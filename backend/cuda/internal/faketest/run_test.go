@@ -170,7 +170,7 @@ func TestBatchesInFlight(t *testing.T) {
 	if _, err := d.Run(t.Context(), ls...); err != nil {
 		t.Fatal(err)
 	}
-	batch, flying, waits := 0, 0, 0
+	batch, batches, flying, waits := 0, 0, 0, 0
 	for _, call := range logged() {
 		switch call {
 		case "cuLaunchKernel":
@@ -180,7 +180,7 @@ func TestBatchesInFlight(t *testing.T) {
 				t.Errorf("%d launches in a batch", batch)
 			}
 			if batch > 0 {
-				flying++
+				flying, batches = flying+1, batches+1
 			}
 			batch = 0
 		case "cuEventQuery":
@@ -190,8 +190,8 @@ func TestBatchesInFlight(t *testing.T) {
 			t.Error("three batches in flight")
 		}
 	}
-	if waits != 5 {
-		t.Errorf("%d waits for a batch, want 5", waits)
+	if batches < 5 || waits != batches { // more where the machine was busy during the first launch, and others are thought to take as long
+		t.Errorf("%d waits for %d batches, want one each, of 5 at least", waits, batches)
 	}
 }
 
