@@ -23,8 +23,9 @@
 //   - subnormal has subnormal operands. The exact answer is right, and so is that with those operands
 //     taken for zero.
 //   - T2 has numbers like those of real data. |c − c*| ≤ γ(1+γ)·Σ|a||b| with γ = 3·(entries+1)·2⁻²³, see
-//     package oracle; where operands are subnormal, a device may take them for zero. That is a weak demand: a dropped entry of thousands may pass. Epilogues with GELU and SiLU are
-//     in this class, also of infinities and NaN; those with a bias and ReLU are in the classes above, too.
+//     package oracle; where operands are subnormal, a device may take them for zero. That is a weak demand: a
+//     dropped entry of thousands may pass. Epilogues with GELU and SiLU are in this class, also of infinities and
+//     NaN; those with a bias and ReLU are in the classes above, too.
 //   - T3 is the same in reproducible mode, of all formats at each precision p: one right answer, bit for bit,
 //     which package oracle computes from the definition (docs/reproducible.md). Its numbers are normal,
 //     far apart, cancelling, subnormal, zeros of both signs, infinities and NaN; sums a hair beside the middle of two

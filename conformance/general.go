@@ -71,32 +71,36 @@ func (s scales) lowered(i, k int) float64 {
 
 // scaleA is what A's element in row i and column k is multiplied by.
 func (p *instance) scaleA(i, k int) float64 {
+	if !hasSubnormal(p.kind) {
+		return 1
+	}
 	switch s := p.scales(); {
 	case p.kind == low:
 		return s.lowered(i, k)
 	case p.kind == lowB:
 		return s.by
-	case p.kind == beside && i%2 == 0 && k%2 == 1:
+	case i%2 == 0 && k%2 == 1:
 		return 0
-	case p.kind == beside:
+	default:
 		return s.smallA
 	}
-	return 1
 }
 
 // scaleB is what B's element in row k and column j is multiplied by.
 func (p *instance) scaleB(k, j int) float64 {
+	if !hasSubnormal(p.kind) {
+		return 1
+	}
 	switch s := p.scales(); {
 	case p.kind == low:
 		return s.by
 	case p.kind == lowB:
 		return s.lowered(j, k)
-	case p.kind == beside && k%2 == 1:
+	case k%2 == 1:
 		return s.large
-	case p.kind == beside:
+	default:
 		return s.smallB
 	}
-	return 1
 }
 
 // any makes of a draw a number near 1 in magnitude, by integers and exact steps.

@@ -360,14 +360,13 @@ func (r *runner) multiply(ctx context.Context, t *test, v *spec.Variant, res *Re
 func (r *runner) judge(ctx context.Context, t *test, v *spec.Variant, out *outputs, res *Result) error {
 	p := r.last
 	if t.class == General {
-		err := general(ctx, t, p, v, out, res)
-		if err == nil || !hasSubnormal(t.kind) {
-			return err
+		ratio, err := general(ctx, t, p, v, out)
+		if err != nil && hasSubnormal(t.kind) {
+			if flushed, none := general(ctx, t, p.flushed(), v, out); none == nil {
+				ratio, err, res.Note = flushed, nil, flushedNote
+			}
 		}
-		if general(ctx, t, p.flushed(), v, out, res) == nil {
-			res.Note = flushedNote
-			return nil
-		}
+		res.Ratio = ratio
 		return err
 	}
 	res.P, res.Lossless = p.bits, p.lossless
@@ -383,24 +382,23 @@ func (r *runner) judge(ctx context.Context, t *test, v *spec.Variant, out *outpu
 // flushedNote is what a result says of a device that flushes.
 const flushedNote = "subnormal operands are taken for zero"
 
-// general says what is wrong with outputs of class T2.
-func general(ctx context.Context, t *test, p *instance, v *spec.Variant, out *outputs, res *Result) error {
+// general says how far outputs of class T2 are off, by their bound, and what is wrong with them.
+func general(ctx context.Context, t *test, p *instance, v *spec.Variant, out *outputs) (*float64, error) {
 	q, err := p.quantised()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	check, err := oracle.Check(ctx, oracle.ProblemOf[float64]{
 		Quantised: q, A: p.a, B: p.b, C: p.c, Alpha: p.alpha, Beta: p.beta, Epilogue: p.finish(), Compute: v.In, Out: t.c, Splits: 1,
 	}, out.dense(), 0)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	ratio := math.Min(check.MaxRatio, math.MaxFloat32) // JSON has no infinity
-	res.Ratio = &ratio
 	if !check.OK() {
-		return fmt.Errorf("%d of %d outputs are past their bound: %w", check.Bad, check.Checked, check.First)
+		err = fmt.Errorf("%d of %d outputs are past their bound: %w", check.Bad, check.Checked, check.First)
 	}
-	return nil
+	return &ratio, err
 }
 
 // note records a variant.

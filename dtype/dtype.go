@@ -40,6 +40,17 @@ func (t Type) Size() int {
 	return 0
 }
 
+// LeastNormal returns the least positive number of a floating-point type that has all its digits; of TF32 and BF16 it is that of F32, whose exponents they have.
+func (t Type) LeastNormal() float64 {
+	switch t {
+	case F16:
+		return 0x1p-14
+	case F64:
+		return 0x1p-1022
+	}
+	return 0x1p-126
+}
+
 // Storage returns the type that data computed as t are stored in: F32 for TF32, else t.
 func (t Type) Storage() Type {
 	if t == TF32 {

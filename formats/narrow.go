@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats/internal/par"
 )
 
@@ -91,7 +90,7 @@ func NarrowSlice[T Value](dst []T, src []float64) Loss {
 // narrow is NarrowSlice on one core.
 func narrow[T Value](dst []T, src []float64) Loss {
 	l := Loss{Values: int64(len(src))}
-	least := leastNormal(TypeOf[T]())
+	least := TypeOf[T]().LeastNormal()
 	for i, x := range src {
 		dst[i] = fromFloat64[T](x)
 		if y := toFloat64(dst[i]); y != x {
@@ -118,15 +117,4 @@ func (l *Loss) count(x, y, least float64) {
 		l.Rounded++
 	}
 	l.MaxError = max(l.MaxError, math.Abs((y-x)/x))
-}
-
-// leastNormal is the least positive number of a type that has all its digits.
-func leastNormal(t dtype.Type) float64 {
-	if t == dtype.F16 {
-		return 0x1p-14
-	}
-	if t == dtype.F64 {
-		return 0x1p-1022
-	}
-	return 0x1p-126 // of float32, and of bfloat16, which has its exponents
 }

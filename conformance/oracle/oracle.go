@@ -6,7 +6,8 @@
 //
 //	|c − c*| ≤ γ(1+γ)·Σ|a||b|,  γ = 3·(n+σ)·2⁻²³
 //
-// with c* the exact dot product, subnormal a and b counted as the least normal number of their type, and 2⁻⁵² in place of 2⁻²³ where it is computed in f64. docs/bound.md derives it, and what alpha, beta and an epilogue add.
+// with c* the exact dot product, subnormal a and b counted as the least normal number of their type, and 2⁻⁵² in place of
+// 2⁻²³ where it is computed in f64. docs/bound.md derives it, and what alpha, beta and an epilogue add.
 package oracle
 
 import (
@@ -223,8 +224,11 @@ func (d *Dot) Value() float64 {
 	return d.Sum.Float64()
 }
 
-// At returns the dot product of row i of a and column j of b, of types whose least normal number is least.
-func At[T Number](a *formats.CSR[T], b *formats.Dense[T], i, j int, least float64) *Dot {
+// At returns the dot product of row i of a and column j of b. Aligned is as Abs.
+func At[T Number](a *formats.CSR[T], b *formats.Dense[T], i, j int) *Dot { return at(a, b, i, j, 0) }
+
+// at is At for operands of a type whose least normal number is least.
+func at[T Number](a *formats.CSR[T], b *formats.Dense[T], i, j int, least float64) *Dot {
 	d := &Dot{}
 	for k := a.RowPtr[i]; k < a.RowPtr[i+1]; k++ {
 		x, y := float64(a.Val[k]), float64(b.At(int(a.ColIdx[k]), j))
@@ -252,18 +256,7 @@ func aligned(x, y, least float64) float64 {
 	return max(math.Abs(x), least) * max(math.Abs(y), least)
 }
 
-// leastNormal is the least normal number of the type that operands have.
-func leastNormal(t dtype.Type) float64 {
-	switch t {
-	case dtype.F16:
-		return 0x1p-14
-	case dtype.F64:
-		return 0x1p-1022
-	}
-	return 0x1p-126
-}
-
-// Row returns the dot products of row i of a and all columns of b, as At does one by one, but for Aligned. Most sums are exact in float64:
+// Row returns the dot products of row i of a and all columns of b, as At does one by one. Most sums are exact in float64:
 // those are added up side by side.
 func Row[T Number](a *formats.CSR[T], b *formats.Dense[T], i int) []Dot {
 	n := b.Cols
@@ -271,7 +264,7 @@ func Row[T Number](a *formats.CSR[T], b *formats.Dense[T], i int) []Dot {
 	dots, sums, abs, lost := make([]Dot, n), make([]float64, n), make([]float64, n), make([]float64, n)
 	if b.ColMajor {
 		for j := range dots {
-			dots[j] = *At(a, b, i, j, 0)
+			dots[j] = *At(a, b, i, j)
 		}
 		return dots
 	}
@@ -298,10 +291,11 @@ func Row[T Number](a *formats.CSR[T], b *formats.Dense[T], i int) []Dot {
 	}
 	for j := range dots {
 		if lost[j] != 0 {
-			dots[j] = *At(a, b, i, j, 0)
+			dots[j] = *At(a, b, i, j)
 			continue
 		}
-		dots[j] = Dot{Sum: Accumulator{sum: sums[j]}, Abs: abs[j] * (1 + 0x1p-30), Entries: int(a.RowPtr[i+1] - a.RowPtr[i])}
+		sum := abs[j] * (1 + 0x1p-30)
+		dots[j] = Dot{Sum: Accumulator{sum: sums[j]}, Abs: sum, Aligned: sum, Entries: int(a.RowPtr[i+1] - a.RowPtr[i])}
 	}
 	return dots
 }
@@ -347,11 +341,11 @@ func AtQuantised[T Number](a *formats.Quantised, b *formats.Dense[T], i, j int, 
 
 // dot is the exact product for output (i, j).
 func (p *ProblemOf[T]) dot(i, j int) *Dot {
-	least := leastNormal(p.Compute)
+	least := p.Compute.LeastNormal()
 	if p.Quantised != nil {
 		return AtQuantised(p.Quantised, p.B, i, j, least)
 	}
-	return At(p.A, p.B, i, j, least)
+	return at(p.A, p.B, i, j, least)
 }
 
 // one judges output (i, j).
@@ -412,17 +406,17 @@ func (p *ProblemOf[T]) one(i, j int, got *formats.Dense[T]) verdict {
 	return v
 }
 
-// Bound is γ(1+γ)·abs, abs being a Dot's Aligned, with the operands' rounding when products are formed in tf32, and the underflow
+// Bound is γ(1+γ)·aligned, of a Dot, with the operands' rounding when products are formed in tf32, and the underflow
 // of as many products as there are entries.
-func Bound(entries, splits int, abs float64, compute dtype.Type) float64 {
+func Bound(entries, splits int, aligned float64, compute dtype.Type) float64 {
 	unit, least := 0x1p-23, 0x1p-126
 	if compute == dtype.F64 {
 		unit, least = 0x1p-52, 0x1p-1022
 	}
 	gamma := 3 * float64(entries+max(splits, 0)) * unit
-	bound := gamma * (1 + gamma) * abs
+	bound := gamma * (1 + gamma) * aligned
 	if compute == dtype.TF32 {
-		bound += 0x1p-9 * abs // two operands cut to 11 bits: 2·2⁻¹⁰, and their product's cross term
+		bound += 0x1p-9 * aligned // two operands cut to 11 bits: 2·2⁻¹⁰, and their product's cross term
 	}
 	return bound + float64(entries)*least
 }

@@ -228,9 +228,9 @@ func TestRow(t *testing.T) {
 		}
 		for i := range p.A.Rows {
 			for j, got := range oracle.Row(p.A, p.B, i) {
-				want := oracle.At(p.A, p.B, i, j, 0)
+				want := oracle.At(p.A, p.B, i, j)
 				x, y := got.Value(), want.Value()
-				if x != y && (x == x || y == y) || got.Class != want.Class || got.Abs != want.Abs || got.Entries != want.Entries {
+				if x != y && (x == x || y == y) || got.Class != want.Class || got.Abs != want.Abs || got.Aligned != want.Aligned || got.Entries != want.Entries {
 					t.Fatalf("column %d of row %d: %g, %+v; want %g, %+v", j, i, x, got, y, want)
 				}
 			}

@@ -188,7 +188,7 @@ func (f *fixed) row(i int) {
 	for j := range f.n {
 		r := sums[j].float32(f.la[i] + f.lb[j])
 		if f.wildA[i] || f.wildB[j] {
-			if c := At(f.A, f.B, i, f.first+j, 0).Class; c != Finite {
+			if c := At(f.A, f.B, i, f.first+j).Class; c != Finite {
 				r = canonical(c.value())
 			}
 		}

@@ -110,7 +110,7 @@ void main() {
     uint x = gl_WorkGroupID.y * ACROSS + lane, col = 4 * x;
     Part a = Part(0, 0, 0, NO_SLOT);
     uint first = 0, last = 0; // rows of which the invocation has the sums in the end, from s0 on
-    uvec4 rows = uvec4(0);    // of C, that they are
+    uvec4 rows = uvec4(0);    // of C, which these are, from rows.x on
     s0 = s1 = s2 = s3 = vec4(0);
     if (p.phase == 1) { // a workgroup adds up the slots of a cut strip, an invocation of a row
         first = me / ACROSS;

@@ -21,6 +21,7 @@
 
 #pragma once
 #include "bulk.cuh"
+#include "finite.cuh"
 #include "launches.cuh"
 
 #define COLS 64
@@ -143,15 +144,7 @@ __device__ __forceinline__ float4 quad(const Sums &acc, int h, int e, int j) {
 // store_plain stores a stream's sums where all of them are finite, and C is of f32, is not read, and has all COLS columns. Else it does nothing, and returns
 // false. What most tiles need is without branches, so that latencies hide each other.
 __device__ __forceinline__ bool store_plain(const Sums &acc, u32 rows, const Out<Params> &out, u32 base) {
-    if (!out.plain || base + COLS > out.p.n) return false;
-    float zeros[4] = {};
-#pragma unroll
-    for (int h = 0; h < ROWS / 8; h++)
-#pragma unroll
-        for (int j = 0; j < COLS / 16; j++)
-#pragma unroll
-            for (int e = 0; e < 4; e++) zeros[e] = fmaf(acc[h][j][e], 0.0f, zeros[e]);
-    if (!__all_sync(0xffffffff, zeros[0] + zeros[1] + (zeros[2] + zeros[3]) == 0)) return false;
+    if (!out.plain || base + COLS > out.p.n || !all_finite(*(const float(*)[ROWS / 8 * (COLS / 16)][4])acc)) return false;
     float *c = (float *)out.to.c + base + first_column();
 #pragma unroll
     for (int h = 0; h < ROWS / 8; h++)

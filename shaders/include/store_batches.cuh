@@ -2,6 +2,7 @@
 // together, and activations of four are computed at once. The results are those of store_tiles, bit for bit.
 
 #pragma once
+#include "finite.cuh"
 #include "result.cuh"
 
 // quotient is x / y for 1 ≤ y < 2^124 and 2^-80 ≤ |x| < 2^7, or x = +0: the steps of the compiler's division, without its test.
@@ -147,12 +148,7 @@ __device__ __forceinline__ void store_sums(float (&acc)[1][ACROSS][4], Dest to, 
 // and all columns before column end, and all sums are finite. Else it stores nothing, and returns false. Instructions that run once have to be fetched, so there are as few as can be.
 template <int STRIDE, int ACROSS, class P> __device__ __forceinline__ bool store_plain(const float (&acc)[1][ACROSS][4], Dest to, const P &p, u32 row, u32 col, u32 end) {
     if (p.store != F32 || p.beta != 0 || (p.ldc & 3) != 0 || row + 16 > p.rows || col + STRIDE * (ACROSS / 2 - 1) + 16 > end) return false;
-    float zeros[4] = {};
-#pragma unroll
-    for (int j = 0; j < ACROSS; j++)
-#pragma unroll
-        for (int e = 0; e < 4; e++) zeros[e] = fmaf(acc[0][j][e], 0.0f, zeros[e]);
-    if (!__all_sync(0xffffffff, zeros[0] + zeros[1] + (zeros[2] + zeros[3]) == 0)) return false;
+    if (!all_finite(acc[0])) return false;
     u32 lane = threadIdx.x & 31, odd = lane & 1;
     float *at = (float *)to.c + (u64)(row + (lane >> 2)) * p.ldc + col + 8 * odd + 4 * (lane >> 1 & 1);
 #pragma unroll
@@ -226,12 +222,7 @@ static __device__ __noinline__ void store_across(Eight s, Dest to, const P *p, u
 // returns false.
 template <int ACROSS, class P> __device__ __forceinline__ bool store_turned_plain(const float (&acc)[ACROSS][4], Dest to, const P &p, u32 row, u32 col) {
     if (p.store != F32 || p.beta != 0 || row + 16 > p.rows || col + 8 * ACROSS > p.n) return false;
-    float zeros[4] = {};
-#pragma unroll
-    for (int j = 0; j < ACROSS; j++)
-#pragma unroll
-        for (int e = 0; e < 4; e++) zeros[e] = fmaf(acc[j][e], 0.0f, zeros[e]);
-    if (!__all_sync(0xffffffff, zeros[0] + zeros[1] + (zeros[2] + zeros[3]) == 0)) return false;
+    if (!all_finite(acc)) return false;
     u32 lane = threadIdx.x & 31;
     float *c = (float *)to.c + (u64)(col + 2 * (lane & 3)) * p.ldc + row + (lane >> 2);
 #pragma unroll
