@@ -96,6 +96,7 @@ type stagedKernel struct {
 	pairs, cols          uint32
 	ring, bytes          uint32 // of shared memory: a warp's, and of B for a part
 	producers, restWarps uint32
+	feeders              uint32 // warps that bring A
 }
 
 // parts and stages of B in a block, at most.
@@ -106,9 +107,9 @@ const (
 
 // Those for Pairs leave shared memory to the first-level cache, from which the rest's rows of B come.
 var stagedKernels = []stagedKernel{
-	{pairs: 0, cols: 8, ring: 15872, bytes: 4096, producers: 1, restWarps: 5},
-	{pairs: 0, cols: 16, ring: 15872, bytes: 4096, producers: 1, restWarps: 5},
-	{pairs: 0, cols: 32, ring: 15232, bytes: 8192, producers: 2, restWarps: 0},
+	{pairs: 0, cols: 8, ring: 15872, bytes: 4096, producers: 1, restWarps: 4, feeders: 1},
+	{pairs: 0, cols: 16, ring: 15872, bytes: 4096, producers: 1, restWarps: 4, feeders: 1},
+	{pairs: 0, cols: 32, ring: 15232, bytes: 8192, producers: 1, restWarps: 0, feeders: 1},
 	{pairs: 1, cols: 8, ring: 10240, bytes: 4096, producers: 1, restWarps: 5},
 	{pairs: 1, cols: 16, ring: 10240, bytes: 8192, producers: 1, restWarps: 5},
 	{pairs: 1, cols: 32, ring: 10240, bytes: 16384, producers: 2, restWarps: 0},
@@ -117,13 +118,13 @@ var stagedKernels = []stagedKernel{
 func (m machine) staged(t dtype.Type, x stagedKernel) *spec.Variant {
 	v := m.variant(t, x.cols)
 	v.Name = fmt.Sprintf("cuda_%s_n%d_%v", []string{"staged", "pairs"}[x.pairs], x.cols, t)
-	v.Local[0] = 32 * (m.warps + x.producers + x.restWarps)
+	v.Local[0] = 32 * (m.warps + x.producers + x.feeders + x.restWarps)
 	v.Consts = []spec.Const{
 		spec.Define("WARPS", m.warps), spec.Define("BLOCKS", m.blocks), spec.Define("COLS", x.cols), spec.Define("RING", x.ring), spec.Define("CLUSTER", m.cluster),
 		spec.Define("STAGED", 1), spec.Define("PAIRS", x.pairs), spec.Define("B_PARTS", stagedParts), spec.Define("B_BYTES", x.bytes),
-		spec.Define("B_STAGES", stages), spec.Define("PRODUCERS", x.producers), spec.Define("REST_WARPS", x.restWarps),
+		spec.Define("B_STAGES", stages), spec.Define("PRODUCERS", x.producers), spec.Define("REST_WARPS", x.restWarps), spec.Define("FEEDERS", x.feeders),
 	}
-	v.Shared = m.warps*(x.ring+8*slots) + stagedParts*(x.bytes+16*stages)
+	v.Shared = m.warps*(x.ring+16*slots) + stagedParts*(x.bytes+16*stages)
 	v.Need.Shared = v.Shared
 	v.Unit.Source, v.Unit.Blob = "staged.cu", v.Name+".ptx"
 	v.Overlaps = true

@@ -43,7 +43,12 @@ struct Own {
     template <int STEPS> __device__ __forceinline__ u32 at(u32 slot) const { return row + slot * (STEPS * STEP_COLS * B_ROW); }
     __device__ __forceinline__ void begin(u32) const {}
     __device__ __forceinline__ void wait() const {}
-    __device__ __forceinline__ void done() const {}
+    template <int STEPS> __device__ __forceinline__ void done(Stream &stream, u32 slot, u32 mask_slot) {
+        if (stream.coming < stream.total) {
+            bool masked = stream.fetch(slot, mask_slot);
+            fetch<STEPS>(masked, stream.barriers + 8 * slot, mask_slot);
+        }
+    }
 };
 
 // rest_sums is where the sums of a warp of the rest are, from the start of shared memory: behind those of a stream.

@@ -1,6 +1,6 @@
 // Lane streams of quantised values × COLS columns of B (8 or 16) on compute capability 9.0. A value of the stream is a pair of codes of 8 bits, of two
 // neighbouring columns, so that a chain's next value is one load of 16 bits as it is in staged.cu, and makes a whole register of A for mma.m16n8k16. B
-// comes through shared memory, brought by a warp of its own; the rest is done by REST_WARPS warps beside those of the streams. Sums of
+// comes through shared memory, brought by a warp of its own; some of the streams are brought by another (feed.cuh); the rest is done by REST_WARPS warps beside those of the streams. Sums of
 // SCALE_COLS columns are multiplied by their scales and added up.
 
 #define MASK_BYTES 256                  // of a step
@@ -8,8 +8,7 @@
 #define LATE 0
 #define B_ROWS 64
 #define FIRST_PIECE first_piece
-#include "stages.cuh"
-#include "stream.cuh"
+#include "feed.cuh"
 #include "../include/quantised.cuh"
 
 #define SCALE_STEPS (SCALE_COLS / B_ROWS)
@@ -87,13 +86,13 @@ struct Warp {
     }
 
     // multiply does the whole stream, with pieces of STEPS steps.
-    template <int STEPS> __device__ __forceinline__ void multiply(Stream &stream, const Panel &panel, const Scales &scales, const Params &p, u32 group, u32 first, u32 lane) {
+    template <int STEPS> __device__ __forceinline__ void multiply(Stream &stream, const Panel &panel, const Scales &scales, const Params &p, u32 group, u32 first, bool fed, u32 lane) {
 #pragma unroll
         for (int i = 0; i < 4 * TILES * 4; i++) (&acc[0][0][0])[i] = 0;
 #pragma unroll
         for (int i = 0; i < 4 * TILES * 4; i++) (&total[0][0][0])[i] = 0;
         if (stream.count == 0) return;
-        stream.begin();
+        if (!fed) stream.begin();
         u32 wrap = stream.slots * stream.piece_bytes, slot = 0, from = panel.at + lane_row(lane), stage = 0, full = 0;
         u32 step = first * STEPS; // of the group's columns
         bring_scales(scales, group, step / SCALE_STEPS, lane);
@@ -123,7 +122,7 @@ struct Warp {
             __syncwarp();
             if (Ring::elected()) barrier_arrive_here(panel.empty + 8 * stage);
             if (++stage == panel.stages) stage = 0, full ^= 1;
-            if (stream.coming < stream.total) stream.fetch(slot, slot);
+            done_with(stream, fed, slot, slot);
             if (++slot == stream.slots) slot = 0;
             step += STEPS;
             if (step % SCALE_STEPS == 0) settle(), bring_scales(scales, group, step / SCALE_STEPS, lane);
@@ -254,14 +253,13 @@ struct QuantisedEntries {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + REST_WARPS), 1) __cluster_dims__(CLUSTER, 1, 1)
+extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + FEEDERS + REST_WARPS), 1) __cluster_dims__(CLUSTER, 1, 1)
     ENTRY(const u32 *__restrict__ index_, const u32 *__restrict__ mask, const u16 *__restrict__ values, const u16 *__restrict__ b,
           const float *__restrict__ bias, void *__restrict__ c, const __grid_constant__ Params p) {
     extern __shared__ __align__(128) unsigned char smem[];
     u32 warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0), lane = threadIdx.x % 32, rank = blockIdx.x % CLUSTER, number = rank * WARPS + warp;
     u32 first = blockIdx.x / CLUSTER * p.each, part = number / p.each, group = first + number % p.each, col = blockIdx.y * COLS;
-    u32 ring = shared_address(smem) + warp * RING, panels = shared_address(smem) + WARPS * RING, barriers = panels + B_PARTS * B_BYTES;
-    u32 mine = barriers + B_PARTS * B_STAGES * 16 + warp * MOST_SLOTS * 8;
+    u32 rings = shared_address(smem), panels = rings + WARPS * RING, barriers = panels + B_PARTS * B_BYTES, own = barriers + B_PARTS * B_STAGES * 16;
     u32 first_part = rank * WARPS / p.each;
     if (warp >= WARPS && warp < WARPS + PRODUCERS) {
         u32 which = (warp - WARPS) * 32 / LANES + lane / LANES, at = first_part + which;
@@ -277,21 +275,22 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + REST_WARP
         bring(panel, b, p, at, col, any, straight, lane);
     } else {
         if (warp < WARPS && lane == 0) {
-            for (int i = 0; i < MOST_SLOTS; i++) barrier_init(mine + 8 * i, 1);
+            for (int i = 0; i < 2 * MOST_SLOTS; i++) barrier_init(own + (warp * 2 * MOST_SLOTS + i) * 8, 1);
             barrier_fence();
         }
         __syncthreads();
     }
     Scales scales(index_, p);
     Index index(scales.after(p), p);
+    bool feeds = QUANT == S8 || p.steps > 1;    // e4m3's pieces of a step take less time than the feeder would
     u32 shares = CLUSTER * REST_WARPS / p.each; // warps of a group's rest
     bool beside = shares > 0;                    // which is done beside the streams
     if (warp < WARPS && part < p.parts && group < p.groups) {
         Warp w;
-        Stream stream(index, mask, values, p, group, part, ring, mine);
+        Stream stream(index, mask, values, p, group, part, rings + warp * RING, own + warp * MOST_SLOTS * 16);
         Panel panel(p, panels, barriers, part - first_part);
-        if (p.steps == 2) w.multiply<2>(stream, panel, scales, p, group, first_piece(p, part), lane);
-        else w.multiply<1>(stream, panel, scales, p, group, first_piece(p, part), lane);
+        if (p.steps == 2) w.multiply<2>(stream, panel, scales, p, group, first_piece(p, part), feeds && is_fed(warp), lane);
+        else w.multiply<1>(stream, panel, scales, p, group, first_piece(p, part), feeds && is_fed(warp), lane);
         float *sums = (float *)(smem + warp * RING);
         w.leave(sums, lane);
         if (!beside) {
@@ -300,18 +299,23 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + REST_WARP
             rest.add(index, scales, values, b, p, group, part, p.parts, col, lane);
             rest.leave<true>(sums, lane);
         }
+    } else if (FEEDERS > 0 && warp >= WARPS + PRODUCERS && warp < WARPS + PRODUCERS + FEEDERS) {
+        u32 of = fed_by(lane), n = rank * WARPS + of, q = n / p.each, g = first + n % p.each;
+        bool any = feeds && of < WARPS && q < p.parts && g < p.groups;
+        Stream stream(index, mask, values, p, any ? g : 0, any ? q : 0, rings + of * RING, own + of * MOST_SLOTS * 16);
+        feed(stream, any);
     }
 #if REST_WARPS > 0
     __syncwarp();
     Rest rest;
-    u32 unit = rank * REST_WARPS + warp - WARPS - PRODUCERS;
-    bool aside = beside && warp >= WARPS + PRODUCERS && unit < p.each * shares && first + unit / shares < p.groups;
+    u32 unit = rank * REST_WARPS + warp - WARPS - PRODUCERS - FEEDERS;
+    bool aside = beside && warp >= WARPS + PRODUCERS + FEEDERS && unit < p.each * shares && first + unit / shares < p.groups;
     if (aside) {
         launches_before();
         rest.add(index, scales, values, b, p, first + unit / shares, unit % shares, shares, col, lane);
     }
     __syncthreads(); // the rings are done with
-    if (aside) rest.leave<false>((float *)(smem + rest_sums(warp - WARPS - PRODUCERS)), lane);
+    if (aside) rest.leave<false>((float *)(smem + rest_sums(warp - WARPS - PRODUCERS - FEEDERS)), lane);
 #endif
     __syncwarp();
     cluster_sync();

@@ -18,11 +18,11 @@ import (
 )
 
 // pairsKernel is a kernel of quantised.cu, as stagedKernel.
-type pairsKernel struct{ cols, ring, bytes, restWarps uint32 }
+type pairsKernel struct{ cols, ring, bytes, restWarps, feeders uint32 }
 
 // pairsKernels, the narrowest first. With more columns a thread has no room for its sums.
 var pairsKernels = []pairsKernel{
-	{cols: 8, ring: 15232, bytes: 8192, restWarps: 5},
+	{cols: 8, ring: 15232, bytes: 8192, restWarps: 4, feeders: 1},
 	{cols: 16, ring: 15232, bytes: 8192, restWarps: 1},
 }
 
@@ -37,7 +37,7 @@ var pairsCUDA = func() (vs []*spec.Variant) {
 	for _, kind := range quants {
 		for _, t := range []dtype.Type{dtype.F16, dtype.BF16} {
 			for _, x := range pairsKernels {
-				v := machines[0].staged(t, stagedKernel{cols: x.cols, ring: x.ring, bytes: x.bytes, producers: 1, restWarps: x.restWarps})
+				v := machines[0].staged(t, stagedKernel{cols: x.cols, ring: x.ring, bytes: x.bytes, producers: 1, restWarps: x.restWarps, feeders: x.feeders})
 				v.Name = fmt.Sprintf("cuda_n%d_%v_%v", x.cols, kind, t)
 				v.Quant, v.Unit.Source, v.Unit.Blob = kind, "quantised.cu", v.Name+".ptx"
 				v.Unit.Defines["QUANT"] = include.Quant(kind)

@@ -95,6 +95,9 @@ template <int ROWS, int AT_ONCE> struct Rest {
     }
 };
 // What is done beside the streams, and what after them.
-#define ASIDE_ROWS (DEALT || TILES > 1 ? 3 : 2)
-typedef Rest<ASIDE_ROWS, DEALT || TILES == 1 ? 4 : 3> Aside;
+#ifndef FEEDERS
+#define FEEDERS 0
+#endif
+#define ASIDE_ROWS (FEEDERS && TILES == 2 ? 4 : DEALT || TILES > 1 ? 3 : 2) // a feeder takes the place of one of the rest's warps
+typedef Rest<ASIDE_ROWS, ASIDE_ROWS == 4 ? 2 : DEALT || TILES == 1 ? 4 : 3> Aside;
 typedef Rest<2, DEALT && TILES == 4 ? 8 : 4> After;

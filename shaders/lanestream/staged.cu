@@ -1,39 +1,39 @@
 // Lane streams × COLS columns of B (8, 16 or 32) on compute capability 9.0, for many rows. As kernel.cu, but B is brought to shared
-// memory by a warp of its own, in stages of as many rows as a piece has columns, for all warps of a part; and the rest is
-// done by REST_WARPS warps beside those of the streams. For layout Places on mma.m16n8k16, for layout Pairs (PAIRS) on
+// memory by a warp of its own, in stages of as many rows as a piece has columns, for all warps of a part; some of the streams are brought by another
+// warp (feed.cuh); and the rest is done by REST_WARPS warps beside those of the streams. For layout Places on mma.m16n8k16, for layout Pairs (PAIRS) on
 // mma.sp.m16n8k32.
 
 #define B_ROWS STEP_COLS
 #define FIRST_PIECE(p, part) ((p).pieces * (part) / (p).parts) // as first_piece, without 64 bits: there are fewer than 2^26 pieces, and at most 32 parts
 #include "pairs.cuh"
 #include "rest.cuh"
-#include "stages.cuh"
 #include "warp.cuh"
+#include "feed.cuh"
 
 // Staged is the rows of B that other warps bring, as a source of Warp::multiply.
 struct Staged {
     const Panel &panel;
+    bool fed; // the feeder brings the stream
     u32 from, stage = 0, full = 0; // the lane's row of the first stage; the next stage, and the parity of its barrier
 
-    __device__ __forceinline__ Staged(const Panel &panel) : panel(panel) {}
+    __device__ __forceinline__ Staged(const Panel &panel, bool fed) : panel(panel), fed(fed) {}
     __device__ __forceinline__ void begin(u32 lane) { from = panel.at + Warp::lane_row(lane); }
     __device__ __forceinline__ void wait() const { barrier_wait(panel.full + 8 * stage, full); }
     template <int STEPS> __device__ __forceinline__ u32 at(u32) const { return from + stage * panel.stage; }
-    __device__ __forceinline__ void done() {
+    template <int STEPS> __device__ __forceinline__ void done(Stream &stream, u32 slot, u32 mask_slot) {
         if (Ring::elected()) barrier_arrive_here(panel.empty + 8 * stage);
         if (++stage == panel.stages) stage = 0, full ^= 1;
+        done_with(stream, fed, slot, mask_slot);
     }
-    template <int STEPS> __device__ __forceinline__ void fetch(bool, u32, u32) const {}
 };
 
-extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + REST_WARPS), 1) __cluster_dims__(CLUSTER, 1, 1)
+extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + FEEDERS + REST_WARPS), 1) __cluster_dims__(CLUSTER, 1, 1)
     ENTRY(const u32 *__restrict__ index_, const u32 *__restrict__ mask, const u16 *__restrict__ values, const u16 *__restrict__ b,
           const float *__restrict__ bias, void *__restrict__ c, const __grid_constant__ Params p) {
     extern __shared__ __align__(128) unsigned char smem[];
     u32 warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0), lane = threadIdx.x % 32, rank = blockIdx.x % CLUSTER, number = rank * WARPS + warp;
     u32 first = blockIdx.x / CLUSTER * p.each, part = number / p.each, group = first + number % p.each, col = blockIdx.y * COLS;
-    u32 ring = shared_address(smem) + warp * RING, panels = shared_address(smem) + WARPS * RING, barriers = panels + B_PARTS * B_BYTES;
-    u32 mine = barriers + B_PARTS * B_STAGES * 16 + warp * MOST_SLOTS * 8;
+    u32 rings = shared_address(smem), panels = rings + WARPS * RING, barriers = panels + B_PARTS * B_BYTES, own = barriers + B_PARTS * B_STAGES * 16;
     u32 first_part = rank * WARPS / p.each;
     auto part_groups = [&](u32 q) { // of part q those that are this block's
         u32 lo = max(q * p.each, rank * WARPS), hi = min(q * p.each + min(p.each, p.groups - first), rank * WARPS + WARPS);
@@ -42,8 +42,8 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + REST_WARP
     bool straight = COLS == 8 && p.ldb == 8 && p.cols % (p.steps * STEP_COLS) == 0;
     if (lane == 0) { // a barrier's address is the same in a warp: one lane and few barriers each are fastest
         if (warp < WARPS)
-            for (int i = 0; i < MOST_SLOTS; i++) barrier_init(mine + 8 * i, 1);
-        for (u32 i = warp; i < B_PARTS * 2 * B_STAGES; i += WARPS + PRODUCERS + REST_WARPS) {
+            for (int i = 0; i < 2 * MOST_SLOTS; i++) barrier_init(own + (warp * 2 * MOST_SLOTS + i) * 8, 1);
+        for (u32 i = warp; i < B_PARTS * 2 * B_STAGES; i += WARPS + PRODUCERS + FEEDERS + REST_WARPS) {
             u32 full = straight ? 1 : LANES, empty = max(part_groups(first_part + i / (2 * B_STAGES)), 1);
             barrier_init(barriers + 8 * i, i / B_STAGES % 2 ? empty : full);
         }
@@ -56,11 +56,11 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + REST_WARP
     bool streams = warp < WARPS && part < p.parts && group < p.groups;
     if (streams) {
         Warp w;
-        Stream stream(index, mask, values, p, group, part, ring, mine);
+        Stream stream(index, mask, values, p, group, part, rings + warp * RING, own + warp * MOST_SLOTS * 16);
         Panel panel(p, panels, barriers, part - first_part);
-        Staged source(panel);
+        Staged source(panel, is_fed(warp));
         __syncthreads();
-        stream.begin();
+        if (!source.fed) stream.begin();
         if (p.steps == 4) w.multiply<4>(stream, source, lane);
         else if (p.steps == 2) w.multiply<2>(stream, source, lane);
         else w.multiply<1>(stream, source, lane);
@@ -75,6 +75,12 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + REST_WARP
                 rest.leave<true>(sums + r * PITCH, After::TOGETHER, end - r, lane);
             }
         }
+    } else if (warp >= WARPS + PRODUCERS && warp < WARPS + PRODUCERS + FEEDERS) {
+        u32 of = fed_by(lane), n = rank * WARPS + of, q = n / p.each, g = first + n % p.each;
+        bool any = of < WARPS && q < p.parts && g < p.groups;
+        Stream stream(index, mask, values, p, any ? g : 0, any ? q : 0, rings + of * RING, own + of * MOST_SLOTS * 16);
+        __syncthreads();
+        feed(stream, any);
     } else {
         __syncthreads();
         if (warp >= WARPS && warp < WARPS + PRODUCERS) {
@@ -86,16 +92,16 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + REST_WARP
     }
     __syncwarp();
 #if REST_WARPS > 0
-    if (warp < WARPS + PRODUCERS) __syncthreads();
+    if (warp < WARPS + PRODUCERS + FEEDERS) __syncthreads();
     else {
         Aside rest;
-        u32 unit = rank * REST_WARPS + warp - WARPS - PRODUCERS, apart = CLUSTER * REST_WARPS * Aside::TOGETHER;
+        u32 unit = rank * REST_WARPS + warp - WARPS - PRODUCERS - FEEDERS, apart = CLUSTER * REST_WARPS * Aside::TOGETHER;
         if (beside) {
             launches_before();
             rest.add(index, values, b, p, first * GROUP_ROWS + unit * Aside::TOGETHER, apart, min((first + p.each) * GROUP_ROWS, p.rows), col, lane);
         }
         __syncthreads(); // the rings are done with
-        if (beside) rest.leave<false>((float *)(smem + rest_sums(warp - WARPS - PRODUCERS)), Aside::TOGETHER, ~0u, lane);
+        if (beside) rest.leave<false>((float *)(smem + rest_sums(warp - WARPS - PRODUCERS - FEEDERS)), Aside::TOGETHER, ~0u, lane);
         __syncwarp();
     }
 #endif

@@ -8,7 +8,7 @@
 
 // rest_sums is where the sums of a warp of the rest are, from the start of shared memory.
 __device__ __forceinline__ u32 rest_sums(u32 number) {
-    return RING >= 2 * SUMS ? number * RING + SUMS : (WARPS * (RING + MOST_SLOTS * 8) + B_PARTS * (B_BYTES + B_STAGES * 16) + 127) / 128 * 128 + number * SUMS;
+    return RING >= 2 * SUMS ? number * RING + SUMS : (WARPS * (RING + MOST_SLOTS * 16) + B_PARTS * (B_BYTES + B_STAGES * 16) + 127) / 128 * 128 + number * SUMS;
 }
 
 // barrier_test tells whether the barrier's phase of this parity has ended.

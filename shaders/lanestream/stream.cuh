@@ -37,10 +37,12 @@ struct Stream {
     // masked tells whether piece j of values comes with a mask.
     __device__ __forceinline__ bool masked(u32 j) const { return j >= late && j < count + late; }
     // fetch begins to bring the next piece, and tells whether a mask comes with it. All lanes call it, when they have done with what was in its slots.
-    __device__ __forceinline__ bool fetch(u32 slot, u32 mask_slot) {
+    __device__ __forceinline__ bool fetch(u32 slot, u32 mask_slot) { return fetch(slot, mask_slot, Ring::elected()); }
+    // This one is for lanes that bring streams of their own.
+    __device__ __forceinline__ bool fetch(u32 slot, u32 mask_slot, bool elected) {
         u32 n = min(piece_bytes, left), again = to < REPEATED ? min(n, REPEATED - to) : 0; // bytes that are there twice
         u32 bits = coming >= late && coming < count + late ? mask_bytes : 0, barrier = barriers + 8 * slot;
-        if (Ring::elected()) {
+        if (elected) {
             barrier_expect(barrier, n + again + bits);
             if (n > 0) Ring::bulk(at + to, values, n, barrier);
             if (again > 0) Ring::bulk(at + slots * piece_bytes + to, values, again, barrier);

@@ -127,8 +127,8 @@ struct Warp {
     }
 
     // multiply does the whole stream, with pieces of STEPS steps. The rows of B come from a source: it begins when all that is needed is on its way; its at(slot) is where those of the
-    // next piece are, of which the mask is in that slot, wait waits for them, done says that they are done with; and fetch begins to bring some, with the barrier
-    // of a piece.
+    // next piece are, of which the mask is in that slot, wait waits for them, and done says that they and the piece in these slots are done with, so
+    // that the next ones may come.
     template <int STEPS, class S> __device__ __forceinline__ void multiply(Stream &stream, S &source, u32 lane) {
 #pragma unroll
         for (int i = 0; i < 4 * HALVES * TILES * 4; i++) (&acc[0][0][0][0])[i] = 0;
@@ -149,11 +149,7 @@ struct Warp {
             source.wait();
             steps<STEPS>(stream.masks + in * stream.mask_bytes + 8 * lane, source.template at<STEPS>(in), stream.at, wrap);
             __syncwarp();
-            source.done();
-            if (stream.coming < stream.total) {
-                bool masked = stream.fetch(slot, in);
-                source.template fetch<STEPS>(masked, stream.barriers + 8 * slot, in);
-            }
+            source.template done<STEPS>(stream, slot, in);
             if (++slot == stream.slots) slot = 0;
             if (++mask_slot == stream.mask_slots) mask_slot = 0;
         }
