@@ -5,16 +5,17 @@ package cvse_test
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/cvse"
+	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/formats/internal/formatstest"
 )
 
 func Example() {
@@ -44,93 +45,26 @@ func Example() {
 	// fill   0.50
 }
 
-// draw makes any matrix: empty rows, full rows, stored zeros, no rows or columns at all.
-func draw[T formats.Value](t *rapid.T, from func(float32) T) *formats.CSR[T] {
-	a := &formats.CSR[T]{
-		Rows:   rapid.IntRange(0, 70).Draw(t, "rows"),
-		Cols:   rapid.IntRange(0, 40).Draw(t, "cols"),
-		RowPtr: []int64{0}, ColIdx: []int32{}, Val: []T{},
-	}
-	density := rapid.SampledFrom([]float64{0, 0.02, 0.3, 1}).Draw(t, "density")
-	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-	values := []float32{0, float32(math.Copysign(0, -1)), 1, -2, 0.5, float32(math.Inf(1))}
-	for range a.Rows {
-		rowDensity := density
-		switch rng.IntN(8) {
-		case 0:
-			rowDensity = 0
-		case 1:
-			rowDensity = 1
-		}
-		for j := range a.Cols {
-			if rng.Float64() < rowDensity {
-				a.ColIdx = append(a.ColIdx, int32(j))
-				a.Val = append(a.Val, from(values[rng.IntN(len(values))]))
-			}
-		}
-		a.RowPtr = append(a.RowPtr, int64(len(a.Val)))
-	}
-	return a
-}
+var size = formatstest.UpTo(70, 40)
 
-func roundTrip[T formats.Value](from func(float32) T) func(*rapid.T) {
-	return func(t *rapid.T) {
-		a := draw(t, from)
-		o := cvse.Options{
-			V:     rapid.OneOf(rapid.SampledFrom([]int{8, 16}), rapid.IntRange(1, cvse.MaxV)).Draw(t, "V"),
-			Align: rapid.SampledFrom([]int{0, 1, 2, 8, 16, 3}).Draw(t, "align"),
-		}
-		m, err := cvse.Encode(a, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := m.Validate(); err != nil {
-			t.Fatal(err)
-		}
-		if d := cmp.Diff(bits(a), bits(m.Decode())); d != "" {
-			t.Fatalf("encoded and decoded (-want +got):\n%s", d)
-		}
-		if m.NNZ() != a.NNZ() {
-			t.Fatalf("NNZ %d, want %d", m.NNZ(), a.NNZ())
-		}
-	}
-}
-
-// bits shows a's values by their bits, so that -0 differs from 0.
-func bits[T formats.Value](a *formats.CSR[T]) any {
-	var v []string
-	for _, x := range a.Val {
-		switch x := any(x).(type) {
-		case float32:
-			v = append(v, fmt.Sprintf("%08x", math.Float32bits(x)))
-		default:
-			v = append(v, fmt.Sprintf("%04x", x))
-		}
-	}
-	return struct {
-		Rows, Cols int
-		RowPtr     []int64
-		ColIdx     []int32
-		Val        []string
-	}{a.Rows, a.Cols, a.RowPtr, a.ColIdx, v}
+func roundTrip[T formats.Value](t *rapid.T) {
+	a := formatstest.Draw[T](t, size)
+	m, err := cvse.Encode(a, cvse.Options{
+		V:     rapid.OneOf(rapid.SampledFrom([]int{8, 16}), rapid.IntRange(1, cvse.MaxV)).Draw(t, "V"),
+		Align: rapid.SampledFrom([]int{0, 1, 2, 8, 16, 3}).Draw(t, "align"),
+	})
+	formatstest.Holds(t, a, m, err)
 }
 
 func TestRoundTrip(t *testing.T) {
-	t.Run("f16", rapid.MakeCheck(roundTrip(half.F16From)))
-	t.Run("bf16", rapid.MakeCheck(roundTrip(half.BF16From)))
-	t.Run("f32", rapid.MakeCheck(roundTrip(func(x float32) float32 { return x })))
+	formatstest.EachType(t, roundTrip[half.F16], roundTrip[half.BF16], roundTrip[float32])
 }
 
 // TestDense holds the arrays against a dense matrix, slot by slot.
 func TestDense(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		a := draw(t, func(x float32) float32 { return x })
-		dense := make(map[[2]int]float32)
-		for i := range a.Rows {
-			for p := a.RowPtr[i]; p < a.RowPtr[i+1]; p++ {
-				dense[[2]int{i, int(a.ColIdx[p])}] = a.Val[p]
-			}
-		}
+		a := formatstest.Draw[float32](t, size)
+		dense := formatstest.Entries(a)
 		v := rapid.IntRange(1, cvse.MaxV).Draw(t, "V")
 		m, err := cvse.Encode(a, cvse.Options{V: v, Align: 4})
 		if err != nil {
@@ -152,7 +86,7 @@ func TestDense(t *testing.T) {
 					} else {
 						x = 0
 					}
-					if m.Values[slot] != x {
+					if formatstest.Bits(m.Values[slot]) != formatstest.Bits(x) {
 						t.Fatalf("vector %d row %d: %v, want %v", q, r, m.Values[slot], x)
 					}
 				}
@@ -168,25 +102,12 @@ func TestEncodeRefuses(t *testing.T) {
 	good := &formats.CSR[float32]{Rows: 1, Cols: 2, RowPtr: []int64{0, 1}, ColIdx: []int32{1}, Val: []float32{1}}
 	bad := *good
 	bad.ColIdx = []int32{2}
-	tests := []struct {
-		name string
-		a    *formats.CSR[float32]
-		o    cvse.Options
-		want string
-	}{
+	formatstest.Refuses(t, cvse.Encode[float32], []formatstest.Refusal[cvse.Options]{
 		{"no vector length", good, cvse.Options{}, "vector length 0"},
 		{"vector too long", good, cvse.Options{V: 33}, "vector length 33"},
 		{"negative alignment", good, cvse.Options{V: 8, Align: -1}, "alignment -1"},
 		{"column out of range", &bad, cvse.Options{V: 8}, "row 0"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			_, err := cvse.Encode(test.a, test.o)
-			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("error %v, want one with %q", err, test.want)
-			}
-		})
-	}
+	})
 }
 
 func TestStats(t *testing.T) {
@@ -206,11 +127,17 @@ func TestStats(t *testing.T) {
 // TestValidate spoils one thing at a time.
 func TestValidate(t *testing.T) {
 	type M = cvse.Matrix[float32]
-	tests := []struct {
-		name  string
-		spoil func(m *M)
-		want  string
-	}{
+	valid := func() *M {
+		return &M{
+			V: 2, Align: 2, Rows: 5, Cols: 6,
+			VecPtr: []uint32{0, 4, 4, 6},
+			ColInd: []uint32{0, 2, 5, 5, 1, 4},
+			Values: []float32{1, 0, 2, 3, 0, 4, 0, 0, 5, 0, 6, 0},
+			Mask:   []uint32{0b01_01_00_10_11_01},
+			Order:  []uint32{0, 2, 1},
+		}
+	}
+	formatstest.Finds(t, valid, []formatstest.Damage[*M]{
 		{"nothing", func(m *M) {}, ""},
 		{"vector length", func(m *M) { m.V = 0 }, "vector length 0"},
 		{"vector length beyond a word", func(m *M) { m.V = math.MaxInt }, "vector length"},
@@ -237,27 +164,7 @@ func TestValidate(t *testing.T) {
 		{"order out of range", func(m *M) { m.Order[0] = 3 }, "order names panel 3 at 0"},
 		{"order twice", func(m *M) { m.Order[1] = 0 }, "order has panel 0"},
 		{"order not by weight", func(m *M) { m.Order[0], m.Order[1] = 2, 0 }, "order has panel 2 (2 vectors) before panel 0 (4)"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			m := &M{
-				V: 2, Align: 2, Rows: 5, Cols: 6,
-				VecPtr: []uint32{0, 4, 4, 6},
-				ColInd: []uint32{0, 2, 5, 5, 1, 4},
-				Values: []float32{1, 0, 2, 3, 0, 4, 0, 0, 5, 0, 6, 0},
-				Mask:   []uint32{0b01_01_00_10_11_01},
-				Order:  []uint32{0, 2, 1},
-			}
-			test.spoil(m)
-			err := m.Validate()
-			if test.want == "" && err != nil {
-				t.Errorf("error %v", err)
-			}
-			if test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
-				t.Errorf("error %v, want one with %q", err, test.want)
-			}
-		})
-	}
+	})
 }
 
 // TestTooMuchPadding needs more vectors than the table above.
@@ -265,43 +172,24 @@ func TestTooMuchPadding(t *testing.T) {
 	m := &cvse.Matrix[float32]{V: 1, Align: 2, Rows: 1, Cols: 1,
 		VecPtr: []uint32{0, 4}, ColInd: make([]uint32, 4), Values: make([]float32, 4),
 		Mask: []uint32{1}, Order: []uint32{0}}
-	if err := m.Validate(); err == nil || !strings.Contains(err.Error(), "panel 0 has 3 vectors of padding") {
-		t.Errorf("error %v", err)
-	}
+	formatstest.Error(t, m.Validate(), "panel 0 has 3 vectors of padding")
 }
 
 // FuzzValidate: whatever passes can be decoded, and encodes to the same arrays again.
 func FuzzValidate(f *testing.F) {
 	f.Add([]byte{2, 2, 5, 6, 3, 0, 4, 4, 6, 0, 2, 5, 5, 1, 4, 0b00101101, 0b0101, 0, 2, 1})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		at := func(i int) uint32 {
-			if i < len(b) {
-				return uint32(b[i])
-			}
-			return 0
-		}
-		m := &cvse.Matrix[float32]{V: int(at(0)), Align: int(at(1)), Rows: int(at(2)), Cols: int(at(3))}
-		n := 5
-		words := func(k uint32) (w []uint32) {
-			for range k {
-				w = append(w, at(n))
-				n++
-			}
-			return w
-		}
-		m.VecPtr = words(at(4) + 1)
-		if len(m.VecPtr) > 0 {
-			m.ColInd = words(m.VecPtr[len(m.VecPtr)-1])
-		}
+		next := formatstest.Bytes(b)
+		m := &cvse.Matrix[float32]{V: int(next.Next()), Align: int(next.Next()), Rows: int(next.Next()), Cols: int(next.Next())}
+		panels := int(next.Next())
+		m.VecPtr = next.Each(panels + 1)
+		m.ColInd = next.Each(int(m.VecPtr[panels]))
 		slots := len(m.ColInd) * m.V
-		for range (slots + 31) / 32 {
-			m.Mask = append(m.Mask, at(n)|at(n+1)<<8|at(n+2)<<16|at(n+3)<<24)
-			n += 4
-		}
+		m.Mask = next.Words((slots + 31) / 32)
 		for i := range slots {
 			m.Values = append(m.Values, float32(m.Mask[i/32]>>(i%32)&1))
 		}
-		m.Order = words(at(4))
+		m.Order = next.Each(panels)
 		if m.Validate() != nil {
 			return
 		}
@@ -309,27 +197,19 @@ func FuzzValidate(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		empty := func(x, y []uint32) bool { return len(x)+len(y) == 0 }
-		if d := cmp.Diff(m, again, cmp.FilterValues(empty, cmp.Ignore()),
-			cmp.FilterValues(func(x, y []float32) bool { return len(x)+len(y) == 0 }, cmp.Ignore())); d != "" {
+		if d := cmp.Diff(m, again, cmpopts.EquateEmpty()); d != "" {
 			t.Fatalf("decoded and encoded again (-want +got):\n%s", d)
 		}
 	})
 }
 
 func BenchmarkEncode(b *testing.B) {
-	const n = 4096
 	for _, v := range []int{1, 8} { // scattered entries; whole vectors of 8
-		a := &formats.CSR[half.F16]{Rows: n, Cols: n, RowPtr: []int64{0}}
-		for i := range n {
-			rng := rand.New(rand.NewPCG(uint64(i/v), 1))
-			for j := range n {
-				if rng.Float64() < 0.1 {
-					a.ColIdx, a.Val = append(a.ColIdx, int32(j)), append(a.Val, half.F16From(1))
-				}
-			}
-			a.RowPtr = append(a.RowPtr, int64(len(a.Val)))
+		a32, err := gen.CSR(fmt.Sprintf("gen:vector,rows=4096,cols=4096,sparsity=0.9,v=%d", v))
+		if err != nil {
+			b.Fatal(err)
 		}
+		a := formats.Convert[half.F16](a32)
 		b.Run(fmt.Sprintf("4096x4096/zeros=90/vectors=%d", v), func(b *testing.B) {
 			for b.Loop() {
 				if _, err := cvse.Encode(a, cvse.Options{V: 8, Align: 8}); err != nil {

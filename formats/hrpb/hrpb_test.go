@@ -4,10 +4,8 @@ package hrpb_test
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	diff "github.com/google/go-cmp/cmp"
@@ -16,6 +14,7 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/hrpb"
+	"github.com/spmmrun/spmm/formats/internal/formatstest"
 )
 
 // small is the matrix in the package comment's diagram.
@@ -50,34 +49,7 @@ func Example() {
 	// alpha    0.039, low synergy, intensity 20
 }
 
-// draw makes any matrix: empty rows, full rows, stored zeros, no rows or columns at all.
-func draw[T formats.Value](t *rapid.T, from func(float32) T) *formats.CSR[T] {
-	a := &formats.CSR[T]{
-		Rows:   rapid.IntRange(0, 70).Draw(t, "rows"),
-		Cols:   rapid.IntRange(0, 60).Draw(t, "cols"),
-		RowPtr: []int64{0}, ColIdx: []int32{}, Val: []T{},
-	}
-	density := rapid.SampledFrom([]float64{0, 0.02, 0.3, 1}).Draw(t, "density")
-	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-	values := []float32{0, float32(math.Copysign(0, -1)), 1, -2, 0.5, float32(math.Inf(1))}
-	for range a.Rows {
-		rowDensity := density
-		switch rng.IntN(8) {
-		case 0:
-			rowDensity = 0
-		case 1:
-			rowDensity = 1
-		}
-		for j := range a.Cols {
-			if rng.Float64() < rowDensity {
-				a.ColIdx = append(a.ColIdx, int32(j))
-				a.Val = append(a.Val, from(values[rng.IntN(len(values))]))
-			}
-		}
-		a.RowPtr = append(a.RowPtr, int64(len(a.Val)))
-	}
-	return a
-}
+var size = formatstest.UpTo(70, 60)
 
 func drawOptions(t *rapid.T) hrpb.Options {
 	return hrpb.Options{
@@ -88,48 +60,14 @@ func drawOptions(t *rapid.T) hrpb.Options {
 	}
 }
 
-// bits shows a's values by their bits, so that -0 differs from 0.
-func bits[T formats.Value](a *formats.CSR[T]) any {
-	var v []string
-	for _, x := range a.Val {
-		switch x := any(x).(type) {
-		case float32:
-			v = append(v, fmt.Sprintf("%08x", math.Float32bits(x)))
-		default:
-			v = append(v, fmt.Sprintf("%04x", x))
-		}
-	}
-	return struct {
-		Rows, Cols int
-		RowPtr     []int64
-		ColIdx     []int32
-		Val        []string
-	}{a.Rows, a.Cols, a.RowPtr, a.ColIdx, v}
-}
-
-func roundTrip[T formats.Value](from func(float32) T) func(*rapid.T) {
-	return func(t *rapid.T) {
-		a := draw(t, from)
-		m, err := hrpb.Encode(a, drawOptions(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := m.Validate(); err != nil {
-			t.Fatal(err)
-		}
-		if d := diff.Diff(bits(a), bits(m.Decode())); d != "" {
-			t.Fatalf("encoded and decoded (-want +got):\n%s", d)
-		}
-		if m.NNZ() != a.NNZ() {
-			t.Fatalf("NNZ %d, want %d", m.NNZ(), a.NNZ())
-		}
-	}
+func roundTrip[T formats.Value](t *rapid.T) {
+	a := formatstest.Draw[T](t, size)
+	m, err := hrpb.Encode(a, drawOptions(t))
+	formatstest.Holds(t, a, m, err)
 }
 
 func TestRoundTrip(t *testing.T) {
-	t.Run("f16", rapid.MakeCheck(roundTrip(half.F16From)))
-	t.Run("bf16", rapid.MakeCheck(roundTrip(half.BF16From)))
-	t.Run("f32", rapid.MakeCheck(roundTrip(func(x float32) float32 { return x })))
+	formatstest.EachType(t, roundTrip[half.F16], roundTrip[half.BF16], roundTrip[float32])
 }
 
 // TestManyChunks encodes a matrix that several goroutines share, some panels of it empty.
@@ -172,13 +110,8 @@ func scattered(rows, cols, entries int) *formats.CSR[float32] {
 // TestDense holds the bricks against the matrix, slot by slot.
 func TestDense(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		a := draw(t, func(x float32) float32 { return x })
-		dense := make(map[[2]int]float32)
-		for i := range a.Rows {
-			for p := a.RowPtr[i]; p < a.RowPtr[i+1]; p++ {
-				dense[[2]int{i, int(a.ColIdx[p])}] = a.Val[p]
-			}
-		}
+		a := formatstest.Draw[float32](t, size)
+		dense := formatstest.Entries(a)
 		m, err := hrpb.Encode(a, drawOptions(t))
 		if err != nil {
 			t.Fatal(err)
@@ -195,7 +128,7 @@ func TestDense(t *testing.T) {
 						}
 						at := [2]int{m.Row(p*hrpb.PanelRows + bit/hrpb.BrickCols), int(b.Active[i*hrpb.BrickCols+bit%hrpb.BrickCols])}
 						want, stored := dense[at]
-						if !stored || values[0] != want {
+						if !stored || formatstest.Bits(values[0]) != formatstest.Bits(want) {
 							t.Fatalf("block %d brick %d bit %d: %v, want %v (stored %v)", q, i, bit, values[0], want, stored)
 						}
 						values = values[1:]
@@ -213,27 +146,14 @@ func TestDense(t *testing.T) {
 func TestEncodeRefuses(t *testing.T) {
 	bad := small()
 	bad.ColIdx[1] = 9
-	tests := []struct {
-		name string
-		a    *formats.CSR[float32]
-		o    hrpb.Options
-		want string
-	}{
+	formatstest.Refuses(t, hrpb.Encode[float32], []formatstest.Refusal[hrpb.Options]{
 		{"block of half a brick", small(), hrpb.Options{BlockCols: 6}, "blocks of 6 columns"},
 		{"block too long", small(), hrpb.Options{BlockCols: 68}, "blocks of 68 columns"},
 		{"negative block", small(), hrpb.Options{BlockCols: -4}, "blocks of -4 columns"},
 		{"negative parts", small(), hrpb.Options{PartBlocks: -1}, "parts of -1 blocks"},
 		{"negative workers", small(), hrpb.Options{Workers: -1}, "-1 workers"},
 		{"column out of range", bad, hrpb.Options{}, "row 0"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			_, err := hrpb.Encode(test.a, test.o)
-			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("error %v, want one with %q", err, test.want)
-			}
-		})
-	}
+	})
 }
 
 func BenchmarkEncode(b *testing.B) {

@@ -4,7 +4,6 @@ package hrpb_test
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	diff "github.com/google/go-cmp/cmp"
@@ -13,16 +12,28 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/hrpb"
+	"github.com/spmmrun/spmm/formats/internal/formatstest"
 )
 
 // TestValidate spoils one thing at a time of a matrix of two panels, the second of one row.
 func TestValidate(t *testing.T) {
 	type M = hrpb.Matrix[float32]
-	tests := []struct {
-		name  string
-		spoil func(m *M)
-		want  string
-	}{
+	a := small()
+	a.Rows = 33
+	for i := 16; i < 33; i++ {
+		if i == 20 || i == 32 {
+			a.ColIdx, a.Val = append(a.ColIdx, 5), append(a.Val, 6)
+		}
+		a.RowPtr = append(a.RowPtr, int64(len(a.Val)))
+	}
+	valid := func() *M {
+		m, err := hrpb.Encode(a, hrpb.Options{BlockCols: 4, PartBlocks: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	formatstest.Finds(t, valid, []formatstest.Damage[*M]{
 		{"nothing", func(m *M) {}, ""},
 		{"block columns", func(m *M) { m.BlockCols = 0 }, "blocks of 0 columns"},
 		{"other block columns", func(m *M) { m.BlockCols = 8 }, "16 active columns for 4 blocks of 8"},
@@ -71,31 +82,7 @@ func TestValidate(t *testing.T) {
 		{"part missing", func(m *M) { m.Parts = m.Parts[1:] }, "3 parts: need 4"},
 		{"split missing", func(m *M) { m.Splits = nil }, "0 split panels: need 1"},
 		{"split slot", func(m *M) { m.Splits[0].Slot = 7 }, "split panel 0 is"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			a := small()
-			a.Rows = 33
-			for i := 16; i < 33; i++ {
-				if i == 20 || i == 32 {
-					a.ColIdx, a.Val = append(a.ColIdx, 5), append(a.Val, 6)
-				}
-				a.RowPtr = append(a.RowPtr, int64(len(a.Val)))
-			}
-			m, err := hrpb.Encode(a, hrpb.Options{BlockCols: 4, PartBlocks: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
-			test.spoil(m)
-			err = m.Validate()
-			if test.want == "" && err != nil {
-				t.Errorf("error %v", err)
-			}
-			if test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
-				t.Errorf("error %v, want one with %q", err, test.want)
-			}
-		})
-	}
+	})
 }
 
 func upTo(n int) []uint32 {
@@ -110,31 +97,15 @@ func upTo(n int) []uint32 {
 func FuzzValidate(f *testing.F) {
 	f.Add([]byte{4, 1, 16, 9, 1, 0, 2, 2, 0, 2, 3, 0, 1, 3, 6, 8, 8, 8, 8, 0x85, 2, 0x10, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		at := func(i int) uint32 {
-			if i < len(b) {
-				return uint32(b[i])
-			}
-			return 0
-		}
-		m := &hrpb.Matrix[half.F16]{BlockCols: int(at(0)), PartBlocks: int(at(1)), Rows: int(at(2)), Cols: int(at(3))}
-		n := 5
-		words := func(k uint32) (w []uint32) {
-			for range k {
-				w = append(w, at(n))
-				n++
-			}
-			return w
-		}
-		m.BlockPtr = words(at(4) + 1)
-		if len(m.BlockPtr) == 0 {
-			return
-		}
-		blocks := m.BlockPtr[len(m.BlockPtr)-1]
-		m.SizePtr = words(blocks + 1)
-		m.Active = words(blocks * uint32(m.BlockCols))
+		next := formatstest.Bytes(b)
+		m := &hrpb.Matrix[half.F16]{BlockCols: int(next.Next()), PartBlocks: int(next.Next()), Rows: int(next.Next()), Cols: int(next.Next())}
+		panels := int(next.Next())
+		m.BlockPtr = next.Each(panels + 1)
+		blocks := int(m.BlockPtr[panels])
+		m.SizePtr = next.Each(blocks + 1)
+		m.Active = next.Each(blocks * m.BlockCols)
 		for range 4 * m.SizePtr[blocks] {
-			m.Packed = append(m.Packed, at(n)|at(n+1)<<8)
-			n += 2
+			m.Packed = append(m.Packed, next.Next()|next.Next()<<8)
 		}
 		if !slices.IsSorted(m.BlockPtr) {
 			if m.Validate() == nil {
@@ -143,9 +114,8 @@ func FuzzValidate(f *testing.F) {
 			return
 		}
 		m.Parts, m.Splits = hrpb.WorkList(m.BlockPtr, m.PartBlocks, 0)
-		if at(n) > 0 {
-			n++
-			m.Order, m.RowIdx = 1, words(uint32(max(0, m.Rows)))
+		if next.Next() > 0 {
+			m.Order, m.RowIdx = 1, next.Each(m.Rows)
 		}
 		if m.Validate() != nil {
 			return

@@ -12,12 +12,13 @@ import (
 
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/hrpb"
+	"github.com/spmmrun/spmm/formats/internal/formatstest"
 )
 
 // TestParts: every block is in one part; parts of a panel are balanced; slots are dealt in order.
 func TestParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		a := draw(t, func(x float32) float32 { return x })
+		a := formatstest.Draw[float32](t, size)
 		m, err := hrpb.Encode(a, drawOptions(t))
 		if err != nil {
 			t.Fatal(err)

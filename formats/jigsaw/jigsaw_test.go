@@ -3,17 +3,15 @@ package jigsaw_test
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/formats/internal/formatstest"
 	"github.com/spmmrun/spmm/formats/jigsaw"
 )
 
@@ -42,42 +40,7 @@ func Example() {
 	// columns in tiles 5
 }
 
-// draw makes any matrix: empty rows, full rows, rows alike, stored zeros, no rows or columns at all.
-func draw[T formats.Value](t *rapid.T, from func(float32) T) *formats.CSR[T] {
-	a := &formats.CSR[T]{
-		Rows:   rapid.IntRange(0, 100).Draw(t, "rows"),
-		Cols:   rapid.IntRange(0, 150).Draw(t, "cols"),
-		RowPtr: []int64{0}, ColIdx: []int32{}, Val: []T{},
-	}
-	density := rapid.SampledFrom([]float64{0, 0.02, 0.1, 0.3, 0.5, 1}).Draw(t, "density")
-	v := rapid.SampledFrom([]int{1, 2, 8}).Draw(t, "rows alike")
-	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-	values := []float32{0, float32(math.Copysign(0, -1)), 1, -2, 0.5, float32(math.Inf(1))}
-	var cols []int32
-	for i := range a.Rows {
-		if i%v == 0 {
-			rowDensity := density
-			switch rng.IntN(8) {
-			case 0:
-				rowDensity = 0
-			case 1:
-				rowDensity = 1
-			}
-			cols = cols[:0]
-			for j := range a.Cols {
-				if rng.Float64() < rowDensity {
-					cols = append(cols, int32(j))
-				}
-			}
-		}
-		for _, j := range cols {
-			a.ColIdx = append(a.ColIdx, j)
-			a.Val = append(a.Val, from(values[rng.IntN(len(values))]))
-		}
-		a.RowPtr = append(a.RowPtr, int64(len(a.Val)))
-	}
-	return a
-}
+var size = formatstest.UpTo(100, 150)
 
 func options(t *rapid.T) jigsaw.Options {
 	return jigsaw.Options{
@@ -87,62 +50,28 @@ func options(t *rapid.T) jigsaw.Options {
 	}
 }
 
-func roundTrip[T formats.Value](from func(float32) T) func(*rapid.T) {
-	return func(t *rapid.T) {
-		a, o := draw(t, from), options(t)
-		m, err := jigsaw.Encode(a, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := m.Validate(); err != nil {
-			t.Fatal(err)
-		}
-		if d := cmp.Diff(bits(a), bits(m.Decode())); d != "" {
-			t.Fatalf("encoded and decoded (-want +got):\n%s", d)
-		}
-		if m.NNZ() != a.NNZ() {
-			t.Fatalf("NNZ %d, want %d", m.NNZ(), a.NNZ())
-		}
-		r := m.Reordering()
-		if o.AvoidConflicts && r.Conflicts != 0 {
-			t.Fatalf("%d conflicts, which were to be avoided", r.Conflicts)
-		}
-		if r.Columns > 16*r.Tiles || r.Tiles > 2*int64(m.Steps()) {
-			t.Fatalf("%+v in %d steps", r, m.Steps())
-		}
+func roundTrip[T formats.Value](t *rapid.T) {
+	a, o := formatstest.Draw[T](t, size), options(t)
+	m, err := jigsaw.Encode(a, o)
+	formatstest.Holds(t, a, m, err)
+	r := m.Reordering()
+	if o.AvoidConflicts && r.Conflicts != 0 {
+		t.Fatalf("%d conflicts, which were to be avoided", r.Conflicts)
 	}
-}
-
-// bits shows a's values by their bits, so that -0 differs from 0.
-func bits[T formats.Value](a *formats.CSR[T]) any {
-	var v []string
-	for _, x := range a.Val {
-		switch x := any(x).(type) {
-		case float32:
-			v = append(v, fmt.Sprintf("%08x", math.Float32bits(x)))
-		default:
-			v = append(v, fmt.Sprintf("%04x", x))
-		}
+	if r.Columns > 16*r.Tiles || r.Tiles > 2*int64(m.Steps()) {
+		t.Fatalf("%+v in %d steps", r, m.Steps())
 	}
-	return struct {
-		Rows, Cols int
-		RowPtr     []int64
-		ColIdx     []int32
-		Val        []string
-	}{a.Rows, a.Cols, a.RowPtr, a.ColIdx, v}
 }
 
 func TestRoundTrip(t *testing.T) {
-	t.Run("f16", rapid.MakeCheck(roundTrip(half.F16From)))
-	t.Run("bf16", rapid.MakeCheck(roundTrip(half.BF16From)))
-	t.Run("f32", rapid.MakeCheck(roundTrip(func(x float32) float32 { return x })))
+	formatstest.EachType(t, roundTrip[half.F16], roundTrip[half.BF16], roundTrip[float32])
 }
 
 // TestInstruction multiplies as mma.m16n8k32 with 2:4 sparsity does, reading its operands where a warp's
 // lanes find them.
 func TestInstruction(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		a := draw(t, func(x float32) float32 { return x })
+		a := formatstest.Draw[float32](t, size)
 		for i := range a.Val {
 			a.Val[i] = float32(i%7 + 1)
 		}
@@ -197,27 +126,14 @@ func TestEncodeRefuses(t *testing.T) {
 	good := &formats.CSR[float32]{Rows: 1, Cols: 2, RowPtr: []int64{0, 1}, ColIdx: []int32{1}, Val: []float32{1}}
 	bad := *good
 	bad.ColIdx = []int32{2}
-	tests := []struct {
-		name string
-		a    *formats.CSR[float32]
-		o    jigsaw.Options
-		want string
-	}{
+	formatstest.Refuses(t, jigsaw.Encode[float32], []formatstest.Refusal[jigsaw.Options]{
 		{"no block", good, jigsaw.Options{}, "blocks of 0 rows"},
 		{"half a strip", good, jigsaw.Options{BlockTile: 24}, "blocks of 24 rows"},
 		{"block too large", good, jigsaw.Options{BlockTile: 2048}, "blocks of 2048 rows"},
 		{"span too short", good, jigsaw.Options{BlockTile: 16, Span: 31}, "a span of 31"},
 		{"negative span", good, jigsaw.Options{BlockTile: 16, Span: -1}, "a span of -1"},
 		{"column out of range", &bad, jigsaw.Options{BlockTile: 16}, "row 0"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			_, err := jigsaw.Encode(test.a, test.o)
-			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("error %v, want one with %q", err, test.want)
-			}
-		})
-	}
+	})
 }
 
 // TestHopeless: a matrix without zeros leaves half of each quad empty, and no more.
@@ -301,11 +217,7 @@ func small(t *testing.T) *jigsaw.Matrix[float32] {
 // TestValidate spoils one thing at a time.
 func TestValidate(t *testing.T) {
 	type M = jigsaw.Matrix[float32]
-	tests := []struct {
-		name  string
-		spoil func(m *M)
-		want  string
-	}{
+	formatstest.Finds(t, func() *M { return small(t) }, []formatstest.Damage[*M]{
 		{"nothing", func(m *M) {}, ""},
 		{"block size", func(m *M) { m.BlockTile = 8 }, "blocks of 8 rows"},
 		{"block size beyond", func(m *M) { m.BlockTile = math.MaxInt - 15 }, "blocks of"},
@@ -338,20 +250,7 @@ func TestValidate(t *testing.T) {
 		}, "has column"},
 		{"order out of range", func(m *M) { m.Order[0] = 3 }, "order names block 3 at 0"},
 		{"order twice", func(m *M) { m.Order[1] = m.Order[0] }, "order has block"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			m := small(t)
-			test.spoil(m)
-			err := m.Validate()
-			if test.want == "" && err != nil {
-				t.Errorf("error %v", err)
-			}
-			if test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
-				t.Errorf("error %v, want one with %q", err, test.want)
-			}
-		})
-	}
+	})
 }
 
 // FuzzValidate changes words of a valid matrix: whatever passes can be decoded to a valid matrix.

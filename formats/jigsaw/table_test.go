@@ -9,43 +9,20 @@ package jigsaw
 import (
 	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
+	"github.com/spmmrun/spmm/formats/internal/formatstest"
 	"github.com/spmmrun/spmm/formats/internal/par"
 )
 
 var writeTable = flag.Bool("write", false, "write the tables of docs/jigsaw.md")
 
-const (
-	document   = "../../docs/jigsaw.md"
-	begin, end = "<!-- table -->\n", "<!-- end -->\n"
-)
-
 func TestTable(t *testing.T) {
-	text, err := os.ReadFile(document)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, rest, ok := strings.Cut(string(text), begin)
-	have, tail, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		t.Fatalf("%s has no place for the tables", document)
-	}
-	want := table(t)
-	if have == want {
-		return
-	}
-	if !*writeTable {
-		t.Fatalf("%s differs from what the code gives; to write it, use -write:\n%s", document, want)
-	}
-	if err := os.WriteFile(document, []byte(head+begin+want+end+tail), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	formatstest.Table(t, "../../docs/jigsaw.md", table(t), *writeTable)
 }
 
 var (

@@ -8,7 +8,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
-	"strings"
 	"testing"
 
 	diff "github.com/google/go-cmp/cmp"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/formats/internal/formatstest"
 	"github.com/spmmrun/spmm/formats/lanestream"
 )
 
@@ -47,35 +47,7 @@ func Example() {
 	// in the rest: 0
 }
 
-// draw makes any matrix: empty rows, full rows, stored zeros, no rows or columns at all.
-func draw[T formats.Value](t *rapid.T, from func(float32) T) *formats.CSR[T] {
-	a := &formats.CSR[T]{
-		Rows:   rapid.IntRange(0, 100).Draw(t, "rows"),
-		Cols:   rapid.SampledFrom([]int{0, 1, 7, 63, 64, 65, 200, 700}).Draw(t, "cols"),
-		RowPtr: []int64{0}, ColIdx: []int32{}, Val: []T{},
-	}
-	density := rapid.SampledFrom([]float64{0, 0.01, 0.1, 0.3, 0.5, 0.9, 1}).Draw(t, "density")
-	odd := rapid.SampledFrom([]int{3, 30, 1000}).Draw(t, "one odd row in")
-	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-	values := []float32{0, float32(math.Copysign(0, -1)), 1, -2, 0.5, float32(math.Inf(1)), float32(math.NaN())}
-	for range a.Rows {
-		rowDensity := density
-		switch rng.IntN(odd) {
-		case 0:
-			rowDensity = 0
-		case 1:
-			rowDensity = 1
-		}
-		for j := range a.Cols {
-			if rng.Float64() < rowDensity {
-				a.ColIdx = append(a.ColIdx, int32(j))
-				a.Val = append(a.Val, from(values[rng.IntN(len(values))]))
-			}
-		}
-		a.RowPtr = append(a.RowPtr, int64(len(a.Val)))
-	}
-	return a
-}
+var size = formatstest.Size{Rows: rapid.IntRange(0, 100), Cols: rapid.SampledFrom([]int{0, 1, 7, 63, 64, 65, 200, 700})}
 
 func drawOptions(t *rapid.T) lanestream.Options {
 	return lanestream.Options{
@@ -86,48 +58,14 @@ func drawOptions(t *rapid.T) lanestream.Options {
 	}
 }
 
-// bits shows a's values by their bits, so that -0 differs from 0 and a NaN is itself.
-func bits[T formats.Value](a *formats.CSR[T]) any {
-	var v []string
-	for _, x := range a.Val {
-		switch x := any(x).(type) {
-		case float32:
-			v = append(v, fmt.Sprintf("%08x", math.Float32bits(x)))
-		default:
-			v = append(v, fmt.Sprintf("%04x", x))
-		}
-	}
-	return struct {
-		Rows, Cols int
-		RowPtr     []int64
-		ColIdx     []int32
-		Val        []string
-	}{a.Rows, a.Cols, a.RowPtr, a.ColIdx, v}
-}
-
-func roundTrip[T formats.Value](from func(float32) T) func(*rapid.T) {
-	return func(t *rapid.T) {
-		a := draw(t, from)
-		m, err := lanestream.Encode(a, drawOptions(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := m.Validate(); err != nil {
-			t.Fatal(err)
-		}
-		if d := diff.Diff(bits(a), bits(m.Decode())); d != "" {
-			t.Fatalf("encoded and decoded (-want +got):\n%s", d)
-		}
-		if m.NNZ() != a.NNZ() {
-			t.Fatalf("NNZ %d, want %d", m.NNZ(), a.NNZ())
-		}
-	}
+func roundTrip[T formats.Value](t *rapid.T) {
+	a := formatstest.Draw[T](t, size)
+	m, err := lanestream.Encode(a, drawOptions(t))
+	formatstest.Holds(t, a, m, err)
 }
 
 func TestRoundTrip(t *testing.T) {
-	t.Run("f16", rapid.MakeCheck(roundTrip(half.F16From)))
-	t.Run("bf16", rapid.MakeCheck(roundTrip(half.BF16From)))
-	t.Run("f32", rapid.MakeCheck(roundTrip(func(x float32) float32 { return x })))
+	formatstest.EachType(t, roundTrip[half.F16], roundTrip[half.BF16], roundTrip[float32])
 }
 
 // scattered makes a matrix whose entries are scattered, none of them zero.
@@ -180,106 +118,90 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
+// M is what TestValidate and TestValidatePairs damage.
+type M = lanestream.Matrix[half.F16]
+
 // TestValidate: each array is held against the others, and the error says what is wrong.
 func TestValidate(t *testing.T) {
 	a := scattered(70, 300, 0.4)
 	for i := range a.Val[:40] {
 		a.Val[i] = 0
 	}
-	for _, q := range []struct {
-		name   string
-		change func(m *lanestream.Matrix[half.F16])
-		want   string
-	}{
-		{"parts", func(m *lanestream.Matrix[half.F16]) { m.Parts = 33 }, "33 parts"},
-		{"steps", func(m *lanestream.Matrix[half.F16]) { m.PieceSteps = 3 }, "pieces of 3 steps"},
-		{"window", func(m *lanestream.Matrix[half.F16]) { m.Window = 1 }, "window of 1"},
-		{"rows", func(m *lanestream.Matrix[half.F16]) { m.Rows = -1 }, "a matrix of -1"},
-		{"too many columns", func(m *lanestream.Matrix[half.F16]) { m.Cols = formats.MaxDim; m.Rows = formats.MaxDim }, "too large"},
-		{"more rows", func(m *lanestream.Matrix[half.F16]) { m.Rows = 200 }, "stream pointers"},
-		{"fewer columns", func(m *lanestream.Matrix[half.F16]) { m.Cols = 299 }, "in column 299"},
-		{"pointers", func(m *lanestream.Matrix[half.F16]) { m.StreamPtr[1] = m.StreamPtr[2] + 1 }, "before its start"},
-		{"first pointer", func(m *lanestream.Matrix[half.F16]) { m.StreamPtr[0] = 1 }, "starts at 1"},
-		{"rows of pieces", func(m *lanestream.Matrix[half.F16]) { m.PieceRows[1] = 99 }, "99 rows a piece"},
-		{"no rows of pieces", func(m *lanestream.Matrix[half.F16]) { m.PieceRows = nil }, "0 numbers of rows a piece"},
-		{"mask", func(m *lanestream.Matrix[half.F16]) { m.Mask = m.Mask[1:] }, "mask words"},
-		{"a bit less", func(m *lanestream.Matrix[half.F16]) { m.Mask[0] &= m.Mask[0] - 1 }, "lanestream: "},
-		{"bits all set", func(m *lanestream.Matrix[half.F16]) {
-			for i := range m.Mask {
-				m.Mask[i] = ^uint32(0)
-			}
-		}, "takes"},
-		{"values", func(m *lanestream.Matrix[half.F16]) { m.Values = m.Values[1:] }, "values"},
-		{"stored", func(m *lanestream.Matrix[half.F16]) { m.Stored = m.Stored[1:] }, "words say"},
-		{"stored without value", func(m *lanestream.Matrix[half.F16]) { m.Stored[len(m.Stored)-1] = ^uint32(0) }, "has an entry in row"},
-		{"value not stored", func(m *lanestream.Matrix[half.F16]) { clear(m.Stored) }, "no entry"},
-		{"rest in order", func(m *lanestream.Matrix[half.F16]) { m.RestCol[1] = m.RestCol[0] }, "the rest of row"},
-		{"rest inside", func(m *lanestream.Matrix[half.F16]) { m.RestCol[len(m.RestCol)-1] = 300 }, "below 300"},
-	} {
+	valid := func() *M {
 		m, err := lanestream.Encode(a, lanestream.Options{Parts: 2, PieceSteps: 4, Window: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.HasPrefix(q.name, "rest") { // which this matrix may not have: a row of it
-			m = withRest(t)
-		}
-		if err := m.Validate(); err != nil {
-			t.Fatal(err)
-		}
-		q.change(m)
-		if err := m.Validate(); err == nil || !strings.Contains(err.Error(), q.want) {
-			t.Errorf("%s: %v, want an error with %q", q.name, err, q.want)
-		}
+		return m
 	}
+	formatstest.Finds(t, valid, []formatstest.Damage[*M]{
+		{"parts", func(m *M) { m.Parts = 33 }, "33 parts"},
+		{"steps", func(m *M) { m.PieceSteps = 3 }, "pieces of 3 steps"},
+		{"window", func(m *M) { m.Window = 1 }, "window of 1"},
+		{"rows", func(m *M) { m.Rows = -1 }, "a matrix of -1"},
+		{"too many columns", func(m *M) { m.Cols = formats.MaxDim; m.Rows = formats.MaxDim }, "too large"},
+		{"more rows", func(m *M) { m.Rows = 200 }, "stream pointers"},
+		{"fewer columns", func(m *M) { m.Cols = 299 }, "in column 299"},
+		{"pointers", func(m *M) { m.StreamPtr[1] = m.StreamPtr[2] + 1 }, "before its start"},
+		{"first pointer", func(m *M) { m.StreamPtr[0] = 1 }, "starts at 1"},
+		{"rows of pieces", func(m *M) { m.PieceRows[1] = 99 }, "99 rows a piece"},
+		{"no rows of pieces", func(m *M) { m.PieceRows = nil }, "0 numbers of rows a piece"},
+		{"mask", func(m *M) { m.Mask = m.Mask[1:] }, "mask words"},
+		{"a bit less", func(m *M) { m.Mask[0] &= m.Mask[0] - 1 }, "lanestream: "},
+		{"bits all set", func(m *M) {
+			for i := range m.Mask {
+				m.Mask[i] = ^uint32(0)
+			}
+		}, "takes"},
+		{"values", func(m *M) { m.Values = m.Values[1:] }, "values"},
+		{"stored", func(m *M) { m.Stored = m.Stored[1:] }, "words say"},
+		{"stored without value", func(m *M) { m.Stored[len(m.Stored)-1] = ^uint32(0) }, "has an entry in row"},
+		{"value not stored", func(m *M) { clear(m.Stored) }, "no entry"},
+	})
+	formatstest.Finds(t, func() *M { return withRest(t) }, []formatstest.Damage[*M]{ // which the matrix before may not have: a row of it
+		{"rest in order", func(m *M) { m.RestCol[1] = m.RestCol[0] }, "the rest of row"},
+		{"rest inside", func(m *M) { m.RestCol[len(m.RestCol)-1] = 300 }, "below 300"},
+	})
 }
 
 // TestValidatePairs: the same for what layout Pairs has that Places has not.
 func TestValidatePairs(t *testing.T) {
 	a := scattered(70, 300, 0.15)
-	for _, q := range []struct {
-		name   string
-		change func(m *lanestream.Matrix[half.F16])
-		want   string
-	}{
-		{"layout", func(m *lanestream.Matrix[half.F16]) { m.Layout = lanestream.Places }, "mask words"},
-		{"no layout", func(m *lanestream.Matrix[half.F16]) { m.Layout = 2 }, "layout 2"},
-		{"mask", func(m *lanestream.Matrix[half.F16]) { m.Mask = m.Mask[1:] }, "mask words"},
-		{"no bits", func(m *lanestream.Matrix[half.F16]) { clear(m.Mask) }, "words of chain 0 by the end of piece 0"},
-		{"no columns", func(m *lanestream.Matrix[half.F16]) {
+	valid := func() *M {
+		m, err := lanestream.Encode(a, lanestream.Options{Layout: lanestream.Pairs, Parts: 2, PieceSteps: 2, Window: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	formatstest.Finds(t, valid, []formatstest.Damage[*M]{
+		{"layout", func(m *M) { m.Layout = lanestream.Places }, "mask words"},
+		{"no layout", func(m *M) { m.Layout = 2 }, "layout 2"},
+		{"mask", func(m *M) { m.Mask = m.Mask[1:] }, "mask words"},
+		{"no bits", func(m *M) { clear(m.Mask) }, "words of chain 0 by the end of piece 0"},
+		{"no columns", func(m *M) {
 			for i := range m.Mask {
 				if i%96 < 64 {
 					m.Mask[i] = 0
 				}
 			}
 		}, "ascending"},
-		{"bits all set", func(m *lanestream.Matrix[half.F16]) {
+		{"bits all set", func(m *M) {
 			for i := range m.Mask {
 				m.Mask[i] = ^uint32(0)
 			}
 		}, "ascending"},
-		{"upper halves twice", func(m *lanestream.Matrix[half.F16]) { m.Mask[64] |= 0xff00ff00 }, "upper half"},
-		{"upper halves never", func(m *lanestream.Matrix[half.F16]) {
+		{"upper halves twice", func(m *M) { m.Mask[64] |= 0xff00ff00 }, "upper half"},
+		{"upper halves never", func(m *M) {
 			for i := range m.Mask {
 				if i%96 >= 64 {
 					m.Mask[i] &= 0x00ff00ff
 				}
 			}
 		}, "belongs to no column"},
-		{"fewer columns", func(m *lanestream.Matrix[half.F16]) { m.Cols = 290 }, "column 29"},
-		{"stored", func(m *lanestream.Matrix[half.F16]) { clear(m.Stored) }, "no entry"},
-	} {
-		m, err := lanestream.Encode(a, lanestream.Options{Layout: lanestream.Pairs, Parts: 2, PieceSteps: 2, Window: 2})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := m.Validate(); err != nil {
-			t.Fatal(err)
-		}
-		q.change(m)
-		if err := m.Validate(); err == nil || !strings.Contains(err.Error(), q.want) {
-			t.Errorf("%s: %v, want an error with %q", q.name, err, q.want)
-		}
-	}
+		{"fewer columns", func(m *M) { m.Cols = 290 }, "column 29"},
+		{"stored", func(m *M) { clear(m.Stored) }, "no entry"},
+	})
 }
 
 // withRest returns a matrix of 300 columns that has entries in the rest: few in all, many in the last columns.

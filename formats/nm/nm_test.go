@@ -10,10 +10,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/formats/internal/formatstest"
 	"github.com/spmmrun/spmm/formats/nm"
 )
 
@@ -76,69 +78,32 @@ func drawPattern(t *rapid.T) nm.Pattern {
 	return p
 }
 
-// draw makes a matrix that obeys p, with stored zeros, infinities, and groups that are not full.
-func draw[T formats.Value](t *rapid.T, p nm.Pattern, from func(float32) T) *formats.CSR[T] {
-	a := &formats.CSR[T]{
-		Rows:   rapid.IntRange(0, 70).Draw(t, "rows"),
-		Cols:   rapid.IntRange(0, 150).Draw(t, "cols"),
-		RowPtr: []int64{0}, ColIdx: []int32{}, Val: []T{},
-	}
-	density := rapid.SampledFrom([]float64{0, 0.02, 0.3, 1}).Draw(t, "density")
-	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-	values := []float32{0, float32(math.Copysign(0, -1)), 1, -2, 0.5, float32(math.Inf(1)), float32(math.NaN())}
-	for range a.Rows {
-		for j := range a.Cols {
-			if rng.Float64() < density {
-				a.ColIdx = append(a.ColIdx, int32(j))
-				a.Val = append(a.Val, from(values[rng.IntN(len(values))]))
-			}
-		}
-		a.RowPtr = append(a.RowPtr, int64(len(a.Val)))
-	}
-	a, err := nm.Prune(a, p)
+// draw makes a matrix that obeys p, with groups that are not full.
+func draw[T formats.Value](t *rapid.T, p nm.Pattern) *formats.CSR[T] {
+	a, err := nm.Prune(formatstest.Draw[T](t, formatstest.UpTo(70, 150)), p)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return a
 }
 
-func roundTrip[T formats.Value](from func(float32) T) func(*rapid.T) {
-	return func(t *rapid.T) {
-		p := drawPattern(t)
-		a := draw(t, p, from)
-		m, err := nm.Encode(a, p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := m.Validate(); err != nil {
-			t.Fatal(err)
-		}
-		if !a.Equal(m.Decode()) {
-			t.Fatal("encoded and decoded, the matrix is another")
-		}
-		if m.NNZ() != a.NNZ() {
-			t.Fatalf("NNZ %d, want %d", m.NNZ(), a.NNZ())
-		}
-	}
+func roundTrip[T formats.Value](t *rapid.T) {
+	p := drawPattern(t)
+	a := draw[T](t, p)
+	m, err := nm.Encode(a, p)
+	formatstest.Holds(t, a, m, err)
 }
 
 func TestRoundTrip(t *testing.T) {
-	t.Run("f16", rapid.MakeCheck(roundTrip(half.F16From)))
-	t.Run("bf16", rapid.MakeCheck(roundTrip(half.BF16From)))
-	t.Run("f32", rapid.MakeCheck(roundTrip(func(x float32) float32 { return x })))
+	formatstest.EachType(t, roundTrip[half.F16], roundTrip[half.BF16], roundTrip[float32])
 }
 
 // TestArrays holds the arrays against the matrix, value by value, as the package comment describes them.
 func TestArrays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPattern(t)
-		a := draw(t, p, func(x float32) float32 { return x })
-		entry := map[[2]int]float32{}
-		for i := range a.Rows {
-			for e := a.RowPtr[i]; e < a.RowPtr[i+1]; e++ {
-				entry[[2]int{i, int(a.ColIdx[e])}] = a.Val[e]
-			}
-		}
+		a := draw[float32](t, p)
+		entry := formatstest.Entries(a)
 		m, err := nm.Encode(a, p)
 		if err != nil {
 			t.Fatal(err)
@@ -165,7 +130,7 @@ func TestArrays(t *testing.T) {
 						t.Fatalf("panel %d, column %d (%d), row %d: stored %v, want %v", panel, k, col, r, got, stored)
 					}
 					got := m.Values[(panel*columns+k)*p.V+r]
-					if math.Float32bits(got) != math.Float32bits(want) {
+					if formatstest.Bits(got) != formatstest.Bits(want) {
 						t.Fatalf("panel %d, column %d (%d), row %d: %v, want %v", panel, k, col, r, got, want)
 					}
 					if stored {
@@ -214,8 +179,9 @@ func TestEncodeRefuses(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := nm.Encode(test.a, test.p)
-			if err == nil || !strings.Contains(err.Error(), test.want) || test.is != nil && !errors.Is(err, test.is) {
-				t.Errorf("error %v, want one with %q", err, test.want)
+			formatstest.Error(t, err, test.want)
+			if test.is != nil && !errors.Is(err, test.is) {
+				t.Errorf("error %v, want one that is %v", err, test.is)
 			}
 		})
 	}
@@ -312,7 +278,7 @@ func TestDetectRefuses(t *testing.T) {
 func TestDetectLeast(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPattern(t)
-		a := draw(t, p, half.F16From)
+		a := draw[half.F16](t, p)
 		v, w := rapid.SampledFrom([]int{1, 4, 8, 32}).Draw(t, "searched V"), rapid.SampledFrom([]int{1, 2, 4}).Draw(t, "searched W")
 		got, err := nm.Detect(a, nm.Search{V: v, W: w})
 		best, bestCost := nm.Pattern{}, int64(math.MaxInt64)
@@ -405,11 +371,15 @@ func TestStats(t *testing.T) {
 // TestValidate spoils one thing at a time.
 func TestValidate(t *testing.T) {
 	type M = nm.Matrix[float32]
-	tests := []struct {
-		name  string
-		spoil func(m *M)
-		want  string
-	}{
+	valid := func() *M {
+		return &M{
+			Pattern: nm.Pattern{N: 2, M: 4, V: 2, W: 1}, Rows: 3, Cols: 6,
+			Values: []float32{1, 0, 2, 3, 0, 4, 5, 0, 6, 0, 0, 0, 0, 0, 0, 0},
+			Index:  []uint32{0b0100_1000, 0b0100_0100},
+			Mask:   []uint32{0b01_10_11_01, 0b00_00_00_01},
+		}
+	}
+	formatstest.Finds(t, valid, []formatstest.Damage[*M]{
 		{"nothing", func(m *M) {}, ""},
 		{"no pattern", func(m *M) { m.N = 0 }, "pattern 0:4"},
 		{"negative rows", func(m *M) { m.Rows = -1 }, "matrix of -1×6"},
@@ -428,25 +398,7 @@ func TestValidate(t *testing.T) {
 		{"entry below the rows", func(m *M) { m.Mask[1] = 0b00_00_10_01 }, "panel 1, group 0, slot 1 (place 1): an entry below the last of 3 rows"},
 		{"value without mask", func(m *M) { m.Values[1] = 9 }, "panel 0, group 0, slot 0 (place 0): row 1 of column 0 is not stored"},
 		{"other units kept", func(m *M) { m.Index[1] = 0b0100_1000 }, "panel 1, group 0: 1 units hold entries, and those kept"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			m := &M{
-				Pattern: nm.Pattern{N: 2, M: 4, V: 2, W: 1}, Rows: 3, Cols: 6,
-				Values: []float32{1, 0, 2, 3, 0, 4, 5, 0, 6, 0, 0, 0, 0, 0, 0, 0},
-				Index:  []uint32{0b0100_1000, 0b0100_0100},
-				Mask:   []uint32{0b01_10_11_01, 0b00_00_00_01},
-			}
-			test.spoil(m)
-			err := m.Validate()
-			if test.want == "" && err != nil {
-				t.Errorf("error %v", err)
-			}
-			if test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
-				t.Errorf("error %v, want one with %q", err, test.want)
-			}
-		})
-	}
+	})
 }
 
 // FuzzValidate: whatever passes can be decoded, and encodes to the same arrays again.
@@ -454,26 +406,14 @@ func FuzzValidate(f *testing.F) {
 	f.Add([]byte{2, 4, 2, 1, 3, 6, 0b0100_1000, 0, 0, 0, 0b0100_0100, 0, 0, 0, 0b01_10_11_01, 0, 0, 0, 1})
 	f.Add([]byte{1, 3, 1, 2, 2, 7, 0b0001, 0, 0, 0, 0b0110})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		n := 0
-		next := func() int {
-			n++
-			if n > len(b) {
-				return 0
-			}
-			return int(b[n-1])
-		}
-		m := &nm.Matrix[float32]{Pattern: nm.Pattern{N: next(), M: next(), V: next(), W: next()}, Rows: next(), Cols: next()}
+		next := formatstest.Bytes(b)
+		of := next.Each(6)
+		m := &nm.Matrix[float32]{Pattern: nm.Pattern{N: int(of[0]), M: int(of[1]), V: int(of[2]), W: int(of[3])}, Rows: int(of[4]), Cols: int(of[5])}
 		s, err := m.Shape(m.Rows, m.Cols)
 		if err != nil || s.Panels*s.Columns*m.V > 1<<16 {
 			return
 		}
-		words := func(k int) (w []uint32) {
-			for range k {
-				w = append(w, uint32(next()|next()<<8|next()<<16|next()<<24))
-			}
-			return w
-		}
-		m.Index, m.Mask = words(s.Panels*s.IndexWords), words(s.Panels*s.MaskWords)
+		m.Index, m.Mask = next.Words(s.Panels*s.IndexWords), next.Words(s.Panels*s.MaskWords)
 		for p := range s.Panels {
 			for i := range s.Columns * m.V {
 				m.Values = append(m.Values, float32(m.Mask[p*s.MaskWords+i/32]>>(i%32)&1))
@@ -486,8 +426,7 @@ func FuzzValidate(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		empty := cmp.FilterValues(func(x, y []uint32) bool { return len(x)+len(y) == 0 }, cmp.Ignore())
-		if d := cmp.Diff(m, again, empty, cmp.FilterValues(func(x, y []float32) bool { return len(x)+len(y) == 0 }, cmp.Ignore())); d != "" {
+		if d := cmp.Diff(m, again, cmpopts.EquateEmpty()); d != "" {
 			t.Fatalf("decoded and encoded again (-want +got):\n%s", d)
 		}
 	})

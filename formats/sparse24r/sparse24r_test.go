@@ -4,8 +4,6 @@ package sparse24r_test
 
 import (
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +13,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/formats/internal/formatstest"
 	"github.com/spmmrun/spmm/formats/sparse24r"
 )
 
@@ -44,88 +44,27 @@ func Example() {
 	// 9 entries, 3 in the remainder
 }
 
-// draw makes any matrix: empty rows, full rows, stored zeros, no rows or columns at all.
-func draw[T formats.Value](t *rapid.T, from func(float32) T) *formats.CSR[T] {
-	a := &formats.CSR[T]{Rows: rapid.IntRange(0, 70).Draw(t, "rows"), Cols: rapid.IntRange(0, 40).Draw(t, "cols"), RowPtr: []int64{0}, ColIdx: []int32{}, Val: []T{}}
-	density := rapid.SampledFrom([]float64{0, 0.02, 0.3, 0.6, 1}).Draw(t, "density")
-	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-	values := []float32{0, float32(math.Copysign(0, -1)), 1, -2, 0.5, float32(math.Inf(1))}
-	for range a.Rows {
-		d := density
-		switch rng.IntN(8) {
-		case 0:
-			d = 0
-		case 1:
-			d = 1
+func roundTrip[T formats.Value](t *rapid.T) {
+	a := formatstest.Draw[T](t, formatstest.UpTo(70, 40))
+	m, err := sparse24r.Encode(a)
+	formatstest.Holds(t, a, m, err)
+	most := int64(0) // what 2:4 can hold
+	for i := range a.Rows {
+		groups := map[int32]int64{}
+		for _, c := range a.ColIdx[a.RowPtr[i]:a.RowPtr[i+1]] {
+			groups[c/4]++
 		}
-		for j := range a.Cols {
-			if rng.Float64() < d {
-				a.ColIdx, a.Val = append(a.ColIdx, int32(j)), append(a.Val, from(values[rng.IntN(len(values))]))
-			}
+		for _, n := range groups {
+			most += min(n, 2)
 		}
-		a.RowPtr = append(a.RowPtr, int64(len(a.Val)))
 	}
-	return a
-}
-
-// bits shows a matrix with its values by their bits, so that -0 differs from 0.
-func bits[T formats.Value](a *formats.CSR[T]) string {
-	return fmt.Sprintf("%d×%d %v %v %x %v", a.Rows, a.Cols, a.RowPtr, a.ColIdx, a.Val, signs(a.Val))
-}
-
-func signs[T formats.Value](v []T) (s []bool) {
-	for _, x := range v {
-		f, ok := any(x).(float32)
-		s = append(s, ok && math.Signbit(float64(f)))
-	}
-	return s
-}
-
-func roundTrip[T formats.Value](from func(float32) T) func(*rapid.T) {
-	return func(t *rapid.T) {
-		a := draw(t, from)
-		m, err := sparse24r.Encode(a)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := m.Validate(); err != nil {
-			t.Fatal(err)
-		}
-		if got, want := bits(m.Decode()), bits(a); got != want {
-			t.Fatalf("decoded as\n%s\nwant\n%s", got, want)
-		}
-		if m.NNZ() != a.NNZ() {
-			t.Fatalf("NNZ %d, want %d", m.NNZ(), a.NNZ())
-		}
-		most := int64(0) // what 2:4 can hold
-		for i := range a.Rows {
-			groups := map[int32]int64{}
-			for _, c := range a.ColIdx[a.RowPtr[i]:a.RowPtr[i+1]] {
-				groups[c/4]++
-			}
-			for _, n := range groups {
-				most += min(n, 2)
-			}
-		}
-		if m.Pairs.NNZ() != most {
-			t.Fatalf("%d entries in pairs, which could hold %d", m.Pairs.NNZ(), most)
-		}
-		b := &formats.CSR[T]{Rows: a.Rows, Cols: a.Cols, RowPtr: a.RowPtr, ColIdx: a.ColIdx, Val: slices.Clone(a.Val)}
-		slices.Reverse(b.Val)
-		other := m.WithValues(b.Val)
-		if err := other.Validate(); err != nil {
-			t.Fatal(err)
-		}
-		if got, want := bits(other.(*sparse24r.Matrix[T]).Decode()), bits(b); got != want {
-			t.Fatalf("with other values it is\n%s\nwant\n%s", got, want)
-		}
+	if m.Pairs.NNZ() != most {
+		t.Fatalf("%d entries in pairs, which could hold %d", m.Pairs.NNZ(), most)
 	}
 }
 
 func TestRoundTrip(t *testing.T) {
-	t.Run("f16", rapid.MakeCheck(roundTrip(half.F16From)))
-	t.Run("bf16", rapid.MakeCheck(roundTrip(half.BF16From)))
-	t.Run("f32", rapid.MakeCheck(roundTrip(func(x float32) float32 { return x })))
+	formatstest.EachType(t, roundTrip[half.F16], roundTrip[half.BF16], roundTrip[float32])
 }
 
 func TestStats(t *testing.T) {
@@ -158,30 +97,25 @@ func TestEncodeRefuses(t *testing.T) {
 }
 
 func TestValidate(t *testing.T) {
-	for _, c := range []struct {
-		name   string
-		damage func(*sparse24r.Matrix[float32])
-		want   string
-	}{
-		{"nothing", func(*sparse24r.Matrix[float32]) {}, ""},
-		{"rows", func(m *sparse24r.Matrix[float32]) { m.Rows = 3 }, "parts of 2×8"},
-		{"pattern", func(m *sparse24r.Matrix[float32]) { m.Pairs.N = 1 }, "pairs of 1:4"},
-		{"panel", func(m *sparse24r.Matrix[float32]) { m.Rest.V = 8 }, "8 rows a panel"},
-		{"padding", func(m *sparse24r.Matrix[float32]) { m.Rest.Align = 1 }, "padded to 1 vectors"},
-		{"places", func(m *sparse24r.Matrix[float32]) { m.Pairs.Index[0] = 0 }, "sparse24r: pairs: nm: panel 0"},
-		{"column", func(m *sparse24r.Matrix[float32]) { m.Rest.ColInd[15] = 8 }, "sparse24r: remainder: cvse: panel 0"},
-		{"a free place", func(m *sparse24r.Matrix[float32]) { m.Rest.ColInd[0] = 5 }, "row 0, column 5 is in the remainder"},
-		{"before pairs", func(m *sparse24r.Matrix[float32]) { m.Rest.ColInd[0] = 0 }, "row 0, column 0 is in the remainder"},
-	} {
+	type M = sparse24r.Matrix[float32]
+	valid := func() *M {
 		m, err := sparse24r.Encode(small())
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.damage(m)
-		if err := m.Validate(); c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-			t.Errorf("%s: error %v, want %q", c.name, err, c.want)
-		}
+		return m
 	}
+	formatstest.Finds(t, valid, []formatstest.Damage[*M]{
+		{"nothing", func(m *M) {}, ""},
+		{"rows", func(m *M) { m.Rows = 3 }, "parts of 2×8"},
+		{"pattern", func(m *M) { m.Pairs.N = 1 }, "pairs of 1:4"},
+		{"panel", func(m *M) { m.Rest.V = 8 }, "8 rows a panel"},
+		{"padding", func(m *M) { m.Rest.Align = 1 }, "padded to 1 vectors"},
+		{"places", func(m *M) { m.Pairs.Index[0] = 0 }, "sparse24r: pairs: nm: panel 0"},
+		{"column", func(m *M) { m.Rest.ColInd[15] = 8 }, "sparse24r: remainder: cvse: panel 0"},
+		{"a free place", func(m *M) { m.Rest.ColInd[0] = 5 }, "row 0, column 5 is in the remainder"},
+		{"before pairs", func(m *M) { m.Rest.ColInd[0] = 0 }, "row 0, column 0 is in the remainder"},
+	})
 }
 
 // FuzzValidate: whatever passes can be decoded, and encodes to the same arrays again.
@@ -221,18 +155,12 @@ func FuzzValidate(f *testing.F) {
 }
 
 func BenchmarkEncode(b *testing.B) {
-	const n = 4096
 	for _, density := range []float64{0.5, 0.1} {
-		a := &formats.CSR[half.F16]{Rows: n, Cols: n, RowPtr: []int64{0}}
-		rng := rand.New(rand.NewPCG(1, 1))
-		for range n {
-			for j := range n {
-				if rng.Float64() < density {
-					a.ColIdx, a.Val = append(a.ColIdx, int32(j)), append(a.Val, half.F16From(1))
-				}
-			}
-			a.RowPtr = append(a.RowPtr, int64(len(a.Val)))
+		a32, err := gen.CSR(fmt.Sprintf("gen:uniform,rows=4096,cols=4096,density=%v", density))
+		if err != nil {
+			b.Fatal(err)
 		}
+		a := formats.Convert[half.F16](a32)
 		b.Run(fmt.Sprintf("density=%v", density), func(b *testing.B) {
 			b.SetBytes(2 * a.NNZ())
 			for range b.N {

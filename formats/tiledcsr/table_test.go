@@ -7,45 +7,22 @@ package tiledcsr_test
 import (
 	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
+	"github.com/spmmrun/spmm/formats/internal/formatstest"
 	"github.com/spmmrun/spmm/formats/tiledcsr"
 )
 
 var write = flag.Bool("write", false, "write the table of docs/tiledcsr.md")
 
-const (
-	document   = "../../docs/tiledcsr.md"
-	begin, end = "<!-- table -->\n", "<!-- end -->\n"
-)
-
 // paper is the gain that the paper states.
 var paper = map[int]string{50: "3.89", 90: "1.82"}
 
 func TestTable(t *testing.T) {
-	text, err := os.ReadFile(document)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, rest, ok := strings.Cut(string(text), begin)
-	have, tail, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		t.Fatalf("%s has no place for the table", document)
-	}
-	want := table(t)
-	if have == want {
-		return
-	}
-	if !*write {
-		t.Fatalf("%s differs from what the code gives; to write it, use -write:\n%s", document, want)
-	}
-	if err := os.WriteFile(document, []byte(head+begin+want+end+tail), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	formatstest.Table(t, "../../docs/tiledcsr.md", table(t), *write)
 }
 
 // table measures masks in the shapes of a transformer's matrices.

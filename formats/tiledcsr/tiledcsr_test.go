@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,6 +16,7 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/formats/internal/formatstest"
 	"github.com/spmmrun/spmm/formats/safetensors"
 	"github.com/spmmrun/spmm/formats/tiledcsr"
 )
@@ -59,34 +59,7 @@ func Example() {
 	// fill 0.125
 }
 
-// draw makes any matrix: empty rows, full rows, stored zeros, no rows or columns at all.
-func draw[T formats.Value](t *rapid.T, from func(float32) T) *formats.CSR[T] {
-	a := &formats.CSR[T]{
-		Rows:   rapid.IntRange(0, 90).Draw(t, "rows"),
-		Cols:   rapid.IntRange(0, 70).Draw(t, "cols"),
-		RowPtr: []int64{0}, ColIdx: []int32{}, Val: []T{},
-	}
-	density := rapid.SampledFrom([]float64{0, 0.02, 0.3, 1}).Draw(t, "density")
-	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-	values := []float32{0, float32(math.Copysign(0, -1)), 1, -2, 0.5, float32(math.Inf(1))}
-	for range a.Rows {
-		rowDensity := density
-		switch rng.IntN(8) {
-		case 0:
-			rowDensity = 0
-		case 1:
-			rowDensity = 1
-		}
-		for j := range a.Cols {
-			if rng.Float64() < rowDensity {
-				a.ColIdx = append(a.ColIdx, int32(j))
-				a.Val = append(a.Val, from(values[rng.IntN(len(values))]))
-			}
-		}
-		a.RowPtr = append(a.RowPtr, int64(len(a.Val)))
-	}
-	return a
-}
+var size = formatstest.UpTo(90, 70)
 
 func drawOptions(t *rapid.T) tiledcsr.Options {
 	return tiledcsr.Options{
@@ -98,41 +71,21 @@ func drawOptions(t *rapid.T) tiledcsr.Options {
 	}
 }
 
-func roundTrip[T formats.Value](from func(float32) T) func(*rapid.T) {
-	return func(t *rapid.T) {
-		a := draw(t, from)
-		m, err := tiledcsr.Encode(a, drawOptions(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := m.Validate(); err != nil {
-			t.Fatal(err)
-		}
-		if !a.Equal(m.Decode()) {
-			t.Fatalf("encoded and decoded:\n%+v\nwas\n%+v", m.Decode(), a)
-		}
-		if m.NNZ() != a.NNZ() {
-			t.Fatalf("NNZ %d, want %d", m.NNZ(), a.NNZ())
-		}
-	}
+func roundTrip[T formats.Value](t *rapid.T) {
+	a := formatstest.Draw[T](t, size)
+	m, err := tiledcsr.Encode(a, drawOptions(t))
+	formatstest.Holds(t, a, m, err)
 }
 
 func TestRoundTrip(t *testing.T) {
-	t.Run("f16", rapid.MakeCheck(roundTrip(half.F16From)))
-	t.Run("bf16", rapid.MakeCheck(roundTrip(half.BF16From)))
-	t.Run("f32", rapid.MakeCheck(roundTrip(func(x float32) float32 { return x })))
+	formatstest.EachType(t, roundTrip[half.F16], roundTrip[half.BF16], roundTrip[float32])
 }
 
 // TestDense holds the arrays against a dense matrix, slot by slot.
 func TestDense(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		a := draw(t, func(x float32) float32 { return x })
-		dense := make(map[[2]int]float32)
-		for i := range a.Rows {
-			for p := a.RowPtr[i]; p < a.RowPtr[i+1]; p++ {
-				dense[[2]int{i, int(a.ColIdx[p])}] = a.Val[p]
-			}
-		}
+		a := formatstest.Draw[float32](t, size)
+		dense := formatstest.Entries(a)
 		m, err := tiledcsr.Encode(a, drawOptions(t))
 		if err != nil {
 			t.Fatal(err)
@@ -154,7 +107,7 @@ func TestDense(t *testing.T) {
 					} else {
 						found++
 					}
-					if m.Values[slot] != x {
+					if formatstest.Bits(m.Values[slot]) != formatstest.Bits(x) {
 						t.Fatalf("column %d row %d: %v, want %v", q, r, m.Values[slot], x)
 					}
 				}
@@ -336,12 +289,7 @@ func TestContainer(t *testing.T) {
 func TestEncodeRefuses(t *testing.T) {
 	good := build(2, []int32{1})
 	bad := build(2, []int32{2})
-	tests := []struct {
-		name string
-		a    *formats.CSR[float32]
-		o    tiledcsr.Options
-		want string
-	}{
+	formatstest.Refuses(t, tiledcsr.Encode[float32], []formatstest.Refusal[tiledcsr.Options]{
 		{"height not a power of two", good, tiledcsr.Options{Height: 6}, "groups of 6 rows"},
 		{"height too large", good, tiledcsr.Options{Height: 64}, "groups of 64 rows"},
 		{"negative height", good, tiledcsr.Options{Height: -8}, "groups of -8 rows"},
@@ -349,15 +297,7 @@ func TestEncodeRefuses(t *testing.T) {
 		{"negative bin", good, tiledcsr.Options{Bin: -1}, "a bin of -1 rows"},
 		{"threshold", good, tiledcsr.Options{Threshold: math.NaN()}, "threshold NaN"},
 		{"column out of range", bad, tiledcsr.Options{}, "row 0"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			_, err := tiledcsr.Encode(test.a, test.o)
-			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("error %v, want one with %q", err, test.want)
-			}
-		})
-	}
+	})
 }
 
 func TestStats(t *testing.T) {
@@ -395,11 +335,7 @@ func valid() *tiledcsr.Matrix[float32] {
 // TestValidate spoils one thing at a time.
 func TestValidate(t *testing.T) {
 	type M = tiledcsr.Matrix[float32]
-	tests := []struct {
-		name  string
-		spoil func(m *M)
-		want  string
-	}{
+	formatstest.Finds(t, valid, []formatstest.Damage[*M]{
 		{"nothing", func(m *M) {}, ""},
 		{"height", func(m *M) { m.Height = 3 }, "groups of 3 rows"},
 		{"height beyond a word", func(m *M) { m.Height = math.MaxInt/2 + 1 }, fmt.Sprintf("groups of %d rows", math.MaxInt/2+1)},
@@ -434,20 +370,7 @@ func TestValidate(t *testing.T) {
 				m.ColIdx[16+q] = 15
 			}
 		}, "group 0 has 16 columns of padding"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			m := valid()
-			test.spoil(m)
-			err := m.Validate()
-			if test.want == "" && err != nil {
-				t.Errorf("error %v", err)
-			}
-			if test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
-				t.Errorf("error %v, want one with %q", err, test.want)
-			}
-		})
-	}
+	})
 }
 
 // TestValidateMissingRow: an entry in a row that the matrix does not have.
@@ -456,45 +379,26 @@ func TestValidateMissingRow(t *testing.T) {
 		Height: 2, Rows: 1, Cols: 1, RowIdx: []uint32{0, tiledcsr.NoRow}, TilePtr: []uint32{0, 1},
 		ColIdx: make([]uint32, 16), Values: make([]float32, 32), Mask: []uint32{2},
 	}
-	if err := m.Validate(); err == nil || !strings.Contains(err.Error(), "an entry in a row that does not exist") {
-		t.Errorf("error %v", err)
-	}
+	formatstest.Error(t, m.Validate(), "an entry in a row that does not exist")
 }
 
 // FuzzValidate: whatever passes can be decoded, and what was decoded encodes to the same entries.
 func FuzzValidate(f *testing.F) {
 	f.Add([]byte{1, 5, 40, 3, 1, 3, 0, 2, 4, 255, 0, 1, 2, 2, 3, 7, 0, 1, 0, 0, 0, 4, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 1, 2})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		n := 0
-		next := func() uint32 {
-			n++
-			if n > len(b) {
-				return 0
-			}
-			return uint32(b[n-1])
-		}
-		words := func(k int) (w []uint32) {
-			for range k {
-				w = append(w, next())
-			}
-			return w
-		}
-		m := &tiledcsr.Matrix[float32]{Height: 1 << (next() % 6), Rows: int(next()), Cols: int(next())}
-		groups := int(next())
-		m.RowIdx = words(groups * m.Height)
+		next := formatstest.Bytes(b)
+		m := &tiledcsr.Matrix[float32]{Height: 1 << (next.Next() % 6), Rows: int(next.Next()), Cols: int(next.Next())}
+		groups := int(next.Next())
+		m.RowIdx = next.Each(groups * m.Height)
 		for i, r := range m.RowIdx {
 			if r == 255 {
 				m.RowIdx[i] = tiledcsr.NoRow
 			}
 		}
-		m.TilePtr = words(groups + 1)
-		for range 16 * m.TilePtr[groups] {
-			m.ColIdx = append(m.ColIdx, next())
-		}
+		m.TilePtr = next.Each(groups + 1)
+		m.ColIdx = next.Each(16 * int(m.TilePtr[groups]))
 		slots := len(m.ColIdx) * m.Height
-		for range slots / 32 {
-			m.Mask = append(m.Mask, next()|next()<<8|next()<<16|next()<<24)
-		}
+		m.Mask = next.Words(slots / 32)
 		for i := range slots / 32 * 32 {
 			m.Values = append(m.Values, float32(m.Mask[i/32]>>(i%32)&1))
 		}

@@ -1,0 +1,105 @@
+// Package formatstest has the tests that the sparse formats share: what is decoded is what was encoded, and what is refused.
+package formatstest
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/spmmrun/spmm/formats"
+)
+
+// EachType runs a check of random matrices for each of the element types that all formats hold.
+func EachType(t *testing.T, f16, bf16, f32 func(*rapid.T)) {
+	t.Run("f16", rapid.MakeCheck(f16))
+	t.Run("bf16", rapid.MakeCheck(bf16))
+	t.Run("f32", rapid.MakeCheck(f32))
+}
+
+// Size draws how many rows and columns a random matrix has.
+type Size struct{ Rows, Cols *rapid.Generator[int] }
+
+// UpTo is any size from none to so many rows and columns.
+func UpTo(rows, cols int) Size { return Size{rapid.IntRange(0, rows), rapid.IntRange(0, cols)} }
+
+// Draw makes any matrix: empty rows, full rows, rows alike, stored zeros, infinities and NaN, no rows or columns at all.
+func Draw[T formats.Value](t *rapid.T, size Size) *formats.CSR[T] {
+	a := &formats.CSR[T]{Rows: size.Rows.Draw(t, "rows"), Cols: size.Cols.Draw(t, "cols"), RowPtr: []int64{0}, ColIdx: []int32{}, Val: []T{}}
+	density := rapid.SampledFrom([]float64{0, 0.01, 0.02, 0.1, 0.3, 0.5, 0.9, 1}).Draw(t, "density")
+	odd := rapid.SampledFrom([]int{8, 8, 3, 30, 1000}).Draw(t, "one odd row in")
+	alike := rapid.SampledFrom([]int{1, 1, 2, 8}).Draw(t, "rows alike")
+	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+	values := make([]T, 7)
+	formats.ConvertSlice(values, []float32{0, float32(math.Copysign(0, -1)), 1, -2, 0.5, float32(math.Inf(1)), float32(math.NaN())})
+	var cols []int32
+	for i := range a.Rows {
+		if i%alike == 0 {
+			cols = row(cols[:0], a.Cols, density, odd, rng)
+		}
+		for range cols {
+			a.Val = append(a.Val, values[rng.IntN(len(values))])
+		}
+		a.ColIdx, a.RowPtr = append(a.ColIdx, cols...), append(a.RowPtr, int64(len(a.Val)))
+	}
+	return a
+}
+
+// row appends the columns of a random row to cols. One row in so many is empty, and one is full.
+func row(cols []int32, n int, density float64, odd int, rng *rand.Rand) []int32 {
+	switch rng.IntN(odd) {
+	case 0:
+		return cols
+	case 1:
+		density = 1
+	}
+	for j := range n {
+		if rng.Float64() < density {
+			cols = append(cols, int32(j))
+		}
+	}
+	return cols
+}
+
+// Entries returns a matrix's entries by row and column.
+func Entries[T formats.Value](a *formats.CSR[T]) map[[2]int]T {
+	entries := make(map[[2]int]T, len(a.Val))
+	for i := range a.Rows {
+		for p := a.RowPtr[i]; p < a.RowPtr[i+1]; p++ {
+			entries[[2]int{i, int(a.ColIdx[p])}] = a.Val[p]
+		}
+	}
+	return entries
+}
+
+// Bits are a number's bits, by which -0 differs from 0 and a NaN is itself.
+func Bits(x float32) uint32 { return math.Float32bits(x) }
+
+// Holds fails unless m, which was encoded of a, is valid, and holds the same values in the same places, to the bit; and other
+// values, if it is given such.
+func Holds[T formats.Value](t *rapid.T, a *formats.CSR[T], m formats.Encoded, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "encoded and decoded", a, m)
+	if m.NNZ() != a.NNZ() {
+		t.Fatalf("NNZ %d, want %d", m.NNZ(), a.NNZ())
+	}
+	b := *a
+	b.Val = slices.Clone(a.Val)
+	slices.Reverse(b.Val)
+	same(t, "with other values", &b, m.(interface{ WithValues([]T) formats.Encoded }).WithValues(b.Val))
+}
+
+func same[T formats.Value](t *rapid.T, what string, want *formats.CSR[T], m formats.Encoded) {
+	t.Helper()
+	if err := m.Validate(); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	if got := m.Sparse().(*formats.CSR[T]); !got.Equal(want) {
+		t.Fatalf("%s:\n%+v\nwant\n%+v", what, got, want)
+	}
+}
