@@ -4,10 +4,9 @@ package cvse
 
 import (
 	"fmt"
-	"math/bits"
-	"unsafe"
 
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/internal/slots"
 )
 
 // MaxV is the largest vector length: a vector's mask bits fit one word.
@@ -31,7 +30,7 @@ type Matrix[T formats.Value] struct {
 }
 
 // Panels returns the number of panels that rows rows make.
-func Panels(rows, v int) int { return rows/v + (rows%v+v-1)/v }
+func Panels(rows, v int) int { return slots.Ceil(rows, v) }
 
 // maskWords returns the length of Mask for a number of value slots.
 func maskWords(slots int) int { return (slots + 31) / 32 }
@@ -48,30 +47,14 @@ func (m *Matrix[T]) vecMask(p int) uint32 {
 }
 
 // NNZ returns the number of stored entries.
-func (m *Matrix[T]) NNZ() int64 {
-	var n int64
-	for _, w := range m.Mask {
-		n += int64(bits.OnesCount32(w))
-	}
-	return n
-}
+func (m *Matrix[T]) NNZ() int64 { return slots.Stored(m.Mask) }
 
 // Stats tells what the format costs: every slot of a vector is multiplied, every vector fetches a row
 // of B.
 func (m *Matrix[T]) Stats() formats.Stats {
-	var t T
-	words := len(m.VecPtr) + len(m.ColInd) + len(m.Mask) + len(m.Order)
-	s := formats.Stats{
-		StoredBytes: 4*int64(words) + int64(unsafe.Sizeof(t))*int64(len(m.Values)),
-		Slots:       int64(len(m.Values)),
-		MACs:        int64(len(m.Values)),
-		Gathers:     int64(len(m.ColInd)),
-	}
+	s := slots.Stats(m.Values, len(m.VecPtr)+len(m.ColInd)+len(m.Mask)+len(m.Order), len(m.ColInd), m.NNZ())
 	if len(m.Order) > 0 { // the heaviest panel comes first
 		s.Longest = int64(m.VecPtr[m.Order[0]+1] - m.VecPtr[m.Order[0]])
-	}
-	if s.Slots > 0 {
-		s.Fill = float64(m.NNZ()) / float64(s.Slots)
 	}
 	return s
 }

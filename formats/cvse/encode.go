@@ -5,12 +5,13 @@ package cvse
 import (
 	"fmt"
 	"math/bits"
-	"slices"
 	"sync/atomic"
 
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/internal/entries"
 	"github.com/spmmrun/spmm/formats/internal/par"
 	"github.com/spmmrun/spmm/formats/internal/rowmerge"
+	"github.com/spmmrun/spmm/formats/internal/slots"
 )
 
 // grain is the panels that a core takes at a time.
@@ -45,7 +46,7 @@ func Encode[T formats.Value](a *formats.CSR[T], o Options) (*Matrix[T], error) {
 	m.Values = make([]T, n*m.V)
 	m.Mask = make([]uint32, maskWords(n*m.V))
 	par.Each(len(found), grain, func(p int) { m.fill(a, p, &found[p]) })
-	m.Order = heaviestFirst(m.VecPtr)
+	m.Order = slots.HeaviestFirst(len(found), m.weight)
 	return m, nil
 }
 
@@ -111,79 +112,41 @@ func (m *Matrix[T]) setMask(q int, rows uint32) {
 	}
 }
 
-// heaviestFirst returns the panels by falling number of vectors, so that a device starts the long
-// ones first.
-func heaviestFirst(ptr []uint32) []uint32 {
-	order := make([]uint32, len(ptr)-1)
-	for p := range order {
-		order[p] = uint32(p)
-	}
-	slices.SortStableFunc(order, func(x, y uint32) int {
-		return int(int64(ptr[y+1]-ptr[y]) - int64(ptr[x+1]-ptr[x]))
-	})
-	return order
-}
+// weight returns how many vectors panel p has.
+func (m *Matrix[T]) weight(p uint32) uint32 { return m.VecPtr[p+1] - m.VecPtr[p] }
 
 // Decode returns the matrix that was encoded, stored zeros included. m must be valid.
-func (m *Matrix[T]) Decode() *formats.CSR[T] {
-	a := &formats.CSR[T]{Rows: m.Rows, Cols: m.Cols, RowPtr: m.rowPtr()}
-	nnz := a.RowPtr[m.Rows]
-	a.ColIdx, a.Val = make([]int32, nnz), make([]T, nnz)
-	m.eachEntry(a.RowPtr, func(i int64, q, r int) {
-		a.ColIdx[i], a.Val[i] = int32(m.ColInd[q]), m.Values[q*m.V+r]
-	})
-	return a
-}
+func (m *Matrix[T]) Decode() *formats.CSR[T] { return m.entries().CSR() }
 
 // WithoutValues returns the matrix without its values, which is not valid: it serves WithValues alone. It shares all other
 // arrays.
-func (m *Matrix[T]) WithoutValues() formats.Encoded {
-	out := *m
-	out.Values = nil
-	return &out
-}
+func (m *Matrix[T]) WithoutValues() formats.Encoded { return m.with(nil) }
 
 // WithValues returns the matrix with other values in the same places, in the order of Decode. It shares all other
 // arrays. There must be NNZ values.
 func (m *Matrix[T]) WithValues(values []T) formats.Encoded {
-	out := *m
-	out.Values = make([]T, int(m.VecPtr[len(m.VecPtr)-1])*m.V)
-	m.eachEntry(m.rowPtr(), func(i int64, q, r int) { out.Values[q*m.V+r] = values[i] })
-	return &out
+	out := m.with(make([]T, int(m.VecPtr[len(m.VecPtr)-1])*m.V))
+	out.entries().Set(values)
+	return out
 }
 
-// rowPtr returns the row pointers of the decoded matrix.
-func (m *Matrix[T]) rowPtr() []int64 {
-	ptr := make([]int64, m.Rows+1)
-	par.Each(len(m.VecPtr)-1, grain, func(p int) {
-		m.entries(p, func(row, q, r int) { ptr[row+1]++ })
-	})
-	for i := range m.Rows {
-		ptr[i+1] += ptr[i]
-	}
-	return ptr
+func (m *Matrix[T]) entries() entries.Of[T] {
+	return entries.Of[T]{Rows: m.Rows, Cols: m.Cols, Panels: len(m.VecPtr) - 1, Grain: grain, Panel: m.panel}
 }
 
-// eachEntry calls f for each stored entry: its number in the decoded matrix, its vector and its place in the vector. It
-// uses all cores.
-func (m *Matrix[T]) eachEntry(ptr []int64, f func(i int64, q, r int)) {
-	par.Each(len(m.VecPtr)-1, grain, func(p int) {
-		var next [MaxV]int64
-		copy(next[:], ptr[p*m.V:min(m.Rows, p*m.V+m.V)])
-		m.entries(p, func(row, q, r int) {
-			f(next[r], q, r)
-			next[r]++
-		})
-	})
-}
-
-// entries calls f for each stored entry of panel p: its row, its vector and its place in the vector,
-// by ascending column and then row.
-func (m *Matrix[T]) entries(p int, f func(row, q, r int)) {
+// panel calls f for each stored entry of panel p: its row, its column and its value, by ascending column and then row.
+func (m *Matrix[T]) panel(p int, f func(row, col int, v *T)) {
 	for q := int(m.VecPtr[p]); q < int(m.VecPtr[p+1]); q++ {
 		for w := m.vecMask(q); w != 0; w &= w - 1 {
 			r := bits.TrailingZeros32(w)
-			f(p*m.V+r, q, r)
+			f(p*m.V+r, int(m.ColInd[q]), &m.Values[q*m.V+r])
 		}
 	}
+}
+
+// with returns the matrix with other slots.
+func (m *Matrix[T]) with(values []T) *Matrix[T] {
+	out := *m
+	out.Values = values
+	return &out
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/internal/entries"
 	"github.com/spmmrun/spmm/formats/internal/par"
 )
 
@@ -242,15 +243,7 @@ func appendSums(ptr, sizes []uint32) []uint32 {
 }
 
 // Decode returns the matrix that was encoded, stored zeros included. m must be valid.
-func (m *Matrix[T]) Decode() *formats.CSR[T] {
-	a := &formats.CSR[T]{Rows: m.Rows, Cols: m.Cols, RowPtr: m.rowPtr()}
-	nnz := a.RowPtr[m.Rows]
-	a.ColIdx, a.Val = make([]int32, nnz), make([]T, nnz)
-	m.eachEntry(a.RowPtr, func(i int64, col uint32, v *T) {
-		a.ColIdx[i], a.Val[i] = int32(col), *v
-	})
-	return a
-}
+func (m *Matrix[T]) Decode() *formats.CSR[T] { return m.entries().CSR() }
 
 // WithoutValues returns the matrix without its values, which is not valid: it serves WithValues alone. It shares the arrays
 // that have none.
@@ -262,7 +255,7 @@ func (m *Matrix[T]) WithoutValues() formats.Encoded {
 // none. There must be NNZ values.
 func (m *Matrix[T]) WithValues(values []T) formats.Encoded {
 	out := m.repacked(func(b Block[T]) int { return blockUnits[T](m.BlockCols, b.Entries()) })
-	out.eachEntry(out.rowPtr(), func(i int64, _ uint32, v *T) { *v = values[i] })
+	out.entries().Set(values)
 	return out
 }
 
@@ -281,33 +274,11 @@ func (m *Matrix[T]) repacked(units func(Block[T]) int) *Matrix[T] {
 	return &out
 }
 
-// rowPtr returns the row pointers of the decoded matrix.
-func (m *Matrix[T]) rowPtr() []int64 {
-	ptr := make([]int64, m.Rows+1)
-	par.Range(len(m.BlockPtr)-1, 256, func(lo, hi int) {
-		for p := lo; p < hi; p++ {
-			m.Each(p, func(r int, _ uint32, _ T) { ptr[m.Row(p*PanelRows+r)+1]++ })
-		}
-	})
-	for i := range m.Rows {
-		ptr[i+1] += ptr[i]
+func (m *Matrix[T]) entries() entries.Of[T] {
+	return entries.Of[T]{
+		Rows: m.Rows, Cols: m.Cols, Panels: len(m.BlockPtr) - 1, Grain: 256,
+		Panel: func(p int, f func(row, col int, v *T)) {
+			m.each(p, func(r int, col uint32, v *T) { f(m.Row(p*PanelRows+r), int(col), v) })
+		},
 	}
-	return ptr
-}
-
-// eachEntry calls f for each stored entry: its number in the decoded matrix, its column and its value. It uses all
-// cores.
-func (m *Matrix[T]) eachEntry(ptr []int64, f func(i int64, col uint32, v *T)) {
-	par.Range(len(m.BlockPtr)-1, 256, func(lo, hi int) {
-		for p := lo; p < hi; p++ {
-			var next [PanelRows]int64
-			for place := p * PanelRows; place < min(m.Rows, (p+1)*PanelRows); place++ {
-				next[place%PanelRows] = ptr[m.Row(place)]
-			}
-			m.each(p, func(r int, col uint32, v *T) {
-				f(next[r], col, v)
-				next[r]++
-			})
-		}
-	})
 }

@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/internal/slots"
 )
 
 const (
@@ -43,7 +44,7 @@ type Matrix[T formats.Value] struct {
 }
 
 // Panels returns the number of panels that rows rows make.
-func Panels(rows int) int { return rows/PanelRows + (rows%PanelRows+PanelRows-1)/PanelRows }
+func Panels(rows int) int { return slots.Ceil(rows, PanelRows) }
 
 // Block is one block, as views of a matrix's arrays.
 type Block[T formats.Value] struct {

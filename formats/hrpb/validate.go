@@ -8,6 +8,7 @@ import (
 
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/formats/internal/slots"
 )
 
 // Validate checks that the arrays are what the package comment says. It trusts nothing: a matrix
@@ -41,8 +42,8 @@ func (m *Matrix[T]) checkLengths() error {
 	if err := checkOptions(m.BlockCols, m.PartBlocks, m.TeamBlocks); err != nil {
 		return err
 	}
-	if m.Rows < 0 || m.Rows > formats.MaxDim || m.Cols < 0 || m.Cols > formats.MaxDim {
-		return fmt.Errorf("hrpb: a matrix of %d×%d", m.Rows, m.Cols)
+	if err := slots.CheckSize(name, m.Rows, m.Cols); err != nil {
+		return err
 	}
 	panels := Panels(m.Rows)
 	switch {
@@ -58,13 +59,13 @@ func (m *Matrix[T]) checkLengths() error {
 	case len(m.Active) != blocks*m.BlockCols:
 		return fmt.Errorf("hrpb: %d active columns for %d blocks of %d", len(m.Active), blocks, m.BlockCols)
 	}
-	if err := checkPointers("panel", "block", m.BlockPtr, blocks); err != nil {
+	if err := (slots.Panels{Format: name, One: "panel", Of: "block"}).CheckPointers(m.BlockPtr, blocks); err != nil {
 		return err
 	}
 	if len(m.Packed)%unitWords != 0 {
 		return fmt.Errorf("hrpb: %d bytes of blocks, no multiple of 16", 4*len(m.Packed))
 	}
-	return checkPointers("block", "unit", m.SizePtr, len(m.Packed)/unitWords)
+	return slots.Panels{Format: name, One: "block", Of: "unit"}.CheckPointers(m.SizePtr, len(m.Packed)/unitWords)
 }
 
 // checkRows checks that RowIdx, if there is one, has each row once.
@@ -85,22 +86,6 @@ func (m *Matrix[T]) checkRows() error {
 			return fmt.Errorf("hrpb: row index %d is %d: need each of %d rows once", i, r, m.Rows)
 		}
 		seen[r] = true
-	}
-	return nil
-}
-
-// checkPointers checks that ptr starts at 0, does not fall, and ends at end.
-func checkPointers(of, to string, ptr []uint32, end int) error {
-	if ptr[0] != 0 {
-		return fmt.Errorf("hrpb: %s 0 starts at %s %d", of, to, ptr[0])
-	}
-	for i, stop := range ptr[1:] {
-		if stop < ptr[i] {
-			return fmt.Errorf("hrpb: %s %d ends at %s %d, before its start %d", of, i, to, stop, ptr[i])
-		}
-	}
-	if last := ptr[len(ptr)-1]; int64(last) != int64(end) {
-		return fmt.Errorf("hrpb: the %ss end at %s %d of %d", of, to, last, end)
 	}
 	return nil
 }
@@ -127,32 +112,22 @@ func (m *Matrix[T]) checkBlock(q int) error {
 func (m *Matrix[T]) checkPanel(p int) error {
 	first, end := int(m.BlockPtr[p]), int(m.BlockPtr[p+1])
 	rows := min(PanelRows, m.Rows-p*PanelRows)
-	last, padding := int64(-1), false
+	columns := slots.Columns{Cols: m.Cols}
 	for q := first; q < end; q++ {
 		b := m.Block(q)
-		for i, c := range b.Active {
-			col := int64(c)
+		for i, col := range b.Active {
 			pattern := b.Pattern(i/BrickCols) >> (i % BrickCols) & (^uint64(0) / (1<<BrickCols - 1)) // its column's bits
-			fail := func(what string) error {
+			what := columns.Next(col, pattern != 0)
+			switch {
+			case what != "":
+			case pattern == 0 && i == 0:
+				what = "a block of padding"
+			case rows < PanelRows && pattern>>(rows*BrickCols) != 0:
+				what = fmt.Sprintf("an entry below the last of %d rows", m.Rows)
+			}
+			if what != "" {
 				return fmt.Errorf("hrpb: panel %d, block %d, active column %d (column %d): %s", p, q, i, col, what)
 			}
-			switch {
-			case col >= int64(m.Cols):
-				return fail(fmt.Sprintf("the matrix has %d columns", m.Cols))
-			case pattern == 0 && col != last:
-				return fail(fmt.Sprintf("no entry, and padding would repeat column %d", last))
-			case pattern == 0 && i == 0:
-				return fail("a block of padding")
-			case pattern == 0:
-				padding = true
-			case padding:
-				return fail("an entry after padding")
-			case col <= last:
-				return fail(fmt.Sprintf("not after column %d", last))
-			case rows < PanelRows && pattern>>(rows*BrickCols) != 0:
-				return fail(fmt.Sprintf("an entry below the last of %d rows", m.Rows))
-			}
-			last = col
 		}
 	}
 	return nil

@@ -8,62 +8,44 @@ import (
 	"slices"
 
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/formats/internal/par"
+	"github.com/spmmrun/spmm/formats/internal/entries"
 )
 
 // Decode returns the matrix that was encoded, stored zeros included. m must be valid.
-func (m *Matrix[T]) Decode() *formats.CSR[T] {
-	a := &formats.CSR[T]{Rows: m.Rows, Cols: m.Cols, RowPtr: m.rowPtr()}
-	nnz := a.RowPtr[m.Rows]
-	a.ColIdx, a.Val = make([]int32, nnz), make([]T, nnz)
-	m.eachEntry(a.RowPtr, func(i int64, s int, e entry) {
-		a.ColIdx[i], a.Val[i] = int32(m.columns(s)[e.pos]), m.Values[e.slot]
-	})
-	return a
-}
+func (m *Matrix[T]) Decode() *formats.CSR[T] { return m.all().CSR() }
 
 // WithoutValues returns the matrix without its values, which is not valid: it serves WithValues alone. It shares all other
 // arrays.
-func (m *Matrix[T]) WithoutValues() formats.Encoded {
-	out := *m
-	out.Values = nil
-	return &out
-}
+func (m *Matrix[T]) WithoutValues() formats.Encoded { return m.with(nil) }
 
 // WithValues returns the matrix with other values in the same places, in the order of Decode. It shares all other
 // arrays. There must be NNZ values.
 func (m *Matrix[T]) WithValues(values []T) formats.Encoded {
-	out := *m
-	out.Values = make([]T, m.Steps()*StepSlots)
-	m.eachEntry(m.rowPtr(), func(i int64, _ int, e entry) { out.Values[e.slot] = values[i] })
-	return &out
+	out := m.with(make([]T, m.Steps()*StepSlots))
+	out.all().Set(values)
+	return out
 }
 
-// rowPtr returns the row pointers of the decoded matrix.
-func (m *Matrix[T]) rowPtr() []int64 {
-	ptr := make([]int64, m.Rows+1)
-	par.Each(m.Strips(), 1, func(s int) {
-		for n := m.StepPtr[s]; n < m.StepPtr[s+1]; n++ {
-			m.entries(int(n), func(r, _, _ int) { ptr[s*StripRows+r+1]++ })
+// all are the entries of all strips.
+func (m *Matrix[T]) all() entries.Of[T] {
+	return entries.Of[T]{Rows: m.Rows, Cols: m.Cols, Panels: m.Strips(), Panel: m.strip, Count: m.count}
+}
+
+// strip calls f for each stored entry of strip s: its row, its column and its value.
+func (m *Matrix[T]) strip(s int, f func(row, col int, v *T)) {
+	cols := m.columns(s)
+	for r, row := range m.rows(s) {
+		for _, e := range row {
+			f(s*StripRows+r, int(cols[e.pos]), &m.Values[e.slot])
 		}
-	})
-	for i := range m.Rows {
-		ptr[i+1] += ptr[i]
 	}
-	return ptr
 }
 
-// eachEntry calls f for each stored entry: its number in the decoded matrix, its strip and where it is in that. It uses
-// all cores.
-func (m *Matrix[T]) eachEntry(ptr []int64, f func(i int64, s int, e entry)) {
-	par.Each(m.Strips(), 1, func(s int) {
-		for r, row := range m.rows(s) {
-			at := ptr[min(s*StripRows+r, m.Rows)]
-			for i, e := range row {
-				f(at+int64(i), s, e)
-			}
-		}
-	})
+// count calls f with the row of each stored entry of strip s, in the order of steps, which needs no sorting.
+func (m *Matrix[T]) count(s int, f func(row int)) {
+	for n := m.StepPtr[s]; n < m.StepPtr[s+1]; n++ {
+		m.entries(int(n), func(r, _, _ int) { f(s*StripRows + r) })
+	}
 }
 
 // entry is a stored entry: the position of its column and its place in Values.
@@ -95,4 +77,11 @@ func (m *Matrix[T]) entries(n int, f func(r, k, i int)) {
 			f(x.r, m.column(n, x), n*StepSlots+i)
 		}
 	}
+}
+
+// with returns the matrix with other slots.
+func (m *Matrix[T]) with(values []T) *Matrix[T] {
+	out := *m
+	out.Values = values
+	return &out
 }

@@ -3,7 +3,6 @@
 package jigsaw
 
 import (
-	"cmp"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/internal/par"
 	"github.com/spmmrun/spmm/formats/internal/rowmerge"
+	"github.com/spmmrun/spmm/formats/internal/slots"
 )
 
 // Options say how a matrix is packed.
@@ -63,7 +63,7 @@ func Encode[T formats.Value](a *formats.CSR[T], o Options) (*Matrix[T], error) {
 		return nil, err
 	}
 	par.Each(len(made), 1, func(b int) { write(m, a, b, &made[b]) })
-	m.Order = heaviestFirst(m.StepPtr, m.stripsOf())
+	m.Order = slots.HeaviestFirst(len(made), m.weight)
 	return m, nil
 }
 
@@ -183,14 +183,8 @@ func writeValues[T formats.Value](m *Matrix[T], a *formats.CSR[T], s int, made *
 	}
 }
 
-// heaviestFirst returns the blocks, of the given number of strips each, by falling number of steps, so that a device
-// starts the long ones first.
-func heaviestFirst(steps []uint32, strips int) []uint32 {
-	order := make([]uint32, (len(steps)-1)/strips)
-	for b := range order {
-		order[b] = uint32(b)
-	}
-	weight := func(b uint32) uint32 { return steps[(int(b)+1)*strips] - steps[int(b)*strips] }
-	slices.SortStableFunc(order, func(x, y uint32) int { return cmp.Compare(weight(y), weight(x)) })
-	return order
+// weight returns how many steps block b has.
+func (m *Matrix[T]) weight(b uint32) uint32 {
+	strips := m.stripsOf()
+	return m.StepPtr[(int(b)+1)*strips] - m.StepPtr[int(b)*strips]
 }

@@ -5,9 +5,9 @@ package jigsaw
 import (
 	"fmt"
 	"math/bits"
-	"unsafe"
 
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/internal/slots"
 )
 
 // The sizes that the instruction mma.m16n8k32 has in this format.
@@ -57,7 +57,7 @@ func (m *Matrix[T]) Strips() int { return len(m.StepPtr) - 1 }
 func (m *Matrix[T]) Steps() int { return len(m.Mask) / maskWords }
 
 // blocks returns the number of blocks of rows rows.
-func blocks(rows, blockTile int) int { return rows/blockTile + (rows%blockTile+blockTile-1)/blockTile }
+func blocks(rows, blockTile int) int { return slots.Ceil(rows, blockTile) }
 
 // stripsOf returns the number of strips in a block.
 func (m *Matrix[T]) stripsOf() int { return m.BlockTile / StripRows }
@@ -92,29 +92,13 @@ func (m *Matrix[T]) column(n int, s slot) int {
 }
 
 // NNZ returns the number of stored entries.
-func (m *Matrix[T]) NNZ() int64 {
-	var n int64
-	for _, w := range m.Mask {
-		n += int64(bits.OnesCount32(w))
-	}
-	return n
-}
+func (m *Matrix[T]) NNZ() int64 { return slots.Stored(m.Mask) }
 
 // Stats tells what the format costs: every slot is multiplied, and each block fetches the rows of B that
 // its list names.
 func (m *Matrix[T]) Stats() formats.Stats {
-	var t T
 	words := len(m.BlockPtr) + len(m.ColIdx) + len(m.StepPtr) + len(m.BlockColIdx) + len(m.Metadata) + len(m.Mask) + len(m.Order)
-	s := formats.Stats{
-		StoredBytes: 4*int64(words) + int64(unsafe.Sizeof(t))*int64(len(m.Values)),
-		Slots:       int64(len(m.Values)),
-		MACs:        int64(len(m.Values)),
-		Gathers:     int64(len(m.ColIdx)),
-	}
-	if s.Slots > 0 {
-		s.Fill = float64(m.NNZ()) / float64(s.Slots)
-	}
-	return s
+	return slots.Stats(m.Values, words, len(m.ColIdx), m.NNZ())
 }
 
 // Reordering says how well columns went into tiles.

@@ -231,7 +231,7 @@ func TestValidate(t *testing.T) {
 		{"metadata missing", func(m *M) { m.Metadata = nil }, "metadata words"},
 		{"mask missing", func(m *M) { m.Mask = nil }, "mask words"},
 		{"order too short", func(m *M) { m.Order = m.Order[:1] }, "1 blocks in order"},
-		{"first block", func(m *M) { m.BlockPtr[0] = 1 }, "block 0 starts at 1"},
+		{"first block", func(m *M) { m.BlockPtr[0] = 1 }, "block 0 starts at column 1"},
 		{"falling block", func(m *M) { m.BlockPtr[1] = 1 << 31 }, "block 1 ends at"},
 		{"block past the end", func(m *M) { m.BlockPtr[2]++ }, "the blocks end at"},
 		{"odd step", func(m *M) { m.StepPtr[1]-- }, "strip 0 ends at"},

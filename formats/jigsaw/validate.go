@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/internal/slots"
 )
 
 // Validate checks that the arrays are what the package comment says. It trusts nothing: a matrix that
@@ -34,7 +35,7 @@ func (m *Matrix[T]) Validate() error {
 			return err
 		}
 	}
-	return m.checkOrder()
+	return slots.Panels{Format: name, One: "block", Of: "step"}.CheckOrder(m.Order, m.weight)
 }
 
 func (m *Matrix[T]) checkLengths() error {
@@ -43,8 +44,9 @@ func (m *Matrix[T]) checkLengths() error {
 		return fmt.Errorf("jigsaw: blocks of %d rows: need a multiple of %d up to %d", m.BlockTile, StripRows, MaxBlock)
 	case m.Span < 0 || m.Span > 0 && m.Span < StepCols || m.Span > spanMax:
 		return fmt.Errorf("jigsaw: a span of %d positions: need 0 or %d to %d", m.Span, StepCols, spanMax)
-	case m.Rows < 0 || m.Rows > math.MaxInt32 || m.Cols < 0 || m.Cols > math.MaxInt32:
-		return fmt.Errorf("jigsaw: a matrix of %d×%d", m.Rows, m.Cols)
+	}
+	if err := slots.CheckSize(name, m.Rows, m.Cols); err != nil {
+		return err
 	}
 	n := blocks(m.Rows, m.BlockTile)
 	strips, steps := n*m.stripsOf(), len(m.Values)/StepSlots
@@ -67,26 +69,10 @@ func (m *Matrix[T]) checkLengths() error {
 	if max(len(m.Values), len(m.ColIdx)) > formats.MaxSlots {
 		return fmt.Errorf("%w: %d value slots, %d columns", ErrTooLarge, len(m.Values), len(m.ColIdx))
 	}
-	if err := checkPtr("block", m.BlockPtr, len(m.ColIdx), 1); err != nil {
+	if err := (slots.Panels{Format: name, One: "block", Of: "column"}).CheckPointers(m.BlockPtr, len(m.ColIdx)); err != nil {
 		return err
 	}
-	return checkPtr("strip", m.StepPtr, steps, 2)
-}
-
-// checkPtr checks that ptr ascends in multiples of unit from 0 to end.
-func checkPtr(what string, ptr []uint32, end, unit int) error {
-	if ptr[0] != 0 {
-		return fmt.Errorf("jigsaw: %s 0 starts at %d", what, ptr[0])
-	}
-	for i, p := range ptr[1:] {
-		if p < ptr[i] || int(p)%unit != 0 {
-			return fmt.Errorf("jigsaw: %s %d ends at %d after its start %d: need no less, and a multiple of %d", what, i, p, ptr[i], unit)
-		}
-	}
-	if last := ptr[len(ptr)-1]; int64(last) != int64(end) {
-		return fmt.Errorf("jigsaw: the %ss end at %d of %d", what, last, end)
-	}
-	return nil
+	return slots.Panels{Format: name, One: "strip", Of: "step", Unit: 2}.CheckPointers(m.StepPtr, steps)
 }
 
 func (m *Matrix[T]) checkBlock(b int) error {
@@ -150,24 +136,6 @@ func (m *Matrix[T]) checkRows(s int) error {
 			if row[i].pos == row[i-1].pos {
 				return fmt.Errorf("jigsaw: row %d has column %d twice", s*StripRows+r, m.columns(s)[row[i].pos])
 			}
-		}
-	}
-	return nil
-}
-
-func (m *Matrix[T]) checkOrder() error {
-	strips := m.stripsOf()
-	weight := func(b uint32) uint32 { return m.StepPtr[(int(b)+1)*strips] - m.StepPtr[int(b)*strips] }
-	for i, b := range m.Order {
-		if int64(b) >= int64(len(m.Order)) {
-			return fmt.Errorf("jigsaw: order names block %d at %d: there are %d", b, i, len(m.Order))
-		}
-		if i == 0 {
-			continue
-		}
-		// Strictly falling by weight, then rising by number: so no block can come twice.
-		if o := m.Order[i-1]; weight(o) < weight(b) || weight(o) == weight(b) && o >= b {
-			return fmt.Errorf("jigsaw: order has block %d (%d steps) before block %d (%d), at %d", o, weight(o), b, weight(b), i)
 		}
 	}
 	return nil

@@ -8,23 +8,11 @@ import (
 	"slices"
 
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/formats/internal/par"
+	"github.com/spmmrun/spmm/formats/internal/entries"
 )
 
 // Decode returns exactly the matrix that was encoded. The arrays must be valid.
-func (m *Matrix[T]) Decode() *formats.CSR[T] {
-	a := &formats.CSR[T]{Rows: m.Rows, Cols: m.Cols}
-	groups := m.entries()
-	a.RowPtr = m.rowPtr(groups)
-	a.ColIdx, a.Val = make([]int32, a.RowPtr[m.Rows]), make([]T, a.RowPtr[m.Rows])
-	par.Each(m.Rows, 256, func(i int) {
-		for k, e := range groups[i/GroupRows][i%GroupRows] {
-			at := a.RowPtr[i] + int64(k)
-			a.ColIdx[at], a.Val[at] = e.col, m.Values[e.at]
-		}
-	})
-	return a
-}
+func (m *Matrix[T]) Decode() *formats.CSR[T] { return m.entries().CSR() }
 
 // WithoutValues returns the matrix without its values, which is not valid: it serves WithValues alone. It shares all other
 // arrays.
@@ -39,35 +27,39 @@ func (m *Matrix[T]) WithoutValues() formats.Encoded {
 func (m *Matrix[T]) WithValues(values []T) formats.Encoded {
 	out := *m
 	out.Values = make([]T, m.Slots()+len(m.RestCol))
-	groups := out.entries()
-	ptr := m.rowPtr(groups)
-	par.Each(m.Rows, 256, func(i int) {
-		for k, e := range groups[i/GroupRows][i%GroupRows] {
-			out.Values[e.at] = values[ptr[i]+int64(k)]
-		}
-	})
+	out.entries().Set(values)
 	return &out
+}
+
+func (m *Matrix[T]) entries() entries.Of[T] {
+	return entries.Of[T]{Rows: m.Rows, Cols: m.Cols, Panels: m.Groups(), Panel: m.group, Count: m.count}
+}
+
+// group calls f for each entry of group g: its row, its column and its value.
+func (m *Matrix[T]) group(g int, f func(row, col int, v *T)) {
+	var rows [GroupRows][]placed
+	m.rows(g, &rows)
+	for r, row := range rows {
+		for _, e := range row {
+			f(g*GroupRows+r, int(e.col), &m.Values[e.at])
+		}
+	}
+}
+
+// count calls f with the row of each entry of group g, those of the rest last, which needs no merging.
+func (m *Matrix[T]) count(g int, f func(row int)) {
+	m.each(g, func(r, _, _ int) { f(g*GroupRows + r) })
+	for i := g * GroupRows; i < min(m.Rows, (g+1)*GroupRows); i++ {
+		for range m.RestPtr[i+1] - m.RestPtr[i] {
+			f(i)
+		}
+	}
 }
 
 // placed is an entry's column, and its place in Values.
 type placed struct {
 	col int32
 	at  int
-}
-
-// entries returns the entries of all rows, by group and row, in the order of columns.
-func (m *Matrix[T]) entries() [][GroupRows][]placed {
-	groups := make([][GroupRows][]placed, m.Groups())
-	par.Each(len(groups), 1, func(g int) { m.rows(g, &groups[g]) })
-	return groups
-}
-
-func (m *Matrix[T]) rowPtr(groups [][GroupRows][]placed) []int64 {
-	ptr := make([]int64, m.Rows+1)
-	for i := range m.Rows {
-		ptr[i+1] = ptr[i] + int64(len(groups[i/GroupRows][i%GroupRows]))
-	}
-	return ptr
 }
 
 // rows collects the entries of group g's rows.

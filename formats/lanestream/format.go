@@ -3,12 +3,10 @@
 package lanestream
 
 import (
-	"math/bits"
-	"unsafe"
-
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/formats/internal/slots"
 )
 
 const name = "lanestream"
@@ -77,11 +75,7 @@ func (m *Matrix[T]) PanelCols(dst []uint32, p int) []uint32 {
 
 // NNZ returns the number of stored entries.
 func (m *Matrix[T]) NNZ() int64 {
-	n := int64(len(m.RestCol))
-	for _, x := range m.Stored {
-		n += int64(bits.OnesCount32(x))
-	}
-	return n
+	return int64(len(m.RestCol)) + slots.Stored(m.Stored)
 }
 
 // Stats tells what the format costs: every place is multiplied, or every slot, and each group fetches all of B.
@@ -91,15 +85,9 @@ func (m *Matrix[T]) Stats() formats.Stats {
 	if m.Layout == Pairs {
 		places /= 2
 	}
-	s := formats.Stats{
-		StoredBytes: 4*int64(words) + int64(unsafe.Sizeof(*new(T)))*int64(len(m.Values)),
-		Slots:       int64(len(m.Values)),
-		MACs:        places + int64(len(m.RestCol)),
-		Gathers:     int64(m.Groups())*int64(m.Cols) + int64(len(m.RestCol)),
-	}
-	if s.Slots > 0 {
-		s.Fill = float64(m.NNZ()) / float64(s.Slots)
-	}
+	s := slots.Stats(m.Values, words, 0, m.NNZ())
+	s.MACs = places + int64(len(m.RestCol))
+	s.Gathers = int64(m.Groups())*int64(m.Cols) + int64(len(m.RestCol))
 	return s
 }
 

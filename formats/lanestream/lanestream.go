@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/internal/slots"
 )
 
 // Sizes of the format.
@@ -64,20 +65,12 @@ func stepWords(layout int) int { return lanes * maskRows(layout) }
 // Groups returns the number of groups of rows.
 func (m *Matrix[T]) Groups() int { return groups(m.Rows) }
 
-func groups(rows int) int { return ceil(rows, GroupRows) }
+func groups(rows int) int { return slots.Ceil(rows, GroupRows) }
 
 // Pieces returns the number of pieces of a group's columns.
 func (m *Matrix[T]) Pieces() int { return pieces(m.Cols, m.PieceSteps) }
 
-func pieces(cols, steps int) int { return ceil(cols, StepCols*steps) }
-
-func ceil(a, b int) int {
-	q := a / b
-	if a%b > 0 {
-		q++
-	}
-	return q
-}
+func pieces(cols, steps int) int { return slots.Ceil(cols, StepCols*steps) }
 
 // Slots returns the number of values of streams. The rest's follow.
 func (m *Matrix[T]) Slots() int { return Chains * int(m.StreamPtr[len(m.StreamPtr)-1]) }

@@ -143,7 +143,7 @@ func TestValidate(t *testing.T) {
 		{"more rows", func(m *M) { m.Rows = 200 }, "stream pointers"},
 		{"fewer columns", func(m *M) { m.Cols = 299 }, "in column 299"},
 		{"pointers", func(m *M) { m.StreamPtr[1] = m.StreamPtr[2] + 1 }, "before its start"},
-		{"first pointer", func(m *M) { m.StreamPtr[0] = 1 }, "starts at 1"},
+		{"first pointer", func(m *M) { m.StreamPtr[0] = 1 }, "starts at row 1"},
 		{"rows of pieces", func(m *M) { m.PieceRows[1] = 99 }, "99 rows a piece"},
 		{"no rows of pieces", func(m *M) { m.PieceRows = nil }, "0 numbers of rows a piece"},
 		{"mask", func(m *M) { m.Mask = m.Mask[1:] }, "mask words"},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/internal/par"
+	"github.com/spmmrun/spmm/formats/internal/slots"
 )
 
 // Validate checks that the arrays are what the package comment says. It trusts nothing: a matrix that passes can be decoded
@@ -38,8 +39,8 @@ func (m *Matrix[T]) Validate() error {
 }
 
 func (m *Matrix[T]) checkLengths() error {
-	if m.Rows < 0 || m.Rows > formats.MaxDim || m.Cols < 0 || m.Cols > formats.MaxDim {
-		return fmt.Errorf("lanestream: a matrix of %d×%d", m.Rows, m.Cols)
+	if err := slots.CheckSize(name, m.Rows, m.Cols); err != nil {
+		return err
 	}
 	streams, steps := m.Groups()*m.Parts, int64(m.Pieces())*int64(m.PieceSteps)
 	switch {
@@ -58,26 +59,10 @@ func (m *Matrix[T]) checkLengths() error {
 	case len(m.RestPtr) != m.Rows+1:
 		return fmt.Errorf("lanestream: %d pointers to the rest for %d rows: need %d", len(m.RestPtr), m.Rows, m.Rows+1)
 	}
-	if err := checkPointers("stream", m.StreamPtr, len(m.Stored)/storedBits); err != nil {
+	if err := (slots.Panels{Format: name, One: "stream", Of: "row"}).CheckPointers(m.StreamPtr, len(m.Stored)/storedBits); err != nil {
 		return err
 	}
-	return checkPointers("the rest of row", m.RestPtr, len(m.RestCol))
-}
-
-// checkPointers checks that ptr starts at 0, does not fall, and ends at end.
-func checkPointers(of string, ptr []uint32, end int) error {
-	if ptr[0] != 0 {
-		return fmt.Errorf("lanestream: %s 0 starts at %d", of, ptr[0])
-	}
-	for i, stop := range ptr[1:] {
-		if stop < ptr[i] {
-			return fmt.Errorf("lanestream: %s %d ends at %d, before its start %d", of, i, stop, ptr[i])
-		}
-	}
-	if last := ptr[len(ptr)-1]; int64(last) != int64(end) {
-		return fmt.Errorf("lanestream: %s %d ends at %d of %d", of, len(ptr)-2, last, end)
-	}
-	return nil
+	return slots.Panels{Format: name, One: "row", Of: "rest entry"}.CheckPointers(m.RestPtr, len(m.RestCol))
 }
 
 func (m *Matrix[T]) checkRest() error {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/internal/par"
+	"github.com/spmmrun/spmm/formats/internal/slots"
 )
 
 // Search bounds what Detect looks for.
@@ -126,7 +127,7 @@ func Fills24(a formats.Sparse) error {
 	if int64(rows)*int64(cols) <= smallArea {
 		return nil
 	}
-	if slots := int64(rows) * int64(ceil(cols, 4)) * 2; float64(a.NNZ()) < sparseFill*float64(slots) {
+	if slots := int64(rows) * int64(slots.Ceil(cols, 4)) * 2; float64(a.NNZ()) < sparseFill*float64(slots) {
 		return fmt.Errorf("nm: %d entries fill less than %.0f %% of the slots of 2:4: %w", a.NNZ(), 100*sparseFill, ErrPattern)
 	}
 	return nil
@@ -171,7 +172,7 @@ func grids[T formats.Value](a *formats.CSR[T], s Search) []*grid {
 	if s.V > 0 {
 		v = s.V
 	}
-	g := newGrid(v, 1, ceil(a.Rows, v), a.Cols)
+	g := newGrid(v, 1, slots.Ceil(a.Rows, v), a.Cols)
 	par.Range(g.panels, max(1, 1<<16/g.words), func(lo, hi int) {
 		for p := lo; p < hi; p++ {
 			panel := g.bits[p*g.words:]
@@ -198,7 +199,7 @@ func grids[T formats.Value](a *formats.CSR[T], s Search) []*grid {
 
 // taller returns the grid of units of twice the rows.
 func (g *grid) taller() *grid {
-	t := newGrid(2*g.v, g.w, ceil(g.panels, 2), g.units)
+	t := newGrid(2*g.v, g.w, slots.Ceil(g.panels, 2), g.units)
 	par.Range(t.panels, max(1, 1<<16/g.words), func(lo, hi int) {
 		for p := 2 * lo; p < min(2*hi, g.panels); p++ {
 			to := t.bits[p/2*t.words:]
@@ -215,7 +216,7 @@ func (g *grid) wider(w int) *grid {
 	if w == 1 {
 		return g
 	}
-	t := newGrid(g.v, w, g.panels, ceil(g.units, w))
+	t := newGrid(g.v, w, g.panels, slots.Ceil(g.units, w))
 	par.Range(t.panels, max(1, 1<<16/g.words), func(lo, hi int) {
 		for p := lo; p < hi; p++ {
 			to := t.bits[p*t.words:]
@@ -241,7 +242,7 @@ type candidate struct {
 }
 
 func (c *candidate) slots() int64 {
-	return int64(c.panels) * int64(ceil(c.units, c.M)) * int64(c.N) * int64(c.V*c.W)
+	return int64(c.panels) * int64(slots.Ceil(c.units, c.M)) * int64(c.N) * int64(c.V*c.W)
 }
 
 // count sets the cost; it reports false for a pattern that does not do.

@@ -5,13 +5,12 @@ package nm
 import (
 	"fmt"
 	"math/bits"
-	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/internal/entries"
 	"github.com/spmmrun/spmm/formats/internal/par"
-	"github.com/spmmrun/spmm/formats/internal/rowptr"
 )
 
 // grain is how many panels a core takes at least: about this many values.
@@ -143,73 +142,33 @@ func (m *Matrix[T]) fill(a *formats.CSR[T], at *panel, s Shape, i int) {
 }
 
 // Decode returns the matrix that was encoded, stored zeros included. m must be valid.
-func (m *Matrix[T]) Decode() *formats.CSR[T] {
-	a := &formats.CSR[T]{Rows: m.Rows, Cols: m.Cols, RowPtr: make([]int64, m.Rows+1)}
-	s, err := m.Shape(m.Rows, m.Cols)
-	if err != nil { // it is not valid: nothing can be made of it
-		return a
-	}
-	a.RowPtr = m.rowPtr(s)
-	nnz := a.RowPtr[m.Rows]
-	a.ColIdx, a.Val = make([]int32, nnz), make([]T, nnz)
-	m.eachEntry(s, a.RowPtr, func(i int64, col, v int) {
-		a.ColIdx[i], a.Val[i] = int32(col), m.Values[v]
-	})
-	return a
-}
+func (m *Matrix[T]) Decode() *formats.CSR[T] { return m.entries().CSR() }
 
 // WithoutValues returns the matrix without its values, which is not valid: it serves WithValues alone. It shares all other
 // arrays.
-func (m *Matrix[T]) WithoutValues() formats.Encoded {
-	out := *m
-	out.Values = nil
-	return &out
-}
+func (m *Matrix[T]) WithoutValues() formats.Encoded { return m.with(nil) }
 
 // WithValues returns the matrix with other values in the same places, in the order of Decode. It shares all other
 // arrays. There must be NNZ values.
 func (m *Matrix[T]) WithValues(values []T) formats.Encoded {
-	out := *m
-	if s, err := m.Shape(m.Rows, m.Cols); err == nil {
-		out.Values = make([]T, s.Panels*s.Columns*m.V)
-		m.eachEntry(s, m.rowPtr(s), func(i int64, _, v int) { out.Values[v] = values[i] })
+	s, _ := m.Shape(m.Rows, m.Cols)
+	out := m.with(make([]T, s.Panels*s.Columns*m.V))
+	out.entries().Set(values)
+	return out
+}
+
+// entries are none where the matrix is not valid.
+func (m *Matrix[T]) entries() entries.Of[T] {
+	s, _ := m.Shape(m.Rows, m.Cols)
+	return entries.Of[T]{
+		Rows: m.Rows, Cols: m.Cols, Panels: s.Panels, Grain: grain(s.Columns * m.V),
+		Panel: func(p int, f func(row, col int, v *T)) { m.panel(s, p, f) },
 	}
-	return &out
 }
 
-// panels calls f for each panel, with what ptr has for its rows. It uses all cores.
-func (m *Matrix[T]) panels(s Shape, ptr []int64, f func(p int, ptr []int64)) {
-	par.Range(s.Panels, grain(s.Columns*m.V), func(lo, hi int) {
-		for p := lo; p < hi; p++ {
-			f(p, ptr[p*m.V:min(m.Rows, p*m.V+m.V)])
-		}
-	})
-}
-
-// rowPtr returns the row pointers of the decoded matrix.
-func (m *Matrix[T]) rowPtr(s Shape) []int64 {
-	ptr := make([]int64, m.Rows+1)
-	m.panels(s, ptr, func(p int, count []int64) {
-		m.entries(s, p, func(r, _, _ int) { count[r]++ })
-	})
-	rowptr.Starts(ptr)
-	return ptr
-}
-
-// eachEntry calls f for each stored entry: its number in the decoded matrix, its column and its place in Values.
-func (m *Matrix[T]) eachEntry(s Shape, ptr []int64, f func(i int64, col, v int)) {
-	m.panels(s, slices.Clone(ptr), func(p int, next []int64) {
-		m.entries(s, p, func(r, col, v int) {
-			f(next[r], col, v)
-			next[r]++
-		})
-	})
-}
-
-// entries calls f for each stored entry of panel p: its row in the panel, its column and its place in Values, by
-// ascending column and then row.
-func (m *Matrix[T]) entries(s Shape, p int, f func(r, col, v int)) {
-	first := p * s.Columns * m.V
+// panel calls f for each stored entry of panel p: its row, its column and its value, by ascending column and then row.
+func (m *Matrix[T]) panel(s Shape, p int, f func(row, col int, v *T)) {
+	values := m.Values[p*s.Columns*m.V:]
 	index, mask := m.Index[p*s.IndexWords:][:s.IndexWords], m.Mask[p*s.MaskWords:]
 	v := 0
 	for slot := range s.Slots {
@@ -217,10 +176,17 @@ func (m *Matrix[T]) entries(s Shape, p int, f func(r, col, v int)) {
 		for w := range m.W {
 			for r := range m.V {
 				if mask[v/32]>>(v%32)&1 != 0 {
-					f(r, col+w, first+v)
+					f(p*m.V+r, col+w, &values[v])
 				}
 				v++
 			}
 		}
 	}
+}
+
+// with returns the matrix with other slots.
+func (m *Matrix[T]) with(values []T) *Matrix[T] {
+	out := *m
+	out.Values = values
+	return &out
 }

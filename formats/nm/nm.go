@@ -5,11 +5,10 @@ package nm
 import (
 	"errors"
 	"fmt"
-	"math"
 	"math/bits"
-	"unsafe"
 
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/internal/slots"
 )
 
 // Limits of a pattern: a group's units are the bits of a word, and a panel's rows are few.
@@ -79,18 +78,18 @@ func (p Pattern) Shape(rows, cols int) (Shape, error) {
 	if err := p.check(); err != nil {
 		return Shape{}, err
 	}
-	if rows < 0 || rows > math.MaxInt32 || cols < 0 || cols > math.MaxInt32 {
-		return Shape{}, fmt.Errorf("nm: a matrix of %d×%d", rows, cols)
+	if err := slots.CheckSize(name, rows, cols); err != nil {
+		return Shape{}, err
 	}
-	s := Shape{Panels: ceil(rows, p.V), Groups: ceil(cols, p.M*p.W)}
+	s := Shape{Panels: slots.Ceil(rows, p.V), Groups: slots.Ceil(cols, p.M*p.W)}
 	columns := int64(s.Groups) * int64(p.N*p.W) // at most 2³², and so 2⁴⁰ for a panel's values
 	if most := formats.MaxSlots / max(1, int64(s.Panels)); columns > formats.MaxSlots || columns*int64(p.V) > most && s.Panels > 0 {
 		return Shape{}, fmt.Errorf("%w: %d×%d as %v has more than %d values", ErrTooLarge, rows, cols, p, int64(formats.MaxSlots))
 	}
 	s.Slots = s.Groups * p.N
 	s.Columns = int(columns)
-	s.IndexWords = ceil(s.Slots*p.Bits(), 32)
-	s.MaskWords = ceil(s.Columns*p.V, 32)
+	s.IndexWords = slots.Ceil(s.Slots*p.Bits(), 32)
+	s.MaskWords = slots.Ceil(s.Columns*p.V, 32)
 	return s, nil
 }
 
@@ -120,31 +119,13 @@ func (p Pattern) setPlace(words []uint32, s, place int) {
 func (m *Matrix[T]) Obeys() Pattern { return m.Pattern }
 
 // NNZ returns the number of stored entries.
-func (m *Matrix[T]) NNZ() int64 {
-	var n int64
-	for _, w := range m.Mask {
-		n += int64(bits.OnesCount32(w))
-	}
-	return n
-}
+func (m *Matrix[T]) NNZ() int64 { return slots.Stored(m.Mask) }
 
 // Stats tells what the format costs: every value is multiplied, every condensed column of a panel
 // fetches a row of B.
 func (m *Matrix[T]) Stats() formats.Stats {
-	var t T
-	s := formats.Stats{
-		StoredBytes: 4*int64(len(m.Index)+len(m.Mask)) + int64(unsafe.Sizeof(t))*int64(len(m.Values)),
-		Slots:       int64(len(m.Values)),
-		MACs:        int64(len(m.Values)),
-		Gathers:     int64(len(m.Values) / m.V),
-	}
-	if s.Slots > 0 {
-		s.Fill = float64(m.NNZ()) / float64(s.Slots)
-	}
-	return s
+	return slots.Stats(m.Values, len(m.Index)+len(m.Mask), len(m.Values)/m.V, m.NNZ())
 }
-
-func ceil(a, b int) int { return a/b + (a%b+b-1)/b }
 
 // Kept returns the column in the matrix of each of panel p's condensed columns. In the last group that may lie past the
 // matrix. m must be valid.

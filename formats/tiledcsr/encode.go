@@ -9,8 +9,10 @@ import (
 	"slices"
 
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/internal/entries"
 	"github.com/spmmrun/spmm/formats/internal/par"
 	"github.com/spmmrun/spmm/formats/internal/rowmerge"
+	"github.com/spmmrun/spmm/formats/internal/slots"
 )
 
 // Options say how a matrix is packed. The zero Options are the paper's shape with this package's
@@ -107,7 +109,7 @@ func (m *Matrix[T]) arrange(a *formats.CSR[T], order []uint32) error {
 	m.RowIdx = make([]uint32, 0, groups*m.Height)
 	m.TilePtr = make([]uint32, 1, groups+1)
 	var sum uint64
-	for _, g := range heaviestFirst(tiles) {
+	for _, g := range slots.HeaviestFirst(groups, func(g uint32) uint32 { return tiles[g] }) {
 		sum += uint64(tiles[g])
 		if sum*TileCols*uint64(m.Height) > formats.MaxSlots {
 			return fmt.Errorf("%w: more than %d value slots", ErrTooLarge, int64(formats.MaxSlots))
@@ -119,16 +121,6 @@ func (m *Matrix[T]) arrange(a *formats.CSR[T], order []uint32) error {
 		}
 	}
 	return nil
-}
-
-// heaviestFirst returns the groups by falling number of tiles.
-func heaviestFirst(tiles []uint32) []uint32 {
-	order := make([]uint32, len(tiles))
-	for g := range order {
-		order[g] = uint32(g)
-	}
-	slices.SortStableFunc(order, func(x, y uint32) int { return int(int64(tiles[y]) - int64(tiles[x])) })
-	return order
 }
 
 // start begins a walk of rows, of which only the last may be NoRow.
@@ -162,70 +154,38 @@ func (m *Matrix[T]) pack(a *formats.CSR[T], g int) {
 }
 
 // Decode returns the matrix that was encoded, stored zeros included. m must be valid.
-func (m *Matrix[T]) Decode() *formats.CSR[T] {
-	a := &formats.CSR[T]{Rows: m.Rows, Cols: m.Cols, RowPtr: m.rowPtr()}
-	nnz := a.RowPtr[m.Rows]
-	a.ColIdx, a.Val = make([]int32, nnz), make([]T, nnz)
-	m.eachEntry(a.RowPtr, func(i int64, q, r int) {
-		a.ColIdx[i], a.Val[i] = int32(m.ColIdx[q]), m.Values[q*m.Height+r]
-	})
-	return a
-}
+func (m *Matrix[T]) Decode() *formats.CSR[T] { return m.entries().CSR() }
 
 // WithoutValues returns the matrix without its values, which is not valid: it serves WithValues alone. It shares all other
 // arrays.
-func (m *Matrix[T]) WithoutValues() formats.Encoded {
-	out := *m
-	out.Values = nil
-	return &out
-}
+func (m *Matrix[T]) WithoutValues() formats.Encoded { return m.with(nil) }
 
 // WithValues returns the matrix with other values in the same places, in the order of Decode. It shares all other
 // arrays. There must be NNZ values.
 func (m *Matrix[T]) WithValues(values []T) formats.Encoded {
-	out := *m
-	out.Values = make([]T, len(m.ColIdx)*m.Height)
-	m.eachEntry(m.rowPtr(), func(i int64, q, r int) { out.Values[q*m.Height+r] = values[i] })
-	return &out
+	out := m.with(make([]T, len(m.ColIdx)*m.Height))
+	out.entries().Set(values)
+	return out
 }
 
-// rowPtr returns the row pointers of the decoded matrix.
-func (m *Matrix[T]) rowPtr() []int64 {
-	ptr := make([]int64, m.Rows+1)
-	par.Each(len(m.TilePtr)-1, grain, func(g int) {
-		m.entries(g, func(row uint32, q, r int) { ptr[row+1]++ })
-	})
-	for i := range m.Rows {
-		ptr[i+1] += ptr[i]
-	}
-	return ptr
+func (m *Matrix[T]) entries() entries.Of[T] {
+	return entries.Of[T]{Rows: m.Rows, Cols: m.Cols, Panels: len(m.TilePtr) - 1, Grain: grain, Panel: m.group}
 }
 
-// eachEntry calls f for each stored entry: its number in the decoded matrix, its column counted over all tiles and its
-// row in the group. It uses all cores.
-func (m *Matrix[T]) eachEntry(ptr []int64, f func(i int64, q, r int)) {
-	par.Each(len(m.TilePtr)-1, grain, func(g int) {
-		var next [MaxHeight]int64
-		for r, row := range m.rows(g) {
-			if row != NoRow {
-				next[r] = ptr[row]
-			}
-		}
-		m.entries(g, func(row uint32, q, r int) {
-			f(next[r], q, r)
-			next[r]++
-		})
-	})
-}
-
-// entries calls f for each stored entry of group g: its row in the matrix, its column counted over all
-// tiles and its row in the group, by ascending column and then row.
-func (m *Matrix[T]) entries(g int, f func(row uint32, q, r int)) {
+// group calls f for each stored entry of group g: its row, its column and its value, by ascending column and then row.
+func (m *Matrix[T]) group(g int, f func(row, col int, v *T)) {
 	rows := m.rows(g)
 	for q := int(m.TilePtr[g]) * TileCols; q < int(m.TilePtr[g+1])*TileCols; q++ {
 		for w := m.colMask(q); w != 0; w &= w - 1 {
 			r := bits.TrailingZeros32(w)
-			f(rows[r], q, r)
+			f(int(rows[r]), int(m.ColIdx[q]), &m.Values[q*m.Height+r])
 		}
 	}
+}
+
+// with returns the matrix with other slots.
+func (m *Matrix[T]) with(values []T) *Matrix[T] {
+	out := *m
+	out.Values = values
+	return &out
 }

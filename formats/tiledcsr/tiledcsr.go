@@ -5,10 +5,9 @@ package tiledcsr
 import (
 	"fmt"
 	"math"
-	"math/bits"
-	"unsafe"
 
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/internal/slots"
 )
 
 const (
@@ -36,7 +35,7 @@ type Matrix[T formats.Value] struct {
 }
 
 // Groups returns the number of groups that rows rows make.
-func Groups(rows, height int) int { return rows/height + (rows%height+height-1)/height }
+func Groups(rows, height int) int { return slots.Ceil(rows, height) }
 
 // Tiles returns the number of tiles.
 func (m *Matrix[T]) Tiles() int { return len(m.ColIdx) / TileCols }
@@ -52,30 +51,14 @@ func (m *Matrix[T]) colMask(q int) uint32 {
 }
 
 // NNZ returns the number of stored entries.
-func (m *Matrix[T]) NNZ() int64 {
-	var n int64
-	for _, w := range m.Mask {
-		n += int64(bits.OnesCount32(w))
-	}
-	return n
-}
+func (m *Matrix[T]) NNZ() int64 { return slots.Stored(m.Mask) }
 
 // Stats tells what the format costs: every value of a tile is multiplied, every column of a tile fetches
 // a row of B. Fill is the paper's utilisation of the matrix unit.
 func (m *Matrix[T]) Stats() formats.Stats {
-	var t T
-	words := len(m.RowIdx) + len(m.TilePtr) + len(m.ColIdx) + len(m.Mask)
-	s := formats.Stats{
-		StoredBytes: 4*int64(words) + int64(unsafe.Sizeof(t))*int64(len(m.Values)),
-		Slots:       int64(len(m.Values)),
-		MACs:        int64(len(m.Values)),
-		Gathers:     int64(len(m.ColIdx)),
-	}
+	s := slots.Stats(m.Values, len(m.RowIdx)+len(m.TilePtr)+len(m.ColIdx)+len(m.Mask), len(m.ColIdx), m.NNZ())
 	if len(m.TilePtr) > 1 {
 		s.Longest = int64(m.TilePtr[1]) * TileCols // the heaviest group comes first
-	}
-	if s.Slots > 0 {
-		s.Fill = float64(m.NNZ()) / float64(s.Slots)
 	}
 	return s
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/internal/slots"
 )
 
 // Validate checks that the arrays are what the package comment says. It trusts nothing: a matrix
@@ -34,13 +35,13 @@ func (m *Matrix[T]) checkLengths() error {
 	if err := checkHeight(m.Height); err != nil {
 		return err
 	}
-	if m.Rows < 0 || m.Rows > math.MaxInt32 || m.Cols < 0 || m.Cols > math.MaxInt32 {
-		return fmt.Errorf("tiledcsr: a matrix of %d×%d", m.Rows, m.Cols)
+	if err := slots.CheckSize(name, m.Rows, m.Cols); err != nil {
+		return err
 	}
 	if int64(len(m.ColIdx))*int64(m.Height) > formats.MaxSlots {
 		return fmt.Errorf("%w: %d columns of %d value slots", ErrTooLarge, len(m.ColIdx), m.Height)
 	}
-	groups, slots := Groups(m.Rows, m.Height), len(m.ColIdx)*m.Height
+	groups, values := Groups(m.Rows, m.Height), len(m.ColIdx)*m.Height
 	switch {
 	case len(m.TilePtr) != groups+1:
 		return fmt.Errorf("tiledcsr: %d tile pointers for %d groups: need %d", len(m.TilePtr), groups, groups+1)
@@ -48,28 +49,21 @@ func (m *Matrix[T]) checkLengths() error {
 		return fmt.Errorf("tiledcsr: %d row numbers for %d groups of %d: need %d", len(m.RowIdx), groups, m.Height, groups*m.Height)
 	case len(m.ColIdx)%TileCols != 0:
 		return fmt.Errorf("tiledcsr: %d columns: need %d a tile", len(m.ColIdx), TileCols)
-	case len(m.Values) != slots:
+	case len(m.Values) != values:
 		return fmt.Errorf("tiledcsr: %d values for %d columns of %d", len(m.Values), len(m.ColIdx), m.Height)
-	case len(m.Mask) != slots/32:
-		return fmt.Errorf("tiledcsr: %d mask words for %d value slots: need %d", len(m.Mask), slots, slots/32)
+	case len(m.Mask) != values/32:
+		return fmt.Errorf("tiledcsr: %d mask words for %d value slots: need %d", len(m.Mask), values, values/32)
 	}
 	return nil
 }
 
 func (m *Matrix[T]) checkTilePtr() error {
-	groups := len(m.TilePtr) - 1
-	switch {
-	case m.TilePtr[0] != 0:
-		return fmt.Errorf("tiledcsr: group 0 starts at tile %d", m.TilePtr[0])
-	case int64(m.TilePtr[groups]) != int64(m.Tiles()):
-		return fmt.Errorf("tiledcsr: the groups end at tile %d of %d", m.TilePtr[groups], m.Tiles())
+	if err := (slots.Panels{Format: name, One: "group", Of: "tile"}).CheckPointers(m.TilePtr, m.Tiles()); err != nil {
+		return err
 	}
 	before := int64(math.MaxInt64)
-	for g := range groups {
+	for g := range len(m.TilePtr) - 1 {
 		tiles := int64(m.TilePtr[g+1]) - int64(m.TilePtr[g])
-		if tiles < 0 {
-			return fmt.Errorf("tiledcsr: group %d ends at tile %d, before its start %d", g, m.TilePtr[g+1], m.TilePtr[g])
-		}
 		if tiles > before {
 			return fmt.Errorf("tiledcsr: group %d (%d tiles) comes before group %d (%d)", g-1, before, g, tiles)
 		}
@@ -118,35 +112,26 @@ func (m *Matrix[T]) checkGroup(g int) error {
 			exist |= 1 << r
 		}
 	}
-	last, pads := -1, 0
+	columns := slots.Columns{Cols: m.Cols}
 	for q := start; q < end; q++ {
-		col, mask := int(m.ColIdx[q]), m.colMask(q)
+		col, mask := m.ColIdx[q], m.colMask(q)
 		fail := func(what string) error {
 			return fmt.Errorf("tiledcsr: group %d, tile %d, place %d (column %d): %s", g, q/TileCols, q%TileCols, col, what)
 		}
-		switch {
-		case col >= m.Cols:
-			return fail(fmt.Sprintf("the matrix has %d columns", m.Cols))
-		case mask&^exist != 0:
+		if mask&^exist != 0 {
 			return fail("an entry in a row that does not exist")
-		case mask == 0 && col != last:
-			return fail(fmt.Sprintf("no entry, and padding would repeat column %d", last))
-		case mask == 0:
-			pads++
-		case pads > 0:
-			return fail("an entry after padding")
-		case col <= last:
-			return fail(fmt.Sprintf("not after column %d", last))
 		}
-		last = col
+		if what := columns.Next(col, mask != 0); what != "" {
+			return fail(what)
+		}
 		for r, x := range m.Values[q*m.Height:][:m.Height] {
 			if mask>>r&1 == 0 && x != 0 {
 				return fail(fmt.Sprintf("row %d of the group is not stored but its value is not 0", r))
 			}
 		}
 	}
-	if pads >= TileCols {
-		return fmt.Errorf("tiledcsr: group %d has %d columns of padding: fewer than %d are needed", g, pads, TileCols)
+	if columns.Padding >= TileCols {
+		return fmt.Errorf("tiledcsr: group %d has %d columns of padding: fewer than %d are needed", g, columns.Padding, TileCols)
 	}
 	return nil
 }
