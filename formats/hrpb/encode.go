@@ -275,10 +275,14 @@ func (m *Matrix[T]) repacked(units func(Block[T]) int) *Matrix[T] {
 }
 
 func (m *Matrix[T]) entries() entries.Of[T] {
-	return entries.Of[T]{
-		Rows: m.Rows, Cols: m.Cols, Panels: len(m.BlockPtr) - 1, Grain: 256,
-		Panel: func(p int, f func(row, col int, v *T)) {
-			m.each(p, func(r int, col uint32, v *T) { f(m.Row(p*PanelRows+r), int(col), v) })
-		},
+	return entries.Of[T]{Rows: m.Rows, Cols: m.Cols, Panels: len(m.BlockPtr) - 1, Grain: 256, Panel: m.panel}
+}
+
+// panel calls f for each stored entry of panel p: its row, its column and its value.
+func (m *Matrix[T]) panel(p int, f func(row, col int, v *T)) {
+	var rows [PanelRows]int
+	for r := range min(PanelRows, m.Rows-p*PanelRows) {
+		rows[r] = m.Row(p*PanelRows + r)
 	}
+	m.each(p, func(r int, col uint32, v *T) { f(rows[r], int(col), v) })
 }

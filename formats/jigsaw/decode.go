@@ -41,10 +41,10 @@ func (m *Matrix[T]) strip(s int, f func(row, col int, v *T)) {
 	}
 }
 
-// count calls f with the row of each stored entry of strip s, in the order of steps, which needs no sorting.
-func (m *Matrix[T]) count(s int, f func(row int)) {
+// count counts the entries of each row of strip s, in the order of steps, which needs no sorting.
+func (m *Matrix[T]) count(s int, of []int64) {
 	for n := m.StepPtr[s]; n < m.StepPtr[s+1]; n++ {
-		m.entries(int(n), func(r, _, _ int) { f(s*StripRows + r) })
+		m.entries(int(n), func(r, _, _ int) { of[s*StripRows+r]++ })
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/internal/entries"
+	"github.com/spmmrun/spmm/formats/internal/par"
 )
 
 // Decode returns exactly the matrix that was encoded. The arrays must be valid.
@@ -31,28 +32,18 @@ func (m *Matrix[T]) WithValues(values []T) formats.Encoded {
 	return &out
 }
 
+// entries are collected once, and visited often.
 func (m *Matrix[T]) entries() entries.Of[T] {
-	return entries.Of[T]{Rows: m.Rows, Cols: m.Cols, Panels: m.Groups(), Panel: m.group, Count: m.count}
-}
-
-// group calls f for each entry of group g: its row, its column and its value.
-func (m *Matrix[T]) group(g int, f func(row, col int, v *T)) {
-	var rows [GroupRows][]placed
-	m.rows(g, &rows)
-	for r, row := range rows {
-		for _, e := range row {
-			f(g*GroupRows+r, int(e.col), &m.Values[e.at])
-		}
-	}
-}
-
-// count calls f with the row of each entry of group g, those of the rest last, which needs no merging.
-func (m *Matrix[T]) count(g int, f func(row int)) {
-	m.each(g, func(r, _, _ int) { f(g*GroupRows + r) })
-	for i := g * GroupRows; i < min(m.Rows, (g+1)*GroupRows); i++ {
-		for range m.RestPtr[i+1] - m.RestPtr[i] {
-			f(i)
-		}
+	groups := make([][GroupRows][]placed, m.Groups())
+	par.Each(len(groups), 1, func(g int) { m.rows(g, &groups[g]) })
+	return entries.Of[T]{
+		Rows: m.Rows, Cols: m.Cols, Panels: m.Rows, Grain: 256,
+		Panel: func(i int, f func(row, col int, v *T)) {
+			for _, e := range groups[i/GroupRows][i%GroupRows] {
+				f(i, int(e.col), &m.Values[e.at])
+			}
+		},
+		Count: func(i int, n []int64) { n[i] = int64(len(groups[i/GroupRows][i%GroupRows])) },
 	}
 }
 

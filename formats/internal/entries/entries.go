@@ -15,8 +15,8 @@ type Of[T formats.Value] struct {
 	Panels, Grain int // a core takes Grain panels at a time
 	// Panel calls f with each entry of a panel: its row, its column and its value. Columns ascend within each row.
 	Panel func(p int, f func(row, col int, v *T))
-	// Count calls f with the row of each entry of a panel, in any order. Nil means Panel, where that takes no longer.
-	Count func(p int, f func(row int))
+	// Count counts the entries of each row of a panel in n. Nil means by Panel, where that takes no longer.
+	Count func(p int, n []int64)
 }
 
 // CSR returns the matrix of the entries.
@@ -38,11 +38,9 @@ func (e Of[T]) rowPtr() []int64 {
 	ptr := make([]int64, e.Rows+1)
 	count := e.Count
 	if count == nil {
-		count = func(p int, f func(row int)) { e.Panel(p, func(row, _ int, _ *T) { f(row) }) }
+		count = func(p int, ptr []int64) { e.Panel(p, func(row, _ int, _ *T) { ptr[row]++ }) }
 	}
-	par.Each(e.Panels, e.Grain, func(p int) {
-		count(p, func(row int) { ptr[row]++ })
-	})
+	par.Each(e.Panels, e.Grain, func(p int) { count(p, ptr) })
 	rowptr.Starts(ptr)
 	return ptr
 }
