@@ -155,31 +155,31 @@ func parse(spec string, seed uint64) (*Spec, error) {
 	return s, s.finish(seen)
 }
 
+// integerKey is a key that holds an integer: where that goes, and the least that it may be.
+type integerKey struct {
+	to    *int
+	least int
+}
+
+func (s *Spec) integerKeys() map[string]integerKey {
+	m := integerKey{&s.Rows, 0}
+	if s.Kind == "nm" {
+		m = integerKey{&s.m, 1}
+	}
+	return map[string]integerKey{
+		"rows": {&s.Rows, 0}, "cols": {&s.Cols, 0}, "k": {&s.Cols, 0}, "m": m,
+		"n": {&s.n, 0}, "v": {&s.v, 1}, "block": {&s.block, 1}, "band": {&s.band, 0}, "row": {&s.row, 0}, "nnz-per-row": {&s.rowNNZ, 0},
+		"scale": {&s.scale, 0}, "degree": {&s.degree, 0}, "permute": {&s.permute, 0}, "side": {&s.side, 1}, "points": {&s.points, 5},
+	}
+}
+
 // set sets one key.
 func (s *Spec) set(key, val string) (err error) {
+	if n, ok := s.integerKeys()[key]; ok {
+		*n.to, err = integer(key, val, n.least)
+		return err
+	}
 	switch key {
-	case "m":
-		if s.Kind == "nm" {
-			s.m, err = integer(key, val, 1)
-			break
-		}
-		fallthrough
-	case "rows":
-		s.Rows, err = integer(key, val, 0)
-	case "cols", "k":
-		s.Cols, err = integer(key, val, 0)
-	case "n":
-		s.n, err = integer(key, val, 0)
-	case "v":
-		s.v, err = integer(key, val, 1)
-	case "block":
-		s.block, err = integer(key, val, 1)
-	case "band":
-		s.band, err = integer(key, val, 0)
-	case "row":
-		s.row, err = integer(key, val, 0)
-	case "nnz-per-row":
-		s.rowNNZ, err = integer(key, val, 0)
 	case "density":
 		s.density, err = number(key, val, 0, 1)
 	case "sparsity":
@@ -194,16 +194,6 @@ func (s *Spec) set(key, val string) (err error) {
 		if err == nil && s.alpha == 1 {
 			err = fmt.Errorf("alpha=%s: want more than 1", val)
 		}
-	case "scale":
-		s.scale, err = integer(key, val, 0)
-	case "degree":
-		s.degree, err = integer(key, val, 0)
-	case "permute":
-		s.permute, err = integer(key, val, 0)
-	case "side":
-		s.side, err = integer(key, val, 1)
-	case "points":
-		s.points, err = integer(key, val, 5)
 	case "seed":
 		if s.Seed, err = strconv.ParseUint(val, 10, 64); err != nil {
 			err = fmt.Errorf("seed=%s: want an integer from 0 to 2⁶⁴-1", val)

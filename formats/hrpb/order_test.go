@@ -13,6 +13,7 @@ import (
 
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/hrpb"
+	"github.com/spmmrun/spmm/formats/internal/formatstest"
 	"github.com/spmmrun/spmm/formats/load"
 )
 
@@ -136,14 +137,14 @@ func TestOrderOfManyColumns(t *testing.T) {
 		a.ColIdx, a.Val = append(a.ColIdx, int32(i%3), int32(formats.MaxDim-1-i%3)), append(a.Val, 1, 2)
 		a.RowPtr = append(a.RowPtr, a.NNZ())
 	}
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	m, err := hrpb.Encode(a, hrpb.Options{Order: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	runtime.ReadMemStats(&after)
-	if n := after.TotalAlloc - before.TotalAlloc; n > 1<<24 {
+	var m *hrpb.Matrix[float32]
+	n := formatstest.Allocated(func() {
+		var err error
+		if m, err = hrpb.Encode(a, hrpb.Options{Order: true}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if n > 1<<24 {
 		t.Errorf("encoding %d entries allocates %d MB", a.NNZ(), n>>20)
 	}
 	if d := diff.Diff(a, m.Decode()); d != "" {

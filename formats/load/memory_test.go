@@ -10,11 +10,11 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/internal/formatstest"
 	"github.com/spmmrun/spmm/formats/load"
 )
 
@@ -129,14 +129,14 @@ func TestMemory(t *testing.T) {
 		"header.safetensors": compressed(t, safetensorsFile(strings.TrimSuffix(header.String(), ",")+"}", 0)),
 	} {
 		path := write(t, strings.ReplaceAll(name, " ", ""), file)
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		_, err := load.File(t.Context(), path, load.Options{Limits: formats.Limits{Bytes: limit}})
-		runtime.ReadMemStats(&after)
+		var err error
+		took := formatstest.Allocated(func() {
+			_, err = load.File(t.Context(), path, load.Options{Limits: formats.Limits{Bytes: limit}})
+		})
 		if err == nil || !strings.Contains(err.Error(), "limit") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if took := after.TotalAlloc - before.TotalAlloc; took > 5*limit {
+		if took > 5*limit {
 			t.Errorf("%s of %d bytes: %d bytes allocated at a limit of %d", name, len(file), took, limit)
 		}
 	}
@@ -148,14 +148,13 @@ func TestMemoryWithinLimit(t *testing.T) {
 	want := formats.CSRBytes(1, n)
 	file := compressed(t, strings.NewReader(fmt.Sprintf("%%%%MatrixMarket matrix coordinate pattern general\n1 10 %d\n", n)), lines("1 2\n1 1\n", n/2))
 	path := write(t, "a.mtx.gz", file)
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	a, err := load.File(t.Context(), path, load.Options{Limits: formats.Limits{Bytes: want}})
-	runtime.ReadMemStats(&after)
+	var a *formats.CSR[float32]
+	var err error
+	took := formatstest.Allocated(func() { a, err = load.File(t.Context(), path, load.Options{Limits: formats.Limits{Bytes: want}}) })
 	if err != nil || a.NNZ() != 2 {
 		t.Fatal(err)
 	}
-	if took := int64(after.TotalAlloc - before.TotalAlloc); took > 5*want { // some of it at the same time, and more under the race detector
+	if took > 5*want { // some of it at the same time, and more under the race detector
 		t.Errorf("%d bytes allocated for %d", took, want)
 	}
 	if _, err := load.File(t.Context(), path, load.Options{Limits: formats.Limits{Bytes: want - 1}}); err == nil {

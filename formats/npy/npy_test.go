@@ -13,7 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"runtime"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -21,6 +20,7 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/formats/internal/formatstest"
 	"github.com/spmmrun/spmm/formats/npy"
 	"pgregory.net/rapid"
 )
@@ -239,12 +239,7 @@ func TestWriteThenRead(t *testing.T) {
 
 func TestSparseWriteThenRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		a, err := gen.CSR(fmt.Sprintf("gen:uniform,rows=%d,cols=%d,density=%v,seed=%d",
-			rapid.IntRange(0, 90).Draw(t, "rows"), rapid.IntRange(0, 90).Draw(t, "cols"),
-			rapid.Float64Range(0, 1).Draw(t, "density"), rapid.Uint64().Draw(t, "seed")))
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := formatstest.Uniform(t, 90, "")
 		var b bytes.Buffer
 		if err := npy.WriteSparse(&b, a); err != nil {
 			t.Fatal(err)
@@ -347,62 +342,44 @@ func TestHugeHeadersAllocateLittle(t *testing.T) {
 		"format": file("{'descr': '|S3', 'fortran_order': False, 'shape': (), }", []byte("csc")),
 		"shape":  vector("<i8", 2, []int64{2000000000, 2}),
 	})
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	if _, err := npy.Read(bytes.NewReader(dense), npy.Options{}); err == nil {
-		t.Error("a cut file was read")
-	}
-	_, err := npy.ReadSparse(bytes.NewReader(csc), int64(len(csc)), npy.Options{Name: "f"})
-	if want := "f: 2000000000 rows for 3 entries: nearly all rows are empty"; fmt.Sprint(err) != want {
-		t.Errorf("%v, want %s", err, want)
-	}
-	runtime.ReadMemStats(&after)
-	if n := after.TotalAlloc - before.TotalAlloc; n > 2<<20 {
+	n := formatstest.Allocated(func() {
+		if _, err := npy.Read(bytes.NewReader(dense), npy.Options{}); err == nil {
+			t.Error("a cut file was read")
+		}
+		_, err := npy.ReadSparse(bytes.NewReader(csc), int64(len(csc)), npy.Options{Name: "f"})
+		if want := "f: 2000000000 rows for 3 entries: nearly all rows are empty"; fmt.Sprint(err) != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	})
+	if n > 2<<20 {
 		t.Errorf("%d bytes allocated", n)
 	}
 }
 
-func FuzzRead(f *testing.F) {
-	for _, name := range []string{"f2", "f4_big", "f4_fortran", "u8", "b1", "vector", "version2", "struct", "complex"} {
-		b, err := os.ReadFile(filepath.Join("testdata", name+".npy"))
+// addFiles gives a fuzz target files of testdata.
+func addFiles(f *testing.F, ext string, names ...string) {
+	for _, name := range names {
+		b, err := os.ReadFile(filepath.Join("testdata", name+ext))
 		if err != nil {
 			f.Fatal(err)
 		}
 		f.Add(b)
 	}
+}
+
+func FuzzRead(f *testing.F) {
+	addFiles(f, ".npy", "f2", "f4_big", "f4_fortran", "u8", "b1", "vector", "version2", "struct", "complex")
 	f.Fuzz(func(t *testing.T, in []byte) {
 		d, err := npy.Read(bytes.NewReader(in), npy.Options{})
-		if err != nil {
-			if strings.Contains(err.Error(), "\n") {
-				t.Fatalf("error of several lines: %q", err)
-			}
-			return
-		}
-		if err := d.Validate(); err != nil {
-			t.Fatal(err)
-		}
+		formatstest.Read(t, d, err)
 	})
 }
 
 func FuzzReadSparse(f *testing.F) {
-	for _, name := range []string{"csr", "csr_stored", "csc", "coo", "bsr"} {
-		b, err := os.ReadFile(filepath.Join("testdata", name+".npz"))
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(b)
-	}
+	addFiles(f, ".npz", "csr", "csr_stored", "csc", "coo", "bsr")
 	f.Fuzz(func(t *testing.T, in []byte) {
 		a, err := npy.ReadSparse(bytes.NewReader(in), int64(len(in)), npy.Options{Limits: formats.Limits{Rows: 1e5, Cols: 1e5, NNZ: 1e5}})
-		if err != nil {
-			if strings.Contains(err.Error(), "\n") {
-				t.Fatalf("error of several lines: %q", err)
-			}
-			return
-		}
-		if err := a.Validate(); err != nil {
-			t.Fatal(err)
-		}
+		formatstest.Read(t, a, err)
 	})
 }
 
@@ -433,14 +410,8 @@ func FuzzMembers(f *testing.F) {
 		z := stored("format", format, "shape", shape, "indptr", ptr, "col", ptr, "indices", idx, "row", idx, "data", data)
 		o := npy.Options{Limits: formats.Limits{Rows: 1e4, Cols: 1e4, NNZ: 1e4}}
 		e, err := npy.OpenSparse(bytes.NewReader(z), int64(len(z)), o)
-		if err != nil {
-			if strings.Contains(err.Error(), "\n") {
-				t.Fatalf("error of several lines: %q", err)
-			}
+		if !formatstest.Read(t, e, err) {
 			return
-		}
-		if err := e.Validate(); err != nil {
-			t.Fatal(err)
 		}
 		if err := e.Sparse().Validate(); err != nil {
 			t.Fatal(err)
