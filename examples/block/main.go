@@ -10,12 +10,9 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"log"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,17 +21,14 @@ import (
 
 	"github.com/spmmrun/spmm"
 	_ "github.com/spmmrun/spmm/backend/all"
+	"github.com/spmmrun/spmm/examples/internal/demo"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/nm"
 )
 
-func main() {
-	if err := run(context.Background(), os.Args[1:], os.Stdout); err != nil && !errors.Is(err, flag.ErrHelp) {
-		log.Fatal(err)
-	}
-}
+func main() { demo.Main(run) }
 
 // config is what the flags say.
 type config struct {
@@ -46,8 +40,7 @@ type config struct {
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
-	flags := flag.NewFlagSet("block", flag.ContinueOnError)
-	device := flags.String("device", "auto", "`device`: auto, cpu, cuda, vulkan:1 and so on")
+	flags, device := demo.Flags("block")
 	tokens := flags.String("tokens", "1,8,512", "`numbers` of tokens at once, N")
 	zeros := flags.String("zeros", "0.5", "`shares` of zeros to prune to")
 	var c config

@@ -10,32 +10,24 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"log"
 	"math"
-	"os"
 	"time"
 
 	"github.com/spmmrun/spmm"
 	_ "github.com/spmmrun/spmm/backend/all"
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/examples/internal/demo"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/formats/load"
 )
 
-func main() {
-	if err := run(context.Background(), os.Args[1:], os.Stdout); err != nil && !errors.Is(err, flag.ErrHelp) {
-		log.Fatal(err)
-	}
-}
+func main() { demo.Main(run) }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
-	flags := flag.NewFlagSet("cg", flag.ContinueOnError)
-	device := flags.String("device", "auto", "`device`: auto, cpu, cuda, vulkan:1 and so on")
+	flags, device := demo.Flags("cg")
 	path := flags.String("matrix", "testdata/matrices/jagmesh7.mtx.gz", "`file` of a symmetric matrix")
 	graph := flags.Bool("laplacian", true, "solve with L + shift·I, L being the Laplacian of the matrix's graph, in place of the matrix")
 	shift := flags.Float64("shift", 0.01, "`number` to add to the diagonal")

@@ -10,43 +10,35 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"log"
 	"math"
-	"os"
 	"time"
 
 	"github.com/spmmrun/spmm"
 	_ "github.com/spmmrun/spmm/backend/all"
+	"github.com/spmmrun/spmm/examples/internal/demo"
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/formats/load"
 )
 
-func main() {
-	if err := run(context.Background(), os.Args[1:], os.Stdout); err != nil && !errors.Is(err, flag.ErrHelp) {
-		log.Fatal(err)
-	}
-}
+func main() { demo.Main(run) }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
-	flags := flag.NewFlagSet("diffusion", flag.ContinueOnError)
-	device := flags.String("device", "auto", "`device`: auto, cpu, cuda, vulkan:1 and so on")
+	flags, device := demo.Flags("diffusion")
 	file := flags.String("graph", "testdata/matrices/ca-CondMat.mtx.gz", "`file` of a symmetric matrix, whose pattern is the graph")
 	steps := flags.Int("steps", 100, "`number` of steps")
 	sources := flags.Int("sources", 32, "`number` of heat sources, each a column of X")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	graph, err := load.File(ctx, *file, load.Options{})
+	if *sources < 1 {
+		return fmt.Errorf("%d heat sources: want one or more", *sources)
+	}
+	graph, err := demo.Graph(ctx, *file)
 	if err != nil {
 		return err
 	}
-	f, err := newFlow(graph.Sparse(), *sources)
-	if err != nil {
-		return err
-	}
+	f := &flow{a: graph, sources: *sources}
 	dev, err := spmm.Open(ctx, *device)
 	if err != nil {
 		return err
@@ -75,30 +67,6 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 type flow struct {
 	a       *formats.CSR[float32] // the pattern of A(t), diagonal included; its values are those of the last step
 	sources int
-}
-
-// newFlow takes the graph's edges from the pattern of a symmetric matrix.
-func newFlow(graph formats.Sparse, sources int) (*flow, error) {
-	rows, cols := graph.Dims()
-	rowptr, colidx := graph.Pattern()
-	if rows != cols || sources < 1 {
-		return nil, fmt.Errorf("a matrix of %d×%d and %d heat sources: want a square matrix and a source", rows, cols, sources)
-	}
-	var edges formats.COO[float32]
-	edges.Rows, edges.Cols = rows, cols
-	for i := range rows {
-		edges.Row, edges.Col, edges.Val = append(edges.Row, int32(i)), append(edges.Col, int32(i)), append(edges.Val, 0)
-		for e := rowptr[i]; e < rowptr[i+1]; e++ {
-			if j := colidx[e]; int(j) != i {
-				edges.Row, edges.Col, edges.Val = append(edges.Row, int32(i)), append(edges.Col, j), append(edges.Val, 0)
-			}
-		}
-	}
-	a, err := edges.ToCSR(formats.SumDuplicates)
-	if err != nil {
-		return nil, err
-	}
-	return &flow{a: a, sources: sources}, nil
 }
 
 // conductance of the edge from i to j at a step: it swings between 0 and 1, each edge in its own phase.
@@ -188,29 +156,13 @@ func (f *flow) simulate(ctx context.Context, dev *spmm.Device, steps int) (*simu
 // check returns the share of the heat that is there after the steps, and the largest distance from what the host
 // computes in float64, over the highest temperature.
 func (f *flow) check(x *formats.Dense[float32], steps int) (heat, worst float64) {
-	now, next := make([]float64, len(x.Data)), make([]float64, len(x.Data))
-	for i, v := range f.start().Data {
-		now[i] = float64(v)
-	}
-	n := f.sources
+	want, n := demo.Wide(f.start().Data), f.sources
 	for step := range steps {
-		val := f.values(step)
-		clear(next)
-		for i := range f.a.Rows {
-			row := next[i*n:][:n]
-			for e := f.a.RowPtr[i]; e < f.a.RowPtr[i+1]; e++ {
-				for j, v := range now[int(f.a.ColIdx[e])*n:][:n] {
-					row[j] += float64(val[e]) * v
-				}
-			}
-		}
-		now, next = next, now
+		f.values(step)
+		want = demo.Product(f.a, want, n)
 	}
-	var highest float64
-	for i, want := range now {
-		heat += float64(x.Data[i]) / float64(n)
-		highest = max(highest, want)
-		worst = max(worst, math.Abs(float64(x.Data[i])-want))
+	for _, v := range x.Data {
+		heat += float64(v) / float64(n)
 	}
-	return heat, worst / highest
+	return heat, demo.Distance(x.Data, want)
 }

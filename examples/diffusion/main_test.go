@@ -3,25 +3,11 @@
 package main
 
 import (
-	"context"
-	"fmt"
-	"strings"
 	"testing"
 
-	"github.com/spmmrun/spmm"
+	"github.com/spmmrun/spmm/examples/internal/demotest"
 )
 
 func TestRun(t *testing.T) {
-	infos, _ := spmm.Devices(context.Background())
-	for _, info := range infos {
-		device := fmt.Sprintf("%s:%d", info.Backend, info.Index)
-		t.Run(device, func(t *testing.T) {
-			var out strings.Builder
-			err := run(context.Background(), []string{"-device", device, "-graph", "../../testdata/matrices/ca-CondMat.mtx.gz", "-steps", "5", "-sources", "7"}, &out)
-			t.Log(out.String())
-			if err != nil || !strings.Contains(out.String(), "checked  all 161931 temperatures") {
-				t.Errorf("error %v", err)
-			}
-		})
-	}
+	demotest.Runs(t, run, "-graph ../../testdata/matrices/ca-CondMat.mtx.gz -steps 5 -sources 7", "checked  all 161931 temperatures")
 }

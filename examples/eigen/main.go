@@ -9,31 +9,24 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"log"
 	"math"
-	"os"
 
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/spmmrun/spmm"
 	_ "github.com/spmmrun/spmm/backend/all"
+	"github.com/spmmrun/spmm/examples/internal/demo"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gonum"
 	"github.com/spmmrun/spmm/formats/load"
 )
 
-func main() {
-	if err := run(context.Background(), os.Args[1:], os.Stdout); err != nil && !errors.Is(err, flag.ErrHelp) {
-		log.Fatal(err)
-	}
-}
+func main() { demo.Main(run) }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
-	flags := flag.NewFlagSet("eigen", flag.ContinueOnError)
-	device := flags.String("device", "auto", "`device`: auto, cpu, cuda, vulkan:1 and so on")
+	flags, device := demo.Flags("eigen")
 	path := flags.String("matrix", "testdata/matrices/ca-CondMat.mtx.gz", "`file` of a symmetric matrix")
 	wanted := flags.Int("k", 6, "`number` of eigenvalues")
 	tolerance := flags.Float64("tolerance", 1e-5, "`largest` |A·x − λ·x| over the largest |λ|")

@@ -10,30 +10,22 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"log"
 	"math"
-	"os"
 	"time"
 
 	"github.com/spmmrun/spmm"
 	_ "github.com/spmmrun/spmm/backend/all"
+	"github.com/spmmrun/spmm/examples/internal/demo"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
-	"github.com/spmmrun/spmm/formats/load"
 )
 
-func main() {
-	if err := run(context.Background(), os.Args[1:], os.Stdout); err != nil && !errors.Is(err, flag.ErrHelp) {
-		log.Fatal(err)
-	}
-}
+func main() { demo.Main(run) }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
-	flags := flag.NewFlagSet("gcn", flag.ContinueOnError)
-	device := flags.String("device", "auto", "`device`: auto, cpu, cuda, vulkan:1 and so on")
+	flags, device := demo.Flags("gcn")
 	file := flags.String("graph", "testdata/matrices/ca-CondMat.mtx.gz", "`file` of a symmetric matrix, whose pattern is the graph")
 	features := flags.Int("features", 128, "`number` of features of a node")
 	hidden := flags.Int("hidden", 64, "`number` of hidden units of a node")
@@ -44,14 +36,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if *features < 1 || *hidden < 1 || *classes < 1 {
 		return fmt.Errorf("%d features, %d hidden units, %d classes: want at least one of each", *features, *hidden, *classes)
 	}
-	pattern, err := load.File(ctx, *file, load.Options{})
+	graph, err := demo.Graph(ctx, *file)
 	if err != nil {
 		return err
 	}
-	graph, err := normalised(pattern)
-	if err != nil {
-		return err
-	}
+	normalise(graph)
 	dev, err := spmm.Open(ctx, *device)
 	if err != nil {
 		return err
@@ -90,34 +79,14 @@ func random(rows, cols int, seed uint64) *formats.Dense[float32] {
 	return d
 }
 
-// normalised returns Â for the graph that is the pattern of a matrix.
-func normalised(pattern *formats.CSR[float32]) (*formats.CSR[float32], error) {
-	if pattern.Rows != pattern.Cols || pattern.Rows == 0 {
-		return nil, fmt.Errorf("a matrix of %d×%d: want a square one", pattern.Rows, pattern.Cols)
-	}
-	edges := formats.COO[float32]{Rows: pattern.Rows, Cols: pattern.Cols}
-	add := func(i int, j int32) {
-		edges.Row, edges.Col, edges.Val = append(edges.Row, int32(i)), append(edges.Col, j), append(edges.Val, 0)
-	}
-	for i := range pattern.Rows {
-		add(i, int32(i))
-		for _, j := range pattern.ColIdx[pattern.RowPtr[i]:pattern.RowPtr[i+1]] {
-			if int(j) != i {
-				add(i, j)
-			}
-		}
-	}
-	a, err := edges.ToCSR(formats.SumDuplicates)
-	if err != nil {
-		return nil, err
-	}
+// normalise gives a graph the values of Â.
+func normalise(a *formats.CSR[float32]) {
 	degree := func(i int) float64 { return float64(a.RowPtr[i+1] - a.RowPtr[i]) }
 	for i := range a.Rows {
 		for e := a.RowPtr[i]; e < a.RowPtr[i+1]; e++ {
 			a.Val[e] = float32(1 / math.Sqrt(degree(i)*degree(int(a.ColIdx[e]))))
 		}
 	}
-	return a, nil
 }
 
 // network is the graph and the weights, on the host and on the device. Closing the device frees what lies there.
@@ -175,20 +144,11 @@ func (n *network) infer(ctx context.Context, x, y *formats.Dense[float32]) (time
 
 // worst returns the largest distance of y from what the host computes in float64, over the largest output.
 func (n *network) worst(x, y *formats.Dense[float32]) float64 {
-	in := make([]float64, len(x.Data))
-	for i, v := range x.Data {
-		in[i] = float64(v)
-	}
-	h := n.propagate(times(in, n.w1), n.w1.Cols)
+	h := demo.Product(n.graph, times(demo.Wide(x.Data), n.w1), n.w1.Cols)
 	for i := range h {
 		h[i] = max(h[i], 0)
 	}
-	var distance, largest float64
-	for i, want := range n.propagate(times(h, n.w2), n.w2.Cols) {
-		distance = max(distance, math.Abs(float64(y.Data[i])-want))
-		largest = max(largest, math.Abs(want))
-	}
-	return distance / largest
+	return demo.Distance(y.Data, demo.Product(n.graph, times(h, n.w2), n.w2.Cols))
 }
 
 // times returns x·w in float64, x having as many columns as w has rows.
@@ -200,22 +160,6 @@ func times(x []float64, w *formats.Dense[float32]) []float64 {
 		for k, v := range x[i*w.Rows:][:w.Rows] {
 			for j, b := range w.Line(k) {
 				accumulate[j] += v * float64(b)
-			}
-		}
-	}
-	return y
-}
-
-// propagate returns Â·x in float64, x having so many columns.
-func (n *network) propagate(x []float64, cols int) []float64 {
-	a := n.graph
-	y := make([]float64, a.Rows*cols)
-	for i := range a.Rows {
-		row := y[i*cols:][:cols]
-		for e := a.RowPtr[i]; e < a.RowPtr[i+1]; e++ {
-			v := float64(a.Val[e])
-			for j, b := range x[int(a.ColIdx[e])*cols:][:cols] {
-				row[j] += v * b
 			}
 		}
 	}

@@ -9,34 +9,27 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"log"
 	"math"
-	"os"
 	"time"
 
 	"github.com/spmmrun/spmm"
 	_ "github.com/spmmrun/spmm/backend/all"
+	"github.com/spmmrun/spmm/examples/internal/demo"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/nm"
 )
 
-func main() {
-	if err := run(context.Background(), os.Args[1:], os.Stdout); err != nil && !errors.Is(err, flag.ErrHelp) {
-		log.Fatal(err)
-	}
-}
+func main() { demo.Main(run) }
 
 // sizes are those of the network and of one batch, whose samples are columns.
 type sizes struct{ inputs, hidden, outputs, batch int }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
-	flags := flag.NewFlagSet("mlp", flag.ContinueOnError)
-	device := flags.String("device", "auto", "`device`: auto, cpu, cuda, vulkan:1 and so on")
+	flags, device := demo.Flags("mlp")
 	kept := flags.Float64("kept", 0.1, "`share` of its weights that the second layer keeps")
 	var s sizes
 	flags.IntVar(&s.inputs, "inputs", 512, "`number` of inputs")
@@ -163,43 +156,18 @@ func (n *network) infer(ctx context.Context, x *formats.Dense[half.F16], y *form
 
 // worst returns the largest distance of y from what the host computes in float64, over the largest output.
 func (n *network) worst(x *formats.Dense[half.F16], y *formats.Dense[float32]) float64 {
-	in := formats.NewDense[float32](x.Rows, x.Cols)
-	formats.ConvertSlice(in.Data, x.Data)
-	h := n.first.onHostInFloat64(widen(in.Data), x.Cols)
+	h := n.first.onHostInFloat64(demo.Wide(x.Data), x.Cols)
 	for i := range h {
 		h[i] = max(h[i], 0)
 	}
-	var distance, largest float64
-	for i, want := range n.second.onHostInFloat64(h, x.Cols) {
-		distance = max(distance, math.Abs(float64(y.Data[i])-want))
-		largest = max(largest, math.Abs(want))
-	}
-	return distance / largest
+	return demo.Distance(y.Data, n.second.onHostInFloat64(h, x.Cols))
 }
 
 // onHostInFloat64 returns the layer's weights times x, of so many columns, plus bias.
 func (l *layer) onHostInFloat64(x []float64, cols int) []float64 {
-	w := l.weights
-	y := make([]float64, w.Rows*cols)
-	for i := range w.Rows {
-		row := y[i*cols:][:cols]
-		for j := range row {
-			row[j] = float64(l.onHost.Data[i])
-		}
-		for e := w.RowPtr[i]; e < w.RowPtr[i+1]; e++ {
-			v := float64(w.Val[e].Float32())
-			for j, b := range x[int(w.ColIdx[e])*cols:][:cols] {
-				row[j] += v * b
-			}
-		}
+	y := demo.Product(l.weights, x, cols)
+	for i := range y {
+		y[i] += float64(l.onHost.Data[i/cols])
 	}
 	return y
-}
-
-func widen(x []float32) []float64 {
-	out := make([]float64, len(x))
-	for i, v := range x {
-		out[i] = float64(v)
-	}
-	return out
 }

@@ -73,7 +73,7 @@ var Rules = []Rule{
 	{"bench/...", []string{".", "backend/...", "conformance/oracle", "formats/...", "shaders/...", "internal/...", Self}},
 	{"tools/pictures", []string{"formats/...", "conformance", Self}},
 	{"tools/...", []string{"internal/...", "shaders/...", "backend", Self}},
-	{"examples/...", []string{".", "backend/...", "portable/...", "formats/..."}},
+	{"examples/...", []string{".", "backend/...", "portable/...", "formats/...", "examples/internal/..."}},
 	{"cmd/...", []string{".", "comm/...", "dist/...", "backend/...", "portable/...", "conformance/...", "formats/...", "shaders/...", "internal/...", Self}},
 }
 

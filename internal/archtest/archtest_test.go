@@ -132,6 +132,7 @@ func TestViolations(t *testing.T) {
 		{"cmd/spmmrun", "gonum.org/v1/gonum/mat", false},
 		{"examples/eigen", "gonum.org/v1/gonum/mat", true},
 		{"examples/eigen", m + "/formats/gonum", true},
+		{"examples/eigen", m + "/examples/internal/demo", true},
 		{"examples/eigen", m + "/internal/plan", false},
 		{"comm/mpi", m + "/comm", true},
 		{"comm", m + "/formats", false},
