@@ -1,6 +1,6 @@
-// What row_amd64.h and rows_amd64.h do with an entry of A, by the macros that these are included with.
+// What row_amd64.h and rows_amd64.h do with an entry of A and with sums, by the macros that these are included with.
 //
-// SI its value, DX its column; R9 b at the tile's first column, R10 ldb in bytes; R8 the entry's row of b.
+// SI its value, DX its column; R9 b at the tile's first column, R10 ldb in bytes; R8 the entry's row of b; DI the sums' place.
 
 // ENTRY finds the row of b of entry u from DX on, and broadcasts its value.
 #define ENTRY(u) \
@@ -10,11 +10,49 @@
 	BCAST((VALSIZE*u)(SI))
 
 // MACn adds the product with n registers of columns to sums. MAC8's are A0 to A7.
-#define MAC1(a) \
-	MAC(0(R8), a)
 #define MAC2(a, b) \
 	MAC(0(R8), a); MAC((VB)(R8), b)
 #define MAC4(a, b, c, d) \
 	MAC2(a, b); MAC((2*VB)(R8), c); MAC((3*VB)(R8), d)
 #define MAC8 \
 	MAC4(A0, A1, A2, A3); MAC((4*VB)(R8), A4); MAC((5*VB)(R8), A5); MAC((6*VB)(R8), A6); MAC((7*VB)(R8), A7)
+
+// TWO, FOUR and EIGHT do so many entries, each with sums of its own: in a tile of 4 registers, of 2, and of 1, by mac.
+#define TWO \
+	ENTRY(0); MAC4(A0, A1, A2, A3); \
+	ENTRY(1); MAC4(A4, A5, A6, A7)
+#define FOUR \
+	ENTRY(0); MAC2(A0, A1); \
+	ENTRY(1); MAC2(A2, A3); \
+	ENTRY(2); MAC2(A4, A5); \
+	ENTRY(3); MAC2(A6, A7)
+#define EIGHT(mac) \
+	ENTRY(0); mac(0(R8), A0); \
+	ENTRY(1); mac(0(R8), A1); \
+	ENTRY(2); mac(0(R8), A2); \
+	ENTRY(3); mac(0(R8), A3); \
+	ENTRY(4); mac(0(R8), A4); \
+	ENTRY(5); mac(0(R8), A5); \
+	ENTRY(6); mac(0(R8), A6); \
+	ENTRY(7); mac(0(R8), A7)
+
+// SUMn adds up the sums of those entries: n registers are left.
+#define SUM4 \
+	ADD(A4, A0); ADD(A5, A1); ADD(A6, A2); ADD(A7, A3)
+#define SUM2 \
+	ADD(A2, A0); ADD(A6, A4); ADD(A3, A1); ADD(A7, A5); ADD(A4, A0); ADD(A5, A1)
+#define SUM1 \
+	ADD(A1, A0); ADD(A3, A2); ADD(A5, A4); ADD(A7, A6); ADD(A2, A0); ADD(A6, A4); ADD(A4, A0)
+
+// EACHn does the same with n registers.
+#define EACH1(do) do(A0)
+#define EACH2(do) EACH1(do); do(A1)
+#define EACH4(do) EACH2(do); do(A2); do(A3)
+#define EACH8(do) EACH4(do); do(A4); do(A5); do(A6); do(A7)
+
+// PUTn stores n registers, the last by another way than those before.
+#define PUT1(last) last(A0, 0(DI))
+#define PUT2(store, last) store(A0, 0(DI)); last(A1, (AB)(DI))
+#define PUT4(store, last) PUT2(store, store); store(A2, (2*AB)(DI)); last(A3, (3*AB)(DI))
+#define PUT8(store, last) \
+	PUT4(store, store); store(A4, (4*AB)(DI)); store(A5, (5*AB)(DI)); store(A6, (6*AB)(DI)); last(A7, (7*AB)(DI))

@@ -1,7 +1,7 @@
 // One function that computes a row of a sparse-dense product (see RowF32). Included once for each
 // pair of instruction set and element type, after entry_amd64.h, with these macros set:
 //
-//	NAME         the function
+//	ROW          the function
 //	VL           elements of acc in a vector register
 //	AB           bytes of a vector register
 //	VB           bytes of as many elements of b
@@ -19,7 +19,7 @@
 
 #define START \
 	MOVQ R11, SI; MOVQ R12, DX; MOVQ R13, CX; \
-	ZERO(A0); ZERO(A1); ZERO(A2); ZERO(A3); ZERO(A4); ZERO(A5); ZERO(A6); ZERO(A7)
+	EACH8(ZERO)
 
 #define NEXT(u) \
 	ADDQ $(4*u), DX; ADDQ $(VALSIZE*u), SI; SUBQ $u, CX
@@ -27,7 +27,7 @@
 #define ADVANCE(regs) \
 	ADDQ $(AB*regs), DI; ADDQ $(VB*regs), R9; SUBQ $(VL*regs), BX
 
-TEXT NAME(SB), NOSPLIT, $0-56
+TEXT ROW(SB), NOSPLIT, $0-56
 	MOVQ acc+0(FP), DI
 	MOVQ n+8(FP), BX
 	MOVQ vals+16(FP), R11
@@ -46,14 +46,7 @@ loop8:
 	MAC8
 	NEXT(1)
 	JNZ loop8
-	STORE(A0, 0(DI))
-	STORE(A1, (AB)(DI))
-	STORE(A2, (2*AB)(DI))
-	STORE(A3, (3*AB)(DI))
-	STORE(A4, (4*AB)(DI))
-	STORE(A5, (5*AB)(DI))
-	STORE(A6, (6*AB)(DI))
-	STORE(A7, (7*AB)(DI))
+	PUT8(STORE, STORE)
 	ADVANCE(8)
 	JMP tile8
 
@@ -65,10 +58,7 @@ tile4:
 	JLT  last4
 
 loop4:
-	ENTRY(0)
-	MAC4(A0, A1, A2, A3)
-	ENTRY(1)
-	MAC4(A4, A5, A6, A7)
+	TWO
 	NEXT(2)
 	JGE loop4
 
@@ -79,14 +69,8 @@ last4:
 	MAC4(A0, A1, A2, A3)
 
 sum4:
-	ADD(A4, A0)
-	ADD(A5, A1)
-	ADD(A6, A2)
-	ADD(A7, A3)
-	STORE(A0, 0(DI))
-	STORE(A1, (AB)(DI))
-	STORE(A2, (2*AB)(DI))
-	STORE(A3, (3*AB)(DI))
+	SUM4
+	PUT4(STORE, STORE)
 	ADVANCE(4)
 
 tile2:
@@ -97,14 +81,7 @@ tile2:
 	JLT  last2
 
 loop2:
-	ENTRY(0)
-	MAC2(A0, A1)
-	ENTRY(1)
-	MAC2(A2, A3)
-	ENTRY(2)
-	MAC2(A4, A5)
-	ENTRY(3)
-	MAC2(A6, A7)
+	FOUR
 	NEXT(4)
 	JGE loop2
 
@@ -119,14 +96,8 @@ rest2:
 	JNZ rest2
 
 sum2:
-	ADD(A2, A0)
-	ADD(A6, A4)
-	ADD(A3, A1)
-	ADD(A7, A5)
-	ADD(A4, A0)
-	ADD(A5, A1)
-	STORE(A0, 0(DI))
-	STORE(A1, (AB)(DI))
+	SUM2
+	PUT2(STORE, STORE)
 	ADVANCE(2)
 
 tile1:
@@ -137,22 +108,7 @@ tile1:
 	JLT  last1
 
 loop1:
-	ENTRY(0)
-	MAC1(A0)
-	ENTRY(1)
-	MAC1(A1)
-	ENTRY(2)
-	MAC1(A2)
-	ENTRY(3)
-	MAC1(A3)
-	ENTRY(4)
-	MAC1(A4)
-	ENTRY(5)
-	MAC1(A5)
-	ENTRY(6)
-	MAC1(A6)
-	ENTRY(7)
-	MAC1(A7)
+	EIGHT(MAC)
 	NEXT(8)
 	JGE loop1
 
@@ -162,19 +118,13 @@ last1:
 
 rest1:
 	ENTRY(0)
-	MAC1(A0)
+	MAC(0(R8), A0)
 	NEXT(1)
 	JNZ rest1
 
 sum1:
-	ADD(A1, A0)
-	ADD(A3, A2)
-	ADD(A5, A4)
-	ADD(A7, A6)
-	ADD(A2, A0)
-	ADD(A6, A4)
-	ADD(A4, A0)
-	STORE(A0, 0(DI))
+	SUM1
+	PUT1(STORE)
 
 done:
 	VZEROUPPER
@@ -183,8 +133,4 @@ done:
 #undef START
 #undef NEXT
 #undef ADVANCE
-#undef NAME
-#undef VB
-#undef VALSIZE
-#undef BCAST
-#undef MAC
+#undef ROW

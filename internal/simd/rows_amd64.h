@@ -1,7 +1,7 @@
 // One function that computes rows of a sparse-dense product, one after the other (see RowsF32). Included once for each pair of
 // instruction set and element type, after entry_amd64.h, with these macros set:
 //
-//	NAME         the function
+//	ROWS         the function
 //	VL           elements of C in a vector register
 //	AB           bytes of a vector register
 //	VB           bytes of as many elements of b
@@ -44,12 +44,16 @@
 	MOVL 4(R11), CX; \
 	SUBL (R11), CX; \
 	ADDQ $4, R11; \
-	ZERO(A0); ZERO(A1); ZERO(A2); ZERO(A3); ZERO(A4); ZERO(A5); ZERO(A6); ZERO(A7)
+	EACH8(ZERO)
+
+// DOWN goes to the next row, or tile.
+#define DOWN(row) \
+	ADDQ R12, DI; DECQ BX; JNZ row; JMP tile
 
 #define NEXT(u) \
 	ADDQ $(4*u), DX; ADDQ $(VALSIZE*u), SI; SUBL $u, CX
 
-TEXT NAME(SB), NOSPLIT, $0-8
+TEXT ROWS(SB), NOSPLIT, $0-8
 	MOVQ job+0(FP), AX
 	MOVQ rowsJob_ldb(AX), R10
 	MOVQ rowsJob_ldc(AX), R12
@@ -100,42 +104,15 @@ ahead8:
 	JNZ ahead8
 
 store8:
-	SCALE(A0)
-	SCALE(A1)
-	SCALE(A2)
-	SCALE(A3)
-	SCALE(A4)
-	SCALE(A5)
-	SCALE(A6)
-	SCALE(A7)
+	EACH8(SCALE)
 	TESTQ R15, R15
 	JNZ   stream8
-	STORE(A0, 0(DI))
-	STORE(A1, (AB)(DI))
-	STORE(A2, (2*AB)(DI))
-	STORE(A3, (3*AB)(DI))
-	STORE(A4, (4*AB)(DI))
-	STORE(A5, (5*AB)(DI))
-	STORE(A6, (6*AB)(DI))
-	STORELAST(A7, (7*AB)(DI))
-	ADDQ R12, DI
-	DECQ BX
-	JNZ  row8
-	JMP  tile
+	PUT8(STORE, STORELAST)
+	DOWN(row8)
 
 stream8:
-	STREAM(A0, 0(DI))
-	STREAM(A1, (AB)(DI))
-	STREAM(A2, (2*AB)(DI))
-	STREAM(A3, (3*AB)(DI))
-	STREAM(A4, (4*AB)(DI))
-	STREAM(A5, (5*AB)(DI))
-	STREAM(A6, (6*AB)(DI))
-	STREAM(A7, (7*AB)(DI))
-	ADDQ R12, DI
-	DECQ BX
-	JNZ  row8
-	JMP  tile
+	PUT8(STREAM, STREAM)
+	DOWN(row8)
 
 tile4:
 	TILE(4)
@@ -148,10 +125,7 @@ row4:
 	JNZ  ahead4
 
 loop4:
-	ENTRY(0)
-	MAC4(A0, A1, A2, A3)
-	ENTRY(1)
-	MAC4(A4, A5, A6, A7)
+	TWO
 	NEXT(2)
 	JGE loop4
 	JMP last4
@@ -161,10 +135,7 @@ ahead4:
 	AHEAD4
 	AHEAD(1)
 	AHEAD4
-	ENTRY(0)
-	MAC4(A0, A1, A2, A3)
-	ENTRY(1)
-	MAC4(A4, A5, A6, A7)
+	TWO
 	NEXT(2)
 	JGE ahead4
 
@@ -182,34 +153,16 @@ lone4:
 	NEXT(1)
 
 sum4:
-	ADD(A4, A0)
-	ADD(A5, A1)
-	ADD(A6, A2)
-	ADD(A7, A3)
-	SCALE(A0)
-	SCALE(A1)
-	SCALE(A2)
-	SCALE(A3)
+	SUM4
+	EACH4(SCALE)
 	TESTQ R15, R15
 	JNZ   stream4
-	STORE(A0, 0(DI))
-	STORE(A1, (AB)(DI))
-	STORE(A2, (2*AB)(DI))
-	STORELAST(A3, (3*AB)(DI))
-	ADDQ R12, DI
-	DECQ BX
-	JNZ  row4
-	JMP  tile
+	PUT4(STORE, STORELAST)
+	DOWN(row4)
 
 stream4:
-	STREAM(A0, 0(DI))
-	STREAM(A1, (AB)(DI))
-	STREAM(A2, (2*AB)(DI))
-	STREAM(A3, (3*AB)(DI))
-	ADDQ R12, DI
-	DECQ BX
-	JNZ  row4
-	JMP  tile
+	PUT4(STREAM, STREAM)
+	DOWN(row4)
 
 tile2:
 	TILE(2)
@@ -222,14 +175,7 @@ row2:
 	JNZ  ahead2
 
 loop2:
-	ENTRY(0)
-	MAC2(A0, A1)
-	ENTRY(1)
-	MAC2(A2, A3)
-	ENTRY(2)
-	MAC2(A4, A5)
-	ENTRY(3)
-	MAC2(A6, A7)
+	FOUR
 	NEXT(4)
 	JGE loop2
 	JMP short2
@@ -243,14 +189,7 @@ ahead2:
 	AHEAD2
 	AHEAD(3)
 	AHEAD2
-	ENTRY(0)
-	MAC2(A0, A1)
-	ENTRY(1)
-	MAC2(A2, A3)
-	ENTRY(2)
-	MAC2(A4, A5)
-	ENTRY(3)
-	MAC2(A6, A7)
+	FOUR
 	NEXT(4)
 	JGE ahead2
 
@@ -276,30 +215,16 @@ restahead2:
 	JNZ restahead2
 
 sum2:
-	ADD(A2, A0)
-	ADD(A6, A4)
-	ADD(A3, A1)
-	ADD(A7, A5)
-	ADD(A4, A0)
-	ADD(A5, A1)
-	SCALE(A0)
-	SCALE(A1)
+	SUM2
+	EACH2(SCALE)
 	TESTQ R15, R15
 	JNZ   stream2
-	STORE(A0, 0(DI))
-	STORELAST(A1, (AB)(DI))
-	ADDQ R12, DI
-	DECQ BX
-	JNZ  row2
-	JMP  tile
+	PUT2(STORE, STORELAST)
+	DOWN(row2)
 
 stream2:
-	STREAM(A0, 0(DI))
-	STREAM(A1, (AB)(DI))
-	ADDQ R12, DI
-	DECQ BX
-	JNZ  row2
-	JMP  tile
+	PUT2(STREAM, STREAM)
+	DOWN(row2)
 
 tile1:
 	TILE(1)
@@ -310,22 +235,7 @@ row1:
 	JLT  short1
 
 loop1:
-	ENTRY(0)
-	MACLAST(0(R8), A0)
-	ENTRY(1)
-	MACLAST(0(R8), A1)
-	ENTRY(2)
-	MACLAST(0(R8), A2)
-	ENTRY(3)
-	MACLAST(0(R8), A3)
-	ENTRY(4)
-	MACLAST(0(R8), A4)
-	ENTRY(5)
-	MACLAST(0(R8), A5)
-	ENTRY(6)
-	MACLAST(0(R8), A6)
-	ENTRY(7)
-	MACLAST(0(R8), A7)
+	EIGHT(MACLAST)
 	NEXT(8)
 	JGE loop1
 
@@ -340,30 +250,14 @@ rest1:
 	JNZ rest1
 
 sum1:
-	ADD(A1, A0)
-	ADD(A3, A2)
-	ADD(A5, A4)
-	ADD(A7, A6)
-	ADD(A2, A0)
-	ADD(A6, A4)
-	ADD(A4, A0)
-	SCALE(A0)
-	STORELAST(A0, 0(DI))
-	ADDQ R12, DI
-	DECQ BX
-	JNZ  row1
-	JMP  tile
+	SUM1
+	EACH1(SCALE)
+	PUT1(STORELAST)
+	DOWN(row1)
 
 #undef AHEAD
 #undef TILE
 #undef START
 #undef NEXT
-#undef NAME
-#undef VB
-#undef VALSIZE
-#undef BCAST
-#undef MAC
-#undef MACLAST
-#undef AHEAD8
-#undef AHEAD4
-#undef AHEAD2
+#undef DOWN
+#undef ROWS

@@ -1,0 +1,123 @@
+// The functions of an instruction set: row_amd64.h and rows_amd64.h for each element type. Included once for each set, after
+// its vectors (avx2_amd64.h) and with its functions' names: ROWF64, ROWSF64 and so on.
+
+#define VL (AB>>SHIFT)
+#define ADD(x, a) VADD x, a, a
+#define SCALE(a) VMUL S, a, a
+#define STORE(a, mem) MOV a, mem
+#define STREAM(a, mem) MOVNT a, mem
+#define ALPHA VSPREAD rowsJob_alpha(AX), S
+
+// Elements that are as wide as the sums.
+
+#define VB AB
+#define VALSIZE (1<<SHIFT)
+#define BCAST(mem) VSPREAD mem, V
+#define MAC(mem, a) VFMA mem, V, a
+#define MACLAST(mem, a) FMALAST(mem, a)
+#define AHEAD8 VECTORS8
+#define AHEAD4 VECTORS4
+#define AHEAD2 VECTORS2
+
+#define SHIFT 3
+#define MOV VMOVUPD
+#define MASKMOV VMASKMOVPD
+#define MOVNT VMOVNTPD
+#define VADD VADDPD
+#define VMUL VMULPD
+#define VFMA VFMADD231PD
+#define VSPREAD VBROADCASTSD
+#define ROW ROWF64
+#define ROWS ROWSF64
+#include "row_amd64.h"
+#include "rows_amd64.h"
+
+#undef SHIFT
+#undef MOV
+#undef MASKMOV
+#undef MOVNT
+#undef VADD
+#undef VMUL
+#undef VFMA
+#undef VSPREAD
+
+#define SHIFT 2
+#define MOV VMOVUPS
+#define MASKMOV VMASKMOVPS
+#define MOVNT VMOVNTPS
+#define VADD VADDPS
+#define VMUL VMULPS
+#define VFMA VFMADD231PS
+#define VSPREAD VBROADCASTSS
+#define ROW ROWF32
+#define ROWS ROWSF32
+#include "row_amd64.h"
+#include "rows_amd64.h"
+
+// Elements of half the width.
+
+#undef VB
+#undef VALSIZE
+#undef BCAST
+#undef MAC
+#undef MACLAST
+#undef AHEAD8
+#undef AHEAD4
+#undef AHEAD2
+
+#define VB (AB/2)
+#define VALSIZE 2
+#define AHEAD8 VECTORS4
+#define AHEAD4 VECTORS2
+#define AHEAD2 VECTORS1
+
+#define BCAST(mem) VPBROADCASTW mem, HALF; VCVTPH2PS HALF, V
+#define MAC(mem, a) VCVTPH2PS mem, T; VFMA T, V, a
+#define MACLAST(mem, a) LOADLAST(VCVTPH2PS, mem, T); VFMA T, V, a
+#define ROW ROWF16
+#define ROWS ROWSF16
+#include "row_amd64.h"
+#include "rows_amd64.h"
+
+#undef BCAST
+#undef MAC
+#undef MACLAST
+
+#define BCAST(mem) VPBROADCASTW mem, V; VPSLLD $16, V, V
+#define MAC(mem, a) VPMOVZXWD mem, T; VPSLLD $16, T, T; VFMA T, V, a
+#define MACLAST(mem, a) LOADLAST(VPMOVZXWD, mem, T); VPSLLD $16, T, T; VFMA T, V, a
+#define ROW ROWBF16
+#define ROWS ROWSBF16
+#include "row_amd64.h"
+#include "rows_amd64.h"
+
+#undef VL
+#undef ADD
+#undef SCALE
+#undef STORE
+#undef STREAM
+#undef ALPHA
+#undef VB
+#undef VALSIZE
+#undef BCAST
+#undef MAC
+#undef MACLAST
+#undef AHEAD8
+#undef AHEAD4
+#undef AHEAD2
+#undef SHIFT
+#undef MOV
+#undef MASKMOV
+#undef MOVNT
+#undef VADD
+#undef VMUL
+#undef VFMA
+#undef VSPREAD
+#undef ROWF64
+#undef ROWSF64
+#undef ROWF32
+#undef ROWSF32
+#undef ROWF16
+#undef ROWSF16
+#undef ROWBF16
+#undef ROWSBF16
