@@ -26,6 +26,12 @@ GLOBL ·firstPlaces(SB), RODATA|NOPTR, $64
 // SI mask, R8 values, R9 ld, R10 next; R11 and R12 the chains' next values, R13 their mask words, DX their vectors, BX the bits
 // of half h, CX steps left.
 
+#define ARGUMENTS \
+	MOVQ mask+8(FP), SI; \
+	MOVQ values+24(FP), R8; \
+	MOVQ ld+32(FP), R9; \
+	MOVQ next+40(FP), R10
+
 #define BEGIN \
 	MOVQ  AX, R11; \
 	IMULQ R9, R11; \
@@ -50,6 +56,10 @@ half0: \
 	MOVQ  steps+16(FP), CX
 
 #define END \
+	ADDQ  $256, R13; \
+	ADDQ  $2048, DX; \
+	DECQ  CX; \
+	JNZ   step; \
 	MOVQ  AX, DX; \
 	IMULQ R9, DX; \
 	ADDQ  R8, DX; \
@@ -61,7 +71,9 @@ half0: \
 	MOVQ  R11, (R10)(AX*8); \
 	MOVQ  R12, 64(R10)(AX*8); \
 	INCQ  AX; \
-	CMPQ  AX, $8
+	CMPQ  AX, $8; \
+	JNE   chain; \
+	VZEROUPPER
 
 #define WORD512(w) \
 	MOVL    (4*w)(R13), DI; \
@@ -86,10 +98,7 @@ half0: \
 
 // func expandChainsAVX512(dst *float32, mask *uint32, steps int, values *float32, ld int, next *[16]int)
 TEXT ·expandChainsAVX512(SB), NOSPLIT, $0-48
-	MOVQ mask+8(FP), SI
-	MOVQ values+24(FP), R8
-	MOVQ ld+32(FP), R9
-	MOVQ next+40(FP), R10
+	ARGUMENTS
 	VMOVDQU32 ·firstPlaces(SB), Z16
 	VPTERNLOGD $0xff, Z17, Z17, Z17
 	VPADDD Z17, Z17, Z17 // −2
@@ -102,13 +111,7 @@ chain:
 step:
 	WORD512(0)
 	WORD512(1)
-	ADDQ $256, R13
-	ADDQ $2048, DX
-	DECQ CX
-	JNZ  step
 	END
-	JNE chain
-	VZEROUPPER
 	RET
 
 // A chain's word, with its next values at from and its mask at m(R13), to the half at to(DX) of the vectors. R15 has the table.
@@ -142,10 +145,7 @@ step:
 
 // func expandChainsAVX2(dst *float32, mask *uint32, steps int, values *float32, ld int, next *[16]int, lanes *[256][8]uint32)
 TEXT ·expandChainsAVX2(SB), NOSPLIT, $0-56
-	MOVQ mask+8(FP), SI
-	MOVQ values+24(FP), R8
-	MOVQ ld+32(FP), R9
-	MOVQ next+40(FP), R10
+	ARGUMENTS
 	MOVQ lanes+48(FP), R14
 	XORL AX, AX
 
@@ -157,11 +157,5 @@ step:
 	CHAIN256(32, R12, 32)
 	CHAIN256(4, R11, 1024)
 	CHAIN256(36, R12, 1056)
-	ADDQ $256, R13
-	ADDQ $2048, DX
-	DECQ CX
-	JNZ  step
 	END
-	JNE chain
-	VZEROUPPER
 	RET

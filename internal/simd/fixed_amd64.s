@@ -2,6 +2,13 @@
 
 #include "textflag.h"
 
+// Those of quantise16 and quantise32.
+#define ARGUMENTS \
+	MOVQ q+0(FP), DI; \
+	MOVQ x+8(FP), R8; \
+	MOVQ unit+16(FP), DX; \
+	MOVQ n+24(FP), CX
+
 // func scanRangeAVX2(largest, lowest, special *int32, x *float32, n int)
 TEXT ·scanRangeAVX2(SB), NOSPLIT, $0-40
 	MOVQ largest+0(FP), DI
@@ -64,54 +71,50 @@ scan:
 	VPSLLD $24, Y10, Y10; \
 	VPSRLD $1, Y10, Y10
 
-// INTEGERS has them times units in X2 and X3, as integers of 32 bits.
-#define INTEGERS \
+// PRODUCTS has them times units in Y2 and Y3, INTEGERS in X2 and X3, as integers of 32 bits.
+#define PRODUCTS \
 	FINITE; \
 	VEXTRACTF128 $1, Y0, X1; \
 	VCVTPS2PD X0, Y2; \
 	VCVTPS2PD X1, Y3; \
 	VMULPD (DX), Y2, Y2; \
-	VMULPD 32(DX), Y3, Y3; \
+	VMULPD 32(DX), Y3, Y3
+#define INTEGERS \
+	PRODUCTS; \
 	VCVTPD2DQY Y2, X2; \
 	VCVTPD2DQY Y3, X3
 
+// NEXT goes to the next eight elements, of so many bytes in q.
+#define NEXT(bytes, loop) \
+	ADDQ $bytes, DI; \
+	ADDQ $32, R8; \
+	ADDQ $64, DX; \
+	SUBQ $8, CX; \
+	JNZ  loop
+
 // func quantise16AVX2(q *int16, x *float32, unit *float64, n int)
 TEXT ·quantise16AVX2(SB), NOSPLIT, $0-32
-	MOVQ q+0(FP), DI
-	MOVQ x+8(FP), R8
-	MOVQ unit+16(FP), DX
-	MOVQ n+24(FP), CX
+	ARGUMENTS
 	INFINITY
 
 quantise16:
 	INTEGERS
 	VPACKSSDW X3, X2, X2
 	VMOVDQU X2, (DI)
-	ADDQ $16, DI
-	ADDQ $32, R8
-	ADDQ $64, DX
-	SUBQ $8, CX
-	JNZ  quantise16
+	NEXT(16, quantise16)
 	VZEROUPPER
 	RET
 
 // func quantise32AVX2(q *int32, x *float32, unit *float64, n int)
 TEXT ·quantise32AVX2(SB), NOSPLIT, $0-32
-	MOVQ q+0(FP), DI
-	MOVQ x+8(FP), R8
-	MOVQ unit+16(FP), DX
-	MOVQ n+24(FP), CX
+	ARGUMENTS
 	INFINITY
 
 quantise32:
 	INTEGERS
 	VMOVDQU X2, (DI)
 	VMOVDQU X3, 16(DI)
-	ADDQ $32, DI
-	ADDQ $32, R8
-	ADDQ $64, DX
-	SUBQ $8, CX
-	JNZ  quantise32
+	NEXT(32, quantise32)
 	VZEROUPPER
 	RET
 
@@ -136,12 +139,7 @@ TEXT ·quantise48AVX2(SB), NOSPLIT, $0-40
 	VPSLLQ $23, Y13, Y13 // 2²³
 
 quantise48:
-	FINITE
-	VEXTRACTF128 $1, Y0, X1
-	VCVTPS2PD X0, Y2
-	VCVTPS2PD X1, Y3
-	VMULPD (DX), Y2, Y2
-	VMULPD 32(DX), Y3, Y3
+	PRODUCTS
 	VADDPD Y9, Y2, Y2
 	VADDPD Y9, Y3, Y3
 	VPSUBQ Y9, Y2, Y2    // the integers

@@ -7,8 +7,7 @@
 //
 // Tiles of 8 columns have their sums in V0 … V3, those of every other entry in V4 … V7, which are added at the end.
 //
-// R0 acc, R1 columns left, R5 b (at the tile's first column), R6 ldb in bytes; R2 vals, R3 cols, R4
-// nnz; R7, R9, R10: the same, moving; R11 the entry's row of b; V16 the entry's value in every lane.
+// Registers are those of sums_arm64.h, which comes before; R11 is the entry's row of b, V16 its value in every lane.
 
 #define ENTRY(a, b, c, d) \
 	MOVWU.P 4(R9), R11 \
@@ -22,26 +21,10 @@
 	SMLAL2(16, 18, d)
 
 TEXT NAME(SB), NOSPLIT, $0-56
-	MOVD acc+0(FP), R0
-	MOVD n+8(FP), R1
-	MOVD vals+16(FP), R2
-	MOVD cols+24(FP), R3
-	MOVD nnz+32(FP), R4
-	MOVD b+40(FP), R5
-	MOVD ldb+48(FP), R6
+	ARGUMENTS
 
 tile:
-	MOVD R2, R7
-	MOVD R3, R9
-	MOVD R4, R10
-	VEOR V0.B16, V0.B16, V0.B16
-	VEOR V1.B16, V1.B16, V1.B16
-	VEOR V2.B16, V2.B16, V2.B16
-	VEOR V3.B16, V3.B16, V3.B16
-	VEOR V4.B16, V4.B16, V4.B16
-	VEOR V5.B16, V5.B16, V5.B16
-	VEOR V6.B16, V6.B16, V6.B16
-	VEOR V7.B16, V7.B16, V7.B16
+	START
 	SUBS $2, R10
 	BLT  last
 

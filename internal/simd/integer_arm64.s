@@ -1,6 +1,7 @@
 // Rows of sparse-dense products of integers with NEON: integer_arm64.h for each element type.
 
 #include "textflag.h"
+#include "sums_arm64.h"
 
 // Instructions that Go's assembler lacks.
 #define SMLAL(m, n, d) WORD $(0x0EA08000 | m<<16 | n<<5 | d)  // SMLAL Vd.2D, Vn.2S, Vm.2S

@@ -1,17 +1,20 @@
 // One function that adds to a tile of eight rows of a sparse-dense product (see PanelF32). Included
 // once for each pair of instruction set and element type, with these macros set:
 //
-//	NAME         the function
-//	L0 … L7, H0 … H7  registers: the sums of each row, in two halves where the tile needs two
-//	AHEAD        prefetch the tile's columns of the row of b that is R13 bytes after its first
-//	LOADB        the tile's columns of the row of b at R8, widened, into the B registers
-//	ROW(r, l, h) l, h += vals[r] (at 4·r bytes from SI, in every lane) · the B registers
-//	TAKE(l, h)   l, h = the sums at R8;  PUT(l, h) the reverse
+//	NAME            the function
+//	EACH(do, next)  do(r, l, h) for each row r, whose sums are in l and h, or l alone where the tile needs no more; next in between
+//	AHEAD           prefetch the tile's columns of the row of b that is R13 bytes after its first
+//	LOADB           the tile's columns of the row of b at R8, widened, into the B registers
+//	ROW(r, l, h)    l, h += vals[r] (at 4·r bytes from SI, in every lane) · the B registers
+//	TAKE(r, l, h)   l, h = the sums at R8;  PUT(r, l, h) the reverse
 //
 // The row of b of the eighth vector on is prefetched, or that of the last.
 //
 // DI acc, R9 lda; SI vals, R10 v; DX cols, CX vectors left; BX b at the tile's first column, R11 ldb;
 // R12 the last of cols, R13 the row of b to prefetch; R8 the vector's row of b, or a row of acc. Strides are in bytes.
+
+#define DOWN ADDQ R9, R8;
+#define STAY
 
 TEXT NAME(SB), NOSPLIT, $0-64
 	MOVQ acc+0(FP), DI
@@ -24,21 +27,7 @@ TEXT NAME(SB), NOSPLIT, $0-64
 	MOVQ ldb+56(FP), R11
 	LEAQ -4(DX)(CX*4), R12
 	MOVQ DI, R8
-	TAKE(L0, H0)
-	ADDQ R9, R8
-	TAKE(L1, H1)
-	ADDQ R9, R8
-	TAKE(L2, H2)
-	ADDQ R9, R8
-	TAKE(L3, H3)
-	ADDQ R9, R8
-	TAKE(L4, H4)
-	ADDQ R9, R8
-	TAKE(L5, H5)
-	ADDQ R9, R8
-	TAKE(L6, H6)
-	ADDQ R9, R8
-	TAKE(L7, H7)
+	EACH(TAKE, DOWN)
 
 loop:
 	LEAQ  32(DX), R13
@@ -51,37 +40,18 @@ loop:
 	IMULQ R11, R8
 	ADDQ  BX, R8
 	LOADB
-	ROW(0, L0, H0)
-	ROW(1, L1, H1)
-	ROW(2, L2, H2)
-	ROW(3, L3, H3)
-	ROW(4, L4, H4)
-	ROW(5, L5, H5)
-	ROW(6, L6, H6)
-	ROW(7, L7, H7)
+	EACH(ROW, STAY)
 	ADDQ R10, SI
 	ADDQ $4, DX
 	DECQ CX
 	JNZ  loop
 	MOVQ DI, R8
-	PUT(L0, H0)
-	ADDQ R9, R8
-	PUT(L1, H1)
-	ADDQ R9, R8
-	PUT(L2, H2)
-	ADDQ R9, R8
-	PUT(L3, H3)
-	ADDQ R9, R8
-	PUT(L4, H4)
-	ADDQ R9, R8
-	PUT(L5, H5)
-	ADDQ R9, R8
-	PUT(L6, H6)
-	ADDQ R9, R8
-	PUT(L7, H7)
+	EACH(PUT, DOWN)
 	VZEROUPPER
 	RET
 
+#undef DOWN
+#undef STAY
 #undef NAME
 #undef LOADB
 #undef AHEAD

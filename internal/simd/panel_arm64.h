@@ -9,6 +9,34 @@
 // R0 acc, R1 lda; R2 vals, R3 v; R4 cols, R5 vectors left; R6 b, R7 ldb; R8 the vector's row of b, or a row of acc. Strides
 // are in bytes.
 
+// EACH does each row's sums, in place after place of acc.
+#define EACH(do) \
+	do(V0, V1) \
+	ADD  R1, R8 \
+	do(V2, V3) \
+	ADD  R1, R8 \
+	do(V4, V5) \
+	ADD  R1, R8 \
+	do(V6, V7) \
+	ADD  R1, R8 \
+	do(V8, V9) \
+	ADD  R1, R8 \
+	do(V10, V11) \
+	ADD  R1, R8 \
+	do(V12, V13) \
+	ADD  R1, R8 \
+	do(V14, V15)
+
+#define TAKE(l, h) VLD1 (R8), [l.S4, h.S4]
+#define PUT(l, h) VST1 [l.S4, h.S4], (R8)
+
+// ROWS adds to two rows, whose values are in half h of the vector v: V(l) and V(h) are a row's sums.
+#define ROWS(v, half, l0, h0, l1, h1) \
+	FMLA(16, v, half, 0, l0) \
+	FMLA(17, v, half, 0, h0) \
+	FMLA(16, v, half, 1, l1) \
+	FMLA(17, v, half, 1, h1)
+
 TEXT NAME(SB), NOSPLIT, $0-64
 	MOVD acc+0(FP), R0
 	MOVD lda+8(FP), R1
@@ -19,21 +47,7 @@ TEXT NAME(SB), NOSPLIT, $0-64
 	MOVD b+48(FP), R6
 	MOVD ldb+56(FP), R7
 	MOVD R0, R8
-	VLD1 (R8), [V0.S4, V1.S4]
-	ADD  R1, R8
-	VLD1 (R8), [V2.S4, V3.S4]
-	ADD  R1, R8
-	VLD1 (R8), [V4.S4, V5.S4]
-	ADD  R1, R8
-	VLD1 (R8), [V6.S4, V7.S4]
-	ADD  R1, R8
-	VLD1 (R8), [V8.S4, V9.S4]
-	ADD  R1, R8
-	VLD1 (R8), [V10.S4, V11.S4]
-	ADD  R1, R8
-	VLD1 (R8), [V12.S4, V13.S4]
-	ADD  R1, R8
-	VLD1 (R8), [V14.S4, V15.S4]
+	EACH(TAKE)
 
 loop:
 	MOVWU.P 4(R4), R8
@@ -42,42 +56,20 @@ loop:
 	LOADB
 	VLD1    (R2), [V18.S4, V19.S4]
 	ADD     R3, R2
-	FMLA(16, 18, 0, 0, 0)
-	FMLA(17, 18, 0, 0, 1)
-	FMLA(16, 18, 0, 1, 2)
-	FMLA(17, 18, 0, 1, 3)
-	FMLA(16, 18, 1, 0, 4)
-	FMLA(17, 18, 1, 0, 5)
-	FMLA(16, 18, 1, 1, 6)
-	FMLA(17, 18, 1, 1, 7)
-	FMLA(16, 19, 0, 0, 8)
-	FMLA(17, 19, 0, 0, 9)
-	FMLA(16, 19, 0, 1, 10)
-	FMLA(17, 19, 0, 1, 11)
-	FMLA(16, 19, 1, 0, 12)
-	FMLA(17, 19, 1, 0, 13)
-	FMLA(16, 19, 1, 1, 14)
-	FMLA(17, 19, 1, 1, 15)
+	ROWS(18, 0, 0, 1, 2, 3)
+	ROWS(18, 1, 4, 5, 6, 7)
+	ROWS(19, 0, 8, 9, 10, 11)
+	ROWS(19, 1, 12, 13, 14, 15)
 	SUBS    $1, R5
 	BNE     loop
 
 	MOVD R0, R8
-	VST1 [V0.S4, V1.S4], (R8)
-	ADD  R1, R8
-	VST1 [V2.S4, V3.S4], (R8)
-	ADD  R1, R8
-	VST1 [V4.S4, V5.S4], (R8)
-	ADD  R1, R8
-	VST1 [V6.S4, V7.S4], (R8)
-	ADD  R1, R8
-	VST1 [V8.S4, V9.S4], (R8)
-	ADD  R1, R8
-	VST1 [V10.S4, V11.S4], (R8)
-	ADD  R1, R8
-	VST1 [V12.S4, V13.S4], (R8)
-	ADD  R1, R8
-	VST1 [V14.S4, V15.S4], (R8)
+	EACH(PUT)
 	RET
 
+#undef EACH
+#undef TAKE
+#undef PUT
+#undef ROWS
 #undef NAME
 #undef LOADB

@@ -13,21 +13,7 @@
 // Wide tiles have their sums in V0 … V7. In tiles of a quarter of that four entries have sums of
 // their own, which are added at the end, so that eight multiply-adds are always under way.
 //
-// R0 acc, R1 columns left, R5 b (at the tile's first column), R6 ldb in bytes; R2 vals, R3 cols, R4
-// nnz; R7, R9, R10: the same, moving; R11 the entry's row of b.
-
-#define START \
-	MOVD R2, R7 \
-	MOVD R3, R9 \
-	MOVD R4, R10 \
-	VEOR V0.B16, V0.B16, V0.B16 \
-	VEOR V1.B16, V1.B16, V1.B16 \
-	VEOR V2.B16, V2.B16, V2.B16 \
-	VEOR V3.B16, V3.B16, V3.B16 \
-	VEOR V4.B16, V4.B16, V4.B16 \
-	VEOR V5.B16, V5.B16, V5.B16 \
-	VEOR V6.B16, V6.B16, V6.B16 \
-	VEOR V7.B16, V7.B16, V7.B16
+// Registers are those of sums_arm64.h, which comes before; R11 is the entry's row of b.
 
 #define ENTRY \
 	MOVWU.P 4(R9), R11 \
@@ -43,13 +29,7 @@
 	FMA(18, b)
 
 TEXT NAME(SB), NOSPLIT, $0-56
-	MOVD acc+0(FP), R0
-	MOVD n+8(FP), R1
-	MOVD vals+16(FP), R2
-	MOVD cols+24(FP), R3
-	MOVD nnz+32(FP), R4
-	MOVD b+40(FP), R5
-	MOVD ldb+48(FP), R6
+	ARGUMENTS
 
 tilewide:
 	CMP $WIDE, R1
@@ -114,7 +94,6 @@ sumnarrow:
 done:
 	RET
 
-#undef START
 #undef ENTRY
 #undef ENTRYNARROW
 #undef NAME

@@ -1,14 +1,12 @@
 // Rows of sparse-dense products with NEON: row_arm64.h for each element type.
 
 #include "textflag.h"
+#include "half_arm64.h"
+#include "sums_arm64.h"
 
 // Instructions that Go's assembler lacks.
 #define ADDS4(n, d) WORD $(0x4E20D400 | n<<16 | d<<5 | d)  // FADD Vd.4S, Vd.4S, Vn.4S
 #define ADDD2(n, d) WORD $(0x4E60D400 | n<<16 | d<<5 | d)  // FADD Vd.2D, Vd.2D, Vn.2D
-#define F16LO(n, d) WORD $(0x0E217800 | n<<5 | d)          // FCVTL Vd.4S, Vn.4H
-#define F16HI(n, d) WORD $(0x4E217800 | n<<5 | d)          // FCVTL2 Vd.4S, Vn.8H
-#define BF16LO(n, d) WORD $(0x2E613800 | n<<5 | d)         // SHLL Vd.4S, Vn.4H, #16
-#define BF16HI(n, d) WORD $(0x6E613800 | n<<5 | d)         // SHLL2 Vd.4S, Vn.8H, #16
 
 #define WIDE 32
 #define FMA(x, a) WORD $(0x4E20CC00 | 16<<16 | x<<5 | a)  // FMLA Va.4S, Vx.4S, V16.4S
@@ -24,48 +22,39 @@
 	VLD1   (R11), [V21.S4, V22.S4, V23.S4, V24.S4]
 #include "row_arm64.h"
 
+// 16-bit elements: one at R7; 8 or 32 at R11.
+#define SPREADHALF(lo) \
+	VLD1R (R7), [V16.H4] \
+	lo(16, 16)
+#define LOADHALVES(lo, hi) \
+	VLD1 (R11), [V25.H8] \
+	lo(25, 17) \
+	hi(25, 18)
+#define LOADALL(lo, hi) \
+	VLD1 (R11), [V25.H8, V26.H8, V27.H8, V28.H8] \
+	lo(25, 17) \
+	hi(25, 18) \
+	lo(26, 19) \
+	hi(26, 20) \
+	lo(27, 21) \
+	hi(27, 22) \
+	lo(28, 23) \
+	hi(28, 24)
+
 #define NAME ·rowF16NEON
 #define VALSIZE 2
 #define TILE 64
-#define BCAST \
-	VLD1R (R7), [V16.H4] \
-	F16LO(16, 16)
-#define LOAD \
-	VLD1 (R11), [V25.H8] \
-	F16LO(25, 17) \
-	F16HI(25, 18)
-#define LOADWIDE \
-	VLD1 (R11), [V25.H8, V26.H8, V27.H8, V28.H8] \
-	F16LO(25, 17) \
-	F16HI(25, 18) \
-	F16LO(26, 19) \
-	F16HI(26, 20) \
-	F16LO(27, 21) \
-	F16HI(27, 22) \
-	F16LO(28, 23) \
-	F16HI(28, 24)
+#define BCAST SPREADHALF(F16LO)
+#define LOAD LOADHALVES(F16LO, F16HI)
+#define LOADWIDE LOADALL(F16LO, F16HI)
 #include "row_arm64.h"
 
 #define NAME ·rowBF16NEON
 #define VALSIZE 2
 #define TILE 64
-#define BCAST \
-	VLD1R (R7), [V16.H4] \
-	BF16LO(16, 16)
-#define LOAD \
-	VLD1 (R11), [V25.H8] \
-	BF16LO(25, 17) \
-	BF16HI(25, 18)
-#define LOADWIDE \
-	VLD1 (R11), [V25.H8, V26.H8, V27.H8, V28.H8] \
-	BF16LO(25, 17) \
-	BF16HI(25, 18) \
-	BF16LO(26, 19) \
-	BF16HI(26, 20) \
-	BF16LO(27, 21) \
-	BF16HI(27, 22) \
-	BF16LO(28, 23) \
-	BF16HI(28, 24)
+#define BCAST SPREADHALF(BF16LO)
+#define LOAD LOADHALVES(BF16LO, BF16HI)
+#define LOADWIDE LOADALL(BF16LO, BF16HI)
 #include "row_arm64.h"
 
 #undef WIDE
