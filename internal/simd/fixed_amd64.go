@@ -19,14 +19,6 @@ func quantise48AVX2(low, high *int32, x *float32, unit *float64, n int)
 //go:noescape
 func roundSumsAVX2(y *float32, sums *int64, unit *float64, n int, scale float64) (tooLarge int64)
 
-// eights returns how many of n elements the assembly does.
-func eights(n int) int {
-	if level == goOnly {
-		return 0
-	}
-	return n &^ 7
-}
-
 // Each does the first n elements and returns n; the caller does the others.
 
 func scanRange(largest, lowest, special []int32, x []float32) int {

@@ -101,34 +101,26 @@ func testQuantise(t *testing.T, most int, run func(x []float32, unit []float64) 
 	})
 }
 
+// quantised runs Quantise16 or Quantise32.
+func quantised[T int16 | int32](t *testing.T, x []float32, unit []float64, run func(q []T, x []float32, unit []float64)) (out []int64) {
+	q := make([]T, len(x)+1)
+	q[len(x)] = 77
+	run(q, x, unit)
+	for _, v := range q[:len(x)] {
+		out = append(out, int64(v))
+	}
+	if q[len(x)] != 77 {
+		t.Error("wrote behind the last element")
+	}
+	return out
+}
+
 func TestQuantise16(t *testing.T) {
-	testQuantise(t, 15, func(x []float32, unit []float64) (out []int64) {
-		q := make([]int16, len(x)+1)
-		q[len(x)] = 77
-		Quantise16(q, x, unit)
-		for _, v := range q[:len(x)] {
-			out = append(out, int64(v))
-		}
-		if q[len(x)] != 77 {
-			t.Error("wrote behind the last element")
-		}
-		return out
-	})
+	testQuantise(t, 15, func(x []float32, unit []float64) []int64 { return quantised(t, x, unit, Quantise16) })
 }
 
 func TestQuantise32(t *testing.T) {
-	testQuantise(t, 31, func(x []float32, unit []float64) (out []int64) {
-		q := make([]int32, len(x)+1)
-		q[len(x)] = 77
-		Quantise32(q, x, unit)
-		for _, v := range q[:len(x)] {
-			out = append(out, int64(v))
-		}
-		if q[len(x)] != 77 {
-			t.Error("wrote behind the last element")
-		}
-		return out
-	})
+	testQuantise(t, 31, func(x []float32, unit []float64) []int64 { return quantised(t, x, unit, Quantise32) })
 }
 
 func TestQuantise48(t *testing.T) {

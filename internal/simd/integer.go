@@ -6,22 +6,16 @@ package simd
 // Sums are kept in 64 bits and wrap. len(acc) is a multiple of Width; every cols[k]·ldb+len(acc) ≤ len(b),
 // which is not checked for each k.
 func RowInt16(acc []int64, vals []int32, cols []uint32, b []int16, ldb int) {
-	if len(cols) == 0 || len(acc) == 0 {
-		clear(acc)
-		return
+	if hasEntries(acc, len(vals), len(cols), len(b)) {
+		rowInt16(acc, vals, cols, b, ldb)
 	}
-	checkRow(len(acc), len(vals), len(cols), len(b))
-	rowInt16(acc, vals, cols, b, ldb)
 }
 
 // RowInt32 is RowInt16 for a b of 32-bit integers.
 func RowInt32(acc []int64, vals []int32, cols []uint32, b []int32, ldb int) {
-	if len(cols) == 0 || len(acc) == 0 {
-		clear(acc)
-		return
+	if hasEntries(acc, len(vals), len(cols), len(b)) {
+		rowInt32(acc, vals, cols, b, ldb)
 	}
-	checkRow(len(acc), len(vals), len(cols), len(b))
-	rowInt32(acc, vals, cols, b, ldb)
 }
 
 // goRowInt keeps the sums of four columns in registers over all of the row's entries.

@@ -15,19 +15,17 @@ func narrowBF16AVX2(dst *half.BF16, src *float32, n int)
 // narrowF16 and narrowBF16 do a multiple of eight elements and return how many.
 
 func narrowF16(dst []half.F16, src []float32) int {
-	n := len(src) &^ 7
-	if level == goOnly || n == 0 {
-		return 0
+	n := eights(len(src))
+	if n > 0 {
+		narrowF16AVX2(&dst[0], &src[0], n)
 	}
-	narrowF16AVX2(&dst[0], &src[0], n)
 	return n
 }
 
 func narrowBF16(dst []half.BF16, src []float32) int {
-	n := len(src) &^ 7
-	if level == goOnly || n == 0 {
-		return 0
+	n := eights(len(src))
+	if n > 0 {
+		narrowBF16AVX2(&dst[0], &src[0], n)
 	}
-	narrowBF16AVX2(&dst[0], &src[0], n)
 	return n
 }

@@ -63,20 +63,18 @@ func panel[T any](f tile[T], acc []float32, lda int, vals []float32, v int, cols
 // widenF16 and widenBF16 do a multiple of eight elements and return how many.
 
 func widenF16(dst []float32, src []half.F16) int {
-	n := len(src) &^ 7
-	if level == goOnly || n == 0 {
-		return 0
+	n := eights(len(src))
+	if n > 0 {
+		widenF16NEON(&dst[0], &src[0], n)
 	}
-	widenF16NEON(&dst[0], &src[0], n)
 	return n
 }
 
 func widenBF16(dst []float32, src []half.BF16) int {
-	n := len(src) &^ 7
-	if level == goOnly || n == 0 {
-		return 0
+	n := eights(len(src))
+	if n > 0 {
+		widenBF16NEON(&dst[0], &src[0], n)
 	}
-	widenBF16NEON(&dst[0], &src[0], n)
 	return n
 }
 

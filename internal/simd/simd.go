@@ -16,48 +16,42 @@ const Width = 8
 // are kept in float32. len(acc) is a multiple of Width; every cols[k]·ldb+len(acc) ≤ len(b), which
 // is not checked for each k.
 func RowF32(acc, vals []float32, cols []uint32, b []float32, ldb int) {
-	if len(cols) == 0 || len(acc) == 0 {
-		clear(acc)
-		return
+	if hasEntries(acc, len(vals), len(cols), len(b)) {
+		rowF32(acc, vals, cols, b, ldb)
 	}
-	checkRow(len(acc), len(vals), len(cols), len(b))
-	rowF32(acc, vals, cols, b, ldb)
 }
 
 // RowF16 is RowF32 for binary16 elements.
 func RowF16(acc []float32, vals []half.F16, cols []uint32, b []half.F16, ldb int) {
-	if len(cols) == 0 || len(acc) == 0 {
-		clear(acc)
-		return
+	if hasEntries(acc, len(vals), len(cols), len(b)) {
+		rowF16(acc, vals, cols, b, ldb)
 	}
-	checkRow(len(acc), len(vals), len(cols), len(b))
-	rowF16(acc, vals, cols, b, ldb)
 }
 
 // RowBF16 is RowF32 for bfloat16 elements.
 func RowBF16(acc []float32, vals []half.BF16, cols []uint32, b []half.BF16, ldb int) {
-	if len(cols) == 0 || len(acc) == 0 {
-		clear(acc)
-		return
+	if hasEntries(acc, len(vals), len(cols), len(b)) {
+		rowBF16(acc, vals, cols, b, ldb)
 	}
-	checkRow(len(acc), len(vals), len(cols), len(b))
-	rowBF16(acc, vals, cols, b, ldb)
 }
 
 // RowF64 is RowF32 for float64 elements. Sums are kept in float64.
 func RowF64(acc, vals []float64, cols []uint32, b []float64, ldb int) {
-	if len(cols) == 0 || len(acc) == 0 {
-		clear(acc)
-		return
+	if hasEntries(acc, len(vals), len(cols), len(b)) {
+		rowF64(acc, vals, cols, b, ldb)
 	}
-	checkRow(len(acc), len(vals), len(cols), len(b))
-	rowF64(acc, vals, cols, b, ldb)
 }
 
-func checkRow(acc, vals, cols, b int) {
-	if acc%Width != 0 || vals < cols || b < acc {
+// hasEntries tells whether there is anything to add up to acc, and clears it if not. It panics where lengths do not fit together.
+func hasEntries[S any](acc []S, vals, cols, b int) bool {
+	if cols == 0 || len(acc) == 0 {
+		clear(acc)
+		return false
+	}
+	if len(acc)%Width != 0 || vals < cols || b < len(acc) {
 		panic("simd: slices of a row do not fit together")
 	}
+	return true
 }
 
 // Axpby computes c[i] = alpha·x[i] + beta·c[i] for i < len(x). Where beta is 0, c is not read.

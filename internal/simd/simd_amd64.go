@@ -120,10 +120,9 @@ func wide(n int) int {
 
 // axpby does a multiple of eight elements and returns how many.
 func axpby(c, x []float32, alpha, beta float32) int {
-	n := len(x) &^ 7
-	if level == goOnly || n == 0 {
-		return 0
+	n := eights(len(x))
+	if n > 0 {
+		axpbyAVX2(&c[0], &x[0], n, alpha, beta)
 	}
-	axpbyAVX2(&c[0], &x[0], n, alpha, beta)
 	return n
 }
