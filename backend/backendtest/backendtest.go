@@ -93,16 +93,7 @@ type rig struct {
 }
 
 func runDevice(t *testing.T, d backend.Driver, info backend.Info) {
-	t.Attr("device", info.String())
-	dev, err := d.Open(t.Context(), info)
-	if err != nil {
-		t.Fatalf("Open(%v): %v", info, err)
-	}
-	t.Cleanup(func() {
-		if err := dev.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	})
+	dev := open(t, d, info)
 	r := &rig{d, info, dev, dev.Caps()}
 	for _, g := range [][]subtest{describing, copying, launching, refusing, cancelling, starting, recording, living, extending} {
 		for _, s := range g {
@@ -144,20 +135,13 @@ func describes(t *testing.T, r *rig) {
 // alloc returns a buffer that lives as long as the test.
 func (r *rig) alloc(t testing.TB, bytes int64) backend.Buffer {
 	t.Helper()
-	b, err := r.dev.Alloc(bytes)
-	if err != nil {
-		t.Fatalf("Alloc(%d): %v", bytes, err)
-	}
-	t.Cleanup(func() { b.Close() })
-	return b
+	return Alloc(t, r.dev, bytes)
 }
 
 // upload returns a buffer holding the words.
 func (r *rig) upload(t testing.TB, w []uint32) backend.Buffer {
 	t.Helper()
-	b := r.alloc(t, int64(4*len(w)))
-	write(t, b, w)
-	return b
+	return Upload(t, r.dev, w)
 }
 
 func (r *rig) tryLoad(name string) (backend.Kernel, error) {
@@ -167,21 +151,12 @@ func (r *rig) tryLoad(name string) (backend.Kernel, error) {
 // load returns one of the contract's kernels, living as long as the test.
 func (r *rig) load(t testing.TB, name string) backend.Kernel {
 	t.Helper()
-	k, err := r.tryLoad(name)
-	if err != nil {
-		t.Fatalf("Load(%s): %v", name, err)
-	}
-	t.Cleanup(func() { k.Close() })
-	return k
+	return Load(t, r.dev, binaryOf(name, r.caps.Code))
 }
 
 func (r *rig) run(t testing.TB, l ...backend.Launch) backend.Timing {
 	t.Helper()
-	tm, err := r.dev.Run(t.Context(), l...)
-	if err != nil {
-		t.Fatalf("Run: %v", err)
-	}
-	return tm
+	return Do(t, r.dev, l...)
 }
 
 // works fails the test unless the device still computes; it is called after every refusal.
@@ -193,20 +168,9 @@ func (r *rig) works(t testing.TB) {
 	equalWords(t, "after that", read(t, dst, 100), step{n: 100, rot: 3, mul: 5, add: 7}.apply(ramp(100)))
 }
 
-func write(t testing.TB, b backend.Buffer, w []uint32) {
-	t.Helper()
-	if err := b.Write(t.Context(), 0, backend.Bytes(w)); err != nil {
-		t.Fatalf("Write: %v", err)
-	}
-}
-
 func read(t testing.TB, b backend.Buffer, n int) []uint32 {
 	t.Helper()
-	w := make([]uint32, n)
-	if err := b.Read(t.Context(), 0, backend.Bytes(w)); err != nil {
-		t.Fatalf("Read: %v", err)
-	}
-	return w
+	return Download[uint32](t, b, 0, n)
 }
 
 func ramp(n int) []uint32 {

@@ -50,7 +50,7 @@ func inOrder(t *testing.T, r *rig) {
 		r.run(t, ls...)
 		equalWords(t, "100 launches in one run", read(t, a, n), want)
 
-		write(t, a, ramp(n))
+		Write(t, a, ramp(n))
 		for _, l := range ls {
 			r.run(t, l)
 		}
@@ -64,7 +64,7 @@ func manyLaunches(t *testing.T, r *rig) {
 	k, a, b := r.load(t, "step"), r.upload(t, ramp(n)), r.alloc(t, 4*n)
 	ls, want := steps(k, a, b, n, 1500)
 	for range 2 {
-		write(t, a, ramp(n))
+		Write(t, a, ramp(n))
 		r.run(t, ls...)
 		equalWords(t, "1500 launches in one run", read(t, a, n), want)
 	}
@@ -76,7 +76,7 @@ func copiesInOrder(t *testing.T, r *rig) {
 	for i := range uint32(10) {
 		in := ramp(n)
 		in[0] = i
-		write(t, a, in)
+		Write(t, a, in)
 		s := step{n: n, rot: i, mul: 3, add: i}
 		r.run(t, stepLaunch(k, a, b, s))
 		equalWords(t, "run after a write", read(t, b, n), s.apply(in))
@@ -122,7 +122,7 @@ func zeroGrid(t *testing.T, r *rig) {
 		equalWords(t, "zero-sized grid", read(t, dst, 64), ramp(64))
 		r.run(t, z, l, z)
 		equalWords(t, "launch between zero-sized grids", read(t, dst, 64), step{n: 64, mul: 9}.apply(ramp(64)))
-		write(t, dst, ramp(64))
+		Write(t, dst, ramp(64))
 	}
 }
 
@@ -214,7 +214,7 @@ func repeats(t *testing.T, r *rig) {
 	k, src, dst := r.load(t, "step"), r.upload(t, ramp(n)), r.alloc(t, 4*n)
 	var first []uint32
 	for range 20 {
-		write(t, dst, make([]uint32, n))
+		Write(t, dst, make([]uint32, n))
 		r.run(t, stepLaunch(k, src, dst, step{n: n, rot: 1, mul: 11, add: 3}))
 		got := read(t, dst, n)
 		if first == nil {

@@ -27,30 +27,19 @@ var recording = []subtest{
 // record returns a recording that lives as long as the test.
 func (r *rig) record(t testing.TB, l ...backend.Launch) backend.Recording {
 	t.Helper()
-	rec, err := r.dev.Record(l...)
-	if err != nil {
-		t.Fatalf("Record: %v", err)
-	}
+	rec := must[backend.Recording](t, "Record")(r.dev.Record(l...))
 	t.Cleanup(func() { rec.Close() })
 	return rec
 }
 
 func runRecording(t testing.TB, rec backend.Recording) backend.Timing {
 	t.Helper()
-	tm, err := rec.Run(t.Context())
-	if err != nil {
-		t.Fatalf("Run of a recording: %v", err)
-	}
-	return tm
+	return must[backend.Timing](t, "Run of a recording")(rec.Run(t.Context()))
 }
 
 func startRecording(t testing.TB, rec backend.Recording) backend.Pending {
 	t.Helper()
-	p, err := rec.Start(t.Context())
-	if err != nil {
-		t.Fatalf("Start of a recording: %v", err)
-	}
-	return p
+	return must[backend.Pending](t, "Start of a recording")(rec.Start(t.Context()))
 }
 
 // Each launch sees what the one before wrote, at the first run and at later ones, however many there are.
@@ -64,7 +53,7 @@ func recordedInOrder(t *testing.T, r *rig) {
 		ls = slices.Insert(ls, count, backend.Launch{Kernel: tile, Groups: [3]uint32{n / 64, 1, 1}, Args: []backend.Buffer{a, c}})
 		rec := r.record(t, ls...)
 		for range 4 {
-			write(t, a, ramp(n))
+			Write(t, a, ramp(n))
 			runRecording(t, rec)
 			equalWords(t, "recorded launches", read(t, a, n), want)
 		}
@@ -113,7 +102,7 @@ func recordCopies(t *testing.T, r *rig) {
 	l.Args[1] = c
 	ls[0] = backend.Launch{}
 	for range 3 {
-		write(t, b, make([]uint32, n))
+		Write(t, b, make([]uint32, n))
 		runRecording(t, rec)
 		equalWords(t, "a launch whose list was changed after Record", read(t, b, n), s.apply(ramp(n)))
 	}
@@ -143,7 +132,7 @@ func recordRefuses(t *testing.T, r *rig) {
 		checkError(t, err, "Start of a recording with a cancelled context", context.Canceled)
 		equalWords(t, "output of launches that must not run", read(t, dst, 64), ramp(64))
 		runRecording(t, rec)
-		write(t, dst, ramp(64))
+		Write(t, dst, ramp(64))
 	}
 	r.works(t)
 }
@@ -188,7 +177,7 @@ func recordingOfClosed(t *testing.T, r *rig) {
 			closeTwice(t, what+" of a recording", map[string]interface{ Close() error }{
 				"buffer": c, "kernel": k2, "recording": rec, "device": o.dev}[what])
 			if what != "device" {
-				write(t, b, make([]uint32, 64))
+				Write(t, b, make([]uint32, 64))
 			}
 			_, err := rec.Run(t.Context())
 			checkError(t, err, "Run of a recording whose "+what+" is closed", backend.ErrClosed)

@@ -27,20 +27,12 @@ var starting = []subtest{
 
 func (r *rig) start(t testing.TB, l ...backend.Launch) backend.Pending {
 	t.Helper()
-	p, err := r.dev.Start(t.Context(), l...)
-	if err != nil {
-		t.Fatalf("Start: %v", err)
-	}
-	return p
+	return Start(t, r.dev, l...)
 }
 
 func wait(t testing.TB, p backend.Pending) backend.Timing {
 	t.Helper()
-	tm, err := p.Wait(t.Context())
-	if err != nil {
-		t.Fatalf("Wait: %v", err)
-	}
-	return tm
+	return must[backend.Timing](t, "Wait")(p.Wait(t.Context()))
 }
 
 // What is started runs after what was started or run before, and before what is run, read or written after.
@@ -50,7 +42,7 @@ func startedInOrder(t *testing.T, r *rig) {
 	a, b := r.upload(t, ramp(n)), r.alloc(t, 4*n)
 	ls, want := steps(k, a, b, n, 60)
 	for _, awaited := range []bool{true, false} {
-		write(t, a, ramp(n))
+		Write(t, a, ramp(n))
 		var all []backend.Pending
 		for i := 0; i < 60; {
 			for _, count := range []int{1, 3, 11} { // three Starts, then a Run
@@ -70,14 +62,14 @@ func startedInOrder(t *testing.T, r *rig) {
 	}
 	// More launches than go to a device at once.
 	ls, want = steps(k, a, b, n, 700)
-	write(t, a, ramp(n))
+	Write(t, a, ramp(n))
 	p := r.start(t, ls...)
 	equalWords(t, "700 started launches", read(t, a, n), want)
 	wait(t, p)
 	// A write comes after what was started before it.
-	write(t, a, ramp(n))
+	Write(t, a, ramp(n))
 	r.start(t, ls...)
-	write(t, a, ramp(n))
+	Write(t, a, ramp(n))
 	equalWords(t, "what was written after a Start", read(t, a, n), ramp(n))
 }
 
@@ -148,7 +140,7 @@ func startCopies(t *testing.T, r *rig) {
 	a, b, c := r.upload(t, ramp(n)), r.alloc(t, 4*n), r.alloc(t, 4*n)
 	s := step{n: n, rot: 7, mul: 3, add: 1}
 	first, l := r.spinLaunch(t, spin, c, 20*time.Millisecond), stepLaunch(k, a, b, s)
-	write(t, c, ramp(n))
+	Write(t, c, ramp(n))
 	ls := []backend.Launch{first, l}
 	p := r.start(t, ls...)
 	clear(l.Params)

@@ -12,11 +12,7 @@ import (
 
 func driver(t testing.TB) backend.Driver {
 	t.Helper()
-	d, err := backend.Find("cuda")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
+	return backendtest.Find(t, "cuda")
 }
 
 // Every device present keeps the contract; where there is none, or the backend is not built in, the

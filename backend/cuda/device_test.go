@@ -87,17 +87,7 @@ again:
 // first opens the first device, or returns nil where there is none.
 func first(t testing.TB) backend.Device {
 	t.Helper()
-	d := driver(t)
-	infos := backendtest.Require(t, d)
-	if infos == nil {
-		return nil
-	}
-	dev, err := d.Open(t.Context(), infos[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { dev.Close() })
-	return dev
+	return backendtest.Open(t, driver(t))
 }
 
 // spin returns a launch that keeps the device busy for n clocks.

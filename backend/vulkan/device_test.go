@@ -48,64 +48,7 @@ func open(t testing.TB, compile bool) backend.Device {
 	if len(infos) == 0 || compile != (infos[0].Memory == 0) {
 		return nil
 	}
-	t.Attr("device", infos[0].String())
-	d, err := driver(t).Open(t.Context(), infos[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return d
-}
-
-func alloc(t testing.TB, d backend.Device, bytes int64) backend.Buffer {
-	t.Helper()
-	b, err := d.Alloc(bytes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { b.Close() })
-	return b
-}
-
-func upload[T backend.Plain](t testing.TB, d backend.Device, s []T) backend.Buffer {
-	t.Helper()
-	b := alloc(t, d, int64(len(backend.Bytes(s))))
-	if err := b.Write(t.Context(), 0, backend.Bytes(s)); err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
-func download[T backend.Plain](t testing.TB, b backend.Buffer, off int64, n int) []T {
-	t.Helper()
-	s := make([]T, n)
-	if err := b.Read(t.Context(), off, backend.Bytes(s)); err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-func load(t testing.TB, d backend.Device, b backend.Binary) backend.Kernel {
-	t.Helper()
-	k, err := d.Load(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { k.Close() })
-	return k
-}
-
-func run(t testing.TB, d backend.Device, l ...backend.Launch) backend.Timing {
-	t.Helper()
-	tm, err := d.Run(t.Context(), l...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tm
+	return backendtest.Open(t, driver(t))
 }
 
 func module(name string) []byte {
@@ -137,7 +80,7 @@ func checkFill(t testing.TB, b backend.Buffer, n, mul, add uint32) {
 	t.Helper()
 	some := min(1000, n)
 	for _, first := range []uint32{0, (n - some) / 2, n - some} {
-		for i, got := range download[uint32](t, b, 4*int64(first), int(some)) {
+		for i, got := range backendtest.Download[uint32](t, b, 4*int64(first), int(some)) {
 			if want := (first+uint32(i))*mul + add; got != want {
 				t.Fatalf("word %d of %d is %d, want %d", first+uint32(i), n, got, want)
 			}
@@ -214,11 +157,11 @@ func gemm[AB, CD backend.Plain](t *testing.T, d backend.Device, s backend.Matrix
 		bi[i] = i*5%11 - 5
 		b[i] = from(bi[i])
 	}
-	kern := load(t, d, gemmBinary(s, d.Caps().SubgroupMax))
-	out := upload(t, d, make([]CD, m*n))
-	run(t, d, backend.Launch{Kernel: kern, Groups: [3]uint32{2, 3, 1}, Args: []backend.Buffer{upload(t, d, a), upload(t, d, b), out},
+	kern := backendtest.Load(t, d, gemmBinary(s, d.Caps().SubgroupMax))
+	out := backendtest.Upload(t, d, make([]CD, m*n))
+	backendtest.Do(t, d, backend.Launch{Kernel: kern, Groups: [3]uint32{2, 3, 1}, Args: []backend.Buffer{backendtest.Upload(t, d, a), backendtest.Upload(t, d, b), out},
 		Params: words(uint32(n), uint32(k))})
-	for i, v := range download[CD](t, out, 0, m*n) {
+	for i, v := range backendtest.Download[CD](t, out, 0, m*n) {
 		want := 0
 		for x := range k {
 			want += ai[i/n*k+x] * bi[x*n+i%n]
@@ -241,11 +184,11 @@ func TestCompileOnly(t *testing.T) {
 	if !slices.Contains(d.Caps().Matrix, wide) {
 		t.Errorf("the device lists %v", d.Caps().Matrix)
 	}
-	load(t, d, fillBinary())
+	backendtest.Load(t, d, fillBinary())
 	for _, subgroup := range []uint32{32, 64} {
 		b := gemmBinary(wide, subgroup)
 		b.Local[0], b.Spec[0].Value = 64, 64 // the validation layer wants a multiple of the default size
-		load(t, d, b)
+		backendtest.Load(t, d, b)
 	}
 	if _, err := d.Load(gemmBinary(wide, 16)); !errors.Is(err, backend.ErrUnsupported) {
 		t.Errorf("a subgroup size the device lacks: %v, want ErrUnsupported", err)
@@ -254,7 +197,7 @@ func TestCompileOnly(t *testing.T) {
 		t.Errorf("Alloc: %v, want ErrUnsupported", err)
 	}
 	empty := backend.Binary{Name: "empty", Kind: backend.CodeSPIRV, Code: module("empty"), Entry: "main", Local: [3]uint32{1, 1, 1}}
-	if _, err := d.Run(t.Context(), backend.Launch{Kernel: load(t, d, empty), Groups: [3]uint32{1, 1, 1}}); !errors.Is(err, backend.ErrUnsupported) {
+	if _, err := d.Run(t.Context(), backend.Launch{Kernel: backendtest.Load(t, d, empty), Groups: [3]uint32{1, 1, 1}}); !errors.Is(err, backend.ErrUnsupported) {
 		t.Errorf("Run: %v, want ErrUnsupported", err)
 	}
 }
@@ -266,8 +209,8 @@ func TestLargeBuffer(t *testing.T) {
 		return
 	}
 	const n = 160 << 20 / 4
-	b := alloc(t, d, 4*n)
-	run(t, d, fillLaunch(load(t, d, fillBinary()), b, n, 3, 7))
+	b := backendtest.Alloc(t, d, 4*n)
+	backendtest.Do(t, d, fillLaunch(backendtest.Load(t, d, fillBinary()), b, n, 3, 7))
 	checkFill(t, b, n, 3, 7)
 }
 
@@ -286,15 +229,15 @@ func TestSplitBuffer(t *testing.T) {
 		return
 	}
 	before := vulkan.PoolBytes(d)
-	b := alloc(t, d, 4*n)
-	k := load(t, d, fillBinary())
-	run(t, d, fillLaunch(k, b, n, 5, 11))
+	b := backendtest.Alloc(t, d, 4*n)
+	k := backendtest.Load(t, d, fillBinary())
+	backendtest.Do(t, d, fillLaunch(k, b, n, 5, 11))
 	checkFill(t, b, n, 5, 11)
 	in := slices.Repeat([]uint32{1, 2, 3, 4}, n/4)
 	if err := b.Write(t.Context(), 4, backend.Bytes(in)); err != nil {
 		t.Fatal(err)
 	}
-	if got := download[uint32](t, b, 0, len(in)+1); got[0] != 11 || !slices.Equal(got[1:], in) {
+	if got := backendtest.Download[uint32](t, b, 0, len(in)+1); got[0] != 11 || !slices.Equal(got[1:], in) {
 		t.Error("a split buffer reads back differently")
 	}
 	b.Close()
@@ -320,17 +263,17 @@ func TestStagedChunks(t *testing.T) {
 		return
 	}
 	const size, off = 50<<20 + 3, 12
-	b, p := alloc(t, d, size), make([]byte, size-off)
+	b, p := backendtest.Alloc(t, d, size), make([]byte, size-off)
 	for i := range p {
 		p[i] = byte(i>>16) ^ byte(i)
 	}
 	if err := b.Write(t.Context(), off, p); err != nil {
 		t.Fatal(err)
 	}
-	if got := download[byte](t, b, off, len(p)); !slices.Equal(got, p) {
+	if got := backendtest.Download[byte](t, b, off, len(p)); !slices.Equal(got, p) {
 		t.Error("50 MiB read back differently")
 	}
-	if got := download[byte](t, b, 40<<20, 8); !slices.Equal(got, p[40<<20-off:][:8]) {
+	if got := backendtest.Download[byte](t, b, 40<<20, 8); !slices.Equal(got, p[40<<20-off:][:8]) {
 		t.Error("8 bytes read back differently")
 	}
 	// Cancelled on the way: an error, and nothing in flight that disturbs what follows.
@@ -342,7 +285,7 @@ func TestStagedChunks(t *testing.T) {
 	if err := b.Write(ctx, off, p); !errors.Is(err, context.Canceled) {
 		t.Errorf("Write cancelled after some chunks: %v", err)
 	}
-	if got := download[byte](t, b, off, len(p)); !slices.Equal(got, p) {
+	if got := backendtest.Download[byte](t, b, off, len(p)); !slices.Equal(got, p) {
 		t.Error("50 MiB read back differently after a cancelled copy")
 	}
 }
@@ -366,19 +309,19 @@ func TestCancelBetweenBatches(t *testing.T) {
 	if d == nil {
 		return
 	}
-	k, b := load(t, d, fillBinary()), alloc(t, d, 4*1000)
+	k, b := backendtest.Load(t, d, fillBinary()), backendtest.Alloc(t, d, 4*1000)
 	var ls []backend.Launch
 	for i := range uint32(1000) {
 		ls = append(ls, fillLaunch(k, b, 1000, 1, i))
 	}
-	run(t, d, ls[0]) // a kernel's first launch is a batch of its own
+	backendtest.Do(t, d, ls[0]) // a kernel's first launch is a batch of its own
 	if _, err := d.Run(&countdown{Context: t.Context(), n: 6}, ls...); !errors.Is(err, context.Canceled) {
 		t.Fatalf("Run: %v, want a cancellation", err)
 	}
-	if got := download[uint32](t, b, 0, 1)[0]; got == 0 || got >= 999 {
+	if got := backendtest.Download[uint32](t, b, 0, 1)[0]; got == 0 || got >= 999 {
 		t.Errorf("the last launch that ran is %d of 1000", got)
 	}
-	run(t, d, ls...)
+	backendtest.Do(t, d, ls...)
 	checkFill(t, b, 1000, 1, 999)
 }
 
@@ -400,11 +343,11 @@ func TestGarbageCollection(t *testing.T) {
 	})
 	for turn := range 3 {
 		d := open(t, false)
-		k := load(t, d, fillBinary())
+		k := backendtest.Load(t, d, fillBinary())
 		for i := range uint32(100) {
 			n := 1000 + 64*i
-			b := alloc(t, d, int64(4*n))
-			run(t, d, fillLaunch(k, b, n, i, uint32(turn)), fillLaunch(k, b, n, i+1, i))
+			b := backendtest.Alloc(t, d, int64(4*n))
+			backendtest.Do(t, d, fillLaunch(k, b, n, i, uint32(turn)), fillLaunch(k, b, n, i+1, i))
 			checkFill(t, b, n, i+1, i)
 		}
 	}
@@ -417,7 +360,7 @@ func TestRunAllocatesNothing(t *testing.T) {
 	if d == nil {
 		return
 	}
-	k, b, ctx := load(t, d, fillBinary()), alloc(t, d, 4*1000), t.Context()
+	k, b, ctx := backendtest.Load(t, d, fillBinary()), backendtest.Alloc(t, d, 4*1000), t.Context()
 	ls := []backend.Launch{fillLaunch(k, b, 1000, 1, 1), fillLaunch(k, b, 1000, 2, 2)}
 	n := uint32(0)
 	if got := testing.AllocsPerRun(20, func() {
@@ -439,11 +382,11 @@ func TestRecordedKernelClosed(t *testing.T) {
 	if d == nil {
 		return
 	}
-	b := alloc(t, d, 4*1000)
+	b := backendtest.Alloc(t, d, 4*1000)
 	for i := range uint32(20) {
-		k := load(t, d, fillBinary())
-		run(t, d, fillLaunch(k, b, 1000, i, i))
-		run(t, d, fillLaunch(k, b, 1000, i, i))
+		k := backendtest.Load(t, d, fillBinary())
+		backendtest.Do(t, d, fillLaunch(k, b, 1000, i, i))
+		backendtest.Do(t, d, fillLaunch(k, b, 1000, i, i))
 		checkFill(t, b, 1000, i, i)
 		k.Close()
 	}
@@ -455,15 +398,15 @@ func TestTimestamps(t *testing.T) {
 		return
 	}
 	const n = 4 << 20
-	k, b := load(t, d, fillBinary()), alloc(t, d, 4*n)
-	tm := run(t, d, fillLaunch(k, b, n, 1, 1))
+	k, b := backendtest.Load(t, d, fillBinary()), backendtest.Alloc(t, d, 4*n)
+	tm := backendtest.Do(t, d, fillLaunch(k, b, n, 1, 1))
 	if softvk != "" && tm.Device <= 0 {
 		t.Error("no device time")
 	}
 	if tm.Device > tm.Host {
 		t.Errorf("the device worked %v of %v", tm.Device, tm.Host)
 	}
-	if double := run(t, d, fillLaunch(k, b, n, 1, 1), fillLaunch(k, b, n, 1, 2)); tm.Device > 0 && double.Device <= 0 {
+	if double := backendtest.Do(t, d, fillLaunch(k, b, n, 1, 1), fillLaunch(k, b, n, 1, 2)); tm.Device > 0 && double.Device <= 0 {
 		t.Errorf("two launches took %v", double.Device)
 	}
 }
@@ -476,13 +419,13 @@ func TestPool(t *testing.T) {
 	}
 	var bufs []backend.Buffer
 	for i := range 300 {
-		bufs = append(bufs, alloc(t, d, int64(i*7919%100_000+1)))
+		bufs = append(bufs, backendtest.Alloc(t, d, int64(i*7919%100_000+1)))
 	}
 	shared := vulkan.PoolBytes(d)
 	if shared > 80<<20 {
 		t.Errorf("15 MB of buffers take %d bytes", shared)
 	}
-	large := alloc(t, d, 40<<20)
+	large := backendtest.Alloc(t, d, 40<<20)
 	if got := vulkan.PoolBytes(d); got < shared+40<<20 {
 		t.Errorf("%d bytes with a large buffer, %d without", got, shared)
 	}
@@ -493,7 +436,7 @@ func TestPool(t *testing.T) {
 	if got := vulkan.PoolBytes(d); got != shared {
 		t.Errorf("%d bytes when all buffers are closed, want the one shared block of %d", got, shared)
 	}
-	if b := alloc(t, d, 12<<20); vulkan.PoolBytes(d) != shared {
+	if b := backendtest.Alloc(t, d, 12<<20); vulkan.PoolBytes(d) != shared {
 		t.Errorf("a buffer of %d bytes did not fit into an empty block", b.Size())
 	}
 }
@@ -535,8 +478,8 @@ func TestCacheFile(t *testing.T) {
 	use := func() backend.Device {
 		d := open(t, false)
 		if d != nil {
-			k, b := load(t, d, fillBinary()), alloc(t, d, 4000)
-			run(t, d, fillLaunch(k, b, 1000, 2, 3))
+			k, b := backendtest.Load(t, d, fillBinary()), backendtest.Alloc(t, d, 4000)
+			backendtest.Do(t, d, fillLaunch(k, b, 1000, 2, 3))
 			checkFill(t, b, 1000, 2, 3)
 			d.Close()
 		}
@@ -584,7 +527,7 @@ func BenchmarkRun(b *testing.B) {
 	if d == nil {
 		b.Skip("no device")
 	}
-	k, dst, ctx := load(b, d, fillBinary()), alloc(b, d, 4000), b.Context()
+	k, dst, ctx := backendtest.Load(b, d, fillBinary()), backendtest.Alloc(b, d, 4000), b.Context()
 	for _, n := range []int{1, 10, 100} {
 		for _, same := range []bool{true, false} {
 			name := fmt.Sprintf("%d launches, recorded each time", n)
@@ -623,7 +566,7 @@ func BenchmarkCopy(b *testing.B) {
 				b.Skip("no device")
 			}
 			const n = 64 << 20
-			buf, p := alloc(b, d, n), make([]byte, n)
+			buf, p := backendtest.Alloc(b, d, n), make([]byte, n)
 			for name, f := range map[string]func(context.Context, int64, []byte) error{"write": buf.Write, "read": buf.Read} {
 				b.Run(name, func(b *testing.B) {
 					b.SetBytes(n)

@@ -132,7 +132,7 @@ func faulty(t *testing.T, fault string) (backend.Device, backend.Kernel, backend
 	}
 	t.Setenv("FAULTVK", fault)
 	d := open(t, false)
-	return d, load(t, d, fillBinary()), alloc(t, d, 4000)
+	return d, backendtest.Load(t, d, fillBinary()), backendtest.Alloc(t, d, 4000)
 }
 
 func TestOutOfMemory(t *testing.T) {
@@ -155,8 +155,8 @@ func TestOutOfMemory(t *testing.T) {
 			if got := vulkan.PoolBytes(d); got != before {
 				t.Errorf("%d bytes after the failure, %d before", got, before)
 			}
-			alloc(t, d, 30<<20)
-			run(t, d, fillLaunch(k, b, 1000, 3, 4))
+			backendtest.Alloc(t, d, 30<<20)
+			backendtest.Do(t, d, fillLaunch(k, b, 1000, 3, 4))
 			checkFill(t, b, 1000, 3, 4)
 		})
 	}
@@ -188,7 +188,7 @@ func TestWaitWithoutMemory(t *testing.T) {
 			if d == nil {
 				return
 			}
-			b := alloc(t, d, 4*n)
+			b := backendtest.Alloc(t, d, 4*n)
 			_, err := d.Run(t.Context(), fillLaunch(k, b, n, 3, 4))
 			if !errors.Is(err, want) {
 				t.Fatalf("error %v, want %v", err, want)
@@ -218,7 +218,7 @@ func TestPipelineFails(t *testing.T) {
 			if _, err := d.Load(fillBinary()); !errors.Is(err, kind) {
 				t.Errorf("error %v, want %v", err, kind)
 			}
-			run(t, d, fillLaunch(k, b, 1000, 3, 4))
+			backendtest.Do(t, d, fillLaunch(k, b, 1000, 3, 4))
 			checkFill(t, b, 1000, 3, 4)
 		})
 	}

@@ -45,11 +45,7 @@ func (d runs) Devices(ctx context.Context) ([]backend.Info, error) {
 
 func driver(t testing.TB) backend.Driver {
 	t.Helper()
-	d, err := backend.Find("vulkan")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
+	return backendtest.Find(t, "vulkan")
 }
 
 // compilesOnly reports whether the first device has no memory: it is a compiler for a GPU that is not there.

@@ -5,7 +5,6 @@
 package faketest
 
 import (
-	"encoding/binary"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/backend/backendtest"
 	_ "github.com/spmmrun/spmm/backend/cuda"
 )
 
@@ -65,11 +65,7 @@ func compile(dir string, flags ...string) (string, error) {
 
 func cuda(t testing.TB) backend.Driver {
 	t.Helper()
-	d, err := backend.Find("cuda")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
+	return backendtest.Find(t, "cuda")
 }
 
 // open opens the first device, for as long as the test runs.
@@ -81,15 +77,6 @@ func open(t testing.TB) backend.Device {
 	}
 	t.Cleanup(func() { d.Close() })
 	return d
-}
-
-func alloc(t testing.TB, d backend.Device, bytes int64) backend.Buffer {
-	t.Helper()
-	b, err := d.Alloc(bytes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }
 
 // ptx is a kernel as the stand-in reads it: by name and parameters.
@@ -111,30 +98,13 @@ func bin(entry string, args, paramBytes int, comments ...string) backend.Binary 
 		Entry: entry, Args: args, ParamBytes: paramBytes, Local: [3]uint32{64, 1, 1}}
 }
 
-func load(t testing.TB, d backend.Device, b backend.Binary) backend.Kernel {
-	t.Helper()
-	k, err := d.Load(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return k
-}
-
 func launch(k backend.Kernel, args ...backend.Buffer) backend.Launch {
 	return backend.Launch{Kernel: k, Groups: [3]uint32{1, 1, 1}, Args: args}
 }
 
 func words(t testing.TB, b backend.Buffer, n int) []uint32 {
 	t.Helper()
-	p := make([]byte, 4*n)
-	if err := b.Read(t.Context(), 0, p); err != nil {
-		t.Fatal(err)
-	}
-	w := make([]uint32, n)
-	for i := range w {
-		w[i] = binary.LittleEndian.Uint32(p[4*i:])
-	}
-	return w
+	return backendtest.Download[uint32](t, b, 0, n)
 }
 
 // calls starts logging the driver's calls; the function it returns tells what was logged since.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/backend/backendtest"
 	"github.com/spmmrun/spmm/backend/cuda/internal/foreigntest"
 )
 
@@ -40,7 +41,7 @@ func TestForeignFreed(t *testing.T) {
 func TestCopyCalls(t *testing.T) {
 	d := open(t)
 	const size = 9 << 20
-	b := alloc(t, d, size).(backend.LineCopier)
+	b := backendtest.Alloc(t, d, size).(backend.LineCopier)
 	m, err := d.(backend.HostAllocator).AllocHost(size)
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +96,7 @@ func TestCopyCalls(t *testing.T) {
 // Copies of what one core copies allocate nothing.
 func TestCopyAllocatesNothing(t *testing.T) {
 	d := open(t)
-	b := alloc(t, d, 64<<10).(backend.LineCopier)
+	b := backendtest.Alloc(t, d, 64<<10).(backend.LineCopier)
 	p := make([]byte, 64<<10)
 	ctx := t.Context()
 	l := backend.Lines{Pitch: 640, HostPitch: 600, Width: 600, Count: 100}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/backend/backendtest"
 )
 
 func TestLoadErrors(t *testing.T) {
@@ -44,7 +45,7 @@ func TestLoadErrors(t *testing.T) {
 			t.Errorf("%s: %v; want %q", c.name, err, c.want)
 		}
 	}
-	load(t, d, good)
+	backendtest.Load(t, d, good)
 }
 
 func TestCompilerProblems(t *testing.T) {
@@ -76,9 +77,9 @@ func TestModuleCache(t *testing.T) {
 	d := open(t)
 	logged := calls(t)
 	for range 5 {
-		load(t, d, bin("record", 1, 0)).Close()
+		backendtest.Load(t, d, bin("record", 1, 0)).Close()
 	}
-	load(t, d, bin("record", 1, 0, "// another text"))
+	backendtest.Load(t, d, bin("record", 1, 0, "// another text"))
 	if n := count(logged(), "cuModuleLoadDataEx"); n != 2 {
 		t.Errorf("%d modules loaded for two texts", n)
 	}

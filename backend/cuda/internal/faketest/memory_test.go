@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/backend/backendtest"
 )
 
 func random(n int) []byte {
@@ -28,7 +29,7 @@ func random(n int) []byte {
 func TestOutOfMemory(t *testing.T) {
 	t.Setenv("FAKE_MEMORY", fmt.Sprint(1<<20))
 	d := open(t)
-	first := alloc(t, d, 600<<10)
+	first := backendtest.Alloc(t, d, 600<<10)
 	_, err := d.Alloc(600 << 10)
 	if !errors.Is(err, backend.ErrOutOfMemory) || !strings.Contains(err.Error(), "allocating 614400 bytes (0 MiB of 1 MiB are free)") {
 		t.Errorf("second allocation: %v", err)
@@ -44,13 +45,13 @@ func TestPool(t *testing.T) {
 	d := open(t)
 	logged := calls(t)
 	for range 10 {
-		alloc(t, d, 400<<10).Close()
-		alloc(t, d, 100<<10).Close()
+		backendtest.Alloc(t, d, 400<<10).Close()
+		backendtest.Alloc(t, d, 100<<10).Close()
 	}
 	if n := count(logged(), "cuMemAlloc_v2"); n != 2 {
 		t.Errorf("%d allocations for two sizes", n)
 	}
-	whole := alloc(t, d, 1<<20) // fits only without the blocks kept
+	whole := backendtest.Alloc(t, d, 1<<20) // fits only without the blocks kept
 	if n := count(logged(), "cuMemFree_v2"); n != 2 {
 		t.Errorf("%d blocks given back, want both", n)
 	}
@@ -62,9 +63,9 @@ func TestPoolBound(t *testing.T) {
 	d := open(t)
 	logged := calls(t)
 	for i := range 20 {
-		alloc(t, d, int64(30<<20+4*i)).Close()
+		backendtest.Alloc(t, d, int64(30<<20+4*i)).Close()
 	}
-	alloc(t, d, 100<<20).Close()
+	backendtest.Alloc(t, d, 100<<20).Close()
 	l := logged()
 	if kept := count(l, "cuMemAlloc_v2") - count(l, "cuMemFree_v2"); kept < 1 || kept > 8 {
 		t.Errorf("%d blocks of 30 MiB are kept", kept)
@@ -78,7 +79,7 @@ func TestTransfers(t *testing.T) {
 	const block = 4 << 20
 	for _, n := range []int{1, 4, block - 4, block, block + 4, 2 * block, 3*block + 7, 5*block + 1} {
 		want, got := random(n), make([]byte, n)
-		b := alloc(t, d, int64(n))
+		b := backendtest.Alloc(t, d, int64(n))
 		if err := b.Write(t.Context(), 0, want); err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +96,7 @@ func TestTransfers(t *testing.T) {
 // A context that ends during a copy ends it; the device is usable.
 func TestTransferCancelled(t *testing.T) {
 	d := open(t)
-	b := alloc(t, d, 64<<20)
+	b := backendtest.Alloc(t, d, 64<<20)
 	p := random(64 << 20)
 	for _, c := range []struct {
 		name string
@@ -129,7 +130,7 @@ func (c *endsAfter) Err() error {
 
 func TestTransferErrors(t *testing.T) {
 	d := open(t)
-	b := alloc(t, d, 64)
+	b := backendtest.Alloc(t, d, 64)
 	t.Setenv("FAKE_FAIL", "cuMemHostAlloc=2")
 	if err := b.Write(t.Context(), 0, make([]byte, 64)); !errors.Is(err, backend.ErrOutOfMemory) {
 		t.Errorf("without page-locked memory: %v", err)
@@ -148,9 +149,9 @@ func TestTransferErrors(t *testing.T) {
 func TestEverythingFreed(t *testing.T) {
 	logged := calls(t)
 	d := open(t)
-	k := load(t, d, bin("record", 1, 0))
-	b := alloc(t, d, 4096)
-	alloc(t, d, 100).Close()
+	k := backendtest.Load(t, d, bin("record", 1, 0))
+	b := backendtest.Alloc(t, d, 4096)
+	backendtest.Alloc(t, d, 100).Close()
 	if err := b.Write(t.Context(), 0, make([]byte, 4096)); err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/backend/backendtest"
 )
 
 func record(t testing.TB, d backend.Device, ls ...backend.Launch) backend.Recording {
@@ -37,7 +38,7 @@ func replay(t testing.TB, r backend.Recording) {
 // Once the pace of its kernels is known, a short recording is one graph, submitted in one call.
 func TestRecordingIsOneGraph(t *testing.T) {
 	d := open(t)
-	k, b := load(t, d, bin("record", 1, 0)), alloc(t, d, 28)
+	k, b := backendtest.Load(t, d, bin("record", 1, 0)), backendtest.Alloc(t, d, 28)
 	r := record(t, d, slices.Repeat([]backend.Launch{launch(k, b)}, 150)...)
 	for i, want := range []struct{ launches, made, graphs int }{{150, 0, 0}, {0, 1, 1}, {0, 0, 1}, {0, 0, 1}} {
 		logged := calls(t)
@@ -68,7 +69,7 @@ func TestRecordingIsOneGraph(t *testing.T) {
 // Launches of 2 ms make graphs of some 25 ms, of which two are in flight when a run is cancelled.
 func TestLongRecording(t *testing.T) {
 	d := open(t)
-	k, b := load(t, d, bin("sleep", 1, 0)), alloc(t, d, 4)
+	k, b := backendtest.Load(t, d, bin("sleep", 1, 0)), backendtest.Alloc(t, d, 4)
 	l := launch(k, b)
 	for range 3 {
 		if _, err := d.Run(t.Context(), l); err != nil {
@@ -99,7 +100,7 @@ func TestLongRecording(t *testing.T) {
 
 func TestRecordingAllocatesNothing(t *testing.T) {
 	d := open(t)
-	k, b := load(t, d, bin("record", 1, 0)), alloc(t, d, 28)
+	k, b := backendtest.Load(t, d, bin("record", 1, 0)), backendtest.Alloc(t, d, 28)
 	r := record(t, d, slices.Repeat([]backend.Launch{launch(k, b)}, 100)...)
 	replay(t, r)
 	replay(t, r)
@@ -118,7 +119,7 @@ func TestGraphsRefused(t *testing.T) {
 	for _, fails := range []string{"cuGraphCreate=999", "cuGraphAddKernelNode=801", "cuGraphInstantiateWithFlags=2"} {
 		logged := calls(t)
 		d := open(t)
-		k, b := load(t, d, bin("sleep", 1, 0)), alloc(t, d, 4)
+		k, b := backendtest.Load(t, d, bin("sleep", 1, 0)), backendtest.Alloc(t, d, 4)
 		if err := b.Write(t.Context(), 0, make([]byte, 4)); err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +169,7 @@ func TestDriverWithoutGraphsInChild(t *testing.T) {
 		return // TestDriverWithoutGraphs runs it
 	}
 	d := open(t)
-	k, b := load(t, d, bin("record", 1, 0)), alloc(t, d, 28)
+	k, b := backendtest.Load(t, d, bin("record", 1, 0)), backendtest.Alloc(t, d, 28)
 	r := record(t, d, launch(k, b), launch(k, b))
 	for range 3 {
 		replay(t, r)
@@ -181,7 +182,7 @@ func TestDriverWithoutGraphsInChild(t *testing.T) {
 // Start leaves everything to the stream: it awaits nothing, however many launches there are.
 func TestStartWaitsForNothing(t *testing.T) {
 	d := open(t)
-	k, b := load(t, d, bin("sleep", 1, 0)), alloc(t, d, 4)
+	k, b := backendtest.Load(t, d, bin("sleep", 1, 0)), backendtest.Alloc(t, d, 4)
 	if err := b.Write(t.Context(), 0, make([]byte, 4)); err != nil {
 		t.Fatal(err)
 	}
@@ -214,8 +215,8 @@ func TestStartWaitsForNothing(t *testing.T) {
 // A device that is lost says so to whoever waits, and to later calls.
 func TestStartThenLost(t *testing.T) {
 	d := open(t)
-	k, fault, b := load(t, d, bin("record", 1, 0)), load(t, d, bin("fault", 1, 0)), alloc(t, d, 256)
-	slow := launch(load(t, d, bin("spin", 1, 4)), b)
+	k, fault, b := backendtest.Load(t, d, bin("record", 1, 0)), backendtest.Load(t, d, bin("fault", 1, 0)), backendtest.Alloc(t, d, 256)
+	slow := launch(backendtest.Load(t, d, bin("spin", 1, 4)), b)
 	slow.Params = []byte{0, 0, 0, 64} // some 70 ms
 	r := record(t, d, launch(k, b), launch(k, b))
 	replay(t, r)
@@ -257,7 +258,7 @@ func TestStartThenLost(t *testing.T) {
 // A launch or a graph that the driver refuses is no loss of the device, and nobody waits for it.
 func TestRefusedStart(t *testing.T) {
 	d := open(t)
-	k, b := load(t, d, bin("record", 1, 0)), alloc(t, d, 28)
+	k, b := backendtest.Load(t, d, bin("record", 1, 0)), backendtest.Alloc(t, d, 28)
 	r := record(t, d, launch(k, b))
 	replay(t, r)
 	replay(t, r)
@@ -284,7 +285,7 @@ func TestRefusedStart(t *testing.T) {
 
 func BenchmarkRecording(b *testing.B) {
 	d := open(b)
-	k, buf := load(b, d, bin("record", 1, 0)), alloc(b, d, 28)
+	k, buf := backendtest.Load(b, d, bin("record", 1, 0)), backendtest.Alloc(b, d, 28)
 	r := record(b, d, slices.Repeat([]backend.Launch{launch(k, buf)}, 16)...)
 	replay(b, r)
 	b.ReportAllocs()
@@ -298,7 +299,7 @@ func TestGraphOverlap(t *testing.T) {
 	d := open(t)
 	early := bin("record", 2, 0)
 	early.ReadOnly, early.Early = 2, 2
-	k, a, b := load(t, d, early), alloc(t, d, 28), alloc(t, d, 28)
+	k, a, b := backendtest.Load(t, d, early), backendtest.Alloc(t, d, 28), backendtest.Alloc(t, d, 28)
 	if _, err := d.Run(t.Context(), launch(k, a, b)); err != nil { // its pace is known from here on
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/backend/backendtest"
 )
 
 // The grid, the workgroup and its shared memory reach the driver as they are.
@@ -20,7 +21,7 @@ func TestLaunchGeometry(t *testing.T) {
 	d := open(t)
 	r := bin("record", 1, 0)
 	r.Local, r.Shared = [3]uint32{8, 4, 2}, 100_000
-	k, b := load(t, d, r), alloc(t, d, 28)
+	k, b := backendtest.Load(t, d, r), backendtest.Alloc(t, d, 28)
 	l := launch(k, b)
 	l.Groups = [3]uint32{7, 6, 5}
 	if _, err := d.Run(t.Context(), l); err != nil {
@@ -34,12 +35,12 @@ func TestLaunchGeometry(t *testing.T) {
 // Kernels of one function may ask for more and less shared memory; none lowers another's limit.
 func TestSharedMemory(t *testing.T) {
 	d := open(t)
-	b := alloc(t, d, 28)
+	b := backendtest.Alloc(t, d, 28)
 	var ks []backend.Kernel
 	for _, n := range []uint32{100, 200_000, 60_000, 0, 150_000} {
 		r := bin("record", 1, 0)
 		r.Shared = n
-		ks = append(ks, load(t, d, r))
+		ks = append(ks, backendtest.Load(t, d, r))
 	}
 	for i, k := range ks {
 		if _, err := d.Run(t.Context(), launch(k, b)); err != nil {
@@ -54,8 +55,8 @@ func TestTensorMaps(t *testing.T) {
 	r := bin("maps", 2, 0)
 	r.Code = []byte(strings.Replace(string(r.Code), ")", ", .param .align 64 .b8 m0[128], .param .align 64 .b8 m1[128])", 1))
 	r.Maps = 2
-	k := load(t, d, r)
-	dst, other := [2]backend.Buffer{alloc(t, d, 256), alloc(t, d, 256)}, alloc(t, d, 1024)
+	k := backendtest.Load(t, d, r)
+	dst, other := [2]backend.Buffer{backendtest.Alloc(t, d, 256), backendtest.Alloc(t, d, 256)}, backendtest.Alloc(t, d, 1024)
 	ls := make([]backend.Launch, 2)
 	for i := range ls {
 		ls[i] = launch(k, dst[i], other)
@@ -113,7 +114,7 @@ func TestTensorMaps(t *testing.T) {
 
 func TestRunAllocatesNothing(t *testing.T) {
 	d := open(t)
-	k, b := load(t, d, bin("record", 1, 0)), alloc(t, d, 28)
+	k, b := backendtest.Load(t, d, bin("record", 1, 0)), backendtest.Alloc(t, d, 28)
 	ls := make([]backend.Launch, 200)
 	for i := range ls {
 		ls[i] = launch(k, b)
@@ -132,7 +133,7 @@ func TestRunAllocatesNothing(t *testing.T) {
 
 func TestManyLaunches(t *testing.T) {
 	d := open(t)
-	k, b := load(t, d, bin("sleep", 1, 0)), alloc(t, d, 4)
+	k, b := backendtest.Load(t, d, bin("sleep", 1, 0)), backendtest.Alloc(t, d, 4)
 	zero := func() {
 		if err := b.Write(t.Context(), 0, make([]byte, 4)); err != nil {
 			t.Fatal(err)
@@ -161,7 +162,7 @@ func TestManyLaunches(t *testing.T) {
 // Of a long run two batches are in flight at most, so that it can be cancelled.
 func TestBatchesInFlight(t *testing.T) {
 	d := open(t)
-	k, b := load(t, d, bin("record", 1, 0)), alloc(t, d, 28)
+	k, b := backendtest.Load(t, d, bin("record", 1, 0)), backendtest.Alloc(t, d, 28)
 	ls := slices.Repeat([]backend.Launch{launch(k, b)}, 5*64)
 	if _, err := d.Run(t.Context(), ls[0]); err != nil { // the first launch of a kernel is a batch of its own
 		t.Fatal(err)
@@ -198,7 +199,7 @@ func TestBatchesInFlight(t *testing.T) {
 // A cancelled run stops between batches, whose launches take some 25 ms once their time is known.
 func TestRunCancelled(t *testing.T) {
 	d := open(t)
-	k, b := load(t, d, bin("sleep", 1, 0)), alloc(t, d, 4)
+	k, b := backendtest.Load(t, d, bin("sleep", 1, 0)), backendtest.Alloc(t, d, 4)
 	if err := b.Write(t.Context(), 0, make([]byte, 4)); err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +219,7 @@ func TestRunCancelled(t *testing.T) {
 // What a cancelled run has left is awaited before memory is given back, and a loss then is reported.
 func TestCancelledThenLost(t *testing.T) {
 	d := open(t)
-	k, b := load(t, d, bin("spin", 1, 4)), alloc(t, d, 256)
+	k, b := backendtest.Load(t, d, bin("spin", 1, 4)), backendtest.Alloc(t, d, 256)
 	long := launch(k, b)
 	long.Params = []byte{0, 0, 0, 64} // some 70 ms
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
@@ -245,8 +246,8 @@ func TestOverlap(t *testing.T) {
 	d := open(t)
 	early := bin("record", 2, 0)
 	early.ReadOnly, early.Early = 2, 2
-	plain, k := load(t, d, bin("record", 2, 0)), load(t, d, early)
-	a, b, c := alloc(t, d, 28), alloc(t, d, 28), alloc(t, d, 28)
+	plain, k := backendtest.Load(t, d, bin("record", 2, 0)), backendtest.Load(t, d, early)
+	a, b, c := backendtest.Alloc(t, d, 28), backendtest.Alloc(t, d, 28), backendtest.Alloc(t, d, 28)
 	if _, err := d.Run(t.Context(), launch(plain, a, c)); err != nil { // the first launch of a kernel is a batch of its own
 		t.Fatal(err)
 	}
@@ -283,7 +284,7 @@ func TestOverlap(t *testing.T) {
 // A launch that the driver refuses is named, and is no loss of the device.
 func TestRefusedLaunch(t *testing.T) {
 	d := open(t)
-	k, b := load(t, d, bin("record", 1, 0)), alloc(t, d, 28)
+	k, b := backendtest.Load(t, d, bin("record", 1, 0)), backendtest.Alloc(t, d, 28)
 	t.Setenv("FAKE_FAIL", "cuLaunchKernel=701")
 	_, err := d.Run(t.Context(), launch(k, b))
 	if !errors.Is(err, backend.ErrUnsupported) || !strings.Contains(err.Error(), "launching test/record") {
@@ -299,8 +300,8 @@ func TestRefusedLaunch(t *testing.T) {
 func TestDeviceLost(t *testing.T) {
 	logged := calls(t)
 	d := open(t)
-	k, fault := load(t, d, bin("record", 1, 0)), load(t, d, bin("fault", 1, 0))
-	b := alloc(t, d, 28)
+	k, fault := backendtest.Load(t, d, bin("record", 1, 0)), backendtest.Load(t, d, bin("fault", 1, 0))
+	b := backendtest.Alloc(t, d, 28)
 	_, err := d.Run(t.Context(), launch(k, b), launch(fault, b), launch(k, b))
 	if !errors.Is(err, backend.ErrDeviceLost) ||
 		!strings.Contains(err.Error(), "CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access was encountered") {
@@ -326,7 +327,7 @@ func TestDeviceLost(t *testing.T) {
 		t.Error("the lost context was not released")
 	}
 	again := open(t)
-	if _, err := again.Run(t.Context(), launch(load(t, again, bin("record", 1, 0)), alloc(t, again, 28))); err != nil {
+	if _, err := again.Run(t.Context(), launch(backendtest.Load(t, again, bin("record", 1, 0)), backendtest.Alloc(t, again, 28))); err != nil {
 		t.Errorf("after opening the device again: %v", err)
 	}
 }
@@ -334,7 +335,7 @@ func TestDeviceLost(t *testing.T) {
 // Losing the device while copying is reported the same way.
 func TestDeviceLostInCopy(t *testing.T) {
 	d := open(t)
-	b := alloc(t, d, 28)
+	b := backendtest.Alloc(t, d, 28)
 	t.Setenv("FAKE_FAIL", "cuStreamSynchronize=719")
 	if err := b.Write(t.Context(), 0, make([]byte, 28)); !errors.Is(err, backend.ErrDeviceLost) {
 		t.Errorf("Write: %v", err)
@@ -347,7 +348,7 @@ func TestDeviceLostInCopy(t *testing.T) {
 
 func BenchmarkRun(b *testing.B) {
 	d := open(b)
-	k, buf := load(b, d, bin("record", 1, 0)), alloc(b, d, 28)
+	k, buf := backendtest.Load(b, d, bin("record", 1, 0)), backendtest.Alloc(b, d, 28)
 	ls := []backend.Launch{launch(k, buf)}
 	b.ReportAllocs()
 	for b.Loop() {
