@@ -6,6 +6,7 @@ package cuda
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/spmmrun/spmm/backend"
@@ -161,9 +162,7 @@ func (d *device) awaitFirst(ctx context.Context) error {
 // finishFirst tells who waits for what was started first what became of it.
 func (d *device) finishFirst(err error) {
 	s := d.started[0]
-	n := copy(d.started, d.started[1:])
-	d.started[n] = started{}
-	d.started = d.started[:n]
+	d.started = slices.Delete(d.started, 0, 1)
 	d.clocks = append(d.clocks, s.clock)
 	if err != nil {
 		s.ticket.Finish(0, d.fail("running "+s.first, err))

@@ -11,6 +11,7 @@ import "C"
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/spmmrun/spmm/backend"
@@ -238,9 +239,7 @@ func (d *device) awaitWork(ctx context.Context, w *work) error {
 // finishFirst tells who waits for what was started first what became of it.
 func (d *device) finishFirst(err error) {
 	s := d.started[0]
-	n := copy(d.started, d.started[1:])
-	d.started[n] = started{}
-	d.started = d.started[:n]
+	d.started = slices.Delete(d.started, 0, 1)
 	var took time.Duration
 	for _, w := range s.works {
 		took += w.took

@@ -18,23 +18,11 @@ import (
 func TestDriver(t *testing.T) { backendtest.Run(t, cpu.Driver{}) }
 
 func open(t testing.TB) backend.Device {
-	infos, err := cpu.Driver{}.Devices(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := cpu.Driver{}.Open(t.Context(), infos[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { d.Close() })
-	return d
+	return backendtest.Open(t, cpu.Driver{})
 }
 
 func load(t testing.TB, d backend.Device, args int, f backend.GroupFunc) backend.Kernel {
-	k, err := d.Load(backend.Binary{Name: "test", Kind: backend.CodeGo, Args: args, Func: f})
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := backendtest.Load(t, d, backend.Binary{Name: "test", Kind: backend.CodeGo, Args: args, Func: f})
 	return k
 }
 
@@ -50,9 +38,7 @@ func TestEveryGroupOnce(t *testing.T) {
 	})
 	for _, g := range [][3]uint32{{1, 1, 1}, {7, 1, 1}, {1, 7, 1}, {1, 1, 7}, {3, 5, 7}, {1000, 1, 3}, {2, 333, 2}} {
 		seen = map[[3]uint32]int{}
-		if _, err := d.Run(t.Context(), backend.Launch{Kernel: k, Groups: g}); err != nil {
-			t.Fatal(err)
-		}
+		backendtest.Do(t, d, backend.Launch{Kernel: k, Groups: g})
 		if want := int(g[0] * g[1] * g[2]); len(seen) != want {
 			t.Errorf("grid %v: %d of %d groups ran", g, len(seen), want)
 		}
@@ -66,10 +52,7 @@ func TestEveryGroupOnce(t *testing.T) {
 
 func TestPanicIsAnError(t *testing.T) {
 	d := open(t)
-	b, err := d.Alloc(64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := backendtest.Alloc(t, d, 64)
 	bad := load(t, d, 1, func(a [][]byte, _ []byte, g [3]uint32) { a[0][64+g[0]] = 1 })
 	l := backend.Launch{Kernel: bad, Groups: [3]uint32{1000, 1, 1}, Args: []backend.Buffer{b}}
 	for range 10 {
@@ -89,13 +72,8 @@ func TestAlignment(t *testing.T) {
 	var address uintptr
 	k := load(t, d, 1, func(a [][]byte, _ []byte, _ [3]uint32) { address = uintptr(unsafe.Pointer(&a[0][0])) })
 	for _, size := range []int64{1, 100, 4096, 1<<18 - 1, 1 << 18, 3<<20 + 1} {
-		b, err := d.Alloc(size)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := d.Run(t.Context(), backend.Launch{Kernel: k, Groups: [3]uint32{1, 1, 1}, Args: []backend.Buffer{b}}); err != nil {
-			t.Fatal(err)
-		}
+		b := backendtest.Alloc(t, d, size)
+		backendtest.Do(t, d, backend.Launch{Kernel: k, Groups: [3]uint32{1, 1, 1}, Args: []backend.Buffer{b}})
 		if address%256 != 0 {
 			t.Errorf("buffer of %d bytes lies at %#x", size, address)
 		}
@@ -111,10 +89,7 @@ func TestMemory(t *testing.T) {
 		}
 	}
 	for range 50 { // more in all than at once
-		b, err := d.Alloc(64 << 20)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := backendtest.Alloc(t, d, 64<<20)
 		if err := b.Close(); err != nil {
 			t.Fatal(err)
 		}

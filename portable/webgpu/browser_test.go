@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/backend/backendtest"
 )
 
 // A device that somebody else destroys is lost as one is whose driver starts anew.
@@ -30,14 +31,8 @@ GPUAdapter.prototype.requestDevice = async function (d) { const v = await own.ca
 
 	t.Run("idle", func(t *testing.T) {
 		d := open(t)
-		k, err := d.Load(wgsl(setOne, 1))
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := d.Alloc(64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		k := backendtest.Load(t, d, wgsl(setOne, 1))
+		b := backendtest.Alloc(t, d, 64)
 		opened.Call("destroy")
 		time.Sleep(10 * time.Millisecond) // the browser tells it in a callback
 		staysLost(t, d, k, b)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/backend/backendtest"
 )
 
 func TestFaults(t *testing.T) {
@@ -98,18 +99,10 @@ func outOfMemory(t *testing.T) {
 // A lost device says so, to every call but Close; and the GPU may be opened again.
 func lost(t *testing.T) {
 	d := open(t)
-	k, err := d.Load(wgsl(setOne, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := d.Alloc(64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := backendtest.Load(t, d, wgsl(setOne, 1))
+	b := backendtest.Alloc(t, d, 64)
 	l := backend.Launch{Kernel: k, Groups: [3]uint32{1, 1, 1}, Args: []backend.Buffer{b}}
-	if _, err := d.Run(t.Context(), l); err != nil {
-		t.Fatal(err)
-	}
+	backendtest.Do(t, d, l)
 	mend := breakVulkan(t)
 	if _, err := d.Run(t.Context(), l); !errors.Is(err, backend.ErrDeviceLost) {
 		t.Errorf("Run: error %v", err)

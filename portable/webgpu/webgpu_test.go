@@ -18,17 +18,7 @@ func TestDriver(t *testing.T) { backendtest.Run(t, webgpu.Driver{}) }
 // open returns the first device; nil, after a word about it, if there is none and none is required.
 func open(t testing.TB) backend.Device {
 	t.Helper()
-	infos := backendtest.Require(t, webgpu.Driver{})
-	if len(infos) == 0 {
-		return nil
-	}
-	t.Attr("device", infos[0].String())
-	d, err := webgpu.Driver{}.Open(t.Context(), infos[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { d.Close() })
-	return d
+	return backendtest.Open(t, webgpu.Driver{})
 }
 
 func wgsl(code string, args int) backend.Binary {
@@ -79,23 +69,15 @@ func TestBadShader(t *testing.T) {
 // runSetOne fails the test unless the device computes.
 func runSetOne(t *testing.T, d backend.Device) {
 	t.Helper()
-	k, err := d.Load(wgsl(setOne, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := backendtest.Load(t, d, wgsl(setOne, 1))
 	defer k.Close()
-	b, err := d.Alloc(4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := backendtest.Alloc(t, d, 4)
 	defer b.Close()
 	got := []byte{9, 9, 9, 9}
 	if err := b.Write(t.Context(), 0, got); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Run(t.Context(), backend.Launch{Kernel: k, Groups: [3]uint32{1, 1, 1}, Args: []backend.Buffer{b}}); err != nil {
-		t.Fatal(err)
-	}
+	backendtest.Do(t, d, backend.Launch{Kernel: k, Groups: [3]uint32{1, 1, 1}, Args: []backend.Buffer{b}})
 	if err := b.Read(t.Context(), 0, got); err != nil || got[0] != 1 || got[3] != 0 {
 		t.Fatalf("read %v, error %v", got, err)
 	}
@@ -148,15 +130,9 @@ func TestReadAndWritten(t *testing.T) {
 @group(0) @binding(1) var<storage, read_write> b: array<u32>;
 @compute @workgroup_size(1) fn main() { b[0] = a[0]; }`, 2)
 	b.ReadOnly = 1
-	k, err := d.Load(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, err := d.Alloc(64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = d.Run(t.Context(), backend.Launch{Kernel: k, Groups: [3]uint32{1, 1, 1}, Args: []backend.Buffer{x, x}})
+	k := backendtest.Load(t, d, b)
+	x := backendtest.Alloc(t, d, 64)
+	_, err := d.Run(t.Context(), backend.Launch{Kernel: k, Groups: [3]uint32{1, 1, 1}, Args: []backend.Buffer{x, x}})
 	if err == nil || strings.Contains(err.Error(), "\n") {
 		t.Errorf("Run: error %v", err)
 	}
@@ -176,10 +152,7 @@ func TestLargestBuffer(t *testing.T) {
 		t.Errorf("Alloc(%d): error %v", limit+1, err)
 	}
 	size := min(limit, 256<<20)
-	b, err := d.Alloc(size)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := backendtest.Alloc(t, d, size)
 	for _, off := range []int64{0, size - 64<<20 + 4} {
 		in := make([]byte, 64<<20-4)
 		for i := 0; i < len(in); i += 4093 {
@@ -203,14 +176,8 @@ func BenchmarkRun(b *testing.B) {
 	if d == nil {
 		return
 	}
-	k, err := d.Load(wgsl(setOne, 1))
-	if err != nil {
-		b.Fatal(err)
-	}
-	x, err := d.Alloc(64)
-	if err != nil {
-		b.Fatal(err)
-	}
+	k := backendtest.Load(b, d, wgsl(setOne, 1))
+	x := backendtest.Alloc(b, d, 64)
 	ls := make([]backend.Launch, 100)
 	for i := range ls {
 		ls[i] = backend.Launch{Kernel: k, Groups: [3]uint32{1, 1, 1}, Args: []backend.Buffer{x}}
@@ -230,19 +197,13 @@ func BenchmarkRun(b *testing.B) {
 // longLaunch opens a device and loads what takes it long: so many groups of a million steps each.
 func longLaunch(t *testing.T, groups uint32) (backend.Device, backend.Kernel, backend.Buffer, backend.Launch) {
 	d := open(t)
-	k, err := d.Load(wgsl(`@group(0) @binding(0) var<storage, read_write> a: array<u32>;
+	k := backendtest.Load(t, d, wgsl(`@group(0) @binding(0) var<storage, read_write> a: array<u32>;
 @compute @workgroup_size(1) fn main() {
 	var x = a[1];
 	for (var i = 0u; i < 1000000u; i = i + 1u) { x = x * 1664525u + 1013904223u; }
 	a[0] = x;
 }`, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := d.Alloc(64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := backendtest.Alloc(t, d, 64)
 	return d, k, b, backend.Launch{Kernel: k, Groups: [3]uint32{groups, 1, 1}, Args: []backend.Buffer{b}}
 }
 
@@ -252,27 +213,19 @@ func TestManyBindings(t *testing.T) {
 	if d == nil {
 		return
 	}
-	k, err := d.Load(wgsl(setOne, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := backendtest.Load(t, d, wgsl(setOne, 1))
 	defer k.Close()
 	const kept = 256
 	var launches []backend.Launch
 	var bufs []backend.Buffer
 	for range 2*kept + 9 {
-		b, err := d.Alloc(4)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := backendtest.Alloc(t, d, 4)
 		defer b.Close()
 		bufs = append(bufs, b)
 		launches = append(launches, backend.Launch{Kernel: k, Groups: [3]uint32{1, 1, 1}, Args: []backend.Buffer{b}})
 	}
 	for _, part := range [][]backend.Launch{launches[:kept-1], launches[kept-1 : kept+1], launches[kept+1:]} {
-		if _, err := d.Run(t.Context(), part...); err != nil {
-			t.Fatal(err)
-		}
+		backendtest.Do(t, d, part...)
 	}
 	for i, b := range bufs {
 		got := make([]byte, 4)
