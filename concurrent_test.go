@@ -21,10 +21,7 @@ func TestConcurrentMultiply(t *testing.T) {
 		t.Run(mode.name, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(9, 10))
 			a := sparse[float32](r, 60, 50, 4)
-			plan, err := spmm.Prepare(ctx, dev, a, mode.options)
-			if err != nil {
-				t.Fatal(err)
-			}
+			plan := prepare(t, dev, a, mode.options)
 			defer plan.Close()
 			var g errgroup.Group
 			for i := range 8 {
@@ -44,9 +41,7 @@ func TestConcurrentMultiply(t *testing.T) {
 					return nil
 				})
 			}
-			if err := g.Wait(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, g.Wait())
 		})
 	}
 }
@@ -65,22 +60,14 @@ var modes = []struct {
 func TestConcurrentTensors(t *testing.T) {
 	dev := openCPU(t)
 	r := rand.New(rand.NewPCG(9, 11))
-	x, err := spmm.NewTensor[float32](dev, 50, 9, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := newTensor[float32](t, dev, 50, 9, false)
 	defer x.Close()
 	b := dense[float32](r, 50, 9, 0, false)
-	if err := x.Upload(ctx, b); err != nil {
-		t.Fatal(err)
-	}
+	must(t, x.Upload(ctx, b))
 	var g errgroup.Group
 	for _, mode := range modes {
 		a := sparse[float32](r, 60, 50, 4)
-		plan, err := spmm.Prepare(ctx, dev, a, mode.options)
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := prepare(t, dev, a, mode.options)
 		want := expected(1, a, b, 0, formats.NewDense[float32](60, 9))
 		for range 2 { // of each plan
 			g.Go(func() error {
@@ -103,9 +90,7 @@ func TestConcurrentTensors(t *testing.T) {
 			})
 		}
 	}
-	if err := g.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, g.Wait())
 }
 
 // Whatever is closed, calls that use it end without an error or say that it was closed: no crash, no race, and a
@@ -126,17 +111,9 @@ func closeWhileUsed(t *testing.T, o spmm.Options, what string, seed uint64) {
 	dev := openCPU(t)
 	r := rand.New(rand.NewPCG(9, seed))
 	a, b := sparse[float32](r, 300, 200, 4), dense[float32](r, 200, 33, 3, false)
-	plan, err := spmm.Prepare(ctx, dev, a, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, y, err := spmm.TensorsFor[float32, float32](plan, 33)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := x.Upload(ctx, b); err != nil {
-		t.Fatal(err)
-	}
+	plan := prepare(t, dev, a, o)
+	x, y := tensorsFor[float32, float32](t, plan, 33)
+	must(t, x.Upload(ctx, b))
 	want := expected(1, a, b, 0, formats.NewDense[float32](300, 33))
 	calls := []func() error{
 		func() error { _, err := plan.Run(ctx, 1, x, 0, y); return err },
@@ -151,11 +128,23 @@ func closeWhileUsed(t *testing.T, o spmm.Options, what string, seed uint64) {
 			return differ(c, want)
 		},
 	}
+	shut := map[string]func() error{"B": x.Close, "C": y.Close, "plan": plan.Close, "device": dev.Close}[what]
+	if err := closeUnder(calls, 50, shut); err != nil {
+		t.Errorf("%s closed, seed %d: %v", what, seed, err)
+	}
+	if err := shut(); err != nil {
+		t.Errorf("%s closed again: %v", what, err)
+	}
+}
+
+// closeUnder makes each of the calls so many times, at the same time, and closes what they use, twice, once one of them has returned.
+// A call that says that it was closed is the last of its kind.
+func closeUnder(calls []func() error, times int, shut func() error) error {
 	var g errgroup.Group
 	started := make(chan struct{}, len(calls))
 	for _, call := range calls {
 		g.Go(func() error {
-			for i := range 50 {
+			for i := range times {
 				err := call()
 				if i == 0 {
 					started <- struct{}{}
@@ -171,13 +160,7 @@ func closeWhileUsed(t *testing.T, o spmm.Options, what string, seed uint64) {
 		})
 	}
 	<-started
-	shut := map[string]func() error{"B": x.Close, "C": y.Close, "plan": plan.Close, "device": dev.Close}[what]
 	g.Go(shut)
 	g.Go(shut) // a second Close waits as well
-	if err := g.Wait(); err != nil {
-		t.Errorf("%s closed, seed %d: %v", what, seed, err)
-	}
-	if err := shut(); err != nil {
-		t.Errorf("%s closed again: %v", what, err)
-	}
+	return g.Wait()
 }

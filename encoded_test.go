@@ -27,9 +27,7 @@ import (
 func stored(t *testing.T, e formats.Encoded) formats.Encoded {
 	t.Helper()
 	var file bytes.Buffer
-	if err := safetensors.WriteMatrix(&file, e); err != nil {
-		t.Fatal(err)
-	}
+	must(t, safetensors.WriteMatrix(&file, e))
 	m, err := safetensors.ReadMatrix(&file, safetensors.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -82,30 +80,20 @@ func encodeOnce[T formats.Value](t *testing.T, dev *spmm.Device, format string) 
 	if e.Format() != format {
 		t.Fatalf("encoded as %s", e.Format())
 	}
-	plan, err := spmm.Prepare(ctx, dev, e, spmm.Options{Cols: 33})
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := prepare(t, dev, e, spmm.Options{Cols: 33})
 	defer plan.Close()
 	if i := plan.Info(); format != "csr" && (i.Format != format || i.Why != adopted) {
 		t.Errorf("picked %s because %s", i.Format, i.Why)
 	}
-	if _, err := spmm.Multiply(ctx, plan, 1, b, 0, c); err != nil {
-		t.Fatal(err)
-	}
+	must(t, second(spmm.Multiply(ctx, plan, 1, b, 0, c)))
 	same(t, c, want)
 	if format == "csr" {
 		return
 	}
-	anew, err := spmm.Prepare(ctx, dev, a, spmm.Options{Format: format, Variant: plan.Info().Variant, Cols: 33})
-	if err != nil {
-		t.Fatal(err)
-	}
+	anew := prepare(t, dev, a, spmm.Options{Format: format, Variant: plan.Info().Variant, Cols: 33})
 	defer anew.Close()
 	fromCSR := formats.NewDense[float32](a.Rows, 33)
-	if _, err := spmm.Multiply(ctx, anew, 1, b, 0, fromCSR); err != nil {
-		t.Fatal(err)
-	}
+	must(t, second(spmm.Multiply(ctx, anew, 1, b, 0, fromCSR)))
 	if !fromCSR.Equal(c) {
 		t.Error("the matrix from the file and the one in CSR give different bits")
 	}
@@ -172,19 +160,14 @@ func TestPrepareAnew(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			plan, err := spmm.Prepare(ctx, dev, e, test.o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			plan := prepare(t, dev, e, test.o)
 			defer plan.Close()
 			if why := plan.Info().Why; (why == adopted) != test.adopted {
 				t.Errorf("picked because %s", why)
 			}
 			r := rand.New(rand.NewPCG(3, 4))
 			b, c := dense[float32](r, 64, 5, 0, false), formats.NewDense[float32](64, 5)
-			if _, err := spmm.Multiply(ctx, plan, 1, b, 0, c); err != nil {
-				t.Fatal(err)
-			}
+			must(t, second(spmm.Multiply(ctx, plan, 1, b, 0, c)))
 		})
 	}
 }
@@ -230,10 +213,7 @@ func TestCompare(t *testing.T) {
 			t.Errorf("nothing about %s", f)
 		}
 	}
-	plan, err := spmm.Prepare(ctx, dev, a, spmm.Options{Cols: 64})
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := prepare(t, dev, a, spmm.Options{Cols: 64})
 	defer plan.Close()
 	if i := plan.Info(); i.Format != best.Format || i.Variant != best.Variant || i.Stats != best.Stats {
 		t.Errorf("prepared as %s/%s %+v, and the best of all is %+v", i.Format, i.Variant, i.Stats, best)

@@ -30,14 +30,9 @@ func newBias[T formats.Value](t *testing.T, dev *spmm.Device, r *rand.Rand, rows
 	if rows {
 		d = dense[T](r, n, 1, 3, colMajor)
 	}
-	x, err := spmm.NewTensor[T](dev, d.Rows, d.Cols, !colMajor)
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := newTensor[T](t, dev, d.Rows, d.Cols, !colMajor)
 	t.Cleanup(func() { x.Close() })
-	if err := x.Upload(ctx, d); err != nil {
-		t.Fatal(err)
-	}
+	must(t, x.Upload(ctx, d))
 	b := bias{operand: x, rows: rows}
 	for i := range n {
 		if rows {
@@ -116,9 +111,7 @@ func checkEpilogue[T, B, C formats.Value](t *testing.T, plan *spmm.Plan, a *form
 		}
 	}
 	want := expected(float32(alpha), a, b, float32(beta), wide)
-	if _, err := spmm.Multiply(ctx, plan, alpha, b, beta, c, e); err != nil {
-		t.Fatal(err)
-	}
+	must(t, second(spmm.Multiply(ctx, plan, alpha, b, beta, c, e)))
 	for i := range c.Rows {
 		for j := range c.Cols {
 			y := float64(want.At(i, j))
@@ -175,10 +168,7 @@ func TestEpilogueOfBlocks(t *testing.T) {
 		for _, rows := range []bool{false, true} {
 			for _, colMajor := range []bool{false, true} {
 				dev, _ := openSmall(t, 30_000)
-				plan, err := spmm.Prepare(ctx, dev, a, spmm.Options{Format: format})
-				if err != nil {
-					t.Fatal(err)
-				}
+				plan := prepare(t, dev, a, spmm.Options{Format: format})
 				x := newBias[half.F16](t, dev, r, rows, map[bool]int{true: 700, false: 100}[rows], rows)
 				c := dense[half.F16](r, 700, 100, 3, colMajor)
 				checkEpilogue(t, plan, a, 1, b, 2, c, x, x.epilogue(spmm.ReLU))
@@ -192,10 +182,7 @@ func TestEpilogueReuse(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev *spmm.Device) {
 		r := rand.New(rand.NewPCG(15, 16))
 		a, b := sparse[float32](r, 30, 30, 3), dense[float32](r, 30, 30, 0, false)
-		plan, err := spmm.Prepare(ctx, dev, a, spmm.Options{Format: "csr"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := prepare(t, dev, a, spmm.Options{Format: "csr"})
 		defer plan.Close()
 		biases := []bias{{}}
 		for range 2 {
@@ -236,9 +223,7 @@ func TestEpilogueSpecial(t *testing.T) {
 			for _, colMajor := range []bool{false, true} {
 				c := dense[float32](rand.New(rand.NewPCG(1, 1)), 1, 8, 0, colMajor)
 				for act, want := range want {
-					if _, err := spmm.Multiply(ctx, plan, 1, b, 0, c, spmm.Epilogue{Activation: act}); err != nil {
-						t.Fatal(err)
-					}
+					must(t, second(spmm.Multiply(ctx, plan, 1, b, 0, c, spmm.Epilogue{Activation: act})))
 					for j, w := range want {
 						// Subnormal numbers may be flushed to zero.
 						if got := c.At(0, j); !(got == w || got != got && w != w || math.Abs(float64(got-w)) < 0x1p-126) {
@@ -254,15 +239,9 @@ func TestEpilogueSpecial(t *testing.T) {
 func TestEpilogueRefusals(t *testing.T) {
 	dev, other := openCPU(t), openCPU(t)
 	r := rand.New(rand.NewPCG(1, 2))
-	plan, err := spmm.Prepare(ctx, dev, sparse[float32](r, 20, 30, 4), spmm.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := prepare(t, dev, sparse[float32](r, 20, 30, 4), spmm.Options{})
 	tensor := func(dev *spmm.Device, rows, cols int) *spmm.Tensor[float32] {
-		x, err := spmm.NewTensor[float32](dev, rows, cols, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := newTensor[float32](t, dev, rows, cols, false)
 		return x
 	}
 	b, c, one := tensor(dev, 30, 1), tensor(dev, 20, 1), tensor(dev, 1, 1)
@@ -309,15 +288,9 @@ func TestParseActivation(t *testing.T) {
 // Reading a bias takes its time: of one column it is as much as writing C.
 func TestAttainableWithBias(t *testing.T) {
 	dev := openCPU(t)
-	plan, err := spmm.Prepare(ctx, dev, &formats.CSR[float32]{Rows: 1 << 20, Cols: 4, RowPtr: make([]int64, 1<<20+1)}, spmm.Options{Format: "csr"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := prepare(t, dev, &formats.CSR[float32]{Rows: 1 << 20, Cols: 4, RowPtr: make([]int64, 1<<20+1)}, spmm.Options{Format: "csr"})
 	defer plan.Close()
-	x, err := spmm.NewTensor[float32](dev, 1<<20, 1, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := newTensor[float32](t, dev, 1<<20, 1, true)
 	defer x.Close()
 	without, err := plan.Attainable(ctx, 1, dtype.F32)
 	if err != nil {
@@ -365,18 +338,9 @@ func benchmarkEpilogues(b *testing.B, dev *spmm.Device, a *formats.CSR[half.F16]
 		b.Fatal(err)
 	}
 	defer plan.Close()
-	x, y, err := spmm.TensorsFor[half.F16, float32](plan, n)
-	if err != nil {
-		b.Fatal(err)
-	}
-	row, err := spmm.NewTensor[float32](dev, a.Rows, 1, false)
-	if err != nil {
-		b.Fatal(err)
-	}
-	col, err := spmm.NewTensor[float32](dev, 1, n, false)
-	if err != nil {
-		b.Fatal(err)
-	}
+	x, y := tensorsFor[half.F16, float32](b, plan, n)
+	row := newTensor[float32](b, dev, a.Rows, 1, false)
+	col := newTensor[float32](b, dev, 1, n, false)
 	for _, t := range []interface{ Close() error }{x, y, row, col} {
 		defer t.Close()
 	}

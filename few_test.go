@@ -18,40 +18,26 @@ func TestFewColumns(t *testing.T) {
 		a := sparse[float32](r, 300, 170, 9)
 		plans := map[string]*spmm.Plan{}
 		for _, format := range []string{"csr", "hrpb", "cvse"} {
-			p, err := spmm.Prepare(ctx, dev, a, spmm.Options{Format: format})
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := prepare(t, dev, a, spmm.Options{Format: format})
 			defer p.Close()
 			plans[format] = p
 		}
 		for n := 1; n <= 5; n++ {
 			b := dense[float32](r, a.Cols, n, 0, false)
-			x, y, err := spmm.TensorsFor[float32, float32](plans["csr"], n)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := x.Upload(ctx, b); err != nil {
-				t.Fatal(err)
-			}
+			x, y := tensorsFor[float32, float32](t, plans["csr"], n)
+			must(t, x.Upload(ctx, b))
 			for format, p := range plans {
 				t.Run(fmt.Sprintf("%s, %d columns", format, n), func(t *testing.T) {
 					got := formats.NewDense[float32](a.Rows, n)
 					want := expected(2, a, b, 0, got)
-					if _, err := p.Run(ctx, 2, x, 0, y); err != nil {
-						t.Fatal(err)
-					}
-					if err := y.Download(ctx, got); err != nil {
-						t.Fatal(err)
-					}
+					must(t, second(p.Run(ctx, 2, x, 0, y)))
+					must(t, y.Download(ctx, got))
 					if !got.Equal(want) {
 						t.Error("wrong result")
 					}
 				})
 			}
-			if err := errors.Join(x.Close(), y.Close()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(x.Close(), y.Close()))
 		}
 	})
 }

@@ -89,17 +89,13 @@ func nan() float32 { return float32(math.NaN()) }
 // write and contents copy to the start of a buffer and back, the last word as a whole.
 func write(t *testing.T, b backend.Buffer, p []byte) {
 	t.Helper()
-	if err := b.Write(ctx, 0, append(slices.Clone(p), make([]byte, -len(p)&3)...)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Write(ctx, 0, append(slices.Clone(p), make([]byte, -len(p)&3)...)))
 }
 
 func contents(t *testing.T, b backend.Buffer, n int) []byte {
 	t.Helper()
 	p := make([]byte, (n+3)&^3)
-	if err := b.Read(ctx, 0, p); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Read(ctx, 0, p))
 	return p[:n]
 }
 
@@ -110,10 +106,7 @@ func TestTensorOver(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 2))
 	for _, o := range []spmm.Options{{Format: "csr"}, {Format: "cvse"}, {Format: "dense"}, {Mode: spmm.Reproducible}, {Mode: spmm.Reproducible, P: spmm.AutoP}} {
 		a, m := prepared[half.F16](r, 37, 29, o.Format)
-		plan, err := spmm.Prepare(ctx, dev, m, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := prepare(t, dev, m, o)
 		for _, c := range []struct {
 			address   uintptr
 			n, pad    int // columns of B and C; elements between their rows (columns)
@@ -166,13 +159,9 @@ func testOver[B, C formats.Value](t *testing.T, dev *spmm.Device, d *importing, 
 	y, all := over(t, dev, d, address+1<<20, a.Rows, n, ld(a.Rows, cCol), more, cCol, value[C](nan()))
 	under := d.memory[address+1<<20]
 	b, c := dense[B](r, a.Cols, n, 1, !bCol), dense[C](r, a.Rows, n, 2, cCol)
-	if err := errors.Join(x.Upload(ctx, b), y.Upload(ctx, c)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(x.Upload(ctx, b), y.Upload(ctx, c)))
 	for _, beta := range []float32{0, 2} {
-		if _, err := plan.Run(ctx, 3, x, float64(beta), y); err != nil {
-			t.Fatal(err)
-		}
+		must(t, second(plan.Run(ctx, 3, x, float64(beta), y)))
 		want := expected(3, a, b, beta, c)
 		if err := errors.Join(y.Download(ctx, c), differ(c, want)); err != nil {
 			t.Fatalf("beta %v: %v", beta, err)
@@ -227,10 +216,7 @@ func TestTensorOverRefused(t *testing.T) {
 	}
 
 	// B and C in one memory: columns side by side do not overlap, others do.
-	plan, err := spmm.Prepare(ctx, dev, sparse[float32](rand.New(rand.NewPCG(1, 1)), 8, 8, 2), spmm.Options{Format: "csr"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := prepare(t, dev, sparse[float32](rand.New(rand.NewPCG(1, 1)), 8, 8, 2), spmm.Options{Format: "csr"})
 	for _, c := range []struct {
 		address uintptr
 		ld      int
@@ -273,10 +259,7 @@ func TestPinned(t *testing.T) {
 						p.Set(i, j, want.At(i, j))
 					}
 				}
-				x, err := spmm.NewTensor[half.BF16](dev, shape[0], shape[1], false)
-				if err != nil {
-					t.Fatal(err)
-				}
+				x := newTensor[half.BF16](t, dev, shape[0], shape[1], false)
 				got := dense[half.BF16](r, shape[0], shape[1], 3, !colMajor)
 				if err := errors.Join(x.Upload(ctx, &p.Dense), x.Download(ctx, got), differ(got, want)); err != nil {
 					t.Error(err)
@@ -311,10 +294,7 @@ func TestTensorOverValues(t *testing.T) {
 	n := len(a.Val)
 	b, c := dense[half.F16](r, 29, 8, 0, false), dense[float32](r, 37, 8, 0, false)
 	for _, format := range []string{"csr", "cvse"} {
-		plan, err := spmm.Prepare(ctx, dev, a, spmm.Options{Format: format})
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := prepare(t, dev, a, spmm.Options{Format: format})
 		defer plan.Close()
 		for _, l := range []struct {
 			address        uintptr
@@ -322,12 +302,8 @@ func TestTensorOverValues(t *testing.T) {
 		}{{0x1000, 1, n, n}, {0x1004, 1, n, n}, {0x1000, n, 1, 1}, {0x1000, n, 1, 3}} {
 			x, _ := over(t, dev, d, l.address, l.rows, l.cols, l.ld, 0, false, value[half.F16](nan()))
 			v := dense[half.F16](r, l.rows, l.cols, 0, false)
-			if err := errors.Join(x.Upload(ctx, v), plan.SetValues(ctx, x)); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := spmm.Multiply(ctx, plan, 1, b, 0, c); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(x.Upload(ctx, v), plan.SetValues(ctx, x)))
+			must(t, second(spmm.Multiply(ctx, plan, 1, b, 0, c)))
 			a.Val = v.Data
 			if err := errors.Join(differ(c, expected(1, a, b, 0, c)), x.Close()); err != nil {
 				t.Errorf("%s, %+v: %v", format, l, err)
@@ -345,13 +321,8 @@ func TestTensorOverRight(t *testing.T) {
 	got := dense[float32](r, 17, 31, 1, false)
 	for _, format := range []string{"csr", "dense"} {
 		_, m := prepared[float32](r, 23, 31, format)
-		plan, err := spmm.Prepare(ctx, dev, m, spmm.Options{Format: format, Right: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := spmm.Multiply(ctx, plan, 2, b, 0, want); err != nil {
-			t.Fatal(err)
-		}
+		plan := prepare(t, dev, m, spmm.Options{Format: format, Right: true})
+		must(t, second(spmm.Multiply(ctx, plan, 2, b, 0, want)))
 		for _, pad := range []int{0, 1, 9, 16} {
 			for _, colMajor := range []bool{false, true} {
 				ldB, ldC := 23+pad, 31+pad
@@ -360,9 +331,7 @@ func TestTensorOverRight(t *testing.T) {
 				}
 				x, _ := over(t, dev, d, 0x1000, 17, 23, ldB, 0, colMajor, nan())
 				y, _ := over(t, dev, d, 0x2000, 17, 31, ldC, 0, colMajor, nan())
-				if err := x.Upload(ctx, b); err != nil {
-					t.Fatal(err)
-				}
+				must(t, x.Upload(ctx, b))
 				_, err := plan.Run(ctx, 2, x, 0, y)
 				if err := errors.Join(err, y.Download(ctx, got)); err != nil || !got.Equal(want) {
 					t.Errorf("%s, %d of padding, column-major %t: the product differs (%v)", format, pad, colMajor, err)

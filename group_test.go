@@ -82,9 +82,7 @@ func sameAsOne[T formats.Value](t *testing.T, dev *spmm.Device, groups []*spmm.G
 	}
 	defer one.Close()
 	want := before.Layout(colMajor, 0)
-	if _, err := spmm.Multiply(ctx, one, 1.5, b, -0.5, want, spmm.Epilogue{Activation: spmm.ReLU}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, second(spmm.Multiply(ctx, one, 1.5, b, -0.5, want, spmm.Epilogue{Activation: spmm.ReLU})))
 	for _, g := range groups {
 		for _, split := range splits {
 			what := fmt.Sprintf("%d devices by %v", len(g.Devices()), split)
@@ -286,29 +284,19 @@ func TestGroupBias(t *testing.T) {
 		if o.Right {
 			b, rows, cols = gen.Dense(n, 205, 1, gen.Values{}), n, 170
 		}
-		one, err := spmm.Prepare(ctx, dev, a, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		one := prepare(t, dev, a, o)
 		defer one.Close()
 		for _, size := range [][2]int{{rows, 1}, {1, cols}} {
 			bias := gen.Dense(size[0], size[1], 2, gen.Values{})
-			v, err := spmm.NewTensor[float32](dev, size[0], size[1], false)
-			if err != nil {
-				t.Fatal(err)
-			}
+			v := newTensor[float32](t, dev, size[0], size[1], false)
 			defer v.Close()
 			e := spmm.Epilogue{RowBias: v}
 			if size[0] == 1 {
 				e = spmm.Epilogue{ColBias: v}
 			}
 			want := formats.NewDense[float32](rows, cols)
-			if err := v.Upload(ctx, bias); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := spmm.Multiply(ctx, one, 1, b, 0, want, e); err != nil {
-				t.Fatal(err)
-			}
+			must(t, v.Upload(ctx, bias))
+			must(t, second(spmm.Multiply(ctx, one, 1, b, 0, want, e)))
 			for _, split := range splits {
 				p, err := g.Prepare(ctx, a, spmm.GroupOptions{Options: o, Split: split})
 				if err != nil {
@@ -321,9 +309,7 @@ func TestGroupBias(t *testing.T) {
 						t.Fatal(err)
 					}
 					defer v.Close()
-					if err := v.Upload(ctx, bias); err != nil {
-						t.Fatal(err)
-					}
+					must(t, v.Upload(ctx, bias))
 					e := spmm.GroupEpilogue{RowBias: v}
 					if size[0] == 1 {
 						e = spmm.GroupEpilogue{ColBias: v}

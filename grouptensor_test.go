@@ -24,10 +24,7 @@ func TestGroupOverlap(t *testing.T) {
 	a := uneven[float32](205, 170)
 	b, c0, bias := gen.Dense(170, n, 1, gen.Values{}), gen.Dense(205, n, 2, gen.Values{}), gen.Dense(205, 1, 3, gen.Values{})
 	for _, o := range []spmm.Options{{Format: "csr"}, {Mode: spmm.Reproducible}, {Mode: spmm.Reproducible, P: spmm.AutoP}} {
-		one, err := spmm.Prepare(ctx, dev, a, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		one := prepare(t, dev, a, o)
 		defer one.Close()
 		for _, split := range splits {
 			p, err := g.Prepare(ctx, a, spmm.GroupOptions{Options: o, Split: split})
@@ -40,22 +37,13 @@ func TestGroupOverlap(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer rows.Close()
-			if err := rows.Upload(ctx, bias); err != nil {
-				t.Fatal(err)
-			}
+			must(t, rows.Upload(ctx, bias))
 			for _, beta := range []float64{0, 0.5} {
 				want := c0.Layout(false, 0)
-				x, err := spmm.NewTensor[float32](dev, 205, 1, false)
-				if err != nil {
-					t.Fatal(err)
-				}
+				x := newTensor[float32](t, dev, 205, 1, false)
 				defer x.Close()
-				if err := x.Upload(ctx, bias); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := spmm.Multiply(ctx, one, 1, b, beta, want, spmm.Epilogue{RowBias: x, Activation: spmm.ReLU}); err != nil {
-					t.Fatal(err)
-				}
+				must(t, x.Upload(ctx, bias))
+				must(t, second(spmm.Multiply(ctx, one, 1, b, beta, want, spmm.Epilogue{RowBias: x, Activation: spmm.ReLU})))
 				for _, from := range []spmm.Placement{spmm.On(0), spmm.On(1), spmm.InRows, spmm.InColumns, spmm.Replicated} {
 					got, moved := multipliedFrom(t, p, from, b, beta, c0, spmm.GroupEpilogue{RowBias: rows, Activation: spmm.ReLU})
 					if !got.Equal(want) {
@@ -103,9 +91,7 @@ func TestGroupOverlapEdges(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer y.Close()
-				if err := []io.Closer{x, y}[closes].Close(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, []io.Closer{x, y}[closes].Close())
 				if _, err := p.Run(ctx, 1, x, 0, y); !errors.Is(err, backend.ErrClosed) {
 					t.Errorf("A of 205×%d by %v, operand %d closed: %v", cols, split, closes, err)
 				}
@@ -135,22 +121,16 @@ func multipliedFrom(t *testing.T, p *spmm.GroupPlan, from spmm.Placement, b *for
 		t.Fatal(err)
 	}
 	defer y.Close()
-	if err := x.Upload(ctx, b); err != nil {
-		t.Fatal(err)
-	}
+	must(t, x.Upload(ctx, b))
 	var timing spmm.GroupTiming
 	for range 2 {
-		if err := y.Upload(ctx, c0); err != nil {
-			t.Fatal(err)
-		}
+		must(t, y.Upload(ctx, c0))
 		if timing, err = p.Run(ctx, 1, x, beta, y, e); err != nil {
 			t.Fatal(err)
 		}
 	}
 	got := formats.NewDense[float32](c0.Rows, c0.Cols)
-	if err := y.Download(ctx, got); err != nil {
-		t.Fatal(err)
-	}
+	must(t, y.Download(ctx, got))
 	return got, timing.Moved
 }
 
@@ -181,9 +161,7 @@ func copied[T formats.Value](t *testing.T, p *spmm.GroupPlan, d *formats.Dense[T
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := x.Upload(ctx, d); err != nil {
-				t.Fatal(err)
-			}
+			must(t, x.Upload(ctx, d))
 			got := formats.NewDense[T](d.Rows, d.Cols)
 			if moved, err := y.Copy(ctx, x); err != nil || from == to && moved != 0 {
 				t.Errorf("%d×%d %v to %v: %d bytes moved, %v", d.Rows, d.Cols, from, to, moved, err)
@@ -212,9 +190,7 @@ func TestGroupInPlace(t *testing.T) {
 		defer p.Close()
 		b := gen.Dense(300, 70, 1, gen.Values{})
 		want := formats.NewDense[float32](300, 70)
-		if _, err := spmm.MultiplyGroup(ctx, p, 1, b, 0, want); err != nil {
-			t.Fatal(err)
-		}
+		must(t, second(spmm.MultiplyGroup(ctx, p, 1, b, 0, want)))
 		for range 5 {
 			x := b.Layout(false, 0)
 			if _, err := spmm.MultiplyGroup(ctx, p, 1, x, 0, x); err != nil || !x.Equal(want) {
@@ -231,26 +207,14 @@ func TestGroupSequence(t *testing.T) {
 	a := uneven[float32](170, 170)
 	b, bias := gen.Dense(170, n, 1, gen.Values{}), gen.Dense(170, 1, 2, gen.Values{})
 	for _, o := range []spmm.Options{{Format: "csr"}, {Mode: spmm.Reproducible}} {
-		one, err := spmm.Prepare(ctx, dev, a, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		one := prepare(t, dev, a, o)
 		defer one.Close()
-		x, err := spmm.NewTensor[float32](dev, 170, 1, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := newTensor[float32](t, dev, 170, 1, false)
 		defer x.Close()
-		if err := x.Upload(ctx, bias); err != nil {
-			t.Fatal(err)
-		}
-		first, second := formats.NewDense[float32](170, n), formats.NewDense[float32](170, n)
-		if _, err := spmm.Multiply(ctx, one, 0.01, b, 0, first, spmm.Epilogue{RowBias: x}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := spmm.Multiply(ctx, one, 0.01, first, 0, second); err != nil {
-			t.Fatal(err)
-		}
+		must(t, x.Upload(ctx, bias))
+		once, twice := formats.NewDense[float32](170, n), formats.NewDense[float32](170, n)
+		must(t, second(spmm.Multiply(ctx, one, 0.01, b, 0, once, spmm.Epilogue{RowBias: x})))
+		must(t, second(spmm.Multiply(ctx, one, 0.01, once, 0, twice)))
 		for _, split := range splits {
 			p, err := g.Prepare(ctx, a, spmm.GroupOptions{Options: o, Split: split})
 			if err != nil {
@@ -269,16 +233,14 @@ func TestGroupSequence(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := errors.Join(u.Upload(ctx, b), rows.Upload(ctx, bias)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(u.Upload(ctx, b), rows.Upload(ctx, bias)))
 			s := g.NewSequence()
 			if err := s.Add(p, 0.01, u, 0, v, spmm.GroupEpilogue{RowBias: rows}); err != nil {
 				t.Fatalf("%+v by %v: %v", o, split, err)
 			}
-			want, out, err := first, v, s.Add(p, 0.01, v, 0, w)
+			want, out, err := once, v, s.Add(p, 0.01, v, 0, w)
 			if split == spmm.ByColumns {
-				want, out = second, w
+				want, out = twice, w
 			}
 			if (err == nil) != (split == spmm.ByColumns) {
 				t.Errorf("%+v by %v: C of one step as B of the next: %v", o, split, err)

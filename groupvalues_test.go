@@ -33,14 +33,9 @@ func TestGroupValues(t *testing.T) {
 		if o.Right {
 			b, c, want = b.Transpose(), c.Transpose(), want.Transpose()
 		}
-		one, err := spmm.Prepare(ctx, dev, other, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		one := prepare(t, dev, other, o)
 		defer one.Close()
-		if _, err := spmm.Multiply(ctx, one, 1, b, 0, want); err != nil {
-			t.Fatal(err)
-		}
+		must(t, second(spmm.Multiply(ctx, one, 1, b, 0, want)))
 		for _, split := range splits {
 			p, err := g.Prepare(ctx, a, spmm.GroupOptions{Options: o, Split: split})
 			if err != nil {
@@ -48,9 +43,7 @@ func TestGroupValues(t *testing.T) {
 			}
 			defer p.Close()
 			for range 2 {
-				if _, err := spmm.MultiplyGroup(ctx, p, 1, b, 0, c); err != nil {
-					t.Fatal(err)
-				}
+				must(t, second(spmm.MultiplyGroup(ctx, p, 1, b, 0, c)))
 				if err := spmm.SetGroupValues(ctx, p, other.Val); err != nil {
 					t.Fatalf("%+v by %v: %v", o, split, err)
 				}
@@ -85,9 +78,7 @@ func TestGroupValuesTorn(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer p.Close()
-		if _, err := spmm.MultiplyGroup(ctx, p, 1, b, 0, want); err != nil {
-			t.Fatal(err)
-		}
+		must(t, second(spmm.MultiplyGroup(ctx, p, 1, b, 0, want)))
 		broken.fails = true
 		if err := spmm.SetGroupValues(ctx, p, a.Val); !errors.Is(err, errBreaks) {
 			t.Fatalf("by %v: %v, want the device's error", split, err)
@@ -96,9 +87,7 @@ func TestGroupValuesTorn(t *testing.T) {
 		if _, err := spmm.MultiplyGroup(ctx, p, 1, b, 0, c); !errors.Is(err, errBreaks) || !strings.Contains(err.Error(), "set its values again") {
 			t.Errorf("by %v: %v, want a refusal", split, err)
 		}
-		if err := spmm.SetGroupValues(ctx, p, a.Val); err != nil {
-			t.Fatal(err)
-		}
+		must(t, spmm.SetGroupValues(ctx, p, a.Val))
 		if _, err := spmm.MultiplyGroup(ctx, p, 1, b, 0, c); err != nil || !c.Equal(want) {
 			t.Errorf("by %v: another C, or %v", split, err)
 		}

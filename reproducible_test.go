@@ -103,14 +103,9 @@ func epilogues[T formats.Value](t *testing.T, dev *spmm.Device, r *rand.Rand, m,
 	fill := func(rows, cols int) (spmm.Operand, []float32) {
 		d := formats.NewDense[T](rows, cols)
 		real(r, d.Data, 12)
-		x, err := spmm.NewTensor[T](dev, rows, cols, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := newTensor[T](t, dev, rows, cols, false)
 		t.Cleanup(func() { x.Close() })
-		if err := x.Upload(ctx, d); err != nil {
-			t.Fatal(err)
-		}
+		must(t, x.Upload(ctx, d))
 		return x, formats.ConvertDense[float32](d).Data
 	}
 	row, rowValues := fill(m, 1)
@@ -132,23 +127,16 @@ func TestReproducibleFormats(t *testing.T) {
 			answer, _, _ := exact(t, p, 1, a, b, 0, c)
 			finished, _, _ := exact(t, p, 1, a, b, 0, c, right[2])
 			for format, want := range map[string]string{"": "", "csr": "csr", "cvse": "cvse", "hrpb": "cvse", "tiledcsr": "tiledcsr"} {
-				plan, err := spmm.Prepare(ctx, dev, a, spmm.Options{Mode: spmm.Reproducible, P: p, Format: format, Cols: 70})
-				if err != nil {
-					t.Fatal(err)
-				}
+				plan := prepare(t, dev, a, spmm.Options{Mode: spmm.Reproducible, P: p, Format: format, Cols: 70})
 				i := plan.Info()
 				rowsOnly := i.Format == "csr" && strings.HasPrefix(i.Why, "the device has no kernel for panels")
 				misled := format == "csr" && i.Why != "rows were requested" || p == spmm.AutoP && strings.Contains(i.Why, "p = ")
 				if want != "" && i.Format != want && !rowsOnly || i.Why == "" || misled {
 					t.Errorf("P=%d, format %q: %s, because %s", p, format, i.Format, i.Why)
 				}
-				if _, err := spmm.Multiply(ctx, plan, 1, b, 0, c); err != nil {
-					t.Fatal(err)
-				}
+				must(t, second(spmm.Multiply(ctx, plan, 1, b, 0, c)))
 				bits(t, c, answer)
-				if _, err := spmm.Multiply(ctx, plan, 1, b, 0, c, es[2]); err != nil {
-					t.Fatal(err)
-				}
+				must(t, second(spmm.Multiply(ctx, plan, 1, b, 0, c, es[2])))
 				bits(t, c, finished)
 				plan.Close()
 			}
@@ -171,15 +159,10 @@ func TestReproducibleLimit(t *testing.T) {
 			}
 			limit := 8*a.NNZ() + 8192 // enough for rows at any p
 			dev, s := openSmallOf(t, info.Backend, limit)
-			plan, err := spmm.Prepare(ctx, dev, a, spmm.Options{Mode: spmm.Reproducible, P: spmm.AutoP, Format: "cvse"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			plan := prepare(t, dev, a, spmm.Options{Mode: spmm.Reproducible, P: spmm.AutoP, Format: "cvse"})
 			c := formats.NewDense[float32](600, 24)
 			answer, p, _ := exact(t, spmm.AutoP, 1, a, b, 0, c)
-			if _, err := spmm.Multiply(ctx, plan, 1, b, 0, c); err != nil {
-				t.Fatal(err)
-			}
+			must(t, second(spmm.Multiply(ctx, plan, 1, b, 0, c)))
 			bits(t, c, answer)
 			if got, _ := plan.Reproduced(); got != p || p != 23 || plan.Info().Format != "csr" {
 				t.Errorf("p = %d, want %d, 23; %s because %s", got, p, plan.Info().Format, plan.Info().Why)
@@ -200,10 +183,7 @@ func reproduce[T, B, C formats.Value](t *testing.T, dev *spmm.Device, p int, bCo
 	if p == 0 {
 		bitsWanted = 23
 	}
-	plan, err := spmm.Prepare(ctx, dev, a, spmm.Options{Mode: spmm.Reproducible, P: p})
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := prepare(t, dev, a, spmm.Options{Mode: spmm.Reproducible, P: p})
 	defer plan.Close()
 	if got, _ := plan.Reproduced(); got != 0 {
 		t.Errorf("p is %d before the first multiplication", got)
@@ -220,9 +200,7 @@ func reproduce[T, B, C formats.Value](t *testing.T, dev *spmm.Device, p int, bCo
 				}
 			}
 			answer, precision, lossless := exact(t, bitsWanted, 1.5, a, b, beta, c, right)
-			if _, err := spmm.Multiply(ctx, plan, 1.5, b, float64(beta), c, e); err != nil {
-				t.Fatal(err)
-			}
+			must(t, second(spmm.Multiply(ctx, plan, 1.5, b, float64(beta), c, e)))
 			bits(t, c, answer)
 			if got, whole := plan.Reproduced(); got != precision || whole != lossless {
 				t.Errorf("p = %d, correctly rounded %t; want %d, %t", got, whole, precision, lossless)
@@ -236,16 +214,10 @@ func TestReproducibleTensors(t *testing.T) {
 	dev := openCPU(t)
 	r := rand.New(rand.NewPCG(5, 6))
 	a := sparse[half.F16](r, 30, 50, 3)
-	plan, err := spmm.Prepare(ctx, dev, a, spmm.Options{Mode: spmm.Reproducible, P: spmm.AutoP})
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := prepare(t, dev, a, spmm.Options{Mode: spmm.Reproducible, P: spmm.AutoP})
 	defer plan.Close()
 	real(r, a.Val, 3) // the plan has its own copy
-	x, y, err := spmm.TensorsFor[half.F16, float32](plan, 9)
-	if err != nil {
-		t.Fatal(err)
-	}
+	x, y := tensorsFor[half.F16, float32](t, plan, 9)
 	a2 := sparse[half.F16](rand.New(rand.NewPCG(5, 6)), 30, 50, 3)
 	seen := map[int]bool{}
 	for _, spread := range []int{0, 30, 4, 0} {
@@ -255,15 +227,9 @@ func TestReproducibleTensors(t *testing.T) {
 		}
 		want, p, _ := exact(t, spmm.AutoP, 1, a2, b, 0, c)
 		seen[p] = true
-		if err := x.Upload(ctx, b); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := plan.Repeat(ctx, 3, 1, x, 0, y); err != nil {
-			t.Fatal(err)
-		}
-		if err := y.Download(ctx, c); err != nil {
-			t.Fatal(err)
-		}
+		must(t, x.Upload(ctx, b))
+		must(t, second(plan.Repeat(ctx, 3, 1, x, 0, y)))
+		must(t, y.Download(ctx, c))
 		bits(t, c, want)
 	}
 	if v := plan.Info().Variant; v != "cpu_auto" {

@@ -31,25 +31,16 @@ func TestReuse(t *testing.T) {
 func reuse(t *testing.T, dev *spmm.Device, o spmm.Options, colMajor bool) {
 	r := rand.New(rand.NewPCG(7, 7))
 	a := sparse[float32](r, 40, 30, 4)
-	plan, err := spmm.Prepare(ctx, dev, a, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := prepare(t, dev, a, o)
 	defer plan.Close()
 	var all []operands
 	for _, n := range []int{5, 5, 9} {
 		p := operands{b: dense[float32](r, 30, n, 0, colMajor), c: dense[float32](r, 40, n, 0, colMajor)}
-		if p.x, err = spmm.NewTensor[float32](dev, 30, n, colMajor); err != nil {
-			t.Fatal(err)
-		}
+		p.x = newTensor[float32](t, dev, 30, n, colMajor)
 		defer p.x.Close()
-		if p.y, err = spmm.NewTensor[float32](dev, 40, n, colMajor); err != nil {
-			t.Fatal(err)
-		}
+		p.y = newTensor[float32](t, dev, 40, n, colMajor)
 		defer p.y.Close()
-		if err := p.x.Upload(ctx, p.b); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.x.Upload(ctx, p.b))
 		all = append(all, p)
 	}
 	negative := float32(math.Copysign(0, -1))
@@ -100,17 +91,12 @@ func TestReuseSignOfZero(t *testing.T) {
 	dev := openCPU(t)
 	a := &formats.CSR[float32]{Rows: 1, Cols: 1, RowPtr: []int64{0, 1}, ColIdx: []int32{0}, Val: []float32{1}}
 	for _, mode := range modes {
-		plan, err := spmm.Prepare(ctx, dev, a, mode.options)
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := prepare(t, dev, a, mode.options)
 		defer plan.Close()
 		b, c := formats.NewDense[float32](1, 1), formats.NewDense[float32](1, 1)
 		b.Data[0] = 1
 		for _, alpha := range []float32{0, float32(math.Copysign(0, -1)), 0} {
-			if _, err := spmm.Multiply(ctx, plan, float64(alpha), b, 0, c); err != nil {
-				t.Fatal(err)
-			}
+			must(t, second(spmm.Multiply(ctx, plan, float64(alpha), b, 0, c)))
 			want := alpha
 			if mode.options.Mode == spmm.Reproducible { // where a product of integers has no sign if it is 0
 				answer, _, _ := exact(t, 15, alpha, a, b, 0, c)

@@ -68,9 +68,7 @@ func rightCase[T, B, C formats.Value](t *testing.T, dev *spmm.Device, o spmm.Opt
 	if i := plan.Info(); i.Rows != k || i.Cols != m || i.NNZ != w.NNZ() {
 		t.Fatalf("%d×%d with %d entries, want %d×%d with %d", i.Rows, i.Cols, i.NNZ, k, m, w.NNZ())
 	}
-	if _, err := spmm.Multiply(ctx, plan, 2, b, 3, c); err != nil {
-		t.Fatal(err)
-	}
+	must(t, second(spmm.Multiply(ctx, plan, 2, b, 3, c)))
 	same(t, c, want)
 
 	// As tensors, with a bias of each column of C, on a matrix whose values were replaced by their doubles.
@@ -78,17 +76,11 @@ func rightCase[T, B, C formats.Value](t *testing.T, dev *spmm.Device, o spmm.Opt
 	for i, x := range double {
 		double[i] = value[T](2 * float(x))
 	}
-	if err := spmm.SetValues(ctx, plan, double); err != nil {
-		t.Fatal(err)
-	}
+	must(t, spmm.SetValues(ctx, plan, double))
 	x, y, bias := upload(t, dev, b), upload(t, dev, kept), upload(t, dev, dense[float32](r, 1, m, 0, false))
 	got, add := formats.NewDense[C](n, m), formats.NewDense[float32](1, m)
-	if _, err := plan.Run(ctx, 1, x, 3, y, spmm.Epilogue{ColBias: bias, Activation: spmm.ReLU}); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(y.Download(ctx, got), bias.Download(ctx, add)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, second(plan.Run(ctx, 1, x, 3, y, spmm.Epilogue{ColBias: bias, Activation: spmm.ReLU})))
+	must(t, errors.Join(y.Download(ctx, got), bias.Download(ctx, add)))
 	for i := range n {
 		for j := range m {
 			sum := 3 * float(kept.At(i, j))
@@ -114,14 +106,9 @@ func at[T formats.Value](a *formats.CSR[T], i, j int) float32 {
 
 func upload[T formats.Value](t *testing.T, dev *spmm.Device, d *formats.Dense[T]) *spmm.Tensor[T] {
 	t.Helper()
-	x, err := spmm.NewTensor[T](dev, d.Rows, d.Cols, d.ColMajor)
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := newTensor[T](t, dev, d.Rows, d.Cols, d.ColMajor)
 	t.Cleanup(func() { x.Close() })
-	if err := x.Upload(ctx, d); err != nil {
-		t.Fatal(err)
-	}
+	must(t, x.Upload(ctx, d))
 	return x
 }
 
@@ -129,12 +116,9 @@ func upload[T formats.Value](t *testing.T, dev *spmm.Device, d *formats.Dense[T]
 func TestRightRefusals(t *testing.T) {
 	dev := openCPU(t)
 	r := rand.New(rand.NewPCG(7, 8))
-	plan, err := spmm.Prepare(ctx, dev, sparse[float32](r, 5, 9, 2), spmm.Options{Right: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := prepare(t, dev, sparse[float32](r, 5, 9, 2), spmm.Options{Right: true})
 	defer plan.Close()
-	_, err = spmm.Multiply(ctx, plan, 1, formats.NewDense[float32](9, 4), 0, formats.NewDense[float32](5, 4))
+	_, err := spmm.Multiply(ctx, plan, 1, formats.NewDense[float32](9, 4), 0, formats.NewDense[float32](5, 4))
 	if err == nil || !strings.Contains(err.Error(), "A, on the right, is 5×9, B is 9×4, C is 5×4; want B n×5 and C n×9") {
 		t.Errorf("B of the left: %v", err)
 	}
@@ -153,29 +137,15 @@ func TestRightRefusals(t *testing.T) {
 	small, _ := openSmall(t, 30_000)
 	for _, format := range []string{"csr", "dense"} {
 		w := dense[float32](r, 100, 300, 0, false)
-		plan, err := spmm.Prepare(ctx, small, w, spmm.Options{Right: true, Format: format})
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := prepare(t, small, w, spmm.Options{Right: true, Format: format})
 		b, c := dense[float32](r, 200, 100, 0, false), dense[half.F16](r, 200, 300, 0, false)
 		want := expected(1, formats.Convert[float32](w.Transpose().Sparse()), b.Transpose(), 0, c.Transpose()).Transpose()
-		x, y, err := spmm.TensorsFor[float32, half.F16](plan, 200)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := x.Upload(ctx, b); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := plan.Run(ctx, 1, x, 0, y); err != nil {
-			t.Fatal(err)
-		}
-		if err := y.Download(ctx, c); err != nil {
-			t.Fatal(err)
-		}
+		x, y := tensorsFor[float32, half.F16](t, plan, 200)
+		must(t, x.Upload(ctx, b))
+		must(t, second(plan.Run(ctx, 1, x, 0, y)))
+		must(t, y.Download(ctx, c))
 		same(t, c, want)
-		if err := errors.Join(x.Close(), y.Close(), plan.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(x.Close(), y.Close(), plan.Close()))
 	}
 }
 

@@ -15,17 +15,12 @@ import (
 func TestCopyRows(t *testing.T) {
 	dev := openCPU(t)
 	tensor := func(rows int) *spmm.Tensor[float32] {
-		x, err := spmm.NewTensor[float32](dev, rows, 2, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := newTensor[float32](t, dev, rows, 2, false)
 		d := formats.NewDense[float32](rows, 2)
 		for i := range d.Data {
 			d.Data[i] = float32(i + 10*rows)
 		}
-		if err := x.Upload(ctx, d); err != nil {
-			t.Fatal(err)
-		}
+		must(t, x.Upload(ctx, d))
 		return x
 	}
 	src, dst := tensor(3), tensor(4)
@@ -38,9 +33,7 @@ func TestCopyRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Wait(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, second(p.Wait(ctx)))
 	got := formats.NewDense[float32](4, 2)
 	if err := dst.Download(ctx, got); err != nil || !slices.Equal(got.Data, []float32{40, 41, 34, 35, 30, 31, 46, 47}) {
 		t.Errorf("%v, %v", got.Data, err)

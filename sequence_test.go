@@ -80,10 +80,7 @@ func newChain(t *testing.T, dev *spmm.Device, seed uint64) *chain {
 
 func addTensor[T formats.Value](t *testing.T, h *chain, dev *spmm.Device, r *rand.Rand, colMajor bool) {
 	t.Helper()
-	x, err := spmm.NewTensor[T](dev, chainSize, chainCols, colMajor)
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := newTensor[T](t, dev, chainSize, chainCols, colMajor)
 	t.Cleanup(func() { x.Close() })
 	d := dense[T](r, chainSize, chainCols, 0, colMajor)
 	h.x, h.first = append(h.x, x), append(h.first, func() error { return x.Upload(ctx, d) })
@@ -93,9 +90,7 @@ func addTensor[T formats.Value](t *testing.T, h *chain, dev *spmm.Device, r *ran
 func (h *chain) reset(t *testing.T) {
 	t.Helper()
 	for _, f := range h.first {
-		if err := f(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, f())
 	}
 }
 
@@ -103,9 +98,7 @@ func (h *chain) reset(t *testing.T) {
 func (h *chain) each(t *testing.T, f adder) {
 	t.Helper()
 	for _, l := range h.steps {
-		if err := f(l, h.plans[l.plan], h.x[l.from], h.x[l.to]); err != nil {
-			t.Fatal(err)
-		}
+		must(t, f(l, h.plans[l.plan], h.x[l.from], h.x[l.to]))
 	}
 }
 
@@ -193,9 +186,7 @@ func TestSequence(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := s.Start(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must(t, second(s.Start(ctx)))
 			h.each(t, runNow)
 			h.compare(t, "Start, Start and Runs", want[3])
 			for range 2 {
@@ -210,21 +201,15 @@ func TestSequence(t *testing.T) {
 					rows, cols = cols, rows
 				}
 				b, c := dense[half.BF16](rand.New(rand.NewPCG(3, 4)), rows, cols, 0, true), formats.NewDense[half.F16](rows, cols)
-				if _, err := spmm.Multiply(ctx, p, 1, b, 0, c); err != nil {
-					t.Fatal(err)
-				}
+				must(t, second(spmm.Multiply(ctx, p, 1, b, 0, c)))
 			}
 			h.reset(t)
-			if _, err := s.Run(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must(t, second(s.Run(ctx)))
 			h.compare(t, "after larger multiplications", want[0])
 			// More is added between runs.
 			h.each(t, into(s))
 			h.reset(t)
-			if _, err := s.Run(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must(t, second(s.Run(ctx)))
 			h.compare(t, "a sequence of twice the length", want[1])
 		}
 	})
@@ -235,10 +220,7 @@ func TestSequenceGrows(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev *spmm.Device) {
 		r := rand.New(rand.NewPCG(5, 6))
 		a := sparse[float32](r, 80, 70, 5)
-		p, err := spmm.Prepare(ctx, dev, a, spmm.Options{Format: "csr"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := prepare(t, dev, a, spmm.Options{Format: "csr"})
 		s := dev.NewSequence()
 		defer s.Close()
 		var want, got []*formats.Dense[half.F16]
@@ -247,20 +229,14 @@ func TestSequenceGrows(t *testing.T) {
 			b, c := dense[half.F16](r, 70, n, 0, true), dense[half.F16](r, 80, n, 0, true)
 			u, err1 := spmm.NewTensor[half.F16](dev, 70, n, true)
 			v, err2 := spmm.NewTensor[half.F16](dev, 80, n, true)
-			if err := errors.Join(err1, err2, u.Upload(ctx, b), v.Upload(ctx, c), s.Add(p, 2, u, 1, v)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(err1, err2, u.Upload(ctx, b), v.Upload(ctx, c), s.Add(p, 2, u, 1, v)))
 			out := *c
 			out.Data = make([]half.F16, len(c.Data))
 			y, got, want = append(y, v), append(got, &out), append(want, expected(2, a, b, 1, c))
 		}
-		if _, err := s.Run(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, second(s.Run(ctx)))
 		for i := range y {
-			if err := y[i].Download(ctx, got[i]); err != nil {
-				t.Fatal(err)
-			}
+			must(t, y[i].Download(ctx, got[i]))
 			same(t, got[i], want[i])
 		}
 	})
@@ -271,10 +247,7 @@ func TestSequenceInBlocks(t *testing.T) {
 	dev, counted := openSmall(t, 30_000)
 	r := rand.New(rand.NewPCG(5, 13))
 	a, b := sparse[float32](r, 700, 200, 3), dense[half.F16](r, 200, 100, 0, false)
-	p, err := spmm.Prepare(ctx, dev, a, spmm.Options{Format: "csr"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := prepare(t, dev, a, spmm.Options{Format: "csr"})
 	x, y, err := spmm.TensorsFor[half.F16, half.F16](p, 100) // both are staged
 	if err != nil {
 		t.Fatal(err)
@@ -283,16 +256,10 @@ func TestSequenceInBlocks(t *testing.T) {
 	s := dev.NewSequence()
 	got, zero := formats.NewDense[half.F16](700, 100), formats.NewDense[half.F16](700, 100)
 	want := expected(1, a, b, 2, expected(1, a, b, 0, zero))
-	if err := errors.Join(x.Upload(ctx, b), s.Add(p, 1, x, 0, y), s.Add(p, 1, x, 2, y)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(x.Upload(ctx, b), s.Add(p, 1, x, 0, y), s.Add(p, 1, x, 2, y)))
 	for range 3 {
-		if _, err := s.Run(ctx); err != nil {
-			t.Fatal(err)
-		}
-		if err := y.Download(ctx, got); err != nil {
-			t.Fatal(err)
-		}
+		must(t, second(s.Run(ctx)))
+		must(t, y.Download(ctx, got))
 		same(t, got, want)
 	}
 	if err := s.Close(); err != nil {
@@ -308,31 +275,19 @@ func TestSequenceValues(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev *spmm.Device) {
 		r := rand.New(rand.NewPCG(5, 7))
 		a := sparse[float32](r, 50, 40, 5)
-		p, err := spmm.Prepare(ctx, dev, a, spmm.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		x, y, err := spmm.TensorsFor[float32, float32](p, 9)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := prepare(t, dev, a, spmm.Options{})
+		x, y := tensorsFor[float32, float32](t, p, 9)
 		b, c, zero := dense[float32](r, 40, 9, 0, false), formats.NewDense[float32](50, 9), formats.NewDense[float32](50, 9)
 		s := dev.NewSequence()
 		defer s.Close()
-		if err := errors.Join(x.Upload(ctx, b), s.Add(p, 1, x, 0, y)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(x.Upload(ctx, b), s.Add(p, 1, x, 0, y)))
 		for round := range 4 {
-			if _, err := s.Start(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must(t, second(s.Start(ctx)))
 			want := expected(1, a, b, 0, zero)
 			for i := range a.Val {
 				a.Val[i] = float32((i+round)%7) - 3
 			}
-			if err := errors.Join(spmm.SetValues(ctx, p, a.Val), y.Download(ctx, c)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(spmm.SetValues(ctx, p, a.Val), y.Download(ctx, c)))
 			same(t, c, want)
 		}
 	})
@@ -345,32 +300,20 @@ func TestStartThenPrepare(t *testing.T) {
 		a, b := sparse[float32](r, 60, 60, 4), dense[float32](r, 60, 7, 0, false)
 		c, zero := formats.NewDense[float32](60, 7), formats.NewDense[float32](60, 7)
 		for _, mode := range modes {
-			p, err := spmm.Prepare(ctx, dev, a, mode.options)
-			if err != nil {
-				t.Fatal(err)
-			}
-			x, y, err := spmm.TensorsFor[float32, float32](p, 7)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := x.Upload(ctx, b); err != nil {
-				t.Fatal(err)
-			}
+			p := prepare(t, dev, a, mode.options)
+			x, y := tensorsFor[float32, float32](t, p, 7)
+			must(t, x.Upload(ctx, b))
 			pending, err := p.Start(ctx, 1, x, 0, y)
 			if err != nil {
 				t.Fatal(err)
 			}
 			next, err := spmm.Prepare(ctx, dev, a, mode.options)
-			if err := errors.Join(err, x.Close(), p.Close(), y.Download(ctx, c), y.Close()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(err, x.Close(), p.Close(), y.Download(ctx, c), y.Close()))
 			same(t, c, expected(1, a, b, 0, zero))
 			if _, err := pending.Wait(ctx); err != nil {
 				t.Errorf("Wait, all operands closed: %v", err)
 			}
-			if _, err := spmm.Multiply(ctx, next, 1, b, 0, c); err != nil {
-				t.Fatal(err)
-			}
+			must(t, second(spmm.Multiply(ctx, next, 1, b, 0, c)))
 			same(t, c, expected(1, a, b, 0, zero))
 		}
 	})
@@ -383,14 +326,8 @@ func TestSequenceRefuses(t *testing.T) {
 		r := rand.New(rand.NewPCG(5, 9))
 		a, b := sparse[float32](r, 30, 20, 4), dense[float32](r, 20, 7, 0, false)
 		prepare := func(dev *spmm.Device, o spmm.Options) (*spmm.Plan, *spmm.Tensor[float32], *spmm.Tensor[float32]) {
-			p, err := spmm.Prepare(ctx, dev, a, o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			x, y, err := spmm.TensorsFor[float32, float32](p, 7)
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := prepare(t, dev, a, o)
+			x, y := tensorsFor[float32, float32](t, p, 7)
 			return p, x, y
 		}
 		p, x, y := prepare(dev, spmm.Options{})
@@ -398,13 +335,9 @@ func TestSequenceRefuses(t *testing.T) {
 		foreign, u, v := prepare(other, spmm.Options{})
 		_, w, gone := prepare(dev, spmm.Options{})
 		gone.Close()
-		if err := x.Upload(ctx, b); err != nil {
-			t.Fatal(err)
-		}
+		must(t, x.Upload(ctx, b))
 		s := dev.NewSequence()
-		if err := s.Add(p, 1, x, 0, y); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Add(p, 1, x, 0, y))
 		for _, c := range []struct {
 			what string
 			err  error
@@ -436,12 +369,8 @@ func TestSequenceRefuses(t *testing.T) {
 			}
 		}
 		c := formats.NewDense[float32](30, 7)
-		if _, err := s.Run(ctx); err != nil {
-			t.Fatal(err)
-		}
-		if err := y.Download(ctx, c); err != nil {
-			t.Fatal(err)
-		}
+		must(t, second(s.Run(ctx)))
+		must(t, y.Download(ctx, c))
 		same(t, c, expected(1, a, b, 0, formats.NewDense[float32](30, 7)))
 	})
 }
@@ -453,28 +382,18 @@ func TestSequenceOfClosed(t *testing.T) {
 		a := sparse[float32](r, 30, 30, 4)
 		for _, runs := range []int{0, 3} {
 			for _, what := range []string{"B", "C", "plan", "sequence"} {
-				p, err := spmm.Prepare(ctx, dev, a, spmm.Options{Format: "csr"})
-				if err != nil {
-					t.Fatal(err)
-				}
-				x, y, err := spmm.TensorsFor[float32, float32](p, 7)
-				if err != nil {
-					t.Fatal(err)
-				}
+				p := prepare(t, dev, a, spmm.Options{Format: "csr"})
+				x, y := tensorsFor[float32, float32](t, p, 7)
 				s := dev.NewSequence()
-				if err := errors.Join(x.Upload(ctx, dense[float32](r, 30, 7, 0, false)), s.Add(p, 1, x, 0, y), s.Add(p, 1, x, 1, y)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, errors.Join(x.Upload(ctx, dense[float32](r, 30, 7, 0, false)), s.Add(p, 1, x, 0, y), s.Add(p, 1, x, 1, y)))
 				var pending *spmm.Pending
 				for range runs {
-					if pending, err = s.Start(ctx); err != nil {
-						t.Fatal(err)
-					}
+					var err error
+					pending, err = s.Start(ctx)
+					must(t, err)
 				}
 				shut := map[string]func() error{"B": x.Close, "C": y.Close, "plan": p.Close, "sequence": s.Close}[what]
-				if err := errors.Join(shut(), shut()); err != nil {
-					t.Fatal(err)
-				}
+				must(t, errors.Join(shut(), shut()))
 				if pending != nil {
 					if _, err := pending.Wait(ctx); err != nil {
 						t.Errorf("%s closed after Start: %v", what, err)
@@ -500,13 +419,9 @@ func TestSequenceOfClosedDevice(t *testing.T) {
 		h.reset(t)
 		s := dev.NewSequence()
 		h.each(t, into(s))
-		if _, err := s.Run(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, second(s.Run(ctx)))
 		p, err := s.Start(ctx)
-		if err := errors.Join(err, dev.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(err, dev.Close()))
 		if _, err := p.Wait(ctx); err != nil {
 			t.Errorf("Wait after the device was closed: %v", err)
 		}
@@ -531,9 +446,7 @@ func TestSequenceAllocatesNothing(t *testing.T) {
 		defer s.Close()
 		h.each(t, into(s))
 		run := func() {
-			if _, err := s.Run(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must(t, second(s.Run(ctx)))
 		}
 		for range 3 {
 			run()
@@ -547,24 +460,15 @@ func TestConcurrentSequences(t *testing.T) {
 	dev := openCPU(t)
 	r := rand.New(rand.NewPCG(5, 11))
 	a := sparse[float32](r, 60, 60, 4)
-	p, err := spmm.Prepare(ctx, dev, a, spmm.Options{Format: "csr"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := prepare(t, dev, a, spmm.Options{Format: "csr"})
 	defer p.Close()
 	var g errgroup.Group
 	for i := range 6 {
 		b := dense[float32](r, 60, 5+i, 0, false)
 		zero := formats.NewDense[float32](60, 5+i)
 		want := expected(1, a, expected(1, a, b, 0, zero), 0, zero)
-		x, y, err := spmm.TensorsFor[float32, float32](p, 5+i)
-		if err != nil {
-			t.Fatal(err)
-		}
-		z, _, err := spmm.TensorsFor[float32, float32](p, 5+i)
-		if err != nil {
-			t.Fatal(err)
-		}
+		x, y := tensorsFor[float32, float32](t, p, 5+i)
+		z, _ := tensorsFor[float32, float32](t, p, 5+i)
 		g.Go(func() error {
 			s := dev.NewSequence()
 			err := errors.Join(x.Upload(ctx, b), s.Add(p, 1, x, 0, y), s.Add(p, 1, y, 0, z))
@@ -582,9 +486,7 @@ func TestConcurrentSequences(t *testing.T) {
 			return errors.Join(err, s.Close())
 		})
 	}
-	if err := g.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, g.Wait())
 }
 
 // A plan or a tensor that is closed under a running sequence: its calls end without an error, or say that it was closed.
@@ -592,21 +494,11 @@ func TestCloseUnderSequence(t *testing.T) {
 	for _, what := range []string{"B", "C", "plan", "sequence", "device"} {
 		dev := openCPU(t)
 		r := rand.New(rand.NewPCG(5, 12))
-		p, err := spmm.Prepare(ctx, dev, sparse[float32](r, 200, 200, 4), spmm.Options{Format: "csr"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		x, y, err := spmm.TensorsFor[float32, float32](p, 33)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := prepare(t, dev, sparse[float32](r, 200, 200, 4), spmm.Options{Format: "csr"})
+		x, y := tensorsFor[float32, float32](t, p, 33)
 		s := dev.NewSequence()
-		if err := errors.Join(x.Upload(ctx, dense[float32](r, 200, 33, 0, false)), s.Add(p, 1, x, 0, y), s.Add(p, 1, x, 0, y)); err != nil {
-			t.Fatal(err)
-		}
-		started := make(chan struct{}, 2)
-		var g errgroup.Group
-		for _, call := range []func() error{
+		must(t, errors.Join(x.Upload(ctx, dense[float32](r, 200, 33, 0, false)), s.Add(p, 1, x, 0, y), s.Add(p, 1, x, 0, y)))
+		calls := []func() error{
 			func() error { return second(s.Run(ctx)) },
 			func() error {
 				p, err := s.Start(ctx)
@@ -615,28 +507,9 @@ func TestCloseUnderSequence(t *testing.T) {
 				}
 				return second(p.Wait(ctx))
 			},
-		} {
-			g.Go(func() error {
-				for i := range 200 {
-					err := call()
-					if i == 0 {
-						started <- struct{}{}
-					}
-					if err != nil && strings.Contains(err.Error(), "after Close") {
-						return nil
-					}
-					if err != nil {
-						return err
-					}
-				}
-				return nil
-			})
 		}
-		<-started
 		shut := map[string]func() error{"B": x.Close, "C": y.Close, "plan": p.Close, "sequence": s.Close, "device": dev.Close}[what]
-		g.Go(shut)
-		g.Go(shut)
-		if err := g.Wait(); err != nil {
+		if err := closeUnder(calls, 200, shut); err != nil {
 			t.Errorf("%s closed: %v", what, err)
 		}
 	}

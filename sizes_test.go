@@ -19,10 +19,7 @@ import (
 func TestSizes(t *testing.T) {
 	const huge = math.MaxInt
 	dev, s := openSmall(t, 100_000)
-	plan, err := spmm.Prepare(ctx, dev, sparse[float32](rand.New(rand.NewPCG(1, 2)), 700, 200, 3), spmm.Options{Format: "csr"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := prepare(t, dev, sparse[float32](rand.New(rand.NewPCG(1, 2)), 700, 200, 3), spmm.Options{Format: "csr"})
 	defer plan.Close()
 	tensor := func(rows, cols int) error {
 		_, err := spmm.NewTensor[float32](dev, rows, cols, false)

@@ -124,10 +124,9 @@ func expected[T, B, C formats.Value](alpha float32, a *formats.CSR[T], b *format
 }
 
 // same compares all memory, padding included; NaN equals NaN.
-func same[T formats.Value](t interface{ Fatal(...any) }, got, want *formats.Dense[T]) {
-	if err := differ(got, want); err != nil {
-		t.Fatal(err)
-	}
+func same[T formats.Value](t tester, got, want *formats.Dense[T]) {
+	t.Helper()
+	must(t, differ(got, want))
 }
 
 func differ[T formats.Value](got, want *formats.Dense[T]) error {
@@ -164,31 +163,17 @@ func multiplyCase[T, B, C formats.Value](t *rapid.T, dev *spmm.Device, o spmm.Op
 		t.Fatal(err)
 	}
 	defer plan.Close()
-	x, err := spmm.NewTensor[B](dev, k, n, b.ColMajor)
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := newTensor[B](t, dev, k, n, b.ColMajor)
 	defer x.Close()
-	y, err := spmm.NewTensor[C](dev, m, n, c.ColMajor)
-	if err != nil {
-		t.Fatal(err)
-	}
+	y := newTensor[C](t, dev, m, n, c.ColMajor)
 	defer y.Close()
 	kept := *c
 	kept.Data = append([]C(nil), c.Data...)
-	if err := errors.Join(x.Upload(ctx, b), y.Upload(ctx, c)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := spmm.Multiply(ctx, plan, float64(alpha), b, float64(beta), c); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(x.Upload(ctx, b), y.Upload(ctx, c)))
+	must(t, second(spmm.Multiply(ctx, plan, float64(alpha), b, float64(beta), c)))
 	same(t, c, want)
-	if _, err := plan.Run(ctx, float64(alpha), x, float64(beta), y); err != nil {
-		t.Fatal(err)
-	}
-	if err := y.Download(ctx, &kept); err != nil {
-		t.Fatal(err)
-	}
+	must(t, second(plan.Run(ctx, float64(alpha), x, float64(beta), y)))
+	must(t, y.Download(ctx, &kept))
 	same(t, &kept, want)
 }
 
@@ -241,9 +226,7 @@ func TestPrecision(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v: %v", test.precision, err)
 		}
-		if _, err := spmm.Multiply(ctx, plan, 1, b, 0, c); err != nil {
-			t.Fatal(err)
-		}
+		must(t, second(spmm.Multiply(ctx, plan, 1, b, 0, c)))
 		if got := plan.Info().Precision; got != test.computed || c.Data[0] != test.want {
 			t.Errorf("precision %v: %v computed as %v, want %v as %v", test.precision, c.Data[0], got, test.want, test.computed)
 		}
@@ -257,28 +240,14 @@ func TestChain(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	a := sparse[half.F16](r, 33, 33, 4)
 	x := dense[half.F16](r, 33, 10, 0, false)
-	plan, err := spmm.Prepare(ctx, dev, a, spmm.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	bt, ct, err := spmm.TensorsFor[half.F16, half.F16](plan, 10)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := bt.Upload(ctx, x); err != nil {
-		t.Fatal(err)
-	}
+	plan := prepare(t, dev, a, spmm.Options{})
+	bt, ct := tensorsFor[half.F16, half.F16](t, plan, 10)
+	must(t, bt.Upload(ctx, x))
 	got := formats.NewDense[half.F16](33, 10)
 	want := expected(0.125, a, expected(1, a, x, 0, got), 0, got)
-	if _, err := plan.Run(ctx, 1, bt, 0, ct); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := plan.Run(ctx, 0.125, ct, 0, bt); err != nil {
-		t.Fatal(err)
-	}
-	if err := bt.Download(ctx, got); err != nil {
-		t.Fatal(err)
-	}
+	must(t, second(plan.Run(ctx, 1, bt, 0, ct)))
+	must(t, second(plan.Run(ctx, 0.125, ct, 0, bt)))
+	must(t, bt.Download(ctx, got))
 	same(t, got, want)
 }
 
@@ -286,22 +255,13 @@ func TestRefusals(t *testing.T) {
 	dev, other := openCPU(t), openCPU(t)
 	r := rand.New(rand.NewPCG(1, 2))
 	a := sparse[float32](r, 20, 30, 4)
-	plan, err := spmm.Prepare(ctx, dev, a, spmm.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := prepare(t, dev, a, spmm.Options{})
 	d := formats.NewDense[float32]
 	tensor := func(dev *spmm.Device, rows, cols int) *spmm.Tensor[float32] {
-		x, err := spmm.NewTensor[float32](dev, rows, cols, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := newTensor[float32](t, dev, rows, cols, false)
 		return x
 	}
-	square, err := spmm.Prepare(ctx, dev, sparse[float32](r, 5, 5, 2), spmm.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	square := prepare(t, dev, sparse[float32](r, 5, 5, 2), spmm.Options{})
 	multiply := func(b, c *formats.Dense[float32]) error {
 		_, err := spmm.Multiply(ctx, plan, 1, b, 0, c)
 		return err
@@ -345,8 +305,6 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-func second[T any](_ T, err error) error { return err }
-
 func TestCancel(t *testing.T) {
 	dev := openCPU(t)
 	a := sparse[float32](rand.New(rand.NewPCG(1, 2)), 20, 30, 4)
@@ -355,10 +313,7 @@ func TestCancel(t *testing.T) {
 	if _, err := spmm.Prepare(cancelled, dev, a, spmm.Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("Prepare: %v", err)
 	}
-	plan, err := spmm.Prepare(ctx, dev, a, spmm.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := prepare(t, dev, a, spmm.Options{})
 	b, c := formats.NewDense[float32](30, 4), formats.NewDense[float32](20, 4)
 	if _, err := spmm.Multiply(cancelled, plan, 1, b, 0, c); !errors.Is(err, context.Canceled) {
 		t.Errorf("Multiply: %v", err)
@@ -539,9 +494,7 @@ func TestBindingLimitOfPatterns(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := spmm.Multiply(ctx, plan, 1, b, 0, c); err != nil {
-				t.Fatal(err)
-			}
+			must(t, second(spmm.Multiply(ctx, plan, 1, b, 0, c)))
 			same(t, c, want)
 			if i := plan.Info(); (i.Format == "nm") != test.nm || test.nm && i.Stats.StoredBytes < test.binding {
 				t.Errorf("as %s because %s, %d bytes", i.Format, i.Why, i.Stats.StoredBytes)
@@ -559,23 +512,11 @@ func TestTensorsFor(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	a := sparse[float32](r, 700, 200, 3)
 	b, got := dense[float32](r, 200, 100, 0, false), formats.NewDense[float32](700, 100)
-	plan, err := spmm.Prepare(ctx, dev, a, spmm.Options{Format: "csr"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, y, err := spmm.TensorsFor[float32, float32](plan, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := x.Upload(ctx, b); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := plan.Run(ctx, 1, x, 0, y); err != nil {
-		t.Fatal(err)
-	}
-	if err := y.Download(ctx, got); err != nil {
-		t.Fatal(err)
-	}
+	plan := prepare(t, dev, a, spmm.Options{Format: "csr"})
+	x, y := tensorsFor[float32, float32](t, plan, 100)
+	must(t, x.Upload(ctx, b))
+	must(t, second(plan.Run(ctx, 1, x, 0, y)))
+	must(t, y.Download(ctx, got))
 	same(t, got, expected(1, a, b, 0, got))
 	if _, err := spmm.NewTensor[float32](dev, 700, 100, false); !errors.Is(err, spmm.ErrUnsupported) {
 		t.Errorf("a tensor above the limit: %v", err)
@@ -593,35 +534,18 @@ func TestNoAllocations(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	a := sparse[float32](r, 200, 200, 8)
 	b, c := dense[float32](r, 200, 24, 0, false), dense[float32](r, 200, 24, 0, false)
-	plan, err := spmm.Prepare(ctx, dev, a, spmm.Options{Format: "csr"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, y, err := spmm.TensorsFor[float32, float32](plan, 24)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := x.Upload(ctx, b); err != nil {
-		t.Fatal(err)
-	}
+	plan := prepare(t, dev, a, spmm.Options{Format: "csr"})
+	x, y := tensorsFor[float32, float32](t, plan, 24)
+	must(t, x.Upload(ctx, b))
 	run := func() {
-		if _, err := plan.Run(ctx, 1, x, 0, y); err != nil {
-			t.Fatal(err)
-		}
+		must(t, second(plan.Run(ctx, 1, x, 0, y)))
 	}
 	multiply := func() {
-		if _, err := spmm.Multiply(ctx, plan, 1, b, 0, c); err != nil {
-			t.Fatal(err)
-		}
+		must(t, second(spmm.Multiply(ctx, plan, 1, b, 0, c)))
 	}
-	bias, err := spmm.NewTensor[half.F16](dev, 1, 24, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bias := newTensor[half.F16](t, dev, 1, 24, false)
 	epilogue := func() {
-		if _, err := plan.Run(ctx, 1, x, 0, y, spmm.Epilogue{ColBias: bias, Activation: spmm.GELU}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, second(plan.Run(ctx, 1, x, 0, y, spmm.Epilogue{ColBias: bias, Activation: spmm.GELU})))
 	}
 	for name, f := range map[string]func(){"Run": run, "Multiply": multiply, "Run with an epilogue": epilogue} {
 		f()
@@ -644,18 +568,10 @@ func allocatesNothing(t *testing.T, what string, f func()) {
 // What one more multiplication costs the host: the matrix is too small for anything else to show.
 func BenchmarkRun(b *testing.B) {
 	dev := openCPU(b)
-	plan, err := spmm.Prepare(ctx, dev, sparse[float32](rand.New(rand.NewPCG(1, 2)), 8, 8, 2), spmm.Options{Format: "csr"})
-	if err != nil {
-		b.Fatal(err)
-	}
-	x, y, err := spmm.TensorsFor[float32, float32](plan, 8)
-	if err != nil {
-		b.Fatal(err)
-	}
+	plan := prepare(b, dev, sparse[float32](rand.New(rand.NewPCG(1, 2)), 8, 8, 2), spmm.Options{Format: "csr"})
+	x, y := tensorsFor[float32, float32](b, plan, 8)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := plan.Run(ctx, 1, x, 0, y); err != nil {
-			b.Fatal(err)
-		}
+		must(b, second(plan.Run(ctx, 1, x, 0, y)))
 	}
 }

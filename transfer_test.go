@@ -18,10 +18,7 @@ func TestTransfers(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
 	for _, binding := range []int64{1 << 30, 60_000} {
 		dev, _ := openSmall(t, binding)
-		plan, err := spmm.Prepare(ctx, dev, sparse[float32](r, 700, 200, 9), spmm.Options{Format: "csr"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := prepare(t, dev, sparse[float32](r, 700, 200, 9), spmm.Options{Format: "csr"})
 		for _, n := range []int{1, 33, 64} {
 			x, y, err := spmm.TensorsFor[half.F16, float32](plan, n) // row-major, cut where the device binds little
 			if err != nil {
@@ -34,10 +31,7 @@ func TestTransfers(t *testing.T) {
 	dev := openCPU(t)
 	for _, shape := range [][2]int{{1, 1}, {3, 70}, {65, 33}, {0, 5}, {2100, 1024}} { // the last in several pieces
 		for _, colMajor := range []bool{false, true} {
-			x, err := spmm.NewTensor[float32](dev, shape[0], shape[1], colMajor)
-			if err != nil {
-				t.Fatal(err)
-			}
+			x := newTensor[float32](t, dev, shape[0], shape[1], colMajor)
 			upDown(t, r, x)
 		}
 	}
@@ -108,10 +102,7 @@ func TestTransferCancelled(t *testing.T) {
 	d := &cancelling{Device: inner}
 	dev := spmm.NewDevice(d)
 	t.Cleanup(func() { dev.Close() })
-	x, err := spmm.NewTensor[float32](dev, 1000, 8500, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := newTensor[float32](t, dev, 1000, 8500, false)
 	for _, colMajor := range []bool{false, true} {
 		h := formats.NewDense[float32](1000, 8500)
 		if colMajor {

@@ -72,10 +72,7 @@ func TestTransposeIsTold(t *testing.T) {
 	a := sparse[float32](rand.New(rand.NewPCG(3, 4)), 30, 50, 5)
 	at := a.Transpose()
 	o := spmm.Options{Format: "cvse", Transpose: true}
-	p, err := spmm.Prepare(ctx, dev, a, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := prepare(t, dev, a, o)
 	defer p.Close()
 	if i := p.Info(); i.Rows != 50 || i.Cols != 30 || i.NNZ != a.NNZ() {
 		t.Errorf("the plan is of %d×%d with %d entries", i.Rows, i.Cols, i.NNZ)

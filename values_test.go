@@ -40,10 +40,7 @@ func TestSetValues(t *testing.T) {
 			t.Skip(err) // a format that cannot hold it
 		}
 		defer plan.Close()
-		tensor, err := spmm.NewTensor[half.F16](dev, 1, len(a.Val), false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		tensor := newTensor[half.F16](t, dev, 1, len(a.Val), false)
 		defer tensor.Close()
 		rows, cols := a.Rows, a.Cols
 		if o.Transpose {
@@ -64,9 +61,7 @@ func TestSetValues(t *testing.T) {
 				err = spmm.SetValues(ctx, plan, a.Val)
 			} else {
 				v := formats.Convert[half.F16](a).Val
-				if err := tensor.Upload(ctx, &formats.Dense[half.F16]{Rows: 1, Cols: len(v), LD: len(v), Data: v}); err != nil {
-					t.Fatal(err)
-				}
+				must(t, tensor.Upload(ctx, &formats.Dense[half.F16]{Rows: 1, Cols: len(v), LD: len(v), Data: v}))
 				err = plan.SetValues(ctx, tensor)
 			}
 			if err != nil {
@@ -77,17 +72,10 @@ func TestSetValues(t *testing.T) {
 			if o.Mode == spmm.Reproducible {
 				again = o
 			}
-			fresh, err := spmm.Prepare(ctx, dev, a, again)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fresh := prepare(t, dev, a, again)
 			got, want := formats.NewDense[float32](c[0], c[1]), formats.NewDense[float32](c[0], c[1])
-			if _, err := spmm.Multiply(ctx, plan, 1, b, 0, got); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := spmm.Multiply(ctx, fresh, 1, b, 0, want); err != nil {
-				t.Fatal(err)
-			}
+			must(t, second(spmm.Multiply(ctx, plan, 1, b, 0, got)))
+			must(t, second(spmm.Multiply(ctx, fresh, 1, b, 0, want)))
 			fresh.Close()
 			if !got.Equal(want) {
 				t.Fatalf("%+v: new values multiply differently", plan.Info())
@@ -104,18 +92,9 @@ func TestSetValuesRefusals(t *testing.T) {
 	dev, other := openCPU(t), openCPU(t)
 	a := sparse[float32](rand.New(rand.NewPCG(1, 2)), 20, 30, 4)
 	for _, o := range []spmm.Options{{}, {Format: "cvse"}, {Mode: spmm.Reproducible}} {
-		plan, err := spmm.Prepare(ctx, dev, a, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		elsewhere, err := spmm.NewTensor[float32](other, 1, len(a.Val), false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		square, err := spmm.NewTensor[float32](dev, 7, 7, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := prepare(t, dev, a, o)
+		elsewhere := newTensor[float32](t, other, 1, len(a.Val), false)
+		square := newTensor[float32](t, dev, 7, 7, false)
 		var none *spmm.Tensor[float32]
 		want := func(err error, text string) {
 			t.Helper()
@@ -140,20 +119,12 @@ func TestSetValuesAllocatesNothing(t *testing.T) {
 	dev := openCPU(t)
 	a := sparse[float32](rand.New(rand.NewPCG(1, 2)), 200, 300, 4)
 	for _, o := range []spmm.Options{{Format: "csr"}, {Format: "cvse", Precision: dtype.F16}, {Format: "hrpb", Transpose: true}, {Mode: spmm.Reproducible, P: 31}} {
-		plan, err := spmm.Prepare(ctx, dev, a, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := prepare(t, dev, a, o)
 		defer plan.Close()
-		x, err := spmm.NewTensor[half.F16](dev, len(a.Val), 1, true)
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := newTensor[half.F16](t, dev, len(a.Val), 1, true)
 		defer x.Close()
 		set := func() {
-			if err := plan.SetValues(ctx, x); err != nil {
-				t.Fatal(err)
-			}
+			must(t, plan.SetValues(ctx, x))
 		}
 		set()
 		allocatesNothing(t, fmt.Sprintf("%+v: SetValues", o), set)
@@ -168,10 +139,7 @@ func TestSetValuesWhileMultiplying(t *testing.T) {
 		a.Val[i] = 1
 	}
 	for _, o := range []spmm.Options{{Format: "cvse"}, {Mode: spmm.Reproducible}} {
-		plan, err := spmm.Prepare(ctx, dev, a, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := prepare(t, dev, a, o)
 		defer plan.Close()
 		ones := formats.NewDense[float32](40, 8)
 		for i := range ones.Data {
@@ -281,10 +249,7 @@ func testSequenceAddValues(t *testing.T, dev *spmm.Device) {
 	n := len(a.Val)
 	row := sparse[float32](r, 1, 3, 1)
 	for _, o := range []spmm.Options{{Format: "csr"}, {Format: "cvse", Precision: dtype.F16}, {Format: "hrpb", Transpose: true}, {Mode: spmm.Reproducible}} {
-		weights, err := spmm.Prepare(ctx, dev, row, spmm.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		weights := prepare(t, dev, row, spmm.Options{})
 		defer weights.Close()
 		plan, err := spmm.Prepare(ctx, dev, a, o)
 		if o.Format == "hrpb" && errors.Is(err, spmm.ErrUnsupported) {
@@ -295,19 +260,14 @@ func testSequenceAddValues(t *testing.T, dev *spmm.Device) {
 		}
 		defer plan.Close()
 		tensor := func(rows, cols int) *spmm.Tensor[float32] {
-			x, err := spmm.NewTensor[float32](dev, rows, cols, false)
-			if err != nil {
-				t.Fatal(err)
-			}
+			x := newTensor[float32](t, dev, rows, cols, false)
 			t.Cleanup(func() { x.Close() })
 			return x
 		}
 		i := plan.Info()
 		b, values, x, y := tensor(3, n), tensor(1, n), tensor(i.Cols, 6), tensor(i.Rows, 6)
 		hx := dense[float32](r, i.Cols, 6, 0, false)
-		if err := x.Upload(ctx, hx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, x.Upload(ctx, hx))
 		s := dev.NewSequence()
 		defer s.Close()
 		for _, err := range []error{s.Add(weights, 1, b, 0, values), s.AddValues(plan, values), s.Add(plan, 1, x, 0, y)} {
@@ -317,16 +277,10 @@ func testSequenceAddValues(t *testing.T, dev *spmm.Device) {
 		}
 		for range 3 {
 			hb := dense[float32](r, 3, n, 0, false)
-			if err := b.Upload(ctx, hb); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := s.Run(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must(t, b.Upload(ctx, hb))
+			must(t, second(s.Run(ctx)))
 			got := formats.NewDense[float32](i.Rows, 6)
-			if err := y.Download(ctx, got); err != nil {
-				t.Fatal(err)
-			}
+			must(t, y.Download(ctx, got))
 			fresh := *a
 			fresh.Val = expected(1, row, hb, 0, formats.NewDense[float32](1, n)).Data
 			if want := timesB(t, dev, &fresh, o, hx); !got.Equal(want) {
@@ -343,15 +297,9 @@ func testSequenceAddValues(t *testing.T, dev *spmm.Device) {
 			t.Error("no values are taken")
 		}
 	}
-	auto, err := spmm.Prepare(ctx, dev, a, spmm.Options{Mode: spmm.Reproducible, P: spmm.AutoP})
-	if err != nil {
-		t.Fatal(err)
-	}
+	auto := prepare(t, dev, a, spmm.Options{Mode: spmm.Reproducible, P: spmm.AutoP})
 	defer auto.Close()
-	x, err := spmm.NewTensor[float32](dev, 1, n, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := newTensor[float32](t, dev, 1, n, false)
 	defer x.Close()
 	s := dev.NewSequence()
 	defer s.Close()

@@ -33,18 +33,13 @@ func TestWhole(t *testing.T) {
 	dev := openCPU(t)
 	multiply := func(a *formats.CSR[float32], o spmm.Options) *formats.Dense[float32] {
 		t.Helper()
-		p, err := spmm.Prepare(ctx, dev, a, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := prepare(t, dev, a, o)
 		defer p.Close()
 		if p.Info().Format != "csr" {
 			t.Fatalf("format %s", p.Info().Format)
 		}
 		c := formats.NewDense[float32](a.Rows, n)
-		if _, err := spmm.Multiply(ctx, p, 1, b, 0, c); err != nil {
-			t.Fatal(err)
-		}
+		must(t, second(spmm.Multiply(ctx, p, 1, b, 0, c)))
 		return c
 	}
 	want := multiply(a, spmm.Options{Format: "csr"})
@@ -105,20 +100,13 @@ func TestWholeOffset(t *testing.T) {
 				if again {
 					first.Val = make([]float32, len(a.Val))
 				}
-				p, err := spmm.Prepare(ctx, dev, &first, o)
-				if err != nil {
-					t.Fatal(err)
-				}
+				p := prepare(t, dev, &first, o)
 				defer p.Close()
 				if again {
-					if err := spmm.SetValues(ctx, p, a.Val); err != nil {
-						t.Fatal(err)
-					}
+					must(t, spmm.SetValues(ctx, p, a.Val))
 				}
 				c := formats.NewDense[float32](a.Rows, n)
-				if _, err := spmm.Multiply(ctx, p, 1, b, 0, c); err != nil {
-					t.Fatal(err)
-				}
+				must(t, second(spmm.Multiply(ctx, p, 1, b, 0, c)))
 				return c
 			}
 			want := multiply(a, spmm.Options{Format: "csr", Cols: n}, false)
