@@ -7,24 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/backend/backendtest"
 )
 
 func cpuGuard(t *testing.T) *guard {
 	t.Helper()
-	d, err := backend.Find("cpu")
-	if err != nil {
-		t.Fatal(err)
-	}
-	infos, err := d.Devices(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	dev, err := d.Open(t.Context(), infos[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { dev.Close() })
+	dev := backendtest.Open(t, backendtest.Find(t, "cpu"))
 	return newGuard(dev, newKernelCache())
 }
 

@@ -177,6 +177,17 @@ func (q *job[T]) on(dev *spmm.Device, ranks int) (*formats.Dense[float32], error
 	return out, err
 }
 
+// asAlone does the job on so many ranks, and holds C against that of one process.
+func (q *job[T]) asAlone(t *testing.T, rt *rapid.T, dev *spmm.Device, ranks int) {
+	got, err := q.on(dev, ranks)
+	if err != nil {
+		rt.Fatal(err)
+	}
+	if !got.Equal(alone(t, dev, q.o.Multiply, q.a, 1, q.b, q.beta, q.c)) {
+		rt.Fatal("other bits than in one process")
+	}
+}
+
 // share gives rank 0 all rows and has them balanced, or cuts them at odd places, with empty ranges.
 func (q *job[T]) share(c comm.Comm) (dist.Share[T], error) {
 	if q.uneven {
@@ -261,13 +272,7 @@ func TestRandom(t *testing.T) {
 			uneven: rapid.Bool().Draw(rt, "uneven"),
 		}
 		q.o.Multiply = modes[rapid.SampledFrom([]string{"fast", "reproducible", "reproducible auto"}).Draw(rt, "mode")]
-		got, err := q.on(dev, rapid.IntRange(1, 6).Draw(rt, "ranks"))
-		if err != nil {
-			rt.Fatal(err)
-		}
-		if !got.Equal(alone(t, dev, q.o.Multiply, a, 1, b, q.beta, c)) {
-			rt.Fatal("other bits than in one process")
-		}
+		q.asAlone(t, rt, dev, rapid.IntRange(1, 6).Draw(rt, "ranks"))
 	})
 }
 

@@ -74,13 +74,7 @@ func TestSharedRowsRandom(t *testing.T) {
 			a: a, b: b, c: c, alpha: 1, beta: rapid.SampledFrom([]float32{0, 1}).Draw(rt, "beta"), uneven: rapid.Bool().Draw(rt, "uneven"),
 			o: dist.Options{Multiply: spmm.Options{Mode: spmm.Reproducible, P: rapid.SampledFrom([]int{15, 23, 47}).Draw(rt, "p")}, Replicate: g[1]},
 		}
-		got, err := q.on(dev, g[0])
-		if err != nil {
-			rt.Fatal(err)
-		}
-		if !got.Equal(alone(t, dev, q.o.Multiply, a, 1, b, q.beta, c)) {
-			rt.Fatal("other bits than in one process")
-		}
+		q.asAlone(t, rt, dev, g[0])
 	})
 }
 

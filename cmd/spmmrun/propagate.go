@@ -401,13 +401,9 @@ func (g *propagation) propagate(ctx context.Context, r *ranks, s *state, saved *
 			}
 		}
 	}
-	if err := r.AllReduce(took, comm.Max); err != nil {
-		return ts, last, err
-	}
-	for _, t := range took {
-		ts.each = append(ts.each, time.Duration(t))
-	}
-	return ts, last, nil
+	each, err := slowest(r, took)
+	ts.each = each
+	return ts, last, err
 }
 
 // changed is the largest difference of elements between the last two steps; what is not a number counts as the largest there

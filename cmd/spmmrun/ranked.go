@@ -309,13 +309,20 @@ func (q *shared[T]) measure(ctx context.Context, j *job, r *ranks, c *formats.De
 	if err := out.Download(ctx, c); err != nil {
 		return ts, last, err
 	}
+	ts.each, err = slowest(r, took)
+	return ts, last, err
+}
+
+// slowest returns how long each of the steps took on the rank that took longest.
+func slowest(r comm.Comm, took []int64) ([]time.Duration, error) {
 	if err := r.AllReduce(took, comm.Max); err != nil {
-		return ts, last, err
+		return nil, err
 	}
+	var each []time.Duration
 	for _, t := range took {
-		ts.each = append(ts.each, time.Duration(t))
+		each = append(each, time.Duration(t))
 	}
-	return ts, last, nil
+	return each, nil
 }
 
 // biasOnDevice returns the epilogue as ranks take it: a row bias is a row-major column.

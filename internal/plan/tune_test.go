@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/backend/backendtest"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/cvse"
@@ -19,20 +19,7 @@ import (
 
 func openCPU(t *testing.T) *plan.Device {
 	t.Helper()
-	drv, err := backend.Find("cpu")
-	if err != nil {
-		t.Fatal(err)
-	}
-	infos, err := drv.Devices(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := drv.Open(ctx, infos[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { d.Close() })
-	return plan.NewDevice(d)
+	return plan.NewDevice(backendtest.Open(t, backendtest.Find(t, "cpu")))
 }
 
 func matrix(t *testing.T, spec string) *formats.CSR[float32] {
