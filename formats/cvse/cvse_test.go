@@ -180,8 +180,8 @@ func FuzzValidate(f *testing.F) {
 	f.Add([]byte{2, 2, 5, 6, 3, 0, 4, 4, 6, 0, 2, 5, 5, 1, 4, 0b00101101, 0b0101, 0, 2, 1})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		next := formatstest.Bytes(b)
-		m := &cvse.Matrix[float32]{V: int(next.Next()), Align: int(next.Next()), Rows: int(next.Next()), Cols: int(next.Next())}
-		panels := int(next.Next())
+		m := &cvse.Matrix[float32]{V: next.Int(), Align: next.Int(), Rows: next.Int(), Cols: next.Int()}
+		panels := next.Int()
 		m.VecPtr = next.Each(panels + 1)
 		m.ColInd = next.Each(int(m.VecPtr[panels]))
 		slots := len(m.ColInd) * m.V

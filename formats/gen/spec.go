@@ -168,8 +168,10 @@ func (s *Spec) integerKeys() map[string]integerKey {
 	}
 	return map[string]integerKey{
 		"rows": {&s.Rows, 0}, "cols": {&s.Cols, 0}, "k": {&s.Cols, 0}, "m": m,
-		"n": {&s.n, 0}, "v": {&s.v, 1}, "block": {&s.block, 1}, "band": {&s.band, 0}, "row": {&s.row, 0}, "nnz-per-row": {&s.rowNNZ, 0},
-		"scale": {&s.scale, 0}, "degree": {&s.degree, 0}, "permute": {&s.permute, 0}, "side": {&s.side, 1}, "points": {&s.points, 5},
+		"n": {&s.n, 0}, "v": {&s.v, 1}, "block": {&s.block, 1}, "band": {&s.band, 0},
+		"row": {&s.row, 0}, "nnz-per-row": {&s.rowNNZ, 0},
+		"scale": {&s.scale, 0}, "degree": {&s.degree, 0}, "permute": {&s.permute, 0},
+		"side": {&s.side, 1}, "points": {&s.points, 5},
 	}
 }
 

@@ -98,8 +98,8 @@ func FuzzValidate(f *testing.F) {
 	f.Add([]byte{4, 1, 16, 9, 1, 0, 2, 2, 0, 2, 3, 0, 1, 3, 6, 8, 8, 8, 8, 0x85, 2, 0x10, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		next := formatstest.Bytes(b)
-		m := &hrpb.Matrix[half.F16]{BlockCols: int(next.Next()), PartBlocks: int(next.Next()), Rows: int(next.Next()), Cols: int(next.Next())}
-		panels := int(next.Next())
+		m := &hrpb.Matrix[half.F16]{BlockCols: next.Int(), PartBlocks: next.Int(), Rows: next.Int(), Cols: next.Int()}
+		panels := next.Int()
 		m.BlockPtr = next.Each(panels + 1)
 		blocks := int(m.BlockPtr[panels])
 		m.SizePtr = next.Each(blocks + 1)

@@ -69,7 +69,8 @@ func (m *Matrix[T]) checkLengths() error {
 	if max(len(m.Values), len(m.ColIdx)) > formats.MaxSlots {
 		return fmt.Errorf("%w: %d value slots, %d columns", ErrTooLarge, len(m.Values), len(m.ColIdx))
 	}
-	if err := (slots.Panels{Format: name, One: "block", Of: "column"}).CheckPointers(m.BlockPtr, len(m.ColIdx)); err != nil {
+	blocks := slots.Panels{Format: name, One: "block", Of: "column"}
+	if err := blocks.CheckPointers(m.BlockPtr, len(m.ColIdx)); err != nil {
 		return err
 	}
 	return slots.Panels{Format: name, One: "strip", Of: "step", Unit: 2}.CheckPointers(m.StepPtr, steps)

@@ -158,7 +158,7 @@ func TestValidate(t *testing.T) {
 		{"stored without value", func(m *M) { m.Stored[len(m.Stored)-1] = ^uint32(0) }, "has an entry in row"},
 		{"value not stored", func(m *M) { clear(m.Stored) }, "no entry"},
 	})
-	formatstest.Finds(t, func() *M { return withRest(t) }, []formatstest.Damage[*M]{ // which the matrix before may not have: a row of it
+	formatstest.Finds(t, func() *M { return withRest(t) }, []formatstest.Damage[*M]{ // the other may have no rest
 		{"rest in order", func(m *M) { m.RestCol[1] = m.RestCol[0] }, "the rest of row"},
 		{"rest inside", func(m *M) { m.RestCol[len(m.RestCol)-1] = 300 }, "below 300"},
 	})

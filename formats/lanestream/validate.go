@@ -59,7 +59,8 @@ func (m *Matrix[T]) checkLengths() error {
 	case len(m.RestPtr) != m.Rows+1:
 		return fmt.Errorf("lanestream: %d pointers to the rest for %d rows: need %d", len(m.RestPtr), m.Rows, m.Rows+1)
 	}
-	if err := (slots.Panels{Format: name, One: "stream", Of: "row"}).CheckPointers(m.StreamPtr, len(m.Stored)/storedBits); err != nil {
+	all := slots.Panels{Format: name, One: "stream", Of: "row"}
+	if err := all.CheckPointers(m.StreamPtr, len(m.Stored)/storedBits); err != nil {
 		return err
 	}
 	return slots.Panels{Format: name, One: "row", Of: "rest entry"}.CheckPointers(m.RestPtr, len(m.RestCol))

@@ -150,7 +150,9 @@ func TestMemoryWithinLimit(t *testing.T) {
 	path := write(t, "a.mtx.gz", file)
 	var a *formats.CSR[float32]
 	var err error
-	took := formatstest.Allocated(func() { a, err = load.File(t.Context(), path, load.Options{Limits: formats.Limits{Bytes: want}}) })
+	took := formatstest.Allocated(func() {
+		a, err = load.File(t.Context(), path, load.Options{Limits: formats.Limits{Bytes: want}})
+	})
 	if err != nil || a.NNZ() != 2 {
 		t.Fatal(err)
 	}

@@ -407,8 +407,8 @@ func FuzzValidate(f *testing.F) {
 	f.Add([]byte{1, 3, 1, 2, 2, 7, 0b0001, 0, 0, 0, 0b0110})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		next := formatstest.Bytes(b)
-		of := next.Each(6)
-		m := &nm.Matrix[float32]{Pattern: nm.Pattern{N: int(of[0]), M: int(of[1]), V: int(of[2]), W: int(of[3])}, Rows: int(of[4]), Cols: int(of[5])}
+		p := nm.Pattern{N: next.Int(), M: next.Int(), V: next.Int(), W: next.Int()}
+		m := &nm.Matrix[float32]{Pattern: p, Rows: next.Int(), Cols: next.Int()}
 		s, err := m.Shape(m.Rows, m.Cols)
 		if err != nil || s.Panels*s.Columns*m.V > 1<<16 {
 			return

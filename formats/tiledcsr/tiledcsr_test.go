@@ -387,8 +387,8 @@ func FuzzValidate(f *testing.F) {
 	f.Add([]byte{1, 5, 40, 3, 1, 3, 0, 2, 4, 255, 0, 1, 2, 2, 3, 7, 0, 1, 0, 0, 0, 4, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 1, 2})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		next := formatstest.Bytes(b)
-		m := &tiledcsr.Matrix[float32]{Height: 1 << (next.Next() % 6), Rows: int(next.Next()), Cols: int(next.Next())}
-		groups := int(next.Next())
+		m := &tiledcsr.Matrix[float32]{Height: 1 << (next.Next() % 6), Rows: next.Int(), Cols: next.Int()}
+		groups := next.Int()
 		m.RowIdx = next.Each(groups * m.Height)
 		for i, r := range m.RowIdx {
 			if r == 255 {

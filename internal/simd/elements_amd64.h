@@ -1,5 +1,5 @@
-// The functions of an instruction set: row_amd64.h and rows_amd64.h for each element type. Included once for each set, after
-// its vectors (avx2_amd64.h) and with its functions' names: ROWF64, ROWSF64 and so on.
+// The functions of an instruction set: row_amd64.h and rows_amd64.h for each element type. Included once for each set,
+// after its vectors (avx2_amd64.h) and with the names of its functions: ROWF64, ROWSF64 and so on.
 
 #define VL (AB>>SHIFT)
 #define ADD(x, a) VADD x, a, a

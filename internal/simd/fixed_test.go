@@ -102,7 +102,7 @@ func testQuantise(t *testing.T, most int, run func(x []float32, unit []float64) 
 }
 
 // quantised runs Quantise16 or Quantise32.
-func quantised[T int16 | int32](t *testing.T, x []float32, unit []float64, run func(q []T, x []float32, unit []float64)) (out []int64) {
+func quantised[T int16 | int32](t *testing.T, x []float32, unit []float64, run func([]T, []float32, []float64)) (out []int64) {
 	q := make([]T, len(x)+1)
 	q[len(x)] = 77
 	run(q, x, unit)

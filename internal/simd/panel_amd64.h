@@ -2,7 +2,7 @@
 // once for each pair of instruction set and element type, with these macros set:
 //
 //	NAME            the function
-//	EACH(do, next)  do(r, l, h) for each row r, whose sums are in l and h, or l alone where the tile needs no more; next in between
+//	EACH(do, next)  do(r, l, h) for each row r, whose sums are in l and h, or in l alone; next in between
 //	AHEAD           prefetch the tile's columns of the row of b that is R13 bytes after its first
 //	LOADB           the tile's columns of the row of b at R8, widened, into the B registers
 //	ROW(r, l, h)    l, h += vals[r] (at 4·r bytes from SI, in every lane) · the B registers

@@ -42,7 +42,7 @@ func RowF64(acc, vals []float64, cols []uint32, b []float64, ldb int) {
 	}
 }
 
-// hasEntries tells whether there is anything to add up to acc, and clears it if not. It panics where lengths do not fit together.
+// hasEntries tells whether there is anything to add up to acc, and clears it if not. It panics where lengths do not fit.
 func hasEntries[S any](acc []S, vals, cols, b int) bool {
 	if cols == 0 || len(acc) == 0 {
 		clear(acc)

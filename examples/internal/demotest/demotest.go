@@ -68,7 +68,8 @@ func Refuses(t *testing.T, run Program, refusals []Refusal) {
 func File(t *testing.T, rows, cols int, entries ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "a.mtx")
-	text := fmt.Sprintf("%%%%MatrixMarket matrix coordinate real general\n%d %d %d\n%s\n", rows, cols, len(entries), strings.Join(entries, "\n"))
+	text := fmt.Sprintf("%%%%MatrixMarket matrix coordinate real general\n%d %d %d\n", rows, cols, len(entries))
+	text += strings.Join(entries, "\n") + "\n"
 	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
 		t.Fatal(err)
 	}

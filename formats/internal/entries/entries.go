@@ -1,4 +1,4 @@
-// Package entries visits the entries of an encoded matrix in the order of CSR, to decode it and to give it other values.
+// Package entries visits the entries of an encoded matrix in CSR's order, to decode it and to give it other values.
 package entries
 
 import (

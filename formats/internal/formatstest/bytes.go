@@ -15,6 +15,9 @@ func (b *Bytes) Next() uint32 {
 	return uint32(x)
 }
 
+// Int is Next as an int.
+func (b *Bytes) Int() int { return int(b.Next()) }
+
 // Each returns so many bytes, each as a number.
 func (b *Bytes) Each(n int) (x []uint32) {
 	for range n {

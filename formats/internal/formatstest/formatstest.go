@@ -1,4 +1,4 @@
-// Package formatstest has the tests that the sparse formats share: what is decoded is what was encoded, and what is refused.
+// Package formatstest has the tests that formats share: what is decoded is what was encoded, and what is refused.
 package formatstest
 
 import (
@@ -25,15 +25,16 @@ type Size struct{ Rows, Cols *rapid.Generator[int] }
 // UpTo is any size from none to so many rows and columns.
 func UpTo(rows, cols int) Size { return Size{rapid.IntRange(0, rows), rapid.IntRange(0, cols)} }
 
-// Draw makes any matrix: empty rows, full rows, rows alike, stored zeros, infinities and NaN, no rows or columns at all.
+// Draw makes any matrix: empty rows, full rows, rows alike, stored zeros, infinities and NaN, no rows or no columns.
 func Draw[T formats.Value](t *rapid.T, size Size) *formats.CSR[T] {
-	a := &formats.CSR[T]{Rows: size.Rows.Draw(t, "rows"), Cols: size.Cols.Draw(t, "cols"), RowPtr: []int64{0}, ColIdx: []int32{}, Val: []T{}}
+	a := &formats.CSR[T]{RowPtr: []int64{0}, ColIdx: []int32{}, Val: []T{}}
+	a.Rows, a.Cols = size.Rows.Draw(t, "rows"), size.Cols.Draw(t, "cols")
 	density := rapid.SampledFrom([]float64{0, 0.01, 0.02, 0.1, 0.3, 0.5, 0.9, 1}).Draw(t, "density")
 	odd := rapid.SampledFrom([]int{8, 8, 3, 30, 1000}).Draw(t, "one odd row in")
 	alike := rapid.SampledFrom([]int{1, 1, 2, 8}).Draw(t, "rows alike")
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 	values := make([]T, 7)
-	formats.ConvertSlice(values, []float32{0, float32(math.Copysign(0, -1)), 1, -2, 0.5, float32(math.Inf(1)), float32(math.NaN())})
+	formats.ConvertSlice(values, []float64{0, math.Copysign(0, -1), 1, -2, 0.5, math.Inf(1), math.NaN()})
 	var cols []int32
 	for i := range a.Rows {
 		if i%alike == 0 {
@@ -77,8 +78,8 @@ func Entries[T formats.Value](a *formats.CSR[T]) map[[2]int]T {
 // Bits are a number's bits, by which -0 differs from 0 and a NaN is itself.
 func Bits(x float32) uint32 { return math.Float32bits(x) }
 
-// Holds fails unless m, which was encoded of a, is valid, and holds the same values in the same places, to the bit; and other
-// values, if it is given such.
+// Holds fails unless m, which was encoded of a, is valid and holds the same values in the same places, to the bit; and then
+// other values, which it is given.
 func Holds[T formats.Value](t *rapid.T, a *formats.CSR[T], m formats.Encoded, err error) {
 	t.Helper()
 	if err != nil {
