@@ -240,12 +240,10 @@ func (g *guard) Load(b backend.Binary) (backend.Kernel, error) {
 // module identifies code.
 func module(b *backend.Binary) Module {
 	m := Module{Name: b.Name, Kind: b.Kind.String()}
-	if b.Kind == backend.CodeGo {
-		m.Version = Suite
-		return m
+	if b.Kind != backend.CodeGo {
+		sum := sha256.Sum256(b.Code)
+		m.SHA256 = hex.EncodeToString(sum[:])
 	}
-	sum := sha256.Sum256(b.Code)
-	m.SHA256 = hex.EncodeToString(sum[:])
 	return m
 }
 

@@ -29,8 +29,6 @@ import (
 type Options struct {
 	Tier   Tier           // Quick if empty
 	Filter *regexp.Regexp // of cases' names; nil: all
-	// Suite runs the cases of an earlier version of the suite; "" is this one. Which there are: Suites.
-	Suite string
 	// Progress, if set, is called after each case and variant with the number of cases done and in all.
 	Progress func(done, all int, r *Result)
 	// Unlisted also runs variants for matrix shapes that the device does not list, made over for its
@@ -46,7 +44,8 @@ type Options struct {
 	compiled  *kernelCache   // of kernels that other runs on the device have loaded; nil: an empty one
 	other     *kernelCache   // the same of a group's other device
 
-	group *grouping // nil: the device by itself
+	group *grouping            // nil: the device by itself
+	keep  func(id string) bool // of the cases that Filter selects, for tests; nil: all
 
 	// Faults, for tests:
 	mutate func(backend.Binary) backend.Binary // of code as it is loaded
@@ -85,21 +84,16 @@ func Run(ctx context.Context, dev backend.Device, o Options) (*Manifest, error) 
 	if o.Tier != Quick && o.Tier != Full {
 		return nil, fmt.Errorf("unknown tier %q (quick or full)", o.Tier)
 	}
-	if o.Suite == "" {
-		o.Suite = Suite
-	}
-	suite, err := suiteNumber(o.Suite)
-	if err != nil {
-		return nil, err
-	}
 	if o.kernels == nil {
 		o.kernels = shaders.Formats()
 	}
 	if o.instances == nil {
 		o.instances = newInstanceCache()
 	}
-	keep := func(id string) bool { return o.Filter == nil || o.Filter.MatchString(id) }
-	tests := list(o.kernels, suite, o.Tier, keep)
+	keep := func(id string) bool {
+		return (o.Filter == nil || o.Filter.MatchString(id)) && (o.keep == nil || o.keep(id))
+	}
+	tests := list(o.kernels, o.Tier, keep)
 	if o.group != nil {
 		tests = o.group.forGroup(tests)
 	}
@@ -195,7 +189,7 @@ func (r *runner) close() {
 // manifest is the head of the record.
 func (r *runner) manifest() *Manifest {
 	m := &Manifest{
-		Schema: Schema, Suite: r.Suite, Tier: r.Tier, Bare: r.Bare, Unlisted: r.Unlisted, Commit: r.Commit, Go: runtime.Version(), Device: r.dev.Info(),
+		Schema: Schema, Suite: Suite, Tier: r.Tier, Bare: r.Bare, Unlisted: r.Unlisted, Commit: r.Commit, Go: runtime.Version(), Device: r.dev.Info(),
 		Caps:    recordCaps(r.dev.Caps()),
 		Summary: map[Status]int{},
 	}
@@ -267,7 +261,7 @@ func finish(ctx context.Context, runners []*runner, cases []Result) (*Manifest, 
 // returns them.
 func (r *runner) one(ctx context.Context, t *test, report func(last bool, x *Result)) ([]Result, error) {
 	r.last = r.instance(t.recipe)
-	base := Result{ID: t.id(), Tier: t.tier, Generator: t.recipe.name(), Seed: t.seed, Input: r.last.digest()}
+	base := Result{ID: t.id(), Input: r.last.digest()}
 	vs, listed := r.may.variants(t)
 	if len(vs) == 0 {
 		base.Status = Unsupported
