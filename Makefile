@@ -317,10 +317,10 @@ COMMIT = $(shell git rev-parse HEAD)
 manifests: build
 	mkdir -p bin/manifests
 	for b in $(BACKENDS); do \
-		bin/spmmrun conform --backend $$b --commit $(COMMIT) -o bin/manifests/$$b.json; \
-		bin/spmmrun verify bin/manifests/$$b.json; \
+		bin/spmmrun conform --backend $$b --commit $(COMMIT) -o bin/manifests/$$b.json.gz; \
+		bin/spmmrun verify bin/manifests/$$b.json.gz; \
 	done
-	bin/spmmrun compare conformance/manifests/*.json $(BACKENDS:%=bin/manifests/%.json)
+	bin/spmmrun compare conformance/manifests/*.json.gz $(BACKENDS:%=bin/manifests/%.json.gz)
 
 # What the conformance suite is worth: at least 90 % of the faults must be noticed (conformance/mutants). Half an hour.
 .PHONY: mutants

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -13,6 +14,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/klauspost/compress/gzip"
 	"github.com/spf13/cobra"
 
 	"github.com/spmmrun/spmm"
@@ -39,7 +41,7 @@ did is its manifest: spmmrun verify checks one on any machine, spmmrun compare h
 
 Exit codes: 0 all right, 1 some case failed or none passed, 2 usage, 3 backend unavailable.`,
 		Example: `  spmmrun conform
-  spmmrun conform --backend vulkan:1 --out vulkan-my-gpu.json
+  spmmrun conform --backend vulkan:1 --out vulkan-my-gpu.json.gz
   spmmrun conform --backend cuda --filter '^csr/.*/T3/'`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -52,7 +54,7 @@ Exit codes: 0 all right, 1 some case failed or none passed, 2 usage, 3 backend u
 	addBackend(c, deviceName{&f.backend}, "device to run on; auto takes the fastest")
 	addChoice(c, &f.tier, "tier", "how much to run: minutes, or also larger problems and more seeds", string(conformance.Quick), string(conformance.Full))
 	fs.StringVar(&f.filter, "filter", "", "only cases whose names match `REGEXP`")
-	fs.StringVarP(&f.out, "out", "o", "", "write the manifest to `FILE.json`")
+	fs.StringVarP(&f.out, "out", "o", "", "write the manifest to `FILE.json`, or compressed to FILE.json.gz")
 	fs.StringVar(&f.commit, "commit", "", "`HASH` of the source, if the build did not record it")
 	fs.BoolVar(&f.unlisted, "unlisted", false, "also run matrix shapes that the device does not list (Mesa's driver for CPUs computes any)")
 	fs.BoolVar(&f.bare, "bare", false, "leave out the sentinels around buffers, for tools that watch memory themselves")
@@ -85,7 +87,7 @@ func (f *conform) run(ctx context.Context, stdout io.Writer, p *progress) error 
 		return err
 	}
 	p.end()
-	if err := out.write(m.Encode); err != nil {
+	if err := out.write(encoder(m, f.out)); err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
 	if f.report == "json" {
@@ -97,6 +99,20 @@ func (f *conform) run(ctx context.Context, stdout io.Writer, p *progress) error 
 		return err
 	}
 	return outcome(m)
+}
+
+// encoder writes a manifest as the name of its file says: compressed, or as it is.
+func encoder(m *conformance.Manifest, name string) func(io.Writer) error {
+	if !strings.HasSuffix(name, ".gz") {
+		return m.Encode
+	}
+	return func(w io.Writer) error {
+		z, err := gzip.NewWriterLevel(w, gzip.BestCompression)
+		if err != nil {
+			return err
+		}
+		return errors.Join(m.Encode(z), z.Close())
+	}
 }
 
 // pattern compiles a regular expression, none if it is empty.
