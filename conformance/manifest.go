@@ -31,6 +31,8 @@ type Manifest struct {
 	Tier   Tier   `json:"tier"`
 	Filter string `json:"filter,omitempty"` // if only some cases were selected
 	Bare   bool   `json:"bare,omitempty"`   // if memory around buffers was not watched
+	// Incomplete says how many cases have run of a run that ended early; nil: it came to its end.
+	Incomplete *Part `json:"incomplete,omitempty"`
 	// Unlisted tells that matrix shapes were run that the device does not list.
 	Unlisted bool           `json:"unlisted,omitempty"`
 	Commit   string         `json:"commit,omitempty"` // of the source; with "+dirty" if it was changed
@@ -51,6 +53,14 @@ type Manifest struct {
 	Waivers  []Waiver  `json:"waivers,omitempty"` // those that the device was granted
 	Cases    []Result  `json:"cases,omitempty"`
 }
+
+// Part is a number of cases out of all that were to run.
+type Part struct {
+	Ran int `json:"ran"`
+	Of  int `json:"of"`
+}
+
+func (p Part) String() string { return fmt.Sprintf("%d of %d cases", p.Ran, p.Of) }
 
 // Module identifies code by the digest of its text or binary. Go functions have none: the manifest's commit and its version
 // of Go say what they are.

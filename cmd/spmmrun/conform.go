@@ -37,9 +37,10 @@ func newConform(unfinished *temporaries) *cobra.Command {
 		Short: "Run the conformance suite on a device and write its manifest",
 		Long: `conform multiplies some thousands of small problems in every format and precision that a device runs, in
 fast and in reproducible mode, checks every answer, and watches the memory around every buffer. What the device
-did is its manifest: spmmrun verify checks one on any machine, spmmrun compare holds several against each other.
+did is its manifest: spmmrun verify checks one on any machine, spmmrun compare holds several against each other. When it
+is interrupted, or the device is lost, it reports and writes what has run, marked as incomplete.
 
-Exit codes: 0 all right, 1 some case failed or none passed, 2 usage, 3 backend unavailable.`,
+Exit codes: 0 all right, 1 some case failed or none passed, 2 usage, 3 backend unavailable or lost, 130 interrupted.`,
 		Example: `  spmmrun conform
   spmmrun conform --backend vulkan:1 --out vulkan-my-gpu.json.gz
   spmmrun conform --backend cuda --filter '^csr/.*/T3/'`,
@@ -79,23 +80,28 @@ func (f *conform) run(ctx context.Context, stdout io.Writer, p *progress) error 
 		return err
 	}
 	defer dev.Close()
-	p.step("conformance", -1)
-	o.Progress = func(done, all int, _ *conformance.Result) { p.at(int64(done), int64(all)) }
+	o.Progress = p.cases("conformance")
 	start := time.Now()
+	report := func(m *conformance.Manifest) error {
+		p.end()
+		if err := out.write(encoder(m, f.out)); err != nil {
+			return fmt.Errorf("--out: %w", err)
+		}
+		if f.report == "json" {
+			return m.Encode(stdout)
+		}
+		return printRun(stdout, m, time.Since(start))
+	}
+	o.Partial = func(m *conformance.Manifest) {
+		if err := report(m); err != nil {
+			p.warn(oneLine(err))
+		}
+	}
 	m, err := conformance.Run(ctx, dev, o)
 	if err != nil {
 		return err
 	}
-	p.end()
-	if err := out.write(encoder(m, f.out)); err != nil {
-		return fmt.Errorf("--out: %w", err)
-	}
-	if f.report == "json" {
-		err = m.Encode(stdout)
-	} else {
-		err = printRun(stdout, m, time.Since(start))
-	}
-	if err != nil {
+	if err := report(m); err != nil {
 		return err
 	}
 	return outcome(m)
@@ -150,6 +156,9 @@ func printRun(w io.Writer, m *conformance.Manifest, took time.Duration) error {
 		fmt.Fprintf(t, "source\t%s\n", printable.String(m.Commit))
 	}
 	fmt.Fprintf(t, "result\t%s in %.3g s\n", counts(m.Summary), took.Seconds())
+	if m.Incomplete != nil {
+		fmt.Fprintf(t, "incomplete\t%v\n", m.Incomplete)
+	}
 	for _, p := range m.Probes {
 		fmt.Fprintf(t, "unit %s\t%s\n", p.Type, describe(p))
 	}

@@ -118,6 +118,9 @@ func printList(w io.Writer, list []string) {
 
 func printVerification(w io.Writer, m *conformance.Manifest, found *conformance.Verification) {
 	fmt.Fprintf(w, "  %s; %d outputs of T1 and T3 are what the CPU computes by definition\n", counts(m.Summary), found.Right)
+	if m.Incomplete != nil {
+		fmt.Fprintf(w, "  incomplete: %v\n", m.Incomplete)
+	}
 	if m.Filter != "" || m.Bare {
 		fmt.Fprintf(w, "  not the whole suite: filter %q, memory watched: %v\n", m.Filter, !m.Bare)
 	}
@@ -157,11 +160,10 @@ func runAgain(ctx context.Context, m *conformance.Manifest, rerun string, w io.W
 	if err != nil {
 		return 0, err
 	}
-	p.step("running again", -1)
 	defer p.end()
 	again, err := conformance.Run(ctx, dev, conformance.Options{
 		Tier: m.Tier, Filter: filter, Bare: m.Bare, Unlisted: m.Unlisted,
-		Progress: func(done, all int, _ *conformance.Result) { p.at(int64(done), int64(all)) },
+		Progress: p.cases("running again"),
 	})
 	if err != nil {
 		return 0, err

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 	"unicode/utf8"
 
 	"github.com/schollz/progressbar/v3"
 
+	"github.com/spmmrun/spmm/conformance"
 	"github.com/spmmrun/spmm/internal/printable"
 )
 
@@ -29,7 +31,7 @@ const (
 
 // step starts a step of n units; -1 if nobody knows how many. A line that is as long as the terminal's would be left
 // behind with each update.
-func (p *progress) step(what string, n int64) {
+func (p *progress) step(what string, n int64, more ...progressbar.Option) {
 	if p.f == nil {
 		return
 	}
@@ -48,7 +50,7 @@ func (p *progress) step(what string, n int64) {
 	} else {
 		o = append(o, progressbar.OptionSetElapsedTime(false))
 	}
-	p.bar = progressbar.NewOptions64(n, o...)
+	p.bar = progressbar.NewOptions64(n, append(o, more...)...)
 	_ = p.bar.RenderBlank()
 }
 
@@ -68,6 +70,30 @@ func (p *progress) at(done, total int64) {
 		p.bar.ChangeMax64(total)
 	}
 	_ = p.bar.Set64(done)
+}
+
+// cases starts a step of cases of the conformance suite, and returns what is told of each. How long the others will take, if
+// they take as long as those that are done, is shown.
+func (p *progress) cases(what string) func(done, all int, _ *conformance.Result) {
+	p.step(what, -1, progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(false))
+	start, shown := time.Now(), time.Time{}
+	return func(done, all int, _ *conformance.Result) {
+		now := time.Now()
+		if p.bar == nil || done == 0 || now.Sub(shown) < redraw {
+			return
+		}
+		shown = now
+		p.at(int64(done), int64(all))
+		p.bar.Describe(fmt.Sprintf("%s, %v left", what, remaining(now.Sub(start), done, all)))
+	}
+}
+
+// redraw is how long a line stays as it is.
+const redraw = time.Second / 4
+
+// remaining is how long a job of so many parts takes yet, when some of them took so long.
+func remaining(took time.Duration, done, all int) time.Duration {
+	return time.Duration(float64(took) / float64(done) * float64(all-done)).Round(time.Second)
 }
 
 // warn prints a line that stays.
