@@ -85,9 +85,8 @@ var Bindings = map[string][]string{
 	"github.com/vulkan-go/vulkan":             {"backend/vulkan/..."},
 	"github.com/rajveermalviya/go-webgpu/...": {"portable/webgpu/..."},
 	"github.com/spf13/...":                    {"cmd/..."},
-	"github.com/schollz/...":                  {"cmd/..."},
+	"golang.org/x/image/...":                  {"cmd/..."},
 	"github.com/yuin/goldmark/...":            {"tools/site"},
-	"gonum.org/v1/plot/...":                   {"cmd/..."},
 	"gonum.org/v1/gonum/...":                  {"formats/gonum", "bench", "bench/peers/...", "examples/..."},
 	Module + "/formats/gonum":                 {"examples/..."},
 }
