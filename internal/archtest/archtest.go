@@ -101,6 +101,13 @@ func Heavy(path string) string {
 	return ""
 }
 
+// Bulky are packages that the command must not link: each adds a megabyte or more with what it needs. (make build holds the
+// size itself.)
+var Bulky = []string{"net/http", "crypto/tls", "go/types", "gonum.org/...", "golang.org/x/image/font/sfnt"}
+
+// TooBulky tells whether a package is one of them.
+func TooBulky(path string) bool { return fitsAny(Bulky, path) }
+
 // StandardOnly are the packages that import nothing from outside but small utilities.
 var StandardOnly = []string{"dtype", "backend", "backend/all", "shaders", "shaders/spec", "shaders/include"}
 
