@@ -55,9 +55,12 @@ endif
 VERSION ?= $(shell git describe --tags --match 'v*' --dirty=+changes 2>/dev/null)
 LDFLAGS += $(if $(VERSION),-X main.stamped=$(VERSION))
 
+# The bytes that the command may have. It is checked here, where it is linked anyway: in demo, bench and dist, and in CI's job dist.
+MOST := 30000000
 .PHONY: build
 build:
 	$(GO) build -tags $(TAGS) -trimpath -ldflags='$(LDFLAGS)' -o bin/spmmrun ./cmd/spmmrun
+	@size=$$(wc -c <bin/spmmrun); (( size <= $(MOST) )) || { echo "bin/spmmrun has $$size bytes, more than $(MOST)" >&2; exit 1; }
 
 .PHONY: web
 web:

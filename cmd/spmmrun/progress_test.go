@@ -1,26 +1,36 @@
-// What progress shows.
+// The line of a step that runs.
 
 package main
 
 import (
 	"testing"
 	"time"
+	"unicode/utf8"
 )
 
-func TestRemaining(t *testing.T) {
+// A step's line, which is never longer than besides allows.
+func TestBar(t *testing.T) {
 	for _, c := range []struct {
-		took      time.Duration
-		done, all int
-		want      time.Duration
+		counts      bool
+		done, total int64
+		took        time.Duration
+		want        string
 	}{
-		{10 * time.Second, 1, 4, 30 * time.Second},
-		{1400 * time.Millisecond, 7, 9, 0},
-		{time.Minute, 9, 9, 0},
-		{time.Hour, 30000, 30001, 0},
-		{time.Second, 1, 100000, 99999 * time.Second},
+		{false, 0, -1, time.Second, "step …"},
+		{true, 0, 8, 0, "step   0% |          | 0/8, 0s"},
+		{true, 2, 8, 2 * time.Second, "step  25% |██        | 2/8, 2s, 6s left"},
+		{false, 8, 8, 75 * time.Second, "step 100% |██████████| 1m15s"},
+		{true, 9, 8, time.Second, "step 100% |██████████| 9/8, 1s"},
+		{true, 1e12, 1e13, 1000 * time.Hour, "step  10% |█         | 1000000000000/10000000000000, 100"},
 	} {
-		if got := remaining(c.took, c.done, c.all); got != c.want {
-			t.Errorf("%d of %d in %v: %v left, want %v", c.done, c.all, c.took, got, c.want)
+		begun := time.Now()
+		b := bar{what: "step", width: leastBar, counts: c.counts, done: c.done, total: c.total, begun: begun}
+		got := b.text(begun.Add(c.took))
+		if got != c.want {
+			t.Errorf("%d of %d is %q, want %q", c.done, c.total, got, c.want)
+		}
+		if n := utf8.RuneCountInString(got); n > len("step")+leastBar+besides {
+			t.Errorf("%q has %d characters", got, n)
 		}
 	}
 }
