@@ -106,6 +106,7 @@ func testCompiledOnce(t *testing.T) {
 	for range 5 {
 		load(t, d, bin("record", 1, 0)).Close()
 	}
+	release := hold(t)
 	var loads sync.WaitGroup
 	for range 8 {
 		loads.Go(func() {
@@ -114,6 +115,8 @@ func testCompiledOnce(t *testing.T) {
 			}
 		})
 	}
+	within(t, "a compilation", func() bool { return count(logged(), "compiling") > 1 })
+	release()
 	loads.Wait()
 	l := logged()
 	if n := count(l, "compiling"); n != 2 {
