@@ -1,4 +1,5 @@
-// What the contract does not cover: programs that start anywhere, loading, clocks, long runs cancelled, kernels that fault.
+// What the contract does not cover: programs that start anywhere, loading, clocks, long runs cancelled, kernels that
+// fault.
 
 //go:build cuda && cgo && linux && (amd64 || arm64)
 
@@ -104,7 +105,8 @@ func first(t testing.TB) backend.Device {
 
 // spinOf is the kernel of spinPTX, or of a variation of that.
 func spinOf(ptx string) backend.Binary {
-	return backend.Binary{Name: "test/spin", Kind: backend.CodePTX, Code: []byte(ptx), Entry: "spin", ParamBytes: 4, Local: [3]uint32{1, 1, 1}}
+	return backend.Binary{Name: "test/spin", Kind: backend.CodePTX, Code: []byte(ptx), Entry: "spin",
+		ParamBytes: 4, Local: [3]uint32{1, 1, 1}}
 }
 
 // spin returns a launch that keeps the device busy for n clocks.
@@ -124,7 +126,8 @@ func TestCompilerLog(t *testing.T) {
 		return
 	}
 	_, err := d.Load(spinOf(strings.Replace(spinPTX, "setp.lt.u32", "no.such.instruction", 1)))
-	if !errors.Is(err, backend.ErrCompile) || !strings.Contains(err.Error(), "ptxas") || strings.Contains(err.Error(), "\n") {
+	if !errors.Is(err, backend.ErrCompile) || !strings.Contains(err.Error(), "ptxas") ||
+		strings.Contains(err.Error(), "\n") {
 		t.Errorf("Load: %v; want one line that ptxas wrote", err)
 	}
 }

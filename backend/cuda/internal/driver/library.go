@@ -47,8 +47,8 @@ import (
 // Library is PTX that the driver has taken. It belongs to no context.
 type Library struct{ c *C.spmm_library }
 
-// LoadLibrary has the driver take PTX text, which it compiles now or for the first Function. The log holds the compiler's
-// errors.
+// LoadLibrary has the driver take PTX text, which it compiles now or for the first Function. The log holds the
+// compiler's errors.
 func LoadLibrary(ptx []byte) (l *Library, log string, err error) {
 	text := C.CString(string(ptx)) // adds the final zero
 	defer C.free(unsafe.Pointer(text))
@@ -61,8 +61,8 @@ func LoadLibrary(ptx []byte) (l *Library, log string, err error) {
 	return l, "", nil
 }
 
-// Function returns a function for the current context, compiled. NotFound: the library has none of that name. The log holds
-// the compiler's errors.
+// Function returns a function for the current context, compiled. NotFound: the library has none of that name. The log
+// holds the compiler's errors.
 func (l *Library) Function(name string) (f cu.Function, log string, err error) {
 	n := C.CString(name)
 	defer C.free(unsafe.Pointer(n))

@@ -31,8 +31,8 @@ func TestFaults(t *testing.T) {
 	}
 	defer os.Unsetenv("FAKE_FAIL_AT")
 	whole := play(0, 0)
-	// ends counts the contexts that ended. What a lost one held goes with it: the driver refuses to free it. Libraries are of
-	// no context.
+	// ends counts the contexts that ended. What a lost one held goes with it: the driver refuses to free it.
+	// Libraries are of no context.
 	ends := func(l []string) int {
 		n := 0
 		for _, s := range l {
