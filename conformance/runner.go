@@ -130,6 +130,10 @@ func runAll(ctx context.Context, dev backend.Device, o Options, tests []test) (*
 	stop := context.AfterFunc(ctx, partial)
 	var next atomic.Int64
 	all, each := errgroup.WithContext(ctx)
+	if o.mutate == nil {
+		may := newEligibility(dev.Caps(), o.Unlisted) // runners have their own, which is for one goroutine
+		all.Go(func() error { o.compiled.preload(each, dev, may, tests); return nil })
+	}
 	for _, r := range runners {
 		all.Go(func() error {
 			for i := next.Add(1) - 1; i < int64(len(tests)); i = next.Add(1) - 1 {
