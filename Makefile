@@ -55,9 +55,12 @@ endif
 VERSION ?= $(shell git describe --tags --match 'v*' --dirty=+changes 2>/dev/null)
 LDFLAGS += $(if $(VERSION),-X main.stamped=$(VERSION))
 
+# The bytes that the command may have. It is checked here, where it is linked anyway: in demo, bench and dist, and in CI's job dist.
+MOST := 30000000
 .PHONY: build
 build:
 	$(GO) build -tags $(TAGS) -trimpath -ldflags='$(LDFLAGS)' -o bin/spmmrun ./cmd/spmmrun
+	@size=$$(wc -c <bin/spmmrun); (( size <= $(MOST) )) || { echo "bin/spmmrun has $$size bytes, more than $(MOST)" >&2; exit 1; }
 
 .PHONY: web
 web:
@@ -317,10 +320,10 @@ COMMIT = $(shell git rev-parse HEAD)
 manifests: build
 	mkdir -p bin/manifests
 	for b in $(BACKENDS); do \
-		bin/spmmrun conform --backend $$b --commit $(COMMIT) -o bin/manifests/$$b.json; \
-		bin/spmmrun verify bin/manifests/$$b.json; \
+		bin/spmmrun conform --backend $$b --commit $(COMMIT) -o bin/manifests/$$b.json.gz; \
+		bin/spmmrun verify bin/manifests/$$b.json.gz; \
 	done
-	bin/spmmrun compare conformance/manifests/*.json $(BACKENDS:%=bin/manifests/%.json)
+	bin/spmmrun compare conformance/manifests/*.json.gz $(BACKENDS:%=bin/manifests/%.json.gz)
 
 # What the conformance suite is worth: at least 90 % of the faults must be noticed (conformance/mutants). Half an hour.
 .PHONY: mutants

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
-	"github.com/spmmrun/spmm/shaders"
 )
 
 // Caps is what of a device's capabilities decides which variants run.
@@ -22,7 +21,7 @@ type Caps struct {
 	Int8     bool      `json:"int8"`
 	F64      bool      `json:"f64,omitempty"`
 	Lanes    bool      `json:"lanes,omitempty"`
-	Limits   *Limits   `json:"limits,omitempty"` // nil in a manifest of OldSchema
+	Limits   Limits    `json:"limits"`
 }
 
 // Limits are the numbers of backend.Caps that bound workgroups and bindings.
@@ -41,7 +40,7 @@ const saturating = " saturating"
 func recordCaps(c backend.Caps) Caps {
 	r := Caps{
 		Code: c.Code.String(), Arch: c.Arch, Subgroup: [2]uint32{c.SubgroupMin, c.SubgroupMax}, F16: c.F16, Int8: c.Int8, F64: c.F64, Lanes: c.Lanes,
-		Limits: &Limits{c.SharedBytes, c.MaxInvocations, c.MaxLocal, c.MaxBinding, c.SubgroupPinned},
+		Limits: Limits{c.SharedBytes, c.MaxInvocations, c.MaxLocal, c.MaxBinding, c.SubgroupPinned},
 	}
 	for _, s := range c.Matrix {
 		text := s.String()
@@ -53,12 +52,12 @@ func recordCaps(c backend.Caps) Caps {
 	return r
 }
 
-// device returns the capabilities that m records. What a manifest of OldSchema leaves out is taken from the variants
-// that it says ran: the device's limits are at least what they need.
+// device returns the capabilities that m records.
 func (m *Manifest) device() (backend.Caps, error) {
-	r := &m.Caps
+	r, l := &m.Caps, &m.Caps.Limits
 	c := backend.Caps{
 		Arch: r.Arch, SubgroupMin: r.Subgroup[0], SubgroupMax: r.Subgroup[1], F16: r.F16, Int8: r.Int8, F64: r.F64, Lanes: r.Lanes,
+		SharedBytes: l.Shared, MaxInvocations: l.Invocations, MaxLocal: l.Local, MaxBinding: l.Binding, SubgroupPinned: l.Pinned,
 	}
 	for code := backend.CodeGo; code <= backend.CodeWGSL; code++ {
 		if code.String() == r.Code {
@@ -75,41 +74,7 @@ func (m *Manifest) device() (backend.Caps, error) {
 		}
 		c.Matrix = append(c.Matrix, s)
 	}
-	if l := r.Limits; l != nil {
-		c.SharedBytes, c.MaxInvocations, c.MaxLocal, c.MaxBinding, c.SubgroupPinned = l.Shared, l.Invocations, l.Local, l.Binding, l.Pinned
-		return c, nil
-	}
-	limitsShown(m, &c)
 	return c, nil
-}
-
-// limitsShown sets the limits of c to the least that the device must have: what its API promises, and what the
-// variants need that the manifest says ran.
-func limitsShown(m *Manifest, c *backend.Caps) {
-	const side = 1024 // of a workgroup; only its invocations matter to the variants that there are
-	c.MaxLocal = [3]uint32{side, side, side}
-	least := promised[c.Code]
-	c.MaxInvocations, c.SharedBytes = least.Invocations, least.Shared
-	need := map[string]uint32{}
-	for _, k := range shaders.All() {
-		for _, v := range k.Variants {
-			need[k.Name+"/"+v.Name] = v.Need.Shared
-		}
-	}
-	for _, v := range m.Variants {
-		if !v.Unlisted {
-			c.MaxInvocations = max(c.MaxInvocations, v.Local[0]*v.Local[1]*v.Local[2])
-			c.SharedBytes = max(c.SharedBytes, need[v.Name])
-			c.SubgroupPinned = c.SubgroupPinned || v.Subgroup > 0
-		}
-	}
-}
-
-// promised are the limits that every device of an API has.
-var promised = map[backend.Code]Limits{
-	backend.CodePTX:   {Shared: 48 << 10, Invocations: 1024},
-	backend.CodeSPIRV: {Shared: 16 << 10, Invocations: 128},
-	backend.CodeWGSL:  {Shared: 16 << 10, Invocations: 256},
 }
 
 // codes are the kinds of code that backends run.

@@ -114,8 +114,7 @@ type test struct {
 	target
 	recipe
 	layout
-	tier  Tier
-	since int // the version of the suite in which it came
+	tier Tier
 }
 
 func (t test) id() string {
@@ -189,6 +188,12 @@ var (
 		{m: 40, k: 60, n: 20, pattern: "eighth"},
 		{m: 40, k: 60, n: 20, pattern: "eighth", kind: inB},
 	}
+	// lowShapes have subnormal operands, in class T2.
+	lowShapes = []shape{
+		{m: 67, k: 129, n: 33, pattern: "eighth", kind: low},
+		{m: 67, k: 129, n: 33, pattern: "eighth", kind: lowB},
+		{m: 67, k: 129, n: 33, pattern: "eighth", kind: beside},
+	}
 	generalShapes = []shape{
 		{m: 96, k: 512, n: 40, pattern: "eighth", kind: normal},
 		{m: 61, k: 300, n: 19, pattern: "vec8", kind: spans},
@@ -227,63 +232,45 @@ var (
 	}
 )
 
-// list is every case of a version of the suite and a tier, in order, without those whose name the filter refuses.
-func list(kernels []*spec.Format, suite int, tier Tier, keep func(id string) bool) []test {
-	w := lister{suite: firstSuite}
-	for _, t := range targets(kernels) {
+// list is every case of a tier, in order, without those whose name the filter refuses.
+func list(kernels []*spec.Format, tier Tier, keep func(id string) bool) []test {
+	var w lister
+	plain := targets(kernels)
+	for _, t := range plain {
 		w.direct(t)
 	}
-	for _, t := range targets(kernels) {
+	for _, t := range plain {
 		w.front(t)
-		if tf32 := (target{kernel: t.kernel, v: t.v, prec: dtype.TF32}); t.prec == dtype.F32 && !slices.Contains(targets(kernels), tf32) {
+		if tf32 := (target{kernel: t.kernel, v: t.v, prec: dtype.TF32}); t.prec == dtype.F32 && !slices.Contains(plain, tf32) {
 			w.front(tf32) // computed in f32 on every device
 		}
 	}
-	w.reproducible(kernels)
-	w.suite = 4
-	for _, t := range targets(kernels) {
-		w.direct4(t)
+	for _, t := range plain {
+		w.scalars(t)
+		w.values(t)
+		w.epilogues(t)
+		w.right(t)
+		w.filled(t)
 	}
-	for _, t := range targets(kernels) {
-		w.front4(t)
-	}
-	w.reproducible4(kernels)
-	w.suite = 5
-	w.reproducible5(kernels)
-	for _, t := range targets(kernels) {
-		w.values5(t)
-	}
-	w.reproducibleValues5(kernels)
-	for _, t := range targets(kernels) {
-		w.epilogues5(t)
-	}
-	for _, t := range targets(kernels) {
-		w.right5(t)
-	}
-	w.reproducibleRight5(kernels)
-	w.suite = 6
 	for _, t := range listed(kernels, true) {
-		w.quantised6(t)
+		w.quantised(t)
 	}
-	for _, t := range targets(kernels) {
-		w.filled6(t)
-	}
-	w.doubles6(kernels)
-	w.suite = 10
-	for _, t := range targets(kernels) {
-		w.subnormal10(t)
-	}
+	w.doubles(kernels)
+	w.reproducible(kernels)
+	w.reproducibleEdges(kernels)
+	w.reproducibleEpilogues(kernels)
+	w.reproducibleValues(kernels)
+	w.reproducibleRight(kernels)
 	w.tests = slices.DeleteFunc(w.tests, func(t test) bool {
-		return t.since > suite || t.tier == Full && tier != Full || !keep(t.id())
+		return t.tier == Full && tier != Full || !keep(t.id())
 	})
 	return w.tests
 }
 
 // lister collects cases.
 type lister struct {
-	tests  []test
-	suite  int  // in which the cases came that are added
-	filled bool // kernels of dense matrices take patterns as they are, and fill them with zeros
+	tests []test
+	holes bool // kernels of dense matrices take patterns as they are, and fill them with zeros
 }
 
 func (w *lister) add(tier Tier, t target, class string, s shape, l layout) {
@@ -294,15 +281,14 @@ func (w *lister) add(tier Tier, t target, class string, s shape, l layout) {
 	if r.alpha == 0 {
 		r.alpha = 1
 	}
-	if t.kernel.Full && !w.filled && class != Reproducible { // which lowers any matrix, whatever the format
+	if t.kernel.Full && !w.holes && class != Reproducible { // which lowers any matrix, whatever the format
 		r.pattern = "dense"
 	}
-	first := max(w.suite, since[t.kernel.Name], since[t.kernel.Name+"/"+t.prec.String()])
-	w.tests = append(w.tests, test{t, r, l, tier, first})
+	w.tests = append(w.tests, test{t, r, l, tier})
 	if l.path == direct && tier == Quick {
 		for seed := uint64(2); seed <= 3; seed++ {
 			r.seed = seed
-			w.tests = append(w.tests, test{t, r, l, Full, first})
+			w.tests = append(w.tests, test{t, r, l, Full})
 		}
 	}
 }
@@ -325,9 +311,12 @@ func (w *lister) direct(t target) {
 		all(Quick, MixedSign, roundedShapes[:2], layout{c: c, pad: true})
 		all(Quick, General, generalShapes[3:4], layout{c: c})
 	}
+	all(Quick, MixedSign, borderShapes, plain)
 	all(Quick, NonFinite, nonFiniteShapes, plain)
-	if t.prec != dtype.TF32 {
+	all(Quick, NonFinite, scalarShapes, plain)
+	if t.prec != dtype.TF32 { // whose kernels may cut subnormal operands to nothing
 		all(Quick, Subnormal, subnormalShapes, plain)
+		all(Quick, General, lowShapes, plain)
 	}
 	all(Quick, General, generalShapes, plain)
 	all(Full, MixedSign, largeShapes, plain)
@@ -368,19 +357,9 @@ func (w *lister) front(t target) {
 	}
 }
 
-// direct4 and front4 add what came with version 4 of the suite: rows at the borders of pieces, an alpha or beta that
-// is not finite, and plans that have multiplied with another alpha and beta before.
-func (w *lister) direct4(t target) {
-	l := layout{a: t.prec.Storage(), b: t.prec.Storage(), c: dtype.F32}
-	for _, s := range borderShapes {
-		w.add(Quick, t, MixedSign, s, l)
-	}
-	for _, s := range scalarShapes {
-		w.add(Quick, t, NonFinite, s, l)
-	}
-}
-
-func (w *lister) front4(t target) {
+// scalars adds cases about alpha and beta through package spmm: plans that have multiplied with others before, and ones that are
+// not finite.
+func (w *lister) scalars(t target) {
 	in := t.prec.Storage()
 	s := shape{m: 67, k: 129, n: 33, pattern: "eighth", alpha: -2, beta: 0.5}
 	w.add(Quick, t, MixedSign, s, layout{path: tensor, a: in, b: in, c: dtype.F32, reuse: true})
@@ -402,13 +381,13 @@ func orders(l layout) []layout {
 	return ls
 }
 
-// filled6 adds cases of sparse matrices that are filled with zeros.
-func (w *lister) filled6(t target) {
+// filled adds cases of sparse matrices that kernels of dense ones fill with zeros.
+func (w *lister) filled(t target) {
 	if !t.kernel.Full {
 		return
 	}
-	w.filled = true
-	defer func() { w.filled = false }()
+	w.holes = true
+	defer func() { w.holes = false }()
 	in := t.prec.Storage()
 	plain := layout{a: in, b: in, c: dtype.F32}
 	for _, l := range orders(layout{path: host, a: in, b: in, c: dtype.F32}) {
@@ -422,15 +401,4 @@ func (w *lister) filled6(t target) {
 		w.add(Quick, t, NonFinite, s, plain)
 	}
 	w.add(Quick, t, General, generalShapes[0], plain)
-}
-
-// subnormal10 adds cases of class T2 with subnormal operands. (Kernels in tf32 may cut those to nothing.)
-func (w *lister) subnormal10(t target) {
-	if t.prec == dtype.TF32 {
-		return
-	}
-	in := t.prec.Storage()
-	for _, kind := range []string{low, lowB, beside} {
-		w.add(Quick, t, General, shape{m: 67, k: 129, n: 33, pattern: "eighth", kind: kind}, layout{a: in, b: in, c: dtype.F32})
-	}
 }

@@ -2,7 +2,7 @@
 //
 // Run multiplies some hundreds of problems with every variant of every kernel that a device can run, and
 // returns a Manifest: what was run, on what, and with which outcome. Manifests of many devices are
-// checked in below manifests/; Verifier recomputes what they claim on the CPU alone.
+// checked in below manifests/, a module of its own; Verifier recomputes what they claim on the CPU alone.
 //
 // # What right means
 //
@@ -69,9 +69,9 @@
 // shapes in cases.go; a new pattern is an entry of patterns. Kinds of numbers are in exact.go, general.go and
 // reproducible.go; tests hold those of T1 against the conditions above.
 //
-// Manifests that are checked in must stay whole. So a new problem goes where w.suite is the next version, and Suite is
-// raised to that; a new format or variant is written down in since.go with the next version, and older manifests need
-// not have run it. What a version of the suite had is never changed: not its inputs, and not what is demanded.
+// A manifest is whole if it has all cases and variants that its device can run. So those that are checked in are made anew
+// when a problem, a format or a variant is added, and the first such change after a release raises Suite. What a released
+// version of the suite had is never changed: not its inputs, and not what is demanded.
 //
 // Each fault that a kernel can have should be among the mutations of mutation_test.go, which shows that
 // the suite notices in seconds, or of the command conformance/mutants, which changes sources.
@@ -83,8 +83,8 @@
 //
 // # How to run it
 //
-//	spmmrun conform --backend vulkan -o manifest.json
-//	spmmrun verify manifest.json
+//	spmmrun conform --backend vulkan -o manifest.json.gz
+//	spmmrun verify manifest.json.gz
 //
 // docs/conformance.md says more. The tests do the same on every backend that has a device:
 //

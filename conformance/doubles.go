@@ -9,8 +9,8 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// doubles6 adds what came with version 6 of the suite for f64.
-func (w *lister) doubles6(kernels []*spec.Format) {
+// doubles adds the cases of f64.
+func (w *lister) doubles(kernels []*spec.Format) {
 	for _, t := range listed(kernels, false) {
 		if t.prec == dtype.F64 {
 			w.double(t)

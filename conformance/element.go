@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"hash"
 	"math"
 
 	"github.com/spmmrun/spmm/dtype"
@@ -123,7 +124,13 @@ func (o *outputs) dense() *formats.Dense[float64] {
 	return d
 }
 
-// digest is the SHA-256 of the type, the size and the elements.
+// digestDigits is how many hexadecimal digits of a SHA-256 a manifest has of inputs and outputs. docs/conformance.md says what
+// they must tell apart.
+const digestDigits = 16
+
+func short(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)[:digestDigits/2]) }
+
+// digest is the short SHA-256 of the type, the size and the elements.
 func (o *outputs) digest() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "C %v %d×%d\n", o.typ, o.m, o.n)
@@ -133,7 +140,7 @@ func (o *outputs) digest() string {
 		put(o.typ, mem, i, b)
 	}
 	h.Write(mem)
-	return hex.EncodeToString(h.Sum(nil))
+	return short(h)
 }
 
 // differ says where o is not want, nil if nowhere.

@@ -4,7 +4,6 @@
 package conformance
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -137,28 +136,5 @@ func TestMetMustLoad(t *testing.T) {
 		if m.Summary[Fail] != 1 || !strings.Contains(m.Cases[0].Error, backend.ErrUnsupported.Error()) {
 			t.Errorf("%s, with %s not loading: summary %v, %s", c.filter, c.kernel, m.Summary, m.Cases[0].Error)
 		}
-	}
-}
-
-// TestEarlierSuite: an earlier version of the suite has fewer cases, its manifests are whole without the others, and
-// those of this version are not.
-func TestEarlierSuite(t *testing.T) {
-	dev := cpuGuard(t).Device
-	o := Options{Filter: regexp.MustCompile(`^csr/f32/`), Suite: Suites()[0]}
-	old, err := Run(t.Context(), dev, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var v Verifier
-	if found := v.Verify(old); len(found.Wrong) > 0 || found.Right == 0 {
-		t.Errorf("suite %s: %d right, wrong: %q", o.Suite, found.Right, found.Wrong)
-	}
-	old.Suite = Suite
-	if found := v.Verify(seal(t, old)); len(found.Wrong) == 0 || !strings.Contains(found.Wrong[0], "is missing") {
-		t.Errorf("taken for suite %s: wrong: %q", Suite, found.Wrong)
-	}
-	o.Suite = "2"
-	if _, err := Run(t.Context(), dev, o); err == nil || errors.Is(err, backend.ErrUnsupported) {
-		t.Errorf("suite 2: %v", err)
 	}
 }

@@ -66,8 +66,8 @@ var (
 	}
 )
 
-// epilogues5 adds what came with version 5 of the suite: for each target, problems with a bias and an activation.
-func (w *lister) epilogues5(t target) {
+// epilogues adds problems with a bias and an activation.
+func (w *lister) epilogues(t target) {
 	in := t.prec.Storage()
 	all := func(class string, shapes []shape, l layout) {
 		l.a, l.b = in, in

@@ -4,9 +4,12 @@ package conformance
 
 import (
 	"bytes"
+	"errors"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/klauspost/compress/gzip"
 
 	"github.com/spmmrun/spmm/backend"
 )
@@ -33,6 +36,12 @@ func FuzzManifest(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(text.Bytes())
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	if err := errors.Join(run.Encode(z), z.Close()); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(packed.Bytes())
 	var v Verifier
 	v.Verify(run)
 	for id := range v.tests {

@@ -58,6 +58,7 @@ type guarded struct {
 	size   int64 // the requested size
 	whole  int64 // what there is: whole words, and the sentinel
 	canary backend.Buffer
+	marked bool // the canary was found to hold the sentinel
 	closed bool
 }
 
@@ -72,7 +73,7 @@ func (g *guard) Alloc(size int64) (backend.Buffer, error) {
 	}
 	ctx := context.Background()
 	err = x.Buffer.Write(ctx, 0, filled(int(x.whole)))
-	if err == nil && x.canary != nil {
+	if err == nil && x.canary != nil && !x.marked {
 		err = x.canary.Write(ctx, 0, sentinel)
 	}
 	if err != nil {
@@ -93,7 +94,7 @@ func (g *guard) take(size int64) (*guarded, error) {
 	g.mu.Lock()
 	spare := g.spare[x.whole]
 	if n := len(spare); n > 0 {
-		x.Buffer, x.canary = spare[n-1].Buffer, spare[n-1].canary
+		x.Buffer, x.canary, x.marked = spare[n-1].Buffer, spare[n-1].canary, spare[n-1].marked
 		g.spare[x.whole] = spare[:n-1]
 		g.idle -= x.whole
 	}
@@ -196,13 +197,14 @@ func (b *guarded) intact(ctx context.Context) error {
 			return fmt.Errorf("byte %d behind a buffer of %d was written", i-tail, b.size)
 		}
 	}
-	got = got[:len(sentinel)]
+	got, b.marked = got[:len(sentinel)], false
 	if err := b.canary.Read(ctx, 0, got); err != nil {
 		return err
 	}
 	if !bytes.Equal(got, sentinel) {
 		return fmt.Errorf("memory next to a buffer of %d bytes was written", b.size)
 	}
+	b.marked = true
 	return nil
 }
 
@@ -240,12 +242,10 @@ func (g *guard) Load(b backend.Binary) (backend.Kernel, error) {
 // module identifies code.
 func module(b *backend.Binary) Module {
 	m := Module{Name: b.Name, Kind: b.Kind.String()}
-	if b.Kind == backend.CodeGo {
-		m.Version = Suite
-		return m
+	if b.Kind != backend.CodeGo {
+		sum := sha256.Sum256(b.Code)
+		m.SHA256 = hex.EncodeToString(sum[:])
 	}
-	sum := sha256.Sum256(b.Code)
-	m.SHA256 = hex.EncodeToString(sum[:])
 	return m
 }
 

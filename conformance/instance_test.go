@@ -18,7 +18,7 @@ import (
 func recipes() []recipe {
 	seen := map[recipe]bool{}
 	var rs []recipe
-	for _, t := range list(shaders.Formats(), thisSuite, Full, func(string) bool { return true }) {
+	for _, t := range list(shaders.Formats(), Full, func(string) bool { return true }) {
 		if !seen[t.recipe] {
 			seen[t.recipe] = true
 			rs = append(rs, t.recipe)
@@ -29,7 +29,7 @@ func recipes() []recipe {
 
 func TestNamesAreUnique(t *testing.T) {
 	seen := map[string]bool{}
-	for _, c := range list(shaders.Formats(), thisSuite, Full, func(string) bool { return true }) {
+	for _, c := range list(shaders.Formats(), Full, func(string) bool { return true }) {
 		if seen[c.id()] {
 			t.Errorf("two cases are named %s", c.id())
 		}
@@ -276,7 +276,7 @@ func TestSubnormalGeneralProblems(t *testing.T) {
 // TestHalvesProblems: among sums and biases of kind halves are ties that are rounded up and down, sums that a hair keeps
 // from being ties, that cancel, that become a power of two, that are below 0, and with a large alpha sums that overflow.
 func TestHalvesProblems(t *testing.T) {
-	for _, s := range reproducibleShapes5 {
+	for _, s := range reproducibleEpilogueShapes {
 		if s.kind != halves {
 			continue
 		}

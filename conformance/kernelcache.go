@@ -3,12 +3,15 @@
 package conformance
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 // kernelCache keeps the loaded kernels of one device. Several goroutines may use it.
@@ -51,6 +54,49 @@ func (c *kernelCache) load(dev backend.Device, b backend.Binary) (backend.Kernel
 	c.mu.Unlock()
 	k.once.Do(func() { k.kernel, k.err = dev.Load(b) })
 	return cachedKernel{k.kernel}, k.err
+}
+
+// preload loads the kernels that tests are for, in the tests' order, several at once: runners ask for one after the other,
+// since neighbouring tests run the same ones, and a device takes up to seconds to compile one. Errors come again where a
+// runner asks.
+func (c *kernelCache) preload(ctx context.Context, dev backend.Device, may *eligibility, tests []test) {
+	if dev.Caps().Code == backend.CodeGo {
+		return
+	}
+	forms := make(chan form)
+	var wait sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wait.Go(func() {
+			for f := range forms {
+				if bin, err := f.of.Binary(f.v); err == nil {
+					_, _ = c.load(dev, bin)
+				}
+			}
+		})
+	}
+	seen := map[*spec.Variant]bool{}
+	for i := range tests {
+		vs, _ := may.variants(&tests[i])
+		for _, v := range vs {
+			if v == nil || seen[v] || ctx.Err() != nil {
+				continue
+			}
+			seen[v] = true
+			for _, x := range []*spec.Variant{v, v.Before, v.Epilogue} {
+				if x != nil {
+					forms <- form{tests[i].kernel.Program, x}
+				}
+			}
+		}
+	}
+	close(forms)
+	wait.Wait()
+}
+
+// form is a variant of a kernel, or what it runs before it, or its form for epilogues.
+type form struct {
+	of *spec.Program
+	v  *spec.Variant
 }
 
 func (c *kernelCache) close() error {

@@ -3,6 +3,7 @@
 package conformance
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,16 +12,16 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/klauspost/compress/gzip"
+
 	"github.com/spmmrun/spmm/backend"
 )
 
 // Suite is the version of the suite: of its cases, of how their inputs are made and of what is
-// demanded. Schema is the version of the manifest's JSON; a manifest of OldSchema, which has no Caps.Limits,
-// is read as well.
+// demanded. Schema is the version of the manifest's JSON.
 const (
-	Suite     = "10"
-	Schema    = 3
-	OldSchema = 2
+	Suite  = "1"
+	Schema = 1
 )
 
 // Manifest is the record of one run on one device.
@@ -30,6 +31,8 @@ type Manifest struct {
 	Tier   Tier   `json:"tier"`
 	Filter string `json:"filter,omitempty"` // if only some cases were selected
 	Bare   bool   `json:"bare,omitempty"`   // if memory around buffers was not watched
+	// Incomplete says how many cases have run of a run that ended early; nil: it came to its end.
+	Incomplete *Part `json:"incomplete,omitempty"`
 	// Unlisted tells that matrix shapes were run that the device does not list.
 	Unlisted bool           `json:"unlisted,omitempty"`
 	Commit   string         `json:"commit,omitempty"` // of the source; with "+dirty" if it was changed
@@ -51,13 +54,20 @@ type Manifest struct {
 	Cases    []Result  `json:"cases,omitempty"`
 }
 
-// Module identifies code: by the digest of its text or binary, or, for Go functions, by the suite's
-// version.
+// Part is a number of cases out of all that were to run.
+type Part struct {
+	Ran int `json:"ran"`
+	Of  int `json:"of"`
+}
+
+func (p Part) String() string { return fmt.Sprintf("%d of %d cases", p.Ran, p.Of) }
+
+// Module identifies code by the digest of its text or binary. Go functions have none: the manifest's commit and its version
+// of Go say what they are.
 type Module struct {
-	Name    string `json:"name"`
-	Kind    string `json:"kind"`
-	SHA256  string `json:"sha256,omitempty"`
-	Version string `json:"version,omitempty"`
+	Name   string `json:"name"`
+	Kind   string `json:"kind"`
+	SHA256 string `json:"sha256,omitempty"`
 }
 
 // Variant is a compiled form of a kernel.
@@ -81,22 +91,19 @@ const (
 	Unsupported Status = "unsupported" // the device has no kernel for it
 )
 
-// Result is the outcome of one case with one variant.
+// Result is the outcome of one case with one variant. Digests are the first 16 hexadecimal digits of a SHA-256.
 type Result struct {
-	ID        string   `json:"id"`
-	Tier      Tier     `json:"tier"`
-	Variant   string   `json:"variant,omitempty"`
-	Generator string   `json:"generator"` // the recipe of the inputs
-	Seed      uint64   `json:"seed"`
-	Input     string   `json:"input"`              // SHA-256 of the inputs
-	Grid      string   `json:"grid,omitempty"`     // workgroups launched
-	Output    string   `json:"output,omitempty"`   // SHA-256 of C in canonical form
-	Ratio     *float64 `json:"ratio,omitempty"`    // T2: the largest error over its bound
-	P         int      `json:"p,omitempty"`        // T3: the precision of the product
-	Lossless  bool     `json:"lossless,omitempty"` // T3: which was found to lose nothing
-	Note      string   `json:"note,omitempty"`
-	Status    Status   `json:"status"`
-	Error     string   `json:"error,omitempty"`
+	ID       string   `json:"id"` // which says how the inputs are made
+	Variant  string   `json:"variant,omitempty"`
+	Input    string   `json:"input"`              // digest of the inputs
+	Grid     string   `json:"grid,omitempty"`     // workgroups launched
+	Output   string   `json:"output,omitempty"`   // digest of C in canonical form
+	Ratio    *float64 `json:"ratio,omitempty"`    // T2: the largest error over its bound
+	P        int      `json:"p,omitempty"`        // T3: the precision of the product
+	Lossless bool     `json:"lossless,omitempty"` // T3: which was found to lose nothing
+	Note     string   `json:"note,omitempty"`
+	Status   Status   `json:"status"`
+	Error    string   `json:"error,omitempty"`
 }
 
 // Encode writes the manifest, sealed, as JSON with a line for each module, variant and case.
@@ -158,17 +165,36 @@ func lines[T any](b *bytes.Buffer, name string, list []T) error {
 	return nil
 }
 
-// MostBytes is how long a manifest that is read may be: several times as long as that of any device so far.
-const MostBytes = 64 << 20
+// MostBytes is how long the text of a manifest that is read may be: several times as long as that of any device so far.
+const MostBytes = 32 << 20
 
-// Decode reads a manifest and holds it against the schema. Whether what it says is true is for Verifier.
-func Decode(r io.Reader) (*Manifest, error) {
-	text, err := io.ReadAll(io.LimitReader(r, MostBytes+1))
+// readText reads the text of a manifest, which may be compressed by gzip.
+func readText(r io.Reader) ([]byte, error) {
+	in := bufio.NewReader(io.LimitReader(r, MostBytes+1))
+	plain := io.Reader(in)
+	if magic, _ := in.Peek(2); string(magic) == "\x1f\x8b" {
+		z, err := gzip.NewReader(in)
+		if err != nil {
+			return nil, fmt.Errorf("manifest: %w", err)
+		}
+		plain = z
+	}
+	text, err := io.ReadAll(io.LimitReader(plain, MostBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("manifest: %w", err)
 	}
 	if len(text) > MostBytes {
 		return nil, fmt.Errorf("no manifest: it has more than %d bytes", MostBytes)
+	}
+	return text, nil
+}
+
+// Decode reads a manifest, as it is or compressed by gzip, and holds it against the schema. Whether what it says is true is for
+// Verifier.
+func Decode(r io.Reader) (*Manifest, error) {
+	text, err := readText(r)
+	if err != nil {
+		return nil, err
 	}
 	var head struct{ Schema *int }
 	if err := json.Unmarshal(text, &head); err != nil {
@@ -177,8 +203,8 @@ func Decode(r io.Reader) (*Manifest, error) {
 	switch {
 	case head.Schema == nil:
 		return nil, errors.New("no manifest: it names no schema")
-	case *head.Schema != Schema && *head.Schema != OldSchema:
-		return nil, fmt.Errorf("manifest of schema %d, this version reads %d and %d", *head.Schema, OldSchema, Schema)
+	case *head.Schema != Schema:
+		return nil, fmt.Errorf("manifest of schema %d, this version reads %d", *head.Schema, Schema)
 	}
 	if err := schemaCheck(text); err != nil {
 		return nil, fmt.Errorf("manifest: %w", err)
@@ -188,9 +214,6 @@ func Decode(r io.Reader) (*Manifest, error) {
 	d.DisallowUnknownFields()
 	if err := d.Decode(&m); err != nil {
 		return nil, fmt.Errorf("manifest: %w", err)
-	}
-	if (m.Caps.Limits != nil) != (m.Schema == Schema) {
-		return nil, fmt.Errorf("manifest: caps.limits must stand in schema %d and in no other", Schema)
 	}
 	return &m, nil
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/spmmrun/spmm/formats"
 )
 
-// quantised6 adds the cases of a quantised target, which came with version 6 of the suite. In the exact classes A is such that
-// quantising loses nothing, with a scale of its own for each group of columns.
-func (w *lister) quantised6(t target) {
+// quantised adds the cases of a quantised target. In the exact classes A is such that quantising loses nothing, with a scale
+// of its own for each group of columns.
+func (w *lister) quantised(t target) {
 	in := t.prec.Storage()
 	all := func(tier Tier, class string, shapes []shape, l layout) {
 		l.a, l.b = in, in

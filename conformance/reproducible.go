@@ -42,10 +42,10 @@ var (
 		{m: 21, k: 40, n: 70, pattern: "dense", kind: wild},
 		{m: 64, k: 48, n: 24, pattern: "vec16", kind: wild, alpha: -2, beta: 0.5},
 	}
-	// reproducibleShapes4 came with version 4 of the suite: sums where two roundings differ from one, results that are
-	// subnormal, rows at the borders of pieces, columns whose range their last element decides, rows whose sums are as
-	// large as they can be (more entries than four pieces of any kernel have), and scalars that are not finite.
-	reproducibleShapes4 = []shape{
+	// reproducibleEdgeShapes are sums where two roundings differ from one, results that are subnormal, rows at the borders of
+	// pieces, columns whose range their last element decides, rows whose sums are as large as they can be (more entries than
+	// four pieces of any kernel have), and scalars that are not finite.
+	reproducibleEdgeShapes = []shape{
 		{m: 16, k: 5, n: 16, pattern: "dense", kind: ties},
 		{m: 9, k: 1030, n: 9, pattern: "dense", kind: ties},
 		{m: 67, k: 129, n: 33, pattern: "eighth", kind: tiny},
@@ -59,8 +59,8 @@ var (
 		{m: 40, k: 60, n: 21, pattern: "eighth", kind: betaNaN, beta: 0.5},
 		{m: 40, k: 60, n: 21, pattern: "eighth", kind: betaInf, beta: 0.5},
 	}
-	// reproducibleShapes5 came with version 5 of the suite: a bias, ReLU, or both, on sums like those above.
-	reproducibleShapes5 = []shape{
+	// reproducibleEpilogueShapes have a bias, ReLU, or both, on sums like those above.
+	reproducibleEpilogueShapes = []shape{
 		{m: 1, k: 1, n: 1, pattern: "dense", kind: normal, epilogue: colBias},
 		{m: 5, k: 3, n: 9, pattern: "empty", kind: normal, beta: 2, epilogue: rowBias},
 		{m: 67, k: 129, n: 33, pattern: "eighth", kind: spans, epilogue: rowBias},
@@ -113,11 +113,11 @@ func (w *lister) reproducible(kernels []*spec.Format) {
 	}
 }
 
-// reproducible4 adds those of version 4: for each kernel variant, and in csr through package spmm.
-func (w *lister) reproducible4(kernels []*spec.Format) {
+// reproducibleEdges adds the edges of arithmetic: for each kernel variant, and in csr through package spmm.
+func (w *lister) reproducibleEdges(kernels []*spec.Format) {
 	for _, typ := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
 		for _, p := range precisionsT3() {
-			for i, s := range reproducibleShapes4 {
+			for i, s := range reproducibleEdgeShapes {
 				if s.kind == most && (typ != dtype.F16 || p != 15 && p != 47) { // on panels and in rows: more say little, and take long
 					continue
 				}
@@ -134,13 +134,13 @@ func (w *lister) reproducible4(kernels []*spec.Format) {
 	}
 }
 
-// reproducible5 adds those of version 5: each shape alternately for each kernel variant and in csr through package spmm,
-// where the bias has other types and orders.
-func (w *lister) reproducible5(kernels []*spec.Format) {
+// reproducibleEpilogues adds epilogues: each shape alternately for each kernel variant and in csr through package spmm, where
+// the bias has other types and orders.
+func (w *lister) reproducibleEpilogues(kernels []*spec.Format) {
 	types := []dtype.Type{dtype.F16, dtype.BF16, dtype.F32}
 	for of, typ := range types {
 		for at, p := range precisionsT3() {
-			for i, s := range reproducibleShapes5 {
+			for i, s := range reproducibleEpilogueShapes {
 				if (i+at+of)%2 == 0 && p != spmm.AutoP {
 					w.t3(Quick, []*spec.Format{shaders.Reproducible}, typ, p, s, layout{a: typ, b: typ, c: dtype.F32, pad: i%3 == 0})
 					continue

@@ -8,9 +8,9 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// right5 adds what came with version 5 of the suite: for each target, matrices on the right, with Bᵀ and Cᵀ row-major, as
-// layers of networks have them (which is bcol and ccol), and otherwise.
-func (w *lister) right5(t target) {
+// right adds matrices on the right, with Bᵀ and Cᵀ row-major, as layers of networks have them (which is bcol and ccol), and
+// otherwise.
+func (w *lister) right(t target) {
 	in := t.prec.Storage()
 	samples := layout{path: tensor, a: in, b: in, c: dtype.F32, bcol: true, ccol: true, right: true}
 	s := shape{m: 67, k: 129, n: 33, pattern: "eighth", alpha: -2, beta: 0.5}
@@ -28,8 +28,8 @@ func (w *lister) right5(t target) {
 	w.add(Quick, t, General, generalShapes[3], samples)
 }
 
-// reproducibleRight5 adds the same in reproducible mode, in every format at one precision.
-func (w *lister) reproducibleRight5(kernels []*spec.Format) {
+// reproducibleRight adds the same in reproducible mode, in every format at one precision.
+func (w *lister) reproducibleRight(kernels []*spec.Format) {
 	for _, typ := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
 		for i, p := range []int{spmm.AutoP, 23} {
 			in := kernels

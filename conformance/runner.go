@@ -6,13 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"regexp"
 	"runtime"
 	"runtime/debug"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -29,10 +26,12 @@ import (
 type Options struct {
 	Tier   Tier           // Quick if empty
 	Filter *regexp.Regexp // of cases' names; nil: all
-	// Suite runs the cases of an earlier version of the suite; "" is this one. Which there are: Suites.
-	Suite string
 	// Progress, if set, is called after each case and variant with the number of cases done and in all.
 	Progress func(done, all int, r *Result)
+	// Partial, if set, is called when the run ends early, because the context is done or the device is lost, with the manifest
+	// of the cases that have run: it is marked as incomplete, and has no probes. Where none has, it is not called. Run returns
+	// after it.
+	Partial func(m *Manifest)
 	// Unlisted also runs variants for matrix shapes that the device does not list, made over for its
 	// subgroup size. For drivers that compute any shape (Mesa's for CPUs).
 	Unlisted bool
@@ -46,7 +45,8 @@ type Options struct {
 	compiled  *kernelCache   // of kernels that other runs on the device have loaded; nil: an empty one
 	other     *kernelCache   // the same of a group's other device
 
-	group *grouping // nil: the device by itself
+	group *grouping            // nil: the device by itself
+	keep  func(id string) bool // of the cases that Filter selects, for tests; nil: all
 
 	// Faults, for tests:
 	mutate func(backend.Binary) backend.Binary // of code as it is loaded
@@ -85,21 +85,16 @@ func Run(ctx context.Context, dev backend.Device, o Options) (*Manifest, error) 
 	if o.Tier != Quick && o.Tier != Full {
 		return nil, fmt.Errorf("unknown tier %q (quick or full)", o.Tier)
 	}
-	if o.Suite == "" {
-		o.Suite = Suite
-	}
-	suite, err := suiteNumber(o.Suite)
-	if err != nil {
-		return nil, err
-	}
 	if o.kernels == nil {
 		o.kernels = shaders.Formats()
 	}
 	if o.instances == nil {
 		o.instances = newInstanceCache()
 	}
-	keep := func(id string) bool { return o.Filter == nil || o.Filter.MatchString(id) }
-	tests := list(o.kernels, suite, o.Tier, keep)
+	keep := func(id string) bool {
+		return (o.Filter == nil || o.Filter.MatchString(id)) && (o.keep == nil || o.keep(id))
+	}
+	tests := list(o.kernels, o.Tier, keep)
 	if o.group != nil {
 		tests = o.group.forGroup(tests)
 	}
@@ -129,36 +124,41 @@ func runAll(ctx context.Context, dev backend.Device, o Options, tests []test) (*
 		defer r.close()
 		runners[i] = r
 	}
-	cases := make([][]Result, len(tests))
-	var mu sync.Mutex // of Progress, and of done
-	done := 0
-	report := func(last bool, x *Result) {
-		mu.Lock()
-		defer mu.Unlock()
-		if last {
-			done++
-		}
-		if o.Progress != nil {
-			o.Progress(done, len(tests), x)
-		}
-	}
+	rec := newRecord(o.Progress, len(tests))
+	// What has run is handed over at once: a runner may be in a launch that does not end.
+	partial := sync.OnceFunc(func() { rec.partial(runners[0].manifest(), o.Partial) })
+	stop := context.AfterFunc(ctx, partial)
 	var next atomic.Int64
 	all, each := errgroup.WithContext(ctx)
+	if o.mutate == nil {
+		may := newEligibility(dev.Caps(), o.Unlisted) // runners have their own, which is for one goroutine
+		all.Go(func() error { o.compiled.preload(each, dev, may, tests); return nil })
+	}
 	for _, r := range runners {
 		all.Go(func() error {
 			for i := next.Add(1) - 1; i < int64(len(tests)); i = next.Add(1) - 1 {
-				var err error
-				if cases[i], err = r.one(each, &tests[i], report); err != nil {
+				found, err := r.one(each, &tests[i], rec.report)
+				if err != nil {
 					return fmt.Errorf("case %s: %w", tests[i].id(), err)
 				}
+				rec.add(int(i), found, r)
 			}
 			return nil
 		})
 	}
-	if err := all.Wait(); err != nil {
+	var m *Manifest
+	err := all.Wait()
+	if err == nil {
+		m, err = finish(ctx, runners[0], rec)
+	}
+	if !stop() {
+		err = ctx.Err()
+	}
+	if err != nil {
+		partial()
 		return nil, err
 	}
-	return finish(ctx, runners, slices.Concat(cases...))
+	return m, nil
 }
 
 func newRunner(dev backend.Device, o Options) (*runner, error) {
@@ -195,7 +195,7 @@ func (r *runner) close() {
 // manifest is the head of the record.
 func (r *runner) manifest() *Manifest {
 	m := &Manifest{
-		Schema: Schema, Suite: r.Suite, Tier: r.Tier, Bare: r.Bare, Unlisted: r.Unlisted, Commit: r.Commit, Go: runtime.Version(), Device: r.dev.Info(),
+		Schema: Schema, Suite: Suite, Tier: r.Tier, Bare: r.Bare, Unlisted: r.Unlisted, Commit: r.Commit, Go: runtime.Version(), Device: r.dev.Info(),
 		Caps:    recordCaps(r.dev.Caps()),
 		Summary: map[Status]int{},
 	}
@@ -229,45 +229,21 @@ func buildCommit() string {
 	return commit + dirty
 }
 
-// finish is the manifest of cases that runners have run.
-func finish(ctx context.Context, runners []*runner, cases []Result) (*Manifest, error) {
-	first := runners[0]
-	m := first.manifest()
-	m.Cases = cases
-	modules, ran := map[string]Module{}, map[string]Variant{}
-	first.spoil = nil // it fits the cases' sizes
-	if err := first.probes(ctx, m); err != nil {
+// finish is the manifest of a run that has come to its end.
+func finish(ctx context.Context, r *runner, rec *record) (*Manifest, error) {
+	m := r.manifest()
+	r.spoil = nil // it fits the cases' sizes
+	if err := r.probes(ctx, m); err != nil {
 		return nil, err
 	}
-	for _, r := range runners {
-		maps.Copy(modules, r.dev.modules)
-		maps.Copy(ran, r.ran)
-		for _, w := range r.waivers {
-			if !slices.Contains(m.Waivers, w) {
-				m.Waivers = append(m.Waivers, w)
-			}
-		}
-	}
-	slices.SortFunc(m.Waivers, func(a, b Waiver) int { return strings.Compare(a.Device, b.Device) })
-	for _, name := range slices.Sorted(maps.Keys(modules)) {
-		m.Modules = append(m.Modules, modules[name])
-	}
-	for _, name := range slices.Sorted(maps.Keys(ran)) {
-		m.Variants = append(m.Variants, ran[name])
-	}
-	for _, c := range m.Cases {
-		m.Summary[c.Status]++
-	}
-	var err error
-	m.Seal, err = m.seal()
-	return m, err
+	return m, rec.whole(m, r)
 }
 
 // one runs a case with each variant of the device that it is for, reports the outcomes (the last of them as such) and
 // returns them.
 func (r *runner) one(ctx context.Context, t *test, report func(last bool, x *Result)) ([]Result, error) {
 	r.last = r.instance(t.recipe)
-	base := Result{ID: t.id(), Tier: t.tier, Generator: t.recipe.name(), Seed: t.seed, Input: r.last.digest()}
+	base := Result{ID: t.id(), Input: r.last.digest()}
 	vs, listed := r.may.variants(t)
 	if len(vs) == 0 {
 		base.Status = Unsupported

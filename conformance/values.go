@@ -18,9 +18,8 @@ const (
 	fromTensor = "tensor" // of float32, whatever A's type
 )
 
-// values5 adds what came with version 5 of the suite: for each target, plans whose values are replaced, and matrices
-// that are transposed when they are prepared.
-func (w *lister) values5(t target) {
+// values adds plans whose values are replaced, and matrices that are transposed when they are prepared.
+func (w *lister) values(t target) {
 	in := t.prec.Storage()
 	s := shape{m: 67, k: 129, n: 33, pattern: "eighth", alpha: -2, beta: 0.5}
 	w.add(Quick, t, MixedSign, s, layout{path: tensor, a: in, b: in, c: dtype.F32, changed: fromTensor})
@@ -33,8 +32,8 @@ func (w *lister) values5(t target) {
 	w.add(Quick, t, General, generalShapes[3], layout{path: host, a: in, b: in, c: dtype.F32, changed: fromTensor})
 }
 
-// reproducibleValues5 adds the same in reproducible mode, in every format at two precisions.
-func (w *lister) reproducibleValues5(kernels []*spec.Format) {
+// reproducibleValues adds the same in reproducible mode, in every format at two precisions.
+func (w *lister) reproducibleValues(kernels []*spec.Format) {
 	shapes := []shape{
 		{m: 67, k: 129, n: 33, pattern: "eighth", kind: spans},
 		{m: 64, k: 48, n: 24, pattern: "vec16", kind: wild, alpha: -2, beta: 0.5},

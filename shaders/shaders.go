@@ -1,6 +1,6 @@
 // Package shaders lists the kernels. Adding one is a folder below this package and a line here.
 //
-// What is compiled ahead of time lies in the folder compiled, which tools/shadergen writes.
+// What is compiled ahead of time lies in package compiled, which tools/shadergen writes.
 package shaders
 
 //go:generate go run github.com/spmmrun/spmm/tools/shadergen

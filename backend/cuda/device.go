@@ -50,7 +50,7 @@ type device struct {
 	pool    pool
 	buffers map[*buffer]struct{} // not closed yet
 	graphs  map[*recording]struct{}
-	modules map[[sha256.Size]byte]*module
+	code    map[[sha256.Size]byte]*library
 	reached map[cu.CUContext]bool  // devices whose memory this one reaches by itself, if it can
 	shared  map[cu.Function]uint32 // dynamic shared memory that was set; kernels may share a function
 }
@@ -67,7 +67,7 @@ func open(index int, ctx cu.CUContext) (backend.Device, error) {
 		info:    info,
 		buffers: map[*buffer]struct{}{},
 		graphs:  map[*recording]struct{}{},
-		modules: map[[sha256.Size]byte]*module{},
+		code:    map[[sha256.Size]byte]*library{},
 		shared:  map[cu.Function]uint32{},
 	}
 	d.look = d.tryReap
@@ -206,7 +206,7 @@ func memoryLeft() string {
 }
 
 // Close frees everything made from the device, then its context. After the loss of the device the
-// calls that free fail, and it is the context's end that frees.
+// calls that free fail, and it is the context's end that frees. Libraries are of no context.
 func (d *device) Close() error {
 	d.lending.Lock()
 	defer d.lending.Unlock()
@@ -231,6 +231,7 @@ func (d *device) Close() error {
 		d.release(keep)
 		d.pop()
 	}
+	d.unload(keep)
 	if d.primary {
 		keep(d.dev.ReleasePrimaryCtx())
 	}
@@ -256,13 +257,19 @@ func (d *device) release(keep func(error)) {
 	keep(d.pool.trim())
 	keep(d.staging.free())
 	keep(d.aside.free())
-	for _, m := range d.modules {
-		keep(m.cu.Unload())
-	}
-	clear(d.modules)
 	clear(d.shared)
 	if d.queue != nil {
 		keep(d.queue.Destroy())
 		d.queue = nil
 	}
+}
+
+// unload unloads the code of all kernels and tells errors to keep.
+func (d *device) unload(keep func(error)) {
+	for _, l := range d.code {
+		if l.loaded != nil {
+			keep(l.loaded.Unload())
+		}
+	}
+	clear(d.code)
 }

@@ -1,4 +1,5 @@
-// What the contract does not cover: programs that start anywhere, clocks, long runs cancelled, kernels that fault.
+// What the contract does not cover: programs that start anywhere, loading, clocks, long runs cancelled, kernels that
+// fault.
 
 //go:build cuda && cgo && linux && (amd64 || arm64)
 
@@ -9,10 +10,12 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -90,15 +93,102 @@ func first(t testing.TB) backend.Device {
 	return backendtest.Open(t, driver(t))
 }
 
+// spinOf is the kernel of spinPTX, or of a variation of that.
+func spinOf(ptx string) backend.Binary {
+	return backend.Binary{Name: "test/spin", Kind: backend.CodePTX, Code: []byte(ptx), Entry: "spin",
+		ParamBytes: 4, Local: [3]uint32{1, 1, 1}}
+}
+
 // spin returns a launch that keeps the device busy for n clocks.
 func spin(t testing.TB, d backend.Device, clocks uint32) backend.Launch {
 	t.Helper()
-	k, err := d.Load(backend.Binary{Name: "test/spin", Kind: backend.CodePTX, Code: []byte(spinPTX), Entry: "spin",
-		ParamBytes: 4, Local: [3]uint32{1, 1, 1}})
+	k, err := d.Load(spinOf(spinPTX))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return backend.Launch{Kernel: k, Groups: [3]uint32{1, 1, 1}, Params: backend.Bytes([]uint32{clocks})}
+}
+
+// What the driver's compiler says of PTX reaches whoever loads it.
+func TestCompilerLog(t *testing.T) {
+	d := first(t)
+	if d == nil {
+		return
+	}
+	_, err := d.Load(spinOf(strings.Replace(spinPTX, "setp.lt.u32", "no.such.instruction", 1)))
+	if !errors.Is(err, backend.ErrCompile) || !strings.Contains(err.Error(), "ptxas") ||
+		strings.Contains(err.Error(), "\n") {
+		t.Errorf("Load: %v; want one line that ptxas wrote", err)
+	}
+}
+
+// longPTX is spinPTX with 20,000 instructions more, which take the driver's compiler a while; no other has its number.
+func longPTX() string {
+	var more strings.Builder
+	number := rand.Uint32()
+	for i := range uint32(10_000) {
+		fmt.Fprintf(&more, "    mad.lo.u32 n, n, %d, from;\n    xor.b32 n, n, from;\n", number+i*i)
+	}
+	return strings.Replace(spinPTX, "again:\n", more.String()+"again:\n", 1)
+}
+
+// loadAll loads n long kernels from so many goroutines.
+func loadAll(t testing.TB, d backend.Device, n, goroutines int) {
+	code := make(chan string, n)
+	for range n {
+		code <- longPTX()
+	}
+	close(code)
+	var loads sync.WaitGroup
+	for range goroutines {
+		loads.Go(func() {
+			for c := range code {
+				if _, err := d.Load(spinOf(c)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	loads.Wait()
+}
+
+// Kernels are loaded by several goroutines while launches go on.
+func TestLoadAtOnce(t *testing.T) {
+	d := first(t)
+	if d == nil {
+		return
+	}
+	l := spin(t, d, 1000)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		loadAll(t, d, 16, 8)
+	}()
+	for loading := true; loading; {
+		select {
+		case <-done:
+			loading = false
+		default:
+		}
+		if _, err := d.Run(t.Context(), l); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What it takes to compile 16 kernels, by the goroutines that load them.
+func BenchmarkLoad(b *testing.B) {
+	for _, goroutines := range []int{1, 4, 16} {
+		b.Run(fmt.Sprint(goroutines), func(b *testing.B) {
+			d := first(b)
+			if d == nil {
+				return
+			}
+			for b.Loop() {
+				loadAll(b, d, 16, goroutines)
+			}
+		})
+	}
 }
 
 // Device time grows with the work, and a run on a real device allocates nothing.

@@ -28,5 +28,6 @@
 // # PTX
 //
 // A device loads PTX (backend.CodePTX). Drivers compile PTX for the GPU and keep the result in a
-// cache of their own.
+// cache of their own. Goroutines that load different code compile at once, and launches go on meanwhile. That needs a
+// driver for CUDA 12.0 or later; older ones are refused with backend.ErrUnavailable.
 package cuda

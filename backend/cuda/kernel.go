@@ -16,7 +16,7 @@ import (
 	"github.com/spmmrun/spmm/backend/cuda/internal/driver"
 )
 
-// kernel is a function of a loaded module.
+// kernel is a function of a loaded library.
 type kernel struct {
 	dev    *device
 	fn     cu.Function
@@ -28,29 +28,29 @@ type kernel struct {
 // defaultShared is what a kernel may use of shared memory without asking for more.
 const defaultShared = 48 << 10
 
-// Load makes a kernel of PTX. A module is compiled once per content and stays loaded until the
-// device is closed.
+// Load makes a kernel of PTX. Code is compiled once per content and stays loaded until the device is closed.
+// Compiling takes up to seconds: the device does other things meanwhile, and several goroutines compile different
+// code at once.
 func (d *device) Load(b backend.Binary) (backend.Kernel, error) {
 	if err := backend.CheckBinary(&b, &d.caps); err != nil {
 		return nil, fmt.Errorf("cuda: %w", err)
 	}
 	d.loading.RLock()
 	defer d.loading.RUnlock()
-	m, err := d.module(b)
+	l, err := d.library(b.Code)
 	if err != nil {
 		return nil, err
 	}
-	var fn cu.Function
-	look := d.Within(func() (err error) { fn, err = m.Function(b.Entry); return err })
+	fn, log, err := d.compile(l, b)
+	if err != nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return nil, d.failLoad(b, log, err)
+	}
 	if err := d.enter(context.Background(), false); err != nil {
 		return nil, err
 	}
 	defer d.leave()
-	if driver.Code(look) == driver.NotFound {
-		return nil, fmt.Errorf("cuda: %s: its PTX has no function %q", b.Name, b.Entry)
-	} else if look != nil {
-		return nil, d.failLoad(b, "", look)
-	}
 	if err := d.checkFunction(b, fn); err != nil {
 		return nil, err
 	}
@@ -58,46 +58,62 @@ func (d *device) Load(b backend.Binary) (backend.Kernel, error) {
 	return &kernel{dev: d, fn: fn, bin: b}, nil
 }
 
-// module is code that is compiled once.
-type module struct {
-	once sync.Once
-	cu   cu.Module
-	log  string
-	err  error
+// library is code that is compiled once.
+type library struct {
+	mu     sync.Mutex      // held while the driver compiles
+	loaded *driver.Library // nil before the driver has compiled it
 }
 
-// module returns the module of the binary's code. Compiling takes up to seconds: the device does other things meanwhile, and
-// several goroutines compile different code at once.
-func (d *device) module(b backend.Binary) (cu.Module, error) {
-	key := sha256.Sum256(b.Code)
-	d.mu.Lock()
-	err := d.usable()
-	m := d.modules[key]
-	if m == nil && err == nil {
-		m = new(module)
-		d.modules[key] = m
-	}
-	d.mu.Unlock()
-	if err != nil {
-		return cu.Module{}, err
-	}
-	m.once.Do(func() {
-		m.err = d.Within(func() (err error) { m.cu, m.log, err = driver.LoadModule(b.Code); return err })
-	})
-	if m.err == nil {
-		return m.cu, nil
-	}
+// library returns that of some code.
+func (d *device) library(code []byte) (*library, error) {
+	key := sha256.Sum256(code)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.modules[key] == m {
-		delete(d.modules, key) // the next one tries again
+	if err := d.usable(); err != nil {
+		return nil, err
 	}
-	return cu.Module{}, d.failLoad(b, m.log, m.err)
+	l := d.code[key]
+	if l == nil {
+		l = new(library)
+		d.code[key] = l
+	}
+	return l, nil
 }
 
-// failLoad wraps the error of a call that loads: drivers may put off compiling until a function is
-// looked up. The caller holds mu.
+// compile returns the binary's function. The device's lock is not held meanwhile.
+func (d *device) compile(l *library, b backend.Binary) (fn cu.Function, log string, err error) {
+	if err := d.push(); err != nil {
+		return fn, "", err
+	}
+	defer d.pop()
+	return l.function(b)
+}
+
+// function returns the binary's function for the current context. Drivers compile when the library is loaded or when
+// its function is looked up; where either fails nothing is kept, and the next call tries again.
+func (l *library) function(b backend.Binary) (fn cu.Function, log string, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.loaded != nil {
+		return l.loaded.Function(b.Entry)
+	}
+	loaded, log, err := driver.LoadLibrary(b.Code)
+	if err != nil {
+		return fn, log, err
+	}
+	if fn, log, err = loaded.Function(b.Entry); err != nil {
+		loaded.Unload() // the first error says more
+		return fn, log, err
+	}
+	l.loaded = loaded
+	return fn, "", nil
+}
+
+// failLoad wraps the error of a call that loads. The caller holds mu.
 func (d *device) failLoad(b backend.Binary, log string, err error) error {
+	if driver.Code(err) == driver.NotFound {
+		return fmt.Errorf("cuda: %s: its PTX has no function %q", b.Name, b.Entry)
+	}
 	return d.note(loadError(b.Name, log, b.Code, cu.Version(), err))
 }
 
@@ -106,7 +122,7 @@ func (d *device) failLoad(b backend.Binary, log string, err error) error {
 func (d *device) checkFunction(b backend.Binary, fn cu.Function) error {
 	most, err := fn.Attribute(cu.FnMaxThreadsPerBlock)
 	if err != nil {
-		return d.failLoad(b, "", err)
+		return d.fail("loading "+b.Name, err)
 	}
 	if threads := b.Local[0] * b.Local[1] * b.Local[2]; threads > uint32(most) {
 		return fmt.Errorf("cuda: %s: %w: its registers allow workgroups of %d invocations, it has %d",
@@ -162,7 +178,7 @@ func (d *device) checkParams(b backend.Binary, fn cu.Function) error {
 	return nil
 }
 
-// Close ends the kernel's use. Its module stays, for the next Load of the same code.
+// Close ends the kernel's use. Its library stays, for the next Load of the same code.
 func (k *kernel) Close() error {
 	k.dev.mu.Lock()
 	k.closed = true

@@ -10,7 +10,7 @@ import (
 )
 
 // oldest is the oldest driver that can be used, in CUDA's numbering: it has the functions needed.
-const oldest = 11000
+const oldest = 12000
 
 // versionString writes 12040 as "12.4".
 func versionString(v int) string { return fmt.Sprintf("%d.%d", v/1000, v%1000/10) }

@@ -52,7 +52,11 @@ func letter(i int) string {
 func compareManifests(w io.Writer, paths []string, mans []*conformance.Manifest, all bool) error {
 	cases := conformance.Agreements(mans...)
 	for i, m := range mans {
-		fmt.Fprintf(w, "%s  %s: %s, suite %s: %s\n", letter(i), filepath.Base(paths[i]), printable.String(m.Device.String()), printable.String(m.Suite), counts(m.Summary))
+		has := counts(m.Summary)
+		if m.Incomplete != nil {
+			has += fmt.Sprintf(", incomplete: %v", m.Incomplete)
+		}
+		fmt.Fprintf(w, "%s  %s: %s, suite %s: %s\n", letter(i), filepath.Base(paths[i]), printable.String(m.Device.String()), printable.String(m.Suite), has)
 	}
 	shared := 0
 	for i, g := range []struct {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -13,6 +14,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/klauspost/compress/gzip"
 	"github.com/spf13/cobra"
 
 	"github.com/spmmrun/spmm"
@@ -35,11 +37,12 @@ func newConform(unfinished *temporaries) *cobra.Command {
 		Short: "Run the conformance suite on a device and write its manifest",
 		Long: `conform multiplies some thousands of small problems in every format and precision that a device runs, in
 fast and in reproducible mode, checks every answer, and watches the memory around every buffer. What the device
-did is its manifest: spmmrun verify checks one on any machine, spmmrun compare holds several against each other.
+did is its manifest: spmmrun verify checks one on any machine, spmmrun compare holds several against each other. When it
+is interrupted, or the device is lost, it reports and writes what has run, marked as incomplete.
 
-Exit codes: 0 all right, 1 some case failed or none passed, 2 usage, 3 backend unavailable.`,
+Exit codes: 0 all right, 1 some case failed or none passed, 2 usage, 3 backend unavailable or lost, 130 interrupted.`,
 		Example: `  spmmrun conform
-  spmmrun conform --backend vulkan:1 --out vulkan-my-gpu.json
+  spmmrun conform --backend vulkan:1 --out vulkan-my-gpu.json.gz
   spmmrun conform --backend cuda --filter '^csr/.*/T3/'`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -52,7 +55,7 @@ Exit codes: 0 all right, 1 some case failed or none passed, 2 usage, 3 backend u
 	addBackend(c, deviceName{&f.backend}, "device to run on; auto takes the fastest")
 	addChoice(c, &f.tier, "tier", "how much to run: minutes, or also larger problems and more seeds", string(conformance.Quick), string(conformance.Full))
 	fs.StringVar(&f.filter, "filter", "", "only cases whose names match `REGEXP`")
-	fs.StringVarP(&f.out, "out", "o", "", "write the manifest to `FILE.json`")
+	fs.StringVarP(&f.out, "out", "o", "", "write the manifest to `FILE.json`, or compressed to FILE.json.gz")
 	fs.StringVar(&f.commit, "commit", "", "`HASH` of the source, if the build did not record it")
 	fs.BoolVar(&f.unlisted, "unlisted", false, "also run matrix shapes that the device does not list (Mesa's driver for CPUs computes any)")
 	fs.BoolVar(&f.bare, "bare", false, "leave out the sentinels around buffers, for tools that watch memory themselves")
@@ -77,26 +80,45 @@ func (f *conform) run(ctx context.Context, stdout io.Writer, p *progress) error 
 		return err
 	}
 	defer dev.Close()
-	p.step("conformance", -1)
-	o.Progress = func(done, all int, _ *conformance.Result) { p.at(int64(done), int64(all)) }
+	o.Progress = p.cases("conformance")
 	start := time.Now()
+	report := func(m *conformance.Manifest) error {
+		p.end()
+		if err := out.write(encoder(m, f.out)); err != nil {
+			return fmt.Errorf("--out: %w", err)
+		}
+		if f.report == "json" {
+			return m.Encode(stdout)
+		}
+		return printRun(stdout, m, time.Since(start))
+	}
+	o.Partial = func(m *conformance.Manifest) {
+		if err := report(m); err != nil {
+			p.warn(oneLine(err))
+		}
+	}
 	m, err := conformance.Run(ctx, dev, o)
 	if err != nil {
 		return err
 	}
-	p.end()
-	if err := out.write(m.Encode); err != nil {
-		return fmt.Errorf("--out: %w", err)
-	}
-	if f.report == "json" {
-		err = m.Encode(stdout)
-	} else {
-		err = printRun(stdout, m, time.Since(start))
-	}
-	if err != nil {
+	if err := report(m); err != nil {
 		return err
 	}
 	return outcome(m)
+}
+
+// encoder writes a manifest as the name of its file says: compressed, or as it is.
+func encoder(m *conformance.Manifest, name string) func(io.Writer) error {
+	if !strings.HasSuffix(name, ".gz") {
+		return m.Encode
+	}
+	return func(w io.Writer) error {
+		z, err := gzip.NewWriterLevel(w, gzip.BestCompression)
+		if err != nil {
+			return err
+		}
+		return errors.Join(m.Encode(z), z.Close())
+	}
 }
 
 // pattern compiles a regular expression, none if it is empty.
@@ -134,6 +156,9 @@ func printRun(w io.Writer, m *conformance.Manifest, took time.Duration) error {
 		fmt.Fprintf(t, "source\t%s\n", printable.String(m.Commit))
 	}
 	fmt.Fprintf(t, "result\t%s in %.3g s\n", counts(m.Summary), took.Seconds())
+	if m.Incomplete != nil {
+		fmt.Fprintf(t, "incomplete\t%v\n", m.Incomplete)
+	}
 	for _, p := range m.Probes {
 		fmt.Fprintf(t, "unit %s\t%s\n", p.Type, describe(p))
 	}

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/spmmrun/spmm/backend"
@@ -23,6 +24,19 @@ func registerFaulty() {
 		{name: "full", alloc: backend.ErrOutOfMemory},
 		{name: "lost", run: func(context.Context, []backend.Launch) error { return backend.ErrDeviceLost }},
 		{name: "stuck", run: func(context.Context, []backend.Launch) error { mark("running"); time.Sleep(time.Minute); return nil }},
+		{name: "lost-later", run: func(context.Context, []backend.Launch) error {
+			if launches.Add(1) > 100 {
+				return backend.ErrDeviceLost
+			}
+			return nil
+		}},
+		{name: "stuck-later", run: func(context.Context, []backend.Launch) error {
+			if launches.Add(1) > 100 {
+				mark("running")
+				time.Sleep(time.Minute)
+			}
+			return nil
+		}},
 		{name: "marking", run: func(context.Context, []backend.Launch) error { mark("running"); return nil }},
 		{name: "wrong", after: spoil},
 		{name: "panics", run: func(context.Context, []backend.Launch) error { panic("a kernel that is wrong") }},
@@ -36,6 +50,9 @@ func registerFaulty() {
 		backend.Register(f)
 	}
 }
+
+// launches counts those of devices that fail later.
+var launches atomic.Int32
 
 // mark makes an empty file that tells how far a job is.
 func mark(name string) {

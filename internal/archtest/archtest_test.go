@@ -31,7 +31,33 @@ func TestImports(t *testing.T) {
 
 // What a program links that imports the library alone: no C, none of what the command draws and prints with.
 func TestLean(t *testing.T) {
-	cmd := exec.Command("go", "list", "-deps", "-tags", "cuda", "-f", "{{.ImportPath}} {{len .CgoFiles}}", ".", "./formats/load", "./conformance")
+	for _, line := range linked(t, ".", "./formats/load", "./conformance") {
+		path, cgoFiles, _ := strings.Cut(line, " ")
+		if why := archtest.Heavy(path); why != "" {
+			t.Errorf("the library needs %s: %s", path, why)
+		}
+		if cgoFiles != "0" {
+			t.Errorf("the library needs %s, which needs cgo", path)
+		}
+	}
+}
+
+// The command links nothing that is large beside the little that it would use.
+func TestCommandIsSmall(t *testing.T) {
+	for _, line := range linked(t, "./cmd/spmmrun") {
+		if path, _, _ := strings.Cut(line, " "); archtest.TooBulky(path) {
+			t.Errorf("the command links %s: go list -deps -tags cuda -f '{{.ImportPath}}: {{.Imports}}' ./cmd/spmmrun says for whom", path)
+		}
+	}
+	if !archtest.TooBulky("gonum.org/v1/plot") || archtest.TooBulky("net/url") {
+		t.Error("the list does not tell what is bulky")
+	}
+}
+
+// linked lists what some packages need: each package and how many of its files need cgo.
+func linked(t *testing.T, of ...string) []string {
+	t.Helper()
+	cmd := exec.Command("go", append([]string{"list", "-deps", "-tags", "cuda", "-f", "{{.ImportPath}} {{len .CgoFiles}}"}, of...)...)
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
 	out, err := cmd.Output()
@@ -42,15 +68,7 @@ func TestLean(t *testing.T) {
 	if len(lines) < 100 {
 		t.Fatalf("go list found %d packages", len(lines))
 	}
-	for _, line := range lines {
-		path, cgoFiles, _ := strings.Cut(line, " ")
-		if why := archtest.Heavy(path); why != "" {
-			t.Errorf("the library needs %s: %s", path, why)
-		}
-		if cgoFiles != "0" {
-			t.Errorf("the library needs %s, which needs cgo", path)
-		}
-	}
+	return lines
 }
 
 // packages lists the module's.

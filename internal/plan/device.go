@@ -17,7 +17,7 @@ import (
 type Device struct {
 	backend.Device
 	mu      sync.Mutex
-	kernels map[*spec.Variant]backend.Kernel
+	kernels map[*spec.Variant]*loading
 
 	// scratch lends the memory for copies that change the distance of lines, at most chunk bytes each. It is no
 	// sync.Pool, which may allocate at any time.
@@ -31,30 +31,43 @@ type Device struct {
 // NewDevice wraps an opened device, which belongs to the result from then on.
 func NewDevice(d backend.Device) *Device {
 	const copies = 2 // at once: one is rearranged on the host while the other is transferred
-	w := &Device{Device: d, kernels: map[*spec.Variant]backend.Kernel{}, scratch: make(chan []byte, copies)}
+	w := &Device{Device: d, kernels: map[*spec.Variant]*loading{}, scratch: make(chan []byte, copies)}
 	for range copies {
 		w.scratch <- nil
 	}
 	return w
 }
 
+// loading is a kernel that is loaded once. Others load meanwhile: to compile code takes up to seconds.
+type loading struct {
+	mu     sync.Mutex
+	kernel backend.Kernel // nil: not yet, or it failed
+}
+
 // kernel returns the variant's loaded code.
 func (d *Device) kernel(k *spec.Program, v *spec.Variant) (backend.Kernel, error) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	if l, ok := d.kernels[v]; ok {
-		return l, nil
+	l := d.kernels[v]
+	if l == nil {
+		l = new(loading)
+		d.kernels[v] = l
+	}
+	d.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.kernel != nil {
+		return l.kernel, nil
 	}
 	bin, err := k.Binary(v)
 	if err != nil {
 		return nil, err
 	}
-	l, err := d.Load(bin)
+	loaded, err := d.Load(bin)
 	if err != nil {
 		return nil, fmt.Errorf("kernel %s on %v: %w", bin.Name, d.Info(), err)
 	}
-	d.kernels[v] = l
-	return l, nil
+	l.kernel = loaded
+	return loaded, nil
 }
 
 // limit is the size in bytes that no buffer may exceed. Kernels count elements in 32 bits, which

@@ -15,7 +15,7 @@ import (
 
 var includeLine = regexp.MustCompile(`(?m)^[ \t]*#[ \t]*include[ \t]*["<]([^">]+)[">]`)
 
-// Hash returns the hash of all that decides a unit's blob but the compiler: source, the project's own
+// Hash returns the hash of all that decides a unit's blob but the compiler: source, the declarations and the project's own
 // files that it includes, flags and constants. fsys is the folder shaders.
 func (u *Unit) Hash(fsys fs.FS) (string, error) {
 	files := map[string]string{}
@@ -40,14 +40,18 @@ func (u *Unit) read(fsys fs.FS, name string, files map[string]string) error {
 	if _, ok := files[name]; ok {
 		return nil
 	}
-	text, err := fs.ReadFile(fsys, name)
-	if err != nil {
-		return err
+	text, declared := u.declarations[name]
+	if !declared {
+		b, err := fs.ReadFile(fsys, name)
+		if err != nil {
+			return err
+		}
+		text = string(b)
 	}
-	files[name] = string(text)
-	for _, m := range includeLine.FindAllSubmatch(text, -1) {
+	files[name] = text
+	for _, m := range includeLine.FindAllStringSubmatch(text, -1) {
 		for _, dir := range append([]string{path.Dir(name)}, u.Includes()...) {
-			err := u.read(fsys, path.Join(dir, string(m[1])), files)
+			err := u.read(fsys, path.Join(dir, m[1]), files)
 			if err == nil {
 				break
 			}

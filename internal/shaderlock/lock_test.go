@@ -46,49 +46,60 @@ func tree(t *testing.T) fstest.MapFS {
 	put("include/deep.cuh", "// deep\n")
 	put("include/bits.glsl", "// bits\n")
 	put("toy/other.glsl", "// not included\n")
-	blobs := map[string]string{"toy/cuda.ptx": "ptx", "toy/vulkan.spv": "spirv"}
-	for name, text := range blobs {
-		put(file(name), packed(t, text))
-	}
-	for name, text := range shaderlock.Preludes(k) {
-		put(name, text)
-	}
-	lock := shaderlock.Lock{}
-	us, err := shaderlock.Units(k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, u := range us {
+	made := shaderlock.Kernel{Lock: shaderlock.Lock{}, Blobs: map[string][]byte{"cuda.ptx": []byte("ptx"), "vulkan.spv": []byte("spirv")}}
+	for _, u := range units(t, k) {
 		e, err := shaderlock.NewEntry(fsys, u, "compiler 1")
 		if err != nil {
 			t.Fatal(err)
 		}
-		lock[u.Blob] = e.For([]byte(blobs[u.Blob]))
+		made.Lock[u.Blob] = e.For(made.Blobs[u.Blob])
 	}
-	b, err := lock.Format()
-	if err != nil {
-		t.Fatal(err)
-	}
-	put(shaderlock.File, string(b))
+	write(t, fsys, made)
 	return fsys
 }
 
-// file is where a blob of toy lies.
-func file(blob string) string { return "compiled/" + blob + ".gz" }
-
-func packed(t *testing.T, text string) string {
+func units(t *testing.T, k *spec.Program) []*shaderlock.Unit {
 	t.Helper()
-	b, err := shaderlock.Pack([]byte(text))
+	us, err := shaderlock.Units(k)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(b)
+	return us
 }
+
+// write puts what is generated of toy into its tree.
+func write(t *testing.T, fsys fstest.MapFS, made shaderlock.Kernel) {
+	t.Helper()
+	files, err := made.Files(units(t, toy()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range files {
+		fsys[name] = &fstest.MapFile{Data: data}
+	}
+}
+
+// Where toy's blobs and its record lie.
+const (
+	archive = "compiled/toy.tar.zst"
+	lock    = "compiled/toy.lock"
+)
 
 func TestCheckFindsWhatChanged(t *testing.T) {
 	edit := func(name string) func(fstest.MapFS, *spec.Program) {
 		return func(f fstest.MapFS, _ *spec.Program) {
 			f[name] = &fstest.MapFile{Data: append(slices.Clone(f[name].Data), "// edited\n"...)}
+		}
+	}
+	// generated changes the blobs, or their record alone, and puts them into the tree again.
+	generated := func(change func(shaderlock.Kernel)) func(fstest.MapFS, *spec.Program) {
+		return func(f fstest.MapFS, _ *spec.Program) {
+			made, err := shaderlock.Read(f, "toy")
+			if err != nil {
+				t.Fatal(err)
+			}
+			change(made)
+			write(t, f, made)
 		}
 	}
 	for _, c := range []struct {
@@ -102,13 +113,13 @@ func TestCheckFindsWhatChanged(t *testing.T) {
 		{"an include", edit("toy/tile.cuh"), []string{"toy/cuda.ptx: its source"}},
 		{"an include's include", edit("include/deep.cuh"), []string{"toy/cuda.ptx: its source"}},
 		{"a common include", edit("include/bits.glsl"), []string{"toy/vulkan.spv: its source"}},
-		{"a blob", func(f fstest.MapFS, _ *spec.Program) { f[file("toy/vulkan.spv")].Data = []byte(packed(t, "other")) },
+		{"a blob", generated(func(k shaderlock.Kernel) { k.Blobs["vulkan.spv"] = []byte("other") }),
 			[]string{"toy/vulkan.spv: was changed"}},
-		{"a damaged blob", func(f fstest.MapFS, _ *spec.Program) { f[file("toy/vulkan.spv")].Data = []byte("spirv") },
-			[]string{"toy/vulkan.spv: not compressed by gzip"}},
-		{"a prelude", edit("compiled/toy/params.h"), []string{"toy/params.h: differs", "toy/cuda.ptx: its source"}},
+		{"a damaged archive", edit(archive), []string{archive + ": 10 bytes follow"}},
 		{"a parameter", func(_ fstest.MapFS, k *spec.Program) { k.Params[0].Name = "m" },
-			[]string{"toy/params.h: differs", "toy/params.glsl: differs"}},
+			[]string{"toy/cuda.ptx: its source", "toy/vulkan.spv: its source"}},
+		{"an argument", func(_ fstest.MapFS, k *spec.Program) { k.Args[0].Name = "from" },
+			[]string{"toy/vulkan.spv: its source"}}, // CUDA's sources declare theirs
 		{"a define", func(_ fstest.MapFS, k *spec.Program) { k.Variants[0].Unit.Defines["TYPE"] = "float" },
 			[]string{"toy/cuda.ptx: its source"}},
 		{"a constant", func(_ fstest.MapFS, k *spec.Program) { k.Variants[0].Consts[0].Value = 128 },
@@ -124,17 +135,25 @@ func TestCheckFindsWhatChanged(t *testing.T) {
 			k.Variants = append(k.Variants, &v)
 		}, []string{"toy/cuda2.ptx: never recorded"}},
 		{"a dropped variant", func(_ fstest.MapFS, k *spec.Program) { k.Variants = k.Variants[1:] },
-			[]string{"toy/cuda.ptx.gz: no variant", "toy/cuda.ptx: recorded in"}},
-		{"a lost blob", func(f fstest.MapFS, _ *spec.Program) { delete(f, file("toy/cuda.ptx")) },
-			[]string{"toy/cuda.ptx: compiled/toy/cuda.ptx.gz: file does not exist"}},
+			[]string{archive + ": holds cuda.ptx", lock + ": records cuda.ptx"}},
+		{"a lost blob", generated(func(k shaderlock.Kernel) { delete(k.Blobs, "cuda.ptx") }),
+			[]string{"toy/cuda.ptx: is not in " + archive}},
+		{"a lost archive", func(f fstest.MapFS, _ *spec.Program) { delete(f, archive) },
+			[]string{"toy/cuda.ptx: is not in", "toy/vulkan.spv: is not in"}},
 		{"a stray blob", func(f fstest.MapFS, _ *spec.Program) { f["toy/new.spv"] = &fstest.MapFile{} },
 			[]string{"toy/new.spv: no variant"}},
-		{"a blob of a kernel that is gone", func(f fstest.MapFS, _ *spec.Program) { f[file("old/new.spv")] = &fstest.MapFile{} },
-			[]string{"old/new.spv.gz: no variant"}},
-		{"a lost record", func(f fstest.MapFS, _ *spec.Program) { delete(f, shaderlock.File) },
+		{"an archive of a kernel that is gone", func(f fstest.MapFS, _ *spec.Program) { f["compiled/old.tar.zst"] = &fstest.MapFile{} },
+			[]string{"old.tar.zst: no variant"}},
+		{"a record of a kernel that is gone", func(f fstest.MapFS, _ *spec.Program) { f["compiled/old.lock"] = &fstest.MapFile{} },
+			[]string{"old.lock: no variant"}},
+		{"a blob beside the archives", func(f fstest.MapFS, _ *spec.Program) { f["compiled/toy/cuda.ptx.gz"] = &fstest.MapFile{} },
+			[]string{"toy/cuda.ptx.gz: no variant"}},
+		{"a lost entry", generated(func(k shaderlock.Kernel) { delete(k.Lock, "cuda.ptx") }),
+			[]string{"toy/cuda.ptx: never recorded"}},
+		{"a lost record", func(f fstest.MapFS, _ *spec.Program) { delete(f, lock) },
 			[]string{"toy/cuda.ptx: never recorded", "toy/vulkan.spv: never recorded"}},
-		{"a broken record", func(f fstest.MapFS, _ *spec.Program) { f[shaderlock.File] = &fstest.MapFile{Data: []byte("{")} },
-			[]string{"compiled/lock.json: unexpected end"}},
+		{"a broken record", func(f fstest.MapFS, _ *spec.Program) { f[lock] = &fstest.MapFile{Data: []byte("cuda.ptx 12\n")} },
+			[]string{lock + `: "cuda.ptx 12\n" is not`}},
 		{"another unit for the same blob", func(_ fstest.MapFS, k *spec.Program) { k.Variants[2].Unit.Source = "kernel2.comp" },
 			[]string{"variants vulkan64 and vulkan32 are compiled from different things"}},
 		{"a define that is another constant", func(_ fstest.MapFS, k *spec.Program) {
@@ -162,13 +181,9 @@ func TestCheckFindsWhatChanged(t *testing.T) {
 }
 
 func TestUnitsShareConstants(t *testing.T) {
-	us, err := shaderlock.Units(toy())
-	if err != nil {
-		t.Fatal(err)
-	}
 	got := map[string]string{}
-	for _, u := range us {
-		got[u.Blob] = strings.Join(u.Defines, " ")
+	for _, u := range units(t, toy()) {
+		got[u.String()] = strings.Join(u.Defines, " ")
 	}
 	want := map[string]string{"toy/cuda.ptx": "TILE=64 TYPE=half WIDTH=4", "toy/vulkan.spv": "WIDTH=4"}
 	if !maps.Equal(got, want) {

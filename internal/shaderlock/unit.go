@@ -1,6 +1,6 @@
 // Package shaderlock knows what each compiled kernel is made from. tools/shadergen compiles by it and
-// records hashes in shaders/compiled/lock.json; a test in shaders holds sources, tables and blobs against
-// that record without a compiler.
+// records hashes in shaders/compiled/KERNEL.lock; a test in shaders holds sources, tables and blobs against
+// these records without a compiler.
 package shaderlock
 
 import (
@@ -11,14 +11,13 @@ import (
 	"strconv"
 
 	"github.com/spmmrun/spmm/backend"
-	"github.com/spmmrun/spmm/shaders/compiled"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 // Generated is the folder of all that shadergen writes.
 const Generated = "compiled"
 
-// Names of the generated declarations, and of the folder that all sources may include from.
+// Names of the declarations that are composed from a kernel's table, and of the folder that all sources may include from.
 const (
 	preludeCUDA = "params.h"
 	preludeGLSL = "params.glsl"
@@ -29,12 +28,14 @@ const (
 type Unit struct {
 	Folder   string // the kernel's
 	Source   string // path of the source
-	Blob     string // path of the blob in the folder compiled, without the suffix of compressed files
+	Blob     string // the blob's name, such as "cuda_f16.ptx"
 	Code     backend.Code
 	Flags    []string // for the compiler, but for -D and -I
 	Target   string   // of SPIR-V: "vulkan1.2"
 	Defines  []string // NAME=VALUE, sorted
 	Variants []*spec.Variant
+
+	declarations map[string]string // Declarations of the kernel
 }
 
 // Units returns a kernel's blobs, each once. The constants of a unit are the Unit's Defines and those
@@ -79,8 +80,8 @@ func newUnit(k *spec.Program, vs []*spec.Variant) (*Unit, error) {
 		defines[name] = value
 	}
 	u := &Unit{
-		Folder: k.Name, Source: path.Join(k.Name, first.Unit.Source), Blob: path.Join(k.Name, first.Unit.Blob),
-		Code: first.Code, Variants: vs,
+		Folder: k.Name, Source: path.Join(k.Name, first.Unit.Source), Blob: first.Unit.Blob, Code: first.Code,
+		Variants: vs, declarations: Declarations(k),
 	}
 	for name, value := range defines {
 		u.Defines = append(u.Defines, name+"="+value)
@@ -109,10 +110,26 @@ func constants(v *spec.Variant) map[string]string {
 	return m
 }
 
-// Includes returns the folders that a unit's source includes from.
+// String names the blob in messages.
+func (u *Unit) String() string { return path.Join(u.Folder, u.Blob) }
+
+// Includes returns the folders that a unit's source includes from. The second holds the kernel's Declarations and is in no
+// tree.
 func (u *Unit) Includes() []string {
 	return []string{u.Folder, path.Join(Generated, u.Folder), includes}
 }
 
-// File returns the path of the compressed blob.
-func (u *Unit) File() string { return path.Join(Generated, u.Blob) + compiled.Suffix }
+// Declarations returns what the sources of a kernel include that is composed from its table, by path: a file for each
+// language that it is compiled from.
+func Declarations(k *spec.Program) map[string]string {
+	dir, files := path.Join(Generated, k.Name), map[string]string{}
+	for _, v := range k.Forms() {
+		switch v.Code {
+		case backend.CodePTX:
+			files[path.Join(dir, preludeCUDA)] = k.CUDA()
+		case backend.CodeSPIRV:
+			files[path.Join(dir, preludeGLSL)] = k.GLSL()
+		}
+	}
+	return files
+}

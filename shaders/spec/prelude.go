@@ -1,5 +1,5 @@
 // What a kernel's sources get from its table: argument and parameter declarations in each language.
-// tools/shadergen writes the CUDA and GLSL texts to shaders/compiled; WGSL is composed when it is loaded.
+// tools/shadergen compiles with the CUDA and GLSL texts; WGSL is composed when it is loaded.
 
 package spec
 

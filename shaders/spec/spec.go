@@ -271,7 +271,7 @@ func has(l []backend.MatrixShape, s backend.MatrixShape) bool {
 type Unit struct {
 	Source  string            // file in the kernel's folder: kernel.cu, kernel.comp, kernel.wgsl
 	Defines map[string]string // -D, or text constants
-	Blob    string            // the compiled file in shaders/compiled, such as "cuda_f16.ptx"; "" for WGSL
+	Blob    string            // the compiled file in the kernel's archive, such as "cuda_f16.ptx"; "" for WGSL
 	Arch    string            // CUDA virtual architecture: "compute_80"
 }
 

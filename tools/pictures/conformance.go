@@ -16,7 +16,7 @@ import (
 type counts struct{ right, failed, unsupported int }
 
 func conformed(folder string) ([]byte, error) {
-	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
+	files, err := filepath.Glob(filepath.Join(folder, "*.json.gz"))
 	if err != nil || len(files) == 0 {
 		return nil, fmt.Errorf("%s: no manifest: %w", folder, err)
 	}

@@ -3,23 +3,31 @@
 // Command shadergen compiles the kernels' sources to the blobs that their tables name.
 //
 //	go run ./tools/shadergen [-f] [-only KERNEL]
+//	go run ./tools/shadergen -params KERNEL
 //
-// It writes to shaders/compiled, in each kernel's folder, the declarations from its table (params.h, params.glsl) and every
-// blob that is stale by lock.json (all of them with -f), compressed. It removes what no kernel's table names and records
-// what it did. It calls tools/shaderc, which fetches the compilers on first use.
+// For each kernel it compiles what is stale by the kernel's lock (everything with -f), and writes the archive and the lock of
+// package compiled anew, without what no variant is compiled to. It calls tools/shaderc, which fetches the compilers on first
+// use. With -params it prints the declarations that the kernel's sources include, which are composed from its table:
+// params.h, params.glsl.
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
+	"path"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -35,6 +43,7 @@ import (
 func main() {
 	force := flag.Bool("f", false, "compile what is up to date too")
 	only := flag.String("only", "", "compile only the kernel of this `name`")
+	params := flag.String("params", "", "print the declarations of the kernel of this `name`, and compile nothing")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		flag.Usage()
@@ -42,32 +51,66 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *force, *only); err != nil {
+	var err error
+	if *params != "" {
+		err = printDeclarations(os.Stdout, *params)
+	} else {
+		err = run(ctx, *force, *only)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "shadergen:", strings.ReplaceAll(err.Error(), "\n", "\nshadergen: "))
 		os.Exit(1)
 	}
 }
 
+func printDeclarations(w io.Writer, kernel string) error {
+	ks, err := named(kernel)
+	if err != nil {
+		return err
+	}
+	files := shaderlock.Declarations(ks[0])
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if _, err := fmt.Fprintf(w, "// %s\n%s", path.Base(name), files[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func run(ctx context.Context, force bool, only string) error {
+	kernels := shaders.All()
+	if only != "" {
+		var err error
+		if kernels, err = named(only); err != nil {
+			return err
+		}
+	}
 	root, err := moduleRoot()
 	if err != nil {
 		return err
 	}
-	g := &generator{root: root, dir: filepath.Join(root, "shaders"), force: force, made: shaderlock.Lock{}}
+	declared, err := os.MkdirTemp("", "shadergen")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(declared)
+	g := &generator{root: root, dir: filepath.Join(root, "shaders"), declared: declared, force: force, made: map[*shaderlock.Unit]result{}}
 	g.fsys = os.DirFS(g.dir)
 	g.nvcc = sync.OnceValues(func() (string, error) { return g.version(ctx, "nvcc", "Build ") })
 	g.glslang = sync.OnceValues(func() (string, error) { return g.version(ctx, "glslang", "Glslang Version: ") })
+	return g.generate(ctx, kernels)
+}
+
+// named returns the kernel of a name.
+func named(name string) ([]*spec.Program, error) {
 	var names []string
 	for _, k := range shaders.All() {
-		names = append(names, k.Name)
-		if only == "" || k.Name == only {
-			g.kernels = append(g.kernels, k)
+		if k.Name == name {
+			return []*spec.Program{k}, nil
 		}
+		names = append(names, k.Name)
 	}
-	if len(g.kernels) == 0 {
-		return fmt.Errorf("no kernel %q (there are %s)", only, strings.Join(names, ", "))
-	}
-	return g.generate(ctx)
+	return nil, fmt.Errorf("no kernel %q (there are %s)", name, strings.Join(names, ", "))
 }
 
 // moduleRoot finds the folder of go.mod above the working directory.
@@ -90,74 +133,95 @@ func moduleRoot() (string, error) {
 
 type generator struct {
 	root, dir string // of the module, of shaders
+	declared  string // a folder for declarations
 	fsys      fs.FS  // dir
 	force     bool
-	kernels   []*spec.Program
 
 	nvcc, glslang func() (string, error) // versions
 
 	mu   sync.Mutex
-	made shaderlock.Lock // what this run compiled
+	made map[*shaderlock.Unit]result // what this run compiled
+}
+
+type result struct {
+	entry shaderlock.Entry
+	blob  []byte
 }
 
 // generate compiles what is stale. One broken source does not keep the others from being compiled.
-func (g *generator) generate(ctx context.Context) error {
-	lock, err := shaderlock.Read(g.fsys)
-	if err != nil {
-		return err
-	}
+func (g *generator) generate(ctx context.Context, kernels []*spec.Program) error {
 	if err := g.clean(); err != nil {
 		return err
 	}
+	units := make([][]*shaderlock.Unit, len(kernels))
 	var stale []*shaderlock.Unit
-	for _, k := range g.kernels {
-		us, err := shaderlock.Units(k)
-		if err != nil {
+	for i, k := range kernels {
+		var err error
+		if units[i], err = shaderlock.Units(k); err != nil {
 			return err
 		}
-		if err := g.prepare(k); err != nil {
+		if err := g.declare(k); err != nil {
 			return err
 		}
-		for _, u := range us {
-			if g.force || lock.Stale(g.fsys, u) != nil {
+		have := g.read(k.Name)
+		for _, u := range units[i] {
+			if g.force || have.Stale(g.fsys, u) != nil {
 				stale = append(stale, u)
 			}
 		}
 	}
+	failed := g.compileAll(ctx, stale)
+	for i, k := range kernels {
+		if err := g.record(k.Name, units[i]); err != nil {
+			failed = append(failed, fmt.Sprintf("%s: %v", k.Name, err))
+		}
+	}
+	if len(failed) > 0 {
+		return errors.New(strings.Join(failed, "\n"))
+	}
+	return nil
+}
+
+// compileAll compiles units side by side, and returns what went wrong.
+func (g *generator) compileAll(ctx context.Context, us []*shaderlock.Unit) (failed []string) {
 	var all errgroup.Group
 	all.SetLimit(runtime.NumCPU())
-	var failed []string
-	for _, u := range stale {
+	for _, u := range us {
 		all.Go(func() error {
 			if err := g.compile(ctx, u); err != nil {
 				g.mu.Lock()
-				failed = append(failed, fmt.Sprintf("%s: %v", u.Blob, err))
+				failed = append(failed, fmt.Sprintf("%v: %v", u, err))
 				g.mu.Unlock()
 			}
 			return nil
 		})
 	}
 	_ = all.Wait() // failures are in failed
-	if err := g.record(); err != nil {
-		return err
-	}
-	if len(failed) > 0 {
-		return fmt.Errorf("%s", strings.Join(failed, "\n"))
-	}
-	return nil
+	return failed
 }
 
-// prepare writes a kernel's declarations.
-func (g *generator) prepare(k *spec.Program) error {
-	for file, text := range shaderlock.Preludes(k) {
-		if have, err := fs.ReadFile(g.fsys, file); err == nil && string(have) == text {
-			continue
+// declare writes a kernel's declarations to where the compilers find them.
+func (g *generator) declare(k *spec.Program) error {
+	for name, text := range shaderlock.Declarations(k) {
+		file := filepath.Join(g.declared, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return err
 		}
-		if err := g.write(file, []byte(text)); err != nil {
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// read returns what is there of a kernel. Files that cannot be read are made anew.
+func (g *generator) read(kernel string) shaderlock.Kernel {
+	have, err := shaderlock.Read(g.fsys, kernel)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "made anew:", err)
+		return shaderlock.Kernel{Lock: shaderlock.Lock{}, Blobs: map[string][]byte{}}
+	}
+	return have
 }
 
 // clean removes what no kernel's table names from the folder of generated files.
@@ -197,8 +261,8 @@ func (g *generator) compile(ctx context.Context, u *shaderlock.Unit) error {
 		return err
 	}
 	defer os.RemoveAll(tmp)
-	out := filepath.Join(tmp, filepath.Base(u.Blob))
-	if err := g.shaderc(ctx, command(u, out)...); err != nil {
+	out := filepath.Join(tmp, u.Blob)
+	if err := g.shaderc(ctx, g.command(u, out)...); err != nil {
 		return err
 	}
 	if u.Code == backend.CodeSPIRV {
@@ -213,22 +277,15 @@ func (g *generator) compile(ctx context.Context, u *shaderlock.Unit) error {
 	if u.Code == backend.CodePTX {
 		blob = cleanPTX(blob)
 	}
-	file, err := shaderlock.Pack(blob)
-	if err != nil {
-		return err
-	}
-	if err := g.write(u.File(), file); err != nil {
-		return err
-	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.made[u.Blob] = entry.For(blob)
+	g.made[u] = result{entry.For(blob), blob}
 	return nil
 }
 
 // command is the compiler's command line. It runs in the folder shaders, so that names in messages
 // and blobs are the same everywhere.
-func command(u *shaderlock.Unit, out string) []string {
+func (g *generator) command(u *shaderlock.Unit, out string) []string {
 	var c []string
 	if u.Code == backend.CodePTX {
 		c = append(c, "nvcc")
@@ -237,6 +294,9 @@ func command(u *shaderlock.Unit, out string) []string {
 	}
 	c = append(c, u.Flags...)
 	for _, dir := range u.Includes() {
+		if strings.HasPrefix(dir, shaderlock.Generated+"/") {
+			dir = filepath.Join(g.declared, dir)
+		}
 		c = append(c, "-I"+dir)
 	}
 	for _, d := range u.Defines {
@@ -295,8 +355,11 @@ func (g *generator) shaderc(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// write replaces a file in shaders whole.
+// write replaces a file in shaders whole, if it differs.
 func (g *generator) write(name string, b []byte) error {
+	if have, err := fs.ReadFile(g.fsys, name); err == nil && bytes.Equal(have, b) {
+		return nil
+	}
 	file := filepath.Join(g.dir, name)
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
@@ -319,9 +382,9 @@ func (g *generator) write(name string, b []byte) error {
 	return os.Rename(f.Name(), file)
 }
 
-// record brings lock.json up to date. Another shadergen may have changed it since: it is read again
-// under a file lock on the folder.
-func (g *generator) record() error {
+// record writes a kernel's files, if this run compiled something of it or there is something to drop. Another shadergen may
+// have changed them since: they are read again under a file lock on the folder.
+func (g *generator) record(kernel string, us []*shaderlock.Unit) error {
 	d, err := os.Open(g.dir)
 	if err != nil {
 		return err
@@ -330,42 +393,24 @@ func (g *generator) record() error {
 	if err := syscall.Flock(int(d.Fd()), syscall.LOCK_EX); err != nil {
 		return fmt.Errorf("lock %s: %w", g.dir, err)
 	}
-	lock, err := shaderlock.Read(g.fsys)
+	have := g.read(kernel)
+	changed := have.Keep(us)
+	for _, u := range us {
+		if m, ok := g.made[u]; ok {
+			have.Lock[u.Blob], have.Blobs[u.Blob] = m.entry, m.blob
+			changed = true
+		}
+	}
+	if !changed {
+		return nil
+	}
+	files, err := have.Files(us)
 	if err != nil {
 		return err
 	}
-	before, err := lock.Format()
-	if err != nil {
-		return err
-	}
-	for blob, e := range g.made {
-		lock[blob] = e
-	}
-	if err := g.forget(lock); err != nil {
-		return err
-	}
-	after, err := lock.Format()
-	if err != nil || string(after) == string(before) {
-		return err
-	}
-	return g.write(shaderlock.File, after)
-}
-
-// forget drops the entries of blobs that no table names.
-func (g *generator) forget(lock shaderlock.Lock) error {
-	known := map[string]bool{}
-	for _, k := range shaders.All() {
-		us, err := shaderlock.Units(k)
-		if err != nil {
+	for name, b := range files {
+		if err := g.write(name, b); err != nil {
 			return err
-		}
-		for _, u := range us {
-			known[u.Blob] = true
-		}
-	}
-	for blob := range lock {
-		if !known[blob] {
-			delete(lock, blob)
 		}
 	}
 	return nil

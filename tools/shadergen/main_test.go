@@ -5,8 +5,10 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,11 +18,10 @@ import (
 
 	"github.com/spmmrun/spmm/internal/shaderlock"
 	"github.com/spmmrun/spmm/shaders"
-	"github.com/spmmrun/spmm/shaders/compiled"
 )
 
-// compiler stands in for tools/shaderc: it writes its arguments but the output's name, and it fails on
-// a source that says so.
+// compiler stands in for tools/shaderc: it writes its arguments, but for the output's name and the folder of the
+// declarations, which is another one each time, and the source's checksum. It fails on a source that says so.
 const compiler = `#!/bin/sh
 case "$*" in
 *--version) echo "Build 1"; echo "Glslang Version: 1"; exit ;;
@@ -28,11 +29,16 @@ spirv-val*) exit ;;
 esac
 args=; out=
 for a; do
-	case $prev in -o) out=$a ;; *) [ "$a" = -o ] || args="$args $a" ;; esac
+	case $prev,$a in
+	-o,*) out=$a ;;
+	*,-o) ;;
+	*,-I/*) args="$args -IDECLARED/${a#*/compiled/}" ;;
+	*) args="$args $a" ;;
+	esac
 	prev=$a
 done
 if grep -q BROKEN "$a"; then echo "$a:1: broken"; exit 1; fi
-printf '// by a compiler\n%s\n' "$args" >"$out"
+printf '// by a compiler\n%s\n%s\n' "$args" "$(cksum <"$a")" >"$out"
 `
 
 // made is a folder in which the stand-in has compiled everything, once for all tests.
@@ -134,37 +140,54 @@ func check(t *testing.T, dir string) {
 	}
 }
 
+// blobs returns what the working directory, shaders, has of a kernel.
+func blobs(t *testing.T, kernel string) map[string][]byte {
+	t.Helper()
+	k, err := shaderlock.Read(os.DirFS("."), kernel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k.Blobs
+}
+
+// differing returns the names of what is not in both maps or not the same.
+func differing(a, b map[string][]byte) (names []string) {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if a[name] == nil || b[name] == nil || !bytes.Equal(a[name], b[name]) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 func TestGenerateOnlyWhatIsStale(t *testing.T) {
 	dir := workspace(t)
 	check(t, dir)
-	file, err := os.ReadFile(filepath.Join(dir, "shaders/compiled/peak/cuda_fma.ptx.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := compiled.Unpack(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := " nvcc -ptx -arch=compute_80 -O3 --std=c++17 -Ipeak -Icompiled/peak -Iinclude -DKIND=3 -DWIDTH=16 peak/kernel.cu\n"
-	if string(text) != want {
-		t.Errorf("compiled by %q, want %q", text, want)
+	before := blobs(t, "peak")
+	want := " nvcc -ptx -arch=compute_80 -O3 --std=c++17 -Ipeak -IDECLARED/peak -Iinclude -DKIND=3 -DWIDTH=16 peak/kernel.cu\n"
+	if got := string(before["cuda_fma.ptx"]); !strings.HasPrefix(got, want) {
+		t.Errorf("compiled by %q, want %q", got, want)
 	}
 
-	age(t, dir)
 	put(t, dir, "shaders/peak/matrix.comp", "void main() {}")
-	put(t, dir, "shaders/compiled/peak/params.h", "// by hand")
-	put(t, dir, "shaders/compiled/peak/old.spv.gz", "from a variant that is gone")
+	put(t, dir, "shaders/compiled/old.tar.zst", "of a kernel that is gone")
+	put(t, dir, "shaders/compiled/densecopy.tar.zst", "damaged")
 	age(t, dir)
 	if err := run(context.Background(), false, ""); err != nil {
 		t.Fatal(err)
 	}
 	check(t, dir)
 	got := changed(t, dir)
-	if want := []string{"shaders/compiled/lock.json", "shaders/compiled/peak/params.h", "shaders/compiled/peak/vulkan_matrix.spv.gz", "shaders/compiled/peak/vulkan_matrix_s8.spv.gz"}; !slices.Equal(got, want) {
+	if want := []string{"shaders/compiled/densecopy.tar.zst", "shaders/compiled/peak.lock", "shaders/compiled/peak.tar.zst"}; !slices.Equal(got, want) {
 		t.Errorf("wrote %q, want %q", got, want)
 	}
-	if _, err := os.Stat("compiled/peak/old.spv.gz"); err == nil {
-		t.Error("a blob that no variant names is still there")
+	if got, want := differing(before, blobs(t, "peak")), []string{"vulkan_matrix.spv", "vulkan_matrix_s8.spv"}; !slices.Equal(got, want) {
+		t.Errorf("compiled %q, want %q", got, want)
+	}
+	if _, err := os.Stat("compiled/old.tar.zst"); err == nil {
+		t.Error("an archive of no kernel is still there")
 	}
 
 	age(t, dir)
@@ -181,14 +204,18 @@ func TestGenerateBroken(t *testing.T) {
 	dir := workspace(t)
 	put(t, dir, "shaders/peak/matrix.comp", "BROKEN")
 	put(t, dir, "shaders/peak/kernel.comp", "void main() {}")
+	before := blobs(t, "peak")
 	age(t, dir)
 	err := run(context.Background(), false, "peak")
 	if err == nil || !strings.Contains(err.Error(), "peak/matrix.comp:1: broken") {
 		t.Errorf("error %v", err)
 	}
-	want := []string{"shaders/compiled/lock.json", "shaders/compiled/peak/vulkan_copy.spv.gz", "shaders/compiled/peak/vulkan_fma.spv.gz", "shaders/compiled/peak/vulkan_fma_f64.spv.gz", "shaders/compiled/peak/vulkan_read.spv.gz"}
-	if got := changed(t, dir); !slices.Equal(got, want) {
+	if got, want := changed(t, dir), []string{"shaders/compiled/peak.lock", "shaders/compiled/peak.tar.zst"}; !slices.Equal(got, want) {
 		t.Errorf("wrote %q, want %q", got, want)
+	}
+	want := []string{"vulkan_copy.spv", "vulkan_fma.spv", "vulkan_fma_f64.spv", "vulkan_read.spv"}
+	if got := differing(before, blobs(t, "peak")); !slices.Equal(got, want) {
+		t.Errorf("compiled %q, want %q", got, want)
 	}
 	if errs := shaderlock.Check(os.DirFS("."), shaders.All()); len(errs) != 2 || !strings.Contains(errs[0].Error(), "vulkan_matrix") || !strings.Contains(errs[1].Error(), "vulkan_matrix") {
 		t.Errorf("stale: %v", errs)
@@ -207,6 +234,22 @@ func TestGenerateRefuses(t *testing.T) {
 	t.Chdir("/")
 	if err := run(context.Background(), false, ""); err == nil {
 		t.Error("it runs outside the module")
+	}
+}
+
+// The declarations that an editor of a kernel asks for.
+func TestPrintDeclarations(t *testing.T) {
+	var b strings.Builder
+	if err := printDeclarations(&b, "peak"); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"// params.h\n", "struct Params {\n", "// params.glsl\n", "uniform Push {\n"} {
+		if strings.Count(b.String(), want) != 1 {
+			t.Errorf("printed %s\nwant %q once", &b, want)
+		}
+	}
+	if err := printDeclarations(&b, "none"); err == nil || !strings.Contains(err.Error(), "there are") {
+		t.Errorf("an unknown kernel: %v", err)
 	}
 }
 

@@ -102,7 +102,7 @@ func support() ([]byte, error) {
 
 // table makes the table of digests, GPUs first, from the manifests in a folder, as JSON.
 func table(dir string) ([]byte, error) {
-	paths, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	paths, err := filepath.Glob(filepath.Join(dir, "*.json.gz"))
 	if err != nil {
 		return nil, err
 	}

@@ -9,15 +9,6 @@ package driver
 #cgo LDFLAGS: -L${SRCDIR}/../toolkit -ldl -lpthread
 #include "shim.h"
 
-// Loads a module; the just-in-time compiler's complaints go to log. (Option values are integers or
-// pointers in the shape of a void *.)
-static CUresult load_module(CUmodule *m, const char *image, char *log, size_t n)
-{
-	CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-	void *values[] = {log, (void *)n};
-	return cuModuleLoadDataEx(m, image, 2, options, values);
-}
-
 static void pop(void)
 {
 	CUcontext popped;
@@ -135,7 +126,7 @@ var needed = strings.Fields(`
 	cuDriverGetVersion cuGetErrorName cuGetErrorString
 	cuDeviceGet cuDeviceGetCount cuDeviceGetName cuDeviceTotalMem_v2 cuDeviceGetAttribute
 	cuDevicePrimaryCtxRetain cuDevicePrimaryCtxRelease_v2 cuCtxPushCurrent_v2 cuCtxPopCurrent_v2 cuCtxGetDevice
-	cuModuleLoadDataEx cuModuleGetFunction cuModuleUnload cuFuncGetAttribute cuFuncSetAttribute
+	cuLibraryLoadData cuLibraryGetKernel cuLibraryUnload cuKernelGetFunction cuFuncGetAttribute cuFuncSetAttribute
 	cuMemGetInfo_v2 cuMemAlloc_v2 cuMemFree_v2 cuMemHostAlloc cuMemFreeHost
 	cuMemcpyHtoDAsync_v2 cuMemcpyDtoHAsync_v2 cuMemcpy2DAsync_v2 cuPointerGetAttribute cuLaunchKernel
 	cuStreamCreate cuStreamGetCtx cuStreamSynchronize cuStreamDestroy_v2
@@ -172,18 +163,6 @@ func Pop() { C.pop() }
 // Context returns the context of a handle.
 func Context(handle uintptr) cu.CUContext { return *(*cu.CUContext)(unsafe.Pointer(&handle)) }
 
-// LoadModule compiles PTX text for the current context. The log holds the compiler's errors.
-func LoadModule(ptx []byte) (m cu.Module, log string, err error) {
-	const logSize = 8 << 10
-	image := C.CString(string(ptx)) // adds the final zero
-	defer C.free(unsafe.Pointer(image))
-	buf := (*C.char)(C.calloc(1, logSize))
-	defer C.free(unsafe.Pointer(buf))
-	var h C.CUmodule
-	err = check(C.load_module(&h, image, buf, logSize-1))
-	return *(*cu.Module)(unsafe.Pointer(&h)), strings.TrimSpace(C.GoString(buf)), err
-}
-
 // SetMaxDynamicShared lets launches of f use n bytes of dynamic shared memory; without it
 // 48 KiB is the most.
 func SetMaxDynamicShared(f cu.Function, bytes uint32) error {
@@ -201,7 +180,6 @@ func ParamSize(f cu.Function, i int) (int, error) {
 // The handles of gorgonia.org/cu are structs of one pointer each.
 var (
 	_ [unsafe.Sizeof(C.CUfunction(nil))]byte = [unsafe.Sizeof(cu.Function{})]byte{}
-	_ [unsafe.Sizeof(C.CUmodule(nil))]byte   = [unsafe.Sizeof(cu.Module{})]byte{}
 	_ [unsafe.Sizeof(C.CUcontext(nil))]byte  = [unsafe.Sizeof(cu.CUContext{})]byte{}
 	_ [unsafe.Sizeof(C.CUstream(nil))]byte   = [unsafe.Sizeof(cu.Stream{})]byte{}
 )

@@ -26,7 +26,7 @@ func TestForeignFreed(t *testing.T) {
 	for _, s := range logged() {
 		if strings.HasPrefix(s, "end ") {
 			ends++
-			if s != "end lost=0 blocks=0 events=0 streams=0 modules=0 graphs=0" {
+			if s != "end lost=0 blocks=0 events=0 streams=0 graphs=0 libraries=0" {
 				t.Errorf("not freed: %q", s)
 			}
 		}

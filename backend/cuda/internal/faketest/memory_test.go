@@ -163,7 +163,7 @@ func TestEverythingFreed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if l := logged(); count(l, "end lost=0 blocks=0 events=0 streams=0 modules=0 graphs=0") != 1 {
+	if l := logged(); count(l, "end lost=0 blocks=0 events=0 streams=0 graphs=0 libraries=0") != 1 {
 		t.Errorf("not freed: %q", l[len(l)-2])
 	}
 	if err := b.Close(); err != nil {

@@ -72,7 +72,7 @@ func TestUnavailable(t *testing.T) {
 		{"fabric", "FAKE_INIT=802", "fabric manager"},
 		{"toolkit's stub", "FAKE_INIT=34", "LD_LIBRARY_PATH"},
 		{"broken", "FAKE_INIT=999", "system's log (CUDA error 999)"},
-		{"old", "FAKE_VERSION=10020", "for CUDA 10.2 and at least 11.0 is needed"},
+		{"old", "FAKE_VERSION=11080", "for CUDA 11.8 and at least 12.0 is needed"},
 		{"symbol missing", library + "=" + old, "lacks cuDevicePrimaryCtxRelease_v2: update it"},
 		{"devices without end", "FAKE_DEVICES=2000000000", "there are 2000000000 GPUs, which cannot be"},
 		{"fewer than no device", "FAKE_DEVICES=-1", "there are -1 GPUs, which cannot be"},

@@ -9,13 +9,17 @@
  *   FAKE_FAIL_AT=N=CODE   of the calls after this was set, the Nth fails; those to free things do not count
  *   FAKE_ONES=1           all attributes of a device are all ones
  *   FAKE_RANGE=BYTES      an allocation looks like several of that size
- *   FAKE_LOG=FILE         gets the name of every call, and what a context's end finds not freed
+ *   FAKE_COMPILE=NAME     which call compiles: cuLibraryLoadData (without the variable), cuKernelGetFunction or
+ *                         cuFuncGetAttribute
+ *   FAKE_HOLD=FILE        compiling lasts as long as the file exists; other calls go on
+ *   FAKE_LOG=FILE         gets the name of every call, "compiling", and what a context's end finds not freed
  * Compiled with -DWITHOUT_NAME it lacks a function, as old drivers do. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include "cuda.h"
 
 /* ---- what there is ---- */
@@ -27,16 +31,26 @@ struct block { /* device or host memory */
 	struct block *next;
 };
 
-struct CUmod_st {
+struct CUlib_st {
 	char *text;
-	CUcontext ctx;
-	struct CUfunc_st *functions;
-	int unloaded;
+	CUcontext ctx; /* that was current when it was loaded */
+	CUjit_option *option;
+	void **value;
+	unsigned options;
+	struct CUkern_st *kernels;
+	int compiled, unloaded;
 };
 
-struct CUfunc_st {
+struct CUkern_st {
 	char name[64];
-	CUmodule module;
+	CUlibrary library;
+	struct CUfunc_st *functions;
+	struct CUkern_st *next;
+};
+
+struct CUfunc_st { /* a kernel in a context */
+	CUkernel kernel;
+	CUcontext ctx;
 	int params;
 	size_t size[16];
 	int dynamic; /* bytes of dynamic shared memory allowed beyond the usual 48 KiB in all; 0: none */
@@ -73,7 +87,7 @@ struct CUctx_st {
 	CUresult lost;
 	struct block *blocks;
 	size_t used;
-	int events, streams, modules, graphs;
+	int events, streams, graphs, libraries;
 	struct CUstream_st legacy; /* the default stream */
 	CUcontext next;            /* made by cuCtxCreate */
 };
@@ -286,7 +300,7 @@ static CUresult run_tile(CUcontext c, struct op *o)
 {
 	unsigned n = o->grid[0] * 64;
 	unsigned *src = memory(c, o, 0, n), *dst = memory(c, o, 1, n);
-	const char *add = strstr(o->fn->module->text, "add.u32 i, i, ");
+	const char *add = strstr(o->fn->kernel->library->text, "add.u32 i, i, ");
 	if (!src || !dst || !add || o->shared < 256)
 		return CUDA_ERROR_ILLEGAL_ADDRESS;
 	for (unsigned i = 0; i < n; i++)
@@ -340,7 +354,7 @@ static CUresult run_spin(CUcontext c, struct op *o) { return memory(c, o, 0, 64)
 /* busy tells whether a kernel that takes long is not done yet; it begins when it is first looked at. */
 static int busy(struct op *o)
 {
-	if (o->kind != KERNEL || strcmp(o->fn->name, "spin") != 0)
+	if (o->kind != KERNEL || strcmp(o->fn->kernel->name, "spin") != 0)
 		return 0;
 	if (!o->until)
 		o->until = now_ms() + 64e-9 * word(o, 1, 0) * o->grid[0];
@@ -358,10 +372,10 @@ static const struct {
 
 static CUresult run_kernel(CUcontext c, struct op *o)
 {
-	if (o->fn->module->unloaded)
+	if (o->fn->kernel->library->unloaded)
 		return CUDA_ERROR_ILLEGAL_ADDRESS;
 	for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
-		if (strcmp(kernels[i].name, o->fn->name) == 0)
+		if (strcmp(kernels[i].name, o->fn->kernel->name) == 0)
 			return kernels[i].run(c, o);
 	return CUDA_SUCCESS;
 }
@@ -555,8 +569,8 @@ static void end(CUcontext c)
 	}
 	c->blocks = NULL;
 	char line[128];
-	snprintf(line, sizeof line, "end lost=%d blocks=%d events=%d streams=%d modules=%d graphs=%d", c->lost,
-	         blocks, c->events, c->streams, c->modules, c->graphs);
+	snprintf(line, sizeof line, "end lost=%d blocks=%d events=%d streams=%d graphs=%d libraries=%d", c->lost,
+	         blocks, c->events, c->streams, c->graphs, c->libraries);
 	report(line);
 }
 
@@ -630,17 +644,17 @@ CUresult cuCtxPopCurrent_v2(CUcontext *c)
 	return CUDA_SUCCESS;
 }
 
-/* ---- exported: modules and functions ---- */
+/* ---- exported: libraries, kernels and functions ---- */
 
-static void complain(unsigned n, CUjit_option *options, void **values, const char *text)
+static void complain(CUlibrary l, const char *text)
 {
 	char *buf = NULL;
 	size_t size = 0;
-	for (unsigned i = 0; i < n; i++) {
-		if (options[i] == CU_JIT_ERROR_LOG_BUFFER)
-			buf = values[i];
-		if (options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
-			size = (size_t)values[i];
+	for (unsigned i = 0; i < l->options; i++) {
+		if (l->option[i] == CU_JIT_ERROR_LOG_BUFFER)
+			buf = l->value[i];
+		if (l->option[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
+			size = (size_t)l->value[i];
 	}
 	if (buf && size)
 		snprintf(buf, size, "%s", text);
@@ -652,34 +666,70 @@ static int number_after(const char *text, const char *key)
 	return p ? atoi(p + strlen(key)) : 0;
 }
 
-CUresult cuModuleLoadDataEx(CUmodule *m, const void *image, unsigned n, CUjit_option *options, void **values)
+/* hold waits for the file of FAKE_HOLD to go, without the lock. */
+static void hold(void)
 {
-	ENTER(cuModuleLoadDataEx, 1)
-	const char *text = image;
+	const char *name = getenv("FAKE_HOLD");
+	if (!name || !name[0])
+		return;
+	char copy[4096];
+	snprintf(copy, sizeof copy, "%s", name);
+	pthread_mutex_unlock(&mutex);
+	while (access(copy, F_OK) == 0)
+		nanosleep(&(struct timespec){0, 1000000}, NULL);
+	pthread_mutex_lock(&mutex);
+}
+
+/* compile compiles a library once, in the call that is to do it. */
+static CUresult compile(CUlibrary l, const char *call)
+{
+	const char *in = getenv("FAKE_COMPILE");
+	if (l->compiled || strcmp(call, in && in[0] ? in : "cuLibraryLoadData") != 0)
+		return CUDA_SUCCESS;
+	report("compiling");
+	hold();
 	int major, minor, open = 0;
-	const char *version = strstr(text, ".version ");
-	for (const char *p = text; *p; p++)
+	const char *version = strstr(l->text, ".version ");
+	for (const char *p = l->text; *p; p++)
 		open += (*p == '{') - (*p == '}');
-	if (!version || open || strstr(text, "bad instruction") || sscanf(version, ".version %d.%d", &major, &minor) != 2) {
-		complain(n, options, values, "ptxas application ptx input, line 7; error   : Parsing error near 'bad': syntax error\nptxas fatal   : Ptx assembly aborted due to errors");
+	if (!version || open || strstr(l->text, "bad instruction") || sscanf(version, ".version %d.%d", &major, &minor) != 2) {
+		complain(l, "ptxas application ptx input, line 7; error   : Parsing error near 'bad': syntax error\nptxas fatal   : Ptx assembly aborted due to errors");
 		return CUDA_ERROR_INVALID_PTX;
 	}
 	if (1000 * (major + 4) + 10 * minor > setting("FAKE_VERSION", 12040))
 		return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
-	if (number_after(text, ".target sm_") > setting("FAKE_ARCH", 90))
+	if (number_after(l->text, ".target sm_") > setting("FAKE_ARCH", 90))
 		return CUDA_ERROR_NO_BINARY_FOR_GPU;
-	*m = calloc(1, sizeof **m);
-	(*m)->text = strdup(text);
-	(*m)->ctx = current;
-	current->modules++;
+	l->compiled = 1;
 	return CUDA_SUCCESS;
 }
 
-CUresult cuModuleUnload(CUmodule m)
+CUresult cuLibraryLoadData(CUlibrary *l, const void *code, CUjit_option *options, void **values, unsigned n,
+                           CUlibraryOption *library_options, void **library_values, unsigned library_n)
 {
-	ENTER(cuModuleUnload, 1)
-	m->ctx->modules--;
-	m->unloaded = 1; /* and never freed, so that its use shows */
+	ENTER(cuLibraryLoadData, 1)
+	if (library_options || library_values || library_n)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUlibrary new = calloc(1, sizeof *new);
+	*new = (struct CUlib_st){.text = strdup(code), .ctx = current, .option = options, .value = values, .options = n};
+	CUresult r = compile(new, "cuLibraryLoadData");
+	if (r) {
+		free(new->text);
+		free(new);
+		return r;
+	}
+	new->ctx->libraries++;
+	*l = new;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryUnload(CUlibrary l)
+{
+	ENTER(cuLibraryUnload, 0)
+	if (l->unloaded)
+		return CUDA_ERROR_INVALID_HANDLE;
+	l->ctx->libraries--;
+	l->unloaded = 1; /* and never freed, so that its use shows */
 	return CUDA_SUCCESS;
 }
 
@@ -696,24 +746,49 @@ static void parse_params(struct CUfunc_st *f, const char *p)
 	}
 }
 
-CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name)
+/* entry finds what follows a function's name in PTX. */
+static const char *entry(const char *text, const char *name)
 {
-	ENTER(cuModuleGetFunction, 1)
-	for (*f = m->functions; *f; *f = (*f)->next)
-		if (strcmp((*f)->name, name) == 0)
+	char start[128];
+	snprintf(start, sizeof start, ".entry %s(", name);
+	return strstr(text, start);
+}
+
+CUresult cuLibraryGetKernel(CUkernel *k, CUlibrary l, const char *name)
+{
+	ENTER(cuLibraryGetKernel, 0)
+	if (l->unloaded)
+		return CUDA_ERROR_INVALID_HANDLE;
+	for (*k = l->kernels; *k; *k = (*k)->next)
+		if (strcmp((*k)->name, name) == 0)
 			return CUDA_SUCCESS;
-	char entry[128];
-	snprintf(entry, sizeof entry, ".entry %s(", name);
-	const char *p = strstr(m->text, entry);
-	if (!p)
+	if (!entry(l->text, name))
 		return CUDA_ERROR_NOT_FOUND;
-	struct CUfunc_st *new = calloc(1, sizeof *new);
+	CUkernel new = calloc(1, sizeof *new);
 	snprintf(new->name, sizeof new->name, "%s", name);
-	new->module = m;
-	parse_params(new, p);
-	new->next = m->functions;
-	m->functions = new;
-	*f = new;
+	new->library = l;
+	new->next = l->kernels;
+	*k = l->kernels = new;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuKernelGetFunction(CUfunction *f, CUkernel k)
+{
+	ENTER(cuKernelGetFunction, 1)
+	if (k->library->unloaded)
+		return CUDA_ERROR_INVALID_HANDLE;
+	for (*f = k->functions; *f; *f = (*f)->next)
+		if ((*f)->ctx == current)
+			return CUDA_SUCCESS;
+	CUresult r = compile(k->library, "cuKernelGetFunction");
+	if (r)
+		return r;
+	CUfunction new = calloc(1, sizeof *new);
+	new->kernel = k;
+	new->ctx = current;
+	parse_params(new, entry(k->library->text, k->name));
+	new->next = k->functions;
+	*f = k->functions = new;
 	return CUDA_SUCCESS;
 }
 
@@ -721,10 +796,14 @@ CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name)
 CUresult cuFuncGetAttribute(int *v, CUfunction_attribute a, CUfunction f)
 {
 	ENTER(cuFuncGetAttribute, 1)
-	int threads = number_after(f->module->text, "//threads=");
+	CUlibrary l = f->kernel->library;
+	CUresult r = compile(l, "cuFuncGetAttribute");
+	if (r)
+		return r;
+	int threads = number_after(l->text, "//threads=");
 	switch (a) {
 	case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *v = threads ? threads : 1024; break;
-	case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *v = number_after(f->module->text, "//static="); break;
+	case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *v = number_after(l->text, "//static="); break;
 	default: *v = 0;
 	}
 	return CUDA_SUCCESS;
@@ -1099,7 +1178,9 @@ static CUresult kernel_op(struct op *o, CUfunction f, const unsigned grid[3], co
 {
 	if (!grid[0] || !grid[1] || !grid[2] || grid[1] > 65535 || grid[2] > 65535 || block[0] * block[1] * block[2] > 1024)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (shared > (unsigned)f->dynamic && (int)shared + number_after(f->module->text, "//static=") > 48 << 10)
+	if (f->ctx != current)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (shared > (unsigned)f->dynamic && (int)shared + number_after(f->kernel->library->text, "//static=") > 48 << 10)
 		return CUDA_ERROR_INVALID_VALUE;
 	o->kind = KERNEL;
 	o->fn = f;

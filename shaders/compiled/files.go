@@ -1,8 +1,0 @@
-//go:build !js
-
-package compiled
-
-import "embed"
-
-//go:embed */*.gz
-var files embed.FS

@@ -1,5 +1,0 @@
-package compiled
-
-import "embed"
-
-var files embed.FS // empty
