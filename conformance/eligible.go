@@ -23,11 +23,12 @@ import (
 type eligibility struct {
 	caps     backend.Caps
 	unlisted bool                             // matrix shapes that the device does not list run too
+	rotated  map[string][]string              // of these, the names of those that run, by kernels; nil: all
 	remade   map[*spec.Format][]*spec.Variant // variants for those shapes
 }
 
 func newEligibility(caps backend.Caps, unlisted bool) *eligibility {
-	return &eligibility{caps, unlisted, map[*spec.Format][]*spec.Variant{}}
+	return &eligibility{caps: caps, unlisted: unlisted, remade: map[*spec.Format][]*spec.Variant{}}
 }
 
 // variants returns those that must run a case, and how many of them the device lists the matrix shapes of: these
@@ -58,7 +59,7 @@ func (e *eligibility) variants(t *test) (vs []*spec.Variant, listed int) {
 	listed = len(vs)
 	if e.unlisted && t.kind != most { // which takes a software driver minutes on foreign shapes
 		for _, v := range e.others(t.kernel) {
-			if t.fits(v) && writes(v) {
+			if t.fits(v) && writes(v) && e.runs(t.kernel, v) {
 				vs = append(vs, v)
 			}
 		}
@@ -103,6 +104,43 @@ func (e *eligibility) others(k *spec.Format) []*spec.Variant {
 	}
 	e.remade[k] = vs
 	return vs
+}
+
+// runs tells whether a variant for a matrix shape that the device does not list is among those that run.
+func (e *eligibility) runs(k *spec.Format, v *spec.Variant) bool {
+	return e.rotated == nil || slices.Contains(e.rotated[k.Name], v.Name)
+}
+
+// rotate leaves each kernel one variant for a matrix shape that the device does not list, as far as there are for a shape
+// that no kernel before it has, and then gives the shapes that are left to kernels that have them.
+func (e *eligibility) rotate() {
+	chosen, covered := map[string][]string{}, map[string]bool{}
+	take := func(k *spec.Format, v *spec.Variant) {
+		chosen[k.Name], covered[tile(v.Const)] = append(chosen[k.Name], v.Name), true
+	}
+	fresh := func(v *spec.Variant) bool { return !covered[tile(v.Const)] }
+	kernels := append(shaders.Formats(), shaders.Reproducible)
+	for _, k := range kernels {
+		others := e.others(k)
+		if i := slices.IndexFunc(others, fresh); i >= 0 {
+			take(k, others[i])
+		} else if len(others) > 0 {
+			take(k, others[0])
+		}
+	}
+	for _, k := range kernels {
+		for _, v := range e.others(k) {
+			if fresh(v) {
+				take(k, v)
+			}
+		}
+	}
+	e.rotated = chosen
+}
+
+// tile is a variant's matrix shape, as its constants give it.
+func tile(constant func(name string) uint32) string {
+	return fmt.Sprintf("%d×%d×%d", constant("TM"), constant("TN"), constant("TK"))
 }
 
 // remake returns a variant made over for subgroups of another size, whatever matrix shapes the device lists; nil if it

@@ -35,6 +35,9 @@ type Options struct {
 	// Unlisted also runs variants for matrix shapes that the device does not list, made over for its
 	// subgroup size. For drivers that compute any shape (Mesa's for CPUs).
 	Unlisted bool
+	// Rotate, with Unlisted, runs one of these shapes in each kernel and each shape in some kernel: such a driver compiles
+	// for minutes. The manifest is not that of a whole run.
+	Rotate bool
 	// Bare leaves out the sentinel bytes behind buffers and the canaries between them, so that a tool
 	// which watches memory itself (compute-sanitizer) sees reads past a buffer's end too.
 	Bare   bool
@@ -45,8 +48,7 @@ type Options struct {
 	compiled  *kernelCache   // of kernels that other runs on the device have loaded; nil: an empty one
 	other     *kernelCache   // the same of a group's other device
 
-	group *grouping            // nil: the device by itself
-	keep  func(id string) bool // of the cases that Filter selects, for tests; nil: all
+	group *grouping // nil: the device by itself
 
 	// Faults, for tests:
 	mutate func(backend.Binary) backend.Binary // of code as it is loaded
@@ -92,7 +94,7 @@ func Run(ctx context.Context, dev backend.Device, o Options) (*Manifest, error) 
 		o.instances = newInstanceCache()
 	}
 	keep := func(id string) bool {
-		return (o.Filter == nil || o.Filter.MatchString(id)) && (o.keep == nil || o.keep(id))
+		return o.Filter == nil || o.Filter.MatchString(id)
 	}
 	tests := list(o.kernels, o.Tier, keep)
 	if o.group != nil {
@@ -131,7 +133,7 @@ func runAll(ctx context.Context, dev backend.Device, o Options, tests []test) (*
 	var next atomic.Int64
 	all, each := errgroup.WithContext(ctx)
 	if o.mutate == nil {
-		may := newEligibility(dev.Caps(), o.Unlisted) // runners have their own, which is for one goroutine
+		may := o.eligibility(dev) // runners have their own, which is for one goroutine
 		all.Go(func() error { o.compiled.preload(each, dev, may, tests); return nil })
 	}
 	for _, r := range runners {
@@ -161,11 +163,20 @@ func runAll(ctx context.Context, dev backend.Device, o Options, tests []test) (*
 	return m, nil
 }
 
+// eligibility answers which variants run on a device.
+func (o *Options) eligibility(dev backend.Device) *eligibility {
+	may := newEligibility(dev.Caps(), o.Unlisted)
+	if o.Rotate {
+		may.rotate()
+	}
+	return may
+}
+
 func newRunner(dev backend.Device, o Options) (*runner, error) {
 	g := newGuard(dev, o.compiled)
 	g.bare, g.mutate, g.stray = o.Bare, o.mutate, o.stray
 	r := &runner{
-		Options: o, dev: g, door: spmm.NewDevice(g), may: newEligibility(dev.Caps(), o.Unlisted),
+		Options: o, dev: g, door: spmm.NewDevice(g), may: o.eligibility(dev),
 		loaded: map[*spec.Variant]loaded{}, ran: map[string]Variant{},
 	}
 	if o.group == nil {

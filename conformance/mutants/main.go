@@ -1,14 +1,15 @@
 //go:build unix
 
-// Command mutants measures the conformance suite: it puts one fault after another into a copy of the sources, runs the
-// quick tier of the suite, and counts the faults that some case notices.
+// Command mutants measures what make test and make test-all notice: it puts one fault after another into a copy of the
+// sources, runs the quick tier of the conformance suite as they do, then the tests of the kernel's package, and counts the
+// faults that some case or test notices.
 //
 //	go run ./conformance/mutants [-only REGEXP] [-backend LIST] [-o TABLE.md]
 //
 // The faults are listed in mutations.go: replacements of text in Go kernels, in WGSL and GLSL sources, in plan, packing
 // and encoding. Each is applied by itself to a copy of the module in a temporary folder; shaders are compiled by
 // tools/shadergen as always, the program below suite/ is built, and runs the cases of the formats that the fault
-// touches, on the CPU or on Mesa's software drivers (tools/softvk). A fault is killed when a case fails, when the
+// touches, on the CPU or on Mesa's software drivers (tools/softvk). A fault is killed when a case or a test fails, when the
 // program crashes or when it hangs; one that does not compile or whose text is no longer there is an error, to be
 // mended in the list.
 //
@@ -24,6 +25,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -42,35 +44,43 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	killed, all, err := run(ctx, *only, strings.Split(*backends, ","), *out)
+	n, err := run(ctx, *only, strings.Split(*backends, ","), *out)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(2)
 	}
-	fmt.Printf("%d of %d killed\n", killed, all)
-	if 100*killed < enough*all {
+	fmt.Println(n)
+	if 100*n.byTest < enough*n.tried {
 		os.Exit(1)
 	}
 }
 
-const heading = `# What the conformance suite notices
+// counts are mutations that were tried, and those that make test and make test-all notice.
+type counts struct{ tried, byTest, byAll int }
 
-The last report of ` + "`make mutants`" + `: each fault was put into the sources by itself, and the quick tier ran on the CPU, or on
-Mesa's software driver through WebGPU or Vulkan. See docs/conformance.md.
+func (n counts) String() string {
+	return fmt.Sprintf("%d of %d killed by make test, %d by make test-all", n.byTest, n.tried, n.byAll)
+}
+
+const heading = `# What the tests notice
+
+The last report of ` + "`make mutants`" + `: each fault was put into the sources by itself; the quick tier of the conformance suite ran
+on the CPU, or on Mesa's software driver through WebGPU or Vulkan, and then the tests of the kernel's package. See
+docs/conformance.md.
 
 | backend | fault | file | |
 | --- | --- | --- | --- |
 `
 
 // run tries the selected mutations and writes the table.
-func run(ctx context.Context, only string, backends []string, out string) (killed, all int, err error) {
+func run(ctx context.Context, only string, backends []string, out string) (n counts, err error) {
 	re, err := regexp.Compile(only)
 	if err != nil {
-		return 0, 0, err
+		return n, err
 	}
 	l, err := newLab(ctx)
 	if err != nil {
-		return 0, 0, err
+		return n, err
 	}
 	defer os.RemoveAll(l.tmp)
 	var table strings.Builder
@@ -82,28 +92,32 @@ func run(ctx context.Context, only string, backends []string, out string) (kille
 			continue
 		}
 		start := time.Now()
-		seen, err := l.try(ctx, m)
+		seen, late, err := l.try(ctx, m)
 		if ctx.Err() != nil {
-			return killed, all, ctx.Err()
+			return n, ctx.Err()
 		}
 		verdict := "**survived**"
 		switch {
 		case err != nil:
 			verdict = "error"
 			broken = append(broken, fmt.Errorf("%s: %w", m.name, err))
+		case late:
+			n.byAll++
+			verdict = "killed by make test-all alone: " + short(seen)
 		case seen != "":
-			killed++
+			n.byTest++
+			n.byAll++
 			verdict = "killed by " + short(seen)
 		}
-		all++
+		n.tried++
 		fmt.Printf("%-7s %4.0f s  %s: %s\n", m.backend, time.Since(start).Seconds(), m.name, strings.ReplaceAll(verdict, "**", ""))
 		fmt.Fprintf(&table, "| %s | %s | %s | %s |\n", m.backend, m.name, m.file, verdict)
 	}
-	fmt.Fprintf(&table, "\n%d of %d killed.\n", killed, all)
+	fmt.Fprintf(&table, "\n%v.\n", n)
 	if out != "" {
 		err = os.WriteFile(out, []byte(table.String()), 0o644)
 	}
-	return killed, all, errors.Join(append(broken, err)...)
+	return n, errors.Join(append(broken, err)...)
 }
 
 // short is the name of the case of a failure, or the start of what else there is.
@@ -168,23 +182,23 @@ func (l *lab) restore(name string) error {
 	return errors.Join(err, to.Close())
 }
 
-// try runs the suite with a mutation and returns what it noticed, "" if nothing.
-func (l *lab) try(ctx context.Context, m *mutation) (seen string, err error) {
+// try runs the tests with a mutation and returns what they noticed, "" if nothing, and whether make test-all alone does.
+func (l *lab) try(ctx context.Context, m *mutation) (seen string, late bool, err error) {
 	text, err := os.ReadFile(filepath.Join(l.root, filepath.FromSlash(m.file)))
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	changed, err := m.apply(string(text))
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	if err := os.WriteFile(l.path(m.file), []byte(changed), 0o644); err != nil {
-		return "", err
+		return "", false, err
 	}
 	defer func() { err = errors.Join(err, l.undo(ctx, m)) }()
 	if m.compiled() {
 		if out, err := l.command(ctx, "go", "run", "./tools/shadergen").CombinedOutput(); err != nil {
-			return "", fmt.Errorf("shadergen: %w\n%s", err, out)
+			return "", false, fmt.Errorf("shadergen: %w\n%s", err, out)
 		}
 	}
 	suite := filepath.Join(l.tmp, "suite")
@@ -193,17 +207,51 @@ func (l *lab) try(ctx context.Context, m *mutation) (seen string, err error) {
 		build.Env = append(os.Environ(), "CGO_ENABLED=0") // no GPU's binding to link
 	}
 	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, out)
+		return "", false, fmt.Errorf("go build: %w\n%s", err, out)
 	}
-	return l.suite(ctx, m, suite)
+	if seen, err = l.suite(ctx, m, suite, true); seen == "" && err == nil {
+		seen, err = l.tests(ctx, m)
+	}
+	if seen == "" && err == nil && m.unlisted {
+		seen, err = l.suite(ctx, m, suite, false)
+		late = seen != ""
+	}
+	return seen, late, err
 }
 
-// suite runs the cases.
-func (l *lab) suite(ctx context.Context, m *mutation, program string) (seen string, err error) {
+// tests runs the tests of the package of the kernel that a mutation is of, on the backend that it is for.
+func (l *lab) tests(ctx context.Context, m *mutation) (seen string, err error) {
+	dir := path.Dir(m.file)
+	if matches, _ := filepath.Glob(filepath.Join(l.path(dir), "*_test.go")); len(matches) == 0 {
+		return "", nil
+	}
+	program := filepath.Join(l.tmp, "package.test")
+	out, err := l.command(ctx, "go", "test", "-vet=off", "-c", "-o", program, "./"+dir).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("go test: %w\n%s", err, out)
+	}
+	args := []string{program, "-test.short"}
+	if m.backend != "cpu" {
+		args = append([]string{filepath.Join(l.root, "tools", "softvk", "run")}, args...)
+	}
+	c := l.command(ctx, args...)
+	c.Dir = l.path(dir)
+	out, err = c.CombinedOutput()
+	if exit := new(exec.ExitError); err == nil || !errors.As(err, &exit) {
+		return "", err
+	}
+	if failed := regexp.MustCompile(`--- FAIL: (\S+)`).FindSubmatch(out); failed != nil {
+		return string(failed[1]), nil
+	}
+	return "a crash: " + string(out), nil
+}
+
+// suite runs the cases; rotate: with the matrix shapes of make test.
+func (l *lab) suite(ctx context.Context, m *mutation, program string, rotate bool) (seen string, err error) {
 	const patience = 20 * time.Minute
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	args := []string{program, "-backend", m.backend, "-filter", m.cases, fmt.Sprintf("-unlisted=%t", m.unlisted)}
+	args := []string{program, "-backend", m.backend, "-filter", m.cases, fmt.Sprintf("-unlisted=%t", m.unlisted), fmt.Sprintf("-rotate=%t", rotate)}
 	if m.backend != "cpu" {
 		args = append([]string{filepath.Join(l.root, "tools", "softvk", "run")}, args...)
 	}

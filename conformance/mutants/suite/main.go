@@ -19,8 +19,9 @@ func main() {
 	name := flag.String("backend", "cpu", "the `backend` to run on, its first device")
 	filter := flag.String("filter", "", "only cases whose names match the regular `expression`")
 	unlisted := flag.Bool("unlisted", false, "matrix shapes that the device does not list too")
+	rotate := flag.Bool("rotate", false, "of these, one in each kernel, as make test runs them")
 	flag.Parse()
-	failed, err := run(*name, *filter, *unlisted)
+	failed, err := run(*name, *filter, *unlisted, *rotate)
 	switch {
 	case failed != "":
 		fmt.Println(failed)
@@ -32,7 +33,7 @@ func main() {
 }
 
 // run returns what the first case that failed says, "" if none did.
-func run(name, filter string, unlisted bool) (failed string, err error) {
+func run(name, filter string, unlisted, rotate bool) (failed string, err error) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	driver, err := backend.Find(name)
@@ -52,7 +53,7 @@ func run(name, filter string, unlisted bool) (failed string, err error) {
 	if err != nil {
 		return "", err
 	}
-	m, err := conformance.Run(ctx, dev, conformance.Options{Filter: re, Unlisted: unlisted, Progress: func(_, _ int, r *conformance.Result) {
+	m, err := conformance.Run(ctx, dev, conformance.Options{Filter: re, Unlisted: unlisted, Rotate: unlisted && rotate, Progress: func(_, _ int, r *conformance.Result) {
 		if r.Status == conformance.Fail && failed == "" {
 			failed = fmt.Sprintf("%s with %s: %s", r.ID, r.Variant, r.Error)
 			stop()
