@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -69,9 +70,14 @@ func Variants(dev backend.Device, k *spec.Program) []*spec.Variant { return met(
 // Forms returns the forms of the variants of k that the device runs, see spec.SplitEpilogues.
 func Forms(dev backend.Device, k *spec.Program) []*spec.Variant { return met(dev, k.Forms()) }
 
-// met returns those of vs that the device runs.
+// met returns those of vs that the device runs. SPMM_SOURCE, the name of a source without its ending, leaves out those of
+// other sources, but for Go functions.
 func met(dev backend.Device, vs []*spec.Variant) []*spec.Variant {
-	return slices.DeleteFunc(slices.Clone(vs), func(v *spec.Variant) bool { return !v.Met(dev.Caps()) })
+	source := os.Getenv("SPMM_SOURCE")
+	other := func(v *spec.Variant) bool {
+		return source != "" && v.Code != backend.CodeGo && strings.TrimSuffix(v.Unit.Source, path.Ext(v.Unit.Source)) != source
+	}
+	return slices.DeleteFunc(slices.Clone(vs), func(v *spec.Variant) bool { return other(v) || !v.Met(dev.Caps()) })
 }
 
 // guard lies behind every argument and must stay as it is.
