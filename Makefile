@@ -5,8 +5,10 @@
 #   make bench      measure the standard set on every device of this machine, and compare with the last time
 #   make web        bin/web: the page that runs the suite and products in a browser, for any static web server
 #   make site       bin/site: the documents and that page
-#   make test       install what the tests need and run them all (no GPU is needed)
-#   make test-quick a part of them, in two or three minutes
+#   make test       install what the tests need and run them (no GPU is needed)
+#   make test-all   these and what takes longer: every case on every driver, the race detector, other compilers
+#   make quick      a part of them, in a minute
+#   make kernel K=lanestream/staged   compile one kernel, test it, and time it where a device is
 #   make lint       gofmt and go vet
 #   make cross      build and vet for the other systems
 #   make mutants    put faults into a copy of the sources and count those that the conformance suite notices
@@ -31,19 +33,6 @@ export CGO_LDFLAGS := $(shell $(CUDA_ENV) ldflags)
 
 MATRIX := testdata/matrices/ca-CondMat.mtx.gz
 SOFTVK := $(CURDIR)/tools/softvk/run
-
-# The packages whose tests use whatever Vulkan and WebGPU devices they find: of kernels, and of what launches them.
-ON_DEVICES := ./portable/webgpu/... ./shaders/...
-IN_FRONT := ./internal/plan/... . ./cmd/spmmrun ./examples/...
-ON_VULKAN := ./backend/vulkan/... ./shaders/...
-# Of the conformance suite's tests, those that multiply on devices; the others, and the CPU, are test-host's.
-CONFORMANCE := -run '^Test(Conformance|Mutations|SameBits|NegativeControls|Probes)$$' ./conformance
-# A run of go test, named after the target. (lint vets.)
-RESULTS := bin/tests
-TEST = $(GO) run ./tools/tests run $(RESULTS) $@ -tags $(TAGS) -count=1 -timeout 75m -vet=off
-# What says the same on a software driver of Vulkan as on the machine: tests that need no device, and subtests on the CPU.
-# (A pattern of subtests comes last: go test looks no further once the first part of one fits.)
-SAME := ^Test(Choice|ChoiceOfWindows|Hollow|DenseIsChosen|DenseNeedsMemory|BindingLimit|BindingLimitOfPatterns|EpilogueOfBlocks|Ring)$$|/^cpu
 
 # Without symbols, and without what nothing calls in the static library of WebGPU: a third smaller.
 LDFLAGS := -s -w
@@ -142,7 +131,6 @@ lint:
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go' 2>/dev/null || find . -name '*.go')); \
 	[[ -z $$unformatted ]] || { echo "gofmt these:" $$unformatted >&2; exit 1; }
 	$(GO) vet -tags $(TAGS) ./...
-	CGO_ENABLED=0 $(GO) vet ./...
 
 # Pinned here, not in go.mod, whose modules a user of the library sees.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -172,30 +160,10 @@ fuzz:
 		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 100x "$$package"; \
 	done
 
-# What make test does for some calls: all of them.
-.PHONY: faults
-faults: export SPMM_ALL_FAULTS = 1
-faults:
-	$(TEST) -run '^Test(Every|Write)?Faults?$$' . ./cmd/spmmrun ./backend/cuda/internal/faketest
-	SPMM_REQUIRE=webgpu,vulkan $(TEST) -exec $(SOFTVK) -run '^Test(Every)?Faults?$$' ./backend/vulkan ./portable/webgpu
-
-# The C that cgo compiles, and the stand-ins and software drivers that it calls, by tests of the bindings. What drivers leave
-# allocated at the process's end is theirs.
-BINDINGS := ./backend/cuda/internal/faketest
-BINDINGS_ON_DEVICES := ./backend/vulkan ./portable/webgpu
-UNSANITIZED := Alloc|TensorMaps|Validation|Contract/./long_launch
-.PHONY: sanitize sanitize-address sanitize-undefined
-sanitize: sanitize-address sanitize-undefined
-# (Some tests put a driver of theirs before the program's libraries, the sanitizer's too.)
-sanitize-address: export ASAN_OPTIONS = detect_leaks=0:verify_asan_link_order=0
-sanitize-address:
-	$(TEST) -asan -skip '$(UNSANITIZED)' $(BINDINGS)
-	$(TEST) -asan -exec $(SOFTVK) -skip '$(UNSANITIZED)' $(BINDINGS_ON_DEVICES)
-sanitize-undefined: export CGO_CFLAGS += -g -O1 -fsanitize=undefined -fno-sanitize-recover=all
-sanitize-undefined: export CGO_LDFLAGS += -fsanitize=undefined
-sanitize-undefined:
-	$(TEST) $(BINDINGS) ./comm/mpi ./comm/nccl
-	$(TEST) -exec $(SOFTVK) $(BINDINGS_ON_DEVICES)
+# What make test does for some calls of devices, drivers and files; and the C that cgo compiles, under its sanitizers.
+.PHONY: faults sanitize
+faults: test-faults test-faults-soft
+sanitize: test-asan test-asan-soft test-ubsan test-ubsan-soft
 
 # Statements that tests run: of the library by its own tests and those of its front door, of CUDA's backend on a stand-in of
 # the driver.
@@ -222,96 +190,33 @@ windows-webgpu:
 	CGO_ENABLED=1 GOOS=windows GOARCH=amd64 CGO_CFLAGS= CGO_LDFLAGS= tools/mingw $(GO) build -tags webgpu -trimpath -ldflags='$(LDFLAGS)' -o bin/spmmrun.exe ./cmd/spmmrun
 	CGO_ENABLED=1 GOOS=windows GOARCH=amd64 CGO_CFLAGS= CGO_LDFLAGS= tools/mingw $(GO) vet -tags webgpu ./portable/webgpu
 
-# All tests, TEST_JOBS targets at a time, and what ran on what. Each line that a target prints begins with its name.
-TEST_JOBS ?= 2
-TESTS := test-host test-soft-suite test-soft test-plain test-soft-front test-browser test-race test-soft-vulkan test-plain-suite test-amd
-side-by-side = @SECONDS=0; status=0; rm -rf $(RESULTS); $(MAKE) --no-print-directory -j$(TEST_JOBS) $(1) || status=$$?; \
-	$(GO) run ./tools/tests report $(RESULTS); echo "$$SECONDS s in all"; exit $$status
-.PHONY: test
-test: test-needs
-	@$(MAKE) --no-print-directory lint
-	$(call side-by-side,$(TESTS))
+# The runs of tools/tests/table.go: a set of them, or one by its name (make test-soft). Each test binary is built once.
+TESTS = $(GO) run ./tools/tests run
+.PHONY: test test-all test-needs
+test: test-needs lint
+	$(TESTS) -set test
+test-all: test-needs lint
+	tools/needs mpirun.mpich
+	$(TESTS) -set all
+test-%: test-needs
+	$(TESTS) $*
 
-# A part of them: all packages without their slowest tests, and some cases of the suite on the CPU, Vulkan and WebGPU.
-SLOW := ^Test(Manifests|ExactProblems|ExpectedIsExact|Mutations|Outside|Readme|ContractFindsMistakes|Platforms|Choice|DenseIsChosen|Contract|Driver|EpilogueOfBlocks|NoMachinePaths|ManyLaunches|Page)$$|^TestGenerate|^TestScripts$$/^conform$$
-SOME := ^(csr|cvse/v8|lanestream)/f16/(T1±|T3|nonfinite)/m(67|150|1k1)
-.PHONY: test-quick test-quick-host test-quick-soft
-test-quick: test-needs
-	$(call side-by-side,test-quick-host test-quick-soft)
-test-quick-host:
-	SPMM_REQUIRE=cpu SPMM_FILTER='$(SOME)' $(TEST) -short -skip '$(SLOW)' ./...
-test-quick-soft:
-	SPMM_REQUIRE=webgpu,vulkan SPMM_BACKEND=webgpu,vulkan SPMM_FILTER='$(SOME)' $(TEST) -exec $(SOFTVK) -run '^TestConformance$$' ./conformance
-
-# What the tests need: a C compiler, two MPIs, the software Vulkan drivers, and a browser, which compiles WGSL.
-.PHONY: test-needs
+# What building and testing need beyond Go. The runs set up drivers and a browser themselves.
 test-needs:
 	tools/needs
-	$(SOFTVK) true
-	$(SOFTVK) --plain true
-	tools/browser/chromium --setup
 
-# Everything on the machine as it is. SPMM_REQUIRE names the backends that must have run some case.
-.PHONY: test-host
-test-host:
-	SPMM_REQUIRE=cpu SPMM_REQUIRE_BROWSER=1 SPMM_REQUIRE_MPI=openmpi,mpich $(TEST) ./...
+# Some tests of all packages, without drivers, in a minute.
+SLOW := ^Test(Manifests|ExactProblems|ExpectedIsExact|Mutations|Outside|Readme|ContractFindsMistakes|Platforms|Choice|DenseIsChosen|Contract|Driver|EpilogueOfBlocks|NoMachinePaths|ManyLaunches|Page)$$|^TestGenerate|^TestScripts$$/^conform$$
+SOME := ^(csr|cvse/v8|lanestream)/f16/(T1±|T3|nonfinite)/m(67|150|1k1)
+.PHONY: quick
+quick:
+	SPMM_FILTER='$(SOME)' $(GO) test -tags $(TAGS) -vet=off -short -skip '$(SLOW)' ./...
 
-# Of these, what runs on ranks.
-.PHONY: test-mpi
-test-mpi:
-	SPMM_REQUIRE_MPI=openmpi,mpich $(TEST) -run 'Contract|Death|Library|MPI|Ranks|PropagateKilled|StandIn|Staged' ./comm/... ./dist ./cmd/spmmrun
-
-# WebGPU in a browser: the backend's tests, and some cases of the suite. (test-host runs the page, with other cases.)
-BROWSER_CASES := ^(dense|hrpb|jigsaw|nm/v8|sparse24r|tiledcsr/v8)/f16/(T1±|nonfinite)/m(5|67)|^(dense|lanestream)/s8/f16/T1±/m67|^csr/f32/T1±/m67
-.PHONY: test-browser
-test-browser:
-	SPMM_REQUIRE=webgpu SPMM_BACKEND=webgpu SPMM_FILTER='$(BROWSER_CASES)' \
-		$(subst run ./tools,run -exec 'env GOOS=js GOARCH=wasm CGO_ENABLED=0' ./tools,$(TEST)) -exec $(CURDIR)/tools/browser/run \
-		-run '^Test(Driver|Lost|BrowserName|BadShader|ReadAndWritten|LargestBuffer|ManyBindings|Conformance)$$' ./portable/webgpu ./conformance
-
-# Plans and tensors that goroutines share, and work that many goroutines do, under the race detector; it looks at addresses that
-# are computed, too, which package simd does.
-.PHONY: test-race
-test-race:
-	$(TEST) -race -run 'Concurrent|Close|Cancel' . ./portable/cpu ./backend/cuda/internal/faketest
-	$(TEST) -race ./internal/simd
-
-# What a program without C has: the library and the CPU's kernels.
-.PHONY: test-pure
-test-pure:
-	CGO_ENABLED=0 SPMM_REQUIRE=cpu $(TEST) -short . ./comm/local ./formats/... ./portable/... ./internal/plan/... ./shaders/...
-
-# Every package under the race detector; an hour, so it is for the night. Three of the faults that the suite is tried with
-# have workgroups write to the same elements of C, which is what the detector says of them.
-RACES := ^TestMutations$$/^cpu:0$$/^(one_more_column_is_written|rows_of_C_are_taken_to_be_closer|a_panel_is_done_twice)
-.PHONY: test-race-all
-test-race-all:
-	$(TEST:75m=100m) -race -short -skip '$(RACES)' ./...
-
-# All devices that a software driver gives: Vulkan with cooperative matrices, and WebGPU on it. Many small launches are faster
-# without the driver's threads, which the tests of kernels and the suite leave on.
-.PHONY: test-soft test-soft-front test-soft-suite test-soft-vulkan
-test-soft:
-	SPMM_REQUIRE=webgpu,vulkan $(TEST) -exec $(SOFTVK) -skip '$(SAME)' $(ON_DEVICES)
-test-soft-front:
-	LP_NUM_THREADS=0 SPMM_REQUIRE=webgpu,vulkan $(TEST) -exec $(SOFTVK) -skip '$(SAME)' $(IN_FRONT)
-test-soft-suite:
-	SPMM_REQUIRE=webgpu,vulkan,vulkan-matrices SPMM_BACKEND=webgpu,vulkan $(TEST) -exec $(SOFTVK) $(CONFORMANCE)
-# The backend's tests, one of which runs most of them again under the validation layers.
-test-soft-vulkan:
-	SPMM_REQUIRE=vulkan $(TEST) -exec $(SOFTVK) ./backend/vulkan/...
-
-# Vulkan without cooperative matrices. The backend's contract is held under the validation layers alone.
-.PHONY: test-plain test-plain-suite
-test-plain:
-	SPMM_REQUIRE=vulkan $(TEST) -exec "$(SOFTVK) --plain" -skip '^Test(Contract|ContractStaged)$$|$(SAME)' $(ON_VULKAN)
-test-plain-suite:
-	SPMM_REQUIRE=vulkan SPMM_BACKEND=vulkan $(TEST) -exec "$(SOFTVK) --plain" $(CONFORMANCE)
-
-# AMD's shader compiler: every pipeline must compile; there is no device to run on.
-.PHONY: test-amd
-test-amd:
-	$(TEST) -exec "$(SOFTVK) --amd" ./backend/vulkan ./shaders ./shaders/cvse
+# One kernel: compile it, test it on the CPU and a driver, and time it where there is a device: make kernel K=lanestream/staged.
+K ?=
+.PHONY: kernel
+kernel:
+	tools/kernel '$(K)'
 
 # Manifests of this machine's devices, verified and compared with those that are checked in.
 BACKENDS ?= cuda vulkan webgpu

@@ -1,72 +1,89 @@
-// Tests runs go test and says what ran on what.
+// Tests builds the test binaries of this module once, runs them on the drivers of the machine and says what ran on what.
 //
-//	tests run DIR NAME ARGS...    go test -json ARGS; its results go into DIR/NAME.json
-//	tests report DIR              tables of all results in DIR: what ran, and on which devices
+//	tests run [-set test|all|night] [-jobs N] [RUN...]   the runs of table.go with these names, or of a set
+//	tests list                                           the runs, their sets and their packages
 //
-// While tests run, it prints a line for each package, as go test does, and all that failed tests print. A test that runs
-// on a device says so by an attribute, t.Attr("device", …); one that runs cases of the conformance suite says how many
-// passed, t.Attr("cases", …). Each backend that SPMM_REQUIRE names must have passed a test on some device.
+// A run is some packages on one driver: the machine's own, Mesa's software drivers of Vulkan, a browser. Each package of a
+// run is a task; as many tasks run at a time as there are processors. Each prints a line, and all that its failed tests
+// print. A test that runs on a device says so by an attribute, t.Attr("device", …); one that runs cases of the conformance
+// suite says how many passed, t.Attr("cases", …). Each backend that a run requires must have passed a test on some device.
+// What became of each run is written to bin/tests/RUN.json.
 package main
 
 import (
+	"context"
+	"errors"
+	"flag"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
+	"os/signal"
+	"runtime"
 	"strings"
+	"syscall"
 	"time"
 )
 
+const usage = `usage: tests run [-set test|all|night] [-jobs N] [RUN...]
+       tests list`
+
+var errUsage = errors.New(usage)
+
 func main() {
-	args := os.Args[1:]
-	var err error
-	switch {
-	case len(args) >= 3 && args[0] == "run":
-		err = run(args[1], args[2], args[3:])
-	case len(args) == 2 && args[0] == "report":
-		err = report(os.Stdout, args[1])
-	default:
-		fmt.Fprintln(os.Stderr, "usage: tests run DIR NAME ARGS... | tests report DIR")
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	switch err := command(ctx, os.Args[1:]); {
+	case errors.Is(err, errUsage):
+		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
-	}
-	if err != nil {
+	case err != nil:
 		fmt.Fprintln(os.Stderr, "tests:", err)
 		os.Exit(1)
 	}
 }
 
-// run runs go test with args and writes what became of it.
-func run(dir, name string, args []string) error {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return err
+func command(ctx context.Context, args []string) error {
+	switch {
+	case len(args) >= 3 && args[0] == "keep":
+		return keep(args[1], args[2])
+	case len(args) == 1 && args[0] == "list":
+		return list(os.Stdout)
+	case len(args) >= 1 && args[0] == "run":
+		return runs(ctx, args[1:])
 	}
-	file := filepath.Join(dir, name+".json")
-	if err := os.Remove(file); err != nil && !os.IsNotExist(err) {
-		return err
+	return errUsage
+}
+
+// runs runs what the command line names.
+func runs(ctx context.Context, args []string) error {
+	start := time.Now()
+	f := flag.NewFlagSet("run", flag.ContinueOnError)
+	set := f.String("set", "", "")
+	jobs := f.Int("jobs", runtime.NumCPU(), "")
+	f.Usage = func() {}
+	if f.Parse(args) != nil || *jobs < 1 {
+		return errUsage
 	}
-	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
+	chosen, err := choose(*set, f.Args())
 	if err != nil {
 		return err
 	}
-	start := time.Now()
-	if err := cmd.Start(); err != nil {
+	b := &builder{dir: "bin/tests"}
+	if err := b.build(ctx, chosen); err != nil {
 		return err
 	}
-	r := newReader(os.Stdout, name)
-	r.read(out)
-	failed := cmd.Wait()
-	s := r.summary()
-	s.Name, s.Wall = name, time.Since(start).Seconds()
-	if p := cmd.ProcessState; p != nil { // with the tests' processes, which go test has waited for
-		s.CPU = (p.UserTime() + p.SystemTime()).Seconds()
-	}
-	if err := s.write(file); err != nil {
+	fmt.Printf("built in %.0f s\n", time.Since(start).Seconds())
+	all, failed := runAll(ctx, b, chosen, *jobs)
+	if err := report(os.Stdout, all); err != nil {
 		return err
 	}
-	if failed != nil {
-		return fmt.Errorf("%s: go test: %w", name, failed)
+	fmt.Printf("%.0f s in all\n", time.Since(start).Seconds())
+	return failed
+}
+
+// list prints the table.
+func list(w *os.File) error {
+	for _, r := range table {
+		fmt.Fprintf(w, "%-14s %-6s %-9s %s\n", r.name, r.set, r.driver, strings.Join(r.packages, " "))
 	}
-	return s.require(strings.FieldsFunc(os.Getenv("SPMM_REQUIRE"), func(c rune) bool { return c == ',' || c == ' ' }))
+	return nil
 }

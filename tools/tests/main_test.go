@@ -1,16 +1,17 @@
-// What is read of go test -json, and what the tables say of it.
+// What is read of a test binary's events, what the tables say, and a module whose tests are built once and run twice.
 
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
-const events = `{"Action":"build-output","ImportPath":"m/broken","Output":"broken.go:1: no\n"}
-{"Action":"run","Package":"m/a","Test":"TestX"}
+const events = `{"Action":"run","Package":"m/a","Test":"TestX"}
 {"Action":"run","Package":"m/a","Test":"TestX/cpu"}
 {"Action":"attr","Package":"m/a","Test":"TestX/cpu","Key":"device","Value":"cpu:0 CPU (Go)"}
 {"Action":"attr","Package":"m/a","Test":"TestX/cpu","Key":"cases","Value":"7"}
@@ -25,7 +26,6 @@ const events = `{"Action":"build-output","ImportPath":"m/broken","Output":"broke
 {"Action":"output","Package":"m/a","Test":"TestY","Output":"--- SKIP: TestY (0.00s)\n"}
 {"Action":"skip","Package":"m/a","Test":"TestY"}
 {"Action":"output","Package":"m/a","Output":"PASS\n"}
-{"Action":"output","Package":"m/a","Output":"ok  \tm/a\t0.1s\n"}
 {"Action":"run","Package":"m/b","Test":"TestZ"}
 {"Action":"output","Package":"m/b","Test":"TestZ","Output":"z is wrong\nvery\n"}
 {"Action":"fail","Package":"m/b","Test":"TestZ"}
@@ -33,8 +33,6 @@ const events = `{"Action":"build-output","ImportPath":"m/broken","Output":"broke
 {"Action":"output","Package":"m/b","Test":"TestPanic","Output":"goroutine 1\n"}
 {"Action":"output","Package":"m/b","Output":"FAIL\tm/b\t0.1s\n"}
 {"Action":"fail","Package":"m/b"}
-{"Action":"output","Package":"m/broken","Output":"FAIL\tm/broken [build failed]\n"}
-{"Action":"fail","Package":"m/broken"}
 {"Action":"run","Package":"m/c","Test":"TestParent"}
 {"Action":"run","Package":"m/c","Test":"TestParent/passes"}
 {"Action":"pass","Package":"m/c","Test":"TestParent/passes"}
@@ -44,6 +42,7 @@ const events = `{"Action":"build-output","ImportPath":"m/broken","Output":"broke
 {"Action":"fail","Package":"m/c","Test":"TestBelow/fails"}
 {"Action":"fail","Package":"m/c","Test":"TestBelow"}
 {"Action":"fail","Package":"m/c"}
+{"Action":"fail","Package":"m/d"}
 no event
 `
 
@@ -51,21 +50,17 @@ func TestReport(t *testing.T) {
 	var out strings.Builder
 	r := newReader(&out, "n")
 	r.read(strings.NewReader(events))
-	const want = "n: broken.go:1: no\nn: ok  \tm/a\t0.1s\nn: z is wrong\nn: very\nn: goroutine 1\nn: FAIL\tm/b\t0.1s\nn: FAIL\tm/broken [build failed]\nn: no event\n"
+	const want = "n: z is wrong\nn: very\nn: goroutine 1\nn: FAIL\tm/b\t0.1s\nn: no event\n"
 	if out.String() != want {
 		t.Errorf("printed %q, want %q", &out, want)
 	}
-	dir := t.TempDir()
 	s := r.summary()
 	s.Name = "n"
-	if err := s.write(filepath.Join(dir, "n.json")); err != nil {
-		t.Fatal(err)
-	}
 	out.Reset()
-	if err := report(&out, dir); err != nil {
+	if err := report(&out, []*summary{s}); err != nil {
 		t.Fatal(err)
 	}
-	// Failed: TestZ, TestPanic, m/broken, TestParent, TestBelow/fails.
+	// Failed: TestZ, TestPanic, m/d, TestParent, TestBelow/fails.
 	for _, want := range []string{"n 4 2 1 5 0 0", "n 1 1 7 cpu:0 CPU (Go)", "skipped in n: m/a TestY: there is no GPU"} {
 		if !strings.Contains(strings.Join(strings.Fields(out.String()), " "), want) {
 			t.Errorf("the report lacks %q:\n%s", want, &out)
@@ -77,33 +72,114 @@ func TestReport(t *testing.T) {
 	if err := s.require([]string{"vulkan"}); err == nil {
 		t.Error("no test ran on vulkan, and that is right")
 	}
-	if err := report(&out, t.TempDir()); err == nil {
-		t.Error("a report of nothing")
+	both := &summary{Devices: map[string]*onDevice{}}
+	both.add(s)
+	both.add(s)
+	if both.Passed != 4 || both.Failed != 10 || both.Devices["cpu:0 CPU (Go)"].Cases != 14 || len(both.Skips) != 2 {
+		t.Errorf("the sum of two is %+v", both)
 	}
 }
 
-// A run's results are there whether its tests pass or fail, and a backend that is required must have run.
+// Tests are built once for two runs; what fails, crashes, or did not run on a device that must have is told, and the others
+// run all the same.
 func TestRun(t *testing.T) {
 	m := t.TempDir()
-	for name, text := range map[string]string{
-		"go.mod":    "module m\n",
-		"x_test.go": "package m\nimport \"testing\"\nfunc TestX(t *testing.T) { t.Attr(\"device\", \"cpu:0 x\") }\nfunc TestY(t *testing.T) { t.Error(1) }\n",
-	} {
+	const body = `package x
+import ("os"; "testing")
+func TestX(t *testing.T) { t.Attr("device", "cpu:0 x") }
+func TestY(t *testing.T) { if os.Getenv("FAIL") != "" { t.Error("wrong") } }
+func TestZ(t *testing.T) { if os.Getenv("CRASH") != "" { os.Exit(7) } }
+`
+	for name, text := range map[string]string{"go.mod": "module m\n", "x/x_test.go": body, "y/x/x_test.go": body, "none/none.go": "package none\n"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(m, name)), 0o777); err != nil {
+			t.Fatal(err)
+		}
 		if err := os.WriteFile(filepath.Join(m, name), []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}
 	t.Chdir(m)
-	for _, c := range []struct{ require, run, err string }{
-		{"cpu", "TestX", ""}, {"cpu", "Test", "exit status 1"}, {"cuda", "TestX", "no test passed on a device of cuda"},
-	} {
-		t.Setenv("SPMM_REQUIRE", c.require)
-		err := run("results", "name", []string{"-run", c.run, "."})
-		if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
-			t.Errorf("%+v: %v", c, err)
+	c := &config{name: "c"}
+	chosen := []*run{
+		{name: "good", config: c, packages: []string{"./y/x", "./..."}, env: []string{"SPMM_REQUIRE=cpu"}},
+		{name: "bad", config: c, packages: []string{"./x/..."}, env: []string{"FAIL=1"}},
+		{name: "crash", config: c, packages: []string{"./x"}, env: []string{"CRASH=1"}},
+		{name: "hollow", config: c, packages: []string{"./x"}, env: []string{"SPMM_REQUIRE=cuda"}},
+	}
+	b := &builder{dir: "results"}
+	if err := b.build(t.Context(), chosen); err != nil {
+		t.Fatal(err)
+	}
+	var order []string
+	for _, p := range b.of(chosen[0]) {
+		order = append(order, p.rel)
+	}
+	if !slices.Equal(order, []string{"./y/x", "./x"}) {
+		t.Errorf("the packages are %v", order)
+	}
+	all, err := runAll(t.Context(), b, chosen, 2)
+	for _, want := range []string{"bad: 1 tests failed", "crash: 1 tests failed", "hollow: SPMM_REQUIRE: no test passed on a device of cuda"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error lacks %q: %v", want, err)
 		}
-		if _, err := os.Stat("results/name.json"); err != nil {
+	}
+	if err != nil && strings.Contains(err.Error(), "good") {
+		t.Error(err)
+	}
+	for i, want := range []int{6, 2, 2, 3} {
+		if all[i].Passed != want {
+			t.Errorf("%s: %d passed, want %d", all[i].Name, all[i].Passed, want)
+		}
+		if _, err := os.Stat("results/" + all[i].Name + ".json"); err != nil {
 			t.Error(err)
 		}
 	}
+}
+
+// The table is sound: names once, sets and drivers that exist, and what is chosen of it.
+func TestTable(t *testing.T) {
+	seen := map[string]bool{}
+	for _, r := range table {
+		if seen[r.name] || !slices.Contains(sets, r.set) || r.config == nil || len(r.packages) == 0 {
+			t.Errorf("%+v", r)
+		}
+		seen[r.name] = true
+		if _, ok := wrappers[r.driver]; r.driver != machine && !ok || r.driver != machine && setups[r.driver] == nil {
+			t.Errorf("%s: no driver %q", r.name, r.driver)
+		}
+	}
+	count := map[string]int{}
+	for _, set := range sets {
+		chosen, err := choose(set, nil)
+		if err != nil {
+			t.Error(err)
+		}
+		count[set] = len(chosen)
+	}
+	if !(0 < count[setTest] && count[setTest] < count[setAll] && count[setAll] < count[setNight] && count[setNight] == len(table)) {
+		t.Errorf("the sets have %v of %d runs", count, len(table))
+	}
+	one, err := choose("", []string{"host"})
+	if err != nil || len(one) != 1 || one[0].name != "host" {
+		t.Errorf("host: %v, %v", one, err)
+	}
+	for _, c := range []struct {
+		set   string
+		names []string
+	}{{"", nil}, {"some", nil}, {"", []string{"nothing"}}, {"", []string{"host", "nothing"}}} {
+		if _, err := choose(c.set, c.names); err == nil {
+			t.Errorf("%+v is refused", c)
+		}
+	}
+}
+
+// TestMain lets go test run this binary as the program that keeps what it builds.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "keep" {
+		if err := command(context.Background(), os.Args[1:]); err != nil {
+			panic(err)
+		}
+		return
+	}
+	os.Exit(m.Run())
 }

@@ -8,19 +8,18 @@ import (
 	"io"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
 )
 
-// summary is one run of go test. Of tests that have subtests only these are counted, unless a test fails and none of them
+// summary is what became of a run, or of one package of it. Of tests that have subtests only these are counted, unless a test fails and none of them
 // does; a package counts as a failed test where it fails and none of its tests does.
 type summary struct {
 	Name                    string
 	Packages                int
 	Passed, Skipped, Failed int
-	Wall, CPU               float64 // seconds
+	Wall, CPU               float64 // seconds, of all packages together
 	Devices                 map[string]*onDevice
 	Skips                   []string // tests, and why
 }
@@ -71,6 +70,16 @@ func (r *reader) summary() *summary {
 	return s
 }
 
+// add adds the results of another package.
+func (s *summary) add(x *summary) {
+	s.Packages, s.Passed, s.Skipped, s.Failed = s.Packages+x.Packages, s.Passed+x.Passed, s.Skipped+x.Skipped, s.Failed+x.Failed
+	s.Wall, s.CPU, s.Skips = s.Wall+x.Wall, s.CPU+x.CPU, append(s.Skips, x.Skips...)
+	for name, d := range x.Devices {
+		on := s.on(name)
+		on.Packages, on.Passed, on.Cases = on.Packages+d.Packages, on.Passed+d.Passed, on.Cases+d.Cases
+	}
+}
+
 func (s *summary) on(device string) *onDevice {
 	if s.Devices[device] == nil {
 		s.Devices[device] = &onDevice{}
@@ -104,27 +113,8 @@ func (s *summary) write(file string) error {
 	return os.WriteFile(file, append(text, '\n'), 0o666)
 }
 
-// report prints what all runs in a folder came to.
-func report(w io.Writer, dir string) error {
-	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
-	if err != nil {
-		return err
-	}
-	var all []*summary
-	for _, f := range files {
-		text, err := os.ReadFile(f)
-		if err != nil {
-			return err
-		}
-		s := &summary{}
-		if err := json.Unmarshal(text, s); err != nil {
-			return fmt.Errorf("%s: %w", f, err)
-		}
-		all = append(all, s)
-	}
-	if len(all) == 0 {
-		return fmt.Errorf("%s has no results", dir)
-	}
+// report prints what all runs came to.
+func report(w io.Writer, all []*summary) error {
 	var sum summary
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "\nRUN\tPACKAGES\tPASSED\tSKIPPED\tFAILED\tSECONDS\tOF CPU")
