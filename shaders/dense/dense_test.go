@@ -19,6 +19,40 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
+var suite = shadertest.Suite{
+	Format: dense.Format,
+	Types:  shadertest.Floats,
+	Others: dense.CoopVariants,
+	Cases: func(v *spec.Variant, _ dtype.Type) (taken []shadertest.Case) {
+		cs := cases()
+		if v.Code == backend.CodePTX || v.Need.Lanes { // others sum a tile at a time
+			cs = append(cs, sharedOut()...)
+		}
+		for _, q := range cs {
+			if v.Quant != dtype.Invalid && strings.HasPrefix(q.Name, "zeros filled in") {
+				continue // quantised matrices store every element
+			}
+			q.Fold = q.Fold && !v.Need.Exact // the grids of hopper.cu, of clusters of blocks that take tiles in turn, are one line
+			if (q.BCol || q.CCol) && !v.AnyOrder {
+				continue // package plan brings them into the order that the variant takes
+			}
+			taken = append(taken, q)
+		}
+		return taken
+	},
+	Twice: func(*spec.Variant) []shadertest.Case {
+		return []shadertest.Case{{Pattern: full(100, 300), K: 300, N: 70, Real: true}}
+	},
+	Specials: func(v *spec.Variant) []shadertest.Specials {
+		if v.Quant != dtype.Invalid {
+			return nil
+		}
+		return []shadertest.Specials{shadertest.NonFinite()}
+	},
+}
+
+func TestFormat(t *testing.T) { suite.Run(t) }
+
 // full is the pattern of a matrix that stores every element.
 func full(rows, k int) [][]int32 {
 	lens := make([]int, rows)
@@ -76,70 +110,10 @@ func sharedOut() []shadertest.Case {
 	}
 }
 
-// each runs f for each variant of each device, and type of C that the variant writes. Where the device is the software
-// driver with cooperative matrices, it runs other vendors' tiles too, which the driver does not list but computes.
-func each(t *testing.T, f func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type)) {
-	if shadertest.CompileOnly() {
-		t.Log("this device runs nothing; TestLoad is for it")
-		return
-	}
-	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
-		vs := shadertest.Variants(dev, dense.Format.Program)
-		if c := dev.Caps(); len(c.Matrix) > 0 && dev.Info().Kind == "cpu" {
-			vs = append(vs, dense.CoopVariants(c.SubgroupMin)...)
-		}
-		seen, types := map[string]bool{}, map[dtype.Type]bool{}
-		for _, v := range vs {
-			if types[v.In] = true; seen[v.Name] {
-				continue
-			}
-			seen[v.Name] = true
-			for _, out := range append([]dtype.Type{dtype.F32}, v.Out...) {
-				t.Run(v.Name+"/"+out.String(), func(t *testing.T) { f(t, dev, v, out) })
-			}
-		}
-		for _, prec := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
-			if !types[prec] {
-				t.Errorf("no variant for %v", prec)
-			}
-		}
-	})
-}
-
-func TestMultiply(t *testing.T) {
-	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
-		cs := cases()
-		if v.Code == backend.CodePTX || v.Need.Lanes { // others sum a tile at a time
-			cs = append(cs, sharedOut()...)
-		}
-		for _, q := range cs {
-			if v.Quant != dtype.Invalid && strings.HasPrefix(q.Name, "zeros filled in") {
-				continue // quantised matrices store every element
-			}
-			q.Fold = q.Fold && !v.Need.Exact // the grids of hopper.cu, of clusters of blocks that take tiles in turn, are one line
-			if (q.BCol || q.CCol) && !v.AnyOrder {
-				continue // package plan brings them into the order that the variant takes
-			}
-			t.Run(q.Name, func(t *testing.T) { q.Run(t, dev, dense.Format, v, out) })
-		}
-	})
-}
-
-// TestReproducible: two runs give the same bits.
-func TestReproducible(t *testing.T) {
-	q := shadertest.Case{Pattern: full(100, 300), K: 300, N: 70, Real: true}
-	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
-		q.RunTwice(t, dev, dense.Format, v, out)
-	})
-}
-
 // TestNonFinite: an output is of the class that operands which are not finite make it, in whatever order they are summed,
 // and those alone that such an operand touches.
 func TestNonFinite(t *testing.T) {
-	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
-		if v.Quant == dtype.Invalid {
-			shadertest.NonFinite(t, dev, dense.Format, v, out)
-		}
+	suite.Each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
 		for order := range 4 {
 			if order > 0 && !v.AnyOrder {
 				break
@@ -229,28 +203,6 @@ func widen[T formats.Value](mem []byte) []float32 {
 	x := make([]float32, len(mem)/2)
 	formats.ConvertSlice(x, backend.View[T](mem))
 	return x
-}
-
-// TestLoad: every device loads what its capabilities say it runs.
-func TestLoad(t *testing.T) {
-	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
-		vs := shadertest.Variants(dev, dense.Format.Program)
-		if shadertest.CompileOnly() {
-			vs = append(vs, append(dense.CoopVariants(32), dense.CoopVariants(64)...)...)
-		}
-		for _, v := range vs {
-			bin, err := dense.Format.Binary(v)
-			if err != nil {
-				t.Fatal(err)
-			}
-			k, err := dev.Load(bin)
-			if err != nil {
-				t.Errorf("%s: %v", v.Name, err)
-				continue
-			}
-			k.Close()
-		}
-	})
 }
 
 // TestEncode: what lacks an element is filled with zeros, and its pattern kept; a matrix that lies side by side is not copied.

@@ -1,9 +1,11 @@
+// How fast the kernel is on every device present.
+
 package rfx_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/spmmrun/spmm/backend"
@@ -17,62 +19,53 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// BenchmarkCPU multiplies a pruned 2048×2048 matrix of f16 by 1 and by 128 columns; that of kernel csr
-// is the baseline.
-func BenchmarkCPU(b *testing.B) {
+// BenchmarkMultiply is a pruned 2048×2048 matrix of f16 times 1 and 128 columns, on every device; that of kernel csr is the
+// baseline.
+func BenchmarkMultiply(b *testing.B) {
 	const size = 2048
-	r := rand.New(rand.NewPCG(1, 2))
-	lens := make([]int, size)
-	for i := range lens {
-		lens[i] = 205
-	}
-	a := formats.Convert[half.F16](matrix(r, size, normal, lens...))
-	for _, p := range rfx.All {
-		for _, n := range []int{1, 128} {
-			b.Run(fmt.Sprintf("p=%d/n=%d", p, n), func(b *testing.B) { benchmark(b, a, p, n) })
+	a := formats.Convert[half.F16](matrix(rand.New(rand.NewPCG(1, 2)), size, normal, slices.Repeat([]int{205}, size)...))
+	shadertest.EachBench(b, func(dev backend.Device) {
+		for _, p := range rfx.All {
+			for _, n := range []int{1, 128} {
+				b.Run(fmt.Sprintf("%s/p=%d/n=%d", dev.Info().Backend, p, n), func(b *testing.B) { benchmark(b, dev, a, p, n) })
+			}
 		}
-	}
+	})
 }
 
-func benchmark(b *testing.B, a *formats.CSR[half.F16], p rfx.P, n int) {
-	ctx := context.Background()
+func benchmark(b *testing.B, dev backend.Device, a *formats.CSR[half.F16], p rfx.P, n int) {
+	ctx := b.Context()
 	must := func(err error) {
 		b.Helper()
 		if err != nil {
 			b.Fatal(err)
 		}
 	}
-	d, err := backend.Find("cpu")
-	must(err)
-	infos, err := d.Devices(ctx)
-	must(err)
-	dev, err := d.Open(ctx, infos[0])
-	must(err)
-	defer dev.Close()
 	alloc := func(data []byte) backend.Buffer {
 		x, err := dev.Alloc(int64(len(data)))
 		must(err)
+		b.Cleanup(func() { x.Close() })
 		must(x.Write(ctx, 0, data))
 		return x
 	}
-	ldb := (n + 7) &^ 7
-	layout := quantise.NewLayout(a.Cols, n, p)
-	x, q := alloc(make([]byte, 2*a.Cols*ldb)), alloc(make([]byte, layout.Bytes()))
-	qv, err := quantise.Variant(dev.Caps())
-	must(err)
-	ql, err := quantise.Launch(qv, layout, dtype.F16, ldb)
-	must(err)
 	v, err := kernel.Variant(dev.Caps(), p, kernel.Rows)
 	must(err)
 	e, err := kernel.Format.Encode(a, v)
 	must(err)
+	ldb := (n + 7) &^ 7
 	l, err := kernel.Format.Launch(v, e, spec.Problem{M: a.Rows, K: a.Cols, N: n, LDB: ldb, LDC: n, Out: dtype.F32, Alpha: 1, Caps: dev.Caps()})
 	must(err)
+	layout := kernel.Layout(v, a.Cols, n)
+	qv, err := quantise.Variant(dev.Caps())
+	must(err)
+	ql, err := quantise.Launch(qv, layout, dtype.F16, ldb)
+	must(err)
+	x, q := alloc(make([]byte, 2*a.Cols*ldb)), alloc(make([]byte, layout.Bytes()))
 	var args []backend.Buffer
 	for _, y := range e.Arrays {
 		args = append(args, alloc(y.Data))
 	}
-	args = append(args, x, q, alloc(make([]byte, 4*a.Rows*n)), alloc(make([]byte, l.Workspace)))
+	args = append(args, x, q, alloc(make([]byte, 16)), alloc(make([]byte, 4*a.Rows*n)), alloc(make([]byte, max(spec.NoWorkspace, l.Workspace))))
 	launches := append(shadertest.Launches(b, dev, quantise.Program, ql, x, q), shadertest.Launches(b, dev, kernel.Format.Program, l, args...)...)
 	for b.Loop() {
 		_, err := dev.Run(ctx, launches...)

@@ -413,43 +413,17 @@ func TestEncode(t *testing.T) {
 
 func TestLaunchRefuses(t *testing.T) {
 	a := &formats.CSR[half.F16]{Rows: 2, Cols: 3, RowPtr: []int64{0, 0, 0}}
-	good := spec.Problem{M: 2, K: 3, N: 5, LDB: 8, LDC: 5, Out: dtype.F32, Caps: backend.Caps{MaxBinding: 1 << 20}}
-	tests := []struct {
-		name        string
-		change      func(*spec.Problem)
-		unsupported bool
-	}{
-		{"rows", func(p *spec.Problem) { p.M = 3 }, false},
-		{"inner", func(p *spec.Problem) { p.K = 2 }, false},
-		{"ldb", func(p *spec.Problem) { p.LDB = 9 }, false},
-		{"narrow ldb", func(p *spec.Problem) { p.LDB = 0 }, false},
-		{"narrow ldc", func(p *spec.Problem) { p.LDC = 4 }, false},
-		{"negative", func(p *spec.Problem) { p.N = -1 }, false},
-		{"wide", func(p *spec.Problem) { p.LDB = 1 << 30 }, true},
-		{"out", func(p *spec.Problem) { p.Out = dtype.F16 }, true},
-		{"gelu", func(p *spec.Problem) { p.Epilogue.Activation = spec.GELU }, true},
-		{"silu", func(p *spec.Problem) { p.Epilogue.Activation = spec.SiLU }, true},
-		{"binding", func(p *spec.Problem) { p.Caps.MaxBinding = 90 }, true},
-	}
+	good := spec.Problem{M: 2, K: 3, N: 5, LDB: 8, LDC: 5, Out: dtype.F32}
 	for i, v := range kernel.Format.Variants {
 		e, err := kernel.Format.Encode(a, v)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := kernel.Format.Launch(v, e, good); err != nil {
-			t.Errorf("%s: %v", v.Name, err)
-		}
-		for _, tt := range tests {
-			p := good
-			tt.change(&p)
-			_, err := kernel.Format.Launch(v, e, p)
-			if tt.name == "binding" && v.Code != backend.CodeWGSL {
-				continue // the others address whole buffers
-			}
-			if err == nil || errors.Is(err, backend.ErrUnsupported) != tt.unsupported {
-				t.Errorf("%s, %s: %v", v.Name, tt.name, err)
-			}
-		}
+		shadertest.Refuses(t, kernel.Format, v, e,
+			shadertest.Refusal{Name: "f16", Change: func(p *spec.Problem) { p.Out = dtype.F16 }, Unsupported: true},
+			shadertest.Refusal{Name: "gelu", Change: func(p *spec.Problem) { p.Epilogue.Activation = spec.GELU }, Unsupported: true},
+			shadertest.Refusal{Name: "silu", Change: func(p *spec.Problem) { p.Epilogue.Activation = spec.SiLU }, Unsupported: true},
+			shadertest.Refusal{Name: "B", Change: func(p *spec.Problem) { p.Caps.MaxBinding = 90 }, Unsupported: true, Code: backend.CodeWGSL})
 		for _, other := range kernel.Format.Variants[i:] {
 			if other.Const("BITS") == v.Const("BITS") && other.Const("V") == v.Const("V") {
 				continue

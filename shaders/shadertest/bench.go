@@ -4,8 +4,10 @@ package shadertest
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/spmmrun/spmm/backend"
@@ -33,19 +35,55 @@ func EachBench(b *testing.B, f func(dev backend.Device)) {
 	}
 }
 
-// Bench times a variant of k: a, of its element type, times n columns of random numbers, 20 times back to
-// back for each of b.N, C being in f32. The metric us is the time of one multiplication, the device's
-// where it tells, else the host's; GFLOP/s counts a's entries alone.
-func Bench(b *testing.B, dev backend.Device, k *spec.Format, v *spec.Variant, a formats.Sparse, n int) {
+// BenchMultiply times the variants of formats that take, on every device, as subbenchmarks
+// name/backend/format/variant/n=columns. What is asked for alone is made: a, and what it is packed as.
+func BenchMultiply(b *testing.B, name string, a func() formats.Sparse, columns []int, take func(v *spec.Variant) bool, ks ...*spec.Format) {
 	b.Helper()
-	e, err := k.Encode(a, v)
-	if err != nil {
-		b.Fatalf("%s/%s: %v", k.Name, v.Name, err)
-	}
-	BenchPacked(b, dev, k, v, e, n)
+	a = sync.OnceValue(a)
+	EachBench(b, func(dev backend.Device) {
+		for _, k := range ks {
+			packed := packer{k: k, a: a, have: map[*spec.Variant]*spec.Packed{}}
+			for _, v := range k.Variants {
+				if !take(v) || !v.Met(dev.Caps()) {
+					continue
+				}
+				for _, n := range columns {
+					b.Run(fmt.Sprintf("%s/%s/%s/%s/n=%d", name, dev.Info().Backend, k.Name, v.Name, n), func(b *testing.B) {
+						BenchPacked(b, dev, k, v, packed.of(b, v), n)
+					})
+				}
+			}
+		}
+	})
 }
 
-// BenchPacked is Bench with a matrix that is packed. Variants of f64 are not for it.
+// packer packs a matrix once for all variants of a format that take the same.
+type packer struct {
+	k    *spec.Format
+	a    func() formats.Sparse
+	have map[*spec.Variant]*spec.Packed
+}
+
+func (p packer) of(b *testing.B, v *spec.Variant) *spec.Packed {
+	for x, e := range p.have {
+		if p.k.SamePacking(x, v) {
+			return e
+		}
+	}
+	e, err := p.k.Encode(p.a(), v)
+	if err != nil {
+		b.Fatalf("%s/%s: %v", p.k.Name, v.Name, err)
+	}
+	p.have[v] = e
+	return e
+}
+
+// OfF16 takes variants for f16 whose matrices are not quantised.
+func OfF16(v *spec.Variant) bool { return v.In == dtype.F16 && v.Quant == dtype.Invalid }
+
+// BenchPacked times a variant of k: a packed matrix times n columns of random numbers, 20 times back to back for each of
+// b.N, C being in f32. The metric us is the time of one multiplication, the device's where it tells, else the host's;
+// GFLOP/s counts A's entries alone. Variants of f64 are not for it.
 func BenchPacked(b *testing.B, dev backend.Device, k *spec.Format, v *spec.Variant, e *spec.Packed, n int) {
 	ctx := context.Background()
 	must := func(err error) {

@@ -25,6 +25,7 @@ type Case struct {
 	Pattern     [][]int32 // of A: the columns of each row, ascending
 	K, N        int       // columns of A and of B
 	LDB, LDC    int       // 0: the least
+	Pad         int       // elements behind each of C's rows, at least
 	BCol, CCol  bool      // B or C is column-major
 	Alpha, Beta float64   // an Alpha of 0 means 1
 	Epilogue    spec.Epilogue
@@ -36,22 +37,42 @@ type Case struct {
 	quantised bool // A has values that 8 bits hold exactly
 }
 
-// Spread is a pattern of rows with the given numbers of entries, evenly spread over k columns.
-func Spread(k int, lens ...int) [][]int32 {
-	p := make([][]int32, len(lens))
-	for i, n := range lens {
-		for t := range n {
-			p[i] = append(p[i], int32(t*k/n))
-		}
+// Basics are small products that most formats take. pattern returns one in which rows, alike in groups of so many where the
+// format makes use of that, have each column with a probability.
+func Basics(pattern func(rows, k, alike int, density float64) [][]int32) []Case {
+	padded := pattern(29, 60, 8, 0.3)
+	return []Case{
+		{Name: "one number", Pattern: Spread(1, 1), K: 1, N: 1},
+		{Name: "no entries", Pattern: make([][]int32, 5), K: 3, N: 9, Beta: 2},
+		{Name: "no entries, C forgotten", Pattern: make([][]int32, 5), K: 3, N: 9},
+		{Name: "K=1", Pattern: pattern(37, 1, 1, 0.7), K: 1, N: 40, Alpha: 2},
+		{Name: "one dense row", Pattern: Spread(999, 0, 0, 999, 0), K: 999, N: 17, Alpha: -2, Beta: 0.5},
+		{Name: "scattered", Pattern: pattern(40, 90, 1, 0.1), K: 90, N: 72, Alpha: 3},
+		{Name: "padding", Pattern: padded, K: 60, N: 33, LDB: 64, LDC: 77, Beta: -1},
+		{Name: "rows of C apart by whole quads", Pattern: padded, K: 60, N: 34, LDC: 40, Beta: 2},
+		{Name: "inexact", Pattern: pattern(50, 300, 4, 0.2), K: 300, N: 50, Alpha: 0.3, Beta: 1.7, Real: true},
 	}
-	return p
 }
 
-// RunTwice is Run, and again: the bits of C must be the same.
-func (q Case) RunTwice(t *testing.T, dev backend.Device, k *spec.Format, v *spec.Variant, out dtype.Type) {
+// Columns is a case with each number of columns, which its name tells.
+func Columns(q Case, numbers ...int) []Case {
+	var cases []Case
+	for _, n := range numbers {
+		x := q
+		x.Name, x.N = fmt.Sprintf("%s, %d columns", q.Name, n), n
+		cases = append(cases, x)
+	}
+	return cases
+}
+
+// RunTwice is Run, and again, also as on devices of so many units: the bits of C must be the same.
+func (q Case) RunTwice(t *testing.T, dev backend.Device, k *spec.Format, v *spec.Variant, out dtype.Type, units ...int) {
 	t.Helper()
-	if first, second := q.Run(t, dev, k, v, out), q.Run(t, dev, k, v, out); !bytes.Equal(first, second) {
-		t.Errorf("%s, %d columns: the second run gave other bits", q.Name, q.N)
+	first := q.Run(t, dev, k, v, out)
+	for _, q.Units = range append([]int{q.Units}, units...) {
+		if !bytes.Equal(first, q.Run(t, dev, k, v, out)) {
+			t.Errorf("%s, %d columns: a second run, as on %d units (0: the device's), gave other bits", q.Name, q.N, q.Units)
+		}
 	}
 }
 
@@ -133,7 +154,7 @@ func build[T formats.Value](q Case, out dtype.Type) *built {
 	if q.Alpha == 0 {
 		q.Alpha = 1
 	}
-	q.LDB, q.LDC = max(q.LDB, (q.N+7)&^7), max(q.LDC, q.N)
+	q.LDB, q.LDC = max(q.LDB, (q.N+7)&^7), max(q.LDC, q.N+q.Pad)
 	m := len(q.Pattern)
 	x := &built{
 		want: make([]float64, m*q.LDC), sum: make([]float64, m*q.LDC),
@@ -268,6 +289,9 @@ func activated(a spec.Activation, x float64) float64 {
 	return x
 }
 
+// unitRoundoff is the relative error of a number that is rounded to a type.
+var unitRoundoff = map[dtype.Type]float64{dtype.F16: 0x1p-11, dtype.BF16: 0x1p-8, dtype.F32: 0x1p-24, dtype.F64: 0x1p-52}
+
 // check holds C against what is wanted: the same bits where sums are exact, else a bound that grows
 // with the length of the sum.
 func (x *built) check(t *testing.T, q Case, tf32 bool) {
@@ -279,12 +303,13 @@ func (x *built) check(t *testing.T, q Case, tf32 bool) {
 	if tf32 {
 		eps += 0x1p-10 // each operand keeps 11 bits
 	}
+	roundoff := unitRoundoff[x.p.Out]
 	for i, want := range x.want {
-		got, bound := x.at(i)
+		got, bound := element(x.c, x.p.Out, i), roundoff
 		if q.Real || q.Epilogue.Activation > spec.ReLU {
 			bound = bound*math.Abs(want) + eps*x.sum[i]
 		} else {
-			bound, want = 0, x.round(want)
+			bound, want = 0, round(x.p.Out, want)
 		}
 		if want != want && got == got || want == want && !(math.Abs(got-want) <= bound) && got != want {
 			t.Fatalf("C[%d,%d] is %v, want %v ± %v", i/x.p.LDC, i%x.p.LDC, got, want, bound)
@@ -292,22 +317,9 @@ func (x *built) check(t *testing.T, q Case, tf32 bool) {
 	}
 }
 
-// at returns an element of C and the relative error of its type.
-func (x *built) at(i int) (float64, float64) {
-	switch x.p.Out {
-	case dtype.F16:
-		return To(backend.View[half.F16](x.c)[i]), 0x1p-11
-	case dtype.BF16:
-		return To(backend.View[half.BF16](x.c)[i]), 0x1p-8
-	case dtype.F64:
-		return backend.View[float64](x.c)[i], 0x1p-52
-	}
-	return To(backend.View[float32](x.c)[i]), 0x1p-24
-}
-
-// round returns the element of C's type nearest to y.
-func (x *built) round(y float64) float64 {
-	switch x.p.Out {
+// round returns the element of a type nearest to y.
+func round(t dtype.Type, y float64) float64 {
+	switch t {
 	case dtype.F16:
 		return To(half.F16From(float32(y)))
 	case dtype.BF16:
@@ -324,6 +336,19 @@ func convert[T formats.Value](s []float64) []T {
 		d[i] = From[T](v)
 	}
 	return d
+}
+
+// element returns element i of a matrix of type t.
+func element(c []byte, t dtype.Type, i int) float64 {
+	switch t {
+	case dtype.F16:
+		return To(backend.View[half.F16](c)[i])
+	case dtype.BF16:
+		return To(backend.View[half.BF16](c)[i])
+	case dtype.F64:
+		return backend.View[float64](c)[i]
+	}
+	return To(backend.View[float32](c)[i])
 }
 
 // From rounds x to an element.
