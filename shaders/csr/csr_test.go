@@ -29,16 +29,12 @@ var suite = shadertest.Suite{
 		return shadertest.Floats(caps)
 	},
 	Cases: func(*spec.Variant, dtype.Type) []shadertest.Case { return cases() },
-	Twice: func(*spec.Variant) []shadertest.Case { return []shadertest.Case{long} },
 	Specials: func(*spec.Variant) []shadertest.Specials {
 		return []shadertest.Specials{shadertest.NonFinite(), longSpecial()}
 	},
 }
 
 func TestFormat(t *testing.T) { suite.Run(t) }
-
-// long has rows that are done in pieces.
-var long = shadertest.Case{Pattern: shadertest.Spread(3000, ragged(200, 3000)...), K: 3000, N: 70, Real: true}
 
 // longSpecial is a product by a B with NaN in a row that no entry touches, and infinities in one that a long row touches.
 func longSpecial() shadertest.Specials {
@@ -106,11 +102,12 @@ func cases() []shadertest.Case {
 
 // The same bits every time, however many workers there are.
 func TestReproducible(t *testing.T) {
+	q := shadertest.Case{Pattern: shadertest.Spread(3000, ragged(200, 3000)...), K: 3000, N: 70, Real: true}
 	first := map[string][]byte{}
 	for _, procs := range []int{2, 1, 3} {
 		old := runtime.GOMAXPROCS(procs)
 		suite.Each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
-			c := long.Run(t, dev, csr.Format, v, out)
+			c := q.Run(t, dev, csr.Format, v, out)
 			key := v.Name + " " + out.String()
 			if f, ok := first[key]; ok && !bytes.Equal(c, f) {
 				t.Errorf("%d workers give other bits", procs)

@@ -162,16 +162,12 @@ func play(m *format.Matrix[half.F16], b int, granule, stages uint32, needs func(
 
 // TestAdopt: a matrix that is encoded already is taken as it is, if its blocks and its span suit.
 func TestAdopt(t *testing.T) {
-	a := shadertest.Ones[half.F16](shadertest.Alike(90, 200, 8, 0.1), 200)
-	for _, v := range jigsaw.Format.Variants {
-		if v.In != dtype.F16 {
-			continue
+	a := shadertest.Ones[float32](shadertest.Alike(90, 200, 8, 0.1), 200)
+	suite.Packed(t, a, func(v *spec.Variant, e *spec.Packed) {
+		m, ok := e.Format.(*format.Matrix[half.F16])
+		if !ok {
+			return
 		}
-		e, err := jigsaw.Format.Encode(a, v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := e.Format.(*format.Matrix[half.F16])
 		got, err := jigsaw.Format.Adopt(m, v)
 		if err != nil {
 			t.Errorf("%s: %v", v.Name, err)
@@ -188,8 +184,8 @@ func TestAdopt(t *testing.T) {
 		if _, err := jigsaw.Format.Adopt(&other, v); (err == nil) != (v.Const("RING") == 0) {
 			t.Errorf("%s, any span: error %v", v.Name, err)
 		}
-	}
-	f32, err := format.Encode(formats.Convert[float32](a), format.Options{BlockTile: 16})
+	})
+	f32, err := format.Encode(a, format.Options{BlockTile: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,18 +196,10 @@ func TestAdopt(t *testing.T) {
 
 // TestStats: what plan reckons with. Blocks that keep a ring fetch each row of B that they name once.
 func TestStats(t *testing.T) {
-	a := shadertest.Ones[half.F16](shadertest.Spread(64, 64, 32, 16), 64)
-	for _, v := range jigsaw.Format.Variants {
-		if v.In != dtype.F16 {
-			continue
-		}
-		e, err := jigsaw.Format.Encode(a, v)
-		if err != nil {
-			t.Fatal(err)
-		}
+	suite.Packed(t, shadertest.Ones[float32](shadertest.Spread(64, 64, 32, 16), 64), func(v *spec.Variant, e *spec.Packed) {
 		staged := v.Const("RING") > 0
 		if e.Stats.Staged != staged || staged && e.Stats.Gathers != 64 || e.Stats.StoredBytes <= 0 {
 			t.Errorf("%s: %+v", v.Name, e.Stats)
 		}
-	}
+	})
 }

@@ -158,12 +158,7 @@ func TestEncodeRefuses(t *testing.T) {
 
 // TestEncodeEmpty: a small matrix without entries obeys every pattern.
 func TestEncodeEmpty(t *testing.T) {
-	a := &formats.CSR[float32]{Rows: 5, Cols: 30, RowPtr: make([]int64, 6)}
-	for _, v := range nm.Format.Variants {
-		if _, err := nm.Format.Encode(formats.ConvertTo(a, v.In), v); err != nil {
-			t.Error(err)
-		}
-	}
+	suite.Packed(t, shadertest.Ones[float32](make([][]int32, 5), 30), func(*spec.Variant, *spec.Packed) {})
 }
 
 // TestClusterGrid: whole clusters, no more than run at once where each takes tiles in turn (those whose blocks share A's columns
@@ -228,12 +223,8 @@ func TestStats(t *testing.T) {
 			t.Errorf("%s: %v", v.Name, err)
 			continue
 		}
-		var bytes int64
-		for _, x := range e.Arrays {
-			bytes += int64(len(x.Data))
-		}
-		if s := e.Stats; s.StoredBytes != bytes || s.Slots < a.NNZ() || s.MACs < a.NNZ() || s.Fill <= 0.5 || s.Fill > 1 || s.Gathers <= 0 {
-			t.Errorf("%s: %+v for %d entries in %d bytes", v.Name, s, a.NNZ(), bytes)
+		if s := e.Stats; s.StoredBytes != e.Bytes() || s.Slots < a.NNZ() || s.MACs < a.NNZ() || s.Fill <= 0.5 || s.Fill > 1 || s.Gathers <= 0 {
+			t.Errorf("%s: %+v for %d entries in %d bytes", v.Name, s, a.NNZ(), e.Bytes())
 		}
 	}
 }

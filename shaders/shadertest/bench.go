@@ -13,7 +13,6 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -111,18 +110,11 @@ func BenchPacked(b *testing.B, dev backend.Device, k *spec.Format, v *spec.Varia
 		arg(x.Data)
 	}
 	r := rand.New(rand.NewPCG(3, 4))
-	dense := formats.NewDense[float32](e.Cols, ldb)
-	for i := range dense.Data {
-		dense.Data[i] = r.Float32() - 0.5
+	dense := make([]float32, e.Cols*ldb)
+	for i := range dense {
+		dense[i] = r.Float32() - 0.5
 	}
-	switch v.In.Storage() {
-	case dtype.F16:
-		arg(backend.Bytes(formats.ConvertDense[half.F16](dense).Data))
-	case dtype.BF16:
-		arg(backend.Bytes(formats.ConvertDense[half.BF16](dense).Data))
-	default:
-		arg(backend.Bytes(dense.Data))
-	}
+	arg(NewArray(v.In, dense).Data)
 	arg(make([]byte, 16)) // no bias
 	arg(make([]byte, 4*e.Rows*n))
 	if l.Workspace > 0 {

@@ -13,7 +13,6 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -128,16 +127,7 @@ func (q Case) built(in, out dtype.Type) *built {
 	key := fmt.Sprintf("%v %v %+v %d rows %x", in, out, rest, len(q.Pattern), pattern.Sum64())
 	kept := builtCases[key]
 	if kept == nil {
-		switch in {
-		case dtype.F16:
-			kept = build[half.F16](q, out)
-		case dtype.BF16:
-			kept = build[half.BF16](q, out)
-		case dtype.F64:
-			kept = build[float64](q, out)
-		default:
-			kept = build[float32](q, out)
-		}
+		kept = build(q, in, out)
 		if keptBytes += len(kept.b) + len(kept.c) + 16*len(kept.want); keptBytes > most {
 			clear(builtCases)
 			keptBytes = 0
@@ -149,7 +139,7 @@ func (q Case) built(in, out dtype.Type) *built {
 	return &x
 }
 
-func build[T formats.Value](q Case, out dtype.Type) *built {
+func build(q Case, in, out dtype.Type) *built {
 	r := rand.New(rand.NewPCG(7, 9))
 	if q.Alpha == 0 {
 		q.Alpha = 1
@@ -160,26 +150,21 @@ func build[T formats.Value](q Case, out dtype.Type) *built {
 		want: make([]float64, m*q.LDC), sum: make([]float64, m*q.LDC),
 		p: spec.Problem{M: m, K: q.K, N: q.N, LDB: q.LDB, LDC: q.LDC, Out: out, Alpha: q.Alpha, Beta: q.Beta, Epilogue: q.Epilogue},
 	}
-	b := make([]T, q.K*q.LDB)
-	for i := range b {
-		b[i] = From[T](math.NaN())
+	numbers := make([]float64, q.K*q.LDB)
+	for i := range numbers {
+		numbers[i] = math.NaN()
 		if i%q.LDB < q.N {
-			b[i] = From[T](q.number(r))
+			numbers[i] = q.number(r)
 		}
 	}
-	c := x.start(q, r)
-	x.a, x.b = multiply(x, q, r, b), backend.Bytes(b)
-	x.finish(q, r)
-	switch out {
-	case dtype.F16:
-		x.c = backend.Bytes(convert[half.F16](c))
-	case dtype.BF16:
-		x.c = backend.Bytes(convert[half.BF16](c))
-	case dtype.F32:
-		x.c = backend.Bytes(convert[float32](c))
-	default:
-		x.c = backend.Bytes(c)
+	b := NewArray(in, numbers)
+	for i := range numbers {
+		numbers[i] = b.At(i)
 	}
+	c := x.start(q, r)
+	x.a, x.b = x.multiply(q, r, in, numbers), b.Data
+	x.finish(q, r)
+	x.c = NewArray(out, c).Data
 	return x
 }
 
@@ -221,25 +206,24 @@ func (x *built) start(q Case, r *rand.Rand) []float64 {
 }
 
 // multiply draws A and adds alpha·A·b to want and sum.
-func multiply[T formats.Value](x *built, q Case, r *rand.Rand, b []T) *formats.CSR[T] {
-	a := &formats.CSR[T]{Rows: x.p.M, Cols: q.K, RowPtr: make([]int64, 1, x.p.M+1)}
-	numbers := make([]float64, len(b))
-	formats.ConvertSlice(numbers, b)
-	for i, cols := range q.Pattern {
+func (x *built) multiply(q Case, r *rand.Rand, in dtype.Type, b []float64) formats.Sparse {
+	a := Ones[float64](q.Pattern, q.K)
+	for i := range a.Val {
+		a.Val[i] = q.entry(r)
+	}
+	vals := NewArray(in, a.Val)
+	for i := range q.Pattern {
 		want, sum := x.want[i*q.LDC:][:q.N], x.sum[i*q.LDC:][:q.N]
-		for _, col := range cols {
-			v := From[T](q.entry(r))
-			a.ColIdx, a.Val = append(a.ColIdx, col), append(a.Val, v)
-			scaled := q.Alpha * To(v)
-			for j, y := range numbers[int(col)*q.LDB:][:q.N] {
+		for p := a.RowPtr[i]; p < a.RowPtr[i+1]; p++ {
+			scaled := q.Alpha * vals.At(int(p))
+			for j, y := range b[int(a.ColIdx[p])*q.LDB:][:q.N] {
 				y *= scaled
 				want[j] += y
 				sum[j] += math.Abs(y)
 			}
 		}
-		a.RowPtr = append(a.RowPtr, int64(len(a.Val)))
 	}
-	return a
+	return formats.ConvertTo(a, in)
 }
 
 // finish draws the bias, NaN between its elements, and applies the epilogue to what is wanted.
@@ -255,7 +239,7 @@ func (x *built) finish(q Case, r *rand.Rand) {
 		}
 	}
 	if q.Epilogue.Bias != spec.NoBias {
-		x.bias = backend.Bytes(convert[float32](bias))
+		x.bias = NewArray(dtype.F32, bias).Data
 		if q.double {
 			x.bias = backend.Bytes(bias)
 		}
@@ -303,9 +287,9 @@ func (x *built) check(t *testing.T, q Case, tf32 bool) {
 	if tf32 {
 		eps += 0x1p-10 // each operand keeps 11 bits
 	}
-	roundoff := unitRoundoff[x.p.Out]
+	c, roundoff := Array{x.p.Out, x.c}, unitRoundoff[x.p.Out]
 	for i, want := range x.want {
-		got, bound := element(x.c, x.p.Out, i), roundoff
+		got, bound := c.At(i), roundoff
 		if q.Real || q.Epilogue.Activation > spec.ReLU {
 			bound = bound*math.Abs(want) + eps*x.sum[i]
 		} else {
@@ -315,68 +299,4 @@ func (x *built) check(t *testing.T, q Case, tf32 bool) {
 			t.Fatalf("C[%d,%d] is %v, want %v ± %v", i/x.p.LDC, i%x.p.LDC, got, want, bound)
 		}
 	}
-}
-
-// round returns the element of a type nearest to y.
-func round(t dtype.Type, y float64) float64 {
-	switch t {
-	case dtype.F16:
-		return To(half.F16From(float32(y)))
-	case dtype.BF16:
-		return To(half.BF16From(float32(y)))
-	case dtype.F64:
-		return y
-	}
-	return float64(float32(y))
-}
-
-func convert[T formats.Value](s []float64) []T {
-	d := make([]T, len(s))
-	for i, v := range s {
-		d[i] = From[T](v)
-	}
-	return d
-}
-
-// element returns element i of a matrix of type t.
-func element(c []byte, t dtype.Type, i int) float64 {
-	switch t {
-	case dtype.F16:
-		return To(backend.View[half.F16](c)[i])
-	case dtype.BF16:
-		return To(backend.View[half.BF16](c)[i])
-	case dtype.F64:
-		return backend.View[float64](c)[i]
-	}
-	return To(backend.View[float32](c)[i])
-}
-
-// From rounds x to an element.
-func From[T formats.Value, X int | float32 | float64](y X) T {
-	x := float32(y)
-	var t T
-	switch p := any(&t).(type) {
-	case *half.F16:
-		*p = half.F16From(x)
-	case *half.BF16:
-		*p = half.BF16From(x)
-	case *float32:
-		*p = x
-	case *float64:
-		*p = float64(y)
-	}
-	return t
-}
-
-// To is exact.
-func To[T formats.Value](t T) float64 {
-	switch v := any(t).(type) {
-	case half.F16:
-		return float64(v.Float32())
-	case half.BF16:
-		return float64(v.Float32())
-	case float64:
-		return v
-	}
-	return float64(any(t).(float32))
 }

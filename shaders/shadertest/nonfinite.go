@@ -10,7 +10,6 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -89,36 +88,24 @@ func (s *Suite) nonFinite(t *testing.T, dev backend.Device, v *spec.Variant, out
 func (q Specials) Run(t *testing.T, dev backend.Device, k *spec.Format, v *spec.Variant, out dtype.Type) {
 	t.Helper()
 	for _, every := range []int{3, 1} {
-		switch v.In.Storage() {
-		case dtype.F16:
-			multiplySpecials[half.F16](t, dev, k, v, out, q, every)
-		case dtype.BF16:
-			multiplySpecials[half.BF16](t, dev, k, v, out, q, every)
-		case dtype.F64:
-			multiplySpecials[float64](t, dev, k, v, out, q, every)
-		default:
-			multiplySpecials[float32](t, dev, k, v, out, q, every)
-		}
+		q.run(t, dev, k, v, out, every)
 	}
 }
 
-// multiplySpecials is Run where so many columns of B lie from one special one to the next.
-func multiplySpecials[T formats.Value](t *testing.T, dev backend.Device, k *spec.Format, v *spec.Variant, out dtype.Type, q Specials, every int) {
+// run is Run where so many columns of B lie from one special one to the next.
+func (q Specials) run(t *testing.T, dev backend.Device, k *spec.Format, v *spec.Variant, out dtype.Type, every int) {
 	t.Helper()
-	a := &formats.CSR[T]{Rows: max(len(q.A), q.Rows), Cols: len(q.B), RowPtr: []int64{0}}
+	a := &formats.CSR[float32]{Rows: max(len(q.A), q.Rows), Cols: len(q.B), RowPtr: []int64{0}}
 	want := make([]Special, a.Rows)
 	copy(want, q.A)
 	for _, row := range want {
-		a.ColIdx = append(a.ColIdx, row.Cols...)
-		for _, x := range row.Vals {
-			a.Val = append(a.Val, From[T](x))
-		}
+		a.ColIdx, a.Val = append(a.ColIdx, row.Cols...), append(a.Val, row.Vals...)
 		a.RowPtr = append(a.RowPtr, int64(len(a.Val)))
 	}
 	p := spec.Problem{M: a.Rows, K: a.Cols, N: q.N, LDB: (q.N + 7) &^ 7, LDC: q.N, Out: out, Alpha: 1}
-	b := backend.Bytes(specialB[T](q, p.LDB, every))
-	c := make([]byte, p.M*p.N*out.Size())
-	Multiply(t, dev, k, v, a, b, nil, c, p)
+	b := NewArray(v.In, q.b(p.LDB, every)).Data
+	c := Array{out, make([]byte, p.M*p.N*out.Size())}
+	Multiply(t, dev, k, v, formats.ConvertTo(a, v.In), b, nil, c.Data, p)
 	for i, row := range want {
 		var sum float64
 		for _, x := range row.Vals {
@@ -129,34 +116,34 @@ func multiplySpecials[T formats.Value](t *testing.T, dev backend.Device, k *spec
 			if j%every == 0 {
 				want = float64(row.Want)
 			}
-			if got := element(c, out, i*p.N+j); got != want && (got == got || want == want) {
+			if got := c.At(i*p.N + j); got != want && (got == got || want == want) {
 				t.Fatalf("%s, %d columns, each %d special: C[%d,%d] is %v, want %v", q.Name, p.N, every, i, j, got, want)
 			}
 		}
 	}
 
-	clear(c)
-	p.Beta = float64(nan)
-	Multiply(t, dev, k, v, a, b, nil, c, p)
+	clear(c.Data)
+	p.Beta = math.NaN()
+	Multiply(t, dev, k, v, formats.ConvertTo(a, v.In), b, nil, c.Data, p)
 	for i := range p.M * p.N {
-		if got := element(c, out, i); got == got {
+		if got := c.At(i); got == got {
 			t.Fatalf("%s: with a beta of NaN C[%d,%d] is %v", q.Name, i/p.N, i%p.N, got)
 		}
 	}
 }
 
-// specialB returns B's rows, ld elements apart, with NaN in the padding.
-func specialB[T formats.Value](q Specials, ld, every int) []T {
-	b := make([]T, len(q.B)*ld)
+// b returns B's rows, ld elements apart, with NaN in the padding.
+func (q Specials) b(ld, every int) []float64 {
+	b := make([]float64, len(q.B)*ld)
 	for i, x := range q.B {
 		for j := range ld {
 			switch {
 			case j >= q.N:
-				b[i*ld+j] = From[T](nan)
+				b[i*ld+j] = math.NaN()
 			case j%every == 0:
-				b[i*ld+j] = From[T](x)
+				b[i*ld+j] = float64(x)
 			default:
-				b[i*ld+j] = From[T](1)
+				b[i*ld+j] = 1
 			}
 		}
 	}

@@ -9,28 +9,38 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
+// Packed calls f with a matrix as each variant packs it.
+func (s *Suite) Packed(t *testing.T, a *formats.CSR[float32], f func(v *spec.Variant, e *spec.Packed)) {
+	t.Helper()
+	for _, v := range s.Format.Variants {
+		e, err := s.Format.Encode(formats.ConvertTo(a, v.In), v)
+		if err != nil {
+			t.Fatalf("%s: %v", v.Name, err)
+		}
+		f(v, e)
+	}
+}
+
 // encode: the arrays are those that the program takes, and another element type or a column outside the matrix is refused.
 func (s *Suite) encode(t *testing.T) {
-	a := &formats.CSR[half.F16]{
-		Rows: 9, Cols: 3, RowPtr: []int64{0, 1, 1, 1, 1, 1, 1, 1, 1, 3}, ColIdx: []int32{2, 0, 1}, Val: []half.F16{half.F16From(5), 0, 0},
-	}
+	a := &formats.CSR[float32]{Rows: 9, Cols: 3, RowPtr: []int64{0, 1, 1, 1, 1, 1, 1, 1, 1, 3}, ColIdx: []int32{2, 0, 1}, Val: []float32{5, 0, 0}}
 	bad := *a
 	bad.ColIdx = []int32{2, 0, 3}
 	for _, v := range s.Format.Variants {
-		if _, err := s.Format.Encode(&bad, v); err == nil {
+		if _, err := s.Format.Encode(formats.ConvertTo(&bad, v.In), v); err == nil {
 			t.Errorf("%s: a column outside the matrix is accepted", v.Name)
 		}
-		e, err := s.Format.Encode(a, v)
-		if v.In != dtype.F16 {
-			if err == nil {
-				t.Errorf("%s packs another element type", v.Name)
-			}
-			continue
+		other := dtype.F16
+		if v.In == other {
+			other = dtype.BF16
 		}
+		if _, err := s.Format.Encode(formats.ConvertTo(a, other), v); err == nil {
+			t.Errorf("%s packs another element type", v.Name)
+		}
+		e, err := s.Format.Encode(formats.ConvertTo(a, v.In), v)
 		if err != nil {
 			t.Errorf("%s: %v", v.Name, err)
 			continue
@@ -49,11 +59,7 @@ func (s *Suite) encode(t *testing.T) {
 // launch: grids cover C, there is none for no columns, and problems that do not fit the matrix are refused.
 func (s *Suite) launch(t *testing.T) {
 	empty := &formats.CSR[float32]{Rows: 100, Cols: 3, RowPtr: make([]int64, 101)}
-	for _, v := range s.Format.Variants {
-		e, err := s.Format.Encode(formats.ConvertTo(empty, v.In), v)
-		if err != nil {
-			t.Fatalf("%s: %v", v.Name, err)
-		}
+	s.Packed(t, empty, func(v *spec.Variant, e *spec.Packed) {
 		p := spec.Problem{M: 100, K: 3, N: 700, LDB: 704, LDC: 700, Out: v.Sums()}
 		for _, p.Caps.Units = range []int{0, 4, 1000} {
 			l, err := s.Format.Launch(v, e, p)
@@ -68,7 +74,7 @@ func (s *Suite) launch(t *testing.T) {
 			t.Errorf("%s: no columns: a grid of %v, error %v", v.Name, l.Passes, err)
 		}
 		Refuses(t, s.Format, v, e)
-	}
+	})
 }
 
 // Refusal is a problem that a launch refuses, as the change of one that it takes.

@@ -4,6 +4,7 @@ package shadertest
 
 import (
 	"math/rand/v2"
+	"slices"
 
 	"github.com/spmmrun/spmm/formats"
 )
@@ -86,8 +87,6 @@ func Ones[T formats.Value](pattern [][]int32, k int) *formats.CSR[T] {
 		a.RowPtr = append(a.RowPtr, int64(len(a.ColIdx)))
 	}
 	a.Val = make([]T, len(a.ColIdx))
-	for i := range a.Val {
-		a.Val[i] = From[T](1)
-	}
+	formats.ConvertSlice(a.Val, slices.Repeat([]float32{1}, len(a.Val)))
 	return a
 }

@@ -37,7 +37,7 @@ type Suite struct {
 
 	// Cases are products that a variant computes, with C in a type.
 	Cases func(v *spec.Variant, out dtype.Type) []Case
-	// Twice are products whose bits are the same in each run, also as on devices of so many Units.
+	// Twice, if set, are products whose bits are the same in each run, also as on devices of so many Units.
 	Twice func(v *spec.Variant) []Case
 	Units []int
 	// Specials are products by a B that is not finite. Without it they are those that all formats take: NonFinite.
@@ -62,11 +62,13 @@ func (s *Suite) Run(t *testing.T) {
 				t.Run(q.Name, func(t *testing.T) { q.Run(t, dev, s.Format, v, out) })
 			}
 		})
-		t.Run("reproducible", func(t *testing.T) {
-			for _, q := range s.Twice(v) {
-				q.RunTwice(t, dev, s.Format, v, out, s.Units...)
-			}
-		})
+		if s.Twice != nil {
+			t.Run("reproducible", func(t *testing.T) {
+				for _, q := range s.Twice(v) {
+					q.RunTwice(t, dev, s.Format, v, out, s.Units...)
+				}
+			})
+		}
 		t.Run("not finite", func(t *testing.T) { s.nonFinite(t, dev, v, out) })
 		if kind := dev.Info().Backend + v.Unit.Source; s.Panel != nil && v.In == dtype.F16 && s.Panel(v) > 0 && !many[kind] {
 			many[kind] = true

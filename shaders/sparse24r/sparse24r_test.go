@@ -106,13 +106,8 @@ func TestFold(t *testing.T) {
 // TestStats: what auto ranks by; and a matrix that is encoded already is packed as one that is not.
 func TestStats(t *testing.T) {
 	a := shadertest.Ones[float32](shadertest.Scattered(100, 300, 0.3), 300)
-	for _, v := range sparse24r.Format.Variants {
-		x := formats.ConvertTo(a, v.In)
-		e, err := sparse24r.Format.Encode(x, v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := format.Format.Encode(x, nil)
+	suite.Packed(t, a, func(v *spec.Variant, e *spec.Packed) {
+		m, err := format.Format.Encode(formats.ConvertTo(a, v.In), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,15 +115,13 @@ func TestStats(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var stored int64
 		for i, x := range e.Arrays {
-			stored += int64(len(x.Data))
 			if !bytes.Equal(x.Data, adopted.Arrays[i].Data) {
 				t.Errorf("%s: array %s differs where the matrix was encoded before", v.Name, x.Name)
 			}
 		}
-		if s := e.Stats; s.StoredBytes != stored || e.NNZ != a.NNZ() || s.MACs < a.NNZ() || s.Fill <= 0 || s.Fill > 1 || s.Gathers <= 0 || e.Items <= 0 {
-			t.Errorf("%s: %+v for %d entries in %d bytes, %d items", v.Name, s, a.NNZ(), stored, e.Items)
+		if s := e.Stats; s.StoredBytes != e.Bytes() || e.NNZ != a.NNZ() || s.MACs < a.NNZ() || s.Fill <= 0 || s.Fill > 1 || s.Gathers <= 0 || e.Items <= 0 {
+			t.Errorf("%s: %+v for %d entries in %d bytes, %d items", v.Name, s, a.NNZ(), e.Bytes(), e.Items)
 		}
-	}
+	})
 }
