@@ -77,18 +77,14 @@ func coop(u spec.MatrixUnit, wide bool) *spec.Variant {
 	if wide {
 		side, subs, beside, name = 2*tile, 8, 4, "coop_wide.spv"
 	}
-	v := &spec.Variant{
-		Name: fmt.Sprintf("vulkan_%v", u), In: dtype.F16, Code: backend.CodeSPIRV, Entry: "main",
-		Need:  spec.Need{F16: true, Shared: 16 * 4 * side * (32/8 + 1), Shapes: []backend.MatrixShape{u.Shape(dtype.F16)}}, // see coop.comp
-		Local: [3]uint32{u.Sub * subs, 1, 1}, Sub: u.Sub, Matrix: true,
+	v := u.Variant(fmt.Sprintf("vulkan_%v", u), subs, 16*4*side*(32/8+1), spec.Variant{ // see coop.comp
 		Consts: []spec.Const{
-			{Name: "LOCAL", ID: 0, Value: u.Sub * subs}, {Name: "TM", ID: 1, Value: u.M}, {Name: "TN", ID: 2, Value: u.N},
-			{Name: "TK", ID: 3, Value: u.K}, {Name: "SUBS", ID: 4, Value: subs},
+			{Name: "TM", ID: 1, Value: u.M}, {Name: "TN", ID: 2, Value: u.N}, {Name: "TK", ID: 3, Value: u.K}, {Name: "SUBS", ID: 4, Value: subs},
 			spec.Define("ROWS", side), spec.Define("COLS", side), spec.Define("BESIDE", beside),
 		},
-		Unit: spec.Unit{Source: "coop.comp", Blob: name},
-		Out:  []dtype.Type{dtype.F16}, AnyOrder: true,
-	}
+		Unit:     spec.Unit{Source: "coop.comp", Blob: name},
+		AnyOrder: true,
+	})
 	if wide {
 		v.Name = fmt.Sprintf("vulkan_wide_%v", u)
 	}

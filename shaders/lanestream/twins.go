@@ -61,17 +61,13 @@ func (k twinKind) wide() *spec.Variant {
 }
 
 func (k twinKind) variant(source, blob string, cols, local, shared uint32, consts []spec.Const) *spec.Variant {
-	return &spec.Variant{
-		Name: fmt.Sprintf("vulkan_twins%d_n%d", k.piece, cols), In: dtype.F16, Code: backend.CodeSPIRV, Entry: "main",
-		Need:  spec.Need{F16: true, Lanes: true, Shared: shared, Shapes: []backend.MatrixShape{spec.Shape(16, 8, 16, dtype.F16)}},
-		Local: [3]uint32{local, 1, 1}, Sub: 32, Matrix: true,
+	return spec.LanesVariant(fmt.Sprintf("vulkan_twins%d_n%d", k.piece, cols), local/32, shared, spec.Variant{
 		Consts: append([]spec.Const{
-			{Name: "LOCAL", ID: 0, Value: local}, spec.Define("COLS", cols), spec.Define("TWINS", 1), spec.Define("MOST", k.piece),
+			spec.Define("COLS", cols), spec.Define("TWINS", 1), spec.Define("MOST", k.piece),
 			spec.Define("WARPS", 8), spec.Define("CLUSTER", 1), spec.Define("BLOCKS", 132), spec.Define("SHORT_PIECES", 1),
 		}, consts...),
 		Unit: spec.Unit{Source: source, Blob: blob},
-		Out:  []dtype.Type{dtype.F16},
-	}
+	})
 }
 
 // twins is the variants, the narrowest of each kind first.
@@ -205,21 +201,7 @@ type twinsOf struct {
 
 // gatherTwins finds the twins of a matrix. Where the encoder is to leave the second word of a step empty, their columns leave it out.
 func gatherTwins(a *formats.CSR[half.F16], words int) twinsOf {
-	p := &formats.CSR[float32]{Rows: a.Rows, Cols: spec.Ceil(a.Cols, twinCols) * 2 / words * wordTwins, RowPtr: make([]int64, a.Rows+1)}
-	parallel(spec.Ceil(a.Rows, rows), func(n int) {
-		for i := n * rows; i < min(a.Rows, (n+1)*rows); i++ {
-			last := int32(-1)
-			for _, c := range a.ColIdx[a.RowPtr[i]:a.RowPtr[i+1]] {
-				if c>>1 != last {
-					last = c >> 1
-					p.RowPtr[i+1]++
-				}
-			}
-		}
-	})
-	for i := range a.Rows {
-		p.RowPtr[i+1] += p.RowPtr[i]
-	}
+	p := &formats.CSR[float32]{Rows: a.Rows, Cols: spec.Ceil(a.Cols, twinCols) * 2 / words * wordTwins, RowPtr: pairPtr(a.RowPtr, a.ColIdx)}
 	n := p.RowPtr[a.Rows]
 	t := twinsOf{numbers: p, values: make([]uint32, n), has: make([]uint8, n)}
 	p.ColIdx, p.Val = make([]int32, n), make([]float32, n)

@@ -46,19 +46,17 @@ var files embed.FS
 
 // Format is the table of the reproducible kernel. Variants differ in p, and take A and B in any type. It
 // is no format: between b and c there is the quantised B.
+//
+//	rows    the rows, how they are shared out, and the entries' columns: see pack
+//	ints    the entries as integers, see pack
+//	values  the entries as they are
+//	b, q    B as it is, and quantised
+//	bias, c bits of f32
+//	part    128-bit sums of pieces, ldq columns
 var Format = &spec.Format{
 	Program: &spec.Program{
-		Name: "rfx",
-		Args: []spec.Arg{
-			{Name: "rows", Elem: "u32", ReadOnly: true},   // the rows, how they are shared out, and the entries' columns: see pack
-			{Name: "ints", Elem: "u32", ReadOnly: true},   // the entries as integers, see pack
-			{Name: "values", Elem: "u32", ReadOnly: true}, // the entries as they are
-			{Name: "b", Elem: "u32", ReadOnly: true},      // B as it is
-			{Name: "q", Elem: "u32", ReadOnly: true},      // B quantised
-			{Name: "bias", Elem: "u32", ReadOnly: true},   // bits of f32
-			{Name: "c", Elem: "u32"},                      // bits of f32
-			{Name: "part", Elem: "u32"},                   // 128-bit sums of pieces, ldq columns
-		},
+		Name:     "rfx",
+		Args:     spec.Args("rows u32", "ints u32", "values u32", "b u32", "q u32", "bias u32", "c u32 written", "part u32 written"),
 		Params:   spec.Params[params](),
 		Variants: variants,
 		Files:    files,
