@@ -4,18 +4,12 @@
 
 #pragma once
 #include "../include/result.cuh"
-#ifdef OVERLAP
-#include "../include/launches.cuh"
-#else
-__device__ __forceinline__ void launches_before() {}
-__device__ __forceinline__ void launches_after() {}
-#endif
+#include "../include/overlap.cuh"
+#include "../include/load.cuh"
 
 #define ROWS 16 // of a panel
 #define NO_SLOT 0xffffffffu
 #define ALL 0xffffffffu
-
-__device__ __forceinline__ u32 word(const uint4 &v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
 
 // step is p + n·size. (In C++ it takes twice as many instructions.)
 __device__ __forceinline__ const void *step(const void *p, u32 n, u32 size) {
