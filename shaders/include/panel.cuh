@@ -4,18 +4,11 @@
 #pragma once
 #include "params.h"
 #include "result.cuh"
+#include "elem.cuh"
 #include "load.cuh"
 
 #define HALVES (V / 8)   // groups of 8 rows in a panel
 #define QUAD (STEP / 4)  // vectors of a step that one lane gathers
-
-#if ELEM == F32
-typedef float Elem;
-__device__ __forceinline__ float to_float(float x) { return x; }
-#else
-typedef u16 Elem;
-__device__ __forceinline__ float to_float(u16 x) { return widen_lo<ELEM>(x); }
-#endif
 
 #define NO_SLOT 0xffffffffu
 
