@@ -119,8 +119,6 @@ func webgpu(t dtype.Type) *spec.Variant {
 	return &spec.Variant{
 		Name: "webgpu_" + t.String(), In: t, Code: backend.CodeWGSL, Entry: "main",
 		Need: spec.Need{Shared: 2 * 16 * 68 * 4}, Local: [3]uint32{local, 1, 1}, Consts: append(tiles(), spec.Define("HIGH", 8)), AnyOrder: true,
-		Unit: spec.Unit{Source: "kernel.wgsl", Defines: map[string]string{
-			"ELEM": include.Define(t), "QUANT": "", "HALF": include.HalfWGSL, "NONFINITE": include.NonFiniteWGSL,
-		}},
+		Unit: spec.Unit{Source: "kernel.wgsl", Defines: include.WGSL(t, "QUANT", "")},
 	}
 }

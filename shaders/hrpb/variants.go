@@ -124,7 +124,7 @@ func webgpuVariants() []*spec.Variant {
 				spec.Define("BLOCK", scalarBlock), spec.Define("SLOTS", 16*scalarBlock), spec.Define("ROWS", 16), spec.Define("PATTERNS", scalarBlock/2),
 				spec.Define("WORKERS", gpuWorkers), spec.Define("ORDER", 1), spec.Define("COLS", 4*scalarLocal),
 			},
-			Unit: spec.Unit{Source: "kernel.wgsl", Defines: map[string]string{"ELEM": include.Define(t), "HALF": include.HalfWGSL, "NONFINITE": include.NonFiniteWGSL}},
+			Unit: spec.Unit{Source: "kernel.wgsl", Defines: include.WGSL(t)},
 		})
 	}
 	return vs

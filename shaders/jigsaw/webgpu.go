@@ -23,7 +23,7 @@ func webgpuVariants() []*spec.Variant {
 				spec.Define("VALUES", scalarStage*jigsaw.StepCols*jigsaw.StripRows),
 				spec.Define("BLOCK", jigsaw.StripRows), spec.Define("COLS", 4*scalarLocal),
 			},
-			Unit: spec.Unit{Source: "kernel.wgsl", Defines: map[string]string{"ELEM": include.Define(t), "HALF": include.HalfWGSL, "NONFINITE": include.NonFiniteWGSL}},
+			Unit: spec.Unit{Source: "kernel.wgsl", Defines: include.WGSL(t)},
 		})
 	}
 	return vs

@@ -15,3 +15,28 @@ __device__ __forceinline__ u32 swizzled(u32 k, u32 c) {
 
 // cluster_leave waits for the cluster's blocks, without an order of writes.
 __device__ __forceinline__ void cluster_leave() { asm volatile("barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;" ::: "memory"); }
+
+// add_parts adds to x what the warps of the cluster have left of group `of`, each where its ring was, from the start of shared memory on: row r, four columns
+// from `at`, in the order of the parts.
+__device__ __forceinline__ void add_parts(float4 &x, const unsigned char *smem, u32 of, u32 r, u32 at, const Params &p) {
+    for (u32 q = of, end = p.parts * p.each; q < end; q += 4 * p.each) {
+        float4 y[4];
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            u32 s = q + k * p.each;
+            y[k] = make_float4(0, 0, 0, 0);
+#ifdef HOPPER
+            if (s < end) y[k] = cluster_load4(shared_address(smem) + s % WARPS * RING + (r * PITCH + at) * 4, s / WARPS);
+#else
+            if (s < end) y[k] = *(const float4 *)(smem + s * RING + (r * PITCH + at) * 4);
+#endif
+        }
+#pragma unroll
+        for (int k = 0; k < 4; k++) x.x += y[k].x, x.y += y[k].y, x.z += y[k].z, x.w += y[k].w;
+    }
+}
+__device__ __forceinline__ float4 added(const unsigned char *smem, u32 of, u32 r, u32 at, const Params &p) {
+    float4 x = make_float4(0, 0, 0, 0);
+    add_parts(x, smem, of, r, at, p);
+    return x;
+}

@@ -35,17 +35,7 @@ struct Warp {
 
     // word multiplies 16 columns of A, layout Places.
     __device__ __forceinline__ void word(u32 mask, u32 base, u32 wrap, const u32 *b) {
-        u32 x[2][8];
-        take_at<0>(mask, base, next, x[0]);
-        take_at<1>(mask, base, next, x[1]);
-        add(0, x[0], b);
-        take_at<2>(mask, base, next, x[0]);
-        add(1, x[1], b);
-        take_at<3>(mask, base, next, x[1]);
-        add(2, x[0], b);
-        add(3, x[1], b);
-#pragma unroll
-        for (int h = 0; h < 2; h++) next[h] = __viaddmin_u32(next[h], 0u - wrap, next[h]);
+        take_word<0>(*this, mask, base, wrap, b);
     }
     // add multiplies tile i. b has two registers for each tile of columns.
     __device__ __forceinline__ void add(int i, const u32 (&x)[8], const u32 *b) {

@@ -18,7 +18,7 @@ func webgpuVariants() []*spec.Variant {
 			Consts: append([]spec.Const{
 				spec.Define("TEAMS", scalarTeams), spec.Define("TILE", scalarShared/4), spec.Define("ROWS", 16), spec.Define("POSITIONS", 16), spec.Define("COLS", 64),
 			}, packing()...),
-			Unit: spec.Unit{Source: "scalar.wgsl", Defines: map[string]string{"ELEM": include.Define(t), "QUANT": "", "HALF": include.HalfWGSL, "NONFINITE": include.NonFiniteWGSL}},
+			Unit: spec.Unit{Source: "scalar.wgsl", Defines: include.WGSL(t, "QUANT", "")},
 		})
 	}
 	return vs

@@ -135,17 +135,6 @@ func scalarVulkan(source string, v uint32, t dtype.Type, local, shared uint32, c
 		Name: fmt.Sprintf("vulkan_v%d_%v", v, t), In: t, Code: backend.CodeSPIRV, Entry: "main",
 		Need: spec.Need{Shared: shared}, Local: [3]uint32{local, 1, 1},
 		Consts: append([]spec.Const{{Name: "LOCAL", ID: 0, Value: local}, spec.Define("V", v), spec.Define("PACK", plainPack)}, consts...),
-		Unit:   spec.Unit{Source: source + ".comp", Defines: map[string]string{"ELEM": elem(t)}, Blob: source + "_" + t.String() + ".spv"},
+		Unit:   spec.Unit{Source: source + ".comp", Defines: map[string]string{"ELEM": include.Define(t)}, Blob: source + "_" + t.String() + ".spv"},
 	}
-}
-
-// elem is the define ELEM for elements of type t.
-func elem(t dtype.Type) string {
-	switch t {
-	case dtype.F16:
-		return fmt.Sprint(include.F16)
-	case dtype.BF16:
-		return fmt.Sprint(include.BF16)
-	}
-	return fmt.Sprint(include.F32)
 }

@@ -37,8 +37,6 @@ func webgpuVariant(source string, v uint32, t dtype.Type, local, shared uint32, 
 		Name: fmt.Sprintf("webgpu_v%d_%v", v, t), In: t, Code: backend.CodeWGSL, Entry: "main",
 		Need: spec.Need{Shared: shared}, Local: [3]uint32{local, 1, 1},
 		Consts: append([]spec.Const{spec.Define("V", v), spec.Define("PACK", plainPack)}, consts...),
-		Unit: spec.Unit{Source: source + ".wgsl", Defines: map[string]string{
-			"ELEM": elem(t), "HALF": include.HalfWGSL, "NONFINITE": include.NonFiniteWGSL, "NM": WGSL,
-		}},
+		Unit:   spec.Unit{Source: source + ".wgsl", Defines: include.WGSL(t, "NM", WGSL)},
 	}
 }

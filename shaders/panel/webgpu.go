@@ -23,9 +23,7 @@ func WebGPU(own ...spec.Const) []*spec.Variant {
 					spec.Define("V", v), spec.Define("STAGE", scalarStage), spec.Define("QUADS", v/4), spec.Define("VALUES", scalarStage*v/4),
 					spec.Define("COLS", 4*scalarLocal),
 				}, own...),
-				Unit: spec.Unit{Source: "kernel.wgsl", Defines: map[string]string{
-					"ELEM": include.Define(t), "HALF": include.HalfWGSL, "NONFINITE": include.NonFiniteWGSL, "PANEL": include.PanelWGSL,
-				}},
+				Unit: spec.Unit{Source: "kernel.wgsl", Defines: include.WGSL(t, "PANEL", include.PanelWGSL)},
 			})
 		}
 	}
