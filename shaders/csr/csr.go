@@ -38,11 +38,8 @@ var files embed.FS
 // row and slot too; then row, first piece (slot) and last + 1 of each heavy row. In part are sums of pieces, ldp apart.
 var Format = &spec.Format{
 	Program: &spec.Program{
-		Name:     "csr",
-		Args:     spec.FormatArgs("rowptr u32", "colidx u32", "values T", "heavy u32", "part f32 written"),
-		Params:   spec.Params[params](),
-		Variants: spec.SplitEpilogues(variants()),
-		Files:    files,
+		Name: "csr", Args: spec.FormatArgs("rowptr u32", "colidx u32", "values T", "heavy u32", "part f32 written"),
+		Params: spec.Params[params](), Variants: spec.SplitEpilogues(variants()), Files: files,
 	},
 	Packing:     []string{"TEAMS", "STREAM"},
 	Encode:      encode,

@@ -31,11 +31,8 @@ var files embed.FS
 // quantised they are bytes, and behind them are the scales. For stored see params.words, for work, sums of parts, launch.go.
 var Format = &spec.Format{
 	Program: &spec.Program{
-		Name:     "dense",
-		Args:     spec.FormatArgs("a T", "stored u32", "work f32 written"),
-		Params:   spec.Params[params](),
-		Variants: spec.SplitEpilogues(variants()),
-		Files:    files,
+		Name: "dense", Args: spec.FormatArgs("a T", "stored u32", "work f32 written"),
+		Params: spec.Params[params](), Variants: spec.SplitEpilogues(variants()), Files: files,
 	},
 	Full:            true,
 	Encode:          encodeSparse,

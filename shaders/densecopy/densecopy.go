@@ -54,9 +54,7 @@ var files embed.FS
 
 // Program is the table of the copy kernel. It has no Encode; see Launch.
 var Program = &spec.Program{
-	Name:   "densecopy",
-	Args:   spec.Args("src u32", "bias f32", "dst u32 written"),
-	Params: spec.Params[params](),
+	Name: "densecopy", Args: spec.Args("src u32", "bias f32", "dst u32 written"), Params: spec.Params[params](), Files: files,
 	Variants: []*spec.Variant{
 		spec.PTX("cuda", spec.Variant{Entry: "densecopy", Local: local}),
 		spec.SPIRV("vulkan", spec.Variant{Local: local, Need: spec.Need{Shared: shared}}),
@@ -71,7 +69,6 @@ var Program = &spec.Program{
 		}),
 		spec.Go("cpu_f64", dtype.F64, group(double)),
 	},
-	Files: files,
 }
 
 // params is the parameter block. A line of dst is len elements that lie side by side.

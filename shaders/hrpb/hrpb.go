@@ -41,11 +41,8 @@ var files embed.FS
 // panel, first block, last + 1 and slot; then the row in each place. In part are sums of parts, slot after slot.
 var Format = &spec.Format{
 	Program: &spec.Program{
-		Name:     "hrpb",
-		Args:     spec.FormatArgs("work u32", "columns u32", "sizes u32", "packed u32", "part f32 written"),
-		Params:   spec.Params[params](),
-		Variants: spec.SplitEpilogues(variants()),
-		Files:    files,
+		Name: "hrpb", Args: spec.FormatArgs("work u32", "columns u32", "sizes u32", "packed u32", "part f32 written"),
+		Params: spec.Params[params](), Variants: spec.SplitEpilogues(variants()), Files: files,
 	},
 	Packing: []string{"BLOCK", "WORKERS", "ORDER", "HEIGHT"},
 	Encode:  encode,

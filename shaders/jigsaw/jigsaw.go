@@ -27,11 +27,9 @@ var files embed.FS
 // see pack.go.
 var Format = &spec.Format{
 	Program: &spec.Program{
-		Name:     "jigsaw",
-		Args:     spec.FormatArgs("index u32", "colidx u32", "metadata u32", "values T", "mask u32"),
-		Params:   spec.Params[params](),
+		Name: "jigsaw", Args: spec.FormatArgs("index u32", "colidx u32", "metadata u32", "values T", "mask u32"),
+		Params: spec.Params[params](), Files: files,
 		Variants: spec.SplitEpilogues(slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants())),
-		Files:    files,
 	},
 	Packing: []string{"BLOCK", "RING", "GRANULE"},
 	Encode:  encode,

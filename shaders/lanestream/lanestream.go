@@ -44,10 +44,8 @@ var files embed.FS
 // Stored, and where A is quantised Scales.
 var Format = &spec.Format{
 	Program: &spec.Program{
-		Name:     "lanestream",
-		Args:     spec.FormatArgs("index u32", "mask u32", "values T"),
-		Params:   spec.Params[params](),
-		Files:    files,
+		Name: "lanestream", Args: spec.FormatArgs("index u32", "mask u32", "values T"),
+		Params: spec.Params[params](), Files: files,
 		Variants: spec.SplitEpilogues(slices.Concat(cuda, scalarCUDA(), vulkan, webgpuVariants(), cpuVariants(), quantisedVariants())),
 	},
 	Packing:         []string{"WARPS", "CLUSTER", "STAGED", "PAIRS", "SHORT_PIECES"},

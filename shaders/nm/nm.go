@@ -43,11 +43,9 @@ var files embed.FS
 // Format is the table of the N:M kernels, of which array places is the format's Index.
 var Format = &spec.Format{
 	Program: &spec.Program{
-		Name:     "nm",
-		Args:     spec.FormatArgs("values T", "places u32", "mask u32"),
-		Params:   spec.Params[params](),
+		Name: "nm", Args: spec.FormatArgs("values T", "places u32", "mask u32"),
+		Params: spec.Params[params](), Files: files,
 		Variants: spec.SplitEpilogues(slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants())),
-		Files:    files,
 	},
 	Packing:    []string{"V", "PACK"},
 	Encode:     encode,

@@ -43,9 +43,7 @@ var files embed.FS
 
 // Program is the table of the quantising kernel. It has no Encode; see Launch.
 var Program = &spec.Program{
-	Name:   "quantise",
-	Args:   spec.Args("b u32", "q u32 written"),
-	Params: spec.Params[params](),
+	Name: "quantise", Args: spec.Args("b u32", "q u32 written"), Params: spec.Params[params](), Files: files,
 	Variants: []*spec.Variant{
 		spec.PTX("cuda", spec.Variant{Entry: "quantise", Local: spec.Line(local), Consts: digits}),
 		spec.SPIRV("vulkan", spec.Variant{Local: spec.Line(local), Need: spec.Need{Shared: shared + 32*local}, Consts: digits}),
@@ -55,7 +53,6 @@ var Program = &spec.Program{
 		}),
 		spec.Go("cpu", dtype.F32, group),
 	},
-	Files: files,
 }
 
 // params is the parameter block.

@@ -30,11 +30,9 @@ var files embed.FS
 // described at restArray.
 var Format = &spec.Format{
 	Program: &spec.Program{
-		Name:     "sparse24r",
-		Args:     spec.FormatArgs("values T", "places u32", "mask u32", "rest u32"),
-		Params:   spec.Params[params](),
+		Name: "sparse24r", Args: spec.FormatArgs("values T", "places u32", "mask u32", "rest u32"),
+		Params: spec.Params[params](), Files: files,
 		Variants: spec.SplitEpilogues(slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants())),
-		Files:    files,
 	},
 	Packing: []string{"PACK"},
 	Slots:   func(rows, cols int) int64 { return int64(rows) * int64(cols) / 2 },

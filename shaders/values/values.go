@@ -37,9 +37,7 @@ var files embed.FS
 // Program is the table of the kernel. It has no Encode; see Launch. src has the new values. Where entries lie in their order,
 // groups and sources are not read: any buffers serve.
 var Program = &spec.Program{
-	Name:   "values",
-	Args:   spec.Args("src u32", "groups u32", "sources u32", "dst u32 written"),
-	Params: spec.Params[params](),
+	Name: "values", Args: spec.Args("src u32", "groups u32", "sources u32", "dst u32 written"), Params: spec.Params[params](), Files: files,
 	Variants: []*spec.Variant{
 		spec.PTX("cuda", spec.Variant{Entry: "values", Local: spec.Line(local), Consts: []spec.Const{spec.Define("EACH", 4)}}),
 		spec.SPIRV("vulkan", spec.Variant{Local: spec.Line(local)}),
@@ -51,7 +49,6 @@ var Program = &spec.Program{
 		spec.SPIRV("vulkan_f64", spec.Variant{In: dtype.F64, Local: spec.Line(local), Need: spec.Need{F64: true}, Unit: spec.Unit{Source: "double.comp"}}),
 		spec.Go("cpu_f64", dtype.F64, group64),
 	},
-	Files: files,
 }
 
 // params is the parameter block.
