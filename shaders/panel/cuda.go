@@ -9,22 +9,13 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
-	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 // CUDA is a variant for compute capability 8.0 whose kernel is the function entry of a source. The constants
 // reach CUDA C++ as -D.
 func CUDA(entry, source, name string, t dtype.Type, warps uint32, consts []spec.Const) *spec.Variant {
-	return &spec.Variant{
-		Name: name, In: t, Code: backend.CodePTX, Local: [3]uint32{32 * warps, 1, 1}, Consts: consts, Entry: entry,
-		Need: spec.Need{Arch: 80},
-		Out:  []dtype.Type{dtype.F16, dtype.BF16},
-		Unit: spec.Unit{
-			Source: source, Arch: "compute_80", Blob: name + ".ptx",
-			Defines: map[string]string{"ENTRY": entry, "ELEM": include.Define(t)},
-		},
-	}
+	return spec.CUDA(name, entry, t, spec.Variant{Local: spec.Line(32 * warps), Consts: consts, Unit: spec.Unit{Source: source}})
 }
 
 // Overlapping is the form of a variant of panel_gather.cuh for compute capability 9.0, whose launches overlap.

@@ -5,11 +5,13 @@ package spec
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/shaders/include"
 )
 
 // Args returns arguments, of which each is written as its name and what it holds, "src u32"; those that are not only read
@@ -49,9 +51,21 @@ func Line(n uint32) [3]uint32 { return [3]uint32{n, 1, 1} }
 
 // PTX completes a variant of CUDA C++: of f32, from kernel.cu, for compute capability 8.0, unless it says otherwise.
 func PTX(name string, v Variant) *Variant {
-	v.Need.Arch = cmp.Or(v.Need.Arch, 80)
+	v.Need.Arch, v.Need.Shared = cmp.Or(v.Need.Arch, 80), max(v.Need.Shared, v.Shared)
 	v.Unit.Arch = fmt.Sprintf("compute_%d", v.Need.Arch)
+	if v.Need.Exact {
+		v.Unit.Arch += "a"
+	}
 	return complete(v, name, backend.CodePTX, "kernel.cu", name+".ptx")
+}
+
+// CUDA is PTX for a source that is told by -D what its function is called and which type its elements have.
+func CUDA(name, entry string, t dtype.Type, v Variant) *Variant {
+	v.In, v.Entry, v.Out = t, entry, []dtype.Type{dtype.F16, dtype.BF16}
+	defines := map[string]string{"ENTRY": entry, "ELEM": include.Define(t)}
+	maps.Copy(defines, v.Unit.Defines)
+	v.Unit.Defines = defines
+	return PTX(name, v)
 }
 
 // SPIRV completes a variant of GLSL: of f32, from kernel.comp, unless it says otherwise.
