@@ -4,7 +4,6 @@ package densecopy_test
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -24,8 +23,9 @@ func each(t *testing.T, f func(t *testing.T, types []dtype.Type, run func(t *tes
 		types := []dtype.Type{dtype.F32, dtype.F16, dtype.BF16}
 		if dev.Caps().F64 {
 			types = append(types, dtype.F64)
-		} else if _, err := densecopy.Variant(dev.Caps(), dtype.F64); !errors.Is(err, backend.ErrUnsupported) {
-			t.Errorf("f64 on a device without: %v", err)
+		} else {
+			_, err := densecopy.Variant(dev.Caps(), dtype.F64)
+			shadertest.Refused(t, "f64 on a device without", err, true)
 		}
 		f(t, types, func(t *testing.T, op densecopy.Op, src, dst matrix) {
 			t.Helper()
@@ -222,16 +222,14 @@ func TestLaunchRefuses(t *testing.T) {
 	for _, v := range densecopy.Program.Variants {
 		for _, tt := range tests {
 			tt.op.Alpha = 1
-			if _, err := densecopy.Launch(v, tt.op); err == nil || errors.Is(err, backend.ErrUnsupported) != tt.unsupported {
-				t.Errorf("%s, %s: %v", v.Name, tt.name, err)
-			}
+			_, err := densecopy.Launch(v, tt.op)
+			shadertest.Refused(t, v.Name+", "+tt.name, err, tt.unsupported)
 		}
 		l, err := densecopy.Launch(v, densecopy.Op{Rows: 0, Cols: 5, Src: f16(8), Dst: f16(8)})
 		if err != nil || l.Passes[0].Groups[0] != 0 {
 			t.Errorf("%s: an empty copy gives groups %v, error %v", v.Name, l.Passes, err)
 		}
 	}
-	if _, err := densecopy.Variant(backend.Caps{}); !errors.Is(err, backend.ErrUnsupported) {
-		t.Errorf("a device without code: %v", err)
-	}
+	_, err := densecopy.Variant(backend.Caps{})
+	shadertest.Refused(t, "a device without code", err, true)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -54,6 +55,15 @@ func BenchMultiply(b *testing.B, name string, a func() formats.Sparse, columns [
 			}
 		}
 	})
+}
+
+// BenchVectors times formats by 4096×4096 matrices of f16 with several shares of zeros, in vectors of 8 rows.
+func BenchVectors(b *testing.B, columns []int, ks ...*spec.Format) {
+	for _, zeros := range []int{70, 80, 90, 95, 98} {
+		BenchMultiply(b, fmt.Sprintf("zeros=%d", zeros), func() formats.Sparse {
+			return Ones[half.F16](Alike(4096, 4096, 8, float64(100-zeros)/100), 4096)
+		}, columns, OfF16, ks...)
+	}
 }
 
 // packer packs a matrix once for all variants of a format that take the same.

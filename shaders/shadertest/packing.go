@@ -110,9 +110,16 @@ func Refuses(t *testing.T, k *spec.Format, v *spec.Variant, e *spec.Packed, more
 		}
 		p := good
 		r.Change(&p)
-		if _, err := k.Launch(v, e, p); err == nil || errors.Is(err, backend.ErrUnsupported) != r.Unsupported {
-			t.Errorf("%s, %s: %v", v.Name, r.Name, err)
-		}
+		_, err := k.Launch(v, e, p)
+		Refused(t, v.Name+", "+r.Name, err, r.Unsupported)
+	}
+}
+
+// Refused checks that there is an error, and that it is ErrUnsupported or not.
+func Refused(t *testing.T, what string, err error, unsupported bool) {
+	t.Helper()
+	if err == nil || errors.Is(err, backend.ErrUnsupported) != unsupported {
+		t.Errorf("%s: %v", what, err)
 	}
 }
 
