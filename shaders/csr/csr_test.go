@@ -28,10 +28,8 @@ var suite = shadertest.Suite{
 		}
 		return shadertest.Floats(caps)
 	},
-	Cases: func(*spec.Variant, dtype.Type) []shadertest.Case { return cases() },
-	Specials: func(*spec.Variant) []shadertest.Specials {
-		return []shadertest.Specials{shadertest.NonFinite(), longSpecial()}
-	},
+	Cases:    func(*spec.Variant, dtype.Type) []shadertest.Case { return cases() },
+	Specials: shadertest.Always(shadertest.NonFinite(), longSpecial()),
 }
 
 func TestFormat(t *testing.T) { suite.Run(t) }

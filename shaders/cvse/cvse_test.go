@@ -22,18 +22,10 @@ var suite = shadertest.Suite{
 	},
 	Tiles: func(v *spec.Variant) (stage, rows uint32) { return v.Const("STAGE"), v.Const("V") },
 	Cases: func(*spec.Variant, dtype.Type) []shadertest.Case { return cases() },
-	Twice: func(*spec.Variant) []shadertest.Case {
-		return []shadertest.Case{{Pattern: shadertest.Alike(100, 500, 2, 0.1), K: 500, N: 70, Real: true}}
-	},
-	Panel: func(v *spec.Variant) int {
-		if v.Const("V") != 8 {
-			return 0
-		}
-		return 8
-	},
+	Twice: shadertest.Always(shadertest.Case{Pattern: shadertest.Alike(100, 500, 2, 0.1), K: 500, N: 70, Real: true}),
+	Panel: spec.Define("V", 8),
 	Covers: func(v *spec.Variant, p spec.Problem, l spec.Launch) bool {
-		cols := int(v.Const("COLS"))
-		return panel.InStreams(v) || int(l.Passes[0].Groups[1]) == spec.Ceil(p.N, cols)
+		return panel.InStreams(v) || shadertest.CoversColumns(v, p, l)
 	},
 }
 

@@ -39,9 +39,7 @@ var suite = shadertest.Suite{
 		}
 		return taken
 	},
-	Twice: func(*spec.Variant) []shadertest.Case {
-		return []shadertest.Case{{Pattern: full(100, 300), K: 300, N: 70, Real: true}}
-	},
+	Twice: shadertest.Always(shadertest.Case{Pattern: full(100, 300), K: 300, N: 70, Real: true}),
 	Specials: func(v *spec.Variant) []shadertest.Specials {
 		if v.Quant != dtype.Invalid {
 			return nil

@@ -47,9 +47,7 @@ var suite = shadertest.Suite{
 			{Name: "split panels", Pattern: p, K: k, N: 3, Real: true},
 		}
 	},
-	Specials: func(*spec.Variant) []shadertest.Specials {
-		return []shadertest.Specials{shadertest.NonFinite(), split()}
-	},
+	Specials: shadertest.Always(shadertest.NonFinite(), split()),
 }
 
 func TestFormat(t *testing.T) { suite.Run(t) }

@@ -24,18 +24,9 @@ var suite = shadertest.Suite{
 	Preferred: func(vs []*spec.Variant) bool { return len(vs) > 0 && vs[0].Sub == 32 && vs[0].Matrix },
 	Tiles:     func(*spec.Variant) (stage, rows uint32) { return 16, 16 },
 	Cases:     func(*spec.Variant, dtype.Type) []shadertest.Case { return cases() },
-	Twice: func(*spec.Variant) []shadertest.Case {
-		return []shadertest.Case{{Pattern: shadertest.Alike(100, 500, 2, 0.1), K: 500, N: 70, Real: true}}
-	},
-	Panel: func(v *spec.Variant) int {
-		if v.Const("BLOCK") != 16 {
-			return 0
-		}
-		return 16
-	},
-	Covers: func(v *spec.Variant, p spec.Problem, l spec.Launch) bool {
-		return int(l.Passes[0].Groups[1]) == spec.Ceil(p.N, int(v.Const("COLS")))
-	},
+	Twice:     shadertest.Always(shadertest.Case{Pattern: shadertest.Alike(100, 500, 2, 0.1), K: 500, N: 70, Real: true}),
+	Panel:     spec.Define("BLOCK", 16),
+	Covers:    shadertest.CoversColumns,
 }
 
 func TestFormat(t *testing.T) { suite.Run(t) }

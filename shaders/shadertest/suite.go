@@ -42,9 +42,9 @@ type Suite struct {
 	Units []int
 	// Specials are products by a B that is not finite. Without it they are those that all formats take: NonFinite.
 	Specials func(v *spec.Variant) []Specials
-	// Panel, if set, returns the rows of a panel of a variant whose grid counts panels: it multiplies more of them than one
-	// side of a grid has room for. 0 leaves the variant out.
-	Panel func(v *spec.Variant) int
+	// Panel, if set, is a constant of variants whose grid counts panels of so many rows: they multiply more panels than one
+	// side of a grid has room for.
+	Panel spec.Const
 
 	// Covers, if set, tells whether the grids of a launch cover C.
 	Covers func(v *spec.Variant, p spec.Problem, l spec.Launch) bool
@@ -52,6 +52,14 @@ type Suite struct {
 
 // Floats are the types that most formats have variants for on all devices.
 func Floats(backend.Caps) []dtype.Type { return []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} }
+
+// Always has the same for all variants.
+func Always[T any](x ...T) func(*spec.Variant) []T { return func(*spec.Variant) []T { return x } }
+
+// CoversColumns is Covers for grids whose y counts blocks of COLS columns.
+func CoversColumns(v *spec.Variant, p spec.Problem, l spec.Launch) bool {
+	return int(l.Passes[0].Groups[1]) == spec.Ceil(p.N, int(v.Const("COLS")))
+}
 
 // Run runs the tests as subtests: by devices, variants and types of C, and those that need no device.
 func (s *Suite) Run(t *testing.T) {
@@ -70,9 +78,10 @@ func (s *Suite) Run(t *testing.T) {
 			})
 		}
 		t.Run("not finite", func(t *testing.T) { s.nonFinite(t, dev, v, out) })
-		if kind := dev.Info().Backend + v.Unit.Source; s.Panel != nil && v.In == dtype.F16 && s.Panel(v) > 0 && !many[kind] {
+		kind, panel := dev.Info().Backend+v.Unit.Source, s.Panel
+		if panel.Value > 0 && v.Const(panel.Name) == panel.Value && v.In == dtype.F16 && !many[kind] {
 			many[kind] = true
-			t.Run("many panels", func(t *testing.T) { manyPanels(s.Panel(v)).Run(t, dev, s.Format, v, out) })
+			t.Run("many panels", func(t *testing.T) { manyPanels(int(panel.Value)).Run(t, dev, s.Format, v, out) })
 		}
 	})
 	if s.Others != nil {

@@ -28,12 +28,8 @@ var suite = shadertest.Suite{
 		}
 		return some
 	},
-	Twice: func(*spec.Variant) []shadertest.Case {
-		return []shadertest.Case{{Pattern: shadertest.Scattered(100, 500, 0.3), K: 500, N: 70, Real: true}}
-	},
-	Specials: func(*spec.Variant) []shadertest.Specials {
-		return []shadertest.Specials{shadertest.NonFinite(), besideThree()}
-	},
+	Twice:    shadertest.Always(shadertest.Case{Pattern: shadertest.Scattered(100, 500, 0.3), K: 500, N: 70, Real: true}),
+	Specials: shadertest.Always(shadertest.NonFinite(), besideThree()),
 }
 
 func TestFormat(t *testing.T) { suite.Run(t) }

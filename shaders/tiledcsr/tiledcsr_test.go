@@ -23,16 +23,9 @@ var suite = shadertest.Suite{
 		}
 		return cs
 	},
-	Twice: func(*spec.Variant) []shadertest.Case {
-		return []shadertest.Case{{Pattern: shadertest.Uneven(100, 500, 0.1), K: 500, N: 270, Real: true}}
-	},
-	Units: []int{1, 1 << 20}, // other strips
-	Panel: func(v *spec.Variant) int {
-		if v.Const("V") != 8 {
-			return 0
-		}
-		return 8
-	},
+	Twice:  shadertest.Always(shadertest.Case{Pattern: shadertest.Uneven(100, 500, 0.1), K: 500, N: 270, Real: true}),
+	Units:  []int{1, 1 << 20}, // other strips
+	Panel:  spec.Define("V", 8),
 	Covers: covers,
 }
 
