@@ -41,11 +41,7 @@ var Format = &spec.Format{
 		Name: "csr", Args: spec.FormatArgs("rowptr u32", "colidx u32", "values T", "heavy u32", "part f32 written"),
 		Params: spec.Params[params](), Variants: spec.SplitEpilogues(variants()), Files: files,
 	},
-	Packing:     []string{"TEAMS", "STREAM"},
-	Encode:      encode,
-	EncodeShare: encodeShare,
-	Launch:      launch,
-	Suited:      suited,
+	Packing: []string{"TEAMS", "STREAM"}, Encode: encode, EncodeShare: encodeShare, Launch: launch, Suited: suited,
 }
 
 // params is the parameter block.

@@ -35,10 +35,8 @@ var Format = &spec.Format{
 		Params: spec.Params[panel.Params](), Files: files,
 		Variants: spec.SplitEpilogues(slices.Concat(cuda, panel.Vulkan(unaligned), panel.WebGPU(unaligned), panel.CPU(locate, unaligned))),
 	},
-	Packing: []string{"V", "ALIGN", "WINDOW", "LANES", "RING", "SPAN"},
-	Encode:  encode,
-	Adopt:   adopt,
-	Launch:  launch,
+	Packing: []string{"V", "ALIGN", "WINDOW", "LANES", "RING", "SPAN"}, Encode: encode, Adopt: adopt,
+	Launch: launch,
 }
 
 // unaligned: panels of any number of vectors.

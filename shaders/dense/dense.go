@@ -34,13 +34,8 @@ var Format = &spec.Format{
 		Name: "dense", Args: spec.FormatArgs("a T", "stored u32", "work f32 written"),
 		Params: spec.Params[params](), Variants: spec.SplitEpilogues(variants()), Files: files,
 	},
-	Full:            true,
-	Encode:          encodeSparse,
-	EncodeQuantised: packQuantised,
-	Adopt:           adopt,
-	Measure:         measure,
-	Launch:          launch,
-	Suited:          suited,
+	Full: true, Encode: encodeSparse, EncodeQuantised: packQuantised, Adopt: adopt, Measure: measure,
+	Launch: launch, Suited: suited,
 }
 
 // params is the parameter block. Rows and columns are those of the product that is written row by row: of C, or, where

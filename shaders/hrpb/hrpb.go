@@ -44,11 +44,8 @@ var Format = &spec.Format{
 		Name: "hrpb", Args: spec.FormatArgs("work u32", "columns u32", "sizes u32", "packed u32", "part f32 written"),
 		Params: spec.Params[params](), Variants: spec.SplitEpilogues(variants()), Files: files,
 	},
-	Packing: []string{"BLOCK", "WORKERS", "ORDER", "HEIGHT"},
-	Encode:  encode,
-	Adopt:   adopt,
-	Launch:  launch,
-	Suited:  suited,
+	Packing: []string{"BLOCK", "WORKERS", "ORDER", "HEIGHT"}, Encode: encode, Adopt: adopt, Launch: launch,
+	Suited: suited,
 }
 
 // params is the parameter block.

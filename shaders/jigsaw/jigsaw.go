@@ -31,10 +31,7 @@ var Format = &spec.Format{
 		Params: spec.Params[params](), Files: files,
 		Variants: spec.SplitEpilogues(slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants())),
 	},
-	Packing: []string{"BLOCK", "RING", "GRANULE"},
-	Encode:  encode,
-	Adopt:   adopt,
-	Launch:  launch,
+	Packing: []string{"BLOCK", "RING", "GRANULE"}, Encode: encode, Adopt: adopt, Launch: launch,
 }
 
 // params is the parameter block.

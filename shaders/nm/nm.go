@@ -47,12 +47,8 @@ var Format = &spec.Format{
 		Params: spec.Params[params](), Files: files,
 		Variants: spec.SplitEpilogues(slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants())),
 	},
-	Packing:    []string{"V", "PACK"},
-	Encode:     encode,
-	EncodePart: encodePart,
-	Adopt:      adopt,
-	Launch:     launch,
-	Suited:     suited,
+	Packing: []string{"V", "PACK"}, Encode: encode, EncodePart: encodePart, Adopt: adopt, Launch: launch,
+	Suited: suited,
 }
 
 const argB = 3 // the number of B among the arguments

@@ -58,9 +58,7 @@ var Format = &spec.Format{
 		Name: "rfx", Args: spec.Args("rows u32", "ints u32", "values u32", "b u32", "q u32", "bias u32", "c u32 written", "part u32 written"),
 		Params: spec.Params[params](), Variants: variants, Files: files,
 	},
-	Packing: []string{"BITS", "V", "SHUFFLE"},
-	Encode:  encode,
-	Launch:  launch,
+	Packing: []string{"BITS", "V", "SHUFFLE"}, Encode: encode, Launch: launch,
 }
 
 // params is the parameter block.

@@ -32,10 +32,7 @@ var Format = &spec.Format{
 		Params: spec.Params[params](), Files: files,
 		Variants: spec.SplitEpilogues(slices.Concat(cuda, panel.Vulkan(), panel.WebGPU(), panel.CPU(locate))),
 	},
-	Packing: []string{"V", "WINDOW", "LANES", "RING", "SPAN"},
-	Encode:  encode,
-	Adopt:   adopt,
-	Launch:  launch,
+	Packing: []string{"V", "WINDOW", "LANES", "RING", "SPAN"}, Encode: encode, Adopt: adopt, Launch: launch,
 }
 
 // params is the parameter block.
