@@ -152,7 +152,10 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
     auto rows = [&](Operands &o, bool any) {
         const char *x = (const char *)step(from, at[0], pitch), *y = (const char *)step(from, at[1], pitch);
 #pragma unroll
-        for (int i = 0; i < CHUNKS; i++) o.x[i] = load((const double2 *)(x + 128 * i), any && in[i]), o.y[i] = load((const double2 *)(y + 128 * i), any && in[i]);
+        for (int i = 0; i < CHUNKS; i++) {
+            o.x[i] = load((const double2 *)(x + 128 * i), any && in[i]);
+            o.y[i] = load((const double2 *)(y + 128 * i), any && in[i]);
+        }
     };
     auto look = [&](u32 s) { // at block s, or the last, and the size of that after it
         s = min(s, count - 1);

@@ -196,7 +196,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
         for (int e = 0; e < 2; e++)
 #pragma unroll
             for (int j = 0; j < TILES; j += 4)
-                *(float4 *)(ring + (g + 8 * h) * SUM_PITCH + 4 * ((2 * q + e) * UNIT + j / UNIT * (8 * UNIT) + j % UNIT)) = four(acc, j, 2 * h + e);
+                *(float4 *)(ring + (g + 8 * h) * SUM_PITCH +
+                            4 * ((2 * q + e) * UNIT + j / UNIT * (8 * UNIT) + j % UNIT)) = four(acc, j, 2 * h + e);
     if (shift > 0)
         __syncthreads();
     else

@@ -162,7 +162,8 @@ struct Sums {
         u32 a[4] = {rounded(v.a[0]), rounded(v.a[1]), rounded(v.a[2]), rounded(v.a[3])};
         v.each([&](int i, const uint4 &x, const uint4 &y) {
 #pragma unroll
-            for (int j = 0; j < 4; j++) mma8(acc[4 * i + j], a[0], a[1], a[2], a[3], rounded(word(x, j)), rounded(word(y, j)));
+            for (int j = 0; j < 4; j++)
+                mma8(acc[4 * i + j], a[0], a[1], a[2], a[3], rounded(word(x, j)), rounded(word(y, j)));
         });
     }
     __device__ __forceinline__ void finish() {}
@@ -299,7 +300,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)
         for (int e = 0; e < 2; e++)
 #pragma unroll
             for (int j = 0; j < TILES; j += 4)
-                *(float4 *)(own + (g + 8 * h) * SUM_PITCH + 4 * (quad(2 * q + e) * 4 + 8 * j)) = four(acc, j, 2 * h + e);
+                *(float4 *)(own + (g + 8 * h) * SUM_PITCH + 4 * (quad(2 * q + e) * 4 + 8 * j)) =
+                    four(acc, j, 2 * h + e);
     if (mine.shift > 0)
         __syncthreads();
     else

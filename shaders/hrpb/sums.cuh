@@ -1,5 +1,5 @@
-// What a warp's sums become in kernel.cu and kernel_f32.cu: C, or a slot of the workspace. Sums that are not a lane's own to
-// store go through shared memory, SUM_PITCH bytes a row. TILES is the instructions along a row.
+// What a warp's sums become in kernel.cu and kernel_f32.cu: C, or a slot of the workspace. Sums that are not a lane's
+// own to store go through shared memory, SUM_PITCH bytes a row. TILES is the instructions along a row.
 
 #pragma once
 #include "hrpb.cuh"

@@ -2,10 +2,12 @@
 
 PAIR: two elements of 16 bits. VALUES_32 and VALUES_16: elements of `values` and of `b`, of f32 and of 16 bits.
 
-COLUMNS: how a workgroup's LOCAL invocations share its columns from base on: `width` of them beside each other, those of a slice;
-what is left takes its share of the sum. j is an invocation's columns, word the words of a row of B that it reads.
+COLUMNS: how a workgroup's LOCAL invocations share its columns from base on: `width` of them beside each other, those of
+a slice; what is left takes its share of the sum. j is an invocation's columns, word the words of a row of B that it
+reads.
 
-FOUR: x, an invocation's columns of the row of B that begins at word `row`. JOIN: acc of a row of C, the slices' added up in the first one. */}}
+FOUR: x, an invocation's columns of the row of B that begins at word `row`. JOIN: acc of a row of C, the slices' added
+up in the first one. */}}
 {{- define "PAIR"}}fn pair(w: u32) -> vec2<f32> {
 {{if eq .ELEM "2"}}
     return bitcast<vec2<f32>>(vec2<u32>(w << 16u, w & 0xffff0000u));
@@ -18,7 +20,8 @@ fn b_element(row: u32, j: u32) -> f32 { return bitcast<f32>(b[row * p.ldb + j]);
 fn value_quad(i: u32) -> vec4<f32> {
     return bitcast<vec4<f32>>(vec4<u32>(values[4u * i], values[4u * i + 1u], values[4u * i + 2u], values[4u * i + 3u]));
 }{{end}}
-{{- define "VALUES_16"}}fn element(w: u32, i: u32) -> f32 { return bitcast<f32>(widen((w >> (16u * (i & 1u))) & 0xffffu, {{.ELEM}}u)); }
+{{- define "VALUES_16" -}}
+fn element(w: u32, i: u32) -> f32 { return bitcast<f32>(widen((w >> (16u * (i & 1u))) & 0xffffu, {{.ELEM}}u)); }
 fn value(i: u32) -> f32 { return element(values[i / 2u], i); }
 fn b_element(row: u32, j: u32) -> f32 { return element(b[row * (p.ldb / 2u) + j / 2u], j); }
 fn value_quad(i: u32) -> vec4<f32> { return vec4<f32>(pair(values[2u * i]), pair(values[2u * i + 1u])); }{{end}}

@@ -28,7 +28,9 @@ template <int WIDE> __device__ __forceinline__ u64 across_of(u32 at, u32 slab) {
 // wgmma is d += a·b of 64×128×16 by four warps, a and b as k rows of the other dimension.
 template <int T> __device__ __forceinline__ void wgmma(float (&d)[16][4], u64 a, u64 b) {
     if (T == BF16)
-        asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" REGS_128 "}, %64, %65, 1, 1, 1, 1, 1;" : SUMS_128 : "l"(a), "l"(b));
+        asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" REGS_128 "}, %64, %65, 1, 1, 1, 1, 1;"
+                     : SUMS_128 : "l"(a), "l"(b));
     else
-        asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {" REGS_128 "}, %64, %65, 1, 1, 1, 1, 1;" : SUMS_128 : "l"(a), "l"(b));
+        asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {" REGS_128 "}, %64, %65, 1, 1, 1, 1, 1;"
+                     : SUMS_128 : "l"(a), "l"(b));
 }

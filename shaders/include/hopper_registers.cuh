@@ -7,7 +7,8 @@
 // rows 16w to 16w + 15, and b as k rows of N (swizzled). It reads the registers of a as it runs: they are not to be written before it
 // is waited for.
 #define WGMMA_OF(N, TYPE, A0, A1, A2, A3, B)                                                                                               \
-    asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " {" REGS_##N "}, {%" #A0 ",%" #A1 ",%" #A2 ",%" #A3 "}, %" #B \
+    asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " {" REGS_##N "}, " \
+                 "{%" #A0 ",%" #A1 ",%" #A2 ",%" #A3 "}, %" #B \
                  ", 1, 1, 1, 1;"                                                                                                           \
                  : SUMS_##N : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
 #define WGMMA(N, A0, A1, A2, A3, B)                                                                                       \

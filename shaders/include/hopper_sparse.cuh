@@ -10,7 +10,8 @@ __device__ __forceinline__ u64 rows_of_8(u32 at) { return (u64)((at & 0x3ffff) >
 // columns), b as k rows of N (across_of). Places as for mma_sparse, warp w having rows 16w to 16w + 15; lanes 2·SELECT and
 // 2·SELECT + 1 of each quad hold them.
 #define WGMMA_SPARSE_OF(N, TYPE, A, B, E, S)                                                                                          \
-    asm volatile("wgmma.mma_async.sp.sync.aligned.m64n" #N "k32.f32." TYPE "." TYPE " {" REGS_##N "}, %" #A ", %" #B ", %" #E ", %" #S \
+    asm volatile("wgmma.mma_async.sp.sync.aligned.m64n" #N "k32.f32." TYPE "." TYPE " {" REGS_##N "}, " \
+                 "%" #A ", %" #B ", %" #E ", %" #S \
                  ", 1, 1, 1, 0, 1;"                                                                                                   \
                  : SUMS_##N : "l"(a), "l"(b), "r"(places), "n"(SELECT))
 #define WGMMA_SPARSE(N, A, B, E, S)                                                                                        \

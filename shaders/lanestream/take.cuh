@@ -41,9 +41,10 @@ template <int BYTE, u32 NONE = 0> __device__ __forceinline__ void take_at(u32 ma
 }
 #undef TAKE_AT
 
-// take_word takes the values of a mask word, of four tiles, and has warp.add(i, x, b) multiply each by b; where its chains, warp.next, go past the ring's end
-// they go back by wrap.
-template <u32 NONE, class W, class B> __device__ __forceinline__ void take_word(W &warp, u32 mask, u32 base, u32 wrap, const B &b) {
+// take_word takes the values of a mask word, of four tiles, and has warp.add(i, x, b) multiply each by b; where its
+// chains, warp.next, go past the ring's end they go back by wrap.
+template <u32 NONE, class W, class B>
+__device__ __forceinline__ void take_word(W &warp, u32 mask, u32 base, u32 wrap, const B &b) {
     u32 (&next)[2] = warp.next;
     u32 x[2][8];
     take_at<0, NONE>(mask, base, next, x[0]);

@@ -148,16 +148,10 @@ struct Warp {
 
     // leave writes the sums to shared memory.
     __device__ __forceinline__ void leave(float *sums, u32 lane) const {
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-#pragma unroll
-            for (int t = 0; t < TILES; t++)
-#pragma unroll
-                for (int h = 0; h < 2; h++) {
-                    float x = acc[i][0][t][2 * h], y = acc[i][0][t][2 * h + 1];
-                    if (HALVES == 2) x += acc[i][HALVES - 1][t][2 * h], y += acc[i][HALVES - 1][t][2 * h + 1];
-                    *(float2 *)(sums + (16 * i + 8 * h + lane / 4) * PITCH + 8 * t + 2 * (lane % 4)) = make_float2(x, y);
-                }
-        __syncwarp();
+        leave_pairs(sums, lane, [&](int i, int t, int h) {
+            float x = acc[i][0][t][2 * h], y = acc[i][0][t][2 * h + 1];
+            if (HALVES == 2) x += acc[i][HALVES - 1][t][2 * h], y += acc[i][HALVES - 1][t][2 * h + 1];
+            return make_float2(x, y);
+        });
     }
 };

@@ -48,9 +48,11 @@ __device__ __forceinline__ void load_places(u32 (&x)[4], const uint4 *from) {
     asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "l"(from) : "memory");
 }
 
-// multiply_pieces begins to add the products of TALL pieces, from a on in shared memory, and a slab of B: x[i][at] is a piece's
-// places.
-template <int TALL, int N> __device__ __forceinline__ void multiply_pieces(float (&acc)[TALL][N][4], u32 a, u32 b, const u32 (&x)[TALL][4], int at) {
+// multiply_pieces begins to add the products of TALL pieces, from a on in shared memory, and a slab of B: x[i][at] is a
+// piece's places.
+template <int TALL, int N>
+__device__ __forceinline__ void multiply_pieces(float (&acc)[TALL][N][4], u32 a, u32 b, const u32 (&x)[TALL][4],
+                                                int at) {
     wgmma_fence();
 #pragma unroll
     for (int i = 0; i < TALL; i++) wgmma_sparse<ELEM, 0>(acc[i], rows_of_8(a + i * PIECE_VALUES), swizzled(b, SLAB), x[i][at]);
