@@ -45,6 +45,7 @@ func BenchmarkMultiply(b *testing.B) {
 		{"one row", rows(1, 1<<20), 1 << 20},
 	} {
 		matrix := func() formats.Sparse { return random(c.lens, c.k) }
-		shadertest.BenchMultiply(b, c.name, matrix, []int{1, 8, 32, 128}, func(v *spec.Variant) bool { return v.In == dtype.F32 }, csr.Format)
+		shadertest.BenchMultiply(b, c.name, matrix, []int{1, 8, 32, 128},
+			func(v *spec.Variant) bool { return v.In == dtype.F32 }, csr.Format)
 	}
 }

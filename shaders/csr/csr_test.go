@@ -34,7 +34,8 @@ var suite = shadertest.Suite{
 
 func TestFormat(t *testing.T) { suite.Run(t) }
 
-// longSpecial is a product by a B with NaN in a row that no entry touches, and infinities in one that a long row touches.
+// longSpecial is a product by a B with NaN in a row that no entry touches, and infinities in one that a long row
+// touches.
 func longSpecial() shadertest.Specials {
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
 	q := shadertest.Specials{Name: "a long row", B: make([]float32, 300), N: 40}
@@ -46,7 +47,8 @@ func longSpecial() shadertest.Specials {
 		}
 	}
 	q.A = []shadertest.Special{
-		{Cols: []int32{2, 3}, Vals: []float32{2, 5}, Want: inf}, {Cols: []int32{0, 3}, Vals: []float32{1, -3}, Want: 3}, {}, whole,
+		{Cols: []int32{2, 3}, Vals: []float32{2, 5}, Want: inf},
+		{Cols: []int32{0, 3}, Vals: []float32{1, -3}, Want: 3}, {}, whole,
 	}
 	return q
 }
@@ -93,7 +95,8 @@ func cases() []shadertest.Case {
 		units.Name, units.Units = fmt.Sprintf("many units, %d columns", n), 1<<20
 		ps = append(ps, folded, units)
 	}
-	ps = append(ps, shadertest.Columns(shadertest.Case{Name: "ragged", Pattern: shadertest.Spread(1500, ragged(60, 1500)...), K: 1500},
+	ps = append(ps, shadertest.Columns(shadertest.Case{Name: "ragged",
+		Pattern: shadertest.Spread(1500, ragged(60, 1500)...), K: 1500},
 		1, 2, 4, 7, 8, 9, 31, 32, 65, 128, 257, 520)...)
 	return ps
 }

@@ -18,7 +18,9 @@ var suite = shadertest.Suite{
 	Types:  shadertest.Floats, Heights: []uint32{8, 16},
 	Others: cvse.CoopVariants,
 	Preferred: func(vs []*spec.Variant) bool {
-		return vs[0].Sub == 32 && slices.ContainsFunc(vs, func(v *spec.Variant) bool { return v.In == dtype.F16 && v.Const("V") == 16 })
+		return vs[0].Sub == 32 && slices.ContainsFunc(vs, func(v *spec.Variant) bool {
+			return v.In == dtype.F16 && v.Const("V") == 16
+		})
 	},
 	Tiles: func(v *spec.Variant) (stage, rows uint32) { return v.Const("STAGE"), v.Const("V") },
 	Cases: func(*spec.Variant, dtype.Type) []shadertest.Case { return cases() },
@@ -33,13 +35,16 @@ func TestFormat(t *testing.T) { suite.Run(t) }
 
 func cases() []shadertest.Case {
 	ragged := shadertest.Ragged(shadertest.Alike(150, 400, 1, 3./400), 400)
-	heavy := shadertest.Ragged(shadertest.Alike(190, 5003, 1, 3./5003), 5003) // of ten panels and more one in many parts
+	// Of ten panels and more one is in many parts.
+	heavy := shadertest.Ragged(shadertest.Alike(190, 5003, 1, 3./5003), 5003)
 	cs := append(shadertest.Basics(shadertest.Alike), []shadertest.Case{
 		{Name: "whole vectors", Pattern: shadertest.Alike(64, 200, 16, 0.3), K: 200, N: 128},
 		{Name: "several column blocks", Pattern: shadertest.Alike(21, 50, 8, 0.5), K: 50, N: 531, Beta: 1},
 		{Name: "every length", Pattern: shadertest.EveryLength(), K: 80, N: 20},
 	}...)
-	cs = append(cs, shadertest.Columns(shadertest.Case{Name: "ragged", Pattern: ragged, K: 400}, 1, 2, 7, 8, 31, 64, 129)...)
-	cs = append(cs, shadertest.Columns(shadertest.Case{Name: "a heavy panel", Pattern: heavy, K: 5003, Pad: 3, Alpha: -2, Beta: 0.5}, 5, 70, 513)...)
+	cs = append(cs, shadertest.Columns(shadertest.Case{Name: "ragged", Pattern: ragged, K: 400}, 1, 2, 7, 8, 31, 64,
+		129)...)
+	cs = append(cs, shadertest.Columns(shadertest.Case{Name: "a heavy panel", Pattern: heavy, K: 5003, Pad: 3,
+		Alpha: -2, Beta: 0.5}, 5, 70, 513)...)
 	return append(cs, shadertest.Epilogues(shadertest.Case{Pattern: shadertest.Alike(29, 60, 8, 0.3), K: 60, N: 77})...)
 }

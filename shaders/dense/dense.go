@@ -27,8 +27,8 @@ import (
 //go:embed kernel.wgsl
 var files embed.FS
 
-// Format is the table of the kernels for dense matrices. Rows of a are lda apart; where A is
-// quantised they are bytes, and behind them are the scales. For stored see params.words, for work, sums of parts, launch.go.
+// Format is the table of the kernels for dense matrices. Rows of a are lda apart; where A is quantised they are bytes,
+// and behind them are the scales. For stored see params.words, for work, sums of parts, launch.go.
 var Format = &spec.Format{
 	Program: &spec.Program{
 		Name: "dense", Args: spec.FormatArgs("a T", "stored u32", "work f32 written"),

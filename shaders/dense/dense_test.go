@@ -31,7 +31,8 @@ var suite = shadertest.Suite{
 			if v.Quant != dtype.Invalid && strings.HasPrefix(q.Name, "zeros filled in") {
 				continue // quantised matrices store every element
 			}
-			q.Fold = q.Fold && !v.Need.Exact // the grids of hopper.cu, of clusters of blocks that take tiles in turn, are one line
+			// The grids of hopper.cu, of clusters of blocks that take tiles in turn, are one line.
+			q.Fold = q.Fold && !v.Need.Exact
 			if (q.BCol || q.CCol) && !v.AnyOrder {
 				continue // package plan brings them into the order that the variant takes
 			}
@@ -161,7 +162,8 @@ func nonFinite(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type
 		c.LD = m
 	}
 	mem := shadertest.Array{Type: out, Data: make([]byte, m*n*out.Size())}
-	shadertest.Multiply(t, dev, dense.Format, v, formats.ConvertTo(a.Sparse(), v.In), shadertest.NewArray(v.In, bl.Data).Data, nil, mem.Data,
+	shadertest.Multiply(t, dev, dense.Format, v, formats.ConvertTo(a.Sparse(), v.In),
+		shadertest.NewArray(v.In, bl.Data).Data, nil, mem.Data,
 		spec.Problem{M: m, K: k, N: n, LDB: bl.LD, LDC: c.LD, BCol: bl.ColMajor, CCol: c.ColMajor, Out: out, Alpha: 1})
 	for i := range mem.Len() {
 		c.Data = append(c.Data, float32(mem.At(i)))

@@ -79,7 +79,8 @@ func coop(u spec.MatrixUnit, wide bool) *spec.Variant {
 	}
 	v := u.Variant(fmt.Sprintf("vulkan_%v", u), subs, 16*4*side*(32/8+1), spec.Variant{ // see coop.comp
 		Consts: []spec.Const{
-			{Name: "TM", ID: 1, Value: u.M}, {Name: "TN", ID: 2, Value: u.N}, {Name: "TK", ID: 3, Value: u.K}, {Name: "SUBS", ID: 4, Value: subs},
+			{Name: "TM", ID: 1, Value: u.M}, {Name: "TN", ID: 2, Value: u.N}, {Name: "TK", ID: 3, Value: u.K},
+			{Name: "SUBS", ID: 4, Value: subs},
 			spec.Define("ROWS", side), spec.Define("COLS", side), spec.Define("BESIDE", beside),
 		},
 		Unit:     spec.Unit{Source: "coop.comp", Blob: name},

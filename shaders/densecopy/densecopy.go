@@ -54,7 +54,8 @@ var files embed.FS
 
 // Program is the table of the copy kernel. It has no Encode; see Launch.
 var Program = &spec.Program{
-	Name: "densecopy", Args: spec.Args("src u32", "bias f32", "dst u32 written"), Params: spec.Params[params](), Files: files,
+	Name: "densecopy", Args: spec.Args("src u32", "bias f32", "dst u32 written"), Params: spec.Params[params](),
+	Files: files,
 	Variants: []*spec.Variant{
 		spec.PTX("cuda", spec.Variant{Entry: "densecopy", Local: local}),
 		spec.SPIRV("vulkan", spec.Variant{Local: local, Need: spec.Need{Shared: shared}}),
@@ -63,9 +64,11 @@ var Program = &spec.Program{
 			Unit: spec.Unit{Defines: map[string]string{"HALF": include.HalfWGSL, "EPILOGUE": include.EpilogueWGSL}},
 		}),
 		spec.Go("cpu", dtype.F32, group(single)),
-		spec.PTX("cuda_f64", spec.Variant{In: dtype.F64, Entry: "densecopy", Local: local, Need: spec.Need{F64: true}, Unit: spec.Unit{Source: "double.cu"}}),
+		spec.PTX("cuda_f64", spec.Variant{In: dtype.F64, Entry: "densecopy", Local: local, Need: spec.Need{F64: true},
+			Unit: spec.Unit{Source: "double.cu"}}),
 		spec.SPIRV("vulkan_f64", spec.Variant{
-			In: dtype.F64, Local: local, Need: spec.Need{F64: true, Shared: 65 * 33 * 8}, Unit: spec.Unit{Source: "double.comp"},
+			In: dtype.F64, Local: local, Need: spec.Need{F64: true, Shared: 65 * 33 * 8},
+			Unit: spec.Unit{Source: "double.comp"},
 		}),
 		spec.Go("cpu_f64", dtype.F64, group(double)),
 	},

@@ -102,7 +102,8 @@ func TestCopy(t *testing.T) {
 					src := newLayout(st, size, order&1 != 0, pads&3, n/4%2*(n%11))
 					dst := newLayout(dt, size, order&2 != 0, pads>>2, 0)
 					name := fmt.Sprintf("%d×%d %v ld %d col %v to %v ld %d col %v, alpha %v beta %v %v", op.Rows, op.Cols,
-						st, src.layout.LD, src.layout.ColMajor, dt, dst.layout.LD, dst.layout.ColMajor, op.Alpha, op.Beta, op.Epilogue)
+						st, src.layout.LD, src.layout.ColMajor, dt, dst.layout.LD, dst.layout.ColMajor, op.Alpha,
+						op.Beta, op.Epilogue)
 					t.Run(name, func(t *testing.T) { testCopy(t, run, op, src, dst) })
 				}
 			}
@@ -183,7 +184,8 @@ func TestConvert(t *testing.T) {
 							switch st {
 							case dtype.F64: // and what is a little more or less: rounding twice would tell
 								x := float64(floats[i])
-								src.Set(i, []float64{x, math.Nextafter(x, math.Inf(1)), math.Nextafter(x, math.Inf(-1))}[i%3])
+								src.Set(i, []float64{x, math.Nextafter(x, math.Inf(1)),
+									math.Nextafter(x, math.Inf(-1))}[i%3])
 							case dtype.F32:
 								backend.View[float32](src.Data)[i] = floats[i]
 							default:

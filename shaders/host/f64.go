@@ -1,4 +1,5 @@
-// Sums in f32 or f64, and those in f64: storing a row of them to C, and their epilogue in the arithmetic of shaders/include/f64.*.
+// Sums in f32 or f64, and those in f64: storing a row of them to C, and their epilogue in the arithmetic of
+// shaders/include/f64.*.
 
 package host
 
@@ -16,8 +17,8 @@ type Real interface{ float32 | float64 }
 // Sums is what kernels do with sums of type S.
 type Sums[S Real] struct {
 	Add func(acc, x []S) // acc += x
-	// Row writes a row of C from column col on, as Out and Out64 do; tmp is scratch as long as acc. For f64 alpha and beta
-	// are those behind the parameters in block.
+	// Row writes a row of C from column col on, as Out and Out64 do; tmp is scratch as long as acc. For f64 alpha and
+	// beta are those behind the parameters in block.
 	Row func(o Out, block []byte, row, col int, acc, tmp []S)
 }
 

@@ -99,7 +99,8 @@ func cases() []shadertest.Case {
 		{Name: "another order, whole tiles", Pattern: dealt(256, 16, 300, 0.2), K: 300, N: 256},
 		{Name: "another order, teams and split panels", Pattern: dealt(90, 5, 3000, 0.3), K: 3000, N: 136, Real: true},
 	}...)
-	cs = append(cs, shadertest.Columns(shadertest.Case{Name: "ragged", Pattern: ragged, K: 400}, 1, 2, 7, 8, 31, 64, 65, 129)...)
+	cs = append(cs, shadertest.Columns(shadertest.Case{Name: "ragged", Pattern: ragged, K: 400}, 1, 2, 7, 8, 31, 64,
+		65, 129)...)
 	return append(cs, shadertest.Epilogues(
 		shadertest.Case{Pattern: shadertest.Spread(1500, append(make([]int, 20), 1500, 1, 700, 3)...), K: 1500, N: 77},
 		shadertest.Case{Name: "dealt", Pattern: dealt(75, 4, 200, 0.2), K: 200, N: 44})...)
@@ -109,7 +110,8 @@ func cases() []shadertest.Case {
 func TestSplit(t *testing.T) {
 	p, k := hubs()
 	suite.Packed(t, shadertest.Ones[float32](p, k), func(v *spec.Variant, e *spec.Packed) {
-		l, err := hrpb.Format.Launch(v, e, spec.Problem{M: e.Rows, K: e.Cols, N: 8, LDB: 8, LDC: 8, Out: v.Sums(), Alpha: 1})
+		l, err := hrpb.Format.Launch(v, e, spec.Problem{M: e.Rows, K: e.Cols, N: 8, LDB: 8, LDC: 8, Out: v.Sums(),
+			Alpha: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -216,9 +218,10 @@ func TestAllBits(t *testing.T) {
 	})
 }
 
-// holds multiplies and holds each output to a bound, which may depend on its place and on the sum of its products' sizes:
-// where it is infinite, any output will do. It returns the largest error in parts of the bound.
-func holds(t *testing.T, dev backend.Device, v *spec.Variant, a *formats.CSR[float32], b []float32, bound func(i, j int, sum float64) float64) float64 {
+// holds multiplies and holds each output to a bound, which may depend on its place and on the sum of its products'
+// sizes: where it is infinite, any output will do. It returns the largest error in parts of the bound.
+func holds(t *testing.T, dev backend.Device, v *spec.Variant, a *formats.CSR[float32], b []float32,
+	bound func(i, j int, sum float64) float64) float64 {
 	t.Helper()
 	n := len(b) / a.Cols
 	c := make([]float32, a.Rows*n)

@@ -48,7 +48,8 @@ func (c coop) variant(t dtype.Type) *spec.Variant {
 	return c.Variant(fmt.Sprintf("vulkan_%v_%v", c.MatrixUnit, t), c.subs, shared, spec.Variant{
 		In: t,
 		Consts: []spec.Const{
-			{Name: "BLOCK", ID: 1, Value: coopBlock}, {Name: "TM", ID: 2, Value: c.M}, {Name: "TN", ID: 3, Value: c.N}, {Name: "TK", ID: 4, Value: c.K},
+			{Name: "BLOCK", ID: 1, Value: coopBlock}, {Name: "TM", ID: 2, Value: c.M},
+			{Name: "TN", ID: 3, Value: c.N}, {Name: "TK", ID: 4, Value: c.K},
 			{Name: "COLS", ID: 5, Value: c.cols}, {Name: "SUBS", ID: 6, Value: c.subs}, {Name: "SHARED", ID: 7, Value: c.shared()},
 			spec.Define("WORKERS", gpuWorkers), spec.Define("ORDER", 1),
 		},
@@ -58,8 +59,9 @@ func (c coop) variant(t dtype.Type) *spec.Variant {
 
 // lanes is lanes.comp: workgroups of a number of subgroups, with 64 columns each. Those of one type differ in nothing else.
 func lanes(name string, t dtype.Type, subs uint32) *spec.Variant {
-	shared := subs * max(2*32, 4*17)                                                                               // uvec4: two rounds, or four rows of C
-	return spec.LanesVariant(fmt.Sprintf("vulkan_%s_%v", name, t), subs, 16*shared+4*(16+64*subs+1), spec.Variant{ // and the scales
+	shared := subs * max(2*32, 4*17) // uvec4: two rounds, or four rows of C
+	scales := 16 + 64*subs + 1
+	return spec.LanesVariant(fmt.Sprintf("vulkan_%s_%v", name, t), subs, 16*shared+4*scales, spec.Variant{
 		In: t,
 		Consts: []spec.Const{
 			{Name: "SUBS", ID: 1, Value: subs}, {Name: "SHARED", ID: 2, Value: shared},

@@ -24,9 +24,10 @@ var suite = shadertest.Suite{
 	Preferred: func(vs []*spec.Variant) bool { return len(vs) > 0 && vs[0].Sub == 32 && vs[0].Matrix },
 	Tiles:     func(*spec.Variant) (stage, rows uint32) { return 16, 16 },
 	Cases:     func(*spec.Variant, dtype.Type) []shadertest.Case { return cases() },
-	Twice:     shadertest.Always(shadertest.Case{Pattern: shadertest.Alike(100, 500, 2, 0.1), K: 500, N: 70, Real: true}),
-	Panel:     spec.Define("BLOCK", 16),
-	Covers:    shadertest.CoversColumns,
+	Twice: shadertest.Always(shadertest.Case{Pattern: shadertest.Alike(100, 500, 2, 0.1), K: 500, N: 70,
+		Real: true}),
+	Panel:  spec.Define("BLOCK", 16),
+	Covers: shadertest.CoversColumns,
 }
 
 func TestFormat(t *testing.T) { suite.Run(t) }
@@ -51,6 +52,7 @@ func cases() []shadertest.Case {
 		{Name: "several column blocks", Pattern: shadertest.Alike(21, 50, 8, 0.5), K: 50, N: 531, Beta: 1},
 		{Name: "every length", Pattern: shadertest.EveryLength(), K: 80, N: 20},
 	}...)
-	cs = append(cs, shadertest.Columns(shadertest.Case{Name: "ragged", Pattern: ragged, K: 400}, 1, 2, 7, 8, 31, 64, 129)...)
+	cs = append(cs, shadertest.Columns(shadertest.Case{Name: "ragged", Pattern: ragged, K: 400}, 1, 2, 7, 8, 31, 64,
+		129)...)
 	return append(cs, shadertest.Epilogues(shadertest.Case{Pattern: shadertest.Alike(29, 60, 8, 0.3), K: 60, N: 77})...)
 }

@@ -26,7 +26,8 @@ func TestRing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows, k := rapid.IntRange(1, 600).Draw(t, "rows"), rapid.IntRange(1, 3000).Draw(t, "cols")
 		v := rapid.SampledFrom([]int{1, 8}).Draw(t, "rows alike")
-		a := shadertest.Ones[half.F16](shadertest.Alike(rows, k, v, rapid.SampledFrom([]float64{0.003, 0.05, 0.5}).Draw(t, "density")), k)
+		a := shadertest.Ones[half.F16](shadertest.Alike(rows, k, v,
+			rapid.SampledFrom([]float64{0.003, 0.05, 0.5}).Draw(t, "density")), k)
 		for _, v := range jigsaw.Format.Variants {
 			if v.Code != backend.CodePTX || v.In != dtype.F16 {
 				continue
@@ -196,7 +197,8 @@ func TestAdopt(t *testing.T) {
 
 // TestStats: what plan reckons with. Blocks that keep a ring fetch each row of B that they name once.
 func TestStats(t *testing.T) {
-	suite.Packed(t, shadertest.Ones[float32](shadertest.Spread(64, 64, 32, 16), 64), func(v *spec.Variant, e *spec.Packed) {
+	a := shadertest.Ones[float32](shadertest.Spread(64, 64, 32, 16), 64)
+	suite.Packed(t, a, func(v *spec.Variant, e *spec.Packed) {
 		staged := v.Const("RING") > 0
 		if e.Stats.Staged != staged || staged && e.Stats.Gathers != 64 || e.Stats.StoredBytes <= 0 {
 			t.Errorf("%s: %+v", v.Name, e.Stats)

@@ -58,7 +58,8 @@ func (c coop) variant() *spec.Variant {
 	return c.Variant(fmt.Sprintf("vulkan_%v", c.MatrixUnit), c.subs, 16*c.sharedWords(), spec.Variant{
 		Consts: []spec.Const{
 			{Name: "TM", ID: 1, Value: c.M}, {Name: "TN", ID: 2, Value: c.N}, {Name: "TK", ID: 3, Value: c.K},
-			{Name: "SWAP", ID: 4, Value: spec.Flag(c.swap)}, {Name: "COLS", ID: 5, Value: c.cols}, {Name: "SUBS", ID: 6, Value: c.subs},
+			{Name: "SWAP", ID: 4, Value: spec.Flag(c.swap)}, {Name: "COLS", ID: 5, Value: c.cols},
+			{Name: "SUBS", ID: 6, Value: c.subs},
 			{Name: "SHARED", ID: 7, Value: c.sharedWords()}, spec.Define("BLOCK", jigsaw.StripRows),
 		},
 		Unit: spec.Unit{Source: "kernel_coop.comp", Blob: "coop.spv"},

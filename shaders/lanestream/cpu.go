@@ -74,7 +74,8 @@ func groupOf(args [][]byte, block []byte, at [3]uint32) (groupStreams, bool) {
 	restPtr, tail := index[2*n+1:][:p.rows+1], index[2*n+1:][p.rows+1:]
 	entries := restPtr[p.rows]
 	return groupStreams{
-		params: p, number: number, ptr: index[:n+1], pieceRows: index[n+1:][:n], restPtr: restPtr, restCol: tail[:entries], stored: tail[entries:],
+		params: p, number: number, ptr: index[:n+1], pieceRows: index[n+1:][:n], restPtr: restPtr,
+		restCol: tail[:entries], stored: tail[entries:],
 		mask: backend.View[uint32](args[1]), slots: chains * int(index[n]),
 	}, true
 }
@@ -98,7 +99,8 @@ func cpuGroup[T formats.Value](loops host.Loops[T]) backend.GroupFunc {
 		}
 		values := backend.View[T](args[2])
 		g := group[T]{
-			groupStreams: x, loops: loops, values: values[:x.slots], rest: values[x.slots:], b: backend.View[T](args[3]), firstColumn: int(at[1]) * cpuCols,
+			groupStreams: x, loops: loops, values: values[:x.slots], rest: values[x.slots:],
+			b: backend.View[T](args[3]), firstColumn: int(at[1]) * cpuCols,
 		}
 		g.columns = min(cpuCols, int(g.n)-g.firstColumn)
 		g.scratch = pool.Get().(*scratch[T])

@@ -67,7 +67,8 @@ func cudaVariants() []*spec.Variant {
 func (m machine) variant(t dtype.Type, cols uint32) *spec.Variant {
 	v := onCUDA(fmt.Sprintf("cuda_%s_n%d_%v", m.name, cols, t), "kernel.cu", t, spec.Variant{
 		Local: spec.Line(32 * m.warps), Consts: []spec.Const{
-			spec.Define("WARPS", m.warps), spec.Define("BLOCKS", m.blocks), spec.Define("COLS", cols), spec.Define("RING", m.ring),
+			spec.Define("WARPS", m.warps), spec.Define("BLOCKS", m.blocks), spec.Define("COLS", cols),
+			spec.Define("RING", m.ring),
 			spec.Define("CLUSTER", m.cluster),
 		},
 		Need: spec.Need{Arch: m.arch}, Shared: m.warps * (m.ring + 8*slots),

@@ -32,7 +32,8 @@ var panelBytes, wholeBytes int64 = 160 << 20, 480 << 20
 
 // filled is a variant for matrices of a layout, packed for machine m.
 func (m machine) filled(t dtype.Type, layout uint32) *spec.Variant {
-	return onCUDA(fmt.Sprintf("cuda_filled_%sn%d_%v", []string{"", "pairs_"}[layout], filledCols, t), "filled.cu", t, spec.Variant{
+	name := fmt.Sprintf("cuda_filled_%sn%d_%v", []string{"", "pairs_"}[layout], filledCols, t)
+	return onCUDA(name, "filled.cu", t, spec.Variant{
 		Local: spec.Line(384),
 		Consts: []spec.Const{
 			spec.Define("WARPS", m.warps), spec.Define("BLOCKS", m.blocks), spec.Define("CLUSTER", m.cluster), spec.Define("STAGED", layout), spec.Define("PAIRS", layout),
@@ -40,8 +41,9 @@ func (m machine) filled(t dtype.Type, layout uint32) *spec.Variant {
 			spec.Define("FILL_RING", fillRing), spec.Define("MOST_BLOCKS", mostBlocks), spec.Define("MOST_SPLITS", filledSplits), spec.Define("LEAST_STAGES", leastStages),
 		},
 		Shared: filledStages*((128+filledCols)*filledDepth*2+16) + fillers*(fillRing+8*slots) + 128,
-		Need:   spec.Need{Arch: 90, Exact: true}, Together: 2 * blocksDown, Overlaps: true, Workspace: true, Before: fills[layout],
-		Unit: spec.Unit{Defines: map[string]string{"FILLS": "0"}},
+		Need:   spec.Need{Arch: 90, Exact: true}, Together: 2 * blocksDown, Overlaps: true, Workspace: true,
+		Before: fills[layout],
+		Unit:   spec.Unit{Defines: map[string]string{"FILLS": "0"}},
 	})
 }
 
@@ -57,7 +59,8 @@ func fill(layout uint32) *spec.Variant {
 		},
 		Need: spec.Need{Arch: 90, Exact: true}, Shared: ringsBytes + 8*slots*fillWarps, Overlaps: true, Workspace: true,
 		Unit: spec.Unit{
-			Source: "filled.cu", Defines: map[string]string{"ENTRY": "lanestream", "ELEM": include.Define(dtype.F16), "FILLS": "1"},
+			Source: "filled.cu", Defines: map[string]string{"ENTRY": "lanestream", "ELEM": include.Define(dtype.F16),
+				"FILLS": "1"},
 		},
 	})
 }

@@ -1,4 +1,5 @@
-// Products on every device present, held against exact sums, in both layouts; which variant multiplies, and what it launches.
+// Products on every device present, held against exact sums, in both layouts; which variant multiplies, and what it
+// launches.
 
 package lanestream_test
 
@@ -51,16 +52,19 @@ func cases() []shadertest.Case {
 		{Name: "K=0", Pattern: make([][]int32, 70), K: 0, N: 9, Beta: 2},
 		{Name: "dense", Pattern: shadertest.Scattered(70, 700, 1), K: 700, N: 8},
 		{Name: "several tiles of columns", Pattern: shadertest.Scattered(40, 130, 0.5), K: 130, N: 531, Beta: 1},
-		{Name: "inexact, long", Pattern: shadertest.Scattered(70, 600, 0.4), K: 600, N: 30, Alpha: 0.3, Beta: 1.7, Real: true},
+		{Name: "inexact, long", Pattern: shadertest.Scattered(70, 600, 0.4), K: 600, N: 30, Alpha: 0.3, Beta: 1.7,
+			Real: true},
 		{Name: "many groups", Pattern: shadertest.Scattered(9000, 70, 0.4), K: 70, N: 7},
 		{Name: "several tiles of rows and columns", Pattern: uneven(700, 203), K: 203, N: 300},
 		{Name: "dense, many columns", Pattern: shadertest.Scattered(70, 333, 1), K: 333, N: 140, LDC: 141, Beta: 1},
 	}...)
 	cs = append(cs, shadertest.Epilogues(shadertest.Case{Name: "epilogue", Pattern: uneven(100, 300), K: 300, N: 21})...)
 	for _, d := range []float64{0.02, 0.1, 0.2, 0.35, 0.5, 0.75} {
-		cs = append(cs, shadertest.Case{Name: fmt.Sprintf("density %v", d), Pattern: shadertest.Scattered(66, 3000, d), K: 3000, N: 9})
+		cs = append(cs, shadertest.Case{Name: fmt.Sprintf("density %v", d),
+			Pattern: shadertest.Scattered(66, 3000, d), K: 3000, N: 9})
 	}
-	return append(cs, shadertest.Columns(shadertest.Case{Name: "uneven", Pattern: uneven(150, 1111), K: 1111}, 1, 2, 7, 8, 15, 16, 24, 32, 65)...)
+	return append(cs, shadertest.Columns(shadertest.Case{Name: "uneven", Pattern: uneven(150, 1111), K: 1111}, 1, 2,
+		7, 8, 15, 16, 24, 32, 65)...)
 }
 
 // inPairs is the format with matrices packed as layout Pairs, whatever their density.

@@ -119,7 +119,8 @@ func quantisedGroup[T formats.Value](kind dtype.Type, loops host.Loops[T]) backe
 		w := quantisedWork[T]{
 			groupStreams: x, quantisedScratch: pool.Get().(*quantisedScratch), levels: levels, loops: loops,
 			scales: backend.View[float32](backend.Bytes(x.stored[x.slots/32:])),
-			values: args[2][:x.slots], rest: args[2][x.slots:], b: backend.View[T](args[3]), firstColumn: int(at[1]) * quantisedCols,
+			values: args[2][:x.slots], rest: args[2][x.slots:], b: backend.View[T](args[3]),
+			firstColumn: int(at[1]) * quantisedCols,
 		}
 		defer pool.Put(w.quantisedScratch)
 		w.columns = min(quantisedCols, int(w.n)-w.firstColumn)

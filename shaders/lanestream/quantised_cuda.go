@@ -128,7 +128,8 @@ func noPair(kind dtype.Type) uint32 { return noCode(kind) * 0x101 }
 // code is what kernels read for a value: integers with 128 added.
 func code(kind dtype.Type, q uint8) uint32 { return uint32(q) ^ noCode(kind) }
 
-// pairPtr returns where the rows of the matrix of pairs of columns begin that hold an entry of a matrix, and where they end.
+// pairPtr returns where the rows of the matrix of pairs of columns begin that hold an entry of a matrix, and where they
+// end.
 func pairPtr(rowPtr []int64, colIdx []int32) []int64 {
 	m := len(rowPtr) - 1
 	ptr := make([]int64, m+1)
@@ -149,7 +150,8 @@ func pairPtr(rowPtr []int64, colIdx []int32) []int64 {
 	return ptr
 }
 
-// pairsOf returns the matrix of pairs of columns, whose values are bits: two codes, and from bit 16 on whether they are entries.
+// pairsOf returns the matrix of pairs of columns, whose values are bits: two codes, and from bit 16 on whether they are
+// entries.
 func pairsOf(a *formats.Quantised) *formats.CSR[float32] {
 	p := &formats.CSR[float32]{Rows: a.Rows, Cols: spec.Ceil(a.Cols, 2), RowPtr: pairPtr(a.RowPtr, a.ColIdx)}
 	p.ColIdx, p.Val = make([]int32, p.RowPtr[a.Rows]), make([]float32, p.RowPtr[a.Rows])

@@ -201,7 +201,8 @@ type twinsOf struct {
 
 // gatherTwins finds the twins of a matrix. Where the encoder is to leave the second word of a step empty, their columns leave it out.
 func gatherTwins(a *formats.CSR[half.F16], words int) twinsOf {
-	p := &formats.CSR[float32]{Rows: a.Rows, Cols: spec.Ceil(a.Cols, twinCols) * 2 / words * wordTwins, RowPtr: pairPtr(a.RowPtr, a.ColIdx)}
+	p := &formats.CSR[float32]{Rows: a.Rows, Cols: spec.Ceil(a.Cols, twinCols) * 2 / words * wordTwins,
+		RowPtr: pairPtr(a.RowPtr, a.ColIdx)}
 	n := p.RowPtr[a.Rows]
 	t := twinsOf{numbers: p, values: make([]uint32, n), has: make([]uint8, n)}
 	p.ColIdx, p.Val = make([]int32, n), make([]float32, n)

@@ -1,4 +1,5 @@
-// Products on every device present, held against exact sums; values that are not finite; refusals; grids of clusters; speed.
+// Products on every device present, held against exact sums; values that are not finite; refusals; grids of clusters;
+// speed.
 
 package nm_test
 
@@ -223,7 +224,9 @@ func TestStats(t *testing.T) {
 			t.Errorf("%s: %v", v.Name, err)
 			continue
 		}
-		if s := e.Stats; s.StoredBytes != e.Bytes() || s.Slots < a.NNZ() || s.MACs < a.NNZ() || s.Fill <= 0.5 || s.Fill > 1 || s.Gathers <= 0 {
+		s := e.Stats
+		if s.StoredBytes != e.Bytes() || s.Slots < a.NNZ() || s.MACs < a.NNZ() || s.Fill <= 0.5 || s.Fill > 1 ||
+			s.Gathers <= 0 {
 			t.Errorf("%s: %+v for %d entries in %d bytes", v.Name, s, a.NNZ(), e.Bytes())
 		}
 	}
@@ -270,7 +273,8 @@ func BenchmarkMultiply(b *testing.B) {
 	} {
 		matrix := func() formats.Sparse { return shadertest.Ones[half.F16](pattern(4096, 4096, p, 1), 4096) }
 		takes := func(v *spec.Variant) bool { return shadertest.OfF16(v) && suits(v, p) }
-		shadertest.BenchMultiply(b, p.String(), matrix, []int{1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096}, takes, nm.Format)
+		shadertest.BenchMultiply(b, p.String(), matrix, []int{1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096},
+			takes, nm.Format)
 	}
 }
 

@@ -57,7 +57,8 @@ func (c coop) sharedWords() uint32 {
 func (c coop) variant() *spec.Variant {
 	return c.Variant(fmt.Sprintf("vulkan_v%d_%v", c.v, c.MatrixUnit), c.subs, 16*c.sharedWords(), spec.Variant{
 		Consts: []spec.Const{
-			{Name: "ROWS", ID: 1, Value: c.v}, {Name: "TM", ID: 2, Value: c.M}, {Name: "TN", ID: 3, Value: c.N}, {Name: "TK", ID: 4, Value: c.K},
+			{Name: "ROWS", ID: 1, Value: c.v}, {Name: "TM", ID: 2, Value: c.M}, {Name: "TN", ID: 3, Value: c.N},
+			{Name: "TK", ID: 4, Value: c.K},
 			{Name: "SWAP", ID: 5, Value: spec.Flag(c.swap)}, {Name: "COLS", ID: 6, Value: c.cols}, {Name: "SUBS", ID: 7, Value: c.subs},
 			{Name: "STAGE", ID: 8, Value: c.stage}, {Name: "SHARED", ID: 9, Value: c.sharedWords()},
 			spec.Define("V", c.v), spec.Define("PACK", plainPack),
@@ -77,8 +78,9 @@ func lanes(rows, down, across uint32) *spec.Variant {
 func gathered() *spec.Variant {
 	const rows, cols = 16, 64
 	return spec.LanesVariant("vulkan_v16_lanes", 1, 16*rows*(cols/4+1), spec.Variant{
-		Consts: []spec.Const{spec.Define("ROWS", rows), spec.Define("COLS", cols), spec.Define("V", rows), spec.Define("PACK", lanePack)},
-		Unit:   spec.Unit{Source: "gather.comp", Blob: "gather.spv"},
+		Consts: []spec.Const{spec.Define("ROWS", rows), spec.Define("COLS", cols), spec.Define("V", rows),
+			spec.Define("PACK", lanePack)},
+		Unit: spec.Unit{Source: "gather.comp", Blob: "gather.spv"},
 	})
 }
 
@@ -94,7 +96,8 @@ func lanesVariant(name, blob string, rows, down, across uint32, defines map[stri
 	shared := max(2*laneStage*(8*across+2), down*across*16*17)
 	return spec.LanesVariant(name, down*across, 16*shared, spec.Variant{
 		Consts: append([]spec.Const{
-			{Name: "ROWS", ID: 1, Value: rows}, {Name: "DOWN", ID: 2, Value: down}, {Name: "ACROSS", ID: 3, Value: across},
+			{Name: "ROWS", ID: 1, Value: rows}, {Name: "DOWN", ID: 2, Value: down},
+			{Name: "ACROSS", ID: 3, Value: across},
 			{Name: "SHARED", ID: 4, Value: shared}, spec.Define("COLS", 64*across),
 		}, consts...),
 		Unit: spec.Unit{Source: "lanes.comp", Defines: defines, Blob: blob},
@@ -135,6 +138,7 @@ func scalarVulkan(source string, v uint32, t dtype.Type, local, shared uint32, c
 		Name: fmt.Sprintf("vulkan_v%d_%v", v, t), In: t, Code: backend.CodeSPIRV, Entry: "main",
 		Need: spec.Need{Shared: shared}, Local: [3]uint32{local, 1, 1},
 		Consts: append([]spec.Const{{Name: "LOCAL", ID: 0, Value: local}, spec.Define("V", v), spec.Define("PACK", plainPack)}, consts...),
-		Unit:   spec.Unit{Source: source + ".comp", Defines: map[string]string{"ELEM": include.Define(t)}, Blob: source + "_" + t.String() + ".spv"},
+		Unit: spec.Unit{Source: source + ".comp", Defines: map[string]string{"ELEM": include.Define(t)},
+			Blob: source + "_" + t.String() + ".spv"},
 	}
 }

@@ -17,7 +17,8 @@ import (
 func TestStreams(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := rapid.SampledFrom([]uint32{8, 16}).Draw(t, "v")
-		m := drawMatrix(t, int(v), "gen:onedense,rows=20,cols=2000", "gen:vector,rows=64,cols=3000,v=8,density=0.3", "gen:vector,rows=64,cols=3000,v=16,density=0.05")
+		m := drawMatrix(t, int(v), "gen:onedense,rows=20,cols=2000", "gen:vector,rows=64,cols=3000,v=8,density=0.3",
+			"gen:vector,rows=64,cols=3000,v=16,density=0.05")
 		x := Hopper("cvse", dtype.F16, v)
 		s, err := newStreams(m, x)
 		if err != nil {

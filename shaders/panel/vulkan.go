@@ -76,7 +76,8 @@ func (c coop) sharedWords() uint32 {
 func (c coop) variant(own []spec.Const) *spec.Variant {
 	return c.Variant(fmt.Sprintf("vulkan_v%d_%v", c.v, c.MatrixUnit), c.subs, 16*c.sharedWords(), spec.Variant{
 		Consts: append([]spec.Const{
-			{Name: "V", ID: 1, Value: c.v}, {Name: "TM", ID: 2, Value: c.M}, {Name: "TN", ID: 3, Value: c.N}, {Name: "TK", ID: 4, Value: c.K},
+			{Name: "V", ID: 1, Value: c.v}, {Name: "TM", ID: 2, Value: c.M}, {Name: "TN", ID: 3, Value: c.N},
+			{Name: "TK", ID: 4, Value: c.K},
 			{Name: "SWAP", ID: 5, Value: spec.Flag(c.swap)}, {Name: "COLS", ID: 6, Value: c.cols}, {Name: "SUBS", ID: 7, Value: c.subs},
 			{Name: "STAGE", ID: 8, Value: c.stage}, {Name: "SHARED", ID: 9, Value: c.sharedWords()},
 		}, own...),
@@ -89,7 +90,8 @@ func lanes(v, chunks uint32) *spec.Variant {
 	shared := v * (16*chunks + 1)
 	return spec.LanesVariant(fmt.Sprintf("vulkan_v%d_lanes%d", v, 64*chunks), 1, 16*shared, spec.Variant{
 		Consts: []spec.Const{
-			{Name: "V", ID: 1, Value: v}, {Name: "CHUNKS", ID: 2, Value: chunks}, {Name: "SHARED", ID: 3, Value: shared},
+			{Name: "V", ID: 1, Value: v}, {Name: "CHUNKS", ID: 2, Value: chunks},
+			{Name: "SHARED", ID: 3, Value: shared},
 			spec.Define("COLS", 64*chunks), spec.Define("ALIGN", stepVectors), spec.Define("LANES", 1),
 		},
 		Unit: spec.Unit{Source: "kernel_lanes.comp", Blob: "lanes.spv"},

@@ -46,7 +46,8 @@ var Program = &spec.Program{
 	Name: "quantise", Args: spec.Args("b u32", "q u32 written"), Params: spec.Params[params](), Files: files,
 	Variants: []*spec.Variant{
 		spec.PTX("cuda", spec.Variant{Entry: "quantise", Local: spec.Line(local), Consts: digits}),
-		spec.SPIRV("vulkan", spec.Variant{Local: spec.Line(local), Need: spec.Need{Shared: shared + 32*local}, Consts: digits}),
+		spec.SPIRV("vulkan", spec.Variant{Local: spec.Line(local), Need: spec.Need{Shared: shared + 32*local},
+			Consts: digits}),
 		spec.WGSL("webgpu", spec.Variant{
 			Local: spec.Line(local), Need: spec.Need{Shared: shared},
 			Unit: spec.Unit{Defines: map[string]string{"HALF": include.HalfWGSL, "FIXED": include.FixedWGSL}},

@@ -21,10 +21,12 @@ import (
 //go:embed kernel.wgsl
 var files embed.FS
 
-// Program is the table of the kernel. It has no Encode; see Launch. slots has the entry of each digit of panels, plus 1, 0 where
-// there is none; it is not read for rows. rows has first entry and range of each row, then the number of entries.
+// Program is the table of the kernel. It has no Encode; see Launch. slots has the entry of each digit of panels, plus
+// 1, 0 where there is none; it is not read for rows. rows has first entry and range of each row, then the number of
+// entries.
 var Program = &spec.Program{
-	Name: "requantise", Args: spec.Args("values u32", "slots u32", "rows u32 written", "ints u32 written"), Params: spec.Params[params](), Files: files,
+	Name: "requantise", Args: spec.Args("values u32", "slots u32", "rows u32 written", "ints u32 written"),
+	Params: spec.Params[params](), Files: files,
 	Variants: []*spec.Variant{
 		spec.PTX("cuda", spec.Variant{Entry: "requantise", Local: spec.Line(local)}),
 		spec.SPIRV("vulkan", spec.Variant{Local: spec.Line(local), Need: spec.Need{Shared: 4 * local}}),

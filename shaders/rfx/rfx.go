@@ -55,7 +55,8 @@ var files embed.FS
 //	part    128-bit sums of pieces, ldq columns
 var Format = &spec.Format{
 	Program: &spec.Program{
-		Name: "rfx", Args: spec.Args("rows u32", "ints u32", "values u32", "b u32", "q u32", "bias u32", "c u32 written", "part u32 written"),
+		Name: "rfx", Args: spec.Args("rows u32", "ints u32", "values u32", "b u32", "q u32", "bias u32",
+			"c u32 written", "part u32 written"),
 		Params: spec.Params[params](), Variants: variants, Files: files,
 	},
 	Packing: []string{"BITS", "V", "SHUFFLE"}, Encode: encode, Launch: launch,

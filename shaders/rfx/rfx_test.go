@@ -420,9 +420,12 @@ func TestLaunchRefuses(t *testing.T) {
 		}
 		shadertest.Refuses(t, kernel.Format, v, e,
 			shadertest.Refusal{Name: "f16", Change: func(p *spec.Problem) { p.Out = dtype.F16 }, Unsupported: true},
-			shadertest.Refusal{Name: "gelu", Change: func(p *spec.Problem) { p.Epilogue.Activation = spec.GELU }, Unsupported: true},
-			shadertest.Refusal{Name: "silu", Change: func(p *spec.Problem) { p.Epilogue.Activation = spec.SiLU }, Unsupported: true},
-			shadertest.Refusal{Name: "B", Change: func(p *spec.Problem) { p.Caps.MaxBinding = 90 }, Unsupported: true, Code: backend.CodeWGSL})
+			shadertest.Refusal{Name: "gelu", Change: func(p *spec.Problem) { p.Epilogue.Activation = spec.GELU },
+				Unsupported: true},
+			shadertest.Refusal{Name: "silu", Change: func(p *spec.Problem) { p.Epilogue.Activation = spec.SiLU },
+				Unsupported: true},
+			shadertest.Refusal{Name: "B", Change: func(p *spec.Problem) { p.Caps.MaxBinding = 90 }, Unsupported: true,
+				Code: backend.CodeWGSL})
 		for _, other := range kernel.Format.Variants[i:] {
 			if other.Const("BITS") == v.Const("BITS") && other.Const("V") == v.Const("V") {
 				continue
@@ -480,15 +483,17 @@ func TestCoopShapes(t *testing.T) {
 	})
 }
 
-// BenchmarkMultiply is a pruned 2048×2048 matrix of f16 times 1 and 128 columns, on every device; that of kernel csr is the
-// baseline.
+// BenchmarkMultiply is a pruned 2048×2048 matrix of f16 times 1 and 128 columns, on every device; that of kernel csr is
+// the baseline.
 func BenchmarkMultiply(b *testing.B) {
 	const size = 2048
-	a := formats.Convert[half.F16](matrix(rand.New(rand.NewPCG(1, 2)), size, normal, slices.Repeat([]int{205}, size)...))
+	a := formats.Convert[half.F16](matrix(rand.New(rand.NewPCG(1, 2)), size, normal,
+		slices.Repeat([]int{205}, size)...))
 	shadertest.EachBench(b, func(dev backend.Device) {
 		for _, p := range rfx.All {
 			for _, n := range []int{1, 128} {
-				b.Run(fmt.Sprintf("%s/p=%d/n=%d", dev.Info().Backend, p, n), func(b *testing.B) { benchmark(b, dev, a, p, n) })
+				b.Run(fmt.Sprintf("%s/p=%d/n=%d", dev.Info().Backend, p, n),
+					func(b *testing.B) { benchmark(b, dev, a, p, n) })
 			}
 		}
 	})
@@ -514,7 +519,9 @@ func benchmark(b *testing.B, dev backend.Device, a *formats.CSR[half.F16], p rfx
 	e, err := kernel.Format.Encode(a, v)
 	must(err)
 	ldb := (n + 7) &^ 7
-	l, err := kernel.Format.Launch(v, e, spec.Problem{M: a.Rows, K: a.Cols, N: n, LDB: ldb, LDC: n, Out: dtype.F32, Alpha: 1, Caps: dev.Caps()})
+	l, err := kernel.Format.Launch(v, e, spec.Problem{
+		M: a.Rows, K: a.Cols, N: n, LDB: ldb, LDC: n, Out: dtype.F32, Alpha: 1, Caps: dev.Caps(),
+	})
 	must(err)
 	layout := kernel.Layout(v, a.Cols, n)
 	qv, err := quantise.Variant(dev.Caps())
@@ -526,8 +533,10 @@ func benchmark(b *testing.B, dev backend.Device, a *formats.CSR[half.F16], p rfx
 	for _, y := range e.Arrays {
 		args = append(args, alloc(y.Data))
 	}
-	args = append(args, x, q, alloc(make([]byte, 16)), alloc(make([]byte, 4*a.Rows*n)), alloc(make([]byte, max(spec.NoWorkspace, l.Workspace))))
-	launches := append(shadertest.Launches(b, dev, quantise.Program, ql, x, q), shadertest.Launches(b, dev, kernel.Format.Program, l, args...)...)
+	args = append(args, x, q, alloc(make([]byte, 16)), alloc(make([]byte, 4*a.Rows*n)),
+		alloc(make([]byte, max(spec.NoWorkspace, l.Workspace))))
+	launches := shadertest.Launches(b, dev, quantise.Program, ql, x, q)
+	launches = append(launches, shadertest.Launches(b, dev, kernel.Format.Program, l, args...)...)
 	for b.Loop() {
 		_, err := dev.Run(ctx, launches...)
 		must(err)

@@ -21,9 +21,11 @@ var files embed.FS
 // Program is the table of the kernel. It has no Encode; see Launch. index is not read where rows follow each other: any
 // buffer serves.
 var Program = &spec.Program{
-	Name: "rowcopy", Args: spec.Args("index u32", "src u32", "dst u32 written"), Params: spec.Params[params](), Files: files,
+	Name: "rowcopy", Args: spec.Args("index u32", "src u32", "dst u32 written"), Params: spec.Params[params](),
+	Files: files,
 	Variants: []*spec.Variant{
-		spec.PTX("cuda", spec.Variant{Entry: "rowcopy", Local: spec.Line(local), Consts: []spec.Const{spec.Define("EACH", 4)}}),
+		spec.PTX("cuda", spec.Variant{Entry: "rowcopy", Local: spec.Line(local),
+			Consts: []spec.Const{spec.Define("EACH", 4)}}),
 		spec.SPIRV("vulkan", spec.Variant{Local: spec.Line(local)}),
 		spec.WGSL("webgpu", spec.Variant{Local: spec.Line(local)}),
 		spec.Go("cpu", dtype.F32, group),

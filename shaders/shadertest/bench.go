@@ -37,7 +37,8 @@ func EachBench(b *testing.B, f func(dev backend.Device)) {
 
 // BenchMultiply times the variants of formats that take, on every device, as subbenchmarks
 // name/backend/format/variant/n=columns. What is asked for alone is made: a, and what it is packed as.
-func BenchMultiply(b *testing.B, name string, a func() formats.Sparse, columns []int, take func(v *spec.Variant) bool, ks ...*spec.Format) {
+func BenchMultiply(b *testing.B, name string, a func() formats.Sparse, columns []int,
+	take func(v *spec.Variant) bool, ks ...*spec.Format) {
 	b.Helper()
 	a = sync.OnceValue(a)
 	EachBench(b, func(dev backend.Device) {
@@ -48,9 +49,8 @@ func BenchMultiply(b *testing.B, name string, a func() formats.Sparse, columns [
 					continue
 				}
 				for _, n := range columns {
-					b.Run(fmt.Sprintf("%s/%s/%s/%s/n=%d", name, dev.Info().Backend, k.Name, v.Name, n), func(b *testing.B) {
-						BenchPacked(b, dev, k, v, packed.of(b, v), n)
-					})
+					name := fmt.Sprintf("%s/%s/%s/%s/n=%d", name, dev.Info().Backend, k.Name, v.Name, n)
+					b.Run(name, func(b *testing.B) { BenchPacked(b, dev, k, v, packed.of(b, v), n) })
 				}
 			}
 		}
@@ -90,9 +90,9 @@ func (p packer) of(b *testing.B, v *spec.Variant) *spec.Packed {
 // OfF16 takes variants for f16 whose matrices are not quantised.
 func OfF16(v *spec.Variant) bool { return v.In == dtype.F16 && v.Quant == dtype.Invalid }
 
-// BenchPacked times a variant of k: a packed matrix times n columns of random numbers, 20 times back to back for each of
-// b.N, C being in f32. The metric us is the time of one multiplication, the device's where it tells, else the host's;
-// GFLOP/s counts A's entries alone. Variants of f64 are not for it.
+// BenchPacked times a variant of k: a packed matrix times n columns of random numbers, 20 times back to back for each
+// of b.N, C being in f32. The metric us is the time of one multiplication, the device's where it tells, else the
+// host's; GFLOP/s counts A's entries alone. Variants of f64 are not for it.
 func BenchPacked(b *testing.B, dev backend.Device, k *spec.Format, v *spec.Variant, e *spec.Packed, n int) {
 	ctx := context.Background()
 	must := func(err error) {

@@ -36,8 +36,8 @@ type Case struct {
 	quantised bool // A has values that 8 bits hold exactly
 }
 
-// Basics are small products that most formats take. pattern returns one in which rows, alike in groups of so many where the
-// format makes use of that, have each column with a probability.
+// Basics are small products that most formats take. pattern returns one in which rows, alike in groups of so many where
+// the format makes use of that, have each column with a probability.
 func Basics(pattern func(rows, k, alike int, density float64) [][]int32) []Case {
 	padded := pattern(29, 60, 8, 0.3)
 	return []Case{
@@ -65,12 +65,14 @@ func Columns(q Case, numbers ...int) []Case {
 }
 
 // RunTwice is Run, and again, also as on devices of so many units: the bits of C must be the same.
-func (q Case) RunTwice(t *testing.T, dev backend.Device, k *spec.Format, v *spec.Variant, out dtype.Type, units ...int) {
+func (q Case) RunTwice(t *testing.T, dev backend.Device, k *spec.Format, v *spec.Variant, out dtype.Type,
+	units ...int) {
 	t.Helper()
 	first := q.Run(t, dev, k, v, out)
 	for _, q.Units = range append([]int{q.Units}, units...) {
 		if !bytes.Equal(first, q.Run(t, dev, k, v, out)) {
-			t.Errorf("%s, %d columns: a second run, as on %d units (0: the device's), gave other bits", q.Name, q.N, q.Units)
+			t.Errorf("%s, %d columns: a second run, as on %d units (0: the device's), gave other bits", q.Name, q.N,
+				q.Units)
 		}
 	}
 }
@@ -274,7 +276,8 @@ func activated(a spec.Activation, x float64) float64 {
 }
 
 // unitRoundoff is the relative error of a number that is rounded to a type.
-var unitRoundoff = map[dtype.Type]float64{dtype.F16: 0x1p-11, dtype.BF16: 0x1p-8, dtype.F32: 0x1p-24, dtype.F64: 0x1p-52}
+var unitRoundoff = map[dtype.Type]float64{dtype.F16: 0x1p-11, dtype.BF16: 0x1p-8, dtype.F32: 0x1p-24,
+	dtype.F64: 0x1p-52}
 
 // check holds C against what is wanted: the same bits where sums are exact, else a bound that grows
 // with the length of the sum.

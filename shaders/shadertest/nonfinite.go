@@ -13,8 +13,8 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// Specials is a product by a B that is not finite: what a row of A does not store does not touch B, whatever B holds there;
-// what it stores does, zeros included. A beta that is NaN is not 0: all of C is NaN then.
+// Specials is a product by a B that is not finite: what a row of A does not store does not touch B, whatever B holds
+// there; what it stores does, zeros included. A beta that is NaN is not 0: all of C is NaN then.
 type Specials struct {
 	Name string
 	B    []float32 // the rows of B, in its special columns: all, or every third; the others are all 1
@@ -35,8 +35,8 @@ var (
 	nan = float32(math.NaN())
 )
 
-// NonFinite is a product by 37 columns with infinities and NaN that all formats take, whose rows of A have entries in the
-// first columns.
+// NonFinite is a product by 37 columns with infinities and NaN that all formats take, whose rows of A have entries in
+// the first columns.
 func NonFinite() Specials {
 	return Specials{
 		Name: "specials", B: []float32{0: 1, 1: inf, 2: -inf, 3: nan, 4: 2}, N: 37,
@@ -117,7 +117,8 @@ func (q Specials) run(t *testing.T, dev backend.Device, k *spec.Format, v *spec.
 				want = float64(row.Want)
 			}
 			if got := c.At(i*p.N + j); got != want && (got == got || want == want) {
-				t.Fatalf("%s, %d columns, each %d special: C[%d,%d] is %v, want %v", q.Name, p.N, every, i, j, got, want)
+				t.Fatalf("%s, %d columns, each %d special: C[%d,%d] is %v, want %v", q.Name, p.N, every, i, j, got,
+					want)
 			}
 		}
 	}

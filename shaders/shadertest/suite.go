@@ -18,12 +18,13 @@ import (
 // and what only that format does is tested beside it, on the devices with Each.
 type Suite struct {
 	Format *spec.Format
-	// Types are those that a device must have a variant for, in each of Heights, the values of constant V, if there are any.
+	// Types are those that a device must have a variant for, in each of Heights, the values of constant V, if there are
+	// any.
 	Types   func(caps backend.Caps) []dtype.Type
 	Heights []uint32
 
-	// Others, if set, returns variants for the matrix units of all vendors, made over for a subgroup size. They are loaded by
-	// the driver that only compiles, and multiplied with on one that computes shapes that it does not list.
+	// Others, if set, returns variants for the matrix units of all vendors, made over for a subgroup size. They are
+	// loaded by the driver that only compiles, and multiplied with on one that computes shapes that it does not list.
 	Others func(sub uint32) []*spec.Variant
 	// Slow tells which of Others are not multiplied with.
 	Slow func(v *spec.Variant) bool
@@ -31,8 +32,8 @@ type Suite struct {
 	Also func(v *spec.Variant) *spec.Variant
 	// Preferred tells whether the variants that the driver that only compiles loads are in the right order.
 	Preferred func(vs []*spec.Variant) bool
-	// Tiles, if set, is what variants for cooperative matrices have in common: the columns of A that are multiplied at a
-	// time, and the rows that share them.
+	// Tiles, if set, is what variants for cooperative matrices have in common: the columns of A that are multiplied at
+	// a time, and the rows that share them.
 	Tiles func(v *spec.Variant) (stage, rows uint32)
 
 	// Cases are products that a variant computes, with C in a type.
@@ -42,8 +43,8 @@ type Suite struct {
 	Units []int
 	// Specials are products by a B that is not finite. Without it they are those that all formats take: NonFinite.
 	Specials func(v *spec.Variant) []Specials
-	// Panel, if set, is a constant of variants whose grid counts panels of so many rows: they multiply more panels than one
-	// side of a grid has room for.
+	// Panel, if set, is a constant of variants whose grid counts panels of so many rows: they multiply more panels than
+	// one side of a grid has room for.
 	Panel spec.Const
 
 	// Covers, if set, tells whether the grids of a launch cover C.
@@ -105,7 +106,8 @@ func (s *Suite) Each(t *testing.T, f func(t *testing.T, dev backend.Device, v *s
 	Each(t, func(t *testing.T, dev backend.Device) {
 		vs := Variants(dev, s.Format.Program)
 		if c := dev.Caps(); s.Others != nil && len(c.Matrix) > 0 && dev.Info().Kind == "cpu" {
-			vs = append(vs, slices.DeleteFunc(s.Others(c.SubgroupMin), func(v *spec.Variant) bool { return s.Slow != nil && s.Slow(v) })...)
+			vs = append(vs, slices.DeleteFunc(s.Others(c.SubgroupMin),
+				func(v *spec.Variant) bool { return s.Slow != nil && s.Slow(v) })...)
 		}
 		for _, v := range slices.Clone(vs) {
 			if s.Also != nil && s.Also(v) != nil {
@@ -156,8 +158,8 @@ func manyPanels(rows int) Case {
 	return q
 }
 
-// load: every device loads what its capabilities say it runs. On the driver that only compiles (AMD's) that is all that can
-// be tested, and there all tiles are compiled in both wave sizes.
+// load: every device loads what its capabilities say it runs. On the driver that only compiles (AMD's) that is all that
+// can be tested, and there all tiles are compiled in both wave sizes.
 func (s *Suite) load(t *testing.T) {
 	Each(t, func(t *testing.T, dev backend.Device) {
 		vs := Variants(dev, s.Format.Program)

@@ -32,7 +32,8 @@ func plainVariants(code backend.Code, prefix string, unit func(dtype.Type) spec.
 
 func vulkanVariants() []*spec.Variant {
 	return plainVariants(backend.CodeSPIRV, "vulkan", func(t dtype.Type) spec.Unit {
-		return spec.Unit{Source: "plain.comp", Defines: map[string]string{"ELEM": include.Define(t)}, Blob: "plain_" + t.String() + ".spv"}
+		return spec.Unit{Source: "plain.comp", Defines: map[string]string{"ELEM": include.Define(t)},
+			Blob: "plain_" + t.String() + ".spv"}
 	})
 }
 

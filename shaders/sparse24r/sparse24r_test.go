@@ -28,14 +28,15 @@ var suite = shadertest.Suite{
 		}
 		return some
 	},
-	Twice:    shadertest.Always(shadertest.Case{Pattern: shadertest.Scattered(100, 500, 0.3), K: 500, N: 70, Real: true}),
+	Twice: shadertest.Always(shadertest.Case{Pattern: shadertest.Scattered(100, 500, 0.3), K: 500, N: 70,
+		Real: true}),
 	Specials: shadertest.Always(shadertest.NonFinite(), besideThree()),
 }
 
 func TestFormat(t *testing.T) { suite.Run(t) }
 
-// besideThree is a product by a B whose rows 3, 7, 11 and 15 are special. In rows of A three entries stand before them in
-// their groups, or none do, so that they are in both parts of the format.
+// besideThree is a product by a B whose rows 3, 7, 11 and 15 are special. In rows of A three entries stand before them
+// in their groups, or none do, so that they are in both parts of the format.
 func besideThree() shadertest.Specials {
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
 	q := shadertest.Specials{Name: "beside three", B: slices.Repeat([]float32{1}, 16), N: 37}
@@ -73,7 +74,8 @@ func cases() []shadertest.Case {
 		{Name: "K=1", Pattern: shadertest.Spread(1, 1, 0, 1, 1), K: 1, N: 9},
 		{Name: "one dense row", Pattern: shadertest.Spread(99, 0, 0, 99, 0), K: 99, N: 17, Alpha: -2, Beta: 0.5},
 		{Name: "dense", Pattern: shadertest.Spread(70, 70, 70, 70, 70, 70, 70), K: 70, N: 33},
-		{Name: "inexact", Pattern: shadertest.Scattered(70, 300, 0.4), K: 300, N: 50, Alpha: 0.3, Beta: 1.7, Real: true},
+		{Name: "inexact", Pattern: shadertest.Scattered(70, 300, 0.4), K: 300, N: 50, Alpha: 0.3, Beta: 1.7,
+			Real: true},
 		// Several tiles for each cluster, of each height.
 		{Name: "tall tiles", Pattern: shadertest.Scattered(1100, 300, 0.2), K: 300, N: 600, Units: 4},
 		{Name: "tiles", Pattern: shadertest.Scattered(300, 500, 0.1), K: 500, N: 400, LDC: 403, Beta: 1, Units: 4},
@@ -81,12 +83,15 @@ func cases() []shadertest.Case {
 		{Name: "a tile for each cluster", Pattern: shadertest.Scattered(150, 900, 0.1), K: 900, N: 140, Units: 132},
 	}
 	for _, n := range []int{1, 2, 3, 5, 8, 9, 31, 33, 64, 65, 129, 300} {
-		cs = append(cs, shadertest.Case{Name: fmt.Sprintf("%d columns", n), Pattern: shadertest.Scattered(37, 200, 0.3), K: 200, N: n, LDB: (n + 15) &^ 7, LDC: n + n%3})
+		cs = append(cs, shadertest.Case{Name: fmt.Sprintf("%d columns", n),
+			Pattern: shadertest.Scattered(37, 200, 0.3), K: 200, N: n, LDB: (n + 15) &^ 7, LDC: n + n%3})
 	}
 	for _, k := range []int{3, 5, 63, 64, 65, 128, 257, 1030} {
-		cs = append(cs, shadertest.Case{Name: fmt.Sprintf("K=%d", k), Pattern: shadertest.Scattered(20, k, 0.5), K: k, N: 24})
+		cs = append(cs, shadertest.Case{Name: fmt.Sprintf("K=%d", k), Pattern: shadertest.Scattered(20, k, 0.5), K: k,
+			N: 24})
 	}
-	cs = append(cs, shadertest.Epilogues(shadertest.Case{Pattern: shadertest.Scattered(35, 300, 0.3), K: 300, N: 77}, shadertest.Case{Pattern: shadertest.Scattered(35, 300, 0.3), K: 300, N: 3})...)
+	cs = append(cs, shadertest.Epilogues(shadertest.Case{Pattern: shadertest.Scattered(35, 300, 0.3), K: 300, N: 77},
+		shadertest.Case{Pattern: shadertest.Scattered(35, 300, 0.3), K: 300, N: 3})...)
 	return append(cs, shadertest.Case{Name: "many rows", Pattern: shadertest.Scattered(601, 40, 0.4), K: 40, N: 20})
 }
 
@@ -94,7 +99,8 @@ func cases() []shadertest.Case {
 func TestFold(t *testing.T) {
 	suite.Each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
 		if v.Maps == 0 { // clusters' grids cannot be bent
-			shadertest.Case{Pattern: shadertest.Scattered(601, 40, 0.4), K: 40, N: 20, Fold: true}.Run(t, dev, sparse24r.Format, v, out)
+			shadertest.Case{Pattern: shadertest.Scattered(601, 40, 0.4), K: 40, N: 20, Fold: true}.Run(t, dev,
+				sparse24r.Format, v, out)
 		}
 	})
 }
@@ -116,7 +122,9 @@ func TestStats(t *testing.T) {
 				t.Errorf("%s: array %s differs where the matrix was encoded before", v.Name, x.Name)
 			}
 		}
-		if s := e.Stats; s.StoredBytes != e.Bytes() || e.NNZ != a.NNZ() || s.MACs < a.NNZ() || s.Fill <= 0 || s.Fill > 1 || s.Gathers <= 0 || e.Items <= 0 {
+		s := e.Stats
+		if s.StoredBytes != e.Bytes() || e.NNZ != a.NNZ() || s.MACs < a.NNZ() || s.Fill <= 0 || s.Fill > 1 ||
+			s.Gathers <= 0 || e.Items <= 0 {
 			t.Errorf("%s: %+v for %d entries in %d bytes, %d items", v.Name, s, a.NNZ(), e.Bytes(), e.Items)
 		}
 	})

@@ -14,8 +14,8 @@ import (
 	"github.com/spmmrun/spmm/shaders/include"
 )
 
-// Args returns arguments, of which each is written as its name and what it holds, "src u32"; those that are not only read
-// say so: "dst u32 written".
+// Args returns arguments, of which each is written as its name and what it holds, "src u32"; those that are not only
+// read say so: "dst u32 written".
 func Args(list ...string) []Arg {
 	args := make([]Arg, len(list))
 	for i, s := range list {
@@ -28,8 +28,8 @@ func Args(list ...string) []Arg {
 	return args
 }
 
-// FormatArgs returns the arguments of a format's program: its arrays as Args has them, then "b", "bias" and "c", then what
-// is written besides.
+// FormatArgs returns the arguments of a format's program: its arrays as Args has them, then "b", "bias" and "c", then
+// what is written besides.
 func FormatArgs(list ...string) []Arg {
 	args := Args(list...)
 	n := slices.IndexFunc(append(args, Arg{}), func(a Arg) bool { return !a.ReadOnly })
@@ -43,7 +43,8 @@ func (k *Program) First(caps backend.Caps, in dtype.Type) (*Variant, error) {
 			return v, nil
 		}
 	}
-	return nil, fmt.Errorf("kernel %s: the device runs none of its variants for %v: %w", k.Name, in, backend.ErrUnsupported)
+	return nil, fmt.Errorf("kernel %s: the device runs none of its variants for %v: %w", k.Name, in,
+		backend.ErrUnsupported)
 }
 
 // Line is a workgroup of n invocations in a line.

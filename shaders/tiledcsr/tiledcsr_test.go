@@ -50,8 +50,10 @@ func cases() []shadertest.Case {
 		{Name: "a grid that turns round", Pattern: shadertest.Uneven(300, 50, 0.2), K: 50, N: 300, Fold: true},
 		{Name: "every number of tiles", Pattern: tiles, K: 200, N: 20},
 	}...)
-	cs = append(cs, shadertest.Columns(shadertest.Case{Name: "ragged", Pattern: ragged, K: 400}, 1, 2, 7, 8, 31, 64, 129, 513)...)
-	cs = append(cs, shadertest.Columns(shadertest.Case{Name: "a heavy panel", Pattern: heavy, K: 5003, Pad: 3, Alpha: -2, Beta: 0.5}, 5, 70, 513)...)
+	cs = append(cs, shadertest.Columns(shadertest.Case{Name: "ragged", Pattern: ragged, K: 400}, 1, 2, 7, 8, 31, 64,
+		129, 513)...)
+	cs = append(cs, shadertest.Columns(shadertest.Case{Name: "a heavy panel", Pattern: heavy, K: 5003, Pad: 3,
+		Alpha: -2, Beta: 0.5}, 5, 70, 513)...)
 	return append(cs, shadertest.Epilogues(shadertest.Case{Pattern: shadertest.Uneven(29, 60, 0.3), K: 60, N: 77})...)
 }
 

@@ -15,9 +15,10 @@ import (
 
 var group, group64 = groupOf(host.Widen, host.Narrow), groupOf(host.Widen64, host.Narrow64)
 
-// groupOf returns the function of one workgroup, which takes entries of different types through S: f32, or f64 where one of them
-// is. It is given what reads elements of src and what writes those of dst.
-func groupOf[S host.Real](widen func(x []S, src []byte, at int, t uint32), narrow func(dst []byte, x []S, at int, t uint32)) backend.GroupFunc {
+// groupOf returns the function of one workgroup, which takes entries of different types through S: f32, or f64 where
+// one of them is. It is given what reads elements of src and what writes those of dst.
+func groupOf[S host.Real](widen func(x []S, src []byte, at int, t uint32),
+	narrow func(dst []byte, x []S, at int, t uint32)) backend.GroupFunc {
 	copiers := sync.Pool{New: func() any { return &copier[S]{widen: widen, narrow: narrow} }}
 	return func(args [][]byte, block []byte, at [3]uint32) {
 		c := copiers.Get().(*copier[S])

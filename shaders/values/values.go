@@ -34,19 +34,24 @@ import (
 //go:embed kernel.wgsl
 var files embed.FS
 
-// Program is the table of the kernel. It has no Encode; see Launch. src has the new values. Where entries lie in their order,
-// groups and sources are not read: any buffers serve.
+// Program is the table of the kernel. It has no Encode; see Launch. src has the new values. Where entries lie in their
+// order, groups and sources are not read: any buffers serve.
 var Program = &spec.Program{
-	Name: "values", Args: spec.Args("src u32", "groups u32", "sources u32", "dst u32 written"), Params: spec.Params[params](), Files: files,
+	Name: "values", Args: spec.Args("src u32", "groups u32", "sources u32", "dst u32 written"),
+	Params: spec.Params[params](), Files: files,
 	Variants: []*spec.Variant{
-		spec.PTX("cuda", spec.Variant{Entry: "values", Local: spec.Line(local), Consts: []spec.Const{spec.Define("EACH", 4)}}),
+		spec.PTX("cuda", spec.Variant{Entry: "values", Local: spec.Line(local),
+			Consts: []spec.Const{spec.Define("EACH", 4)}}),
 		spec.SPIRV("vulkan", spec.Variant{Local: spec.Line(local)}),
-		spec.WGSL("webgpu", spec.Variant{Local: spec.Line(local), Unit: spec.Unit{Defines: map[string]string{"HALF": include.HalfWGSL}}}),
+		spec.WGSL("webgpu", spec.Variant{Local: spec.Line(local),
+			Unit: spec.Unit{Defines: map[string]string{"HALF": include.HalfWGSL}}}),
 		spec.Go("cpu", dtype.F32, group),
 		spec.PTX("cuda_f64", spec.Variant{
-			In: dtype.F64, Entry: "values", Local: spec.Line(local), Consts: []spec.Const{spec.Define("EACH", 4)}, Need: spec.Need{F64: true}, Unit: spec.Unit{Source: "double.cu"},
+			In: dtype.F64, Entry: "values", Local: spec.Line(local), Consts: []spec.Const{spec.Define("EACH", 4)},
+			Need: spec.Need{F64: true}, Unit: spec.Unit{Source: "double.cu"},
 		}),
-		spec.SPIRV("vulkan_f64", spec.Variant{In: dtype.F64, Local: spec.Line(local), Need: spec.Need{F64: true}, Unit: spec.Unit{Source: "double.comp"}}),
+		spec.SPIRV("vulkan_f64", spec.Variant{In: dtype.F64, Local: spec.Line(local), Need: spec.Need{F64: true},
+			Unit: spec.Unit{Source: "double.comp"}}),
 		spec.Go("cpu_f64", dtype.F64, group64),
 	},
 }
