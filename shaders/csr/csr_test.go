@@ -21,13 +21,8 @@ import (
 )
 
 var suite = shadertest.Suite{
-	Format: csr.Format,
-	Types: func(caps backend.Caps) []dtype.Type {
-		if caps.F64 {
-			return append(shadertest.Floats(caps), dtype.F64)
-		}
-		return shadertest.Floats(caps)
-	},
+	Format:   csr.Format,
+	Types:    shadertest.FloatsAndF64,
 	Cases:    func(*spec.Variant, dtype.Type) []shadertest.Case { return cases() },
 	Specials: shadertest.Always(shadertest.NonFinite(), longSpecial()),
 }

@@ -109,12 +109,11 @@ func quantisedVariants() []*spec.Variant {
 	vs := slices.Clone(quantisedCUDA)
 	for _, kind := range quants {
 		for _, t := range []dtype.Type{dtype.F16, dtype.BF16} {
-			vs = append(vs, &spec.Variant{
-				Name: "cpu_" + kind.String() + "_" + t.String(), In: t, Quant: kind, Code: backend.CodeGo,
-				Func:  host.For(t, quantisedGroup(kind, host.F16), quantisedGroup(kind, host.BF16), nil),
-				Local: [3]uint32{1, 1, 1}, Consts: []spec.Const{spec.Define("ROWS", quantisedRows), spec.Define("COLS", quantisedCols)},
-				Out: []dtype.Type{dtype.F16, dtype.BF16},
-			})
+			f := host.For(t, quantisedGroup(kind, host.F16), quantisedGroup(kind, host.BF16), nil)
+			v := spec.CPU(fmt.Sprintf("cpu_%v_%v", kind, t), t, f,
+				spec.Define("ROWS", quantisedRows), spec.Define("COLS", quantisedCols))
+			v.Quant = kind
+			vs = append(vs, v)
 		}
 	}
 	return vs

@@ -54,11 +54,10 @@ func variants() []*spec.Variant {
 		vs = append(vs, webgpu(t))
 	}
 	for _, t := range types {
-		vs = append(vs, &spec.Variant{
-			Name: "cpu_" + t.String(), In: t, Code: backend.CodeGo, Func: host.For(t, group(host.F16), group(host.BF16), group(host.F32)),
-			Local: [3]uint32{1, 1, 1}, Consts: []spec.Const{spec.Define("ROWS", host.BlockRows), spec.Define("COLS", host.BlockCols)},
-			Out: []dtype.Type{dtype.F16, dtype.BF16}, AnyOrder: true,
-		})
+		v := spec.CPU("cpu_"+t.String(), t, host.For(t, group(host.F16), group(host.BF16), group(host.F32)),
+			spec.Define("ROWS", host.BlockRows), spec.Define("COLS", host.BlockCols))
+		v.AnyOrder = true
+		vs = append(vs, v)
 	}
 	for _, kind := range quants {
 		for _, t := range []dtype.Type{dtype.F16, dtype.BF16} {
@@ -93,11 +92,10 @@ func coop(u spec.MatrixUnit, wide bool) *spec.Variant {
 }
 
 func scalarVulkan(t dtype.Type) *spec.Variant {
-	return &spec.Variant{
-		Name: "vulkan_" + t.String(), In: t, Code: backend.CodeSPIRV, Entry: "main",
-		Need: spec.Need{Shared: 2 * 16 * 17 * 16}, Local: [3]uint32{local, 1, 1}, Consts: tiles(), AnyOrder: true,
-		Unit: spec.Unit{Source: "kernel.comp", Defines: map[string]string{"ELEM": include.Define(t)}, Blob: "scalar_" + t.String() + ".spv"},
-	}
+	return spec.SPIRV("vulkan_"+t.String(), spec.Variant{
+		In: t, Need: spec.Need{Shared: 2 * 16 * 17 * 16}, Local: spec.Line(local), Consts: tiles(), AnyOrder: true,
+		Unit: spec.GLSL("kernel.comp", "scalar", t),
+	})
 }
 
 // quants are the kinds of quantised values.
@@ -117,9 +115,8 @@ func quantise(v *spec.Variant, kind dtype.Type) *spec.Variant {
 }
 
 func webgpu(t dtype.Type) *spec.Variant {
-	return &spec.Variant{
-		Name: "webgpu_" + t.String(), In: t, Code: backend.CodeWGSL, Entry: "main",
-		Need: spec.Need{Shared: 2 * 16 * 68 * 4}, Local: [3]uint32{local, 1, 1}, Consts: append(tiles(), spec.Define("HIGH", 8)), AnyOrder: true,
-		Unit: spec.Unit{Source: "kernel.wgsl", Defines: include.WGSL(t, "QUANT", "")},
-	}
+	return spec.WGSL("webgpu_"+t.String(), spec.Variant{
+		In: t, Need: spec.Need{Shared: 2 * 16 * 68 * 4}, Local: spec.Line(local), AnyOrder: true,
+		Consts: append(tiles(), spec.Define("HIGH", 8)), Unit: spec.Unit{Defines: include.WGSL(t, "QUANT", "")},
+	})
 }

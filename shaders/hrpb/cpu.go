@@ -27,14 +27,10 @@ const (
 func cpuVariants() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
-		vs = append(vs, &spec.Variant{
-			Name: "cpu_" + t.String(), In: t, Code: backend.CodeGo, Func: host.For(t, cpuGroup(narrow(host.F16)), cpuGroup(narrow(host.BF16)), cpuGroup(narrow(host.F32))), Local: [3]uint32{1, 1, 1},
-			Consts: cpuConsts, Out: []dtype.Type{dtype.F16, dtype.BF16},
-		})
+		f := host.For(t, cpuGroup(narrow(host.F16)), cpuGroup(narrow(host.BF16)), cpuGroup(narrow(host.F32)))
+		vs = append(vs, spec.CPU("cpu_"+t.String(), t, f, cpuConsts...))
 	}
-	return append(vs, &spec.Variant{
-		Name: "cpu_f64", In: dtype.F64, Code: backend.CodeGo, Func: cpuGroup(double), Local: [3]uint32{1, 1, 1}, Consts: cpuConsts,
-	})
+	return append(vs, spec.Go("cpu_f64", dtype.F64, cpuGroup(double), cpuConsts...))
 }
 
 var cpuConsts = []spec.Const{spec.Define("BLOCK", cpuBlock), spec.Define("WORKERS", cpuWorker), spec.Define("COLS", cpuCols)}

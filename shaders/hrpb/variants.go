@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
@@ -53,7 +52,7 @@ func (c coop) variant(t dtype.Type) *spec.Variant {
 			{Name: "COLS", ID: 5, Value: c.cols}, {Name: "SUBS", ID: 6, Value: c.subs}, {Name: "SHARED", ID: 7, Value: c.shared()},
 			spec.Define("WORKERS", gpuWorkers), spec.Define("ORDER", 1),
 		},
-		Unit: spec.Unit{Source: "kernel_coop.comp", Defines: map[string]string{"ELEM": include.Define(t)}, Blob: "coop_" + t.String() + ".spv"},
+		Unit: spec.GLSL("kernel_coop.comp", "coop", t),
 	})
 }
 
@@ -67,7 +66,7 @@ func lanes(name string, t dtype.Type, subs uint32) *spec.Variant {
 			{Name: "SUBS", ID: 1, Value: subs}, {Name: "SHARED", ID: 2, Value: shared},
 			spec.Define("BLOCK", coopBlock), spec.Define("COLS", 64*subs), spec.Define("WORKERS", gpuWorkers), spec.Define("ORDER", 1),
 		},
-		Unit: spec.Unit{Source: "lanes.comp", Defines: map[string]string{"ELEM": include.Define(t)}, Blob: "lanes_" + t.String() + ".spv"},
+		Unit: spec.GLSL("lanes.comp", "lanes", t),
 	})
 }
 
@@ -103,15 +102,14 @@ func vulkanVariants() []*spec.Variant {
 		vs = append(vs, c.variant(dtype.TF32), c.variant(dtype.F16))
 	}
 	for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
-		vs = append(vs, &spec.Variant{
-			Name: "vulkan_" + t.String(), In: t, Code: backend.CodeSPIRV, Entry: "main",
-			Need: spec.Need{Shared: scalarShared}, Local: [3]uint32{scalarLocal, 1, 1},
+		vs = append(vs, spec.SPIRV("vulkan_"+t.String(), spec.Variant{
+			In: t, Need: spec.Need{Shared: scalarShared}, Local: spec.Line(scalarLocal),
 			Consts: []spec.Const{
 				{Name: "LOCAL", ID: 0, Value: scalarLocal}, {Name: "BLOCK", ID: 1, Value: scalarBlock},
 				spec.Define("WORKERS", gpuWorkers), spec.Define("ORDER", 1), spec.Define("COLS", 4*scalarLocal),
 			},
-			Unit: spec.Unit{Source: "kernel.comp", Defines: map[string]string{"ELEM": include.Define(t)}, Blob: "scalar_" + t.String() + ".spv"},
-		})
+			Unit: spec.GLSL("kernel.comp", "scalar", t),
+		}))
 	}
 	return vs
 }
@@ -119,15 +117,14 @@ func vulkanVariants() []*spec.Variant {
 func webgpuVariants() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
-		vs = append(vs, &spec.Variant{
-			Name: "webgpu_" + t.String(), In: t, Code: backend.CodeWGSL, Entry: "main",
-			Need: spec.Need{Shared: scalarShared}, Local: [3]uint32{scalarLocal, 1, 1},
+		vs = append(vs, spec.WGSL("webgpu_"+t.String(), spec.Variant{
+			In: t, Need: spec.Need{Shared: scalarShared}, Local: spec.Line(scalarLocal),
 			Consts: []spec.Const{
 				spec.Define("BLOCK", scalarBlock), spec.Define("SLOTS", 16*scalarBlock), spec.Define("ROWS", 16), spec.Define("PATTERNS", scalarBlock/2),
 				spec.Define("WORKERS", gpuWorkers), spec.Define("ORDER", 1), spec.Define("COLS", 4*scalarLocal),
 			},
-			Unit: spec.Unit{Source: "kernel.wgsl", Defines: include.WGSL(t)},
-		})
+			Unit: spec.Unit{Defines: include.WGSL(t)},
+		}))
 	}
 	return vs
 }

@@ -5,10 +5,8 @@ package jigsaw
 import (
 	"fmt"
 
-	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats/jigsaw"
-	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -84,13 +82,12 @@ const (
 const scalarShared = 4*scalarStage*jigsaw.StepCols*(jigsaw.StripRows+1) + 16*scalarLocal
 
 func scalarVulkan(t dtype.Type) *spec.Variant {
-	return &spec.Variant{
-		Name: fmt.Sprintf("vulkan_%v", t), In: t, Code: backend.CodeSPIRV, Entry: "main",
-		Need: spec.Need{Shared: scalarShared}, Local: [3]uint32{scalarLocal, 1, 1},
+	return spec.SPIRV("vulkan_"+t.String(), spec.Variant{
+		In: t, Need: spec.Need{Shared: scalarShared}, Local: spec.Line(scalarLocal),
 		Consts: []spec.Const{
 			{Name: "LOCAL", ID: 0, Value: scalarLocal}, {Name: "STAGE", ID: 1, Value: scalarStage},
 			spec.Define("BLOCK", jigsaw.StripRows), spec.Define("COLS", 4*scalarLocal),
 		},
-		Unit: spec.Unit{Source: "kernel.comp", Defines: map[string]string{"ELEM": include.Define(t)}, Blob: "scalar_" + t.String() + ".spv"},
-	}
+		Unit: spec.GLSL("kernel.comp", "scalar", t),
+	})
 }

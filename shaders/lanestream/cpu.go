@@ -29,15 +29,17 @@ const (
 	chunkRows = 320 + simd.ChainPadding
 )
 
+// cpuConsts are the constants of variants for the CPU with so many columns.
+func cpuConsts(cols uint32) []spec.Const {
+	return []spec.Const{spec.Define("WARPS", 1), spec.Define("BLOCKS", 1), spec.Define("CLUSTER", 1),
+		spec.Define("COLS", cols)}
+}
+
 func cpuVariants() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
-		vs = append(vs, &spec.Variant{
-			Name: "cpu_" + t.String(), In: t, Code: backend.CodeGo, Func: host.For(t, cpuGroup(host.F16), cpuGroup(host.BF16), cpuGroup(host.F32)),
-			Local:  [3]uint32{1, 1, 1},
-			Consts: []spec.Const{spec.Define("WARPS", 1), spec.Define("BLOCKS", 1), spec.Define("CLUSTER", 1), spec.Define("COLS", cpuCols)},
-			Out:    []dtype.Type{dtype.F16, dtype.BF16},
-		})
+		f := host.For(t, cpuGroup(host.F16), cpuGroup(host.BF16), cpuGroup(host.F32))
+		vs = append(vs, spec.CPU("cpu_"+t.String(), t, f, cpuConsts(cpuCols)...))
 	}
 	return vs
 }

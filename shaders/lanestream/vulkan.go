@@ -7,10 +7,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats/lanestream"
-	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -165,12 +163,11 @@ func remake(v *spec.Variant, sub uint32) *spec.Variant {
 
 // scalarVulkan is scalar.comp.
 func scalarVulkan(t dtype.Type) *spec.Variant {
-	return &spec.Variant{
-		Name: "vulkan_" + t.String(), In: t, Code: backend.CodeSPIRV, Entry: "main",
-		Need: spec.Need{Shared: scalarShared}, Local: [3]uint32{64 * scalarTeams, 1, 1},
+	return spec.SPIRV("vulkan_"+t.String(), spec.Variant{
+		In: t, Need: spec.Need{Shared: scalarShared}, Local: spec.Line(64 * scalarTeams),
+		Unit:   spec.GLSL("scalar.comp", "scalar", t),
 		Consts: append([]spec.Const{{Name: "LOCAL", ID: 0, Value: 64 * scalarTeams}, spec.Define("COLS", 64)}, packing()...),
-		Unit:   spec.Unit{Source: "scalar.comp", Defines: map[string]string{"ELEM": include.Define(t)}, Blob: "scalar_" + t.String() + ".spv"},
-	}
+	})
 }
 
 // vulkanFor returns the variant of v's kind that suits a matrix and a problem: wide enough, and with room for the matrix's pieces.

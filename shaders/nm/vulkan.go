@@ -5,9 +5,7 @@ package nm
 import (
 	"fmt"
 
-	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
-	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -134,11 +132,8 @@ func elementVulkan(t dtype.Type) *spec.Variant {
 }
 
 func scalarVulkan(source string, v uint32, t dtype.Type, local, shared uint32, consts []spec.Const) *spec.Variant {
-	return &spec.Variant{
-		Name: fmt.Sprintf("vulkan_v%d_%v", v, t), In: t, Code: backend.CodeSPIRV, Entry: "main",
-		Need: spec.Need{Shared: shared}, Local: [3]uint32{local, 1, 1},
+	return spec.SPIRV(fmt.Sprintf("vulkan_v%d_%v", v, t), spec.Variant{
+		In: t, Need: spec.Need{Shared: shared}, Local: spec.Line(local), Unit: spec.GLSL(source+".comp", source, t),
 		Consts: append([]spec.Const{{Name: "LOCAL", ID: 0, Value: local}, spec.Define("V", v), spec.Define("PACK", plainPack)}, consts...),
-		Unit: spec.Unit{Source: source + ".comp", Defines: map[string]string{"ELEM": include.Define(t)},
-			Blob: source + "_" + t.String() + ".spv"},
-	}
+	})
 }

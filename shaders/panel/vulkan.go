@@ -5,9 +5,7 @@ package panel
 import (
 	"fmt"
 
-	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
-	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -122,13 +120,13 @@ const (
 func scalarShared(v uint32) uint32 { return 4*scalarStage*(v+1) + 16*scalarLocal }
 
 func scalarVulkan(v uint32, t dtype.Type, own []spec.Const) *spec.Variant {
-	return &spec.Variant{
-		Name: fmt.Sprintf("vulkan_v%d_%v", v, t), In: t, Code: backend.CodeSPIRV, Entry: "main",
-		Need: spec.Need{Shared: scalarShared(v)}, Local: [3]uint32{scalarLocal, 1, 1},
+	return spec.SPIRV(fmt.Sprintf("vulkan_v%d_%v", v, t), spec.Variant{
+		In: t, Need: spec.Need{Shared: scalarShared(v)}, Local: spec.Line(scalarLocal),
 		Consts: append([]spec.Const{
-			{Name: "LOCAL", ID: 0, Value: scalarLocal}, {Name: "V", ID: 1, Value: v}, {Name: "STAGE", ID: 2, Value: scalarStage},
+			{Name: "LOCAL", ID: 0, Value: scalarLocal}, {Name: "V", ID: 1, Value: v},
+			{Name: "STAGE", ID: 2, Value: scalarStage},
 			spec.Define("COLS", 4*scalarLocal),
 		}, own...),
-		Unit: spec.Unit{Source: "kernel.comp", Defines: map[string]string{"ELEM": include.Define(t)}, Blob: "scalar_" + t.String() + ".spv"},
-	}
+		Unit: spec.GLSL("kernel.comp", "scalar", t),
+	})
 }

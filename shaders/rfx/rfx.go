@@ -109,23 +109,15 @@ var variants = slices.Concat(byRows(), byPanels())
 func byRows() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, p := range rfx.All {
-		add := func(name string, v spec.Variant) {
-			v.Name, v.In, v.Consts = fmt.Sprintf("%s_p%d", name, p), dtype.F32, []spec.Const{spec.Define("BITS", uint32(p))}
-			vs = append(vs, &v)
-		}
-		add("cuda", spec.Variant{
-			Code: backend.CodePTX, Entry: "rfx", Local: [3]uint32{local, 1, 1}, Need: spec.Need{Arch: 80},
-			Unit: spec.Unit{Source: "kernel.cu", Blob: fmt.Sprintf("cuda_p%d.ptx", p), Arch: "compute_80"},
-		})
-		add("vulkan", spec.Variant{
-			Code: backend.CodeSPIRV, Entry: "main", Local: [3]uint32{local, 1, 1}, Need: spec.Need{Shared: shared},
-			Unit: spec.Unit{Source: "kernel.comp", Blob: fmt.Sprintf("vulkan_p%d.spv", p)},
-		})
-		add("webgpu", spec.Variant{
-			Code: backend.CodeWGSL, Entry: "main", Local: [3]uint32{local, 1, 1}, Need: spec.Need{Shared: shared},
-			Unit: spec.Unit{Source: "kernel.wgsl", Defines: wgsl(p)},
-		})
-		add("cpu", spec.Variant{Code: backend.CodeGo, Local: [3]uint32{1, 1, 1}, Func: group(p)})
+		name := func(backend string) string { return fmt.Sprintf("%s_p%d", backend, p) }
+		bits := []spec.Const{spec.Define("BITS", uint32(p))}
+		gpu := spec.Variant{Local: spec.Line(local), Need: spec.Need{Shared: shared}, Consts: bits}
+		web := gpu
+		web.Unit.Defines = wgsl(p)
+		vs = append(vs,
+			spec.PTX(name("cuda"), spec.Variant{Entry: "rfx", Local: spec.Line(local), Consts: bits}),
+			spec.SPIRV(name("vulkan"), gpu), spec.WGSL(name("webgpu"), web),
+			spec.Go(name("cpu"), dtype.F32, group(p), bits...))
 	}
 	return vs
 }

@@ -54,6 +54,14 @@ type Suite struct {
 // Floats are the types that most formats have variants for on all devices.
 func Floats(backend.Caps) []dtype.Type { return []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} }
 
+// FloatsAndF64 are Floats, and f64 where the device has it.
+func FloatsAndF64(caps backend.Caps) []dtype.Type {
+	if caps.F64 {
+		return append(Floats(caps), dtype.F64)
+	}
+	return Floats(caps)
+}
+
 // Always has the same for all variants.
 func Always[T any](x ...T) func(*spec.Variant) []T { return func(*spec.Variant) []T { return x } }
 

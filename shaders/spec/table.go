@@ -82,8 +82,21 @@ func WGSL(name string, v Variant) *Variant {
 }
 
 // Go returns a variant of a type that is a Go function.
-func Go(name string, in dtype.Type, f backend.GroupFunc) *Variant {
-	return &Variant{Name: name, In: in, Code: backend.CodeGo, Local: Line(1), Func: f}
+func Go(name string, in dtype.Type, f backend.GroupFunc, consts ...Const) *Variant {
+	return &Variant{Name: name, In: in, Code: backend.CodeGo, Local: Line(1), Func: f, Consts: consts}
+}
+
+// CPU is Go for a function that writes C in 16 bits too.
+func CPU(name string, in dtype.Type, f backend.GroupFunc, consts ...Const) *Variant {
+	v := Go(name, in, f, consts...)
+	v.Out = []dtype.Type{dtype.F16, dtype.BF16}
+	return v
+}
+
+// GLSL is the compilation unit of a source for elements of a type, in a blob of its own.
+func GLSL(source, blob string, t dtype.Type) Unit {
+	return Unit{Source: source, Defines: map[string]string{"ELEM": include.Define(t)},
+		Blob: blob + "_" + t.String() + ".spv"}
 }
 
 func complete(v Variant, name string, code backend.Code, source, blob string) *Variant {
