@@ -7,8 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
@@ -56,24 +54,15 @@ func packQuantised(a *formats.Quantised, v *spec.Variant) (*spec.Packed, error) 
 	if v.Code == backend.CodePTX {
 		lay = layBlocks
 	}
-	var g errgroup.Group
-	g.SetLimit(fillers)
-	for lo := 0; lo < a.Rows; lo += blockRows {
-		g.Go(func() error {
-			hi := min(lo+blockRows, a.Rows)
-			lay(a, lo, hi, data)
-			for i := lo; i < hi && stored != nil; i++ {
-				line := stored[i*words(a.Cols):]
-				for _, j := range a.ColIdx[a.RowPtr[i]:a.RowPtr[i+1]] {
-					line[j>>5] |= 1 << (j & 31)
-				}
+	spec.Shares(a.Rows, blockRows, spec.MemoryCores, func(lo, hi int) {
+		lay(a, lo, hi, data)
+		for i := lo; i < hi && stored != nil; i++ {
+			line := stored[i*words(a.Cols):]
+			for _, j := range a.ColIdx[a.RowPtr[i]:a.RowPtr[i+1]] {
+				line[j>>5] |= 1 << (j & 31)
 			}
-			return nil
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return nil, err
-	}
+		}
+	})
 	e.Arrays = []spec.Array{spec.NewArray("a", data), spec.NewArray("stored", stored)}
 	return e, nil
 }
