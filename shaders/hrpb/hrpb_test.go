@@ -136,14 +136,20 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// eachOf runs f for each variant for elements of a type, with C in f32.
+func eachOf(t *testing.T, in dtype.Type, f func(t *testing.T, dev backend.Device, v *spec.Variant)) {
+	suite.Each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
+		if v.In == in && out == dtype.F32 {
+			f(t, dev, v)
+		}
+	})
+}
+
 // TestRange multiplies f32 data of many magnitudes in tf32: rows of A and columns of B from 2^-45 to 2^45, elements of
 // a row or column from its largest down to 2^-32 of it. It holds them to the bound in kernel_coop.comp, which
 // is what is left of f32's range where tf32 is made of f16; CUDA's matrix units need less of it.
 func TestRange(t *testing.T) {
-	suite.Each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
-		if v.In != dtype.TF32 || out != dtype.F32 {
-			return
-		}
+	eachOf(t, dtype.TF32, func(t *testing.T, dev backend.Device, v *spec.Variant) {
 		const m, k, n = 40, 300, 72
 		r := rand.New(rand.NewPCG(3, 4))
 		number := func(e int) float32 {
@@ -185,10 +191,7 @@ func TestRange(t *testing.T) {
 // TestAllBits multiplies f32 data of all magnitudes, whose last bits may be smaller than what a matrix unit's operands can
 // hold, and holds the outputs to the bound for f32 (docs/bound.md).
 func TestAllBits(t *testing.T) {
-	suite.Each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
-		if v.In != dtype.F32 || out != dtype.F32 {
-			return
-		}
+	eachOf(t, dtype.F32, func(t *testing.T, dev backend.Device, v *spec.Variant) {
 		const m, k, n = 70, 300, 72
 		r := rand.New(rand.NewPCG(5, 6))
 		number := func(e int) float32 {

@@ -9,14 +9,14 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-var cuda = cudaVariants()
+var cuda = append(append(halves(dtype.F16), halves(dtype.BF16)...), panel.TF32("tiledcsr"), panel.Scalar("tiledcsr", 8))
 
-func cudaVariants() []*spec.Variant {
-	var vs []*spec.Variant
-	for _, t := range []dtype.Type{dtype.F16, dtype.BF16} {
-		vs = append(vs, panel.Overlapping(gathered(t)), gathered(t), panel.Hopper("tiledcsr", t, 8), panel.Staged("tiledcsr", t, 512, 16, 2, 2, 4))
+// halves are the variants for a type of 16 bits.
+func halves(t dtype.Type) []*spec.Variant {
+	return []*spec.Variant{
+		panel.Overlapping(gathered(t)), gathered(t), panel.Hopper("tiledcsr", t, 8),
+		panel.Staged("tiledcsr", t, 512, 16, 2, 2, 4),
 	}
-	return append(vs, panel.TF32("tiledcsr"), panel.Scalar("tiledcsr", 8))
 }
 
 // gathered is kernel.cu with one warp a block. (Four warps that share the copies, as in the paper, are no faster: see
