@@ -82,41 +82,30 @@ func scattered(columns []int32, cols int) float64 {
 	return float64(far) / float64(max(1, all))
 }
 
-// real is what products are added up in.
-type real interface{ float32 | float64 }
-
-// arithmetic is what the kernel does with sums of S of elements of T.
-type arithmetic[T formats.Value, S real] struct {
+// arithmetic is what the kernel does with elements of T and sums of S.
+type arithmetic[T formats.Value, S host.Real] struct {
+	host.Sums[S]
 	rows func(*simd.Rows[T, S])
-	add  func(acc, x []S) // acc += x
 	// plain tells whether C is alpha times the sums, and no more, in the type of the sums. alpha returns it.
 	plain func(p *params, block []byte) bool
 	alpha func(p *params, block []byte) S
-	// store writes a row of C from column j on; tmp is scratch as long as acc.
-	store func(p *params, block []byte, args [][]byte, row, j int, acc, tmp []S)
 }
 
 // narrow is the arithmetic whose sums are f32, with the loop over rows for T.
 func narrow[T formats.Value](rows func(*simd.Rows[T, float32])) arithmetic[T, float32] {
 	return arithmetic[T, float32]{
-		rows: rows,
-		add:  func(acc, x []float32) { simd.Axpby(acc, x, 1, 1) },
+		Sums: host.Single, rows: rows,
 		plain: func(p *params, _ []byte) bool {
 			elem, e := spec.Stored(p.store)
 			return elem == include.F32 && e == (spec.Epilogue{}) && p.beta == 0
 		},
 		alpha: func(p *params, _ []byte) float32 { return p.alpha },
-		store: func(p *params, _ []byte, args [][]byte, row, j int, acc, tmp []float32) {
-			out := host.Out{C: args[6], Bias: args[5], Store: p.store, LDC: p.ldc, Alpha: p.alpha, Beta: p.beta}
-			out.Row(row, j, acc, tmp)
-		},
 	}
 }
 
 // double is the arithmetic of f64.
 var double = arithmetic[float64, float64]{
-	rows: simd.RowsF64,
-	add:  func(acc, x []float64) { host.Axpby64(acc, x, 1, 1) },
+	Sums: host.Double, rows: simd.RowsF64,
 	plain: func(p *params, block []byte) bool {
 		_, e := spec.Stored(p.store)
 		_, beta := spec.Scalars(block)
@@ -125,11 +114,6 @@ var double = arithmetic[float64, float64]{
 	alpha: func(_ *params, block []byte) float64 {
 		alpha, _ := spec.Scalars(block)
 		return alpha
-	},
-	store: func(p *params, block []byte, args [][]byte, row, j int, acc, _ []float64) {
-		out := host.Out64{C: args[6], Bias: args[5], Store: p.store, LDC: p.ldc}
-		out.Alpha, out.Beta = spec.Scalars(block)
-		out.Row(row, j, acc)
 	},
 }
 
@@ -142,7 +126,7 @@ func cpuFunc(t dtype.Type) backend.GroupFunc {
 }
 
 // scratch is the operands of a run of rows, sums of some rows, and a row of C as S on its way from and to 16 bits.
-type scratch[T formats.Value, S real] struct {
+type scratch[T formats.Value, S host.Real] struct {
 	p    params // here, since arithmetic is called through pointers
 	rows simd.Rows[T, S]
 	sums [blockRows * tile]S
@@ -150,7 +134,7 @@ type scratch[T formats.Value, S real] struct {
 }
 
 // work is what a workgroup works on: n columns from j on.
-type work[T formats.Value, S real] struct {
+type work[T formats.Value, S host.Real] struct {
 	*scratch[T, S]
 	do    *arithmetic[T, S]
 	args  [][]byte
@@ -161,7 +145,7 @@ type work[T formats.Value, S real] struct {
 }
 
 // group returns the function of one workgroup.
-func group[T formats.Value, S real](do arithmetic[T, S]) backend.GroupFunc {
+func group[T formats.Value, S host.Real](do arithmetic[T, S]) backend.GroupFunc {
 	scratches := sync.Pool{New: func() any { return new(scratch[T, S]) }}
 	return func(args [][]byte, block []byte, at [3]uint32) {
 		s := scratches.Get().(*scratch[T, S])
@@ -201,9 +185,16 @@ func (w *work[T, S]) addPieces(r []uint32) {
 	acc := w.sums[:host.Pad(w.n)]
 	copy(acc, w.part[w.j+int(r[1])*ldp:])
 	for x := int(r[1]) + 1; x < int(r[2]); x++ {
-		w.do.add(acc, w.part[w.j+x*ldp:][:len(acc)])
+		w.do.Add(acc, w.part[w.j+x*ldp:][:len(acc)])
 	}
-	w.do.store(&w.p, w.block, w.args, int(r[0]), w.j, acc[:w.n], w.c[:w.n])
+	w.store(int(r[0]), acc[:w.n])
+}
+
+// store writes a row of C.
+func (w *work[T, S]) store(row int, acc []S) {
+	p := &w.p
+	out := host.Out{C: w.args[6], Bias: w.args[5], Store: p.store, LDC: p.ldc, Alpha: p.alpha, Beta: p.beta}
+	w.do.Row(out, w.block, row, w.j, acc, w.c[:w.n])
 }
 
 // sum computes rows that begin at starts.
@@ -245,7 +236,7 @@ func (w *work[T, S]) run(starts []uint32, row, last int) {
 		n := min(blockRows, last-row)
 		w.sum(starts[row:row+n+1], w.sums[:], tile, 1)
 		for i := range n {
-			w.do.store(&w.p, w.block, w.args, row+i, w.j, w.sums[i*tile:][:w.n], w.c[:w.n])
+			w.store(row+i, w.sums[i*tile:][:w.n])
 		}
 	}
 }

@@ -34,29 +34,14 @@ import (
 //go:embed kernel.wgsl
 var files embed.FS
 
-// Format is the table of the CSR kernel.
+// Format is the table of the CSR kernel. Its array heavy has begin and end of each piece, for teams its
+// row and slot too; then row, first piece (slot) and last + 1 of each heavy row. In part are sums of pieces, ldp apart.
 var Format = &spec.Format{
 	Program: &spec.Program{
-		Name: "csr",
-		Args: []spec.Arg{
-			{Name: "rowptr", Elem: "u32", ReadOnly: true},
-			{Name: "colidx", Elem: "u32", ReadOnly: true},
-			{Name: "values", Elem: "T", ReadOnly: true},
-			{Name: "heavy", Elem: "u32", ReadOnly: true}, // begin, end of each piece, for teams its row and slot too; then row, first piece (slot), last + 1 of each heavy row
-			{Name: "b", Elem: "T", ReadOnly: true},
-			{Name: "bias", Elem: "f32", ReadOnly: true},
-			{Name: "c", Elem: "f32"},
-			{Name: "part", Elem: "f32"}, // sums of pieces, ldp apart
-		},
-		Params:   spec.Params[params](),
-		Variants: spec.SplitEpilogues(variants()),
-		Files:    files,
+		Name: "csr", Args: spec.FormatArgs("rowptr u32", "colidx u32", "values T", "heavy u32", "part f32 written"),
+		Params: spec.Params[params](), Variants: spec.SplitEpilogues(variants()), Files: files,
 	},
-	Packing:     []string{"TEAMS", "STREAM"},
-	Encode:      encode,
-	EncodeShare: encodeShare,
-	Launch:      launch,
-	Suited:      suited,
+	Packing: []string{"TEAMS", "STREAM"}, Encode: encode, EncodeShare: encodeShare, Launch: launch, Suited: suited,
 }
 
 // params is the parameter block.

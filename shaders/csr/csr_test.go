@@ -4,7 +4,6 @@ package csr_test
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -20,6 +19,34 @@ import (
 	"github.com/spmmrun/spmm/shaders/shadertest"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
+
+var suite = shadertest.Suite{
+	Format:   csr.Format,
+	Types:    shadertest.FloatsAndF64,
+	Cases:    func(*spec.Variant, dtype.Type) []shadertest.Case { return cases() },
+	Specials: shadertest.Always(shadertest.NonFinite(), longSpecial()),
+}
+
+func TestFormat(t *testing.T) { suite.Run(t) }
+
+// longSpecial is a product by a B with NaN in a row that no entry touches, and infinities in one that a long row
+// touches.
+func longSpecial() shadertest.Specials {
+	inf, nan := float32(math.Inf(1)), float32(math.NaN())
+	q := shadertest.Specials{Name: "a long row", B: make([]float32, 300), N: 40}
+	q.B[1], q.B[2], q.B[3] = nan, inf, -1
+	whole := shadertest.Special{Want: -inf}
+	for i := range int32(300) {
+		if i != 1 {
+			whole.Cols, whole.Vals = append(whole.Cols, i), append(whole.Vals, -1)
+		}
+	}
+	q.A = []shadertest.Special{
+		{Cols: []int32{2, 3}, Vals: []float32{2, 5}, Want: inf},
+		{Cols: []int32{0, 3}, Vals: []float32{1, -3}, Want: 3}, {}, whole,
+	}
+	return q
+}
 
 // rows is n rows of equal length.
 func rows(n, entries int) []int {
@@ -63,73 +90,10 @@ func cases() []shadertest.Case {
 		units.Name, units.Units = fmt.Sprintf("many units, %d columns", n), 1<<20
 		ps = append(ps, folded, units)
 	}
-	for _, n := range []int{1, 2, 4, 7, 8, 9, 31, 32, 65, 128, 257, 520} {
-		ps = append(ps, shadertest.Case{Name: fmt.Sprintf("ragged, %d columns", n), Pattern: shadertest.Spread(1500, ragged(60, 1500)...), K: 1500, N: n})
-	}
+	ps = append(ps, shadertest.Columns(shadertest.Case{Name: "ragged",
+		Pattern: shadertest.Spread(1500, ragged(60, 1500)...), K: 1500},
+		1, 2, 4, 7, 8, 9, 31, 32, 65, 128, 257, 520)...)
 	return ps
-}
-
-// each runs f for each variant of each device, and type of C that the variant writes.
-func each(t *testing.T, f func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type)) {
-	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
-		vs := shadertest.Variants(dev, csr.Format.Program)
-		want := []dtype.Type{dtype.F32, dtype.F16, dtype.BF16}
-		if dev.Caps().F64 {
-			want = append(want, dtype.F64)
-		}
-		for _, prec := range want {
-			if !slices.ContainsFunc(vs, func(v *spec.Variant) bool { return v.In == prec }) {
-				t.Errorf("no variant for %v", prec)
-			}
-		}
-		for _, v := range vs {
-			for _, out := range append([]dtype.Type{v.Sums()}, v.Out...) {
-				t.Run(v.Name+"/"+out.String(), func(t *testing.T) { f(t, dev, v, out) })
-			}
-		}
-	})
-}
-
-func TestMultiply(t *testing.T) {
-	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
-		for _, q := range cases() {
-			t.Run(q.Name, func(t *testing.T) { q.Run(t, dev, csr.Format, v, out) })
-		}
-	})
-}
-
-// A row of B that no entry touches may hold anything; one that is touched passes on what it holds.
-func TestNonFinite(t *testing.T) {
-	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
-		if v.In != dtype.F32 || out != dtype.F32 {
-			return
-		}
-		inf, nan := float32(math.Inf(1)), float32(math.NaN())
-		const n, k = 40, 300
-		b := make([]float32, k*n)
-		for j := range n {
-			b[1*n+j] = nan // touched by no row
-			b[2*n+j] = inf
-			b[3*n+j] = -1
-		}
-		a := &formats.CSR[float32]{
-			Rows: 4, Cols: k, RowPtr: []int64{0, 2, 4, 4, 4 + 299},
-			ColIdx: []int32{2, 3, 0, 3}, Val: []float32{2, 5, 1, -3},
-		}
-		for i := range int32(k) {
-			if i != 1 {
-				a.ColIdx, a.Val = append(a.ColIdx, i), append(a.Val, -1)
-			}
-		}
-		c := make([]float32, 4*n)
-		shadertest.Multiply(t, dev, csr.Format, v, a, backend.Bytes(b), nil, backend.Bytes(c),
-			spec.Problem{M: 4, K: k, N: n, LDB: n, LDC: n, Alpha: 1})
-		for i, got := range c {
-			if want := []float32{inf, 3, 0, -inf}[i/n]; got != want {
-				t.Fatalf("C[%d,%d] is %v, want %v", i/n, i%n, got, want)
-			}
-		}
-	})
 }
 
 // The same bits every time, however many workers there are.
@@ -138,7 +102,7 @@ func TestReproducible(t *testing.T) {
 	first := map[string][]byte{}
 	for _, procs := range []int{2, 1, 3} {
 		old := runtime.GOMAXPROCS(procs)
-		each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
+		suite.Each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
 			c := q.Run(t, dev, csr.Format, v, out)
 			key := v.Name + " " + out.String()
 			if f, ok := first[key]; ok && !bytes.Equal(c, f) {
@@ -203,48 +167,6 @@ func TestEncode(t *testing.T) {
 	}
 	if _, err := csr.Format.Encode(&formats.CSR[half.F16]{RowPtr: []int64{0}}, v); err == nil {
 		t.Error("another element type is accepted")
-	}
-}
-
-func TestLaunchRefuses(t *testing.T) {
-	e, err := csr.Format.Encode(&formats.CSR[float32]{Rows: 2, Cols: 3, RowPtr: []int64{0, 0, 0}}, csr.Format.Variants[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	good := spec.Problem{M: 2, K: 3, N: 5, LDB: 8, LDC: 5, Out: dtype.F32, Caps: backend.Caps{MaxBinding: 1 << 20}}
-	tests := []struct {
-		name        string
-		change      func(*spec.Problem)
-		unsupported bool // on some codes
-	}{
-		{"rows", func(p *spec.Problem) { p.M = 3 }, false},
-		{"inner", func(p *spec.Problem) { p.K = 2 }, false},
-		{"ldb", func(p *spec.Problem) { p.LDB = 9 }, false},
-		{"narrow ldb", func(p *spec.Problem) { p.LDB = 0 }, false},
-		{"narrow ldc", func(p *spec.Problem) { p.LDC = 4 }, false},
-		{"negative", func(p *spec.Problem) { p.N = -1 }, false},
-		{"wide", func(p *spec.Problem) { p.LDB = 1 << 30 }, true},
-		{"out", func(p *spec.Problem) { p.Out = dtype.S8 }, true},
-		{"binding", func(p *spec.Problem) { p.Caps.MaxBinding = 30 }, true},
-	}
-	for _, v := range csr.Format.Variants {
-		if v.In != dtype.F32 {
-			continue
-		}
-		if _, err := csr.Format.Launch(v, e, good); err != nil {
-			t.Errorf("%s: %v", v.Name, err)
-		}
-		for _, tt := range tests {
-			p := good
-			tt.change(&p)
-			_, err := csr.Format.Launch(v, e, p)
-			if tt.name == "binding" && v.Code != backend.CodeWGSL {
-				continue // the others address whole buffers
-			}
-			if err == nil || errors.Is(err, backend.ErrUnsupported) != tt.unsupported {
-				t.Errorf("%s, %s: %v", v.Name, tt.name, err)
-			}
-		}
 	}
 }
 

@@ -25,18 +25,6 @@ struct Sums {
     }
     __device__ __forceinline__ bool inside(const Params &p) const { return in[0]; }
 
-    // load returns two columns of B, or zeros. (Predicated by hand: around branches the compiler would wait for each load
-    // before the next.)
-    static __device__ __forceinline__ double2 load(const double2 *b, bool in) {
-        double2 y;
-        asm volatile("{.reg .pred in; setp.ne.u32 in, %3, 0;\n\t"
-                     "mov.f64 %0, 0d0000000000000000; mov.f64 %1, 0d0000000000000000;\n\t"
-                     "@in ld.global.nc.v2.f64 {%0, %1}, [%2];}"
-                     : "=d"(y.x), "=d"(y.y)
-                     : "l"(b), "r"((u32)in));
-        return y;
-    }
-
     // entries adds up the entries from begin to end that are the group's: every along-th four of them, counted from multiples of
     // four, so that columns and values come in whole vectors. The next four are fetched before the rows of B of these. Entries
     // of the neighbouring rows count as zero times zero.

@@ -42,18 +42,6 @@ struct Sums {
 #endif
     }
 
-    // load returns what a lane reads of a row of B, or zeros. (Predicated by hand: around branches the compiler would wait
-    // for each load before the next.)
-    static __device__ __forceinline__ Columns load(const Columns *b, bool in) {
-        Columns q;
-        asm volatile("{.reg .pred in; setp.ne.u32 in, %5, 0;\n\t"
-                     "mov.u32 %0, 0; mov.u32 %1, 0; mov.u32 %2, 0; mov.u32 %3, 0;\n\t"
-                     "@in ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];}"
-                     : "=r"(q.x), "=r"(q.y), "=r"(q.z), "=r"(q.w)
-                     : "l"(b), "r"((u32)in));
-        return q;
-    }
-
     // accumulate adds v times the columns in q.
     __device__ __forceinline__ void accumulate(float v, const Columns &q) {
 #pragma unroll

@@ -4,18 +4,10 @@
 
 #pragma once
 #include "params.h"
-#ifdef OVERLAP
-#include "../include/launches.cuh"
-#else
-__device__ __forceinline__ void launches_before() {}
-__device__ __forceinline__ void launches_after() {}
-#endif
-
-typedef unsigned int u32;
+#include "../include/overlap.cuh"
+#include "../include/load.cuh"
 
 #define ALL 0xffffffffu
-
-__device__ __forceinline__ u32 word(const uint4 &v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
 
 #ifdef TEAMS
 #define PIECE_WORDS 4 // begin, end, row, slot of the workspace or ALL: it is the whole row

@@ -5,7 +5,6 @@ package csr
 import (
 	"fmt"
 
-	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -36,17 +35,15 @@ func chunkSlots(t dtype.Type) uint32 {
 // streamVariant has lanes that hold so many columns.
 func streamVariant(t dtype.Type, columns uint32) *spec.Variant {
 	size, slots := uint32(t.Size()), chunkSlots(t)
-	name := fmt.Sprintf("cuda90_stream_n%d_%v", columns, t)
-	v := &spec.Variant{
-		Name: name, In: t, Code: backend.CodePTX, Entry: "csr", Local: [3]uint32{32 * streamWarps, 1, 1}, Overlaps: true, Tight: true,
+	v := spec.PTX(fmt.Sprintf("cuda90_stream_n%d_%v", columns, t), spec.Variant{
+		In: t, Entry: "csr", Local: spec.Line(32 * streamWarps), Overlaps: true, Tight: true,
 		Shared: streamWarps * streamStages * (4*(chunkRows+8) + (slots+8)*(4+size)),
-		Unit:   spec.Unit{Source: "stream.cu", Blob: name + ".ptx", Arch: "compute_90"},
-	}
+		Need:   spec.Need{Arch: 90, F64: t == dtype.F64}, Unit: spec.Unit{Source: "stream.cu"},
+	})
 	v.Consts = []spec.Const{
 		spec.Define("TEAMS", 1), spec.Define("STREAM", 1), spec.Define("COLS", columns), spec.Define("SLOTS", slots), spec.Define("ROWS", chunkRows),
 		spec.Define("WARPS", streamWarps), spec.Define("STAGES", streamStages), spec.Define("BLOCKS", streamBlocks), spec.Define("UNROLL", min(8, 32/columns/(size/4))),
 	}
-	v.Need = spec.Need{Arch: 90, Shared: v.Shared, F64: t == dtype.F64}
 	if t == dtype.F64 {
 		v.Unit.Defines = map[string]string{"DOUBLE": "1"}
 	} else {

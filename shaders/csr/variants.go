@@ -3,7 +3,6 @@
 package csr
 
 import (
-	"fmt"
 	"maps"
 
 	"github.com/spmmrun/spmm/backend"
@@ -18,48 +17,40 @@ const local = 128
 func variants() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, t := range []dtype.Type{dtype.F32, dtype.F16, dtype.BF16} {
+		out := []dtype.Type{dtype.F16, dtype.BF16}
 		elem := map[string]string{"ELEM": include.Define(t)}
 		overlap := map[string]string{"ELEM": include.Define(t), "OVERLAP": "1"}
 		vs = append(vs,
-			&spec.Variant{
-				Name: "cuda90_" + t.String(), In: t, Code: backend.CodePTX, Entry: "csr",
-				Need: spec.Need{Arch: 90}, Local: [3]uint32{local, 1, 1}, Overlaps: true,
+			spec.PTX("cuda90_"+t.String(), spec.Variant{
+				In: t, Entry: "csr", Need: spec.Need{Arch: 90}, Local: spec.Line(local), Overlaps: true, Out: out,
 				Consts: []spec.Const{spec.Define("TEAMS", 1), spec.Define("STREAM", spec.Flag(t == dtype.F32))},
-				Unit:   spec.Unit{Source: "kernel.cu", Defines: overlap, Blob: "cuda90_" + t.String() + ".ptx", Arch: "compute_90"},
-				Out:    []dtype.Type{dtype.F16, dtype.BF16},
-			},
-			&spec.Variant{
-				Name: "cuda_" + t.String(), In: t, Code: backend.CodePTX, Entry: "csr",
-				Need: spec.Need{Arch: 80}, Local: [3]uint32{local, 1, 1},
-				Unit: spec.Unit{Source: "kernel.cu", Defines: elem, Blob: "cuda_" + t.String() + ".ptx", Arch: "compute_80"},
-				Out:  []dtype.Type{dtype.F16, dtype.BF16},
-			},
+				Unit:   spec.Unit{Defines: overlap},
+			}),
+			spec.PTX("cuda_"+t.String(), spec.Variant{
+				In: t, Entry: "csr", Local: spec.Line(local), Out: out, Unit: spec.Unit{Defines: elem},
+			}),
 			vulkanTeams[t], vulkanRows[t],
-			&spec.Variant{
-				Name: "webgpu_" + t.String(), In: t, Code: backend.CodeWGSL, Entry: "main",
-				Need: spec.Need{Shared: shared(t)}, Local: [3]uint32{local, 1, 1},
-				Unit: spec.Unit{Source: "kernel.wgsl", Defines: map[string]string{"ELEM": include.Define(t), "EPILOGUE": include.EpilogueWGSL}},
-			},
-			&spec.Variant{
-				Name: "cpu_" + t.String(), In: t, Code: backend.CodeGo, Func: cpuFunc(t), Local: [3]uint32{1, 1, 1},
-				Out: []dtype.Type{dtype.F16, dtype.BF16},
-			})
+			spec.WGSL("webgpu_"+t.String(), spec.Variant{
+				In: t, Need: spec.Need{Shared: shared(t)}, Local: spec.Line(local),
+				Unit: spec.Unit{Defines: map[string]string{"ELEM": include.Define(t),
+					"EPILOGUE": include.EpilogueWGSL}},
+			}),
+			spec.CPU("cpu_"+t.String(), t, cpuFunc(t)))
 	}
 	return append(append(vs, doubles()...), streams...)
 }
 
 // vulkanTeams is the variants for Vulkan, by element type, and vulkanRows those for matrices without pieces, where knowing of teams
 // would take a tenth more time.
-var vulkanTeams, vulkanRows = onVulkan("vulkan_", nil), onVulkan("vulkan_rows_", map[string]string{"ROWS": "1"})
+var vulkanTeams, vulkanRows = onVulkan("vulkan", nil), onVulkan("vulkan_rows", map[string]string{"ROWS": "1"})
 
 func onVulkan(prefix string, defines map[string]string) map[dtype.Type]*spec.Variant {
 	vs := map[dtype.Type]*spec.Variant{}
 	for _, t := range []dtype.Type{dtype.F32, dtype.F16, dtype.BF16, dtype.F64} {
-		v := &spec.Variant{
-			Name: prefix + t.String(), In: t, Code: backend.CodeSPIRV, Entry: "main",
-			Need: spec.Need{Shared: shared(t)}, Local: [3]uint32{local, 1, 1}, Consts: []spec.Const{spec.Define("TEAMS", 1)},
-			Unit: spec.Unit{Source: "kernel.comp", Defines: map[string]string{"ELEM": include.Define(t)}, Blob: prefix + t.String() + ".spv"},
-		}
+		v := spec.SPIRV(prefix+"_"+t.String(), spec.Variant{
+			In: t, Need: spec.Need{Shared: shared(t)}, Local: spec.Line(local),
+			Consts: []spec.Const{spec.Define("TEAMS", 1)}, Unit: spec.GLSL("kernel.comp", prefix, t),
+		})
 		if t == dtype.F64 {
 			v.Need, v.Unit.Source, v.Unit.Defines = spec.Need{F64: true, Shared: local * 16}, "double.comp", map[string]string{}
 		}
@@ -78,7 +69,7 @@ func doubles() []*spec.Variant {
 	return []*spec.Variant{
 		narrowDouble90, wideDouble90, narrowDouble, wideDouble,
 		vulkanTeams[t], vulkanRows[t],
-		{Name: "cpu_f64", In: t, Code: backend.CodeGo, Func: cpuFunc(t), Local: [3]uint32{1, 1, 1}},
+		spec.Go("cpu_f64", t, cpuFunc(t)),
 	}
 }
 
@@ -91,11 +82,11 @@ var (
 
 // cudaDouble has lanes with chunks pairs of columns, and so many workgroups on a multiprocessor.
 func cudaDouble(name string, arch int, chunks, blocks uint32) *spec.Variant {
-	v := &spec.Variant{
-		Name: name, In: dtype.F64, Code: backend.CodePTX, Entry: "csr", Need: spec.Need{Arch: arch, F64: true}, Local: [3]uint32{local, 1, 1},
-		Unit:   spec.Unit{Source: "double.cu", Blob: name + ".ptx", Arch: fmt.Sprintf("compute_%d", arch)},
+	v := spec.PTX(name, spec.Variant{
+		In: dtype.F64, Entry: "csr", Need: spec.Need{Arch: arch, F64: true}, Local: spec.Line(local),
+		Unit:   spec.Unit{Source: "double.cu"},
 		Consts: []spec.Const{spec.Define("CHUNKS", chunks), spec.Define("BLOCKS", blocks)},
-	}
+	})
 	if arch == 90 {
 		v.Consts = append(v.Consts, spec.Define("TEAMS", 1), spec.Define("STREAM", 1))
 		v.Overlaps, v.Unit.Defines = true, map[string]string{"OVERLAP": "1"}

@@ -31,16 +31,12 @@ var files embed.FS
 // Format is the table of the CVSE kernel.
 var Format = &spec.Format{
 	Program: &spec.Program{
-		Name:     "cvse",
-		Args:     panel.Args,
-		Params:   spec.Params[panel.Params](),
+		Name: "cvse", Args: panel.Args,
+		Params: spec.Params[panel.Params](), Files: files,
 		Variants: spec.SplitEpilogues(slices.Concat(cuda, panel.Vulkan(unaligned), panel.WebGPU(unaligned), panel.CPU(locate, unaligned))),
-		Files:    files,
 	},
-	Packing: []string{"V", "ALIGN", "WINDOW", "LANES", "RING", "SPAN"},
-	Encode:  encode,
-	Adopt:   adopt,
-	Launch:  launch,
+	Packing: []string{"V", "ALIGN", "WINDOW", "LANES", "RING", "SPAN"}, Encode: encode, Adopt: adopt,
+	Launch: launch,
 }
 
 // unaligned: panels of any number of vectors.

@@ -168,15 +168,10 @@ func family(v *spec.Variant) []*spec.Variant {
 
 // cuda is what the variants for CUDA have in common.
 func cuda(name string, t dtype.Type, source string, rows, cols uint32, shapes ...backend.MatrixShape) *spec.Variant {
-	return &spec.Variant{
-		Name: name, In: t, Code: backend.CodePTX, Entry: "dense", Local: [3]uint32{128, 1, 1},
-		Consts: []spec.Const{spec.Define("ROWS", rows), spec.Define("COLS", cols)},
-		Need:   spec.Need{Arch: 80, Shapes: shapes}, Out: []dtype.Type{dtype.F16, dtype.BF16}, AnyOrder: true,
-		Unit: spec.Unit{
-			Source: source, Arch: "compute_80", Blob: name + ".ptx",
-			Defines: map[string]string{"ENTRY": "dense", "ELEM": include.Define(t)},
-		},
-	}
+	return spec.CUDA(name, "dense", t, spec.Variant{
+		Local: spec.Line(128), Consts: []spec.Const{spec.Define("ROWS", rows), spec.Define("COLS", cols)},
+		Need: spec.Need{Shapes: shapes}, AnyOrder: true, Unit: spec.Unit{Source: source},
+	})
 }
 
 // halves is kernel.cu with a tile for each block, whose sum is not cut.

@@ -27,29 +27,15 @@ import (
 //go:embed kernel.wgsl
 var files embed.FS
 
-// Format is the table of the kernels for dense matrices.
+// Format is the table of the kernels for dense matrices. Rows of a are lda apart; where A is quantised they are bytes,
+// and behind them are the scales. For stored see params.words, for work, sums of parts, launch.go.
 var Format = &spec.Format{
 	Program: &spec.Program{
-		Name: "dense",
-		Args: []spec.Arg{
-			{Name: "a", Elem: "T", ReadOnly: true},        // rows, lda apart; where A is quantised bytes, and behind them the scales
-			{Name: "stored", Elem: "u32", ReadOnly: true}, // see params.words
-			{Name: "b", Elem: "T", ReadOnly: true},
-			{Name: "bias", Elem: "f32", ReadOnly: true},
-			{Name: "c", Elem: "f32"},
-			{Name: "work", Elem: "f32"}, // sums of parts, see launch.go
-		},
-		Params:   spec.Params[params](),
-		Variants: spec.SplitEpilogues(variants()),
-		Files:    files,
+		Name: "dense", Args: spec.FormatArgs("a T", "stored u32", "work f32 written"),
+		Params: spec.Params[params](), Variants: spec.SplitEpilogues(variants()), Files: files,
 	},
-	Full:            true,
-	Encode:          encodeSparse,
-	EncodeQuantised: packQuantised,
-	Adopt:           adopt,
-	Measure:         measure,
-	Launch:          launch,
-	Suited:          suited,
+	Full: true, Encode: encodeSparse, EncodeQuantised: packQuantised, Adopt: adopt, Measure: measure,
+	Launch: launch, Suited: suited,
 }
 
 // params is the parameter block. Rows and columns are those of the product that is written row by row: of C, or, where

@@ -13,11 +13,43 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/shaders/dense"
 	"github.com/spmmrun/spmm/shaders/shadertest"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
+
+var suite = shadertest.Suite{
+	Format: dense.Format,
+	Types:  shadertest.Floats,
+	Others: dense.CoopVariants,
+	Cases: func(v *spec.Variant, _ dtype.Type) (taken []shadertest.Case) {
+		cs := cases()
+		if v.Code == backend.CodePTX || v.Need.Lanes { // others sum a tile at a time
+			cs = append(cs, sharedOut()...)
+		}
+		for _, q := range cs {
+			if v.Quant != dtype.Invalid && strings.HasPrefix(q.Name, "zeros filled in") {
+				continue // quantised matrices store every element
+			}
+			// The grids of hopper.cu, of clusters of blocks that take tiles in turn, are one line.
+			q.Fold = q.Fold && !v.Need.Exact
+			if (q.BCol || q.CCol) && !v.AnyOrder {
+				continue // package plan brings them into the order that the variant takes
+			}
+			taken = append(taken, q)
+		}
+		return taken
+	},
+	Twice: shadertest.Always(shadertest.Case{Pattern: full(100, 300), K: 300, N: 70, Real: true}),
+	Specials: func(v *spec.Variant) []shadertest.Specials {
+		if v.Quant != dtype.Invalid {
+			return nil
+		}
+		return []shadertest.Specials{shadertest.NonFinite()}
+	},
+}
+
+func TestFormat(t *testing.T) { suite.Run(t) }
 
 // full is the pattern of a matrix that stores every element.
 func full(rows, k int) [][]int32 {
@@ -76,107 +108,39 @@ func sharedOut() []shadertest.Case {
 	}
 }
 
-// each runs f for each variant of each device, and type of C that the variant writes. Where the device is the software
-// driver with cooperative matrices, it runs other vendors' tiles too, which the driver does not list but computes.
-func each(t *testing.T, f func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type)) {
-	if shadertest.CompileOnly() {
-		t.Log("this device runs nothing; TestLoad is for it")
-		return
-	}
-	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
-		vs := shadertest.Variants(dev, dense.Format.Program)
-		if c := dev.Caps(); len(c.Matrix) > 0 && dev.Info().Kind == "cpu" {
-			vs = append(vs, dense.CoopVariants(c.SubgroupMin)...)
-		}
-		seen, types := map[string]bool{}, map[dtype.Type]bool{}
-		for _, v := range vs {
-			if types[v.In] = true; seen[v.Name] {
-				continue
-			}
-			seen[v.Name] = true
-			for _, out := range append([]dtype.Type{dtype.F32}, v.Out...) {
-				t.Run(v.Name+"/"+out.String(), func(t *testing.T) { f(t, dev, v, out) })
-			}
-		}
-		for _, prec := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
-			if !types[prec] {
-				t.Errorf("no variant for %v", prec)
-			}
-		}
-	})
-}
-
-func TestMultiply(t *testing.T) {
-	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
-		cs := cases()
-		if v.Code == backend.CodePTX || v.Need.Lanes { // others sum a tile at a time
-			cs = append(cs, sharedOut()...)
-		}
-		for _, q := range cs {
-			if v.Quant != dtype.Invalid && strings.HasPrefix(q.Name, "zeros filled in") {
-				continue // quantised matrices store every element
-			}
-			q.Fold = q.Fold && !v.Need.Exact // the grids of hopper.cu, of clusters of blocks that take tiles in turn, are one line
-			if (q.BCol || q.CCol) && !v.AnyOrder {
-				continue // package plan brings them into the order that the variant takes
-			}
-			t.Run(q.Name, func(t *testing.T) { q.Run(t, dev, dense.Format, v, out) })
-		}
-	})
-}
-
-// TestReproducible: two runs give the same bits.
-func TestReproducible(t *testing.T) {
-	q := shadertest.Case{Pattern: full(100, 300), K: 300, N: 70, Real: true}
-	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
-		q.RunTwice(t, dev, dense.Format, v, out)
-	})
-}
-
 // TestNonFinite: an output is of the class that operands which are not finite make it, in whatever order they are summed,
 // and those alone that such an operand touches.
 func TestNonFinite(t *testing.T) {
-	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
-		if v.Quant == dtype.Invalid {
-			shadertest.NonFinite(t, dev, dense.Format, v, out)
-		}
+	suite.Each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
 		for order := range 4 {
 			if order > 0 && !v.AnyOrder {
 				break
 			}
-			switch v.In.Storage() {
-			case dtype.F16:
-				nonFinite[half.F16](t, dev, v, out, order)
-			case dtype.BF16:
-				nonFinite[half.BF16](t, dev, v, out, order)
-			default:
-				nonFinite[float32](t, dev, v, out, order)
-			}
+			nonFinite(t, dev, v, out, order)
 		}
 	})
 }
 
-func nonFinite[T formats.Value](t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type, order int) {
+func nonFinite(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type, order int) {
 	t.Helper()
 	const m, k, n = 70, 40, 67
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
-	a, b := formats.NewDense[T](m, k), formats.NewDense[T](k, n)
-	for i := range a.Data {
-		a.Data[i] = shadertest.From[T](1)
-	}
-	for i := range b.Data {
-		b.Data[i] = shadertest.From[T](1)
+	a, b := formats.NewDense[float32](m, k), formats.NewDense[float32](k, n)
+	for _, d := range []*formats.Dense[float32]{a, b} {
+		for i := range d.Data {
+			d.Data[i] = 1
+		}
 	}
 	// Column 3 of B has an infinity, 10 two that cancel, 20 NaN; row 5 of A makes nothing of the first, and row 6 turns it.
-	b.Set(33, 3, shadertest.From[T](inf))
-	b.Set(2, 10, shadertest.From[T](inf))
-	b.Set(39, 10, shadertest.From[T](-inf))
-	b.Set(17, 20, shadertest.From[T](nan))
-	a.Set(5, 33, shadertest.From[T](0))
-	a.Set(6, 33, shadertest.From[T](-1))
+	b.Set(33, 3, inf)
+	b.Set(2, 10, inf)
+	b.Set(39, 10, -inf)
+	b.Set(17, 20, nan)
+	a.Set(5, 33, 0)
+	a.Set(6, 33, -1)
 	infinite := v.Quant == dtype.Invalid // quantised values are finite
 	if infinite {
-		a.Set(69, 0, shadertest.From[T](inf))
+		a.Set(69, 0, inf)
 	}
 	want := func(i, j int) float32 {
 		switch {
@@ -193,28 +157,16 @@ func nonFinite[T formats.Value](t *testing.T, dev backend.Device, v *spec.Varian
 		}
 		return k
 	}
-	e, err := dense.Format.Encode(formats.ConvertTo(a.Sparse(), v.In), v)
-	if err != nil {
-		t.Fatal(err)
-	}
 	bl, c := b.Layout(order&1 != 0, 72), &formats.Dense[float32]{Rows: m, Cols: n, LD: n, ColMajor: order&2 != 0}
-	p := spec.Problem{M: m, K: k, N: n, LDB: bl.LD, LDC: n, BCol: bl.ColMajor, CCol: c.ColMajor, Out: out, Alpha: 1, Caps: dev.Caps()}
 	if c.ColMajor {
-		c.LD, p.LDC = m, m
+		c.LD = m
 	}
-	l, err := dense.Format.Launch(v, e, p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	mem := make([]byte, m*n*out.Size())
-	shadertest.Run(t, dev, dense.Format.Program, l, e.Arrays[0].Data, e.Arrays[1].Data, backend.Bytes(bl.Data), make([]byte, 16), mem)
-	switch out {
-	case dtype.F16:
-		c.Data = widen[half.F16](mem)
-	case dtype.BF16:
-		c.Data = widen[half.BF16](mem)
-	default:
-		c.Data = backend.View[float32](mem)
+	mem := shadertest.Array{Type: out, Data: make([]byte, m*n*out.Size())}
+	shadertest.Multiply(t, dev, dense.Format, v, formats.ConvertTo(a.Sparse(), v.In),
+		shadertest.NewArray(v.In, bl.Data).Data, nil, mem.Data,
+		spec.Problem{M: m, K: k, N: n, LDB: bl.LD, LDC: c.LD, BCol: bl.ColMajor, CCol: c.ColMajor, Out: out, Alpha: 1})
+	for i := range mem.Len() {
+		c.Data = append(c.Data, float32(mem.At(i)))
 	}
 	for i := range m {
 		for j := range n {
@@ -223,34 +175,6 @@ func nonFinite[T formats.Value](t *testing.T, dev backend.Device, v *spec.Varian
 			}
 		}
 	}
-}
-
-func widen[T formats.Value](mem []byte) []float32 {
-	x := make([]float32, len(mem)/2)
-	formats.ConvertSlice(x, backend.View[T](mem))
-	return x
-}
-
-// TestLoad: every device loads what its capabilities say it runs.
-func TestLoad(t *testing.T) {
-	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
-		vs := shadertest.Variants(dev, dense.Format.Program)
-		if shadertest.CompileOnly() {
-			vs = append(vs, append(dense.CoopVariants(32), dense.CoopVariants(64)...)...)
-		}
-		for _, v := range vs {
-			bin, err := dense.Format.Binary(v)
-			if err != nil {
-				t.Fatal(err)
-			}
-			k, err := dev.Load(bin)
-			if err != nil {
-				t.Errorf("%s: %v", v.Name, err)
-				continue
-			}
-			k.Close()
-		}
-	})
 }
 
 // TestEncode: what lacks an element is filled with zeros, and its pattern kept; a matrix that lies side by side is not copied.

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math/bits"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -33,34 +31,22 @@ func fill[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, er
 	}
 	ld, w := lda(a.Cols), words(a.Cols)
 	data, stored := make([]T, a.Rows*ld), make([]uint32, a.Rows*w)
-	var g errgroup.Group
-	g.SetLimit(fillers)
-	const rows = 64 // that are filled at a time
-	for lo := 0; lo < a.Rows; lo += rows {
-		g.Go(func() error {
-			for i := lo; i < min(lo+rows, a.Rows); i++ {
-				line, mask := data[i*ld:], stored[i*w:]
-				for e := a.RowPtr[i]; e < a.RowPtr[i+1]; e++ {
-					j := a.ColIdx[e]
-					line[j] = a.Val[e]
-					mask[j>>5] |= 1 << (j & 31)
-				}
+	spec.Shares(a.Rows, 64, spec.MemoryCores, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			line, mask := data[i*ld:], stored[i*w:]
+			for e := a.RowPtr[i]; e < a.RowPtr[i+1]; e++ {
+				j := a.ColIdx[e]
+				line[j] = a.Val[e]
+				mask[j>>5] |= 1 << (j & 31)
 			}
-			return nil
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return nil, err
-	}
+		}
+	})
 	return &spec.Packed{
 		Rows: a.Rows, Cols: a.Cols, NNZ: a.NNZ(), Items: items, Stats: stats,
 		Format: filled[T]{&formats.CSR[T]{Rows: a.Rows, Cols: a.Cols}, stored},
 		Arrays: []spec.Array{spec.NewArray("a", data), spec.NewArray("stored", stored)},
 	}, nil
 }
-
-// fillers is how many blocks of rows are filled at a time; more cores than this wait for memory.
-const fillers = 16
 
 // WithValues returns the matrix as CSR, with these values for its entries.
 func (f filled[T]) WithValues(values []T) formats.Encoded {

@@ -6,14 +6,7 @@
 #pragma once
 #include "params.h"
 #include "../include/result.cuh"
-
-#if ELEM == F32
-typedef float Elem;
-__device__ __forceinline__ float to_float(float x) { return x; }
-#else
-typedef u16 Elem;
-__device__ __forceinline__ float to_float(u16 x) { return widen_lo<ELEM>(x); }
-#endif
+#include "../include/elem.cuh"
 
 #define B_COLUMNS 1 // bits of p.order
 #define C_COLUMNS 2

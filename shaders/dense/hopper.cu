@@ -104,12 +104,7 @@ __device__ __forceinline__ void multiply(const Ring &ring, const Work &w, u32 gr
             if (x.split) store_parts<128>(acc, to, p, p.splits, row, col, (x.slot * CLUSTER + w.rank) * 2 + group, x.part, group + 1, work, again);
             else store_sums<16>(acc, to, p, row, col, p.n, again);
         };
-        if (COLS >= 16) store(w.p);
-        else { // half of what is stored is no column of this tile
-            Params p = w.p;
-            p.n = min(p.n, col + COLS);
-            store(p);
-        }
+        store_columns(w.p, col, store);
     }
 }
 

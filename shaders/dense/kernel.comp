@@ -23,14 +23,7 @@ layout(local_size_x = 128) in;
 
 shared vec4 tiles[2][STEP * PITCH];
 
-// pair returns two neighbouring 16-bit elements.
-vec2 pair(uint w) {
-#if ELEM == BF16
-    return uintBitsToFloat(uvec2(w << 16, w & 0xffff0000u));
-#else
-    return unpackHalf2x16(w);
-#endif
-}
+#include "../include/pair.glsl"
 
 // four returns the elements of a run from its beginning, a multiple of four.
 vec4 four(Run r) {

@@ -21,3 +21,14 @@ __device__ __forceinline__ Piece piece_at(u32 i, u32 steps, const Params &p) {
     u32 slot = (i - p.whole) / p.splits, part = (i - p.whole) % p.splits;
     return {p.whole + slot, slot, part, (u32)((u64)steps * part / p.splits), (u32)((u64)steps * (part + 1) / p.splits), true};
 }
+
+// store_columns calls store with parameters with which it stores the columns of a tile from col on: of a narrow tile
+// half of what is stored is none of them.
+template <class F> __device__ __forceinline__ void store_columns(const Params &p, u32 col, F store) {
+    if (COLS >= 16) store(p);
+    else {
+        Params own = p;
+        own.n = min(own.n, col + COLS);
+        store(own);
+    }
+}

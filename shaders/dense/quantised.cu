@@ -217,12 +217,7 @@ __device__ __forceinline__ void multiply(const Ring &ring, const Work &w, const 
             auto slot = [&](u32 i) { return (i * BLOCKS_DOWN + w.rank) * 2 + group; };
             store_piece<128, 256>(total, w.turns, x, to, p, row, col, slot, group + 1, work, Landing(ring.stages, ring.empty + 8 * STAGES, group, SUM_BYTES), again);
         };
-        if (COLS >= 16) store(w.p);
-        else { // half of what is stored is no column of this tile
-            Params p = w.p;
-            p.n = min(p.n, col + COLS);
-            store(p);
-        }
+        store_columns(w.p, col, store);
     }
 }
 

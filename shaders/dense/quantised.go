@@ -7,8 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
@@ -56,24 +54,15 @@ func packQuantised(a *formats.Quantised, v *spec.Variant) (*spec.Packed, error) 
 	if v.Code == backend.CodePTX {
 		lay = layBlocks
 	}
-	var g errgroup.Group
-	g.SetLimit(fillers)
-	for lo := 0; lo < a.Rows; lo += blockRows {
-		g.Go(func() error {
-			hi := min(lo+blockRows, a.Rows)
-			lay(a, lo, hi, data)
-			for i := lo; i < hi && stored != nil; i++ {
-				line := stored[i*words(a.Cols):]
-				for _, j := range a.ColIdx[a.RowPtr[i]:a.RowPtr[i+1]] {
-					line[j>>5] |= 1 << (j & 31)
-				}
+	spec.Shares(a.Rows, blockRows, spec.MemoryCores, func(lo, hi int) {
+		lay(a, lo, hi, data)
+		for i := lo; i < hi && stored != nil; i++ {
+			line := stored[i*words(a.Cols):]
+			for _, j := range a.ColIdx[a.RowPtr[i]:a.RowPtr[i+1]] {
+				line[j>>5] |= 1 << (j & 31)
 			}
-			return nil
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return nil, err
-	}
+		}
+	})
 	e.Arrays = []spec.Array{spec.NewArray("a", data), spec.NewArray("stored", stored)}
 	return e, nil
 }
@@ -109,12 +98,11 @@ func quantisedVariants() []*spec.Variant {
 	vs := slices.Clone(quantisedCUDA)
 	for _, kind := range quants {
 		for _, t := range []dtype.Type{dtype.F16, dtype.BF16} {
-			vs = append(vs, &spec.Variant{
-				Name: "cpu_" + kind.String() + "_" + t.String(), In: t, Quant: kind, Code: backend.CodeGo,
-				Func:  host.For(t, quantisedGroup(kind, host.F16), quantisedGroup(kind, host.BF16), nil),
-				Local: [3]uint32{1, 1, 1}, Consts: []spec.Const{spec.Define("ROWS", quantisedRows), spec.Define("COLS", quantisedCols)},
-				Out: []dtype.Type{dtype.F16, dtype.BF16},
-			})
+			f := host.For(t, quantisedGroup(kind, host.F16), quantisedGroup(kind, host.BF16), nil)
+			v := spec.CPU(fmt.Sprintf("cpu_%v_%v", kind, t), t, f,
+				spec.Define("ROWS", quantisedRows), spec.Define("COLS", quantisedCols))
+			v.Quant = kind
+			vs = append(vs, v)
 		}
 	}
 	return vs

@@ -54,11 +54,10 @@ func variants() []*spec.Variant {
 		vs = append(vs, webgpu(t))
 	}
 	for _, t := range types {
-		vs = append(vs, &spec.Variant{
-			Name: "cpu_" + t.String(), In: t, Code: backend.CodeGo, Func: host.For(t, group(host.F16), group(host.BF16), group(host.F32)),
-			Local: [3]uint32{1, 1, 1}, Consts: []spec.Const{spec.Define("ROWS", host.BlockRows), spec.Define("COLS", host.BlockCols)},
-			Out: []dtype.Type{dtype.F16, dtype.BF16}, AnyOrder: true,
-		})
+		v := spec.CPU("cpu_"+t.String(), t, host.For(t, group(host.F16), group(host.BF16), group(host.F32)),
+			spec.Define("ROWS", host.BlockRows), spec.Define("COLS", host.BlockCols))
+		v.AnyOrder = true
+		vs = append(vs, v)
 	}
 	for _, kind := range quants {
 		for _, t := range []dtype.Type{dtype.F16, dtype.BF16} {
@@ -77,18 +76,15 @@ func coop(u spec.MatrixUnit, wide bool) *spec.Variant {
 	if wide {
 		side, subs, beside, name = 2*tile, 8, 4, "coop_wide.spv"
 	}
-	v := &spec.Variant{
-		Name: fmt.Sprintf("vulkan_%v", u), In: dtype.F16, Code: backend.CodeSPIRV, Entry: "main",
-		Need:  spec.Need{F16: true, Shared: 16 * 4 * side * (32/8 + 1), Shapes: []backend.MatrixShape{u.Shape(dtype.F16)}}, // see coop.comp
-		Local: [3]uint32{u.Sub * subs, 1, 1}, Sub: u.Sub, Matrix: true,
+	v := u.Variant(fmt.Sprintf("vulkan_%v", u), subs, 16*4*side*(32/8+1), spec.Variant{ // see coop.comp
 		Consts: []spec.Const{
-			{Name: "LOCAL", ID: 0, Value: u.Sub * subs}, {Name: "TM", ID: 1, Value: u.M}, {Name: "TN", ID: 2, Value: u.N},
-			{Name: "TK", ID: 3, Value: u.K}, {Name: "SUBS", ID: 4, Value: subs},
+			{Name: "TM", ID: 1, Value: u.M}, {Name: "TN", ID: 2, Value: u.N}, {Name: "TK", ID: 3, Value: u.K},
+			{Name: "SUBS", ID: 4, Value: subs},
 			spec.Define("ROWS", side), spec.Define("COLS", side), spec.Define("BESIDE", beside),
 		},
-		Unit: spec.Unit{Source: "coop.comp", Blob: name},
-		Out:  []dtype.Type{dtype.F16}, AnyOrder: true,
-	}
+		Unit:     spec.Unit{Source: "coop.comp", Blob: name},
+		AnyOrder: true,
+	})
 	if wide {
 		v.Name = fmt.Sprintf("vulkan_wide_%v", u)
 	}
@@ -96,11 +92,10 @@ func coop(u spec.MatrixUnit, wide bool) *spec.Variant {
 }
 
 func scalarVulkan(t dtype.Type) *spec.Variant {
-	return &spec.Variant{
-		Name: "vulkan_" + t.String(), In: t, Code: backend.CodeSPIRV, Entry: "main",
-		Need: spec.Need{Shared: 2 * 16 * 17 * 16}, Local: [3]uint32{local, 1, 1}, Consts: tiles(), AnyOrder: true,
-		Unit: spec.Unit{Source: "kernel.comp", Defines: map[string]string{"ELEM": include.Define(t)}, Blob: "scalar_" + t.String() + ".spv"},
-	}
+	return spec.SPIRV("vulkan_"+t.String(), spec.Variant{
+		In: t, Need: spec.Need{Shared: 2 * 16 * 17 * 16}, Local: spec.Line(local), Consts: tiles(), AnyOrder: true,
+		Unit: spec.GLSL("kernel.comp", "scalar", t),
+	})
 }
 
 // quants are the kinds of quantised values.
@@ -120,11 +115,8 @@ func quantise(v *spec.Variant, kind dtype.Type) *spec.Variant {
 }
 
 func webgpu(t dtype.Type) *spec.Variant {
-	return &spec.Variant{
-		Name: "webgpu_" + t.String(), In: t, Code: backend.CodeWGSL, Entry: "main",
-		Need: spec.Need{Shared: 2 * 16 * 68 * 4}, Local: [3]uint32{local, 1, 1}, Consts: append(tiles(), spec.Define("HIGH", 8)), AnyOrder: true,
-		Unit: spec.Unit{Source: "kernel.wgsl", Defines: map[string]string{
-			"ELEM": include.Define(t), "QUANT": "", "HALF": include.HalfWGSL, "NONFINITE": include.NonFiniteWGSL,
-		}},
-	}
+	return spec.WGSL("webgpu_"+t.String(), spec.Variant{
+		In: t, Need: spec.Need{Shared: 2 * 16 * 68 * 4}, Local: spec.Line(local), AnyOrder: true,
+		Consts: append(tiles(), spec.Define("HIGH", 8)), Unit: spec.Unit{Defines: include.WGSL(t, "QUANT", "")},
+	})
 }

@@ -21,17 +21,15 @@ const (
 	cpuStride = cpuElems + 16
 )
 
-// real is what elements are taken through: f32, or f64 where those of src or dst are.
-type real interface{ float32 | float64 }
-
-type scratch[S real] struct {
+// scratch has elements as what they are taken through: f32, or f64 where those of src or dst are.
+type scratch[S host.Real] struct {
 	p    params // here, since arithmetic is called through pointers
 	tile [cpuLines * cpuStride]S
 	tmp  [cpuElems]S
 }
 
 // arithmetic is what the kernel does with numbers of S.
-type arithmetic[S real] struct {
+type arithmetic[S host.Real] struct {
 	load    func(x []S, m []byte, at int, t uint32) // widens elements of m from at on
 	store   func(m []byte, x []S, at int, t uint32) // rounds x to elements of m from at on
 	scalars func(p *params, block []byte) (alpha, beta S)
@@ -52,7 +50,7 @@ var double = arithmetic[float64]{
 }
 
 // group returns the function of one workgroup.
-func group[S real](do arithmetic[S]) backend.GroupFunc {
+func group[S host.Real](do arithmetic[S]) backend.GroupFunc {
 	scratches := sync.Pool{New: func() any { return new(scratch[S]) }}
 	return func(args [][]byte, block []byte, at [3]uint32) {
 		s := scratches.Get().(*scratch[S])

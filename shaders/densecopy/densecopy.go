@@ -54,42 +54,24 @@ var files embed.FS
 
 // Program is the table of the copy kernel. It has no Encode; see Launch.
 var Program = &spec.Program{
-	Name: "densecopy",
-	Args: []spec.Arg{
-		{Name: "src", Elem: "u32", ReadOnly: true},
-		{Name: "bias", Elem: "f32", ReadOnly: true},
-		{Name: "dst", Elem: "u32"},
-	},
-	Params: spec.Params[params](),
-	Variants: []*spec.Variant{
-		{
-			Name: "cuda", In: dtype.F32, Code: backend.CodePTX, Entry: "densecopy", Local: local, Need: spec.Need{Arch: 80},
-			Unit: spec.Unit{Source: "kernel.cu", Blob: "cuda.ptx", Arch: "compute_80"},
-		},
-		{
-			Name: "vulkan", In: dtype.F32, Code: backend.CodeSPIRV, Entry: "main", Local: local, Need: spec.Need{Shared: shared},
-			Unit: spec.Unit{Source: "kernel.comp", Blob: "vulkan.spv"},
-		},
-		{
-			Name: "webgpu", In: dtype.F32, Code: backend.CodeWGSL, Entry: "main", Local: local, Need: spec.Need{Shared: shared},
-			Unit: spec.Unit{Source: "kernel.wgsl", Defines: map[string]string{"HALF": include.HalfWGSL, "EPILOGUE": include.EpilogueWGSL}},
-		},
-		{
-			Name: "cpu", In: dtype.F32, Code: backend.CodeGo, Local: [3]uint32{1, 1, 1}, Func: group(single),
-		},
-		{
-			Name: "cuda_f64", In: dtype.F64, Code: backend.CodePTX, Entry: "densecopy", Local: local, Need: spec.Need{Arch: 80, F64: true},
-			Unit: spec.Unit{Source: "double.cu", Blob: "cuda_f64.ptx", Arch: "compute_80"},
-		},
-		{
-			Name: "vulkan_f64", In: dtype.F64, Code: backend.CodeSPIRV, Entry: "main", Local: local, Need: spec.Need{F64: true, Shared: 65 * 33 * 8},
-			Unit: spec.Unit{Source: "double.comp", Blob: "vulkan_f64.spv"},
-		},
-		{
-			Name: "cpu_f64", In: dtype.F64, Code: backend.CodeGo, Local: [3]uint32{1, 1, 1}, Func: group(double),
-		},
-	},
+	Name: "densecopy", Args: spec.Args("src u32", "bias f32", "dst u32 written"), Params: spec.Params[params](),
 	Files: files,
+	Variants: []*spec.Variant{
+		spec.PTX("cuda", spec.Variant{Entry: "densecopy", Local: local}),
+		spec.SPIRV("vulkan", spec.Variant{Local: local, Need: spec.Need{Shared: shared}}),
+		spec.WGSL("webgpu", spec.Variant{
+			Local: local, Need: spec.Need{Shared: shared},
+			Unit: spec.Unit{Defines: map[string]string{"HALF": include.HalfWGSL, "EPILOGUE": include.EpilogueWGSL}},
+		}),
+		spec.Go("cpu", dtype.F32, group(single)),
+		spec.PTX("cuda_f64", spec.Variant{In: dtype.F64, Entry: "densecopy", Local: local, Need: spec.Need{F64: true},
+			Unit: spec.Unit{Source: "double.cu"}}),
+		spec.SPIRV("vulkan_f64", spec.Variant{
+			In: dtype.F64, Local: local, Need: spec.Need{F64: true, Shared: 65 * 33 * 8},
+			Unit: spec.Unit{Source: "double.comp"},
+		}),
+		spec.Go("cpu_f64", dtype.F64, group(double)),
+	},
 }
 
 // params is the parameter block. A line of dst is len elements that lie side by side.
@@ -114,19 +96,10 @@ const shared = 65 * 33 * 4
 
 // Variant returns the variant that a device runs for matrices of some types: one of F64 where one of these is.
 func Variant(caps backend.Caps, types ...dtype.Type) (*spec.Variant, error) {
-	in := dtype.F32
 	if slices.Contains(types, dtype.F64) {
-		in = dtype.F64
+		return Program.First(caps, dtype.F64)
 	}
-	for _, v := range Program.Variants {
-		if v.In == in && v.Met(caps) {
-			return v, nil
-		}
-	}
-	if in == dtype.F64 {
-		return nil, fmt.Errorf("data of f64: the device has no kernel for it: %w", backend.ErrUnsupported)
-	}
-	return nil, fmt.Errorf("dense copy kernel: the device runs none of its variants: %w", backend.ErrUnsupported)
+	return Program.First(caps, dtype.F32)
 }
 
 // Launch says how a variant runs op. src and dst must not overlap.

@@ -3,7 +3,7 @@
 package densecopy_test
 
 import (
-	"errors"
+	"bytes"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -11,7 +11,6 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
-	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/shaders/densecopy"
 	"github.com/spmmrun/spmm/shaders/shadertest"
@@ -24,8 +23,9 @@ func each(t *testing.T, f func(t *testing.T, types []dtype.Type, run func(t *tes
 		types := []dtype.Type{dtype.F32, dtype.F16, dtype.BF16}
 		if dev.Caps().F64 {
 			types = append(types, dtype.F64)
-		} else if _, err := densecopy.Variant(dev.Caps(), dtype.F64); !errors.Is(err, backend.ErrUnsupported) {
-			t.Errorf("f64 on a device without: %v", err)
+		} else {
+			_, err := densecopy.Variant(dev.Caps(), dtype.F64)
+			shadertest.Refused(t, "f64 on a device without", err, true)
 		}
 		f(t, types, func(t *testing.T, op densecopy.Op, src, dst matrix) {
 			t.Helper()
@@ -33,13 +33,13 @@ func each(t *testing.T, f func(t *testing.T, types []dtype.Type, run func(t *tes
 			if err != nil {
 				t.Fatal(err)
 			}
-			op.Src, op.Dst = src.Layout, dst.Layout
+			op.Src, op.Dst = src.layout, dst.layout
 			l, err := densecopy.Launch(v, op)
 			if err != nil {
 				t.Fatal(err)
 			}
 			shadertest.Fold(densecopy.Program, &l) // as for huge matrices
-			shadertest.Run(t, dev, densecopy.Program, l, src.data, bias(v.In), dst.data)
+			shadertest.Run(t, dev, densecopy.Program, l, src.Data, bias(v.In), dst.Data)
 		})
 	})
 }
@@ -53,74 +53,34 @@ func bias(t dtype.Type) []byte {
 			x[i] = float64(i/8%7 - 3)
 		}
 	}
-	if t == dtype.F64 {
-		return backend.Bytes(x)
+	if t != dtype.F64 {
+		t = dtype.F32
 	}
-	narrow, _ := formats.Narrow[float32](x)
-	return backend.Bytes(narrow)
+	return shadertest.NewArray(t, x).Data
 }
 
-// matrix is bytes and how they are to be seen.
+// matrix is elements and how they lie.
 type matrix struct {
-	densecopy.Layout
-	data []byte
+	shadertest.Array
+	layout densecopy.Layout
 }
 
 // newMatrix has room for lines of ld elements. All of it holds a pattern that stands for "untouched".
 func newMatrix(l densecopy.Layout, lines int) matrix {
-	m := matrix{l, make([]byte, (l.First+lines*l.LD)*l.Type.Size())}
-	for i := range m.data {
-		m.data[i] = byte(0x91 + 7*i)
+	m := matrix{shadertest.Array{Type: l.Type, Data: make([]byte, (l.First+lines*l.LD)*l.Type.Size())}, l}
+	for i := range m.Data {
+		m.Data[i] = byte(0x91 + 7*i)
 	}
 	return m
 }
 
-// bits and set access element i of the buffer.
-func (m matrix) bits(i int) uint64 {
-	switch m.Type {
-	case dtype.F64:
-		return backend.View[uint64](m.data)[i]
-	case dtype.F32:
-		return uint64(backend.View[uint32](m.data)[i])
-	}
-	return uint64(backend.View[uint16](m.data)[i])
-}
-
-func (m matrix) set(i int, x float64) {
-	switch m.Type {
-	case dtype.F16:
-		formats.NarrowSlice(backend.View[half.F16](m.data)[i:], []float64{x})
-	case dtype.BF16:
-		formats.NarrowSlice(backend.View[half.BF16](m.data)[i:], []float64{x})
-	case dtype.F64:
-		backend.View[float64](m.data)[i] = x
-	default:
-		backend.View[float32](m.data)[i] = float32(x)
-	}
-}
-
-func (m matrix) at(i int) float64 {
-	switch m.Type {
-	case dtype.F16:
-		return float64(backend.View[half.F16](m.data)[i].Float32())
-	case dtype.BF16:
-		return float64(backend.View[half.BF16](m.data)[i].Float32())
-	case dtype.F64:
-		return backend.View[float64](m.data)[i]
-	}
-	return float64(backend.View[float32](m.data)[i])
-}
-
-func (l layout) index(i, j int) int {
-	if l.ColMajor {
+// index returns the number of an element in the buffer.
+func (m matrix) index(i, j int) int {
+	if m.layout.ColMajor {
 		i, j = j, i
 	}
-	return l.First + i*l.LD + j
+	return m.layout.First + i*m.layout.LD + j
 }
-
-type layout densecopy.Layout
-
-func clone(m matrix) matrix { return matrix{m.Layout, append([]byte(nil), m.data...)} }
 
 // Small integers in every layout: what is copied is exact, what lies between is untouched.
 func TestCopy(t *testing.T) {
@@ -142,7 +102,8 @@ func TestCopy(t *testing.T) {
 					src := newLayout(st, size, order&1 != 0, pads&3, n/4%2*(n%11))
 					dst := newLayout(dt, size, order&2 != 0, pads>>2, 0)
 					name := fmt.Sprintf("%d×%d %v ld %d col %v to %v ld %d col %v, alpha %v beta %v %v", op.Rows, op.Cols,
-						st, src.LD, src.ColMajor, dt, dst.LD, dst.ColMajor, op.Alpha, op.Beta, op.Epilogue)
+						st, src.layout.LD, src.layout.ColMajor, dt, dst.layout.LD, dst.layout.ColMajor, op.Alpha,
+						op.Beta, op.Epilogue)
 					t.Run(name, func(t *testing.T) { testCopy(t, run, op, src, dst) })
 				}
 			}
@@ -160,15 +121,15 @@ func newLayout(t dtype.Type, size [2]int, colMajor bool, pad, first int) matrix 
 }
 
 func testCopy(t *testing.T, run func(*testing.T, densecopy.Op, matrix, matrix), op densecopy.Op, src, dst matrix) {
-	want := clone(dst)
+	want := matrix{shadertest.Array{Type: dst.Type, Data: bytes.Clone(dst.Data)}, dst.layout}
 	for i := range op.Rows {
 		for j := range op.Cols {
-			s, d := layout(src.Layout).index(i, j), layout(dst.Layout).index(i, j)
-			src.set(s, float64((i*31+j*7)%23-11))
-			y := op.Alpha * src.at(s)
+			s, d := src.index(i, j), dst.index(i, j)
+			src.Set(s, float64((i*31+j*7)%23-11))
+			y := op.Alpha * src.At(s)
 			if op.Beta != 0 {
-				dst.set(d, float64((i+j)%5))
-				y += op.Beta * dst.at(d)
+				dst.Set(d, float64((i+j)%5))
+				y += op.Beta * dst.At(d)
 			}
 			switch op.Epilogue.Bias {
 			case spec.RowBias:
@@ -179,13 +140,13 @@ func testCopy(t *testing.T, run func(*testing.T, densecopy.Op, matrix, matrix), 
 			if op.Epilogue.Activation == spec.ReLU {
 				y = max(y, 0)
 			}
-			want.set(d, y)
+			want.Set(d, y)
 		}
 	}
 	run(t, op, src, dst)
-	for i := range len(dst.data) / dst.Type.Size() {
-		if dst.bits(i) != want.bits(i) {
-			t.Fatalf("element %d of the buffer is %#x, want %#x", i, dst.bits(i), want.bits(i))
+	for i := range dst.Len() {
+		if dst.Bits(i) != want.Bits(i) {
+			t.Fatalf("element %d of the buffer is %#x, want %#x", i, dst.Bits(i), want.Bits(i))
 		}
 	}
 }
@@ -216,28 +177,27 @@ func TestConvert(t *testing.T) {
 						}
 						src := newMatrix(densecopy.Layout{Type: st, LD: 1, ColMajor: turned}, n)
 						if turned {
-							src.LD = n
-							src.data = src.data[:n*st.Size()]
+							src.layout.LD = n
+							src.Data = src.Data[:n*st.Size()]
 						}
 						for i := range n {
 							switch st {
 							case dtype.F64: // and what is a little more or less: rounding twice would tell
 								x := float64(floats[i])
-								src.set(i, []float64{x, math.Nextafter(x, math.Inf(1)), math.Nextafter(x, math.Inf(-1))}[i%3])
+								src.Set(i, []float64{x, math.Nextafter(x, math.Inf(1)),
+									math.Nextafter(x, math.Inf(-1))}[i%3])
 							case dtype.F32:
-								backend.View[float32](src.data)[i] = floats[i]
+								backend.View[float32](src.Data)[i] = floats[i]
 							default:
-								backend.View[uint16](src.data)[i] = uint16(i)
+								backend.View[uint16](src.Data)[i] = uint16(i)
 							}
 						}
 						dst := newMatrix(densecopy.Layout{Type: dt, LD: 1}, n)
 						run(t, densecopy.Op{Rows: n, Cols: 1, Alpha: 1}, src, dst)
-						want := newMatrix(dst.Layout, 1)
 						for i := range n {
-							x, got := src.at(i), dst.at(i)
-							want.set(0, x)
-							if dst.bits(i) != want.bits(0) && !(x != x && got != got) {
-								t.Fatalf("%v (%#x) is %v (%#x), want %v", x, src.bits(i), got, dst.bits(i), want.at(0))
+							x, got, want := src.At(i), dst.At(i), shadertest.Converted(src.Bits(i), st, dt)
+							if dst.Bits(i) != want && !(x != x && got != got) {
+								t.Fatalf("%v (%#x) is %v (%#x), want %#x", x, src.Bits(i), got, dst.Bits(i), want)
 							}
 						}
 					})
@@ -264,16 +224,14 @@ func TestLaunchRefuses(t *testing.T) {
 	for _, v := range densecopy.Program.Variants {
 		for _, tt := range tests {
 			tt.op.Alpha = 1
-			if _, err := densecopy.Launch(v, tt.op); err == nil || errors.Is(err, backend.ErrUnsupported) != tt.unsupported {
-				t.Errorf("%s, %s: %v", v.Name, tt.name, err)
-			}
+			_, err := densecopy.Launch(v, tt.op)
+			shadertest.Refused(t, v.Name+", "+tt.name, err, tt.unsupported)
 		}
 		l, err := densecopy.Launch(v, densecopy.Op{Rows: 0, Cols: 5, Src: f16(8), Dst: f16(8)})
 		if err != nil || l.Passes[0].Groups[0] != 0 {
 			t.Errorf("%s: an empty copy gives groups %v, error %v", v.Name, l.Passes, err)
 		}
 	}
-	if _, err := densecopy.Variant(backend.Caps{}); !errors.Is(err, backend.ErrUnsupported) {
-		t.Errorf("a device without code: %v", err)
-	}
+	_, err := densecopy.Variant(backend.Caps{})
+	shadertest.Refused(t, "a device without code", err, true)
 }

@@ -22,6 +22,17 @@ func Widen(x []float32, src []byte, at int, t uint32) {
 	}
 }
 
+// Element reads element i of m, of type t.
+func Element(m []byte, i int, t uint32) float32 {
+	switch t {
+	case include.F16:
+		return backend.View[half.F16](m)[i].Float32()
+	case include.BF16:
+		return backend.View[half.BF16](m)[i].Float32()
+	}
+	return backend.View[float32](m)[i]
+}
+
 // Narrow rounds x to elements of type t, from element `at` of dst on.
 func Narrow(dst []byte, x []float32, at int, t uint32) {
 	switch t {

@@ -28,7 +28,7 @@ func Apply(y []float32, e spec.Epilogue, bias []byte, row, col int) {
 	}
 }
 
-func addBias[S float32 | float64](y []S, e spec.Epilogue, bias []S, row, col int) {
+func addBias[S Real](y []S, e spec.Epilogue, bias []S, row, col int) {
 	switch e.Bias {
 	case spec.RowBias:
 		x := bias[row<<e.BiasShift]

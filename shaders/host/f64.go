@@ -1,4 +1,5 @@
-// Sums in f64: storing a row of them to C, and their epilogue in the arithmetic of shaders/include/f64.*.
+// Sums in f32 or f64, and those in f64: storing a row of them to C, and their epilogue in the arithmetic of
+// shaders/include/f64.*.
 
 package host
 
@@ -6,7 +7,35 @@ import (
 	"math"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/internal/simd"
 	"github.com/spmmrun/spmm/shaders/spec"
+)
+
+// Real is what kernels compute in: f32, or f64 where elements are.
+type Real interface{ float32 | float64 }
+
+// Sums is what kernels do with sums of type S.
+type Sums[S Real] struct {
+	Add func(acc, x []S) // acc += x
+	// Row writes a row of C from column col on, as Out and Out64 do; tmp is scratch as long as acc. For f64 alpha and
+	// beta are those behind the parameters in block.
+	Row func(o Out, block []byte, row, col int, acc, tmp []S)
+}
+
+// Single and Double are the sums of f32 and of f64.
+var (
+	Single = Sums[float32]{
+		Add: func(acc, x []float32) { simd.Axpby(acc, x, 1, 1) },
+		Row: func(o Out, _ []byte, row, col int, acc, tmp []float32) { o.Row(row, col, acc, tmp) },
+	}
+	Double = Sums[float64]{
+		Add: func(acc, x []float64) { Axpby64(acc, x, 1, 1) },
+		Row: func(o Out, block []byte, row, col int, acc, _ []float64) {
+			double := Out64{C: o.C, Bias: o.Bias, Store: o.Store, LDC: o.LDC}
+			double.Alpha, double.Beta = spec.Scalars(block)
+			double.Row(row, col, acc)
+		},
+	}
 )
 
 // Out64 is Out for variants of F64: C, the bias, alpha and beta are float64.

@@ -27,54 +27,30 @@ const (
 func cpuVariants() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
-		vs = append(vs, &spec.Variant{
-			Name: "cpu_" + t.String(), In: t, Code: backend.CodeGo, Func: host.For(t, cpuGroup(narrow(host.F16)), cpuGroup(narrow(host.BF16)), cpuGroup(narrow(host.F32))), Local: [3]uint32{1, 1, 1},
-			Consts: cpuConsts, Out: []dtype.Type{dtype.F16, dtype.BF16},
-		})
+		f := host.For(t, cpuGroup(narrow(host.F16)), cpuGroup(narrow(host.BF16)), cpuGroup(narrow(host.F32)))
+		vs = append(vs, spec.CPU("cpu_"+t.String(), t, f, cpuConsts...))
 	}
-	return append(vs, &spec.Variant{
-		Name: "cpu_f64", In: dtype.F64, Code: backend.CodeGo, Func: cpuGroup(double), Local: [3]uint32{1, 1, 1}, Consts: cpuConsts,
-	})
+	return append(vs, spec.Go("cpu_f64", dtype.F64, cpuGroup(double), cpuConsts...))
 }
 
 var cpuConsts = []spec.Const{spec.Define("BLOCK", cpuBlock), spec.Define("WORKERS", cpuWorker), spec.Define("COLS", cpuCols)}
 
-// real is what products are added up in.
-type real interface{ float32 | float64 }
-
-// arithmetic is what the kernel does with sums of S of elements of T.
-type arithmetic[T formats.Value, S real] struct {
+// arithmetic is what the kernel does with elements of T and sums of S.
+type arithmetic[T formats.Value, S host.Real] struct {
+	host.Sums[S]
 	row func(acc []S, vals []T, cols []uint32, b []T, ldb int)
-	add func(acc, x []S) // acc += x
-	// store writes a row of C from column j on; tmp is scratch as long as acc.
-	store func(p *params, block []byte, args [][]byte, row, j int, acc, tmp []S)
 }
 
 // narrow is the arithmetic whose sums are f32, with the row loop for T.
 func narrow[T formats.Value](loops host.Loops[T]) arithmetic[T, float32] {
-	return arithmetic[T, float32]{
-		row: loops.Row,
-		add: func(acc, x []float32) { simd.Axpby(acc, x, 1, 1) },
-		store: func(p *params, _ []byte, args [][]byte, row, j int, acc, tmp []float32) {
-			out := host.Out{C: args[6], Bias: args[5], Store: p.store, LDC: p.ldc, Alpha: p.alpha, Beta: p.beta}
-			out.Row(row, j, acc, tmp)
-		},
-	}
+	return arithmetic[T, float32]{host.Single, loops.Row}
 }
 
 // double is the arithmetic of f64.
-var double = arithmetic[float64, float64]{
-	row: simd.RowF64,
-	add: func(acc, x []float64) { host.Axpby64(acc, x, 1, 1) },
-	store: func(p *params, block []byte, args [][]byte, row, j int, acc, _ []float64) {
-		out := host.Out64{C: args[6], Bias: args[5], Store: p.store, LDC: p.ldc}
-		out.Alpha, out.Beta = spec.Scalars(block)
-		out.Row(row, j, acc)
-	},
-}
+var double = arithmetic[float64, float64]{host.Double, simd.RowF64}
 
 // scratch is the entries of some blocks by row, and sums.
-type scratch[T formats.Value, S real] struct {
+type scratch[T formats.Value, S host.Real] struct {
 	len  [hrpb.PanelRows]int
 	cols [hrpb.PanelRows][cpuChunk * cpuBlock]uint32
 	vals [hrpb.PanelRows][cpuChunk * cpuBlock]T
@@ -83,7 +59,7 @@ type scratch[T formats.Value, S real] struct {
 }
 
 // cpuGroup returns the function of one workgroup.
-func cpuGroup[T formats.Value, S real](do arithmetic[T, S]) backend.GroupFunc {
+func cpuGroup[T formats.Value, S host.Real](do arithmetic[T, S]) backend.GroupFunc {
 	pool := sync.Pool{New: func() any { return new(scratch[T, S]) }}
 	return func(args [][]byte, block []byte, at [3]uint32) {
 		p := spec.View[params](block)
@@ -104,7 +80,7 @@ func cpuGroup[T formats.Value, S real](do arithmetic[T, S]) backend.GroupFunc {
 }
 
 // group is what a workgroup works on: columns j to j + n.
-type group[T formats.Value, S real] struct {
+type group[T formats.Value, S host.Real] struct {
 	params
 	*scratch[T, S]
 	do    *arithmetic[T, S]
@@ -132,7 +108,8 @@ func (g *group[T, S]) store(panel, r int) {
 	if g.places != 0 {
 		place = int(backend.View[uint32](g.args[0])[int(g.places)+place])
 	}
-	g.do.store(&g.params, g.block, g.args, place, g.j, g.acc[r][:g.n], g.row[:g.n])
+	out := host.Out{C: g.args[6], Bias: g.args[5], Store: g.params.store, LDC: g.ldc, Alpha: g.alpha, Beta: g.beta}
+	g.do.Row(out, g.block, place, g.j, g.acc[r][:g.n], g.row[:g.n])
 }
 
 // sum adds up the parts of a split panel.
@@ -143,7 +120,7 @@ func (g *group[T, S]) sum(item int) {
 		acc := g.acc[r][:host.Pad(g.n)]
 		clear(acc)
 		for i := range slots {
-			g.do.add(acc, g.part(slot+i, r))
+			g.do.Add(acc, g.part(slot+i, r))
 		}
 		g.store(panel, r)
 	}
@@ -164,7 +141,7 @@ func (g *group[T, S]) multiply(item int) {
 				g.do.row(acc, vals, cols, b[g.j:], int(g.ldb))
 			case len(cols) > 0:
 				g.do.row(g.row[:padded], vals, cols, b[g.j:], int(g.ldb))
-				g.do.add(acc, g.row[:padded])
+				g.do.Add(acc, g.row[:padded])
 			}
 		}
 	}
@@ -184,7 +161,7 @@ type blocks[T formats.Value] struct {
 }
 
 // unpack puts the entries of blocks first to last-1 in s, by row.
-func unpack[T formats.Value, S real](m blocks[T], s *scratch[T, S], first, last int) {
+func unpack[T formats.Value, S host.Real](m blocks[T], s *scratch[T, S], first, last int) {
 	const bricks = cpuBlock / hrpb.BrickCols
 	clear(s.len[:])
 	for q := first; q < last; q++ {

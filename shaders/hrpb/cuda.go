@@ -77,17 +77,17 @@ func cudaVariant(name string, t dtype.Type, shape backend.MatrixShape, shared, c
 	if overlaps {
 		arch, u.Defines["OVERLAP"] = 90, "1"
 	}
-	u.Blob, u.Defines["ENTRY"] = name+".ptx", entry
-	return &spec.Variant{
-		Name: name, In: t, Code: backend.CodePTX, Local: [3]uint32{32 * cudaWarps, 1, 1}, Entry: entry, Shared: shared, Overlaps: overlaps,
-		Need: spec.Need{Arch: arch, Shared: shared, Shapes: []backend.MatrixShape{shape}},
+	u.Defines["ENTRY"] = entry
+	return spec.PTX(name, spec.Variant{
+		In: t, Local: spec.Line(32 * cudaWarps), Entry: entry, Shared: shared, Overlaps: overlaps,
+		Need: spec.Need{Arch: arch, Shapes: []backend.MatrixShape{shape}},
 		Consts: []spec.Const{
 			spec.Define("BLOCK", cudaBlock), spec.Define("COLS", cols), spec.Define("WARPS", cudaWarps), spec.Define("DEPTH", depth),
 			spec.Define("WORKERS", cudaWorkers), spec.Define("ORDER", 1),
 		},
 		Out:  []dtype.Type{dtype.F16, dtype.BF16},
 		Unit: u,
-	}
+	})
 }
 
 // suited returns, for those that matrices are packed for, the variant for few columns where there are few, and that for many

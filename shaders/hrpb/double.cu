@@ -29,18 +29,6 @@ struct Chunk {
     double v[2][4];
 };
 
-// load returns two columns of B, or zeros. (Predicated by hand: around branches the compiler would wait for each load
-// before the next.)
-__device__ __forceinline__ double2 load(const void *b, bool in) {
-    double2 x;
-    asm volatile("{.reg .pred in; setp.ne.u32 in, %3, 0;\n\t"
-                 "mov.f64 %0, 0d0000000000000000; mov.f64 %1, 0d0000000000000000;\n\t"
-                 "@in ld.global.nc.v2.f64 {%0, %1}, [%2];}"
-                 : "=d"(x.x), "=d"(x.y)
-                 : "l"(b), "r"((u32)in));
-    return x;
-}
-
 // mma adds the products of a block and eight columns of B, of which a lane holds b0 and b1, to d[h][0] and d[h][2].
 __device__ __forceinline__ void mma(double &d0, double &d1, double &d2, double &d3, const double (&a)[4], double b0, double b1) {
 #if __CUDA_ARCH__ >= 900
@@ -164,7 +152,10 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
     auto rows = [&](Operands &o, bool any) {
         const char *x = (const char *)step(from, at[0], pitch), *y = (const char *)step(from, at[1], pitch);
 #pragma unroll
-        for (int i = 0; i < CHUNKS; i++) o.x[i] = load(x + 128 * i, any && in[i]), o.y[i] = load(y + 128 * i, any && in[i]);
+        for (int i = 0; i < CHUNKS; i++) {
+            o.x[i] = load((const double2 *)(x + 128 * i), any && in[i]);
+            o.y[i] = load((const double2 *)(y + 128 * i), any && in[i]);
+        }
     };
     auto look = [&](u32 s) { // at block s, or the last, and the size of that after it
         s = min(s, count - 1);

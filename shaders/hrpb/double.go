@@ -27,15 +27,15 @@ func doubleVariant(arch int, cols uint32) *spec.Variant {
 	if arch == 90 {
 		name, shape = fmt.Sprintf("cuda90_n%d_f64", cols), spec.Shape(16, 8, 8, dtype.F64)
 	}
-	v := &spec.Variant{
-		Name: name, In: dtype.F64, Code: backend.CodePTX, Local: [3]uint32{32 * cudaWarps, 1, 1}, Entry: "hrpb",
+	v := spec.PTX(name, spec.Variant{
+		In: dtype.F64, Local: spec.Line(32 * cudaWarps), Entry: "hrpb",
 		Need: spec.Need{Arch: arch, F64: true, Shapes: []backend.MatrixShape{shape}},
 		Consts: []spec.Const{
 			spec.Define("BLOCK", cudaBlock), spec.Define("COLS", cols), spec.Define("WARPS", cudaWarps),
 			spec.Define("WORKERS", cudaWorkers), spec.Define("ORDER", 1),
 		},
-		Unit: spec.Unit{Source: "double.cu", Blob: name + ".ptx", Arch: fmt.Sprintf("compute_%d", arch)},
-	}
+		Unit: spec.Unit{Source: "double.cu"},
+	})
 	if arch == 90 {
 		v.Overlaps, v.Unit.Defines = true, map[string]string{"OVERLAP": "1"}
 	}

@@ -4,18 +4,12 @@
 
 #pragma once
 #include "../include/result.cuh"
-#ifdef OVERLAP
-#include "../include/launches.cuh"
-#else
-__device__ __forceinline__ void launches_before() {}
-__device__ __forceinline__ void launches_after() {}
-#endif
+#include "../include/overlap.cuh"
+#include "slots.cuh"
 
 #define ROWS 16 // of a panel
 #define NO_SLOT 0xffffffffu
 #define ALL 0xffffffffu
-
-__device__ __forceinline__ u32 word(const uint4 &v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
 
 // step is p + n·size. (In C++ it takes twice as many instructions.)
 __device__ __forceinline__ const void *step(const void *p, u32 n, u32 size) {
@@ -90,14 +84,6 @@ static __device__ __noinline__ void add_slots(const Params *p, const uint4 *work
     u32 row = number % ROWS, col = blockIdx.y * 128 + threadIdx.x % 32 * 4;
     if (number / ROWS >= p->items || col >= p->n) return;
     uint4 w = work[p->parts + number / ROWS];
-    u32 slots = (w.z - w.y + p->longest - 1) / p->longest;
-    const float4 *from = (const float4 *)(part + ((u64)w.w * ROWS + row) * p->ldp + col);
-    float4 x = make_float4(0, 0, 0, 0);
-#pragma unroll 8
-    for (u32 s = 0; s < slots; s++) {
-        float4 v = from[(u64)s * (ROWS / 4) * p->ldp];
-        x.x += v.x, x.y += v.y, x.z += v.z, x.w += v.w;
-    }
-    finish(p, to, m, (const u32 *)work, w.x, w.y, w.z, row, col, x);
+    finish(p, to, m, (const u32 *)work, w.x, w.y, w.z, row, col, sum_slots<ROWS>(*p, w, part, row, col));
 }
 

@@ -37,29 +37,15 @@ import (
 //go:embed kernel.wgsl
 var files embed.FS
 
-// Format is the table of the HRPB kernel.
+// Format is the table of the HRPB kernel. Its array work has the parts, then the split panels, each as
+// panel, first block, last + 1 and slot; then the row in each place. In part are sums of parts, slot after slot.
 var Format = &spec.Format{
 	Program: &spec.Program{
-		Name: "hrpb",
-		Args: []spec.Arg{
-			{Name: "work", Elem: "u32", ReadOnly: true}, // parts, then split panels: panel, first block, last + 1, slot; then the row in each place
-			{Name: "columns", Elem: "u32", ReadOnly: true},
-			{Name: "sizes", Elem: "u32", ReadOnly: true},
-			{Name: "packed", Elem: "u32", ReadOnly: true},
-			{Name: "b", Elem: "T", ReadOnly: true},
-			{Name: "bias", Elem: "f32", ReadOnly: true},
-			{Name: "c", Elem: "f32"},
-			{Name: "part", Elem: "f32"}, // sums of parts, slot after slot
-		},
-		Params:   spec.Params[params](),
-		Variants: spec.SplitEpilogues(variants()),
-		Files:    files,
+		Name: "hrpb", Args: spec.FormatArgs("work u32", "columns u32", "sizes u32", "packed u32", "part f32 written"),
+		Params: spec.Params[params](), Variants: spec.SplitEpilogues(variants()), Files: files,
 	},
-	Packing: []string{"BLOCK", "WORKERS", "ORDER", "HEIGHT"},
-	Encode:  encode,
-	Adopt:   adopt,
-	Launch:  launch,
-	Suited:  suited,
+	Packing: []string{"BLOCK", "WORKERS", "ORDER", "HEIGHT"}, Encode: encode, Adopt: adopt, Launch: launch,
+	Suited: suited,
 }
 
 // params is the parameter block.

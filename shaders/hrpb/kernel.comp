@@ -24,23 +24,7 @@ shared uint cols[BLOCK];
 shared vec4 partial[LOCAL];
 
 
-// pair returns two neighbouring 16-bit elements.
-vec2 pair(uint w) {
-#if ELEM == BF16
-    return uintBitsToFloat(uvec2(w << 16, w & 0xffff0000u));
-#else
-    return unpackHalf2x16(w);
-#endif
-}
-
-vec4 quad(uvec2 row, uint i) {
-#if ELEM == F32
-    return Quads(row).v[i];
-#else
-    uvec2 w = Pairs(row).v[i];
-    return vec4(pair(w.x), pair(w.y));
-#endif
-}
+#include "../include/quad.glsl"
 
 // bring unpacks block q.
 void bring(uint q) {

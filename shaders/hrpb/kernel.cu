@@ -38,10 +38,9 @@ __device__ __forceinline__ float to_float(Elem x) { return widen_lo<ELEM>(x); }
 #define SUM_PITCH (COLS * 4 + 16)      // bytes from a row of sums to the next
 #define RING (DEPTH * STAGE > ROWS * SUM_PITCH ? DEPTH * STAGE : ROWS * SUM_PITCH)
 
-// Through the first-level cache: neighbouring panels share columns. The second form copies if i < n.
-__device__ __forceinline__ void copy16(u32 to, const void *from) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
-}
+#include "sums.cuh"
+
+// copy16 as in sums.cuh, if i < n.
 __device__ __forceinline__ void copy16(u32 to, const void *from, u32 i, u32 n) {
     asm volatile("{.reg .pred in; setp.lt.u32 in, %2, %3; @in cp.async.ca.shared.global [%0], [%1], 16;}" ::"r"(to), "l"(from), "r"(i), "r"(n)
                  : "memory");
@@ -50,18 +49,6 @@ __device__ __forceinline__ void copy16(u32 to, const void *from, u32 i, u32 n) {
 // keep keeps a value in a register that would else be computed again wherever it is needed.
 __device__ __forceinline__ void keep(u32 &x) { asm volatile("" : "+r"(x)); }
 template <class T> __device__ __forceinline__ void keep(const T *&x) { asm volatile("" : "+l"(x)); }
-
-__device__ __forceinline__ void mma(float (&d)[4], const u32 (&a)[2], u32 b) {
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32."
-#if ELEM == BF16
-                 "bf16.bf16"
-#else
-                 "f16.f16"
-#endif
-                 ".f32 {%0,%1,%2,%3},{%4,%5},{%6},{%0,%1,%2,%3};"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(b));
-}
 
 // What a lane knows of its place.
 struct Lane {
@@ -93,8 +80,8 @@ __device__ __forceinline__ void multiply(float (&acc)[TILES][4], const u32 (&a)[
         uint4 y = *(const uint4 *)(stage + l.rows + 128 * i + 4 * PITCH);
 #pragma unroll
         for (int j = 0; j < 4; j++) {
-            mma(acc[8 * i + 2 * j], a, __byte_perm(word(x, j), word(y, j), 0x5410));
-            mma(acc[8 * i + 2 * j + 1], a, __byte_perm(word(x, j), word(y, j), 0x7632));
+            mma_k8<ELEM>(acc[8 * i + 2 * j], a[0], a[1], __byte_perm(word(x, j), word(y, j), 0x5410));
+            mma_k8<ELEM>(acc[8 * i + 2 * j + 1], a[0], a[1], __byte_perm(word(x, j), word(y, j), 0x7632));
         }
     }
 }
@@ -182,12 +169,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
     // Whether sums can go as they are.
     bool plain = !whole || p.store == F32 && p.alpha == 1 && p.beta == 0 && (ld & 3) == 0;
     if (shift == 0) {
-        float check[4] = {}; // not finite if one of the sums is not
-#pragma unroll
-        for (int i = 0; i < TILES; i += 2)
-#pragma unroll
-            for (int e = 0; e < 4; e++) check[e] = fmaf(acc[i][e], acc[i + 1][e], check[e]);
-        bool finite = fabsf(fmaf(check[0], check[1], check[2]) * check[3]) < INFINITY;
+        float all[4] = {};
+        check(all, acc);
+        bool finite = fabsf(fmaf(all[0], all[1], all[2]) * all[3]) < INFINITY;
         if (__all_sync(ALL, plain && base + COLS <= p.n && place + ROWS <= rows && (finite || !whole))) {
             if (!busy) return;
 #pragma unroll
@@ -198,7 +182,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
 #pragma unroll
                     for (int j = 0; j < TILES; j += 4)
                         __stcs((float4 *)(line + (2 * q + e) * UNIT + j / UNIT * (8 * UNIT) + j % UNIT), // it is B that is to stay in the cache
-                               make_float4(acc[j][2 * h + e], acc[j + 1][2 * h + e], acc[j + 2][2 * h + e], acc[j + 3][2 * h + e]));
+                               four(acc, j, 2 * h + e));
             }
             return;
         }
@@ -212,8 +196,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
         for (int e = 0; e < 2; e++)
 #pragma unroll
             for (int j = 0; j < TILES; j += 4)
-                *(float4 *)(ring + (g + 8 * h) * SUM_PITCH + 4 * ((2 * q + e) * UNIT + j / UNIT * (8 * UNIT) + j % UNIT)) =
-                    make_float4(acc[j][2 * h + e], acc[j + 1][2 * h + e], acc[j + 2][2 * h + e], acc[j + 3][2 * h + e]);
+                *(float4 *)(ring + (g + 8 * h) * SUM_PITCH +
+                            4 * ((2 * q + e) * UNIT + j / UNIT * (8 * UNIT) + j % UNIT)) = four(acc, j, 2 * h + e);
     if (shift > 0)
         __syncthreads();
     else

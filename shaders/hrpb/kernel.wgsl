@@ -22,13 +22,7 @@ var<workgroup> partial: array<vec4<f32>, {{.LX}}>;
 fn element(at: u32, i: u32) -> f32 { return bitcast<f32>(packed[at + i]); }
 fn b_element(row: u32, j: u32) -> f32 { return bitcast<f32>(b[row * p.ldb + j]); }
 {{else}}
-fn pair(w: u32) -> vec2<f32> {
-{{if eq .ELEM "2"}}
-    return bitcast<vec2<f32>>(vec2<u32>(w << 16u, w & 0xffff0000u));
-{{else}}
-    return unpack2x16float(w);
-{{end}}
-}
+{{template "PAIR" .}}
 fn half(w: u32, i: u32) -> f32 { return bitcast<f32>(widen((w >> (16u * (i & 1u))) & 0xffffu, {{.ELEM}}u)); }
 // element returns element i of the values that start at word `at`.
 fn element(at: u32, i: u32) -> f32 { return half(packed[at + i / 2u], i); }
@@ -129,20 +123,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         return;
     }
     let last = work[item * 4u + 2u];
-    var width = 1u;
-    while (width < LOCAL && 4u * width < p.n - base) { width = width * 2u; }
-    let slices = LOCAL / width;
-    let slice = t / width;
-    let lane = t % width;
-{{if eq .ELEM "0"}}
-    let j = vec4<u32>(base + lane) + vec4<u32>(0u, 1u, 2u, 3u) * width;
-    let stride = p.ldb;
-    let word = min(j, vec4<u32>(stride - 1u)); // past the last column anything may be read
-{{else}}
-    let j = vec4<u32>(base + 2u * lane) + vec4<u32>(0u, 1u, 2u * width, 2u * width + 1u);
-    let stride = p.ldb / 2u;
-    let word = min(j.xz / 2u, vec2<u32>(stride - 1u));
-{{end}}
+{{template "COLUMNS" .}}
 {{range $r := .ROWS}}
     var acc{{$r}} = vec4<f32>();{{end}}
 
@@ -153,11 +134,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         for (var i = slice; i < BLOCK; i = i + slices) {
             if (i > 0u && cols[i] == cols[i - 1u]) { break; } // padding
             let row = cols[i] * stride;
-{{if eq .ELEM "0"}}
-            let x = bitcast<vec4<f32>>(vec4<u32>(b[row + word.x], b[row + word.y], b[row + word.z], b[row + word.w]));
-{{else}}
-            let x = vec4<f32>(pair(b[row + word.x]), pair(b[row + word.y]));
-{{end}}
+{{template "FOUR" .}}
 {{range $r := .ROWS}}
             acc{{$r}} = acc{{$r}} + values[i * ROWS + {{$r}}u] * x;{{end}}
         }

@@ -24,6 +24,7 @@
 typedef float Elem;
 __device__ __forceinline__ float to_float(float x) { return x; }
 #include "hrpb.cuh"
+#include "../include/tf32.cuh"
 
 #define TILES (COLS / 8)                 // instructions along a row
 #define QUADS (COLS / 32)                // of a row: what a lane has of it
@@ -36,11 +37,9 @@ __device__ __forceinline__ float to_float(float x) { return x; }
 #define STAGE (VALUES + ROWS * BLOCK * 4)
 #define RING (DEPTH * STAGE)             // bytes of a warp, and room for its sums
 
-// Through the first-level cache: neighbouring panels share columns.
-__device__ __forceinline__ void copy16(u32 to, const void *from) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
-}
-// The second form copies the first bytes, and zeros for the rest.
+#include "sums.cuh"
+
+// copy16 as in sums.cuh of the first bytes, and zeros for the rest.
 __device__ __forceinline__ void copy16(u32 to, const void *from, u32 bytes) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
 }
@@ -106,11 +105,6 @@ __device__ __forceinline__ void pairs(u32 (&p)[3], u32 u, u32 v, u32 &lost) {
     for (int i = 0; i < 3; i++) p[i] = __byte_perm(x.x[i], y.x[i], 0x7632);
 }
 
-__device__ __forceinline__ void mma(float (&d)[4], u32 a0, u32 a1, u32 b) {
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3},{%4,%5},{%6},{%0,%1,%2,%3};"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a0), "r"(a1), "r"(b));
-}
-
 // Sums of a warp.
 struct Sums {
     float acc[TILES][4] = {}, low[TILES][4] = {};
@@ -136,7 +130,7 @@ struct Sums {
     }
     static __device__ __forceinline__ void each(float (&d)[TILES][4], u32 a0, u32 a1, const u32 (&b)[4][3], int part, int i) {
 #pragma unroll
-        for (int j = 0; j < 4; j++) mma(d[4 * i + j], a0, a1, b[j][part]);
+        for (int j = 0; j < 4; j++) mma_k8<BF16>(d[4 * i + j], a0, a1, b[j][part]);
     }
     // finish makes acc the sums.
     __device__ __forceinline__ void finish() {
@@ -148,21 +142,15 @@ struct Sums {
     }
 };
 #else
-// Rounds to nearest tf32: the instruction itself would cut the low bits off.
-__device__ __forceinline__ u32 tf32(u32 x) {
-    u32 r;
+// rounded is the nearest tf32: the instruction itself would cut the low bits off.
+__device__ __forceinline__ u32 rounded(u32 x) {
 #if __CUDA_ARCH__ >= 900
+    u32 r;
     asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(r) : "f"(__uint_as_float(x)));
-#else
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(__uint_as_float(x))); // two instructions there
-#endif
     return r;
-}
-
-__device__ __forceinline__ void mma(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1) {
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#else
+    return tf32(x); // two instructions there
+#endif
 }
 
 // Sums of a warp.
@@ -171,10 +159,11 @@ struct Sums {
 
     // multiply adds the products of a block. The sums of what is element j of quad 8·i + u are in tile 4·i + j.
     __device__ __forceinline__ void multiply(const Values &v) {
-        u32 a[4] = {tf32(v.a[0]), tf32(v.a[1]), tf32(v.a[2]), tf32(v.a[3])};
+        u32 a[4] = {rounded(v.a[0]), rounded(v.a[1]), rounded(v.a[2]), rounded(v.a[3])};
         v.each([&](int i, const uint4 &x, const uint4 &y) {
 #pragma unroll
-            for (int j = 0; j < 4; j++) mma(acc[4 * i + j], a, tf32(word(x, j)), tf32(word(y, j)));
+            for (int j = 0; j < 4; j++)
+                mma8(acc[4 * i + j], a[0], a[1], a[2], a[3], rounded(word(x, j)), rounded(word(y, j)));
         });
     }
     __device__ __forceinline__ void finish() {}
@@ -264,7 +253,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)
 #pragma unroll 1
     for (u32 s = 0; s < DEPTH - 1; s++) ring.fetch(s);
 
-    // Where the sums go: C, or the slot. The rows are looked up while B is on its way.
+    // Where the sums go: C, or the slot. The rows are looked up while copies are on their way.
     bool whole = w.w == NO_SLOT;
     float *out = whole ? (float *)c : part;
     u32 ld = whole ? p.ldc : p.ldp, rows = whole ? p.rows : ALL, place = (whole ? w.x : w.w) * ROWS;
@@ -286,12 +275,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)
     // Whether sums can go as they are.
     bool plain = !whole || p.store == F32 && p.alpha == 1 && p.beta == 0 && (ld & 3) == 0;
     if (mine.shift == 0) {
-        float check[4] = {}; // not finite if one of the sums is not
-#pragma unroll
-        for (int i = 0; i < TILES; i += 2)
-#pragma unroll
-            for (int e = 0; e < 4; e++) check[e] = fmaf(acc[i][e], acc[i + 1][e], check[e]);
-        bool finite = fabsf(fmaf(check[0], check[1], check[2]) * check[3]) < INFINITY;
+        float all[4] = {};
+        check(all, acc);
+        bool finite = fabsf(fmaf(all[0], all[1], all[2]) * all[3]) < INFINITY;
         if (__all_sync(ALL, plain && base + COLS <= p.n && place + ROWS <= rows && (finite || !whole))) {
             if (!mine.busy) return;
 #pragma unroll
@@ -301,7 +287,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)
 #pragma unroll
                     for (int j = 0; j < TILES; j += 4)
                         __stcs((float4 *)(out + (u64)line[h] * ld + base + quad(2 * q + e) * 4 + 8 * j), // it is B that is to stay in the cache
-                               make_float4(acc[j][2 * h + e], acc[j + 1][2 * h + e], acc[j + 2][2 * h + e], acc[j + 3][2 * h + e]));
+                               four(acc, j, 2 * h + e));
             return;
         }
     }
@@ -315,7 +301,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)
 #pragma unroll
             for (int j = 0; j < TILES; j += 4)
                 *(float4 *)(own + (g + 8 * h) * SUM_PITCH + 4 * (quad(2 * q + e) * 4 + 8 * j)) =
-                    make_float4(acc[j][2 * h + e], acc[j + 1][2 * h + e], acc[j + 2][2 * h + e], acc[j + 3][2 * h + e]);
+                    four(acc, j, 2 * h + e);
     if (mine.shift > 0)
         __syncthreads();
     else

@@ -14,12 +14,8 @@
 
 #include "params.h"
 #include "../include/result.cuh"
-#ifdef OVERLAP
-#include "../include/launches.cuh"
-#else
-__device__ __forceinline__ void launches_before() {}
-__device__ __forceinline__ void launches_after() {}
-#endif
+#include "../include/overlap.cuh"
+#include "slots.cuh"
 
 #define ALL 0xffffffffu
 #define NO_SLOT 0xffffffffu
@@ -29,21 +25,7 @@ __device__ __forceinline__ void launches_after() {}
 #define COLUMN (ALL >> HEIGHT)   // of a vector's word; the bits above say which values are entries
 
 __device__ __forceinline__ float part_of(const float4 &v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
-__device__ __forceinline__ u32 word(const uint4 &v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
 
-// load returns four columns of a row of B, or zeros. (Predicated by hand: around branches the compiler would wait for each load
-// before the next.)
-__device__ __forceinline__ float4 load(const float *b, bool in) {
-    float4 q;
-    asm volatile("{.reg .pred in; setp.ne.u32 in, %5, 0;\n\t"
-                 "mov.f32 %0, 0f00000000; mov.f32 %1, 0f00000000; mov.f32 %2, 0f00000000; mov.f32 %3, 0f00000000;\n\t"
-                 "@in ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4];}"
-                 : "=f"(q.x), "=f"(q.y), "=f"(q.z), "=f"(q.w)
-                 : "l"(b), "r"((u32)in));
-    return q;
-}
-
-__device__ __forceinline__ void add(float4 &x, const float4 &v) { x.x += v.x, x.y += v.y, x.z += v.z, x.w += v.w; }
 __device__ __forceinline__ void fma4(float4 &x, float v, const float4 &q) {
     x.x = fmaf(v, q.x, x.x), x.y = fmaf(v, q.y, x.y), x.z = fmaf(v, q.z, x.z), x.w = fmaf(v, q.w, x.w);
 }
@@ -81,12 +63,7 @@ static __device__ __noinline__ void add_slots(const Params *p, const uint4 *work
     u32 row = number % HEIGHT, col = blockIdx.y * 128 + threadIdx.x % 32 * 4;
     if (number / HEIGHT >= p->items || col >= p->n) return;
     uint4 w = work[p->parts + number / HEIGHT];
-    u32 slots = (w.z - w.y + p->longest - 1) / p->longest;
-    const float4 *from = (const float4 *)(part + ((u64)w.w * HEIGHT + row) * p->ldp + col);
-    float4 x = make_float4(0, 0, 0, 0);
-#pragma unroll 8
-    for (u32 s = 0; s < slots; s++) add(x, from[(u64)s * (HEIGHT / 4) * p->ldp]);
-    finish(p, to, m, work, p->parts + number / HEIGHT, row, col, x);
+    finish(p, to, m, work, p->parts + number / HEIGHT, row, col, sum_slots<HEIGHT>(*p, w, part, row, col));
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)
@@ -116,7 +93,10 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)
     while (k < w.z) {
         float4 q[TOGETHER], v[TOGETHER][HEIGHT / 4];
 #pragma unroll
-        for (int i = 0; i < TOGETHER; i++) q[i] = load(from + (u64)(word(cols, i) & COLUMN) * p.ldb, in && word(cols, i) > COLUMN);
+        for (int i = 0; i < TOGETHER; i++) {
+            const float *row = from + (u64)(word(cols, i) & COLUMN) * p.ldb;
+            q[i] = load((const float4 *)row, in && word(cols, i) > COLUMN);
+        }
 #pragma unroll
         for (int i = 0; i < TOGETHER; i++)
 #pragma unroll

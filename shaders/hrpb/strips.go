@@ -10,7 +10,6 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/hrpb"
-	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -34,16 +33,15 @@ func stripsVariant(name string, arch int, cols uint32) *spec.Variant {
 	if arch == 90 {
 		defines["OVERLAP"] = "1"
 	}
-	return &spec.Variant{
-		Name: name, In: dtype.F32, Code: backend.CodePTX, Local: [3]uint32{32 * stripWarps, 1, 1}, Entry: "hrpb", Overlaps: arch == 90,
-		Need: spec.Need{Arch: arch},
+	return spec.PTX(name, spec.Variant{
+		Local: spec.Line(32 * stripWarps), Entry: "hrpb", Overlaps: arch == 90, Need: spec.Need{Arch: arch},
 		Consts: []spec.Const{
 			spec.Define("HEIGHT", hrpb.StripRows), spec.Define("COLS", cols), spec.Define("WARPS", stripWarps),
 			spec.Define("BLOCK", cudaBlock), spec.Define("WORKERS", cudaWorkers), spec.Define("ORDER", 1),
 		},
 		Out:  []dtype.Type{dtype.F16, dtype.BF16},
-		Unit: spec.Unit{Source: "strips.cu", Blob: name + ".ptx", Arch: fmt.Sprintf("compute_%d", arch), Defines: defines},
-	}
+		Unit: spec.Unit{Source: "strips.cu", Defines: defines},
+	})
 }
 
 // vulkanStripsOf are the variants of strips.comp for an element type: first those in which an item's invocations all hold columns,
@@ -61,17 +59,16 @@ func stripsOnVulkan(t dtype.Type, across, along uint32) *spec.Variant {
 	if along > 1 {
 		name, shared = fmt.Sprintf("vulkan_strips%d_n%d_%v", along, 4*across, t), 2*stripLocal
 	}
-	return &spec.Variant{
-		Name: name, In: t, Code: backend.CodeSPIRV, Entry: "main",
-		Need: spec.Need{F16: true, Shared: 16 * shared}, Local: [3]uint32{stripLocal, 1, 1},
+	return spec.SPIRV(name, spec.Variant{
+		In: t, Need: spec.Need{F16: true, Shared: 16 * shared}, Local: spec.Line(stripLocal),
 		Consts: []spec.Const{
 			{Name: "LOCAL", ID: 0, Value: stripLocal}, {Name: "ACROSS", ID: 1, Value: across}, {Name: "ALONG", ID: 2, Value: along},
 			{Name: "SHARED", ID: 3, Value: shared}, spec.Define("HEIGHT", hrpb.StripRows), spec.Define("COLS", 4*across),
 			spec.Define("BLOCK", coopBlock), spec.Define("WORKERS", gpuWorkers), spec.Define("ORDER", 1),
 		},
-		Unit: spec.Unit{Source: "strips.comp", Defines: map[string]string{"ELEM": include.Define(t)}, Blob: "strips_" + t.String() + ".spv"},
+		Unit: spec.GLSL("strips.comp", "strips", t),
 		Out:  []dtype.Type{dtype.F16},
-	}
+	})
 }
 
 // stripLocal is the invocations of a workgroup of strips.comp.

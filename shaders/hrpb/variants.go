@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
@@ -44,42 +43,31 @@ const coopBlock = 16
 func (c coop) shared() uint32 { return max(2*coopBlock*(c.cols/8+1+2), 16*(c.cols/4+1)) }
 
 func (c coop) variant(t dtype.Type) *spec.Variant {
-	return &spec.Variant{
-		Name: fmt.Sprintf("vulkan_%v_%v", c.MatrixUnit, t), In: t, Code: backend.CodeSPIRV, Entry: "main",
-		Need: spec.Need{
-			F16:    true,
-			Shared: 16*c.shared() + 4*(16+c.cols), // and the scales
-			Shapes: []backend.MatrixShape{c.Shape(dtype.F16)},
-		},
-		Local: [3]uint32{c.Sub * c.subs, 1, 1}, Sub: c.Sub, Matrix: true,
+	shared := 16*c.shared() + 4*(16+c.cols) // and the scales
+	return c.Variant(fmt.Sprintf("vulkan_%v_%v", c.MatrixUnit, t), c.subs, shared, spec.Variant{
+		In: t,
 		Consts: []spec.Const{
-			{Name: "LOCAL", ID: 0, Value: c.Sub * c.subs}, {Name: "BLOCK", ID: 1, Value: coopBlock},
-			{Name: "TM", ID: 2, Value: c.M}, {Name: "TN", ID: 3, Value: c.N}, {Name: "TK", ID: 4, Value: c.K},
+			{Name: "BLOCK", ID: 1, Value: coopBlock}, {Name: "TM", ID: 2, Value: c.M},
+			{Name: "TN", ID: 3, Value: c.N}, {Name: "TK", ID: 4, Value: c.K},
 			{Name: "COLS", ID: 5, Value: c.cols}, {Name: "SUBS", ID: 6, Value: c.subs}, {Name: "SHARED", ID: 7, Value: c.shared()},
 			spec.Define("WORKERS", gpuWorkers), spec.Define("ORDER", 1),
 		},
-		Unit: spec.Unit{Source: "kernel_coop.comp", Defines: map[string]string{"ELEM": include.Define(t)}, Blob: "coop_" + t.String() + ".spv"},
-		Out:  []dtype.Type{dtype.F16},
-	}
+		Unit: spec.GLSL("kernel_coop.comp", "coop", t),
+	})
 }
 
 // lanes is lanes.comp: workgroups of a number of subgroups, with 64 columns each. Those of one type differ in nothing else.
 func lanes(name string, t dtype.Type, subs uint32) *spec.Variant {
 	shared := subs * max(2*32, 4*17) // uvec4: two rounds, or four rows of C
-	return &spec.Variant{
-		Name: fmt.Sprintf("vulkan_%s_%v", name, t), In: t, Code: backend.CodeSPIRV, Entry: "main",
-		Need: spec.Need{
-			F16: true, Lanes: true, Shared: 16*shared + 4*(16+64*subs+1), // and the scales
-			Shapes: []backend.MatrixShape{spec.Shape(16, 8, 16, dtype.F16)},
-		},
-		Local: [3]uint32{32 * subs, 1, 1}, Sub: 32, Matrix: true,
+	scales := 16 + 64*subs + 1
+	return spec.LanesVariant(fmt.Sprintf("vulkan_%s_%v", name, t), subs, 16*shared+4*scales, spec.Variant{
+		In: t,
 		Consts: []spec.Const{
-			{Name: "LOCAL", ID: 0, Value: 32 * subs}, {Name: "SUBS", ID: 1, Value: subs}, {Name: "SHARED", ID: 2, Value: shared},
+			{Name: "SUBS", ID: 1, Value: subs}, {Name: "SHARED", ID: 2, Value: shared},
 			spec.Define("BLOCK", coopBlock), spec.Define("COLS", 64*subs), spec.Define("WORKERS", gpuWorkers), spec.Define("ORDER", 1),
 		},
-		Unit: spec.Unit{Source: "lanes.comp", Defines: map[string]string{"ELEM": include.Define(t)}, Blob: "lanes_" + t.String() + ".spv"},
-		Out:  []dtype.Type{dtype.F16},
-	}
+		Unit: spec.GLSL("lanes.comp", "lanes", t),
+	})
 }
 
 // lanesVariants is the variants of lanes.comp, those of a type from the widest on.
@@ -114,15 +102,14 @@ func vulkanVariants() []*spec.Variant {
 		vs = append(vs, c.variant(dtype.TF32), c.variant(dtype.F16))
 	}
 	for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
-		vs = append(vs, &spec.Variant{
-			Name: "vulkan_" + t.String(), In: t, Code: backend.CodeSPIRV, Entry: "main",
-			Need: spec.Need{Shared: scalarShared}, Local: [3]uint32{scalarLocal, 1, 1},
+		vs = append(vs, spec.SPIRV("vulkan_"+t.String(), spec.Variant{
+			In: t, Need: spec.Need{Shared: scalarShared}, Local: spec.Line(scalarLocal),
 			Consts: []spec.Const{
 				{Name: "LOCAL", ID: 0, Value: scalarLocal}, {Name: "BLOCK", ID: 1, Value: scalarBlock},
 				spec.Define("WORKERS", gpuWorkers), spec.Define("ORDER", 1), spec.Define("COLS", 4*scalarLocal),
 			},
-			Unit: spec.Unit{Source: "kernel.comp", Defines: map[string]string{"ELEM": include.Define(t)}, Blob: "scalar_" + t.String() + ".spv"},
-		})
+			Unit: spec.GLSL("kernel.comp", "scalar", t),
+		}))
 	}
 	return vs
 }
@@ -130,15 +117,14 @@ func vulkanVariants() []*spec.Variant {
 func webgpuVariants() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
-		vs = append(vs, &spec.Variant{
-			Name: "webgpu_" + t.String(), In: t, Code: backend.CodeWGSL, Entry: "main",
-			Need: spec.Need{Shared: scalarShared}, Local: [3]uint32{scalarLocal, 1, 1},
+		vs = append(vs, spec.WGSL("webgpu_"+t.String(), spec.Variant{
+			In: t, Need: spec.Need{Shared: scalarShared}, Local: spec.Line(scalarLocal),
 			Consts: []spec.Const{
 				spec.Define("BLOCK", scalarBlock), spec.Define("SLOTS", 16*scalarBlock), spec.Define("ROWS", 16), spec.Define("PATTERNS", scalarBlock/2),
 				spec.Define("WORKERS", gpuWorkers), spec.Define("ORDER", 1), spec.Define("COLS", 4*scalarLocal),
 			},
-			Unit: spec.Unit{Source: "kernel.wgsl", Defines: map[string]string{"ELEM": include.Define(t), "HALF": include.HalfWGSL, "NONFINITE": include.NonFiniteWGSL}},
-		})
+			Unit: spec.Unit{Defines: include.WGSL(t)},
+		}))
 	}
 	return vs
 }

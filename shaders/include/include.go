@@ -1,7 +1,10 @@
-// Package include holds source text that kernels share: half.cuh, half.glsl and half.wgsl convert
-// between element types, fixed.cuh, fixed.glsl and fixed.wgsl do RFX-p's arithmetic in integers,
-// epilogue.cuh, epilogue.glsl and epilogue.wgsl apply a bias and an activation, f64.cuh and f64.glsl do both in f64, addr.glsl steps through buffers of any size, panel* multiply panels of rows that share columns, operands.glsl reads A
-// and B, quantised.* turn codes of 8 bits into numbers, repair.glsl and nonfinite.wgsl compute outputs that are not finite again.
+// Package include holds source text that kernels share: half.cuh, half.glsl and half.wgsl convert between element
+// types, fixed.cuh, fixed.glsl and fixed.wgsl do RFX-p's arithmetic in integers, epilogue.cuh, epilogue.glsl and
+// epilogue.wgsl apply a bias and an activation, f64.cuh and f64.glsl do both in f64, addr.glsl steps through buffers of
+// any size, panel* multiply panels of rows that share columns, fours.wgsl is text of kernels whose invocations have
+// four columns, operands.glsl reads A and B, quantised.* turn codes of 8 bits into numbers, repair.glsl and
+// nonfinite.wgsl compute outputs that are not finite again. The rest is pieces of kernels, which say themselves what
+// they are.
 //
 // CUDA C++ and GLSL sources include the files by their relative path; WGSL has no includes, so a
 // variant puts the text into its template through Unit.Defines.
@@ -44,6 +47,20 @@ var NonFiniteWGSL = EpilogueWGSL + "\n" + nonFinite
 
 //go:embed nonfinite.wgsl
 var nonFinite string
+
+// FoursWGSL is fours.wgsl, templates that others refer to.
+//
+//go:embed fours.wgsl
+var FoursWGSL string
+
+// WGSL is the defines that sources for float units have in common, for elements of type t, and more, names and values.
+func WGSL(t dtype.Type, more ...string) map[string]string {
+	defines := map[string]string{"ELEM": Define(t), "HALF": HalfWGSL, "NONFINITE": NonFiniteWGSL, "FOURS": FoursWGSL}
+	for i := 0; i < len(more); i += 2 {
+		defines[more[i]] = more[i+1]
+	}
+	return defines
+}
 
 // Quant is the value of the define QUANT for quantised values of a kind.
 func Quant(kind dtype.Type) string {

@@ -4,17 +4,11 @@
 #pragma once
 #include "params.h"
 #include "result.cuh"
+#include "elem.cuh"
+#include "load.cuh"
 
 #define HALVES (V / 8)   // groups of 8 rows in a panel
 #define QUAD (STEP / 4)  // vectors of a step that one lane gathers
-
-#if ELEM == F32
-typedef float Elem;
-__device__ __forceinline__ float to_float(float x) { return x; }
-#else
-typedef u16 Elem;
-__device__ __forceinline__ float to_float(u16 x) { return widen_lo<ELEM>(x); }
-#endif
 
 #define NO_SLOT 0xffffffffu
 
@@ -34,8 +28,6 @@ __device__ __forceinline__ Panel panel_of(const u32 *work, const Params &p, u32 
     return {r.x, r.y, r.z, base, r.w};
 }
 
-__device__ __forceinline__ u32 word(const uint4 &v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
-
 #if ELEM != F32
 // step_mma is the instruction for one 16-column group: a = {cols g, k lo; cols g+8, k lo; cols g, k hi; cols g+8,
 // k hi}, of which k = 8 has the first half.
@@ -43,15 +35,7 @@ __device__ __forceinline__ void step_mma(float (&d)[4], const u32 (&a)[QUAD], co
 #if STEP == 16
     mma<ELEM>(d, a, b[0], b[1]);
 #else
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32."
-#if ELEM == BF16
-        "bf16.bf16"
-#else
-        "f16.f16"
-#endif
-        ".f32 {%0,%1,%2,%3},{%4,%5},{%6},{%0,%1,%2,%3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(b[0]));
+    mma_k8<ELEM>(d, a[0], a[1], b[0]);
 #endif
 }
 

@@ -18,24 +18,7 @@ shared vec4 values[STAGE * V / 4];
 shared uint cols[STAGE];
 shared vec4 sums[LOCAL];
 
-
-// pair returns two neighbouring 16-bit elements.
-vec2 pair(uint w) {
-#if ELEM == BF16
-    return uintBitsToFloat(uvec2(w << 16, w & 0xffff0000u));
-#else
-    return unpackHalf2x16(w);
-#endif
-}
-
-vec4 quad(uvec2 row, uint i) {
-#if ELEM == F32
-    return Quads(row).v[i];
-#else
-    uvec2 w = Pairs(row).v[i];
-    return vec4(pair(w.x), pair(w.y));
-#endif
-}
+#include "quad.glsl"
 
 // bring copies m columns from number s on to shared memory.
 void bring(Panel a, uint s, uint m) {

@@ -20,6 +20,7 @@
 // 4·WARPS·PANELS·(windows + 1) for the offsets of lists.
 
 #pragma once
+#include "barrier.cuh"
 
 #define PITCH 160                               // bytes from a staged row to the next
 #define WINDOW_BYTES (WINDOW * PITCH)
@@ -28,18 +29,8 @@
 #define RING_BYTES (DEPTH * STEP_BYTES)         // of one panel
 #define LISTS (STAGES * WINDOW_BYTES + WARPS * PANELS * RING_BYTES)
 
-__device__ __forceinline__ void barrier_init(u32 bar, u32 count) {
-    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(bar), "r"(count) : "memory");
-}
-__device__ __forceinline__ void barrier_arrive(u32 bar) {
-    asm volatile("{ .reg .b64 t; mbarrier.arrive.shared.b64 t, [%0]; }" ::"r"(bar) : "memory");
-}
 __device__ __forceinline__ void barrier_wait(u32 bar, u32 parity) {
-    u32 ready;
-    do {
-        asm volatile("{ .reg .pred p;\n mbarrier.test_wait.parity.shared.b64 p, [%1], %2;\n selp.u32 %0, 1, 0, p; }"
-                     : "=r"(ready) : "r"(bar), "r"(parity) : "memory");
-    } while (!ready);
+    while (!barrier_test(bar, parity)) {}
 }
 
 // The panel's vectors lie in lists[0] to lists[windows]; see panel.cuh's recompute.

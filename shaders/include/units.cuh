@@ -40,6 +40,16 @@ template <int T> __device__ __forceinline__ void mma(float (&d)[4], const u32 (&
                      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+// mma_k8 is d += a·b of 16×8×8.
+template <int T> __device__ __forceinline__ void mma_k8(float (&d)[4], u32 a0, u32 a1, u32 b) {
+    if (T == BF16)
+        asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3},{%4,%5},{%6},{%0,%1,%2,%3};"
+                     : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a0), "r"(a1), "r"(b));
+    else
+        asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3},{%4,%5},{%6},{%0,%1,%2,%3};"
+                     : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a0), "r"(a1), "r"(b));
+}
+
 // mma_sparse is d += a·b of 16×8×32 for a 2:4 sparse a. Lanes 2·select and 2·select + 1 of each quad hold the
 // places of the kept elements of 16 columns each, 2 bits an element: of row lane/4 in the lower half, of row
 // lane/4 + 8 in the upper.

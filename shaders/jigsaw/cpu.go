@@ -5,7 +5,6 @@
 package jigsaw
 
 import (
-	"fmt"
 	"math/bits"
 	"sync"
 
@@ -30,12 +29,8 @@ const (
 func cpuVariants() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
-		vs = append(vs, &spec.Variant{
-			Name: fmt.Sprintf("cpu_%v", t), In: t, Code: backend.CodeGo, Func: host.For(t, cpuGroup(host.F16), cpuGroup(host.BF16), cpuGroup(host.F32)),
-			Local:  [3]uint32{1, 1, 1},
-			Consts: []spec.Const{spec.Define("BLOCK", rows), spec.Define("COLS", cpuCols)},
-			Out:    []dtype.Type{dtype.F16, dtype.BF16},
-		})
+		f := host.For(t, cpuGroup(host.F16), cpuGroup(host.BF16), cpuGroup(host.F32))
+		vs = append(vs, spec.CPU("cpu_"+t.String(), t, f, spec.Define("BLOCK", rows), spec.Define("COLS", cpuCols)))
 	}
 	return vs
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
-	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -46,28 +45,19 @@ func cudaVariants() []*spec.Variant {
 }
 
 func (s tile) variant(t dtype.Type) *spec.Variant {
-	name := fmt.Sprintf("cuda_b%d_%v", s.block, t)
-	pitch := 2*s.cols + 16
-	v := &spec.Variant{
-		Name: name, In: t, Code: backend.CodePTX, Entry: "jigsaw",
-		Local: [3]uint32{2*s.block + 32*s.feeders, 1, 1},
+	shared := s.granule() * s.stages * (2*s.cols + 16)
+	return spec.CUDA(fmt.Sprintf("cuda_b%d_%v", s.block, t), "jigsaw", t, spec.Variant{
+		Local: spec.Line(2*s.block + 32*s.feeders),
 		Consts: []spec.Const{
 			spec.Define("BLOCK", s.block), spec.Define("COLS", s.cols), spec.Define("GRANULE", s.granule()), spec.Define("STAGES", s.stages),
 			spec.Define("FEEDERS", s.feeders), spec.Define("AHEAD", s.ahead), spec.Define("RESIDENT", s.resident), spec.Define("EARLY", s.early),
 			spec.Define("RING", s.granule()*s.stages),
 		},
 		Need: spec.Need{
-			Arch: 80,
 			// The dense operation stands for the sparse one, which takes as long and multiplies as many slots.
 			Shapes: []backend.MatrixShape{spec.Shape(16, 8, 16, t)},
+			Shared: shared + 16*s.stages, // and the barriers
 		},
-		Shared: s.granule() * s.stages * pitch,
-		Out:    []dtype.Type{dtype.F16, dtype.BF16},
-		Unit: spec.Unit{
-			Source: "kernel.cu", Arch: "compute_80", Blob: name + ".ptx",
-			Defines: map[string]string{"ENTRY": "jigsaw", "ELEM": include.Define(t)},
-		},
-	}
-	v.Need.Shared = v.Shared + 16*s.stages // and the barriers
-	return v
+		Shared: shared,
+	})
 }

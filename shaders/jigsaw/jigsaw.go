@@ -27,25 +27,11 @@ var files embed.FS
 // see pack.go.
 var Format = &spec.Format{
 	Program: &spec.Program{
-		Name: "jigsaw",
-		Args: []spec.Arg{
-			{Name: "index", Elem: "u32", ReadOnly: true},
-			{Name: "colidx", Elem: "u32", ReadOnly: true},
-			{Name: "metadata", Elem: "u32", ReadOnly: true},
-			{Name: "values", Elem: "T", ReadOnly: true},
-			{Name: "mask", Elem: "u32", ReadOnly: true},
-			{Name: "b", Elem: "T", ReadOnly: true},
-			{Name: "bias", Elem: "f32", ReadOnly: true},
-			{Name: "c", Elem: "f32"},
-		},
-		Params:   spec.Params[params](),
+		Name: "jigsaw", Args: spec.FormatArgs("index u32", "colidx u32", "metadata u32", "values T", "mask u32"),
+		Params: spec.Params[params](), Files: files,
 		Variants: spec.SplitEpilogues(slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants())),
-		Files:    files,
 	},
-	Packing: []string{"BLOCK", "RING", "GRANULE"},
-	Encode:  encode,
-	Adopt:   adopt,
-	Launch:  launch,
+	Packing: []string{"BLOCK", "RING", "GRANULE"}, Encode: encode, Adopt: adopt, Launch: launch,
 }
 
 // params is the parameter block.

@@ -23,23 +23,7 @@ shared float values[STAGE * STEP_COLS * ROWS];
 shared uint cols[STAGE * STEP_COLS];
 shared vec4 sums[LOCAL];
 
-// pair returns two neighbouring 16-bit elements.
-vec2 pair(uint w) {
-#if ELEM == BF16
-    return uintBitsToFloat(uvec2(w << 16, w & 0xffff0000u));
-#else
-    return unpackHalf2x16(w);
-#endif
-}
-
-vec4 quad(uvec2 row, uint i) {
-#if ELEM == F32
-    return Quads(row).v[i];
-#else
-    uvec2 w = Pairs(row).v[i];
-    return vec4(pair(w.x), pair(w.y));
-#endif
-}
+#include "../include/quad.glsl"
 
 // expand writes steps from number n on to shared memory, m of them. Each place is written once: what a lane of
 // the matrix unit would hold, here an invocation spreads over its four columns.

@@ -22,6 +22,7 @@
 
 #include "params.h"
 #include "../include/result.cuh"
+#include "../include/barrier.cuh"
 
 #define STRIPS (BLOCK / 16)
 #define PITCH (COLS * 2 + 16)          // bytes from a row of the ring to the next
@@ -33,18 +34,6 @@
 static_assert(GRANULE == 32 * FEEDERS && 32 % CHUNKS == 0, "a feeder copies 32 rows of each granule");
 static_assert((STAGES & (STAGES - 1)) == 0 && TILES % EARLY == 0, "");
 
-__device__ __forceinline__ void barrier_init(u32 bar, u32 count) {
-    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(bar), "r"(count) : "memory");
-}
-__device__ __forceinline__ void barrier_arrive(u32 bar) {
-    asm volatile("{ .reg .b64 t; mbarrier.arrive.shared.b64 t, [%0]; }" ::"r"(bar) : "memory");
-}
-__device__ __forceinline__ bool barrier_test(u32 bar, u32 parity) {
-    u32 ready;
-    asm volatile("{ .reg .pred p;\n mbarrier.test_wait.parity.shared.b64 p, [%1], %2;\n selp.u32 %0, 1, 0, p; }"
-                 : "=r"(ready) : "r"(bar), "r"(parity) : "memory");
-    return ready;
-}
 __device__ __forceinline__ void barrier_wait(u32 bar, u32 parity) {
     while (!barrier_test(bar, parity)) __nanosleep(20);
 }

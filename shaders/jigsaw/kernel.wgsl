@@ -16,23 +16,10 @@ var<workgroup> stage_cols: array<u32, {{.VECTORS}}>;
 var<workgroup> sums: array<vec4<f32>, {{.LX}}>;
 
 {{if eq .ELEM "0"}}
-fn value(i: u32) -> f32 { return bitcast<f32>(values[i]); }
-fn b_element(row: u32, j: u32) -> f32 { return bitcast<f32>(b[row * p.ldb + j]); }
-fn value_quad(i: u32) -> vec4<f32> {
-    return bitcast<vec4<f32>>(vec4<u32>(values[4u * i], values[4u * i + 1u], values[4u * i + 2u], values[4u * i + 3u]));
-}
+{{template "VALUES_32" .}}
 {{else}}
-fn pair(w: u32) -> vec2<f32> {
-{{if eq .ELEM "2"}}
-    return bitcast<vec2<f32>>(vec2<u32>(w << 16u, w & 0xffff0000u));
-{{else}}
-    return unpack2x16float(w);
-{{end}}
-}
-fn element(w: u32, i: u32) -> f32 { return bitcast<f32>(widen((w >> (16u * (i & 1u))) & 0xffffu, {{.ELEM}}u)); }
-fn value(i: u32) -> f32 { return element(values[i / 2u], i); }
-fn b_element(row: u32, j: u32) -> f32 { return element(b[row * (p.ldb / 2u) + j / 2u], j); }
-fn value_quad(i: u32) -> vec4<f32> { return vec4<f32>(pair(values[2u * i]), pair(values[2u * i + 1u])); }
+{{template "PAIR" .}}
+{{template "VALUES_16" .}}
 {{end}}
 
 // places returns where in quad q of tile t of step n the two entries of row g and of row g + 8 are, 2 bits each:
@@ -104,20 +91,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let first = index[p.blocks + 1u + number];
     let last = index[p.blocks + 2u + number];
     let base = group.y * 4u * LOCAL;
-    var width = 1u;
-    while (width < LOCAL && 4u * width < p.n - base) { width = width * 2u; }
-    let slices = LOCAL / width;
-    let slice = t / width;
-    let lane = t % width;
-{{if eq .ELEM "0"}}
-    let j = vec4<u32>(base + lane) + vec4<u32>(0u, 1u, 2u, 3u) * width;
-    let stride = p.ldb;
-    let word = min(j, vec4<u32>(stride - 1u)); // past the last column anything may be read
-{{else}}
-    let j = vec4<u32>(base + 2u * lane) + vec4<u32>(0u, 1u, 2u * width, 2u * width + 1u);
-    let stride = p.ldb / 2u;
-    let word = min(j.xz / 2u, vec2<u32>(stride - 1u));
-{{end}}
+{{template "COLUMNS" .}}
 {{range $r := .ROWS}}
     var acc{{$r}} = vec4<f32>();{{end}}
 
@@ -128,24 +102,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         workgroupBarrier();
         for (var k = slice; k < 32u * m; k = k + slices) {
             let row = stage_cols[k] * stride;
-{{if eq .ELEM "0"}}
-            let x = bitcast<vec4<f32>>(vec4<u32>(b[row + word.x], b[row + word.y], b[row + word.z], b[row + word.w]));
-{{else}}
-            let x = vec4<f32>(pair(b[row + word.x]), pair(b[row + word.y]));
-{{end}}
+{{template "FOUR" .}}
 {{range $r := .ROWS}}
             acc{{$r}} = acc{{$r}} + stage_values[k * ROWS + {{$r}}u] * x;{{end}}
         }
     }
 {{range $r := .ROWS}}
-    if (slices > 1u) {
-        workgroupBarrier();
-        sums[t] = acc{{$r}};
-        workgroupBarrier();
-        if (slice == 0u) {
-            for (var i = 1u; i < slices; i = i + 1u) { acc{{$r}} = acc{{$r}} + sums[i * width + lane]; }
-        }
-    }
+{{template "JOIN" $r}}
     if (slice == 0u) { store_quad(first, last, number, {{$r}}u, j, acc{{$r}}); }
 {{end}}
 }

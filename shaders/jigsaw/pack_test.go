@@ -26,7 +26,8 @@ func TestRing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows, k := rapid.IntRange(1, 600).Draw(t, "rows"), rapid.IntRange(1, 3000).Draw(t, "cols")
 		v := rapid.SampledFrom([]int{1, 8}).Draw(t, "rows alike")
-		a := matrix(vectors(rows, k, v, rapid.SampledFrom([]float64{0.003, 0.05, 0.5}).Draw(t, "density")), k)
+		a := shadertest.Ones[half.F16](shadertest.Alike(rows, k, v,
+			rapid.SampledFrom([]float64{0.003, 0.05, 0.5}).Draw(t, "density")), k)
 		for _, v := range jigsaw.Format.Variants {
 			if v.Code != backend.CodePTX || v.In != dtype.F16 {
 				continue
@@ -34,18 +35,6 @@ func TestRing(t *testing.T) {
 			checkRing(t, a, v)
 		}
 	})
-}
-
-// matrix has a pattern, and ones.
-func matrix(pattern [][]int32, k int) *formats.CSR[half.F16] {
-	a := &formats.CSR[half.F16]{Rows: len(pattern), Cols: k, RowPtr: []int64{0}}
-	for _, cols := range pattern {
-		for _, c := range cols {
-			a.ColIdx, a.Val = append(a.ColIdx, c), append(a.Val, half.F16From(1))
-		}
-		a.RowPtr = append(a.RowPtr, int64(len(a.Val)))
-	}
-	return a
 }
 
 func checkRing(t *rapid.T, a *formats.CSR[half.F16], v *spec.Variant) {
@@ -174,16 +163,12 @@ func play(m *format.Matrix[half.F16], b int, granule, stages uint32, needs func(
 
 // TestAdopt: a matrix that is encoded already is taken as it is, if its blocks and its span suit.
 func TestAdopt(t *testing.T) {
-	a := matrix(vectors(90, 200, 8, 0.1), 200)
-	for _, v := range jigsaw.Format.Variants {
-		if v.In != dtype.F16 {
-			continue
+	a := shadertest.Ones[float32](shadertest.Alike(90, 200, 8, 0.1), 200)
+	suite.Packed(t, a, func(v *spec.Variant, e *spec.Packed) {
+		m, ok := e.Format.(*format.Matrix[half.F16])
+		if !ok {
+			return
 		}
-		e, err := jigsaw.Format.Encode(a, v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := e.Format.(*format.Matrix[half.F16])
 		got, err := jigsaw.Format.Adopt(m, v)
 		if err != nil {
 			t.Errorf("%s: %v", v.Name, err)
@@ -200,8 +185,8 @@ func TestAdopt(t *testing.T) {
 		if _, err := jigsaw.Format.Adopt(&other, v); (err == nil) != (v.Const("RING") == 0) {
 			t.Errorf("%s, any span: error %v", v.Name, err)
 		}
-	}
-	f32, err := format.Encode(formats.Convert[float32](a), format.Options{BlockTile: 16})
+	})
+	f32, err := format.Encode(a, format.Options{BlockTile: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,18 +197,11 @@ func TestAdopt(t *testing.T) {
 
 // TestStats: what plan reckons with. Blocks that keep a ring fetch each row of B that they name once.
 func TestStats(t *testing.T) {
-	a := matrix(shadertest.Spread(64, 64, 32, 16), 64)
-	for _, v := range jigsaw.Format.Variants {
-		if v.In != dtype.F16 {
-			continue
-		}
-		e, err := jigsaw.Format.Encode(a, v)
-		if err != nil {
-			t.Fatal(err)
-		}
+	a := shadertest.Ones[float32](shadertest.Spread(64, 64, 32, 16), 64)
+	suite.Packed(t, a, func(v *spec.Variant, e *spec.Packed) {
 		staged := v.Const("RING") > 0
 		if e.Stats.Staged != staged || staged && e.Stats.Gathers != 64 || e.Stats.StoredBytes <= 0 {
 			t.Errorf("%s: %+v", v.Name, e.Stats)
 		}
-	}
+	})
 }

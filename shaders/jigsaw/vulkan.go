@@ -5,10 +5,8 @@ package jigsaw
 import (
 	"fmt"
 
-	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats/jigsaw"
-	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -55,38 +53,23 @@ func (c coop) sharedWords() uint32 {
 }
 
 func (c coop) variant() *spec.Variant {
-	return &spec.Variant{
-		Name: fmt.Sprintf("vulkan_%v", c.MatrixUnit), In: dtype.F16, Code: backend.CodeSPIRV, Entry: "main",
-		Need: spec.Need{
-			F16:    true,
-			Shared: 16 * c.sharedWords(),
-			Shapes: []backend.MatrixShape{c.Shape(dtype.F16)},
-		},
-		Local: [3]uint32{c.Sub * c.subs, 1, 1}, Sub: c.Sub, Matrix: true,
+	return c.Variant(fmt.Sprintf("vulkan_%v", c.MatrixUnit), c.subs, 16*c.sharedWords(), spec.Variant{
 		Consts: []spec.Const{
-			{Name: "LOCAL", ID: 0, Value: c.Sub * c.subs}, {Name: "TM", ID: 1, Value: c.M}, {Name: "TN", ID: 2, Value: c.N},
-			{Name: "TK", ID: 3, Value: c.K}, {Name: "SWAP", ID: 4, Value: spec.Flag(c.swap)}, {Name: "COLS", ID: 5, Value: c.cols},
-			{Name: "SUBS", ID: 6, Value: c.subs}, {Name: "SHARED", ID: 7, Value: c.sharedWords()},
-			spec.Define("BLOCK", jigsaw.StripRows),
+			{Name: "TM", ID: 1, Value: c.M}, {Name: "TN", ID: 2, Value: c.N}, {Name: "TK", ID: 3, Value: c.K},
+			{Name: "SWAP", ID: 4, Value: spec.Flag(c.swap)}, {Name: "COLS", ID: 5, Value: c.cols},
+			{Name: "SUBS", ID: 6, Value: c.subs},
+			{Name: "SHARED", ID: 7, Value: c.sharedWords()}, spec.Define("BLOCK", jigsaw.StripRows),
 		},
 		Unit: spec.Unit{Source: "kernel_coop.comp", Blob: "coop.spv"},
-		Out:  []dtype.Type{dtype.F16},
-	}
+	})
 }
 
 // lanes is lanes.comp.
 func lanes() *spec.Variant {
-	return &spec.Variant{
-		Name: "vulkan_lanes", In: dtype.F16, Code: backend.CodeSPIRV, Entry: "main",
-		Need: spec.Need{
-			F16: true, Lanes: true, Shared: 16 * jigsaw.StripRows * 17,
-			Shapes: []backend.MatrixShape{spec.Shape(16, 8, 16, dtype.F16)},
-		},
-		Local: [3]uint32{32, 1, 1}, Sub: 32, Matrix: true,
-		Consts: []spec.Const{{Name: "LOCAL", ID: 0, Value: 32}, spec.Define("BLOCK", jigsaw.StripRows), spec.Define("COLS", 64)},
+	return spec.LanesVariant("vulkan_lanes", 1, 16*jigsaw.StripRows*17, spec.Variant{
+		Consts: []spec.Const{spec.Define("BLOCK", jigsaw.StripRows), spec.Define("COLS", 64)},
 		Unit:   spec.Unit{Source: "lanes.comp", Blob: "lanes.spv"},
-		Out:    []dtype.Type{dtype.F16},
-	}
+	})
 }
 
 // The scalar kernels' workgroup: enough for 256 columns.
@@ -99,13 +82,12 @@ const (
 const scalarShared = 4*scalarStage*jigsaw.StepCols*(jigsaw.StripRows+1) + 16*scalarLocal
 
 func scalarVulkan(t dtype.Type) *spec.Variant {
-	return &spec.Variant{
-		Name: fmt.Sprintf("vulkan_%v", t), In: t, Code: backend.CodeSPIRV, Entry: "main",
-		Need: spec.Need{Shared: scalarShared}, Local: [3]uint32{scalarLocal, 1, 1},
+	return spec.SPIRV("vulkan_"+t.String(), spec.Variant{
+		In: t, Need: spec.Need{Shared: scalarShared}, Local: spec.Line(scalarLocal),
 		Consts: []spec.Const{
 			{Name: "LOCAL", ID: 0, Value: scalarLocal}, {Name: "STAGE", ID: 1, Value: scalarStage},
 			spec.Define("BLOCK", jigsaw.StripRows), spec.Define("COLS", 4*scalarLocal),
 		},
-		Unit: spec.Unit{Source: "kernel.comp", Defines: map[string]string{"ELEM": include.Define(t)}, Blob: "scalar_" + t.String() + ".spv"},
-	}
+		Unit: spec.GLSL("kernel.comp", "scalar", t),
+	})
 }

@@ -3,9 +3,6 @@
 package jigsaw
 
 import (
-	"fmt"
-
-	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats/jigsaw"
 	"github.com/spmmrun/spmm/shaders/include"
@@ -15,16 +12,15 @@ import (
 func webgpuVariants() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
-		vs = append(vs, &spec.Variant{
-			Name: fmt.Sprintf("webgpu_%v", t), In: t, Code: backend.CodeWGSL, Entry: "main",
-			Need: spec.Need{Shared: scalarShared}, Local: [3]uint32{scalarLocal, 1, 1},
+		vs = append(vs, spec.WGSL("webgpu_"+t.String(), spec.Variant{
+			In: t, Need: spec.Need{Shared: scalarShared}, Local: spec.Line(scalarLocal),
 			Consts: []spec.Const{
 				spec.Define("ROWS", jigsaw.StripRows), spec.Define("STAGE", scalarStage), spec.Define("VECTORS", scalarStage*jigsaw.StepCols),
 				spec.Define("VALUES", scalarStage*jigsaw.StepCols*jigsaw.StripRows),
 				spec.Define("BLOCK", jigsaw.StripRows), spec.Define("COLS", 4*scalarLocal),
 			},
-			Unit: spec.Unit{Source: "kernel.wgsl", Defines: map[string]string{"ELEM": include.Define(t), "HALF": include.HalfWGSL, "NONFINITE": include.NonFiniteWGSL}},
-		})
+			Unit: spec.Unit{Defines: include.WGSL(t)},
+		}))
 	}
 	return vs
 }

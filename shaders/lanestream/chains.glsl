@@ -1,15 +1,8 @@
 // What the kernels share that make operands lane by lane: the values of a lane's chains, which lie in shared memory in rows of 32 words,
 // words.v, and the rest. Needs ../include/lanes.glsl.
 
-// taken returns the word in which a chain has its next value, if the mask says that there is one, else 0. `from` is the word's number. (Compilers
-// make a predicated load of the branch, and one instruction of each sum.)
-uint taken(uint mask, uint bit, inout uint from) {
-    uint x = 0, at_ = from;
-    bool is = (mask & bit) != 0;
-    from += is ? 32 : 0;
-    if (is) x = words.v[at_];
-    return x;
-}
+#define ROW_WORDS 32
+#include "take.glsl"
 
 // tileOfA takes a 16×16 tile, by byte i of a mask word: the first operand. The lower halves of its registers are of the first
 // chain, the upper ones of the second.

@@ -29,15 +29,17 @@ const (
 	chunkRows = 320 + simd.ChainPadding
 )
 
+// cpuConsts are the constants of variants for the CPU with so many columns.
+func cpuConsts(cols uint32) []spec.Const {
+	return []spec.Const{spec.Define("WARPS", 1), spec.Define("BLOCKS", 1), spec.Define("CLUSTER", 1),
+		spec.Define("COLS", cols)}
+}
+
 func cpuVariants() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
-		vs = append(vs, &spec.Variant{
-			Name: "cpu_" + t.String(), In: t, Code: backend.CodeGo, Func: host.For(t, cpuGroup(host.F16), cpuGroup(host.BF16), cpuGroup(host.F32)),
-			Local:  [3]uint32{1, 1, 1},
-			Consts: []spec.Const{spec.Define("WARPS", 1), spec.Define("BLOCKS", 1), spec.Define("CLUSTER", 1), spec.Define("COLS", cpuCols)},
-			Out:    []dtype.Type{dtype.F16, dtype.BF16},
-		})
+		f := host.For(t, cpuGroup(host.F16), cpuGroup(host.BF16), cpuGroup(host.F32))
+		vs = append(vs, spec.CPU("cpu_"+t.String(), t, f, cpuConsts(cpuCols)...))
 	}
 	return vs
 }
@@ -52,15 +54,38 @@ type scratch[T formats.Value] struct {
 	next   [chains]int // rows from there on that each chain has taken
 }
 
+// groupStreams is A's arrays but its values, and which group of them a workgroup multiplies.
+type groupStreams struct {
+	params
+	number           int
+	ptr, pieceRows   []uint32
+	restPtr, restCol []uint32
+	stored           []uint32 // and what is behind it
+	mask             []uint32
+	slots            int
+}
+
+// groupOf takes the arguments of the workgroup at a place apart; false: it has no group.
+func groupOf(args [][]byte, block []byte, at [3]uint32) (groupStreams, bool) {
+	p := spec.View[params](block)
+	number := int(at[0]) + int(at[2])*int(p.width)
+	if number >= int(p.groups) {
+		return groupStreams{}, false
+	}
+	index, n := backend.View[uint32](args[0]), int(p.groups*p.parts)
+	restPtr, tail := index[2*n+1:][:p.rows+1], index[2*n+1:][p.rows+1:]
+	entries := restPtr[p.rows]
+	return groupStreams{
+		params: p, number: number, ptr: index[:n+1], pieceRows: index[n+1:][:n], restPtr: restPtr,
+		restCol: tail[:entries], stored: tail[entries:],
+		mask: backend.View[uint32](args[1]), slots: chains * int(index[n]),
+	}, true
+}
+
 // group is what a workgroup works on.
 type group[T formats.Value] struct {
-	params
+	groupStreams
 	*scratch[T]
-	number               int
-	ptr, pieceRows       []uint32
-	restPtr              []uint32
-	restCol, stored      []uint32
-	mask                 []uint32
 	values, rest, b      []T
 	loops                host.Loops[T]
 	firstColumn, columns int // of C
@@ -70,23 +95,16 @@ type group[T formats.Value] struct {
 func cpuGroup[T formats.Value](loops host.Loops[T]) backend.GroupFunc {
 	pool := sync.Pool{New: func() any { return new(scratch[T]) }}
 	return func(args [][]byte, block []byte, at [3]uint32) {
-		p := spec.View[params](block)
-		number := int(at[0]) + int(at[2])*int(p.width)
-		if number >= int(p.groups) {
+		x, ok := groupOf(args, block, at)
+		if !ok {
 			return
 		}
-		index, streams := backend.View[uint32](args[0]), int(p.groups*p.parts)
-		tail := index[2*streams+1:]
-		restPtr := tail[:p.rows+1]
-		tail = tail[p.rows+1:]
-		values, slots := backend.View[T](args[2]), chains*int(index[streams])
+		values := backend.View[T](args[2])
 		g := group[T]{
-			params: p, number: number, loops: loops, ptr: index[:streams+1], pieceRows: index[streams+1:][:streams],
-			restPtr: restPtr, restCol: tail[:restPtr[p.rows]], stored: tail[restPtr[p.rows]:],
-			mask: backend.View[uint32](args[1]), values: values[:slots], rest: values[slots:], b: backend.View[T](args[3]),
-			firstColumn: int(at[1]) * cpuCols,
+			groupStreams: x, loops: loops, values: values[:x.slots], rest: values[x.slots:],
+			b: backend.View[T](args[3]), firstColumn: int(at[1]) * cpuCols,
 		}
-		g.columns = min(cpuCols, int(p.n)-g.firstColumn)
+		g.columns = min(cpuCols, int(g.n)-g.firstColumn)
 		g.scratch = pool.Get().(*scratch[T])
 		defer pool.Put(g.scratch)
 		if g.maskLayout == lanestream.Pairs {
@@ -94,12 +112,12 @@ func cpuGroup[T formats.Value](loops host.Loops[T]) backend.GroupFunc {
 		} else {
 			g.multiply()
 		}
-		out := host.Out{C: args[5], Bias: args[4], Store: p.store, LDC: p.ldc, Alpha: p.alpha, Beta: p.beta}
-		for r := range min(rows, int(p.rows)-number*rows) {
+		out := host.Out{C: args[5], Bias: args[4], Store: g.store, LDC: g.ldc, Alpha: g.alpha, Beta: g.beta}
+		for r := range min(rows, int(g.params.rows)-g.number*rows) {
 			sums, tmp := g.block.Row(vectorRow(r))
 			g.addRest(r, sums, tmp)
 			host.Repair(sums, func(i int, add func(x, y float32)) { g.entries(r, g.firstColumn+i, add) })
-			out.Row(number*rows+r, g.firstColumn, sums, tmp)
+			out.Row(g.number*rows+r, g.firstColumn, sums, tmp)
 		}
 	}
 }

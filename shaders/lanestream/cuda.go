@@ -9,7 +9,6 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats/lanestream"
-	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -66,26 +65,24 @@ func cudaVariants() []*spec.Variant {
 }
 
 func (m machine) variant(t dtype.Type, cols uint32) *spec.Variant {
-	name := fmt.Sprintf("cuda_%s_n%d_%v", m.name, cols, t)
-	v := &spec.Variant{
-		Name: name, In: t, Code: backend.CodePTX, Entry: "lanestream",
-		Local: [3]uint32{32 * m.warps, 1, 1},
-		Consts: []spec.Const{
-			spec.Define("WARPS", m.warps), spec.Define("BLOCKS", m.blocks), spec.Define("COLS", cols), spec.Define("RING", m.ring), spec.Define("CLUSTER", m.cluster),
+	v := onCUDA(fmt.Sprintf("cuda_%s_n%d_%v", m.name, cols, t), "kernel.cu", t, spec.Variant{
+		Local: spec.Line(32 * m.warps), Consts: []spec.Const{
+			spec.Define("WARPS", m.warps), spec.Define("BLOCKS", m.blocks), spec.Define("COLS", cols),
+			spec.Define("RING", m.ring),
+			spec.Define("CLUSTER", m.cluster),
 		},
-		Need:   spec.Need{Arch: m.arch, Shapes: []backend.MatrixShape{spec.Shape(16, 8, 16, t)}},
-		Shared: m.warps * (m.ring + 8*slots),
-		Out:    []dtype.Type{dtype.F16, dtype.BF16},
-		Unit: spec.Unit{
-			Source: "kernel.cu", Arch: fmt.Sprintf("compute_%d", m.arch), Blob: name + ".ptx",
-			Defines: map[string]string{"ENTRY": "lanestream", "ELEM": include.Define(t)},
-		},
-	}
+		Need: spec.Need{Arch: m.arch}, Shared: m.warps * (m.ring + 8*slots),
+	})
 	if m.hopper {
 		v.Unit.Defines["HOPPER"] = "1"
 	}
-	v.Need.Shared = v.Shared
 	return v
+}
+
+// onCUDA completes a variant of one of the sources.
+func onCUDA(name, source string, t dtype.Type, v spec.Variant) *spec.Variant {
+	v.Need.Shapes, v.Unit.Source = []backend.MatrixShape{spec.Shape(16, 8, 16, t)}, source
+	return spec.CUDA(name, "lanestream", t, v)
 }
 
 // stagedGroups is how many groups of rows a cluster of staged.cu has at least, so that its warps share B.
@@ -116,14 +113,14 @@ var stagedKernels = []stagedKernel{
 }
 
 func (m machine) staged(t dtype.Type, x stagedKernel) *spec.Variant {
+	m.ring = x.ring
 	v := m.variant(t, x.cols)
 	v.Name = fmt.Sprintf("cuda_%s_n%d_%v", []string{"staged", "pairs"}[x.pairs], x.cols, t)
 	v.Local[0] = 32 * (m.warps + x.producers + x.feeders + x.restWarps)
-	v.Consts = []spec.Const{
-		spec.Define("WARPS", m.warps), spec.Define("BLOCKS", m.blocks), spec.Define("COLS", x.cols), spec.Define("RING", x.ring), spec.Define("CLUSTER", m.cluster),
+	v.Consts = append(v.Consts,
 		spec.Define("STAGED", 1), spec.Define("PAIRS", x.pairs), spec.Define("B_PARTS", stagedParts), spec.Define("B_BYTES", x.bytes),
 		spec.Define("B_STAGES", stages), spec.Define("PRODUCERS", x.producers), spec.Define("REST_WARPS", x.restWarps), spec.Define("FEEDERS", x.feeders),
-	}
+	)
 	v.Shared = m.warps*(x.ring+16*slots) + stagedParts*(x.bytes+16*stages)
 	v.Need.Shared = v.Shared
 	v.Unit.Source, v.Unit.Blob = "staged.cu", v.Name+".ptx"

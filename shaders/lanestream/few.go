@@ -5,10 +5,8 @@ package lanestream
 import (
 	"fmt"
 
-	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats/lanestream"
-	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -32,24 +30,13 @@ var fewRing = [2][3]int{lanestream.Places: {1: 66, 2: 36}, lanestream.Pairs: {1:
 const fewSparse = 0.103
 
 func (m machine) few(t dtype.Type, layout, cols uint32) *spec.Variant {
-	name := fmt.Sprintf("cuda_few_%sn%d_%v", []string{"", "pairs_"}[layout], cols, t)
-	v := &spec.Variant{
-		Name: name, In: t, Code: backend.CodePTX, Entry: "lanestream",
-		Local: [3]uint32{32 * (m.warps + fewRestWarps(cols)), 1, 1},
-		Consts: []spec.Const{
-			spec.Define("WARPS", m.warps), spec.Define("BLOCKS", m.blocks), spec.Define("COLS", cols), spec.Define("RING", m.ring), spec.Define("CLUSTER", m.cluster),
-			spec.Define("PAIRS", layout), spec.Define("REST_WARPS", fewRestWarps(cols)), spec.Define("FEW_ROWS", 1),
-		},
-		Need:     spec.Need{Arch: m.arch, Shapes: []backend.MatrixShape{spec.Shape(16, 8, 16, t)}},
-		Shared:   m.warps * (m.ring + 8*slots),
-		Out:      []dtype.Type{dtype.F16, dtype.BF16},
-		Overlaps: true,
-		Unit: spec.Unit{
-			Source: "few.cu", Arch: "compute_90", Blob: name + ".ptx",
-			Defines: map[string]string{"ENTRY": "lanestream", "ELEM": include.Define(t), "HOPPER": "1"},
-		},
-	}
-	v.Need.Shared = v.Shared
+	v := m.variant(t, cols)
+	v.Name = fmt.Sprintf("cuda_few_%sn%d_%v", []string{"", "pairs_"}[layout], cols, t)
+	v.Local[0] = 32 * (m.warps + fewRestWarps(cols))
+	v.Consts = append(v.Consts, spec.Define("PAIRS", layout), spec.Define("REST_WARPS", fewRestWarps(cols)),
+		spec.Define("FEW_ROWS", 1))
+	v.Unit.Source, v.Unit.Blob = "few.cu", v.Name+".ptx"
+	v.Overlaps = true
 	return v
 }
 

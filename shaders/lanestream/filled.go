@@ -33,47 +33,36 @@ var panelBytes, wholeBytes int64 = 160 << 20, 480 << 20
 // filled is a variant for matrices of a layout, packed for machine m.
 func (m machine) filled(t dtype.Type, layout uint32) *spec.Variant {
 	name := fmt.Sprintf("cuda_filled_%sn%d_%v", []string{"", "pairs_"}[layout], filledCols, t)
-	v := &spec.Variant{
-		Name: name, In: t, Code: backend.CodePTX, Entry: "lanestream",
-		Local: [3]uint32{384, 1, 1},
+	return onCUDA(name, "filled.cu", t, spec.Variant{
+		Local: spec.Line(384),
 		Consts: []spec.Const{
 			spec.Define("WARPS", m.warps), spec.Define("BLOCKS", m.blocks), spec.Define("CLUSTER", m.cluster), spec.Define("STAGED", layout), spec.Define("PAIRS", layout),
 			spec.Define("COLS", filledCols), spec.Define("DEPTH", filledDepth), spec.Define("STAGES", filledStages), spec.Define("FILLERS", fillers),
 			spec.Define("FILL_RING", fillRing), spec.Define("MOST_BLOCKS", mostBlocks), spec.Define("MOST_SPLITS", filledSplits), spec.Define("LEAST_STAGES", leastStages),
 		},
-		Need:   spec.Need{Arch: 90, Exact: true, Shapes: []backend.MatrixShape{spec.Shape(16, 8, 16, t)}},
 		Shared: filledStages*((128+filledCols)*filledDepth*2+16) + fillers*(fillRing+8*slots) + 128,
-		Out:    []dtype.Type{dtype.F16, dtype.BF16}, Together: 2 * blocksDown, Overlaps: true, Workspace: true,
-		Unit: spec.Unit{
-			Source: "filled.cu", Arch: "compute_90a", Blob: name + ".ptx",
-			Defines: map[string]string{"ENTRY": "lanestream", "ELEM": include.Define(t), "FILLS": "0"},
-		},
-	}
-	v.Need.Shared = v.Shared
-	v.Before = fills[layout]
-	return v
+		Need:   spec.Need{Arch: 90, Exact: true}, Together: 2 * blocksDown, Overlaps: true, Workspace: true,
+		Before: fills[layout],
+		Unit:   spec.Unit{Defines: map[string]string{"FILLS": "0"}},
+	})
 }
 
 // fills are the kernels that fill a panel, by layout. They do not look at values, so that one serves both types.
 var fills = [2]*spec.Variant{lanestream.Places: fill(lanestream.Places), lanestream.Pairs: fill(lanestream.Pairs)}
 
 func fill(layout uint32) *spec.Variant {
-	name := "cuda_fill_" + []string{"places", "pairs"}[layout]
-	v := &spec.Variant{
-		Name: name, In: dtype.F16, Code: backend.CodePTX, Entry: "lanestream",
-		Local: [3]uint32{32 * fillWarps, 1, 1},
+	return spec.PTX("cuda_fill_"+[]string{"places", "pairs"}[layout], spec.Variant{
+		In: dtype.F16, Entry: "lanestream", Local: spec.Line(32 * fillWarps),
 		Consts: []spec.Const{
 			spec.Define("PAIRS", layout), spec.Define("COLS", filledCols), spec.Define("DEPTH", filledDepth), spec.Define("STAGES", filledStages), spec.Define("FILLERS", fillers),
 			spec.Define("FILL_RING", fillRing), spec.Define("MOST_BLOCKS", mostBlocks), spec.Define("WARPS_OF_BLOCK", fillWarps), spec.Define("RINGS_BYTES", ringsBytes),
 		},
 		Need: spec.Need{Arch: 90, Exact: true}, Shared: ringsBytes + 8*slots*fillWarps, Overlaps: true, Workspace: true,
 		Unit: spec.Unit{
-			Source: "filled.cu", Arch: "compute_90a", Blob: name + ".ptx",
-			Defines: map[string]string{"ENTRY": "lanestream", "ELEM": include.Define(dtype.F16), "FILLS": "1"},
+			Source: "filled.cu", Defines: map[string]string{"ENTRY": "lanestream", "ELEM": include.Define(dtype.F16),
+				"FILLS": "1"},
 		},
-	}
-	v.Need.Shared = v.Shared
-	return v
+	})
 }
 
 // isFilled tells whether a variant is one of filled.cu.

@@ -4,10 +4,8 @@
 // compute capability 9.0 (HOPPER), by bulk copies; makes A's registers of it; and reads B's from memory. Then the parts
 // of a group are added up in their order.
 
-#include "lanestream.cuh"
+#include "tiles.cuh"
 
-#define TILES (COLS / 8)
-#define PITCH (COLS + 4) // of a row of sums in shared memory
 #define HALVES (TILES == 1 ? 2 : 1)
 
 // A lane's elements of B for a word of the mask (16 columns of A): TILES neighbouring columns of 4 rows. Lane (g, q) has
@@ -236,21 +234,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
         if (row >= p.rows) break;
         if (col + at >= p.n) continue;
         float4 x = make_float4(0, 0, 0, 0);
-        for (u32 q = of, end = p.parts * p.each; q < end; q += 4 * p.each) {
-            float4 y[4];
-#pragma unroll
-            for (int k = 0; k < 4; k++) {
-                u32 s = q + k * p.each;
-                y[k] = make_float4(0, 0, 0, 0);
-#ifdef HOPPER
-                if (s < end) y[k] = cluster_load4(shared_address(smem) + s % WARPS * RING + (r * PITCH + at) * 4, s / WARPS);
-#else
-                if (s < end) y[k] = *(const float4 *)(smem + s * RING + (r * PITCH + at) * 4);
-#endif
-            }
-#pragma unroll
-            for (int k = 0; k < 4; k++) x.x += y[k].x, x.y += y[k].y, x.z += y[k].z, x.w += y[k].w;
-        }
+        add_parts(x, smem, of, r, at, p);
         out.store(row, col + at, x, entries);
     }
 #ifdef HOPPER

@@ -40,20 +40,12 @@ import (
 //go:embed scalar.wgsl
 var files embed.FS
 
-// Format is the table of the kernel.
+// Format is the table of the kernel. Its array index has StreamPtr, PieceRows, RestPtr, RestCol,
+// Stored, and where A is quantised Scales.
 var Format = &spec.Format{
 	Program: &spec.Program{
-		Name: "lanestream",
-		Args: []spec.Arg{
-			{Name: "index", Elem: "u32", ReadOnly: true}, // StreamPtr, PieceRows, RestPtr, RestCol, Stored, and where A is quantised Scales
-			{Name: "mask", Elem: "u32", ReadOnly: true},
-			{Name: "values", Elem: "T", ReadOnly: true},
-			{Name: "b", Elem: "T", ReadOnly: true},
-			{Name: "bias", Elem: "f32", ReadOnly: true},
-			{Name: "c", Elem: "f32"},
-		},
-		Params:   spec.Params[params](),
-		Files:    files,
+		Name: "lanestream", Args: spec.FormatArgs("index u32", "mask u32", "values T"),
+		Params: spec.Params[params](), Files: files,
 		Variants: spec.SplitEpilogues(slices.Concat(cuda, scalarCUDA(), vulkan, webgpuVariants(), cpuVariants(), quantisedVariants())),
 	},
 	Packing:         []string{"WARPS", "CLUSTER", "STAGED", "PAIRS", "SHORT_PIECES"},

@@ -1,8 +1,10 @@
+// Products on every device present, held against exact sums, in both layouts; which variant multiplies, and what it
+// launches.
+
 package lanestream_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -17,23 +19,20 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// scattered is a pattern in which rows have each column with probability density.
-func scattered(rows, k int, density float64) [][]int32 {
-	p := make([][]int32, rows)
-	r := rand.New(rand.NewPCG(uint64(rows), uint64(k)))
-	for i := range p {
-		for j := range k {
-			if r.Float64() < density {
-				p[i] = append(p[i], int32(j))
-			}
-		}
-	}
-	return p
+var suite = shadertest.Suite{
+	Format: lanestream.Format,
+	Cases:  func(*spec.Variant, dtype.Type) []shadertest.Case { return cases() },
+	Twice: func(*spec.Variant) []shadertest.Case {
+		q := shadertest.Case{Name: "scattered", Pattern: shadertest.Scattered(100, 2000, 0.4), K: 2000, Real: true}
+		return shadertest.Columns(q, 3, 16, 40)
+	},
 }
+
+func TestFormat(t *testing.T) { suite.Run(t) }
 
 // uneven is a pattern whose left half is full, with empty rows, empty groups and a full row.
 func uneven(rows, k int) [][]int32 {
-	p := scattered(rows, k, 0.1)
+	p := shadertest.Scattered(rows, k, 0.1)
 	for i := range p {
 		switch {
 		case i%7 == 3, i/32%3 == 1:
@@ -48,30 +47,24 @@ func uneven(rows, k int) [][]int32 {
 }
 
 func cases() []shadertest.Case {
-	cs := []shadertest.Case{
-		{Name: "one number", Pattern: shadertest.Spread(1, 1), K: 1, N: 1},
-		{Name: "no entries", Pattern: make([][]int32, 5), K: 3, N: 9, Beta: 2},
-		{Name: "no entries, C forgotten", Pattern: make([][]int32, 5), K: 3, N: 9},
+	scattered := func(rows, k, _ int, density float64) [][]int32 { return shadertest.Scattered(rows, k, density) }
+	cs := append(shadertest.Basics(scattered), []shadertest.Case{
 		{Name: "K=0", Pattern: make([][]int32, 70), K: 0, N: 9, Beta: 2},
-		{Name: "K=1", Pattern: scattered(37, 1, 0.7), K: 1, N: 40, Alpha: 2},
-		{Name: "one dense row", Pattern: shadertest.Spread(999, 0, 0, 999, 0), K: 999, N: 17, Alpha: -2, Beta: 0.5},
-		{Name: "dense", Pattern: scattered(70, 700, 1), K: 700, N: 8},
-		{Name: "padding", Pattern: scattered(29, 60, 0.3), K: 60, N: 33, LDB: 64, LDC: 77, Beta: -1},
-		{Name: "rows of C apart by whole quads", Pattern: scattered(29, 60, 0.3), K: 60, N: 34, LDC: 40, Beta: 2},
-		{Name: "several tiles of columns", Pattern: scattered(40, 130, 0.5), K: 130, N: 531, Beta: 1},
-		{Name: "inexact", Pattern: scattered(70, 600, 0.4), K: 600, N: 30, Alpha: 0.3, Beta: 1.7, Real: true},
-		{Name: "many groups", Pattern: scattered(9000, 70, 0.4), K: 70, N: 7},
+		{Name: "dense", Pattern: shadertest.Scattered(70, 700, 1), K: 700, N: 8},
+		{Name: "several tiles of columns", Pattern: shadertest.Scattered(40, 130, 0.5), K: 130, N: 531, Beta: 1},
+		{Name: "inexact, long", Pattern: shadertest.Scattered(70, 600, 0.4), K: 600, N: 30, Alpha: 0.3, Beta: 1.7,
+			Real: true},
+		{Name: "many groups", Pattern: shadertest.Scattered(9000, 70, 0.4), K: 70, N: 7},
 		{Name: "several tiles of rows and columns", Pattern: uneven(700, 203), K: 203, N: 300},
-		{Name: "dense, many columns", Pattern: scattered(70, 333, 1), K: 333, N: 140, LDC: 141, Beta: 1},
-	}
+		{Name: "dense, many columns", Pattern: shadertest.Scattered(70, 333, 1), K: 333, N: 140, LDC: 141, Beta: 1},
+	}...)
 	cs = append(cs, shadertest.Epilogues(shadertest.Case{Name: "epilogue", Pattern: uneven(100, 300), K: 300, N: 21})...)
 	for _, d := range []float64{0.02, 0.1, 0.2, 0.35, 0.5, 0.75} {
-		cs = append(cs, shadertest.Case{Name: fmt.Sprintf("density %v", d), Pattern: scattered(66, 3000, d), K: 3000, N: 9})
+		cs = append(cs, shadertest.Case{Name: fmt.Sprintf("density %v", d),
+			Pattern: shadertest.Scattered(66, 3000, d), K: 3000, N: 9})
 	}
-	for _, n := range []int{1, 2, 7, 8, 15, 16, 24, 32, 65} {
-		cs = append(cs, shadertest.Case{Name: fmt.Sprintf("uneven, %d columns", n), Pattern: uneven(150, 1111), K: 1111, N: n})
-	}
-	return cs
+	return append(cs, shadertest.Columns(shadertest.Case{Name: "uneven", Pattern: uneven(150, 1111), K: 1111}, 1, 2,
+		7, 8, 15, 16, 24, 32, 65)...)
 }
 
 // inPairs is the format with matrices packed as layout Pairs, whatever their density.
@@ -97,7 +90,7 @@ func inPairs() *spec.Format {
 
 // TestPairs: the other layout, which the variants that read it may adopt.
 func TestPairs(t *testing.T) {
-	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
+	suite.Each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
 		if v.Quant != dtype.Invalid {
 			return // packed as places always
 		}
@@ -111,30 +104,7 @@ func TestPairs(t *testing.T) {
 		for _, q := range cases() {
 			t.Run(q.Name, func(t *testing.T) { q.Run(t, dev, inPairs(), v, out) })
 		}
-		shadertest.NonFinite(t, dev, inPairs(), v, out)
-	})
-}
-
-// each runs f for each variant of each device, and type of C that the variant writes.
-func each(t *testing.T, f func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type)) {
-	if shadertest.CompileOnly() {
-		t.Log("this device runs nothing")
-		return
-	}
-	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
-		for _, v := range shadertest.Variants(dev, lanestream.Format.Program) {
-			for _, out := range append([]dtype.Type{dtype.F32}, v.Out...) {
-				t.Run(v.Name+"/"+out.String(), func(t *testing.T) { f(t, dev, v, out) })
-			}
-		}
-	})
-}
-
-func TestMultiply(t *testing.T) {
-	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
-		for _, q := range cases() {
-			t.Run(q.Name, func(t *testing.T) { q.Run(t, dev, lanestream.Format, v, out) })
-		}
+		shadertest.NonFinite().Run(t, dev, inPairs(), v, out)
 	})
 }
 
@@ -147,8 +117,8 @@ func TestPanels(t *testing.T) {
 				continue
 			}
 			for _, q := range []shadertest.Case{
-				{Name: "panels", Pattern: scattered(3000, 460, 0.3), K: 460, N: 270, Beta: 1},
-				{Name: "sums cut", Pattern: scattered(300, 1500, 0.2), K: 1500, N: 270},
+				{Name: "panels", Pattern: shadertest.Scattered(3000, 460, 0.3), K: 460, N: 270, Beta: 1},
+				{Name: "sums cut", Pattern: shadertest.Scattered(300, 1500, 0.2), K: 1500, N: 270},
 			} {
 				t.Run(v.Name+"/"+q.Name, func(t *testing.T) { q.Run(t, dev, lanestream.Format, v, dtype.F32) })
 			}
@@ -264,21 +234,4 @@ func TestGrids(t *testing.T) {
 			t.Errorf("%s runs %s with %d workgroups for %d tiles", v.Name, p.Variant.Name, have, tiles)
 		}
 	}
-}
-
-// TestReproducible: two runs give the same bits.
-func TestReproducible(t *testing.T) {
-	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
-		for _, n := range []int{3, 16, 40} {
-			q := shadertest.Case{Name: "scattered", Pattern: scattered(100, 2000, 0.4), K: 2000, N: n, Real: true}
-			q.RunTwice(t, dev, lanestream.Format, v, out)
-		}
-	})
-}
-
-// TestNonFinite: what a row does not store does not touch B, whatever B holds there; what it stores does, zeros included.
-func TestNonFinite(t *testing.T) {
-	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
-		shadertest.NonFinite(t, dev, lanestream.Format, v, out)
-	})
 }

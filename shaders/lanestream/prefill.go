@@ -8,7 +8,6 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats/lanestream"
-	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -34,25 +33,16 @@ const (
 
 // prefill is the variant for a tile. It takes matrices packed for machine m.
 func (m machine) prefill(t dtype.Type, of tile) *spec.Variant {
-	name := fmt.Sprintf("cuda_prefill_n%d_%v", of.cols, t)
-	v := &spec.Variant{
-		Name: name, In: t, Code: backend.CodePTX, Entry: "lanestream",
-		Local: [3]uint32{128 * (of.groups + 1), 1, 1},
+	return onCUDA(fmt.Sprintf("cuda_prefill_n%d_%v", of.cols, t), "prefill.cu", t, spec.Variant{
+		Local: spec.Line(128 * (of.groups + 1)),
 		Consts: []spec.Const{
 			spec.Define("WARPS", m.warps), spec.Define("BLOCKS", m.blocks), spec.Define("CLUSTER", m.cluster),
 			spec.Define("GROUPS", of.groups), spec.Define("COLS", of.cols), spec.Define("STAGES", of.stages), spec.Define("RING_ROWS", of.ring),
 			spec.Define("BLOCKS_DOWN", blocksDown), spec.Define("MOST_BLOCKS", mostBlocks),
 		},
-		Need:   spec.Need{Arch: 90, Exact: true, Shapes: []backend.MatrixShape{spec.Shape(16, 8, 16, t)}},
+		Need: spec.Need{Arch: 90, Exact: true}, Together: int(of.groups) * blocksDown,
 		Shared: of.stages*of.cols*128 + of.groups*((of.ring+32)*128+8192+3*128*20) + 1792,
-		Out:    []dtype.Type{dtype.F16, dtype.BF16}, Together: int(of.groups) * blocksDown,
-		Unit: spec.Unit{
-			Source: "prefill.cu", Arch: "compute_90a", Blob: name + ".ptx",
-			Defines: map[string]string{"ENTRY": "lanestream", "ELEM": include.Define(t)},
-		},
-	}
-	v.Need.Shared = v.Shared
-	return v
+	})
 }
 
 // isPrefill tells whether a variant is one of prefill.cu.

@@ -55,17 +55,7 @@ struct Warp {
     // word multiplies 32 columns of A. b has four registers for each tile of columns. What the streams have are pairs of codes: bit 2r + h of a byte of the
     // mask says that register r of columns h takes the next pair of chain h.
     __device__ __forceinline__ void word(u32 mask, u32 base, u32 wrap, const u32 (&b)[TILES][4]) {
-        u32 x[2][8];
-        take_at<0, ZERO_CODE * 0x101>(mask, base, next, x[0]);
-        take_at<1, ZERO_CODE * 0x101>(mask, base, next, x[1]);
-        add(0, x[0], b);
-        take_at<2, ZERO_CODE * 0x101>(mask, base, next, x[0]);
-        add(1, x[1], b);
-        take_at<3, ZERO_CODE * 0x101>(mask, base, next, x[1]);
-        add(2, x[0], b);
-        add(3, x[1], b);
-#pragma unroll
-        for (int h = 0; h < 2; h++) next[h] = __viaddmin_u32(next[h], 0u - wrap, next[h]);
+        take_word<ZERO_CODE * 0x101>(*this, mask, base, wrap, b);
     }
     // add multiplies tile i.
     __device__ __forceinline__ void add(int i, const u32 (&x)[8], const u32 (&b)[TILES][4]) {
@@ -133,14 +123,9 @@ struct Warp {
 
     // leave writes the sums to shared memory.
     __device__ __forceinline__ void leave(float *sums, u32 lane) const {
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-#pragma unroll
-            for (int t = 0; t < TILES; t++)
-#pragma unroll
-                for (int h = 0; h < 2; h++)
-                    *(float2 *)(sums + (16 * i + 8 * h + lane / 4) * PITCH + 8 * t + 2 * (lane % 4)) = make_float2(total[i][t][2 * h], total[i][t][2 * h + 1]);
-        __syncwarp();
+        leave_pairs(sums, lane, [&](int i, int t, int h) {
+            return make_float2(total[i][t][2 * h], total[i][t][2 * h + 1]);
+        });
     }
 };
 
@@ -326,7 +311,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + FEEDERS +
         u32 of = i / (GROUP_ROWS * (COLS / 4)), r = i / (COLS / 4) % GROUP_ROWS, at = i % (COLS / 4) * 4, row = (first + of) * GROUP_ROWS + r;
         if (row >= p.rows) break;
         if (col + at >= p.n) continue;
-        float4 x = added(shared_address(smem), of, r, at, p);
+        float4 x = added(smem, of, r, at, p);
         if (beside)
             for (u32 q = of * shares; q < of * shares + shares; q++) {
                 float4 y = cluster_load4(shared_address(smem) + rest_sums(q % max(REST_WARPS, 1)) + (r * PITCH + at) * 4, q / max(REST_WARPS, 1));

@@ -80,13 +80,10 @@ func quantisedVariants() []*spec.Variant {
 	}
 	for _, kind := range quants {
 		for _, t := range []dtype.Type{dtype.F16, dtype.BF16} {
-			vs = append(vs, &spec.Variant{
-				Name: "cpu_" + kind.String() + "_" + t.String(), In: t, Quant: kind, Code: backend.CodeGo,
-				Func:   host.For(t, quantisedGroup(kind, host.F16), quantisedGroup(kind, host.BF16), nil),
-				Local:  [3]uint32{1, 1, 1},
-				Consts: []spec.Const{spec.Define("WARPS", 1), spec.Define("BLOCKS", 1), spec.Define("CLUSTER", 1), spec.Define("COLS", quantisedCols)},
-				Out:    []dtype.Type{dtype.F16, dtype.BF16},
-			})
+			f := host.For(t, quantisedGroup(kind, host.F16), quantisedGroup(kind, host.BF16), nil)
+			v := spec.CPU(fmt.Sprintf("cpu_%v_%v", kind, t), t, f, cpuConsts(quantisedCols)...)
+			v.Quant = kind
+			vs = append(vs, v)
 		}
 	}
 	return vs
@@ -112,40 +109,34 @@ func quantisedGroup[T formats.Value](kind dtype.Type, loops host.Loops[T]) backe
 	levels := formats.Levels(kind)
 	pool := sync.Pool{New: func() any { return new(quantisedScratch) }}
 	return func(args [][]byte, block []byte, at [3]uint32) {
-		p := spec.View[params](block)
-		number := int(at[0]) + int(at[2])*int(p.width)
-		if number >= int(p.groups) {
+		x, ok := groupOf(args, block, at)
+		if !ok {
 			return
 		}
-		index, streams := backend.View[uint32](args[0]), int(p.groups*p.parts)
-		tail := index[2*streams+1:]
-		restPtr := tail[:p.rows+1]
-		restCol := tail[p.rows+1:][:restPtr[p.rows]]
-		stored := tail[len(restPtr)+len(restCol):]
-		slots := chains * int(index[streams])
 		w := quantisedWork[T]{
-			params: p, quantisedScratch: pool.Get().(*quantisedScratch), levels: levels, number: number, ptr: index[:streams+1], restPtr: restPtr, restCol: restCol,
-			stored: stored[:slots/32], scales: backend.View[float32](backend.Bytes(stored[slots/32:])), mask: backend.View[uint32](args[1]),
-			values: args[2][:slots], rest: args[2][slots:], b: backend.View[T](args[3]), loops: loops, firstColumn: int(at[1]) * quantisedCols,
+			groupStreams: x, quantisedScratch: pool.Get().(*quantisedScratch), levels: levels, loops: loops,
+			scales: backend.View[float32](backend.Bytes(x.stored[x.slots/32:])),
+			values: args[2][:x.slots], rest: args[2][x.slots:], b: backend.View[T](args[3]),
+			firstColumn: int(at[1]) * quantisedCols,
 		}
 		defer pool.Put(w.quantisedScratch)
-		w.columns = min(quantisedCols, int(p.n)-w.firstColumn)
+		w.columns = min(quantisedCols, int(w.n)-w.firstColumn)
 		w.multiply()
-		out := host.Out{C: args[5], Bias: args[4], Store: p.store, LDC: p.ldc, Alpha: p.alpha, Beta: p.beta}
-		for r := range min(rows, int(p.rows)-number*rows) {
+		out := host.Out{C: args[5], Bias: args[4], Store: w.store, LDC: w.ldc, Alpha: w.alpha, Beta: w.beta}
+		for r := range min(rows, int(w.rows)-w.number*rows) {
 			acc := w.acc[r*quantisedCols:][:w.columns]
 			host.Repair(acc, func(j int, add func(x, y float32)) {
-				y := func(col int) float32 { return loops.Wide(w.b[col*int(p.ldb)+w.firstColumn+j]) }
-				for part := range int(p.parts) {
+				y := func(col int) float32 { return loops.Wide(w.b[col*int(w.ldb)+w.firstColumn+j]) }
+				for part := range int(w.parts) {
 					w.each(part, func(row, col, at int) {
-						if row == r && stored[at/32]>>(at%32)&1 != 0 {
+						if row == r && w.stored[at/32]>>(at%32)&1 != 0 {
 							add(w.value(row, col, w.values[at]), y(col))
 						}
 					}, nil)
 				}
 				w.eachRest(r, func(col int, q uint8) { add(w.value(r, col, q), y(col)) })
 			})
-			out.Row(number*rows+r, w.firstColumn, acc, w.c[:w.columns])
+			out.Row(w.number*rows+r, w.firstColumn, acc, w.c[:w.columns])
 		}
 	}
 }
@@ -160,13 +151,9 @@ type quantisedScratch struct {
 
 // quantisedWork is what a workgroup works on.
 type quantisedWork[T formats.Value] struct {
-	params
+	groupStreams
 	*quantisedScratch
 	levels               *[256]float32
-	number               int // of the group
-	ptr, restPtr         []uint32
-	restCol, stored      []uint32
-	mask                 []uint32
 	scales               []float32
 	values, rest         []uint8
 	b                    []T

@@ -5,9 +5,6 @@ package lanestream
 import (
 	"fmt"
 	"math"
-	"runtime"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
@@ -83,8 +80,8 @@ func packPairs(a *formats.Quantised, v *spec.Variant) (*spec.Packed, error) {
 	slots := m.Slots()
 	values, stored := make([]uint16, slots), make([]uint32, spec.Ceil(slots, 16))
 	const some = 1 << 16 // that are done at a time
-	parallel(spec.Ceil(slots, some), func(n int) {
-		for i := n * some; i < min(slots, (n+1)*some); i++ {
+	spec.Shares(slots, some, 0, func(first, last int) {
+		for i := first; i < last; i++ {
 			x := math.Float32bits(m.Values[i])
 			if x == 0 { // a filler
 				x = noPair(a.Kind)
@@ -128,26 +125,35 @@ func noPair(kind dtype.Type) uint32 { return noCode(kind) * 0x101 }
 // code is what kernels read for a value: integers with 128 added.
 func code(kind dtype.Type, q uint8) uint32 { return uint32(q) ^ noCode(kind) }
 
-// pairsOf returns the matrix of pairs of columns, whose values are bits: two codes, and from bit 16 on whether they are entries.
-func pairsOf(a *formats.Quantised) *formats.CSR[float32] {
-	p := &formats.CSR[float32]{Rows: a.Rows, Cols: spec.Ceil(a.Cols, 2), RowPtr: make([]int64, a.Rows+1)}
-	parallel(spec.Ceil(a.Rows, rows), func(n int) {
-		for i := n * rows; i < min(a.Rows, (n+1)*rows); i++ {
+// pairPtr returns where the rows of the matrix of pairs of columns begin that hold an entry of a matrix, and where they
+// end.
+func pairPtr(rowPtr []int64, colIdx []int32) []int64 {
+	m := len(rowPtr) - 1
+	ptr := make([]int64, m+1)
+	spec.Shares(m, rows, 0, func(first, last int) {
+		for i := first; i < last; i++ {
 			last := int32(-1)
-			for _, c := range a.ColIdx[a.RowPtr[i]:a.RowPtr[i+1]] {
+			for _, c := range colIdx[rowPtr[i]:rowPtr[i+1]] {
 				if c>>1 != last {
 					last = c >> 1
-					p.RowPtr[i+1]++
+					ptr[i+1]++
 				}
 			}
 		}
 	})
-	for i := range a.Rows {
-		p.RowPtr[i+1] += p.RowPtr[i]
+	for i := range m {
+		ptr[i+1] += ptr[i]
 	}
+	return ptr
+}
+
+// pairsOf returns the matrix of pairs of columns, whose values are bits: two codes, and from bit 16 on whether they are
+// entries.
+func pairsOf(a *formats.Quantised) *formats.CSR[float32] {
+	p := &formats.CSR[float32]{Rows: a.Rows, Cols: spec.Ceil(a.Cols, 2), RowPtr: pairPtr(a.RowPtr, a.ColIdx)}
 	p.ColIdx, p.Val = make([]int32, p.RowPtr[a.Rows]), make([]float32, p.RowPtr[a.Rows])
-	parallel(spec.Ceil(a.Rows, rows), func(n int) {
-		for i := n * rows; i < min(a.Rows, (n+1)*rows); i++ {
+	spec.Shares(a.Rows, rows, 0, func(first, last int) {
+		for i := first; i < last; i++ {
 			at := p.RowPtr[i] - 1
 			last := int32(-1)
 			x := uint32(0)
@@ -201,14 +207,4 @@ func groupScales(a *formats.Quantised) []float32 {
 		}
 	}
 	return scales
-}
-
-// parallel calls f with 0 to n-1, on all cores.
-func parallel(n int, f func(i int)) {
-	var g errgroup.Group
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	for i := range n {
-		g.Go(func() error { f(i); return nil })
-	}
-	_ = g.Wait()
 }

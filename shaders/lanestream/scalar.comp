@@ -25,23 +25,7 @@ const uint QUADS = 16; // of four columns of C
 // the rows that invocations write together are in different banks. At the end an invocation's sums of a row each.
 shared vec4 tile[TEAMS * 256];
 
-// pair returns two neighbouring 16-bit elements.
-vec2 pair(uint w) {
-#if ELEM == BF16
-    return uintBitsToFloat(uvec2(w << 16, w & 0xffff0000u));
-#else
-    return unpackHalf2x16(w);
-#endif
-}
-
-vec4 quad(uvec2 row, uint i) {
-#if ELEM == F32
-    return Quads(row).v[i];
-#else
-    uvec2 w = Pairs(row).v[i];
-    return vec4(pair(w.x), pair(w.y));
-#endif
-}
+#include "../include/quad.glsl"
 
 // value returns value i behind an address, of a quantised one the number without its scale.
 float value(uvec2 a, uint i) {

@@ -23,13 +23,7 @@ fn b_quad(row: u32, j: u32) -> vec4<f32> {
 }
 fn exact(i: u32) -> f32 { return value(i); }
 {{else}}
-fn pair(w: u32) -> vec2<f32> {
-{{if eq .ELEM "2"}}
-    return bitcast<vec2<f32>>(vec2<u32>(w << 16u, w & 0xffff0000u));
-{{else}}
-    return unpack2x16float(w);
-{{end}}
-}
+{{template "PAIR" .}}
 fn element(w: u32, i: u32) -> f32 { return bitcast<f32>(widen((w >> (16u * (i & 1u))) & 0xffffu, {{.ELEM}}u)); }
 {{if .QUANT}}
 fn value(i: u32) -> f32 { return level(values[i / 4u], i & 3u); } // without its scale

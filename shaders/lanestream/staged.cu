@@ -113,7 +113,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + FEEDERS +
         u32 of = i / (GROUP_ROWS * (COLS / 4)), r = i / (COLS / 4) % GROUP_ROWS, at = i % (COLS / 4) * 4, row = (first + of) * GROUP_ROWS + r;
         if (row >= p.rows) break;
         if (col + at >= p.n) continue;
-        float4 x = added(shared_address(smem), of, r, at, p);
+        float4 x = added(smem, of, r, at, p);
         if (beside) {
             u32 of_rest = of * GROUP_ROWS + r, unit = of_rest / Aside::TOGETHER % (CLUSTER * max(REST_WARPS, 1)), i = of_rest / Aside::TOGETHER / (CLUSTER * max(REST_WARPS, 1));
             u32 from = rest_sums(unit % max(REST_WARPS, 1)) + ((i * Aside::TOGETHER + r % Aside::TOGETHER) * PITCH + at) * 4;

@@ -58,21 +58,3 @@ __device__ __forceinline__ void bring(const Panel &panel, const u16 *b, const Pa
         if (!__any_sync(~0u, go)) __nanosleep(20);
     }
 }
-
-// added adds up what the warps of the cluster have left of group `of`, from where each one's ring was on: row r, four columns from `at`, in the order of the
-// parts.
-__device__ __forceinline__ float4 added(u32 rings, u32 of, u32 r, u32 at, const Params &p) {
-    float4 x = make_float4(0, 0, 0, 0);
-    for (u32 q = of, end = p.parts * p.each; q < end; q += 4 * p.each) {
-        float4 y[4];
-#pragma unroll
-        for (int k = 0; k < 4; k++) {
-            u32 s = q + k * p.each;
-            y[k] = make_float4(0, 0, 0, 0);
-            if (s < end) y[k] = cluster_load4(rings + s % WARPS * RING + (r * PITCH + at) * 4, s / WARPS);
-        }
-#pragma unroll
-        for (int k = 0; k < 4; k++) x.x += y[k].x, x.y += y[k].y, x.z += y[k].z, x.w += y[k].w;
-    }
-    return x;
-}

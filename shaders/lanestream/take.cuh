@@ -40,3 +40,21 @@ template <int BYTE, u32 NONE = 0> __device__ __forceinline__ void take_at(u32 ma
                  : "r"(mask), BITS(BYTE), "r"(base), "n"(NONE));
 }
 #undef TAKE_AT
+
+// take_word takes the values of a mask word, of four tiles, and has warp.add(i, x, b) multiply each by b; where its
+// chains, warp.next, go past the ring's end they go back by wrap.
+template <u32 NONE, class W, class B>
+__device__ __forceinline__ void take_word(W &warp, u32 mask, u32 base, u32 wrap, const B &b) {
+    u32 (&next)[2] = warp.next;
+    u32 x[2][8];
+    take_at<0, NONE>(mask, base, next, x[0]);
+    take_at<1, NONE>(mask, base, next, x[1]);
+    warp.add(0, x[0], b);
+    take_at<2, NONE>(mask, base, next, x[0]);
+    warp.add(1, x[1], b);
+    take_at<3, NONE>(mask, base, next, x[1]);
+    warp.add(2, x[0], b);
+    warp.add(3, x[1], b);
+#pragma unroll
+    for (int h = 0; h < 2; h++) next[h] = __viaddmin_u32(next[h], 0u - wrap, next[h]);
+}

@@ -61,17 +61,13 @@ func (k twinKind) wide() *spec.Variant {
 }
 
 func (k twinKind) variant(source, blob string, cols, local, shared uint32, consts []spec.Const) *spec.Variant {
-	return &spec.Variant{
-		Name: fmt.Sprintf("vulkan_twins%d_n%d", k.piece, cols), In: dtype.F16, Code: backend.CodeSPIRV, Entry: "main",
-		Need:  spec.Need{F16: true, Lanes: true, Shared: shared, Shapes: []backend.MatrixShape{spec.Shape(16, 8, 16, dtype.F16)}},
-		Local: [3]uint32{local, 1, 1}, Sub: 32, Matrix: true,
+	return spec.LanesVariant(fmt.Sprintf("vulkan_twins%d_n%d", k.piece, cols), local/32, shared, spec.Variant{
 		Consts: append([]spec.Const{
-			{Name: "LOCAL", ID: 0, Value: local}, spec.Define("COLS", cols), spec.Define("TWINS", 1), spec.Define("MOST", k.piece),
+			spec.Define("COLS", cols), spec.Define("TWINS", 1), spec.Define("MOST", k.piece),
 			spec.Define("WARPS", 8), spec.Define("CLUSTER", 1), spec.Define("BLOCKS", 132), spec.Define("SHORT_PIECES", 1),
 		}, consts...),
 		Unit: spec.Unit{Source: source, Blob: blob},
-		Out:  []dtype.Type{dtype.F16},
-	}
+	})
 }
 
 // twins is the variants, the narrowest of each kind first.
@@ -205,26 +201,13 @@ type twinsOf struct {
 
 // gatherTwins finds the twins of a matrix. Where the encoder is to leave the second word of a step empty, their columns leave it out.
 func gatherTwins(a *formats.CSR[half.F16], words int) twinsOf {
-	p := &formats.CSR[float32]{Rows: a.Rows, Cols: spec.Ceil(a.Cols, twinCols) * 2 / words * wordTwins, RowPtr: make([]int64, a.Rows+1)}
-	parallel(spec.Ceil(a.Rows, rows), func(n int) {
-		for i := n * rows; i < min(a.Rows, (n+1)*rows); i++ {
-			last := int32(-1)
-			for _, c := range a.ColIdx[a.RowPtr[i]:a.RowPtr[i+1]] {
-				if c>>1 != last {
-					last = c >> 1
-					p.RowPtr[i+1]++
-				}
-			}
-		}
-	})
-	for i := range a.Rows {
-		p.RowPtr[i+1] += p.RowPtr[i]
-	}
+	p := &formats.CSR[float32]{Rows: a.Rows, Cols: spec.Ceil(a.Cols, twinCols) * 2 / words * wordTwins,
+		RowPtr: pairPtr(a.RowPtr, a.ColIdx)}
 	n := p.RowPtr[a.Rows]
 	t := twinsOf{numbers: p, values: make([]uint32, n), has: make([]uint8, n)}
 	p.ColIdx, p.Val = make([]int32, n), make([]float32, n)
-	parallel(spec.Ceil(a.Rows, rows), func(n int) {
-		for i := n * rows; i < min(a.Rows, (n+1)*rows); i++ {
+	spec.Shares(a.Rows, rows, 0, func(first, last int) {
+		for i := first; i < last; i++ {
 			at, last := p.RowPtr[i]-1, int32(-1)
 			for e := a.RowPtr[i]; e < a.RowPtr[i+1]; e++ {
 				c := a.ColIdx[e]
@@ -249,8 +232,8 @@ func (t *twinsOf) valuesOf(m *lanestream.Matrix[float32]) (values, stored []uint
 	slots := m.Slots()
 	values, stored = make([]uint32, slots), make([]uint32, spec.Ceil(slots, 16))
 	const some = 1 << 16 // that are done at a time
-	parallel(spec.Ceil(slots, some), func(n int) {
-		for to := n * some; to < min(slots, (n+1)*some); to++ {
+	spec.Shares(slots, some, 0, func(first, last int) {
+		for to := first; to < last; to++ {
 			c := to % chains
 			if x := math.Float32bits(m.Values[to-c+c%32*2+c/32]); x != 0 { // else a filler
 				values[to] = t.values[x-1]
@@ -265,7 +248,7 @@ func (t *twinsOf) valuesOf(m *lanestream.Matrix[float32]) (values, stored []uint
 func twinMask(m *lanestream.Matrix[float32], words int) []uint32 {
 	const lanes = chains / 2
 	mask := make([]uint32, len(m.Mask)/2*words)
-	parallel(len(m.Mask)/(2*lanes), func(n int) {
+	spec.Shares(len(m.Mask)/(2*lanes), 1, 0, func(n, _ int) {
 		from, to := m.Mask[2*lanes*n:], mask[words*lanes*n:]
 		for l := range lanes {
 			for w := range words {
@@ -311,8 +294,8 @@ func newTwinned(a *formats.CSR[half.F16], o twinOptions, s lanestream.Shape) *tw
 	s.PieceSteps *= o.words
 	f := &twinned{twinOptions: o, shape: s, rows: a.Rows, cols: a.Cols, values: a.Val}
 	f.pattern = make([]uint32, a.Rows*f.stride())
-	parallel(spec.Ceil(a.Rows, rows), func(n int) {
-		for i := n * rows; i < min(a.Rows, (n+1)*rows); i++ {
+	spec.Shares(a.Rows, rows, 0, func(first, last int) {
+		for i := first; i < last; i++ {
 			of := f.pattern[i*f.stride():]
 			for _, c := range a.ColIdx[a.RowPtr[i]:a.RowPtr[i+1]] {
 				of[c/32] |= 1 << (c % 32)

@@ -15,6 +15,7 @@ import (
 	"github.com/spmmrun/spmm/formats/half"
 	format "github.com/spmmrun/spmm/formats/lanestream"
 	"github.com/spmmrun/spmm/shaders/lanestream"
+	"github.com/spmmrun/spmm/shaders/shadertest"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -76,9 +77,10 @@ func entriesOf(t *testing.T, e *spec.Packed, most int) []float32 {
 }
 
 func TestTwins(t *testing.T) {
-	patterns := map[string][][]int32{"uneven": uneven(300, 700), "half full": append(scattered(128, 700, 0.05), scattered(128, 700, 0.9)...)}
+	patterns := map[string][][]int32{"uneven": uneven(300, 700),
+		"half full": append(shadertest.Scattered(128, 700, 0.05), shadertest.Scattered(128, 700, 0.9)...)}
 	for _, d := range []float64{0, 0.02, 0.06, 0.1, 0.15, 0.19} {
-		patterns[fmt.Sprint("even ", d)] = scattered(129, 700, d)
+		patterns[fmt.Sprint("even ", d)] = shadertest.Scattered(129, 700, d)
 	}
 	for name, pattern := range patterns {
 		const k = 700

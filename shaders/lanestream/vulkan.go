@@ -7,10 +7,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats/lanestream"
-	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -112,17 +110,13 @@ func byLanes(kind, source string, cols uint32, short bool, subs, shared uint32, 
 	if !short {
 		name += "_long"
 	}
-	return &spec.Variant{
-		Name: fmt.Sprintf("vulkan_%s_n%d", name, cols), In: dtype.F16, Code: backend.CodeSPIRV, Entry: "main",
-		Need:  spec.Need{F16: true, Lanes: true, Shared: shared, Shapes: []backend.MatrixShape{spec.Shape(16, 8, 16, dtype.F16)}},
-		Local: [3]uint32{32 * subs, 1, 1}, Sub: 32, Matrix: true,
+	return spec.LanesVariant(fmt.Sprintf("vulkan_%s_n%d", name, cols), subs, shared, spec.Variant{
 		Consts: slices.Concat([]spec.Const{
-			{Name: "LOCAL", ID: 0, Value: 32 * subs}, spec.Define("COLS", cols), spec.Define("SHORT", spec.Flag(short)), spec.Define("SHORT_PIECES", 1),
+			spec.Define("COLS", cols), spec.Define("SHORT", spec.Flag(short)), spec.Define("SHORT_PIECES", 1),
 			spec.Define("WARPS", 8), spec.Define("CLUSTER", 1), spec.Define("BLOCKS", 132),
 		}, consts),
 		Unit: spec.Unit{Source: source, Blob: kind + ".spv"},
-		Out:  []dtype.Type{dtype.F16},
-	}
+	})
 }
 
 // coop is a matrix unit of coop.comp.
@@ -146,18 +140,14 @@ func (c coop) variant(cols uint32) *spec.Variant {
 	local := c.Sub * c.subs
 	teams := min(2, local/64)
 	octets := max(teams*lanestream.StepCols*(cols/8+1), 32*(cols/4+1)) // of B, or of 32 rows of C
-	return &spec.Variant{
-		Name: fmt.Sprintf("vulkan_%v_n%d", c.MatrixUnit, cols), In: dtype.F16, Code: backend.CodeSPIRV, Entry: "main",
-		Need:  spec.Need{F16: true, Shared: 16*octets + tile*teams, Shapes: []backend.MatrixShape{c.Shape(dtype.F16)}},
-		Local: [3]uint32{local, 1, 1}, Sub: c.Sub, Matrix: true,
+	return c.Variant(fmt.Sprintf("vulkan_%v_n%d", c.MatrixUnit, cols), c.subs, 16*octets+tile*teams, spec.Variant{
 		Consts: append([]spec.Const{
-			{Name: "LOCAL", ID: 0, Value: local}, {Name: "TM", ID: 1, Value: c.M}, {Name: "TN", ID: 2, Value: c.N}, {Name: "TK", ID: 3, Value: c.K},
+			{Name: "TM", ID: 1, Value: c.M}, {Name: "TN", ID: 2, Value: c.N}, {Name: "TK", ID: 3, Value: c.K},
 			{Name: "WIDE", ID: 4, Value: cols}, {Name: "SUBGROUPS", ID: 5, Value: c.subs}, {Name: "DOWN", ID: 6, Value: down}, {Name: "TEAMS", ID: 7, Value: teams},
 			{Name: "SHARED", ID: 8, Value: octets}, spec.Define("COLS", cols), spec.Define("STREAMS", 1),
 		}, packing()...),
 		Unit: spec.Unit{Source: "coop.comp", Blob: "coop.spv"},
-		Out:  []dtype.Type{dtype.F16},
-	}
+	})
 }
 
 // remake makes a variant of coop.comp over for subgroups of another size, as many as its workgroups need.
@@ -173,12 +163,11 @@ func remake(v *spec.Variant, sub uint32) *spec.Variant {
 
 // scalarVulkan is scalar.comp.
 func scalarVulkan(t dtype.Type) *spec.Variant {
-	return &spec.Variant{
-		Name: "vulkan_" + t.String(), In: t, Code: backend.CodeSPIRV, Entry: "main",
-		Need: spec.Need{Shared: scalarShared}, Local: [3]uint32{64 * scalarTeams, 1, 1},
+	return spec.SPIRV("vulkan_"+t.String(), spec.Variant{
+		In: t, Need: spec.Need{Shared: scalarShared}, Local: spec.Line(64 * scalarTeams),
+		Unit:   spec.GLSL("scalar.comp", "scalar", t),
 		Consts: append([]spec.Const{{Name: "LOCAL", ID: 0, Value: 64 * scalarTeams}, spec.Define("COLS", 64)}, packing()...),
-		Unit:   spec.Unit{Source: "scalar.comp", Defines: map[string]string{"ELEM": include.Define(t)}, Blob: "scalar_" + t.String() + ".spv"},
-	}
+	})
 }
 
 // vulkanFor returns the variant of v's kind that suits a matrix and a problem: wide enough, and with room for the matrix's pieces.

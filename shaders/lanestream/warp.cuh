@@ -35,17 +35,7 @@ struct Warp {
 
     // word multiplies 16 columns of A, layout Places.
     __device__ __forceinline__ void word(u32 mask, u32 base, u32 wrap, const u32 *b) {
-        u32 x[2][8];
-        take_at<0>(mask, base, next, x[0]);
-        take_at<1>(mask, base, next, x[1]);
-        add(0, x[0], b);
-        take_at<2>(mask, base, next, x[0]);
-        add(1, x[1], b);
-        take_at<3>(mask, base, next, x[1]);
-        add(2, x[0], b);
-        add(3, x[1], b);
-#pragma unroll
-        for (int h = 0; h < 2; h++) next[h] = __viaddmin_u32(next[h], 0u - wrap, next[h]);
+        take_word<0>(*this, mask, base, wrap, b);
     }
     // add multiplies tile i. b has two registers for each tile of columns.
     __device__ __forceinline__ void add(int i, const u32 (&x)[8], const u32 *b) {
@@ -158,16 +148,10 @@ struct Warp {
 
     // leave writes the sums to shared memory.
     __device__ __forceinline__ void leave(float *sums, u32 lane) const {
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-#pragma unroll
-            for (int t = 0; t < TILES; t++)
-#pragma unroll
-                for (int h = 0; h < 2; h++) {
-                    float x = acc[i][0][t][2 * h], y = acc[i][0][t][2 * h + 1];
-                    if (HALVES == 2) x += acc[i][HALVES - 1][t][2 * h], y += acc[i][HALVES - 1][t][2 * h + 1];
-                    *(float2 *)(sums + (16 * i + 8 * h + lane / 4) * PITCH + 8 * t + 2 * (lane % 4)) = make_float2(x, y);
-                }
-        __syncwarp();
+        leave_pairs(sums, lane, [&](int i, int t, int h) {
+            float x = acc[i][0][t][2 * h], y = acc[i][0][t][2 * h + 1];
+            if (HALVES == 2) x += acc[i][HALVES - 1][t][2 * h], y += acc[i][HALVES - 1][t][2 * h + 1];
+            return make_float2(x, y);
+        });
     }
 };

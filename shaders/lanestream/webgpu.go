@@ -3,7 +3,6 @@
 package lanestream
 
 import (
-	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
@@ -12,25 +11,24 @@ import (
 func webgpuVariants() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, t := range types {
-		vs = append(vs, &spec.Variant{
-			Name: "webgpu_" + t.String(), In: t, Code: backend.CodeWGSL, Entry: "main",
-			Need: spec.Need{Shared: scalarShared}, Local: [3]uint32{64 * scalarTeams, 1, 1},
+		vs = append(vs, spec.WGSL("webgpu_"+t.String(), spec.Variant{
+			In: t, Need: spec.Need{Shared: scalarShared}, Local: spec.Line(64 * scalarTeams),
 			Consts: append([]spec.Const{
-				spec.Define("TEAMS", scalarTeams), spec.Define("TILE", scalarShared/4), spec.Define("ROWS", 16), spec.Define("POSITIONS", 16), spec.Define("COLS", 64),
+				spec.Define("TEAMS", scalarTeams), spec.Define("TILE", scalarShared/4), spec.Define("ROWS", 16),
+				spec.Define("POSITIONS", 16), spec.Define("COLS", 64),
 			}, packing()...),
-			Unit: spec.Unit{Source: "scalar.wgsl", Defines: map[string]string{"ELEM": include.Define(t), "QUANT": "", "HALF": include.HalfWGSL, "NONFINITE": include.NonFiniteWGSL}},
-		})
+			Unit: spec.Unit{Source: "scalar.wgsl", Defines: include.WGSL(t, "QUANT", "")},
+		}))
 	}
 	return vs
 }
 
 // scalarCUDA is scalar.cu.
 func scalarCUDA() []*spec.Variant {
-	return []*spec.Variant{{
-		Name: "cuda_f32", In: dtype.F32, Code: backend.CodePTX, Entry: "lanestream",
-		Need: spec.Need{Arch: 80, Shared: scalarShared}, Local: [3]uint32{64 * scalarTeams, 1, 1},
+	return []*spec.Variant{spec.PTX("cuda_f32", spec.Variant{
+		Entry: "lanestream", Need: spec.Need{Shared: scalarShared}, Local: spec.Line(64 * scalarTeams),
 		Consts: append([]spec.Const{spec.Define("TEAMS", scalarTeams), spec.Define("COLS", 64)}, packing()...),
-		Unit:   spec.Unit{Source: "scalar.cu", Arch: "compute_80", Blob: "cuda_f32.ptx", Defines: map[string]string{"ENTRY": "lanestream"}},
+		Unit:   spec.Unit{Source: "scalar.cu", Defines: map[string]string{"ENTRY": "lanestream"}},
 		Out:    []dtype.Type{dtype.F16, dtype.BF16},
-	}}
+	})}
 }

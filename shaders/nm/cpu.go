@@ -30,12 +30,9 @@ func cpuVariants() []*spec.Variant {
 		for _, x := range []struct {
 			v, rows, cols uint32
 		}{{anyTall, cpuTallRows, cpuTallCols}, {1, cpuRows, cpuCols}} {
-			vs = append(vs, &spec.Variant{
-				Name: fmt.Sprintf("cpu_v%d_%v", x.v, t), In: t, Code: backend.CodeGo, Func: cpuFunc(x.v == 1, t),
-				Local:  [3]uint32{1, 1, 1},
-				Consts: []spec.Const{spec.Define("V", x.v), spec.Define("PACK", plainPack), spec.Define("ROWS", x.rows), spec.Define("COLS", x.cols)},
-				Out:    []dtype.Type{dtype.F16, dtype.BF16},
-			})
+			vs = append(vs, spec.CPU(fmt.Sprintf("cpu_v%d_%v", x.v, t), t, cpuFunc(x.v == 1, t),
+				spec.Define("V", x.v), spec.Define("PACK", plainPack), spec.Define("ROWS", x.rows),
+				spec.Define("COLS", x.cols)))
 		}
 	}
 	return vs

@@ -175,17 +175,11 @@ func scalarCUDA(t dtype.Type) *spec.Variant {
 }
 
 func cudaVariant(source, name string, t dtype.Type, warps, shared uint32, consts []spec.Const) *spec.Variant {
-	x := &spec.Variant{
-		Name: name, In: t, Code: backend.CodePTX, Local: [3]uint32{32 * warps, 1, 1}, Consts: consts, Entry: "nm",
-		Shared: shared, Need: spec.Need{Arch: 80, Shared: shared},
-		Out: []dtype.Type{dtype.F16, dtype.BF16},
-		Unit: spec.Unit{
-			Source: source, Arch: "compute_80", Blob: name + ".ptx",
-			Defines: map[string]string{"ENTRY": "nm"},
-		},
-	}
-	if source != "element.cu" { // which is of one type
-		x.Unit.Defines["ELEM"] = include.Define(t)
+	x := spec.CUDA(name, "nm", t, spec.Variant{
+		Local: spec.Line(32 * warps), Consts: consts, Shared: shared, Unit: spec.Unit{Source: source},
+	})
+	if source == "element.cu" { // which is of one type
+		delete(x.Unit.Defines, "ELEM")
 	}
 	return x
 }

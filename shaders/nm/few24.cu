@@ -14,9 +14,7 @@
 
 #define MULTIPLY 256 // threads
 #define THREADS (MULTIPLY + 64)
-#define DEPTH 64 // columns of A of a stage
 #define TALL 128 // rows of a tile
-#define SLAB (DEPTH * 128)
 #define WIDE (COLS < 64 ? COLS : 64) // columns of a slab of B
 #define B_SLAB (DEPTH * 2 * WIDE)
 #define VALUES (2 * PIECE_VALUES)

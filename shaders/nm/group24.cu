@@ -23,8 +23,6 @@
 #include "../include/hopper_sparse.cuh"
 
 #define THREADS 384
-#define DEPTH 64                 // columns of A of a stage
-#define SLAB (DEPTH * 128)       // bytes of 64 columns of B
 #define B_BYTES (COLS / 64 * SLAB)
 #define CLUSTER 2
 #define SHARED_BYTES (STAGES * (B_BYTES + 4 * PIECE_VALUES)) // of stages; behind, barriers
@@ -122,13 +120,7 @@ template <int TALL, int DOWN> struct Work {
             auto step = [&](u32 k, u32 (&x)[TALL][4], int at, u32 (&y)[TALL][4], int last) {
                 u32 b = ring + stage * STAGE_BYTES, a = b + B_BYTES + group * TALL * PIECE_VALUES;
                 barrier_wait(full + 8 * stage, parity);
-                wgmma_fence();
-#pragma unroll
-                for (int i = 0; i < TALL; i++) wgmma_sparse<ELEM, 0>(acc[i], rows_of_8(a + i * PIECE_VALUES), swizzled(b, SLAB), x[i][at]);
-#pragma unroll
-                for (int i = 0; i < TALL; i++)
-                    wgmma_sparse<ELEM, 1>(acc[i], rows_of_8(a + i * PIECE_VALUES + PIECE_VALUES / 2), swizzled(b + SLAB / 2, SLAB), x[i][at]);
-                wgmma_commit();
+                multiply_pieces(acc, a, b, x, at);
                 if (k > 0) {
                     wgmma_wait<1>(); // the step before is done
 #pragma unroll

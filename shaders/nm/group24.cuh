@@ -8,6 +8,9 @@
 // A piece is 64 rows by 64 columns; four of them, of 256 rows, follow each other before the next columns.
 #define PIECE_VALUES 4096 // bytes
 
+#define DEPTH 64           // columns of A of a stage
+#define SLAB (DEPTH * 128) // bytes of 64 columns of B
+
 // pieces24 is the pieces that a row has, fours24 the words of four places that a lane has.
 __device__ __forceinline__ u32 pieces24(const Params &p) { return (p.groups + 15) / 16; }
 __device__ __forceinline__ u32 fours24(const Params &p) { return (p.groups + 63) / 64; }
@@ -43,6 +46,20 @@ struct EntriesGroup24 {
 // load_places brings the places of four steps to a lane. (Not before what stands before it.)
 __device__ __forceinline__ void load_places(u32 (&x)[4], const uint4 *from) {
     asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "l"(from) : "memory");
+}
+
+// multiply_pieces begins to add the products of TALL pieces, from a on in shared memory, and a slab of B: x[i][at] is a
+// piece's places.
+template <int TALL, int N>
+__device__ __forceinline__ void multiply_pieces(float (&acc)[TALL][N][4], u32 a, u32 b, const u32 (&x)[TALL][4],
+                                                int at) {
+    wgmma_fence();
+#pragma unroll
+    for (int i = 0; i < TALL; i++) wgmma_sparse<ELEM, 0>(acc[i], rows_of_8(a + i * PIECE_VALUES), swizzled(b, SLAB), x[i][at]);
+#pragma unroll
+    for (int i = 0; i < TALL; i++)
+        wgmma_sparse<ELEM, 1>(acc[i], rows_of_8(a + i * PIECE_VALUES + PIECE_VALUES / 2), swizzled(b + SLAB / 2, SLAB), x[i][at]);
+    wgmma_commit();
 }
 
 // four_steps does steps, the places of the four after next on their way: look(four, places) loads them, and step(k, places, at,

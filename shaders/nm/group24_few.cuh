@@ -80,13 +80,7 @@ template <int WIDTH, int DEEP> struct Few {
         auto step = [&](u32 k, u32 (&x)[TALL][4], int at, u32 (&y)[TALL][4], int last) {
             u32 s = group % DEEP * RING + stage, b = ring + s * STAGE_BYTES, a = b + TILE + down * PIECE_VALUES;
             barrier_wait(full + 8 * s, parity);
-            wgmma_fence();
-#pragma unroll
-            for (int i = 0; i < TALL; i++) wgmma_sparse<ELEM, 0>(acc[i], rows_of_8(a + i * PIECE_VALUES), swizzled(b, SLAB), x[i][at]);
-#pragma unroll
-            for (int i = 0; i < TALL; i++)
-                wgmma_sparse<ELEM, 1>(acc[i], rows_of_8(a + i * PIECE_VALUES + PIECE_VALUES / 2), swizzled(b + SLAB / 2, SLAB), x[i][at]);
-            wgmma_commit();
+            multiply_pieces(acc, a, b, x, at);
             if (k > 0) {
                 wgmma_wait<1>(); // the step before is done
 #pragma unroll

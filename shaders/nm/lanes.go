@@ -3,8 +3,6 @@
 package nm
 
 import (
-	"golang.org/x/sync/errgroup"
-
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/nm"
 	"github.com/spmmrun/spmm/shaders/spec"
@@ -33,19 +31,14 @@ func packLanes[T formats.Value](m *nm.Matrix[T]) (values []T, columns []uint32, 
 	}
 	values = make([]T, s.Panels*padded*m.V)
 	columns = make([]uint32, s.Panels*padded)
-	var g errgroup.Group
-	g.SetLimit(packers)
-	for panel := range s.Panels {
-		g.Go(func() error {
-			from, to := m.Values[panel*count*m.V:], values[panel*padded*m.V:]
-			for k, col := range m.Kept(panel) {
-				columns[panel*padded+k] = uint32(min(col, m.Cols-1))
-				for r := range m.V {
-					to[laneValue(m.V, k, r)] = from[k*m.V+r]
-				}
+	spec.Shares(s.Panels, 1, spec.MemoryCores, func(panel, _ int) {
+		from, to := m.Values[panel*count*m.V:], values[panel*padded*m.V:]
+		for k, col := range m.Kept(panel) {
+			columns[panel*padded+k] = uint32(min(col, m.Cols-1))
+			for r := range m.V {
+				to[laneValue(m.V, k, r)] = from[k*m.V+r]
 			}
-			return nil
-		})
-	}
-	return values, columns, g.Wait()
+		}
+	})
+	return values, columns, nil
 }

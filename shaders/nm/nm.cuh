@@ -5,14 +5,7 @@
 #pragma once
 #include "params.h"
 #include "../include/result.cuh"
-
-#if ELEM == F32
-typedef float Elem;
-__device__ __forceinline__ float to_float(float x) { return x; }
-#else
-typedef u16 Elem;
-__device__ __forceinline__ float to_float(u16 x) { return widen_lo<ELEM>(x); }
-#endif
+#include "../include/elem.cuh"
 
 // A panel's places: p.keep·p.groups slots of `bits` bits.
 struct Places {

@@ -4,23 +4,7 @@
 // Parameters: a panel has p.tall rows and p.groups groups, which keep p.keep of p.every units each, 2^p.wide columns wide.
 
 #include "../include/operands.glsl"
-
-#if ELEM == F32
-vec4 quad(uvec2 a, uint i) { return Quads(a).v[i]; }
-#else
-// pair returns two neighbouring 16-bit elements, quad four.
-vec2 pair(uint w) {
-#if ELEM == BF16
-    return uintBitsToFloat(uvec2(w << 16, w & 0xffff0000u));
-#else
-    return unpackHalf2x16(w);
-#endif
-}
-vec4 quad(uvec2 a, uint i) {
-    uvec2 w = Pairs(a).v[i];
-    return vec4(pair(w.x), pair(w.y));
-}
-#endif
+#include "../include/quad.glsl"
 
 // A panel: its condensed columns, and where its arrays are. Addresses of values count from the element of the panel
 // that is at a multiple of 16 bytes, skip elements before the first.

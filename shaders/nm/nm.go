@@ -40,28 +40,15 @@ import (
 //go:embed *.wgsl
 var files embed.FS
 
-// Format is the table of the N:M kernels.
+// Format is the table of the N:M kernels, of which array places is the format's Index.
 var Format = &spec.Format{
 	Program: &spec.Program{
-		Name: "nm",
-		Args: []spec.Arg{
-			{Name: "values", Elem: "T", ReadOnly: true},
-			{Name: "places", Elem: "u32", ReadOnly: true}, // the format's Index
-			{Name: "mask", Elem: "u32", ReadOnly: true},
-			{Name: "b", Elem: "T", ReadOnly: true},
-			{Name: "bias", Elem: "f32", ReadOnly: true},
-			{Name: "c", Elem: "f32"},
-		},
-		Params:   spec.Params[params](),
+		Name: "nm", Args: spec.FormatArgs("values T", "places u32", "mask u32"),
+		Params: spec.Params[params](), Files: files,
 		Variants: spec.SplitEpilogues(slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants())),
-		Files:    files,
 	},
-	Packing:    []string{"V", "PACK"},
-	Encode:     encode,
-	EncodePart: encodePart,
-	Adopt:      adopt,
-	Launch:     launch,
-	Suited:     suited,
+	Packing: []string{"V", "PACK"}, Encode: encode, EncodePart: encodePart, Adopt: adopt, Launch: launch,
+	Suited: suited,
 }
 
 const argB = 3 // the number of B among the arguments

@@ -1,9 +1,11 @@
+// Products on every device present, held against exact sums; values that are not finite; refusals; grids of clusters;
+// speed.
+
 package nm_test
 
 import (
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -17,6 +19,36 @@ import (
 	"github.com/spmmrun/spmm/shaders/shadertest"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
+
+var suite = shadertest.Suite{
+	Format: nm.Format,
+	Types:  shadertest.Floats, Heights: []uint32{1, 8},
+	Others: nm.CoopVariants,
+	Slow:   func(v *spec.Variant) bool { return v.Const("V") > 32 },
+	Tiles:  func(v *spec.Variant) (stage, rows uint32) { return v.Const("STAGE"), v.Const("ROWS") },
+	Cases: func(v *spec.Variant, out dtype.Type) (some []shadertest.Case) {
+		for i, q := range cases(v) {
+			if out == dtype.F32 && slices.Contains(nm.Format.Variants, v) || i%4 == 1 {
+				some = append(some, q) // writing C, and tiles of other vendors: a share of all that is the same for all
+			}
+		}
+		return some
+	},
+	Twice: func(v *spec.Variant) []shadertest.Case {
+		p := fits(v)[0]
+		return []shadertest.Case{{Pattern: pattern(p.V+30, 500, p, 1), K: 500, N: 70, Real: true}}
+	},
+	Specials: func(*spec.Variant) (specials []shadertest.Specials) {
+		for _, n := range []int{37, 1, 4} {
+			q := shadertest.NonFinite().Apart(16)
+			q.N = n
+			specials = append(specials, q)
+		}
+		return specials
+	},
+}
+
+func TestFormat(t *testing.T) { suite.Run(t) }
 
 // pattern returns columns of rows that obey p; each group has up to N units, of whose places each is taken with
 // probability density.
@@ -94,207 +126,6 @@ func cases(v *spec.Variant) []shadertest.Case {
 	)
 }
 
-// each runs f for each variant of each device, and type of C that the variant writes. Where the device is the
-// software driver with cooperative matrices, it runs other vendors' tiles too, which the driver does not list but
-// computes.
-func each(t *testing.T, f func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type)) {
-	if shadertest.CompileOnly() {
-		t.Log("this device runs nothing; TestLoad is for it")
-		return
-	}
-	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
-		vs := shadertest.Variants(dev, nm.Format.Program)
-		if c := dev.Caps(); len(c.Matrix) > 0 && dev.Info().Kind == "cpu" { // not those of 64 rows, which take long
-			vs = append(vs, slices.DeleteFunc(nm.CoopVariants(c.SubgroupMin), func(v *spec.Variant) bool { return v.Const("V") > 32 })...)
-		}
-		seen := map[string]bool{}
-		for _, v := range vs {
-			if seen[v.Name] {
-				continue
-			}
-			seen[v.Name] = true
-			for _, out := range append([]dtype.Type{dtype.F32}, v.Out...) {
-				t.Run(v.Name+"/"+out.String(), func(t *testing.T) { f(t, dev, v, out) })
-			}
-		}
-		for _, prec := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
-			for _, rows := range []uint32{1, 8} {
-				if !slices.ContainsFunc(vs, func(v *spec.Variant) bool { return v.In == prec && v.Const("V") == rows }) {
-					t.Errorf("no variant for %v and units of %d rows", prec, rows)
-				}
-			}
-		}
-	})
-}
-
-// listed tells whether a variant is the table's own.
-func listed(v *spec.Variant) bool { return slices.Contains(nm.Format.Variants, v) }
-
-func TestMultiply(t *testing.T) {
-	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
-		for i, q := range cases(v) {
-			if (out != dtype.F32 || !listed(v)) && i%4 != 1 {
-				continue // writing C, and tiles of other vendors: a share of all that is the same for all
-			}
-			t.Run(q.Name, func(t *testing.T) { q.Run(t, dev, nm.Format, v, out) })
-		}
-	})
-}
-
-// TestReproducible: two runs give the same bits.
-func TestReproducible(t *testing.T) {
-	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
-		p := fits(v)[0]
-		q := shadertest.Case{Pattern: pattern(p.V+30, 500, p, 1), K: 500, N: 70, Real: true}
-		q.RunTwice(t, dev, nm.Format, v, out)
-	})
-}
-
-// TestNonFinite: what a row does not store does not touch B, whatever B holds there; what it stores does, zeros
-// included.
-func TestNonFinite(t *testing.T) {
-	each(t, func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type) {
-		for _, n := range []int{37, 1, 4} {
-			switch v.In.Storage() {
-			case dtype.F16:
-				nonFinite[half.F16](t, dev, v, out, n)
-			case dtype.BF16:
-				nonFinite[half.BF16](t, dev, v, out, n)
-			default:
-				nonFinite[float32](t, dev, v, out, n)
-			}
-		}
-	})
-}
-
-func nonFinite[T formats.Value](t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type, n int) {
-	inf, nan := float32(math.Inf(1)), float32(math.NaN())
-	// Rows of B, every 16 of them, and what lies between, in the columns that are special: every third.
-	const apart = 16
-	special, between := []float32{0: 1, 1: inf, 2: -inf, 3: nan, 4: 2}, []float32{nan, inf, -inf}
-	rows := []struct {
-		cols []int32
-		vals []float32
-		want float32 // in special columns; the others are the sum of values
-	}{
-		{[]int32{0, 4}, []float32{3, -1}, 1},
-		{[]int32{0, 1}, []float32{3, 2}, inf},
-		{[]int32{0, 1}, []float32{3, -2}, -inf},
-		{[]int32{1, 2}, []float32{1, 1}, nan},
-		{[]int32{1, 2}, []float32{1, -1}, inf},
-		{[]int32{0, 1}, []float32{3, 0}, nan}, // a stored zero is an entry
-		{[]int32{2, 4}, []float32{2, -5}, -inf},
-		{[]int32{3}, []float32{1}, nan},
-		{nil, nil, 0},
-		{[]int32{4}, []float32{1}, 2},
-	}
-	k, ld := apart*len(special), (n+7)&^7
-	b := make([]T, k*ld)
-	for i := range k {
-		for j := range ld {
-			b[i*ld+j] = shadertest.From[T](1)
-			if j%3 == 0 {
-				x := between[i%3]
-				if i%apart == 0 {
-					x = special[i/apart]
-				}
-				b[i*ld+j] = shadertest.From[T](x)
-			}
-		}
-	}
-	a := &formats.CSR[T]{Rows: len(rows), Cols: k, RowPtr: []int64{0}}
-	for _, r := range rows {
-		for i, c := range r.cols {
-			a.ColIdx, a.Val = append(a.ColIdx, apart*c), append(a.Val, shadertest.From[T](r.vals[i]))
-		}
-		a.RowPtr = append(a.RowPtr, int64(len(a.Val)))
-	}
-	c := make([]byte, len(rows)*n*out.Size())
-	shadertest.Multiply(t, dev, nm.Format, v, a, backend.Bytes(b), nil, c,
-		spec.Problem{M: len(rows), K: k, N: n, LDB: ld, LDC: n, Out: out, Alpha: 1})
-	for i, r := range rows {
-		var sum float32
-		for _, x := range r.vals {
-			sum += x
-		}
-		for j := range n {
-			want := sum
-			if j%3 == 0 {
-				want = r.want
-			}
-			if got := element(c, out, i*n+j); got != want && (got == got || want == want) {
-				t.Fatalf("%d columns: C[%d,%d] is %v, want %v", n, i, j, got, want)
-			}
-		}
-	}
-}
-
-// element returns element i of a matrix of type t.
-func element(c []byte, t dtype.Type, i int) float32 {
-	switch t {
-	case dtype.F16:
-		return backend.View[half.F16](c)[i].Float32()
-	case dtype.BF16:
-		return backend.View[half.BF16](c)[i].Float32()
-	}
-	return backend.View[float32](c)[i]
-}
-
-// TestLoad: every device loads what its capabilities say it runs, the driver that only compiles (AMD's) all tiles in
-// both wave sizes.
-func TestLoad(t *testing.T) {
-	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
-		vs := shadertest.Variants(dev, nm.Format.Program)
-		if shadertest.CompileOnly() {
-			vs = append(vs, append(nm.CoopVariants(32), nm.CoopVariants(64)...)...)
-		}
-		for _, v := range vs {
-			bin, err := nm.Format.Binary(v)
-			if err != nil {
-				t.Fatal(err)
-			}
-			k, err := dev.Load(bin)
-			if err != nil {
-				t.Errorf("%s: %v", v.Name, err)
-				continue
-			}
-			k.Close()
-		}
-	})
-}
-
-// TestCoopTable: what the cooperative kernel takes for granted of its constants.
-func TestCoopTable(t *testing.T) {
-	for _, v := range nm.Format.Variants {
-		if !v.Matrix || v.Need.Lanes {
-			continue
-		}
-		c := v.Const
-		across, down := c("TN"), c("TM")
-		if c("SWAP") == 1 {
-			across, down = down, across
-		}
-		for _, whole := range []struct {
-			name string
-			a, b uint32
-		}{
-			{"condensed columns of a stage in steps of the operation", c("STAGE"), c("TK")},
-			{"loads of a stage by all invocations", c("STAGE") * c("COLS") / 8, v.Local[0]},
-			{"invocations in subgroups", v.Local[0], v.Sub * c("SUBS")},
-			{"a subgroup's columns in tiles", c("COLS") / c("SUBS"), across},
-			{"a subgroup's columns in loads", c("COLS") / c("SUBS"), 8},
-			{"rows in tiles", c("ROWS"), down},
-		} {
-			if whole.a < whole.b || whole.a%whole.b != 0 {
-				t.Errorf("%s: %s: %d is no multiple of %d", v.Name, whole.name, whole.a, whole.b)
-			}
-		}
-		if v.Need.Shared > 32<<10 {
-			t.Errorf("%s needs %d bytes of shared memory, more than most devices have", v.Name, v.Need.Shared)
-		}
-	}
-}
-
 // TestEncodeRefuses: a matrix that is not N:M, or of other units, is for another format.
 func TestEncodeRefuses(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
@@ -328,12 +159,7 @@ func TestEncodeRefuses(t *testing.T) {
 
 // TestEncodeEmpty: a small matrix without entries obeys every pattern.
 func TestEncodeEmpty(t *testing.T) {
-	a := &formats.CSR[float32]{Rows: 5, Cols: 30, RowPtr: make([]int64, 6)}
-	for _, v := range nm.Format.Variants {
-		if _, err := nm.Format.Encode(formats.ConvertTo(a, v.In), v); err != nil {
-			t.Error(err)
-		}
-	}
+	suite.Packed(t, shadertest.Ones[float32](make([][]int32, 5), 30), func(*spec.Variant, *spec.Packed) {})
 }
 
 // TestClusterGrid: whole clusters, no more than run at once where each takes tiles in turn (those whose blocks share A's columns
@@ -392,25 +218,16 @@ func TestClusterGrid(t *testing.T) {
 func TestStats(t *testing.T) {
 	for _, v := range nm.Format.Variants {
 		p := fits(v)[0]
-		q := pattern(256, 512, p, 1)
-		a := &formats.CSR[float32]{Rows: 256, Cols: 512, RowPtr: []int64{0}}
-		for _, cols := range q {
-			for _, c := range cols {
-				a.ColIdx, a.Val = append(a.ColIdx, c), append(a.Val, 1)
-			}
-			a.RowPtr = append(a.RowPtr, int64(len(a.Val)))
-		}
+		a := shadertest.Ones[float32](pattern(256, 512, p, 1), 512)
 		e, err := nm.Format.Encode(formats.ConvertTo(a, v.In), v)
 		if err != nil {
 			t.Errorf("%s: %v", v.Name, err)
 			continue
 		}
-		var bytes int64
-		for _, x := range e.Arrays {
-			bytes += int64(len(x.Data))
-		}
-		if s := e.Stats; s.StoredBytes != bytes || s.Slots < a.NNZ() || s.MACs < a.NNZ() || s.Fill <= 0.5 || s.Fill > 1 || s.Gathers <= 0 {
-			t.Errorf("%s: %+v for %d entries in %d bytes", v.Name, s, a.NNZ(), bytes)
+		s := e.Stats
+		if s.StoredBytes != e.Bytes() || s.Slots < a.NNZ() || s.MACs < a.NNZ() || s.Fill <= 0.5 || s.Fill > 1 ||
+			s.Gathers <= 0 {
+			t.Errorf("%s: %+v for %d entries in %d bytes", v.Name, s, a.NNZ(), e.Bytes())
 		}
 	}
 }
@@ -443,4 +260,26 @@ func encoded(a *formats.CSR[float32], p format.Pattern, t dtype.Type) (formats.E
 		return format.Encode(a, p)
 	}
 	return format.Encode(a, p)
+}
+
+// BenchmarkMultiply is 4096×4096 in f16 on every device: 2:4 and 4:16 of single entries, and vectors at 75 % and 90 %
+// zeros, times one column to 4096; by each variant that takes the pattern.
+func BenchmarkMultiply(b *testing.B) {
+	for _, p := range []format.Pattern{
+		{N: 2, M: 4, V: 1, W: 1}, {N: 4, M: 16, V: 1, W: 1},
+		{N: 4, M: 16, V: 32, W: 1}, {N: 4, M: 16, V: 64, W: 1}, {N: 4, M: 16, V: 128, W: 1},
+		{N: 2, M: 20, V: 32, W: 1}, {N: 2, M: 20, V: 64, W: 1}, {N: 2, M: 20, V: 128, W: 1},
+		{N: 1, M: 4, V: 32, W: 32},
+	} {
+		matrix := func() formats.Sparse { return shadertest.Ones[half.F16](pattern(4096, 4096, p, 1), 4096) }
+		takes := func(v *spec.Variant) bool { return shadertest.OfF16(v) && suits(v, p) }
+		shadertest.BenchMultiply(b, p.String(), matrix, []int{1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096},
+			takes, nm.Format)
+	}
+}
+
+// suits tells whether a variant is for matrices of a pattern.
+func suits(v *spec.Variant, p format.Pattern) bool {
+	tall := int(v.Const("V"))
+	return tall == p.V && (!nm.Is24(v) || p.M == 4) || tall == 8 && p.V > 8
 }

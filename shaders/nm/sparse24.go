@@ -5,8 +5,6 @@ package nm
 import (
 	"fmt"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/nm"
 	"github.com/spmmrun/spmm/shaders/spec"
@@ -92,29 +90,21 @@ func pack24[T formats.Value](m *nm.Matrix[T], packing uint32, room int) (values 
 	for i := range places {
 		places[i] = 0x44444444
 	}
-	var g errgroup.Group
-	g.SetLimit(packers)
-	for first := 0; first < m.Rows; first += block {
-		g.Go(func() error {
-			for row := first; row < min(first+block, m.Rows); row++ {
-				words := m.Index[row*s.IndexWords:]
-				for slot := 0; slot < s.Slots; slot += 8 {
-					to := order.place(stages, row, slot)
-					from := m.Values[row*s.Slots+slot:][:min(8, s.Slots-slot)]
-					for i := 0; i < len(from); i += 2 {
-						at := to.value + i/2*order.apart
-						values[at], values[at+1] = from[i], from[i+1]
-					}
-					whole := uint32(1)<<(2*len(from)) - 1
-					place := words[slot/16] >> (slot % 16 * 2) & whole
-					places[to.word] = places[to.word]&^(whole<<to.shift) | place<<to.shift
+	spec.Shares(m.Rows, block, spec.MemoryCores, func(first, last int) {
+		for row := first; row < last; row++ {
+			words := m.Index[row*s.IndexWords:]
+			for slot := 0; slot < s.Slots; slot += 8 {
+				to := order.place(stages, row, slot)
+				from := m.Values[row*s.Slots+slot:][:min(8, s.Slots-slot)]
+				for i := 0; i < len(from); i += 2 {
+					at := to.value + i/2*order.apart
+					values[at], values[at+1] = from[i], from[i+1]
 				}
+				whole := uint32(1)<<(2*len(from)) - 1
+				place := words[slot/16] >> (slot % 16 * 2) & whole
+				places[to.word] = places[to.word]&^(whole<<to.shift) | place<<to.shift
 			}
-			return nil
-		})
-	}
-	return values, places, g.Wait()
+		}
+	})
+	return values, places, nil
 }
-
-// packers is how many blocks of rows are packed at a time; more cores than this wait for memory.
-const packers = 16

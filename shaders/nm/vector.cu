@@ -125,7 +125,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         wgmma_wait<1>(); // so the stage before is free once all warps have met again
     }
     wgmma_wait<0>();
-    wgmma_pin(acc[0]);
+    wgmma_hold(acc[0]);
     wr += warp % 4 * 16;
 #else
     // ldmatrix: matrices of 8 k by 8 rows or columns; for A in the order (k, rows), (k, rows + 8), (k + 8, rows),

@@ -53,14 +53,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         }
     }
 {{range $r := 8}}
-    if (slices > 1u) {
-        workgroupBarrier();
-        sums[t] = acc{{$r}};
-        workgroupBarrier();
-        if (slice == 0u) {
-            for (var i = 1u; i < slices; i = i + 1u) { acc{{$r}} = acc{{$r}} + sums[i * width + lane]; }
-        }
-    }
+{{template "JOIN" $r}}
     if (slice == 0u && row + {{$r}}u < p.rows) { store_quad(a, r0 + {{$r}}u, row + {{$r}}u, j, acc{{$r}}); }
 {{end}}
 }

@@ -5,9 +5,7 @@ package nm
 import (
 	"fmt"
 
-	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
-	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -55,24 +53,16 @@ func (c coop) sharedWords() uint32 {
 }
 
 func (c coop) variant() *spec.Variant {
-	return &spec.Variant{
-		Name: fmt.Sprintf("vulkan_v%d_%v", c.v, c.MatrixUnit), In: dtype.F16, Code: backend.CodeSPIRV, Entry: "main",
-		Need: spec.Need{
-			F16:    true,
-			Shared: 16 * c.sharedWords(),
-			Shapes: []backend.MatrixShape{c.Shape(dtype.F16)},
-		},
-		Local: [3]uint32{c.Sub * c.subs, 1, 1}, Sub: c.Sub, Matrix: true,
+	return c.Variant(fmt.Sprintf("vulkan_v%d_%v", c.v, c.MatrixUnit), c.subs, 16*c.sharedWords(), spec.Variant{
 		Consts: []spec.Const{
-			{Name: "LOCAL", ID: 0, Value: c.Sub * c.subs}, {Name: "ROWS", ID: 1, Value: c.v},
-			{Name: "TM", ID: 2, Value: c.M}, {Name: "TN", ID: 3, Value: c.N}, {Name: "TK", ID: 4, Value: c.K},
+			{Name: "ROWS", ID: 1, Value: c.v}, {Name: "TM", ID: 2, Value: c.M}, {Name: "TN", ID: 3, Value: c.N},
+			{Name: "TK", ID: 4, Value: c.K},
 			{Name: "SWAP", ID: 5, Value: spec.Flag(c.swap)}, {Name: "COLS", ID: 6, Value: c.cols}, {Name: "SUBS", ID: 7, Value: c.subs},
 			{Name: "STAGE", ID: 8, Value: c.stage}, {Name: "SHARED", ID: 9, Value: c.sharedWords()},
 			spec.Define("V", c.v), spec.Define("PACK", plainPack),
 		},
 		Unit: spec.Unit{Source: "coop.comp", Blob: "coop.spv"},
-		Out:  []dtype.Type{dtype.F16},
-	}
+	})
 }
 
 // lanes is lanes.comp for matrix units of `rows` rows: workgroups of down by across subgroups.
@@ -85,19 +75,11 @@ func lanes(rows, down, across uint32) *spec.Variant {
 // gathered is gather.comp.
 func gathered() *spec.Variant {
 	const rows, cols = 16, 64
-	return &spec.Variant{
-		Name: "vulkan_v16_lanes", In: dtype.F16, Code: backend.CodeSPIRV, Entry: "main",
-		Need: spec.Need{
-			F16: true, Lanes: true, Shared: 16 * rows * (cols/4 + 1),
-			Shapes: []backend.MatrixShape{spec.Shape(16, 8, 16, dtype.F16)},
-		},
-		Local: [3]uint32{32, 1, 1}, Sub: 32, Matrix: true,
-		Consts: []spec.Const{
-			{Name: "LOCAL", ID: 0, Value: 32}, spec.Define("ROWS", rows), spec.Define("COLS", cols), spec.Define("V", rows), spec.Define("PACK", lanePack),
-		},
+	return spec.LanesVariant("vulkan_v16_lanes", 1, 16*rows*(cols/4+1), spec.Variant{
+		Consts: []spec.Const{spec.Define("ROWS", rows), spec.Define("COLS", cols), spec.Define("V", rows),
+			spec.Define("PACK", lanePack)},
 		Unit: spec.Unit{Source: "gather.comp", Blob: "gather.spv"},
-		Out:  []dtype.Type{dtype.F16},
-	}
+	})
 }
 
 // lanes24 is lanes.comp for 2:4.
@@ -110,21 +92,14 @@ func lanes24(rows, down, across uint32) *spec.Variant {
 func lanesVariant(name, blob string, rows, down, across uint32, defines map[string]string, consts []spec.Const) *spec.Variant {
 	// uvec4 of shared memory: two stages, or 16 rows of C for each subgroup.
 	shared := max(2*laneStage*(8*across+2), down*across*16*17)
-	return &spec.Variant{
-		Name: name, In: dtype.F16, Code: backend.CodeSPIRV, Entry: "main",
-		Need: spec.Need{
-			F16: true, Lanes: true,
-			Shared: 16 * shared,
-			Shapes: []backend.MatrixShape{spec.Shape(16, 8, 16, dtype.F16)},
-		},
-		Local: [3]uint32{32 * down * across, 1, 1}, Sub: 32, Matrix: true,
+	return spec.LanesVariant(name, down*across, 16*shared, spec.Variant{
 		Consts: append([]spec.Const{
-			{Name: "LOCAL", ID: 0, Value: 32 * down * across}, {Name: "ROWS", ID: 1, Value: rows}, {Name: "DOWN", ID: 2, Value: down},
-			{Name: "ACROSS", ID: 3, Value: across}, {Name: "SHARED", ID: 4, Value: shared}, spec.Define("COLS", 64*across),
+			{Name: "ROWS", ID: 1, Value: rows}, {Name: "DOWN", ID: 2, Value: down},
+			{Name: "ACROSS", ID: 3, Value: across},
+			{Name: "SHARED", ID: 4, Value: shared}, spec.Define("COLS", 64*across),
 		}, consts...),
 		Unit: spec.Unit{Source: "lanes.comp", Defines: defines, Blob: blob},
-		Out:  []dtype.Type{dtype.F16},
-	}
+	})
 }
 
 // The scalar kernels' sizes: enough invocations for 256 columns, or rows.
@@ -157,21 +132,8 @@ func elementVulkan(t dtype.Type) *spec.Variant {
 }
 
 func scalarVulkan(source string, v uint32, t dtype.Type, local, shared uint32, consts []spec.Const) *spec.Variant {
-	return &spec.Variant{
-		Name: fmt.Sprintf("vulkan_v%d_%v", v, t), In: t, Code: backend.CodeSPIRV, Entry: "main",
-		Need: spec.Need{Shared: shared}, Local: [3]uint32{local, 1, 1},
+	return spec.SPIRV(fmt.Sprintf("vulkan_v%d_%v", v, t), spec.Variant{
+		In: t, Need: spec.Need{Shared: shared}, Local: spec.Line(local), Unit: spec.GLSL(source+".comp", source, t),
 		Consts: append([]spec.Const{{Name: "LOCAL", ID: 0, Value: local}, spec.Define("V", v), spec.Define("PACK", plainPack)}, consts...),
-		Unit:   spec.Unit{Source: source + ".comp", Defines: map[string]string{"ELEM": elem(t)}, Blob: source + "_" + t.String() + ".spv"},
-	}
-}
-
-// elem is the define ELEM for elements of type t.
-func elem(t dtype.Type) string {
-	switch t {
-	case dtype.F16:
-		return fmt.Sprint(include.F16)
-	case dtype.BF16:
-		return fmt.Sprint(include.BF16)
-	}
-	return fmt.Sprint(include.F32)
+	})
 }

@@ -6,7 +6,6 @@ import (
 	_ "embed"
 	"fmt"
 
-	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
@@ -33,12 +32,9 @@ func webgpuVariants() []*spec.Variant {
 }
 
 func webgpuVariant(source string, v uint32, t dtype.Type, local, shared uint32, consts []spec.Const) *spec.Variant {
-	return &spec.Variant{
-		Name: fmt.Sprintf("webgpu_v%d_%v", v, t), In: t, Code: backend.CodeWGSL, Entry: "main",
-		Need: spec.Need{Shared: shared}, Local: [3]uint32{local, 1, 1},
+	return spec.WGSL(fmt.Sprintf("webgpu_v%d_%v", v, t), spec.Variant{
+		In: t, Need: spec.Need{Shared: shared}, Local: spec.Line(local),
 		Consts: append([]spec.Const{spec.Define("V", v), spec.Define("PACK", plainPack)}, consts...),
-		Unit: spec.Unit{Source: source + ".wgsl", Defines: map[string]string{
-			"ELEM": elem(t), "HALF": include.HalfWGSL, "NONFINITE": include.NonFiniteWGSL, "NM": WGSL,
-		}},
-	}
+		Unit:   spec.Unit{Source: source + ".wgsl", Defines: include.WGSL(t, "NM", WGSL)},
+	})
 }

@@ -43,12 +43,8 @@ func CPU(locate Locate, own ...spec.Const) []*spec.Variant {
 	var vs []*spec.Variant
 	for _, v := range []uint32{8, 16} {
 		for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
-			vs = append(vs, &spec.Variant{
-				Name: fmt.Sprintf("cpu_v%d_%v", v, t), In: t, Code: backend.CodeGo, Func: cpuFunc(int(v), t, locate),
-				Local:  [3]uint32{1, 1, 1},
-				Consts: append([]spec.Const{spec.Define("V", v), spec.Define("COLS", CPUCols)}, own...),
-				Out:    []dtype.Type{dtype.F16, dtype.BF16},
-			})
+			consts := append([]spec.Const{spec.Define("V", v), spec.Define("COLS", CPUCols)}, own...)
+			vs = append(vs, spec.CPU(fmt.Sprintf("cpu_v%d_%v", v, t), t, cpuFunc(int(v), t, locate), consts...))
 		}
 	}
 	return vs

@@ -12,14 +12,7 @@
 // is right as long as B is finite. An output that is not finite is computed again from the entries alone.
 package panel
 
-import (
-	"strings"
-
-	"github.com/spmmrun/spmm/backend"
-	"github.com/spmmrun/spmm/dtype"
-	"github.com/spmmrun/spmm/shaders/include"
-	"github.com/spmmrun/spmm/shaders/spec"
-)
+import "github.com/spmmrun/spmm/shaders/spec"
 
 // Positions of the arguments.
 const (
@@ -32,17 +25,8 @@ const (
 	ArgC
 )
 
-// Args are the arguments of such a format's program.
-var Args = []spec.Arg{
-	{Name: "work", Elem: "u32", ReadOnly: true},
-	{Name: "colind", Elem: "u32", ReadOnly: true},
-	{Name: "values", Elem: "T", ReadOnly: true},
-	{Name: "mask", Elem: "u32", ReadOnly: true},
-	{Name: "b", Elem: "T", ReadOnly: true},
-	{Name: "bias", Elem: "f32", ReadOnly: true},
-	{Name: "c", Elem: "f32"},
-	{Name: "part", Elem: "f32"}, // sums of parts, slot after slot
-}
+// Args are the arguments of such a format's program. In part are sums of parts, slot after slot.
+var Args = spec.FormatArgs("work u32", "colind u32", "values T", "mask u32", "part f32 written")
 
 // Params is the parameter block that all kernels begin with.
 type Params struct {
@@ -64,26 +48,4 @@ func newParams(e *spec.Packed, p spec.Problem, panels int, width uint32) Params 
 		Panels: uint32(panels), Places: uint32(e.Work.(Work).Places), Rows: uint32(p.M), N: uint32(p.N), LDB: uint32(p.LDB), LDC: uint32(p.LDC),
 		Store: p.StoreWord(), Alpha: float32(p.Alpha), Beta: float32(p.Beta), Cols: uint32(p.K), Width: width,
 	}
-}
-
-// CUDA is a variant for compute capability 8.0 whose kernel is the function entry of a source. The constants
-// reach CUDA C++ as -D.
-func CUDA(entry, source, name string, t dtype.Type, warps uint32, consts []spec.Const) *spec.Variant {
-	return &spec.Variant{
-		Name: name, In: t, Code: backend.CodePTX, Local: [3]uint32{32 * warps, 1, 1}, Consts: consts, Entry: entry,
-		Need: spec.Need{Arch: 80},
-		Out:  []dtype.Type{dtype.F16, dtype.BF16},
-		Unit: spec.Unit{
-			Source: source, Arch: "compute_80", Blob: name + ".ptx",
-			Defines: map[string]string{"ENTRY": entry, "ELEM": include.Define(t)},
-		},
-	}
-}
-
-// Overlapping is the form of a variant of panel_gather.cuh for compute capability 9.0, whose launches overlap.
-func Overlapping(x *spec.Variant) *spec.Variant {
-	x.Name = strings.TrimSuffix(x.Name, x.In.String()) + "overlap_" + x.In.String()
-	x.Overlaps, x.Need.Arch = true, 90
-	x.Unit.Arch, x.Unit.Blob = "compute_90", x.Name+".ptx"
-	return x
 }

@@ -8,8 +8,6 @@ import (
 	"runtime"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
@@ -112,7 +110,7 @@ func newStreams[T formats.Value](m *Matrix[T], v *spec.Variant) (*streams[T], er
 	s := &streams[T]{rows: pairUp(m, lists)}
 	count := len(s.rows) / lists
 	dealt := make([]dealtStream, count)
-	if err := parallel(count, func(i int) {
+	parallel(count, func(i int) {
 		columns := make([][]uint32, lists)
 		for l, p := range s.rows[i*lists:][:lists] {
 			if p != noPanel {
@@ -120,9 +118,7 @@ func newStreams[T formats.Value](m *Matrix[T], v *spec.Variant) (*streams[T], er
 			}
 		}
 		dealt[i] = d.deal(columns)
-	}); err != nil {
-		return nil, err
-	}
+	})
 	order := s.heaviestFirst(dealt, lists)
 	s.ptr = make([]uint32, 0, count*windows+1)
 	for _, i := range order {
@@ -145,26 +141,21 @@ func newStreams[T formats.Value](m *Matrix[T], v *spec.Variant) (*streams[T], er
 		first[i] = at
 		at += len(dealt[order[i]].steps)
 	}
-	return s, parallel(count, func(i int) {
+	parallel(count, func(i int) {
 		for n, step := range dealt[order[i]].steps {
 			s.fill(m, s.rows[i*lists:][:lists], first[i]+n, step)
 		}
 	})
+	return s, nil
 }
 
 // parallel calls f for 0 to n-1, on all cores.
-func parallel(n int, f func(i int)) error {
-	var g errgroup.Group
-	share := max(1, spec.Ceil(n, 4*runtime.GOMAXPROCS(0)))
-	for first := 0; first < n; first += share {
-		g.Go(func() error {
-			for i := first; i < min(first+share, n); i++ {
-				f(i)
-			}
-			return nil
-		})
-	}
-	return g.Wait()
+func parallel(n int, f func(i int)) {
+	spec.Shares(n, max(1, spec.Ceil(n, 4*runtime.GOMAXPROCS(0))), 0, func(first, last int) {
+		for i := first; i < last; i++ {
+			f(i)
+		}
+	})
 }
 
 // pairUp returns the panels of each stream: those with about as many vectors go together.

@@ -9,8 +9,6 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
-	"github.com/spmmrun/spmm/formats/cvse"
-	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -18,22 +16,10 @@ import (
 // step reads are in the ring while it is multiplied.
 func TestStreams(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		matrix := rapid.SampledFrom([]string{
-			"gen:uniform,rows=61,cols=300,density=0.1", "gen:powerlaw,rows=100,cols=70", "gen:onedense,rows=20,cols=2000",
-			"gen:uniform,rows=9,cols=40,density=1", "gen:uniform,rows=30,cols=50,density=0", "gen:vector,rows=64,cols=3000,v=8,density=0.3",
-			"gen:vector,rows=64,cols=3000,v=16,density=0.05",
-		}).Draw(t, "matrix")
 		v := rapid.SampledFrom([]uint32{8, 16}).Draw(t, "v")
-		a, err := gen.CSR(matrix)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, err := cvse.Encode(a, cvse.Options{V: int(v), Align: rapid.SampledFrom([]int{1, 16}).Draw(t, "align")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := drawMatrix(t, int(v), "gen:onedense,rows=20,cols=2000", "gen:vector,rows=64,cols=3000,v=8,density=0.3",
+			"gen:vector,rows=64,cols=3000,v=16,density=0.05")
 		x := Hopper("cvse", dtype.F16, v)
-		m := &Matrix[float32]{V: c.V, Cols: c.Cols, Ptr: c.VecPtr, ColIdx: c.ColInd, Values: c.Values, Mask: c.Mask}
 		s, err := newStreams(m, x)
 		if err != nil {
 			t.Fatal(err)

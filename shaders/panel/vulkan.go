@@ -5,9 +5,7 @@ package panel
 import (
 	"fmt"
 
-	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
-	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -74,65 +72,42 @@ func (c coop) sharedWords() uint32 {
 }
 
 func (c coop) variant(own []spec.Const) *spec.Variant {
-	return &spec.Variant{
-		Name: fmt.Sprintf("vulkan_v%d_%v", c.v, c.MatrixUnit), In: dtype.F16, Code: backend.CodeSPIRV, Entry: "main",
-		Need: spec.Need{
-			F16:    true,
-			Shared: 16 * c.sharedWords(),
-			Shapes: []backend.MatrixShape{c.Shape(dtype.F16)},
-		},
-		Local: [3]uint32{c.Sub * c.subs, 1, 1}, Sub: c.Sub, Matrix: true,
+	return c.Variant(fmt.Sprintf("vulkan_v%d_%v", c.v, c.MatrixUnit), c.subs, 16*c.sharedWords(), spec.Variant{
 		Consts: append([]spec.Const{
-			{Name: "LOCAL", ID: 0, Value: c.Sub * c.subs}, {Name: "V", ID: 1, Value: c.v},
-			{Name: "TM", ID: 2, Value: c.M}, {Name: "TN", ID: 3, Value: c.N}, {Name: "TK", ID: 4, Value: c.K},
+			{Name: "V", ID: 1, Value: c.v}, {Name: "TM", ID: 2, Value: c.M}, {Name: "TN", ID: 3, Value: c.N},
+			{Name: "TK", ID: 4, Value: c.K},
 			{Name: "SWAP", ID: 5, Value: spec.Flag(c.swap)}, {Name: "COLS", ID: 6, Value: c.cols}, {Name: "SUBS", ID: 7, Value: c.subs},
 			{Name: "STAGE", ID: 8, Value: c.stage}, {Name: "SHARED", ID: 9, Value: c.sharedWords()},
 		}, own...),
 		Unit: spec.Unit{Source: "kernel_coop.comp", Blob: "coop.spv"},
-		Out:  []dtype.Type{dtype.F16},
-	}
+	})
 }
 
 // lanes is kernel_lanes.comp: panels of v rows by 64·chunks columns.
 func lanes(v, chunks uint32) *spec.Variant {
 	shared := v * (16*chunks + 1)
-	return &spec.Variant{
-		Name: fmt.Sprintf("vulkan_v%d_lanes%d", v, 64*chunks), In: dtype.F16, Code: backend.CodeSPIRV, Entry: "main",
-		Need: spec.Need{
-			F16: true, Lanes: true,
-			Shared: 16 * shared,
-			Shapes: []backend.MatrixShape{spec.Shape(16, 8, 16, dtype.F16)},
-		},
-		Local: [3]uint32{32, 1, 1}, Sub: 32, Matrix: true,
+	return spec.LanesVariant(fmt.Sprintf("vulkan_v%d_lanes%d", v, 64*chunks), 1, 16*shared, spec.Variant{
 		Consts: []spec.Const{
-			{Name: "LOCAL", ID: 0, Value: 32}, {Name: "V", ID: 1, Value: v}, {Name: "CHUNKS", ID: 2, Value: chunks},
-			{Name: "SHARED", ID: 3, Value: shared}, spec.Define("COLS", 64*chunks), spec.Define("ALIGN", stepVectors), spec.Define("LANES", 1),
+			{Name: "V", ID: 1, Value: v}, {Name: "CHUNKS", ID: 2, Value: chunks},
+			{Name: "SHARED", ID: 3, Value: shared},
+			spec.Define("COLS", 64*chunks), spec.Define("ALIGN", stepVectors), spec.Define("LANES", 1),
 		},
 		Unit: spec.Unit{Source: "kernel_lanes.comp", Blob: "lanes.spv"},
-		Out:  []dtype.Type{dtype.F16},
-	}
+	})
 }
 
 // windowLanes is kernel_window.comp: windows of `window` rows of B, subgroups of two panels, of 8 rows.
 func windowLanes(window, warps uint32) *spec.Variant {
 	const v, pitch, panels = 8, 10, 2
 	shared := max(window*pitch, warps*v*(16+1))
-	return &spec.Variant{
-		Name: fmt.Sprintf("vulkan_v%d_window%d", v, window), In: dtype.F16, Code: backend.CodeSPIRV, Entry: "main",
-		Need: spec.Need{
-			F16: true, Lanes: true,
-			Shared: 16 * shared,
-			Shapes: []backend.MatrixShape{spec.Shape(16, 8, 16, dtype.F16)},
-		},
-		Local: [3]uint32{32 * warps, 1, 1}, Sub: 32, Matrix: true,
+	return spec.LanesVariant(fmt.Sprintf("vulkan_v%d_window%d", v, window), warps, 16*shared, spec.Variant{
 		Consts: []spec.Const{
-			{Name: "LOCAL", ID: 0, Value: 32 * warps}, {Name: "V", ID: 1, Value: v}, {Name: "WARPS", ID: 2, Value: warps},
-			spec.Define("PANELS", panels), {Name: "SHARED", ID: 4, Value: shared}, {Name: "WINDOW", ID: 5, Value: window},
+			{Name: "V", ID: 1, Value: v}, {Name: "WARPS", ID: 2, Value: warps}, spec.Define("PANELS", panels),
+			{Name: "SHARED", ID: 4, Value: shared}, {Name: "WINDOW", ID: 5, Value: window},
 			spec.Define("COLS", 64), spec.Define("ALIGN", stepVectors), spec.Define("LANES", 1),
 		},
 		Unit: spec.Unit{Source: "kernel_window.comp", Blob: "window.spv"},
-		Out:  []dtype.Type{dtype.F16},
-	}
+	})
 }
 
 // The scalar kernels' workgroup: enough for 256 columns.
@@ -145,13 +120,13 @@ const (
 func scalarShared(v uint32) uint32 { return 4*scalarStage*(v+1) + 16*scalarLocal }
 
 func scalarVulkan(v uint32, t dtype.Type, own []spec.Const) *spec.Variant {
-	return &spec.Variant{
-		Name: fmt.Sprintf("vulkan_v%d_%v", v, t), In: t, Code: backend.CodeSPIRV, Entry: "main",
-		Need: spec.Need{Shared: scalarShared(v)}, Local: [3]uint32{scalarLocal, 1, 1},
+	return spec.SPIRV(fmt.Sprintf("vulkan_v%d_%v", v, t), spec.Variant{
+		In: t, Need: spec.Need{Shared: scalarShared(v)}, Local: spec.Line(scalarLocal),
 		Consts: append([]spec.Const{
-			{Name: "LOCAL", ID: 0, Value: scalarLocal}, {Name: "V", ID: 1, Value: v}, {Name: "STAGE", ID: 2, Value: scalarStage},
+			{Name: "LOCAL", ID: 0, Value: scalarLocal}, {Name: "V", ID: 1, Value: v},
+			{Name: "STAGE", ID: 2, Value: scalarStage},
 			spec.Define("COLS", 4*scalarLocal),
 		}, own...),
-		Unit: spec.Unit{Source: "kernel.comp", Defines: map[string]string{"ELEM": include.Define(t)}, Blob: "scalar_" + t.String() + ".spv"},
-	}
+		Unit: spec.GLSL("kernel.comp", "scalar", t),
+	})
 }

@@ -5,7 +5,6 @@ package panel
 import (
 	"fmt"
 
-	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
@@ -16,17 +15,14 @@ func WebGPU(own ...spec.Const) []*spec.Variant {
 	var vs []*spec.Variant
 	for _, v := range []uint32{8, 16} {
 		for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
-			vs = append(vs, &spec.Variant{
-				Name: fmt.Sprintf("webgpu_v%d_%v", v, t), In: t, Code: backend.CodeWGSL, Entry: "main",
-				Need: spec.Need{Shared: scalarShared(v)}, Local: [3]uint32{scalarLocal, 1, 1},
+			vs = append(vs, spec.WGSL(fmt.Sprintf("webgpu_v%d_%v", v, t), spec.Variant{
+				In: t, Need: spec.Need{Shared: scalarShared(v)}, Local: spec.Line(scalarLocal),
 				Consts: append([]spec.Const{
-					spec.Define("V", v), spec.Define("STAGE", scalarStage), spec.Define("QUADS", v/4), spec.Define("VALUES", scalarStage*v/4),
-					spec.Define("COLS", 4*scalarLocal),
+					spec.Define("V", v), spec.Define("STAGE", scalarStage), spec.Define("QUADS", v/4),
+					spec.Define("VALUES", scalarStage*v/4), spec.Define("COLS", 4*scalarLocal),
 				}, own...),
-				Unit: spec.Unit{Source: "kernel.wgsl", Defines: map[string]string{
-					"ELEM": include.Define(t), "HALF": include.HalfWGSL, "NONFINITE": include.NonFiniteWGSL, "PANEL": include.PanelWGSL,
-				}},
-			})
+				Unit: spec.Unit{Defines: include.WGSL(t, "PANEL", include.PanelWGSL)},
+			}))
 		}
 	}
 	return vs

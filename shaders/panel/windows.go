@@ -8,8 +8,6 @@ import (
 	"math"
 	"runtime"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
@@ -160,19 +158,14 @@ func cut[T formats.Value](m *Matrix[T], size int, lanes bool) (*windows[T], erro
 	w.local = make([]uint16, total)
 	w.values = make([]T, int(total)*m.V)
 	w.mask = make([]uint32, spec.Ceil(len(w.values), 32))
-	var g errgroup.Group
 	// Shares are whole panels, and lists are multiples of 16 vectors: no two touch a word of mask.
-	share := spec.Ceil(panels, runtime.GOMAXPROCS(0))
-	for first := 0; first < panels; first += share {
-		g.Go(func() error {
-			d := bankOrder{size: size, lanes: lanes}
-			for p := first; p < min(first+share, panels); p++ {
-				w.fill(m, p, &d)
-			}
-			return nil
-		})
-	}
-	return w, g.Wait()
+	spec.Shares(panels, spec.Ceil(panels, runtime.GOMAXPROCS(0)), 0, func(first, last int) {
+		d := bankOrder{size: size, lanes: lanes}
+		for p := first; p < last; p++ {
+			w.fill(m, p, &d)
+		}
+	})
+	return w, nil
 }
 
 // fill writes the lists of panel p.

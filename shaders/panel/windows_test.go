@@ -13,24 +13,27 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
+// drawMatrix returns a matrix in panels of v rows.
+func drawMatrix(t *rapid.T, v int, more ...string) *Matrix[float32] {
+	a, err := gen.CSR(rapid.SampledFrom(append(more,
+		"gen:uniform,rows=61,cols=300,density=0.1", "gen:powerlaw,rows=100,cols=70", "gen:onedense,rows=20,cols=200",
+		"gen:uniform,rows=9,cols=40,density=1", "gen:uniform,rows=30,cols=50,density=0")).Draw(t, "matrix"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := cvse.Encode(a, cvse.Options{V: v, Align: rapid.SampledFrom([]int{1, 16}).Draw(t, "align")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Matrix[float32]{V: c.V, Cols: c.Cols, Ptr: c.VecPtr, ColIdx: c.ColInd, Values: c.Values, Mask: c.Mask}
+}
+
 // TestCut: each column of a panel is in the list of its window once, with its values and mask; what is left of
 // a list is padding without values; and lists come in whole steps.
 func TestCut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		spec := rapid.SampledFrom([]string{
-			"gen:uniform,rows=61,cols=300,density=0.1", "gen:powerlaw,rows=100,cols=70", "gen:onedense,rows=20,cols=200",
-			"gen:uniform,rows=9,cols=40,density=1", "gen:uniform,rows=30,cols=50,density=0",
-		}).Draw(t, "matrix")
-		a, err := gen.CSR(spec)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, err := cvse.Encode(a, cvse.Options{V: 8, Align: rapid.SampledFrom([]int{1, 16}).Draw(t, "align")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := drawMatrix(t, 8)
 		size := rapid.SampledFrom([]int{16, 64, 512}).Draw(t, "window")
-		m := &Matrix[float32]{V: c.V, Cols: c.Cols, Ptr: c.VecPtr, ColIdx: c.ColInd, Values: c.Values, Mask: c.Mask}
 		w, err := cut(m, size, rapid.Bool().Draw(t, "lanes"))
 		if err != nil {
 			t.Fatal(err)

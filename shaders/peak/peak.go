@@ -27,11 +27,8 @@ const (
 // Program is the table. Every invocation takes rounds steps; a step of Read goes to the next element
 // modulo span (a power of two).
 var Program = &spec.Program{
-	Name: "peak",
-	Args: []spec.Arg{
-		{Name: "src", Elem: "T", ReadOnly: true},
-		{Name: "dst", Elem: "T"},
-	},
+	Name:     "peak",
+	Args:     spec.Args("src T", "dst T written"),
 	Params:   spec.Params[params](),
 	Variants: variants(),
 	Files:    files,

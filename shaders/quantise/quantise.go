@@ -43,32 +43,17 @@ var files embed.FS
 
 // Program is the table of the quantising kernel. It has no Encode; see Launch.
 var Program = &spec.Program{
-	Name: "quantise",
-	Args: []spec.Arg{
-		{Name: "b", Elem: "u32", ReadOnly: true},
-		{Name: "q", Elem: "u32"},
-	},
-	Params: spec.Params[params](),
+	Name: "quantise", Args: spec.Args("b u32", "q u32 written"), Params: spec.Params[params](), Files: files,
 	Variants: []*spec.Variant{
-		{
-			Name: "cuda", In: dtype.F32, Code: backend.CodePTX, Entry: "quantise", Local: [3]uint32{local, 1, 1}, Need: spec.Need{Arch: 80},
-			Consts: digits,
-			Unit:   spec.Unit{Source: "kernel.cu", Blob: "cuda.ptx", Arch: "compute_80"},
-		},
-		{
-			Name: "vulkan", In: dtype.F32, Code: backend.CodeSPIRV, Entry: "main", Local: [3]uint32{local, 1, 1}, Need: spec.Need{Shared: shared + 32*local},
-			Consts: digits,
-			Unit:   spec.Unit{Source: "kernel.comp", Blob: "vulkan.spv"},
-		},
-		{
-			Name: "webgpu", In: dtype.F32, Code: backend.CodeWGSL, Entry: "main", Local: [3]uint32{local, 1, 1}, Need: spec.Need{Shared: shared},
-			Unit: spec.Unit{Source: "kernel.wgsl", Defines: map[string]string{"HALF": include.HalfWGSL, "FIXED": include.FixedWGSL}},
-		},
-		{
-			Name: "cpu", In: dtype.F32, Code: backend.CodeGo, Local: [3]uint32{1, 1, 1}, Func: group,
-		},
+		spec.PTX("cuda", spec.Variant{Entry: "quantise", Local: spec.Line(local), Consts: digits}),
+		spec.SPIRV("vulkan", spec.Variant{Local: spec.Line(local), Need: spec.Need{Shared: shared + 32*local},
+			Consts: digits}),
+		spec.WGSL("webgpu", spec.Variant{
+			Local: spec.Line(local), Need: spec.Need{Shared: shared},
+			Unit: spec.Unit{Defines: map[string]string{"HALF": include.HalfWGSL, "FIXED": include.FixedWGSL}},
+		}),
+		spec.Go("cpu", dtype.F32, group),
 	},
-	Files: files,
 }
 
 // params is the parameter block.
@@ -93,14 +78,7 @@ const (
 )
 
 // Variant returns the variant that a device runs.
-func Variant(caps backend.Caps) (*spec.Variant, error) {
-	for _, v := range Program.Variants {
-		if v.Met(caps) {
-			return v, nil
-		}
-	}
-	return nil, fmt.Errorf("quantise kernel: the device runs none of its variants: %w", backend.ErrUnsupported)
-}
+func Variant(caps backend.Caps) (*spec.Variant, error) { return Program.First(caps, dtype.F32) }
 
 // Layout says where things are in the result for a B of K×N, in words.
 type Layout struct {

@@ -6,9 +6,8 @@ import (
 	"sort"
 
 	"github.com/spmmrun/spmm/backend"
-	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/rfx"
-	"github.com/spmmrun/spmm/shaders/include"
+	"github.com/spmmrun/spmm/shaders/host"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -20,7 +19,7 @@ func group(args [][]byte, block []byte, at [3]uint32) {
 		for i := number * p.per; i < min(p.count, (number+1)*p.per); i++ {
 			var r rfx.Range
 			for e := rows[2*i]; e < rows[2*i+2]; e++ {
-				r = r.Join(rfx.RangeOf(load(args[0], e, p.elem)))
+				r = r.Join(rfx.RangeOf(host.Element(args[0], int(e), p.elem)))
 			}
 			rows[2*i+1] = uint32(r)
 		}
@@ -41,23 +40,12 @@ func group(args [][]byte, block []byte, at [3]uint32) {
 			if row < 0 || e < rows[2*row] || e >= rows[2*row+2] {
 				row = sort.Search(int(p.count), func(i int) bool { return rows[2*i+2] > e })
 			}
-			if x := load(args[0], e, p.elem); rfx.IsFinite(x) {
+			if x := host.Element(args[0], int(e), p.elem); rfx.IsFinite(x) {
 				q[k] = rfx.Quantise(x, rfx.P(p.bits).L(rfx.Range(rows[2*row+1]).E()))
 			}
 		}
 		p.store(args[3], four, q)
 	}
-}
-
-// load returns entry e.
-func load(values []byte, e, elem uint32) float32 {
-	switch elem {
-	case include.F16:
-		return backend.View[half.F16](values)[e].Float32()
-	case include.BF16:
-		return backend.View[half.BF16](values)[e].Float32()
-	}
-	return backend.View[float32](values)[e]
 }
 
 // store writes four integers.

@@ -21,34 +21,21 @@ import (
 //go:embed kernel.wgsl
 var files embed.FS
 
-// Program is the table of the kernel. It has no Encode; see Launch.
+// Program is the table of the kernel. It has no Encode; see Launch. slots has the entry of each digit of panels, plus
+// 1, 0 where there is none; it is not read for rows. rows has first entry and range of each row, then the number of
+// entries.
 var Program = &spec.Program{
-	Name: "requantise",
-	Args: []spec.Arg{
-		{Name: "values", Elem: "u32", ReadOnly: true},
-		{Name: "slots", Elem: "u32", ReadOnly: true}, // of panels: the entry of each digit, plus 1; 0: none. Not read for rows
-		{Name: "rows", Elem: "u32"},                  // first entry and range of each row, then the number of entries
-		{Name: "ints", Elem: "u32"},
-	},
-	Params: spec.Params[params](),
+	Name: "requantise", Args: spec.Args("values u32", "slots u32", "rows u32 written", "ints u32 written"),
+	Params: spec.Params[params](), Files: files,
 	Variants: []*spec.Variant{
-		{
-			Name: "cuda", In: dtype.F32, Code: backend.CodePTX, Entry: "requantise", Local: [3]uint32{local, 1, 1}, Need: spec.Need{Arch: 80},
-			Unit: spec.Unit{Source: "kernel.cu", Blob: "cuda.ptx", Arch: "compute_80"},
-		},
-		{
-			Name: "vulkan", In: dtype.F32, Code: backend.CodeSPIRV, Entry: "main", Local: [3]uint32{local, 1, 1}, Need: spec.Need{Shared: 4 * local},
-			Unit: spec.Unit{Source: "kernel.comp", Blob: "vulkan.spv"},
-		},
-		{
-			Name: "webgpu", In: dtype.F32, Code: backend.CodeWGSL, Entry: "main", Local: [3]uint32{local, 1, 1}, Need: spec.Need{Shared: 4 * local},
-			Unit: spec.Unit{Source: "kernel.wgsl", Defines: map[string]string{"HALF": include.HalfWGSL, "FIXED": include.FixedWGSL}},
-		},
-		{
-			Name: "cpu", In: dtype.F32, Code: backend.CodeGo, Local: [3]uint32{1, 1, 1}, Func: group,
-		},
+		spec.PTX("cuda", spec.Variant{Entry: "requantise", Local: spec.Line(local)}),
+		spec.SPIRV("vulkan", spec.Variant{Local: spec.Line(local), Need: spec.Need{Shared: 4 * local}}),
+		spec.WGSL("webgpu", spec.Variant{
+			Local: spec.Line(local), Need: spec.Need{Shared: 4 * local},
+			Unit: spec.Unit{Defines: map[string]string{"HALF": include.HalfWGSL, "FIXED": include.FixedWGSL}},
+		}),
+		spec.Go("cpu", dtype.F32, group),
 	},
-	Files: files,
 }
 
 // params is the parameter block.
@@ -77,14 +64,7 @@ type Op struct {
 }
 
 // Variant returns the variant that a device runs.
-func Variant(caps backend.Caps) (*spec.Variant, error) {
-	for _, v := range Program.Variants {
-		if v.Met(caps) {
-			return v, nil
-		}
-	}
-	return nil, fmt.Errorf("kernel requantise: the device runs none of its variants: %w", backend.ErrUnsupported)
-}
+func Variant(caps backend.Caps) (*spec.Variant, error) { return Program.First(caps, dtype.F32) }
 
 // Launch says how a variant runs op.
 func Launch(v *spec.Variant, op Op) (spec.Launch, error) {

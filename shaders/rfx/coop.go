@@ -45,20 +45,19 @@ func (c coop) sharedWords(p rfx.P) uint32 {
 
 func (c coop) variant(p rfx.P) *spec.Variant {
 	constant := func(name string, id int, x uint32) spec.Const { return spec.Const{Name: name, ID: id, Value: x} }
-	return &spec.Variant{
-		Name: fmt.Sprintf("vulkan_panels_%v_p%d", c.MatrixUnit, p), In: dtype.F32, Code: backend.CodeSPIRV, Entry: "main",
+	return spec.SPIRV(fmt.Sprintf("vulkan_panels_%v_p%d", c.MatrixUnit, p), spec.Variant{
 		Need: spec.Need{
 			Int8: true, Shared: 4 * c.sharedWords(p),
 			Shapes: []backend.MatrixShape{c.Shape(dtype.S8)},
 		},
-		Local: [3]uint32{c.Sub * c.subs, 1, 1}, Sub: c.Sub, Matrix: true,
+		Local: spec.Line(c.Sub * c.subs), Sub: c.Sub, Matrix: true,
 		Consts: []spec.Const{
 			constant("LOCAL", 0, c.Sub*c.subs), constant("V", 1, c.rows()), constant("TM", 2, c.M), constant("TN", 3, c.N), constant("TK", 4, c.K),
 			constant("SWAP", 5, spec.Flag(c.swap)), constant("COLS", 6, c.cols), constant("SUBS", 7, c.subs),
 			constant("SHARED", 8, c.sharedWords(p)), spec.Define("BITS", uint32(p)), spec.Define("WARPS", 1),
 		},
 		Unit: spec.Unit{Source: "panel.comp", Blob: fmt.Sprintf("coop_p%d.spv", p)},
-	}
+	})
 }
 
 // Coops returns these variants made over for a subgroup size and for a tile of columns a subgroup, so that a driver

@@ -7,11 +7,9 @@ import (
 	"sync"
 
 	"github.com/spmmrun/spmm/backend"
-	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/simd"
 	"github.com/spmmrun/spmm/shaders/host"
-	"github.com/spmmrun/spmm/shaders/include"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -342,18 +340,8 @@ func round(t rfx.Int128, scale int) float32 {
 // class returns the class of the products of a row's entries with column j.
 func (g *job) class(row, j int) (c rfx.Class) {
 	for k := g.rows[2*row]; k < g.rows[2*row+2]; k++ {
-		c |= rfx.ProductClass(element(g.args[2], int(k), g.elem), element(g.args[3], int(g.colidx[k])*int(g.ldb)+j, g.elem))
+		b := host.Element(g.args[3], int(g.colidx[k])*int(g.ldb)+j, g.elem)
+		c |= rfx.ProductClass(host.Element(g.args[2], int(k), g.elem), b)
 	}
 	return c
-}
-
-// element returns an element of an array of type t.
-func element(b []byte, i int, t uint32) float32 {
-	switch t {
-	case include.F16:
-		return backend.View[half.F16](b)[i].Float32()
-	case include.BF16:
-		return backend.View[half.BF16](b)[i].Float32()
-	}
-	return backend.View[float32](b)[i]
 }

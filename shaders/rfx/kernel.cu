@@ -2,6 +2,7 @@
 // has four columns.
 
 #include "store.cuh"
+#include "../include/load.cuh"
 
 typedef long long i64;
 
@@ -28,29 +29,6 @@ struct Quad {
 #else
 typedef uint4 Quad;
 #endif
-
-__device__ __forceinline__ int word(const uint4 &v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
-
-// load returns 16 (or 8) bytes, or zeros. (Predicated by hand: around branches the compiler would wait for
-// each load before the next.)
-__device__ __forceinline__ uint4 load(const uint4 *q, bool in) {
-    uint4 v;
-    asm volatile("{.reg .pred in; setp.ne.u32 in, %5, 0;\n\t"
-                 "mov.u32 %0, 0; mov.u32 %1, 0; mov.u32 %2, 0; mov.u32 %3, 0;\n\t"
-                 "@in ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];}"
-                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-                 : "l"(q), "r"((u32)in));
-    return v;
-}
-__device__ __forceinline__ uint2 load(const uint2 *q, bool in) {
-    uint2 v;
-    asm volatile("{.reg .pred in; setp.ne.u32 in, %3, 0;\n\t"
-                 "mov.u32 %0, 0; mov.u32 %1, 0;\n\t"
-                 "@in ld.global.nc.v2.u32 {%0, %1}, [%2];}"
-                 : "=r"(v.x), "=r"(v.y)
-                 : "l"(q), "r"((u32)in));
-    return v;
-}
 
 // fetch returns quad x of a row of q. ld is in quads.
 __device__ __forceinline__ Quad fetch(const void *q, u32 row, u32 x, u32 ld, bool in) {

@@ -39,17 +39,14 @@ func byPanels() []*spec.Variant {
 // cudaPanels is panel.cu for p: panels of 8 rows, an instruction of k = step, warps a workgroup, tiles of A that
 // are brought ahead.
 func cudaPanels(p rfx.P, step, warps, stages uint32) *spec.Variant {
-	name := fmt.Sprintf("cuda_panels_p%d", p)
-	return &spec.Variant{
-		Name: name, In: dtype.F32, Code: backend.CodePTX, Entry: "rfx", Local: [3]uint32{32 * warps, 1, 1},
+	return spec.PTX(fmt.Sprintf("cuda_panels_p%d", p), spec.Variant{
+		Entry: "rfx", Local: spec.Line(32 * warps),
 		Consts: []spec.Const{
 			spec.Define("BITS", uint32(p)), spec.Define("V", 8), spec.Define("STEP", step), spec.Define("WARPS", warps), spec.Define("STAGES", stages), spec.Define("COLS", 64),
 		},
-		Need: spec.Need{
-			Arch: 80, Shapes: []backend.MatrixShape{spec.Shape(16, 8, step, dtype.S8)},
-		},
-		Unit: spec.Unit{Source: "panel.cu", Blob: name + ".ptx", Arch: "compute_80"},
-	}
+		Need: spec.Need{Shapes: []backend.MatrixShape{spec.Shape(16, 8, step, dtype.S8)}},
+		Unit: spec.Unit{Source: "panel.cu"},
+	})
 }
 
 // mostVectors is what a piece of a panel may have: every sum of products of digits fits 32 bits, whatever they are.

@@ -46,26 +46,20 @@ var files embed.FS
 
 // Format is the table of the reproducible kernel. Variants differ in p, and take A and B in any type. It
 // is no format: between b and c there is the quantised B.
+//
+//	rows    the rows, how they are shared out, and the entries' columns: see pack
+//	ints    the entries as integers, see pack
+//	values  the entries as they are
+//	b, q    B as it is, and quantised
+//	bias, c bits of f32
+//	part    128-bit sums of pieces, ldq columns
 var Format = &spec.Format{
 	Program: &spec.Program{
-		Name: "rfx",
-		Args: []spec.Arg{
-			{Name: "rows", Elem: "u32", ReadOnly: true},   // the rows, how they are shared out, and the entries' columns: see pack
-			{Name: "ints", Elem: "u32", ReadOnly: true},   // the entries as integers, see pack
-			{Name: "values", Elem: "u32", ReadOnly: true}, // the entries as they are
-			{Name: "b", Elem: "u32", ReadOnly: true},      // B as it is
-			{Name: "q", Elem: "u32", ReadOnly: true},      // B quantised
-			{Name: "bias", Elem: "u32", ReadOnly: true},   // bits of f32
-			{Name: "c", Elem: "u32"},                      // bits of f32
-			{Name: "part", Elem: "u32"},                   // 128-bit sums of pieces, ldq columns
-		},
-		Params:   spec.Params[params](),
-		Variants: variants,
-		Files:    files,
+		Name: "rfx", Args: spec.Args("rows u32", "ints u32", "values u32", "b u32", "q u32", "bias u32",
+			"c u32 written", "part u32 written"),
+		Params: spec.Params[params](), Variants: variants, Files: files,
 	},
-	Packing: []string{"BITS", "V", "SHUFFLE"},
-	Encode:  encode,
-	Launch:  launch,
+	Packing: []string{"BITS", "V", "SHUFFLE"}, Encode: encode, Launch: launch,
 }
 
 // params is the parameter block.
@@ -115,23 +109,15 @@ var variants = slices.Concat(byRows(), byPanels())
 func byRows() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, p := range rfx.All {
-		add := func(name string, v spec.Variant) {
-			v.Name, v.In, v.Consts = fmt.Sprintf("%s_p%d", name, p), dtype.F32, []spec.Const{spec.Define("BITS", uint32(p))}
-			vs = append(vs, &v)
-		}
-		add("cuda", spec.Variant{
-			Code: backend.CodePTX, Entry: "rfx", Local: [3]uint32{local, 1, 1}, Need: spec.Need{Arch: 80},
-			Unit: spec.Unit{Source: "kernel.cu", Blob: fmt.Sprintf("cuda_p%d.ptx", p), Arch: "compute_80"},
-		})
-		add("vulkan", spec.Variant{
-			Code: backend.CodeSPIRV, Entry: "main", Local: [3]uint32{local, 1, 1}, Need: spec.Need{Shared: shared},
-			Unit: spec.Unit{Source: "kernel.comp", Blob: fmt.Sprintf("vulkan_p%d.spv", p)},
-		})
-		add("webgpu", spec.Variant{
-			Code: backend.CodeWGSL, Entry: "main", Local: [3]uint32{local, 1, 1}, Need: spec.Need{Shared: shared},
-			Unit: spec.Unit{Source: "kernel.wgsl", Defines: wgsl(p)},
-		})
-		add("cpu", spec.Variant{Code: backend.CodeGo, Local: [3]uint32{1, 1, 1}, Func: group(p)})
+		name := func(backend string) string { return fmt.Sprintf("%s_p%d", backend, p) }
+		bits := []spec.Const{spec.Define("BITS", uint32(p))}
+		gpu := spec.Variant{Local: spec.Line(local), Need: spec.Need{Shared: shared}, Consts: bits}
+		web := gpu
+		web.Unit.Defines = wgsl(p)
+		vs = append(vs,
+			spec.PTX(name("cuda"), spec.Variant{Entry: "rfx", Local: spec.Line(local), Consts: bits}),
+			spec.SPIRV(name("vulkan"), gpu), spec.WGSL(name("webgpu"), web),
+			spec.Go(name("cpu"), dtype.F32, group(p), bits...))
 	}
 	return vs
 }

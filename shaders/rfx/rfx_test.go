@@ -2,7 +2,6 @@ package rfx_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -413,43 +412,20 @@ func TestEncode(t *testing.T) {
 
 func TestLaunchRefuses(t *testing.T) {
 	a := &formats.CSR[half.F16]{Rows: 2, Cols: 3, RowPtr: []int64{0, 0, 0}}
-	good := spec.Problem{M: 2, K: 3, N: 5, LDB: 8, LDC: 5, Out: dtype.F32, Caps: backend.Caps{MaxBinding: 1 << 20}}
-	tests := []struct {
-		name        string
-		change      func(*spec.Problem)
-		unsupported bool
-	}{
-		{"rows", func(p *spec.Problem) { p.M = 3 }, false},
-		{"inner", func(p *spec.Problem) { p.K = 2 }, false},
-		{"ldb", func(p *spec.Problem) { p.LDB = 9 }, false},
-		{"narrow ldb", func(p *spec.Problem) { p.LDB = 0 }, false},
-		{"narrow ldc", func(p *spec.Problem) { p.LDC = 4 }, false},
-		{"negative", func(p *spec.Problem) { p.N = -1 }, false},
-		{"wide", func(p *spec.Problem) { p.LDB = 1 << 30 }, true},
-		{"out", func(p *spec.Problem) { p.Out = dtype.F16 }, true},
-		{"gelu", func(p *spec.Problem) { p.Epilogue.Activation = spec.GELU }, true},
-		{"silu", func(p *spec.Problem) { p.Epilogue.Activation = spec.SiLU }, true},
-		{"binding", func(p *spec.Problem) { p.Caps.MaxBinding = 90 }, true},
-	}
+	good := spec.Problem{M: 2, K: 3, N: 5, LDB: 8, LDC: 5, Out: dtype.F32}
 	for i, v := range kernel.Format.Variants {
 		e, err := kernel.Format.Encode(a, v)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := kernel.Format.Launch(v, e, good); err != nil {
-			t.Errorf("%s: %v", v.Name, err)
-		}
-		for _, tt := range tests {
-			p := good
-			tt.change(&p)
-			_, err := kernel.Format.Launch(v, e, p)
-			if tt.name == "binding" && v.Code != backend.CodeWGSL {
-				continue // the others address whole buffers
-			}
-			if err == nil || errors.Is(err, backend.ErrUnsupported) != tt.unsupported {
-				t.Errorf("%s, %s: %v", v.Name, tt.name, err)
-			}
-		}
+		shadertest.Refuses(t, kernel.Format, v, e,
+			shadertest.Refusal{Name: "f16", Change: func(p *spec.Problem) { p.Out = dtype.F16 }, Unsupported: true},
+			shadertest.Refusal{Name: "gelu", Change: func(p *spec.Problem) { p.Epilogue.Activation = spec.GELU },
+				Unsupported: true},
+			shadertest.Refusal{Name: "silu", Change: func(p *spec.Problem) { p.Epilogue.Activation = spec.SiLU },
+				Unsupported: true},
+			shadertest.Refusal{Name: "B", Change: func(p *spec.Problem) { p.Caps.MaxBinding = 90 }, Unsupported: true,
+				Code: backend.CodeWGSL})
 		for _, other := range kernel.Format.Variants[i:] {
 			if other.Const("BITS") == v.Const("BITS") && other.Const("V") == v.Const("V") {
 				continue
@@ -464,9 +440,8 @@ func TestLaunchRefuses(t *testing.T) {
 			t.Errorf("there is a variant for p = %d", p)
 		}
 	}
-	if _, err := kernel.Variant(backend.Caps{Code: backend.CodePTX, Arch: 70}, 23, kernel.Rows); !errors.Is(err, backend.ErrUnsupported) {
-		t.Errorf("on an old GPU: %v", err)
-	}
+	_, err := kernel.Variant(backend.Caps{Code: backend.CodePTX, Arch: 70}, 23, kernel.Rows)
+	shadertest.Refused(t, "on an old GPU", err, true)
 }
 
 // Invocations share a tile's rows of B and its columns evenly, whatever the subgroup.
@@ -506,4 +481,65 @@ func TestCoopShapes(t *testing.T) {
 			})
 		}
 	})
+}
+
+// BenchmarkMultiply is a pruned 2048×2048 matrix of f16 times 1 and 128 columns, on every device; that of kernel csr is
+// the baseline.
+func BenchmarkMultiply(b *testing.B) {
+	const size = 2048
+	a := formats.Convert[half.F16](matrix(rand.New(rand.NewPCG(1, 2)), size, normal,
+		slices.Repeat([]int{205}, size)...))
+	shadertest.EachBench(b, func(dev backend.Device) {
+		for _, p := range rfx.All {
+			for _, n := range []int{1, 128} {
+				b.Run(fmt.Sprintf("%s/p=%d/n=%d", dev.Info().Backend, p, n),
+					func(b *testing.B) { benchmark(b, dev, a, p, n) })
+			}
+		}
+	})
+}
+
+func benchmark(b *testing.B, dev backend.Device, a *formats.CSR[half.F16], p rfx.P, n int) {
+	ctx := b.Context()
+	must := func(err error) {
+		b.Helper()
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	alloc := func(data []byte) backend.Buffer {
+		x, err := dev.Alloc(int64(len(data)))
+		must(err)
+		b.Cleanup(func() { x.Close() })
+		must(x.Write(ctx, 0, data))
+		return x
+	}
+	v, err := kernel.Variant(dev.Caps(), p, kernel.Rows)
+	must(err)
+	e, err := kernel.Format.Encode(a, v)
+	must(err)
+	ldb := (n + 7) &^ 7
+	l, err := kernel.Format.Launch(v, e, spec.Problem{
+		M: a.Rows, K: a.Cols, N: n, LDB: ldb, LDC: n, Out: dtype.F32, Alpha: 1, Caps: dev.Caps(),
+	})
+	must(err)
+	layout := kernel.Layout(v, a.Cols, n)
+	qv, err := quantise.Variant(dev.Caps())
+	must(err)
+	ql, err := quantise.Launch(qv, layout, dtype.F16, ldb)
+	must(err)
+	x, q := alloc(make([]byte, 2*a.Cols*ldb)), alloc(make([]byte, layout.Bytes()))
+	var args []backend.Buffer
+	for _, y := range e.Arrays {
+		args = append(args, alloc(y.Data))
+	}
+	args = append(args, x, q, alloc(make([]byte, 16)), alloc(make([]byte, 4*a.Rows*n)),
+		alloc(make([]byte, max(spec.NoWorkspace, l.Workspace))))
+	launches := shadertest.Launches(b, dev, quantise.Program, ql, x, q)
+	launches = append(launches, shadertest.Launches(b, dev, kernel.Format.Program, l, args...)...)
+	for b.Loop() {
+		_, err := dev.Run(ctx, launches...)
+		must(err)
+	}
+	b.ReportMetric(2*float64(a.NNZ())*float64(n)*float64(b.N)/float64(b.Elapsed().Nanoseconds()), "GFLOP/s")
 }

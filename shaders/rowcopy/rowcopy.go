@@ -21,31 +21,15 @@ var files embed.FS
 // Program is the table of the kernel. It has no Encode; see Launch. index is not read where rows follow each other: any
 // buffer serves.
 var Program = &spec.Program{
-	Name: "rowcopy",
-	Args: []spec.Arg{
-		{Name: "index", Elem: "u32", ReadOnly: true},
-		{Name: "src", Elem: "u32", ReadOnly: true},
-		{Name: "dst", Elem: "u32"},
-	},
-	Params: spec.Params[params](),
-	Variants: []*spec.Variant{
-		{
-			Name: "cuda", In: dtype.F32, Code: backend.CodePTX, Entry: "rowcopy", Local: [3]uint32{local, 1, 1}, Need: spec.Need{Arch: 80},
-			Unit: spec.Unit{Source: "kernel.cu", Blob: "cuda.ptx", Arch: "compute_80"}, Consts: []spec.Const{spec.Define("EACH", 4)},
-		},
-		{
-			Name: "vulkan", In: dtype.F32, Code: backend.CodeSPIRV, Entry: "main", Local: [3]uint32{local, 1, 1},
-			Unit: spec.Unit{Source: "kernel.comp", Blob: "vulkan.spv"},
-		},
-		{
-			Name: "webgpu", In: dtype.F32, Code: backend.CodeWGSL, Entry: "main", Local: [3]uint32{local, 1, 1},
-			Unit: spec.Unit{Source: "kernel.wgsl"},
-		},
-		{
-			Name: "cpu", In: dtype.F32, Code: backend.CodeGo, Local: [3]uint32{1, 1, 1}, Func: group,
-		},
-	},
+	Name: "rowcopy", Args: spec.Args("index u32", "src u32", "dst u32 written"), Params: spec.Params[params](),
 	Files: files,
+	Variants: []*spec.Variant{
+		spec.PTX("cuda", spec.Variant{Entry: "rowcopy", Local: spec.Line(local),
+			Consts: []spec.Const{spec.Define("EACH", 4)}}),
+		spec.SPIRV("vulkan", spec.Variant{Local: spec.Line(local)}),
+		spec.WGSL("webgpu", spec.Variant{Local: spec.Line(local)}),
+		spec.Go("cpu", dtype.F32, group),
+	},
 }
 
 // params is the parameter block.
@@ -82,14 +66,7 @@ type Op struct {
 }
 
 // Variant returns the variant that a device runs.
-func Variant(caps backend.Caps) (*spec.Variant, error) {
-	for _, v := range Program.Variants {
-		if v.Met(caps) {
-			return v, nil
-		}
-	}
-	return nil, fmt.Errorf("kernel rowcopy: the device runs none of its variants: %w", backend.ErrUnsupported)
-}
+func Variant(caps backend.Caps) (*spec.Variant, error) { return Program.First(caps, dtype.F32) }
 
 // Launch says how a variant runs op. Rows of src and dst must not be the same memory, nor two numbers of dst alike.
 func Launch(v *spec.Variant, op Op) (spec.Launch, error) {

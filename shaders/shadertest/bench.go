@@ -4,8 +4,10 @@ package shadertest
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/spmmrun/spmm/backend"
@@ -33,19 +35,64 @@ func EachBench(b *testing.B, f func(dev backend.Device)) {
 	}
 }
 
-// Bench times a variant of k: a, of its element type, times n columns of random numbers, 20 times back to
-// back for each of b.N, C being in f32. The metric us is the time of one multiplication, the device's
-// where it tells, else the host's; GFLOP/s counts a's entries alone.
-func Bench(b *testing.B, dev backend.Device, k *spec.Format, v *spec.Variant, a formats.Sparse, n int) {
+// BenchMultiply times the variants of formats that take, on every device, as subbenchmarks
+// name/backend/format/variant/n=columns. What is asked for alone is made: a, and what it is packed as.
+func BenchMultiply(b *testing.B, name string, a func() formats.Sparse, columns []int,
+	take func(v *spec.Variant) bool, ks ...*spec.Format) {
 	b.Helper()
-	e, err := k.Encode(a, v)
-	if err != nil {
-		b.Fatalf("%s/%s: %v", k.Name, v.Name, err)
-	}
-	BenchPacked(b, dev, k, v, e, n)
+	a = sync.OnceValue(a)
+	EachBench(b, func(dev backend.Device) {
+		for _, k := range ks {
+			packed := packer{k: k, a: a, have: map[*spec.Variant]*spec.Packed{}}
+			for _, v := range k.Variants {
+				if !take(v) || !v.Met(dev.Caps()) {
+					continue
+				}
+				for _, n := range columns {
+					name := fmt.Sprintf("%s/%s/%s/%s/n=%d", name, dev.Info().Backend, k.Name, v.Name, n)
+					b.Run(name, func(b *testing.B) { BenchPacked(b, dev, k, v, packed.of(b, v), n) })
+				}
+			}
+		}
+	})
 }
 
-// BenchPacked is Bench with a matrix that is packed. Variants of f64 are not for it.
+// BenchVectors times formats by 4096×4096 matrices of f16 with several shares of zeros, in vectors of 8 rows.
+func BenchVectors(b *testing.B, columns []int, ks ...*spec.Format) {
+	for _, zeros := range []int{70, 80, 90, 95, 98} {
+		BenchMultiply(b, fmt.Sprintf("zeros=%d", zeros), func() formats.Sparse {
+			return Ones[half.F16](Alike(4096, 4096, 8, float64(100-zeros)/100), 4096)
+		}, columns, OfF16, ks...)
+	}
+}
+
+// packer packs a matrix once for all variants of a format that take the same.
+type packer struct {
+	k    *spec.Format
+	a    func() formats.Sparse
+	have map[*spec.Variant]*spec.Packed
+}
+
+func (p packer) of(b *testing.B, v *spec.Variant) *spec.Packed {
+	for x, e := range p.have {
+		if p.k.SamePacking(x, v) {
+			return e
+		}
+	}
+	e, err := p.k.Encode(p.a(), v)
+	if err != nil {
+		b.Fatalf("%s/%s: %v", p.k.Name, v.Name, err)
+	}
+	p.have[v] = e
+	return e
+}
+
+// OfF16 takes variants for f16 whose matrices are not quantised.
+func OfF16(v *spec.Variant) bool { return v.In == dtype.F16 && v.Quant == dtype.Invalid }
+
+// BenchPacked times a variant of k: a packed matrix times n columns of random numbers, 20 times back to back for each
+// of b.N, C being in f32. The metric us is the time of one multiplication, the device's where it tells, else the
+// host's; GFLOP/s counts A's entries alone. Variants of f64 are not for it.
 func BenchPacked(b *testing.B, dev backend.Device, k *spec.Format, v *spec.Variant, e *spec.Packed, n int) {
 	ctx := context.Background()
 	must := func(err error) {
@@ -73,18 +120,11 @@ func BenchPacked(b *testing.B, dev backend.Device, k *spec.Format, v *spec.Varia
 		arg(x.Data)
 	}
 	r := rand.New(rand.NewPCG(3, 4))
-	dense := formats.NewDense[float32](e.Cols, ldb)
-	for i := range dense.Data {
-		dense.Data[i] = r.Float32() - 0.5
+	dense := make([]float32, e.Cols*ldb)
+	for i := range dense {
+		dense[i] = r.Float32() - 0.5
 	}
-	switch v.In.Storage() {
-	case dtype.F16:
-		arg(backend.Bytes(formats.ConvertDense[half.F16](dense).Data))
-	case dtype.BF16:
-		arg(backend.Bytes(formats.ConvertDense[half.BF16](dense).Data))
-	default:
-		arg(backend.Bytes(dense.Data))
-	}
+	arg(NewArray(v.In, dense).Data)
 	arg(make([]byte, 16)) // no bias
 	arg(make([]byte, 4*e.Rows*n))
 	if l.Workspace > 0 {

@@ -13,7 +13,6 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -25,6 +24,7 @@ type Case struct {
 	Pattern     [][]int32 // of A: the columns of each row, ascending
 	K, N        int       // columns of A and of B
 	LDB, LDC    int       // 0: the least
+	Pad         int       // elements behind each of C's rows, at least
 	BCol, CCol  bool      // B or C is column-major
 	Alpha, Beta float64   // an Alpha of 0 means 1
 	Epilogue    spec.Epilogue
@@ -36,22 +36,44 @@ type Case struct {
 	quantised bool // A has values that 8 bits hold exactly
 }
 
-// Spread is a pattern of rows with the given numbers of entries, evenly spread over k columns.
-func Spread(k int, lens ...int) [][]int32 {
-	p := make([][]int32, len(lens))
-	for i, n := range lens {
-		for t := range n {
-			p[i] = append(p[i], int32(t*k/n))
-		}
+// Basics are small products that most formats take. pattern returns one in which rows, alike in groups of so many where
+// the format makes use of that, have each column with a probability.
+func Basics(pattern func(rows, k, alike int, density float64) [][]int32) []Case {
+	padded := pattern(29, 60, 8, 0.3)
+	return []Case{
+		{Name: "one number", Pattern: Spread(1, 1), K: 1, N: 1},
+		{Name: "no entries", Pattern: make([][]int32, 5), K: 3, N: 9, Beta: 2},
+		{Name: "no entries, C forgotten", Pattern: make([][]int32, 5), K: 3, N: 9},
+		{Name: "K=1", Pattern: pattern(37, 1, 1, 0.7), K: 1, N: 40, Alpha: 2},
+		{Name: "one dense row", Pattern: Spread(999, 0, 0, 999, 0), K: 999, N: 17, Alpha: -2, Beta: 0.5},
+		{Name: "scattered", Pattern: pattern(40, 90, 1, 0.1), K: 90, N: 72, Alpha: 3},
+		{Name: "padding", Pattern: padded, K: 60, N: 33, LDB: 64, LDC: 77, Beta: -1},
+		{Name: "rows of C apart by whole quads", Pattern: padded, K: 60, N: 34, LDC: 40, Beta: 2},
+		{Name: "inexact", Pattern: pattern(50, 300, 4, 0.2), K: 300, N: 50, Alpha: 0.3, Beta: 1.7, Real: true},
 	}
-	return p
 }
 
-// RunTwice is Run, and again: the bits of C must be the same.
-func (q Case) RunTwice(t *testing.T, dev backend.Device, k *spec.Format, v *spec.Variant, out dtype.Type) {
+// Columns is a case with each number of columns, which its name tells.
+func Columns(q Case, numbers ...int) []Case {
+	var cases []Case
+	for _, n := range numbers {
+		x := q
+		x.Name, x.N = fmt.Sprintf("%s, %d columns", q.Name, n), n
+		cases = append(cases, x)
+	}
+	return cases
+}
+
+// RunTwice is Run, and again, also as on devices of so many units: the bits of C must be the same.
+func (q Case) RunTwice(t *testing.T, dev backend.Device, k *spec.Format, v *spec.Variant, out dtype.Type,
+	units ...int) {
 	t.Helper()
-	if first, second := q.Run(t, dev, k, v, out), q.Run(t, dev, k, v, out); !bytes.Equal(first, second) {
-		t.Errorf("%s, %d columns: the second run gave other bits", q.Name, q.N)
+	first := q.Run(t, dev, k, v, out)
+	for _, q.Units = range append([]int{q.Units}, units...) {
+		if !bytes.Equal(first, q.Run(t, dev, k, v, out)) {
+			t.Errorf("%s, %d columns: a second run, as on %d units (0: the device's), gave other bits", q.Name, q.N,
+				q.Units)
+		}
 	}
 }
 
@@ -107,16 +129,7 @@ func (q Case) built(in, out dtype.Type) *built {
 	key := fmt.Sprintf("%v %v %+v %d rows %x", in, out, rest, len(q.Pattern), pattern.Sum64())
 	kept := builtCases[key]
 	if kept == nil {
-		switch in {
-		case dtype.F16:
-			kept = build[half.F16](q, out)
-		case dtype.BF16:
-			kept = build[half.BF16](q, out)
-		case dtype.F64:
-			kept = build[float64](q, out)
-		default:
-			kept = build[float32](q, out)
-		}
+		kept = build(q, in, out)
 		if keptBytes += len(kept.b) + len(kept.c) + 16*len(kept.want); keptBytes > most {
 			clear(builtCases)
 			keptBytes = 0
@@ -128,37 +141,32 @@ func (q Case) built(in, out dtype.Type) *built {
 	return &x
 }
 
-func build[T formats.Value](q Case, out dtype.Type) *built {
+func build(q Case, in, out dtype.Type) *built {
 	r := rand.New(rand.NewPCG(7, 9))
 	if q.Alpha == 0 {
 		q.Alpha = 1
 	}
-	q.LDB, q.LDC = max(q.LDB, (q.N+7)&^7), max(q.LDC, q.N)
+	q.LDB, q.LDC = max(q.LDB, (q.N+7)&^7), max(q.LDC, q.N+q.Pad)
 	m := len(q.Pattern)
 	x := &built{
 		want: make([]float64, m*q.LDC), sum: make([]float64, m*q.LDC),
 		p: spec.Problem{M: m, K: q.K, N: q.N, LDB: q.LDB, LDC: q.LDC, Out: out, Alpha: q.Alpha, Beta: q.Beta, Epilogue: q.Epilogue},
 	}
-	b := make([]T, q.K*q.LDB)
-	for i := range b {
-		b[i] = From[T](math.NaN())
+	numbers := make([]float64, q.K*q.LDB)
+	for i := range numbers {
+		numbers[i] = math.NaN()
 		if i%q.LDB < q.N {
-			b[i] = From[T](q.number(r))
+			numbers[i] = q.number(r)
 		}
 	}
-	c := x.start(q, r)
-	x.a, x.b = multiply(x, q, r, b), backend.Bytes(b)
-	x.finish(q, r)
-	switch out {
-	case dtype.F16:
-		x.c = backend.Bytes(convert[half.F16](c))
-	case dtype.BF16:
-		x.c = backend.Bytes(convert[half.BF16](c))
-	case dtype.F32:
-		x.c = backend.Bytes(convert[float32](c))
-	default:
-		x.c = backend.Bytes(c)
+	b := NewArray(in, numbers)
+	for i := range numbers {
+		numbers[i] = b.At(i)
 	}
+	c := x.start(q, r)
+	x.a, x.b = x.multiply(q, r, in, numbers), b.Data
+	x.finish(q, r)
+	x.c = NewArray(out, c).Data
 	return x
 }
 
@@ -200,25 +208,24 @@ func (x *built) start(q Case, r *rand.Rand) []float64 {
 }
 
 // multiply draws A and adds alpha·A·b to want and sum.
-func multiply[T formats.Value](x *built, q Case, r *rand.Rand, b []T) *formats.CSR[T] {
-	a := &formats.CSR[T]{Rows: x.p.M, Cols: q.K, RowPtr: make([]int64, 1, x.p.M+1)}
-	numbers := make([]float64, len(b))
-	formats.ConvertSlice(numbers, b)
-	for i, cols := range q.Pattern {
+func (x *built) multiply(q Case, r *rand.Rand, in dtype.Type, b []float64) formats.Sparse {
+	a := Ones[float64](q.Pattern, q.K)
+	for i := range a.Val {
+		a.Val[i] = q.entry(r)
+	}
+	vals := NewArray(in, a.Val)
+	for i := range q.Pattern {
 		want, sum := x.want[i*q.LDC:][:q.N], x.sum[i*q.LDC:][:q.N]
-		for _, col := range cols {
-			v := From[T](q.entry(r))
-			a.ColIdx, a.Val = append(a.ColIdx, col), append(a.Val, v)
-			scaled := q.Alpha * To(v)
-			for j, y := range numbers[int(col)*q.LDB:][:q.N] {
+		for p := a.RowPtr[i]; p < a.RowPtr[i+1]; p++ {
+			scaled := q.Alpha * vals.At(int(p))
+			for j, y := range b[int(a.ColIdx[p])*q.LDB:][:q.N] {
 				y *= scaled
 				want[j] += y
 				sum[j] += math.Abs(y)
 			}
 		}
-		a.RowPtr = append(a.RowPtr, int64(len(a.Val)))
 	}
-	return a
+	return formats.ConvertTo(a, in)
 }
 
 // finish draws the bias, NaN between its elements, and applies the epilogue to what is wanted.
@@ -234,7 +241,7 @@ func (x *built) finish(q Case, r *rand.Rand) {
 		}
 	}
 	if q.Epilogue.Bias != spec.NoBias {
-		x.bias = backend.Bytes(convert[float32](bias))
+		x.bias = NewArray(dtype.F32, bias).Data
 		if q.double {
 			x.bias = backend.Bytes(bias)
 		}
@@ -268,6 +275,10 @@ func activated(a spec.Activation, x float64) float64 {
 	return x
 }
 
+// unitRoundoff is the relative error of a number that is rounded to a type.
+var unitRoundoff = map[dtype.Type]float64{dtype.F16: 0x1p-11, dtype.BF16: 0x1p-8, dtype.F32: 0x1p-24,
+	dtype.F64: 0x1p-52}
+
 // check holds C against what is wanted: the same bits where sums are exact, else a bound that grows
 // with the length of the sum.
 func (x *built) check(t *testing.T, q Case, tf32 bool) {
@@ -279,79 +290,16 @@ func (x *built) check(t *testing.T, q Case, tf32 bool) {
 	if tf32 {
 		eps += 0x1p-10 // each operand keeps 11 bits
 	}
+	c, roundoff := Array{x.p.Out, x.c}, unitRoundoff[x.p.Out]
 	for i, want := range x.want {
-		got, bound := x.at(i)
+		got, bound := c.At(i), roundoff
 		if q.Real || q.Epilogue.Activation > spec.ReLU {
 			bound = bound*math.Abs(want) + eps*x.sum[i]
 		} else {
-			bound, want = 0, x.round(want)
+			bound, want = 0, round(x.p.Out, want)
 		}
 		if want != want && got == got || want == want && !(math.Abs(got-want) <= bound) && got != want {
 			t.Fatalf("C[%d,%d] is %v, want %v ± %v", i/x.p.LDC, i%x.p.LDC, got, want, bound)
 		}
 	}
-}
-
-// at returns an element of C and the relative error of its type.
-func (x *built) at(i int) (float64, float64) {
-	switch x.p.Out {
-	case dtype.F16:
-		return To(backend.View[half.F16](x.c)[i]), 0x1p-11
-	case dtype.BF16:
-		return To(backend.View[half.BF16](x.c)[i]), 0x1p-8
-	case dtype.F64:
-		return backend.View[float64](x.c)[i], 0x1p-52
-	}
-	return To(backend.View[float32](x.c)[i]), 0x1p-24
-}
-
-// round returns the element of C's type nearest to y.
-func (x *built) round(y float64) float64 {
-	switch x.p.Out {
-	case dtype.F16:
-		return To(half.F16From(float32(y)))
-	case dtype.BF16:
-		return To(half.BF16From(float32(y)))
-	case dtype.F64:
-		return y
-	}
-	return float64(float32(y))
-}
-
-func convert[T formats.Value](s []float64) []T {
-	d := make([]T, len(s))
-	for i, v := range s {
-		d[i] = From[T](v)
-	}
-	return d
-}
-
-// From rounds x to an element.
-func From[T formats.Value, X int | float32 | float64](y X) T {
-	x := float32(y)
-	var t T
-	switch p := any(&t).(type) {
-	case *half.F16:
-		*p = half.F16From(x)
-	case *half.BF16:
-		*p = half.BF16From(x)
-	case *float32:
-		*p = x
-	case *float64:
-		*p = float64(y)
-	}
-	return t
-}
-
-// To is exact.
-func To[T formats.Value](t T) float64 {
-	switch v := any(t).(type) {
-	case half.F16:
-		return float64(v.Float32())
-	case half.BF16:
-		return float64(v.Float32())
-	case float64:
-		return v
-	}
-	return float64(any(t).(float32))
 }

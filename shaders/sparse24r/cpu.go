@@ -23,12 +23,9 @@ const (
 func cpuVariants() []*spec.Variant {
 	var vs []*spec.Variant
 	for _, t := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32} {
-		vs = append(vs, &spec.Variant{
-			Name: "cpu_" + t.String(), In: t, Code: backend.CodeGo, Local: [3]uint32{1, 1, 1},
-			Func:   host.For(t, cpuGroup(host.F16), cpuGroup(host.BF16), cpuGroup(host.F32)),
-			Consts: []spec.Const{spec.Define("PACK", nm.PlainPack), spec.Define("ROWS", cpuRows), spec.Define("COLS", cpuCols)},
-			Out:    []dtype.Type{dtype.F16, dtype.BF16},
-		})
+		f := host.For(t, cpuGroup(host.F16), cpuGroup(host.BF16), cpuGroup(host.F32))
+		vs = append(vs, spec.CPU("cpu_"+t.String(), t, f,
+			spec.Define("PACK", nm.PlainPack), spec.Define("ROWS", cpuRows), spec.Define("COLS", cpuCols)))
 	}
 	return vs
 }

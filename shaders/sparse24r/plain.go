@@ -3,8 +3,6 @@
 package sparse24r
 
 import (
-	"fmt"
-
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/shaders/include"
@@ -34,17 +32,13 @@ func plainVariants(code backend.Code, prefix string, unit func(dtype.Type) spec.
 
 func vulkanVariants() []*spec.Variant {
 	return plainVariants(backend.CodeSPIRV, "vulkan", func(t dtype.Type) spec.Unit {
-		return spec.Unit{Source: "plain.comp", Defines: map[string]string{"ELEM": elem(t)}, Blob: "plain_" + t.String() + ".spv"}
+		return spec.Unit{Source: "plain.comp", Defines: map[string]string{"ELEM": include.Define(t)},
+			Blob: "plain_" + t.String() + ".spv"}
 	})
 }
 
 func webgpuVariants() []*spec.Variant {
 	return plainVariants(backend.CodeWGSL, "webgpu", func(t dtype.Type) spec.Unit {
-		return spec.Unit{Source: "plain.wgsl", Defines: map[string]string{
-			"ELEM": elem(t), "HALF": include.HalfWGSL, "NONFINITE": include.NonFiniteWGSL, "NM": nm.WGSL,
-		}}
+		return spec.Unit{Source: "plain.wgsl", Defines: include.WGSL(t, "NM", nm.WGSL)}
 	})
 }
-
-// elem is the define ELEM for elements of type t.
-func elem(t dtype.Type) string { return fmt.Sprint(include.Number(t)) }

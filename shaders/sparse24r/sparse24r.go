@@ -26,22 +26,13 @@ import (
 //go:embed *.wgsl
 var files embed.FS
 
-// Format is the table of the kernels.
+// Format is the table of the kernels. Its array values has those of both parts (join), rest is
+// described at restArray.
 var Format = &spec.Format{
 	Program: &spec.Program{
-		Name: "sparse24r",
-		Args: []spec.Arg{
-			{Name: "values", Elem: "T", ReadOnly: true}, // of both parts: join
-			{Name: "places", Elem: "u32", ReadOnly: true},
-			{Name: "mask", Elem: "u32", ReadOnly: true},
-			{Name: "rest", Elem: "u32", ReadOnly: true}, // restArray
-			{Name: "b", Elem: "T", ReadOnly: true},
-			{Name: "bias", Elem: "f32", ReadOnly: true},
-			{Name: "c", Elem: "f32"},
-		},
-		Params:   spec.Params[params](),
+		Name: "sparse24r", Args: spec.FormatArgs("values T", "places u32", "mask u32", "rest u32"),
+		Params: spec.Params[params](), Files: files,
 		Variants: spec.SplitEpilogues(slices.Concat(cudaVariants(), vulkanVariants(), webgpuVariants(), cpuVariants())),
-		Files:    files,
 	},
 	Packing: []string{"PACK"},
 	Slots:   func(rows, cols int) int64 { return int64(rows) * int64(cols) / 2 },

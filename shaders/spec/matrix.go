@@ -3,6 +3,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/spmmrun/spmm/backend"
@@ -46,3 +47,20 @@ func (u MatrixUnit) Shape(t dtype.Type) backend.MatrixShape { return Shape(u.M, 
 
 // String is how variants are called after a unit: "16x8x16_sub32".
 func (u MatrixUnit) String() string { return fmt.Sprintf("%dx%dx%d_sub%d", u.M, u.N, u.K, u.Sub) }
+
+// Variant completes a variant on the unit, with operands of f16: workgroups of so many subgroups, with so many bytes of
+// shared memory. Its first constant is LOCAL, with ID 0. It is of f16 unless it says otherwise.
+func (u MatrixUnit) Variant(name string, subs, shared uint32, v Variant) *Variant {
+	v.In = cmp.Or(v.In, dtype.F16)
+	v.Need = Need{F16: true, Lanes: v.Need.Lanes, Shared: shared, Shapes: []backend.MatrixShape{u.Shape(dtype.F16)}}
+	v.Local, v.Sub, v.Matrix = Line(u.Sub*subs), u.Sub, true
+	v.Consts = append([]Const{{Name: "LOCAL", ID: 0, Value: v.Local[0]}}, v.Consts...)
+	v.Out = []dtype.Type{dtype.F16}
+	return SPIRV(name, v)
+}
+
+// LanesVariant is Variant on NVIDIA's unit for devices whose matrix elements lie in lanes as Need.Lanes says.
+func LanesVariant(name string, subs, shared uint32, v Variant) *Variant {
+	v.Need.Lanes = true
+	return NVIDIA.Variant(name, subs, shared, v)
+}

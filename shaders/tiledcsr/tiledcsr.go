@@ -28,16 +28,11 @@ var files embed.FS
 // Format is the table of the Tiled-CSR kernel.
 var Format = &spec.Format{
 	Program: &spec.Program{
-		Name:     "tiledcsr",
-		Args:     panel.Args,
-		Params:   spec.Params[params](),
+		Name: "tiledcsr", Args: panel.Args,
+		Params: spec.Params[params](), Files: files,
 		Variants: spec.SplitEpilogues(slices.Concat(cuda, panel.Vulkan(), panel.WebGPU(), panel.CPU(locate))),
-		Files:    files,
 	},
-	Packing: []string{"V", "WINDOW", "LANES", "RING", "SPAN"},
-	Encode:  encode,
-	Adopt:   adopt,
-	Launch:  launch,
+	Packing: []string{"V", "WINDOW", "LANES", "RING", "SPAN"}, Encode: encode, Adopt: adopt, Launch: launch,
 }
 
 // params is the parameter block.

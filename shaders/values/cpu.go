@@ -13,13 +13,12 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// real is what entries are taken through where src and dst are of different types: f32, or f64 where one of them is.
-type real interface{ float32 | float64 }
-
 var group, group64 = groupOf(host.Widen, host.Narrow), groupOf(host.Widen64, host.Narrow64)
 
-// groupOf returns the function of one workgroup, given what reads elements of src and what writes those of dst.
-func groupOf[S real](widen func(x []S, src []byte, at int, t uint32), narrow func(dst []byte, x []S, at int, t uint32)) backend.GroupFunc {
+// groupOf returns the function of one workgroup, which takes entries of different types through S: f32, or f64 where
+// one of them is. It is given what reads elements of src and what writes those of dst.
+func groupOf[S host.Real](widen func(x []S, src []byte, at int, t uint32),
+	narrow func(dst []byte, x []S, at int, t uint32)) backend.GroupFunc {
 	copiers := sync.Pool{New: func() any { return &copier[S]{widen: widen, narrow: narrow} }}
 	return func(args [][]byte, block []byte, at [3]uint32) {
 		c := copiers.Get().(*copier[S])
@@ -117,7 +116,7 @@ func elemSize(t uint32) int {
 }
 
 // copier converts entries.
-type copier[S real] struct {
+type copier[S host.Real] struct {
 	p        params
 	src, dst []byte
 	x        [512]S                                    // elements on their way

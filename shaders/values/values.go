@@ -34,48 +34,26 @@ import (
 //go:embed kernel.wgsl
 var files embed.FS
 
-// Program is the table of the kernel. It has no Encode; see Launch. Where entries lie in their order, groups and sources
-// are not read: any buffers serve.
+// Program is the table of the kernel. It has no Encode; see Launch. src has the new values. Where entries lie in their
+// order, groups and sources are not read: any buffers serve.
 var Program = &spec.Program{
-	Name: "values",
-	Args: []spec.Arg{
-		{Name: "src", Elem: "u32", ReadOnly: true}, // the new values
-		{Name: "groups", Elem: "u32", ReadOnly: true},
-		{Name: "sources", Elem: "u32", ReadOnly: true},
-		{Name: "dst", Elem: "u32"},
-	},
-	Params: spec.Params[params](),
+	Name: "values", Args: spec.Args("src u32", "groups u32", "sources u32", "dst u32 written"),
+	Params: spec.Params[params](), Files: files,
 	Variants: []*spec.Variant{
-		{
-			Name: "cuda", In: dtype.F32, Code: backend.CodePTX, Entry: "values", Local: [3]uint32{local, 1, 1}, Need: spec.Need{Arch: 80},
-			Unit:   spec.Unit{Source: "kernel.cu", Blob: "cuda.ptx", Arch: "compute_80"},
-			Consts: []spec.Const{spec.Define("EACH", 4)},
-		},
-		{
-			Name: "vulkan", In: dtype.F32, Code: backend.CodeSPIRV, Entry: "main", Local: [3]uint32{local, 1, 1},
-			Unit: spec.Unit{Source: "kernel.comp", Blob: "vulkan.spv"},
-		},
-		{
-			Name: "webgpu", In: dtype.F32, Code: backend.CodeWGSL, Entry: "main", Local: [3]uint32{local, 1, 1},
-			Unit: spec.Unit{Source: "kernel.wgsl", Defines: map[string]string{"HALF": include.HalfWGSL}},
-		},
-		{
-			Name: "cpu", In: dtype.F32, Code: backend.CodeGo, Local: [3]uint32{1, 1, 1}, Func: group,
-		},
-		{
-			Name: "cuda_f64", In: dtype.F64, Code: backend.CodePTX, Entry: "values", Local: [3]uint32{local, 1, 1}, Need: spec.Need{Arch: 80, F64: true},
-			Unit:   spec.Unit{Source: "double.cu", Blob: "cuda_f64.ptx", Arch: "compute_80"},
-			Consts: []spec.Const{spec.Define("EACH", 4)},
-		},
-		{
-			Name: "vulkan_f64", In: dtype.F64, Code: backend.CodeSPIRV, Entry: "main", Local: [3]uint32{local, 1, 1}, Need: spec.Need{F64: true},
-			Unit: spec.Unit{Source: "double.comp", Blob: "vulkan_f64.spv"},
-		},
-		{
-			Name: "cpu_f64", In: dtype.F64, Code: backend.CodeGo, Local: [3]uint32{1, 1, 1}, Func: group64,
-		},
+		spec.PTX("cuda", spec.Variant{Entry: "values", Local: spec.Line(local),
+			Consts: []spec.Const{spec.Define("EACH", 4)}}),
+		spec.SPIRV("vulkan", spec.Variant{Local: spec.Line(local)}),
+		spec.WGSL("webgpu", spec.Variant{Local: spec.Line(local),
+			Unit: spec.Unit{Defines: map[string]string{"HALF": include.HalfWGSL}}}),
+		spec.Go("cpu", dtype.F32, group),
+		spec.PTX("cuda_f64", spec.Variant{
+			In: dtype.F64, Entry: "values", Local: spec.Line(local), Consts: []spec.Const{spec.Define("EACH", 4)},
+			Need: spec.Need{F64: true}, Unit: spec.Unit{Source: "double.cu"},
+		}),
+		spec.SPIRV("vulkan_f64", spec.Variant{In: dtype.F64, Local: spec.Line(local), Need: spec.Need{F64: true},
+			Unit: spec.Unit{Source: "double.comp"}}),
+		spec.Go("cpu_f64", dtype.F64, group64),
 	},
-	Files: files,
 }
 
 // params is the parameter block.
@@ -134,16 +112,10 @@ type Op struct {
 
 // Variant returns the variant that a device runs for values and an array of these types: one of F64 where one of them is.
 func Variant(caps backend.Caps, src, dst dtype.Type) (*spec.Variant, error) {
-	in := dtype.F32
 	if src == dtype.F64 || dst == dtype.F64 {
-		in = dtype.F64
+		return Program.First(caps, dtype.F64)
 	}
-	for _, v := range Program.Variants {
-		if v.In == in && v.Met(caps) {
-			return v, nil
-		}
-	}
-	return nil, fmt.Errorf("kernel values: the device runs none of its variants for %v: %w", in, backend.ErrUnsupported)
+	return Program.First(caps, dtype.F32)
 }
 
 // Listed tells whether a variant takes lists of slots.

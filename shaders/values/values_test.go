@@ -3,6 +3,7 @@
 package values_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -12,75 +13,16 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
-	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/shaders/shadertest"
 	"github.com/spmmrun/spmm/shaders/spec"
 	"github.com/spmmrun/spmm/shaders/values"
 )
 
-// array is elements of a type.
-type array struct {
-	dtype.Type
-	data []byte
-}
+type array = shadertest.Array
 
+// newArray has room for n elements, of bytes that stand for "untouched".
 func newArray(t dtype.Type, n int, fill byte) array {
-	a := array{t, make([]byte, (n*t.Size()+15)&^15)}
-	for i := range a.data {
-		a.data[i] = fill
-	}
-	return a
-}
-
-func (a array) bits(i int) uint64 {
-	switch a.Type {
-	case dtype.F64:
-		return backend.View[uint64](a.data)[i]
-	case dtype.F32:
-		return uint64(backend.View[uint32](a.data)[i])
-	}
-	return uint64(backend.View[uint16](a.data)[i])
-}
-
-func (a array) setBits(i int, x uint64) {
-	switch a.Type {
-	case dtype.F64:
-		backend.View[uint64](a.data)[i] = x
-	case dtype.F32:
-		backend.View[uint32](a.data)[i] = uint32(x)
-	default:
-		backend.View[uint16](a.data)[i] = uint16(x)
-	}
-}
-
-// converted returns bits of one type as those of another, to nearest, ties to even.
-func converted(x uint64, from, to dtype.Type) uint64 {
-	if from == to {
-		return x
-	}
-	var f float64
-	switch from {
-	case dtype.F16:
-		f = float64(half.F16(x).Float32())
-	case dtype.BF16:
-		f = float64(half.BF16(x).Float32())
-	case dtype.F64:
-		f = math.Float64frombits(x)
-	default:
-		f = float64(math.Float32frombits(uint32(x)))
-	}
-	switch to {
-	case dtype.F16:
-		h, _ := formats.Narrow[half.F16]([]float64{f})
-		return uint64(h[0])
-	case dtype.BF16:
-		h, _ := formats.Narrow[half.BF16]([]float64{f})
-		return uint64(h[0])
-	case dtype.F64:
-		return math.Float64bits(f)
-	}
-	return uint64(math.Float32bits(float32(f)))
+	return array{Type: t, Data: bytes.Repeat([]byte{fill}, (n*t.Size()+15)&^15)}
 }
 
 // hard are floats that rounding must get right; random ones follow.
@@ -97,11 +39,11 @@ func newValues(r *rand.Rand, t dtype.Type, n, stride int) array {
 		if x != x {
 			x = float32(math.NaN())
 		}
-		bits := converted(uint64(math.Float32bits(x)), dtype.F32, t)
+		bits := shadertest.Converted(uint64(math.Float32bits(x)), dtype.F32, t)
 		if t == dtype.F64 && x != 0 && x-x == 0 { // also beside what a shorter type holds: rounding twice would tell
 			bits += uint64(r.IntN(3)) - 1
 		}
-		a.setBits(i*stride, bits)
+		a.SetBits(i*stride, bits)
 	}
 	return a
 }
@@ -129,7 +71,7 @@ func each(t *testing.T, f func(t *testing.T, types []dtype.Type, v *spec.Variant
 				t.Fatal(err)
 			}
 			shadertest.Fold(values.Program, &l) // as for huge matrices
-			shadertest.Run(t, dev, values.Program, l, src.data, backend.Bytes(groups), backend.Bytes(sources), dst.data)
+			shadertest.Run(t, dev, values.Program, l, src.Data, backend.Bytes(groups), backend.Bytes(sources), dst.Data)
 		})
 	})
 }
@@ -181,18 +123,18 @@ func testMapped(t *testing.T, v *spec.Variant, run func(*testing.T, values.Op, a
 	if full == values.FullNone && len(slots) > 2 { // the middle stays as it is
 		windows = [][2]int{{0, len(slots) / 3}, {len(slots)/2 + 1, len(slots)}}
 	}
-	want, listed := array{dt, append([]byte(nil), dst.data...)}, array{dt, append([]byte(nil), dst.data...)}
+	want, listed := array{Type: dt, Data: bytes.Clone(dst.Data)}, array{Type: dt, Data: bytes.Clone(dst.Data)}
 	for _, w := range windows {
 		for i, s := range slots {
 			if e := int(sources[i]); e >= w[0] && e < w[1] {
-				want.setBits(s, converted(src.bits(e*stride), st, dt))
+				want.SetBits(s, shadertest.Converted(src.Bits(e*stride), st, dt))
 			}
 		}
 		op := values.Op{
 			Src: st, Lo: int64(w[0]), Count: int64(w[1] - w[0]), Stride: stride, Dst: dt,
 			Groups: int64(groups), Base: skip, Full: full, All: len(windows) == 1,
 		}
-		from := array{st, src.data[w[0]*stride*st.Size()&^3:]}.aligned(w[0] * stride)
+		from := aligned(array{Type: st, Data: src.Data[w[0]*stride*st.Size()&^3:]}, w[0]*stride)
 		run(t, op, from, mask, sources, dst)
 		if values.Listed(v) && len(slots) > 0 {
 			op.Groups, op.Entries = 0, int64(len(slots))
@@ -215,17 +157,17 @@ func testMapped(t *testing.T, v *spec.Variant, run func(*testing.T, values.Op, a
 }
 
 // aligned returns the array from where a word starts, whose element odd is half a word further, moved to its start.
-func (a array) aligned(at int) array {
+func aligned(a array, at int) array {
 	if a.Size() > 2 || at%2 == 0 {
-		return array{a.Type, append([]byte(nil), a.data...)}
+		return array{Type: a.Type, Data: bytes.Clone(a.Data)}
 	}
-	return array{a.Type, append(append([]byte(nil), a.data[2:]...), 0, 0)}
+	return array{Type: a.Type, Data: append(bytes.Clone(a.Data[2:]), 0, 0)}
 }
 
 func compare(t *testing.T, got, want array) {
 	t.Helper()
-	for i := range len(got.data) / got.Size() {
-		g, w := got.bits(i), want.bits(i)
+	for i := range got.Len() {
+		g, w := got.Bits(i), want.Bits(i)
 		if g != w && !(nan(g, got.Type) && nan(w, got.Type)) {
 			t.Fatalf("slot %d is %#x, want %#x", i, g, w)
 		}
@@ -233,7 +175,7 @@ func compare(t *testing.T, got, want array) {
 }
 
 func nan(x uint64, t dtype.Type) bool {
-	f := math.Float64frombits(converted(x, t, dtype.F64))
+	f := math.Float64frombits(shadertest.Converted(x, t, dtype.F64))
 	return f != f
 }
 
@@ -251,7 +193,7 @@ func TestStraight(t *testing.T) {
 						dst := newArray(dt, n, 0)
 						want := newArray(dt, n, 0)
 						for i := range n {
-							want.setBits(i, converted(src.bits((first+i)*stride), st, dt))
+							want.SetBits(i, shadertest.Converted(src.Bits((first+i)*stride), st, dt))
 						}
 						op := values.Op{
 							Src: st, Count: int64(first + n), Stride: stride, Dst: dt, Slots: int64(n), First: int64(first), Full: values.FullQuads, All: true,
@@ -262,7 +204,7 @@ func TestStraight(t *testing.T) {
 						lo, hi := first+n/4, first+n-n/3
 						src = newValues(r, st, hi-lo, stride)
 						for i := lo; i < hi; i++ {
-							want.setBits(i-first, converted(src.bits((i-lo)*stride), st, dt))
+							want.SetBits(i-first, shadertest.Converted(src.Bits((i-lo)*stride), st, dt))
 						}
 						op.Lo, op.Count, op.All = int64(lo), int64(hi-lo), false
 						run(t, op, src, none, none, dst)
