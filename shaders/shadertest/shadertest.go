@@ -64,6 +64,10 @@ func Each(t *testing.T, f func(t *testing.T, dev backend.Device)) {
 // there (tools/softvk/run --amd): kernels load, but there is no memory and nothing runs.
 func CompileOnly() bool { return os.Getenv("SPMM_SOFTVK") == "amd" }
 
+// ForeignShapes tells whether to run tiles of other vendors' matrix units on a driver that computes any: it takes minutes to
+// compile them. Package conformance runs some of them in any case.
+func ForeignShapes() bool { return os.Getenv("SPMM_SHAPES") == "all" }
+
 // Variants returns the variants of k that the device runs.
 func Variants(dev backend.Device, k *spec.Program) []*spec.Variant { return met(dev, k.Variants) }
 

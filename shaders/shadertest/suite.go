@@ -103,8 +103,8 @@ func (s *Suite) Run(t *testing.T) {
 	t.Run("launch", s.launch)
 }
 
-// Each runs f for each variant of each device, and type of C that the variant writes. Where the device is the software
-// driver with cooperative matrices, it runs other vendors' tiles too, which the driver does not list but computes.
+// Each runs f for each variant of each device, and type of C that the variant writes. With ForeignShapes, where the device is
+// the software driver with cooperative matrices, it runs other vendors' tiles too, which the driver does not list but computes.
 func (s *Suite) Each(t *testing.T, f func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type)) {
 	t.Helper()
 	if CompileOnly() {
@@ -113,7 +113,7 @@ func (s *Suite) Each(t *testing.T, f func(t *testing.T, dev backend.Device, v *s
 	}
 	Each(t, func(t *testing.T, dev backend.Device) {
 		vs := Variants(dev, s.Format.Program)
-		if c := dev.Caps(); s.Others != nil && len(c.Matrix) > 0 && dev.Info().Kind == "cpu" {
+		if c := dev.Caps(); ForeignShapes() && s.Others != nil && len(c.Matrix) > 0 && dev.Info().Kind == "cpu" {
 			vs = append(vs, slices.DeleteFunc(s.Others(c.SubgroupMin),
 				func(v *spec.Variant) bool { return s.Slow != nil && s.Slow(v) })...)
 		}
