@@ -1,5 +1,5 @@
-// Package shadertest runs kernels in tests, on every device that this build finds. Its functions are
-// for one goroutine.
+// Package shadertest runs kernels in tests, on every device that this build finds: Suite is what the tests of all formats
+// have in common, Case a product with a known answer. Its functions are for one goroutine.
 package shadertest
 
 import (
