@@ -145,7 +145,13 @@ func (x *directRun) run(ctx context.Context, l spec.Launch, times int) ([]*outpu
 		return nil, err
 	}
 	var outs []*outputs
-	for range times {
+	for i := range times {
+		if i > 0 {
+			err = x.restore(ctx, bufs)
+		}
+		if err != nil {
+			return outs, err
+		}
 		out, err := x.once(ctx, launches, bufs)
 		if err != nil {
 			return outs, err
@@ -155,11 +161,11 @@ func (x *directRun) run(ctx context.Context, l spec.Launch, times int) ([]*outpu
 	return outs, x.untouched(ctx, bufs)
 }
 
-// alloc returns a buffer for each argument; after an error, those that there are.
+// alloc returns a buffer for each argument, with its contents; after an error, those that there are.
 func (x *directRun) alloc() ([]backend.Buffer, error) {
 	var bufs []backend.Buffer
 	for _, a := range x.args {
-		b, err := x.dev.Alloc(int64(max(4, len(a))))
+		b, err := x.dev.holding(int64(max(4, len(a))), a)
 		if err != nil {
 			return bufs, err
 		}
@@ -193,13 +199,26 @@ func (r *runner) passes(k *spec.Program, l spec.Launch, args []backend.Buffer) (
 	return launches, nil
 }
 
-// once uploads and launches, and returns C.
-func (x *directRun) once(ctx context.Context, launches []backend.Launch, bufs []backend.Buffer) (*outputs, error) {
+// restore brings back the contents of the buffers that a launch may write.
+func (x *directRun) restore(ctx context.Context, bufs []backend.Buffer) error {
 	for i, a := range x.args {
+		if x.reads(i) {
+			continue
+		}
 		if err := bufs[i].Write(ctx, 0, a); err != nil {
-			return nil, err
+			return err
 		}
 	}
+	return nil
+}
+
+// reads tells whether argument i is only read. (Behind the kernel's arguments is a workspace, if anything.)
+func (x *directRun) reads(i int) bool {
+	return i < len(x.t.kernel.Args) && x.t.kernel.Args[i].ReadOnly && (x.fixed == nil || i != x.q)
+}
+
+// once launches, and returns C.
+func (x *directRun) once(ctx context.Context, launches []backend.Launch, bufs []backend.Buffer) (*outputs, error) {
 	if _, err := x.dev.Run(ctx, launches...); err != nil {
 		return nil, err
 	}
@@ -221,8 +240,8 @@ func (x *directRun) untouched(ctx context.Context, bufs []backend.Buffer) error 
 	if err := x.dev.intact(ctx); err != nil {
 		return err
 	}
-	for i, before := range x.args[:len(x.t.kernel.Args)] { // behind them is a workspace, if anything
-		if !x.t.kernel.Args[i].ReadOnly || len(before) == 0 || x.fixed != nil && i == x.q {
+	for i, before := range x.args {
+		if !x.reads(i) || len(before) == 0 {
 			continue
 		}
 		after := make([]byte, len(before))

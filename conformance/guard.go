@@ -63,7 +63,10 @@ type guarded struct {
 }
 
 // Alloc returns a buffer whose contents are NaN.
-func (g *guard) Alloc(size int64) (backend.Buffer, error) {
+func (g *guard) Alloc(size int64) (backend.Buffer, error) { return g.holding(size, nil) }
+
+// holding returns a buffer that begins with data; the rest of it is NaN.
+func (g *guard) holding(size int64, data []byte) (backend.Buffer, error) {
 	if err := backend.CheckAlloc(size); err != nil {
 		return nil, err
 	}
@@ -72,7 +75,9 @@ func (g *guard) Alloc(size int64) (backend.Buffer, error) {
 		return nil, err
 	}
 	ctx := context.Background()
-	err = x.Buffer.Write(ctx, 0, filled(int(x.whole)))
+	whole := filled(int(x.whole))
+	copy(whole, data)
+	err = x.Buffer.Write(ctx, 0, whole)
 	if err == nil && x.canary != nil && !x.marked {
 		err = x.canary.Write(ctx, 0, sentinel)
 	}
