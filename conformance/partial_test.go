@@ -8,7 +8,6 @@ import (
 	"errors"
 	"regexp"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 
