@@ -159,12 +159,9 @@ func TestEpilogue(t *testing.T) {
 // Where C is cut into row ranges and blocks of columns, each has its part of the bias.
 func TestEpilogueOfBlocks(t *testing.T) {
 	r := rand.New(rand.NewPCG(13, 14))
-	a := sparse[float32](r, 700, 200, 3)
+	as := inEachFormat(r, 700, 200)
 	b := dense[float32](r, 200, 100, 3, false)
-	for _, format := range spmm.Formats() {
-		if format == "dense" {
-			a = formats.Convert[float32](dense[float32](r, 700, 200, 0, false).Sparse())
-		}
+	for format, a := range as {
 		for _, rows := range []bool{false, true} {
 			for _, colMajor := range []bool{false, true} {
 				dev, _ := openSmall(t, 30_000)

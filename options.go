@@ -99,6 +99,16 @@ func (o Options) plan() (plan.Options, error) {
 	return out, out.Validate()
 }
 
+// on is with for a matrix A that is for a device, which it returns as plans take it.
+func (o Options) on(dev *Device, a interface{ Validate() error }) (*plan.Device, plan.Options, error) {
+	opt, err := o.with(a)
+	if err != nil {
+		return nil, opt, err
+	}
+	d, err := dev.device()
+	return d, opt, err
+}
+
 // with is plan for a matrix A, which is validated too.
 func (o Options) with(a interface{ Validate() error }) (plan.Options, error) {
 	out, err := o.plan()

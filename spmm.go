@@ -26,11 +26,7 @@ type Plan struct{ p *plan.Plan }
 // to tune, or for reproducible mode, it is decoded and packed again, as is what no kernel multiplies from: a
 // *formats.CSC, or with Options.Transpose any format but CSR.
 func Prepare(ctx context.Context, dev *Device, a formats.Encoded, o Options) (*Plan, error) {
-	opt, err := o.with(a)
-	if err != nil {
-		return nil, err
-	}
-	d, err := dev.device()
+	d, opt, err := o.on(dev, a)
 	if err != nil {
 		return nil, err
 	}

@@ -7,9 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 
@@ -19,20 +19,11 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/load"
+	"github.com/spmmrun/spmm/internal/cache/cachetest"
 	"pgregory.net/rapid"
 )
 
-// TestMain keeps what tests measure out of the user's cache folder.
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "spmm")
-	if err != nil {
-		panic(err)
-	}
-	os.Setenv("SPMM_CACHE", dir)
-	code := m.Run()
-	os.RemoveAll(dir)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { cachetest.Main(m.Run) }
 
 var ctx = context.Background()
 
@@ -405,16 +396,28 @@ func openSmallOf(t *testing.T, name string, binding int64) (*spmm.Device, *small
 	return dev, s
 }
 
+// inEachFormat goes through the formats, each with a matrix that it holds.
+func inEachFormat(r *rand.Rand, rows, cols int) iter.Seq2[string, *formats.CSR[float32]] {
+	a := sparse[float32](r, rows, cols, 3)
+	return func(yield func(string, *formats.CSR[float32]) bool) {
+		for _, format := range spmm.Formats() {
+			if format == "dense" {
+				a = formats.Convert[float32](dense[float32](r, rows, cols, 0, false).Sparse())
+			}
+			if !yield(format, a) {
+				return
+			}
+		}
+	}
+}
+
 // What exceeds a binding is cut into row ranges and blocks of columns, or refused by name; and
 // nothing stays allocated.
 func TestBindingLimit(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	a := sparse[float32](r, 700, 200, 3)
+	as := inEachFormat(r, 700, 200)
 	b := dense[float32](r, 200, 100, 3, false)
-	for _, format := range spmm.Formats() {
-		if format == "dense" {
-			a = formats.Convert[float32](dense[float32](r, 700, 200, 0, false).Sparse())
-		}
+	for format, a := range as {
 		for _, binding := range []int64{1 << 30, 100_000, 30_000} {
 			for _, colMajor := range []bool{false, true} {
 				dev, s := openSmall(t, binding)

@@ -293,15 +293,19 @@ func (w *lister) add(tier Tier, t target, class string, s shape, l layout) {
 	}
 }
 
-// direct adds the cases that a target's kernel is launched for by itself.
-func (w *lister) direct(t target) {
-	in := t.prec.Storage()
-	all := func(tier Tier, class string, shapes []shape, l layout) {
-		l.a, l.b = in, in
+// adder returns what adds cases of a target whose A and B are stored in the target's type.
+func (w *lister) adder(t target) func(tier Tier, class string, shapes []shape, l layout) {
+	return func(tier Tier, class string, shapes []shape, l layout) {
+		l.a, l.b = t.prec.Storage(), t.prec.Storage()
 		for _, s := range shapes {
 			w.add(tier, t, class, s, l)
 		}
 	}
+}
+
+// direct adds the cases that a target's kernel is launched for by itself.
+func (w *lister) direct(t target) {
+	all := w.adder(t)
 	plain := layout{c: dtype.F32}
 	all(Quick, MixedSign, exactShapes, plain)
 	all(Quick, SameSign, sameSignShapes, plain)

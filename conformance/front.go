@@ -105,10 +105,10 @@ func onDevice[B, C formats.Value](ctx context.Context, dev *spmm.Device, plan *s
 		return err
 	}
 	defer y.Close()
-	if err := x.Upload(ctx, b); err != nil {
-		return err
-	}
 	if t.reuse {
+		if err := x.Upload(ctx, b); err != nil {
+			return err
+		}
 		for _, o := range otherProducts(p, b) {
 			if err := errors.Join(x.Upload(ctx, o.b), y.Upload(ctx, c)); err != nil {
 				return err
@@ -117,16 +117,30 @@ func onDevice[B, C formats.Value](ctx context.Context, dev *spmm.Device, plan *s
 				return err
 			}
 		}
-		if err := x.Upload(ctx, b); err != nil {
-			return err
-		}
+	}
+	return throughTensors(ctx, p, x, b, y, c, look, func() error {
+		_, err := plan.Run(ctx, p.alpha, x, p.beta, y, e)
+		return err
+	})
+}
+
+// tensorOf is one of a device or of a group.
+type tensorOf[T formats.Value] interface {
+	Upload(context.Context, *formats.Dense[T]) error
+	Download(context.Context, *formats.Dense[T]) error
+}
+
+// throughTensors uploads an instance's B, and C if it has one, multiplies and downloads C, and then looks at memory.
+func throughTensors[B, C formats.Value](ctx context.Context, p *instance, x tensorOf[B], b *formats.Dense[B], y tensorOf[C], c *formats.Dense[C], look, multiply func() error) error {
+	if err := x.Upload(ctx, b); err != nil {
+		return err
 	}
 	if p.c != nil {
 		if err := y.Upload(ctx, c); err != nil {
 			return err
 		}
 	}
-	if _, err := plan.Run(ctx, p.alpha, x, p.beta, y, e); err != nil {
+	if err := multiply(); err != nil {
 		return err
 	}
 	if err := y.Download(ctx, c); err != nil {

@@ -86,21 +86,10 @@ func groupOnce[B, C formats.Value](ctx context.Context, r *runner, t *test, p *i
 		return err
 	}
 	defer y.Close()
-	if err := x.Upload(ctx, b); err != nil {
+	return throughTensors(ctx, p, x, b, y, c, look, func() error {
+		_, err := plan.Run(ctx, p.alpha, x, p.beta, y, e)
 		return err
-	}
-	if p.c != nil {
-		if err := y.Upload(ctx, c); err != nil {
-			return err
-		}
-	}
-	if _, err := plan.Run(ctx, p.alpha, x, p.beta, y, e); err != nil {
-		return err
-	}
-	if err := y.Download(ctx, c); err != nil {
-		return err
-	}
-	return look()
+	})
 }
 
 // groupEpilogue returns an instance's epilogue, whose bias lies on the second device, and is to be closed.

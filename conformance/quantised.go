@@ -10,13 +10,7 @@ import (
 // quantised adds the cases of a quantised target. In the exact classes A is such that quantising loses nothing, with a scale
 // of its own for each group of columns.
 func (w *lister) quantised(t target) {
-	in := t.prec.Storage()
-	all := func(tier Tier, class string, shapes []shape, l layout) {
-		l.a, l.b = in, in
-		for _, s := range shapes {
-			w.add(tier, t, class, s, l)
-		}
-	}
+	in, all := t.prec.Storage(), w.adder(t)
 	plain := layout{c: dtype.F32}
 	all(Quick, MixedSign, exactShapes, plain)
 	all(Quick, SameSign, sameSignShapes, plain)

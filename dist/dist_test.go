@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -23,19 +22,11 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/internal/cache/cachetest"
 	"pgregory.net/rapid"
 )
 
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "spmm")
-	if err != nil {
-		panic(err)
-	}
-	os.Setenv("SPMM_CACHE", dir)
-	code := run(m)
-	os.RemoveAll(dir)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { cachetest.Main(func() int { return run(m) }) }
 
 // run runs the tests, or what the test is started for as a rank.
 var run = (*testing.M).Run

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/formats/internal/number"
 	"github.com/spmmrun/spmm/formats/internal/par"
 )
 
@@ -64,7 +65,7 @@ func ConvertSlice[D, S Value](dst []D, src []S) {
 		}
 	case []float64:
 		for i, x := range src {
-			d[i] = toFloat64(x)
+			d[i] = number.Float64(x)
 		}
 	case []half.F16:
 		throughFloat32(d, src)
@@ -92,21 +93,6 @@ func throughFloat32[D half.F16 | half.BF16, S Value](dst []D, src []S) {
 		half.Encode(dst[:n], buf[:n])
 		dst, src = dst[n:], src[n:]
 	}
-}
-
-// toFloat64 is exact.
-func toFloat64[T Value](v T) float64 {
-	switch v := any(v).(type) {
-	case half.F16:
-		return float64(v.Float32())
-	case half.BF16:
-		return float64(v.Float32())
-	case float32:
-		return float64(v)
-	case float64:
-		return v
-	}
-	return 0
 }
 
 // fromFloat64 rounds x to T once.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/spmmrun/spmm/formats/internal/number"
 	"github.com/spmmrun/spmm/formats/internal/par"
 	"github.com/spmmrun/spmm/formats/internal/rowptr"
 )
@@ -149,9 +150,9 @@ func (a *CSR[T]) sumFrom(row int) {
 		for end := a.RowPtr[i+1]; p < end; out++ {
 			c, v := a.ColIdx[p], a.Val[p]
 			if p++; p < end && a.ColIdx[p] == c {
-				sum := toFloat64(v)
+				sum := number.Float64(v)
 				for ; p < end && a.ColIdx[p] == c; p++ {
-					sum += toFloat64(a.Val[p])
+					sum += number.Float64(a.Val[p])
 				}
 				v = fromFloat64[T](sum)
 			}

@@ -5,6 +5,7 @@ package formats
 import (
 	"fmt"
 
+	"github.com/spmmrun/spmm/formats/internal/number"
 	"github.com/spmmrun/spmm/formats/internal/par"
 	"github.com/spmmrun/spmm/formats/internal/rowptr"
 )
@@ -122,7 +123,7 @@ func (d *Dense[T]) ToCSR() *CSR[T] {
 	if d.ColMajor {
 		d = d.Layout(false, 0)
 	}
-	nonzero := func(v T) bool { return toFloat64(v) != 0 }
+	nonzero := func(v T) bool { return number.Float64(v) != 0 }
 	par.Range(d.Rows, grain/max(1, d.Cols), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			for _, v := range d.Line(i) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/spmmrun/spmm/formats/internal/number"
 	"github.com/spmmrun/spmm/formats/internal/par"
 )
 
@@ -93,7 +94,7 @@ func narrow[T Value](dst []T, src []float64) Loss {
 	least := TypeOf[T]().LeastNormal()
 	for i, x := range src {
 		dst[i] = fromFloat64[T](x)
-		if y := toFloat64(dst[i]); y != x {
+		if y := number.Float64(dst[i]); y != x {
 			l.count(x, y, least)
 		}
 	}

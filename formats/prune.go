@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats/internal/number"
 	"github.com/spmmrun/spmm/formats/internal/par"
 	"github.com/spmmrun/spmm/formats/internal/rowptr"
 )
@@ -32,7 +33,7 @@ func magnitude[T Value](v T) uint64 {
 	if x, ok := any(v).(float64); ok {
 		return math.Float64bits(x) &^ (1 << 63)
 	}
-	return uint64(math.Float32bits(float32(toFloat64(v))) &^ (1 << 31))
+	return uint64(math.Float32bits(float32(number.Float64(v))) &^ (1 << 31))
 }
 
 // magnitudeBits is how many bits magnitudes of T have.

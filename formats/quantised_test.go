@@ -16,7 +16,6 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/internal/formatstest"
-	"github.com/spmmrun/spmm/formats/safetensors"
 )
 
 var kinds = []dtype.Type{dtype.S8, dtype.E4M3}
@@ -128,19 +127,7 @@ func TestQuantisedFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var b bytes.Buffer
-		if err := safetensors.WriteMatrix(&b, m); err != nil {
-			t.Fatal(err)
-		}
-		c, err := safetensors.ReadMatrix(&b, safetensors.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := formats.QuantisedFormat.Open(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		q := got.(*formats.Quantised)
+		q := formatstest.Filed(t, formats.QuantisedFormat, m).(*formats.Quantised)
 		if q.Kind != m.Kind || !bytes.Equal(q.Q, m.Q) || !same(q.Scales, m.Scales) || fmt.Sprint(q.RowPtr, q.ColIdx) != fmt.Sprint(m.RowPtr, m.ColIdx) {
 			t.Fatalf("%+v became %+v", m, q)
 		}

@@ -92,6 +92,16 @@ type rig struct {
 	caps backend.Caps
 }
 
+// another opens the device again.
+func (r *rig) another(t *testing.T) *rig {
+	t.Helper()
+	dev, err := r.drv.Open(t.Context(), r.info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &rig{r.drv, r.info, dev, dev.Caps()}
+}
+
 func runDevice(t *testing.T, d backend.Driver, info backend.Info) {
 	dev := open(t, d, info)
 	r := &rig{d, info, dev, dev.Caps()}

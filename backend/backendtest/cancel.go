@@ -100,25 +100,28 @@ func cancelInRun(t *testing.T, r *rig) {
 }
 
 func closeAfterCancel(t *testing.T, r *rig) {
-	dev, err := r.drv.Open(t.Context(), r.info)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := &rig{r.drv, r.info, dev, dev.Caps()}
+	o := r.another(t)
 	k, dst := o.load(t, "spin"), o.alloc(t, 256)
 	o.cancelSoon(t, soon, o.spinLaunch(t, k, dst, long))
-	closeTwice(t, "device of a cancelled run", dev)
+	closeTwice(t, "device of a cancelled run", o.dev)
 	r.works(t)
 }
 
-// Device time is the sum of all parts of a run, and no more than the run took.
-func timingInBatches(t *testing.T, r *rig) {
+// timedSpin returns a launch of some milliseconds, and its times: on the device the least of several.
+func (r *rig) timedSpin(t *testing.T) (backend.Launch, backend.Timing) {
+	t.Helper()
 	k, dst := r.load(t, "spin"), r.alloc(t, 256)
 	l := r.spinLaunch(t, k, dst, 30*time.Millisecond)
 	one := r.run(t, l)
 	for range 4 {
 		one.Device = min(one.Device, r.run(t, l).Device)
 	}
+	return l, one
+}
+
+// Device time is the sum of all parts of a run, and no more than the run took.
+func timingInBatches(t *testing.T, r *rig) {
+	l, one := r.timedSpin(t)
 	start := time.Now()
 	all := r.run(t, slices.Repeat([]backend.Launch{l}, 8)...)
 	if wall := time.Since(start); all.Host > wall || all.Device > wall+wall/10 {

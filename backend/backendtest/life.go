@@ -58,16 +58,12 @@ func closedKernel(t *testing.T, r *rig) {
 
 // Closing a device frees everything made from it; what is left over may still be closed.
 func closedDevice(t *testing.T, r *rig) {
-	dev, err := r.drv.Open(t.Context(), r.info)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := &rig{r.drv, r.info, dev, dev.Caps()}
+	o := r.another(t)
 	k, src, dst := o.load(t, "step"), o.upload(t, ramp(64)), o.alloc(t, 256)
 	l := stepLaunch(k, src, dst, step{n: 64, mul: 3})
 	o.run(t, l)
-	closeTwice(t, "device", dev)
-	if _, err := dev.Alloc(256); err == nil {
+	closeTwice(t, "device", o.dev)
+	if _, err := o.dev.Alloc(256); err == nil {
 		t.Error("Alloc on a closed device: no error")
 	}
 	if _, err := o.tryLoad("step"); err == nil {
@@ -142,11 +138,7 @@ func (r *rig) roundTrip(ctx context.Context, k backend.Kernel, n int, seed uint3
 
 // Closing a device under working goroutines turns their calls into errors: no crash, no wrong result.
 func closeWhileWorking(t *testing.T, r *rig) {
-	dev, err := r.drv.Open(t.Context(), r.info)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := &rig{r.drv, r.info, dev, dev.Caps()}
+	o := r.another(t)
 	k := o.load(t, "step")
 	var wg sync.WaitGroup
 	started := make(chan struct{}, 4)
@@ -170,7 +162,7 @@ func closeWhileWorking(t *testing.T, r *rig) {
 	for range 4 {
 		<-started
 	}
-	if err := dev.Close(); err != nil {
+	if err := o.dev.Close(); err != nil {
 		t.Errorf("Close: %v", err)
 	}
 	wg.Wait()

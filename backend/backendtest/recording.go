@@ -226,12 +226,7 @@ func cancelRecording(t *testing.T, r *rig) {
 
 // Device time is the sum of all parts of a recording, and no more than it took.
 func timingOfRecording(t *testing.T, r *rig) {
-	k, dst := r.load(t, "spin"), r.alloc(t, 256)
-	l := r.spinLaunch(t, k, dst, 30*time.Millisecond)
-	one := r.run(t, l)
-	for range 4 {
-		one.Device = min(one.Device, r.run(t, l).Device)
-	}
+	l, one := r.timedSpin(t)
 	rec := r.record(t, slices.Repeat([]backend.Launch{l}, 8)...)
 	for i := range 2 {
 		start, all := time.Now(), backend.Timing{}

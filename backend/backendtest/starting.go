@@ -203,21 +203,17 @@ func closeStarted(t *testing.T, r *rig) {
 }
 
 func closeDeviceStarted(t *testing.T, r *rig) {
-	dev, err := r.drv.Open(t.Context(), r.info)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := &rig{r.drv, r.info, dev, dev.Caps()}
+	o := r.another(t)
 	k, dst := o.load(t, "spin"), o.alloc(t, 256)
 	l := o.spinLaunch(t, k, dst, long/10)
 	p := []backend.Pending{o.start(t, l), o.start(t, l)}
-	closeTwice(t, "device of started launches", dev)
+	closeTwice(t, "device of started launches", o.dev)
 	for _, p := range p {
 		if tm := wait(t, p); tm.Host <= 0 {
 			t.Errorf("times %+v", tm)
 		}
 	}
-	_, err = dev.Start(t.Context(), l)
+	_, err := o.dev.Start(t.Context(), l)
 	checkError(t, err, "Start on a closed device")
 	r.works(t)
 }

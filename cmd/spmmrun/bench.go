@@ -386,7 +386,7 @@ func (j *benchJob) run(ctx context.Context, stdout io.Writer, p *progress) error
 	}
 	drawn, err := newOutput(j.plot, j.unfinished, j.force, append(inputs, j.save)...)
 	if err == nil {
-		err = checkSVG(j.plot)
+		err = checkEnding(j.plot, ".svg")
 	}
 	if err != nil {
 		return fmt.Errorf("--plot: %w", err)

@@ -16,10 +16,10 @@ import (
 	"github.com/spmmrun/spmm/internal/chart"
 )
 
-// checkSVG refuses names of files of other types.
-func checkSVG(path string) error {
-	if path != "" && !strings.EqualFold(filepath.Ext(path), ".svg") {
-		return fmt.Errorf("%s: want a file whose name ends in .svg", path)
+// checkEnding refuses names of files of other types. No name is right too.
+func checkEnding(path, ending string) error {
+	if path != "" && !strings.EqualFold(filepath.Ext(path), ending) {
+		return fmt.Errorf("%s: want a file whose name ends in %s", path, ending)
 	}
 	return nil
 }

@@ -139,8 +139,8 @@ func withOptions(format string, options map[string]int) string {
 
 // run inspects the matrix, and returns it too.
 func (q *inspector) run(ctx context.Context, p *progress) (*inspection, *formats.CSR[float32], error) {
-	if err := checkPNG(q.spy); err != nil {
-		return nil, nil, err
+	if err := checkEnding(q.spy, ".png"); err != nil {
+		return nil, nil, fmt.Errorf("--spy %w", err)
 	}
 	spy, err := newOutput(q.spy, q.unfinished, q.force, q.matrix)
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"image/png"
 	"io"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/image/font"
 	"golang.org/x/image/font/basicfont"
@@ -20,14 +19,6 @@ import (
 	"github.com/spmmrun/spmm/formats/spy"
 	"github.com/spmmrun/spmm/internal/chart"
 )
-
-// checkPNG refuses names of files of other types.
-func checkPNG(path string) error {
-	if path != "" && !strings.EqualFold(filepath.Ext(path), ".png") {
-		return fmt.Errorf("--spy %s: want a file whose name ends in .png", path)
-	}
-	return nil
-}
 
 // Sizes in pixels: of the matrix's longer side, what the other one has at least, and what is around it.
 const (

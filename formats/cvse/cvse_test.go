@@ -7,8 +7,6 @@ import (
 	"math"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/spmmrun/spmm/formats"
@@ -47,17 +45,15 @@ func Example() {
 
 var size = formatstest.UpTo(70, 40)
 
-func roundTrip[T formats.Value](t *rapid.T) {
-	a := formatstest.Draw[T](t, size)
-	m, err := cvse.Encode(a, cvse.Options{
+func drawOptions(t *rapid.T) cvse.Options {
+	return cvse.Options{
 		V:     rapid.OneOf(rapid.SampledFrom([]int{8, 16}), rapid.IntRange(1, cvse.MaxV)).Draw(t, "V"),
 		Align: rapid.SampledFrom([]int{0, 1, 2, 8, 16, 3}).Draw(t, "align"),
-	})
-	formatstest.Holds(t, a, m, err)
+	}
 }
 
 func TestRoundTrip(t *testing.T) {
-	formatstest.EachType(t, roundTrip[half.F16], roundTrip[half.BF16], roundTrip[float32])
+	formatstest.RoundTrips(t, size, drawOptions, cvse.Encode[half.F16], cvse.Encode[half.BF16], cvse.Encode[float32])
 }
 
 // TestDense holds the arrays against a dense matrix, slot by slot.
@@ -99,14 +95,12 @@ func TestDense(t *testing.T) {
 }
 
 func TestEncodeRefuses(t *testing.T) {
-	good := &formats.CSR[float32]{Rows: 1, Cols: 2, RowPtr: []int64{0, 1}, ColIdx: []int32{1}, Val: []float32{1}}
-	bad := *good
-	bad.ColIdx = []int32{2}
+	good, bad := formatstest.GoodAndBad()
 	formatstest.Refuses(t, cvse.Encode[float32], []formatstest.Refusal[cvse.Options]{
 		{"no vector length", good, cvse.Options{}, "vector length 0"},
 		{"vector too long", good, cvse.Options{V: 33}, "vector length 33"},
 		{"negative alignment", good, cvse.Options{V: 8, Align: -1}, "alignment -1"},
-		{"column out of range", &bad, cvse.Options{V: 8}, "row 0"},
+		{"column out of range", bad, cvse.Options{V: 8}, "row 0"},
 	})
 }
 
@@ -194,12 +188,7 @@ func FuzzValidate(f *testing.F) {
 			return
 		}
 		again, err := cvse.Encode(m.Decode(), cvse.Options{V: m.V, Align: m.Align})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d := cmp.Diff(m, again, cmpopts.EquateEmpty()); d != "" {
-			t.Fatalf("decoded and encoded again (-want +got):\n%s", d)
-		}
+		formatstest.Again(t, m, again, err)
 	})
 }
 

@@ -327,3 +327,11 @@ func TestOutside(t *testing.T) {
 		}()
 	}
 }
+
+// Matrices of float64 are read as they are.
+func TestViewOfFloat64(t *testing.T) {
+	a := &formats.CSR[float64]{Rows: 1, Cols: 2, RowPtr: []int64{0, 1}, ColIdx: []int32{1}, Val: []float64{0.1}}
+	if x := gonum.View(a).At(0, 1); x != 0.1 {
+		t.Errorf("%v, want 0.1", x)
+	}
+}

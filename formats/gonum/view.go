@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/formats/internal/number"
 )
 
 // Matrix is a sparse matrix as a mat.Matrix. It reads the CSR that it was made of, which must stay valid.
@@ -45,7 +45,7 @@ func (m Matrix[T]) At(i, j int) float64 {
 	if !ok {
 		return 0
 	}
-	return number(m.a.Val[lo+int64(p)])
+	return number.Float64(m.a.Val[lo+int64(p)])
 }
 
 // T returns the transpose, which reads the same arrays.
@@ -64,7 +64,7 @@ func (m Matrix[T]) DoRowNonZero(i int, fn func(i, j int, v float64)) {
 		panic(mat.ErrRowAccess)
 	}
 	for p := m.a.RowPtr[i]; p < m.a.RowPtr[i+1]; p++ {
-		if v := number(m.a.Val[p]); v != 0 {
+		if v := number.Float64(m.a.Val[p]); v != 0 {
 			fn(i, int(m.a.ColIdx[p]), v)
 		}
 	}
@@ -106,17 +106,4 @@ func (t Transposed[T]) DoColNonZero(j int, fn func(i, j int, v float64)) {
 		panic(mat.ErrColAccess)
 	}
 	t.m.DoRowNonZero(j, func(i, j int, v float64) { fn(j, i, v) })
-}
-
-// number is v in float64, which is exact.
-func number[T formats.Value](v T) float64 {
-	switch v := any(v).(type) {
-	case half.F16:
-		return float64(v.Float32())
-	case half.BF16:
-		return float64(v.Float32())
-	case float32:
-		return float64(v)
-	}
-	return 0
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"testing"
 
-	diff "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/spmmrun/spmm/formats"
@@ -60,14 +59,8 @@ func drawOptions(t *rapid.T) hrpb.Options {
 	}
 }
 
-func roundTrip[T formats.Value](t *rapid.T) {
-	a := formatstest.Draw[T](t, size)
-	m, err := hrpb.Encode(a, drawOptions(t))
-	formatstest.Holds(t, a, m, err)
-}
-
 func TestRoundTrip(t *testing.T) {
-	formatstest.EachType(t, roundTrip[half.F16], roundTrip[half.BF16], roundTrip[float32])
+	formatstest.RoundTrips(t, size, drawOptions, hrpb.Encode[half.F16], hrpb.Encode[half.BF16], hrpb.Encode[float32])
 }
 
 // TestManyChunks encodes a matrix that several goroutines share, some panels of it empty.
@@ -77,12 +70,7 @@ func TestManyChunks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Validate(); err != nil {
-		t.Fatal(err)
-	}
-	if d := diff.Diff(a, m.Decode()); d != "" {
-		t.Fatal("decoded differs")
-	}
+	formatstest.Decodes(t, a, m)
 }
 
 // scattered is a matrix whose rows have up to twice that many entries; one panel in seven is empty.

@@ -62,12 +62,7 @@ func TestOrder(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := m.Validate(); err != nil {
-				t.Fatal(err)
-			}
-			if d := diff.Diff(a, m.Decode()); d != "" {
-				t.Error("decoded differs")
-			}
+			formatstest.Decodes(t, a, m)
 			again, err := hrpb.Encode(a, hrpb.Options{Order: true})
 			if d := diff.Diff(m, again); d != "" || err != nil {
 				t.Errorf("encoded again: %v, %s", err, d)

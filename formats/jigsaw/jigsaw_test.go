@@ -123,16 +123,14 @@ func instruction(c *[16]float32, values []float32, metadata []uint32, f int, b f
 }
 
 func TestEncodeRefuses(t *testing.T) {
-	good := &formats.CSR[float32]{Rows: 1, Cols: 2, RowPtr: []int64{0, 1}, ColIdx: []int32{1}, Val: []float32{1}}
-	bad := *good
-	bad.ColIdx = []int32{2}
+	good, bad := formatstest.GoodAndBad()
 	formatstest.Refuses(t, jigsaw.Encode[float32], []formatstest.Refusal[jigsaw.Options]{
 		{"no block", good, jigsaw.Options{}, "blocks of 0 rows"},
 		{"half a strip", good, jigsaw.Options{BlockTile: 24}, "blocks of 24 rows"},
 		{"block too large", good, jigsaw.Options{BlockTile: 2048}, "blocks of 2048 rows"},
 		{"span too short", good, jigsaw.Options{BlockTile: 16, Span: 31}, "a span of 31"},
 		{"negative span", good, jigsaw.Options{BlockTile: 16, Span: -1}, "a span of -1"},
-		{"column out of range", &bad, jigsaw.Options{BlockTile: 16}, "row 0"},
+		{"column out of range", bad, jigsaw.Options{BlockTile: 16}, "row 0"},
 	})
 }
 

@@ -58,14 +58,8 @@ func drawOptions(t *rapid.T) lanestream.Options {
 	}
 }
 
-func roundTrip[T formats.Value](t *rapid.T) {
-	a := formatstest.Draw[T](t, size)
-	m, err := lanestream.Encode(a, drawOptions(t))
-	formatstest.Holds(t, a, m, err)
-}
-
 func TestRoundTrip(t *testing.T) {
-	formatstest.EachType(t, roundTrip[half.F16], roundTrip[half.BF16], roundTrip[float32])
+	formatstest.RoundTrips(t, size, drawOptions, lanestream.Encode[half.F16], lanestream.Encode[half.BF16], lanestream.Encode[float32])
 }
 
 // scattered makes a matrix whose entries are scattered, none of them zero.

@@ -17,6 +17,8 @@ const (
 	pattern
 )
 
+var fields = map[string]field{"real": real, "double": real, "integer": integer, "pattern": pattern}
+
 type symmetry uint8
 
 const (
@@ -24,6 +26,8 @@ const (
 	symmetric
 	skew
 )
+
+var symmetries = map[string]symmetry{"general": general, "symmetric": symmetric, "skew-symmetric": skew}
 
 // banner is what the first line says.
 type banner struct {
@@ -69,31 +73,18 @@ func (rd *reader[V]) readBanner(line string) error {
 		return rd.Errorf("unknown format %s (coordinate or array)", text.Quote([]byte(words[2])))
 	}
 	rd.array = words[2] == "array"
-	switch words[3] {
-	case "real", "double":
-		rd.field = real
-	case "integer":
-		rd.field = integer
-	case "pattern":
-		rd.field = pattern
-	case "complex":
-		return rd.Errorf("complex matrices are not supported (real, integer or pattern)")
-	default:
-		return rd.Errorf("unknown field %s (real, integer or pattern)", text.Quote([]byte(words[3])))
-	}
-	switch words[4] {
-	case "general":
-		rd.symmetry = general
-	case "symmetric":
-		rd.symmetry = symmetric
-	case "skew-symmetric":
-		rd.symmetry = skew
-	case "hermitian":
-		return rd.Errorf("hermitian matrices are not supported (general, symmetric or skew-symmetric)")
-	default:
-		return rd.Errorf("unknown symmetry %s (general, symmetric or skew-symmetric)", text.Quote([]byte(words[4])))
-	}
+	var knownField, knownSymmetry bool
+	rd.field, knownField = fields[words[3]]
+	rd.symmetry, knownSymmetry = symmetries[words[4]]
 	switch {
+	case words[3] == "complex":
+		return rd.Errorf("complex matrices are not supported (real, integer or pattern)")
+	case !knownField:
+		return rd.Errorf("unknown field %s (real, integer or pattern)", text.Quote([]byte(words[3])))
+	case words[4] == "hermitian":
+		return rd.Errorf("hermitian matrices are not supported (general, symmetric or skew-symmetric)")
+	case !knownSymmetry:
+		return rd.Errorf("unknown symmetry %s (general, symmetric or skew-symmetric)", text.Quote([]byte(words[4])))
 	case rd.field == pattern && rd.array:
 		return rd.Errorf("an array cannot be a pattern")
 	case rd.field == pattern && rd.symmetry == skew:

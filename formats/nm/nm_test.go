@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/spmmrun/spmm/formats"
@@ -423,12 +421,7 @@ func FuzzValidate(f *testing.F) {
 			return
 		}
 		again, err := nm.Encode(m.Decode(), m.Pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d := cmp.Diff(m, again, cmpopts.EquateEmpty()); d != "" {
-			t.Fatalf("decoded and encoded again (-want +got):\n%s", d)
-		}
+		formatstest.Again(t, m, again, err)
 	})
 }
 
@@ -488,5 +481,17 @@ func TestFit(t *testing.T) {
 	}
 	if p, err := nm.Fit(p24(64), nm.Search{V: 8}, takes); err != nil || p.V != 8 || p.N != p.M {
 		t.Errorf("a small matrix: %v, %v", p, err)
+	}
+}
+
+// Prune compares the magnitudes of float64 elements too.
+func TestPruneFloat64(t *testing.T) {
+	a := &formats.CSR[float64]{Rows: 1, Cols: 2, RowPtr: []int64{0, 2}, ColIdx: []int32{0, 1}, Val: []float64{1, -2}}
+	p, err := nm.Prune(a, nm.Pattern{N: 1, M: 2, V: 1, W: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.NNZ() != 1 || p.Val[0] != -2 {
+		t.Errorf("kept %v, want -2", p.Val)
 	}
 }

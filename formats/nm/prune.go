@@ -7,7 +7,7 @@ import (
 	"math/bits"
 
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/formats/internal/number"
 	"github.com/spmmrun/spmm/formats/internal/par"
 )
 
@@ -87,7 +87,7 @@ func largest[T formats.Value](a *formats.CSR[T], at *panel, g int) uint64 {
 	var sum [MaxM]float64
 	for r := range at.rows {
 		for e := at.lo[r]; e < at.hi[r]; e++ {
-			x := math.Abs(float64(value(a.Val[e])))
+			x := math.Abs(number.Float64(a.Val[e]))
 			if x != x {
 				x = math.Inf(1)
 			}
@@ -106,16 +106,4 @@ func largest[T formats.Value](a *formats.CSR[T], at *panel, g int) uint64 {
 		left &^= 1 << best
 	}
 	return kept
-}
-
-func value[T formats.Value](v T) float32 {
-	switch v := any(v).(type) {
-	case half.F16:
-		return v.Float32()
-	case half.BF16:
-		return v.Float32()
-	case float32:
-		return v
-	}
-	return 0
 }

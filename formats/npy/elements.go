@@ -122,16 +122,23 @@ func appendWide(dst []float64, h header, raw []byte) ([]float64, error) {
 		at := len(dst)
 		dst = append(dst, make([]float64, len(narrow))...)
 		formats.ConvertSlice(dst[at:], narrow)
-	case h.kind == 'u' && h.size == 8: // beyond int64
-		for ; len(raw) > 0; raw = raw[8:] {
-			dst = append(dst, float64(le.Uint64(raw)))
-		}
 	default:
-		for ; len(raw) > 0; raw = raw[h.size:] {
-			dst = append(dst, float64(h.integer(raw)))
-		}
+		return appendIntegers(dst, h, raw), nil
 	}
 	return dst, nil
+}
+
+// appendIntegers decodes integers, each rounded once.
+func appendIntegers[T float32 | float64](dst []T, h header, raw []byte) []T {
+	unsigned := h.kind == 'u' && h.size == 8 // beyond int64
+	for ; len(raw) > 0; raw = raw[h.size:] {
+		if unsigned {
+			dst = append(dst, T(binary.LittleEndian.Uint64(raw)))
+		} else {
+			dst = append(dst, T(h.integer(raw)))
+		}
+	}
+	return dst
 }
 
 // appendFloats decodes any number.
@@ -146,14 +153,8 @@ func appendFloats(dst []float32, h header, raw []byte) ([]float32, error) {
 		}
 	case h.kind == 'f':
 		return appendDoubles(dst, raw)
-	case h.kind == 'u' && h.size == 8: // beyond int64
-		for ; len(raw) > 0; raw = raw[8:] {
-			dst = append(dst, float32(le.Uint64(raw)))
-		}
 	default:
-		for ; len(raw) > 0; raw = raw[h.size:] {
-			dst = append(dst, float32(h.integer(raw)))
-		}
+		return appendIntegers(dst, h, raw), nil
 	}
 	return dst, nil
 }

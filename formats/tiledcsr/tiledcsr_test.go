@@ -1,7 +1,6 @@
 package tiledcsr_test
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -17,7 +16,6 @@ import (
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/internal/formatstest"
-	"github.com/spmmrun/spmm/formats/safetensors"
 	"github.com/spmmrun/spmm/formats/tiledcsr"
 )
 
@@ -71,14 +69,8 @@ func drawOptions(t *rapid.T) tiledcsr.Options {
 	}
 }
 
-func roundTrip[T formats.Value](t *rapid.T) {
-	a := formatstest.Draw[T](t, size)
-	m, err := tiledcsr.Encode(a, drawOptions(t))
-	formatstest.Holds(t, a, m, err)
-}
-
 func TestRoundTrip(t *testing.T) {
-	formatstest.EachType(t, roundTrip[half.F16], roundTrip[half.BF16], roundTrip[float32])
+	formatstest.RoundTrips(t, size, drawOptions, tiledcsr.Encode[half.F16], tiledcsr.Encode[half.BF16], tiledcsr.Encode[float32])
 }
 
 // TestDense holds the arrays against a dense matrix, slot by slot.
@@ -249,12 +241,7 @@ func TestWide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Validate(); err != nil {
-		t.Fatal(err)
-	}
-	if !a.Equal(m.Decode()) {
-		t.Errorf("decoded %+v", m.Decode())
-	}
+	formatstest.Decodes(t, a, m)
 }
 
 // TestContainer: a matrix that was written to a file and read again is the same.
@@ -268,19 +255,7 @@ func TestContainer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var file bytes.Buffer
-		if err := safetensors.WriteMatrix(&file, want); err != nil {
-			t.Fatal(err)
-		}
-		c, err := safetensors.ReadMatrix(&file, safetensors.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := tiledcsr.Format.Open(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d := cmp.Diff(want, got); d != "" {
+		if d := cmp.Diff(want, formatstest.Filed(t, tiledcsr.Format, want)); d != "" {
 			t.Errorf("written and read (-want +got):\n%s", d)
 		}
 	}

@@ -43,7 +43,7 @@ var Rules = []Rule{
 	{"internal/benchmark", []string{".", "backend", "conformance/oracle", "formats/...", "internal/printable"}},
 	{"internal/...", nil},
 
-	{"formats/gonum", []string{"formats"}},
+	{"formats/gonum", []string{"formats", "formats/internal/number"}},
 	{"formats/...", []string{"formats/..."}},
 
 	{"backend", nil},

@@ -72,17 +72,20 @@ func (s *Sweep) Run(ctx context.Context) (*Report, error) {
 	return r, err
 }
 
+// closeAll closes places, or peers.
+func closeAll[C interface{ close() }](all []C) {
+	for _, x := range all {
+		x.close()
+	}
+}
+
 func (s *Sweep) run(ctx context.Context, r *Report) error {
 	e := &r.Environment
 	e.System, e.Processor, e.Threads = runtime.GOOS+"/"+runtime.GOARCH, processor(), runtime.GOMAXPROCS(0)
 	e.Start = time.Now().UTC().Truncate(time.Millisecond)
 	e.Before = readState(ctx)
 	places, err := s.openPlaces(ctx)
-	defer func() {
-		for _, p := range places {
-			p.close()
-		}
-	}()
+	defer func() { closeAll(places) }()
 	if err != nil {
 		return err
 	}
@@ -94,11 +97,7 @@ func (s *Sweep) run(ctx context.Context, r *Report) error {
 		e.Devices = append(e.Devices, d)
 	}
 	peers, err := startPeers(ctx, s.Peers)
-	defer func() {
-		for _, p := range peers {
-			p.close()
-		}
-	}()
+	defer func() { closeAll(peers) }()
 	if err != nil {
 		return err
 	}

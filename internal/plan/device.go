@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"sync"
@@ -36,6 +37,16 @@ func NewDevice(d backend.Device) *Device {
 		w.scratch <- nil
 	}
 	return w
+}
+
+// borrow takes memory from scratch, where it is to go back.
+func (d *Device) borrow(ctx context.Context) ([]byte, error) {
+	select {
+	case scratch := <-d.scratch:
+		return scratch, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // loading is a kernel that is loaded once. Others load meanwhile: to compile code takes up to seconds.

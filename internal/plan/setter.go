@@ -481,11 +481,9 @@ func (f fast) setHost(ctx context.Context, l *launcher, g *given, v Values) erro
 // writeValues writes n values from number first on to the start of a buffer, as elements of type t. What lies behind them
 // in the last word becomes zero.
 func (d *Device) writeValues(ctx context.Context, b backend.Buffer, t dtype.Type, v Values, first, n int) error {
-	var scratch []byte
-	select {
-	case scratch = <-d.scratch:
-	case <-ctx.Done():
-		return ctx.Err()
+	scratch, err := d.borrow(ctx)
+	if err != nil {
+		return err
 	}
 	defer func() { d.scratch <- scratch }()
 	step := chunk / t.Size()

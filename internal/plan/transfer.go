@@ -78,11 +78,9 @@ func (r run) move(ctx context.Context, d *Device, write bool) error {
 	if _, ok := d.Device.(backend.HostAllocator); ok && r.alike() { // its copies look at the context
 		return r.pass(ctx, 0, r.count, r.host[:r.count*r.devLine*r.size], write)
 	}
-	var scratch []byte
-	select {
-	case scratch = <-d.scratch:
-	case <-ctx.Done():
-		return ctx.Err()
+	scratch, err := d.borrow(ctx)
+	if err != nil {
+		return err
 	}
 	defer func() { d.scratch <- scratch }()
 	step := max(1, chunk/(r.devLine*r.size))

@@ -77,27 +77,31 @@ func (b *buffer) begin(ctx context.Context, off int64, n int) error {
 }
 
 func (b *buffer) Write(ctx context.Context, off int64, p []byte) error {
-	if err := b.begin(ctx, off, len(p)); err != nil {
-		return err
-	}
 	d := b.dev
-	defer d.mu.Unlock()
-	for len(p) > 0 {
-		n := min(len(p), step)
-		d.gpu.write(b.ref, off, p[:n])
-		if d.pending += n; d.pending >= step {
+	return b.inSteps(ctx, "writing a buffer", off, p, func(off int64, p []byte) error {
+		d.gpu.write(b.ref, off, p)
+		if d.pending += len(p); d.pending >= step {
 			d.gpu.flush()
 			d.pending = 0
 		}
-		if err := d.take("writing a buffer"); err != nil {
-			return err
-		}
-		off, p = off+int64(n), p[n:]
-	}
-	return nil
+		return nil
+	})
 }
 
 func (b *buffer) Read(ctx context.Context, off int64, p []byte) error {
+	d := b.dev
+	return b.inSteps(ctx, "reading a buffer", off, p, func(off int64, p []byte) error {
+		if err := d.staging.atLeast(d, len(p)); err != nil {
+			return err
+		}
+		d.pending = 0
+		d.gpu.read(b.ref, off, d.staging.ref, p)
+		return nil
+	})
+}
+
+// inSteps moves p, which lies off bytes into the buffer, step bytes at a time. what tells errors what it does.
+func (b *buffer) inSteps(ctx context.Context, what string, off int64, p []byte, move func(off int64, p []byte) error) error {
 	if err := b.begin(ctx, off, len(p)); err != nil {
 		return err
 	}
@@ -105,12 +109,10 @@ func (b *buffer) Read(ctx context.Context, off int64, p []byte) error {
 	defer d.mu.Unlock()
 	for len(p) > 0 {
 		n := min(len(p), step)
-		if err := d.staging.atLeast(d, n); err != nil {
+		if err := move(off, p[:n]); err != nil {
 			return err
 		}
-		d.pending = 0
-		d.gpu.read(b.ref, off, d.staging.ref, p[:n])
-		if err := d.take("reading a buffer"); err != nil {
+		if err := d.take(what); err != nil {
 			return err
 		}
 		off, p = off+int64(n), p[n:]

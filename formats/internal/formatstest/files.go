@@ -3,6 +3,7 @@
 package formatstest
 
 import (
+	"bytes"
 	"fmt"
 	"runtime"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
+	"github.com/spmmrun/spmm/formats/safetensors"
 )
 
 // Uniform makes a matrix of up to so many rows and columns, of what the spec gen:uniform makes with some more keys.
@@ -23,6 +25,24 @@ func Uniform(t *rapid.T, most int, keys string) *formats.CSR[float32] {
 		t.Fatal(err)
 	}
 	return a
+}
+
+// Filed returns what is read of a file that m is written to, which is of a format.
+func Filed(t rapid.TB, f formats.Format, m formats.Encoded) formats.Encoded {
+	t.Helper()
+	var file bytes.Buffer
+	if err := safetensors.WriteMatrix(&file, m); err != nil {
+		t.Fatal(err)
+	}
+	c, err := safetensors.ReadMatrix(&file, safetensors.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := f.Open(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
 }
 
 // Allocated returns how many bytes are allocated while f runs.

@@ -7,9 +7,12 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/half"
 )
 
 // EachType runs a check of random matrices for each of the element types that all formats hold.
@@ -17,6 +20,20 @@ func EachType(t *testing.T, f16, bf16, f32 func(*rapid.T)) {
 	t.Run("f16", rapid.MakeCheck(f16))
 	t.Run("bf16", rapid.MakeCheck(bf16))
 	t.Run("f32", rapid.MakeCheck(f32))
+}
+
+// RoundTrips encodes random matrices, with random options, of each of the element types that all formats hold: Holds.
+func RoundTrips[O any, A, B, C formats.Encoded](t *testing.T, size Size, options func(*rapid.T) O,
+	f16 func(*formats.CSR[half.F16], O) (A, error), bf16 func(*formats.CSR[half.BF16], O) (B, error), f32 func(*formats.CSR[float32], O) (C, error)) {
+	EachType(t, roundTrip(size, options, f16), roundTrip(size, options, bf16), roundTrip(size, options, f32))
+}
+
+func roundTrip[T formats.Value, O any, M formats.Encoded](size Size, options func(*rapid.T) O, encode func(*formats.CSR[T], O) (M, error)) func(*rapid.T) {
+	return func(t *rapid.T) {
+		a := Draw[T](t, size)
+		m, err := encode(a, options(t))
+		Holds(t, a, m, err)
+	}
 }
 
 // Size draws how many rows and columns a random matrix has.
@@ -77,6 +94,28 @@ func Entries[T formats.Value](a *formats.CSR[T]) map[[2]int]T {
 
 // Bits are a number's bits, by which -0 differs from 0 and a NaN is itself.
 func Bits(x float32) uint32 { return math.Float32bits(x) }
+
+// Decodes fails unless m is valid, and the matrix that it was encoded of, a, comes back.
+func Decodes[T formats.Value](t testing.TB, a *formats.CSR[T], m formats.Encoded) {
+	t.Helper()
+	if err := m.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(a, m.Sparse()); d != "" {
+		t.Fatalf("decoded (-want +got):\n%s", d)
+	}
+}
+
+// Again fails unless what an encoded matrix m decodes to was encoded to the same arrays again.
+func Again(t testing.TB, m, again formats.Encoded, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(m, again, cmpopts.EquateEmpty()); d != "" {
+		t.Fatalf("decoded and encoded again (-want +got):\n%s", d)
+	}
+}
 
 // Holds fails unless m, which was encoded of a, is valid and holds the same values in the same places, to the bit; and then
 // other values, which it is given.

@@ -20,6 +20,14 @@ func Error(t *testing.T, err error, want string) {
 	}
 }
 
+// GoodAndBad returns a matrix of one entry, and one like it whose column is out of range.
+func GoodAndBad() (good, bad *formats.CSR[float32]) {
+	of := func(col int32) *formats.CSR[float32] {
+		return &formats.CSR[float32]{Rows: 1, Cols: 2, RowPtr: []int64{0, 1}, ColIdx: []int32{col}, Val: []float32{1}}
+	}
+	return of(1), of(2)
+}
+
 // Refusal is a matrix, or options, that Encode refuses, and what its error says.
 type Refusal[O any] = struct {
 	Name    string

@@ -154,14 +154,21 @@ func record(t *testing.T, d backend.Device, b backend.Buffer) []byte {
 	return wrote
 }
 
-// Memory that the program allocated is read, written and used by kernels, and stays its own.
-func primaryMemory(t *testing.T, drv backend.Driver) {
+// imported opens a device, and imports memory of its primary context.
+func imported(t *testing.T, drv backend.Driver, bytes int) (device, cu.DevicePtr, backend.Buffer) {
+	t.Helper()
 	d := open(t, drv)
 	inPrimary(t)
-	const size = 9 << 20
-	p := alloc(t, size)
-	whole, err := d.Import(p.Uintptr(), size)
+	p := alloc(t, bytes)
+	b, err := d.Import(p.Uintptr(), int64(bytes))
 	must(t, err)
+	return d, p, b
+}
+
+// Memory that the program allocated is read, written and used by kernels, and stays its own.
+func primaryMemory(t *testing.T, drv backend.Driver) {
+	const size = 9 << 20
+	d, p, whole := imported(t, drv, size)
 	want := pattern(size, 1)
 	must(t, whole.Write(t.Context(), 0, want))
 	part, err := d.Import(p.Uintptr()+16, 1000)
@@ -306,12 +313,8 @@ func ownContext(t *testing.T, drv backend.Driver) {
 
 // Work goes to the stream that was asked for, after what its owner has submitted there and not awaited.
 func streams(t *testing.T, drv backend.Driver) {
-	d := open(t, drv)
-	inPrimary(t)
 	const size = 1 << 20
-	p := alloc(t, size)
-	b, err := d.Import(p.Uintptr(), size)
-	must(t, err)
+	d, p, b := imported(t, drv, size)
 	host, err := driver.HostAlloc(size)
 	must(t, err)
 	s, err := cu.MakeStream(cu.NonBlocking)
