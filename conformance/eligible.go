@@ -120,8 +120,13 @@ func (e *eligibility) rotate() {
 	}
 	fresh := func(v *spec.Variant) bool { return !covered[tile(v.Const)] }
 	kernels := append(shaders.Formats(), shaders.Reproducible)
+	others := func(k *spec.Format) []*spec.Variant { // low panels first: a driver compiles high ones for a minute
+		return slices.SortedStableFunc(slices.Values(e.others(k)), func(x, y *spec.Variant) int {
+			return int(x.Const("V")) - int(y.Const("V"))
+		})
+	}
 	for _, k := range kernels {
-		others := e.others(k)
+		others := others(k)
 		if i := slices.IndexFunc(others, fresh); i >= 0 {
 			take(k, others[i])
 		} else if len(others) > 0 {
@@ -129,7 +134,7 @@ func (e *eligibility) rotate() {
 		}
 	}
 	for _, k := range kernels {
-		for _, v := range e.others(k) {
+		for _, v := range others(k) {
 			if fresh(v) {
 				take(k, v)
 			}

@@ -43,7 +43,7 @@ func (c *kernelCache) load(dev backend.Device, b backend.Binary) (backend.Kernel
 		return dev.Load(b)
 	}
 	rest := b
-	rest.Code, rest.Func = nil, nil
+	rest.Name, rest.Code, rest.Func = "", nil, nil // several variants may have the same code
 	key := sha256.Sum256(fmt.Appendf(nil, "%+v %s", rest, b.Code))
 	c.mu.Lock()
 	k := c.kernels[key]

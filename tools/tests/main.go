@@ -4,7 +4,7 @@
 //	tests list                                           the runs, their sets and their packages
 //
 // A run is some packages on one driver: the machine's own, Mesa's software drivers of Vulkan, a browser. Each package of a
-// run is a task; as many tasks run at a time as there are processors. Each prints a line, and all that its failed tests
+// run is a task; as many run at a time as there are processors, and one more. Each prints a line, and all that its failed tests
 // print. A test that runs on a device says so by an attribute, t.Attr("device", …); one that runs cases of the conformance
 // suite says how many passed, t.Attr("cases", …). Each backend that a run requires must have passed a test on some device.
 // What became of each run is written to bin/tests/RUN.json.
@@ -58,7 +58,7 @@ func runs(ctx context.Context, args []string) error {
 	start := time.Now()
 	f := flag.NewFlagSet("run", flag.ContinueOnError)
 	set := f.String("set", "", "")
-	jobs := f.Int("jobs", runtime.NumCPU(), "")
+	jobs := f.Int("jobs", runtime.NumCPU()+1, "") // some tests wait for other programs
 	f.Usage = func() {}
 	if f.Parse(args) != nil || *jobs < 1 {
 		return errUsage

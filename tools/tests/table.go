@@ -131,21 +131,21 @@ var table = []*run{
 	{
 		// Many small launches are faster without the driver's threads.
 		name: "soft-front", set: setTest, config: native, driver: matrices,
-		packages: []string{".", "./internal/plan/...", "./examples/..."},
+		packages: []string{".", "./examples/..."},
 		args:     []string{"-test.skip=" + same + "|/^cpu"}, env: []string{"LP_NUM_THREADS=0", "SPMM_REQUIRE=vulkan,webgpu"},
 	},
 	{
 		name: "soft-vulkan", set: setTest, config: native, driver: matrices, packages: []string{"./backend/vulkan/..."},
-		args: []string{"-test.skip=^TestValidation$"}, env: []string{"SPMM_REQUIRE=vulkan"},
+		args: []string{"-test.skip=^Test(Validation|ContractStaged)$"}, env: []string{"SPMM_REQUIRE=vulkan"},
 	},
 	{
-		name: "soft-command", set: setAll, config: native, driver: matrices, packages: []string{"./cmd/spmmrun"},
+		name: "soft-command", set: setAll, config: native, driver: matrices, packages: []string{"./cmd/spmmrun", "./internal/plan/..."},
 		args: []string{"-test.skip=" + same + "|/^cpu"}, env: []string{"LP_NUM_THREADS=0"},
 	},
 	{
-		// The backend's tests again, under the validation layers.
+		// The backend's contract with copies through staging memory, and its tests again under the validation layers.
 		name: "soft-validation", set: setAll, config: native, driver: matrices, packages: []string{"./backend/vulkan"},
-		args: []string{"-test.run=^TestValidation$"},
+		args: []string{"-test.run=^Test(Validation|ContractStaged)$"},
 	},
 	{
 		name: "suite-faults", set: setAll, config: native, driver: matrices, packages: []string{"./conformance"},
