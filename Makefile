@@ -193,11 +193,11 @@ windows-webgpu:
 # The runs of tools/tests/table.go: a set of them, or one by its name (make test-soft). Each test binary is built once.
 TESTS = $(GO) run ./tools/tests run
 .PHONY: test test-all test-needs
-test: test-needs lint
-	$(TESTS) -set test
-test-all: test-needs lint
+test: test-needs
+	$(TESTS) -lint -set test
+test-all: test-needs
 	tools/needs mpirun.mpich
-	$(TESTS) -set all
+	$(TESTS) -lint -set all
 test-%: test-needs
 	$(TESTS) $*
 

@@ -21,6 +21,7 @@ import (
 // builder builds below dir, a folder of the module at hand.
 type builder struct {
 	dir      string
+	lint     bool              // make lint, too
 	packages map[*config][]pkg // that have tests
 	convert  string            // the program test2json
 }
@@ -54,6 +55,11 @@ func (b *builder) build(ctx context.Context, chosen []*run) error {
 		g.Go(func() error { return step(withEnv(ctx, nil, setups[d]...), "setting up "+d) })
 	}
 	g.Go(func() error {
+		if b.lint {
+			if err := step(withEnv(ctx, nil, "make", "--no-print-directory", "lint"), "make lint"); err != nil {
+				return err
+			}
+		}
 		var err error
 		if b.convert, err = output(ctx, "go", "tool", "-n", "test2json"); err != nil {
 			return err
@@ -90,7 +96,8 @@ func (b *builder) compile(ctx context.Context, c *config, patterns []string) err
 	for _, p := range b.packages[c] {
 		args = append(args, p.ImportPath)
 	}
-	return step(withEnv(ctx, c.env, append([]string{"go"}, args...)...), "building tests, "+c.name)
+	const collectLess = "GOGC=400" // a compiler ends before its memory is short
+	return step(withEnv(ctx, append(slices.Clone(c.env), collectLess), append([]string{"go"}, args...)...), "building tests, "+c.name)
 }
 
 // keep links a test binary into a folder, by the name of its package's folder, which go test runs it in.

@@ -1,9 +1,9 @@
 // Tests builds the test binaries of this module once, runs them on the drivers of the machine and says what ran on what.
 //
-//	tests run [-set test|all|night] [-jobs N] [RUN...]   the runs of table.go with these names, or of a set
-//	tests list                                           the runs, their sets and their packages
+//	tests run [-set test|all|night] [-jobs N] [-lint] [RUN...]   the runs of table.go with these names, or of a set
+//	tests list                                                   the runs, their sets and their packages
 //
-// A run is some packages on one driver: the machine's own, Mesa's software drivers of Vulkan, a browser. Each package of a
+// With -lint, make lint comes first, while drivers are set up. A run is some packages on one driver: the machine's own, Mesa's software drivers of Vulkan, a browser. Each package of a
 // run is a task; as many run at a time as there are processors, and one more. Each prints a line, and all that its failed tests
 // print. A test that runs on a device says so by an attribute, t.Attr("device", …); one that runs cases of the conformance
 // suite says how many passed, t.Attr("cases", …). Each backend that a run requires must have passed a test on some device.
@@ -23,7 +23,7 @@ import (
 	"time"
 )
 
-const usage = `usage: tests run [-set test|all|night] [-jobs N] [RUN...]
+const usage = `usage: tests run [-set test|all|night] [-jobs N] [-lint] [RUN...]
        tests list`
 
 var errUsage = errors.New(usage)
@@ -59,6 +59,7 @@ func runs(ctx context.Context, args []string) error {
 	f := flag.NewFlagSet("run", flag.ContinueOnError)
 	set := f.String("set", "", "")
 	jobs := f.Int("jobs", runtime.NumCPU()+1, "") // some tests wait for other programs
+	lint := f.Bool("lint", false, "")
 	f.Usage = func() {}
 	if f.Parse(args) != nil || *jobs < 1 {
 		return errUsage
@@ -67,7 +68,7 @@ func runs(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	b := &builder{dir: "bin/tests"}
+	b := &builder{dir: "bin/tests", lint: *lint}
 	if err := b.build(ctx, chosen); err != nil {
 		return err
 	}

@@ -85,7 +85,6 @@ type run struct {
 const (
 	suite  = `-test.run=^Test(Conformance|Probes)$`
 	faults = `-test.run=^Test(Mutations|SameBits|NegativeControls)$`
-	both   = `-test.run=^Test(Conformance|Probes|Mutations|SameBits|NegativeControls)$`
 )
 
 // same names the tests that say the same on a software driver as on the machine: those that need no device, and subtests on
@@ -126,11 +125,11 @@ var table = []*run{
 	},
 	{
 		name: "suite-plain", set: setTest, config: native, driver: plain, packages: []string{"./conformance"},
-		args: []string{both}, env: []string{"SPMM_BACKEND=vulkan", "SPMM_REQUIRE=vulkan"},
+		args: []string{suite}, env: []string{"SPMM_BACKEND=vulkan", "SPMM_REQUIRE=vulkan"},
 	},
 	{
 		// Many small launches are faster without the driver's threads.
-		name: "soft-front", set: setTest, config: native, driver: matrices,
+		name: "soft-front", set: setAll, config: native, driver: matrices,
 		packages: []string{".", "./examples/..."},
 		args:     []string{"-test.skip=" + same + "|/^cpu"}, env: []string{"LP_NUM_THREADS=0", "SPMM_REQUIRE=vulkan,webgpu"},
 	},
@@ -150,6 +149,10 @@ var table = []*run{
 	{
 		name: "suite-faults", set: setAll, config: native, driver: matrices, packages: []string{"./conformance"},
 		args: []string{faults}, env: []string{"SPMM_BACKEND=vulkan,webgpu"},
+	},
+	{
+		name: "suite-plain-faults", set: setAll, config: native, driver: plain, packages: []string{"./conformance"},
+		args: []string{faults}, env: []string{"SPMM_BACKEND=vulkan"},
 	},
 	{
 		// The backend's contract is held on the other driver.
