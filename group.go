@@ -13,6 +13,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/plan"
 )
 
@@ -75,7 +76,7 @@ func expand(ctx context.Context, list string) ([]string, error) {
 
 // NewGroup makes a group of opened devices, which belong to it from then on. Each is in it once.
 func NewGroup(devs ...*Device) (*Group, error) {
-	seen := map[*plan.Device]bool{}
+	seen := map[*device.Device]bool{}
 	for _, dev := range devs {
 		d, err := dev.device()
 		if err != nil {
@@ -148,7 +149,7 @@ func (g *Group) Prepare(ctx context.Context, a formats.Encoded, o GroupOptions) 
 	if err != nil {
 		return nil, err
 	}
-	var devs []*plan.Device
+	var devs []*device.Device
 	for _, d := range g.devs {
 		devs = append(devs, d.d)
 	}

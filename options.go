@@ -8,6 +8,7 @@ import (
 	"reflect"
 
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/plan"
 )
 
@@ -100,7 +101,7 @@ func (o Options) plan() (plan.Options, error) {
 }
 
 // on is with for a matrix A that is for a device, which it returns as plans take it.
-func (o Options) on(dev *Device, a interface{ Validate() error }) (*plan.Device, plan.Options, error) {
+func (o Options) on(dev *Device, a interface{ Validate() error }) (*device.Device, plan.Options, error) {
 	opt, err := o.with(a)
 	if err != nil {
 		return nil, opt, err

@@ -8,6 +8,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/model"
 	"github.com/spmmrun/spmm/internal/plan"
 )
 
@@ -57,7 +58,7 @@ type Bound struct {
 }
 
 // Time is the attainable time: the largest of the three.
-func (b Bound) Time() time.Duration { return plan.Bound(b).Time() }
+func (b Bound) Time() time.Duration { return model.Bound(b).Time() }
 
 // Packing is a matrix as a kernel for a format takes it: what it stores and executes, and what a
 // multiplication is predicted to take. Prepare takes the least Predicted.

@@ -22,7 +22,7 @@ func NewRowList(ctx context.Context, dev *Device, rows []int32) (*RowList, error
 	if err != nil {
 		return nil, err
 	}
-	l, err := d.NewRowList(ctx, rows)
+	l, err := plan.NewRowList(ctx, d, rows)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func CopyRows(ctx context.Context, dst, src Operand, c RowCopy) (*Pending, error
 	if c.To != nil {
 		o.To = c.To.l
 	}
-	p, err := t.Device().CopyRows(ctx, t, tensorOf(src), o)
+	p, err := plan.CopyRows(ctx, t.Device(), t, tensorOf(src), o)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func ColumnRanges(ctx context.Context, o Operand) ([]rfx.Range, error) {
 	if t == nil {
 		return nil, errMissing
 	}
-	return t.Device().ColumnRanges(ctx, t)
+	return plan.ColumnRanges(ctx, t.Device(), t)
 }
 
 // Memory returns the buffer that a row-major tensor in one block lies in, and the bytes from the start of a row to the next:

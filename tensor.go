@@ -35,7 +35,7 @@ func NewTensor[T formats.Value](dev *Device, rows, cols int, colMajor bool) (*Te
 	if err != nil {
 		return nil, err
 	}
-	t, err := d.NewTensor(plan.Shape{Rows: rows, Cols: cols, Type: formats.TypeOf[T](), ColMajor: colMajor})
+	t, err := plan.NewTensor(d, plan.Shape{Rows: rows, Cols: cols, Type: formats.TypeOf[T](), ColMajor: colMajor})
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func TensorsFor[B, C formats.Value](p *Plan, n int) (*Tensor[B], *Tensor[C], err
 	if err != nil {
 		return nil, nil, err
 	}
-	ts, err := p.p.Device().NewTensors(b, c)
+	ts, err := plan.NewTensors(p.p.Device(), b, c)
 	if err != nil {
 		return nil, nil, err
 	}

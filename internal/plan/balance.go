@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/device"
 )
 
 // cutEven cuts the matrix's rows at multiples of step, for products in a format ("" is any). It begins with about as many entries as the
 // devices' weights say, and shifts weights by what the parts are predicted to take, as long as that makes the slowest faster.
-func (m divided) cutEven(ctx context.Context, devs []*Device, weights []float64, step int, format string, o Options) ([]int, error) {
+func (m divided) cutEven(ctx context.Context, devs []*device.Device, weights []float64, step int, format string, o Options) ([]int, error) {
 	const rounds, near = 4, 1.02 // times the mean
 	best := cutRows(m.csr(), weights, step)
 	if rows, _ := m.Dims(); len(devs) == 1 || rows <= step {
@@ -53,7 +54,7 @@ func (m divided) cutEven(ctx context.Context, devs []*Device, weights []float64,
 }
 
 // Predict predicts what a multiplication with a matrix takes in fast mode, in the fastest format that the options allow.
-func (d *Device) Predict(ctx context.Context, a formats.Encoded, o Options) (time.Duration, error) {
+func Predict(ctx context.Context, d *device.Device, a formats.Encoded, o Options) (time.Duration, error) {
 	m, err := newDivided(a, &o)
 	if err == nil {
 		err = o.Validate()
@@ -65,7 +66,7 @@ func (d *Device) Predict(ctx context.Context, a formats.Encoded, o Options) (tim
 }
 
 // foretold predicts what each device takes for its rows; at least unlikely where no format of the options holds some.
-func (m divided) foretold(ctx context.Context, devs []*Device, bounds []int, o Options) ([]time.Duration, error) {
+func (m divided) foretold(ctx context.Context, devs []*device.Device, bounds []int, o Options) ([]time.Duration, error) {
 	times := make([]time.Duration, len(devs))
 	for d, dev := range devs {
 		lo, hi := bounds[d], bounds[d+1]

@@ -15,8 +15,9 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/memory"
-	"github.com/spmmrun/spmm/internal/plan/model"
+	"github.com/spmmrun/spmm/internal/model"
 	"github.com/spmmrun/spmm/shaders"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -62,7 +63,7 @@ func Formats() []string {
 
 // choose returns the ways to multiply in the order in which to try them, and says why: first what was measured to be
 // fastest, else what takes the matrix as it is encoded already, else by predicted time.
-func choose(ctx context.Context, d *Device, a *source, o Options) ([]*candidate, error) {
+func choose(ctx context.Context, d *device.Device, a *source, o Options) ([]*candidate, error) {
 	cs, err := candidates(d, a, o)
 	if err != nil {
 		return nil, err
@@ -152,7 +153,7 @@ func refusal(err error) bool {
 
 // rank sorts candidates by what a multiplication is predicted to cost, from samples of the matrix
 // packed for each. Those that cannot hold even that come last.
-func rank(ctx context.Context, d *Device, cs []*candidate, a *source, o Options) error {
+func rank(ctx context.Context, d *device.Device, cs []*candidate, a *source, o Options) error {
 	if len(cs) < 2 {
 		return nil
 	}
@@ -165,7 +166,7 @@ func rank(ctx context.Context, d *Device, cs []*candidate, a *source, o Options)
 }
 
 // price sets what a multiplication is predicted to cost with each candidate.
-func price(ctx context.Context, d *Device, cs []*candidate, a *source, o Options) error {
+func price(ctx context.Context, d *device.Device, cs []*candidate, a *source, o Options) error {
 	pr, err := newPredictor(ctx, d, a.csr(), o.cols())
 	if err != nil {
 		return err
@@ -199,7 +200,7 @@ func (c *candidate) hollow(a *source) bool {
 }
 
 // predict predicts the variant that multiplies where the matrix, or a sample of it, is packed as enc, the whole matrix having these stats.
-func (c *candidate) predict(d *Device, pr *model.Predictor, enc *spec.Packed, s formats.Stats, items int64) (Bound, time.Duration) {
+func (c *candidate) predict(d *device.Device, pr *model.Predictor, enc *spec.Packed, s formats.Stats, items int64) (model.Bound, time.Duration) {
 	if enc != nil {
 		whole := *enc
 		whole.Stats, whole.Items = s, items
@@ -253,7 +254,7 @@ func (c *candidate) measured(a formats.Encoded) (formats.Stats, int64, error) {
 
 // room is how many bytes of a matrix the device and the host have memory for: of what they have, a good part is left to B
 // and C, and to the program. It is 0 if that is not known.
-func room(d *Device) int64 {
+func room(d *device.Device) int64 {
 	least := memory.Available() / 2
 	if m := d.Info().Memory / 4 * 3; m > 0 && (least <= 0 || m < least) {
 		least = m
@@ -263,7 +264,7 @@ func room(d *Device) int64 {
 
 // rankAdopting is rank for candidates that take the matrix as it comes: packed whole, so that nothing need be
 // decoded or encoded.
-func rankAdopting(ctx context.Context, d *Device, cs []*candidate, a *source, o Options) error {
+func rankAdopting(ctx context.Context, d *device.Device, cs []*candidate, a *source, o Options) error {
 	if len(cs) < 2 {
 		return nil
 	}
@@ -362,7 +363,7 @@ func (c *candidate) encoded(m *source, enc *spec.Packed, took time.Duration) *en
 
 // candidates returns the variants worth comparing: for each format, and each packing of it, the
 // first in the kernel's table that the device can run.
-func candidates(d *Device, a *source, o Options) ([]*candidate, error) {
+func candidates(d *device.Device, a *source, o Options) ([]*candidate, error) {
 	caps, prec := d.Caps(), o.precision(a)
 	most := room(d)
 	var cs []*candidate

@@ -17,7 +17,8 @@ import (
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/hrpb"
-	"github.com/spmmrun/spmm/internal/plan/model"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/model"
 	_ "github.com/spmmrun/spmm/portable/cpu"
 	"github.com/spmmrun/spmm/shaders"
 )
@@ -33,7 +34,7 @@ func (d described) Info() backend.Info { return backend.Info{Backend: "described
 
 // largeGPU has what an NVIDIA H200 lists and what was measured on it, through CUDA, or through Vulkan without
 // matrix units.
-func largeGPU(code backend.Code) *Device {
+func largeGPU(code backend.Code) *device.Device {
 	var shapes []backend.MatrixShape
 	if code == backend.CodePTX {
 		for _, s := range []struct {
@@ -43,11 +44,11 @@ func largeGPU(code backend.Code) *Device {
 			shapes = append(shapes, backend.MatrixShape{M: 16, N: 8, K: s.k, A: s.t, B: s.t, C: dtype.F32, D: dtype.F32})
 		}
 	}
-	d := NewDevice(described{caps: backend.Caps{
+	d := device.New(described{caps: backend.Caps{
 		Code: code, Arch: 90, SubgroupMin: 32, SubgroupMax: 32, SharedBytes: 227 << 10, MaxInvocations: 1024,
 		MaxLocal: [3]uint32{1024, 1024, 64}, F16: true, Int8: true, Units: 132, Matrix: shapes,
 	}})
-	d.rates = &model.Rates{
+	d.Speed.Rates = &model.Rates{
 		Stream: bandwidths(1<<21, 0.55e12, 1<<23, 2e12, 1<<25, 4.9e12, 1<<27, 3.7e12, 1<<29, 3.9e12), Gather: 14e12, FMA: 6.5e13,
 		Matrix: map[string]float64{"16×8×16 f16": 6.35e14, "16×8×8 f16": 4.83e14, "16×8×8 tf32": 3.15e14},
 	}
@@ -64,7 +65,7 @@ func bandwidths(pairs ...float64) []model.Bandwidth {
 }
 
 // chosen returns the first candidate that can hold the matrix.
-func chosen(t *testing.T, d *Device, a formats.Sparse, o Options) *candidate {
+func chosen(t *testing.T, d *device.Device, a formats.Sparse, o Options) *candidate {
 	t.Helper()
 	cs, err := choose(t.Context(), d, newSource(a), o)
 	if err != nil {
@@ -159,11 +160,11 @@ func TestChoiceOfWindows(t *testing.T) {
 	for _, k := range []uint32{8, 16} {
 		shapes = append(shapes, backend.MatrixShape{M: 16, N: 8, K: k, A: dtype.F16, B: dtype.F16, C: dtype.F32, D: dtype.F32})
 	}
-	d := NewDevice(described{caps: backend.Caps{
+	d := device.New(described{caps: backend.Caps{
 		Code: backend.CodeSPIRV, SubgroupMin: 32, SubgroupMax: 32, SharedBytes: 48 << 10, MaxInvocations: 1024,
 		MaxLocal: [3]uint32{1024, 1024, 64}, F16: true, Int8: true, Lanes: true, Units: 132, Matrix: shapes,
 	}})
-	d.rates = &model.Rates{
+	d.Speed.Rates = &model.Rates{
 		Stream: bandwidths(1<<21, 0.81e12, 1<<23, 2.4e12, 1<<25, 5e12, 1<<27, 3.8e12, 1<<29, 3.9e12), Gather: 27e12, FMA: 5.9e13,
 		Matrix: map[string]float64{"16×8×16 f16": 4.7e14, "16×8×8 f16": 4.06e14},
 	}
@@ -227,7 +228,7 @@ func TestNothingDecoded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := NewDevice(cpu)
+	d := device.New(cpu)
 	defer d.Close()
 	a, err := gen.CSR("gen:nm,rows=256,cols=128,n=2,m=4")
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/internal/plan/model"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/model"
 )
 
 // Packing is a matrix as a variant packs it.
@@ -25,7 +26,7 @@ type Packing struct {
 	Options    map[string]int   // the format's parameters
 	Details    []formats.Detail // figures of the format's own
 	EncodeTime time.Duration
-	Bound      Bound         // least times of a multiplication
+	Bound      model.Bound   // least times of a multiplication
 	Predicted  time.Duration // of a multiplication; what formats are chosen by
 	Err        error         // why it cannot be packed
 }
@@ -35,7 +36,7 @@ type detailed interface{ Details() []formats.Detail }
 
 // Compare packs the matrix in every way that the options allow, as a sample does not tell exactly what a
 // format needs.
-func Compare(ctx context.Context, d *Device, m formats.Encoded, o Options) ([]Packing, error) {
+func Compare(ctx context.Context, d *device.Device, m formats.Encoded, o Options) ([]Packing, error) {
 	if err := o.validateForHost("Compare"); err != nil {
 		return nil, err
 	}
@@ -70,7 +71,7 @@ func Compare(ctx context.Context, d *Device, m formats.Encoded, o Options) ([]Pa
 }
 
 // packing packs the matrix for the candidate, and predicts it. That the format cannot hold it is the Err of the result.
-func (c *candidate) packing(ctx context.Context, d *Device, pr *model.Predictor, a *source) (Packing, error) {
+func (c *candidate) packing(ctx context.Context, d *device.Device, pr *model.Predictor, a *source) (Packing, error) {
 	p := Packing{Format: c.kernel.Name, Variant: c.variant.Name, Precision: c.variant.In}
 	if c.kernel.Measure != nil {
 		var items int64

@@ -16,6 +16,7 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/internal/device"
 )
 
 // With few zeros a dense kernel is predicted to be fastest, with many another, whatever the number of columns; the reason
@@ -81,7 +82,7 @@ func TestDenseNeedsMemory(t *testing.T) {
 
 // A sparse matrix that is filled with zeros multiplies like any other: also with new values, and where B is not finite.
 func TestFilled(t *testing.T) {
-	eachDevice(t, func(t *testing.T, d *Device) {
+	eachDevice(t, func(t *testing.T, d *device.Device) {
 		const m, k, n = 37, 50, 19
 		r := rand.New(rand.NewPCG(3, 4))
 		a := &formats.CSR[half.F16]{Rows: m, Cols: k, RowPtr: make([]int64, m+1)}

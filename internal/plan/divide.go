@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/device"
 	kernel "github.com/spmmrun/spmm/shaders/rfx"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -46,7 +48,7 @@ type decision struct {
 // decide takes the split that the options name, or the one that is predicted to be faster of those whose parts fit the
 // devices. With t_d(n) the time that device d is predicted to take for all of A by n columns, p devices take
 // max t_d(w_d·n) by columns and 1/Σ 1/t_d(n) by rows, where w_d is in proportion to 1/t_d(n).
-func decide(ctx context.Context, devs []*Device, m divided, o GroupOptions) (decision, error) {
+func decide(ctx context.Context, devs []*device.Device, m divided, o GroupOptions) (decision, error) {
 	one := decision{split: o.Split, why: "it was requested", weights: equal(len(devs)), misfit: misfit(devs, m, o)}
 	if o.Split == ByColumns && o.Memory > 0 && one.misfit != "" {
 		return one, fmt.Errorf("by columns each device holds all of A, and %s: %w", one.misfit, backend.ErrOutOfMemory)
@@ -84,7 +86,7 @@ func decide(ctx context.Context, devs []*Device, m divided, o GroupOptions) (dec
 }
 
 // faster takes the split that is predicted to be faster, given the time of each device for all of A.
-func (one decision) faster(ctx context.Context, devs []*Device, m divided, o GroupOptions, times []time.Duration) (decision, error) {
+func (one decision) faster(ctx context.Context, devs []*device.Device, m divided, o GroupOptions, times []time.Duration) (decision, error) {
 	n, rate := o.cols(), 0.0
 	for _, t := range times {
 		rate += 1 / float64(max(1, t))
@@ -125,7 +127,7 @@ func (one decision) faster(ctx context.Context, devs []*Device, m divided, o Gro
 
 // foretell predicts a multiplication by n columns on a device in fast mode, in the fastest format that the options allow.
 // Reproducible mode takes longer by a factor that is about the same for all parts of a matrix.
-func foretell(ctx context.Context, d *Device, m divided, o Options, n int) (time.Duration, error) {
+func foretell(ctx context.Context, d *device.Device, m divided, o Options, n int) (time.Duration, error) {
 	o.Reproducible, o.Variant, o.Cols = 0, "", max(1, n)
 	cs, err := candidates(d, m.source, o)
 	if err != nil {
@@ -142,7 +144,7 @@ func foretell(ctx context.Context, d *Device, m divided, o Options, n int) (time
 }
 
 // misfit says why not every device can hold all of A beside its columns of B and C; "" if all can.
-func misfit(devs []*Device, m divided, o GroupOptions) string {
+func misfit(devs []*device.Device, m divided, o GroupOptions) string {
 	rows, cols := m.Dims()
 	size := int64(m.source.Type().Size())
 	matrix := m.NNZ()*(4+size) + 8*int64(rows)
@@ -162,7 +164,7 @@ func misfit(devs []*Device, m divided, o GroupOptions) string {
 }
 
 // have returns the bytes that may be used of a device, 0 if they are not known.
-func (o GroupOptions) have(d *Device) int64 {
+func (o GroupOptions) have(d *device.Device) int64 {
 	have := d.Info().Memory / 10 * 9
 	if o.Memory > 0 && (have == 0 || o.Memory < have) {
 		return o.Memory
@@ -171,7 +173,7 @@ func (o GroupOptions) have(d *Device) int64 {
 }
 
 // limit sets what may be used of each device where products have n columns.
-func (o *GroupOptions) limit(devs []*Device, n int) {
+func (o *GroupOptions) limit(devs []*device.Device, n int) {
 	o.limits = nil
 	for _, d := range devs {
 		var l *allowance
@@ -191,8 +193,8 @@ func (o Options) on(i int) Options {
 }
 
 // alike tells whether all devices are of one kind, and so do the same work in the same time and with the same bits.
-func alike(devs []*Device) bool {
-	return !slices.ContainsFunc(devs, func(d *Device) bool {
+func alike(devs []*device.Device) bool {
+	return !slices.ContainsFunc(devs, func(d *device.Device) bool {
 		i, j := d.Info(), devs[0].Info()
 		return i.Backend != j.Backend || i.Name != j.Name || i.Driver != j.Driver
 	})
@@ -255,9 +257,9 @@ func cutRows(a formats.Sparse, weights []float64, step int) []int {
 }
 
 // byColumns brings all of the matrix onto each device. For devices of one kind it is packed once.
-func (m divided) byColumns(ctx context.Context, devs []*Device, a formats.Encoded, o Options) ([]*Plan, error) {
+func (m divided) byColumns(ctx context.Context, devs []*device.Device, a formats.Encoded, o Options) ([]*Plan, error) {
 	if o.Reproducible != 0 || len(devs) == 1 || !alike(devs) {
-		return each(ctx, devs, func(ctx context.Context, _ int, d *Device) (*Plan, error) { return New(ctx, d, a, o) })
+		return each(ctx, devs, func(ctx context.Context, _ int, d *device.Device) (*Plan, error) { return New(ctx, d, a, o) })
 	}
 	cs, err := choose(ctx, devs[0], m.source, o)
 	if err != nil {
@@ -269,7 +271,7 @@ func (m divided) byColumns(ctx context.Context, devs []*Device, a formats.Encode
 		if err == nil || !refusal(err) {
 			return plans, err
 		}
-		refused = firstOf(refused, firstOf(err, closePlans(plans)))
+		refused = cmp.Or(refused, cmp.Or(err, closePlans(plans)))
 	}
 	if len(cs) > 0 && cs[0].adopted != nil { // what it is packed in does not fit the devices
 		m.source = newSource(m.csr())
@@ -279,12 +281,12 @@ func (m divided) byColumns(ctx context.Context, devs []*Device, a formats.Encode
 }
 
 // copies packs the matrix in a candidate's format and brings it onto each device.
-func (m divided) copies(ctx context.Context, devs []*Device, c *candidate, o Options) ([]*Plan, error) {
+func (m divided) copies(ctx context.Context, devs []*device.Device, c *candidate, o Options) ([]*Plan, error) {
 	e, err := c.encode(ctx, m.source)
 	if err != nil {
 		return nil, err
 	}
-	return each(ctx, devs, func(ctx context.Context, _ int, d *Device) (*Plan, error) {
+	return each(ctx, devs, func(ctx context.Context, _ int, d *device.Device) (*Plan, error) {
 		p, placed, err := place(ctx, d, e, c.why)
 		if err != nil {
 			return nil, err
@@ -298,7 +300,7 @@ func (m divided) copies(ctx context.Context, devs []*Device, c *candidate, o Opt
 }
 
 // each makes a plan for each device, for all at once. After an error, which names the device, what it returns must be closed.
-func each(ctx context.Context, devs []*Device, f func(ctx context.Context, i int, d *Device) (*Plan, error)) ([]*Plan, error) {
+func each(ctx context.Context, devs []*device.Device, f func(ctx context.Context, i int, d *device.Device) (*Plan, error)) ([]*Plan, error) {
 	plans := make([]*Plan, len(devs))
 	err := together(ctx, len(devs), func(ctx context.Context, i int) (err error) {
 		if plans[i], err = f(ctx, i, devs[i]); err != nil {
@@ -311,7 +313,7 @@ func each(ctx context.Context, devs []*Device, f func(ctx context.Context, i int
 
 // byRows brings a range of the matrix's rows onto each device, and returns where it was cut. In fast mode the format is
 // the one that the first device would take for all of A, and each range is packed as the whole was.
-func (m divided) byRows(ctx context.Context, devs []*Device, weights []float64, o Options) ([]*Plan, []int, error) {
+func (m divided) byRows(ctx context.Context, devs []*device.Device, weights []float64, o Options) ([]*Plan, []int, error) {
 	if o.Reproducible != 0 {
 		return m.reproducible(ctx, devs, weights, o)
 	}
@@ -331,19 +333,19 @@ func (m divided) byRows(ctx context.Context, devs []*Device, weights []float64, 
 		if err == nil || !refusal(err) {
 			return plans, bounds, err
 		}
-		refused = firstOf(refused, firstOf(err, closePlans(plans)))
+		refused = cmp.Or(refused, cmp.Or(err, closePlans(plans)))
 	}
 	return nil, nil, refused
 }
 
 // reproducible prepares ranges of rows for reproducible mode, in which the bits of a row depend on the row and B alone.
-func (m divided) reproducible(ctx context.Context, devs []*Device, weights []float64, o Options) ([]*Plan, []int, error) {
+func (m divided) reproducible(ctx context.Context, devs []*device.Device, weights []float64, o Options) ([]*Plan, []int, error) {
 	const panel = 32
 	bounds, err := m.cutEven(ctx, devs, weights, panel, kernel.Rows.Format(), o)
 	if err != nil {
 		return nil, nil, err
 	}
-	plans, err := each(ctx, devs, func(ctx context.Context, i int, d *Device) (*Plan, error) {
+	plans, err := each(ctx, devs, func(ctx context.Context, i int, d *device.Device) (*Plan, error) {
 		part := m.csr().RowRange(bounds[i], bounds[i+1])
 		p, err := newReproducible(ctx, d, part, o.on(i))
 		if err == nil {
@@ -355,7 +357,7 @@ func (m divided) reproducible(ctx context.Context, devs []*Device, weights []flo
 }
 
 // packed prepares ranges of rows in a candidate's format.
-func (m divided) packed(ctx context.Context, devs []*Device, weights []float64, c *candidate, o Options) ([]*Plan, []int, error) {
+func (m divided) packed(ctx context.Context, devs []*device.Device, weights []float64, c *candidate, o Options) ([]*Plan, []int, error) {
 	whole, panel := (*encoded)(nil), 1
 	if c.kernel.EncodeShare == nil || m.quantised != nil {
 		var err error
@@ -373,7 +375,7 @@ func (m divided) packed(ctx context.Context, devs []*Device, weights []float64, 
 	ptr, _ := m.csr().Pattern()
 	m.extent = Extent{Rows: all, NNZ: m.NNZ()}
 	m.extent.Pieces = m.extent.CountPieces(ptr)
-	plans, err := each(ctx, devs, func(ctx context.Context, i int, d *Device) (*Plan, error) {
+	plans, err := each(ctx, devs, func(ctx context.Context, i int, d *device.Device) (*Plan, error) {
 		e, err := m.part(ctx, d, bounds[i], bounds[i+1], c, whole, o)
 		if err != nil {
 			return nil, err
@@ -397,7 +399,7 @@ func (m divided) packed(ctx context.Context, devs []*Device, weights []float64, 
 }
 
 // part packs rows lo to hi-1 for a device: as whole was packed, or, where that is nil, to be summed as within the matrix.
-func (m divided) part(ctx context.Context, d *Device, lo, hi int, c *candidate, whole *encoded, o Options) (*encoded, error) {
+func (m divided) part(ctx context.Context, d *device.Device, lo, hi int, c *candidate, whole *encoded, o Options) (*encoded, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -426,7 +428,7 @@ func (m divided) part(ctx context.Context, d *Device, lo, hi int, c *candidate, 
 }
 
 // on returns the variant of the candidate's format and packing that a device runs.
-func (c *candidate) on(d *Device, o Options, m *source) (*spec.Variant, error) {
+func (c *candidate) on(d *device.Device, o Options, m *source) (*spec.Variant, error) {
 	for _, v := range usable(c.kernel, d.Caps(), o.precision(m), m.kind()) {
 		if v == c.variant || o.Variant == "" && c.kernel.SamePacking(c.variant, v) {
 			return v, nil

@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,8 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/model"
 )
 
 // Split is how devices share a product.
@@ -72,7 +75,7 @@ type GroupPlan struct {
 }
 
 // NewGroupPlan prepares a matrix, which is not needed afterwards, for devices that multiply together.
-func NewGroupPlan(ctx context.Context, devs []*Device, a formats.Encoded, o GroupOptions) (*GroupPlan, error) {
+func NewGroupPlan(ctx context.Context, devs []*device.Device, a formats.Encoded, o GroupOptions) (*GroupPlan, error) {
 	if err := o.validate(devs); err != nil {
 		return nil, err
 	}
@@ -93,7 +96,7 @@ func NewGroupPlan(ctx context.Context, devs []*Device, a formats.Encoded, o Grou
 		g.plans, err = m.byColumns(ctx, devs, a, o.Options)
 	}
 	if err != nil {
-		return nil, firstOf(err, closePlans(g.plans))
+		return nil, cmp.Or(err, closePlans(g.plans))
 	}
 	if s.split == ByRows {
 		ptr, _ := m.csr().Pattern()
@@ -149,7 +152,7 @@ func (g *GroupPlan) usable() error {
 }
 
 // divideRows brings ranges of rows onto the devices. Where memory is scarce it is for as many columns as there is room for.
-func (g *GroupPlan) divideRows(ctx context.Context, devs []*Device, m divided, s decision, o GroupOptions) (err error) {
+func (g *GroupPlan) divideRows(ctx context.Context, devs []*device.Device, m divided, s decision, o GroupOptions) (err error) {
 	n := o.cols()
 	scarce := o.Memory > 0 || s.misfit != ""
 	rows, cols := m.Dims()
@@ -184,7 +187,7 @@ func fewer(n int) int {
 }
 
 // validate refuses what no matrix can make right.
-func (o GroupOptions) validate(devs []*Device) error {
+func (o GroupOptions) validate(devs []*device.Device) error {
 	switch {
 	case len(devs) == 0:
 		return errors.New("a group needs at least one device")
@@ -238,8 +241,8 @@ func (g *GroupPlan) Reproduced() (bits int, lossless bool) {
 
 // Attainable returns the bounds of the device whose part of a multiplication by n columns takes longest, C having elements of
 // type out and not being read, with an activation at most.
-func (g *GroupPlan) Attainable(ctx context.Context, n int, out dtype.Type) (Bound, error) {
-	var most Bound
+func (g *GroupPlan) Attainable(ctx context.Context, n int, out dtype.Type) (model.Bound, error) {
+	var most model.Bound
 	cuts := cutColumns(n, g.weights)
 	for d, p := range g.plans {
 		part := n
@@ -260,7 +263,7 @@ func (g *GroupPlan) Attainable(ctx context.Context, n int, out dtype.Type) (Boun
 }
 
 // named puts a device's name before an error.
-func named(d *Device, err error) error {
+func named(d *device.Device, err error) error {
 	i := d.Info()
 	return fmt.Errorf("%s:%d: %w", i.Backend, i.Index, err)
 }
@@ -284,7 +287,7 @@ func (g *GroupPlan) Close() error {
 	for d := range g.chunks {
 		errs = append(errs, g.chunks[d].close(g.plans[d]))
 	}
-	return firstOf(append(errs, closePlans(g.plans))...)
+	return cmp.Or(append(errs, closePlans(g.plans))...)
 }
 
 func closePlans(plans []*Plan) error {
@@ -294,5 +297,5 @@ func closePlans(plans []*Plan) error {
 			errs = append(errs, p.Close())
 		}
 	}
-	return firstOf(errs...)
+	return cmp.Or(errs...)
 }

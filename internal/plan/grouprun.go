@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -299,7 +300,7 @@ func (g *GroupPlan) run(ctx context.Context, times int, alpha float64, b *GroupT
 		begun = append(begun, w)
 	}
 	for d, w := range begun {
-		first = firstOf(first, wait(ctx, d, w))
+		first = cmp.Or(first, wait(ctx, d, w))
 	}
 	return first
 }

@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/internal/device"
 )
 
 // Placement says where a matrix lies on the devices of a group.
@@ -71,7 +73,7 @@ func (b box) and(x box) box {
 type GroupTensor struct {
 	Shape // of all of it
 	At    Placement
-	devs  []*Device
+	devs  []*device.Device
 	boxes []box
 	parts []*Tensor // nil for a device that has none
 }
@@ -123,10 +125,10 @@ func (g *GroupPlan) newTensor(s Shape, at Placement, boxes []box, as func(d int,
 		}
 		part, err := as(d, Shape{Rows: x.r1 - x.r0, Cols: x.c1 - x.c0, Type: s.Type})
 		if err == nil {
-			t.parts[d], err = p.dev.NewTensor(part)
+			t.parts[d], err = NewTensor(p.dev, part)
 		}
 		if err != nil {
-			return nil, firstOf(named(p.dev, err), t.Close())
+			return nil, cmp.Or(named(p.dev, err), t.Close())
 		}
 	}
 	return t, nil
@@ -247,8 +249,8 @@ func (g *GroupPlan) shape(d int, r role, part Shape, b, c dtype.Type) (Shape, er
 
 // fitting returns a shape in blocks of rows that the device can bind.
 func (g *GroupPlan) fitting(d int, s Shape) (Shape, error) {
-	row := up64(int64(s.Cols)) * int64(s.Type.Size())
-	if most := g.plans[d].dev.limit() / max(1, row); int64(s.Rows) > most {
+	row := up(int64(s.Cols), align) * int64(s.Type.Size())
+	if most := g.plans[d].dev.Limit() / max(1, row); int64(s.Rows) > most {
 		if most == 0 {
 			return s, fmt.Errorf("a row of %d columns exceeds a buffer: %w", s.Cols, backend.ErrUnsupported)
 		}
@@ -289,7 +291,7 @@ func (t *GroupTensor) Close() error {
 			errs = append(errs, p.Close())
 		}
 	}
-	return firstOf(errs...)
+	return cmp.Or(errs...)
 }
 
 // Write copies a host matrix of the same size and type to the devices, to all at once.

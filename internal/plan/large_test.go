@@ -10,6 +10,7 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
+	"github.com/spmmrun/spmm/internal/device"
 	_ "github.com/spmmrun/spmm/portable/cpu"
 )
 
@@ -28,18 +29,18 @@ func TestPackedInBlocks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	open := func() *Device {
+	open := func() *device.Device {
 		dev, err := drv.Open(ctx, backend.Info{Backend: "cpu"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { dev.Close() })
-		return NewDevice(dev)
+		return device.New(dev)
 	}
 	b := gen.Dense(k, n, 1, gen.Values{})
 	multiply := func(memory int64) (*formats.Dense[float32], Info) {
 		c := formats.NewDense[float32](m, n)
-		g, err := NewGroupPlan(ctx, []*Device{open()}, a, GroupOptions{Options: Options{Format: "csr", Cols: n}, Split: ByRows, Memory: memory})
+		g, err := NewGroupPlan(ctx, []*device.Device{open()}, a, GroupOptions{Options: Options{Format: "csr", Cols: n}, Split: ByRows, Memory: memory})
 		if err != nil {
 			t.Fatal(err)
 		}

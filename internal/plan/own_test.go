@@ -9,12 +9,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/model"
 	"github.com/spmmrun/spmm/internal/plan"
-	"github.com/spmmrun/spmm/internal/plan/model"
 )
 
 // writeModel makes text the device's own model.
-func writeModel(t *testing.T, d *plan.Device, text string) {
+func writeModel(t *testing.T, d *device.Device, text string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(os.Getenv("SPMM_CACHE"), plan.ModelFile(d.Info())), []byte(text), 0o600); err != nil {
 		t.Fatal(err)

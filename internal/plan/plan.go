@@ -21,6 +21,7 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/internal/device"
 )
 
 // Info is what there is to know of a prepared matrix.
@@ -42,7 +43,7 @@ type Info struct {
 // run one after another.
 type Plan struct {
 	Info
-	dev      *Device
+	dev      *device.Device
 	rowBlock int  // rows of each part of the matrix but the last
 	right    bool // see right.go
 
@@ -62,7 +63,7 @@ type Plan struct {
 // matrix comes in, and the options do not ask for another, it is taken as it is; else it is decoded and encoded
 // anew. The matrix must be valid. With Options.Transpose all that is said of A is of the
 // transpose.
-func New(ctx context.Context, d *Device, a formats.Encoded, o Options) (*Plan, error) {
+func New(ctx context.Context, d *device.Device, a formats.Encoded, o Options) (*Plan, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
@@ -88,7 +89,7 @@ func New(ctx context.Context, d *Device, a formats.Encoded, o Options) (*Plan, e
 }
 
 // newQuantised prepares a quantised matrix, unless there was an error in making it.
-func newQuantised(ctx context.Context, d *Device, q *formats.Quantised, o Options, err error) (*Plan, error) {
+func newQuantised(ctx context.Context, d *device.Device, q *formats.Quantised, o Options, err error) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +102,7 @@ func newQuantised(ctx context.Context, d *Device, q *formats.Quantised, o Option
 }
 
 // newFast prepares a matrix for fast mode.
-func newFast(ctx context.Context, d *Device, a *source, o Options) (*Plan, error) {
+func newFast(ctx context.Context, d *device.Device, a *source, o Options) (*Plan, error) {
 	cs, err := choose(ctx, d, a, o)
 	if err != nil {
 		return nil, err
@@ -115,7 +116,7 @@ func newFast(ctx context.Context, d *Device, a *source, o Options) (*Plan, error
 		if err == nil || !refusal(err) {
 			return p, err
 		}
-		refused = firstOf(refused, err)
+		refused = cmp.Or(refused, err)
 	}
 	if len(cs) > 0 && cs[0].adopted != nil { // what it is packed in does not fit the device
 		return newFast(ctx, d, newSource(a.csr()), o)
@@ -124,7 +125,7 @@ func newFast(ctx context.Context, d *Device, a *source, o Options) (*Plan, error
 }
 
 // newFor prepares a matrix for one candidate.
-func newFor(ctx context.Context, d *Device, a *source, c *candidate) (*Plan, error) {
+func newFor(ctx context.Context, d *device.Device, a *source, c *candidate) (*Plan, error) {
 	e, err := c.encode(ctx, a)
 	if err != nil {
 		return nil, err
@@ -139,7 +140,7 @@ func newFor(ctx context.Context, d *Device, a *source, c *candidate) (*Plan, err
 
 // place brings an encoded matrix onto the device, cut where the device's limits require it. The plan lacks only its
 // executor.
-func place(ctx context.Context, d *Device, e *encoded, why string) (*Plan, *resident, error) {
+func place(ctx context.Context, d *device.Device, e *encoded, why string) (*Plan, *resident, error) {
 	start := time.Now()
 	parts, rowBlock, err := cut(ctx, d, e)
 	if err != nil {
@@ -161,7 +162,7 @@ func place(ctx context.Context, d *Device, e *encoded, why string) (*Plan, *resi
 }
 
 // Encode packs a matrix as New would, for a file.
-func Encode(ctx context.Context, d *Device, m formats.Encoded, o Options) (formats.Encoded, error) {
+func Encode(ctx context.Context, d *device.Device, m formats.Encoded, o Options) (formats.Encoded, error) {
 	if err := o.validateForHost("Encode"); err != nil {
 		return nil, err
 	}
@@ -178,7 +179,7 @@ func Encode(ctx context.Context, d *Device, m formats.Encoded, o Options) (forma
 	for _, c := range cs {
 		e, err := c.encode(ctx, a)
 		if refusal(err) {
-			refused = firstOf(refused, err)
+			refused = cmp.Or(refused, err)
 			continue
 		}
 		if err != nil {
@@ -198,16 +199,6 @@ func Encode(ctx context.Context, d *Device, m formats.Encoded, o Options) (forma
 	return nil, refused
 }
 
-// firstOf returns the first that is an error.
-func firstOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // sums is the type in which products are added up.
 func (p *Plan) sums() dtype.Type {
 	if p.Precision == dtype.F64 {
@@ -217,7 +208,7 @@ func (p *Plan) sums() dtype.Type {
 }
 
 // Device returns the device that the plan is on.
-func (p *Plan) Device() *Device { return p.dev }
+func (p *Plan) Device() *device.Device { return p.dev }
 
 // Reproduced returns the precision of the last multiplication in reproducible mode, and whether it was
 // found by AutoP to lose nothing: then its finite outputs before alpha and beta are correctly rounded.
@@ -241,5 +232,5 @@ func (p *Plan) Close() error {
 			p.host[i] = nil
 		}
 	}
-	return firstOf(errs...)
+	return cmp.Or(errs...)
 }

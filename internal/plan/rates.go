@@ -8,21 +8,19 @@ import (
 	"time"
 
 	"github.com/spmmrun/spmm/backend"
-	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/internal/cache"
-	"github.com/spmmrun/spmm/internal/plan/model"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/model"
+	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// Rates are what a device reached at most when it was measured.
-type Rates = model.Rates
-
-// Rates returns the device's measured rates: those in the cache folder if they are of this device and
+// RatesOf returns the device's measured rates: those in the cache folder if they are of this device and
 // driver, else measured now, which takes a fraction of a second.
-func (d *Device) Rates(ctx context.Context) (*model.Rates, error) {
-	d.measure.Lock()
-	defer d.measure.Unlock()
-	if d.rates != nil {
-		return d.rates, nil
+func RatesOf(ctx context.Context, d *device.Device) (*model.Rates, error) {
+	d.Speed.Lock()
+	defer d.Speed.Unlock()
+	if d.Speed.Rates != nil {
+		return d.Speed.Rates, nil
 	}
 	c := readRates(d.Info())
 	if c == nil {
@@ -30,72 +28,65 @@ func (d *Device) Rates(ctx context.Context) (*model.Rates, error) {
 		if c, err = measure(ctx, d); err != nil {
 			return nil, fmt.Errorf("measuring %v: %w", d.Info(), err)
 		}
-		d.keep(c)
+		keepRates(d, c)
 	}
-	d.rates = c
+	d.Speed.Rates = c
 	return c, nil
 }
 
 // Remeasure measures the device again and keeps the better of each rate: what else a device does while it is measured
 // lowers what is measured.
-func (d *Device) Remeasure(ctx context.Context) (*model.Rates, error) {
-	d.measure.Lock()
-	defer d.measure.Unlock()
+func Remeasure(ctx context.Context, d *device.Device) (*model.Rates, error) {
+	d.Speed.Lock()
+	defer d.Speed.Unlock()
 	r, err := measure(ctx, d)
 	if err != nil {
 		return nil, fmt.Errorf("measuring %v: %w", d.Info(), err)
 	}
-	if d.rates != nil {
-		r.Raise(d.rates)
+	if d.Speed.Rates != nil {
+		r.Raise(d.Speed.Rates)
 	}
-	d.keep(r)
+	keepRates(d, r)
 	return r, nil
 }
 
-// keep makes rates the device's, the better of each of theirs and of those in the cache folder. The device's lock is
+// keepRates makes rates the device's, the better of each of theirs and of those in the cache folder. The device's lock is
 // held.
-func (d *Device) keep(r *model.Rates) {
+func keepRates(d *device.Device, r *model.Rates) {
 	if other := readRates(d.Info()); other != nil {
 		r.Raise(other)
 	}
-	_ = saveJSON(ratesFile(d.Info()), r) // what cannot be kept is measured again
-	d.rates = r
+	_ = device.SaveJSON(ratesFile(d.Info()), r) // what cannot be kept is measured again
+	d.Speed.Rates = r
 }
 
-// Observe tells that a multiplication as Attainable has it took so long. If it beat its
-// attainable time, the device was busy when it was measured: it is measured again, and rates that the multiplication
-// still exceeds become what it reached. Observe returns the attainable time after that. A time of 0 tells nothing.
-func (p *Plan) Observe(ctx context.Context, n int, out dtype.Type, took time.Duration, e Epilogue) (Bound, error) {
-	if err := p.checkResult(n, out); err != nil {
-		return Bound{}, err
+// Observe tells that work took a variant so long, 0 tells nothing. If that beats the bound which the rates give, the
+// device was busy when it was measured: it is measured again, and rates that are still exceeded become what the work
+// reached. Observe returns the rates after that.
+func Observe(ctx context.Context, d *device.Device, v *spec.Variant, w model.Work, took time.Duration) (*model.Rates, error) {
+	rates, err := RatesOf(ctx, d)
+	if err != nil || !rates.Exceeded(v, w, took) {
+		return rates, err
 	}
-	rates, err := p.dev.Rates(ctx)
-	if err != nil {
-		return Bound{}, err
-	}
-	v, w := p.work(n, out, e)
-	if !rates.Exceeded(v, w, took) {
-		return rates.Bound(v, w), nil
-	}
-	if rates, err = p.dev.Remeasure(ctx); err != nil {
-		return Bound{}, err
+	if rates, err = Remeasure(ctx, d); err != nil {
+		return nil, err
 	}
 	if rates.Exceeded(v, w, took) {
-		p.dev.measure.Lock()
-		defer p.dev.measure.Unlock()
+		d.Speed.Lock()
+		defer d.Speed.Unlock()
 		rates = rates.Seen(v, w, took)
-		p.dev.keep(rates)
+		keepRates(d, rates)
 	}
-	return rates.Bound(v, w), nil
+	return rates, nil
 }
 
 // ratesFile is the name of a device's file in the cache folder.
-func ratesFile(i backend.Info) string { return "rates-" + deviceKey(i) + ".json" }
+func ratesFile(i backend.Info) string { return "rates-" + device.Key(i) + ".json" }
 
 // readRates returns nil if there are none of this version and device.
 func readRates(i backend.Info) *model.Rates {
 	r := new(model.Rates)
-	if !readJSON(ratesFile(i), r) || r.Version != model.RatesVersion || r.Device != i.Name || r.Driver != i.Driver {
+	if !device.ReadJSON(ratesFile(i), r) || r.Version != model.RatesVersion || r.Device != i.Name || r.Driver != i.Driver {
 		return nil
 	}
 	if err := r.Validate(); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/cache"
+	"github.com/spmmrun/spmm/internal/device"
 )
 
 // record is the measurements of one matrix on one device.
@@ -32,7 +33,7 @@ type record struct {
 // recordVersion changes with what is measured and how, and with kernels whose times change much.
 const recordVersion = 1
 
-func newRecord(d *Device, a *source, o Options, cs []*candidate, times []measured) *record {
+func newRecord(d *device.Device, a *source, o Options, cs []*candidate, times []measured) *record {
 	slices.SortStableFunc(times, compareTimes)
 	i, digest := d.Info(), patternDigest(a.csr())
 	r := &record{Version: recordVersion, Device: i.Name, Driver: i.Driver, Matrix: digest, Among: names(cs), Times: times}
@@ -56,13 +57,13 @@ const shortDigest = 16
 
 // recordFile returns the folder and what the file's name starts with: all but the digest, so that it shows whether
 // there can be a record without one.
-func recordFile(d *Device, a *source, o Options) (folder, prefix string) {
+func recordFile(d *device.Device, a *source, o Options) (folder, prefix string) {
 	rows, cols := a.Dims()
 	format := pick(o.anyFormat(), "auto", o.Format)
 	if a.kind() != dtype.Invalid {
 		format += "-" + a.kind().String()
 	}
-	return "tuned-" + deviceKey(d.Info()), fmt.Sprintf("%s-%v-n%d-%dx%d-%d-", format, o.precision(a), o.cols(), rows, cols, a.NNZ())
+	return "tuned-" + device.Key(d.Info()), fmt.Sprintf("%s-%v-n%d-%dx%d-%d-", format, o.precision(a), o.cols(), rows, cols, a.NNZ())
 }
 
 // patternDigest identifies a matrix but for its values, on which times do not depend.
@@ -76,17 +77,17 @@ func patternDigest(a formats.Sparse) string {
 	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
-func (r *record) save() error { return saveJSON(r.file, r) }
+func (r *record) save() error { return device.SaveJSON(r.file, r) }
 
 // recall returns what was measured of a matrix, nil if it was not or by another version.
-func recall(d *Device, a *source, o Options) *record {
+func recall(d *device.Device, a *source, o Options) *record {
 	folder, prefix := recordFile(d, a, o)
 	if !slices.ContainsFunc(cache.Names(folder), func(name string) bool { return strings.HasPrefix(name, prefix) }) {
 		return nil // without looking at the whole matrix
 	}
 	digest := patternDigest(a.csr())
 	r, i := new(record), d.Info()
-	if !readJSON(folder+"/"+prefix+digest[:shortDigest]+".json", r) || !r.valid() || r.Device != i.Name || r.Driver != i.Driver || r.Matrix != digest {
+	if !device.ReadJSON(folder+"/"+prefix+digest[:shortDigest]+".json", r) || !r.valid() || r.Device != i.Name || r.Driver != i.Driver || r.Matrix != digest {
 		return nil
 	}
 	return r

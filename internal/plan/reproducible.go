@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,8 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/rfx"
-	"github.com/spmmrun/spmm/internal/plan/model"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/model"
 	"github.com/spmmrun/spmm/shaders"
 	"github.com/spmmrun/spmm/shaders/quantise"
 	kernel "github.com/spmmrun/spmm/shaders/rfx"
@@ -52,7 +54,7 @@ type autoP struct {
 }
 
 // newReproducible prepares a matrix for reproducible mode.
-func newReproducible(ctx context.Context, d *Device, a formats.Sparse, o Options) (*Plan, error) {
+func newReproducible(ctx context.Context, d *device.Device, a formats.Sparse, o Options) (*Plan, error) {
 	if o.precision(a) == dtype.F64 {
 		return nil, fmt.Errorf("a matrix of f64 in reproducible mode, which takes f16, bf16 and f32: ask for one of these as Options.Precision: %w", backend.ErrUnsupported)
 	}
@@ -78,7 +80,9 @@ func newReproducible(ctx context.Context, d *Device, a formats.Sparse, o Options
 }
 
 // mustCut tells whether some precision's integers exceed a buffer.
-func mustCut(d *Device, m formats.Sparse) bool { return m.NNZ()*int64(rfx.P47.Size()) > d.limit() }
+func mustCut(d *device.Device, m formats.Sparse) bool {
+	return m.NNZ()*int64(rfx.P47.Size()) > d.Limit()
+}
 
 // mayTakeRows tells whether rows may be multiplied where panels are refused: where the options do not name panels, or
 // where the panels that they name suit one precision and not another.
@@ -87,7 +91,7 @@ func (r *reproducible) mayTakeRows(o Options) bool {
 }
 
 // plan encodes the matrix for the kind that was picked, and brings it onto the device.
-func (r *reproducible) plan(ctx context.Context, d *Device, m formats.Sparse, o Options, why string) (*Plan, error) {
+func (r *reproducible) plan(ctx context.Context, d *device.Device, m formats.Sparse, o Options, why string) (*Plan, error) {
 	v, err := r.variantFor(d.Caps(), r.bits)
 	if err != nil {
 		return nil, err
@@ -99,8 +103,8 @@ func (r *reproducible) plan(ctx context.Context, d *Device, m formats.Sparse, o 
 	if err != nil {
 		return nil, err
 	}
-	if most := e.enc.Stats.Slots * int64(rfx.P31.Bytes()); r.auto != nil && r.kind != kernel.Rows && most > d.limit() {
-		return nil, fmt.Errorf("panels take %d bytes at p = %d, and a buffer of %v at most %d: %w", most, rfx.P31, d.Info(), d.limit(), backend.ErrUnsupported)
+	if most := e.enc.Stats.Slots * int64(rfx.P31.Bytes()); r.auto != nil && r.kind != kernel.Rows && most > d.Limit() {
+		return nil, fmt.Errorf("panels take %d bytes at p = %d, and a buffer of %v at most %d: %w", most, rfx.P31, d.Info(), d.Limit(), backend.ErrUnsupported)
 	}
 	p, placed, err := placeWithin(ctx, d, e, why, o)
 	if err != nil {
@@ -139,7 +143,7 @@ func (r *reproducible) variantFor(caps backend.Caps, bits rfx.P) (*spec.Variant,
 }
 
 // pickKind decides between rows and panels of rows, and says why. Products have the same bits whichever it is.
-func (r *reproducible) pickKind(ctx context.Context, d *Device, m formats.Sparse, o Options) (why string, err error) {
+func (r *reproducible) pickKind(ctx context.Context, d *device.Device, m formats.Sparse, o Options) (why string, err error) {
 	r.kind = kernel.KindOf(o.Format)
 	named := r.kind
 	if named == kernel.Rows {
@@ -179,8 +183,8 @@ func (r *reproducible) pickKind(ctx context.Context, d *Device, m formats.Sparse
 // predict returns what multiplications by n columns are predicted to take in each variant, B being in fixed point,
 // from a sample of the matrix. Every row of B is fetched anew for each entry or vector that meets it: a core's
 // cache holds few in fixed point.
-func (r *reproducible) predict(ctx context.Context, d *Device, m formats.Sparse, vs []*spec.Variant, n int) ([]time.Duration, error) {
-	rates, err := d.Rates(ctx)
+func (r *reproducible) predict(ctx context.Context, d *device.Device, m formats.Sparse, vs []*spec.Variant, n int) ([]time.Duration, error) {
+	rates, err := RatesOf(ctx, d)
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +197,7 @@ func (r *reproducible) predict(ctx context.Context, d *Device, m formats.Sparse,
 			return nil, err
 		}
 		stats, _ := scale(e, s.NNZ(), m.NNZ())
-		g, _ := d.model().Gather(shaders.Reproducible.Name, v.Name)
+		g, _ := modelOf(d).Gather(shaders.Reproducible.Name, v.Name)
 		n := g.Width(v, n)
 		w := inFixedPoint(model.NewWork(rows, cols, n, m.Type(), stats, stats.Gathers, dtype.F32), v, r.bits, cols, n, stats.Gathers)
 		w.Gather = max(int64(g.Slower*float64(w.Gather)), stats.Gathers*int64(n)*int64(g.Bytes))
@@ -407,8 +411,8 @@ func (r *reproducible) check(n int, out dtype.Type) error {
 	if r.auto != nil {
 		b = quantise.NewLayout(r.cols, n, rfx.P47).Bytes()
 	}
-	if b > r.dev.limit() {
-		return fmt.Errorf("%d columns of B in fixed point take %d bytes, and a buffer of %v at most %d: %w", n, b, r.dev.Info(), r.dev.limit(), backend.ErrUnsupported)
+	if b > r.dev.Limit() {
+		return fmt.Errorf("%d columns of B in fixed point take %d bytes, and a buffer of %v at most %d: %w", n, b, r.dev.Info(), r.dev.Limit(), backend.ErrUnsupported)
 	}
 	return r.resident.check(n, out)
 }
@@ -422,5 +426,5 @@ func (r *reproducible) close() error {
 	for _, m := range r.auto.at {
 		errs = append(errs, m.close())
 	}
-	return firstOf(errs...)
+	return cmp.Or(errs...)
 }

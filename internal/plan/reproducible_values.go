@@ -12,6 +12,7 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/shaders/requantise"
 	kernel "github.com/spmmrun/spmm/shaders/rfx"
 )
@@ -131,7 +132,7 @@ func (w *composer) requantise(ctx context.Context, pt *part, a formats.Sparse) e
 	table := values // not read for rows
 	if len(slots) > 0 {
 		if pt.slots == nil {
-			if pt.slots, err = w.l.dev.upload32(ctx, slots, "slots of the entries"); err != nil {
+			if pt.slots, err = w.l.dev.NewWords(ctx, slots, "slots of the entries"); err != nil {
 				return err
 			}
 		}
@@ -165,7 +166,7 @@ func (m *resident) rewrite(ctx context.Context, a formats.Sparse) error {
 	}
 	for i, e := range parts {
 		for j, array := range e.Arrays {
-			if err := writeChunks(ctx, m.parts[i].bufs[j], array.Data); err != nil {
+			if err := device.WriteChunks(ctx, m.parts[i].bufs[j], array.Data); err != nil {
 				return err
 			}
 		}

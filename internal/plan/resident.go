@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -11,13 +12,14 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/internal/plan/model"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/model"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 // resident is a sparse matrix on a device, packed for a variant.
 type resident struct {
-	dev        *Device
+	dev        *device.Device
 	kern       *spec.Format
 	variant    *spec.Variant
 	rows, cols int
@@ -39,13 +41,13 @@ type part struct {
 }
 
 // upload copies an encoded matrix to the device, each of parts being rowBlock rows of it.
-func upload(ctx context.Context, d *Device, e *encoded, parts []*spec.Packed, rowBlock int) (*resident, error) {
+func upload(ctx context.Context, d *device.Device, e *encoded, parts []*spec.Packed, rowBlock int) (*resident, error) {
 	rows, cols := e.matrix.Dims()
 	m := &resident{
 		dev: d, kern: e.kernel, variant: e.variant, rows: rows, cols: cols, operand: e.matrix.Type(), rowBlock: rowBlock,
 	}
 	for _, enc := range parts {
-		pt, err := d.upload(ctx, enc)
+		pt, err := uploadPart(ctx, d, enc)
 		m.parts = append(m.parts, pt)
 		if err != nil {
 			m.close()
@@ -75,15 +77,15 @@ func forValues(format any, callers bool) any {
 }
 
 // upload copies one part to the device. After an error too, what it returns must be closed.
-func (d *Device) upload(ctx context.Context, e *spec.Packed) (part, error) {
+func uploadPart(ctx context.Context, d *device.Device, e *spec.Packed) (part, error) {
 	pt := part{enc: &spec.Packed{Rows: e.Rows, Cols: e.Cols, NNZ: e.NNZ, Stats: e.Stats, Items: e.Items, Format: e.Format, Work: e.Work}}
 	for _, a := range e.Arrays {
-		b, err := d.alloc(int64(len(a.Data)), "array "+a.Name+" of the matrix")
+		b, err := d.NewBuffer(int64(len(a.Data)), "array "+a.Name+" of the matrix")
 		if err != nil {
 			return pt, err
 		}
 		pt.bufs = append(pt.bufs, b)
-		if err := writeChunks(ctx, b, a.Data); err != nil {
+		if err := device.WriteChunks(ctx, b, a.Data); err != nil {
 			return pt, err
 		}
 	}
@@ -124,7 +126,7 @@ func (m *resident) close() error {
 		errs = append(errs, m.setter.close())
 		m.setter = nil
 	}
-	return firstOf(errs...)
+	return cmp.Or(errs...)
 }
 
 // staged tells whether a B of this type and order goes through kernel densecopy, direct whether C is what the kernel
@@ -164,9 +166,9 @@ func (m *resident) check(n int, out dtype.Type) error {
 		if err != nil {
 			return err
 		}
-		if l.Workspace > m.dev.limit() {
+		if l.Workspace > m.dev.Limit() {
 			return fmt.Errorf("the workspace for %d columns takes %d bytes, and a buffer of %v at most %d: %w",
-				n, l.Workspace, m.dev.Info(), m.dev.limit(), backend.ErrUnsupported)
+				n, l.Workspace, m.dev.Info(), m.dev.Limit(), backend.ErrUnsupported)
 		}
 	}
 	return nil
@@ -192,17 +194,17 @@ func (m *resident) work(n int, out dtype.Type) (*spec.Variant, model.Work) {
 
 // cut returns the encoded matrix whole if the device can bind it, and a few columns of C for it, else
 // encoded again in as many row ranges as it takes, of rowBlock rows each.
-func cut(ctx context.Context, d *Device, e *encoded) (parts []*spec.Packed, rowBlock int, err error) {
-	limit := d.limit()
+func cut(ctx context.Context, d *device.Device, e *encoded) (parts []*spec.Packed, rowBlock int, err error) {
+	limit := d.Limit()
 	if parts, rowBlock, err = e.first(ctx); err != nil {
 		return nil, 0, err
 	}
 	for {
-		ranges := (max(largest(parts), up64(int64(rowBlock))*align*int64(e.variant.Sums().Size()))-1)/limit + 1
+		ranges := (max(largest(parts), up(int64(rowBlock), align)*align*int64(e.variant.Sums().Size()))-1)/limit + 1
 		if ranges == 1 {
 			return parts, rowBlock, nil
 		}
-		block := partRows(ceil(rowBlock, int(min(ranges, 1<<20))), e.enc.Panel)
+		block := partRows(spec.Ceil(rowBlock, int(min(ranges, 1<<20))), e.enc.Panel)
 		if block >= rowBlock {
 			return nil, 0, fmt.Errorf("%d rows of the matrix take %d bytes in one array of format %s, and a buffer of %v at most %d: %w",
 				rowBlock, largest(parts), e.format, d.Info(), limit, backend.ErrUnsupported)

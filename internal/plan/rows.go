@@ -8,6 +8,7 @@ import (
 
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 // distinct returns how many rows of B a multiplication fetches if those that nearby rows of a share are fetched
@@ -19,7 +20,7 @@ func distinct(a formats.Encoded) int64 {
 		enough = 1 << 18 // columns to look at
 	)
 	rows, _ := a.Dims()
-	panels, group := ceil(rows, a.PanelRows()), max(1, nearby/a.PanelRows()) // panels of nearby rows
+	panels, group := spec.Ceil(rows, a.PanelRows()), max(1, nearby/a.PanelRows()) // panels of nearby rows
 	step := max(1, int(a.NNZ()/enough))
 	var cols []uint32
 	var all, first int
@@ -38,7 +39,7 @@ func distinct(a formats.Encoded) int64 {
 	}
 	fetched := float64(a.NNZ()) // without sharing: in CSR, once for each entry
 	if a.PanelRows() > 1 {
-		fetched = float64(all * min(step, ceil(panels, group)))
+		fetched = float64(all * min(step, spec.Ceil(panels, group)))
 	}
 	return int64(math.Ceil(float64(first) / float64(all) * fetched))
 }

@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/shaders/quantise"
 	kernel "github.com/spmmrun/spmm/shaders/rfx"
 	"github.com/spmmrun/spmm/shaders/spec"
@@ -20,7 +22,7 @@ import (
 
 // stream is the panels of a matrix in the host's memory, and the buffers that they go to: panel i to set i mod 2.
 type stream struct {
-	dev    *Device
+	dev    *device.Device
 	panels [][]backend.HostMemory // by panel and array
 	sets   [2][]backend.Buffer
 	loaded [2]int // the panel in each set, -1 if there is none
@@ -40,12 +42,12 @@ type Streamed struct {
 
 // newStream copies packed panels into memory that the device reads by itself, where it can, and allocates two sets of buffers for
 // them, unless it is to share those of another stream.
-func newStream(ctx context.Context, d *Device, panels []*spec.Packed, with *stream) (*stream, error) {
+func newStream(ctx context.Context, d *device.Device, panels []*spec.Packed, with *stream) (*stream, error) {
 	s := &stream{dev: d, loaded: [2]int{-1, -1}, owner: with == nil}
 	if with != nil {
 		s.sets = with.sets
 	} else if err := s.alloc(panels); err != nil {
-		return nil, firstOf(err, s.close())
+		return nil, cmp.Or(err, s.close())
 	}
 	s.panels = make([][]backend.HostMemory, len(panels))
 	const atOnce = 8
@@ -66,7 +68,7 @@ func newStream(ctx context.Context, d *Device, panels []*spec.Packed, with *stre
 		})
 	}
 	if err := run.Wait(); err != nil {
-		return nil, firstOf(err, s.close())
+		return nil, cmp.Or(err, s.close())
 	}
 	return s, nil
 }
@@ -79,7 +81,7 @@ func (s *stream) alloc(panels []*spec.Packed) error {
 			for _, p := range panels {
 				most = max(most, len(p.Arrays[k].Data))
 			}
-			b, err := s.dev.alloc(int64(most), "array "+a.Name+" of a panel")
+			b, err := s.dev.NewBuffer(int64(most), "array "+a.Name+" of a panel")
 			if err != nil {
 				return err
 			}
@@ -93,20 +95,10 @@ func (s *stream) alloc(panels []*spec.Packed) error {
 }
 
 // lockedCopy copies data into such memory as hostMemory returns.
-func lockedCopy(d *Device, data []byte) backend.HostMemory {
-	m := d.hostMemory(int64(len(data)))
+func lockedCopy(d *device.Device, data []byte) backend.HostMemory {
+	m := d.HostMemory(int64(len(data)))
 	copy(m.Bytes(), data)
 	return m
-}
-
-// hostMemory returns memory of the host that the device copies by itself, or the program's where there is none.
-func (d *Device) hostMemory(bytes int64) backend.HostMemory {
-	if a, ok := d.Device.(backend.HostAllocator); ok && bytes > 0 {
-		if m, err := a.AllocHost(bytes); err == nil {
-			return m
-		}
-	}
-	return &ordinary{make([]byte, bytes)}
 }
 
 // close frees the panels, and the sets if they are the stream's own.
@@ -125,7 +117,7 @@ func (s *stream) close() error {
 			}
 		}
 	}
-	return firstOf(errs...)
+	return cmp.Or(errs...)
 }
 
 // load copies a panel to its set, unless it is there, and returns the bytes that were copied.
@@ -143,7 +135,7 @@ func (s *stream) load(ctx context.Context, i int) (n int64, err error) {
 		if w, ok := s.sets[set][k].(backend.SideWriter); ok {
 			err = w.WriteAside(ctx, 0, p)
 		} else {
-			err = writeChunks(ctx, s.sets[set][k], p)
+			err = device.WriteChunks(ctx, s.sets[set][k], p)
 		}
 		if err != nil {
 			return n, err
@@ -293,7 +285,7 @@ type allowance struct {
 
 // placeWithin is place for a device of which no more than some bytes may be used: where the matrix does not fit beside B and C it
 // is streamed, in panels as large as there is room for.
-func placeWithin(ctx context.Context, d *Device, e *encoded, why string, o Options) (*Plan, *resident, error) {
+func placeWithin(ctx context.Context, d *device.Device, e *encoded, why string, o Options) (*Plan, *resident, error) {
 	if o.within == nil {
 		return place(ctx, d, e, why)
 	}
@@ -322,7 +314,7 @@ func placeWithin(ctx context.Context, d *Device, e *encoded, why string, o Optio
 }
 
 // panels cuts the matrix into panels of so many rows, of which two fit beside B and C, or finds that all of it does.
-func (e *encoded) panels(ctx context.Context, d *Device, o Options) (parts []*spec.Packed, rowBlock int, fits bool, err error) {
+func (e *encoded) panels(ctx context.Context, d *device.Device, o Options) (parts []*spec.Packed, rowBlock int, fits bool, err error) {
 	if parts, rowBlock, err = e.first(ctx); err != nil {
 		return nil, 0, false, err
 	}
@@ -360,7 +352,7 @@ func (e *encoded) panels(ctx context.Context, d *Device, o Options) (parts []*sp
 		}
 		share := 0.5
 		if room > 0 {
-			share = min(0.95, 0.98*float64(min(room, d.limit()))/float64(panel))
+			share = min(0.95, 0.98*float64(min(room, d.Limit()))/float64(panel))
 		}
 		rowBlock = max(step, int(float64(rowBlock)*share)/step*step)
 		if parts, err = e.ranges(ctx, rowBlock); err != nil {
@@ -369,7 +361,7 @@ func (e *encoded) panels(ctx context.Context, d *Device, o Options) (parts []*sp
 		if panel, _, rest, err = size(); err != nil {
 			return nil, 0, false, err
 		}
-		if 2*panel+rest <= o.within.bytes && largest(parts) <= d.limit() {
+		if 2*panel+rest <= o.within.bytes && largest(parts) <= d.Limit() {
 			return parts, rowBlock, false, nil
 		}
 	}
@@ -384,7 +376,7 @@ func (m *resident) onDevice() error {
 }
 
 // keep is upload for panels that stay in the host's memory. They may go to the buffers of another matrix.
-func keep(ctx context.Context, d *Device, e *encoded, parts []*spec.Packed, rowBlock int, with *stream) (*resident, error) {
+func keep(ctx context.Context, d *device.Device, e *encoded, parts []*spec.Packed, rowBlock int, with *stream) (*resident, error) {
 	rows, cols := e.matrix.Dims()
 	m := &resident{
 		dev: d, kern: e.kernel, variant: e.variant, rows: rows, cols: cols, operand: e.matrix.Type(), rowBlock: rowBlock,
@@ -412,7 +404,7 @@ func panelBytes(p *spec.Packed) (n int64) {
 
 // beside returns the bytes that a multiplication takes on the device besides A at most: B and C of any type and order, and where they
 // are staged, B in fixed point, and the kernel's workspace.
-func (e *encoded) beside(d *Device, parts []*spec.Packed, rowBlock int, o Options) (int64, error) {
+func (e *encoded) beside(d *device.Device, parts []*spec.Packed, rowBlock int, o Options) (int64, error) {
 	const slack = 4 << 10
 	n := int64(o.within.cols)
 	rows, cols := e.matrix.Dims()

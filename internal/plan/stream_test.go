@@ -15,6 +15,7 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
+	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/plan"
 )
 
@@ -92,7 +93,7 @@ func TestStream(t *testing.T) {
 				}
 				want := append([]byte(nil), c.Data...)
 				one := &counting{Device: openCPU(t).Device}
-				p, err := plan.New(ctx, plan.NewDevice(one), a, o)
+				p, err := plan.New(ctx, device.New(one), a, o)
 				if errors.Is(err, backend.ErrUnsupported) {
 					t.Skip(err)
 				}
@@ -109,7 +110,7 @@ func TestStream(t *testing.T) {
 
 				limit := one.most - stored*3/4
 				d := &counting{Device: openCPU(t).Device}
-				g, err := plan.NewGroupPlan(ctx, []*plan.Device{plan.NewDevice(d)}, a, plan.GroupOptions{Options: o, Memory: limit})
+				g, err := plan.NewGroupPlan(ctx, []*device.Device{device.New(d)}, a, plan.GroupOptions{Options: o, Memory: limit})
 				if err != nil {
 					t.Fatalf("%d bytes: %v", limit, err)
 				}
@@ -180,8 +181,8 @@ func TestStreamColumns(t *testing.T) {
 	}
 	const limit = 200 << 10 // B and C of all columns take 720 kB
 	d := &counting{Device: openCPU(t).Device}
-	dev := plan.NewDevice(d)
-	g, err := plan.NewGroupPlan(ctx, []*plan.Device{dev}, a, plan.GroupOptions{Options: plan.Options{Format: "csr", Cols: n}, Memory: limit})
+	dev := device.New(d)
+	g, err := plan.NewGroupPlan(ctx, []*device.Device{dev}, a, plan.GroupOptions{Options: plan.Options{Format: "csr", Cols: n}, Memory: limit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,12 +205,12 @@ func TestStreamColumns(t *testing.T) {
 		t.Errorf("tensors of all columns: %v", err)
 	}
 	for _, limit := range []int64{100, 30 << 10} {
-		_, err = plan.NewGroupPlan(ctx, []*plan.Device{dev}, a, plan.GroupOptions{Options: plan.Options{Format: "csr", Cols: n}, Memory: limit})
+		_, err = plan.NewGroupPlan(ctx, []*device.Device{dev}, a, plan.GroupOptions{Options: plan.Options{Format: "csr", Cols: n}, Memory: limit})
 		if !errors.Is(err, backend.ErrOutOfMemory) || !strings.Contains(err.Error(), "fewer columns") {
 			t.Errorf("%d bytes: %v", limit, err)
 		}
 	}
-	if _, err := plan.NewGroupPlan(ctx, []*plan.Device{dev}, a, plan.GroupOptions{Options: plan.Options{Format: "csr"}, Memory: limit, Split: plan.ByColumns}); !errors.Is(err, backend.ErrOutOfMemory) {
+	if _, err := plan.NewGroupPlan(ctx, []*device.Device{dev}, a, plan.GroupOptions{Options: plan.Options{Format: "csr"}, Memory: limit, Split: plan.ByColumns}); !errors.Is(err, backend.ErrOutOfMemory) {
 		t.Errorf("by columns: %v", err)
 	}
 }

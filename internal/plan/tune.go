@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/internal/device"
 )
 
 // Candidates within nearBest times the best prediction are measured, and at least nearLeast.
@@ -30,7 +31,7 @@ const (
 
 // tune prepares the matrix for every candidate that is predicted to be near the best, multiplies with each,
 // keeps the fastest and remembers it.
-func tune(ctx context.Context, d *Device, a *source, cs []*candidate, o Options) (*Plan, error) {
+func tune(ctx context.Context, d *device.Device, a *source, cs []*candidate, o Options) (*Plan, error) {
 	var best *Plan
 	var times []measured
 	var refused error // the first
@@ -41,7 +42,7 @@ func tune(ctx context.Context, d *Device, a *source, cs []*candidate, o Options)
 			closeAll(best, p)
 			return nil, errors.Join(ctx.Err(), err)
 		case err != nil: // this one cannot: out of memory, say
-			refused = firstOf(refused, err)
+			refused = cmp.Or(refused, err)
 			continue
 		case best == nil || m.Time < slices.MinFunc(times, compareTimes).Time:
 			best, p = p, best
@@ -53,7 +54,7 @@ func tune(ctx context.Context, d *Device, a *source, cs []*candidate, o Options)
 		return nil, refused
 	}
 	if recall(d, a, o) == nil { // each matrix counts once
-		d.learn(cs, times)
+		learn(d, cs, times)
 	}
 	r := newRecord(d, a, o, cs, times)
 	best.Why = r.why("when measured")
@@ -79,7 +80,7 @@ func near(cs []*candidate) []*candidate {
 }
 
 // try prepares the matrix for a candidate and measures it.
-func try(ctx context.Context, d *Device, a *source, c *candidate, o Options) (*Plan, measured, error) {
+func try(ctx context.Context, d *device.Device, a *source, c *candidate, o Options) (*Plan, measured, error) {
 	m := measured{Format: c.kernel.Name, Variant: c.variant.Name}
 	p, err := newFor(ctx, d, a, c)
 	if err != nil {
@@ -98,7 +99,7 @@ func (p *Plan) measure(ctx context.Context, n int) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	ts, err := p.dev.NewTensors(bs, cs)
+	ts, err := NewTensors(p.dev, bs, cs)
 	if err != nil {
 		return 0, err
 	}

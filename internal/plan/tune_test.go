@@ -14,12 +14,13 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/cvse"
 	"github.com/spmmrun/spmm/formats/gen"
+	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/plan"
 )
 
-func openCPU(t *testing.T) *plan.Device {
+func openCPU(t *testing.T) *device.Device {
 	t.Helper()
-	return plan.NewDevice(backendtest.Open(t, backendtest.Find(t, "cpu")))
+	return device.New(backendtest.Open(t, backendtest.Find(t, "cpu")))
 }
 
 func matrix(t *testing.T, spec string) *formats.CSR[float32] {
@@ -32,7 +33,7 @@ func matrix(t *testing.T, spec string) *formats.CSR[float32] {
 }
 
 // info prepares a matrix and returns what was chosen.
-func info(t *testing.T, d *plan.Device, a formats.Encoded, o plan.Options) plan.Info {
+func info(t *testing.T, d *device.Device, a formats.Encoded, o plan.Options) plan.Info {
 	t.Helper()
 	p, err := plan.New(ctx, d, a, o)
 	if err != nil {

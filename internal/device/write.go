@@ -1,0 +1,39 @@
+// Copying data to buffers.
+
+package device
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/spmmrun/spmm/backend"
+)
+
+// Chunk is how many bytes a copy moves at a time. So a copy that rearranges data needs little memory, and a
+// cancelled context is noticed.
+const Chunk = 8 << 20
+
+// WriteChunks writes data to the start of a buffer, a chunk at a time.
+func WriteChunks(ctx context.Context, b backend.Buffer, data []byte) error {
+	for off := 0; off < len(data); off += Chunk {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := b.Write(ctx, int64(off), data[off:min(off+Chunk, len(data))]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// NewWords returns a buffer that holds words. what names it in errors.
+func (d *Device) NewWords(ctx context.Context, words []uint32, what string) (backend.Buffer, error) {
+	b, err := d.NewBuffer(int64(4*len(words)), what)
+	if err != nil {
+		return nil, err
+	}
+	if err := WriteChunks(ctx, b, backend.Bytes(words)); err != nil {
+		return nil, cmp.Or(err, b.Close())
+	}
+	return b, nil
+}
