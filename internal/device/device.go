@@ -136,3 +136,15 @@ func (d *Device) UseStream(ctx context.Context, stream uintptr) error {
 	}
 	return s.UseStream(ctx, stream)
 }
+
+// WithoutDoubles says why a device multiplies nothing of f64, and which does.
+func WithoutDoubles(c backend.Caps) string {
+	const others = "the cpu backend has it, as have cuda and vulkan on most GPUs"
+	switch c.Code {
+	case backend.CodeWGSL:
+		return "WebGPU has no numbers of 64 bits; " + others
+	case backend.CodeSPIRV:
+		return "it lacks the feature shaderFloat64, or room for 144 bytes of push constants; " + others
+	}
+	return others
+}

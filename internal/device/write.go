@@ -37,3 +37,20 @@ func (d *Device) NewWords(ctx context.Context, words []uint32, what string) (bac
 	}
 	return b, nil
 }
+
+// Fill writes values that are harmless as numbers of any type, to measure with: both halves of each word are between 1
+// and 2 as f16.
+func Fill(ctx context.Context, b backend.Buffer, bytes int64) error {
+	p := make([]byte, min(bytes, Chunk))
+	x := uint32(1)
+	for i := 0; i+1 < len(p); i += 2 {
+		x = x*1664525 + 1013904223
+		p[i], p[i+1] = byte(x>>16), 0x3c|byte(x>>30)
+	}
+	for off := int64(0); off < bytes; off += int64(len(p)) {
+		if err := b.Write(ctx, off, p[:min(int64(len(p)), bytes-off)]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,5 +1,8 @@
-// Picking a format and a variant for a matrix and a device.
-
+// Package choose decides which kernel variant multiplies with a matrix on a device.
+//
+// InOrder gives the ways to multiply, the best first, each with the reason for its place: what was measured when the
+// matrix was tuned, what takes the matrix as it is encoded, or what package model predicts from the device's rates.
+// The package keeps rates, corrections of the model and what tuning found in the user's cache folder.
 package plan
 
 import (
@@ -7,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -22,88 +26,86 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// candidate is a way to multiply: a format's variant.
-type candidate struct {
-	kernel  *spec.Format
-	variant *spec.Variant
-	cost    time.Duration // predicted; unlikely if it cannot hold the matrix
-	why     string        // it comes at its place
-	adopted *encoded      // the matrix as it comes, if the variant takes that
+// Candidate is a way to multiply: a format's variant.
+type Candidate struct {
+	Kernel  *spec.Format
+	Variant *spec.Variant
+	Why     string        // reads behind "because": the reason for its place
+	cost    time.Duration // predicted; Unlikely if it cannot hold the matrix
+	adopted *Packed       // the matrix as it comes, if the variant takes that
 	room    int64         // bytes that a packed matrix may take
 	far     bool          // it is predicted to be far from the best
 }
 
-// unlikely is the cost of what does not come into question.
-const unlikely = time.Duration(math.MaxInt64)
+// Unlikely is the cost of a candidate that cannot hold the matrix, or is far from the best.
+const Unlikely = time.Duration(math.MaxInt64)
 
-func (c *candidate) name() string { return c.kernel.Name + "/" + c.variant.Name }
+func (c *Candidate) name() string { return c.Kernel.Name + "/" + c.Variant.Name }
 
-// encoded is a matrix packed for a variant.
-type encoded struct {
-	kernel    *spec.Format
-	variant   *spec.Variant
-	format    string     // what the matrix is packed in
-	name      string     // of the variant, for people
-	precision dtype.Type // what products are computed with
-	matrix    *source    // of the variant's storage type
-	enc       *spec.Packed
-	took      time.Duration // encoding
-	adopted   bool          // enc shares memory with the matrix as it came
-	block     int           // if not 0, enc has so many rows, and the rest is to be packed in blocks of as many
-}
-
-// Formats returns the names of the formats there are.
-func Formats() []string {
-	var names []string
-	for _, k := range shaders.Formats() {
-		names = append(names, k.Name)
+// InOrder gives the ways to multiply in the order in which to try them: those that Choose returns, and behind those that
+// take the matrix as it is encoded, the ones for the decoded matrix, which is decoded only then.
+func InOrder(ctx context.Context, d *device.Device, w *Work) iter.Seq2[*Candidate, error] {
+	return func(yield func(*Candidate, error) bool) {
+		cs, err := Choose(ctx, d, w)
+		for err == nil && len(cs) > 0 {
+			for _, c := range cs {
+				if !yield(c, nil) {
+					return
+				}
+			}
+			if cs[0].adopted == nil {
+				return
+			}
+			w = w.Decoded()
+			cs, err = Choose(ctx, d, w)
+		}
+		if err != nil {
+			yield(nil, err)
+		}
 	}
-	return names
 }
 
-// choose returns the ways to multiply in the order in which to try them, and says why: first what was measured to be
-// fastest, else what takes the matrix as it is encoded already, else by predicted time.
-func choose(ctx context.Context, d *device.Device, a *source, o Options) ([]*candidate, error) {
-	cs, err := candidates(d, a, o)
+// Choose returns the ways to multiply in the order in which to try them: first the one that was measured to be fastest,
+// else those that take the matrix as it is encoded, else all by predicted time.
+func Choose(ctx context.Context, d *device.Device, w *Work) ([]*Candidate, error) {
+	cs, err := candidates(d, w)
 	if err != nil {
 		return nil, err
 	}
-	if !o.Tune {
-		if r := recall(d, a, o); r != nil && r.sort(cs) {
-			return explain(cs, func(*candidate) string { return r.why("when this matrix was tuned") }), nil
+	if !w.Tune {
+		if r := recall(d, w); r != nil && r.sort(cs) {
+			return explain(cs, func(*Candidate) string { return r.why("when this matrix was tuned") }), nil
 		}
-		if as := adopting(cs, a); len(as) > 0 {
-			return explain(as, func(*candidate) string { return "the matrix comes packed for it" }), rankAdopting(ctx, d, as, a, o)
+		if as := adopting(cs, w.A); len(as) > 0 {
+			return explain(as, func(*Candidate) string { return "the matrix comes packed for it" }), rankAdopting(ctx, d, as, w)
 		}
 	}
 	if len(cs) == 1 {
-		return explain(cs, func(c *candidate) string { return "there is no other " + requested(o, c) }), nil
+		return explain(cs, func(c *Candidate) string { return "there is no other " + requested(w, c) }), nil
 	}
-	if err := rank(ctx, d, cs, a, o); err != nil {
+	if err := rank(ctx, d, cs, w); err != nil {
 		return nil, err
 	}
-	return explain(cs, func(c *candidate) string { return predicted(cs, c) }), nil
+	return explain(cs, func(c *Candidate) string { return predicted(cs, c) }), nil
 }
 
 // explain sets why each candidate comes at its place.
-func explain(cs []*candidate, why func(*candidate) string) []*candidate {
+func explain(cs []*Candidate, why func(*Candidate) string) []*Candidate {
 	for _, c := range cs {
-		c.why = why(c)
+		c.Why = why(c)
 	}
 	return cs
 }
 
 // adopting returns the candidates that take the matrix as it comes, which is then their adopted.
-func adopting(cs []*candidate, a *source) []*candidate {
-	var as []*candidate
+func adopting(cs []*Candidate, a *Matrix) []*Candidate {
+	var as []*Candidate
 	for _, c := range cs {
-		if a.Format() != c.kernel.Name || c.kernel.Adopt == nil || a.quantised != nil || a.of != (Extent{}) {
+		if a.Format() != c.Kernel.Name || c.Kernel.Adopt == nil || a.Kind() != dtype.Invalid || a.IsPart() {
 			continue
 		}
-		start := time.Now()
-		if enc, err := c.kernel.Adopt(a.Encoded, c.variant); err == nil {
-			c.adopted = c.encoded(a, enc, time.Since(start))
-			c.adopted.adopted = true
+		if p, err := a.Adopt(c.Kernel, c.Variant); err == nil {
+			c.adopted = p
 			as = append(as, c)
 		}
 	}
@@ -111,26 +113,26 @@ func adopting(cs []*candidate, a *source) []*candidate {
 }
 
 // requested says what the only candidate fulfils.
-func requested(o Options, c *candidate) string {
-	if o.Variant != "" {
-		return "variant " + o.Variant
+func requested(w *Work, c *Candidate) string {
+	if w.Variant != "" {
+		return "variant " + w.Variant
 	}
-	return fmt.Sprintf("kernel for format %s and %v on this device", c.kernel.Name, c.variant.In)
+	return fmt.Sprintf("kernel for format %s and %v on this device", c.Kernel.Name, c.Variant.In)
 }
 
 // predicted compares a candidate with the best of the others.
-func predicted(cs []*candidate, c *candidate) string {
-	why := "it is predicted to take " + short(c.cost)
+func predicted(cs []*Candidate, c *Candidate) string {
+	why := "it is predicted to take " + Short(c.cost)
 	for _, other := range cs {
-		if other != c && other.cost != unlikely {
-			return fmt.Sprintf("%s, and %s %s", why, other.name(), short(other.cost))
+		if other != c && other.cost != Unlikely {
+			return fmt.Sprintf("%s, and %s %s", why, other.name(), Short(other.cost))
 		}
 	}
 	return why
 }
 
-// short prints a time with three digits.
-func short(d time.Duration) string {
+// Short prints a time with three digits.
+func Short(d time.Duration) string {
 	us := float64(d) / float64(time.Microsecond)
 	switch {
 	case us < 999.5:
@@ -141,23 +143,13 @@ func short(d time.Duration) string {
 	return fmt.Sprintf("%.3g s", us/1e6)
 }
 
-// cannotHold is the error of a format that cannot hold a matrix.
-type cannotHold struct{ error }
-
-func (e cannotHold) Unwrap() error { return e.error }
-
-// refusal tells whether an error is about one way to multiply, so that another may do.
-func refusal(err error) bool {
-	return errors.As(err, new(cannotHold)) || errors.Is(err, backend.ErrUnsupported) || errors.Is(err, backend.ErrCompile) || errors.Is(err, backend.ErrOutOfMemory)
-}
-
 // rank sorts candidates by what a multiplication is predicted to cost, from samples of the matrix
 // packed for each. Those that cannot hold even that come last.
-func rank(ctx context.Context, d *device.Device, cs []*candidate, a *source, o Options) error {
+func rank(ctx context.Context, d *device.Device, cs []*Candidate, w *Work) error {
 	if len(cs) < 2 {
 		return nil
 	}
-	if err := price(ctx, d, cs, a, o); err != nil {
+	if err := price(ctx, d, cs, w); err != nil {
 		return err
 	}
 	dropFar(cs)
@@ -166,22 +158,22 @@ func rank(ctx context.Context, d *device.Device, cs []*candidate, a *source, o O
 }
 
 // price sets what a multiplication is predicted to cost with each candidate.
-func price(ctx context.Context, d *device.Device, cs []*candidate, a *source, o Options) error {
-	pr, err := newPredictor(ctx, d, a.csr(), o.cols())
+func price(ctx context.Context, d *device.Device, cs []*Candidate, w *Work) error {
+	pr, err := newPredictor(ctx, d, w.A.CSR(), w.Cols)
 	if err != nil {
 		return err
 	}
-	s, err := a.sampled()
+	s, err := w.A.Sampled()
 	if err != nil {
 		return err
 	}
 	for _, c := range cs {
-		c.cost = unlikely
-		if o.anyFormat() && c.hollow(a) {
+		c.cost = Unlikely
+		if w.Format == "" && c.hollow(w.A) {
 			continue
 		}
-		enc, stats, items, err := c.measure(ctx, a, s)
-		if errors.As(err, new(cannotHold)) {
+		enc, stats, items, err := c.measure(ctx, w.A, s)
+		if errors.As(err, new(CannotHold)) {
 			continue
 		}
 		if err != nil {
@@ -193,53 +185,53 @@ func price(ctx context.Context, d *device.Device, cs []*candidate, a *source, o 
 }
 
 // hollow tells whether nearly all value slots of a packed matrix would be empty: those of a graph would take gigabytes.
-func (c *candidate) hollow(a *source) bool {
+func (c *Candidate) hollow(a *Matrix) bool {
 	const most = 256 // slots for an entry
 	rows, cols := a.Dims()
-	return c.kernel.Slots != nil && c.kernel.Slots(rows, cols)/most > a.NNZ()
+	return c.Kernel.Slots != nil && c.Kernel.Slots(rows, cols)/most > a.NNZ()
 }
 
 // predict predicts the variant that multiplies where the matrix, or a sample of it, is packed as enc, the whole matrix having these stats.
-func (c *candidate) predict(d *device.Device, pr *model.Predictor, enc *spec.Packed, s formats.Stats, items int64) (model.Bound, time.Duration) {
+func (c *Candidate) predict(d *device.Device, pr *model.Predictor, enc *spec.Packed, s formats.Stats, items int64) (model.Bound, time.Duration) {
 	if enc != nil {
 		whole := *enc
 		whole.Stats, whole.Items = s, items
 		enc = &whole
 	}
-	v := c.kernel.Runs(c.variant, enc, spec.Problem{M: pr.Rows, K: pr.Cols, N: pr.N, Caps: d.Caps()})
-	return pr.Time(c.kernel.Name, v, s, items)
+	v := c.Kernel.Runs(c.Variant, enc, spec.Problem{M: pr.Rows, K: pr.Cols, N: pr.N, Caps: d.Caps()})
+	return pr.Time(c.Kernel.Name, v, s, items)
 }
 
 // dropFar rules out what takes a matrix of any pattern, at the same cost, and is predicted to be far from the best: where
 // the best cannot be had, this must not be tried either, for it may take all memory.
-func dropFar(cs []*candidate) {
+func dropFar(cs []*Candidate) {
 	const far = 16
-	least := slices.MinFunc(cs, func(x, y *candidate) int { return cmp.Compare(x.cost, y.cost) }).cost
+	least := slices.MinFunc(cs, func(x, y *Candidate) int { return cmp.Compare(x.cost, y.cost) }).cost
 	for _, c := range cs {
-		if c.kernel.Measure != nil && c.cost/far > least {
-			c.cost, c.far = unlikely, true
+		if c.Kernel.Measure != nil && c.cost/far > least {
+			c.cost, c.far = Unlikely, true
 		}
 	}
 }
 
 // measure tells what packing a matrix gives, of which s is a sample, and returns that packed; nil if that need not be.
-func (c *candidate) measure(ctx context.Context, a, s *source) (*spec.Packed, formats.Stats, int64, error) {
-	if c.kernel.Measure != nil {
+func (c *Candidate) measure(ctx context.Context, a, s *Matrix) (*spec.Packed, formats.Stats, int64, error) {
+	if c.Kernel.Measure != nil {
 		stats, items, err := c.measured(a.Encoded)
 		return nil, stats, items, err
 	}
-	e, err := c.encode(ctx, s)
+	e, err := c.Pack(ctx, s)
 	if err != nil {
 		return nil, formats.Stats{}, 0, err
 	}
-	stats, items := scale(e.enc, s.NNZ(), a.NNZ())
-	return e.enc, stats, items, nil
+	stats, items := Scale(e.Data, s.NNZ(), a.NNZ())
+	return e.Data, stats, items, nil
 }
 
 // measured is measure for a kernel that knows it of any matrix. What there is no memory for is refused.
-func (c *candidate) measured(a formats.Encoded) (formats.Stats, int64, error) {
+func (c *Candidate) measured(a formats.Encoded) (formats.Stats, int64, error) {
 	rows, cols := a.Dims()
-	stats, items, err := c.kernel.Measure(rows, cols, a.NNZ(), c.variant)
+	stats, items, err := c.Kernel.Measure(rows, cols, a.NNZ(), c.Variant)
 	if err == nil && c.far {
 		err = fmt.Errorf("kernel %s is predicted to take far longer than others", c.name())
 	}
@@ -247,7 +239,7 @@ func (c *candidate) measured(a formats.Encoded) (formats.Stats, int64, error) {
 		err = fmt.Errorf("kernel %s: %d×%d elements take %d bytes, and there is memory for %d: %w", c.name(), rows, cols, stats.StoredBytes, c.room, backend.ErrOutOfMemory)
 	}
 	if err != nil {
-		return stats, items, cannotHold{fmt.Errorf("format %s: %w", c.kernel.Name, err)}
+		return stats, items, NotHeld(c.Kernel.Name, err)
 	}
 	return stats, items, nil
 }
@@ -264,157 +256,84 @@ func room(d *device.Device) int64 {
 
 // rankAdopting is rank for candidates that take the matrix as it comes: packed whole, so that nothing need be
 // decoded or encoded.
-func rankAdopting(ctx context.Context, d *device.Device, cs []*candidate, a *source, o Options) error {
+func rankAdopting(ctx context.Context, d *device.Device, cs []*Candidate, w *Work) error {
 	if len(cs) < 2 {
 		return nil
 	}
-	pr, err := newPredictor(ctx, d, a.Encoded, o.cols())
+	pr, err := newPredictor(ctx, d, w.A.Encoded, w.Cols)
 	if err != nil {
 		return err
 	}
 	for _, c := range cs {
-		_, c.cost = c.predict(d, pr, c.adopted.enc, c.adopted.enc.Stats, c.adopted.enc.Items)
+		_, c.cost = c.predict(d, pr, c.adopted.Data, c.adopted.Data.Stats, c.adopted.Data.Items)
 	}
 	sortByCost(cs)
 	return nil
 }
 
-func sortByCost(cs []*candidate) {
-	slices.SortStableFunc(cs, func(x, y *candidate) int { return cmp.Compare(x.cost, y.cost) })
+func sortByCost(cs []*Candidate) {
+	slices.SortStableFunc(cs, func(x, y *Candidate) int { return cmp.Compare(x.cost, y.cost) })
 }
 
-// scale extrapolates what was found of a sample to the whole matrix.
-func scale(e *spec.Packed, sampled, all int64) (s formats.Stats, items int64) {
-	s, items = e.Stats, e.Items
-	if sampled == all || sampled == 0 {
-		return s, items
-	}
-	f := float64(all) / float64(sampled)
-	for _, x := range []*int64{&s.StoredBytes, &s.Slots, &s.MACs, &s.Gathers, &items} {
-		*x = int64(float64(*x) * f)
-	}
-	return s, items
-}
-
-// encode packs a matrix, or takes it as it comes.
-func (c *candidate) encode(ctx context.Context, a *source) (*encoded, error) {
+// Pack packs a matrix, or takes it as it comes: the one that the candidate was chosen for, or, of one that is not taken as
+// it comes, some rows.
+func (c *Candidate) Pack(ctx context.Context, a *Matrix) (*Packed, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	if c.adopted != nil {
 		return c.adopted, nil
 	}
-	if c.kernel.Measure != nil {
+	if c.Kernel.Measure != nil {
 		if _, _, err := c.measured(a.Encoded); err != nil {
 			return nil, err
 		}
 	}
-	a.csr()
-	start := time.Now()
-	if c.kernel.EncodeShare != nil && a.quantised == nil && a.NNZ() > mostAtOnce {
-		return c.encodeBlocks(a, start)
-	}
-	m, enc, err := a.pack(c.kernel, c.variant)
-	if err != nil {
-		return nil, cannotHold{fmt.Errorf("format %s: %w", c.kernel.Name, err)}
-	}
-	return c.encoded(m, enc, time.Since(start)), nil
-}
-
-// mostAtOnce is how many entries a packed matrix may have: as many as a buffer can. (A test sets it.)
-var mostAtOnce = int64(1) << 31
-
-// encodeBlocks is encode for a matrix that is too large to be packed at once. What it returns has the first rows.
-func (c *candidate) encodeBlocks(a *source, start time.Time) (*encoded, error) {
-	m := newSource(formats.ConvertTo(a.csr(), c.variant.In))
-	rows, _ := m.Dims()
-	ptr, _ := m.csr().Pattern()
-	if m.of = a.of; m.of == (Extent{}) {
-		m.of = Extent{Rows: rows, NNZ: m.NNZ()}
-		m.of.Pieces = m.of.CountPieces(ptr)
-	}
-	block := rows
-	for longest := m.NNZ(); longest > mostAtOnce && block > 1; {
-		block = max(1, partRows(block/2, 1))
-		longest = 0
-		for lo := 0; lo < rows; lo += block {
-			longest = max(longest, ptr[min(lo+block, rows)]-ptr[lo])
-		}
-		if block <= partRows(1, 1) {
-			break // a refusal of the kernel's says the rest
-		}
-	}
-	enc, err := m.part(0, min(block, rows), c.kernel, c.variant, nil)
-	if err != nil {
-		return nil, cannotHold{fmt.Errorf("format %s: %w", c.kernel.Name, err)}
-	}
-	e := c.encoded(m, enc, time.Since(start))
-	e.block = block
-	return e, nil
-}
-
-// encoded describes a matrix that was packed for the candidate.
-func (c *candidate) encoded(m *source, enc *spec.Packed, took time.Duration) *encoded {
-	return &encoded{
-		kernel: c.kernel, variant: c.variant, format: c.kernel.Name, name: c.variant.Name, precision: c.variant.In,
-		matrix: m, enc: enc, took: took,
-	}
+	return a.Pack(c.Kernel, c.Variant)
 }
 
 // candidates returns the variants worth comparing: for each format, and each packing of it, the
 // first in the kernel's table that the device can run.
-func candidates(d *device.Device, a *source, o Options) ([]*candidate, error) {
-	caps, prec := d.Caps(), o.precision(a)
+func candidates(d *device.Device, w *Work) ([]*Candidate, error) {
+	caps, prec, kind := d.Caps(), w.Precision, w.A.Kind()
 	most := room(d)
-	var cs []*candidate
+	var cs []*Candidate
 	var runs []string // what a variant might have been named
 	for _, k := range shaders.Formats() {
-		if !o.anyFormat() && k.Name != o.Format {
+		if w.Format != "" && k.Name != w.Format {
 			continue
 		}
-		if a.of != (Extent{}) && k.EncodeShare == nil {
-			if o.anyFormat() {
+		if w.A.IsPart() && k.EncodeShare == nil {
+			if w.Format == "" {
 				continue
 			}
 			return nil, fmt.Errorf("Options.Whole: format %s sums rows of a larger matrix otherwise than within it: %w", k.Name, backend.ErrUnsupported)
 		}
-		var of []*candidate
-		for _, v := range usable(k, caps, prec, a.kind()) {
-			same := func(c *candidate) bool { return k.SamePacking(c.variant, v) }
-			if o.Variant == v.Name || o.Variant == "" && !slices.ContainsFunc(of, same) {
-				of = append(of, &candidate{kernel: k, variant: v, room: most})
+		var of []*Candidate
+		for _, v := range usable(k, caps, prec, kind) {
+			same := func(c *Candidate) bool { return k.SamePacking(c.Variant, v) }
+			if w.Variant == v.Name || w.Variant == "" && !slices.ContainsFunc(of, same) {
+				of = append(of, &Candidate{Kernel: k, Variant: v, room: most})
 			}
 			runs = append(runs, v.Name)
 		}
 		cs = append(cs, of...)
 	}
-	format := pick(o.anyFormat(), "auto", o.Format)
-	if a.kind() != dtype.Invalid {
-		format += fmt.Sprintf(" with values of %v", a.kind())
+	format := w.FormatName()
+	if kind != dtype.Invalid {
+		format += fmt.Sprintf(" with values of %v", kind)
 	}
 	switch {
 	case len(cs) > 0:
 		return cs, nil
 	case prec == dtype.F64 && !caps.F64:
-		return nil, fmt.Errorf("no kernel for precision f64 on %v: %s: %w", d.Info(), withoutDoubles(caps), backend.ErrUnsupported)
+		return nil, fmt.Errorf("no kernel for precision f64 on %v: %s: %w", d.Info(), device.WithoutDoubles(caps), backend.ErrUnsupported)
 	case len(runs) > 0:
 		slices.Sort(runs)
 		return nil, fmt.Errorf("variant %q: for format %s and precision %v this device runs %s: %w",
-			o.Variant, format, prec, strings.Join(slices.Compact(runs), ", "), backend.ErrUnsupported)
+			w.Variant, format, prec, strings.Join(slices.Compact(runs), ", "), backend.ErrUnsupported)
 	}
 	return nil, fmt.Errorf("no kernel for format %s, precision %v on a device that runs %v: %w", format, prec, caps.Code, backend.ErrUnsupported)
-}
-
-// withoutDoubles says why a device multiplies nothing of f64, and which does.
-func withoutDoubles(c backend.Caps) string {
-	const others = "the cpu backend has it, as have cuda and vulkan on most GPUs"
-	switch c.Code {
-	case backend.CodeWGSL:
-		return "WebGPU has no numbers of 64 bits; " + others
-	case backend.CodeSPIRV:
-		return "it lacks the feature shaderFloat64, or room for 144 bytes of push constants; " + others
-	}
-	return others
 }
 
 // usable returns the kernel's variants for a precision that a device can run. tf32 is a way in which
@@ -432,9 +351,12 @@ func usable(k *spec.Format, caps backend.Caps, prec, kind dtype.Type) []*spec.Va
 	return vs
 }
 
-func pick(c bool, a, b string) string {
-	if c {
-		return a
+// On returns the candidate of the same format and packing for another device.
+func (c *Candidate) On(d *device.Device, w *Work) (*Candidate, error) {
+	for _, v := range usable(c.Kernel, d.Caps(), w.Precision, w.A.Kind()) {
+		if v == c.Variant || w.Variant == "" && c.Kernel.SamePacking(c.Variant, v) {
+			return &Candidate{Kernel: c.Kernel, Variant: v, Why: c.Why, room: c.room}, nil
+		}
 	}
-	return b
+	return nil, fmt.Errorf("no kernel for format %s and %v as on the group's first device: %w", c.Kernel.Name, w.Precision, backend.ErrUnsupported)
 }

@@ -44,6 +44,9 @@ type executor interface {
 	close() error
 }
 
+// newFast multiplies with a matrix on the device in fast mode.
+func newFast(m *resident) executor { return fast{m} }
+
 // fast sums in f32, or data of f64 in f64, in the order of the kernel of the matrix's format.
 type fast struct{ *resident }
 

@@ -79,31 +79,32 @@ func NewGroupPlan(ctx context.Context, devs []*device.Device, a formats.Encoded,
 	if err := o.validate(devs); err != nil {
 		return nil, err
 	}
-	m, err := newDivided(a, &o.Options)
+	w, err := Resolve(a, o.Options)
 	if err != nil {
 		return nil, err
 	}
+	m := divided{Work: w}
 	s, err := decide(ctx, devs, m, o)
 	if err != nil {
 		return nil, err
 	}
 	g := &GroupPlan{number: groupPlans.Add(1), Split: s.split, Why: s.why, weights: s.weights, chunks: make([]chunked, len(devs))}
-	rows, cols := m.Dims()
-	g.all = Plan{Info: Info{Rows: rows, Cols: cols, NNZ: m.NNZ()}, right: o.Right}
+	rows, cols := w.A.Dims()
+	g.all = Plan{Info: Info{Rows: rows, Cols: cols, NNZ: w.A.NNZ()}, right: o.Right}
 	if s.split == ByRows {
 		err = g.divideRows(ctx, devs, m, s, o)
 	} else {
-		g.plans, err = m.byColumns(ctx, devs, a, o.Options)
+		g.plans, err = m.byColumns(ctx, devs)
 	}
 	if err != nil {
 		return nil, cmp.Or(err, closePlans(g.plans))
 	}
 	if s.split == ByRows {
-		ptr, _ := m.csr().Pattern()
+		ptr, _ := w.A.CSR().Pattern()
 		for _, row := range g.bounds {
 			g.entries = append(g.entries, ptr[row]-ptr[0])
 		}
-		g.given = newGiven(m.Encoded, m.turned, false)
+		g.given = newGiven(w.A.Encoded, w.Reordered, false)
 	}
 	return g, nil
 }
@@ -153,10 +154,10 @@ func (g *GroupPlan) usable() error {
 
 // divideRows brings ranges of rows onto the devices. Where memory is scarce it is for as many columns as there is room for.
 func (g *GroupPlan) divideRows(ctx context.Context, devs []*device.Device, m divided, s decision, o GroupOptions) (err error) {
-	n := o.cols()
+	n := m.Cols
 	scarce := o.Memory > 0 || s.misfit != ""
-	rows, cols := m.Dims()
-	each := int64(cols)*int64(o.precision(m.source).Size()) + 4*int64(rows)/int64(len(devs)) // bytes of a column of B and C
+	rows, cols := m.A.Dims()
+	each := int64(cols)*int64(m.Precision.Size()) + 4*int64(rows)/int64(len(devs)) // bytes of a column of B and C
 	for _, d := range devs {
 		for have := o.have(d); scarce && have > 0 && n > align && each*int64(n) > have/4*3; {
 			n = fewer(n)
@@ -164,10 +165,10 @@ func (g *GroupPlan) divideRows(ctx context.Context, devs []*device.Device, m div
 	}
 	for {
 		if scarce {
-			o.limit(devs, n)
+			m.budgets = o.budgets(devs, n)
 			g.most = n
 		}
-		g.plans, g.bounds, err = m.byRows(ctx, devs, s.weights, o.Options)
+		g.plans, g.bounds, err = m.byRows(ctx, devs, s.weights)
 		if !scarce || n <= align || !errors.Is(err, backend.ErrOutOfMemory) {
 			return err
 		}
@@ -202,7 +203,7 @@ func (o GroupOptions) validate(devs []*device.Device) error {
 	case o.Tune && len(devs) > 1:
 		return errors.New("Options.Tune: tune on one device of the group: what is found is remembered for all of its kind")
 	}
-	return o.Validate()
+	return nil
 }
 
 // Most is the number of columns that tensors may have, 0 if any.

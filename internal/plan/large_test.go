@@ -54,15 +54,15 @@ func TestPackedInBlocks(t *testing.T) {
 		whole, _ := g.Describe()
 		return c, whole
 	}
-	defer func(n int64) { mostAtOnce = n }(mostAtOnce)
+	defer func(n int64) { MostAtOnce = n }(MostAtOnce)
 	check := func(memories ...int64) {
-		mostAtOnce = math.MaxInt64
+		MostAtOnce = math.MaxInt64
 		want, one := multiply(0)
-		for _, mostAtOnce = range []int64{a.NNZ() - 1, 3000, 1, 0} {
+		for _, MostAtOnce = range []int64{a.NNZ() - 1, 3000, 1, 0} {
 			for _, memory := range memories {
 				got, i := multiply(memory)
 				if !got.Equal(want) {
-					t.Errorf("at most %d entries at once, %d bytes: other bits", mostAtOnce, memory)
+					t.Errorf("at most %d entries at once, %d bytes: other bits", MostAtOnce, memory)
 				}
 				if i.NNZ != one.NNZ || memory == 0 && i.Stats.MACs != one.Stats.MACs {
 					t.Errorf("%+v, packed at once %+v", i, one)

@@ -72,7 +72,7 @@ func measureLink(ctx context.Context, from, to *device.Device) (float64, error) 
 		return 0, err
 	}
 	defer dst.Close()
-	if err := fill(ctx, src, bytes); err != nil {
+	if err := device.Fill(ctx, src, bytes); err != nil {
 		return 0, err
 	}
 	const line = 1 << 20
@@ -90,12 +90,12 @@ func measureLink(ctx context.Context, from, to *device.Device) (float64, error) 
 // moving predicts what it takes to bring a B of n columns from where it lies to where a split needs it: the most that one device
 // sends or receives, over the link's rate.
 func moving(devs []*device.Device, m divided, o GroupOptions, split Split, weights []float64, rate float64) time.Duration {
-	rows, cols := m.Dims()
+	rows, cols := m.A.Dims()
 	g := &GroupPlan{
 		Split: split, weights: weights, bounds: cutColumns(rows, weights), plans: make([]*Plan, len(devs)),
-		all: Plan{Info: Info{Rows: rows, Cols: cols}, right: o.Right},
+		all: Plan{Info: Info{Rows: rows, Cols: cols}, right: m.Right},
 	}
-	s, at := g.need(roleB, o.cols())
+	s, at := g.need(roleB, m.Cols)
 	from := &GroupTensor{Shape: s, At: o.From, boxes: g.boxes(s, o.From)}
 	for _, x := range from.boxes {
 		var t *Tensor
@@ -110,7 +110,7 @@ func moving(devs []*device.Device, m divided, o GroupOptions, split Split, weigh
 		for _, i := range from.sources(d, x) {
 			if i != d {
 				part := from.boxes[i].and(x)
-				n := int64(part.r1-part.r0) * int64(part.c1-part.c0) * int64(o.precision(m.source).Storage().Size())
+				n := int64(part.r1-part.r0) * int64(part.c1-part.c0) * int64(m.Precision.Storage().Size())
 				received += n
 				sent[i] += n
 				most = max(most, sent[i])

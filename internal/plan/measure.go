@@ -125,28 +125,11 @@ func peakRate(ctx context.Context, d *device.Device, v *spec.Variant, bytes int6
 		return 0, err
 	}
 	defer dst.Close()
-	if err := fill(ctx, src, bytes); err != nil {
+	if err := device.Fill(ctx, src, bytes); err != nil {
 		return 0, err
 	}
 	j.d, j.launch = d, backend.Launch{Kernel: loaded, Args: []backend.Buffer{src, dst}}
 	return j.rate(ctx)
-}
-
-// fill writes values that are harmless as numbers of any type: both halves of each word are between
-// 1 and 2 as f16.
-func fill(ctx context.Context, b backend.Buffer, bytes int64) error {
-	p := make([]byte, min(bytes, device.Chunk))
-	x := uint32(1)
-	for i := 0; i+1 < len(p); i += 2 {
-		x = x*1664525 + 1013904223
-		p[i], p[i+1] = byte(x>>16), 0x3c|byte(x>>30)
-	}
-	for off := int64(0); off < bytes; off += int64(len(p)) {
-		if err := b.Write(ctx, off, p[:min(int64(len(p)), bytes-off)]); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // peakJob is a measurement: a launch, done again and again in one submission (Copy) or with more

@@ -53,7 +53,7 @@ func readModel(code backend.Code, i backend.Info) *model.DeviceModel {
 }
 
 // learn adds what tuning measured to the device's own model, beside what was predicted of the candidates.
-func learn(d *device.Device, cs []*candidate, times []measured) {
+func learn(d *device.Device, cs []*Candidate, times []Measured) {
 	predictions := modelOf(d)
 	d.Speed.Lock()
 	defer d.Speed.Unlock()
@@ -66,7 +66,7 @@ func learn(d *device.Device, cs []*candidate, times []measured) {
 	}
 	for _, t := range times {
 		for _, c := range cs {
-			if c.kernel.Name == t.Format && c.variant.Name == t.Variant && c.cost > 0 && c.cost != unlikely {
+			if c.Kernel.Name == t.Format && c.Variant.Name == t.Variant && c.cost > 0 && c.cost != Unlikely {
 				uncorrected := float64(c.cost) / predictions.Correction(t.Format, t.Variant).Factor()
 				m.Learn(t.Format, t.Variant, float64(t.Time)/uncorrected)
 			}

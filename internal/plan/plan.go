@@ -11,13 +11,12 @@ package plan
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"iter"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/rfx"
@@ -61,142 +60,120 @@ type Plan struct {
 
 // New prepares a matrix, which is not needed afterwards. Where the device has a kernel for the packing that the
 // matrix comes in, and the options do not ask for another, it is taken as it is; else it is decoded and encoded
-// anew. The matrix must be valid. With Options.Transpose all that is said of A is of the
-// transpose.
+// anew. The matrix must be valid. With Options.Transpose all that is said of A is of the transpose.
 func New(ctx context.Context, d *device.Device, a formats.Encoded, o Options) (*Plan, error) {
-	if err := o.Validate(); err != nil {
-		return nil, err
-	}
-	if err := o.validateWhole(a); err != nil {
-		return nil, err
-	}
-	if q, err := o.quantised(a); q != nil || err != nil {
-		return newQuantised(ctx, d, q, o, err)
-	}
-	a, turned := o.operand(a)
-	var p *Plan
-	var err error
-	if o.Reproducible != 0 {
-		p, err = newReproducible(ctx, d, a.Sparse(), o)
-	} else {
-		p, err = newFast(ctx, d, &source{Encoded: a, of: o.Whole}, o)
-	}
+	w, err := Resolve(a, o)
 	if err != nil {
 		return nil, err
 	}
-	p.given, p.right = newGiven(a, turned, o.Reproducible != 0), o.Right
-	return p, nil
+	return Prepare(ctx, d, w)
 }
 
-// newQuantised prepares a quantised matrix, unless there was an error in making it.
-func newQuantised(ctx context.Context, d *device.Device, q *formats.Quantised, o Options, err error) (*Plan, error) {
-	if err != nil {
-		return nil, err
-	}
-	p, err := newFast(ctx, d, newQuantisedSource(q), o)
-	if err != nil {
-		return nil, err
-	}
-	p.Quantised, p.right = q.Kind, o.Right
-	return p, nil
-}
-
-// newFast prepares a matrix for fast mode.
-func newFast(ctx context.Context, d *device.Device, a *source, o Options) (*Plan, error) {
-	cs, err := choose(ctx, d, a, o)
-	if err != nil {
-		return nil, err
-	}
-	if o.Tune && len(cs) > 1 {
-		return tune(ctx, d, a, cs, o)
+// Prepare is New for options that are resolved. It tries the ways to multiply in turn, until one is not refused.
+func Prepare(ctx context.Context, d *device.Device, w *Work) (*Plan, error) {
+	if w.Tune {
+		return tune(ctx, d, w)
 	}
 	var refused error // the first
-	for _, c := range cs {
-		p, err := newFor(ctx, d, a, c)
-		if err == nil || !refusal(err) {
+	for x, err := range ways(ctx, d, w) {
+		if err != nil {
+			return nil, err
+		}
+		if x.instead != "" {
+			x.why, refused = fmt.Sprintf("%s: %v", x.instead, refused), nil
+		}
+		p, err := build(ctx, d, w, x)
+		if err == nil || !Refusal(err) {
 			return p, err
 		}
 		refused = cmp.Or(refused, err)
 	}
-	if len(cs) > 0 && cs[0].adopted != nil { // what it is packed in does not fit the device
-		return newFast(ctx, d, newSource(a.csr()), o)
-	}
 	return nil, refused
 }
 
-// newFor prepares a matrix for one candidate.
-func newFor(ctx context.Context, d *device.Device, a *source, c *candidate) (*Plan, error) {
-	e, err := c.encode(ctx, a)
+// way is one way to multiply.
+type way struct {
+	why      string // reads behind "because"
+	instead  string // if not "", the reason is this and the refusal of the way before
+	pack     func(ctx context.Context) (*Packed, error)
+	executor func(m *resident) executor // around the matrix on the device
+}
+
+// ways gives the ways to multiply in the order in which to try them.
+func ways(ctx context.Context, d *device.Device, w *Work) iter.Seq2[way, error] {
+	if w.P != 0 {
+		return reproducibleWays(ctx, d, w)
+	}
+	return func(yield func(way, error) bool) {
+		for c, err := range InOrder(ctx, d, w) {
+			if err != nil {
+				yield(way{}, err)
+				return
+			}
+			if !yield(fastWay(w, c), nil) {
+				return
+			}
+		}
+	}
+}
+
+// fastWay is a candidate as a way.
+func fastWay(w *Work, c *Candidate) way {
+	return way{
+		why: c.Why, pack: func(ctx context.Context) (*Packed, error) { return c.Pack(ctx, w.A) }, executor: newFast,
+	}
+}
+
+// build packs the matrix in one way and brings it onto the device.
+func build(ctx context.Context, d *device.Device, w *Work, x way) (*Plan, error) {
+	e, err := x.pack(ctx)
 	if err != nil {
 		return nil, err
 	}
-	p, m, err := place(ctx, d, e, c.why)
+	return bring(ctx, d, w, e, x.why, x.executor)
+}
+
+// bring makes the plan of a packed matrix, which it brings onto the device.
+func bring(ctx context.Context, d *device.Device, w *Work, e *Packed, why string, executor func(m *resident) executor) (*Plan, error) {
+	m, took, err := place(ctx, d, w, e)
 	if err != nil {
 		return nil, err
 	}
-	p.exec = fast{m}
+	p := &Plan{
+		Info: Info{
+			Rows: m.rows, Cols: m.cols, NNZ: e.Matrix.NNZ(), Format: e.Format, Variant: e.Name, Why: why, Precision: e.Precision,
+			Quantised: w.A.Kind(), Stats: m.stats, EncodeTime: e.Took + took.packing, UploadTime: took.upload,
+		},
+		dev: d, rowBlock: m.rowBlock, right: w.Right, exec: executor(m), launcher: newLauncher(d),
+	}
+	if m.stream != nil {
+		p.Panels = len(m.parts)
+		p.Why += fmt.Sprintf("; A, of %.3g MiB, stays in the host's memory: %d panels are copied for each product",
+			float64(m.stats.StoredBytes)/(1<<20), p.Panels)
+	}
+	if m.stream == nil && p.Quantised == dtype.Invalid { // else values cannot be replaced
+		p.given = newGiven(w.A.Encoded, w.Reordered, w.P != 0)
+	}
 	return p, nil
 }
 
-// place brings an encoded matrix onto the device, cut where the device's limits require it. The plan lacks only its
-// executor.
-func place(ctx context.Context, d *device.Device, e *encoded, why string) (*Plan, *resident, error) {
-	start := time.Now()
-	parts, rowBlock, err := cut(ctx, d, e)
+// Predict predicts a multiplication with a matrix in fast mode, in the fastest format that the options allow.
+func Predict(ctx context.Context, d *device.Device, a formats.Encoded, o Options) (time.Duration, error) {
+	o.Whole = Extent{}
+	w, err := Resolve(a, o)
 	if err != nil {
-		return nil, nil, err
+		return 0, err
 	}
-	packed := e.took + time.Since(start)
-	start = time.Now()
-	m, err := upload(ctx, d, e, parts, rowBlock)
-	if err != nil {
-		return nil, nil, err
-	}
-	return &Plan{
-		Info: Info{
-			Rows: m.rows, Cols: m.cols, NNZ: e.matrix.NNZ(), Format: e.format, Variant: e.name, Why: why,
-			Precision: e.precision, Stats: m.stats, EncodeTime: packed, UploadTime: time.Since(start),
-		},
-		dev: d, rowBlock: rowBlock, launcher: newLauncher(d),
-	}, m, nil
+	return PredictWork(ctx, d, w, w.Cols)
 }
 
-// Encode packs a matrix as New would, for a file.
-func Encode(ctx context.Context, d *device.Device, m formats.Encoded, o Options) (formats.Encoded, error) {
-	if err := o.validateForHost("Encode"); err != nil {
-		return nil, err
-	}
-	if q, err := o.quantised(m); q != nil || err != nil {
-		return nil, cmp.Or(err, errors.New("Options.Quantise: Encode packs no quantised matrix: formats.Quantise makes one that files hold"))
-	}
-	m, _ = o.operand(m)
-	a := newSource(m)
-	cs, err := choose(ctx, d, a, o)
+// Compare packs the matrix in every way that the options allow.
+func Compare(ctx context.Context, d *device.Device, a formats.Encoded, o Options) ([]Packing, error) {
+	w, err := ResolveForHost("Compare", a, o)
 	if err != nil {
 		return nil, err
 	}
-	var refused error // the first
-	for _, c := range cs {
-		e, err := c.encode(ctx, a)
-		if refusal(err) {
-			refused = cmp.Or(refused, err)
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		if f, ok := e.enc.Format.(formats.Encoded); ok && f.Format() == e.format {
-			return f, nil
-		}
-		if e.kernel.Full && !o.anyFormat() { // what was filled with zeros lost its pattern
-			return nil, fmt.Errorf("format %s, in a file: %w", e.format, formats.ErrNotFull)
-		}
-		if e.format != "csr" && !o.anyFormat() {
-			return nil, fmt.Errorf("kernel %s/%s packs this matrix in a form that files do not hold: pack it for another device: %w", e.format, e.name, backend.ErrUnsupported)
-		}
-		return e.matrix.csr(), nil
-	}
-	return nil, refused
+	return CompareWork(ctx, d, w)
 }
 
 // sums is the type in which products are added up.

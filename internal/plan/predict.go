@@ -4,6 +4,7 @@ package plan
 
 import (
 	"context"
+	"time"
 
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/device"
@@ -22,7 +23,7 @@ func newPredictor(ctx context.Context, d *device.Device, a formats.Encoded, n in
 // NewProduct is what predictions need to know of a multiplication of a by n columns.
 func NewProduct(a formats.Encoded, n int) model.Product {
 	rows, cols := a.Dims()
-	p := model.Product{Rows: rows, Cols: cols, N: n, Nearby: distinct(a)}
+	p := model.Product{Rows: rows, Cols: cols, N: n, Nearby: Distinct(a)}
 	if s, ok := a.(formats.Sparse); ok { // else the stats of the packed matrix say it
 		ptr, _ := s.Pattern()
 		for i := range rows {
@@ -30,4 +31,23 @@ func NewProduct(a formats.Encoded, n int) model.Product {
 		}
 	}
 	return p
+}
+
+// PredictWork predicts a multiplication by n columns on a device in fast mode, in the fastest format that the work allows.
+// Reproducible mode takes longer by a factor that is about the same for all parts of a matrix.
+func PredictWork(ctx context.Context, d *device.Device, w *Work, n int) (time.Duration, error) {
+	x := *w
+	x.Variant, x.Cols = "", max(1, n)
+	cs, err := candidates(d, &x)
+	if err != nil {
+		return 0, err
+	}
+	if err := price(ctx, d, cs, &x); err != nil {
+		return 0, err
+	}
+	best := Unlikely
+	for _, c := range cs {
+		best = min(best, c.cost)
+	}
+	return best, nil
 }

@@ -99,7 +99,7 @@ func (r *reproducible) settleRequantise(ctx context.Context, l *launcher, g *giv
 	for i := range r.parts {
 		pt := &r.parts[i]
 		err := w.requantise(ctx, pt, whole.RowRange(row, row+pt.enc.Rows))
-		if refusal(err) {
+		if Refusal(err) {
 			r.refused = true
 			return false, nil
 		}
@@ -157,7 +157,7 @@ func (r *reproducible) encodeWith(ctx context.Context, g *given, v Values) error
 
 // rewrite packs a matrix of the same pattern as this one is packed, and replaces its arrays on the device.
 func (m *resident) rewrite(ctx context.Context, a formats.Sparse) error {
-	parts, err := (&encoded{kernel: m.kern, variant: m.variant, matrix: newSource(a)}).ranges(ctx, m.rowBlock)
+	parts, err := (&Packed{Kernel: m.kern, Variant: m.variant, Matrix: NewMatrix(a)}).Ranges(ctx, m.rowBlock)
 	if err != nil {
 		return err
 	}

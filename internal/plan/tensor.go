@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -193,17 +194,17 @@ func NewTensors(d *device.Device, shapes ...Shape) ([]*Tensor, error) {
 
 // describe names tensors by their sizes.
 func describe(shapes []Shape) string {
-	text := "tensors of"
-	for i, s := range shapes {
-		text += fmt.Sprintf("%s %d×%d", pick(i == 0, "", " and"), s.Rows, s.Cols)
+	var sizes []string
+	for _, s := range shapes {
+		sizes = append(sizes, fmt.Sprintf("%d×%d", s.Rows, s.Cols))
 	}
-	return text
+	return "tensors of " + strings.Join(sizes, " and ")
 }
 
 // newTensor allocates the blocks of a tensor.
 func newTensor(d *device.Device, s Shape) (*Tensor, error) {
 	if s.Type == dtype.F64 && !d.Caps().F64 {
-		return nil, fmt.Errorf("a dense matrix of f64: there is no kernel for it on %v: %s: %w", d.Info(), withoutDoubles(d.Caps()), backend.ErrUnsupported)
+		return nil, fmt.Errorf("a dense matrix of f64: there is no kernel for it on %v: %s: %w", d.Info(), device.WithoutDoubles(d.Caps()), backend.ErrUnsupported)
 	}
 	t := &Tensor{Shape: s, dev: d}
 	t.idle.L = &t.mu

@@ -145,7 +145,7 @@ func checkSet(t *testing.T, d *device.Device, o Options, a, b formats.Encoded, g
 	t.Helper()
 	ctx := t.Context()
 	p, err := New(ctx, d, a, o)
-	if refusal(err) {
+	if Refusal(err) {
 		return 0
 	}
 	if err != nil {
@@ -304,7 +304,7 @@ func checkAdopted(t *testing.T, d *device.Device, k *spec.Format, v *spec.Varian
 	o := Options{Format: k.Name, Variant: v.Name, Precision: v.In}
 	checkSet(t, d, o, packed, want, formats.ConvertTo(b, v.In.Storage()))
 	p, err := New(t.Context(), d, packed, o)
-	if refusal(err) { // too large for the device
+	if Refusal(err) { // too large for the device
 		return
 	}
 	if err != nil {
