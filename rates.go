@@ -9,6 +9,7 @@ import (
 
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/model"
 	"github.com/spmmrun/spmm/internal/plan"
 )
@@ -36,12 +37,14 @@ type Bandwidth struct {
 
 // Rates returns the device's measured rates. They are kept in the user's cache folder, or in $SPMM_CACHE; where there
 // are none of this device and driver it is measured, which takes a fraction of a second.
-func (d *Device) Rates(ctx context.Context) (Rates, error) { return published(plan.RatesOf(ctx, d.d)) }
+func (d *Device) Rates(ctx context.Context) (Rates, error) {
+	return published(choose.RatesOf(ctx, d.d))
+}
 
 // Remeasure measures the device again and keeps the better of each rate: whatever else a device does while it is
 // measured lowers what is measured.
 func (d *Device) Remeasure(ctx context.Context) (Rates, error) {
-	return published(plan.Remeasure(ctx, d.d))
+	return published(choose.Remeasure(ctx, d.d))
 }
 
 func published(r *model.Rates, err error) (Rates, error) {

@@ -8,8 +8,8 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/model"
-	"github.com/spmmrun/spmm/internal/plan"
 )
 
 // Timing tells how long a call that multiplies took.
@@ -80,7 +80,7 @@ type Packing struct {
 }
 
 // packings returns what package plan found out as its callers see it.
-func packings(ps []plan.Packing) []Packing {
+func packings(ps []choose.Packing) []Packing {
 	var out []Packing
 	for _, p := range ps {
 		out = append(out, Packing{

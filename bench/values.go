@@ -16,6 +16,7 @@ import (
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/work"
 	"github.com/spmmrun/spmm/shaders/peak"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -47,7 +48,7 @@ func newValues(r *runner) error {
 		}
 		dev := device.New(opened)
 		table(fmt.Sprintf("%s: new values, 4096², 90 %% zeros, f16, µs", dev.Info().Name), "format", "entries", "copy", "from f16", "÷ copy", "from f32", "÷ copy", "transposed", "÷ copy", "first call, ms")
-		for _, format := range plan.Formats() {
+		for _, format := range work.Formats() {
 			if err := valuesOf(ctx, dev, format); err != nil {
 				fmt.Fprintf(os.Stderr, "bench: %s: %v\n", format, err)
 			}
@@ -87,7 +88,7 @@ func valuesOf(ctx context.Context, dev *device.Device, format string) error {
 		if transpose && format == "nm" { // whose transpose is of no pattern
 			continue
 		}
-		p, err := plan.New(ctx, dev, m, plan.Options{Format: format, Transpose: transpose})
+		p, err := plan.New(ctx, dev, m, work.Options{Format: format, Transpose: transpose})
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/model"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -18,7 +19,7 @@ func (p *Plan) Attainable(ctx context.Context, n int, out dtype.Type, e Epilogue
 	if err := p.checkResult(n, out); err != nil {
 		return model.Bound{}, err
 	}
-	rates, err := RatesOf(ctx, p.dev)
+	rates, err := choose.RatesOf(ctx, p.dev)
 	if err != nil {
 		return model.Bound{}, err
 	}
@@ -32,7 +33,7 @@ func (p *Plan) Observe(ctx context.Context, n int, out dtype.Type, took time.Dur
 		return model.Bound{}, err
 	}
 	v, w := p.work(n, out, e)
-	rates, err := Observe(ctx, p.dev, v, w, took)
+	rates, err := choose.Observe(ctx, p.dev, v, w, took)
 	if err != nil {
 		return model.Bound{}, err
 	}

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // cutEven cuts the matrix's rows at multiples of step, for products in a format ("" is any). It begins with about as many entries as the
@@ -22,7 +24,7 @@ func (m divided) cutEven(ctx context.Context, devs []*device.Device, weights []f
 	}
 	w := *m.Work
 	w.Format = format
-	bounds, least := best, time.Duration(Unlikely)
+	bounds, least := best, time.Duration(choose.Unlikely)
 	weights = slices.Clone(weights)
 	for range rounds {
 		times, err := foretold(ctx, devs, bounds, &w)
@@ -55,16 +57,16 @@ func (m divided) cutEven(ctx context.Context, devs []*device.Device, weights []f
 }
 
 // foretold predicts what each device takes for its rows; at least Unlikely where no format of the work holds some.
-func foretold(ctx context.Context, devs []*device.Device, bounds []int, w *Work) ([]time.Duration, error) {
+func foretold(ctx context.Context, devs []*device.Device, bounds []int, w *work.Work) ([]time.Duration, error) {
 	times := make([]time.Duration, len(devs))
 	for d, dev := range devs {
 		lo, hi := bounds[d], bounds[d+1]
 		if lo == hi {
 			continue
 		}
-		t, err := PredictWork(ctx, dev, w.Of(w.A.Rows(lo, hi)), w.Cols)
-		if Refusal(err) || errors.Is(err, formats.ErrTooLarge) {
-			t, err = Unlikely, nil
+		t, err := choose.Predict(ctx, dev, w.Of(w.A.Rows(lo, hi)), w.Cols)
+		if work.Refusal(err) || errors.Is(err, formats.ErrTooLarge) {
+			t, err = choose.Unlikely, nil
 		}
 		if err != nil {
 			return nil, named(dev, err)

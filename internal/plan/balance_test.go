@@ -8,6 +8,7 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 func TestCutByPrediction(t *testing.T) {
@@ -33,7 +34,7 @@ func TestCutByPrediction(t *testing.T) {
 	} {
 		devs := []*device.Device{openCPU(t), openCPU(t)}
 		writeModel(t, devs[0], tt.model)
-		g, err := plan.NewGroupPlan(t.Context(), devs, a, plan.GroupOptions{Options: plan.Options{Format: "csr", Cols: 8}, Split: plan.ByRows})
+		g, err := plan.NewGroupPlan(t.Context(), devs, a, plan.GroupOptions{Options: work.Options{Format: "csr", Cols: 8}, Split: plan.ByRows})
 		if err != nil {
 			t.Fatal(err)
 		}

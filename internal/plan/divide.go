@@ -14,19 +14,21 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/work"
 	kernel "github.com/spmmrun/spmm/shaders/rfx"
 )
 
 // divided is work to be shared.
 type divided struct {
-	*Work
-	budgets []*Budget // of each device; nil: all of its memory
-	extent  Extent    // once rows are shared out
+	*work.Work
+	budgets []*work.Budget // of each device; nil: all of its memory
+	extent  work.Extent    // once rows are shared out
 }
 
 // on returns device i's share of the work: some rows.
-func (m divided) on(i int, rows *Matrix) *Work {
+func (m divided) on(i int, rows *work.Matrix) *work.Work {
 	w := m.Of(rows)
 	w.Reordered = false
 	if m.budgets != nil {
@@ -66,7 +68,7 @@ func decide(ctx context.Context, devs []*device.Device, m divided, o GroupOption
 			times[i] = times[0]
 			continue
 		}
-		t, err := PredictWork(ctx, d, m.Work, m.Cols)
+		t, err := choose.Predict(ctx, d, m.Work, m.Cols)
 		if err != nil {
 			return one, named(d, err)
 		}
@@ -95,7 +97,7 @@ func (one decision) faster(ctx context.Context, devs []*device.Device, m divided
 		if i > 0 && alike(devs) { // the first has as many columns as any
 			break
 		}
-		t, err := PredictWork(ctx, d, m.Work, cuts[i+1]-cuts[i])
+		t, err := choose.Predict(ctx, d, m.Work, cuts[i+1]-cuts[i])
 		if err != nil {
 			return one, named(d, err)
 		}
@@ -110,7 +112,7 @@ func (one decision) faster(ctx context.Context, devs []*device.Device, m divided
 		if rate > 0 {
 			a, b := moving(devs, m, o, ByColumns, one.weights, rate), moving(devs, m, o, ByRows, one.weights, rate)
 			byColumns, byRows = byColumns+a, byRows+b
-			moves = fmt.Sprintf("; of these %s and %s are for moving B, %v, at %.3g GB/s", Short(a), Short(b), o.From, rate/1e9)
+			moves = fmt.Sprintf("; of these %s and %s are for moving B, %v, at %.3g GB/s", choose.Short(a), choose.Short(b), o.From, rate/1e9)
 		}
 	}
 	// Rows have to be that much faster: every device gets all of B then, and C is not in one piece anywhere.
@@ -119,7 +121,7 @@ func (one decision) faster(ctx context.Context, devs []*device.Device, m divided
 	if float64(byRows)*margin < float64(byColumns) {
 		one.split = ByRows
 	}
-	one.why = fmt.Sprintf("%d %s by columns are predicted to take %s, and by rows %s%s", n, columnsOfB(m.Right), Short(byColumns), Short(byRows), moves)
+	one.why = fmt.Sprintf("%d %s by columns are predicted to take %s, and by rows %s%s", n, columnsOfB(m.Right), choose.Short(byColumns), choose.Short(byRows), moves)
 	return one, nil
 }
 
@@ -153,11 +155,11 @@ func (o GroupOptions) have(d *device.Device) int64 {
 }
 
 // budgets returns how much may be used of each device where products have n columns.
-func (o GroupOptions) budgets(devs []*device.Device, n int) []*Budget {
-	bs := make([]*Budget, len(devs))
+func (o GroupOptions) budgets(devs []*device.Device, n int) []*work.Budget {
+	bs := make([]*work.Budget, len(devs))
 	for i, d := range devs {
 		if have := o.have(d); have > 0 {
-			bs[i] = &Budget{Bytes: have, Cols: n}
+			bs[i] = &work.Budget{Bytes: have, Cols: n}
 		}
 	}
 	return bs
@@ -233,12 +235,12 @@ func (m divided) byColumns(ctx context.Context, devs []*device.Device) ([]*Plan,
 		return each(ctx, devs, func(ctx context.Context, _ int, d *device.Device) (*Plan, error) { return Prepare(ctx, d, m.Work) })
 	}
 	var refused error // the first
-	for c, err := range InOrder(ctx, devs[0], m.Work) {
+	for c, err := range choose.InOrder(ctx, devs[0], m.Work) {
 		if err != nil {
 			return nil, named(devs[0], err)
 		}
 		plans, err := m.copies(ctx, devs, c)
-		if err == nil || !Refusal(err) {
+		if err == nil || !work.Refusal(err) {
 			return plans, err
 		}
 		refused = cmp.Or(refused, err, closePlans(plans))
@@ -247,7 +249,7 @@ func (m divided) byColumns(ctx context.Context, devs []*device.Device) ([]*Plan,
 }
 
 // copies packs the matrix in a candidate's format and brings it onto each device.
-func (m divided) copies(ctx context.Context, devs []*device.Device, c *Candidate) ([]*Plan, error) {
+func (m divided) copies(ctx context.Context, devs []*device.Device, c *choose.Candidate) ([]*Plan, error) {
 	e, err := c.Pack(ctx, m.A)
 	if err != nil {
 		return nil, err
@@ -281,12 +283,12 @@ func (m divided) byRows(ctx context.Context, devs []*device.Device, weights []fl
 		m.Format = format
 	}
 	var refused error // the first
-	for c, err := range InOrder(ctx, devs[0], m.Work) {
+	for c, err := range choose.InOrder(ctx, devs[0], m.Work) {
 		if err != nil {
 			return nil, nil, named(devs[0], err)
 		}
 		plans, bounds, err := m.packed(ctx, devs, weights, c)
-		if err == nil || !Refusal(err) {
+		if err == nil || !work.Refusal(err) {
 			return plans, bounds, err
 		}
 		refused = cmp.Or(refused, err, closePlans(plans))
@@ -308,8 +310,8 @@ func (m divided) reproducible(ctx context.Context, devs []*device.Device, weight
 }
 
 // packed prepares ranges of rows in a candidate's format.
-func (m divided) packed(ctx context.Context, devs []*device.Device, weights []float64, c *Candidate) ([]*Plan, []int, error) {
-	whole, panel := (*Packed)(nil), 1
+func (m divided) packed(ctx context.Context, devs []*device.Device, weights []float64, c *choose.Candidate) ([]*Plan, []int, error) {
+	whole, panel := (*work.Packed)(nil), 1
 	if c.Kernel.EncodeShare == nil || m.A.Kind() != dtype.Invalid {
 		var err error
 		if whole, err = c.Pack(ctx, m.A); err != nil {
@@ -318,7 +320,7 @@ func (m divided) packed(ctx context.Context, devs []*device.Device, weights []fl
 		panel = whole.Data.Panel
 	}
 	const rows = 32 // a multiple of the panels of all formats
-	bounds, err := m.cutEven(ctx, devs, weights, LCM(rows, max(1, panel)), c.Kernel.Name)
+	bounds, err := m.cutEven(ctx, devs, weights, work.LCM(rows, max(1, panel)), c.Kernel.Name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -334,7 +336,7 @@ func (m divided) packed(ctx context.Context, devs []*device.Device, weights []fl
 }
 
 // part packs rows lo to hi-1 for a device: as whole was packed, or, where that is nil, to be summed as within the matrix.
-func (m divided) part(ctx context.Context, d *device.Device, lo, hi int, c *Candidate, whole *Packed) (*Packed, error) {
+func (m divided) part(ctx context.Context, d *device.Device, lo, hi int, c *choose.Candidate, whole *work.Packed) (*work.Packed, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

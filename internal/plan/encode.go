@@ -11,12 +11,14 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // Encode packs a matrix as New would, for a file.
-func Encode(ctx context.Context, d *device.Device, a formats.Encoded, o Options) (formats.Encoded, error) {
-	w, err := ResolveForHost("Encode", a, o)
+func Encode(ctx context.Context, d *device.Device, a formats.Encoded, o work.Options) (formats.Encoded, error) {
+	w, err := work.ResolveForHost("Encode", a, o)
 	if err != nil {
 		return nil, err
 	}
@@ -24,7 +26,7 @@ func Encode(ctx context.Context, d *device.Device, a formats.Encoded, o Options)
 		return nil, errors.New("Options.Quantise: Encode packs no quantised matrix: formats.Quantise makes one that files hold")
 	}
 	var refused error // the first
-	for c, err := range InOrder(ctx, d, w) {
+	for c, err := range choose.InOrder(ctx, d, w) {
 		if err != nil {
 			return nil, err
 		}
@@ -32,7 +34,7 @@ func Encode(ctx context.Context, d *device.Device, a formats.Encoded, o Options)
 		if err == nil {
 			return fileForm(w, e)
 		}
-		if !Refusal(err) {
+		if !work.Refusal(err) {
 			return nil, err
 		}
 		refused = cmp.Or(refused, err)
@@ -42,7 +44,7 @@ func Encode(ctx context.Context, d *device.Device, a formats.Encoded, o Options)
 
 // fileForm returns a packed matrix in the form that files hold. Where the work leaves the format open, that is CSR where
 // files do not hold the packing.
-func fileForm(w *Work, e *Packed) (formats.Encoded, error) {
+func fileForm(w *work.Work, e *work.Packed) (formats.Encoded, error) {
 	if f, ok := e.Data.Format.(formats.Encoded); ok && f.Format() == e.Format {
 		return f, nil
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/work"
 	"github.com/spmmrun/spmm/shaders"
 )
 
@@ -33,15 +34,15 @@ func TestNothingDecoded(t *testing.T) {
 		if f.Adopt == nil {
 			continue
 		}
-		e, err := Encode(t.Context(), d, formats.Convert[half.F16](a), Options{Format: f.Name})
+		e, err := Encode(t.Context(), d, formats.Convert[half.F16](a), work.Options{Format: f.Name})
 		if errors.Is(err, formats.ErrNotFull) {
 			e, err = formats.NewDense[half.F16](256, 128), nil
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, o := range []Options{{}, {Format: f.Name}} {
-			w, err := Resolve(e, o)
+		for _, o := range []work.Options{{}, {Format: f.Name}} {
+			w, err := work.Resolve(e, o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -54,7 +55,7 @@ func TestNothingDecoded(t *testing.T) {
 			}
 			p.Close()
 		}
-		w, err := Resolve(e, Options{Precision: dtype.F32})
+		w, err := work.Resolve(e, work.Options{Precision: dtype.F32})
 		if err != nil {
 			t.Fatal(err)
 		}

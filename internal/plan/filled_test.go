@@ -11,6 +11,7 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // A sparse matrix that is filled with zeros multiplies like any other: also with new values, and where B is not finite.
@@ -27,7 +28,7 @@ func TestFilled(t *testing.T) {
 			}
 			a.RowPtr[i+1] = int64(len(a.Val))
 		}
-		p, err := New(t.Context(), d, a, Options{Format: "dense"})
+		p, err := New(t.Context(), d, a, work.Options{Format: "dense"})
 		if err != nil {
 			t.Fatal(err)
 		}

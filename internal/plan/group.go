@@ -16,6 +16,7 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/model"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // Split is how devices share a product.
@@ -42,7 +43,7 @@ func (s Split) String() string {
 
 // GroupOptions say how to bring a matrix onto several devices.
 type GroupOptions struct {
-	Options
+	work.Options
 	Split  Split
 	Memory int64     // bytes that may be used of each device; 0: what it has
 	From   Placement // where B lies before each product
@@ -79,7 +80,7 @@ func NewGroupPlan(ctx context.Context, devs []*device.Device, a formats.Encoded,
 	if err := o.validate(devs); err != nil {
 		return nil, err
 	}
-	w, err := Resolve(a, o.Options)
+	w, err := work.Resolve(a, o.Options)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +199,7 @@ func (o GroupOptions) validate(devs []*device.Device) error {
 		return fmt.Errorf("GroupOptions.Memory: %d bytes", o.Memory)
 	case o.From.check(len(devs)) != nil:
 		return fmt.Errorf("GroupOptions.From: %w", o.From.check(len(devs)))
-	case o.Whole != (Extent{}):
+	case o.Whole != (work.Extent{}):
 		return errors.New("Options.Whole is for a device by itself")
 	case o.Tune && len(devs) > 1:
 		return errors.New("Options.Tune: tune on one device of the group: what is found is remembered for all of its kind")

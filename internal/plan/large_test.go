@@ -11,6 +11,7 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/work"
 	_ "github.com/spmmrun/spmm/portable/cpu"
 )
 
@@ -40,7 +41,7 @@ func TestPackedInBlocks(t *testing.T) {
 	b := gen.Dense(k, n, 1, gen.Values{})
 	multiply := func(memory int64) (*formats.Dense[float32], Info) {
 		c := formats.NewDense[float32](m, n)
-		g, err := NewGroupPlan(ctx, []*device.Device{open()}, a, GroupOptions{Options: Options{Format: "csr", Cols: n}, Split: ByRows, Memory: memory})
+		g, err := NewGroupPlan(ctx, []*device.Device{open()}, a, GroupOptions{Options: work.Options{Format: "csr", Cols: n}, Split: ByRows, Memory: memory})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,15 +55,15 @@ func TestPackedInBlocks(t *testing.T) {
 		whole, _ := g.Describe()
 		return c, whole
 	}
-	defer func(n int64) { MostAtOnce = n }(MostAtOnce)
+	defer func(n int64) { work.MostAtOnce = n }(work.MostAtOnce)
 	check := func(memories ...int64) {
-		MostAtOnce = math.MaxInt64
+		work.MostAtOnce = math.MaxInt64
 		want, one := multiply(0)
-		for _, MostAtOnce = range []int64{a.NNZ() - 1, 3000, 1, 0} {
+		for _, work.MostAtOnce = range []int64{a.NNZ() - 1, 3000, 1, 0} {
 			for _, memory := range memories {
 				got, i := multiply(memory)
 				if !got.Equal(want) {
-					t.Errorf("at most %d entries at once, %d bytes: other bits", MostAtOnce, memory)
+					t.Errorf("at most %d entries at once, %d bytes: other bits", work.MostAtOnce, memory)
 				}
 				if i.NNZ != one.NNZ || memory == 0 && i.Stats.MACs != one.Stats.MACs {
 					t.Errorf("%+v, packed at once %+v", i, one)

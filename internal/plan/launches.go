@@ -54,11 +54,11 @@ type launcher struct {
 // kept are the launches of a product.
 type kept struct {
 	key
-	work
+	runList
 }
 
-// work is the launches of a product, and where those begin that read a panel which is not on the device.
-type work struct {
+// runList is the launches of a product, and where those begin that read a panel which is not on the device.
+type runList struct {
 	launches []backend.Launch
 	marks    []mark
 }
@@ -90,17 +90,17 @@ func newLauncher(d *device.Device) *launcher {
 func (l *launcher) buffers() [5]*shared { return [...]*shared{&l.b, &l.c, &l.bias, &l.work, &l.fixed} }
 
 // find returns the launches of a product if they are kept.
-func (l *launcher) find(k key) (work, bool) {
+func (l *launcher) find(k key) (runList, bool) {
 	for i := range l.kept {
 		if l.kept[i].key == k {
-			return l.kept[i].work, true
+			return l.kept[i].runList, true
 		}
 	}
-	return work{}, false
+	return runList{}, false
 }
 
 // keep remembers launches in place of those remembered longest.
-func (l *launcher) keep(k key, w work) {
+func (l *launcher) keep(k key, w runList) {
 	if len(l.kept) < keptProducts {
 		l.kept = append(l.kept, kept{k, w})
 		return
@@ -172,7 +172,7 @@ type composer struct {
 	l *launcher
 	m *resident
 	product
-	work
+	runList
 }
 
 // source is the layout that the kernel reads block j of B in, target the one it writes block (i, j) of C in; each

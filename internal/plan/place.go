@@ -12,6 +12,7 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/work"
 	"github.com/spmmrun/spmm/shaders/quantise"
 	kernel "github.com/spmmrun/spmm/shaders/rfx"
 	"github.com/spmmrun/spmm/shaders/spec"
@@ -25,7 +26,7 @@ type took struct {
 
 // place brings a packed matrix onto the device. Where it does not fit within the work's budget it is streamed, in panels as
 // large as there is room for.
-func place(ctx context.Context, d *device.Device, w *Work, e *Packed) (*resident, took, error) {
+func place(ctx context.Context, d *device.Device, w *work.Work, e *work.Packed) (*resident, took, error) {
 	var t took
 	start := time.Now()
 	parts, rowBlock, streamed, err := divide(ctx, d, w, e)
@@ -45,7 +46,7 @@ func place(ctx context.Context, d *device.Device, w *Work, e *Packed) (*resident
 }
 
 // divide returns the matrix in the ranges of rows in which it is brought onto the device, and whether it is streamed.
-func divide(ctx context.Context, d *device.Device, w *Work, e *Packed) (parts []*spec.Packed, rowBlock int, streamed bool, err error) {
+func divide(ctx context.Context, d *device.Device, w *work.Work, e *work.Packed) (parts []*spec.Packed, rowBlock int, streamed bool, err error) {
 	if w.Budget != nil {
 		parts, rowBlock, fits, err := panels(ctx, d, w, e)
 		if err != nil || !fits {
@@ -58,7 +59,7 @@ func divide(ctx context.Context, d *device.Device, w *Work, e *Packed) (parts []
 
 // cut returns the encoded matrix whole if the device can bind it, and a few columns of C for it, else
 // encoded again in as many row ranges as it takes, of rowBlock rows each.
-func cut(ctx context.Context, d *device.Device, e *Packed) (parts []*spec.Packed, rowBlock int, err error) {
+func cut(ctx context.Context, d *device.Device, e *work.Packed) (parts []*spec.Packed, rowBlock int, err error) {
 	limit := d.Limit()
 	if parts, rowBlock, err = e.First(ctx); err != nil {
 		return nil, 0, err
@@ -68,7 +69,7 @@ func cut(ctx context.Context, d *device.Device, e *Packed) (parts []*spec.Packed
 		if ranges == 1 {
 			return parts, rowBlock, nil
 		}
-		block := PartRows(spec.Ceil(rowBlock, int(min(ranges, 1<<20))), e.Data.Panel)
+		block := work.PartRows(spec.Ceil(rowBlock, int(min(ranges, 1<<20))), e.Data.Panel)
 		if block >= rowBlock {
 			return nil, 0, fmt.Errorf("%d rows of the matrix take %d bytes in one array of format %s, and a buffer of %v at most %d: %w",
 				rowBlock, largest(parts), e.Format, d.Info(), limit, backend.ErrUnsupported)
@@ -81,7 +82,7 @@ func cut(ctx context.Context, d *device.Device, e *Packed) (parts []*spec.Packed
 }
 
 // panels cuts the matrix into the largest panels of which two fit beside B and C, or finds that all of it fits.
-func panels(ctx context.Context, d *device.Device, w *Work, e *Packed) (parts []*spec.Packed, rowBlock int, fits bool, err error) {
+func panels(ctx context.Context, d *device.Device, w *work.Work, e *work.Packed) (parts []*spec.Packed, rowBlock int, fits bool, err error) {
 	if parts, rowBlock, err = e.First(ctx); err != nil {
 		return nil, 0, false, err
 	}
@@ -100,13 +101,13 @@ func panels(ctx context.Context, d *device.Device, w *Work, e *Packed) (parts []
 		return nil, 0, false, err
 	}
 	copies := int64(1)
-	if w.P == AutoP {
+	if w.P == work.AutoP {
 		copies = 3 // at other precisions, which are made when they are needed
 	}
 	if copies*all+rest <= w.Budget.Bytes {
 		return parts, rowBlock, true, nil
 	}
-	step := LCM(32, max(1, e.Data.Panel))
+	step := work.LCM(32, max(1, e.Data.Panel))
 	for {
 		room := (w.Budget.Bytes - rest) / 2
 		if room <= 0 && rowBlock <= step {
@@ -156,7 +157,7 @@ func panelBytes(p *spec.Packed) (n int64) {
 
 // beside returns the bytes that a multiplication takes on the device besides A at most: B and C of any type and order, and where they
 // are staged, B in fixed point, and the kernel's workspace.
-func beside(d *device.Device, w *Work, e *Packed, parts []*spec.Packed, rowBlock int) (int64, error) {
+func beside(d *device.Device, w *work.Work, e *work.Packed, parts []*spec.Packed, rowBlock int) (int64, error) {
 	const slack = 4 << 10
 	n := int64(w.Budget.Cols)
 	rows, cols := e.Matrix.Dims()
@@ -175,7 +176,7 @@ func beside(d *device.Device, w *Work, e *Packed, parts []*spec.Packed, rowBlock
 	}
 	if w.P != 0 {
 		fixed := kernel.Layout(e.Variant, cols, int(n)).Bytes()
-		if w.P == AutoP {
+		if w.P == work.AutoP {
 			fixed = max(fixed, quantise.NewLayout(cols, int(n), rfx.P47).Bytes())
 		}
 		total += fixed + slack

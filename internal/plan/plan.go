@@ -20,7 +20,9 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // Info is what there is to know of a prepared matrix.
@@ -61,8 +63,8 @@ type Plan struct {
 // New prepares a matrix, which is not needed afterwards. Where the device has a kernel for the packing that the
 // matrix comes in, and the options do not ask for another, it is taken as it is; else it is decoded and encoded
 // anew. The matrix must be valid. With Options.Transpose all that is said of A is of the transpose.
-func New(ctx context.Context, d *device.Device, a formats.Encoded, o Options) (*Plan, error) {
-	w, err := Resolve(a, o)
+func New(ctx context.Context, d *device.Device, a formats.Encoded, o work.Options) (*Plan, error) {
+	w, err := work.Resolve(a, o)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +72,7 @@ func New(ctx context.Context, d *device.Device, a formats.Encoded, o Options) (*
 }
 
 // Prepare is New for options that are resolved. It tries the ways to multiply in turn, until one is not refused.
-func Prepare(ctx context.Context, d *device.Device, w *Work) (*Plan, error) {
+func Prepare(ctx context.Context, d *device.Device, w *work.Work) (*Plan, error) {
 	if w.Tune {
 		return tune(ctx, d, w)
 	}
@@ -83,7 +85,7 @@ func Prepare(ctx context.Context, d *device.Device, w *Work) (*Plan, error) {
 			x.why, refused = fmt.Sprintf("%s: %v", x.instead, refused), nil
 		}
 		p, err := build(ctx, d, w, x)
-		if err == nil || !Refusal(err) {
+		if err == nil || !work.Refusal(err) {
 			return p, err
 		}
 		refused = cmp.Or(refused, err)
@@ -95,17 +97,17 @@ func Prepare(ctx context.Context, d *device.Device, w *Work) (*Plan, error) {
 type way struct {
 	why      string // reads behind "because"
 	instead  string // if not "", the reason is this and the refusal of the way before
-	pack     func(ctx context.Context) (*Packed, error)
+	pack     func(ctx context.Context) (*work.Packed, error)
 	executor func(m *resident) executor // around the matrix on the device
 }
 
 // ways gives the ways to multiply in the order in which to try them.
-func ways(ctx context.Context, d *device.Device, w *Work) iter.Seq2[way, error] {
+func ways(ctx context.Context, d *device.Device, w *work.Work) iter.Seq2[way, error] {
 	if w.P != 0 {
 		return reproducibleWays(ctx, d, w)
 	}
 	return func(yield func(way, error) bool) {
-		for c, err := range InOrder(ctx, d, w) {
+		for c, err := range choose.InOrder(ctx, d, w) {
 			if err != nil {
 				yield(way{}, err)
 				return
@@ -118,14 +120,14 @@ func ways(ctx context.Context, d *device.Device, w *Work) iter.Seq2[way, error] 
 }
 
 // fastWay is a candidate as a way.
-func fastWay(w *Work, c *Candidate) way {
+func fastWay(w *work.Work, c *choose.Candidate) way {
 	return way{
-		why: c.Why, pack: func(ctx context.Context) (*Packed, error) { return c.Pack(ctx, w.A) }, executor: newFast,
+		why: c.Why, pack: func(ctx context.Context) (*work.Packed, error) { return c.Pack(ctx, w.A) }, executor: newFast,
 	}
 }
 
 // build packs the matrix in one way and brings it onto the device.
-func build(ctx context.Context, d *device.Device, w *Work, x way) (*Plan, error) {
+func build(ctx context.Context, d *device.Device, w *work.Work, x way) (*Plan, error) {
 	e, err := x.pack(ctx)
 	if err != nil {
 		return nil, err
@@ -134,7 +136,7 @@ func build(ctx context.Context, d *device.Device, w *Work, x way) (*Plan, error)
 }
 
 // bring makes the plan of a packed matrix, which it brings onto the device.
-func bring(ctx context.Context, d *device.Device, w *Work, e *Packed, why string, executor func(m *resident) executor) (*Plan, error) {
+func bring(ctx context.Context, d *device.Device, w *work.Work, e *work.Packed, why string, executor func(m *resident) executor) (*Plan, error) {
 	m, took, err := place(ctx, d, w, e)
 	if err != nil {
 		return nil, err
@@ -158,22 +160,22 @@ func bring(ctx context.Context, d *device.Device, w *Work, e *Packed, why string
 }
 
 // Predict predicts a multiplication with a matrix in fast mode, in the fastest format that the options allow.
-func Predict(ctx context.Context, d *device.Device, a formats.Encoded, o Options) (time.Duration, error) {
-	o.Whole = Extent{}
-	w, err := Resolve(a, o)
+func Predict(ctx context.Context, d *device.Device, a formats.Encoded, o work.Options) (time.Duration, error) {
+	o.Whole = work.Extent{}
+	w, err := work.Resolve(a, o)
 	if err != nil {
 		return 0, err
 	}
-	return PredictWork(ctx, d, w, w.Cols)
+	return choose.Predict(ctx, d, w, w.Cols)
 }
 
 // Compare packs the matrix in every way that the options allow.
-func Compare(ctx context.Context, d *device.Device, a formats.Encoded, o Options) ([]Packing, error) {
-	w, err := ResolveForHost("Compare", a, o)
+func Compare(ctx context.Context, d *device.Device, a formats.Encoded, o work.Options) ([]choose.Packing, error) {
+	w, err := work.ResolveForHost("Compare", a, o)
 	if err != nil {
 		return nil, err
 	}
-	return CompareWork(ctx, d, w)
+	return choose.Compare(ctx, d, w)
 }
 
 // sums is the type in which products are added up.

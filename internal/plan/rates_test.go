@@ -17,9 +17,11 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	_ "github.com/spmmrun/spmm/backend/all"
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/model"
 	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 var ctx = context.Background()
@@ -58,7 +60,7 @@ func TestRates(t *testing.T) {
 	devices(t, func(t *testing.T, open func(t *testing.T) *device.Device) {
 		start := time.Now()
 		d := open(t)
-		c, err := plan.RatesOf(ctx, d)
+		c, err := choose.RatesOf(ctx, d)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +74,7 @@ func TestRates(t *testing.T) {
 				t.Errorf("the device lists %v, but it was not measured", s)
 			}
 		}
-		again, err := plan.RatesOf(ctx, open(t))
+		again, err := choose.RatesOf(ctx, open(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +95,7 @@ func TestRates(t *testing.T) {
 		}
 	}
 	devices(t, func(t *testing.T, open func(t *testing.T) *device.Device) {
-		if c, err := plan.RatesOf(ctx, open(t)); err != nil || c.Gather <= 0 {
+		if c, err := choose.RatesOf(ctx, open(t)); err != nil || c.Gather <= 0 {
 			t.Errorf("with a broken cache file: %+v, %v", c, err)
 		}
 	})
@@ -104,7 +106,7 @@ func TestRates(t *testing.T) {
 func TestBestRatesAreKept(t *testing.T) {
 	t.Setenv("SPMM_CACHE", filepath.Join(t.TempDir(), "cache"))
 	d := openCPU(t)
-	first, err := plan.RatesOf(ctx, d)
+	first, err := choose.RatesOf(ctx, d)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +140,7 @@ func TestBestRatesAreKept(t *testing.T) {
 	busy := func(r *model.Rates) { r.FMA, r.Gather, r.LatencyUS = low, high, 1000 }
 	write(busy)
 	d = openCPU(t)
-	r, err := plan.Remeasure(ctx, d)
+	r, err := choose.Remeasure(ctx, d)
 	if err != nil || r.FMA < 10*low || r.Gather != high || r.LatencyUS >= 1000 {
 		t.Errorf("measured again: %+v, %v", r, err)
 	}
@@ -150,7 +152,7 @@ func TestBestRatesAreKept(t *testing.T) {
 	write(func(r *model.Rates) { *r = *first })
 	a := matrix(t, "gen:uniform,rows=2000,density=0.01")
 	d = openCPU(t)
-	p, err := plan.New(ctx, d, a, plan.Options{Format: "csr"})
+	p, err := plan.New(ctx, d, a, work.Options{Format: "csr"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,13 +174,13 @@ func TestBestRatesAreKept(t *testing.T) {
 	if kept := write(nil); kept.FMA < 10*first.FMA || kept.Gather < 10*first.Gather || kept.Validate() != nil {
 		t.Errorf("kept: %+v of %+v", kept, first)
 	}
-	if again, err := plan.RatesOf(ctx, openCPU(t)); err != nil || again.FMA < 10*first.FMA {
+	if again, err := choose.RatesOf(ctx, openCPU(t)); err != nil || again.FMA < 10*first.FMA {
 		t.Errorf("another process: %+v, %v", again, err)
 	}
 
 	// With a B that a core's own cache holds nothing is learnt of the shared cache.
 	write(func(r *model.Rates) { *r = *first })
-	small, err := plan.New(ctx, openCPU(t), matrix(t, "gen:uniform,rows=100,density=0.5"), plan.Options{Format: "csr"})
+	small, err := plan.New(ctx, openCPU(t), matrix(t, "gen:uniform,rows=100,density=0.5"), work.Options{Format: "csr"})
 	if err != nil {
 		t.Fatal(err)
 	}

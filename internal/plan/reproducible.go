@@ -17,8 +17,10 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/model"
+	"github.com/spmmrun/spmm/internal/work"
 	"github.com/spmmrun/spmm/shaders"
 	"github.com/spmmrun/spmm/shaders/quantise"
 	kernel "github.com/spmmrun/spmm/shaders/rfx"
@@ -53,7 +55,7 @@ type autoP struct {
 
 // reproducibleWays gives the ways to multiply in reproducible mode: in panels or by rows, as is predicted to be faster, then
 // by rows where panels are refused.
-func reproducibleWays(ctx context.Context, d *device.Device, w *Work) iter.Seq2[way, error] {
+func reproducibleWays(ctx context.Context, d *device.Device, w *work.Work) iter.Seq2[way, error] {
 	return func(yield func(way, error) bool) {
 		r, m, err := newReproducible(d, w)
 		if err != nil {
@@ -73,13 +75,13 @@ func reproducibleWays(ctx context.Context, d *device.Device, w *Work) iter.Seq2[
 }
 
 // newReproducible returns an executor without a matrix on the device, and the matrix that it is to multiply with.
-func newReproducible(d *device.Device, w *Work) (*reproducible, formats.Sparse, error) {
+func newReproducible(d *device.Device, w *work.Work) (*reproducible, formats.Sparse, error) {
 	if w.Precision == dtype.F64 {
 		return nil, nil, fmt.Errorf("a matrix of f64 in reproducible mode, which takes f16, bf16 and f32: ask for one of these as Options.Precision: %w", backend.ErrUnsupported)
 	}
 	m := formats.ConvertTo(w.A.Sparse(), w.Precision.Storage())
 	r := &reproducible{bits: w.P}
-	if w.P == AutoP {
+	if w.P == work.AutoP {
 		r.auto = &autoP{matrix: m.Clone(), rows: ranges(m), at: map[rfx.P]*resident{}, stale: map[rfx.P]bool{}}
 		r.bits, _ = rfx.Auto(r.auto.rows)
 		if mustCut(d, m) || w.Budget != nil {
@@ -90,10 +92,10 @@ func newReproducible(d *device.Device, w *Work) (*reproducible, formats.Sparse, 
 }
 
 // way is how the matrix is multiplied with by rows, or in panels of a kind.
-func (r *reproducible) way(d *device.Device, w *Work, m formats.Sparse, kind kernel.Kind, why string) way {
+func (r *reproducible) way(d *device.Device, w *work.Work, m formats.Sparse, kind kernel.Kind, why string) way {
 	return way{
 		why: why,
-		pack: func(context.Context) (*Packed, error) {
+		pack: func(context.Context) (*work.Packed, error) {
 			r.kind = kind
 			return r.pack(d, w, m)
 		},
@@ -113,12 +115,12 @@ func mustCut(d *device.Device, m formats.Sparse) bool {
 
 // mayTakeRows tells whether rows may be multiplied where panels are refused: where the work does not name panels, or
 // where the panels that it names suit one precision and not another.
-func (r *reproducible) mayTakeRows(w *Work) bool {
+func (r *reproducible) mayTakeRows(w *work.Work) bool {
 	return w.Variant == "" && (r.auto != nil || w.Format == "")
 }
 
 // pack packs the matrix for the kind that was picked.
-func (r *reproducible) pack(d *device.Device, w *Work, m formats.Sparse) (*Packed, error) {
+func (r *reproducible) pack(d *device.Device, w *work.Work, m formats.Sparse) (*work.Packed, error) {
 	v, err := r.variantFor(d.Caps(), r.bits)
 	if err != nil {
 		return nil, err
@@ -131,9 +133,9 @@ func (r *reproducible) pack(d *device.Device, w *Work, m formats.Sparse) (*Packe
 	if err != nil {
 		return nil, err
 	}
-	e := &Packed{
+	e := &work.Packed{
 		Kernel: shaders.Reproducible, Variant: v, Format: r.kind.Format(), Name: v.Name, Precision: m.Type(),
-		Matrix: NewMatrix(m), Data: data, Took: time.Since(start),
+		Matrix: work.NewMatrix(m), Data: data, Took: time.Since(start),
 	}
 	if r.auto == nil {
 		return e, nil
@@ -159,7 +161,7 @@ func variantFor(caps backend.Caps, bits rfx.P, kind kernel.Kind) (*spec.Variant,
 }
 
 // pickKind decides between rows and panels of rows, and says why. Products have the same bits whichever it is.
-func (r *reproducible) pickKind(ctx context.Context, d *device.Device, w *Work, m formats.Sparse) (kind kernel.Kind, why string, err error) {
+func (r *reproducible) pickKind(ctx context.Context, d *device.Device, w *work.Work, m formats.Sparse) (kind kernel.Kind, why string, err error) {
 	named := kernel.KindOf(w.Format)
 	kind = named
 	if named == kernel.Rows {
@@ -192,20 +194,20 @@ func (r *reproducible) pickKind(ctx context.Context, d *device.Device, w *Work, 
 		return kind, "", err
 	}
 	if times[1] < times[0] {
-		return kind, fmt.Sprintf("panels are predicted to take %s, and rows %s", Short(times[1]), Short(times[0])), nil
+		return kind, fmt.Sprintf("panels are predicted to take %s, and rows %s", choose.Short(times[1]), choose.Short(times[0])), nil
 	}
-	return kernel.Rows, fmt.Sprintf("rows are predicted to take %s, and panels %s", Short(times[0]), Short(times[1])), nil
+	return kernel.Rows, fmt.Sprintf("rows are predicted to take %s, and panels %s", choose.Short(times[0]), choose.Short(times[1])), nil
 }
 
 // predict returns what multiplications by n columns are predicted to take in each variant, B being in fixed point,
 // from a sample of the matrix. Every row of B is fetched anew for each entry or vector that meets it: a core's
 // cache holds few in fixed point.
 func (r *reproducible) predict(ctx context.Context, d *device.Device, m formats.Sparse, vs []*spec.Variant, n int) ([]time.Duration, error) {
-	rates, err := RatesOf(ctx, d)
+	rates, err := choose.RatesOf(ctx, d)
 	if err != nil {
 		return nil, err
 	}
-	s := Sample(m)
+	s := work.Sample(m)
 	rows, cols := m.Dims()
 	var times []time.Duration
 	for _, v := range vs {
@@ -213,8 +215,8 @@ func (r *reproducible) predict(ctx context.Context, d *device.Device, m formats.
 		if err != nil {
 			return nil, err
 		}
-		stats, _ := Scale(e, s.NNZ(), m.NNZ())
-		g, _ := modelOf(d).Gather(shaders.Reproducible.Name, v.Name)
+		stats, _ := work.Scale(e, s.NNZ(), m.NNZ())
+		g, _ := choose.ModelOf(d).Gather(shaders.Reproducible.Name, v.Name)
 		n := g.Width(v, n)
 		w := inFixedPoint(model.NewWork(rows, cols, n, m.Type(), stats, stats.Gathers, dtype.F32), v, r.bits, cols, n, stats.Gathers)
 		w.Gather = max(int64(g.Slower*float64(w.Gather)), stats.Gathers*int64(n)*int64(g.Bytes))
@@ -287,7 +289,7 @@ func (r *reproducible) turn(ctx context.Context, bits rfx.P) error {
 		if err != nil {
 			return err
 		}
-		e := &Packed{Kernel: r.kern, Variant: v, Matrix: NewMatrix(r.auto.matrix)}
+		e := &work.Packed{Kernel: r.kern, Variant: v, Matrix: work.NewMatrix(r.auto.matrix)}
 		parts, err := e.Ranges(ctx, r.rowBlock)
 		if err != nil {
 			return err

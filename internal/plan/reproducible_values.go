@@ -13,6 +13,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/work"
 	"github.com/spmmrun/spmm/shaders/requantise"
 	kernel "github.com/spmmrun/spmm/shaders/rfx"
 )
@@ -99,7 +100,7 @@ func (r *reproducible) settleRequantise(ctx context.Context, l *launcher, g *giv
 	for i := range r.parts {
 		pt := &r.parts[i]
 		err := w.requantise(ctx, pt, whole.RowRange(row, row+pt.enc.Rows))
-		if Refusal(err) {
+		if work.Refusal(err) {
 			r.refused = true
 			return false, nil
 		}
@@ -157,7 +158,7 @@ func (r *reproducible) encodeWith(ctx context.Context, g *given, v Values) error
 
 // rewrite packs a matrix of the same pattern as this one is packed, and replaces its arrays on the device.
 func (m *resident) rewrite(ctx context.Context, a formats.Sparse) error {
-	parts, err := (&Packed{Kernel: m.kern, Variant: m.variant, Matrix: NewMatrix(a)}).Ranges(ctx, m.rowBlock)
+	parts, err := (&work.Packed{Kernel: m.kern, Variant: m.variant, Matrix: work.NewMatrix(a)}).Ranges(ctx, m.rowBlock)
 	if err != nil {
 		return err
 	}

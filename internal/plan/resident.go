@@ -14,6 +14,7 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/model"
+	"github.com/spmmrun/spmm/internal/work"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -41,7 +42,7 @@ type part struct {
 }
 
 // upload copies an encoded matrix to the device, each of parts being rowBlock rows of it.
-func upload(ctx context.Context, d *device.Device, e *Packed, parts []*spec.Packed, rowBlock int) (*resident, error) {
+func upload(ctx context.Context, d *device.Device, e *work.Packed, parts []*spec.Packed, rowBlock int) (*resident, error) {
 	rows, cols := e.Matrix.Dims()
 	m := &resident{
 		dev: d, kern: e.Kernel, variant: e.Variant, rows: rows, cols: cols, operand: e.Matrix.Type(), rowBlock: rowBlock,
@@ -60,8 +61,8 @@ func upload(ctx context.Context, d *device.Device, e *Packed, parts []*spec.Pack
 	return m, nil
 }
 
-func fetchedOf(s formats.Stats, e *Packed) int64 {
-	return model.Fetched(s, Distinct(e.Matrix.Encoded))
+func fetchedOf(s formats.Stats, e *work.Packed) int64 {
+	return model.Fetched(s, work.Distinct(e.Matrix.Encoded))
 }
 
 // forValues returns what a plan keeps of a packed matrix in the host's memory, so that new values find their places: all but
@@ -106,7 +107,7 @@ func addStats(a, b formats.Stats, nnz int64) formats.Stats {
 }
 
 // keep is upload for panels that stay in the host's memory. They may go to the buffers of another matrix.
-func keep(ctx context.Context, d *device.Device, e *Packed, parts []*spec.Packed, rowBlock int, with *stream) (*resident, error) {
+func keep(ctx context.Context, d *device.Device, e *work.Packed, parts []*spec.Packed, rowBlock int, with *stream) (*resident, error) {
 	rows, cols := e.Matrix.Dims()
 	m := &resident{
 		dev: d, kern: e.Kernel, variant: e.Variant, rows: rows, cols: cols, operand: e.Matrix.Type(), rowBlock: rowBlock,

@@ -17,6 +17,7 @@ import (
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // counting is a device that counts the bytes that are allocated.
@@ -76,9 +77,9 @@ func (d *counting) Start(ctx context.Context, l ...backend.Launch) (backend.Pend
 func TestStream(t *testing.T) {
 	const m, k, n = 1500, 700, 48
 	ctx := t.Context()
-	for _, format := range append(plan.Formats(), "auto") {
-		for _, o := range []plan.Options{
-			{}, {Right: true}, {Precision: dtype.F16}, {Reproducible: 15}, {Reproducible: 47}, {Reproducible: plan.AutoP},
+	for _, format := range append(work.Formats(), "auto") {
+		for _, o := range []work.Options{
+			{}, {Right: true}, {Precision: dtype.F16}, {Reproducible: 15}, {Reproducible: 47}, {Reproducible: work.AutoP},
 		} {
 			if o.Reproducible != 0 && format != "csr" && format != "cvse" {
 				continue
@@ -171,7 +172,7 @@ func TestStreamColumns(t *testing.T) {
 	ctx, a := t.Context(), streamedMatrix(t, "csr", m, k)
 	b := host(gen.Dense(k, n, 1, gen.Values{}), k, n)
 	c, want := formats.NewDense[float32](m, n), formats.NewDense[float32](m, n)
-	one, err := plan.New(ctx, openCPU(t), a, plan.Options{Format: "csr"})
+	one, err := plan.New(ctx, openCPU(t), a, work.Options{Format: "csr"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +183,7 @@ func TestStreamColumns(t *testing.T) {
 	const limit = 200 << 10 // B and C of all columns take 720 kB
 	d := &counting{Device: openCPU(t).Device}
 	dev := device.New(d)
-	g, err := plan.NewGroupPlan(ctx, []*device.Device{dev}, a, plan.GroupOptions{Options: plan.Options{Format: "csr", Cols: n}, Memory: limit})
+	g, err := plan.NewGroupPlan(ctx, []*device.Device{dev}, a, plan.GroupOptions{Options: work.Options{Format: "csr", Cols: n}, Memory: limit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,12 +206,12 @@ func TestStreamColumns(t *testing.T) {
 		t.Errorf("tensors of all columns: %v", err)
 	}
 	for _, limit := range []int64{100, 30 << 10} {
-		_, err = plan.NewGroupPlan(ctx, []*device.Device{dev}, a, plan.GroupOptions{Options: plan.Options{Format: "csr", Cols: n}, Memory: limit})
+		_, err = plan.NewGroupPlan(ctx, []*device.Device{dev}, a, plan.GroupOptions{Options: work.Options{Format: "csr", Cols: n}, Memory: limit})
 		if !errors.Is(err, backend.ErrOutOfMemory) || !strings.Contains(err.Error(), "fewer columns") {
 			t.Errorf("%d bytes: %v", limit, err)
 		}
 	}
-	if _, err := plan.NewGroupPlan(ctx, []*device.Device{dev}, a, plan.GroupOptions{Options: plan.Options{Format: "csr"}, Memory: limit, Split: plan.ByColumns}); !errors.Is(err, backend.ErrOutOfMemory) {
+	if _, err := plan.NewGroupPlan(ctx, []*device.Device{dev}, a, plan.GroupOptions{Options: work.Options{Format: "csr"}, Memory: limit, Split: plan.ByColumns}); !errors.Is(err, backend.ErrOutOfMemory) {
 		t.Errorf("by columns: %v", err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // runStreamed multiplies with a matrix that is not on the device. Its time is the host's.
-func (p *Plan) runStreamed(ctx context.Context, m *resident, w work, times int) (backend.Timing, error) {
+func (p *Plan) runStreamed(ctx context.Context, m *resident, w runList, times int) (backend.Timing, error) {
 	start := time.Now()
 	if len(w.marks) == 0 {
 		return p.dev.Run(ctx, w.launches...)

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // A measurement is the best of up to tuneRuns batches, within tuneTime if that allows two.
@@ -23,8 +25,8 @@ const (
 
 // tune makes a plan for every candidate that is predicted to be near the best, multiplies with each, keeps the fastest
 // and remembers it.
-func tune(ctx context.Context, d *device.Device, w *Work) (*Plan, error) {
-	cs, err := Choose(ctx, d, w)
+func tune(ctx context.Context, d *device.Device, w *work.Work) (*Plan, error) {
+	cs, err := choose.Choose(ctx, d, w)
 	if err != nil {
 		return nil, err
 	}
@@ -32,9 +34,9 @@ func tune(ctx context.Context, d *device.Device, w *Work) (*Plan, error) {
 		return build(ctx, d, w, fastWay(w, cs[0]))
 	}
 	var best *Plan
-	var times []Measured
+	var times []choose.Measured
 	var refused error // the first
-	for _, c := range Near(cs) {
+	for _, c := range choose.Near(cs) {
 		p, m, err := try(ctx, d, w, c)
 		switch {
 		case ctx.Err() != nil || errors.Is(err, backend.ErrDeviceLost):
@@ -43,7 +45,7 @@ func tune(ctx context.Context, d *device.Device, w *Work) (*Plan, error) {
 		case err != nil: // this one cannot: out of memory, say
 			refused = cmp.Or(refused, err)
 			continue
-		case best == nil || m.Time < slices.MinFunc(times, CompareTimes).Time:
+		case best == nil || m.Time < slices.MinFunc(times, choose.CompareTimes).Time:
 			best, p = p, best
 		}
 		closeAll(p)
@@ -52,7 +54,7 @@ func tune(ctx context.Context, d *device.Device, w *Work) (*Plan, error) {
 	if best == nil {
 		return nil, refused
 	}
-	best.Why = Remember(d, w, cs, times)
+	best.Why = choose.Remember(d, w, cs, times)
 	return best, nil
 }
 
@@ -65,8 +67,8 @@ func closeAll(ps ...*Plan) {
 }
 
 // try prepares the matrix for a candidate and measures it.
-func try(ctx context.Context, d *device.Device, w *Work, c *Candidate) (*Plan, Measured, error) {
-	m := Measured{Format: c.Kernel.Name, Variant: c.Variant.Name}
+func try(ctx context.Context, d *device.Device, w *work.Work, c *choose.Candidate) (*Plan, choose.Measured, error) {
+	m := choose.Measured{Format: c.Kernel.Name, Variant: c.Variant.Name}
 	p, err := build(ctx, d, w, fastWay(w, c))
 	if err != nil {
 		return nil, m, err

@@ -18,6 +18,7 @@ import (
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/work"
 	"github.com/spmmrun/spmm/shaders"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -141,11 +142,11 @@ func contents(t *testing.T, p *Plan) [][]byte {
 
 // checkSet sets values in every way in a plan for a, and holds it against one for b, which has these values. It returns in how
 // many row ranges the plan has the matrix, 0 if a cannot be prepared so.
-func checkSet(t *testing.T, d *device.Device, o Options, a, b formats.Encoded, given formats.Sparse) (parts int) {
+func checkSet(t *testing.T, d *device.Device, o work.Options, a, b formats.Encoded, given formats.Sparse) (parts int) {
 	t.Helper()
 	ctx := t.Context()
 	p, err := New(ctx, d, a, o)
-	if Refusal(err) {
+	if work.Refusal(err) {
 		return 0
 	}
 	if err != nil {
@@ -157,7 +158,7 @@ func checkSet(t *testing.T, d *device.Device, o Options, a, b formats.Encoded, g
 		t.Fatalf("%+v: %v", o, err)
 	}
 	defer q.Close()
-	if o.Reproducible == AutoP {
+	if o.Reproducible == work.AutoP {
 		p.exec.(*reproducible).bits = q.exec.(*reproducible).bits
 	}
 	old, want := contents(t, p), contents(t, q)
@@ -204,7 +205,7 @@ func checkSet(t *testing.T, d *device.Device, o Options, a, b formats.Encoded, g
 			if err := p.SetHostValues(ctx, was); err != nil {
 				t.Fatal(err)
 			}
-			if o.Reproducible != AutoP {
+			if o.Reproducible != work.AutoP {
 				for i, x := range contents(t, p) {
 					if !bytes.Equal(x, old[i]) {
 						t.Fatalf("%s/%s, %+v: the old values again: array %d differs", p.Format, p.Variant, o, i)
@@ -230,7 +231,7 @@ func TestSetValues(t *testing.T) {
 			b := &formats.CSR[float32]{Rows: a.Rows, Cols: a.Cols, RowPtr: a.RowPtr, ColIdx: a.ColIdx, Val: fresh(r, len(a.Val))}
 			for _, k := range shaders.Formats() {
 				for _, v := range packings(k, d.Caps()) {
-					o := Options{Format: k.Name, Variant: v.Name, Precision: v.In}
+					o := work.Options{Format: k.Name, Variant: v.Name, Precision: v.In}
 					parts[k.Name] = max(parts[k.Name], checkSet(t, d, o, a, b, b))
 					o.Transpose = true
 					checkSet(t, d, o, a, b, b)
@@ -266,10 +267,10 @@ func TestSetValuesOf(t *testing.T) {
 		a := pattern(r, 130, 70, 5, false)
 		b := &formats.CSR[float32]{Rows: a.Rows, Cols: a.Cols, RowPtr: a.RowPtr, ColIdx: a.ColIdx, Val: fresh(r, len(a.Val))}
 		turned := &formats.CSR[float32]{Val: b.Transpose().Val}
-		for _, o := range []Options{
+		for _, o := range []work.Options{
 			{}, {Format: "csr", Precision: dtype.F16}, {Format: "cvse", Precision: dtype.BF16}, {Format: "hrpb", Precision: dtype.F32},
 			{Reproducible: rfx.P15}, {Reproducible: rfx.P23, Format: "csr"}, {Reproducible: rfx.P31, Format: "tiledcsr"}, {Reproducible: rfx.P47},
-			{Reproducible: AutoP}, {Reproducible: rfx.P23, Precision: dtype.F16},
+			{Reproducible: work.AutoP}, {Reproducible: rfx.P23, Precision: dtype.F16},
 		} {
 			checkSet(t, d, o, a, b, b)
 			checkSet(t, d, o, byColumns(a), byColumns(b), turned)
@@ -301,10 +302,10 @@ func checkAdopted(t *testing.T, d *device.Device, k *spec.Format, v *spec.Varian
 	if packed == nil {
 		return
 	}
-	o := Options{Format: k.Name, Variant: v.Name, Precision: v.In}
+	o := work.Options{Format: k.Name, Variant: v.Name, Precision: v.In}
 	checkSet(t, d, o, packed, want, formats.ConvertTo(b, v.In.Storage()))
 	p, err := New(t.Context(), d, packed, o)
-	if Refusal(err) { // too large for the device
+	if work.Refusal(err) { // too large for the device
 		return
 	}
 	if err != nil {
@@ -335,7 +336,7 @@ func TestSetValuesRefuses(t *testing.T) {
 	eachDevice(t, func(t *testing.T, d *device.Device) {
 		ctx := t.Context()
 		a := pattern(rand.New(rand.NewPCG(5, 6)), 30, 20, 4, false)
-		p, err := New(ctx, d, a, Options{})
+		p, err := New(ctx, d, a, work.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,6 @@
 // Options, and which are refused.
 
-package plan
+package work
 
 import (
 	"errors"

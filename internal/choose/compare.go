@@ -1,6 +1,6 @@
 // What every format would make of a matrix on a device.
 
-package plan
+package choose
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/model"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // Packing is a matrix as a variant packs it.
@@ -34,9 +35,9 @@ type Packing struct {
 // detailed are matrices that tell more than Stats.
 type detailed interface{ Details() []formats.Detail }
 
-// CompareWork packs the matrix in every way that the options allow, as a sample does not tell exactly what a
+// Compare packs the matrix in every way that the options allow, as a sample does not tell exactly what a
 // format needs.
-func CompareWork(ctx context.Context, d *device.Device, w *Work) ([]Packing, error) {
+func Compare(ctx context.Context, d *device.Device, w *work.Work) ([]Packing, error) {
 	if w.A.Kind() == dtype.Invalid {
 		w = w.Decoded()
 	}
@@ -60,7 +61,7 @@ func CompareWork(ctx context.Context, d *device.Device, w *Work) ([]Packing, err
 }
 
 // packing packs the matrix for the candidate, and predicts it. That the format cannot hold it is the Err of the result.
-func (c *Candidate) packing(ctx context.Context, d *device.Device, pr *model.Predictor, a *Matrix) (Packing, error) {
+func (c *Candidate) packing(ctx context.Context, d *device.Device, pr *model.Predictor, a *work.Matrix) (Packing, error) {
 	p := Packing{Format: c.Kernel.Name, Variant: c.Variant.Name, Precision: c.Variant.In}
 	if c.Kernel.Measure != nil {
 		var items int64
@@ -71,7 +72,7 @@ func (c *Candidate) packing(ctx context.Context, d *device.Device, pr *model.Pre
 		return p, nil
 	}
 	e, err := c.Pack(ctx, a)
-	if errors.As(err, new(CannotHold)) {
+	if errors.As(err, new(work.CannotHold)) {
 		p.Err = err
 		return p, nil
 	}
@@ -80,7 +81,7 @@ func (c *Candidate) packing(ctx context.Context, d *device.Device, pr *model.Pre
 	}
 	p.Stats, p.Items, p.EncodeTime = e.Data.Stats, e.Data.Items, e.Took
 	if e.Block > 0 {
-		p.Stats, p.Items = Scale(e.Data, e.Data.NNZ, a.NNZ())
+		p.Stats, p.Items = work.Scale(e.Data, e.Data.NNZ, a.NNZ())
 	}
 	p.Bound, p.Predicted = c.predict(d, pr, e.Data, p.Stats, p.Items)
 	if f, ok := e.Data.Format.(formats.Encoded); ok {
@@ -93,9 +94,9 @@ func (c *Candidate) packing(ctx context.Context, d *device.Device, pr *model.Pre
 }
 
 // missing lists the formats that the device has no kernel for.
-func missing(ps []Packing, w *Work) []Packing {
+func missing(ps []Packing, w *work.Work) []Packing {
 	var none []Packing
-	for _, f := range Formats() {
+	for _, f := range work.Formats() {
 		if w.Format == "" && !slices.ContainsFunc(ps, func(p Packing) bool { return p.Format == f }) {
 			none = append(none, Packing{Format: f, Precision: w.Precision, Err: fmt.Errorf("no kernel for it on this device: %w", backend.ErrUnsupported)})
 		}

@@ -1,6 +1,6 @@
 // A device's rates: measured once, and kept in the user's cache folder, the best of each that was seen.
 
-package plan
+package choose
 
 import (
 	"context"

@@ -1,6 +1,6 @@
 // Packing the matrix for a kernel.
 
-package plan
+package work
 
 import (
 	"context"

@@ -1,7 +1,7 @@
 // Dense kernels for sparse matrices: where auto takes them, what that costs, and that zeros which are filled in stay
 // zeros.
 
-package plan
+package choose
 
 import (
 	"errors"
@@ -13,6 +13,7 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // With few zeros a dense kernel is predicted to be fastest, with many another, whatever the number of columns; the reason
@@ -34,7 +35,7 @@ func TestDenseIsChosen(t *testing.T) {
 		}
 		x := formats.ConvertTo(a, dtype.F16)
 		for _, n := range c.cols {
-			cs, err := Choose(t.Context(), largeGPU(backend.CodePTX), resolve(t, x, Options{Cols: n}))
+			cs, err := Choose(t.Context(), largeGPU(backend.CodePTX), resolve(t, x, work.Options{Cols: n}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -53,7 +54,7 @@ func TestDenseNeedsMemory(t *testing.T) {
 		a.RowPtr[i+1], a.ColIdx[i] = int64(i+1), int32(i)
 	}
 	d := largeGPU(backend.CodePTX)
-	cs, err := Choose(t.Context(), d, resolve(t, a, Options{Cols: 8}))
+	cs, err := Choose(t.Context(), d, resolve(t, a, work.Options{Cols: 8}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,16 +62,16 @@ func TestDenseNeedsMemory(t *testing.T) {
 		if c.Kernel.Name != "dense" {
 			continue
 		}
-		if _, err := c.Pack(t.Context(), NewMatrix(a)); c.cost != Unlikely || !errors.As(err, new(CannotHold)) {
+		if _, err := c.Pack(t.Context(), work.NewMatrix(a)); c.cost != Unlikely || !errors.As(err, new(work.CannotHold)) {
 			t.Errorf("%s is predicted to take %v, and its error is %v", c.name(), c.cost, err)
 		}
 	}
-	cs, err = Choose(t.Context(), d, resolve(t, a, Options{Cols: 8, Format: "dense"}))
+	cs, err = Choose(t.Context(), d, resolve(t, a, work.Options{Cols: 8, Format: "dense"}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range cs {
-		if _, err := c.Pack(t.Context(), NewMatrix(a)); !errors.Is(err, backend.ErrOutOfMemory) {
+		if _, err := c.Pack(t.Context(), work.NewMatrix(a)); !errors.Is(err, backend.ErrOutOfMemory) {
 			t.Errorf("asked for, %s: %v", c.name(), err)
 		}
 	}

@@ -1,6 +1,6 @@
 // Measuring a device's rates with the kernels of package peak.
 
-package plan
+package choose
 
 import (
 	"context"

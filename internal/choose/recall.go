@@ -1,7 +1,7 @@
 // What tuning found, kept in the cache folder: a file for each matrix, device, precision and number of
 // columns.
 
-package plan
+package choose
 
 import (
 	"crypto/sha256"
@@ -16,6 +16,7 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/cache"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // record is the measurements of one matrix on one device.
@@ -33,7 +34,7 @@ type record struct {
 // recordVersion changes with what is measured and how, and with kernels whose times change much.
 const recordVersion = 1
 
-func newRecord(d *device.Device, w *Work, cs []*Candidate, times []Measured) *record {
+func newRecord(d *device.Device, w *work.Work, cs []*Candidate, times []Measured) *record {
 	slices.SortStableFunc(times, CompareTimes)
 	i, digest := d.Info(), patternDigest(w.A.CSR())
 	r := &record{Version: recordVersion, Device: i.Name, Driver: i.Driver, Matrix: digest, Among: names(cs), Times: times}
@@ -57,7 +58,7 @@ const shortDigest = 16
 
 // recordFile returns the folder and what the file's name starts with: all but the digest, so that it shows whether
 // there can be a record without one.
-func recordFile(d *device.Device, w *Work) (folder, prefix string) {
+func recordFile(d *device.Device, w *work.Work) (folder, prefix string) {
 	rows, cols := w.A.Dims()
 	format := w.FormatName()
 	if w.A.Kind() != dtype.Invalid {
@@ -80,7 +81,7 @@ func patternDigest(a formats.Sparse) string {
 func (r *record) save() error { return device.SaveJSON(r.file, r) }
 
 // recall returns what was measured of a matrix, nil if it was not or by another version.
-func recall(d *device.Device, w *Work) *record {
+func recall(d *device.Device, w *work.Work) *record {
 	folder, prefix := recordFile(d, w)
 	if !slices.ContainsFunc(cache.Names(folder), func(name string) bool { return strings.HasPrefix(name, prefix) }) {
 		return nil // without looking at the whole matrix

@@ -3,7 +3,7 @@
 // InOrder gives the ways to multiply, the best first, each with the reason for its place: what was measured when the
 // matrix was tuned, what takes the matrix as it is encoded, or what package model predicts from the device's rates.
 // The package keeps rates, corrections of the model and what tuning found in the user's cache folder.
-package plan
+package choose
 
 import (
 	"cmp"
@@ -22,6 +22,7 @@ import (
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/memory"
 	"github.com/spmmrun/spmm/internal/model"
+	"github.com/spmmrun/spmm/internal/work"
 	"github.com/spmmrun/spmm/shaders"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -32,7 +33,7 @@ type Candidate struct {
 	Variant *spec.Variant
 	Why     string        // reads behind "because": the reason for its place
 	cost    time.Duration // predicted; Unlikely if it cannot hold the matrix
-	adopted *Packed       // the matrix as it comes, if the variant takes that
+	adopted *work.Packed  // the matrix as it comes, if the variant takes that
 	room    int64         // bytes that a packed matrix may take
 	far     bool          // it is predicted to be far from the best
 }
@@ -44,7 +45,7 @@ func (c *Candidate) name() string { return c.Kernel.Name + "/" + c.Variant.Name 
 
 // InOrder gives the ways to multiply in the order in which to try them: those that Choose returns, and behind those that
 // take the matrix as it is encoded, the ones for the decoded matrix, which is decoded only then.
-func InOrder(ctx context.Context, d *device.Device, w *Work) iter.Seq2[*Candidate, error] {
+func InOrder(ctx context.Context, d *device.Device, w *work.Work) iter.Seq2[*Candidate, error] {
 	return func(yield func(*Candidate, error) bool) {
 		cs, err := Choose(ctx, d, w)
 		for err == nil && len(cs) > 0 {
@@ -67,7 +68,7 @@ func InOrder(ctx context.Context, d *device.Device, w *Work) iter.Seq2[*Candidat
 
 // Choose returns the ways to multiply in the order in which to try them: first the one that was measured to be fastest,
 // else those that take the matrix as it is encoded, else all by predicted time.
-func Choose(ctx context.Context, d *device.Device, w *Work) ([]*Candidate, error) {
+func Choose(ctx context.Context, d *device.Device, w *work.Work) ([]*Candidate, error) {
 	cs, err := candidates(d, w)
 	if err != nil {
 		return nil, err
@@ -98,7 +99,7 @@ func explain(cs []*Candidate, why func(*Candidate) string) []*Candidate {
 }
 
 // adopting returns the candidates that take the matrix as it comes, which is then their adopted.
-func adopting(cs []*Candidate, a *Matrix) []*Candidate {
+func adopting(cs []*Candidate, a *work.Matrix) []*Candidate {
 	var as []*Candidate
 	for _, c := range cs {
 		if a.Format() != c.Kernel.Name || c.Kernel.Adopt == nil || a.Kind() != dtype.Invalid || a.IsPart() {
@@ -113,7 +114,7 @@ func adopting(cs []*Candidate, a *Matrix) []*Candidate {
 }
 
 // requested says what the only candidate fulfils.
-func requested(w *Work, c *Candidate) string {
+func requested(w *work.Work, c *Candidate) string {
 	if w.Variant != "" {
 		return "variant " + w.Variant
 	}
@@ -145,7 +146,7 @@ func Short(d time.Duration) string {
 
 // rank sorts candidates by what a multiplication is predicted to cost, from samples of the matrix
 // packed for each. Those that cannot hold even that come last.
-func rank(ctx context.Context, d *device.Device, cs []*Candidate, w *Work) error {
+func rank(ctx context.Context, d *device.Device, cs []*Candidate, w *work.Work) error {
 	if len(cs) < 2 {
 		return nil
 	}
@@ -158,7 +159,7 @@ func rank(ctx context.Context, d *device.Device, cs []*Candidate, w *Work) error
 }
 
 // price sets what a multiplication is predicted to cost with each candidate.
-func price(ctx context.Context, d *device.Device, cs []*Candidate, w *Work) error {
+func price(ctx context.Context, d *device.Device, cs []*Candidate, w *work.Work) error {
 	pr, err := newPredictor(ctx, d, w.A.CSR(), w.Cols)
 	if err != nil {
 		return err
@@ -173,7 +174,7 @@ func price(ctx context.Context, d *device.Device, cs []*Candidate, w *Work) erro
 			continue
 		}
 		enc, stats, items, err := c.measure(ctx, w.A, s)
-		if errors.As(err, new(CannotHold)) {
+		if errors.As(err, new(work.CannotHold)) {
 			continue
 		}
 		if err != nil {
@@ -185,7 +186,7 @@ func price(ctx context.Context, d *device.Device, cs []*Candidate, w *Work) erro
 }
 
 // hollow tells whether nearly all value slots of a packed matrix would be empty: those of a graph would take gigabytes.
-func (c *Candidate) hollow(a *Matrix) bool {
+func (c *Candidate) hollow(a *work.Matrix) bool {
 	const most = 256 // slots for an entry
 	rows, cols := a.Dims()
 	return c.Kernel.Slots != nil && c.Kernel.Slots(rows, cols)/most > a.NNZ()
@@ -215,7 +216,7 @@ func dropFar(cs []*Candidate) {
 }
 
 // measure tells what packing a matrix gives, of which s is a sample, and returns that packed; nil if that need not be.
-func (c *Candidate) measure(ctx context.Context, a, s *Matrix) (*spec.Packed, formats.Stats, int64, error) {
+func (c *Candidate) measure(ctx context.Context, a, s *work.Matrix) (*spec.Packed, formats.Stats, int64, error) {
 	if c.Kernel.Measure != nil {
 		stats, items, err := c.measured(a.Encoded)
 		return nil, stats, items, err
@@ -224,7 +225,7 @@ func (c *Candidate) measure(ctx context.Context, a, s *Matrix) (*spec.Packed, fo
 	if err != nil {
 		return nil, formats.Stats{}, 0, err
 	}
-	stats, items := Scale(e.Data, s.NNZ(), a.NNZ())
+	stats, items := work.Scale(e.Data, s.NNZ(), a.NNZ())
 	return e.Data, stats, items, nil
 }
 
@@ -239,7 +240,7 @@ func (c *Candidate) measured(a formats.Encoded) (formats.Stats, int64, error) {
 		err = fmt.Errorf("kernel %s: %d×%d elements take %d bytes, and there is memory for %d: %w", c.name(), rows, cols, stats.StoredBytes, c.room, backend.ErrOutOfMemory)
 	}
 	if err != nil {
-		return stats, items, NotHeld(c.Kernel.Name, err)
+		return stats, items, work.NotHeld(c.Kernel.Name, err)
 	}
 	return stats, items, nil
 }
@@ -256,7 +257,7 @@ func room(d *device.Device) int64 {
 
 // rankAdopting is rank for candidates that take the matrix as it comes: packed whole, so that nothing need be
 // decoded or encoded.
-func rankAdopting(ctx context.Context, d *device.Device, cs []*Candidate, w *Work) error {
+func rankAdopting(ctx context.Context, d *device.Device, cs []*Candidate, w *work.Work) error {
 	if len(cs) < 2 {
 		return nil
 	}
@@ -277,7 +278,7 @@ func sortByCost(cs []*Candidate) {
 
 // Pack packs a matrix, or takes it as it comes: the one that the candidate was chosen for, or, of one that is not taken as
 // it comes, some rows.
-func (c *Candidate) Pack(ctx context.Context, a *Matrix) (*Packed, error) {
+func (c *Candidate) Pack(ctx context.Context, a *work.Matrix) (*work.Packed, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -294,7 +295,7 @@ func (c *Candidate) Pack(ctx context.Context, a *Matrix) (*Packed, error) {
 
 // candidates returns the variants worth comparing: for each format, and each packing of it, the
 // first in the kernel's table that the device can run.
-func candidates(d *device.Device, w *Work) ([]*Candidate, error) {
+func candidates(d *device.Device, w *work.Work) ([]*Candidate, error) {
 	caps, prec, kind := d.Caps(), w.Precision, w.A.Kind()
 	most := room(d)
 	var cs []*Candidate
@@ -352,7 +353,7 @@ func usable(k *spec.Format, caps backend.Caps, prec, kind dtype.Type) []*spec.Va
 }
 
 // On returns the candidate of the same format and packing for another device.
-func (c *Candidate) On(d *device.Device, w *Work) (*Candidate, error) {
+func (c *Candidate) On(d *device.Device, w *work.Work) (*Candidate, error) {
 	for _, v := range usable(c.Kernel, d.Caps(), w.Precision, w.A.Kind()) {
 		if v == c.Variant || w.Variant == "" && c.Kernel.SamePacking(c.Variant, v) {
 			return &Candidate{Kernel: c.Kernel, Variant: v, Why: c.Why, room: c.room}, nil

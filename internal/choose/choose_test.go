@@ -1,6 +1,6 @@
 // What is picked for a large GPU. No such device is needed to pick: only its abilities and rates.
 
-package plan
+package choose
 
 import (
 	"runtime"
@@ -14,6 +14,7 @@ import (
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/model"
+	"github.com/spmmrun/spmm/internal/work"
 	_ "github.com/spmmrun/spmm/portable/cpu"
 )
 
@@ -59,9 +60,9 @@ func bandwidths(pairs ...float64) []model.Bandwidth {
 }
 
 // resolve returns the work that options ask for.
-func resolve(t *testing.T, a formats.Encoded, o Options) *Work {
+func resolve(t *testing.T, a formats.Encoded, o work.Options) *work.Work {
 	t.Helper()
-	w, err := Resolve(a, o)
+	w, err := work.Resolve(a, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,14 +70,14 @@ func resolve(t *testing.T, a formats.Encoded, o Options) *Work {
 }
 
 // chosen returns the first candidate that can hold the matrix.
-func chosen(t *testing.T, d *device.Device, a formats.Sparse, o Options) *Candidate {
+func chosen(t *testing.T, d *device.Device, a formats.Sparse, o work.Options) *Candidate {
 	t.Helper()
 	cs, err := Choose(t.Context(), d, resolve(t, a, o))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range cs {
-		if _, err := c.Pack(t.Context(), NewMatrix(a)); err == nil {
+		if _, err := c.Pack(t.Context(), work.NewMatrix(a)); err == nil {
 			return c
 		}
 	}
@@ -122,7 +123,7 @@ func TestChoice(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := chosen(t, largeGPU(c.code), a, Options{Precision: c.prec, Cols: c.cols})
+		got := chosen(t, largeGPU(c.code), a, work.Options{Precision: c.prec, Cols: c.cols})
 		if !slices.Contains(strings.Fields(c.format), got.Kernel.Name) || c.prec == dtype.F32 && got.Variant.In != dtype.F32 {
 			t.Errorf("%s: picked %s because %s; want one of %s", c.name, got.name(), got.Why, c.format)
 		}
@@ -138,7 +139,7 @@ func TestHollow(t *testing.T) {
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	cs, err := Choose(t.Context(), largeGPU(backend.CodePTX), resolve(t, formats.ConvertTo(a, dtype.F16), Options{Cols: 8}))
+	cs, err := Choose(t.Context(), largeGPU(backend.CodePTX), resolve(t, formats.ConvertTo(a, dtype.F16), work.Options{Cols: 8}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +153,7 @@ func TestHollow(t *testing.T) {
 	if a, err = gen.CSR("gen:diagonal,rows=3000"); err != nil {
 		t.Fatal(err)
 	}
-	cs, err = Choose(t.Context(), largeGPU(backend.CodePTX), resolve(t, formats.ConvertTo(a, dtype.F16), Options{Cols: 8, Format: "sparse24r"}))
+	cs, err = Choose(t.Context(), largeGPU(backend.CodePTX), resolve(t, formats.ConvertTo(a, dtype.F16), work.Options{Cols: 8, Format: "sparse24r"}))
 	if err != nil || cs[0].cost == Unlikely {
 		t.Errorf("asked for: %v, %v", cs, err)
 	}
@@ -185,7 +186,7 @@ func TestChoiceOfWindows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := chosen(t, d, a, Options{Format: c.format, Precision: dtype.F16, Cols: 512})
+		got := chosen(t, d, a, work.Options{Format: c.format, Precision: dtype.F16, Cols: 512})
 		if staged := got.Variant.Const("WINDOW") > 0; staged != c.staged {
 			t.Errorf("%s of %s: picked %s because %s", c.format, c.matrix, got.name(), got.Why)
 		}
@@ -203,7 +204,7 @@ func TestTF32(t *testing.T) {
 		format string
 		want   dtype.Type
 	}{{backend.CodePTX, "cvse", dtype.TF32}, {backend.CodePTX, "csr", dtype.F32}, {backend.CodeSPIRV, "cvse", dtype.F32}} {
-		got := chosen(t, largeGPU(c.code), a, Options{Format: c.format, Precision: dtype.TF32})
+		got := chosen(t, largeGPU(c.code), a, work.Options{Format: c.format, Precision: dtype.TF32})
 		if got.Variant.In != c.want {
 			t.Errorf("%v %s: computed as %v by %s, want %v", c.code, c.format, got.Variant.In, got.Variant.Name, c.want)
 		}
@@ -216,7 +217,7 @@ func TestWholeDecides(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := chosen(t, largeGPU(backend.CodePTX), a, Options{Format: "hrpb", Precision: dtype.TF32, Cols: 128})
+	got := chosen(t, largeGPU(backend.CodePTX), a, work.Options{Format: "hrpb", Precision: dtype.TF32, Cols: 128})
 	if got.Variant.In != dtype.TF32 {
 		t.Errorf("panels of a mesh are multiplied by %s, because %s; want matrix units", got.Variant.Name, got.Why)
 	}

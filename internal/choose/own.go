@@ -1,7 +1,7 @@
 // The device's own model in the user's cache folder, which takes precedence over the one compiled in for its kind:
 // `go run ./bench fit` writes one with costs, and tuning adds to it how far off predictions were.
 
-package plan
+package choose
 
 import (
 	"time"
@@ -15,8 +15,8 @@ import (
 // ModelFile is the name of the file of a device's own model in the cache folder.
 func ModelFile(i backend.Info) string { return "model-" + device.Key(i) + ".json" }
 
-// modelOf returns what predictions know of the device besides its rates.
-func modelOf(d *device.Device) *model.DeviceModel {
+// ModelOf returns what predictions know of the device besides its rates.
+func ModelOf(d *device.Device) *model.DeviceModel {
 	d.Speed.Lock()
 	defer d.Speed.Unlock()
 	if d.Speed.Model == nil {
@@ -54,7 +54,7 @@ func readModel(code backend.Code, i backend.Info) *model.DeviceModel {
 
 // learn adds what tuning measured to the device's own model, beside what was predicted of the candidates.
 func learn(d *device.Device, cs []*Candidate, times []Measured) {
-	predictions := modelOf(d)
+	predictions := ModelOf(d)
 	d.Speed.Lock()
 	defer d.Speed.Unlock()
 	i := d.Info()

@@ -1,6 +1,6 @@
 // Looking at a sparse matrix by rows: samples of them, and how far they share columns.
 
-package plan
+package work
 
 import (
 	"math"

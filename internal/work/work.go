@@ -3,7 +3,7 @@
 // Resolve decides which matrix is multiplied with (transposed, quantised or as it is) and fills in the defaults of
 // Options, once. All else takes a Work and sees no Options. A Work keeps the matrix as it came, and as CSR once that
 // is needed; it packs the matrix for a kernel, whole or in ranges of rows.
-package plan
+package work
 
 import (
 	"cmp"

@@ -1,6 +1,6 @@
 // What predictions need to know of a matrix and a device, and the attainable time of a plan.
 
-package plan
+package choose
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/model"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // newPredictor measures the device if it has not been measured before.
@@ -17,13 +18,13 @@ func newPredictor(ctx context.Context, d *device.Device, a formats.Encoded, n in
 	if err != nil {
 		return nil, err
 	}
-	return &model.Predictor{Product: NewProduct(a, n), Rates: rates, Model: modelOf(d), Units: max(1, d.Caps().Units)}, nil
+	return &model.Predictor{Product: NewProduct(a, n), Rates: rates, Model: ModelOf(d), Units: max(1, d.Caps().Units)}, nil
 }
 
 // NewProduct is what predictions need to know of a multiplication of a by n columns.
 func NewProduct(a formats.Encoded, n int) model.Product {
 	rows, cols := a.Dims()
-	p := model.Product{Rows: rows, Cols: cols, N: n, Nearby: Distinct(a)}
+	p := model.Product{Rows: rows, Cols: cols, N: n, Nearby: work.Distinct(a)}
 	if s, ok := a.(formats.Sparse); ok { // else the stats of the packed matrix say it
 		ptr, _ := s.Pattern()
 		for i := range rows {
@@ -33,9 +34,9 @@ func NewProduct(a formats.Encoded, n int) model.Product {
 	return p
 }
 
-// PredictWork predicts a multiplication by n columns on a device in fast mode, in the fastest format that the work allows.
+// Predict predicts a multiplication by n columns on a device in fast mode, in the fastest format that the work allows.
 // Reproducible mode takes longer by a factor that is about the same for all parts of a matrix.
-func PredictWork(ctx context.Context, d *device.Device, w *Work, n int) (time.Duration, error) {
+func Predict(ctx context.Context, d *device.Device, w *work.Work, n int) (time.Duration, error) {
 	x := *w
 	x.Variant, x.Cols = "", max(1, n)
 	cs, err := candidates(d, &x)

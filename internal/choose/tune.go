@@ -1,6 +1,6 @@
 // Tuning: which candidates are measured, and what is remembered of the times.
 
-package plan
+package choose
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // Candidates within nearBest times the best prediction are measured, and at least nearLeast.
@@ -37,7 +38,7 @@ type Measured struct {
 func CompareTimes(x, y Measured) int { return cmp.Compare(x.Time, y.Time) }
 
 // Remember keeps the times that were measured of the candidates, and returns why the fastest is taken.
-func Remember(d *device.Device, w *Work, cs []*Candidate, times []Measured) (why string) {
+func Remember(d *device.Device, w *work.Work, cs []*Candidate, times []Measured) (why string) {
 	if recall(d, w) == nil { // each matrix counts once
 		learn(d, cs, times)
 	}

@@ -1,6 +1,6 @@
 // The matrix to multiply with.
 
-package plan
+package work
 
 import (
 	"sync"
