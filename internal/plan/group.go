@@ -16,6 +16,7 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/model"
+	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/work"
 )
 
@@ -160,7 +161,7 @@ func (g *GroupPlan) divideRows(ctx context.Context, devs []*device.Device, m div
 	rows, cols := m.A.Dims()
 	each := int64(cols)*int64(m.Precision.Size()) + 4*int64(rows)/int64(len(devs)) // bytes of a column of B and C
 	for _, d := range devs {
-		for have := o.have(d); scarce && have > 0 && n > align && each*int64(n) > have/4*3; {
+		for have := o.have(d); scarce && have > 0 && n > tensor.Align && each*int64(n) > have/4*3; {
 			n = fewer(n)
 		}
 	}
@@ -170,7 +171,7 @@ func (g *GroupPlan) divideRows(ctx context.Context, devs []*device.Device, m div
 			g.most = n
 		}
 		g.plans, g.bounds, err = m.byRows(ctx, devs, s.weights)
-		if !scarce || n <= align || !errors.Is(err, backend.ErrOutOfMemory) {
+		if !scarce || n <= tensor.Align || !errors.Is(err, backend.ErrOutOfMemory) {
 			return err
 		}
 		if err := closePlans(g.plans); err != nil {
@@ -183,9 +184,9 @@ func (g *GroupPlan) divideRows(ctx context.Context, devs []*device.Device, m div
 // fewer is about half as many columns.
 func fewer(n int) int {
 	if n > 2*Tile {
-		return up(n/2, Tile)
+		return tensor.Up(n/2, Tile)
 	}
-	return max(align, n/2/align*align)
+	return max(tensor.Align, n/2/tensor.Align*tensor.Align)
 }
 
 // validate refuses what no matrix can make right.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/internal/tensor"
 )
 
 // GroupTiming is how long a multiplication took on each device, and in all.
@@ -146,7 +147,7 @@ func (g *GroupPlan) Repeat(ctx context.Context, times int, alpha float64, b *Gro
 func (g *GroupPlan) checkTensors(b, c *GroupTensor) error {
 	sb, sc := b.Shape, c.Shape
 	if g.all.right {
-		sb, sc = sb.turned(), sc.turned()
+		sb, sc = sb.Transposed(), sc.Transposed()
 	}
 	return g.all.checkDims(sb.Rows, sb.Cols, sc.Rows, sc.Cols)
 }
@@ -235,14 +236,14 @@ func (g *GroupPlan) lies(r role, t *GroupTensor, boxes []box, b, c dtype.Type) (
 			}
 			continue
 		}
-		if p.dev != g.plans[d].dev || t.boxes[d] != boxes[d] {
+		if p.Device() != g.plans[d].dev || t.boxes[d] != boxes[d] {
 			return false, nil
 		}
-		s, err := g.shape(d, r, Shape{Rows: p.Rows, Cols: p.Cols, Type: p.Type}, b, c)
+		s, err := g.shape(d, r, tensor.Shape{Rows: p.Rows, Cols: p.Cols, Type: p.Type}, b, c)
 		if err != nil {
 			return false, err
 		}
-		if p.Shape != s.whole() {
+		if p.Shape != s.Whole() {
 			return false, nil
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/work"
 )
 
@@ -53,11 +54,11 @@ type Plan struct {
 	mu       sync.Mutex
 	exec     executor
 	launcher *launcher
-	host     [2]*Tensor // B and C of the last multiplication of host data
+	host     [2]*tensor.Tensor // B and C of the last multiplication of host data
 	closed   atomic.Bool
 	streamed Streamed // the last product, where the matrix is not on the device
 
-	requested, answer [2]Shape // the last of shapes
+	requested, answer [2]tensor.Shape // the last of shapes
 }
 
 // New prepares a matrix, which is not needed afterwards. Where the device has a kernel for the packing that the
