@@ -32,7 +32,7 @@ const Self = "SELF"
 var utilities = []string{"dtype", "formats/half", "internal/cache", "internal/memory", "internal/simd"}
 
 // Planning are the packages that bring a matrix onto a device and multiply with it. Each may import those before it.
-var Planning = []string{"internal/model", "internal/device", "internal/work", "internal/choose", "internal/tensor",
+var Planning = []string{"internal/model", "internal/device", "internal/work", "internal/choose", "internal/tensor", "internal/stream",
 	"internal/plan"}
 
 // planning returns the rules of Planning. All may import formats, kernels and the interface of backends.

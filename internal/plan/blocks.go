@@ -38,7 +38,7 @@ func (p *Plan) shapes(n int, bType dtype.Type, bColMajor bool, cType dtype.Type,
 
 // tight tells whether rows of a matrix of this shape may lie side by side: the padding of few columns would be most of it.
 func (p *Plan) tight(s tensor.Shape) bool {
-	m, is := p.exec.(fast)
+	m, is := p.exec.(*fast)
 	return is && m.stream == nil && s.Cols <= spec.TightCols && !s.ColMajor && s.Type.Size() >= 4 && m.tight(s.Cols)
 }
 

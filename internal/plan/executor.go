@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/model"
+	"github.com/spmmrun/spmm/internal/stream"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -46,22 +48,39 @@ type executor interface {
 }
 
 // newFast multiplies with a matrix on the device in fast mode.
-func newFast(m *resident) executor { return fast{m} }
+func newFast(m *resident) executor { return &fast{resident: m, setter: setter{m: m}} }
 
 // fast sums in f32, or data of f64 in f64, in the order of the kernel of the matrix's format.
-type fast struct{ *resident }
+type fast struct {
+	*resident
+	setter setter
+}
 
-func (f fast) settle(context.Context, *launcher, *tensor.Tensor) (*resident, error) {
+func (f *fast) setTensor(ctx context.Context, l *launcher, g *given, v *tensor.Tensor, times int) (backend.Timing, error) {
+	return f.setter.setTensor(ctx, l, g, v, times)
+}
+
+func (f *fast) setHost(ctx context.Context, l *launcher, g *given, v Values) error {
+	return f.setter.setHost(ctx, l, g, v)
+}
+
+func (f *fast) settings(ctx context.Context, l *launcher, g *given, v *tensor.Tensor) ([]backend.Launch, error) {
+	return f.setter.settings(ctx, l, g, v)
+}
+
+func (f *fast) close() error { return cmp.Or(f.setter.close(), f.resident.close()) }
+
+func (f *fast) settle(context.Context, *launcher, *tensor.Tensor) (*resident, error) {
 	return f.resident, nil
 }
 
-func (f fast) recordable() error { return f.onDevice() }
+func (f *fast) recordable() error { return f.onDevice() }
 
-func (f fast) takes(product) error { return nil }
+func (f *fast) takes(product) error { return nil }
 
 // columns multiplies each part of the matrix by the block of B. Where the kernel cannot write C as it lies, it
 // writes alpha·A·B to a staging buffer, and kernel densecopy adds beta·C and applies the epilogue.
-func (f fast) columns(w *composer, j int) error {
+func (f *fast) columns(w *composer, j int) error {
 	b, err := w.stageB(j)
 	if err != nil {
 		return err
@@ -90,7 +109,7 @@ func (f fast) columns(w *composer, j int) error {
 	return nil
 }
 
-func (f fast) reproduced() (rfx.P, bool) { return 0, false }
+func (f *fast) reproduced() (rfx.P, bool) { return 0, false }
 
 // multiply adds the launches of part i of A times block j of B, which b holds in every form that the kernel takes:
 // c = alpha·A·B + beta·c, with an epilogue.
@@ -100,7 +119,7 @@ func (w *composer) multiply(i, j int, beta float64, e biased, c backend.Buffer, 
 		return err
 	}
 	if w.m.stream != nil {
-		w.marks = append(w.marks, mark{len(w.launches), i})
+		w.marks = append(w.marks, stream.Mark{At: len(w.launches), Part: i})
 	}
 	args := slices.Concat(w.m.parts[i].bufs, b, []backend.Buffer{e.or(b[0]), c})
 	if l.Workspace > 0 {

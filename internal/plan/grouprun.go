@@ -13,6 +13,7 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/internal/stream"
 	"github.com/spmmrun/spmm/internal/tensor"
 )
 
@@ -22,7 +23,7 @@ type GroupTiming struct {
 	Each           []backend.Timing
 	Moved          int64         // bytes from one device to another
 	Move           time.Duration // what that took
-	Streamed       Streamed      // of all devices together; Panels is the most of one
+	Streamed       stream.Timing // of all devices together; Panels is the most of one
 
 	adding *sync.Mutex
 }
@@ -46,7 +47,7 @@ func (t *GroupTiming) sum(start time.Time) {
 func (t *GroupTiming) stream(p *Plan) {
 	p.mu.Lock()
 	s := p.streamed
-	p.streamed = Streamed{}
+	p.streamed = stream.Timing{}
 	p.mu.Unlock()
 	if s.Panels == 0 {
 		return

@@ -10,6 +10,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/stream"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/shaders/densecopy"
 	"github.com/spmmrun/spmm/shaders/spec"
@@ -47,7 +48,7 @@ type launcher struct {
 	kept []kept
 	next int // which to replace next
 
-	marks []mark // of the launches composed last
+	marks []stream.Mark // of the launches composed last
 
 	replaced int // how often a shared buffer was: launches composed before may hold one that is closed
 }
@@ -61,7 +62,7 @@ type kept struct {
 // runList is the launches of a product, and where those begin that read a panel which is not on the device.
 type runList struct {
 	launches []backend.Launch
-	marks    []mark
+	marks    []stream.Mark
 }
 
 // keptProducts is how many products a plan keeps the launches of.

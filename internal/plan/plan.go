@@ -22,6 +22,7 @@ import (
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/stream"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/work"
 )
@@ -56,7 +57,7 @@ type Plan struct {
 	launcher *launcher
 	host     [2]*tensor.Tensor // B and C of the last multiplication of host data
 	closed   atomic.Bool
-	streamed Streamed // the last product, where the matrix is not on the device
+	streamed stream.Timing // the last product, where the matrix is not on the device
 
 	requested, answer [2]tensor.Shape // the last of shapes
 }

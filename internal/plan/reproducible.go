@@ -42,6 +42,8 @@ type reproducible struct {
 	ran       bool        // there was a multiplication
 	lossless  bool        // with auto: the last one lost nothing
 
+	setter     setter           // of new values
+	tables     []backend.Buffer // of the slots of each part's entries, for kernel requantise; nil until needed
 	requantise []backend.Launch // of new values, made when first needed
 	refused    bool             // the device cannot run them
 }
@@ -101,7 +103,8 @@ func (r *reproducible) way(d *device.Device, w *work.Work, m formats.Sparse, kin
 			return r.pack(d, w, m)
 		},
 		executor: func(m *resident) executor {
-			if r.resident = m; r.auto != nil {
+			r.resident, r.setter = m, setter{m: m}
+			if r.auto != nil {
 				r.auto.at[r.bits] = m
 			}
 			return r
@@ -306,7 +309,7 @@ func (r *reproducible) turn(ctx context.Context, bits rfx.P) error {
 		r.auto.at[bits] = m
 	}
 	if m.stream != nil && m != r.resident {
-		m.stream.loaded = [2]int{-1, -1} // the buffers have panels of another precision
+		m.stream.Forget() // the buffers have panels of another precision
 	}
 	r.bits, r.resident = bits, m
 	return nil
@@ -439,12 +442,17 @@ func (r *reproducible) check(n int, out dtype.Type) error {
 	return r.resident.check(n, out)
 }
 
-// close frees the matrix at every precision.
+// close frees the matrix at every precision, and what new values took.
 func (r *reproducible) close() error {
-	if r.auto == nil {
-		return r.resident.close()
+	errs := []error{r.setter.close()}
+	for _, t := range r.tables {
+		if t != nil {
+			errs = append(errs, t.Close())
+		}
 	}
-	var errs []error
+	if r.auto == nil {
+		return cmp.Or(append(errs, r.resident.close())...)
+	}
 	for _, m := range r.auto.at {
 		errs = append(errs, m.close())
 	}

@@ -27,7 +27,7 @@ func (r *reproducible) setTensor(ctx context.Context, l *launcher, g *given, val
 			return backend.Timing{}, err
 		}
 		if ready {
-			return r.requantiseAfter(ctx, times, func() (backend.Timing, error) { return fast{r.resident}.setTensor(ctx, l, g, values, 1) })
+			return r.requantiseAfter(ctx, times, func() (backend.Timing, error) { return r.setter.setTensor(ctx, l, g, values, 1) })
 		}
 	}
 	start := time.Now()
@@ -56,7 +56,7 @@ func (r *reproducible) settings(ctx context.Context, l *launcher, g *given, valu
 	if !ready {
 		return nil, fmt.Errorf("new values are brought to fixed point on the host, not in a sequence: %w", backend.ErrUnsupported)
 	}
-	launches, err := fast{r.resident}.settings(ctx, l, g, values)
+	launches, err := r.setter.settings(ctx, l, g, values)
 	return slices.Concat(launches, r.requantise), err
 }
 
@@ -67,7 +67,7 @@ func (r *reproducible) setHost(ctx context.Context, l *launcher, g *given, v Val
 			return err
 		}
 		if ready {
-			_, err := r.requantiseAfter(ctx, 1, func() (backend.Timing, error) { return backend.Timing{}, fast{r.resident}.setHost(ctx, l, g, v) })
+			_, err := r.requantiseAfter(ctx, 1, func() (backend.Timing, error) { return backend.Timing{}, r.setter.setHost(ctx, l, g, v) })
 			return err
 		}
 	}
@@ -98,9 +98,11 @@ func (r *reproducible) settleRequantise(ctx context.Context, l *launcher, g *giv
 		return !r.refused, nil
 	}
 	w, row, whole := &composer{l: l, m: r.resident}, 0, g.sparse(r.operand, Values{r.operand, make([]byte, int64(r.operand.Size())*int64(len(g.idx)))})
-	for i := range r.parts {
-		pt := &r.parts[i]
-		err := w.requantise(ctx, pt, whole.RowRange(row, row+pt.enc.Rows))
+	if r.tables == nil {
+		r.tables = make([]backend.Buffer, len(r.parts))
+	}
+	for i, pt := range r.parts {
+		err := r.addRequantise(ctx, w, i, whole.RowRange(row, row+pt.enc.Rows))
 		if work.Refusal(err) {
 			r.refused = true
 			return false, nil
@@ -114,8 +116,9 @@ func (r *reproducible) settleRequantise(ctx context.Context, l *launcher, g *giv
 	return true, nil
 }
 
-// requantise adds the launches for a part, which holds the rows of a.
-func (w *composer) requantise(ctx context.Context, pt *part, a formats.Sparse) error {
+// addRequantise adds the launches for part i, which holds the rows of a.
+func (r *reproducible) addRequantise(ctx context.Context, w *composer, i int, a formats.Sparse) error {
+	pt := r.parts[i]
 	v, err := requantise.Variant(w.l.dev.Caps())
 	if err != nil {
 		return err
@@ -133,12 +136,12 @@ func (w *composer) requantise(ctx context.Context, pt *part, a formats.Sparse) e
 	values := arg("values")
 	table := values // not read for rows
 	if len(slots) > 0 {
-		if pt.slots == nil {
-			if pt.slots, err = w.l.dev.NewWords(ctx, slots, "slots of the entries"); err != nil {
+		if r.tables[i] == nil {
+			if r.tables[i], err = r.dev.NewWords(ctx, slots, "slots of the entries"); err != nil {
 				return err
 			}
 		}
-		table = pt.slots
+		table = r.tables[i]
 	}
 	return w.add(requantise.Program, []backend.Buffer{values, table, arg("rows"), arg("ints")}, launch.Passes...)
 }

@@ -1,6 +1,8 @@
-// The sparse matrix on a device. Where one of its arrays, or a few columns of C for it, exceed what the device
-// binds, it is cut into row ranges.
-
+// Package resident brings packed matrices onto a device.
+//
+// Place decides in how many ranges of rows a matrix is uploaded, by the limits of the device, and whether it stays in the
+// host's memory, by the budget. A Matrix keeps the buffers, and answers for its kernel: which B and C the kernel takes as
+// they lie, how it is launched, what a multiplication moves and computes.
 package plan
 
 import (
@@ -14,6 +16,7 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/model"
+	"github.com/spmmrun/spmm/internal/stream"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/work"
 	"github.com/spmmrun/spmm/shaders/spec"
@@ -29,17 +32,14 @@ type resident struct {
 	parts      []part
 	rowBlock   int // rows of each part but the last
 	stats      formats.Stats
-	fetched    int64 // rows of B that a multiplication fetches, see distinct
-	setter     *setter
-	stream     *stream // of panels that are not on the device; nil: all of it is
+	fetched    int64          // rows of B that a multiplication fetches, see work.Distinct
+	stream     *stream.Stream // of panels that stay in the host's memory; nil: all of the matrix is on the device
 }
 
 // part is a range of the matrix's rows, encoded and uploaded.
 type part struct {
 	enc  *spec.Packed // without the arrays' data
 	bufs []backend.Buffer
-
-	slots backend.Buffer // reproducible mode: see kernel requantise; nil until needed
 }
 
 // upload copies an encoded matrix to the device, each of parts being rowBlock rows of it.
@@ -80,7 +80,7 @@ func forValues(format any, callers bool) any {
 
 // upload copies one part to the device. After an error too, what it returns must be closed.
 func uploadPart(ctx context.Context, d *device.Device, e *spec.Packed) (part, error) {
-	pt := part{enc: &spec.Packed{Rows: e.Rows, Cols: e.Cols, NNZ: e.NNZ, Stats: e.Stats, Items: e.Items, Format: e.Format, Work: e.Work}}
+	pt := part{enc: described(e)}
 	for _, a := range e.Arrays {
 		b, err := d.NewBuffer(int64(len(a.Data)), "array "+a.Name+" of the matrix")
 		if err != nil {
@@ -94,6 +94,12 @@ func uploadPart(ctx context.Context, d *device.Device, e *spec.Packed) (part, er
 	return pt, nil
 }
 
+// described returns what launches need to know of a packed matrix: all but the arrays.
+func described(e *spec.Packed) *spec.Packed {
+	return &spec.Packed{Rows: e.Rows, Cols: e.Cols, NNZ: e.NNZ, Stats: e.Stats, Items: e.Items, Format: e.Format, Work: e.Work}
+}
+
+// addStats returns the stats of two ranges of rows of a matrix with nnz entries together.
 func addStats(a, b formats.Stats, nnz int64) formats.Stats {
 	a.StoredBytes += b.StoredBytes
 	a.Slots += b.Slots
@@ -108,17 +114,17 @@ func addStats(a, b formats.Stats, nnz int64) formats.Stats {
 }
 
 // keep is upload for panels that stay in the host's memory. They may go to the buffers of another matrix.
-func keep(ctx context.Context, d *device.Device, e *work.Packed, parts []*spec.Packed, rowBlock int, with *stream) (*resident, error) {
+func keep(ctx context.Context, d *device.Device, e *work.Packed, parts []*spec.Packed, rowBlock int, with *stream.Stream) (*resident, error) {
 	rows, cols := e.Matrix.Dims()
 	m := &resident{
 		dev: d, kern: e.Kernel, variant: e.Variant, rows: rows, cols: cols, operand: e.Matrix.Type(), rowBlock: rowBlock,
 	}
 	var err error
-	if m.stream, err = newStream(ctx, d, parts, with); err != nil {
+	if m.stream, err = stream.New(ctx, d, parts, with); err != nil {
 		return nil, err
 	}
 	for i, p := range parts {
-		m.parts = append(m.parts, part{enc: &spec.Packed{Rows: p.Rows, Cols: p.Cols, NNZ: p.NNZ, Stats: p.Stats, Items: p.Items, Format: p.Format, Work: p.Work}, bufs: m.stream.sets[i&1]})
+		m.parts = append(m.parts, part{enc: described(p), bufs: m.stream.Set(i)})
 		m.stats = addStats(m.stats, p.Stats, e.Matrix.NNZ())
 	}
 	m.fetched = fetchedOf(m.stats, e)
@@ -137,7 +143,7 @@ func (m *resident) onDevice() error {
 func (m *resident) close() error {
 	var errs []error
 	if m.stream != nil {
-		errs = append(errs, m.stream.close())
+		errs = append(errs, m.stream.Close())
 	}
 	for _, pt := range m.parts {
 		if m.stream == nil {
@@ -145,15 +151,8 @@ func (m *resident) close() error {
 				errs = append(errs, b.Close())
 			}
 		}
-		if pt.slots != nil {
-			errs = append(errs, pt.slots.Close())
-		}
 	}
 	m.parts = nil
-	if m.setter != nil {
-		errs = append(errs, m.setter.close())
-		m.setter = nil
-	}
 	return cmp.Or(errs...)
 }
 

@@ -29,7 +29,7 @@ func TestLaunchesSeeThePacking(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer p.Close()
-			m := p.exec.(fast).resident
+			m := p.exec.(*fast).resident
 			if len(m.parts) != 1 {
 				continue // each is of its own rows
 			}

@@ -16,7 +16,7 @@ func (p *Plan) runStreamed(ctx context.Context, m *resident, w runList, times in
 		return p.dev.Run(ctx, w.launches...)
 	}
 	var err error
-	p.streamed, err = m.stream.run(ctx, w.launches, w.marks, times)
+	p.streamed, err = m.stream.Run(ctx, w.launches, w.marks, times)
 	return backend.Timing{Host: time.Since(start)}, err
 }
 

@@ -118,7 +118,7 @@ func contents(t *testing.T, p *Plan) [][]byte {
 	t.Helper()
 	var m *resident
 	switch e := p.exec.(type) {
-	case fast:
+	case *fast:
 		m = e.resident
 	case *reproducible:
 		if e.auto != nil {
