@@ -53,7 +53,7 @@ func (p *Plan) checkResult(n int, out dtype.Type) error {
 func (p *Plan) work(n int, out dtype.Type, e Epilogue) (*spec.Variant, model.Work) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	v, w := p.exec.work(n, out)
+	v, w := p.exec.Work(n, out)
 	w.Bytes += e.bytes()
 	return v, w
 }

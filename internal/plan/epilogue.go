@@ -105,7 +105,7 @@ func (w *composer) biasType() dtype.Type {
 	if w.c.Type == dtype.F64 {
 		return dtype.F64
 	}
-	return w.m.variant.Sums()
+	return w.m.Variant.Sums()
 }
 
 // stageBias returns the epilogue for block (i, j) of C. Where the bias is of another type, or does not begin with the block,

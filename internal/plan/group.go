@@ -16,6 +16,7 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/model"
+	"github.com/spmmrun/spmm/internal/resident"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/work"
 )
@@ -220,7 +221,7 @@ func (g *GroupPlan) Describe() (whole Info, parts []Info) {
 	if g.Split == ByRows {
 		for _, p := range parts[1:] {
 			whole.Panels = max(whole.Panels, p.Panels)
-			whole.Stats = addStats(whole.Stats, p.Stats, g.all.NNZ)
+			whole.Stats = resident.AddStats(whole.Stats, p.Stats, g.all.NNZ)
 			whole.EncodeTime, whole.UploadTime = max(whole.EncodeTime, p.EncodeTime), max(whole.UploadTime, p.UploadTime)
 		}
 	}

@@ -282,7 +282,7 @@ func (g *GroupPlan) run(ctx context.Context, times int, alpha float64, b *GroupT
 		}
 		return nil
 	}
-	if g.plans[0].exec.recordable() != nil {
+	if g.plans[0].exec.Recordable() != nil {
 		return together(ctx, len(g.plans), func(ctx context.Context, d int) error {
 			w, err := one(ctx, d)
 			if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/resident"
 	"github.com/spmmrun/spmm/internal/stream"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/shaders/densecopy"
@@ -28,14 +29,14 @@ type product struct {
 // key is all that the launches of a product depend on. Numbers are compared by their bits: −0 is not 0, and NaN
 // is NaN.
 type key struct {
-	m           *resident
+	m           *resident.Matrix
 	b, c, bias  *tensor.Tensor
 	alpha, beta uint64
 	epilogue    spec.Epilogue
 	times       int
 }
 
-func (q product) key(m *resident) key {
+func (q product) key(m *resident.Matrix) key {
 	return key{m, q.b, q.c, q.bias, math.Float64bits(q.alpha), math.Float64bits(q.beta), q.epilogue, q.times}
 }
 
@@ -130,7 +131,7 @@ func (l *launcher) close() {
 
 // compose returns the launches that f adds. Where f needs larger shared buffers than there are, these are made, and
 // it is called again.
-func (l *launcher) compose(m *resident, q product, f func(*composer) error) ([]backend.Launch, error) {
+func (l *launcher) compose(m *resident.Matrix, q product, f func(*composer) error) ([]backend.Launch, error) {
 	for {
 		for _, s := range l.buffers() {
 			s.need = 0
@@ -172,7 +173,7 @@ func (l *launcher) grow() (grown bool, err error) {
 // composer collects the launches of a product.
 type composer struct {
 	l *launcher
-	m *resident
+	m *resident.Matrix
 	product
 	runList
 }
@@ -181,16 +182,16 @@ type composer struct {
 // is the block's own, or that of a staging buffer.
 func (w *composer) source(j int) (l tensor.Layout, staged bool) {
 	l = w.b.BlockLayout(0, j)
-	if l.Loose && !(l.Tight && w.m.tight(l.Cols)) || w.m.staged(l.Type, l.ColMajor) {
-		return tensor.NewLayout(l.Rows, l.Cols, w.m.operand, false), true
+	if l.Loose && !(l.Tight && w.m.Tight(l.Cols)) || w.m.Staged(l.Type, l.ColMajor) {
+		return tensor.NewLayout(l.Rows, l.Cols, w.m.Operand, false), true
 	}
 	return l, false
 }
 
 func (w *composer) target(i, j int) (l tensor.Layout, staged bool) {
 	l = w.c.BlockLayout(i, j)
-	if l.Loose && !l.Tight || !w.m.direct(l.Type, l.ColMajor) {
-		return tensor.NewLayout(l.Rows, l.Cols, w.m.variant.Sums(), false), true
+	if l.Loose && !l.Tight || !w.m.Direct(l.Type, l.ColMajor) {
+		return tensor.NewLayout(l.Rows, l.Cols, w.m.Variant.Sums(), false), true
 	}
 	return l, false
 }

@@ -56,7 +56,7 @@ func (g *GroupPlan) mayOverlap(n int, b, c *GroupTensor, es []Epilogue) bool {
 	several := false
 	for d, x := range g.boxes(s, at) {
 		p, width := g.plans[d], x.c1-x.c0
-		if p.exec.recordable() != nil || es[d].ColBias != nil || width%Tile != 0 {
+		if p.exec.Recordable() != nil || es[d].ColBias != nil || width%Tile != 0 {
 			return false
 		}
 		if c.parts[d] == nil || width == 0 {

@@ -11,18 +11,19 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/internal/resident"
 	"github.com/spmmrun/spmm/shaders/spec"
 	"github.com/spmmrun/spmm/shaders/values"
 )
 
 // placesOf tells which slots of a part hold its entries.
-func (m *resident) placesOf(pt *part) (places, error) {
-	if packed, ok := pt.enc.Format.(formats.Encoded); ok {
-		return m.places(packed, pt.enc.NNZ)
+func placesOf(m *resident.Matrix, pt *resident.Part) (places, error) {
+	if packed, ok := pt.Data.Format.(formats.Encoded); ok {
+		return findPlaces(m, packed, pt.Data.NNZ)
 	}
-	at := places{array: m.ordered(), full: values.FullQuads}
-	if split, is := pt.enc.Format.(spec.Split); is && split.Lead > 0 {
-		at.entries = ascending(split.Lead, pt.enc.NNZ)
+	at := places{array: valuesArray(m), full: values.FullQuads}
+	if split, is := pt.Data.Format.(spec.Split); is && split.Lead > 0 {
+		at.entries = ascending(split.Lead, pt.Data.NNZ)
 	}
 	return at, nil
 }
@@ -36,8 +37,8 @@ func ascending(lead int, n int64) []uint32 {
 	return entries
 }
 
-// ordered returns which array of a format that has no matrix of its own holds the values, in the order of the entries.
-func (m *resident) ordered() int { return m.kern.Arg("values") }
+// valuesArray returns which array of a format that has no matrix of its own holds the values, in the order of the entries.
+func valuesArray(m *resident.Matrix) int { return m.Kernel.Arg("values") }
 
 // places tells where a packed array holds entries.
 type places struct {
@@ -62,15 +63,15 @@ func (at *places) inOrder(n int64) bool {
 // digits are the numbers that elements of 16 bits hold, 0 excepted.
 const digits = 1<<16 - 1
 
-// places finds the slots of a packed matrix of n entries: it packs the matrix with numbers in place of values, and with
+// findPlaces finds the slots of a packed matrix of n entries: it packs the matrix with numbers in place of values, and with
 // zeros, and looks where these differ. No format looks at values.
-func (m *resident) places(packed formats.Encoded, n int64) (at places, err error) {
-	zero, err := m.packWith(packed, n, func(int64) uint32 { return 0 })
+func findPlaces(m *resident.Matrix, packed formats.Encoded, n int64) (at places, err error) {
+	zero, err := packWith(m, packed, n, func(int64) uint32 { return 0 })
 	if err != nil {
 		return at, err
 	}
-	half := m.operand.Size() == 2
-	low, err := m.packWith(packed, n, func(i int64) uint32 {
+	half := m.Operand.Size() == 2
+	low, err := packWith(m, packed, n, func(i int64) uint32 {
 		if half {
 			i %= digits
 		}
@@ -85,12 +86,12 @@ func (m *resident) places(packed formats.Encoded, n int64) (at places, err error
 	}
 	name, found := low[at.array].Name, int64(0)
 	if half {
-		high, err := m.packWith(packed, n, func(i int64) uint32 { return uint32(i/digits) + 1 })
+		high, err := packWith(m, packed, n, func(i int64) uint32 { return uint32(i/digits) + 1 })
 		if err != nil {
 			return at, err
 		}
 		found = at.find16(backend.View[uint16](data(zero, name)), backend.View[uint16](data(low, name)), backend.View[uint16](data(high, name)))
-	} else if m.operand == dtype.F64 {
+	} else if m.Operand == dtype.F64 {
 		found = findWords(&at, backend.View[uint64](data(zero, name)), backend.View[uint64](data(low, name)))
 	} else {
 		found = findWords(&at, backend.View[uint32](data(zero, name)), backend.View[uint32](data(low, name)))
@@ -158,9 +159,9 @@ func fullness[E uint16 | uint32 | uint64](entries []uint32, zero []E, quad, word
 }
 
 // packWith returns the arrays of a packed matrix whose n entries have values of these bits.
-func (m *resident) packWith(packed formats.Encoded, n int64, bits func(i int64) uint32) ([]spec.Array, error) {
+func packWith(m *resident.Matrix, packed formats.Encoded, n int64, bits func(i int64) uint32) ([]spec.Array, error) {
 	var err error
-	switch m.operand {
+	switch m.Operand {
 	case dtype.F16:
 		packed, err = withBits(packed, n, func(i int64) half.F16 { return half.F16(bits(i)) })
 	case dtype.BF16:
@@ -177,10 +178,10 @@ func (m *resident) packWith(packed formats.Encoded, n int64, bits func(i int64) 
 	if err != nil {
 		return nil, err
 	}
-	if m.kern.Adopt == nil {
+	if m.Kernel.Adopt == nil {
 		return nil, fmt.Errorf("format %s takes no new values: %w", packed.Format(), backend.ErrUnsupported)
 	}
-	e, err := m.kern.Adopt(packed, m.variant)
+	e, err := m.Kernel.Adopt(packed, m.Variant)
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/resident"
 	"github.com/spmmrun/spmm/internal/stream"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/work"
@@ -100,7 +101,7 @@ type way struct {
 	why      string // reads behind "because"
 	instead  string // if not "", the reason is this and the refusal of the way before
 	pack     func(ctx context.Context) (*work.Packed, error)
-	executor func(m *resident) executor // around the matrix on the device
+	executor func(m *resident.Matrix) executor // around the matrix on the device
 }
 
 // ways gives the ways to multiply in the order in which to try them.
@@ -138,24 +139,24 @@ func build(ctx context.Context, d *device.Device, w *work.Work, x way) (*Plan, e
 }
 
 // bring makes the plan of a packed matrix, which it brings onto the device.
-func bring(ctx context.Context, d *device.Device, w *work.Work, e *work.Packed, why string, executor func(m *resident) executor) (*Plan, error) {
-	m, took, err := place(ctx, d, w, e)
+func bring(ctx context.Context, d *device.Device, w *work.Work, e *work.Packed, why string, executor func(m *resident.Matrix) executor) (*Plan, error) {
+	m, took, err := resident.Place(ctx, d, w, e)
 	if err != nil {
 		return nil, err
 	}
 	p := &Plan{
 		Info: Info{
-			Rows: m.rows, Cols: m.cols, NNZ: e.Matrix.NNZ(), Format: e.Format, Variant: e.Name, Why: why, Precision: e.Precision,
-			Quantised: w.A.Kind(), Stats: m.stats, EncodeTime: e.Took + took.packing, UploadTime: took.upload,
+			Rows: m.Rows, Cols: m.Cols, NNZ: e.Matrix.NNZ(), Format: e.Format, Variant: e.Name, Why: why, Precision: e.Precision,
+			Quantised: w.A.Kind(), Stats: m.Stats, EncodeTime: e.Took + took.Packing, UploadTime: took.Upload,
 		},
-		dev: d, rowBlock: m.rowBlock, right: w.Right, exec: executor(m), launcher: newLauncher(d),
+		dev: d, rowBlock: m.RowBlock, right: w.Right, exec: executor(m), launcher: newLauncher(d),
 	}
-	if m.stream != nil {
-		p.Panels = len(m.parts)
+	if m.Stream != nil {
+		p.Panels = len(m.Parts)
 		p.Why += fmt.Sprintf("; A, of %.3g MiB, stays in the host's memory: %d panels are copied for each product",
-			float64(m.stats.StoredBytes)/(1<<20), p.Panels)
+			float64(m.Stats.StoredBytes)/(1<<20), p.Panels)
 	}
-	if m.stream == nil && p.Quantised == dtype.Invalid { // else values cannot be replaced
+	if m.Stream == nil && p.Quantised == dtype.Invalid { // else values cannot be replaced
 		p.given = newGiven(w.A.Encoded, w.Reordered, w.P != 0)
 	}
 	return p, nil
@@ -196,7 +197,7 @@ func (p *Plan) Device() *device.Device { return p.dev }
 func (p *Plan) Reproduced() (bits rfx.P, lossless bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.exec.reproduced()
+	return p.exec.Reproduced()
 }
 
 // Close waits for the multiplication in progress and frees everything the plan holds on the device. A second call
@@ -206,7 +207,7 @@ func (p *Plan) Close() error {
 	defer p.mu.Unlock()
 	p.closed.Store(true)
 	p.launcher.close()
-	errs := []error{p.exec.close()}
+	errs := []error{p.exec.Close()}
 	for i, t := range p.host {
 		if t != nil {
 			errs = append(errs, t.Close())

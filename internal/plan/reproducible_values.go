@@ -12,22 +12,21 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/work"
 	"github.com/spmmrun/spmm/shaders/requantise"
 	kernel "github.com/spmmrun/spmm/shaders/rfx"
 )
 
-// setTensor brings the values to their places and the integers after them.
-func (r *reproducible) setTensor(ctx context.Context, l *launcher, g *given, values *tensor.Tensor, times int) (backend.Timing, error) {
+// SetTensor brings the values to their places and the integers after them.
+func (r *reproducible) SetTensor(ctx context.Context, l *launcher, g *given, values *tensor.Tensor, times int) (backend.Timing, error) {
 	if r.auto == nil {
 		ready, err := r.settleRequantise(ctx, l, g)
 		if err != nil {
 			return backend.Timing{}, err
 		}
 		if ready {
-			return r.requantiseAfter(ctx, times, func() (backend.Timing, error) { return r.setter.setTensor(ctx, l, g, values, 1) })
+			return r.requantiseAfter(ctx, times, func() (backend.Timing, error) { return r.setter.SetTensor(ctx, l, g, values, 1) })
 		}
 	}
 	start := time.Now()
@@ -43,8 +42,8 @@ func (r *reproducible) setTensor(ctx context.Context, l *launcher, g *given, val
 	return backend.Timing{Host: time.Since(start)}, nil
 }
 
-// settings needs a device that can bring values to fixed point.
-func (r *reproducible) settings(ctx context.Context, l *launcher, g *given, values *tensor.Tensor) ([]backend.Launch, error) {
+// SetLaunches needs a device that can bring values to fixed point.
+func (r *reproducible) SetLaunches(ctx context.Context, l *launcher, g *given, values *tensor.Tensor) ([]backend.Launch, error) {
 	ready := false
 	var err error
 	if r.auto == nil {
@@ -56,18 +55,18 @@ func (r *reproducible) settings(ctx context.Context, l *launcher, g *given, valu
 	if !ready {
 		return nil, fmt.Errorf("new values are brought to fixed point on the host, not in a sequence: %w", backend.ErrUnsupported)
 	}
-	launches, err := r.setter.settings(ctx, l, g, values)
+	launches, err := r.setter.SetLaunches(ctx, l, g, values)
 	return slices.Concat(launches, r.requantise), err
 }
 
-func (r *reproducible) setHost(ctx context.Context, l *launcher, g *given, v Values) error {
+func (r *reproducible) SetHost(ctx context.Context, l *launcher, g *given, v Values) error {
 	if r.auto == nil {
 		ready, err := r.settleRequantise(ctx, l, g)
 		if err != nil {
 			return err
 		}
 		if ready {
-			_, err := r.requantiseAfter(ctx, 1, func() (backend.Timing, error) { return backend.Timing{}, r.setter.setHost(ctx, l, g, v) })
+			_, err := r.requantiseAfter(ctx, 1, func() (backend.Timing, error) { return backend.Timing{}, r.setter.SetHost(ctx, l, g, v) })
 			return err
 		}
 	}
@@ -81,7 +80,7 @@ func (r *reproducible) requantiseAfter(ctx context.Context, times int, set func(
 		if err != nil {
 			return sum, err
 		}
-		u, err := r.dev.Run(ctx, r.requantise...)
+		u, err := r.Device.Run(ctx, r.requantise...)
 		if err != nil {
 			return sum, err
 		}
@@ -97,12 +96,12 @@ func (r *reproducible) settleRequantise(ctx context.Context, l *launcher, g *giv
 	if r.requantise != nil || r.refused {
 		return !r.refused, nil
 	}
-	w, row, whole := &composer{l: l, m: r.resident}, 0, g.sparse(r.operand, Values{r.operand, make([]byte, int64(r.operand.Size())*int64(len(g.idx)))})
+	w, row, whole := &composer{l: l, m: r.Matrix}, 0, g.sparse(r.Operand, Values{r.Operand, make([]byte, int64(r.Operand.Size())*int64(len(g.idx)))})
 	if r.tables == nil {
-		r.tables = make([]backend.Buffer, len(r.parts))
+		r.tables = make([]backend.Buffer, len(r.Parts))
 	}
-	for i, pt := range r.parts {
-		err := r.addRequantise(ctx, w, i, whole.RowRange(row, row+pt.enc.Rows))
+	for i, pt := range r.Parts {
+		err := r.addRequantise(ctx, w, i, whole.RowRange(row, row+pt.Data.Rows))
 		if work.Refusal(err) {
 			r.refused = true
 			return false, nil
@@ -110,7 +109,7 @@ func (r *reproducible) settleRequantise(ctx context.Context, l *launcher, g *giv
 		if err != nil {
 			return false, err
 		}
-		row += pt.enc.Rows
+		row += pt.Data.Rows
 	}
 	r.requantise = w.launches
 	return true, nil
@@ -118,26 +117,26 @@ func (r *reproducible) settleRequantise(ctx context.Context, l *launcher, g *giv
 
 // addRequantise adds the launches for part i, which holds the rows of a.
 func (r *reproducible) addRequantise(ctx context.Context, w *composer, i int, a formats.Sparse) error {
-	pt := r.parts[i]
+	pt := r.Parts[i]
 	v, err := requantise.Variant(w.l.dev.Caps())
 	if err != nil {
 		return err
 	}
-	slots, err := kernel.Slots(a, w.m.variant)
+	slots, err := kernel.Slots(a, w.m.Variant)
 	if err != nil {
 		return err
 	}
-	s := pt.enc.Format.(kernel.Split)
-	launch, err := requantise.Launch(v, requantise.Op{Rows: int64(pt.enc.Rows), NNZ: pt.enc.NNZ, Type: s.Type, P: s.P, V: s.V, Slots: int64(len(slots))})
+	s := pt.Data.Format.(kernel.Split)
+	launch, err := requantise.Launch(v, requantise.Op{Rows: int64(pt.Data.Rows), NNZ: pt.Data.NNZ, Type: s.Type, P: s.P, V: s.V, Slots: int64(len(slots))})
 	if err != nil {
 		return err
 	}
-	arg := func(name string) backend.Buffer { return pt.bufs[w.m.kern.Arg(name)] }
+	arg := func(name string) backend.Buffer { return pt.Buffers[w.m.Kernel.Arg(name)] }
 	values := arg("values")
 	table := values // not read for rows
 	if len(slots) > 0 {
 		if r.tables[i] == nil {
-			if r.tables[i], err = r.dev.NewWords(ctx, slots, "slots of the entries"); err != nil {
+			if r.tables[i], err = r.Device.NewWords(ctx, slots, "slots of the entries"); err != nil {
 				return err
 			}
 		}
@@ -149,32 +148,13 @@ func (r *reproducible) addRequantise(ctx context.Context, w *composer, i int, a 
 // encodeWith encodes the matrix with other values and writes its arrays where the old ones are. With a precision that is
 // found for each multiplication it notes the values, and that is done before the next one.
 func (r *reproducible) encodeWith(ctx context.Context, g *given, v Values) error {
-	m := g.sparse(r.operand, v)
+	m := g.sparse(r.Operand, v)
 	if r.auto == nil {
-		return r.rewrite(ctx, m)
+		return r.Rewrite(ctx, m)
 	}
 	r.auto.matrix, r.auto.rows = m, ranges(m)
 	for bits := range r.auto.at {
 		r.auto.stale[bits] = true
-	}
-	return nil
-}
-
-// rewrite packs a matrix of the same pattern as this one is packed, and replaces its arrays on the device.
-func (m *resident) rewrite(ctx context.Context, a formats.Sparse) error {
-	parts, err := (&work.Packed{Kernel: m.kern, Variant: m.variant, Matrix: work.NewMatrix(a)}).Ranges(ctx, m.rowBlock)
-	if err != nil {
-		return err
-	}
-	if len(parts) != len(m.parts) {
-		return fmt.Errorf("a matrix of %d row ranges in place of %d", len(parts), len(m.parts))
-	}
-	for i, e := range parts {
-		for j, array := range e.Arrays {
-			if err := device.WriteChunks(ctx, m.parts[i].bufs[j], array.Data); err != nil {
-				return err
-			}
-		}
 	}
 	return nil
 }

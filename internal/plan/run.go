@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/internal/resident"
 	"github.com/spmmrun/spmm/internal/tensor"
 )
 
@@ -43,7 +44,7 @@ func (p *Plan) run(ctx context.Context, q product) (backend.Timing, error) {
 	if err != nil || len(w.launches) == 0 {
 		return backend.Timing{}, err
 	}
-	if m.stream != nil {
+	if m.Stream != nil {
 		return p.runStreamed(ctx, m, w, q.times)
 	}
 	return p.dev.Run(ctx, w.launches...)
@@ -90,8 +91,8 @@ func (p *Plan) begin(ctx context.Context, q product) error {
 
 // settled returns the launches of a product that has begun, once the executor is ready for it, and the matrix that they
 // multiply with.
-func (p *Plan) settled(ctx context.Context, q product) (*resident, runList, error) {
-	m, err := p.exec.settle(ctx, p.launcher, q.b)
+func (p *Plan) settled(ctx context.Context, q product) (*resident.Matrix, runList, error) {
+	m, err := p.exec.Prepare(ctx, p.launcher, q.b)
 	if err != nil {
 		return nil, runList{}, err
 	}
@@ -128,7 +129,7 @@ func (q product) release() {
 }
 
 // launches returns the launches of a product that was checked, as they were composed the last time, if possible.
-func (p *Plan) launches(m *resident, q product) (runList, error) {
+func (p *Plan) launches(m *resident.Matrix, q product) (runList, error) {
 	if q.c.Rows == 0 || q.c.Cols == 0 {
 		return runList{}, nil
 	}
@@ -141,7 +142,7 @@ func (p *Plan) launches(m *resident, q product) (runList, error) {
 		return runList{}, err
 	}
 	w := runList{launches, p.launcher.marks}
-	if m.stream == nil { // else the panels are copied each time
+	if m.Stream == nil { // else the panels are copied each time
 		w.launches = slices.Repeat(launches, q.times)
 	}
 	p.launcher.keep(k, w)
@@ -149,10 +150,10 @@ func (p *Plan) launches(m *resident, q product) (runList, error) {
 }
 
 // compose returns the launches of a product that was checked, which share the buffers of a launcher.
-func (p *Plan) compose(l *launcher, m *resident, q product) ([]backend.Launch, error) {
+func (p *Plan) compose(l *launcher, m *resident.Matrix, q product) ([]backend.Launch, error) {
 	return l.compose(m, q, func(w *composer) error {
 		for j := range q.b.ColBlocks() {
-			if err := p.exec.columns(w, j); err != nil {
+			if err := p.exec.Columns(w, j); err != nil {
 				return err
 			}
 		}
@@ -191,5 +192,5 @@ func (p *Plan) check(q product) error {
 	if err := p.checkBias(q); err != nil {
 		return err
 	}
-	return p.exec.takes(q)
+	return p.exec.Takes(q)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/resident"
 	"github.com/spmmrun/spmm/internal/tensor"
 )
 
@@ -33,7 +34,7 @@ type Sequence struct {
 type step struct {
 	plan   *Plan
 	values *tensor.Tensor // nil: a multiplication
-	m      *resident
+	m      *resident.Matrix
 	product
 	launches []backend.Launch
 	made     int // how often the launcher had replaced a buffer then
@@ -116,11 +117,11 @@ func (s *Sequence) compose(x *step) error {
 		return err
 	}
 	defer x.release()
-	err := p.exec.recordable()
+	err := p.exec.Recordable()
 	if err != nil {
 		return err
 	}
-	if x.m, err = p.exec.settle(ctx, s.launcher, x.b); err != nil {
+	if x.m, err = p.exec.Prepare(ctx, s.launcher, x.b); err != nil {
 		return err
 	}
 	x.launches = nil
@@ -141,9 +142,9 @@ func (s *Sequence) composeValues(ctx context.Context, x *step) error {
 		return err
 	}
 	defer x.values.Release()
-	err := p.exec.recordable()
+	err := p.exec.Recordable()
 	if err == nil {
-		x.launches, err = p.exec.settings(ctx, s.launcher, p.given, x.values)
+		x.launches, err = p.exec.SetLaunches(ctx, s.launcher, p.given, x.values)
 	}
 	x.made = s.launcher.replaced
 	return err

@@ -10,6 +10,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/resident"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/shaders/spec"
 	"github.com/spmmrun/spmm/shaders/values"
@@ -17,7 +18,7 @@ import (
 
 // setter brings new values to the places of a matrix's entries. It finds these when values are first set.
 type setter struct {
-	m      *resident
+	m      *resident.Matrix
 	pieces []piece // nil until found
 	// staging holds values from the host, at most a buffer full at a time.
 	staging backend.Buffer
@@ -57,8 +58,8 @@ type setting struct {
 	launches []backend.Launch
 }
 
-// close frees what the setter holds on the device.
-func (s *setter) close() error {
+// Close frees what the setter holds on the device.
+func (s *setter) Close() error {
 	var errs []error
 	for _, p := range s.pieces {
 		for _, b := range []backend.Buffer{p.groups, p.sources} {
@@ -80,13 +81,13 @@ func (s *setter) prepare(ctx context.Context, g *given) error {
 		return nil
 	}
 	pieces, first := []piece{}, int64(0)
-	for i := range s.m.parts {
-		add, err := s.find(ctx, &s.m.parts[i], first, g.numbers())
+	for i := range s.m.Parts {
+		add, err := s.find(ctx, &s.m.Parts[i], first, g.numbers())
 		pieces = append(pieces, add...)
 		if err != nil {
-			return cmp.Or(err, (&setter{pieces: pieces}).close())
+			return cmp.Or(err, (&setter{pieces: pieces}).Close())
 		}
-		first += s.m.parts[i].enc.NNZ
+		first += s.m.Parts[i].Data.NNZ
 	}
 	s.pieces = pieces
 	return nil
@@ -94,22 +95,22 @@ func (s *setter) prepare(ctx context.Context, g *given) error {
 
 // find returns the pieces of a part, whose first entry has number first. number is the result of given.numbers. After an
 // error too, the pieces are to be closed.
-func (s *setter) find(ctx context.Context, pt *part, first int64, number []uint32) ([]piece, error) {
-	if err := ctx.Err(); err != nil || pt.enc.NNZ == 0 {
+func (s *setter) find(ctx context.Context, pt *resident.Part, first int64, number []uint32) ([]piece, error) {
+	if err := ctx.Err(); err != nil || pt.Data.NNZ == 0 {
 		return nil, err
 	}
-	at, err := s.m.placesOf(pt)
+	at, err := placesOf(s.m, pt)
 	if err != nil {
 		return nil, err
 	}
-	dst := pt.bufs[at.array]
-	if number == nil && at.inOrder(pt.enc.NNZ) {
-		return []piece{{kind: contiguous, dst: dst, slots: pt.enc.NNZ, first: first, full: at.full}}, nil
+	dst := pt.Buffers[at.array]
+	if number == nil && at.inOrder(pt.Data.NNZ) {
+		return []piece{{kind: contiguous, dst: dst, slots: pt.Data.NNZ, first: first, full: at.full}}, nil
 	}
 	if at.entries == nil {
-		at.entries = ascending(0, pt.enc.NNZ)
+		at.entries = ascending(0, pt.Data.NNZ)
 	}
-	v, err := values.Variant(s.m.dev.Caps(), s.m.operand, s.m.operand)
+	v, err := values.Variant(s.m.Device.Caps(), s.m.Operand, s.m.Operand)
 	if err != nil {
 		return nil, err
 	}
@@ -146,8 +147,8 @@ func (s *setter) list(ctx context.Context, dst backend.Buffer, at places, first 
 	p := piece{kind: listed, dst: dst, entries: int64(len(sources)), first: int64(slots[0])}
 	p.run = int(slots[len(slots)-1]-slots[0]) == len(slots)-1
 	var err error
-	if p.sources, err = s.m.dev.NewWords(ctx, sources, "numbers of the entries"); err == nil && !p.run {
-		p.groups, err = s.m.dev.NewWords(ctx, slots, "places of the entries")
+	if p.sources, err = s.m.Device.NewWords(ctx, sources, "numbers of the entries"); err == nil && !p.run {
+		p.groups, err = s.m.Device.NewWords(ctx, slots, "places of the entries")
 	}
 	return []piece{p}, err
 }
@@ -155,15 +156,15 @@ func (s *setter) list(ctx context.Context, dst backend.Buffer, at places, first 
 // bitmaps returns pieces with maps of the places of entries, as few as the device binds.
 func (s *setter) bitmaps(ctx context.Context, dst backend.Buffer, at places, first int64, number []uint32) ([]piece, error) {
 	var pieces []piece
-	most := int(s.m.dev.Limit()/4) - values.GroupSlots // sources of a piece
+	most := int(s.m.Device.Limit()/4) - values.GroupSlots // sources of a piece
 	groups := spec.Ceil(len(at.entries), values.GroupSlots)
 	index, sources := make([]uint32, 0, 2*groups), make([]uint32, 0, min(len(number)+len(at.entries), most+values.GroupSlots))
 	base := 0
 	flush := func(end int) error {
 		p := piece{kind: bitmap, dst: dst, count: int64(end - base), base: int64(base), full: at.full}
 		var err error
-		if p.groups, err = s.m.dev.NewWords(ctx, index, "groups of slots"); err == nil {
-			p.sources, err = s.m.dev.NewWords(ctx, sources, "places of the entries")
+		if p.groups, err = s.m.Device.NewWords(ctx, index, "groups of slots"); err == nil {
+			p.sources, err = s.m.Device.NewWords(ctx, sources, "places of the entries")
 		}
 		pieces = append(pieces, p)
 		index, sources, base = index[:0], sources[:0], end
@@ -188,20 +189,20 @@ func (s *setter) bitmaps(ctx context.Context, dst backend.Buffer, at places, fir
 	return pieces, flush(groups)
 }
 
-// setTensor makes the elements of a tensor the values, a number of times.
-func (s *setter) setTensor(ctx context.Context, l *launcher, g *given, v *tensor.Tensor, times int) (backend.Timing, error) {
-	launches, err := s.settings(ctx, l, g, v)
+// SetTensor makes the elements of a tensor the values, a number of times.
+func (s *setter) SetTensor(ctx context.Context, l *launcher, g *given, v *tensor.Tensor, times int) (backend.Timing, error) {
+	launches, err := s.SetLaunches(ctx, l, g, v)
 	if err != nil || len(launches) == 0 {
 		return backend.Timing{}, err
 	}
 	if times > 1 {
 		launches = slices.Repeat(launches, times)
 	}
-	return s.m.dev.Run(ctx, launches...)
+	return s.m.Device.Run(ctx, launches...)
 }
 
-// settings returns the launches that make a tensor's elements the values. Those for the last tensors are kept.
-func (s *setter) settings(ctx context.Context, l *launcher, g *given, v *tensor.Tensor) ([]backend.Launch, error) {
+// SetLaunches returns the launches that make a tensor's elements the values. Those for the last tensors are kept.
+func (s *setter) SetLaunches(ctx context.Context, l *launcher, g *given, v *tensor.Tensor) ([]backend.Launch, error) {
 	if err := s.prepare(ctx, g); err != nil {
 		return nil, err
 	}
@@ -233,8 +234,8 @@ func (s *setter) settings(ctx context.Context, l *launcher, g *given, v *tensor.
 
 // compose adds the launches that bring the values in src, those that op says, to their places.
 func (s *setter) compose(w *composer, src backend.Buffer, op values.Op) error {
-	op.Dst = s.m.operand
-	v, err := values.Variant(s.m.dev.Caps(), op.Src, op.Dst)
+	op.Dst = s.m.Operand
+	v, err := values.Variant(s.m.Device.Caps(), op.Src, op.Dst)
 	if err != nil {
 		return err
 	}
@@ -262,13 +263,13 @@ func (s *setter) compose(w *composer, src backend.Buffer, op values.Op) error {
 	return nil
 }
 
-// setHost makes values of the host's the entries'. It converts them as packing does, and writes them to their places:
+// SetHost makes values of the host's the entries'. It converts them as packing does, and writes them to their places:
 // directly where entries lie in their order, else by way of a buffer and the kernel.
-func (s *setter) setHost(ctx context.Context, l *launcher, g *given, v Values) error {
+func (s *setter) SetHost(ctx context.Context, l *launcher, g *given, v Values) error {
 	if err := s.prepare(ctx, g); err != nil {
 		return err
 	}
-	d, t := s.m.dev, s.m.operand
+	d, t := s.m.Device, s.m.Operand
 	if !slices.ContainsFunc(s.pieces, func(p piece) bool { return p.kind != contiguous }) {
 		for _, p := range s.pieces {
 			if err := writeValues(ctx, d, p.dst, t, v, int(p.first), int(p.slots)); err != nil {

@@ -7,16 +7,17 @@ import (
 	"time"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/internal/resident"
 )
 
 // runStreamed multiplies with a matrix that is not on the device. Its time is the host's.
-func (p *Plan) runStreamed(ctx context.Context, m *resident, w runList, times int) (backend.Timing, error) {
+func (p *Plan) runStreamed(ctx context.Context, m *resident.Matrix, w runList, times int) (backend.Timing, error) {
 	start := time.Now()
 	if len(w.marks) == 0 {
 		return p.dev.Run(ctx, w.launches...)
 	}
 	var err error
-	p.streamed, err = m.stream.Run(ctx, w.launches, w.marks, times)
+	p.streamed, err = m.Stream.Run(ctx, w.launches, w.marks, times)
 	return backend.Timing{Host: time.Since(start)}, err
 }
 

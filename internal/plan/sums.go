@@ -15,6 +15,7 @@ import (
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/resident"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/shaders/quantise"
 	kernel "github.com/spmmrun/spmm/shaders/rfx"
@@ -25,7 +26,7 @@ import (
 type Sums struct {
 	dev     *device.Device
 	variant *spec.Variant
-	part
+	resident.Part
 	pieces      []int32            // the row of each
 	fixed, work shared             // B in fixed point; sums of pieces
 	none        backend.Buffer     // for the kernel's C, which it does not write
@@ -53,7 +54,7 @@ func NewSums(ctx context.Context, d *device.Device, a formats.Sparse, rows []rfx
 	if err != nil {
 		return nil, err
 	}
-	if s.part, err = uploadPart(ctx, d, enc); err == nil {
+	if s.Part, err = resident.UploadPart(ctx, d, enc); err == nil {
 		s.none, err = d.NewBuffer(4, "an empty C")
 	}
 	if err != nil {
@@ -64,7 +65,7 @@ func NewSums(ctx context.Context, d *device.Device, a formats.Sparse, rows []rfx
 
 // Describe returns what is on the device.
 func (s *Sums) Describe() Info {
-	e := s.enc
+	e := s.Data
 	return Info{Rows: e.Rows, Cols: e.Cols, NNZ: e.NNZ, Format: kernel.Rows.Format(), Variant: s.variant.Name, Precision: e.Format.(kernel.Split).Type, Stats: e.Stats}
 }
 
@@ -74,8 +75,8 @@ func (s *Sums) Multiply(ctx context.Context, b *tensor.Tensor, sums []rfx.Sum) e
 	if b == nil || b.Device() != s.dev || b.ColMajor || b.RowBlocks() > 1 || b.ColBlocks() > 1 || b.BlockLayout(0, 0).Loose || b.Type == dtype.F64 {
 		return fmt.Errorf("sums of products: want a row-major B of f16, bf16 or f32 in one block on %v: %w", s.dev.Info(), backend.ErrUnsupported)
 	}
-	if b.Rows != s.enc.Cols || len(sums) != s.enc.Rows*b.Cols {
-		return fmt.Errorf("%d sums of a matrix of %d×%d times one of %d×%d", len(sums), s.enc.Rows, s.enc.Cols, b.Rows, b.Cols)
+	if b.Rows != s.Data.Cols || len(sums) != s.Data.Rows*b.Cols {
+		return fmt.Errorf("%d sums of a matrix of %d×%d times one of %d×%d", len(sums), s.Data.Rows, s.Data.Cols, b.Rows, b.Cols)
 	}
 	clear(sums)
 	if len(s.pieces) == 0 || b.Cols == 0 {
@@ -141,14 +142,14 @@ func (s *Sums) quantise(ctx context.Context, b *tensor.Tensor, q quantise.Layout
 
 // pass reads the sums of n pieces from number at on.
 func (s *Sums) pass(ctx context.Context, q quantise.Layout, at, n int, host []uint64) error {
-	l, err := kernel.SumsOf(s.variant, s.enc, q, at, n, s.dev.Caps())
+	l, err := kernel.SumsOf(s.variant, s.Data, q, at, n, s.dev.Caps())
 	if err != nil {
 		return err
 	}
 	if err := s.work.make(s.dev, l.Workspace); err != nil {
 		return err
 	}
-	rows, ints := s.bufs[0], s.bufs[1]
+	rows, ints := s.Buffers[0], s.Buffers[1]
 	launches, err := launchesOf(s.dev, kernel.Format.Program, []backend.Buffer{rows, ints, ints, ints, s.fixed.buf, ints, s.none, s.work.buf}, l.Passes)
 	if err == nil {
 		_, err = s.dev.Run(ctx, launches...)
@@ -203,7 +204,7 @@ func (s *shared) make(d *device.Device, bytes int64) (err error) {
 // Close frees what is on the device.
 func (s *Sums) Close() error {
 	var errs []error
-	for _, b := range append(s.bufs, s.none, s.fixed.buf, s.work.buf) {
+	for _, b := range append(s.Buffers, s.none, s.fixed.buf, s.work.buf) {
 		if b != nil {
 			errs = append(errs, b.Close())
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/resident"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/work"
 	"github.com/spmmrun/spmm/shaders"
@@ -116,21 +117,21 @@ func byColumns[T formats.Value](a *formats.CSR[T]) formats.Encoded {
 // contents returns what a plan has on its device, for AutoP at the present precision.
 func contents(t *testing.T, p *Plan) [][]byte {
 	t.Helper()
-	var m *resident
+	var m *resident.Matrix
 	switch e := p.exec.(type) {
 	case *fast:
-		m = e.resident
+		m = e.Matrix
 	case *reproducible:
 		if e.auto != nil {
 			if err := e.turn(t.Context(), e.bits); err != nil {
 				t.Fatal(err)
 			}
 		}
-		m = e.resident
+		m = e.Matrix
 	}
 	var all [][]byte
-	for _, part := range m.parts {
-		for _, b := range part.bufs {
+	for _, part := range m.Parts {
+		for _, b := range part.Buffers {
 			x := make([]byte, b.Size())
 			if err := b.Read(t.Context(), 0, x); err != nil {
 				t.Fatal(err)
