@@ -5,14 +5,12 @@ package plan
 import (
 	"cmp"
 	"context"
-	"slices"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/model"
 	"github.com/spmmrun/spmm/internal/resident"
-	"github.com/spmmrun/spmm/internal/stream"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -37,11 +35,11 @@ type executor interface {
 	Work(n int, out dtype.Type) (*spec.Variant, model.Work)
 	// SetTensor makes values, NNZ of them in the order of given, those of the matrix's entries. It repeats this times
 	// times, for benchmarks. After an error some values may be the old ones.
-	SetTensor(ctx context.Context, l *launcher, g *given, values *tensor.Tensor, times int) (backend.Timing, error)
+	SetTensor(ctx context.Context, g *given, values *tensor.Tensor, times int) (backend.Timing, error)
 	// SetHost is SetTensor for values in the host's memory, once.
-	SetHost(ctx context.Context, l *launcher, g *given, values Values) error
+	SetHost(ctx context.Context, g *given, values Values) error
 	// SetLaunches returns the launches of SetTensor. They hold as long as the plan and the tensor are open.
-	SetLaunches(ctx context.Context, l *launcher, g *given, values *tensor.Tensor) ([]backend.Launch, error)
+	SetLaunches(ctx context.Context, g *given, values *tensor.Tensor) ([]backend.Launch, error)
 	// Reproduced returns the precision of the last multiplication and whether it was found to lose nothing; 0 and
 	// false before the first, and in fast mode.
 	Reproduced() (bits rfx.P, lossless bool)
@@ -58,16 +56,16 @@ type fast struct {
 	setter setter
 }
 
-func (f *fast) SetTensor(ctx context.Context, l *launcher, g *given, v *tensor.Tensor, times int) (backend.Timing, error) {
-	return f.setter.SetTensor(ctx, l, g, v, times)
+func (f *fast) SetTensor(ctx context.Context, g *given, v *tensor.Tensor, times int) (backend.Timing, error) {
+	return f.setter.SetTensor(ctx, g, v, times)
 }
 
-func (f *fast) SetHost(ctx context.Context, l *launcher, g *given, v Values) error {
-	return f.setter.SetHost(ctx, l, g, v)
+func (f *fast) SetHost(ctx context.Context, g *given, v Values) error {
+	return f.setter.SetHost(ctx, g, v)
 }
 
-func (f *fast) SetLaunches(ctx context.Context, l *launcher, g *given, v *tensor.Tensor) ([]backend.Launch, error) {
-	return f.setter.SetLaunches(ctx, l, g, v)
+func (f *fast) SetLaunches(ctx context.Context, g *given, v *tensor.Tensor) ([]backend.Launch, error) {
+	return f.setter.SetLaunches(ctx, g, v)
 }
 
 func (f *fast) Close() error { return cmp.Or(f.setter.Close(), f.Matrix.Close()) }
@@ -112,34 +110,3 @@ func (f *fast) Columns(w *composer, j int) error {
 }
 
 func (f *fast) Reproduced() (rfx.P, bool) { return 0, false }
-
-// multiply adds the launches of part i of A times block j of B, which b holds in every form that the kernel takes:
-// c = alpha·A·B + beta·c, with an epilogue.
-func (w *composer) multiply(i, j int, beta float64, e biased, c backend.Buffer, b ...backend.Buffer) error {
-	l, err := w.m.Launch(i, w.problem(i, j, beta, e.Epilogue))
-	if err != nil {
-		return err
-	}
-	if w.m.Stream != nil {
-		w.marks = append(w.marks, stream.Mark{At: len(w.launches), Part: i})
-	}
-	args := slices.Concat(w.m.Parts[i].Buffers, b, []backend.Buffer{e.or(b[0]), c})
-	if l.Workspace > 0 {
-		args = append(args, w.l.work.atLeast(l.Workspace))
-	}
-	first := len(w.launches)
-	if err := w.add(w.m.Kernel.Program, args, l.Passes...); err != nil {
-		return err
-	}
-	unread, unwritten := uint32(0), uint32(0)
-	if beta == 0 {
-		unread = 1 << w.m.Kernel.Arg("c")
-	}
-	if l.Workspace == spec.NoWorkspace {
-		unwritten = 1 << (len(args) - 1)
-	}
-	for i := range w.launches[first:] {
-		w.launches[first+i].Unread, w.launches[first+i].Unwritten = unread|unwritten, unwritten
-	}
-	return nil
-}

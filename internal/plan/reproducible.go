@@ -311,24 +311,24 @@ func (r *reproducible) turn(ctx context.Context, bits rfx.P) error {
 func (r *reproducible) scan(ctx context.Context, l *launcher, b *tensor.Tensor) ([]rfx.Range, error) {
 	var cols []rfx.Range
 	for j := range b.ColBlocks() {
-		launches, err := l.compose(r.Matrix, product{b: b}, func(w *composer) error {
+		w, err := l.compose(r.Matrix, product{b: b}, func(w *composer) error {
 			buf, err := w.stageB(j)
 			if err != nil {
 				return err
 			}
-			_, err = w.quantise(j, buf, false)
+			_, err = r.quantise(w, j, buf, false)
 			return err
 		})
 		if err != nil {
 			return nil, err
 		}
-		if _, err := r.Device.Run(ctx, launches...); err != nil {
+		if _, err := r.Device.Run(ctx, w.launches...); err != nil {
 			return nil, err
 		}
 		q := fixedLayout(r.Matrix, b.BlockLayout(0, j))
 		words := make([]rfx.Range, q.First())
 		if len(words) > 0 {
-			if err := l.fixed.buf.Read(ctx, 0, backend.Bytes(words)); err != nil {
+			if err := l.fixedPoint().Read(ctx, 0, backend.Bytes(words)); err != nil {
 				return nil, err
 			}
 		}
@@ -367,7 +367,7 @@ func (r *reproducible) Columns(w *composer, j int) error {
 	if err != nil {
 		return err
 	}
-	q, err := w.quantise(j, b, true)
+	q, err := r.quantise(w, j, b, true)
 	if err != nil {
 		return err
 	}
@@ -402,18 +402,18 @@ func (r *reproducible) Columns(w *composer, j int) error {
 
 // quantise adds the launches that bring block j of B, which lies in buf, to fixed point, and returns the buffer that
 // holds it then; only the first of them, which finds ranges, unless whole.
-func (w *composer) quantise(j int, buf backend.Buffer, whole bool) (backend.Buffer, error) {
-	v, err := quantise.Variant(w.l.dev.Caps())
+func (r *reproducible) quantise(w *composer, j int, buf backend.Buffer, whole bool) (backend.Buffer, error) {
+	v, err := quantise.Variant(r.Device.Caps())
 	if err != nil {
 		return nil, err
 	}
 	from, _ := w.source(j)
-	layout := fixedLayout(w.m, from)
+	layout := fixedLayout(r.Matrix, from)
 	l, err := quantise.Launch(v, layout, from.Type, from.LD)
 	if err != nil {
 		return nil, err
 	}
-	q := w.l.fixed.atLeast(layout.Bytes())
+	q := w.fixed(layout.Bytes())
 	args := []backend.Buffer{buf, q}
 	if !whole {
 		l.Passes = l.Passes[:1]

@@ -19,14 +19,14 @@ import (
 )
 
 // SetTensor brings the values to their places and the integers after them.
-func (r *reproducible) SetTensor(ctx context.Context, l *launcher, g *given, values *tensor.Tensor, times int) (backend.Timing, error) {
+func (r *reproducible) SetTensor(ctx context.Context, g *given, values *tensor.Tensor, times int) (backend.Timing, error) {
 	if r.auto == nil {
-		ready, err := r.settleRequantise(ctx, l, g)
+		ready, err := r.prepareRequantise(ctx, g)
 		if err != nil {
 			return backend.Timing{}, err
 		}
 		if ready {
-			return r.requantiseAfter(ctx, times, func() (backend.Timing, error) { return r.setter.SetTensor(ctx, l, g, values, 1) })
+			return r.requantiseAfter(ctx, times, func() (backend.Timing, error) { return r.setter.SetTensor(ctx, g, values, 1) })
 		}
 	}
 	start := time.Now()
@@ -43,11 +43,11 @@ func (r *reproducible) SetTensor(ctx context.Context, l *launcher, g *given, val
 }
 
 // SetLaunches needs a device that can bring values to fixed point.
-func (r *reproducible) SetLaunches(ctx context.Context, l *launcher, g *given, values *tensor.Tensor) ([]backend.Launch, error) {
+func (r *reproducible) SetLaunches(ctx context.Context, g *given, values *tensor.Tensor) ([]backend.Launch, error) {
 	ready := false
 	var err error
 	if r.auto == nil {
-		ready, err = r.settleRequantise(ctx, l, g)
+		ready, err = r.prepareRequantise(ctx, g)
 	}
 	if err != nil {
 		return nil, err
@@ -55,18 +55,18 @@ func (r *reproducible) SetLaunches(ctx context.Context, l *launcher, g *given, v
 	if !ready {
 		return nil, fmt.Errorf("new values are brought to fixed point on the host, not in a sequence: %w", backend.ErrUnsupported)
 	}
-	launches, err := r.setter.SetLaunches(ctx, l, g, values)
+	launches, err := r.setter.SetLaunches(ctx, g, values)
 	return slices.Concat(launches, r.requantise), err
 }
 
-func (r *reproducible) SetHost(ctx context.Context, l *launcher, g *given, v Values) error {
+func (r *reproducible) SetHost(ctx context.Context, g *given, v Values) error {
 	if r.auto == nil {
-		ready, err := r.settleRequantise(ctx, l, g)
+		ready, err := r.prepareRequantise(ctx, g)
 		if err != nil {
 			return err
 		}
 		if ready {
-			_, err := r.requantiseAfter(ctx, 1, func() (backend.Timing, error) { return backend.Timing{}, r.setter.SetHost(ctx, l, g, v) })
+			_, err := r.requantiseAfter(ctx, 1, func() (backend.Timing, error) { return backend.Timing{}, r.setter.SetHost(ctx, g, v) })
 			return err
 		}
 	}
@@ -90,18 +90,19 @@ func (r *reproducible) requantiseAfter(ctx context.Context, times int, set func(
 	return sum, nil
 }
 
-// settleRequantise makes the launches of kernel requantise, unless there are some. It reports whether the device can run
+// prepareRequantise makes the launches of kernel requantise, unless there are some. It reports whether the device can run
 // them: the table of a part's slots may exceed what it binds.
-func (r *reproducible) settleRequantise(ctx context.Context, l *launcher, g *given) (bool, error) {
+func (r *reproducible) prepareRequantise(ctx context.Context, g *given) (bool, error) {
 	if r.requantise != nil || r.refused {
 		return !r.refused, nil
 	}
-	w, row, whole := &composer{l: l, m: r.Matrix}, 0, g.sparse(r.Operand, Values{r.Operand, make([]byte, int64(r.Operand.Size())*int64(len(g.idx)))})
+	row, whole := 0, g.sparse(r.Operand, Values{r.Operand, make([]byte, int64(r.Operand.Size())*int64(len(g.idx)))})
+	launches := []backend.Launch{}
 	if r.tables == nil {
 		r.tables = make([]backend.Buffer, len(r.Parts))
 	}
 	for i, pt := range r.Parts {
-		err := r.addRequantise(ctx, w, i, whole.RowRange(row, row+pt.Data.Rows))
+		add, err := r.requantiseOf(ctx, i, whole.RowRange(row, row+pt.Data.Rows))
 		if work.Refusal(err) {
 			r.refused = true
 			return false, nil
@@ -109,40 +110,41 @@ func (r *reproducible) settleRequantise(ctx context.Context, l *launcher, g *giv
 		if err != nil {
 			return false, err
 		}
+		launches = append(launches, add...)
 		row += pt.Data.Rows
 	}
-	r.requantise = w.launches
+	r.requantise = launches
 	return true, nil
 }
 
-// addRequantise adds the launches for part i, which holds the rows of a.
-func (r *reproducible) addRequantise(ctx context.Context, w *composer, i int, a formats.Sparse) error {
+// requantiseOf returns the launches for part i, which holds the rows of a.
+func (r *reproducible) requantiseOf(ctx context.Context, i int, a formats.Sparse) ([]backend.Launch, error) {
 	pt := r.Parts[i]
-	v, err := requantise.Variant(w.l.dev.Caps())
+	v, err := requantise.Variant(r.Device.Caps())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	slots, err := kernel.Slots(a, w.m.Variant)
+	slots, err := kernel.Slots(a, r.Variant)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s := pt.Data.Format.(kernel.Split)
-	launch, err := requantise.Launch(v, requantise.Op{Rows: int64(pt.Data.Rows), NNZ: pt.Data.NNZ, Type: s.Type, P: s.P, V: s.V, Slots: int64(len(slots))})
+	l, err := requantise.Launch(v, requantise.Op{Rows: int64(pt.Data.Rows), NNZ: pt.Data.NNZ, Type: s.Type, P: s.P, V: s.V, Slots: int64(len(slots))})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	arg := func(name string) backend.Buffer { return pt.Buffers[w.m.Kernel.Arg(name)] }
+	arg := func(name string) backend.Buffer { return pt.Buffers[r.Kernel.Arg(name)] }
 	values := arg("values")
 	table := values // not read for rows
 	if len(slots) > 0 {
 		if r.tables[i] == nil {
 			if r.tables[i], err = r.Device.NewWords(ctx, slots, "slots of the entries"); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		table = r.tables[i]
 	}
-	return w.add(requantise.Program, []backend.Buffer{values, table, arg("rows"), arg("ints")}, launch.Passes...)
+	return launchesOf(r.Device, requantise.Program, []backend.Buffer{values, table, arg("rows"), arg("ints")}, l.Passes)
 }
 
 // encodeWith encodes the matrix with other values and writes its arrays where the old ones are. With a precision that is

@@ -16,7 +16,6 @@ import (
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/shaders/quantise"
 	"github.com/spmmrun/spmm/shaders/rowcopy"
-	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 // RowList is numbers of rows, on a device.
@@ -130,13 +129,6 @@ func rowCopy(d *device.Device, dst, src *tensor.Tensor, c RowCopy) (rowcopy.Op, 
 		return op, nil, fmt.Errorf("%d rows from row %d of %d on to row %d of %d on: outside a tensor", op.Count, c.Src, s.Rows, c.Dst, t.Rows)
 	}
 	return op, index, nil
-}
-
-// launchesOf returns the launches of a kernel's passes.
-func launchesOf(d *device.Device, k *spec.Program, args []backend.Buffer, passes []spec.Pass) ([]backend.Launch, error) {
-	w := composer{l: &launcher{dev: d}}
-	err := w.add(k, args, passes...)
-	return w.launches, err
 }
 
 // ColumnRanges returns the range of each column of a row-major tensor, found on the device.

@@ -100,57 +100,27 @@ func (p *Plan) settled(ctx context.Context, q product) (*resident.Matrix, runLis
 	return m, w, err
 }
 
-// use keeps the product's tensors until release, all of them or none.
-func (q product) use() error {
-	if err := q.b.Use(); err != nil {
-		return err
-	}
-	if err := q.c.Use(); err != nil {
-		q.b.Release()
-		return err
-	}
-	if q.bias == nil {
-		return nil
-	}
-	err := q.bias.Use()
-	if err != nil {
-		q.b.Release()
-		q.c.Release()
-	}
-	return err
-}
-
-func (q product) release() {
-	q.b.Release()
-	q.c.Release()
-	if q.bias != nil {
-		q.bias.Release()
-	}
-}
-
 // launches returns the launches of a product that was checked, as they were composed the last time, if possible.
 func (p *Plan) launches(m *resident.Matrix, q product) (runList, error) {
 	if q.c.Rows == 0 || q.c.Cols == 0 {
 		return runList{}, nil
 	}
-	k := q.key(m)
-	if w, ok := p.launcher.find(k); ok {
+	if w, ok := p.launcher.find(m, q); ok {
 		return w, nil
 	}
-	launches, err := p.compose(p.launcher, m, q)
+	w, err := p.compose(p.launcher, m, q)
 	if err != nil {
 		return runList{}, err
 	}
-	w := runList{launches, p.launcher.marks}
 	if m.Stream == nil { // else the panels are copied each time
-		w.launches = slices.Repeat(launches, q.times)
+		w.launches = slices.Repeat(w.launches, q.times)
 	}
-	p.launcher.keep(k, w)
+	p.launcher.keep(m, q, w)
 	return w, nil
 }
 
 // compose returns the launches of a product that was checked, which share the buffers of a launcher.
-func (p *Plan) compose(l *launcher, m *resident.Matrix, q product) ([]backend.Launch, error) {
+func (p *Plan) compose(l *launcher, m *resident.Matrix, q product) (runList, error) {
 	return l.compose(m, q, func(w *composer) error {
 		for j := range q.b.ColBlocks() {
 			if err := p.exec.Columns(w, j); err != nil {

@@ -126,7 +126,9 @@ func (s *Sequence) compose(x *step) error {
 	}
 	x.launches = nil
 	if x.c.Rows > 0 && x.c.Cols > 0 {
-		x.launches, err = p.compose(s.launcher, x.m, x.product)
+		var w runList
+		w, err = p.compose(s.launcher, x.m, x.product)
+		x.launches = w.launches
 	}
 	x.made = s.launcher.replaced
 	return err
@@ -144,7 +146,7 @@ func (s *Sequence) composeValues(ctx context.Context, x *step) error {
 	defer x.values.Release()
 	err := p.exec.Recordable()
 	if err == nil {
-		x.launches, err = p.exec.SetLaunches(ctx, s.launcher, p.given, x.values)
+		x.launches, err = p.exec.SetLaunches(ctx, p.given, x.values)
 	}
 	x.made = s.launcher.replaced
 	return err

@@ -190,8 +190,8 @@ func (s *setter) bitmaps(ctx context.Context, dst backend.Buffer, at places, fir
 }
 
 // SetTensor makes the elements of a tensor the values, a number of times.
-func (s *setter) SetTensor(ctx context.Context, l *launcher, g *given, v *tensor.Tensor, times int) (backend.Timing, error) {
-	launches, err := s.SetLaunches(ctx, l, g, v)
+func (s *setter) SetTensor(ctx context.Context, g *given, v *tensor.Tensor, times int) (backend.Timing, error) {
+	launches, err := s.SetLaunches(ctx, g, v)
 	if err != nil || len(launches) == 0 {
 		return backend.Timing{}, err
 	}
@@ -202,7 +202,7 @@ func (s *setter) SetTensor(ctx context.Context, l *launcher, g *given, v *tensor
 }
 
 // SetLaunches returns the launches that make a tensor's elements the values. Those for the last tensors are kept.
-func (s *setter) SetLaunches(ctx context.Context, l *launcher, g *given, v *tensor.Tensor) ([]backend.Launch, error) {
+func (s *setter) SetLaunches(ctx context.Context, g *given, v *tensor.Tensor) ([]backend.Launch, error) {
 	if err := s.prepare(ctx, g); err != nil {
 		return nil, err
 	}
@@ -211,7 +211,7 @@ func (s *setter) SetLaunches(ctx context.Context, l *launcher, g *given, v *tens
 			return s.kept[i].launches, nil
 		}
 	}
-	w := &composer{l: l, m: s.m}
+	var launches []backend.Launch
 	for i := range v.RowBlocks() {
 		for j := range v.ColBlocks() {
 			lay := v.BlockLayout(i, j)
@@ -222,22 +222,24 @@ func (s *setter) SetLaunches(ctx context.Context, l *launcher, g *given, v *tens
 			if lay.ColMajor == (v.Rows == 1) && op.Count > 1 { // elements begin lines
 				op.Stride = lay.LD
 			}
-			if err := s.compose(w, v.Block(i, j), op); err != nil {
+			add, err := s.launches(v.Block(i, j), op)
+			if err != nil {
 				return nil, err
 			}
+			launches = append(launches, add...)
 		}
 	}
-	s.kept[s.next] = setting{v, w.launches}
+	s.kept[s.next] = setting{v, launches}
 	s.next = (s.next + 1) % len(s.kept)
-	return w.launches, nil
+	return launches, nil
 }
 
-// compose adds the launches that bring the values in src, those that op says, to their places.
-func (s *setter) compose(w *composer, src backend.Buffer, op values.Op) error {
+// launches returns the launches that bring the values in src, those that op says, to their places.
+func (s *setter) launches(src backend.Buffer, op values.Op) (launches []backend.Launch, err error) {
 	op.Dst = s.m.Operand
 	v, err := values.Variant(s.m.Device.Caps(), op.Src, op.Dst)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, p := range s.pieces {
 		args := []backend.Buffer{src, p.groups, p.sources, p.dst}
@@ -254,18 +256,20 @@ func (s *setter) compose(w *composer, src backend.Buffer, op values.Op) error {
 		op.Entries, op.Run = p.entries, p.run
 		l, err := values.Launch(v, op)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if err := w.add(values.Program, args, l.Passes...); err != nil {
-			return err
+		add, err := launchesOf(s.m.Device, values.Program, args, l.Passes)
+		if err != nil {
+			return nil, err
 		}
+		launches = append(launches, add...)
 	}
-	return nil
+	return launches, nil
 }
 
 // SetHost makes values of the host's the entries'. It converts them as packing does, and writes them to their places:
 // directly where entries lie in their order, else by way of a buffer and the kernel.
-func (s *setter) SetHost(ctx context.Context, l *launcher, g *given, v Values) error {
+func (s *setter) SetHost(ctx context.Context, g *given, v Values) error {
 	if err := s.prepare(ctx, g); err != nil {
 		return err
 	}
@@ -292,11 +296,11 @@ func (s *setter) SetHost(ctx context.Context, l *launcher, g *given, v Values) e
 		if err := writeValues(ctx, d, s.staging, t, v, int(lo), int(count)); err != nil {
 			return err
 		}
-		w := &composer{l: l, m: s.m}
-		if err := s.compose(w, s.staging, values.Op{Src: t, Lo: lo, Count: count, Stride: 1, All: count == n}); err != nil {
+		launches, err := s.launches(s.staging, values.Op{Src: t, Lo: lo, Count: count, Stride: 1, All: count == n})
+		if err != nil {
 			return err
 		}
-		if _, err := d.Run(ctx, w.launches...); err != nil {
+		if _, err := d.Run(ctx, launches...); err != nil {
 			return err
 		}
 	}

@@ -184,23 +184,6 @@ func (s *Sums) add(sums []rfx.Sum, host []uint64, q quantise.Layout, at, n int) 
 	wg.Wait()
 }
 
-// make makes the buffer of a use by itself at least so large.
-func (s *shared) make(d *device.Device, bytes int64) (err error) {
-	if s.size >= bytes {
-		return nil
-	}
-	if s.buf != nil {
-		s.buf.Close()
-		s.buf, s.size = nil, 0
-	}
-	if s.buf, err = d.NewBuffer(bytes, s.what); err != nil {
-		s.buf = nil
-		return err
-	}
-	s.size = bytes
-	return nil
-}
-
 // Close frees what is on the device.
 func (s *Sums) Close() error {
 	var errs []error

@@ -43,7 +43,7 @@ func (p *Plan) RepeatSetValues(ctx context.Context, times int, v *tensor.Tensor)
 		return backend.Timing{}, err
 	}
 	defer v.Release()
-	return p.exec.SetTensor(ctx, p.launcher, p.given, v, times)
+	return p.exec.SetTensor(ctx, p.given, v, times)
 }
 
 // SetHostValues is SetValues for values in the host's memory.
@@ -56,7 +56,7 @@ func (p *Plan) SetHostValues(ctx context.Context, v Values) error {
 	if n := v.len(); int64(n) != p.NNZ {
 		return fmt.Errorf("%d values for a matrix of %d entries", n, p.NNZ)
 	}
-	return p.exec.SetHost(ctx, p.launcher, p.given, v)
+	return p.exec.SetHost(ctx, p.given, v)
 }
 
 // checkValues refuses tensors that are no values of this matrix.
