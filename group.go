@@ -14,6 +14,7 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/plan"
 )
 
@@ -230,7 +231,7 @@ func groupEpilogue(e []GroupEpilogue) (plan.GroupEpilogue, error) {
 		return plan.GroupEpilogue{}, nil
 	case 1:
 		return plan.GroupEpilogue{
-			RowBias: groupTensorOf(e[0].RowBias), ColBias: groupTensorOf(e[0].ColBias), Activation: plan.Activation(e[0].Activation),
+			RowBias: groupTensorOf(e[0].RowBias), ColBias: groupTensorOf(e[0].ColBias), Activation: launch.Activation(e[0].Activation),
 		}, nil
 	}
 	return plan.GroupEpilogue{}, errors.New("at most one epilogue is possible")

@@ -9,6 +9,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/model"
 	"github.com/spmmrun/spmm/internal/resident"
 	"github.com/spmmrun/spmm/internal/tensor"
@@ -18,13 +19,13 @@ import (
 // executor multiplies with a plan's matrix. Its methods are called with the plan locked.
 type executor interface {
 	// Prepare readies the executor for b and returns the resident matrix.
-	Prepare(ctx context.Context, l *launcher, b *tensor.Tensor) (*resident.Matrix, error)
+	Prepare(ctx context.Context, l *launch.Launcher, b *tensor.Tensor) (*resident.Matrix, error)
 	// Recordable returns why a product cannot be recorded before B is known, nil if it can.
 	Recordable() error
 	// Takes refuses types of operands, or an epilogue, that the executor cannot multiply with.
-	Takes(q product) error
+	Takes(q launch.Product) error
 	// Columns adds the launches that compute block j of C's columns.
-	Columns(w *composer, j int) error
+	Columns(w *launch.Composer, j int) error
 	// Operands returns the most bytes that an element of B and of C takes on its way, and the type in which the kernel
 	// writes C.
 	Operands(b, c tensor.Shape) (in, out int, written dtype.Type)
@@ -70,39 +71,39 @@ func (f *fast) SetLaunches(ctx context.Context, g *given, v *tensor.Tensor) ([]b
 
 func (f *fast) Close() error { return cmp.Or(f.setter.Close(), f.Matrix.Close()) }
 
-func (f *fast) Prepare(context.Context, *launcher, *tensor.Tensor) (*resident.Matrix, error) {
+func (f *fast) Prepare(context.Context, *launch.Launcher, *tensor.Tensor) (*resident.Matrix, error) {
 	return f.Matrix, nil
 }
 
 func (f *fast) Recordable() error { return f.OnDevice() }
 
-func (f *fast) Takes(product) error { return nil }
+func (f *fast) Takes(launch.Product) error { return nil }
 
 // Columns multiplies each part of the matrix by the block of B. Where the kernel cannot write C as it lies, it
 // writes alpha·A·B to a staging buffer, and kernel densecopy adds beta·C and applies the epilogue.
-func (f *fast) Columns(w *composer, j int) error {
-	b, err := w.stageB(j)
+func (f *fast) Columns(w *launch.Composer, j int) error {
+	b, err := w.StageB(j)
 	if err != nil {
 		return err
 	}
 	for i := range f.Parts {
-		c := w.c.Block(i, j)
-		e, err := w.stageBias(i, j)
+		c := w.C.Block(i, j)
+		e, err := w.StageBias(i, j)
 		if err != nil {
 			return err
 		}
-		to, staged := w.target(i, j)
+		to, staged := w.Target(i, j)
 		if !staged {
-			if err := w.multiply(i, j, w.beta, e, c, b); err != nil {
+			if err := w.Multiply(i, j, w.Beta, e, c, b); err != nil {
 				return err
 			}
 			continue
 		}
-		product := w.stagedC(to)
-		if err := w.multiply(i, j, 0, plain, product, b); err != nil {
+		product := w.StagedC(to)
+		if err := w.Multiply(i, j, 0, launch.Plain, product, b); err != nil {
 			return err
 		}
-		if err := w.dense(to, product, w.c.BlockLayout(i, j), c, w.beta, e); err != nil {
+		if err := w.Dense(to, product, w.C.BlockLayout(i, j), c, w.Beta, e); err != nil {
 			return err
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/model"
 	"github.com/spmmrun/spmm/internal/resident"
 	"github.com/spmmrun/spmm/internal/tensor"
@@ -255,7 +256,7 @@ func (g *GroupPlan) Attainable(ctx context.Context, n int, out dtype.Type) (mode
 				continue
 			}
 		}
-		b, err := p.Attainable(ctx, part, out, Epilogue{})
+		b, err := p.Attainable(ctx, part, out, launch.Epilogue{})
 		if err != nil {
 			return most, named(p.dev, err)
 		}

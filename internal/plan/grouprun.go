@@ -13,6 +13,7 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/stream"
 	"github.com/spmmrun/spmm/internal/tensor"
 )
@@ -72,7 +73,7 @@ func (t *GroupTiming) copy(ctx context.Context, dst, src *GroupTensor) error {
 // GroupEpilogue is Epilogue for a group.
 type GroupEpilogue struct {
 	RowBias, ColBias *GroupTensor
-	Activation       Activation
+	Activation       launch.Activation
 }
 
 // Run computes c = alpha·A·b + beta·c for tensors on the group's devices. What does not lie where the split needs it is copied
@@ -154,13 +155,13 @@ func (g *GroupPlan) checkTensors(b, c *GroupTensor) error {
 }
 
 // epilogues returns each device's part of an epilogue.
-func (g *GroupPlan) epilogues(ctx context.Context, e GroupEpilogue, n int, c dtype.Type, t *GroupTiming) ([]Epilogue, error) {
-	out := make([]Epilogue, len(g.plans))
+func (g *GroupPlan) epilogues(ctx context.Context, e GroupEpilogue, n int, c dtype.Type, t *GroupTiming) ([]launch.Epilogue, error) {
+	out := make([]launch.Epilogue, len(g.plans))
 	for d := range out {
 		out[d].Activation = e.Activation
 	}
 	if e.RowBias != nil && e.ColBias != nil {
-		return out, errTwoBiases
+		return out, launch.ErrTwoBiases
 	}
 	for _, x := range []struct {
 		bias *GroupTensor
@@ -256,7 +257,7 @@ func (g *GroupPlan) forget(t *GroupTensor) {
 	for d, p := range g.plans {
 		if t.parts[d] != nil {
 			p.mu.Lock()
-			p.launcher.forget(t.parts[d])
+			p.launcher.Forget(t.parts[d])
 			p.mu.Unlock()
 		}
 	}
@@ -264,7 +265,7 @@ func (g *GroupPlan) forget(t *GroupTensor) {
 
 // run starts the product on every device that has a part of it, and waits for all. Where the precision is found from B, a device
 // is not started before that is known, so each has a goroutine.
-func (g *GroupPlan) run(ctx context.Context, times int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, es []Epilogue, each []backend.Timing) error {
+func (g *GroupPlan) run(ctx context.Context, times int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, es []launch.Epilogue, each []backend.Timing) error {
 	one := func(ctx context.Context, d int) (backend.Pending, error) {
 		p := g.plans[d]
 		if b.parts[d] == nil || c.parts[d] == nil {

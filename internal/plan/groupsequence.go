@@ -13,6 +13,7 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/launch"
 )
 
 // GroupSequence is a sequence on each device of a group.
@@ -79,7 +80,7 @@ func (s *GroupSequence) Add(p *GroupPlan, alpha float64, b *GroupTensor, beta fl
 }
 
 // recordable returns the devices' epilogues, and refuses operands that would have to move.
-func (g *GroupPlan) recordable(b, c *GroupTensor, e GroupEpilogue) ([]Epilogue, error) {
+func (g *GroupPlan) recordable(b, c *GroupTensor, e GroupEpilogue) ([]launch.Epilogue, error) {
 	n := c.Cols
 	if g.all.right {
 		n = c.Rows
@@ -88,7 +89,7 @@ func (g *GroupPlan) recordable(b, c *GroupTensor, e GroupEpilogue) ([]Epilogue, 
 		return nil, g.tooMany(n)
 	}
 	if e.RowBias != nil && e.ColBias != nil {
-		return nil, errTwoBiases
+		return nil, launch.ErrTwoBiases
 	}
 	rows, cols := roleRowBias, roleColBias
 	if g.all.right {
@@ -112,7 +113,7 @@ func (g *GroupPlan) recordable(b, c *GroupTensor, e GroupEpilogue) ([]Epilogue, 
 			return nil, err
 		}
 	}
-	es := make([]Epilogue, len(g.plans))
+	es := make([]launch.Epilogue, len(g.plans))
 	for d := range es {
 		es[d].Activation = e.Activation
 		if e.RowBias != nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/resident"
 	"github.com/spmmrun/spmm/internal/stream"
 	"github.com/spmmrun/spmm/internal/tensor"
@@ -55,7 +56,7 @@ type Plan struct {
 
 	mu       sync.Mutex
 	exec     executor
-	launcher *launcher
+	launcher *launch.Launcher
 	host     [2]*tensor.Tensor // B and C of the last multiplication of host data
 	closed   atomic.Bool
 	streamed stream.Timing // the last product, where the matrix is not on the device
@@ -149,7 +150,7 @@ func bring(ctx context.Context, d *device.Device, w *work.Work, e *work.Packed, 
 			Rows: m.Rows, Cols: m.Cols, NNZ: e.Matrix.NNZ(), Format: e.Format, Variant: e.Name, Why: why, Precision: e.Precision,
 			Quantised: w.A.Kind(), Stats: m.Stats, EncodeTime: e.Took + took.Packing, UploadTime: took.Upload,
 		},
-		dev: d, rowBlock: m.RowBlock, right: w.Right, exec: executor(m), launcher: newLauncher(d),
+		dev: d, rowBlock: m.RowBlock, right: w.Right, exec: executor(m), launcher: launch.New(d),
 	}
 	if m.Stream != nil {
 		p.Panels = len(m.Parts)
@@ -206,7 +207,7 @@ func (p *Plan) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed.Store(true)
-	p.launcher.close()
+	p.launcher.Close()
 	errs := []error{p.exec.Close()}
 	for i, t := range p.host {
 		if t != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/model"
 	"github.com/spmmrun/spmm/internal/resident"
 	"github.com/spmmrun/spmm/internal/tensor"
@@ -264,7 +265,7 @@ func (r *reproducible) Recordable() error {
 }
 
 // Prepare turns to the precision that b needs, where it is to be found.
-func (r *reproducible) Prepare(ctx context.Context, l *launcher, b *tensor.Tensor) (*resident.Matrix, error) {
+func (r *reproducible) Prepare(ctx context.Context, l *launch.Launcher, b *tensor.Tensor) (*resident.Matrix, error) {
 	if r.auto != nil {
 		cols, err := r.scan(ctx, l, b)
 		if err != nil {
@@ -308,11 +309,11 @@ func (r *reproducible) turn(ctx context.Context, bits rfx.P) error {
 }
 
 // scan finds the ranges of b's columns, on the device.
-func (r *reproducible) scan(ctx context.Context, l *launcher, b *tensor.Tensor) ([]rfx.Range, error) {
+func (r *reproducible) scan(ctx context.Context, l *launch.Launcher, b *tensor.Tensor) ([]rfx.Range, error) {
 	var cols []rfx.Range
 	for j := range b.ColBlocks() {
-		w, err := l.compose(r.Matrix, product{b: b}, func(w *composer) error {
-			buf, err := w.stageB(j)
+		w, err := l.Compose(r.Matrix, launch.Product{B: b}, func(w *launch.Composer) error {
+			buf, err := w.StageB(j)
 			if err != nil {
 				return err
 			}
@@ -322,13 +323,13 @@ func (r *reproducible) scan(ctx context.Context, l *launcher, b *tensor.Tensor) 
 		if err != nil {
 			return nil, err
 		}
-		if _, err := r.Device.Run(ctx, w.launches...); err != nil {
+		if _, err := r.Device.Run(ctx, w.Launches...); err != nil {
 			return nil, err
 		}
 		q := fixedLayout(r.Matrix, b.BlockLayout(0, j))
 		words := make([]rfx.Range, q.First())
 		if len(words) > 0 {
-			if err := l.fixedPoint().Read(ctx, 0, backend.Bytes(words)); err != nil {
+			if err := l.FixedPoint().Read(ctx, 0, backend.Bytes(words)); err != nil {
 				return nil, err
 			}
 		}
@@ -349,12 +350,12 @@ func fixedLayout(m *resident.Matrix, l tensor.Layout) quantise.Layout {
 }
 
 // Takes: what the other activations are is not defined to the bit.
-func (r *reproducible) Takes(q product) error {
-	if q.b.Type == dtype.F64 || q.c.Type == dtype.F64 || q.bias != nil && q.bias.Type == dtype.F64 {
+func (r *reproducible) Takes(q launch.Product) error {
+	if q.B.Type == dtype.F64 || q.C.Type == dtype.F64 || q.Bias != nil && q.Bias.Type == dtype.F64 {
 		return fmt.Errorf("data of f64 in reproducible mode, which takes f16, bf16 and f32: %w", backend.ErrUnsupported)
 	}
-	if e := q.epilogue; e.Activation != spec.NoActivation && e.Activation != spec.ReLU {
-		return fmt.Errorf("activation %v: reproducible mode has relu alone, whose bits are the same everywhere: %w", q.epilogue.Activation, backend.ErrUnsupported)
+	if e := q.Epilogue; e.Activation != spec.NoActivation && e.Activation != spec.ReLU {
+		return fmt.Errorf("activation %v: reproducible mode has relu alone, whose bits are the same everywhere: %w", q.Epilogue.Activation, backend.ErrUnsupported)
 	}
 	return nil
 }
@@ -362,8 +363,8 @@ func (r *reproducible) Takes(q product) error {
 // Columns brings the block of B to fixed point and multiplies each part of the matrix by it. The kernel adds beta·C and
 // the bias itself, in integers: what kernel densecopy computes is not the same everywhere. So where C cannot be written as
 // it lies, it is copied to the staging buffer first.
-func (r *reproducible) Columns(w *composer, j int) error {
-	b, err := w.stageB(j)
+func (r *reproducible) Columns(w *launch.Composer, j int) error {
+	b, err := w.StageB(j)
 	if err != nil {
 		return err
 	}
@@ -372,28 +373,28 @@ func (r *reproducible) Columns(w *composer, j int) error {
 		return err
 	}
 	for i := range r.Parts {
-		c, lies := w.c.Block(i, j), w.c.BlockLayout(i, j)
-		e, err := w.stageBias(i, j)
+		c, lies := w.C.Block(i, j), w.C.BlockLayout(i, j)
+		e, err := w.StageBias(i, j)
 		if err != nil {
 			return err
 		}
-		to, staged := w.target(i, j)
+		to, staged := w.Target(i, j)
 		if !staged {
-			if err := w.multiply(i, j, w.beta, e, c, b, q); err != nil {
+			if err := w.Multiply(i, j, w.Beta, e, c, b, q); err != nil {
 				return err
 			}
 			continue
 		}
-		tmp := w.stagedC(to)
-		if w.beta != 0 {
-			if err := w.dense(lies, c, to, tmp, 0, plain); err != nil {
+		tmp := w.StagedC(to)
+		if w.Beta != 0 {
+			if err := w.Dense(lies, c, to, tmp, 0, launch.Plain); err != nil {
 				return err
 			}
 		}
-		if err := w.multiply(i, j, w.beta, e, tmp, b, q); err != nil {
+		if err := w.Multiply(i, j, w.Beta, e, tmp, b, q); err != nil {
 			return err
 		}
-		if err := w.dense(to, tmp, lies, c, 0, plain); err != nil {
+		if err := w.Dense(to, tmp, lies, c, 0, launch.Plain); err != nil {
 			return err
 		}
 	}
@@ -402,23 +403,23 @@ func (r *reproducible) Columns(w *composer, j int) error {
 
 // quantise adds the launches that bring block j of B, which lies in buf, to fixed point, and returns the buffer that
 // holds it then; only the first of them, which finds ranges, unless whole.
-func (r *reproducible) quantise(w *composer, j int, buf backend.Buffer, whole bool) (backend.Buffer, error) {
+func (r *reproducible) quantise(w *launch.Composer, j int, buf backend.Buffer, whole bool) (backend.Buffer, error) {
 	v, err := quantise.Variant(r.Device.Caps())
 	if err != nil {
 		return nil, err
 	}
-	from, _ := w.source(j)
+	from, _ := w.Source(j)
 	layout := fixedLayout(r.Matrix, from)
 	l, err := quantise.Launch(v, layout, from.Type, from.LD)
 	if err != nil {
 		return nil, err
 	}
-	q := w.fixed(layout.Bytes())
+	q := w.Fixed(layout.Bytes())
 	args := []backend.Buffer{buf, q}
 	if !whole {
 		l.Passes = l.Passes[:1]
 	}
-	return q, w.add(quantise.Program, args, l.Passes...)
+	return q, w.Add(quantise.Program, args, l.Passes...)
 }
 
 // Check refuses n columns at once also where B in fixed point exceeds a buffer: with AutoP at the largest precision,

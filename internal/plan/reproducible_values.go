@@ -12,6 +12,7 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/work"
 	"github.com/spmmrun/spmm/shaders/requantise"
@@ -144,7 +145,7 @@ func (r *reproducible) requantiseOf(ctx context.Context, i int, a formats.Sparse
 		}
 		table = r.tables[i]
 	}
-	return launchesOf(r.Device, requantise.Program, []backend.Buffer{values, table, arg("rows"), arg("ints")}, l.Passes)
+	return launch.Passes(r.Device, requantise.Program, []backend.Buffer{values, table, arg("rows"), arg("ints")}, l.Passes)
 }
 
 // encodeWith encodes the matrix with other values and writes its arrays where the old ones are. With a precision that is

@@ -4,14 +4,13 @@
 package plan
 
 import (
-	"fmt"
-
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/tensor"
 )
 
 // product describes a multiplication as the plan computes it, with its operands as the caller has them.
-func (p *Plan) product(alpha float64, b *tensor.Tensor, beta float64, c *tensor.Tensor, e Epilogue, times int) (product, error) {
+func (p *Plan) product(alpha float64, b *tensor.Tensor, beta float64, c *tensor.Tensor, e launch.Epilogue, times int) (launch.Product, error) {
 	if p.right {
 		b, c = b.Transposed(), c.Transposed()
 		e.RowBias, e.ColBias = e.ColBias.Transposed(), e.RowBias.Transposed()
@@ -19,8 +18,8 @@ func (p *Plan) product(alpha float64, b *tensor.Tensor, beta float64, c *tensor.
 	if p.sums() != dtype.F64 {
 		alpha, beta = float64(float32(alpha)), float64(float32(beta))
 	}
-	bias, epilogue, err := e.split()
-	return product{b: b, c: c, bias: bias, alpha: alpha, beta: beta, epilogue: epilogue, times: times}, err
+	bias, epilogue, err := e.Split()
+	return launch.Product{B: b, C: c, Bias: bias, Alpha: alpha, Beta: beta, Epilogue: epilogue, Times: times}, err
 }
 
 // Describe returns the plan's Info in the caller's terms: Rows and Cols are those of the matrix that is multiplied by, on
@@ -55,16 +54,3 @@ func columnsOfB(right bool) string {
 
 // what is columnsOfB for the plan.
 func (p *Plan) what() string { return columnsOfB(p.right) }
-
-// checkDims tells whether C = A·B is possible for B and C of these sizes, as the plan sees them.
-func (p *Plan) checkDims(bRows, bCols, cRows, cCols int) error {
-	switch {
-	case bRows == p.Cols && cRows == p.Rows && bCols == cCols:
-		return nil
-	case p.right:
-		return fmt.Errorf("shapes do not fit: A, on the right, is %d×%d, B is %d×%d, C is %d×%d; want B n×%d and C n×%d",
-			p.Cols, p.Rows, bCols, bRows, cCols, cRows, p.Cols, p.Rows)
-	}
-	return fmt.Errorf("shapes do not fit: A is %d×%d, B is %d×%d, C is %d×%d; want B %d×n and C %d×n",
-		p.Rows, p.Cols, bRows, bCols, cRows, cCols, p.Cols, p.Rows)
-}

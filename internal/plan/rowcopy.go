@@ -13,6 +13,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/shaders/quantise"
 	"github.com/spmmrun/spmm/shaders/rowcopy"
@@ -84,7 +85,7 @@ func CopyRows(ctx context.Context, d *device.Device, dst, src *tensor.Tensor, c 
 	if index == nil {
 		index = from
 	}
-	launches, err := launchesOf(d, rowcopy.Program, []backend.Buffer{index, from, dst.Block(0, 0)}, l.Passes)
+	launches, err := launch.Passes(d, rowcopy.Program, []backend.Buffer{index, from, dst.Block(0, 0)}, l.Passes)
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +160,7 @@ func ColumnRanges(ctx context.Context, d *device.Device, t *tensor.Tensor) ([]rf
 		return nil, err
 	}
 	defer parts.Close()
-	launches, err := launchesOf(d, quantise.Program, []backend.Buffer{t.Block(0, 0), parts}, l.Passes[:1])
+	launches, err := launch.Passes(d, quantise.Program, []backend.Buffer{t.Block(0, 0), parts}, l.Passes[:1])
 	if err != nil {
 		return nil, err
 	}

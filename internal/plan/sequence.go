@@ -12,6 +12,7 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/resident"
 	"github.com/spmmrun/spmm/internal/tensor"
 )
@@ -24,7 +25,7 @@ type Sequence struct {
 	mu        sync.Mutex
 	closed    bool
 	steps     []step
-	launcher  *launcher         // of staging and workspaces, which all steps share
+	launcher  *launch.Launcher  // of staging and workspaces, which all steps share
 	recording backend.Recording // nil until the steps there are were recorded
 	plans     []*Plan           // each once, as are the tensors
 	tensors   []*tensor.Tensor
@@ -35,17 +36,17 @@ type step struct {
 	plan   *Plan
 	values *tensor.Tensor // nil: a multiplication
 	m      *resident.Matrix
-	product
+	launch.Product
 	launches []backend.Launch
 	made     int // how often the launcher had replaced a buffer then
 }
 
 // NewSequence returns a sequence without multiplications.
-func NewSequence(d *device.Device) *Sequence { return &Sequence{dev: d, launcher: newLauncher(d)} }
+func NewSequence(d *device.Device) *Sequence { return &Sequence{dev: d, launcher: launch.New(d)} }
 
 // Add appends c = alpha·A·b + beta·c, with an epilogue, where A is the plan's matrix. After an error the sequence is
 // as it was.
-func (s *Sequence) Add(p *Plan, alpha float64, b *tensor.Tensor, beta float64, c *tensor.Tensor, e Epilogue) error {
+func (s *Sequence) Add(p *Plan, alpha float64, b *tensor.Tensor, beta float64, c *tensor.Tensor, e launch.Epilogue) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.takes(p); err != nil {
@@ -55,7 +56,7 @@ func (s *Sequence) Add(p *Plan, alpha float64, b *tensor.Tensor, beta float64, c
 	if err != nil {
 		return err
 	}
-	return s.append(step{plan: p, product: q}, q.b, q.c, q.bias)
+	return s.append(step{plan: p, Product: q}, q.B, q.C, q.Bias)
 }
 
 // AddValues appends Plan.SetValues from a tensor, whose elements at the time of the run are the values.
@@ -113,24 +114,24 @@ func (s *Sequence) compose(x *step) error {
 	if x.values != nil {
 		return s.composeValues(ctx, x)
 	}
-	if err := p.begin(ctx, x.product); err != nil {
+	if err := p.begin(ctx, x.Product); err != nil {
 		return err
 	}
-	defer x.release()
+	defer x.Release()
 	err := p.exec.Recordable()
 	if err != nil {
 		return err
 	}
-	if x.m, err = p.exec.Prepare(ctx, s.launcher, x.b); err != nil {
+	if x.m, err = p.exec.Prepare(ctx, s.launcher, x.B); err != nil {
 		return err
 	}
 	x.launches = nil
-	if x.c.Rows > 0 && x.c.Cols > 0 {
-		var w runList
-		w, err = p.compose(s.launcher, x.m, x.product)
-		x.launches = w.launches
+	if x.C.Rows > 0 && x.C.Cols > 0 {
+		var w launch.RunList
+		w, err = p.compose(s.launcher, x.m, x.Product)
+		x.launches = w.Launches
 	}
-	x.made = s.launcher.replaced
+	x.made = s.launcher.Replaced
 	return err
 }
 
@@ -148,7 +149,7 @@ func (s *Sequence) composeValues(ctx context.Context, x *step) error {
 	if err == nil {
 		x.launches, err = p.exec.SetLaunches(ctx, p.given, x.values)
 	}
-	x.made = s.launcher.replaced
+	x.made = s.launcher.Replaced
 	return err
 }
 
@@ -238,7 +239,7 @@ func (s *Sequence) explain(err error) error {
 // record hands the launches of all steps to the device, those anew that may hold a buffer which was replaced.
 func (s *Sequence) record() error {
 	for i := 0; i < len(s.steps); i++ {
-		if s.steps[i].made == s.launcher.replaced {
+		if s.steps[i].made == s.launcher.Replaced {
 			continue
 		}
 		if err := s.compose(&s.steps[i]); err != nil {
@@ -261,7 +262,7 @@ func (s *Sequence) Close() error {
 	defer s.mu.Unlock()
 	s.closed = true
 	err := s.forget()
-	s.launcher.close()
+	s.launcher.Close()
 	s.steps, s.plans, s.tensors = nil, nil, nil
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/resident"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/shaders/spec"
@@ -258,7 +259,7 @@ func (s *setter) launches(src backend.Buffer, op values.Op) (launches []backend.
 		if err != nil {
 			return nil, err
 		}
-		add, err := launchesOf(s.m.Device, values.Program, args, l.Passes)
+		add, err := launch.Passes(s.m.Device, values.Program, args, l.Passes)
 		if err != nil {
 			return nil, err
 		}

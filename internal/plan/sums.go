@@ -15,6 +15,7 @@ import (
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/resident"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/shaders/quantise"
@@ -28,7 +29,7 @@ type Sums struct {
 	variant *spec.Variant
 	resident.Part
 	pieces      []int32            // the row of each
-	fixed, work shared             // B in fixed point; sums of pieces
+	fixed, work launch.Shared      // B in fixed point; sums of pieces
 	none        backend.Buffer     // for the kernel's C, which it does not write
 	host        backend.HostMemory // what is read of the sums at a time; nil: none was so far
 }
@@ -39,7 +40,7 @@ func NewSums(ctx context.Context, d *device.Device, a formats.Sparse, rows []rfx
 	if err != nil {
 		return nil, err
 	}
-	s := &Sums{dev: d, variant: v, fixed: shared{what: "B in fixed point"}, work: shared{what: "sums of rows"}}
+	s := &Sums{dev: d, variant: v, fixed: launch.Shared{What: "B in fixed point"}, work: launch.Shared{What: "sums of rows"}}
 	var enc *spec.Packed
 	switch a := a.(type) {
 	case *formats.CSR[half.F16]:
@@ -130,10 +131,10 @@ func (s *Sums) quantise(ctx context.Context, b *tensor.Tensor, q quantise.Layout
 	if err != nil {
 		return err
 	}
-	if err := s.fixed.make(s.dev, q.Bytes()); err != nil {
+	if err := s.fixed.Make(s.dev, q.Bytes()); err != nil {
 		return err
 	}
-	launches, err := launchesOf(s.dev, quantise.Program, []backend.Buffer{b.Block(0, 0), s.fixed.buf}, l.Passes)
+	launches, err := launch.Passes(s.dev, quantise.Program, []backend.Buffer{b.Block(0, 0), s.fixed.Buffer}, l.Passes)
 	if err == nil {
 		_, err = s.dev.Run(ctx, launches...)
 	}
@@ -146,18 +147,18 @@ func (s *Sums) pass(ctx context.Context, q quantise.Layout, at, n int, host []ui
 	if err != nil {
 		return err
 	}
-	if err := s.work.make(s.dev, l.Workspace); err != nil {
+	if err := s.work.Make(s.dev, l.Workspace); err != nil {
 		return err
 	}
 	rows, ints := s.Buffers[0], s.Buffers[1]
-	launches, err := launchesOf(s.dev, kernel.Format.Program, []backend.Buffer{rows, ints, ints, ints, s.fixed.buf, ints, s.none, s.work.buf}, l.Passes)
+	launches, err := launch.Passes(s.dev, kernel.Format.Program, []backend.Buffer{rows, ints, ints, ints, s.fixed.Buffer, ints, s.none, s.work.Buffer}, l.Passes)
 	if err == nil {
 		_, err = s.dev.Run(ctx, launches...)
 	}
 	if err != nil {
 		return err
 	}
-	return s.work.buf.Read(ctx, 0, backend.Bytes(host))
+	return s.work.Buffer.Read(ctx, 0, backend.Bytes(host))
 }
 
 // add adds the sums of n pieces from number at on to those of their rows, each goroutine some rows.
@@ -187,7 +188,7 @@ func (s *Sums) add(sums []rfx.Sum, host []uint64, q quantise.Layout, at, n int) 
 // Close frees what is on the device.
 func (s *Sums) Close() error {
 	var errs []error
-	for _, b := range append(s.Buffers, s.none, s.fixed.buf, s.work.buf) {
+	for _, b := range append(s.Buffers, s.none, s.fixed.Buffer, s.work.Buffer) {
 		if b != nil {
 			errs = append(errs, b.Close())
 		}

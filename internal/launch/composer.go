@@ -1,6 +1,6 @@
 // Composing the launches of one product.
 
-package plan
+package launch
 
 import (
 	"fmt"
@@ -16,62 +16,62 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// composer collects the launches of a product.
-type composer struct {
-	l *launcher
+// Composer collects the launches of a product.
+type Composer struct {
+	l *Launcher
 	m *resident.Matrix
-	product
-	runList
+	Product
+	RunList
 }
 
-// source returns the layout in which the kernel reads block j of B: the block's own, or that of a staging buffer.
-func (w *composer) source(j int) (l tensor.Layout, staged bool) {
-	l = w.b.BlockLayout(0, j)
+// Source returns the layout in which the kernel reads block j of B: the block's own, or that of a staging buffer.
+func (w *Composer) Source(j int) (l tensor.Layout, staged bool) {
+	l = w.B.BlockLayout(0, j)
 	if l.Loose && !(l.Tight && w.m.Tight(l.Cols)) || w.m.Staged(l.Type, l.ColMajor) {
 		return tensor.NewLayout(l.Rows, l.Cols, w.m.Operand, false), true
 	}
 	return l, false
 }
 
-// target returns the layout in which the kernel writes block (i, j) of C: the block's own, or that of a staging buffer.
-func (w *composer) target(i, j int) (l tensor.Layout, staged bool) {
-	l = w.c.BlockLayout(i, j)
+// Target returns the layout in which the kernel writes block (i, j) of C: the block's own, or that of a staging buffer.
+func (w *Composer) Target(i, j int) (l tensor.Layout, staged bool) {
+	l = w.C.BlockLayout(i, j)
 	if l.Loose && !l.Tight || !w.m.Direct(l.Type, l.ColMajor) {
 		return tensor.NewLayout(l.Rows, l.Cols, w.m.Variant.Sums(), false), true
 	}
 	return l, false
 }
 
-// stageB returns the buffer in which the kernel finds block j of B. Where that is not the tensor's own, it adds the launch
+// StageB returns the buffer in which the kernel finds block j of B. Where that is not the tensor's own, it adds the launch
 // that fills it.
-func (w *composer) stageB(j int) (backend.Buffer, error) {
-	from, buf := w.b.BlockLayout(0, j), w.b.Block(0, j)
-	to, staged := w.source(j)
+func (w *Composer) StageB(j int) (backend.Buffer, error) {
+	from, buf := w.B.BlockLayout(0, j), w.B.Block(0, j)
+	to, staged := w.Source(j)
 	if !staged {
 		return buf, nil
 	}
 	tmp := w.l.b.atLeast(to.Size())
-	return tmp, w.dense(from, buf, to, tmp, 0, plain)
+	return tmp, w.Dense(from, buf, to, tmp, 0, Plain)
 }
 
-// stagedC returns the buffer for a block of C in a layout that is not the tensor's.
-func (w *composer) stagedC(l tensor.Layout) backend.Buffer { return w.l.c.atLeast(l.Size()) }
+// StagedC returns the buffer for a block of C in a layout that is not the tensor's.
+func (w *Composer) StagedC(l tensor.Layout) backend.Buffer { return w.l.c.atLeast(l.Size()) }
 
-// fixed returns the buffer for B in fixed point.
-func (w *composer) fixed(bytes int64) backend.Buffer { return w.l.fixed.atLeast(bytes) }
+// Fixed returns the buffer for B in fixed point.
+func (w *Composer) Fixed(bytes int64) backend.Buffer { return w.l.fixed.atLeast(bytes) }
 
 // problem describes part i of A times block j of B to the kernel.
-func (w *composer) problem(i, j int, beta float64, e spec.Epilogue) spec.Problem {
-	from, _ := w.source(j)
-	to, _ := w.target(i, j)
+func (w *Composer) problem(i, j int, beta float64, e spec.Epilogue) spec.Problem {
+	from, _ := w.Source(j)
+	to, _ := w.Target(i, j)
 	return spec.Problem{
 		M: to.Rows, K: from.Rows, N: to.Cols, LDB: from.LD, LDC: to.LD, BCol: from.ColMajor, CCol: to.ColMajor,
-		Out: to.Type, Alpha: w.alpha, Beta: beta, Epilogue: e, Caps: w.l.dev.Caps(),
+		Out: to.Type, Alpha: w.Alpha, Beta: beta, Epilogue: e, Caps: w.l.dev.Caps(),
 	}
 }
 
-// dense adds the launch that brings src into dst's order and type: dst = src + beta·dst, with an epilogue.
-func (w *composer) dense(src tensor.Layout, sbuf backend.Buffer, dst tensor.Layout, dbuf backend.Buffer, beta float64, e biased) error {
+// Dense adds the launch that brings src into dst's order and type: dst = src + beta·dst, with an epilogue.
+func (w *Composer) Dense(src tensor.Layout, sbuf backend.Buffer, dst tensor.Layout, dbuf backend.Buffer, beta float64, e biased) error {
 	if src.Rows == 0 || src.Cols == 0 {
 		return nil
 	}
@@ -84,8 +84,8 @@ func (w *composer) dense(src tensor.Layout, sbuf backend.Buffer, dst tensor.Layo
 
 // copyVector adds the launch that copies n elements of a vector in src from number first on, which lie some elements
 // apart, to dst, side by side as elements of type to.
-func (w *composer) copyVector(src backend.Buffer, t dtype.Type, first, apart, n int, dst backend.Buffer, to dtype.Type) error {
-	return w.copy(src, dst, plain, densecopy.Op{
+func (w *Composer) copyVector(src backend.Buffer, t dtype.Type, first, apart, n int, dst backend.Buffer, to dtype.Type) error {
+	return w.copy(src, dst, Plain, densecopy.Op{
 		Rows: n, Cols: 1, Alpha: 1,
 		Src: densecopy.Layout{Type: t, First: first * apart, LD: apart},
 		Dst: densecopy.Layout{Type: to, LD: 1},
@@ -93,7 +93,7 @@ func (w *composer) copyVector(src backend.Buffer, t dtype.Type, first, apart, n 
 }
 
 // copy adds the launch of kernel densecopy.
-func (w *composer) copy(src, dst backend.Buffer, e biased, op densecopy.Op) error {
+func (w *Composer) copy(src, dst backend.Buffer, e biased, op densecopy.Op) error {
 	v, err := densecopy.Variant(w.l.dev.Caps(), op.Src.Type, op.Dst.Type)
 	if err != nil {
 		return err
@@ -102,17 +102,17 @@ func (w *composer) copy(src, dst backend.Buffer, e biased, op densecopy.Op) erro
 	if err != nil {
 		return err
 	}
-	return w.add(densecopy.Program, []backend.Buffer{src, e.or(src), dst}, l.Passes...)
+	return w.Add(densecopy.Program, []backend.Buffer{src, e.or(src), dst}, l.Passes...)
 }
 
-// add appends passes of a kernel.
-func (w *composer) add(kern *spec.Program, args []backend.Buffer, passes ...spec.Pass) (err error) {
-	w.launches, err = appendPasses(w.launches, w.l.dev, kern, args, passes)
+// Add appends passes of a kernel.
+func (w *Composer) Add(kern *spec.Program, args []backend.Buffer, passes ...spec.Pass) (err error) {
+	w.Launches, err = appendPasses(w.Launches, w.l.dev, kern, args, passes)
 	return err
 }
 
-// launchesOf returns the launches of a kernel's passes. A grid that the device cannot hold is backend.ErrUnsupported.
-func launchesOf(d *device.Device, kern *spec.Program, args []backend.Buffer, passes []spec.Pass) ([]backend.Launch, error) {
+// Passes returns the launches of a kernel's passes. A grid that the device cannot hold is backend.ErrUnsupported.
+func Passes(d *device.Device, kern *spec.Program, args []backend.Buffer, passes []spec.Pass) ([]backend.Launch, error) {
 	return appendPasses(nil, d, kern, args, passes)
 }
 
@@ -133,22 +133,22 @@ func appendPasses(to []backend.Launch, d *device.Device, kern *spec.Program, arg
 	return to, nil
 }
 
-// multiply adds the launches of part i of A times block j of B, which b holds in every form that the kernel takes:
+// Multiply adds the launches of part i of A times block j of B, which b holds in every form that the kernel takes:
 // c = alpha·A·B + beta·c, with an epilogue.
-func (w *composer) multiply(i, j int, beta float64, e biased, c backend.Buffer, b ...backend.Buffer) error {
+func (w *Composer) Multiply(i, j int, beta float64, e biased, c backend.Buffer, b ...backend.Buffer) error {
 	l, err := w.m.Launch(i, w.problem(i, j, beta, e.Epilogue))
 	if err != nil {
 		return err
 	}
 	if w.m.Stream != nil {
-		w.marks = append(w.marks, stream.Mark{At: len(w.launches), Part: i})
+		w.Marks = append(w.Marks, stream.Mark{At: len(w.Launches), Part: i})
 	}
 	args := slices.Concat(w.m.Parts[i].Buffers, b, []backend.Buffer{e.or(b[0]), c})
 	if l.Workspace > 0 {
 		args = append(args, w.l.work.atLeast(l.Workspace))
 	}
-	first := len(w.launches)
-	if err := w.add(w.m.Kernel.Program, args, l.Passes...); err != nil {
+	first := len(w.Launches)
+	if err := w.Add(w.m.Kernel.Program, args, l.Passes...); err != nil {
 		return err
 	}
 	unread, unwritten := uint32(0), uint32(0)
@@ -158,8 +158,8 @@ func (w *composer) multiply(i, j int, beta float64, e biased, c backend.Buffer, 
 	if l.Workspace == spec.NoWorkspace {
 		unwritten = 1 << (len(args) - 1)
 	}
-	for i := range w.launches[first:] {
-		w.launches[first+i].Unread, w.launches[first+i].Unwritten = unread|unwritten, unwritten
+	for i := range w.Launches[first:] {
+		w.Launches[first+i].Unread, w.Launches[first+i].Unwritten = unread|unwritten, unwritten
 	}
 	return nil
 }

@@ -1,6 +1,6 @@
 // Epilogues: a bias and an activation, which the kernel applies where it stores C.
 
-package plan
+package launch
 
 import (
 	"errors"
@@ -23,14 +23,14 @@ type Epilogue struct {
 	Activation       Activation
 }
 
-// split returns the bias, nil if there is none, and what kernels are told.
-func (e Epilogue) split() (*tensor.Tensor, spec.Epilogue, error) {
+// Split returns the bias, nil if there is none, and what kernels are told.
+func (e Epilogue) Split() (*tensor.Tensor, spec.Epilogue, error) {
 	s := spec.Epilogue{Activation: e.Activation}
 	switch {
 	case !e.Activation.Known():
 		return nil, s, fmt.Errorf("unknown %v", e.Activation)
 	case e.RowBias != nil && e.ColBias != nil:
-		return nil, s, errTwoBiases
+		return nil, s, ErrTwoBiases
 	case e.RowBias != nil:
 		s.Bias = spec.RowBias
 		return e.RowBias, s, nil
@@ -41,10 +41,10 @@ func (e Epilogue) split() (*tensor.Tensor, spec.Epilogue, error) {
 	return nil, s, nil
 }
 
-var errTwoBiases = errors.New("a row bias and a column bias: one of them is possible")
+var ErrTwoBiases = errors.New("a row bias and a column bias: one of them is possible")
 
-// bytes is what reading the bias moves.
-func (e Epilogue) bytes() int64 {
+// Bytes is what reading the bias moves.
+func (e Epilogue) Bytes() int64 {
 	n := int64(0)
 	for _, t := range []*tensor.Tensor{e.RowBias, e.ColBias} {
 		if t != nil {
@@ -52,32 +52,6 @@ func (e Epilogue) bytes() int64 {
 		}
 	}
 	return n
-}
-
-// checkBias refuses a bias that does not fit C.
-func (p *Plan) checkBias(q product) error {
-	if q.bias == nil {
-		return nil
-	}
-	c, t, rowwise := q.c, q.bias, q.epilogue.Bias == spec.RowBias
-	if p.right { // as the caller has them
-		c, t, rowwise = c.Transposed(), t.Transposed(), !rowwise
-	}
-	rows, cols, name := c.Rows, 1, "row bias"
-	if !rowwise {
-		rows, cols, name = 1, c.Cols, "column bias"
-	}
-	switch {
-	case t.Device() != p.dev:
-		return fmt.Errorf("the bias must be on the plan's device, %v", p.dev.Info())
-	case t == c || t.Overlaps(c):
-		return errors.New("the bias and C must be two matrices: C is written while the bias is read")
-	case t.Rows != rows || t.Cols != cols:
-		return fmt.Errorf("shapes do not fit: C is %d×%d, the %s is %d×%d; want %d×%d", c.Rows, c.Cols, name, t.Rows, t.Cols, rows, cols)
-	case t.RowBlocks()*t.ColBlocks() > 1:
-		return fmt.Errorf("the %s lies in %d blocks: it must be one (NewTensor makes such)", name, t.RowBlocks()*t.ColBlocks())
-	}
-	return nil
 }
 
 // biased is an epilogue with the buffer that holds its bias.
@@ -94,33 +68,33 @@ func (e biased) or(read backend.Buffer) backend.Buffer {
 	return e.bias
 }
 
-// plain stores C as it is.
-var plain biased
+// Plain stores C as it is.
+var Plain biased
 
 // maxBiasShift is what the parameter `store` of kernels holds (spec.Problem.StoreWord).
 const maxBiasShift = 15
 
 // biasType is the type in which kernels take a bias: f64 where sums or what is stored are.
-func (w *composer) biasType() dtype.Type {
-	if w.c.Type == dtype.F64 {
+func (w *Composer) biasType() dtype.Type {
+	if w.C.Type == dtype.F64 {
 		return dtype.F64
 	}
 	return w.m.Variant.Sums()
 }
 
-// stageBias returns the epilogue for block (i, j) of C. Where the bias is of another type, or does not begin with the block,
+// StageBias returns the epilogue for block (i, j) of C. Where the bias is of another type, or does not begin with the block,
 // it adds the launch that copies the block's part of it.
-func (w *composer) stageBias(i, j int) (biased, error) {
-	e := biased{Epilogue: w.epilogue}
-	if w.bias == nil {
+func (w *Composer) StageBias(i, j int) (biased, error) {
+	e := biased{Epilogue: w.Epilogue}
+	if w.Bias == nil {
 		return e, nil
 	}
-	c := w.c.BlockLayout(i, j)
-	first, n := i*w.c.RowBlock, c.Rows
+	c := w.C.BlockLayout(i, j)
+	first, n := i*w.C.RowBlock, c.Rows
 	if e.Bias == spec.ColBias {
-		first, n = j*w.c.ColBlock, c.Cols
+		first, n = j*w.C.ColBlock, c.Cols
 	}
-	from, buf := w.bias.BlockLayout(0, 0), w.bias.Block(0, 0)
+	from, buf := w.Bias.BlockLayout(0, 0), w.Bias.Block(0, 0)
 	apart := 1 // elements
 	if from.Lines() > 1 {
 		apart = from.LD
