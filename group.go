@@ -16,6 +16,7 @@ import (
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/values"
 )
 
 // Group is devices that multiply together, each a part of every product. Its methods may be called from any goroutine.
@@ -283,8 +284,8 @@ func (p *GroupPlan) Attainable(ctx context.Context, n int, out dtype.Type) (Boun
 // SetGroupValues is SetValues for a group: the values of A's entries, NNZ of them in the host's memory and in the order in which A
 // was given, are replaced on all devices. The pattern, how A is split and the buffers stay. Where that fails midway, some devices may have
 // new values and others old ones: multiplications are refused then until a further call has set values.
-func SetGroupValues[T formats.Value](ctx context.Context, p *GroupPlan, values []T) error {
-	return p.p.SetHostValues(ctx, plan.Values{Type: formats.TypeOf[T](), Data: backend.Bytes(values)})
+func SetGroupValues[T formats.Value](ctx context.Context, p *GroupPlan, v []T) error {
+	return p.p.SetHostValues(ctx, values.Host{Type: formats.TypeOf[T](), Data: backend.Bytes(v)})
 }
 
 // Close waits for the multiplication in progress and frees what the plan holds on the devices. A second call does nothing.

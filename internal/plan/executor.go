@@ -13,6 +13,7 @@ import (
 	"github.com/spmmrun/spmm/internal/model"
 	"github.com/spmmrun/spmm/internal/resident"
 	"github.com/spmmrun/spmm/internal/tensor"
+	"github.com/spmmrun/spmm/internal/values"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -34,13 +35,13 @@ type executor interface {
 	// Work returns what a multiplication by n columns moves and computes, C having elements of type out, and the
 	// variant that does it.
 	Work(n int, out dtype.Type) (*spec.Variant, model.Work)
-	// SetTensor makes values, NNZ of them in the order of given, those of the matrix's entries. It repeats this times
+	// SetTensor makes the elements of v, NNZ of them in the order of given, those of the matrix's entries. It repeats this times
 	// times, for benchmarks. After an error some values may be the old ones.
-	SetTensor(ctx context.Context, g *given, values *tensor.Tensor, times int) (backend.Timing, error)
+	SetTensor(ctx context.Context, g *values.Given, v *tensor.Tensor, times int) (backend.Timing, error)
 	// SetHost is SetTensor for values in the host's memory, once.
-	SetHost(ctx context.Context, g *given, values Values) error
+	SetHost(ctx context.Context, g *values.Given, v values.Host) error
 	// SetLaunches returns the launches of SetTensor. They hold as long as the plan and the tensor are open.
-	SetLaunches(ctx context.Context, g *given, values *tensor.Tensor) ([]backend.Launch, error)
+	SetLaunches(ctx context.Context, g *values.Given, v *tensor.Tensor) ([]backend.Launch, error)
 	// Reproduced returns the precision of the last multiplication and whether it was found to lose nothing; 0 and
 	// false before the first, and in fast mode.
 	Reproduced() (bits rfx.P, lossless bool)
@@ -49,23 +50,23 @@ type executor interface {
 }
 
 // newFast multiplies with a matrix on the device in fast mode.
-func newFast(m *resident.Matrix) executor { return &fast{Matrix: m, setter: setter{m: m}} }
+func newFast(m *resident.Matrix) executor { return &fast{Matrix: m, setter: values.NewSetter(m)} }
 
 // fast sums in f32, or data of f64 in f64, in the order of the kernel of the matrix's format.
 type fast struct {
 	*resident.Matrix
-	setter setter
+	setter values.Setter
 }
 
-func (f *fast) SetTensor(ctx context.Context, g *given, v *tensor.Tensor, times int) (backend.Timing, error) {
+func (f *fast) SetTensor(ctx context.Context, g *values.Given, v *tensor.Tensor, times int) (backend.Timing, error) {
 	return f.setter.SetTensor(ctx, g, v, times)
 }
 
-func (f *fast) SetHost(ctx context.Context, g *given, v Values) error {
+func (f *fast) SetHost(ctx context.Context, g *values.Given, v values.Host) error {
 	return f.setter.SetHost(ctx, g, v)
 }
 
-func (f *fast) SetLaunches(ctx context.Context, g *given, v *tensor.Tensor) ([]backend.Launch, error) {
+func (f *fast) SetLaunches(ctx context.Context, g *values.Given, v *tensor.Tensor) ([]backend.Launch, error) {
 	return f.setter.SetLaunches(ctx, g, v)
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/tensor"
+	"github.com/spmmrun/spmm/internal/values"
 	"github.com/spmmrun/spmm/internal/work"
 )
 
@@ -65,7 +66,7 @@ func TestFilled(t *testing.T) {
 		for i := range a.Val {
 			a.Val[i] = half.F16From(float32(r.IntN(9) - 4))
 		}
-		if err := p.SetHostValues(t.Context(), Values{dtype.F16, bytes.Clone(backend.Bytes(a.Val))}); err != nil {
+		if err := p.SetHostValues(t.Context(), values.Host{Type: dtype.F16, Data: bytes.Clone(backend.Bytes(a.Val))}); err != nil {
 			t.Fatal(err)
 		}
 		check()

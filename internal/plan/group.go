@@ -19,6 +19,7 @@ import (
 	"github.com/spmmrun/spmm/internal/model"
 	"github.com/spmmrun/spmm/internal/resident"
 	"github.com/spmmrun/spmm/internal/tensor"
+	"github.com/spmmrun/spmm/internal/values"
 	"github.com/spmmrun/spmm/internal/work"
 )
 
@@ -68,7 +69,7 @@ type GroupPlan struct {
 	weights []float64
 	bounds  []int   // ByRows: the rows of each device
 	entries []int64 // ByRows: where the entries of each begin
-	given   *given
+	given   *values.Given
 	most    int // columns of a product for which there is memory on the devices; 0: any number, as far as is known
 
 	mu     sync.Mutex
@@ -108,19 +109,19 @@ func NewGroupPlan(ctx context.Context, devs []*device.Device, a formats.Encoded,
 		for _, row := range g.bounds {
 			g.entries = append(g.entries, ptr[row]-ptr[0])
 		}
-		g.given = newGiven(w.A.Encoded, w.Reordered, false)
+		g.given = values.NewGiven(w.A.Encoded, w.Reordered, false)
 	}
 	return g, nil
 }
 
 // SetHostValues makes values, in the order of Plan.SetValues, those of the matrix's entries, on all devices.
-func (g *GroupPlan) SetHostValues(ctx context.Context, v Values) error {
+func (g *GroupPlan) SetHostValues(ctx context.Context, v values.Host) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
 		return fmt.Errorf("the plan: %w", backend.ErrClosed)
 	}
-	if n := v.len(); int64(n) != g.all.NNZ {
+	if n := v.Len(); int64(n) != g.all.NNZ {
 		return fmt.Errorf("%d values for a matrix of %d entries", n, g.all.NNZ)
 	}
 	for _, p := range g.plans { // before any device has new values
@@ -128,8 +129,8 @@ func (g *GroupPlan) SetHostValues(ctx context.Context, v Values) error {
 			return named(p.dev, err)
 		}
 	}
-	if g.Split == ByRows && g.given.turned { // by the rows of what is multiplied with
-		v.Data = g.given.inOrder(v)
+	if g.Split == ByRows && g.given.Reordered { // by the rows of what is multiplied with
+		v.Data = g.given.InOrder(v)
 	}
 	size := int64(v.Type.Size())
 	g.torn = together(ctx, len(g.plans), func(ctx context.Context, d int) error {

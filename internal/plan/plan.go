@@ -26,6 +26,7 @@ import (
 	"github.com/spmmrun/spmm/internal/resident"
 	"github.com/spmmrun/spmm/internal/stream"
 	"github.com/spmmrun/spmm/internal/tensor"
+	"github.com/spmmrun/spmm/internal/values"
 	"github.com/spmmrun/spmm/internal/work"
 )
 
@@ -52,7 +53,7 @@ type Plan struct {
 	rowBlock int  // rows of each part of the matrix but the last
 	right    bool // see right.go
 
-	given *given
+	given *values.Given
 
 	mu       sync.Mutex
 	exec     executor
@@ -158,7 +159,7 @@ func bring(ctx context.Context, d *device.Device, w *work.Work, e *work.Packed, 
 			float64(m.Stats.StoredBytes)/(1<<20), p.Panels)
 	}
 	if m.Stream == nil && p.Quantised == dtype.Invalid { // else values cannot be replaced
-		p.given = newGiven(w.A.Encoded, w.Reordered, w.P != 0)
+		p.given = values.NewGiven(w.A.Encoded, w.Reordered, w.P != 0)
 	}
 	return p, nil
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/spmmrun/spmm/internal/model"
 	"github.com/spmmrun/spmm/internal/resident"
 	"github.com/spmmrun/spmm/internal/tensor"
+	"github.com/spmmrun/spmm/internal/values"
 	"github.com/spmmrun/spmm/internal/work"
 	"github.com/spmmrun/spmm/shaders"
 	"github.com/spmmrun/spmm/shaders/quantise"
@@ -44,7 +45,7 @@ type reproducible struct {
 	ran              bool        // there was a multiplication
 	lossless         bool        // with auto: the last one lost nothing
 
-	setter     setter           // of new values
+	setter     values.Setter    // of new values
 	tables     []backend.Buffer // of the slots of each part's entries, for kernel requantise; nil until needed
 	requantise []backend.Launch // of new values, made when first needed
 	refused    bool             // the device cannot run them
@@ -105,7 +106,7 @@ func (r *reproducible) way(d *device.Device, w *work.Work, m formats.Sparse, kin
 			return r.pack(d, w, m)
 		},
 		executor: func(m *resident.Matrix) executor {
-			r.Matrix, r.setter = m, setter{m: m}
+			r.Matrix, r.setter = m, values.NewSetter(m)
 			if r.auto != nil {
 				r.auto.at[r.bits] = m
 			}

@@ -14,27 +14,28 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/tensor"
+	"github.com/spmmrun/spmm/internal/values"
 	"github.com/spmmrun/spmm/internal/work"
 	"github.com/spmmrun/spmm/shaders/requantise"
 	kernel "github.com/spmmrun/spmm/shaders/rfx"
 )
 
 // SetTensor brings the values to their places and the integers after them.
-func (r *reproducible) SetTensor(ctx context.Context, g *given, values *tensor.Tensor, times int) (backend.Timing, error) {
+func (r *reproducible) SetTensor(ctx context.Context, g *values.Given, v *tensor.Tensor, times int) (backend.Timing, error) {
 	if r.auto == nil {
 		ready, err := r.prepareRequantise(ctx, g)
 		if err != nil {
 			return backend.Timing{}, err
 		}
 		if ready {
-			return r.requantiseAfter(ctx, times, func() (backend.Timing, error) { return r.setter.SetTensor(ctx, g, values, 1) })
+			return r.requantiseAfter(ctx, times, func() (backend.Timing, error) { return r.setter.SetTensor(ctx, g, v, 1) })
 		}
 	}
 	start := time.Now()
 	for range times {
-		v, err := hostValues(ctx, values)
+		x, err := values.Read(ctx, v)
 		if err == nil {
-			err = r.encodeWith(ctx, g, v)
+			err = r.encodeWith(ctx, g, x)
 		}
 		if err != nil {
 			return backend.Timing{}, err
@@ -44,7 +45,7 @@ func (r *reproducible) SetTensor(ctx context.Context, g *given, values *tensor.T
 }
 
 // SetLaunches needs a device that can bring values to fixed point.
-func (r *reproducible) SetLaunches(ctx context.Context, g *given, values *tensor.Tensor) ([]backend.Launch, error) {
+func (r *reproducible) SetLaunches(ctx context.Context, g *values.Given, v *tensor.Tensor) ([]backend.Launch, error) {
 	ready := false
 	var err error
 	if r.auto == nil {
@@ -56,11 +57,11 @@ func (r *reproducible) SetLaunches(ctx context.Context, g *given, values *tensor
 	if !ready {
 		return nil, fmt.Errorf("new values are brought to fixed point on the host, not in a sequence: %w", backend.ErrUnsupported)
 	}
-	launches, err := r.setter.SetLaunches(ctx, g, values)
+	launches, err := r.setter.SetLaunches(ctx, g, v)
 	return slices.Concat(launches, r.requantise), err
 }
 
-func (r *reproducible) SetHost(ctx context.Context, g *given, v Values) error {
+func (r *reproducible) SetHost(ctx context.Context, g *values.Given, v values.Host) error {
 	if r.auto == nil {
 		ready, err := r.prepareRequantise(ctx, g)
 		if err != nil {
@@ -93,11 +94,11 @@ func (r *reproducible) requantiseAfter(ctx context.Context, times int, set func(
 
 // prepareRequantise makes the launches of kernel requantise, unless there are some. It reports whether the device can run
 // them: the table of a part's slots may exceed what it binds.
-func (r *reproducible) prepareRequantise(ctx context.Context, g *given) (bool, error) {
+func (r *reproducible) prepareRequantise(ctx context.Context, g *values.Given) (bool, error) {
 	if r.requantise != nil || r.refused {
 		return !r.refused, nil
 	}
-	row, whole := 0, g.sparse(r.Operand, Values{r.Operand, make([]byte, int64(r.Operand.Size())*int64(len(g.idx)))})
+	row, whole := 0, g.Zeros(r.Operand)
 	launches := []backend.Launch{}
 	if r.tables == nil {
 		r.tables = make([]backend.Buffer, len(r.Parts))
@@ -150,8 +151,8 @@ func (r *reproducible) requantiseOf(ctx context.Context, i int, a formats.Sparse
 
 // encodeWith encodes the matrix with other values and writes its arrays where the old ones are. With a precision that is
 // found for each multiplication it notes the values, and that is done before the next one.
-func (r *reproducible) encodeWith(ctx context.Context, g *given, v Values) error {
-	m := g.sparse(r.Operand, v)
+func (r *reproducible) encodeWith(ctx context.Context, g *values.Given, v values.Host) error {
+	m := g.Sparse(r.Operand, v)
 	if r.auto == nil {
 		return r.Rewrite(ctx, m)
 	}

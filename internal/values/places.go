@@ -1,6 +1,6 @@
 // Where a packed matrix holds its entries.
 
-package plan
+package values
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/internal/resident"
 	"github.com/spmmrun/spmm/shaders/spec"
-	"github.com/spmmrun/spmm/shaders/values"
+	kernel "github.com/spmmrun/spmm/shaders/values"
 )
 
 // placesOf tells which slots of a part hold its entries.
@@ -21,7 +21,7 @@ func placesOf(m *resident.Matrix, pt *resident.Part) (places, error) {
 	if packed, ok := pt.Data.Format.(formats.Encoded); ok {
 		return findPlaces(m, packed, pt.Data.NNZ)
 	}
-	at := places{array: valuesArray(m), full: values.FullQuads}
+	at := places{array: valuesArray(m), full: kernel.FullQuads}
 	if split, is := pt.Data.Format.(spec.Split); is && split.Lead > 0 {
 		at.entries = ascending(split.Lead, pt.Data.NNZ)
 	}
@@ -151,11 +151,11 @@ func fullness[E uint16 | uint32 | uint64](entries []uint32, zero []E, quad, word
 	}
 	switch {
 	case alone(quad):
-		return values.FullQuads
+		return kernel.FullQuads
 	case alone(word):
-		return values.FullWords
+		return kernel.FullWords
 	}
-	return values.FullNone
+	return kernel.FullNone
 }
 
 // packWith returns the arrays of a packed matrix whose n entries have values of these bits.

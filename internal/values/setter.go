@@ -1,6 +1,9 @@
-// Bringing new values to their places in a matrix on the device, by kernel values.
-
-package plan
+// Package values gives the entries of a matrix on a device new values.
+//
+// A Setter decides how an array of the matrix is written: directly, where it holds entries in their order, or by kernel
+// values. It keeps the places of the entries, which it finds in any packing by packing numbers in place of values. Given
+// keeps the order in which the caller gave the entries.
+package values
 
 import (
 	"cmp"
@@ -14,11 +17,11 @@ import (
 	"github.com/spmmrun/spmm/internal/resident"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/shaders/spec"
-	"github.com/spmmrun/spmm/shaders/values"
+	kernel "github.com/spmmrun/spmm/shaders/values"
 )
 
-// setter brings new values to the places of a matrix's entries. It finds these when values are first set.
-type setter struct {
+// Setter brings new values to the places of a matrix's entries. It finds these when values are first set.
+type Setter struct {
 	m      *resident.Matrix
 	pieces []piece // nil until found
 	// staging holds values from the host, at most a buffer full at a time.
@@ -60,7 +63,7 @@ type setting struct {
 }
 
 // Close frees what the setter holds on the device.
-func (s *setter) Close() error {
+func (s *Setter) Close() error {
 	var errs []error
 	for _, p := range s.pieces {
 		for _, b := range []backend.Buffer{p.groups, p.sources} {
@@ -72,12 +75,15 @@ func (s *setter) Close() error {
 	if s.staging != nil {
 		errs = append(errs, s.staging.Close())
 	}
-	*s = setter{m: s.m}
+	*s = Setter{m: s.m}
 	return cmp.Or(errs...)
 }
 
+// NewSetter returns the setter of a matrix.
+func NewSetter(m *resident.Matrix) Setter { return Setter{m: m} }
+
 // prepare finds the places of the entries, unless they are known.
-func (s *setter) prepare(ctx context.Context, g *given) error {
+func (s *Setter) prepare(ctx context.Context, g *Given) error {
 	if s.pieces != nil {
 		return nil
 	}
@@ -86,7 +92,7 @@ func (s *setter) prepare(ctx context.Context, g *given) error {
 		add, err := s.find(ctx, &s.m.Parts[i], first, g.numbers())
 		pieces = append(pieces, add...)
 		if err != nil {
-			return cmp.Or(err, (&setter{pieces: pieces}).Close())
+			return cmp.Or(err, (&Setter{pieces: pieces}).Close())
 		}
 		first += s.m.Parts[i].Data.NNZ
 	}
@@ -96,7 +102,7 @@ func (s *setter) prepare(ctx context.Context, g *given) error {
 
 // find returns the pieces of a part, whose first entry has number first. number is the result of given.numbers. After an
 // error too, the pieces are to be closed.
-func (s *setter) find(ctx context.Context, pt *resident.Part, first int64, number []uint32) ([]piece, error) {
+func (s *Setter) find(ctx context.Context, pt *resident.Part, first int64, number []uint32) ([]piece, error) {
 	if err := ctx.Err(); err != nil || pt.Data.NNZ == 0 {
 		return nil, err
 	}
@@ -111,11 +117,11 @@ func (s *setter) find(ctx context.Context, pt *resident.Part, first int64, numbe
 	if at.entries == nil {
 		at.entries = ascending(0, pt.Data.NNZ)
 	}
-	v, err := values.Variant(s.m.Device.Caps(), s.m.Operand, s.m.Operand)
+	v, err := kernel.Variant(s.m.Device.Caps(), s.m.Operand, s.m.Operand)
 	if err != nil {
 		return nil, err
 	}
-	if values.Listed(v) {
+	if kernel.Listed(v) {
 		return s.list(ctx, dst, at, first, number)
 	}
 	return s.bitmaps(ctx, dst, at, first, number)
@@ -132,7 +138,7 @@ func givenNumber(e uint32, first int64, number []uint32) uint32 {
 }
 
 // list returns a piece with a list of the places of entries.
-func (s *setter) list(ctx context.Context, dst backend.Buffer, at places, first int64, number []uint32) ([]piece, error) {
+func (s *Setter) list(ctx context.Context, dst backend.Buffer, at places, first int64, number []uint32) ([]piece, error) {
 	held := 0
 	for _, e := range at.entries {
 		if e != 0 {
@@ -155,11 +161,11 @@ func (s *setter) list(ctx context.Context, dst backend.Buffer, at places, first 
 }
 
 // bitmaps returns pieces with maps of the places of entries, as few as the device binds.
-func (s *setter) bitmaps(ctx context.Context, dst backend.Buffer, at places, first int64, number []uint32) ([]piece, error) {
+func (s *Setter) bitmaps(ctx context.Context, dst backend.Buffer, at places, first int64, number []uint32) ([]piece, error) {
 	var pieces []piece
-	most := int(s.m.Device.Limit()/4) - values.GroupSlots // sources of a piece
-	groups := spec.Ceil(len(at.entries), values.GroupSlots)
-	index, sources := make([]uint32, 0, 2*groups), make([]uint32, 0, min(len(number)+len(at.entries), most+values.GroupSlots))
+	most := int(s.m.Device.Limit()/4) - kernel.GroupSlots // sources of a piece
+	groups := spec.Ceil(len(at.entries), kernel.GroupSlots)
+	index, sources := make([]uint32, 0, 2*groups), make([]uint32, 0, min(len(number)+len(at.entries), most+kernel.GroupSlots))
 	base := 0
 	flush := func(end int) error {
 		p := piece{kind: bitmap, dst: dst, count: int64(end - base), base: int64(base), full: at.full}
@@ -178,7 +184,7 @@ func (s *setter) bitmaps(ctx context.Context, dst backend.Buffer, at places, fir
 			}
 		}
 		held, before := uint32(0), uint32(len(sources))
-		for i, e := range at.entries[g*values.GroupSlots : min((g+1)*values.GroupSlots, len(at.entries))] {
+		for i, e := range at.entries[g*kernel.GroupSlots : min((g+1)*kernel.GroupSlots, len(at.entries))] {
 			if e == 0 {
 				continue
 			}
@@ -191,7 +197,7 @@ func (s *setter) bitmaps(ctx context.Context, dst backend.Buffer, at places, fir
 }
 
 // SetTensor makes the elements of a tensor the values, a number of times.
-func (s *setter) SetTensor(ctx context.Context, g *given, v *tensor.Tensor, times int) (backend.Timing, error) {
+func (s *Setter) SetTensor(ctx context.Context, g *Given, v *tensor.Tensor, times int) (backend.Timing, error) {
 	launches, err := s.SetLaunches(ctx, g, v)
 	if err != nil || len(launches) == 0 {
 		return backend.Timing{}, err
@@ -203,7 +209,7 @@ func (s *setter) SetTensor(ctx context.Context, g *given, v *tensor.Tensor, time
 }
 
 // SetLaunches returns the launches that make a tensor's elements the values. Those for the last tensors are kept.
-func (s *setter) SetLaunches(ctx context.Context, g *given, v *tensor.Tensor) ([]backend.Launch, error) {
+func (s *Setter) SetLaunches(ctx context.Context, g *Given, v *tensor.Tensor) ([]backend.Launch, error) {
 	if err := s.prepare(ctx, g); err != nil {
 		return nil, err
 	}
@@ -216,7 +222,7 @@ func (s *setter) SetLaunches(ctx context.Context, g *given, v *tensor.Tensor) ([
 	for i := range v.RowBlocks() {
 		for j := range v.ColBlocks() {
 			lay := v.BlockLayout(i, j)
-			op := values.Op{
+			op := kernel.Op{
 				Src: v.Type, Lo: int64(i)*int64(v.RowBlock) + int64(j)*int64(v.ColBlock), Count: int64(lay.Rows) * int64(lay.Cols), Stride: 1,
 				All: v.RowBlocks()*v.ColBlocks() == 1, Loose: lay.Loose,
 			}
@@ -236,9 +242,9 @@ func (s *setter) SetLaunches(ctx context.Context, g *given, v *tensor.Tensor) ([
 }
 
 // launches returns the launches that bring the values in src, those that op says, to their places.
-func (s *setter) launches(src backend.Buffer, op values.Op) (launches []backend.Launch, err error) {
+func (s *Setter) launches(src backend.Buffer, op kernel.Op) (launches []backend.Launch, err error) {
 	op.Dst = s.m.Operand
-	v, err := values.Variant(s.m.Device.Caps(), op.Src, op.Dst)
+	v, err := kernel.Variant(s.m.Device.Caps(), op.Src, op.Dst)
 	if err != nil {
 		return nil, err
 	}
@@ -255,11 +261,11 @@ func (s *setter) launches(src backend.Buffer, op values.Op) (launches []backend.
 		}
 		op.Slots, op.First, op.Groups, op.Base, op.Full = p.slots, p.first, p.count, p.base, p.full
 		op.Entries, op.Run = p.entries, p.run
-		l, err := values.Launch(v, op)
+		l, err := kernel.Launch(v, op)
 		if err != nil {
 			return nil, err
 		}
-		add, err := launch.Passes(s.m.Device, values.Program, args, l.Passes)
+		add, err := launch.Passes(s.m.Device, kernel.Program, args, l.Passes)
 		if err != nil {
 			return nil, err
 		}
@@ -270,7 +276,7 @@ func (s *setter) launches(src backend.Buffer, op values.Op) (launches []backend.
 
 // SetHost makes values of the host's the entries'. It converts them as packing does, and writes them to their places:
 // directly where entries lie in their order, else by way of a buffer and the kernel.
-func (s *setter) SetHost(ctx context.Context, g *given, v Values) error {
+func (s *Setter) SetHost(ctx context.Context, g *Given, v Host) error {
 	if err := s.prepare(ctx, g); err != nil {
 		return err
 	}
@@ -283,7 +289,7 @@ func (s *setter) SetHost(ctx context.Context, g *given, v Values) error {
 		}
 		return nil
 	}
-	n, size := int64(v.len()), int64(t.Size())
+	n, size := int64(v.Len()), int64(t.Size())
 	if s.staging == nil {
 		room := min(n, d.Limit()/size&^7)
 		b, err := d.NewBuffer(room*size, "staging of new values")
@@ -297,7 +303,7 @@ func (s *setter) SetHost(ctx context.Context, g *given, v Values) error {
 		if err := writeValues(ctx, d, s.staging, t, v, int(lo), int(count)); err != nil {
 			return err
 		}
-		launches, err := s.launches(s.staging, values.Op{Src: t, Lo: lo, Count: count, Stride: 1, All: count == n})
+		launches, err := s.launches(s.staging, kernel.Op{Src: t, Lo: lo, Count: count, Stride: 1, All: count == n})
 		if err != nil {
 			return err
 		}
@@ -310,7 +316,7 @@ func (s *setter) SetHost(ctx context.Context, g *given, v Values) error {
 
 // writeValues writes n values from number first on to the start of a buffer, as elements of type t. What lies behind them
 // in the last word becomes zero.
-func writeValues(ctx context.Context, d *device.Device, b backend.Buffer, t dtype.Type, v Values, first, n int) error {
+func writeValues(ctx context.Context, d *device.Device, b backend.Buffer, t dtype.Type, v Host, first, n int) error {
 	scratch, err := d.Borrow(ctx)
 	if err != nil {
 		return err
