@@ -123,10 +123,8 @@ func contents(t *testing.T, p *Plan) [][]byte {
 	case *fast:
 		m = e.Matrix
 	case *reproducible:
-		if e.auto != nil {
-			if err := e.turn(t.Context(), e.bits); err != nil {
-				t.Fatal(err)
-			}
+		if err := e.Update(t.Context()); err != nil {
+			t.Fatal(err)
 		}
 		m = e.Matrix
 	}
