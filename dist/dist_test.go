@@ -411,18 +411,8 @@ func TestRefusals(t *testing.T) {
 			return prepare(c, whole(c), dist.Options{Multiply: spmm.Options{Format: "x"}})
 		}, "unknown format"},
 		"an unknown way": {func(c comm.Comm) error { return prepare(c, whole(c), dist.Options{Exchange: 9}) }, "exchange 9"},
-		"groups that do not divide the ranks": {func(c comm.Comm) error {
-			return prepare(c, whole(c), dist.Options{Multiply: modes["reproducible"], Replicate: 2})
-		}, "want a divisor"},
-		"shared rows in fast mode": {func(c comm.Comm) error { return prepare(c, whole(c), dist.Options{Replicate: 3}) }, "want reproducible mode"},
-		"shared rows in panels": {func(c comm.Comm) error {
-			return prepare(c, whole(c), dist.Options{Multiply: spmm.Options{Mode: spmm.Reproducible, Format: "cvse"}, Replicate: 3})
-		}, "as csr"},
-		"shared rows and all of B": {func(c comm.Comm) error {
-			return prepare(c, whole(c), dist.Options{Multiply: modes["reproducible"], Replicate: 3, Exchange: dist.Gather})
-		}, "to be gathered"},
-		"bounds of B":  {func(c comm.Comm) error { return prepare(c, whole(c), dist.Options{B: dist.Bounds{0, 5, 5, 9}}) }, "not those of 10 rows"},
-		"two matrices": {func(c comm.Comm) error { _, err := dist.FromRoot(c, a); return err }, "3 ranks have the matrix"},
+		"bounds of B":    {func(c comm.Comm) error { return prepare(c, whole(c), dist.Options{B: dist.Bounds{0, 5, 5, 9}}) }, "not those of 10 rows"},
+		"two matrices":   {func(c comm.Comm) error { _, err := dist.FromRoot(c, a); return err }, "3 ranks have the matrix"},
 		"B of other size": {func(c comm.Comm) error {
 			p, err := dist.Prepare(ctx, c, dev, whole(c), dist.Options{})
 			if err != nil {
@@ -500,7 +490,7 @@ func TestMemory(t *testing.T) {
 	a := graph(3000, 9)
 	for name, o := range map[string]dist.Options{
 		"fast": {}, "reproducible": {Multiply: spmm.Options{Mode: spmm.Reproducible}}, "AutoP": {Multiply: spmm.Options{Mode: spmm.Reproducible, P: spmm.AutoP}},
-		"gathered": {Exchange: dist.Gather}, "shared rows": {Multiply: spmm.Options{Mode: spmm.Reproducible}, Replicate: 2},
+		"gathered": {Exchange: dist.Gather},
 	} {
 		err := local.Run(ranks, func(c comm.Comm) error {
 			cpu, err := spmm.OpenBackend(ctx, "cpu")

@@ -7,9 +7,6 @@
 // where nearly all rows are needed, all are gathered. This is the 1D algorithm with sparsity-aware communication. Plan.Run does
 // it for matrices in the host's memory.
 //
-// In reproducible mode, on CPUs, groups of ranks can share rows of A instead (Options.Replicate), each with the entries of some
-// columns: the 1.5D algorithm, for matrices whose rows meet nearly all rows of B.
-//
 // # The same bits on any number of ranks
 //
 // In reproducible mode C has the bits that one process computes, and in fast mode too with format csr, which is what "auto"
@@ -20,5 +17,5 @@
 //   - rows are summed as in the whole matrix, long ones in the same pieces (spmm.Options.Whole);
 //   - the ranges of B's columns that reproducible mode quantises by are those of all of B: each rank's local B has one more
 //     row, which no entry of A meets, with the largest element of each column over all ranks;
-//   - what is reduced over ranks are integers, sums of rows that ranks share too: they are exact, with one rounding after the last.
+//   - what is reduced over ranks are integers, which are exact.
 package dist

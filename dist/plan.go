@@ -25,13 +25,6 @@ type Options struct {
 	B Bounds
 	// Exchange is how rows of B are brought to those that need them.
 	Exchange Exchange
-	// Replicate is how many ranks, the number of all or a divisor of it, share rows of A, each with the entries of some columns
-	// (the 1.5D algorithm). Each receives rows of B for its columns alone, and the group adds up its sums of C, as integers of
-	// 64 or 128 bits, which are rounded once: the bits of C are those of one process. It is for reproducible mode, and
-	// pays where a rank would otherwise meet nearly all rows of B. With 1 each rank multiplies its rows by itself, and with 0
-	// that is done unless groups are possible and predicted to receive at least a fifth less. Sums travel through the host's
-	// memory, so that on GPUs 0 is 1.
-	Replicate int
 	// Via exchanges them between the ranks' devices; nil: through the host's memory. It stays the caller's.
 	Via comm.DeviceComm
 }
@@ -50,12 +43,10 @@ type Plan[T formats.Value] struct {
 	at      int
 	ownList *spmm.RowList // own, on the device
 	mode    *reproducible
-	why     string          // rows are shared, or not
 	nnz     int64           // of the share
 	send    *spmm.RowList   // own rows that others need
 	buffers *buffers[T]     // of the last product
 	staged  comm.DeviceComm // nil: the caller's is used
-	shared  *replicated[T]  // rows that a group of ranks shares; then there are no parts
 	host    struct {        // what Run has of host matrices on the device
 		b *spmm.Tensor[T]
 		c *spmm.Tensor[float32]
@@ -67,8 +58,6 @@ type Info struct {
 	Rows, NNZ int64         // of the share
 	Inner     int64         // entries in rows that meet own rows of B alone, which are multiplied during the exchange
 	Gather    bool          // all rows of B are gathered
-	Replicate int           // ranks that share rows; 1: each has its own
-	Why       string        // what decided that; reads behind the word "because"
 	Via       string        // how rows of B travel
 	Stored    int64         // bytes of the share as the device has it
 	Ghosts    int64         // rows of B that are received for each product
@@ -95,7 +84,7 @@ func Prepare[T formats.Value](ctx context.Context, c comm.Comm, dev *spmm.Device
 	if err := c.AllReduce(all, comm.Sum); err != nil {
 		return nil, err
 	}
-	err = errors.Join(o.check(formats.TypeOf[T]()), p.held.check(s.A.Cols, c.Size()), o.checkReplicate(c.Size(), formats.TypeOf[T]()))
+	err = errors.Join(o.check(formats.TypeOf[T]()), p.held.check(s.A.Cols, c.Size()))
 	if err == nil {
 		err = s.A.Validate()
 	}
@@ -119,14 +108,8 @@ func Prepare[T formats.Value](ctx context.Context, c comm.Comm, dev *spmm.Device
 		return nil, err
 	}
 	runs := mo.Whole != (spmm.Extent{}) && dev.Info().Backend != "cpu"
-	members, why, err := replicas(c, dev, s.A, rows, p.held, o)
-	if err == nil && members > 1 {
-		err = p.replicate(s.A, members)
-	} else if err == nil {
-		err = p.split(s.A, o.Exchange, runs)
-	}
-	if p.why = why; err != nil {
-		return nil, errors.Join(err, p.shared.close())
+	if err := p.split(s.A, o.Exchange, runs); err != nil {
+		return nil, err
 	}
 	if p.x.via = o.Via; o.Via == nil {
 		p.staged = comm.Staged(c)
@@ -137,10 +120,6 @@ func Prepare[T formats.Value](ctx context.Context, c comm.Comm, dev *spmm.Device
 	errs = append(errs, err)
 	p.ownList, err = spmm.NewRowList(ctx, dev, p.own)
 	errs = append(errs, err)
-	if p.shared != nil && p.mode.first() != spmm.AutoP {
-		_, err := p.shared.at(ctx, rfx.P(p.mode.first()))
-		errs = append(errs, err)
-	}
 	for _, q := range p.parts() {
 		q.dev, q.options = dev, mo
 		if runs {
@@ -202,10 +181,6 @@ func (p *Plan[T]) Info() Info {
 	i := Info{NNZ: p.nnz, Gather: p.x.gather, Via: p.x.via.Name(), Ghosts: int64(p.x.ghosts), Sent: int64(p.x.sending)}
 	lo, hi := p.rows.Range(p.c.Rank())
 	i.Rows = int64(hi - lo)
-	i.Replicate, i.Why = 1, p.why
-	if p.shared != nil {
-		i.Replicate, i.NNZ, i.Stored, i.Plan = p.shared.group.Size(), p.shared.a.NNZ(), p.shared.stored(), p.shared.info()
-	}
 	if p.inner != nil {
 		i.Inner = p.inner.nnz
 	}
@@ -253,10 +228,6 @@ func (p *Plan[T]) Memory(n int) (device, host int64) {
 			device += int64(q.a.Rows) * sizeOfF32 * (wide + 1)
 		}
 	}
-	if r := p.shared; r != nil {
-		d, h := r.memory(n)
-		device, host = device+d+int64(p.local)*fixed, host+h
-	}
 	return device, host
 }
 
@@ -271,9 +242,8 @@ type Timing struct {
 	Exchange time.Duration // until all rows had come, the wait for other ranks included
 	Compute  time.Duration // multiplying, and copying own rows for it
 	Overlap  time.Duration // the part of Compute that ran during the exchange
-	Reduce   time.Duration // exchanging sums of rows that several ranks share
 
-	Sent, Received int64 // bytes of B, and of such sums, to and from other ranks
+	Sent, Received int64 // bytes of B, to and from other ranks
 }
 
 // Run computes this rank's rows of C = alpha·A·B + beta·C, given its rows of B: b and c are row-major, with the rows that
@@ -360,7 +330,7 @@ func (p *Plan[T]) run(ctx context.Context, alpha float32, b *spmm.Tensor[T], bet
 	if err := p.reserve(n); err != nil {
 		return t, err
 	}
-	bits, cols, peaks, err := settle(ctx, p.mode, p.c, b)
+	bits, peaks, err := settle(ctx, p.mode, p.c, b)
 	if err == nil {
 		err = p.writePeaks(ctx, peaks)
 	}
@@ -368,11 +338,6 @@ func (p *Plan[T]) run(ctx context.Context, alpha float32, b *spmm.Tensor[T], bet
 		return t, err
 	}
 	t.Ranges = time.Since(start)
-	if p.shared != nil {
-		err := p.runShared(ctx, bits, cols, alpha, b, beta, c, prepare, &t, e...)
-		t.Total = time.Since(start)
-		return t, err
-	}
 	var transfer comm.Transfer
 	packed := time.Now()
 	if p.c.Size() > 1 {
@@ -533,9 +498,6 @@ func (p *Plan[T]) writePeaks(ctx context.Context, peaks []T) error {
 		return nil
 	}
 	var bs []*spmm.Tensor[T]
-	if p.shared != nil {
-		bs = append(bs, p.buffers.local)
-	}
 	for _, q := range p.parts() {
 		switch {
 		case q.ranged && q == p.inner:
@@ -571,13 +533,13 @@ func (p *Plan[T]) pack(ctx context.Context, b *spmm.Tensor[T]) error {
 	return s.wait(ctx)
 }
 
-// Close frees what the plan holds. It is collective where ranks share rows (Info.Replicate), else not.
+// Close frees what the plan holds. It is not collective.
 func (p *Plan[T]) Close() error {
 	var errs []error
 	for _, q := range p.parts() {
 		errs = append(errs, q.close())
 	}
-	errs = append(errs, p.buffers.close(), p.releaseHost(), p.shared.close())
+	errs = append(errs, p.buffers.close(), p.releaseHost())
 	p.buffers = nil
 	for _, l := range []*spmm.RowList{p.send, p.ownList} {
 		if l != nil {

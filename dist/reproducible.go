@@ -63,13 +63,13 @@ func (m *reproducible) last() (int, bool) {
 
 // settle finds the ranges of B's columns over all ranks, and the precision of this product. peaks is a row with elements of
 // these ranges.
-func settle[T formats.Value](ctx context.Context, m *reproducible, c comm.Comm, b *spmm.Tensor[T]) (bits int, cols []rfx.Range, peaks []T, err error) {
+func settle[T formats.Value](ctx context.Context, m *reproducible, c comm.Comm, b *spmm.Tensor[T]) (bits int, peaks []T, err error) {
 	if m == nil {
-		return 0, nil, nil, nil
+		return 0, nil, nil
 	}
 	mine, err := spmm.ColumnRanges(ctx, b)
 	if err := comm.Agree(c, err, nil); err != nil {
-		return 0, nil, nil, err
+		return 0, nil, err
 	}
 	// For each column the three fields of its range, of which the range of all rows has the greatest.
 	const field = 1<<10 - 1
@@ -79,7 +79,7 @@ func settle[T formats.Value](ctx context.Context, m *reproducible, c comm.Comm, 
 		state[j], state[n+j], state[2*n+j] = int64(r&field), int64(r>>10&field), int64(r>>20)
 	}
 	if err := c.AllReduce(state, comm.Max); err != nil {
-		return 0, nil, nil, err
+		return 0, nil, err
 	}
 	all := make([]rfx.Range, n)
 	peaks = make([]T, n)
@@ -92,7 +92,7 @@ func settle[T formats.Value](ctx context.Context, m *reproducible, c comm.Comm, 
 		p, exact := rfx.Auto(all)
 		m.used, m.lossless = int(max(p, m.rows)), exact && m.exact
 	}
-	return m.used, all, peaks, nil
+	return m.used, peaks, nil
 }
 
 // peakOf returns an element with the E of a range: a power of two, or the least element with that E where T has no such power.

@@ -29,7 +29,6 @@ import (
 type propagation struct {
 	matrix, backend, format, mode, p string
 	exchange                         string
-	replicate                        int
 	pGiven, colsGiven                bool
 	cols, steps, every               int
 	restart                          float32
@@ -101,7 +100,6 @@ goes on from there, on any number of ranks, and ends with the same bits; rank 0 
 	f.StringVarP(&g.out, "out", "o", "", "write X to `FILE.npy`")
 	f.StringVar(&g.checkpoint, "checkpoint", "", "keep the state in folder `DIR`, and go on from what is there")
 	addChoice(c, &g.exchange, "exchange", exchangeHelp, exchanges...)
-	addCount(c, &g.replicate, "replicate", "", 0, 0, replicateHelp)
 	addCount(c, &g.every, "every", "", 10, 1, "steps between checkpoints")
 	addForce(c, &g.force)
 	addReport(c, &g.report)
@@ -304,7 +302,7 @@ func (g *propagation) begin(ctx context.Context, r *ranks, dev *spmm.Device, via
 	}
 	a := s.share.A
 	p.step("encoding", -1)
-	s.plan, err = dist.Prepare(ctx, r, dev, s.share, dist.Options{Multiply: o, Replicate: g.replicate, Via: via})
+	s.plan, err = dist.Prepare(ctx, r, dev, s.share, dist.Options{Multiply: o, Via: via})
 	if err := r.agree(err); err != nil {
 		return nil, err
 	}

@@ -211,7 +211,7 @@ func newShared[T formats.Value](ctx context.Context, j *job, r *ranks, dev *spmm
 		return nil, err
 	}
 	p.step("encoding", -1)
-	q.plan, err = dist.Prepare(ctx, r, dev, q.share, dist.Options{Multiply: o, Replicate: j.replicate, Via: via})
+	q.plan, err = dist.Prepare(ctx, r, dev, q.share, dist.Options{Multiply: o, Via: via})
 	if err := r.agree(err); err != nil {
 		return nil, err
 	}
@@ -480,12 +480,9 @@ type ranksReport struct {
 	Gathered bool   `json:"gathered"`           // every rank receives all of B, not just the rows that its share of A meets
 	Via      string `json:"via"`                // how rows travel
 	WhyHost  string `json:"why_host,omitempty"` // why they do not by NCCL, between GPUs
-	// Replicate is how many ranks share rows, 1 for none, and WhyReplicate what decided that.
-	Replicate    int    `json:"replicate"`
-	WhyReplicate string `json:"why_replicate"`
 	// Imbalance is the longest time that a rank computed over the mean.
 	Imbalance float64      `json:"imbalance"`
-	Received  int64        `json:"received_bytes"` // of B, and of sums of shared rows, in each product, by all ranks from others
+	Received  int64        `json:"received_bytes"` // of B in each product, by all ranks from others
 	Each      []rankReport `json:"each"`
 }
 
@@ -504,7 +501,6 @@ type rankReport struct {
 	ExchangeUS float64 `json:"exchange_us"` // until all rows had come
 	ComputeUS  float64 `json:"compute_us"`
 	OverlapUS  float64 `json:"overlap_us"` // computing during the exchange
-	ReduceUS   float64 `json:"reduce_us"`  // exchanging sums of shared rows
 }
 
 // newRanksReport collects what ranks report; on others than rank 0 it is nil.
@@ -512,7 +508,7 @@ func newRanksReport(r *ranks, dev spmm.Info, i dist.Info, t dist.Timing) (*ranks
 	mine, err := json.Marshal(rankReport{
 		Rank: r.Rank(), Device: fmt.Sprintf("%s:%d", dev.Backend, dev.Index), Rows: i.Rows, NNZ: i.NNZ, InnerNNZ: i.Inner,
 		Sent: t.Sent, Received: t.Received, TotalUS: us(t.Total), RangesUS: us(t.Ranges), PackUS: us(t.Pack),
-		ExchangeUS: us(t.Exchange), ComputeUS: us(t.Compute), OverlapUS: us(t.Overlap), ReduceUS: us(t.Reduce),
+		ExchangeUS: us(t.Exchange), ComputeUS: us(t.Compute), OverlapUS: us(t.Overlap),
 	})
 	if err != nil {
 		return nil, err
@@ -522,7 +518,7 @@ func newRanksReport(r *ranks, dev spmm.Info, i dist.Info, t dist.Timing) (*ranks
 		return nil, err
 	}
 	library, _, _ := strings.Cut(r.library, ",")
-	out := &ranksReport{Size: r.Size(), Launcher: r.launch.By, Library: library, Gathered: i.Gather, Via: i.Via, WhyHost: r.whyHost, Replicate: i.Replicate, WhyReplicate: i.Why}
+	out := &ranksReport{Size: r.Size(), Launcher: r.launch.By, Library: library, Gathered: i.Gather, Via: i.Via, WhyHost: r.whyHost}
 	sum, most := 0.0, 0.0
 	for _, text := range all {
 		var x rankReport
@@ -547,9 +543,6 @@ func (x *ranksReport) rows(row func(name, format string, args ...any)) {
 	row("ranks", "%d, started by %s (%s); they exchange %s, by way of %s", x.Size, x.Launcher, x.Library, how, x.Via)
 	if x.WhyHost != "" {
 		row("", "%s", printable.String(x.WhyHost))
-	}
-	if x.Replicate > 1 {
-		row("", "%d at a time share rows of A and add up their sums, because %s", x.Replicate, x.WhyReplicate)
 	}
 	moved := func(n int64) string {
 		if n == 0 {
