@@ -96,7 +96,7 @@ func openCPU(t testing.TB) *spmm.Device {
 }
 
 // alone is the product in one process without this package.
-func alone[T formats.Value](t testing.TB, dev *spmm.Device, o spmm.Options, a *formats.CSR[T], alpha float32, b *formats.Dense[T], beta float32, c *formats.Dense[float32]) *formats.Dense[float32] {
+func alone[T formats.Value](t testing.TB, dev *spmm.Device, o spmm.Options, a *formats.CSR[T], alpha float64, b *formats.Dense[T], beta float64, c *formats.Dense[float32]) *formats.Dense[float32] {
 	t.Helper()
 	if o.Mode != spmm.Reproducible && o.Format == "" {
 		o.Format = "csr"
@@ -107,7 +107,7 @@ func alone[T formats.Value](t testing.TB, dev *spmm.Device, o spmm.Options, a *f
 	}
 	defer p.Close()
 	out := c.Layout(false, 0)
-	if _, err := spmm.Multiply(ctx, p, float64(alpha), b, float64(beta), out); err != nil {
+	if _, err := spmm.Multiply(ctx, p, alpha, b, beta, out); err != nil {
 		t.Fatal(err)
 	}
 	return out
@@ -118,7 +118,7 @@ type job[T formats.Value] struct {
 	a           *formats.CSR[T]
 	b           *formats.Dense[T]
 	c           *formats.Dense[float32]
-	alpha, beta float32
+	alpha, beta float64
 	o           dist.Options
 	uneven      bool // shares and B are cut at odd places
 	infos       []dist.Info
@@ -152,7 +152,7 @@ func (q *job[T]) on(dev *spmm.Device, ranks int) (*formats.Dense[float32], error
 		first, last := p.Shares().Range(c.Rank())
 		for range 2 { // the second time with buffers that are there
 			mine := rowsOf(q.c, first, last)
-			if q.timings[c.Rank()], err = p.Run(ctx, q.alpha, rowsOf(q.b, lo, hi), q.beta, mine); err != nil {
+			if q.timings[c.Rank()], err = dist.Multiply(ctx, p, q.alpha, rowsOf(q.b, lo, hi), q.beta, mine); err != nil {
 				return err
 			}
 			for i := range mine.Rows {
@@ -258,7 +258,7 @@ func TestRandom(t *testing.T) {
 		n := rapid.IntRange(1, 9).Draw(rt, "n")
 		b, c := formats.ConvertDense[half.F16](gen.Dense(k, n, 1, gen.Values{})), gen.Dense(m, n, 2, gen.Values{})
 		q := &job[half.F16]{
-			a: a, b: b, c: c, alpha: 1, beta: rapid.SampledFrom([]float32{0, 1}).Draw(rt, "beta"),
+			a: a, b: b, c: c, alpha: 1, beta: rapid.SampledFrom([]float64{0, 1}).Draw(rt, "beta"),
 			o:      dist.Options{Exchange: rapid.SampledFrom([]dist.Exchange{dist.Auto, dist.Rows, dist.Gather}).Draw(rt, "exchange")},
 			uneven: rapid.Bool().Draw(rt, "uneven"),
 		}
@@ -290,7 +290,7 @@ func TestExchange(t *testing.T) {
 		if mean := float64(a.NNZ()) / ranks; math.Abs(float64(i.NNZ)-mean) > 0.02*mean {
 			t.Errorf("rank %d has %d of %d entries", r, i.NNZ, a.NNZ())
 		}
-		if tm := q.timings[r]; tm.Received != i.Ghosts*n*4 || tm.Sent != i.Sent*n*4 || tm.Total <= 0 || tm.Compute <= 0 {
+		if tm := q.timings[r]; tm.Received != i.Ghosts*n*4 || tm.Sent != i.Sent*n*4 || tm.Host <= 0 || tm.Compute <= 0 {
 			t.Errorf("rank %d: %+v", r, tm)
 		}
 	}
@@ -299,7 +299,7 @@ func TestExchange(t *testing.T) {
 		t.Fatal(err)
 	}
 	for r, i := range q.infos {
-		if !i.Gather || i.Ghosts != 400-i.Rows {
+		if !i.Gather || i.Ghosts != int64(400-i.Rows) {
 			t.Errorf("rank %d meets nearly all rows, and receives %d (all: %t)", r, i.Ghosts, i.Gather)
 		}
 	}
@@ -418,7 +418,7 @@ func TestRefusals(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			_, err = p.Run(ctx, 1, formats.NewDense[float32](10, 2), 0, formats.NewDense[float32](10, 2))
+			_, err = dist.Multiply(ctx, p, 1, formats.NewDense[float32](10, 2), 0, formats.NewDense[float32](10, 2))
 			return err
 		}, "the plan takes B of"},
 	} {
@@ -451,7 +451,7 @@ func ExamplePrepare() {
 		}
 		defer p.Close()
 		b, x := formats.NewDense[float32](hi-lo, 8), formats.NewDense[float32](hi-lo, 8)
-		t, err := p.Run(ctx, 1, b, 0, x)
+		t, err := dist.Multiply(ctx, p, 1, b, 0, x)
 		if c.Rank() == 0 {
 			fmt.Println(t.Received, "bytes of B received")
 		}
@@ -520,12 +520,12 @@ func TestMemory(t *testing.T) {
 				return err
 			}
 			before := device.bytes.Load()
-			if _, err := p.RunTensors(ctx, 1, b, 0, y); err != nil {
+			if _, err := p.Run(ctx, 1, b, 0, y); err != nil {
 				return err
 			}
 			took := device.bytes.Load() - before
 			if o.Multiply.P == spmm.AutoP {
-				took -= p.Info().Stored // A is encoded when the precision is known
+				took -= p.Info().Stats.StoredBytes // A is encoded when the precision is known
 			}
 			if want, _ := p.Memory(n); took < want/2 || took > want+want/8+1<<16 {
 				return fmt.Errorf("products take %d bytes, and %d are said", took, want)

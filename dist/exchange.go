@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/comm"
-	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/internal/plan"
 )
 
 // exchange brings the rows of B that a rank lacks to where its local B has them.
@@ -103,36 +103,36 @@ func (e Exchange) gathers(needed, all int64) bool {
 	return e == Gather || e == Auto && all > 0 && needed > all/10*9
 }
 
-// buffers hold one exchange's data on the device, for a B of so many columns.
-type buffers[T formats.Value] struct {
+// buffers hold one exchange's data on the device, for a B of cols columns.
+type buffers struct {
 	cols  int
-	out   *spmm.Tensor[T] // packed rows for others
-	local *spmm.Tensor[T] // the local B
+	out   *plan.Tensor // packed rows for others
+	local *plan.Tensor // the local B
 }
 
-// newBuffers allocates what is sent, and a local B of so many rows.
-func newBuffers[T formats.Value](x *exchange, dev *spmm.Device, rows, cols int) (*buffers[T], error) {
-	b := &buffers[T]{cols: cols}
+// newBuffers allocates the memory for sent rows, and a local B of some rows.
+func newBuffers(x *exchange, dev *plan.Device, t dtype.Type, rows, cols int) (*buffers, error) {
+	b := &buffers{cols: cols}
 	var err error
-	if b.out, err = spmm.NewTensor[T](dev, len(x.send), cols, false); err != nil {
+	if b.out, err = newTensor(dev, len(x.send), cols, t); err != nil {
 		return nil, err
 	}
-	if b.local, err = spmm.NewTensor[T](dev, rows, cols, false); err != nil {
+	if b.local, err = newTensor(dev, rows, cols, t); err != nil {
 		return nil, errors.Join(err, b.out.Close())
 	}
 	return b, nil
 }
 
-func (b *buffers[T]) close() error {
+func (b *buffers) close() error {
 	if b == nil {
 		return nil
 	}
-	return errors.Join(b.out.Close(), b.local.Close())
+	return closeTensors(&b.out, &b.local)
 }
 
-// begin begins to exchange the rows that were packed; own is the rank's B, which gathering sends as it lies. The result is nil
-// where there is nothing to exchange.
-func begin[T formats.Value](ctx context.Context, x *exchange, b *buffers[T], own *spmm.Tensor[T]) (comm.Transfer, error) {
+// begin begins to exchange the rows that were packed; own is the rank's B, which gathering sends as it lies. The result is
+// nil where there is nothing to exchange.
+func (x *exchange) begin(ctx context.Context, b *buffers, own *plan.Tensor) (comm.Transfer, error) {
 	local, item, err := b.local.Memory()
 	if err != nil || item == 0 {
 		return nil, err

@@ -152,7 +152,7 @@ func onRank(c comm.Comm, dev *spmm.Device, name string) error {
 	lo, hi = p.Held().Range(c.Rank())
 	first, last := p.Shares().Range(c.Rank())
 	mine := rowsOf(c0, first, last)
-	if _, err := p.Run(ctx, 0.5, rowsOf(b, lo, hi), 0.25, mine); err != nil {
+	if _, err := dist.Multiply(ctx, p, 0.5, rowsOf(b, lo, hi), 0.25, mine); err != nil {
 		return err
 	}
 	all := &formats.Dense[float32]{Cols: c0.Cols, LD: c0.Cols}

@@ -10,8 +10,11 @@ import (
 	"slices"
 
 	"github.com/spmmrun/spmm"
+	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/comm"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/access"
+	"github.com/spmmrun/spmm/internal/plan"
 )
 
 // Normalisation is what is made of a graph's adjacency matrix A before it is propagated along. Degrees d are sums of the
@@ -134,14 +137,15 @@ func withDiagonal(a *formats.CSR[float32], first int) *formats.CSR[float32] {
 	return out
 }
 
-// Step computes y = (1−restart)·Â·x + restart·x0 for a plan of Â: one step of personalised PageRank or APPNP. All three are this
-// rank's rows on its device, and y becomes the next step's x: between steps nothing moves but the rows that ranks exchange.
-func Step(ctx context.Context, p *Plan[float32], restart float32, x, x0, y *spmm.Tensor[float32]) (Timing, error) {
-	if err := p.fitTensors(x0, y); err != nil {
+// Step computes y = (1−restart)·Â·x + restart·x0 for a plan of Â: one step of personalised PageRank or APPNP. All three are
+// this rank's rows on its device, and y becomes the next step's x: between steps nothing moves but the rows that ranks
+// exchange.
+func Step(ctx context.Context, p *Plan, restart float64, x, x0, y spmm.Operand) (Timing, error) {
+	from, to := access.Tensor(x0), access.Tensor(y)
+	if err := p.fitTensors(from, to); err != nil {
 		return Timing{}, err
 	}
-	rows, _ := y.Dims()
-	return p.run(ctx, 1-restart, x, restart, y, func() (*spmm.Pending, error) {
-		return spmm.CopyRows(ctx, y, x0, spmm.RowCopy{Count: rows})
-	})
+	alpha := float64(1 - float32(restart)) // in float32, as the product takes it
+	fill := func() (backend.Pending, error) { return p.dev.CopyRows(ctx, to, from, plan.RowCopy{Count: to.Rows}) }
+	return p.run(ctx, alpha, access.Tensor(x), restart, to, fill, nil)
 }

@@ -154,7 +154,7 @@ func (g *propagation) startName() string {
 
 // state is a rank's part of a propagation.
 type state struct {
-	plan  *dist.Plan[float32]
+	plan  *dist.Plan
 	share dist.Share[float32]
 	dev   *spmm.Device
 
@@ -273,7 +273,7 @@ func (p *propagationReport) add(ctx context.Context, matrix string, r *ranks, s 
 	}
 	info := s.plan.Info()
 	p.Matrix = matrixReport{Name: matrix, Rows: s.share.A.Cols, Cols: s.share.A.Cols, NNZ: all[0]}
-	p.Change, p.Format, p.Variant = math.Float64frombits(uint64(all[1])), info.Plan.Format, info.Plan.Variant
+	p.Change, p.Format, p.Variant = math.Float64frombits(uint64(all[1])), info.Format, info.Variant
 	p.P, _ = s.plan.Reproduced()
 	if r.Size() > 1 {
 		p.Ranks, err = newRanksReport(r, s.dev.Info(), info, last)
@@ -385,13 +385,13 @@ func (g *propagation) propagate(ctx context.Context, r *ranks, s *state, saved *
 	var took []int64
 	p.step("propagating", int64(g.steps-s.step))
 	for s.step < g.steps {
-		t, err := dist.Step(ctx, s.plan, g.restart, s.x, s.x0, s.y)
+		t, err := dist.Step(ctx, s.plan, float64(g.restart), s.x, s.x0, s.y)
 		if err != nil {
 			return ts, last, err
 		}
 		s.x, s.y = s.y, s.x
 		s.step++
-		took, last = append(took, int64(t.Total)), t
+		took, last = append(took, int64(t.Host)), t
 		p.add(1)
 		if saved != nil && (s.step%g.every == 0 || s.step == g.steps) {
 			if err := saved.save(ctx, r, s); err != nil {

@@ -96,7 +96,7 @@ func (j *job) runOnRanks(ctx context.Context, stdout io.Writer, p *progress, r *
 // shared is a rank's part of a job's data.
 type shared[T formats.Value] struct {
 	share dist.Share[T]
-	plan  *dist.Plan[T]
+	plan  *dist.Plan
 	dev   *spmm.Device
 	b     *formats.Dense[T]       // this rank's rows
 	c0    *formats.Dense[float32] // of this rank, nil if beta is 0
@@ -124,12 +124,12 @@ func multiplyOnRanks[T formats.Value](ctx context.Context, j *job, r *ranks, dev
 		return nil, err
 	}
 	info := q.plan.Info()
-	all := []int64{info.NNZ, info.Stored}
+	all := []int64{info.NNZ, info.Stats.StoredBytes}
 	if err := r.AllReduce(all, comm.Sum); err != nil {
 		return nil, err
 	}
-	described := info.Plan
-	described.Rows, described.Cols, described.NNZ, described.Stats.StoredBytes = q.plan.Shares().Rows(), q.share.A.Cols, all[0], all[1]
+	described := info.PlanInfo
+	described.Rows, described.NNZ, described.Stats.StoredBytes = q.plan.Shares().Rows(), all[0], all[1]
 	res := &result{report: newReport(j, q.n, q.epilogue, dev.Info(), described, ts, spmm.Bound{})}
 	if res.report.Ranks, err = newRanksReport(r, dev.Info(), info, last); err != nil {
 		return nil, err
@@ -296,12 +296,12 @@ func (q *shared[T]) measure(ctx context.Context, j *job, r *ranks, c *formats.De
 		if err := r.Barrier(); err != nil {
 			return ts, last, err
 		}
-		t, err := q.plan.RunTensors(ctx, float32(j.alpha), b, float32(j.beta), out, e)
+		t, err := q.plan.Run(ctx, j.alpha, b, j.beta, out, e)
 		if err != nil {
 			return ts, last, err
 		}
 		if i >= j.warmup {
-			took = append(took, int64(t.Total))
+			took = append(took, int64(t.Host))
 			last = t
 		}
 		p.add(1)
@@ -506,8 +506,8 @@ type rankReport struct {
 // newRanksReport collects what ranks report; on others than rank 0 it is nil.
 func newRanksReport(r *ranks, dev spmm.Info, i dist.Info, t dist.Timing) (*ranksReport, error) {
 	mine, err := json.Marshal(rankReport{
-		Rank: r.Rank(), Device: fmt.Sprintf("%s:%d", dev.Backend, dev.Index), Rows: i.Rows, NNZ: i.NNZ, InnerNNZ: i.Inner,
-		Sent: t.Sent, Received: t.Received, TotalUS: us(t.Total), RangesUS: us(t.Ranges), PackUS: us(t.Pack),
+		Rank: r.Rank(), Device: fmt.Sprintf("%s:%d", dev.Backend, dev.Index), Rows: int64(i.Rows), NNZ: i.NNZ, InnerNNZ: i.Inner,
+		Sent: t.Sent, Received: t.Received, TotalUS: us(t.Host), RangesUS: us(t.Ranges), PackUS: us(t.Pack),
 		ExchangeUS: us(t.Exchange), ComputeUS: us(t.Compute), OverlapUS: us(t.Overlap),
 	})
 	if err != nil {

@@ -459,7 +459,7 @@ func (r *ranks) fits(name string, dev *spmm.Device, plan interface {
 	}
 	err := refuse(onHost, float64(memory.Available())/float64(max(1, r.launch.LocalSize)), "memory")
 	if err == nil && onDevice > 0 {
-		err = refuse(onDevice+float64(plan.Info().Stored), float64(dev.Info().Memory), fmt.Sprintf("the memory of %s:%d", dev.Info().Backend, dev.Info().Index))
+		err = refuse(onDevice+float64(plan.Info().Stats.StoredBytes), float64(dev.Info().Memory), fmt.Sprintf("the memory of %s:%d", dev.Info().Backend, dev.Info().Index))
 	}
 	return r.agree(err)
 }
