@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -24,6 +25,7 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/formats/npy"
 	"github.com/spmmrun/spmm/internal/printable"
 )
 
@@ -175,6 +177,22 @@ func collectTo(r *ranks, bounds dist.Bounds, mine *formats.Dense[float32], out *
 		return "", fmt.Errorf("--out: %w", err)
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// writeArray writes an array as .npy, whose rows collect gives to a function. collect is called whatever fails: other ranks wait
+// for it.
+func writeArray(w io.Writer, rows, cols int, collect func(each func(*formats.Dense[float32]) error) error) error {
+	array, begun := npy.NewWriter[float32](w, rows, cols)
+	err := collect(func(d *formats.Dense[float32]) error {
+		if begun != nil {
+			return begun
+		}
+		return array.WriteRows(d)
+	})
+	if err = cmp.Or(begun, err); err != nil {
+		return err
+	}
+	return array.Close()
 }
 
 // newShared shares out A, plans, and makes or reads this rank's rows of B.

@@ -382,8 +382,8 @@ func TestPropagateKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := func() int {
-		var k checkpoint
-		if text, err := os.ReadFile(filepath.Join(dir, checkpointFile)); err == nil && json.Unmarshal(text, &k) != nil {
+		var k struct{ Step int }
+		if text, err := os.ReadFile(filepath.Join(dir, "checkpoint.json")); err == nil && json.Unmarshal(text, &k) != nil {
 			t.Fatalf("a checkpoint that is not complete: %s", text)
 		}
 		return k.Step

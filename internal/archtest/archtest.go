@@ -41,6 +41,7 @@ var Rules = []Rule{
 	{"internal/plan", []string{"backend", "formats/...", "shaders/...", Self}},
 	{"internal/plan/model", []string{"backend", "formats", "shaders/spec"}},
 	{"internal/access", []string{"internal/plan"}},
+	{"internal/checkpoint", []string{"formats/...", "internal/printable"}},
 	{"internal/benchmark", []string{".", "backend", "conformance/oracle", "formats/...", "internal/printable"}},
 	{"internal/...", nil},
 
