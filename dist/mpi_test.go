@@ -62,7 +62,8 @@ func TestMPI(t *testing.T) {
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
 			err := cmd.Run()
 			cancel()
-			if got := strings.Split(strings.TrimSpace(stdout.String()), "\n"); err != nil || strings.Join(got, "\n") != strings.Join(want, "\n") {
+			if got := strings.Split(strings.TrimSpace(stdout.String()), "\n"); err != nil ||
+				strings.Join(got, "\n") != strings.Join(want, "\n") {
 				t.Errorf("%s -n %d: %v\n%s\n%s\nwant\n%s", l.Name, n, err, &stdout, &stderr, strings.Join(want, "\n"))
 			}
 		}

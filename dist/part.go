@@ -1,4 +1,4 @@
-// The rows of a share, cut into those that can be multiplied before anything has come from other ranks and the rest.
+// The rows of a share, cut into those that can be multiplied before anything has come from other ranks and the others.
 
 package dist
 
@@ -17,7 +17,7 @@ import (
 
 // part is some rows of a share, and the rows of B that they are multiplied by.
 type part struct {
-	a     formats.Sparse // a CSR; its columns are rows of the part's B, the last of which no entry needs if ranged
+	a     formats.Sparse // a CSR; its columns are rows of the part's B, and if ranged no entry needs the last row
 	nnz   int64
 	count int     // rows
 	all   bool    // it has all rows of the share
@@ -36,9 +36,9 @@ type part struct {
 	bias    *plan.Tensor  // the elements of these rows
 }
 
-// split cuts the share into an inner part, if it is worth it, and outer ones, and plans the exchange of the rows that the
-// outer ones meet. In runs, the rows of each part follow each other: then they are summed as within the matrix on GPUs too
-// (plan.Extent.Offset).
+// split cuts the share into an inner part, if it is worth it, and outer ones, and plans the exchange of the rows that
+// the outer ones meet. In runs, the rows of each part follow each other: then they are summed as within the matrix on
+// GPUs too (plan.Extent.Offset).
 func split[T formats.Value](p *Plan, a *formats.CSR[T], how Exchange, runs bool) error {
 	lo, hi := p.held.Range(p.c.Rank())
 	inner, entries := rowsWithin(a, lo, hi)

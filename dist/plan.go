@@ -19,8 +19,8 @@ import (
 
 // Options say how to prepare.
 type Options struct {
-	// Multiply is what each rank prepares its share with. Of its fields, Format, Precision, Cols, Mode, P and Variant may
-	// be set; Precision must be stored as the share's elements are. All ranks give the same.
+	// Multiply are the options that each rank prepares its share with. Of its fields, Format, Precision, Cols, Mode, P and
+	// Variant may be set; Precision must be stored as the share's elements are. All ranks give the same.
 	Multiply spmm.Options
 	// B says which rows of B each rank holds; nil: those with the numbers of its rows of A, if A is square, else about as
 	// many as the others.
@@ -32,8 +32,8 @@ type Options struct {
 }
 
 // Plan is a rank's share of A on its device, and what it takes to multiply with it together with the other ranks. Its
-// methods are those of spmm.Plan; all but Info, Held, Shares, Memory, Reproduced and Close are collective. One goroutine
-// at a time may use it. After an error of a product ranks are out of step: the job is to be aborted.
+// methods are those of spmm.Plan; all but Info, Held, Shares, Memory, Reproduced and Close are collective. One
+// goroutine at a time may use it. After an error of a product ranks are out of step: the job is to be aborted.
 type Plan struct {
 	c        comm.Comm
 	dev      *plan.Device
@@ -58,22 +58,22 @@ type Plan struct {
 	}
 }
 
-// Info is what there is to know of a rank's plan.
+// Info describes a rank's plan.
 type Info struct {
-	// PlanInfo is that of the rank's part with the most entries, but Rows, Cols, NNZ and Stats.StoredBytes are those of the
-	// whole share.
+	// PlanInfo is that of the rank's part with the most entries, but Rows, Cols, NNZ and Stats.StoredBytes are those of
+	// the whole share.
 	spmm.PlanInfo
 	Inner  int64  // entries in rows that need own rows of B alone, which are multiplied during the exchange
 	Gather bool   // all rows of B are gathered
 	Via    string // how rows of B travel
-	Ghosts int64  // rows of B that are received for each product
+	Halo   int64  // rows of B that are received for each product
 	Sent   int64  // rows of B that are sent
 }
 
-// Prepare plans products with the matrix of which every rank gives its share, on a device of its own each, which may be
-// the same. It is collective. The share may be changed or dropped afterwards. An error that one rank has is an error on
-// all.
-func Prepare[T formats.Value](ctx context.Context, c comm.Comm, dev *spmm.Device, s Share[T], o Options) (*Plan, error) {
+// Prepare plans products with a matrix. Every rank gives its share of it and a device; ranks may share a device. It is
+// collective. The share may be changed or dropped afterwards. An error that one rank has is an error on all.
+func Prepare[T formats.Value](ctx context.Context, c comm.Comm, dev *spmm.Device, s Share[T], o Options) (*Plan,
+	error) {
 	rows, err := s.bounds(c)
 	if err != nil {
 		return nil, err
@@ -113,8 +113,8 @@ func Prepare[T formats.Value](ctx context.Context, c comm.Comm, dev *spmm.Device
 	return p, nil
 }
 
-// whole returns the extent of the matrix that the shares make, where rows are to be summed as within it: in fast mode, in
-// format csr.
+// whole returns the extent of the matrix that the shares make, where rows are to be summed as within it: in fast mode,
+// in format csr.
 func whole(c comm.Comm, rowPtr []int64, rows Bounds, o plan.Options) (plan.Extent, error) {
 	if o.Reproducible != 0 || o.Format != "" && o.Format != "auto" && o.Format != "csr" {
 		return plan.Extent{}, nil
@@ -163,7 +163,8 @@ func (o Options) check(elements dtype.Type) (plan.Options, error) {
 	case m.Transpose || m.Right || m.Tune || m.Quantise != dtype.Invalid:
 		return plan.Options{}, errors.New("dist: Transpose, Right, Tune and Quantise are not for shares of a matrix")
 	case m.Precision != dtype.Invalid && m.Precision.Storage() != elements:
-		return plan.Options{}, fmt.Errorf("dist: precision %v for a share with elements of %v: convert it first", m.Precision, elements)
+		return plan.Options{}, fmt.Errorf("dist: precision %v for a share with elements of %v: convert it first", m.Precision,
+			elements)
 	case o.Exchange < Auto || o.Exchange > Gather:
 		return plan.Options{}, fmt.Errorf("dist: exchange %d: want Auto, Rows or Gather", o.Exchange)
 	}
@@ -186,7 +187,7 @@ func (p *Plan) Shares() Bounds { return p.rows }
 
 // Info tells what was planned on this rank.
 func (p *Plan) Info() Info {
-	i := Info{Gather: p.x.gather, Via: p.x.via.Name(), Ghosts: int64(p.x.ghosts), Sent: int64(p.x.sending)}
+	i := Info{Gather: p.x.gather, Via: p.x.via.Name(), Halo: int64(p.x.halo), Sent: int64(p.x.sending)}
 	if p.inner != nil {
 		i.Inner = p.inner.nnz
 	}
@@ -207,8 +208,8 @@ func (p *Plan) Info() Info {
 // nothing.
 func (p *Plan) Reproduced() (bits int, lossless bool) { return p.mode.last() }
 
-// Memory returns the bytes that products by n columns take besides A, B and C, of the device's memory and of the host's.
-// The CPU's devices have theirs in the host's.
+// Memory returns the bytes that products by n columns take besides A, B and C, of the device's memory and of the
+// host's. The CPU's devices have theirs in the host's.
 func (p *Plan) Memory(n int) (device, host int64) {
 	const elements = 8 // the lines of tensors are multiples of as many
 	wide := int64(n+elements-1) / elements * elements
@@ -235,9 +236,9 @@ func (p *Plan) Memory(n int) (device, host int64) {
 	return device, host
 }
 
-// SetValues makes the elements of a tensor on the plan's device the values of this rank's entries, in the order in which
-// its share had them: the pattern stays, and nothing is exchanged or chosen again. values is 1×NNZ or NNZ×1, of the
-// share's type, row-major in one block. It is collective. The values go through the host's memory.
+// SetValues makes the elements of a tensor on the plan's device the values of this rank's entries, in the order in
+// which its share had them: the pattern stays, and nothing is exchanged or chosen again. values is 1×NNZ or NNZ×1, of
+// the share's type, row-major in one block. It is collective. The values go through the host's memory.
 func (p *Plan) SetValues(ctx context.Context, values spmm.Operand) error {
 	t := access.Tensor(values)
 	var err error
@@ -273,7 +274,8 @@ func setTensor[T formats.Value](ctx context.Context, p *Plan, t *plan.Tensor) er
 func SetValues[T formats.Value](ctx context.Context, p *Plan, values []T) error {
 	var err error
 	if nnz := p.rowPtr[len(p.rowPtr)-1]; formats.TypeOf[T]() != p.elements || int64(len(values)) != nnz {
-		err = fmt.Errorf("dist: %d values of %v for a share of %d entries of %v", len(values), formats.TypeOf[T](), nnz, p.elements)
+		err = fmt.Errorf("dist: %d values of %v for a share of %d entries of %v", len(values), formats.TypeOf[T](), nnz,
+			p.elements)
 	}
 	if err := comm.Agree(p.c, err, nil); err != nil {
 		return err
@@ -310,7 +312,7 @@ func (p *Plan) Close() error {
 	return errors.Join(errs...)
 }
 
-// closeTensors frees tensors, of which some may be nil, and makes all nil.
+// closeTensors frees tensors and makes them nil. Some may be nil before.
 func closeTensors(ts ...**plan.Tensor) error {
 	var errs []error
 	for _, t := range ts {

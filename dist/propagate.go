@@ -23,10 +23,11 @@ type Normalisation int
 const (
 	AsIs      Normalisation = iota // A
 	ByRows                         // D⁻¹·A: each row's magnitudes add up to 1; empty rows stay
-	Symmetric                      // D^-½·(A+I)·D^-½, D being of A+I: every vertex is its own neighbour, as in graph networks
+	Symmetric                      // D^-½·(A+I)·D^-½, D of A+I: every vertex is its own neighbour
 )
 
-// Normalise returns the ranks' shares of a square matrix normalised. The values do not depend on how many ranks there are.
+// Normalise returns the ranks' shares of a square matrix normalised. The values do not depend on how many ranks there
+// are.
 func Normalise(c comm.Comm, s Share[float32], how Normalisation) (Share[float32], error) {
 	rows, err := s.bounds(c)
 	if err != nil {
@@ -64,8 +65,8 @@ func Normalise(c comm.Comm, s Share[float32], how Normalisation) (Share[float32]
 	return s, nil
 }
 
-// merged returns a copy of a share whose rows are in the order of their columns, with I added if diagonal is set. Entries at
-// one place are added.
+// merged returns a copy of a share whose rows are in the order of their columns, with I added if diagonal is set.
+// Entries at one place are added.
 func merged(s Share[float32], diagonal bool) (*formats.CSR[float32], error) {
 	e := s.A.ToCOO()
 	for i := range s.A.Rows {
@@ -87,7 +88,7 @@ func scale(a *formats.CSR[float32], f func(i int, j int32) float64) {
 	}
 }
 
-// everywhere gathers a vector of which each rank has a part.
+// everywhere gathers a vector whose parts the ranks have.
 func everywhere(c comm.Comm, rows Bounds, mine []float64) ([]float64, error) {
 	bits, all := make([]int64, len(mine)), make([]int64, rows.Rows())
 	for i, x := range mine {
@@ -103,9 +104,9 @@ func everywhere(c comm.Comm, rows Bounds, mine []float64) ([]float64, error) {
 	return out, nil
 }
 
-// Step computes y = (1−restart)·Â·x + restart·x0 for a plan of Â: one step of personalised PageRank or APPNP. All three are
-// this rank's rows on its device, and y becomes the next step's x: between steps nothing moves but the rows that ranks
-// exchange.
+// Step computes y = (1−restart)·Â·x + restart·x0 for a plan of Â: one step of personalised PageRank or APPNP. All three
+// are this rank's rows on its device, and y becomes the next step's x: between steps nothing moves but the rows that
+// ranks exchange.
 func Step(ctx context.Context, p *Plan, restart float64, x, x0, y spmm.Operand) (Timing, error) {
 	from, to := access.Tensor(x0), access.Tensor(y)
 	if err := p.fitTensors(from, to); err != nil {

@@ -1,4 +1,4 @@
-// Reproducible mode: what must be known of all of B, of which each rank holds a share.
+// Reproducible mode: what must be known of all of B, whose rows the ranks share.
 
 package dist
 
@@ -62,7 +62,7 @@ func (m *reproducible) last() (int, bool) {
 	return int(m.used), m.lossless
 }
 
-// elementBytes is what an element of B takes in fixed point, at most; 0 in fast mode.
+// elementBytes returns the most bytes that an element of B takes in fixed point; 0 in fast mode.
 func (m *reproducible) elementBytes() int64 {
 	switch {
 	case m == nil:
@@ -73,9 +73,10 @@ func (m *reproducible) elementBytes() int64 {
 	return int64(m.p.Size())
 }
 
-// settle finds the ranges of B's columns over all ranks, and the precision of this product. peaks has an element of each
-// of these ranges.
-func (m *reproducible) settle(ctx context.Context, c comm.Comm, dev *plan.Device, b *plan.Tensor) (p rfx.P, peaks []float32, err error) {
+// settle finds the ranges of B's columns over all ranks, and the precision of this product. peaks has an element of
+// each of these ranges.
+func (m *reproducible) settle(ctx context.Context, c comm.Comm, dev *plan.Device, b *plan.Tensor) (p rfx.P,
+	peaks []float32, err error) {
 	if m == nil {
 		return 0, nil, nil
 	}
@@ -83,7 +84,7 @@ func (m *reproducible) settle(ctx context.Context, c comm.Comm, dev *plan.Device
 	if err := comm.Agree(c, err, nil); err != nil {
 		return 0, nil, err
 	}
-	// For each column the three fields of its range, of which the range of all rows has the greatest.
+	// For each column the three fields of its range. The range of all rows has the greatest of each.
 	const field = 1<<10 - 1
 	n := len(mine)
 	state := make([]int64, 3*n)
@@ -107,8 +108,8 @@ func (m *reproducible) settle(ctx context.Context, c comm.Comm, dev *plan.Device
 	return m.used, peaks, nil
 }
 
-// peakOf returns a number with the E of a range that is an element of type t: a power of two, or where t has no such power
-// the least element with that E.
+// peakOf returns a number with the E of a range that is an element of type t: a power of two, or where t has no such
+// power the least element with that E.
 func peakOf(r rfx.Range, t dtype.Type) float32 {
 	most := 127
 	if t == dtype.F16 {

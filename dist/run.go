@@ -31,9 +31,9 @@ type Timing struct {
 	Sent, Received int64 // bytes of B, to and from other ranks
 }
 
-// Multiply computes this rank's rows of c = alpha·A·b + beta·c for data in the host's memory: b and c are row-major, with
-// the rows that Held and Shares say, and as many columns on all ranks. c is not read where beta is 0. They are copied to
-// the device and back; see Plan.Run, which says what an Epilogue may be.
+// Multiply computes this rank's rows of c = alpha·A·b + beta·c for data in the host's memory: b and c are row-major,
+// with the rows that Held and Shares say, and as many columns on all ranks. c is not read where beta is 0. They are
+// copied to the device and back; see Plan.Run, which says what an Epilogue may be.
 func Multiply[T formats.Value](ctx context.Context, p *Plan, alpha float64, b *formats.Dense[T], beta float64,
 	c *formats.Dense[float32], e ...spmm.Epilogue) (Timing, error) {
 	start := time.Now()
@@ -120,9 +120,10 @@ func newTensor(dev *plan.Device, rows, cols int, t dtype.Type) (*plan.Tensor, er
 // spmm.NewTensor makes them: b of the share's type and c of float32, with the rows that Held and Shares say and as many
 // columns on all ranks. Nothing but the rows that ranks exchange leaves the device. c is not read where beta is 0.
 //
-// At most one Epilogue may be given, the same on all ranks. Its RowBias is a row-major tensor of f32, of this rank's rows
-// and one column.
-func (p *Plan) Run(ctx context.Context, alpha float64, b spmm.Operand, beta float64, c spmm.Operand, e ...spmm.Epilogue) (Timing, error) {
+// At most one Epilogue may be given, the same on all ranks. Its RowBias is a row-major tensor of f32, of this rank's
+// rows and one column.
+func (p *Plan) Run(ctx context.Context, alpha float64, b spmm.Operand, beta float64, c spmm.Operand,
+	e ...spmm.Epilogue) (Timing, error) {
 	return p.run(ctx, alpha, access.Tensor(b), beta, access.Tensor(c), nil, e)
 }
 
@@ -220,7 +221,8 @@ func epilogueOf(e []spmm.Epilogue) (plan.Epilogue, error) {
 		return plan.Epilogue{}, nil
 	case 1:
 		return plan.Epilogue{
-			RowBias: access.Tensor(e[0].RowBias), ColBias: access.Tensor(e[0].ColBias), Activation: plan.Activation(e[0].Activation),
+			RowBias: access.Tensor(e[0].RowBias), ColBias: access.Tensor(e[0].ColBias),
+			Activation: plan.Activation(e[0].Activation),
 		}, nil
 	}
 	return plan.Epilogue{}, errors.New("dist: at most one epilogue is possible")
@@ -248,8 +250,8 @@ func (p *Plan) reserve(n int) (err error) {
 	return nil
 }
 
-// ranges finds the ranges of B's columns, in reproducible mode, and with them the product's precision. The last row of the
-// parts' B gets an element of each range.
+// ranges finds the ranges of B's columns, in reproducible mode, and with them the product's precision. The last row of
+// the parts' B gets an element of each range.
 func (p *Plan) ranges(ctx context.Context, q *product, b *plan.Tensor) error {
 	at, peaks, err := p.mode.settle(ctx, p.c, p.dev, b)
 	if q.p = at; err != nil || len(peaks) == 0 {
@@ -294,7 +296,7 @@ func (p *Plan) begin(ctx context.Context, b *plan.Tensor, t *Timing) (comm.Trans
 	row := int64(b.Cols) * int64(p.elements.Size())
 	transfer, err := p.x.begin(ctx, p.buffers, b)
 	if transfer != nil {
-		t.Sent, t.Received = int64(p.x.sending)*row, int64(p.x.ghosts)*row
+		t.Sent, t.Received = int64(p.x.sending)*row, int64(p.x.halo)*row
 	}
 	return transfer, err
 }
@@ -310,7 +312,8 @@ func giveUp(t comm.Transfer) {
 }
 
 // startInner begins what needs nothing from other ranks.
-func (p *Plan) startInner(ctx context.Context, q product, b *plan.Tensor, fill func() (backend.Pending, error)) (s started, err error) {
+func (p *Plan) startInner(ctx context.Context, q product, b *plan.Tensor,
+	fill func() (backend.Pending, error)) (s started, err error) {
 	if fill != nil {
 		if err := s.and(fill()); err != nil {
 			return nil, err

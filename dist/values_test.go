@@ -42,7 +42,8 @@ func TestSetValues(t *testing.T) {
 						}
 						values := changed.Range(lo, hi).Val
 						if onDevice {
-							err = p.SetValues(ctx, upload(t, dev, &formats.Dense[float32]{Rows: 1, Cols: len(values), LD: len(values), Data: values}))
+							err = p.SetValues(ctx, upload(t, dev, &formats.Dense[float32]{Rows: 1, Cols: len(values), LD: len(values),
+								Data: values}))
 						} else {
 							err = dist.SetValues(ctx, p, values)
 						}
@@ -66,7 +67,8 @@ func TestSetValues(t *testing.T) {
 	}
 	err := local.Run(2, func(c comm.Comm) error {
 		a := must(gen.CSR("gen:diagonal,rows=6"))
-		p, err := dist.Prepare(ctx, c, dev, dist.Share[float32]{First: 3 * c.Rank(), A: a.Range(3*c.Rank(), 3*c.Rank()+3)}, dist.Options{})
+		p, err := dist.Prepare(ctx, c, dev, dist.Share[float32]{First: 3 * c.Rank(), A: a.Range(3*c.Rank(), 3*c.Rank()+3)},
+			dist.Options{})
 		if err != nil {
 			return err
 		}
@@ -116,7 +118,7 @@ func TestRepeat(t *testing.T) {
 			return err
 		case !mine.Equal(rowsOf(want, lo, hi)):
 			return fmt.Errorf("rank %d: other bits than one product after the other", c.Rank())
-		case took.Received != times*p.Info().Ghosts*n*4:
+		case took.Received != times*p.Info().Halo*n*4:
 			return fmt.Errorf("rank %d: %d bytes received", c.Rank(), took.Received)
 		}
 		if _, err := p.Repeat(ctx, 0, 1, x, 1, y); err == nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 )
 
-// propagation is what the command line asks for.
+// propagation holds what the command line asks for.
 type propagation struct {
 	matrix, backend, format, mode, p string
 	exchange                         string
@@ -73,15 +73,21 @@ goes on from there, on any number of ranks, and ends with the same bits; rank 0 
 	}
 	f := c.Flags()
 	f.SortFlags = false
-	addBackend(c, deviceNames{&g.backend}, "device to run on; auto takes the fastest, and of several alike each rank of a machine another; cuda:all or a list like cuda:0,1 is several for one process")
-	addChoice(c, &g.format, "format", "sparse format on the device; auto is csr in --mode fast, for the bits not to depend on the ranks", append([]string{"auto"}, spmm.Formats()...)...)
-	addChoice(c, &g.mode, "mode", "how sums are formed: as suits the device, or with the same bits on all", "fast", reproducible)
-	addChoice(c, &g.p, "p", "bits that reproducible mode keeps of a row's or column's largest element; auto takes as many as lose nothing, or 47", precisions...)
+	addBackend(c, deviceNames{&g.backend},
+		"device to run on; auto takes the fastest, and of several alike each rank of a machine another; cuda:all or a list like cuda:0,1 is several for one process")
+	addChoice(c, &g.format, "format",
+		"sparse format on the device; auto is csr in --mode fast, for the bits not to depend on the ranks", append([]string{"auto"}, spmm.Formats()...)...)
+	addChoice(c, &g.mode, "mode", "how sums are formed: as suits the device, or with the same bits on all", "fast",
+		reproducible)
+	addChoice(c, &g.p, "p",
+		"bits that reproducible mode keeps of a row's or column's largest element; auto takes as many as lose nothing, or 47", precisions...)
 	addCount(c, &g.cols, "cols", "n", 64, 1, "columns of X")
 	addCount(c, &g.steps, "steps", "", 10, 1, "steps")
 	addNumber(c, &g.restart, "restart", 0.1, "a, the share of X0 in each step, from 0 to 1")
-	addChoice(c, &g.normalise, "normalise", "D^-1/2·(A+I)·D^-1/2, or rows that add up to 1, or A as it is; by magnitudes", normalisations...)
-	addChoice(c, &g.start, "start", "X0: a vertex at random for each column, which has a 1 there alone, or random numbers", "vertices", "random")
+	addChoice(c, &g.normalise, "normalise", "D^-1/2·(A+I)·D^-1/2, or rows that add up to 1, or A as it is; by magnitudes",
+		normalisations...)
+	addChoice(c, &g.start, "start", "X0: a vertex at random for each column, which has a 1 there alone, or random numbers",
+		"vertices", "random")
 	f.StringVar(&g.xFile, "x", "", "read X0 from `FILE.npy`")
 	addSeed(c, &g.seed, "X0, and of ")
 	f.StringVarP(&g.out, "out", "o", "", "write X to `FILE.npy`")

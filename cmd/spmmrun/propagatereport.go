@@ -42,7 +42,8 @@ type propagationReport struct {
 }
 
 // newPropagationReport reports what is known before the steps.
-func newPropagationReport(g *propagation, began time.Time, loading time.Duration, dev spmm.Info, resumed int) propagationReport {
+func newPropagationReport(g *propagation, began time.Time, loading time.Duration, dev spmm.Info,
+	resumed int) propagationReport {
 	return propagationReport{
 		Run: newRunReport(began), Backend: dev.Backend, Device: dev.Name, Driver: dev.Driver,
 		Matrix: matrixReport{Name: g.matrix}, N: g.cols, Steps: g.steps, Resumed: resumed, Restart: g.restart,
@@ -87,7 +88,8 @@ func (x *propagationReport) print(w io.Writer, form string) error {
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) { fmt.Fprintf(t, name+"\t"+format+"\n", args...) }
-	row("matrix", "%s: %d vertices, %d entries (%s), normalised: %s", x.Matrix.title(), x.Matrix.Rows, x.Matrix.NNZ, density(x.Matrix), x.Normalise)
+	row("matrix", "%s: %d vertices, %d entries (%s), normalised: %s", x.Matrix.title(), x.Matrix.Rows, x.Matrix.NNZ,
+		density(x.Matrix), x.Normalise)
 	row("X", "%d×%d, X0: %s, seed %d; restart %g", x.Matrix.Rows, x.N, printable.String(x.Start), x.Seed, x.Restart)
 	row("device", "%s: %s (%s)", x.Backend, printable.String(x.Device), printable.String(x.Driver))
 	mode := x.Mode

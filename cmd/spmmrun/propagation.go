@@ -1,4 +1,4 @@
-// Propagation: the steps of spmmrun propagate on the ranks of a job, of which there may be one.
+// Propagation: the steps of spmmrun propagate on the ranks of a job. There may be one rank.
 
 package main
 
@@ -267,7 +267,8 @@ func (g *propagation) readX0(ctx context.Context, r *ranks, rows int) (*formats.
 				if g.colsGiven {
 					want = fmt.Sprint(g.cols)
 				}
-				err = fmt.Errorf("%s: X0 is %d×%d, and the graph has %d vertices: want X0 %d×%s", g.xFile, x0.Rows, x0.Cols, rows, rows, want)
+				err = fmt.Errorf("%s: X0 is %d×%d, and the graph has %d vertices: want X0 %d×%s", g.xFile, x0.Rows, x0.Cols, rows,
+					rows, want)
 			}
 		}
 		if err == nil && x0.ColMajor {
@@ -282,7 +283,7 @@ func (g *propagation) readX0(ctx context.Context, r *ranks, rows int) (*formats.
 	return x0, err
 }
 
-// makeX0 makes rows of X0 for a graph of so many vertices.
+// makeX0 makes rows lo to hi of X0 for a graph with that number of vertices.
 func (g *propagation) makeX0(lo, hi, vertices int) *formats.Dense[float32] {
 	if g.start == "random" {
 		return gen.DenseRows(lo, hi, g.cols, g.seed, gen.Values{})

@@ -43,7 +43,7 @@ func checkAll(c comm.Comm) error {
 	return nil
 }
 
-// text is what rank r says to rank s: different in length and content for every pair, empty for some.
+// text returns rank r's message to rank s: different in length and content for every pair, empty for some.
 func text(r, s int) []byte {
 	return []byte(strings.Repeat(fmt.Sprintf("%c%c", 'a'+r%26, 'A'+s%26), (3*r+5*s)%7))
 }
@@ -67,7 +67,7 @@ func bcast(c comm.Comm) error {
 	return nil
 }
 
-// element is rank r's element i of what is reduced: large ones of both signs, so that sums wrap.
+// element returns rank r's element i for reductions: large ones of both signs, so that sums wrap.
 func element(r, i int) int64 {
 	x := int64(i+1) * int64(r*r+3) * 0x123456789
 	if (r+i)%2 == 0 {
@@ -204,7 +204,8 @@ func agree(c comm.Comm) error {
 	switch {
 	case mine != nil && err != own:
 		return fmt.Errorf("%v for the rank's own error", err)
-	case mine == nil && (!errors.As(err, &other) || other.Rank != c.Size()-1 || other.Text != own.Error() || other.Code != 7):
+	case mine == nil && (!errors.As(err, &other) || other.Rank != c.Size()-1 || other.Text != own.Error() ||
+		other.Code != 7):
 		return fmt.Errorf("%v for another rank's error", err)
 	}
 	return nil

@@ -35,8 +35,8 @@ var library struct {
 // text is the length of buffers for messages.
 const text = 8192
 
-// Init opens the library of the launcher that started the process, initialises it, and returns the Comm of all ranks, whose
-// Close finalises MPI, with the library's version. It may be called once. Without a library the error is
+// Init opens the library of the launcher that started the process, initialises it, and returns the Comm of all ranks,
+// whose Close finalises MPI, with the library's version. It may be called once. Without a library the error is
 // comm.ErrUnavailable.
 func Init() (comm.Comm, string, error) {
 	library.Lock()
@@ -124,7 +124,10 @@ func result(function string, rc C.int) error {
 	if rc == 0 {
 		return nil
 	}
-	return fmt.Errorf("comm/mpi: MPI_%s: %s", function, firstLine(message(func(p *C.char, n C.int) { C.sm_error(rc, p, n) })))
+	return fmt.Errorf("comm/mpi: MPI_%s: %s", function, firstLine(message(func(p *C.char,
+		n C.int) {
+		C.sm_error(rc, p, n)
+	})))
 }
 
 // call runs one of MPI's functions on its thread.
@@ -175,14 +178,14 @@ func (c *ranks) Barrier() error {
 	return call("Barrier", func() C.int { return C.sm_barrier(c.handle) })
 }
 
-// piece is how many elements go into one call: counts are ints.
-const piece = 1 << 28
+// chunk is how many elements go into one call: counts are ints.
+const chunk = 1 << 28
 
 func (c *ranks) Bcast(data []byte, root int) error {
 	if err := comm.CheckRoot(c, root); err != nil {
 		return err
 	}
-	for p := range pieces(data) {
+	for p := range chunks(data) {
 		err := through(func(m *staging) error {
 			b, n := m.inOut(p), C.int(len(p))
 			return call("Bcast", func() C.int { return C.sm_bcast(b, n, C.int(root), c.handle) })
@@ -198,7 +201,7 @@ func (c *ranks) AllReduce(data []int64, op comm.Op) error {
 	if err := comm.CheckOp(op); err != nil {
 		return err
 	}
-	for p := range pieces(data) {
+	for p := range chunks(data) {
 		err := through(func(m *staging) error {
 			b, n := m.inOut(bytesOf(p)), C.int(len(p))
 			return call("Allreduce", func() C.int { return C.sm_allreduce((*C.int64_t)(b), n, reduction(op), c.handle) })
@@ -242,7 +245,7 @@ func (c *ranks) AllGatherV(item int, send, recv []byte, parts []comm.Part) error
 	})
 }
 
-// items calls a function with MPI's type of so many bytes, which is made once.
+// items calls a function with MPI's type of that many bytes, which is made once.
 func (c *ranks) items(bytes int, function string, f func(C.sm_handle) C.int) (err error) {
 	if bytes > math.MaxInt32 {
 		return fmt.Errorf("comm/mpi: items of %d bytes, at most %d are possible", bytes, math.MaxInt32)
@@ -260,11 +263,11 @@ func (c *ranks) items(bytes int, function string, f func(C.sm_handle) C.int) (er
 	return err
 }
 
-// pieces cuts data into what one call takes.
-func pieces[T any](data []T) func(func([]T) bool) {
+// chunks cuts data into what one call takes.
+func chunks[T any](data []T) func(func([]T) bool) {
 	return func(yield func([]T) bool) {
 		for len(data) > 0 {
-			n := min(len(data), piece)
+			n := min(len(data), chunk)
 			if !yield(data[:n]) {
 				return
 			}

@@ -1,6 +1,6 @@
-// Package checkpoint keeps the state of iterated work, a dense matrix after a step, in a folder: the matrix in one file, and
-// a description that is renamed into place when that file is complete on the disk. Interrupted work finds the last state
-// that was complete.
+// Package checkpoint keeps the state of iterated work, a dense matrix after a step, in a folder: the matrix in one
+// file, and a description that is renamed into place when that file is complete on the disk. Interrupted work finds the
+// last state that was complete.
 package checkpoint
 
 import (
@@ -30,7 +30,7 @@ const (
 	temporaryPrefix = ".spmmrun-"
 )
 
-// Job is what the state after a step depends on, by name. A folder holds the checkpoint of one job.
+// Job names all that the state after a step depends on, with its values. A folder holds the checkpoint of one job.
 type Job map[string]string
 
 // Folder is where a job keeps its state, a matrix of Rows×Cols.
@@ -40,16 +40,16 @@ type Folder struct {
 	Rows, Cols int
 }
 
-// description is what the file of that name says.
+// description is the contents of the file of that name.
 type description struct {
 	Job    Job    `json:"job"`
 	Step   int    `json:"step"`
-	File   string `json:"file"`   // of the state, an .npy beside it
+	File   string `json:"file"`   // of the state, an .npy in the same folder
 	SHA256 string `json:"sha256"` // of that file
 }
 
-// Open makes the folder, or reads the state that is there and its step, which must be of the same job and not beyond its
-// last step. Where there is none the step is 0.
+// Open makes the folder, or reads the state that is there and its step, which must be of the same job and not beyond
+// its last step. Where there is none the step is 0.
 func (f *Folder) Open(last int) (x *formats.Dense[float32], step int, err error) {
 	if err := os.MkdirAll(f.Dir, 0o777); err != nil {
 		return nil, 0, withoutPath(err)
@@ -139,8 +139,9 @@ func withoutPath(err error) error {
 	return err
 }
 
-// Save keeps the state after a step. Either the new state is there afterwards or the one before. rows gives all rows of the
-// matrix to a function, in order and some at a time. It is called once, whatever fails: other ranks may wait for it.
+// Save keeps the state after a step. Either the new state is there afterwards or the one before. rows gives all rows of
+// the matrix to a function, in order and some at a time. It is called once, whatever fails: other ranks may wait for
+// it.
 func (f *Folder) Save(step int, rows func(give func(*formats.Dense[float32]) error) error) error {
 	d := description{Job: f.Job, Step: step, File: fmt.Sprintf("%s%d.npy", statePrefix, step)}
 	var array *npy.Writer[float32]
@@ -197,8 +198,8 @@ func (f *Folder) create(name string) (*temporary, error) {
 	return &temporary{file, filepath.Join(f.Dir, name)}, nil
 }
 
-// commit gives the file its name, in place of one that has it, once it is complete on the disk. If there was an error, or
-// no file, it removes the file and returns the first error.
+// commit gives the file its name, in place of one that has it, once it is complete on the disk. If there was an error,
+// or no file, it removes the file and returns the first error.
 func (t *temporary) commit(err error) error {
 	if t == nil {
 		return err

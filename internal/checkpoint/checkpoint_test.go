@@ -55,7 +55,8 @@ func TestSave(t *testing.T) {
 	}
 	other := folder(f.Dir)
 	other.Job["cols"] = "4\n"
-	if _, _, err := other.Open(9); err == nil || !strings.Contains(err.Error(), "another job (cols: 2 there, 4") || strings.Contains(err.Error(), "\n") {
+	if _, _, err := other.Open(9); err == nil || !strings.Contains(err.Error(), "another job (cols: 2 there, 4") ||
+		strings.Contains(err.Error(), "\n") {
 		t.Errorf("another job: %v", err)
 	}
 	if _, _, err := f.Open(2); err == nil || !strings.Contains(err.Error(), "step 3, beyond --steps 2") {
@@ -101,7 +102,8 @@ func TestDigests(t *testing.T) {
 		t.Error("entries: shares add up to another sum than the whole")
 	}
 	x := gen.Dense(20, 3, 1, gen.Values{})
-	if SumOfElements(0, x) != SumOfElements(0, gen.DenseRows(0, 7, 3, 1, gen.Values{}))+SumOfElements(7, gen.DenseRows(7, 20, 3, 1, gen.Values{})) {
+	if SumOfElements(0, x) != SumOfElements(0, gen.DenseRows(0, 7, 3, 1, gen.Values{}))+SumOfElements(7,
+		gen.DenseRows(7, 20, 3, 1, gen.Values{})) {
 		t.Error("elements: shares add up to another sum than the whole")
 	}
 	entries, elements := SumOfEntries(0, a), SumOfElements(0, x)
@@ -115,10 +117,11 @@ func TestDigests(t *testing.T) {
 	}
 }
 
-// Whatever is in the folder: the state of a step of this job, or an error of one line. With sealed the description has the
-// digest of the state, so that the state is looked at.
+// Whatever is in the folder: the state of a step of this job, or an error of one line. With sealed the description has
+// the digest of the state, so that the state is looked at.
 func FuzzCheckpoint(f *testing.F) {
-	k := &Folder{Rows: 3, Cols: 2, Job: Job{"graph": "1", "x0": "2", "vertices": "3", "cols": "2", "restart": "0", "mode": "fast", "format": "auto", "normalise": "row"}}
+	k := &Folder{Rows: 3, Cols: 2, Job: Job{"graph": "1", "x0": "2", "vertices": "3", "cols": "2", "restart": "0",
+		"mode": "fast", "format": "auto", "normalise": "row"}}
 	c := description{Job: k.Job, Step: 2, File: "step-2.npy", SHA256: strings.Repeat("0", 64)}
 	text, err := json.Marshal(c)
 	if err != nil {

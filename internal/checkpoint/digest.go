@@ -1,4 +1,4 @@
-// Digests of matrices of which several ranks hold the rows.
+// Digests of matrices whose rows several ranks hold.
 
 package checkpoint
 
@@ -8,8 +8,8 @@ import (
 	"github.com/spmmrun/spmm/formats"
 )
 
-// SumOfEntries adds up hashes of the entries of some rows of a matrix, from row first on. The sum over all rows does not
-// depend on how they are shared out.
+// SumOfEntries adds up hashes of the entries of some rows of a matrix, from row first on. The sum over all rows does
+// not depend on how they are shared out.
 func SumOfEntries(first int, a *formats.CSR[float32]) (sum int64) {
 	for i := range a.Rows {
 		for e := a.RowPtr[i]; e < a.RowPtr[i+1]; e++ {

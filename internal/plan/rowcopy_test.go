@@ -47,7 +47,8 @@ func TestCopyRows(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 	for _, c := range []plan.RowCopy{
-		{Count: 4}, {Count: -1}, {Count: 1, Src: 3}, {Count: 1, Dst: -1}, {From: list, Dst: 3}, {To: list, Dst: 2}, {From: list, To: list},
+		{Count: 4}, {Count: -1}, {Count: 1, Src: 3}, {Count: 1, Dst: -1}, {From: list, Dst: 3}, {To: list,
+			Dst: 2}, {From: list, To: list},
 	} {
 		if _, err := dev.CopyRows(ctx, dst, src, c); err == nil {
 			t.Errorf("%+v is not refused", c)

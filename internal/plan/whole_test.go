@@ -18,7 +18,8 @@ import (
 )
 
 // product multiplies a by b, in format csr; with again the plan is of zeros at first and gets a's values later.
-func product(t *testing.T, dev *plan.Device, a *formats.CSR[float32], o plan.Options, b *formats.Dense[float32], again bool) *formats.Dense[float32] {
+func product(t *testing.T, dev *plan.Device, a *formats.CSR[float32], o plan.Options, b *formats.Dense[float32],
+	again bool) *formats.Dense[float32] {
 	t.Helper()
 	first := *a
 	if again {
@@ -49,9 +50,9 @@ func hostOf(d *formats.Dense[float32]) plan.Dense {
 	return plan.Dense{Rows: d.Rows, Cols: d.Cols, Type: dtype.F32, Host: plan.Host{Data: backend.Bytes(d.Data), LD: d.LD}}
 }
 
-// Row 700 has so many entries that it is summed in pieces; how long these are depends on the whole matrix, where
+// Row 700 is so long that it is summed in segments; how long these are depends on the whole matrix, where
 // that has more than a million entries. Multiplied in
-// shares, of which one has that row almost alone, all rows have the bits that they have within the whole.
+// shares, one of them with that row almost alone, all rows have the bits that they have within the whole.
 func TestWhole(t *testing.T) {
 	const m, k, n = 4000, 20000, 8
 	r := rand.New(rand.NewPCG(1, 2))
@@ -69,7 +70,8 @@ func TestWhole(t *testing.T) {
 	want := product(t, dev, a, plan.Options{Format: "csr"}, b, false)
 	differ := 0
 	for _, cut := range [][2]int{{0, 1}, {1, 699}, {699, 702}, {702, 702}, {702, m}} {
-		part, of := a.Range(cut[0], cut[1]), &formats.Dense[float32]{Rows: cut[1] - cut[0], Cols: n, LD: n, Data: want.Data[cut[0]*n : cut[1]*n]}
+		part, of := a.Range(cut[0], cut[1]), &formats.Dense[float32]{Rows: cut[1] - cut[0], Cols: n, LD: n,
+			Data: want.Data[cut[0]*n : cut[1]*n]}
 		if !product(t, dev, part, plan.Options{Whole: plan.Extent{Rows: m, NNZ: a.NNZ()}}, b, false).Equal(of) {
 			t.Errorf("rows %d to %d have other bits than within the whole", cut[0], cut[1])
 		}
@@ -91,7 +93,8 @@ func TestWhole(t *testing.T) {
 			t.Errorf("%+v is not refused", o)
 		}
 	}
-	if _, err := plan.New(t.Context(), dev, a, plan.Options{Format: "dense", Whole: plan.Extent{Rows: m, NNZ: a.NNZ()}}); !errors.Is(err, backend.ErrUnsupported) {
+	if _, err := plan.New(t.Context(), dev, a, plan.Options{Format: "dense",
+		Whole: plan.Extent{Rows: m, NNZ: a.NNZ()}}); !errors.Is(err, backend.ErrUnsupported) {
 		t.Errorf("format dense: %v", err)
 	}
 	q, _, err := formats.Quantise(a, dtype.S8)
@@ -106,8 +109,8 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// On every device, rows have the bits that they have within the whole, whatever the number of the first entry; new values
-// find their places.
+// On every device, rows have the bits that they have within the whole, whatever the number of the first entry; new
+// values find their places.
 func TestWholeOffset(t *testing.T) {
 	a, err := gen.CSR("gen:powerlaw,rows=900,cols=500,nnz-per-row=23")
 	if err != nil {
