@@ -1,8 +1,9 @@
 // Words reads the prose of the tree and refuses what makes readers stop: the words that docs/glossary.md bans, lines of
 // more than 120 characters, and a README of more than 120 lines.
 //
-//	words          prints what it refuses, and exits with 1 if there is any
-//	words -allow   writes the file of allowed findings anew
+//	words           prints what it refuses, and exits with 1 if there is any
+//	words PATH...   prints everything that it finds below these paths
+//	words -allow    writes the file of allowed findings anew
 //
 // It reads Markdown, comments of Go, C, CUDA C++, GLSL, WGSL, JavaScript, assembly, Makefiles and scripts, and the
 // sentences in Go's string literals (help texts, reports, errors). Test data, generated files and frozen history are
@@ -18,6 +19,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -31,13 +33,13 @@ const (
 func main() {
 	allow := flag.Bool("allow", false, "write "+allowed+" anew")
 	flag.Parse()
-	if err := run(os.DirFS("."), os.Stdout, *allow); err != nil {
+	if err := run(os.DirFS("."), os.Stdout, *allow, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "words:", err)
 		os.Exit(1)
 	}
 }
 
-func run(tree fs.FS, out io.Writer, allow bool) error {
+func run(tree fs.FS, out io.Writer, allow bool, paths []string) error {
 	found, err := checkTree(tree)
 	if err != nil {
 		return err
@@ -45,21 +47,32 @@ func run(tree fs.FS, out io.Writer, allow bool) error {
 	if allow {
 		return os.WriteFile(filepath.FromSlash(allowed), writeAllowed(found), 0o666)
 	}
+	if len(paths) > 0 {
+		print(out, found, func(file string) bool {
+			return slices.ContainsFunc(paths, func(p string) bool { return strings.HasPrefix(file, path.Clean(p)) })
+		})
+		return nil
+	}
 	list, err := readAllowed(tree)
 	if err != nil {
 		return err
 	}
 	if refused := total(found) - sum(list); refused > 0 {
-		for _, file := range slices.Sorted(maps.Keys(found)) {
-			if len(found[file]) > list[file] {
-				for _, f := range found[file] {
-					fmt.Fprintln(out, f)
-				}
-			}
-		}
+		print(out, found, func(file string) bool { return len(found[file]) > list[file] })
 		return fmt.Errorf("%d findings more than allowed; %s says what to write instead", refused, glossary)
 	}
 	return nil
+}
+
+// print prints the findings of some files.
+func print(out io.Writer, found map[string][]finding, of func(file string) bool) {
+	for _, file := range slices.Sorted(maps.Keys(found)) {
+		if of(file) {
+			for _, f := range found[file] {
+				fmt.Fprintln(out, f)
+			}
+		}
+	}
 }
 
 func total(found map[string][]finding) (n int) {
@@ -87,21 +100,21 @@ func checkTree(tree fs.FS) (map[string][]finding, error) {
 		return nil, err
 	}
 	found := map[string][]finding{}
-	err = fs.WalkDir(tree, ".", func(path string, d fs.DirEntry, err error) error {
+	err = fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && slices.Contains(skippedFolders, d.Name()), d.IsDir() && slices.Contains(skippedPaths, path):
+		case d.IsDir() && slices.Contains(skippedFolders, d.Name()), d.IsDir() && slices.Contains(skippedPaths, name):
 			return fs.SkipDir
 		case !d.Type().IsRegular():
 			return nil
 		}
-		src, err := fs.ReadFile(tree, path)
+		src, err := fs.ReadFile(tree, name)
 		if err != nil {
 			return err
 		}
-		if findings := check(path, string(src), banned); len(findings) > 0 {
-			found[path] = findings
+		if findings := check(name, string(src), banned); len(findings) > 0 {
+			found[name] = findings
 		}
 		return nil
 	})

@@ -126,10 +126,15 @@ func TestAllowed(t *testing.T) {
 			tree[name] = &fstest.MapFile{Data: []byte(text)}
 		}
 		var out strings.Builder
-		err := run(tree, &out, false)
+		err := run(tree, &out, false, nil)
 		if out.String() != c.prints || (err != nil) != c.fails {
 			t.Errorf("with %q allowed: %v\n%s", c.allowed, err, &out)
 		}
+	}
+	tree := fstest.MapFS{glossary: {Data: []byte(table)}, "a/b.md": {Data: []byte("turned")}, "c.md": {Data: []byte("turned")}}
+	var out strings.Builder
+	if err := run(tree, &out, false, []string{"./a"}); err != nil || out.String() != "a/b.md:1: \"turned\": transposed\n" {
+		t.Errorf("below a: %v\n%s", err, &out)
 	}
 	found := map[string][]finding{"b": {{}}, "a": {{}, {}}}
 	if s := fmt.Sprintf("%s", writeAllowed(found)); s != "2 a\n1 b\n" {
