@@ -30,8 +30,8 @@ func wildElement(r *rand.Rand) float32 {
 	return float32(math.Ldexp(r.Float64()-0.5, r.IntN(30)))
 }
 
-// Entries are dealt out to slices, each with columns of its own. Their sums, in 64 bits too where they fit, add up and are rounded to
-// what rfx.Dot defines.
+// Entries are dealt out to slices, each with columns of its own. Their sums, in 64 bits too where they fit, add up and
+// are rounded to what rfx.Dot defines.
 func TestSums(t *testing.T) {
 	devices(t, func(t *testing.T, dev backend.Device) {
 		d := spmm.NewDevice(dev)
@@ -82,13 +82,15 @@ func TestSums(t *testing.T) {
 	})
 }
 
-func checkSums(t *testing.T, dev *spmm.Device, p rfx.P, a *formats.CSR[float32], b *formats.Dense[float32], slices int) {
+func checkSums(t *testing.T, dev *spmm.Device, p rfx.P, a *formats.CSR[float32], b *formats.Dense[float32],
+	slices int) {
 	t.Helper()
 	rows, cols, n := rfx.Rows(a), rfx.Cols(b), b.Cols
 	total := make([]rfx.Sum, a.Rows*n)
 	for s := range slices { // with columns s, s + slices, ...
 		width := (a.Cols - s + slices - 1) / slices
-		part, of := &formats.CSR[float32]{Rows: a.Rows, Cols: width + 1, RowPtr: []int64{0}}, formats.NewDense[float32](width+1, n)
+		part, of := &formats.CSR[float32]{Rows: a.Rows, Cols: width + 1, RowPtr: []int64{0}},
+			formats.NewDense[float32](width+1, n)
 		for i := range a.Rows {
 			for e := a.RowPtr[i]; e < a.RowPtr[i+1]; e++ {
 				if j := int(a.ColIdx[e]); j%slices == s {
@@ -131,7 +133,8 @@ func checkSums(t *testing.T, dev *spmm.Device, p rfx.P, a *formats.CSR[float32],
 }
 
 // sumsOn multiplies on a device.
-func sumsOn(ctx context.Context, dev *spmm.Device, a *formats.CSR[float32], rows []rfx.Range, p rfx.P, b *formats.Dense[float32], sums []rfx.Sum) error {
+func sumsOn(ctx context.Context, dev *spmm.Device, a *formats.CSR[float32], rows []rfx.Range, p rfx.P,
+	b *formats.Dense[float32], sums []rfx.Sum) error {
 	s, err := spmm.NewSums(ctx, dev, a, rows, int(p))
 	if err != nil {
 		return err
@@ -173,7 +176,8 @@ func TestSharedRows(t *testing.T) {
 	})
 }
 
-func onRanks(t *testing.T, dev *spmm.Device, a *formats.CSR[float32], b *formats.Dense[float32], ranks int, o dist.Options) *formats.Dense[float32] {
+func onRanks(t *testing.T, dev *spmm.Device, a *formats.CSR[float32], b *formats.Dense[float32], ranks int,
+	o dist.Options) *formats.Dense[float32] {
 	t.Helper()
 	out := formats.NewDense[float32](a.Rows, b.Cols)
 	err := local.Run(ranks, func(c comm.Comm) error {

@@ -70,7 +70,8 @@ const (
 
 // bindings are the modules that the backends need.
 var bindings = map[string]string{
-	"cuda": "gorgonia.org/cu", "vulkan": "github.com/vulkan-go/vulkan", "webgpu": "github.com/rajveermalviya/go-webgpu/wgpu",
+	"cuda": "gorgonia.org/cu", "vulkan": "github.com/vulkan-go/vulkan",
+	"webgpu": "github.com/rajveermalviya/go-webgpu/wgpu",
 }
 
 var packages = map[string]string{
@@ -118,11 +119,13 @@ func TestOutside(t *testing.T) {
 					t.Errorf("%s is linked: %v", binding, linked)
 				}
 				line := regexp.MustCompile(`(?m)^` + name + ": .*").FindString(out)
-				if line == "" || strings.Contains(line, notImported) != (!built && !lacked) || strings.Contains(line, notBuilt) != lacked {
+				if line == "" || strings.Contains(line, notImported) != (!built && !lacked) ||
+					strings.Contains(line, notBuilt) != lacked {
 					t.Errorf("of %s it says %q", name, line)
 				}
 			}
-			if !strings.HasSuffix(out, "\nproduct [25]\n") || !strings.Contains(out, "\nauto skipped ") || !strings.Contains(out, "cpu: present\n") {
+			if !strings.HasSuffix(out, "\nproduct [25]\n") || !strings.Contains(out, "\nauto skipped ") ||
+				!strings.Contains(out, "cpu: present\n") {
 				t.Errorf("it prints\n%s", out)
 			}
 			size[c.name] = m.size(t)
@@ -181,7 +184,8 @@ func TestReadme(t *testing.T) {
 			m.write(t, "matrix.mtx.gz", read(t, "testdata/matrices/ca-CondMat.mtx.gz"))
 			out := m.sh(t, "CGO_ENABLED=0", "go build -o program; ./program 2>&1")
 			// The first row has 3 entries of 1.
-			if n := len(reasons.FindAllString(out, -1)); n != c.reasons || !regexp.MustCompile(`(?m)^cpu:0 .* 3 [0-9.]+[mµ]?s$`).MatchString(out) {
+			if n := len(reasons.FindAllString(out, -1)); n != c.reasons ||
+				!regexp.MustCompile(`(?m)^cpu:0 .* 3 [0-9.]+[mµ]?s$`).MatchString(out) {
 				t.Errorf("it prints\n%s", out)
 			}
 		})

@@ -12,8 +12,8 @@ import (
 	"github.com/spmmrun/spmm/comm"
 )
 
-// Check tries all operations on c and on what is split off it. Every rank calls it; it returns what is wrong as this rank
-// sees it.
+// Check tries all operations on c and on what is split off it. Every rank calls it; it returns what is wrong as this
+// rank sees it.
 func Check(c comm.Comm) error {
 	if err := checkAll(c); err != nil {
 		return err
@@ -230,7 +230,8 @@ func agree(c comm.Comm) error {
 	switch {
 	case mine != nil && err != own:
 		return fmt.Errorf("%v for the rank's own error", err)
-	case mine == nil && (!errors.As(err, &other) || other.Rank != c.Size()-1 || other.Text != own.Error() || other.Code != 7):
+	case mine == nil && (!errors.As(err, &other) || other.Rank != c.Size()-1 || other.Text != own.Error() ||
+		other.Code != 7):
 		return fmt.Errorf("%v for another rank's error", err)
 	}
 	return nil

@@ -15,8 +15,8 @@ import (
 // Self returns a Comm of one rank.
 func Self() comm.Comm { return newGroup(1).ranks()[0] }
 
-// Run calls f on size ranks at once, and returns their errors, each with its rank's number. A rank that returns an error,
-// or panics, aborts the others.
+// Run calls f on size ranks at once, and returns their errors, each with its rank's number. A rank that returns an
+// error, or panics, aborts the others.
 func Run(size int, f func(comm.Comm) error) error {
 	if size < 1 {
 		return fmt.Errorf("comm/local: %d ranks", size)
@@ -128,8 +128,8 @@ func (c *rank) Abort(int) {
 	}
 }
 
-// together shows mine to all ranks and calls f once all show theirs, with these in order. What they show belongs to f until
-// every rank's has returned.
+// together shows mine to all ranks and calls f once all show theirs, with these in order. What they show belongs to f
+// until every rank's has returned.
 func together[T any](c *rank, mine T, f func(all []T) error) error {
 	c.slots[c.r] = mine
 	if err := c.barrier(); err != nil {

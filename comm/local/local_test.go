@@ -101,7 +101,8 @@ func (f faulty) Split(color, key int) (comm.Comm, error) {
 }
 
 func TestContractNotices(t *testing.T) {
-	for _, fault := range []string{"max is sum", "scatter drops the last", "holes are written", "any root", "split ignores keys"} {
+	for _, fault := range []string{"max is sum", "scatter drops the last", "holes are written", "any root",
+		"split ignores keys"} {
 		err := local.Run(3, func(c comm.Comm) error { return commtest.Check(faulty{c, fault}) })
 		if err == nil {
 			t.Errorf("%s: not noticed", fault)

@@ -35,8 +35,8 @@ var library struct {
 // text is the length of buffers for messages.
 const text = 8192
 
-// Init opens the library of the launcher that started the process, initialises it, and returns the Comm of all ranks, whose
-// Close finalises MPI, with the library's version. It may be called once. Without a library the error is
+// Init opens the library of the launcher that started the process, initialises it, and returns the Comm of all ranks,
+// whose Close finalises MPI, with the library's version. It may be called once. Without a library the error is
 // comm.ErrUnavailable.
 func Init() (comm.Comm, string, error) {
 	library.Lock()
@@ -124,7 +124,8 @@ func result(function string, rc C.int) error {
 	if rc == 0 {
 		return nil
 	}
-	return fmt.Errorf("comm/mpi: MPI_%s: %s", function, firstLine(message(func(p *C.char, n C.int) { C.sm_error(rc, p, n) })))
+	return fmt.Errorf("comm/mpi: MPI_%s: %s", function,
+		firstLine(message(func(p *C.char, n C.int) { C.sm_error(rc, p, n) })))
 }
 
 // call runs one of MPI's functions on its thread.

@@ -75,9 +75,9 @@ typedef void *pointer;
 
 enum { SIGNALS = 32 };
 
-// restore gives signals the handlers that they had: a library that takes SIGSEGV from Go turns a nil dereference, which Go
-// recovers from, into the process's end. Handlers for signals that Go does not need stay, on the signal stack, since a
-// goroutine's own is small.
+// restore gives signals the handlers that they had: a library that takes SIGSEGV from Go turns a nil dereference, which
+// Go recovers from, into the process's end. Handlers for signals that Go does not need stay, on the signal stack, since
+// a goroutine's own is small.
 static void restore(const struct sigaction *saved) {
     for (int s = 1; s < SIGNALS; s++) {
         struct sigaction now;

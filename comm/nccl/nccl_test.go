@@ -248,7 +248,8 @@ func endless(ctx context.Context, c comm.Comm, x *nccl.Comm, dev backend.Device,
 
 func TestStandIn(t *testing.T) {
 	library := filepath.Join(t.TempDir(), "libnccl.so.2")
-	if out, err := exec.Command("gcc", "-shared", "-fPIC", "-Wall", "-Werror", "-o", library, "testdata/nccl.c", "-lpthread").CombinedOutput(); err != nil {
+	if out, err := exec.Command("gcc", "-shared", "-fPIC", "-Wall", "-Werror", "-o", library, "testdata/nccl.c",
+		"-lpthread").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	self, err := os.Executable()
@@ -264,12 +265,14 @@ func TestStandIn(t *testing.T) {
 		{"shared", "", 1, []string{"ranks 0 and 1 are on one GPU", "start as many ranks"}},
 		{"other", "", 1, []string{"not for stand-in:0", "rank 1: comm/nccl"}},
 		{"refused", "STAND_IN_REFUSES=all", 1, []string{"ncclCommInitRankConfig: stand-in's error: as the test asked (NCCL_DEBUG=WARN tells more)"}},
-		{"refused", "STAND_IN_REFUSES=1", 1, []string{"ncclCommInitRankConfig: stand-in's error", "rank 1: comm/nccl"}}, // rank 0 waits for it
+		// rank 0 waits for it
+		{"refused", "STAND_IN_REFUSES=1", 1, []string{"ncclCommInitRankConfig: stand-in's error", "rank 1: comm/nccl"}},
 		{"unmet", "STAND_IN_WAITS=1", 1, []string{"context deadline exceeded"}},
 		{"broken", "STAND_IN_ERROR=6", 1, []string{"remote process exited", "another rank may have died"}},
 		{"absent", "", 1, []string{"context deadline exceeded"}},
 		{"cancelled", "", 1, []string{"context deadline exceeded"}},
-		{"contract", "SPMM_NCCL_LIBRARY=libnosuch.so", 1, []string{"not available", "install it", "set SPMM_NCCL_LIBRARY", "libnosuch.so"}},
+		{"contract", "SPMM_NCCL_LIBRARY=libnosuch.so", 1, []string{"not available", "install it", "set SPMM_NCCL_LIBRARY",
+			"libnosuch.so"}},
 		{"contract", "SPMM_NCCL_LIBRARY=libc.so.6", 1, []string{"has no ncclGetVersion", "2.14"}},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -15,8 +15,8 @@ int sn_version(void); // 22703 is 2.27.3; 0 if it does not tell
 void sn_error(int code, char *text, int length);
 
 int sn_id(char *id);
-// sn_init begins to meet the other ranks: it is done when sn_async_error's code is no longer SN_IN_PROGRESS. NCCL writes the
-// communicator to comm now, and again when it is done. Nor do the communicator's operations block.
+// sn_init begins to meet the other ranks: it is done when sn_async_error's code is no longer SN_IN_PROGRESS. NCCL
+// writes the communicator to comm now, and again when it is done. Nor do the communicator's operations block.
 int sn_init(void **comm, int size, const char *id, int rank);
 int sn_async_error(void *comm, int *code);
 int sn_destroy(void *comm);

@@ -40,9 +40,9 @@
 // entry. A stored zero has a bit in its pattern like any other entry, so that decoding returns
 // exactly the matrix that was encoded.
 //
-// With Options.Order rows that share columns come to lie in one panel (order.go, pairs.go), which the paper leaves to those who number
-// the rows: fewer rows of B are fetched then, and bricks are fuller. It is done where it leaves out a sixteenth of the active
-// columns or more, by count. Columns keep their numbers.
+// With Options.Order rows that share columns come to lie in one panel (order.go, pairs.go), which the paper leaves to
+// those who number the rows: fewer rows of B are fetched then, and bricks are fuller. It is done where it leaves out a
+// sixteenth of the active columns or more, by count. Columns keep their numbers.
 //
 // Parts is what a kernel works from: a panel of at most PartBlocks blocks is one part (slot NoSlot), a
 // heavier one is dealt to several of about equal length, whose partial sums go to slots of a workspace:

@@ -30,8 +30,8 @@ type Options struct {
 	// Loss, if not nil, is set to what rounding a file's float64 data to float32 lost: those of NumPy's, SciPy's and
 	// safetensors' files. Text is rounded once as it is read, and not counted.
 	Loss *formats.Loss
-	// Float64 has Open keep numbers that are read as float64, where they are otherwise rounded to float32: those of text, and
-	// f8 of NumPy, SciPy and dense tensors. A generated matrix, and values drawn for a pattern, are float32, exactly.
+	// Float64 has Open keep numbers that are read as float64, where they are otherwise rounded to float32: those of text,
+	// and f8 of NumPy, SciPy and dense tensors. A generated matrix, and values drawn for a pattern, are float32, exactly.
 	Float64 bool
 	// Seed is that of the values of pattern files and of gen: specs that have none of their own.
 	Seed uint64
@@ -62,8 +62,9 @@ func File(ctx context.Context, path string, o Options) (*formats.CSR[float32], e
 	return formats.Convert[float32](e.Sparse()), nil
 }
 
-// Open reads what File reads, but leaves the matrix in the format that the file holds it in: that of a
-// .safetensors file, with its own element type; a *formats.CSC for SciPy's csc; for all others "csr"; of float32, or with Float64 of float64.
+// Open reads what File reads, but leaves the matrix in the format that the file holds it in: that of a .safetensors
+// file, with its own element type; a *formats.CSC for SciPy's csc; for all others "csr"; of float32, or with Float64 of
+// float64.
 //
 // Where Limits.Bytes is 0, a matrix that takes more memory than there is, or reading it does, is refused.
 func Open(ctx context.Context, path string, o Options) (formats.Encoded, error) {

@@ -21,7 +21,8 @@ type Options struct {
 	// Merged, if not nil, is set by ReadSparse to the number of entries that were added to another at the same
 	// place.
 	Merged *int64
-	// Loss, if not nil, is set to what rounding the elements of an array of f8 (float64) lost, counting none of other types.
+	// Loss, if not nil, is set to what rounding the elements of an array of f8 (float64) lost, counting none of other
+	// types.
 	Loss *formats.Loss
 }
 

@@ -279,7 +279,8 @@ func writeSparse[V Float](w io.Writer, a *formats.CSR[V]) error {
 		shape       []int
 	}{
 		{"indices", "<i4", func(w io.Writer) error { return writeInts(w, a.ColIdx, 4) }, []int{len(a.ColIdx)}},
-		{"indptr", fmt.Sprintf("<i%d", ptrSize), func(w io.Writer) error { return writeInts(w, a.RowPtr, ptrSize) }, []int{len(a.RowPtr)}},
+		{"indptr", fmt.Sprintf("<i%d", ptrSize), func(w io.Writer) error { return writeInts(w, a.RowPtr, ptrSize) },
+			[]int{len(a.RowPtr)}},
 		{"format", "|S3", func(w io.Writer) error { _, err := io.Copy(w, strings.NewReader("csr")); return err }, nil},
 		{"shape", "<i8", func(w io.Writer) error { return writeInts(w, []int64{int64(a.Rows), int64(a.Cols)}, 8) }, []int{2}},
 		{"data", descrOf[V](), func(w io.Writer) error { return writeValues(w, a.Val) }, []int{len(a.Val)}},

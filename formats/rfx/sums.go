@@ -66,9 +66,9 @@ func Unpack64(x int64) Sum {
 	return Sum(Int(x))
 }
 
-// Classify gives those of the sums of some rows' entries their class that have a product which is not finite: row-major, len(cols) of
-// them for each of a's rows. b has the rows that a's columns number, row-major; rows and cols are the ranges of the rows and columns
-// that a and b have a part of.
+// Classify gives those of the sums of some rows' entries their class that have a product which is not finite:
+// row-major, len(cols) of them for each of a's rows. b has the rows that a's columns number, row-major; rows and cols
+// are the ranges of the rows and columns that a and b have a part of.
 func Classify[T formats.Value](sums []Sum, a *formats.CSR[T], rows []Range, b *formats.Dense[T], cols []Range) {
 	n, wild := len(cols), slices.ContainsFunc(cols, Range.NonFinite)
 	par.Rows(a.RowPtr, 1+(1<<16)/max(1, n), func(lo, hi int) {
@@ -100,8 +100,8 @@ func classify[T formats.Value](sums []Sum, a *formats.CSR[T], r Range, b *format
 	}
 }
 
-// RoundSums calls f with every output, given what its sum is: at(i, j) for row i and column j. Several goroutines call f
-// and at, each for rows of its own.
+// RoundSums calls f with every output, given what its sum is: at(i, j) for row i and column j. Several goroutines call
+// f and at, each for rows of its own.
 func RoundSums(rows, cols []Range, p P, at func(i, j int) Sum, f func(i, j int, y float32)) {
 	par.Range(len(rows), 1+(1<<12)/max(1, len(cols)), func(lo, hi int) {
 		for i := lo; i < hi; i++ {

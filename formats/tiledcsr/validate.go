@@ -46,7 +46,8 @@ func (m *Matrix[T]) checkLengths() error {
 	case len(m.TilePtr) != groups+1:
 		return fmt.Errorf("tiledcsr: %d tile pointers for %d groups: need %d", len(m.TilePtr), groups, groups+1)
 	case len(m.RowIdx) != groups*m.Height:
-		return fmt.Errorf("tiledcsr: %d row numbers for %d groups of %d: need %d", len(m.RowIdx), groups, m.Height, groups*m.Height)
+		return fmt.Errorf("tiledcsr: %d row numbers for %d groups of %d: need %d", len(m.RowIdx), groups, m.Height,
+			groups*m.Height)
 	case len(m.ColIdx)%TileCols != 0:
 		return fmt.Errorf("tiledcsr: %d columns: need %d a tile", len(m.ColIdx), TileCols)
 	case len(m.Values) != values:

@@ -128,7 +128,8 @@ var (
 // has a word of 60 characters or more. In programs a string literal is a word.
 func mayBeLong(file, line string) bool {
 	if strings.HasSuffix(file, ".md") {
-		return strings.HasPrefix(strings.TrimSpace(line), "|") || strings.HasPrefix(line, "    ") || longWord.MatchString(line)
+		return strings.HasPrefix(strings.TrimSpace(line), "|") || strings.HasPrefix(line, "    ") ||
+			longWord.MatchString(line)
 	}
 	return longWord.MatchString(line) || longLiteral.MatchString(line)
 }

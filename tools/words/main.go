@@ -7,8 +7,8 @@
 //
 // It reads Markdown, comments of Go, C, CUDA C++, GLSL, WGSL, JavaScript, assembly, Makefiles and scripts, and the
 // sentences in Go's string literals (help texts, reports, errors). Test data, generated files and frozen history are
-// left out. While the tree is being cleaned, the file allowed.txt says how many findings each file had; all files together
-// may have as many, so that a file may move.
+// left out. While the tree is being cleaned, the file allowed.txt says how many findings each file had; all files
+// together may have as many, so that a file may move.
 package main
 
 import (

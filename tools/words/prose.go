@@ -51,7 +51,8 @@ func markdown(src string) string {
 		lines[i] = strings.TrimSpace(line)
 	}
 	text := linkTarget.ReplaceAllStringFunc(strings.Join(lines, "\n"), func(s string) string { return "] " })
-	return codeSpan.ReplaceAllStringFunc(text, func(s string) string { return "`" + strings.Repeat("\n", strings.Count(s, "\n")) })
+	return codeSpan.ReplaceAllStringFunc(text,
+		func(s string) string { return "`" + strings.Repeat("\n", strings.Count(s, "\n")) })
 }
 
 // goProse returns a Go file's comments, and its string literals of three words or more.

@@ -30,7 +30,8 @@ func TestFindings(t *testing.T) {
 	long, word := strings.Repeat("ab ", 40)+"c", strings.Repeat("x", 60) // 121 and 60 characters
 	for _, c := range []struct{ name, file, src, want string }{
 		{"prose", "a.md", "One is what.\n", `a.md:1: "is what": say it`},
-		{"case, plural, alternative", "a.md", "One\n\nAgadgets and BGADGET", `a.md:3: "Agadgets": tool a.md:3: "BGADGET": tool`},
+		{"case, plural, alternative", "a.md", "One\n\nAgadgets and BGADGET",
+			`a.md:3: "Agadgets": tool a.md:3: "BGADGET": tool`},
 		{"part of a word", "a.md", "this whatever, agadgetry", ""},
 		{"across lines", "a.md", "This is\nwhat it does", `a.md:1: "is\nwhat": say it`},
 		{"excused", "a.md", "It is turned on, then turned", `a.md:1: "turned": transposed`},
@@ -38,7 +39,8 @@ func TestFindings(t *testing.T) {
 		{"after code", "a.md", "```\nx\n```\nis what", `a.md:4: "is what": say it`},
 		{"table", "a.md", "| is what |", `a.md:1: "is what": say it`},
 		{"other headings of the glossary", "a.md", "ignored", ""},
-		{"Go comments", "a.go", "package a // is what\n\n/* one\nturned */\n", `a.go:1: "is what": say it a.go:4: "turned": transposed`},
+		{"Go comments", "a.go", "package a // is what\n\n/* one\nturned */\n",
+			`a.go:1: "is what": say it a.go:4: "turned": transposed`},
 		{"a comment of several lines", "a.go", "// This is\n// what.\npackage a\n", `a.go:1: "is\nwhat": say it`},
 		{"Go code", "a.go", "package a\n\nvar turned = \"turned\"\n", ""},
 		{"a sentence in Go", "a.go", "package a\n\nvar s = \"it is turned\"\n", `a.go:3: "turned": transposed`},
@@ -105,7 +107,8 @@ func TestBannedTable(t *testing.T) {
 	}
 }
 
-// All files together may have as many findings as the list says, and no more; files that have more than it says are shown.
+// All files together may have as many findings as the list says, and no more; files that have more than it says are
+// shown.
 func TestAllowed(t *testing.T) {
 	for _, c := range []struct {
 		allowed, prints string
@@ -131,7 +134,8 @@ func TestAllowed(t *testing.T) {
 			t.Errorf("with %q allowed: %v\n%s", c.allowed, err, &out)
 		}
 	}
-	tree := fstest.MapFS{glossary: {Data: []byte(table)}, "a/b.md": {Data: []byte("turned")}, "c.md": {Data: []byte("turned")}}
+	tree := fstest.MapFS{glossary: {Data: []byte(table)}, "a/b.md": {Data: []byte("turned")},
+		"c.md": {Data: []byte("turned")}}
 	var out strings.Builder
 	if err := run(tree, &out, false, []string{"./a"}); err != nil || out.String() != "a/b.md:1: \"turned\": transposed\n" {
 		t.Errorf("below a: %v\n%s", err, &out)

@@ -23,7 +23,8 @@ type Launcher struct {
 }
 
 var known = []Launcher{
-	{Name: "openmpi", Version: "Open MPI", Library: "libmpi.so.40", path: "mpirun.openmpi", args: []string{"--oversubscribe", "--bind-to", "none"}},
+	{Name: "openmpi", Version: "Open MPI", Library: "libmpi.so.40", path: "mpirun.openmpi",
+		args: []string{"--oversubscribe", "--bind-to", "none"}},
 	{Name: "mpich", Version: "MPICH", Library: "libmpich.so.12", Spins: true, path: "mpirun.mpich"},
 }
 

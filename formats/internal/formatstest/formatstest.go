@@ -24,11 +24,13 @@ func EachType(t *testing.T, f16, bf16, f32 func(*rapid.T)) {
 
 // RoundTrips encodes random matrices, with random options, of each of the element types that all formats hold: Holds.
 func RoundTrips[O any, A, B, C formats.Encoded](t *testing.T, size Size, options func(*rapid.T) O,
-	f16 func(*formats.CSR[half.F16], O) (A, error), bf16 func(*formats.CSR[half.BF16], O) (B, error), f32 func(*formats.CSR[float32], O) (C, error)) {
+	f16 func(*formats.CSR[half.F16], O) (A, error), bf16 func(*formats.CSR[half.BF16], O) (B, error),
+	f32 func(*formats.CSR[float32], O) (C, error)) {
 	EachType(t, roundTrip(size, options, f16), roundTrip(size, options, bf16), roundTrip(size, options, f32))
 }
 
-func roundTrip[T formats.Value, O any, M formats.Encoded](size Size, options func(*rapid.T) O, encode func(*formats.CSR[T], O) (M, error)) func(*rapid.T) {
+func roundTrip[T formats.Value, O any, M formats.Encoded](size Size, options func(*rapid.T) O,
+	encode func(*formats.CSR[T], O) (M, error)) func(*rapid.T) {
 	return func(t *rapid.T) {
 		a := Draw[T](t, size)
 		m, err := encode(a, options(t))
@@ -117,8 +119,8 @@ func Again(t testing.TB, m, again formats.Encoded, err error) {
 	}
 }
 
-// Holds fails unless m, which was encoded of a, is valid and holds the same values in the same places, to the bit; and then
-// other values, which it is given.
+// Holds fails unless m, which was encoded of a, is valid and holds the same values in the same places, to the bit; and
+// then other values, which it is given.
 func Holds[T formats.Value](t *rapid.T, a *formats.CSR[T], m formats.Encoded, err error) {
 	t.Helper()
 	if err != nil {

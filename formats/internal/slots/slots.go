@@ -1,5 +1,5 @@
-// Package slots has what formats share that store values in slots, panel by panel: how many slots hold entries, in which
-// order panels are multiplied, and what arrays must hold.
+// Package slots has what formats share that store values in slots, panel by panel: how many slots hold entries, in
+// which order panels are multiplied, and what arrays must hold.
 package slots
 
 import (
@@ -20,8 +20,8 @@ func Stored(mask []uint32) (n int64) {
 	return n
 }
 
-// Stats tells what a format costs that multiplies each slot. It stores values and so many other words, and its kernels gather
-// so many rows of B; nnz of its slots hold entries.
+// Stats tells what a format costs that multiplies each slot. It stores values and so many other words, and its kernels
+// gather so many rows of B; nnz of its slots hold entries.
 func Stats[T formats.Value](values []T, words, gathers int, nnz int64) formats.Stats {
 	s := formats.Stats{
 		StoredBytes: 4*int64(words) + int64(unsafe.Sizeof(*new(T)))*int64(len(values)),
@@ -102,8 +102,8 @@ func CheckSize(format string, rows, cols int) error {
 	return nil
 }
 
-// Columns checks the columns of a panel one after the other: those with entries ascend, and those of padding, which follow
-// them, repeat the last.
+// Columns checks the columns of a panel one after the other: those with entries ascend, and those of padding, which
+// follow them, repeat the last.
 type Columns struct {
 	Cols    int   // of the matrix
 	Padding int   // columns of padding so far
