@@ -63,8 +63,8 @@ const MaxSlots = min(math.MaxUint32, math.MaxInt>>3)
 // ErrTooLarge is wrapped by the errors of formats in which a matrix would exceed MaxSlots.
 var ErrTooLarge = errors.New("matrix too large")
 
-// MostlyEmpty tells whether a large matrix has hardly any entries beside the slots (values, words of a mask) that a
-// format would store of it because of its size. Formats refuse it as ErrTooLarge: a file of a few bytes must not take
+// MostlyEmpty tells whether a large matrix has hardly any entries compared with the slots (values, words of a mask)
+// that a format would store because of its size. Formats refuse it as ErrTooLarge: a file of a few bytes must not take
 // all memory.
 func MostlyEmpty(slots, nnz int64) bool {
 	const many, most = 1 << 28, 256 // slots of a matrix; slots for an entry

@@ -40,7 +40,7 @@ func (k kind) round(x float64) float64 {
 	return math.RoundToEven(x/place) * place
 }
 
-// loss is what rounding x to y counts as.
+// loss is the kind of loss when x is rounded to y.
 func (k kind) loss(x, y float64) formats.Loss {
 	l := formats.Loss{Values: 1}
 	switch {

@@ -88,7 +88,7 @@ func (d *Dense[T]) count(interval func(magnitude uint64) (i uint16, counts bool)
 	return all
 }
 
-// keepFrom returns the elements of a magnitude above least, and the first so many of just that.
+// keepFrom returns the elements of a magnitude above least, and the first `ties` of exactly that magnitude.
 func (d *Dense[T]) keepFrom(least uint64, ties int64) *CSR[T] {
 	a := &CSR[T]{Rows: d.Rows, Cols: d.Cols, RowPtr: make([]int64, d.Rows+1)}
 	// elements of just that magnitude in each row, and then how many may be kept from there on

@@ -201,7 +201,7 @@ func validScale(s float32) bool {
 // the largest magnitude of ScaleCols columns becomes the largest value, 127 or 448; but where a power of two as scale
 // keeps all of them exactly, it is taken. Values are rounded to nearest, ties to even. The result shares a's pattern.
 // Infinities, NaN, and magnitudes beyond MaxScale times the largest value are errors; a matrix of more than MaxSlots
-// scales, or one that is MostlyEmpty beside them, is ErrTooLarge.
+// scales, or one that is MostlyEmpty compared with them, is ErrTooLarge.
 func Quantise(a Sparse, kind dtype.Type) (*Quantised, Loss, error) {
 	if kind != dtype.S8 && kind != dtype.E4M3 {
 		return nil, Loss{}, fmt.Errorf("quantised: values of %v: want s8 or e4m3", kind)

@@ -94,7 +94,7 @@ func (s *Spec) generate(ctx context.Context, lim formats.Limits, first, last int
 const stride = 1 << 10
 
 // countAll calls set with the number of entries of every row that is made, counted from the first, on several
-// goroutines, and returns their sum. Once ctx is done the rest is left out.
+// goroutines, and returns their sum. Once ctx is done the remaining rows are left out.
 func (p *pattern) countAll(ctx context.Context, set func(row, n int)) int64 {
 	var total atomic.Int64
 	begin := p.first / p.height

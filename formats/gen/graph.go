@@ -37,7 +37,7 @@ func (s *Spec) size() error {
 	return nil
 }
 
-// dimensions of a stencil's grid; 0 if there is none with so many points.
+// dimensions of a stencil's grid; 0 if there is none with this number of points.
 func (s *Spec) dimensions() int {
 	return map[int]int{5: 2, 9: 2, 7: 3, 27: 3}[s.points]
 }
@@ -127,7 +127,7 @@ func (p *pattern) vertex(number int) int {
 	return int(x)
 }
 
-// turn is what a round adds.
+// turn is the number that a round adds.
 func (p *pattern) turn(round uint64) uint64 { return p.picks.at(round) }
 
 // neighbours calls f for the points of the stencil around point g, itself included, in order, and returns how many

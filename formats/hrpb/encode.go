@@ -259,7 +259,7 @@ func (m *Matrix[T]) WithValues(values []T) formats.Encoded {
 	return out
 }
 
-// repacked returns the matrix with blocks of so many units, which hold their patterns.
+// repacked returns the matrix with blocks of units(block) units, which hold their patterns.
 func (m *Matrix[T]) repacked(units func(Block[T]) int) *Matrix[T] {
 	out := *m
 	out.SizePtr = make([]uint32, len(m.SizePtr))

@@ -26,8 +26,8 @@ const (
 	// fewEntries: a matrix with more is not ordered in the way that takes longest.
 	fewEntries = 1 << 22
 	// nearRows is about how many neighbouring rows find the rows of B that they fetch in a GPU's second-level cache. Where
-	// panels are sorted, so many of them stay together, since panels that a multiprocessor works on side by side share
-	// columns in its first-level cache.
+	// panels are sorted, `together` of them stay together, because panels that a multiprocessor works on side by side
+	// share columns in its first-level cache.
 	nearRows, together = 1 << 15, 4
 )
 
@@ -100,7 +100,7 @@ func sortGroups(order []uint32) []uint32 {
 	return append(out, order[whole*rows:]...)
 }
 
-// activeCols counts the columns with entries of each so many rows, of rows in an order; nil is that of the matrix.
+// activeCols counts the columns with entries of each group of rows, in an order of rows; nil is the matrix's own.
 func activeCols(rowPtr []int64, colIdx []int32, cols int, order []uint32, group int) int64 {
 	rows := len(rowPtr) - 1
 	groups := (rows + group - 1) / group

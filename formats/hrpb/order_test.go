@@ -77,7 +77,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestOrderOfLarge: matrices of so many rows that a graph's are matched by the most alike first, or a mesh's panels are
+// TestOrderOfLarge: large matrices, where a graph's rows are matched by the most alike first, or a mesh's panels are
 // sorted by where their rows lie, four by four; on any number of cores in the same order.
 func TestOrderOfLarge(t *testing.T) {
 	tests := []struct {

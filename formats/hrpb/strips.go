@@ -123,7 +123,7 @@ func (s *Strips[T]) fill(m *Matrix[T], p int, ptr []int64) {
 	}
 }
 
-// list makes the work list of so many strips.
+// list makes the work list of this number of strips.
 func (s *Strips[T]) list(strips int, ptr []int64) {
 	for i := range strips {
 		first, last := uint32(ptr[i]), uint32(ptr[i+1])

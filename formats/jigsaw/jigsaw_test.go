@@ -201,7 +201,7 @@ func TestStats(t *testing.T) {
 	}
 }
 
-// small is a valid matrix of two blocks of two strips, of which the last has no rows.
+// small is a valid matrix of two blocks of two strips; the last strip has no rows.
 func small(t *testing.T) *jigsaw.Matrix[float32] {
 	t.Helper()
 	a, err := gen.CSR("gen:uniform,rows=40,cols=60,density=0.3,values=ones")

@@ -83,7 +83,7 @@ func Open(ctx context.Context, path string, o Options) (formats.Encoded, error) 
 		return open(ctx, path, o)
 	}
 	room := share(free)
-	if o.Float64 { // limits count 8 bytes an entry, of which there are 12
+	if o.Float64 { // limits count 8 bytes an entry, but it takes 12
 		room = room / 3 * 2
 	}
 	o.Limits.Bytes = min(o.Limits.WithDefaults().Bytes, room)
@@ -132,7 +132,7 @@ func open(ctx context.Context, path string, o Options) (formats.Encoded, error) 
 	return read(f, size(f), s)
 }
 
-// plain is what Open returns for a CSR matrix.
+// plain is Open's result for a CSR matrix.
 func plain[V npy.Float](a *formats.CSR[V], err error) (formats.Encoded, error) {
 	if err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func openFile(path string) (*os.File, error) {
 	return f, nil
 }
 
-// source is what is being read.
+// source is the input and its limits.
 type source struct {
 	Options
 	ctx         context.Context

@@ -66,7 +66,7 @@ func shapeFile(rows, cols int64) io.Reader {
 	return io.MultiReader(npyFile("<i8", "(2,)", 0), bytes.NewReader(binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, uint64(rows)), uint64(cols))))
 }
 
-// compressed is what is written, by gzip.
+// compressed returns the written bytes, compressed by gzip.
 func compressed(t *testing.T, parts ...io.Reader) []byte {
 	t.Helper()
 	var out bytes.Buffer

@@ -1,4 +1,4 @@
-// Quantised weights as checkpoints hold them: a tensor of 8-bit values, and one of scales beside it.
+// Quantised weights as checkpoints hold them: a tensor of 8-bit values, and another of scales.
 
 package load
 
@@ -12,8 +12,8 @@ import (
 	"github.com/spmmrun/spmm/formats/safetensors"
 )
 
-// scaleNames are what is added to a tensor's name for that of its scales. They multiply the values: "inv" is of those
-// that were divided by.
+// scaleNames are the suffixes that name the tensor of scales. They multiply the values: "inv" is of those that were
+// divided by.
 var scaleNames = []string{"_scale", "_scale_inv", ".scale"}
 
 // quantised returns the kind of a quantised matrix whose values a tensor holds; Invalid: none.

@@ -37,7 +37,7 @@ func shaped[E safetensors.Elem](name string, typ safetensors.Type, data []E, sha
 	return x
 }
 
-// TestCheckpoint: 8-bit tensors are read with the scales beside them.
+// TestCheckpoint: 8-bit tensors are read with their scales.
 func TestCheckpoint(t *testing.T) {
 	e := func(x float64) uint8 { return uint8(half.E4M3From(x)) }
 	for _, c := range []struct {

@@ -163,7 +163,7 @@ func dense[V npy.Float](t safetensors.Tensor, loss *formats.Loss) (*formats.Dens
 	return d, nil
 }
 
-// denseOf is dense for a tensor of T, all of which V has.
+// denseOf is dense for a tensor of T, whose values are all values of V.
 func denseOf[T formats.Value, V npy.Float](t safetensors.Tensor, rows, cols int) (*formats.Dense[V], error) {
 	data, err := safetensors.Elements[T](t)
 	if err != nil {

@@ -28,7 +28,7 @@ type Part struct {
 // ErrWhole says that a file must be read as a whole: it is compressed, an array, or no Matrix Market file at all.
 var ErrWhole = errors.New("the file cannot be read in parts")
 
-// ReadPart reads one of so many parts of a plain coordinate file of a size in bytes, about as long as the others. All
+// ReadPart reads one of `parts` shares of a plain coordinate file of a size in bytes, about as long as the others. All
 // of them one after the other have the entries of the file. Options are those of Read; Limits are for the part, and
 // Merged is left alone.
 func ReadPart(r io.ReaderAt, size int64, part, parts int, o Options) (*Part, error) {

@@ -38,7 +38,7 @@ func (o Options) name() string {
 // been read. Errors are one line: NAME: what is wrong.
 func Read(r io.Reader, o Options) (*formats.Dense[float32], error) { return ReadAs[float32](r, o) }
 
-// Float is what elements are read as.
+// Float is the type that elements are read as.
 type Float interface{ float32 | float64 }
 
 // ReadAs is Read with elements of V, which they are rounded to.

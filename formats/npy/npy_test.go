@@ -535,7 +535,7 @@ func TestWriter(t *testing.T) {
 	}
 }
 
-// full takes so many bytes and no more.
+// full accepts `room` bytes and no more.
 type full struct{ room int }
 
 var errFull = errors.New("no space left")

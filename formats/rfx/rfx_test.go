@@ -552,7 +552,7 @@ func ExampleDot() {
 	// p = 31 true 3
 }
 
-// What is counted as rounded to 0 is what quantising gives.
+// Elements counted as rounded to 0 are those that quantising makes 0.
 func TestToZero(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	a := &formats.CSR[float32]{Rows: 40, Cols: 50, RowPtr: []int64{0}}

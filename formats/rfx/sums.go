@@ -1,4 +1,4 @@
-// Sums before they are rounded: products of which several processes have some of the columns each.
+// Sums before they are rounded, where several processes each have some of A's columns.
 
 package rfx
 
@@ -41,8 +41,8 @@ func (s Sum) Round(scale int) float32 {
 	return Int128(s).Round(scale)
 }
 
-// Narrow tells whether 64 bits hold every Sum of a row with so many entries: products are at most p.Max()² each, and
-// their sums must stay below 2⁶² in magnitude.
+// Narrow tells whether 64 bits hold every Sum of a row with nnz entries: products are at most p.Max()² each, and their
+// sums must stay below 2⁶² in magnitude.
 func (p P) Narrow(entries int64) bool {
 	if p > P23 {
 		return false

@@ -6,7 +6,7 @@ import (
 	"github.com/spmmrun/spmm/formats/rfx"
 )
 
-// 64 bits are taken as long as no sum of so many of the largest products reaches 2⁶².
+// 64 bits are used while no sum of that number of the largest products reaches 2⁶².
 func TestNarrow(t *testing.T) {
 	for _, p := range rfx.All {
 		square := float64(p.Max()) * float64(p.Max())

@@ -72,7 +72,8 @@ func TestLayout(t *testing.T) {
 	if x, err := safetensors.Elements[float32](f.Tensors[0]); err != nil || len(x) != 2 || x[0] != 1 || x[1] != -2 {
 		t.Errorf("elements %v, %v", x, err)
 	}
-	if _, err := safetensors.Elements[int32](f.Tensors[0]); fmt.Sprint(err) != `tensor "a" has elements of type F32, want I32` {
+	_, err = safetensors.Elements[int32](f.Tensors[0])
+	if want := `tensor "a" has elements of type F32, want I32`; fmt.Sprint(err) != want {
 		t.Error(err)
 	}
 }
@@ -341,7 +342,8 @@ func ExampleWriteMatrix() {
 
 func BenchmarkRead(b *testing.B) {
 	var f bytes.Buffer
-	if err := safetensors.Write(&f, &safetensors.File{Tensors: []safetensors.Tensor{safetensors.NewTensor("x", make([]float32, 16<<20))}}); err != nil {
+	large := safetensors.NewTensor("x", make([]float32, 16<<20))
+	if err := safetensors.Write(&f, &safetensors.File{Tensors: []safetensors.Tensor{large}}); err != nil {
 		b.Fatal(err)
 	}
 	b.SetBytes(int64(f.Len()))

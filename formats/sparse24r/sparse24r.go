@@ -52,8 +52,8 @@ func (m *Matrix[T]) Details() []formats.Detail {
 		{Name: "vectors of the remainder", Value: float64(len(m.Rest.ColInd))}}
 }
 
-// Validate checks that the arrays are what the package comment says. It trusts nothing: a matrix that passes can be
-// decoded and multiplied without touching memory outside its arrays.
+// Validate checks the arrays against the package comment. It trusts nothing: a matrix that passes can be decoded and
+// multiplied without touching memory outside its arrays.
 func (m *Matrix[T]) Validate() error {
 	pairs, rest := &m.Pairs, &m.Rest
 	switch {

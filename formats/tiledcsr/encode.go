@@ -123,7 +123,7 @@ func (m *Matrix[T]) arrange(a *formats.CSR[T], order []uint32) error {
 	return nil
 }
 
-// start begins a walk of rows, of which only the last may be NoRow.
+// start begins a walk of rows; only the last may be NoRow.
 func start[T formats.Value](w *rowmerge.Walk, a *formats.CSR[T], rows []uint32) {
 	for _, r := range rows {
 		if r != NoRow {

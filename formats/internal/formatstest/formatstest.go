@@ -1,4 +1,5 @@
-// Package formatstest has the tests that formats share: what is decoded is what was encoded, and what is refused.
+// Package formatstest has the tests that formats share: decoding returns the encoded matrix, and invalid ones are
+// refused.
 package formatstest
 
 import (
@@ -41,7 +42,7 @@ func roundTrip[T formats.Value, O any, M formats.Encoded](size Size, options fun
 // Size draws how many rows and columns a random matrix has.
 type Size struct{ Rows, Cols *rapid.Generator[int] }
 
-// UpTo is any size from none to so many rows and columns.
+// UpTo is any size from none to these numbers of rows and columns.
 func UpTo(rows, cols int) Size { return Size{rapid.IntRange(0, rows), rapid.IntRange(0, cols)} }
 
 // Draw makes any matrix: empty rows, full rows, rows alike, stored zeros, infinities and NaN, no rows or no columns.
@@ -67,7 +68,7 @@ func Draw[T formats.Value](t *rapid.T, size Size) *formats.CSR[T] {
 	return a
 }
 
-// row appends the columns of a random row to cols. One row in so many is empty, and one is full.
+// row appends the columns of a random row to cols. Some rows are empty, and some are full.
 func row(cols []int32, n int, density float64, odd int, rng *rand.Rand) []int32 {
 	switch rng.IntN(odd) {
 	case 0:
