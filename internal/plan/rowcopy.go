@@ -49,7 +49,8 @@ func NewRowList(ctx context.Context, d *device.Device, rows []int32) (*RowList, 
 // Close frees the list.
 func (l *RowList) Close() error { return l.buf.Close() }
 
-// RowCopy says which rows are copied: those that From lists, or from row Src on, to those that To lists, or from row Dst on.
+// RowCopy says which rows are copied: those that From lists, or from row Src on, to those that To lists, or from row
+// Dst on.
 type RowCopy struct {
 	Count    int      // rows, where nothing lists them
 	From, To *RowList // one at most
@@ -124,8 +125,10 @@ func rowCopy(d *device.Device, dst, src *tensor.Tensor, c RowCopy) (rowcopy.Op, 
 		}
 		return first + op.Count
 	}
-	if c.Src < 0 || c.Dst < 0 || op.Count < 0 || max(c.Src, c.Dst, op.Count) > math.MaxInt32 || reach(c.From, c.Src) > s.Rows || reach(c.To, c.Dst) > t.Rows {
-		return op, nil, fmt.Errorf("%d rows from row %d of %d on to row %d of %d on: outside a tensor", op.Count, c.Src, s.Rows, c.Dst, t.Rows)
+	if c.Src < 0 || c.Dst < 0 || op.Count < 0 || max(c.Src, c.Dst, op.Count) > math.MaxInt32 ||
+		reach(c.From, c.Src) > s.Rows || reach(c.To, c.Dst) > t.Rows {
+		return op, nil, fmt.Errorf("%d rows from row %d of %d on to row %d of %d on: outside a tensor", op.Count, c.Src,
+			s.Rows, c.Dst, t.Rows)
 	}
 	return op, index, nil
 }
