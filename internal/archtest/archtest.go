@@ -33,7 +33,8 @@ var utilities = []string{"dtype", "formats/half", "internal/cache", "internal/me
 
 // Planning are the packages that bring a matrix onto a device and multiply with it. Each may import those before it.
 var Planning = []string{"internal/model", "internal/device", "internal/work", "internal/choose", "internal/tensor", "internal/stream",
-	"internal/resident", "internal/launch", "internal/values", "internal/plan"}
+	"internal/resident", "internal/launch", "internal/values", "internal/reproducible",
+	"internal/rowcopy", "internal/plan"}
 
 // planning returns the rules of Planning. All may import formats, kernels and the interface of backends.
 func planning() []Rule {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/reproducible"
 	"github.com/spmmrun/spmm/internal/resident"
 	"github.com/spmmrun/spmm/internal/work"
 	kernel "github.com/spmmrun/spmm/shaders/rfx"
@@ -50,7 +51,7 @@ func fastWay(w *work.Work, c *choose.Candidate) way {
 // by rows where panels are refused.
 func reproducibleWays(ctx context.Context, d *device.Device, w *work.Work) iter.Seq2[way, error] {
 	return func(yield func(way, error) bool) {
-		r, err := newReproducible(d, w)
+		r, err := reproducible.New(d, w)
 		if err != nil {
 			yield(way{}, err)
 			return
@@ -68,7 +69,7 @@ func reproducibleWays(ctx context.Context, d *device.Device, w *work.Work) iter.
 }
 
 // reproducibleWay is rows, or panels of a kind, as a way.
-func reproducibleWay(r *reproducible, w *work.Work, kind kernel.Kind, why string) way {
+func reproducibleWay(r *reproducible.Executor, w *work.Work, kind kernel.Kind, why string) way {
 	return way{
 		why: why, pack: func(context.Context) (*work.Packed, error) { return r.Pack(w, kind) },
 		executor: func(m *resident.Matrix) executor {

@@ -1,6 +1,6 @@
 // The ranges of a tensor's columns.
 
-package plan
+package reproducible
 
 import (
 	"context"

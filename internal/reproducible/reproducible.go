@@ -3,7 +3,7 @@
 // Choose decides between rows and panels of rows. Each multiplication brings B to fixed point on the device. Where the
 // precision is to be found from the data, B's ranges are read back first; the executor keeps the matrix at each precision
 // that was needed. Sums are products before they are rounded, for ranks that share rows.
-package plan
+package reproducible
 
 import (
 	"cmp"
@@ -36,8 +36,8 @@ func ranges(a formats.Sparse) []rfx.Range {
 	return formats.Dispatch(a, rfx.Rows[half.F16], rfx.Rows[half.BF16], rfx.Rows[float32], nil) // of f64 there are none
 }
 
-// reproducible computes RFX-p products.
-type reproducible struct {
+// Executor computes RFX-p products.
+type Executor struct {
 	*resident.Matrix // at the precision of the last multiplication
 	dev              *device.Device
 	source           formats.Sparse // to be packed; nil once it is on the device
@@ -61,12 +61,12 @@ type autoP struct {
 	stale  map[rfx.P]bool             // those of them that have old values
 }
 
-// newReproducible returns an executor without a matrix on the device. Pack, and then Take, give it one.
-func newReproducible(d *device.Device, w *work.Work) (*reproducible, error) {
+// New returns an executor without a matrix on the device. Pack, and then Take, give it one.
+func New(d *device.Device, w *work.Work) (*Executor, error) {
 	if w.Precision == dtype.F64 {
 		return nil, fmt.Errorf("a matrix of f64 in reproducible mode, which takes f16, bf16 and f32: ask for one of these as Options.Precision: %w", backend.ErrUnsupported)
 	}
-	r := &reproducible{dev: d, bits: w.P, source: formats.ConvertTo(w.A.Sparse(), w.Precision.Storage())}
+	r := &Executor{dev: d, bits: w.P, source: formats.ConvertTo(w.A.Sparse(), w.Precision.Storage())}
 	if w.P == work.AutoP {
 		r.auto = &autoP{matrix: r.source.Clone(), rows: ranges(r.source), at: map[rfx.P]*resident.Matrix{}, stale: map[rfx.P]bool{}}
 		r.bits, _ = rfx.Auto(r.auto.rows)
@@ -78,7 +78,7 @@ func newReproducible(d *device.Device, w *work.Work) (*reproducible, error) {
 }
 
 // Take makes a matrix on the device, as Pack packed it, the one to multiply with.
-func (r *reproducible) Take(m *resident.Matrix) {
+func (r *Executor) Take(m *resident.Matrix) {
 	r.Matrix, r.setter, r.source = m, values.NewSetter(m), nil
 	if r.auto != nil {
 		r.auto.at[r.bits] = m
@@ -86,12 +86,12 @@ func (r *reproducible) Take(m *resident.Matrix) {
 }
 
 // mustCut tells whether some precision's integers exceed a buffer.
-func (r *reproducible) mustCut() bool {
+func (r *Executor) mustCut() bool {
 	return r.source.NNZ()*int64(rfx.P47.Size()) > r.dev.Limit()
 }
 
 // Pack packs the matrix by rows, or in panels of a kind.
-func (r *reproducible) Pack(w *work.Work, kind kernel.Kind) (*work.Packed, error) {
+func (r *Executor) Pack(w *work.Work, kind kernel.Kind) (*work.Packed, error) {
 	d, m := r.dev, r.source
 	r.kind = kind
 	v, err := r.variantFor(d.Caps(), r.bits)
@@ -121,7 +121,7 @@ func (r *reproducible) Pack(w *work.Work, kind kernel.Kind) (*work.Packed, error
 }
 
 // variantFor returns the kernel's variant for a precision.
-func (r *reproducible) variantFor(caps backend.Caps, bits rfx.P) (*spec.Variant, error) {
+func (r *Executor) variantFor(caps backend.Caps, bits rfx.P) (*spec.Variant, error) {
 	return variantFor(caps, bits, r.kind)
 }
 
@@ -133,12 +133,12 @@ func variantFor(caps backend.Caps, bits rfx.P, kind kernel.Kind) (*spec.Variant,
 	return kernel.Variant(caps, bits, kernel.Rows)
 }
 
-func (r *reproducible) Work(n int, out dtype.Type) (*spec.Variant, model.Work) {
+func (r *Executor) Work(n int, out dtype.Type) (*spec.Variant, model.Work) {
 	v, w := r.Matrix.Work(n, out)
 	return v, inFixedPoint(w, v, r.bits, r.Cols, n, r.Fetched)
 }
 
-func (r *reproducible) Reproduced() (rfx.P, bool) {
+func (r *Executor) Reproduced() (rfx.P, bool) {
 	if !r.ran {
 		return 0, false
 	}
@@ -146,7 +146,7 @@ func (r *reproducible) Reproduced() (rfx.P, bool) {
 }
 
 // Recordable refuses AutoP, which reads B's ranges back.
-func (r *reproducible) Recordable() error {
+func (r *Executor) Recordable() error {
 	if r.auto != nil {
 		return errors.New("with AutoP the precision of each multiplication is found from B, so it cannot be recorded: prepare the matrix with a fixed P (Reproduced tells which one a multiplication took)")
 	}
@@ -154,14 +154,14 @@ func (r *reproducible) Recordable() error {
 }
 
 // Prepare turns to the precision that b needs, where it is to be found.
-func (r *reproducible) Prepare(ctx context.Context, l *launch.Launcher, b *tensor.Tensor) (*resident.Matrix, error) {
+func (r *Executor) Prepare(ctx context.Context, l *launch.Launcher, b *tensor.Tensor) (*resident.Matrix, error) {
 	if r.auto != nil {
 		cols, err := r.scan(ctx, l, b)
 		if err != nil {
 			return nil, err
 		}
 		bits, lossless := rfx.Auto(r.auto.rows, cols)
-		if err := r.turn(ctx, bits); err != nil {
+		if err := r.At(ctx, bits); err != nil {
 			return nil, err
 		}
 		r.lossless = lossless
@@ -170,16 +170,12 @@ func (r *reproducible) Prepare(ctx context.Context, l *launch.Launcher, b *tenso
 	return r.Matrix, nil
 }
 
-// Update brings new values to the device that wait for the next multiplication, at the precision of the last one.
-func (r *reproducible) Update(ctx context.Context) error {
+// At makes a precision the resident matrix's, where it is found for each multiplication; else it does nothing. The matrix
+// is encoded for it the first time, and after new values.
+func (r *Executor) At(ctx context.Context, bits rfx.P) error {
 	if r.auto == nil {
 		return nil
 	}
-	return r.turn(ctx, r.bits)
-}
-
-// turn makes a precision the resident matrix's. The matrix is encoded for it the first time.
-func (r *reproducible) turn(ctx context.Context, bits rfx.P) error {
 	m := r.auto.at[bits]
 	if r.auto.stale[bits] {
 		if err := m.Rewrite(ctx, r.auto.matrix); err != nil {
@@ -206,7 +202,7 @@ func (r *reproducible) turn(ctx context.Context, bits rfx.P) error {
 }
 
 // scan finds the ranges of b's columns, on the device.
-func (r *reproducible) scan(ctx context.Context, l *launch.Launcher, b *tensor.Tensor) ([]rfx.Range, error) {
+func (r *Executor) scan(ctx context.Context, l *launch.Launcher, b *tensor.Tensor) ([]rfx.Range, error) {
 	var cols []rfx.Range
 	for j := range b.ColBlocks() {
 		w, err := l.Compose(r.Matrix, launch.Product{B: b}, func(w *launch.Composer) error {
@@ -247,7 +243,7 @@ func fixedLayout(m *resident.Matrix, l tensor.Layout) quantise.Layout {
 }
 
 // Takes: what the other activations are is not defined to the bit.
-func (r *reproducible) Takes(q launch.Product) error {
+func (r *Executor) Takes(q launch.Product) error {
 	if q.B.Type == dtype.F64 || q.C.Type == dtype.F64 || q.Bias != nil && q.Bias.Type == dtype.F64 {
 		return fmt.Errorf("data of f64 in reproducible mode, which takes f16, bf16 and f32: %w", backend.ErrUnsupported)
 	}
@@ -260,7 +256,7 @@ func (r *reproducible) Takes(q launch.Product) error {
 // Columns brings the block of B to fixed point and multiplies each part of the matrix by it. The kernel adds beta·C and
 // the bias itself, in integers: what kernel densecopy computes is not the same everywhere. So where C cannot be written as
 // it lies, it is copied to the staging buffer first.
-func (r *reproducible) Columns(w *launch.Composer, j int) error {
+func (r *Executor) Columns(w *launch.Composer, j int) error {
 	b, err := w.StageB(j)
 	if err != nil {
 		return err
@@ -300,7 +296,7 @@ func (r *reproducible) Columns(w *launch.Composer, j int) error {
 
 // quantise adds the launches that bring block j of B, which lies in buf, to fixed point, and returns the buffer that
 // holds it then; only the first of them, which finds ranges, unless whole.
-func (r *reproducible) quantise(w *launch.Composer, j int, buf backend.Buffer, whole bool) (backend.Buffer, error) {
+func (r *Executor) quantise(w *launch.Composer, j int, buf backend.Buffer, whole bool) (backend.Buffer, error) {
 	v, err := quantise.Variant(r.Device.Caps())
 	if err != nil {
 		return nil, err
@@ -321,7 +317,7 @@ func (r *reproducible) quantise(w *launch.Composer, j int, buf backend.Buffer, w
 
 // Check refuses n columns at once also where B in fixed point exceeds a buffer: with AutoP at the largest precision,
 // which takes most.
-func (r *reproducible) Check(n int, out dtype.Type) error {
+func (r *Executor) Check(n int, out dtype.Type) error {
 	b := kernel.Layout(r.Variant, r.Cols, n).Bytes()
 	if r.auto != nil {
 		b = quantise.NewLayout(r.Cols, n, rfx.P47).Bytes()
@@ -333,7 +329,7 @@ func (r *reproducible) Check(n int, out dtype.Type) error {
 }
 
 // Close frees the matrix at every precision, and what new values took.
-func (r *reproducible) Close() error {
+func (r *Executor) Close() error {
 	errs := []error{r.setter.Close()}
 	for _, t := range r.tables {
 		if t != nil {

@@ -1,6 +1,6 @@
 // Choosing between rows and panels of rows.
 
-package plan
+package reproducible
 
 import (
 	"context"
@@ -19,12 +19,12 @@ import (
 
 // MayTakeRows tells whether rows may be multiplied where panels of a kind are refused: where the work does not name
 // panels, or where the panels that it names suit one precision and not another.
-func (r *reproducible) MayTakeRows(w *work.Work, kind kernel.Kind) bool {
+func (r *Executor) MayTakeRows(w *work.Work, kind kernel.Kind) bool {
 	return kind != kernel.Rows && w.Variant == "" && (r.auto != nil || w.Format == "")
 }
 
 // Choose decides between rows and panels of rows, and says why. Products have the same bits whichever it is.
-func (r *reproducible) Choose(ctx context.Context, w *work.Work) (kind kernel.Kind, why string, err error) {
+func (r *Executor) Choose(ctx context.Context, w *work.Work) (kind kernel.Kind, why string, err error) {
 	d := r.dev
 	named := kernel.KindOf(w.Format)
 	kind = named
@@ -66,7 +66,7 @@ func (r *reproducible) Choose(ctx context.Context, w *work.Work) (kind kernel.Ki
 // predict returns what multiplications by n columns are predicted to take in each variant, B being in fixed point,
 // from a sample of the matrix. Every row of B is fetched anew for each entry or vector that meets it: a core's
 // cache holds few in fixed point.
-func (r *reproducible) predict(ctx context.Context, vs []*spec.Variant, n int) ([]time.Duration, error) {
+func (r *Executor) predict(ctx context.Context, vs []*spec.Variant, n int) ([]time.Duration, error) {
 	d, m := r.dev, r.source
 	rates, err := choose.RatesOf(ctx, d)
 	if err != nil {
