@@ -1,6 +1,6 @@
 // Package rowcopy copies rows of tensors on their device, as products on several ranks need.
 //
-// A RowList keeps numbers of rows on the device. Copy decides nothing: the kernel copies the rows that it is told.
+// A List keeps numbers of rows on the device. Start decides which rows of which tensors are possible, and starts the copy.
 package rowcopy
 
 import (
