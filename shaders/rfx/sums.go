@@ -26,7 +26,7 @@ func PackSums[T formats.Value](a *formats.CSR[T], ranges []rfx.Range, v *spec.Va
 	if err := fits32(a); err != nil {
 		return nil, nil, err
 	}
-	p := rfx.P(v.Const("BITS"))
+	p := PrecisionOf(v)
 	words, pieces := inPieces(a.RowPtr, longestRow(a))
 	all, columns := appendColumns(append(rowWords(a.RowPtr, ranges), words...), a.ColIdx)
 	e := &spec.Packed{
@@ -54,7 +54,7 @@ func inPieces(rowptr []int64, longest int) (words []uint32, rows []int32) {
 // Arguments besides rows, ints, q and part are not touched.
 func SumsOf(v *spec.Variant, e *spec.Packed, q quantise.Layout, first, count int, caps backend.Caps) (spec.Launch, error) {
 	m := e.Format.(Split)
-	if q != Layout(v, e.Cols, q.N) || m.P != rfx.P(v.Const("BITS")) || first < 0 || count < 1 || uint32(first+count) > m.Pieces {
+	if q != Layout(v, e.Cols, q.N) || m.P != PrecisionOf(v) || first < 0 || count < 1 || uint32(first+count) > m.Pieces {
 		return spec.Launch{}, fmt.Errorf("kernel rfx/%s: sums of %d pieces from %d on, of %d, with B as %+v", v.Name, count, first, m.Pieces, q)
 	}
 	s := pickShape(v, e, spec.Problem{M: e.Rows, K: e.Cols, N: q.N, Caps: caps})
