@@ -63,7 +63,9 @@ type Options struct {
 	// same however many share it. Format csr can do that, and "auto" takes it. A's columns may leave out those of the larger
 	// matrix that no entry of A is in, if the rest is in the same order. Package dist sets it. Reproducible mode needs no such thing.
 	Whole Extent
-	// Variant forces a kernel variant by name, of those that the device runs; for tests and comparisons.
+	// Variant asks for a kernel of the format, KERNEL or KERNEL/TILE as `spmmrun kernels` lists them ("hopper",
+	// "hopper/128x192"): no other multiplies, and what it does not take is ErrUnsupported. A variant's own name
+	// (PlanInfo.Variant) has the matrix packed for it, and leaves the kernel to the product. For tests and comparisons.
 	Variant string
 }
 

@@ -63,7 +63,7 @@ func (d *Device) NewSums(ctx context.Context, a formats.Sparse, rows []rfx.Range
 // Describe returns what is on the device.
 func (s *Sums) Describe() Info {
 	e := s.enc
-	return Info{Rows: e.Rows, Cols: e.Cols, NNZ: e.NNZ, Format: kernel.Rows.Format(), Variant: s.variant.Name, Precision: e.Format.(kernel.Split).Type, Stats: e.Stats}
+	return Info{Rows: e.Rows, Cols: e.Cols, NNZ: e.NNZ, Format: kernel.Rows.Format(), Variant: s.variant.Name, Kernel: s.variant.Kernel(), Precision: e.Format.(kernel.Split).Type, Stats: e.Stats}
 }
 
 // Multiply writes the sums of the entries' products with b, a row-major tensor in one block on the device, b.Cols of them for each row. B's

@@ -85,7 +85,7 @@ func cudaVariants() []*spec.Variant {
 		for _, hopper := range []bool{true, false} {
 			tiles := slices.DeleteFunc(slices.Clone(cudaTiles), func(c cudaTile) bool { return c.hopper != hopper || c.quantised })
 			any := tiles[0].variant(t)
-			any.Shape = anyTile{tiles[0]}
+			any.Any = true
 			any.Name = fmt.Sprintf("cuda_%s_%v", pick(hopper, "hopper", "tiles"), t)
 			vs = append(vs, any)
 			for _, c := range tiles {
@@ -140,9 +140,6 @@ func (c cudaTile) variant(t dtype.Type) *spec.Variant {
 	return v
 }
 
-// anyTile is the shape of a variant that stands for all tiles of its kernel and type: compiled as the first.
-type anyTile struct{ cudaTile }
-
 // kind is the kernel that computes the tile.
 func (c cudaTile) kind() *spec.Kind {
 	switch {
@@ -160,13 +157,8 @@ func (c cudaTile) kind() *spec.Kind {
 
 // tileOf returns the tile of a variant that has one of cudaTiles.
 func tileOf(v *spec.Variant) (cudaTile, bool) {
-	switch c := v.Shape.(type) {
-	case cudaTile:
-		return c, true
-	case anyTile:
-		return c.cudaTile, true
-	}
-	return cudaTile{}, false
+	c, ok := v.Shape.(cudaTile)
+	return c, ok
 }
 
 // sides returns the rows and columns of a tile as the kernel computes it: of Cᵀ where it is transposed.
@@ -179,13 +171,13 @@ func sides(v *spec.Variant) (rows, cols uint32) {
 
 // family returns the variants that a variant stands for: itself, or those of its types and one of the two sets of tiles.
 func family(v *spec.Variant) []*spec.Variant {
-	of, any := v.Shape.(anyTile)
-	if !any {
+	of, ok := tileOf(v)
+	if !ok || !v.Any {
 		return []*spec.Variant{v}
 	}
 	var vs []*spec.Variant
 	for _, x := range slices.Concat(cudas, quantisedCUDA) {
-		if c, ok := x.Shape.(cudaTile); ok && c.hopper == of.hopper && x.In == v.In && x.Quant == v.Quant {
+		if c, ok := tileOf(x); ok && !x.Any && c.hopper == of.hopper && x.In == v.In && x.Quant == v.Quant {
 			vs = append(vs, x)
 		}
 	}

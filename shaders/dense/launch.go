@@ -10,7 +10,7 @@ import (
 )
 
 func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error) {
-	if err := p.Check(v, e); err != nil {
+	if err := check(v, e, p); err != nil {
 		return spec.Launch{}, fmt.Errorf("kernel dense/%s: %w", v.Name, err)
 	}
 	x := paramsOf(p)
@@ -20,13 +20,14 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 	}
 	x.store = p.StoreWord()
 	if isLanes(v) {
-		if s := lanesFor(v, x, p.Caps); s != nil {
-			x.across, x.whole, x.splits = s.across, uint32(s.whole), s.splits
-			return launchLanes(s, x, p)
+		s := lanesFor(v, x, p.Caps)
+		if s == nil {
+			return spec.Launch{}, fmt.Errorf("kernel dense/%s: an operand of %d×%d×%d is too large: %w", v.Name, p.M, p.K, p.N, backend.ErrUnsupported)
 		}
-		v = coops[0]
+		x.across, x.whole, x.splits = s.across, uint32(s.whole), s.splits
+		return launchLanes(s, x, p)
 	}
-	s := share(v, x, p.Caps)
+	s := split(v, x, p.Caps)
 	if s.turned() {
 		x = x.turned()
 		x.store = spec.Problem{Out: p.Out, Epilogue: p.Epilogue.Turned()}.StoreWord()
@@ -42,6 +43,14 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 		return spec.Launch{}, fmt.Errorf("kernel dense/%s: %w", v.Name, err)
 	}
 	return l, nil
+}
+
+// check is spec.Problem.Check; transposed tiles take a column-major B too.
+func check(v *spec.Variant, e *spec.Packed, p spec.Problem) error {
+	if v.Kind == transposedKind && !p.CCol {
+		p.BCol, p.LDB = false, max(p.LDB, (p.N+7)&^7)
+	}
+	return p.Check(v, e)
 }
 
 // form returns the form of a variant that multiplies in p.
@@ -81,10 +90,7 @@ func suited(v *spec.Variant, _ *spec.Packed, p spec.Problem) *spec.Variant {
 		if s := lanesFor(v, paramsOf(p), p.Caps); s != nil {
 			return s.variant
 		}
-		return coops[0]
-	}
-	if v.Code != backend.CodePTX {
-		return v
+		v = coops[0]
 	}
 	return share(v, paramsOf(p), p.Caps).variant
 }

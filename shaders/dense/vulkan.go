@@ -95,7 +95,7 @@ func isLanes(v *spec.Variant) bool { return v.Kind == lanesKind || v.Kind == few
 // anyLanes is the variant that picks a tile for the problem.
 var anyLanes = func() *spec.Variant {
 	v := vulkanTiles[len(vulkanTiles)-1].variant(vulkanOrders[0])
-	v.Name, v.Shape = "vulkan_lanes", nil
+	v.Name, v.Any = "vulkan_lanes", true
 	return v
 }()
 
@@ -123,7 +123,7 @@ func lanesFor(v *spec.Variant, x params, caps backend.Caps) *shared {
 	var best *shared
 	least := 0.0
 	for _, t := range vulkanTiles {
-		if of, ok := v.Shape.(vulkanTile); ok && of != t {
+		if !v.Any && v.Shape.(vulkanTile) != t {
 			continue
 		}
 		if a >= 1<<34 || b >= 1<<34 || t.subs > 0 && (x.order&cBit != 0 || b >= 1<<31) {

@@ -2,7 +2,6 @@ package rfx
 
 import (
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
