@@ -62,7 +62,7 @@ var Rules = []Rule{
 	{"shaders/shadertest", []string{"backend", "backend/all", "formats/...", "shaders/spec"}},
 	{"shaders/sparse24r", []string{"backend", "formats/...", "shaders/spec", "shaders/include", "shaders/host", "shaders/nm"}},
 	{"shaders/rfx", []string{"backend", "formats/...", "shaders/spec", "shaders/include", "shaders/host", "shaders/quantise"}},
-	{"shaders/...", []string{"backend", "formats/...", "shaders/spec", "shaders/include", "shaders/host", "shaders/panel", Self}},
+	{"shaders/...", []string{"backend", "formats/...", "shaders/spec", "shaders/include", "shaders/host", "shaders/panel", "internal/plan/model", Self}},
 
 	{"comm", nil},
 	{"comm/nccl", []string{"backend", "comm/..."}},

@@ -48,7 +48,9 @@ func launch(v *spec.Variant, e *spec.Packed, p spec.Problem) (spec.Launch, error
 // check is spec.Problem.Check; transposed tiles take a column-major B too.
 func check(v *spec.Variant, e *spec.Packed, p spec.Problem) error {
 	if v.Kind == transposedKind && !p.CCol {
-		p.BCol, p.LDB = false, max(p.LDB, (p.N+7)&^7)
+		any := *v
+		any.AnyOrder = true
+		v = &any
 	}
 	return p.Check(v, e)
 }
@@ -243,31 +245,6 @@ func (s *shared) workspace() int64 {
 	const pair = 16 // columns that are added up together: parts.cuh
 	rows, cols := sides(s.variant)
 	return 4 * parts * int64(s.blocks) * int64(rows) * int64(max(pair, cols))
-}
-
-// cost is what a problem takes with these tiles, in nanoseconds on an H200: pieces in turn, each of which takes a time for
-// its part of the sum and one for all else; and adding up.
-func (s *shared) cost(x params) float64 {
-	t, _ := tileOf(s.variant)
-	steps := float64(x.cols) / depth
-	if t.parts > 0 {
-		atOnce := max(1, s.atOnce)
-		all, last := float64(s.tiles/atOnce), float64(s.tiles%atOnce)/float64(atOnce)
-		cost := all * (steps/float64(t.parts)*t.step + t.start)
-		if last > 0 {
-			cost += steps/float64(t.parts)*(t.alone+(t.step-t.alone)*last) + t.start
-		}
-		return cost
-	}
-	sum := t.step * steps
-	cost := float64(spec.Ceil(s.whole, max(1, s.atOnce))) * (sum + t.start)
-	switch {
-	case s.even():
-		cost += sum*float64(s.tiles-s.whole)/float64(s.atOnce) + t.start + 5000 + 30*float64(t.cols) // to leave sums in the workspace, and to add them
-	case s.splits > 1:
-		cost += sum/float64(s.splits) + t.start*(1+float64(s.splits)/4) + 25*float64(t.cols)
-	}
-	return cost
 }
 
 // maps describes both operands to the variants that copy them by tensor maps, each block bringing a part of what it shares
