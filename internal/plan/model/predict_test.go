@@ -50,7 +50,7 @@ func TestPredict(t *testing.T) {
 		{"stored bytes", 100, 2 * us, func(_ *model.Predictor, _ *spec.Variant, s *formats.Stats) { s.StoredBytes = 2e6 }},
 		{"rows that near rows share", 100, -3328 * time.Nanosecond, func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) { p.Nearby = 0 }},
 		{"staged ones are shared by nobody", 100, 0, func(p *model.Predictor, _ *spec.Variant, s *formats.Stats) { p.Nearby, s.Staged = 0, true }},
-		{"half the arithmetic is reached", 100, 1280 * time.Nanosecond, func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) { p.Model.Costs[0].Efficiency = 0.5 }},
+		{"half the arithmetic is reached", 100, 1280 * time.Nanosecond, func(p *model.Predictor, _ *spec.Variant, _ *formats.Stats) { p.Model.Costs[0].Arithmetic = 0.5 }},
 		{"whole tiles", 100, 6400 * time.Nanosecond, func(_ *model.Predictor, v *spec.Variant, _ *formats.Stats) {
 			v.Tile.Cols = 128
 		}},
