@@ -1,5 +1,5 @@
-// Package comm is how the ranks of a job exchange data: processes on one machine or many, each of which holds a share
-// of a matrix.
+// Package comm is how the ranks of a job exchange data: processes on one machine or many; each holds a share of a
+// matrix.
 //
 // Comm is the interface. comm/mpi implements it with the MPI library that launched the program, comm/local with
 // goroutines, for tests and for a job of one rank. commtest holds the contract as code that every implementation runs.

@@ -55,7 +55,7 @@ func TestSums(t *testing.T) {
 				checkSums(t, d, p, a, b, slices)
 			}
 		}
-		// Fewer pieces than goroutines that add them up.
+		// Fewer segments than goroutines that add them up.
 		for m := range 3 {
 			wide := &formats.CSR[float32]{Rows: m, Cols: 1, RowPtr: []int64{0}}
 			for range m {

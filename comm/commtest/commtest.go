@@ -43,7 +43,7 @@ func checkAll(c comm.Comm) error {
 	return nil
 }
 
-// text is what rank r says to rank s: different in length and content for every pair, empty for some.
+// text is rank r's message to rank s: different in length and content for every pair, empty for some.
 func text(r, s int) []byte {
 	return []byte(strings.Repeat(fmt.Sprintf("%c%c", 'a'+r%26, 'A'+s%26), (3*r+5*s)%7))
 }

@@ -67,7 +67,7 @@ func (x deviceCheck) compare(t comm.Transfer, err error, recv comm.Buffer, want 
 		return err
 	}
 	if !bytes.Equal(got, want) {
-		return errors.New("other bytes than were sent, or beside the parts")
+		return errors.New("other bytes than were sent, or outside the parts")
 	}
 	return nil
 }

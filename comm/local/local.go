@@ -41,7 +41,7 @@ func Run(size int, f func(comm.Comm) error) error {
 	return errors.Join(errs...)
 }
 
-// group is what the ranks share: a slot for each to show what it brings to the operation in progress.
+// group is shared by the ranks: each has a slot with its operands of the operation in progress.
 type group struct {
 	size  int
 	slots []any

@@ -19,8 +19,7 @@ type Launch struct {
 	LocalSize int // ranks on this machine; 0 if the launcher does not say
 }
 
-// variables are what a launcher sets: the number of ranks, this rank, its number on the machine, and how many are
-// there.
+// variables are a launcher's: the number of ranks, this rank, its number on the machine, and how many are there.
 type variables struct {
 	by                       string
 	size, rank, local, among string

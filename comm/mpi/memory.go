@@ -85,7 +85,7 @@ func through(f func(m *staging) error) error {
 	return nil
 }
 
-// in returns where MPI reads a buffer, inOut where it writes one, some of which it may leave as it is.
+// in returns where MPI reads a buffer, inOut where it writes one; it may leave some of that unchanged.
 func (m *staging) in(b []byte) unsafe.Pointer    { return m.place(b, false) }
 func (m *staging) inOut(b []byte) unsafe.Pointer { return m.place(b, true) }
 

@@ -202,14 +202,14 @@ func (c *ranks) Barrier() error {
 	return call("Barrier", func() C.int { return C.sm_barrier(c.handle) })
 }
 
-// piece is how many elements go into one call: counts are ints.
-const piece = 1 << 28
+// chunk is the number of elements in one call: counts are ints.
+const chunk = 1 << 28
 
 func (c *ranks) Bcast(data []byte, root int) error {
 	if err := comm.CheckRoot(c, root); err != nil {
 		return err
 	}
-	for p := range pieces(data) {
+	for p := range chunks(data) {
 		err := through(func(m *staging) error {
 			b, n := m.inOut(p), C.int(len(p))
 			return call("Bcast", func() C.int { return C.sm_bcast(b, n, C.int(root), c.handle) })
@@ -225,7 +225,7 @@ func (c *ranks) AllReduce(data []int64, op comm.Op) error {
 	if err := comm.CheckOp(op); err != nil {
 		return err
 	}
-	for p := range pieces(data) {
+	for p := range chunks(data) {
 		err := through(func(m *staging) error {
 			b, n := m.inOut(bytesOf(p)), C.int(len(p))
 			return call("Allreduce", func() C.int { return C.sm_allreduce((*C.int64_t)(b), n, reduction(op), c.handle) })
@@ -285,7 +285,7 @@ func (c *ranks) AllGatherV(item int, send, recv []byte, parts []comm.Part) error
 	})
 }
 
-// items calls a function with MPI's type of so many bytes, which is made once.
+// items calls a function with MPI's type of `size` bytes, which is made once.
 func (c *ranks) items(bytes int, function string, f func(C.sm_handle) C.int) (err error) {
 	if bytes > math.MaxInt32 {
 		return fmt.Errorf("comm/mpi: items of %d bytes, at most %d are possible", bytes, math.MaxInt32)
@@ -303,11 +303,11 @@ func (c *ranks) items(bytes int, function string, f func(C.sm_handle) C.int) (er
 	return err
 }
 
-// pieces cuts data into what one call takes.
-func pieces[T any](data []T) func(func([]T) bool) {
+// chunks cuts data into chunks that one call takes.
+func chunks[T any](data []T) func(func([]T) bool) {
 	return func(yield func([]T) bool) {
 		for len(data) > 0 {
-			n := min(len(data), piece)
+			n := min(len(data), chunk)
 			if !yield(data[:n]) {
 				return
 			}

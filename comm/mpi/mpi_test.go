@@ -98,7 +98,7 @@ func errs(c comm.Comm) error {
 	return c.AllToAllV(1, []byte{1, 2}, []comm.Part{{Count: 2}}, []byte{0}, []comm.Part{{Count: 1}})
 }
 
-// launch runs the test binary in a role on so many ranks, and returns what it prints and its exit code.
+// launch runs the test binary in a role on n ranks, and returns its output and its exit code.
 func launch(t *testing.T, l mpitest.Launcher, ranks int, as string) (string, int) {
 	t.Helper()
 	self, err := os.Executable()

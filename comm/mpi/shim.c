@@ -81,7 +81,8 @@ enum { SIGNALS = 32 };
 static void restore(const struct sigaction *saved) {
     for (int s = 1; s < SIGNALS; s++) {
         struct sigaction now;
-        if (s == SIGKILL || s == SIGSTOP || sigaction(s, NULL, &now) || now.sa_sigaction == saved[s].sa_sigaction) continue;
+        if (s == SIGKILL || s == SIGSTOP || sigaction(s, NULL, &now) ||
+            now.sa_sigaction == saved[s].sa_sigaction) continue;
         if (s == SIGUSR1 || s == SIGUSR2) { // MPICH's news of processes that died
             now.sa_flags |= SA_ONSTACK;
             sigaction(s, &now, NULL);
@@ -104,7 +105,8 @@ int sm_init(void) {
     int provided = 0;
     int rc = ((int (*)(int *, char ***, int, int *))p_Init_thread)(NULL, NULL, funneled, &provided);
     if (rc) return rc;
-    return CALL(Comm_set_errhandler, (int, int), (I(world), I(errors_return)), (pointer, pointer), (P(world), P(errors_return)));
+    return CALL(Comm_set_errhandler, (int, int), (I(world), I(errors_return)), (pointer, pointer),
+        (P(world), P(errors_return)));
 }
 
 int sm_finalize(void) { return ((int (*)(void))p_Finalize)(); }
@@ -121,7 +123,8 @@ int sm_version(char *text, int length) {
 void sm_error(int code, char *text, int length) {
     char buffer[ERROR_TEXT + 1] = "";
     int n = 0;
-    if (((int (*)(int, char *, int *))p_Error_string)(code, buffer, &n)) snprintf(buffer, sizeof buffer, "error %d", code);
+    if (((int (*)(int, char *, int *))p_Error_string)(code, buffer, &n))
+        snprintf(buffer, sizeof buffer, "error %d", code);
     snprintf(text, length, "%s", buffer);
 }
 
@@ -159,23 +162,29 @@ int sm_bcast(void *data, int count, int root, sm_handle c) {
 }
 
 int sm_allreduce(int64_t *data, int count, int op, sm_handle c) {
-    return CALL(Allreduce, (const void *, void *, int, int, int, int), (in_place, data, count, I(int64_type), I(ops[op]), I(c)),
-                (const void *, void *, int, pointer, pointer, pointer), (in_place, data, count, P(int64_type), P(ops[op]), P(c)));
+    return CALL(Allreduce, (const void *, void *, int, int, int, int),
+                (in_place, data, count, I(int64_type), I(ops[op]), I(c)),
+                (const void *, void *, int, pointer, pointer, pointer),
+                (in_place, data, count, P(int64_type), P(ops[op]), P(c)));
 }
 
 int sm_reduce_scatter(const int64_t *send, int64_t *recv, const int *counts, int op, sm_handle c) {
-    return CALL(Reduce_scatter, (const void *, void *, const int *, int, int, int), (send, recv, counts, I(int64_type), I(ops[op]), I(c)),
-                (const void *, void *, const int *, pointer, pointer, pointer), (send, recv, counts, P(int64_type), P(ops[op]), P(c)));
+    return CALL(Reduce_scatter, (const void *, void *, const int *, int, int, int),
+                (send, recv, counts, I(int64_type), I(ops[op]), I(c)),
+                (const void *, void *, const int *, pointer, pointer, pointer),
+                (send, recv, counts, P(int64_type), P(ops[op]), P(c)));
 }
 
-int sm_alltoallv(const void *send, const int *scounts, const int *sstarts, void *recv, const int *rcounts, const int *rstarts, sm_handle t, sm_handle c) {
+int sm_alltoallv(const void *send, const int *scounts, const int *sstarts, void *recv, const int *rcounts,
+    const int *rstarts, sm_handle t, sm_handle c) {
     return CALL(Alltoallv, (const void *, const int *, const int *, int, void *, const int *, const int *, int, int),
                 (send, scounts, sstarts, I(t), recv, rcounts, rstarts, I(t), I(c)),
                 (const void *, const int *, const int *, pointer, void *, const int *, const int *, pointer, pointer),
                 (send, scounts, sstarts, P(t), recv, rcounts, rstarts, P(t), P(c)));
 }
 
-int sm_allgatherv(const void *send, int count, void *recv, const int *counts, const int *starts, sm_handle t, sm_handle c) {
+int sm_allgatherv(const void *send, int count, void *recv, const int *counts, const int *starts, sm_handle t,
+    sm_handle c) {
     return CALL(Allgatherv, (const void *, int, int, void *, const int *, const int *, int, int),
                 (send, count, I(t), recv, counts, starts, I(t), I(c)),
                 (const void *, int, pointer, void *, const int *, const int *, pointer, pointer),

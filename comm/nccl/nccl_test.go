@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// roles are what processes do with the stand-in.
+// roles are the programs of processes with the stand-in.
 var roles = map[string]func() error{
 	"contract": func() error {
 		for _, ranks := range []int{1, 2, 3, 5} {
@@ -89,7 +89,7 @@ var roles = map[string]func() error{
 	},
 }
 
-// onTwo runs f on two ranks, of which each prints its error.
+// onTwo runs f on two ranks, and each prints its error.
 func onTwo(f func(comm.Comm) error) error {
 	return local.Run(2, func(c comm.Comm) error {
 		err := f(c)

@@ -48,8 +48,10 @@ int sn_open(const char *path, char *error, int length) {
         return 1;
     }
     struct { const char *name; void *at; } functions[] = {
-        {"ncclGetVersion", &get_version}, {"ncclGetUniqueId", &get_unique_id}, {"ncclCommInitRankConfig", &comm_init_rank},
-        {"ncclCommDestroy", &comm_destroy}, {"ncclCommAbort", &comm_abort}, {"ncclCommGetAsyncError", &comm_async_error},
+        {"ncclGetVersion", &get_version}, {"ncclGetUniqueId", &get_unique_id},
+        {"ncclCommInitRankConfig", &comm_init_rank},
+        {"ncclCommDestroy", &comm_destroy}, {"ncclCommAbort", &comm_abort},
+        {"ncclCommGetAsyncError", &comm_async_error},
         {"ncclGetErrorString", &error_string}, {"ncclGroupStart", &group_start}, {"ncclGroupEnd", &group_end},
         {"ncclSend", &send_to}, {"ncclRecv", &recv_from}, {"ncclBroadcast", &broadcast}, {"ncclAllReduce", &all_reduce},
         {"ncclReduceScatter", &reduce_scatter},
@@ -113,11 +115,13 @@ int sn_exchange(void *comm, int size, sn_address send, const size_t *sent_at, co
     return grouped(rc);
 }
 
-int sn_gather(void *comm, int size, int rank, sn_address send, sn_address recv, const size_t *at, const size_t *count, sn_address stream) {
+int sn_gather(void *comm, int size, int rank, sn_address send, sn_address recv, const size_t *at, const size_t *count,
+    sn_address stream) {
     int rc = group_start();
     if (rc) return rc;
     for (int r = 0; r < size && !rc; r++)
-        if (count[r]) rc = broadcast(P(r == rank ? send : recv + at[r]), P(recv + at[r]), count[r], UINT8, r, comm, P(stream));
+        if (count[r]) rc = broadcast(P(r == rank ? send : recv + at[r]), P(recv + at[r]), count[r], UINT8, r, comm,
+            P(stream));
     return grouped(rc);
 }
 

@@ -29,7 +29,8 @@ typedef uintptr_t sn_address;
 int sn_exchange(void *comm, int size, sn_address send, const size_t *sent_at, const size_t *sent,
                 sn_address recv, const size_t *received_at, const size_t *received, sn_address stream);
 // sn_gather has every rank receive what each sends.
-int sn_gather(void *comm, int size, int rank, sn_address send, sn_address recv, const size_t *at, const size_t *count, sn_address stream);
+int sn_gather(void *comm, int size, int rank, sn_address send, sn_address recv, const size_t *at, const size_t *count,
+    sn_address stream);
 int sn_bcast(void *comm, sn_address data, size_t bytes, int root, sn_address stream);
 int sn_allreduce(void *comm, sn_address data, size_t count, int op, sn_address stream);
 int sn_reduce_scatter(void *comm, sn_address send, sn_address recv, size_t count, int op, sn_address stream);
