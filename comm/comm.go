@@ -1,5 +1,5 @@
-// Package comm is how the ranks of a job exchange data: processes on one machine or many; each holds a share of a
-// matrix.
+// Package comm is how the ranks of a job exchange data. Ranks are processes on one machine or many; each holds a share
+// of a matrix.
 //
 // Comm is the interface. comm/mpi implements it with the MPI library that launched the program, comm/local with
 // goroutines, for tests and for a job of one rank. commtest holds the contract as code that every implementation runs.
@@ -26,8 +26,6 @@ type Comm interface {
 	Rank() int
 	// Size is the number of ranks.
 	Size() int
-	// Split makes a Comm of the ranks that give the same color, from 0 to math.MaxInt32, ordered by key and then by rank.
-	Split(color, key int) (Comm, error)
 	// Barrier returns once all ranks have called it.
 	Barrier() error
 	// Bcast copies root's data to all ranks; data has the same length on each.
@@ -35,9 +33,6 @@ type Comm interface {
 	// AllReduce replaces each element of data by the reduction of that element over all ranks; data has the same length on
 	// each.
 	AllReduce(data []int64, op Op) error
-	// ReduceScatter reduces send over all ranks and leaves part r of the result in recv on rank r; part r has counts[r]
-	// elements, and they follow each other in send.
-	ReduceScatter(send, recv []int64, counts []int, op Op) error
 	// AllToAllV sends part r of send to rank r, and receives part r of recv from rank r. Both ranks name the same count.
 	// Parts of recv must not overlap; items between them are left alone.
 	AllToAllV(item int, send []byte, sent []Part, recv []byte, received []Part) error

@@ -19,7 +19,8 @@ type Launch struct {
 	LocalSize int // ranks on this machine; 0 if the launcher does not say
 }
 
-// variables are a launcher's: the number of ranks, this rank, its number on the machine, and how many are there.
+// variables are those that a launcher sets: the number of ranks, this rank, its number on the machine, and how many are
+// there.
 type variables struct {
 	by                       string
 	size, rank, local, among string

@@ -85,7 +85,7 @@ func through(f func(m *staging) error) error {
 	return nil
 }
 
-// in returns where MPI reads a buffer, inOut where it writes one; it may leave some of that unchanged.
+// in returns where MPI reads a buffer, inOut where it writes all or some of one.
 func (m *staging) in(b []byte) unsafe.Pointer    { return m.place(b, false) }
 func (m *staging) inOut(b []byte) unsafe.Pointer { return m.place(b, true) }
 
@@ -93,8 +93,8 @@ func (m *staging) place(b []byte, out bool) unsafe.Pointer {
 	if len(b) > 0 && isAllocated(b) {
 		return unsafe.Pointer(unsafe.SliceData(b))
 	}
-	// not null for no bytes, which some libraries refuse; malloc in cgo never fails
-	p := C.malloc(C.size_t(max(8, len(b))))
+	p := C.malloc(C.size_t(max(8,
+		len(b)))) // not null for no bytes, which some libraries refuse; malloc in cgo never fails
 	copy(unsafe.Slice((*byte)(p), len(b)), b)
 	m.copies = append(m.copies, staged{b, p, out})
 	return p

@@ -98,7 +98,7 @@ func errs(c comm.Comm) error {
 	return c.AllToAllV(1, []byte{1, 2}, []comm.Part{{Count: 2}}, []byte{0}, []comm.Part{{Count: 1}})
 }
 
-// launch runs the test binary in a role on n ranks, and returns its output and its exit code.
+// launch runs the test binary in a role on that many ranks, and returns what it prints and its exit code.
 func launch(t *testing.T, l mpitest.Launcher, ranks int, as string) (string, int) {
 	t.Helper()
 	self, err := os.Executable()
@@ -179,8 +179,8 @@ func TestStandardABI(t *testing.T) {
 	for as, want := range map[string]struct {
 		code int
 		text string
-	}{"contract": {0, "rank 0 of 0 is right: Stand-in 1.0, MPI-5 ABI"},
-		"errs": {1, "comm/mpi: MPI_Alltoallv: stand-in's error 15"}} {
+	}{"contract": {0, "rank 0 of 0 is right: Stand-in 1.0, MPI-5 ABI"}, "errs": {1,
+		"comm/mpi: MPI_Alltoallv: stand-in's error 15"}} {
 		c := exec.Command(self)
 		c.Env = append(os.Environ(), role+"="+as, "SPMM_MPI_LIBRARY="+library)
 		out, err := c.CombinedOutput()

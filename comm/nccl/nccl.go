@@ -251,54 +251,6 @@ func (x *Comm) AllGatherV(ctx context.Context, item int, send, recv comm.Buffer,
 	})
 }
 
-// Bcast copies the first bytes of root's buffer to all ranks.
-func (x *Comm) Bcast(ctx context.Context, data comm.Buffer, bytes int64, root int) (comm.Transfer, error) {
-	if data == nil || bytes < 0 || bytes > data.Size() {
-		return nil, fmt.Errorf("comm/nccl: a broadcast of %d bytes", bytes)
-	}
-	if err := comm.CheckRoot(x.c, root); err != nil {
-		return nil, err
-	}
-	return x.begin(ctx, "Broadcast", []comm.Buffer{data}, func(p []C.sn_address, stream C.sn_address) C.int {
-		return C.sn_bcast(x.handle, p[0], C.size_t(bytes), C.int(root), stream)
-	})
-}
-
-// AllReduce replaces the first integers of 64 bits of the buffers by their reductions over all ranks.
-func (x *Comm) AllReduce(ctx context.Context, data comm.Buffer, count int64, op comm.Op) (comm.Transfer, error) {
-	if data == nil || count < 0 || count > data.Size()/8 {
-		return nil, fmt.Errorf("comm/nccl: a reduction of %d integers", count)
-	}
-	if err := comm.CheckOp(op); err != nil {
-		return nil, err
-	}
-	return x.begin(ctx, "AllReduce", []comm.Buffer{data}, func(p []C.sn_address, stream C.sn_address) C.int {
-		return C.sn_allreduce(x.handle, p[0], C.size_t(count), reduction(op), stream)
-	})
-}
-
-// ReduceScatter reduces send over all ranks and leaves part r of the result, of count integers of 64 bits, in rank r's
-// recv.
-func (x *Comm) ReduceScatter(ctx context.Context, send, recv comm.Buffer, count int64, op comm.Op) (comm.Transfer,
-	error) {
-	if send == nil || recv == nil || count < 0 || count > recv.Size()/8 || count > send.Size()/8/int64(x.c.Size()) {
-		return nil, fmt.Errorf("comm/nccl: a reduction of %d integers for each of %d ranks", count, x.c.Size())
-	}
-	if err := comm.CheckOp(op); err != nil {
-		return nil, err
-	}
-	return x.begin(ctx, "ReduceScatter", []comm.Buffer{send, recv}, func(p []C.sn_address, stream C.sn_address) C.int {
-		return C.sn_reduce_scatter(x.handle, p[0], p[1], C.size_t(count), reduction(op), stream)
-	})
-}
-
-func reduction(op comm.Op) C.int {
-	if op == comm.Max {
-		return C.SN_MAX
-	}
-	return C.SN_SUM
-}
-
 // sizes returns where parts begin and how long they are, in bytes.
 func sizes(item int, parts []comm.Part) (at, bytes []C.size_t) {
 	for _, p := range parts {
@@ -332,18 +284,22 @@ func (x *Comm) begin(ctx context.Context, function string, buffers []comm.Buffer
 		return nil, err
 	}
 	err := x.dev.Within(func() error { return result(function, f(at, C.sn_address(x.stream.Handle()))) })
-	runtime.KeepAlive(buffers)
 	if err != nil {
 		return nil, errors.Join(err, x.abort())
 	}
-	return transfer{x}, nil
+	return transfer{x, buffers}, nil
 }
 
-// transfer is all that is in the stream.
-type transfer struct{ x *Comm }
+// transfer is all that is in the stream. It keeps the buffers of the last operation, whose memory NCCL uses until it is
+// done.
+type transfer struct {
+	x       *Comm
+	buffers []comm.Buffer
+}
 
 // Wait looks at the stream, and at the library's errors now and then.
 func (t transfer) Wait(ctx context.Context) error {
+	defer runtime.KeepAlive(t.buffers)
 	const apart = 20 * time.Millisecond
 	x := t.x
 	if x.handle == nil {
@@ -382,7 +338,7 @@ func (x *Comm) until(ctx context.Context, done func() (bool, error)) error {
 			runtime.Gosched()
 			continue
 		}
-		// time.Sleep takes a millisecond where nothing else is to be done
+		// time.Sleep takes a millisecond where nothing else is to be done.
 		t := syscall.NsecToTimespec(int64(20 * time.Microsecond))
 		_ = syscall.Nanosleep(&t, nil)
 	}

@@ -5,8 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SN_ID = 128 };                 // bytes of an identifier
-enum { SN_SUM, SN_MAX };
+enum { SN_ID = 128 };                   // bytes of an identifier
 enum { SN_OK = 0, SN_IN_PROGRESS = 7 }; // of ncclResult_t
 
 // sn_open loads a library and finds its functions: 0, or 1 and why in error.
@@ -30,9 +29,6 @@ int sn_exchange(void *comm, int size, sn_address send, const size_t *sent_at, co
                 sn_address recv, const size_t *received_at, const size_t *received, sn_address stream);
 // sn_gather has every rank receive what each sends.
 int sn_gather(void *comm, int size, int rank, sn_address send, sn_address recv, const size_t *at, const size_t *count,
-    sn_address stream);
-int sn_bcast(void *comm, sn_address data, size_t bytes, int root, sn_address stream);
-int sn_allreduce(void *comm, sn_address data, size_t count, int op, sn_address stream);
-int sn_reduce_scatter(void *comm, sn_address send, sn_address recv, size_t count, int op, sn_address stream);
+        sn_address stream);
 
 #endif
