@@ -406,7 +406,7 @@ func (j *benchJob) run(ctx context.Context, stdout io.Writer, p *progress) error
 	if err := j.saved.write(r.Write); err != nil {
 		return errors.Join(failed, fmt.Errorf("--save: %w", err))
 	}
-	if err := drawn.write(func(w io.Writer) error { return writePlot(w, r) }); err != nil {
+	if err := drawn.write(r.Draw); err != nil {
 		return errors.Join(failed, fmt.Errorf("--plot: %w", err))
 	}
 	if failed != nil {

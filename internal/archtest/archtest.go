@@ -40,7 +40,7 @@ var Rules = []Rule{
 	{"internal/shaderlock", []string{"backend", "shaders/compiled", "shaders/spec"}},
 	{"internal/plan", []string{"backend", "formats/...", "shaders/...", Self}},
 	{"internal/plan/model", []string{"backend", "formats", "shaders/spec"}},
-	{"internal/benchmark", []string{".", "backend", "conformance/oracle", "formats/...", "internal/printable"}},
+	{"internal/benchmark", []string{".", "backend", "conformance/oracle", "formats/...", "internal/chart", "internal/printable"}},
 	{"internal/...", nil},
 
 	{"formats/gonum", []string{"formats", "formats/internal/number"}},

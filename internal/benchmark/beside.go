@@ -7,25 +7,27 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"github.com/spmmrun/spmm/internal/printable"
 )
 
 // Beside is how one of ours compares with the fastest of the peers, for one number of columns.
 type Beside struct {
-	By        string // backend, format and mode, and the precision
-	N         int
-	Products  int     // that it and a peer were measured on
-	Mean      float64 // geometric mean of the fastest peer's time over its own: above 1 it is faster
-	Least     float64 // the worst of these
-	LeastAt   string  // the matrix of that
-	Slower    int     // products at which a peer is faster
-	LeastPeer string  // who that is
+	By        string  `json:"by"` // backend, format, mode and way, and the precision
+	N         int     `json:"n"`
+	Products  int     `json:"products"`             // that it and a peer were measured on
+	Mean      float64 `json:"mean"`                 // geometric mean of the fastest peer's time over its own: above 1 it is faster
+	Least     float64 `json:"least"`                // the worst of these, 0 if that was not kept
+	LeastAt   string  `json:"least_at,omitempty"`   // the matrix of that
+	Slower    int     `json:"slower"`               // products at which a peer is faster
+	LeastPeer string  `json:"least_peer,omitempty"` // who that is
 }
 
 // ofPeer tells whether a peer has measured a result: it does not choose formats.
 func (r *Result) ofPeer() bool { return r.Chosen == "" }
 
-// Besides compares each of ours, for each number of columns, with the fastest peer at each product.
-func (r *Report) Besides() []Beside {
+// fastestPeers returns the fastest peer at each product.
+func (r *Report) fastestPeers() map[product]*Result {
 	fastest := map[product]*Result{}
 	for i := range r.Results {
 		x := &r.Results[i]
@@ -33,6 +35,16 @@ func (r *Report) Besides() []Beside {
 			fastest[x.product()] = x
 		}
 	}
+	return fastest
+}
+
+// FastestPeer returns the result of the fastest peer at the product of a result, nil if there is none.
+func (r *Report) FastestPeer(of *Result) *Result { return r.fastestPeers()[of.product()] }
+
+// Besides compares each of ours, for each number of columns, with the fastest peer at each product. What was kept of
+// others comes first.
+func (r *Report) Besides() []Beside {
+	fastest := r.fastestPeers()
 	type key struct {
 		by string
 		n  int
@@ -61,7 +73,7 @@ func (r *Report) Besides() []Beside {
 		}
 	}
 	slices.SortStableFunc(keys, func(x, y key) int { return cmp.Compare(x.n, y.n) })
-	var out []Beside
+	out := slices.Clone(r.Kept)
 	for _, k := range keys {
 		all[k].Mean = GeometricMean(ratios[k])
 		out = append(out, *all[k])
@@ -75,7 +87,8 @@ var besideHead = []string{"by", "N", "products", "fastest peer / it", "least", "
 func (r *Report) besideRows() [][]string {
 	var out [][]string
 	for _, b := range r.Besides() {
-		out = append(out, []string{b.By, strconv.Itoa(b.N), strconv.Itoa(b.Products), fmt.Sprintf("%.2f", b.Mean), fmt.Sprintf("%.2f", b.Least), short(b.LeastAt), b.LeastPeer, strconv.Itoa(b.Slower)})
+		out = append(out, []string{printable.String(b.By), strconv.Itoa(b.N), strconv.Itoa(b.Products), fmt.Sprintf("%.2f", b.Mean),
+			fmt.Sprintf("%.2f", b.Least), short(b.LeastAt), printable.String(b.LeastPeer), strconv.Itoa(b.Slower)})
 	}
 	return out
 }

@@ -21,6 +21,7 @@ const ReportVersion = 1
 type Report struct {
 	Version     int         `json:"version"` // ReportVersion
 	Environment Environment `json:"environment"`
+	Kept        []Beside    `json:"kept,omitempty"` // comparisons with peers of which single results were not kept
 	Results     []Result    `json:"results"`
 }
 
@@ -32,18 +33,23 @@ type Case struct {
 	Backend   string `json:"backend"`   // or a peer's name
 	Format    string `json:"format"`    // requested, as in auto; or a peer's algorithm
 	Mode      string `json:"mode"`
+	Way       string `json:"way,omitempty"` // how, if not plainly: Way.String
 }
 
 func (c Case) String() string {
 	return fmt.Sprintf("%s, N=%d, %s: %s", c.Matrix, c.N, c.Precision, c.By())
 }
 
-// By names who computes: backend, format, and the mode if that is not fast.
+// By names who computes: backend, format, the mode if that is not fast, and the way.
 func (c Case) By() string {
+	by := c.Backend + " " + c.Format
 	if c.Mode != Fast {
-		return c.Backend + " " + c.Format + " " + c.Mode
+		by += " " + c.Mode
 	}
-	return c.Backend + " " + c.Format
+	if c.Way != "" {
+		by += " " + c.Way
+	}
+	return by
 }
 
 // Result is what a case took. Times are in microseconds of one product.
@@ -68,6 +74,7 @@ type Result struct {
 	BoundBy      string    `json:"bound_by,omitempty"`      // what takes AttainableUS: memory, cache (reading rows of B) or arithmetic
 	Bytes        int64     `json:"bytes,omitempty"`         // of A as stored, B and C, once each
 	EncodeS      float64   `json:"encode_s,omitempty"`      // packing the matrix on the host
+	AskedUS      float64   `json:"asked_us,omitempty"`      // the time that a spec asks for: Limit
 	Error        string    `json:"error,omitempty"`         // why there are no times
 	Wrong        bool      `json:"wrong,omitempty"`         // the answer is, as Error tells
 }
@@ -105,7 +112,8 @@ func (r *Result) spread() float64 { return (r.High - r.Low) / 2 / r.Median }
 
 // Environment is what a sweep ran on.
 type Environment struct {
-	Program   string     `json:"program"` // version and commit
+	Program   string     `json:"program"`        // version and commit
+	Note      string     `json:"note,omitempty"` // what else there is to know of the measurement
 	System    string     `json:"system"`
 	Processor string     `json:"processor,omitempty"`
 	Threads   int        `json:"threads"`
@@ -195,6 +203,8 @@ func (r *reportReader) read() error {
 			if err = r.part(&r.Environment); err == nil {
 				err = r.Environment.believable()
 			}
+		case "kept":
+			err = r.kept()
 		case "results":
 			err = r.results()
 		default:
@@ -228,14 +238,7 @@ func (r *reportReader) part(to any) error {
 }
 
 func (r *reportReader) results() error {
-	t, err := r.Token()
-	if err != nil || t == nil { // null
-		return err
-	}
-	if t != json.Delim('[') {
-		return fmt.Errorf("%v where [ is expected", t)
-	}
-	for r.More() {
+	return r.list(func() error {
 		var x Result
 		if err := r.part(&x); err != nil {
 			return err
@@ -248,6 +251,38 @@ func (r *reportReader) results() error {
 		}
 		r.seen[x.Case] = true
 		r.Results = append(r.Results, x)
+		return nil
+	})
+}
+
+func (r *reportReader) kept() error {
+	return r.list(func() error {
+		var x Beside
+		if err := r.part(&x); err != nil {
+			return err
+		}
+		if x.N < 1 || x.Products < 1 || !(x.Mean > 0 && x.Mean < 1e9) || !(x.Least >= 0 && x.Least < 1e9) {
+			return implausible{fmt.Errorf("says of %s, N=%d: %v times as fast as peers on %d products, at the least %v",
+				printable.String(x.By), x.N, x.Mean, x.Products, x.Least)}
+		}
+		r.Kept = append(r.Kept, x)
+		return nil
+	})
+}
+
+// list reads each element of an array. Null is an empty one.
+func (r *reportReader) list(element func() error) error {
+	t, err := r.Token()
+	if err != nil || t == nil {
+		return err
+	}
+	if t != json.Delim('[') {
+		return fmt.Errorf("%v where [ is expected", t)
+	}
+	for r.More() {
+		if err := element(); err != nil {
+			return err
+		}
 	}
 	return r.delim(']')
 }
@@ -279,6 +314,8 @@ func (r *Result) believable() error {
 		return fmt.Errorf("%d×%d with %d entries and %d columns of B in %d bytes", r.Rows, r.Cols, r.NNZ, r.N, r.Bytes)
 	case r.AttainableUS != 0 && !plausible(r.AttainableUS):
 		return fmt.Errorf("%v µs are attainable", r.AttainableUS)
+	case r.AskedUS != 0 && !plausible(r.AskedUS):
+		return fmt.Errorf("%v µs are asked for", r.AskedUS)
 	}
 	return nil
 }
@@ -287,7 +324,7 @@ func (r *Result) believable() error {
 func Merge(reports ...*Report) (*Report, error) {
 	out := *reports[0]
 	e := &out.Environment
-	out.Results, e.Devices, e.Peers, e.Seconds = nil, nil, nil, 0
+	out.Kept, out.Results, e.Devices, e.Peers, e.Seconds = nil, nil, nil, nil, 0
 	seen := map[Case]bool{}
 	for i, r := range reports {
 		if i > 0 {
@@ -300,6 +337,7 @@ func Merge(reports ...*Report) (*Report, error) {
 			}
 			seen[c] = true
 		}
+		out.Kept = append(out.Kept, r.Kept...)
 		out.Results = append(out.Results, r.Results...)
 		for _, d := range r.Environment.Devices {
 			if !slices.ContainsFunc(e.Devices, func(x Device) bool { return x.Backend == d.Backend && x.Name == d.Name }) {

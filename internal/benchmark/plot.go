@@ -1,37 +1,26 @@
-// The picture of spmmrun bench: times, how far from attainable, the roofline, and a performance profile.
+// The picture of a report: times, how far from attainable, the roofline, and a performance profile.
 
-package main
+package benchmark
 
 import (
 	"cmp"
-	"fmt"
 	"io"
 	"maps"
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/spmmrun/spmm/internal/benchmark"
 	"github.com/spmmrun/spmm/internal/chart"
 )
-
-// checkEnding refuses names of files of other types. No name is right too.
-func checkEnding(path, ending string) error {
-	if path != "" && !strings.EqualFold(filepath.Ext(path), ending) {
-		return fmt.Errorf("%s: want a file whose name ends in %s", path, ending)
-	}
-	return nil
-}
 
 // curve is what an entrant has reached: points in a plot, under one name and in one colour.
 type curve struct {
 	name    string
-	results []*benchmark.Result
+	results []*Result
 }
 
 // curves has the results that have times, by who computes and the precision.
-func curves(r *benchmark.Report) []curve {
+func curves(r *Report) []curve {
 	var cs []curve
 	for i := range r.Results {
 		x := &r.Results[i]
@@ -62,7 +51,7 @@ func computedIn(cs []curve) []string {
 // xAxis is what times are drawn by: the columns of B if there are several, else the density of A.
 type xAxis struct {
 	label   string
-	of      func(*benchmark.Result) float64
+	of      func(*Result) float64
 	columns []float64 // ascending; nil: density
 }
 
@@ -74,13 +63,15 @@ func newXAxis(cs []curve) xAxis {
 		}
 	}
 	if len(columns) > 1 {
-		return xAxis{"columns of B (N), geometric mean over matrices", func(x *benchmark.Result) float64 { return float64(x.N) }, slices.Sorted(maps.Keys(columns))}
+		of := func(x *Result) float64 { return float64(x.N) }
+		return xAxis{"columns of B (N), geometric mean over matrices", of, slices.Sorted(maps.Keys(columns))}
 	}
-	return xAxis{"density of A", func(x *benchmark.Result) float64 { return float64(x.NNZ) / float64(x.Rows) / float64(x.Cols) }, nil}
+	of := func(x *Result) float64 { return float64(x.NNZ) / float64(x.Rows) / float64(x.Cols) }
+	return xAxis{"density of A", of, nil}
 }
 
 // means has the geometric means of y over the results of equal x, where y is known, in ascending order.
-func means(c curve, x xAxis, y func(*benchmark.Result) float64) []chart.Point {
+func means(c curve, x xAxis, y func(*Result) float64) []chart.Point {
 	at := map[float64][]float64{}
 	for _, r := range c.results {
 		if px, py := x.of(r), y(r); px > 0 && py > 0 && !math.IsInf(px, 0) {
@@ -89,7 +80,7 @@ func means(c curve, x xAxis, y func(*benchmark.Result) float64) []chart.Point {
 	}
 	var points []chart.Point
 	for px, ys := range at {
-		points = append(points, chart.Point{X: px, Y: benchmark.GeometricMean(ys)})
+		points = append(points, chart.Point{X: px, Y: GeometricMean(ys)})
 	}
 	slices.SortFunc(points, func(a, b chart.Point) int { return cmp.Compare(a.X, b.X) })
 	return points
@@ -109,8 +100,8 @@ func profile(over []float64, most float64) []chart.Point {
 	return append(points, chart.Point{X: most, Y: share})
 }
 
-// writePlot draws the report as SVG.
-func writePlot(w io.Writer, r *benchmark.Report) error {
+// Draw draws the report as SVG.
+func (r *Report) Draw(w io.Writer) error {
 	cs := curves(r)
 	x := newXAxis(cs)
 	over := r.OverBest()
@@ -140,8 +131,8 @@ func writePlot(w io.Writer, r *benchmark.Report) error {
 		}
 		s := styleOf(i)
 		names = append(names, chart.Name{Text: c.name, Style: s})
-		addCurve(times, s, means(c, x, func(x *benchmark.Result) float64 { return x.Median }))
-		addCurve(attained, s, means(c, x, func(x *benchmark.Result) float64 { return 100 * x.Attained() }))
+		addCurve(times, s, means(c, x, func(x *Result) float64 { return x.Median }))
+		addCurve(attained, s, means(c, x, func(x *Result) float64 { return 100 * x.Attained() }))
 		roof.Points(s, reached)
 		shares.Line(s, "", profile(mine, most))
 	}
@@ -170,7 +161,7 @@ func addCurve(c *chart.Chart, s chart.Style, points []chart.Point) {
 
 // addRoofs draws what a device's measured rates allow: memory's slope from left on, in operations a byte, and the arithmetic's roof of
 // each type that was computed with.
-func addRoofs(c *chart.Chart, d benchmark.Device, types []string, left float64, dashes string) {
+func addRoofs(c *chart.Chart, d Device, types []string, left float64, dashes string) {
 	peaks := map[string]float64{}
 	for _, t := range types {
 		if flops := d.Peaks[t]; flops > 0 {
