@@ -56,7 +56,7 @@ type request struct {
 	Times     int    `json:"times,omitempty"`
 }
 
-type answer struct {
+type reply struct {
 	Error       string   `json:"error"`
 	Name        string   `json:"name"`
 	Description string   `json:"description"`
@@ -109,8 +109,8 @@ func startPeer(ctx context.Context, path string) (*peer, error) {
 }
 
 // ask sends a request and returns the answer.
-func (p *peer) ask(ctx context.Context, r request) (answer, error) {
-	var a answer
+func (p *peer) ask(ctx context.Context, r request) (reply, error) {
+	var a reply
 	if p.err != nil {
 		return a, p.err
 	}
@@ -260,7 +260,7 @@ func checkOutput[O oracle.Number](ctx context.Context, x *algorithm, r *round) e
 	if _, err := io.ReadFull(f, backend.Bytes(c.Data)); err != nil {
 		return fmt.Errorf("its output: %w", err)
 	}
-	return verify(ctx, r, r.prec, x.rounded, 0, c)
+	return verify(ctx, r, answer[O]{c: c, computed: r.prec, rounded: x.rounded})
 }
 
 func (x *algorithm) describe(context.Context, *Result) error { return nil }

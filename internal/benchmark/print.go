@@ -92,7 +92,7 @@ func (r *Report) Summaries() []Summary {
 
 var (
 	resultHead = []string{"matrix", "N", "precision", "by", "kernel", "µs", "±", "over best", "GFLOP/s", "GB/s", "attained", "bound by",
-		"asked µs", "asked / measured", ""}
+		"heap objects", "asked µs", "asked / measured", ""}
 	summaryHead = []string{"by", "products", "fastest", "over best", "worst", "attained"}
 )
 
@@ -104,7 +104,7 @@ func (r *Report) rows() [][]string {
 		x := &r.Results[i]
 		row := []string{short(x.Matrix), strconv.Itoa(x.N), x.Precision, x.By()}
 		if !x.Measured() {
-			out = append(out, append(row, "", "-", "", "", "", "", "", "", "", "", brief(x.Error)))
+			out = append(out, append(row, "", "-", "", "", "", "", "", "", "", "", "", brief(x.Error)))
 			continue
 		}
 		note := ""
@@ -112,7 +112,7 @@ func (r *Report) rows() [][]string {
 			note = "not settled"
 		}
 		out = append(out, append(row, x.kernel(), number(x.Median), percent(x.spread(), 1), ratio(x.Median, best[x.product()]),
-			rate(x.GFLOPS()), rate(x.copied()), percent(x.Attained(), 0), x.BoundBy, asked(x), ratio(x.AskedUS, x.Median), note))
+			rate(x.GFLOPS()), rate(x.copied()), percent(x.Attained(), 0), x.BoundBy, x.objects(), asked(x), ratio(x.AskedUS, x.Median), note))
 	}
 	return out
 }
@@ -123,6 +123,14 @@ func (r *Result) copied() float64 {
 		return 0
 	}
 	return float64(r.Bytes) / r.Median / 1e3
+}
+
+// objects counts those on the heap, nothing where they were not counted.
+func (r *Result) objects() string {
+	if r.Objects == nil {
+		return ""
+	}
+	return fmt.Sprintf("%.2f", *r.Objects)
 }
 
 // asked is the time that was asked for, nothing if none was.

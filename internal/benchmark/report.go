@@ -73,10 +73,13 @@ type Result struct {
 	AttainableUS float64   `json:"attainable_us,omitempty"` // the least time by the device's measured rates
 	BoundBy      string    `json:"bound_by,omitempty"`      // what takes AttainableUS: memory, cache (reading rows of B) or arithmetic
 	Bytes        int64     `json:"bytes,omitempty"`         // of A as stored, B and C, once each
-	EncodeS      float64   `json:"encode_s,omitempty"`      // packing the matrix on the host
+	EncodeS      float64   `json:"encode_s,omitempty"`      // packing the matrix on the host; of new values, the first call
+	Objects      *float64  `json:"heap_objects,omitempty"`  // that a chain makes on the heap
 	AskedUS      float64   `json:"asked_us,omitempty"`      // the time that a spec asks for: Limit
 	Error        string    `json:"error,omitempty"`         // why there are no times
 	Wrong        bool      `json:"wrong,omitempty"`         // the answer is, as Error tells
+
+	Predicted *Predicted `json:"predicted,omitempty"` // where a sweep measures packings
 }
 
 // Measured tells whether there are times of a right answer.
@@ -135,6 +138,7 @@ type Device struct {
 	Driver  string             `json:"driver"`
 	Copy    float64            `json:"copy_bytes_s"`    // of data beyond the caches
 	Flops   float64            `json:"flops"`           // the largest of Peaks
+	Facts   *DeviceFacts       `json:"facts,omitempty"` // with Sweep.Facts
 	Peaks   map[string]float64 `json:"peaks,omitempty"` // operations a second by the operands' type, with matrix units where there are
 }
 

@@ -34,8 +34,9 @@ func sample() *Report {
 		Version: ReportVersion,
 		Environment: Environment{
 			Program: "spmmrun 1", System: "linux/amd64", Processor: "Some CPU", Threads: 2, Start: time.Date(2026, 11, 22, 1, 2, 3, 0, time.UTC), Seconds: 12.3,
-			Devices: []Device{{"cpu", "Some CPU", "Go 1", 1e10, 1e11, map[string]float64{"f32": 1e11}}}, Peers: []string{"Eigen 3.4"},
-			Before: State{Load: []float64{0.5, 1, 2}, MHz: 2500, GPUs: []string{"H200, 1980 MHz"}},
+			Devices: []Device{{Backend: "cpu", Name: "Some CPU", Driver: "Go 1", Copy: 1e10, Flops: 1e11, Peaks: map[string]float64{"f32": 1e11}}},
+			Peers:   []string{"Eigen 3.4"},
+			Before:  State{Load: []float64{0.5, 1, 2}, MHz: 2500, GPUs: []string{"H200, 1980 MHz"}},
 		},
 		Results: []Result{
 			at("dir/a.mtx", "cpu", "auto", 10, 10, 10, 10.1, 10.1, 10.2), peer,

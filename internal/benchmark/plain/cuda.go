@@ -1,8 +1,7 @@
 //go:build cuda && cgo && linux
 
-// Plain copies by CUDA's driver, called without the library: what there is to reach.
-
-package main
+// Package plain copies by the driver of a device alone, without the library: what copies of ours are held beside.
+package plain
 
 /*
 #cgo LDFLAGS: -ldl
@@ -76,9 +75,9 @@ import (
 	"unsafe"
 )
 
-// plainCopies returns copies of so many bytes of page-locked memory to the first CUDA device and back, and what frees the
+// Copies returns copies of so many bytes of page-locked memory to the first CUDA device and back, and what frees the
 // memory. The context stays current on the calling thread until then.
-func plainCopies(device string, bytes int) (in, out func() error, free func(), err error) {
+func Copies(device string, bytes int) (in, out func() error, free func(), err error) {
 	if !strings.HasPrefix(device, "cuda") {
 		return nil, nil, func() {}, nil
 	}

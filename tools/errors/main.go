@@ -1,7 +1,7 @@
 // Command errors compares the errors of sums in float32 with those of reproducible products, on data that
 // are kind to floating point and on data that are not. It prints the table of docs/reproducible.md.
 //
-//	go run ./bench/errors [-backend cpu]
+//	go run ./tools/errors [-backend cpu]
 //
 // Each number is the root mean square of the errors of 64 × 64 outputs over that of the outputs, each a sum
 // of about a thousand products of f16 numbers; in parentheses, the share of outputs that are the correctly

@@ -1,21 +1,24 @@
 // Fitting a device model to measurements: for each variant the cost that predicts them best.
 
-package main
+package benchmark
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/internal/cache"
 	"github.com/spmmrun/spmm/internal/plan"
 	"github.com/spmmrun/spmm/internal/plan/model"
+	"github.com/spmmrun/spmm/internal/printable"
 	"github.com/spmmrun/spmm/shaders"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -23,57 +26,70 @@ import (
 // leastMeasurements of a variant there must be to fit its cost.
 const leastMeasurements = 4
 
-// fit writes the model of the device that a file of measurements is of, and on notes how far off predictions are.
-func fit(args []string, install bool, out, notes io.Writer) error {
-	if len(args) != 1 {
-		return fmt.Errorf("%d files, want one, as -data -predict choice writes it", len(args))
-	}
-	dev, ms, err := readData(args[0])
-	if err != nil {
-		return err
-	}
-	m, err := fitModel(dev, ms, notes)
-	if err != nil {
-		return err
-	}
-	text, err := json.MarshalIndent(m, "", "  ")
-	if err != nil {
-		return err
-	}
-	text = append(text, '\n')
-	if !install {
-		_, err = out.Write(text)
-		return err
-	}
-	name := plan.ModelFile(dev.Info)
-	if err := cache.Write(name, text); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(notes, "written to", cache.Path(name))
-	return err
+// measurement is how long a kernel took, and what predictions of it are made from.
+type measurement struct {
+	*Result
+	rates *model.Rates // of the device at that time
 }
 
-// fitModel returns the costs of the variants that there are enough measurements of; the model of the device's kind has
-// the others.
-func fitModel(dev *measuredDevice, ms []*Measurement, notes io.Writer) (*model.DeviceModel, error) {
-	code, err := codeOf(dev.Code)
+// fittable is what a report has to fit costs to: the one device, and the measurements that predictions can be made for.
+func fittable(r *Report) (*Device, []*measurement, error) {
+	var dev *Device
+	for i := range r.Environment.Devices {
+		d := &r.Environment.Devices[i]
+		switch {
+		case d.Facts == nil || d.Facts.Rates == nil:
+			return nil, nil, fmt.Errorf("device %s has no facts: measure with --spec bench/specs/choice.json", printable.String(d.Backend))
+		case dev != nil:
+			return nil, nil, fmt.Errorf("device %s beside %s: a report of one device is wanted", printable.String(d.Backend), printable.String(dev.Backend))
+		}
+		if err := d.Facts.Rates.Validate(); err != nil {
+			return nil, nil, fmt.Errorf("device %s: %w", printable.String(d.Backend), err)
+		}
+		dev = d
+	}
+	if dev == nil {
+		return nil, nil, errors.New("it names no device")
+	}
+	var ms []*measurement
+	for i := range r.Results {
+		x := &r.Results[i]
+		if x.Measured() && x.Predicted != nil && x.Predicted.Product != nil && x.Predicted.Stats != nil {
+			ms = append(ms, &measurement{x, dev.Facts.Rates})
+		}
+	}
+	if len(ms) == 0 {
+		return nil, nil, fmt.Errorf("no result says what predictions are made from: measure with --spec bench/specs/choice.json")
+	}
+	return dev, ms, nil
+}
+
+// Fit makes the model of the device that a report is of, with the costs of the variants that there are enough measurements
+// of; the model of the device's kind has the others. On notes it writes how far off predictions are. Install puts a model
+// where the device finds it.
+func Fit(r *Report, notes io.Writer) (*model.DeviceModel, error) {
+	dev, ms, err := fittable(r)
+	if err != nil {
+		return nil, err
+	}
+	code, err := codeOf(dev.Facts.Code)
 	if err != nil {
 		return nil, err
 	}
 	m := &model.DeviceModel{
-		Version: model.Version, Code: dev.Code,
+		Version: model.Version, Code: dev.Facts.Code,
 		Measured: model.Source{
 			Device: dev.Name, Driver: dev.Driver, Date: time.Now().UTC().Format(time.DateOnly),
-			Command: "go run ./bench -data DATA -predict choice; go run ./bench fit DATA", Note: fmt.Sprintf("%d measurements", len(ms)),
+			Command: "spmmrun bench --spec bench/specs/choice.json --save FILE; spmmrun bench fit FILE", Note: fmt.Sprintf("%d measurements", len(ms)),
 		},
 	}
 	if code != backend.CodeGo { // a core's latencies depend most on what else it does
-		m.Measured.LaunchUS, m.Measured.LatencyUS = dev.Rates.LaunchUS, dev.Rates.LatencyUS
+		m.Measured.LaunchUS, m.Measured.LatencyUS = dev.Facts.Rates.LaunchUS, dev.Facts.Rates.LatencyUS
 	}
 	kind := model.For(code, dev.Name)
-	of := map[string][]*Measurement{}
+	of := map[string][]*measurement{}
 	for _, x := range ms {
-		name := x.Format + "/" + x.Variant
+		name := x.Chosen + "/" + x.Variant
 		of[name] = append(of[name], x)
 	}
 	fmt.Fprintln(notes, "variant, measurements, and by what factor predictions are off (root mean square): before, after")
@@ -83,8 +99,8 @@ func fitModel(dev *measuredDevice, ms []*Measurement, notes io.Writer) (*model.D
 			fmt.Fprintf(notes, "%s\t%d\tleft out\n", name, len(of[name]))
 			continue
 		}
-		f := &fitter{v: v, ms: of[name], kind: kind, units: dev.Units}
-		f.start, _ = kind.Cost(of[name][0].Format, v.Name)
+		f := &fitter{v: v, ms: of[name], kind: kind, units: dev.Facts.Units}
+		f.start, _ = kind.Cost(of[name][0].Chosen, v.Name)
 		c := f.best()
 		c.Variants = []string{name}
 		m.Costs = append(m.Costs, c)
@@ -94,6 +110,21 @@ func fitModel(dev *measuredDevice, ms []*Measurement, notes io.Writer) (*model.D
 		return nil, fmt.Errorf("no variant was measured %d times", leastMeasurements)
 	}
 	return m, nil
+}
+
+// Install writes a device model into the user's cache folder, where it takes precedence, and returns the file's name.
+func Install(m *model.DeviceModel, r *Report) (string, error) {
+	d, _, err := fittable(r)
+	if err != nil {
+		return "", err
+	}
+	text, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return "", err
+	}
+	driver, _, _ := strings.Cut(d.Backend, ":")
+	name := plan.ModelFile(backend.Info{Backend: driver, Index: d.Facts.Index, Name: d.Name, Driver: d.Driver})
+	return cache.Path(name), cache.Write(name, append(text, '\n'))
 }
 
 func codeOf(name string) (backend.Code, error) {
@@ -106,10 +137,10 @@ func codeOf(name string) (backend.Code, error) {
 }
 
 // variant returns the one that a measurement is of, nil if this version has none.
-func variant(m *Measurement, code backend.Code) *spec.Variant {
+func variant(m *measurement, code backend.Code) *spec.Variant {
 	for _, f := range shaders.Formats() {
 		for _, v := range f.Variants {
-			if f.Name == m.Format && v.Name == m.Variant && v.Code == code {
+			if f.Name == m.Chosen && v.Name == m.Variant && v.Code == code {
 				return v
 			}
 		}
@@ -120,7 +151,7 @@ func variant(m *Measurement, code backend.Code) *spec.Variant {
 // fitter fits the cost of one variant.
 type fitter struct {
 	v     *spec.Variant
-	ms    []*Measurement
+	ms    []*measurement
 	kind  *model.DeviceModel
 	units int
 	start model.Cost // that of its kind
@@ -130,9 +161,9 @@ type fitter struct {
 func (f *fitter) off(c model.Cost) float64 {
 	sum := 0.0
 	for _, m := range f.ms {
-		p := model.Predictor{Product: *m.Product, Rates: m.rates, Model: f.kind, Units: f.units}
-		_, t := p.TimeAt(c, f.v, *m.Stats, m.Items)
-		x := math.Log(micros(max(t, 1)) / m.US)
+		p := model.Predictor{Product: *m.Predicted.Product, Rates: m.rates, Model: f.kind, Units: f.units}
+		_, t := p.TimeAt(c, f.v, *m.Predicted.Stats, m.Predicted.Items)
+		x := math.Log(micros(max(t, 1)) / m.Median)
 		sum += x * x
 	}
 	return sum / float64(len(f.ms))

@@ -1,0 +1,129 @@
+// What is measured beside products: chains of them, new values, copies. Each is a report of the same form.
+
+package benchmark
+
+import (
+	"context"
+	"time"
+
+	"github.com/spmmrun/spmm"
+	"github.com/spmmrun/spmm/formats"
+)
+
+// Task says what Chains, Values and Copies measure on.
+type Task struct {
+	Backends []string // devices as spmm.Open takes them
+	Matrices []string // of chains, square ones
+	Most     int64    // bytes of the largest copy
+	Turns
+	// Open reads or generates a matrix.
+	Open func(ctx context.Context, name string) (*formats.CSR[float32], error)
+	// Progress is told how much of it is done.
+	Progress func(done, total int64)
+}
+
+// timed is an entrant that a function times.
+type timed struct {
+	run      func(ctx context.Context, times int) (time.Duration, error) // how long so many took
+	clock    string
+	complete func(r *Result) error // adds what there is to say; nil: nothing
+	shut     []func() error
+}
+
+func (x *timed) again(ctx context.Context, times int) (time.Duration, string, error) {
+	took, err := x.run(ctx, times)
+	return took / time.Duration(times), x.clock, err
+}
+
+func (x *timed) rest(context.Context) {}
+
+func (x *timed) describe(_ context.Context, r *Result) error {
+	if x.complete == nil {
+		return nil
+	}
+	return x.complete(r)
+}
+
+func (x *timed) close() {
+	for i := len(x.shut) - 1; i >= 0; i-- {
+		_ = x.shut[i]()
+	}
+}
+
+// byHost times by the host's clock.
+func byHost(run func(ctx context.Context) error) *timed {
+	return &timed{clock: "host", run: func(ctx context.Context, times int) (time.Duration, error) {
+		start := time.Now()
+		for range times {
+			if err := run(ctx); err != nil {
+				return 0, err
+			}
+		}
+		return time.Since(start), nil
+	}}
+}
+
+// each calls measure with each device, and adds the results to a report.
+func (t *Task) each(ctx context.Context, steps int, measure func(at *place, step int) ([]*contest, error)) (*Report, error) {
+	r := begin(ctx)
+	err := t.devices(ctx, r, steps, measure)
+	r.end(ctx)
+	return r, err
+}
+
+func (t *Task) devices(ctx context.Context, r *Report, steps int, measure func(at *place, step int) ([]*contest, error)) error {
+	places, err := openPlaces(ctx, t.Backends, false)
+	defer func() { closeAll(places) }()
+	if err != nil {
+		return err
+	}
+	total, done := int64(len(places)*steps*units), int64(0)
+	for _, at := range places {
+		d, err := at.describe(ctx, false)
+		if err != nil {
+			return err
+		}
+		r.Environment.Devices = append(r.Environment.Devices, d)
+		for step := range steps {
+			err := t.step(ctx, r, func() ([]*contest, error) { return measure(at, step) }, func(part float64) {
+				t.Progress(done+int64(part*units), total)
+			})
+			if err != nil {
+				return err
+			}
+			done += units
+			t.Progress(done, total)
+		}
+	}
+	return nil
+}
+
+// step has the entrants that enter returns take turns.
+func (t *Task) step(ctx context.Context, r *Report, enter func() ([]*contest, error), progress func(part float64)) error {
+	all, err := enter()
+	defer func() {
+		for _, c := range all {
+			c.drop()
+		}
+	}()
+	if err == nil {
+		err = t.measure(ctx, all, progress)
+	}
+	r.Results = append(r.Results, results(all)...)
+	return err
+}
+
+// alone returns the device of a place that has one.
+func (p *place) alone(what string) (*spmm.Device, error) {
+	if len(p.devices) > 1 {
+		return nil, severalError{p.name, what}
+	}
+	return p.devices[0], nil
+}
+
+// severalError is a place of several devices for what is of one.
+type severalError struct{ place, what string }
+
+func (e severalError) Error() string {
+	return e.what + " are of one device: " + e.place + " is several"
+}
