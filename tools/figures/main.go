@@ -18,7 +18,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 )
 
 func main() {
@@ -89,8 +88,11 @@ func generated(root string) (map[string][]byte, error) {
 	return files, fill(root, tables, files)
 }
 
-// block is a table in a document: its name, and what is between its lines.
-var block = regexp.MustCompile(`(?s)<!-- figures: (\S+) -->\n(.*?)<!-- end -->`)
+// block is a table in a document: its name, and what is between its lines; begun is the first of these.
+var (
+	block = regexp.MustCompile(`(?ms)^<!-- figures: (\S+) -->\n(.*?)^<!-- end -->`)
+	begun = regexp.MustCompile(`(?m)^<!-- figures:`)
+)
 
 // fill adds the documents that have tables, with these, to files. A table that stands nowhere is an error, as is a name
 // that no table has.
@@ -121,10 +123,10 @@ func fill(root string, tables map[string]string, files map[string][]byte) error 
 		if unknown != "" {
 			return fmt.Errorf("%s: bench/figures.json has no table %s", name, unknown)
 		}
-		if strings.Count(filled, "<!-- figures:") != len(block.FindAllString(filled, -1)) {
+		if len(begun.FindAllString(filled, -1)) != len(block.FindAllString(filled, -1)) {
 			return fmt.Errorf("%s: a line <!-- figures: NAME --> without <!-- end -->", name)
 		}
-		if strings.Contains(filled, "<!-- figures:") {
+		if begun.MatchString(filled) {
 			files[name] = []byte(filled)
 		}
 	}
