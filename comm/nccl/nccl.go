@@ -324,18 +324,21 @@ func (x *Comm) begin(ctx context.Context, function string, buffers []comm.Buffer
 		return nil, err
 	}
 	err := x.dev.Within(func() error { return result(function, f(at, C.sn_address(x.stream.Handle()))) })
-	runtime.KeepAlive(buffers)
 	if err != nil {
 		return nil, errors.Join(err, x.abort())
 	}
-	return transfer{x}, nil
+	return transfer{x, buffers}, nil
 }
 
-// transfer is all that is in the stream.
-type transfer struct{ x *Comm }
+// transfer is all that is in the stream. It keeps the buffers of the last operation, whose memory NCCL uses until it is done.
+type transfer struct {
+	x       *Comm
+	buffers []comm.Buffer
+}
 
 // Wait looks at the stream, and at the library's errors now and then.
 func (t transfer) Wait(ctx context.Context) error {
+	defer runtime.KeepAlive(t.buffers)
 	const apart = 20 * time.Millisecond
 	x := t.x
 	if x.handle == nil {
