@@ -1,6 +1,6 @@
-// Launches in a row, recorded as a CUDA graph as spmmrun's sequences are, so that what the host takes for a call (about 10 µs in cuBLAS and
-// cuSPARSE) is not in the time of a short product. With PEER_CALLS=1 in the environment each launch is a call; so are those that cannot
-// be recorded.
+// Launches in a row, recorded as a CUDA graph as spmmrun's sequences are, so that what the host takes for a call
+// (about 10 µs in cuBLAS and cuSPARSE) is not in the time of a short product. With PEER_CALLS=1 in the environment
+// each launch is a call; so are those that cannot be recorded.
 
 #pragma once
 

@@ -27,8 +27,8 @@ import (
 // errSlower is a case that became slower than --tolerance allows.
 var errSlower = errors.New("slower than before")
 
-// standardMatrices are measured where the command line names none: what graphs, meshes, pruned weights and matrices with a
-// few heavy rows look like.
+// standardMatrices are measured where the command line names none: what graphs, meshes, pruned weights and matrices
+// with a few heavy rows look like.
 var standardMatrices = []string{
 	"gen:uniform,rows=4096,density=0.01",
 	"gen:uniform,rows=2048,density=0.1",
@@ -59,31 +59,35 @@ func newBench(unfinished *temporaries) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bench [flags] [MATRIX...]",
 		Short: "Measure products on devices, in formats and by other programs, side by side",
-		Long: `bench measures every MATRIX, each a file or gen:… as spmmrun takes it, by every number of columns, on every device, in every
-format, precision and mode of the flags, which take lists: -n 32,128,512. Without a MATRIX it takes a standard set.
+		Long: `bench measures every MATRIX, each a file or gen:… as spmmrun takes it, by every number of columns, on every
+device, in every format, precision and mode of the flags, which take lists: -n 32,128,512. Without a MATRIX it takes a
+standard set.
 
-All that compute the same product take turns, so that clocks and other programs meet all alike, until the median of each is
-known to ±--interval with 95 % confidence, or --limit is reached. Before, each answer is checked against exact arithmetic.
+All that compute the same product take turns, so that clocks and other programs meet all alike, until the median of each
+is known to ±--interval with 95 % confidence, or --limit is reached. Before, each answer is checked against exact
+arithmetic.
 
-Attainable is the least time that the device could take by its measured rates: the largest of what moving A, B and C once, reading
-rows of B from cache and arithmetic take, which "bound by" names. "Over best" is the time over the least that any took for the product.
+Attainable is the least time that the device could take by its measured rates: the largest of what moving A, B and C once,
+reading rows of B from cache and arithmetic take, which "bound by" names. "Over best" is the time over the least that any
+took for the product.
 
---peer PROGRAM measures another program in turn with the rest, one that speaks the protocol of bench/peers/peer.hpp: in that
-folder are peers for cuSPARSE, cuBLAS and cuSPARSELt (cuda.cu) and for libraries of the CPU.
+--peer PROGRAM measures another program in turn with the rest, one that speaks the protocol of bench/peers/peer.hpp: in
+that folder are peers for cuSPARSE, cuBLAS and cuSPARSELt (cuda.cu) and for libraries of the CPU.
 
---spec takes all of this from a file, for several lists of matrices, and what the flags cannot say: ways to multiply, as by a
-plan for other columns, quantised, or with products that do not overlap, and times that are asked for, which the report shows
-beside those that were measured. Flags and MATRIX take the place of its lists. In format lists, packings are all ways to pack
-a matrix that the device has a kernel for, near those that are predicted to take at most twice as long as the fastest, and
-FORMAT/VARIANT is one of them. Specs are in bench/specs, docs/bench.md says how to write one.
+--spec takes all of this from a file, for several lists of matrices, and what the flags cannot say: ways to multiply, as
+by a plan for other columns, quantised, or with products that do not overlap, and times that are asked for, which the
+report shows beside those that were measured. Flags and MATRIX take the place of its lists. In lists of formats packings
+are all ways to pack a matrix that the device has a kernel for, near those that are predicted to take at most twice as
+long as the fastest, and FORMAT/VARIANT is one of them. Specs are in bench/specs; docs/bench.md says how to write one.
 
---compare tells of each case that OLD.json has, too, how much slower or faster it became. It counts as slower if the medians
-differ by more than --tolerance and a rank test (Mann-Whitney) gives chance less than 1 %.
+--compare tells of each case that OLD.json has, too, how much slower or faster it became. It counts as slower if the
+medians differ by more than --tolerance and a rank test (Mann-Whitney) gives chance less than 1 %.
 
---load prints, draws and compares what was saved before, in place of measuring. An interrupt ends measuring: what is known by then is
-printed, drawn and saved.
+--load prints, draws and compares what was saved before, in place of measuring. An interrupt ends measuring: what is known
+by then is printed, drawn and saved.
 
-Exit codes: 0 all is right, 1 a wrong answer, or slower than --tolerance allows, 2 usage or bad input, 3 a device is not there.`,
+Exit codes: 0 all is right, 1 a wrong answer, or slower than --tolerance allows, 2 usage or bad input, 3 a device is not
+there.`,
 		Example: `  spmmrun bench
   spmmrun bench --backend all --format auto,csr -n 32,128,512 --precision f32,f16 *.mtx
   spmmrun bench --save before.json a.mtx
@@ -101,25 +105,33 @@ Exit codes: 0 all is right, 1 a wrong answer, or slower than --tolerance allows,
 	}
 	f := c.Flags()
 	f.SortFlags = false
-	f.StringVar(&j.backends, "backend", "auto", "devices, a list as in cpu,cuda:1; cuda:all, or cuda:0+1, is several as one; all is one of each backend")
+	f.StringVar(&j.backends, "backend", "auto",
+		"devices, a list as in cpu,cuda:1; cuda:all, or cuda:0+1, is several as one; all is one of each backend")
 	f.StringVar(&j.spec, "spec", "", "take what to measure from `SPEC.json`; other flags take the place of its lists")
 	f.StringVar(&j.only, "only", "", "leave out matrices whose names this `REGEXP` does not match")
 	f.StringVar(&j.formats, "format", "auto,csr", "formats, a list; all is each that there is, packings each kernel")
 	f.StringVarP(&j.cols, "cols", "n", "128", "columns of B, a list")
-	f.StringVar(&j.precisions, "precision", "f32", "precisions, a list of f32, tf32, f16, bf16 and f64, whose matrices have numbers of f32")
+	f.StringVar(
+		&j.precisions, "precision", "f32",
+		"precisions, a list of f32, tf32, f16, bf16 and f64, whose matrices have numbers of f32",
+	)
 	f.StringVar(&j.modes, "mode", benchmark.Fast, "modes, a list of fast and reproducible")
 	f.StringVar(&j.p, "p", precisions[0], "bits that reproducible mode keeps, a list of "+orList(precisions))
-	f.StringArrayVar(&j.peers, "peer", nil, "a `PROGRAM` to measure, too; may be repeated; none leaves out those of a spec")
+	f.StringArrayVar(&j.peers, "peer", nil,
+		"a `PROGRAM` to measure, too; may be repeated; none leaves out those of a spec")
 	j.benchTurns.add(c)
 	addBenchReport(c, &j.report)
 	f.StringArrayVar(&j.load, "load", nil, "take the report in `FILE.json` instead of measuring; may be repeated")
 	addSave(c, &j.save)
-	f.StringVar(&j.plot, "plot", "", "draw times, percent of attainable, the roofline and a performance profile to `FILE.svg`")
+	f.StringVar(&j.plot, "plot", "",
+		"draw times, percent of attainable, the roofline and a performance profile to `FILE.svg`")
 	f.StringVar(&j.compare, "compare", "", "compare with the report in `OLD.json`")
 	f.Float64Var(&j.tolerance, "tolerance", 5, "percent that a case may be slower than in OLD.json")
 	addSeed(c, &j.seed, "B, and of ")
 	addForce(c, &j.force)
-	c.AddCommand(newBenchFit(unfinished), newBenchChain(unfinished), newBenchValues(unfinished), newBenchCopies(unfinished))
+	c.AddCommand(
+		newBenchFit(unfinished), newBenchChain(unfinished), newBenchValues(unfinished), newBenchCopies(unfinished),
+	)
 	return c
 }
 
@@ -131,7 +143,9 @@ func (j *benchJob) checkLoad(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return fmt.Errorf("--load measures nothing: leave out %s", args[0])
 	}
-	for _, name := range []string{"backend", "format", "cols", "precision", "mode", "p", "peer", "interval", "limit", "seed", "spec", "only"} {
+	for _, name := range []string{
+		"backend", "format", "cols", "precision", "mode", "p", "peer", "interval", "limit", "seed", "spec", "only",
+	} {
 		if c.Flags().Changed(name) {
 			return fmt.Errorf("--load measures nothing: leave out --%s", name)
 		}
@@ -161,15 +175,16 @@ func (j *benchJob) loaded() (*benchmark.Report, error) {
 
 // measured is what a sweep measures.
 func (j *benchJob) measured(ctx context.Context, s *benchmark.Sweep, p *progress) (*benchmark.Report, error) {
-	return measured(ctx, p, s.Total(), func(progress func(done, total int64), known func(benchmark.Report)) (*benchmark.Report, error) {
-		s.Progress, s.Measured = progress, known
+	run := func(at func(done, total int64), known func(benchmark.Report)) (*benchmark.Report, error) {
+		s.Progress, s.Measured = at, known
 		return s.Run(ctx)
-	})
+	}
+	return measured(ctx, p, s.Total(), run)
 }
 
-// measured returns what run measures, which tells how far it is and what is known so far. Whatever an interrupt finds it at
-// (packing a large matrix, a launch that never ends, a pipe that says nothing), what is known by then is returned while there
-// is time to save it, and what measures is left behind.
+// measured returns what run measures, which tells how far it is and what is known so far. Whatever an interrupt finds
+// it at (packing a large matrix, a launch that never ends, a pipe that says nothing), what is known by then is
+// returned while there is time to save it, and what measures is left behind.
 func measured(
 	ctx context.Context, p *progress, total int64,
 	run func(progress func(done, total int64), known func(benchmark.Report)) (*benchmark.Report, error),
@@ -227,7 +242,8 @@ func inTime(ctx context.Context, done <-chan error) error {
 	}
 }
 
-// list has each of a list's words checked. name is what errors say of the list: a flag with its value, or a list of a spec.
+// list has each of a list's words checked. name is what errors say of the list: a flag with its value, or a list of a
+// spec.
 func list[T comparable](name string, words []string, parse func(string) (T, error)) ([]T, error) {
 	var out []T
 	for _, word := range words {
@@ -394,8 +410,8 @@ func (j *benchJob) run(ctx context.Context, stdout io.Writer, p *progress) error
 	return j.judge(stdout, p, r)
 }
 
-// judge compares with the old report, and returns an error for what is wrong or slower. Where results go to a program, the
-// comparison goes to stderr.
+// judge compares with the old report, and returns an error for what is wrong or slower. Where results go to a
+// program, the comparison goes to stderr.
 func (j *benchJob) judge(stdout io.Writer, p *progress, r *benchmark.Report) error {
 	slower := 0
 	if j.old != nil {
@@ -418,7 +434,10 @@ func (j *benchJob) judge(stdout io.Writer, p *progress, r *benchmark.Report) err
 		return err
 	}
 	if slower > 0 {
-		return fmt.Errorf("%w by more than %s %%, or lost: %d cases", errSlower, strconv.FormatFloat(j.tolerance, 'g', -1, 64), slower)
+		return fmt.Errorf(
+			"%w by more than %s %%, or lost: %d cases", errSlower, strconv.FormatFloat(j.tolerance, 'g', -1, 64),
+			slower,
+		)
 	}
 	return nil
 }

@@ -108,7 +108,9 @@ func (j *benchJob) flagLists() (benchmark.Lists, error) {
 }
 
 // products has the lists of a spec checked. Flags that were given take their places, and fill those that are missing.
-func (j *benchJob) products(ctx context.Context, of, flags benchmark.Lists, spec string) (p benchmark.Products, err error) {
+func (j *benchJob) products(
+	ctx context.Context, of, flags benchmark.Lists, spec string,
+) (p benchmark.Products, err error) {
 	name := func(flag, list, value string) string { // of a list, as errors say it
 		if j.spec == "" || j.given(flag) {
 			return "--" + flag + " " + value
@@ -122,7 +124,10 @@ func (j *benchJob) products(ctx context.Context, of, flags benchmark.Lists, spec
 		flag string
 		to   *[]string
 		from []string
-	}{{"backend", &of.Backends, flags.Backends}, {"format", &of.Formats, flags.Formats}, {"precision", &of.Precisions, flags.Precisions}, {"mode", &of.Modes, flags.Modes}} {
+	}{
+		{"backend", &of.Backends, flags.Backends}, {"format", &of.Formats, flags.Formats},
+		{"precision", &of.Precisions, flags.Precisions}, {"mode", &of.Modes, flags.Modes},
+	} {
 		if j.given(x.flag) {
 			*x.to = x.from
 		}

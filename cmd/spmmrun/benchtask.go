@@ -1,4 +1,5 @@
-// spmmrun bench chain, values, copies and fit: what is measured beside products, and device models from what was measured.
+// spmmrun bench chain, values, copies and fit: what is measured beside products, and device models from what was
+// measured.
 
 package main
 
@@ -106,16 +107,17 @@ func (j *benchTask) command(unfinished *temporaries, c *cobra.Command) *cobra.Co
 
 const taskCodes = `
 
-Exit codes: 0 all is right, 1 wrong answers or nothing that can be measured, 2 usage or bad input, 3 a device is not there.`
+Exit codes: 0 all is right, 1 wrong answers or nothing that can be measured, 2 usage or bad input, 3 a device is not
+there.`
 
 func newBenchChain(unfinished *temporaries) *cobra.Command {
 	j := &benchTask{measure: benchmark.Chains}
 	return j.command(unfinished, &cobra.Command{
 		Use:   "chain [flags] [MATRIX...]",
 		Short: "Measure what products cost the host: chains of them, one by one and as a sequence",
-		Long: `chain multiplies by each square MATRIX 16 times, each time what the time before left, by 32 columns: call by call, as a
-sequence, and many chains in one list, which is the device's time alone. Times but the last are the host's; heap objects are
-those that a chain makes. All must leave the same bits.` + taskCodes,
+		Long: `chain multiplies by each square MATRIX 16 times, each time what the time before left, by 32 columns: call by
+call, as a sequence, and many chains in one list, which is the device's time alone and by its clock. The other times are by
+the host's; heap objects are those that a chain makes. All must leave the same bits.` + taskCodes,
 		Example: `  spmmrun bench chain --backend cuda,vulkan dwt_992.mtx.gz`,
 	})
 }
@@ -125,8 +127,9 @@ func newBenchValues(unfinished *temporaries) *cobra.Command {
 	return j.command(unfinished, &cobra.Command{
 		Use:   "values [flags]",
 		Short: "Measure new values for a prepared matrix, in each format, beside a copy",
-		Long: `values brings new values to a matrix of 4096×4096 that is packed in f16, in each format: of f16 and f32 from the device, and
-of the transposed matrix. Beside them is a copy on the device that reads and writes as many bytes as there are values of f16.` + taskCodes,
+		Long: `values brings new values to a matrix of 4096×4096 that is packed in f16, in each format: of f16 and f32 from the
+device, and of the transposed matrix. Beside them is a copy on the device that reads and writes as many bytes as there are
+values of f16.` + taskCodes,
 		Example: `  spmmrun bench values --backend cuda`,
 		Args:    cobra.NoArgs,
 	})
@@ -137,8 +140,8 @@ func newBenchCopies(unfinished *temporaries) *cobra.Command {
 	c := j.command(unfinished, &cobra.Command{
 		Use:   "copies [flags]",
 		Short: "Measure copies between the host and a device, beside the driver's own",
-		Long: `copies uploads and downloads 64 KiB and more: of page-locked memory, of lines with padding in such, and of ordinary memory. On
-CUDA plain is the driver's copy of page-locked memory, without the library.` + taskCodes,
+		Long: `copies uploads and downloads 64 KiB and more: of page-locked memory, of lines with padding in such, and of
+ordinary memory. On CUDA plain is the driver's copy of page-locked memory, without the library.` + taskCodes,
 		Example: `  spmmrun bench copies --backend cuda --most 1G`,
 		Args:    cobra.NoArgs,
 	})
@@ -170,8 +173,8 @@ func (j *benchTask) run(ctx context.Context, stdout io.Writer, p *progress) erro
 	t.Open = func(ctx context.Context, name string) (*formats.CSR[float32], error) {
 		return openBench(ctx, name, j.seed, p)
 	}
-	r, failed := measured(ctx, p, -1, func(progress func(done, total int64), _ func(benchmark.Report)) (*benchmark.Report, error) {
-		t.Progress = progress
+	r, failed := measured(ctx, p, -1, func(at func(done, total int64), _ func(benchmark.Report)) (*benchmark.Report, error) {
+		t.Progress = at
 		return j.measure(ctx, t)
 	})
 	if len(r.Results) == 0 && failed != nil {
@@ -215,8 +218,9 @@ func newBenchFit(unfinished *temporaries) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "fit [flags] REPORT.json",
 		Short: "Make a device model of what was measured, by which formats are chosen",
-		Long: `fit reads a report that bench --spec bench/specs/choice.json has saved, and prints the model of its device: for each kernel the
-costs that predict its times best. On stderr it tells by what factor predictions were off before, and are now.
+		Long: `fit reads a report that bench --spec bench/specs/choice.json has saved, and prints the model of its device: for
+each kernel the costs that predict its times best. On stderr it tells by what factor predictions were off before, and are
+now.
 
 Exit codes: 0 there is a model, 2 usage, or a report that no model can be made of.`,
 		Example: `  spmmrun bench --backend cuda --spec bench/specs/choice.json --save choice.json

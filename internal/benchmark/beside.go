@@ -16,7 +16,7 @@ type Beside struct {
 	By        string  `json:"by"` // backend, format, mode and way, and the precision
 	N         int     `json:"n"`
 	Products  int     `json:"products"`             // that it and a peer were measured on
-	Mean      float64 `json:"mean"`                 // geometric mean of the fastest peer's time over its own: above 1 it is faster
+	Mean      float64 `json:"mean"`                 // geometric mean of the fastest peer's time over its own
 	Least     float64 `json:"least"`                // the worst of these, 0 if that was not kept
 	LeastAt   string  `json:"least_at,omitempty"`   // the matrix of that
 	Slower    int     `json:"slower"`               // products at which a peer is faster
@@ -87,8 +87,10 @@ var besideHead = []string{"by", "N", "products", "fastest peer / it", "least", "
 func (r *Report) besideRows() [][]string {
 	var out [][]string
 	for _, b := range r.Besides() {
-		out = append(out, []string{printable.String(b.By), strconv.Itoa(b.N), strconv.Itoa(b.Products), fmt.Sprintf("%.2f", b.Mean),
-			fmt.Sprintf("%.2f", b.Least), short(b.LeastAt), printable.String(b.LeastPeer), strconv.Itoa(b.Slower)})
+		out = append(out, []string{
+			printable.String(b.By), strconv.Itoa(b.N), strconv.Itoa(b.Products), fmt.Sprintf("%.2f", b.Mean),
+			fmt.Sprintf("%.2f", b.Least), short(b.LeastAt), printable.String(b.LeastPeer), strconv.Itoa(b.Slower),
+		})
 	}
 	return out
 }

@@ -1,5 +1,5 @@
-// How the products of a batch are handed to a device: recorded as a sequence, as peers record theirs, in one list, or each
-// by itself.
+// How the products of a batch are handed to a device: recorded as a sequence, as peers record theirs, in one list, or
+// each by itself.
 
 package benchmark
 

@@ -1,4 +1,5 @@
-// Chains of multiplications, each of which takes what the one before left: by one Run after the other, and as a sequence.
+// Chains of multiplications, each of which takes what the one before left: by one Run after the other, and as a
+// sequence.
 
 package benchmark
 
@@ -23,9 +24,9 @@ const (
 	chainAlpha  = 1. / 16 // keeps the numbers of a chain from growing without bound
 )
 
-// Chains measures on each device, with each matrix, what a chain of multiplications takes by the host's clock, and how many
-// heap objects it makes: called one by one, as a sequence, and many chains in one list, which is the device's time alone.
-// The last result is of one multiplication by itself.
+// Chains measures on each device, with each matrix, what a chain of multiplications takes by the host's clock, and
+// how many heap objects it makes: called one by one, as a sequence, and many chains in one list, which is the
+// device's time alone. The last result is of one multiplication by itself.
 func Chains(ctx context.Context, t *Task) (*Report, error) {
 	return t.each(ctx, len(t.Matrices), func(at *place, step int) ([]*contest, error) {
 		dev, err := at.alone("chains")
@@ -57,7 +58,10 @@ func chainOn(ctx context.Context, dev *spmm.Device, name, matrix string, a *form
 			of = fmt.Sprintf("%d × %s", w.length, matrix)
 		}
 		all = append(all, &contest{entrant: w.timed, Result: Result{
-			Case: Case{Matrix: of, N: chainCols, Precision: info.Precision.String(), Backend: name, Format: w.name, Mode: Fast},
+			Case: Case{
+				Matrix: of, N: chainCols, Precision: info.Precision.String(), Backend: name, Format: w.name,
+				Mode: Fast,
+			},
 			Rows: a.Rows, Cols: a.Cols, NNZ: int64(w.length) * a.NNZ(), Chosen: info.Format, Variant: info.Variant,
 		}})
 	}
@@ -153,7 +157,9 @@ func (c *chain) ways() []chainWay {
 		return all, nil
 	}}
 	return []chainWay{
-		{"in one list", chainLength, list}, {"Plan.Run", chainLength, counted(run)}, {"Sequence.Run", chainLength, counted(sequence)},
+		{"in one list", chainLength, list}, {"Plan.Run", chainLength, counted(run)}, {
+			"Sequence.Run", chainLength, counted(sequence),
+		},
 		{"Sequence.Start and Wait", chainLength, counted(started)}, {"Plan.Run", 1, counted(one)},
 	}
 }
@@ -187,8 +193,8 @@ func objects(run func(ctx context.Context) error) (float64, error) {
 	return fewest, nil
 }
 
-// compare runs each way but the first, which runs many chains, twice from the same start, and fails those that leave other
-// bits than the one before them all.
+// compare runs each way but the first, which runs many chains, twice from the same start, and fails those that leave
+// other bits than the one before them all.
 func (c *chain) compare(ctx context.Context, all []*contest) error {
 	var want *formats.Dense[float32]
 	for _, w := range all[1:] {

@@ -23,8 +23,8 @@ func copySizes(most int64) []int64 {
 	return all
 }
 
-// Copies measures uploads to each device and downloads, of 64 KiB to Task.Most bytes: of page-locked memory, of lines with
-// padding in such, of ordinary memory, and on CUDA by cuMemcpy of page-locked memory (plain).
+// Copies measures uploads to each device and downloads, of 64 KiB to Task.Most bytes: of page-locked memory, of lines
+// with padding in such, of ordinary memory, and on CUDA by cuMemcpy of page-locked memory (plain).
 func Copies(ctx context.Context, t *Task) (*Report, error) {
 	sizes := copySizes(t.Most)
 	if len(sizes) == 0 {
@@ -99,7 +99,10 @@ func (c *copies) add(name string, up, down func(ctx context.Context) error, free
 		e := byHost(x.run)
 		e.shut, free = free, nil
 		c.all = append(c.all, &contest{entrant: e, Result: Result{
-			Case:   Case{Matrix: size(c.bytes) + " " + x.way, N: 1, Precision: "f32", Backend: c.at, Format: name, Mode: Fast},
+			Case: Case{
+				Matrix: size(c.bytes) + " " + x.way, N: 1, Precision: "f32", Backend: c.at, Format: name,
+				Mode: Fast,
+			},
 			Chosen: name, Bytes: c.bytes,
 		}})
 	}

@@ -56,9 +56,12 @@ func enter(ctx context.Context, at *place, r *round, o spmm.Options, way Way) (*
 }
 
 // enterAs has A and B of type T, and C of type O.
-func enterAs[T formats.Value, O oracle.Number](ctx context.Context, at *place, r *round, o spmm.Options, way Way) (*planned, error) {
+func enterAs[T formats.Value, O oracle.Number](
+	ctx context.Context, at *place, r *round, o spmm.Options, way Way,
+) (*planned, error) {
 	out := formats.TypeOf[O]()
-	p := &planned{bytes: int64(r.n) * (int64(r.a.Cols)*int64(o.Precision.Storage().Size()) + int64(out.Size())*int64(r.a.Rows))}
+	column := int64(r.a.Cols)*int64(o.Precision.Storage().Size()) + int64(r.a.Rows)*int64(out.Size())
+	p := &planned{bytes: int64(r.n) * column}
 	var x formats.Encoded = formats.Convert[T](r.a)
 	var err error
 	if t := way.quantised(); t != dtype.Invalid {
@@ -262,7 +265,8 @@ func problem[O, N oracle.Number](r *round, x answer[O]) oracle.ProblemOf[N] {
 		b = formats.ConvertDense[float32](formats.ConvertDense[half.BF16](b))
 	}
 	return oracle.ProblemOf[N]{
-		A: formats.Convert[N](a), B: formats.ConvertDense[N](b), Quantised: x.quantised, Alpha: 1, Compute: x.computed, Out: x.rounded,
+		A: formats.Convert[N](a), B: formats.ConvertDense[N](b), Quantised: x.quantised, Alpha: 1,
+		Compute: x.computed, Out: x.rounded,
 	}
 }
 

@@ -48,7 +48,10 @@ func readState(ctx context.Context) State {
 	}
 	ctx, stop := context.WithTimeout(ctx, 5*time.Second)
 	defer stop()
-	out, err := exec.CommandContext(ctx, "nvidia-smi", "--format=csv,noheader", "--query-gpu=name,clocks.sm,clocks.mem,temperature.gpu,utilization.gpu,power.draw").Output()
+	out, err := exec.CommandContext(
+		ctx, "nvidia-smi", "--format=csv,noheader",
+		"--query-gpu=name,clocks.sm,clocks.mem,temperature.gpu,utilization.gpu,power.draw",
+	).Output()
 	if err == nil {
 		s.GPUs = strings.Split(strings.TrimSpace(string(out)), "\n")
 	}

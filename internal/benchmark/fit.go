@@ -39,9 +39,14 @@ func fittable(r *Report) (*Device, []*measurement, error) {
 		d := &r.Environment.Devices[i]
 		switch {
 		case d.Facts == nil || d.Facts.Rates == nil:
-			return nil, nil, fmt.Errorf("device %s has no facts: measure with --spec bench/specs/choice.json", printable.String(d.Backend))
+			return nil, nil, fmt.Errorf(
+				"device %s has no facts: measure with --spec bench/specs/choice.json", printable.String(d.Backend),
+			)
 		case dev != nil:
-			return nil, nil, fmt.Errorf("device %s beside %s: a report of one device is wanted", printable.String(d.Backend), printable.String(dev.Backend))
+			return nil, nil, fmt.Errorf(
+				"device %s beside %s: a report of one device is wanted", printable.String(d.Backend),
+				printable.String(dev.Backend),
+			)
 		}
 		if err := d.Facts.Rates.Validate(); err != nil {
 			return nil, nil, fmt.Errorf("device %s: %w", printable.String(d.Backend), err)
@@ -59,14 +64,14 @@ func fittable(r *Report) (*Device, []*measurement, error) {
 		}
 	}
 	if len(ms) == 0 {
-		return nil, nil, fmt.Errorf("no result says what predictions are made from: measure with --spec bench/specs/choice.json")
+		return nil, nil, errors.New("no result says what predictions are made from: measure with --spec bench/specs/choice.json")
 	}
 	return dev, ms, nil
 }
 
-// Fit makes the model of the device that a report is of, with the costs of the variants that there are enough measurements
-// of; the model of the device's kind has the others. On notes it writes how far off predictions are. Install puts a model
-// where the device finds it.
+// Fit makes the model of the device that a report is of, with the costs of the variants that there are enough
+// measurements of; the model of the device's kind has the others. On notes it writes how far off predictions are.
+// Install puts a model where the device finds it.
 func Fit(r *Report, notes io.Writer) (*model.DeviceModel, error) {
 	dev, ms, err := fittable(r)
 	if err != nil {
@@ -80,7 +85,8 @@ func Fit(r *Report, notes io.Writer) (*model.DeviceModel, error) {
 		Version: model.Version, Code: dev.Facts.Code,
 		Measured: model.Source{
 			Device: dev.Name, Driver: dev.Driver, Date: time.Now().UTC().Format(time.DateOnly),
-			Command: "spmmrun bench --spec bench/specs/choice.json --save FILE; spmmrun bench fit FILE", Note: fmt.Sprintf("%d measurements", len(ms)),
+			Command: "spmmrun bench --spec bench/specs/choice.json --save FILE; spmmrun bench fit FILE",
+			Note:    fmt.Sprintf("%d measurements", len(ms)),
 		},
 	}
 	if code != backend.CodeGo { // a core's latencies depend most on what else it does
@@ -92,7 +98,9 @@ func Fit(r *Report, notes io.Writer) (*model.DeviceModel, error) {
 		name := x.Chosen + "/" + x.Variant
 		of[name] = append(of[name], x)
 	}
-	fmt.Fprintln(notes, "variant, measurements, and by what factor predictions are off (root mean square): before, after")
+	fmt.Fprintln(
+		notes, "variant, measurements, and by what factor predictions are off (root mean square): before, after",
+	)
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		v := variant(of[name][0], code)
 		if v == nil || len(of[name]) < leastMeasurements {
@@ -104,7 +112,10 @@ func Fit(r *Report, notes io.Writer) (*model.DeviceModel, error) {
 		c := f.best()
 		c.Variants = []string{name}
 		m.Costs = append(m.Costs, c)
-		fmt.Fprintf(notes, "%s\t%d\t%.2f\t%.2f\n", name, len(of[name]), math.Exp(math.Sqrt(f.off(f.start))), math.Exp(math.Sqrt(f.off(c))))
+		fmt.Fprintf(
+			notes, "%s\t%d\t%.2f\t%.2f\n", name, len(of[name]), math.Exp(math.Sqrt(f.off(f.start))),
+			math.Exp(math.Sqrt(f.off(c))),
+		)
 	}
 	if len(m.Costs) == 0 {
 		return nil, fmt.Errorf("no variant was measured %d times", leastMeasurements)

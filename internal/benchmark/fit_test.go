@@ -25,7 +25,10 @@ func TestFitFindsCosts(t *testing.T) {
 		truth           model.Cost
 	}{
 		{backend.CodeSPIRV, "hrpb", "vulkan_f32", model.Cost{Efficiency: 0.5, StartUS: 1, StepUS: 0.02}},
-		{backend.CodePTX, "lanestream", "cuda_pairs_n16_f16", model.Cost{Fetch: 3, StartUS: 3, Overlap: true, Busy: 3.5}},
+		{
+			backend.CodePTX, "lanestream", "cuda_pairs_n16_f16",
+			model.Cost{Fetch: 3, StartUS: 3, Overlap: true, Busy: 3.5},
+		},
 	} {
 		t.Run(c.format+"/"+c.variant, func(t *testing.T) { fitFinds(t, c.code, c.format, c.variant, c.truth) })
 	}
@@ -34,7 +37,9 @@ func TestFitFindsCosts(t *testing.T) {
 func fitFinds(t *testing.T, code backend.Code, format, name string, truth model.Cost) {
 	dev := Device{Backend: "vulkan", Name: "a GPU never seen", Driver: "1", Facts: &DeviceFacts{
 		Code: code.String(), Units: 40, Rates: &model.Rates{
-			Version: model.RatesVersion, Stream: []model.Bandwidth{{Bytes: 1 << 21, PerSecond: 5e11}, {Bytes: 1 << 27, PerSecond: 4e11}},
+			Version: model.RatesVersion, Stream: []model.Bandwidth{
+				{Bytes: 1 << 21, PerSecond: 5e11}, {Bytes: 1 << 27, PerSecond: 4e11},
+			},
 			Gather: 2e12, FMA: 2e13, LaunchUS: 4, LatencyUS: 0.3,
 		},
 	}}
@@ -50,12 +55,20 @@ func fitFinds(t *testing.T, code backend.Code, format, name string, truth model.
 				of := &Predicted{
 					Items:   int64(rows),
 					Product: &model.Product{Rows: rows, Cols: rows, N: n, Longest: 4 * each, Nearby: nnz / 2},
-					Stats:   &formats.Stats{StoredBytes: 8 * nnz, Slots: nnz, MACs: nnz, Gathers: nnz, Longest: 4 * each},
+					Stats: &formats.Stats{
+						StoredBytes: 8 * nnz, Slots: nnz, MACs: nnz, Gathers: nnz, Longest: 4 * each,
+					},
 				}
-				p := model.Predictor{Product: *of.Product, Rates: dev.Facts.Rates, Model: model.For(code, ""), Units: dev.Facts.Units}
+				p := model.Predictor{
+					Product: *of.Product, Rates: dev.Facts.Rates, Model: model.For(code, ""),
+					Units: dev.Facts.Units,
+				}
 				_, took := p.TimeAt(truth, v, *of.Stats, of.Items)
 				r.Results = append(r.Results, Result{
-					Case:   Case{Matrix: fmt.Sprintf("%d rows of %d", rows, each), N: n, Precision: "f32", Backend: "vulkan", Format: format + "/" + name, Mode: Fast},
+					Case: Case{
+						Matrix: fmt.Sprintf("%d rows of %d", rows, each), N: n, Precision: "f32", Backend: "vulkan",
+						Format: format + "/" + name, Mode: Fast,
+					},
 					Chosen: format, Variant: name, Median: micros(took), Predicted: of,
 				})
 			}
@@ -178,14 +191,19 @@ func TestNear(t *testing.T) {
 
 func TestFitRefuses(t *testing.T) {
 	rates := func() *model.Rates {
-		return &model.Rates{Version: model.RatesVersion, Stream: []model.Bandwidth{{Bytes: 1, PerSecond: 1e9}}, Gather: 1e9, FMA: 1e9}
+		return &model.Rates{
+			Version: model.RatesVersion, Stream: []model.Bandwidth{{Bytes: 1, PerSecond: 1e9}}, Gather: 1e9,
+			FMA: 1e9,
+		}
 	}
 	dev := func(name, code string, r *model.Rates) Device {
 		return Device{Backend: name, Name: name, Facts: &DeviceFacts{Code: code, Units: 1, Rates: r}}
 	}
 	full := func(n int) Result {
 		return Result{
-			Case: Case{Matrix: "a", N: n, Backend: "x", Format: "csr/cpu_f32", Mode: Fast}, Chosen: "csr", Variant: "cpu_f32", Median: 1,
+			Case: Case{
+				Matrix: "a", N: n, Backend: "x", Format: "csr/cpu_f32", Mode: Fast,
+			}, Chosen: "csr", Variant: "cpu_f32", Median: 1,
 			Predicted: &Predicted{Product: &model.Product{}, Stats: &formats.Stats{}},
 		}
 	}
@@ -198,14 +216,22 @@ func TestFitRefuses(t *testing.T) {
 		results []Result
 		want    string
 	}{
-		"nothing":                   {nil, nil, "no device"},
-		"another device":            {[]Device{dev("x", "go", rates()), dev("y", "go", rates())}, []Result{full(1)}, "device y beside x"},
-		"a device without facts":    {[]Device{{Backend: "x"}}, []Result{full(1)}, "device x has no facts: measure with --spec"},
+		"nothing": {nil, nil, "no device"},
+		"another device": {
+			[]Device{dev("x", "go", rates()), dev("y", "go", rates())}, []Result{full(1)}, "device y beside x",
+		},
+		"a device without facts": {
+			[]Device{{Backend: "x"}}, []Result{full(1)}, "device x has no facts: measure with --spec",
+		},
 		"a device without rates":    {[]Device{dev("x", "go", nil)}, []Result{full(1)}, "device x has no facts"},
 		"rates that cannot be":      {[]Device{dev("x", "go", broken)}, []Result{full(1)}, "device x: "},
 		"a device of no known kind": {[]Device{dev("x", "basic", rates())}, []Result{full(1)}, `"basic"`},
-		"measured without facts":    {[]Device{dev("x", "go", rates())}, []Result{plain}, "no result says what predictions are made from"},
-		"too little":                {[]Device{dev("x", "go", rates())}, []Result{full(1), full(2)}, "no variant was measured 4 times"},
+		"measured without facts": {
+			[]Device{dev("x", "go", rates())}, []Result{plain}, "no result says what predictions are made from",
+		},
+		"too little": {
+			[]Device{dev("x", "go", rates())}, []Result{full(1), full(2)}, "no variant was measured 4 times",
+		},
 	} {
 		r := &Report{Version: ReportVersion, Environment: Environment{Devices: c.devices}, Results: c.results}
 		if _, err := Fit(r, new(bytes.Buffer)); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -1,5 +1,5 @@
-// Packings of a matrix that are measured beside what auto takes, and what predictions are made from: Fit makes device models
-// of it.
+// Packings of a matrix that are measured beside what auto takes, and what predictions are made from: Fit makes device
+// models of it.
 
 package benchmark
 
@@ -44,7 +44,8 @@ func newDeviceFacts(dev *spmm.Device, r spmm.Rates) *DeviceFacts {
 	i := dev.Info()
 	m := &model.Rates{
 		Version: model.RatesVersion, Device: i.Name, Driver: i.Driver, At: r.At,
-		Gather: r.Cache, FMA: r.FMA, FMA64: r.FMA64, Matrix: r.Matrix, LaunchUS: micros(r.Launch), LatencyUS: micros(r.Latency),
+		Gather: r.Cache, FMA: r.FMA, FMA64: r.FMA64, Matrix: r.Matrix,
+		LaunchUS: micros(r.Launch), LatencyUS: micros(r.Latency),
 	}
 	for _, c := range r.Copy {
 		m.Stream = append(m.Stream, model.Bandwidth(c))
@@ -89,7 +90,9 @@ func (r *round) packings(ctx context.Context, dev *spmm.Device, near bool) ([]sp
 	}
 	ps = slices.DeleteFunc(ps, func(p spmm.Packing) bool { return p.Err != nil })
 	if near && len(ps) > 0 {
-		least := slices.MinFunc(ps, func(x, y spmm.Packing) int { return cmp.Compare(x.Predicted, y.Predicted) }).Predicted
+		least := slices.MinFunc(
+			ps, func(x, y spmm.Packing) int { return cmp.Compare(x.Predicted, y.Predicted) },
+		).Predicted
 		ps = slices.DeleteFunc(ps, func(p spmm.Packing) bool { return p.Predicted > 2*least })
 	}
 	return ps, nil
@@ -98,7 +101,8 @@ func (r *round) packings(ctx context.Context, dev *spmm.Device, near bool) ([]sp
 // predicted is what a report keeps of a packing.
 func (r *round) predicted(p *spmm.Packing) *Predicted {
 	out := &Predicted{
-		US: micros(p.Predicted), MemoryUS: micros(p.Bound.Memory), GatherUS: micros(p.Bound.Gather), ComputeUS: micros(p.Bound.Compute),
+		US: micros(p.Predicted), MemoryUS: micros(p.Bound.Memory), GatherUS: micros(p.Bound.Gather),
+		ComputeUS: micros(p.Bound.Compute),
 	}
 	if r.Facts {
 		product := plan.NewProduct(formats.ConvertTo(r.a, r.prec.Storage()), r.n)

@@ -23,8 +23,8 @@ type place struct {
 // IsGroup tells whether a name of Sweep.Backends is that of a group: cuda:all, or devices with + between them.
 func IsGroup(name string) bool { return strings.Contains(name, "+") || strings.HasSuffix(name, ":all") }
 
-// openPlaces opens places by their names, such that compute in f64 if that is needed; those returned are open even if there
-// is an error.
+// openPlaces opens places by their names, such that compute in f64 if that is needed; those returned are open even if
+// there is an error.
 func openPlaces(ctx context.Context, names []string, f64 bool) ([]*place, error) {
 	var all []*place
 	for _, name := range names {
@@ -49,7 +49,8 @@ func (p *place) same(x *place) bool {
 	return mine.Backend == other.Backend && mine.Index == other.Index
 }
 
-// openPlace opens a device or a group. Name auto becomes that of the device it takes, one that computes in f64 if that is needed.
+// openPlace opens a device or a group. Name auto becomes that of the device it takes, one that computes in f64 if
+// that is needed.
 func openPlace(ctx context.Context, name string, f64 bool) (*place, error) {
 	if IsGroup(name) {
 		g, err := spmm.OpenGroup(ctx, strings.ReplaceAll(name, "+", ","))
@@ -90,8 +91,8 @@ func (p *place) close() {
 	}
 }
 
-// describe tells what the place is. The rates of a group are the sums of its devices'. With facts, a device by itself comes
-// with what predictions are made from.
+// describe tells what the place is. The rates of a group are the sums of its devices'. With facts, a device by itself
+// comes with what predictions are made from.
 func (p *place) describe(ctx context.Context, facts bool) (Device, error) {
 	first := p.devices[0].Info()
 	out := Device{Backend: p.name, Name: first.Name, Driver: first.Driver, Peaks: map[string]float64{}}

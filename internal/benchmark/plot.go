@@ -112,7 +112,10 @@ func (r *Report) Draw(w io.Writer) error {
 	by := chart.Axis{Label: x.label, Log: true, Ticks: x.columns}
 	times := &chart.Chart{Title: "time", X: by, Y: chart.Axis{Label: "µs", Log: true}}
 	attained := &chart.Chart{Title: "of attainable", X: by, Y: chart.Axis{Label: "%", Max: 100}}
-	roof := &chart.Chart{Title: "roofline", X: chart.Axis{Label: "operations a byte", Log: true}, Y: chart.Axis{Label: "GFLOP/s", Log: true}}
+	roof := &chart.Chart{
+		Title: "roofline", X: chart.Axis{Label: "operations a byte", Log: true},
+		Y: chart.Axis{Label: "GFLOP/s", Log: true},
+	}
 	shares := &chart.Chart{
 		Title: "performance profile", Y: chart.Axis{Label: "share of products", Max: 1},
 		X: chart.Axis{Label: "time over the best of a product", Log: true, Ticks: ratios(most)},
@@ -142,7 +145,8 @@ func (r *Report) Draw(w io.Writer) error {
 	return chart.Write(w, [][]*chart.Chart{{times, attained}, {roof, shares}}, names)
 }
 
-// How entrants are drawn: colours that most people tell apart, and when all were taken, again with another shape and dashes.
+// How entrants are drawn: colours that most people tell apart, and when all were taken, again with another shape and
+// dashes.
 var (
 	colours = []string{"#d55e00", "#009e73", "#0072b2", "#e69f00", "#cc79a7", "#56b4e9", "#7a7a00"}
 	dashes  = []string{"", "6 3", "2 3", "8 3 2 3"}
@@ -150,7 +154,10 @@ var (
 
 func styleOf(i int) chart.Style {
 	round := i / len(colours)
-	return chart.Style{Colour: colours[i%len(colours)], Shape: chart.Shape(round) % chart.Shapes, Dashes: dashes[round%len(dashes)]}
+	return chart.Style{
+		Colour: colours[i%len(colours)], Shape: chart.Shape(round) % chart.Shapes,
+		Dashes: dashes[round%len(dashes)],
+	}
 }
 
 // addCurve draws points and joins them.
@@ -159,8 +166,8 @@ func addCurve(c *chart.Chart, s chart.Style, points []chart.Point) {
 	c.Line(s, "", points)
 }
 
-// addRoofs draws what a device's measured rates allow: memory's slope from left on, in operations a byte, and the arithmetic's roof of
-// each type that was computed with.
+// addRoofs draws what a device's measured rates allow: memory's slope from left on, in operations a byte, and the
+// arithmetic's roof of each type that was computed with.
 func addRoofs(c *chart.Chart, d Device, types []string, left float64, dashes string) {
 	peaks := map[string]float64{}
 	for _, t := range types {
@@ -180,7 +187,8 @@ func addRoofs(c *chart.Chart, d Device, types []string, left float64, dashes str
 	}
 	right := 10 * highest / d.Copy
 	left = min(left, highest/d.Copy/10)
-	for i, name := range slices.SortedFunc(maps.Keys(peaks), func(x, y string) int { return cmp.Compare(peaks[y], peaks[x]) }) {
+	highestFirst := func(x, y string) int { return cmp.Compare(peaks[y], peaks[x]) }
+	for i, name := range slices.SortedFunc(maps.Keys(peaks), highestFirst) {
 		flops := peaks[name]
 		points := []chart.Point{{X: flops / d.Copy, Y: flops / 1e9}, {X: right, Y: flops / 1e9}}
 		if i == 0 {

@@ -76,7 +76,9 @@ func (r *Report) Summaries() []Summary {
 	}
 	var out []Summary
 	for _, by := range names {
-		s := Summary{By: by, Products: len(over[by]), OverBest: GeometricMean(over[by]), WorstOver: slices.Max(over[by])}
+		s := Summary{
+			By: by, Products: len(over[by]), OverBest: GeometricMean(over[by]), WorstOver: slices.Max(over[by]),
+		}
 		for _, o := range over[by] {
 			if o == 1 {
 				s.Fastest++
@@ -91,8 +93,10 @@ func (r *Report) Summaries() []Summary {
 }
 
 var (
-	resultHead = []string{"matrix", "N", "precision", "by", "kernel", "µs", "±", "over best", "GFLOP/s", "GB/s", "attained", "bound by",
-		"heap objects", "asked µs", "asked / measured", ""}
+	resultHead = []string{
+		"matrix", "N", "precision", "by", "kernel", "µs", "±", "over best", "GFLOP/s", "GB/s", "attained", "bound by",
+		"heap objects", "asked µs", "asked / measured", "",
+	}
 	summaryHead = []string{"by", "products", "fastest", "over best", "worst", "attained"}
 )
 
@@ -111,8 +115,10 @@ func (r *Report) rows() [][]string {
 		if !x.Settled {
 			note = "not settled"
 		}
-		out = append(out, append(row, x.kernel(), number(x.Median), percent(x.spread(), 1), ratio(x.Median, best[x.product()]),
-			rate(x.GFLOPS()), rate(x.copied()), percent(x.Attained(), 0), x.BoundBy, x.objects(), asked(x), ratio(x.AskedUS, x.Median), note))
+		out = append(out, append(row,
+			x.kernel(), number(x.Median), percent(x.spread(), 1), ratio(x.Median, best[x.product()]),
+			rate(x.GFLOPS()), rate(x.copied()), percent(x.Attained(), 0), x.BoundBy,
+			x.objects(), asked(x), ratio(x.AskedUS, x.Median), note))
 	}
 	return out
 }
@@ -174,13 +180,16 @@ func filled(table [][]string) [][]string {
 func (r *Report) summaryRows() [][]string {
 	var out [][]string
 	for _, s := range r.Summaries() {
-		out = append(out, []string{printable.String(s.By), strconv.Itoa(s.Products), strconv.Itoa(s.Fastest), fmt.Sprintf("%.2f", s.OverBest),
-			fmt.Sprintf("%.2f", s.WorstOver), percent(s.Attained, 0)})
+		out = append(out, []string{
+			printable.String(s.By), strconv.Itoa(s.Products), strconv.Itoa(s.Fastest), fmt.Sprintf("%.2f", s.OverBest),
+			fmt.Sprintf("%.2f", s.WorstOver), percent(s.Attained, 0),
+		})
 	}
 	return out
 }
 
-// tables are the results, a summary, and what we are beside the peers, if there are any. The first line of each is its head.
+// tables are the results, a summary, and what we are beside the peers, if there are any. The first line of each is
+// its head.
 func (r *Report) tables() [][][]string {
 	var tables [][][]string
 	for _, t := range []struct {
@@ -194,7 +203,8 @@ func (r *Report) tables() [][][]string {
 	return tables
 }
 
-// Print writes the report for a terminal: the environment, a line for each result, a summary and what there is of peers.
+// Print writes the report for a terminal: the environment, a line for each result, a summary and what there is of
+// peers.
 func (r *Report) Print(w io.Writer) error {
 	var environment [][]string
 	for _, l := range r.Environment.lines() {
@@ -258,17 +268,21 @@ func (r *Report) Markdown(w io.Writer) error {
 // CSV writes a line for each result, with figures in full.
 func (r *Report) CSV(w io.Writer) error {
 	c := csv.NewWriter(w)
-	c.Write([]string{"matrix", "rows", "cols", "nnz", "n", "precision", "backend", "format", "mode", "way", "chosen", "variant", "split",
-		"median_us", "low_us", "high_us", "samples", "batch", "settled", "attainable_us", "bound_by", "gflops", "bytes", "encode_s",
-		"asked_us", "error"})
+	c.Write([]string{
+		"matrix", "rows", "cols", "nnz", "n", "precision", "backend", "format", "mode", "way", "chosen", "variant", "split",
+		"median_us", "low_us", "high_us", "samples", "batch", "settled", "attainable_us", "bound_by", "gflops", "bytes",
+		"encode_s", "asked_us", "error",
+	})
 	g := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 	for i := range r.Results {
 		x := &r.Results[i]
-		c.Write([]string{x.Matrix, strconv.Itoa(x.Rows), strconv.Itoa(x.Cols), strconv.FormatInt(x.NNZ, 10), strconv.Itoa(x.N), x.Precision,
+		c.Write([]string{
+			x.Matrix, strconv.Itoa(x.Rows), strconv.Itoa(x.Cols), strconv.FormatInt(x.NNZ, 10), strconv.Itoa(x.N), x.Precision,
 			x.Backend, x.Format, x.Mode, x.Way, x.Chosen, x.Variant, x.Split,
 			g(x.Median), g(x.Low), g(x.High), strconv.Itoa(len(x.Samples)), strconv.Itoa(x.Batch),
-			strconv.FormatBool(x.Settled), g(x.AttainableUS), x.BoundBy, g(x.GFLOPS()), strconv.FormatInt(x.Bytes, 10), g(x.EncodeS),
-			g(x.AskedUS), x.Error})
+			strconv.FormatBool(x.Settled), g(x.AttainableUS), x.BoundBy, g(x.GFLOPS()), strconv.FormatInt(x.Bytes, 10),
+			g(x.EncodeS), g(x.AskedUS), x.Error,
+		})
 	}
 	c.Flush()
 	return c.Error()
@@ -288,7 +302,8 @@ func (e *Environment) lines() [][2]string {
 		lines = append(lines, [2]string{"note", printable.String(e.Note)})
 	}
 	for _, d := range e.Devices {
-		lines = append(lines, [2]string{"device", fmt.Sprintf("%s: %s (%s)", d.Backend, printable.String(d.Name), printable.String(d.Driver))})
+		is := fmt.Sprintf("%s: %s (%s)", d.Backend, printable.String(d.Name), printable.String(d.Driver))
+		lines = append(lines, [2]string{"device", is})
 	}
 	for _, p := range e.Peers {
 		lines = append(lines, [2]string{"peer", printable.String(p)})
@@ -311,7 +326,10 @@ func (e *Environment) lines() [][2]string {
 			lines = append(lines, [2]string{s.name, strings.Join(words, ", ")})
 		}
 	}
-	return append(lines, [2]string{"took", fmt.Sprintf("%.3g s, from %s", e.Seconds, e.Start.UTC().Format("2006-01-02 15:04"))})
+	return append(
+		lines,
+		[2]string{"took", fmt.Sprintf("%.3g s, from %s", e.Seconds, e.Start.UTC().Format("2006-01-02 15:04"))},
+	)
 }
 
 // typed is a command as it was typed, without folders of files.

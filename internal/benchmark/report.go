@@ -64,16 +64,16 @@ type Result struct {
 	Split   string `json:"split,omitempty"`   // how the devices of a group share the product: columns or rows
 	Clock   string `json:"clock,omitempty"`   // device or host
 
-	Samples      []float64 `json:"samples_us,omitempty"` // each the mean of Batch products back to back, in the order measured
+	Samples      []float64 `json:"samples_us,omitempty"` // means of Batch products each, in the order measured
 	Batch        int       `json:"batch,omitempty"`
 	Median       float64   `json:"median_us,omitempty"`
 	Low          float64   `json:"low_us,omitempty"` // the median's interval at 95 %
 	High         float64   `json:"high_us,omitempty"`
 	Settled      bool      `json:"settled"`                 // the interval is as narrow as was asked for
 	AttainableUS float64   `json:"attainable_us,omitempty"` // the least time by the device's measured rates
-	BoundBy      string    `json:"bound_by,omitempty"`      // what takes AttainableUS: memory, cache (reading rows of B) or arithmetic
+	BoundBy      string    `json:"bound_by,omitempty"`      // memory, cache (reading rows of B) or arithmetic
 	Bytes        int64     `json:"bytes,omitempty"`         // of A as stored, B and C, once each
-	EncodeS      float64   `json:"encode_s,omitempty"`      // packing the matrix on the host; of new values, the first call
+	EncodeS      float64   `json:"encode_s,omitempty"`      // packing on the host; of new values, the first call
 	Objects      *float64  `json:"heap_objects,omitempty"`  // that a chain makes on the heap
 	AskedUS      float64   `json:"asked_us,omitempty"`      // the time that a spec asks for: Limit
 	Error        string    `json:"error,omitempty"`         // why there are no times
@@ -101,8 +101,8 @@ func (r *Result) GFLOPS() float64 {
 	return 2 * float64(r.NNZ) * float64(r.N) / r.Median / 1e3
 }
 
-// Intensity is 2·nnz·N operations over the bytes of A as stored, B and C, once each: the arithmetic intensity that a roofline is drawn
-// by. It is 0 if that is not known.
+// Intensity is 2·nnz·N operations over the bytes of A as stored, B and C, once each: the arithmetic intensity that a
+// roofline is drawn by. It is 0 if that is not known.
 func (r *Result) Intensity() float64 {
 	if !r.Measured() || r.Bytes <= 0 {
 		return 0
@@ -130,8 +130,8 @@ type Environment struct {
 	After     State      `json:"after"`
 }
 
-// Device is one that was measured, or a group of them, which has the sums of their rates. Rates are the measured roofs of its
-// roofline, 0 or absent if they are not known.
+// Device is one that was measured, or a group of them, which has the sums of their rates. Rates are the measured
+// roofs of its roofline, 0 or absent if they are not known.
 type Device struct {
 	Backend string             `json:"backend"` // as in Case
 	Name    string             `json:"name"`
@@ -139,7 +139,7 @@ type Device struct {
 	Copy    float64            `json:"copy_bytes_s"`    // of data beyond the caches
 	Flops   float64            `json:"flops"`           // the largest of Peaks
 	Facts   *DeviceFacts       `json:"facts,omitempty"` // with Sweep.Facts
-	Peaks   map[string]float64 `json:"peaks,omitempty"` // operations a second by the operands' type, with matrix units where there are
+	Peaks   map[string]float64 `json:"peaks,omitempty"` // operations a second by the operands' type
 }
 
 // State is what changes on a machine. What it does not tell is left out.
@@ -156,8 +156,8 @@ func (r *Report) Write(w io.Writer) error {
 	return e.Encode(r)
 }
 
-// How long a report may be that is read, in bytes, and each part of it: a result, or what it ran on. JSON takes many times its length in
-// memory, so that parts are decoded and held against what they must be one by one.
+// How long a report may be that is read, in bytes, and each part of it: a result, or what it ran on. JSON takes many
+// times its length in memory, so that parts are decoded and held against what they must be one by one.
 const (
 	mostOfReport = 1 << 26
 	mostOfPart   = 1 << 20
@@ -176,7 +176,10 @@ func ReadReport(in io.Reader, name string) (*Report, error) {
 		return nil, fmt.Errorf("%s is no report of spmmrun bench: %w", name, err)
 	}
 	if r.Version != ReportVersion {
-		return nil, fmt.Errorf("%s is no report of spmmrun bench, or of another version: version %d, want %d", name, r.Version, ReportVersion)
+		return nil, fmt.Errorf(
+			"%s is no report of spmmrun bench, or of another version: version %d, want %d", name, r.Version,
+			ReportVersion,
+		)
 	}
 	return &r.Report, nil
 }
@@ -296,7 +299,8 @@ func (e *Environment) believable() error {
 	for _, d := range e.Devices {
 		for _, rate := range append(slices.Collect(maps.Values(d.Peaks)), d.Copy, d.Flops) {
 			if rate != 0 && !(rate >= 1 && rate <= 1e30) {
-				return implausible{fmt.Errorf("says that device %s has a rate of %v a second", printable.String(d.Backend), rate)}
+				name := printable.String(d.Backend)
+				return implausible{fmt.Errorf("says that device %s has a rate of %v a second", name, rate)}
 			}
 		}
 	}
@@ -324,7 +328,8 @@ func (r *Result) believable() error {
 	return nil
 }
 
-// Merge puts the results of several reports together, under the environment of the first with the commands, devices and peers of all.
+// Merge puts the results of several reports together, under the environment of the first with the commands, devices
+// and peers of all.
 func Merge(reports ...*Report) (*Report, error) {
 	out := *reports[0]
 	e := &out.Environment
@@ -344,7 +349,8 @@ func Merge(reports ...*Report) (*Report, error) {
 		out.Kept = append(out.Kept, r.Kept...)
 		out.Results = append(out.Results, r.Results...)
 		for _, d := range r.Environment.Devices {
-			if !slices.ContainsFunc(e.Devices, func(x Device) bool { return x.Backend == d.Backend && x.Name == d.Name }) {
+			same := func(x Device) bool { return x.Backend == d.Backend && x.Name == d.Name }
+			if !slices.ContainsFunc(e.Devices, same) {
 				e.Devices = append(e.Devices, d)
 			}
 		}

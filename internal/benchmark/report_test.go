@@ -15,8 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the files that tests compare with")
 
-// sample is a report with all that a report may have: times of three who compute two products, a format that refused, and a
-// wrong answer.
+// sample is a report with all that a report may have: times of three who compute two products, a format that refused,
+// and a wrong answer.
 func sample() *Report {
 	at := func(matrix, backend, format string, samples ...float64) Result {
 		low, high := Interval(samples)
@@ -28,8 +28,14 @@ func sample() *Report {
 	}
 	peer := at("dir/a.mtx", "eigen", "rows", 20, 20, 21, 21, 22, 22)
 	peer.Chosen, peer.Variant, peer.AttainableUS, peer.BoundBy, peer.Settled = "", "", 0, "", false
-	refused := Result{Case: Case{Matrix: "gen:uniform,rows=9", N: 32, Precision: "f32", Backend: "cpu", Format: "nm", Mode: Fast}, Error: "nm: no pattern\x1b[2J fits"}
-	wrong := Result{Case: Case{Matrix: "gen:uniform,rows=9", N: 32, Precision: "f32", Backend: "eigen", Format: "a|b", Mode: Fast}, Error: "wrong answer: C[0,0] is 1, must be 2 within " + strings.Repeat("0", 50), Wrong: true}
+	refused := Result{
+		Case:  Case{Matrix: "gen:uniform,rows=9", N: 32, Precision: "f32", Backend: "cpu", Format: "nm", Mode: Fast},
+		Error: "nm: no pattern\x1b[2J fits",
+	}
+	wrong := Result{
+		Case:  Case{Matrix: "gen:uniform,rows=9", N: 32, Precision: "f32", Backend: "eigen", Format: "a|b", Mode: Fast},
+		Error: "wrong answer: C[0,0] is 1, must be 2 within " + strings.Repeat("0", 50), Wrong: true,
+	}
 	return &Report{
 		Version: ReportVersion,
 		Environment: Environment{
@@ -209,7 +215,9 @@ func TestMerge(t *testing.T) {
 	}
 	b.Environment.Devices = append(b.Environment.Devices, Device{Backend: "cuda", Name: "H200"})
 	b.Environment.Peers = []string{"librsb"}
-	a.Environment.Command, b.Environment.Command = []string{"spmmrun", "bench"}, []string{"spmmrun", "bench", "-n", "64", "dir/b.mtx"}
+	a.Environment.Command, b.Environment.Command = []string{"spmmrun", "bench"}, []string{
+		"spmmrun", "bench", "-n", "64", "dir/b.mtx",
+	}
 	m, err := Merge(a, b)
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,7 @@
-// Package benchmark measures sparse products: every matrix by every number of columns, on every device, in every format,
-// precision and mode, and by other programs, the peers. Those who compute the same product take turns until the times of
-// all are known well enough, so that clocks, temperature and other programs meet all alike. Reports are kept in files,
-// compared and printed.
+// Package benchmark measures sparse products: every matrix by every number of columns, on every device, in every
+// format, precision and mode, and by other programs, the peers. Those who compute the same product take turns until
+// the times of all are known well enough, so that clocks, temperature and other programs meet all alike. Reports are
+// kept in files, compared and printed.
 package benchmark
 
 import (
@@ -54,7 +54,8 @@ type Sweep struct {
 	Verify func(ctx context.Context, p oracle.Problem, bits int, c *formats.Dense[float32]) error
 	// Verify64 is the same for precision f64.
 	Verify64 func(ctx context.Context, p oracle.ProblemOf[float64], c *formats.Dense[float64]) error
-	// Fits returns an error where memory does not suffice for a product by n columns, of elements of that many bytes, on the devices of a place.
+	// Fits returns an error where memory does not suffice for a product by n columns, of elements of that many bytes,
+	// on the devices of a place.
 	Fits func(on []spmm.Info, a *formats.CSR[float32], n, size int) error
 	// Progress is told how much of the sweep is done.
 	Progress func(done, total int64)

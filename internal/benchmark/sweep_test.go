@@ -347,7 +347,8 @@ func TestAuto(t *testing.T) {
 	}
 }
 
-// Every way is a case of its own, and right; a way is not measured where it is the plain one, or for other columns than its own.
+// Every way is a case of its own, and right; a way is not measured where it is the plain one, or for other columns
+// than its own.
 func TestWays(t *testing.T) {
 	s := small()
 	s.Products[0].Columns, s.Products[0].Precisions = []int{5, 8}, []dtype.Type{dtype.F16}
@@ -384,7 +385,10 @@ func TestWays(t *testing.T) {
 func TestWaysOfGroups(t *testing.T) {
 	s := small()
 	s.Products[0].Backends, s.Products[0].Columns = []string{"cpu+cpu"}, []int{130}
-	s.Products[0].Ways = []Way{{Split: "columns"}, {Split: "rows"}, {Split: "columns", First: true}, {Split: "rows", First: true}, {Memory: 1 << 20}}
+	s.Products[0].Ways = []Way{
+		{Split: "columns"}, {Split: "rows"}, {Split: "columns", First: true}, {Split: "rows", First: true},
+		{Memory: 1 << 20},
+	}
 	r, err := s.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -402,7 +406,10 @@ func TestLimits(t *testing.T) {
 	t.Setenv(asPeer, "right")
 	s := small(os.Args[0])
 	s.Products[0].Columns, s.Products[0].Formats = []int{5, 6, 7}, []string{"auto", "csr"}
-	s.Products[0].Limits = []Limit{{Columns: []int{5}, US: 3}, {Columns: []int{6}, Times: 1.5, Of: "go two"}, {Columns: []int{7}, Times: 2, Of: "nobody"}, {Format: "csr", US: 4}}
+	s.Products[0].Limits = []Limit{
+		{Columns: []int{5}, US: 3}, {Columns: []int{6}, Times: 1.5, Of: "go two"},
+		{Columns: []int{7}, Times: 2, Of: "nobody"}, {Format: "csr", US: 4},
+	}
 	r, err := s.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -63,15 +63,18 @@ func byHost(run func(ctx context.Context) error) *timed {
 	}}
 }
 
-// each calls measure with each device, and adds the results to a report.
-func (t *Task) each(ctx context.Context, steps int, measure func(at *place, step int) ([]*contest, error)) (*Report, error) {
+// enterer returns the entrants of one of a task's steps at a place.
+type enterer func(at *place, step int) ([]*contest, error)
+
+// each measures the steps of a task on each device.
+func (t *Task) each(ctx context.Context, steps int, enter enterer) (*Report, error) {
 	r := begin(ctx)
-	err := t.devices(ctx, r, steps, measure)
+	err := t.devices(ctx, r, steps, enter)
 	r.end(ctx)
 	return r, err
 }
 
-func (t *Task) devices(ctx context.Context, r *Report, steps int, measure func(at *place, step int) ([]*contest, error)) error {
+func (t *Task) devices(ctx context.Context, r *Report, steps int, enter enterer) error {
 	places, err := openPlaces(ctx, t.Backends, false)
 	defer func() { closeAll(places) }()
 	if err != nil {
@@ -85,9 +88,14 @@ func (t *Task) devices(ctx context.Context, r *Report, steps int, measure func(a
 		}
 		r.Environment.Devices = append(r.Environment.Devices, d)
 		for step := range steps {
-			err := t.step(ctx, r, func() ([]*contest, error) { return measure(at, step) }, func(part float64) {
-				t.Progress(done+int64(part*units), total)
-			})
+			all, err := enter(at, step)
+			if err == nil {
+				err = t.measure(ctx, all, func(part float64) { t.Progress(done+int64(part*units), total) })
+			}
+			for _, c := range all {
+				c.drop()
+			}
+			r.Results = append(r.Results, results(all)...)
 			if err != nil {
 				return err
 			}
@@ -96,21 +104,6 @@ func (t *Task) devices(ctx context.Context, r *Report, steps int, measure func(a
 		}
 	}
 	return nil
-}
-
-// step has the entrants that enter returns take turns.
-func (t *Task) step(ctx context.Context, r *Report, enter func() ([]*contest, error), progress func(part float64)) error {
-	all, err := enter()
-	defer func() {
-		for _, c := range all {
-			c.drop()
-		}
-	}()
-	if err == nil {
-		err = t.measure(ctx, all, progress)
-	}
-	r.Results = append(r.Results, results(all)...)
-	return err
 }
 
 // alone returns the device of a place that has one.

@@ -14,7 +14,8 @@ import (
 
 // Turns says how well times are to be known.
 type Turns struct {
-	// Interval is the half length of the median's interval, over the median, at which its time counts as known: 0.02 is ±2 %.
+	// Interval is the half length of the median's interval, over the median, at which its time counts as known: 0.02
+	// is ±2 %.
 	Interval float64
 	// Limit bounds the time that is spent on each entrant, on average.
 	Limit time.Duration
@@ -52,8 +53,8 @@ const (
 	leastBatch   = time.Millisecond // a batch lasts as long, or is of mostBatch products
 )
 
-// measure has all take turns until every median is known well enough, or the limit is reached. Rests do not count towards it.
-// progress is told which part of the time has gone.
+// measure has all take turns until every median is known well enough, or the limit is reached. Rests do not count
+// towards it. progress is told which part of the time has gone.
 func (t Turns) measure(ctx context.Context, all []*contest, progress func(part float64)) error {
 	for _, c := range all {
 		if err := c.warm(ctx); err != nil {
@@ -103,7 +104,8 @@ func (c *contest) warm(ctx context.Context) error {
 	return nil
 }
 
-// sample computes a batch and keeps its time, unless the entrant has failed before. It returns how long it took in all, without the rest.
+// sample computes a batch and keeps its time, unless the entrant has failed before. It returns how long it took in
+// all, without the rest.
 func (c *contest) sample(ctx context.Context) (time.Duration, error) {
 	if c.entrant == nil {
 		return 0, nil

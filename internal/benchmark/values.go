@@ -18,7 +18,8 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// valuesOf is the matrix that values are brought to in a format: 4096² at 90 % zeros, 2:4 for nm, and no zeros for dense.
+// valuesOf is the matrix that values are brought to in a format: 4096² at 90 % zeros, 2:4 for nm, and no zeros for
+// dense.
 func valuesOf(format string) string {
 	switch format {
 	case "nm":
@@ -29,8 +30,9 @@ func valuesOf(format string) string {
 	return "gen:uniform,rows=4096,density=0.1"
 }
 
-// Values measures on each device, for each format, how long Plan.SetValues takes in f16 from tensors of f16 and f32 on the
-// device, also of the transposed matrix, beside a copy that reads and writes as many bytes as there are values.
+// Values measures on each device, for each format, how long Plan.SetValues takes in f16 from tensors of f16 and f32
+// on the device, also of the transposed matrix, beside a copy that reads and writes as many bytes as there are
+// values.
 func Values(ctx context.Context, t *Task) (*Report, error) {
 	names := plan.Formats()
 	return t.each(ctx, len(names), func(at *place, step int) ([]*contest, error) {
@@ -86,7 +88,9 @@ func (v *newValues) enter(ctx context.Context, t *Task) error {
 		name      string
 		of        dtype.Type
 		transpose bool
-	}{{"values of f16", dtype.F16, false}, {"values of f32", dtype.F32, false}, {"values of f16, transposed", dtype.F16, true}} {
+	}{
+		{"values of f16", dtype.F16, false}, {"values of f32", dtype.F32, false}, {"values of f16, transposed", dtype.F16, true},
+	} {
 		if w.transpose && v.format == "nm" { // whose transpose is of no pattern
 			continue
 		}
@@ -123,7 +127,9 @@ func openPlan(ctx context.Context, name string) (*plan.Device, error) {
 }
 
 // setValues prepares a matrix and a tensor of values, and times bringing these to it.
-func (x *timed) setValues(ctx context.Context, dev *plan.Device, m formats.Encoded, of dtype.Type, o plan.Options) error {
+func (x *timed) setValues(
+	ctx context.Context, dev *plan.Device, m formats.Encoded, of dtype.Type, o plan.Options,
+) error {
 	p, err := plan.New(ctx, dev, m, o)
 	if err != nil {
 		return err

@@ -12,8 +12,8 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 )
 
-// How the products of a batch are handed to a device: Way.Calls. Otherwise short products are recorded, if a sequence takes
-// them.
+// How the products of a batch are handed to a device: Way.Calls. Otherwise short products are recorded, if a sequence
+// takes them.
 const (
 	Recorded = "recorded" // as a sequence
 	Listed   = "listed"   // as one list of launches

@@ -152,7 +152,10 @@ func run(ctx context.Context, w io.Writer, device string) error {
 		}
 		rs, cs := rfx.Rows(a), rfx.Cols(b)
 		for _, m := range methods {
-			fmt.Fprintf(w, " %v |", measure(a, b, func(i, j int, x, y []float32) float32 { return m.dot(rs[i], cs[j], x, y) }))
+			fmt.Fprintf(
+				w, " %v |",
+				measure(a, b, func(i, j int, x, y []float32) float32 { return m.dot(rs[i], cs[j], x, y) }),
+			)
 		}
 		fmt.Fprintln(w)
 	}

@@ -1,4 +1,5 @@
-// The tables and pictures that are checked in are those that the reports give; lists that name what is not there are refused.
+// The tables and pictures that are checked in are those that the reports give; lists that name what is not there are
+// refused.
 
 package main
 

@@ -53,8 +53,8 @@ func (f filter) takes() (func(c benchmark.Case) bool, error) {
 		return nil, err
 	}
 	return func(c benchmark.Case) bool {
-		return matrix.MatchString(c.Matrix) && by.MatchString(c.By()) && (f.Precision == "" || c.Precision == f.Precision) &&
-			(len(f.Columns) == 0 || slices.Contains(f.Columns, c.N))
+		return matrix.MatchString(c.Matrix) && by.MatchString(c.By()) &&
+			(f.Precision == "" || c.Precision == f.Precision) && (len(f.Columns) == 0 || slices.Contains(f.Columns, c.N))
 	}, nil
 }
 
@@ -153,7 +153,9 @@ func (t table) times(r *benchmark.Report, takes func(benchmark.Case) bool) ([][]
 	if len(results) == 0 {
 		return nil, nil
 	}
-	columns := slices.DeleteFunc([]int{0, 1, 2, 3, 4, 5, 6}, func(k int) bool { return k == across || k > 0 && len(values[k]) == 1 })
+	columns := slices.DeleteFunc(
+		[]int{0, 1, 2, 3, 4, 5, 6}, func(k int) bool { return k == across || k > 0 && len(values[k]) == 1 },
+	)
 	head := []string{"µs"}
 	for _, k := range columns[1:] {
 		head = append(head, dimensions[k].name)
@@ -203,7 +205,10 @@ func asked(r *benchmark.Report, takes func(benchmark.Case) bool) [][]string {
 			if x.Median > x.AskedUS {
 				share = "**" + share + "**"
 			}
-			rows = append(rows, []string{label(x.Matrix), strconv.Itoa(x.N), x.By(), number(x.AskedUS), number(x.Median), share})
+			rows = append(
+				rows,
+				[]string{label(x.Matrix), strconv.Itoa(x.N), x.By(), number(x.AskedUS), number(x.Median), share},
+			)
 		}
 	}
 	return rows
@@ -222,7 +227,8 @@ func beside(all []benchmark.Beside) [][]string {
 	rows := [][]string{{"by", "N", "products", "fastest peer / it", "least", "at", "peer"}}
 	for _, b := range all {
 		rows = append(rows, []string{
-			b.By, strconv.Itoa(b.N), strconv.Itoa(b.Products), ratio(b.Mean), ratio(b.Least), label(b.LeastAt), b.LeastPeer,
+			b.By, strconv.Itoa(b.N), strconv.Itoa(b.Products), ratio(b.Mean),
+			ratio(b.Least), label(b.LeastAt), b.LeastPeer,
 		})
 	}
 	return rows
@@ -241,7 +247,8 @@ func (t table) summary(rs reports) ([][]string, error) {
 			return nil, err
 		}
 		all := slices.DeleteFunc(ours(r, takes), func(b benchmark.Beside) bool {
-			return len(l.Columns) > 0 && !slices.Contains(l.Columns, b.N) || !strings.HasSuffix(b.By, " "+l.Precision) && l.Precision != ""
+			return len(l.Columns) > 0 && !slices.Contains(l.Columns, b.N) ||
+				l.Precision != "" && !strings.HasSuffix(b.By, " "+l.Precision)
 		})
 		if len(all) == 0 {
 			return nil, fmt.Errorf("line %q: no result is taken", l.Label)
@@ -251,7 +258,10 @@ func (t table) summary(rs reports) ([][]string, error) {
 			columns, means = append(columns, strconv.Itoa(b.N)), append(means, ratio(b.Mean))
 		}
 		least := slices.MinFunc(all, func(x, y benchmark.Beside) int { return cmp.Compare(x.Least, y.Least) })
-		rows = append(rows, []string{l.Label, l.Others, strings.Join(columns, ", "), strings.Join(means, ", "), ratio(least.Least)})
+		rows = append(
+			rows,
+			[]string{l.Label, l.Others, strings.Join(columns, ", "), strings.Join(means, ", "), ratio(least.Least)},
+		)
 	}
 	return rows, nil
 }
