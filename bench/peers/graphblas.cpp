@@ -1,4 +1,4 @@
-// A peer of spmmrun bench: SuiteSparse:GraphBLAS on the CPU, all cores. The Makefile beside it says how peers are
+// A peer of spmmrun bench: SuiteSparse:GraphBLAS on the CPU, all cores. The Makefile here says how peers are
 // built and measured.
 //
 // Algorithms are C = A·B by GrB_mxm, and C += A·B into a full C that was set to zero before, for which GraphBLAS has

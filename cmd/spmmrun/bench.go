@@ -1,4 +1,4 @@
-// spmmrun bench: how fast, beside what, and how far from the limit?
+// spmmrun bench: how fast, compared with others and with the limit?
 
 package main
 
@@ -38,7 +38,7 @@ var standardMatrices = []string{
 	"gen:vector,rows=4096,density=0.1,v=8",
 }
 
-// benchJob is what the command line asks for.
+// benchJob has what the command line asks for.
 type benchJob struct {
 	matrices                                   []string
 	cols, backends, formats, precisions, modes string
@@ -71,12 +71,12 @@ Attainable is the least time that the device could take by its measured rates: t
 reading rows of B from cache and arithmetic take, which "bound by" names. "Over best" is the time over the least that any
 took for the product.
 
---peer PROGRAM measures another program in turn with the rest, one that speaks the protocol of bench/peers/peer.hpp: in
+--peer PROGRAM measures another program in turn with the others, one that speaks the protocol of bench/peers/peer.hpp: in
 that folder are peers for cuSPARSE, cuBLAS and cuSPARSELt (cuda.cu) and for libraries of the CPU.
 
 --spec takes all of this from a file, for several lists of matrices, and what the flags cannot say: ways to multiply, as
 by a plan for other columns, quantised, or with products that do not overlap, and times that are asked for, which the
-report shows beside those that were measured. Flags and MATRIX take the place of its lists. In lists of formats packings
+report shows with those that were measured. Flags and MATRIX take the place of its lists. In lists of formats packings
 are all ways to pack a matrix that the device has a kernel for, near those that are predicted to take at most twice as
 long as the fastest, and FORMAT/VARIANT is one of them. Specs are in bench/specs; docs/bench.md says how to write one.
 
@@ -173,7 +173,7 @@ func (j *benchJob) loaded() (*benchmark.Report, error) {
 	return r, nil
 }
 
-// measured is what a sweep measures.
+// measured measures a sweep.
 func (j *benchJob) measured(ctx context.Context, s *benchmark.Sweep, p *progress) (*benchmark.Report, error) {
 	run := func(at func(done, total int64), known func(benchmark.Report)) (*benchmark.Report, error) {
 		s.Progress, s.Measured = at, known
@@ -227,7 +227,7 @@ func measured(
 	return &r, err
 }
 
-// inTime is what a job sends when it has ended, or the context's error if it goes on after the context has.
+// inTime returns what a job sends when it has ended, or the context's error if it goes on after the context has.
 func inTime(ctx context.Context, done <-chan error) error {
 	select {
 	case err := <-done:
@@ -242,7 +242,7 @@ func inTime(ctx context.Context, done <-chan error) error {
 	}
 }
 
-// list has each of a list's words checked. name is what errors say of the list: a flag with its value, or a list of a
+// list has each of a list's words checked. Errors call the list name: a flag with its value, or a list of a
 // spec.
 func list[T comparable](name string, words []string, parse func(string) (T, error)) ([]T, error) {
 	var out []T

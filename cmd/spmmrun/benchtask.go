@@ -1,5 +1,4 @@
-// spmmrun bench chain, values, copies and fit: what is measured beside products, and device models from what was
-// measured.
+// spmmrun bench chain, values, copies and fit.
 
 package main
 
@@ -77,7 +76,7 @@ func (o *benchOutput) print(w io.Writer, r *benchmark.Report) error {
 	return r.Print(w)
 }
 
-// benchTask is what the command line asks for of chains, values and copies.
+// benchTask has what the command line asks for of chains, values and copies.
 type benchTask struct {
 	backends string
 	matrices []string
@@ -126,9 +125,9 @@ func newBenchValues(unfinished *temporaries) *cobra.Command {
 	j := &benchTask{measure: benchmark.Values}
 	return j.command(unfinished, &cobra.Command{
 		Use:   "values [flags]",
-		Short: "Measure new values for a prepared matrix, in each format, beside a copy",
+		Short: "Measure new values for a prepared matrix, in each format, and a copy",
 		Long: `values brings new values to a matrix of 4096×4096 that is packed in f16, in each format: of f16 and f32 from the
-device, and of the transposed matrix. Beside them is a copy on the device that reads and writes as many bytes as there are
+device, and of the transposed matrix. Compare them with the copy on the device, which reads and writes as many bytes as there are
 values of f16.` + taskCodes,
 		Example: `  spmmrun bench values --backend cuda`,
 		Args:    cobra.NoArgs,
@@ -139,7 +138,7 @@ func newBenchCopies(unfinished *temporaries) *cobra.Command {
 	j := &benchTask{measure: benchmark.Copies}
 	c := j.command(unfinished, &cobra.Command{
 		Use:   "copies [flags]",
-		Short: "Measure copies between the host and a device, beside the driver's own",
+		Short: "Measure copies between the host and a device, and the driver's own",
 		Long: `copies uploads and downloads 64 KiB and more: of page-locked memory, of lines with padding in such, and of
 ordinary memory. On CUDA plain is the driver's copy of page-locked memory, without the library.` + taskCodes,
 		Example: `  spmmrun bench copies --backend cuda --most 1G`,

@@ -24,7 +24,7 @@ type calls struct {
 	refused  bool
 }
 
-// repeat returns what so many products took.
+// repeat computes the product a number of times and returns how long that took.
 func (r *calls) repeat(ctx context.Context, times int) (spmm.Timing, error) {
 	switch r.how {
 	case Listed:
@@ -94,7 +94,7 @@ func (r *calls) recorded(ctx context.Context, times int) (spmm.Timing, error) {
 
 func scaled(d time.Duration, by float64) time.Duration { return time.Duration(float64(d) * by) }
 
-// record makes a sequence of so many products, and runs it once, as the second run is the first that is recorded.
+// record makes a sequence of a number of products, and runs it once, as the second run is the first that is recorded.
 func (r *calls) record(ctx context.Context, products int) error {
 	if r.products == products {
 		return nil

@@ -1,4 +1,4 @@
-// Chains of multiplications, each of which takes what the one before left: by one Run after the other, and as a
+// Chains of multiplications. Each takes C of the one before for its B: by one Run after the other, and as a
 // sequence.
 
 package benchmark

@@ -1,4 +1,4 @@
-// Two reports beside each other.
+// How two reports differ.
 
 package benchmark
 

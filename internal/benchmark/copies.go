@@ -1,4 +1,4 @@
-// Copies between the host and a device: of page-locked and of ordinary memory, beside the driver's own.
+// Copies between the host and a device: of page-locked and of ordinary memory, and the driver's own copies.
 
 package benchmark
 

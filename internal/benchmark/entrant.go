@@ -17,10 +17,10 @@ import (
 
 // entrant computes a product as often as it is asked to.
 type entrant interface {
-	// again computes the product so many times back to back and returns how long one took on average.
+	// again computes the product a number of times back to back and returns how long one took on average.
 	again(ctx context.Context, times int) (took time.Duration, clock string, err error)
-	// rest waits until nothing is left of that which could disturb the next.
-	rest(ctx context.Context)
+	// quiet waits until nothing that it leaves running could disturb the next.
+	quiet(ctx context.Context)
 	// describe adds what there is to say of the entrant; called once, when the median is known.
 	describe(ctx context.Context, r *Result) error
 	close()
@@ -160,7 +160,7 @@ func onGroup[T formats.Value, O oracle.Number](
 	return tb.Upload(ctx, b)
 }
 
-// moving is what products take by the host's clock, for which B moves each time.
+// moving times products by the host's clock. B moves for each.
 func moving(times int, run func() (spmm.GroupTiming, error)) (spmm.Timing, error) {
 	var all spmm.Timing
 	for range times {
@@ -200,7 +200,7 @@ func (p *planned) check(ctx context.Context, r *round) error {
 	return p.right(ctx, r)
 }
 
-func (p *planned) rest(context.Context) {}
+func (p *planned) quiet(context.Context) {}
 
 func (p *planned) describe(ctx context.Context, r *Result) error {
 	i, split := p.info()
@@ -253,7 +253,7 @@ func verify[O oracle.Number](ctx context.Context, r *round, x answer[O]) (err er
 	return err
 }
 
-// problem is what an answer must be right for: operands as the precision rounds them.
+// problem is the product that an answer is checked against, with operands as the precision rounds them.
 func problem[O, N oracle.Number](r *round, x answer[O]) oracle.ProblemOf[N] {
 	a, b := r.a, r.b
 	switch r.prec.Storage() {

@@ -32,7 +32,7 @@ type measurement struct {
 	rates *model.Rates // of the device at that time
 }
 
-// fittable is what a report has to fit costs to: the one device, and the measurements that predictions can be made for.
+// fittable returns the one device of a report, and the measurements that costs can be fitted to.
 func fittable(r *Report) (*Device, []*measurement, error) {
 	var dev *Device
 	for i := range r.Environment.Devices {
@@ -44,7 +44,7 @@ func fittable(r *Report) (*Device, []*measurement, error) {
 			)
 		case dev != nil:
 			return nil, nil, fmt.Errorf(
-				"device %s beside %s: a report of one device is wanted", printable.String(d.Backend),
+				"devices %s and %s: a report of one device is wanted", printable.String(d.Backend),
 				printable.String(dev.Backend),
 			)
 		}

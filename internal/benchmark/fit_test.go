@@ -218,7 +218,7 @@ func TestFitRefuses(t *testing.T) {
 	}{
 		"nothing": {nil, nil, "no device"},
 		"another device": {
-			[]Device{dev("x", "go", rates()), dev("y", "go", rates())}, []Result{full(1)}, "device y beside x",
+			[]Device{dev("x", "go", rates()), dev("y", "go", rates())}, []Result{full(1)}, "devices y and x",
 		},
 		"a device without facts": {
 			[]Device{{Backend: "x"}}, []Result{full(1)}, "device x has no facts: measure with --spec",

@@ -1,4 +1,4 @@
-// Times that a spec asks for, which a report shows beside those that were measured.
+// Times that a spec asks for. A report shows them with the measured ones.
 
 package benchmark
 
@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// Limit asks for a time: so many microseconds, or so many times that of another. What is empty fits any.
+// Limit asks for a time, in microseconds or as a multiple of the time of another. Empty fields fit any result.
 type Limit struct {
 	Matrix  string  `json:"matrix,omitempty"`
 	Columns []int   `json:"columns,omitempty"`

@@ -1,5 +1,5 @@
-// Packings of a matrix that are measured beside what auto takes, and what predictions are made from: Fit makes device
-// models of it.
+// Packings of a matrix, each measured by itself, and the figures that predictions are made from: Fit makes device models
+// of them.
 
 package benchmark
 
@@ -21,7 +21,7 @@ const (
 	Near     = "near"     // those that are predicted to take at most twice as long as the fastest
 )
 
-// Predicted is what was predicted of a product, and what from.
+// Predicted is a predicted time of a product, and the figures that it was made from.
 type Predicted struct {
 	US        float64        `json:"us"`
 	MemoryUS  float64        `json:"memory_us"`
@@ -32,7 +32,7 @@ type Predicted struct {
 	Items     int64          `json:"items,omitempty"`
 }
 
-// DeviceFacts are what predictions know of a device.
+// DeviceFacts are the figures of a device that predictions use.
 type DeviceFacts struct {
 	Code  string       `json:"code"`
 	Units int          `json:"units"`
@@ -98,7 +98,7 @@ func (r *round) packings(ctx context.Context, dev *spmm.Device, near bool) ([]sp
 	return ps, nil
 }
 
-// predicted is what a report keeps of a packing.
+// predicted returns the part of a packing that a report keeps.
 func (r *round) predicted(p *spmm.Packing) *Predicted {
 	out := &Predicted{
 		US: micros(p.Predicted), MemoryUS: micros(p.Bound.Memory), GatherUS: micros(p.Bound.Gather),

@@ -232,7 +232,7 @@ func (x *algorithm) again(ctx context.Context, times int) (time.Duration, string
 // ms. On as many cores as there are threads, whoever computes meanwhile has a core less.
 const peerRest = 10 * time.Millisecond
 
-func (x *algorithm) rest(ctx context.Context) {
+func (x *algorithm) quiet(ctx context.Context) {
 	if x.device {
 		return
 	}

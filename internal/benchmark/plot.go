@@ -13,7 +13,7 @@ import (
 	"github.com/spmmrun/spmm/internal/chart"
 )
 
-// curve is what an entrant has reached: points in a plot, under one name and in one colour.
+// curve has the results of an entrant: points in a plot, under one name and in one colour.
 type curve struct {
 	name    string
 	results []*Result
@@ -48,7 +48,7 @@ func computedIn(cs []curve) []string {
 	return all
 }
 
-// xAxis is what times are drawn by: the columns of B if there are several, else the density of A.
+// xAxis has the columns of B if there are several, else the density of A.
 type xAxis struct {
 	label   string
 	of      func(*Result) float64
@@ -86,7 +86,7 @@ func means(c curve, x xAxis, y func(*Result) float64) []chart.Point {
 	return points
 }
 
-// profile has the share of its products that an entrant does in at most so many times the best's time, a staircase
+// profile has the share of its products that an entrant does within a multiple of the best's time, a staircase
 // from 1 to most (Dolan and Moré, Benchmarking optimization software with performance profiles, 2002).
 func profile(over []float64, most float64) []chart.Point {
 	over = slices.Sorted(slices.Values(over))

@@ -16,7 +16,7 @@ import (
 	"github.com/spmmrun/spmm/internal/printable"
 )
 
-// product is what several compute: theirs are the times that compare.
+// product is computed by several, whose times are compared.
 type product struct {
 	matrix, precision string
 	n                 int
@@ -47,7 +47,7 @@ func (r *Report) OverBest() map[Case]float64 {
 	return over
 }
 
-// Summary is what an entrant needs over the products that it was measured on.
+// Summary sums up an entrant over the products that it was measured on.
 type Summary struct {
 	By        string  // backend, format and mode, and the precision
 	Products  int     // measured
@@ -188,14 +188,14 @@ func (r *Report) summaryRows() [][]string {
 	return out
 }
 
-// tables are the results, a summary, and what we are beside the peers, if there are any. The first line of each is
+// tables are the results, a summary, and a comparison with the peers, if there are any. The first line of each is
 // its head.
 func (r *Report) tables() [][][]string {
 	var tables [][][]string
 	for _, t := range []struct {
 		head []string
 		rows [][]string
-	}{{resultHead, r.rows()}, {summaryHead, r.summaryRows()}, {besideHead, r.besideRows()}} {
+	}{{resultHead, r.rows()}, {summaryHead, r.summaryRows()}, {versusHead, r.versusRows()}} {
 		if len(t.rows) > 0 {
 			tables = append(tables, filled(append([][]string{t.head}, t.rows...)))
 		}
@@ -288,7 +288,7 @@ func (r *Report) CSV(w io.Writer) error {
 	return c.Error()
 }
 
-// lines are what to say of the environment: a name and its text.
+// lines describe the environment: a name and its text each.
 func (e *Environment) lines() [][2]string {
 	system := []string{printable.String(e.System)}
 	if e.Processor != "" {

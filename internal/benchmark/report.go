@@ -17,11 +17,11 @@ import (
 // ReportVersion is the version of a report's form.
 const ReportVersion = 1
 
-// Report is what a sweep measured, and on what. Files keep it as JSON.
+// Report has the results of a sweep and their environment. Files keep it as JSON.
 type Report struct {
 	Version     int         `json:"version"` // ReportVersion
 	Environment Environment `json:"environment"`
-	Kept        []Beside    `json:"kept,omitempty"` // comparisons with peers of which single results were not kept
+	Kept        []Versus    `json:"kept,omitempty"` // comparisons with peers whose single results were not kept
 	Results     []Result    `json:"results"`
 }
 
@@ -52,7 +52,7 @@ func (c Case) By() string {
 	return by
 }
 
-// Result is what a case took. Times are in microseconds of one product.
+// Result has the times of a case. They are in microseconds of one product.
 type Result struct {
 	Case
 	Rows int   `json:"rows"`
@@ -113,7 +113,7 @@ func (r *Result) Intensity() float64 {
 // spread is half of the interval's length over the median.
 func (r *Result) spread() float64 { return (r.High - r.Low) / 2 / r.Median }
 
-// Environment is what a sweep ran on.
+// Environment describes the machine that a sweep ran on.
 type Environment struct {
 	Program   string     `json:"program"`        // version and commit
 	Note      string     `json:"note,omitempty"` // what else there is to know of the measurement
@@ -142,7 +142,7 @@ type Device struct {
 	Peaks   map[string]float64 `json:"peaks,omitempty"` // operations a second by the operands' type
 }
 
-// State is what changes on a machine. What it does not tell is left out.
+// State has the figures of a machine that change. Those that it does not tell are left out.
 type State struct {
 	Load []float64 `json:"load,omitempty"`    // averages of 1, 5 and 15 minutes
 	MHz  float64   `json:"cpu_mhz,omitempty"` // mean over the cores
@@ -264,7 +264,7 @@ func (r *reportReader) results() error {
 
 func (r *reportReader) kept() error {
 	return r.list(func() error {
-		var x Beside
+		var x Versus
 		if err := r.part(&x); err != nil {
 			return err
 		}
@@ -307,7 +307,7 @@ func (e *Environment) believable() error {
 	return nil
 }
 
-// plausible tells whether something can take so many microseconds: pictures have logarithmic axes.
+// plausible tells whether a time in microseconds can be one: pictures have logarithmic axes.
 func plausible(us float64) bool { return us >= 1e-6 && us <= 1e15 }
 
 // believable refuses figures that no sweep writes.

@@ -84,7 +84,7 @@ func golden(t *testing.T, name string, got []byte) {
 }
 
 // The fastest peer at each product counts, whatever its algorithm; products that no peer has computed do not.
-func TestBesides(t *testing.T) {
+func TestVersus(t *testing.T) {
 	r := &Report{}
 	add := func(matrix string, n int, by, chosen string, us float64) {
 		r.Results = append(r.Results, Result{Case: Case{Matrix: matrix, N: n, Precision: "f32", Backend: by, Format: "x", Mode: Fast}, Chosen: chosen, Median: us})
@@ -97,11 +97,11 @@ func TestBesides(t *testing.T) {
 	add("c", 128, "cpu", "csr", 10)
 	add("a", 32, "cpu", "csr", 10)
 	add("a", 32, "p", "", 30)
-	want := []Beside{
+	want := []Versus{
 		{By: "cpu x f32", N: 32, Products: 1, Mean: 3, Least: 3, LeastAt: "a", LeastPeer: "p x"},
 		{By: "cpu x f32", N: 128, Products: 2, Mean: 1, Least: 0.5, LeastAt: "b", LeastPeer: "q x", Slower: 1},
 	}
-	if d := cmp.Diff(want, r.Besides(), cmpopts.EquateApprox(1e-12, 0)); d != "" {
+	if d := cmp.Diff(want, r.Versus(), cmpopts.EquateApprox(1e-12, 0)); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
 }

@@ -26,7 +26,7 @@ const (
 	Reproducible = "reproducible"
 )
 
-// Products are those of all lists, of which none but Limits may be empty.
+// Products are those of all lists. None but Limits may be empty.
 type Products struct {
 	Matrices   []string
 	Columns    []int    // of B
@@ -63,7 +63,7 @@ type Sweep struct {
 	Measured func(Report)
 }
 
-// Total is what Progress counts to.
+// Total is the number that Progress counts to.
 func (s *Sweep) Total() int64 {
 	total := 0
 	for i := range s.Products {
@@ -72,7 +72,7 @@ func (s *Sweep) Total() int64 {
 	return int64(total * units)
 }
 
-// Each product counts so many units of progress.
+// units of progress that a product counts.
 const units = 100
 
 // Run measures. A matrix that cannot be read, and a device or peer that is not there, end it with an error: what was

@@ -295,7 +295,7 @@ func TestWrongAnswer(t *testing.T) {
 	}
 }
 
-// A group of devices is measured beside one of them, and is right in every precision and mode.
+// A group of devices is measured together with one of them, and is right in every precision and mode.
 func TestGroups(t *testing.T) {
 	s := small()
 	s.Products[0].Backends, s.Products[0].Columns, s.Products[0].Modes = []string{"cpu", "cpu+cpu", "cpu:all"}, []int{256}, []string{Fast, Reproducible}
@@ -401,7 +401,7 @@ func TestWaysOfGroups(t *testing.T) {
 	}
 }
 
-// A time that is asked for is in the result: so many microseconds, or so many times a peer's.
+// A time that is asked for is in the result, whether in microseconds or as a multiple of a peer's.
 func TestLimits(t *testing.T) {
 	t.Setenv(asPeer, "right")
 	s := small(os.Args[0])

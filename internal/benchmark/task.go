@@ -1,4 +1,4 @@
-// What is measured beside products: chains of them, new values, copies. Each is a report of the same form.
+// Chains of products, new values and copies: their reports have the form that those of products have.
 
 package benchmark
 
@@ -24,7 +24,7 @@ type Task struct {
 
 // timed is an entrant that a function times.
 type timed struct {
-	run      func(ctx context.Context, times int) (time.Duration, error) // how long so many took
+	run      func(ctx context.Context, times int) (time.Duration, error) // how long all took
 	clock    string
 	complete func(r *Result) error // adds what there is to say; nil: nothing
 	shut     []func() error
@@ -35,7 +35,7 @@ func (x *timed) again(ctx context.Context, times int) (time.Duration, string, er
 	return took / time.Duration(times), x.clock, err
 }
 
-func (x *timed) rest(context.Context) {}
+func (x *timed) quiet(context.Context) {}
 
 func (x *timed) describe(_ context.Context, r *Result) error {
 	if x.complete == nil {

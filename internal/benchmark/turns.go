@@ -53,7 +53,7 @@ const (
 	leastBatch   = time.Millisecond // a batch lasts as long, or is of mostBatch products
 )
 
-// measure has all take turns until every median is known well enough, or the limit is reached. Rests do not count
+// measure has all take turns until every median is known well enough, or the limit is reached. Waiting between them does not count
 // towards it. progress is told which part of the time has gone.
 func (t Turns) measure(ctx context.Context, all []*contest, progress func(part float64)) error {
 	for _, c := range all {
@@ -97,7 +97,7 @@ func (c *contest) warm(ctx context.Context) error {
 		if err != nil {
 			return c.fail(err)
 		}
-		c.rest(ctx)
+		c.quiet(ctx)
 		least = min(least, max(1, took))
 		c.Batch = int(min(mostBatch, 1+leastBatch/least))
 	}
@@ -105,7 +105,7 @@ func (c *contest) warm(ctx context.Context) error {
 }
 
 // sample computes a batch and keeps its time, unless the entrant has failed before. It returns how long it took in
-// all, without the rest.
+// all, without the wait behind it.
 func (c *contest) sample(ctx context.Context) (time.Duration, error) {
 	if c.entrant == nil {
 		return 0, nil
@@ -119,7 +119,7 @@ func (c *contest) sample(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return spent, c.fail(err)
 	}
-	c.rest(ctx)
+	c.quiet(ctx)
 	c.Clock = clock
 	c.Samples = append(c.Samples, max(micros(took), 1e-3))
 	return spent, nil
@@ -134,7 +134,7 @@ func (t Turns) settled(live []*contest) bool {
 	return !slices.ContainsFunc(living(live), func(c *contest) bool { return Spread(c.Samples) > t.Interval })
 }
 
-// results are what all have reached.
+// results returns the results of all that were measured or failed.
 func results(all []*contest) []Result {
 	var out []Result
 	for _, c := range all {

@@ -1,4 +1,4 @@
-// What new values for a prepared matrix cost, beside a copy of as many bytes.
+// What new values for a prepared matrix cost, compared with a copy of as many bytes.
 
 package benchmark
 
@@ -31,7 +31,7 @@ func valuesOf(format string) string {
 }
 
 // Values measures on each device, for each format, how long Plan.SetValues takes in f16 from tensors of f16 and f32
-// on the device, also of the transposed matrix, beside a copy that reads and writes as many bytes as there are
+// on the device, also of the transposed matrix, and a copy that reads and writes as many bytes as there are
 // values.
 func Values(ctx context.Context, t *Task) (*Report, error) {
 	names := plan.Formats()
@@ -160,7 +160,7 @@ func (x *timed) setValues(
 	return nil
 }
 
-// copier times copies of so many bytes on a device, by its fastest kernel for that.
+// copier times copies of a number of bytes on a device, by its fastest kernel for that.
 func copier(ctx context.Context, dev *plan.Device, bytes int64) (*timed, error) {
 	x := &timed{clock: "device"}
 	vs := peak.Variants(dev.Caps(), peak.Copy)

@@ -1,4 +1,4 @@
-// Ways to compute a product that are measured beside the plain one.
+// Ways to compute a product other than the plain one.
 
 package benchmark
 

@@ -179,7 +179,7 @@ func fast(ctx context.Context, device string, a *formats.CSR[half.F16], b *forma
 	return c, err
 }
 
-// errors is what a method's outputs are like.
+// errors describes a method's outputs.
 type errors struct {
 	rms   float64 // of the errors, over that of the exact sums
 	right float64 // share that are correctly rounded

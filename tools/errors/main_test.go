@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The table of the documentation is what the command prints.
+// The documentation has the table that the command prints.
 func TestTableIsCurrent(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/reproducible.md")
 	if err != nil {

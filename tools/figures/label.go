@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// label is what a table says of a matrix: a file's name, or of a generator's spec its size and pattern.
+// label names a matrix in a table: by its file, or by the size and pattern of a generator's spec.
 func label(matrix string) string {
 	spec, generated := strings.CutPrefix(matrix, "gen:")
 	if !generated {

@@ -65,11 +65,14 @@ func TestTables(t *testing.T) {
 		"asked": {`{"tables": [{"name": "x", "kind": "asked", "reports": ["r"]}]}`,
 			"| matrix | N | by | asked µs | measured µs | asked / measured |\n| --- | --- | --- | --- | --- | --- |\n" +
 				"| a | 32 | cuda auto | 8 | 10 | **0.80** |\n| a | 8 | cuda auto | 6 | 5 | 1.20 |\n" + from},
-		"beside": {`{"tables": [{"name": "x", "kind": "beside", "reports": ["r"], "by": "auto$"}]}`,
+		"ratios": {`{"tables": [{"name": "x", "kind": "ratios", "reports": ["r"], "by": "auto$"}]}`,
 			"| by | N | products | fastest peer / it | least | at | peer |\n| --- | --- | --- | --- | --- | --- | --- |\n" +
 				"| cpu auto f32 | 8 | 3 | 2.50 | 1.25 | a |  |\n| cuda auto f32 | 8 | 1 | 4.00 | 4.00 | a | p x |\n| cuda auto f32 | 32 | 1 | 0.90 | 0.90 | a | p x |\n" + from},
+		"products": {`{"tables": [{"name": "x", "kind": "products", "lines": [{"label": "A", "others": "p", "reports": ["r"], "columns": [8]}]}]}`,
+			"| A | type | columns of B | spmm | other | the fastest other | times faster |\n" +
+				"| --- | --- | --- | --- | --- | --- | --- |\n| A | f32 | 8 | 5 | 20 | p | 4.0 |\n"},
 		"summary": {`{"tables": [{"name": "x", "kind": "summary", "lines": [{"label": "A", "others": "p", "reports": ["r"], "columns": [32]}]}]}`,
-			"| A | beside | columns of B | times as fast (geometric mean) | least |\n| --- | --- | --- | --- | --- |\n| A | p | 32 | 0.90 | 0.90 |\n"},
+			"| A | compared with | columns of B | times as fast (geometric mean) | least |\n| --- | --- | --- | --- | --- |\n| A | p | 32 | 0.90 | 0.90 |\n"},
 	} {
 		root := tree(t, c.list, "Text.\n\n<!-- figures: x -->\nstale\n<!-- end -->\n\nMore.\n")
 		if err := write(root); err != nil {
@@ -97,6 +100,8 @@ func TestRefused(t *testing.T) {
 		"no pattern":   {`{"tables": [{"name": "x", "kind": "times", "reports": ["r"], "by": "("}]}`, here, "missing closing )"},
 		"twice":        {`{"tables": [` + x + "," + x + `]}`, here, "two tables have the name x"},
 		"unknown":      {`{"charts": []}`, here, "unknown field"},
+		"no product": {`{"tables": [{"name": "x", "kind": "products", "lines": [{"label": "A", "reports": ["r"], "matrix": "uniform"}]}]}`, here,
+			`line "A": no result is taken`},
 		"no line": {`{"tables": [{"name": "x", "kind": "summary", "lines": [{"label": "A", "reports": ["r"], "columns": [1]}]}]}`, here,
 			`line "A": no result is taken`},
 	} {

@@ -57,7 +57,7 @@ func origin(name string, e *benchmark.Environment) string {
 	return wrapped(text+".*", 120) + "\n"
 }
 
-// wrapped breaks a text between words into lines of at most so many characters.
+// wrapped breaks a text between words into lines of at most this many characters.
 func wrapped(text string, most int) string {
 	var b strings.Builder
 	at := 0

@@ -16,8 +16,8 @@ import (
 // table is one of bench/figures.json.
 type table struct {
 	Name string `json:"name"`
-	// Kind is times, beside (how many times as fast as the fastest peer), asked (asked times beside measured ones) or
-	// summary (a row for each of Lines).
+	// Kind is times, ratios (how many times as fast as the fastest peer), asked (asked times over measured ones), summary
+	// (a row for each of Lines, with ratios) or products (a row for each product of Lines, with times).
 	Kind    string   `json:"kind"`
 	Reports []string `json:"reports"`
 	filter
@@ -60,8 +60,8 @@ func (f filter) takes() (func(c benchmark.Case) bool, error) {
 
 // markdown is the table with where it comes from behind it.
 func (t table) markdown(rs reports) (string, error) {
-	if t.Kind == "summary" {
-		rows, err := t.summary(rs)
+	if t.Kind == "summary" || t.Kind == "products" {
+		rows, err := t.lines(rs)
 		return text(rows), err
 	}
 	r, err := rs.merged(t.Reports)
@@ -78,10 +78,10 @@ func (t table) markdown(rs reports) (string, error) {
 		rows, err = t.times(r, takes)
 	case "asked":
 		rows = asked(r, takes)
-	case "beside":
-		rows = beside(ours(r, takes))
+	case "ratios":
+		rows = ratios(ours(r, takes))
 	default:
-		err = fmt.Errorf("kind %q: want times, beside, asked or summary", t.Kind)
+		err = fmt.Errorf("kind %q: want times, ratios, asked, summary or products", t.Kind)
 	}
 	if err == nil && len(rows) < 2 {
 		err = fmt.Errorf("no result is taken")
@@ -112,7 +112,7 @@ func text(rows [][]string) string {
 	return b.String()
 }
 
-// dimension is what results of a table may differ in.
+// dimension is one that results of a table may differ in.
 type dimension struct {
 	name string
 	of   func(x *benchmark.Result) string
@@ -215,15 +215,15 @@ func asked(r *benchmark.Report, takes func(benchmark.Case) bool) [][]string {
 }
 
 // ours compares the results that are taken, and what was kept, with the fastest peers.
-func ours(r *benchmark.Report, takes func(benchmark.Case) bool) []benchmark.Beside {
+func ours(r *benchmark.Report, takes func(benchmark.Case) bool) []benchmark.Versus {
 	some := *r
 	some.Results = slices.DeleteFunc(slices.Clone(r.Results), func(x benchmark.Result) bool {
 		return x.Chosen != "" && !takes(x.Case)
 	})
-	return some.Besides()
+	return some.Versus()
 }
 
-func beside(all []benchmark.Beside) [][]string {
+func ratios(all []benchmark.Versus) [][]string {
 	rows := [][]string{{"by", "N", "products", "fastest peer / it", "least", "at", "peer"}}
 	for _, b := range all {
 		rows = append(rows, []string{
@@ -234,9 +234,14 @@ func beside(all []benchmark.Beside) [][]string {
 	return rows
 }
 
-// summary has a row for each line: how many times as fast as the fastest peer, by columns of B.
-func (t table) summary(rs reports) ([][]string, error) {
-	rows := [][]string{{"A", "beside", "columns of B", "times as fast (geometric mean)", "least"}}
+// lines has the rows of each line.
+func (t table) lines(rs reports) ([][]string, error) {
+	rows := [][]string{{"A", "compared with", "columns of B", "times as fast (geometric mean)", "least"}}
+	of := summarised
+	if t.Kind == "products" {
+		rows = [][]string{{"A", "type", "columns of B", "spmm", "other", "the fastest other", "times faster"}}
+		of = products
+	}
 	for _, l := range t.Lines {
 		r, err := rs.merged(l.Reports)
 		if err != nil {
@@ -246,24 +251,48 @@ func (t table) summary(rs reports) ([][]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		all := slices.DeleteFunc(ours(r, takes), func(b benchmark.Beside) bool {
-			return len(l.Columns) > 0 && !slices.Contains(l.Columns, b.N) ||
-				l.Precision != "" && !strings.HasSuffix(b.By, " "+l.Precision)
-		})
-		if len(all) == 0 {
+		more := of(l, r, takes)
+		if len(more) == 0 {
 			return nil, fmt.Errorf("line %q: no result is taken", l.Label)
 		}
-		var columns, means []string
-		for _, b := range all {
-			columns, means = append(columns, strconv.Itoa(b.N)), append(means, ratio(b.Mean))
-		}
-		least := slices.MinFunc(all, func(x, y benchmark.Beside) int { return cmp.Compare(x.Least, y.Least) })
-		rows = append(
-			rows,
-			[]string{l.Label, l.Others, strings.Join(columns, ", "), strings.Join(means, ", "), ratio(least.Least)},
-		)
+		rows = append(rows, more...)
 	}
 	return rows, nil
+}
+
+// summarised is one row: how many times as fast as the fastest peer, by columns of B.
+func summarised(l line, r *benchmark.Report, takes func(benchmark.Case) bool) [][]string {
+	all := slices.DeleteFunc(ours(r, takes), func(b benchmark.Versus) bool {
+		return len(l.Columns) > 0 && !slices.Contains(l.Columns, b.N) ||
+			l.Precision != "" && !strings.HasSuffix(b.By, " "+l.Precision)
+	})
+	if len(all) == 0 {
+		return nil
+	}
+	var columns, means []string
+	for _, b := range all {
+		columns, means = append(columns, strconv.Itoa(b.N)), append(means, ratio(b.Mean))
+	}
+	least := slices.MinFunc(all, func(x, y benchmark.Versus) int { return cmp.Compare(x.Least, y.Least) })
+	return [][]string{{l.Label, l.Others, strings.Join(columns, ", "), strings.Join(means, ", "), ratio(least.Least)}}
+}
+
+// products has a row for each product: our time and the fastest peer's.
+func products(l line, r *benchmark.Report, takes func(benchmark.Case) bool) [][]string {
+	var rows [][]string
+	for i := range r.Results {
+		x := &r.Results[i]
+		if !x.Measured() || x.Chosen == "" || !takes(x.Case) {
+			continue
+		}
+		if peer := r.FastestPeer(x); peer != nil {
+			rows = append(rows, []string{
+				l.Label, x.Precision, strconv.Itoa(x.N), number(x.Median), number(peer.Median), l.Others,
+				fmt.Sprintf("%.1f", peer.Median/x.Median),
+			})
+		}
+	}
+	return rows
 }
 
 // number prints microseconds with three digits or more.

@@ -1,6 +1,6 @@
 //go:build cuda && cgo && linux
 
-// Package plain copies by the driver of a device alone, without the library: what copies of ours are held beside.
+// Package plain copies by the driver of a device alone, without the library, to compare ours with.
 package plain
 
 /*
@@ -75,7 +75,7 @@ import (
 	"unsafe"
 )
 
-// Copies returns copies of so many bytes of page-locked memory to the first CUDA device and back, and what frees the
+// Copies returns copies of a number of bytes of page-locked memory to the first CUDA device and back, and what frees the
 // memory. The context stays current on the calling thread until then.
 func Copies(device string, bytes int) (in, out func() error, free func(), err error) {
 	if !strings.HasPrefix(device, "cuda") {

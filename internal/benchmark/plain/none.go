@@ -1,6 +1,6 @@
 //go:build !(cuda && cgo && linux)
 
-// Package plain copies by the driver of a device alone, without the library: what copies of ours are held beside.
+// Package plain copies by the driver of a device alone, without the library, to compare ours with.
 package plain
 
 // Copies returns nothing to compare with where CUDA is not built in.

@@ -1,4 +1,4 @@
-// Ours beside the peers': how many times as long the fastest peer takes.
+// How many times as long as one of ours the fastest peer takes.
 
 package benchmark
 
@@ -11,8 +11,8 @@ import (
 	"github.com/spmmrun/spmm/internal/printable"
 )
 
-// Beside is how one of ours compares with the fastest of the peers, for one number of columns.
-type Beside struct {
+// Versus is how one of ours compares with the fastest of the peers, for one number of columns.
+type Versus struct {
 	By        string  `json:"by"` // backend, format, mode and way, and the precision
 	N         int     `json:"n"`
 	Products  int     `json:"products"`             // that it and a peer were measured on
@@ -41,16 +41,16 @@ func (r *Report) fastestPeers() map[product]*Result {
 // FastestPeer returns the result of the fastest peer at the product of a result, nil if there is none.
 func (r *Report) FastestPeer(of *Result) *Result { return r.fastestPeers()[of.product()] }
 
-// Besides compares each of ours, for each number of columns, with the fastest peer at each product. What was kept of
+// Versus compares each of ours, for each number of columns, with the fastest peer at each product. What was kept of
 // others comes first.
-func (r *Report) Besides() []Beside {
+func (r *Report) Versus() []Versus {
 	fastest := r.fastestPeers()
 	type key struct {
 		by string
 		n  int
 	}
 	var keys []key
-	all, ratios := map[key]*Beside{}, map[key][]float64{}
+	all, ratios := map[key]*Versus{}, map[key][]float64{}
 	for i := range r.Results {
 		x := &r.Results[i]
 		peer := fastest[x.product()]
@@ -60,7 +60,7 @@ func (r *Report) Besides() []Beside {
 		k := key{x.By() + " " + x.Precision, x.N}
 		b, ok := all[k]
 		if !ok {
-			b = &Beside{By: k.by, N: x.N}
+			b = &Versus{By: k.by, N: x.N}
 			all[k], keys = b, append(keys, k)
 		}
 		ratio := peer.Median / x.Median
@@ -81,12 +81,12 @@ func (r *Report) Besides() []Beside {
 	return out
 }
 
-var besideHead = []string{"by", "N", "products", "fastest peer / it", "least", "at", "peer", "peer faster"}
+var versusHead = []string{"by", "N", "products", "fastest peer / it", "least", "at", "peer", "peer faster"}
 
-// besideRows are the cells of the table of Besides.
-func (r *Report) besideRows() [][]string {
+// versusRows are the cells of the table of Versus.
+func (r *Report) versusRows() [][]string {
 	var out [][]string
-	for _, b := range r.Besides() {
+	for _, b := range r.Versus() {
 		out = append(out, []string{
 			printable.String(b.By), strconv.Itoa(b.N), strconv.Itoa(b.Products), fmt.Sprintf("%.2f", b.Mean),
 			fmt.Sprintf("%.2f", b.Least), short(b.LeastAt), printable.String(b.LeastPeer), strconv.Itoa(b.Slower),
