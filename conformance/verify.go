@@ -195,7 +195,10 @@ func (c *claim) exact(t *test, r *Result, a *answer) {
 
 // granted tells whether a published waiver, which the manifest lists, covers a case.
 func granted(m *Manifest, t *test, r *Result) bool {
-	matrix := slices.ContainsFunc(m.Variants, func(x Variant) bool { return x.Name == r.kernel()+"/"+r.Variant && x.Matrix })
+	matrix := slices.ContainsFunc(m.Variants, func(x Variant) bool {
+		return x.Name == r.kernel()+"/"+r.Variant &&
+			x.Matrix
+	})
 	w := waiverFor(m.Device, &spec.Variant{Matrix: matrix}, t.class)
 	return w != nil && slices.Contains(m.Waivers, *w)
 }
@@ -220,7 +223,8 @@ func consistent(m *Manifest) []string {
 		}
 		seen[k], ran[r.Variant] = true, true
 		counts[r.Status]++
-		if (r.Status == Pass) != (r.Error == "") || r.Status == Pass && r.Output == "" || r.Status == Unsupported && r.Output != "" {
+		if (r.Status == Pass) != (r.Error == "") || r.Status == Pass && r.Output == "" || r.Status == Unsupported &&
+			r.Output != "" {
 			v.wrong("%s with %s: %s, with output %q and error %q", r.ID, r.Variant, r.Status, r.Output, r.Error)
 		}
 	}
@@ -331,7 +335,8 @@ func (v *Verifier) answer(t *test) *answer {
 		return a
 	}
 	p := t.recipe.build()
-	a := &answer{input: p.digest(), exact: p.want != nil, outputs: map[dtype.Type][]string{}, bits: p.bits, lossless: p.lossless}
+	a := &answer{input: p.digest(), exact: p.want != nil, outputs: map[dtype.Type][]string{}, bits: p.bits,
+		lossless: p.lossless}
 	for _, c := range []dtype.Type{dtype.F16, dtype.BF16, dtype.F32, dtype.F64} {
 		a.outputs[c] = p.expect(c)
 	}
