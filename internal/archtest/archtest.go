@@ -42,7 +42,10 @@ var Rules = []Rule{
 	{"internal/plan/model", []string{"backend", "formats", "shaders/spec"}},
 	{"internal/access", []string{"internal/plan"}},
 	{"internal/checkpoint", []string{"formats/...", "internal/printable"}},
-	{"internal/benchmark", []string{".", "backend", "conformance/oracle", "formats/...", "internal/printable"}},
+	{"internal/benchmark", []string{
+		".", "backend", "conformance/oracle", "formats/...", "internal/benchmark/plain", "internal/chart", "internal/plan/...",
+		"internal/printable", "shaders/...",
+	}},
 	{"internal/...", nil},
 
 	{"formats/gonum", []string{"formats", "formats/internal/number"}},
@@ -60,9 +63,12 @@ var Rules = []Rule{
 	{"shaders/spec", []string{"backend", "formats", "shaders/compiled", "shaders/include"}},
 	{"shaders/panel", []string{"backend", "formats", "shaders/spec", "shaders/include", "shaders/host"}},
 	{"shaders/shadertest", []string{"backend", "backend/all", "formats/...", "shaders/spec"}},
-	{"shaders/sparse24r", []string{"backend", "formats/...", "shaders/spec", "shaders/include", "shaders/host", "shaders/nm"}},
-	{"shaders/rfx", []string{"backend", "formats/...", "shaders/spec", "shaders/include", "shaders/host", "shaders/quantise"}},
-	{"shaders/...", []string{"backend", "formats/...", "shaders/spec", "shaders/include", "shaders/host", "shaders/panel", "internal/plan/model", Self}},
+	{"shaders/sparse24r", []string{"backend", "formats/...", "shaders/spec", "shaders/include", "shaders/host",
+		"shaders/nm"}},
+	{"shaders/rfx", []string{"backend", "formats/...", "shaders/spec", "shaders/include", "shaders/host",
+		"shaders/quantise"}},
+	{"shaders/...", []string{"backend", "formats/...", "shaders/spec", "shaders/include", "shaders/host", "shaders/panel",
+		"internal/plan/model", Self}},
 
 	{"comm", nil},
 	{"comm/nccl", []string{"backend", "comm/..."}},
@@ -72,16 +78,18 @@ var Rules = []Rule{
 	{"dist/...", []string{".", "backend", "comm/...", "formats/...", "internal/access", "internal/plan", Self}},
 	{"conformance/oracle", []string{"formats/..."}},
 	{"conformance/...", []string{".", "backend/...", "conformance/...", "formats/...", "shaders/...", "internal/..."}},
-	{"bench/...", []string{".", "backend/...", "conformance/oracle", "formats/...", "shaders/...", "internal/...", Self}},
+	{"bench/peers/...", nil},
+	{"tools/errors", []string{".", "backend/...", "formats/..."}},
 	{"tools/pictures", []string{"formats/...", "conformance", Self}},
 	{"tools/...", []string{"internal/...", "shaders/...", "backend", Self}},
 	{"examples/...", []string{".", "backend/...", "portable/...", "formats/...", "examples/internal/..."}},
-	{"cmd/...", []string{".", "comm/...", "dist/...", "backend/...", "portable/...", "conformance/...", "formats/...", "shaders/...", "internal/...", Self}},
+	{"cmd/...", []string{".", "comm/...", "dist/...", "backend/...", "portable/...", "conformance/...", "formats/...",
+		"shaders/...", "internal/...", Self}},
 }
 
 // Bindings are imported by a few folders only: each graphics API stays behind its backend, what draws and parses flags
-// behind the command, gonum behind the package that converts its matrices, which no other package imports, and bench, which
-// measures beside it.
+// behind the command, gonum behind the package that converts its matrices, which no other package imports, and the
+// peer that measures it.
 var Bindings = map[string][]string{
 	"gorgonia.org/cu":                         {"backend/cuda/..."},
 	"github.com/vulkan-go/vulkan":             {"backend/vulkan/..."},
@@ -89,7 +97,7 @@ var Bindings = map[string][]string{
 	"github.com/spf13/...":                    {"cmd/..."},
 	"golang.org/x/image/...":                  {"cmd/..."},
 	"github.com/yuin/goldmark/...":            {"tools/site"},
-	"gonum.org/v1/gonum/...":                  {"formats/gonum", "bench", "bench/peers/...", "examples/..."},
+	"gonum.org/v1/gonum/...":                  {"formats/gonum", "bench/peers/...", "examples/..."},
 	Module + "/formats/gonum":                 {"examples/..."},
 }
 
@@ -103,8 +111,8 @@ func Heavy(path string) string {
 	return ""
 }
 
-// Bulky are packages that the command must not link: each adds a megabyte or more with what it needs. (make build holds the
-// size itself.)
+// Bulky are packages that the command must not link: each adds a megabyte or more with what it needs. (make build holds
+// the size itself.)
 var Bulky = []string{"net/http", "crypto/tls", "go/types", "gonum.org/...", "golang.org/x/image/font/sfnt"}
 
 // TooBulky tells whether a package is one of them.
