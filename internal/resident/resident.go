@@ -26,7 +26,8 @@ import (
 type Matrix struct {
 	Device     *device.Device
 	Kernel     *spec.Format
-	Variant    *spec.Variant
+	Variant    *spec.Variant // that parts are packed for
+	exact      bool          // no other multiplies
 	Rows, Cols int
 	Operand    dtype.Type // of B's elements as the kernel reads them
 	Parts      []Part
@@ -46,7 +47,7 @@ type Part struct {
 func upload(ctx context.Context, d *device.Device, e *work.Packed, parts []*spec.Packed, rowBlock int) (*Matrix, error) {
 	rows, cols := e.Matrix.Dims()
 	m := &Matrix{
-		Device: d, Kernel: e.Kernel, Variant: e.Variant, Rows: rows, Cols: cols, Operand: e.Matrix.Type(), RowBlock: rowBlock,
+		Device: d, Kernel: e.Kernel, Variant: e.Variant, exact: e.Exact, Rows: rows, Cols: cols, Operand: e.Matrix.Type(), RowBlock: rowBlock,
 	}
 	for _, enc := range parts {
 		pt, err := UploadPart(ctx, d, enc)
@@ -148,7 +149,7 @@ func AddStats(a, b formats.Stats, nnz int64) formats.Stats {
 func Keep(ctx context.Context, d *device.Device, e *work.Packed, parts []*spec.Packed, rowBlock int, with *stream.Stream) (*Matrix, error) {
 	rows, cols := e.Matrix.Dims()
 	m := &Matrix{
-		Device: d, Kernel: e.Kernel, Variant: e.Variant, Rows: rows, Cols: cols, Operand: e.Matrix.Type(), RowBlock: rowBlock,
+		Device: d, Kernel: e.Kernel, Variant: e.Variant, exact: e.Exact, Rows: rows, Cols: cols, Operand: e.Matrix.Type(), RowBlock: rowBlock,
 	}
 	var err error
 	if m.Stream, err = stream.New(ctx, d, parts, with); err != nil {
@@ -212,7 +213,8 @@ func (m *Matrix) Operands(b, c tensor.Shape) (in, out int, written dtype.Type) {
 
 // Launch asks the kernel how part i runs on a problem.
 func (m *Matrix) Launch(i int, q spec.Problem) (spec.Launch, error) {
-	return m.Kernel.Launch(m.Variant, m.Parts[i].Data, q)
+	e := m.Parts[i].Data
+	return m.Kernel.Launch(work.Runs(m.Kernel, m.Variant, m.exact, e, q), e, q)
 }
 
 // Check tells whether the kernel can multiply by n columns at once, within the device's limits.
@@ -235,17 +237,25 @@ func (m *Matrix) Check(n int, out dtype.Type) error {
 // Tight tells whether the kernel takes n columns of B whose rows lie side by side.
 func (m *Matrix) Tight(n int) bool {
 	for i := range m.Parts {
-		if !m.Kernel.Runs(m.Variant, m.Parts[i].Data, spec.Problem{M: m.Rows, K: m.Cols, N: n, Caps: m.Device.Caps()}).Tight {
+		if !m.Runs(i, n).Tight {
 			return false
 		}
 	}
 	return len(m.Parts) > 0
 }
 
-func (m *Matrix) Work(n int, out dtype.Type) (*spec.Variant, model.Work) {
-	v := m.Variant
-	if len(m.Parts) > 0 {
-		v = m.Kernel.Runs(v, m.Parts[0].Data, spec.Problem{M: m.Rows, K: m.Cols, N: n, Caps: m.Device.Caps()})
+// Runs returns the variant that multiplies part i by n columns.
+func (m *Matrix) Runs(i, n int) *spec.Variant {
+	if i >= len(m.Parts) {
+		return m.Variant
 	}
+	q := spec.Problem{M: m.Rows, K: m.Cols, N: n, Caps: m.Device.Caps()}
+	return work.Runs(m.Kernel, m.Variant, m.exact, m.Parts[i].Data, q)
+}
+
+// Work returns what a multiplication by n columns moves and computes, C having elements of type out, and the variant that
+// does it.
+func (m *Matrix) Work(n int, out dtype.Type) (*spec.Variant, model.Work) {
+	v := m.Runs(0, n)
 	return v, model.NewWork(m.Rows, m.Cols, n, m.Operand, m.Stats, m.Fetched/int64(max(1, v.Together)), out)
 }

@@ -30,7 +30,7 @@ var coops = []coop{
 	// Intel.
 	{MatrixUnit: spec.IntelInt16, subs: 8, cols: 128},
 	{MatrixUnit: spec.IntelInt8, subs: 8, cols: 128},
-	// Mesa's driver for CPUs.
+	// Mesa's driver for CPUs: see variant.
 	{MatrixUnit: spec.MesaCPU, swap: true, subs: 4, cols: 64},
 }
 
@@ -44,8 +44,11 @@ func (c coop) sharedWords(p rfx.P) uint32 {
 }
 
 func (c coop) variant(p rfx.P) *spec.Variant {
+	if c.MatrixUnit == spec.MesaCPU && p > rfx.P15 {
+		c.cols = 32 // one tile a subgroup: the driver compiles two for half a minute
+	}
 	constant := func(name string, id int, x uint32) spec.Const { return spec.Const{Name: name, ID: id, Value: x} }
-	return spec.SPIRV(fmt.Sprintf("vulkan_panels_%v_p%d", c.MatrixUnit, p), spec.Variant{
+	return sizes{p: p, v: int(c.rows())}.sized(spec.SPIRV(fmt.Sprintf("vulkan_panels_%v_p%d", c.MatrixUnit, p), spec.Variant{
 		Need: spec.Need{
 			Int8: true, Shared: 4 * c.sharedWords(p),
 			Shapes: []backend.MatrixShape{c.Shape(dtype.S8)},
@@ -56,8 +59,9 @@ func (c coop) variant(p rfx.P) *spec.Variant {
 			constant("SWAP", 5, spec.Flag(c.swap)), constant("COLS", 6, c.cols), constant("SUBS", 7, c.subs),
 			constant("SHARED", 8, c.sharedWords(p)), spec.Define("BITS", uint32(p)), spec.Define("WARPS", 1),
 		},
-		Unit: spec.Unit{Source: "panel.comp", Blob: fmt.Sprintf("coop_p%d.spv", p)},
-	})
+		Unit:  spec.Unit{Source: "panel.comp", Blob: fmt.Sprintf("coop_p%d.spv", p)},
+		Shape: uint32(1),
+	}), panelsKind, c.cols)
 }
 
 // Coops returns these variants made over for a subgroup size and for a tile of columns a subgroup, so that a driver
