@@ -54,10 +54,10 @@ var Rules = append(planning(), []Rule{
 	{"internal/shaderlock", []string{"backend", "shaders/compiled", "shaders/spec"}},
 	{"internal/access", Planning},
 	{"internal/checkpoint", []string{"formats/...", "internal/printable"}},
-	{"internal/benchmark", []string{
-		".", "backend", "conformance/oracle", "formats/...", "internal/benchmark/plain", "internal/chart", "internal/plan/...",
+	{"internal/benchmark", slices.Concat([]string{
+		".", "backend", "conformance/oracle", "formats/...", "internal/benchmark/plain", "internal/chart",
 		"internal/printable", "shaders/...",
-	}},
+	}, Planning)},
 	{"internal/...", nil},
 
 	{"formats/gonum", []string{"formats", "formats/internal/number"}},

@@ -34,8 +34,8 @@ func (p *Packed) Runs(part *spec.Packed, q spec.Problem) *spec.Variant {
 	return Runs(p.Kernel, p.Variant, p.Exact, part, q)
 }
 
-// Runs decides which variant multiplies, in a problem, a matrix that is packed for v: predictions, launches and reports go
-// by it.
+// Runs decides which variant multiplies, in a problem, a matrix that is packed for v: predictions, launches and
+// reports go by it.
 func Runs(k *spec.Format, v *spec.Variant, exact bool, e *spec.Packed, q spec.Problem) *spec.Variant {
 	if exact {
 		return v
@@ -55,7 +55,8 @@ func (e CannotHold) Unwrap() error { return e.error }
 
 // Refusal tells whether an error is about one way to multiply, so that another may do.
 func Refusal(err error) bool {
-	return errors.As(err, new(CannotHold)) || errors.Is(err, backend.ErrUnsupported) || errors.Is(err, backend.ErrCompile) ||
+	return errors.As(err, new(CannotHold)) || errors.Is(err, backend.ErrUnsupported) || errors.Is(err,
+		backend.ErrCompile) ||
 		errors.Is(err, backend.ErrOutOfMemory)
 }
 
