@@ -3,6 +3,7 @@
 #   make demo       build everything and multiply a real matrix on the best backend present
 #   make build      bin/spmmrun, with all backends
 #   make bench      measure the standard set on every device of this machine, and compare with the last time
+#   make figures    write the tables and pictures of measurements into the documents, from bench/results
 #   make web        bin/web: the page that runs the suite and products in a browser, for any static web server
 #   make site       bin/site: the documents and that page
 #   make test       install what the tests need and run them (no GPU is needed)
@@ -126,6 +127,10 @@ bench: build
 	bin/spmmrun bench --backend all $(PEERS:%=--peer %) $(BENCH_FLAGS) --plot bin/bench.svg \
 		$(if $(wildcard $(BENCH)),--compare $(BENCH)) --save $(BENCH).new
 	mv $(BENCH).new $(BENCH)
+
+.PHONY: figures
+figures:
+	$(GO) run ./tools/figures
 
 .PHONY: generate
 generate:

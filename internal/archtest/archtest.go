@@ -42,7 +42,10 @@ var Rules = []Rule{
 	{"internal/plan/model", []string{"backend", "formats", "shaders/spec"}},
 	{"internal/access", []string{"internal/plan"}},
 	{"internal/checkpoint", []string{"formats/...", "internal/printable"}},
-	{"internal/benchmark", []string{".", "backend", "conformance/oracle", "formats/...", "internal/printable"}},
+	{"internal/benchmark", []string{
+		".", "backend", "conformance/oracle", "formats/...", "internal/benchmark/plain", "internal/chart", "internal/plan/...",
+		"internal/printable", "shaders/...",
+	}},
 	{"internal/...", nil},
 
 	{"formats/gonum", []string{"formats", "formats/internal/number"}},
@@ -75,7 +78,8 @@ var Rules = []Rule{
 	{"dist/...", []string{".", "backend", "comm/...", "formats/...", "internal/access", "internal/plan", Self}},
 	{"conformance/oracle", []string{"formats/..."}},
 	{"conformance/...", []string{".", "backend/...", "conformance/...", "formats/...", "shaders/...", "internal/..."}},
-	{"bench/...", []string{".", "backend/...", "conformance/oracle", "formats/...", "shaders/...", "internal/...", Self}},
+	{"bench/peers/...", nil},
+	{"tools/errors", []string{".", "backend/...", "formats/..."}},
 	{"tools/pictures", []string{"formats/...", "conformance", Self}},
 	{"tools/...", []string{"internal/...", "shaders/...", "backend", Self}},
 	{"examples/...", []string{".", "backend/...", "portable/...", "formats/...", "examples/internal/..."}},
@@ -84,8 +88,8 @@ var Rules = []Rule{
 }
 
 // Bindings are imported by a few folders only: each graphics API stays behind its backend, what draws and parses flags
-// behind the command, gonum behind the package that converts its matrices, which no other package imports, and bench,
-// which also measures.
+// behind the command, gonum behind the package that converts its matrices, which no other package imports, and the
+// peer that measures it.
 var Bindings = map[string][]string{
 	"gorgonia.org/cu":                         {"backend/cuda/..."},
 	"github.com/vulkan-go/vulkan":             {"backend/vulkan/..."},
@@ -93,7 +97,7 @@ var Bindings = map[string][]string{
 	"github.com/spf13/...":                    {"cmd/..."},
 	"golang.org/x/image/...":                  {"cmd/..."},
 	"github.com/yuin/goldmark/...":            {"tools/site"},
-	"gonum.org/v1/gonum/...":                  {"formats/gonum", "bench", "bench/peers/...", "examples/..."},
+	"gonum.org/v1/gonum/...":                  {"formats/gonum", "bench/peers/...", "examples/..."},
 	Module + "/formats/gonum":                 {"examples/..."},
 }
 
