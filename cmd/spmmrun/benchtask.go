@@ -127,8 +127,8 @@ func newBenchValues(unfinished *temporaries) *cobra.Command {
 		Use:   "values [flags]",
 		Short: "Measure new values for a prepared matrix, in each format, and a copy",
 		Long: `values sets new values of a matrix of 4096×4096 that is packed in f16, in each format: of f16 and f32 from
-the device, and of the transposed matrix. Compare them with the copy on the device, which reads and writes as many bytes
-as there are values of f16.` + taskCodes,
+the device, and of the transposed matrix. Compare them with the copy on the device, which reads and writes
+as many bytes as there are values of f16.` + taskCodes,
 		Example: `  spmmrun bench values --backend cuda`,
 		Args:    cobra.NoArgs,
 	})
