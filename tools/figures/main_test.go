@@ -42,7 +42,8 @@ const aReport = `{"version": 1, "environment": {"start": "2026-11-23T00:00:00Z",
 func tree(t *testing.T, list, document string) string {
 	root := t.TempDir()
 	for name, text := range map[string]string{
-		"README.md": "", "docs/a.md": document, "docs/pictures/README": "", "bench/figures.json": list, "bench/results/r.json": aReport,
+		"README.md": "", "docs/a.md": document, "docs/pictures/README": "", "bench/figures.json": list,
+		"bench/results/r.json": aReport,
 	} {
 		path := filepath.Join(root, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -89,17 +90,19 @@ func TestTables(t *testing.T) {
 func TestRefused(t *testing.T) {
 	const here, x = "<!-- figures: x -->\n<!-- end -->\n", `{"name": "x", "kind": "times", "reports": ["r"]}`
 	for name, c := range map[string]struct{ list, document, want string }{
-		"no document":  {`{"tables": [` + x + `]}`, "", "table x is in no document"},
-		"no table":     {`{}`, here, "has no table x"},
-		"no end":       {`{"tables": [` + x + `]}`, here + "<!-- figures: x -->\n", "without <!-- end -->"},
-		"no report":    {`{"tables": [{"name": "x", "kind": "times", "reports": ["none"]}]}`, here, "none.json"},
-		"no reports":   {`{"tables": [{"name": "x", "kind": "times"}]}`, here, "names no reports"},
-		"no result":    {`{"tables": [{"name": "x", "kind": "times", "reports": ["r"], "matrix": "z"}]}`, here, "no result is taken"},
+		"no document": {`{"tables": [` + x + `]}`, "", "table x is in no document"},
+		"no table":    {`{}`, here, "has no table x"},
+		"no end":      {`{"tables": [` + x + `]}`, here + "<!-- figures: x -->\n", "without <!-- end -->"},
+		"no report":   {`{"tables": [{"name": "x", "kind": "times", "reports": ["none"]}]}`, here, "none.json"},
+		"no reports":  {`{"tables": [{"name": "x", "kind": "times"}]}`, here, "names no reports"},
+		"no result": {`{"tables": [{"name": "x", "kind": "times", "reports": ["r"], "matrix": "z"}]}`, here,
+			"no result is taken"},
 		"no kind":      {`{"tables": [{"name": "x", "reports": ["r"]}]}`, here, `kind ""`},
 		"no dimension": {`{"tables": [{"name": "x", "kind": "times", "across": "z", "reports": ["r"]}]}`, here, `across "z"`},
-		"no pattern":   {`{"tables": [{"name": "x", "kind": "times", "reports": ["r"], "by": "("}]}`, here, "missing closing )"},
-		"twice":        {`{"tables": [` + x + "," + x + `]}`, here, "two tables have the name x"},
-		"unknown":      {`{"charts": []}`, here, "unknown field"},
+		"no pattern": {`{"tables": [{"name": "x", "kind": "times", "reports": ["r"], "by": "("}]}`, here,
+			"missing closing )"},
+		"twice":   {`{"tables": [` + x + "," + x + `]}`, here, "two tables have the name x"},
+		"unknown": {`{"charts": []}`, here, "unknown field"},
 		"no product": {`{"tables": [{"name": "x", "kind": "products", "lines": [{"label": "A", "reports": ["r"], "matrix": "uniform"}]}]}`, here,
 			`line "A": no result is taken`},
 		"no line": {`{"tables": [{"name": "x", "kind": "summary", "lines": [{"label": "A", "reports": ["r"], "columns": [1]}]}]}`, here,
