@@ -14,7 +14,7 @@ import (
 	"github.com/spmmrun/spmm/formats/half"
 )
 
-// planInfo is what a plan reports of itself.
+// planInfo is a plan's report of itself.
 type planInfo struct {
 	variant  string
 	bits     int // in reproducible mode
@@ -153,7 +153,7 @@ func throughTensors[B, C formats.Value](ctx context.Context, p *instance, x tens
 	return look()
 }
 
-// otherProduct is what a plan multiplies before an instance's product.
+// otherProduct is a product that a plan computes before an instance's.
 type otherProduct[B formats.Value] struct {
 	alpha, beta float64
 	b           *formats.Dense[B]

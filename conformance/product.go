@@ -16,7 +16,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// planned is what multiplies.
+// planned is a plan and its operands.
 type planned interface{ *spmm.Plan | *spmm.GroupPlan }
 
 // product multiplies an instance twice, and wants the same bits.
