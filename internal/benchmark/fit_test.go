@@ -134,8 +134,8 @@ func TestFitOfPackings(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, x := range r.Results {
-		if format, variant, _ := strings.Cut(x.Format, "/"); !x.Measured() || x.Format != "auto" &&
-			(x.Chosen != format || x.Variant != variant || x.Predicted == nil) {
+		format, variant, _ := strings.Cut(x.Format, "/")
+		if !x.Measured() || x.Format != "auto" && (x.Chosen != format || x.Variant != variant || x.Predicted == nil) {
 			t.Errorf("%+v", x)
 		}
 	}
