@@ -65,6 +65,18 @@ type Options struct {
 	Whole Extent
 	// Variant forces a kernel variant by name, of those that the device runs; for tests and comparisons.
 	Variant string
+
+	// Split is how several devices share a product. Cols is that of all of B; Tune and Whole are refused there.
+	Split Split
+	// Memory is how many bytes may be used of each device, for A, B, C and what multiplying takes besides; 0: what it has, and
+	// of several devices nine tenths of that. (Tensors that do not lie where they are needed take more.) Where a device's rows of
+	// A do not fit beside B and C of Cols columns, they stay in the host's memory, and go to the device in panels for each
+	// product, while the panel before is multiplied; new values are refused then. If there is no room for Cols columns, fewer
+	// are multiplied at a time (PlanInfo.Columns): Multiply takes any number, tensors must not have more.
+	Memory int64
+	// From says where B lies on several devices before each product, if not where it is needed: AutoSplit then counts what
+	// moving it takes, by the rate of the devices' link, which is measured once.
+	From Placement
 }
 
 // Extent is the size of a matrix; the zero value stands for none.
@@ -95,17 +107,21 @@ func (o Options) plan() (plan.Options, error) {
 	if err != nil {
 		return plan.Options{}, err
 	}
-	out := plan.Options{Format: o.Format, Variant: o.Variant, Precision: o.Precision, Quantise: o.Quantise, Cols: o.Cols, Transpose: o.Transpose, Right: o.Right, Whole: plan.Extent(o.Whole), Tune: o.Tune, Reproducible: p}
+	out := plan.Options{
+		Format: o.Format, Variant: o.Variant, Precision: o.Precision, Quantise: o.Quantise, Cols: o.Cols,
+		Transpose: o.Transpose, Right: o.Right, Whole: plan.Extent(o.Whole), Tune: o.Tune, Reproducible: p,
+		Split: o.Split, Memory: o.Memory, From: o.From,
+	}
 	return out, out.Validate()
 }
 
-// on is with for a matrix A that is for a device, which it returns as plans take it.
-func (o Options) on(dev *Device, a interface{ Validate() error }) (*plan.Device, plan.Options, error) {
+// on is with for a matrix A and a call that is for a device by itself, which it returns as plans take it.
+func (o Options) on(dev *Device, call string, a interface{ Validate() error }) (*plan.Device, plan.Options, error) {
 	opt, err := o.with(a)
 	if err != nil {
 		return nil, opt, err
 	}
-	d, err := dev.device()
+	d, err := dev.alone(call)
 	return d, opt, err
 }
 

@@ -18,7 +18,7 @@ type RowList struct{ l *plan.RowList }
 
 // NewRowList copies numbers of rows, from 0 on, to a device.
 func NewRowList(ctx context.Context, dev *Device, rows []int32) (*RowList, error) {
-	d, err := dev.device()
+	d, err := dev.alone("NewRowList")
 	if err != nil {
 		return nil, err
 	}
@@ -43,9 +43,13 @@ type RowCopy struct {
 // CopyRows starts to copy rows of src to dst, two row-major tensors, as NewTensor makes them, of as many columns and of one type on one device, each
 // in one block, under the rules of Plan.Start. A list To that names a row twice leaves either's contents there.
 func CopyRows(ctx context.Context, dst, src Operand, c RowCopy) (*Pending, error) {
-	t := tensorOf(dst)
-	if t == nil {
-		return nil, errMissing
+	t, err := oneTensor(dst)
+	if err != nil {
+		return nil, err
+	}
+	from, err := oneTensor(src)
+	if err != nil {
+		return nil, err
 	}
 	o := plan.RowCopy{Count: c.Count, Src: c.Src, Dst: c.Dst}
 	if c.From != nil {
@@ -54,26 +58,41 @@ func CopyRows(ctx context.Context, dst, src Operand, c RowCopy) (*Pending, error
 	if c.To != nil {
 		o.To = c.To.l
 	}
-	p, err := t.Device().CopyRows(ctx, t, tensorOf(src), o)
+	p, err := t.Device().CopyRows(ctx, t, from, o)
 	if err != nil {
 		return nil, err
 	}
-	return &Pending{p}, nil
+	return &Pending{plan.Began(p)}, nil
 }
 
 // ColumnRanges returns the range of each column of a row-major tensor in one block (package rfx), by which reproducible mode
 // quantises it. The device finds them.
 func ColumnRanges(ctx context.Context, o Operand) ([]rfx.Range, error) {
-	t := tensorOf(o)
-	if t == nil {
-		return nil, errMissing
+	t, err := oneTensor(o)
+	if err != nil {
+		return nil, err
 	}
 	return t.Device().ColumnRanges(ctx, t)
 }
 
+// oneTensor returns the tensor of one device that an operand is.
+func oneTensor(o Operand) (*plan.Tensor, error) {
+	t, err := plan.OneTensor(tensorOf(o))
+	if err == nil && t == nil {
+		err = errMissing
+	}
+	return t, err
+}
+
 // Memory returns the buffer that a row-major tensor in one block lies in, and the bytes from the start of a row to the next:
 // for programs that use package backend, or exchange it with other devices. It is valid until Close of the tensor.
-func (t *Tensor[T]) Memory() (b backend.Buffer, pitch int, err error) { return t.t.Memory() }
+func (t *Tensor[T]) Memory() (b backend.Buffer, pitch int, err error) {
+	one, err := oneTensor(t)
+	if err != nil {
+		return nil, 0, err
+	}
+	return one.Memory()
+}
 
-// Backend returns the device as package backend has it. It stays the Device's: closing it is Close's.
-func (d *Device) Backend() backend.Device { return d.d.Device }
+// Backend returns the device as package backend has it; of several, the first. It stays the Device's: closing it is Close's.
+func (d *Device) Backend() backend.Device { return d.first().Device }

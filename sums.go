@@ -18,7 +18,7 @@ type Sums[T formats.Value] struct{ s *plan.Sums }
 // NewSums brings the entries of a to a device, as integers at precision p; rows are the ranges of the whole rows that they are of. Close
 // frees them.
 func NewSums[T formats.Value](ctx context.Context, dev *Device, a *formats.CSR[T], rows []rfx.Range, p int) (*Sums[T], error) {
-	d, err := dev.device()
+	d, err := dev.alone("NewSums")
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +33,11 @@ func NewSums[T formats.Value](ctx context.Context, dev *Device, a *formats.CSR[T
 // matrix as b has columns. Columns are quantised by the ranges that b has of them; to have those of a larger matrix, b has a row more,
 // which no entry meets, with an element of each range. What is not finite counts as 0: see rfx.Classify.
 func (s *Sums[T]) Multiply(ctx context.Context, b *Tensor[T], sums []rfx.Sum) error {
-	return s.s.Multiply(ctx, tensorOf(b), sums)
+	t, err := oneTensor(b)
+	if err != nil {
+		return err
+	}
+	return s.s.Multiply(ctx, t, sums)
 }
 
 // Info describes what is on the device.

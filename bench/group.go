@@ -27,7 +27,7 @@ const (
 // groups prints a table for each list of devices in -backends, which + separates, matrix and number of columns.
 func groups(r *runner) error {
 	for _, list := range strings.Split(r.backends, "+") {
-		g, err := spmm.OpenGroup(context.Background(), list)
+		g, err := spmm.Open(context.Background(), list)
 		if err != nil {
 			return err
 		}
@@ -64,14 +64,14 @@ func groups(r *runner) error {
 // groupWay is a way to multiply that is measured.
 type groupWay struct {
 	name         string
-	run          func() (spmm.GroupTiming, error)
+	run          func() (spmm.Timing, error)
 	device, host []time.Duration
-	last         spmm.GroupTiming
+	last         spmm.Timing
 	c            func(*formats.Dense[float32]) error // fetches C
 	why          string
 }
 
-func groupOn(g *spmm.Group, list, spec string, a *formats.CSR[float32], n int) error {
+func groupOn(g *spmm.Device, list, spec string, a *formats.CSR[float32], n int) error {
 	ctx := context.Background()
 	b, c := formats.NewDense[float32](a.Cols, n), formats.NewDense[float32](a.Rows, n)
 	x := uint32(1)
@@ -144,7 +144,7 @@ func printWays(ways []*groupWay, p int, c *formats.Dense[float32]) error {
 func ms(d time.Duration) float64 { return d.Seconds() * 1e3 }
 
 // groupWays prepares all ways; what closing has must be called, the last first.
-func groupWays(ctx context.Context, g *spmm.Group, a *formats.CSR[float32], b, c *formats.Dense[float32]) (ways []*groupWay, closing []func(), err error) {
+func groupWays(ctx context.Context, g *spmm.Device, a *formats.CSR[float32], b, c *formats.Dense[float32]) (ways []*groupWay, closing []func(), err error) {
 	keep := func(f func() error) { closing = append(closing, func() { f() }) }
 	o := spmm.Options{Cols: b.Cols}
 	one, err := spmm.Prepare(ctx, g.Devices()[0], a, o)
@@ -161,12 +161,13 @@ func groupWays(ctx context.Context, g *spmm.Group, a *formats.CSR[float32], b, c
 	if err := x.Upload(ctx, b); err != nil {
 		return nil, closing, err
 	}
-	ways = append(ways, &groupWay{name: "one device", why: one.Info().Format + "/" + one.Info().Variant, c: func(d *formats.Dense[float32]) error { return y.Download(ctx, d) }, run: func() (spmm.GroupTiming, error) {
+	ways = append(ways, &groupWay{name: "one device", why: one.Info().Format + "/" + one.Info().Variant, c: func(d *formats.Dense[float32]) error { return y.Download(ctx, d) }, run: func() (spmm.Timing, error) {
 		t, err := one.Repeat(ctx, groupBatch, 1, x, 0, y)
-		return spmm.GroupTiming{Timing: spmm.Timing{Device: t.Device / groupBatch, Host: t.Host / groupBatch}}, err
+		return spmm.Timing{Device: t.Device / groupBatch, Host: t.Host / groupBatch}, err
 	}})
 	for _, split := range []spmm.Split{spmm.ByColumns, spmm.ByRows, spmm.AutoSplit} {
-		p, err := g.Prepare(ctx, a, spmm.GroupOptions{Options: o, Split: split})
+		o.Split = split
+		p, err := spmm.Prepare(ctx, g, a, o)
 		if err != nil {
 			return ways, closing, err
 		}
@@ -176,13 +177,13 @@ func groupWays(ctx context.Context, g *spmm.Group, a *formats.CSR[float32], b, c
 			ways[0].why += fmt.Sprintf("; auto splits by %v because %s", i.Split, i.WhySplit)
 			continue
 		}
-		x, y, err := spmm.GroupTensorsFor[float32, float32](p, b.Cols)
+		x, y, err := spmm.TensorsFor[float32, float32](p, b.Cols)
 		if err != nil {
 			return ways, closing, err
 		}
 		keep(x.Close)
 		keep(y.Close)
-		from, err := spmm.NewGroupTensor[float32](p, b.Rows, b.Cols, spmm.On(0))
+		from, err := spmm.NewTensorAt[float32](p, b.Rows, b.Cols, spmm.On(0))
 		if err != nil {
 			return ways, closing, err
 		}
@@ -191,21 +192,21 @@ func groupWays(ctx context.Context, g *spmm.Group, a *formats.CSR[float32], b, c
 			return ways, closing, err
 		}
 		fetch := func(d *formats.Dense[float32]) error { return y.Download(ctx, d) }
-		ways = append(ways, &groupWay{name: "by " + split.String(), why: i.Format + "/" + i.Variant, c: fetch, run: func() (spmm.GroupTiming, error) {
+		ways = append(ways, &groupWay{name: "by " + split.String(), why: i.Format + "/" + i.Variant, c: fetch, run: func() (spmm.Timing, error) {
 			t, err := p.Repeat(ctx, groupBatch, 1, x, 0, y)
 			t.Device, t.Host = t.Device/groupBatch, t.Host/groupBatch
 			return t, err
-		}}, &groupWay{name: "by " + split.String() + ", B on the first", run: func() (spmm.GroupTiming, error) { return p.Run(ctx, 1, from, 0, y) }, c: fetch})
+		}}, &groupWay{name: "by " + split.String() + ", B on the first", run: func() (spmm.Timing, error) { return p.Run(ctx, 1, from, 0, y) }, c: fetch})
 		if split == spmm.ByColumns {
-			far, err := spmm.NewGroupTensor[float32](p, b.Rows, b.Cols, spmm.On(len(g.Devices())-1))
+			far, err := spmm.NewTensorAt[float32](p, b.Rows, b.Cols, spmm.On(len(g.Devices())-1))
 			if err != nil {
 				return ways, closing, err
 			}
 			keep(far.Close)
-			ways = append(ways, &groupWay{name: "the link: all of B from the first to the last", run: func() (spmm.GroupTiming, error) {
+			ways = append(ways, &groupWay{name: "the link: all of B from the first to the last", run: func() (spmm.Timing, error) {
 				begun := time.Now()
 				n, err := far.Copy(ctx, from)
-				return spmm.GroupTiming{Moved: n, Move: time.Since(begun), Timing: spmm.Timing{Host: time.Since(begun)}}, err
+				return spmm.Timing{Moved: n, Move: time.Since(begun), Host: time.Since(begun)}, err
 			}})
 		}
 	}

@@ -25,7 +25,7 @@ func outOfCore(r *runner) error {
 	a := manyEntries(int(r.gigabytes * 1e9 / 8 / outOfCoreRow))
 	fmt.Printf("\n%d×%d, %d entries, %.1f GB as csr, made in %.1f s\n", a.Rows, a.Cols, a.NNZ(), float64(a.NNZ())*8e-9, time.Since(began).Seconds())
 	for _, name := range strings.Split(r.backends, "+") {
-		g, err := spmm.OpenGroup(ctx, name)
+		g, err := spmm.Open(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -37,7 +37,7 @@ func outOfCore(r *runner) error {
 	return nil
 }
 
-func outOfCoreOn(ctx context.Context, r *runner, g *spmm.Group, a *formats.CSR[float32]) error {
+func outOfCoreOn(ctx context.Context, r *runner, g *spmm.Device, a *formats.CSR[float32]) error {
 	fmt.Printf("\n%s\n\n| N | memory GB | panels | multiplied in ms | copied GB | copying ms | GB/s | computing ms | bound by | bits |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n", g.Devices()[0].Info())
 	for _, text := range strings.Split(r.n, ",") {
 		n, err := strconv.Atoi(text)
@@ -71,15 +71,15 @@ func outOfCoreOn(ctx context.Context, r *runner, g *spmm.Group, a *formats.CSR[f
 }
 
 // outOfCoreOnce returns the product, and what there is to say of it.
-func outOfCoreOnce(ctx context.Context, g *spmm.Group, a *formats.CSR[float32], b *formats.Dense[float32], memory int64) (*formats.Dense[float32], string, error) {
+func outOfCoreOnce(ctx context.Context, g *spmm.Device, a *formats.CSR[float32], b *formats.Dense[float32], memory int64) (*formats.Dense[float32], string, error) {
 	began := time.Now()
-	p, err := g.Prepare(ctx, a, spmm.GroupOptions{Options: spmm.Options{Format: "csr", Cols: b.Cols}, Split: spmm.ByRows, Memory: memory})
+	p, err := spmm.Prepare(ctx, g, a, spmm.Options{Format: "csr", Cols: b.Cols, Split: spmm.ByRows, Memory: memory})
 	if err != nil {
 		return nil, "", err
 	}
 	defer p.Close()
 	fmt.Printf("prepared in %.1f s: %s\n", time.Since(began).Seconds(), p.Info().Why)
-	x, y, err := spmm.GroupTensorsFor[float32, float32](p, b.Cols)
+	x, y, err := spmm.TensorsFor[float32, float32](p, b.Cols)
 	if err != nil {
 		return nil, "", err
 	}
@@ -88,7 +88,7 @@ func outOfCoreOnce(ctx context.Context, g *spmm.Group, a *formats.CSR[float32], 
 	if err := x.Upload(ctx, b); err != nil {
 		return nil, "", err
 	}
-	var best spmm.GroupTiming
+	var best spmm.Timing
 	for range 3 {
 		t, err := p.Run(ctx, 1, x, 0, y)
 		if err != nil {
@@ -100,7 +100,7 @@ func outOfCoreOnce(ctx context.Context, g *spmm.Group, a *formats.CSR[float32], 
 	}
 	s, rate, binds := best.Streamed, 0.0, "-"
 	if s.Panels > 0 {
-		rate, binds = float64(s.Bytes)/s.Copy.Seconds()/1e9, s.Binds()
+		rate, binds = float64(s.Bytes)/s.Copy.Seconds()/1e9, best.Binds()
 	}
 	c := formats.NewDense[float32](a.Rows, b.Cols)
 	return c, fmt.Sprintf("%d | %.1f | %.2f | %.1f | %.1f | %.1f | %s", s.Panels, ms(best.Host), float64(s.Bytes)/1e9, ms(s.Copy), rate, ms(s.Compute), binds), y.Download(ctx, c)

@@ -28,11 +28,12 @@ type entrant interface {
 	close()
 }
 
-// planned is a plan of a device or a group, with its operands there.
+// planned is a plan, with its operands where it needs them.
 type planned struct {
 	repeat     func(ctx context.Context, times int) (spmm.Timing, error)
 	attainable func(ctx context.Context, took time.Duration) (spmm.Bound, error)
-	info       func() (i spmm.PlanInfo, split string)
+	info       func() spmm.PlanInfo
+	several    bool                                      // devices share the product
 	right      func(ctx context.Context, r *round) error // what is in C
 	shut       []func() error
 	bytes      int64 // of B and C
@@ -54,51 +55,18 @@ func enter(ctx context.Context, at *place, a *formats.CSR[float32], b *formats.D
 // enterAs has A and B of type T, and C of type O.
 func enterAs[T formats.Value, O oracle.Number](ctx context.Context, at *place, a *formats.CSR[float32], b *formats.Dense[float32], o spmm.Options) (*planned, error) {
 	out := formats.TypeOf[O]()
-	p := &planned{bytes: int64(b.Cols) * (int64(a.Cols)*int64(o.Precision.Storage().Size()) + int64(out.Size())*int64(a.Rows))}
+	p := &planned{several: at.several, bytes: int64(b.Cols) * (int64(a.Cols)*int64(o.Precision.Storage().Size()) + int64(out.Size())*int64(a.Rows))}
 	x, y := formats.Convert[T](a), formats.ConvertDense[T](b)
-	var err error
-	if at.group != nil {
-		err = onGroup[T, O](ctx, p, at.group, x, y, o)
-	} else {
-		err = onDevice[T, O](ctx, p, at.devices[0], x, y, o)
-	}
-	if err != nil {
+	if err := prepare[T, O](ctx, p, at.dev, x, y, o); err != nil {
 		p.close()
 		return nil, err
 	}
 	return p, nil
 }
 
-// onDevice prepares on one device.
-func onDevice[T formats.Value, O oracle.Number](ctx context.Context, p *planned, dev *spmm.Device, a *formats.CSR[T], b *formats.Dense[T], o spmm.Options) error {
+// prepare makes the plan and its operands. What follows each other on one device is recorded.
+func prepare[T formats.Value, O oracle.Number](ctx context.Context, p *planned, dev *spmm.Device, a *formats.CSR[T], b *formats.Dense[T], o spmm.Options) error {
 	plan, err := spmm.Prepare(ctx, dev, a, o)
-	if err != nil {
-		return err
-	}
-	p.shut = append(p.shut, plan.Close)
-	tb, tc, err := spmm.TensorsFor[T, O](plan, b.Cols)
-	if err != nil {
-		return err
-	}
-	p.shut = append(p.shut, tb.Close, tc.Close)
-	r := &recorded{dev: dev, plan: plan, b: tb, c: tc}
-	p.shut = append(p.shut, r.close)
-	out := formats.TypeOf[O]()
-	p.repeat = r.repeat
-	p.attainable = func(ctx context.Context, took time.Duration) (spmm.Bound, error) {
-		return plan.Observe(ctx, b.Cols, out, took)
-	}
-	p.info = func() (spmm.PlanInfo, string) { return plan.Info(), "" }
-	p.right = func(ctx context.Context, r *round) error {
-		bits, _ := plan.Reproduced()
-		return downloaded[O](ctx, r, tc, plan.Info().Precision, bits)
-	}
-	return tb.Upload(ctx, b)
-}
-
-// onGroup prepares on a group, with B and C where its split needs them.
-func onGroup[T formats.Value, O oracle.Number](ctx context.Context, p *planned, g *spmm.Group, a *formats.CSR[T], b *formats.Dense[T], o spmm.Options) error {
-	plan, err := g.Prepare(ctx, a, spmm.GroupOptions{Options: o})
 	if err != nil {
 		return err
 	}
@@ -106,20 +74,25 @@ func onGroup[T formats.Value, O oracle.Number](ctx context.Context, p *planned, 
 	if most := plan.Info().Columns; most > 0 && most < b.Cols {
 		return fmt.Errorf("the devices have memory for %d columns of B and C at a time: %w", most, spmm.ErrOutOfMemory)
 	}
-	tb, tc, err := spmm.GroupTensorsFor[T, O](plan, b.Cols)
+	tb, tc, err := spmm.TensorsFor[T, O](plan, b.Cols)
 	if err != nil {
 		return err
 	}
 	p.shut = append(p.shut, tb.Close, tc.Close)
 	out := formats.TypeOf[O]()
-	p.repeat = func(ctx context.Context, times int) (spmm.Timing, error) {
-		t, err := plan.Repeat(ctx, times, 1, tb, 0, tc)
-		return t.Timing, err
+	if p.several {
+		p.repeat = func(ctx context.Context, times int) (spmm.Timing, error) {
+			return plan.Repeat(ctx, times, 1, tb, 0, tc)
+		}
+	} else {
+		r := &recorded{dev: dev, plan: plan, b: tb, c: tc}
+		p.shut = append(p.shut, r.close)
+		p.repeat = r.repeat
 	}
-	p.attainable = func(ctx context.Context, _ time.Duration) (spmm.Bound, error) {
-		return plan.Attainable(ctx, b.Cols, out)
+	p.attainable = func(ctx context.Context, took time.Duration) (spmm.Bound, error) {
+		return plan.Observe(ctx, b.Cols, out, took)
 	}
-	p.info = func() (spmm.PlanInfo, string) { return plan.Info().PlanInfo, plan.Info().Split.String() }
+	p.info = plan.Info
 	p.right = func(ctx context.Context, r *round) error {
 		bits, _ := plan.Reproduced()
 		return downloaded[O](ctx, r, tc, plan.Info().Precision, bits)
@@ -128,9 +101,7 @@ func onGroup[T formats.Value, O oracle.Number](ctx context.Context, p *planned, 
 }
 
 // downloaded verifies a C that lies on devices.
-func downloaded[O oracle.Number](ctx context.Context, r *round, from interface {
-	Download(context.Context, *formats.Dense[O]) error
-}, computed dtype.Type, bits int) error {
+func downloaded[O oracle.Number](ctx context.Context, r *round, from *spmm.Tensor[O], computed dtype.Type, bits int) error {
 	c := formats.NewDense[O](r.a.Rows, r.n)
 	if err := from.Download(ctx, c); err != nil {
 		return err
@@ -157,8 +128,11 @@ func (p *planned) check(ctx context.Context, r *round) error {
 func (p *planned) rest(context.Context) {}
 
 func (p *planned) describe(ctx context.Context, r *Result) error {
-	i, split := p.info()
-	r.Chosen, r.Variant, r.Split, r.EncodeS = i.Format, i.Variant, split, i.EncodeTime.Seconds()
+	i := p.info()
+	r.Chosen, r.Variant, r.EncodeS = i.Format, i.Variant, i.EncodeTime.Seconds()
+	if p.several {
+		r.Split = i.Split.String()
+	}
 	r.Bytes = i.Stats.StoredBytes + p.bytes
 	bound, err := p.attainable(ctx, time.Duration(r.Median*float64(time.Microsecond)))
 	r.AttainableUS, r.BoundBy = micros(bound.Time()), boundBy(bound)

@@ -12,11 +12,12 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 )
 
-// place is a device, or a group of them, under the name that results have it by.
+// place is a device, or several together, under the name that results have it by.
 type place struct {
 	name    string
-	devices []*spmm.Device
-	group   *spmm.Group // nil: one device
+	dev     *spmm.Device
+	devices []*spmm.Device // each
+	several bool
 }
 
 // IsGroup tells whether a name of Sweep.Backends is that of a group: cuda:all, or devices with + between them.
@@ -40,7 +41,7 @@ func (s *Sweep) openPlaces(ctx context.Context) ([]*place, error) {
 
 // same tells whether two places are the same device, under whatever names, or groups of one name.
 func (p *place) same(x *place) bool {
-	if p.group != nil || x.group != nil {
+	if p.several || x.several {
 		return p.name == x.name
 	}
 	mine, other := p.devices[0].Info(), x.devices[0].Info()
@@ -50,11 +51,11 @@ func (p *place) same(x *place) bool {
 // openPlace opens a device or a group. Name auto becomes that of the device it takes, one that computes in f64 if that is needed.
 func openPlace(ctx context.Context, name string, f64 bool) (*place, error) {
 	if IsGroup(name) {
-		g, err := spmm.OpenGroup(ctx, strings.ReplaceAll(name, "+", ","))
+		d, err := spmm.Open(ctx, strings.ReplaceAll(name, "+", ","))
 		if err != nil {
 			return nil, err
 		}
-		return &place{name, g.Devices(), g}, nil
+		return &place{name, d, d.Devices(), true}, nil
 	}
 	needed := dtype.Invalid
 	if f64 && name == "auto" {
@@ -70,7 +71,7 @@ func openPlace(ctx context.Context, name string, f64 bool) (*place, error) {
 			name = fmt.Sprintf("%s:%d", i.Backend, i.Index)
 		}
 	}
-	return &place{name, []*spmm.Device{d}, nil}, nil
+	return &place{name, d, d.Devices(), false}, nil
 }
 
 func (p *place) infos() []spmm.Info {
@@ -82,16 +83,14 @@ func (p *place) infos() []spmm.Info {
 }
 
 func (p *place) close() {
-	for _, d := range p.devices {
-		d.Close()
-	}
+	p.dev.Close()
 }
 
 // describe tells what the place is. The rates of a group are the sums of its devices'.
 func (p *place) describe(ctx context.Context) (Device, error) {
 	first := p.devices[0].Info()
 	out := Device{Backend: p.name, Name: first.Name, Driver: first.Driver, Peaks: map[string]float64{}}
-	if p.group != nil {
+	if p.several {
 		out.Name = kinds(p.devices)
 	}
 	for _, d := range p.devices {

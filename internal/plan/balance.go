@@ -56,7 +56,7 @@ func (m divided) cutEven(ctx context.Context, devs []*Device, weights []float64,
 func (d *Device) Predict(ctx context.Context, a formats.Encoded, o Options) (time.Duration, error) {
 	m, err := newDivided(a, &o)
 	if err == nil {
-		err = o.Validate()
+		err = o.validateAlone("Predict")
 	}
 	if err != nil {
 		return 0, err

@@ -46,7 +46,7 @@ type decision struct {
 // decide takes the split that the options name, or the one that is predicted to be faster of those whose parts fit the
 // devices. With t_d(n) the time that device d is predicted to take for all of A by n columns, p devices take
 // max t_d(w_d·n) by columns and 1/Σ 1/t_d(n) by rows, where w_d is in proportion to 1/t_d(n).
-func decide(ctx context.Context, devs []*Device, m divided, o GroupOptions) (decision, error) {
+func decide(ctx context.Context, devs []*Device, m divided, o Options) (decision, error) {
 	one := decision{split: o.Split, why: "it was requested", weights: equal(len(devs)), misfit: misfit(devs, m, o)}
 	if o.Split == ByColumns && o.Memory > 0 && one.misfit != "" {
 		return one, fmt.Errorf("by columns each device holds all of A, and %s: %w", one.misfit, backend.ErrOutOfMemory)
@@ -66,7 +66,7 @@ func decide(ctx context.Context, devs []*Device, m divided, o GroupOptions) (dec
 			times[i] = times[0]
 			continue
 		}
-		t, err := foretell(ctx, d, m, o.Options, o.cols())
+		t, err := foretell(ctx, d, m, o, o.cols())
 		if err != nil {
 			return one, named(d, err)
 		}
@@ -84,7 +84,7 @@ func decide(ctx context.Context, devs []*Device, m divided, o GroupOptions) (dec
 }
 
 // faster takes the split that is predicted to be faster, given the time of each device for all of A.
-func (one decision) faster(ctx context.Context, devs []*Device, m divided, o GroupOptions, times []time.Duration) (decision, error) {
+func (one decision) faster(ctx context.Context, devs []*Device, m divided, o Options, times []time.Duration) (decision, error) {
 	n, rate := o.cols(), 0.0
 	for _, t := range times {
 		rate += 1 / float64(max(1, t))
@@ -95,7 +95,7 @@ func (one decision) faster(ctx context.Context, devs []*Device, m divided, o Gro
 		if i > 0 && alike(devs) { // the first has as many columns as any
 			break
 		}
-		t, err := foretell(ctx, d, m, o.Options, cuts[i+1]-cuts[i])
+		t, err := foretell(ctx, d, m, o, cuts[i+1]-cuts[i])
 		if err != nil {
 			return one, named(d, err)
 		}
@@ -142,7 +142,7 @@ func foretell(ctx context.Context, d *Device, m divided, o Options, n int) (time
 }
 
 // misfit says why not every device can hold all of A beside its columns of B and C; "" if all can.
-func misfit(devs []*Device, m divided, o GroupOptions) string {
+func misfit(devs []*Device, m divided, o Options) string {
 	rows, cols := m.Dims()
 	size := int64(m.source.Type().Size())
 	matrix := m.NNZ()*(4+size) + 8*int64(rows)
@@ -162,7 +162,7 @@ func misfit(devs []*Device, m divided, o GroupOptions) string {
 }
 
 // have returns the bytes that may be used of a device, 0 if they are not known.
-func (o GroupOptions) have(d *Device) int64 {
+func (o Options) have(d *Device) int64 {
 	have := d.Info().Memory / 10 * 9
 	if o.Memory > 0 && (have == 0 || o.Memory < have) {
 		return o.Memory
@@ -171,7 +171,7 @@ func (o GroupOptions) have(d *Device) int64 {
 }
 
 // limit sets what may be used of each device where products have n columns.
-func (o *GroupOptions) limit(devs []*Device, n int) {
+func (o *Options) limit(devs []*Device, n int) {
 	o.limits = nil
 	for _, d := range devs {
 		var l *allowance

@@ -18,13 +18,14 @@ type Activation = spec.Activation
 // Epilogue makes C = act(alpha·A·B + beta·C + bias) of a multiplication. One of the biases may be given: RowBias, M×1,
 // whose element i is added to row i of C, or ColBias, 1×N, whose element j is added to column j.
 type Epilogue struct {
-	RowBias, ColBias *Tensor
+	RowBias, ColBias Operand
 	Activation       Activation
 }
 
 // split returns the bias, nil if there is none, and what kernels are told.
 func (e Epilogue) split() (*Tensor, spec.Epilogue, error) {
 	s := spec.Epilogue{Activation: e.Activation}
+	bias := e.RowBias
 	switch {
 	case !e.Activation.Known():
 		return nil, s, fmt.Errorf("unknown %v", e.Activation)
@@ -32,12 +33,11 @@ func (e Epilogue) split() (*Tensor, spec.Epilogue, error) {
 		return nil, s, errTwoBiases
 	case e.RowBias != nil:
 		s.Bias = spec.RowBias
-		return e.RowBias, s, nil
 	case e.ColBias != nil:
-		s.Bias = spec.ColBias
-		return e.ColBias, s, nil
+		bias, s.Bias = e.ColBias, spec.ColBias
 	}
-	return nil, s, nil
+	t, err := OneTensor(bias)
+	return t, s, err
 }
 
 var errTwoBiases = errors.New("a row bias and a column bias: one of them is possible")
@@ -45,9 +45,10 @@ var errTwoBiases = errors.New("a row bias and a column bias: one of them is poss
 // bytes is what reading the bias moves.
 func (e Epilogue) bytes() int64 {
 	n := int64(0)
-	for _, t := range []*Tensor{e.RowBias, e.ColBias} {
+	for _, t := range []Operand{e.RowBias, e.ColBias} {
 		if t != nil {
-			n += int64(t.Rows) * int64(t.Cols) * int64(t.Type.Size())
+			s := t.Described()
+			n += int64(s.Rows) * int64(s.Cols) * int64(s.Type.Size())
 		}
 	}
 	return n

@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/rfx"
 )
 
 // Split is how devices share a product.
@@ -37,14 +39,6 @@ func (s Split) String() string {
 	return fmt.Sprintf("Split(%d)", uint8(s))
 }
 
-// GroupOptions say how to bring a matrix onto several devices.
-type GroupOptions struct {
-	Options
-	Split  Split
-	Memory int64     // bytes that may be used of each device; 0: what it has
-	From   Placement // where B lies before each product
-}
-
 // groupPlans counts the plans of groups.
 var groupPlans atomic.Int64
 
@@ -66,17 +60,35 @@ type GroupPlan struct {
 
 	mu     sync.Mutex
 	closed bool
+	alone  bool            // its operands are Tensors of the only device
 	torn   error           // why some devices have new values and others not, after SetHostValues
 	held   [4]*GroupTensor // by role: what lay elsewhere in the last product
 	chunks []chunked       // by device: see overlap
 }
 
-// NewGroupPlan prepares a matrix, which is not needed afterwards, for devices that multiply together.
-func NewGroupPlan(ctx context.Context, devs []*Device, a formats.Encoded, o GroupOptions) (*GroupPlan, error) {
-	if err := o.validate(devs); err != nil {
+// Prepare prepares a matrix, which is not needed afterwards, for devices that multiply together, or for one by itself.
+func Prepare(ctx context.Context, devs []*Device, together bool, a formats.Encoded, o Options) (Matrix, error) {
+	if !together && !o.Shared() {
+		p, err := New(ctx, devs[0], a, o)
+		if err != nil {
+			return nil, err
+		}
+		return p, nil
+	}
+	g, err := NewGroupPlan(ctx, devs, a, o)
+	if err != nil {
 		return nil, err
 	}
-	m, err := newDivided(a, &o.Options)
+	g.alone = !together
+	return g, nil
+}
+
+// NewGroupPlan prepares a matrix for devices that multiply together, of which there may be one.
+func NewGroupPlan(ctx context.Context, devs []*Device, a formats.Encoded, o Options) (*GroupPlan, error) {
+	if err := o.validateFor(devs); err != nil {
+		return nil, err
+	}
+	m, err := newDivided(a, &o)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +102,7 @@ func NewGroupPlan(ctx context.Context, devs []*Device, a formats.Encoded, o Grou
 	if s.split == ByRows {
 		err = g.divideRows(ctx, devs, m, s, o)
 	} else {
-		g.plans, err = m.byColumns(ctx, devs, a, o.Options)
+		g.plans, err = m.byColumns(ctx, devs, a, o)
 	}
 	if err != nil {
 		return nil, firstOf(err, closePlans(g.plans))
@@ -149,7 +161,7 @@ func (g *GroupPlan) usable() error {
 }
 
 // divideRows brings ranges of rows onto the devices. Where memory is scarce it is for as many columns as there is room for.
-func (g *GroupPlan) divideRows(ctx context.Context, devs []*Device, m divided, s decision, o GroupOptions) (err error) {
+func (g *GroupPlan) divideRows(ctx context.Context, devs []*Device, m divided, s decision, o Options) (err error) {
 	n := o.cols()
 	scarce := o.Memory > 0 || s.misfit != ""
 	rows, cols := m.Dims()
@@ -164,7 +176,7 @@ func (g *GroupPlan) divideRows(ctx context.Context, devs []*Device, m divided, s
 			o.limit(devs, n)
 			g.most = n
 		}
-		g.plans, g.bounds, err = m.byRows(ctx, devs, s.weights, o.Options)
+		g.plans, g.bounds, err = m.byRows(ctx, devs, s.weights, o)
 		if !scarce || n <= align || !errors.Is(err, backend.ErrOutOfMemory) {
 			return err
 		}
@@ -183,34 +195,32 @@ func fewer(n int) int {
 	return max(align, n/2/align*align)
 }
 
-// validate refuses what no matrix can make right.
-func (o GroupOptions) validate(devs []*Device) error {
+// validateFor refuses what no matrix can make right on these devices.
+func (o Options) validateFor(devs []*Device) error {
 	switch {
-	case len(devs) == 0:
-		return errors.New("a group needs at least one device")
-	case o.Split > ByRows:
-		return fmt.Errorf("GroupOptions.Split: %v: want AutoSplit, ByColumns or ByRows", o.Split)
-	case o.Memory < 0:
-		return fmt.Errorf("GroupOptions.Memory: %d bytes", o.Memory)
 	case o.From.check(len(devs)) != nil:
-		return fmt.Errorf("GroupOptions.From: %w", o.From.check(len(devs)))
+		return fmt.Errorf("Options.From: %w", o.From.check(len(devs)))
 	case o.Whole != (Extent{}):
 		return errors.New("Options.Whole is for a device by itself")
 	case o.Tune && len(devs) > 1:
-		return errors.New("Options.Tune: tune on one device of the group: what is found is remembered for all of its kind")
+		return errors.New("Options.Tune: tune on one of the devices: what is found is remembered for all of its kind")
 	}
 	return o.Validate()
 }
 
-// Most is the number of columns that tensors may have, 0 if any.
-func (g *GroupPlan) Most() int { return g.most }
-
-// Describe returns the Info of the whole matrix, and that of each device's part of it, in the caller's terms.
-func (g *GroupPlan) Describe() (whole Info, parts []Info) {
+// Parts returns what each device holds.
+func (g *GroupPlan) Parts() []Info {
+	var parts []Info
 	for _, p := range g.plans {
 		parts = append(parts, p.Describe())
 	}
-	whole = parts[0]
+	return parts
+}
+
+// Describe returns the Info of the whole matrix, in the caller's terms; the format and the variant are the first device's.
+func (g *GroupPlan) Describe() Info {
+	parts := g.Parts()
+	whole := parts[0]
 	if g.Split == ByRows {
 		for _, p := range parts[1:] {
 			whole.Panels = max(whole.Panels, p.Panels)
@@ -220,25 +230,59 @@ func (g *GroupPlan) Describe() (whole Info, parts []Info) {
 	}
 	of := g.all.Describe()
 	whole.Rows, whole.Cols, whole.NNZ = of.Rows, of.Cols, of.NNZ
-	return whole, parts
+	whole.Split, whole.WhySplit, whole.Columns = g.Split, g.Why, g.most
+	return whole
+}
+
+// single returns the only device's plan, nil if there are several.
+func (g *GroupPlan) single() *Plan {
+	if len(g.plans) == 1 {
+		return g.plans[0]
+	}
+	return nil
+}
+
+// SetValues is SetHostValues of a tensor's elements, which go through the host's memory.
+func (g *GroupPlan) SetValues(ctx context.Context, v Operand) error {
+	if v == nil {
+		return errors.New("the tensor of values is missing")
+	}
+	if s := v.Described(); s.Rows != 1 && s.Cols != 1 {
+		return fmt.Errorf("values of %d×%d for a matrix of %d entries: want 1×%d or %d×1", s.Rows, s.Cols, g.all.NNZ, g.all.NNZ, g.all.NNZ)
+	}
+	values, err := onHost(ctx, v)
+	if err != nil {
+		return err
+	}
+	return g.SetHostValues(ctx, values)
 }
 
 // Reproduced is Plan.Reproduced: the largest precision that a device took, and whether none lost anything.
-func (g *GroupPlan) Reproduced() (bits int, lossless bool) {
+func (g *GroupPlan) Reproduced() (bits rfx.P, lossless bool) {
 	lossless = true
 	for _, p := range g.plans {
 		b, l := p.Reproduced()
 		if b == 0 { // it had nothing to do
 			continue
 		}
-		bits, lossless = max(bits, int(b)), lossless && l
+		bits, lossless = max(bits, b), lossless && l
 	}
 	return bits, lossless && bits > 0
 }
 
 // Attainable returns the bounds of the device whose part of a multiplication by n columns takes longest, C having elements of
-// type out and not being read, with an activation at most.
-func (g *GroupPlan) Attainable(ctx context.Context, n int, out dtype.Type) (Bound, error) {
+// type out and not being read, with an epilogue.
+func (g *GroupPlan) Attainable(ctx context.Context, n int, out dtype.Type, e Epilogue) (Bound, error) {
+	return g.slowest(n, func(p *Plan, n int) (Bound, error) { return p.Attainable(ctx, n, out, e) })
+}
+
+// Observe is Plan.Observe of each device, none of which takes longer than the product.
+func (g *GroupPlan) Observe(ctx context.Context, n int, out dtype.Type, took time.Duration, e Epilogue) (Bound, error) {
+	return g.slowest(n, func(p *Plan, n int) (Bound, error) { return p.Observe(ctx, n, out, took, e) })
+}
+
+// slowest returns the longest bound of a device, for its part of n columns.
+func (g *GroupPlan) slowest(n int, bound func(p *Plan, n int) (Bound, error)) (Bound, error) {
 	var most Bound
 	cuts := cutColumns(n, g.weights)
 	for d, p := range g.plans {
@@ -248,7 +292,7 @@ func (g *GroupPlan) Attainable(ctx context.Context, n int, out dtype.Type) (Boun
 				continue
 			}
 		}
-		b, err := p.Attainable(ctx, part, out, Epilogue{})
+		b, err := bound(p, part)
 		if err != nil {
 			return most, named(p.dev, err)
 		}

@@ -52,9 +52,17 @@ func (p Placement) String() string {
 // check refuses what is no place in a group of so many devices.
 func (p Placement) check(devices int) error {
 	if p < ByRow || int(p) > devices {
-		return fmt.Errorf("placement %v: the group has %d devices", p, devices)
+		return fmt.Errorf("placement %v: there are %d devices", p, devices)
 	}
 	return nil
+}
+
+// named refuses what is no place, or none in particular.
+func (p Placement) named(devices int) error {
+	if p == InPlace {
+		return errors.New("say where the tensor is to lie; TensorsFor makes B and C where they are needed")
+	}
+	return p.check(devices)
 }
 
 // box is rows r0 to r1-1 and columns c0 to c1-1 of a matrix.
@@ -74,24 +82,66 @@ type GroupTensor struct {
 	devs  []*Device
 	boxes []box
 	parts []*Tensor // nil for a device that has none
+	alone bool      // it is a Tensor of one device, of any layout
 }
 
-// NewTensor allocates a tensor on the group's devices. Parts are cut as the plan cuts B and C of that size.
-func (g *GroupPlan) NewTensor(s Shape, at Placement) (*GroupTensor, error) {
-	if err := at.check(len(g.plans)); err != nil {
-		return nil, err
+// Placed tells where the tensor lies.
+func (t *GroupTensor) Placed() Placement { return t.At }
+
+// tensor returns an operand as a tensor on the plan's devices, nil for none.
+func (g *GroupPlan) tensor(o Operand) (*GroupTensor, error) {
+	switch t := o.(type) {
+	case nil:
+		return nil, nil
+	case *GroupTensor:
+		return t, nil
+	case *Tensor:
+		if len(g.plans) == 1 {
+			return &GroupTensor{
+				Shape: t.Shape, At: On(0), devs: []*Device{t.dev}, boxes: []box{{0, t.Rows, 0, t.Cols}}, parts: []*Tensor{t}, alone: true,
+			}, nil
+		}
 	}
-	if at == InPlace {
-		return nil, errors.New("say where the tensor is to lie; TensorsFor makes B and C where they are needed")
+	return nil, errors.New("a tensor lies on one device by itself, and the plan is on several (TensorsFor makes tensors on these)")
+}
+
+// operand is the tensor as the plan's callers have it.
+func (g *GroupPlan) operand(t *GroupTensor) Operand {
+	if g.alone {
+		return t.parts[0]
+	}
+	return t
+}
+
+// NewGroupTensor allocates a row-major tensor, all of it on each of several devices.
+func NewGroupTensor(devs []*Device, s Shape) (*GroupTensor, error) {
+	if s.ColMajor {
+		return nil, fmt.Errorf("a column-major tensor is for one device, not for %d: %w", len(devs), backend.ErrUnsupported)
 	}
 	if _, err := s.bytes(); err != nil {
 		return nil, err
 	}
-	return g.newTensor(s, at, g.boxes(s, at), g.fitting)
+	return newGroupTensor(devs, s, Replicated, slices.Repeat([]box{{0, s.Rows, 0, s.Cols}}, len(devs)), func(d int, part Shape) (Shape, error) { return fitting(devs[d], part) })
+}
+
+// NewTensor allocates a tensor on the group's devices. Parts are cut as the plan cuts B and C of that size.
+func (g *GroupPlan) NewTensor(s Shape, at Placement) (Operand, error) {
+	if err := at.named(len(g.plans)); err != nil {
+		return nil, err
+	}
+	if _, err := s.bytes(); err != nil {
+		return nil, err
+	}
+	devs := g.devs()
+	t, err := newGroupTensor(devs, s, at, g.boxes(s, at), func(d int, part Shape) (Shape, error) { return fitting(devs[d], part) })
+	if err != nil {
+		return nil, err
+	}
+	return g.operand(t), nil
 }
 
 // TensorsFor allocates B and C for products by n columns (rows, with A on the right), each part where the split needs it.
-func (g *GroupPlan) TensorsFor(n int, b, c dtype.Type) (*GroupTensor, *GroupTensor, error) {
+func (g *GroupPlan) TensorsFor(n int, b, c dtype.Type) (Operand, Operand, error) {
 	var ts [2]*GroupTensor
 	if err := checkDim(n, g.all.what()); err != nil {
 		return nil, nil, err
@@ -109,24 +159,23 @@ func (g *GroupPlan) TensorsFor(n int, b, c dtype.Type) (*GroupTensor, *GroupTens
 		}
 		ts[i] = t
 	}
-	return ts[0], ts[1], nil
+	return g.operand(ts[0]), g.operand(ts[1]), nil
 }
 
-// newTensor allocates the parts of a tensor; as says how one lies in blocks.
-func (g *GroupPlan) newTensor(s Shape, at Placement, boxes []box, as func(d int, part Shape) (Shape, error)) (*GroupTensor, error) {
-	t := &GroupTensor{Shape: s, At: at, boxes: boxes, parts: make([]*Tensor, len(g.plans))}
-	for d, p := range g.plans {
-		t.devs = append(t.devs, p.dev)
+// newGroupTensor allocates the parts of a tensor; as says how one lies in blocks.
+func newGroupTensor(devs []*Device, s Shape, at Placement, boxes []box, as func(d int, part Shape) (Shape, error)) (*GroupTensor, error) {
+	t := &GroupTensor{Shape: s, At: at, devs: devs, boxes: boxes, parts: make([]*Tensor, len(devs))}
+	for d, dev := range devs {
 		x := boxes[d]
-		if g.idle(d, boxes) {
+		if idle(d, boxes) {
 			continue
 		}
 		part, err := as(d, Shape{Rows: x.r1 - x.r0, Cols: x.c1 - x.c0, Type: s.Type})
 		if err == nil {
-			t.parts[d], err = p.dev.NewTensor(part)
+			t.parts[d], err = dev.NewTensor(part)
 		}
 		if err != nil {
-			return nil, firstOf(named(p.dev, err), t.Close())
+			return nil, firstOf(named(dev, err), t.Close())
 		}
 	}
 	return t, nil
@@ -134,7 +183,7 @@ func (g *GroupPlan) newTensor(s Shape, at Placement, boxes []box, as func(d int,
 
 // idle tells whether a device has no part, while others have one. Of a matrix without elements, those have a part that have some of its
 // columns or rows: products with a B of no rows have a C.
-func (g *GroupPlan) idle(d int, boxes []box) bool {
+func idle(d int, boxes []box) bool {
 	x := boxes[d]
 	switch {
 	case !x.empty():
@@ -215,7 +264,7 @@ func (g *GroupPlan) need(r role, n int) (Shape, Placement) {
 func (g *GroupPlan) tensorFor(r role, n int, t, b, c dtype.Type) (*GroupTensor, error) {
 	s, at := g.need(r, n)
 	s.Type = t
-	return g.newTensor(s, at, g.boxes(s, at), func(d int, part Shape) (Shape, error) { return g.shape(d, r, part, b, c) })
+	return newGroupTensor(g.devs(), s, at, g.boxes(s, at), func(d int, part Shape) (Shape, error) { return g.shape(d, r, part, b, c) })
 }
 
 // turned is where the transpose lies.
@@ -246,9 +295,9 @@ func (g *GroupPlan) shape(d int, r role, part Shape, b, c dtype.Type) (Shape, er
 }
 
 // fitting returns a shape in blocks of rows that the device can bind.
-func (g *GroupPlan) fitting(d int, s Shape) (Shape, error) {
+func fitting(dev *Device, s Shape) (Shape, error) {
 	row := up64(int64(s.Cols)) * int64(s.Type.Size())
-	if most := g.plans[d].dev.limit() / max(1, row); int64(s.Rows) > most {
+	if most := dev.limit() / max(1, row); int64(s.Rows) > most {
 		if most == 0 {
 			return s, fmt.Errorf("a row of %d columns exceeds a buffer: %w", s.Cols, backend.ErrUnsupported)
 		}

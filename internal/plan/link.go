@@ -88,7 +88,7 @@ func measureLink(ctx context.Context, from, to *Device) (float64, error) {
 
 // moving predicts what it takes to bring a B of n columns from where it lies to where a split needs it: the most that one device
 // sends or receives, over the link's rate.
-func moving(devs []*Device, m divided, o GroupOptions, split Split, weights []float64, rate float64) time.Duration {
+func moving(devs []*Device, m divided, o Options, split Split, weights []float64, rate float64) time.Duration {
 	rows, cols := m.Dims()
 	g := &GroupPlan{
 		Split: split, weights: weights, bounds: cutColumns(rows, weights), plans: make([]*Plan, len(devs)),

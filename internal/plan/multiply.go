@@ -20,8 +20,9 @@ type Dense struct {
 // Multiply computes c = alpha·A·b + beta·c, with an epilogue: it copies b (and c, unless beta is 0) to the device, runs
 // and copies c back. The device's copies are kept for the next call with matrices of the same shape.
 // Timing.Host includes the copies. After an error the contents of c are undefined.
-func (p *Plan) Multiply(ctx context.Context, alpha float64, b Dense, beta float64, c Dense, e Epilogue) (backend.Timing, error) {
-	return p.multiply(ctx, alpha, b, beta, c, e, nil)
+func (p *Plan) Multiply(ctx context.Context, alpha float64, b Dense, beta float64, c Dense, e Epilogue) (Timing, error) {
+	t, err := p.multiply(ctx, alpha, b, beta, c, e, nil)
+	return timed(t), err
 }
 
 // multiply is Multiply that calls copied, if there is one, once b and c have been copied to the device, before anything is

@@ -27,6 +27,10 @@ type Options struct {
 	// Whole, if it has rows, is the matrix of which the one to multiply with is some rows: rows are summed as they would be there.
 	Whole Extent
 
+	Split  Split     // how several devices share a product
+	Memory int64     // bytes that may be used of each device; 0: what it has
+	From   Placement // where B lies before each product
+
 	within *allowance   // nil: all of the device's memory may be used
 	limits []*allowance // the same for each device of a group
 	// Tune measures the packings that are predicted to be near the best, and remembers the fastest in the
@@ -108,6 +112,9 @@ func (o Options) operand(a formats.Encoded) (m formats.Encoded, turned bool) {
 	return formats.DenseTo(m, o.precision(a)), turned
 }
 
+// Shared tells whether the options are for a matrix that a GroupPlan has, of one device or several.
+func (o Options) Shared() bool { return o.Split != AutoSplit || o.Memory != 0 || o.From != InPlace }
+
 // anyFormat tells whether the options leave the format open.
 func (o Options) anyFormat() bool { return o.Format == "" || o.Format == "auto" }
 
@@ -147,6 +154,10 @@ func (o Options) Validate() error {
 		return errors.New("Options.Precision: f64 is for fast mode: reproducible mode takes f16, bf16 and f32")
 	case o.Reproducible != 0 && o.Tune:
 		return errors.New("Options.Tune: tuning is for fast mode: reproducible mode chooses by prediction alone")
+	case o.Split > ByRows:
+		return fmt.Errorf("Options.Split: %v: want AutoSplit, ByColumns or ByRows", o.Split)
+	case o.Memory < 0:
+		return fmt.Errorf("Options.Memory: %d bytes", o.Memory)
 	case o.Reproducible == 0 || o.Reproducible == AutoP:
 		return nil
 	}
@@ -167,6 +178,14 @@ func (o Options) validateQuantised() error {
 	return nil
 }
 
+// validateAlone is Validate for calls that look at all of a matrix on one device.
+func (o Options) validateAlone(call string) error {
+	if o.Shared() {
+		return fmt.Errorf("Options.Split, Memory and From are for Prepare: %s looks at all of the matrix and of the device", call)
+	}
+	return o.Validate()
+}
+
 // validateForHost is Validate for calls that pack on the host and multiply nothing.
 func (o Options) validateForHost(call string) error {
 	switch {
@@ -175,5 +194,5 @@ func (o Options) validateForHost(call string) error {
 	case o.Tune:
 		return fmt.Errorf("Options.Tune: %s does not tune: Prepare does", call)
 	}
-	return o.Validate()
+	return o.validateAlone(call)
 }

@@ -21,7 +21,7 @@ type chunked struct {
 }
 
 // overlapped computes c = alpha·A·b + beta·c by chunks, where that may be, and tells whether it was.
-func (g *GroupPlan) overlapped(ctx context.Context, n int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, es []Epilogue, t *GroupTiming) (bool, error) {
+func (g *GroupPlan) overlapped(ctx context.Context, n int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, es []Epilogue, t *tally) (bool, error) {
 	if err := b.use(); err != nil {
 		return false, err
 	}
@@ -73,7 +73,7 @@ func (g *GroupPlan) mayOverlap(n int, b, c *GroupTensor, es []Epilogue) bool {
 }
 
 // overlap computes c = alpha·A·b + beta·c by chunks. The caller uses both.
-func (g *GroupPlan) overlap(ctx context.Context, n int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, es []Epilogue, t *GroupTiming) error {
+func (g *GroupPlan) overlap(ctx context.Context, n int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, es []Epilogue, t *tally) error {
 	for d, p := range b.parts { // once what was started there is done, which may write B
 		if p == nil {
 			continue
@@ -97,10 +97,10 @@ func (g *GroupPlan) overlap(ctx context.Context, n int, alpha float64, b *GroupT
 }
 
 // overlapOn is overlap on one device, which needs the elements of a box of B.
-func (g *GroupPlan) overlapOn(ctx context.Context, d int, need box, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, e Epilogue, t *GroupTiming) error {
+func (g *GroupPlan) overlapOn(ctx context.Context, d int, need box, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, e Epilogue, t *tally) error {
 	if b.boxes[d] == need {
 		tm, err := g.plans[d].Run(ctx, alpha, b.parts[d], beta, c.parts[d], e)
-		t.Each[d] = tm
+		t.Each[d] = backend.Timing{Device: tm.Device, Host: tm.Host}
 		return err
 	}
 	w, err := g.chunksOn(d, b.Type, c.Type)
@@ -160,7 +160,7 @@ func (g *GroupPlan) overlapOn(ctx context.Context, d int, need box, alpha float6
 }
 
 // fetch copies elements of B to a device, beside what it computes.
-func (g *GroupPlan) fetch(ctx context.Context, d int, dst *Tensor, x box, b *GroupTensor, t *GroupTiming) error {
+func (g *GroupPlan) fetch(ctx context.Context, d int, dst *Tensor, x box, b *GroupTensor, t *tally) error {
 	for _, from := range b.sources(d, x) {
 		n, err := copyBox(ctx, dst, x, b.parts[from], b.boxes[from], true)
 		if err != nil {
@@ -183,11 +183,12 @@ func (g *GroupPlan) multiplyChunk(ctx context.Context, d int, alpha float64, b *
 		}
 	}
 	tm, err := g.plans[d].Run(ctx, alpha, b, beta, tmp, e)
+	took := backend.Timing{Device: tm.Device, Host: tm.Host}
 	if err != nil {
-		return tm, err
+		return took, err
 	}
 	_, err = copyBox(ctx, c.parts[d], c.boxes[d], tmp, x, false)
-	return tm, err
+	return took, err
 }
 
 // chunksOn returns device d's chunks, which the plan keeps.

@@ -36,6 +36,11 @@ type Info struct {
 	EncodeTime time.Duration // packing on the host
 	UploadTime time.Duration
 	Panels     int // that are copied to the device for each product; 0: all of the matrix is there
+
+	// Where the matrix is on several devices, or the memory that it may use was given:
+	Split    Split  // ByColumns or ByRows
+	WhySplit string // reads behind "because"
+	Columns  int    // the most that tensors may have; 0: any number, as far as is known
 }
 
 // Plan is a sparse matrix on a device. Its methods may be called from any goroutine; multiplications
@@ -218,6 +223,36 @@ func (p *Plan) sums() dtype.Type {
 
 // Device returns the device that the plan is on.
 func (p *Plan) Device() *Device { return p.dev }
+
+func (p *Plan) single() *Plan { return p }
+
+// Parts returns nil: the device holds all of the matrix.
+func (p *Plan) Parts() []Info { return nil }
+
+// TensorsFor allocates B and C for products by n columns, as Shapes says.
+func (p *Plan) TensorsFor(n int, b, c dtype.Type) (Operand, Operand, error) {
+	sb, sc, err := p.Shapes(n, b, false, c, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	ts, err := p.dev.NewTensors(sb, sc)
+	if err != nil {
+		return nil, nil, err
+	}
+	return ts[0], ts[1], nil
+}
+
+// NewTensor allocates a matrix on the device, which is all that a placement can say here.
+func (p *Plan) NewTensor(s Shape, at Placement) (Operand, error) {
+	if err := at.named(1); err != nil {
+		return nil, err
+	}
+	t, err := p.dev.NewTensor(s)
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}
 
 // Reproduced returns the precision of the last multiplication in reproducible mode, and whether it was
 // found by AutoP to lose nothing: then its finite outputs before alpha and beta are correctly rounded.

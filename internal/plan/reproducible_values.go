@@ -29,7 +29,7 @@ func (r *reproducible) setTensor(ctx context.Context, l *launcher, g *given, val
 	}
 	start := time.Now()
 	for range times {
-		v, err := values.host(ctx)
+		v, err := onHost(ctx, values)
 		if err == nil {
 			err = r.encodeWith(ctx, g, v)
 		}

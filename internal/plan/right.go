@@ -10,16 +10,28 @@ import (
 )
 
 // product describes a multiplication as the plan computes it, with its operands as the caller has them.
-func (p *Plan) product(alpha float64, b *Tensor, beta float64, c *Tensor, e Epilogue, times int) (product, error) {
+func (p *Plan) product(alpha float64, b Operand, beta float64, c Operand, e Epilogue, times int) (product, error) {
 	if p.right {
-		b, c = b.turned(), c.turned()
-		e.RowBias, e.ColBias = e.ColBias.turned(), e.RowBias.turned()
+		e.RowBias, e.ColBias = e.ColBias, e.RowBias
 	}
 	if p.sums() != dtype.F64 {
 		alpha, beta = float64(float32(alpha)), float64(float32(beta))
 	}
-	bias, epilogue, err := e.split()
-	return product{b: b, c: c, bias: bias, alpha: alpha, beta: beta, epilogue: epilogue, times: times}, err
+	q := product{alpha: alpha, beta: beta, times: times}
+	var err error
+	if q.bias, q.epilogue, err = e.split(); err != nil {
+		return q, err
+	}
+	if q.b, err = OneTensor(b); err != nil {
+		return q, err
+	}
+	if q.c, err = OneTensor(c); err != nil {
+		return q, err
+	}
+	if p.right {
+		q.b, q.c, q.bias = q.b.turned(), q.c.turned(), q.bias.turned()
+	}
+	return q, nil
 }
 
 // turned returns the tensor's transpose, which lies in the same memory. There is one of each tensor.

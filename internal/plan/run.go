@@ -13,23 +13,24 @@ import (
 
 // Run computes c = alpha·A·b + beta·c, with an epilogue; b is K×N and c is M×N, in any type and order. With A on the right it
 // is c = alpha·b·A + beta·c, b being N×K and c N×M. c is not read where beta is 0. The context is looked at between launches.
-func (p *Plan) Run(ctx context.Context, alpha float64, b *Tensor, beta float64, c *Tensor, e Epilogue) (backend.Timing, error) {
+func (p *Plan) Run(ctx context.Context, alpha float64, b Operand, beta float64, c Operand, e Epilogue) (Timing, error) {
 	return p.Repeat(ctx, 1, alpha, b, beta, c, e)
 }
 
 // Repeat runs the same multiplication a number of times back to back, as a program that keeps the device
 // busy does; it serves to measure. With a beta other than 0 each run adds to the last one's c.
-func (p *Plan) Repeat(ctx context.Context, times int, alpha float64, b *Tensor, beta float64, c *Tensor, e Epilogue) (backend.Timing, error) {
+func (p *Plan) Repeat(ctx context.Context, times int, alpha float64, b Operand, beta float64, c Operand, e Epilogue) (Timing, error) {
 	if times < 1 {
-		return backend.Timing{}, fmt.Errorf("%d repetitions: at least 1 is possible", times)
+		return Timing{}, fmt.Errorf("%d repetitions: at least 1 is possible", times)
 	}
 	q, err := p.product(alpha, b, beta, c, e, times)
 	if err != nil {
-		return backend.Timing{}, err
+		return Timing{}, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.run(ctx, q)
+	t, err := p.run(ctx, q)
+	return timed(t), err
 }
 
 // run is Run with the plan locked.
@@ -50,12 +51,13 @@ func (p *Plan) run(ctx context.Context, q product) (backend.Timing, error) {
 
 // Start is Run without the wait. Where B decides the precision, that is waited for. The operands may be closed at
 // once: buffers wait for the device before they are freed.
-func (p *Plan) Start(ctx context.Context, alpha float64, b *Tensor, beta float64, c *Tensor, e Epilogue) (backend.Pending, error) {
-	return p.start(ctx, 1, alpha, b, beta, c, e)
+func (p *Plan) Start(ctx context.Context, alpha float64, b Operand, beta float64, c Operand, e Epilogue) (Pending, error) {
+	w, err := p.start(ctx, 1, alpha, b, beta, c, e)
+	return Pending{one: w}, err
 }
 
 // start is Start of the same multiplication a number of times.
-func (p *Plan) start(ctx context.Context, times int, alpha float64, b *Tensor, beta float64, c *Tensor, e Epilogue) (backend.Pending, error) {
+func (p *Plan) start(ctx context.Context, times int, alpha float64, b Operand, beta float64, c Operand, e Epilogue) (backend.Pending, error) {
 	q, err := p.product(alpha, b, beta, c, e, times)
 	if err != nil {
 		return nil, err

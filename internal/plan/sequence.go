@@ -42,10 +42,11 @@ func (d *Device) NewSequence() *Sequence { return &Sequence{dev: d, launcher: ne
 
 // Add appends c = alpha·A·b + beta·c, with an epilogue, where A is the plan's matrix. After an error the sequence is
 // as it was.
-func (s *Sequence) Add(p *Plan, alpha float64, b *Tensor, beta float64, c *Tensor, e Epilogue) error {
+func (s *Sequence) Add(m Matrix, alpha float64, b Operand, beta float64, c Operand, e Epilogue) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.takes(p); err != nil {
+	p, err := s.takes(m)
+	if err != nil {
 		return err
 	}
 	q, err := p.product(alpha, b, beta, c, e, 1)
@@ -56,16 +57,21 @@ func (s *Sequence) Add(p *Plan, alpha float64, b *Tensor, beta float64, c *Tenso
 }
 
 // AddValues appends Plan.SetValues from a tensor, whose elements at the time of the run are the values.
-func (s *Sequence) AddValues(p *Plan, values *Tensor) error {
+func (s *Sequence) AddValues(m Matrix, values Operand) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.takes(p); err != nil {
+	p, err := s.takes(m)
+	if err != nil {
 		return err
 	}
-	if values == nil {
+	v, err := OneTensor(values)
+	switch {
+	case err != nil:
+		return err
+	case v == nil:
 		return errors.New("the tensor of values is missing")
 	}
-	return s.append(step{plan: p, values: values}, values)
+	return s.append(step{plan: p, values: v}, v)
 }
 
 // append adds a step that uses some tensors. After an error the sequence is as it was.
@@ -88,17 +94,22 @@ func (s *Sequence) append(x step, tensors ...*Tensor) error {
 	return nil
 }
 
-// takes refuses plans that are not on the sequence's device.
-func (s *Sequence) takes(p *Plan) error {
+// takes returns the plan on the sequence's device, and refuses others.
+func (s *Sequence) takes(m Matrix) (*Plan, error) {
 	switch {
 	case s.closed:
-		return fmt.Errorf("the sequence: %w", backend.ErrClosed)
-	case p == nil:
-		return errors.New("the plan is missing")
-	case p.dev != s.dev:
-		return fmt.Errorf("a plan on %v in a sequence on %v", p.dev.Info(), s.dev.Info())
+		return nil, fmt.Errorf("the sequence: %w", backend.ErrClosed)
+	case m == nil:
+		return nil, errors.New("the plan is missing")
 	}
-	return nil
+	p := m.single()
+	switch {
+	case p == nil:
+		return nil, fmt.Errorf("a plan on several devices in a sequence on %v", s.dev.Info())
+	case p.dev != s.dev:
+		return nil, fmt.Errorf("a plan on %v in a sequence on %v", p.dev.Info(), s.dev.Info())
+	}
+	return p, nil
 }
 
 // compose makes the launches of a step.
@@ -158,19 +169,24 @@ func (s *Sequence) forget() error {
 }
 
 // Run runs the multiplications in the order in which they were added.
-func (s *Sequence) Run(ctx context.Context) (backend.Timing, error) {
+func (s *Sequence) Run(ctx context.Context) (Timing, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.begin(); err != nil {
-		return backend.Timing{}, err
+		return Timing{}, err
 	}
 	t, err := s.recording.Run(ctx)
 	s.release(len(s.tensors))
-	return t, s.explain(err)
+	return timed(t), s.explain(err)
 }
 
 // Start is Run without the wait.
-func (s *Sequence) Start(ctx context.Context) (backend.Pending, error) {
+func (s *Sequence) Start(ctx context.Context) (Pending, error) {
+	p, err := s.start(ctx)
+	return Pending{one: p}, err
+}
+
+func (s *Sequence) start(ctx context.Context) (backend.Pending, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.begin(); err != nil {

@@ -31,7 +31,7 @@ type stream struct {
 type mark struct{ at, part int }
 
 // Streamed tells how long a multiplication with a matrix that is not on the device took.
-type Streamed struct {
+type Streamed = struct {
 	Panels  int
 	Bytes   int64         // copied to the device
 	Copy    time.Duration // what the copies took

@@ -26,8 +26,12 @@ func (v Values) len() int { return len(v.Data) / v.Type.Size() }
 // SetValues makes the elements of a tensor of 1×NNZ or NNZ×1 the values of the matrix's entries, in the order in which
 // these were given to New: of the CSR, of the CSC's arrays, of what Sparse returns for other formats. It waits for the
 // multiplication in progress. After an error the values are undefined.
-func (p *Plan) SetValues(ctx context.Context, v *Tensor) error {
-	_, err := p.RepeatSetValues(ctx, 1, v)
+func (p *Plan) SetValues(ctx context.Context, v Operand) error {
+	t, err := OneTensor(v)
+	if err != nil {
+		return err
+	}
+	_, err = p.RepeatSetValues(ctx, 1, t)
 	return err
 }
 
@@ -207,8 +211,9 @@ func convertFrom[S formats.Value](dst []byte, t dtype.Type, src []S) {
 	}
 }
 
-// host returns the elements of a vector, in the host's memory.
-func (t *Tensor) host(ctx context.Context) (Values, error) {
+// onHost returns the elements of a vector, in the host's memory.
+func onHost(ctx context.Context, o Operand) (Values, error) {
+	t := o.Described()
 	v := Values{t.Type, make([]byte, t.Rows*t.Cols*t.Type.Size())}
-	return v, t.Read(ctx, Host{Data: v.Data, LD: t.Rows * t.Cols, ColMajor: t.Rows != 1})
+	return v, o.Read(ctx, Host{Data: v.Data, LD: t.Rows * t.Cols, ColMajor: t.Rows != 1})
 }

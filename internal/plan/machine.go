@@ -1,0 +1,120 @@
+// What one device and several have in common, which the front door works with: a prepared matrix, dense matrices, sequences.
+
+package plan
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/formats/rfx"
+)
+
+// Matrix is a sparse matrix that was prepared: a *Plan on one device, a *GroupPlan on several. Its methods may be called from
+// any goroutine; multiplications run one after another.
+type Matrix interface {
+	Describe() Info
+	Parts() []Info // what each of several devices holds
+	// TensorsFor allocates B and C for products by n columns (rows, with A on the right), NewTensor any matrix on the devices.
+	TensorsFor(n int, b, c dtype.Type) (Operand, Operand, error)
+	NewTensor(s Shape, at Placement) (Operand, error)
+	Multiply(ctx context.Context, alpha float64, b Dense, beta float64, c Dense, e Epilogue) (Timing, error)
+	Repeat(ctx context.Context, times int, alpha float64, b Operand, beta float64, c Operand, e Epilogue) (Timing, error)
+	Start(ctx context.Context, alpha float64, b Operand, beta float64, c Operand, e Epilogue) (Pending, error)
+	SetValues(ctx context.Context, v Operand) error
+	SetHostValues(ctx context.Context, v Values) error
+	Attainable(ctx context.Context, n int, out dtype.Type, e Epilogue) (Bound, error)
+	Observe(ctx context.Context, n int, out dtype.Type, took time.Duration, e Epilogue) (Bound, error)
+	Reproduced() (bits rfx.P, lossless bool)
+	Close() error
+
+	single() *Plan // the plan that has all of the matrix on one device; nil if there are several
+}
+
+// Operand is a dense matrix: a *Tensor on one device, a *GroupTensor on several.
+type Operand interface {
+	Described() Shape
+	Placed() Placement
+	Write(ctx context.Context, h Host) error
+	Read(ctx context.Context, h Host) error
+	// Copy makes the elements those of another matrix, and returns the bytes that went from one device to another.
+	Copy(ctx context.Context, src Operand) (int64, error)
+	Close() error
+}
+
+// Recorder is a sequence of multiplications: a *Sequence on one device, a *GroupSequence on several.
+type Recorder interface {
+	Add(p Matrix, alpha float64, b Operand, beta float64, c Operand, e Epilogue) error
+	AddValues(p Matrix, values Operand) error
+	Run(ctx context.Context) (Timing, error)
+	Start(ctx context.Context) (Pending, error)
+	Close() error
+}
+
+// Described returns the shape: of a tensor in which it is embedded, too.
+func (s Shape) Described() Shape { return s }
+
+// Placed tells that all of the tensor is on its device.
+func (t *Tensor) Placed() Placement { return On(0) }
+
+var errTensorOfSeveral = errors.New("a tensor lies on several devices: it is for plans on these devices")
+
+// OneTensor returns the tensor of one device that an operand is, nil for none.
+func OneTensor(o Operand) (*Tensor, error) {
+	if o == nil {
+		return nil, nil
+	}
+	t, is := o.(*Tensor)
+	if !is {
+		return nil, errTensorOfSeveral
+	}
+	return t, nil
+}
+
+// Timing is how long a multiplication took.
+type Timing struct {
+	Device, Host time.Duration    // Device is the slowest device's
+	Each         []backend.Timing // of each of several devices
+	Moved        int64            // bytes from one device to another
+	Move         time.Duration    // what that took
+	Streamed     Streamed         // of all devices together; Panels is the most of one
+}
+
+// Best is Device where it is known, else Host.
+func (t Timing) Best() time.Duration { return backend.Timing{Device: t.Device, Host: t.Host}.Best() }
+
+func timed(t backend.Timing) Timing { return Timing{Device: t.Device, Host: t.Host} }
+
+// Pending is what was started on one device or several.
+type Pending struct {
+	one  backend.Pending
+	each []backend.Pending // of several devices
+	devs []*Device
+	done Timing // what was known before
+}
+
+// Wait returns when the devices are done. Later calls return the same.
+func (p Pending) Wait(ctx context.Context) (Timing, error) {
+	if p.one != nil {
+		t, err := p.one.Wait(ctx)
+		return timed(t), err
+	}
+	t := p.done
+	if p.each != nil {
+		t.Each = make([]backend.Timing, len(p.each))
+	}
+	var first error
+	for d, w := range p.each {
+		x, err := w.Wait(ctx)
+		if err != nil {
+			first = firstOf(first, named(p.devs[d], err))
+		}
+		t.Each[d], t.Device, t.Host = x, max(t.Device, x.Device), max(t.Host, x.Host)
+	}
+	return t, first
+}
+
+// Began is what was started on one device.
+func Began(p backend.Pending) Pending { return Pending{one: p} }
