@@ -12,7 +12,7 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
-	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/device"
 	_ "github.com/spmmrun/spmm/portable/cpu" // always there
 )
 
@@ -70,8 +70,8 @@ func named(backend string, err error) error {
 // What a device by itself alone can do (TensorOver, NewPinned, UseStream, Encode, Compare, Predict, Rates) is ErrUnsupported
 // on several: call it with one of Devices.
 type Device struct {
-	d       *plan.Device // nil if there are several
-	members []*Device    // of several
+	d       *device.Device // nil if there are several
+	members []*Device      // of several
 	skipped []Absent
 }
 
@@ -138,7 +138,7 @@ func openInfo(ctx context.Context, info Info) (backend.Device, error) {
 var errNoDevice = errors.New("the device is missing: Open returns one")
 
 // alone returns the device for a call that several cannot do.
-func (d *Device) alone(call string) (*plan.Device, error) {
+func (d *Device) alone(call string) (*device.Device, error) {
 	switch {
 	case d == nil:
 		return nil, errNoDevice
@@ -151,7 +151,7 @@ func (d *Device) alone(call string) (*plan.Device, error) {
 
 // NewDevice makes a Device of one that was opened through package backend, which belongs to it from
 // then on.
-func NewDevice(d backend.Device) *Device { return &Device{d: plan.NewDevice(d)} }
+func NewDevice(d backend.Device) *Device { return &Device{d: device.New(d)} }
 
 // find returns the device of that name: of a backend with an index, else the backend's best.
 func find(ctx context.Context, name string) (Info, error) {

@@ -34,7 +34,7 @@ func TensorOver[T formats.Value](dev *Device, ptr uintptr, rows, cols, ld int, c
 	if err != nil {
 		return nil, err
 	}
-	t, err := d.TensorOver(plan.Shape{Rows: rows, Cols: cols, Type: formats.TypeOf[T](), ColMajor: colMajor}, ptr, ld)
+	t, err := plan.TensorOver(d, plan.Shape{Rows: rows, Cols: cols, Type: formats.TypeOf[T](), ColMajor: colMajor}, ptr, ld)
 	if err != nil {
 		return nil, err
 	}

@@ -3,12 +3,15 @@
 package spmm
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
 
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // Options say how to prepare a matrix. The zero value picks everything. Options that are wrong, that exclude each
@@ -92,7 +95,7 @@ type Extent struct {
 
 // CountPieces returns the pieces in which rows of the matrix are summed, given where the entries of each begin and those of the
 // last end, as CSR.RowPtr does. Pieces itself does not matter.
-func (e Extent) CountPieces(rowPtr []int64) int64 { return plan.Extent(e).CountPieces(rowPtr) }
+func (e Extent) CountPieces(rowPtr []int64) int64 { return work.Extent(e).CountPieces(rowPtr) }
 
 // Validate refuses options that no matrix and no device can make right. Every call that takes options begins
 // with it.
@@ -102,21 +105,28 @@ func (o Options) Validate() error {
 }
 
 // plan returns the options, validated, as package plan takes them.
-func (o Options) plan() (plan.Options, error) {
+func (o Options) plan() (work.Options, error) {
 	p, err := o.precision()
 	if err != nil {
-		return plan.Options{}, err
+		return work.Options{}, err
 	}
-	out := plan.Options{
+	out := work.Options{
 		Format: o.Format, Variant: o.Variant, Precision: o.Precision, Quantise: o.Quantise, Cols: o.Cols,
-		Transpose: o.Transpose, Right: o.Right, Whole: plan.Extent(o.Whole), Tune: o.Tune, Reproducible: p,
-		Split: o.Split, Memory: o.Memory, From: o.From,
+		Transpose: o.Transpose, Right: o.Right, Whole: work.Extent(o.Whole), Tune: o.Tune, Reproducible: p,
 	}
-	return out, out.Validate()
+	return out, cmp.Or(out.Validate(), o.sharing().Validate())
+}
+
+// sharing is how devices are to share products.
+func (o Options) sharing() plan.Sharing {
+	return plan.Sharing{Split: o.Split, Memory: o.Memory, From: o.From}
 }
 
 // on is with for a matrix A and a call that is for a device by itself, which it returns as plans take it.
-func (o Options) on(dev *Device, call string, a interface{ Validate() error }) (*plan.Device, plan.Options, error) {
+func (o Options) on(dev *Device, call string, a interface{ Validate() error }) (*device.Device, work.Options, error) {
+	if o.sharing() != (plan.Sharing{}) {
+		return nil, work.Options{}, fmt.Errorf("Options.Split, Memory and From are for Prepare: %s looks at all of the matrix and of the device", call)
+	}
 	opt, err := o.with(a)
 	if err != nil {
 		return nil, opt, err
@@ -126,7 +136,7 @@ func (o Options) on(dev *Device, call string, a interface{ Validate() error }) (
 }
 
 // with is plan for a matrix A, which is validated too.
-func (o Options) with(a interface{ Validate() error }) (plan.Options, error) {
+func (o Options) with(a interface{ Validate() error }) (work.Options, error) {
 	out, err := o.plan()
 	if err != nil {
 		return out, err

@@ -32,7 +32,7 @@ func NewPinned[T formats.Value](dev *Device, rows, cols int, colMajor bool) (*Pi
 	if err != nil {
 		return nil, err
 	}
-	m, ld, err := d.AllocHost(plan.Shape{Rows: rows, Cols: cols, Type: formats.TypeOf[T](), ColMajor: colMajor})
+	m, ld, err := plan.AllocHost(d, plan.Shape{Rows: rows, Cols: cols, Type: formats.TypeOf[T](), ColMajor: colMajor})
 	if err != nil {
 		return nil, err
 	}

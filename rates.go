@@ -9,6 +9,9 @@ import (
 
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/choose"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/model"
 	"github.com/spmmrun/spmm/internal/plan"
 )
 
@@ -35,20 +38,20 @@ type Bandwidth struct {
 
 // Rates returns the device's measured rates. They are kept in the user's cache folder, or in $SPMM_CACHE; where there
 // are none of this device and driver it is measured, which takes a fraction of a second.
-func (d *Device) Rates(ctx context.Context) (Rates, error) { return d.rates(ctx, (*plan.Device).Rates) }
+func (d *Device) Rates(ctx context.Context) (Rates, error) { return d.rates(ctx, choose.RatesOf) }
 
 // Remeasure measures the device again and keeps the better of each rate: whatever else a device does while it is
 // measured lowers what is measured.
 func (d *Device) Remeasure(ctx context.Context) (Rates, error) {
-	return d.rates(ctx, (*plan.Device).Remeasure)
+	return d.rates(ctx, choose.Remeasure)
 }
 
-func (d *Device) rates(ctx context.Context, measured func(*plan.Device, context.Context) (*plan.Rates, error)) (Rates, error) {
+func (d *Device) rates(ctx context.Context, measured func(context.Context, *device.Device) (*model.Rates, error)) (Rates, error) {
 	one, err := d.alone("Rates")
 	if err != nil {
 		return Rates{}, err
 	}
-	r, err := measured(one, ctx)
+	r, err := measured(ctx, one)
 	if err != nil {
 		return Rates{}, err
 	}
@@ -70,7 +73,7 @@ func Predict(ctx context.Context, dev *Device, a formats.Encoded, o Options) (ti
 	if err != nil {
 		return 0, err
 	}
-	return d.Predict(ctx, a, opt)
+	return plan.Predict(ctx, d, a, opt)
 }
 
 // Observe tells that a multiplication as Attainable has it took so long. If that beats

@@ -22,7 +22,7 @@ func NewRowList(ctx context.Context, dev *Device, rows []int32) (*RowList, error
 	if err != nil {
 		return nil, err
 	}
-	l, err := d.NewRowList(ctx, rows)
+	l, err := plan.NewRowList(ctx, d, rows)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func CopyRows(ctx context.Context, dst, src Operand, c RowCopy) (*Pending, error
 	if c.To != nil {
 		o.To = c.To.l
 	}
-	p, err := t.Device().CopyRows(ctx, t, from, o)
+	p, err := plan.CopyRows(ctx, t.Device(), t, from, o)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func ColumnRanges(ctx context.Context, o Operand) ([]rfx.Range, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.Device().ColumnRanges(ctx, t)
+	return plan.ColumnRanges(ctx, t.Device(), t)
 }
 
 // oneTensor returns the tensor of one device that an operand is.

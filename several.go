@@ -12,6 +12,7 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/plan"
 )
 
@@ -44,14 +45,14 @@ func (d *Device) Devices() []*Device {
 }
 
 // first is the only device, or the first of several.
-func (d *Device) first() *plan.Device { return d.all()[0] }
+func (d *Device) first() *device.Device { return d.all()[0] }
 
 // all are the devices as package plan has them.
-func (d *Device) all() []*plan.Device {
+func (d *Device) all() []*device.Device {
 	if d.d != nil {
-		return []*plan.Device{d.d}
+		return []*device.Device{d.d}
 	}
-	var all []*plan.Device
+	var all []*device.Device
 	for _, m := range d.members {
 		all = append(all, m.d)
 	}

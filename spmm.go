@@ -10,10 +10,11 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // Formats returns the names that Options.Format takes besides "auto".
-func Formats() []string { return plan.Formats() }
+func Formats() []string { return work.Formats() }
 
 // Plan is a sparse matrix on a device, or on several. Close it to free the device's memory. Its methods, and Multiply with it, may
 // be called from any goroutine; multiplications with one plan run one after another.
@@ -47,7 +48,7 @@ func Prepare(ctx context.Context, dev *Device, a formats.Encoded, o Options) (*P
 	if dev == nil {
 		return nil, errNoDevice
 	}
-	p, err := plan.Prepare(ctx, dev.all(), dev.d == nil, a, opt)
+	p, err := plan.PrepareOn(ctx, dev.all(), dev.d == nil, a, opt, o.sharing())
 	if err != nil {
 		return nil, err
 	}

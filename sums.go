@@ -22,7 +22,7 @@ func NewSums[T formats.Value](ctx context.Context, dev *Device, a *formats.CSR[T
 	if err != nil {
 		return nil, err
 	}
-	s, err := d.NewSums(ctx, a, rows, rfx.P(p))
+	s, err := plan.NewSums(ctx, d, a, rows, rfx.P(p))
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,7 @@ func NewTensor[T formats.Value](dev *Device, rows, cols int, colMajor bool) (*Te
 	if dev.d == nil {
 		return tensorFrom[T](plan.NewGroupTensor(dev.all(), s))
 	}
-	return tensorFrom[T](dev.d.NewTensor(s))
+	return tensorFrom[T](plan.NewTensor(dev.d, s))
 }
 
 // tensorFrom is the Tensor of what was allocated, unless that is an error.

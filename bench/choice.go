@@ -24,8 +24,8 @@ import (
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/load"
-	"github.com/spmmrun/spmm/internal/plan"
-	"github.com/spmmrun/spmm/internal/plan/model"
+	chooser "github.com/spmmrun/spmm/internal/choose"
+	"github.com/spmmrun/spmm/internal/model"
 )
 
 // kinds are the matrices: pruned weights of several shapes, meshes, graphs, and what is awkward.
@@ -139,7 +139,7 @@ func choose(ctx context.Context, r *runner, matrices []string, backend, precisio
 			return fmt.Errorf("%s: %w", m, err)
 		}
 		sum, count = sum+math.Log(ratio), count+1
-		if err := r.record(m, backend, precision, n, plan.NewProduct(a, n), es); err != nil {
+		if err := r.record(m, backend, precision, n, chooser.NewProduct(a, n), es); err != nil {
 			return err
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/internal/plan/model"
+	"github.com/spmmrun/spmm/internal/model"
 )
 
 // dataLine is one line: either of the two.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/internal/cache"
-	"github.com/spmmrun/spmm/internal/plan"
-	"github.com/spmmrun/spmm/internal/plan/model"
+	chooser "github.com/spmmrun/spmm/internal/choose"
+	"github.com/spmmrun/spmm/internal/model"
 	"github.com/spmmrun/spmm/shaders"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -45,7 +45,7 @@ func fit(args []string, install bool, out, notes io.Writer) error {
 		_, err = out.Write(text)
 		return err
 	}
-	name := plan.ModelFile(dev.Info)
+	name := chooser.ModelFile(dev.Info)
 	if err := cache.Write(name, text); err != nil {
 		return err
 	}

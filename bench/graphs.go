@@ -24,8 +24,8 @@ import (
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/load"
-	"github.com/spmmrun/spmm/internal/plan"
-	"github.com/spmmrun/spmm/internal/plan/model"
+	chooser "github.com/spmmrun/spmm/internal/choose"
+	"github.com/spmmrun/spmm/internal/model"
 )
 
 // graphs prints a table for each precision and number of columns: csr, hrpb, the best format and what auto takes, on the files of -files.
@@ -173,7 +173,7 @@ func newGraphMatrix[O oracle.Number, T formats.Value](ctx context.Context, r *ru
 	}
 	ps = slices.DeleteFunc(ps, func(p spmm.Packing) bool { return p.Err != nil })
 	least := slices.MinFunc(ps, func(x, y spmm.Packing) int { return cmp.Compare(x.Predicted, y.Predicted) }).Predicted
-	m := &graphMatrix{product: plan.NewProduct(a, n)}
+	m := &graphMatrix{product: chooser.NewProduct(a, n)}
 	b := formats.ConvertDense[T](gen.Dense(a.Cols, n, 1, gen.Values{}))
 	for _, x := range ps {
 		isAuto := x.Format == taken.Format && x.Variant == taken.Variant

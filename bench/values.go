@@ -14,7 +14,9 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
+	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/work"
 	"github.com/spmmrun/spmm/shaders/peak"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -44,9 +46,9 @@ func newValues(r *runner) error {
 		if err != nil {
 			return err
 		}
-		dev := plan.NewDevice(opened)
+		dev := device.New(opened)
 		table(fmt.Sprintf("%s: new values, 4096², 90 %% zeros, f16, µs", dev.Info().Name), "format", "entries", "copy", "from f16", "÷ copy", "from f32", "÷ copy", "transposed", "÷ copy", "first call, ms")
-		for _, format := range plan.Formats() {
+		for _, format := range work.Formats() {
 			if err := valuesOf(ctx, dev, format); err != nil {
 				fmt.Fprintf(os.Stderr, "bench: %s: %v\n", format, err)
 			}
@@ -60,7 +62,7 @@ func newValues(r *runner) error {
 }
 
 // valuesOf prints the row of a format.
-func valuesOf(ctx context.Context, dev *plan.Device, format string) error {
+func valuesOf(ctx context.Context, dev *device.Device, format string) error {
 	spec := "gen:uniform,rows=4096,density=0.1"
 	switch format {
 	case "nm":
@@ -86,12 +88,12 @@ func valuesOf(ctx context.Context, dev *plan.Device, format string) error {
 		if transpose && format == "nm" { // whose transpose is of no pattern
 			continue
 		}
-		p, err := plan.New(ctx, dev, m, plan.Options{Format: format, Transpose: transpose})
+		p, err := plan.New(ctx, dev, m, work.Options{Format: format, Transpose: transpose})
 		if err != nil {
 			return err
 		}
 		defer p.Close()
-		v, err := dev.NewTensor(plan.Shape{Rows: 1, Cols: int(m.NNZ()), Type: t})
+		v, err := plan.NewTensor(dev, plan.Shape{Rows: 1, Cols: int(m.NNZ()), Type: t})
 		if err != nil {
 			return err
 		}
@@ -127,7 +129,7 @@ func valuesOf(ctx context.Context, dev *plan.Device, format string) error {
 }
 
 // copier returns what times a batch of copies of so many bytes on a device, by its fastest kernel for that.
-func copier(ctx context.Context, dev *plan.Device, bytes int64) (timed func() (time.Duration, error), closeAll func(), err error) {
+func copier(ctx context.Context, dev *device.Device, bytes int64) (timed func() (time.Duration, error), closeAll func(), err error) {
 	var open []interface{ Close() error }
 	closeAll = func() {
 		for _, x := range open {

@@ -44,9 +44,9 @@ func (p *Plan) tight(s Shape) bool {
 // colBlock returns how many columns of B and C a block of each can have.
 func (p *Plan) colBlock(b, c Shape) (int, error) {
 	in, out, written := p.exec.operands(b, c)
-	block, limit := b.Cols, p.dev.limit()
-	column := max(up64(int64(p.Cols))*int64(in), up64(int64(p.rowBlock))*int64(out)) // bytes, at least a few
-	if up64(int64(block)) > limit/column {
+	block, limit := b.Cols, p.dev.Limit()
+	column := max(up(int64(p.Cols), align)*int64(in), up(int64(p.rowBlock), align)*int64(out)) // bytes, at least a few
+	if up(int64(block), align) > limit/column {
 		block = int(limit / column / align * align)
 	}
 	if block == 0 && b.Cols > 0 {

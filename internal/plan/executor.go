@@ -9,7 +9,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats/rfx"
-	"github.com/spmmrun/spmm/internal/plan/model"
+	"github.com/spmmrun/spmm/internal/model"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -43,6 +43,9 @@ type executor interface {
 	// close frees what the executor holds on the device.
 	close() error
 }
+
+// newFast multiplies with a matrix on the device in fast mode.
+func newFast(m *resident) executor { return fast{m} }
 
 // fast sums in f32, or data of f64 in f64, in the order of the kernel of the matrix's format.
 type fast struct{ *resident }

@@ -4,11 +4,12 @@
 package plan
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/memory"
 )
 
@@ -24,15 +25,15 @@ type foreign struct {
 //
 // Kernels take a tensor as it lies if the address is a multiple of 16 bytes, ld one of 8 elements, and memory is there for
 // ld elements of the last row (column) too; else it goes through kernel densecopy.
-func (d *Device) TensorOver(s Shape, address uintptr, ld int) (*Tensor, error) {
-	t, err := d.tensorOver(s.whole(), address, ld)
+func TensorOver(d *device.Device, s Shape, address uintptr, ld int) (*Tensor, error) {
+	t, err := tensorOver(d, s.whole(), address, ld)
 	if err != nil {
 		return nil, fmt.Errorf("a tensor of %d×%d over memory at %#x: %w", s.Rows, s.Cols, address, err)
 	}
 	return t, nil
 }
 
-func (d *Device) tensorOver(s Shape, address uintptr, ld int) (*Tensor, error) {
+func tensorOver(d *device.Device, s Shape, address uintptr, ld int) (*Tensor, error) {
 	i, ok := d.Device.(backend.Importer)
 	if !ok {
 		return nil, fmt.Errorf("%v takes no memory of others, CUDA devices do: %w", d.Info(), backend.ErrUnsupported)
@@ -44,7 +45,7 @@ func (d *Device) tensorOver(s Shape, address uintptr, ld int) (*Tensor, error) {
 	t.idle.L = &t.mu
 	l := newLayout(s.Rows, s.Cols, s.Type, s.ColMajor)
 	if l.lines() == 0 || l.width() == 0 {
-		b, err := d.alloc(l.bytes(), "nothing")
+		b, err := d.NewBuffer(l.bytes(), "nothing")
 		t.blocks = []backend.Buffer{b}
 		return t, err
 	}
@@ -52,7 +53,7 @@ func (d *Device) tensorOver(s Shape, address uintptr, ld int) (*Tensor, error) {
 		return nil, fmt.Errorf("a leading dimension of %d, at least %d is needed", ld, l.width())
 	}
 	size := int64(s.Type.Size())
-	if most := d.limit() / size; int64(ld) > most/int64(l.lines()) {
+	if most := d.Limit() / size; int64(ld) > most/int64(l.lines()) {
 		return nil, fmt.Errorf("%d·%d elements, and kernels count up to %d: %w", l.lines(), ld, most, backend.ErrUnsupported)
 	}
 	least := (int64(l.lines()-1)*int64(ld) + int64(l.width())) * size
@@ -61,7 +62,7 @@ func (d *Device) tensorOver(s Shape, address uintptr, ld int) (*Tensor, error) {
 		return nil, err
 	}
 	if _, ok := b.(backend.LineCopier); !ok {
-		return nil, firstOf(fmt.Errorf("%v copies no lines: %w", d.Info(), backend.ErrUnsupported), b.Close())
+		return nil, cmp.Or(fmt.Errorf("%v copies no lines: %w", d.Info(), backend.ErrUnsupported), b.Close())
 	}
 	t.foreign, t.blocks = &foreign{address: address, ld: ld, loose: loose}, []backend.Buffer{b}
 	return t, nil
@@ -113,18 +114,9 @@ func (t *Tensor) extent() (pitch, width, bytes uint64) {
 	return pitch, width, uint64(l.lines()-1)*pitch + width
 }
 
-// UseStream has the device work on a stream of somebody else's; 0: on its own again.
-func (d *Device) UseStream(ctx context.Context, stream uintptr) error {
-	s, ok := d.Device.(backend.Streamer)
-	if !ok {
-		return fmt.Errorf("%v takes no streams of others, CUDA devices do: %w", d.Info(), backend.ErrUnsupported)
-	}
-	return s.UseStream(ctx, stream)
-}
-
 // AllocHost allocates the host's memory for a matrix as a tensor of the shape lies on the device, which the device
 // copies from and to by itself; where it cannot, ordinary memory. It returns the leading dimension, too.
-func (d *Device) AllocHost(s Shape) (backend.HostMemory, int, error) {
+func AllocHost(d *device.Device, s Shape) (backend.HostMemory, int, error) {
 	bytes, err := s.bytes()
 	if err != nil {
 		return nil, 0, err
@@ -139,15 +131,5 @@ func (d *Device) AllocHost(s Shape) (backend.HostMemory, int, error) {
 			return m, ld, err
 		}
 	}
-	return &ordinary{backend.Bytes(make([]uint64, (bytes+7)/8))[:bytes]}, ld, nil
-}
-
-// ordinary is host memory of Go's.
-type ordinary struct{ p []byte }
-
-func (o *ordinary) Bytes() []byte { return o.p }
-
-func (o *ordinary) Close() error {
-	o.p = nil
-	return nil
+	return device.NewOrdinary(bytes), ld, nil
 }

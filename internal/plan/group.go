@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,9 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/model"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // Split is how devices share a product.
@@ -37,6 +41,24 @@ func (s Split) String() string {
 		return "rows"
 	}
 	return fmt.Sprintf("Split(%d)", uint8(s))
+}
+
+// Sharing says how devices share a product. The zero value leaves it open.
+type Sharing struct {
+	Split  Split
+	Memory int64     // bytes that may be used of each device; 0: what it has
+	From   Placement // where B lies before each product
+}
+
+// Validate refuses what no matrix and no devices can make right.
+func (s Sharing) Validate() error {
+	switch {
+	case s.Split > ByRows:
+		return fmt.Errorf("Options.Split: %v: want AutoSplit, ByColumns or ByRows", s.Split)
+	case s.Memory < 0:
+		return fmt.Errorf("Options.Memory: %d bytes", s.Memory)
+	}
+	return nil
 }
 
 // groupPlans counts the plans of groups.
@@ -66,16 +88,16 @@ type GroupPlan struct {
 	chunks []chunked       // by device: see overlap
 }
 
-// Prepare prepares a matrix, which is not needed afterwards, for devices that multiply together, or for one by itself.
-func Prepare(ctx context.Context, devs []*Device, together bool, a formats.Encoded, o Options) (Matrix, error) {
-	if !together && !o.Shared() {
+// PrepareOn prepares a matrix, which is not needed afterwards, for devices that multiply together, or for one by itself.
+func PrepareOn(ctx context.Context, devs []*device.Device, together bool, a formats.Encoded, o work.Options, s Sharing) (Matrix, error) {
+	if !together && s == (Sharing{}) {
 		p, err := New(ctx, devs[0], a, o)
 		if err != nil {
 			return nil, err
 		}
 		return p, nil
 	}
-	g, err := NewGroupPlan(ctx, devs, a, o)
+	g, err := NewGroupPlan(ctx, devs, a, o, s)
 	if err != nil {
 		return nil, err
 	}
@@ -84,35 +106,36 @@ func Prepare(ctx context.Context, devs []*Device, together bool, a formats.Encod
 }
 
 // NewGroupPlan prepares a matrix for devices that multiply together, of which there may be one.
-func NewGroupPlan(ctx context.Context, devs []*Device, a formats.Encoded, o Options) (*GroupPlan, error) {
-	if err := o.validateFor(devs); err != nil {
+func NewGroupPlan(ctx context.Context, devs []*device.Device, a formats.Encoded, o work.Options, sh Sharing) (*GroupPlan, error) {
+	if err := sh.validate(devs, o); err != nil {
 		return nil, err
 	}
-	m, err := newDivided(a, &o)
+	w, err := work.Resolve(a, o)
 	if err != nil {
 		return nil, err
 	}
-	s, err := decide(ctx, devs, m, o)
+	m := divided{Work: w}
+	s, err := decide(ctx, devs, m, sh)
 	if err != nil {
 		return nil, err
 	}
 	g := &GroupPlan{number: groupPlans.Add(1), Split: s.split, Why: s.why, weights: s.weights, chunks: make([]chunked, len(devs))}
-	rows, cols := m.Dims()
-	g.all = Plan{Info: Info{Rows: rows, Cols: cols, NNZ: m.NNZ()}, right: o.Right}
+	rows, cols := w.A.Dims()
+	g.all = Plan{Info: Info{Rows: rows, Cols: cols, NNZ: w.A.NNZ()}, right: o.Right}
 	if s.split == ByRows {
-		err = g.divideRows(ctx, devs, m, s, o)
+		err = g.divideRows(ctx, devs, m, s, sh)
 	} else {
-		g.plans, err = m.byColumns(ctx, devs, a, o)
+		g.plans, err = m.byColumns(ctx, devs)
 	}
 	if err != nil {
-		return nil, firstOf(err, closePlans(g.plans))
+		return nil, cmp.Or(err, closePlans(g.plans))
 	}
 	if s.split == ByRows {
-		ptr, _ := m.csr().Pattern()
+		ptr, _ := w.A.CSR().Pattern()
 		for _, row := range g.bounds {
 			g.entries = append(g.entries, ptr[row]-ptr[0])
 		}
-		g.given = newGiven(m.Encoded, m.turned, false)
+		g.given = newGiven(w.A.Encoded, w.Reordered, false)
 	}
 	return g, nil
 }
@@ -161,11 +184,11 @@ func (g *GroupPlan) usable() error {
 }
 
 // divideRows brings ranges of rows onto the devices. Where memory is scarce it is for as many columns as there is room for.
-func (g *GroupPlan) divideRows(ctx context.Context, devs []*Device, m divided, s decision, o Options) (err error) {
-	n := o.cols()
+func (g *GroupPlan) divideRows(ctx context.Context, devs []*device.Device, m divided, s decision, o Sharing) (err error) {
+	n := m.Cols
 	scarce := o.Memory > 0 || s.misfit != ""
-	rows, cols := m.Dims()
-	each := int64(cols)*int64(o.precision(m.source).Size()) + 4*int64(rows)/int64(len(devs)) // bytes of a column of B and C
+	rows, cols := m.A.Dims()
+	each := int64(cols)*int64(m.Precision.Size()) + 4*int64(rows)/int64(len(devs)) // bytes of a column of B and C
 	for _, d := range devs {
 		for have := o.have(d); scarce && have > 0 && n > align && each*int64(n) > have/4*3; {
 			n = fewer(n)
@@ -173,10 +196,10 @@ func (g *GroupPlan) divideRows(ctx context.Context, devs []*Device, m divided, s
 	}
 	for {
 		if scarce {
-			o.limit(devs, n)
+			m.budgets = o.budgets(devs, n)
 			g.most = n
 		}
-		g.plans, g.bounds, err = m.byRows(ctx, devs, s.weights, o)
+		g.plans, g.bounds, err = m.byRows(ctx, devs, s.weights)
 		if !scarce || n <= align || !errors.Is(err, backend.ErrOutOfMemory) {
 			return err
 		}
@@ -195,17 +218,17 @@ func fewer(n int) int {
 	return max(align, n/2/align*align)
 }
 
-// validateFor refuses what no matrix can make right on these devices.
-func (o Options) validateFor(devs []*Device) error {
+// validate refuses what no matrix can make right on these devices.
+func (s Sharing) validate(devs []*device.Device, o work.Options) error {
 	switch {
-	case o.From.check(len(devs)) != nil:
-		return fmt.Errorf("Options.From: %w", o.From.check(len(devs)))
-	case o.Whole != (Extent{}):
+	case s.From.check(len(devs)) != nil:
+		return fmt.Errorf("Options.From: %w", s.From.check(len(devs)))
+	case o.Whole != (work.Extent{}):
 		return errors.New("Options.Whole is for a device by itself")
 	case o.Tune && len(devs) > 1:
 		return errors.New("Options.Tune: tune on one of the devices: what is found is remembered for all of its kind")
 	}
-	return o.Validate()
+	return nil
 }
 
 // Parts returns what each device holds.
@@ -272,18 +295,18 @@ func (g *GroupPlan) Reproduced() (bits rfx.P, lossless bool) {
 
 // Attainable returns the bounds of the device whose part of a multiplication by n columns takes longest, C having elements of
 // type out and not being read, with an epilogue.
-func (g *GroupPlan) Attainable(ctx context.Context, n int, out dtype.Type, e Epilogue) (Bound, error) {
-	return g.slowest(n, func(p *Plan, n int) (Bound, error) { return p.Attainable(ctx, n, out, e) })
+func (g *GroupPlan) Attainable(ctx context.Context, n int, out dtype.Type, e Epilogue) (model.Bound, error) {
+	return g.slowest(n, func(p *Plan, n int) (model.Bound, error) { return p.Attainable(ctx, n, out, e) })
 }
 
 // Observe is Plan.Observe of each device, none of which takes longer than the product.
-func (g *GroupPlan) Observe(ctx context.Context, n int, out dtype.Type, took time.Duration, e Epilogue) (Bound, error) {
-	return g.slowest(n, func(p *Plan, n int) (Bound, error) { return p.Observe(ctx, n, out, took, e) })
+func (g *GroupPlan) Observe(ctx context.Context, n int, out dtype.Type, took time.Duration, e Epilogue) (model.Bound, error) {
+	return g.slowest(n, func(p *Plan, n int) (model.Bound, error) { return p.Observe(ctx, n, out, took, e) })
 }
 
 // slowest returns the longest bound of a device, for its part of n columns.
-func (g *GroupPlan) slowest(n int, bound func(p *Plan, n int) (Bound, error)) (Bound, error) {
-	var most Bound
+func (g *GroupPlan) slowest(n int, bound func(p *Plan, n int) (model.Bound, error)) (model.Bound, error) {
+	var most model.Bound
 	cuts := cutColumns(n, g.weights)
 	for d, p := range g.plans {
 		part := n
@@ -304,7 +327,7 @@ func (g *GroupPlan) slowest(n int, bound func(p *Plan, n int) (Bound, error)) (B
 }
 
 // named puts a device's name before an error.
-func named(d *Device, err error) error {
+func named(d *device.Device, err error) error {
 	i := d.Info()
 	return fmt.Errorf("%s:%d: %w", i.Backend, i.Index, err)
 }
@@ -328,7 +351,7 @@ func (g *GroupPlan) Close() error {
 	for d := range g.chunks {
 		errs = append(errs, g.chunks[d].close(g.plans[d]))
 	}
-	return firstOf(append(errs, closePlans(g.plans))...)
+	return cmp.Or(append(errs, closePlans(g.plans))...)
 }
 
 func closePlans(plans []*Plan) error {
@@ -338,5 +361,5 @@ func closePlans(plans []*Plan) error {
 			errs = append(errs, p.Close())
 		}
 	}
-	return firstOf(errs...)
+	return cmp.Or(errs...)
 }

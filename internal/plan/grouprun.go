@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/internal/device"
 )
 
 // tally adds up how long a multiplication takes on each device, and in all.
@@ -318,7 +320,7 @@ func (g *GroupPlan) run(ctx context.Context, times int, alpha float64, b *GroupT
 	}
 	begun, first := g.start(ctx, times, alpha, b, beta, c, es)
 	for d, w := range begun {
-		first = firstOf(first, wait(ctx, d, w))
+		first = cmp.Or(first, wait(ctx, d, w))
 	}
 	return first
 }
@@ -348,8 +350,8 @@ func (g *GroupPlan) startOn(ctx context.Context, d, times int, alpha float64, b 
 }
 
 // devs returns the devices that the plan is on.
-func (g *GroupPlan) devs() []*Device {
-	var out []*Device
+func (g *GroupPlan) devs() []*device.Device {
+	var out []*device.Device
 	for _, p := range g.plans {
 		out = append(out, p.dev)
 	}

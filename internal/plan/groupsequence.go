@@ -12,11 +12,12 @@ import (
 	"time"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/internal/device"
 )
 
 // GroupSequence is a sequence on each device of a group.
 type GroupSequence struct {
-	devs []*Device
+	devs []*device.Device
 
 	mu    sync.Mutex
 	seqs  []*Sequence
@@ -24,10 +25,10 @@ type GroupSequence struct {
 }
 
 // NewGroupSequence returns a sequence without multiplications.
-func NewGroupSequence(devs []*Device) *GroupSequence {
+func NewGroupSequence(devs []*device.Device) *GroupSequence {
 	s := &GroupSequence{devs: devs}
 	for _, d := range devs {
-		s.seqs = append(s.seqs, d.NewSequence())
+		s.seqs = append(s.seqs, NewSequence(d))
 	}
 	return s
 }
@@ -64,7 +65,7 @@ func (s *GroupSequence) Add(m Matrix, alpha float64, ob Operand, beta float64, o
 		if err := q.Add(p.plans[d], alpha, b.parts[d], beta, c.parts[d], es[d]); err != nil {
 			for i, q := range s.seqs[:d] {
 				if b.parts[i] != nil && c.parts[i] != nil {
-					err = firstOf(err, q.dropLast())
+					err = cmp.Or(err, q.dropLast())
 				}
 			}
 			return named(s.devs[d], err)
@@ -208,5 +209,5 @@ func (s *GroupSequence) Close() error {
 	for _, q := range s.seqs {
 		errs = append(errs, q.Close())
 	}
-	return firstOf(errs...)
+	return cmp.Or(errs...)
 }

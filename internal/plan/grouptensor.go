@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/internal/device"
 )
 
 // Placement says where a matrix lies on the devices of a group.
@@ -79,7 +81,7 @@ func (b box) and(x box) box {
 type GroupTensor struct {
 	Shape // of all of it
 	At    Placement
-	devs  []*Device
+	devs  []*device.Device
 	boxes []box
 	parts []*Tensor // nil for a device that has none
 	alone bool      // it is a Tensor of one device, of any layout
@@ -98,7 +100,7 @@ func (g *GroupPlan) tensor(o Operand) (*GroupTensor, error) {
 	case *Tensor:
 		if len(g.plans) == 1 {
 			return &GroupTensor{
-				Shape: t.Shape, At: On(0), devs: []*Device{t.dev}, boxes: []box{{0, t.Rows, 0, t.Cols}}, parts: []*Tensor{t}, alone: true,
+				Shape: t.Shape, At: On(0), devs: []*device.Device{t.dev}, boxes: []box{{0, t.Rows, 0, t.Cols}}, parts: []*Tensor{t}, alone: true,
 			}, nil
 		}
 	}
@@ -114,7 +116,7 @@ func (g *GroupPlan) operand(t *GroupTensor) Operand {
 }
 
 // NewGroupTensor allocates a row-major tensor, all of it on each of several devices.
-func NewGroupTensor(devs []*Device, s Shape) (*GroupTensor, error) {
+func NewGroupTensor(devs []*device.Device, s Shape) (*GroupTensor, error) {
 	if s.ColMajor {
 		return nil, fmt.Errorf("a column-major tensor is for one device, not for %d: %w", len(devs), backend.ErrUnsupported)
 	}
@@ -163,7 +165,7 @@ func (g *GroupPlan) TensorsFor(n int, b, c dtype.Type) (Operand, Operand, error)
 }
 
 // newGroupTensor allocates the parts of a tensor; as says how one lies in blocks.
-func newGroupTensor(devs []*Device, s Shape, at Placement, boxes []box, as func(d int, part Shape) (Shape, error)) (*GroupTensor, error) {
+func newGroupTensor(devs []*device.Device, s Shape, at Placement, boxes []box, as func(d int, part Shape) (Shape, error)) (*GroupTensor, error) {
 	t := &GroupTensor{Shape: s, At: at, devs: devs, boxes: boxes, parts: make([]*Tensor, len(devs))}
 	for d, dev := range devs {
 		x := boxes[d]
@@ -172,10 +174,10 @@ func newGroupTensor(devs []*Device, s Shape, at Placement, boxes []box, as func(
 		}
 		part, err := as(d, Shape{Rows: x.r1 - x.r0, Cols: x.c1 - x.c0, Type: s.Type})
 		if err == nil {
-			t.parts[d], err = dev.NewTensor(part)
+			t.parts[d], err = NewTensor(dev, part)
 		}
 		if err != nil {
-			return nil, firstOf(named(dev, err), t.Close())
+			return nil, cmp.Or(named(dev, err), t.Close())
 		}
 	}
 	return t, nil
@@ -295,9 +297,9 @@ func (g *GroupPlan) shape(d int, r role, part Shape, b, c dtype.Type) (Shape, er
 }
 
 // fitting returns a shape in blocks of rows that the device can bind.
-func fitting(dev *Device, s Shape) (Shape, error) {
-	row := up64(int64(s.Cols)) * int64(s.Type.Size())
-	if most := dev.limit() / max(1, row); int64(s.Rows) > most {
+func fitting(dev *device.Device, s Shape) (Shape, error) {
+	row := up(int64(s.Cols), align) * int64(s.Type.Size())
+	if most := dev.Limit() / max(1, row); int64(s.Rows) > most {
 		if most == 0 {
 			return s, fmt.Errorf("a row of %d columns exceeds a buffer: %w", s.Cols, backend.ErrUnsupported)
 		}
@@ -338,7 +340,7 @@ func (t *GroupTensor) Close() error {
 			errs = append(errs, p.Close())
 		}
 	}
-	return firstOf(errs...)
+	return cmp.Or(errs...)
 }
 
 // Write copies a host matrix of the same size and type to the devices, to all at once.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/shaders/densecopy"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -38,7 +39,7 @@ func (q product) key(m *resident) key {
 
 // launcher composes launches and keeps the last ones, with the buffers that they share.
 type launcher struct {
-	dev *Device
+	dev *device.Device
 	// Staging of B, C and the bias, the kernel's workspace, and B in fixed point.
 	b, c, bias, work, fixed shared
 
@@ -53,11 +54,11 @@ type launcher struct {
 // kept are the launches of a product.
 type kept struct {
 	key
-	work
+	runList
 }
 
-// work is the launches of a product, and where those begin that read a panel which is not on the device.
-type work struct {
+// runList is the launches of a product, and where those begin that read a panel which is not on the device.
+type runList struct {
 	launches []backend.Launch
 	marks    []mark
 }
@@ -79,7 +80,7 @@ func (s *shared) atLeast(bytes int64) backend.Buffer {
 	return s.buf
 }
 
-func newLauncher(d *Device) *launcher {
+func newLauncher(d *device.Device) *launcher {
 	return &launcher{
 		dev: d, b: shared{what: "staging of B"}, c: shared{what: "staging of C"}, bias: shared{what: "staging of the bias"},
 		work: shared{what: "workspace of the kernel"}, fixed: shared{what: "B in fixed point"},
@@ -89,17 +90,17 @@ func newLauncher(d *Device) *launcher {
 func (l *launcher) buffers() [5]*shared { return [...]*shared{&l.b, &l.c, &l.bias, &l.work, &l.fixed} }
 
 // find returns the launches of a product if they are kept.
-func (l *launcher) find(k key) (work, bool) {
+func (l *launcher) find(k key) (runList, bool) {
 	for i := range l.kept {
 		if l.kept[i].key == k {
-			return l.kept[i].work, true
+			return l.kept[i].runList, true
 		}
 	}
-	return work{}, false
+	return runList{}, false
 }
 
 // keep remembers launches in place of those remembered longest.
-func (l *launcher) keep(k key, w work) {
+func (l *launcher) keep(k key, w runList) {
 	if len(l.kept) < keptProducts {
 		l.kept = append(l.kept, kept{k, w})
 		return
@@ -157,7 +158,7 @@ func (l *launcher) grow() (grown bool, err error) {
 			s.buf.Close()
 			s.buf, s.size = nil, 0
 		}
-		if s.buf, err = l.dev.alloc(s.need, s.what); err != nil {
+		if s.buf, err = l.dev.NewBuffer(s.need, s.what); err != nil {
 			s.buf = nil
 			return grown, err
 		}
@@ -171,7 +172,7 @@ type composer struct {
 	l *launcher
 	m *resident
 	product
-	work
+	runList
 }
 
 // source is the layout that the kernel reads block j of B in, target the one it writes block (i, j) of C in; each
@@ -261,7 +262,7 @@ func (w *composer) add(kern *spec.Program, args []backend.Buffer, passes ...spec
 				return fmt.Errorf("kernel %s needs a grid of %v workgroups, %v allows %v: %w", kern.Name, p.Groups, w.l.dev.Info(), most, backend.ErrUnsupported)
 			}
 		}
-		loaded, err := w.l.dev.kernel(kern, p.Variant)
+		loaded, err := w.l.dev.Kernel(kern, p.Variant)
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -10,6 +11,8 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/model"
 )
 
 // Matrix is a sparse matrix that was prepared: a *Plan on one device, a *GroupPlan on several. Its methods may be called from
@@ -25,8 +28,8 @@ type Matrix interface {
 	Start(ctx context.Context, alpha float64, b Operand, beta float64, c Operand, e Epilogue) (Pending, error)
 	SetValues(ctx context.Context, v Operand) error
 	SetHostValues(ctx context.Context, v Values) error
-	Attainable(ctx context.Context, n int, out dtype.Type, e Epilogue) (Bound, error)
-	Observe(ctx context.Context, n int, out dtype.Type, took time.Duration, e Epilogue) (Bound, error)
+	Attainable(ctx context.Context, n int, out dtype.Type, e Epilogue) (model.Bound, error)
+	Observe(ctx context.Context, n int, out dtype.Type, took time.Duration, e Epilogue) (model.Bound, error)
 	Reproduced() (bits rfx.P, lossless bool)
 	Close() error
 
@@ -91,7 +94,7 @@ func timed(t backend.Timing) Timing { return Timing{Device: t.Device, Host: t.Ho
 type Pending struct {
 	one  backend.Pending
 	each []backend.Pending // of several devices
-	devs []*Device
+	devs []*device.Device
 	done Timing // what was known before
 }
 
@@ -109,7 +112,7 @@ func (p Pending) Wait(ctx context.Context) (Timing, error) {
 	for d, w := range p.each {
 		x, err := w.Wait(ctx)
 		if err != nil {
-			first = firstOf(first, named(p.devs[d], err))
+			first = cmp.Or(first, named(p.devs[d], err))
 		}
 		t.Each[d], t.Device, t.Host = x, max(t.Device, x.Device), max(t.Host, x.Host)
 	}

@@ -89,7 +89,7 @@ func (p *Plan) hostTensor(i int, s Shape) (*Tensor, error) {
 			return nil, err
 		}
 	}
-	t, err := p.dev.NewTensor(s)
+	t, err := NewTensor(p.dev, s)
 	p.host[i] = t
 	return t, err
 }

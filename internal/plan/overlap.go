@@ -204,7 +204,7 @@ func (g *GroupPlan) chunksOn(d int, b, c dtype.Type) (*chunked, error) {
 	if err != nil {
 		return nil, err
 	}
-	ts, err := g.plans[d].dev.NewTensors(sb, sb, sc)
+	ts, err := NewTensors(g.plans[d].dev, sb, sb, sc)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 // together calls f for each of n devices, all at once. The first error ends the others.
@@ -188,9 +190,9 @@ func (c copying) run(ctx context.Context) error {
 
 // stage copies through two pieces of the host's memory: while one is written the other is read.
 func (c copying) stage(ctx context.Context) error {
-	each := int(max(1, min(int64(c.count), chunk/c.srcPitch)))
+	each := int(max(1, min(int64(c.count), device.Chunk/c.srcPitch)))
 	free, full := make(chan []byte, 2), make(chan staged, 2)
-	for range min(2, ceil(c.count, each)) {
+	for range min(2, spec.Ceil(c.count, each)) {
 		free <- make([]byte, int64(each)*c.width)
 	}
 	run, ctx := errgroup.WithContext(ctx)

@@ -11,16 +11,18 @@ package plan
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"iter"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/internal/choose"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // Info is what there is to know of a prepared matrix.
@@ -47,7 +49,7 @@ type Info struct {
 // run one after another.
 type Plan struct {
 	Info
-	dev      *Device
+	dev      *device.Device
 	rowBlock int  // rows of each part of the matrix but the last
 	right    bool // see right.go
 
@@ -65,152 +67,120 @@ type Plan struct {
 
 // New prepares a matrix, which is not needed afterwards. Where the device has a kernel for the packing that the
 // matrix comes in, and the options do not ask for another, it is taken as it is; else it is decoded and encoded
-// anew. The matrix must be valid. With Options.Transpose all that is said of A is of the
-// transpose.
-func New(ctx context.Context, d *Device, a formats.Encoded, o Options) (*Plan, error) {
-	if err := o.Validate(); err != nil {
-		return nil, err
-	}
-	if err := o.validateWhole(a); err != nil {
-		return nil, err
-	}
-	if q, err := o.quantised(a); q != nil || err != nil {
-		return newQuantised(ctx, d, q, o, err)
-	}
-	a, turned := o.operand(a)
-	var p *Plan
-	var err error
-	if o.Reproducible != 0 {
-		p, err = newReproducible(ctx, d, a.Sparse(), o)
-	} else {
-		p, err = newFast(ctx, d, &source{Encoded: a, of: o.Whole}, o)
-	}
+// anew. The matrix must be valid. With Options.Transpose all that is said of A is of the transpose.
+func New(ctx context.Context, d *device.Device, a formats.Encoded, o work.Options) (*Plan, error) {
+	w, err := work.Resolve(a, o)
 	if err != nil {
 		return nil, err
 	}
-	p.given, p.right = newGiven(a, turned, o.Reproducible != 0), o.Right
-	return p, nil
+	return Prepare(ctx, d, w)
 }
 
-// newQuantised prepares a quantised matrix, unless there was an error in making it.
-func newQuantised(ctx context.Context, d *Device, q *formats.Quantised, o Options, err error) (*Plan, error) {
-	if err != nil {
-		return nil, err
-	}
-	p, err := newFast(ctx, d, newQuantisedSource(q), o)
-	if err != nil {
-		return nil, err
-	}
-	p.Quantised, p.right = q.Kind, o.Right
-	return p, nil
-}
-
-// newFast prepares a matrix for fast mode.
-func newFast(ctx context.Context, d *Device, a *source, o Options) (*Plan, error) {
-	cs, err := choose(ctx, d, a, o)
-	if err != nil {
-		return nil, err
-	}
-	if o.Tune && len(cs) > 1 {
-		return tune(ctx, d, a, cs, o)
+// Prepare is New for options that are resolved. It tries the ways to multiply in turn, until one is not refused.
+func Prepare(ctx context.Context, d *device.Device, w *work.Work) (*Plan, error) {
+	if w.Tune {
+		return tune(ctx, d, w)
 	}
 	var refused error // the first
-	for _, c := range cs {
-		p, err := newFor(ctx, d, a, c)
-		if err == nil || !refusal(err) {
-			return p, err
-		}
-		refused = firstOf(refused, err)
-	}
-	if len(cs) > 0 && cs[0].adopted != nil { // what it is packed in does not fit the device
-		return newFast(ctx, d, newSource(a.csr()), o)
-	}
-	return nil, refused
-}
-
-// newFor prepares a matrix for one candidate.
-func newFor(ctx context.Context, d *Device, a *source, c *candidate) (*Plan, error) {
-	e, err := c.encode(ctx, a)
-	if err != nil {
-		return nil, err
-	}
-	p, m, err := place(ctx, d, e, c.why)
-	if err != nil {
-		return nil, err
-	}
-	p.exec = fast{m}
-	return p, nil
-}
-
-// place brings an encoded matrix onto the device, cut where the device's limits require it. The plan lacks only its
-// executor.
-func place(ctx context.Context, d *Device, e *encoded, why string) (*Plan, *resident, error) {
-	start := time.Now()
-	parts, rowBlock, err := cut(ctx, d, e)
-	if err != nil {
-		return nil, nil, err
-	}
-	packed := e.took + time.Since(start)
-	start = time.Now()
-	m, err := upload(ctx, d, e, parts, rowBlock)
-	if err != nil {
-		return nil, nil, err
-	}
-	return &Plan{
-		Info: Info{
-			Rows: m.rows, Cols: m.cols, NNZ: e.matrix.NNZ(), Format: e.format, Variant: e.name, Why: why,
-			Precision: e.precision, Stats: m.stats, EncodeTime: packed, UploadTime: time.Since(start),
-		},
-		dev: d, rowBlock: rowBlock, launcher: newLauncher(d),
-	}, m, nil
-}
-
-// Encode packs a matrix as New would, for a file.
-func Encode(ctx context.Context, d *Device, m formats.Encoded, o Options) (formats.Encoded, error) {
-	if err := o.validateForHost("Encode"); err != nil {
-		return nil, err
-	}
-	if q, err := o.quantised(m); q != nil || err != nil {
-		return nil, cmp.Or(err, errors.New("Options.Quantise: Encode packs no quantised matrix: formats.Quantise makes one that files hold"))
-	}
-	m, _ = o.operand(m)
-	a := newSource(m)
-	cs, err := choose(ctx, d, a, o)
-	if err != nil {
-		return nil, err
-	}
-	var refused error // the first
-	for _, c := range cs {
-		e, err := c.encode(ctx, a)
-		if refusal(err) {
-			refused = firstOf(refused, err)
-			continue
-		}
+	for x, err := range ways(ctx, d, w) {
 		if err != nil {
 			return nil, err
 		}
-		if f, ok := e.enc.Format.(formats.Encoded); ok && f.Format() == e.format {
-			return f, nil
+		if x.instead != "" {
+			x.why, refused = fmt.Sprintf("%s: %v", x.instead, refused), nil
 		}
-		if e.kernel.Full && !o.anyFormat() { // what was filled with zeros lost its pattern
-			return nil, fmt.Errorf("format %s, in a file: %w", e.format, formats.ErrNotFull)
+		p, err := build(ctx, d, w, x)
+		if err == nil || !work.Refusal(err) {
+			return p, err
 		}
-		if e.format != "csr" && !o.anyFormat() {
-			return nil, fmt.Errorf("kernel %s/%s packs this matrix in a form that files do not hold: pack it for another device: %w", e.format, e.name, backend.ErrUnsupported)
-		}
-		return e.matrix.csr(), nil
+		refused = cmp.Or(refused, err)
 	}
 	return nil, refused
 }
 
-// firstOf returns the first that is an error.
-func firstOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
+// way is one way to multiply.
+type way struct {
+	why      string // reads behind "because"
+	instead  string // if not "", the reason is this and the refusal of the way before
+	pack     func(ctx context.Context) (*work.Packed, error)
+	executor func(m *resident) executor // around the matrix on the device
+}
+
+// ways gives the ways to multiply in the order in which to try them.
+func ways(ctx context.Context, d *device.Device, w *work.Work) iter.Seq2[way, error] {
+	if w.P != 0 {
+		return reproducibleWays(ctx, d, w)
+	}
+	return func(yield func(way, error) bool) {
+		for c, err := range choose.InOrder(ctx, d, w) {
+			if err != nil {
+				yield(way{}, err)
+				return
+			}
+			if !yield(fastWay(w, c), nil) {
+				return
+			}
 		}
 	}
-	return nil
+}
+
+// fastWay is a candidate as a way.
+func fastWay(w *work.Work, c *choose.Candidate) way {
+	return way{
+		why: c.Why, pack: func(ctx context.Context) (*work.Packed, error) { return c.Pack(ctx, w.A) }, executor: newFast,
+	}
+}
+
+// build packs the matrix in one way and brings it onto the device.
+func build(ctx context.Context, d *device.Device, w *work.Work, x way) (*Plan, error) {
+	e, err := x.pack(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return bring(ctx, d, w, e, x.why, x.executor)
+}
+
+// bring makes the plan of a packed matrix, which it brings onto the device.
+func bring(ctx context.Context, d *device.Device, w *work.Work, e *work.Packed, why string, executor func(m *resident) executor) (*Plan, error) {
+	m, took, err := place(ctx, d, w, e)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{
+		Info: Info{
+			Rows: m.rows, Cols: m.cols, NNZ: e.Matrix.NNZ(), Format: e.Format, Variant: e.Name, Why: why, Precision: e.Precision,
+			Quantised: w.A.Kind(), Stats: m.stats, EncodeTime: e.Took + took.packing, UploadTime: took.upload,
+		},
+		dev: d, rowBlock: m.rowBlock, right: w.Right, exec: executor(m), launcher: newLauncher(d),
+	}
+	if m.stream != nil {
+		p.Panels = len(m.parts)
+		p.Why += fmt.Sprintf("; A, of %.3g MiB, stays in the host's memory: %d panels are copied for each product",
+			float64(m.stats.StoredBytes)/(1<<20), p.Panels)
+	}
+	if m.stream == nil && p.Quantised == dtype.Invalid { // else values cannot be replaced
+		p.given = newGiven(w.A.Encoded, w.Reordered, w.P != 0)
+	}
+	return p, nil
+}
+
+// Predict predicts a multiplication with a matrix in fast mode, in the fastest format that the options allow.
+func Predict(ctx context.Context, d *device.Device, a formats.Encoded, o work.Options) (time.Duration, error) {
+	o.Whole = work.Extent{}
+	w, err := work.Resolve(a, o)
+	if err != nil {
+		return 0, err
+	}
+	return choose.Predict(ctx, d, w, w.Cols)
+}
+
+// Compare packs the matrix in every way that the options allow.
+func Compare(ctx context.Context, d *device.Device, a formats.Encoded, o work.Options) ([]choose.Packing, error) {
+	w, err := work.ResolveForHost("Compare", a, o)
+	if err != nil {
+		return nil, err
+	}
+	return choose.Compare(ctx, d, w)
 }
 
 // sums is the type in which products are added up.
@@ -222,7 +192,7 @@ func (p *Plan) sums() dtype.Type {
 }
 
 // Device returns the device that the plan is on.
-func (p *Plan) Device() *Device { return p.dev }
+func (p *Plan) Device() *device.Device { return p.dev }
 
 func (p *Plan) single() *Plan { return p }
 
@@ -235,7 +205,7 @@ func (p *Plan) TensorsFor(n int, b, c dtype.Type) (Operand, Operand, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	ts, err := p.dev.NewTensors(sb, sc)
+	ts, err := NewTensors(p.dev, sb, sc)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -247,7 +217,7 @@ func (p *Plan) NewTensor(s Shape, at Placement) (Operand, error) {
 	if err := at.named(1); err != nil {
 		return nil, err
 	}
-	t, err := p.dev.NewTensor(s)
+	t, err := NewTensor(p.dev, s)
 	if err != nil {
 		return nil, err
 	}
@@ -276,5 +246,5 @@ func (p *Plan) Close() error {
 			p.host[i] = nil
 		}
 	}
-	return firstOf(errs...)
+	return cmp.Or(errs...)
 }

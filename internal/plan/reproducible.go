@@ -4,9 +4,11 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"time"
 
@@ -15,15 +17,15 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/rfx"
-	"github.com/spmmrun/spmm/internal/plan/model"
+	"github.com/spmmrun/spmm/internal/choose"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/model"
+	"github.com/spmmrun/spmm/internal/work"
 	"github.com/spmmrun/spmm/shaders"
 	"github.com/spmmrun/spmm/shaders/quantise"
 	kernel "github.com/spmmrun/spmm/shaders/rfx"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
-
-// AutoP, as Options.Reproducible, is the least precision that loses nothing, found for each multiplication.
-const AutoP rfx.P = -1
 
 // ranges returns the range of each of a's rows.
 func ranges(a formats.Sparse) []rfx.Range {
@@ -51,140 +53,161 @@ type autoP struct {
 	stale  map[rfx.P]bool      // those of them that have old values
 }
 
-// newReproducible prepares a matrix for reproducible mode.
-func newReproducible(ctx context.Context, d *Device, a formats.Sparse, o Options) (*Plan, error) {
-	if o.precision(a) == dtype.F64 {
-		return nil, fmt.Errorf("a matrix of f64 in reproducible mode, which takes f16, bf16 and f32: ask for one of these as Options.Precision: %w", backend.ErrUnsupported)
+// reproducibleWays gives the ways to multiply in reproducible mode: in panels or by rows, as is predicted to be faster, then
+// by rows where panels are refused.
+func reproducibleWays(ctx context.Context, d *device.Device, w *work.Work) iter.Seq2[way, error] {
+	return func(yield func(way, error) bool) {
+		r, m, err := newReproducible(d, w)
+		if err != nil {
+			yield(way{}, err)
+			return
+		}
+		kind, why, err := r.pickKind(ctx, d, w, m)
+		if !yield(r.way(d, w, m, kind, why), err) || err != nil {
+			return
+		}
+		if kind != kernel.Rows && r.mayTakeRows(w) {
+			x := r.way(d, w, m, kernel.Rows, "")
+			x.instead = "panels are refused"
+			yield(x, nil)
+		}
 	}
-	m := formats.ConvertTo(a, o.precision(a).Storage())
-	r := &reproducible{bits: o.Reproducible}
-	if o.Reproducible == AutoP {
+}
+
+// newReproducible returns an executor without a matrix on the device, and the matrix that it is to multiply with.
+func newReproducible(d *device.Device, w *work.Work) (*reproducible, formats.Sparse, error) {
+	if w.Precision == dtype.F64 {
+		return nil, nil, fmt.Errorf("a matrix of f64 in reproducible mode, which takes f16, bf16 and f32: ask for one of these as Options.Precision: %w", backend.ErrUnsupported)
+	}
+	m := formats.ConvertTo(w.A.Sparse(), w.Precision.Storage())
+	r := &reproducible{bits: w.P}
+	if w.P == work.AutoP {
 		r.auto = &autoP{matrix: m.Clone(), rows: ranges(m), at: map[rfx.P]*resident{}, stale: map[rfx.P]bool{}}
 		r.bits, _ = rfx.Auto(r.auto.rows)
-		if mustCut(d, m) || o.within != nil {
+		if mustCut(d, m) || w.Budget != nil {
 			r.bits = rfx.P47 // cut the rows so that they can be encoded for any precision
 		}
 	}
-	why, err := r.pickKind(ctx, d, m, o)
-	if err != nil {
-		return nil, err
+	return r, m, nil
+}
+
+// way is how the matrix is multiplied with by rows, or in panels of a kind.
+func (r *reproducible) way(d *device.Device, w *work.Work, m formats.Sparse, kind kernel.Kind, why string) way {
+	return way{
+		why: why,
+		pack: func(context.Context) (*work.Packed, error) {
+			r.kind = kind
+			return r.pack(d, w, m)
+		},
+		executor: func(m *resident) executor {
+			if r.resident = m; r.auto != nil {
+				r.auto.at[r.bits] = m
+			}
+			return r
+		},
 	}
-	p, err := r.plan(ctx, d, m, o, why)
-	if r.kind != kernel.Rows && r.mayTakeRows(o) && refusal(err) {
-		r.kind = kernel.Rows
-		p, err = r.plan(ctx, d, m, o, fmt.Sprintf("panels are refused: %v", err))
-	}
-	return p, err
 }
 
 // mustCut tells whether some precision's integers exceed a buffer.
-func mustCut(d *Device, m formats.Sparse) bool { return m.NNZ()*int64(rfx.P47.Size()) > d.limit() }
-
-// mayTakeRows tells whether rows may be multiplied where panels are refused: where the options do not name panels, or
-// where the panels that they name suit one precision and not another.
-func (r *reproducible) mayTakeRows(o Options) bool {
-	return o.Variant == "" && (r.auto != nil || o.anyFormat())
+func mustCut(d *device.Device, m formats.Sparse) bool {
+	return m.NNZ()*int64(rfx.P47.Size()) > d.Limit()
 }
 
-// plan encodes the matrix for the kind that was picked, and brings it onto the device.
-func (r *reproducible) plan(ctx context.Context, d *Device, m formats.Sparse, o Options, why string) (*Plan, error) {
+// mayTakeRows tells whether rows may be multiplied where panels are refused: where the work does not name panels, or
+// where the panels that it names suit one precision and not another.
+func (r *reproducible) mayTakeRows(w *work.Work) bool {
+	return w.Variant == "" && (r.auto != nil || w.Format == "")
+}
+
+// pack packs the matrix for the kind that was picked.
+func (r *reproducible) pack(d *device.Device, w *work.Work, m formats.Sparse) (*work.Packed, error) {
 	v, err := r.variantFor(d.Caps(), r.bits)
 	if err != nil {
 		return nil, err
 	}
-	if o.Variant != "" && o.Variant != v.Name {
-		return nil, fmt.Errorf("variant %q: in reproducible mode at p = %d this device runs %s: %w", o.Variant, r.bits, v.Name, backend.ErrUnsupported)
+	if w.Variant != "" && w.Variant != v.Name {
+		return nil, fmt.Errorf("variant %q: in reproducible mode at p = %d this device runs %s: %w", w.Variant, r.bits, v.Name, backend.ErrUnsupported)
 	}
-	e, err := r.encode(m, v)
-	if err != nil {
-		return nil, err
-	}
-	if most := e.enc.Stats.Slots * int64(rfx.P31.Bytes()); r.auto != nil && r.kind != kernel.Rows && most > d.limit() {
-		return nil, fmt.Errorf("panels take %d bytes at p = %d, and a buffer of %v at most %d: %w", most, rfx.P31, d.Info(), d.limit(), backend.ErrUnsupported)
-	}
-	p, placed, err := placeWithin(ctx, d, e, why, o)
-	if err != nil {
-		return nil, err
-	}
-	p.exec, r.resident = r, placed
-	if r.auto != nil {
-		r.auto.at[r.bits] = placed
-	}
-	return p, nil
-}
-
-// encode packs the matrix for a variant.
-func (r *reproducible) encode(m formats.Sparse, v *spec.Variant) (*encoded, error) {
 	start := time.Now()
-	enc, err := shaders.Reproducible.Encode(m, v)
+	data, err := shaders.Reproducible.Encode(m, v)
 	if err != nil {
 		return nil, err
 	}
-	name := v.Name
-	if r.auto != nil {
-		name = strings.Replace(name, fmt.Sprintf("p%d", r.bits), "auto", 1)
+	e := &work.Packed{
+		Kernel: shaders.Reproducible, Variant: v, Format: r.kind.Format(), Name: v.Name, Precision: m.Type(),
+		Matrix: work.NewMatrix(m), Data: data, Took: time.Since(start),
 	}
-	return &encoded{
-		kernel: shaders.Reproducible, variant: v, format: r.kind.Format(), name: name, precision: m.Type(),
-		matrix: newSource(m), enc: enc, took: time.Since(start),
-	}, nil
+	if r.auto == nil {
+		return e, nil
+	}
+	e.Name = strings.Replace(v.Name, fmt.Sprintf("p%d", r.bits), "auto", 1)
+	if most := data.Stats.Slots * int64(rfx.P31.Bytes()); r.kind != kernel.Rows && most > d.Limit() {
+		return nil, fmt.Errorf("panels take %d bytes at p = %d, and a buffer of %v at most %d: %w", most, rfx.P31, d.Info(), d.Limit(), backend.ErrUnsupported)
+	}
+	return e, nil
 }
 
 // variantFor returns the kernel's variant for a precision.
 func (r *reproducible) variantFor(caps backend.Caps, bits rfx.P) (*spec.Variant, error) {
-	if v, err := kernel.Variant(caps, bits, r.kind); err == nil || !errors.Is(err, backend.ErrUnsupported) {
+	return variantFor(caps, bits, r.kind)
+}
+
+// variantFor returns the kernel's variant for a precision and a kind; that for rows where the device has no other.
+func variantFor(caps backend.Caps, bits rfx.P, kind kernel.Kind) (*spec.Variant, error) {
+	if v, err := kernel.Variant(caps, bits, kind); err == nil || !errors.Is(err, backend.ErrUnsupported) {
 		return v, err
 	}
 	return kernel.Variant(caps, bits, kernel.Rows)
 }
 
 // pickKind decides between rows and panels of rows, and says why. Products have the same bits whichever it is.
-func (r *reproducible) pickKind(ctx context.Context, d *Device, m formats.Sparse, o Options) (why string, err error) {
-	r.kind = kernel.KindOf(o.Format)
-	named := r.kind
+func (r *reproducible) pickKind(ctx context.Context, d *device.Device, w *work.Work, m formats.Sparse) (kind kernel.Kind, why string, err error) {
+	named := kernel.KindOf(w.Format)
+	kind = named
 	if named == kernel.Rows {
-		r.kind = kernel.Panels
+		kind = kernel.Panels
 	}
-	v, err := r.variantFor(d.Caps(), r.bits)
+	v, err := variantFor(d.Caps(), r.bits, kind)
 	if err != nil {
-		return "", err
+		return kind, "", err
 	}
 	rows, err := kernel.Variant(d.Caps(), r.bits, kernel.Rows)
 	if err != nil {
-		return "", err
+		return kind, "", err
 	}
 	switch {
-	case named == kernel.Rows || o.Variant == rows.Name:
-		why = "rows were requested"
+	case named == kernel.Rows || w.Variant == rows.Name:
+		return kernel.Rows, "rows were requested", nil
+	case v == rows && r.auto != nil:
+		return kernel.Rows, "the device has no kernel for panels", nil
 	case v == rows:
-		why = "the device has no kernel for panels" + pick(r.auto != nil, "", fmt.Sprintf(" at p = %d", r.bits))
-	case r.auto != nil && (mustCut(d, m) || o.within != nil):
-		why = "the matrix must be cut for any p"
-	case !o.anyFormat() || o.Variant == v.Name:
-		return pick(r.kind == kernel.Shuffled, "its rows are shuffled as in that format", "panels of rows go through matrix units"), nil
-	default:
-		times, err := r.predict(ctx, d, m, []*spec.Variant{rows, v}, o.cols())
-		if err != nil {
-			return "", err
-		}
-		if times[1] < times[0] {
-			return fmt.Sprintf("panels are predicted to take %s, and rows %s", short(times[1]), short(times[0])), nil
-		}
-		why = fmt.Sprintf("rows are predicted to take %s, and panels %s", short(times[0]), short(times[1]))
+		return kernel.Rows, fmt.Sprintf("the device has no kernel for panels at p = %d", r.bits), nil
+	case r.auto != nil && (mustCut(d, m) || w.Budget != nil):
+		return kernel.Rows, "the matrix must be cut for any p", nil
+	case (w.Format != "" || w.Variant == v.Name) && kind == kernel.Shuffled:
+		return kind, "its rows are shuffled as in that format", nil
+	case w.Format != "" || w.Variant == v.Name:
+		return kind, "panels of rows go through matrix units", nil
 	}
-	r.kind = kernel.Rows
-	return why, nil
+	times, err := r.predict(ctx, d, m, []*spec.Variant{rows, v}, w.Cols)
+	if err != nil {
+		return kind, "", err
+	}
+	if times[1] < times[0] {
+		return kind, fmt.Sprintf("panels are predicted to take %s, and rows %s", choose.Short(times[1]), choose.Short(times[0])), nil
+	}
+	return kernel.Rows, fmt.Sprintf("rows are predicted to take %s, and panels %s", choose.Short(times[0]), choose.Short(times[1])), nil
 }
 
 // predict returns what multiplications by n columns are predicted to take in each variant, B being in fixed point,
 // from a sample of the matrix. Every row of B is fetched anew for each entry or vector that meets it: a core's
 // cache holds few in fixed point.
-func (r *reproducible) predict(ctx context.Context, d *Device, m formats.Sparse, vs []*spec.Variant, n int) ([]time.Duration, error) {
-	rates, err := d.Rates(ctx)
+func (r *reproducible) predict(ctx context.Context, d *device.Device, m formats.Sparse, vs []*spec.Variant, n int) ([]time.Duration, error) {
+	rates, err := choose.RatesOf(ctx, d)
 	if err != nil {
 		return nil, err
 	}
-	s := sample(m)
+	s := work.Sample(m)
 	rows, cols := m.Dims()
 	var times []time.Duration
 	for _, v := range vs {
@@ -192,8 +215,8 @@ func (r *reproducible) predict(ctx context.Context, d *Device, m formats.Sparse,
 		if err != nil {
 			return nil, err
 		}
-		stats, _ := scale(e, s.NNZ(), m.NNZ())
-		g, _ := d.model().Gather(shaders.Reproducible.Name, v.Name)
+		stats, _ := work.Scale(e, s.NNZ(), m.NNZ())
+		g, _ := choose.ModelOf(d).Gather(shaders.Reproducible.Name, v.Name)
 		n := g.Width(v, n)
 		w := inFixedPoint(model.NewWork(rows, cols, n, m.Type(), stats, stats.Gathers, dtype.F32), v, r.bits, cols, n, stats.Gathers)
 		w.Gather = max(int64(g.Slower*float64(w.Gather)), stats.Gathers*int64(n)*int64(g.Bytes))
@@ -266,8 +289,8 @@ func (r *reproducible) turn(ctx context.Context, bits rfx.P) error {
 		if err != nil {
 			return err
 		}
-		e := &encoded{kernel: r.kern, variant: v, matrix: newSource(r.auto.matrix)}
-		parts, err := e.ranges(ctx, r.rowBlock)
+		e := &work.Packed{Kernel: r.kern, Variant: v, Matrix: work.NewMatrix(r.auto.matrix)}
+		parts, err := e.Ranges(ctx, r.rowBlock)
 		if err != nil {
 			return err
 		}
@@ -407,8 +430,8 @@ func (r *reproducible) check(n int, out dtype.Type) error {
 	if r.auto != nil {
 		b = quantise.NewLayout(r.cols, n, rfx.P47).Bytes()
 	}
-	if b > r.dev.limit() {
-		return fmt.Errorf("%d columns of B in fixed point take %d bytes, and a buffer of %v at most %d: %w", n, b, r.dev.Info(), r.dev.limit(), backend.ErrUnsupported)
+	if b > r.dev.Limit() {
+		return fmt.Errorf("%d columns of B in fixed point take %d bytes, and a buffer of %v at most %d: %w", n, b, r.dev.Info(), r.dev.Limit(), backend.ErrUnsupported)
 	}
 	return r.resident.check(n, out)
 }
@@ -422,5 +445,5 @@ func (r *reproducible) close() error {
 	for _, m := range r.auto.at {
 		errs = append(errs, m.close())
 	}
-	return firstOf(errs...)
+	return cmp.Or(errs...)
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/work"
 	"github.com/spmmrun/spmm/shaders/requantise"
 	kernel "github.com/spmmrun/spmm/shaders/rfx"
 )
@@ -98,7 +100,7 @@ func (r *reproducible) settleRequantise(ctx context.Context, l *launcher, g *giv
 	for i := range r.parts {
 		pt := &r.parts[i]
 		err := w.requantise(ctx, pt, whole.RowRange(row, row+pt.enc.Rows))
-		if refusal(err) {
+		if work.Refusal(err) {
 			r.refused = true
 			return false, nil
 		}
@@ -131,7 +133,7 @@ func (w *composer) requantise(ctx context.Context, pt *part, a formats.Sparse) e
 	table := values // not read for rows
 	if len(slots) > 0 {
 		if pt.slots == nil {
-			if pt.slots, err = w.l.dev.upload32(ctx, slots, "slots of the entries"); err != nil {
+			if pt.slots, err = w.l.dev.NewWords(ctx, slots, "slots of the entries"); err != nil {
 				return err
 			}
 		}
@@ -156,7 +158,7 @@ func (r *reproducible) encodeWith(ctx context.Context, g *given, v Values) error
 
 // rewrite packs a matrix of the same pattern as this one is packed, and replaces its arrays on the device.
 func (m *resident) rewrite(ctx context.Context, a formats.Sparse) error {
-	parts, err := (&encoded{kernel: m.kern, variant: m.variant, matrix: newSource(a)}).ranges(ctx, m.rowBlock)
+	parts, err := (&work.Packed{Kernel: m.kern, Variant: m.variant, Matrix: work.NewMatrix(a)}).Ranges(ctx, m.rowBlock)
 	if err != nil {
 		return err
 	}
@@ -165,7 +167,7 @@ func (m *resident) rewrite(ctx context.Context, a formats.Sparse) error {
 	}
 	for i, e := range parts {
 		for j, array := range e.Arrays {
-			if err := writeChunks(ctx, m.parts[i].bufs[j], array.Data); err != nil {
+			if err := device.WriteChunks(ctx, m.parts[i].bufs[j], array.Data); err != nil {
 				return err
 			}
 		}

@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -11,13 +12,15 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/internal/plan/model"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/model"
+	"github.com/spmmrun/spmm/internal/work"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 // resident is a sparse matrix on a device, packed for a variant.
 type resident struct {
-	dev        *Device
+	dev        *device.Device
 	kern       *spec.Format
 	variant    *spec.Variant
 	rows, cols int
@@ -39,27 +42,27 @@ type part struct {
 }
 
 // upload copies an encoded matrix to the device, each of parts being rowBlock rows of it.
-func upload(ctx context.Context, d *Device, e *encoded, parts []*spec.Packed, rowBlock int) (*resident, error) {
-	rows, cols := e.matrix.Dims()
+func upload(ctx context.Context, d *device.Device, e *work.Packed, parts []*spec.Packed, rowBlock int) (*resident, error) {
+	rows, cols := e.Matrix.Dims()
 	m := &resident{
-		dev: d, kern: e.kernel, variant: e.variant, rows: rows, cols: cols, operand: e.matrix.Type(), rowBlock: rowBlock,
+		dev: d, kern: e.Kernel, variant: e.Variant, rows: rows, cols: cols, operand: e.Matrix.Type(), rowBlock: rowBlock,
 	}
 	for _, enc := range parts {
-		pt, err := d.upload(ctx, enc)
+		pt, err := uploadPart(ctx, d, enc)
 		m.parts = append(m.parts, pt)
 		if err != nil {
 			m.close()
 			return nil, err
 		}
-		m.parts[len(m.parts)-1].enc.Format = forValues(enc.Format, e.adopted && enc == e.enc)
-		m.stats = addStats(m.stats, enc.Stats, e.matrix.NNZ())
+		m.parts[len(m.parts)-1].enc.Format = forValues(enc.Format, e.Adopted && enc == e.Data)
+		m.stats = addStats(m.stats, enc.Stats, e.Matrix.NNZ())
 	}
 	m.fetched = fetchedOf(m.stats, e)
 	return m, nil
 }
 
-func fetchedOf(s formats.Stats, e *encoded) int64 {
-	return model.Fetched(s, distinct(e.matrix.Encoded))
+func fetchedOf(s formats.Stats, e *work.Packed) int64 {
+	return model.Fetched(s, work.Distinct(e.Matrix.Encoded))
 }
 
 // forValues returns what a plan keeps of a packed matrix in the host's memory, so that new values find their places: all but
@@ -75,15 +78,15 @@ func forValues(format any, callers bool) any {
 }
 
 // upload copies one part to the device. After an error too, what it returns must be closed.
-func (d *Device) upload(ctx context.Context, e *spec.Packed) (part, error) {
+func uploadPart(ctx context.Context, d *device.Device, e *spec.Packed) (part, error) {
 	pt := part{enc: &spec.Packed{Rows: e.Rows, Cols: e.Cols, NNZ: e.NNZ, Stats: e.Stats, Items: e.Items, Format: e.Format, Work: e.Work}}
 	for _, a := range e.Arrays {
-		b, err := d.alloc(int64(len(a.Data)), "array "+a.Name+" of the matrix")
+		b, err := d.NewBuffer(int64(len(a.Data)), "array "+a.Name+" of the matrix")
 		if err != nil {
 			return pt, err
 		}
 		pt.bufs = append(pt.bufs, b)
-		if err := writeChunks(ctx, b, a.Data); err != nil {
+		if err := device.WriteChunks(ctx, b, a.Data); err != nil {
 			return pt, err
 		}
 	}
@@ -101,6 +104,32 @@ func addStats(a, b formats.Stats, nnz int64) formats.Stats {
 		a.Fill = float64(nnz) / float64(a.Slots)
 	}
 	return a
+}
+
+// keep is upload for panels that stay in the host's memory. They may go to the buffers of another matrix.
+func keep(ctx context.Context, d *device.Device, e *work.Packed, parts []*spec.Packed, rowBlock int, with *stream) (*resident, error) {
+	rows, cols := e.Matrix.Dims()
+	m := &resident{
+		dev: d, kern: e.Kernel, variant: e.Variant, rows: rows, cols: cols, operand: e.Matrix.Type(), rowBlock: rowBlock,
+	}
+	var err error
+	if m.stream, err = newStream(ctx, d, parts, with); err != nil {
+		return nil, err
+	}
+	for i, p := range parts {
+		m.parts = append(m.parts, part{enc: &spec.Packed{Rows: p.Rows, Cols: p.Cols, NNZ: p.NNZ, Stats: p.Stats, Items: p.Items, Format: p.Format, Work: p.Work}, bufs: m.stream.sets[i&1]})
+		m.stats = addStats(m.stats, p.Stats, e.Matrix.NNZ())
+	}
+	m.fetched = fetchedOf(m.stats, e)
+	return m, nil
+}
+
+// onDevice refuses a matrix that is not on the device.
+func (m *resident) onDevice() error {
+	if m.stream != nil {
+		return fmt.Errorf("a matrix that stays in the host's memory, as GroupOptions.Memory requires: %w", backend.ErrUnsupported)
+	}
+	return nil
 }
 
 // close frees the matrix on the device.
@@ -124,7 +153,7 @@ func (m *resident) close() error {
 		errs = append(errs, m.setter.close())
 		m.setter = nil
 	}
-	return firstOf(errs...)
+	return cmp.Or(errs...)
 }
 
 // staged tells whether a B of this type and order goes through kernel densecopy, direct whether C is what the kernel
@@ -164,9 +193,9 @@ func (m *resident) check(n int, out dtype.Type) error {
 		if err != nil {
 			return err
 		}
-		if l.Workspace > m.dev.limit() {
+		if l.Workspace > m.dev.Limit() {
 			return fmt.Errorf("the workspace for %d columns takes %d bytes, and a buffer of %v at most %d: %w",
-				n, l.Workspace, m.dev.Info(), m.dev.limit(), backend.ErrUnsupported)
+				n, l.Workspace, m.dev.Info(), m.dev.Limit(), backend.ErrUnsupported)
 		}
 	}
 	return nil
@@ -188,85 +217,4 @@ func (m *resident) work(n int, out dtype.Type) (*spec.Variant, model.Work) {
 		v = m.kern.Runs(v, m.parts[0].enc, spec.Problem{M: m.rows, K: m.cols, N: n, Caps: m.dev.Caps()})
 	}
 	return v, model.NewWork(m.rows, m.cols, n, m.operand, m.stats, m.fetched/int64(max(1, v.Together)), out)
-}
-
-// cut returns the encoded matrix whole if the device can bind it, and a few columns of C for it, else
-// encoded again in as many row ranges as it takes, of rowBlock rows each.
-func cut(ctx context.Context, d *Device, e *encoded) (parts []*spec.Packed, rowBlock int, err error) {
-	limit := d.limit()
-	if parts, rowBlock, err = e.first(ctx); err != nil {
-		return nil, 0, err
-	}
-	for {
-		ranges := (max(largest(parts), up64(int64(rowBlock))*align*int64(e.variant.Sums().Size()))-1)/limit + 1
-		if ranges == 1 {
-			return parts, rowBlock, nil
-		}
-		block := partRows(ceil(rowBlock, int(min(ranges, 1<<20))), e.enc.Panel)
-		if block >= rowBlock {
-			return nil, 0, fmt.Errorf("%d rows of the matrix take %d bytes in one array of format %s, and a buffer of %v at most %d: %w",
-				rowBlock, largest(parts), e.format, d.Info(), limit, backend.ErrUnsupported)
-		}
-		rowBlock = block
-		if parts, err = e.ranges(ctx, rowBlock); err != nil {
-			return nil, 0, err
-		}
-	}
-}
-
-// first returns the matrix as it is packed: whole, or in blocks of rows.
-func (e *encoded) first(ctx context.Context) (parts []*spec.Packed, rowBlock int, err error) {
-	if e.block > 0 {
-		parts, err = e.ranges(ctx, e.block)
-		return parts, e.block, err
-	}
-	rows, _ := e.matrix.Dims()
-	return []*spec.Packed{e.enc}, max(1, rows), nil
-}
-
-// ranges encodes ranges of the matrix's rows.
-func (e *encoded) ranges(ctx context.Context, rowBlock int) ([]*spec.Packed, error) {
-	var parts []*spec.Packed
-	rows, _ := e.matrix.Dims()
-	for lo := 0; lo == 0 || lo < rows; lo += rowBlock {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		p, err := e.matrix.part(lo, min(lo+rowBlock, rows), e.kernel, e.variant, e.enc)
-		if err != nil {
-			return nil, err
-		}
-		parts = append(parts, p)
-	}
-	return parts, nil
-}
-
-// partRows rounds the rows of a part up so that no panel is cut: to a multiple of what the format wants kept
-// together, and of rowAlign, or in small parts leastAlign, which is all that others' panels need.
-func partRows(rows, panel int) int {
-	const rowAlign, leastAlign = 128, 32
-	to := leastAlign
-	if rows > rowAlign {
-		to = rowAlign
-	}
-	return up(rows, lcm(to, max(1, panel)))
-}
-
-func lcm(a, b int) int {
-	x, y := a, b
-	for y > 0 {
-		x, y = y, x%y
-	}
-	return a / x * b
-}
-
-// largest returns the bytes of the largest array.
-func largest(parts []*spec.Packed) int64 {
-	var n int64
-	for _, e := range parts {
-		for _, a := range e.Arrays {
-			n = max(n, int64(len(a.Data)))
-		}
-	}
-	return n
 }

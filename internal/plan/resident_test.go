@@ -8,6 +8,8 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats/gen"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // TestLaunchesSeeThePacking: kernels that launch the variant that suits a packed matrix are told of it, when it is on the device, what they
@@ -17,9 +19,9 @@ func TestLaunchesSeeThePacking(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eachDevice(t, func(t *testing.T, d *Device) {
+	eachDevice(t, func(t *testing.T, d *device.Device) {
 		for _, format := range []string{"csr", "hrpb", "cvse"} {
-			p, err := New(t.Context(), d, a, Options{Format: format})
+			p, err := New(t.Context(), d, a, work.Options{Format: format})
 			if errors.Is(err, backend.ErrUnsupported) {
 				continue // it does not fit a device that binds little
 			}

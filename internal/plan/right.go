@@ -79,8 +79,16 @@ func (p *Plan) Shapes(n int, bType dtype.Type, bColMajor bool, cType dtype.Type,
 	return b, c, err
 }
 
-// what is that of which there may be any number.
-func (p *Plan) what() string { return pick(p.right, "rows of B", "columns of B") }
+// columnsOfB names the dimension that a product may have any number of.
+func columnsOfB(right bool) string {
+	if right {
+		return "rows of B"
+	}
+	return "columns of B"
+}
+
+// what is columnsOfB for the plan.
+func (p *Plan) what() string { return columnsOfB(p.right) }
 
 // checkDims tells whether C = A·B is possible for B and C of these sizes, as the plan sees them.
 func (p *Plan) checkDims(bRows, bCols, cRows, cCols int) error {

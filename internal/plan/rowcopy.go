@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/shaders/quantise"
 	"github.com/spmmrun/spmm/shaders/rowcopy"
 	"github.com/spmmrun/spmm/shaders/spec"
@@ -18,14 +20,14 @@ import (
 
 // RowList is numbers of rows, on a device.
 type RowList struct {
-	dev  *Device
+	dev  *device.Device
 	n    int
 	most int32 // the largest
 	buf  backend.Buffer
 }
 
 // NewRowList copies numbers of rows to the device.
-func (d *Device) NewRowList(ctx context.Context, rows []int32) (*RowList, error) {
+func NewRowList(ctx context.Context, d *device.Device, rows []int32) (*RowList, error) {
 	l := &RowList{dev: d, n: len(rows), most: -1}
 	for _, i := range rows {
 		if i < 0 {
@@ -33,13 +35,13 @@ func (d *Device) NewRowList(ctx context.Context, rows []int32) (*RowList, error)
 		}
 		l.most = max(l.most, i)
 	}
-	b, err := d.alloc(int64(4*len(rows)), "a list of rows")
+	b, err := d.NewBuffer(int64(4*len(rows)), "a list of rows")
 	if err != nil {
 		return nil, err
 	}
 	if l.buf = b; len(rows) > 0 {
 		if err := b.Write(ctx, 0, backend.Bytes(rows)); err != nil {
-			return nil, firstOf(err, b.Close())
+			return nil, cmp.Or(err, b.Close())
 		}
 	}
 	return l, nil
@@ -56,8 +58,8 @@ type RowCopy struct {
 }
 
 // CopyRows starts the copy of rows of one tensor to another of as many columns and the same type.
-func (d *Device) CopyRows(ctx context.Context, dst, src *Tensor, c RowCopy) (backend.Pending, error) {
-	op, index, err := d.rowCopy(dst, src, c)
+func CopyRows(ctx context.Context, d *device.Device, dst, src *Tensor, c RowCopy) (backend.Pending, error) {
+	op, index, err := rowCopy(d, dst, src, c)
 	if err != nil {
 		return nil, fmt.Errorf("copying rows: %w", err)
 	}
@@ -82,7 +84,7 @@ func (d *Device) CopyRows(ctx context.Context, dst, src *Tensor, c RowCopy) (bac
 	if index == nil {
 		index = from
 	}
-	launches, err := d.launchesOf(rowcopy.Program, []backend.Buffer{index, from, dst.block(0, 0)}, l.Passes)
+	launches, err := launchesOf(d, rowcopy.Program, []backend.Buffer{index, from, dst.block(0, 0)}, l.Passes)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +92,7 @@ func (d *Device) CopyRows(ctx context.Context, dst, src *Tensor, c RowCopy) (bac
 }
 
 // rowCopy checks a copy, and describes it to the kernel.
-func (d *Device) rowCopy(dst, src *Tensor, c RowCopy) (rowcopy.Op, backend.Buffer, error) {
+func rowCopy(d *device.Device, dst, src *Tensor, c RowCopy) (rowcopy.Op, backend.Buffer, error) {
 	for _, t := range []*Tensor{dst, src} {
 		switch {
 		case t == nil:
@@ -130,14 +132,14 @@ func (d *Device) rowCopy(dst, src *Tensor, c RowCopy) (rowcopy.Op, backend.Buffe
 }
 
 // launchesOf returns the launches of a kernel's passes.
-func (d *Device) launchesOf(k *spec.Program, args []backend.Buffer, passes []spec.Pass) ([]backend.Launch, error) {
+func launchesOf(d *device.Device, k *spec.Program, args []backend.Buffer, passes []spec.Pass) ([]backend.Launch, error) {
 	w := composer{l: &launcher{dev: d}}
 	err := w.add(k, args, passes...)
 	return w.launches, err
 }
 
 // ColumnRanges returns the range of each column of a row-major tensor, found on the device.
-func (d *Device) ColumnRanges(ctx context.Context, t *Tensor) ([]rfx.Range, error) {
+func ColumnRanges(ctx context.Context, d *device.Device, t *Tensor) ([]rfx.Range, error) {
 	if t == nil || t.dev != d || t.ColMajor || t.rowBlocks() > 1 || t.colBlocks() > 1 || t.blockLayout(0, 0).loose {
 		return nil, fmt.Errorf("ranges of columns: want a row-major tensor in one block on %v: %w", d.Info(), backend.ErrUnsupported)
 	}
@@ -159,12 +161,12 @@ func (d *Device) ColumnRanges(ctx context.Context, t *Tensor) ([]rfx.Range, erro
 	if err != nil {
 		return nil, err
 	}
-	parts, err := d.alloc(int64(4*q.First()), "ranges of columns")
+	parts, err := d.NewBuffer(int64(4*q.First()), "ranges of columns")
 	if err != nil {
 		return nil, err
 	}
 	defer parts.Close()
-	launches, err := d.launchesOf(quantise.Program, []backend.Buffer{t.block(0, 0), parts}, l.Passes[:1])
+	launches, err := launchesOf(d, quantise.Program, []backend.Buffer{t.block(0, 0), parts}, l.Passes[:1])
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +186,7 @@ func (d *Device) ColumnRanges(ctx context.Context, t *Tensor) ([]rfx.Range, erro
 }
 
 // Device returns what the tensor is on.
-func (t *Tensor) Device() *Device { return t.dev }
+func (t *Tensor) Device() *device.Device { return t.dev }
 
 // Memory returns the buffer of a row-major tensor in one block, and the bytes from row to row. It is valid until Close.
 func (t *Tensor) Memory() (backend.Buffer, int, error) {

@@ -91,10 +91,10 @@ func (p *Plan) begin(ctx context.Context, q product) error {
 
 // settled returns the launches of a product that has begun, once the executor is ready for it, and the matrix that they
 // multiply with.
-func (p *Plan) settled(ctx context.Context, q product) (*resident, work, error) {
+func (p *Plan) settled(ctx context.Context, q product) (*resident, runList, error) {
 	m, err := p.exec.settle(ctx, p.launcher, q.b)
 	if err != nil {
-		return nil, work{}, err
+		return nil, runList{}, err
 	}
 	w, err := p.launches(m, q)
 	return m, w, err
@@ -129,9 +129,9 @@ func (q product) release() {
 }
 
 // launches returns the launches of a product that was checked, as they were composed the last time, if possible.
-func (p *Plan) launches(m *resident, q product) (work, error) {
+func (p *Plan) launches(m *resident, q product) (runList, error) {
 	if q.c.Rows == 0 || q.c.Cols == 0 {
-		return work{}, nil
+		return runList{}, nil
 	}
 	k := q.key(m)
 	if w, ok := p.launcher.find(k); ok {
@@ -139,9 +139,9 @@ func (p *Plan) launches(m *resident, q product) (work, error) {
 	}
 	launches, err := p.compose(p.launcher, m, q)
 	if err != nil {
-		return work{}, err
+		return runList{}, err
 	}
-	w := work{launches, p.launcher.marks}
+	w := runList{launches, p.launcher.marks}
 	if m.stream == nil { // else the panels are copied each time
 		w.launches = slices.Repeat(launches, q.times)
 	}

@@ -11,12 +11,13 @@ import (
 	"sync"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/internal/device"
 )
 
 // Sequence is multiplications on one device, each of which sees what those before it have written. Its methods may be
 // called from any goroutine.
 type Sequence struct {
-	dev *Device
+	dev *device.Device
 
 	mu        sync.Mutex
 	closed    bool
@@ -38,7 +39,7 @@ type step struct {
 }
 
 // NewSequence returns a sequence without multiplications.
-func (d *Device) NewSequence() *Sequence { return &Sequence{dev: d, launcher: newLauncher(d)} }
+func NewSequence(d *device.Device) *Sequence { return &Sequence{dev: d, launcher: newLauncher(d)} }
 
 // Add appends c = alpha·A·b + beta·c, with an epilogue, where A is the plan's matrix. After an error the sequence is
 // as it was.

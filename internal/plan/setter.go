@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -12,6 +13,7 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/shaders/spec"
 	"github.com/spmmrun/spmm/shaders/values"
 )
@@ -59,7 +61,7 @@ func (s *setter) close() error {
 	if s.staging != nil {
 		errs = append(errs, s.staging.Close())
 	}
-	return firstOf(errs...)
+	return cmp.Or(errs...)
 }
 
 // settleSetter makes the setter if there is none yet.
@@ -70,7 +72,7 @@ func (m *resident) settleSetter(ctx context.Context, g *given) (*setter, error) 
 	s, first := &setter{}, int64(0)
 	for i := range m.parts {
 		if err := m.addPieces(ctx, s, &m.parts[i], first, g.numbers()); err != nil {
-			return nil, firstOf(err, s.close())
+			return nil, cmp.Or(err, s.close())
 		}
 		first += m.parts[i].enc.NNZ
 	}
@@ -311,8 +313,8 @@ func (m *resident) addListed(ctx context.Context, s *setter, dst backend.Buffer,
 	p := piece{dst: dst, entries: int64(len(sources)), first: int64(slots[0])}
 	p.run = int(slots[len(slots)-1]-slots[0]) == len(slots)-1
 	var err error
-	if p.sources, err = m.dev.upload32(ctx, sources, "numbers of the entries"); err == nil && !p.run {
-		p.groups, err = m.dev.upload32(ctx, slots, "places of the entries")
+	if p.sources, err = m.dev.NewWords(ctx, sources, "numbers of the entries"); err == nil && !p.run {
+		p.groups, err = m.dev.NewWords(ctx, slots, "places of the entries")
 	}
 	s.pieces = append(s.pieces, p) // closed with the others, also after an error
 	return err
@@ -320,15 +322,15 @@ func (m *resident) addListed(ctx context.Context, s *setter, dst backend.Buffer,
 
 // addMapped adds pieces with maps of the places of entries, as few as the device binds.
 func (m *resident) addMapped(ctx context.Context, s *setter, dst backend.Buffer, at places, first int64, number []uint32) error {
-	most := int(m.dev.limit()/4) - values.GroupSlots // sources of a piece
+	most := int(m.dev.Limit()/4) - values.GroupSlots // sources of a piece
 	groups := spec.Ceil(len(at.entries), values.GroupSlots)
 	index, sources := make([]uint32, 0, 2*groups), make([]uint32, 0, min(len(number)+len(at.entries), most+values.GroupSlots))
 	base := 0
 	flush := func(end int) error {
 		p := piece{dst: dst, count: int64(end - base), base: int64(base), full: at.full}
 		var err error
-		if p.groups, err = m.dev.upload32(ctx, index, "groups of slots"); err == nil {
-			p.sources, err = m.dev.upload32(ctx, sources, "places of the entries")
+		if p.groups, err = m.dev.NewWords(ctx, index, "groups of slots"); err == nil {
+			p.sources, err = m.dev.NewWords(ctx, sources, "places of the entries")
 		}
 		s.pieces = append(s.pieces, p) // closed with the others, also after an error
 		index, sources, base = index[:0], sources[:0], end
@@ -351,18 +353,6 @@ func (m *resident) addMapped(ctx context.Context, s *setter, dst backend.Buffer,
 		index = append(index, held, before)
 	}
 	return flush(groups)
-}
-
-// upload32 returns a buffer with words.
-func (d *Device) upload32(ctx context.Context, words []uint32, what string) (backend.Buffer, error) {
-	b, err := d.alloc(int64(4*len(words)), what)
-	if err != nil {
-		return nil, err
-	}
-	if err := writeChunks(ctx, b, backend.Bytes(words)); err != nil {
-		return nil, firstOf(err, b.Close())
-	}
-	return b, nil
 }
 
 // setTensor runs the kernel. The launches for the last tensors are kept.
@@ -448,7 +438,7 @@ func (f fast) setHost(ctx context.Context, l *launcher, g *given, v Values) erro
 	}
 	if !slices.ContainsFunc(s.pieces, func(p piece) bool { return p.slots == 0 }) {
 		for _, p := range s.pieces {
-			if err := f.dev.writeValues(ctx, p.dst, f.operand, v, int(p.first), int(p.slots)); err != nil {
+			if err := writeValues(ctx, f.dev, p.dst, f.operand, v, int(p.first), int(p.slots)); err != nil {
 				return err
 			}
 		}
@@ -456,15 +446,15 @@ func (f fast) setHost(ctx context.Context, l *launcher, g *given, v Values) erro
 	}
 	n, size := int64(v.len()), int64(f.operand.Size())
 	if s.staging == nil {
-		s.room = min(n, f.dev.limit()/size&^7)
-		if s.staging, err = f.dev.alloc(s.room*size, "staging of new values"); err != nil {
+		s.room = min(n, f.dev.Limit()/size&^7)
+		if s.staging, err = f.dev.NewBuffer(s.room*size, "staging of new values"); err != nil {
 			s.staging = nil
 			return err
 		}
 	}
 	for lo := int64(0); lo < n; lo += s.room {
 		count := min(s.room, n-lo)
-		if err := f.dev.writeValues(ctx, s.staging, f.operand, v, int(lo), int(count)); err != nil {
+		if err := writeValues(ctx, f.dev, s.staging, f.operand, v, int(lo), int(count)); err != nil {
 			return err
 		}
 		w := &composer{l: l, m: f.resident}
@@ -480,13 +470,13 @@ func (f fast) setHost(ctx context.Context, l *launcher, g *given, v Values) erro
 
 // writeValues writes n values from number first on to the start of a buffer, as elements of type t. What lies behind them
 // in the last word becomes zero.
-func (d *Device) writeValues(ctx context.Context, b backend.Buffer, t dtype.Type, v Values, first, n int) error {
-	scratch, err := d.borrow(ctx)
+func writeValues(ctx context.Context, d *device.Device, b backend.Buffer, t dtype.Type, v Values, first, n int) error {
+	scratch, err := d.Borrow(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { d.scratch <- scratch }()
-	step := chunk / t.Size()
+	defer d.GiveBack(scratch)
+	step := device.Chunk / t.Size()
 	for at := 0; at < n; at += step {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -500,19 +490,6 @@ func (d *Device) writeValues(ctx context.Context, b backend.Buffer, t dtype.Type
 		clear(buf[bytes:])
 		v.convert(buf[:bytes], t, first+at)
 		if err := b.Write(ctx, int64(at)*int64(t.Size()), buf); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// writeChunks writes data to the start of a buffer, a chunk at a time.
-func writeChunks(ctx context.Context, b backend.Buffer, data []byte) error {
-	for off := 0; off < len(data); off += chunk {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := b.Write(ctx, int64(off), data[off:min(off+chunk, len(data))]); err != nil {
 			return err
 		}
 	}

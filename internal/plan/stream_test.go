@@ -15,7 +15,9 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
+	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // counting is a device that counts the bytes that are allocated.
@@ -75,9 +77,9 @@ func (d *counting) Start(ctx context.Context, l ...backend.Launch) (backend.Pend
 func TestStream(t *testing.T) {
 	const m, k, n = 1500, 700, 48
 	ctx := t.Context()
-	for _, format := range append(plan.Formats(), "auto") {
-		for _, o := range []plan.Options{
-			{}, {Right: true}, {Precision: dtype.F16}, {Reproducible: 15}, {Reproducible: 47}, {Reproducible: plan.AutoP},
+	for _, format := range append(work.Formats(), "auto") {
+		for _, o := range []work.Options{
+			{}, {Right: true}, {Precision: dtype.F16}, {Reproducible: 15}, {Reproducible: 47}, {Reproducible: work.AutoP},
 		} {
 			if o.Reproducible != 0 && format != "csr" && format != "cvse" {
 				continue
@@ -92,7 +94,7 @@ func TestStream(t *testing.T) {
 				}
 				want := append([]byte(nil), c.Data...)
 				one := &counting{Device: openCPU(t).Device}
-				p, err := plan.New(ctx, plan.NewDevice(one), a, o)
+				p, err := plan.New(ctx, device.New(one), a, o)
 				if errors.Is(err, backend.ErrUnsupported) {
 					t.Skip(err)
 				}
@@ -109,9 +111,7 @@ func TestStream(t *testing.T) {
 
 				limit := one.most - stored*3/4
 				d := &counting{Device: openCPU(t).Device}
-				limited := o
-				limited.Memory = limit
-				g, err := plan.NewGroupPlan(ctx, []*plan.Device{plan.NewDevice(d)}, a, limited)
+				g, err := plan.NewGroupPlan(ctx, []*device.Device{device.New(d)}, a, o, plan.Sharing{Memory: limit})
 				if err != nil {
 					t.Fatalf("%d bytes: %v", limit, err)
 				}
@@ -172,7 +172,7 @@ func TestStreamColumns(t *testing.T) {
 	ctx, a := t.Context(), streamedMatrix(t, "csr", m, k)
 	b := host(gen.Dense(k, n, 1, gen.Values{}), k, n)
 	c, want := formats.NewDense[float32](m, n), formats.NewDense[float32](m, n)
-	one, err := plan.New(ctx, openCPU(t), a, plan.Options{Format: "csr"})
+	one, err := plan.New(ctx, openCPU(t), a, work.Options{Format: "csr"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,8 +182,8 @@ func TestStreamColumns(t *testing.T) {
 	}
 	const limit = 200 << 10 // B and C of all columns take 720 kB
 	d := &counting{Device: openCPU(t).Device}
-	dev := plan.NewDevice(d)
-	g, err := plan.NewGroupPlan(ctx, []*plan.Device{dev}, a, plan.Options{Format: "csr", Cols: n, Memory: limit})
+	dev := device.New(d)
+	g, err := plan.NewGroupPlan(ctx, []*device.Device{dev}, a, work.Options{Format: "csr", Cols: n}, plan.Sharing{Memory: limit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,12 +206,12 @@ func TestStreamColumns(t *testing.T) {
 		t.Errorf("tensors of all columns: %v", err)
 	}
 	for _, limit := range []int64{100, 30 << 10} {
-		_, err = plan.NewGroupPlan(ctx, []*plan.Device{dev}, a, plan.Options{Format: "csr", Cols: n, Memory: limit})
+		_, err = plan.NewGroupPlan(ctx, []*device.Device{dev}, a, work.Options{Format: "csr", Cols: n}, plan.Sharing{Memory: limit})
 		if !errors.Is(err, backend.ErrOutOfMemory) || !strings.Contains(err.Error(), "fewer columns") {
 			t.Errorf("%d bytes: %v", limit, err)
 		}
 	}
-	if _, err := plan.NewGroupPlan(ctx, []*plan.Device{dev}, a, plan.Options{Format: "csr", Memory: limit, Split: plan.ByColumns}); !errors.Is(err, backend.ErrOutOfMemory) {
+	if _, err := plan.NewGroupPlan(ctx, []*device.Device{dev}, a, work.Options{Format: "csr"}, plan.Sharing{Memory: limit, Split: plan.ByColumns}); !errors.Is(err, backend.ErrOutOfMemory) {
 		t.Errorf("by columns: %v", err)
 	}
 }

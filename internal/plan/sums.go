@@ -14,6 +14,7 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/shaders/quantise"
 	kernel "github.com/spmmrun/spmm/shaders/rfx"
 	"github.com/spmmrun/spmm/shaders/spec"
@@ -21,7 +22,7 @@ import (
 
 // Sums is entries of rows on a device, at a precision.
 type Sums struct {
-	dev     *Device
+	dev     *device.Device
 	variant *spec.Variant
 	part
 	pieces      []int32            // the row of each
@@ -31,7 +32,7 @@ type Sums struct {
 }
 
 // NewSums brings entries to the device, given the ranges of the whole rows that they are of.
-func (d *Device) NewSums(ctx context.Context, a formats.Sparse, rows []rfx.Range, p rfx.P) (*Sums, error) {
+func NewSums(ctx context.Context, d *device.Device, a formats.Sparse, rows []rfx.Range, p rfx.P) (*Sums, error) {
 	v, err := kernel.Variant(d.Caps(), p, kernel.Rows)
 	if err != nil {
 		return nil, err
@@ -51,8 +52,8 @@ func (d *Device) NewSums(ctx context.Context, a formats.Sparse, rows []rfx.Range
 	if err != nil {
 		return nil, err
 	}
-	if s.part, err = d.upload(ctx, enc); err == nil {
-		s.none, err = d.alloc(4, "an empty C")
+	if s.part, err = uploadPart(ctx, d, enc); err == nil {
+		s.none, err = d.NewBuffer(4, "an empty C")
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -89,7 +90,7 @@ func (s *Sums) Multiply(ctx context.Context, b *Tensor, sums []rfx.Sum) error {
 	}
 	const most = 64 << 20 // bytes of sums at a time
 	each := int64(q.LD) * 16
-	step := int(max(1, min(int64(len(s.pieces)), min(most, s.dev.limit())/each)))
+	step := int(max(1, min(int64(len(s.pieces)), min(most, s.dev.Limit())/each)))
 	host, err := s.reserve(int64(step) * each)
 	if err != nil {
 		return err
@@ -112,7 +113,7 @@ func (s *Sums) reserve(bytes int64) ([]uint64, error) {
 				return nil, err
 			}
 		}
-		s.host = s.dev.hostMemory(bytes)
+		s.host = s.dev.HostMemory(bytes)
 	}
 	return backend.View[uint64](s.host.Bytes()), nil
 }
@@ -130,7 +131,7 @@ func (s *Sums) quantise(ctx context.Context, b *Tensor, q quantise.Layout) error
 	if err := s.fixed.make(s.dev, q.Bytes()); err != nil {
 		return err
 	}
-	launches, err := s.dev.launchesOf(quantise.Program, []backend.Buffer{b.block(0, 0), s.fixed.buf}, l.Passes)
+	launches, err := launchesOf(s.dev, quantise.Program, []backend.Buffer{b.block(0, 0), s.fixed.buf}, l.Passes)
 	if err == nil {
 		_, err = s.dev.Run(ctx, launches...)
 	}
@@ -147,7 +148,7 @@ func (s *Sums) pass(ctx context.Context, q quantise.Layout, at, n int, host []ui
 		return err
 	}
 	rows, ints := s.bufs[0], s.bufs[1]
-	launches, err := s.dev.launchesOf(kernel.Format.Program, []backend.Buffer{rows, ints, ints, ints, s.fixed.buf, ints, s.none, s.work.buf}, l.Passes)
+	launches, err := launchesOf(s.dev, kernel.Format.Program, []backend.Buffer{rows, ints, ints, ints, s.fixed.buf, ints, s.none, s.work.buf}, l.Passes)
 	if err == nil {
 		_, err = s.dev.Run(ctx, launches...)
 	}
@@ -182,7 +183,7 @@ func (s *Sums) add(sums []rfx.Sum, host []uint64, q quantise.Layout, at, n int) 
 }
 
 // make makes the buffer of a use by itself at least so large.
-func (s *shared) make(d *Device, bytes int64) (err error) {
+func (s *shared) make(d *device.Device, bytes int64) (err error) {
 	if s.size >= bytes {
 		return nil
 	}
@@ -190,7 +191,7 @@ func (s *shared) make(d *Device, bytes int64) (err error) {
 		s.buf.Close()
 		s.buf, s.size = nil, 0
 	}
-	if s.buf, err = d.alloc(bytes, s.what); err != nil {
+	if s.buf, err = d.NewBuffer(bytes, s.what); err != nil {
 		s.buf = nil
 		return err
 	}

@@ -7,12 +7,13 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
-	"github.com/spmmrun/spmm/internal/memory"
+	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -38,8 +39,8 @@ func (s Shape) whole() Shape {
 	return s
 }
 
-func (s Shape) rowBlocks() int { return max(1, ceil(s.Rows, s.RowBlock)) }
-func (s Shape) colBlocks() int { return max(1, ceil(s.Cols, s.ColBlock)) }
+func (s Shape) rowBlocks() int { return max(1, spec.Ceil(s.Rows, s.RowBlock)) }
+func (s Shape) colBlocks() int { return max(1, spec.Ceil(s.Cols, s.ColBlock)) }
 
 // blockLayout returns how block (i, j) lies in its buffer.
 func (s Shape) blockLayout(i, j int) layout {
@@ -78,7 +79,7 @@ func (s Shape) bytes() (int64, error) {
 	}
 	// The last block of a line may be narrower than the others.
 	full := int64(blocks - 1)
-	padded := full*up64(int64(block)) + up64(int64(width)-full*int64(block))
+	padded := full*up(int64(block), align) + up(int64(width)-full*int64(block), align)
 	if s.Tight {
 		padded = int64(spec.TightLD(s.Cols))
 	}
@@ -89,14 +90,11 @@ func (s Shape) bytes() (int64, error) {
 	return int64(lo), nil
 }
 
-// up64 is up to align for numbers of lines and columns that int need not hold.
-func up64(n int64) int64 { return (n + align - 1) / align * align }
-
 // Tensor is a dense matrix on a device. Its contents are undefined until they are written. Its methods may be
 // called from any goroutine.
 type Tensor struct {
 	Shape
-	dev     *Device
+	dev     *device.Device
 	foreign *foreign // nil: the memory is the tensor's own
 
 	users  atomic.Int64     // calls that use the blocks, plus closed once no further call may
@@ -126,8 +124,8 @@ type layout struct {
 // bytes or more, and copies to the device move whole words.
 const align = 8
 
-func up(n, to int) int   { return (n + to - 1) / to * to }
-func ceil(n, by int) int { return (n + by - 1) / by }
+// up rounds n up to a multiple of to.
+func up[I int | int64](n, to I) I { return (n + to - 1) / to * to }
 
 // newLayout returns the layout of a rows × cols block.
 func newLayout(rows, cols int, t dtype.Type, colMajor bool) layout {
@@ -156,8 +154,8 @@ func (l layout) width() int {
 func (l layout) bytes() int64 { return int64(l.lines()) * int64(l.ld) * int64(l.typ.Size()) }
 
 // NewTensor allocates a tensor. A block that exceeds the device's limits is ErrUnsupported.
-func (d *Device) NewTensor(s Shape) (*Tensor, error) {
-	ts, err := d.NewTensors(s)
+func NewTensor(d *device.Device, s Shape) (*Tensor, error) {
+	ts, err := NewTensors(d, s)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +163,7 @@ func (d *Device) NewTensor(s Shape) (*Tensor, error) {
 }
 
 // NewTensors allocates tensors, all or none. Together they are held against the device's memory first.
-func (d *Device) NewTensors(shapes ...Shape) ([]*Tensor, error) {
+func NewTensors(d *device.Device, shapes ...Shape) ([]*Tensor, error) {
 	var total int64
 	for _, s := range shapes {
 		n, err := s.bytes()
@@ -177,12 +175,12 @@ func (d *Device) NewTensors(shapes ...Shape) ([]*Tensor, error) {
 		}
 		total += n
 	}
-	if most := d.memory(); most > 0 && total > most {
+	if most := d.Memory(); most > 0 && total > most {
 		return nil, fmt.Errorf("%s: %d bytes, and %v has %d: %w", describe(shapes), total, d.Info(), most, backend.ErrOutOfMemory)
 	}
 	var ts []*Tensor
 	for _, s := range shapes {
-		t, err := d.newTensor(s.whole())
+		t, err := newTensor(d, s.whole())
 		if err != nil {
 			for _, t := range ts {
 				t.Close()
@@ -196,37 +194,24 @@ func (d *Device) NewTensors(shapes ...Shape) ([]*Tensor, error) {
 
 // describe names tensors by their sizes.
 func describe(shapes []Shape) string {
-	text := "tensors of"
-	for i, s := range shapes {
-		text += fmt.Sprintf("%s %d×%d", pick(i == 0, "", " and"), s.Rows, s.Cols)
+	var sizes []string
+	for _, s := range shapes {
+		sizes = append(sizes, fmt.Sprintf("%d×%d", s.Rows, s.Cols))
 	}
-	return text
-}
-
-// memory returns the bytes that data on the device can take at most, 0 if that is unknown. Where the device does
-// not tell, the host's memory is the bound.
-func (d *Device) memory() int64 {
-	info := d.Info()
-	switch {
-	case info.Kind == "cpu":
-		return memory.Available()
-	case info.Memory > 0:
-		return info.Memory
-	}
-	return memory.Total()
+	return "tensors of " + strings.Join(sizes, " and ")
 }
 
 // newTensor allocates the blocks of a tensor.
-func (d *Device) newTensor(s Shape) (*Tensor, error) {
+func newTensor(d *device.Device, s Shape) (*Tensor, error) {
 	if s.Type == dtype.F64 && !d.Caps().F64 {
-		return nil, fmt.Errorf("a dense matrix of f64: there is no kernel for it on %v: %s: %w", d.Info(), withoutDoubles(d.Caps()), backend.ErrUnsupported)
+		return nil, fmt.Errorf("a dense matrix of f64: there is no kernel for it on %v: %s: %w", d.Info(), device.WithoutDoubles(d.Caps()), backend.ErrUnsupported)
 	}
 	t := &Tensor{Shape: s, dev: d}
 	t.idle.L = &t.mu
 	for i := range s.rowBlocks() {
 		for j := range s.colBlocks() {
 			l := s.blockLayout(i, j)
-			b, err := d.alloc(l.bytes(), fmt.Sprintf("a dense %d×%d matrix of %v", l.rows, l.cols, s.Type))
+			b, err := d.NewBuffer(l.bytes(), fmt.Sprintf("a dense %d×%d matrix of %v", l.rows, l.cols, s.Type))
 			if err != nil {
 				t.Close()
 				return nil, err
@@ -284,5 +269,5 @@ func (t *Tensor) Close() error {
 		errs = append(errs, b.Close())
 	}
 	t.blocks = nil
-	return firstOf(errs...)
+	return cmp.Or(errs...)
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/internal/device"
 )
 
 // Host is a dense matrix in the host's memory, as bytes: element (i, j) at byte offset
@@ -22,10 +23,6 @@ func (t *Tensor) Write(ctx context.Context, h Host) error { return t.move(ctx, h
 
 // Read copies the tensor to the host's matrix, leaving its padding alone.
 func (t *Tensor) Read(ctx context.Context, h Host) error { return t.move(ctx, h, false) }
-
-// chunk is how many bytes are moved at a time, so that a copy that rearranges them stays small and a
-// cancelled context is noticed.
-const chunk = 8 << 20
 
 // move copies block by block, to the device or from it.
 func (t *Tensor) move(ctx context.Context, h Host, write bool) error {
@@ -71,19 +68,19 @@ type run struct {
 }
 
 // move copies all lines: at once where the buffer takes them as they lie on the host, else some at a time.
-func (r run) move(ctx context.Context, d *Device, write bool) error {
+func (r run) move(ctx context.Context, d *device.Device, write bool) error {
 	if c, ok := r.dev.(backend.LineCopier); ok && !r.transposed {
 		return moveLines(ctx, c, r.lines(0, r.count, r.hostLine), r.host, write)
 	}
 	if _, ok := d.Device.(backend.HostAllocator); ok && r.alike() { // its copies look at the context
 		return r.pass(ctx, 0, r.count, r.host[:r.count*r.devLine*r.size], write)
 	}
-	scratch, err := d.borrow(ctx)
+	scratch, err := d.Borrow(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { d.scratch <- scratch }()
-	step := max(1, chunk/(r.devLine*r.size))
+	defer d.GiveBack(scratch)
+	step := max(1, device.Chunk/(r.devLine*r.size))
 	for at := 0; at < r.count; at += step {
 		if err := ctx.Err(); err != nil {
 			return err

@@ -1,6 +1,6 @@
-// Options, and what is refused of them.
+// Options, and which are refused.
 
-package plan
+package work
 
 import (
 	"errors"
@@ -12,6 +12,7 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/rfx"
+	"github.com/spmmrun/spmm/shaders"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -20,24 +21,16 @@ type Options struct {
 	Format    string     // a format's name; "" or "auto" picks one
 	Variant   string     // a variant's name, to force it; "" picks one
 	Precision dtype.Type // of A's values and of B; Invalid: the matrix's own type
-	Quantise  dtype.Type // S8 or E4M3: what A's values are rounded to; Invalid: A is multiplied with as it is
+	Quantise  dtype.Type // S8 or E4M3: the type that A's values are rounded to; Invalid: none
 	Cols      int        // columns of B to choose for; 0: 128
 	Transpose bool       // multiply with the matrix's transpose
 	Right     bool       // the matrix stands on the right: C = alpha·B·A + beta·C
-	// Whole, if it has rows, is the matrix of which the one to multiply with is some rows: rows are summed as they would be there.
+	// Whole, if it has rows, is a larger matrix that the one to multiply with is some rows of. Rows are summed as within it.
 	Whole Extent
-
-	Split  Split     // how several devices share a product
-	Memory int64     // bytes that may be used of each device; 0: what it has
-	From   Placement // where B lies before each product
-
-	within *allowance   // nil: all of the device's memory may be used
-	limits []*allowance // the same for each device of a group
-	// Tune measures the packings that are predicted to be near the best, and remembers the fastest in the
-	// cache folder, for others to take.
+	// Tune measures the packings that are predicted to be near the best, and remembers the fastest in the cache folder.
 	Tune bool
 	// Reproducible, unless 0, requests the product RFX-p of this p, or AutoP. Format then decides between rows
-	// (csr), panels shuffled as in tiledcsr, and panels (any other), where the device has a kernel for these.
+	// (csr), panels shuffled as in tiledcsr, and panels (any other), where the device has a kernel for them.
 	Reproducible rfx.P
 }
 
@@ -47,76 +40,20 @@ type Extent = spec.Extent
 // DefaultCols is the number of columns of B that formats are chosen for when none is given.
 const DefaultCols = 128
 
-// cols is Cols with its default.
-func (o Options) cols() int {
-	if o.Cols == 0 {
-		return DefaultCols
-	}
-	return o.Cols
-}
-
-// precision is Precision with its default.
-func (o Options) precision(a formats.Encoded) dtype.Type {
-	if o.Precision == dtype.Invalid {
-		return a.Type()
-	}
-	return o.Precision
-}
-
-// quantised returns the matrix to multiply with where that is quantised, by the caller or by Quantise; else nil. o is then
-// for the precision of B.
-func (o *Options) quantised(a formats.Encoded) (*formats.Quantised, error) {
-	q, is := a.(*formats.Quantised)
-	if !is && o.Quantise == dtype.Invalid {
-		return nil, nil
-	}
-	if err := o.validateQuantised(); err != nil {
-		return nil, err
-	}
-	switch {
-	case is && o.Quantise != dtype.Invalid && o.Quantise != q.Kind:
-		return nil, fmt.Errorf("Options.Quantise: %v, but the matrix has values of %v", o.Quantise, q.Kind)
-	case is && o.Transpose != o.Right:
-		return nil, fmt.Errorf("Options.%s: a matrix that is quantised has its scales along rows: transpose it before that", pick(o.Right, "Right", "Transpose"))
-	}
-	if o.Precision == dtype.Invalid {
-		o.Precision = dtype.F16
-		if a.Type() == dtype.BF16 {
-			o.Precision = dtype.BF16
-		}
-	}
-	if is {
-		return q, nil
-	}
-	if o.Transpose != o.Right {
-		a = formats.Transpose(a)
-	}
-	q, _, err := formats.Quantise(a.Sparse(), o.Quantise)
-	if err != nil {
-		err = fmt.Errorf("Options.Quantise: %w", err)
-	}
-	return q, err
-}
-
-// operand returns the matrix to multiply with, on the left, and whether its entries are in another order than a's: then what Sparse
-// returns of it shares no memory with a, and its entries were given column by column. A dense matrix has the precision's type.
-func (o Options) operand(a formats.Encoded) (m formats.Encoded, turned bool) {
-	switch {
-	case o.Transpose != o.Right: // on the right, the transpose of what is multiplied by
-		m, turned = formats.Transpose(a), !formats.ByColumns(a)
-	case formats.ByColumns(a):
-		m, turned = a.Sparse(), true
-	default:
-		m = a
-	}
-	return formats.DenseTo(m, o.precision(a)), turned
-}
-
-// Shared tells whether the options are for a matrix that a GroupPlan has, of one device or several.
-func (o Options) Shared() bool { return o.Split != AutoSplit || o.Memory != 0 || o.From != InPlace }
+// AutoP, as Options.Reproducible, is the least precision that loses nothing, found for each multiplication.
+const AutoP rfx.P = -1
 
 // anyFormat tells whether the options leave the format open.
 func (o Options) anyFormat() bool { return o.Format == "" || o.Format == "auto" }
+
+// Formats returns the names of the formats there are.
+func Formats() []string {
+	var names []string
+	for _, k := range shaders.Formats() {
+		names = append(names, k.Name)
+	}
+	return names
+}
 
 // validateWhole refuses a matrix that is not some rows of Options.Whole.
 func (o Options) validateWhole(a formats.Encoded) error {
@@ -127,7 +64,8 @@ func (o Options) validateWhole(a formats.Encoded) error {
 		return errors.New("Options.Whole is for matrices that are not quantised")
 	}
 	if rows, _ := a.Dims(); rows > o.Whole.Rows || a.NNZ() > o.Whole.NNZ {
-		return fmt.Errorf("Options.Whole: A has %d rows and %d entries, more than the %d and %d of the matrix that it is part of", rows, a.NNZ(), o.Whole.Rows, o.Whole.NNZ)
+		return fmt.Errorf("Options.Whole: A has %d rows and %d entries, more than the %d and %d of the matrix that it is part of",
+			rows, a.NNZ(), o.Whole.Rows, o.Whole.NNZ)
 	}
 	return nil
 }
@@ -154,10 +92,6 @@ func (o Options) Validate() error {
 		return errors.New("Options.Precision: f64 is for fast mode: reproducible mode takes f16, bf16 and f32")
 	case o.Reproducible != 0 && o.Tune:
 		return errors.New("Options.Tune: tuning is for fast mode: reproducible mode chooses by prediction alone")
-	case o.Split > ByRows:
-		return fmt.Errorf("Options.Split: %v: want AutoSplit, ByColumns or ByRows", o.Split)
-	case o.Memory < 0:
-		return fmt.Errorf("Options.Memory: %d bytes", o.Memory)
 	case o.Reproducible == 0 || o.Reproducible == AutoP:
 		return nil
 	}
@@ -178,15 +112,7 @@ func (o Options) validateQuantised() error {
 	return nil
 }
 
-// validateAlone is Validate for calls that look at all of a matrix on one device.
-func (o Options) validateAlone(call string) error {
-	if o.Shared() {
-		return fmt.Errorf("Options.Split, Memory and From are for Prepare: %s looks at all of the matrix and of the device", call)
-	}
-	return o.Validate()
-}
-
-// validateForHost is Validate for calls that pack on the host and multiply nothing.
+// validateForHost is Validate for a call that packs on the host and multiplies nothing.
 func (o Options) validateForHost(call string) error {
 	switch {
 	case o.Reproducible != 0:
@@ -194,5 +120,5 @@ func (o Options) validateForHost(call string) error {
 	case o.Tune:
 		return fmt.Errorf("Options.Tune: %s does not tune: Prepare does", call)
 	}
-	return o.validateAlone(call)
+	return o.Validate()
 }

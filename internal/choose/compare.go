@@ -1,6 +1,6 @@
 // What every format would make of a matrix on a device.
 
-package plan
+package choose
 
 import (
 	"context"
@@ -12,7 +12,9 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/internal/plan/model"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/model"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // Packing is a matrix as a variant packs it.
@@ -25,7 +27,7 @@ type Packing struct {
 	Options    map[string]int   // the format's parameters
 	Details    []formats.Detail // figures of the format's own
 	EncodeTime time.Duration
-	Bound      Bound         // least times of a multiplication
+	Bound      model.Bound   // least times of a multiplication
 	Predicted  time.Duration // of a multiplication; what formats are chosen by
 	Err        error         // why it cannot be packed
 }
@@ -35,79 +37,68 @@ type detailed interface{ Details() []formats.Detail }
 
 // Compare packs the matrix in every way that the options allow, as a sample does not tell exactly what a
 // format needs.
-func Compare(ctx context.Context, d *Device, m formats.Encoded, o Options) ([]Packing, error) {
-	if err := o.validateForHost("Compare"); err != nil {
-		return nil, err
+func Compare(ctx context.Context, d *device.Device, w *work.Work) ([]Packing, error) {
+	if w.A.Kind() == dtype.Invalid {
+		w = w.Decoded()
 	}
-	q, err := o.quantised(m)
+	cs, err := candidates(d, w)
 	if err != nil {
 		return nil, err
 	}
-	var a *source
-	if q != nil {
-		a = newQuantisedSource(q)
-	} else {
-		m, _ = o.operand(m)
-		a = newSource(m.Sparse())
-	}
-	cs, err := candidates(d, a, o)
-	if err != nil {
-		return nil, err
-	}
-	pr, err := newPredictor(ctx, d, a.Encoded, o.cols())
+	pr, err := newPredictor(ctx, d, w.A.Encoded, w.Cols)
 	if err != nil {
 		return nil, err
 	}
 	var ps []Packing
 	for _, c := range cs {
-		p, err := c.packing(ctx, d, pr, a)
+		p, err := c.packing(ctx, d, pr, w.A)
 		if err != nil {
 			return nil, err
 		}
 		ps = append(ps, p)
 	}
-	return append(ps, missing(ps, o)...), nil
+	return append(ps, missing(ps, w)...), nil
 }
 
 // packing packs the matrix for the candidate, and predicts it. That the format cannot hold it is the Err of the result.
-func (c *candidate) packing(ctx context.Context, d *Device, pr *model.Predictor, a *source) (Packing, error) {
-	p := Packing{Format: c.kernel.Name, Variant: c.variant.Name, Precision: c.variant.In}
-	if c.kernel.Measure != nil {
+func (c *Candidate) packing(ctx context.Context, d *device.Device, pr *model.Predictor, a *work.Matrix) (Packing, error) {
+	p := Packing{Format: c.Kernel.Name, Variant: c.Variant.Name, Precision: c.Variant.In}
+	if c.Kernel.Measure != nil {
 		var items int64
 		if p.Stats, items, p.Err = c.measured(a.Encoded); p.Err == nil {
 			p.Items = items
-			p.Bound, p.Predicted = pr.Time(c.kernel.Name, c.variant, p.Stats, items)
+			p.Bound, p.Predicted = pr.Time(c.Kernel.Name, c.Variant, p.Stats, items)
 		}
 		return p, nil
 	}
-	e, err := c.encode(ctx, a)
-	if errors.As(err, new(cannotHold)) {
+	e, err := c.Pack(ctx, a)
+	if errors.As(err, new(work.CannotHold)) {
 		p.Err = err
 		return p, nil
 	}
 	if err != nil {
 		return p, err
 	}
-	p.Stats, p.Items, p.EncodeTime = e.enc.Stats, e.enc.Items, e.took
-	if e.block > 0 {
-		p.Stats, p.Items = scale(e.enc, e.enc.NNZ, a.NNZ())
+	p.Stats, p.Items, p.EncodeTime = e.Data.Stats, e.Data.Items, e.Took
+	if e.Block > 0 {
+		p.Stats, p.Items = work.Scale(e.Data, e.Data.NNZ, a.NNZ())
 	}
-	p.Bound, p.Predicted = c.predict(d, pr, e.enc, p.Stats, p.Items)
-	if f, ok := e.enc.Format.(formats.Encoded); ok {
+	p.Bound, p.Predicted = c.predict(d, pr, e.Data, p.Stats, p.Items)
+	if f, ok := e.Data.Format.(formats.Encoded); ok {
 		p.Options = formats.OptionsOf(f)
 	}
-	if f, ok := e.enc.Format.(detailed); ok {
+	if f, ok := e.Data.Format.(detailed); ok {
 		p.Details = f.Details()
 	}
 	return p, nil
 }
 
 // missing lists the formats that the device has no kernel for.
-func missing(ps []Packing, o Options) []Packing {
+func missing(ps []Packing, w *work.Work) []Packing {
 	var none []Packing
-	for _, f := range Formats() {
-		if o.anyFormat() && !slices.ContainsFunc(ps, func(p Packing) bool { return p.Format == f }) {
-			none = append(none, Packing{Format: f, Precision: o.Precision, Err: fmt.Errorf("no kernel for it on this device: %w", backend.ErrUnsupported)})
+	for _, f := range work.Formats() {
+		if w.Format == "" && !slices.ContainsFunc(ps, func(p Packing) bool { return p.Format == f }) {
+			none = append(none, Packing{Format: f, Precision: w.Precision, Err: fmt.Errorf("no kernel for it on this device: %w", backend.ErrUnsupported)})
 		}
 	}
 	return none

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/spmmrun/spmm/backend"
-	"github.com/spmmrun/spmm/internal/plan/model"
+	"github.com/spmmrun/spmm/internal/model"
 	"github.com/spmmrun/spmm/shaders"
 	"github.com/spmmrun/spmm/shaders/spec"
 )

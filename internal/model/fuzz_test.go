@@ -8,7 +8,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/spmmrun/spmm/internal/plan/model"
+	"github.com/spmmrun/spmm/internal/model"
 )
 
 // A model that is taken predicts times, whatever its figures: none is negative, none ends in an overflow.

@@ -1,6 +1,6 @@
 // Measuring a device's rates with the kernels of package peak.
 
-package plan
+package choose
 
 import (
 	"context"
@@ -8,20 +8,21 @@ import (
 	"time"
 
 	"github.com/spmmrun/spmm/backend"
-	"github.com/spmmrun/spmm/internal/plan/model"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/model"
 	"github.com/spmmrun/spmm/shaders/peak"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 // measure runs the peak kernels.
-func measure(ctx context.Context, d *Device) (*model.Rates, error) {
+func measure(ctx context.Context, d *device.Device) (*model.Rates, error) {
 	info := d.Info()
 	c := &model.Rates{
 		Version: model.RatesVersion, Device: info.Name, Driver: info.Driver, At: time.Now().UTC().Truncate(time.Second),
 		Fresh: true, Matrix: map[string]float64{},
 	}
 	for _, n := range streamSizes(d) {
-		r, err := d.peak(ctx, first(peak.Variants(d.Caps(), peak.Copy)), n, 0)
+		r, err := peakRate(ctx, d, first(peak.Variants(d.Caps(), peak.Copy)), n, 0)
 		if err != nil {
 			return nil, err
 		}
@@ -30,13 +31,13 @@ func measure(ctx context.Context, d *Device) (*model.Rates, error) {
 		}
 	}
 	var err error
-	if c.Gather, err = d.peak(ctx, first(peak.Variants(d.Caps(), peak.Read)), cached, 0); err != nil {
+	if c.Gather, err = peakRate(ctx, d, first(peak.Variants(d.Caps(), peak.Read)), cached, 0); err != nil {
 		return nil, err
 	}
-	if c.FMA, err = d.peak(ctx, first(peak.Variants(d.Caps(), peak.FMA)), cached, 0); err != nil {
+	if c.FMA, err = peakRate(ctx, d, first(peak.Variants(d.Caps(), peak.FMA)), cached, 0); err != nil {
 		return nil, err
 	}
-	if c.FMA64, err = d.peak(ctx, first(peak.Variants(d.Caps(), peak.FMA64)), cached, 0); err != nil {
+	if c.FMA64, err = peakRate(ctx, d, first(peak.Variants(d.Caps(), peak.FMA64)), cached, 0); err != nil {
 		return nil, err
 	}
 	for _, v := range peak.Variants(d.Caps(), peak.Matrix) {
@@ -44,13 +45,13 @@ func measure(ctx context.Context, d *Device) (*model.Rates, error) {
 		if c.Matrix[key] > 0 {
 			continue // done with another subgroup size
 		}
-		r, err := d.peak(ctx, v, cached, 0)
+		r, err := peakRate(ctx, d, v, cached, 0)
 		if err != nil {
 			return nil, err
 		}
 		c.Matrix[key] = r
 	}
-	c.LaunchUS, c.LatencyUS, err = d.latencies(ctx)
+	c.LaunchUS, c.LatencyUS, err = latencies(ctx, d)
 	return c, err
 }
 
@@ -66,10 +67,10 @@ func first(vs []*spec.Variant) *spec.Variant {
 const cached = model.SharedCache
 
 // streamSizes are the sizes of the buffers that are copied.
-func streamSizes(d *Device) []int64 {
+func streamSizes(d *device.Device) []int64 {
 	var sizes []int64
 	for n := int64(cached); n <= 256<<20; n *= 4 {
-		if n > d.limit() || d.Info().Memory > 0 && 4*n > d.Info().Memory || d.Info().Kind == "cpu" && n > 64<<20 {
+		if n > d.Limit() || d.Info().Memory > 0 && 4*n > d.Info().Memory || d.Info().Kind == "cpu" && n > 64<<20 {
 			break
 		}
 		sizes = append(sizes, n)
@@ -79,13 +80,13 @@ func streamSizes(d *Device) []int64 {
 
 // latencies measures a launch that copies next to nothing, and a step of reading by a workgroup that is alone on the
 // device, in µs; 0 for what the device cannot run.
-func (d *Device) latencies(ctx context.Context) (launch, step float64, err error) {
+func latencies(ctx context.Context, d *device.Device) (launch, step float64, err error) {
 	us := func(kind peak.Kind, bytes int64) (float64, error) {
 		v := first(peak.Variants(d.Caps(), kind))
 		if v == nil {
 			return 0, nil
 		}
-		rate, err := d.peak(ctx, v, max(bytes, int64(v.Local[0]*v.Const("WIDTH"))), 1)
+		rate, err := peakRate(ctx, d, v, max(bytes, int64(v.Local[0]*v.Const("WIDTH"))), 1)
 		if err != nil || rate == 0 {
 			return 0, err
 		}
@@ -98,13 +99,13 @@ func (d *Device) latencies(ctx context.Context) (launch, step float64, err error
 	return launch, step, err
 }
 
-// peak measures a variant's work per second on buffers of the given size, with this many workgroups or (0) as many as keep
+// peakRate measures a variant's work per second on buffers of the given size, with this many workgroups or (0) as many as keep
 // the device busy; 0 if the device cannot run it.
-func (d *Device) peak(ctx context.Context, v *spec.Variant, bytes int64, groups uint32) (float64, error) {
+func peakRate(ctx context.Context, d *device.Device, v *spec.Variant, bytes int64, groups uint32) (float64, error) {
 	if v == nil {
 		return 0, nil
 	}
-	loaded, err := d.kernel(peak.Program, v)
+	loaded, err := d.Kernel(peak.Program, v)
 	if errors.Is(err, backend.ErrUnsupported) || errors.Is(err, backend.ErrCompile) {
 		return 0, nil
 	} else if err != nil {
@@ -114,44 +115,27 @@ func (d *Device) peak(ctx context.Context, v *spec.Variant, bytes int64, groups 
 	if groups > 0 {
 		j.groups = groups
 	}
-	src, err := d.alloc(bytes, "a buffer for measuring")
+	src, err := d.NewBuffer(bytes, "a buffer for measuring")
 	if err != nil {
 		return 0, err
 	}
 	defer src.Close()
-	dst, err := d.alloc(max(bytes, peak.Output(v, j.groups)), "a buffer for measuring")
+	dst, err := d.NewBuffer(max(bytes, peak.Output(v, j.groups)), "a buffer for measuring")
 	if err != nil {
 		return 0, err
 	}
 	defer dst.Close()
-	if err := fill(ctx, src, bytes); err != nil {
+	if err := device.Fill(ctx, src, bytes); err != nil {
 		return 0, err
 	}
 	j.d, j.launch = d, backend.Launch{Kernel: loaded, Args: []backend.Buffer{src, dst}}
 	return j.rate(ctx)
 }
 
-// fill writes values that are harmless as numbers of any type: both halves of each word are between
-// 1 and 2 as f16.
-func fill(ctx context.Context, b backend.Buffer, bytes int64) error {
-	p := make([]byte, min(bytes, chunk))
-	x := uint32(1)
-	for i := 0; i+1 < len(p); i += 2 {
-		x = x*1664525 + 1013904223
-		p[i], p[i+1] = byte(x>>16), 0x3c|byte(x>>30)
-	}
-	for off := int64(0); off < bytes; off += int64(len(p)) {
-		if err := b.Write(ctx, off, p[:min(int64(len(p)), bytes-off)]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // peakJob is a measurement: a launch, done again and again in one submission (Copy) or with more
 // rounds, until it lasts long enough.
 type peakJob struct {
-	d               *Device
+	d               *device.Device
 	v               *spec.Variant
 	groups, rounds  uint32
 	span            uint32

@@ -1,7 +1,7 @@
 // What tuning found, kept in the cache folder: a file for each matrix, device, precision and number of
 // columns.
 
-package plan
+package choose
 
 import (
 	"crypto/sha256"
@@ -15,6 +15,8 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/cache"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // record is the measurements of one matrix on one device.
@@ -24,7 +26,7 @@ type record struct {
 	Driver  string     `json:"driver"`
 	Matrix  string     `json:"matrix"` // digest of the pattern
 	Among   []string   `json:"among"`  // all candidates that there were
-	Times   []measured `json:"times"`  // the fastest first
+	Times   []Measured `json:"times"`  // the fastest first
 
 	file string // its name in the cache folder
 }
@@ -32,17 +34,17 @@ type record struct {
 // recordVersion changes with what is measured and how, and with kernels whose times change much.
 const recordVersion = 1
 
-func newRecord(d *Device, a *source, o Options, cs []*candidate, times []measured) *record {
-	slices.SortStableFunc(times, compareTimes)
-	i, digest := d.Info(), patternDigest(a.csr())
+func newRecord(d *device.Device, w *work.Work, cs []*Candidate, times []Measured) *record {
+	slices.SortStableFunc(times, CompareTimes)
+	i, digest := d.Info(), patternDigest(w.A.CSR())
 	r := &record{Version: recordVersion, Device: i.Name, Driver: i.Driver, Matrix: digest, Among: names(cs), Times: times}
-	folder, prefix := recordFile(d, a, o)
+	folder, prefix := recordFile(d, w)
 	r.file = folder + "/" + prefix + digest[:shortDigest] + ".json"
 	return r
 }
 
 // names lists candidates in a fixed order.
-func names(cs []*candidate) []string {
+func names(cs []*Candidate) []string {
 	var s []string
 	for _, c := range cs {
 		s = append(s, c.name())
@@ -56,13 +58,13 @@ const shortDigest = 16
 
 // recordFile returns the folder and what the file's name starts with: all but the digest, so that it shows whether
 // there can be a record without one.
-func recordFile(d *Device, a *source, o Options) (folder, prefix string) {
-	rows, cols := a.Dims()
-	format := pick(o.anyFormat(), "auto", o.Format)
-	if a.kind() != dtype.Invalid {
-		format += "-" + a.kind().String()
+func recordFile(d *device.Device, w *work.Work) (folder, prefix string) {
+	rows, cols := w.A.Dims()
+	format := w.FormatName()
+	if w.A.Kind() != dtype.Invalid {
+		format += "-" + w.A.Kind().String()
 	}
-	return "tuned-" + deviceKey(d.Info()), fmt.Sprintf("%s-%v-n%d-%dx%d-%d-", format, o.precision(a), o.cols(), rows, cols, a.NNZ())
+	return "tuned-" + device.Key(d.Info()), fmt.Sprintf("%s-%v-n%d-%dx%d-%d-", format, w.Precision, w.Cols, rows, cols, w.A.NNZ())
 }
 
 // patternDigest identifies a matrix but for its values, on which times do not depend.
@@ -76,17 +78,17 @@ func patternDigest(a formats.Sparse) string {
 	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
-func (r *record) save() error { return saveJSON(r.file, r) }
+func (r *record) save() error { return device.SaveJSON(r.file, r) }
 
 // recall returns what was measured of a matrix, nil if it was not or by another version.
-func recall(d *Device, a *source, o Options) *record {
-	folder, prefix := recordFile(d, a, o)
+func recall(d *device.Device, w *work.Work) *record {
+	folder, prefix := recordFile(d, w)
 	if !slices.ContainsFunc(cache.Names(folder), func(name string) bool { return strings.HasPrefix(name, prefix) }) {
 		return nil // without looking at the whole matrix
 	}
-	digest := patternDigest(a.csr())
+	digest := patternDigest(w.A.CSR())
 	r, i := new(record), d.Info()
-	if !readJSON(folder+"/"+prefix+digest[:shortDigest]+".json", r) || !r.valid() || r.Device != i.Name || r.Driver != i.Driver || r.Matrix != digest {
+	if !device.ReadJSON(folder+"/"+prefix+digest[:shortDigest]+".json", r) || !r.valid() || r.Device != i.Name || r.Driver != i.Driver || r.Matrix != digest {
 		return nil
 	}
 	return r
@@ -94,19 +96,19 @@ func recall(d *Device, a *source, o Options) *record {
 
 // valid tells whether a record is of this version and says what measurements can: how long some of the candidates took.
 func (r *record) valid() bool {
-	return r.Version == recordVersion && len(r.Times) > 0 && !slices.ContainsFunc(r.Times, func(m measured) bool {
+	return r.Version == recordVersion && len(r.Times) > 0 && !slices.ContainsFunc(r.Times, func(m Measured) bool {
 		return m.Time <= 0 || m.Time > time.Hour || !slices.Contains(r.Among, m.Format+"/"+m.Variant)
 	})
 }
 
 // sort brings the fastest candidate to the front. It does nothing and returns false if the candidates
 // are not those that there were.
-func (r *record) sort(cs []*candidate) bool {
+func (r *record) sort(cs []*Candidate) bool {
 	if !slices.Equal(r.Among, names(cs)) {
 		return false
 	}
-	i := slices.IndexFunc(cs, func(c *candidate) bool {
-		return c.kernel.Name == r.Times[0].Format && c.variant.Name == r.Times[0].Variant
+	i := slices.IndexFunc(cs, func(c *Candidate) bool {
+		return c.Kernel.Name == r.Times[0].Format && c.Variant.Name == r.Times[0].Variant
 	})
 	if i > 0 {
 		cs[0], cs[i] = cs[i], cs[0]

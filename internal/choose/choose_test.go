@@ -1,10 +1,8 @@
 // What is picked for a large GPU. No such device is needed to pick: only its abilities and rates.
 
-package plan
+package choose
 
 import (
-	"errors"
-	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -13,13 +11,11 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/formats/cvse"
 	"github.com/spmmrun/spmm/formats/gen"
-	"github.com/spmmrun/spmm/formats/half"
-	"github.com/spmmrun/spmm/formats/hrpb"
-	"github.com/spmmrun/spmm/internal/plan/model"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/model"
+	"github.com/spmmrun/spmm/internal/work"
 	_ "github.com/spmmrun/spmm/portable/cpu"
-	"github.com/spmmrun/spmm/shaders"
 )
 
 // described is a device of which only the description is looked at.
@@ -33,7 +29,7 @@ func (d described) Info() backend.Info { return backend.Info{Backend: "described
 
 // largeGPU has what an NVIDIA H200 lists and what was measured on it, through CUDA, or through Vulkan without
 // matrix units.
-func largeGPU(code backend.Code) *Device {
+func largeGPU(code backend.Code) *device.Device {
 	var shapes []backend.MatrixShape
 	if code == backend.CodePTX {
 		for _, s := range []struct {
@@ -43,11 +39,11 @@ func largeGPU(code backend.Code) *Device {
 			shapes = append(shapes, backend.MatrixShape{M: 16, N: 8, K: s.k, A: s.t, B: s.t, C: dtype.F32, D: dtype.F32})
 		}
 	}
-	d := NewDevice(described{caps: backend.Caps{
+	d := device.New(described{caps: backend.Caps{
 		Code: code, Arch: 90, SubgroupMin: 32, SubgroupMax: 32, SharedBytes: 227 << 10, MaxInvocations: 1024,
 		MaxLocal: [3]uint32{1024, 1024, 64}, F16: true, Int8: true, Units: 132, Matrix: shapes,
 	}})
-	d.rates = &model.Rates{
+	d.Speed.Rates = &model.Rates{
 		Stream: bandwidths(1<<21, 0.55e12, 1<<23, 2e12, 1<<25, 4.9e12, 1<<27, 3.7e12, 1<<29, 3.9e12), Gather: 14e12, FMA: 6.5e13,
 		Matrix: map[string]float64{"16×8×16 f16": 6.35e14, "16×8×8 f16": 4.83e14, "16×8×8 tf32": 3.15e14},
 	}
@@ -63,15 +59,25 @@ func bandwidths(pairs ...float64) []model.Bandwidth {
 	return bs
 }
 
-// chosen returns the first candidate that can hold the matrix.
-func chosen(t *testing.T, d *Device, a formats.Sparse, o Options) *candidate {
+// resolve returns the work that options ask for.
+func resolve(t *testing.T, a formats.Encoded, o work.Options) *work.Work {
 	t.Helper()
-	cs, err := choose(t.Context(), d, newSource(a), o)
+	w, err := work.Resolve(a, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// chosen returns the first candidate that can hold the matrix.
+func chosen(t *testing.T, d *device.Device, a formats.Sparse, o work.Options) *Candidate {
+	t.Helper()
+	cs, err := Choose(t.Context(), d, resolve(t, a, o))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range cs {
-		if _, err := c.encode(t.Context(), newSource(a)); err == nil {
+		if _, err := c.Pack(t.Context(), work.NewMatrix(a)); err == nil {
 			return c
 		}
 	}
@@ -117,9 +123,9 @@ func TestChoice(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := chosen(t, largeGPU(c.code), a, Options{Precision: c.prec, Cols: c.cols})
-		if !slices.Contains(strings.Fields(c.format), got.kernel.Name) || c.prec == dtype.F32 && got.variant.In != dtype.F32 {
-			t.Errorf("%s: picked %s because %s; want one of %s", c.name, got.name(), got.why, c.format)
+		got := chosen(t, largeGPU(c.code), a, work.Options{Precision: c.prec, Cols: c.cols})
+		if !slices.Contains(strings.Fields(c.format), got.Kernel.Name) || c.prec == dtype.F32 && got.Variant.In != dtype.F32 {
+			t.Errorf("%s: picked %s because %s; want one of %s", c.name, got.name(), got.Why, c.format)
 		}
 	}
 }
@@ -133,7 +139,7 @@ func TestHollow(t *testing.T) {
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	cs, err := choose(t.Context(), largeGPU(backend.CodePTX), newSource(formats.ConvertTo(a, dtype.F16)), Options{Cols: 8})
+	cs, err := Choose(t.Context(), largeGPU(backend.CodePTX), resolve(t, formats.ConvertTo(a, dtype.F16), work.Options{Cols: 8}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,14 +147,14 @@ func TestHollow(t *testing.T) {
 	if n := after.TotalAlloc - before.TotalAlloc; n > 2<<30 { // sparse24r would make 4 GB
 		t.Errorf("choosing allocates %d MB", n>>20)
 	}
-	if cs[0].kernel.Slots != nil {
-		t.Errorf("picked %s because %s", cs[0].name(), cs[0].why)
+	if cs[0].Kernel.Slots != nil {
+		t.Errorf("picked %s because %s", cs[0].name(), cs[0].Why)
 	}
 	if a, err = gen.CSR("gen:diagonal,rows=3000"); err != nil {
 		t.Fatal(err)
 	}
-	cs, err = choose(t.Context(), largeGPU(backend.CodePTX), newSource(formats.ConvertTo(a, dtype.F16)), Options{Cols: 8, Format: "sparse24r"})
-	if err != nil || cs[0].cost == unlikely {
+	cs, err = Choose(t.Context(), largeGPU(backend.CodePTX), resolve(t, formats.ConvertTo(a, dtype.F16), work.Options{Cols: 8, Format: "sparse24r"}))
+	if err != nil || cs[0].cost == Unlikely {
 		t.Errorf("asked for: %v, %v", cs, err)
 	}
 }
@@ -159,11 +165,11 @@ func TestChoiceOfWindows(t *testing.T) {
 	for _, k := range []uint32{8, 16} {
 		shapes = append(shapes, backend.MatrixShape{M: 16, N: 8, K: k, A: dtype.F16, B: dtype.F16, C: dtype.F32, D: dtype.F32})
 	}
-	d := NewDevice(described{caps: backend.Caps{
+	d := device.New(described{caps: backend.Caps{
 		Code: backend.CodeSPIRV, SubgroupMin: 32, SubgroupMax: 32, SharedBytes: 48 << 10, MaxInvocations: 1024,
 		MaxLocal: [3]uint32{1024, 1024, 64}, F16: true, Int8: true, Lanes: true, Units: 132, Matrix: shapes,
 	}})
-	d.rates = &model.Rates{
+	d.Speed.Rates = &model.Rates{
 		Stream: bandwidths(1<<21, 0.81e12, 1<<23, 2.4e12, 1<<25, 5e12, 1<<27, 3.8e12, 1<<29, 3.9e12), Gather: 27e12, FMA: 5.9e13,
 		Matrix: map[string]float64{"16×8×16 f16": 4.7e14, "16×8×8 f16": 4.06e14},
 	}
@@ -180,9 +186,9 @@ func TestChoiceOfWindows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := chosen(t, d, a, Options{Format: c.format, Precision: dtype.F16, Cols: 512})
-		if staged := got.variant.Const("WINDOW") > 0; staged != c.staged {
-			t.Errorf("%s of %s: picked %s because %s", c.format, c.matrix, got.name(), got.why)
+		got := chosen(t, d, a, work.Options{Format: c.format, Precision: dtype.F16, Cols: 512})
+		if staged := got.Variant.Const("WINDOW") > 0; staged != c.staged {
+			t.Errorf("%s of %s: picked %s because %s", c.format, c.matrix, got.name(), got.Why)
 		}
 	}
 }
@@ -198,9 +204,9 @@ func TestTF32(t *testing.T) {
 		format string
 		want   dtype.Type
 	}{{backend.CodePTX, "cvse", dtype.TF32}, {backend.CodePTX, "csr", dtype.F32}, {backend.CodeSPIRV, "cvse", dtype.F32}} {
-		got := chosen(t, largeGPU(c.code), a, Options{Format: c.format, Precision: dtype.TF32})
-		if got.variant.In != c.want {
-			t.Errorf("%v %s: computed as %v by %s, want %v", c.code, c.format, got.variant.In, got.variant.Name, c.want)
+		got := chosen(t, largeGPU(c.code), a, work.Options{Format: c.format, Precision: dtype.TF32})
+		if got.Variant.In != c.want {
+			t.Errorf("%v %s: computed as %v by %s, want %v", c.code, c.format, got.Variant.In, got.Variant.Name, c.want)
 		}
 	}
 }
@@ -211,86 +217,8 @@ func TestWholeDecides(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := chosen(t, largeGPU(backend.CodePTX), a, Options{Format: "hrpb", Precision: dtype.TF32, Cols: 128})
-	if got.variant.In != dtype.TF32 {
-		t.Errorf("panels of a mesh are multiplied by %s, because %s; want matrix units", got.variant.Name, got.why)
-	}
-}
-
-// A matrix that comes packed for a kernel is brought onto the device without being decoded.
-func TestNothingDecoded(t *testing.T) {
-	drv, err := backend.Find("cpu")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cpu, err := drv.Open(t.Context(), backend.Info{Backend: "cpu"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := NewDevice(cpu)
-	defer d.Close()
-	a, err := gen.CSR("gen:nm,rows=256,cols=128,n=2,m=4")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range shaders.Formats() {
-		if f.Adopt == nil {
-			continue
-		}
-		e, err := Encode(t.Context(), d, formats.Convert[half.F16](a), Options{Format: f.Name})
-		if errors.Is(err, formats.ErrNotFull) {
-			e, err = formats.NewDense[half.F16](256, 128), nil
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, o := range []Options{{}, {Format: f.Name}} {
-			s := newSource(e)
-			p, err := newFast(t.Context(), d, s, o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if p.Format != f.Name || s.decoded != nil {
-				t.Errorf("%s, options %+v: taken as %s because %s, decoded: %v", f.Name, o, p.Format, p.Why, s.decoded != nil)
-			}
-			p.Close()
-		}
-		s := newSource(e)
-		p, err := newFast(t.Context(), d, s, Options{Precision: dtype.F32})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if s.decoded == nil || p.Precision != dtype.F32 {
-			t.Errorf("%s: in another precision %v, decoded: %v", f.Name, p.Precision, s.decoded != nil)
-		}
-		p.Close()
-	}
-}
-
-// Rows near each other that share columns fetch a row of B once.
-func TestDistinct(t *testing.T) {
-	for spec, want := range map[string][2]float64{
-		"gen:diagonal,rows=1000":                               {1, 1},
-		"gen:vector,rows=1024,cols=100000,v=128,nnz-per-row=5": {1.0 / 128, 1.0 / 128},
-		"gen:uniform,rows=5000,cols=1000000,nnz-per-row=4":     {0.99, 1},
-		"gen:uniform,rows=1000,cols=10,nnz-per-row=10":         {0.007, 0.01},
-		"gen:uniform,rows=10,nnz-per-row=0":                    {1, 1},
-	} {
-		a, err := gen.CSR(spec)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := float64(distinct(a)); got < want[0]*float64(a.NNZ()) || got > math.Ceil(want[1]*float64(a.NNZ())) {
-			t.Errorf("%s: %v of %d entries, want %v of them", spec, got, a.NNZ(), want)
-		}
-		for _, f := range []formats.Format{cvse.Format, hrpb.Format} { // which keep the order of rows
-			e, err := f.Encode(a, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got, want := distinct(e), distinct(a); got != want {
-				t.Errorf("%s in %s: %d, want %d", spec, f.Name, got, want)
-			}
-		}
+	got := chosen(t, largeGPU(backend.CodePTX), a, work.Options{Format: "hrpb", Precision: dtype.TF32, Cols: 128})
+	if got.Variant.In != dtype.TF32 {
+		t.Errorf("panels of a mesh are multiplied by %s, because %s; want matrix units", got.Variant.Name, got.Why)
 	}
 }

@@ -1,31 +1,32 @@
 // The device's own model in the user's cache folder, which takes precedence over the one compiled in for its kind:
 // `go run ./bench fit` writes one with costs, and tuning adds to it how far off predictions were.
 
-package plan
+package choose
 
 import (
 	"time"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/internal/cache"
-	"github.com/spmmrun/spmm/internal/plan/model"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/model"
 )
 
 // ModelFile is the name of the file of a device's own model in the cache folder.
-func ModelFile(i backend.Info) string { return "model-" + deviceKey(i) + ".json" }
+func ModelFile(i backend.Info) string { return "model-" + device.Key(i) + ".json" }
 
-// model returns what predictions know of the device besides its rates.
-func (d *Device) model() *model.DeviceModel {
-	d.measure.Lock()
-	defer d.measure.Unlock()
-	if d.own == nil {
-		d.own = d.overKind(readModel(d.Caps().Code, d.Info()))
+// ModelOf returns what predictions know of the device besides its rates.
+func ModelOf(d *device.Device) *model.DeviceModel {
+	d.Speed.Lock()
+	defer d.Speed.Unlock()
+	if d.Speed.Model == nil {
+		d.Speed.Model = overKind(d, readModel(d.Caps().Code, d.Info()))
 	}
-	return d.own
+	return d.Speed.Model
 }
 
 // overKind returns a model over that of the device's kind; that of its kind for nil.
-func (d *Device) overKind(m *model.DeviceModel) *model.DeviceModel {
+func overKind(d *device.Device, m *model.DeviceModel) *model.DeviceModel {
 	kind := model.For(d.Caps().Code, d.Info().Name)
 	if m == nil {
 		return kind
@@ -52,10 +53,10 @@ func readModel(code backend.Code, i backend.Info) *model.DeviceModel {
 }
 
 // learn adds what tuning measured to the device's own model, beside what was predicted of the candidates.
-func (d *Device) learn(cs []*candidate, times []measured) {
-	predictions := d.model()
-	d.measure.Lock()
-	defer d.measure.Unlock()
+func learn(d *device.Device, cs []*Candidate, times []Measured) {
+	predictions := ModelOf(d)
+	d.Speed.Lock()
+	defer d.Speed.Unlock()
 	i := d.Info()
 	m := readModel(d.Caps().Code, i)
 	if m == nil {
@@ -65,12 +66,12 @@ func (d *Device) learn(cs []*candidate, times []measured) {
 	}
 	for _, t := range times {
 		for _, c := range cs {
-			if c.kernel.Name == t.Format && c.variant.Name == t.Variant && c.cost > 0 && c.cost != unlikely {
+			if c.Kernel.Name == t.Format && c.Variant.Name == t.Variant && c.cost > 0 && c.cost != Unlikely {
 				uncorrected := float64(c.cost) / predictions.Correction(t.Format, t.Variant).Factor()
 				m.Learn(t.Format, t.Variant, float64(t.Time)/uncorrected)
 			}
 		}
 	}
-	_ = saveJSON(ModelFile(i), m) // what cannot be remembered is learnt again
-	d.own = d.overKind(m)
+	_ = device.SaveJSON(ModelFile(i), m) // what cannot be remembered is learnt again
+	d.Speed.Model = overKind(d, m)
 }

@@ -1,6 +1,6 @@
 // Looking at a sparse matrix by rows: samples of them, and how far they share columns.
 
-package plan
+package work
 
 import (
 	"math"
@@ -8,18 +8,19 @@ import (
 
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// distinct returns how many rows of B a multiplication fetches if those that nearby rows of a share are fetched
+// Distinct returns how many rows of B a multiplication fetches if those that nearby rows of a share are fetched
 // once: a core that works on these rows finds them again in its cache. It is estimated from groups of rows all
 // over the matrix.
-func distinct(a formats.Encoded) int64 {
+func Distinct(a formats.Encoded) int64 {
 	const (
 		nearby = 128
 		enough = 1 << 18 // columns to look at
 	)
 	rows, _ := a.Dims()
-	panels, group := ceil(rows, a.PanelRows()), max(1, nearby/a.PanelRows()) // panels of nearby rows
+	panels, group := spec.Ceil(rows, a.PanelRows()), max(1, nearby/a.PanelRows()) // panels of nearby rows
 	step := max(1, int(a.NNZ()/enough))
 	var cols []uint32
 	var all, first int
@@ -38,14 +39,14 @@ func distinct(a formats.Encoded) int64 {
 	}
 	fetched := float64(a.NNZ()) // without sharing: in CSR, once for each entry
 	if a.PanelRows() > 1 {
-		fetched = float64(all * min(step, ceil(panels, group)))
+		fetched = float64(all * min(step, spec.Ceil(panels, group)))
 	}
 	return int64(math.Ceil(float64(first) / float64(all) * fetched))
 }
 
-// sample returns groups of a's rows from all over it with enough entries to tell how formats pack it;
+// Sample returns groups of a's rows from all over it with enough entries to tell how formats pack it;
 // a itself if it has no more than that.
-func sample(a formats.Sparse) formats.Sparse {
+func Sample(a formats.Sparse) formats.Sparse {
 	const (
 		group  = 256
 		enough = 1 << 17
@@ -73,4 +74,17 @@ func everyGroup[T formats.Value](group, step int) func(*formats.CSR[T]) formats.
 		}
 		return out
 	}
+}
+
+// Scale extrapolates what was found of a sample to the whole matrix.
+func Scale(e *spec.Packed, sampled, all int64) (s formats.Stats, items int64) {
+	s, items = e.Stats, e.Items
+	if sampled == all || sampled == 0 {
+		return s, items
+	}
+	f := float64(all) / float64(sampled)
+	for _, x := range []*int64{&s.StoredBytes, &s.Slots, &s.MACs, &s.Gathers, &items} {
+		*x = int64(float64(*x) * f)
+	}
+	return s, items
 }

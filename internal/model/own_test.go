@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/spmmrun/spmm/backend"
-	"github.com/spmmrun/spmm/internal/plan/model"
+	"github.com/spmmrun/spmm/internal/model"
 )
 
 // What a model leaves out is taken from the one below, the scale of its times included.

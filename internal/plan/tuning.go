@@ -1,4 +1,4 @@
-// Tuning: measuring the candidates instead of predicting.
+// Tuning: plans for several candidates, of which the fastest is kept.
 
 package plan
 
@@ -6,19 +6,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spmmrun/spmm/backend"
-)
-
-// Candidates within nearBest times the best prediction are measured, and at least nearLeast.
-const (
-	nearBest  = 3
-	nearLeast = 2
+	"github.com/spmmrun/spmm/internal/choose"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // A measurement is the best of up to tuneRuns batches, within tuneTime if that allows two.
@@ -28,22 +23,29 @@ const (
 	tuneTime  = 200 * time.Millisecond
 )
 
-// tune prepares the matrix for every candidate that is predicted to be near the best, multiplies with each,
-// keeps the fastest and remembers it.
-func tune(ctx context.Context, d *Device, a *source, cs []*candidate, o Options) (*Plan, error) {
+// tune makes a plan for every candidate that is predicted to be near the best, multiplies with each, keeps the fastest
+// and remembers it.
+func tune(ctx context.Context, d *device.Device, w *work.Work) (*Plan, error) {
+	cs, err := choose.Choose(ctx, d, w)
+	if err != nil {
+		return nil, err
+	}
+	if len(cs) == 1 {
+		return build(ctx, d, w, fastWay(w, cs[0]))
+	}
 	var best *Plan
-	var times []measured
+	var times []choose.Measured
 	var refused error // the first
-	for _, c := range near(cs) {
-		p, m, err := try(ctx, d, a, c, o)
+	for _, c := range choose.Near(cs) {
+		p, m, err := try(ctx, d, w, c)
 		switch {
 		case ctx.Err() != nil || errors.Is(err, backend.ErrDeviceLost):
 			closeAll(best, p)
 			return nil, errors.Join(ctx.Err(), err)
 		case err != nil: // this one cannot: out of memory, say
-			refused = firstOf(refused, err)
+			refused = cmp.Or(refused, err)
 			continue
-		case best == nil || m.Time < slices.MinFunc(times, compareTimes).Time:
+		case best == nil || m.Time < slices.MinFunc(times, choose.CompareTimes).Time:
 			best, p = p, best
 		}
 		closeAll(p)
@@ -52,12 +54,7 @@ func tune(ctx context.Context, d *Device, a *source, cs []*candidate, o Options)
 	if best == nil {
 		return nil, refused
 	}
-	if recall(d, a, o) == nil { // each matrix counts once
-		d.learn(cs, times)
-	}
-	r := newRecord(d, a, o, cs, times)
-	best.Why = r.why("when measured")
-	r.save() // what cannot be remembered is measured again
+	best.Why = choose.Remember(d, w, cs, times)
 	return best, nil
 }
 
@@ -69,23 +66,14 @@ func closeAll(ps ...*Plan) {
 	}
 }
 
-// near returns those of the ranked candidates that are worth measuring.
-func near(cs []*candidate) []*candidate {
-	n := 0
-	for n < len(cs) && cs[n].cost != unlikely && (n < nearLeast || float64(cs[n].cost) <= nearBest*float64(cs[0].cost)) {
-		n++
-	}
-	return cs[:max(1, n)]
-}
-
 // try prepares the matrix for a candidate and measures it.
-func try(ctx context.Context, d *Device, a *source, c *candidate, o Options) (*Plan, measured, error) {
-	m := measured{Format: c.kernel.Name, Variant: c.variant.Name}
-	p, err := newFor(ctx, d, a, c)
+func try(ctx context.Context, d *device.Device, w *work.Work, c *choose.Candidate) (*Plan, choose.Measured, error) {
+	m := choose.Measured{Format: c.Kernel.Name, Variant: c.Variant.Name}
+	p, err := build(ctx, d, w, fastWay(w, c))
 	if err != nil {
 		return nil, m, err
 	}
-	if m.Time, err = p.measure(ctx, o.cols()); err != nil {
+	if m.Time, err = p.measure(ctx, w.Cols); err != nil {
 		p.Close()
 		return nil, m, err
 	}
@@ -98,7 +86,7 @@ func (p *Plan) measure(ctx context.Context, n int) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	ts, err := p.dev.NewTensors(bs, cs)
+	ts, err := NewTensors(p.dev, bs, cs)
 	if err != nil {
 		return 0, err
 	}
@@ -106,7 +94,7 @@ func (p *Plan) measure(ctx context.Context, n int) (time.Duration, error) {
 	defer b.Close()
 	defer c.Close()
 	for i, buf := range b.blocks {
-		if err := fill(ctx, buf, b.blockLayout(i/b.colBlocks(), i%b.colBlocks()).bytes()); err != nil {
+		if err := device.Fill(ctx, buf, b.blockLayout(i/b.colBlocks(), i%b.colBlocks()).bytes()); err != nil {
 			return 0, err
 		}
 	}
@@ -139,23 +127,4 @@ func (p *Plan) best(ctx context.Context, b, c *Tensor) (time.Duration, error) {
 		}
 	}
 	return best, nil
-}
-
-// measured is how long a variant took.
-type measured struct {
-	Format  string        `json:"format"`
-	Variant string        `json:"variant"`
-	Time    time.Duration `json:"ns"`
-}
-
-func compareTimes(x, y measured) int { return cmp.Compare(x.Time, y.Time) }
-
-// why says what the times, fastest first, show.
-func (r *record) why(when string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "it took %s %s", short(r.Times[0].Time), when)
-	for i, m := range r.Times[1:] {
-		fmt.Fprintf(&b, "%s %s/%s %s", pick(i == 0, ", and", ","), m.Format, m.Variant, short(m.Time))
-	}
-	return b.String()
 }
