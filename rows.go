@@ -9,6 +9,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/tensor"
 )
 
 var errMissing = errors.New("a tensor is missing")
@@ -76,7 +77,7 @@ func ColumnRanges(ctx context.Context, o Operand) ([]rfx.Range, error) {
 }
 
 // oneTensor returns the tensor of one device that an operand is.
-func oneTensor(o Operand) (*plan.Tensor, error) {
+func oneTensor(o Operand) (*tensor.Tensor, error) {
 	t, err := plan.OneTensor(tensorOf(o))
 	if err == nil && t == nil {
 		err = errMissing

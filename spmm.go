@@ -10,6 +10,7 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/work"
 )
 
@@ -103,16 +104,16 @@ func Multiply[T, C formats.Value](ctx context.Context, p *Plan, alpha float64, b
 }
 
 // host describes a dense matrix of the host to package plan.
-func host[T formats.Value](d *formats.Dense[T], name string) (plan.Dense, error) {
+func host[T formats.Value](d *formats.Dense[T], name string) (tensor.Dense, error) {
 	if d == nil {
-		return plan.Dense{}, fmt.Errorf("matrix %s is missing", name)
+		return tensor.Dense{}, fmt.Errorf("matrix %s is missing", name)
 	}
 	if err := d.Validate(); err != nil {
-		return plan.Dense{}, fmt.Errorf("matrix %s: %w", name, err)
+		return tensor.Dense{}, fmt.Errorf("matrix %s: %w", name, err)
 	}
-	return plan.Dense{
+	return tensor.Dense{
 		Rows: d.Rows, Cols: d.Cols, Type: formats.TypeOf[T](),
-		Host: plan.Host{Data: backend.Bytes(d.Data), LD: d.LD, ColMajor: d.ColMajor},
+		Host: tensor.Host{Data: backend.Bytes(d.Data), LD: d.LD, ColMajor: d.ColMajor},
 	}, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/tensor"
 )
 
 // Tensor is a dense matrix on a device, or on several. Its contents are undefined until it is uploaded to or
@@ -38,11 +39,11 @@ func NewTensor[T formats.Value](dev *Device, rows, cols int, colMajor bool) (*Te
 	if dev == nil {
 		return nil, errNoDevice
 	}
-	s := plan.Shape{Rows: rows, Cols: cols, Type: formats.TypeOf[T](), ColMajor: colMajor}
+	s := tensor.Shape{Rows: rows, Cols: cols, Type: formats.TypeOf[T](), ColMajor: colMajor}
 	if dev.d == nil {
 		return tensorFrom[T](plan.NewGroupTensor(dev.all(), s))
 	}
-	return tensorFrom[T](plan.NewTensor(dev.d, s))
+	return tensorFrom[T](tensor.New(dev.d, s))
 }
 
 // tensorFrom is the Tensor of what was allocated, unless that is an error.
@@ -56,7 +57,7 @@ func tensorFrom[T formats.Value, O plan.Operand](t O, err error) (*Tensor[T], er
 // NewTensorAt allocates a rows × cols matrix on the devices of a plan, row-major: B, C, a bias, or what is copied to one of them.
 // Parts are cut as the plan cuts B and C of that size. On one device each placement is all of the matrix.
 func NewTensorAt[T formats.Value](p *Plan, rows, cols int, at Placement) (*Tensor[T], error) {
-	return tensorFrom[T](p.p.NewTensor(plan.Shape{Rows: rows, Cols: cols, Type: formats.TypeOf[T]()}, at))
+	return tensorFrom[T](p.p.NewTensor(tensor.Shape{Rows: rows, Cols: cols, Type: formats.TypeOf[T]()}, at))
 }
 
 // TensorsFor allocates B (K×n) and C (M×n) for a plan, or with Options.Right B (n×K) and C (n×M), row-major, where the plan's
@@ -84,7 +85,7 @@ func (t *Tensor[T]) Dims() (rows, cols int) {
 func (t *Tensor[T]) Type() dtype.Type { return t.t.Described().Type }
 
 // Placement returns where the matrix lies on several devices; on one, it is On(0).
-func (t *Tensor[T]) Placement() Placement { return t.t.Placed() }
+func (t *Tensor[T]) Placement() Placement { return plan.Placed(t.t) }
 
 func (t *Tensor[T]) tensor() plan.Operand {
 	if t == nil {
@@ -122,11 +123,11 @@ func (t *Tensor[T]) Download(ctx context.Context, d *formats.Dense[T]) error {
 // Copy copies another tensor of the same size and order, wherever it lies on the same devices, and returns the bytes that went
 // from one device to another.
 func (t *Tensor[T]) Copy(ctx context.Context, src *Tensor[T]) (int64, error) {
-	return t.t.Copy(ctx, src.tensor())
+	return plan.Copy(ctx, t.t, src.tensor())
 }
 
 // hostOf describes a dense matrix of the host that a tensor of shape s is copied from or to.
-func hostOf[T formats.Value](d *formats.Dense[T], s plan.Shape, name string) (plan.Host, error) {
+func hostOf[T formats.Value](d *formats.Dense[T], s tensor.Shape, name string) (tensor.Host, error) {
 	h, err := host(d, name)
 	if err == nil && (d.Rows != s.Rows || d.Cols != s.Cols) {
 		err = fmt.Errorf("shapes do not fit: the tensor is %d×%d, the matrix %d×%d", s.Rows, s.Cols, d.Rows, d.Cols)

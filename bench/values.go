@@ -16,6 +16,7 @@ import (
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/work"
 	"github.com/spmmrun/spmm/shaders/peak"
 	"github.com/spmmrun/spmm/shaders/spec"
@@ -93,12 +94,12 @@ func valuesOf(ctx context.Context, dev *device.Device, format string) error {
 			return err
 		}
 		defer p.Close()
-		v, err := plan.NewTensor(dev, plan.Shape{Rows: 1, Cols: int(m.NNZ()), Type: t})
+		v, err := tensor.New(dev, tensor.Shape{Rows: 1, Cols: int(m.NNZ()), Type: t})
 		if err != nil {
 			return err
 		}
 		defer v.Close()
-		if err := v.Write(ctx, plan.Host{Data: make([]byte, m.NNZ()*int64(t.Size())), LD: int(m.NNZ())}); err != nil {
+		if err := v.Write(ctx, tensor.Host{Data: make([]byte, m.NNZ()*int64(t.Size())), LD: int(m.NNZ())}); err != nil {
 			return err
 		}
 		start := time.Now()

@@ -10,6 +10,7 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/model"
+	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -45,7 +46,7 @@ func (p *Plan) checkResult(n int, out dtype.Type) error {
 	if out != dtype.F16 && out != dtype.BF16 && out != dtype.F32 && out != dtype.F64 {
 		return fmt.Errorf("C of %v: want f16, bf16, f32 or f64", out)
 	}
-	return checkDim(n, p.what())
+	return tensor.CheckDim(n, p.what())
 }
 
 // work is what a multiplication by n columns moves and computes, and the variant that does it.

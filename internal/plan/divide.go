@@ -16,6 +16,7 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/work"
 	kernel "github.com/spmmrun/spmm/shaders/rfx"
 )
@@ -198,14 +199,14 @@ const Tile = 128
 func cutColumns(n int, weights []float64) []int {
 	const little = 1.1 // times the columns that the largest share has
 	most := slices.Max(weights) * float64(n)
-	step := align
-	if float64(up(int(math.Ceil(most-0.5)), Tile)) <= little*most {
+	step := tensor.Align
+	if float64(tensor.Up(int(math.Ceil(most-0.5)), Tile)) <= little*most {
 		step = Tile
 	}
 	bounds, sum := make([]int, len(weights)+1), 0.0
 	for i, w := range weights {
 		sum += w
-		bounds[i+1] = max(bounds[i], min(n, up(int(sum*float64(n)+0.5), step)))
+		bounds[i+1] = max(bounds[i], min(n, tensor.Up(int(sum*float64(n)+0.5), step)))
 	}
 	bounds[len(weights)] = n
 	return bounds
@@ -223,7 +224,7 @@ func cutRows(a formats.Sparse, weights []float64, step int) []int {
 		sum += w
 		want := sum * work(rows)
 		at := sort.Search(rows, func(i int) bool { return work(i) >= want })
-		bounds[i+1] = max(bounds[i], min(rows, up(at, step)))
+		bounds[i+1] = max(bounds[i], min(rows, tensor.Up(at, step)))
 	}
 	bounds[len(weights)] = rows
 	return bounds

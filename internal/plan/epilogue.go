@@ -9,6 +9,7 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -23,7 +24,7 @@ type Epilogue struct {
 }
 
 // split returns the bias, nil if there is none, and what kernels are told.
-func (e Epilogue) split() (*Tensor, spec.Epilogue, error) {
+func (e Epilogue) split() (*tensor.Tensor, spec.Epilogue, error) {
 	s := spec.Epilogue{Activation: e.Activation}
 	bias := e.RowBias
 	switch {
@@ -61,21 +62,21 @@ func (p *Plan) checkBias(q product) error {
 	}
 	c, t, rowwise := q.c, q.bias, q.epilogue.Bias == spec.RowBias
 	if p.right { // as the caller has them
-		c, t, rowwise = c.turned(), t.turned(), !rowwise
+		c, t, rowwise = c.Transposed(), t.Transposed(), !rowwise
 	}
 	rows, cols, name := c.Rows, 1, "row bias"
 	if !rowwise {
 		rows, cols, name = 1, c.Cols, "column bias"
 	}
 	switch {
-	case t.dev != p.dev:
+	case t.Device() != p.dev:
 		return fmt.Errorf("the bias must be on the plan's device, %v", p.dev.Info())
-	case t == c || t.overlaps(c):
+	case t == c || t.Overlaps(c):
 		return errors.New("the bias and C must be two matrices: C is written while the bias is read")
 	case t.Rows != rows || t.Cols != cols:
 		return fmt.Errorf("shapes do not fit: C is %d×%d, the %s is %d×%d; want %d×%d", c.Rows, c.Cols, name, t.Rows, t.Cols, rows, cols)
-	case t.rowBlocks()*t.colBlocks() > 1:
-		return fmt.Errorf("the %s lies in %d blocks: it must be one (NewTensor makes such)", name, t.rowBlocks()*t.colBlocks())
+	case t.RowBlocks()*t.ColBlocks() > 1:
+		return fmt.Errorf("the %s lies in %d blocks: it must be one (NewTensor makes such)", name, t.RowBlocks()*t.ColBlocks())
 	}
 	return nil
 }
@@ -115,21 +116,21 @@ func (w *composer) stageBias(i, j int) (biased, error) {
 	if w.bias == nil {
 		return e, nil
 	}
-	c := w.c.blockLayout(i, j)
-	first, n := i*w.c.RowBlock, c.rows
+	c := w.c.BlockLayout(i, j)
+	first, n := i*w.c.RowBlock, c.Rows
 	if e.Bias == spec.ColBias {
-		first, n = j*w.c.ColBlock, c.cols
+		first, n = j*w.c.ColBlock, c.Cols
 	}
-	from, buf := w.bias.blockLayout(0, 0), w.bias.block(0, 0)
+	from, buf := w.bias.BlockLayout(0, 0), w.bias.Block(0, 0)
 	apart := 1 // elements
-	if from.lines() > 1 {
-		apart = from.ld
+	if from.Lines() > 1 {
+		apart = from.LD
 	}
-	if to := w.biasType(); from.typ == to && first == 0 && !from.loose && apart <= 1<<maxBiasShift && bits.OnesCount(uint(apart)) == 1 {
+	if to := w.biasType(); from.Type == to && first == 0 && !from.Loose && apart <= 1<<maxBiasShift && bits.OnesCount(uint(apart)) == 1 {
 		e.bias, e.BiasShift = buf, uint32(bits.TrailingZeros(uint(apart)))
 		return e, nil
 	}
 	to := w.biasType()
 	e.bias = w.l.bias.atLeast(int64(n) * int64(to.Size()))
-	return e, w.copyVector(buf, from.typ, first, apart, n, e.bias, to)
+	return e, w.copyVector(buf, from.Type, first, apart, n, e.bias, to)
 }

@@ -10,13 +10,14 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/model"
+	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 // executor multiplies with a plan's matrix. Its methods are called with the plan locked.
 type executor interface {
 	// settle makes ready to multiply by b, and returns the matrix on the device that it multiplies with.
-	settle(ctx context.Context, l *launcher, b *Tensor) (*resident, error)
+	settle(ctx context.Context, l *launcher, b *tensor.Tensor) (*resident, error)
 	// recordable tells why a product cannot be recorded before B is known, if it cannot.
 	recordable() error
 	// takes refuses operands of types, and an epilogue, that cannot be multiplied with.
@@ -25,7 +26,7 @@ type executor interface {
 	columns(w *composer, j int) error
 	// operands returns the bytes that an element of B and C takes at most on its way, and the type in which the kernel
 	// writes C.
-	operands(b, c Shape) (in, out int, written dtype.Type)
+	operands(b, c tensor.Shape) (in, out int, written dtype.Type)
 	// check refuses n columns at once, C being written as out, where that exceeds a limit of the device.
 	check(n int, out dtype.Type) error
 	// work counts what a multiplication by n columns moves and computes, C having elements of type out, and names the
@@ -33,10 +34,10 @@ type executor interface {
 	work(n int, out dtype.Type) (*spec.Variant, model.Work)
 	// setTensor and setHost make values, NNZ of them, those of the matrix's entries, in the order of given. After an
 	// error some may be the old ones. It does so a number of times.
-	setTensor(ctx context.Context, l *launcher, g *given, values *Tensor, times int) (backend.Timing, error)
+	setTensor(ctx context.Context, l *launcher, g *given, values *tensor.Tensor, times int) (backend.Timing, error)
 	setHost(ctx context.Context, l *launcher, g *given, values Values) error
 	// settings returns launches that do what setTensor does. They hold as long as the plan and the tensor are open.
-	settings(ctx context.Context, l *launcher, g *given, values *Tensor) ([]backend.Launch, error)
+	settings(ctx context.Context, l *launcher, g *given, values *tensor.Tensor) ([]backend.Launch, error)
 	// reproduced returns the precision of the last multiplication and whether it was found to lose nothing; 0 and
 	// false before the first, and in fast mode.
 	reproduced() (bits rfx.P, lossless bool)
@@ -50,7 +51,9 @@ func newFast(m *resident) executor { return fast{m} }
 // fast sums in f32, or data of f64 in f64, in the order of the kernel of the matrix's format.
 type fast struct{ *resident }
 
-func (f fast) settle(context.Context, *launcher, *Tensor) (*resident, error) { return f.resident, nil }
+func (f fast) settle(context.Context, *launcher, *tensor.Tensor) (*resident, error) {
+	return f.resident, nil
+}
 
 func (f fast) recordable() error { return f.onDevice() }
 
@@ -64,7 +67,7 @@ func (f fast) columns(w *composer, j int) error {
 		return err
 	}
 	for i := range f.parts {
-		c := w.c.block(i, j)
+		c := w.c.Block(i, j)
 		e, err := w.stageBias(i, j)
 		if err != nil {
 			return err
@@ -80,7 +83,7 @@ func (f fast) columns(w *composer, j int) error {
 		if err := w.multiply(i, j, 0, plain, product, b); err != nil {
 			return err
 		}
-		if err := w.dense(to, product, w.c.blockLayout(i, j), c, w.beta, e); err != nil {
+		if err := w.dense(to, product, w.c.BlockLayout(i, j), c, w.beta, e); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/work"
 )
 
@@ -44,7 +45,7 @@ func TestFilled(t *testing.T) {
 		check := func() {
 			t.Helper()
 			c := make([]float32, m*n)
-			if _, err := p.Multiply(t.Context(), 1, Dense{k, n, dtype.F16, Host{Data: backend.Bytes(b), LD: n}}, 0, Dense{m, n, dtype.F32, Host{Data: backend.Bytes(c), LD: n}}, Epilogue{}); err != nil {
+			if _, err := p.Multiply(t.Context(), 1, tensor.Dense{Rows: k, Cols: n, Type: dtype.F16, Host: tensor.Host{Data: backend.Bytes(b), LD: n}}, 0, tensor.Dense{Rows: m, Cols: n, Type: dtype.F32, Host: tensor.Host{Data: backend.Bytes(c), LD: n}}, Epilogue{}); err != nil {
 				t.Fatal(err)
 			}
 			for i := range m {

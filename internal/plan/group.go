@@ -18,6 +18,7 @@ import (
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/model"
+	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/work"
 )
 
@@ -190,7 +191,7 @@ func (g *GroupPlan) divideRows(ctx context.Context, devs []*device.Device, m div
 	rows, cols := m.A.Dims()
 	each := int64(cols)*int64(m.Precision.Size()) + 4*int64(rows)/int64(len(devs)) // bytes of a column of B and C
 	for _, d := range devs {
-		for have := o.have(d); scarce && have > 0 && n > align && each*int64(n) > have/4*3; {
+		for have := o.have(d); scarce && have > 0 && n > tensor.Align && each*int64(n) > have/4*3; {
 			n = fewer(n)
 		}
 	}
@@ -200,7 +201,7 @@ func (g *GroupPlan) divideRows(ctx context.Context, devs []*device.Device, m div
 			g.most = n
 		}
 		g.plans, g.bounds, err = m.byRows(ctx, devs, s.weights)
-		if !scarce || n <= align || !errors.Is(err, backend.ErrOutOfMemory) {
+		if !scarce || n <= tensor.Align || !errors.Is(err, backend.ErrOutOfMemory) {
 			return err
 		}
 		if err := closePlans(g.plans); err != nil {
@@ -213,9 +214,9 @@ func (g *GroupPlan) divideRows(ctx context.Context, devs []*device.Device, m div
 // fewer is about half as many columns.
 func fewer(n int) int {
 	if n > 2*Tile {
-		return up(n/2, Tile)
+		return tensor.Up(n/2, Tile)
 	}
-	return max(align, n/2/align*align)
+	return max(tensor.Align, n/2/tensor.Align*tensor.Align)
 }
 
 // validate refuses what no matrix can make right on these devices.
@@ -273,7 +274,7 @@ func (g *GroupPlan) SetValues(ctx context.Context, v Operand) error {
 	if s := v.Described(); s.Rows != 1 && s.Cols != 1 {
 		return fmt.Errorf("values of %d×%d for a matrix of %d entries: want 1×%d or %d×1", s.Rows, s.Cols, g.all.NNZ, g.all.NNZ, g.all.NNZ)
 	}
-	values, err := onHost(ctx, v)
+	values, err := hostValues(ctx, v)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/tensor"
 )
 
 // tally adds up how long a multiplication takes on each device, and in all.
@@ -57,7 +58,7 @@ func (t *tally) stream(p *Plan) {
 // copy copies between tensors and counts it.
 func (t *tally) copy(ctx context.Context, dst, src *GroupTensor) error {
 	start := time.Now()
-	n, err := dst.Copy(ctx, src)
+	n, err := dst.copy(ctx, src)
 	t.Moved += n
 	t.Move += time.Since(start)
 	return err
@@ -177,7 +178,7 @@ func (g *GroupPlan) multiplyTensors(ctx context.Context, times int, alpha float6
 func (g *GroupPlan) checkTensors(b, c *GroupTensor) error {
 	sb, sc := b.Shape, c.Shape
 	if g.all.right {
-		sb, sc = sb.turned(), sc.turned()
+		sb, sc = sb.Transposed(), sc.Transposed()
 	}
 	return g.all.checkDims(sb.Rows, sb.Cols, sc.Rows, sc.Cols)
 }
@@ -275,14 +276,14 @@ func (g *GroupPlan) lies(r role, t *GroupTensor, boxes []box, b, c dtype.Type) (
 			}
 			continue
 		}
-		if p.dev != g.plans[d].dev || t.boxes[d] != boxes[d] {
+		if p.Device() != g.plans[d].dev || t.boxes[d] != boxes[d] {
 			return false, nil
 		}
-		s, err := g.shape(d, r, Shape{Rows: p.Rows, Cols: p.Cols, Type: p.Type}, b, c)
+		s, err := g.shape(d, r, tensor.Shape{Rows: p.Rows, Cols: p.Cols, Type: p.Type}, b, c)
 		if err != nil {
 			return false, err
 		}
-		if p.Shape != s.whole() {
+		if p.Shape != s.Whole() {
 			return false, nil
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/tensor"
 )
 
 // Placement says where a matrix lies on the devices of a group.
@@ -79,16 +80,13 @@ func (b box) and(x box) box {
 // GroupTensor is a dense matrix on the devices of a group, row-major, of which each device has a box, or none. Its contents
 // are undefined until they are written.
 type GroupTensor struct {
-	Shape // of all of it
-	At    Placement
-	devs  []*device.Device
-	boxes []box
-	parts []*Tensor // nil for a device that has none
-	alone bool      // it is a Tensor of one device, of any layout
+	tensor.Shape // of all of it
+	At           Placement
+	devs         []*device.Device
+	boxes        []box
+	parts        []*tensor.Tensor // nil for a device that has none
+	alone        bool             // it is a Tensor of one device, of any layout
 }
-
-// Placed tells where the tensor lies.
-func (t *GroupTensor) Placed() Placement { return t.At }
 
 // tensor returns an operand as a tensor on the plan's devices, nil for none.
 func (g *GroupPlan) tensor(o Operand) (*GroupTensor, error) {
@@ -97,10 +95,10 @@ func (g *GroupPlan) tensor(o Operand) (*GroupTensor, error) {
 		return nil, nil
 	case *GroupTensor:
 		return t, nil
-	case *Tensor:
+	case *tensor.Tensor:
 		if len(g.plans) == 1 {
 			return &GroupTensor{
-				Shape: t.Shape, At: On(0), devs: []*device.Device{t.dev}, boxes: []box{{0, t.Rows, 0, t.Cols}}, parts: []*Tensor{t}, alone: true,
+				Shape: t.Shape, At: On(0), devs: []*device.Device{t.Device()}, boxes: []box{{0, t.Rows, 0, t.Cols}}, parts: []*tensor.Tensor{t}, alone: true,
 			}, nil
 		}
 	}
@@ -116,26 +114,26 @@ func (g *GroupPlan) operand(t *GroupTensor) Operand {
 }
 
 // NewGroupTensor allocates a row-major tensor, all of it on each of several devices.
-func NewGroupTensor(devs []*device.Device, s Shape) (*GroupTensor, error) {
+func NewGroupTensor(devs []*device.Device, s tensor.Shape) (*GroupTensor, error) {
 	if s.ColMajor {
 		return nil, fmt.Errorf("a column-major tensor is for one device, not for %d: %w", len(devs), backend.ErrUnsupported)
 	}
-	if _, err := s.bytes(); err != nil {
+	if _, err := s.Size(); err != nil {
 		return nil, err
 	}
-	return newGroupTensor(devs, s, Replicated, slices.Repeat([]box{{0, s.Rows, 0, s.Cols}}, len(devs)), func(d int, part Shape) (Shape, error) { return fitting(devs[d], part) })
+	return newGroupTensor(devs, s, Replicated, slices.Repeat([]box{{0, s.Rows, 0, s.Cols}}, len(devs)), func(d int, part tensor.Shape) (tensor.Shape, error) { return fitting(devs[d], part) })
 }
 
 // NewTensor allocates a tensor on the group's devices. Parts are cut as the plan cuts B and C of that size.
-func (g *GroupPlan) NewTensor(s Shape, at Placement) (Operand, error) {
+func (g *GroupPlan) NewTensor(s tensor.Shape, at Placement) (Operand, error) {
 	if err := at.named(len(g.plans)); err != nil {
 		return nil, err
 	}
-	if _, err := s.bytes(); err != nil {
+	if _, err := s.Size(); err != nil {
 		return nil, err
 	}
 	devs := g.devs()
-	t, err := newGroupTensor(devs, s, at, g.boxes(s, at), func(d int, part Shape) (Shape, error) { return fitting(devs[d], part) })
+	t, err := newGroupTensor(devs, s, at, g.boxes(s, at), func(d int, part tensor.Shape) (tensor.Shape, error) { return fitting(devs[d], part) })
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +143,7 @@ func (g *GroupPlan) NewTensor(s Shape, at Placement) (Operand, error) {
 // TensorsFor allocates B and C for products by n columns (rows, with A on the right), each part where the split needs it.
 func (g *GroupPlan) TensorsFor(n int, b, c dtype.Type) (Operand, Operand, error) {
 	var ts [2]*GroupTensor
-	if err := checkDim(n, g.all.what()); err != nil {
+	if err := tensor.CheckDim(n, g.all.what()); err != nil {
 		return nil, nil, err
 	}
 	if g.most > 0 && n > g.most {
@@ -165,16 +163,16 @@ func (g *GroupPlan) TensorsFor(n int, b, c dtype.Type) (Operand, Operand, error)
 }
 
 // newGroupTensor allocates the parts of a tensor; as says how one lies in blocks.
-func newGroupTensor(devs []*device.Device, s Shape, at Placement, boxes []box, as func(d int, part Shape) (Shape, error)) (*GroupTensor, error) {
-	t := &GroupTensor{Shape: s, At: at, devs: devs, boxes: boxes, parts: make([]*Tensor, len(devs))}
+func newGroupTensor(devs []*device.Device, s tensor.Shape, at Placement, boxes []box, as func(d int, part tensor.Shape) (tensor.Shape, error)) (*GroupTensor, error) {
+	t := &GroupTensor{Shape: s, At: at, devs: devs, boxes: boxes, parts: make([]*tensor.Tensor, len(devs))}
 	for d, dev := range devs {
 		x := boxes[d]
 		if idle(d, boxes) {
 			continue
 		}
-		part, err := as(d, Shape{Rows: x.r1 - x.r0, Cols: x.c1 - x.c0, Type: s.Type})
+		part, err := as(d, tensor.Shape{Rows: x.r1 - x.r0, Cols: x.c1 - x.c0, Type: s.Type})
 		if err == nil {
-			t.parts[d], err = NewTensor(dev, part)
+			t.parts[d], err = tensor.New(dev, part)
 		}
 		if err != nil {
 			return nil, cmp.Or(named(dev, err), t.Close())
@@ -197,7 +195,7 @@ func idle(d int, boxes []box) bool {
 }
 
 // boxes returns what each device has of a matrix.
-func (g *GroupPlan) boxes(s Shape, at Placement) []box {
+func (g *GroupPlan) boxes(s tensor.Shape, at Placement) []box {
 	whole := box{0, s.Rows, 0, s.Cols}
 	out := make([]box, len(g.plans))
 	n := s.Cols
@@ -240,8 +238,8 @@ const (
 )
 
 // need returns the shape of what takes part in products by n columns, and where the split needs it.
-func (g *GroupPlan) need(r role, n int) (Shape, Placement) {
-	s, at := Shape{Rows: g.all.Cols, Cols: n}, ByColumn
+func (g *GroupPlan) need(r role, n int) (tensor.Shape, Placement) {
+	s, at := tensor.Shape{Rows: g.all.Cols, Cols: n}, ByColumn
 	switch {
 	case r == roleC:
 		s.Rows = g.all.Rows
@@ -257,7 +255,7 @@ func (g *GroupPlan) need(r role, n int) (Shape, Placement) {
 		at = Replicated
 	}
 	if g.all.right {
-		s, at = s.turned(), at.turned()
+		s, at = s.Transposed(), at.turned()
 	}
 	return s, at
 }
@@ -266,7 +264,7 @@ func (g *GroupPlan) need(r role, n int) (Shape, Placement) {
 func (g *GroupPlan) tensorFor(r role, n int, t, b, c dtype.Type) (*GroupTensor, error) {
 	s, at := g.need(r, n)
 	s.Type = t
-	return newGroupTensor(g.devs(), s, at, g.boxes(s, at), func(d int, part Shape) (Shape, error) { return g.shape(d, r, part, b, c) })
+	return newGroupTensor(g.devs(), s, at, g.boxes(s, at), func(d int, part tensor.Shape) (tensor.Shape, error) { return g.shape(d, r, part, b, c) })
 }
 
 // turned is where the transpose lies.
@@ -281,7 +279,7 @@ func (p Placement) turned() Placement {
 }
 
 // shape returns how device d's part lies in blocks.
-func (g *GroupPlan) shape(d int, r role, part Shape, b, c dtype.Type) (Shape, error) {
+func (g *GroupPlan) shape(d int, r role, part tensor.Shape, b, c dtype.Type) (tensor.Shape, error) {
 	if r > roleC {
 		return part, nil
 	}
@@ -297,8 +295,8 @@ func (g *GroupPlan) shape(d int, r role, part Shape, b, c dtype.Type) (Shape, er
 }
 
 // fitting returns a shape in blocks of rows that the device can bind.
-func fitting(dev *device.Device, s Shape) (Shape, error) {
-	row := up(int64(s.Cols), align) * int64(s.Type.Size())
+func fitting(dev *device.Device, s tensor.Shape) (tensor.Shape, error) {
+	row := tensor.Up(int64(s.Cols), tensor.Align) * int64(s.Type.Size())
 	if most := dev.Limit() / max(1, row); int64(s.Rows) > most {
 		if most == 0 {
 			return s, fmt.Errorf("a row of %d columns exceeds a buffer: %w", s.Cols, backend.ErrUnsupported)
@@ -314,7 +312,7 @@ func (t *GroupTensor) use() error {
 		if p == nil {
 			continue
 		}
-		if err := p.use(); err != nil {
+		if err := p.Use(); err != nil {
 			t.releaseFirst(d)
 			return named(t.devs[d], err)
 		}
@@ -327,7 +325,7 @@ func (t *GroupTensor) release() { t.releaseFirst(len(t.parts)) }
 func (t *GroupTensor) releaseFirst(n int) {
 	for _, p := range t.parts[:n] {
 		if p != nil {
-			p.release()
+			p.Release()
 		}
 	}
 }
@@ -344,19 +342,19 @@ func (t *GroupTensor) Close() error {
 }
 
 // Write copies a host matrix of the same size and type to the devices, to all at once.
-func (t *GroupTensor) Write(ctx context.Context, h Host) error { return t.host(ctx, h, true) }
+func (t *GroupTensor) Write(ctx context.Context, h tensor.Host) error { return t.host(ctx, h, true) }
 
 // Read copies the tensor to the host's matrix; what lies on every device is read from one.
-func (t *GroupTensor) Read(ctx context.Context, h Host) error { return t.host(ctx, h, false) }
+func (t *GroupTensor) Read(ctx context.Context, h tensor.Host) error { return t.host(ctx, h, false) }
 
-func (t *GroupTensor) host(ctx context.Context, h Host, write bool) error {
+func (t *GroupTensor) host(ctx context.Context, h tensor.Host, write bool) error {
 	return together(ctx, len(t.parts), func(ctx context.Context, d int) error {
 		p, x := t.parts[d], t.boxes[d]
 		if p == nil || x.empty() || !write && t.At == Replicated && d > 0 {
 			return nil
 		}
 		part := h
-		part.Data = h.Data[h.offset(x.r0, x.c0)*t.Type.Size():]
+		part.Data = h.Data[h.Offset(x.r0, x.c0)*t.Type.Size():]
 		var err error
 		if write {
 			err = p.Write(ctx, part)

@@ -11,6 +11,7 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/work"
 	_ "github.com/spmmrun/spmm/portable/cpu"
 )
@@ -46,8 +47,8 @@ func TestPackedInBlocks(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer g.Close()
-		dense := func(d *formats.Dense[float32]) Dense {
-			return Dense{Rows: d.Rows, Cols: d.Cols, Type: dtype.F32, Host: Host{Data: backend.Bytes(d.Data), LD: d.LD}}
+		dense := func(d *formats.Dense[float32]) tensor.Dense {
+			return tensor.Dense{Rows: d.Rows, Cols: d.Cols, Type: dtype.F32, Host: tensor.Host{Data: backend.Bytes(d.Data), LD: d.LD}}
 		}
 		if _, err := g.Multiply(ctx, 1, dense(b), 0, dense(c), Epilogue{}); err != nil {
 			t.Fatal(err)

@@ -10,15 +10,16 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/shaders/densecopy"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 // product is C = alpha·A·B + beta·C with an epilogue for tensors, some times in a row.
 type product struct {
-	b, c        *Tensor
-	bias        *Tensor // nil if the epilogue has none
-	alpha, beta float64 // numbers of float32, unless sums are of f64
+	b, c        *tensor.Tensor
+	bias        *tensor.Tensor // nil if the epilogue has none
+	alpha, beta float64        // numbers of float32, unless sums are of f64
 	epilogue    spec.Epilogue
 	times       int
 }
@@ -27,7 +28,7 @@ type product struct {
 // is NaN.
 type key struct {
 	m           *resident
-	b, c, bias  *Tensor
+	b, c, bias  *tensor.Tensor
 	alpha, beta uint64
 	epilogue    spec.Epilogue
 	times       int
@@ -110,7 +111,7 @@ func (l *launcher) keep(k key, w runList) {
 }
 
 // forget drops the launches with a tensor, which is about to be closed.
-func (l *launcher) forget(t *Tensor) {
+func (l *launcher) forget(t *tensor.Tensor) {
 	l.kept = slices.DeleteFunc(l.kept, func(k kept) bool { return k.b == t || k.c == t || k.bias == t })
 	l.next = 0
 }
@@ -177,18 +178,18 @@ type composer struct {
 
 // source is the layout that the kernel reads block j of B in, target the one it writes block (i, j) of C in; each
 // is the block's own, or that of a staging buffer.
-func (w *composer) source(j int) (l layout, staged bool) {
-	l = w.b.blockLayout(0, j)
-	if l.loose && !(l.tight && w.m.tight(l.cols)) || w.m.staged(l.typ, l.colMajor) {
-		return newLayout(l.rows, l.cols, w.m.operand, false), true
+func (w *composer) source(j int) (l tensor.Layout, staged bool) {
+	l = w.b.BlockLayout(0, j)
+	if l.Loose && !(l.Tight && w.m.tight(l.Cols)) || w.m.staged(l.Type, l.ColMajor) {
+		return tensor.NewLayout(l.Rows, l.Cols, w.m.operand, false), true
 	}
 	return l, false
 }
 
-func (w *composer) target(i, j int) (l layout, staged bool) {
-	l = w.c.blockLayout(i, j)
-	if l.loose && !l.tight || !w.m.direct(l.typ, l.colMajor) {
-		return newLayout(l.rows, l.cols, w.m.variant.Sums(), false), true
+func (w *composer) target(i, j int) (l tensor.Layout, staged bool) {
+	l = w.c.BlockLayout(i, j)
+	if l.Loose && !l.Tight || !w.m.direct(l.Type, l.ColMajor) {
+		return tensor.NewLayout(l.Rows, l.Cols, w.m.variant.Sums(), false), true
 	}
 	return l, false
 }
@@ -196,37 +197,37 @@ func (w *composer) target(i, j int) (l layout, staged bool) {
 // stageB returns the buffer in which the kernel finds block j of B, and adds the launch that brings it there where
 // that is not the tensor's own.
 func (w *composer) stageB(j int) (backend.Buffer, error) {
-	from, buf := w.b.blockLayout(0, j), w.b.block(0, j)
+	from, buf := w.b.BlockLayout(0, j), w.b.Block(0, j)
 	to, staged := w.source(j)
 	if !staged {
 		return buf, nil
 	}
-	tmp := w.l.b.atLeast(to.bytes())
+	tmp := w.l.b.atLeast(to.Size())
 	return tmp, w.dense(from, buf, to, tmp, 0, plain)
 }
 
 // stagedC returns the buffer for a block of C in a layout that is not the tensor's.
-func (w *composer) stagedC(l layout) backend.Buffer { return w.l.c.atLeast(l.bytes()) }
+func (w *composer) stagedC(l tensor.Layout) backend.Buffer { return w.l.c.atLeast(l.Size()) }
 
 // problem describes part i of A times block j of B to the kernel.
 func (w *composer) problem(i, j int, beta float64, e spec.Epilogue) spec.Problem {
 	from, _ := w.source(j)
 	to, _ := w.target(i, j)
 	return spec.Problem{
-		M: to.rows, K: from.rows, N: to.cols, LDB: from.ld, LDC: to.ld, BCol: from.colMajor, CCol: to.colMajor,
-		Out: to.typ, Alpha: w.alpha, Beta: beta, Epilogue: e, Caps: w.l.dev.Caps(),
+		M: to.Rows, K: from.Rows, N: to.Cols, LDB: from.LD, LDC: to.LD, BCol: from.ColMajor, CCol: to.ColMajor,
+		Out: to.Type, Alpha: w.alpha, Beta: beta, Epilogue: e, Caps: w.l.dev.Caps(),
 	}
 }
 
 // dense adds the launch that brings src into dst's order and type: dst = src + beta·dst, with an epilogue.
-func (w *composer) dense(src layout, sbuf backend.Buffer, dst layout, dbuf backend.Buffer, beta float64, e biased) error {
-	if src.rows == 0 || src.cols == 0 {
+func (w *composer) dense(src tensor.Layout, sbuf backend.Buffer, dst tensor.Layout, dbuf backend.Buffer, beta float64, e biased) error {
+	if src.Rows == 0 || src.Cols == 0 {
 		return nil
 	}
 	return w.copy(sbuf, dbuf, e, densecopy.Op{
-		Rows: src.rows, Cols: src.cols, Alpha: 1, Beta: beta, Epilogue: e.Epilogue,
-		Src: densecopy.Layout{Type: src.typ, LD: src.ld, ColMajor: src.colMajor},
-		Dst: densecopy.Layout{Type: dst.typ, LD: dst.ld, ColMajor: dst.colMajor},
+		Rows: src.Rows, Cols: src.Cols, Alpha: 1, Beta: beta, Epilogue: e.Epilogue,
+		Src: densecopy.Layout{Type: src.Type, LD: src.LD, ColMajor: src.ColMajor},
+		Dst: densecopy.Layout{Type: dst.Type, LD: dst.LD, ColMajor: dst.ColMajor},
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/internal/cache"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/tensor"
 )
 
 // linkRate is how fast one device's memory is copied to another's, as the cache folder has it.
@@ -98,9 +99,9 @@ func moving(devs []*device.Device, m divided, o Sharing, split Split, weights []
 	s, at := g.need(roleB, m.Cols)
 	from := &GroupTensor{Shape: s, At: o.From, boxes: g.boxes(s, o.From)}
 	for _, x := range from.boxes {
-		var t *Tensor
+		var t *tensor.Tensor
 		if !x.empty() {
-			t = new(Tensor)
+			t = new(tensor.Tensor)
 		}
 		from.parts = append(from.parts, t)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/model"
+	"github.com/spmmrun/spmm/internal/tensor"
 )
 
 // Matrix is a sparse matrix that was prepared: a *Plan on one device, a *GroupPlan on several. Its methods may be called from
@@ -22,8 +23,8 @@ type Matrix interface {
 	Parts() []Info // what each of several devices holds
 	// TensorsFor allocates B and C for products by n columns (rows, with A on the right), NewTensor any matrix on the devices.
 	TensorsFor(n int, b, c dtype.Type) (Operand, Operand, error)
-	NewTensor(s Shape, at Placement) (Operand, error)
-	Multiply(ctx context.Context, alpha float64, b Dense, beta float64, c Dense, e Epilogue) (Timing, error)
+	NewTensor(s tensor.Shape, at Placement) (Operand, error)
+	Multiply(ctx context.Context, alpha float64, b tensor.Dense, beta float64, c tensor.Dense, e Epilogue) (Timing, error)
 	Repeat(ctx context.Context, times int, alpha float64, b Operand, beta float64, c Operand, e Epilogue) (Timing, error)
 	Start(ctx context.Context, alpha float64, b Operand, beta float64, c Operand, e Epilogue) (Pending, error)
 	SetValues(ctx context.Context, v Operand) error
@@ -36,14 +37,11 @@ type Matrix interface {
 	single() *Plan // the plan that has all of the matrix on one device; nil if there are several
 }
 
-// Operand is a dense matrix: a *Tensor on one device, a *GroupTensor on several.
+// Operand is a dense matrix: a *tensor.Tensor on one device, a *GroupTensor on several.
 type Operand interface {
-	Described() Shape
-	Placed() Placement
-	Write(ctx context.Context, h Host) error
-	Read(ctx context.Context, h Host) error
-	// Copy makes the elements those of another matrix, and returns the bytes that went from one device to another.
-	Copy(ctx context.Context, src Operand) (int64, error)
+	Described() tensor.Shape
+	Write(ctx context.Context, h tensor.Host) error
+	Read(ctx context.Context, h tensor.Host) error
 	Close() error
 }
 
@@ -56,20 +54,22 @@ type Recorder interface {
 	Close() error
 }
 
-// Described returns the shape: of a tensor in which it is embedded, too.
-func (s Shape) Described() Shape { return s }
-
-// Placed tells that all of the tensor is on its device.
-func (t *Tensor) Placed() Placement { return On(0) }
+// Placed tells where an operand lies: all of a tensor of one device is there.
+func Placed(o Operand) Placement {
+	if t, several := o.(*GroupTensor); several {
+		return t.At
+	}
+	return On(0)
+}
 
 var errTensorOfSeveral = errors.New("a tensor lies on several devices: it is for plans on these devices")
 
 // OneTensor returns the tensor of one device that an operand is, nil for none.
-func OneTensor(o Operand) (*Tensor, error) {
+func OneTensor(o Operand) (*tensor.Tensor, error) {
 	if o == nil {
 		return nil, nil
 	}
-	t, is := o.(*Tensor)
+	t, is := o.(*tensor.Tensor)
 	if !is {
 		return nil, errTensorOfSeveral
 	}

@@ -12,12 +12,13 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/internal/tensor"
 )
 
 // chunked is what a device multiplies so: two chunks of B, of which one comes while the other is multiplied, and one of C.
 type chunked struct {
-	b [2]*Tensor
-	c *Tensor
+	b [2]*tensor.Tensor
+	c *tensor.Tensor
 }
 
 // overlapped computes c = alpha·A·b + beta·c by chunks, where that may be, and tells whether it was.
@@ -47,7 +48,7 @@ func (g *GroupPlan) mayOverlap(n int, b, c *GroupTensor, es []Epilogue) bool {
 		if p == nil {
 			continue
 		}
-		if _, ok := p.block(0, 0).(backend.PeerCopier); !ok {
+		if _, ok := p.Block(0, 0).(backend.PeerCopier); !ok {
 			return false
 		}
 	}
@@ -63,8 +64,8 @@ func (g *GroupPlan) mayOverlap(n int, b, c *GroupTensor, es []Epilogue) bool {
 		}
 		several = several || width > Tile
 		for _, from := range b.sources(d, x) {
-			to, ok := c.parts[d].block(0, 0).(backend.PeerCopier)
-			if !ok || !to.CanCopyFrom(b.parts[from].block(0, 0)) {
+			to, ok := c.parts[d].Block(0, 0).(backend.PeerCopier)
+			if !ok || !to.CanCopyFrom(b.parts[from].Block(0, 0)) {
 				return false
 			}
 		}
@@ -78,7 +79,7 @@ func (g *GroupPlan) overlap(ctx context.Context, n int, alpha float64, b *GroupT
 		if p == nil {
 			continue
 		}
-		own := p.block(0, 0).(backend.PeerCopier)
+		own := p.Block(0, 0).(backend.PeerCopier)
 		if err := own.CopyFrom(ctx, own, backend.PeerLines{}); err != nil {
 			return named(b.devs[d], err)
 		}
@@ -160,7 +161,7 @@ func (g *GroupPlan) overlapOn(ctx context.Context, d int, need box, alpha float6
 }
 
 // fetch copies elements of B to a device, beside what it computes.
-func (g *GroupPlan) fetch(ctx context.Context, d int, dst *Tensor, x box, b *GroupTensor, t *tally) error {
+func (g *GroupPlan) fetch(ctx context.Context, d int, dst *tensor.Tensor, x box, b *GroupTensor, t *tally) error {
 	for _, from := range b.sources(d, x) {
 		n, err := copyBox(ctx, dst, x, b.parts[from], b.boxes[from], true)
 		if err != nil {
@@ -176,7 +177,7 @@ func (g *GroupPlan) fetch(ctx context.Context, d int, dst *Tensor, x box, b *Gro
 }
 
 // multiplyChunk multiplies by a chunk of B, into elements x of C.
-func (g *GroupPlan) multiplyChunk(ctx context.Context, d int, alpha float64, b *Tensor, beta float64, tmp *Tensor, x box, c *GroupTensor, e Epilogue) (backend.Timing, error) {
+func (g *GroupPlan) multiplyChunk(ctx context.Context, d int, alpha float64, b *tensor.Tensor, beta float64, tmp *tensor.Tensor, x box, c *GroupTensor, e Epilogue) (backend.Timing, error) {
 	if beta != 0 {
 		if _, err := copyBox(ctx, tmp, x, c.parts[d], c.boxes[d], false); err != nil {
 			return backend.Timing{}, err
@@ -204,18 +205,18 @@ func (g *GroupPlan) chunksOn(d int, b, c dtype.Type) (*chunked, error) {
 	if err != nil {
 		return nil, err
 	}
-	ts, err := NewTensors(g.plans[d].dev, sb, sb, sc)
+	ts, err := tensor.NewAll(g.plans[d].dev, sb, sb, sc)
 	if err != nil {
 		return nil, err
 	}
-	*w = chunked{[2]*Tensor{ts[0], ts[1]}, ts[2]}
+	*w = chunked{[2]*tensor.Tensor{ts[0], ts[1]}, ts[2]}
 	return w, nil
 }
 
 // close frees the chunks, of which the plan forgets the launches.
 func (w *chunked) close(p *Plan) error {
 	var errs []error
-	for _, t := range []*Tensor{w.b[0], w.b[1], w.c} {
+	for _, t := range []*tensor.Tensor{w.b[0], w.b[1], w.c} {
 		if t != nil {
 			p.mu.Lock()
 			p.launcher.forget(t)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
@@ -28,15 +29,30 @@ func together(ctx context.Context, n int, f func(ctx context.Context, d int) err
 	return run.Wait()
 }
 
-// Copy makes the elements of another tensor, of the same size and type on devices of the same group, those of t. It returns the
-// bytes that went from one device to another.
-func (t *GroupTensor) Copy(ctx context.Context, from Operand) (int64, error) {
-	src, is := from.(*GroupTensor)
-	switch {
-	case from == nil:
+// Copy makes the elements of one matrix those of another, of the same size and type on the same devices. It returns the bytes that
+// went from one device to another.
+func Copy(ctx context.Context, dst, src Operand) (int64, error) {
+	if src == nil {
 		return 0, errors.New("the tensor to copy is missing")
-	case !is:
-		return 0, errors.New("a tensor lies on one device by itself, not on several")
+	}
+	switch t := dst.(type) {
+	case *tensor.Tensor:
+		one, err := OneTensor(src)
+		if err != nil {
+			return 0, err
+		}
+		return copyOne(ctx, t, one)
+	case *GroupTensor:
+		if s, is := src.(*GroupTensor); is {
+			return t.copy(ctx, s)
+		}
+	}
+	return 0, errors.New("a tensor lies on one device by itself, not on several")
+}
+
+// copy is Copy on several devices.
+func (t *GroupTensor) copy(ctx context.Context, src *GroupTensor) (int64, error) {
+	switch {
 	case !slices.Equal(t.devs, src.devs):
 		return 0, errors.New("tensors on other devices")
 	case t.Rows != src.Rows || t.Cols != src.Cols || t.Type != src.Type:
@@ -63,15 +79,10 @@ func (t *GroupTensor) Copy(ctx context.Context, from Operand) (int64, error) {
 	return moved.Load(), err
 }
 
-// Copy makes the elements of another tensor on the device, of the same size, type and order, those of t.
-func (t *Tensor) Copy(ctx context.Context, from Operand) (int64, error) {
-	src, err := OneTensor(from)
+// copyOne makes the elements of another tensor on the device, of the same size, type and order, those of t.
+func copyOne(ctx context.Context, t, src *tensor.Tensor) (int64, error) {
 	switch {
-	case err != nil:
-		return 0, err
-	case src == nil:
-		return 0, errors.New("the tensor to copy is missing")
-	case t.dev != src.dev:
+	case t.Device() != src.Device():
 		return 0, errors.New("tensors on other devices")
 	case t.Rows != src.Rows || t.Cols != src.Cols || t.Type != src.Type || t.ColMajor != src.ColMajor:
 		return 0, fmt.Errorf("a %d×%d tensor of %v cannot be made of one of %d×%d of %v, or of another order", t.Rows, t.Cols, t.Type, src.Rows, src.Cols, src.Type)
@@ -79,10 +90,10 @@ func (t *Tensor) Copy(ctx context.Context, from Operand) (int64, error) {
 		return 0, nil
 	}
 	if t.ColMajor {
-		t, src = t.turned(), src.turned()
+		t, src = t.Transposed(), src.Transposed()
 	}
 	whole := box{0, t.Rows, 0, t.Cols}
-	_, err = copyBox(ctx, t, whole, src, whole, false)
+	_, err := copyBox(ctx, t, whole, src, whole, false)
 	return 0, err
 }
 
@@ -113,20 +124,20 @@ func (t *GroupTensor) copyPart(ctx context.Context, d int, src *GroupTensor, fro
 
 // copyBox copies what two tensors that have boxes of one matrix have in common; aside, beside what runs on
 // both devices.
-func copyBox(ctx context.Context, dst *Tensor, into box, s *Tensor, has box, aside bool) (int64, error) {
-	if err := s.use(); err != nil {
+func copyBox(ctx context.Context, dst *tensor.Tensor, into box, s *tensor.Tensor, has box, aside bool) (int64, error) {
+	if err := s.Use(); err != nil {
 		return 0, err
 	}
-	defer s.release()
-	if err := dst.use(); err != nil {
+	defer s.Release()
+	if err := dst.Use(); err != nil {
 		return 0, err
 	}
-	defer dst.release()
+	defer dst.Release()
 	var bytes int64
-	for i := range dst.rowBlocks() * dst.colBlocks() {
-		to, at := dst.lying(i, into)
-		for k := range s.rowBlocks() * s.colBlocks() {
-			of, lies := s.lying(k, has)
+	for i := range dst.RowBlocks() * dst.ColBlocks() {
+		to, at := lying(dst, i, into)
+		for k := range s.RowBlocks() * s.ColBlocks() {
+			of, lies := lying(s, k, has)
 			x := at.and(lies)
 			if x.empty() {
 				continue
@@ -155,13 +166,13 @@ type lines struct {
 func (l lines) offset(at, x box) int64 { return int64(x.r0-at.r0)*l.pitch + int64(x.c0-at.c0)*l.size }
 
 // lying returns block number i of a tensor, and which elements of a matrix are in it where the tensor has those of box x.
-func (t *Tensor) lying(i int, x box) (lines, box) {
-	r, c := i/t.colBlocks(), i%t.colBlocks()
-	l := t.blockLayout(r, c)
+func lying(t *tensor.Tensor, i int, x box) (lines, box) {
+	r, c := i/t.ColBlocks(), i%t.ColBlocks()
+	l := t.BlockLayout(r, c)
 	at := box{r0: x.r0 + r*t.RowBlock, c0: x.c0 + c*t.ColBlock}
-	at.r1, at.c1 = at.r0+l.rows, at.c0+l.cols
+	at.r1, at.c1 = at.r0+l.Rows, at.c0+l.Cols
 	size := int64(t.Type.Size())
-	return lines{t.block(r, c), int64(l.ld) * size, size}, at
+	return lines{t.Block(r, c), int64(l.LD) * size, size}, at
 }
 
 // copying is lines of one buffer to be copied to another, on the same device or not. Offsets are multiples of 4; where the width
@@ -235,7 +246,7 @@ func (c copying) lines(ctx context.Context, b backend.Buffer, off, pitch int64, 
 	off += int64(s.at) * pitch
 	p := s.p[:int64(s.n)*c.width]
 	if l, ok := b.(backend.LineCopier); ok {
-		return moveLines(ctx, l, backend.Lines{Off: off, Pitch: pitch, HostPitch: c.width, Width: c.width, Count: s.n}, p, write)
+		return tensor.MoveLines(ctx, l, backend.Lines{Off: off, Pitch: pitch, HostPitch: c.width, Width: c.width, Count: s.n}, p, write)
 	}
 	whole := int64(s.n)
 	if pitch == c.width { // as one

@@ -12,6 +12,7 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/work"
 	"github.com/spmmrun/spmm/shaders/quantise"
 	kernel "github.com/spmmrun/spmm/shaders/rfx"
@@ -65,7 +66,7 @@ func cut(ctx context.Context, d *device.Device, e *work.Packed) (parts []*spec.P
 		return nil, 0, err
 	}
 	for {
-		ranges := (max(largest(parts), up(int64(rowBlock), align)*align*int64(e.Variant.Sums().Size()))-1)/limit + 1
+		ranges := (max(largest(parts), tensor.Up(int64(rowBlock), tensor.Align)*tensor.Align*int64(e.Variant.Sums().Size()))-1)/limit + 1
 		if ranges == 1 {
 			return parts, rowBlock, nil
 		}
@@ -162,13 +163,13 @@ func beside(d *device.Device, w *work.Work, e *work.Packed, parts []*spec.Packed
 	n := int64(w.Budget.Cols)
 	rows, cols := e.Matrix.Dims()
 	total := int64(slack)
-	for _, s := range []Shape{ // B and C of 4 bytes, and both as the kernel takes them
+	for _, s := range []tensor.Shape{ // B and C of 4 bytes, and both as the kernel takes them
 		{Rows: cols, Cols: int(n), Type: dtype.F32, ColMajor: w.Right},
 		{Rows: rows, Cols: int(n), Type: dtype.F32, ColMajor: w.Right, RowBlock: rowBlock},
 		{Rows: cols, Cols: int(n), Type: e.Matrix.Type()},
 		{Rows: min(rowBlock, rows), Cols: int(n), Type: dtype.F32},
 	} {
-		x, err := s.bytes()
+		x, err := s.Size()
 		if err != nil {
 			return 0, err
 		}
@@ -183,7 +184,7 @@ func beside(d *device.Device, w *work.Work, e *work.Packed, parts []*spec.Packed
 	}
 	most := int64(0)
 	for _, p := range parts {
-		l, err := e.Kernel.Launch(e.Variant, p, spec.Problem{M: p.Rows, K: p.Cols, N: int(n), LDB: up(int(n), align), LDC: up(int(n), align), Out: dtype.F32, Alpha: 1, Caps: d.Caps()})
+		l, err := e.Kernel.Launch(e.Variant, p, spec.Problem{M: p.Rows, K: p.Cols, N: int(n), LDB: tensor.Up(int(n), tensor.Align), LDC: tensor.Up(int(n), tensor.Align), Out: dtype.F32, Alpha: 1, Caps: d.Caps()})
 		if err != nil {
 			return 0, err
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/work"
 )
 
@@ -58,11 +59,11 @@ type Plan struct {
 	mu       sync.Mutex
 	exec     executor
 	launcher *launcher
-	host     [2]*Tensor // B and C of the last multiplication of host data
+	host     [2]*tensor.Tensor // B and C of the last multiplication of host data
 	closed   atomic.Bool
 	streamed Streamed // the last product, where the matrix is not on the device
 
-	requested, answer [2]Shape // the last of shapes
+	requested, answer [2]tensor.Shape // the last of shapes
 }
 
 // New prepares a matrix, which is not needed afterwards. Where the device has a kernel for the packing that the
@@ -205,7 +206,7 @@ func (p *Plan) TensorsFor(n int, b, c dtype.Type) (Operand, Operand, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	ts, err := NewTensors(p.dev, sb, sc)
+	ts, err := tensor.NewAll(p.dev, sb, sc)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -213,11 +214,11 @@ func (p *Plan) TensorsFor(n int, b, c dtype.Type) (Operand, Operand, error) {
 }
 
 // NewTensor allocates a matrix on the device, which is all that a placement can say here.
-func (p *Plan) NewTensor(s Shape, at Placement) (Operand, error) {
+func (p *Plan) NewTensor(s tensor.Shape, at Placement) (Operand, error) {
 	if err := at.named(1); err != nil {
 		return nil, err
 	}
-	t, err := NewTensor(p.dev, s)
+	t, err := tensor.New(p.dev, s)
 	if err != nil {
 		return nil, err
 	}

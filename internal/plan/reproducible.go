@@ -20,6 +20,7 @@ import (
 	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/model"
+	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/work"
 	"github.com/spmmrun/spmm/shaders"
 	"github.com/spmmrun/spmm/shaders/quantise"
@@ -259,7 +260,7 @@ func (r *reproducible) recordable() error {
 }
 
 // settle turns to the precision that b needs, where it is to be found.
-func (r *reproducible) settle(ctx context.Context, l *launcher, b *Tensor) (*resident, error) {
+func (r *reproducible) settle(ctx context.Context, l *launcher, b *tensor.Tensor) (*resident, error) {
 	if r.auto != nil {
 		cols, err := r.scan(ctx, l, b)
 		if err != nil {
@@ -312,9 +313,9 @@ func (r *reproducible) turn(ctx context.Context, bits rfx.P) error {
 }
 
 // scan finds the ranges of b's columns, on the device.
-func (r *reproducible) scan(ctx context.Context, l *launcher, b *Tensor) ([]rfx.Range, error) {
+func (r *reproducible) scan(ctx context.Context, l *launcher, b *tensor.Tensor) ([]rfx.Range, error) {
 	var cols []rfx.Range
-	for j := range b.colBlocks() {
+	for j := range b.ColBlocks() {
 		launches, err := l.compose(r.resident, product{b: b}, func(w *composer) error {
 			buf, err := w.stageB(j)
 			if err != nil {
@@ -329,7 +330,7 @@ func (r *reproducible) scan(ctx context.Context, l *launcher, b *Tensor) ([]rfx.
 		if _, err := r.dev.Run(ctx, launches...); err != nil {
 			return nil, err
 		}
-		q := r.layout(b.blockLayout(0, j))
+		q := r.layout(b.BlockLayout(0, j))
 		words := make([]rfx.Range, q.First())
 		if len(words) > 0 {
 			if err := l.fixed.buf.Read(ctx, 0, backend.Bytes(words)); err != nil {
@@ -348,7 +349,9 @@ func (r *reproducible) scan(ctx context.Context, l *launcher, b *Tensor) ([]rfx.
 }
 
 // layout is how a block of B lies in fixed point.
-func (m *resident) layout(l layout) quantise.Layout { return kernel.Layout(m.variant, l.rows, l.cols) }
+func (m *resident) layout(l tensor.Layout) quantise.Layout {
+	return kernel.Layout(m.variant, l.Rows, l.Cols)
+}
 
 // takes: what the other activations are is not defined to the bit.
 func (r *reproducible) takes(q product) error {
@@ -374,7 +377,7 @@ func (r *reproducible) columns(w *composer, j int) error {
 		return err
 	}
 	for i := range r.parts {
-		c, lies := w.c.block(i, j), w.c.blockLayout(i, j)
+		c, lies := w.c.Block(i, j), w.c.BlockLayout(i, j)
 		e, err := w.stageBias(i, j)
 		if err != nil {
 			return err
@@ -411,7 +414,7 @@ func (w *composer) quantise(j int, buf backend.Buffer, whole bool) (backend.Buff
 	}
 	from, _ := w.source(j)
 	layout := w.m.layout(from)
-	l, err := quantise.Launch(v, layout, from.typ, from.ld)
+	l, err := quantise.Launch(v, layout, from.Type, from.LD)
 	if err != nil {
 		return nil, err
 	}

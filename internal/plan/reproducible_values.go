@@ -13,13 +13,14 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/work"
 	"github.com/spmmrun/spmm/shaders/requantise"
 	kernel "github.com/spmmrun/spmm/shaders/rfx"
 )
 
 // setTensor brings the values to their places and the integers after them.
-func (r *reproducible) setTensor(ctx context.Context, l *launcher, g *given, values *Tensor, times int) (backend.Timing, error) {
+func (r *reproducible) setTensor(ctx context.Context, l *launcher, g *given, values *tensor.Tensor, times int) (backend.Timing, error) {
 	if r.auto == nil {
 		ready, err := r.settleRequantise(ctx, l, g)
 		if err != nil {
@@ -31,7 +32,7 @@ func (r *reproducible) setTensor(ctx context.Context, l *launcher, g *given, val
 	}
 	start := time.Now()
 	for range times {
-		v, err := onHost(ctx, values)
+		v, err := hostValues(ctx, values)
 		if err == nil {
 			err = r.encodeWith(ctx, g, v)
 		}
@@ -43,7 +44,7 @@ func (r *reproducible) setTensor(ctx context.Context, l *launcher, g *given, val
 }
 
 // settings needs a device that can bring values to fixed point.
-func (r *reproducible) settings(ctx context.Context, l *launcher, g *given, values *Tensor) ([]backend.Launch, error) {
+func (r *reproducible) settings(ctx context.Context, l *launcher, g *given, values *tensor.Tensor) ([]backend.Launch, error) {
 	ready := false
 	var err error
 	if r.auto == nil {

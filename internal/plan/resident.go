@@ -14,6 +14,7 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/model"
+	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/work"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
@@ -167,7 +168,7 @@ func (m *resident) direct(t dtype.Type, colMajor bool) bool {
 }
 
 // operands: what is staged takes the larger of two element sizes.
-func (m *resident) operands(b, c Shape) (in, out int, written dtype.Type) {
+func (m *resident) operands(b, c tensor.Shape) (in, out int, written dtype.Type) {
 	in, out, written = b.Type.Size(), c.Type.Size(), c.Type
 	if m.staged(b.Type, b.ColMajor) {
 		in = max(in, m.operand.Size())
@@ -188,7 +189,7 @@ func (m *resident) launch(i int, q spec.Problem) (spec.Launch, error) {
 func (m *resident) check(n int, out dtype.Type) error {
 	for i, pt := range m.parts {
 		l, err := m.launch(i, spec.Problem{
-			M: pt.enc.Rows, K: pt.enc.Cols, N: n, LDB: up(n, align), LDC: up(n, align), Out: out, Alpha: 1, Caps: m.dev.Caps(),
+			M: pt.enc.Rows, K: pt.enc.Cols, N: n, LDB: tensor.Up(n, tensor.Align), LDC: tensor.Up(n, tensor.Align), Out: out, Alpha: 1, Caps: m.dev.Caps(),
 		})
 		if err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/internal/tensor"
 )
 
 // product describes a multiplication as the plan computes it, with its operands as the caller has them.
@@ -29,32 +30,9 @@ func (p *Plan) product(alpha float64, b Operand, beta float64, c Operand, e Epil
 		return q, err
 	}
 	if p.right {
-		q.b, q.c, q.bias = q.b.turned(), q.c.turned(), q.bias.turned()
+		q.b, q.c, q.bias = q.b.Transposed(), q.c.Transposed(), q.bias.Transposed()
 	}
 	return q, nil
-}
-
-// turned returns the tensor's transpose, which lies in the same memory. There is one of each tensor.
-func (t *Tensor) turned() *Tensor {
-	switch {
-	case t == nil:
-		return nil
-	case t.of != nil:
-		return t.of
-	}
-	t.turn.Do(func() { t.view = &Tensor{Shape: t.Shape.turned(), dev: t.dev, foreign: t.foreign, of: t} })
-	return t.view
-}
-
-// turned returns how the transpose lies.
-func (s Shape) turned() Shape {
-	return Shape{Rows: s.Cols, Cols: s.Rows, Type: s.Type, ColMajor: !s.ColMajor, RowBlock: s.ColBlock, ColBlock: s.RowBlock}
-}
-
-// turned returns the transpose, in the same memory.
-func (d Dense) turned() Dense {
-	d.Rows, d.Cols, d.ColMajor = d.Cols, d.Rows, !d.ColMajor
-	return d
 }
 
 // Describe returns the plan's Info in the caller's terms: Rows and Cols are those of the matrix that is multiplied by, on
@@ -69,12 +47,12 @@ func (p *Plan) Describe() Info {
 
 // Shapes returns how B (K×n) and C (M×n) are to lie on the device for this plan: whole where the device can bind that, else
 // in the largest blocks it can. On the right they are n×K and n×M. A limit that no blocks can meet is ErrUnsupported.
-func (p *Plan) Shapes(n int, bType dtype.Type, bColMajor bool, cType dtype.Type, cColMajor bool) (b, c Shape, err error) {
+func (p *Plan) Shapes(n int, bType dtype.Type, bColMajor bool, cType dtype.Type, cColMajor bool) (b, c tensor.Shape, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	b, c, err = p.shapes(n, bType, bColMajor != p.right, cType, cColMajor != p.right)
 	if p.right {
-		b, c = b.turned(), c.turned()
+		b, c = b.Transposed(), c.Transposed()
 	}
 	return b, c, err
 }

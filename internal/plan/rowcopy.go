@@ -13,6 +13,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/shaders/quantise"
 	"github.com/spmmrun/spmm/shaders/rowcopy"
 	"github.com/spmmrun/spmm/shaders/spec"
@@ -58,16 +59,16 @@ type RowCopy struct {
 }
 
 // CopyRows starts the copy of rows of one tensor to another of as many columns and the same type.
-func CopyRows(ctx context.Context, d *device.Device, dst, src *Tensor, c RowCopy) (backend.Pending, error) {
+func CopyRows(ctx context.Context, d *device.Device, dst, src *tensor.Tensor, c RowCopy) (backend.Pending, error) {
 	op, index, err := rowCopy(d, dst, src, c)
 	if err != nil {
 		return nil, fmt.Errorf("copying rows: %w", err)
 	}
-	for _, t := range []*Tensor{dst, src} {
-		if err := t.use(); err != nil {
+	for _, t := range []*tensor.Tensor{dst, src} {
+		if err := t.Use(); err != nil {
 			return nil, err
 		}
-		defer t.release()
+		defer t.Release()
 	}
 	if op.Count == 0 || op.Bytes == 0 {
 		return backend.Done(backend.Timing{}), nil
@@ -80,11 +81,11 @@ func CopyRows(ctx context.Context, d *device.Device, dst, src *Tensor, c RowCopy
 	if err != nil {
 		return nil, err
 	}
-	from := src.block(0, 0)
+	from := src.Block(0, 0)
 	if index == nil {
 		index = from
 	}
-	launches, err := launchesOf(d, rowcopy.Program, []backend.Buffer{index, from, dst.block(0, 0)}, l.Passes)
+	launches, err := launchesOf(d, rowcopy.Program, []backend.Buffer{index, from, dst.Block(0, 0)}, l.Passes)
 	if err != nil {
 		return nil, err
 	}
@@ -92,22 +93,22 @@ func CopyRows(ctx context.Context, d *device.Device, dst, src *Tensor, c RowCopy
 }
 
 // rowCopy checks a copy, and describes it to the kernel.
-func rowCopy(d *device.Device, dst, src *Tensor, c RowCopy) (rowcopy.Op, backend.Buffer, error) {
-	for _, t := range []*Tensor{dst, src} {
+func rowCopy(d *device.Device, dst, src *tensor.Tensor, c RowCopy) (rowcopy.Op, backend.Buffer, error) {
+	for _, t := range []*tensor.Tensor{dst, src} {
 		switch {
 		case t == nil:
 			return rowcopy.Op{}, nil, errors.New("a tensor is missing")
-		case t.dev != d:
+		case t.Device() != d:
 			return rowcopy.Op{}, nil, errors.New("the tensors are not on this device")
-		case t.ColMajor || t.rowBlocks() > 1 || t.colBlocks() > 1 || t.blockLayout(0, 0).loose:
+		case t.ColMajor || t.RowBlocks() > 1 || t.ColBlocks() > 1 || t.BlockLayout(0, 0).Loose:
 			return rowcopy.Op{}, nil, fmt.Errorf("a tensor of %d×%d is column-major, in blocks or not laid out as NewTensor does: %w", t.Rows, t.Cols, backend.ErrUnsupported)
 		}
 	}
-	s, t := src.blockLayout(0, 0), dst.blockLayout(0, 0)
-	if s.cols != t.cols || s.typ != t.typ || s.ld != t.ld || src == dst {
-		return rowcopy.Op{}, nil, fmt.Errorf("from %d×%d of %v to %d×%d of %v: want two tensors of as many columns and one type", s.rows, s.cols, s.typ, t.rows, t.cols, t.typ)
+	s, t := src.BlockLayout(0, 0), dst.BlockLayout(0, 0)
+	if s.Cols != t.Cols || s.Type != t.Type || s.LD != t.LD || src == dst {
+		return rowcopy.Op{}, nil, fmt.Errorf("from %d×%d of %v to %d×%d of %v: want two tensors of as many columns and one type", s.Rows, s.Cols, s.Type, t.Rows, t.Cols, t.Type)
 	}
-	op := rowcopy.Op{Count: c.Count, Bytes: s.ld * s.typ.Size(), Src: c.Src, Dst: c.Dst}
+	op := rowcopy.Op{Count: c.Count, Bytes: s.LD * s.Type.Size(), Src: c.Src, Dst: c.Dst}
 	var index backend.Buffer
 	for i, l := range []*RowList{c.From, c.To} {
 		if l == nil {
@@ -125,8 +126,8 @@ func rowCopy(d *device.Device, dst, src *Tensor, c RowCopy) (rowcopy.Op, backend
 		}
 		return first + op.Count
 	}
-	if c.Src < 0 || c.Dst < 0 || op.Count < 0 || max(c.Src, c.Dst, op.Count) > math.MaxInt32 || reach(c.From, c.Src) > s.rows || reach(c.To, c.Dst) > t.rows {
-		return op, nil, fmt.Errorf("%d rows from row %d of %d on to row %d of %d on: outside a tensor", op.Count, c.Src, s.rows, c.Dst, t.rows)
+	if c.Src < 0 || c.Dst < 0 || op.Count < 0 || max(c.Src, c.Dst, op.Count) > math.MaxInt32 || reach(c.From, c.Src) > s.Rows || reach(c.To, c.Dst) > t.Rows {
+		return op, nil, fmt.Errorf("%d rows from row %d of %d on to row %d of %d on: outside a tensor", op.Count, c.Src, s.Rows, c.Dst, t.Rows)
 	}
 	return op, index, nil
 }
@@ -139,14 +140,14 @@ func launchesOf(d *device.Device, k *spec.Program, args []backend.Buffer, passes
 }
 
 // ColumnRanges returns the range of each column of a row-major tensor, found on the device.
-func ColumnRanges(ctx context.Context, d *device.Device, t *Tensor) ([]rfx.Range, error) {
-	if t == nil || t.dev != d || t.ColMajor || t.rowBlocks() > 1 || t.colBlocks() > 1 || t.blockLayout(0, 0).loose {
+func ColumnRanges(ctx context.Context, d *device.Device, t *tensor.Tensor) ([]rfx.Range, error) {
+	if t == nil || t.Device() != d || t.ColMajor || t.RowBlocks() > 1 || t.ColBlocks() > 1 || t.BlockLayout(0, 0).Loose {
 		return nil, fmt.Errorf("ranges of columns: want a row-major tensor in one block on %v: %w", d.Info(), backend.ErrUnsupported)
 	}
-	if err := t.use(); err != nil {
+	if err := t.Use(); err != nil {
 		return nil, err
 	}
-	defer t.release()
+	defer t.Release()
 	cols := make([]rfx.Range, t.Cols)
 	if t.Rows == 0 || t.Cols == 0 {
 		return cols, nil
@@ -155,9 +156,9 @@ func ColumnRanges(ctx context.Context, d *device.Device, t *Tensor) ([]rfx.Range
 	if err != nil {
 		return nil, err
 	}
-	from := t.blockLayout(0, 0)
-	q := quantise.NewLayout(from.rows, from.cols, rfx.P23)
-	l, err := quantise.Launch(v, q, from.typ, from.ld)
+	from := t.BlockLayout(0, 0)
+	q := quantise.NewLayout(from.Rows, from.Cols, rfx.P23)
+	l, err := quantise.Launch(v, q, from.Type, from.LD)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +167,7 @@ func ColumnRanges(ctx context.Context, d *device.Device, t *Tensor) ([]rfx.Range
 		return nil, err
 	}
 	defer parts.Close()
-	launches, err := launchesOf(d, quantise.Program, []backend.Buffer{t.block(0, 0), parts}, l.Passes[:1])
+	launches, err := launchesOf(d, quantise.Program, []backend.Buffer{t.Block(0, 0), parts}, l.Passes[:1])
 	if err != nil {
 		return nil, err
 	}
@@ -183,20 +184,4 @@ func ColumnRanges(ctx context.Context, d *device.Device, t *Tensor) ([]rfx.Range
 		}
 	}
 	return cols, nil
-}
-
-// Device returns what the tensor is on.
-func (t *Tensor) Device() *device.Device { return t.dev }
-
-// Memory returns the buffer of a row-major tensor in one block, and the bytes from row to row. It is valid until Close.
-func (t *Tensor) Memory() (backend.Buffer, int, error) {
-	if t.ColMajor || t.rowBlocks() > 1 || t.colBlocks() > 1 || t.of != nil {
-		return nil, 0, fmt.Errorf("memory of a tensor of %d×%d: it is column-major or in blocks: %w", t.Rows, t.Cols, backend.ErrUnsupported)
-	}
-	if err := t.use(); err != nil {
-		return nil, 0, err
-	}
-	defer t.release()
-	l := t.blockLayout(0, 0)
-	return t.block(0, 0), l.ld * l.typ.Size(), nil
 }

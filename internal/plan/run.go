@@ -102,29 +102,29 @@ func (p *Plan) settled(ctx context.Context, q product) (*resident, runList, erro
 
 // use keeps the product's tensors until release, all of them or none.
 func (q product) use() error {
-	if err := q.b.use(); err != nil {
+	if err := q.b.Use(); err != nil {
 		return err
 	}
-	if err := q.c.use(); err != nil {
-		q.b.release()
+	if err := q.c.Use(); err != nil {
+		q.b.Release()
 		return err
 	}
 	if q.bias == nil {
 		return nil
 	}
-	err := q.bias.use()
+	err := q.bias.Use()
 	if err != nil {
-		q.b.release()
-		q.c.release()
+		q.b.Release()
+		q.c.Release()
 	}
 	return err
 }
 
 func (q product) release() {
-	q.b.release()
-	q.c.release()
+	q.b.Release()
+	q.c.Release()
 	if q.bias != nil {
-		q.bias.release()
+		q.bias.Release()
 	}
 }
 
@@ -152,7 +152,7 @@ func (p *Plan) launches(m *resident, q product) (runList, error) {
 // compose returns the launches of a product that was checked, which share the buffers of a launcher.
 func (p *Plan) compose(l *launcher, m *resident, q product) ([]backend.Launch, error) {
 	return l.compose(m, q, func(w *composer) error {
-		for j := range q.b.colBlocks() {
+		for j := range q.b.ColBlocks() {
 			if err := p.exec.columns(w, j); err != nil {
 				return err
 			}
@@ -169,7 +169,7 @@ func (p *Plan) check(q product) error {
 		return fmt.Errorf("the plan: %w", backend.ErrClosed)
 	case b == nil || c == nil:
 		return errors.New("B or C is missing")
-	case b.dev != p.dev || c.dev != p.dev:
+	case b.Device() != p.dev || c.Device() != p.dev:
 		return fmt.Errorf("A, B and C must be on one device, and A is on %v", p.dev.Info())
 	case b == c:
 		return errors.New("B and C must be two matrices: C is written while B is read")
@@ -177,16 +177,16 @@ func (p *Plan) check(q product) error {
 	if err := p.checkDims(b.Rows, b.Cols, c.Rows, c.Cols); err != nil {
 		return err
 	}
-	if b.rowBlocks() > 1 || b.colBlocks() != c.colBlocks() || b.ColBlock != c.ColBlock || c.Rows > 0 && c.RowBlock != min(p.rowBlock, c.Rows) {
+	if b.RowBlocks() > 1 || b.ColBlocks() != c.ColBlocks() || b.ColBlock != c.ColBlock || c.Rows > 0 && c.RowBlock != min(p.rowBlock, c.Rows) {
 		if p.right {
-			b, c = b.turned(), c.turned()
+			b, c = b.Transposed(), c.Transposed()
 			return fmt.Errorf("B lies in blocks of %d×%d and C of %d×%d, but A of %d×%d on the right needs C in blocks of %d columns, B in whole rows, and the same rows in both (TensorsFor makes such)",
 				b.RowBlock, b.ColBlock, c.RowBlock, c.ColBlock, p.Cols, p.Rows, p.rowBlock)
 		}
 		return fmt.Errorf("B lies in blocks of %d×%d and C of %d×%d, but A of %d×%d needs C in blocks of %d rows, B in whole columns, and the same columns in both (TensorsFor makes such)",
 			b.RowBlock, b.ColBlock, c.RowBlock, c.ColBlock, p.Rows, p.Cols, p.rowBlock)
 	}
-	if b.overlaps(c) {
+	if b.Overlaps(c) {
 		return errors.New("B and C lie in the same memory: C is written while B is read")
 	}
 	if err := p.checkBias(q); err != nil {

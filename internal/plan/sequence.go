@@ -12,6 +12,7 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/tensor"
 )
 
 // Sequence is multiplications on one device, each of which sees what those before it have written. Its methods may be
@@ -25,13 +26,13 @@ type Sequence struct {
 	launcher  *launcher         // of staging and workspaces, which all steps share
 	recording backend.Recording // nil until the steps there are were recorded
 	plans     []*Plan           // each once, as are the tensors
-	tensors   []*Tensor
+	tensors   []*tensor.Tensor
 }
 
 // step is one multiplication, or new values for a plan's matrix.
 type step struct {
 	plan   *Plan
-	values *Tensor // nil: a multiplication
+	values *tensor.Tensor // nil: a multiplication
 	m      *resident
 	product
 	launches []backend.Launch
@@ -76,7 +77,7 @@ func (s *Sequence) AddValues(m Matrix, values Operand) error {
 }
 
 // append adds a step that uses some tensors. After an error the sequence is as it was.
-func (s *Sequence) append(x step, tensors ...*Tensor) error {
+func (s *Sequence) append(x step, tensors ...*tensor.Tensor) error {
 	if err := s.compose(&x); err != nil {
 		return err
 	}
@@ -147,10 +148,10 @@ func (s *Sequence) composeValues(ctx context.Context, x *step) error {
 	if err := p.checkValues(ctx, x.values); err != nil {
 		return err
 	}
-	if err := x.values.use(); err != nil {
+	if err := x.values.Use(); err != nil {
 		return err
 	}
-	defer x.values.release()
+	defer x.values.Release()
 	err := p.exec.recordable()
 	if err == nil {
 		x.launches, err = p.exec.settings(ctx, s.launcher, p.given, x.values)
@@ -207,7 +208,7 @@ func (s *Sequence) begin() error {
 		return err
 	}
 	for i, t := range s.tensors {
-		if err := t.use(); err != nil {
+		if err := t.Use(); err != nil {
 			s.release(i)
 			return fmt.Errorf("a sequence with %w", err)
 		}
@@ -225,7 +226,7 @@ func (s *Sequence) begin() error {
 // release ends what begin began, for the first n tensors.
 func (s *Sequence) release(n int) {
 	for _, t := range s.tensors[:n] {
-		t.release()
+		t.Release()
 	}
 }
 

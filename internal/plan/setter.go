@@ -14,6 +14,7 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/shaders/spec"
 	"github.com/spmmrun/spmm/shaders/values"
 )
@@ -45,7 +46,7 @@ type piece struct {
 
 // setting is the launches that bring the values of a tensor to their places.
 type setting struct {
-	values   *Tensor
+	values   *tensor.Tensor
 	launches []backend.Launch
 }
 
@@ -356,7 +357,7 @@ func (m *resident) addMapped(ctx context.Context, s *setter, dst backend.Buffer,
 }
 
 // setTensor runs the kernel. The launches for the last tensors are kept.
-func (f fast) setTensor(ctx context.Context, l *launcher, g *given, v *Tensor, times int) (backend.Timing, error) {
+func (f fast) setTensor(ctx context.Context, l *launcher, g *given, v *tensor.Tensor, times int) (backend.Timing, error) {
 	launches, err := f.settings(ctx, l, g, v)
 	if err != nil || len(launches) == 0 {
 		return backend.Timing{}, err
@@ -368,7 +369,7 @@ func (f fast) setTensor(ctx context.Context, l *launcher, g *given, v *Tensor, t
 }
 
 // settings returns the launches that make a tensor's elements the values.
-func (f fast) settings(ctx context.Context, l *launcher, g *given, v *Tensor) ([]backend.Launch, error) {
+func (f fast) settings(ctx context.Context, l *launcher, g *given, v *tensor.Tensor) ([]backend.Launch, error) {
 	s, err := f.settleSetter(ctx, g)
 	if err != nil {
 		return nil, err
@@ -379,17 +380,17 @@ func (f fast) settings(ctx context.Context, l *launcher, g *given, v *Tensor) ([
 		}
 	}
 	w := &composer{l: l, m: f.resident}
-	for i := range v.rowBlocks() {
-		for j := range v.colBlocks() {
-			lay := v.blockLayout(i, j)
+	for i := range v.RowBlocks() {
+		for j := range v.ColBlocks() {
+			lay := v.BlockLayout(i, j)
 			op := values.Op{
-				Src: v.Type, Lo: int64(i)*int64(v.RowBlock) + int64(j)*int64(v.ColBlock), Count: int64(lay.rows) * int64(lay.cols), Stride: 1,
-				All: len(v.blocks) == 1, Loose: lay.loose,
+				Src: v.Type, Lo: int64(i)*int64(v.RowBlock) + int64(j)*int64(v.ColBlock), Count: int64(lay.Rows) * int64(lay.Cols), Stride: 1,
+				All: v.RowBlocks()*v.ColBlocks() == 1, Loose: lay.Loose,
 			}
-			if lay.colMajor == (v.Rows == 1) && op.Count > 1 { // elements begin lines
-				op.Stride = lay.ld
+			if lay.ColMajor == (v.Rows == 1) && op.Count > 1 { // elements begin lines
+				op.Stride = lay.LD
 			}
-			if err := w.set(s, v.block(i, j), op); err != nil {
+			if err := w.set(s, v.Block(i, j), op); err != nil {
 				return nil, err
 			}
 		}

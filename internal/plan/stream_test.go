@@ -17,6 +17,7 @@ import (
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/work"
 )
 
@@ -162,8 +163,8 @@ func streamedMatrix(t *testing.T, format string, m, k int) formats.Encoded {
 	return a
 }
 
-func host(d *formats.Dense[float32], rows, cols int) plan.Dense {
-	return plan.Dense{Rows: rows, Cols: cols, Type: dtype.F32, Host: plan.Host{Data: backend.Bytes(d.Data), LD: d.LD}}
+func host(d *formats.Dense[float32], rows, cols int) tensor.Dense {
+	return tensor.Dense{Rows: rows, Cols: cols, Type: dtype.F32, Host: tensor.Host{Data: backend.Bytes(d.Data), LD: d.LD}}
 }
 
 // Where B and C do not fit, columns are multiplied some at a time; where nothing fits, the error says so.

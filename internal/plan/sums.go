@@ -15,6 +15,7 @@ import (
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/shaders/quantise"
 	kernel "github.com/spmmrun/spmm/shaders/rfx"
 	"github.com/spmmrun/spmm/shaders/spec"
@@ -69,8 +70,8 @@ func (s *Sums) Describe() Info {
 
 // Multiply writes the sums of the entries' products with b, a row-major tensor in one block on the device, b.Cols of them for each row. B's
 // columns are quantised by the ranges that b has. What is not finite counts as 0.
-func (s *Sums) Multiply(ctx context.Context, b *Tensor, sums []rfx.Sum) error {
-	if b == nil || b.dev != s.dev || b.ColMajor || b.rowBlocks() > 1 || b.colBlocks() > 1 || b.blockLayout(0, 0).loose || b.Type == dtype.F64 {
+func (s *Sums) Multiply(ctx context.Context, b *tensor.Tensor, sums []rfx.Sum) error {
+	if b == nil || b.Device() != s.dev || b.ColMajor || b.RowBlocks() > 1 || b.ColBlocks() > 1 || b.BlockLayout(0, 0).Loose || b.Type == dtype.F64 {
 		return fmt.Errorf("sums of products: want a row-major B of f16, bf16 or f32 in one block on %v: %w", s.dev.Info(), backend.ErrUnsupported)
 	}
 	if b.Rows != s.enc.Cols || len(sums) != s.enc.Rows*b.Cols {
@@ -80,10 +81,10 @@ func (s *Sums) Multiply(ctx context.Context, b *Tensor, sums []rfx.Sum) error {
 	if len(s.pieces) == 0 || b.Cols == 0 {
 		return nil
 	}
-	if err := b.use(); err != nil {
+	if err := b.Use(); err != nil {
 		return err
 	}
-	defer b.release()
+	defer b.Release()
 	q := kernel.Layout(s.variant, b.Rows, b.Cols)
 	if err := s.quantise(ctx, b, q); err != nil {
 		return err
@@ -119,19 +120,19 @@ func (s *Sums) reserve(bytes int64) ([]uint64, error) {
 }
 
 // quantise brings b to fixed point.
-func (s *Sums) quantise(ctx context.Context, b *Tensor, q quantise.Layout) error {
+func (s *Sums) quantise(ctx context.Context, b *tensor.Tensor, q quantise.Layout) error {
 	v, err := quantise.Variant(s.dev.Caps())
 	if err != nil {
 		return err
 	}
-	l, err := quantise.Launch(v, q, b.Type, b.blockLayout(0, 0).ld)
+	l, err := quantise.Launch(v, q, b.Type, b.BlockLayout(0, 0).LD)
 	if err != nil {
 		return err
 	}
 	if err := s.fixed.make(s.dev, q.Bytes()); err != nil {
 		return err
 	}
-	launches, err := launchesOf(s.dev, quantise.Program, []backend.Buffer{b.block(0, 0), s.fixed.buf}, l.Passes)
+	launches, err := launchesOf(s.dev, quantise.Program, []backend.Buffer{b.Block(0, 0), s.fixed.buf}, l.Passes)
 	if err == nil {
 		_, err = s.dev.Run(ctx, launches...)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/work"
 )
 
@@ -86,15 +87,15 @@ func (p *Plan) measure(ctx context.Context, n int) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	ts, err := NewTensors(p.dev, bs, cs)
+	ts, err := tensor.NewAll(p.dev, bs, cs)
 	if err != nil {
 		return 0, err
 	}
 	b, c := ts[0], ts[1]
 	defer b.Close()
 	defer c.Close()
-	for i, buf := range b.blocks {
-		if err := device.Fill(ctx, buf, b.blockLayout(i/b.colBlocks(), i%b.colBlocks()).bytes()); err != nil {
+	for j := range b.ColBlocks() { // B is in whole columns
+		if err := device.Fill(ctx, b.Block(0, j), b.BlockLayout(0, j).Size()); err != nil {
 			return 0, err
 		}
 	}
@@ -110,7 +111,7 @@ func (p *Plan) drop() {
 }
 
 // best returns the time of the fastest of several batches.
-func (p *Plan) best(ctx context.Context, b, c *Tensor) (time.Duration, error) {
+func (p *Plan) best(ctx context.Context, b, c *tensor.Tensor) (time.Duration, error) {
 	once, err := p.Run(ctx, 1, b, 0, c, Epilogue{}) // brings the kernel onto the device, too
 	if err != nil {
 		return 0, err

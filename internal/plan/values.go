@@ -13,6 +13,7 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
+	"github.com/spmmrun/spmm/internal/tensor"
 )
 
 // Values are new values in the host's memory, one after another.
@@ -36,16 +37,16 @@ func (p *Plan) SetValues(ctx context.Context, v Operand) error {
 }
 
 // RepeatSetValues is SetValues a number of times back to back: it serves to measure.
-func (p *Plan) RepeatSetValues(ctx context.Context, times int, v *Tensor) (backend.Timing, error) {
+func (p *Plan) RepeatSetValues(ctx context.Context, times int, v *tensor.Tensor) (backend.Timing, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.checkValues(ctx, v); err != nil {
 		return backend.Timing{}, err
 	}
-	if err := v.use(); err != nil {
+	if err := v.Use(); err != nil {
 		return backend.Timing{}, err
 	}
-	defer v.release()
+	defer v.Release()
 	return p.exec.setTensor(ctx, p.launcher, p.given, v, times)
 }
 
@@ -63,14 +64,14 @@ func (p *Plan) SetHostValues(ctx context.Context, v Values) error {
 }
 
 // checkValues refuses tensors that are no values of this matrix.
-func (p *Plan) checkValues(ctx context.Context, v *Tensor) error {
+func (p *Plan) checkValues(ctx context.Context, v *tensor.Tensor) error {
 	if err := p.mayChange(ctx); err != nil {
 		return err
 	}
 	switch {
 	case v == nil:
 		return errors.New("the tensor of values is missing")
-	case v.dev != p.dev:
+	case v.Device() != p.dev:
 		return fmt.Errorf("values must be on the device of A, which is on %v", p.dev.Info())
 	case v.Rows != 1 && v.Cols != 1 || int64(v.Rows)*int64(v.Cols) != p.NNZ:
 		if p.NNZ == 0 && v.Rows*v.Cols == 0 {
@@ -211,9 +212,9 @@ func convertFrom[S formats.Value](dst []byte, t dtype.Type, src []S) {
 	}
 }
 
-// onHost returns the elements of a vector, in the host's memory.
-func onHost(ctx context.Context, o Operand) (Values, error) {
+// hostValues returns the elements of a vector, in the host's memory.
+func hostValues(ctx context.Context, o Operand) (Values, error) {
 	t := o.Described()
 	v := Values{t.Type, make([]byte, t.Rows*t.Cols*t.Type.Size())}
-	return v, o.Read(ctx, Host{Data: v.Data, LD: t.Rows * t.Cols, ColMajor: t.Rows != 1})
+	return v, o.Read(ctx, tensor.Host{Data: v.Data, LD: t.Rows * t.Cols, ColMajor: t.Rows != 1})
 }

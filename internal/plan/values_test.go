@@ -18,6 +18,7 @@ import (
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/work"
 	"github.com/spmmrun/spmm/shaders"
 	"github.com/spmmrun/spmm/shaders/spec"
@@ -180,12 +181,12 @@ func checkSet(t *testing.T, d *device.Device, o work.Options, a, b formats.Encod
 	}
 	differ("from the host")
 	n := v.len()
-	for _, s := range []Shape{
+	for _, s := range []tensor.Shape{
 		{Rows: 1, Cols: n}, {Rows: n, Cols: 1, ColMajor: true}, {Rows: 1, Cols: n, ColMajor: true}, {Rows: n, Cols: 1},
 		{Rows: 1, Cols: n, ColBlock: 1000}, {Rows: n, Cols: 1, RowBlock: 344},
 	} {
 		s.Type = v.Type
-		x, err := NewTensor(d, s)
+		x, err := tensor.New(d, s)
 		if err != nil {
 			if errors.Is(err, backend.ErrUnsupported) { // larger than the device binds
 				continue
@@ -193,7 +194,7 @@ func checkSet(t *testing.T, d *device.Device, o work.Options, a, b formats.Encod
 			t.Fatal(err)
 		}
 		defer x.Close()
-		h := Host{Data: v.Data, LD: n, ColMajor: s.Rows != 1}
+		h := tensor.Host{Data: v.Data, LD: n, ColMajor: s.Rows != 1}
 		if err := x.Write(ctx, h); err != nil {
 			t.Fatal(err)
 		}
@@ -347,9 +348,9 @@ func TestSetValuesRefuses(t *testing.T) {
 		if err := p.SetValues(ctx, nil); err == nil {
 			t.Error("no tensor is taken")
 		}
-		for _, s := range []Shape{{Rows: 1, Cols: n + 1}, {Rows: 2, Cols: n}, {Rows: 0, Cols: n}} {
+		for _, s := range []tensor.Shape{{Rows: 1, Cols: n + 1}, {Rows: 2, Cols: n}, {Rows: 0, Cols: n}} {
 			s.Type = dtype.F32
-			x, err := NewTensor(d, s)
+			x, err := tensor.New(d, s)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -358,7 +359,7 @@ func TestSetValuesRefuses(t *testing.T) {
 			}
 			x.Close()
 		}
-		x, err := NewTensor(d, Shape{Rows: 1, Cols: n, Type: dtype.F16})
+		x, err := tensor.New(d, tensor.Shape{Rows: 1, Cols: n, Type: dtype.F16})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,6 @@
 // Copies between the host's memory and tensors, in pieces.
 
-package plan
+package tensor
 
 import (
 	"context"
@@ -10,14 +10,6 @@ import (
 	"github.com/spmmrun/spmm/internal/device"
 )
 
-// Host is a dense matrix in the host's memory, as bytes: element (i, j) at byte offset
-// (i·LD + j)·size, or (j·LD + i)·size if it is column-major.
-type Host struct {
-	Data     []byte
-	LD       int
-	ColMajor bool
-}
-
 // Write copies a host matrix of the same size and type, in either order, to the device.
 func (t *Tensor) Write(ctx context.Context, h Host) error { return t.move(ctx, h, true) }
 
@@ -26,35 +18,27 @@ func (t *Tensor) Read(ctx context.Context, h Host) error { return t.move(ctx, h,
 
 // move copies block by block, to the device or from it.
 func (t *Tensor) move(ctx context.Context, h Host, write bool) error {
-	if err := t.use(); err != nil {
+	if err := t.Use(); err != nil {
 		return err
 	}
-	defer t.release()
+	defer t.Release()
 	if t.Rows == 0 || t.Cols == 0 {
 		return nil
 	}
 	size := t.Type.Size()
-	for i := range t.rowBlocks() {
-		for j := range t.colBlocks() {
-			l := t.blockLayout(i, j)
+	for i := range t.RowBlocks() {
+		for j := range t.ColBlocks() {
+			l := t.BlockLayout(i, j)
 			r := run{
-				dev: t.block(i, j), host: h.Data[h.offset(i*t.RowBlock, j*t.ColBlock)*size:], size: size, count: l.lines(),
-				width: l.width(), devLine: l.ld, hostLine: h.LD, transposed: h.ColMajor != t.ColMajor,
+				dev: t.Block(i, j), host: h.Data[h.Offset(i*t.RowBlock, j*t.ColBlock)*size:], size: size, count: l.Lines(),
+				width: l.width(), devLine: l.LD, hostLine: h.LD, transposed: h.ColMajor != t.ColMajor,
 			}
-			if err := r.move(ctx, t.dev, write); err != nil {
+			if err := r.move(ctx, t.device, write); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
-}
-
-// offset is the place of element (i, j), in elements.
-func (h Host) offset(i, j int) int {
-	if h.ColMajor {
-		return j*h.LD + i
-	}
-	return i*h.LD + j
 }
 
 // run is a block of a tensor as lines that lie at regular distances on the device, and on the host too, or, where the
@@ -70,7 +54,7 @@ type run struct {
 // move copies all lines: at once where the buffer takes them as they lie on the host, else some at a time.
 func (r run) move(ctx context.Context, d *device.Device, write bool) error {
 	if c, ok := r.dev.(backend.LineCopier); ok && !r.transposed {
-		return moveLines(ctx, c, r.lines(0, r.count, r.hostLine), r.host, write)
+		return MoveLines(ctx, c, r.lines(0, r.count, r.hostLine), r.host, write)
 	}
 	if _, ok := d.Device.(backend.HostAllocator); ok && r.alike() { // its copies look at the context
 		return r.pass(ctx, 0, r.count, r.host[:r.count*r.devLine*r.size], write)
@@ -106,7 +90,7 @@ func (r run) lines(at, n, hostLine int) backend.Lines {
 	}
 }
 
-func moveLines(ctx context.Context, c backend.LineCopier, l backend.Lines, p []byte, write bool) error {
+func MoveLines(ctx context.Context, c backend.LineCopier, l backend.Lines, p []byte, write bool) error {
 	if write {
 		return c.WriteLines(ctx, l, p)
 	}
@@ -141,7 +125,7 @@ func (r run) pass(ctx context.Context, at, n int, buf []byte, write bool) error 
 	c, ok := r.dev.(backend.LineCopier)
 	switch {
 	case ok:
-		return moveLines(ctx, c, l, buf, write)
+		return MoveLines(ctx, c, l, buf, write)
 	case write:
 		return r.dev.Write(ctx, l.Off, buf)
 	}

@@ -1,6 +1,8 @@
-// Tensors: dense matrices on a device.
-
-package plan
+// Package tensor holds dense matrices on a device.
+//
+// A Shape decides how a matrix lies: its order, its blocks, the distance of its lines. A Tensor keeps the buffers, its own
+// or another program's, and how many calls use them. Write and Read copy between it and the host's memory.
+package tensor
 
 import (
 	"cmp"
@@ -28,8 +30,11 @@ type Shape struct {
 	Tight              bool // row-major, of at most spec.TightCols columns: rows are spec.TightLD apart
 }
 
-// whole returns the shape with its blocks no larger than the matrix, and at least of one element.
-func (s Shape) whole() Shape {
+// Described returns the shape: of a tensor in which it is embedded, too.
+func (s Shape) Described() Shape { return s }
+
+// Whole returns the shape with its blocks no larger than the matrix, and at least of one element.
+func (s Shape) Whole() Shape {
 	if s.RowBlock <= 0 || s.RowBlock > s.Rows {
 		s.RowBlock = max(1, s.Rows)
 	}
@@ -39,16 +44,16 @@ func (s Shape) whole() Shape {
 	return s
 }
 
-func (s Shape) rowBlocks() int { return max(1, spec.Ceil(s.Rows, s.RowBlock)) }
-func (s Shape) colBlocks() int { return max(1, spec.Ceil(s.Cols, s.ColBlock)) }
+func (s Shape) RowBlocks() int { return max(1, spec.Ceil(s.Rows, s.RowBlock)) }
+func (s Shape) ColBlocks() int { return max(1, spec.Ceil(s.Cols, s.ColBlock)) }
 
 // blockLayout returns how block (i, j) lies in its buffer.
-func (s Shape) blockLayout(i, j int) layout {
+func (s Shape) blockLayout(i, j int) Layout {
 	rows := min(s.RowBlock, s.Rows-i*s.RowBlock)
 	cols := min(s.ColBlock, s.Cols-j*s.ColBlock)
-	l := newLayout(rows, cols, s.Type, s.ColMajor)
+	l := NewLayout(rows, cols, s.Type, s.ColMajor)
 	if s.Tight {
-		l.ld, l.loose, l.tight = spec.TightLD(cols), true, true
+		l.LD, l.Loose, l.Tight = spec.TightLD(cols), true, true
 	}
 	return l
 }
@@ -56,8 +61,8 @@ func (s Shape) blockLayout(i, j int) layout {
 // maxDim bounds rows and columns: indices on devices have 32 bits.
 const maxDim = math.MaxInt32
 
-// checkDim refuses a number of rows or columns that no tensor can have.
-func checkDim(n int, what string) error {
+// CheckDim refuses a number of rows or columns that no tensor can have.
+func CheckDim(n int, what string) error {
 	switch {
 	case n < 0:
 		return fmt.Errorf("%d %s: must be 0 or more", n, what)
@@ -67,19 +72,19 @@ func checkDim(n int, what string) error {
 	return nil
 }
 
-// bytes returns the device memory that a tensor of the shape takes. More than 63 bits count is ErrOutOfMemory.
-func (s Shape) bytes() (int64, error) {
-	if err := cmp.Or(checkDim(s.Rows, "rows"), checkDim(s.Cols, "columns")); err != nil {
+// Size returns the device memory that a tensor of the shape takes. More than 63 bits count is ErrOutOfMemory.
+func (s Shape) Size() (int64, error) {
+	if err := cmp.Or(CheckDim(s.Rows, "rows"), CheckDim(s.Cols, "columns")); err != nil {
 		return 0, fmt.Errorf("a tensor of %d×%d: %w", s.Rows, s.Cols, err)
 	}
-	s = s.whole()
-	lines, width, block, blocks := s.Rows, s.Cols, s.ColBlock, s.colBlocks()
+	s = s.Whole()
+	lines, width, block, blocks := s.Rows, s.Cols, s.ColBlock, s.ColBlocks()
 	if s.ColMajor {
-		lines, width, block, blocks = s.Cols, s.Rows, s.RowBlock, s.rowBlocks()
+		lines, width, block, blocks = s.Cols, s.Rows, s.RowBlock, s.RowBlocks()
 	}
 	// The last block of a line may be narrower than the others.
 	full := int64(blocks - 1)
-	padded := full*up(int64(block), align) + up(int64(width)-full*int64(block), align)
+	padded := full*Up(int64(block), Align) + Up(int64(width)-full*int64(block), Align)
 	if s.Tight {
 		padded = int64(spec.TightLD(s.Cols))
 	}
@@ -94,7 +99,7 @@ func (s Shape) bytes() (int64, error) {
 // called from any goroutine.
 type Tensor struct {
 	Shape
-	dev     *device.Device
+	device  *device.Device
 	foreign *foreign // nil: the memory is the tensor's own
 
 	users  atomic.Int64     // calls that use the blocks, plus closed once no further call may
@@ -110,63 +115,63 @@ type Tensor struct {
 // closed is more than calls can be.
 const closed = 1 << 62
 
-// layout is how one block lies in its buffer.
-type layout struct {
-	rows, cols int
-	ld         int
-	colMajor   bool
-	typ        dtype.Type
-	loose      bool // not as kernels take it: it goes through kernel densecopy, whatever its order and type
-	tight      bool // loose, but for kernels that are spec.Variant.Tight, and for C
+// Layout is how one block lies in its buffer.
+type Layout struct {
+	Rows, Cols int
+	LD         int // elements from line to line
+	ColMajor   bool
+	Type       dtype.Type
+	Loose      bool // kernels do not take it as it lies: kernel densecopy rearranges it, whatever its order and type
+	Tight      bool // loose, except for kernels that are spec.Variant.Tight, and as C
 }
 
-// align is what leading dimensions are rounded up to, in elements: kernels read B in chunks of 16
+// Align is what leading dimensions are rounded up to, in elements: kernels read B in chunks of 16
 // bytes or more, and copies to the device move whole words.
-const align = 8
+const Align = 8
 
-// up rounds n up to a multiple of to.
-func up[I int | int64](n, to I) I { return (n + to - 1) / to * to }
+// Up rounds n up to a multiple of to.
+func Up[I int | int64](n, to I) I { return (n + to - 1) / to * to }
 
-// newLayout returns the layout of a rows × cols block.
-func newLayout(rows, cols int, t dtype.Type, colMajor bool) layout {
-	l := layout{rows: rows, cols: cols, ld: up(cols, align), colMajor: colMajor, typ: t}
+// NewLayout returns the layout of a rows × cols block.
+func NewLayout(rows, cols int, t dtype.Type, colMajor bool) Layout {
+	l := Layout{Rows: rows, Cols: cols, LD: Up(cols, Align), ColMajor: colMajor, Type: t}
 	if colMajor {
-		l.ld = up(rows, align)
+		l.LD = Up(rows, Align)
 	}
 	return l
 }
 
-// lines is the number of rows (columns, if column-major), width the elements in each.
-func (l layout) lines() int {
-	if l.colMajor {
-		return l.cols
+// Lines is the number of rows (columns, if column-major), width the elements in each.
+func (l Layout) Lines() int {
+	if l.ColMajor {
+		return l.Cols
 	}
-	return l.rows
+	return l.Rows
 }
 
-func (l layout) width() int {
-	if l.colMajor {
-		return l.rows
+func (l Layout) width() int {
+	if l.ColMajor {
+		return l.Rows
 	}
-	return l.cols
+	return l.Cols
 }
 
-func (l layout) bytes() int64 { return int64(l.lines()) * int64(l.ld) * int64(l.typ.Size()) }
+func (l Layout) Size() int64 { return int64(l.Lines()) * int64(l.LD) * int64(l.Type.Size()) }
 
-// NewTensor allocates a tensor. A block that exceeds the device's limits is ErrUnsupported.
-func NewTensor(d *device.Device, s Shape) (*Tensor, error) {
-	ts, err := NewTensors(d, s)
+// New allocates a tensor. A block that exceeds the device's limits is ErrUnsupported.
+func New(d *device.Device, s Shape) (*Tensor, error) {
+	ts, err := NewAll(d, s)
 	if err != nil {
 		return nil, err
 	}
 	return ts[0], nil
 }
 
-// NewTensors allocates tensors, all or none. Together they are held against the device's memory first.
-func NewTensors(d *device.Device, shapes ...Shape) ([]*Tensor, error) {
+// NewAll allocates tensors, all or none. Together they are held against the device's memory first.
+func NewAll(d *device.Device, shapes ...Shape) ([]*Tensor, error) {
 	var total int64
 	for _, s := range shapes {
-		n, err := s.bytes()
+		n, err := s.Size()
 		if err != nil {
 			return nil, err
 		}
@@ -180,7 +185,7 @@ func NewTensors(d *device.Device, shapes ...Shape) ([]*Tensor, error) {
 	}
 	var ts []*Tensor
 	for _, s := range shapes {
-		t, err := newTensor(d, s.whole())
+		t, err := newTensor(d, s.Whole())
 		if err != nil {
 			for _, t := range ts {
 				t.Close()
@@ -206,12 +211,12 @@ func newTensor(d *device.Device, s Shape) (*Tensor, error) {
 	if s.Type == dtype.F64 && !d.Caps().F64 {
 		return nil, fmt.Errorf("a dense matrix of f64: there is no kernel for it on %v: %s: %w", d.Info(), device.WithoutDoubles(d.Caps()), backend.ErrUnsupported)
 	}
-	t := &Tensor{Shape: s, dev: d}
+	t := &Tensor{Shape: s, device: d}
 	t.idle.L = &t.mu
-	for i := range s.rowBlocks() {
-		for j := range s.colBlocks() {
+	for i := range s.RowBlocks() {
+		for j := range s.ColBlocks() {
 			l := s.blockLayout(i, j)
-			b, err := d.NewBuffer(l.bytes(), fmt.Sprintf("a dense %d×%d matrix of %v", l.rows, l.cols, s.Type))
+			b, err := d.NewBuffer(l.Size(), fmt.Sprintf("a dense %d×%d matrix of %v", l.Rows, l.Cols, s.Type))
 			if err != nil {
 				t.Close()
 				return nil, err
@@ -222,29 +227,29 @@ func newTensor(d *device.Device, s Shape) (*Tensor, error) {
 	return t, nil
 }
 
-// block returns the buffer of block (i, j). The caller uses the tensor, see use.
-func (t *Tensor) block(i, j int) backend.Buffer {
+// Block returns the buffer of block (i, j). The caller uses the tensor, see use.
+func (t *Tensor) Block(i, j int) backend.Buffer {
 	if t.of != nil {
-		return t.of.block(j, i)
+		return t.of.Block(j, i)
 	}
-	return t.blocks[i*t.colBlocks()+j]
+	return t.blocks[i*t.ColBlocks()+j]
 }
 
-// use keeps the tensor's blocks until release.
-func (t *Tensor) use() error {
+// Use keeps the tensor's blocks until release.
+func (t *Tensor) Use() error {
 	if t.of != nil {
-		return t.of.use()
+		return t.of.Use()
 	}
 	if t.users.Add(1) < closed {
 		return nil
 	}
-	t.release()
+	t.Release()
 	return fmt.Errorf("a tensor of %d×%d: %w", t.Rows, t.Cols, backend.ErrClosed)
 }
 
-func (t *Tensor) release() {
+func (t *Tensor) Release() {
 	if t.of != nil {
-		t.of.release()
+		t.of.Release()
 		return
 	}
 	if t.users.Add(-1) == closed {
@@ -270,4 +275,20 @@ func (t *Tensor) Close() error {
 	}
 	t.blocks = nil
 	return cmp.Or(errs...)
+}
+
+// Device returns the device that the tensor is on.
+func (t *Tensor) Device() *device.Device { return t.device }
+
+// Memory returns the buffer of a row-major tensor in one block, and the bytes from row to row. It is valid until Close.
+func (t *Tensor) Memory() (backend.Buffer, int, error) {
+	if t.ColMajor || t.RowBlocks() > 1 || t.ColBlocks() > 1 || t.of != nil {
+		return nil, 0, fmt.Errorf("memory of a tensor of %d×%d: it is column-major or in blocks: %w", t.Rows, t.Cols, backend.ErrUnsupported)
+	}
+	if err := t.Use(); err != nil {
+		return nil, 0, err
+	}
+	defer t.Release()
+	l := t.BlockLayout(0, 0)
+	return t.Block(0, 0), l.LD * l.Type.Size(), nil
 }

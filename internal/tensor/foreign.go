@@ -1,7 +1,7 @@
 // Memory that is not the library's own: tensors over somebody else's memory on the device, and host memory that the
 // device copies from and to by itself.
 
-package plan
+package tensor
 
 import (
 	"cmp"
@@ -20,13 +20,13 @@ type foreign struct {
 	loose   bool // see layout
 }
 
-// TensorOver makes a tensor of the memory at an address of the device, its rows (columns, if column-major) ld elements
+// Over makes a tensor of the memory at an address of the device, its rows (columns, if column-major) ld elements
 // apart. Close does not free the memory.
 //
 // Kernels take a tensor as it lies if the address is a multiple of 16 bytes, ld one of 8 elements, and memory is there for
 // ld elements of the last row (column) too; else it goes through kernel densecopy.
-func TensorOver(d *device.Device, s Shape, address uintptr, ld int) (*Tensor, error) {
-	t, err := tensorOver(d, s.whole(), address, ld)
+func Over(d *device.Device, s Shape, address uintptr, ld int) (*Tensor, error) {
+	t, err := tensorOver(d, s.Whole(), address, ld)
 	if err != nil {
 		return nil, fmt.Errorf("a tensor of %d×%d over memory at %#x: %w", s.Rows, s.Cols, address, err)
 	}
@@ -38,14 +38,14 @@ func tensorOver(d *device.Device, s Shape, address uintptr, ld int) (*Tensor, er
 	if !ok {
 		return nil, fmt.Errorf("%v takes no memory of others, CUDA devices do: %w", d.Info(), backend.ErrUnsupported)
 	}
-	if _, err := s.bytes(); err != nil {
+	if _, err := s.Size(); err != nil {
 		return nil, err
 	}
-	t := &Tensor{Shape: s, dev: d}
+	t := &Tensor{Shape: s, device: d}
 	t.idle.L = &t.mu
-	l := newLayout(s.Rows, s.Cols, s.Type, s.ColMajor)
-	if l.lines() == 0 || l.width() == 0 {
-		b, err := d.NewBuffer(l.bytes(), "nothing")
+	l := NewLayout(s.Rows, s.Cols, s.Type, s.ColMajor)
+	if l.Lines() == 0 || l.width() == 0 {
+		b, err := d.NewBuffer(l.Size(), "nothing")
 		t.blocks = []backend.Buffer{b}
 		return t, err
 	}
@@ -53,11 +53,11 @@ func tensorOver(d *device.Device, s Shape, address uintptr, ld int) (*Tensor, er
 		return nil, fmt.Errorf("a leading dimension of %d, at least %d is needed", ld, l.width())
 	}
 	size := int64(s.Type.Size())
-	if most := d.Limit() / size; int64(ld) > most/int64(l.lines()) {
-		return nil, fmt.Errorf("%d·%d elements, and kernels count up to %d: %w", l.lines(), ld, most, backend.ErrUnsupported)
+	if most := d.Limit() / size; int64(ld) > most/int64(l.Lines()) {
+		return nil, fmt.Errorf("%d·%d elements, and kernels count up to %d: %w", l.Lines(), ld, most, backend.ErrUnsupported)
 	}
-	least := (int64(l.lines()-1)*int64(ld) + int64(l.width())) * size
-	b, loose, err := imported(i, address, least, int64(l.lines())*int64(ld)*size, ld)
+	least := (int64(l.Lines()-1)*int64(ld) + int64(l.width())) * size
+	b, loose, err := imported(i, address, least, int64(l.Lines())*int64(ld)*size, ld)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func tensorOver(d *device.Device, s Shape, address uintptr, ld int) (*Tensor, er
 // imported imports all bytes that kernels may read where they take a matrix as it lies, or else the least that the matrix
 // has: then it is loose.
 func imported(i backend.Importer, address uintptr, least, all int64, ld int) (b backend.Buffer, loose bool, err error) {
-	if address%16 == 0 && ld%align == 0 {
+	if address%16 == 0 && ld%Align == 0 {
 		if b, err := i.Import(address, all); err == nil {
 			return b, false, nil
 		}
@@ -80,18 +80,18 @@ func imported(i backend.Importer, address uintptr, least, all int64, ld int) (b 
 	return b, true, err
 }
 
-// blockLayout returns how block (i, j) lies in its buffer.
-func (t *Tensor) blockLayout(i, j int) layout {
+// BlockLayout returns how block (i, j) lies in its buffer.
+func (t *Tensor) BlockLayout(i, j int) Layout {
 	l := t.Shape.blockLayout(i, j)
 	if t.foreign != nil {
-		l.ld, l.loose = t.foreign.ld, t.foreign.loose
+		l.LD, l.Loose = t.foreign.ld, t.foreign.loose
 	}
 	return l
 }
 
-// overlaps tells whether an element of t lies where one of o does. Columns of one row-major matrix side by side do not
+// Overlaps tells whether an element of t lies where one of o does. Columns of one row-major matrix side by side do not
 // overlap, though each lies between the rows of the other; neither do rows of a column-major one.
-func (t *Tensor) overlaps(o *Tensor) bool {
+func (t *Tensor) Overlaps(o *Tensor) bool {
 	if t.foreign == nil || o.foreign == nil {
 		return false
 	}
@@ -109,22 +109,22 @@ func (t *Tensor) overlaps(o *Tensor) bool {
 
 // extent returns the bytes from line to line, of a line, and of all.
 func (t *Tensor) extent() (pitch, width, bytes uint64) {
-	l := t.blockLayout(0, 0)
-	pitch, width = uint64(l.ld*l.typ.Size()), uint64(l.width()*l.typ.Size())
-	return pitch, width, uint64(l.lines()-1)*pitch + width
+	l := t.BlockLayout(0, 0)
+	pitch, width = uint64(l.LD*l.Type.Size()), uint64(l.width()*l.Type.Size())
+	return pitch, width, uint64(l.Lines()-1)*pitch + width
 }
 
 // AllocHost allocates the host's memory for a matrix as a tensor of the shape lies on the device, which the device
 // copies from and to by itself; where it cannot, ordinary memory. It returns the leading dimension, too.
 func AllocHost(d *device.Device, s Shape) (backend.HostMemory, int, error) {
-	bytes, err := s.bytes()
+	bytes, err := s.Size()
 	if err != nil {
 		return nil, 0, err
 	}
 	if most := memory.Available(); most > 0 && bytes > most {
 		return nil, 0, fmt.Errorf("a matrix of %d×%d takes %d bytes, and the host has %d: %w", s.Rows, s.Cols, bytes, most, backend.ErrOutOfMemory)
 	}
-	ld := newLayout(s.Rows, s.Cols, s.Type, s.ColMajor).ld
+	ld := NewLayout(s.Rows, s.Cols, s.Type, s.ColMajor).LD
 	if a, ok := d.Device.(backend.HostAllocator); ok && bytes > 0 {
 		m, err := a.AllocHost(bytes)
 		if !errors.Is(err, backend.ErrUnsupported) {
