@@ -61,15 +61,10 @@ type Options struct {
 	// Cols. It needs device memory for B and C. It is for fast mode, and for Prepare: the other
 	// calls multiply nothing.
 	Tune bool
-	// Whole says that A is some rows of a larger matrix of this extent, which other processes have the rest of, and that each
-	// row is to be summed in fast mode as it would be on this device if A were all of that matrix: the bits of C are then the
-	// same however many share it. Format csr can do that, and "auto" takes it. A's columns may leave out those of the larger
-	// matrix that no entry of A is in, if the rest is in the same order. Package dist sets it. Reproducible mode needs no such thing.
-	Whole Extent
 	// Variant forces a kernel variant by name, of those that the device runs; for tests and comparisons.
 	Variant string
 
-	// Split is how several devices share a product. Cols is that of all of B; Tune and Whole are refused there.
+	// Split is how several devices share a product. Cols is that of all of B; Tune is refused there.
 	Split Split
 	// Memory is how many bytes may be used of each device, for A, B, C and what multiplying takes besides; 0: what it has, and
 	// of several devices nine tenths of that. (Tensors that do not lie where they are needed take more.) Where a device's rows of
@@ -81,21 +76,6 @@ type Options struct {
 	// moving it takes, by the rate of the devices' link, which is measured once.
 	From Placement
 }
-
-// Extent is the size of a matrix; the zero value stands for none.
-type Extent struct {
-	Rows int
-	NNZ  int64
-	// Pieces are those in which long rows are summed, in all of the matrix: the sum of what CountPieces returns for its parts. GPUs
-	// sum matrices that do not keep them busy in another order, and may take parts for such where this is not right.
-	Pieces int64
-	// Offset is how many entries of all of the matrix come before those of the rows: GPUs take entries by fours.
-	Offset int64
-}
-
-// CountPieces returns the pieces in which rows of the matrix are summed, given where the entries of each begin and those of the
-// last end, as CSR.RowPtr does. Pieces itself does not matter.
-func (e Extent) CountPieces(rowPtr []int64) int64 { return work.Extent(e).CountPieces(rowPtr) }
 
 // Validate refuses options that no matrix and no device can make right. Every call that takes options begins
 // with it.
@@ -112,7 +92,7 @@ func (o Options) plan() (work.Options, error) {
 	}
 	out := work.Options{
 		Format: o.Format, Variant: o.Variant, Precision: o.Precision, Quantise: o.Quantise, Cols: o.Cols,
-		Transpose: o.Transpose, Right: o.Right, Whole: work.Extent(o.Whole), Tune: o.Tune, Reproducible: p,
+		Transpose: o.Transpose, Right: o.Right, Tune: o.Tune, Reproducible: p,
 	}
 	return out, cmp.Or(out.Validate(), o.sharing().Validate())
 }
@@ -122,10 +102,18 @@ func (o Options) sharing() plan.Sharing {
 	return plan.Sharing{Split: o.Split, Memory: o.Memory, From: o.From}
 }
 
+// alone is plan for a call that looks at all of a matrix on a device by itself.
+func (o Options) alone(call string) (work.Options, error) {
+	if o.sharing() != (plan.Sharing{}) {
+		return work.Options{}, fmt.Errorf("Options.Split, Memory and From are for Prepare: %s looks at all of the matrix and of the device", call)
+	}
+	return o.plan()
+}
+
 // on is with for a matrix A and a call that is for a device by itself, which it returns as plans take it.
 func (o Options) on(dev *Device, call string, a interface{ Validate() error }) (*device.Device, work.Options, error) {
-	if o.sharing() != (plan.Sharing{}) {
-		return nil, work.Options{}, fmt.Errorf("Options.Split, Memory and From are for Prepare: %s looks at all of the matrix and of the device", call)
+	if _, err := o.alone(call); err != nil {
+		return nil, work.Options{}, err
 	}
 	opt, err := o.with(a)
 	if err != nil {

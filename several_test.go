@@ -463,7 +463,7 @@ func TestSeveralErrors(t *testing.T) {
 	}
 	a := uneven[float32](40, 30)
 	for _, o := range []spmm.Options{
-		{Split: 9}, {Memory: -1}, {Tune: true}, {Whole: spmm.Extent{Rows: 1, NNZ: 1}},
+		{Split: 9}, {Memory: -1}, {Tune: true},
 	} {
 		if _, err := spmm.Prepare(ctx, g, a, o); err == nil {
 			t.Errorf("%+v is not refused", o)

@@ -51,6 +51,8 @@ var Rules = append(planning(), []Rule{
 	{"internal/simd", nil},
 	{"internal/archtest", nil},
 	{"internal/shaderlock", []string{"backend", "shaders/compiled", "shaders/spec"}},
+	{"internal/access", Planning},
+	{"internal/checkpoint", []string{"formats/...", "internal/printable"}},
 	{"internal/benchmark", []string{".", "backend", "conformance/oracle", "formats/...", "internal/printable"}},
 	{"internal/...", nil},
 
@@ -77,8 +79,8 @@ var Rules = append(planning(), []Rule{
 	{"comm/nccl", []string{"backend", "comm/..."}},
 	{"comm/...", []string{"comm/..."}},
 
-	{".", slices.Concat([]string{"backend", "portable/cpu", "formats/..."}, Planning)},
-	{"dist/...", []string{".", "comm/...", "formats/...", Self}},
+	{".", slices.Concat([]string{"backend", "portable/cpu", "formats/...", "internal/access"}, Planning)},
+	{"dist/...", slices.Concat([]string{".", "backend", "comm/...", "formats/...", "internal/access", Self}, Planning)},
 	{"conformance/oracle", []string{"formats/..."}},
 	{"conformance/...", []string{".", "backend/...", "conformance/...", "formats/...", "shaders/...", "internal/..."}},
 	{"bench/...", []string{".", "backend/...", "conformance/oracle", "formats/...", "shaders/...", "internal/...", Self}},

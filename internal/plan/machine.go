@@ -118,6 +118,3 @@ func (p Pending) Wait(ctx context.Context) (Timing, error) {
 	}
 	return t, first
 }
-
-// Began is what was started on one device.
-func Began(p backend.Pending) Pending { return Pending{one: p} }

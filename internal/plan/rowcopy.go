@@ -1,5 +1,4 @@
-// Copying rows of tensors on their device, and the ranges of a tensor's columns: what products on several ranks take besides
-// multiplying.
+// Copying rows of tensors on their device, and the ranges of a tensor's columns, for products on several ranks.
 
 package plan
 
@@ -51,7 +50,8 @@ func NewRowList(ctx context.Context, d *device.Device, rows []int32) (*RowList, 
 // Close frees the list.
 func (l *RowList) Close() error { return l.buf.Close() }
 
-// RowCopy says which rows are copied: those that From lists, or from row Src on, to those that To lists, or from row Dst on.
+// RowCopy says which rows are copied: those that From lists, or from row Src on, to those that To lists, or from row
+// Dst on.
 type RowCopy struct {
 	Count    int      // rows, where nothing lists them
 	From, To *RowList // one at most
@@ -126,8 +126,10 @@ func rowCopy(d *device.Device, dst, src *tensor.Tensor, c RowCopy) (rowcopy.Op, 
 		}
 		return first + op.Count
 	}
-	if c.Src < 0 || c.Dst < 0 || op.Count < 0 || max(c.Src, c.Dst, op.Count) > math.MaxInt32 || reach(c.From, c.Src) > s.Rows || reach(c.To, c.Dst) > t.Rows {
-		return op, nil, fmt.Errorf("%d rows from row %d of %d on to row %d of %d on: outside a tensor", op.Count, c.Src, s.Rows, c.Dst, t.Rows)
+	if c.Src < 0 || c.Dst < 0 || op.Count < 0 || max(c.Src, c.Dst, op.Count) > math.MaxInt32 ||
+		reach(c.From, c.Src) > s.Rows || reach(c.To, c.Dst) > t.Rows {
+		return op, nil, fmt.Errorf("%d rows from row %d of %d on to row %d of %d on: outside a tensor", op.Count, c.Src,
+			s.Rows, c.Dst, t.Rows)
 	}
 	return op, index, nil
 }
@@ -142,7 +144,8 @@ func launchesOf(d *device.Device, k *spec.Program, args []backend.Buffer, passes
 // ColumnRanges returns the range of each column of a row-major tensor, found on the device.
 func ColumnRanges(ctx context.Context, d *device.Device, t *tensor.Tensor) ([]rfx.Range, error) {
 	if t == nil || t.Device() != d || t.ColMajor || t.RowBlocks() > 1 || t.ColBlocks() > 1 || t.BlockLayout(0, 0).Loose {
-		return nil, fmt.Errorf("ranges of columns: want a row-major tensor in one block on %v: %w", d.Info(), backend.ErrUnsupported)
+		return nil, fmt.Errorf("ranges of columns: want a row-major tensor in one block on %v: %w", d.Info(),
+			backend.ErrUnsupported)
 	}
 	if err := t.Use(); err != nil {
 		return nil, err

@@ -52,8 +52,13 @@ func (p *Plan) run(ctx context.Context, q product) (backend.Timing, error) {
 // Start is Run without the wait. Where B decides the precision, that is waited for. The operands may be closed at
 // once: buffers wait for the device before they are freed.
 func (p *Plan) Start(ctx context.Context, alpha float64, b Operand, beta float64, c Operand, e Epilogue) (Pending, error) {
-	w, err := p.start(ctx, 1, alpha, b, beta, c, e)
+	w, err := p.Begin(ctx, alpha, b, beta, c, e)
 	return Pending{one: w}, err
+}
+
+// Begin is Start for those who wait for the device itself.
+func (p *Plan) Begin(ctx context.Context, alpha float64, b Operand, beta float64, c Operand, e Epilogue) (backend.Pending, error) {
+	return p.start(ctx, 1, alpha, b, beta, c, e)
 }
 
 // start is Start of the same multiplication a number of times.
