@@ -62,7 +62,7 @@ func (d *Device) NewSequence() *Sequence {
 	if d.d == nil {
 		return &Sequence{plan.NewGroupSequence(d.all())}
 	}
-	return &Sequence{plan.NewSequence(d.d)}
+	return &Sequence{plan.NewRecorder(d.d)}
 }
 
 // Add appends c = alpha·A·b + beta·c, with an epilogue if one is given, where A is p's matrix; plans and tensors are all

@@ -11,6 +11,7 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/plan"
 	"github.com/spmmrun/spmm/internal/tensor"
+	"github.com/spmmrun/spmm/internal/values"
 	"github.com/spmmrun/spmm/internal/work"
 )
 
@@ -167,6 +168,6 @@ func (p *Plan) SetValues(ctx context.Context, values Operand) error {
 
 // SetValues is Plan.SetValues for values in the host's memory, NNZ of them, which may be changed or dropped afterwards.
 // They are copied to the device.
-func SetValues[T formats.Value](ctx context.Context, p *Plan, values []T) error {
-	return p.p.SetHostValues(ctx, plan.Values{Type: formats.TypeOf[T](), Data: backend.Bytes(values)})
+func SetValues[T formats.Value](ctx context.Context, p *Plan, v []T) error {
+	return p.p.SetHostValues(ctx, values.Host{Type: formats.TypeOf[T](), Data: backend.Bytes(v)})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/plan"
 	"github.com/spmmrun/spmm/internal/tensor"
+	"github.com/spmmrun/spmm/internal/values"
 	"github.com/spmmrun/spmm/internal/work"
 )
 
@@ -174,19 +175,19 @@ func newPart[T formats.Value](a *formats.CSR[T], rows []int32, of *columns, rang
 }
 
 // gather makes values of a share, whose rows begin at rowPtr, those of a part's matrix.
-func gather[T formats.Value](a *formats.CSR[T], q *part, rowPtr []int64, values []T) plan.Values {
+func gather[T formats.Value](a *formats.CSR[T], q *part, rowPtr []int64, given []T) values.Host {
 	for i := range a.Rows {
 		row := q.first + i
 		if q.rows != nil {
 			row = int(q.rows[i])
 		}
-		copy(a.Val[a.RowPtr[i]:a.RowPtr[i+1]], values[rowPtr[row]:])
+		copy(a.Val[a.RowPtr[i]:a.RowPtr[i+1]], given[rowPtr[row]:])
 	}
-	return plan.Values{Type: a.Type(), Data: bytesOf(a.Val)}
+	return values.Host{Type: a.Type(), Data: bytesOf(a.Val)}
 }
 
 // setValues replaces the values of all plans that there are; later ones take them from a.
-func (q *part) setValues(ctx context.Context, v plan.Values) error {
+func (q *part) setValues(ctx context.Context, v values.Host) error {
 	var errs []error
 	for _, m := range q.plans {
 		errs = append(errs, m.SetHostValues(ctx, v))
@@ -281,8 +282,8 @@ func (q *part) start(ctx context.Context, x product, b *tensor.Tensor) (s starte
 	}
 	c, e := x.c, x.epilogue
 	if !q.all {
-		if x.rowBias != nil {
-			copied(q.bias, x.rowBias, q.from())
+		if e.RowBias != nil {
+			copied(q.bias, e.RowBias, q.from())
 			e.RowBias = q.bias
 		}
 		if x.beta != 0 {
@@ -291,7 +292,7 @@ func (q *part) start(ctx context.Context, x product, b *tensor.Tensor) (s starte
 		c = q.c
 	}
 	if err == nil {
-		err = s.and(q.current.Begin(ctx, x.alpha, b, x.beta, c, e))
+		err = s.and(q.current.Start(ctx, x.alpha, b, x.beta, c, e))
 	}
 	if !q.all {
 		copied(x.c, c, q.to())

@@ -16,6 +16,7 @@ import (
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/access"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/plan"
 	"github.com/spmmrun/spmm/internal/tensor"
 )
@@ -158,8 +159,7 @@ type product struct {
 	p           rfx.P // 0 in fast mode
 	alpha, beta float64
 	c           *tensor.Tensor
-	epilogue    plan.Epilogue
-	rowBias     *tensor.Tensor // the epilogue's, nil if there is none
+	epilogue    launch.Epilogue
 }
 
 // run is Run; fill, if there is one, starts to fill c, during the exchange.
@@ -170,7 +170,7 @@ func (p *Plan) run(ctx context.Context, alpha float64, b *tensor.Tensor, beta fl
 	if err := p.fitTensors(b, c); err != nil {
 		return t, err
 	}
-	if q.epilogue, q.rowBias, err = epilogueOf(e); err != nil {
+	if q.epilogue, err = epilogueOf(e); err != nil {
 		return t, err
 	}
 	if err := p.reserve(b.Cols); err != nil {
@@ -217,22 +217,18 @@ func (p *Plan) fitTensors(b, c *tensor.Tensor) error {
 	return p.fit(b.Rows, b.Cols, b.Type, c.Rows, c.Cols)
 }
 
-// epilogueOf returns the only one of e as package plan takes it, none if there is none, and its row bias.
-func epilogueOf(e []spmm.Epilogue) (out plan.Epilogue, rowBias *tensor.Tensor, err error) {
+// epilogueOf returns the only one of e as package plan takes it, none if there is none.
+func epilogueOf(e []spmm.Epilogue) (launch.Epilogue, error) {
 	switch len(e) {
 	case 0:
-		return out, nil, nil
+		return launch.Epilogue{}, nil
 	case 1:
-		out.Activation = plan.Activation(e[0].Activation)
-		if rowBias = access.Tensor(e[0].RowBias); rowBias != nil {
-			out.RowBias = rowBias
-		}
-		if colBias := access.Tensor(e[0].ColBias); colBias != nil {
-			out.ColBias = colBias
-		}
-		return out, rowBias, nil
+		return launch.Epilogue{
+			RowBias: access.Tensor(e[0].RowBias), ColBias: access.Tensor(e[0].ColBias),
+			Activation: launch.Activation(e[0].Activation),
+		}, nil
 	}
-	return out, nil, errors.New("dist: at most one epilogue is possible")
+	return launch.Epilogue{}, errors.New("dist: at most one epilogue is possible")
 }
 
 // reserve allocates what products with n columns take.

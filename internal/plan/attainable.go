@@ -9,6 +9,7 @@ import (
 
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/internal/choose"
+	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/model"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/shaders/spec"
@@ -16,7 +17,7 @@ import (
 
 // Attainable returns the least time of a multiplication by n columns, C having elements of type out
 // and not being read, with an epilogue.
-func (p *Plan) Attainable(ctx context.Context, n int, out dtype.Type, e Epilogue) (model.Bound, error) {
+func (p *Plan) Attainable(ctx context.Context, n int, out dtype.Type, e launch.Epilogue) (model.Bound, error) {
 	if err := p.checkResult(n, out); err != nil {
 		return model.Bound{}, err
 	}
@@ -29,7 +30,7 @@ func (p *Plan) Attainable(ctx context.Context, n int, out dtype.Type, e Epilogue
 
 // Observe tells that a multiplication as Attainable has it took so long, and returns the attainable time after that: see
 // choose.Observe.
-func (p *Plan) Observe(ctx context.Context, n int, out dtype.Type, took time.Duration, e Epilogue) (model.Bound, error) {
+func (p *Plan) Observe(ctx context.Context, n int, out dtype.Type, took time.Duration, e launch.Epilogue) (model.Bound, error) {
 	if err := p.checkResult(n, out); err != nil {
 		return model.Bound{}, err
 	}
@@ -50,10 +51,10 @@ func (p *Plan) checkResult(n int, out dtype.Type) error {
 }
 
 // work is what a multiplication by n columns moves and computes, and the variant that does it.
-func (p *Plan) work(n int, out dtype.Type, e Epilogue) (*spec.Variant, model.Work) {
+func (p *Plan) work(n int, out dtype.Type, e launch.Epilogue) (*spec.Variant, model.Work) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	v, w := p.exec.work(n, out)
-	w.Bytes += e.bytes()
+	v, w := p.exec.Work(n, out)
+	w.Bytes += e.Bytes()
 	return v, w
 }

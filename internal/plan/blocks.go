@@ -38,13 +38,13 @@ func (p *Plan) shapes(n int, bType dtype.Type, bColMajor bool, cType dtype.Type,
 
 // tight tells whether rows of a matrix of this shape may lie side by side: the padding of few columns would be most of it.
 func (p *Plan) tight(s tensor.Shape) bool {
-	m, is := p.exec.(fast)
-	return is && m.stream == nil && s.Cols <= spec.TightCols && !s.ColMajor && s.Type.Size() >= 4 && m.tight(s.Cols)
+	m, is := p.exec.(*fast)
+	return is && m.Stream == nil && s.Cols <= spec.TightCols && !s.ColMajor && s.Type.Size() >= 4 && m.Tight(s.Cols)
 }
 
 // colBlock returns how many columns of B and C a block of each can have.
 func (p *Plan) colBlock(b, c tensor.Shape) (int, error) {
-	in, out, written := p.exec.operands(b, c)
+	in, out, written := p.exec.Operands(b, c)
 	block, limit := b.Cols, p.dev.Limit()
 	column := max(tensor.Up(int64(p.Cols), tensor.Align)*int64(in), tensor.Up(int64(p.rowBlock), tensor.Align)*int64(out)) // bytes, at least a few
 	if tensor.Up(int64(block), tensor.Align) > limit/column {
@@ -55,7 +55,7 @@ func (p *Plan) colBlock(b, c tensor.Shape) (int, error) {
 			tensor.Align, p.what(), p.Cols, column*tensor.Align, p.dev.Info(), limit, backend.ErrUnsupported)
 	}
 	for {
-		err := p.exec.check(block, written)
+		err := p.exec.Check(block, written)
 		if err == nil || !errors.Is(err, backend.ErrUnsupported) || block <= tensor.Align {
 			return block, err
 		}

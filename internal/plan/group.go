@@ -17,8 +17,11 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/model"
+	"github.com/spmmrun/spmm/internal/resident"
 	"github.com/spmmrun/spmm/internal/tensor"
+	"github.com/spmmrun/spmm/internal/values"
 	"github.com/spmmrun/spmm/internal/work"
 )
 
@@ -78,7 +81,7 @@ type GroupPlan struct {
 	weights []float64
 	bounds  []int   // ByRows: the rows of each device
 	entries []int64 // ByRows: where the entries of each begin
-	given   *given
+	given   *values.Given
 	most    int // columns of a product for which there is memory on the devices; 0: any number, as far as is known
 
 	mu     sync.Mutex
@@ -96,7 +99,7 @@ func PrepareOn(ctx context.Context, devs []*device.Device, together bool, a form
 		if err != nil {
 			return nil, err
 		}
-		return p, nil
+		return one{p}, nil
 	}
 	g, err := NewGroupPlan(ctx, devs, a, o, s)
 	if err != nil {
@@ -136,19 +139,19 @@ func NewGroupPlan(ctx context.Context, devs []*device.Device, a formats.Encoded,
 		for _, row := range g.bounds {
 			g.entries = append(g.entries, ptr[row]-ptr[0])
 		}
-		g.given = newGiven(w.A.Encoded, w.Reordered, false)
+		g.given = values.NewGiven(w.A.Encoded, w.Reordered, false)
 	}
 	return g, nil
 }
 
 // SetHostValues makes values, in the order of Plan.SetValues, those of the matrix's entries, on all devices.
-func (g *GroupPlan) SetHostValues(ctx context.Context, v Values) error {
+func (g *GroupPlan) SetHostValues(ctx context.Context, v values.Host) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
 		return fmt.Errorf("the plan: %w", backend.ErrClosed)
 	}
-	if n := v.len(); int64(n) != g.all.NNZ {
+	if n := v.Len(); int64(n) != g.all.NNZ {
 		return fmt.Errorf("%d values for a matrix of %d entries", n, g.all.NNZ)
 	}
 	for _, p := range g.plans { // before any device has new values
@@ -156,8 +159,8 @@ func (g *GroupPlan) SetHostValues(ctx context.Context, v Values) error {
 			return named(p.dev, err)
 		}
 	}
-	if g.Split == ByRows && g.given.turned { // by the rows of what is multiplied with
-		v.Data = g.given.inOrder(v)
+	if g.Split == ByRows && g.given.Reordered { // by the rows of what is multiplied with
+		v.Data = g.given.InOrder(v)
 	}
 	size := int64(v.Type.Size())
 	g.torn = together(ctx, len(g.plans), func(ctx context.Context, d int) error {
@@ -248,7 +251,7 @@ func (g *GroupPlan) Describe() Info {
 	if g.Split == ByRows {
 		for _, p := range parts[1:] {
 			whole.Panels = max(whole.Panels, p.Panels)
-			whole.Stats = addStats(whole.Stats, p.Stats, g.all.NNZ)
+			whole.Stats = resident.AddStats(whole.Stats, p.Stats, g.all.NNZ)
 			whole.EncodeTime, whole.UploadTime = max(whole.EncodeTime, p.EncodeTime), max(whole.UploadTime, p.UploadTime)
 		}
 	}
@@ -271,14 +274,15 @@ func (g *GroupPlan) SetValues(ctx context.Context, v Operand) error {
 	if v == nil {
 		return errors.New("the tensor of values is missing")
 	}
-	if s := v.Described(); s.Rows != 1 && s.Cols != 1 {
+	s := v.Described()
+	if s.Rows != 1 && s.Cols != 1 {
 		return fmt.Errorf("values of %d×%d for a matrix of %d entries: want 1×%d or %d×1", s.Rows, s.Cols, g.all.NNZ, g.all.NNZ, g.all.NNZ)
 	}
-	values, err := hostValues(ctx, v)
-	if err != nil {
+	h := values.Host{Type: s.Type, Data: make([]byte, s.Rows*s.Cols*s.Type.Size())}
+	if err := v.Read(ctx, tensor.Host{Data: h.Data, LD: s.Rows * s.Cols, ColMajor: s.Rows != 1}); err != nil {
 		return err
 	}
-	return g.SetHostValues(ctx, values)
+	return g.SetHostValues(ctx, h)
 }
 
 // Reproduced is Plan.Reproduced: the largest precision that a device took, and whether none lost anything.
@@ -297,17 +301,25 @@ func (g *GroupPlan) Reproduced() (bits rfx.P, lossless bool) {
 // Attainable returns the bounds of the device whose part of a multiplication by n columns takes longest, C having elements of
 // type out and not being read, with an epilogue.
 func (g *GroupPlan) Attainable(ctx context.Context, n int, out dtype.Type, e Epilogue) (model.Bound, error) {
-	return g.slowest(n, func(p *Plan, n int) (model.Bound, error) { return p.Attainable(ctx, n, out, e) })
+	return g.slowest(n, e, func(p *Plan, n int, e launch.Epilogue) (model.Bound, error) { return p.Attainable(ctx, n, out, e) })
 }
 
 // Observe is Plan.Observe of each device, none of which takes longer than the product.
 func (g *GroupPlan) Observe(ctx context.Context, n int, out dtype.Type, took time.Duration, e Epilogue) (model.Bound, error) {
-	return g.slowest(n, func(p *Plan, n int) (model.Bound, error) { return p.Observe(ctx, n, out, took, e) })
+	return g.slowest(n, e, func(p *Plan, n int, e launch.Epilogue) (model.Bound, error) { return p.Observe(ctx, n, out, took, e) })
 }
 
 // slowest returns the longest bound of a device, for its part of n columns.
-func (g *GroupPlan) slowest(n int, bound func(p *Plan, n int) (model.Bound, error)) (model.Bound, error) {
+func (g *GroupPlan) slowest(n int, e Epilogue, bound func(p *Plan, n int, e launch.Epilogue) (model.Bound, error)) (model.Bound, error) {
 	var most model.Bound
+	row, err := g.tensor(e.RowBias)
+	if err != nil {
+		return most, err
+	}
+	col, err := g.tensor(e.ColBias)
+	if err != nil {
+		return most, err
+	}
 	cuts := cutColumns(n, g.weights)
 	for d, p := range g.plans {
 		part := n
@@ -316,7 +328,7 @@ func (g *GroupPlan) slowest(n int, bound func(p *Plan, n int) (model.Bound, erro
 				continue
 			}
 		}
-		b, err := bound(p, part)
+		b, err := bound(p, part, launch.Epilogue{RowBias: row.part(d), ColBias: col.part(d), Activation: e.Activation})
 		if err != nil {
 			return most, named(p.dev, err)
 		}

@@ -14,6 +14,8 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/launch"
+	"github.com/spmmrun/spmm/internal/stream"
 	"github.com/spmmrun/spmm/internal/tensor"
 )
 
@@ -42,7 +44,7 @@ func (t *tally) sum(start time.Time) {
 func (t *tally) stream(p *Plan) {
 	p.mu.Lock()
 	s := p.streamed
-	p.streamed = Streamed{}
+	p.streamed = stream.Timing{}
 	p.mu.Unlock()
 	if s.Panels == 0 {
 		return
@@ -84,7 +86,7 @@ func (g *GroupPlan) Start(ctx context.Context, alpha float64, b Operand, beta fl
 		return Pending{}, err
 	}
 	es, err := g.recordable(bs, cs, e)
-	if err != nil || g.plans[0].exec.recordable() != nil {
+	if err != nil || g.plans[0].exec.Recordable() != nil {
 		t, err := g.repeat(ctx, 1, alpha, b, beta, c, e)
 		return Pending{done: t}, err
 	}
@@ -184,13 +186,13 @@ func (g *GroupPlan) checkTensors(b, c *GroupTensor) error {
 }
 
 // epilogues returns each device's part of an epilogue.
-func (g *GroupPlan) epilogues(ctx context.Context, e Epilogue, n int, c dtype.Type, t *tally) ([]Epilogue, error) {
-	out := make([]Epilogue, len(g.plans))
+func (g *GroupPlan) epilogues(ctx context.Context, e Epilogue, n int, c dtype.Type, t *tally) ([]launch.Epilogue, error) {
+	out := make([]launch.Epilogue, len(g.plans))
 	for d := range out {
 		out[d].Activation = e.Activation
 	}
 	if e.RowBias != nil && e.ColBias != nil {
-		return out, errTwoBiases
+		return out, launch.ErrTwoBiases
 	}
 	for _, x := range []struct {
 		bias Operand
@@ -213,11 +215,9 @@ func (g *GroupPlan) epilogues(ctx context.Context, e Epilogue, n int, c dtype.Ty
 			return out, fmt.Errorf("the %s: %w", x.name, err)
 		}
 		for d, p := range here.parts {
-			switch {
-			case p == nil: // a device without work
-			case x.rows:
+			if x.rows {
 				out[d].RowBias = p
-			default:
+			} else {
 				out[d].ColBias = p
 			}
 		}
@@ -295,7 +295,7 @@ func (g *GroupPlan) forget(t *GroupTensor) {
 	for d, p := range g.plans {
 		if t.parts[d] != nil {
 			p.mu.Lock()
-			p.launcher.forget(t.parts[d])
+			p.launcher.Forget(t.parts[d])
 			p.mu.Unlock()
 		}
 	}
@@ -303,14 +303,14 @@ func (g *GroupPlan) forget(t *GroupTensor) {
 
 // run starts the product on every device that has a part of it, and waits for all. Where the precision is found from B, a device
 // is not started before that is known, so each has a goroutine.
-func (g *GroupPlan) run(ctx context.Context, times int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, es []Epilogue, each []backend.Timing) error {
+func (g *GroupPlan) run(ctx context.Context, times int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, es []launch.Epilogue, each []backend.Timing) error {
 	wait := func(ctx context.Context, d int, w backend.Pending) (err error) {
 		if each[d], err = w.Wait(ctx); err != nil {
 			return named(g.plans[d].dev, err)
 		}
 		return nil
 	}
-	if g.plans[0].exec.recordable() != nil {
+	if g.plans[0].exec.Recordable() != nil {
 		return together(ctx, len(g.plans), func(ctx context.Context, d int) error {
 			w, err := g.startOn(ctx, d, times, alpha, b, beta, c, es[d])
 			if err != nil {
@@ -327,7 +327,7 @@ func (g *GroupPlan) run(ctx context.Context, times int, alpha float64, b *GroupT
 }
 
 // start starts the product on every device that has a part of it. After an error it returns what has begun.
-func (g *GroupPlan) start(ctx context.Context, times int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, es []Epilogue) ([]backend.Pending, error) {
+func (g *GroupPlan) start(ctx context.Context, times int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, es []launch.Epilogue) ([]backend.Pending, error) {
 	begun := make([]backend.Pending, 0, len(g.plans))
 	for d := range g.plans {
 		w, err := g.startOn(ctx, d, times, alpha, b, beta, c, es[d])
@@ -339,7 +339,7 @@ func (g *GroupPlan) start(ctx context.Context, times int, alpha float64, b *Grou
 	return begun, nil
 }
 
-func (g *GroupPlan) startOn(ctx context.Context, d, times int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, e Epilogue) (backend.Pending, error) {
+func (g *GroupPlan) startOn(ctx context.Context, d, times int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, e launch.Epilogue) (backend.Pending, error) {
 	if b.parts[d] == nil || c.parts[d] == nil {
 		return backend.Done(backend.Timing{}), nil
 	}

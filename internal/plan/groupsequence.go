@@ -13,6 +13,7 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/launch"
 )
 
 // GroupSequence is a sequence on each device of a group.
@@ -83,7 +84,7 @@ func (s *GroupSequence) AddValues(Matrix, Operand) error {
 }
 
 // recordable returns the devices' epilogues, and refuses operands that would have to move.
-func (g *GroupPlan) recordable(b, c *GroupTensor, e Epilogue) ([]Epilogue, error) {
+func (g *GroupPlan) recordable(b, c *GroupTensor, e Epilogue) ([]launch.Epilogue, error) {
 	n := g.columns(c)
 	rowBias, err := g.tensor(e.RowBias)
 	if err != nil {
@@ -94,7 +95,7 @@ func (g *GroupPlan) recordable(b, c *GroupTensor, e Epilogue) ([]Epilogue, error
 		return nil, fmt.Errorf("the column bias: %w", err)
 	}
 	if e.RowBias != nil && e.ColBias != nil {
-		return nil, errTwoBiases
+		return nil, launch.ErrTwoBiases
 	}
 	rows, cols := roleRowBias, roleColBias
 	if g.all.right {
@@ -118,15 +119,9 @@ func (g *GroupPlan) recordable(b, c *GroupTensor, e Epilogue) ([]Epilogue, error
 			return nil, err
 		}
 	}
-	es := make([]Epilogue, len(g.plans))
+	es := make([]launch.Epilogue, len(g.plans))
 	for d := range es {
-		es[d].Activation = e.Activation
-		if rowBias != nil && rowBias.parts[d] != nil {
-			es[d].RowBias = rowBias.parts[d]
-		}
-		if colBias != nil && colBias.parts[d] != nil {
-			es[d].ColBias = colBias.parts[d]
-		}
+		es[d] = launch.Epilogue{RowBias: rowBias.part(d), ColBias: colBias.part(d), Activation: e.Activation}
 	}
 	return es, nil
 }
@@ -150,12 +145,10 @@ func (s *GroupSequence) Run(ctx context.Context) (Timing, error) {
 	if err != nil {
 		return t.Timing, err
 	}
-	err = together(ctx, len(s.seqs), func(ctx context.Context, d int) error {
-		x, err := s.seqs[d].Run(ctx)
-		if err != nil {
+	err = together(ctx, len(s.seqs), func(ctx context.Context, d int) (err error) {
+		if t.Each[d], err = s.seqs[d].Run(ctx); err != nil {
 			return named(s.devs[d], err)
 		}
-		t.Each[d] = backend.Timing{Device: x.Device, Host: x.Host}
 		return nil
 	})
 	t.sum(start)
@@ -173,7 +166,7 @@ func (s *GroupSequence) Start(ctx context.Context) (Pending, error) {
 	}
 	w := Pending{devs: s.devs}
 	for d, q := range s.seqs {
-		x, err := q.start(ctx)
+		x, err := q.Start(ctx)
 		if err != nil {
 			return Pending{}, named(s.devs[d], err)
 		}

@@ -105,6 +105,14 @@ func (g *GroupPlan) tensor(o Operand) (*GroupTensor, error) {
 	return nil, errors.New("a tensor lies on one device by itself, and the plan is on several (TensorsFor makes tensors on these)")
 }
 
+// part returns what a device has, nil if that is nothing, or if there is no tensor.
+func (t *GroupTensor) part(d int) *tensor.Tensor {
+	if t == nil {
+		return nil
+	}
+	return t.parts[d]
+}
+
 // operand is the tensor as the plan's callers have it.
 func (g *GroupPlan) operand(t *GroupTensor) Operand {
 	if g.alone {

@@ -5,18 +5,20 @@ package plan
 import (
 	"cmp"
 	"context"
-	"errors"
 	"time"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/model"
+	"github.com/spmmrun/spmm/internal/stream"
 	"github.com/spmmrun/spmm/internal/tensor"
+	"github.com/spmmrun/spmm/internal/values"
 )
 
-// Matrix is a sparse matrix that was prepared: a *Plan on one device, a *GroupPlan on several. Its methods may be called from
+// Matrix is a sparse matrix that was prepared: a Plan on one device, a *GroupPlan on several. Its methods may be called from
 // any goroutine; multiplications run one after another.
 type Matrix interface {
 	Describe() Info
@@ -28,7 +30,7 @@ type Matrix interface {
 	Repeat(ctx context.Context, times int, alpha float64, b Operand, beta float64, c Operand, e Epilogue) (Timing, error)
 	Start(ctx context.Context, alpha float64, b Operand, beta float64, c Operand, e Epilogue) (Pending, error)
 	SetValues(ctx context.Context, v Operand) error
-	SetHostValues(ctx context.Context, v Values) error
+	SetHostValues(ctx context.Context, v values.Host) error
 	Attainable(ctx context.Context, n int, out dtype.Type, e Epilogue) (model.Bound, error)
 	Observe(ctx context.Context, n int, out dtype.Type, took time.Duration, e Epilogue) (model.Bound, error)
 	Reproduced() (bits rfx.P, lossless bool)
@@ -45,13 +47,19 @@ type Operand interface {
 	Close() error
 }
 
-// Recorder is a sequence of multiplications: a *Sequence on one device, a *GroupSequence on several.
+// Recorder is a sequence of multiplications: a Sequence on one device, a *GroupSequence on several.
 type Recorder interface {
 	Add(p Matrix, alpha float64, b Operand, beta float64, c Operand, e Epilogue) error
 	AddValues(p Matrix, values Operand) error
 	Run(ctx context.Context) (Timing, error)
 	Start(ctx context.Context) (Pending, error)
 	Close() error
+}
+
+// Epilogue makes C = act(alpha·A·B + beta·C + bias) of a multiplication, with one bias at most.
+type Epilogue struct {
+	RowBias, ColBias Operand
+	Activation       launch.Activation
 }
 
 // Placed tells where an operand lies: all of a tensor of one device is there.
@@ -62,27 +70,13 @@ func Placed(o Operand) Placement {
 	return On(0)
 }
 
-var errTensorOfSeveral = errors.New("a tensor lies on several devices: it is for plans on these devices")
-
-// OneTensor returns the tensor of one device that an operand is, nil for none.
-func OneTensor(o Operand) (*tensor.Tensor, error) {
-	if o == nil {
-		return nil, nil
-	}
-	t, is := o.(*tensor.Tensor)
-	if !is {
-		return nil, errTensorOfSeveral
-	}
-	return t, nil
-}
-
 // Timing is how long a multiplication took.
 type Timing struct {
 	Device, Host time.Duration    // Device is the slowest device's
 	Each         []backend.Timing // of each of several devices
 	Moved        int64            // bytes from one device to another
 	Move         time.Duration    // what that took
-	Streamed     Streamed         // of all devices together; Panels is the most of one
+	Streamed     stream.Timing    // of all devices together; Panels is the most of one
 }
 
 // Best is Device where it is known, else Host.

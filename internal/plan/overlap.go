@@ -12,6 +12,7 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/tensor"
 )
 
@@ -22,7 +23,7 @@ type chunked struct {
 }
 
 // overlapped computes c = alpha·A·b + beta·c by chunks, where that may be, and tells whether it was.
-func (g *GroupPlan) overlapped(ctx context.Context, n int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, es []Epilogue, t *tally) (bool, error) {
+func (g *GroupPlan) overlapped(ctx context.Context, n int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, es []launch.Epilogue, t *tally) (bool, error) {
 	if err := b.use(); err != nil {
 		return false, err
 	}
@@ -40,7 +41,7 @@ func (g *GroupPlan) overlapped(ctx context.Context, n int, alpha float64, b *Gro
 // mayOverlap tells whether B, which lies elsewhere, can come in chunks while C is where it is needed: whole tiles of columns, which are
 // summed as in one piece, of which some device has several; copied from device to device. A precision that is found from B, and a bias
 // of columns, are for all of it. The caller uses both, see use.
-func (g *GroupPlan) mayOverlap(n int, b, c *GroupTensor, es []Epilogue) bool {
+func (g *GroupPlan) mayOverlap(n int, b, c *GroupTensor, es []launch.Epilogue) bool {
 	if g.all.right || g.most > 0 || b.Rows == 0 { // without B there is nothing to wait for
 		return false
 	}
@@ -56,7 +57,7 @@ func (g *GroupPlan) mayOverlap(n int, b, c *GroupTensor, es []Epilogue) bool {
 	several := false
 	for d, x := range g.boxes(s, at) {
 		p, width := g.plans[d], x.c1-x.c0
-		if p.exec.recordable() != nil || es[d].ColBias != nil || width%Tile != 0 {
+		if p.exec.Recordable() != nil || es[d].ColBias != nil || width%Tile != 0 {
 			return false
 		}
 		if c.parts[d] == nil || width == 0 {
@@ -74,7 +75,7 @@ func (g *GroupPlan) mayOverlap(n int, b, c *GroupTensor, es []Epilogue) bool {
 }
 
 // overlap computes c = alpha·A·b + beta·c by chunks. The caller uses both.
-func (g *GroupPlan) overlap(ctx context.Context, n int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, es []Epilogue, t *tally) error {
+func (g *GroupPlan) overlap(ctx context.Context, n int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, es []launch.Epilogue, t *tally) error {
 	for d, p := range b.parts { // once what was started there is done, which may write B
 		if p == nil {
 			continue
@@ -98,10 +99,10 @@ func (g *GroupPlan) overlap(ctx context.Context, n int, alpha float64, b *GroupT
 }
 
 // overlapOn is overlap on one device, which needs the elements of a box of B.
-func (g *GroupPlan) overlapOn(ctx context.Context, d int, need box, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, e Epilogue, t *tally) error {
+func (g *GroupPlan) overlapOn(ctx context.Context, d int, need box, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, e launch.Epilogue, t *tally) error {
 	if b.boxes[d] == need {
 		tm, err := g.plans[d].Run(ctx, alpha, b.parts[d], beta, c.parts[d], e)
-		t.Each[d] = backend.Timing{Device: tm.Device, Host: tm.Host}
+		t.Each[d] = tm
 		return err
 	}
 	w, err := g.chunksOn(d, b.Type, c.Type)
@@ -177,19 +178,18 @@ func (g *GroupPlan) fetch(ctx context.Context, d int, dst *tensor.Tensor, x box,
 }
 
 // multiplyChunk multiplies by a chunk of B, into elements x of C.
-func (g *GroupPlan) multiplyChunk(ctx context.Context, d int, alpha float64, b *tensor.Tensor, beta float64, tmp *tensor.Tensor, x box, c *GroupTensor, e Epilogue) (backend.Timing, error) {
+func (g *GroupPlan) multiplyChunk(ctx context.Context, d int, alpha float64, b *tensor.Tensor, beta float64, tmp *tensor.Tensor, x box, c *GroupTensor, e launch.Epilogue) (backend.Timing, error) {
 	if beta != 0 {
 		if _, err := copyBox(ctx, tmp, x, c.parts[d], c.boxes[d], false); err != nil {
 			return backend.Timing{}, err
 		}
 	}
 	tm, err := g.plans[d].Run(ctx, alpha, b, beta, tmp, e)
-	took := backend.Timing{Device: tm.Device, Host: tm.Host}
 	if err != nil {
-		return took, err
+		return tm, err
 	}
 	_, err = copyBox(ctx, c.parts[d], c.boxes[d], tmp, x, false)
-	return took, err
+	return tm, err
 }
 
 // chunksOn returns device d's chunks, which the plan keeps.
@@ -219,7 +219,7 @@ func (w *chunked) close(p *Plan) error {
 	for _, t := range []*tensor.Tensor{w.b[0], w.b[1], w.c} {
 		if t != nil {
 			p.mu.Lock()
-			p.launcher.forget(t)
+			p.launcher.Forget(t)
 			p.mu.Unlock()
 			errs = append(errs, t.Close())
 		}

@@ -22,7 +22,11 @@ import (
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/launch"
+	"github.com/spmmrun/spmm/internal/resident"
+	"github.com/spmmrun/spmm/internal/stream"
 	"github.com/spmmrun/spmm/internal/tensor"
+	"github.com/spmmrun/spmm/internal/values"
 	"github.com/spmmrun/spmm/internal/work"
 )
 
@@ -54,14 +58,14 @@ type Plan struct {
 	rowBlock int  // rows of each part of the matrix but the last
 	right    bool // see right.go
 
-	given *given
+	given *values.Given
 
 	mu       sync.Mutex
 	exec     executor
-	launcher *launcher
+	launcher *launch.Launcher
 	host     [2]*tensor.Tensor // B and C of the last multiplication of host data
 	closed   atomic.Bool
-	streamed Streamed // the last product, where the matrix is not on the device
+	streamed stream.Timing // the last product, where the matrix is not on the device
 
 	requested, answer [2]tensor.Shape // the last of shapes
 }
@@ -104,7 +108,7 @@ type way struct {
 	why      string // reads behind "because"
 	instead  string // if not "", the reason is this and the refusal of the way before
 	pack     func(ctx context.Context) (*work.Packed, error)
-	executor func(m *resident) executor // around the matrix on the device
+	executor func(m *resident.Matrix) executor // around the matrix on the device
 }
 
 // ways gives the ways to multiply in the order in which to try them.
@@ -142,25 +146,25 @@ func build(ctx context.Context, d *device.Device, w *work.Work, x way) (*Plan, e
 }
 
 // bring makes the plan of a packed matrix, which it brings onto the device.
-func bring(ctx context.Context, d *device.Device, w *work.Work, e *work.Packed, why string, executor func(m *resident) executor) (*Plan, error) {
-	m, took, err := place(ctx, d, w, e)
+func bring(ctx context.Context, d *device.Device, w *work.Work, e *work.Packed, why string, executor func(m *resident.Matrix) executor) (*Plan, error) {
+	m, took, err := resident.Place(ctx, d, w, e)
 	if err != nil {
 		return nil, err
 	}
 	p := &Plan{
 		Info: Info{
-			Rows: m.rows, Cols: m.cols, NNZ: e.Matrix.NNZ(), Format: e.Format, Variant: e.Name, Why: why, Precision: e.Precision,
-			Quantised: w.A.Kind(), Stats: m.stats, EncodeTime: e.Took + took.packing, UploadTime: took.upload,
+			Rows: m.Rows, Cols: m.Cols, NNZ: e.Matrix.NNZ(), Format: e.Format, Variant: e.Name, Why: why, Precision: e.Precision,
+			Quantised: w.A.Kind(), Stats: m.Stats, EncodeTime: e.Took + took.Packing, UploadTime: took.Upload,
 		},
-		dev: d, rowBlock: m.rowBlock, right: w.Right, exec: executor(m), launcher: newLauncher(d),
+		dev: d, rowBlock: m.RowBlock, right: w.Right, exec: executor(m), launcher: launch.New(d),
 	}
-	if m.stream != nil {
-		p.Panels = len(m.parts)
+	if m.Stream != nil {
+		p.Panels = len(m.Parts)
 		p.Why += fmt.Sprintf("; A, of %.3g MiB, stays in the host's memory: %d panels are copied for each product",
-			float64(m.stats.StoredBytes)/(1<<20), p.Panels)
+			float64(m.Stats.StoredBytes)/(1<<20), p.Panels)
 	}
-	if m.stream == nil && p.Quantised == dtype.Invalid { // else values cannot be replaced
-		p.given = newGiven(w.A.Encoded, w.Reordered, w.P != 0)
+	if m.Stream == nil && p.Quantised == dtype.Invalid { // else values cannot be replaced
+		p.given = values.NewGiven(w.A.Encoded, w.Reordered, w.P != 0)
 	}
 	return p, nil
 }
@@ -195,42 +199,12 @@ func (p *Plan) sums() dtype.Type {
 // Device returns the device that the plan is on.
 func (p *Plan) Device() *device.Device { return p.dev }
 
-func (p *Plan) single() *Plan { return p }
-
-// Parts returns nil: the device holds all of the matrix.
-func (p *Plan) Parts() []Info { return nil }
-
-// TensorsFor allocates B and C for products by n columns, as Shapes says.
-func (p *Plan) TensorsFor(n int, b, c dtype.Type) (Operand, Operand, error) {
-	sb, sc, err := p.Shapes(n, b, false, c, false)
-	if err != nil {
-		return nil, nil, err
-	}
-	ts, err := tensor.NewAll(p.dev, sb, sc)
-	if err != nil {
-		return nil, nil, err
-	}
-	return ts[0], ts[1], nil
-}
-
-// NewTensor allocates a matrix on the device, which is all that a placement can say here.
-func (p *Plan) NewTensor(s tensor.Shape, at Placement) (Operand, error) {
-	if err := at.named(1); err != nil {
-		return nil, err
-	}
-	t, err := tensor.New(p.dev, s)
-	if err != nil {
-		return nil, err
-	}
-	return t, nil
-}
-
 // Reproduced returns the precision of the last multiplication in reproducible mode, and whether it was
 // found by AutoP to lose nothing: then its finite outputs before alpha and beta are correctly rounded.
 func (p *Plan) Reproduced() (bits rfx.P, lossless bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.exec.reproduced()
+	return p.exec.Reproduced()
 }
 
 // Close waits for the multiplication in progress and frees everything the plan holds on the device. A second call
@@ -239,8 +213,8 @@ func (p *Plan) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed.Store(true)
-	p.launcher.close()
-	errs := []error{p.exec.close()}
+	p.launcher.Close()
+	errs := []error{p.exec.Close()}
 	for i, t := range p.host {
 		if t != nil {
 			errs = append(errs, t.Close())

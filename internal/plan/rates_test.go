@@ -19,6 +19,7 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/model"
 	"github.com/spmmrun/spmm/internal/plan"
 	"github.com/spmmrun/spmm/internal/work"
@@ -158,16 +159,16 @@ func TestBestRatesAreKept(t *testing.T) {
 	}
 	defer p.Close()
 	const n = 256 // B has 2 MB
-	before, err := p.Attainable(ctx, n, dtype.F32, plan.Epilogue{})
+	before, err := p.Attainable(ctx, n, dtype.F32, launch.Epilogue{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	slow, err := p.Observe(ctx, n, dtype.F32, time.Second, plan.Epilogue{})
+	slow, err := p.Observe(ctx, n, dtype.F32, time.Second, launch.Epilogue{})
 	if diff := cmp.Diff(before, slow); err != nil || diff != "" {
 		t.Errorf("after one within its bound: %s, %v", diff, err)
 	}
 	const took = 2 * time.Microsecond
-	b, err := p.Observe(ctx, n, dtype.F32, took, plan.Epilogue{})
+	b, err := p.Observe(ctx, n, dtype.F32, took, launch.Epilogue{})
 	if err != nil || b.Time() > took+1 || b.Memory < took-1 || b.Gather < took-1 || b.Compute < took-1 {
 		t.Errorf("after one in %v: %+v, %v; it was %+v", took, b, err, before)
 	}
@@ -185,7 +186,7 @@ func TestBestRatesAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer small.Close()
-	if _, err := small.Observe(ctx, 16, dtype.F32, 1, plan.Epilogue{}); err != nil {
+	if _, err := small.Observe(ctx, 16, dtype.F32, 1, launch.Epilogue{}); err != nil {
 		t.Fatal(err)
 	}
 	if kept := write(nil); kept.FMA < 10*first.FMA || kept.Gather > 100*first.Gather {

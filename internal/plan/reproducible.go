@@ -19,8 +19,11 @@ import (
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/model"
+	"github.com/spmmrun/spmm/internal/resident"
 	"github.com/spmmrun/spmm/internal/tensor"
+	"github.com/spmmrun/spmm/internal/values"
 	"github.com/spmmrun/spmm/internal/work"
 	"github.com/spmmrun/spmm/shaders"
 	"github.com/spmmrun/spmm/shaders/quantise"
@@ -35,23 +38,25 @@ func ranges(a formats.Sparse) []rfx.Range {
 
 // reproducible computes RFX-p products.
 type reproducible struct {
-	*resident             // at the precision of the last multiplication
-	kind      kernel.Kind // where the device has a kernel for it at a precision; else rows
-	bits      rfx.P       // of the resident matrix
-	auto      *autoP      // nil where the precision is given
-	ran       bool        // there was a multiplication
-	lossless  bool        // with auto: the last one lost nothing
+	*resident.Matrix             // at the precision of the last multiplication
+	kind             kernel.Kind // where the device has a kernel for it at a precision; else rows
+	bits             rfx.P       // of the resident matrix
+	auto             *autoP      // nil where the precision is given
+	ran              bool        // there was a multiplication
+	lossless         bool        // with auto: the last one lost nothing
 
+	setter     values.Setter    // of new values
+	tables     []backend.Buffer // of the slots of each part's entries, for kernel requantise; nil until needed
 	requantise []backend.Launch // of new values, made when first needed
 	refused    bool             // the device cannot run them
 }
 
 // autoP is what finding the precision takes.
 type autoP struct {
-	matrix formats.Sparse      // to be encoded for other precisions
-	rows   []rfx.Range         // of the matrix
-	at     map[rfx.P]*resident // the precisions that were needed so far
-	stale  map[rfx.P]bool      // those of them that have old values
+	matrix formats.Sparse             // to be encoded for other precisions
+	rows   []rfx.Range                // of the matrix
+	at     map[rfx.P]*resident.Matrix // the precisions that were needed so far
+	stale  map[rfx.P]bool             // those of them that have old values
 }
 
 // reproducibleWays gives the ways to multiply in reproducible mode: in panels or by rows, as is predicted to be faster, then
@@ -83,7 +88,7 @@ func newReproducible(d *device.Device, w *work.Work) (*reproducible, formats.Spa
 	m := formats.ConvertTo(w.A.Sparse(), w.Precision.Storage())
 	r := &reproducible{bits: w.P}
 	if w.P == work.AutoP {
-		r.auto = &autoP{matrix: m.Clone(), rows: ranges(m), at: map[rfx.P]*resident{}, stale: map[rfx.P]bool{}}
+		r.auto = &autoP{matrix: m.Clone(), rows: ranges(m), at: map[rfx.P]*resident.Matrix{}, stale: map[rfx.P]bool{}}
 		r.bits, _ = rfx.Auto(r.auto.rows)
 		if mustCut(d, m) || w.Budget != nil {
 			r.bits = rfx.P47 // cut the rows so that they can be encoded for any precision
@@ -100,8 +105,9 @@ func (r *reproducible) way(d *device.Device, w *work.Work, m formats.Sparse, kin
 			r.kind = kind
 			return r.pack(d, w, m)
 		},
-		executor: func(m *resident) executor {
-			if r.resident = m; r.auto != nil {
+		executor: func(m *resident.Matrix) executor {
+			r.Matrix, r.setter = m, values.NewSetter(m)
+			if r.auto != nil {
 				r.auto.at[r.bits] = m
 			}
 			return r
@@ -239,28 +245,28 @@ func inFixedPoint(w model.Work, v *spec.Variant, bits rfx.P, k, n int, fetched i
 	return w
 }
 
-func (r *reproducible) work(n int, out dtype.Type) (*spec.Variant, model.Work) {
-	v, w := r.resident.work(n, out)
-	return v, inFixedPoint(w, v, r.bits, r.cols, n, r.fetched)
+func (r *reproducible) Work(n int, out dtype.Type) (*spec.Variant, model.Work) {
+	v, w := r.Matrix.Work(n, out)
+	return v, inFixedPoint(w, v, r.bits, r.Cols, n, r.Fetched)
 }
 
-func (r *reproducible) reproduced() (rfx.P, bool) {
+func (r *reproducible) Reproduced() (rfx.P, bool) {
 	if !r.ran {
 		return 0, false
 	}
 	return r.bits, r.lossless
 }
 
-// recordable refuses AutoP, which reads B's ranges back.
-func (r *reproducible) recordable() error {
+// Recordable refuses AutoP, which reads B's ranges back.
+func (r *reproducible) Recordable() error {
 	if r.auto != nil {
 		return errors.New("with AutoP the precision of each multiplication is found from B, so it cannot be recorded: prepare the matrix with a fixed P (Reproduced tells which one a multiplication took)")
 	}
-	return r.onDevice()
+	return r.OnDevice()
 }
 
-// settle turns to the precision that b needs, where it is to be found.
-func (r *reproducible) settle(ctx context.Context, l *launcher, b *tensor.Tensor) (*resident, error) {
+// Prepare turns to the precision that b needs, where it is to be found.
+func (r *reproducible) Prepare(ctx context.Context, l *launch.Launcher, b *tensor.Tensor) (*resident.Matrix, error) {
 	if r.auto != nil {
 		cols, err := r.scan(ctx, l, b)
 		if err != nil {
@@ -273,67 +279,58 @@ func (r *reproducible) settle(ctx context.Context, l *launcher, b *tensor.Tensor
 		r.lossless = lossless
 	}
 	r.ran = true
-	return r.resident, nil
+	return r.Matrix, nil
 }
 
 // turn makes a precision the resident matrix's. The matrix is encoded for it the first time.
 func (r *reproducible) turn(ctx context.Context, bits rfx.P) error {
 	m := r.auto.at[bits]
 	if r.auto.stale[bits] {
-		if err := m.rewrite(ctx, r.auto.matrix); err != nil {
+		if err := m.Rewrite(ctx, r.auto.matrix); err != nil {
 			return err
 		}
 		delete(r.auto.stale, bits)
 	}
 	if m == nil {
-		v, err := r.variantFor(r.dev.Caps(), bits)
+		v, err := r.variantFor(r.Device.Caps(), bits)
 		if err != nil {
 			return err
 		}
-		e := &work.Packed{Kernel: r.kern, Variant: v, Matrix: work.NewMatrix(r.auto.matrix)}
-		parts, err := e.Ranges(ctx, r.rowBlock)
-		if err != nil {
-			return err
-		}
-		if first := r.resident.stream; first != nil {
-			m, err = keep(ctx, r.dev, e, parts, r.rowBlock, first)
-		} else {
-			m, err = upload(ctx, r.dev, e, parts, r.rowBlock)
-		}
-		if err != nil {
+		e := &work.Packed{Kernel: r.Kernel, Variant: v, Matrix: work.NewMatrix(r.auto.matrix)}
+		if m, err = r.Repacked(ctx, e); err != nil {
 			return err
 		}
 		r.auto.at[bits] = m
 	}
-	if m.stream != nil && m != r.resident {
-		m.stream.loaded = [2]int{-1, -1} // the buffers have panels of another precision
+	if m.Stream != nil && m != r.Matrix {
+		m.Stream.Forget() // the buffers have panels of another precision
 	}
-	r.bits, r.resident = bits, m
+	r.bits, r.Matrix = bits, m
 	return nil
 }
 
 // scan finds the ranges of b's columns, on the device.
-func (r *reproducible) scan(ctx context.Context, l *launcher, b *tensor.Tensor) ([]rfx.Range, error) {
+func (r *reproducible) scan(ctx context.Context, l *launch.Launcher, b *tensor.Tensor) ([]rfx.Range, error) {
 	var cols []rfx.Range
 	for j := range b.ColBlocks() {
-		launches, err := l.compose(r.resident, product{b: b}, func(w *composer) error {
-			buf, err := w.stageB(j)
+		w, err := l.Compose(r.Matrix, launch.Product{B: b}, func(w *launch.Composer) error {
+			buf, err := w.StageB(j)
 			if err != nil {
 				return err
 			}
-			_, err = w.quantise(j, buf, false)
+			_, err = r.quantise(w, j, buf, false)
 			return err
 		})
 		if err != nil {
 			return nil, err
 		}
-		if _, err := r.dev.Run(ctx, launches...); err != nil {
+		if _, err := r.Device.Run(ctx, w.Launches...); err != nil {
 			return nil, err
 		}
-		q := r.layout(b.BlockLayout(0, j))
+		q := fixedLayout(r.Matrix, b.BlockLayout(0, j))
 		words := make([]rfx.Range, q.First())
 		if len(words) > 0 {
-			if err := l.fixed.buf.Read(ctx, 0, backend.Bytes(words)); err != nil {
+			if err := l.FixedPoint().Read(ctx, 0, backend.Bytes(words)); err != nil {
 				return nil, err
 			}
 		}
@@ -348,57 +345,57 @@ func (r *reproducible) scan(ctx context.Context, l *launcher, b *tensor.Tensor) 
 	return cols, nil
 }
 
-// layout is how a block of B lies in fixed point.
-func (m *resident) layout(l tensor.Layout) quantise.Layout {
-	return kernel.Layout(m.variant, l.Rows, l.Cols)
+// fixedLayout returns how a block of B lies in fixed point for a matrix.
+func fixedLayout(m *resident.Matrix, l tensor.Layout) quantise.Layout {
+	return kernel.Layout(m.Variant, l.Rows, l.Cols)
 }
 
-// takes: what the other activations are is not defined to the bit.
-func (r *reproducible) takes(q product) error {
-	if q.b.Type == dtype.F64 || q.c.Type == dtype.F64 || q.bias != nil && q.bias.Type == dtype.F64 {
+// Takes: what the other activations are is not defined to the bit.
+func (r *reproducible) Takes(q launch.Product) error {
+	if q.B.Type == dtype.F64 || q.C.Type == dtype.F64 || q.Bias != nil && q.Bias.Type == dtype.F64 {
 		return fmt.Errorf("data of f64 in reproducible mode, which takes f16, bf16 and f32: %w", backend.ErrUnsupported)
 	}
-	if e := q.epilogue; e.Activation != spec.NoActivation && e.Activation != spec.ReLU {
-		return fmt.Errorf("activation %v: reproducible mode has relu alone, whose bits are the same everywhere: %w", q.epilogue.Activation, backend.ErrUnsupported)
+	if e := q.Epilogue; e.Activation != spec.NoActivation && e.Activation != spec.ReLU {
+		return fmt.Errorf("activation %v: reproducible mode has relu alone, whose bits are the same everywhere: %w", q.Epilogue.Activation, backend.ErrUnsupported)
 	}
 	return nil
 }
 
-// columns brings the block of B to fixed point and multiplies each part of the matrix by it. The kernel adds beta·C and
+// Columns brings the block of B to fixed point and multiplies each part of the matrix by it. The kernel adds beta·C and
 // the bias itself, in integers: what kernel densecopy computes is not the same everywhere. So where C cannot be written as
 // it lies, it is copied to the staging buffer first.
-func (r *reproducible) columns(w *composer, j int) error {
-	b, err := w.stageB(j)
+func (r *reproducible) Columns(w *launch.Composer, j int) error {
+	b, err := w.StageB(j)
 	if err != nil {
 		return err
 	}
-	q, err := w.quantise(j, b, true)
+	q, err := r.quantise(w, j, b, true)
 	if err != nil {
 		return err
 	}
-	for i := range r.parts {
-		c, lies := w.c.Block(i, j), w.c.BlockLayout(i, j)
-		e, err := w.stageBias(i, j)
+	for i := range r.Parts {
+		c, lies := w.C.Block(i, j), w.C.BlockLayout(i, j)
+		e, err := w.StageBias(i, j)
 		if err != nil {
 			return err
 		}
-		to, staged := w.target(i, j)
+		to, staged := w.Target(i, j)
 		if !staged {
-			if err := w.multiply(i, j, w.beta, e, c, b, q); err != nil {
+			if err := w.Multiply(i, j, w.Beta, e, c, b, q); err != nil {
 				return err
 			}
 			continue
 		}
-		tmp := w.stagedC(to)
-		if w.beta != 0 {
-			if err := w.dense(lies, c, to, tmp, 0, plain); err != nil {
+		tmp := w.StagedC(to)
+		if w.Beta != 0 {
+			if err := w.Dense(lies, c, to, tmp, 0, launch.Plain); err != nil {
 				return err
 			}
 		}
-		if err := w.multiply(i, j, w.beta, e, tmp, b, q); err != nil {
+		if err := w.Multiply(i, j, w.Beta, e, tmp, b, q); err != nil {
 			return err
 		}
-		if err := w.dense(to, tmp, lies, c, 0, plain); err != nil {
+		if err := w.Dense(to, tmp, lies, c, 0, launch.Plain); err != nil {
 			return err
 		}
 	}
@@ -407,46 +404,51 @@ func (r *reproducible) columns(w *composer, j int) error {
 
 // quantise adds the launches that bring block j of B, which lies in buf, to fixed point, and returns the buffer that
 // holds it then; only the first of them, which finds ranges, unless whole.
-func (w *composer) quantise(j int, buf backend.Buffer, whole bool) (backend.Buffer, error) {
-	v, err := quantise.Variant(w.l.dev.Caps())
+func (r *reproducible) quantise(w *launch.Composer, j int, buf backend.Buffer, whole bool) (backend.Buffer, error) {
+	v, err := quantise.Variant(r.Device.Caps())
 	if err != nil {
 		return nil, err
 	}
-	from, _ := w.source(j)
-	layout := w.m.layout(from)
+	from, _ := w.Source(j)
+	layout := fixedLayout(r.Matrix, from)
 	l, err := quantise.Launch(v, layout, from.Type, from.LD)
 	if err != nil {
 		return nil, err
 	}
-	q := w.l.fixed.atLeast(layout.Bytes())
+	q := w.Fixed(layout.Bytes())
 	args := []backend.Buffer{buf, q}
 	if !whole {
 		l.Passes = l.Passes[:1]
 	}
-	return q, w.add(quantise.Program, args, l.Passes...)
+	return q, w.Add(quantise.Program, args, l.Passes...)
 }
 
-// check refuses n columns at once also where B in fixed point exceeds a buffer: with AutoP at the largest precision,
+// Check refuses n columns at once also where B in fixed point exceeds a buffer: with AutoP at the largest precision,
 // which takes most.
-func (r *reproducible) check(n int, out dtype.Type) error {
-	b := kernel.Layout(r.variant, r.cols, n).Bytes()
+func (r *reproducible) Check(n int, out dtype.Type) error {
+	b := kernel.Layout(r.Variant, r.Cols, n).Bytes()
 	if r.auto != nil {
-		b = quantise.NewLayout(r.cols, n, rfx.P47).Bytes()
+		b = quantise.NewLayout(r.Cols, n, rfx.P47).Bytes()
 	}
-	if b > r.dev.Limit() {
-		return fmt.Errorf("%d columns of B in fixed point take %d bytes, and a buffer of %v at most %d: %w", n, b, r.dev.Info(), r.dev.Limit(), backend.ErrUnsupported)
+	if b > r.Device.Limit() {
+		return fmt.Errorf("%d columns of B in fixed point take %d bytes, and a buffer of %v at most %d: %w", n, b, r.Device.Info(), r.Device.Limit(), backend.ErrUnsupported)
 	}
-	return r.resident.check(n, out)
+	return r.Matrix.Check(n, out)
 }
 
-// close frees the matrix at every precision.
-func (r *reproducible) close() error {
-	if r.auto == nil {
-		return r.resident.close()
+// Close frees the matrix at every precision, and what new values took.
+func (r *reproducible) Close() error {
+	errs := []error{r.setter.Close()}
+	for _, t := range r.tables {
+		if t != nil {
+			errs = append(errs, t.Close())
+		}
 	}
-	var errs []error
+	if r.auto == nil {
+		return cmp.Or(append(errs, r.Matrix.Close())...)
+	}
 	for _, m := range r.auto.at {
-		errs = append(errs, m.close())
+		errs = append(errs, m.Close())
 	}
 	return cmp.Or(errs...)
 }

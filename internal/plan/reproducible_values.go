@@ -12,29 +12,30 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/tensor"
+	"github.com/spmmrun/spmm/internal/values"
 	"github.com/spmmrun/spmm/internal/work"
 	"github.com/spmmrun/spmm/shaders/requantise"
 	kernel "github.com/spmmrun/spmm/shaders/rfx"
 )
 
-// setTensor brings the values to their places and the integers after them.
-func (r *reproducible) setTensor(ctx context.Context, l *launcher, g *given, values *tensor.Tensor, times int) (backend.Timing, error) {
+// SetTensor brings the values to their places and the integers after them.
+func (r *reproducible) SetTensor(ctx context.Context, g *values.Given, v *tensor.Tensor, times int) (backend.Timing, error) {
 	if r.auto == nil {
-		ready, err := r.settleRequantise(ctx, l, g)
+		ready, err := r.prepareRequantise(ctx, g)
 		if err != nil {
 			return backend.Timing{}, err
 		}
 		if ready {
-			return r.requantiseAfter(ctx, times, func() (backend.Timing, error) { return fast{r.resident}.setTensor(ctx, l, g, values, 1) })
+			return r.requantiseAfter(ctx, times, func() (backend.Timing, error) { return r.setter.SetTensor(ctx, g, v, 1) })
 		}
 	}
 	start := time.Now()
 	for range times {
-		v, err := hostValues(ctx, values)
+		x, err := values.Read(ctx, v)
 		if err == nil {
-			err = r.encodeWith(ctx, g, v)
+			err = r.encodeWith(ctx, g, x)
 		}
 		if err != nil {
 			return backend.Timing{}, err
@@ -43,12 +44,12 @@ func (r *reproducible) setTensor(ctx context.Context, l *launcher, g *given, val
 	return backend.Timing{Host: time.Since(start)}, nil
 }
 
-// settings needs a device that can bring values to fixed point.
-func (r *reproducible) settings(ctx context.Context, l *launcher, g *given, values *tensor.Tensor) ([]backend.Launch, error) {
+// SetLaunches needs a device that can bring values to fixed point.
+func (r *reproducible) SetLaunches(ctx context.Context, g *values.Given, v *tensor.Tensor) ([]backend.Launch, error) {
 	ready := false
 	var err error
 	if r.auto == nil {
-		ready, err = r.settleRequantise(ctx, l, g)
+		ready, err = r.prepareRequantise(ctx, g)
 	}
 	if err != nil {
 		return nil, err
@@ -56,18 +57,18 @@ func (r *reproducible) settings(ctx context.Context, l *launcher, g *given, valu
 	if !ready {
 		return nil, fmt.Errorf("new values are brought to fixed point on the host, not in a sequence: %w", backend.ErrUnsupported)
 	}
-	launches, err := fast{r.resident}.settings(ctx, l, g, values)
+	launches, err := r.setter.SetLaunches(ctx, g, v)
 	return slices.Concat(launches, r.requantise), err
 }
 
-func (r *reproducible) setHost(ctx context.Context, l *launcher, g *given, v Values) error {
+func (r *reproducible) SetHost(ctx context.Context, g *values.Given, v values.Host) error {
 	if r.auto == nil {
-		ready, err := r.settleRequantise(ctx, l, g)
+		ready, err := r.prepareRequantise(ctx, g)
 		if err != nil {
 			return err
 		}
 		if ready {
-			_, err := r.requantiseAfter(ctx, 1, func() (backend.Timing, error) { return backend.Timing{}, fast{r.resident}.setHost(ctx, l, g, v) })
+			_, err := r.requantiseAfter(ctx, 1, func() (backend.Timing, error) { return backend.Timing{}, r.setter.SetHost(ctx, g, v) })
 			return err
 		}
 	}
@@ -81,7 +82,7 @@ func (r *reproducible) requantiseAfter(ctx context.Context, times int, set func(
 		if err != nil {
 			return sum, err
 		}
-		u, err := r.dev.Run(ctx, r.requantise...)
+		u, err := r.Device.Run(ctx, r.requantise...)
 		if err != nil {
 			return sum, err
 		}
@@ -91,16 +92,19 @@ func (r *reproducible) requantiseAfter(ctx context.Context, times int, set func(
 	return sum, nil
 }
 
-// settleRequantise makes the launches of kernel requantise, unless there are some. It reports whether the device can run
+// prepareRequantise makes the launches of kernel requantise, unless there are some. It reports whether the device can run
 // them: the table of a part's slots may exceed what it binds.
-func (r *reproducible) settleRequantise(ctx context.Context, l *launcher, g *given) (bool, error) {
+func (r *reproducible) prepareRequantise(ctx context.Context, g *values.Given) (bool, error) {
 	if r.requantise != nil || r.refused {
 		return !r.refused, nil
 	}
-	w, row, whole := &composer{l: l, m: r.resident}, 0, g.sparse(r.operand, Values{r.operand, make([]byte, int64(r.operand.Size())*int64(len(g.idx)))})
-	for i := range r.parts {
-		pt := &r.parts[i]
-		err := w.requantise(ctx, pt, whole.RowRange(row, row+pt.enc.Rows))
+	row, whole := 0, g.Zeros(r.Operand)
+	launches := []backend.Launch{}
+	if r.tables == nil {
+		r.tables = make([]backend.Buffer, len(r.Parts))
+	}
+	for i, pt := range r.Parts {
+		add, err := r.requantiseOf(ctx, i, whole.RowRange(row, row+pt.Data.Rows))
 		if work.Refusal(err) {
 			r.refused = true
 			return false, nil
@@ -108,70 +112,53 @@ func (r *reproducible) settleRequantise(ctx context.Context, l *launcher, g *giv
 		if err != nil {
 			return false, err
 		}
-		row += pt.enc.Rows
+		launches = append(launches, add...)
+		row += pt.Data.Rows
 	}
-	r.requantise = w.launches
+	r.requantise = launches
 	return true, nil
 }
 
-// requantise adds the launches for a part, which holds the rows of a.
-func (w *composer) requantise(ctx context.Context, pt *part, a formats.Sparse) error {
-	v, err := requantise.Variant(w.l.dev.Caps())
+// requantiseOf returns the launches for part i, which holds the rows of a.
+func (r *reproducible) requantiseOf(ctx context.Context, i int, a formats.Sparse) ([]backend.Launch, error) {
+	pt := r.Parts[i]
+	v, err := requantise.Variant(r.Device.Caps())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	slots, err := kernel.Slots(a, w.m.variant)
+	slots, err := kernel.Slots(a, r.Variant)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s := pt.enc.Format.(kernel.Split)
-	launch, err := requantise.Launch(v, requantise.Op{Rows: int64(pt.enc.Rows), NNZ: pt.enc.NNZ, Type: s.Type, P: s.P, V: s.V, Slots: int64(len(slots))})
+	s := pt.Data.Format.(kernel.Split)
+	l, err := requantise.Launch(v, requantise.Op{Rows: int64(pt.Data.Rows), NNZ: pt.Data.NNZ, Type: s.Type, P: s.P, V: s.V, Slots: int64(len(slots))})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	arg := func(name string) backend.Buffer { return pt.bufs[w.m.kern.Arg(name)] }
+	arg := func(name string) backend.Buffer { return pt.Buffers[r.Kernel.Arg(name)] }
 	values := arg("values")
 	table := values // not read for rows
 	if len(slots) > 0 {
-		if pt.slots == nil {
-			if pt.slots, err = w.l.dev.NewWords(ctx, slots, "slots of the entries"); err != nil {
-				return err
+		if r.tables[i] == nil {
+			if r.tables[i], err = r.Device.NewWords(ctx, slots, "slots of the entries"); err != nil {
+				return nil, err
 			}
 		}
-		table = pt.slots
+		table = r.tables[i]
 	}
-	return w.add(requantise.Program, []backend.Buffer{values, table, arg("rows"), arg("ints")}, launch.Passes...)
+	return launch.Passes(r.Device, requantise.Program, []backend.Buffer{values, table, arg("rows"), arg("ints")}, l.Passes)
 }
 
 // encodeWith encodes the matrix with other values and writes its arrays where the old ones are. With a precision that is
 // found for each multiplication it notes the values, and that is done before the next one.
-func (r *reproducible) encodeWith(ctx context.Context, g *given, v Values) error {
-	m := g.sparse(r.operand, v)
+func (r *reproducible) encodeWith(ctx context.Context, g *values.Given, v values.Host) error {
+	m := g.Sparse(r.Operand, v)
 	if r.auto == nil {
-		return r.rewrite(ctx, m)
+		return r.Rewrite(ctx, m)
 	}
 	r.auto.matrix, r.auto.rows = m, ranges(m)
 	for bits := range r.auto.at {
 		r.auto.stale[bits] = true
-	}
-	return nil
-}
-
-// rewrite packs a matrix of the same pattern as this one is packed, and replaces its arrays on the device.
-func (m *resident) rewrite(ctx context.Context, a formats.Sparse) error {
-	parts, err := (&work.Packed{Kernel: m.kern, Variant: m.variant, Matrix: work.NewMatrix(a)}).Ranges(ctx, m.rowBlock)
-	if err != nil {
-		return err
-	}
-	if len(parts) != len(m.parts) {
-		return fmt.Errorf("a matrix of %d row ranges in place of %d", len(parts), len(m.parts))
-	}
-	for i, e := range parts {
-		for j, array := range e.Arrays {
-			if err := device.WriteChunks(ctx, m.parts[i].bufs[j], array.Data); err != nil {
-				return err
-			}
-		}
 	}
 	return nil
 }

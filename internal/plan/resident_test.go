@@ -29,15 +29,15 @@ func TestLaunchesSeeThePacking(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer p.Close()
-			m := p.exec.(fast).resident
-			if len(m.parts) != 1 {
+			m := p.exec.(*fast).Matrix
+			if len(m.Parts) != 1 {
 				continue // each is of its own rows
 			}
-			want, err := m.kern.Encode(a, m.variant)
+			want, err := m.Kernel.Encode(a, m.Variant)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := m.parts[0].enc; got.Items != want.Items || got.Stats != want.Stats || got.NNZ != want.NNZ {
+			if got := m.Parts[0].Data; got.Items != want.Items || got.Stats != want.Stats || got.NNZ != want.NNZ {
 				t.Errorf("%s: %d pieces, %+v of %d entries; packed: %d, %+v, %d", format, got.Items, got.Stats, got.NNZ, want.Items, want.Stats, want.NNZ)
 			}
 		}

@@ -4,35 +4,22 @@
 package plan
 
 import (
-	"fmt"
-
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/tensor"
 )
 
 // product describes a multiplication as the plan computes it, with its operands as the caller has them.
-func (p *Plan) product(alpha float64, b Operand, beta float64, c Operand, e Epilogue, times int) (product, error) {
+func (p *Plan) product(alpha float64, b *tensor.Tensor, beta float64, c *tensor.Tensor, e launch.Epilogue, times int) (launch.Product, error) {
 	if p.right {
-		e.RowBias, e.ColBias = e.ColBias, e.RowBias
+		b, c = b.Transposed(), c.Transposed()
+		e.RowBias, e.ColBias = e.ColBias.Transposed(), e.RowBias.Transposed()
 	}
 	if p.sums() != dtype.F64 {
 		alpha, beta = float64(float32(alpha)), float64(float32(beta))
 	}
-	q := product{alpha: alpha, beta: beta, times: times}
-	var err error
-	if q.bias, q.epilogue, err = e.split(); err != nil {
-		return q, err
-	}
-	if q.b, err = OneTensor(b); err != nil {
-		return q, err
-	}
-	if q.c, err = OneTensor(c); err != nil {
-		return q, err
-	}
-	if p.right {
-		q.b, q.c, q.bias = q.b.Transposed(), q.c.Transposed(), q.bias.Transposed()
-	}
-	return q, nil
+	bias, epilogue, err := e.Split()
+	return launch.Product{B: b, C: c, Bias: bias, Alpha: alpha, Beta: beta, Epilogue: epilogue, Times: times}, err
 }
 
 // Describe returns the plan's Info in the caller's terms: Rows and Cols are those of the matrix that is multiplied by, on
@@ -67,16 +54,3 @@ func columnsOfB(right bool) string {
 
 // what is columnsOfB for the plan.
 func (p *Plan) what() string { return columnsOfB(p.right) }
-
-// checkDims tells whether C = A·B is possible for B and C of these sizes, as the plan sees them.
-func (p *Plan) checkDims(bRows, bCols, cRows, cCols int) error {
-	switch {
-	case bRows == p.Cols && cRows == p.Rows && bCols == cCols:
-		return nil
-	case p.right:
-		return fmt.Errorf("shapes do not fit: A, on the right, is %d×%d, B is %d×%d, C is %d×%d; want B n×%d and C n×%d",
-			p.Cols, p.Rows, bCols, bRows, cCols, cRows, p.Cols, p.Rows)
-	}
-	return fmt.Errorf("shapes do not fit: A is %d×%d, B is %d×%d, C is %d×%d; want B %d×n and C %d×n",
-		p.Rows, p.Cols, bRows, bCols, cRows, cCols, p.Cols, p.Rows)
-}

@@ -12,10 +12,10 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/shaders/quantise"
 	"github.com/spmmrun/spmm/shaders/rowcopy"
-	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 // RowList is numbers of rows, on a device.
@@ -85,7 +85,7 @@ func CopyRows(ctx context.Context, d *device.Device, dst, src *tensor.Tensor, c 
 	if index == nil {
 		index = from
 	}
-	launches, err := launchesOf(d, rowcopy.Program, []backend.Buffer{index, from, dst.Block(0, 0)}, l.Passes)
+	launches, err := launch.Passes(d, rowcopy.Program, []backend.Buffer{index, from, dst.Block(0, 0)}, l.Passes)
 	if err != nil {
 		return nil, err
 	}
@@ -134,13 +134,6 @@ func rowCopy(d *device.Device, dst, src *tensor.Tensor, c RowCopy) (rowcopy.Op, 
 	return op, index, nil
 }
 
-// launchesOf returns the launches of a kernel's passes.
-func launchesOf(d *device.Device, k *spec.Program, args []backend.Buffer, passes []spec.Pass) ([]backend.Launch, error) {
-	w := composer{l: &launcher{dev: d}}
-	err := w.add(k, args, passes...)
-	return w.launches, err
-}
-
 // ColumnRanges returns the range of each column of a row-major tensor, found on the device.
 func ColumnRanges(ctx context.Context, d *device.Device, t *tensor.Tensor) ([]rfx.Range, error) {
 	if t == nil || t.Device() != d || t.ColMajor || t.RowBlocks() > 1 || t.ColBlocks() > 1 || t.BlockLayout(0, 0).Loose {
@@ -170,7 +163,7 @@ func ColumnRanges(ctx context.Context, d *device.Device, t *tensor.Tensor) ([]rf
 		return nil, err
 	}
 	defer parts.Close()
-	launches, err := launchesOf(d, quantise.Program, []backend.Buffer{t.Block(0, 0), parts}, l.Passes[:1])
+	launches, err := launch.Passes(d, quantise.Program, []backend.Buffer{t.Block(0, 0), parts}, l.Passes[:1])
 	if err != nil {
 		return nil, err
 	}

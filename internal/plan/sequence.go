@@ -12,6 +12,8 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/launch"
+	"github.com/spmmrun/spmm/internal/resident"
 	"github.com/spmmrun/spmm/internal/tensor"
 )
 
@@ -23,7 +25,7 @@ type Sequence struct {
 	mu        sync.Mutex
 	closed    bool
 	steps     []step
-	launcher  *launcher         // of staging and workspaces, which all steps share
+	launcher  *launch.Launcher  // of staging and workspaces, which all steps share
 	recording backend.Recording // nil until the steps there are were recorded
 	plans     []*Plan           // each once, as are the tensors
 	tensors   []*tensor.Tensor
@@ -33,47 +35,41 @@ type Sequence struct {
 type step struct {
 	plan   *Plan
 	values *tensor.Tensor // nil: a multiplication
-	m      *resident
-	product
+	m      *resident.Matrix
+	launch.Product
 	launches []backend.Launch
 	made     int // how often the launcher had replaced a buffer then
 }
 
 // NewSequence returns a sequence without multiplications.
-func NewSequence(d *device.Device) *Sequence { return &Sequence{dev: d, launcher: newLauncher(d)} }
+func NewSequence(d *device.Device) *Sequence { return &Sequence{dev: d, launcher: launch.New(d)} }
 
 // Add appends c = alpha·A·b + beta·c, with an epilogue, where A is the plan's matrix. After an error the sequence is
 // as it was.
-func (s *Sequence) Add(m Matrix, alpha float64, b Operand, beta float64, c Operand, e Epilogue) error {
+func (s *Sequence) Add(p *Plan, alpha float64, b *tensor.Tensor, beta float64, c *tensor.Tensor, e launch.Epilogue) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p, err := s.takes(m)
-	if err != nil {
+	if err := s.takes(p); err != nil {
 		return err
 	}
 	q, err := p.product(alpha, b, beta, c, e, 1)
 	if err != nil {
 		return err
 	}
-	return s.append(step{plan: p, product: q}, q.b, q.c, q.bias)
+	return s.append(step{plan: p, Product: q}, q.B, q.C, q.Bias)
 }
 
 // AddValues appends Plan.SetValues from a tensor, whose elements at the time of the run are the values.
-func (s *Sequence) AddValues(m Matrix, values Operand) error {
+func (s *Sequence) AddValues(p *Plan, values *tensor.Tensor) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p, err := s.takes(m)
-	if err != nil {
+	if err := s.takes(p); err != nil {
 		return err
 	}
-	v, err := OneTensor(values)
-	switch {
-	case err != nil:
-		return err
-	case v == nil:
+	if values == nil {
 		return errors.New("the tensor of values is missing")
 	}
-	return s.append(step{plan: p, values: v}, v)
+	return s.append(step{plan: p, values: values}, values)
 }
 
 // append adds a step that uses some tensors. After an error the sequence is as it was.
@@ -96,22 +92,17 @@ func (s *Sequence) append(x step, tensors ...*tensor.Tensor) error {
 	return nil
 }
 
-// takes returns the plan on the sequence's device, and refuses others.
-func (s *Sequence) takes(m Matrix) (*Plan, error) {
+// takes refuses plans that are not on the sequence's device.
+func (s *Sequence) takes(p *Plan) error {
 	switch {
 	case s.closed:
-		return nil, fmt.Errorf("the sequence: %w", backend.ErrClosed)
-	case m == nil:
-		return nil, errors.New("the plan is missing")
-	}
-	p := m.single()
-	switch {
+		return fmt.Errorf("the sequence: %w", backend.ErrClosed)
 	case p == nil:
-		return nil, fmt.Errorf("a plan on several devices in a sequence on %v", s.dev.Info())
+		return errors.New("the plan is missing")
 	case p.dev != s.dev:
-		return nil, fmt.Errorf("a plan on %v in a sequence on %v", p.dev.Info(), s.dev.Info())
+		return fmt.Errorf("a plan on %v in a sequence on %v", p.dev.Info(), s.dev.Info())
 	}
-	return p, nil
+	return nil
 }
 
 // compose makes the launches of a step.
@@ -123,22 +114,24 @@ func (s *Sequence) compose(x *step) error {
 	if x.values != nil {
 		return s.composeValues(ctx, x)
 	}
-	if err := p.begin(ctx, x.product); err != nil {
+	if err := p.begin(ctx, x.Product); err != nil {
 		return err
 	}
-	defer x.release()
-	err := p.exec.recordable()
+	defer x.Release()
+	err := p.exec.Recordable()
 	if err != nil {
 		return err
 	}
-	if x.m, err = p.exec.settle(ctx, s.launcher, x.b); err != nil {
+	if x.m, err = p.exec.Prepare(ctx, s.launcher, x.B); err != nil {
 		return err
 	}
 	x.launches = nil
-	if x.c.Rows > 0 && x.c.Cols > 0 {
-		x.launches, err = p.compose(s.launcher, x.m, x.product)
+	if x.C.Rows > 0 && x.C.Cols > 0 {
+		var w launch.RunList
+		w, err = p.compose(s.launcher, x.m, x.Product)
+		x.launches = w.Launches
 	}
-	x.made = s.launcher.replaced
+	x.made = s.launcher.Replaced
 	return err
 }
 
@@ -152,11 +145,11 @@ func (s *Sequence) composeValues(ctx context.Context, x *step) error {
 		return err
 	}
 	defer x.values.Release()
-	err := p.exec.recordable()
+	err := p.exec.Recordable()
 	if err == nil {
-		x.launches, err = p.exec.settings(ctx, s.launcher, p.given, x.values)
+		x.launches, err = p.exec.SetLaunches(ctx, p.given, x.values)
 	}
-	x.made = s.launcher.replaced
+	x.made = s.launcher.Replaced
 	return err
 }
 
@@ -171,24 +164,19 @@ func (s *Sequence) forget() error {
 }
 
 // Run runs the multiplications in the order in which they were added.
-func (s *Sequence) Run(ctx context.Context) (Timing, error) {
+func (s *Sequence) Run(ctx context.Context) (backend.Timing, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.begin(); err != nil {
-		return Timing{}, err
+		return backend.Timing{}, err
 	}
 	t, err := s.recording.Run(ctx)
 	s.release(len(s.tensors))
-	return timed(t), s.explain(err)
+	return t, s.explain(err)
 }
 
 // Start is Run without the wait.
-func (s *Sequence) Start(ctx context.Context) (Pending, error) {
-	p, err := s.start(ctx)
-	return Pending{one: p}, err
-}
-
-func (s *Sequence) start(ctx context.Context) (backend.Pending, error) {
+func (s *Sequence) Start(ctx context.Context) (backend.Pending, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.begin(); err != nil {
@@ -251,7 +239,7 @@ func (s *Sequence) explain(err error) error {
 // record hands the launches of all steps to the device, those anew that may hold a buffer which was replaced.
 func (s *Sequence) record() error {
 	for i := 0; i < len(s.steps); i++ {
-		if s.steps[i].made == s.launcher.replaced {
+		if s.steps[i].made == s.launcher.Replaced {
 			continue
 		}
 		if err := s.compose(&s.steps[i]); err != nil {
@@ -274,7 +262,7 @@ func (s *Sequence) Close() error {
 	defer s.mu.Unlock()
 	s.closed = true
 	err := s.forget()
-	s.launcher.close()
+	s.launcher.Close()
 	s.steps, s.plans, s.tensors = nil, nil, nil
 	return err
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/plan"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/work"
@@ -105,7 +106,7 @@ func TestStream(t *testing.T) {
 				stored := p.Stats.StoredBytes
 				w := c
 				w.Data = want
-				if _, err := p.Multiply(ctx, 1.5, b, -0.5, w, plan.Epilogue{}); err != nil {
+				if _, err := p.Multiply(ctx, 1.5, b, -0.5, w, launch.Epilogue{}); err != nil {
 					t.Fatal(err)
 				}
 				p.Close()
@@ -178,7 +179,7 @@ func TestStreamColumns(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer one.Close()
-	if _, err := one.Multiply(ctx, 1, b, 0, host(want, m, n), plan.Epilogue{}); err != nil {
+	if _, err := one.Multiply(ctx, 1, b, 0, host(want, m, n), launch.Epilogue{}); err != nil {
 		t.Fatal(err)
 	}
 	const limit = 200 << 10 // B and C of all columns take 720 kB

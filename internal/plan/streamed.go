@@ -7,28 +7,30 @@ import (
 	"time"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/internal/launch"
+	"github.com/spmmrun/spmm/internal/resident"
 )
 
 // runStreamed multiplies with a matrix that is not on the device. Its time is the host's.
-func (p *Plan) runStreamed(ctx context.Context, m *resident, w runList, times int) (backend.Timing, error) {
+func (p *Plan) runStreamed(ctx context.Context, m *resident.Matrix, w launch.RunList, times int) (backend.Timing, error) {
 	start := time.Now()
-	if len(w.marks) == 0 {
-		return p.dev.Run(ctx, w.launches...)
+	if len(w.Marks) == 0 {
+		return p.dev.Run(ctx, w.Launches...)
 	}
 	var err error
-	p.streamed, err = m.stream.run(ctx, w.launches, w.marks, times)
+	p.streamed, err = m.Stream.Run(ctx, w.Launches, w.Marks, times)
 	return backend.Timing{Host: time.Since(start)}, err
 }
 
 // startStreamed is runStreamed without the wait.
-func (p *Plan) startStreamed(ctx context.Context, q product) (backend.Pending, error) {
-	if err := q.use(); err != nil {
+func (p *Plan) startStreamed(ctx context.Context, q launch.Product) (backend.Pending, error) {
+	if err := q.Use(); err != nil {
 		return nil, err
 	}
 	w := &waited{done: make(chan struct{})}
 	go func() {
 		defer close(w.done)
-		defer q.release()
+		defer q.Release()
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		w.t, w.err = p.run(ctx, q)

@@ -13,6 +13,7 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/work"
 )
@@ -107,18 +108,18 @@ func (p *Plan) measure(ctx context.Context, n int) (time.Duration, error) {
 func (p *Plan) drop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.launcher.close()
+	p.launcher.Close()
 }
 
 // best returns the time of the fastest of several batches.
 func (p *Plan) best(ctx context.Context, b, c *tensor.Tensor) (time.Duration, error) {
-	once, err := p.Run(ctx, 1, b, 0, c, Epilogue{}) // brings the kernel onto the device, too
+	once, err := p.Run(ctx, 1, b, 0, c, launch.Epilogue{}) // brings the kernel onto the device, too
 	if err != nil {
 		return 0, err
 	}
 	best, batch, start := time.Duration(math.MaxInt64), 1, time.Now()
 	for i := 0; i < tuneRuns && (i < 2 || time.Since(start) < tuneTime); i++ {
-		t, err := p.Repeat(ctx, batch, 1, b, 0, c, Epilogue{})
+		t, err := p.Repeat(ctx, batch, 1, b, 0, c, launch.Epilogue{})
 		if err != nil {
 			return 0, err
 		}

@@ -18,7 +18,9 @@ import (
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/resident"
 	"github.com/spmmrun/spmm/internal/tensor"
+	"github.com/spmmrun/spmm/internal/values"
 	"github.com/spmmrun/spmm/internal/work"
 	"github.com/spmmrun/spmm/shaders"
 	"github.com/spmmrun/spmm/shaders/spec"
@@ -99,12 +101,12 @@ func fresh(r *rand.Rand, n int) []float32 {
 }
 
 // values returns the values of a matrix as bytes.
-func valuesOf(a formats.Sparse) Values {
+func valuesOf(a formats.Sparse) values.Host {
 	return formats.Dispatch(a, bytesOf[half.F16], bytesOf[half.BF16], bytesOf[float32], bytesOf[float64])
 }
 
-func bytesOf[T formats.Value](a *formats.CSR[T]) Values {
-	return Values{formats.TypeOf[T](), backend.Bytes(a.Val)}
+func bytesOf[T formats.Value](a *formats.CSR[T]) values.Host {
+	return values.Host{Type: formats.TypeOf[T](), Data: backend.Bytes(a.Val)}
 }
 
 // byColumns returns a as CSC.
@@ -116,21 +118,21 @@ func byColumns[T formats.Value](a *formats.CSR[T]) formats.Encoded {
 // contents returns what a plan has on its device, for AutoP at the present precision.
 func contents(t *testing.T, p *Plan) [][]byte {
 	t.Helper()
-	var m *resident
+	var m *resident.Matrix
 	switch e := p.exec.(type) {
-	case fast:
-		m = e.resident
+	case *fast:
+		m = e.Matrix
 	case *reproducible:
 		if e.auto != nil {
 			if err := e.turn(t.Context(), e.bits); err != nil {
 				t.Fatal(err)
 			}
 		}
-		m = e.resident
+		m = e.Matrix
 	}
 	var all [][]byte
-	for _, part := range m.parts {
-		for _, b := range part.bufs {
+	for _, part := range m.Parts {
+		for _, b := range part.Buffers {
 			x := make([]byte, b.Size())
 			if err := b.Read(t.Context(), 0, x); err != nil {
 				t.Fatal(err)
@@ -180,7 +182,7 @@ func checkSet(t *testing.T, d *device.Device, o work.Options, a, b formats.Encod
 		t.Fatalf("%s/%s: %v", p.Format, p.Variant, err)
 	}
 	differ("from the host")
-	n := v.len()
+	n := v.Len()
 	for _, s := range []tensor.Shape{
 		{Rows: 1, Cols: n}, {Rows: n, Cols: 1, ColMajor: true}, {Rows: 1, Cols: n, ColMajor: true}, {Rows: n, Cols: 1},
 		{Rows: 1, Cols: n, ColBlock: 1000}, {Rows: n, Cols: 1, RowBlock: 344},
@@ -342,7 +344,7 @@ func TestSetValuesRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		n := len(a.Val)
-		if err := p.SetHostValues(ctx, Values{dtype.F32, make([]byte, 4*n-4)}); err == nil {
+		if err := p.SetHostValues(ctx, values.Host{Type: dtype.F32, Data: make([]byte, 4*n-4)}); err == nil {
 			t.Error("too few values are taken")
 		}
 		if err := p.SetValues(ctx, nil); err == nil {

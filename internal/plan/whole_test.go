@@ -15,8 +15,10 @@ import (
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/plan"
 	"github.com/spmmrun/spmm/internal/tensor"
+	"github.com/spmmrun/spmm/internal/values"
 	"github.com/spmmrun/spmm/internal/work"
 )
 
@@ -37,11 +39,11 @@ func product(t *testing.T, dev *device.Device, a *formats.CSR[float32], o work.O
 		t.Fatalf("format %s", p.Format)
 	}
 	if again {
-		err = p.SetHostValues(t.Context(), plan.Values{Type: dtype.F32, Data: backend.Bytes(a.Val)})
+		err = p.SetHostValues(t.Context(), values.Host{Type: dtype.F32, Data: backend.Bytes(a.Val)})
 	}
 	c := formats.NewDense[float32](a.Rows, b.Cols)
 	if err == nil {
-		_, err = p.Multiply(t.Context(), 1, hostOf(b), 0, hostOf(c), plan.Epilogue{})
+		_, err = p.Multiply(t.Context(), 1, hostOf(b), 0, hostOf(c), launch.Epilogue{})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,7 @@
 // Bringing a packed matrix onto the device: whole, cut into ranges of rows that the device binds, or, where it does not fit
 // beside B and C, in panels that stay in the host's memory.
 
-package plan
+package resident
 
 import (
 	"context"
@@ -19,30 +19,30 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// took is how long it took to bring a matrix onto the device, besides packing it first.
-type took struct {
-	packing time.Duration // packing it again in ranges of rows
-	upload  time.Duration
+// Took is how long it took to bring a matrix onto the device, besides packing it first.
+type Took struct {
+	Packing time.Duration // packing it again in ranges of rows
+	Upload  time.Duration
 }
 
-// place brings a packed matrix onto the device. Where it does not fit within the work's budget it is streamed, in panels as
+// Place brings a packed matrix onto the device. Where it does not fit within the work's budget it is streamed, in panels as
 // large as there is room for.
-func place(ctx context.Context, d *device.Device, w *work.Work, e *work.Packed) (*resident, took, error) {
-	var t took
+func Place(ctx context.Context, d *device.Device, w *work.Work, e *work.Packed) (*Matrix, Took, error) {
+	var t Took
 	start := time.Now()
 	parts, rowBlock, streamed, err := divide(ctx, d, w, e)
 	if err != nil {
 		return nil, t, err
 	}
-	t.packing = time.Since(start)
+	t.Packing = time.Since(start)
 	start = time.Now()
-	var m *resident
+	var m *Matrix
 	if streamed {
-		m, err = keep(ctx, d, e, parts, rowBlock, nil)
+		m, err = Keep(ctx, d, e, parts, rowBlock, nil)
 	} else {
 		m, err = upload(ctx, d, e, parts, rowBlock)
 	}
-	t.upload = time.Since(start)
+	t.Upload = time.Since(start)
 	return m, t, err
 }
 

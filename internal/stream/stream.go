@@ -1,7 +1,8 @@
-// Out of core: a matrix that stays in the host's memory. Its panels, ranges of rows, go to the device one after another into two
-// sets of buffers: while one is multiplied by, the other is written.
-
-package plan
+// Package stream multiplies with a matrix that stays in the host's memory.
+//
+// Its panels, ranges of rows, go to the device one after another, into two sets of buffers: while one is multiplied by,
+// the other is written. A Stream keeps the panels in memory that the device reads, and which of them are in the buffers.
+package stream
 
 import (
 	"cmp"
@@ -16,8 +17,8 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// stream is the panels of a matrix in the host's memory, and the buffers that they go to: panel i to set i mod 2.
-type stream struct {
+// Stream is the panels of a matrix in the host's memory, and the buffers that they go to: panel i to set i mod 2.
+type Stream struct {
 	dev    *device.Device
 	panels [][]backend.HostMemory // by panel and array
 	sets   [2][]backend.Buffer
@@ -25,25 +26,25 @@ type stream struct {
 	owner  bool   // of the sets
 }
 
-// mark says that launches from number at on read panel part.
-type mark struct{ at, part int }
+// Mark says that launches from number At on read panel Part.
+type Mark struct{ At, Part int }
 
-// Streamed tells how long a multiplication with a matrix that is not on the device took.
-type Streamed = struct {
+// Timing is how long a multiplication took.
+type Timing = struct {
 	Panels  int
 	Bytes   int64         // copied to the device
 	Copy    time.Duration // what the copies took
 	Compute time.Duration // what the launches took
 }
 
-// newStream copies packed panels into memory that the device reads by itself, where it can, and allocates two sets of buffers for
+// New copies packed panels into memory that the device reads by itself, where it can, and allocates two sets of buffers for
 // them, unless it is to share those of another stream.
-func newStream(ctx context.Context, d *device.Device, panels []*spec.Packed, with *stream) (*stream, error) {
-	s := &stream{dev: d, loaded: [2]int{-1, -1}, owner: with == nil}
+func New(ctx context.Context, d *device.Device, panels []*spec.Packed, with *Stream) (*Stream, error) {
+	s := &Stream{dev: d, loaded: [2]int{-1, -1}, owner: with == nil}
 	if with != nil {
 		s.sets = with.sets
 	} else if err := s.alloc(panels); err != nil {
-		return nil, cmp.Or(err, s.close())
+		return nil, cmp.Or(err, s.Close())
 	}
 	s.panels = make([][]backend.HostMemory, len(panels))
 	const atOnce = 8
@@ -64,13 +65,19 @@ func newStream(ctx context.Context, d *device.Device, panels []*spec.Packed, wit
 		})
 	}
 	if err := run.Wait(); err != nil {
-		return nil, cmp.Or(err, s.close())
+		return nil, cmp.Or(err, s.Close())
 	}
 	return s, nil
 }
 
+// Set returns the buffers that panel i goes to.
+func (s *Stream) Set(i int) []backend.Buffer { return s.sets[i&1] }
+
+// Forget notes that another stream, which shares the buffers, may have written to them.
+func (s *Stream) Forget() { s.loaded = [2]int{-1, -1} }
+
 // alloc allocates the sets.
-func (s *stream) alloc(panels []*spec.Packed) error {
+func (s *Stream) alloc(panels []*spec.Packed) error {
 	for i := range s.sets[:min(2, len(panels))] {
 		for k, a := range panels[0].Arrays {
 			most := 0
@@ -97,8 +104,8 @@ func lockedCopy(d *device.Device, data []byte) backend.HostMemory {
 	return m
 }
 
-// close frees the panels, and the sets if they are the stream's own.
-func (s *stream) close() error {
+// Close frees the panels, and the sets if they are the stream's own.
+func (s *Stream) Close() error {
 	var errs []error
 	for _, p := range s.panels {
 		for _, a := range p {
@@ -117,7 +124,7 @@ func (s *stream) close() error {
 }
 
 // load copies a panel to its set, unless it is there, and returns the bytes that were copied.
-func (s *stream) load(ctx context.Context, i int) (n int64, err error) {
+func (s *Stream) load(ctx context.Context, i int) (n int64, err error) {
 	set := i & 1
 	if s.loaded[set] == i {
 		return 0, nil
@@ -142,9 +149,9 @@ func (s *stream) load(ctx context.Context, i int) (n int64, err error) {
 	return n, nil
 }
 
-// run runs launches a number of times, each panel's after it has been copied.
-func (s *stream) run(ctx context.Context, launches []backend.Launch, marks []mark, times int) (Streamed, error) {
-	r := streaming{stream: s, launches: launches, marks: marks, times: times, full: make(chan int), out: Streamed{Panels: len(s.panels)}}
+// Run runs launches a number of times, each panel's after it has been copied.
+func (s *Stream) Run(ctx context.Context, launches []backend.Launch, marks []Mark, times int) (Timing, error) {
+	r := streaming{Stream: s, launches: launches, marks: marks, times: times, full: make(chan int), out: Timing{Panels: len(s.panels)}}
 	for i := range r.free {
 		r.free[i] = make(chan struct{}, 1)
 		r.free[i] <- struct{}{}
@@ -158,25 +165,25 @@ func (s *stream) run(ctx context.Context, launches []backend.Launch, marks []mar
 
 // streaming is a run: one goroutine copies panels to the two sets of buffers in turn, and another computes with them.
 type streaming struct {
-	*stream
+	*Stream
 	launches []backend.Launch
-	marks    []mark
+	marks    []Mark
 	times    int
 	free     [2]chan struct{} // sets of buffers that may be written
 	full     chan int         // panels, as they have come
-	out      Streamed
+	out      Timing
 }
 
 func (r *streaming) copy(ctx context.Context) error {
 	for range r.times {
 		for _, m := range r.marks {
 			select {
-			case <-r.free[m.part&1]:
+			case <-r.free[m.Part&1]:
 			case <-ctx.Done():
 				return ctx.Err()
 			}
 			start := time.Now()
-			n, err := r.load(ctx, m.part)
+			n, err := r.load(ctx, m.Part)
 			if err != nil {
 				return err
 			}
@@ -184,7 +191,7 @@ func (r *streaming) copy(ctx context.Context) error {
 				r.out.Bytes, r.out.Copy = r.out.Bytes+n, r.out.Copy+time.Since(start)
 			}
 			select {
-			case r.full <- m.part:
+			case r.full <- m.Part:
 			case <-ctx.Done():
 				return ctx.Err()
 			}
@@ -203,7 +210,7 @@ func (r *streaming) compute(ctx context.Context) error {
 		return err
 	}
 	for range r.times {
-		if err := run(r.launches[:r.marks[0].at]); err != nil {
+		if err := run(r.launches[:r.marks[0].At]); err != nil {
 			return err
 		}
 		for i, m := range r.marks {
@@ -214,12 +221,12 @@ func (r *streaming) compute(ctx context.Context) error {
 			}
 			end := len(r.launches)
 			if i+1 < len(r.marks) {
-				end = r.marks[i+1].at
+				end = r.marks[i+1].At
 			}
-			if err := run(r.launches[m.at:end]); err != nil {
+			if err := run(r.launches[m.At:end]); err != nil {
 				return err
 			}
-			r.free[m.part&1] <- struct{}{}
+			r.free[m.Part&1] <- struct{}{}
 		}
 	}
 	return nil
