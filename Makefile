@@ -9,7 +9,7 @@
 #   make test-all   these and what takes longer: every case on every driver, the race detector, other compilers
 #   make quick      a part of them, in a minute
 #   make kernel K=lanestream/staged   compile one kernel, test it, and time it where a device is
-#   make lint       gofmt and go vet
+#   make lint       gofmt, go vet, and the words and line lengths that docs/glossary.md asks for
 #   make cross      build and vet for the other systems
 #   make mutants    put faults into a copy of the sources and count those that the conformance suite notices
 #   make generate   compile the kernels whose blobs are stale
@@ -131,6 +131,7 @@ lint:
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go' 2>/dev/null || find . -name '*.go')); \
 	[[ -z $$unformatted ]] || { echo "gofmt these:" $$unformatted >&2; exit 1; }
 	$(GO) vet -tags $(TAGS) ./...
+	$(GO) run ./tools/words
 
 # Pinned here, not in go.mod, whose modules a user of the library sees.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2

@@ -21,6 +21,7 @@ import (
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/internal/access"
 	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/reproducible"
 )
 
 // faults counts the calls of all devices of a test, and lets one fail, or from that on all.
@@ -524,7 +525,7 @@ func rowsScene(x *scene) {
 		return err
 	})
 	x.download(dst)
-	x.do("ColumnRanges", func() error { _, err := plan.ColumnRanges(ctx, dev, access.Tensor(src)); return err })
+	x.do("ColumnRanges", func() error { _, err := reproducible.ColumnRanges(ctx, dev, access.Tensor(src)); return err })
 }
 
 // groupScene multiplies on two devices, data of the host and tensors that must be moved.

@@ -4,8 +4,8 @@ package backend
 
 import "time"
 
-// Pace is what was seen of a kernel's speed on a device. The zero value says that it has not run yet. A device keeps one
-// for each loaded kernel.
+// Pace is what was seen of a kernel's speed on a device. The zero value says that it has not run yet. A device keeps
+// one for each loaded kernel.
 type Pace struct {
 	perGroup float64 // nanoseconds; 0: not known
 	batch    uint64  // the last batch that changed it

@@ -42,7 +42,8 @@ func Agreements(mans ...*Manifest) []Agreement {
 			if _, ok := at[key]; !ok {
 				at[key] = len(cases)
 				cases = append(cases, &agreement{
-					Agreement: Agreement{ID: r.ID, Exact: Class(r.ID) != General && Class(r.ID) != Subnormal}, given: make([][]string, len(mans)),
+					Agreement: Agreement{ID: r.ID, Exact: Class(r.ID) != General && Class(r.ID) != Subnormal},
+					given:     make([][]string, len(mans)),
 				})
 			}
 			cases[at[key]].add(i, m, r)

@@ -111,8 +111,8 @@ func (e *eligibility) runs(k *spec.Format, v *spec.Variant) bool {
 	return e.rotated == nil || slices.Contains(e.rotated[k.Name], v.Name)
 }
 
-// rotate leaves each kernel one variant for a matrix shape that the device does not list, as far as there are for a shape
-// that no kernel before it has, and then gives the shapes that are left to kernels that have them.
+// rotate leaves each kernel one variant for a matrix shape that the device does not list, as far as there are for a
+// shape that no kernel before it has, and then gives the shapes that are left to kernels that have them.
 func (e *eligibility) rotate() {
 	chosen, covered := map[string][]string{}, map[string]bool{}
 	take := func(k *spec.Format, v *spec.Variant) {
@@ -189,7 +189,8 @@ func compose(t *test, p *instance, v *spec.Variant, caps backend.Caps) (c compos
 		return c, err
 	}
 	c.problem = spec.Problem{
-		M: p.m, K: p.k, N: p.n, LDB: (p.n + 7) &^ 7, LDC: p.n, Out: t.c, Alpha: p.alpha, Beta: p.beta, Epilogue: p.epilogue, Caps: caps,
+		M: p.m, K: p.k, N: p.n, LDB: (p.n + 7) &^ 7, LDC: p.n, Out: t.c, Alpha: p.alpha, Beta: p.beta, Epilogue: p.epilogue,
+		Caps: caps,
 	}
 	if t.pad {
 		c.problem.LDB += 16

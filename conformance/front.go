@@ -37,7 +37,8 @@ func (r *runner) front(ctx context.Context, t *test, p *instance, o spmm.Options
 	return frontA[float32](ctx, r, t, p, o)
 }
 
-func frontA[A formats.Value](ctx context.Context, r *runner, t *test, p *instance, o spmm.Options) (*outputs, *planInfo, error) {
+func frontA[A formats.Value](ctx context.Context, r *runner, t *test, p *instance, o spmm.Options) (*outputs, *planInfo,
+	error) {
 	a := formats.Convert[A](p.a)
 	if t.turned != t.right {
 		a = a.Transpose()
@@ -63,7 +64,8 @@ func frontA[A formats.Value](ctx context.Context, r *runner, t *test, p *instanc
 }
 
 // once multiplies into C. It looks at the device's memory if this is the last run.
-func once[B, C formats.Value](ctx context.Context, r *runner, t *test, p *instance, plan *spmm.Plan, b *formats.Dense[B], c *formats.Dense[C], last bool) error {
+func once[B, C formats.Value](ctx context.Context, r *runner, t *test, p *instance, plan *spmm.Plan,
+	b *formats.Dense[B], c *formats.Dense[C], last bool) error {
 	look := func() error {
 		if last || r.second != nil {
 			return r.intact(ctx)
@@ -160,7 +162,8 @@ func otherProducts[B formats.Value](p *instance, b *formats.Dense[B]) []otherPro
 }
 
 // newEpilogue returns an instance's epilogue as package spmm takes it, and its bias on the device, to be closed.
-func newEpilogue(ctx context.Context, r *runner, t *test, p *instance, plan *spmm.Plan) (spmm.Epilogue, io.Closer, error) {
+func newEpilogue(ctx context.Context, r *runner, t *test, p *instance, plan *spmm.Plan) (spmm.Epilogue, io.Closer,
+	error) {
 	e := spmm.Epilogue{Activation: spmm.Activation(p.epilogue.Activation)}
 	if p.bias == nil {
 		return e, io.NopCloser(nil), nil

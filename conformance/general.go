@@ -50,8 +50,8 @@ func (p *instance) general() {
 // hasSubnormal tells whether a kind of T2 has subnormal operands, which a device may take for zeros.
 func hasSubnormal(kind string) bool { return kind == low || kind == lowB || kind == beside }
 
-// The powers of two of the kinds low, lowB and beside: subnormal numbers, what they are multiplied by, and the others of their matrix; small
-// ones of A and B, and large ones of B.
+// The powers of two of the kinds low, lowB and beside: subnormal numbers, what they are multiplied by, and the others
+// of their matrix; small ones of A and B, and large ones of B.
 type scales struct{ low, by, others, smallA, smallB, large float64 }
 
 func (p *instance) scales() scales {

@@ -26,7 +26,8 @@ var again = map[bool]int{true: 100, false: 30}[os.Getenv("SPMM_SOFTVK") == ""]
 // busy keeps a device at work with another matrix until the function that it returns is called.
 func busy(t *testing.T, dev *spmm.Device) (stop func()) {
 	t.Helper()
-	p := recipe{class: General, typ: dtype.F32, m: 150, k: 200, n: 20, pattern: "skewed", alpha: 1, kind: normal, seed: 9}.build().single()
+	p := recipe{class: General, typ: dtype.F32, m: 150, k: 200, n: 20, pattern: "skewed", alpha: 1, kind: normal,
+		seed: 9}.build().single()
 	plan, err := spmm.Prepare(t.Context(), dev, p.A, spmm.Options{Format: "csr"})
 	if err != nil {
 		t.Fatal(err)

@@ -174,14 +174,14 @@ func newPart[T formats.Value](a *formats.CSR[T], rows []int32, of *columns, rang
 	return q
 }
 
-// gather makes values of a share, whose rows begin at rowPtr, those of a part's matrix.
-func gather[T formats.Value](a *formats.CSR[T], q *part, rowPtr []int64, given []T) values.Host {
+// gather makes vals, the values of a share, whose rows begin at rowPtr, those of a part's matrix.
+func gather[T formats.Value](a *formats.CSR[T], q *part, rowPtr []int64, vals []T) values.Host {
 	for i := range a.Rows {
 		row := q.first + i
 		if q.rows != nil {
 			row = int(q.rows[i])
 		}
-		copy(a.Val[a.RowPtr[i]:a.RowPtr[i+1]], given[rowPtr[row]:])
+		copy(a.Val[a.RowPtr[i]:a.RowPtr[i+1]], vals[rowPtr[row]:])
 	}
 	return values.Host{Type: a.Type(), Data: bytesOf(a.Val)}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/device"
-	"github.com/spmmrun/spmm/internal/plan"
+	fixed "github.com/spmmrun/spmm/internal/reproducible"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/work"
 )
@@ -83,7 +83,7 @@ func (m *reproducible) settle(ctx context.Context, c comm.Comm, dev *device.Devi
 	if m == nil {
 		return 0, nil, nil
 	}
-	mine, err := plan.ColumnRanges(ctx, dev, b)
+	mine, err := fixed.ColumnRanges(ctx, dev, b)
 	if err := comm.Agree(c, err, nil); err != nil {
 		return 0, nil, err
 	}

@@ -1,7 +1,7 @@
 //go:build cuda && cgo && linux && (amd64 || arm64)
 
-// Copies between devices. Where one can reach the other's memory (NVLink, PCIe) they go directly; else the driver takes them
-// through page-locked memory of the host's.
+// Copies between devices. Where one can reach the other's memory (NVLink, PCIe) they go directly; else the driver takes
+// them through page-locked memory of the host's.
 
 package cuda
 
@@ -44,7 +44,8 @@ func (b *buffer) CopyFrom(ctx context.Context, src backend.Buffer, l backend.Pee
 		return err
 	}
 	if s.dev != b.dev {
-		// Whoever frees memory of that device waits for the copy. Its lock is not held meanwhile: others may copy from it, too.
+		// Whoever frees memory of that device waits for the copy. Its lock is not held meanwhile: others may copy from it,
+		// too.
 		s.dev.lending.RLock()
 		defer s.dev.lending.RUnlock()
 		if err := s.lend(ctx); err != nil {

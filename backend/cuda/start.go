@@ -62,7 +62,8 @@ func (d *device) room(ctx context.Context) error {
 }
 
 // begin has launches, of which one is not empty, submitted with a clock, and adds them to what is started.
-func (d *device) begin(begun time.Time, launches []backend.Launch, submit func(driver.Clock) error) (backend.Pending, error) {
+func (d *device) begin(begun time.Time, launches []backend.Launch, submit func(driver.Clock) error) (backend.Pending,
+	error) {
 	c, err := d.clock()
 	if err != nil {
 		return nil, err

@@ -81,7 +81,8 @@ func (b *buffer) copyRange(ctx context.Context, off int64, p []byte, in bool) er
 		return fmt.Errorf("cuda: %w", err)
 	}
 	n := int64(len(p))
-	return b.copy(ctx, transfer{lines: backend.Lines{Off: off, Pitch: n, HostPitch: n, Width: n, Count: 1}, host: p, in: in})
+	return b.copy(ctx, transfer{lines: backend.Lines{Off: off, Pitch: n, HostPitch: n, Width: n, Count: 1}, host: p,
+		in: in})
 }
 
 // WriteLines copies lines from p to the buffer.
@@ -270,8 +271,8 @@ func (d *device) pass(ctx context.Context, t *transfer) error {
 	}
 }
 
-// fetch copies to the host by way of the blocks: it starts the copy of one piece before it waits for the one before, and
-// empties that one's block.
+// fetch copies to the host by way of the blocks: it starts the copy of one piece before it waits for the one before,
+// and empties that one's block.
 func (d *device) fetch(ctx context.Context, t *transfer) error {
 	s := &d.staging
 	begin := func(i int) (piece, bool, error) {

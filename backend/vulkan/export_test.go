@@ -79,7 +79,8 @@ type Use struct {
 	Unread, Unwritten, ReadOnly bool
 }
 
-// Waits tells what comes before each of launches that do this: 0 nothing, 1 those before are done, 2 and it sees what they wrote.
+// Waits tells what comes before each of launches that do this: 0 nothing, 1 those before are done, 2 and it sees what
+// they wrote.
 func Waits(launches [][]Use) (waits []int) {
 	var h hazards
 	bit := func(on bool, i int) uint32 {

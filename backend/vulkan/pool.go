@@ -65,7 +65,8 @@ func (p *pool) init(d *device) error {
 	if err := d.check(C.sv_memory_types(d.native, usageDevice, &types), "vkCreateBuffer"); err != nil {
 		return err
 	}
-	const local, visible = vk.MemoryPropertyDeviceLocalBit, vk.MemoryPropertyHostVisibleBit | vk.MemoryPropertyHostCoherentBit
+	const local, visible = vk.MemoryPropertyDeviceLocalBit,
+		vk.MemoryPropertyHostVisibleBit | vk.MemoryPropertyHostCoherentBit
 	const cached = vk.MemoryPropertyHostCachedBit
 	// Where the host's memory is the device's, copies are needless.
 	shared := (d.a.info.Kind == "integrated" || d.a.info.Kind == "cpu") && !stagedOnly

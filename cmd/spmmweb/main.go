@@ -1,8 +1,8 @@
 //go:build js
 
-// Spmmweb is the program behind the page in site: the conformance suite and products of matrices on the browser's GPU. It
-// runs in a worker, which speaks to the page by messages: a message asks for one job, and those that come back tell what
-// becomes of it. Build makes the folder that a web server shows.
+// Spmmweb is the program behind the page in site: the conformance suite and products of matrices on the browser's GPU.
+// It runs in a worker, which speaks to the page by messages: a message asks for one job, and those that come back tell
+// what becomes of it. Build makes the folder that a web server shows.
 package main
 
 import (

@@ -33,7 +33,8 @@ type cell struct {
 }
 
 var classes = []string{
-	conformance.SameSign, conformance.MixedSign, conformance.NonFinite, conformance.Subnormal, conformance.General, conformance.Reproducible,
+	conformance.SameSign, conformance.MixedSign, conformance.NonFinite, conformance.Subnormal, conformance.General,
+	conformance.Reproducible,
 }
 
 // suite runs it. The request has a filter ("": all cases) and the table of digests.

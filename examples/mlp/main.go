@@ -136,14 +136,16 @@ func newNetwork(ctx context.Context, dev *spmm.Device, s sizes, kept float64) (*
 		return nil, err
 	}
 	n.steps = dev.NewSequence()
-	if err := n.steps.Add(n.first.plan, 1, n.x, 0, n.h, spmm.Epilogue{RowBias: n.first.bias, Activation: spmm.ReLU}); err != nil {
+	if err := n.steps.Add(n.first.plan, 1, n.x, 0, n.h,
+		spmm.Epilogue{RowBias: n.first.bias, Activation: spmm.ReLU}); err != nil {
 		return nil, err
 	}
 	return n, n.steps.Add(n.second.plan, 1, n.h, 0, n.y, spmm.Epilogue{RowBias: n.second.bias})
 }
 
 // infer computes y for the samples in x, and returns how long the device worked.
-func (n *network) infer(ctx context.Context, x *formats.Dense[half.F16], y *formats.Dense[float32]) (time.Duration, error) {
+func (n *network) infer(ctx context.Context, x *formats.Dense[half.F16], y *formats.Dense[float32]) (time.Duration,
+	error) {
 	if err := n.x.Upload(ctx, x); err != nil {
 		return 0, err
 	}

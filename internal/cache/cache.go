@@ -149,9 +149,9 @@ func Names(folder string) []string {
 	return names
 }
 
-// Write leaves either the old file of a name or the whole new one, and makes the folders on the way. What a process that
-// is killed meanwhile leaves behind, which is nothing where the system has files without a name, a later Write removes.
-// It does nothing where there is no cache folder.
+// Write leaves either the old file of a name or the whole new one, and makes the folders on the way. What a process
+// that is killed meanwhile leaves behind, which is nothing where the system has files without a name, a later Write
+// removes. It does nothing where there is no cache folder.
 func Write(name string, data []byte) error {
 	path := Path(name)
 	if path == "" {

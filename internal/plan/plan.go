@@ -12,7 +12,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"iter"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -101,39 +100,6 @@ func Prepare(ctx context.Context, d *device.Device, w *work.Work) (*Plan, error)
 		refused = cmp.Or(refused, err)
 	}
 	return nil, refused
-}
-
-// way is one way to multiply.
-type way struct {
-	why      string // reads behind "because"
-	instead  string // if not "", the reason is this and the refusal of the way before
-	pack     func(ctx context.Context) (*work.Packed, error)
-	executor func(m *resident.Matrix) executor // around the matrix on the device
-}
-
-// ways gives the ways to multiply in the order in which to try them.
-func ways(ctx context.Context, d *device.Device, w *work.Work) iter.Seq2[way, error] {
-	if w.P != 0 {
-		return reproducibleWays(ctx, d, w)
-	}
-	return func(yield func(way, error) bool) {
-		for c, err := range choose.InOrder(ctx, d, w) {
-			if err != nil {
-				yield(way{}, err)
-				return
-			}
-			if !yield(fastWay(w, c), nil) {
-				return
-			}
-		}
-	}
-}
-
-// fastWay is a candidate as a way.
-func fastWay(w *work.Work, c *choose.Candidate) way {
-	return way{
-		why: c.Why, pack: func(ctx context.Context) (*work.Packed, error) { return c.Pack(ctx, w.A) }, executor: newFast,
-	}
 }
 
 // build packs the matrix in one way and brings it onto the device.

@@ -15,7 +15,7 @@ import (
 
 func TestCopyRows(t *testing.T) {
 	dev, ctx := openCPU(t), t.Context()
-	counted := func(rows int) *tensor.Tensor {
+	numbered := func(rows int) *tensor.Tensor {
 		x, err := tensor.New(dev, tensor.Shape{Rows: rows, Cols: 2, Type: dtype.F32})
 		data := make([]float32, 2*rows)
 		for i := range data {
@@ -29,7 +29,7 @@ func TestCopyRows(t *testing.T) {
 		}
 		return x
 	}
-	src, dst := counted(3), counted(4)
+	src, dst := numbered(3), numbered(4)
 	list, err := plan.NewRowList(ctx, dev, []int32{2, 0})
 	if err != nil {
 		t.Fatal(err)

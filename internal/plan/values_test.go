@@ -18,6 +18,7 @@ import (
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/reproducible"
 	"github.com/spmmrun/spmm/internal/resident"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/values"
@@ -115,18 +116,16 @@ func byColumns[T formats.Value](a *formats.CSR[T]) formats.Encoded {
 	return &formats.CSC[T]{Rows: a.Rows, Cols: a.Cols, ColPtr: at.RowPtr, RowIdx: at.ColIdx, Val: at.Val}
 }
 
-// contents returns what a plan has on its device, for AutoP at the present precision.
+// contents returns what a plan has on its device, for AutoP at one precision.
 func contents(t *testing.T, p *Plan) [][]byte {
 	t.Helper()
 	var m *resident.Matrix
 	switch e := p.exec.(type) {
 	case *fast:
 		m = e.Matrix
-	case *reproducible:
-		if e.auto != nil {
-			if err := e.turn(t.Context(), e.bits); err != nil {
-				t.Fatal(err)
-			}
+	case *reproducible.Executor:
+		if err := e.At(t.Context(), rfx.P31); err != nil {
+			t.Fatal(err)
 		}
 		m = e.Matrix
 	}
@@ -161,9 +160,6 @@ func checkSet(t *testing.T, d *device.Device, o work.Options, a, b formats.Encod
 		t.Fatalf("%+v: %v", o, err)
 	}
 	defer q.Close()
-	if o.Reproducible == work.AutoP {
-		p.exec.(*reproducible).bits = q.exec.(*reproducible).bits
-	}
 	old, want := contents(t, p), contents(t, q)
 	differ := func(what string) {
 		t.Helper()

@@ -88,7 +88,8 @@ func Strays(fsys fs.FS, kernels []*spec.Program) ([]string, error) {
 		}
 	}
 	var found []string
-	for _, pattern := range []string{Generated + "/*.zst", Generated + "/*.lock", Generated + "/*/[^.]*", "*/*.ptx", "*/*.spv"} {
+	for _, pattern := range []string{Generated + "/*.zst", Generated + "/*.lock", Generated + "/*/[^.]*", "*/*.ptx",
+		"*/*.spv"} {
 		files, err := fs.Glob(fsys, pattern)
 		if err != nil {
 			return nil, err

@@ -56,7 +56,8 @@ func (k Kernel) Keep(us []*Unit) bool {
 	return len(k.Lock) < entries || len(k.Blobs) < blobs
 }
 
-// Files returns the kernel's files by their paths, as they are written: us are its units, and their order does not matter.
+// Files returns the kernel's files by their paths, as they are written: us are its units, and their order does not
+// matter.
 func (k Kernel) Files(us []*Unit) (map[string][]byte, error) {
 	if len(us) == 0 {
 		return nil, nil

@@ -1,7 +1,7 @@
 // What row_amd64.h and rows_amd64.h do with an entry of A and with sums, by the macros that these are included with.
 //
-// SI its value, DX its column; R9 b at the tile's first column, R10 ldb in bytes; R8 the entry's row of b; DI where the sums
-// go.
+// SI its value, DX its column; R9 b at the tile's first column, R10 ldb in bytes; R8 the entry's row of b; DI where the
+// sums go.
 
 // ENTRY finds the row of b of entry u from DX on, and broadcasts its value.
 #define ENTRY(u) \

@@ -53,7 +53,8 @@ func (d *device) Alloc(bytes int64) (backend.Buffer, error) {
 
 func (b *buffer) mapMemory(bytes int64) error {
 	if have := memory.Available(); have > 0 && bytes > have-have/16 {
-		return fmt.Errorf("buffer of %d MiB, the system has %d MiB available: %w", bytes>>20, have>>20, backend.ErrOutOfMemory)
+		return fmt.Errorf("buffer of %d MiB, the system has %d MiB available: %w", bytes>>20, have>>20,
+			backend.ErrOutOfMemory)
 	}
 	mem, err := mapPages(bytes)
 	if err != nil {

@@ -53,7 +53,8 @@ func (b *buffer) CopyFrom(ctx context.Context, src backend.Buffer, l backend.Pee
 		})
 	}
 	return b.shareLines(ctx, lines{
-		Lines: backend.Lines{Off: l.Off, Width: l.Width, Pitch: l.Pitch, HostPitch: l.SrcPitch, Count: l.Count}, host: s.mem[l.SrcOff:], in: true,
+		Lines: backend.Lines{Off: l.Off, Width: l.Width, Pitch: l.Pitch, HostPitch: l.SrcPitch, Count: l.Count},
+		host:  s.mem[l.SrcOff:], in: true,
 	})
 }
 

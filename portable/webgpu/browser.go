@@ -1,7 +1,7 @@
 //go:build js
 
-// WebGPU as the browser has it, for what is the same in all builds: browser.js's functions, called from Go. It works in a
-// page and in a worker.
+// WebGPU as the browser has it, for what is the same in all builds: browser.js's functions, called from Go. It works in
+// a page and in a worker.
 
 package webgpu
 
@@ -96,7 +96,8 @@ func describe(a js.Value) backend.Info {
 		Driver:  browserName(js.Global().Get("navigator").Get("userAgent").String()),
 		Kind:    "virtual",
 	}
-	if a.Get("info").Get("isFallbackAdapter").Truthy() || a.Get("isFallbackAdapter").Truthy() || strings.Contains(text("architecture"), "swiftshader") {
+	if a.Get("info").Get("isFallbackAdapter").Truthy() || a.Get("isFallbackAdapter").Truthy() ||
+		strings.Contains(text("architecture"), "swiftshader") {
 		info.Kind = "cpu"
 	}
 	return info
@@ -125,8 +126,10 @@ func open(adapter) *gpu {
 		steps = js.Global().Call("eval", browserJS)
 	}
 	g.js = steps.Invoke(g.settled, g.batchJS, g.pieceJS)
-	names := []any{"maxBufferSize", "maxStorageBufferBindingSize", "maxStorageBuffersPerShaderStage", "maxComputeWorkgroupStorageSize",
-		"maxComputeInvocationsPerWorkgroup", "maxComputeWorkgroupSizeX", "maxComputeWorkgroupSizeY", "maxComputeWorkgroupSizeZ",
+	names := []any{"maxBufferSize", "maxStorageBufferBindingSize", "maxStorageBuffersPerShaderStage",
+		"maxComputeWorkgroupStorageSize",
+		"maxComputeInvocationsPerWorkgroup", "maxComputeWorkgroupSizeX", "maxComputeWorkgroupSizeY",
+		"maxComputeWorkgroupSizeZ",
 		"maxComputeWorkgroupsPerDimension"}
 	g.js.Call("open", names)
 	g.finish()
@@ -139,10 +142,12 @@ func (g *gpu) limits() limits {
 	u32 := func(name string) uint32 { return uint32(min(number(name), 1<<32-1)) }
 	return limits{
 		shared: u32("maxComputeWorkgroupStorageSize"), invocations: u32("maxComputeInvocationsPerWorkgroup"),
-		groups:    u32("maxComputeWorkgroupsPerDimension"),
-		local:     [3]uint32{u32("maxComputeWorkgroupSizeX"), u32("maxComputeWorkgroupSizeY"), u32("maxComputeWorkgroupSizeZ")},
-		binding:   min(number("maxStorageBufferBindingSize"), number("maxBufferSize")),
-		arguments: int(number("maxStorageBuffersPerShaderStage")), uniformAlign: int(number("minUniformBufferOffsetAlignment")),
+		groups: u32("maxComputeWorkgroupsPerDimension"),
+		local: [3]uint32{u32("maxComputeWorkgroupSizeX"), u32("maxComputeWorkgroupSizeY"),
+			u32("maxComputeWorkgroupSizeZ")},
+		binding:      min(number("maxStorageBufferBindingSize"), number("maxBufferSize")),
+		arguments:    int(number("maxStorageBuffersPerShaderStage")),
+		uniformAlign: int(number("minUniformBufferOffsetAlignment")),
 	}
 }
 
@@ -198,8 +203,8 @@ func (g *gpu) buffer(use int, bytes int64) ref {
 
 func (g *gpu) freeBuffer(b ref) { g.js.Call("freeBuffer", int(b)) }
 
-// write copies p to a buffer, whose last word may be partly padding that nobody owns. What goes wrong is told by what is
-// awaited next.
+// write copies p to a buffer, whose last word may be partly padding that nobody owns. What goes wrong is told by what
+// is awaited next.
 func (g *gpu) write(b ref, off int64, p []byte) {
 	if len(p) <= piece {
 		js.CopyBytesToJS(g.pieceJS, p)

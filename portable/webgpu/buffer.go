@@ -101,7 +101,8 @@ func (b *buffer) Read(ctx context.Context, off int64, p []byte) error {
 }
 
 // inSteps moves p, which lies off bytes into the buffer, step bytes at a time. what tells errors what it does.
-func (b *buffer) inSteps(ctx context.Context, what string, off int64, p []byte, move func(off int64, p []byte) error) error {
+func (b *buffer) inSteps(ctx context.Context, what string, off int64, p []byte,
+	move func(off int64, p []byte) error) error {
 	if err := b.begin(ctx, off, len(p)); err != nil {
 		return err
 	}

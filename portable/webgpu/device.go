@@ -70,7 +70,8 @@ func (d Driver) Open(ctx context.Context, info backend.Info) (backend.Device, er
 		return nil, err
 	}
 	if info.Backend != d.Name() || info.Index < 0 || info.Index >= len(list) {
-		return nil, fmt.Errorf("device %s:%d: there are webgpu:0 to webgpu:%d: %w", info.Backend, info.Index, len(list)-1, backend.ErrUnavailable)
+		return nil, fmt.Errorf("device %s:%d: there are webgpu:0 to webgpu:%d: %w", info.Backend, info.Index, len(list)-1,
+			backend.ErrUnavailable)
 	}
 	a := list[info.Index]
 	dev := &device{info: a.info, gpu: open(a), buffers: map[*buffer]struct{}{}, kernels: map[*kernel]struct{}{}}

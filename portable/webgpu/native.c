@@ -41,7 +41,8 @@ bool wg_linked(void) { return wgpuAdapterRequestDevice && wgpuDeviceSetUncapture
 
 // --- adapters
 
-// wg_display reports whether EGL has any display: wgpu-native's OpenGL panics where it has none. Windows does without OpenGL.
+// wg_display reports whether EGL has any display: wgpu-native's OpenGL panics where it has none. Windows does without
+// OpenGL.
 #ifdef _WIN32
 bool wg_display(void) { return false; }
 #else
@@ -228,8 +229,8 @@ void wg_write(wg_device *d, void *buffer, uint64_t off, const void *data, size_t
 	guarded(write_step, &(struct transfer){.d = d, .buffer = buffer, .off = off, .from = data, .size = size});
 }
 
-// pause_before waits between two looks at the device: not at all at first, half a millisecond in the end. (wgpu-native's own
-// wait gives up after five seconds and then takes the work for done.)
+// pause_before waits between two looks at the device: not at all at first, half a millisecond in the end.
+// (wgpu-native's own wait gives up after five seconds and then takes the work for done.)
 #ifdef _WIN32
 static void pause_before(unsigned look) { Sleep(look < 200 ? 0 : 1); }
 #else

@@ -121,7 +121,8 @@ func page(file string, content []byte) ([]byte, error) {
 		return nil, err
 	}
 	err = layout.Execute(&out, map[string]any{
-		"Title": title, "Up": strings.Repeat("../", strings.Count(file, "/")), "Body": template.HTML(pictures(file, body.String())),
+		"Title": title, "Up": strings.Repeat("../", strings.Count(file, "/")),
+		"Body": template.HTML(pictures(file, body.String())),
 	})
 	return out.Bytes(), err
 }

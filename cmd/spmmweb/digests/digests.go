@@ -1,5 +1,6 @@
-// Package digests tells which devices gave the same bits, from a table that is made of manifests and small enough for a web
-// page: of each case whose output must be the same on every device, the first bits of the digests of its inputs and output.
+// Package digests tells which devices gave the same bits, from a table that is made of manifests and small enough for a
+// web page: of each case whose output must be the same on every device, the first bits of the digests of its inputs and
+// output.
 package digests
 
 import (

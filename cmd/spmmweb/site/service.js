@@ -1,4 +1,5 @@
-// Keeps the page's files, so that it works without a network. A new version of the page has other contents and another name here.
+// Keeps the page's files, so that it works without a network. A new version of the page has other contents and another
+// name here.
 "use strict";
 const NAME = "spmm-VERSION";
 const FILES = ["./", "page.css", "page.js", "worker.js", "wasm_exec.js", "lzma.js", "webgpu.js", "spmm.wasm.lzma", "digests.json", "icon.svg"];

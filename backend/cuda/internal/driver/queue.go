@@ -109,10 +109,11 @@ func (q *Queue) Arg(p cu.DevicePtr) {
 	l.args++
 }
 
-// Map appends the tensor map of a matrix of 16-bit elements to the arguments of the launch added last. What the driver refuses
-// to make one of is an error of Submit or AddTo.
+// Map appends the tensor map of a matrix of 16-bit elements to the arguments of the launch added last. What the driver
+// refuses to make one of is an error of Submit or AddTo.
 func (q *Queue) Map(matrix cu.DevicePtr, rows, cols, pitch, tileRows, tileCols uint32) {
-	C.spmm_queue_map(q.c, C.CUdeviceptr(matrix), C.uint(rows), C.uint(cols), C.uint(pitch), C.uint(tileRows), C.uint(tileCols))
+	C.spmm_queue_map(q.c, C.CUdeviceptr(matrix), C.uint(rows), C.uint(cols), C.uint(pitch), C.uint(tileRows),
+		C.uint(tileCols))
 }
 
 // Clock is the events around the launches of a run.

@@ -124,7 +124,8 @@ func TestOpenErrors(t *testing.T) {
 		{"no such device", "", 2, backend.ErrUnavailable, "there is no device 2 (2 present)", false},
 		{"negative index", "", -1, backend.ErrUnavailable, "there is no device -1", false},
 		{"busy", "cuDevicePrimaryCtxRetain=46", 0, backend.ErrUnavailable, "exclusive mode", false},
-		{"no memory for a context", "cuDevicePrimaryCtxRetain=2", 0, backend.ErrOutOfMemory, "too little memory is free", false},
+		{"no memory for a context", "cuDevicePrimaryCtxRetain=2", 0, backend.ErrOutOfMemory, "too little memory is free",
+			false},
 		{"no memory for events", "cuEventCreate=2", 0, backend.ErrOutOfMemory, "opening the device", true},
 		{"lost at once", "cuStreamCreate=719", 0, backend.ErrUnavailable, "check nvidia-smi", true},
 	} {

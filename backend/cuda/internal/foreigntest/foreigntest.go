@@ -142,7 +142,8 @@ func recording(t *testing.T, d backend.Device, b backend.Buffer) (backend.Launch
 		Args: 1, Local: [3]uint32{4, 2, 1}, Shared: 64})
 	must(t, err)
 	t.Cleanup(func() { k.Close() })
-	return backend.Launch{Kernel: k, Groups: [3]uint32{3, 2, 1}, Args: []backend.Buffer{b}}, slices.Clone(backend.Bytes([]uint32{3, 2, 1, 4, 2, 1, 64}))
+	return backend.Launch{Kernel: k, Groups: [3]uint32{3, 2, 1}, Args: []backend.Buffer{b}},
+		slices.Clone(backend.Bytes([]uint32{3, 2, 1, 4, 2, 1, 64}))
 }
 
 // record launches, and returns what was written.
@@ -365,8 +366,8 @@ func streams(t *testing.T, drv backend.Driver) {
 	must(t, own.Destroy())
 }
 
-// follows copies from p, the memory of b, by the device's stream s, after launches that were started and not awaited: the
-// copy sees what they write.
+// follows copies from p, the memory of b, by the device's stream s, after launches that were started and not awaited:
+// the copy sees what they write.
 func follows(t *testing.T, d device, b backend.Buffer, p cu.DevicePtr, s cu.Stream) {
 	t.Helper()
 	l, want := recording(t, d, b)

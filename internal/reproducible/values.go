@@ -2,7 +2,7 @@
 // the device finds these, by kernel requantise; where it is found for each multiplication, the matrix is encoded again on
 // the host. Nothing is chosen again.
 
-package plan
+package reproducible
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 )
 
 // SetTensor brings the values to their places and the integers after them.
-func (r *reproducible) SetTensor(ctx context.Context, g *values.Given, v *tensor.Tensor, times int) (backend.Timing, error) {
+func (r *Executor) SetTensor(ctx context.Context, g *values.Given, v *tensor.Tensor, times int) (backend.Timing, error) {
 	if r.auto == nil {
 		ready, err := r.prepareRequantise(ctx, g)
 		if err != nil {
@@ -45,7 +45,7 @@ func (r *reproducible) SetTensor(ctx context.Context, g *values.Given, v *tensor
 }
 
 // SetLaunches needs a device that can bring values to fixed point.
-func (r *reproducible) SetLaunches(ctx context.Context, g *values.Given, v *tensor.Tensor) ([]backend.Launch, error) {
+func (r *Executor) SetLaunches(ctx context.Context, g *values.Given, v *tensor.Tensor) ([]backend.Launch, error) {
 	ready := false
 	var err error
 	if r.auto == nil {
@@ -61,7 +61,7 @@ func (r *reproducible) SetLaunches(ctx context.Context, g *values.Given, v *tens
 	return slices.Concat(launches, r.requantise), err
 }
 
-func (r *reproducible) SetHost(ctx context.Context, g *values.Given, v values.Host) error {
+func (r *Executor) SetHost(ctx context.Context, g *values.Given, v values.Host) error {
 	if r.auto == nil {
 		ready, err := r.prepareRequantise(ctx, g)
 		if err != nil {
@@ -76,7 +76,7 @@ func (r *reproducible) SetHost(ctx context.Context, g *values.Given, v values.Ho
 }
 
 // requantiseAfter sets values and brings them to fixed point, some times.
-func (r *reproducible) requantiseAfter(ctx context.Context, times int, set func() (backend.Timing, error)) (sum backend.Timing, err error) {
+func (r *Executor) requantiseAfter(ctx context.Context, times int, set func() (backend.Timing, error)) (sum backend.Timing, err error) {
 	for range times {
 		t, err := set()
 		if err != nil {
@@ -94,7 +94,7 @@ func (r *reproducible) requantiseAfter(ctx context.Context, times int, set func(
 
 // prepareRequantise makes the launches of kernel requantise, unless there are some. It reports whether the device can run
 // them: the table of a part's slots may exceed what it binds.
-func (r *reproducible) prepareRequantise(ctx context.Context, g *values.Given) (bool, error) {
+func (r *Executor) prepareRequantise(ctx context.Context, g *values.Given) (bool, error) {
 	if r.requantise != nil || r.refused {
 		return !r.refused, nil
 	}
@@ -120,7 +120,7 @@ func (r *reproducible) prepareRequantise(ctx context.Context, g *values.Given) (
 }
 
 // requantiseOf returns the launches for part i, which holds the rows of a.
-func (r *reproducible) requantiseOf(ctx context.Context, i int, a formats.Sparse) ([]backend.Launch, error) {
+func (r *Executor) requantiseOf(ctx context.Context, i int, a formats.Sparse) ([]backend.Launch, error) {
 	pt := r.Parts[i]
 	v, err := requantise.Variant(r.Device.Caps())
 	if err != nil {
@@ -151,7 +151,7 @@ func (r *reproducible) requantiseOf(ctx context.Context, i int, a formats.Sparse
 
 // encodeWith encodes the matrix with other values and writes its arrays where the old ones are. With a precision that is
 // found for each multiplication it notes the values, and that is done before the next one.
-func (r *reproducible) encodeWith(ctx context.Context, g *values.Given, v values.Host) error {
+func (r *Executor) encodeWith(ctx context.Context, g *values.Given, v values.Host) error {
 	m := g.Sparse(r.Operand, v)
 	if r.auto == nil {
 		return r.Rewrite(ctx, m)

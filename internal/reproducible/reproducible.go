@@ -1,14 +1,15 @@
-// Reproducible mode: B is brought to fixed point on the device, and multiplied by A's integers (see
-// package formats/rfx). Where the precision is to be found from the data, B's ranges are read back first.
-
-package plan
+// Package reproducible multiplies in fixed point (package formats/rfx): the bits of C depend on the operands alone.
+//
+// Choose decides between rows and panels of rows. Each multiplication brings B to fixed point on the device. Where the
+// precision is to be found from the data, B's ranges are read back first; the executor keeps the matrix at each precision
+// that was needed. Sums are products before they are rounded, for ranks that share rows.
+package reproducible
 
 import (
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"strings"
 	"time"
 
@@ -17,7 +18,6 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/half"
 	"github.com/spmmrun/spmm/formats/rfx"
-	"github.com/spmmrun/spmm/internal/choose"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/model"
@@ -36,14 +36,16 @@ func ranges(a formats.Sparse) []rfx.Range {
 	return formats.Dispatch(a, rfx.Rows[half.F16], rfx.Rows[half.BF16], rfx.Rows[float32], nil) // of f64 there are none
 }
 
-// reproducible computes RFX-p products.
-type reproducible struct {
-	*resident.Matrix             // at the precision of the last multiplication
-	kind             kernel.Kind // where the device has a kernel for it at a precision; else rows
-	bits             rfx.P       // of the resident matrix
-	auto             *autoP      // nil where the precision is given
-	ran              bool        // there was a multiplication
-	lossless         bool        // with auto: the last one lost nothing
+// Executor computes RFX-p products.
+type Executor struct {
+	*resident.Matrix // at the precision of the last multiplication
+	dev              *device.Device
+	source           formats.Sparse // to be packed; nil once it is on the device
+	kind             kernel.Kind    // where the device has a kernel for it at a precision; else rows
+	bits             rfx.P          // of the resident matrix
+	auto             *autoP         // nil where the precision is given
+	ran              bool           // there was a multiplication
+	lossless         bool           // with auto: the last one lost nothing
 
 	setter     values.Setter    // of new values
 	tables     []backend.Buffer // of the slots of each part's entries, for kernel requantise; nil until needed
@@ -59,75 +61,39 @@ type autoP struct {
 	stale  map[rfx.P]bool             // those of them that have old values
 }
 
-// reproducibleWays gives the ways to multiply in reproducible mode: in panels or by rows, as is predicted to be faster, then
-// by rows where panels are refused.
-func reproducibleWays(ctx context.Context, d *device.Device, w *work.Work) iter.Seq2[way, error] {
-	return func(yield func(way, error) bool) {
-		r, m, err := newReproducible(d, w)
-		if err != nil {
-			yield(way{}, err)
-			return
-		}
-		kind, why, err := r.pickKind(ctx, d, w, m)
-		if !yield(r.way(d, w, m, kind, why), err) || err != nil {
-			return
-		}
-		if kind != kernel.Rows && r.mayTakeRows(w) {
-			x := r.way(d, w, m, kernel.Rows, "")
-			x.instead = "panels are refused"
-			yield(x, nil)
-		}
-	}
-}
-
-// newReproducible returns an executor without a matrix on the device, and the matrix that it is to multiply with.
-func newReproducible(d *device.Device, w *work.Work) (*reproducible, formats.Sparse, error) {
+// New returns an executor without a matrix on the device. Pack, and then Take, give it one.
+func New(d *device.Device, w *work.Work) (*Executor, error) {
 	if w.Precision == dtype.F64 {
-		return nil, nil, fmt.Errorf("a matrix of f64 in reproducible mode, which takes f16, bf16 and f32: ask for one of these as Options.Precision: %w", backend.ErrUnsupported)
+		return nil, fmt.Errorf("a matrix of f64 in reproducible mode, which takes f16, bf16 and f32: ask for one of these as Options.Precision: %w", backend.ErrUnsupported)
 	}
-	m := formats.ConvertTo(w.A.Sparse(), w.Precision.Storage())
-	r := &reproducible{bits: w.P}
+	r := &Executor{dev: d, bits: w.P, source: formats.ConvertTo(w.A.Sparse(), w.Precision.Storage())}
 	if w.P == work.AutoP {
-		r.auto = &autoP{matrix: m.Clone(), rows: ranges(m), at: map[rfx.P]*resident.Matrix{}, stale: map[rfx.P]bool{}}
+		r.auto = &autoP{matrix: r.source.Clone(), rows: ranges(r.source), at: map[rfx.P]*resident.Matrix{}, stale: map[rfx.P]bool{}}
 		r.bits, _ = rfx.Auto(r.auto.rows)
-		if mustCut(d, m) || w.Budget != nil {
+		if r.mustCut() || w.Budget != nil {
 			r.bits = rfx.P47 // cut the rows so that they can be encoded for any precision
 		}
 	}
-	return r, m, nil
+	return r, nil
 }
 
-// way is how the matrix is multiplied with by rows, or in panels of a kind.
-func (r *reproducible) way(d *device.Device, w *work.Work, m formats.Sparse, kind kernel.Kind, why string) way {
-	return way{
-		why: why,
-		pack: func(context.Context) (*work.Packed, error) {
-			r.kind = kind
-			return r.pack(d, w, m)
-		},
-		executor: func(m *resident.Matrix) executor {
-			r.Matrix, r.setter = m, values.NewSetter(m)
-			if r.auto != nil {
-				r.auto.at[r.bits] = m
-			}
-			return r
-		},
+// Take makes a matrix on the device, as Pack packed it, the one to multiply with.
+func (r *Executor) Take(m *resident.Matrix) {
+	r.Matrix, r.setter, r.source = m, values.NewSetter(m), nil
+	if r.auto != nil {
+		r.auto.at[r.bits] = m
 	}
 }
 
 // mustCut tells whether some precision's integers exceed a buffer.
-func mustCut(d *device.Device, m formats.Sparse) bool {
-	return m.NNZ()*int64(rfx.P47.Size()) > d.Limit()
+func (r *Executor) mustCut() bool {
+	return r.source.NNZ()*int64(rfx.P47.Size()) > r.dev.Limit()
 }
 
-// mayTakeRows tells whether rows may be multiplied where panels are refused: where the work does not name panels, or
-// where the panels that it names suit one precision and not another.
-func (r *reproducible) mayTakeRows(w *work.Work) bool {
-	return w.Variant == "" && (r.auto != nil || w.Format == "")
-}
-
-// pack packs the matrix for the kind that was picked.
-func (r *reproducible) pack(d *device.Device, w *work.Work, m formats.Sparse) (*work.Packed, error) {
+// Pack packs the matrix by rows, or in panels of a kind.
+func (r *Executor) Pack(w *work.Work, kind kernel.Kind) (*work.Packed, error) {
+	d, m := r.dev, r.source
+	r.kind = kind
 	v, err := r.variantFor(d.Caps(), r.bits)
 	if err != nil {
 		return nil, err
@@ -155,7 +121,7 @@ func (r *reproducible) pack(d *device.Device, w *work.Work, m formats.Sparse) (*
 }
 
 // variantFor returns the kernel's variant for a precision.
-func (r *reproducible) variantFor(caps backend.Caps, bits rfx.P) (*spec.Variant, error) {
+func (r *Executor) variantFor(caps backend.Caps, bits rfx.P) (*spec.Variant, error) {
 	return variantFor(caps, bits, r.kind)
 }
 
@@ -167,90 +133,12 @@ func variantFor(caps backend.Caps, bits rfx.P, kind kernel.Kind) (*spec.Variant,
 	return kernel.Variant(caps, bits, kernel.Rows)
 }
 
-// pickKind decides between rows and panels of rows, and says why. Products have the same bits whichever it is.
-func (r *reproducible) pickKind(ctx context.Context, d *device.Device, w *work.Work, m formats.Sparse) (kind kernel.Kind, why string, err error) {
-	named := kernel.KindOf(w.Format)
-	kind = named
-	if named == kernel.Rows {
-		kind = kernel.Panels
-	}
-	v, err := variantFor(d.Caps(), r.bits, kind)
-	if err != nil {
-		return kind, "", err
-	}
-	rows, err := kernel.Variant(d.Caps(), r.bits, kernel.Rows)
-	if err != nil {
-		return kind, "", err
-	}
-	switch {
-	case named == kernel.Rows || w.Variant == rows.Name:
-		return kernel.Rows, "rows were requested", nil
-	case v == rows && r.auto != nil:
-		return kernel.Rows, "the device has no kernel for panels", nil
-	case v == rows:
-		return kernel.Rows, fmt.Sprintf("the device has no kernel for panels at p = %d", r.bits), nil
-	case r.auto != nil && (mustCut(d, m) || w.Budget != nil):
-		return kernel.Rows, "the matrix must be cut for any p", nil
-	case (w.Format != "" || w.Variant == v.Name) && kind == kernel.Shuffled:
-		return kind, "its rows are shuffled as in that format", nil
-	case w.Format != "" || w.Variant == v.Name:
-		return kind, "panels of rows go through matrix units", nil
-	}
-	times, err := r.predict(ctx, d, m, []*spec.Variant{rows, v}, w.Cols)
-	if err != nil {
-		return kind, "", err
-	}
-	if times[1] < times[0] {
-		return kind, fmt.Sprintf("panels are predicted to take %s, and rows %s", choose.Short(times[1]), choose.Short(times[0])), nil
-	}
-	return kernel.Rows, fmt.Sprintf("rows are predicted to take %s, and panels %s", choose.Short(times[0]), choose.Short(times[1])), nil
-}
-
-// predict returns what multiplications by n columns are predicted to take in each variant, B being in fixed point,
-// from a sample of the matrix. Every row of B is fetched anew for each entry or vector that meets it: a core's
-// cache holds few in fixed point.
-func (r *reproducible) predict(ctx context.Context, d *device.Device, m formats.Sparse, vs []*spec.Variant, n int) ([]time.Duration, error) {
-	rates, err := choose.RatesOf(ctx, d)
-	if err != nil {
-		return nil, err
-	}
-	s := work.Sample(m)
-	rows, cols := m.Dims()
-	var times []time.Duration
-	for _, v := range vs {
-		e, err := shaders.Reproducible.Encode(s, v)
-		if err != nil {
-			return nil, err
-		}
-		stats, _ := work.Scale(e, s.NNZ(), m.NNZ())
-		g, _ := choose.ModelOf(d).Gather(shaders.Reproducible.Name, v.Name)
-		n := g.Width(v, n)
-		w := inFixedPoint(model.NewWork(rows, cols, n, m.Type(), stats, stats.Gathers, dtype.F32), v, r.bits, cols, n, stats.Gathers)
-		w.Gather = max(int64(g.Slower*float64(w.Gather)), stats.Gathers*int64(n)*int64(g.Bytes))
-		b := rates.Bound(v, w)
-		times = append(times, b.Memory+b.Gather+b.Compute)
-	}
-	return times, nil
-}
-
-// inFixedPoint adds to what a multiplication by n columns takes in a variant: B is written and read in fixed point,
-// its rows are fetched so, and matrix units multiply every pair of digits.
-func inFixedPoint(w model.Work, v *spec.Variant, bits rfx.P, k, n int, fetched int64) model.Work {
-	row := 4 * int64(kernel.Layout(v, k, n).Row())
-	w.Bytes += 2 * int64(k) * row
-	w.Gather = fetched * row
-	if len(v.Need.Shapes) > 0 {
-		w.FLOPs *= int64(bits.Bytes() * bits.Bytes())
-	}
-	return w
-}
-
-func (r *reproducible) Work(n int, out dtype.Type) (*spec.Variant, model.Work) {
+func (r *Executor) Work(n int, out dtype.Type) (*spec.Variant, model.Work) {
 	v, w := r.Matrix.Work(n, out)
 	return v, inFixedPoint(w, v, r.bits, r.Cols, n, r.Fetched)
 }
 
-func (r *reproducible) Reproduced() (rfx.P, bool) {
+func (r *Executor) Reproduced() (rfx.P, bool) {
 	if !r.ran {
 		return 0, false
 	}
@@ -258,7 +146,7 @@ func (r *reproducible) Reproduced() (rfx.P, bool) {
 }
 
 // Recordable refuses AutoP, which reads B's ranges back.
-func (r *reproducible) Recordable() error {
+func (r *Executor) Recordable() error {
 	if r.auto != nil {
 		return errors.New("with AutoP the precision of each multiplication is found from B, so it cannot be recorded: prepare the matrix with a fixed P (Reproduced tells which one a multiplication took)")
 	}
@@ -266,14 +154,14 @@ func (r *reproducible) Recordable() error {
 }
 
 // Prepare turns to the precision that b needs, where it is to be found.
-func (r *reproducible) Prepare(ctx context.Context, l *launch.Launcher, b *tensor.Tensor) (*resident.Matrix, error) {
+func (r *Executor) Prepare(ctx context.Context, l *launch.Launcher, b *tensor.Tensor) (*resident.Matrix, error) {
 	if r.auto != nil {
 		cols, err := r.scan(ctx, l, b)
 		if err != nil {
 			return nil, err
 		}
 		bits, lossless := rfx.Auto(r.auto.rows, cols)
-		if err := r.turn(ctx, bits); err != nil {
+		if err := r.At(ctx, bits); err != nil {
 			return nil, err
 		}
 		r.lossless = lossless
@@ -282,8 +170,12 @@ func (r *reproducible) Prepare(ctx context.Context, l *launch.Launcher, b *tenso
 	return r.Matrix, nil
 }
 
-// turn makes a precision the resident matrix's. The matrix is encoded for it the first time.
-func (r *reproducible) turn(ctx context.Context, bits rfx.P) error {
+// At makes a precision the resident matrix's, where it is found for each multiplication; else it does nothing. The matrix
+// is encoded for it the first time, and after new values.
+func (r *Executor) At(ctx context.Context, bits rfx.P) error {
+	if r.auto == nil {
+		return nil
+	}
 	m := r.auto.at[bits]
 	if r.auto.stale[bits] {
 		if err := m.Rewrite(ctx, r.auto.matrix); err != nil {
@@ -310,7 +202,7 @@ func (r *reproducible) turn(ctx context.Context, bits rfx.P) error {
 }
 
 // scan finds the ranges of b's columns, on the device.
-func (r *reproducible) scan(ctx context.Context, l *launch.Launcher, b *tensor.Tensor) ([]rfx.Range, error) {
+func (r *Executor) scan(ctx context.Context, l *launch.Launcher, b *tensor.Tensor) ([]rfx.Range, error) {
 	var cols []rfx.Range
 	for j := range b.ColBlocks() {
 		w, err := l.Compose(r.Matrix, launch.Product{B: b}, func(w *launch.Composer) error {
@@ -351,7 +243,7 @@ func fixedLayout(m *resident.Matrix, l tensor.Layout) quantise.Layout {
 }
 
 // Takes: what the other activations are is not defined to the bit.
-func (r *reproducible) Takes(q launch.Product) error {
+func (r *Executor) Takes(q launch.Product) error {
 	if q.B.Type == dtype.F64 || q.C.Type == dtype.F64 || q.Bias != nil && q.Bias.Type == dtype.F64 {
 		return fmt.Errorf("data of f64 in reproducible mode, which takes f16, bf16 and f32: %w", backend.ErrUnsupported)
 	}
@@ -364,7 +256,7 @@ func (r *reproducible) Takes(q launch.Product) error {
 // Columns brings the block of B to fixed point and multiplies each part of the matrix by it. The kernel adds beta·C and
 // the bias itself, in integers: what kernel densecopy computes is not the same everywhere. So where C cannot be written as
 // it lies, it is copied to the staging buffer first.
-func (r *reproducible) Columns(w *launch.Composer, j int) error {
+func (r *Executor) Columns(w *launch.Composer, j int) error {
 	b, err := w.StageB(j)
 	if err != nil {
 		return err
@@ -404,7 +296,7 @@ func (r *reproducible) Columns(w *launch.Composer, j int) error {
 
 // quantise adds the launches that bring block j of B, which lies in buf, to fixed point, and returns the buffer that
 // holds it then; only the first of them, which finds ranges, unless whole.
-func (r *reproducible) quantise(w *launch.Composer, j int, buf backend.Buffer, whole bool) (backend.Buffer, error) {
+func (r *Executor) quantise(w *launch.Composer, j int, buf backend.Buffer, whole bool) (backend.Buffer, error) {
 	v, err := quantise.Variant(r.Device.Caps())
 	if err != nil {
 		return nil, err
@@ -425,7 +317,7 @@ func (r *reproducible) quantise(w *launch.Composer, j int, buf backend.Buffer, w
 
 // Check refuses n columns at once also where B in fixed point exceeds a buffer: with AutoP at the largest precision,
 // which takes most.
-func (r *reproducible) Check(n int, out dtype.Type) error {
+func (r *Executor) Check(n int, out dtype.Type) error {
 	b := kernel.Layout(r.Variant, r.Cols, n).Bytes()
 	if r.auto != nil {
 		b = quantise.NewLayout(r.Cols, n, rfx.P47).Bytes()
@@ -437,7 +329,7 @@ func (r *reproducible) Check(n int, out dtype.Type) error {
 }
 
 // Close frees the matrix at every precision, and what new values took.
-func (r *reproducible) Close() error {
+func (r *Executor) Close() error {
 	errs := []error{r.setter.Close()}
 	for _, t := range r.tables {
 		if t != nil {
