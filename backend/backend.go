@@ -214,7 +214,7 @@ func (s MatrixShape) String() string {
 	return fmt.Sprintf("%d×%d×%d %v·%v+%v→%v", s.M, s.N, s.K, s.A, s.B, s.C, s.D)
 }
 
-// Caps is what a device can do, as read from it.
+// Caps describes a device's capabilities, as read from it.
 type Caps struct {
 	Code           Code
 	Arch           int           // CUDA compute capability times ten (90 is 9.0); 0 elsewhere

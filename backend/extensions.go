@@ -24,7 +24,7 @@ type Streamer interface {
 	UseStream(ctx context.Context, stream uintptr) error
 }
 
-// Sharer is a Device on whose memory other libraries of its API work too, such as NCCL, in streams beside its own.
+// Sharer is a Device on whose memory other libraries of its API work too, such as NCCL, in streams other than its own.
 type Sharer interface {
 	// Unique returns 16 bytes that no other device has, on any machine.
 	Unique() ([16]byte, error)
@@ -36,9 +36,9 @@ type Sharer interface {
 	NewStream() (Stream, error)
 }
 
-// Stream is a queue of a device's API beside the device's own, for work of others.
+// Stream is a queue of a device's API, other than the device's own, for work of other libraries.
 type Stream interface {
-	// Handle is what the API knows it by.
+	// Handle is its handle in the API.
 	Handle() uintptr
 	// Done tells whether all that was submitted to it is done, or why it failed.
 	Done() (bool, error)
@@ -94,8 +94,8 @@ type PeerCopier interface {
 	// CopyFrom copies lines of src, after what was started on both devices, and returns when they are copied. Nobody may
 	// write src meanwhile. The lines of a buffer must not overlap those of the same buffer.
 	CopyFrom(ctx context.Context, src Buffer, l PeerLines) error
-	// CopyFromAside is CopyFrom beside what was started on both devices and does not touch these lines; it may wait for
-	// that.
+	// CopyFromAside is CopyFrom that runs at the same time as started launches of both devices, which must not touch these
+	// lines; it may wait for that.
 	CopyFromAside(ctx context.Context, src Buffer, l PeerLines) error
 }
 

@@ -20,8 +20,8 @@ const (
 	Full  Tier = "full"  // larger problems, and more seeds
 )
 
-// target is what a device may have several variants for: a format, its panel height, a precision, and the type of
-// quantised values.
+// target has the properties for which a device may have several variants: a format, its panel height, a precision, and
+// the type of quantised values.
 type target struct {
 	kernel *spec.Format
 	v      uint32 // 0 for formats without panels

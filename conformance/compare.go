@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Agreement is what several devices gave for one case.
+// Agreement is the result of several devices for one case.
 type Agreement struct {
 	ID string
 	// Exact tells that right outputs are the same on every device: classes T1, nonfinite and T3. Others may

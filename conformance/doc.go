@@ -28,7 +28,7 @@
 //     NaN; those with a bias and ReLU are in the classes above, too.
 //   - T3 is the same in reproducible mode, of all formats at each precision p: one right answer, bit for bit,
 //     which package oracle computes from the definition (docs/reproducible.md). Its numbers are normal,
-//     far apart, cancelling, subnormal, zeros of both signs, infinities and NaN; sums a hair beside the middle of two
+//     far apart, cancelling, subnormal, zeros of both signs, infinities and NaN; sums very close to the middle of two
 //     numbers, subnormal sums, and sums as large as they get. With a bias, sums that it cancels, brings to a tie, or to
 //     overflow.
 //
@@ -53,10 +53,10 @@
 //	bcol, ccol     B, C column-major
 //	a:f32, c:f16   A (b: B, c: C, bias: the bias) stored in another type than usual
 //	reuse          the plan, B and C have multiplied with another alpha, beta and B before
-//	values:tensor  the plan was made with other values of A, which those of a tensor (host: of the host's memory) replaced;
+//	values:tensor  the plan was made with other values of A; those of a tensor (host: of the host's memory) replace them;
 //	               besides what is right, a plan that is made with them must give the same bits
 //	transpose      what is prepared is Aᵀ, to be transposed
-//	right          Cᵀ = alpha·Bᵀ·Aᵀ + beta·Cᵀ is computed, with Aᵀ on the right; bcol and ccol are then row-major Bᵀ and Cᵀ
+//	right          Cᵀ = alpha·Bᵀ·Aᵀ + beta·Cᵀ is computed, Aᵀ on the right; bcol and ccol are then row-major Bᵀ and Cᵀ
 //	seed2          other numbers
 //
 // A manifest has one line for each case and variant that it ran with. A case that no variant of the device is for is

@@ -149,7 +149,7 @@ func tile(constant func(name string) uint32) string {
 }
 
 // remake returns a variant made over for subgroups of another size, whatever matrix shapes the device lists; nil if it
-// cannot be.
+// cannot be. Of tiles side by side it keeps two a subgroup: a software driver compiles for as long as there are tiles.
 func remake(k *spec.Format, v *spec.Variant, sub uint32) *spec.Variant {
 	if k.Remake != nil {
 		if v = k.Remake(v, sub); v != nil {
@@ -165,9 +165,16 @@ func remake(k *spec.Format, v *spec.Variant, sub uint32) *spec.Variant {
 	x.Sub = sub
 	x.Local[0] = x.Sub * v.Const("SUBS")
 	x.Consts = slices.Clone(v.Consts)
+	columns := v.Const("TN")
+	if v.Const("SWAP") == 1 {
+		columns = v.Const("TM")
+	}
 	for i := range x.Consts {
-		if x.Consts[i].Name == "LOCAL" {
-			x.Consts[i].Value = x.Local[0]
+		switch c := &x.Consts[i]; {
+		case c.Name == "LOCAL":
+			c.Value = x.Local[0]
+		case c.Name == "COLS" && c.ID >= 0: // else it is in the code
+			c.Value = min(c.Value, 2*columns*v.Const("SUBS"))
 		}
 	}
 	x.Name = strings.Replace(v.Name, fmt.Sprintf("_sub%d", v.Sub), fmt.Sprintf("_sub%d", x.Sub), 1)

@@ -30,7 +30,7 @@ func with(e spec.Epilogue, a spec.Activation) spec.Epilogue {
 }
 
 var (
-	// epilogueShapes are problems of class T1± with a bias and ReLU: heavy rows, borders of pieces, odd numbers of
+	// epilogueShapes are problems of class T1± with a bias and ReLU: heavy rows, borders of segments, odd numbers of
 	// columns.
 	epilogueShapes = []shape{
 		{m: 67, k: 129, n: 33, pattern: "eighth", epilogue: rowBias},
@@ -191,12 +191,12 @@ func (p *instance) biases() {
 	}
 }
 
-// half24 is what is added to whole numbers of 24 bits: half a unit and its neighbours in float64, more units and a
-// half, a quarter (below 2^23 half a unit), the least number, and what cancels them or carries to the next binade.
+// half24 is added to whole numbers of 24 bits: half a unit and its neighbours in float64, more units and a half, a
+// quarter (below 2^23 half a unit), the least number, and what cancels them or carries to the next binade.
 var half24 = []float64{
 	0.5, 0.5, 0x1.000002p-1, 0x1.fffffep-2, 1.5, 2.5, 0.25, 0x1.000002p-2, 0x1.fffffep-3, 0x1p-149, 0x1p23, 0x1p24 - 1,
 	0x1p24, 0x1p47,
 }
 
-// largest24 is the largest number of float64, the one below, and numbers beside which 24 bits are nothing.
+// largest24 is the largest number of float64, the one below, and numbers next to which 24 bits vanish.
 var largest24 = []float64{math.MaxFloat32, 0x1.fffffcp127, 0x1p127, 0x1p100, 0x1p-149}

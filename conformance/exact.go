@@ -173,8 +173,8 @@ func (p *instance) pollute() {
 	}
 }
 
-// subnormal fills in numbers of which A's (kind inB: B's) are subnormal in the problem's type, in part
-// or all. Results are normal. A device may take subnormal operands for zeros.
+// subnormal fills in numbers; A's (kind inB: B's) are subnormal in the problem's type, in part or all. Results are
+// normal. A device may take subnormal operands for zeros.
 func (p *instance) subnormal() {
 	prec := precisions[p.typ]
 	unit := prec.least - prec.bits + 1 // the exponent of the least subnormal number

@@ -14,7 +14,7 @@ import (
 	"github.com/spmmrun/spmm/formats/half"
 )
 
-// planInfo is what a plan reports of itself.
+// planInfo is a plan's report of itself.
 type planInfo struct {
 	variant  string
 	bits     int // in reproducible mode
@@ -138,14 +138,15 @@ func onDevice[B, C formats.Value](ctx context.Context, r *runner, plan *spmm.Pla
 }
 
 // newTensor allocates a tensor on the device in an order, or on one of two devices, where all are row-major.
-func newTensor[T formats.Value](r *runner, plan *spmm.Plan, rows, cols int, colMajor bool, at spmm.Placement) (*spmm.Tensor[T], error) {
+func newTensor[T formats.Value](r *runner, plan *spmm.Plan, rows, cols int, colMajor bool,
+	at spmm.Placement) (*spmm.Tensor[T], error) {
 	if r.group != nil {
 		return spmm.NewTensorAt[T](plan, rows, cols, at)
 	}
 	return spmm.NewTensor[T](r.door, rows, cols, colMajor)
 }
 
-// otherProduct is what a plan multiplies before an instance's product.
+// otherProduct is a product that a plan computes before an instance's.
 type otherProduct[B formats.Value] struct {
 	alpha, beta float64
 	b           *formats.Dense[B]

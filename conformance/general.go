@@ -69,7 +69,7 @@ func (s scales) lowered(i, k int) float64 {
 	return s.others
 }
 
-// scaleA is what A's element in row i and column k is multiplied by.
+// scaleA is the factor of A's element in row i and column k.
 func (p *instance) scaleA(i, k int) float64 {
 	if !hasSubnormal(p.kind) {
 		return 1
@@ -86,7 +86,7 @@ func (p *instance) scaleA(i, k int) float64 {
 	}
 }
 
-// scaleB is what B's element in row k and column j is multiplied by.
+// scaleB is the factor of B's element in row k and column j.
 func (p *instance) scaleB(k, j int) float64 {
 	if !hasSubnormal(p.kind) {
 		return 1

@@ -14,7 +14,7 @@ import (
 type grouping struct {
 	other backend.Device
 	split spmm.Split
-	every uint32 // one case of so many runs; 0: all
+	every uint32 // one case of this number runs; 0: all
 }
 
 // forGroup returns the cases that two devices run: those that go to a kernel's table go through package spmm, too.

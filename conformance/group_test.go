@@ -47,8 +47,8 @@ func TestGroup(t *testing.T) {
 	})
 }
 
-// Cases through a group of the device and another of its kind, by columns and by rows: of the quick tier one in so
-// many, which are others for each split.
+// Cases through a group of the device and another of its kind, by columns and by rows: of the quick tier a sample,
+// another one for each split.
 func TestConformanceGroup(t *testing.T) {
 	devices(t, func(t *testing.T, dev backend.Device) {
 		two, err := spmm.Open(t.Context(), pair(t, dev))

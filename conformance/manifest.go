@@ -122,7 +122,7 @@ func (m *Manifest) Encode(w io.Writer) error {
 	return err
 }
 
-// seal is what the seal must be.
+// seal returns the right seal.
 func (m *Manifest) seal() (string, error) {
 	open := *m
 	open.Seal = ""

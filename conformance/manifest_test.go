@@ -22,8 +22,8 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// TestManifests: every manifest that is checked in records no failure, its digests of exact cases are
-// what the CPU computes, and all agree. Together they are small.
+// TestManifests: every manifest that is checked in records no failure, its digests of exact cases equal the CPU's, and
+// all agree. Together they are small.
 func TestManifests(t *testing.T) {
 	const folder, mostBytes = "manifests", 4 << 20
 	entries, err := os.ReadDir(folder)
@@ -209,7 +209,7 @@ type tampering struct {
 	wrong  string // "": nothing is
 }
 
-// found tells whether what was found is what is wrong.
+// found tells whether the reported problem is the real one.
 func (c tampering) found(found []string) bool {
 	if c.wrong == "" {
 		return len(found) == 0

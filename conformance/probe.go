@@ -180,8 +180,8 @@ func concat(ss ...sum) sum {
 	return out
 }
 
-// fused finds FusedTerms: 1 − 1 stands first, a term too small to be kept beside them farther and farther
-// behind, with stored zeros between.
+// fused finds FusedTerms: 1 − 1 stands first, a term too small to be kept with them farther and farther behind, with
+// stored zeros between.
 func (q *prober) fused(fraction int) int {
 	const big = 15
 	if fraction == mostFraction {

@@ -99,8 +99,8 @@ func repeats[T formats.Value](t *testing.T, dev *spmm.Device, format string, p *
 }
 
 func TestSameBits(t *testing.T) {
-	// A row that is split, rows of very different lengths: sums of which a careless kernel would change the order.
-	// The last is for formats that want N of M.
+	// A row that is split, rows of very different lengths: sums whose order a careless kernel would change. The last is
+	// for formats that want N of M.
 	problems := []recipe{
 		{class: General, m: 20, k: 5001, n: 20, pattern: "onerow", alpha: 1, kind: spans, seed: 1},
 		{class: General, m: 200, k: 300, n: 40, pattern: "skewed", alpha: 1, kind: spans, seed: 1},

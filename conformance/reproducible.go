@@ -43,8 +43,8 @@ var (
 		{m: 64, k: 48, n: 24, pattern: "vec16", kind: wild, alpha: -2, beta: 0.5},
 	}
 	// reproducibleEdgeShapes are sums where two roundings differ from one, results that are subnormal, rows at the borders
-	// of pieces, columns whose range their last element decides, rows whose sums are as large as they can be (more entries
-	// than four pieces of any kernel have), and scalars that are not finite.
+	// of segments, columns whose range their last element decides, rows whose sums are as large as they can be (more
+	// entries than four segments of any kernel have), and scalars that are not finite.
 	reproducibleEdgeShapes = []shape{
 		{m: 16, k: 5, n: 16, pattern: "dense", kind: ties},
 		{m: 9, k: 1030, n: 9, pattern: "dense", kind: ties},
@@ -254,7 +254,7 @@ func (p *instance) tied() {
 		}
 		return int(below(31, p.seed, stream, i, 0)) - 15
 	}
-	// smallest is what is one unit in fixed point beside 2^x.
+	// smallest is one unit in fixed point where the largest element is 2^x.
 	smallest := func(x int) float64 {
 		x -= bits - 1
 		if p.typ == dtype.F16 {

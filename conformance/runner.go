@@ -57,7 +57,7 @@ type Options struct {
 	stray  bool                                // something is written behind a buffer
 }
 
-// runner runs one case after the other, beside other runners on the same device.
+// runner runs one case after the other, at the same time as other runners on the same device.
 type runner struct {
 	Options
 	dev     *guard
@@ -375,7 +375,7 @@ func (r *runner) judge(ctx context.Context, t *test, v *spec.Variant, out *outpu
 	return err
 }
 
-// flushedNote is what a result says of a device that flushes.
+// flushedNote is a result's note on a device that flushes.
 const flushedNote = "subnormal operands are taken for zero"
 
 // general says how far outputs of class T2 are off, by their bound, and what is wrong with them.

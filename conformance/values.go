@@ -103,7 +103,7 @@ func asGiven[A formats.Value](t *test, a *formats.CSR[A]) formats.Encoded {
 	return a
 }
 
-// otherValues returns n values, of which some are as large as an element can be, some zeros.
+// otherValues returns n values; some are as large as an element can be, some zeros.
 func otherValues[A formats.Value](n int) []A {
 	v := make([]A, n)
 	for i := range v {

@@ -32,7 +32,7 @@ type Verifier struct {
 	digests map[string]string // of those that manifests have named
 }
 
-// answer is what the outputs of a recipe must be.
+// answer has the right outputs of a recipe.
 type answer struct {
 	input   string
 	exact   bool
@@ -42,9 +42,9 @@ type answer struct {
 	lossless bool
 }
 
-// Verification is what a manifest's digests were found to be.
+// Verification is the result of checking a manifest's digests.
 type Verification struct {
-	Right int      // outputs that are what the CPU alone computes by definition
+	Right int      // outputs that equal those computed on the CPU by definition
 	Wrong []string // what is not right, in words
 	// Stale names modules that are not those of this build: the manifest is of other kernels.
 	Stale []string
@@ -203,7 +203,7 @@ func granted(m *Manifest, t *test, r *Result) bool {
 	return w != nil && slices.Contains(m.Waivers, *w)
 }
 
-// consistent says what in a manifest contradicts the rest of it.
+// consistent says what in a manifest contradicts its other contents.
 func consistent(m *Manifest) []string {
 	var v Verification
 	if seal, err := m.seal(); err != nil || m.Seal != seal {
@@ -295,8 +295,8 @@ func (c *claim) due(t *test, like map[string]bool) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// core says which of the cases did not pass that every device must pass, whatever its capabilities: of each class of
-// which format csr has cases in f32.
+// core reports the cases that did not pass and that every device must pass, whatever its capabilities: format csr in
+// f32, of each class that has such cases.
 func (c *claim) core() {
 	if c.m.Summary[Pass] == 0 {
 		c.found.wrong("no case passed")

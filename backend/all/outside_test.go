@@ -145,7 +145,7 @@ func TestOutside(t *testing.T) {
 	}
 }
 
-// What error messages name as imports is what this package imports.
+// Error messages name the packages that this one imports.
 func TestAll(t *testing.T) {
 	if missing := backend.NotImported(); len(missing) > 0 {
 		t.Errorf("%q are not imported", missing)

@@ -1,4 +1,4 @@
-// What a program does with a driver of which one call fails.
+// What a program does when one call of the driver fails.
 
 package backendtest
 

@@ -132,7 +132,7 @@ func longPTX() string {
 	return strings.Replace(spinPTX, "again:\n", more.String()+"again:\n", 1)
 }
 
-// loadAll loads n long kernels from so many goroutines.
+// loadAll loads n long kernels from n goroutines.
 func loadAll(t testing.TB, d backend.Device, n, goroutines int) {
 	code := make(chan string, n)
 	for range n {

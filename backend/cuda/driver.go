@@ -87,7 +87,7 @@ const (
 	mostUnits   = 1 << 16
 )
 
-// impossible is the error of a driver, or a device, of which something is said that cannot be.
+// impossible is the error of a driver, or a device, that reports an impossible property.
 func impossible(who, format string, args ...any) error {
 	return fmt.Errorf("cuda: %w: %s says that %s, which cannot be: reinstall the NVIDIA driver", backend.ErrUnavailable, who, fmt.Sprintf(format, args...))
 }

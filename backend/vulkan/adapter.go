@@ -210,7 +210,7 @@ func (a *adapter) queue() (q queue, ok bool) {
 	return q, false
 }
 
-// properties are what later versions and extensions tell about a device.
+// properties are those of a device that later versions and extensions report.
 type properties struct {
 	maxAllocation int64 // bytes of one VkDeviceMemory
 	maxBuffer     int64 // bytes of one VkBuffer; 0: unknown
@@ -261,7 +261,8 @@ func (a *adapter) properties() properties {
 		units = uint64(core2.activeComputeUnitCount)
 	case core.shaderEngineCount > 0 && max(core.shaderEngineCount, core.shaderArraysPerEngineCount,
 		core.computeUnitsPerShaderArray) < 1<<16:
-		units = uint64(core.shaderEngineCount) * uint64(core.shaderArraysPerEngineCount) * uint64(core.computeUnitsPerShaderArray)
+		units = uint64(core.shaderEngineCount) * uint64(core.shaderArraysPerEngineCount) *
+			uint64(core.computeUnitsPerShaderArray)
 	case a.info.Kind == "cpu":
 		units = uint64(runtime.NumCPU())
 	}

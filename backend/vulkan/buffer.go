@@ -51,7 +51,7 @@ func roundUp(n int64) int64 { return (n + alignment - 1) &^ (alignment - 1) }
 
 func (b *buffer) Size() int64 { return b.size }
 
-// address is what kernels get.
+// address is the one that kernels get.
 func (b *buffer) address() uint64 {
 	return uint64(b.block.mem.address) + uint64(b.block.skip+b.off)
 }

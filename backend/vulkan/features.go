@@ -102,7 +102,7 @@ func (f *features) pinsSubgroups() bool {
 		f.sizes.subgroupSizeControl != 0 && f.sizes.computeFullSubgroups != 0
 }
 
-// caps is what kernels are chosen by.
+// caps are the capabilities by which kernels are chosen.
 func (a *adapter) caps(f *features, p *properties) backend.Caps {
 	const computeStage = 0x20
 	c := backend.Caps{

@@ -33,15 +33,14 @@ func (s addresses) overlap(others []addresses) bool {
 	return false
 }
 
-// hazards is what launches read and write.
+// hazards records what launches read and write.
 type hazards struct {
 	reads, writes []addresses // of those since the last dependency
 	invisible     []addresses // written since the last memory dependency
 	launches      int         // since the last dependency
 }
 
-// At most so many launches run side by side, and so many buffers are invisible, so that looking at all of them stays
-// short.
+// These bound the launches that run side by side and the invisible buffers, so that looking at all of them stays short.
 const mostBeside, mostInvisible = 16, 64
 
 // reset forgets all launches: what they wrote is visible to the next.

@@ -106,7 +106,7 @@ func (d *device) hostAt(p []byte) (*hostMemory, int64) {
 	return nil, 0
 }
 
-// copy copies n bytes between the memory, from at on, and a buffer, from off on, two pieces at a time.
+// copy copies n bytes between the memory, from at on, and a buffer, from off on, two chunks at a time.
 func (m *hostMemory) copy(ctx context.Context, at int64, b *buffer, off int64, n int, in bool) error {
 	d := m.d
 	off += b.block.skip + b.off

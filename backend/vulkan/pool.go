@@ -142,7 +142,7 @@ func (p *pool) grow(d *device, n int64) (*block, error) {
 		return nil, fmt.Errorf("vulkan: %s only compiles, it has no memory: %w", d.a.info.Name, backend.ErrUnsupported)
 	}
 	if n > p.heap-alignment || p.used > p.heap-alignment-n {
-		return nil, fmt.Errorf("vulkan: %w: a buffer of %d bytes beside %d in use; the device has %d", backend.ErrOutOfMemory, n, p.used, p.heap)
+		return nil, fmt.Errorf("vulkan: %w: a buffer of %d bytes, with %d in use; the device has %d", backend.ErrOutOfMemory, n, p.used, p.heap)
 	}
 	if n > p.limit-alignment {
 		return nil, fmt.Errorf("vulkan: a buffer of %d bytes is beyond the driver's limit for one buffer, %d bytes: %w", n, p.limit, backend.ErrUnsupported)

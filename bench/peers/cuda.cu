@@ -1,11 +1,12 @@
-// A peer of spmmrun bench: NVIDIA's cuSPARSE, cuBLAS (A with its zeros) and cuSPARSELt (where A is 2:4 and f16) on the
-// first GPU.
+// A peer of spmmrun bench: NVIDIA's cuSPARSE, cuBLAS (A with its zeros) and cuSPARSELt (where A is 2:4 and f16) on
+// the first GPU.
 //
-//	nvcc -O2 -std=c++17 -arch=native -o cuda bench/peers/cuda.cu -lcublas -lcusparse [-DLT -lcusparseLt]
-//	bin/spmmrun bench --backend cuda --peer ./cuda
+//	make -C bench/peers cuda        # LT= without cuSPARSELt
+//	bin/spmmrun bench --backend cuda --peer bin/peers/cuda
 //
-// Sums are of f32, or of f64 in that precision. In tf32 cuBLAS rounds operands itself, and cuSPARSE, which has no such product, computes in f32.
-// cuSPARSELt writes C in f16 and picks its kernel by its own search. Launches are recorded as a CUDA graph, with PEER_CALLS=1 they are calls.
+// Sums are of f32, or of f64 in that precision. In tf32 cuBLAS rounds operands itself, and cuSPARSE, which has no
+// such product, computes in f32. cuSPARSELt writes C in f16 and picks its kernel by its own search. Launches are
+// recorded as a CUDA graph, with PEER_CALLS=1 they are calls.
 
 #include <cublas_v2.h>
 #include <cuda_bf16.h>

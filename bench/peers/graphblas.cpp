@@ -1,7 +1,8 @@
-// A peer of spmmrun bench: SuiteSparse:GraphBLAS on the CPU, all cores. The Makefile beside it says how peers are built and measured.
+// A peer of spmmrun bench: SuiteSparse:GraphBLAS on the CPU, all cores. The Makefile here says how peers are
+// built and measured.
 //
-// Algorithms are C = A·B by GrB_mxm, and C += A·B into a full C that was set to zero before, for which GraphBLAS has a kernel of
-// its own. Both are over the semiring plus-times; matrices are held by row, B as a full one.
+// Algorithms are C = A·B by GrB_mxm, and C += A·B into a full C that was set to zero before, for which GraphBLAS has
+// a kernel of its own. Both are over the semiring plus-times; matrices are held by row, B as a full one.
 
 #include <complex>
 

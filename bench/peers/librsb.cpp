@@ -1,4 +1,4 @@
-// A peer of spmmrun bench: librsb on the CPU, all cores. The Makefile beside it says how peers are built and measured.
+// A peer of spmmrun bench: librsb on the CPU, all cores. The Makefile here says how peers are built and measured.
 //
 // Algorithms are rsb_spmm with row-major and with column-major dense matrices.
 

@@ -1,6 +1,6 @@
-// Launches in a row, recorded as a CUDA graph as spmmrun's sequences are, so that what the host takes for a call (about 10 µs in cuBLAS and
-// cuSPARSE) is not in the time of a short product. With PEER_CALLS=1 in the environment each launch is a call; so are those that cannot
-// be recorded.
+// Launches in a row, recorded as a CUDA graph as spmmrun's sequences are, so that what the host takes for a call
+// (about 10 µs in cuBLAS and cuSPARSE) is not in the time of a short product. With PEER_CALLS=1 in the environment
+// each launch is a call; so are those that cannot be recorded.
 
 #pragma once
 
@@ -24,7 +24,7 @@ class Repeated {
         for (auto &g : graphs) cudaGraphExecDestroy(g.second);
     }
 
-    // time returns the microseconds of one of about so many launches, or a negative number if the device fails.
+    // time returns the microseconds of one of about that many launches, or a negative number if the device fails.
     double time(long times) {
         const long each = std::min(times, mostRecorded);
         cudaGraphExec_t graph = recorded(each);
@@ -45,7 +45,7 @@ class Repeated {
   private:
     static constexpr long mostRecorded = 32;
 
-    // recorded returns a graph of so many launches, null if there can be none.
+    // recorded returns a graph of that many launches, null if there can be none.
     cudaGraphExec_t recorded(long times) {
         auto known = graphs.find(times);
         if (known != graphs.end()) return known->second;

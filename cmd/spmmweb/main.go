@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// request is what the page asks for.
+// request is a request of the page.
 type request struct {
 	do    string // "suite", "multiply" or "stop"
 	value js.Value

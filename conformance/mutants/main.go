@@ -64,9 +64,9 @@ func (n counts) String() string {
 
 const heading = `# What the tests notice
 
-The last report of ` + "`make mutants`" + `: each fault was put into the sources by itself; the quick tier of the conformance suite ran
-on the CPU, or on Mesa's software driver through WebGPU or Vulkan, and then the tests of the kernel's package. See
-docs/conformance.md.
+The last report of ` + "`make mutants`" + `: each fault was put into the sources by itself. The quick tier of the
+conformance suite then ran on the CPU, or on Mesa's software driver through WebGPU or Vulkan, and after it the tests of
+the kernel's package. See docs/conformance.md.
 
 | backend | fault | file | |
 | --- | --- | --- | --- |

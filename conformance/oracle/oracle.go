@@ -180,7 +180,7 @@ type Dot struct {
 	Scale  float64 // the largest magnitude of a scale, at least 1
 }
 
-// Class is what kind of number a result is.
+// Class is the kind of number of a result.
 type Class uint8
 
 // The classes, by the operands: NaN if any product is NaN or infinities of both signs meet.

@@ -28,7 +28,7 @@ func TestAccumulatorIsExact(t *testing.T) {
 	t.Run("float64", func(t *testing.T) { testAccumulator(t, 4400, true) })
 }
 
-// testAccumulator adds products, of float64 numbers if wide, some of which float32 holds.
+// testAccumulator adds products, of float64 numbers if wide; float32 holds some of these.
 func testAccumulator(t *testing.T, prec uint, wide bool) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(name string) float64 {
@@ -39,7 +39,7 @@ func testAccumulator(t *testing.T, prec uint, wide bool) {
 		}
 		var a oracle.Accumulator
 		want := new(big.Float).SetPrec(prec)
-		near := rapid.IntRange(0, 40).Draw(t, "near") // so many small whole numbers come first
+		near := rapid.IntRange(0, 40).Draw(t, "near") // small whole numbers that come first
 		scale := math.Ldexp(1, rapid.IntRange(-149, 110).Draw(t, "scale"))
 		for i := range rapid.IntRange(0, 40).Draw(t, "n") {
 			x, y := draw("x"), draw("y")

@@ -31,7 +31,7 @@ func normalised(x *formats.Dense[float32]) *formats.Dense[half.F16] {
 func attention(qkv *formats.Dense[float32], heads int) *formats.Dense[half.F16] {
 	width, n := qkv.Rows/3, qkv.Cols
 	size := width / heads
-	t := qkv.Layout(true, 0) // a token's vectors in one piece
+	t := qkv.Layout(true, 0) // a token's vectors, contiguous
 	y := formats.NewDense[float32](width, n).Layout(true, 0)
 	var wg sync.WaitGroup
 	for h := range heads {

@@ -31,7 +31,7 @@ import (
 
 func main() { demo.Main(run) }
 
-// config is what the flags say.
+// config has the values of the flags.
 type config struct {
 	width, inner, heads int
 	tokens              []int     // in each batch

@@ -54,7 +54,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	fmt.Fprintf(out, "graph    %d nodes, %d edges; A as %s, chosen because %s\n", f.a.Rows, (f.a.NNZ()-int64(f.a.Rows))/2,
 		s.info.Format, s.info.Why)
 	fmt.Fprintf(out, "prepared in %v (%v of it packing)\n", s.prepared, s.info.EncodeTime)
-	fmt.Fprintf(out, "steps    %d with new values: %v each on the host, of which setting the values %v; the device multiplied %v in all\n",
+	fmt.Fprintf(out, "steps    %d with new values: %v each on the host, including %v to set the values; the device multiplied %v in all\n",
 		*steps, s.host/time.Duration(*steps), s.setting/time.Duration(*steps), s.device)
 	heat, worst := f.check(s.x, *steps)
 	fmt.Fprintf(out, "heat     %.6f of what was put in is there\n", heat)
@@ -110,7 +110,7 @@ func (f *flow) start() *formats.Dense[float32] {
 	return x
 }
 
-// simulation is what came of the steps.
+// simulation is the result of the steps.
 type simulation struct {
 	info                            spmm.PlanInfo
 	x                               *formats.Dense[float32] // at the end

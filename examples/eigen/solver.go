@@ -78,8 +78,8 @@ func (s *solver) solve(ctx context.Context, wanted int, tolerance float64) ([]pa
 }
 
 // filter returns T(A/bound)·vectors for the Chebyshev polynomial T, which is small from −bound to bound and grows fast
-// beyond. Its recurrence T₊ = 2·A/bound·T − T₋ is what a multiplication with alpha and beta computes: each overwrites
-// the block of the step before the last. They are started one after another, and awaited together.
+// beyond. A multiplication with alpha and beta computes its recurrence T₊ = 2·A/bound·T − T₋: each overwrites the block
+// of the step before the last. They are started one after another, and awaited together.
 func (s *solver) filter(ctx context.Context, vectors *mat.Dense, bound float64) (*mat.Dense, error) {
 	if err := upload(ctx, s.x, vectors); err != nil {
 		return nil, err

@@ -165,7 +165,7 @@ func (n *network) worst(x *formats.Dense[half.F16], y *formats.Dense[float32]) f
 	return demo.Distance(y.Data, n.second.onHostInFloat64(h, x.Cols))
 }
 
-// onHostInFloat64 returns the layer's weights times x, of so many columns, plus bias.
+// onHostInFloat64 returns the layer's weights times x, of `cols` columns, plus bias.
 func (l *layer) onHostInFloat64(x []float64, cols int) []float64 {
 	y := demo.Product(l.weights, x, cols)
 	for i := range y {

@@ -401,7 +401,7 @@ func TestValidate(t *testing.T) {
 		{"entry below the rows", func(m *M) { m.Mask[1] = 0b00_00_10_01 }, "panel 1, group 0, slot 1 (place 1): an entry below the last of 3 rows"},
 		{"value without mask", func(m *M) { m.Values[1] = 9 }, "panel 0, group 0, slot 0 (place 0): row 1 of column 0 is not stored"},
 		{"other units kept", func(m *M) { m.Index[1] = 0b0100_1000 },
-			"panel 1, group 0: 1 units hold entries, and those kept"},
+			"panel 1, group 0: 1 units hold entries, and the ones added to them"},
 	})
 }
 

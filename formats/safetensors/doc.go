@@ -23,7 +23,8 @@
 //
 //	format    "csr", "cvse" or another format's name
 //	version   of that format's arrays, from 1
-//	dtype     type of the values: "f16", "bf16" or "f32"; of formats csr and dense also "f64"; of quantised "s8" or "e4m3"
+//	dtype     type of the values: "f16", "bf16" or "f32"; of formats csr and dense also "f64", of quantised "s8" or
+//	          "e4m3"
 //	rows, cols, nnz
 //
 // and a number for each parameter of the format, such as v and align for cvse. All are decimal texts.

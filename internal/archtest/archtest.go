@@ -54,7 +54,10 @@ var Rules = append(planning(), []Rule{
 	{"internal/shaderlock", []string{"backend", "shaders/compiled", "shaders/spec"}},
 	{"internal/access", Planning},
 	{"internal/checkpoint", []string{"formats/...", "internal/printable"}},
-	{"internal/benchmark", []string{".", "backend", "conformance/oracle", "formats/...", "internal/printable"}},
+	{"internal/benchmark", slices.Concat([]string{
+		".", "backend", "conformance/oracle", "formats/...", "internal/benchmark/plain", "internal/chart", "internal/printable",
+		"shaders/...",
+	}, Planning)},
 	{"internal/...", nil},
 
 	{"formats/gonum", []string{"formats", "formats/internal/number"}},
@@ -87,7 +90,8 @@ var Rules = append(planning(), []Rule{
 	{"dist/...", slices.Concat([]string{".", "backend", "comm/...", "formats/...", "internal/access", Self}, Planning)},
 	{"conformance/oracle", []string{"formats/..."}},
 	{"conformance/...", []string{".", "backend/...", "conformance/...", "formats/...", "shaders/...", "internal/..."}},
-	{"bench/...", []string{".", "backend/...", "conformance/oracle", "formats/...", "shaders/...", "internal/...", Self}},
+	{"bench/peers/...", nil},
+	{"tools/errors", []string{".", "backend/...", "formats/..."}},
 	{"tools/pictures", []string{"formats/...", "conformance", Self}},
 	{"tools/...", []string{"internal/...", "shaders/...", "backend", Self}},
 	{"examples/...", []string{".", "backend/...", "portable/...", "formats/...", "examples/internal/..."}},
@@ -96,8 +100,8 @@ var Rules = append(planning(), []Rule{
 }...)
 
 // Bindings are imported by a few folders only: each graphics API stays behind its backend, what draws and parses flags
-// behind the command, gonum behind the package that converts its matrices, which no other package imports, and bench,
-// which measures beside it.
+// behind the command, gonum behind the package that converts its matrices, which no other package imports, and the
+// peer that measures it.
 var Bindings = map[string][]string{
 	"gorgonia.org/cu":                         {"backend/cuda/..."},
 	"github.com/vulkan-go/vulkan":             {"backend/vulkan/..."},
@@ -105,7 +109,7 @@ var Bindings = map[string][]string{
 	"github.com/spf13/...":                    {"cmd/..."},
 	"golang.org/x/image/...":                  {"cmd/..."},
 	"github.com/yuin/goldmark/...":            {"tools/site"},
-	"gonum.org/v1/gonum/...":                  {"formats/gonum", "bench", "bench/peers/...", "examples/..."},
+	"gonum.org/v1/gonum/...":                  {"formats/gonum", "bench/peers/...", "examples/..."},
 	Module + "/formats/gonum":                 {"examples/..."},
 }
 

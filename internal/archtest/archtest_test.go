@@ -42,7 +42,7 @@ func TestLean(t *testing.T) {
 	}
 }
 
-// The command links nothing that is large beside the little that it would use.
+// The command links no large package for a small use.
 func TestCommandIsSmall(t *testing.T) {
 	for _, line := range linked(t, "./cmd/spmmrun") {
 		if path, _, _ := strings.Cut(line, " "); archtest.TooBulky(path) {

@@ -14,6 +14,7 @@ import (
 
 // place is a device, or several together, under the name that results have it by.
 type place struct {
+	asked   string // the name that was asked for
 	name    string
 	dev     *spmm.Device
 	devices []*spmm.Device // each
@@ -23,11 +24,12 @@ type place struct {
 // IsGroup tells whether a name of Sweep.Backends is that of a group: cuda:all, or devices with + between them.
 func IsGroup(name string) bool { return strings.Contains(name, "+") || strings.HasSuffix(name, ":all") }
 
-// openPlaces opens what the sweep measures on; those returned are open even if there is an error.
-func (s *Sweep) openPlaces(ctx context.Context) ([]*place, error) {
+// openPlaces opens places by their names, such that compute in f64 if that is needed; those returned are open even if
+// there is an error.
+func openPlaces(ctx context.Context, names []string, f64 bool) ([]*place, error) {
 	var all []*place
-	for _, name := range s.Backends {
-		p, err := openPlace(ctx, name, slices.Contains(s.Precisions, dtype.F64))
+	for _, name := range names {
+		p, err := openPlace(ctx, name, f64)
 		if err != nil {
 			return all, err
 		}
@@ -48,14 +50,15 @@ func (p *place) same(x *place) bool {
 	return mine.Backend == other.Backend && mine.Index == other.Index
 }
 
-// openPlace opens a device or a group. Name auto becomes that of the device it takes, one that computes in f64 if that is needed.
+// openPlace opens a device or a group. Name auto becomes that of the device it takes, one that computes in f64 if
+// that is needed.
 func openPlace(ctx context.Context, name string, f64 bool) (*place, error) {
 	if IsGroup(name) {
 		d, err := spmm.Open(ctx, strings.ReplaceAll(name, "+", ","))
 		if err != nil {
 			return nil, err
 		}
-		return &place{name, d, d.Devices(), true}, nil
+		return &place{name, name, d, d.Devices(), true}, nil
 	}
 	needed := dtype.Invalid
 	if f64 && name == "auto" {
@@ -65,13 +68,14 @@ func openPlace(ctx context.Context, name string, f64 bool) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
+	asked := name
 	if i := d.Info(); name == "auto" {
 		name = i.Backend
 		if i.Index > 0 {
 			name = fmt.Sprintf("%s:%d", i.Backend, i.Index)
 		}
 	}
-	return &place{name, d, d.Devices(), false}, nil
+	return &place{asked, name, d, d.Devices(), false}, nil
 }
 
 func (p *place) infos() []spmm.Info {
@@ -86,8 +90,9 @@ func (p *place) close() {
 	p.dev.Close()
 }
 
-// describe tells what the place is. The rates of a group are the sums of its devices'.
-func (p *place) describe(ctx context.Context) (Device, error) {
+// describe tells what the place is. The rates of a group are the sums of its devices'. With facts, a device by itself
+// comes with what predictions are made from.
+func (p *place) describe(ctx context.Context, facts bool) (Device, error) {
 	first := p.devices[0].Info()
 	out := Device{Backend: p.name, Name: first.Name, Driver: first.Driver, Peaks: map[string]float64{}}
 	if p.several {
@@ -100,6 +105,9 @@ func (p *place) describe(ctx context.Context) (Device, error) {
 		}
 		if n := len(known.Copy); n > 0 {
 			out.Copy += known.Copy[n-1].PerSecond
+		}
+		if facts && !p.several {
+			out.Facts = newDeviceFacts(d, known)
 		}
 		for name, flops := range peaks(known) {
 			out.Peaks[name] += flops

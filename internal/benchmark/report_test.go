@@ -15,8 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the files that tests compare with")
 
-// sample is a report with all that a report may have: times of three who compute two products, a format that refused, and a
-// wrong answer.
+// sample is a report with all that a report may have: times of three who compute two products, a format that refused,
+// and a wrong answer.
 func sample() *Report {
 	at := func(matrix, backend, format string, samples ...float64) Result {
 		low, high := Interval(samples)
@@ -28,14 +28,21 @@ func sample() *Report {
 	}
 	peer := at("dir/a.mtx", "eigen", "rows", 20, 20, 21, 21, 22, 22)
 	peer.Chosen, peer.Variant, peer.AttainableUS, peer.BoundBy, peer.Settled = "", "", 0, "", false
-	refused := Result{Case: Case{Matrix: "gen:uniform,rows=9", N: 32, Precision: "f32", Backend: "cpu", Format: "nm", Mode: Fast}, Error: "nm: no pattern\x1b[2J fits"}
-	wrong := Result{Case: Case{Matrix: "gen:uniform,rows=9", N: 32, Precision: "f32", Backend: "eigen", Format: "a|b", Mode: Fast}, Error: "wrong answer: C[0,0] is 1, must be 2 within " + strings.Repeat("0", 50), Wrong: true}
+	refused := Result{
+		Case:  Case{Matrix: "gen:uniform,rows=9", N: 32, Precision: "f32", Backend: "cpu", Format: "nm", Mode: Fast},
+		Error: "nm: no pattern\x1b[2J fits",
+	}
+	wrong := Result{
+		Case:  Case{Matrix: "gen:uniform,rows=9", N: 32, Precision: "f32", Backend: "eigen", Format: "a|b", Mode: Fast},
+		Error: "wrong answer: C[0,0] is 1, must be 2 within " + strings.Repeat("0", 50), Wrong: true,
+	}
 	return &Report{
 		Version: ReportVersion,
 		Environment: Environment{
 			Program: "spmmrun 1", System: "linux/amd64", Processor: "Some CPU", Threads: 2, Start: time.Date(2026, 11, 22, 1, 2, 3, 0, time.UTC), Seconds: 12.3,
-			Devices: []Device{{"cpu", "Some CPU", "Go 1", 1e10, 1e11, map[string]float64{"f32": 1e11}}}, Peers: []string{"Eigen 3.4"},
-			Before: State{Load: []float64{0.5, 1, 2}, MHz: 2500, GPUs: []string{"H200, 1980 MHz"}},
+			Devices: []Device{{Backend: "cpu", Name: "Some CPU", Driver: "Go 1", Copy: 1e10, Flops: 1e11, Peaks: map[string]float64{"f32": 1e11}}},
+			Peers:   []string{"Eigen 3.4"},
+			Before:  State{Load: []float64{0.5, 1, 2}, MHz: 2500, GPUs: []string{"H200, 1980 MHz"}},
 		},
 		Results: []Result{
 			at("dir/a.mtx", "cpu", "auto", 10, 10, 10, 10.1, 10.1, 10.2), peer,
@@ -77,7 +84,7 @@ func golden(t *testing.T, name string, got []byte) {
 }
 
 // The fastest peer at each product counts, whatever its algorithm; products that no peer has computed do not.
-func TestBesides(t *testing.T) {
+func TestVersus(t *testing.T) {
 	r := &Report{}
 	add := func(matrix string, n int, by, chosen string, us float64) {
 		r.Results = append(r.Results, Result{Case: Case{Matrix: matrix, N: n, Precision: "f32", Backend: by, Format: "x", Mode: Fast}, Chosen: chosen, Median: us})
@@ -90,11 +97,11 @@ func TestBesides(t *testing.T) {
 	add("c", 128, "cpu", "csr", 10)
 	add("a", 32, "cpu", "csr", 10)
 	add("a", 32, "p", "", 30)
-	want := []Beside{
+	want := []Versus{
 		{By: "cpu x f32", N: 32, Products: 1, Mean: 3, Least: 3, LeastAt: "a", LeastPeer: "p x"},
 		{By: "cpu x f32", N: 128, Products: 2, Mean: 1, Least: 0.5, LeastAt: "b", LeastPeer: "q x", Slower: 1},
 	}
-	if d := cmp.Diff(want, r.Besides(), cmpopts.EquateApprox(1e-12, 0)); d != "" {
+	if d := cmp.Diff(want, r.Versus(), cmpopts.EquateApprox(1e-12, 0)); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
 }
@@ -208,7 +215,9 @@ func TestMerge(t *testing.T) {
 	}
 	b.Environment.Devices = append(b.Environment.Devices, Device{Backend: "cuda", Name: "H200"})
 	b.Environment.Peers = []string{"librsb"}
-	a.Environment.Command, b.Environment.Command = []string{"spmmrun", "bench"}, []string{"spmmrun", "bench", "-n", "64", "dir/b.mtx"}
+	a.Environment.Command, b.Environment.Command = []string{"spmmrun", "bench"}, []string{
+		"spmmrun", "bench", "-n", "64", "dir/b.mtx",
+	}
 	m, err := Merge(a, b)
 	if err != nil {
 		t.Fatal(err)

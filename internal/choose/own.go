@@ -1,5 +1,5 @@
 // The device's own model in the user's cache folder, which takes precedence over the one compiled in for its kind:
-// `go run ./bench fit` writes one with costs, and tuning adds to it how far off predictions were.
+// `spmmrun bench fit` writes one with costs, and tuning adds to it how far off predictions were.
 
 package choose
 

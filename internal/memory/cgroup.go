@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// unbounded is what no memory reaches: control groups of version 1 have a number near 2⁶³ where there is no bound.
+// unbounded is more than any memory: control groups of version 1 have a number near 2⁶³ where there is no bound.
 const unbounded = 1 << 60
 
 // group is a control group with a bound.
@@ -46,7 +46,7 @@ func walk(root fs.FS, kind, controller, name string, files [3]string) []group {
 		return nil
 	}
 	inside, ok := strings.CutPrefix(path.Clean(name), strings.TrimSuffix(below, "/"))
-	// the mount shows another part of the hierarchy: its top is what there is to see
+	// the mount shows another part of the hierarchy: only its top can be seen
 	if !ok || inside != "" && inside[0] != '/' {
 		inside = "/"
 	}
@@ -102,7 +102,7 @@ func number(root fs.FS, file string) int64 {
 	return n
 }
 
-// field returns the rest of the line that starts with name.
+// field returns the text after name, of the line that starts with it.
 func field(text []byte, name string) string {
 	for line := range strings.Lines(string(text)) {
 		if value, ok := strings.CutPrefix(line, name); ok {

@@ -2,7 +2,7 @@
 // each variant of a kernel what a piece of its work costs beyond that.
 //
 // The costs are data: a JSON file for each kind of device, which says on what they were measured, when and by which
-// command. `go run ./bench fit` writes such a file from measurements. One in the user's cache folder takes precedence
+// command. `spmmrun bench fit` writes such a file from measurements. One in the user's cache folder takes precedence
 // over those that are compiled in.
 package model
 

@@ -12,7 +12,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/compiled"
 )
 
-// Kernel is what is generated of one kernel.
+// Kernel is the generated code of one kernel.
 type Kernel struct {
 	Lock  Lock
 	Blobs map[string][]byte // by name, not compressed

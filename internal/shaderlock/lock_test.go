@@ -14,7 +14,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// toy is a kernel of two blobs, one of which two variants share.
+// toy is a kernel of two blobs; two variants share one of them.
 func toy() *spec.Program {
 	cuda := spec.Unit{Source: "kernel.cu", Blob: "cuda.ptx", Arch: "compute_80",
 		Defines: map[string]string{"TYPE": "half"}}

@@ -83,7 +83,7 @@ func WidenLinesBF16(dst []float32, ldd int, src []half.BF16, lds, lines, n int) 
 }
 
 // widenLines has the multiple of eight numbers of each line done by fast, which does nothing and returns false where
-// there is no assembly, and the rest by one.
+// there is no assembly, and the others by one.
 func widenLines[T any](dst []float32, ldd int, src []T, lds, lines, n int, fast func(dst []float32, ldd int, src []T,
 	lds, lines, n int) bool, one func([]float32, []T)) {
 	if lines == 0 || n == 0 {

@@ -10,7 +10,7 @@ import (
 // NoLowest is the value of ScanRange's lowest where no finite element differs from zero.
 const NoLowest = math.MaxInt32
 
-// LowestBias is what ScanRange adds to the exponent of an element's lowest bit that is set.
+// LowestBias is added by ScanRange to the exponent of an element's lowest bit that is set.
 const LowestBias = 149 + 128
 
 // ScanRange takes one row x of a matrix into account in what is known of its columns. For element x[j] of column j,

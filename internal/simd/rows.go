@@ -8,7 +8,7 @@ import "github.com/spmmrun/spmm/formats/half"
 // Alpha·Σ_k Vals[k]·B[Cols[k]·LDB+j] for Starts[i] ≤ k < Starts[i+1] and j < N. There are len(Starts)-1 of them.
 //
 // N is at most LDC. Each Cols[k]·LDB + N, rounded up to a multiple of Width, is at most len(B), and the starts ascend,
-// neither of which is checked. What of C is outside the N columns is not written.
+// neither is checked. C outside the N columns is not written.
 type Rows[T, S any] struct {
 	C    []S
 	LDC  int

@@ -8,7 +8,7 @@ import (
 	"github.com/spmmrun/spmm/formats/half"
 )
 
-// rowsJob is what the assembly does: vectors of columns, of which the last may be short, for rows ≥ 1. Strides are in
+// rowsJob is the assembly's task: vectors of columns, the last of them perhaps short, for rows ≥ 1. Strides are in
 // bytes.
 type rowsJob struct {
 	starts  *uint32
@@ -57,7 +57,7 @@ func rowsF64AVX512(job *rowsJob)
 
 const line = 64 // bytes of the caches
 
-// newJob is the job for all of r's columns in vectors of so many lanes.
+// newJob is the job for all of r's columns in vectors of `lanes` lanes.
 func newJob[T, S any](r *Rows[T, S], lanes int) rowsJob {
 	var t T
 	var s S

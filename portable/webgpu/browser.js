@@ -114,8 +114,9 @@
 		objects[i]?.destroy();
 		drop(i);
 	};
-	// write copies bytes of data, or of what was put into transfer; the rest of the last word is padding.
-	gpu.write = (i, offset, size, data) => device.queue.writeBuffer(objects[i], offset, data ?? transfer, 0, size + 3 & ~3);
+	// write copies bytes of data, or of what was put into transfer; the remaining bytes of the last word are padding.
+	gpu.write = (i, offset, size, data) =>
+		device.queue.writeBuffer(objects[i], offset, data ?? transfer, 0, size + 3 & ~3);
 	gpu.flush = () => step(async () => { await device.queue.onSubmittedWorkDone(); });
 	// read leaves the bytes in mapped, until unmap.
 	gpu.read = (i, offset, staging, size) => step(async () => {

@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// useStorage is what a buffer is made for: kernels, and copies in both directions.
+	// useStorage is the use of a buffer: kernels, and copies in both directions.
 	useStorage  = 4 | 8 | 128
 	useUniform  = 8 | 64
 	useReadBack = 1 | 8
-	// step is the most that one copy moves, which bounds the memory that copies take beside the buffers.
+	// step is the most bytes that one copy moves; it bounds the memory that copies take in addition to the buffers.
 	step = 32 << 20
 )
 

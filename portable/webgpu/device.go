@@ -105,7 +105,7 @@ func (d *device) prepare() error {
 	return d.gpu.setClock(d)
 }
 
-// failure is what WebGPU has reported.
+// failure is WebGPU's error.
 type failure struct {
 	kind failureKind
 	text string

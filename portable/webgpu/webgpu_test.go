@@ -196,7 +196,7 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
-// longLaunch opens a device and loads what takes it long: so many groups of a million steps each.
+// longLaunch opens a device and loads a long kernel: `groups` groups of a million steps each.
 func longLaunch(t *testing.T, groups uint32) (backend.Device, backend.Kernel, backend.Buffer, backend.Launch) {
 	d := open(t)
 	k := backendtest.Load(t, d, wgsl(`@group(0) @binding(0) var<storage, read_write> a: array<u32>;

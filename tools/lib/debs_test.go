@@ -52,8 +52,8 @@ func TestMirror(t *testing.T) {
 			"[signed-by=/k/debian.gpg] http://mirror/debian"},
 		{"trusted", map[string]string{"sources.list": "deb [trusted=yes] http://mirror/debian bookworm main\n"},
 			"[" + key + " trusted=yes] http://mirror/debian"},
-		{"deb822", map[string]string{"sources.list.d/debian.sources": "# comment\nTypes: deb deb-src\nURIs: http://mirror/debian\n" +
-			"Suites: bookworm bookworm-updates\nComponents: main non-free\nSigned-By: /k/d.gpg\n\n" +
+		{"deb822", map[string]string{"sources.list.d/debian.sources": "# comment\nTypes: deb deb-src\n" +
+			"URIs: http://mirror/debian\nSuites: bookworm bookworm-updates\nComponents: main non-free\nSigned-By: /k/d.gpg\n\n" +
 			"Types: deb\nURIs: http://mirror/debian-security\nSuites: bookworm-security\nComponents: main\n"},
 			"[signed-by=/k/d.gpg] http://mirror/debian"},
 		{"deb822 over lines", map[string]string{"sources.list.d/debian.sources": "types: deb\nuris:\n http://mirror/debian\nsuites: bookworm-updates\n  bookworm\n" +

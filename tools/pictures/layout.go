@@ -163,7 +163,7 @@ func holdsEntries(v reflect.Value, entries int) bool {
 	return found > entries/2
 }
 
-// number is an element as a value of A: words of 32 bits may be such, beside other things.
+// number is an element as a value of A; words of 32 bits may be values or other things.
 func number(v reflect.Value) float32 {
 	switch x := v.Interface().(type) {
 	case half.F16:

@@ -54,7 +54,7 @@ func run(args []string, w io.Writer) error {
 	return fmt.Errorf("%q: not sbom or licences", args[0])
 }
 
-// A bill is what CycloneDX calls a BOM, of https://cyclonedx.org/docs/1.5/json, with the fields that are known here.
+// A bill is a BOM of CycloneDX (https://cyclonedx.org/docs/1.5/json) with the fields that are known here.
 type bill struct {
 	Format     string      `json:"bomFormat"`
 	Spec       string      `json:"specVersion"`
@@ -134,7 +134,7 @@ func linked(info *buildinfo.BuildInfo) []*debug.Module {
 	return out
 }
 
-// inside are libraries that modules bring compiled, of which they have no licence: inside/NAME.txt is theirs.
+// inside are libraries that modules contain in compiled form, without their licence: inside/NAME.txt has it.
 var inside = map[string]struct{ name, version string }{
 	"github.com/rajveermalviya/go-webgpu/wgpu": {"wgpu-native", "0.17"},
 }

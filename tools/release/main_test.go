@@ -118,7 +118,7 @@ func TestLicences(t *testing.T) {
 	}
 }
 
-// What a module brings compiled has its licence beside the module's.
+// A library that a module contains in compiled form has a licence next to the module's.
 func TestInside(t *testing.T) {
 	var out bytes.Buffer
 	info := &buildinfo.BuildInfo{GoVersion: "go1",

@@ -306,7 +306,7 @@ func (g *generator) command(u *shaderlock.Unit, out string) []string {
 	return append(c, "-o", out, u.Source)
 }
 
-// fileHash is what nvcc puts into the names of a source's own functions: a hash of the folder it ran in.
+// fileHash is the hash that nvcc puts into the names of a source's own functions: a hash of the folder it ran in.
 var fileHash = regexp.MustCompile(`(_INTERNAL_|_GLOBAL__N__|__nv_static_\d+__)[0-9a-f]{8}_`)
 
 // cleanPTX makes PTX the same wherever it is compiled: it drops comment lines, which tell the

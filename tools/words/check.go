@@ -83,8 +83,10 @@ func check(file, src string, bans []ban) []finding {
 		}
 	}
 	lines := strings.Split(src, "\n")
+	output := false // of an example
 	for i, line := range lines {
-		if n := utf8.RuneCountInString(line); n > mostColumns && !mayBeLong(file, line) {
+		output = strings.HasPrefix(strings.TrimSpace(line), "//") && (output || strings.HasPrefix(line, "\t// Output:"))
+		if n := utf8.RuneCountInString(line); n > mostColumns && !output && !mayBeLong(file, line) {
 			found = append(found, finding{file, i + 1, fmt.Sprintf("a line of %d characters: at most %d", n, mostColumns)})
 		}
 	}
@@ -124,12 +126,12 @@ var (
 	longLiteral = regexp.MustCompile("\"(?:[^\"\\\\]|\\\\.){60,}\"|`[^`]{60,}`")
 )
 
-// mayBeLong reports whether a line cannot be broken: it is the row of a table, a program or its output in Markdown, or
-// has a word of 60 characters or more. In programs a string literal is a word.
+// mayBeLong reports whether a line cannot be broken: it is the row of a table, a program or its output in Markdown, a
+// directive of Go's, or has a word of 60 characters or more. In programs a string literal is a word.
 func mayBeLong(file, line string) bool {
 	if strings.HasSuffix(file, ".md") {
 		return strings.HasPrefix(strings.TrimSpace(line), "|") || strings.HasPrefix(line, "    ") ||
 			longWord.MatchString(line)
 	}
-	return longWord.MatchString(line) || longLiteral.MatchString(line)
+	return strings.HasPrefix(line, "//go:") || longWord.MatchString(line) || longLiteral.MatchString(line)
 }

@@ -55,7 +55,9 @@ func markdown(src string) string {
 		func(s string) string { return "`" + strings.Repeat("\n", strings.Count(s, "\n")) })
 }
 
-// goProse returns a Go file's comments, and its string literals of three words or more.
+var sentence = regexp.MustCompile(`(?i)\b[a-z]+\s[a-z]+\s[a-z]+\b`)
+
+// goProse returns a Go file's comments, and those of its string literals that have three words in a row.
 func goProse(src string) (comments, literals string) {
 	lines := strings.Count(src, "\n") + 1
 	c, l := make([]string, lines), make([]string, lines)
@@ -69,7 +71,7 @@ func goProse(src string) (comments, literals string) {
 			return strings.Join(c, "\n"), strings.Join(l, "\n")
 		}
 		to := c
-		if tok == token.STRING && len(strings.Fields(text)) >= 3 {
+		if tok == token.STRING && sentence.MatchString(text) {
 			to = l
 		} else if tok != token.COMMENT {
 			continue

@@ -2,8 +2,8 @@
 //
 //	go run ./cmd/spmmweb/build -o bin/web
 //
-// It needs the program xz. What goes over the wire, the packed program and the rest as a server's gzip sends it, is
-// printed.
+// It needs the program xz. The bytes that are sent, the packed program and the other files as a server's gzip sends
+// them, are printed.
 package main
 
 import (

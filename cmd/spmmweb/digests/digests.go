@@ -19,7 +19,7 @@ const (
 	outputDigits = 16
 )
 
-// Table is what devices gave.
+// Table holds the digests that devices gave.
 type Table struct {
 	Devices []string `json:"devices"`
 	// Cases holds by a case's name the words "INPUT OUTPUT DEVICES": digests that begin so, and the devices that gave the

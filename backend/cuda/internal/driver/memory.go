@@ -106,7 +106,7 @@ func PageLocked(p []byte) bool {
 	return C.on_host(unsafe.Pointer(&p[0])) != 0 && C.on_host(unsafe.Pointer(&p[len(p)-1])) != 0
 }
 
-// Memory is what lies at an address.
+// Memory describes the allocation at an address.
 type Memory struct {
 	OnDevice bool         // else page-locked on the host
 	Device   int          // the device's number, -1 if the driver does not tell

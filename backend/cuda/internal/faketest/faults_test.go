@@ -1,7 +1,7 @@
 //go:build cuda && cgo && linux && (amd64 || arm64)
 
-// A driver of which one call fails, whichever it is: an error, nothing left in the context, no wrong output, and what
-// is done next works.
+// A driver whose n-th call fails, for every n: an error, nothing left in the context, no wrong output, and what is done
+// next works.
 
 package faketest
 

@@ -17,7 +17,7 @@ import (
 func TestForeign(t *testing.T) { foreigntest.Run(t, cuda(t)) }
 
 // A program's contexts end with nothing of the device's left in them. Here an allocation looks like several side by
-// side, as those of an allocator that maps memory piece by piece.
+// side, as those of an allocator that maps memory in chunks.
 func TestForeignFreed(t *testing.T) {
 	t.Setenv("FAKE_RANGE", "1000")
 	logged := calls(t)

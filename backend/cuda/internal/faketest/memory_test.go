@@ -1,4 +1,4 @@
-// Memory on the fake driver: the pool, copies in pieces, and that everything is freed.
+// Memory on the fake driver: the pool, copies in chunks, and that everything is freed.
 
 //go:build cuda && cgo && linux && (amd64 || arm64)
 

@@ -66,7 +66,7 @@ func TestRecordingIsOneGraph(t *testing.T) {
 	}
 }
 
-// Launches of 2 ms make graphs of some 25 ms, of which two are in flight when a run is cancelled.
+// Launches of 2 ms make graphs of some 25 ms; two are in flight when a run is cancelled.
 func TestLongRecording(t *testing.T) {
 	d := open(t)
 	k, b := backendtest.Load(t, d, bin("sleep", 1, 0)), backendtest.Alloc(t, d, 4)

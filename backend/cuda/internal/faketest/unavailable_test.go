@@ -91,7 +91,7 @@ func TestUnavailable(t *testing.T) {
 	}
 }
 
-// A device of which all is said to be ones is listed, and not opened.
+// A device whose properties are all ones is listed, and not opened.
 func TestAllOnes(t *testing.T) {
 	got := start(t, "FAKE_ONES=1", "FAKE_MEMORY=-1")
 	if len(got) != 2 || got[0] != "devices: 2 false <nil>" || !strings.HasPrefix(got[1], "open: true cuda: not available: the GPU's driver says that its compute capability is -1") {
