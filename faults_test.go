@@ -20,8 +20,8 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/internal/access"
-	"github.com/spmmrun/spmm/internal/plan"
 	"github.com/spmmrun/spmm/internal/reproducible"
+	"github.com/spmmrun/spmm/internal/rowcopy"
 )
 
 // faults counts the calls of all devices of a test, and lets one fail, or from that on all.
@@ -511,14 +511,14 @@ func rowsScene(x *scene) {
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	var l *plan.RowList
+	var l *rowcopy.List
 	x.do("NewRowList", func() (err error) {
-		l, err = plan.NewRowList(ctx, dev, []int32{7, 3, 29})
+		l, err = rowcopy.NewList(ctx, dev, []int32{7, 3, 29})
 		return err
 	})
 	x.open = append(x.open, l)
 	x.do("CopyRows", func() error {
-		p, err := plan.CopyRows(ctx, dev, access.Tensor(dst), access.Tensor(src), plan.RowCopy{From: l, Dst: 2})
+		p, err := rowcopy.Start(ctx, dev, access.Tensor(dst), access.Tensor(src), rowcopy.Rows{From: l, Dst: 2})
 		if err == nil {
 			_, err = p.Wait(ctx)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/rowcopy"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/values"
 	"github.com/spmmrun/spmm/internal/work"
@@ -34,7 +35,7 @@ type part struct {
 	plans   map[rfx.P]*plan.Plan // by precision of reproducible mode, 0 in fast mode
 	current *plan.Plan           // of them the one that was prepared or used last; nil: none
 
-	rowList *plan.RowList  // rows, on the device
+	rowList *rowcopy.List  // rows, on the device
 	b       *tensor.Tensor // B with the last row, where it is not as it comes
 	c       *tensor.Tensor // where rows of C do not follow each other
 	bias    *tensor.Tensor // the elements of these rows
@@ -224,7 +225,7 @@ func (q *part) info() spmm.PlanInfo {
 // place brings the part to the device, for a precision if that is known.
 func (q *part) place(ctx context.Context, p rfx.P) (err error) {
 	if q.rows != nil {
-		if q.rowList, err = plan.NewRowList(ctx, q.dev, q.rows); err != nil {
+		if q.rowList, err = rowcopy.NewList(ctx, q.dev, q.rows); err != nil {
 			return err
 		}
 	}
@@ -232,18 +233,18 @@ func (q *part) place(ctx context.Context, p rfx.P) (err error) {
 }
 
 // from copies the part's rows out of the share's, and to copies them back.
-func (q *part) from() plan.RowCopy {
+func (q *part) from() rowcopy.Rows {
 	if q.rows != nil {
-		return plan.RowCopy{From: q.rowList}
+		return rowcopy.Rows{From: q.rowList}
 	}
-	return plan.RowCopy{Count: q.count, Src: q.first}
+	return rowcopy.Rows{Count: q.count, Src: q.first}
 }
 
-func (q *part) to() plan.RowCopy {
+func (q *part) to() rowcopy.Rows {
 	if q.rows != nil {
-		return plan.RowCopy{To: q.rowList}
+		return rowcopy.Rows{To: q.rowList}
 	}
-	return plan.RowCopy{Count: q.count, Dst: q.first}
+	return rowcopy.Rows{Count: q.count, Dst: q.first}
 }
 
 // reserve allocates what products with n columns take. private tells that the part has a B of its own.
@@ -271,13 +272,13 @@ func (q *part) start(ctx context.Context, x product, b *tensor.Tensor) (s starte
 	if err := q.prepare(ctx, x.p); err != nil {
 		return nil, err
 	}
-	copied := func(to, from *tensor.Tensor, which plan.RowCopy) {
+	copied := func(to, from *tensor.Tensor, which rowcopy.Rows) {
 		if err == nil {
-			err = s.and(plan.CopyRows(ctx, q.dev, to, from, which))
+			err = s.and(rowcopy.Start(ctx, q.dev, to, from, which))
 		}
 	}
 	if q.b != nil {
-		copied(q.b, b, plan.RowCopy{Count: b.Rows})
+		copied(q.b, b, rowcopy.Rows{Count: b.Rows})
 		b = q.b
 	}
 	c, e := x.c, x.epilogue

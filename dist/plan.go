@@ -15,7 +15,7 @@ import (
 	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/access"
 	"github.com/spmmrun/spmm/internal/device"
-	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/rowcopy"
 	"github.com/spmmrun/spmm/internal/tensor"
 	"github.com/spmmrun/spmm/internal/work"
 )
@@ -51,8 +51,8 @@ type Plan struct {
 	local    int           // rows of the local B, which the outer parts share
 	own      []int32       // own rows of B that are in it, ascending, from row at on
 	at       int           // in the local B
-	ownList  *plan.RowList // own, on the device
-	send     *plan.RowList // own rows of B that others need
+	ownList  *rowcopy.List // own, on the device
+	send     *rowcopy.List // own rows of B that others need
 	mode     *reproducible
 	buffers  *buffers        // of the last product
 	staged   comm.DeviceComm // nil: the caller's is used
@@ -141,10 +141,10 @@ func whole(c comm.Comm, rowPtr []int64, rows Bounds, o work.Options) (work.Exten
 
 // place brings to the device what products need.
 func (p *Plan) place(ctx context.Context, o work.Options, runs bool) (err error) {
-	if p.send, err = plan.NewRowList(ctx, p.dev, p.x.send); err != nil {
+	if p.send, err = rowcopy.NewList(ctx, p.dev, p.x.send); err != nil {
 		return err
 	}
-	if p.ownList, err = plan.NewRowList(ctx, p.dev, p.own); err != nil {
+	if p.ownList, err = rowcopy.NewList(ctx, p.dev, p.own); err != nil {
 		return err
 	}
 	for _, q := range p.parts() {
@@ -303,7 +303,7 @@ func (p *Plan) Close() error {
 	}
 	errs = append(errs, p.buffers.close(), closeTensors(&p.host.b, &p.host.c))
 	p.buffers = nil
-	for _, l := range []**plan.RowList{&p.send, &p.ownList} {
+	for _, l := range []**rowcopy.List{&p.send, &p.ownList} {
 		if *l != nil {
 			errs = append(errs, (*l).Close())
 			*l = nil

@@ -17,7 +17,7 @@ import (
 	"github.com/spmmrun/spmm/internal/access"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/launch"
-	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/rowcopy"
 	"github.com/spmmrun/spmm/internal/tensor"
 )
 
@@ -288,7 +288,7 @@ func (p *Plan) begin(ctx context.Context, b *tensor.Tensor, t *Timing) (comm.Tra
 	start := time.Now()
 	if !p.x.gather {
 		var s started
-		if err := s.and(plan.CopyRows(ctx, p.dev, p.buffers.out, b, plan.RowCopy{From: p.send})); err != nil {
+		if err := s.and(rowcopy.Start(ctx, p.dev, p.buffers.out, b, rowcopy.Rows{From: p.send})); err != nil {
 			return nil, err
 		}
 		if err := s.wait(ctx); err != nil {
@@ -330,7 +330,7 @@ func (p *Plan) startInner(ctx context.Context, q product, b *tensor.Tensor,
 		s = append(s, more...)
 	}
 	if len(p.outer) > 0 && !p.x.gather {
-		err = s.and(plan.CopyRows(ctx, p.dev, p.buffers.local, b, plan.RowCopy{From: p.ownList, Dst: p.at}))
+		err = s.and(rowcopy.Start(ctx, p.dev, p.buffers.local, b, rowcopy.Rows{From: p.ownList, Dst: p.at}))
 	}
 	return s, err
 }

@@ -25,15 +25,15 @@ func (p *Plan) shapes(n int, bType dtype.Type, bColMajor bool, cType dtype.Type,
 		return b, c, err
 	}
 	requested := [2]tensor.Shape{b, c}
-	if requested != p.requested {
+	if requested != p.shapesKey {
 		block, err := p.colBlock(b, c)
 		if err != nil {
 			return b, c, err
 		}
 		b.ColBlock, c.ColBlock = block, block
-		p.requested, p.answer = requested, [2]tensor.Shape{b, c}
+		p.shapesKey, p.shapesCached = requested, [2]tensor.Shape{b, c}
 	}
-	return p.answer[0], p.answer[1], nil
+	return p.shapesCached[0], p.shapesCached[1], nil
 }
 
 // tight tells whether rows of a matrix of this shape may lie side by side: the padding of few columns would be most of it.

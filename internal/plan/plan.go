@@ -1,11 +1,8 @@
-// Package plan brings a sparse matrix onto a device and multiplies with it.
+// Package plan prepares a matrix for a device, and multiplies with it.
 //
-// New chooses a format and a kernel variant for the matrix and the device (choose.go), encodes the matrix and
-// uploads it (resident.go). Run multiplies with tensors, dense matrices that lie on the device (tensor.go): an
-// executor, fast or reproducible, composes the launches of one product (the kernel; before and after it kernel
-// dense, where B or C lie in an order or a type that the kernel does not take; one such group for each block where
-// a limit of the device forces blocks), and the plan keeps them, so that the same product again costs microseconds
-// and allocates nothing.
+// New resolves the options (package work), tries the ways to multiply (choose, reproducible) until the device takes one
+// (resident), and keeps the matrix on the device with an executor, fast or reproducible. Run has the executor compose the
+// launches of a product once (launch), and runs them. A Sequence records the launches of several plans.
 package plan
 
 import (
@@ -66,7 +63,7 @@ type Plan struct {
 	closed   atomic.Bool
 	streamed stream.Timing // the last product, where the matrix is not on the device
 
-	requested, answer [2]tensor.Shape // the last of shapes
+	shapesKey, shapesCached [2]tensor.Shape // of the last call of Shapes
 }
 
 // New prepares a matrix, which is not needed afterwards. Where the device has a kernel for the packing that the

@@ -1,7 +1,7 @@
 // Package rowcopy copies rows of tensors on their device, as products on several ranks need.
 //
-// A RowList keeps numbers of rows on the device. Copy decides nothing: the kernel copies the rows that it is told.
-package plan
+// A List keeps numbers of rows on the device. Start decides which rows of which tensors are possible, and starts the copy.
+package rowcopy
 
 import (
 	"cmp"
@@ -14,20 +14,20 @@ import (
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/tensor"
-	"github.com/spmmrun/spmm/shaders/rowcopy"
+	kernel "github.com/spmmrun/spmm/shaders/rowcopy"
 )
 
-// RowList is numbers of rows, on a device.
-type RowList struct {
+// List is numbers of rows, on a device.
+type List struct {
 	dev  *device.Device
 	n    int
 	most int32 // the largest
 	buf  backend.Buffer
 }
 
-// NewRowList copies numbers of rows to the device.
-func NewRowList(ctx context.Context, d *device.Device, rows []int32) (*RowList, error) {
-	l := &RowList{dev: d, n: len(rows), most: -1}
+// NewList copies numbers of rows to the device.
+func NewList(ctx context.Context, d *device.Device, rows []int32) (*List, error) {
+	l := &List{dev: d, n: len(rows), most: -1}
 	for _, i := range rows {
 		if i < 0 {
 			return nil, fmt.Errorf("a list of rows with number %d", i)
@@ -47,18 +47,18 @@ func NewRowList(ctx context.Context, d *device.Device, rows []int32) (*RowList, 
 }
 
 // Close frees the list.
-func (l *RowList) Close() error { return l.buf.Close() }
+func (l *List) Close() error { return l.buf.Close() }
 
-// RowCopy says which rows are copied: those that From lists, or from row Src on, to those that To lists, or from row
+// Rows says which rows are copied: those that From lists, or from row Src on, to those that To lists, or from row
 // Dst on.
-type RowCopy struct {
-	Count    int      // rows, where nothing lists them
-	From, To *RowList // one at most
+type Rows struct {
+	Count    int   // rows, where nothing lists them
+	From, To *List // one at most
 	Src, Dst int
 }
 
-// CopyRows starts the copy of rows of one tensor to another of as many columns and the same type.
-func CopyRows(ctx context.Context, d *device.Device, dst, src *tensor.Tensor, c RowCopy) (backend.Pending, error) {
+// Start starts the copy of rows of one tensor to another of as many columns and the same type.
+func Start(ctx context.Context, d *device.Device, dst, src *tensor.Tensor, c Rows) (backend.Pending, error) {
 	op, index, err := rowCopy(d, dst, src, c)
 	if err != nil {
 		return nil, fmt.Errorf("copying rows: %w", err)
@@ -72,11 +72,11 @@ func CopyRows(ctx context.Context, d *device.Device, dst, src *tensor.Tensor, c 
 	if op.Count == 0 || op.Bytes == 0 {
 		return backend.Done(backend.Timing{}), nil
 	}
-	v, err := rowcopy.Variant(d.Caps())
+	v, err := kernel.Variant(d.Caps())
 	if err != nil {
 		return nil, err
 	}
-	l, err := rowcopy.Launch(v, op)
+	l, err := kernel.Launch(v, op)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func CopyRows(ctx context.Context, d *device.Device, dst, src *tensor.Tensor, c 
 	if index == nil {
 		index = from
 	}
-	launches, err := launch.Passes(d, rowcopy.Program, []backend.Buffer{index, from, dst.Block(0, 0)}, l.Passes)
+	launches, err := launch.Passes(d, kernel.Program, []backend.Buffer{index, from, dst.Block(0, 0)}, l.Passes)
 	if err != nil {
 		return nil, err
 	}
@@ -92,24 +92,24 @@ func CopyRows(ctx context.Context, d *device.Device, dst, src *tensor.Tensor, c 
 }
 
 // rowCopy checks a copy, and describes it to the kernel.
-func rowCopy(d *device.Device, dst, src *tensor.Tensor, c RowCopy) (rowcopy.Op, backend.Buffer, error) {
+func rowCopy(d *device.Device, dst, src *tensor.Tensor, c Rows) (kernel.Op, backend.Buffer, error) {
 	for _, t := range []*tensor.Tensor{dst, src} {
 		switch {
 		case t == nil:
-			return rowcopy.Op{}, nil, errors.New("a tensor is missing")
+			return kernel.Op{}, nil, errors.New("a tensor is missing")
 		case t.Device() != d:
-			return rowcopy.Op{}, nil, errors.New("the tensors are not on this device")
+			return kernel.Op{}, nil, errors.New("the tensors are not on this device")
 		case t.ColMajor || t.RowBlocks() > 1 || t.ColBlocks() > 1 || t.BlockLayout(0, 0).Loose:
-			return rowcopy.Op{}, nil, fmt.Errorf("a tensor of %d×%d is column-major, in blocks or not laid out as NewTensor does: %w", t.Rows, t.Cols, backend.ErrUnsupported)
+			return kernel.Op{}, nil, fmt.Errorf("a tensor of %d×%d is column-major, in blocks or not laid out as NewTensor does: %w", t.Rows, t.Cols, backend.ErrUnsupported)
 		}
 	}
 	s, t := src.BlockLayout(0, 0), dst.BlockLayout(0, 0)
 	if s.Cols != t.Cols || s.Type != t.Type || s.LD != t.LD || src == dst {
-		return rowcopy.Op{}, nil, fmt.Errorf("from %d×%d of %v to %d×%d of %v: want two tensors of as many columns and one type", s.Rows, s.Cols, s.Type, t.Rows, t.Cols, t.Type)
+		return kernel.Op{}, nil, fmt.Errorf("from %d×%d of %v to %d×%d of %v: want two tensors of as many columns and one type", s.Rows, s.Cols, s.Type, t.Rows, t.Cols, t.Type)
 	}
-	op := rowcopy.Op{Count: c.Count, Bytes: s.LD * s.Type.Size(), Src: c.Src, Dst: c.Dst}
+	op := kernel.Op{Count: c.Count, Bytes: s.LD * s.Type.Size(), Src: c.Src, Dst: c.Dst}
 	var index backend.Buffer
-	for i, l := range []*RowList{c.From, c.To} {
+	for i, l := range []*List{c.From, c.To} {
 		if l == nil {
 			continue
 		}
@@ -117,9 +117,9 @@ func rowCopy(d *device.Device, dst, src *tensor.Tensor, c RowCopy) (rowcopy.Op, 
 			return op, nil, errors.New("one list of rows at most, and on this device")
 		}
 		op.Count, index = l.n, l.buf
-		op.Where = []rowcopy.Where{rowcopy.OfSrc, rowcopy.OfDst}[i]
+		op.Where = []kernel.Where{kernel.OfSrc, kernel.OfDst}[i]
 	}
-	reach := func(l *RowList, first int) int {
+	reach := func(l *List, first int) int {
 		if l != nil {
 			return first + int(l.most) + 1
 		}
