@@ -12,7 +12,7 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
-	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/device"
 	_ "github.com/spmmrun/spmm/portable/cpu" // always there
 )
 
@@ -67,7 +67,7 @@ func named(backend string, err error) error {
 // Device is an opened device. Its methods, and those of plans and tensors on it, may be called from
 // any goroutine.
 type Device struct {
-	d       *plan.Device
+	d       *device.Device
 	skipped []Absent
 }
 
@@ -125,7 +125,7 @@ func openInfo(ctx context.Context, info Info) (backend.Device, error) {
 }
 
 // device returns what calls work on, or why there is nothing.
-func (d *Device) device() (*plan.Device, error) {
+func (d *Device) device() (*device.Device, error) {
 	if d == nil {
 		return nil, errors.New("the device is missing: Open returns one")
 	}
@@ -134,7 +134,7 @@ func (d *Device) device() (*plan.Device, error) {
 
 // NewDevice makes a Device of one that was opened through package backend, which belongs to it from
 // then on.
-func NewDevice(d backend.Device) *Device { return &Device{d: plan.NewDevice(d)} }
+func NewDevice(d backend.Device) *Device { return &Device{d: device.New(d)} }
 
 // find returns the device of that name: of a backend with an index, else the backend's best.
 func find(ctx context.Context, name string) (Info, error) {

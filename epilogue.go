@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/launch"
 )
 
 // Activation is a function of each element of C by itself; the zero value is none. Outputs of 0 may have either sign.
@@ -22,7 +22,7 @@ const (
 )
 
 // String is the activation's name in lower case, "none" for the zero value.
-func (a Activation) String() string { return plan.Activation(a).String() }
+func (a Activation) String() string { return launch.Activation(a).String() }
 
 // ParseActivation returns the activation of a name: "none", "relu", "gelu" or "silu".
 func ParseActivation(name string) (Activation, error) {
@@ -49,14 +49,14 @@ type Epilogue struct {
 }
 
 // epilogue returns the only one of e, none if there is none.
-func epilogue(e []Epilogue) (plan.Epilogue, error) {
+func epilogue(e []Epilogue) (launch.Epilogue, error) {
 	switch len(e) {
 	case 0:
-		return plan.Epilogue{}, nil
+		return launch.Epilogue{}, nil
 	case 1:
-		return plan.Epilogue{
-			RowBias: tensorOf(e[0].RowBias), ColBias: tensorOf(e[0].ColBias), Activation: plan.Activation(e[0].Activation),
+		return launch.Epilogue{
+			RowBias: tensorOf(e[0].RowBias), ColBias: tensorOf(e[0].ColBias), Activation: launch.Activation(e[0].Activation),
 		}, nil
 	}
-	return plan.Epilogue{}, errors.New("at most one epilogue is possible")
+	return launch.Epilogue{}, errors.New("at most one epilogue is possible")
 }

@@ -20,7 +20,8 @@ import (
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/formats/gen"
 	"github.com/spmmrun/spmm/internal/access"
-	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/reproducible"
+	"github.com/spmmrun/spmm/internal/rowcopy"
 )
 
 // faults counts the calls of all devices of a test, and lets one fail, or from that on all.
@@ -510,21 +511,21 @@ func rowsScene(x *scene) {
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	var l *plan.RowList
+	var l *rowcopy.List
 	x.do("NewRowList", func() (err error) {
-		l, err = dev.NewRowList(ctx, []int32{7, 3, 29})
+		l, err = rowcopy.NewList(ctx, dev, []int32{7, 3, 29})
 		return err
 	})
 	x.open = append(x.open, l)
 	x.do("CopyRows", func() error {
-		p, err := dev.CopyRows(ctx, access.Tensor(dst), access.Tensor(src), plan.RowCopy{From: l, Dst: 2})
+		p, err := rowcopy.Start(ctx, dev, access.Tensor(dst), access.Tensor(src), rowcopy.Rows{From: l, Dst: 2})
 		if err == nil {
 			_, err = p.Wait(ctx)
 		}
 		return err
 	})
 	x.download(dst)
-	x.do("ColumnRanges", func() error { _, err := dev.ColumnRanges(ctx, access.Tensor(src)); return err })
+	x.do("ColumnRanges", func() error { _, err := reproducible.ColumnRanges(ctx, dev, access.Tensor(src)); return err })
 }
 
 // groupScene multiplies on two devices, data of the host and tensors that must be moved.

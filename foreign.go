@@ -6,7 +6,7 @@ import (
 	"context"
 
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/tensor"
 )
 
 // TensorOver makes a tensor of memory on the device that somebody else allocated: with gorgonia.org/cu, in C, by PyTorch.
@@ -34,7 +34,7 @@ func TensorOver[T formats.Value](dev *Device, ptr uintptr, rows, cols, ld int, c
 	if err != nil {
 		return nil, err
 	}
-	t, err := d.TensorOver(plan.Shape{Rows: rows, Cols: cols, Type: formats.TypeOf[T](), ColMajor: colMajor}, ptr, ld)
+	t, err := tensor.Over(d, tensor.Shape{Rows: rows, Cols: cols, Type: formats.TypeOf[T](), ColMajor: colMajor}, ptr, ld)
 	if err != nil {
 		return nil, err
 	}

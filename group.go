@@ -13,7 +13,10 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/values"
 )
 
 // Group is devices that multiply together, each a part of every product. Its methods may be called from any goroutine.
@@ -75,7 +78,7 @@ func expand(ctx context.Context, list string) ([]string, error) {
 
 // NewGroup makes a group of opened devices, which belong to it from then on. Each is in it once.
 func NewGroup(devs ...*Device) (*Group, error) {
-	seen := map[*plan.Device]bool{}
+	seen := map[*device.Device]bool{}
 	for _, dev := range devs {
 		d, err := dev.device()
 		if err != nil {
@@ -148,7 +151,7 @@ func (g *Group) Prepare(ctx context.Context, a formats.Encoded, o GroupOptions) 
 	if err != nil {
 		return nil, err
 	}
-	var devs []*plan.Device
+	var devs []*device.Device
 	for _, d := range g.devs {
 		devs = append(devs, d.d)
 	}
@@ -229,7 +232,7 @@ func groupEpilogue(e []GroupEpilogue) (plan.GroupEpilogue, error) {
 		return plan.GroupEpilogue{}, nil
 	case 1:
 		return plan.GroupEpilogue{
-			RowBias: groupTensorOf(e[0].RowBias), ColBias: groupTensorOf(e[0].ColBias), Activation: plan.Activation(e[0].Activation),
+			RowBias: groupTensorOf(e[0].RowBias), ColBias: groupTensorOf(e[0].ColBias), Activation: launch.Activation(e[0].Activation),
 		}, nil
 	}
 	return plan.GroupEpilogue{}, errors.New("at most one epilogue is possible")
@@ -281,8 +284,8 @@ func (p *GroupPlan) Attainable(ctx context.Context, n int, out dtype.Type) (Boun
 // SetGroupValues is SetValues for a group: the values of A's entries, NNZ of them in the host's memory and in the order in which A
 // was given, are replaced on all devices. The pattern, how A is split and the buffers stay. Where that fails midway, some devices may have
 // new values and others old ones: multiplications are refused then until a further call has set values.
-func SetGroupValues[T formats.Value](ctx context.Context, p *GroupPlan, values []T) error {
-	return p.p.SetHostValues(ctx, plan.Values{Type: formats.TypeOf[T](), Data: backend.Bytes(values)})
+func SetGroupValues[T formats.Value](ctx context.Context, p *GroupPlan, v []T) error {
+	return p.p.SetHostValues(ctx, values.Host{Type: formats.TypeOf[T](), Data: backend.Bytes(v)})
 }
 
 // Close waits for the multiplication in progress and frees what the plan holds on the devices. A second call does nothing.

@@ -5,6 +5,7 @@ package spmm
 import (
 	"context"
 
+	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/plan"
 )
 
@@ -13,7 +14,7 @@ type GroupSequence struct{ s *plan.GroupSequence }
 
 // NewSequence returns a sequence without multiplications.
 func (g *Group) NewSequence() *GroupSequence {
-	var devs []*plan.Device
+	var devs []*device.Device
 	for _, d := range g.devs {
 		devs = append(devs, d.d)
 	}

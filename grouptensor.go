@@ -8,6 +8,7 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/tensor"
 )
 
 // Placement says where a GroupTensor lies on the devices of a group.
@@ -41,7 +42,7 @@ type GroupOperand interface {
 
 // NewGroupTensor allocates a rows × cols matrix on the devices of the plan's group: B, C, a bias, or what is copied to one of them.
 func NewGroupTensor[T formats.Value](p *GroupPlan, rows, cols int, at Placement) (*GroupTensor[T], error) {
-	t, err := p.p.NewTensor(plan.Shape{Rows: rows, Cols: cols, Type: formats.TypeOf[T]()}, at)
+	t, err := p.p.NewTensor(tensor.Shape{Rows: rows, Cols: cols, Type: formats.TypeOf[T]()}, at)
 	if err != nil {
 		return nil, err
 	}

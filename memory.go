@@ -5,13 +5,15 @@ package spmm
 import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/internal/access"
-	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/tensor"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 func init() {
-	access.Device = func(dev any) (*plan.Device, error) { return dev.(*Device).device() }
-	access.Options = func(options any) (plan.Options, error) { return options.(Options).plan() }
-	access.Tensor = func(operand any) *plan.Tensor {
+	access.Device = func(dev any) (*device.Device, error) { return dev.(*Device).device() }
+	access.Options = func(options any) (work.Options, error) { return options.(Options).plan() }
+	access.Tensor = func(operand any) *tensor.Tensor {
 		if operand == nil {
 			return nil
 		}

@@ -8,7 +8,8 @@ import (
 	"reflect"
 
 	"github.com/spmmrun/spmm/dtype"
-	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // Options say how to prepare a matrix. The zero value picks everything. Options that are wrong, that exclude each
@@ -72,17 +73,20 @@ func (o Options) Validate() error {
 }
 
 // plan returns the options, validated, as package plan takes them.
-func (o Options) plan() (plan.Options, error) {
+func (o Options) plan() (work.Options, error) {
 	p, err := o.precision()
 	if err != nil {
-		return plan.Options{}, err
+		return work.Options{}, err
 	}
-	out := plan.Options{Format: o.Format, Variant: o.Variant, Precision: o.Precision, Quantise: o.Quantise, Cols: o.Cols, Transpose: o.Transpose, Right: o.Right, Tune: o.Tune, Reproducible: p}
+	out := work.Options{
+		Format: o.Format, Variant: o.Variant, Precision: o.Precision, Quantise: o.Quantise, Cols: o.Cols,
+		Transpose: o.Transpose, Right: o.Right, Tune: o.Tune, Reproducible: p,
+	}
 	return out, out.Validate()
 }
 
 // on is with for a matrix A that is for a device, which it returns as plans take it.
-func (o Options) on(dev *Device, a interface{ Validate() error }) (*plan.Device, plan.Options, error) {
+func (o Options) on(dev *Device, a interface{ Validate() error }) (*device.Device, work.Options, error) {
 	opt, err := o.with(a)
 	if err != nil {
 		return nil, opt, err
@@ -92,7 +96,7 @@ func (o Options) on(dev *Device, a interface{ Validate() error }) (*plan.Device,
 }
 
 // with is plan for a matrix A, which is validated too.
-func (o Options) with(a interface{ Validate() error }) (plan.Options, error) {
+func (o Options) with(a interface{ Validate() error }) (work.Options, error) {
 	out, err := o.plan()
 	if err != nil {
 		return out, err

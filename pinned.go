@@ -7,7 +7,7 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/tensor"
 )
 
 // Pinned is a dense matrix in page-locked memory of the host: Upload, Download and Multiply copy it as fast as the bus
@@ -32,7 +32,7 @@ func NewPinned[T formats.Value](dev *Device, rows, cols int, colMajor bool) (*Pi
 	if err != nil {
 		return nil, err
 	}
-	m, ld, err := d.AllocHost(plan.Shape{Rows: rows, Cols: cols, Type: formats.TypeOf[T](), ColMajor: colMajor})
+	m, ld, err := tensor.AllocHost(d, tensor.Shape{Rows: rows, Cols: cols, Type: formats.TypeOf[T](), ColMajor: colMajor})
 	if err != nil {
 		return nil, err
 	}

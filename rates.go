@@ -9,6 +9,8 @@ import (
 
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/choose"
+	"github.com/spmmrun/spmm/internal/model"
 	"github.com/spmmrun/spmm/internal/plan"
 )
 
@@ -35,13 +37,17 @@ type Bandwidth struct {
 
 // Rates returns the device's measured rates. They are kept in the user's cache folder, or in $SPMM_CACHE; where there
 // are none of this device and driver it is measured, which takes a fraction of a second.
-func (d *Device) Rates(ctx context.Context) (Rates, error) { return published(d.d.Rates(ctx)) }
+func (d *Device) Rates(ctx context.Context) (Rates, error) {
+	return published(choose.RatesOf(ctx, d.d))
+}
 
 // Remeasure measures the device again and keeps the better of each rate: whatever else a device does while it is
 // measured lowers what is measured.
-func (d *Device) Remeasure(ctx context.Context) (Rates, error) { return published(d.d.Remeasure(ctx)) }
+func (d *Device) Remeasure(ctx context.Context) (Rates, error) {
+	return published(choose.Remeasure(ctx, d.d))
+}
 
-func published(r *plan.Rates, err error) (Rates, error) {
+func published(r *model.Rates, err error) (Rates, error) {
 	if err != nil {
 		return Rates{}, err
 	}
@@ -67,7 +73,7 @@ func Predict(ctx context.Context, dev *Device, a formats.Encoded, o Options) (ti
 	if err != nil {
 		return 0, err
 	}
-	return d.Predict(ctx, a, opt)
+	return plan.Predict(ctx, d, a, opt)
 }
 
 // Observe tells that a multiplication as Attainable has it took so long. If that beats

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/spmmrun/spmm/formats/rfx"
-	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // Mode is how sums are formed.
@@ -48,7 +48,7 @@ func (o Options) precision() (rfx.P, error) {
 	case o.P == 0:
 		return rfx.P23, nil
 	case o.P == AutoP:
-		return plan.AutoP, nil
+		return work.AutoP, nil
 	}
 	if err := rfx.P(o.P).Check(); err != nil {
 		return 0, fmt.Errorf("Options.P: %w", err)

@@ -8,7 +8,8 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/choose"
+	"github.com/spmmrun/spmm/internal/model"
 )
 
 // Timing tells how long a call that multiplies took.
@@ -59,7 +60,7 @@ type Bound struct {
 }
 
 // Time is the attainable time: the largest of the three.
-func (b Bound) Time() time.Duration { return plan.Bound(b).Time() }
+func (b Bound) Time() time.Duration { return model.Bound(b).Time() }
 
 // Packing is a matrix as a kernel for a format takes it: what it stores and executes, and what a
 // multiplication is predicted to take. Prepare takes the least Predicted.
@@ -82,7 +83,7 @@ type Packing struct {
 }
 
 // packings returns what package plan found out as its callers see it.
-func packings(ps []plan.Packing) []Packing {
+func packings(ps []choose.Packing) []Packing {
 	var out []Packing
 	for _, p := range ps {
 		out = append(out, Packing{

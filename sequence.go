@@ -55,7 +55,7 @@ func (p *Plan) Start(ctx context.Context, alpha float64, b Operand, beta float64
 type Sequence struct{ s *plan.Sequence }
 
 // NewSequence returns a sequence without multiplications.
-func (d *Device) NewSequence() *Sequence { return &Sequence{d.d.NewSequence()} }
+func (d *Device) NewSequence() *Sequence { return &Sequence{plan.NewSequence(d.d)} }
 
 // Add appends c = alpha·A·b + beta·c, with an epilogue if one is given, where A is p's matrix; plans and tensors are all
 // on the sequence's device. It refuses what p.Run refuses, and plans with AutoP, which find their precision anew for

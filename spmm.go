@@ -10,10 +10,13 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/tensor"
+	"github.com/spmmrun/spmm/internal/values"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // Formats returns the names that Options.Format takes besides "auto".
-func Formats() []string { return plan.Formats() }
+func Formats() []string { return work.Formats() }
 
 // Plan is a sparse matrix on a device. Close it to free the device's memory. Its methods, and Multiply with it, may be
 // called from any goroutine; multiplications with one plan run one after another.
@@ -75,16 +78,16 @@ func Multiply[T, C formats.Value](ctx context.Context, p *Plan, alpha float64, b
 }
 
 // host describes a dense matrix of the host to package plan.
-func host[T formats.Value](d *formats.Dense[T], name string) (plan.Dense, error) {
+func host[T formats.Value](d *formats.Dense[T], name string) (tensor.Dense, error) {
 	if d == nil {
-		return plan.Dense{}, fmt.Errorf("matrix %s is missing", name)
+		return tensor.Dense{}, fmt.Errorf("matrix %s is missing", name)
 	}
 	if err := d.Validate(); err != nil {
-		return plan.Dense{}, fmt.Errorf("matrix %s: %w", name, err)
+		return tensor.Dense{}, fmt.Errorf("matrix %s: %w", name, err)
 	}
-	return plan.Dense{
+	return tensor.Dense{
 		Rows: d.Rows, Cols: d.Cols, Type: formats.TypeOf[T](),
-		Host: plan.Host{Data: backend.Bytes(d.Data), LD: d.LD, ColMajor: d.ColMajor},
+		Host: tensor.Host{Data: backend.Bytes(d.Data), LD: d.LD, ColMajor: d.ColMajor},
 	}, nil
 }
 
@@ -135,6 +138,6 @@ func (p *Plan) SetValues(ctx context.Context, values Operand) error {
 
 // SetValues is Plan.SetValues for values in the host's memory, NNZ of them, which may be changed or dropped afterwards.
 // They are copied to the device.
-func SetValues[T formats.Value](ctx context.Context, p *Plan, values []T) error {
-	return p.p.SetHostValues(ctx, plan.Values{Type: formats.TypeOf[T](), Data: backend.Bytes(values)})
+func SetValues[T formats.Value](ctx context.Context, p *Plan, v []T) error {
+	return p.p.SetHostValues(ctx, values.Host{Type: formats.TypeOf[T](), Data: backend.Bytes(v)})
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/internal/plan"
+	"github.com/spmmrun/spmm/internal/tensor"
 )
 
 // Tensor is a dense matrix on a device. Its contents are undefined until it is uploaded to or
@@ -17,13 +17,13 @@ import (
 // Its methods may be called from any goroutine, and one tensor may be an operand of several plans at once. Reading
 // it at the same time is safe; where one call writes it (Upload, or Run with it as C) while another reads or writes
 // it, nothing breaks, but which contents are seen is undefined.
-type Tensor[T formats.Value] struct{ t *plan.Tensor }
+type Tensor[T formats.Value] struct{ t *tensor.Tensor }
 
 // Operand is a Tensor of any element type.
 type Operand interface {
 	Dims() (rows, cols int)
 	Type() dtype.Type
-	tensor() *plan.Tensor
+	tensor() *tensor.Tensor
 }
 
 // NewTensor allocates a rows × cols matrix in row- or column-major order. Row-major tensors of A's
@@ -35,7 +35,7 @@ func NewTensor[T formats.Value](dev *Device, rows, cols int, colMajor bool) (*Te
 	if err != nil {
 		return nil, err
 	}
-	t, err := d.NewTensor(plan.Shape{Rows: rows, Cols: cols, Type: formats.TypeOf[T](), ColMajor: colMajor})
+	t, err := tensor.New(d, tensor.Shape{Rows: rows, Cols: cols, Type: formats.TypeOf[T](), ColMajor: colMajor})
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func TensorsFor[B, C formats.Value](p *Plan, n int) (*Tensor[B], *Tensor[C], err
 	if err != nil {
 		return nil, nil, err
 	}
-	ts, err := p.p.Device().NewTensors(b, c)
+	ts, err := tensor.NewAll(p.p.Device(), b, c)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -65,7 +65,7 @@ func (t *Tensor[T]) Dims() (rows, cols int) { return t.t.Rows, t.t.Cols }
 // Type returns the element type.
 func (t *Tensor[T]) Type() dtype.Type { return t.t.Type }
 
-func (t *Tensor[T]) tensor() *plan.Tensor {
+func (t *Tensor[T]) tensor() *tensor.Tensor {
 	if t == nil {
 		return nil
 	}
@@ -73,7 +73,7 @@ func (t *Tensor[T]) tensor() *plan.Tensor {
 }
 
 // tensorOf returns an operand's tensor, nil if there is none.
-func tensorOf(o Operand) *plan.Tensor {
+func tensorOf(o Operand) *tensor.Tensor {
 	if o == nil {
 		return nil
 	}
@@ -99,7 +99,7 @@ func (t *Tensor[T]) Download(ctx context.Context, d *formats.Dense[T]) error {
 }
 
 // hostOf describes a dense matrix of the host that a tensor of shape s is copied from or to.
-func hostOf[T formats.Value](d *formats.Dense[T], s plan.Shape, name string) (plan.Host, error) {
+func hostOf[T formats.Value](d *formats.Dense[T], s tensor.Shape, name string) (tensor.Host, error) {
 	h, err := host(d, name)
 	if err == nil && (d.Rows != s.Rows || d.Cols != s.Cols) {
 		err = fmt.Errorf("shapes do not fit: the tensor is %d×%d, the matrix %d×%d", s.Rows, s.Cols, d.Rows, d.Cols)

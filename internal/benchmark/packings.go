@@ -11,8 +11,8 @@ import (
 
 	"github.com/spmmrun/spmm"
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/internal/plan"
-	"github.com/spmmrun/spmm/internal/plan/model"
+	"github.com/spmmrun/spmm/internal/choose"
+	"github.com/spmmrun/spmm/internal/model"
 )
 
 // Words of Products.Formats that stand for several formats and kernels.
@@ -105,7 +105,7 @@ func (r *round) predicted(p *spmm.Packing) *Predicted {
 		ComputeUS: micros(p.Bound.Compute),
 	}
 	if r.Facts {
-		product := plan.NewProduct(formats.ConvertTo(r.a, r.prec.Storage()), r.n)
+		product := choose.NewProduct(formats.ConvertTo(r.a, r.prec.Storage()), r.n)
 		out.Product, out.Stats, out.Items = &product, &p.Stats, p.Items
 	}
 	return out

@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,13 @@ import (
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/launch"
+	"github.com/spmmrun/spmm/internal/model"
+	"github.com/spmmrun/spmm/internal/resident"
+	"github.com/spmmrun/spmm/internal/tensor"
+	"github.com/spmmrun/spmm/internal/values"
+	"github.com/spmmrun/spmm/internal/work"
 )
 
 // Split is how devices share a product.
@@ -39,7 +47,7 @@ func (s Split) String() string {
 
 // GroupOptions say how to bring a matrix onto several devices.
 type GroupOptions struct {
-	Options
+	work.Options
 	Split  Split
 	Memory int64     // bytes that may be used of each device; 0: what it has
 	From   Placement // where B lies before each product
@@ -61,7 +69,7 @@ type GroupPlan struct {
 	weights []float64
 	bounds  []int   // ByRows: the rows of each device
 	entries []int64 // ByRows: where the entries of each begin
-	given   *given
+	given   *values.Given
 	most    int // columns of a product for which there is memory on the devices; 0: any number, as far as is known
 
 	mu     sync.Mutex
@@ -72,47 +80,48 @@ type GroupPlan struct {
 }
 
 // NewGroupPlan prepares a matrix, which is not needed afterwards, for devices that multiply together.
-func NewGroupPlan(ctx context.Context, devs []*Device, a formats.Encoded, o GroupOptions) (*GroupPlan, error) {
+func NewGroupPlan(ctx context.Context, devs []*device.Device, a formats.Encoded, o GroupOptions) (*GroupPlan, error) {
 	if err := o.validate(devs); err != nil {
 		return nil, err
 	}
-	m, err := newDivided(a, &o.Options)
+	w, err := work.Resolve(a, o.Options)
 	if err != nil {
 		return nil, err
 	}
+	m := divided{Work: w}
 	s, err := decide(ctx, devs, m, o)
 	if err != nil {
 		return nil, err
 	}
 	g := &GroupPlan{number: groupPlans.Add(1), Split: s.split, Why: s.why, weights: s.weights, chunks: make([]chunked, len(devs))}
-	rows, cols := m.Dims()
-	g.all = Plan{Info: Info{Rows: rows, Cols: cols, NNZ: m.NNZ()}, right: o.Right}
+	rows, cols := w.A.Dims()
+	g.all = Plan{Info: Info{Rows: rows, Cols: cols, NNZ: w.A.NNZ()}, right: o.Right}
 	if s.split == ByRows {
 		err = g.divideRows(ctx, devs, m, s, o)
 	} else {
-		g.plans, err = m.byColumns(ctx, devs, a, o.Options)
+		g.plans, err = m.byColumns(ctx, devs)
 	}
 	if err != nil {
-		return nil, firstOf(err, closePlans(g.plans))
+		return nil, cmp.Or(err, closePlans(g.plans))
 	}
 	if s.split == ByRows {
-		ptr, _ := m.csr().Pattern()
+		ptr, _ := w.A.CSR().Pattern()
 		for _, row := range g.bounds {
 			g.entries = append(g.entries, ptr[row]-ptr[0])
 		}
-		g.given = newGiven(m.Encoded, m.turned, false)
+		g.given = values.NewGiven(w.A.Encoded, w.Reordered, false)
 	}
 	return g, nil
 }
 
 // SetHostValues makes values, in the order of Plan.SetValues, those of the matrix's entries, on all devices.
-func (g *GroupPlan) SetHostValues(ctx context.Context, v Values) error {
+func (g *GroupPlan) SetHostValues(ctx context.Context, v values.Host) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
 		return fmt.Errorf("the plan: %w", backend.ErrClosed)
 	}
-	if n := v.len(); int64(n) != g.all.NNZ {
+	if n := v.Len(); int64(n) != g.all.NNZ {
 		return fmt.Errorf("%d values for a matrix of %d entries", n, g.all.NNZ)
 	}
 	for _, p := range g.plans { // before any device has new values
@@ -120,8 +129,8 @@ func (g *GroupPlan) SetHostValues(ctx context.Context, v Values) error {
 			return named(p.dev, err)
 		}
 	}
-	if g.Split == ByRows && g.given.turned { // by the rows of what is multiplied with
-		v.Data = g.given.inOrder(v)
+	if g.Split == ByRows && g.given.Reordered { // by the rows of what is multiplied with
+		v.Data = g.given.InOrder(v)
 	}
 	size := int64(v.Type.Size())
 	g.torn = together(ctx, len(g.plans), func(ctx context.Context, d int) error {
@@ -149,23 +158,23 @@ func (g *GroupPlan) usable() error {
 }
 
 // divideRows brings ranges of rows onto the devices. Where memory is scarce it is for as many columns as there is room for.
-func (g *GroupPlan) divideRows(ctx context.Context, devs []*Device, m divided, s decision, o GroupOptions) (err error) {
-	n := o.cols()
+func (g *GroupPlan) divideRows(ctx context.Context, devs []*device.Device, m divided, s decision, o GroupOptions) (err error) {
+	n := m.Cols
 	scarce := o.Memory > 0 || s.misfit != ""
-	rows, cols := m.Dims()
-	each := int64(cols)*int64(o.precision(m.source).Size()) + 4*int64(rows)/int64(len(devs)) // bytes of a column of B and C
+	rows, cols := m.A.Dims()
+	each := int64(cols)*int64(m.Precision.Size()) + 4*int64(rows)/int64(len(devs)) // bytes of a column of B and C
 	for _, d := range devs {
-		for have := o.have(d); scarce && have > 0 && n > align && each*int64(n) > have/4*3; {
+		for have := o.have(d); scarce && have > 0 && n > tensor.Align && each*int64(n) > have/4*3; {
 			n = fewer(n)
 		}
 	}
 	for {
 		if scarce {
-			o.limit(devs, n)
+			m.budgets = o.budgets(devs, n)
 			g.most = n
 		}
-		g.plans, g.bounds, err = m.byRows(ctx, devs, s.weights, o.Options)
-		if !scarce || n <= align || !errors.Is(err, backend.ErrOutOfMemory) {
+		g.plans, g.bounds, err = m.byRows(ctx, devs, s.weights)
+		if !scarce || n <= tensor.Align || !errors.Is(err, backend.ErrOutOfMemory) {
 			return err
 		}
 		if err := closePlans(g.plans); err != nil {
@@ -178,13 +187,13 @@ func (g *GroupPlan) divideRows(ctx context.Context, devs []*Device, m divided, s
 // fewer is about half as many columns.
 func fewer(n int) int {
 	if n > 2*Tile {
-		return up(n/2, Tile)
+		return tensor.Up(n/2, Tile)
 	}
-	return max(align, n/2/align*align)
+	return max(tensor.Align, n/2/tensor.Align*tensor.Align)
 }
 
 // validate refuses what no matrix can make right.
-func (o GroupOptions) validate(devs []*Device) error {
+func (o GroupOptions) validate(devs []*device.Device) error {
 	switch {
 	case len(devs) == 0:
 		return errors.New("a group needs at least one device")
@@ -194,12 +203,12 @@ func (o GroupOptions) validate(devs []*Device) error {
 		return fmt.Errorf("GroupOptions.Memory: %d bytes", o.Memory)
 	case o.From.check(len(devs)) != nil:
 		return fmt.Errorf("GroupOptions.From: %w", o.From.check(len(devs)))
-	case o.Whole != (Extent{}):
+	case o.Whole != (work.Extent{}):
 		return errors.New("Options.Whole is for a device by itself")
 	case o.Tune && len(devs) > 1:
 		return errors.New("Options.Tune: tune on one device of the group: what is found is remembered for all of its kind")
 	}
-	return o.Validate()
+	return nil
 }
 
 // Most is the number of columns that tensors may have, 0 if any.
@@ -214,7 +223,7 @@ func (g *GroupPlan) Describe() (whole Info, parts []Info) {
 	if g.Split == ByRows {
 		for _, p := range parts[1:] {
 			whole.Panels = max(whole.Panels, p.Panels)
-			whole.Stats = addStats(whole.Stats, p.Stats, g.all.NNZ)
+			whole.Stats = resident.AddStats(whole.Stats, p.Stats, g.all.NNZ)
 			whole.EncodeTime, whole.UploadTime = max(whole.EncodeTime, p.EncodeTime), max(whole.UploadTime, p.UploadTime)
 		}
 	}
@@ -238,8 +247,8 @@ func (g *GroupPlan) Reproduced() (bits int, lossless bool) {
 
 // Attainable returns the bounds of the device whose part of a multiplication by n columns takes longest, C having elements of
 // type out and not being read, with an activation at most.
-func (g *GroupPlan) Attainable(ctx context.Context, n int, out dtype.Type) (Bound, error) {
-	var most Bound
+func (g *GroupPlan) Attainable(ctx context.Context, n int, out dtype.Type) (model.Bound, error) {
+	var most model.Bound
 	cuts := cutColumns(n, g.weights)
 	for d, p := range g.plans {
 		part := n
@@ -248,7 +257,7 @@ func (g *GroupPlan) Attainable(ctx context.Context, n int, out dtype.Type) (Boun
 				continue
 			}
 		}
-		b, err := p.Attainable(ctx, part, out, Epilogue{})
+		b, err := p.Attainable(ctx, part, out, launch.Epilogue{})
 		if err != nil {
 			return most, named(p.dev, err)
 		}
@@ -260,7 +269,7 @@ func (g *GroupPlan) Attainable(ctx context.Context, n int, out dtype.Type) (Boun
 }
 
 // named puts a device's name before an error.
-func named(d *Device, err error) error {
+func named(d *device.Device, err error) error {
 	i := d.Info()
 	return fmt.Errorf("%s:%d: %w", i.Backend, i.Index, err)
 }
@@ -284,7 +293,7 @@ func (g *GroupPlan) Close() error {
 	for d := range g.chunks {
 		errs = append(errs, g.chunks[d].close(g.plans[d]))
 	}
-	return firstOf(append(errs, closePlans(g.plans))...)
+	return cmp.Or(append(errs, closePlans(g.plans))...)
 }
 
 func closePlans(plans []*Plan) error {
@@ -294,5 +303,5 @@ func closePlans(plans []*Plan) error {
 			errs = append(errs, p.Close())
 		}
 	}
-	return firstOf(errs...)
+	return cmp.Or(errs...)
 }

@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,9 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
+	"github.com/spmmrun/spmm/internal/launch"
+	"github.com/spmmrun/spmm/internal/stream"
+	"github.com/spmmrun/spmm/internal/tensor"
 )
 
 // GroupTiming is how long a multiplication took on each device, and in all.
@@ -20,7 +24,7 @@ type GroupTiming struct {
 	Each           []backend.Timing
 	Moved          int64         // bytes from one device to another
 	Move           time.Duration // what that took
-	Streamed       Streamed      // of all devices together; Panels is the most of one
+	Streamed       stream.Timing // of all devices together; Panels is the most of one
 
 	adding *sync.Mutex
 }
@@ -44,7 +48,7 @@ func (t *GroupTiming) sum(start time.Time) {
 func (t *GroupTiming) stream(p *Plan) {
 	p.mu.Lock()
 	s := p.streamed
-	p.streamed = Streamed{}
+	p.streamed = stream.Timing{}
 	p.mu.Unlock()
 	if s.Panels == 0 {
 		return
@@ -69,7 +73,7 @@ func (t *GroupTiming) copy(ctx context.Context, dst, src *GroupTensor) error {
 // GroupEpilogue is Epilogue for a group.
 type GroupEpilogue struct {
 	RowBias, ColBias *GroupTensor
-	Activation       Activation
+	Activation       launch.Activation
 }
 
 // Run computes c = alpha·A·b + beta·c for tensors on the group's devices. What does not lie where the split needs it is copied
@@ -145,19 +149,19 @@ func (g *GroupPlan) Repeat(ctx context.Context, times int, alpha float64, b *Gro
 func (g *GroupPlan) checkTensors(b, c *GroupTensor) error {
 	sb, sc := b.Shape, c.Shape
 	if g.all.right {
-		sb, sc = sb.turned(), sc.turned()
+		sb, sc = sb.Transposed(), sc.Transposed()
 	}
 	return g.all.checkDims(sb.Rows, sb.Cols, sc.Rows, sc.Cols)
 }
 
 // epilogues returns each device's part of an epilogue.
-func (g *GroupPlan) epilogues(ctx context.Context, e GroupEpilogue, n int, c dtype.Type, t *GroupTiming) ([]Epilogue, error) {
-	out := make([]Epilogue, len(g.plans))
+func (g *GroupPlan) epilogues(ctx context.Context, e GroupEpilogue, n int, c dtype.Type, t *GroupTiming) ([]launch.Epilogue, error) {
+	out := make([]launch.Epilogue, len(g.plans))
 	for d := range out {
 		out[d].Activation = e.Activation
 	}
 	if e.RowBias != nil && e.ColBias != nil {
-		return out, errTwoBiases
+		return out, launch.ErrTwoBiases
 	}
 	for _, x := range []struct {
 		bias *GroupTensor
@@ -234,14 +238,14 @@ func (g *GroupPlan) lies(r role, t *GroupTensor, boxes []box, b, c dtype.Type) (
 			}
 			continue
 		}
-		if p.dev != g.plans[d].dev || t.boxes[d] != boxes[d] {
+		if p.Device() != g.plans[d].dev || t.boxes[d] != boxes[d] {
 			return false, nil
 		}
-		s, err := g.shape(d, r, Shape{Rows: p.Rows, Cols: p.Cols, Type: p.Type}, b, c)
+		s, err := g.shape(d, r, tensor.Shape{Rows: p.Rows, Cols: p.Cols, Type: p.Type}, b, c)
 		if err != nil {
 			return false, err
 		}
-		if p.Shape != s.whole() {
+		if p.Shape != s.Whole() {
 			return false, nil
 		}
 	}
@@ -253,7 +257,7 @@ func (g *GroupPlan) forget(t *GroupTensor) {
 	for d, p := range g.plans {
 		if t.parts[d] != nil {
 			p.mu.Lock()
-			p.launcher.forget(t.parts[d])
+			p.launcher.Forget(t.parts[d])
 			p.mu.Unlock()
 		}
 	}
@@ -261,7 +265,7 @@ func (g *GroupPlan) forget(t *GroupTensor) {
 
 // run starts the product on every device that has a part of it, and waits for all. Where the precision is found from B, a device
 // is not started before that is known, so each has a goroutine.
-func (g *GroupPlan) run(ctx context.Context, times int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, es []Epilogue, each []backend.Timing) error {
+func (g *GroupPlan) run(ctx context.Context, times int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, es []launch.Epilogue, each []backend.Timing) error {
 	one := func(ctx context.Context, d int) (backend.Pending, error) {
 		p := g.plans[d]
 		if b.parts[d] == nil || c.parts[d] == nil {
@@ -279,7 +283,7 @@ func (g *GroupPlan) run(ctx context.Context, times int, alpha float64, b *GroupT
 		}
 		return nil
 	}
-	if g.plans[0].exec.recordable() != nil {
+	if g.plans[0].exec.Recordable() != nil {
 		return together(ctx, len(g.plans), func(ctx context.Context, d int) error {
 			w, err := one(ctx, d)
 			if err != nil {
@@ -299,7 +303,7 @@ func (g *GroupPlan) run(ctx context.Context, times int, alpha float64, b *GroupT
 		begun = append(begun, w)
 	}
 	for d, w := range begun {
-		first = firstOf(first, wait(ctx, d, w))
+		first = cmp.Or(first, wait(ctx, d, w))
 	}
 	return first
 }

@@ -12,11 +12,13 @@ import (
 	"time"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/launch"
 )
 
 // GroupSequence is a sequence on each device of a group.
 type GroupSequence struct {
-	devs []*Device
+	devs []*device.Device
 
 	mu    sync.Mutex
 	seqs  []*Sequence
@@ -24,10 +26,10 @@ type GroupSequence struct {
 }
 
 // NewGroupSequence returns a sequence without multiplications.
-func NewGroupSequence(devs []*Device) *GroupSequence {
+func NewGroupSequence(devs []*device.Device) *GroupSequence {
 	s := &GroupSequence{devs: devs}
 	for _, d := range devs {
-		s.seqs = append(s.seqs, d.NewSequence())
+		s.seqs = append(s.seqs, NewSequence(d))
 	}
 	return s
 }
@@ -65,7 +67,7 @@ func (s *GroupSequence) Add(p *GroupPlan, alpha float64, b *GroupTensor, beta fl
 		if err := q.Add(p.plans[d], alpha, b.parts[d], beta, c.parts[d], es[d]); err != nil {
 			for i, q := range s.seqs[:d] {
 				if b.parts[i] != nil && c.parts[i] != nil {
-					err = firstOf(err, q.dropLast())
+					err = cmp.Or(err, q.dropLast())
 				}
 			}
 			return named(s.devs[d], err)
@@ -78,7 +80,7 @@ func (s *GroupSequence) Add(p *GroupPlan, alpha float64, b *GroupTensor, beta fl
 }
 
 // recordable returns the devices' epilogues, and refuses operands that would have to move.
-func (g *GroupPlan) recordable(b, c *GroupTensor, e GroupEpilogue) ([]Epilogue, error) {
+func (g *GroupPlan) recordable(b, c *GroupTensor, e GroupEpilogue) ([]launch.Epilogue, error) {
 	n := c.Cols
 	if g.all.right {
 		n = c.Rows
@@ -87,7 +89,7 @@ func (g *GroupPlan) recordable(b, c *GroupTensor, e GroupEpilogue) ([]Epilogue, 
 		return nil, g.tooMany(n)
 	}
 	if e.RowBias != nil && e.ColBias != nil {
-		return nil, errTwoBiases
+		return nil, launch.ErrTwoBiases
 	}
 	rows, cols := roleRowBias, roleColBias
 	if g.all.right {
@@ -111,7 +113,7 @@ func (g *GroupPlan) recordable(b, c *GroupTensor, e GroupEpilogue) ([]Epilogue, 
 			return nil, err
 		}
 	}
-	es := make([]Epilogue, len(g.plans))
+	es := make([]launch.Epilogue, len(g.plans))
 	for d := range es {
 		es[d].Activation = e.Activation
 		if e.RowBias != nil {
@@ -163,5 +165,5 @@ func (s *GroupSequence) Close() error {
 	for _, q := range s.seqs {
 		errs = append(errs, q.Close())
 	}
-	return firstOf(errs...)
+	return cmp.Or(errs...)
 }

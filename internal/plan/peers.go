@@ -12,6 +12,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/spmmrun/spmm/backend"
+	"github.com/spmmrun/spmm/internal/device"
+	"github.com/spmmrun/spmm/internal/tensor"
+	"github.com/spmmrun/spmm/shaders/spec"
 )
 
 // together calls f for each of n devices, all at once. The first error ends the others.
@@ -85,20 +88,20 @@ func (t *GroupTensor) copyPart(ctx context.Context, d int, src *GroupTensor, fro
 
 // copyBox copies what two tensors that have boxes of one matrix have in common; aside, beside what runs on
 // both devices.
-func copyBox(ctx context.Context, dst *Tensor, into box, s *Tensor, has box, aside bool) (int64, error) {
-	if err := s.use(); err != nil {
+func copyBox(ctx context.Context, dst *tensor.Tensor, into box, s *tensor.Tensor, has box, aside bool) (int64, error) {
+	if err := s.Use(); err != nil {
 		return 0, err
 	}
-	defer s.release()
-	if err := dst.use(); err != nil {
+	defer s.Release()
+	if err := dst.Use(); err != nil {
 		return 0, err
 	}
-	defer dst.release()
+	defer dst.Release()
 	var bytes int64
-	for i := range dst.rowBlocks() * dst.colBlocks() {
-		to, at := dst.lying(i, into)
-		for k := range s.rowBlocks() * s.colBlocks() {
-			of, lies := s.lying(k, has)
+	for i := range dst.RowBlocks() * dst.ColBlocks() {
+		to, at := lying(dst, i, into)
+		for k := range s.RowBlocks() * s.ColBlocks() {
+			of, lies := lying(s, k, has)
 			x := at.and(lies)
 			if x.empty() {
 				continue
@@ -127,13 +130,13 @@ type lines struct {
 func (l lines) offset(at, x box) int64 { return int64(x.r0-at.r0)*l.pitch + int64(x.c0-at.c0)*l.size }
 
 // lying returns block number i of a tensor, and which elements of a matrix are in it where the tensor has those of box x.
-func (t *Tensor) lying(i int, x box) (lines, box) {
-	r, c := i/t.colBlocks(), i%t.colBlocks()
-	l := t.blockLayout(r, c)
+func lying(t *tensor.Tensor, i int, x box) (lines, box) {
+	r, c := i/t.ColBlocks(), i%t.ColBlocks()
+	l := t.BlockLayout(r, c)
 	at := box{r0: x.r0 + r*t.RowBlock, c0: x.c0 + c*t.ColBlock}
-	at.r1, at.c1 = at.r0+l.rows, at.c0+l.cols
+	at.r1, at.c1 = at.r0+l.Rows, at.c0+l.Cols
 	size := int64(t.Type.Size())
-	return lines{t.block(r, c), int64(l.ld) * size, size}, at
+	return lines{t.Block(r, c), int64(l.LD) * size, size}, at
 }
 
 // copying is lines of one buffer to be copied to another, on the same device or not. Offsets are multiples of 4; where the width
@@ -162,9 +165,9 @@ func (c copying) run(ctx context.Context) error {
 
 // stage copies through two pieces of the host's memory: while one is written the other is read.
 func (c copying) stage(ctx context.Context) error {
-	each := int(max(1, min(int64(c.count), chunk/c.srcPitch)))
+	each := int(max(1, min(int64(c.count), device.Chunk/c.srcPitch)))
 	free, full := make(chan []byte, 2), make(chan staged, 2)
-	for range min(2, ceil(c.count, each)) {
+	for range min(2, spec.Ceil(c.count, each)) {
 		free <- make([]byte, int64(each)*c.width)
 	}
 	run, ctx := errgroup.WithContext(ctx)
@@ -207,7 +210,7 @@ func (c copying) lines(ctx context.Context, b backend.Buffer, off, pitch int64, 
 	off += int64(s.at) * pitch
 	p := s.p[:int64(s.n)*c.width]
 	if l, ok := b.(backend.LineCopier); ok {
-		return moveLines(ctx, l, backend.Lines{Off: off, Pitch: pitch, HostPitch: c.width, Width: c.width, Count: s.n}, p, write)
+		return tensor.MoveLines(ctx, l, backend.Lines{Off: off, Pitch: pitch, HostPitch: c.width, Width: c.width, Count: s.n}, p, write)
 	}
 	whole := int64(s.n)
 	if pitch == c.width { // as one

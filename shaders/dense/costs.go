@@ -1,4 +1,4 @@
-// What a product costs with a tile: the numbers are the device model's (internal/plan/model).
+// What a product costs with a tile: the numbers are the device model's (internal/model).
 
 package dense
 
@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/spmmrun/spmm/internal/plan/model"
+	"github.com/spmmrun/spmm/internal/model"
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
