@@ -55,8 +55,9 @@ var Rules = append(planning(), []Rule{
 	{"internal/access", Planning},
 	{"internal/checkpoint", []string{"formats/...", "internal/printable"}},
 	{"internal/benchmark", []string{
-		".", "backend", "conformance/oracle", "formats/...", "internal/benchmark/plain", "internal/chart", "internal/plan/...",
-		"internal/printable", "shaders/...",
+		".", "backend", "conformance/oracle", "formats/...", "internal/benchmark/plain", "internal/chart", "internal/choose",
+		"internal/device", "internal/model", "internal/plan/...", "internal/printable", "internal/tensor", "internal/work",
+		"shaders/...",
 	}},
 	{"internal/...", nil},
 
