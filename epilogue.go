@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/spmmrun/spmm/internal/launch"
+	"github.com/spmmrun/spmm/internal/plan"
 )
 
 // Activation is a function of each element of C by itself; the zero value is none. Outputs of 0 may have either sign.
@@ -49,14 +50,14 @@ type Epilogue struct {
 }
 
 // epilogue returns the only one of e, none if there is none.
-func epilogue(e []Epilogue) (launch.Epilogue, error) {
+func epilogue(e []Epilogue) (plan.Epilogue, error) {
 	switch len(e) {
 	case 0:
-		return launch.Epilogue{}, nil
+		return plan.Epilogue{}, nil
 	case 1:
-		return launch.Epilogue{
+		return plan.Epilogue{
 			RowBias: tensorOf(e[0].RowBias), ColBias: tensorOf(e[0].ColBias), Activation: launch.Activation(e[0].Activation),
 		}, nil
 	}
-	return launch.Epilogue{}, errors.New("at most one epilogue is possible")
+	return plan.Epilogue{}, errors.New("at most one epilogue is possible")
 }

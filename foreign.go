@@ -30,7 +30,7 @@ import (
 // the owner's stream before a call of the library, and for the call, which returns when the device is done. UseStream
 // makes that needless.
 func TensorOver[T formats.Value](dev *Device, ptr uintptr, rows, cols, ld int, colMajor bool) (*Tensor[T], error) {
-	d, err := dev.device()
+	d, err := dev.alone("TensorOver")
 	if err != nil {
 		return nil, err
 	}
@@ -51,5 +51,9 @@ func TensorOver[T formats.Value](dev *Device, ptr uintptr, rows, cols, ld int, c
 // graph. Run, Multiply, Upload and Download wait until the device has done their work, and with it all that was submitted to
 // the stream before; Start returns once its work is submitted.
 func (d *Device) UseStream(ctx context.Context, stream uintptr) error {
-	return d.d.UseStream(ctx, stream)
+	one, err := d.alone("UseStream")
+	if err != nil {
+		return err
+	}
+	return one.UseStream(ctx, stream)
 }

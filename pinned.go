@@ -28,7 +28,7 @@ type Pinned[T formats.Value] struct {
 // On CUDA, page-locked memory that the program has made itself (cuMemHostAlloc, cuMemHostRegister) is as fast: Upload and
 // Download look at the memory that they are given.
 func NewPinned[T formats.Value](dev *Device, rows, cols int, colMajor bool) (*Pinned[T], error) {
-	d, err := dev.device()
+	d, err := dev.alone("NewPinned")
 	if err != nil {
 		return nil, err
 	}

@@ -9,9 +9,9 @@ import (
 )
 
 var (
-	// Device returns what a *spmm.Device holds.
+	// Device returns what a *spmm.Device holds that is a device by itself.
 	Device func(dev any) (*device.Device, error)
-	// Tensor returns what an spmm.Operand holds, nil if there is none.
+	// Tensor returns what an spmm.Operand of a device by itself holds, nil if there is none.
 	Tensor func(operand any) *tensor.Tensor
 	// Options returns spmm.Options as package plan takes them, validated.
 	Options func(options any) (work.Options, error)

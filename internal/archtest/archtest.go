@@ -54,11 +54,10 @@ var Rules = append(planning(), []Rule{
 	{"internal/shaderlock", []string{"backend", "shaders/compiled", "shaders/spec"}},
 	{"internal/access", Planning},
 	{"internal/checkpoint", []string{"formats/...", "internal/printable"}},
-	{"internal/benchmark", []string{
-		".", "backend", "conformance/oracle", "formats/...", "internal/benchmark/plain", "internal/chart", "internal/choose",
-		"internal/device", "internal/model", "internal/plan/...", "internal/printable", "internal/tensor", "internal/work",
+	{"internal/benchmark", slices.Concat([]string{
+		".", "backend", "conformance/oracle", "formats/...", "internal/benchmark/plain", "internal/chart", "internal/printable",
 		"shaders/...",
-	}},
+	}, Planning)},
 	{"internal/...", nil},
 
 	{"formats/gonum", []string{"formats", "formats/internal/number"}},
@@ -101,8 +100,8 @@ var Rules = append(planning(), []Rule{
 }...)
 
 // Bindings are imported by a few folders only: each graphics API stays behind its backend, what draws and parses flags
-// behind the command, gonum behind the package that converts its matrices, which no other package imports, and the
-// peer that measures it.
+// behind the command, gonum behind the package that converts its matrices, which no other package imports, and the peer
+// that measures it.
 var Bindings = map[string][]string{
 	"gorgonia.org/cu":                         {"backend/cuda/..."},
 	"github.com/vulkan-go/vulkan":             {"backend/vulkan/..."},

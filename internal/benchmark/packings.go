@@ -1,5 +1,5 @@
-// Packings of a matrix, each measured by itself, and the figures that predictions are made from: Fit makes device models
-// of them.
+// Packings of a matrix, each measured by itself, and the figures that predictions are made from: Fit makes device
+// models of them.
 
 package benchmark
 
@@ -67,7 +67,7 @@ func (r *round) formats(ctx context.Context, at *place) ([]entered, error) {
 			out = append(out, entered{name: f})
 			continue
 		}
-		if at.group != nil {
+		if at.several {
 			return nil, fmt.Errorf("format %s: %s is several devices, want one", f, at.name)
 		}
 		ps, err := r.packings(ctx, at.devices[0], f == Near)

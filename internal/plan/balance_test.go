@@ -34,12 +34,11 @@ func TestCutByPrediction(t *testing.T) {
 	} {
 		devs := []*device.Device{openCPU(t), openCPU(t)}
 		writeModel(t, devs[0], tt.model)
-		g, err := plan.NewGroupPlan(t.Context(), devs, a, plan.GroupOptions{Options: work.Options{Format: "csr", Cols: 8}, Split: plan.ByRows})
+		g, err := plan.NewGroupPlan(t.Context(), devs, a, work.Options{Format: "csr", Cols: 8}, plan.Sharing{Split: plan.ByRows})
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, parts := g.Describe()
-		if n := parts[0].Rows; n < tt.lo || n > tt.hi {
+		if n := g.Parts()[0].Rows; n < tt.lo || n > tt.hi {
 			t.Errorf("%s: the first of two devices has %d of %d rows, want %d to %d", name, n, rows, tt.lo, tt.hi)
 		}
 		if err := g.Close(); err != nil {

@@ -49,7 +49,7 @@ type decision struct {
 // decide takes the split that the options name, or the one that is predicted to be faster of those whose parts fit the
 // devices. With t_d(n) the time that device d is predicted to take for all of A by n columns, p devices take
 // max t_d(w_d·n) by columns and 1/Σ 1/t_d(n) by rows, where w_d is in proportion to 1/t_d(n).
-func decide(ctx context.Context, devs []*device.Device, m divided, o GroupOptions) (decision, error) {
+func decide(ctx context.Context, devs []*device.Device, m divided, o Sharing) (decision, error) {
 	one := decision{split: o.Split, why: "it was requested", weights: equal(len(devs)), misfit: misfit(devs, m, o)}
 	if o.Split == ByColumns && o.Memory > 0 && one.misfit != "" {
 		return one, fmt.Errorf("by columns each device holds all of A, and %s: %w", one.misfit, backend.ErrOutOfMemory)
@@ -87,7 +87,7 @@ func decide(ctx context.Context, devs []*device.Device, m divided, o GroupOption
 }
 
 // faster takes the split that is predicted to be faster, given the time of each device for all of A.
-func (one decision) faster(ctx context.Context, devs []*device.Device, m divided, o GroupOptions, times []time.Duration) (decision, error) {
+func (one decision) faster(ctx context.Context, devs []*device.Device, m divided, o Sharing, times []time.Duration) (decision, error) {
 	n, rate := m.Cols, 0.0
 	for _, t := range times {
 		rate += 1 / float64(max(1, t))
@@ -127,7 +127,7 @@ func (one decision) faster(ctx context.Context, devs []*device.Device, m divided
 }
 
 // misfit says why not every device can hold all of A beside its columns of B and C; "" if all can.
-func misfit(devs []*device.Device, m divided, o GroupOptions) string {
+func misfit(devs []*device.Device, m divided, o Sharing) string {
 	rows, cols := m.A.Dims()
 	size := int64(m.A.Type().Size())
 	matrix := m.A.NNZ()*(4+size) + 8*int64(rows)
@@ -147,7 +147,7 @@ func misfit(devs []*device.Device, m divided, o GroupOptions) string {
 }
 
 // have returns the bytes that may be used of a device, 0 if they are not known.
-func (o GroupOptions) have(d *device.Device) int64 {
+func (o Sharing) have(d *device.Device) int64 {
 	have := d.Info().Memory / 10 * 9
 	if o.Memory > 0 && (have == 0 || o.Memory < have) {
 		return o.Memory
@@ -156,7 +156,7 @@ func (o GroupOptions) have(d *device.Device) int64 {
 }
 
 // budgets returns how much may be used of each device where products have n columns.
-func (o GroupOptions) budgets(devs []*device.Device, n int) []*work.Budget {
+func (o Sharing) budgets(devs []*device.Device, n int) []*work.Budget {
 	bs := make([]*work.Budget, len(devs))
 	for i, d := range devs {
 		if have := o.have(d); have > 0 {

@@ -10,10 +10,12 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/dtype"
 	"github.com/spmmrun/spmm/formats"
+	"github.com/spmmrun/spmm/formats/rfx"
 	"github.com/spmmrun/spmm/internal/device"
 	"github.com/spmmrun/spmm/internal/launch"
 	"github.com/spmmrun/spmm/internal/model"
@@ -45,12 +47,22 @@ func (s Split) String() string {
 	return fmt.Sprintf("Split(%d)", uint8(s))
 }
 
-// GroupOptions say how to bring a matrix onto several devices.
-type GroupOptions struct {
-	work.Options
+// Sharing says how devices share a product. The zero value leaves it open.
+type Sharing struct {
 	Split  Split
 	Memory int64     // bytes that may be used of each device; 0: what it has
 	From   Placement // where B lies before each product
+}
+
+// Validate refuses what no matrix and no devices can make right.
+func (s Sharing) Validate() error {
+	switch {
+	case s.Split > ByRows:
+		return fmt.Errorf("Options.Split: %v: want AutoSplit, ByColumns or ByRows", s.Split)
+	case s.Memory < 0:
+		return fmt.Errorf("Options.Memory: %d bytes", s.Memory)
+	}
+	return nil
 }
 
 // groupPlans counts the plans of groups.
@@ -74,22 +86,40 @@ type GroupPlan struct {
 
 	mu     sync.Mutex
 	closed bool
+	alone  bool            // its operands are Tensors of the only device
 	torn   error           // why some devices have new values and others not, after SetHostValues
 	held   [4]*GroupTensor // by role: what lay elsewhere in the last product
 	chunks []chunked       // by device: see overlap
 }
 
-// NewGroupPlan prepares a matrix, which is not needed afterwards, for devices that multiply together.
-func NewGroupPlan(ctx context.Context, devs []*device.Device, a formats.Encoded, o GroupOptions) (*GroupPlan, error) {
-	if err := o.validate(devs); err != nil {
+// PrepareOn prepares a matrix, which is not needed afterwards, for devices that multiply together, or for one by itself.
+func PrepareOn(ctx context.Context, devs []*device.Device, together bool, a formats.Encoded, o work.Options, s Sharing) (Matrix, error) {
+	if !together && s == (Sharing{}) {
+		p, err := New(ctx, devs[0], a, o)
+		if err != nil {
+			return nil, err
+		}
+		return one{p}, nil
+	}
+	g, err := NewGroupPlan(ctx, devs, a, o, s)
+	if err != nil {
 		return nil, err
 	}
-	w, err := work.Resolve(a, o.Options)
+	g.alone = !together
+	return g, nil
+}
+
+// NewGroupPlan prepares a matrix for devices that multiply together, of which there may be one.
+func NewGroupPlan(ctx context.Context, devs []*device.Device, a formats.Encoded, o work.Options, sh Sharing) (*GroupPlan, error) {
+	if err := sh.validate(devs, o); err != nil {
+		return nil, err
+	}
+	w, err := work.Resolve(a, o)
 	if err != nil {
 		return nil, err
 	}
 	m := divided{Work: w}
-	s, err := decide(ctx, devs, m, o)
+	s, err := decide(ctx, devs, m, sh)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +127,7 @@ func NewGroupPlan(ctx context.Context, devs []*device.Device, a formats.Encoded,
 	rows, cols := w.A.Dims()
 	g.all = Plan{Info: Info{Rows: rows, Cols: cols, NNZ: w.A.NNZ()}, right: o.Right}
 	if s.split == ByRows {
-		err = g.divideRows(ctx, devs, m, s, o)
+		err = g.divideRows(ctx, devs, m, s, sh)
 	} else {
 		g.plans, err = m.byColumns(ctx, devs)
 	}
@@ -158,7 +188,7 @@ func (g *GroupPlan) usable() error {
 }
 
 // divideRows brings ranges of rows onto the devices. Where memory is scarce it is for as many columns as there is room for.
-func (g *GroupPlan) divideRows(ctx context.Context, devs []*device.Device, m divided, s decision, o GroupOptions) (err error) {
+func (g *GroupPlan) divideRows(ctx context.Context, devs []*device.Device, m divided, s decision, o Sharing) (err error) {
 	n := m.Cols
 	scarce := o.Memory > 0 || s.misfit != ""
 	rows, cols := m.A.Dims()
@@ -192,34 +222,32 @@ func fewer(n int) int {
 	return max(tensor.Align, n/2/tensor.Align*tensor.Align)
 }
 
-// validate refuses what no matrix can make right.
-func (o GroupOptions) validate(devs []*device.Device) error {
+// validate refuses what no matrix can make right on these devices.
+func (s Sharing) validate(devs []*device.Device, o work.Options) error {
 	switch {
-	case len(devs) == 0:
-		return errors.New("a group needs at least one device")
-	case o.Split > ByRows:
-		return fmt.Errorf("GroupOptions.Split: %v: want AutoSplit, ByColumns or ByRows", o.Split)
-	case o.Memory < 0:
-		return fmt.Errorf("GroupOptions.Memory: %d bytes", o.Memory)
-	case o.From.check(len(devs)) != nil:
-		return fmt.Errorf("GroupOptions.From: %w", o.From.check(len(devs)))
+	case s.From.check(len(devs)) != nil:
+		return fmt.Errorf("Options.From: %w", s.From.check(len(devs)))
 	case o.Whole != (work.Extent{}):
 		return errors.New("Options.Whole is for a device by itself")
 	case o.Tune && len(devs) > 1:
-		return errors.New("Options.Tune: tune on one device of the group: what is found is remembered for all of its kind")
+		return errors.New("Options.Tune: tune on one of the devices: what is found is remembered for all of its kind")
 	}
 	return nil
 }
 
-// Most is the number of columns that tensors may have, 0 if any.
-func (g *GroupPlan) Most() int { return g.most }
-
-// Describe returns the Info of the whole matrix, and that of each device's part of it, in the caller's terms.
-func (g *GroupPlan) Describe() (whole Info, parts []Info) {
+// Parts returns what each device holds.
+func (g *GroupPlan) Parts() []Info {
+	var parts []Info
 	for _, p := range g.plans {
 		parts = append(parts, p.Describe())
 	}
-	whole = parts[0]
+	return parts
+}
+
+// Describe returns the Info of the whole matrix, in the caller's terms; the format and the variant are the first device's.
+func (g *GroupPlan) Describe() Info {
+	parts := g.Parts()
+	whole := parts[0]
 	if g.Split == ByRows {
 		for _, p := range parts[1:] {
 			whole.Panels = max(whole.Panels, p.Panels)
@@ -229,26 +257,69 @@ func (g *GroupPlan) Describe() (whole Info, parts []Info) {
 	}
 	of := g.all.Describe()
 	whole.Rows, whole.Cols, whole.NNZ = of.Rows, of.Cols, of.NNZ
-	return whole, parts
+	whole.Split, whole.WhySplit, whole.Columns = g.Split, g.Why, g.most
+	return whole
+}
+
+// single returns the only device's plan, nil if there are several.
+func (g *GroupPlan) single() *Plan {
+	if len(g.plans) == 1 {
+		return g.plans[0]
+	}
+	return nil
+}
+
+// SetValues is SetHostValues of a tensor's elements, which go through the host's memory.
+func (g *GroupPlan) SetValues(ctx context.Context, v Operand) error {
+	if v == nil {
+		return errors.New("the tensor of values is missing")
+	}
+	s := v.Described()
+	if s.Rows != 1 && s.Cols != 1 {
+		return fmt.Errorf("values of %d×%d for a matrix of %d entries: want 1×%d or %d×1", s.Rows, s.Cols, g.all.NNZ, g.all.NNZ, g.all.NNZ)
+	}
+	h := values.Host{Type: s.Type, Data: make([]byte, s.Rows*s.Cols*s.Type.Size())}
+	if err := v.Read(ctx, tensor.Host{Data: h.Data, LD: s.Rows * s.Cols, ColMajor: s.Rows != 1}); err != nil {
+		return err
+	}
+	return g.SetHostValues(ctx, h)
 }
 
 // Reproduced is Plan.Reproduced: the largest precision that a device took, and whether none lost anything.
-func (g *GroupPlan) Reproduced() (bits int, lossless bool) {
+func (g *GroupPlan) Reproduced() (bits rfx.P, lossless bool) {
 	lossless = true
 	for _, p := range g.plans {
 		b, l := p.Reproduced()
 		if b == 0 { // it had nothing to do
 			continue
 		}
-		bits, lossless = max(bits, int(b)), lossless && l
+		bits, lossless = max(bits, b), lossless && l
 	}
 	return bits, lossless && bits > 0
 }
 
 // Attainable returns the bounds of the device whose part of a multiplication by n columns takes longest, C having elements of
-// type out and not being read, with an activation at most.
-func (g *GroupPlan) Attainable(ctx context.Context, n int, out dtype.Type) (model.Bound, error) {
+// type out and not being read, with an epilogue.
+func (g *GroupPlan) Attainable(ctx context.Context, n int, out dtype.Type, e Epilogue) (model.Bound, error) {
+	return g.slowest(n, e, func(p *Plan, n int, e launch.Epilogue) (model.Bound, error) { return p.Attainable(ctx, n, out, e) })
+}
+
+// Observe is Plan.Observe of each device, none of which takes longer than the product.
+func (g *GroupPlan) Observe(ctx context.Context, n int, out dtype.Type, took time.Duration, e Epilogue) (model.Bound, error) {
+	return g.slowest(n, e, func(p *Plan, n int, e launch.Epilogue) (model.Bound, error) { return p.Observe(ctx, n, out, took, e) })
+}
+
+// slowest returns the longest bound of a device, for its part of n columns.
+func (g *GroupPlan) slowest(n int, e Epilogue, bound func(p *Plan, n int, e launch.Epilogue) (model.Bound, error)) (model.Bound, error) {
 	var most model.Bound
+	row, err := g.tensor(e.RowBias)
+	if err != nil {
+		return most, err
+	}
+	col, err := g.tensor(e.ColBias)
+	if err != nil {
+		return most, err
+	}
 	cuts := cutColumns(n, g.weights)
 	for d, p := range g.plans {
 		part := n
@@ -257,7 +328,7 @@ func (g *GroupPlan) Attainable(ctx context.Context, n int, out dtype.Type) (mode
 				continue
 			}
 		}
-		b, err := p.Attainable(ctx, part, out, launch.Epilogue{})
+		b, err := bound(p, part, launch.Epilogue{RowBias: row.part(d), ColBias: col.part(d), Activation: e.Activation})
 		if err != nil {
 			return most, named(p.dev, err)
 		}

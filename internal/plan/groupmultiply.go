@@ -14,22 +14,22 @@ import (
 
 // Multiply computes c = alpha·A·b + beta·c for data in the host's memory, as Plan.Multiply does. Where a device fails, the
 // others stop and the error names it.
-func (g *GroupPlan) Multiply(ctx context.Context, alpha float64, b tensor.Dense, beta float64, c tensor.Dense, e GroupEpilogue) (GroupTiming, error) {
+func (g *GroupPlan) Multiply(ctx context.Context, alpha float64, b tensor.Dense, beta float64, c tensor.Dense, e Epilogue) (Timing, error) {
 	start := time.Now()
 	if g.all.right {
 		b, c = b.Transposed(), c.Transposed()
 	}
 	if err := g.all.checkDims(b.Rows, b.Cols, c.Rows, c.Cols); err != nil {
-		return GroupTiming{}, err
+		return Timing{}, err
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err := g.usable(); err != nil {
-		return GroupTiming{}, err
+		return Timing{}, err
 	}
-	t := newGroupTiming(len(g.plans))
+	t := newTally(len(g.plans))
 	if g.most > 0 && b.Cols > g.most && (e.RowBias != nil || e.ColBias != nil) {
-		return t, fmt.Errorf("%w, and a bias is for all at once", g.tooMany(b.Cols))
+		return t.Timing, fmt.Errorf("%w, and a bias is for all at once", g.tooMany(b.Cols))
 	}
 	step := b.Cols
 	if g.most > 0 {
@@ -37,21 +37,21 @@ func (g *GroupPlan) Multiply(ctx context.Context, alpha float64, b tensor.Dense,
 	}
 	for lo := 0; lo == 0 || lo < b.Cols; lo += max(1, step) { // C may be B: columns do not depend on each other
 		hi := min(b.Cols, lo+step)
-		if err := g.multiply(ctx, alpha, b.ColRange(lo, hi), beta, c.ColRange(lo, hi), e, &t); err != nil {
-			return t, err
+		if err := g.multiply(ctx, alpha, b.ColRange(lo, hi), beta, c.ColRange(lo, hi), e, t); err != nil {
+			return t.Timing, err
 		}
 	}
 	t.sum(start)
-	return t, nil
+	return t.Timing, nil
 }
 
 // tooMany is the error of more columns than there is memory for.
 func (g *GroupPlan) tooMany(n int) error {
-	return fmt.Errorf("%d %s, and there is memory for %d on the devices (GroupOptions.Memory): %w", n, g.all.what(), g.most, backend.ErrOutOfMemory)
+	return fmt.Errorf("%d %s, and there is memory for %d on the devices (Options.Memory): %w", n, g.all.what(), g.most, backend.ErrOutOfMemory)
 }
 
 // multiply is Multiply of as many columns as there is memory for, B and C as the plan sees them.
-func (g *GroupPlan) multiply(ctx context.Context, alpha float64, b tensor.Dense, beta float64, c tensor.Dense, e GroupEpilogue, t *GroupTiming) error {
+func (g *GroupPlan) multiply(ctx context.Context, alpha float64, b tensor.Dense, beta float64, c tensor.Dense, e Epilogue, t *tally) error {
 	es, err := g.epilogues(ctx, e, b.Cols, c.Type, t)
 	if err != nil {
 		return err

@@ -55,9 +55,17 @@ func (p Placement) String() string {
 // check refuses what is no place in a group of so many devices.
 func (p Placement) check(devices int) error {
 	if p < ByRow || int(p) > devices {
-		return fmt.Errorf("placement %v: the group has %d devices", p, devices)
+		return fmt.Errorf("placement %v: there are %d devices", p, devices)
 	}
 	return nil
+}
+
+// named refuses what is no place, or none in particular.
+func (p Placement) named(devices int) error {
+	if p == InPlace {
+		return errors.New("say where the tensor is to lie; TensorsFor makes B and C where they are needed")
+	}
+	return p.check(devices)
 }
 
 // box is rows r0 to r1-1 and columns c0 to c1-1 of a matrix.
@@ -77,24 +85,71 @@ type GroupTensor struct {
 	devs         []*device.Device
 	boxes        []box
 	parts        []*tensor.Tensor // nil for a device that has none
+	alone        bool             // it is a Tensor of one device, of any layout
 }
 
-// NewTensor allocates a tensor on the group's devices. Parts are cut as the plan cuts B and C of that size.
-func (g *GroupPlan) NewTensor(s tensor.Shape, at Placement) (*GroupTensor, error) {
-	if err := at.check(len(g.plans)); err != nil {
-		return nil, err
+// tensor returns an operand as a tensor on the plan's devices, nil for none.
+func (g *GroupPlan) tensor(o Operand) (*GroupTensor, error) {
+	switch t := o.(type) {
+	case nil:
+		return nil, nil
+	case *GroupTensor:
+		return t, nil
+	case *tensor.Tensor:
+		if len(g.plans) == 1 {
+			return &GroupTensor{
+				Shape: t.Shape, At: On(0), devs: []*device.Device{t.Device()}, boxes: []box{{0, t.Rows, 0, t.Cols}}, parts: []*tensor.Tensor{t}, alone: true,
+			}, nil
+		}
 	}
-	if at == InPlace {
-		return nil, errors.New("say where the tensor is to lie; TensorsFor makes B and C where they are needed")
+	return nil, errors.New("a tensor lies on one device by itself, and the plan is on several (TensorsFor makes tensors on these)")
+}
+
+// part returns what a device has, nil if that is nothing, or if there is no tensor.
+func (t *GroupTensor) part(d int) *tensor.Tensor {
+	if t == nil {
+		return nil
+	}
+	return t.parts[d]
+}
+
+// operand is the tensor as the plan's callers have it.
+func (g *GroupPlan) operand(t *GroupTensor) Operand {
+	if g.alone {
+		return t.parts[0]
+	}
+	return t
+}
+
+// NewGroupTensor allocates a row-major tensor, all of it on each of several devices.
+func NewGroupTensor(devs []*device.Device, s tensor.Shape) (*GroupTensor, error) {
+	if s.ColMajor {
+		return nil, fmt.Errorf("a column-major tensor is for one device, not for %d: %w", len(devs), backend.ErrUnsupported)
 	}
 	if _, err := s.Size(); err != nil {
 		return nil, err
 	}
-	return g.newTensor(s, at, g.boxes(s, at), g.fitting)
+	return newGroupTensor(devs, s, Replicated, slices.Repeat([]box{{0, s.Rows, 0, s.Cols}}, len(devs)), func(d int, part tensor.Shape) (tensor.Shape, error) { return fitting(devs[d], part) })
+}
+
+// NewTensor allocates a tensor on the group's devices. Parts are cut as the plan cuts B and C of that size.
+func (g *GroupPlan) NewTensor(s tensor.Shape, at Placement) (Operand, error) {
+	if err := at.named(len(g.plans)); err != nil {
+		return nil, err
+	}
+	if _, err := s.Size(); err != nil {
+		return nil, err
+	}
+	devs := g.devs()
+	t, err := newGroupTensor(devs, s, at, g.boxes(s, at), func(d int, part tensor.Shape) (tensor.Shape, error) { return fitting(devs[d], part) })
+	if err != nil {
+		return nil, err
+	}
+	return g.operand(t), nil
 }
 
 // TensorsFor allocates B and C for products by n columns (rows, with A on the right), each part where the split needs it.
-func (g *GroupPlan) TensorsFor(n int, b, c dtype.Type) (*GroupTensor, *GroupTensor, error) {
+func (g *GroupPlan) TensorsFor(n int, b, c dtype.Type) (Operand, Operand, error) {
 	var ts [2]*GroupTensor
 	if err := tensor.CheckDim(n, g.all.what()); err != nil {
 		return nil, nil, err
@@ -112,24 +167,23 @@ func (g *GroupPlan) TensorsFor(n int, b, c dtype.Type) (*GroupTensor, *GroupTens
 		}
 		ts[i] = t
 	}
-	return ts[0], ts[1], nil
+	return g.operand(ts[0]), g.operand(ts[1]), nil
 }
 
-// newTensor allocates the parts of a tensor; as says how one lies in blocks.
-func (g *GroupPlan) newTensor(s tensor.Shape, at Placement, boxes []box, as func(d int, part tensor.Shape) (tensor.Shape, error)) (*GroupTensor, error) {
-	t := &GroupTensor{Shape: s, At: at, boxes: boxes, parts: make([]*tensor.Tensor, len(g.plans))}
-	for d, p := range g.plans {
-		t.devs = append(t.devs, p.dev)
+// newGroupTensor allocates the parts of a tensor; as says how one lies in blocks.
+func newGroupTensor(devs []*device.Device, s tensor.Shape, at Placement, boxes []box, as func(d int, part tensor.Shape) (tensor.Shape, error)) (*GroupTensor, error) {
+	t := &GroupTensor{Shape: s, At: at, devs: devs, boxes: boxes, parts: make([]*tensor.Tensor, len(devs))}
+	for d, dev := range devs {
 		x := boxes[d]
-		if g.idle(d, boxes) {
+		if idle(d, boxes) {
 			continue
 		}
 		part, err := as(d, tensor.Shape{Rows: x.r1 - x.r0, Cols: x.c1 - x.c0, Type: s.Type})
 		if err == nil {
-			t.parts[d], err = tensor.New(p.dev, part)
+			t.parts[d], err = tensor.New(dev, part)
 		}
 		if err != nil {
-			return nil, cmp.Or(named(p.dev, err), t.Close())
+			return nil, cmp.Or(named(dev, err), t.Close())
 		}
 	}
 	return t, nil
@@ -137,7 +191,7 @@ func (g *GroupPlan) newTensor(s tensor.Shape, at Placement, boxes []box, as func
 
 // idle tells whether a device has no part, while others have one. Of a matrix without elements, those have a part that have some of its
 // columns or rows: products with a B of no rows have a C.
-func (g *GroupPlan) idle(d int, boxes []box) bool {
+func idle(d int, boxes []box) bool {
 	x := boxes[d]
 	switch {
 	case !x.empty():
@@ -218,7 +272,7 @@ func (g *GroupPlan) need(r role, n int) (tensor.Shape, Placement) {
 func (g *GroupPlan) tensorFor(r role, n int, t, b, c dtype.Type) (*GroupTensor, error) {
 	s, at := g.need(r, n)
 	s.Type = t
-	return g.newTensor(s, at, g.boxes(s, at), func(d int, part tensor.Shape) (tensor.Shape, error) { return g.shape(d, r, part, b, c) })
+	return newGroupTensor(g.devs(), s, at, g.boxes(s, at), func(d int, part tensor.Shape) (tensor.Shape, error) { return g.shape(d, r, part, b, c) })
 }
 
 // turned is where the transpose lies.
@@ -249,9 +303,9 @@ func (g *GroupPlan) shape(d int, r role, part tensor.Shape, b, c dtype.Type) (te
 }
 
 // fitting returns a shape in blocks of rows that the device can bind.
-func (g *GroupPlan) fitting(d int, s tensor.Shape) (tensor.Shape, error) {
+func fitting(dev *device.Device, s tensor.Shape) (tensor.Shape, error) {
 	row := tensor.Up(int64(s.Cols), tensor.Align) * int64(s.Type.Size())
-	if most := g.plans[d].dev.Limit() / max(1, row); int64(s.Rows) > most {
+	if most := dev.Limit() / max(1, row); int64(s.Rows) > most {
 		if most == 0 {
 			return s, fmt.Errorf("a row of %d columns exceeds a buffer: %w", s.Cols, backend.ErrUnsupported)
 		}

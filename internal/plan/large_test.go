@@ -42,7 +42,7 @@ func TestPackedInBlocks(t *testing.T) {
 	b := gen.Dense(k, n, 1, gen.Values{})
 	multiply := func(memory int64) (*formats.Dense[float32], Info) {
 		c := formats.NewDense[float32](m, n)
-		g, err := NewGroupPlan(ctx, []*device.Device{open()}, a, GroupOptions{Options: work.Options{Format: "csr", Cols: n}, Split: ByRows, Memory: memory})
+		g, err := NewGroupPlan(ctx, []*device.Device{open()}, a, work.Options{Format: "csr", Cols: n}, Sharing{Split: ByRows, Memory: memory})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,11 +50,10 @@ func TestPackedInBlocks(t *testing.T) {
 		dense := func(d *formats.Dense[float32]) tensor.Dense {
 			return tensor.Dense{Rows: d.Rows, Cols: d.Cols, Type: dtype.F32, Host: tensor.Host{Data: backend.Bytes(d.Data), LD: d.LD}}
 		}
-		if _, err := g.Multiply(ctx, 1, dense(b), 0, dense(c), GroupEpilogue{}); err != nil {
+		if _, err := g.Multiply(ctx, 1, dense(b), 0, dense(c), Epilogue{}); err != nil {
 			t.Fatal(err)
 		}
-		whole, _ := g.Describe()
-		return c, whole
+		return c, g.Describe()
 	}
 	defer func(n int64) { work.MostAtOnce = n }(work.MostAtOnce)
 	check := func(memories ...int64) {

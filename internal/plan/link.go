@@ -90,7 +90,7 @@ func measureLink(ctx context.Context, from, to *device.Device) (float64, error) 
 
 // moving predicts what it takes to bring a B of n columns from where it lies to where a split needs it: the most that one device
 // sends or receives, over the link's rate.
-func moving(devs []*device.Device, m divided, o GroupOptions, split Split, weights []float64, rate float64) time.Duration {
+func moving(devs []*device.Device, m divided, o Sharing, split Split, weights []float64, rate float64) time.Duration {
 	rows, cols := m.A.Dims()
 	g := &GroupPlan{
 		Split: split, weights: weights, bounds: cutColumns(rows, weights), plans: make([]*Plan, len(devs)),

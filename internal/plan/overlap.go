@@ -23,7 +23,7 @@ type chunked struct {
 }
 
 // overlapped computes c = alpha·A·b + beta·c by chunks, where that may be, and tells whether it was.
-func (g *GroupPlan) overlapped(ctx context.Context, n int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, es []launch.Epilogue, t *GroupTiming) (bool, error) {
+func (g *GroupPlan) overlapped(ctx context.Context, n int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, es []launch.Epilogue, t *tally) (bool, error) {
 	if err := b.use(); err != nil {
 		return false, err
 	}
@@ -75,7 +75,7 @@ func (g *GroupPlan) mayOverlap(n int, b, c *GroupTensor, es []launch.Epilogue) b
 }
 
 // overlap computes c = alpha·A·b + beta·c by chunks. The caller uses both.
-func (g *GroupPlan) overlap(ctx context.Context, n int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, es []launch.Epilogue, t *GroupTiming) error {
+func (g *GroupPlan) overlap(ctx context.Context, n int, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, es []launch.Epilogue, t *tally) error {
 	for d, p := range b.parts { // once what was started there is done, which may write B
 		if p == nil {
 			continue
@@ -99,7 +99,7 @@ func (g *GroupPlan) overlap(ctx context.Context, n int, alpha float64, b *GroupT
 }
 
 // overlapOn is overlap on one device, which needs the elements of a box of B.
-func (g *GroupPlan) overlapOn(ctx context.Context, d int, need box, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, e launch.Epilogue, t *GroupTiming) error {
+func (g *GroupPlan) overlapOn(ctx context.Context, d int, need box, alpha float64, b *GroupTensor, beta float64, c *GroupTensor, e launch.Epilogue, t *tally) error {
 	if b.boxes[d] == need {
 		tm, err := g.plans[d].Run(ctx, alpha, b.parts[d], beta, c.parts[d], e)
 		t.Each[d] = tm
@@ -162,7 +162,7 @@ func (g *GroupPlan) overlapOn(ctx context.Context, d int, need box, alpha float6
 }
 
 // fetch copies elements of B to a device, beside what it computes.
-func (g *GroupPlan) fetch(ctx context.Context, d int, dst *tensor.Tensor, x box, b *GroupTensor, t *GroupTiming) error {
+func (g *GroupPlan) fetch(ctx context.Context, d int, dst *tensor.Tensor, x box, b *GroupTensor, t *tally) error {
 	for _, from := range b.sources(d, x) {
 		n, err := copyBox(ctx, dst, x, b.parts[from], b.boxes[from], true)
 		if err != nil {

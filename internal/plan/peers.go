@@ -29,14 +29,32 @@ func together(ctx context.Context, n int, f func(ctx context.Context, d int) err
 	return run.Wait()
 }
 
-// Copy makes the elements of another tensor, of the same size and type on devices of the same group, those of t. It returns the
-// bytes that went from one device to another.
-func (t *GroupTensor) Copy(ctx context.Context, src *GroupTensor) (int64, error) {
-	switch {
-	case src == nil:
+// Copy makes the elements of one matrix those of another, of the same size and type on the same devices. It returns the bytes that
+// went from one device to another.
+func Copy(ctx context.Context, dst, src Operand) (int64, error) {
+	if src == nil {
 		return 0, errors.New("the tensor to copy is missing")
+	}
+	switch t := dst.(type) {
+	case *tensor.Tensor:
+		one, err := OneTensor(src)
+		if err != nil {
+			return 0, err
+		}
+		return copyOne(ctx, t, one)
+	case *GroupTensor:
+		if s, is := src.(*GroupTensor); is {
+			return t.copy(ctx, s)
+		}
+	}
+	return 0, errors.New("a tensor lies on one device by itself, not on several")
+}
+
+// copy is Copy on several devices.
+func (t *GroupTensor) copy(ctx context.Context, src *GroupTensor) (int64, error) {
+	switch {
 	case !slices.Equal(t.devs, src.devs):
-		return 0, errors.New("tensors on the devices of two groups")
+		return 0, errors.New("tensors on other devices")
 	case t.Rows != src.Rows || t.Cols != src.Cols || t.Type != src.Type:
 		return 0, fmt.Errorf("a %d×%d tensor of %v cannot be made of one of %d×%d of %v", t.Rows, t.Cols, t.Type, src.Rows, src.Cols, src.Type)
 	case t == src:
@@ -59,6 +77,24 @@ func (t *GroupTensor) Copy(ctx context.Context, src *GroupTensor) (int64, error)
 		return nil
 	})
 	return moved.Load(), err
+}
+
+// copyOne makes the elements of another tensor on the device, of the same size, type and order, those of t.
+func copyOne(ctx context.Context, t, src *tensor.Tensor) (int64, error) {
+	switch {
+	case t.Device() != src.Device():
+		return 0, errors.New("tensors on other devices")
+	case t.Rows != src.Rows || t.Cols != src.Cols || t.Type != src.Type || t.ColMajor != src.ColMajor:
+		return 0, fmt.Errorf("a %d×%d tensor of %v cannot be made of one of %d×%d of %v, or of another order", t.Rows, t.Cols, t.Type, src.Rows, src.Cols, src.Type)
+	case t == src:
+		return 0, nil
+	}
+	if t.ColMajor {
+		t, src = t.Transposed(), src.Transposed()
+	}
+	whole := box{0, t.Rows, 0, t.Cols}
+	_, err := copyBox(ctx, t, whole, src, whole, false)
+	return 0, err
 }
 
 // sources returns the parts that a box on device d is copied from: that device's own if it has all of it, which spares the link.

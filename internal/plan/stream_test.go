@@ -113,22 +113,22 @@ func TestStream(t *testing.T) {
 
 				limit := one.most - stored*3/4
 				d := &counting{Device: openCPU(t).Device}
-				g, err := plan.NewGroupPlan(ctx, []*device.Device{device.New(d)}, a, plan.GroupOptions{Options: o, Memory: limit})
+				g, err := plan.NewGroupPlan(ctx, []*device.Device{device.New(d)}, a, o, plan.Sharing{Memory: limit})
 				if err != nil {
 					t.Fatalf("%d bytes: %v", limit, err)
 				}
 				defer g.Close()
-				if g.Most() != n { // other blocks of columns, other sums
-					t.Fatalf("%d columns at a time", g.Most())
+				whole := g.Describe()
+				if whole.Columns != n { // other blocks of columns, other sums
+					t.Fatalf("%d columns at a time", whole.Columns)
 				}
-				whole, _ := g.Describe()
 				if whole.Panels < 3 {
 					t.Errorf("%d panels of a matrix of %d bytes in %d: %+v", whole.Panels, stored, limit, whole)
 				}
 				for range 2 {
 					got := append([]byte(nil), c.Data...)
 					w.Data = got
-					tm, err := g.Multiply(ctx, 1.5, b, -0.5, w, plan.GroupEpilogue{})
+					tm, err := g.Multiply(ctx, 1.5, b, -0.5, w, plan.Epilogue{})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -185,15 +185,15 @@ func TestStreamColumns(t *testing.T) {
 	const limit = 200 << 10 // B and C of all columns take 720 kB
 	d := &counting{Device: openCPU(t).Device}
 	dev := device.New(d)
-	g, err := plan.NewGroupPlan(ctx, []*device.Device{dev}, a, plan.GroupOptions{Options: work.Options{Format: "csr", Cols: n}, Memory: limit})
+	g, err := plan.NewGroupPlan(ctx, []*device.Device{dev}, a, work.Options{Format: "csr", Cols: n}, plan.Sharing{Memory: limit})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer g.Close()
-	if most := g.Most(); most < 8 || most >= n {
+	if most := g.Describe().Columns; most < 8 || most >= n {
 		t.Errorf("%d columns at a time", most)
 	}
-	if _, err := g.Multiply(ctx, 1, b, 0, host(c, m, n), plan.GroupEpilogue{}); err != nil {
+	if _, err := g.Multiply(ctx, 1, b, 0, host(c, m, n), plan.Epilogue{}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range c.Data {
@@ -208,12 +208,12 @@ func TestStreamColumns(t *testing.T) {
 		t.Errorf("tensors of all columns: %v", err)
 	}
 	for _, limit := range []int64{100, 30 << 10} {
-		_, err = plan.NewGroupPlan(ctx, []*device.Device{dev}, a, plan.GroupOptions{Options: work.Options{Format: "csr", Cols: n}, Memory: limit})
+		_, err = plan.NewGroupPlan(ctx, []*device.Device{dev}, a, work.Options{Format: "csr", Cols: n}, plan.Sharing{Memory: limit})
 		if !errors.Is(err, backend.ErrOutOfMemory) || !strings.Contains(err.Error(), "fewer columns") {
 			t.Errorf("%d bytes: %v", limit, err)
 		}
 	}
-	if _, err := plan.NewGroupPlan(ctx, []*device.Device{dev}, a, plan.GroupOptions{Options: work.Options{Format: "csr"}, Memory: limit, Split: plan.ByColumns}); !errors.Is(err, backend.ErrOutOfMemory) {
+	if _, err := plan.NewGroupPlan(ctx, []*device.Device{dev}, a, work.Options{Format: "csr"}, plan.Sharing{Memory: limit, Split: plan.ByColumns}); !errors.Is(err, backend.ErrOutOfMemory) {
 		t.Errorf("by columns: %v", err)
 	}
 }

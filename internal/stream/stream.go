@@ -30,7 +30,7 @@ type Stream struct {
 type Mark struct{ At, Part int }
 
 // Timing is how long a multiplication took.
-type Timing struct {
+type Timing = struct {
 	Panels  int
 	Bytes   int64         // copied to the device
 	Copy    time.Duration // what the copies took

@@ -30,6 +30,9 @@ type Shape struct {
 	Tight              bool // row-major, of at most spec.TightCols columns: rows are spec.TightLD apart
 }
 
+// Described returns the shape: of a tensor in which it is embedded, too.
+func (s Shape) Described() Shape { return s }
+
 // Whole returns the shape with its blocks no larger than the matrix, and at least of one element.
 func (s Shape) Whole() Shape {
 	if s.RowBlock <= 0 || s.RowBlock > s.Rows {

@@ -20,18 +20,18 @@ import (
 
 // shared is what the goroutines of a test share: a plan on two devices, with its operands and a sequence.
 type shared struct {
-	g       *spmm.Group
-	p       *spmm.GroupPlan
+	g       *spmm.Device
+	p       *spmm.Plan
 	b       *formats.Dense[float32]
 	want    *formats.Dense[float32]
 	values  []float32
-	x, y    *spmm.GroupTensor[float32]
-	s       *spmm.GroupSequence // nil: the plan streams
+	x, y    *spmm.Tensor[float32]
+	s       *spmm.Sequence // nil: the plan streams
 	streams bool
 }
 
 // newShared has B on the first device, so that it moves, and for the sequence operands of its own.
-func newShared(t *testing.T, o spmm.GroupOptions) *shared {
+func newShared(t *testing.T, o spmm.Options) *shared {
 	t.Helper()
 	must := func(err error) {
 		t.Helper()
@@ -39,21 +39,21 @@ func newShared(t *testing.T, o spmm.GroupOptions) *shared {
 			t.Fatal(err)
 		}
 	}
-	h := &shared{g: openGroup(t, "cpu,cpu"), streams: o.Memory > 0}
+	h := &shared{g: openSeveral(t, "cpu,cpu"), streams: o.Memory > 0}
 	a, err := gen.CSR("gen:uniform,rows=2000,cols=200,density=0.1,values=int:-4:4")
 	must(err)
 	h.values = append(h.values, a.Val...)
 	h.b = gen.Dense(200, 40, 1, gen.Values{Kind: gen.Int, Lo: -8, Hi: 8})
 	h.want = expected(1, a, h.b, 0, formats.NewDense[float32](2000, 40))
-	h.p, err = h.g.Prepare(ctx, a, o)
+	h.p, err = spmm.Prepare(ctx, h.g, a, o)
 	must(err)
 	n := 40
 	if most := h.p.Info().Columns; most > 0 {
 		n = min(n, most)
 	}
-	h.x, err = spmm.NewGroupTensor[float32](h.p, 200, n, spmm.On(0))
+	h.x, err = spmm.NewTensorAt[float32](h.p, 200, n, spmm.On(0))
 	must(err)
-	_, h.y, err = spmm.GroupTensorsFor[float32, float32](h.p, n)
+	_, h.y, err = spmm.TensorsFor[float32, float32](h.p, n)
 	must(err)
 	must(h.x.Upload(ctx, gen.Dense(200, n, 1, gen.Values{})))
 	if h.streams {
@@ -65,7 +65,7 @@ func newShared(t *testing.T, o spmm.GroupOptions) *shared {
 		return h
 	}
 	h.s = h.g.NewSequence()
-	u, v, err := spmm.GroupTensorsFor[float32, float32](h.p, n)
+	u, v, err := spmm.TensorsFor[float32, float32](h.p, n)
 	must(err)
 	must(u.Upload(ctx, gen.Dense(200, n, 1, gen.Values{})))
 	must(errors.Join(h.s.Add(h.p, 1, u, 0, v), h.s.Add(h.p, 1, u, 1, v)))
@@ -77,7 +77,7 @@ func (h *shared) calls() []func(ctx context.Context) error {
 	all := []func(ctx context.Context) error{
 		func(ctx context.Context) error {
 			c := formats.NewDense[float32](2000, 40)
-			if _, err := spmm.MultiplyGroup(ctx, h.p, 1, h.b, 0, c); err != nil {
+			if _, err := spmm.Multiply(ctx, h.p, 1, h.b, 0, c); err != nil {
 				return err
 			}
 			return differ(c, h.want)
@@ -92,21 +92,21 @@ func (h *shared) calls() []func(ctx context.Context) error {
 	if !h.streams {
 		all = append(all,
 			func(ctx context.Context) error { return second(h.s.Run(ctx)) },
-			func(ctx context.Context) error { return spmm.SetGroupValues(ctx, h.p, h.values) },
+			func(ctx context.Context) error { return spmm.SetValues(ctx, h.p, h.values) },
 		)
 	}
 	return all
 }
 
-var groupUses = map[string]spmm.GroupOptions{
+var groupUses = map[string]spmm.Options{
 	"columns":      {Split: spmm.ByColumns},
 	"rows":         {Split: spmm.ByRows},
-	"reproducible": {Split: spmm.ByRows, Options: spmm.Options{Mode: spmm.Reproducible}},
-	"streamed":     {Split: spmm.ByRows, Memory: 120 << 10, Options: spmm.Options{Cols: 8}},
+	"reproducible": {Split: spmm.ByRows, Mode: spmm.Reproducible},
+	"streamed":     {Split: spmm.ByRows, Memory: 120 << 10, Cols: 8},
 }
 
 // Whatever is closed, calls that use it end without an error or say that it was closed, and what was reported as good is good.
-func TestGroupCloseWhileUsed(t *testing.T) {
+func TestSeveralCloseWhileUsed(t *testing.T) {
 	for name, o := range groupUses {
 		for _, what := range []string{"B", "C", "plan", "sequence", "a device", "group"} {
 			t.Run(name+"/"+what, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestGroupCloseWhileUsed(t *testing.T) {
 }
 
 // A call that is cancelled says so, or has done its work, and the next one works.
-func TestGroupCancel(t *testing.T) {
+func TestSeveralCancel(t *testing.T) {
 	for name, o := range groupUses {
 		t.Run(name, func(t *testing.T) {
 			h := newShared(t, o)
@@ -176,7 +176,7 @@ func TestGroupCancel(t *testing.T) {
 				t.Error(err)
 			}
 			if !h.streams {
-				if err := spmm.SetGroupValues(ctx, h.p, h.values); err != nil {
+				if err := spmm.SetValues(ctx, h.p, h.values); err != nil {
 					t.Error(err)
 				}
 			}

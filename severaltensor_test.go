@@ -18,21 +18,21 @@ import (
 
 // B comes in chunks of 128 columns, of which one is multiplied while the next one comes: the bits are those of a B in its place, whatever
 // lies where.
-func TestGroupOverlap(t *testing.T) {
+func TestSeveralOverlap(t *testing.T) {
 	const n = 512
-	dev, g := openCPU(t), openGroup(t, "cpu,cpu")
+	dev, g := openCPU(t), openSeveral(t, "cpu,cpu")
 	a := uneven[float32](205, 170)
 	b, c0, bias := gen.Dense(170, n, 1, gen.Values{}), gen.Dense(205, n, 2, gen.Values{}), gen.Dense(205, 1, 3, gen.Values{})
 	for _, o := range []spmm.Options{{Format: "csr"}, {Mode: spmm.Reproducible}, {Mode: spmm.Reproducible, P: spmm.AutoP}} {
 		one := prepare(t, dev, a, o)
 		defer one.Close()
 		for _, split := range splits {
-			p, err := g.Prepare(ctx, a, spmm.GroupOptions{Options: o, Split: split})
+			p, err := spmm.Prepare(ctx, g, a, splitBy(o, split))
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer p.Close()
-			rows, err := spmm.NewGroupTensor[float32](p, 205, 1, spmm.On(1))
+			rows, err := spmm.NewTensorAt[float32](p, 205, 1, spmm.On(1))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -45,7 +45,7 @@ func TestGroupOverlap(t *testing.T) {
 				must(t, x.Upload(ctx, bias))
 				must(t, second(spmm.Multiply(ctx, one, 1, b, beta, want, spmm.Epilogue{RowBias: x, Activation: spmm.ReLU})))
 				for _, from := range []spmm.Placement{spmm.On(0), spmm.On(1), spmm.InRows, spmm.InColumns, spmm.Replicated} {
-					got, moved := multipliedFrom(t, p, from, b, beta, c0, spmm.GroupEpilogue{RowBias: rows, Activation: spmm.ReLU})
+					got, moved := multipliedFrom(t, p, from, b, beta, c0, spmm.Epilogue{RowBias: rows, Activation: spmm.ReLU})
 					if !got.Equal(want) {
 						t.Errorf("%+v by %v, beta %g, B %v: other bits than on one device", o, split, beta, from)
 					}
@@ -63,30 +63,30 @@ func TestGroupOverlap(t *testing.T) {
 }
 
 // A B or C that was closed is an error, wherever B lies; and a B without rows leaves what beta and the epilogue make of C on all devices.
-func TestGroupOverlapEdges(t *testing.T) {
+func TestSeveralOverlapEdges(t *testing.T) {
 	const n = 512
-	g := openGroup(t, "cpu,cpu")
+	g := openSeveral(t, "cpu,cpu")
 	for _, cols := range []int{170, 0} {
 		a := &formats.CSR[float32]{Rows: 205, Cols: cols, RowPtr: make([]int64, 206)}
 		for _, split := range splits {
-			p, err := g.Prepare(ctx, a, spmm.GroupOptions{Options: spmm.Options{Format: "csr"}, Split: split})
+			p, err := spmm.Prepare(ctx, g, a, spmm.Options{Format: "csr", Split: split})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer p.Close()
 			for _, from := range []spmm.Placement{spmm.On(0), spmm.On(1), spmm.InRows, spmm.InColumns, spmm.Replicated} {
-				got, _ := multipliedFrom(t, p, from, formats.NewDense[float32](cols, n), 0.5, ones(205, n), spmm.GroupEpilogue{})
+				got, _ := multipliedFrom(t, p, from, formats.NewDense[float32](cols, n), 0.5, ones(205, n), spmm.Epilogue{})
 				if i := slices.IndexFunc(got.Data, func(x float32) bool { return x != 0.5 }); i >= 0 {
 					t.Errorf("A of 205×%d by %v, B %v: element %d is %g, want 0.5", cols, split, from, i, got.Data[i])
 				}
 			}
 			for _, closes := range []int{0, 1} {
-				x, err := spmm.NewGroupTensor[float32](p, cols, n, spmm.On(1))
+				x, err := spmm.NewTensorAt[float32](p, cols, n, spmm.On(1))
 				if err != nil {
 					t.Fatal(err)
 				}
 				defer x.Close()
-				_, y, err := spmm.GroupTensorsFor[float32, float32](p, n)
+				_, y, err := spmm.TensorsFor[float32, float32](p, n)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -109,20 +109,20 @@ func ones(rows, cols int) *formats.Dense[float32] {
 }
 
 // multipliedFrom multiplies a B that lies somewhere, twice, and returns C and the bytes that one product moved.
-func multipliedFrom(t *testing.T, p *spmm.GroupPlan, from spmm.Placement, b *formats.Dense[float32], beta float64, c0 *formats.Dense[float32], e spmm.GroupEpilogue) (*formats.Dense[float32], int64) {
+func multipliedFrom(t *testing.T, p *spmm.Plan, from spmm.Placement, b *formats.Dense[float32], beta float64, c0 *formats.Dense[float32], e spmm.Epilogue) (*formats.Dense[float32], int64) {
 	t.Helper()
-	x, err := spmm.NewGroupTensor[float32](p, b.Rows, b.Cols, from)
+	x, err := spmm.NewTensorAt[float32](p, b.Rows, b.Cols, from)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer x.Close()
-	_, y, err := spmm.GroupTensorsFor[float32, float32](p, b.Cols)
+	_, y, err := spmm.TensorsFor[float32, float32](p, b.Cols)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer y.Close()
 	must(t, x.Upload(ctx, b))
-	var timing spmm.GroupTiming
+	var timing spmm.Timing
 	for range 2 {
 		must(t, y.Upload(ctx, c0))
 		if timing, err = p.Run(ctx, 1, x, beta, y, e); err != nil {
@@ -135,9 +135,9 @@ func multipliedFrom(t *testing.T, p *spmm.GroupPlan, from spmm.Placement, b *for
 }
 
 // Copies between all placements keep every element, of 2 bytes and of 4, and odd sizes.
-func TestGroupCopy(t *testing.T) {
-	g := openGroup(t, "cpu,cpu,cpu")
-	p, err := g.Prepare(ctx, uneven[float32](67, 45), spmm.GroupOptions{Split: spmm.ByRows})
+func TestSeveralCopy(t *testing.T) {
+	g := openSeveral(t, "cpu,cpu,cpu")
+	p, err := spmm.Prepare(ctx, g, uneven[float32](67, 45), spmm.Options{Split: spmm.ByRows})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,16 +148,16 @@ func TestGroupCopy(t *testing.T) {
 	}
 }
 
-func copied[T formats.Value](t *testing.T, p *spmm.GroupPlan, d *formats.Dense[T]) {
+func copied[T formats.Value](t *testing.T, p *spmm.Plan, d *formats.Dense[T]) {
 	t.Helper()
 	ways := []spmm.Placement{spmm.Replicated, spmm.InRows, spmm.InColumns, spmm.On(0), spmm.On(2)}
 	for _, from := range ways {
 		for _, to := range ways {
-			x, err := spmm.NewGroupTensor[T](p, d.Rows, d.Cols, from)
+			x, err := spmm.NewTensorAt[T](p, d.Rows, d.Cols, from)
 			if err != nil {
 				t.Fatal(err)
 			}
-			y, err := spmm.NewGroupTensor[T](p, d.Rows, d.Cols, to)
+			y, err := spmm.NewTensorAt[T](p, d.Rows, d.Cols, to)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -179,21 +179,21 @@ func copied[T formats.Value](t *testing.T, p *spmm.GroupPlan, d *formats.Dense[T
 }
 
 // C may be B: no device writes before all have read.
-func TestGroupInPlace(t *testing.T) {
-	g := openGroup(t, "cpu,cpu,cpu")
+func TestSeveralInPlace(t *testing.T) {
+	g := openSeveral(t, "cpu,cpu,cpu")
 	a := uneven[float32](300, 300)
 	for _, split := range splits {
-		p, err := g.Prepare(ctx, a, spmm.GroupOptions{Options: spmm.Options{Format: "csr"}, Split: split})
+		p, err := spmm.Prepare(ctx, g, a, spmm.Options{Format: "csr", Split: split})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer p.Close()
 		b := gen.Dense(300, 70, 1, gen.Values{})
 		want := formats.NewDense[float32](300, 70)
-		must(t, second(spmm.MultiplyGroup(ctx, p, 1, b, 0, want)))
+		must(t, second(spmm.Multiply(ctx, p, 1, b, 0, want)))
 		for range 5 {
 			x := b.Layout(false, 0)
-			if _, err := spmm.MultiplyGroup(ctx, p, 1, x, 0, x); err != nil || !x.Equal(want) {
+			if _, err := spmm.Multiply(ctx, p, 1, x, 0, x); err != nil || !x.Equal(want) {
 				t.Fatalf("by %v: in place C is another, or %v", split, err)
 			}
 		}
@@ -201,9 +201,9 @@ func TestGroupInPlace(t *testing.T) {
 }
 
 // A sequence on a group: steps feed each other by columns; what would have to move is refused, and leaves the sequence as it was.
-func TestGroupSequence(t *testing.T) {
+func TestSeveralSequence(t *testing.T) {
 	const n = 384 // tiles of 128 columns for each, which are summed as on one
-	dev, g := openCPU(t), openGroup(t, "cpu,cpu,cpu")
+	dev, g := openCPU(t), openSeveral(t, "cpu,cpu,cpu")
 	a := uneven[float32](170, 170)
 	b, bias := gen.Dense(170, n, 1, gen.Values{}), gen.Dense(170, 1, 2, gen.Values{})
 	for _, o := range []spmm.Options{{Format: "csr"}, {Mode: spmm.Reproducible}} {
@@ -216,26 +216,26 @@ func TestGroupSequence(t *testing.T) {
 		must(t, second(spmm.Multiply(ctx, one, 0.01, b, 0, once, spmm.Epilogue{RowBias: x})))
 		must(t, second(spmm.Multiply(ctx, one, 0.01, once, 0, twice)))
 		for _, split := range splits {
-			p, err := g.Prepare(ctx, a, spmm.GroupOptions{Options: o, Split: split})
+			p, err := spmm.Prepare(ctx, g, a, splitBy(o, split))
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer p.Close()
-			u, v, err := spmm.GroupTensorsFor[float32, float32](p, n)
+			u, v, err := spmm.TensorsFor[float32, float32](p, n)
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, w, err := spmm.GroupTensorsFor[float32, float32](p, n)
+			_, w, err := spmm.TensorsFor[float32, float32](p, n)
 			if err != nil {
 				t.Fatal(err)
 			}
-			rows, err := spmm.NewGroupTensor[float32](p, 170, 1, map[spmm.Split]spmm.Placement{spmm.ByColumns: spmm.Replicated, spmm.ByRows: spmm.InRows}[split])
+			rows, err := spmm.NewTensorAt[float32](p, 170, 1, map[spmm.Split]spmm.Placement{spmm.ByColumns: spmm.Replicated, spmm.ByRows: spmm.InRows}[split])
 			if err != nil {
 				t.Fatal(err)
 			}
 			must(t, errors.Join(u.Upload(ctx, b), rows.Upload(ctx, bias)))
 			s := g.NewSequence()
-			if err := s.Add(p, 0.01, u, 0, v, spmm.GroupEpilogue{RowBias: rows}); err != nil {
+			if err := s.Add(p, 0.01, u, 0, v, spmm.Epilogue{RowBias: rows}); err != nil {
 				t.Fatalf("%+v by %v: %v", o, split, err)
 			}
 			want, out, err := once, v, s.Add(p, 0.01, v, 0, w)
@@ -245,7 +245,7 @@ func TestGroupSequence(t *testing.T) {
 			if (err == nil) != (split == spmm.ByColumns) {
 				t.Errorf("%+v by %v: C of one step as B of the next: %v", o, split, err)
 			}
-			elsewhere, err := spmm.NewGroupTensor[float32](p, 170, n, spmm.On(1))
+			elsewhere, err := spmm.NewTensorAt[float32](p, 170, n, spmm.On(1))
 			if err != nil {
 				t.Fatal(err)
 			}

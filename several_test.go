@@ -21,9 +21,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-func openGroup(t testing.TB, list string) *spmm.Group {
+func openSeveral(t testing.TB, list string) *spmm.Device {
 	t.Helper()
-	g, err := spmm.OpenGroup(ctx, list)
+	g, err := spmm.Open(ctx, list)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,6 +48,12 @@ func uneven[T formats.Value](rows, cols int) *formats.CSR[T] {
 	return a
 }
 
+// splitBy returns options with a split.
+func splitBy(o spmm.Options, split spmm.Split) spmm.Options {
+	o.Split = split
+	return o
+}
+
 var splits = []spmm.Split{spmm.ByColumns, spmm.ByRows}
 
 // whole makes the values small integers, whose sums are exact in any order.
@@ -60,7 +66,7 @@ func whole(a *formats.CSR[float32]) *formats.CSR[float32] {
 }
 
 // sameAsOne multiplies on one device and on groups, by columns and by rows, and compares bits.
-func sameAsOne[T formats.Value](t *testing.T, dev *spmm.Device, groups []*spmm.Group, a formats.Encoded, n int, o spmm.Options, colMajor, exact bool) {
+func sameAsOne[T formats.Value](t *testing.T, dev *spmm.Device, groups []*spmm.Device, a formats.Encoded, n int, o spmm.Options, colMajor, exact bool) {
 	t.Helper()
 	rows, cols := a.Dims()
 	if o.Transpose {
@@ -86,14 +92,14 @@ func sameAsOne[T formats.Value](t *testing.T, dev *spmm.Device, groups []*spmm.G
 	for _, g := range groups {
 		for _, split := range splits {
 			what := fmt.Sprintf("%d devices by %v", len(g.Devices()), split)
-			p, err := g.Prepare(ctx, a, spmm.GroupOptions{Options: o, Split: split})
+			p, err := spmm.Prepare(ctx, g, a, splitBy(o, split))
 			if err != nil {
 				t.Errorf("%s: %v", what, err)
 				continue
 			}
 			for range 2 {
 				got := before.Layout(colMajor, 0)
-				tm, err := spmm.MultiplyGroup(ctx, p, 1.5, b, -0.5, got, spmm.GroupEpilogue{Activation: spmm.ReLU})
+				tm, err := spmm.Multiply(ctx, p, 1.5, b, -0.5, got, spmm.Epilogue{Activation: spmm.ReLU})
 				if err != nil {
 					t.Errorf("%s: %v", what, err)
 				} else if !got.Equal(want) {
@@ -121,26 +127,26 @@ func sameAsOne[T formats.Value](t *testing.T, dev *spmm.Device, groups []*spmm.G
 }
 
 // tensorsSameAsOne multiplies tensors that lie on the group's devices in all ways.
-func tensorsSameAsOne[T formats.Value](t *testing.T, what string, p *spmm.GroupPlan, n int, b *formats.Dense[T], before, want *formats.Dense[float32]) {
+func tensorsSameAsOne[T formats.Value](t *testing.T, what string, p *spmm.Plan, n int, b *formats.Dense[T], before, want *formats.Dense[float32]) {
 	t.Helper()
-	last := spmm.On(len(p.Info().Parts) - 1)
+	last := spmm.On(len(p.Parts()) - 1)
 	for _, at := range [][2]spmm.Placement{
 		{spmm.On(0), last}, {last, spmm.On(0)}, {spmm.Replicated, spmm.Replicated}, {spmm.InColumns, spmm.InRows}, {spmm.InRows, spmm.InColumns},
 	} {
 		what := fmt.Sprintf("%s, B %v and C %v", what, at[0], at[1])
-		x, err := spmm.NewGroupTensor[T](p, b.Rows, b.Cols, at[0])
+		x, err := spmm.NewTensorAt[T](p, b.Rows, b.Cols, at[0])
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
 		defer x.Close()
-		y, err := spmm.NewGroupTensor[float32](p, want.Rows, want.Cols, at[1])
+		y, err := spmm.NewTensorAt[float32](p, want.Rows, want.Cols, at[1])
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
 		defer y.Close()
 		multiplySame(t, what, p, x, y, b, before, want)
 	}
-	x, y, err := spmm.GroupTensorsFor[T, float32](p, n)
+	x, y, err := spmm.TensorsFor[T, float32](p, n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,12 +157,12 @@ func tensorsSameAsOne[T formats.Value](t *testing.T, what string, p *spmm.GroupP
 	}
 }
 
-func multiplySame[T formats.Value](t *testing.T, what string, p *spmm.GroupPlan, x *spmm.GroupTensor[T], y *spmm.GroupTensor[float32], b *formats.Dense[T], before, want *formats.Dense[float32]) spmm.GroupTiming {
+func multiplySame[T formats.Value](t *testing.T, what string, p *spmm.Plan, x *spmm.Tensor[T], y *spmm.Tensor[float32], b *formats.Dense[T], before, want *formats.Dense[float32]) spmm.Timing {
 	t.Helper()
 	if err := errors.Join(x.Upload(ctx, b), y.Upload(ctx, before)); err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
-	tm, err := p.Run(ctx, 1.5, x, -0.5, y, spmm.GroupEpilogue{Activation: spmm.ReLU})
+	tm, err := p.Run(ctx, 1.5, x, -0.5, y, spmm.Epilogue{Activation: spmm.ReLU})
 	if err != nil {
 		t.Errorf("%s: %v", what, err)
 	}
@@ -189,8 +195,8 @@ func patterns(format string, exact bool) *formats.CSR[float32] {
 }
 
 // All formats in fast mode, with any number of columns.
-func TestGroupFormats(t *testing.T) {
-	dev, groups := openCPU(t), []*spmm.Group{openGroup(t, "cpu,cpu"), openGroup(t, "cpu,cpu,cpu")}
+func TestSeveralFormats(t *testing.T) {
+	dev, groups := openCPU(t), []*spmm.Device{openSeveral(t, "cpu,cpu"), openSeveral(t, "cpu,cpu,cpu")}
 	for _, format := range append(spmm.Formats(), "auto") {
 		t.Run(format, func(t *testing.T) {
 			a := patterns(format, true)
@@ -209,8 +215,8 @@ func TestGroupFormats(t *testing.T) {
 }
 
 // Where every device has whole tiles of columns, sums whose bits depend on their order are those of one device.
-func TestGroupOrder(t *testing.T) {
-	dev, groups := openCPU(t), []*spmm.Group{openGroup(t, "cpu,cpu,cpu")}
+func TestSeveralOrder(t *testing.T) {
+	dev, groups := openCPU(t), []*spmm.Device{openSeveral(t, "cpu,cpu,cpu")}
 	for _, format := range spmm.Formats() {
 		if a, o := patterns(format, false), (spmm.Options{Format: format}); usable(t, dev, a, o) {
 			t.Run(format, func(t *testing.T) { sameAsOne[float32](t, dev, groups, a, 384, o, false, false) })
@@ -233,8 +239,8 @@ func usable(t *testing.T, dev *spmm.Device, a formats.Encoded, o spmm.Options) b
 }
 
 // Reproducible mode, transposed and right, quantised, and matrices that come packed.
-func TestGroupModes(t *testing.T) {
-	dev, groups := openCPU(t), []*spmm.Group{openGroup(t, "cpu,cpu,cpu")}
+func TestSeveralModes(t *testing.T) {
+	dev, groups := openCPU(t), []*spmm.Device{openSeveral(t, "cpu,cpu,cpu")}
 	a := uneven[float32](205, 170)
 	for _, o := range []spmm.Options{
 		{Mode: spmm.Reproducible},
@@ -275,8 +281,8 @@ func TestGroupModes(t *testing.T) {
 }
 
 // Biases of rows and columns, wherever they lie, for data of the host and of the devices.
-func TestGroupBias(t *testing.T) {
-	dev, g := openCPU(t), openGroup(t, "cpu,cpu,cpu")
+func TestSeveralBias(t *testing.T) {
+	dev, g := openCPU(t), openSeveral(t, "cpu,cpu,cpu")
 	a, n := uneven[float32](205, 170), 37
 	for _, o := range []spmm.Options{{Format: "csr"}, {Mode: spmm.Reproducible}, {Right: true, Mode: spmm.Reproducible}} {
 		rows, cols := 205, n
@@ -298,24 +304,24 @@ func TestGroupBias(t *testing.T) {
 			must(t, v.Upload(ctx, bias))
 			must(t, second(spmm.Multiply(ctx, one, 1, b, 0, want, e)))
 			for _, split := range splits {
-				p, err := g.Prepare(ctx, a, spmm.GroupOptions{Options: o, Split: split})
+				p, err := spmm.Prepare(ctx, g, a, splitBy(o, split))
 				if err != nil {
 					t.Fatal(err)
 				}
 				defer p.Close()
 				for _, at := range []spmm.Placement{spmm.Replicated, spmm.On(1), spmm.InRows, spmm.InColumns} {
-					v, err := spmm.NewGroupTensor[float32](p, size[0], size[1], at)
+					v, err := spmm.NewTensorAt[float32](p, size[0], size[1], at)
 					if err != nil {
 						t.Fatal(err)
 					}
 					defer v.Close()
 					must(t, v.Upload(ctx, bias))
-					e := spmm.GroupEpilogue{RowBias: v}
+					e := spmm.Epilogue{RowBias: v}
 					if size[0] == 1 {
-						e = spmm.GroupEpilogue{ColBias: v}
+						e = spmm.Epilogue{ColBias: v}
 					}
 					got := formats.NewDense[float32](rows, cols)
-					if _, err := spmm.MultiplyGroup(ctx, p, 1, b, 0, got, e); err != nil || o.Format == "" && !got.Equal(want) {
+					if _, err := spmm.Multiply(ctx, p, 1, b, 0, got, e); err != nil || o.Format == "" && !got.Equal(want) {
 						t.Errorf("%+v by %v, bias of %v %v: %v, or other bits", o, split, size, at, err)
 					} else if r, _ := close32(got, want); !r {
 						t.Errorf("%+v by %v, bias of %v %v: another C", o, split, size, at)
@@ -337,8 +343,8 @@ func close32(x, y *formats.Dense[float32]) (bool, float32) {
 }
 
 // More devices than rows or columns, and matrices without any.
-func TestGroupSmall(t *testing.T) {
-	dev, groups := openCPU(t), []*spmm.Group{openGroup(t, "cpu,cpu,cpu,cpu")}
+func TestSeveralSmall(t *testing.T) {
+	dev, groups := openCPU(t), []*spmm.Device{openSeveral(t, "cpu,cpu,cpu,cpu")}
 	for _, s := range [][3]int{{1, 1, 1}, {2, 3, 2}, {0, 5, 3}, {5, 0, 3}, {5, 3, 0}, {0, 0, 0}, {33, 2, 1}} {
 		for _, mode := range []spmm.Mode{spmm.Fast, spmm.Reproducible} {
 			t.Run(fmt.Sprint(s, mode), func(t *testing.T) {
@@ -349,15 +355,15 @@ func TestGroupSmall(t *testing.T) {
 }
 
 // auto goes by what fits, and says so.
-func TestGroupAuto(t *testing.T) {
-	g := openGroup(t, "cpu,cpu")
+func TestSeveralAuto(t *testing.T) {
+	g := openSeveral(t, "cpu,cpu")
 	a := gen.Dense(400, 400, 1, gen.Values{}).ToCSR()
 	for _, tt := range []struct {
 		memory int64
 		split  spmm.Split
 		why    string
 	}{{0, spmm.ByColumns, "predicted"}, {1 << 20, spmm.ByRows, "of 1 MiB on cpu:0"}} {
-		p, err := g.Prepare(ctx, a, spmm.GroupOptions{Options: spmm.Options{Format: "csr", Cols: 512}, Memory: tt.memory})
+		p, err := spmm.Prepare(ctx, g, a, spmm.Options{Format: "csr", Cols: 512, Memory: tt.memory})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -369,10 +375,10 @@ func TestGroupAuto(t *testing.T) {
 }
 
 // What fits one device fits each of several that may use as much.
-func TestGroupMemory(t *testing.T) {
+func TestSeveralMemory(t *testing.T) {
 	a := gen.Dense(400, 400, 1, gen.Values{}).ToCSR()
 	for _, list := range []string{"cpu", "cpu,cpu", "cpu,cpu,cpu,cpu"} {
-		p, err := openGroup(t, list).Prepare(ctx, a, spmm.GroupOptions{Options: spmm.Options{Format: "csr", Cols: 512}, Split: spmm.ByColumns, Memory: 5 << 20})
+		p, err := spmm.Prepare(ctx, openSeveral(t, list), a, spmm.Options{Format: "csr", Cols: 512, Split: spmm.ByColumns, Memory: 5 << 20})
 		if err != nil {
 			t.Errorf("%s: %v", list, err)
 			continue
@@ -382,12 +388,12 @@ func TestGroupMemory(t *testing.T) {
 }
 
 // Where B has to be moved first, auto counts that: by rows every device receives all of it.
-func TestGroupFrom(t *testing.T) {
+func TestSeveralFrom(t *testing.T) {
 	t.Setenv("SPMM_CACHE", t.TempDir())
-	g := openGroup(t, "cpu,cpu,cpu,cpu")
+	g := openSeveral(t, "cpu,cpu,cpu,cpu")
 	a := uneven[float32](2000, 3000)
 	for range 2 { // measured, then remembered
-		p, err := g.Prepare(ctx, a, spmm.GroupOptions{Options: spmm.Options{Format: "csr", Cols: 64}, From: spmm.On(1)})
+		p, err := spmm.Prepare(ctx, g, a, spmm.Options{Format: "csr", Cols: 64, From: spmm.On(1)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -404,14 +410,14 @@ func TestGroupFrom(t *testing.T) {
 		}
 		p.Close()
 	}
-	if _, err := g.Prepare(ctx, a, spmm.GroupOptions{From: spmm.On(4)}); err == nil {
+	if _, err := spmm.Prepare(ctx, g, a, spmm.Options{From: spmm.On(4)}); err == nil {
 		t.Error("there is no device 4")
 	}
 }
 
 // Shares of work are even by rows: no device has much more than the others.
-func TestGroupBalance(t *testing.T) {
-	g := openGroup(t, "cpu,cpu,cpu,cpu")
+func TestSeveralBalance(t *testing.T) {
+	g := openSeveral(t, "cpu,cpu,cpu,cpu")
 	a := &formats.CSR[float32]{Rows: 4000, Cols: 1000, RowPtr: []int64{0}}
 	for i := range a.Rows { // later rows are longer
 		for j := range i / 20 {
@@ -419,13 +425,13 @@ func TestGroupBalance(t *testing.T) {
 		}
 		a.RowPtr = append(a.RowPtr, a.NNZ())
 	}
-	p, err := g.Prepare(ctx, a, spmm.GroupOptions{Options: spmm.Options{Format: "csr"}, Split: spmm.ByRows})
+	p, err := spmm.Prepare(ctx, g, a, spmm.Options{Format: "csr", Split: spmm.ByRows})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close()
 	rows := 0
-	for i, part := range p.Info().Parts {
+	for i, part := range p.Parts() {
 		rows += part.Rows
 		if mean := float64(a.NNZ()) / 4; float64(part.NNZ) < 0.85*mean || float64(part.NNZ) > 1.15*mean {
 			t.Errorf("device %d has %d of %d entries", i, part.NNZ, a.NNZ())
@@ -436,61 +442,61 @@ func TestGroupBalance(t *testing.T) {
 	}
 }
 
-func TestGroupErrors(t *testing.T) {
+func TestSeveralErrors(t *testing.T) {
 	for list, want := range map[string]string{
-		"": "a name is missing", "cpu,": "a name is missing", "cpu:0,1": "cpu has no device 1", "1": "unknown", "nothing:all": "nothing", "cpu:x": "want cpu:INDEX", "auto:all": "auto",
+		"": `unknown backend ""`, "cpu,": "a name is missing", "cpu:0,1": "cpu has no device 1", "1": "unknown", "nothing:all": "nothing", "cpu:x": "want cpu:INDEX", "auto:all": "auto",
 	} {
-		if g, err := spmm.OpenGroup(ctx, list); err == nil || !strings.Contains(err.Error(), want) {
+		if g, err := spmm.Open(ctx, list); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("OpenGroup(%q): %v, %v, want %q", list, g, err, want)
 		}
 	}
 	dev := openCPU(t)
-	if _, err := spmm.NewGroup(dev, dev); err == nil {
+	if _, err := spmm.Join(dev, dev); err == nil {
 		t.Error("a device is in a group twice")
 	}
-	if _, err := spmm.NewGroup(); err == nil {
+	if _, err := spmm.Join(); err == nil {
 		t.Error("a group without devices")
 	}
-	g := openGroup(t, "cpu:all,cpu:0,0")
+	g := openSeveral(t, "cpu:all,cpu:0,0")
 	if n := len(g.Devices()); n != 3 {
 		t.Fatalf("%d devices", n)
 	}
 	a := uneven[float32](40, 30)
-	for _, o := range []spmm.GroupOptions{
-		{Split: 9}, {Memory: -1}, {Options: spmm.Options{Tune: true}},
+	for _, o := range []spmm.Options{
+		{Split: 9}, {Memory: -1}, {Tune: true},
 	} {
-		if _, err := g.Prepare(ctx, a, o); err == nil {
+		if _, err := spmm.Prepare(ctx, g, a, o); err == nil {
 			t.Errorf("%+v is not refused", o)
 		}
 	}
 	for _, split := range splits {
-		p, err := g.Prepare(ctx, a, spmm.GroupOptions{Split: split})
+		p, err := spmm.Prepare(ctx, g, a, spmm.Options{Split: split})
 		if err != nil {
 			t.Fatal(err)
 		}
 		b, c := formats.NewDense[float32](30, 20), formats.NewDense[float32](40, 20)
-		if _, err := spmm.MultiplyGroup(ctx, p, 1, c, 0, b); err == nil || !strings.Contains(err.Error(), "A is 40×30") {
+		if _, err := spmm.Multiply(ctx, p, 1, c, 0, b); err == nil || !strings.Contains(err.Error(), "A is 40×30") {
 			t.Errorf("B and C exchanged: %v", err)
 		}
-		bias, err := spmm.NewGroupTensor[float32](p, 41, 1, spmm.On(1))
+		bias, err := spmm.NewTensorAt[float32](p, 41, 1, spmm.On(1))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := spmm.MultiplyGroup(ctx, p, 1, b, 0, c, spmm.GroupEpilogue{RowBias: bias}); err == nil || !strings.Contains(err.Error(), "the row bias: shapes do not fit") {
+		if _, err := spmm.Multiply(ctx, p, 1, b, 0, c, spmm.Epilogue{RowBias: bias}); err == nil || !strings.Contains(err.Error(), "the row bias: shapes do not fit") {
 			t.Errorf("a bias: %v", err)
 		}
 		bias.Close()
 		twoBiases(t, p, b, c)
 		done, cancel := context.WithCancel(ctx)
 		cancel()
-		if _, err := spmm.MultiplyGroup(done, p, 1, b, 0, c); !errors.Is(err, context.Canceled) {
+		if _, err := spmm.Multiply(done, p, 1, b, 0, c); !errors.Is(err, context.Canceled) {
 			t.Errorf("cancelled: %v", err)
 		}
-		if _, err := spmm.MultiplyGroup(ctx, p, 1, b, 0, c); err != nil {
+		if _, err := spmm.Multiply(ctx, p, 1, b, 0, c); err != nil {
 			t.Errorf("after that: %v", err)
 		}
 		p.Close()
-		if _, err := spmm.MultiplyGroup(ctx, p, 1, b, 0, c); !errors.Is(err, backend.ErrClosed) {
+		if _, err := spmm.Multiply(ctx, p, 1, b, 0, c); !errors.Is(err, backend.ErrClosed) {
 			t.Errorf("closed: %v", err)
 		}
 		if err := p.Close(); err != nil {
@@ -501,35 +507,35 @@ func TestGroupErrors(t *testing.T) {
 
 // Products of one plan and of several plans at once neither wait for each other for ever nor disturb each other.
 // twoBiases gives a product of a 40×30 matrix by 20 columns both biases, which are not on the first device.
-func twoBiases(t *testing.T, p *spmm.GroupPlan, b, c *formats.Dense[float32]) {
+func twoBiases(t *testing.T, p *spmm.Plan, b, c *formats.Dense[float32]) {
 	t.Helper()
-	var e spmm.GroupEpilogue
+	var e spmm.Epilogue
 	for _, x := range []struct {
 		rows, cols int
-		to         *spmm.GroupOperand
+		to         *spmm.Operand
 	}{{40, 1, &e.RowBias}, {1, 20, &e.ColBias}} {
-		v, err := spmm.NewGroupTensor[float32](p, x.rows, x.cols, spmm.On(1))
+		v, err := spmm.NewTensorAt[float32](p, x.rows, x.cols, spmm.On(1))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer v.Close()
 		*x.to = v
 	}
-	if _, err := spmm.MultiplyGroup(ctx, p, 1, b, 0, c, e); err == nil || !strings.Contains(err.Error(), "one of them is possible") {
+	if _, err := spmm.Multiply(ctx, p, 1, b, 0, c, e); err == nil || !strings.Contains(err.Error(), "one of them is possible") {
 		t.Errorf("two biases: %v", err)
 	}
-	if _, err := spmm.NewGroupTensor[float32](p, 1, 1, spmm.On(-2)); err == nil || !strings.Contains(err.Error(), "before the first") {
+	if _, err := spmm.NewTensorAt[float32](p, 1, 1, spmm.On(-2)); err == nil || !strings.Contains(err.Error(), "before the first") {
 		t.Errorf("on device -2: %v", err)
 	}
 }
 
-func TestGroupConcurrent(t *testing.T) {
-	g := openGroup(t, "cpu,cpu")
+func TestSeveralConcurrent(t *testing.T) {
+	g := openSeveral(t, "cpu,cpu")
 	a, b := whole(uneven[float32](300, 200)), gen.Dense(200, 40, 1, gen.Values{Kind: gen.Int, Lo: -8, Hi: 8})
 	want := expected(1, a, b, 0, formats.NewDense[float32](300, 40))
 	var run errgroup.Group
 	for _, split := range splits {
-		p, err := g.Prepare(ctx, a, spmm.GroupOptions{Split: split})
+		p, err := spmm.Prepare(ctx, g, a, spmm.Options{Split: split})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -538,7 +544,7 @@ func TestGroupConcurrent(t *testing.T) {
 			run.Go(func() error {
 				for range 10 {
 					c := formats.NewDense[float32](300, 40)
-					if _, err := spmm.MultiplyGroup(ctx, p, 1, b, 0, c); err != nil || !c.Equal(want) {
+					if _, err := spmm.Multiply(ctx, p, 1, b, 0, c); err != nil || !c.Equal(want) {
 						return fmt.Errorf("by %v: another C, or %w", split, err)
 					}
 				}
@@ -552,11 +558,11 @@ func TestGroupConcurrent(t *testing.T) {
 }
 
 // A device that is gone makes an error that names it, on the others too, and nothing hangs.
-func TestGroupLosesDevice(t *testing.T) {
-	g := openGroup(t, "cpu,cpu,cpu")
+func TestSeveralLosesDevice(t *testing.T) {
+	g := openSeveral(t, "cpu,cpu,cpu")
 	a := uneven[float32](300, 200)
 	for _, split := range splits {
-		p, err := g.Prepare(ctx, a, spmm.GroupOptions{Split: split})
+		p, err := spmm.Prepare(ctx, g, a, spmm.Options{Split: split})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -565,7 +571,7 @@ func TestGroupLosesDevice(t *testing.T) {
 			g.Devices()[1].Close()
 		}
 		b, c := gen.Dense(200, 40, 1, gen.Values{}), formats.NewDense[float32](300, 40)
-		_, err = spmm.MultiplyGroup(ctx, p, 1, b, 0, c)
+		_, err = spmm.Multiply(ctx, p, 1, b, 0, c)
 		if closed := split == spmm.ByRows; closed != errors.Is(err, spmm.ErrClosed) || closed && !strings.HasPrefix(err.Error(), "cpu:0: ") {
 			t.Errorf("by %v: %v", split, err)
 		}

@@ -1,20 +1,15 @@
-// The main job on several devices of this process.
+// Several devices of this process: what the command line says of them, and what is reported.
 
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spmmrun/spmm"
-	"github.com/spmmrun/spmm/conformance/oracle"
-	"github.com/spmmrun/spmm/dtype"
-	"github.com/spmmrun/spmm/formats"
 	"github.com/spmmrun/spmm/internal/printable"
 )
 
@@ -23,131 +18,12 @@ var splits = []string{"auto", "columns", "rows"}
 
 var splitOf = map[string]spmm.Split{"auto": spmm.AutoSplit, "columns": spmm.ByColumns, "rows": spmm.ByRows}
 
-// grouped tells whether the job is for a group of devices.
-func (j *job) grouped() bool { return isList(j.backend) || j.split != splits[0] || j.memory != 0 }
-
-// checkForGroup refuses what one device alone can do.
-func (j *job) checkForGroup() error {
+// checkForSeveral refuses what one device alone can do.
+func (j *job) checkForSeveral() error {
 	if j.tune && isList(j.backend) {
 		return errors.New("--tune is for one device: what is found is remembered for all of its kind")
 	}
 	return nil
-}
-
-// multiplyGroup is multiply on a group.
-func multiplyGroup[T formats.Value, S oracle.Number](ctx context.Context, j *job, g *spmm.Group, prec dtype.Type, a formats.Encoded, values *formats.Quantised, qr *quantisedReport, p *progress) (*result, error) {
-	first := g.Devices()[0].Info()
-	q, err := newOperands[T, S](ctx, j, first, a, values, p)
-	if err != nil {
-		return nil, err
-	}
-	m, o, err := preparing(j, prec, a, q, p)
-	if err != nil {
-		return nil, err
-	}
-	plan, err := g.Prepare(ctx, m, spmm.GroupOptions{Options: o, Split: splitOf[j.split], Memory: int64(j.memory)})
-	if err != nil {
-		return nil, err
-	}
-	defer plan.Close()
-	c := formats.NewDense[S](q.rows, q.b.Cols)
-	r := newResult(c)
-	measure := measureGroup[T, S]
-	if n := plan.Info().Columns; n > 0 && n < q.b.Cols {
-		measure = measureBlocks[T, S]
-	}
-	ts, last, err := measure(ctx, j, plan, q, c, p)
-	if err != nil {
-		return nil, err
-	}
-	p.step("measuring the devices", -1)
-	bound, err := plan.Attainable(ctx, q.b.Cols, formats.TypeOf[S]())
-	if err != nil {
-		return nil, err
-	}
-	info := plan.Info()
-	bits, _ := plan.Reproduced()
-	r.report = newReport(j, q.b.Cols, q.epilogue, first, info.PlanInfo, ts, bound)
-	r.report.Group = newGroupReport(g, info, last)
-	return r, conclude(ctx, j, r, multiplied{info.PlanInfo, bits}, q, c, qr, p)
-}
-
-// measureGroup is measure on a group.
-func measureGroup[T formats.Value, S oracle.Number](ctx context.Context, j *job, plan *spmm.GroupPlan, q *operands[T, S], c *formats.Dense[S], p *progress) (timings, spmm.GroupTiming, error) {
-	var last spmm.GroupTiming
-	p.step("copying to the devices", -1)
-	b, y, err := spmm.GroupTensorsFor[T, S](plan, q.b.Cols)
-	if err != nil {
-		return timings{}, last, err
-	}
-	defer b.Close()
-	defer y.Close()
-	if err := b.Upload(ctx, q.b); err != nil {
-		return timings{}, last, err
-	}
-	e, closeBias, err := onGroup(ctx, plan, q.epilogue)
-	defer closeBias()
-	if err != nil {
-		return timings{}, last, err
-	}
-	begin := func() error {
-		if q.c0 == nil {
-			return nil
-		}
-		return y.Upload(ctx, q.c0)
-	}
-	if err := begin(); err != nil {
-		return timings{}, last, err
-	}
-	ts, err := timeRuns(j, p, func(times int) (spmm.Timing, error) {
-		t, err := plan.Repeat(ctx, times, j.alpha, b, j.beta, y, e)
-		for d := range t.Each {
-			t.Each[d].Device /= time.Duration(times)
-			t.Each[d].Host /= time.Duration(times)
-		}
-		t.Streamed.Bytes /= int64(times)
-		t.Streamed.Copy /= time.Duration(times)
-		t.Streamed.Compute /= time.Duration(times)
-		last = t
-		last.Host /= time.Duration(times)
-		return t.Timing, err
-	})
-	if err != nil {
-		return ts, last, err
-	}
-	if q.c0 != nil { // C has taken part in every run so far: once more from the start
-		if err := begin(); err != nil {
-			return ts, last, err
-		}
-		if _, err := plan.Run(ctx, j.alpha, b, j.beta, y, e); err != nil {
-			return ts, last, err
-		}
-	}
-	return ts, last, y.Download(ctx, c)
-}
-
-// measureBlocks is measureGroup where there is memory for some columns at a time: B and C are in the host's memory, and the times
-// include what it takes to bring them to the devices and back.
-func measureBlocks[T formats.Value, S oracle.Number](ctx context.Context, j *job, plan *spmm.GroupPlan, q *operands[T, S], c *formats.Dense[S], p *progress) (timings, spmm.GroupTiming, error) {
-	var last spmm.GroupTiming
-	e, closeBias, err := onGroup(ctx, plan, q.epilogue)
-	defer closeBias()
-	if err != nil {
-		return timings{}, last, err
-	}
-	ts, err := timeRuns(j, p, func(times int) (spmm.Timing, error) {
-		start := time.Now()
-		for range times {
-			if q.c0 != nil {
-				copy(c.Data, q.c0.Data)
-			}
-			if last, err = spmm.MultiplyGroup(ctx, plan, j.alpha, q.b, j.beta, c, e); err != nil {
-				return spmm.Timing{}, err
-			}
-		}
-		return spmm.Timing{Host: time.Since(start)}, nil
-	})
-	return ts, last, err
 }
 
 // groupReport is what there is to say of several devices.
@@ -183,17 +59,18 @@ type deviceReport struct {
 	TimeUS      float64 `json:"time_us"`
 }
 
-func newGroupReport(g *spmm.Group, i spmm.GroupInfo, t spmm.GroupTiming) *groupReport {
+func newGroupReport(dev *spmm.Device, plan *spmm.Plan, t spmm.Timing) *groupReport {
+	i, parts := plan.Info(), plan.Parts()
 	r := &groupReport{Split: i.Split.String(), Why: i.WhySplit, Moved: t.Moved, HostUS: us(t.Host)}
-	for d, dev := range g.Devices() {
-		part, x := i.Parts[d], dev.Info()
+	for d, one := range dev.Devices() {
+		part, x := parts[d], one.Info()
 		r.Devices = append(r.Devices, deviceReport{
 			Device: fmt.Sprintf("%s:%d", x.Backend, x.Index), Name: x.Name, Format: part.Format, Variant: part.Variant,
 			Rows: part.Rows, Panels: part.Panels, NNZ: part.NNZ, StoredBytes: part.Stats.StoredBytes, TimeUS: us(t.Each[d].Best()),
 		})
 	}
 	if s := t.Streamed; s.Panels > 0 {
-		r.Streamed = &streamedReport{i.Columns, s.Bytes, us(s.Copy), us(s.Compute), s.Binds()}
+		r.Streamed = &streamedReport{i.Columns, s.Bytes, us(s.Copy), us(s.Compute), t.Binds()}
 	}
 	return r
 }

@@ -15,8 +15,8 @@ import (
 )
 
 // New values give the bits of a plan that had them from the start.
-func TestGroupValues(t *testing.T) {
-	dev, g := openCPU(t), openGroup(t, "cpu,cpu,cpu")
+func TestSeveralValues(t *testing.T) {
+	dev, g := openCPU(t), openSeveral(t, "cpu,cpu,cpu")
 	a := whole(uneven[float32](205, 170))
 	other := a.Clone().(*formats.CSR[float32])
 	for i := range other.Val {
@@ -37,21 +37,21 @@ func TestGroupValues(t *testing.T) {
 		defer one.Close()
 		must(t, second(spmm.Multiply(ctx, one, 1, b, 0, want)))
 		for _, split := range splits {
-			p, err := g.Prepare(ctx, a, spmm.GroupOptions{Options: o, Split: split})
+			p, err := spmm.Prepare(ctx, g, a, splitBy(o, split))
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer p.Close()
 			for range 2 {
-				must(t, second(spmm.MultiplyGroup(ctx, p, 1, b, 0, c)))
-				if err := spmm.SetGroupValues(ctx, p, other.Val); err != nil {
+				must(t, second(spmm.Multiply(ctx, p, 1, b, 0, c)))
+				if err := spmm.SetValues(ctx, p, other.Val); err != nil {
 					t.Fatalf("%+v by %v: %v", o, split, err)
 				}
 			}
-			if _, err := spmm.MultiplyGroup(ctx, p, 1, b, 0, c); err != nil || !c.Equal(want) {
+			if _, err := spmm.Multiply(ctx, p, 1, b, 0, c); err != nil || !c.Equal(want) {
 				t.Errorf("%+v by %v: another C, or %v", o, split, err)
 			}
-			if err := spmm.SetGroupValues(ctx, p, other.Val[1:]); err == nil {
+			if err := spmm.SetValues(ctx, p, other.Val[1:]); err == nil {
 				t.Error("too few values")
 			}
 		}
@@ -59,13 +59,13 @@ func TestGroupValues(t *testing.T) {
 }
 
 // A device that fails while it takes new values leaves a plan that refuses to multiply until values are set again.
-func TestGroupValuesTorn(t *testing.T) {
+func TestSeveralValuesTorn(t *testing.T) {
 	cpu, err := spmm.OpenBackend(ctx, "cpu")
 	if err != nil {
 		t.Fatal(err)
 	}
 	broken := &breaking{Device: cpu}
-	g, err := spmm.NewGroup(openCPU(t), spmm.NewDevice(broken))
+	g, err := spmm.Join(openCPU(t), spmm.NewDevice(broken))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,22 +73,22 @@ func TestGroupValuesTorn(t *testing.T) {
 	a := whole(uneven[float32](205, 170))
 	b, c, want := gen.Dense(170, 24, 1, gen.Values{Kind: gen.Int, Lo: -8, Hi: 8}), formats.NewDense[float32](205, 24), formats.NewDense[float32](205, 24)
 	for _, split := range splits {
-		p, err := g.Prepare(ctx, a, spmm.GroupOptions{Options: spmm.Options{Format: "cvse"}, Split: split})
+		p, err := spmm.Prepare(ctx, g, a, spmm.Options{Format: "cvse", Split: split})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer p.Close()
-		must(t, second(spmm.MultiplyGroup(ctx, p, 1, b, 0, want)))
+		must(t, second(spmm.Multiply(ctx, p, 1, b, 0, want)))
 		broken.fails = true
-		if err := spmm.SetGroupValues(ctx, p, a.Val); !errors.Is(err, errBreaks) {
+		if err := spmm.SetValues(ctx, p, a.Val); !errors.Is(err, errBreaks) {
 			t.Fatalf("by %v: %v, want the device's error", split, err)
 		}
 		broken.fails = false
-		if _, err := spmm.MultiplyGroup(ctx, p, 1, b, 0, c); !errors.Is(err, errBreaks) || !strings.Contains(err.Error(), "set its values again") {
+		if _, err := spmm.Multiply(ctx, p, 1, b, 0, c); !errors.Is(err, errBreaks) || !strings.Contains(err.Error(), "set its values again") {
 			t.Errorf("by %v: %v, want a refusal", split, err)
 		}
-		must(t, spmm.SetGroupValues(ctx, p, a.Val))
-		if _, err := spmm.MultiplyGroup(ctx, p, 1, b, 0, c); err != nil || !c.Equal(want) {
+		must(t, spmm.SetValues(ctx, p, a.Val))
+		if _, err := spmm.Multiply(ctx, p, 1, b, 0, c); err != nil || !c.Equal(want) {
 			t.Errorf("by %v: another C, or %v", split, err)
 		}
 	}
