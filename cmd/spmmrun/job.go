@@ -265,8 +265,8 @@ func preparing[T formats.Value, S oracle.Number](j *job, prec dtype.Type, a form
 	}
 	p.step(what, -1)
 	o, err := j.sums(spmm.Options{
-		Format: j.format, Variant: j.variant, Precision: prec, Cols: q.b.Cols, Tune: j.tune, Split: splitOf[j.split],
-		Memory: int64(j.memory),
+		Format: j.format, Variant: j.variant, Precision: prec, Cols: q.b.Cols, Tune: j.tune,
+		Split: splitOf[j.split], Memory: int64(j.memory),
 	})
 	switch {
 	case q.quantised != nil:

@@ -32,8 +32,8 @@ type Candidate struct {
 	Kernel  *spec.Format
 	Variant *spec.Variant
 	Why     string        // reads behind "because": the reason for its place
-	runs    *spec.Variant // what multiplies by as many columns as are asked for, as far as it is known; else nil
-	exact   bool          // no other variant may multiply
+	Exact   bool          // no other variant may multiply
+	runs    *spec.Variant // the one that multiplies by w.Cols columns, once it is predicted
 	cost    time.Duration // predicted; Unlikely if it cannot hold the matrix
 	adopted *work.Packed  // the matrix as it comes, if the variant takes that
 	room    int64         // bytes that a packed matrix may take
@@ -43,7 +43,7 @@ type Candidate struct {
 // Unlikely is the cost of a candidate that cannot hold the matrix, or is far from the best.
 const Unlikely = time.Duration(math.MaxInt64)
 
-// name identifies it: by what the matrix is packed for.
+// name identifies it: by the variant that the matrix is packed for.
 func (c *Candidate) name() string { return c.Kernel.Name + "/" + c.Variant.Name }
 
 // runner names the kernel that multiplies, for people.
@@ -112,7 +112,7 @@ func adopting(cs []*Candidate, a *work.Matrix) []*Candidate {
 			continue
 		}
 		if p, err := a.Adopt(c.Kernel, c.Variant); err == nil {
-			p.Exact = c.exact
+			p.Exact = c.Exact
 			c.adopted = p
 			as = append(as, c)
 		}
@@ -123,7 +123,7 @@ func adopting(cs []*Candidate, a *work.Matrix) []*Candidate {
 // requested says what the only candidate fulfils.
 func requested(w *work.Work, c *Candidate) string {
 	switch {
-	case c.exact:
+	case c.Exact:
 		return "kernel " + w.Variant
 	case w.Variant != "":
 		return "variant " + w.Variant
@@ -210,7 +210,7 @@ func (c *Candidate) predict(d *device.Device, pr *model.Predictor, enc *spec.Pac
 		enc = &whole
 	}
 	q := spec.Problem{M: pr.Rows, K: pr.Cols, N: pr.N, Caps: d.Caps()}
-	c.runs = work.Runs(c.Kernel, c.Variant, c.exact, enc, q)
+	c.runs = work.Runs(c.Kernel, c.Variant, c.Exact, enc, q)
 	return pr.Time(c.Kernel.Name, c.runs, s, items)
 }
 
@@ -301,11 +301,11 @@ func (c *Candidate) Pack(ctx context.Context, a *work.Matrix) (*work.Packed, err
 			return nil, err
 		}
 	}
-	e, err := a.Pack(c.Kernel, c.Variant)
+	p, err := a.Pack(c.Kernel, c.Variant)
 	if err == nil {
-		e.Exact = c.exact
+		p.Exact = c.Exact
 	}
-	return e, err
+	return p, err
 }
 
 // candidates returns the variants worth comparing: for each format, and each packing of it, the
@@ -314,7 +314,7 @@ func candidates(d *device.Device, w *work.Work) ([]*Candidate, error) {
 	caps, prec, kind := d.Caps(), w.Precision, w.A.Kind()
 	most := room(d)
 	var cs []*Candidate
-	var there []string // what might have been asked for
+	var there []string // the kernels that might have been asked for
 	for _, k := range shaders.Formats() {
 		if w.Format != "" && k.Name != w.Format {
 			continue
@@ -330,7 +330,7 @@ func candidates(d *device.Device, w *work.Work) ([]*Candidate, error) {
 			same := func(c *Candidate) bool { return k.SamePacking(c.Variant, v) }
 			exact := w.AsksFor(v)
 			if exact || w.Variant == v.Name || w.Variant == "" && !slices.ContainsFunc(of, same) {
-				of = append(of, &Candidate{Kernel: k, Variant: v, exact: exact, room: most})
+				of = append(of, &Candidate{Kernel: k, Variant: v, Exact: exact, room: most})
 			}
 			if !v.Any {
 				there = append(there, k.Name+"/"+v.KernelName())
@@ -350,13 +350,13 @@ func candidates(d *device.Device, w *work.Work) ([]*Candidate, error) {
 	case len(there) > 0:
 		slices.Sort(there)
 		return nil, fmt.Errorf("kernel %q: for format %s and precision %v this device runs %s: %w",
-			w.Variant, format, prec, strings.Join(similar(w.Variant, slices.Compact(there)), ", "), backend.ErrUnsupported)
+			w.Variant, format, prec, strings.Join(near(w.Variant, slices.Compact(there)), ", "), backend.ErrUnsupported)
 	}
 	return nil, fmt.Errorf("no kernel for format %s, precision %v on a device that runs %v: %w", format, prec, caps.Code, backend.ErrUnsupported)
 }
 
-// similar returns the names that share a word with what was asked for, or all of them.
-func similar(asked string, names []string) []string {
+// near returns the names that share a word with the one that was asked for, or all of them.
+func near(asked string, names []string) []string {
 	words := strings.FieldsFunc(asked, func(r rune) bool { return r == '/' || r == '_' || r == '-' })
 	close := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		return !slices.ContainsFunc(words, func(w string) bool { return strings.Contains(name, w) })
@@ -386,7 +386,7 @@ func usable(k *spec.Format, caps backend.Caps, prec, kind dtype.Type) []*spec.Va
 func (c *Candidate) On(d *device.Device, w *work.Work) (*Candidate, error) {
 	for _, v := range usable(c.Kernel, d.Caps(), w.Precision, w.A.Kind()) {
 		if v == c.Variant || w.Variant == "" && c.Kernel.SamePacking(c.Variant, v) {
-			return &Candidate{Kernel: c.Kernel, Variant: v, Why: c.Why, exact: c.exact, room: c.room}, nil
+			return &Candidate{Kernel: c.Kernel, Variant: v, Why: c.Why, Exact: c.Exact, room: c.room}, nil
 		}
 	}
 	return nil, fmt.Errorf("no kernel for format %s and %v as on the group's first device: %w", c.Kernel.Name, w.Precision, backend.ErrUnsupported)

@@ -118,9 +118,8 @@ func bring(ctx context.Context, d *device.Device, w *work.Work, e *work.Packed, 
 	}
 	p := &Plan{
 		Info: Info{
-			Rows: m.Rows, Cols: m.Cols, NNZ: e.Matrix.NNZ(), Format: e.Format, Variant: e.Name, Kernel: m.Runs(0,
-				w.Cols).Kernel(),
-			Why: why, Precision: e.Precision,
+			Rows: m.Rows, Cols: m.Cols, NNZ: e.Matrix.NNZ(), Format: e.Format, Variant: e.Name, Why: why, Precision: e.Precision,
+			Kernel:    m.Runs(0, w.Cols).Kernel(),
 			Quantised: w.A.Kind(), Stats: m.Stats, EncodeTime: e.Took + took.Packing, UploadTime: took.Upload,
 		},
 		dev: d, rowBlock: m.RowBlock, right: w.Right, exec: executor(m), launcher: launch.New(d),

@@ -187,9 +187,11 @@ func others(d *device.Device, w *work.Work, e *work.Packed, parts []*spec.Packed
 	}
 	most := int64(0)
 	for _, p := range parts {
-		q := spec.Problem{M: p.Rows, K: p.Cols, N: int(n), LDB: tensor.Up(int(n), tensor.Align), LDC: tensor.Up(int(n),
-			tensor.Align), Out: dtype.F32, Alpha: 1, Caps: d.Caps()}
-		l, err := e.Kernel.Launch(e.Runs(p, q), p, q)
+		q := spec.Problem{
+			M: p.Rows, K: p.Cols, N: int(n), LDB: tensor.Up(int(n), tensor.Align), LDC: tensor.Up(int(n), tensor.Align),
+			Out: dtype.F32, Alpha: 1, Caps: d.Caps(),
+		}
+		l, err := e.Kernel.Launch(work.Runs(e.Kernel, e.Variant, e.Exact, p, q), p, q)
 		if err != nil {
 			return 0, err
 		}

@@ -27,7 +27,7 @@ type Matrix struct {
 	Device     *device.Device
 	Kernel     *spec.Format
 	Variant    *spec.Variant // that parts are packed for
-	exact      bool          // no other multiplies
+	Exact      bool          // no other multiplies
 	Rows, Cols int
 	Operand    dtype.Type // of B's elements as the kernel reads them
 	Parts      []Part
@@ -48,7 +48,7 @@ func upload(ctx context.Context, d *device.Device, e *work.Packed, parts []*spec
 	error) {
 	rows, cols := e.Matrix.Dims()
 	m := &Matrix{
-		Device: d, Kernel: e.Kernel, Variant: e.Variant, exact: e.Exact, Rows: rows, Cols: cols, Operand: e.Matrix.Type(),
+		Device: d, Kernel: e.Kernel, Variant: e.Variant, Exact: e.Exact, Rows: rows, Cols: cols, Operand: e.Matrix.Type(),
 		RowBlock: rowBlock,
 	}
 	for _, enc := range parts {
@@ -153,7 +153,7 @@ func Keep(ctx context.Context, d *device.Device, e *work.Packed, parts []*spec.P
 	with *stream.Stream) (*Matrix, error) {
 	rows, cols := e.Matrix.Dims()
 	m := &Matrix{
-		Device: d, Kernel: e.Kernel, Variant: e.Variant, exact: e.Exact, Rows: rows, Cols: cols, Operand: e.Matrix.Type(),
+		Device: d, Kernel: e.Kernel, Variant: e.Variant, Exact: e.Exact, Rows: rows, Cols: cols, Operand: e.Matrix.Type(),
 		RowBlock: rowBlock,
 	}
 	var err error
@@ -219,8 +219,8 @@ func (m *Matrix) Operands(b, c tensor.Shape) (in, out int, written dtype.Type) {
 
 // Launch asks the kernel how part i runs on a problem.
 func (m *Matrix) Launch(i int, q spec.Problem) (spec.Launch, error) {
-	e := m.Parts[i].Data
-	return m.Kernel.Launch(work.Runs(m.Kernel, m.Variant, m.exact, e, q), e, q)
+	data := m.Parts[i].Data
+	return m.Kernel.Launch(work.Runs(m.Kernel, m.Variant, m.Exact, data, q), data, q)
 }
 
 // Check tells whether the kernel can multiply by n columns at once, within the device's limits.
@@ -257,7 +257,7 @@ func (m *Matrix) Runs(i, n int) *spec.Variant {
 		return m.Variant
 	}
 	q := spec.Problem{M: m.Rows, K: m.Cols, N: n, Caps: m.Device.Caps()}
-	return work.Runs(m.Kernel, m.Variant, m.exact, m.Parts[i].Data, q)
+	return work.Runs(m.Kernel, m.Variant, m.Exact, m.Parts[i].Data, q)
 }
 
 // Work returns what a multiplication by n columns moves and computes, C having elements of type out, and the variant

@@ -24,23 +24,18 @@ type Packed struct {
 	Matrix    *Matrix    // with elements of the variant's storage type
 	Data      *spec.Packed
 	Block     int           // if not 0, Data has this many rows only, and the others are packed in blocks of as many
-	Exact     bool          // no other variant than Variant multiplies
+	Exact     bool          // no other variant may multiply
 	Adopted   bool          // Data shares memory with the matrix as it came
 	Took      time.Duration // packing
 }
 
-// Runs returns the variant that multiplies a part of the matrix, as it is packed, in a problem.
-func (p *Packed) Runs(part *spec.Packed, q spec.Problem) *spec.Variant {
-	return Runs(p.Kernel, p.Variant, p.Exact, part, q)
-}
-
-// Runs decides which variant multiplies, in a problem, a matrix that is packed for v: predictions, launches and
-// reports go by it.
-func Runs(k *spec.Format, v *spec.Variant, exact bool, e *spec.Packed, q spec.Problem) *spec.Variant {
+// Runs decides which variant of a kernel multiplies in a problem data that is packed for v: v itself if no other may, else
+// the fastest. Predictions, launches and reports all go by it.
+func Runs(k *spec.Format, v *spec.Variant, exact bool, data *spec.Packed, q spec.Problem) *spec.Variant {
 	if exact {
 		return v
 	}
-	return k.Runs(v, e, q)
+	return k.Runs(v, data, q)
 }
 
 // CannotHold is the error of a format that cannot hold a matrix.
@@ -187,9 +182,9 @@ func (p *Packed) Rows(lo, hi int, v *spec.Variant) (*Packed, error) {
 	if err != nil {
 		return nil, err
 	}
-	part := rows.packed(p.Kernel, v, data, start)
-	part.Exact = p.Exact
-	return part, nil
+	of := rows.packed(p.Kernel, v, data, start)
+	of.Exact = p.Exact
+	return of, nil
 }
 
 // PartRows rounds the rows of a part up so that no panel is cut: to a multiple of the rows that the format keeps

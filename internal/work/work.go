@@ -22,7 +22,7 @@ type Work struct {
 	Reordered bool       // A's entries are in another order than the caller's; A shares no memory with those
 	Precision dtype.Type // of A's values and of B
 	Format    string     // the format that is asked for; "": any
-	Variant   string     // the kernel or variant that is asked for (see Options); "": any
+	Variant   string     // the kernel that is asked for, or the variant that A is to be packed for; "": any
 	Cols      int        // columns of B to choose for
 	Tune      bool
 	P         rfx.P   // of reproducible mode, or AutoP; 0: fast mode
@@ -105,11 +105,6 @@ func (w *Work) quantised(a formats.Encoded, q *formats.Quantised, o Options) err
 	return nil
 }
 
-// AsksFor tells whether the work asks for a variant's kernel, and for its tile if it names one.
-func (w *Work) AsksFor(v *spec.Variant) bool {
-	return !v.Any && v.Kind != nil && (w.Variant == v.Kind.Name || w.Variant == v.KernelName())
-}
-
 // Of returns the same work with another matrix: some rows of A, or A in another form.
 func (w *Work) Of(a *Matrix) *Work {
 	x := *w
@@ -119,6 +114,11 @@ func (w *Work) Of(a *Matrix) *Work {
 
 // Decoded returns the work with A as CSR.
 func (w *Work) Decoded() *Work { return w.Of(NewMatrix(w.A.CSR())) }
+
+// AsksFor tells whether a variant's kernel is asked for, and its tile if one is named.
+func (w *Work) AsksFor(v *spec.Variant) bool {
+	return !v.Any && v.Kind != nil && (w.Variant == v.Kind.Name || w.Variant == v.KernelName())
+}
 
 // FormatName returns the format that is asked for, as people write it.
 func (w *Work) FormatName() string { return cmp.Or(w.Format, "auto") }
