@@ -175,6 +175,7 @@ func remake(k *spec.Format, v *spec.Variant, sub uint32) *spec.Variant {
 			c.Value = x.Local[0]
 		case c.Name == "COLS" && c.ID >= 0: // else it is in the code
 			c.Value = min(c.Value, 2*columns*v.Const("SUBS"))
+			x.Tile.Cols = int(c.Value)
 		}
 	}
 	x.Name = strings.Replace(v.Name, fmt.Sprintf("_sub%d", v.Sub), fmt.Sprintf("_sub%d", x.Sub), 1)

@@ -65,9 +65,9 @@ func FloatsAndF64(caps backend.Caps) []dtype.Type {
 // Always has the same for all variants.
 func Always[T any](x ...T) func(*spec.Variant) []T { return func(*spec.Variant) []T { return x } }
 
-// CoversColumns is Covers for grids whose y counts blocks of COLS columns.
+// CoversColumns is Covers for grids whose y counts tiles of columns.
 func CoversColumns(v *spec.Variant, p spec.Problem, l spec.Launch) bool {
-	return int(l.Passes[0].Groups[1]) == spec.Ceil(p.N, int(v.Const("COLS")))
+	return int(l.Passes[0].Groups[1]) == spec.Ceil(p.N, v.Tile.Cols)
 }
 
 // Run runs the tests as subtests: by devices, variants and types of C, and those that need no device.
@@ -148,7 +148,7 @@ func (s *Suite) complete(t *testing.T, caps backend.Caps, vs []*spec.Variant) {
 			t.Errorf("no variant for %v", in)
 		}
 		for _, rows := range s.Heights {
-			if !slices.ContainsFunc(of, func(v *spec.Variant) bool { return v.Const("V") == rows }) {
+			if !slices.ContainsFunc(of, func(v *spec.Variant) bool { return uint32(v.Tile.Panel) == rows }) {
 				t.Errorf("no variant for %v and V = %d", in, rows)
 			}
 		}
