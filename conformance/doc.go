@@ -13,13 +13,13 @@
 //     every device. Their numbers lie on a grid: each product (and beta/alpha times each element
 //     of C) is a multiple of some 2^g, no smaller than 2^-126; Σ|a·b|+|c| is at most 2^(g+24); no
 //     operand is subnormal; and the exponents of two operands of a product add up to at most g+23.
-//     Then each partial sum, in any order, is a number of f32, and a unit that cuts addends
-//     to 23 bits below the largest exponent cuts nothing off. In T1+ all products of an output have
-//     one sign; in T1± they do not, which some devices' units get wrong, for which they may
-//     carry a published waiver. A dropped entry, a wrong index or a lost bit always shows.
+//     Then each partial sum, in any order, is a number of f32, and a unit that truncates
+//     addends to 23 bits below the largest exponent loses nothing. In T1+ all products of an output have
+//     one sign; in T1± they do not. Some devices' units compute these wrongly, and may have
+//     a published waiver. A dropped entry, a wrong index or a lost bit always shows.
 //   - nonfinite is T1± with infinities and NaN in A, B and C. An output is NaN if a product is NaN or
-//     infinities of both signs meet; else infinite if a product is; else exact. What A does not
-//     store does not touch B; zeros that A stores do.
+//     infinities of both signs meet; else infinite if a product is; else exact. Elements that A
+//     does not store do not touch B; stored zeros do.
 //   - subnormal has subnormal operands. The exact answer is right, and so is that with those operands
 //     taken for zero.
 //   - T2 has numbers like those of real data. |c − c*| ≤ γ(1+γ)·Σ|a||b| with γ = 3·(entries+1)·2⁻²³, see
