@@ -35,7 +35,8 @@ func (j *job) checkForGroup() error {
 }
 
 // multiplyGroup is multiply on a group.
-func multiplyGroup[T formats.Value, S oracle.Number](ctx context.Context, j *job, g *spmm.Group, prec dtype.Type, a formats.Encoded, values *formats.Quantised, qr *quantisedReport, p *progress) (*result, error) {
+func multiplyGroup[T formats.Value, S oracle.Number](ctx context.Context, j *job, g *spmm.Group, prec dtype.Type,
+	a formats.Encoded, values *formats.Quantised, qr *quantisedReport, p *progress) (*result, error) {
 	first := g.Devices()[0].Info()
 	q, err := newOperands[T, S](ctx, j, first, a, values, p)
 	if err != nil {
@@ -73,7 +74,8 @@ func multiplyGroup[T formats.Value, S oracle.Number](ctx context.Context, j *job
 }
 
 // measureGroup is measure on a group.
-func measureGroup[T formats.Value, S oracle.Number](ctx context.Context, j *job, plan *spmm.GroupPlan, q *operands[T, S], c *formats.Dense[S], p *progress) (timings, spmm.GroupTiming, error) {
+func measureGroup[T formats.Value, S oracle.Number](ctx context.Context, j *job, plan *spmm.GroupPlan,
+	q *operands[T, S], c *formats.Dense[S], p *progress) (timings, spmm.GroupTiming, error) {
 	var last spmm.GroupTiming
 	p.step("copying to the devices", -1)
 	b, y, err := spmm.GroupTensorsFor[T, S](plan, q.b.Cols)
@@ -126,9 +128,10 @@ func measureGroup[T formats.Value, S oracle.Number](ctx context.Context, j *job,
 	return ts, last, y.Download(ctx, c)
 }
 
-// measureBlocks is measureGroup where there is memory for some columns at a time: B and C are in the host's memory, and the times
-// include what it takes to bring them to the devices and back.
-func measureBlocks[T formats.Value, S oracle.Number](ctx context.Context, j *job, plan *spmm.GroupPlan, q *operands[T, S], c *formats.Dense[S], p *progress) (timings, spmm.GroupTiming, error) {
+// measureBlocks is measureGroup where there is memory for some columns at a time: B and C are in the host's memory, and
+// the times include what it takes to bring them to the devices and back.
+func measureBlocks[T formats.Value, S oracle.Number](ctx context.Context, j *job, plan *spmm.GroupPlan,
+	q *operands[T, S], c *formats.Dense[S], p *progress) (timings, spmm.GroupTiming, error) {
 	var last spmm.GroupTiming
 	e, closeBias, err := onGroup(ctx, plan, q.epilogue)
 	defer closeBias()
@@ -150,18 +153,19 @@ func measureBlocks[T formats.Value, S oracle.Number](ctx context.Context, j *job
 	return ts, last, err
 }
 
-// groupReport is what there is to say of several devices.
+// groupReport is the report on several devices.
 type groupReport struct {
-	Split   string         `json:"split"`
-	Why     string         `json:"why"`
-	Moved   int64          `json:"moved_bytes"` // between devices, in a multiplication of data that lie where they are needed
-	HostUS  float64        `json:"host_us"`     // the last repeat by the host's clock, over its multiplications
+	Split string `json:"split"`
+	Why   string `json:"why"`
+	// between devices, in a multiplication of data that lie where they are needed
+	Moved   int64          `json:"moved_bytes"`
+	HostUS  float64        `json:"host_us"` // the last repeat by the host's clock, over its multiplications
 	Devices []deviceReport `json:"devices"`
 	// Streamed is there where A stays in the host's memory.
 	Streamed *streamedReport `json:"streamed,omitempty"`
 }
 
-// streamedReport is what copying A took in the last repeat, of one multiplication, on all devices together.
+// streamedReport is the cost of copying A in the last repeat, for one multiplication, on all devices together.
 type streamedReport struct {
 	Columns   int     `json:"columns"` // that are multiplied at a time, at most
 	Bytes     int64   `json:"bytes"`   // copied to the devices
@@ -189,7 +193,8 @@ func newGroupReport(g *spmm.Group, i spmm.GroupInfo, t spmm.GroupTiming) *groupR
 		part, x := i.Parts[d], dev.Info()
 		r.Devices = append(r.Devices, deviceReport{
 			Device: fmt.Sprintf("%s:%d", x.Backend, x.Index), Name: x.Name, Format: part.Format, Variant: part.Variant,
-			Rows: part.Rows, Panels: part.Panels, NNZ: part.NNZ, StoredBytes: part.Stats.StoredBytes, TimeUS: us(t.Each[d].Best()),
+			Rows: part.Rows, Panels: part.Panels, NNZ: part.NNZ, StoredBytes: part.Stats.StoredBytes,
+			TimeUS: us(t.Each[d].Best()),
 		})
 	}
 	if s := t.Streamed; s.Panels > 0 {
@@ -202,9 +207,10 @@ func newGroupReport(g *spmm.Group, i spmm.GroupInfo, t spmm.GroupTiming) *groupR
 func (x *groupReport) rows(row func(name, format string, args ...any)) {
 	row("split", "by %s, because %s", x.Split, x.Why)
 	for _, d := range x.Devices {
-		row(d.Device, "%s: %d rows, %d entries (%s, %s/%s); %s", printable.String(d.Name), d.Rows, d.NNZ, byteSize(d.StoredBytes), d.Format, d.Variant, micros(d.TimeUS))
+		row(d.Device, "%s: %d rows, %d entries (%s, %s/%s); %s", printable.String(d.Name), d.Rows, d.NNZ,
+			byteSize(d.StoredBytes), d.Format, d.Variant, micros(d.TimeUS))
 		if d.Panels > 0 {
-			row("", "of which all stay in the host's memory: %d panels are copied for each multiplication", d.Panels)
+			row("", "all stay in the host's memory: %d panels are copied for each multiplication", d.Panels)
 		}
 	}
 	if s := x.Streamed; s != nil {

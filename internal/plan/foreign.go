@@ -22,8 +22,8 @@ type foreign struct {
 // TensorOver makes a tensor of the memory at an address of the device, its rows (columns, if column-major) ld elements
 // apart. Close does not free the memory.
 //
-// Kernels take a tensor as it lies if the address is a multiple of 16 bytes, ld one of 8 elements, and memory is there for
-// ld elements of the last row (column) too; else it goes through kernel densecopy.
+// Kernels take a tensor as it lies if the address is a multiple of 16 bytes, ld one of 8 elements, and memory is there
+// for ld elements of the last row (column) too; else it goes through kernel densecopy.
 func (d *Device) TensorOver(s Shape, address uintptr, ld int) (*Tensor, error) {
 	t, err := d.tensorOver(s.whole(), address, ld)
 	if err != nil {
@@ -67,8 +67,8 @@ func (d *Device) tensorOver(s Shape, address uintptr, ld int) (*Tensor, error) {
 	return t, nil
 }
 
-// imported imports all bytes that kernels may read where they take a matrix as it lies, or else the least that the matrix
-// has: then it is loose.
+// imported imports all bytes that kernels may read where they take a matrix as it lies, or else the least that the
+// matrix has: then it is loose.
 func imported(i backend.Importer, address uintptr, least, all int64, ld int) (b backend.Buffer, loose bool, err error) {
 	if address%16 == 0 && ld%align == 0 {
 		if b, err := i.Import(address, all); err == nil {
@@ -130,7 +130,8 @@ func (d *Device) AllocHost(s Shape) (backend.HostMemory, int, error) {
 		return nil, 0, err
 	}
 	if most := memory.Available(); most > 0 && bytes > most {
-		return nil, 0, fmt.Errorf("a matrix of %d×%d takes %d bytes, and the host has %d: %w", s.Rows, s.Cols, bytes, most, backend.ErrOutOfMemory)
+		return nil, 0, fmt.Errorf("a matrix of %d×%d takes %d bytes, and the host has %d: %w", s.Rows, s.Cols, bytes, most,
+			backend.ErrOutOfMemory)
 	}
 	ld := newLayout(s.Rows, s.Cols, s.Type, s.ColMajor).ld
 	if a, ok := d.Device.(backend.HostAllocator); ok && bytes > 0 {

@@ -98,8 +98,8 @@ func (d *Device) latencies(ctx context.Context) (launch, step float64, err error
 	return launch, step, err
 }
 
-// peak measures a variant's work per second on buffers of the given size, with this many workgroups or (0) as many as keep
-// the device busy; 0 if the device cannot run it.
+// peak measures a variant's work per second on buffers of the given size, with this many workgroups or (0) as many as
+// keep the device busy; 0 if the device cannot run it.
 func (d *Device) peak(ctx context.Context, v *spec.Variant, bytes int64, groups uint32) (float64, error) {
 	if v == nil {
 		return 0, nil

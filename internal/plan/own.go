@@ -51,7 +51,7 @@ func readModel(code backend.Code, i backend.Info) *model.DeviceModel {
 	return m
 }
 
-// learn adds what tuning measured to the device's own model, beside what was predicted of the candidates.
+// learn adds tuning's measurements to the device's own model, with the candidates' predictions.
 func (d *Device) learn(cs []*candidate, times []measured) {
 	predictions := d.model()
 	d.measure.Lock()

@@ -62,7 +62,8 @@ func recordFile(d *Device, a *source, o Options) (folder, prefix string) {
 	if a.kind() != dtype.Invalid {
 		format += "-" + a.kind().String()
 	}
-	return "tuned-" + deviceKey(d.Info()), fmt.Sprintf("%s-%v-n%d-%dx%d-%d-", format, o.precision(a), o.cols(), rows, cols, a.NNZ())
+	return "tuned-" + deviceKey(d.Info()), fmt.Sprintf("%s-%v-n%d-%dx%d-%d-", format, o.precision(a), o.cols(), rows, cols,
+		a.NNZ())
 }
 
 // patternDigest identifies a matrix but for its values, on which times do not depend.
@@ -86,7 +87,8 @@ func recall(d *Device, a *source, o Options) *record {
 	}
 	digest := patternDigest(a.csr())
 	r, i := new(record), d.Info()
-	if !readJSON(folder+"/"+prefix+digest[:shortDigest]+".json", r) || !r.valid() || r.Device != i.Name || r.Driver != i.Driver || r.Matrix != digest {
+	if !readJSON(folder+"/"+prefix+digest[:shortDigest]+".json", r) || !r.valid() || r.Device != i.Name ||
+		r.Driver != i.Driver || r.Matrix != digest {
 		return nil
 	}
 	return r
