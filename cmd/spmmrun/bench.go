@@ -85,8 +85,8 @@ the medians differ by more than --tolerance and a rank test (Mann-Whitney) gives
 --load prints, draws and compares a saved report in place of measuring. After an interrupt the results so far are
 printed, drawn and saved.
 
-Exit codes: 0 all is right, 1 a wrong answer, or slower than --tolerance allows, 2 usage or bad input, 3 a device is not
-there.`,
+Exit codes: 0 all is right, 1 a wrong answer, or slower than --tolerance allows, 2 usage or bad input, 3 a device is
+not there.`,
 		Example: `  spmmrun bench
   spmmrun bench --backend all --format auto,csr -n 32,128,512 --precision f32,f16 *.mtx
   spmmrun bench --save before.json a.mtx

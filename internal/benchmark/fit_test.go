@@ -14,7 +14,7 @@ import (
 
 	"github.com/spmmrun/spmm/backend"
 	"github.com/spmmrun/spmm/formats"
-	"github.com/spmmrun/spmm/internal/plan/model"
+	"github.com/spmmrun/spmm/internal/model"
 )
 
 // GPUs on which a variant takes exactly what a cost of its own predicts. What is not fitted stays what it was.
@@ -134,8 +134,8 @@ func TestFitOfPackings(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, x := range r.Results {
-		if format, variant, _ := strings.Cut(x.Format, "/"); !x.Measured() || x.Format != "auto" &&
-			(x.Chosen != format || x.Variant != variant || x.Predicted == nil) {
+		format, variant, _ := strings.Cut(x.Format, "/")
+		if !x.Measured() || x.Format != "auto" && (x.Chosen != format || x.Variant != variant || x.Predicted == nil) {
 			t.Errorf("%+v", x)
 		}
 	}

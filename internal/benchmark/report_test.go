@@ -42,8 +42,9 @@ func sample() *Report {
 		Environment: Environment{
 			Program: "spmmrun 1", System: "linux/amd64", Processor: "Some CPU", Threads: 2,
 			Start: time.Date(2026, 11, 22, 1, 2, 3, 0, time.UTC), Seconds: 12.3,
-			Devices: []Device{{Backend: "cpu", Name: "Some CPU", Driver: "Go 1", Copy: 1e10, Flops: 1e11,
-				Peaks: map[string]float64{"f32": 1e11}}},
+			Devices: []Device{{
+				Backend: "cpu", Name: "Some CPU", Driver: "Go 1", Copy: 1e10, Flops: 1e11, Peaks: map[string]float64{"f32": 1e11},
+			}},
 			Peers:  []string{"Eigen 3.4"},
 			Before: State{Load: []float64{0.5, 1, 2}, MHz: 2500, GPUs: []string{"H200, 1980 MHz"}},
 		},
@@ -90,8 +91,8 @@ func golden(t *testing.T, name string, got []byte) {
 func TestVersus(t *testing.T) {
 	r := &Report{}
 	add := func(matrix string, n int, by, chosen string, us float64) {
-		r.Results = append(r.Results, Result{Case: Case{Matrix: matrix, N: n, Precision: "f32", Backend: by, Format: "x",
-			Mode: Fast}, Chosen: chosen, Median: us})
+		of := Case{Matrix: matrix, N: n, Precision: "f32", Backend: by, Format: "x", Mode: Fast}
+		r.Results = append(r.Results, Result{Case: of, Chosen: chosen, Median: us})
 	}
 	add("a", 128, "cpu", "csr", 10)
 	add("a", 128, "p", "", 40)
@@ -130,8 +131,9 @@ func TestReadReport(t *testing.T) {
 		text func(*bytes.Buffer)
 		want string
 	}{
-		"empty":    {func(*bytes.Buffer) {}, "a.json is no report of spmmrun bench: EOF"},
-		"cut":      {func(b *bytes.Buffer) { b.Write(text.Bytes()[:500]) }, "a.json is no report of spmmrun bench: unexpected EOF"},
+		"empty": {func(*bytes.Buffer) {}, "a.json is no report of spmmrun bench: EOF"},
+		"cut": {func(b *bytes.Buffer) { b.Write(text.Bytes()[:500]) },
+			"a.json is no report of spmmrun bench: unexpected EOF"},
 		"version":  {func(b *bytes.Buffer) { b.WriteString(`{"version":2}`) }, "another version: version 2, want 1"},
 		"manifest": {func(b *bytes.Buffer) { b.WriteString(`{"cases":[]}`) }, "version 0, want 1"},
 		"twice":    {func(b *bytes.Buffer) { twice.Write(b) }, "two results of dir/a.mtx, N=32, f32: cpu auto"},
@@ -145,7 +147,8 @@ func TestReadReport(t *testing.T) {
 		}, "a part of it has 1048"},
 		"unknown": {func(b *bytes.Buffer) { b.WriteString(`{"else":[` + strings.Repeat("0,", mostOfPart/2) + `0]}`) },
 			"a part of it has 1048"},
-		"no time": {func(b *bytes.Buffer) { none.Write(b) }, "a.json says of dir/a.mtx, N=32, f32: cpu auto: its time is 0 µs"},
+		"no time": {func(b *bytes.Buffer) { none.Write(b) },
+			"a.json says of dir/a.mtx, N=32, f32: cpu auto: its time is 0 µs"},
 	} {
 		var b bytes.Buffer
 		c.text(&b)
@@ -234,7 +237,8 @@ func TestMerge(t *testing.T) {
 		t.Errorf("%d results, devices %v, peers %q, %v s", len(m.Results), e.Devices, e.Peers, e.Seconds)
 	}
 	var text bytes.Buffer
-	if err := m.Markdown(&text); err != nil || !strings.Contains(text.String(), "- command: `spmmrun bench`\n- command: `spmmrun bench -n 64 b.mtx`\n") {
+	if err := m.Markdown(&text); err != nil ||
+		!strings.Contains(text.String(), "- command: `spmmrun bench`\n- command: `spmmrun bench -n 64 b.mtx`\n") {
 		t.Errorf("not both commands in %s (%v)", text.String(), err)
 	}
 	if len(sample().Results) != len(a.Results) || len(a.Environment.Devices) != 1 {
