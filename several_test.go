@@ -31,7 +31,7 @@ func openSeveral(t testing.TB, list string) *spmm.Device {
 	return g
 }
 
-// uneven is a matrix with empty rows, one row that is summed in pieces, and values of many magnitudes, whose sums
+// uneven is a matrix with empty rows, one row that is summed in segments, and values of many magnitudes, whose sums
 // depend on their order.
 func uneven[T formats.Value](rows, cols int) *formats.CSR[T] {
 	r := rand.New(rand.NewPCG(uint64(rows), uint64(cols)))

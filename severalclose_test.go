@@ -18,7 +18,7 @@ import (
 	"github.com/spmmrun/spmm/formats/gen"
 )
 
-// shared is what the goroutines of a test share: a plan on two devices, with its operands and a sequence.
+// shared is shared by the goroutines of a test: a plan on two devices, with its operands and a sequence.
 type shared struct {
 	g       *spmm.Device
 	p       *spmm.Plan
@@ -72,7 +72,7 @@ func newShared(t *testing.T, o spmm.Options) *shared {
 	return h
 }
 
-// calls are what the goroutines do.
+// calls are the goroutines' calls.
 func (h *shared) calls() []func(ctx context.Context) error {
 	all := []func(ctx context.Context) error{
 		func(ctx context.Context) error {

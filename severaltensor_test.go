@@ -16,8 +16,8 @@ import (
 	"github.com/spmmrun/spmm/formats/half"
 )
 
-// B comes in chunks of 128 columns, of which one is multiplied while the next one comes: the bits are those of a B in
-// its place, whatever lies where.
+// B is copied in chunks of 128 columns, and each is multiplied while the next one is copied: the bits are those of a B
+// in its place, whatever lies where.
 func TestSeveralOverlap(t *testing.T) {
 	const n = 512
 	dev, g := openCPU(t), openSeveral(t, "cpu,cpu")
