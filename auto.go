@@ -12,8 +12,8 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 )
 
-// openAuto opens the fastest device that can be opened and is able to compute in a precision, and tells which backends it would
-// have preferred.
+// openAuto opens the fastest device that can be opened and is able to compute in a precision, and tells which backends
+// it would have preferred.
 func openAuto(ctx context.Context, precision dtype.Type) (backend.Device, []Absent, error) {
 	infos, skipped := ranked(ctx)
 	for _, info := range infos {

@@ -1,4 +1,5 @@
-// Plans and tensors shared by goroutines, and closed under their calls. make test-race runs this with the race detector.
+// Plans and tensors shared by goroutines, and closed under their calls. make test-race runs this with the race
+// detector.
 
 package spmm_test
 
@@ -137,8 +138,8 @@ func closeWhileUsed(t *testing.T, o spmm.Options, what string, seed uint64) {
 	}
 }
 
-// closeUnder makes each of the calls so many times, at the same time. Once one of them has returned, it closes what they use,
-// twice. A call that says that it was closed is the last of its kind.
+// closeUnder makes each of the calls `times` times, all at the same time. Once one of them has returned, it closes what
+// they use, twice. A call that says that it was closed is the last of its kind.
 func closeUnder(calls []func() error, times int, shut func() error) error {
 	var g errgroup.Group
 	started := make(chan struct{}, len(calls))

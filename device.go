@@ -64,11 +64,11 @@ func named(backend string, err error) error {
 	return fmt.Errorf("%s: %w", backend, err)
 }
 
-// Device is an opened device, or several of one process that multiply together, each a part of every product. Its methods,
-// and those of plans and tensors on it, may be called from any goroutine.
+// Device is an opened device, or several of one process that multiply together, each a part of every product. Its
+// methods, and those of plans and tensors on it, may be called from any goroutine.
 //
-// What a device by itself alone can do (TensorOver, NewPinned, UseStream, Encode, Compare, Predict, Rates) is ErrUnsupported
-// on several: call it with one of Devices.
+// What a device by itself alone can do (TensorOver, NewPinned, UseStream, Encode, Compare, Predict, Rates) is
+// ErrUnsupported on several: call it with one of Devices.
 type Device struct {
 	d       *device.Device // nil if there are several
 	members []*Device      // of several
@@ -81,15 +81,15 @@ type Device struct {
 // is ErrUnavailable and names the import that adds it.
 //
 // A list opens several devices, as Join does: "cuda:all" is every device of a backend, "cuda:0,1" two of them, and
-// "cuda:0,vulkan:1" devices of two backends. A device that is named twice is opened twice, and "cpu,cpu" is two devices that
-// share the processor, for tests. If one of them cannot be opened, none is.
+// "cuda:0,vulkan:1" devices of two backends. A device that is named twice is opened twice, and "cpu,cpu" is two devices
+// that share the processor, for tests. If one of them cannot be opened, none is.
 func Open(ctx context.Context, name string) (*Device, error) {
 	return OpenFor(ctx, name, dtype.Invalid)
 }
 
-// OpenFor is Open for multiplications in a precision: "auto" takes the fastest device that has kernels for it. All have some
-// for every precision but dtype.F64, which CUDA, the CPU, and devices of Vulkan with the feature shaderFloat64 have, or take F32
-// for TF32.
+// OpenFor is Open for multiplications in a precision: "auto" takes the fastest device that has kernels for it. All have
+// some for every precision but dtype.F64, which CUDA, the CPU, and devices of Vulkan with the feature shaderFloat64
+// have, or take F32 for TF32.
 func OpenFor(ctx context.Context, name string, precision dtype.Type) (*Device, error) {
 	if strings.Contains(name, ",") || strings.HasSuffix(name, ":all") {
 		return openList(ctx, name, precision)
@@ -179,7 +179,8 @@ func find(ctx context.Context, name string) (Info, error) {
 			return i, nil
 		}
 	}
-	return Info{}, fmt.Errorf("%s has no device %d, only %s: %w", driver, n, strings.Join(names(infos), ", "), ErrUnavailable)
+	return Info{}, fmt.Errorf("%s has no device %d, only %s: %w", driver, n, strings.Join(names(infos), ", "),
+		ErrUnavailable)
 }
 
 func names(infos []Info) []string {

@@ -148,7 +148,8 @@ func TestPredict(t *testing.T) {
 		}
 		last = few
 	}
-	if _, err := spmm.Predict(ctx, dev, &formats.CSR[float32]{RowPtr: []int64{0}}, spmm.Options{Format: "none"}); err == nil {
+	if _, err := spmm.Predict(ctx, dev, &formats.CSR[float32]{RowPtr: []int64{0}},
+		spmm.Options{Format: "none"}); err == nil {
 		t.Error("a format that there is not")
 	}
 }

@@ -31,11 +31,10 @@
 //
 //	eval "$(go run github.com/spmmrun/spmm/backend/cuda/env)"; go build -tags cuda
 //
-// A device is named "cuda", "vulkan", "webgpu" or "cpu", with ":1" and so on for others than the
-// best of its kind; "auto" takes the fastest present: CUDA, then a GPU through Vulkan, then one
-// through WebGPU, then the CPU, and Device.Skipped says why it is not a faster one. Devices lists what is
-// there, and why the rest is not. Vulkan and WebGPU drivers that run on the CPU are listed but never taken by
-// "auto": the cpu device is faster.
+// A device is named "cuda", "vulkan", "webgpu" or "cpu", with ":1" and so on for others than the best of its kind;
+// "auto" takes the fastest present: CUDA, then a GPU through Vulkan, then one through WebGPU, then the CPU, and
+// Device.Skipped says why it is not a faster one. Devices lists what is there, and why the others are not. Vulkan and
+// WebGPU drivers that run on the CPU are listed but never taken by "auto": the cpu device is faster.
 //
 // # Formats
 //
@@ -45,14 +44,15 @@
 // Prepare takes as it is. A format may refuse a matrix, as "nm" does where there is no N:M pattern: when it
 // was named in the options that is an error with the row that is in the way, else another format is taken.
 //
-// A dense matrix, a *formats.Dense, is prepared and multiplied in the same way, in format "dense". That format takes sparse
-// matrices too, and fills them with zeros, which never touch B: where zeros are few nothing multiplies faster, and it is
-// chosen.
+// A dense matrix, a *formats.Dense, is prepared and multiplied in the same way, in format "dense". That format takes
+// sparse matrices too, and fills them with zeros, which never touch B: where zeros are few nothing multiplies faster,
+// and it is chosen.
 //
 // # Layers of networks
 //
-// A layer whose samples are rows is Y = X·W, with the matrix on the right: Options.Right prepares W so, sparse or dense, and
-// an Epilogue adds its bias and activation. A layer of a graph network, ReLU(Â·(X·W)), is two multiplications on the device.
+// A layer whose samples are rows is Y = X·W, with the matrix on the right: Options.Right prepares W so, sparse or
+// dense, and an Epilogue adds its bias and activation. A layer of a graph network, ReLU(Â·(X·W)), is two
+// multiplications on the device.
 //
 //	layer, err := spmm.Prepare(ctx, dev, w, spmm.Options{Right: true})
 //	timing, err := layer.Run(ctx, 1, x, 0, y, spmm.Epilogue{ColBias: bias, Activation: spmm.ReLU})
@@ -65,8 +65,8 @@
 // operands to 11 bits on devices whose matrix units do that; elsewhere it is computed as F32. C is
 // float32, or a 16-bit type, rounded once at the end.
 //
-// Data in float64 are narrowed first: formats.Narrow rounds values and says what that lost. Package formats/gonum brings
-// gonum's matrices here and back, those of float32 without copying.
+// Data in float64 are narrowed first: formats.Narrow rounds values and says what that lost. Package formats/gonum
+// brings gonum's matrices here and back, those of float32 without copying.
 //
 // What is stored in A is its pattern: zeros that are stored count as entries, so 0·Inf there is NaN,
 // while positions that are not stored never touch B. The result of a multiplication depends on the
@@ -107,24 +107,24 @@
 //
 // # Several devices
 //
-// A Device may be several of one process that multiply together: all GPUs of a host (Open(ctx, "cuda:all")), some of them,
-// or devices of several backends. Where A fits each of them they share the columns of B and C, and nothing moves; else they share
-// the rows of A; Options.Split asks for one, and PlanInfo.WhySplit says what decided. Everything else is as on one device. Tensors
-// lie in parts on the devices (Tensor.Placement). In reproducible mode C has the bits of one device; Plan says when it has them in
-// fast mode.
+// A Device may be several of one process that multiply together: all GPUs of a host (Open(ctx, "cuda:all")), some of
+// them, or devices of several backends. Where A fits each of them they share the columns of B and C, and nothing moves;
+// else they share the rows of A; Options.Split asks for one, and PlanInfo.WhySplit says what decided. Everything else
+// is as on one device. Tensors lie in parts on the devices (Tensor.Placement). In reproducible mode C has the bits of
+// one device; Plan says when it has them in fast mode.
 //
 //	dev, err := spmm.Open(ctx, "cuda:all")
 //	plan, err := spmm.Prepare(ctx, dev, a, spmm.Options{Cols: 512})
 //	timing, err := spmm.Multiply(ctx, plan, 1, b, 0, c)
 //
-// With Options.Memory, or where A is larger than several devices together, A stays in the host's memory and goes to the devices in
-// panels while they multiply; Timing.Streamed says what that takes.
+// With Options.Memory, or where A is larger than several devices together, A stays in the host's memory and goes to the
+// devices in panels while they multiply; Timing.Streamed says what that takes.
 //
 // # Several machines
 //
 // Package dist multiplies on several processes, each with a Device and a share of A's rows, over a comm.Comm: MPI
-// (comm/mpi), or goroutines (comm/local). The bits of C do not depend on how many there are, in reproducible mode and with
-// format csr.
+// (comm/mpi), or goroutines (comm/local). The bits of C do not depend on how many there are, in reproducible mode and
+// with format csr.
 //
 // # Programs with a CUDA context of their own
 //

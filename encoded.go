@@ -10,8 +10,8 @@ import (
 )
 
 // Encode packs a as Prepare would for the device, but leaves it on the host, to be written to a file with
-// safetensors.WriteMatrix and prepared any number of times. It packs for fast mode. Where the device's kernel packs the format that
-// was asked for in a form that files do not hold, that is ErrUnsupported.
+// safetensors.WriteMatrix and prepared any number of times. It packs for fast mode. Where the device's kernel packs the
+// format that was asked for in a form that files do not hold, that is ErrUnsupported.
 func Encode(ctx context.Context, dev *Device, a formats.Encoded, o Options) (formats.Encoded, error) {
 	d, opt, err := o.on(dev, "Encode", a)
 	if err != nil {

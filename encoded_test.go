@@ -182,7 +182,8 @@ func TestPrepareRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.(*cvse.Matrix[float32]).ColInd[0] = 1 << 31
-	if _, err := spmm.Prepare(ctx, openCPU(t), e, spmm.Options{}); err == nil || !strings.HasPrefix(err.Error(), "matrix A: cvse: ") {
+	if _, err := spmm.Prepare(ctx, openCPU(t), e, spmm.Options{}); err == nil ||
+		!strings.HasPrefix(err.Error(), "matrix A: cvse: ") {
 		t.Error(err)
 	}
 }
@@ -201,7 +202,8 @@ func TestCompare(t *testing.T) {
 		if p.Err != nil {
 			continue // it cannot hold this matrix
 		}
-		if p.Predicted <= 0 || p.Predicted < p.Bound.Time() || p.Stats.StoredBytes <= 0 || p.Stats.MACs < a.NNZ() || p.Precision != dtype.F32 {
+		if p.Predicted <= 0 || p.Predicted < p.Bound.Time() || p.Stats.StoredBytes <= 0 || p.Stats.MACs < a.NNZ() ||
+			p.Precision != dtype.F32 {
 			t.Errorf("%+v", p)
 		}
 		if best.Format == "" || p.Predicted < best.Predicted {
@@ -218,7 +220,8 @@ func TestCompare(t *testing.T) {
 	if i := plan.Info(); i.Format != best.Format || i.Variant != best.Variant || i.Stats != best.Stats {
 		t.Errorf("prepared as %s/%s %+v, and the best of all is %+v", i.Format, i.Variant, i.Stats, best)
 	}
-	if ps, err = spmm.Compare(ctx, dev, a, spmm.Options{Format: "cvse"}); err != nil || len(ps) < 2 || ps[0].Format != "cvse" {
+	if ps, err = spmm.Compare(ctx, dev, a, spmm.Options{Format: "cvse"}); err != nil || len(ps) < 2 ||
+		ps[0].Format != "cvse" {
 		t.Errorf("cvse alone: %+v, %v", ps, err)
 	}
 	if r, err := dev.Rates(ctx); err != nil || r.At.IsZero() {
@@ -241,7 +244,8 @@ func ExampleEncode() {
 		log.Fatal(err)
 	}
 	defer dev.Close()
-	a := &formats.CSR[float32]{Rows: 2, Cols: 3, RowPtr: []int64{0, 2, 3}, ColIdx: []int32{0, 2, 1}, Val: []float32{1, 2, 3}}
+	a := &formats.CSR[float32]{Rows: 2, Cols: 3, RowPtr: []int64{0, 2, 3}, ColIdx: []int32{0, 2, 1},
+		Val: []float32{1, 2, 3}}
 	e, err := spmm.Encode(ctx, dev, a, spmm.Options{Format: "cvse"})
 	if err != nil {
 		log.Fatal(err)

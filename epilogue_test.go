@@ -102,7 +102,8 @@ func epilogueCase[T, B, C formats.Value](t *testing.T, dev *spmm.Device, o spmm.
 }
 
 // checkEpilogue multiplies with a plan for a.
-func checkEpilogue[T, B, C formats.Value](t *testing.T, plan *spmm.Plan, a *formats.CSR[T], alpha float64, b *formats.Dense[B], beta float64, c *formats.Dense[C], x bias, e spmm.Epilogue) {
+func checkEpilogue[T, B, C formats.Value](t *testing.T, plan *spmm.Plan, a *formats.CSR[T], alpha float64,
+	b *formats.Dense[B], beta float64, c *formats.Dense[C], x bias, e spmm.Epilogue) {
 	t.Helper()
 	wide := formats.NewDense[float32](c.Rows, c.Cols)
 	for i := range c.Rows {
@@ -132,7 +133,8 @@ func checkEpilogue[T, B, C formats.Value](t *testing.T, plan *spmm.Plan, a *form
 		}
 	}
 	for i := range len(c.Data) { // padding
-		if line := i % c.LD; (c.ColMajor && line >= c.Rows || !c.ColMajor && line >= c.Cols) && float(c.Data[i]) == float(c.Data[i]) {
+		if line := i % c.LD; (c.ColMajor && line >= c.Rows || !c.ColMajor && line >= c.Cols) &&
+			float(c.Data[i]) == float(c.Data[i]) {
 			t.Fatalf("padding at %d is %v", i, float(c.Data[i]))
 		}
 	}
@@ -285,7 +287,8 @@ func TestParseActivation(t *testing.T) {
 // Reading a bias takes its time: of one column it is as much as writing C.
 func TestAttainableWithBias(t *testing.T) {
 	dev := openCPU(t)
-	plan := prepare(t, dev, &formats.CSR[float32]{Rows: 1 << 20, Cols: 4, RowPtr: make([]int64, 1<<20+1)}, spmm.Options{Format: "csr"})
+	plan := prepare(t, dev, &formats.CSR[float32]{Rows: 1 << 20, Cols: 4, RowPtr: make([]int64, 1<<20+1)},
+		spmm.Options{Format: "csr"})
 	defer plan.Close()
 	x := newTensor[float32](t, dev, 1<<20, 1, true)
 	defer x.Close()
@@ -305,8 +308,8 @@ func TestAttainableWithBias(t *testing.T) {
 	}
 }
 
-// What an epilogue costs: a pruned matrix times 512 columns, without and with. The metric us is the device's time, or the
-// host's where it tells none.
+// What an epilogue costs: a pruned matrix times 512 columns, without and with. The metric us is the device's time, or
+// the host's where it tells none.
 func BenchmarkEpilogue(b *testing.B) {
 	infos, _ := spmm.Devices(ctx)
 	a := sparse[half.F16](rand.New(rand.NewPCG(1, 2)), 4096, 4096, 10)
@@ -342,7 +345,8 @@ func benchmarkEpilogues(b *testing.B, dev *spmm.Device, a *formats.CSR[half.F16]
 		defer t.Close()
 	}
 	upload := errors.Join(
-		x.Upload(ctx, formats.NewDense[half.F16](a.Cols, n)), row.Upload(ctx, formats.NewDense[float32](a.Rows, 1)), col.Upload(ctx, formats.NewDense[float32](1, n)))
+		x.Upload(ctx, formats.NewDense[half.F16](a.Cols, n)), row.Upload(ctx, formats.NewDense[float32](a.Rows, 1)),
+		col.Upload(ctx, formats.NewDense[float32](1, n)))
 	if upload != nil {
 		b.Fatal(upload)
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/spmmrun/spmm/formats"
 )
 
-// A product of device memory that the program has allocated, on its stream: nothing is copied, and the program's next work
-// on the stream sees C.
+// A product of device memory that the program has allocated, on its stream: nothing is copied, and the program's next
+// work on the stream sees C.
 func ExampleTensorOver() {
 	var (
 		a      *formats.CSR[float32] // M×K

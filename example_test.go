@@ -27,7 +27,8 @@ func Example() {
 
 	//	1 . 2
 	//	. 3 .
-	entries := &formats.COO[float32]{Rows: 2, Cols: 3, Row: []int32{0, 0, 1}, Col: []int32{0, 2, 1}, Val: []float32{1, 2, 3}}
+	entries := &formats.COO[float32]{Rows: 2, Cols: 3, Row: []int32{0, 0, 1}, Col: []int32{0, 2, 1},
+		Val: []float32{1, 2, 3}}
 	a, err := entries.ToCSR(formats.SumDuplicates)
 	if err != nil {
 		log.Fatal(err)
@@ -71,7 +72,8 @@ func ExamplePrepare() {
 	}
 	defer plan.Close()
 	info := plan.Info()
-	fmt.Printf("%d×%d, %d entries as %s in %v, fill %g\n", info.Rows, info.Cols, info.NNZ, info.Format, info.Precision, info.Stats.Fill)
+	fmt.Printf("%d×%d, %d entries as %s in %v, fill %g\n", info.Rows, info.Cols, info.NNZ, info.Format, info.Precision,
+		info.Stats.Fill)
 	// Output: 3×3, 5 entries as csr in f16, fill 1
 }
 
@@ -127,7 +129,8 @@ func ExampleEpilogue() {
 
 	//	2  .
 	//	. -1
-	weight := &formats.CSR[float32]{Rows: 2, Cols: 2, RowPtr: []int64{0, 1, 2}, ColIdx: []int32{0, 1}, Val: []float32{2, -1}}
+	weight := &formats.CSR[float32]{Rows: 2, Cols: 2, RowPtr: []int64{0, 1, 2}, ColIdx: []int32{0, 1},
+		Val: []float32{2, -1}}
 	plan, err := spmm.Prepare(ctx, dev, weight, spmm.Options{})
 	if err != nil {
 		log.Fatal(err)
@@ -171,7 +174,8 @@ func ExampleDevice_NewSequence() {
 	}
 	defer dev.Close()
 	// A path 0 – 1 – 2.
-	a := &formats.CSR[float32]{Rows: 3, Cols: 3, RowPtr: []int64{0, 1, 3, 4}, ColIdx: []int32{1, 0, 2, 1}, Val: []float32{1, 1, 1, 1}}
+	a := &formats.CSR[float32]{Rows: 3, Cols: 3, RowPtr: []int64{0, 1, 3, 4}, ColIdx: []int32{1, 0, 2, 1},
+		Val: []float32{1, 1, 1, 1}}
 	plan, err := spmm.Prepare(ctx, dev, a, spmm.Options{})
 	if err != nil {
 		log.Fatal(err)
@@ -216,7 +220,8 @@ func ExamplePlan_Start() {
 	}
 	defer dev.Close()
 	first := &formats.CSR[float32]{Rows: 1, Cols: 2, RowPtr: []int64{0, 2}, ColIdx: []int32{0, 1}, Val: []float32{1, 1}}
-	second := &formats.CSR[float32]{Rows: 2, Cols: 1, RowPtr: []int64{0, 1, 2}, ColIdx: []int32{0, 0}, Val: []float32{2, 3}}
+	second := &formats.CSR[float32]{Rows: 2, Cols: 1, RowPtr: []int64{0, 1, 2}, ColIdx: []int32{0, 0},
+		Val: []float32{2, 3}}
 	plan, err := spmm.Prepare(ctx, dev, first, spmm.Options{})
 	if err != nil {
 		log.Fatal(err)

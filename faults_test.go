@@ -1,5 +1,5 @@
-// Devices of which one call fails, whichever it is: the error says so, nothing stays allocated, no output is wrong, and the
-// next call works. (SQLite tests so: https://www.sqlite.org/testing.html, section 3.)
+// Devices on which one call fails, for every call: the error says so, nothing stays allocated, no output is wrong, and
+// the next call works. (SQLite tests so: https://www.sqlite.org/testing.html, section 3.)
 
 package spmm_test
 
@@ -60,8 +60,8 @@ func (f *faults) count(n int) {
 	f.mu.Unlock()
 }
 
-// failing is a device whose calls are counted. It and its buffers have what some devices can do besides, so that the code
-// for these is tried too.
+// failing is a device whose calls are counted. It and its buffers have what some devices can do besides, so that the
+// code for these is tried too.
 type failing struct {
 	backend.Device
 	*faults
@@ -249,8 +249,8 @@ func (b *failingBuffer) CopyFrom(ctx context.Context, src backend.Buffer, l back
 	return nil
 }
 
-// scene is one run of a program on devices of which a call fails. What it works on is whole numbers, so that outputs have
-// one right answer.
+// scene is one run of a program on devices on which a call fails. Its data are whole numbers, so that outputs have one
+// right answer.
 type scene struct {
 	*faults
 	t    *testing.T
@@ -273,7 +273,8 @@ func (x *scene) do(what string, call func() error) {
 		x.t.Errorf("%s: %v", what, err)
 		panic(sceneOver{})
 	}
-	if !errors.Is(err, errFault) && !errors.Is(err, backend.ErrOutOfMemory) && !errors.Is(err, backend.ErrCompile) && !errors.Is(err, backend.ErrDeviceLost) {
+	if !errors.Is(err, errFault) && !errors.Is(err, backend.ErrOutOfMemory) && !errors.Is(err, backend.ErrCompile) &&
+		!errors.Is(err, backend.ErrDeviceLost) {
 		x.t.Errorf("%s: the error does not say what happened: %v", what, err)
 	}
 	if x.lost {
@@ -347,7 +348,7 @@ func faultMatrix(t testing.TB) *formats.CSR[float32] {
 	return a
 }
 
-// programs are what the scenes do.
+// programs are the scenes' programs.
 func programs() map[string]func(*scene) {
 	list := map[string]func(*scene){
 		"right": func(x *scene) {

@@ -9,26 +9,27 @@ import (
 	"github.com/spmmrun/spmm/internal/tensor"
 )
 
-// TensorOver makes a tensor of memory on the device that somebody else allocated: with gorgonia.org/cu, in C, by PyTorch.
-// ptr is its address (a CUdeviceptr), a multiple of 4; ld is the leading dimension, the elements from the start of a row
-// (of a column, if colMajor) to the next. CUDA devices take such memory; the error of any other is ErrUnsupported.
+// TensorOver makes a tensor of memory on the device that somebody else allocated: with gorgonia.org/cu, in C, by
+// PyTorch. ptr is its address (a CUdeviceptr), a multiple of 4; ld is the leading dimension, the elements from the
+// start of a row (of a column, if colMajor) to the next. CUDA devices take such memory; the error of any other is
+// ErrUnsupported.
 //
-// Nothing is copied where ptr is a multiple of 16, ld one of 8, and ld elements of the last row (column) are allocated too,
-// which are read and may hold anything; row-major tensors of A's type as B and of float32 as C are then multiplied as
-// they lie. Any other tensor costs a pass over the data on the device, as NewTensor says. Elements between the rows
+// Nothing is copied where ptr is a multiple of 16, ld one of 8, and ld elements of the last row (column) are allocated
+// too, which are read and may hold anything; row-major tensors of A's type as B and of float32 as C are then multiplied
+// as they lie. Any other tensor costs a pass over the data on the device, as NewTensor says. Elements between the rows
 // (columns) are never written, except that a 16-bit C is written in words of 4 bytes: one that begins or ends inside a
 // word has the other half read and written back.
 //
-// The memory must outlive the tensor, and whatever of it is in use by a call or a sequence. Close of the tensor waits for
-// these and leaves the memory as it is; the library never frees it. It must be of the context that the device is
-// open on: the device's primary context for one that Open returns, which is the context of CUDA's runtime and with it of
-// most libraries; see cuda.OpenContext for any other. Memory that is not there, too small, of another device or context or
-// the host's is an error. Memory that is freed too early is a fault on the device, ErrDeviceLost: then the process has
-// lost CUDA.
+// The memory must outlive the tensor, and whatever of it is in use by a call or a sequence. Close of the tensor waits
+// for these and leaves the memory as it is; the library never frees it. It must be of the context that the device is
+// open on: the device's primary context for one that Open returns, which is the context of CUDA's runtime and with it
+// of most libraries; see cuda.OpenContext for any other. Memory that is not there, too small, of another device or
+// context or the host's is an error. Memory that is freed too early is a fault on the device, ErrDeviceLost: then the
+// process has lost CUDA.
 //
-// Work on the device goes to a stream of its own, so what the owner does with the memory must be ordered by waiting: for
-// the owner's stream before a call of the library, and for the call, which returns when the device is done. UseStream
-// makes that needless.
+// Work on the device goes to a stream of its own, so what the owner does with the memory must be ordered by waiting:
+// for the owner's stream before a call of the library, and for the call, which returns when the device is done.
+// UseStream makes that needless.
 func TensorOver[T formats.Value](dev *Device, ptr uintptr, rows, cols, ld int, colMajor bool) (*Tensor[T], error) {
 	d, err := dev.alone("TensorOver")
 	if err != nil {
@@ -47,9 +48,9 @@ func TensorOver[T formats.Value](dev *Device, ptr uintptr, rows, cols, ld int, c
 // cuda.LegacyStream CUDA's default one. It waits for what the device has begun. Only CUDA devices have streams; the
 // error of any other is ErrUnsupported.
 //
-// The stream must be of the context that the device is open on (see TensorOver) and outlive its use, and not be capturing a
-// graph. Run, Multiply, Upload and Download wait until the device has done their work, and with it all that was submitted to
-// the stream before; Start returns once its work is submitted.
+// The stream must be of the context that the device is open on (see TensorOver) and outlive its use, and not be
+// capturing a graph. Run, Multiply, Upload and Download wait until the device has done their work, and with it all that
+// was submitted to the stream before; Start returns once its work is submitted.
 func (d *Device) UseStream(ctx context.Context, stream uintptr) error {
 	one, err := d.alone("UseStream")
 	if err != nil {

@@ -49,7 +49,8 @@ func openImporting(t *testing.T) (*spmm.Device, *importing) {
 }
 
 // over makes a tensor of memory with room for `more` elements past its own, all of them what fill says.
-func over[T formats.Value](t *testing.T, dev *spmm.Device, d *importing, address uintptr, rows, cols, ld, more int, colMajor bool, fill T) (*spmm.Tensor[T], []T) {
+func over[T formats.Value](t *testing.T, dev *spmm.Device, d *importing, address uintptr, rows, cols, ld, more int,
+	colMajor bool, fill T) (*spmm.Tensor[T], []T) {
 	t.Helper()
 	lines, width := rows, cols
 	if colMajor {
@@ -104,7 +105,8 @@ func contents(t *testing.T, b backend.Buffer, n int) []byte {
 func TestTensorOver(t *testing.T) {
 	dev, d := openImporting(t)
 	r := rand.New(rand.NewPCG(9, 2))
-	for _, o := range []spmm.Options{{Format: "csr"}, {Format: "cvse"}, {Format: "dense"}, {Mode: spmm.Reproducible}, {Mode: spmm.Reproducible, P: spmm.AutoP}} {
+	for _, o := range []spmm.Options{{Format: "csr"}, {Format: "cvse"}, {Format: "dense"}, {Mode: spmm.Reproducible},
+		{Mode: spmm.Reproducible, P: spmm.AutoP}} {
 		a, m := prepared[half.F16](r, 37, 29, o.Format)
 		plan := prepare(t, dev, m, o)
 		for _, c := range []struct {
@@ -146,7 +148,8 @@ func prepared[T formats.Value](r *rand.Rand, rows, cols int, format string) (*fo
 	return a, a
 }
 
-func testOver[B, C formats.Value](t *testing.T, dev *spmm.Device, d *importing, r *rand.Rand, plan *spmm.Plan, a *formats.CSR[half.F16],
+func testOver[B, C formats.Value](t *testing.T, dev *spmm.Device, d *importing, r *rand.Rand, plan *spmm.Plan,
+	a *formats.CSR[half.F16],
 	address uintptr, n, pad, more int, bCol, cCol bool) {
 	t.Helper()
 	ld := func(rows int, colMajor bool) int {
@@ -167,7 +170,7 @@ func testOver[B, C formats.Value](t *testing.T, dev *spmm.Device, d *importing, 
 			t.Fatalf("beta %v: %v", beta, err)
 		}
 	}
-	// What lies in the memory is C in its place and the rest as it was.
+	// The memory holds C in its place and is otherwise unchanged.
 	view := formats.Dense[C]{Rows: a.Rows, Cols: n, LD: ld(a.Rows, cCol), ColMajor: cCol, Data: all}
 	for i := range a.Rows {
 		for j := range n {
@@ -208,10 +211,12 @@ func TestTensorOverRefused(t *testing.T) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
-	if _, err := spmm.TensorOver[float32](openCPU(t), 0x1000, 4, 8, 8, false); !errors.Is(err, spmm.ErrUnsupported) || !strings.Contains(err.Error(), "CUDA") {
+	if _, err := spmm.TensorOver[float32](openCPU(t), 0x1000, 4, 8, 8, false); !errors.Is(err, spmm.ErrUnsupported) ||
+		!strings.Contains(err.Error(), "CUDA") {
 		t.Errorf("on the CPU: %v", err)
 	}
-	if err := openCPU(t).UseStream(ctx, 1); !errors.Is(err, spmm.ErrUnsupported) || !strings.Contains(err.Error(), "CUDA") {
+	if err := openCPU(t).UseStream(ctx, 1); !errors.Is(err, spmm.ErrUnsupported) ||
+		!strings.Contains(err.Error(), "CUDA") {
 		t.Errorf("UseStream on the CPU: %v", err)
 	}
 

@@ -12,7 +12,7 @@ import (
 	"github.com/spmmrun/spmm/formats"
 )
 
-// tape is what a fuzzer says, number by number; zeros when it ends.
+// tape is a fuzzer's input, number by number; zeros after its end.
 type tape []byte
 
 func (t *tape) next(n int) int {
@@ -54,7 +54,8 @@ type calls struct {
 }
 
 // want is alpha·op(A)·b + beta·c + bias, or with Right that of b·op(A).
-func (x *calls) want(alpha float64, b *formats.Dense[float32], beta float64, c *formats.Dense[float32], bias *formats.Dense[float32]) []float64 {
+func (x *calls) want(alpha float64, b *formats.Dense[float32], beta float64, c *formats.Dense[float32],
+	bias *formats.Dense[float32]) []float64 {
 	out := make([]float64, c.Rows*c.Cols)
 	for i := range x.a.Rows {
 		for p := x.a.RowPtr[i]; p < x.a.RowPtr[i+1]; p++ {
@@ -91,8 +92,9 @@ func (x *calls) prepare() {
 	x.close()
 	formatsOf := append([]string{"", "csr"}, spmm.Formats()...)
 	precisions := []dtype.Type{0, dtype.F32, dtype.F16, dtype.BF16, dtype.F64}
-	x.o = spmm.Options{Format: formatsOf[x.next(len(formatsOf))], Precision: precisions[x.next(len(precisions))], Transpose: x.next(2) == 1,
-		Right: x.next(2) == 1, Cols: x.next(40)}
+	x.o = spmm.Options{Format: formatsOf[x.next(len(formatsOf))], Precision: precisions[x.next(len(precisions))],
+		Transpose: x.next(2) == 1,
+		Right:     x.next(2) == 1, Cols: x.next(40)}
 	if x.next(4) == 1 {
 		x.o.Mode, x.o.P = spmm.Reproducible, []int{0, 31, spmm.AutoP}[x.next(3)]
 	}
@@ -254,8 +256,10 @@ func FuzzPlan(f *testing.F) {
 	dev := openCPU(f)
 	for format := range len(spmm.Formats()) + 2 {
 		for prec := range 5 {
-			f.Add([]byte{byte(9 + format), byte(16 - prec), 3, 100, byte(format), byte(prec), byte(format & 1), byte(prec & 1), 0, byte(format % 4), 2,
-				1, 5, 0, 1, 0, 0, 0, 0, 0, 0, 2, 3, 2, 7, 0, 9, 1, 1, 9, 0, 0, 0, 2, 1, 7, 2, 3, 0, 2, 1, 1, 4, 0, 0, 0, 4, 4, 1, 5})
+			f.Add([]byte{byte(9 + format), byte(16 - prec), 3, 100, byte(format), byte(prec), byte(format & 1), byte(prec & 1),
+				0, byte(format % 4), 2,
+				1, 5, 0, 1, 0, 0, 0, 0, 0, 0, 2, 3, 2, 7, 0, 9, 1, 1, 9, 0, 0, 0, 2, 1, 7, 2, 3, 0, 2, 1, 1, 4, 0, 0, 0, 4, 4, 1,
+				5})
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

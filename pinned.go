@@ -20,13 +20,13 @@ type Pinned[T formats.Value] struct {
 	mem backend.HostMemory
 }
 
-// NewPinned allocates a rows × cols matrix in row- or column-major order, with the leading dimension that tensors have: a
-// multiple of 8. Its contents are undefined. Page-locked memory is taken from what all programs have, and allocating it
-// takes long: keep it for data that are copied again and again. On CUDA devices it is page-locked; on others it is
+// NewPinned allocates a rows × cols matrix in row- or column-major order, with the leading dimension that tensors have:
+// a multiple of 8. Its contents are undefined. Page-locked memory is taken from what all programs have, and allocating
+// it takes long: keep it for data that are copied again and again. On CUDA devices it is page-locked; on others it is
 // ordinary memory, and all the same otherwise. What exceeds the host's memory is ErrOutOfMemory.
 //
-// On CUDA, page-locked memory that the program has made itself (cuMemHostAlloc, cuMemHostRegister) is as fast: Upload and
-// Download look at the memory that they are given.
+// On CUDA, page-locked memory that the program has made itself (cuMemHostAlloc, cuMemHostRegister) is as fast: Upload
+// and Download look at the memory that they are given.
 func NewPinned[T formats.Value](dev *Device, rows, cols int, colMajor bool) (*Pinned[T], error) {
 	d, err := dev.alone("NewPinned")
 	if err != nil {

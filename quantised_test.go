@@ -32,8 +32,8 @@ func weights(t *testing.T, rows, cols int) *formats.CSR[float32] {
 	return a
 }
 
-// TestQuantise: a matrix that is quantised when it is prepared, and one that comes so, give the product of its 8-bit values and
-// scales, on either side.
+// TestQuantise: a matrix that is quantised when it is prepared, and one that comes so, give the product of its 8-bit
+// values and scales, on either side.
 func TestQuantise(t *testing.T) {
 	ctx := context.Background()
 	dev, err := spmm.Open(ctx, "cpu")
@@ -81,11 +81,13 @@ func TestQuantise(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}
-			r, err := oracle.Check(ctx, oracle.Problem{A: a, Quantised: q, B: wide, Alpha: 1, Compute: dtype.F16, Out: dtype.F32}, out, 0)
+			r, err := oracle.Check(ctx, oracle.Problem{A: a, Quantised: q, B: wide, Alpha: 1, Compute: dtype.F16,
+				Out: dtype.F32}, out, 0)
 			if err != nil || !r.OK() {
 				t.Errorf("%s: %+v %v", c.name, r.First, err)
 			}
-			if err := spmm.SetValues(ctx, p, a.Val); !errors.Is(err, spmm.ErrUnsupported) || !strings.Contains(err.Error(), "quantise") {
+			if err := spmm.SetValues(ctx, p, a.Val); !errors.Is(err, spmm.ErrUnsupported) ||
+				!strings.Contains(err.Error(), "quantise") {
 				t.Errorf("%s: SetValues: %v", c.name, err)
 			}
 			p.Close()
@@ -101,7 +103,9 @@ func TestQuantise(t *testing.T) {
 			{q, spmm.Options{Mode: spmm.Reproducible}, "Options.Mode: a quantised matrix"},
 			{q, spmm.Options{Quantise: dtype.S8 + dtype.E4M3 - kind}, "Options.Quantise: "},
 			{q, spmm.Options{Format: "csr"}, "no kernel for format csr with values of " + kind.String()},
-			{&formats.CSR[float32]{Rows: 1, Cols: 1, RowPtr: []int64{0, 1}, ColIdx: []int32{0}, Val: []float32{float32(math.Inf(1))}}, spmm.Options{Quantise: kind}, "Options.Quantise: row 0, columns from 0 on: +Inf"},
+			{&formats.CSR[float32]{Rows: 1, Cols: 1, RowPtr: []int64{0, 1}, ColIdx: []int32{0},
+				Val: []float32{float32(math.Inf(1))}}, spmm.Options{Quantise: kind},
+				"Options.Quantise: row 0, columns from 0 on: +Inf"},
 		} {
 			if p, err := spmm.Prepare(ctx, dev, c.a, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%+v: %v, want an error with %q", c.o, err, c.want)

@@ -15,7 +15,7 @@ import (
 	"github.com/spmmrun/spmm/internal/plan"
 )
 
-// Rates are what a device reached at most when it was measured: the roofs of its roofline. Formats are chosen and
+// Rates are the best that a device reached when it was measured: the roofs of its roofline. Formats are chosen and
 // attainable times worked out by them. A rate of 0 is not known.
 type Rates struct {
 	At     time.Time          // when they were measured last
@@ -26,7 +26,7 @@ type Rates struct {
 	FMA64  float64            // the same of f64; 0 where there are no kernels for it
 	Matrix map[string]float64 // the same of matrix units, by MMA shape and operand type, as in "16×8×16 f16"
 	Launch time.Duration      // a launch of next to nothing, in a list of many
-	// Latency is what a workgroup that is alone on the device takes for each step of reading from cache.
+	// Latency is the time that a workgroup which is alone on the device takes for each step of reading from cache.
 	Latency time.Duration
 }
 
@@ -46,7 +46,8 @@ func (d *Device) Remeasure(ctx context.Context) (Rates, error) {
 	return d.rates(ctx, choose.Remeasure)
 }
 
-func (d *Device) rates(ctx context.Context, measured func(context.Context, *device.Device) (*model.Rates, error)) (Rates, error) {
+func (d *Device) rates(ctx context.Context, measured func(context.Context, *device.Device) (*model.Rates,
+	error)) (Rates, error) {
 	one, err := d.alone("Rates")
 	if err != nil {
 		return Rates{}, err
@@ -66,8 +67,9 @@ func (d *Device) rates(ctx context.Context, measured func(context.Context, *devi
 	return out, nil
 }
 
-// Predict returns how long a multiplication with a is predicted to take on a device, in fast mode and in the fastest of the formats that the
-// options allow: by which formats are chosen and rows are cut for several devices. Nothing is brought to the device, which is measured if it was not before.
+// Predict returns how long a multiplication with a is predicted to take on a device, in fast mode and in the fastest of
+// the formats that the options allow: by which formats are chosen and rows are cut for several devices. Nothing is
+// brought to the device, which is measured if it was not before.
 func Predict(ctx context.Context, dev *Device, a formats.Encoded, o Options) (time.Duration, error) {
 	d, opt, err := o.on(dev, "Predict", a)
 	if err != nil {
@@ -76,9 +78,9 @@ func Predict(ctx context.Context, dev *Device, a formats.Encoded, o Options) (ti
 	return plan.Predict(ctx, d, a, opt)
 }
 
-// Observe tells that a multiplication as Attainable has it took so long. If that beats
-// Attainable, the device was busy when it was measured: it is measured again, the better of each rate is kept, and a rate
-// that the multiplication still exceeds becomes what it reached. Observe returns what Attainable does after that.
+// Observe tells that a multiplication as Attainable has it took so long. If that beats Attainable, the device was busy
+// when it was measured: it is measured again, the better of each rate is kept, and a rate that the multiplication still
+// exceeds becomes what it reached. Observe returns what Attainable does after that.
 func (p *Plan) Observe(ctx context.Context, n int, out dtype.Type, took time.Duration, e ...Epilogue) (Bound, error) {
 	ep, err := epilogue(e)
 	if err != nil {

@@ -43,12 +43,14 @@ func real[T formats.Value](r *rand.Rand, v []T, spread int) {
 	}
 }
 
-// exact returns alpha·A·B + beta·C as reproducible mode defines it, with an epilogue if there is one, in elements C, and its
-// precision; p is as in spmm.Options.
-func exact[T, B, C formats.Value](t *testing.T, p int, alpha float32, a *formats.CSR[T], b *formats.Dense[B], beta float32, c *formats.Dense[C], e ...oracle.Epilogue) (*formats.Dense[C], int, bool) {
+// exact returns alpha·A·B + beta·C as reproducible mode defines it, with an epilogue if there is one, in elements C,
+// and its precision; p is as in spmm.Options.
+func exact[T, B, C formats.Value](t *testing.T, p int, alpha float32, a *formats.CSR[T], b *formats.Dense[B],
+	beta float32, c *formats.Dense[C], e ...oracle.Epilogue) (*formats.Dense[C], int, bool) {
 	t.Helper()
 	q := oracle.Problem{
-		A: formats.Convert[float32](a), B: formats.ConvertDense[float32](formats.ConvertDense[T](b)), C: formats.ConvertDense[float32](c),
+		A: formats.Convert[float32](a), B: formats.ConvertDense[float32](formats.ConvertDense[T](b)),
+		C:     formats.ConvertDense[float32](c),
 		Alpha: float64(alpha), Beta: float64(beta),
 	}
 	if len(e) > 0 {
@@ -97,8 +99,10 @@ func TestReproducible(t *testing.T) {
 	})
 }
 
-// epilogues returns some epilogues for a C of m×n, as package spmm and as the oracle have them, with biases of elements T.
-func epilogues[T formats.Value](t *testing.T, dev *spmm.Device, r *rand.Rand, m, n int) ([]spmm.Epilogue, []oracle.Epilogue) {
+// epilogues returns some epilogues for a C of m×n, as package spmm and as the oracle have them, with biases of elements
+// T.
+func epilogues[T formats.Value](t *testing.T, dev *spmm.Device, r *rand.Rand, m, n int) ([]spmm.Epilogue,
+	[]oracle.Epilogue) {
 	t.Helper()
 	fill := func(rows, cols int) (spmm.Operand, []float32) {
 		d := formats.NewDense[T](rows, cols)
@@ -110,8 +114,10 @@ func epilogues[T formats.Value](t *testing.T, dev *spmm.Device, r *rand.Rand, m,
 	}
 	row, rowValues := fill(m, 1)
 	col, colValues := fill(1, n)
-	return []spmm.Epilogue{{}, {RowBias: row}, {ColBias: col, Activation: spmm.ReLU}, {Activation: spmm.ReLU}, {RowBias: row, Activation: spmm.ReLU}, {ColBias: col}},
-		[]oracle.Epilogue{{}, {RowBias: rowValues}, {ColBias: colValues, Activation: oracle.ReLU}, {Activation: oracle.ReLU}, {RowBias: rowValues, Activation: oracle.ReLU}, {ColBias: colValues}}
+	return []spmm.Epilogue{{}, {RowBias: row}, {ColBias: col, Activation: spmm.ReLU}, {Activation: spmm.ReLU},
+			{RowBias: row, Activation: spmm.ReLU}, {ColBias: col}},
+		[]oracle.Epilogue{{}, {RowBias: rowValues}, {ColBias: colValues, Activation: oracle.ReLU}, {Activation: oracle.ReLU},
+			{RowBias: rowValues, Activation: oracle.ReLU}, {ColBias: colValues}}
 }
 
 // Rows, panels and shuffled panels give the same bits, and the plan says which it took.
@@ -126,7 +132,8 @@ func TestReproducibleFormats(t *testing.T) {
 			c := formats.NewDense[float32](150, 70)
 			answer, _, _ := exact(t, p, 1, a, b, 0, c)
 			finished, _, _ := exact(t, p, 1, a, b, 0, c, right[2])
-			for format, want := range map[string]string{"": "", "csr": "csr", "cvse": "cvse", "hrpb": "cvse", "tiledcsr": "tiledcsr"} {
+			for format, want := range map[string]string{"": "", "csr": "csr", "cvse": "cvse", "hrpb": "cvse",
+				"tiledcsr": "tiledcsr"} {
 				plan := prepare(t, dev, a, spmm.Options{Mode: spmm.Reproducible, P: p, Format: format, Cols: 70})
 				i := plan.Info()
 				rowsOnly := i.Format == "csr" && strings.HasPrefix(i.Why, "the device has no kernel for panels")
@@ -144,7 +151,7 @@ func TestReproducibleFormats(t *testing.T) {
 	})
 }
 
-// Where panels, of which most is zeros, exceed a buffer at some p, AutoP takes rows; and nothing stays allocated.
+// Where panels, mostly zeros, exceed a buffer at some p, AutoP takes rows; and nothing stays allocated.
 func TestReproducibleLimit(t *testing.T) {
 	infos, _ := spmm.Devices(ctx)
 	for _, info := range infos {
@@ -298,7 +305,8 @@ func TestReproducibleOptions(t *testing.T) {
 				t.Errorf("%+v, %v", b, err)
 			}
 			plan.Close()
-			if _, err := spmm.Multiply(ctx, plan, 1, formats.NewDense[float32](5, 1), 0, formats.NewDense[float32](5, 1)); err == nil {
+			if _, err := spmm.Multiply(ctx, plan, 1, formats.NewDense[float32](5, 1), 0,
+				formats.NewDense[float32](5, 1)); err == nil {
 				t.Error("a closed plan multiplies")
 			}
 		}

@@ -18,7 +18,8 @@ import (
 	"github.com/spmmrun/spmm/formats/half"
 )
 
-// Every format, on the right of B, in both orders, transposed and not, gives what the transposed product on the left does.
+// Every format, on the right of B, in both orders, transposed and not, gives what the transposed product on the left
+// does.
 func TestRight(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev *spmm.Device) {
 		for _, format := range append(spmm.Formats(), "auto") {
@@ -112,7 +113,8 @@ func upload[T formats.Value](t *testing.T, dev *spmm.Device, d *formats.Dense[T]
 	return x
 }
 
-// What does not fit a matrix on the right is refused in its terms; where a device binds little, B and C come in blocks of rows.
+// What does not fit a matrix on the right is refused in its terms; where a device binds little, B and C come in blocks
+// of rows.
 func TestRightRefusals(t *testing.T) {
 	dev := openCPU(t)
 	r := rand.New(rand.NewPCG(7, 8))
@@ -122,12 +124,14 @@ func TestRightRefusals(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "A, on the right, is 5×9, B is 9×4, C is 5×4; want B n×5 and C n×9") {
 		t.Errorf("B of the left: %v", err)
 	}
-	x, y, bias := upload(t, dev, formats.NewDense[float32](4, 5)), upload(t, dev, formats.NewDense[float32](4, 9)), upload(t, dev, formats.NewDense[float32](9, 1))
+	x, y, bias := upload(t, dev, formats.NewDense[float32](4, 5)), upload(t, dev, formats.NewDense[float32](4, 9)),
+		upload(t, dev, formats.NewDense[float32](9, 1))
 	_, err = plan.Run(ctx, 1, x, 0, y, spmm.Epilogue{RowBias: bias})
 	if err == nil || !strings.Contains(err.Error(), "C is 4×9, the row bias is 9×1; want 4×1") {
 		t.Errorf("a row bias of as many elements as C has columns: %v", err)
 	}
-	if _, _, err := spmm.TensorsFor[float32, float32](plan, -1); err == nil || !strings.Contains(err.Error(), "-1 rows of B") {
+	if _, _, err := spmm.TensorsFor[float32, float32](plan, -1); err == nil ||
+		!strings.Contains(err.Error(), "-1 rows of B") {
 		t.Errorf("-1 rows: %v", err)
 	}
 	if _, err := plan.Run(ctx, 1, x, 0, x); err == nil {
@@ -149,13 +153,15 @@ func TestRightRefusals(t *testing.T) {
 	}
 }
 
-// A dense matrix is multiplied as one, in whatever order it lies and precision it is asked for, and in another format where
-// that is asked for; a sparse one only if it stores every element. In reproducible mode it is lowered like any other.
+// A dense matrix is multiplied as one, in whatever order it lies and precision it is asked for, and in another format
+// where that is asked for; a sparse one only if it stores every element. In reproducible mode it is lowered like any
+// other.
 func TestDense(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev *spmm.Device) {
 		r := rand.New(rand.NewPCG(9, 10))
 		for i, o := range []spmm.Options{
-			{}, {Format: "dense"}, {Format: "csr"}, {Format: "cvse"}, {Precision: dtype.F16}, {Transpose: true}, {Mode: spmm.Reproducible},
+			{}, {Format: "dense"}, {Format: "csr"}, {Format: "cvse"}, {Precision: dtype.F16}, {Transpose: true},
+			{Mode: spmm.Reproducible},
 			{Format: "dense", Mode: spmm.Reproducible, P: spmm.AutoP}, {Tune: true},
 		} {
 			m, k, n := 75, 40, 23
@@ -167,7 +173,8 @@ func TestDense(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%+v: %v", o, err)
 			}
-			if f := plan.Info().Format; o.Mode == spmm.Fast && !o.Tune && f != map[bool]string{true: "dense", false: o.Format}[o.Format == ""] {
+			if f := plan.Info().Format; o.Mode == spmm.Fast && !o.Tune &&
+				f != map[bool]string{true: "dense", false: o.Format}[o.Format == ""] {
 				t.Errorf("%+v: in format %s because %s", o, f, plan.Info().Why)
 			}
 			if o.Precision != 0 && plan.Info().Precision != o.Precision {
@@ -190,7 +197,8 @@ func TestDense(t *testing.T) {
 			t.Fatalf("a sparse matrix as a dense one: %v", err)
 		}
 		plan.Close()
-		if _, err := spmm.Prepare(ctx, dev, &formats.Dense[float32]{Rows: 3, Cols: 3, LD: 2}, spmm.Options{}); err == nil || !strings.Contains(err.Error(), "leading dimension 2") {
+		if _, err := spmm.Prepare(ctx, dev, &formats.Dense[float32]{Rows: 3, Cols: 3, LD: 2}, spmm.Options{}); err == nil ||
+			!strings.Contains(err.Error(), "leading dimension 2") {
 			t.Errorf("a dense matrix that is invalid: %v", err)
 		}
 	})
@@ -235,8 +243,8 @@ func ExampleOptions_right() {
 	// Output: dense [17 16 0 145]
 }
 
-// A layer of a graph network, H = ReLU(Â·(X·W)): the graph on the left, the weights on the right, and nothing leaves the
-// device in between.
+// A layer of a graph network, H = ReLU(Â·(X·W)): the graph on the left, the weights on the right, and nothing leaves
+// the device in between.
 func Example_graphLayer() {
 	ctx := context.Background()
 	dev, err := spmm.Open(ctx, "cpu")
@@ -245,7 +253,8 @@ func Example_graphLayer() {
 	}
 	defer dev.Close()
 	// Three nodes in a path, each with itself as a neighbour; two features of each, one of the output.
-	graph := &formats.CSR[float32]{Rows: 3, Cols: 3, RowPtr: []int64{0, 2, 5, 7}, ColIdx: []int32{0, 1, 0, 1, 2, 1, 2}, Val: []float32{1, 1, 1, 1, 1, 1, 1}}
+	graph := &formats.CSR[float32]{Rows: 3, Cols: 3, RowPtr: []int64{0, 2, 5, 7}, ColIdx: []int32{0, 1, 0, 1, 2, 1, 2},
+		Val: []float32{1, 1, 1, 1, 1, 1, 1}}
 	weights := &formats.Dense[float32]{Rows: 2, Cols: 1, LD: 1, Data: []float32{1, -1}}
 	a, err := spmm.Prepare(ctx, dev, graph, spmm.Options{})
 	if err != nil {
@@ -269,7 +278,8 @@ func Example_graphLayer() {
 	}
 	defer h.Close()
 
-	if err := x.Upload(ctx, &formats.Dense[float32]{Rows: 3, Cols: 2, LD: 2, Data: []float32{3, 1, 1, 4, 9, 5}}); err != nil {
+	if err := x.Upload(ctx, &formats.Dense[float32]{Rows: 3, Cols: 2, LD: 2,
+		Data: []float32{3, 1, 1, 4, 9, 5}}); err != nil {
 		log.Fatal(err)
 	}
 	if _, err := w.Run(ctx, 1, x, 0, xw); err != nil {

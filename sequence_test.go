@@ -33,7 +33,7 @@ type link struct {
 	epilogue       []spmm.Epilogue
 }
 
-// adder is what a chain's multiplications go to: a plan, at once, or a sequence.
+// adder receives a chain's multiplications: a plan, at once, or a sequence.
 type adder func(l link, p *spmm.Plan, b, c spmm.Operand) error
 
 const chainSize, chainCols = 96, 20
@@ -399,7 +399,8 @@ func TestSequenceOfClosed(t *testing.T) {
 						t.Errorf("%s closed after Start: %v", what, err)
 					}
 				}
-				for call, err := range map[string]error{"Run": second(s.Run(ctx)), "Start": second(s.Start(ctx)), "Add": s.Add(p, 1, x, 0, y)} {
+				for call, err := range map[string]error{"Run": second(s.Run(ctx)), "Start": second(s.Start(ctx)),
+					"Add": s.Add(p, 1, x, 0, y)} {
 					if err == nil || !strings.Contains(err.Error(), "used after Close") {
 						t.Errorf("%s with a closed %s: error %v", call, what, err)
 					}
@@ -489,7 +490,8 @@ func TestConcurrentSequences(t *testing.T) {
 	must(t, g.Wait())
 }
 
-// A plan or a tensor that is closed under a running sequence: its calls end without an error, or say that it was closed.
+// A plan or a tensor that is closed under a running sequence: its calls end without an error, or say that it was
+// closed.
 func TestCloseUnderSequence(t *testing.T) {
 	for _, what := range []string{"B", "C", "plan", "sequence", "device"} {
 		dev := openCPU(t)
@@ -508,7 +510,8 @@ func TestCloseUnderSequence(t *testing.T) {
 				return second(p.Wait(ctx))
 			},
 		}
-		shut := map[string]func() error{"B": x.Close, "C": y.Close, "plan": p.Close, "sequence": s.Close, "device": dev.Close}[what]
+		shut := map[string]func() error{"B": x.Close, "C": y.Close, "plan": p.Close, "sequence": s.Close,
+			"device": dev.Close}[what]
 		if err := closeUnder(calls, 200, shut); err != nil {
 			t.Errorf("%s closed: %v", what, err)
 		}

@@ -31,8 +31,8 @@ func openSeveral(t testing.TB, list string) *spmm.Device {
 	return g
 }
 
-// uneven is a matrix with empty rows, one row that is summed in pieces, and values of many magnitudes, whose sums depend on
-// their order.
+// uneven is a matrix with empty rows, one row that is summed in segments, and values of many magnitudes, whose sums
+// depend on their order.
 func uneven[T formats.Value](rows, cols int) *formats.CSR[T] {
 	r := rand.New(rand.NewPCG(uint64(rows), uint64(cols)))
 	a := &formats.CSR[T]{Rows: rows, Cols: cols, RowPtr: make([]int64, rows+1)}
@@ -66,7 +66,8 @@ func whole(a *formats.CSR[float32]) *formats.CSR[float32] {
 }
 
 // sameAsOne multiplies on one device and on groups, by columns and by rows, and compares bits.
-func sameAsOne[T formats.Value](t *testing.T, dev *spmm.Device, groups []*spmm.Device, a formats.Encoded, n int, o spmm.Options, colMajor, exact bool) {
+func sameAsOne[T formats.Value](t *testing.T, dev *spmm.Device, groups []*spmm.Device, a formats.Encoded, n int,
+	o spmm.Options, colMajor, exact bool) {
 	t.Helper()
 	rows, cols := a.Dims()
 	if o.Transpose {
@@ -127,11 +128,13 @@ func sameAsOne[T formats.Value](t *testing.T, dev *spmm.Device, groups []*spmm.D
 }
 
 // tensorsSameAsOne multiplies tensors that lie on the group's devices in all ways.
-func tensorsSameAsOne[T formats.Value](t *testing.T, what string, p *spmm.Plan, n int, b *formats.Dense[T], before, want *formats.Dense[float32]) {
+func tensorsSameAsOne[T formats.Value](t *testing.T, what string, p *spmm.Plan, n int, b *formats.Dense[T], before,
+	want *formats.Dense[float32]) {
 	t.Helper()
 	last := spmm.On(len(p.Parts()) - 1)
 	for _, at := range [][2]spmm.Placement{
-		{spmm.On(0), last}, {last, spmm.On(0)}, {spmm.Replicated, spmm.Replicated}, {spmm.InColumns, spmm.InRows}, {spmm.InRows, spmm.InColumns},
+		{spmm.On(0), last}, {last, spmm.On(0)}, {spmm.Replicated, spmm.Replicated}, {spmm.InColumns, spmm.InRows},
+		{spmm.InRows, spmm.InColumns},
 	} {
 		what := fmt.Sprintf("%s, B %v and C %v", what, at[0], at[1])
 		x, err := spmm.NewTensorAt[T](p, b.Rows, b.Cols, at[0])
@@ -157,7 +160,8 @@ func tensorsSameAsOne[T formats.Value](t *testing.T, what string, p *spmm.Plan, 
 	}
 }
 
-func multiplySame[T formats.Value](t *testing.T, what string, p *spmm.Plan, x *spmm.Tensor[T], y *spmm.Tensor[float32], b *formats.Dense[T], before, want *formats.Dense[float32]) spmm.Timing {
+func multiplySame[T formats.Value](t *testing.T, what string, p *spmm.Plan, x *spmm.Tensor[T], y *spmm.Tensor[float32],
+	b *formats.Dense[T], before, want *formats.Dense[float32]) spmm.Timing {
 	t.Helper()
 	if err := errors.Join(x.Upload(ctx, b), y.Upload(ctx, before)); err != nil {
 		t.Fatalf("%s: %v", what, err)
@@ -276,7 +280,10 @@ func TestSeveralModes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Run("packed "+format, func(t *testing.T) { sameAsOne[float32](t, dev, groups, enc, 40, spmm.Options{}, false, true) })
+		t.Run("packed "+format, func(t *testing.T) {
+			sameAsOne[float32](t, dev, groups, enc, 40, spmm.Options{}, false,
+				true)
+		})
 	}
 }
 
@@ -348,7 +355,8 @@ func TestSeveralSmall(t *testing.T) {
 	for _, s := range [][3]int{{1, 1, 1}, {2, 3, 2}, {0, 5, 3}, {5, 0, 3}, {5, 3, 0}, {0, 0, 0}, {33, 2, 1}} {
 		for _, mode := range []spmm.Mode{spmm.Fast, spmm.Reproducible} {
 			t.Run(fmt.Sprint(s, mode), func(t *testing.T) {
-				sameAsOne[float32](t, dev, groups, uneven[float32](s[0], s[1]), s[2], spmm.Options{Mode: mode, Format: "csr"}, false, false)
+				sameAsOne[float32](t, dev, groups, uneven[float32](s[0], s[1]), s[2], spmm.Options{Mode: mode, Format: "csr"},
+					false, false)
 			})
 		}
 	}
@@ -378,7 +386,8 @@ func TestSeveralAuto(t *testing.T) {
 func TestSeveralMemory(t *testing.T) {
 	a := gen.Dense(400, 400, 1, gen.Values{}).ToCSR()
 	for _, list := range []string{"cpu", "cpu,cpu", "cpu,cpu,cpu,cpu"} {
-		p, err := spmm.Prepare(ctx, openSeveral(t, list), a, spmm.Options{Format: "csr", Cols: 512, Split: spmm.ByColumns, Memory: 5 << 20})
+		p, err := spmm.Prepare(ctx, openSeveral(t, list), a, spmm.Options{Format: "csr", Cols: 512, Split: spmm.ByColumns,
+			Memory: 5 << 20})
 		if err != nil {
 			t.Errorf("%s: %v", list, err)
 			continue
@@ -397,7 +406,8 @@ func TestSeveralFrom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// By columns device 1 sends three quarters of B, by rows three times all of it. (Which is taken depends on the machine's rates.)
+		// By columns device 1 sends three quarters of B, by rows three times all of it. (Which is taken depends on the
+		// machine's rates.)
 		why := p.Info().WhySplit
 		m := regexp.MustCompile(`of these (\S+) (\S+) and (\S+) (\S+) are for moving B, on device 1, at `).FindStringSubmatch(why)
 		if m == nil {
@@ -444,7 +454,8 @@ func TestSeveralBalance(t *testing.T) {
 
 func TestSeveralErrors(t *testing.T) {
 	for list, want := range map[string]string{
-		"": `unknown backend ""`, "cpu,": "a name is missing", "cpu:0,1": "cpu has no device 1", "1": "unknown", "nothing:all": "nothing", "cpu:x": "want cpu:INDEX", "auto:all": "auto",
+		"": `unknown backend ""`, "cpu,": "a name is missing", "cpu:0,1": "cpu has no device 1", "1": "unknown",
+		"nothing:all": "nothing", "cpu:x": "want cpu:INDEX", "auto:all": "auto",
 	} {
 		if g, err := spmm.Open(ctx, list); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("OpenGroup(%q): %v, %v, want %q", list, g, err, want)
@@ -482,7 +493,8 @@ func TestSeveralErrors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := spmm.Multiply(ctx, p, 1, b, 0, c, spmm.Epilogue{RowBias: bias}); err == nil || !strings.Contains(err.Error(), "the row bias: shapes do not fit") {
+		if _, err := spmm.Multiply(ctx, p, 1, b, 0, c, spmm.Epilogue{RowBias: bias}); err == nil ||
+			!strings.Contains(err.Error(), "the row bias: shapes do not fit") {
 			t.Errorf("a bias: %v", err)
 		}
 		bias.Close()
@@ -521,10 +533,12 @@ func twoBiases(t *testing.T, p *spmm.Plan, b, c *formats.Dense[float32]) {
 		defer v.Close()
 		*x.to = v
 	}
-	if _, err := spmm.Multiply(ctx, p, 1, b, 0, c, e); err == nil || !strings.Contains(err.Error(), "one of them is possible") {
+	if _, err := spmm.Multiply(ctx, p, 1, b, 0, c, e); err == nil ||
+		!strings.Contains(err.Error(), "one of them is possible") {
 		t.Errorf("two biases: %v", err)
 	}
-	if _, err := spmm.NewTensorAt[float32](p, 1, 1, spmm.On(-2)); err == nil || !strings.Contains(err.Error(), "before the first") {
+	if _, err := spmm.NewTensorAt[float32](p, 1, 1, spmm.On(-2)); err == nil ||
+		!strings.Contains(err.Error(), "before the first") {
 		t.Errorf("on device -2: %v", err)
 	}
 }
@@ -572,7 +586,8 @@ func TestSeveralLosesDevice(t *testing.T) {
 		}
 		b, c := gen.Dense(200, 40, 1, gen.Values{}), formats.NewDense[float32](300, 40)
 		_, err = spmm.Multiply(ctx, p, 1, b, 0, c)
-		if closed := split == spmm.ByRows; closed != errors.Is(err, spmm.ErrClosed) || closed && !strings.HasPrefix(err.Error(), "cpu:0: ") {
+		if closed := split == spmm.ByRows; closed != errors.Is(err, spmm.ErrClosed) || closed &&
+			!strings.HasPrefix(err.Error(), "cpu:0: ") {
 			t.Errorf("by %v: %v", split, err)
 		}
 	}

@@ -1,5 +1,5 @@
-// Groups, their plans, tensors and sequences that are closed, or calls that are cancelled, while goroutines use them. make test-race
-// runs this with the race detector.
+// Groups, their plans, tensors and sequences that are closed, or calls that are cancelled, while goroutines use them.
+// make test-race runs this with the race detector.
 
 package spmm_test
 
@@ -18,7 +18,7 @@ import (
 	"github.com/spmmrun/spmm/formats/gen"
 )
 
-// shared is what the goroutines of a test share: a plan on two devices, with its operands and a sequence.
+// shared is shared by the goroutines of a test: a plan on two devices, with its operands and a sequence.
 type shared struct {
 	g       *spmm.Device
 	p       *spmm.Plan
@@ -72,7 +72,7 @@ func newShared(t *testing.T, o spmm.Options) *shared {
 	return h
 }
 
-// calls are what the goroutines do.
+// calls are the goroutines' calls.
 func (h *shared) calls() []func(ctx context.Context) error {
 	all := []func(ctx context.Context) error{
 		func(ctx context.Context) error {
@@ -105,7 +105,8 @@ var groupUses = map[string]spmm.Options{
 	"streamed":     {Split: spmm.ByRows, Memory: 120 << 10, Cols: 8},
 }
 
-// Whatever is closed, calls that use it end without an error or say that it was closed, and what was reported as good is good.
+// Whatever is closed, calls that use it end without an error or say that it was closed, and what was reported as good
+// is good.
 func TestSeveralCloseWhileUsed(t *testing.T) {
 	for name, o := range groupUses {
 		for _, what := range []string{"B", "C", "plan", "sequence", "a device", "group"} {
@@ -165,7 +166,8 @@ func TestSeveralCancel(t *testing.T) {
 						soon, stop := context.WithTimeout(ctx, time.Duration(k*k)*15*time.Microsecond)
 						err := call(soon)
 						stop()
-						if err != nil && !errors.Is(err, context.DeadlineExceeded) && !strings.Contains(err.Error(), "set its values again") {
+						if err != nil && !errors.Is(err, context.DeadlineExceeded) &&
+							!strings.Contains(err.Error(), "set its values again") {
 							return fmt.Errorf("call %d: %w", i, err)
 						}
 					}

@@ -16,14 +16,16 @@ import (
 	"github.com/spmmrun/spmm/formats/half"
 )
 
-// B comes in chunks of 128 columns, of which one is multiplied while the next one comes: the bits are those of a B in its place, whatever
-// lies where.
+// B is copied in chunks of 128 columns, and each is multiplied while the next one is copied: the bits are those of a B
+// in its place, whatever lies where.
 func TestSeveralOverlap(t *testing.T) {
 	const n = 512
 	dev, g := openCPU(t), openSeveral(t, "cpu,cpu")
 	a := uneven[float32](205, 170)
-	b, c0, bias := gen.Dense(170, n, 1, gen.Values{}), gen.Dense(205, n, 2, gen.Values{}), gen.Dense(205, 1, 3, gen.Values{})
-	for _, o := range []spmm.Options{{Format: "csr"}, {Mode: spmm.Reproducible}, {Mode: spmm.Reproducible, P: spmm.AutoP}} {
+	b, c0, bias := gen.Dense(170, n, 1, gen.Values{}), gen.Dense(205, n, 2, gen.Values{}),
+		gen.Dense(205, 1, 3, gen.Values{})
+	for _, o := range []spmm.Options{{Format: "csr"}, {Mode: spmm.Reproducible},
+		{Mode: spmm.Reproducible, P: spmm.AutoP}} {
 		one := prepare(t, dev, a, o)
 		defer one.Close()
 		for _, split := range splits {
@@ -62,7 +64,8 @@ func TestSeveralOverlap(t *testing.T) {
 	}
 }
 
-// A B or C that was closed is an error, wherever B lies; and a B without rows leaves what beta and the epilogue make of C on all devices.
+// A B or C that was closed is an error, wherever B lies; and a B without rows leaves what beta and the epilogue make of
+// C on all devices.
 func TestSeveralOverlapEdges(t *testing.T) {
 	const n = 512
 	g := openSeveral(t, "cpu,cpu")
@@ -109,7 +112,8 @@ func ones(rows, cols int) *formats.Dense[float32] {
 }
 
 // multipliedFrom multiplies a B that lies somewhere, twice, and returns C and the bytes that one product moved.
-func multipliedFrom(t *testing.T, p *spmm.Plan, from spmm.Placement, b *formats.Dense[float32], beta float64, c0 *formats.Dense[float32], e spmm.Epilogue) (*formats.Dense[float32], int64) {
+func multipliedFrom(t *testing.T, p *spmm.Plan, from spmm.Placement, b *formats.Dense[float32], beta float64,
+	c0 *formats.Dense[float32], e spmm.Epilogue) (*formats.Dense[float32], int64) {
 	t.Helper()
 	x, err := spmm.NewTensorAt[float32](p, b.Rows, b.Cols, from)
 	if err != nil {
@@ -200,7 +204,8 @@ func TestSeveralInPlace(t *testing.T) {
 	}
 }
 
-// A sequence on a group: steps feed each other by columns; what would have to move is refused, and leaves the sequence as it was.
+// A sequence on a group: steps feed each other by columns; what would have to move is refused, and leaves the sequence
+// as it was.
 func TestSeveralSequence(t *testing.T) {
 	const n = 384 // tiles of 128 columns for each, which are summed as on one
 	dev, g := openCPU(t), openSeveral(t, "cpu,cpu,cpu")
@@ -229,7 +234,8 @@ func TestSeveralSequence(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			rows, err := spmm.NewTensorAt[float32](p, 170, 1, map[spmm.Split]spmm.Placement{spmm.ByColumns: spmm.Replicated, spmm.ByRows: spmm.InRows}[split])
+			rows, err := spmm.NewTensorAt[float32](p, 170, 1, map[spmm.Split]spmm.Placement{spmm.ByColumns: spmm.Replicated,
+				spmm.ByRows: spmm.InRows}[split])
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -249,7 +255,8 @@ func TestSeveralSequence(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := s.Add(p, 1, elsewhere, 0, v); !errors.Is(err, spmm.ErrUnsupported) || !strings.Contains(err.Error(), "on device 1") {
+			if err := s.Add(p, 1, elsewhere, 0, v); !errors.Is(err, spmm.ErrUnsupported) ||
+				!strings.Contains(err.Error(), "on device 1") {
 				t.Errorf("by %v, B on one device: %v", split, err)
 			}
 			for range 2 {

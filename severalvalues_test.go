@@ -23,13 +23,15 @@ func TestSeveralValues(t *testing.T) {
 		other.Val[i] = float32(i%5 - 2)
 	}
 	for _, o := range []spmm.Options{
-		{Format: "csr"}, {Format: "cvse"}, {Format: "lanestream", Transpose: true}, {Format: "csr", Right: true}, {Mode: spmm.Reproducible}, {Mode: spmm.Reproducible, P: spmm.AutoP, Transpose: true},
+		{Format: "csr"}, {Format: "cvse"}, {Format: "lanestream", Transpose: true}, {Format: "csr", Right: true},
+		{Mode: spmm.Reproducible}, {Mode: spmm.Reproducible, P: spmm.AutoP, Transpose: true},
 	} {
 		rows, cols := 205, 170
 		if o.Transpose != o.Right {
 			rows, cols = cols, rows
 		}
-		b, c, want := gen.Dense(cols, 24, 1, gen.Values{Kind: gen.Int, Lo: -8, Hi: 8}), formats.NewDense[float32](rows, 24), formats.NewDense[float32](rows, 24)
+		b, c, want := gen.Dense(cols, 24, 1, gen.Values{Kind: gen.Int, Lo: -8, Hi: 8}), formats.NewDense[float32](rows, 24),
+			formats.NewDense[float32](rows, 24)
 		if o.Right {
 			b, c, want = b.Transpose(), c.Transpose(), want.Transpose()
 		}
@@ -71,7 +73,8 @@ func TestSeveralValuesTorn(t *testing.T) {
 	}
 	defer g.Close()
 	a := whole(uneven[float32](205, 170))
-	b, c, want := gen.Dense(170, 24, 1, gen.Values{Kind: gen.Int, Lo: -8, Hi: 8}), formats.NewDense[float32](205, 24), formats.NewDense[float32](205, 24)
+	b, c, want := gen.Dense(170, 24, 1, gen.Values{Kind: gen.Int, Lo: -8, Hi: 8}), formats.NewDense[float32](205, 24),
+		formats.NewDense[float32](205, 24)
 	for _, split := range splits {
 		p, err := spmm.Prepare(ctx, g, a, spmm.Options{Format: "cvse", Split: split})
 		if err != nil {
@@ -84,7 +87,8 @@ func TestSeveralValuesTorn(t *testing.T) {
 			t.Fatalf("by %v: %v, want the device's error", split, err)
 		}
 		broken.fails = false
-		if _, err := spmm.Multiply(ctx, p, 1, b, 0, c); !errors.Is(err, errBreaks) || !strings.Contains(err.Error(), "set its values again") {
+		if _, err := spmm.Multiply(ctx, p, 1, b, 0, c); !errors.Is(err, errBreaks) ||
+			!strings.Contains(err.Error(), "set its values again") {
 			t.Errorf("by %v: %v, want a refusal", split, err)
 		}
 		must(t, spmm.SetValues(ctx, p, a.Val))

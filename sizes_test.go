@@ -47,10 +47,12 @@ func TestSizes(t *testing.T) {
 		{"a product beyond memory by columns", column(math.MaxInt32, math.MaxInt32), spmm.ErrOutOfMemory, "2147483647×2147483647"},
 		{"more than a buffer", tensor(1000, 1000), spmm.ErrUnsupported, "at most 100000"},
 		{"n below 0", pair(-1), nil, "-1 columns of B: must be 0 or more"},
-		{"attainable time of C in tf32", second(plan.Attainable(ctx, 1, dtype.TF32)), nil, "C of tf32: want f16, bf16, f32 or f64"},
+		{"attainable time of C in tf32", second(plan.Attainable(ctx, 1, dtype.TF32)), nil,
+			"C of tf32: want f16, bf16, f32 or f64"},
 		{"observing n below 0", second(plan.Observe(ctx, -1, dtype.F32, time.Second)), nil, "-1 columns of B: must be 0 or more"},
 		{"observing C in s8", second(plan.Observe(ctx, 1, dtype.S8, time.Second)), nil, "C of s8: want f16, bf16, f32 or f64"},
-		{"attainable time of n below 0", second(plan.Attainable(ctx, -1, dtype.F32)), nil, "-1 columns of B: must be 0 or more"},
+		{"attainable time of n below 0", second(plan.Attainable(ctx, -1, dtype.F32)), nil,
+			"-1 columns of B: must be 0 or more"},
 		{"B and C beyond memory", pair(math.MaxInt32), spmm.ErrOutOfMemory, "tensors of 200×2147483647 and 700×2147483647"},
 	}
 	if huge > math.MaxInt32 {
@@ -63,7 +65,8 @@ func TestSizes(t *testing.T) {
 		switch {
 		case test.err == nil || !strings.Contains(test.err.Error(), test.says) || strings.Contains(test.err.Error(), "\n"):
 			t.Errorf("%s: %v, want one line with %q", test.name, test.err, test.says)
-		case test.is != nil && !errors.Is(test.err, test.is), test.is == nil && (errors.Is(test.err, backend.ErrUnsupported) || errors.Is(test.err, backend.ErrOutOfMemory)):
+		case test.is != nil && !errors.Is(test.err, test.is), test.is == nil &&
+			(errors.Is(test.err, backend.ErrUnsupported) || errors.Is(test.err, backend.ErrOutOfMemory)):
 			t.Errorf("%s: %v, want %v", test.name, test.err, test.is)
 		}
 	}

@@ -95,7 +95,8 @@ func dense[T formats.Value](r *rand.Rand, rows, cols, pad int, colMajor bool) *f
 }
 
 // expected is alpha·A·B + beta·C by definition.
-func expected[T, B, C formats.Value](alpha float32, a *formats.CSR[T], b *formats.Dense[B], beta float32, c *formats.Dense[C]) *formats.Dense[C] {
+func expected[T, B, C formats.Value](alpha float32, a *formats.CSR[T], b *formats.Dense[B], beta float32,
+	c *formats.Dense[C]) *formats.Dense[C] {
 	out := *c
 	out.Data = append([]C(nil), c.Data...)
 	for i := range a.Rows {
@@ -559,8 +560,8 @@ func TestNoAllocations(t *testing.T) {
 // raced tells that the race detector is on.
 var raced bool
 
-// allocatesNothing calls f and fails the test if it allocates. Where the race detector is on sync.Pool drops some of what it is given, and
-// allocations mean nothing.
+// allocatesNothing calls f and fails the test if it allocates. Where the race detector is on sync.Pool drops some of
+// what it is given, and allocations mean nothing.
 func allocatesNothing(t *testing.T, what string, f func()) {
 	t.Helper()
 	if n := testing.AllocsPerRun(20, f); n >= 1 && !raced {

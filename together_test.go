@@ -24,7 +24,8 @@ func TestTogether(t *testing.T) {
 	want := expected(1, a, b, 0, formats.NewDense[float32](m, n))
 	for _, list := range together {
 		for _, o := range []spmm.Options{
-			{Format: "csr"}, {Format: "csr", Split: spmm.ByColumns}, {Format: "csr", Split: spmm.ByRows}, {Format: "csr", Memory: 1 << 30, Cols: n},
+			{Format: "csr"}, {Format: "csr", Split: spmm.ByColumns}, {Format: "csr", Split: spmm.ByRows},
+			{Format: "csr", Memory: 1 << 30, Cols: n},
 			{Mode: spmm.Reproducible}, {Mode: spmm.Reproducible, P: spmm.AutoP},
 		} {
 			t.Run(list, func(t *testing.T) {
@@ -56,7 +57,8 @@ func TestTogether(t *testing.T) {
 				v, err := spmm.NewTensor[float32](dev, 1, int(a.NNZ()), false)
 				must(t, err)
 				defer v.Close()
-				must(t, v.Upload(ctx, &formats.Dense[float32]{Rows: 1, Cols: len(a.Val), LD: len(a.Val), Data: make([]float32, len(a.Val))}))
+				must(t, v.Upload(ctx, &formats.Dense[float32]{Rows: 1, Cols: len(a.Val), LD: len(a.Val),
+					Data: make([]float32, len(a.Val))}))
 				must(t, p.SetValues(ctx, v))
 				must(t, second(p.Run(ctx, 1, x, 0, y)))
 				got := formats.NewDense[float32](m, n)
@@ -153,7 +155,8 @@ func TestTensorCopy(t *testing.T) {
 	}
 }
 
-// What a device by itself alone can do is refused on several, in one way, and tensors of one are not those of the others.
+// What a device by itself alone can do is refused on several, in one way, and tensors of one are not those of the
+// others.
 func TestTogetherRefusals(t *testing.T) {
 	one, several := openCPU(t), openSeveral(t, "cpu,cpu")
 	a := uneven[float32](40, 30)
@@ -166,13 +169,15 @@ func TestTogetherRefusals(t *testing.T) {
 		"Predict":    second(spmm.Predict(ctx, several, a, spmm.Options{})),
 		"Rates":      second(several.Rates(ctx)),
 	} {
-		if !errors.Is(err, spmm.ErrUnsupported) || !strings.HasPrefix(err.Error(), what+" is for a device by itself, not for 2 together") {
+		if !errors.Is(err, spmm.ErrUnsupported) ||
+			!strings.HasPrefix(err.Error(), what+" is for a device by itself, not for 2 together") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	for _, o := range []spmm.Options{{Split: spmm.ByRows}, {Memory: 1 << 20}, {From: spmm.On(0)}} {
 		for what, err := range map[string]error{
-			"Encode": second(spmm.Encode(ctx, one, a, o)), "Compare": second(spmm.Compare(ctx, one, a, o)), "Predict": second(spmm.Predict(ctx, one, a, o)),
+			"Encode": second(spmm.Encode(ctx, one, a, o)), "Compare": second(spmm.Compare(ctx, one, a, o)),
+			"Predict": second(spmm.Predict(ctx, one, a, o)),
 		} {
 			if err == nil || !strings.Contains(err.Error(), "Options.Split, Memory and From are for Prepare") {
 				t.Errorf("%s of %+v: %v", what, o, err)

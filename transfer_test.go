@@ -29,7 +29,7 @@ func TestTransfers(t *testing.T) {
 		}
 	}
 	dev := openCPU(t)
-	for _, shape := range [][2]int{{1, 1}, {3, 70}, {65, 33}, {0, 5}, {2100, 1024}} { // the last in several pieces
+	for _, shape := range [][2]int{{1, 1}, {3, 70}, {65, 33}, {0, 5}, {2100, 1024}} { // the last in several chunks
 		for _, colMajor := range []bool{false, true} {
 			x := newTensor[float32](t, dev, shape[0], shape[1], colMajor)
 			upDown(t, r, x)
@@ -93,7 +93,7 @@ func (b cancellingBuffer) Read(_ context.Context, off int64, p []byte) error {
 	return b.Buffer.Read(context.Background(), off, p)
 }
 
-// A copy of 34 MB goes in several pieces; a context that is cancelled during the first ends it there.
+// A copy of 34 MB goes in several chunks; a context that is cancelled during the first ends it there.
 func TestTransferCancelled(t *testing.T) {
 	inner, err := spmm.OpenBackend(ctx, "cpu")
 	if err != nil {
@@ -108,7 +108,8 @@ func TestTransferCancelled(t *testing.T) {
 		if colMajor {
 			h.ColMajor, h.LD = true, 1000
 		}
-		for name, call := range map[string]func(context.Context, *formats.Dense[float32]) error{"Upload": x.Upload, "Download": x.Download} {
+		for name, call := range map[string]func(context.Context, *formats.Dense[float32]) error{"Upload": x.Upload,
+			"Download": x.Download} {
 			once, cancel := context.WithCancel(ctx)
 			d.cancel, d.copies = cancel, 0
 			if err := call(once, h); !errors.Is(err, context.Canceled) || d.copies != 1 {

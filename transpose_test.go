@@ -19,7 +19,8 @@ func TestTranspose(t *testing.T) {
 	dev := openCPU(t)
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, o := range []spmm.Options{
-		{}, {Format: "csr"}, {Format: "cvse"}, {Format: "hrpb", Precision: dtype.F16}, {Format: "tiledcsr", Precision: dtype.BF16},
+		{}, {Format: "csr"}, {Format: "cvse"}, {Format: "hrpb", Precision: dtype.F16},
+		{Format: "tiledcsr", Precision: dtype.BF16},
 		{Mode: spmm.Reproducible}, {Mode: spmm.Reproducible, P: spmm.AutoP}, {Tune: true},
 	} {
 		testTranspose[float32](t, dev, r, o)
@@ -42,7 +43,8 @@ func testTranspose[T formats.Value](t *testing.T, dev *spmm.Device, r *rand.Rand
 		}
 		at := a.Transpose()
 		o.Transpose = true
-		for _, m := range []formats.Encoded{a, packed, &formats.CSC[T]{Rows: a.Rows, Cols: a.Cols, ColPtr: at.RowPtr, RowIdx: at.ColIdx, Val: at.Val}} {
+		for _, m := range []formats.Encoded{a, packed, &formats.CSC[T]{Rows: a.Rows, Cols: a.Cols, ColPtr: at.RowPtr,
+			RowIdx: at.ColIdx, Val: at.Val}} {
 			if got := timesB(t, dev, m, o, b); !got.Equal(want) {
 				t.Errorf("%+v: the transpose of %d×%d in format %s multiplies differently", o, a.Rows, a.Cols, m.Format())
 			}
@@ -52,7 +54,8 @@ func testTranspose[T formats.Value](t *testing.T, dev *spmm.Device, r *rand.Rand
 }
 
 // timesB returns A·B for a prepared A.
-func timesB[T formats.Value](t *testing.T, dev *spmm.Device, a formats.Encoded, o spmm.Options, b *formats.Dense[T]) *formats.Dense[float32] {
+func timesB[T formats.Value](t *testing.T, dev *spmm.Device, a formats.Encoded, o spmm.Options,
+	b *formats.Dense[T]) *formats.Dense[float32] {
 	t.Helper()
 	p, err := spmm.Prepare(ctx, dev, a, o)
 	if err != nil {
@@ -110,7 +113,8 @@ func ExampleOptions_transpose() {
 	defer dev.Close()
 	//	1 . 2
 	//	. 3 .
-	a := &formats.CSR[float32]{Rows: 2, Cols: 3, RowPtr: []int64{0, 2, 3}, ColIdx: []int32{0, 2, 1}, Val: []float32{1, 2, 3}}
+	a := &formats.CSR[float32]{Rows: 2, Cols: 3, RowPtr: []int64{0, 2, 3}, ColIdx: []int32{0, 2, 1},
+		Val: []float32{1, 2, 3}}
 	for _, pass := range []spmm.Options{{}, {Transpose: true}} {
 		plan, err := spmm.Prepare(ctx, dev, a, pass)
 		if err != nil {

@@ -102,7 +102,8 @@ func TestSetValuesRefusals(t *testing.T) {
 				t.Errorf("%+v: %v, want an error about %q", o, err, text)
 			}
 		}
-		want(spmm.SetValues(ctx, plan, a.Val[1:]), fmt.Sprintf("%d values for a matrix of %d entries", len(a.Val)-1, len(a.Val)))
+		want(spmm.SetValues(ctx, plan, a.Val[1:]), fmt.Sprintf("%d values for a matrix of %d entries", len(a.Val)-1,
+			len(a.Val)))
 		want(plan.SetValues(ctx, elsewhere), "on the device of A")
 		want(plan.SetValues(ctx, square), "7×7")
 		want(plan.SetValues(ctx, none), "missing")
@@ -118,7 +119,8 @@ func TestSetValuesRefusals(t *testing.T) {
 func TestSetValuesAllocatesNothing(t *testing.T) {
 	dev := openCPU(t)
 	a := sparse[float32](rand.New(rand.NewPCG(1, 2)), 200, 300, 4)
-	for _, o := range []spmm.Options{{Format: "csr"}, {Format: "cvse", Precision: dtype.F16}, {Format: "hrpb", Transpose: true}, {Mode: spmm.Reproducible, P: 31}} {
+	for _, o := range []spmm.Options{{Format: "csr"}, {Format: "cvse", Precision: dtype.F16},
+		{Format: "hrpb", Transpose: true}, {Mode: spmm.Reproducible, P: 31}} {
 		plan := prepare(t, dev, a, o)
 		defer plan.Close()
 		x := newTensor[half.F16](t, dev, len(a.Val), 1, true)
@@ -183,7 +185,8 @@ func ExamplePlan_SetValues() {
 	defer dev.Close()
 	//	1 . 2
 	//	. 3 .
-	a := &formats.CSR[float32]{Rows: 2, Cols: 3, RowPtr: []int64{0, 2, 3}, ColIdx: []int32{0, 2, 1}, Val: []float32{1, 2, 3}}
+	a := &formats.CSR[float32]{Rows: 2, Cols: 3, RowPtr: []int64{0, 2, 3}, ColIdx: []int32{0, 2, 1},
+		Val: []float32{1, 2, 3}}
 	plan, err := spmm.Prepare(ctx, dev, a, spmm.Options{Format: "cvse"})
 	if err != nil {
 		log.Fatal(err)
@@ -198,7 +201,8 @@ func ExamplePlan_SetValues() {
 	y := formats.NewDense[float32](2, 1)
 	for step := range 3 {
 		s := float32(step)
-		if err := values.Upload(ctx, &formats.Dense[float32]{Rows: 1, Cols: 3, LD: 3, Data: []float32{1 + s, 2, 3 - s}}); err != nil {
+		if err := values.Upload(ctx, &formats.Dense[float32]{Rows: 1, Cols: 3, LD: 3,
+			Data: []float32{1 + s, 2, 3 - s}}); err != nil {
 			log.Fatal(err)
 		}
 		if err := plan.SetValues(ctx, values); err != nil {
@@ -222,7 +226,8 @@ func ExampleSetValues() {
 		log.Fatal(err)
 	}
 	defer dev.Close()
-	a := &formats.CSR[float32]{Rows: 2, Cols: 3, RowPtr: []int64{0, 2, 3}, ColIdx: []int32{0, 2, 1}, Val: []float32{1, 2, 3}}
+	a := &formats.CSR[float32]{Rows: 2, Cols: 3, RowPtr: []int64{0, 2, 3}, ColIdx: []int32{0, 2, 1},
+		Val: []float32{1, 2, 3}}
 	plan, err := spmm.Prepare(ctx, dev, a, spmm.Options{Transpose: true})
 	if err != nil {
 		log.Fatal(err)
@@ -248,7 +253,8 @@ func testSequenceAddValues(t *testing.T, dev *spmm.Device) {
 	a := sparse[float32](r, 30, 40, 4)
 	n := len(a.Val)
 	row := sparse[float32](r, 1, 3, 1)
-	for _, o := range []spmm.Options{{Format: "csr"}, {Format: "cvse", Precision: dtype.F16}, {Format: "hrpb", Transpose: true}, {Mode: spmm.Reproducible}} {
+	for _, o := range []spmm.Options{{Format: "csr"}, {Format: "cvse", Precision: dtype.F16},
+		{Format: "hrpb", Transpose: true}, {Mode: spmm.Reproducible}} {
 		weights := prepare(t, dev, row, spmm.Options{})
 		defer weights.Close()
 		plan, err := spmm.Prepare(ctx, dev, a, o)

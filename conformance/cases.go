@@ -85,7 +85,7 @@ type layout struct {
 	bcol, ccol bool       // column-major
 	reuse      bool       // the plan, and on the device B and C, have multiplied with another alpha and beta before
 	changed    string     // the plan was made with other values of A, which were replaced: see values.go
-	turned     bool       // what is prepared is Aᵀ, to be transposed; on the right A
+	turned     bool       // Aᵀ is prepared, to be transposed; on the right A
 	right      bool       // Cᵀ = alpha·Bᵀ·Aᵀ + beta·Cᵀ is computed, Aᵀ on the right
 }
 

@@ -99,8 +99,7 @@ func (a *agreement) group() Agreement {
 	return a.Agreement
 }
 
-// Compare returns the cases whose outputs must be the same in all of the manifests and are not, in
-// words.
+// Compare describes the cases whose outputs must be the same in all manifests and are not.
 func Compare(mans ...*Manifest) []string {
 	var out []string
 	for _, a := range Agreements(mans...) {

@@ -1,8 +1,8 @@
 // Package conformance shows that kernels give the right answer, and the same one on every device.
 //
-// Run multiplies some hundreds of problems with every variant of every kernel that a device can run, and
-// returns a Manifest: what was run, on what, and with which outcome. Manifests of many devices are
-// checked in below manifests/, a module of its own; Verifier recomputes what they claim on the CPU alone.
+// Run multiplies some hundreds of problems with every variant of every kernel that a device can run, and returns a
+// Manifest: what was run, on what, and with which outcome. Manifests of several devices are checked in below
+// manifests/, a module of its own; Verifier recomputes their claims on the CPU alone.
 //
 // # What right means
 //
@@ -13,13 +13,13 @@
 //     every device. Their numbers lie on a grid: each product (and beta/alpha times each element
 //     of C) is a multiple of some 2^g, no smaller than 2^-126; Σ|a·b|+|c| is at most 2^(g+24); no
 //     operand is subnormal; and the exponents of two operands of a product add up to at most g+23.
-//     Then each partial sum, in any order, is a number of f32, and a unit that cuts addends
-//     to 23 bits below the largest exponent cuts nothing off. In T1+ all products of an output have
-//     one sign; in T1± they do not, which some devices' units get wrong, for which they may
-//     carry a published waiver. A dropped entry, a wrong index or a lost bit always shows.
+//     Then each partial sum, in any order, is a number of f32, and a unit that truncates
+//     addends to 23 bits below the largest exponent loses nothing. In T1+ all products of an output have
+//     one sign; in T1± they do not. Some devices' units compute these wrongly, and may have
+//     a published waiver. A dropped entry, a wrong index or a lost bit always shows.
 //   - nonfinite is T1± with infinities and NaN in A, B and C. An output is NaN if a product is NaN or
-//     infinities of both signs meet; else infinite if a product is; else exact. What A does not
-//     store does not touch B; zeros that A stores do.
+//     infinities of both signs meet; else infinite if a product is; else exact. Elements that A
+//     does not store do not touch B; stored zeros do.
 //   - subnormal has subnormal operands. The exact answer is right, and so is that with those operands
 //     taken for zero.
 //   - T2 has numbers like those of real data. |c − c*| ≤ γ(1+γ)·Σ|a||b| with γ = 3·(entries+1)·2⁻²³, see
@@ -35,9 +35,9 @@
 // Before outputs are hashed, -0 becomes +0 and every NaN the same one. A C of 16 bits is rounded once, to
 // nearest even, from the exact sum.
 //
-// In all classes each multiplication runs twice and must give the same bits. Padding between rows, memory
-// that is undefined, and C where beta is 0 hold NaN; padding of C, arguments that are only read, sentinel
-// bytes behind each buffer and canary buffers between them must be as before.
+// In all classes each multiplication runs twice and must give the same bits. Padding between rows, undefined memory,
+// and C where beta is 0 hold NaN; padding of C, arguments that are only read, sentinel bytes behind each buffer and
+// canary buffers between them must be as before.
 //
 // # How to read a case's name
 //
@@ -54,12 +54,12 @@
 //	a:f32, c:f16   A (b: B, c: C, bias: the bias) stored in another type than usual
 //	reuse          the plan, B and C have multiplied with another alpha, beta and B before
 //	values:tensor  the plan was made with other values of A; those of a tensor (host: of the host's memory) replace them;
-//	               besides what is right, a plan that is made with them must give the same bits
-//	transpose      what is prepared is Aᵀ, to be transposed
+//	               the outputs must be right, and have the bits of a plan that is made with these values
+//	transpose      Aᵀ is prepared, to be transposed
 //	right          Cᵀ = alpha·Bᵀ·Aᵀ + beta·Cᵀ is computed, Aᵀ on the right; bcol and ccol are then row-major Bᵀ and Cᵀ
 //	seed2          other numbers
 //
-// A manifest has one line for each case and variant that it ran with. A case that no variant of the device is for is
+// A manifest has one line for each case and variant that it ran with. A case for which the device has no variant is
 // unsupported, which is not a pass. That follows from the device's capabilities (eligible.go): a variant whose needs
 // the device meets and that does not load, or does not run, has failed.
 //
@@ -69,16 +69,16 @@
 // shapes in cases.go; a new pattern is an entry of patterns. Kinds of numbers are in exact.go, general.go and
 // reproducible.go; tests hold those of T1 against the conditions above.
 //
-// A manifest is whole if it has all cases and variants that its device can run. So those that are checked in are made
-// anew when a problem, a format or a variant is added, and the first such change after a release raises Suite. What a
-// released version of the suite had is never changed: not its inputs, and not what is demanded.
+// A manifest is complete if it has all cases and variants that its device can run. So the checked-in ones are made anew
+// when a problem, a format or a variant is added, and the first such change after a release raises Suite. A released
+// version of the suite never changes: neither its inputs nor its criteria.
 //
-// Each fault that a kernel can have should be among the mutations of mutation_test.go, which shows that
-// the suite notices in seconds, or of the command conformance/mutants, which changes sources.
+// Each fault that a kernel can have should be among the mutations of mutation_test.go, which shows in seconds that the
+// suite detects it, or of the command conformance/mutants, which changes sources.
 //
-// Manifests claim and Verifier checks: that the seal is whole, the summary right, no case or variant missing or twice,
-// each input that of its recipe, each exact output the right one, each verdict borne out, and "unsupported" only where
-// the recorded capabilities say so. What Verifier cannot recompute are T2's outputs and probes; and that the device
+// Verifier checks that the seal and the summary are right, that no case or variant is missing or listed twice, that
+// each input is that of its recipe and each exact output the right one, that each verdict follows from these, and that
+// "unsupported" follows from the recorded capabilities. It cannot recompute T2's outputs and probes. That the device
 // gave the outputs of T1 and T3 is the sender's word until it runs again.
 //
 // # How to run it
@@ -90,8 +90,8 @@
 //
 //	go test ./conformance
 //
-// See conformance_test.go for what the environment changes. Under NVIDIA's memory checker, without memory of
-// the suite's around buffers:
+// conformance_test.go lists the environment variables. Under NVIDIA's memory checker, without the suite's guard memory
+// around buffers:
 //
 //	compute-sanitizer spmmrun conform --backend cuda --bare
 //

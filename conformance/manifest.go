@@ -17,8 +17,8 @@ import (
 	"github.com/spmmrun/spmm/backend"
 )
 
-// Suite is the version of the suite: of its cases, of how their inputs are made and of what is
-// demanded. Schema is the version of the manifest's JSON.
+// Suite is the version of the suite: of its cases, their inputs and the criteria. Schema is the version of the
+// manifest's JSON.
 const (
 	Suite  = "1"
 	Schema = 1
@@ -31,7 +31,7 @@ type Manifest struct {
 	Tier   Tier   `json:"tier"`
 	Filter string `json:"filter,omitempty"` // if only some cases were selected
 	Bare   bool   `json:"bare,omitempty"`   // if memory around buffers was not watched
-	// Incomplete says how many cases have run of a run that ended early; nil: it came to its end.
+	// Incomplete is the number of cases that ran before the run ended early; nil: it ran to its end.
 	Incomplete *Part `json:"incomplete,omitempty"`
 	// Unlisted tells that matrix shapes were run that the device does not list.
 	Unlisted bool           `json:"unlisted,omitempty"`
@@ -40,8 +40,8 @@ type Manifest struct {
 	Device   backend.Info   `json:"device"`
 	Caps     Caps           `json:"caps"`
 	Summary  map[Status]int `json:"summary"`
-	// Seal is the SHA-256 of the manifest as Encode writes it, with this field empty. It shows a change
-	// by accident or carelessness; who means to deceive can seal anew, and is up against Verifier.
+	// Seal is the SHA-256 of the manifest as Encode writes it, with this field empty. It detects accidental changes. A
+	// forger can seal anew, and must then pass Verifier.
 	Seal string `json:"seal"`
 	// Probes describe the device's float matrix unit, one for each input type; null if there is none.
 	Probes []Probe `json:"probes"`
@@ -63,7 +63,7 @@ type Part struct {
 func (p Part) String() string { return fmt.Sprintf("%d of %d cases", p.Ran, p.Of) }
 
 // Module identifies code by the digest of its text or binary. Go functions have none: the manifest's commit and its
-// version of Go say what they are.
+// version of Go identify them.
 type Module struct {
 	Name   string `json:"name"`
 	Kind   string `json:"kind"`
@@ -166,7 +166,7 @@ func lines[T any](b *bytes.Buffer, name string, list []T) error {
 	return nil
 }
 
-// MostBytes is how long the text of a manifest that is read may be: several times as long as that of any device so far.
+// MostBytes is the maximum length of a manifest's text: several times that of any device so far.
 const MostBytes = 32 << 20
 
 // readText reads the text of a manifest, which may be compressed by gzip.
@@ -190,8 +190,7 @@ func readText(r io.Reader) ([]byte, error) {
 	return text, nil
 }
 
-// Decode reads a manifest, as it is or compressed by gzip, and holds it against the schema. Whether what it says is
-// true is for Verifier.
+// Decode reads a manifest, plain or compressed by gzip, and checks it against the schema. Verifier checks its claims.
 func Decode(r io.Reader) (*Manifest, error) {
 	text, err := readText(r)
 	if err != nil {

@@ -20,11 +20,11 @@ import (
 type Probe struct {
 	Type    string `json:"type"`
 	Variant string `json:"variant"`
-	// FractionBits is the largest j for which 1 + 2⁻ʲ − 1, summed in one instruction, is 2⁻ʲ in whatever
-	// order the terms stand: what a unit keeps of a term below the largest. -1: fewer than can be tried.
+	// FractionBits is the largest j for which 1 + 2⁻ʲ − 1, summed in one instruction, is 2⁻ʲ in whatever order the terms
+	// stand: the bits that a unit keeps of a term below the largest. -1: fewer than can be tested.
 	FractionBits int `json:"fraction_bits"`
-	// FusedTerms is how many terms of an instruction are aligned and added at once: a small term so far
-	// from two large ones that cancel is lost no more. 1: at most two; 0: nothing is ever lost.
+	// FusedTerms is the number of terms of an instruction that are aligned and added at once: a small term that is this
+	// far from two large ones that cancel is not lost. 1: at most two; 0: nothing is ever lost.
 	FusedTerms int `json:"fused_terms"`
 	// Rounding is that of a sum inside an instruction, ChainRounding that from one to the next.
 	Rounding      string `json:"rounding"`
@@ -33,8 +33,8 @@ type Probe struct {
 	// empty where products of the type cannot be that small.
 	SubnormalInputs  string `json:"subnormal_inputs"`
 	SubnormalOutputs string `json:"subnormal_outputs,omitempty"`
-	// NaN is the bits that a product gives for Inf − Inf. (Kernels may make it themselves: what is not
-	// finite they look at again.)
+	// NaN is the bits that a product gives for Inf − Inf. (It may be the kernel's, since kernels compute outputs again
+	// that are not finite.)
 	NaN string `json:"nan"`
 	// ComplementAdder tells that −1 + 24 + 32 is not 55: negative addends are complemented without the one
 	// that belongs to it (RDNA3).

@@ -76,9 +76,8 @@ type loaded struct {
 	err    error
 }
 
-// Run runs the suite on a device, which stays open. It returns an error when it could not go on: the
-// context is done, the device lost, no case selected. Failed cases are not errors: look at the
-// manifest's summary.
+// Run runs the suite on a device, which stays open. It returns an error if it cannot continue: the context is done, the
+// device is lost, or no case is selected. Failed cases are not errors: see the manifest's summary.
 func Run(ctx context.Context, dev backend.Device, o Options) (*Manifest, error) {
 	if o.Tier == "" {
 		o.Tier = Quick

@@ -40,7 +40,8 @@ func (t Type) Size() int {
 	return 0
 }
 
-// LeastNormal returns the least positive number of a floating-point type that has all its digits; of TF32 and BF16 it is that of F32, whose exponents they have.
+// LeastNormal returns the least positive number of a floating-point type that has all its digits; of TF32 and BF16 it
+// is that of F32, whose exponents they have.
 func (t Type) LeastNormal() float64 {
 	switch t {
 	case F16:

@@ -35,7 +35,8 @@ func TestFormatsHaveContainers(t *testing.T) {
 // type is refused.
 func TestAdopt(t *testing.T) {
 	var as []*formats.CSR[float32] // the first that a format takes
-	for _, spec := range []string{"gen:vector,rows=203,cols=300,v=4,density=0.1", "gen:nm,rows=203,cols=300,n=2,m=16,v=128", "gen:uniform,rows=203,cols=300,density=1"} {
+	for _, spec := range []string{"gen:vector,rows=203,cols=300,v=4,density=0.1",
+		"gen:nm,rows=203,cols=300,n=2,m=16,v=128", "gen:uniform,rows=203,cols=300,density=1"} {
 		a, err := gen.CSR(spec)
 		if err != nil {
 			t.Fatal(err)

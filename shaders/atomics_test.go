@@ -112,7 +112,8 @@ func TestFindsFloatAtomics(t *testing.T) {
 			t.Errorf("%v %q: found %q, %v", c.kind, c.code, found, err)
 		}
 	}
-	if _, err := floatAtomics(backend.Binary{Kind: backend.CodeSPIRV, Code: []byte("no module at all, this")}); err == nil {
+	if _, err := floatAtomics(backend.Binary{Kind: backend.CodeSPIRV,
+		Code: []byte("no module at all, this")}); err == nil {
 		t.Error("text is taken for SPIR-V")
 	}
 }

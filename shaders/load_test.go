@@ -40,7 +40,8 @@ func TestVariantsLoad(t *testing.T) {
 		if loaded < len(shaders.All()) {
 			t.Error("too few variants")
 		}
-		if mode := os.Getenv("SPMM_SOFTVK"); dev.Info().Backend == "vulkan" && (matrix > 0) != (mode == "matrices" || mode == "amd") && mode != "" {
+		if mode := os.Getenv("SPMM_SOFTVK"); dev.Info().Backend == "vulkan" &&
+			(matrix > 0) != (mode == "matrices" || mode == "amd") && mode != "" {
 			t.Errorf("with softvk's driver %q there should be others", mode)
 		}
 	})

@@ -27,7 +27,8 @@ import (
 
 // Formats returns the formats that there are kernels for.
 func Formats() []*spec.Format {
-	return []*spec.Format{csr.Format, cvse.Format, hrpb.Format, jigsaw.Format, lanestream.Format, nm.Format, sparse24r.Format, tiledcsr.Format, dense.Format}
+	return []*spec.Format{csr.Format, cvse.Format, hrpb.Format, jigsaw.Format, lanestream.Format, nm.Format,
+		sparse24r.Format, tiledcsr.Format, dense.Format}
 }
 
 // DenseCopy copies, transposes and converts dense matrices on a device.

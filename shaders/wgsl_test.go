@@ -1,4 +1,4 @@
-// WGSL is what browsers take, not only what wgpu-native's compiler of 2023 lets pass.
+// WGSL must suit browsers, not only wgpu-native's compiler of 2023.
 
 package shaders_test
 

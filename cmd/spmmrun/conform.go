@@ -36,8 +36,8 @@ func newConform(unfinished *temporaries) *cobra.Command {
 		Use:   "conform [flags]",
 		Short: "Run the conformance suite on a device and write its manifest",
 		Long: `conform multiplies some thousands of small problems in every format and precision that a device runs, in
-fast and in reproducible mode, checks every answer, and watches the memory around every buffer. It writes the results to a
-manifest, which spmmrun verify checks on any machine and spmmrun compare compares with others. If it is interrupted or
+fast and in reproducible mode, checks every answer, and watches the memory around every buffer. It writes the results to
+a manifest, which spmmrun verify checks on any machine and spmmrun compare compares with others. If it is interrupted or
 the device is lost, the manifest has the cases that ran, and is marked as incomplete.
 
 Exit codes: 0 all right, 1 some case failed or none passed, 2 usage, 3 backend unavailable or lost, 130 interrupted.`,

@@ -109,7 +109,8 @@ type shared[T formats.Value] struct {
 }
 
 // multiplyOnRanks does the job with data of type T. The result is rank 0's.
-func multiplyOnRanks[T formats.Value](ctx context.Context, j *job, r *ranks, dev *spmm.Device, prec dtype.Type, a rowsRead, out *output, p *progress) (*result, error) {
+func multiplyOnRanks[T formats.Value](ctx context.Context, j *job, r *ranks, dev *spmm.Device, prec dtype.Type,
+	a rowsRead, out *output, p *progress) (*result, error) {
 	via, err := r.via(ctx, dev, j.exchange, p)
 	if err != nil {
 		return nil, err
@@ -152,8 +153,8 @@ func multiplyOnRanks[T formats.Value](ctx context.Context, j *job, r *ranks, dev
 	return res, err
 }
 
-// collectTo brings rows of all ranks to rank 0, some at a time, which writes them to out if that is a file, and returns their
-// SHA-256.
+// collectTo brings rows of all ranks to rank 0, some at a time, which writes them to out if that is a file, and returns
+// their SHA-256.
 func collectTo(r *ranks, bounds dist.Bounds, mine *formats.Dense[float32], out *output) (string, error) {
 	if r.Rank() != 0 {
 		return "", dist.Collect(r, bounds, mine, nil)
@@ -179,8 +180,8 @@ func collectTo(r *ranks, bounds dist.Bounds, mine *formats.Dense[float32], out *
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// writeArray writes an array as .npy, whose rows collect gives to a function. collect is called whatever fails: other ranks wait
-// for it.
+// writeArray writes an array as .npy, whose rows collect gives to a function. collect is called whatever fails: other
+// ranks wait for it.
 func writeArray(w io.Writer, rows, cols int, collect func(each func(*formats.Dense[float32]) error) error) error {
 	array, begun := npy.NewWriter[float32](w, rows, cols)
 	err := collect(func(d *formats.Dense[float32]) error {
@@ -196,7 +197,8 @@ func writeArray(w io.Writer, rows, cols int, collect func(each func(*formats.Den
 }
 
 // newShared shares out A, plans, and makes or reads this rank's rows of B.
-func newShared[T formats.Value](ctx context.Context, j *job, r *ranks, dev *spmm.Device, via comm.DeviceComm, prec dtype.Type, a rowsRead, p *progress) (*shared[T], error) {
+func newShared[T formats.Value](ctx context.Context, j *job, r *ranks, dev *spmm.Device, via comm.DeviceComm,
+	prec dtype.Type, a rowsRead, p *progress) (*shared[T], error) {
 	p.step("sharing out A", -1)
 	f16 := formats.TypeOf[T]() == dtype.F16
 	var err error
@@ -252,7 +254,7 @@ func newShared[T formats.Value](ctx context.Context, j *job, r *ranks, dev *spmm
 	return q, nil
 }
 
-// readEpilogue reads the bias, if there is one, of which a rank keeps the elements of its rows.
+// readEpilogue reads the bias, if there is one. A rank keeps the elements of its rows.
 func (q *shared[T]) readEpilogue(ctx context.Context, j *job, r *ranks) error {
 	rows := []int64{int64(q.share.A.Rows)}
 	if err := r.AllReduce(rows, comm.Sum); err != nil {
@@ -283,9 +285,10 @@ func (q *shared[T]) rowsOfB(j *job, lo, hi int) *formats.Dense[float32] {
 	return out
 }
 
-// measure times the requested products, B and C being on the devices, each from when all ranks begin to when the last is done,
-// and leaves C in c. It returns how this rank spent the last.
-func (q *shared[T]) measure(ctx context.Context, j *job, r *ranks, c *formats.Dense[float32], p *progress) (timings, dist.Timing, error) {
+// measure times the requested products, B and C being on the devices, each from when all ranks begin to when the last
+// is done, and leaves C in c. It returns how this rank spent the last.
+func (q *shared[T]) measure(ctx context.Context, j *job, r *ranks, c *formats.Dense[float32], p *progress) (timings,
+	dist.Timing, error) {
 	ts := timings{batch: 1, host: true}
 	var last dist.Timing
 	took := make([]int64, 0, j.repeats)
@@ -352,7 +355,8 @@ func (q *shared[T]) biasOnDevice(ctx context.Context) (spmm.Epilogue, func(), er
 	if err != nil {
 		return e, nil, err
 	}
-	bias, err := tensorOf(ctx, q.dev, &formats.Dense[float32]{Rows: len(q.epilogue.RowBias), Cols: 1, LD: 1, Data: q.epilogue.RowBias})
+	bias, err := tensorOf(ctx, q.dev, &formats.Dense[float32]{Rows: len(q.epilogue.RowBias), Cols: 1, LD: 1,
+		Data: q.epilogue.RowBias})
 	e.RowBias = bias
 	return e, func() { bias.Close() }, err
 }
@@ -369,9 +373,10 @@ func tensorOf[T formats.Value](ctx context.Context, dev *spmm.Device, d *formats
 	return t, nil
 }
 
-// verify checks this rank's outputs against exact arithmetic, with rows of B that are made or read again, whatever the exchange
-// has brought. The report is of all ranks.
-func (q *shared[T]) verify(ctx context.Context, j *job, r *ranks, compute dtype.Type, c *formats.Dense[float32]) (*verifyReport, error) {
+// verify checks this rank's outputs against exact arithmetic, with rows of B that are made or read again, whatever the
+// exchange has brought. The report is of all ranks.
+func (q *shared[T]) verify(ctx context.Context, j *job, r *ranks, compute dtype.Type,
+	c *formats.Dense[float32]) (*verifyReport, error) {
 	problem, got, numbers, err := q.sampled(j, r, compute, c)
 	if err != nil {
 		return nil, err
@@ -397,7 +402,8 @@ func (q *shared[T]) verify(ctx context.Context, j *job, r *ranks, compute dtype.
 	if err := r.agree(err); err != nil {
 		return nil, err
 	}
-	v.Mode, v.Distance = j.verify, distanceReport{Checked: check.Checked, Worst: finite(check.Worst), Relative: finite(check.Relative)}
+	v.Mode, v.Distance = j.verify, distanceReport{Checked: check.Checked, Worst: finite(check.Worst),
+		Relative: finite(check.Relative)}
 	return v, q.joinVerdicts(r, v)
 }
 
@@ -433,10 +439,13 @@ func (q *shared[T]) joinVerdicts(r *ranks, v *verifyReport) error {
 	return nil
 }
 
-// sampled returns the product of those of this rank's rows that are checked, with the columns that they meet alone, and the
-// numbers of the rows within C. In reproducible mode B has one more row, with the largest elements of all of B's columns.
-func (q *shared[T]) sampled(j *job, r *ranks, compute dtype.Type, c *formats.Dense[float32]) (oracle.Problem, *formats.Dense[float32], []int, error) {
-	p := oracle.Problem{Alpha: float64(float32(j.alpha)), Beta: float64(float32(j.beta)), Epilogue: q.epilogue, Compute: compute, Out: dtype.F32}
+// sampled returns the product of those of this rank's rows that are checked, with the columns that they meet alone, and
+// the numbers of the rows within C. In reproducible mode B has one more row, with the largest elements of all of B's
+// columns.
+func (q *shared[T]) sampled(j *job, r *ranks, compute dtype.Type, c *formats.Dense[float32]) (oracle.Problem,
+	*formats.Dense[float32], []int, error) {
+	p := oracle.Problem{Alpha: float64(float32(j.alpha)), Beta: float64(float32(j.beta)), Epilogue: q.epilogue,
+		Compute: compute, Out: dtype.F32}
 	a := formats.Convert[float32](q.share.A)
 	rows := make([]int, a.Rows)
 	for i := range rows {
@@ -490,12 +499,13 @@ func largestOfColumns[T formats.Value](r *ranks, mine *formats.Dense[T]) ([]floa
 	return row, err
 }
 
-// ranksReport is what there is to say of several ranks.
+// ranksReport is the report on several ranks.
 type ranksReport struct {
 	Size     int    `json:"size"`
 	Launcher string `json:"launcher"`
 	Library  string `json:"library"`
-	Gathered bool   `json:"gathered"`           // every rank receives all of B, not just the rows that its share of A meets
+	// every rank receives all of B, not just the rows that its share of A meets
+	Gathered bool   `json:"gathered"`
 	Via      string `json:"via"`                // how rows travel
 	WhyHost  string `json:"why_host,omitempty"` // why they do not by NCCL, between GPUs
 	// Imbalance is the longest time that a rank computed over the mean.
@@ -506,11 +516,12 @@ type ranksReport struct {
 
 // rankReport is one rank; times are of the last product.
 type rankReport struct {
-	Rank       int     `json:"rank"`
-	Device     string  `json:"device"`
-	Rows       int64   `json:"rows"`
-	NNZ        int64   `json:"nnz"`
-	InnerNNZ   int64   `json:"inner_nnz"` // in rows that meet the rank's own rows of B alone, multiplied during the exchange
+	Rank   int    `json:"rank"`
+	Device string `json:"device"`
+	Rows   int64  `json:"rows"`
+	NNZ    int64  `json:"nnz"`
+	// in rows that meet the rank's own rows of B alone, multiplied during the exchange
+	InnerNNZ   int64   `json:"inner_nnz"`
 	Sent       int64   `json:"sent_bytes"`
 	Received   int64   `json:"received_bytes"`
 	TotalUS    float64 `json:"total_us"`
@@ -524,8 +535,9 @@ type rankReport struct {
 // newRanksReport collects what ranks report; on others than rank 0 it is nil.
 func newRanksReport(r *ranks, dev spmm.Info, i dist.Info, t dist.Timing) (*ranksReport, error) {
 	mine, err := json.Marshal(rankReport{
-		Rank: r.Rank(), Device: fmt.Sprintf("%s:%d", dev.Backend, dev.Index), Rows: int64(i.Rows), NNZ: i.NNZ, InnerNNZ: i.Inner,
-		Sent: t.Sent, Received: t.Received, TotalUS: us(t.Host), RangesUS: us(t.Ranges), PackUS: us(t.Pack),
+		Rank: r.Rank(), Device: fmt.Sprintf("%s:%d", dev.Backend, dev.Index), Rows: int64(i.Rows), NNZ: i.NNZ,
+		InnerNNZ: i.Inner,
+		Sent:     t.Sent, Received: t.Received, TotalUS: us(t.Host), RangesUS: us(t.Ranges), PackUS: us(t.Pack),
 		ExchangeUS: us(t.Exchange), ComputeUS: us(t.Compute), OverlapUS: us(t.Overlap),
 	})
 	if err != nil {
@@ -536,7 +548,8 @@ func newRanksReport(r *ranks, dev spmm.Info, i dist.Info, t dist.Timing) (*ranks
 		return nil, err
 	}
 	library, _, _ := strings.Cut(r.library, ",")
-	out := &ranksReport{Size: r.Size(), Launcher: r.launch.By, Library: library, Gathered: i.Gather, Via: i.Via, WhyHost: r.whyHost}
+	out := &ranksReport{Size: r.Size(), Launcher: r.launch.By, Library: library, Gathered: i.Gather, Via: i.Via,
+		WhyHost: r.whyHost}
 	sum, most := 0.0, 0.0
 	for _, text := range all {
 		var x rankReport
@@ -570,7 +583,7 @@ func (x *ranksReport) rows(row func(name, format string, args ...any)) {
 	}
 	row("received", "%s in each product; imbalance %.3g", moved(x.Received), x.Imbalance)
 	for _, e := range x.Each {
-		row(fmt.Sprintf("rank %d", e.Rank), "%s: %d rows, %d entries; computing %s, exchange of %s %s, of which %s at the same time",
+		row(fmt.Sprintf("rank %d", e.Rank), "%s: %d rows, %d entries; computing %s, exchange of %s %s, %s of it at the same time",
 			e.Device, e.Rows, e.NNZ, micros(e.ComputeUS), moved(e.Received), micros(e.ExchangeUS), micros(e.OverlapUS))
 	}
 }

@@ -28,10 +28,11 @@ func (j *job) checkForSeveral() error {
 
 // groupReport is what there is to say of several devices.
 type groupReport struct {
-	Split   string         `json:"split"`
-	Why     string         `json:"why"`
-	Moved   int64          `json:"moved_bytes"` // between devices, in a multiplication of data that lie where they are needed
-	HostUS  float64        `json:"host_us"`     // the last repeat by the host's clock, over its multiplications
+	Split string `json:"split"`
+	Why   string `json:"why"`
+	// between devices, in a multiplication of data that lie where they are needed
+	Moved   int64          `json:"moved_bytes"`
+	HostUS  float64        `json:"host_us"` // the last repeat by the host's clock, over its multiplications
 	Devices []deviceReport `json:"devices"`
 	// Streamed is there where A stays in the host's memory.
 	Streamed *streamedReport `json:"streamed,omitempty"`
@@ -66,7 +67,8 @@ func newGroupReport(dev *spmm.Device, plan *spmm.Plan, t spmm.Timing) *groupRepo
 		part, x := parts[d], one.Info()
 		r.Devices = append(r.Devices, deviceReport{
 			Device: fmt.Sprintf("%s:%d", x.Backend, x.Index), Name: x.Name, Format: part.Format, Variant: part.Variant,
-			Rows: part.Rows, Panels: part.Panels, NNZ: part.NNZ, StoredBytes: part.Stats.StoredBytes, TimeUS: us(t.Each[d].Best()),
+			Rows: part.Rows, Panels: part.Panels, NNZ: part.NNZ, StoredBytes: part.Stats.StoredBytes,
+			TimeUS: us(t.Each[d].Best()),
 		})
 	}
 	if s := t.Streamed; s.Panels > 0 {
@@ -79,7 +81,8 @@ func newGroupReport(dev *spmm.Device, plan *spmm.Plan, t spmm.Timing) *groupRepo
 func (x *groupReport) rows(row func(name, format string, args ...any)) {
 	row("split", "by %s, because %s", x.Split, x.Why)
 	for _, d := range x.Devices {
-		row(d.Device, "%s: %d rows, %d entries (%s, %s/%s); %s", printable.String(d.Name), d.Rows, d.NNZ, byteSize(d.StoredBytes), d.Format, d.Variant, micros(d.TimeUS))
+		row(d.Device, "%s: %d rows, %d entries (%s, %s/%s); %s", printable.String(d.Name), d.Rows, d.NNZ,
+			byteSize(d.StoredBytes), d.Format, d.Variant, micros(d.TimeUS))
 		if d.Panels > 0 {
 			row("", "of which all stay in the host's memory: %d panels are copied for each multiplication", d.Panels)
 		}

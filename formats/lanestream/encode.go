@@ -306,7 +306,7 @@ func (p *packer[U]) write(s streamOf, values []U, stored []uint32) {
 	}
 }
 
-// bring reads the entries of a piece to the tile and to taken.
+// bring reads the entries of a segment to the tile and to taken.
 func (p *packer[U]) bring(g, piece int) {
 	width := p.steps * StepCols
 	begin, end := piece*width, (piece+1)*width

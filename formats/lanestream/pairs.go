@@ -86,7 +86,7 @@ func count(of []quad, free bool) (words int, after bool) {
 	return words, free
 }
 
-// bringBits reads the entries of a piece to the tile and to has.
+// bringBits reads the entries of a segment to the tile and to has.
 func (p *packer[U]) bringBits(g, piece int) {
 	width := p.steps * StepCols
 	begin, end := piece*width, (piece+1)*width

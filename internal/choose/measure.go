@@ -99,8 +99,8 @@ func latencies(ctx context.Context, d *device.Device) (launch, step float64, err
 	return launch, step, err
 }
 
-// peakRate measures a variant's work per second on buffers of the given size, with this many workgroups or (0) as many as keep
-// the device busy; 0 if the device cannot run it.
+// peakRate measures a variant's work per second on buffers of the given size, with this many workgroups or (0) as many
+// as keep the device busy; 0 if the device cannot run it.
 func peakRate(ctx context.Context, d *device.Device, v *spec.Variant, bytes int64, groups uint32) (float64, error) {
 	if v == nil {
 		return 0, nil

@@ -64,7 +64,8 @@ func recordFile(d *device.Device, w *work.Work) (folder, prefix string) {
 	if w.A.Kind() != dtype.Invalid {
 		format += "-" + w.A.Kind().String()
 	}
-	return "tuned-" + device.Key(d.Info()), fmt.Sprintf("%s-%v-n%d-%dx%d-%d-", format, w.Precision, w.Cols, rows, cols, w.A.NNZ())
+	return "tuned-" + device.Key(d.Info()), fmt.Sprintf("%s-%v-n%d-%dx%d-%d-", format, w.Precision, w.Cols, rows, cols,
+		w.A.NNZ())
 }
 
 // patternDigest identifies a matrix but for its values, on which times do not depend.

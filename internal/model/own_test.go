@@ -70,7 +70,8 @@ func TestLearn(t *testing.T) {
 	if factor() != 4 {
 		t.Errorf("%v, want no more than 4", factor())
 	}
-	if m.Correction("csr", "cpu_f16").Samples != 0 || model.For(backend.CodeGo, "").Correction("csr", "cpu_f32").Samples != 0 {
+	if m.Correction("csr", "cpu_f16").Samples != 0 || model.For(backend.CodeGo, "").Correction("csr",
+		"cpu_f32").Samples != 0 {
 		t.Error("others learnt it too")
 	}
 }

@@ -15,20 +15,21 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// Rates are what a device reached at most when it was measured: the roofs of the roofline model. A rate of 0 is not
+// Rates are the best that a device reached when it was measured: the roofs of the roofline model. A rate of 0 is not
 // known.
 type Rates struct {
-	Version int                `json:"version"`
-	Device  string             `json:"device"`
-	Driver  string             `json:"driver"`
-	At      time.Time          `json:"at"`      // when they were measured last
-	Fresh   bool               `json:"-"`       // measured by this process, rather than read from the cache folder
-	Stream  []Bandwidth        `json:"stream"`  // of copies, by bytes in use, ascending: caches make small ones faster
-	Gather  float64            `json:"gather"`  // bytes a second read from data that sits in the cache that all units share
-	FMA     float64            `json:"fma"`     // floating-point operations a second of f32 multiply-adds
-	FMA64   float64            `json:"fma_f64"` // the same of f64, where there are kernels for them
-	Matrix  map[string]float64 `json:"matrix"`  // the same of matrix units, by ShapeKey
-	// LaunchUS is what a launch of next to nothing takes in a list of many, LatencyUS what a workgroup that is alone on the
+	Version int         `json:"version"`
+	Device  string      `json:"device"`
+	Driver  string      `json:"driver"`
+	At      time.Time   `json:"at"`     // when they were measured last
+	Fresh   bool        `json:"-"`      // measured by this process, rather than read from the cache folder
+	Stream  []Bandwidth `json:"stream"` // of copies, by bytes in use, ascending: caches make small ones faster
+	// bytes a second read from data that sits in the cache that all units share
+	Gather float64            `json:"gather"`
+	FMA    float64            `json:"fma"`     // floating-point operations a second of f32 multiply-adds
+	FMA64  float64            `json:"fma_f64"` // the same of f64, where there are kernels for them
+	Matrix map[string]float64 `json:"matrix"`  // the same of matrix units, by ShapeKey
+	// LaunchUS is the time of an almost empty launch in a list of many, LatencyUS that of a workgroup that is alone on the
 	// device takes for each step of reading from cache. In µs; times of a model are scaled by them.
 	LaunchUS  float64 `json:"launch_us"`
 	LatencyUS float64 `json:"latency_us"`
@@ -112,7 +113,7 @@ func (r *Rates) Raise(o *Rates) {
 	r.LaunchUS, r.LatencyUS = least(r.LaunchUS, o.LaunchUS), least(r.LatencyUS, o.LatencyUS)
 }
 
-// least is the smaller of two times, of which 0 is not known.
+// least is the smaller of two times; 0 means unknown.
 func least(x, y float64) float64 {
 	if x == 0 || y == 0 {
 		return max(x, y)

@@ -10,7 +10,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// Work is what one multiplication moves and computes.
+// Work is the bytes and operations of one multiplication.
 type Work struct {
 	Bytes  int64 // read and written at least once: A as stored, B, C
 	Gather int64 // bytes of B's rows as they are fetched

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// tile is the widest tile of columns: what simd keeps in registers at once. All rows of a tile come before the next tile, so
-	// that the caches need to hold no more than the tile's columns of B.
+	// tile is the widest tile of columns: what simd keeps in registers at once. All rows of a tile come before the next
+	// tile, so that the caches need to hold no more than the tile's columns of B.
 	tile = 128
 	// blockRows is how many rows are summed up at a time where they are not stored as they are.
 	blockRows = 16
@@ -30,13 +30,14 @@ func goShape(v *spec.Variant, e *spec.Packed, p spec.Problem) shape {
 	item := (e.NNZ/int64(max(1, e.Rows)) + 4) * int64(columns)
 	macs := max(least, min(most, item*int64(p.M)/int64(each*max(1, p.Caps.Units))))
 	return shape{
-		per: int(max(1, min(4096, macs/item))), across: columns / simd.Width, along: ahead(v, e.Format.(spec.Split), p, columns),
+		per: int(max(1, min(4096, macs/item))), across: columns / simd.Width, along: ahead(v, e.Format.(spec.Split), p,
+			columns),
 		columns: columns,
 	}
 }
 
-// ahead returns how many entries ahead rows of B are worth being prefetched: to ask for them takes as many instructions as
-// to load them, which narrow tiles feel more, so that it pays for rows that the caches are not likely to hold.
+// ahead returns how many entries ahead rows of B are worth being prefetched: to ask for them takes as many instructions
+// as to load them, which narrow tiles feel more, so that it pays for rows that the caches are not likely to hold.
 func ahead(v *spec.Variant, s spec.Split, p spec.Problem, columns int) int {
 	const (
 		distance = 48 // entries of short rows, whose ends hold up the processor
@@ -82,7 +83,7 @@ func scattered(columns []int32, cols int) float64 {
 	return float64(far) / float64(max(1, all))
 }
 
-// arithmetic is what the kernel does with elements of T and sums of S.
+// arithmetic has the kernel's operations on elements of T and sums of S.
 type arithmetic[T formats.Value, S host.Real] struct {
 	host.Sums[S]
 	rows func(*simd.Rows[T, S])
@@ -122,7 +123,8 @@ func cpuFunc(t dtype.Type) backend.GroupFunc {
 	if t == dtype.F64 {
 		return group(double)
 	}
-	return host.For(t, group(narrow[half.F16](simd.RowsF16)), group(narrow[half.BF16](simd.RowsBF16)), group(narrow[float32](simd.RowsF32)))
+	return host.For(t, group(narrow[half.F16](simd.RowsF16)), group(narrow[half.BF16](simd.RowsBF16)),
+		group(narrow[float32](simd.RowsF32)))
 }
 
 // scratch is the operands of a run of rows, sums of some rows, and a row of C as S on its way from and to 16 bits.
@@ -133,7 +135,7 @@ type scratch[T formats.Value, S host.Real] struct {
 	c    [tile]S
 }
 
-// work is what a workgroup works on: n columns from j on.
+// work is a workgroup's task: n columns from j on.
 type work[T formats.Value, S host.Real] struct {
 	*scratch[T, S]
 	do    *arithmetic[T, S]
@@ -179,7 +181,7 @@ func group[T formats.Value, S host.Real](do arithmetic[T, S]) backend.GroupFunc 
 	}
 }
 
-// addPieces stores a heavy row: its number, first piece and last + 1.
+// addPieces stores a heavy row: its number, first segment and last + 1.
 func (w *work[T, S]) addPieces(r []uint32) {
 	ldp := int(w.p.ldp)
 	acc := w.sums[:host.Pad(w.n)]
@@ -203,7 +205,7 @@ func (w *work[T, S]) sum(starts []uint32, c []S, ldc int, alpha S) {
 	w.do.rows(&w.rows)
 }
 
-// lightRows computes rows but those that are done in pieces.
+// lightRows computes the rows that are not divided into segments.
 func (w *work[T, S]) lightRows(row, last int) {
 	starts := backend.View[uint32](w.args[0])
 	for row < last {
@@ -217,8 +219,8 @@ func (w *work[T, S]) lightRows(row, last int) {
 	}
 }
 
-// streams tells whether C is better written past the caches: where those of a core do not hold it, every line of it would first
-// be read.
+// streams tells whether C is better written past the caches: where those of a core do not hold it, every line of it
+// would first be read.
 func (w *work[T, S]) streams() bool { return len(w.args[6]) >= 2<<20 }
 
 // run computes consecutive rows.

@@ -4,8 +4,8 @@ package dense
 
 import "github.com/spmmrun/spmm/shaders/spec"
 
-// CoopVariants returns the cooperative-matrix variants made over for a subgroup size, so that a driver that computes any
-// operation runs those of all vendors; of the larger tiles, one.
+// CoopVariants returns the cooperative-matrix variants made over for a subgroup size, so that a driver that computes
+// any operation runs those of all vendors; of the larger tiles, one.
 func CoopVariants(sub uint32) []*spec.Variant {
 	var vs []*spec.Variant
 	for i, u := range units {

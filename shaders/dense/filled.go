@@ -10,8 +10,8 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// filled is what is kept of a sparse matrix that was filled with zeros: its pattern. It counts as CSR, for that is what
-// it becomes where it is given values.
+// filled is the pattern of a sparse matrix that was filled with zeros. It counts as CSR, for that is the format that it
+// becomes where it is given values.
 type filled[T formats.Value] struct {
 	*formats.CSR[T]          // without arrays
 	stored          []uint32 // bit j%32 of word i·⌈columns/32⌉ + j/32: element (i, j) is an entry
@@ -50,7 +50,8 @@ func fill[T formats.Value](a *formats.CSR[T], v *spec.Variant) (*spec.Packed, er
 
 // WithValues returns the matrix as CSR, with these values for its entries.
 func (f filled[T]) WithValues(values []T) formats.Encoded {
-	a := &formats.CSR[T]{Rows: f.Rows, Cols: f.Cols, RowPtr: make([]int64, f.Rows+1), ColIdx: make([]int32, 0, len(values)), Val: values}
+	a := &formats.CSR[T]{Rows: f.Rows, Cols: f.Cols, RowPtr: make([]int64, f.Rows+1),
+		ColIdx: make([]int32, 0, len(values)), Val: values}
 	w := words(f.Cols)
 	for i := range f.Rows {
 		for q, word := range f.stored[i*w : (i+1)*w] {

@@ -1,4 +1,5 @@
-// Quantised matrices as the kernels for CUDA read them: every entry is in its place, with its scale, and all else is zero.
+// Quantised matrices as the kernels for CUDA read them: every entry is in its place, with its scale, and all else is
+// zero.
 
 package dense_test
 

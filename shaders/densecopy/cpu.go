@@ -28,7 +28,7 @@ type scratch[S host.Real] struct {
 	tmp  [cpuElems]S
 }
 
-// arithmetic is what the kernel does with numbers of S.
+// arithmetic has the kernel's operations on numbers of S.
 type arithmetic[S host.Real] struct {
 	load    func(x []S, m []byte, at int, t uint32) // widens elements of m from at on
 	store   func(m []byte, x []S, at int, t uint32) // rounds x to elements of m from at on
@@ -114,5 +114,6 @@ func (s *scratch[S]) turn(do *arithmetic[S], src []byte, l0, lines, e0, n int) {
 }
 
 func elem(t uint32) dtype.Type {
-	return [...]dtype.Type{include.F32: dtype.F32, include.F16: dtype.F16, include.BF16: dtype.BF16, include.F64: dtype.F64}[t]
+	return [...]dtype.Type{include.F32: dtype.F32, include.F16: dtype.F16, include.BF16: dtype.BF16,
+		include.F64: dtype.F64}[t]
 }

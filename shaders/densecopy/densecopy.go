@@ -13,8 +13,8 @@
 // lines, and is first brought into shared memory, reading along src's lines; else it is as long as
 // the lines allow.
 //
-// Variants of F64 do the same where src or dst has elements of 64 bits: the bias, alpha and beta are f64 then, and a word of
-// dst that holds one element is as wide.
+// Variants of F64 do the same where src or dst has elements of 64 bits: the bias, alpha and beta are f64 then, and a
+// word of dst that holds one element is as wide.
 //
 // Rounding is to nearest even, overflow gives an infinity, NaN stays NaN; with alpha 1 and beta 0, no
 // arithmetic but that of an epilogue touches the values.
@@ -132,7 +132,8 @@ func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
 	if x.turned {
 		p.turned = 1
 	}
-	return spec.Launch{Passes: []spec.Pass{{Variant: v, Groups: groups, Params: spec.BlockFor(v, p, op.Alpha, op.Beta)}}}, nil
+	return spec.Launch{Passes: []spec.Pass{{Variant: v, Groups: groups, Params: spec.BlockFor(v, p, op.Alpha, op.Beta)}}},
+		nil
 }
 
 // view is an Op in the order of dst's memory, with lines as long as can be.
@@ -143,10 +144,12 @@ type view struct {
 }
 
 func newView(v *spec.Variant, op Op) (view, error) {
-	x := view{lines: op.Rows, len: op.Cols, lds: op.Src.LD, ldd: op.Dst.LD, turned: op.Src.ColMajor != op.Dst.ColMajor, epilogue: op.Epilogue}
+	x := view{lines: op.Rows, len: op.Cols, lds: op.Src.LD, ldd: op.Dst.LD, turned: op.Src.ColMajor != op.Dst.ColMajor,
+		epilogue: op.Epilogue}
 	if op.Dst.ColMajor {
 		x.lines, x.len = x.len, x.lines
-		x.epilogue.Bias = [...]spec.Bias{spec.NoBias: spec.NoBias, spec.RowBias: spec.ColBias, spec.ColBias: spec.RowBias}[op.Epilogue.Bias]
+		x.epilogue.Bias = [...]spec.Bias{spec.NoBias: spec.NoBias, spec.RowBias: spec.ColBias,
+			spec.ColBias: spec.RowBias}[op.Epilogue.Bias]
 	}
 	if err := check(v, op, x); err != nil {
 		return x, err
@@ -154,7 +157,8 @@ func newView(v *spec.Variant, op Op) (view, error) {
 	if x.turned && x.len == 1 { // single elements, side by side in src
 		x.turned, x.lds = false, 1
 	}
-	if n := x.lines * x.len; !x.turned && op.Epilogue.Bias == spec.NoBias && x.lds == x.len && x.ldd == x.len && n <= 1<<30 {
+	if n := x.lines * x.len; !x.turned && op.Epilogue.Bias == spec.NoBias && x.lds == x.len && x.ldd == x.len &&
+		n <= 1<<30 {
 		x.lines, x.len, x.lds, x.ldd = min(1, n), n, n, n
 	}
 	return x, nil

@@ -18,7 +18,8 @@ import (
 )
 
 // each runs f with the types that each device has, and its variants.
-func each(t *testing.T, f func(t *testing.T, types []dtype.Type, run func(t *testing.T, op densecopy.Op, src, dst matrix))) {
+func each(t *testing.T, f func(t *testing.T, types []dtype.Type, run func(t *testing.T, op densecopy.Op, src,
+	dst matrix))) {
 	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
 		types := []dtype.Type{dtype.F32, dtype.F16, dtype.BF16}
 		if dev.Caps().F64 {
@@ -217,9 +218,11 @@ func TestLaunchRefuses(t *testing.T) {
 		{"type", densecopy.Op{Rows: 1, Cols: 1, Src: f16(1), Dst: densecopy.Layout{Type: dtype.S8, LD: 1}}, false},
 		{"negative", densecopy.Op{Rows: -1, Cols: 1, Src: f16(1), Dst: f16(1)}, false},
 		{"source ld", densecopy.Op{Rows: 2, Cols: 9, Src: f16(8), Dst: f16(9)}, false},
-		{"destination ld", densecopy.Op{Rows: 9, Cols: 2, Src: f16(2), Dst: densecopy.Layout{Type: dtype.F32, LD: 8, ColMajor: true}}, false},
+		{"destination ld", densecopy.Op{Rows: 9, Cols: 2, Src: f16(2), Dst: densecopy.Layout{Type: dtype.F32, LD: 8,
+			ColMajor: true}}, false},
 		{"huge ld", densecopy.Op{Rows: 9, Cols: 2, Src: f16(2), Dst: f16(1 << 30)}, true},
-		{"huge grid", densecopy.Op{Rows: math.MaxInt32, Cols: 1 << 28, Src: f16(1 << 28), Dst: densecopy.Layout{Type: dtype.F32, LD: 1 << 29}}, true},
+		{"huge grid", densecopy.Op{Rows: math.MaxInt32, Cols: 1 << 28, Src: f16(1 << 28),
+			Dst: densecopy.Layout{Type: dtype.F32, LD: 1 << 29}}, true},
 	}
 	for _, v := range densecopy.Program.Variants {
 		for _, tt := range tests {

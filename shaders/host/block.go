@@ -7,8 +7,7 @@ import (
 	"github.com/spmmrun/spmm/internal/simd"
 )
 
-// A block's sizes: sums of so many rows and columns, and so many places of the sum at a time, which is what a core's caches
-// hold.
+// A block's sizes: the rows and columns of its sums, and the terms of a sum at a time, which a core's caches hold.
 const (
 	BlockRows  = 64
 	BlockCols  = 128
@@ -25,8 +24,8 @@ var places = func() (p [BlockDepth]uint32) {
 	return p
 }()
 
-// Block is the sums of a block of a product, row by row in panels of simd.VectorRows. Sums are taken in the order of the
-// places.
+// Block is the sums of a block of a product, row by row in panels of simd.VectorRows. Sums are taken in the order of
+// the places.
 type Block[T formats.Value] struct {
 	loops Loops[T]
 	n     int // columns
@@ -52,8 +51,8 @@ func (s *Block[T]) Start(l Loops[T], n int) {
 	clear(s.cols[:])
 }
 
-// Right takes count places of the right operand, at most BlockDepth: rows of b, ld elements apart, which are read until the
-// next call.
+// Right takes count places of the right operand, at most BlockDepth: rows of b, ld elements apart, which are read until
+// the next call.
 func (s *Block[T]) Right(b []T, ld, count int) {
 	s.depth, s.b, s.ld = count, b, ld
 	others := Pad(s.n) - s.lines
@@ -81,8 +80,8 @@ func (s *Block[T]) RightTurned(b []T, ld, count int) {
 	s.turned, s.ldTurned = s.right[s.lines:], n
 }
 
-// Add multiplies a panel of the left operand, vectors of simd.VectorRows values for the first places of the right one, and
-// adds to the sums of panel p.
+// Add multiplies a panel of the left operand, vectors of simd.VectorRows values for the first places of the right one,
+// and adds to the sums of panel p.
 func (s *Block[T]) Add(p int, a []float32) {
 	cols := places[:min(s.depth, len(a)/simd.VectorRows)]
 	a = a[:len(cols)*simd.VectorRows]
@@ -99,7 +98,7 @@ func (s *Block[T]) Add(p int, a []float32) {
 	}
 }
 
-// Row returns the sums of a row, which may be changed, and memory for as many beside them.
+// Row returns the sums of a row, which may be changed, and memory for as many more.
 func (s *Block[T]) Row(r int) (sums, tmp []float32) {
 	sums = s.rows[r*BlockCols:][:s.n]
 	turned := s.cols[r/simd.VectorRows][r%simd.VectorRows:]
@@ -109,7 +108,8 @@ func (s *Block[T]) Row(r int) (sums, tmp []float32) {
 	return sums, s.line[:s.n]
 }
 
-// Left brings count places of a panel of the left operand to vectors: lines of a, at most simd.VectorRows, ld elements apart.
+// Left brings count places of a panel of the left operand to vectors: lines of a, at most simd.VectorRows, ld elements
+// apart.
 func (s *Block[T]) Left(dst []float32, a []T, ld, lines, count int) {
 	if lines < simd.VectorRows {
 		clear(dst[:count*simd.VectorRows])

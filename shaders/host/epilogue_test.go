@@ -27,7 +27,8 @@ func TestActivations(t *testing.T) {
 	}{
 		{spec.NoActivation, func(x float64) float64 { return x }, 0},
 		{spec.ReLU, func(x float64) float64 { return max(x, 0) }, 0},
-		{spec.GELU, func(x float64) float64 { return x / 2 * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x))) }, 0x1p-22},
+		{spec.GELU, func(x float64) float64 { return x / 2 * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x))) },
+			0x1p-22},
 		{spec.SiLU, func(x float64) float64 { return x / (1 + math.Exp(-x)) }, 0x1p-22},
 	} {
 		y := append([]float32(nil), xs...)

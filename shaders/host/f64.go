@@ -11,10 +11,10 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// Real is what kernels compute in: f32, or f64 where elements are.
+// Real is the type that kernels compute in: f32, or f64 where elements are f64.
 type Real interface{ float32 | float64 }
 
-// Sums is what kernels do with sums of type S.
+// Sums has the kernels' operations on sums of type S.
 type Sums[S Real] struct {
 	Add func(acc, x []S) // acc += x
 	// Row writes a row of C from column col on, as Out and Out64 do; tmp is scratch as long as acc. For f64 alpha and
@@ -102,7 +102,8 @@ func exp64(t float64) float64 {
 	n := math.Floor(t*1.4426950408889634 + 0.5)
 	r := t - n*0.693145751953125 - n*1.4286068203094172e-06
 	y := 1.0 / 6227020800
-	for _, c := range [...]float64{1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, 1, 1} {
+	for _, c := range [...]float64{1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040,
+		1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, 1, 1} {
 		y = y*r + c
 	}
 	return y * math.Float64frombits(uint64(int64(n)+1023)<<52)

@@ -1,5 +1,5 @@
-// Package host is what the Go forms of kernels have in common: the inner loops of package simd by element type, storing
-// a row of sums to C, and computing sums that are not finite again.
+// Package host is shared by the Go forms of kernels: the inner loops of package simd by element type, storing a row of
+// sums to C, and computing sums that are not finite again.
 package host
 
 import (
@@ -27,10 +27,12 @@ type Loops[T formats.Value] struct {
 var (
 	F16  = Loops[half.F16]{simd.RowF16, simd.PanelF16, simd.WidenF16, simd.WidenLinesF16, half.F16.Float32}
 	BF16 = Loops[half.BF16]{simd.RowBF16, simd.PanelBF16, simd.WidenBF16, simd.WidenLinesBF16, half.BF16.Float32}
-	F32  = Loops[float32]{simd.RowF32, simd.PanelF32, func(dst, src []float32) { copy(dst, src) }, simd.WidenLinesF32, func(x float32) float32 { return x }}
+	F32  = Loops[float32]{simd.RowF32, simd.PanelF32, func(dst, src []float32) { copy(dst, src) }, simd.WidenLinesF32,
+		func(x float32) float32 { return x }}
 )
 
-// For returns what is for elements of type t. The arguments are usually one generic function's results for F16, BF16 and F32.
+// For returns what is for elements of type t. The arguments are usually one generic function's results for F16, BF16
+// and F32.
 func For[X any](t dtype.Type, f16, bf16, f32 X) X {
 	switch t {
 	case dtype.F16:
@@ -52,8 +54,8 @@ type Out struct {
 	Alpha, Beta float32
 }
 
-// Row writes alpha·acc + beta·C, with the epilogue, to a row of C from column col on. C is not read where beta is 0. tmp
-// is scratch memory as long as acc.
+// Row writes alpha·acc + beta·C, with the epilogue, to a row of C from column col on. C is not read where beta is 0.
+// tmp is scratch memory as long as acc.
 func (o *Out) Row(row, col int, acc, tmp []float32) {
 	at, n := row*int(o.LDC)+col, len(acc)
 	switch elem, e := spec.Stored(o.Store); elem {
@@ -69,7 +71,8 @@ func (o *Out) Row(row, col int, acc, tmp []float32) {
 }
 
 // store is Row for a C of 16-bit elements.
-func store[T any](o *Out, e spec.Epilogue, row, col int, c []T, acc, tmp []float32, widen func([]float32, []T), narrow func([]T, []float32)) {
+func store[T any](o *Out, e spec.Epilogue, row, col int, c []T, acc, tmp []float32, widen func([]float32, []T),
+	narrow func([]T, []float32)) {
 	if o.Beta != 0 {
 		widen(tmp, c)
 	}

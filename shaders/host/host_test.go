@@ -13,7 +13,7 @@ import (
 	"github.com/spmmrun/spmm/shaders/include"
 )
 
-// C is read only where beta is not 0, and nothing beside the row is written.
+// C is read only where beta is not 0, and nothing outside the row is written.
 func TestStore(t *testing.T) {
 	nan := float32(math.NaN())
 	for _, c := range []struct{ alpha, beta, old, want float32 }{{2, 0, nan, 6}, {2, -1, 0.5, 5.5}, {0, 1, 0.5, 0.5}} {
@@ -22,7 +22,8 @@ func TestStore(t *testing.T) {
 			f16[i], bf16[i], f32[i] = half.F16From(c.old), half.BF16From(c.old), c.old
 		}
 		acc, tmp := []float32{3, 3, 3}, make([]float32, 3)
-		for elem, m := range [][]byte{include.F32: backend.Bytes(f32), include.F16: backend.Bytes(f16), include.BF16: backend.Bytes(bf16)} {
+		for elem, m := range [][]byte{include.F32: backend.Bytes(f32), include.F16: backend.Bytes(f16),
+			include.BF16: backend.Bytes(bf16)} {
 			o := host.Out{C: m, Store: uint32(elem), LDC: 1, Alpha: c.alpha, Beta: c.beta}
 			o.Row(0, 1, acc, tmp)
 		}
@@ -31,7 +32,8 @@ func TestStore(t *testing.T) {
 			if i == 0 || i == 4 {
 				want = c.old
 			}
-			for typ, got := range map[dtype.Type]float32{dtype.F16: f16[i].Float32(), dtype.BF16: bf16[i].Float32(), dtype.F32: f32[i]} {
+			for typ, got := range map[dtype.Type]float32{dtype.F16: f16[i].Float32(), dtype.BF16: bf16[i].Float32(),
+				dtype.F32: f32[i]} {
 				if got != want && (got == got || want == want) {
 					t.Errorf("%v: %g·3 + %g·%g is stored as %g at %d, want %g", typ, c.alpha, c.beta, c.old, got, i, want)
 				}

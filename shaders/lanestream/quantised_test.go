@@ -42,7 +42,7 @@ func quantised(t *rapid.T, kind dtype.Type) *formats.Quantised {
 	return m
 }
 
-// entry is what a kernel makes of an entry.
+// entry is a kernel's value of an entry.
 type entry struct {
 	row, col int
 	q        uint8
@@ -83,7 +83,8 @@ func TestQuantisedCUDA(t *testing.T) {
 // read takes the arrays apart as quantised.cu does.
 func read(t *rapid.T, a *formats.Quantised, e *spec.Packed) []entry {
 	s := e.Format.(interface{ Shape() format.Shape }).Shape()
-	index, mask, values := backend.View[uint32](e.Arrays[0].Data), backend.View[uint32](e.Arrays[1].Data), backend.View[uint16](e.Arrays[2].Data)
+	index, mask, values := backend.View[uint32](e.Arrays[0].Data), backend.View[uint32](e.Arrays[1].Data),
+		backend.View[uint16](e.Arrays[2].Data)
 	scales := backend.View[float32](e.Arrays[0].Data)
 	index = index[s.Groups*a.Groups()*format.GroupRows:]
 	streams := s.Groups * s.Parts

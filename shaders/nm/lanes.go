@@ -11,8 +11,8 @@ import (
 // laneStage is the condensed columns of a stage, to whose multiples panels are padded.
 const laneStage = 32
 
-// laneValue is where a panel's value of row r of condensed column k lies, in panels of tall rows, a multiple of 16: by 16
-// columns, then 16 rows, then lane, 8 values each. Lane 4g + t has columns 4t to 4t+3 in row g, then in row g + 8.
+// laneValue is where a panel's value of row r of condensed column k lies, in panels of tall rows, a multiple of 16: by
+// 16 columns, then 16 rows, then lane, 8 values each. Lane 4g + t has columns 4t to 4t+3 in row g, then in row g + 8.
 func laneValue(tall, k, r int) int {
 	return ((k/16*(tall/16)+r/16)*32+r%8*4+k%16/4)*8 + r%16/8*4 + k%4
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/spmmrun/spmm/formats/nm"
 )
 
-// TestPackLanes: a panel's steps are of 16 columns; a step is by 16 rows, then lane, 8 values each: lane 4g + t has columns
-// 4t to 4t + 3 in row g, then in row g + 8. What is left is zeros, and columns of the matrix.
+// TestPackLanes: a panel's steps are of 16 columns; a step is by 16 rows, then lane, 8 values each: lane 4g + t has
+// columns 4t to 4t + 3 in row g, then in row g + 8. What is left is zeros, and columns of the matrix.
 func TestPackLanes(t *testing.T) {
 	const rows, cols = 70, 203
 	p := nm.Pattern{N: 3, M: 16, V: 32, W: 1}

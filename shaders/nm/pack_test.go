@@ -49,7 +49,8 @@ func checkPack24(t *testing.T, m *nm.Matrix[half.F16], packing uint32) {
 			used[to.value], bits[[2]int{to.word, to.shift}] = true, true
 			want := m.Index[row*s.IndexWords+slot/16] >> (slot % 16 * 2) & 3
 			if got := places[to.word] >> to.shift & 3; got != want || values[to.value] != m.Values[row*s.Slots+slot] {
-				t.Fatalf("row %d, slot %d: value %v at %d, want %v at %d", row, slot, values[to.value], got, m.Values[row*s.Slots+slot], want)
+				t.Fatalf("row %d, slot %d: value %v at %d, want %v at %d", row, slot, values[to.value], got,
+					m.Values[row*s.Slots+slot], want)
 			}
 		}
 	}

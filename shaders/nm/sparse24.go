@@ -46,9 +46,9 @@ func warpSlot(stages, row, slot int) slot24 {
 	}
 }
 
-// groupSlot is group24.cu's packing of rows that have stages stages: by 256 rows, 64 columns, then 64 rows. Such a piece
-// has its values by 8 slots, 8 rows, row, then slot (see wgmma's operands in shared memory, without an exchange of
-// chunks). Metadata is by 256 rows, four stages, 64 rows, lane (the 16 rows of each warp as warpSlot's), then stage.
+// groupSlot is group24.cu's packing of rows that have stages stages: by 256 rows, 64 columns, then 64 rows. Such a
+// chunk has its values by 8 slots, 8 rows, row, then slot (see wgmma's operands in shared memory, without an exchange
+// of chunks). Metadata is by 256 rows, four stages, 64 rows, lane (the 16 rows of each warp as warpSlot's), then stage.
 func groupSlot(stages, row, slot int) slot24 {
 	panel, sub, r, stage, in := row/256, row%256/64, row%64, slot/32, slot%32
 	return slot24{
@@ -58,8 +58,8 @@ func groupSlot(stages, row, slot int) slot24 {
 	}
 }
 
-// order24 is a packing's order. Eight slots, from a multiple of eight on, have their places side by side in one word, and
-// their values in pairs, so far apart.
+// order24 is a packing's order. Eight slots, from a multiple of eight on, have their places side by side in one word,
+// and their values in pairs, so far apart.
 type order24 struct {
 	place func(stages, row, slot int) slot24
 	apart int
@@ -67,9 +67,8 @@ type order24 struct {
 
 var orders24 = [...]order24{warpPack: {warpSlot, 8}, groupPack: {groupSlot, 2}}
 
-// pack24 brings m, which is 2:4, into the order of a packing. Padding has places too: 0 and 1, since equal ones
-// are not allowed.
-// The values have room for so many more behind them.
+// pack24 brings m, which is 2:4, into the order of a packing. Padding has places too: 0 and 1, since equal ones are not
+// allowed. The values have room for `room` more behind them.
 func pack24[T formats.Value](m *nm.Matrix[T], packing uint32, room int) (values []T, places []uint32, err error) {
 	if m.Pattern != nm.Sparse24 {
 		return nil, nil, fmt.Errorf("sparse tensor cores take %v, not %v", nm.Sparse24, m.Pattern)

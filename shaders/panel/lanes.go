@@ -4,8 +4,8 @@ package panel
 
 import "github.com/spmmrun/spmm/formats"
 
-// inOrder returns the values of panels of v rows, of a multiple of 16 vectors each, in the order that a variant reads: as
-// they are, or as lanes of a matrix unit hold them.
+// inOrder returns the values of panels of v rows, of a multiple of 16 vectors each, in the order that a variant reads:
+// as they are, or as lanes of a matrix unit hold them.
 func inOrder[T formats.Value](values []T, v int, lanes bool) []T {
 	if !lanes {
 		return values

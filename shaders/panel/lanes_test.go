@@ -4,8 +4,8 @@ package panel
 
 import "testing"
 
-// TestInOrder: lane 4g + t of step s has 4·v/8 values from (32·s + lane)·4·v/8 on, those of vectors 4t to 4t + 3 of the step
-// in row g, then in row g + 8.
+// TestInOrder: lane 4g + t of step s has 4·v/8 values from (32·s + lane)·4·v/8 on, those of vectors 4t to 4t + 3 of the
+// step in row g, then in row g + 8.
 func TestInOrder(t *testing.T) {
 	for _, v := range []int{8, 16} {
 		const vectors = 48

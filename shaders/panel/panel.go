@@ -1,12 +1,13 @@
-// Package panel is what kernels have in common whose formats cut a matrix into panels of V rows that share
-// columns (cvse, tiledcsr): variants for Vulkan, WebGPU and the CPU, and the parameter block. The sources
-// that go with it are shaders/include/panel*.
+// Package panel is shared by kernels whose formats cut a matrix into panels of V rows that share columns (cvse,
+// tiledcsr): variants for Vulkan, WebGPU and the CPU, and the parameter block. The sources that go with it are
+// shaders/include/panel*.
 //
-// Such a format's arrays are, in order: a list of the panels, and of parts of heavy ones (work.go); column numbers; values, V for
-// each column, top row first; and a mask with a bit for each value, which tells stored entries from zeros that fill a
-// column up. A workgroup computes a block of columns of C for one panel, or part of one; which, it finds out in its own way. Parts leave
-// their sums in the workspace, and a second launch of the same kernel (phase 1) adds them up in order. Variants that have B in shared
-// memory cut panels otherwise: windows.go and streams.go say what the first array is for them.
+// Such a format's arrays are, in order: a list of the panels, and of parts of heavy ones (work.go); column numbers;
+// values, V for each column, top row first; and a mask with a bit for each value, which tells stored entries from zeros
+// that fill a column up. A workgroup computes a block of columns of C for one panel, or part of one; which, it finds
+// out in its own way. Parts leave their sums in the workspace, and a second launch of the same kernel (phase 1) adds
+// them up in order. Variants that have B in shared memory cut panels otherwise: windows.go and streams.go say what the
+// first array is for them.
 //
 // Structural zeros never touch B. The values that are no entries are multiplied like all others, which
 // is right as long as B is finite. An output that is not finite is computed again from the entries alone.
@@ -45,7 +46,8 @@ type Params struct {
 // newParams returns the parameters of a problem with a packed matrix, for a number of panels and a grid of a width.
 func newParams(e *spec.Packed, p spec.Problem, panels int, width uint32) Params {
 	return Params{
-		Panels: uint32(panels), Places: uint32(e.Work.(Work).Places), Rows: uint32(p.M), N: uint32(p.N), LDB: uint32(p.LDB), LDC: uint32(p.LDC),
+		Panels: uint32(panels), Places: uint32(e.Work.(Work).Places), Rows: uint32(p.M), N: uint32(p.N), LDB: uint32(p.LDB),
+		LDC:   uint32(p.LDC),
 		Store: p.StoreWord(), Alpha: float32(p.Alpha), Beta: float32(p.Beta), Cols: uint32(p.K), Width: width,
 	}
 }

@@ -12,7 +12,7 @@ import (
 //go:embed *.wgsl
 var files embed.FS
 
-// Kind is what a variant measures.
+// Kind is a variant's measurement.
 type Kind uint32
 
 // The kinds; a variant's constant KIND is one of them.
@@ -68,8 +68,8 @@ func Output(v *spec.Variant, groups uint32) int64 {
 	return int64(groups) * int64(v.Local[0]) * int64(max(v.Const("WIDTH"), 16))
 }
 
-// Done is what a launch of that many workgroups and rounds does: bytes moved (Copy: read and written) for
-// Copy and Read, floating-point operations for the others.
+// Done is the work of a launch of that many workgroups and rounds: bytes moved (Copy: read and written) for Copy and
+// Read, floating-point operations for the others.
 func Done(v *spec.Variant, groups, rounds uint32) float64 {
 	steps := float64(groups) * float64(rounds) * float64(v.Local[0])
 	switch Kind(v.Const("KIND")) {

@@ -19,7 +19,8 @@ func variants() []*spec.Variant {
 			vulkanVariant(k), webgpuVariant(k), cpuVariant(k))
 	}
 	vs = append(vs, cudaVariant(FMA64, dtype.F64, backend.MatrixShape{}), vulkanVariant(FMA64), cpuVariant(FMA64),
-		cudaVariant(Matrix, dtype.F64, spec.Shape(16, 8, 8, dtype.F64)), cudaVariant(Matrix, dtype.F64, spec.Shape(8, 8, 4, dtype.F64)))
+		cudaVariant(Matrix, dtype.F64, spec.Shape(16, 8, 8, dtype.F64)),
+		cudaVariant(Matrix, dtype.F64, spec.Shape(8, 8, 4, dtype.F64)))
 	for _, t := range []dtype.Type{dtype.F16, dtype.BF16} {
 		vs = append(vs, cudaVariant(Matrix, t, spec.Shape(16, 8, 16, t)), cudaVariant(Matrix, t, spec.Shape(16, 8, 8, t)))
 	}
@@ -106,9 +107,9 @@ func webgpuVariant(k Kind) *spec.Variant {
 	}
 }
 
-// cpuVariant does what the kernels on the CPU do most: RowF32 reads rows of B and adds them up, more than the first-level
-// cache holds (Read), and PanelF32 multiplies what it does hold (FMA), as RowF64 does (FMA64). An element is 1 KiB, so that the
-// call costs little.
+// cpuVariant does what the kernels on the CPU do most: RowF32 reads rows of B and adds them up, more than the
+// first-level cache holds (Read), and PanelF32 multiplies what it does hold (FMA), as RowF64 does (FMA64). An element
+// is 1 KiB, so that the call costs little.
 func cpuVariant(k Kind) *spec.Variant {
 	v := &spec.Variant{
 		Name: "cpu_" + k.String(), In: dtype.F32, Code: backend.CodeGo,

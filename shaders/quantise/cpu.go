@@ -72,7 +72,7 @@ func (p *params) scan(b []byte, lo, hi int, ranges []rfx.Range) {
 	}
 }
 
-// each calls f for pieces of rows lo to hi of b, columns from j on.
+// each calls f for segments of rows lo to hi of b, columns from j on.
 func (p *params) each(b []byte, lo, hi int, f func(k, j int, x []float32)) {
 	var buf [tile]float32
 	for k := lo; k < hi; k++ {

@@ -174,7 +174,7 @@ func spread(v *spec.Variant, ld, lane, most int) (across, groups int) {
 func rowsOf(l Layout, least int) int { return max(least, (l.K+65534)/65535) }
 
 // joinedRows returns the least rows of a workgroup on the CPU: joining the ranges of a column's parts must cost little
-// beside quantising its elements in these rows. On GPUs the lanes of a workgroup share that work.
+// compared with quantising its elements in these rows. On GPUs the lanes of a workgroup share that work.
 func joinedRows(v *spec.Variant, l Layout) int {
 	if v.Code == backend.CodeGo {
 		return 8 * l.Chunks

@@ -45,8 +45,10 @@ func specials(r *rand.Rand, k, j int) uint32 {
 }
 
 func TestQuantise(t *testing.T) {
-	kinds := map[string]element{"normal": normal, "any bits": anyBits, "ties": ties, "spread": spread, "zeros": zeros, "subnormal": subnormal, "specials": specials}
-	shapes := []struct{ k, n, ldb int }{{1, 1, 8}, {0, 5, 8}, {3, 8, 8}, {64, 7, 16}, {65, 33, 40}, {300, 66, 72}, {129, 130, 136}, {9000, 3, 8}}
+	kinds := map[string]element{"normal": normal, "any bits": anyBits, "ties": ties, "spread": spread, "zeros": zeros,
+		"subnormal": subnormal, "specials": specials}
+	shapes := []struct{ k, n, ldb int }{{1, 1, 8}, {0, 5, 8}, {3, 8, 8}, {64, 7, 16}, {65, 33, 40}, {300, 66, 72},
+		{129, 130, 136}, {9000, 3, 8}}
 	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
 		if shadertest.CompileOnly() {
 			return

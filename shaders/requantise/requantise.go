@@ -1,8 +1,8 @@
 // Package requantise brings a prepared A's new values to RFX-p's fixed point on a device: what package rfx (of kernels)
 // packs on the host, but for the values themselves, which are in place already.
 //
-// Two phases, each a launch: 0 finds the ranges of the rows, some lanes to each; 1 writes the integers, four entries to an
-// invocation, all of the same words. There a row is found by bisection of the rows' first entries. There are no
+// Two phases, each a launch: 0 finds the ranges of the rows, some lanes to each; 1 writes the integers, four entries to
+// an invocation, all of the same words. There a row is found by bisection of the rows' first entries. There are no
 // atomics.
 package requantise
 
@@ -69,12 +69,14 @@ func Variant(caps backend.Caps) (*spec.Variant, error) { return Program.First(ca
 // Launch says how a variant runs op.
 func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
 	switch {
-	case op.P.Check() != nil || op.V > 0 && op.P == rfx.P47 || op.Rows < 0 || op.NNZ < 0 || op.V < 0 || op.V > 0 && op.Slots%int64(rfx.Tile*op.V) != 0:
+	case op.P.Check() != nil || op.V > 0 && op.P == rfx.P47 || op.Rows < 0 || op.NNZ < 0 || op.V < 0 || op.V > 0 &&
+		op.Slots%int64(rfx.Tile*op.V) != 0:
 		return spec.Launch{}, fmt.Errorf("kernel requantise: not possible: %+v", op)
 	case op.Rows > math.MaxInt32 || op.NNZ >= math.MaxUint32 || op.Slots >= math.MaxUint32:
 		return spec.Launch{}, fmt.Errorf("kernel requantise: %d rows, %d entries, %d slots do not fit 32 bits: %w", op.Rows, op.NNZ, op.Slots, backend.ErrUnsupported)
 	}
-	p := params{count: uint32(op.Rows), n: uint32(op.NNZ), elem: include.Number(op.Type), bits: uint32(op.P), tile: uint32(op.V * rfx.Tile / 4), lanes: 4}
+	p := params{count: uint32(op.Rows), n: uint32(op.NNZ), elem: include.Number(op.Type), bits: uint32(op.P),
+		tile: uint32(op.V * rfx.Tile / 4), lanes: 4}
 	p.fours = uint32(spec.Ceil(op.NNZ, 4))
 	if op.V > 0 {
 		p.fours = uint32(op.Slots / 4)

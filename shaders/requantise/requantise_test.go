@@ -1,4 +1,5 @@
-// New values of A in fixed point, on every device present, for every packing of kernel rfx: what that packs on the host.
+// New values of A in fixed point, on every device present, for every packing of kernel rfx: what that packs on the
+// host.
 
 package requantise_test
 
@@ -78,7 +79,8 @@ func TestRequantise(t *testing.T) {
 	})
 }
 
-func test(t *testing.T, dev backend.Device, v, of *spec.Variant, typ dtype.Type, m *formats.CSR[float32], r *rand.Rand) {
+func test(t *testing.T, dev backend.Device, v, of *spec.Variant, typ dtype.Type, m *formats.CSR[float32],
+	r *rand.Rand) {
 	a := formats.ConvertTo(m, typ)
 	m.Val = numbers(r, len(m.Val))
 	b := formats.ConvertTo(m, typ)
@@ -95,7 +97,8 @@ func test(t *testing.T, dev backend.Device, v, of *spec.Variant, typ dtype.Type,
 		t.Fatal(err)
 	}
 	l, err := requantise.Launch(v, requantise.Op{
-		Rows: int64(m.Rows), NNZ: a.NNZ(), Type: typ, P: p.P(of.Const("BITS")), V: int(of.Const("V")), Slots: int64(len(slots)),
+		Rows: int64(m.Rows), NNZ: a.NNZ(), Type: typ, P: p.P(of.Const("BITS")), V: int(of.Const("V")),
+		Slots: int64(len(slots)),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +108,8 @@ func test(t *testing.T, dev backend.Device, v, of *spec.Variant, typ dtype.Type,
 		return bytes.Clone(e.Arrays[rfx.Format.Arg(name)].Data)
 	}
 	rows, ints := data(was, "rows"), data(was, "ints")
-	shadertest.Run(t, dev, requantise.Program, l, data(want, "values"), backend.Bytes(append(slots, make([]uint32, 4)...)), rows, ints)
+	shadertest.Run(t, dev, requantise.Program, l, data(want, "values"), backend.Bytes(append(slots, make([]uint32, 4)...)),
+		rows, ints)
 	if !bytes.Equal(rows, data(want, "rows")) {
 		t.Error("wrong ranges of rows")
 	}
@@ -117,7 +121,8 @@ func test(t *testing.T, dev backend.Device, v, of *spec.Variant, typ dtype.Type,
 func TestRefuses(t *testing.T) {
 	v := requantise.Program.Variants[0]
 	for _, op := range []requantise.Op{
-		{Rows: -1, P: p.P23, Type: dtype.F16}, {Rows: 1, P: 24, Type: dtype.F16}, {Rows: 8, P: p.P47, V: 8, Slots: 256, Type: dtype.F32}, {Rows: 8, P: p.P23, V: 8, Slots: 100, Type: dtype.F32},
+		{Rows: -1, P: p.P23, Type: dtype.F16}, {Rows: 1, P: 24, Type: dtype.F16},
+		{Rows: 8, P: p.P47, V: 8, Slots: 256, Type: dtype.F32}, {Rows: 8, P: p.P23, V: 8, Slots: 100, Type: dtype.F32},
 	} {
 		if _, err := requantise.Launch(v, op); err == nil {
 			t.Errorf("%+v is taken", op)

@@ -53,7 +53,8 @@ func group(p rfx.P) backend.GroupFunc {
 	return func(args [][]byte, block []byte, at [3]uint32) {
 		x := spec.View[params](block)
 		g := job{
-			params: x, alpha: math.Float32frombits(x.alpha), beta: math.Float32frombits(x.beta), p: p, args: args, rows: backend.View[uint32](args[0]),
+			params: x, alpha: math.Float32frombits(x.alpha), beta: math.Float32frombits(x.beta), p: p, args: args,
+			rows:  backend.View[uint32](args[0]),
 			phase: x.shape >> 16 & 0xff, elem: x.shape >> 24, q: backend.View[uint32](args[4]),
 		}
 		g.colidx = g.rows[x.columns:]
@@ -87,7 +88,7 @@ func (g *job) columns() int {
 	return max(1, min(tile, int(g.n)))
 }
 
-// item does a piece or a row.
+// item does a row segment or a row.
 func (g *job) item(s *sums, i int) {
 	if i < int(g.pieces) {
 		r := g.rows[int(g.heavy)+2*i:]
@@ -100,7 +101,7 @@ func (g *job) item(s *sums, i int) {
 	row := i - int(g.pieces)
 	begin, end := g.rows[2*row], g.rows[2*row+2]
 	if end-begin > g.longest {
-		return // done in pieces
+		return // done in segments
 	}
 	g.multiply(s, begin, end)
 	g.finish(s, row)
@@ -197,8 +198,8 @@ func oddSum(a, b float64) float64 {
 	return math.Float64frombits(bits)
 }
 
-// multiply adds up the products of entries begin to end. A piece has at most 2¹⁵ entries: no sum of
-// products below 2⁴⁷ overflows.
+// multiply adds up the products of entries begin to end. A row segment has at most 2¹⁵ entries: no sum of products
+// below 2⁴⁷ overflows.
 func (g *job) multiply(s *sums, begin, end uint32) {
 	w := host.Pad(g.w) // q has as many columns
 	for d := range s.acc {
@@ -262,7 +263,7 @@ func (g *job) combine(s *sums, j int) rfx.Int128 {
 	return rfx.Int(s.acc[0][j])
 }
 
-// put and get access the workspace: piece i's sum of column j.
+// put and get access the workspace: segment i's sum of column j.
 func (g *job) put(i, j int, t rfx.Int128) {
 	w := backend.View[uint64](g.args[7])[2*(i*int(g.ldq)+j):]
 	w[0], w[1] = t.Lo, uint64(t.Hi)
@@ -273,7 +274,7 @@ func (g *job) get(i, j int) rfx.Int128 {
 	return rfx.Int128{Hi: int64(w[1]), Lo: w[0]}
 }
 
-// sum does phase 1 for one row: r is the row, its first piece, and that after its last.
+// sum does phase 1 for one row: r is the row, its first segment, and the one after its last.
 func (g *job) sum(r []uint32) {
 	for j := g.j; j < g.j+g.w; j++ {
 		var t rfx.Int128

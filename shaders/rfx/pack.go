@@ -9,11 +9,11 @@ import (
 	"github.com/spmmrun/spmm/shaders/spec"
 )
 
-// pack encodes a; rows of more than longest entries are done in pieces. The words of the array rows are
+// pack encodes a; rows of more than longest entries are divided into segments. The words of the array rows are
 //
 //	rows     2 words of each: its first entry and its range; then the number of entries and 0
-//	pieces   2 words of each: its first entry and last + 1
-//	sums     3 words of each row in pieces: itself, its first piece and last + 1
+//	segments 2 words of each: its first entry and last + 1
+//	sums     3 words of each row in segments: itself, its first segment and last + 1
 //	columns  of the entries, see appendColumns
 //
 // Behind the last entry's integer (see rfx.P.Put) and column are zeros, up to a multiple of four entries: kernels take
@@ -54,8 +54,8 @@ func rowWords(rowptr []int64, ranges []rfx.Range) []uint32 {
 	return words
 }
 
-// appendColumns appends the entries' columns to the words of the array rows, from a multiple of four words on, and zeros
-// up to the next. It returns the word at which the columns begin.
+// appendColumns appends the entries' columns to the words of the array rows, from a multiple of four words on, and
+// zeros up to the next. It returns the word at which the columns begin.
 func appendColumns(words []uint32, colidx []int32) (all []uint32, columns uint32) {
 	fours := func(n int) int { return (n + 3) &^ 3 }
 	all = make([]uint32, fours(fours(len(words))+len(colidx)))
@@ -64,10 +64,10 @@ func appendColumns(words []uint32, colidx []int32) (all []uint32, columns uint32
 	return all, uint32(at)
 }
 
-// mostEntries of a row, or of a piece of one: products below 2⁴⁷ add up to less than 2⁶³.
+// mostEntries of a row, or of a segment of one: products below 2⁴⁷ add up to less than 2⁶³.
 const mostEntries = 1 << 15
 
-// longestRow decides which rows are done in pieces: those that are as in kernel csr, or that sums have no room for.
+// longestRow decides which rows are divided into segments: as in kernel csr, and those whose sums would overflow.
 func longestRow[T formats.Value](a *formats.CSR[T]) int {
 	return min(mostEntries, spec.LongestRow(a.Rows, a.NNZ()))
 }

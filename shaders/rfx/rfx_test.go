@@ -30,7 +30,7 @@ type problem struct {
 	alpha, beta float32
 	fold        bool // bend the grids round, as for huge matrices
 	units       int
-	longest     int // rows with more entries, panels with more vectors, are done in pieces; 0: as Encode decides
+	longest     int // rows with more entries, panels with more vectors, are divided into segments; 0: as Encode decides
 	epilogue    spec.Epilogue
 	bias        []float32 // of the epilogue, 1 << BiasShift elements for each row or column
 }
@@ -190,7 +190,8 @@ func problems() []problem {
 	long := make("long rows", 40000, 3, same, same, 1<<15, 40000, 1<<15, 1<<15, 1<<15, 33000)
 	longMixed := make("long rows of both signs", 33000, 2, largest, largest, 1<<15, 33000, 1<<15)
 	long.longest, longMixed.longest = kernel.MaxLongest, kernel.MaxLongest
-	return append(append(ps, scaled, negated, added, folded, units, pieces, long, longMixed), epilogues(ps, scaled, pieces)...)
+	return append(append(ps, scaled, negated, added, folded, units, pieces, long, longMixed),
+		epilogues(ps, scaled, pieces)...)
 }
 
 // epilogues are problems with epilogues: sums and biases of like size, so that sums cancel and change sign; sums that
@@ -245,7 +246,8 @@ func TestMultiply(t *testing.T) {
 }
 
 // run multiplies with every variant for p that the device runs.
-func run[T formats.Value](t *testing.T, dev backend.Device, q problem, p rfx.P, want map[string]*formats.Dense[float32]) {
+func run[T formats.Value](t *testing.T, dev backend.Device, q problem, p rfx.P,
+	want map[string]*formats.Dense[float32]) {
 	t.Helper()
 	for _, v := range shadertest.Variants(dev, kernel.Format.Program) {
 		if v.Const("BITS") == uint32(p) {
@@ -256,7 +258,8 @@ func run[T formats.Value](t *testing.T, dev backend.Device, q problem, p rfx.P, 
 
 // runVariant multiplies on the device in elements T, and holds every bit of C and of its padding against the
 // oracle, whose answers are kept in want.
-func runVariant[T formats.Value](t *testing.T, dev backend.Device, q problem, v *spec.Variant, want map[string]*formats.Dense[float32]) {
+func runVariant[T formats.Value](t *testing.T, dev backend.Device, q problem, v *spec.Variant,
+	want map[string]*formats.Dense[float32]) {
 	t.Helper()
 	p := rfx.P(v.Const("BITS"))
 	m, k, n := q.a.Rows, q.a.Cols, q.b.Cols
@@ -285,7 +288,8 @@ func runVariant[T formats.Value](t *testing.T, dev backend.Device, q problem, v 
 	key := fmt.Sprint(q.name, p, formats.TypeOf[T]())
 	if want[key] == nil {
 		exact, err := oracle.Reproducible(context.Background(), oracle.Problem{
-			A: formats.Convert[float32](a), B: widen(b), C: before, Alpha: float64(q.alpha), Beta: float64(q.beta), Epilogue: q.oracle(),
+			A: formats.Convert[float32](a), B: widen(b), C: before, Alpha: float64(q.alpha), Beta: float64(q.beta),
+			Epilogue: q.oracle(),
 		}, int(p))
 		if err != nil {
 			t.Fatal(err)
@@ -300,7 +304,8 @@ func runVariant[T formats.Value](t *testing.T, dev backend.Device, q problem, v 
 			w = want[key].At(i/ldc, i%ldc)
 		}
 		if math.Float32bits(x) != math.Float32bits(w) {
-			t.Fatalf("%s %v: C[%d,%d] is %g (%x), want %g (%x)", v.Name, formats.TypeOf[T](), i/ldc, i%ldc, x, math.Float32bits(x), w, math.Float32bits(w))
+			t.Fatalf("%s %v: C[%d,%d] is %g (%x), want %g (%x)", v.Name, formats.TypeOf[T](), i/ldc, i%ldc, x,
+				math.Float32bits(x), w, math.Float32bits(w))
 		}
 	}
 }
@@ -314,7 +319,8 @@ func widen[T formats.Value](b *formats.Dense[T]) *formats.Dense[float32] {
 }
 
 // multiply runs both kernels, this one in variant v.
-func multiply[T formats.Value](t *testing.T, dev backend.Device, q problem, v *spec.Variant, a *formats.CSR[T], b *formats.Dense[T], c *formats.Dense[float32]) {
+func multiply[T formats.Value](t *testing.T, dev backend.Device, q problem, v *spec.Variant, a *formats.CSR[T],
+	b *formats.Dense[T], c *formats.Dense[float32]) {
 	t.Helper()
 	must := func(err error) {
 		t.Helper()
@@ -341,7 +347,8 @@ func multiply[T formats.Value](t *testing.T, dev backend.Device, q problem, v *s
 		caps.Units = q.units
 	}
 	ml, err := kernel.Format.Launch(v, e, spec.Problem{
-		M: a.Rows, K: a.Cols, N: b.Cols, LDB: b.LD, LDC: c.LD, Out: dtype.F32, Alpha: float64(q.alpha), Beta: float64(q.beta), Epilogue: q.epilogue, Caps: caps,
+		M: a.Rows, K: a.Cols, N: b.Cols, LDB: b.LD, LDC: c.LD, Out: dtype.F32, Alpha: float64(q.alpha), Beta: float64(q.beta),
+		Epilogue: q.epilogue, Caps: caps,
 	})
 	must(err)
 	if q.fold {
@@ -355,14 +362,16 @@ func multiply[T formats.Value](t *testing.T, dev backend.Device, q problem, v *s
 	if len(bias) == 0 {
 		bias = make([]byte, 16)
 	}
-	shadertest.Run(t, dev, kernel.Format.Program, ml, append(args, backend.Bytes(b.Data), ints, bias, backend.Bytes(c.Data))...)
+	shadertest.Run(t, dev, kernel.Format.Program, ml, append(args, backend.Bytes(b.Data), ints, bias,
+		backend.Bytes(c.Data))...)
 }
 
 // However many workers there are.
 func TestWorkers(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	r := rand.New(rand.NewPCG(4, 4))
-	q := problem{name: "workers", a: matrix(r, 700, normal, ragged(r, 300, 700)...), b: dense(r, 700, 30, normal), alpha: 1}
+	q := problem{name: "workers", a: matrix(r, 700, normal, ragged(r, 300, 700)...), b: dense(r, 700, 30, normal),
+		alpha: 1}
 	want := map[string]*formats.Dense[float32]{}
 	for _, procs := range []int{1, 3} {
 		runtime.GOMAXPROCS(procs)
@@ -384,9 +393,11 @@ func TestEncode(t *testing.T) {
 		}
 		p := rfx.P(v.Const("BITS"))
 		m := e.Format.(kernel.Split)
-		want, macs, bytes := kernel.Split{P: p, Type: dtype.F32, Columns: 20, Split: spec.Split{Longest: 256, Pieces: 3, Slots: 3, Rows: 1}}, int64(601), 601*(4+p.Size())
+		want, macs, bytes := kernel.Split{P: p, Type: dtype.F32, Columns: 20, Split: spec.Split{Longest: 256, Pieces: 3,
+			Slots: 3, Rows: 1}}, int64(601), 601*(4+p.Size())
 		if rows := int(v.Const("V")); rows > 0 { // one panel of 608 vectors
-			want = kernel.Split{P: p, Type: dtype.F32, V: rows, Split: spec.Split{Longest: 1024}, Items: 1, Columns: uint32(621+rows+3) &^ 3}
+			want = kernel.Split{P: p, Type: dtype.F32, V: rows, Split: spec.Split{Longest: 1024}, Items: 1,
+				Columns: uint32(621+rows+3) &^ 3}
 			macs, bytes = int64(608*rows), 608*(4+rows*p.Bytes())
 		}
 		if m != want {
@@ -454,7 +465,8 @@ func TestCoopTable(t *testing.T) {
 		if v.Const("SWAP") == 1 {
 			width = v.Const("TM")
 		}
-		if cols == 0 || cols%v.Const("LOCAL") != 0 || cols%(v.Const("SUBS")*width) != 0 || v.Local[0] != v.Sub*v.Const("SUBS") {
+		if cols == 0 || cols%v.Const("LOCAL") != 0 || cols%(v.Const("SUBS")*width) != 0 ||
+			v.Local[0] != v.Sub*v.Const("SUBS") {
 			t.Errorf("%s: %d columns by %d invocations", v.Name, cols, v.Local[0])
 		}
 	}
@@ -465,7 +477,8 @@ func TestCoopShapes(t *testing.T) {
 	want := map[string]*formats.Dense[float32]{}
 	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
 		c := dev.Caps()
-		if c.Code != backend.CodeSPIRV || !slices.ContainsFunc(kernel.Format.Variants, func(v *spec.Variant) bool { return v.Matrix && v.Met(c) }) {
+		if c.Code != backend.CodeSPIRV || !slices.ContainsFunc(kernel.Format.Variants,
+			func(v *spec.Variant) bool { return v.Matrix && v.Met(c) }) {
 			t.Skip("no matrix units of 8-bit integers")
 		}
 		if c.SubgroupMax >= 16 {

@@ -1,8 +1,8 @@
-// Package rowcopy copies rows of a row-major dense matrix on a device, to or from places that a list of row numbers names:
-// what ranks exchange is packed and unpacked so.
+// Package rowcopy copies rows of a row-major dense matrix on a device, to or from places that a list of row numbers
+// names: what ranks exchange is packed and unpacked so.
 //
-// Rows are copied as they lie, padding included, 16 bytes at a time, whatever their element type. Invocation number t copies
-// 16 bytes of row t / quads, so that neighbours read and write side by side.
+// Rows are copied as they lie, padding included, 16 bytes at a time, whatever their element type. Invocation number t
+// copies 16 bytes of row t / quads, so that neighbours read and write side by side.
 package rowcopy
 
 import (
@@ -58,8 +58,8 @@ const (
 	OfDst                // row index[i] of dst is row i of src
 )
 
-// Op copies Count rows of Bytes bytes each, a multiple of 16. Rows that are not numbered follow each other from row Src or Dst
-// on; numbers count from there, too.
+// Op copies Count rows of Bytes bytes each, a multiple of 16. Rows that are not numbered follow each other from row Src
+// or Dst on; numbers count from there, too.
 type Op struct {
 	Count, Bytes, Src, Dst int
 	Where                  Where
@@ -72,10 +72,13 @@ func Variant(caps backend.Caps) (*spec.Variant, error) { return Program.First(ca
 func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
 	items := int64(op.Count) * int64(op.Bytes/16)
 	switch {
-	case op.Count < 0 || op.Bytes < 0 || op.Bytes%16 != 0 || op.Src < 0 || op.Dst < 0 || op.Where < Nowhere || op.Where > OfDst:
+	case op.Count < 0 || op.Bytes < 0 || op.Bytes%16 != 0 || op.Src < 0 || op.Dst < 0 || op.Where < Nowhere ||
+		op.Where > OfDst:
 		return spec.Launch{}, fmt.Errorf("kernel rowcopy: not possible: %+v", op)
-	case op.Count > math.MaxInt32 || op.Src > math.MaxInt32 || op.Dst > math.MaxInt32 || op.Bytes > math.MaxInt32 || items > math.MaxUint32-local*4:
-		return spec.Launch{}, fmt.Errorf("kernel rowcopy: %d rows of %d bytes at once: %w", op.Count, op.Bytes, backend.ErrUnsupported)
+	case op.Count > math.MaxInt32 || op.Src > math.MaxInt32 || op.Dst > math.MaxInt32 || op.Bytes > math.MaxInt32 ||
+		items > math.MaxUint32-local*4:
+		return spec.Launch{}, fmt.Errorf("kernel rowcopy: %d rows of %d bytes at once: %w", op.Count, op.Bytes,
+			backend.ErrUnsupported)
 	}
 	each := int64(local * max(1, v.Const("EACH")))
 	if v.Code == backend.CodeGo {
@@ -86,7 +89,8 @@ func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
 		return spec.Launch{}, fmt.Errorf("kernel rowcopy: %w", err)
 	}
 	p := params{
-		items: uint32(items), quads: uint32(op.Bytes / 16), srcrow: uint32(op.Src), dstrow: uint32(op.Dst), place: uint32(op.Where), width: groups[0],
+		items: uint32(items), quads: uint32(op.Bytes / 16), srcrow: uint32(op.Src), dstrow: uint32(op.Dst),
+		place: uint32(op.Where), width: groups[0],
 	}
 	return spec.Launch{Passes: []spec.Pass{{Variant: v, Groups: groups, Params: spec.Block(p)}}}, nil
 }

@@ -22,8 +22,10 @@ func TestCopy(t *testing.T) {
 		}
 		r := rand.New(rand.NewPCG(3, 4))
 		for _, op := range []rowcopy.Op{
-			{Count: 1, Bytes: 16}, {Count: 300, Bytes: 32, Src: 7, Dst: 2}, {Count: 1000, Bytes: 272, Where: rowcopy.OfSrc, Dst: 5},
-			{Count: 77, Bytes: 16, Where: rowcopy.OfDst, Src: 3}, {Count: 513, Bytes: 4096, Where: rowcopy.OfDst, Dst: 1}, {Count: 0, Bytes: 16},
+			{Count: 1, Bytes: 16}, {Count: 300, Bytes: 32, Src: 7, Dst: 2}, {Count: 1000, Bytes: 272, Where: rowcopy.OfSrc,
+				Dst: 5},
+			{Count: 77, Bytes: 16, Where: rowcopy.OfDst, Src: 3}, {Count: 513, Bytes: 4096, Where: rowcopy.OfDst, Dst: 1},
+			{Count: 0, Bytes: 16},
 		} {
 			t.Run(fmt.Sprintf("%+v", op), func(t *testing.T) {
 				rows := op.Count + 40
@@ -65,7 +67,8 @@ func TestCopy(t *testing.T) {
 func TestRefuses(t *testing.T) {
 	for _, v := range rowcopy.Program.Variants {
 		for op, unsupported := range map[rowcopy.Op]bool{
-			{Count: -1, Bytes: 16}: false, {Count: 1, Bytes: 8}: false, {Count: 1, Bytes: 16, Where: 3}: false, {Count: 1, Bytes: 16, Src: -1}: false,
+			{Count: -1, Bytes: 16}: false, {Count: 1, Bytes: 8}: false, {Count: 1, Bytes: 16, Where: 3}: false,
+			{Count: 1, Bytes: 16, Src: -1}:    false,
 			{Count: math.MaxInt32, Bytes: 64}: true, {Count: 1 << 30, Bytes: 64}: true,
 		} {
 			_, err := rowcopy.Launch(v, op)

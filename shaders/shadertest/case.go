@@ -36,7 +36,7 @@ type Case struct {
 	quantised bool // A has values that 8 bits hold exactly
 }
 
-// Basics are small products that most formats take. pattern returns one in which rows, alike in groups of so many where
+// Basics are small products that most formats take. pattern returns one in which rows, alike in groups of `alike` where
 // the format makes use of that, have each column with a probability.
 func Basics(pattern func(rows, k, alike int, density float64) [][]int32) []Case {
 	padded := pattern(29, 60, 8, 0.3)
@@ -64,7 +64,7 @@ func Columns(q Case, numbers ...int) []Case {
 	return cases
 }
 
-// RunTwice is Run, and again, also as on devices of so many units: the bits of C must be the same.
+// RunTwice is Run, and again, also as on devices with other numbers of units: the bits of C must be the same.
 func (q Case) RunTwice(t *testing.T, dev backend.Device, k *spec.Format, v *spec.Variant, out dtype.Type,
 	units ...int) {
 	t.Helper()
@@ -150,7 +150,8 @@ func build(q Case, in, out dtype.Type) *built {
 	m := len(q.Pattern)
 	x := &built{
 		want: make([]float64, m*q.LDC), sum: make([]float64, m*q.LDC),
-		p: spec.Problem{M: m, K: q.K, N: q.N, LDB: q.LDB, LDC: q.LDC, Out: out, Alpha: q.Alpha, Beta: q.Beta, Epilogue: q.Epilogue},
+		p: spec.Problem{M: m, K: q.K, N: q.N, LDB: q.LDB, LDC: q.LDC, Out: out, Alpha: q.Alpha, Beta: q.Beta,
+			Epilogue: q.Epilogue},
 	}
 	numbers := make([]float64, q.K*q.LDB)
 	for i := range numbers {

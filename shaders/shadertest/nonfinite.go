@@ -20,7 +20,7 @@ type Specials struct {
 	B    []float32 // the rows of B, in its special columns: all, or every third; the others are all 1
 	N    int       // columns of B
 	A    []Special // the first rows of A
-	Rows int       // of A, of which those after the first are empty; at least len(A)
+	Rows int       // of A; those after the first are empty; at least len(A)
 }
 
 // Special is a row of A.
@@ -55,7 +55,7 @@ func NonFinite() Specials {
 	}
 }
 
-// Apart returns the product with so many columns between those of A, where B holds NaN and infinities.
+// Apart returns the product with `apart` columns between those of A, where B holds NaN and infinities.
 func (q Specials) Apart(columns int) Specials {
 	between := []float32{nan, inf, -inf}
 	b := make([]float32, columns*len(q.B))
@@ -92,7 +92,7 @@ func (q Specials) Run(t *testing.T, dev backend.Device, k *spec.Format, v *spec.
 	}
 }
 
-// run is Run where so many columns of B lie from one special one to the next.
+// run is Run with `apart` columns of B from one special one to the next.
 func (q Specials) run(t *testing.T, dev backend.Device, k *spec.Format, v *spec.Variant, out dtype.Type, every int) {
 	t.Helper()
 	a := &formats.CSR[float32]{Rows: max(len(q.A), q.Rows), Cols: len(q.B), RowPtr: []int64{0}}

@@ -13,7 +13,7 @@ import (
 // padding lies between columns: NaN in every type.
 const padding = 0xff
 
-// columns returns a row-major matrix of so many bytes an element column by column, lead elements apart.
+// columns returns a row-major matrix of `size` bytes an element column by column, lead elements apart.
 func columns(m []byte, size, rows, cols, ld, lead int) []byte {
 	out := bytes.Repeat([]byte{padding}, cols*lead*size)
 	for i := range rows {
@@ -41,7 +41,8 @@ func rows(t *testing.T, m, from []byte, size, rows, cols, ld, lead int) {
 }
 
 // multiply is Multiply for the case, with B and C in its orders.
-func (q Case) multiply(t *testing.T, dev backend.Device, k *spec.Format, v *spec.Variant, x *built, change func(*spec.Launch)) {
+func (q Case) multiply(t *testing.T, dev backend.Device, k *spec.Format, v *spec.Variant, x *built,
+	change func(*spec.Launch)) {
 	t.Helper()
 	b, c, p := x.b, x.c, x.p
 	if q.BCol {

@@ -30,7 +30,7 @@ func Scattered(rows, k int, density float64) [][]int32 {
 	return p
 }
 
-// Alike is a pattern whose rows are alike in groups of so many; each group has each column with probability density.
+// Alike is a pattern whose rows are alike in groups; each group has each column with probability density.
 func Alike(rows, k, alike int, density float64) [][]int32 {
 	p := make([][]int32, rows)
 	for i := range p {
@@ -69,7 +69,7 @@ func Ragged(p [][]int32, k int) [][]int32 {
 	return p
 }
 
-// EveryLength is a pattern of 70 panels of 16 rows, of which panel n has a row of n entries among 80 columns.
+// EveryLength is a pattern of 70 panels of 16 rows; panel n has a row of n entries among 80 columns.
 func EveryLength() [][]int32 {
 	var p [][]int32
 	for n := range 70 {

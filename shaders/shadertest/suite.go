@@ -15,7 +15,7 @@ import (
 //
 //	func TestFormat(t *testing.T) { suite.Run(t) }
 //
-// and what only that format does is tested beside it, on the devices with Each.
+// and what only that format does has tests of its own, on the devices with Each.
 type Suite struct {
 	Format *spec.Format
 	// Types are those that a device must have a variant for, in each of Heights, the values of constant V, if there are
@@ -32,19 +32,19 @@ type Suite struct {
 	Also func(v *spec.Variant) *spec.Variant
 	// Preferred tells whether the variants that the driver that only compiles loads are in the right order.
 	Preferred func(vs []*spec.Variant) bool
-	// Tiles, if set, is what variants for cooperative matrices have in common: the columns of A that are multiplied at
-	// a time, and the rows that share them.
+	// Tiles, if set, is shared by variants for cooperative matrices: the columns of A that are multiplied at a time, and
+	// the rows that share them.
 	Tiles func(v *spec.Variant) (stage, rows uint32)
 
 	// Cases are products that a variant computes, with C in a type.
 	Cases func(v *spec.Variant, out dtype.Type) []Case
-	// Twice, if set, are products whose bits are the same in each run, also as on devices of so many Units.
+	// Twice, if set, are products whose bits are the same in each run, also as on devices with this number of Units.
 	Twice func(v *spec.Variant) []Case
 	Units []int
 	// Specials are products by a B that is not finite. Without it they are those that all formats take: NonFinite.
 	Specials func(v *spec.Variant) []Specials
-	// Panel, if set, is a constant of variants whose grid counts panels of so many rows: they multiply more panels than
-	// one side of a grid has room for.
+	// Panel, if set, is a constant of variants whose grid counts panels of that number of rows: they multiply more panels
+	// than one side of a grid has room for.
 	Panel spec.Const
 
 	// Covers, if set, tells whether the grids of a launch cover C.
@@ -103,8 +103,9 @@ func (s *Suite) Run(t *testing.T) {
 	t.Run("launch", s.launch)
 }
 
-// Each runs f for each variant of each device, and type of C that the variant writes. With ForeignShapes, where the device is
-// the software driver with cooperative matrices, it runs other vendors' tiles too, which the driver does not list but computes.
+// Each runs f for each variant of each device, and type of C that the variant writes. With ForeignShapes, where the
+// device is the software driver with cooperative matrices, it runs other vendors' tiles too, which the driver does not
+// list but computes.
 func (s *Suite) Each(t *testing.T, f func(t *testing.T, dev backend.Device, v *spec.Variant, out dtype.Type)) {
 	t.Helper()
 	if CompileOnly() {

@@ -46,7 +46,7 @@ func besideThree() shadertest.Specials {
 		last float32 // value of the last entry; those before are 1
 		want float32
 	}{
-		{[]int32{0, 1, 2}, 1, 3}, // beside an infinity
+		{[]int32{0, 1, 2}, 1, 3}, // next to an infinity
 		{[]int32{0, 1, 3}, 2, inf},
 		{[]int32{0, 1, 2, 3}, -2, -inf},
 		{[]int32{0, 1, 2, 3}, 0, nan}, // a stored zero is an entry

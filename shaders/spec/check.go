@@ -22,14 +22,15 @@ func TightLD(n int) int { return 1 << bits.Len(uint(max(1, n)-1)) }
 
 // Check tells whether a variant may multiply e in p. What a device cannot do is ErrUnsupported.
 func (p Problem) Check(v *Variant, e *Packed) error {
-	bLines, bWidth := turned(p.BCol, p.K, p.N)
-	cLines, cWidth := turned(p.CCol, p.M, p.N)
+	bLines, bWidth := linesOf(p.BCol, p.K, p.N)
+	cLines, cWidth := linesOf(p.CCol, p.M, p.N)
 	switch {
 	case p.M != e.Rows || p.K != e.Cols:
 		return fmt.Errorf("a problem of %d×%d with a matrix of %d×%d", p.M, p.K, e.Rows, e.Cols)
 	case (p.BCol || p.CCol) && !v.AnyOrder:
 		return fmt.Errorf("a column-major B or C: %w", backend.ErrUnsupported)
-	case p.N < 0 || p.LDB < bWidth || p.LDC < cWidth || p.LDB%8 != 0 && !(v.Tight && p.N <= TightCols && p.LDB == TightLD(p.N)):
+	case p.N < 0 || p.LDB < bWidth || p.LDC < cWidth || p.LDB%8 != 0 &&
+		!(v.Tight && p.N <= TightCols && p.LDB == TightLD(p.N)):
 		return fmt.Errorf("%d columns with leading dimensions %d of B (a multiple of 8) and %d of C", p.N, p.LDB, p.LDC)
 	case p.LDB > MaxLD || p.LDC > MaxLD:
 		return fmt.Errorf("leading dimensions %d and %d exceed %d: %w", p.LDB, p.LDC, MaxLD, backend.ErrUnsupported)
@@ -47,8 +48,8 @@ func (p Problem) Check(v *Variant, e *Packed) error {
 	return p.CheckBinding(v, "C", int64(cLines)*int64(p.LDC)*int64(p.Out.Size()))
 }
 
-// turned returns the lines of a matrix and how long they are: rows, or columns if it is column-major.
-func turned(colMajor bool, rows, cols int) (lines, width int) {
+// linesOf returns the lines of a matrix and how long they are: rows, or columns if it is column-major.
+func linesOf(colMajor bool, rows, cols int) (lines, width int) {
 	if colMajor {
 		return cols, rows
 	}
@@ -62,7 +63,8 @@ func (p Problem) CheckBinding(v *Variant, name string, bytes int64) error {
 		limit = min(limit, l)
 	}
 	if v.Code == backend.CodeWGSL && bytes > limit {
-		return fmt.Errorf("%s takes %d bytes, a binding of this device covers %d: %w", name, bytes, limit, backend.ErrUnsupported)
+		return fmt.Errorf("%s takes %d bytes, a binding of this device covers %d: %w", name, bytes, limit,
+			backend.ErrUnsupported)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-// Chunks hold every entry once, and rows of several pieces know all of their slots.
+// Chunks hold every entry once, and rows of several segments know all of their slots.
 
 package spec_test
 
@@ -13,7 +13,8 @@ import (
 func TestCutChunks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lens := rapid.SliceOfN(rapid.OneOf(rapid.IntRange(0, 3), rapid.IntRange(0, 200)), 0, 60).Draw(t, "lengths")
-		slots, rows, lead := rapid.IntRange(1, 70).Draw(t, "slots"), rapid.IntRange(1, 9).Draw(t, "rows"), rapid.Uint32Range(0, 3).Draw(t, "lead")
+		slots, rows, lead := rapid.IntRange(1, 70).Draw(t, "slots"), rapid.IntRange(1, 9).Draw(t, "rows"),
+			rapid.Uint32Range(0, 3).Draw(t, "lead")
 		rowptr := []uint32{lead}
 		for _, n := range lens {
 			rowptr = append(rowptr, rowptr[len(rowptr)-1]+uint32(n))

@@ -17,7 +17,8 @@ const maxSide = 65535
 func Fold(n int64, y int) ([3]uint32, error) {
 	z := (n + maxSide - 1) / maxSide
 	if z > maxSide || y > maxSide {
-		return [3]uint32{}, fmt.Errorf("a grid of %d by %d workgroups is too large (%d by %d): %w", n, y, int64(maxSide)*maxSide, maxSide, backend.ErrUnsupported)
+		return [3]uint32{}, fmt.Errorf("a grid of %d by %d workgroups is too large (%d by %d): %w", n, y,
+			int64(maxSide)*maxSide, maxSide, backend.ErrUnsupported)
 	}
 	if n == 0 || y == 0 {
 		return [3]uint32{}, nil

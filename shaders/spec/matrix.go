@@ -10,7 +10,8 @@ import (
 	"github.com/spmmrun/spmm/dtype"
 )
 
-// Shape is the operation D = A·B + C of M×K by K×N operands of type t, with sums in f32, in s32 for integers, in f64 for f64.
+// Shape is the operation D = A·B + C of M×K by K×N operands of type t, with sums in f32, in s32 for integers, in f64
+// for f64.
 func Shape(m, n, k uint32, t dtype.Type) backend.MatrixShape {
 	sum := dtype.F32
 	switch t {
@@ -48,8 +49,8 @@ func (u MatrixUnit) Shape(t dtype.Type) backend.MatrixShape { return Shape(u.M, 
 // String is how variants are called after a unit: "16x8x16_sub32".
 func (u MatrixUnit) String() string { return fmt.Sprintf("%dx%dx%d_sub%d", u.M, u.N, u.K, u.Sub) }
 
-// Variant completes a variant on the unit, with operands of f16: workgroups of so many subgroups, with so many bytes of
-// shared memory. Its first constant is LOCAL, with ID 0. It is of f16 unless it says otherwise.
+// Variant completes a variant on the unit, with operands of f16: workgroups of a number of subgroups, with a number of
+// bytes of shared memory. Its first constant is LOCAL, with ID 0. It is of f16 unless it says otherwise.
 func (u MatrixUnit) Variant(name string, subs, shared uint32, v Variant) *Variant {
 	v.In = cmp.Or(v.In, dtype.F16)
 	v.Need = Need{F16: true, Lanes: v.Need.Lanes, Shared: shared, Shapes: []backend.MatrixShape{u.Shape(dtype.F16)}}

@@ -13,7 +13,9 @@ import (
 )
 
 // Encoder makes a Format.Encode of three instances of one generic function: see Adopter.
-func Encoder(f16 func(*formats.CSR[half.F16], *Variant) (*Packed, error), bf16 func(*formats.CSR[half.BF16], *Variant) (*Packed, error), f32 func(*formats.CSR[float32], *Variant) (*Packed, error)) func(formats.Sparse, *Variant) (*Packed, error) {
+func Encoder(f16 func(*formats.CSR[half.F16], *Variant) (*Packed, error),
+	bf16 func(*formats.CSR[half.BF16], *Variant) (*Packed, error), f32 func(*formats.CSR[float32], *Variant) (*Packed,
+		error)) func(formats.Sparse, *Variant) (*Packed, error) {
 	pack := Adopter(f16, bf16, f32)
 	return func(a formats.Sparse, v *Variant) (*Packed, error) { return pack(a, v) }
 }
@@ -21,18 +23,23 @@ func Encoder(f16 func(*formats.CSR[half.F16], *Variant) (*Packed, error), bf16 f
 // Adopter makes a Format.Adopt of three instances of one generic function, which pack a matrix of the format with
 // elements of type F16, BF16 and float32. What is of another type than the variant computes with, or of another
 // format, is an error; formats.ErrTooLarge counts as ErrUnsupported.
-func Adopter[A, B, C formats.Encoded](f16 func(A, *Variant) (*Packed, error), bf16 func(B, *Variant) (*Packed, error), f32 func(C, *Variant) (*Packed, error)) func(formats.Encoded, *Variant) (*Packed, error) {
+func Adopter[A, B, C formats.Encoded](f16 func(A, *Variant) (*Packed, error), bf16 func(B, *Variant) (*Packed, error),
+	f32 func(C, *Variant) (*Packed, error)) func(formats.Encoded, *Variant) (*Packed, error) {
 	return adopter(formats.ByType(f16, bf16, f32))
 }
 
 // Encoder64 is Encoder for formats that have variants of F64 too.
-func Encoder64(f16 func(*formats.CSR[half.F16], *Variant) (*Packed, error), bf16 func(*formats.CSR[half.BF16], *Variant) (*Packed, error), f32 func(*formats.CSR[float32], *Variant) (*Packed, error), f64 func(*formats.CSR[float64], *Variant) (*Packed, error)) func(formats.Sparse, *Variant) (*Packed, error) {
+func Encoder64(f16 func(*formats.CSR[half.F16], *Variant) (*Packed, error),
+	bf16 func(*formats.CSR[half.BF16], *Variant) (*Packed, error), f32 func(*formats.CSR[float32], *Variant) (*Packed,
+		error), f64 func(*formats.CSR[float64], *Variant) (*Packed, error)) func(formats.Sparse, *Variant) (*Packed, error) {
 	pack := Adopter64(f16, bf16, f32, f64)
 	return func(a formats.Sparse, v *Variant) (*Packed, error) { return pack(a, v) }
 }
 
 // Adopter64 is Adopter for formats that have variants of F64 too.
-func Adopter64[A, B, C, D formats.Encoded](f16 func(A, *Variant) (*Packed, error), bf16 func(B, *Variant) (*Packed, error), f32 func(C, *Variant) (*Packed, error), f64 func(D, *Variant) (*Packed, error)) func(formats.Encoded, *Variant) (*Packed, error) {
+func Adopter64[A, B, C, D formats.Encoded](f16 func(A, *Variant) (*Packed, error),
+	bf16 func(B, *Variant) (*Packed, error), f32 func(C, *Variant) (*Packed, error),
+	f64 func(D, *Variant) (*Packed, error)) func(formats.Encoded, *Variant) (*Packed, error) {
 	return adopter(formats.ByType64(f16, bf16, f32, f64))
 }
 
@@ -52,9 +59,10 @@ func adopter(pack func(formats.Encoded, *Variant) (*Packed, error)) func(formats
 	}
 }
 
-// Quantising makes a Format.Encode of one for variants that compute with A's own values and one for those that have Quant,
-// for which it quantises: that is exact where 8 bits and a power of two hold the values (formats.Quantise).
-func Quantising(encode func(formats.Sparse, *Variant) (*Packed, error), quantised func(*formats.Quantised, *Variant) (*Packed, error)) func(formats.Sparse, *Variant) (*Packed, error) {
+// Quantising makes a Format.Encode of one for variants that compute with A's own values and one for those that have
+// Quant, for which it quantises: that is exact where 8 bits and a power of two hold the values (formats.Quantise).
+func Quantising(encode func(formats.Sparse, *Variant) (*Packed, error),
+	quantised func(*formats.Quantised, *Variant) (*Packed, error)) func(formats.Sparse, *Variant) (*Packed, error) {
 	return func(a formats.Sparse, v *Variant) (*Packed, error) {
 		if v.Quant == dtype.Invalid {
 			return encode(a, v)

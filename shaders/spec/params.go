@@ -20,8 +20,8 @@ type Param struct {
 	Float bool // f32; else u32
 }
 
-// ScalarBytes is what variants of F64 have behind their parameters: alpha and beta as f64. The parameters of these names
-// hold them rounded.
+// ScalarBytes is the size of alpha and beta as f64, which variants of F64 have behind their parameters. The parameters
+// of these names hold them rounded.
 const ScalarBytes = 16
 
 // BlockFor is Block for a variant, which may be of F64.

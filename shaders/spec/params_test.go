@@ -24,7 +24,8 @@ type params struct {
 }
 
 func TestParams(t *testing.T) {
-	want := []spec.Param{{Name: "rows"}, {Name: "ldb"}, {Name: "alpha", Float: true}, {Name: "strip"}, {Name: "scale", Float: true}}
+	want := []spec.Param{{Name: "rows"}, {Name: "ldb"}, {Name: "alpha", Float: true}, {Name: "strip"},
+		{Name: "scale", Float: true}}
 	if got := spec.Params[params](); !slices.Equal(got, want) {
 		t.Errorf("parameters are %v, want %v", got, want)
 	}

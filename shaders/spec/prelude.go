@@ -131,8 +131,8 @@ func (k *Program) Binary(v *Variant) (backend.Binary, error) {
 	return b, nil
 }
 
-// composeWGSL fills the source, a text/template, with the variant's constants and defines, and puts
-// the declarations before it. A define may be a template itself. (Text, because naga of 2023 has neither overrides nor constant
+// composeWGSL fills the source, a text/template, with the variant's constants and defines, and puts the declarations
+// before it. A define may be a template itself. (Text, because naga of 2023 has neither overrides nor constant
 // expressions in array sizes.)
 func (k *Program) composeWGSL(v *Variant) ([]byte, error) {
 	src, err := fs.ReadFile(k.Files, v.Unit.Source)

@@ -11,7 +11,7 @@ import (
 // MemoryCores is how many cores are worth having for what moves more than it computes: more wait for memory.
 const MemoryCores = 16
 
-// Shares calls f for 0 to n-1, in shares of size numbers from first to last-1: so many at a time, or, if most is 0, as
+// Shares calls f for 0 to n-1, in shares of size numbers from first to last-1: `most` at a time, or, if most is 0, as
 // there are cores.
 func Shares(n, size, most int, f func(first, last int)) {
 	if most == 0 {

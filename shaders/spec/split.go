@@ -4,31 +4,32 @@ package spec
 
 import "math"
 
-// Split says how the rows of a matrix are shared out: as they are, or cut into pieces.
+// Split says how the rows of a matrix are divided: whole, or cut into segments.
 type Split struct {
-	Longest uint32 // rows with more entries are cut into pieces of this many
+	Longest uint32 // rows with more entries are cut into segments of this many
 	Pieces  uint32
-	Slots   uint32 // rows of the workspace that pieces leave their sums in
-	Rows    uint32 // rows in several pieces
+	Slots   uint32 // rows of the workspace for the segments' partial sums
+	Rows    uint32 // rows in several segments
 	Average int    // entries of a row
-	Items   int    // rows and pieces of the whole matrix
+	Items   int    // rows and segments of the whole matrix
 	Lead    int    // slots before the first entry's, see Extent.Offset
 	Chunks  Chunks // for kernels that take A as a stream
-	// Scattered is the share of entries whose row of B was not met lately, of a sample; for kernels of the CPU and of CUDA.
+	// Scattered is the share of entries whose row of B was not met lately, of a sample; for kernels of the CPU and of
+	// CUDA.
 	Scattered float64
 }
 
-// Extent is the size of a matrix of which another is some rows.
+// Extent is the size of a matrix that another is some rows of.
 type Extent struct {
 	Rows   int
 	NNZ    int64
 	Pieces int64 // in which its long rows are summed: CountPieces of all of them
-	// Offset is its entries before the first of these rows. GPUs take entries by fours, and whose turn one is depends on its
-	// number in the matrix.
+	// Offset is its entries before the first of these rows. GPUs take entries by fours, and whose turn one is depends on
+	// its number in the matrix.
 	Offset int64
 }
 
-// CountPieces returns the pieces of those of some rows that are cut, given where each begins and the last ends.
+// CountPieces returns the number of segments of those rows that are cut, given where each begins and the last ends.
 func (e Extent) CountPieces(rowptr []int64) (n int64) {
 	longest := int64(LongestRow(e.Rows, e.NNZ))
 	for i := 1; i < len(rowptr); i++ {
@@ -46,14 +47,14 @@ func (e Extent) Average() int { return int(e.NNZ / int64(max(1, e.Rows))) }
 // needs to be kept busy with. It is a multiple of four.
 func LongestRow(rows int, nnz int64) int {
 	const (
-		least  = 256  // entries of a piece
-		enough = 4096 // pieces that keep a large device busy
+		least  = 256  // entries of a segment
+		enough = 4096 // segments that keep a large device busy
 	)
 	return int(max(least, min(4*nnz/int64(max(rows, 1)), nnz/enough))+3) &^ 3
 }
 
-// SplitRows cuts the rows with more than longest entries. It lists the pieces, first entry and last + 1 of each, and then
-// these rows: itself, first piece and last + 1.
+// SplitRows cuts the rows with more than longest entries. It lists the segments, first entry and last + 1 of each, and
+// then these rows: itself, first segment and last + 1.
 func SplitRows(rowptr []int64, longest int) (Split, []uint32) {
 	var pieces, rows []uint32
 	for i := range len(rowptr) - 1 {
@@ -67,18 +68,20 @@ func SplitRows(rowptr []int64, longest int) (Split, []uint32) {
 		}
 		rows = append(rows, uint32(i), first, uint32(len(pieces)/2))
 	}
-	return Split{Longest: uint32(longest), Pieces: uint32(len(pieces) / 2), Slots: uint32(len(pieces) / 2), Rows: uint32(len(rows) / 3)}, append(pieces, rows...)
+	return Split{Longest: uint32(longest), Pieces: uint32(len(pieces) / 2), Slots: uint32(len(pieces) / 2),
+		Rows: uint32(len(rows) / 3)}, append(pieces, rows...)
 }
 
-// LongRow decides which rows a whole workgroup takes: those with more than three times the average of entries. It is a multiple of four,
-// and at most LongestRow.
+// LongRow decides which rows a whole workgroup takes: those with more than three times the average of entries. It is a
+// multiple of four, and at most LongestRow.
 func LongRow(rows int, nnz int64) int {
 	const least = 32 // entries
 	return min(LongestRow(rows, nnz), (max(least, 3*int(nnz/int64(max(rows, 1))))+3)&^3)
 }
 
-// ShareRows lists the rows with more than long entries, in pieces of at most longest: first entry and last + 1, the row, and the slot for its
-// sums, NoSlot if the piece is the whole row. It then lists the rows in several: itself, first slot and last + 1.
+// ShareRows lists the rows with more than long entries, in segments of at most longest: first entry and last + 1, the
+// row, and the slot for its sums, NoSlot if the segment is the whole row. It then lists the rows in several: itself,
+// first slot and last + 1.
 func ShareRows(rowptr []int64, long, longest int) (Split, []uint32) {
 	s := Split{Longest: uint32(long)}
 	var pieces, rows []uint32
@@ -108,19 +111,19 @@ const NoSlot = math.MaxUint32
 type Chunks struct {
 	First uint32 // chunk, counted in chunks' words from the beginning of what it is in
 	Count uint32
-	Slots uint32 // of the workspace that pieces leave their sums in
-	Joins uint32 // rows in several pieces, listed behind the chunks
+	Slots uint32 // of the workspace for the segments' partial sums
+	Joins uint32 // rows in several segments, listed behind the chunks
 	Large bool   // the matrix is so large that it is better taken in chunks than row by row
 }
 
 const (
-	ChunkWords = 4       // of a chunk, and of a row in several pieces
-	PieceChunk = 1 << 31 // in a chunk's last word: the rest is the slot of a piece
+	ChunkWords = 4       // of a chunk, and of a row in several segments
+	PieceChunk = 1 << 31 // in a chunk's last word: the other bits are the slot of a row segment
 )
 
-// CutChunks cuts a matrix into chunks of at most slots entries: whole rows, at most rows of them, or a piece of a row that has more. It lists of
-// each the first entry and last + 1, the first row, and how many rows, or PieceChunk and a slot; then the rows in several pieces:
-// itself, first slot and last + 1, and a zero.
+// CutChunks cuts a matrix into chunks of at most slots entries: whole rows, at most rows of them, or a segment of a row
+// that has more. It lists of each the first entry and last + 1, the first row, and how many rows, or PieceChunk and a
+// slot; then the rows in several segments: itself, first slot and last + 1, and a zero.
 func CutChunks(rowptr []uint32, slots, rows int) (Chunks, []uint32) {
 	var c Chunks
 	var chunks, joins []uint32

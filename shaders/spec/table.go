@@ -14,8 +14,8 @@ import (
 	"github.com/spmmrun/spmm/shaders/include"
 )
 
-// Args returns arguments, of which each is written as its name and what it holds, "src u32"; those that are not only
-// read say so: "dst u32 written".
+// Args returns arguments, each written as its name and its contents, "src u32"; those that are not only read say so:
+// "dst u32 written".
 func Args(list ...string) []Arg {
 	args := make([]Arg, len(list))
 	for i, s := range list {

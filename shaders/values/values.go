@@ -1,20 +1,20 @@
 // Package values brings new values to their places in a packed matrix on a device.
 //
-// A packed array is a row of slots, elements of one type, some of which hold an entry of the matrix. The others are
-// padding, or words of another kind, and stay as they are. Where the slots do not hold the entries in their order, a Map says
-// which of them holds which entry:
+// A packed array is a row of slots, elements of one type. Some hold an entry of the matrix. The others are padding, or
+// words of another kind, and stay as they are. Where the slots do not hold the entries in their order, a Map says which
+// of them holds which entry:
 //
 //	groups   for every 32 slots a word with a bit for each that holds an entry, and the number of entries before them
 //	sources  for each slot with an entry, in the order of the slots, the entry's number
 //
-// so that it takes 4 bytes an entry and a quarter of a byte a slot. Reading it in the order of the slots, writes are whole
-// words side by side, and reads hit cache where a format keeps neighbours together. Each invocation writes four words, so
-// that 16-bit elements need no feature and no two invocations touch a word. A word has 32 bits; in an array of f64, which
-// variants of F64 are for, as for values of f64, it has 64.
+// so that it takes 4 bytes an entry and a quarter of a byte a slot. Reading it in the order of the slots, writes are
+// whole words side by side, and reads hit cache where a format keeps neighbours together. Each invocation writes four
+// words, so that 16-bit elements need no feature and no two invocations touch a word. A word has 32 bits; in an array
+// of f64, which variants of F64 are for, as for values of f64, it has 64.
 //
 // Where 16 bits can be written by themselves, on CUDA, a list is faster (Listed): the slot of each entry in sources, in
-// place of the groups, which takes 8 bytes an entry, or 4 where the entries' slots are one run. An invocation writes four
-// entries, a workgroup's width apart, and nothing else.
+// place of the groups, which takes 8 bytes an entry, or 4 where the entries' slots are one run. An invocation writes
+// four entries, a workgroup's width apart, and nothing else.
 //
 // Values are converted to the array's type: rounded to nearest, ties to even; overflow gives an infinity, NaN stays
 // NaN; no arithmetic touches those that are of the type already.
@@ -82,8 +82,8 @@ const (
 // GroupSlots is the slots of a group.
 const GroupSlots = 32
 
-// What is known of the slots beside those that hold entries: nothing; that those which share a word with them are zero;
-// that those of the same 16 bytes are.
+// What is known of the slots without an entry: nothing; that those which share a word with an entry's are zero; that
+// those of the same 16 bytes are.
 const (
 	FullNone = iota
 	FullWords
@@ -110,7 +110,8 @@ type Op struct {
 	Loose   bool // Src need not begin at a multiple of 16 bytes
 }
 
-// Variant returns the variant that a device runs for values and an array of these types: one of F64 where one of them is.
+// Variant returns the variant that a device runs for values and an array of these types: one of F64 where one of them
+// is.
 func Variant(caps backend.Caps, src, dst dtype.Type) (*spec.Variant, error) {
 	if src == dtype.F64 || dst == dtype.F64 {
 		return Program.First(caps, dtype.F64)
@@ -131,8 +132,9 @@ func Launch(v *spec.Variant, op Op) (spec.Launch, error) {
 		per = 8
 	}
 	p := params{
-		slots: uint32(op.Slots), first: uint32(op.First), lo: uint32(op.Lo), count: uint32(op.Count), stride: uint32(op.Stride),
-		stype: include.Number(op.Src), dtype: include.Number(op.Dst), listed: uint32(op.Entries), run: spec.Flag(op.Run),
+		slots: uint32(op.Slots), first: uint32(op.First), lo: uint32(op.Lo), count: uint32(op.Count),
+		stride: uint32(op.Stride),
+		stype:  include.Number(op.Src), dtype: include.Number(op.Dst), listed: uint32(op.Entries), run: spec.Flag(op.Run),
 	}
 	quads := op.Groups * GroupSlots / per
 	if op.Slots > 0 {
@@ -174,9 +176,11 @@ func check(v *spec.Variant, op Op) error {
 	switch {
 	case op.Entries < 0 || op.Entries > 0 && (!Listed(v) || op.Groups > 0 || op.Slots > 0):
 		return fmt.Errorf("not possible: %+v", op)
-	case op.Lo < 0 || op.Count < 0 || op.Stride < 1 || op.Slots < 0 || op.First < 0 || op.Groups < 0 || op.Base < 0 || op.Full < FullNone || op.Full > FullQuads:
+	case op.Lo < 0 || op.Count < 0 || op.Stride < 1 || op.Slots < 0 || op.First < 0 || op.Groups < 0 || op.Base < 0 ||
+		op.Full < FullNone || op.Full > FullQuads:
 		return fmt.Errorf("not possible: %+v", op)
-	case op.Stride > 1<<28 || op.Lo > most-op.Count || op.First > most-op.Slots || op.Entries > most || op.Run && op.First > most-op.Entries || (op.Groups+op.Base)*GroupSlots > 1<<32:
+	case op.Stride > 1<<28 || op.Lo > most-op.Count || op.First > most-op.Slots || op.Entries > most || op.Run &&
+		op.First > most-op.Entries || (op.Groups+op.Base)*GroupSlots > 1<<32:
 		return fmt.Errorf("more than %d entries or slots: %w", int64(most), backend.ErrUnsupported)
 	case v.Code == backend.CodeWGSL && last > most:
 		return fmt.Errorf("%d elements, a binding's are numbered in 32 bits: %w", last, backend.ErrUnsupported)

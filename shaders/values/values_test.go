@@ -26,7 +26,8 @@ func newArray(t dtype.Type, n int, fill byte) array {
 }
 
 // hard are floats that rounding must get right; random ones follow.
-var hard = []float32{0, float32(math.Copysign(0, -1)), 1, -1, 65504, 65519.996, 65520, -1e30, 6e-8, 2.98e-8, 2.99e-8, 1 + 1.0/2048, 1 + 3.0/2048, 1 + 1.0/256, 1 + 3.0/256,
+var hard = []float32{0, float32(math.Copysign(0, -1)), 1, -1, 65504, 65519.996, 65520, -1e30, 6e-8, 2.98e-8, 2.99e-8,
+	1 + 1.0/2048, 1 + 3.0/2048, 1 + 1.0/256, 1 + 3.0/256,
 	float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), math.SmallestNonzeroFloat32, math.MaxFloat32}
 
 func newValues(r *rand.Rand, t dtype.Type, n, stride int) array {
@@ -40,7 +41,7 @@ func newValues(r *rand.Rand, t dtype.Type, n, stride int) array {
 			x = float32(math.NaN())
 		}
 		bits := shadertest.Converted(uint64(math.Float32bits(x)), dtype.F32, t)
-		if t == dtype.F64 && x != 0 && x-x == 0 { // also beside what a shorter type holds: rounding twice would tell
+		if t == dtype.F64 && x != 0 && x-x == 0 { // also next to values of a shorter type: rounding twice would show
 			bits += uint64(r.IntN(3)) - 1
 		}
 		a.SetBits(i*stride, bits)
@@ -48,9 +49,10 @@ func newValues(r *rand.Rand, t dtype.Type, n, stride int) array {
 	return a
 }
 
-// each runs f for each device with the types that it has, whether lists are taken, and a function that runs op on copies of
-// the arrays and brings dst back.
-func each(t *testing.T, f func(t *testing.T, types []dtype.Type, v *spec.Variant, run func(t *testing.T, op values.Op, src array, groups, sources []uint32, dst array))) {
+// each runs f for each device with the types that it has, whether lists are taken, and a function that runs op on
+// copies of the arrays and brings dst back.
+func each(t *testing.T, f func(t *testing.T, types []dtype.Type, v *spec.Variant,
+	run func(t *testing.T, op values.Op, src array, groups, sources []uint32, dst array))) {
 	shadertest.Each(t, func(t *testing.T, dev backend.Device) {
 		types := []dtype.Type{dtype.F32, dtype.F16, dtype.BF16}
 		if dev.Caps().F64 {
@@ -78,7 +80,8 @@ func each(t *testing.T, f func(t *testing.T, types []dtype.Type, v *spec.Variant
 
 // Slots in any order, in windows of the entries, whole words or with neighbours that must stay.
 func TestMapped(t *testing.T) {
-	each(t, func(t *testing.T, types []dtype.Type, v *spec.Variant, run func(*testing.T, values.Op, array, []uint32, []uint32, array)) {
+	each(t, func(t *testing.T, types []dtype.Type, v *spec.Variant, run func(*testing.T, values.Op, array, []uint32,
+		[]uint32, array)) {
 		n := 0
 		for _, groups := range []int{1, 3, 40, 150} {
 			for full := values.FullNone; full <= values.FullQuads; full++ {
@@ -95,7 +98,8 @@ func TestMapped(t *testing.T) {
 	})
 }
 
-func testMapped(t *testing.T, v *spec.Variant, run func(*testing.T, values.Op, array, []uint32, []uint32, array), groups, full int, density float64, st, dt dtype.Type, stride int, seed uint64) {
+func testMapped(t *testing.T, v *spec.Variant, run func(*testing.T, values.Op, array, []uint32, []uint32, array),
+	groups, full int, density float64, st, dt dtype.Type, stride int, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	const skip = 2 // groups before those that are mapped
 	fill := byte(0)
@@ -181,7 +185,8 @@ func nan(x uint64, t dtype.Type) bool {
 
 // Entries in their order: a copy.
 func TestStraight(t *testing.T) {
-	each(t, func(t *testing.T, types []dtype.Type, v *spec.Variant, run func(*testing.T, values.Op, array, []uint32, []uint32, array)) {
+	each(t, func(t *testing.T, types []dtype.Type, v *spec.Variant, run func(*testing.T, values.Op, array, []uint32,
+		[]uint32, array)) {
 		none := make([]uint32, 4)
 		for i, n := range []int{1, 2, 7, 8, 9, 511, 1024, 5000, 20001} {
 			for _, st := range types {
@@ -196,11 +201,12 @@ func TestStraight(t *testing.T) {
 							want.SetBits(i, shadertest.Converted(src.Bits((first+i)*stride), st, dt))
 						}
 						op := values.Op{
-							Src: st, Count: int64(first + n), Stride: stride, Dst: dt, Slots: int64(n), First: int64(first), Full: values.FullQuads, All: true,
+							Src: st, Count: int64(first + n), Stride: stride, Dst: dt, Slots: int64(n), First: int64(first),
+							Full: values.FullQuads, All: true,
 						}
 						run(t, op, src, none, none, dst)
 						compare(t, dst, want)
-						// And again of a window only, other values: the rest stays.
+						// And again other values, in a window only: the others stay.
 						lo, hi := first+n/4, first+n-n/3
 						src = newValues(r, st, hi-lo, stride)
 						for i := lo; i < hi; i++ {
@@ -238,7 +244,8 @@ func TestRefuses(t *testing.T) {
 			if strings.HasPrefix(name, "not possible") {
 				name = "not possible"
 			}
-			if err == nil || !strings.Contains(err.Error(), name) || strings.Contains(name, "numbered") && !errors.Is(err, backend.ErrUnsupported) {
+			if err == nil || !strings.Contains(err.Error(), name) || strings.Contains(name, "numbered") &&
+				!errors.Is(err, backend.ErrUnsupported) {
 				t.Errorf("%s: %v, want one about %q", v.Name, err, name)
 			}
 		}

@@ -49,7 +49,7 @@ func run(tree fs.FS, out io.Writer, allow bool, paths []string) error {
 	}
 	if len(paths) > 0 {
 		print(out, found, func(file string) bool {
-			return slices.ContainsFunc(paths, func(p string) bool { return strings.HasPrefix(file, path.Clean(p)) })
+			return slices.ContainsFunc(paths, func(p string) bool { return p == "." || strings.HasPrefix(file, path.Clean(p)) })
 		})
 		return nil
 	}
