@@ -1,11 +1,16 @@
-// SpMM in f64 from compressed sparse rows. See csr.go for how work is shared out. A lane holds CHUNKS times two columns, across
-// such pairs apart, so that the lanes of a row load 16 bytes each, side by side. BLOCKS: workgroups on a multiprocessor.
+// Computes: C (rows × n) = alpha·A·B + beta·C in f64, A (rows × cols) in CSR, B (cols × n) row-major.
+// Tile: as kernel.cu. A lane holds CHUNKS pairs of columns, p.across pairs apart, so that the lanes of a row load 16
+// bytes each, side by side.
+// Data movement: A's entries and rows of B go straight from memory to registers. Nothing is staged in shared memory but
+// sums.
+// Bound by: gathers of rows of B, twice the bytes of f32.
+// Constants: ENTRY, CHUNKS, BLOCKS (CTAs on a multiprocessor), TEAMS and OVERLAP (rows.cuh).
 
 #define DOUBLE
 #include "rows.cuh"
 #include "../include/f64.cuh"
 
-// Sums is of columns col + 2·i·across and the next, of which C has those that are inside.
+// Sums is of columns col + 2·i·across and the next, where C has them.
 struct Sums {
     typedef double2 Values;
     typedef double2 Columns;
@@ -95,7 +100,7 @@ struct Sums {
             }
     }
 
-    // share leaves sums for the other warps of a team, and add adds them up.
+    // share passes sums to the other warps of a team, and add adds them.
     __device__ __forceinline__ void share(double *warp, u32 lane) const {
 #pragma unroll
         for (int i = 0; i < CHUNKS; i++) ((double2 *)warp)[32 * i + lane] = x[i];
@@ -105,7 +110,7 @@ struct Sums {
         for (int i = 0; i < CHUNKS; i++)
             if (in[i]) take(i, warp + 2 * (32 * i + lane));
     }
-    // leave writes sums to a row of the workspace.
+    // leave stores sums to a row of the workspace.
     __device__ __forceinline__ void leave(double *part, const Params &p) const {
 #pragma unroll
         for (int i = 0; i < CHUNKS; i++)

@@ -1,7 +1,7 @@
-// The beginning of main in kernel.comp and double.comp: it finds the row or piece that a lane has a share of, `row`,
-// and adds up its sums, acc. What is left is to store those of columns from col on, x in units of the lane's columns:
-// to C, or to row `slot` of the workspace where that is not NO_SLOT. Needs entries, pieces and reduce, which see;
-// FIRST_COLUMN(x) and PIECES_FROM, x or col, which pieces takes; and CLEAR, which sets acc to 0.
+// The beginning of main in kernel.comp and double.comp: it finds the row or row segment of an invocation, `row`, and
+// adds up its sums, acc. The including file then stores the columns from col on, x in units of the invocation's
+// columns: to C, or to row `slot` of the workspace where that is not NO_SLOT. It defines entries, pieces, reduce,
+// FIRST_COLUMN(x), PIECES_FROM (x or col, which pieces takes) and CLEAR, which sets acc to 0.
 
     uint block = gl_WorkGroupID.x + gl_WorkGroupID.z * p.width;
 #ifdef ROWS

@@ -1,5 +1,12 @@
-// SpMM from compressed sparse rows. See csr.go for how work is shared out. ELEM is the element type (half.cuh); a lane holds VEC
-// columns, 16 bytes of a row of B.
+// Computes: C (rows × n) = alpha·A·B + beta·C, A (rows × cols) in CSR, B (cols × n) row-major, f32, f16 or bf16, sums
+// in f32.
+// Tile: a row segment × a tile of columns. p.across lanes side by side hold VEC columns each (16 bytes of a row of B);
+// p.along such lane groups take four entries each in turn, and a shuffle reduction adds their sums. A heavy row is cut
+// into segments, a CTA each; phase 1 adds their partial sums (csr.go).
+// Data movement: A's entries and rows of B go straight from memory to registers, four rows of B in flight a lane.
+// Nothing is staged in shared memory but sums.
+// Bound by: gathers of rows of B, from L2 where B fits it and from memory else.
+// Constants: ENTRY, ELEM (half.cuh), TEAMS and OVERLAP (rows.cuh).
 
 #include "rows.cuh"
 #include "../include/epilogue.cuh"
@@ -125,10 +132,10 @@ struct Sums {
             x[j + 3] += y.w;
         }
     }
-    // share leaves sums for the other warps of a team, and add adds them up.
+    // share passes sums to the other warps of a team, and add adds them.
     __device__ __forceinline__ void share(float *warp, u32 lane) const { put(warp + lane * VEC); }
     __device__ __forceinline__ void add(const float *warp, u32 lane) { take(warp + lane * VEC); }
-    // leave writes sums to a row of the workspace.
+    // leave stores sums to a row of the workspace.
     __device__ __forceinline__ void leave(float *part, const Params &p) const { put(part + col); }
 
     // store writes a row's sums.

@@ -1,6 +1,7 @@
-// How kernel.cu and double.cu share out rows and pieces of rows to lanes: see csr.go. S is the sums of a lane, of its columns of one row; S::Values are
-// some of A's values, S::Columns some of a row of B, as they are loaded. With TEAMS a piece is the work of a whole workgroup. With OVERLAP
-// launches overlap: where its entries begin and the first of them a lane reads while the launch before still runs.
+// How kernel.cu and double.cu give rows and row segments to lanes: see csr.go. S is the sums of a lane, of its columns
+// of one row; S::Values are values of A as loaded, S::Columns columns of a row of B as loaded. With TEAMS a whole CTA
+// computes a row segment. With OVERLAP launches overlap: a lane reads a row's bounds and its first entries while the
+// launch before still runs.
 
 #pragma once
 #include "params.h"

@@ -1,14 +1,13 @@
-// SpMM from compressed sparse rows by few columns of B, down to one: A is read once and hardly anything else, so it has to stream.
-// See csr.go for how work is shared out. A warp takes chunks of A in turn. Bulk copies bring a chunk's rows, columns and values to
-// its ring in shared memory, STAGES deep. Groups of `along` lanes take a row each, UNROLL of a lane's entries at a time, so that a row is
-// one or two waits for rows of B; a row that is long for them is left to the whole warp, and of one that exceeds a chunk each chunk leaves the
-// sums of its piece in the workspace, which phase 1 adds up. In which order a row is added up depends on its length and on the matrix's
-// average alone.
-//
-// What shared memory leaves of the first-level cache is where rows of B that are on their way wait: with less than 60 KB of it a matrix with scattered
-// columns takes a fifth longer.
-//
-// DOUBLE: f64, else f32. COLS: columns of B and C. SLOTS: entries of a chunk, at most; ROWS: its rows, at most.
+// Computes: C (rows × n) = alpha·A·B + beta·C for n = COLS of 1 to 4, A (rows × cols) in CSR, f32 or f64 (DOUBLE).
+// Tile: a chunk of A of at most SLOTS entries and ROWS rows for each warp at a time. `along` lanes take a row, UNROLL
+// entries of a lane at a time; the whole warp takes a row that is long for them. A row longer than a chunk leaves a
+// partial sum for each chunk in the workspace, which phase 1 adds. The order of a row's sum depends on its length and
+// the matrix's average length alone.
+// Data movement: bulk copies load a chunk's row pointers, columns and values into the warp's stage buffer in shared
+// memory, STAGES deep. Rows of B are gathered through L1: with less than 60 KB of L1 a matrix with scattered columns
+// takes a fifth longer.
+// Bound by: the bytes of A, which is read once.
+// Constants: ENTRY, DOUBLE, COLS, SLOTS, ROWS, STAGES, UNROLL.
 
 #include "params.h"
 #include "../include/bulk.cuh"
@@ -22,7 +21,7 @@ typedef float Elem;
 #endif
 
 #define ALL 0xffffffffu
-#define PIECE (1u << 31) // in a chunk's last word: the rest is the slot of a piece
+#define PIECE (1u << 31) // in a chunk's last word: its other bits are the slot of a segment
 
 // A stage has the pointers of a chunk's rows, its columns and its values, each from a multiple of four elements on.
 #define ROW_BYTES ((ROWS + 8) * 4)
@@ -39,7 +38,7 @@ __device__ __forceinline__ Chunk chunk_at(const uint4 *chunks, u32 i, u32 count)
     return {w.x, w.y, w.z, w.w};
 }
 
-// copy_through brings bytes, a multiple of 16, to shared memory. They are not kept in the second-level cache, where rows of B belong.
+// copy_through loads bytes, a multiple of 16, into shared memory. They are not kept in L2, where rows of B belong.
 __device__ __forceinline__ void copy_through(u32 to, const void *from, u32 bytes, u32 barrier, u64 policy) {
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(to), "l"(from), "r"(bytes),
                  "r"(barrier), "l"(policy)
@@ -51,7 +50,7 @@ struct A {
     const Elem *values;
 };
 
-// fetch begins to bring a chunk to a stage; a single lane calls it.
+// fetch starts loading a chunk into a stage; a single lane calls it.
 __device__ __forceinline__ void fetch(const A &a, const Chunk &k, u32 stage, u32 barrier, u64 policy) {
     constexpr u32 behind = 16 / sizeof(Elem) - 1; // what lies more than that behind the last entry may not be there
     u32 from = k.first & ~3u, count = ((k.last + 3) & ~3u) - from, bytes = (((k.last + behind) & ~behind) - from) * (u32)sizeof(Elem);
@@ -112,7 +111,7 @@ __device__ __forceinline__ void entries(Elem (&acc)[COLS], u32 k, u32 end, u32 s
     }
 }
 
-// join adds up the sums of neighbouring lanes, of so many each.
+// join adds the sums of `each` neighbouring lanes.
 __device__ __forceinline__ void join(Elem (&acc)[COLS], u32 lanes) {
     for (u32 d = 1; d < lanes; d *= 2)
 #pragma unroll

@@ -1,11 +1,10 @@
-// Dense × dense on cooperative matrices, f16 with sums in f32.
-//
-// A workgroup computes a tile of ROWS × COLS, each of its SUBS subgroups a part of DOWN × ACROSS operations of TM×TN×TK. Steps
-// of STEP places k are brought to shared memory as the operands lie, and loaded from there by rows or by columns. While
-// one step is multiplied the next is on its way to registers. Sums go to C by way of shared memory too, TM rows of each
+// Computes: C (rows × n) = alpha·A·B + beta·C, dense, f16, sums in f32, on cooperative matrices (TM × TN × TK).
+// Tile: a workgroup computes (ROWS × COLS), each of SUBS subgroups DOWN × ACROSS operations.
+// Data movement: steps of STEP of k are loaded into shared memory as the operands lie, and read from there by rows or
+// by columns. The next step is prefetched to registers. Sums go to C through shared memory too, TM rows of each
 // subgroup at a time.
-//
-// Compile-time constants: ROWS and COLS, multiples of 64, and BESIDE, the subgroups side by side.
+// Bound by: shared memory and matrix units for large C, memory bandwidth for few columns.
+// Constants: ROWS and COLS (multiples of 64), BESIDE (subgroups side by side).
 
 #version 460
 #pragma use_vulkan_memory_model
@@ -34,7 +33,7 @@ const uint LINE = STEP / 8 + 1; // uvec4 from a line to the next where lines lie
 const uint LEFT = ROWS * LINE, RIGHT = COLS * LINE; // uvec4 of an operand's step
 
 const uint LOCAL = gl_WorkGroupSize.x;
-const uint LEFTS = ROWS * STEP / 8 / LOCAL, RIGHTS = COLS * STEP / 8 / LOCAL; // uvec4 of an operand that each invocation brings to a step
+const uint LEFTS = ROWS * STEP / 8 / LOCAL, RIGHTS = COLS * STEP / 8 / LOCAL; // uvec4 of an operand that each invocation loads for a step
 const uint WIDE = COLS / BESIDE, HIGH = ROWS / (SUBS / BESIDE); // a subgroup's part
 const uint DOWN = HIGH / TM, ACROSS = WIDE / TN;
 const uint OUT = WIDE / 4 + 1; // uvec4 from a row of a subgroup's output to the next
@@ -64,7 +63,7 @@ uvec4 fetch(Operand x, uint n, uint lines, uint i, uint k) {
     if (line >= x.lines || place >= p.cols) return uvec4(0);
     Run r = runOf(x, line, place);
     uvec4 v = Octets(r.line).v[r.at / 8];
-    if (x.along && place + 8 > p.cols) // what is not the line's any more can be read, but need not be 0
+    if (x.along && place + 8 > p.cols) // elements past the line can be read, but need not be 0
         for (uint e = p.cols - place; e < 8; e++) v[e / 2] &= e % 2 == 0 ? 0u : 0xffffu;
     return v;
 }

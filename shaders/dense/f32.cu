@@ -1,16 +1,16 @@
-// Dense × dense in f32, and on tensor cores in tf32.
-//
-// 128 threads compute a tile of 64×64. Steps of 16 places k go through registers to shared memory, where all operands lie
-// across: at each place the elements of 64 lines side by side. While one step is multiplied the next is on its way.
-//
-// Compile-time constants: ENTRY, ELEM (half.cuh), ROWS = COLS = 64, TF32.
+// Computes: C (rows × n) = alpha·A·B + beta·C, dense, f32 on CUDA cores or tf32 on tensor cores (TF32).
+// Tile: a CTA of 128 threads computes (64 × 64).
+// Data movement: steps of 16 of k go through registers to shared memory, where both operands lie across: for each k the
+// elements of 64 lines side by side. The next step is loaded while one is multiplied.
+// Bound by: FMA, or shared memory with TF32.
+// Constants: ENTRY, ELEM (half.cuh), ROWS = COLS = 64, TF32.
 
 #include "gemm.cuh"
 #include "../include/tf32.cuh"
 
 #define STEP 16
 #define PITCH 72  // elements from a place to the next
-#define LOADS 2   // of four elements that a thread brings to a step
+#define LOADS 2   // of four elements that a thread makes for a step
 
 // A thread's share of a step of an operand.
 struct Share { float4 v[LOADS]; };
@@ -33,7 +33,7 @@ __device__ __forceinline__ void fetch(Share &s, const Operand &x, u32 i, u32 k, 
         float4 v = make_float4(0, 0, 0, 0);
         if (line < x.lines && place < cols) {
             v = __ldg((const float4 *)x.at(line, place));
-            if (x.along) { // leading dimensions are multiples of 8: what is not a line's can be read, but is not 0
+            if (x.along) { // leading dimensions are multiples of 8: elements past a line can be read, but are not 0
                 if (place + 1 >= cols) v.y = 0;
                 if (place + 2 >= cols) v.z = 0;
                 if (place + 3 >= cols) v.w = 0;

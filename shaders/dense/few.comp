@@ -1,10 +1,11 @@
-// Dense × few columns with operands made lane by lane (../include/lanes.glsl), f16 with sums in f32, where A is what takes
-// time to read.
-//
-// A workgroup computes 16·DOWN rows by 8·TILES columns. Its subgroups take the chunks of 64 places in turn: each reads its own from
-// memory to registers, the next while one is multiplied. Lane (g, t) has octets t and t + 4 of rows g and g + 8 of each 16, which are
-// four operations' places 8t + 4e + i and 32 + 8t + 4e + i, and the columns TILES·g and on of these places' rows of B. Then the sums
-// of the subgroups are added up in their order.
+// Computes: C (rows × n) = alpha·A·B + beta·C, dense, few columns, f16, sums in f32, on cooperative matrices of a known
+// lane layout (../include/lanes.glsl).
+// Tile: a workgroup computes (16·DOWN × 8·TILES). Its subgroups split K: they take chunks of 64 of k in turn, and their
+// sums are added in order at the end.
+// Data movement: each subgroup reads its chunk straight from memory to registers and prefetches the next. Lane (g, t)
+// has octets t and t + 4 of rows g and g + 8 of each 16, which are k = 8t + 4e + i and 32 + 8t + 4e + i of four
+// operations, and the columns TILES·g and on of these rows of B.
+// Bound by: the bytes of A.
 
 #version 460
 #pragma use_vulkan_memory_model

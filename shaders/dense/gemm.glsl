@@ -1,8 +1,8 @@
-// What the GLSL kernels share: the operands of the product as they lie, and outputs that are not finite. Needs ELEM, the
-// type of A and B, and ROWS and COLS, the tile of a workgroup.
+// What the GLSL kernels share: the operands of the product as they lie, and outputs that are not finite. Needs ELEM,
+// the type of A and B, and ROWS and COLS, the tile of a workgroup.
 //
-// A kernel computes tiles of L·R, where L and R are A and B, or, for a column-major C, Bᵀ and Aᵀ: its rows p.rows and columns
-// p.n are those of the product that it writes row by row.
+// A kernel computes tiles of L·R, where L and R are A and B, or, for a column-major C, Bᵀ and Aᵀ: its rows p.rows and
+// columns p.n are those of the product that it writes row by row.
 
 #include "../include/operands.glsl"
 

@@ -1,19 +1,17 @@
-// Dense × dense on the warpgroup matrix instructions of compute capability 9.0, f16 and bf16.
+// Computes: C (rows × n) = alpha·A·B + beta·C, dense, f16 or bf16, sums in f32, by wgmma on compute capability 9.0.
+// Tile: a CTA computes (ROWS × COLS), a consumer warpgroup (64 × COLS). A cluster is BLOCKS_DOWN × BLOCKS_ACROSS
+// neighbouring tiles. Clusters are persistent and take work tiles in turn (pieces.cuh), along bands of BAND tile
+// columns, so that those at work share L and R in L2. The last tiles may be split along K.
+// Data movement: two producer threads, one for each operand, issue TMA copies STAGES deep (hopper.cuh); each CTA of a
+// cluster loads a share and multicasts it. While a tile is stored the next one's first stages are loaded. A launch
+// begins while the one before still stores its last tiles, and prefetches A.
+// Bound by: tensor cores for large C, memory bandwidth for few columns.
 //
-// A block computes a tile of ROWS × COLS: two threads copy, STAGES stages ahead (hopper.cuh), by tensor maps of L and R that the
-// launch brings; groups of four warps multiply 64 rows each.
+// TURNED = 1 computes Cᵀ = Bᵀ·Aᵀ of a row-major C: rows of A lie on the instruction's n, so that a tile may have any
+// multiple of 8 rows of A, as many as give every multiprocessor a tile. No tile is split then.
 //
-// Clusters take
-// pieces (pieces.cuh) in turn, tiles of a band of BAND columns of tiles row by row, so that what runs at once shares rows of L and columns of
-// R in the L2 cache. While one is written the next one's first stages are on their way.
-//
-// A launch begins while the one before still writes its last tiles, and brings what it can of A until that is done.
-//
-// Where TURNED is 1, L is B and R is A, as for a column-major C, but C is row-major: rows of A are columns of the matrix instruction, so that a tile may have any
-// multiple of 8 of them, and as many rows of A are a tile as there are multiprocessors for. No tile is split then, and any number of groups multiplies.
-//
-// Compile-time constants: ENTRY, those of hopper.cuh, BAND, MOST_BLOCKS.
-// Dynamic shared memory: STAGES stages of STAGE_BYTES, and 512 bytes.
+// Constants: ENTRY, those of hopper.cuh, BAND, MOST_BLOCKS. Dynamic shared memory: STAGES stages of STAGE_BYTES, and
+// 512 bytes.
 
 #include "hopper.cuh"
 
@@ -47,7 +45,7 @@ struct Work {
     }
 };
 
-// copy_all is the work of two threads, one for each operand, the first of which says how much is to come. A stage is free
+// copy_all: body of the two producer threads, one for each operand. The first also sets the bytes that the barrier expects. A stage is free
 // once all groups of the cluster have read it. There is a loop for each layout, as the time from a stage's release to its next copy counts.
 template <bool LEFT> __device__ __forceinline__ void copy_all(const Ring &ring, const Work &w, const TileMap *map, bool along, bool r_along) {
     At at = {0, 1};
@@ -135,5 +133,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTE
         multiply(ring, w, group - 1, l.along, r.along, {c, bias}, work, Again{a, b, stored, &p});
         __syncwarp();
     }
-    cluster_sync(); // no block leaves while others still copy to it or arrive at its barriers
+    cluster_sync(); // no CTA exits while others still copy to it or arrive at its barriers
 }

@@ -1,12 +1,12 @@
-// What the kernels for compute capability 9.0 share: stages of both operands in shared memory, which bulk tensor copies fill
-// and groups of four warps multiply.
+// What the kernels for compute capability 9.0 share: stages of both operands in shared memory, which TMA copies fill
+// and consumer warpgroups multiply.
 //
-// A stage is DEPTH places k of ROWS lines of L and COLS of R, as they lie in the matrix: along the sum or across it. Blocks of
-// a cluster whose tiles are neighbours share what they need alike: BLOCKS_DOWN below each other and BLOCKS_ACROSS side by side, each
-// of which brings a part of it for all.
+// A stage is DEPTH of k of ROWS lines of L and COLS of R, as they lie in the matrix: along the sum or across it. The
+// CTAs of a cluster have neighbouring tiles, BLOCKS_DOWN below each other and BLOCKS_ACROSS side by side: each loads a
+// share of what several of them need and multicasts it.
 //
-// Compile-time constants: ELEM (half.cuh), ROWS (64 or 128), COLS (8, 16, or a multiple of 32 to 256), STAGES, BLOCKS_DOWN, BLOCKS_ACROSS,
-// TURNED (1: R lies along, see hopper.cu; 0 if it is not defined).
+// Constants: ELEM (half.cuh), ROWS (64 or 128), COLS (8, 16, or a multiple of 32 to 256), STAGES, BLOCKS_DOWN,
+// BLOCKS_ACROSS, TURNED (1: R lies along, see hopper.cu; 0 if it is not defined).
 
 #pragma once
 #include "pieces.cuh"
@@ -42,8 +42,8 @@ struct Ring {
     }
 };
 
-// bring copies the block's share, the one of this number, of an operand's tile, for all blocks of the mask: lines from line i
-// on at places from k on; of those that lie across so many slabs. What lies past the operand's end becomes 0.
+// bring multicasts the CTA's share, number `share`, of an operand's tile to all CTAs of the mask: lines from line i
+// on at places from k on; of those that lie across `slabs` slabs. Elements past the operand's end become 0.
 template <int LINES, int SHARE> __device__ __forceinline__ void bring(u32 to, const TileMap *map, bool along, u32 i, u32 k, u32 slabs, u32 share, u32 bar, u16 blocks) {
     constexpr u32 LINE_SHARE = LINES / SHARE, PLACE_SHARE = DEPTH / SHARE, SIDE = LINES < 64 ? LINES : 64; // lines of a slab
     auto copy = [&](u32 at, u32 row, u32 col) {
@@ -54,8 +54,8 @@ template <int LINES, int SHARE> __device__ __forceinline__ void bring(u32 to, co
     for (u32 s = 0; s < slabs; s++) copy(to + (s * DEPTH + share * PLACE_SHARE) * 2 * SIDE, k + share * PLACE_SHARE, i + SIDE * s);
 }
 
-// slabs_of returns how many slabs of R's tile from column col on are brought where it lies across, r_bytes how many bytes those are, or
-// all lines where it lies along. Slabs past the matrix are left as they are: what is computed of them is never stored.
+// slabs_of returns how many slabs of R's tile from column col on are loaded where it lies across, r_bytes how many bytes those are, or
+// all lines where it lies along. Slabs past the matrix are not loaded: their results are never stored.
 __device__ __forceinline__ u32 slabs_of(const Params &p, u32 col) { return col < p.n ? min(SLABS, (p.n - col + WIDE - 1) / WIDE) : 0; }
 __device__ __forceinline__ u32 r_bytes(u32 slabs, bool along) { return along ? COLS * DEPTH * 2 : slabs * R_SLAB; }
 

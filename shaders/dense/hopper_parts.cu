@@ -1,15 +1,15 @@
-// Dense × dense on the warpgroup matrix instructions of compute capability 9.0, f16 and bf16, where tiles of C are few: each block computes one of
-// ROWS × COLS, or a part of its sum. A cluster is the PARTS blocks of a tile, which add up through each other's shared memory, in the order of the parts,
-// or blocks of BLOCKS_DOWN × BLOCKS_ACROSS neighbouring tiles, which share what they need alike.
-//
-// Two threads of a block copy, one for each operand, STAGES stages ahead (hopper.cuh), by tensor maps of L and R that the launch brings; groups of four
-// warps multiply 64 rows each. A stage stands empty from its release to its next copy: so there is a loop for each layout of an operand, in which the
-// number of copies and where they go are compile-time constants.
-//
-// A launch begins while the one before still runs, where there is room, and brings what it can of A until that is done.
-//
-// Compile-time constants: ENTRY, those of hopper.cuh, PARTS (1 if blocks share), EXCHANGE (bytes).
-// Dynamic shared memory: STAGES stages of STAGE_BYTES, 256 bytes, and EXCHANGE.
+// Computes: C (rows × n) = alpha·A·B + beta·C, dense, f16 or bf16, sums in f32, by wgmma on compute capability 9.0,
+// where C has few tiles.
+// Tile: a CTA computes (ROWS × COLS) for all of K, or for one of PARTS ranges of K (split-K). A cluster is the PARTS
+// CTAs of a tile, which add partial sums in order through distributed shared memory, or BLOCKS_DOWN × BLOCKS_ACROSS
+// neighbouring tiles, which multicast what they share. Consumer warpgroups compute (64 × COLS).
+// Data movement: two producer threads, one for each operand, issue TMA copies STAGES deep (hopper.cuh). A stage stands
+// empty from its release to its next copy: there is a loop for each layout of an operand, in which the number of copies
+// and their addresses are compile-time constants. A launch begins while the one before still runs, where there is room,
+// and prefetches A.
+// Bound by: memory bandwidth and latency.
+// Constants: ENTRY, those of hopper.cuh, PARTS (1 if CTAs multicast), EXCHANGE (bytes). Dynamic shared memory: STAGES
+// stages of STAGE_BYTES, 256 bytes, and EXCHANGE.
 
 #include "hopper.cuh"
 
@@ -102,5 +102,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTE
         if (PARTS > 1) cluster_wait();
         add_and_store(acc, sums, warp, {c, bias}, p, x.row, x.col, Again{a, b, stored, &p});
     }
-    if (SHARING > 1) cluster_sync(); // no block leaves while others still copy to it or arrive at its barriers
+    if (SHARING > 1) cluster_sync(); // no CTA exits while others still copy to it or arrive at its barriers
 }

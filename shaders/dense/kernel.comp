@@ -1,7 +1,8 @@
-// Dense × dense on scalar units.
-//
-// 128 invocations compute a tile of 64×64, each 8 rows by 4 columns. Steps of 16 places k are brought to shared memory in
-// f32, where all operands lie across: at each place the elements of 64 lines side by side.
+// Computes: C (rows × n) = alpha·A·B + beta·C, dense, f32, f16 or bf16, sums in f32, on scalar units.
+// Tile: a workgroup of 128 invocations computes (64 × 64), an invocation (8 × 4).
+// Data movement: steps of 16 of k are loaded into shared memory in f32, where both operands lie across: for each k the
+// elements of 64 lines side by side.
+// Bound by: FMA.
 
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -35,7 +36,7 @@ vec4 four(Run r) {
 #endif
 }
 
-// bring copies places k to k + STEP of lines i to i + 64 to tile t. What lies past the operand's end becomes 0.
+// bring copies places k to k + STEP of lines i to i + 64 to tile t. Elements past the operand's end become 0.
 void bring(uint t, Operand x, uint i, uint k) {
     [[unroll]] for (uint n = 0; n < 64 * STEP / 4 / 128; n++) {
         uint at = gl_LocalInvocationIndex + 128 * n;

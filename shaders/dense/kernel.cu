@@ -1,9 +1,10 @@
-// Dense × dense on tensor cores, f16 and bf16.
-//
-// Warps compute a tile of ROWS×COLS, each a part of WARP_ROWS×WARP_COLS. Steps of 32 places k are copied to shared memory as
-// the operands lie, STAGES - 1 steps ahead; ldmatrix transposes those whose lines lie across.
-//
-// Compile-time constants: ENTRY, ELEM (half.cuh), ROWS, COLS, WARP_ROWS and WARP_COLS (multiples of 16), STAGES. Dynamic shared
+// Computes: C (rows × n) = alpha·A·B + beta·C, dense, f16 or bf16, sums in f32, on the tensor cores of compute
+// capability 8.0 (mma.m16n8k16).
+// Tile: a CTA computes (ROWS × COLS), a warp (WARP_ROWS × WARP_COLS).
+// Data movement: steps of 32 of k come by cp.async as the operands lie, STAGES - 1 steps ahead; ldmatrix transposes
+// operands whose lines lie across.
+// Bound by: tensor cores for large C, memory bandwidth for few columns.
+// Constants: ENTRY, ELEM (half.cuh), ROWS, COLS, WARP_ROWS and WARP_COLS (multiples of 16), STAGES. Dynamic shared
 // memory: STAGES · (ROWS + COLS) · 80 bytes.
 
 #include "pieces.cuh"
@@ -16,7 +17,7 @@
 #define DOWN (WARP_ROWS / 16)
 #define ACROSS (WARP_COLS / 8)
 
-// bring starts to copy places k to k + STEP of lines i to i + LINES. What lies past the operand's end becomes 0.
+// bring starts to copy places k to k + STEP of lines i to i + LINES. Elements past the operand's end become 0.
 template <int LINES> __device__ __forceinline__ void bring(u32 to, const Operand &x, u32 i, u32 k, u32 cols) {
 #pragma unroll
     for (u32 t = threadIdx.x; t < LINES * STEP / 8; t += THREADS) {

@@ -1,5 +1,8 @@
-// Dense × dense through WebGPU: the same work as kernel.comp. ELEM is the type of A and B. Sums have names of their own,
-// since an array would lie in memory.
+// Computes: C (rows × n) = alpha·A·B + beta·C, dense, f32, f16 or bf16, sums in f32, through WebGPU.
+// Tile: a workgroup of 128 invocations computes (64 × 64), an invocation (8 × 4), as kernel.comp.
+// Data movement: steps of 16 of k are loaded into workgroup memory in f32.
+// Bound by: FMA.
+// Template: ELEM. Sums have names of their own, since an array would lie in memory.
 
 {{.HALF}}
 {{.NONFINITE}}
@@ -85,7 +88,7 @@ fn pair(w: u32) -> vec2<f32> {
 }
 
 // bring copies places k to k + STEP of lines i to i + 64 to shared memory, where they lie across: at each place the elements
-// of 64 lines side by side. What lies past the operand's end becomes 0.
+// of 64 lines side by side. Elements past the operand's end become 0.
 fn bring(tile: u32, x: Operand, i: u32, k: u32, t: u32) {
     for (var at = t; at < 64u * STEP / PER; at = at + {{.LX}}u) {
         var line = at / (STEP / PER);

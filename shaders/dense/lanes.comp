@@ -1,14 +1,14 @@
-// Dense × dense with operands made lane by lane (../include/lanes.glsl), f16 with sums in f32.
-//
-// A workgroup computes a tile of ROWS × COLS, each of its subgroups a part of 16·DOWN × 64, over all of the sum or one of
-// p.splits parts of it, whose sums another launch adds up. Steps of 32 places k are brought to shared memory as the operands lie; while one
-// is multiplied the next two are on their way to registers.
-//
-// Lane (g, t) multiplies places 8t to 8t+7 of a step: the first four in one operation, the others in the next. Where an operand
-// lies along the sum, these are an octet of a line: lines 2·DOWN·g and on of the part's rows, or 8g and on of its columns.
-// Where it lies across, the octet of a place is of these lines, and operands are put together of four places. Row h of operation i is
-// so line 2·DOWN·g + 2i + h, column g of operation j is 8g + j. Octets are kept where the eight lanes that read at a time find
-// different banks.
+// Computes: C (rows × n) = alpha·A·B + beta·C, dense, f16, sums in f32, on cooperative matrices of a known lane layout
+// (../include/lanes.glsl).
+// Tile: a workgroup computes (ROWS × COLS), a subgroup (16·DOWN × 64), for all of K or one of p.splits ranges of it
+// (split-K), whose partial sums another launch adds.
+// Data movement: steps of 32 of k are loaded into shared memory as the operands lie; the next two are prefetched to
+// registers. Lane (g, t) multiplies k = 8t to 8t + 7 of a step: the first four in one operation, the others in the
+// next. Where an operand lies along the sum, these are an octet of a line: lines 2·DOWN·g and on of the subgroup's
+// rows, or 8g and on of its columns. Where it lies across, an octet is one k of these lines, and operands are made of
+// four of k. Row h of operation i is line 2·DOWN·g + 2i + h, column g of operation j is 8g + j. Octets are placed so
+// that the eight lanes that read at a time find different banks.
+// Bound by: shared memory and matrix units for large C, memory bandwidth for few columns.
 
 #version 460
 #pragma use_vulkan_memory_model
@@ -38,14 +38,14 @@ const uint STEP = 32;
 const uint OCTETS = STEP / 8; // of a line
 const uint LOCAL = gl_WorkGroupSize.x;
 const uint LINES = 2 * DOWN;  // rows of the part that a lane has
-const uint LEFTS = ROWS * OCTETS / LOCAL, RIGHTS = COLS * OCTETS / LOCAL; // octets of an operand that each invocation brings to a step
+const uint LEFTS = ROWS * OCTETS / LOCAL, RIGHTS = COLS * OCTETS / LOCAL; // octets of an operand that each invocation loads for a step
 const uint PITCH = 17;        // vec4 from a row of output to the next
 
 shared uvec4 mem[SHARED];
 
 SUM sums[8 * DOWN]; // of operation (i, j): 8·i + j
 
-// Octet n of an invocation: of which line, or of which eight lines of an operand of so many that lies across, at which octet
+// Octet n of an invocation: its line, or its eight lines of an operand that lies across, and its octet
 // of places, or place.
 uint lineOf(uint n, bool along, uint lines) {
     uint t = n * LOCAL + gl_LocalInvocationIndex;
@@ -56,7 +56,7 @@ uint placeOf(uint n, bool along, uint lines) {
     return along ? t % OCTETS : t / (lines / 8);
 }
 
-// fetch returns octet n of lines from i on at the step from place k on. What lies past the operand's end is what it ends with.
+// fetch returns octet n of lines from i on at the step from place k on. Past the operand's end it repeats the last one.
 // The table sees to it that an operand has less than 2^31 octets.
 uvec4 fetch(Operand x, uint n, bool along, uint lines, uint i, uint k) {
     uint line = lineOf(n, along, lines), place = placeOf(n, along, lines), pitch = x.ld / 8;
@@ -142,7 +142,7 @@ void multiply(uint left, uint right, uint down, uint across) {
     }
 }
 
-// What an invocation brings to a step.
+// The elements that an invocation loads for a step.
 struct Fetched { uvec4 l[LEFTS], r[RIGHTS]; };
 
 const bool LA = LEFT_ALONG != 0, RA = RIGHT_ALONG != 0;

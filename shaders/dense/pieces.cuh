@@ -1,8 +1,8 @@
-// How tiles of C are shared out, and added up where several blocks sum parts of one.
+// How tiles of C become work tiles, with split-K for the last of them.
 //
-// The first p.whole tiles are summed by one block each. Each of the rest is cut along the sum into p.splits parts, whose
-// blocks follow each other and run at the same time: all write their sums to the workspace, wait for each other, and each adds
-// up some columns of the tile, in the order of the parts (parts.cuh).
+// The first p.whole tiles are summed by one CTA each. Each of the others is split along K into p.splits work tiles,
+// which follow each other and run at the same time: all write their partial sums to the workspace, wait for each other,
+// and each adds some columns of the tile, in the order of K (parts.cuh).
 
 #pragma once
 #include "gemm.cuh"
@@ -15,7 +15,7 @@ struct Piece {
     bool split;
 };
 
-// piece_at returns piece i of tiles that have so many steps.
+// piece_at returns work tile i; tiles have `steps` steps.
 __device__ __forceinline__ Piece piece_at(u32 i, u32 steps, const Params &p) {
     if (i < p.whole || p.splits < 2) return {i, 0, 0, 0, steps, false};
     u32 slot = (i - p.whole) / p.splits, part = (i - p.whole) % p.splits;
@@ -23,7 +23,7 @@ __device__ __forceinline__ Piece piece_at(u32 i, u32 steps, const Params &p) {
 }
 
 // store_columns calls store with parameters with which it stores the columns of a tile from col on: of a narrow tile
-// half of what is stored is none of them.
+// half of the stored elements are none of them.
 template <class F> __device__ __forceinline__ void store_columns(const Params &p, u32 col, F store) {
     if (COLS >= 16) store(p);
     else {

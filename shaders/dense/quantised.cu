@@ -1,14 +1,19 @@
-// Quantised dense matrices (formats.Quantised) × dense on the warpgroup matrix instructions of compute capability 9.0, B of f16 or bf16.
+// Computes: C (rows × n) = alpha·A·B + beta·C, A dense with values of 8 bits and scales (formats.Quantised), B of f16
+// or bf16, sums in f32, by wgmma on compute capability 9.0.
+// Tile: a CTA computes (ROWS × COLS), a consumer warpgroup (64 × COLS). Clusters take work tiles in turn, or share the
+// last tiles' steps evenly (stream-K, turns.cuh).
+// Data movement: as hopper.cu, but A's codes go from shared memory to registers, where they become the instructions'
+// left operand. A stage is SCALE_COLS of k, whose sums are multiplied by their scales and added to the totals. B is
+// row-major.
+// Bound by: the bytes of A for few columns, conversion of codes else.
 //
-// As hopper.cu, but A comes as codes of 8 bits, to shared memory and from there to registers, where they become the instructions' left
-// operand. A stage is SCALE_COLS places k, whose sums are multiplied by their scales and added to the totals. B is row-major.
+// A lies in tiles (64 × SCALE_COLS), those of the same rows one after the other, of BLOCK bytes each: chunk c of lane l
+// of four warps has 16 bytes at 2048·c + 16·l, for k of 32·c to 32·c + 31, and warp w has rows 16·w to 16·w + 15. With
+// l mod 32 = 4·g + q they are for 16 of k each, eight bytes: of rows g and g + 8 by turns k = 2q and 2q + 1, then 2q +
+// 8 and 2q + 9. Behind all tiles are the scales, 64 for each.
 //
-// A lies in blocks of 64 rows and SCALE_COLS places, those of the same rows behind each other, of BLOCK bytes each: chunk c of lane l of four
-// warps has 16 bytes at 2048·c + 16·l, for places 32·c to 32·c + 31, and warp w has rows 16·w to 16·w + 15. With l mod 32 = 4·g + q they are for
-// 16 places each, eight bytes: of rows g and g + 8 by turns places 2q and 2q + 1, then 2q + 8 and 2q + 9. Behind all blocks are the scales, 64 for each.
-//
-// Compile-time constants: ENTRY, ELEM (half.cuh), QUANT (quantised.cuh), ROWS = 128, COLS (8, 16, 32, 64 or 128), STAGES, BLOCKS_DOWN, BAND, MOST_BLOCKS.
-// Dynamic shared memory: STAGES stages of STAGE_BYTES, and 512 bytes.
+// Constants: ENTRY, ELEM (half.cuh), QUANT (quantised.cuh), ROWS = 128, COLS (8, 16, 32, 64 or 128), STAGES,
+// BLOCKS_DOWN, BAND, MOST_BLOCKS. Dynamic shared memory: STAGES stages of STAGE_BYTES, and 512 bytes.
 
 #include "turns.cuh"
 #include "wgmma.cuh"
@@ -102,9 +107,9 @@ struct Ring {
     }
 };
 
-// copy_all is the work of two threads, one for A and one for B, the first of which says how much is to come. A stage is free
-// once all groups of the cluster have read it. Slabs of B past the matrix are left as they are: what is computed of them is never stored. Each
-// block brings its share of B for all.
+// copy_all: body of the two producer threads, one for A and one for B. The first also sets the bytes that the barrier expects. A stage is free
+// once all groups of the cluster have read it. Slabs of B past the matrix are not loaded: their results are never stored. Each
+// CTA multicasts its share of B.
 template <bool LEFT> __device__ __forceinline__ void copy_all(const Ring &ring, const Work &w, const Weights &a, const TileMap *map) {
     constexpr u32 SHARE = DEPTH / BLOCKS_DOWN, BYTES = 2 * WIDE;
     u32 stage = 0, parity = 1;
@@ -250,5 +255,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(BLOCKS
         multiply(ring, w, a, group - 1, {c, bias}, work, QuantisedAgain{a, b, stored, &p});
         __syncwarp();
     }
-    cluster_sync(); // no block leaves while others still copy to it or arrive at its barriers
+    cluster_sync(); // no CTA exits while others still copy to it or arrive at its barriers
 }

@@ -1,9 +1,11 @@
-// How tiles of C are shared out to the clusters of blocks of quantised.cu that run at once: each takes pieces in turn, as pieces.cuh says,
-// or, where p.splits is 0, whole tiles in turn and then an even share of the others' steps (stream-K: Osama et al., PPoPP 2023).
+// How quantised.cu gives work to the clusters that run at once: each takes work tiles in turn, as pieces.cuh says, or,
+// where p.splits is 0, whole tiles in turn and then an even share of the others' steps (stream-K: Osama et al., PPoPP
+// 2023).
 //
-// The steps of the tiles from p.whole on follow each other, and each cluster has a range of them, which may begin and end within tiles. The cluster that
-// has a tile's first steps stores it; those that have others leave their sums in the workspace, and it adds them to its own in the order of the steps. A
-// cluster leaves sums of its first piece alone, before it waits for any, so that none waits for one that waits.
+// The steps of the tiles from p.whole on follow each other, and each cluster has a range of them, which may begin and
+// end within tiles. The cluster that has a tile's first steps stores it; the others leave partial sums in the
+// workspace, and it adds them to its own in the order of the steps. A cluster leaves partial sums of its first work
+// tile alone, before it waits for any, so that there is no circular wait.
 
 #pragma once
 #include "pieces.cuh"
@@ -38,7 +40,7 @@ struct Turns {
     __device__ __forceinline__ bool ended(const Piece &x, u32 cluster, const Params &p) const { return end(cluster) >= (x.tile - p.whole + 1) * steps; }
 };
 
-// give leaves sums, as in store_parts, in a slot of the workspace.
+// give stores partial sums, as store_parts does, to a slot of the workspace.
 template <int THREADS, int DOWN, int ACROSS>
 __device__ __forceinline__ void give(const float (&acc)[DOWN][ACROSS][4], const Params &p, u32 col, u32 slot, u32 barrier, float *work) {
     float4 *to = (float4 *)work + (u64)slot * (THREADS * DOWN * ACROSS) + threadIdx.x % THREADS;
@@ -51,7 +53,7 @@ __device__ __forceinline__ void give(const float (&acc)[DOWN][ACROSS][4], const 
     if (threadIdx.x % THREADS == 0) asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(&arrived[slot]) : "memory");
 }
 
-// bulk_copy_here brings bytes (a multiple of 16) to this block, and counts them at the barrier.
+// bulk_copy_here copies bytes (a multiple of 16) to this CTA, and counts them at the barrier.
 __device__ __forceinline__ void bulk_copy_here(u32 to, const void *from, u32 bytes, u32 barrier) {
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from), "r"(bytes), "r"(barrier) : "memory");
 }
@@ -67,7 +69,7 @@ __device__ __forceinline__ float4 shared_load4(u32 at) {
 struct Landing {
     u32 at, full, parity;
 
-    // of group i, which lands so many bytes, in a block whose stages and barriers these are.
+    // of group i, which lands `bytes` bytes, in a CTA whose stages and barriers these are.
     __device__ __forceinline__ Landing(u32 stages, u32 barriers, u32 i, u32 bytes) : at(stages + i * bytes), full(barriers + 8 * i), parity(0) {}
 };
 
@@ -98,7 +100,7 @@ __device__ __forceinline__ void add(float (&acc)[DOWN][ACROSS][4], const Params 
         }
 }
 
-// store_piece stores a piece's sums, or leaves them for the cluster that does. acc is as in store_tiles, from (row, col) on; slot_of(cluster) is the slot of
+// store_piece stores a work tile's sums, or passes them to the cluster that does. acc is as in store_tiles, from (row, col) on; slot_of(cluster) is the slot of
 // the group of THREADS threads in a cluster. The MULTIPLY threads of the block that multiply meet before stages are landed on.
 template <int THREADS, int MULTIPLY, int DOWN, int ACROSS, class S, class F>
 __device__ __forceinline__ void store_piece(float (&acc)[DOWN][ACROSS][4], const Turns &turns, const Piece &x, Dest to, const Params &p, u32 row, u32 col, S slot_of,

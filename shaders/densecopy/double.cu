@@ -1,4 +1,7 @@
-// Copies a dense matrix of f64 from or to one of any type. See densecopy.go for how work is shared out.
+// Computes: dst = alpha·src + beta·dst with an epilogue, dense matrices of which src or dst is of f64.
+// Tile: as kernel.cu (densecopy.go).
+// Data movement: straight through registers; a transposition goes through shared memory.
+// Bound by: memory bandwidth.
 
 #define DOUBLE
 #include "params.h"
@@ -14,7 +17,7 @@ __device__ __forceinline__ double scale(double x, const void *dst, size_t i, con
     return p.store > 3 ? epilogue64(x, p.store, bias, l, e) : x;
 }
 
-// Where src is turned, its elements of the workgroup's tile are in shared memory: element e of line l is tile[e - e0][l - l0].
+// Where src is transposed, its elements of the workgroup's tile are in shared memory: element e of line l is tile[e - e0][l - l0].
 extern "C" __global__ void __launch_bounds__(128)
 densecopy(const void *__restrict__ src, const double *__restrict__ bias, void *dst, const Params p) {
     __shared__ double tile[64][33];

@@ -1,4 +1,9 @@
-// Copies a dense matrix. See densecopy.go for how work is shared out.
+// Computes: dst = alpha·src + beta·dst with an epilogue, dense matrices of any 16- or 32-bit type, order and stride.
+// Tile: a CTA copies 1024 words of dst: (32 × 32) where src and dst differ in order, else as long a run as the lines
+// allow (densecopy.go).
+// Data movement: straight through registers; a transposition goes through shared memory, so that reads and writes are
+// both coalesced.
+// Bound by: memory bandwidth.
 
 #include "params.h"
 #include "../include/epilogue.cuh"
@@ -22,7 +27,7 @@ __device__ __forceinline__ float scale(u32 x, float y, const float *bias, u32 l,
     return p.store > 3 ? epilogue(f, p.store, bias, l, e) : f;
 }
 
-// Tile is src's elements of the workgroup's tile where src is turned: element e of line l is
+// Tile is src's elements of the workgroup's tile where src is transposed: element e of line l is
 // v[e - e0][l - l0].
 struct Tile {
     u32 v[65][33];

@@ -1,9 +1,12 @@
-// Copies a dense matrix. See densecopy.go for how work is shared out.
+// Computes: dst = alpha·src + beta·dst with an epilogue, dense matrices of any 16- or 32-bit type, order and stride.
+// Tile: a workgroup copies 1024 words of dst (densecopy.go).
+// Data movement: straight through registers; a transposition goes through workgroup memory.
+// Bound by: memory bandwidth.
 
 {{.HALF}}
 {{.EPILOGUE}}
 
-// src's elements of the workgroup's tile where src is turned: element e of line l is
+// src's elements of the workgroup's tile where src is transposed: element e of line l is
 // tile[(e - e0)·33 + l - l0].
 var<workgroup> tile: array<u32, 2145>; // 65·33
 

@@ -1,18 +1,13 @@
-// HRPB × dense in f64 on the matrix units of compute capability 8.0 and 9.0.
-//
-// A team of one, two or four warps of a workgroup multiplies one part by COLS columns of B, each warp some of its blocks: the
-// longer the part, the larger the team.
-//
-// The panel's rows sit on the instruction's m and columns of B on its n = 8. Bit i of the low word of a brick's pattern is lane
-// i's slot of the A operand, row i/4 of column i%4; the high word holds rows 8 to 15. So a lane finds its values by counting the
-// bits below its own. A block is two bricks: k slots 0 to 3 are the first's columns, 4 to 7 the second's.
-//
-// A lane needs of B the row of column lane%4 of each brick. It reads 16 bytes of it at a time, columns 2g and 2g+1 of 16 (g =
-// lane/4), which are columns g of two instructions: as B is so read in whole lines of cache, it needs no shared memory. Of the
-// sums a lane then has columns 4q to 4q+3 of 16 (q = lane%4) in rows g and g + 8. The rows of B, the values, and the patterns and
-// columns to find them by are read one, one and two blocks ahead.
-//
-// Compile-time constants: COLS, a multiple of 16, WARPS = 4, BLOCK = 8.
+// Computes: C = alpha·A·B + beta·C in f64, A (rows × cols) in HRPB, on the f64 matrix units of compute capability 8.0
+// and 9.0.
+// Tile: a team of one, two or four warps computes (16 × COLS) for a run of a panel's blocks, as kernel.cu. Rows on the
+// instruction's m, columns of B on its n = 8. k slots 0 to 3 are the first brick's columns, 4 to 7 the second's.
+// Data movement: straight to registers. A lane reads 16 bytes of a row of B at a time, columns 2g and 2g + 1 of 16 (g =
+// lane/4), which are column g of two instructions: B is read in whole cache lines and needs no shared memory. Rows of
+// B, values, and patterns with columns are prefetched one, one and two blocks ahead. A lane then has columns 4q to 4q +
+// 3 of 16 (q = lane%4) in rows g and g + 8.
+// Bound by: gathers of rows of B from L2.
+// Constants: COLS (a multiple of 16), WARPS = 4, BLOCK = 8.
 
 #define DOUBLE
 #include "params.h"
@@ -29,7 +24,7 @@ struct Chunk {
     double v[2][4];
 };
 
-// mma adds the products of a block and eight columns of B, of which a lane holds b0 and b1, to d[h][0] and d[h][2].
+// mma adds the products of a block and eight columns of B to d[h][0] and d[h][2]. A lane holds b0 and b1.
 __device__ __forceinline__ void mma(double &d0, double &d1, double &d2, double &d3, const double (&a)[4], double b0, double b1) {
 #if __CUDA_ARCH__ >= 900
     asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"

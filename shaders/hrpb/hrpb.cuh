@@ -1,6 +1,7 @@
-// What the kernels for CUDA share: which part a warp works on, and what is rare: sums that are not finite, C of any kind, and the
-// sums of split panels. Elem is the element type, BLOCK the active columns of a block, WARPS those of a workgroup. With OVERLAP
-// launches overlap: what a warp has to do, and which columns its first block has, it reads while the launch before still runs.
+// What the CUDA kernels share: which work item a warp has, and the rare paths: sums that are not finite, C of any kind,
+// and the partial sums of split panels. Elem is the element type, BLOCK the active columns of a block, WARPS those of a
+// CTA. With OVERLAP launches overlap: a warp reads its work item and its first block's columns while the launch before
+// still runs.
 
 #pragma once
 #include "../include/result.cuh"
@@ -18,7 +19,7 @@ __device__ __forceinline__ const void *step(const void *p, u32 n, u32 size) {
     return q;
 }
 
-// Share is what a warp has to do: some blocks of a part, alone or as a member of a team of 2^shift warps of its workgroup.
+// Share is a warp's work: some blocks of a work item, alone or in a team of 2^shift warps of its CTA.
 struct Share {
     uint4 part; // of the work list: panel, first block, last + 1, slot
     u32 shift, member;

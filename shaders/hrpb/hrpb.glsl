@@ -1,6 +1,6 @@
-// What the GLSL kernels share: parts and blocks, elements, sums over a row's entries alone, C, and phase 1.
-// Needs ELEM, the type of A and B, and BLOCK, the active columns of a block, or HEIGHT: then a panel is a strip of so many rows, and
-// parts are vectors of it in place of blocks.
+// What the GLSL kernels share: work items and blocks, elements, sums over a row's entries alone, C, and phase 1. Needs
+// ELEM, the type of A and B, and BLOCK, the active columns of a block, or HEIGHT: then a panel is a strip of HEIGHT
+// rows, and work items count its vectors in place of blocks.
 
 #include "../include/operands.glsl"
 

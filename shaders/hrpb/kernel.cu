@@ -1,23 +1,16 @@
-// HRPB × dense on tensor cores, after cuTeSpMM (§3.3): f16 and bf16. (kernel_f32.cu has f32 data.)
-//
-// A team of one, two or four warps of a workgroup multiplies one part by COLS columns of B, each warp some
-// of its blocks: the longer the part, the larger the team. The rows of B that a block's columns name, and
-// the block itself, patterns and values, run through shared memory, DEPTH asynchronous copies deep, each
-// warp on its own.
-//
-// The panel's rows sit on the instruction's m = 16 and columns of B on its n = 8. Bit i of the low word of a
-// brick's pattern is lane i's slot of the A operand, row i/4 of column i%4; the high word holds rows 8 to
-// 15. So a lane finds its values by counting the bits below its own. A block is two bricks, for m16n8k8: k slots
-// 2q and 2q+1 are column q of the first and of the second, which a byte permute of two rows of B makes.
-//
-// A lane reads 16 bytes of a row of B at a time, a unit: which of its elements are columns of which instruction
-// does not matter, as long as C agrees. Staged rows are 32 bytes out of step, so that these reads waste no
-// bandwidth. A team's sums are added up in order through shared memory.
-//
-// Most launches last some microseconds, in which a warp runs each instruction a few times and waits for it:
-// what counts is their number, and what is rare is kept out of the way, in functions.
-//
-// Compile-time constants: ENTRY, ELEM (half.cuh), COLS = 128, WARPS = 4, DEPTH, BLOCK = 8.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) in HRPB: panels of 16 rows, blocks of BLOCK active columns, bricks
+// (16 × 4) with a bit pattern; f16 or bf16, sums in f32. After cuTeSpMM (§3.3).
+// Tile: a team of one, two or four warps computes (16 × COLS) for a work item, a run of blocks of a panel; the longer
+// the run, the larger the team. Each warp takes some of the blocks, and partial sums are added in order through shared
+// memory. mma.m16n8k8: rows on m, columns of B on n. Bit i of a brick's low pattern word is lane i's slot of operand A,
+// row i/4 of column i%4; the high word has rows 8 to 15: a lane finds its values by counting the bits below its own. k
+// slots 2q and 2q + 1 are column q of the block's two bricks.
+// Data movement: rows of B, patterns and values go through shared memory by cp.async, DEPTH copies deep, each warp on
+// its own. A lane reads 16 bytes of a row of B at a time. Staged rows are 32 bytes out of step, which avoids bank
+// conflicts.
+// Bound by: instruction issue and latency: most launches last a few microseconds. Rare paths are functions of their
+// own.
+// Constants: ENTRY, ELEM (half.cuh), COLS = 128, WARPS = 4, DEPTH, BLOCK = 8.
 
 #include "params.h"
 #include "../include/half.cuh"
@@ -57,7 +50,7 @@ struct Lane {
 };
 
 // value is the lane's slot in one word of a pattern; values is where those of this word start. Where the
-// slot is empty what is read is there, but means nothing.
+// slot is empty, the value read is valid memory that nothing uses.
 __device__ __forceinline__ u32 value(u32 pattern, const Elem *values, const Lane &l) {
     Elem v = values[__popc(pattern & l.below)];
     return pattern & l.bit ? v : 0;
@@ -72,7 +65,7 @@ __device__ __forceinline__ void operand(u32 (&a)[2], const unsigned char *stage,
     a[1] = value(w.y, v1, l) | value(w.w, v3, l) << 16;
 }
 
-// multiply adds the products of a block. The sums of what is element j of unit 8·i + u are in tile UNIT·i + j.
+// multiply adds the products of a block. The sums of element j of unit 8·i + u are in tile UNIT·i + j.
 __device__ __forceinline__ void multiply(float (&acc)[TILES][4], const u32 (&a)[2], const unsigned char *stage, const Lane &l) {
 #pragma unroll
     for (int i = 0; i < UNITS / 8; i++) {

@@ -1,8 +1,10 @@
-// HRPB × dense through WebGPU: the same work as kernel.comp. A template over BLOCK, the active columns of a
-// block; SLOTS = 16·BLOCK; and ELEM, the type of A and B. Sums have names of their own, since an array
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) in HRPB, f32, f16 or bf16, sums in f32, through WebGPU.
+// Tile: a workgroup computes (16 × 4·LX) for a run of a panel's blocks, an invocation (16 × 4), as kernel.comp.
+// Data movement: a block's values are unpacked into workgroup memory (16 × BLOCK). Rows of B come straight from memory;
+// words of B are neighbours across invocations.
+// Bound by: FMA.
+// Template: BLOCK (active columns of a block), SLOTS = 16·BLOCK, ELEM. Sums have names of their own, since an array
 // would lie in memory.
-//
-// An invocation has four columns; across invocations, words of B are neighbours.
 
 {{.HALF}}
 {{.NONFINITE}}

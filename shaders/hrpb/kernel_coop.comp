@@ -1,21 +1,21 @@
-// HRPB × dense on cooperative matrices with f16 operands and sums in f32.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) in HRPB on cooperative matrices (TM × TN × TK), f16 operands, sums
+// in f32.
+// Tile: a workgroup computes (16 × COLS) for a run of a panel's blocks, a subgroup (16 × COLS/SUBS). Rows on TM,
+// columns of B on TN.
+// Data movement: a block's rows of B are gathered into shared memory in f16; its values are unpacked beside them to a
+// dense (BLOCK × 16), zeros where the pattern has no bit. The next block is prefetched to registers.
+// Bound by: gathers of rows of B, then shared memory.
 //
-// A workgroup multiplies one part by COLS columns, a block of BLOCK active columns at a time. The rows of B
-// that they name are brought to shared memory in f16, and the block's values beside them, unpacked to a dense
-// BLOCK×16 matrix with zeros where the pattern has no bit. While one block is multiplied the next is on
-// its way to registers. Each of SUBS subgroups has COLS/SUBS columns. The device's matrix operation is
-// TM×TN×TK: the panel's rows lie on TM, columns of B on TN.
-//
-// ELEM = F16 multiplies f16 data. ELEM = F32 multiplies f32 data with as many significant bits as tf32, 11:
-// each row of the part and each column of the rows of B that it uses is scaled by a power of two that
-// brings its largest finite element to 2^14…2^15, rounded to f16, and the sums are scaled back. A first
-// sweep over the same data finds the scales. Scaling is exact, so that the error of an output is at most
+// ELEM = F16 multiplies f16 data. ELEM = F32 multiplies f32 data with as many significant bits as tf32, 11: each row of
+// the work item and each column of the rows of B that it uses is scaled by a power of two that brings its largest
+// finite element to 2^14…2^15, rounded to f16, and the sums are scaled back. A first sweep over the same data finds the
+// scales. Scaling is exact, so that the error of an output is at most
 //
 //	(2^-10 + 2^-22)·Σ|a|·|b| + 2^-28·(max|a|·Σ|b| + max|b|·Σ|a|) + that of summing in f32
 //
-// over the entries a of its row and the elements b that they meet, the maxima over the row of A and the
-// column of B. The second term is what f16's small range costs where units flush its subnormals: it is zero as
-// long as no element is less than 2^-28 of the largest in its row or column.
+// over the entries a of its row and the elements b that they meet, the maxima over the row of A and the column of B.
+// The second term is what f16's small range costs where units flush its subnormals: it is zero as long as no element is
+// less than 2^-28 of the largest in its row or column.
 
 #version 460
 #pragma use_vulkan_memory_model
@@ -77,7 +77,7 @@ SUM sum[ACROSS * DOWN];
 shared uint rowMax[ROWS], colMax[COLS]; // bits of the largest finite magnitudes
 vec4 colScale[2];                       // of the invocation's octet
 
-// scaleOf is the exponent of the power of two that brings a magnitude with these bits to 2^14…2^15, as far as
+// scaleOf is the exponent of the power of two that scales a magnitude with these bits to 2^14…2^15, as far as
 // it and its inverse are normal numbers.
 int scaleOf(uint bits) { return min(141 - int(bits >> 23), 126); }
 
@@ -139,7 +139,7 @@ uvec4 unpack(uvec2 block, uint i) {
     return h;
 }
 
-// fetch brings block q to registers; past the part's end, zeros.
+// fetch loads block q into registers; past the work item's end, zeros.
 void fetch(uint q) {
     [[unroll]] for (uint i = 0; i < B_LOADS; i++) {
         rows[i] = uvec4(0);

@@ -1,23 +1,22 @@
-// HRPB × dense on tensor cores, f32 data: in tf32, or with SPLIT in three parts of bf16 that hold all bits of f32.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) in HRPB, f32 data: in tf32, or with SPLIT as three bf16 summands
+// that hold all bits of f32.
+// Tile: as kernel.cu: a team of one, two or four warps computes (16 × COLS) for a run of a panel's blocks. Lane (g, q),
+// g = lane/4, has rows g and g + 8 of column q of both bricks: bit `lane` of each pattern word.
+// Data movement: rows of B and blocks go through shared memory by cp.async, DEPTH copies deep, each warp on its own.
+// (Straight to registers is slower: the lanes of an operand read four rows at a time, which takes L1 four times as long
+// as shared memory.) Staged rows are 32 bytes out of step, and lanes are dealt quads of columns (quad), so that neither
+// reads of shared memory nor stores to C waste bandwidth.
+// Bound by: matrix instructions with SPLIT, shared memory else.
 //
-// Work is shared out as in kernel.cu: a team of one, two or four warps of a workgroup multiplies one part by COLS columns of B, each warp some
-// of its blocks, of two bricks. The rows of B that a block's columns name, and the block itself, run through shared memory, DEPTH asynchronous
-// copies deep, each warp on its own. (Reading them straight to registers is slower: an operand's lanes read four rows at a time,
-// which takes the first-level cache four times as long as shared memory.)
+// SPLIT cuts a number into its first 8 significant bits, the next 8 and the last 8. Products of bf16 summands are
+// exact. Six of the nine are summed: the others add less than 2^-21 of the whole product, and nothing where the numbers
+// are short enough for sums to be exact in f32. The five small products have sums of their own, which are added at the
+// end, so that the large sums lose no more than with bf16 data (docs/bound.md). All summands have the number's sign.
+// Where a summand would be below bf16's range, or a number is not finite, outputs become NaN and are computed again
+// from the entries alone.
 //
-// The panel's rows sit on the instruction's m = 16 and columns of B on its n = 8. Lane (g, q), g = lane/4, has bits of rows g and g + 8
-// of column q of both bricks: bit `lane` of each word of the patterns. It finds its values by counting the bits below its own. Staged rows
-// are 32 bytes out of step, and lanes are dealt quads of columns (see quad), so that neither reading them nor storing C's sectors wastes
-// bandwidth.
-//
-// SPLIT: a number is cut into its first 8 significant bits, the next 8 and the last 8. Products of bf16 parts are exact. Of the nine,
-// six are summed: what the others add is less than 2^-21 of the whole product, and nothing where the numbers are short enough for sums
-// to be exact in f32. The five small ones have sums of their own, which are added at the end: so the large sums lose no more than with bf16
-// data (docs/bound.md). All parts have the number's sign. Where a part would be below bf16's range, or a number is not finite, outputs
-// become NaN, and are computed again from the entries alone.
-//
-// Compile-time constants: ENTRY, COLS (32, 64 or 128), WARPS = 4, BLOCK = 8, DEPTH, SPLIT (0 or 1), LEAST:
-// workgroups that a multiprocessor has room for.
+// Constants: ENTRY, COLS (32, 64 or 128), WARPS = 4, BLOCK = 8, DEPTH, SPLIT (0 or 1), LEAST (CTAs that a
+// multiprocessor has room for).
 
 #include "params.h"
 
@@ -39,7 +38,7 @@ __device__ __forceinline__ float to_float(float x) { return x; }
 
 #include "sums.cuh"
 
-// copy16 as in sums.cuh of the first bytes, and zeros for the rest.
+// copy16 as in sums.cuh of the first bytes, then zeros.
 __device__ __forceinline__ void copy16(u32 to, const void *from, u32 bytes) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
 }
@@ -48,16 +47,16 @@ __device__ __forceinline__ void copy16(u32 to, const void *from, u32 bytes) {
 // sectors of C, as do those of odd ones: they are what two stores write.
 __device__ __forceinline__ u32 quad(u32 g) { return 0x65742130u >> (4 * g) & 7; }
 
-// staged reads what a lane has of a staged row. (As these instructions stay in their order, few registers hold what is read ahead.)
+// staged reads a lane's elements of a staged row. (These instructions keep their order, so that few registers hold prefetched values.)
 __device__ __forceinline__ void staged(uint4 &x, const unsigned char *from) {
     asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w) : "r"(shared_address(from)) : "memory");
 }
 
-// Values is what a lane has of a block: of A rows g and g + 8 of column q of the first brick, and of the second; of B two rows.
+// Values is a lane's elements of a block: of A rows g and g + 8 of column q of both bricks; of B two rows.
 struct Values {
     u32 a[4];
     const unsigned char *from; // the rows
-    // at is what the lane reads of a staged row.
+    // at is where the lane reads in a staged row.
     __device__ __forceinline__ Values(const unsigned char *stage, u32 lane, u32 at) : from(stage + at) {
         uint4 pattern = *(const uint4 *)(stage + PACKED);
         u32 bit = 1u << lane, w[4] = {pattern.x, pattern.y, pattern.z, pattern.w};
@@ -73,7 +72,7 @@ struct Values {
     __device__ __forceinline__ void quads(uint4 &x, uint4 &y, int i) const {
         staged(x, from + 128 * i), staged(y, from + 128 * i + 4 * PITCH);
     }
-    // each calls f for all quads, the next of which is read meanwhile.
+    // each calls f for all quads and prefetches the next one.
     template <class F> __device__ __forceinline__ void each(F f) const {
         uint4 x[2], y[2];
         quads(x[0], y[0], 0);
@@ -86,7 +85,7 @@ struct Values {
 };
 
 #if SPLIT
-// Parts of a number, each in the upper half of a word, what is below it being cut off; lost gathers what there is below the last.
+// Summands of a number, each in the upper half of a word, truncated; lost collects the bits below the last.
 struct Parts {
     u32 x[3];
     __device__ __forceinline__ Parts(u32 v, u32 &lost) {
@@ -110,7 +109,7 @@ struct Sums {
     float acc[TILES][4] = {}, low[TILES][4] = {};
     u32 lost = 0;
 
-    // multiply adds the products of a block. The sums of what is element j of quad 8·i + u are in tile 4·i + j.
+    // multiply adds the products of a block. The sums of element j of quad 8·i + u are in tile 4·i + j.
     __device__ __forceinline__ void multiply(const Values &v) {
         u32 a0[3], a1[3];
         pairs(a0, v.a[0], v.a[2], lost);
@@ -157,7 +156,7 @@ __device__ __forceinline__ u32 rounded(u32 x) {
 struct Sums {
     float acc[TILES][4] = {};
 
-    // multiply adds the products of a block. The sums of what is element j of quad 8·i + u are in tile 4·i + j.
+    // multiply adds the products of a block. The sums of element j of quad 8·i + u are in tile 4·i + j.
     __device__ __forceinline__ void multiply(const Values &v) {
         u32 a[4] = {rounded(v.a[0]), rounded(v.a[1]), rounded(v.a[2]), rounded(v.a[3])};
         v.each([&](int i, const uint4 &x, const uint4 &y) {
@@ -170,7 +169,7 @@ struct Sums {
 };
 #endif
 
-// Ring brings a warp's blocks to its stages. Column numbers and the block's end are read a block ahead.
+// Ring loads a warp's blocks into its stages. Column numbers and the block's end are prefetched a block early.
 struct Ring {
     u32 to, put = 0;   // the ring, in shared memory, and the stage that is filled next
     u32 count, lane;   // blocks
@@ -201,7 +200,7 @@ struct Ring {
             for (int k = 0; k < COPIES; k++) copy16(to + put + (lane / ACROSS * COPIES + k) * PITCH + lane % ACROSS * 16, step(b, col[k], pitch), bytes);
         for (u32 i = lane; i < end - start; i += 32) copy16(to + put + PACKED + 16 * i, packed + 16 * (u64)(start + i));
     }
-    // clear sets the lane's columns, which B does not have and copies leave out, to zero.
+    // clear zeroes the lane's columns past B's last, which copies skip.
     __device__ __forceinline__ void clear() {
 #pragma unroll 1
         for (u32 i = 0; i < DEPTH * COPIES; i++)

@@ -1,22 +1,23 @@
-// HRPB × dense with operands made lane by lane (../include/lanes.glsl), f16 with sums in f32.
-//
-// A workgroup multiplies one part by 64·SUBS columns, each of its subgroups by 64 of them, SUBS blocks of 16 active
-// columns at a time (a round). Of a block lane (g, t) has brick t's four columns. It reads the rows of B that these name
-// from where they are. Of the brick it has rows g and g + 8, whose four bits of the patterns say which values are there
-// and, with those before them, where in the block's values they begin: each subgroup looks this up in one block of a
-// round, for all of them, and they exchange what they found through shared memory.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) in HRPB on cooperative matrices of a known lane layout
+// (../include/lanes.glsl), f16 operands, sums in f32.
+// Tile: a workgroup computes (16 × 64·SUBS) for a run of a panel's blocks, a subgroup (16 × 64), SUBS blocks of 16
+// active columns at a time (a round). Lane (g, t) has brick t's four columns, in rows g and g + 8.
+// Data movement: rows of B straight from memory to operand registers. Four bits of the patterns say which values a lane
+// has, and with the bits before them where its values begin: each subgroup looks this up in one block of a round for
+// all, and they exchange it through shared memory.
+// Bound by: gathers of rows of B.
 //
 // ELEM = F16 multiplies f16 data. ELEM = F32 multiplies f32 data with as many significant bits as tf32, 11: each row of
-// the part and each column of the rows of B that it uses is scaled by a power of two, rounded to f16, and the sums are
-// scaled back. Rows are scaled by their largest finite element, which a first sweep over A's values finds: it comes to
-// 2^14…2^15. For the columns of B the part's first block must do, whose largest comes to 2^11…2^12. What lies above
-// f16's range in later blocks shows in sums that are not finite: then all is done again, and this time the columns'
-// largest elements are found first and brought to 2^14…2^15. Scaling is exact, so that the error of an output is at most
+// the work item and each column of the rows of B that it uses is scaled by a power of two, rounded to f16, and the sums
+// are scaled back. Rows are scaled by their largest finite element, which a first sweep over A's values finds: it comes
+// to 2^14…2^15. Columns of B are scaled by the first block alone, whose largest comes to 2^11…2^12. A value above f16's
+// range in a later block makes a sum that is not finite: then all is done again, and this time the columns' largest
+// elements are found first and brought to 2^14…2^15. Scaling is exact, so that the error of an output is at most
 //
 //	(2^-10 + 2^-22)·Σ|a|·|b| + 2^-28·max|a|·Σ|b| + 2^-25·max|b|·Σ|a| + that of summing in f32
 //
-// over the entries a of its row and the elements b that they meet, the maxima over the row of A and the
-// column of B. The other terms than the first are what f16's small range costs where units flush its subnormals.
+// over the entries a of its row and the elements b that they meet, the maxima over the row of A and the column of B.
+// All terms but the first are what f16's small range costs where units flush its subnormals.
 
 #version 460
 #pragma use_vulkan_memory_model
@@ -56,7 +57,7 @@ shared uint rowMax[ROWS], colMax[64 * SUBS], wild; // bits of the largest finite
 int rowScale[2]; // exponents, of rows g and g + 8
 vec4 colScale[2]; // of the lane's octet
 
-// scaleOf is the exponent of the power of two that brings a magnitude with these bits to 2^top…2^(top+1), as far
+// scaleOf is the exponent of the power of two that scales a magnitude with these bits to 2^top…2^(top+1), as far
 // as it and its inverse are normal numbers.
 int scaleOf(uint bits, int top) { return clamp(top + 127 - int(bits >> 23), -126, 126); }
 

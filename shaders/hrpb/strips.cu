@@ -1,16 +1,14 @@
-// HRPB × dense on the float units, f32: strips of HEIGHT rows of a panel.
-//
-// A strip is kept as vectors, one for each column in which it has entries: HEIGHT values, zeros where there is no entry, and a word
-// with the column and, in its upper bits, which of the values are entries (strips.go). A row of B is read once for all rows of a strip, straight to registers:
-// rows by likeness make that a half of the entries or less, and the strips of a panel, which neighbouring warps multiply, find
-// each other's rows in the first-level cache. There are no patterns to decode and no values to convert, so that this is faster than
-// matrix units that must multiply f32 in parts.
-//
-// A warp multiplies one item, a strip or a piece of one, by COLS columns of B. COLS/4 lanes side by side hold four columns each; the
-// groups of lanes that are left take four vectors in turn, and their sums are added at the end. Pieces of a long strip leave
-// their sums in slots of the workspace, HEIGHT rows each; phase 1 adds them up in order.
-//
-// Compile-time constants: ENTRY, HEIGHT (4), COLS (32, 64 or 128), WARPS, LEAST: workgroups that a multiprocessor has room for.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) in HRPB as strips: HEIGHT rows of a panel, a vector (HEIGHT × 1)
+// for each column with an entry, f32 on CUDA cores.
+// Tile: a warp computes (HEIGHT × COLS) for a strip or a segment of one. COLS/4 lanes side by side hold four columns
+// each; the other lane groups take four vectors in turn, and their sums are added at the end. Segments of a long strip
+// leave partial sums in slots of the workspace, HEIGHT rows each, which phase 1 adds in order.
+// Data movement: a vector is HEIGHT values and a word with the column and a bit for each entry (strips.go). A row of B
+// is read once for all rows of a strip, straight to registers: for similar rows that is half as often as there are
+// entries, or less. The strips of a panel are on neighbouring warps and find each other's rows of B in L1.
+// Bound by: gathers of rows of B. No patterns are decoded and no values converted, which makes it faster than SPLIT on
+// tensor cores.
+// Constants: ENTRY, HEIGHT = 4, COLS (32, 64 or 128), WARPS, LEAST (CTAs that a multiprocessor has room for).
 
 #include "params.h"
 #include "../include/result.cuh"

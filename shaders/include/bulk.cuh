@@ -1,5 +1,5 @@
-// What compute capability 9.0 adds for bringing data to shared memory: barriers that count bytes, clusters of blocks,
-// bulk copies to several of them, and copies of tiles. Barriers are named by their address in shared memory.
+// What compute capability 9.0 adds for loading shared memory: barriers that count bytes, clusters, bulk copies that
+// multicast, and TMA copies of tiles. Barriers are named by their address in shared memory.
 
 #pragma once
 #include "units.cuh"
@@ -47,7 +47,7 @@ __device__ __forceinline__ float4 cluster_load4(u32 at, u32 block) {
     return x;
 }
 
-// bulk_copy brings bytes (a multiple of 16) to one place in every block of the mask, and counts them at its barrier there.
+// bulk_copy multicasts bytes (a multiple of 16) to one place in every CTA of the mask, and counts them at its barrier there.
 __device__ __forceinline__ void bulk_copy(u32 to, const void *from, u32 bytes, u32 barrier, u16 blocks) {
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, [%3], %4;" ::"r"(to), "l"(from),
                  "r"(bytes), "r"(barrier), "h"(blocks)

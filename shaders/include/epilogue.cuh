@@ -5,7 +5,7 @@
 #include "half.cuh"
 
 // store_type is the type of C in the word `store`, as half.cuh numbers it; has_epilogue tells whether there is more in it,
-// which forms of a kernel without EPILOGUE are not launched with (spec.SplitEpilogues).
+// which forms of a kernel without EPILOGUE are not launched with (spec.WithEpilogues).
 __device__ __forceinline__ unsigned store_type(unsigned store) { return store & 3; }
 __device__ __forceinline__ bool has_epilogue(unsigned store) {
 #ifdef EPILOGUE

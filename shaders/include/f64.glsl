@@ -16,7 +16,7 @@ double doubleOf(uint u) {
 }
 
 // singleOf returns the f32 bits nearest to x, ties to even; with odd, those of x cut, the last bit being set where that is not
-// exact: what is rounded from them to 16 bits is rounded once. NaN stays NaN.
+// exact: an element rounded from them to 16 bits is rounded once. NaN stays NaN.
 uint singleOf(double x, bool odd) {
     uvec2 w = unpackDouble2x32(x);
     uint sign = w.y & 0x80000000u, hi = w.y & 0x7fffffffu;
@@ -24,7 +24,7 @@ uint singleOf(double x, bool odd) {
     if (hi == 0x7ff00000u) return sign | 0x7f800000u;
     int e = int(hi >> 20) - 896; // of f32
     if (e >= 255) return sign | (odd ? 0x7f7fffffu : 0x7f800000u);
-    // The leading 1 and 23 bits, as f32 has them, and below them what is cut: is its first bit set, is another.
+    // The leading 1 and 23 bits, as f32 has them, and of the bits below: is the first set, is another.
     uint m = ((hi & 0xfffffu) << 3) | (w.x >> 29), cut = w.x << 3;
     bool first = (cut >> 31) != 0u, rest = (cut << 1) != 0u;
     if (e <= 0) {

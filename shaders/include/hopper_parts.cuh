@@ -1,4 +1,5 @@
-// Adding up the sums of blocks of a cluster, which have a part each of the same sums: they send them to each other's shared memory.
+// Split-K within a cluster: CTAs with partial sums of the same tile send them to each other's shared memory and add
+// them in order.
 
 #pragma once
 #include "bulk.cuh"
@@ -10,7 +11,7 @@ __device__ __forceinline__ void cluster_wait() { asm volatile("barrier.cluster.w
 
 __device__ __forceinline__ void prefetch(const TileMap *map) { asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory"); }
 
-// copies is the work of a thread that brings an operand's part of STAGES_OF_RING stages: it calls copy(stage's number, step) for steps first to last - 1, each
+// copies: body of the producer thread of an operand, with STAGES_OF_RING stages: it calls copy(stage's number, step) for steps first to last - 1, each
 // once all that read the stage before have arrived at its barrier, of those from `empty` on.
 template <int STAGES_OF_RING, class F> __device__ __forceinline__ void copies(u32 empty, u32 first, u32 last, F copy) {
     u32 stage = 0, parity = 1;
@@ -44,7 +45,7 @@ __device__ __forceinline__ void received(float (&x)[4], u32 at) {
     asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(x[0]), "=f"(x[1]), "=f"(x[2]), "=f"(x[3]) : "r"(at) : "memory");
 }
 
-// Exchange is what the WARPS warps of each of SUMMANDS blocks add up: 16 rows a warp, of WIDTH (even) tiles of 8 columns, as the matrix unit holds
+// Exchange adds partial sums over SUMMANDS CTAs: of WARPS warps each, 16 rows a warp, of WIDTH (even) tiles of 8 columns, as the matrix unit holds
 // them. Block q of the cluster has part q, and adds up pairs q, q + SUMMANDS, … of tiles.
 template <int WIDTH, int SUMMANDS, int WARPS> struct Exchange {
     static constexpr u32 PAIRS = WIDTH / 2, OWN = (PAIRS + SUMMANDS - 1) / SUMMANDS, FROM = OWN * 2 * WARPS * 512; // bytes from a block

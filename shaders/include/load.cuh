@@ -6,7 +6,7 @@ typedef unsigned int u32;
 
 __device__ __forceinline__ u32 word(const uint4 &v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
 
-// load returns what is at b, or zeros: vectors of two and of four elements that PTX calls TYPE. (Predicated by hand:
+// load returns the vector at b, or zeros: vectors of two and of four elements that PTX calls TYPE. (Predicated by hand:
 // around branches the compiler would wait for each load before the next.)
 #define LOAD_2(VECTOR, TYPE, TO, ZERO)                                                        \
     __device__ __forceinline__ VECTOR load(const VECTOR *b, bool in) {                        \

@@ -3,7 +3,7 @@
 
 fn special(x: f32) -> bool { return (bitcast<u32>(x) & 0x7f800000u) == 0x7f800000u; }
 
-// A sum of products of which some may have operands that are not finite. Those decide by themselves what the sum is, so
+// A sum of products, some with operands that are not finite. These decide the sum by themselves, so
 // that the order of summation does not matter; they are told apart by their bits, since a compiler may take floats to be
 // finite.
 struct Terms {

@@ -17,7 +17,7 @@
 //     bool locate(work, p, warp, cols, panel): finds a warp's panel, or part of one, and the first of its cols columns
 //     u32 panel_at(rowmap, slot): the panel that comes at a place of the order in which a staged kernel takes them
 //     u32 row_of(rowmap, panel, r): the row of C that row r of a panel is; not less than p.rows if there is none
-// of the work list, and of what is in it from p.places on.
+// of the work list, and of the words in it from p.places on.
 struct Panel {
     u32 first, last, rows, base, slot;
 };
@@ -30,7 +30,7 @@ __device__ __forceinline__ Panel panel_of(const u32 *work, const Params &p, u32 
 
 #if ELEM != F32
 // step_mma is the instruction for one 16-column group: a = {cols g, k lo; cols g+8, k lo; cols g, k hi; cols g+8,
-// k hi}, of which k = 8 has the first half.
+// k hi}; k = 8 has the first half.
 __device__ __forceinline__ void step_mma(float (&d)[4], const u32 (&a)[QUAD], const u32 (&b)[STEP / 8]) {
 #if STEP == 16
     mma<ELEM>(d, a, b[0], b[1]);
@@ -109,7 +109,7 @@ template <int COUNT> __device__ __forceinline__ void store_row(Dest to, const Pa
     }
 }
 
-// Replaces what is not finite among COUNT neighbouring columns of a panel's row: recompute(row, col)
+// Replaces elements that are not finite among COUNT neighbouring columns of a panel's row: recompute(row, col)
 // gives an output from the real entries.
 template <int COUNT, class F> __device__ __forceinline__ void mend(const Params &p, u32 row, u32 col, float (&x)[COUNT], F recompute) {
     u32 top = 0;

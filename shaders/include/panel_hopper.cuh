@@ -1,23 +1,24 @@
-// Panels × dense on the tensor cores of compute capability 9.0, with B in shared memory, for panels that share most rows
-// of B.
+// Panels × dense on the tensor cores of compute capability 9.0, with B in shared memory, for panels that share most
+// rows of B. A kernel's own file defines panel_at and row_of.
 //
-// A cluster of CLUSTER blocks computes COLS columns of C for neighbouring blocks of rows. Windows of WINDOW rows of those
-// columns of B come by tensor copies into a ring of STAGES windows: each block of the cluster copies a part of each window
-// to all of them. Clusters take tiles of C in turn; while one is stored the next one's first windows are on their way.
+// Computes: C = alpha·A·B + beta·C for panels of V rows, f16 or bf16, sums in f32, on mma.m16n8k16.
+// Tile: a cluster of CLUSTER CTAs computes COLS columns of C for neighbouring blocks of rows. A warp has a stream: ROWS
+// rows, which are LISTS panels of V rows. Cᵀ = Bᵀ·Aᵀ (SSpMM §III-B): 16 columns of B are the instruction's m, 8 rows of
+// A its n. Persistent clusters take tiles in turn; while one is stored the next one's first windows are loaded.
+// Data movement: windows of B (WINDOW × COLS) come by TMA into a stage buffer of STAGES windows: each CTA of a cluster
+// loads a share of a window and multicasts it. A step is 16 vectors of each panel, whose rows of B lie in SPAN
+// neighbouring windows. ldmatrix gathers and transposes 16 rows of B, one address a lane; the encoder deals vectors so
+// that the eight rows read at once differ mod 8: with TMA's swizzle these lie in different banks.
+// Bound by: shared memory, then L2.
 //
-// A warp has a stream: ROWS rows, which are LISTS panels of V rows, and their vectors step by step. A step is 16 vectors of each panel,
-// whose rows of B lie in SPAN neighbouring windows. The multiply is Cᵀ = Bᵀ·Aᵀ (SSpMM §III-B): 16 columns of B are the
-// instruction's m, 8 rows of A its n. ldmatrix gathers and transposes 16 rows of B, one address a lane. The encoder deals vectors
-// so that the eight rows that are read at once differ mod 8: with the swizzle of tensor copies these lie in different banks.
+// ptr holds, for each stream, windows offsets of steps: segment w is the steps whose last row of B is in window w. A
+// step is 16 bytes of values for each lane, as the instruction reads them, and 16 × LISTS numbers of 16 bits, those of
+// a vector of each panel next to each other: where the row is, in chunks of 16 bytes from the buffer's start to the
+// chunk that holds columns 0 to 7. Behind the last step is room for another, which is fetched and not used. From
+// p.places on ptr has the panels of each stream, then the arguments of row_of. shaders/panel/streams.go makes them.
 //
-// ptr holds, for each stream, windows offsets of steps: segment w is the steps whose last row of B is in window w. A step is 16 bytes
-// of values for each lane, as the instruction wants them, and 16 × LISTS numbers of 16 bits, those of a vector of each panel next to
-// each other: where the row is, in chunks of 16 bytes from the ring's start to the chunk that holds columns 0 to 7. Behind the last step
-// is room for another, which is fetched and not used. From p.places on ptr has the panels of each stream, then what the format's row_of takes.
-// shaders/panel/streams.go makes them.
-//
-// Compile-time constants: ENTRY, V (8, 16), ELEM (half.cuh), WINDOW, STAGES, RING (rows of all stages), SPAN, WARPS, CLUSTER.
-// p.width is the streams of a block, at most WARPS. Dynamic shared memory: RING_BYTES + 16·STAGES.
+// Constants: ENTRY, V (8, 16), ELEM (half.cuh), WINDOW, STAGES, RING (rows of all stages), SPAN, WARPS, CLUSTER.
+// p.width is the streams of a CTA, at most WARPS. Dynamic shared memory: RING_BYTES + 16·STAGES.
 
 #pragma once
 #include "bulk.cuh"
@@ -26,7 +27,7 @@
 
 #define COLS 64
 #define ROWS 16 // of a stream
-#define FEEDERS 4 // warps, of which one thread copies, and which leave the others their registers
+#define FEEDERS 4 // producer warps: one thread copies, and the others give up their registers
 #define PITCH (COLS * 2) // bytes from a row of the ring to the next
 #define CHUNKS_OF_ROW (COLS / 8) // of 16 bytes
 #define WINDOW_BYTES (WINDOW * PITCH)
@@ -178,7 +179,7 @@ __device__ __forceinline__ void store_any(const Sums &acc, u32 rows, const Out<P
         }
 }
 
-// bring is one thread's work: this block's part of all windows of all tiles.
+// bring: body of the producer thread: this CTA's share of all windows of all tiles.
 __device__ __forceinline__ void bring(u32 ring, u32 full, u32 empty, const TileMap *map, const Tiles &tiles, u32 windows) {
     Phases free{empty, ~0u};
     for (u32 tile = tiles.cluster; tile < tiles.count; tile += tiles.clusters)
@@ -286,5 +287,5 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1) __cluste
         }
         __syncwarp();
     }
-    cluster_sync(); // no block leaves while others still copy to it or arrive at its barriers
+    cluster_sync(); // no CTA exits while others still copy to it or arrive at its barriers
 }

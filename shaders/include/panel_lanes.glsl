@@ -1,11 +1,11 @@
-// Panels × dense with operands made lane by lane (lanes.glsl), f16 with sums in f32, but for where a subgroup finds its
-// work: a kernel's own file defines locate and rowOf.
+// Panels × dense on cooperative matrices of a known lane layout (lanes.glsl), f16, sums in f32. A kernel's own file
+// defines locate and rowOf.
 //
-// A subgroup multiplies one panel of V rows by 64·CHUNKS columns. A step is 16 vectors, of which lane (g, t) has four, 4t
-// to 4t+3: it reads their rows of B from where they are. Panels have multiples of 16 vectors.
-//
-// A's values come in the order in which lanes hold them: lane l of step s has 4·V/8 halves from (32·s + l)·4·V/8 on,
-// vector i of its four in rows 8h + g at 4h + i.
+// Tile: a subgroup computes a panel (V × 64·CHUNKS). A step is 16 vectors, of which lane (g, t) has four, 4t to 4t + 3.
+// Panels have multiples of 16 vectors.
+// Data movement: a lane reads its vectors' rows of B straight from memory. A's values come in the order in which lanes
+// hold them: lane l of step s has 4·V/8 halves from (32·s + l)·4·V/8 on, vector i of its four in rows 8h + g at 4h + i.
+// Bound by: gathers of rows of B.
 
 layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 layout(constant_id = 2) const uint CHUNKS = 1;

@@ -1,5 +1,5 @@
-// Panels that are cut into parts: sums of parts on their way to the workspace, and phase 1, which adds them up in order. Needs what
-// panel.cuh does, and locate's file.
+// Split panels: partial sums on their way to the workspace, and phase 1, which adds them in order. Needs what panel.cuh
+// does, and locate's file.
 
 #pragma once
 

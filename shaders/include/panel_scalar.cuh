@@ -1,11 +1,15 @@
-// Panels × dense in f32 without tensor cores: a lane keeps V rows × 4 columns of C, so that each 128-bit
-// load of a row of B feeds 4·V multiply-adds. One warp multiplies one panel by 128 columns, WARPS
-// warps a block; UNROLL columns are in flight. Panels have multiples of UNROLL columns.
+// Panels × dense in f32 without tensor cores.
+//
+// Computes: C = alpha·A·B + beta·C for panels of V rows.
+// Tile: a warp computes a panel (V × 128), a lane (V × 4): a 128-bit load of a row of B feeds 4·V multiply-adds. UNROLL
+// columns are in flight; panels have multiples of UNROLL columns. WARPS warps a CTA.
+// Data movement: straight from L1 to registers.
+// Bound by: FMA for wide C, L1 else.
 
 #pragma once
 #include "panel_parts.cuh"
 
-// Blocks that a multiprocessor has room for. ptxas takes the registers that leaves: with 7 blocks, panels of 8 rows take up to a fifth longer.
+// CTAs of a multiprocessor. ptxas limits registers by it: with 7 CTAs, panels of 8 rows take up to a fifth longer.
 #define LEAST (V == 8 ? 6 : 4)
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)

@@ -1,11 +1,10 @@
-// Panels × dense on scalar units, but for where a workgroup finds its work: a kernel's own file defines
-// locate and rowOf.
+// Panels × dense on scalar units. A kernel's own file defines locate and rowOf.
 //
-// A workgroup multiplies one panel of V rows by a block of 4·LOCAL columns. Values and column numbers
-// of STAGE columns at a time are brought to shared memory. An invocation has four columns: for each
-// column of the panel it loads them from its row of B and adds their products with the V values to V
-// sums. Where there are fewer columns than the block has, invocations share the panel's columns
-// between them (slices) and add their sums up at the end, in order.
+// Tile: a workgroup computes a panel (V × 4·LOCAL), an invocation (V × 4). Where C is narrower, invocations share the
+// panel's columns (slices), and their sums are added in order at the end.
+// Data movement: values and column numbers of STAGE columns go through shared memory. Rows of B come straight from
+// memory.
+// Bound by: FMA for wide C, gathers of rows of B else.
 //
 // ELEM is the type of A and B.
 

@@ -1,23 +1,23 @@
-// Panels × dense on tensor cores with B staged in shared memory, for panels that share most rows of B.
+// Panels × dense on tensor cores with B staged in shared memory, for panels that share most rows of B. A kernel's own
+// file defines panel_at and row_of.
 //
-// panel_gather.cuh gathers every row of B from the caches once per panel, which bounds it by the L1 cache:
-// the four lanes of a quad read four rows at the same columns, and those lie in the same banks. Here
-// a block of WARPS·PANELS panels copies B once, WINDOW rows × 64 columns at a time, and every panel
-// gathers from the copy. Two things keep the gathers free of bank conflicts: staged rows are 160 bytes
-// apart, so that rows that differ mod 4 differ in banks, and the encoder deals a panel's vectors so
-// that the four rows that a quad reads together differ mod 4.
+// Computes: C = alpha·A·B + beta·C for panels of V rows, f16 or bf16, sums in f32. The multiply is panel_gather.cuh's.
+// Tile: a CTA computes WARPS·PANELS panels (V × 64 each), a consumer warp PANELS of them.
+// Data movement: FEEDERS producer warps copy B into a stage buffer of STAGES windows (WINDOW × 64), and every panel
+// gathers from there. panel_gather.cuh gathers each row of B from L1 once a panel, where the four lanes of a quad read
+// the same columns of four rows, which lie in the same banks. Here staged rows are 160 bytes apart, so that rows that
+// differ mod 4 differ in banks, and the encoder deals a panel's vectors so that the four rows that a quad reads
+// together differ mod 4. mbarriers tell consumers that a window is full and producers that it is free, so warps may run
+// apart by some windows. A consumer warp prefetches the steps (16 vectors) of each of its panels DEPTH ahead.
+// Bound by: shared-memory gathers.
 //
-// The format's lists are cut by window: ptr holds panels × windows + 1 offsets, list (panel, w) being
-// the panel's vectors whose columns lie in window w, padded to a multiple of 16; colind holds 16-bit
-// columns within the window, two to a word. The multiply is panel_gather.cuh's.
+// The format's lists are cut by window: ptr holds panels × windows + 1 offsets, list (panel, w) being the panel's
+// vectors whose columns lie in window w, padded to a multiple of 16; colind holds 16-bit columns within the window, two
+// to a word.
 //
-// FEEDERS warps copy B into a ring of STAGES windows; mbarriers tell the WARPS multiplying warps that a
-// window is full and the feeders that it is free again, so warps may run apart by some windows. A
-// multiplying warp copies the steps (16 vectors) of each of its panels DEPTH ahead into a ring.
-//
-// Compile-time constants: ENTRY, V (8, 16), ELEM (half.cuh), WINDOW, WARPS, FEEDERS, PANELS (of a warp),
-// STAGES (windows in shared memory), DEPTH (steps of a panel). Dynamic shared memory: LISTS bytes, and
-// 4·WARPS·PANELS·(windows + 1) for the offsets of lists.
+// Constants: ENTRY, V (8, 16), ELEM (half.cuh), WINDOW, WARPS, FEEDERS, PANELS (of a warp), STAGES (windows in shared
+// memory), DEPTH (steps of a panel). Dynamic shared memory: LISTS bytes, and 4·WARPS·PANELS·(windows + 1) for the
+// offsets of lists.
 
 #pragma once
 #include "barrier.cuh"
@@ -61,7 +61,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1)
         }
     __syncthreads();
 
-    if (warp >= WARPS) { // feeders
+    if (warp >= WARPS) { // producer warps
         u32 t = threadIdx.x - 32 * WARPS;
         // Columns past the leading dimension are read from its end instead and never stored; rows past
         // the matrix are zeros.

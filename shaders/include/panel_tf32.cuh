@@ -1,12 +1,11 @@
 // Panels × dense on tensor cores in tf32: f32 data whose products keep 11 significant bits.
 //
-// The mapping is panel_gather.cuh's with mma.m16n8k8: a lane loads 4 neighbouring columns of a gathered row
-// of B with one 128-bit load. An f32 register holds a single k, so nothing need be permuted: words j
-// and j+1 of two rows are the instruction's A operand as they are. Values go straight from the caches
-// to the B operand: lane (g, q) holds row g of columns q and q+4.
-//
-// One warp multiplies one panel of 8 rows by 32·CHUNKS columns of B, WARPS warps a block. Panels
-// have multiples of 8 columns.
+// Computes: C = alpha·A·B + beta·C for panels of 8 rows, on mma.m16n8k8, by panel_gather.cuh's mapping.
+// Tile: a warp computes a panel (8 × 32·CHUNKS), WARPS warps a CTA. Panels have multiples of 8 columns.
+// Data movement: straight from L1 to registers. A lane loads 4 neighbouring columns of a gathered row of B with one
+// 128-bit load. A register holds a single k, so nothing is permuted: words j and j + 1 of two rows are the
+// instruction's operand A as they are. Lane (g, q) holds values of row g of columns q and q + 4.
+// Bound by: L1, which delivers each row of B once a panel.
 
 #pragma once
 #include "panel_parts.cuh"

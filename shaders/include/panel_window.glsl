@@ -1,10 +1,11 @@
-// Panels × dense with B staged in shared memory and operands made lane by lane (lanes.glsl), for panels that share most
-// rows of B; f16 with sums in f32. It is panel_staged.cuh for Vulkan. A kernel's own file defines panelIn and rowOf.
+// Panels × dense with B staged in shared memory, on cooperative matrices of a known lane layout (lanes.glsl), for
+// panels that share most rows of B: panel_staged.cuh for Vulkan. A kernel's own file defines panelIn and rowOf.
 //
-// A workgroup of WARPS subgroups multiplies 2·WARPS panels of 8 rows by 64 columns. It copies B once, WINDOW rows at
-// a time, and every panel gathers from the copy. Staged rows are 160 bytes apart, so that rows that differ mod 4 differ
-// in banks, and the encoder deals a panel's vectors so that the rows that the lanes of a quad read together do
-// (package panel, windows.go).
+// Tile: a workgroup of WARPS subgroups computes 2·WARPS panels (8 × 64 each).
+// Data movement: B is copied once, WINDOW rows at a time, and every panel gathers from the copy. Staged rows are 160
+// bytes apart, so that rows that differ mod 4 differ in banks, and the encoder deals a panel's vectors so that the rows
+// that the lanes of a quad read together do (package panel, windows.go).
+// Bound by: shared-memory gathers.
 //
 // The lists are cut by window: list (panel, w) is vectors work[panel·windows + w] to work[panel·windows + w + 1], a
 // multiple of 16; colind has their 16-bit columns within the window, two to a word; values are in the order of
@@ -97,7 +98,7 @@ void store(Work w, SUM sums[4], uint base, uint windows) {
 
 uvec4 rows[LOADS]; // of the next window
 
-// fetch brings window w, 8 octets from octet base on, to registers; past B's last row, zeros.
+// fetch loads window w, 8 octets from octet base on, into registers; past B's last row, zeros.
 void fetch(uint w, uint base) {
     [[unroll]] for (uint i = 0; i < LOADS; i++) {
         uint at = i * LOCAL + gl_LocalInvocationIndex, k = w * WINDOW + at / 8;

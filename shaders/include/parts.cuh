@@ -1,4 +1,5 @@
-// Adding up where several blocks, which run at the same time, have a part each of the sums of one tile of C.
+// Split-K through the workspace: CTAs that run at the same time have partial sums of the same tile of C and add them in
+// order.
 
 #pragma once
 #include "store_batches.cuh"

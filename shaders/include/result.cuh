@@ -1,4 +1,4 @@
-// Writing results: sums that are not finite, and C = alpha·x + beta·C in any type, with an epilogue. P is a kernel's
+// Storing results: sums that are not finite, and C = alpha·x + beta·C in any type, with an epilogue. P is a kernel's
 // Params, which has rows, n, ldc, store, alpha and beta.
 
 #pragma once
@@ -25,7 +25,7 @@ struct Special {
     }
 };
 
-// mended replaces what is not finite among four neighbouring columns of a row: recompute(row, col) gives an output
+// mended replaces elements that are not finite among four neighbouring columns of a row: recompute(row, col) gives an output
 // from the real entries.
 template <class P, class F> static __device__ __noinline__ float4 mended(const P &p, u32 row, u32 col, float4 y, F recompute) {
     float x[4] = {y.x, y.y, y.z, y.w};
@@ -45,7 +45,7 @@ template <class P> __device__ __forceinline__ void stored(Dest to, const P &p, u
     if (row < p.rows) store_quad(to.c, to.bias, p.store, row, col, p.n, p.ldc, p.beta, x);
 }
 
-// Out writes sums to C. What most problems need is inline; the rest is called.
+// Out stores sums to C. The common path is inline; the others are calls.
 template <class P> struct Out {
     Dest to;
     const P &p;

@@ -1,5 +1,6 @@
-// Writing tiles of sums to a C that is read (beta), of any type, with an epilogue, several elements of a thread at a time: what C holds is loaded
-// together, and activations of four are computed at once. The results are those of store_tiles, bit for bit.
+// Storing tiles of sums to a C that is read (beta), of any type, with an epilogue, several elements of a thread at a
+// time: C's elements are loaded together, and activations of four are computed at once. The results are those of
+// store_tiles, bit for bit.
 
 #pragma once
 #include "finite.cuh"
@@ -171,7 +172,7 @@ struct Eight {
     float x[2][4];
 };
 
-// store_across is store_quads for a C that lies across: what is a row of sums is a column of C. There are `rows` rows and n columns of sums, and C's rows are ldc
+// store_across is store_quads for a C that lies across: a row of sums is a column of C. There are `rows` rows and n columns of sums, and C's rows are ldc
 // apart.
 template <class P, class F>
 static __device__ __noinline__ void store_across(Eight s, Dest to, const P *p, u32 rows, u32 n, u32 ldc, u32 store, float alpha, float beta, u32 row, u32 col, const F *recompute) {
@@ -247,7 +248,7 @@ template <int ACROSS, class P, class F> __device__ __forceinline__ void store_tu
     }
 }
 
-// fetch_before is called by a warp: it brings HIGH rows of BROAD columns of C to the L2 cache, where they are read later on.
+// fetch_before is called by a warp: it prefetches HIGH rows of BROAD columns of C into L2.
 template <int HIGH, int BROAD, class P> __device__ __forceinline__ void fetch_before(Dest to, const P &p, u32 row, u32 col) {
 #ifdef EPILOGUE
     if (p.beta == 0) return;

@@ -9,7 +9,7 @@ typedef unsigned long long u64;
 
 __device__ __forceinline__ u32 shared_address(const void *p) { return (u32)__cvta_generic_to_shared(p); }
 
-// copy brings SIZE (4, 8, 16) bytes from global to shared memory, the last SIZE - bytes of them as zeros.
+// copy copies SIZE (4, 8, 16) bytes from global to shared memory, the last SIZE - bytes of them as zeros.
 template <int SIZE> __device__ __forceinline__ void copy(u32 to, const void *from, int bytes) {
     if (SIZE == 16)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes));

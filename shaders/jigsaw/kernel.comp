@@ -1,12 +1,10 @@
-// Jigsaw × dense on scalar units.
-//
-// A workgroup multiplies one strip of 16 rows by a block of 4·LOCAL columns. The steps are expanded in shared
-// memory, STAGE at a time, to dense vectors of 16 rows. An invocation has four columns: for each vector it
-// loads them from the vector's row of B and adds their products with the 16 values to 16 sums. Where
-// there are fewer columns than the block has, invocations share a stage's vectors between them
-// (slices) and add their sums up at the end, in order.
-//
-// ELEM is the type of A and B.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) in Jigsaw's format, f32, f16 or bf16, sums in f32, on scalar units.
+// Tile: a workgroup computes a strip (16 × 4·LOCAL), an invocation (16 × 4). Where C is narrower, invocations share a
+// stage's vectors (slices), and their sums are added in order at the end.
+// Data movement: STAGE steps at a time are expanded in shared memory to dense vectors (16 × 1). Rows of B come straight
+// from memory.
+// Bound by: FMA.
+// Constants: ELEM.
 
 #version 460
 #extension GL_GOOGLE_include_directive : require

@@ -1,24 +1,18 @@
-// Jigsaw × dense on sparse tensor cores (mma.sp.m16n8k32), after Jigsaw (§3.4).
-//
-// A block of threads multiplies a block of BLOCK rows by COLS columns of B. Each of BLOCK/16 warps has a strip,
-// whose steps it reads as the instruction wants them: 16 bytes of values for each lane, and metadata
-// that are interleaved for two steps, so that one load of a word by each lane serves both (§3.4.3). They
-// come straight to registers, AHEAD pairs of steps early.
-//
-// FEEDERS warps copy the rows of B that the block's columns name, in the order of its list, into a ring of
-// STAGES granules of 32·FEEDERS rows in shared memory. Column numbers are loaded DEEP granules before their rows
-// are copied, and those are copied as far before they are used as the ring is long (§3.4.2). Every strip
-// takes from the ring the rows that it needs: ldmatrix, which accepts an address for each row, gathers and
-// transposes them. Rows are an odd number of 16 bytes apart (§3.4.1), and the encoder deals columns so that
-// the eight rows read at once lie in different banks.
-//
-// mbarriers tell a warp that a granule is full, and the feeders that every warp is done with it. index
-// says for each step up to which granule it reads and which ones no later step does. A warp
-// gives no granule back before it was full: else a barrier could count a warp that is ahead twice.
-//
-// Compile-time constants: ENTRY, ELEM (F16, BF16), BLOCK, COLS (a multiple of 16), GRANULE, STAGES (a power of
-// two), FEEDERS, AHEAD, RESIDENT (blocks of threads per multiprocessor, for the compiler). Dynamic shared
-// memory: STAGES·GRANULE·PITCH bytes.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) in Jigsaw's format, 2:4 after its columns are reordered block by
+// block, f16 or bf16, sums in f32, on sparse tensor cores (mma.sp.m16n8k32). After Jigsaw (§3.4).
+// Tile: a CTA computes (BLOCK × COLS), each of its BLOCK/16 consumer warps a strip (16 × COLS).
+// Data movement: FEEDERS producer warps copy the rows of B that the block's columns name, in the order of its list,
+// into a stage buffer of STAGES granules (GRANULE = 32·FEEDERS rows each). Column numbers are loaded DEEP granules
+// before their rows are copied (§3.4.2). Consumer warps gather and transpose from there with ldmatrix, one row address
+// a lane. Rows are an odd number of 16 bytes apart (§3.4.1), and the encoder deals columns so that the eight rows read
+// at once lie in different banks. A's values (16 bytes a lane and step) and its metadata, interleaved for two steps
+// (§3.4.3), are prefetched to registers AHEAD pairs of steps early.
+// Synchronisation: mbarriers say that a granule is full, and that every warp is done with it. index says for each step
+// up to which granule it reads and which granules no later step reads. A warp releases no granule before it was full:
+// else a barrier could count a warp that is ahead twice.
+// Bound by: shared memory, and gathers of rows of B from L2.
+// Constants: ENTRY, ELEM (F16, BF16), BLOCK, COLS (a multiple of 16), GRANULE, STAGES (a power of two), FEEDERS, AHEAD,
+// RESIDENT (CTAs of a multiprocessor, for the compiler). Dynamic shared memory: STAGES·GRANULE·PITCH bytes.
 
 #include "params.h"
 #include "../include/result.cuh"
@@ -27,7 +21,7 @@
 #define STRIPS (BLOCK / 16)
 #define PITCH (COLS * 2 + 16)          // bytes from a row of the ring to the next
 #define CHUNKS (COLS / 8)              // 16-byte pieces of a row
-#define PASS (32 / CHUNKS)             // rows that a feeder copies at once
+#define PASS (32 / CHUNKS)             // rows that a producer warp copies at once
 #define DEEP 4                         // granules whose column numbers are on their way
 #define TILES (COLS / 8)               // tiles of 8 columns
 
@@ -100,7 +94,7 @@ __device__ __forceinline__ bool finite(const float (&x)[4], u32 columns) {
     return top < 0x7f800000;
 }
 
-// put writes COUNT neighbouring columns of a row, of which those from n on are left out: C = alpha·x + beta·C, with an
+// put writes COUNT neighbouring columns of a row, without those from n on: C = alpha·x + beta·C, with an
 // epilogue.
 template <int COUNT> __device__ __forceinline__ void put(Dest to, const Params &p, u32 row, u32 col, const float (&x)[COUNT]) {
     u64 at = (u64)row * p.ldc + col;
@@ -149,13 +143,13 @@ static __device__ __noinline__ float recompute(const Block *block, const u32 *gr
     return s.result();
 }
 
-// copy_row brings 16 bytes of row k of B, whose first 16 are at from and whose rows are stride bytes apart.
+// copy_row copies 16 bytes of row k of B, whose first 16 are at from and whose rows are stride bytes apart.
 __device__ __forceinline__ void copy_row(u32 to, u64 from, u32 k, u32 stride) {
     asm volatile("{ .reg .b64 at;\n mad.wide.u32 at, %1, %2, %3;\n cp.async.cg.shared.global [%0], [at], 16; }"
                  ::"r"(to), "r"(k), "r"(stride), "l"(from) : "memory");
 }
 
-// The warps that bring rows of B to the ring. Each has 32 rows of every granule; a lane looks their columns up for
+// The producer warps of B. Each has 32 rows of every granule; a lane looks their columns up for
 // all lanes.
 __device__ __forceinline__ void feed(u32 ring, u32 full, u32 empty, const u32 *__restrict__ cols, u32 count, const u16 *__restrict__ b,
                                      const Params &p) {

@@ -1,18 +1,16 @@
-// Jigsaw × dense on cooperative matrices, f16 with sums in f32. Vulkan has no sparse operand: tiles of 16 rows
-// by 16 columns are expanded to dense ones in shared memory.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) in Jigsaw's format on cooperative matrices (TM × TN × TK), f16,
+// sums in f32. Vulkan has no sparse operand: tiles (16 × 16) are expanded to dense ones.
+// Tile: a workgroup computes a strip (16 × COLS), each of SUBS subgroups (16 × COLS/SUBS) and one tile of a stage.
+// Where C has no more than half the columns, half as many subgroups lie across them, and the others take further tiles
+// of a stage that is twice as long (and so on); the sums of these slices are added in order at the end.
+// Data movement: the rows of B of a stage are gathered into shared memory with 128-bit loads. The next stage is
+// prefetched to registers, and the column numbers of the one after it.
+// Bound by: gathers of rows of B, then shared memory.
 //
-// A workgroup multiplies one strip by COLS columns. The rows of B of a stage are gathered into shared memory
-// with 128-bit loads. While one stage is multiplied, the next is on its way to registers, and the column
-// numbers of the one after it.
-//
-// Each of SUBS subgroups has COLS/SUBS columns and one tile of a stage. Where C has no more than half the
-// columns, half as many subgroups lie across them, and the others take further tiles of a stage that is
-// twice as long (and so on); the sums of these slices are added up at the end, in order.
-//
-// The device's matrix operation is TM×TN×TK. Two mappings make the strip fit it:
+// Two mappings fit the strip to the device's matrix operation, and read the same staged data, once by rows and once by
+// columns:
 //   SWAP = 1  Cᵀ = Bᵀ·Aᵀ: columns of B on TM, the strip's rows on TN (16×8×16, 8×8×8);
 //   SWAP = 0  C = A·B: the strip's rows on TM, columns of B on TN (16×16×16, 8×16×16).
-// Both read the same staged data, once by rows and once by columns.
 
 #version 460
 #pragma use_vulkan_memory_model
@@ -45,7 +43,7 @@ shared uvec4 mem[SHARED];
 const uint LOCAL = gl_WorkGroupSize.x;
 const uint TILE = 16;                         // columns of a tile
 const uint A_ROW = 3;                         // uvec4 from a row of a tile to the next
-const uint B_LOADS = TILE * (COLS / 8) / LOCAL; // uvec4 of B that each invocation brings to a stage: whole
+const uint B_LOADS = TILE * (COLS / 8) / LOCAL; // uvec4 of B that each invocation loads for a stage: whole
 const uint A_LOADS = (32 * SUBS + LOCAL - 1) / LOCAL; // lanes' shares of tiles, at most
 
 // Tiles of a subgroup: across columns of C, and down the strip's rows.
@@ -62,7 +60,7 @@ const uint DOWN = ROWS / TILE_ROWS;
 
 const uint NONE = 0xffffffffu;
 
-// dense returns four columns of a row, of which the low bits of place name two that have the values in x.
+// dense returns four columns of a row, zero but for the two that the low bits of place name, which have the values in x.
 uvec2 dense(uint x, uint place) {
     uint at0 = place & 3, at1 = place >> 2 & 3, lo = x & 0xffffu, hi = x >> 16;
     uvec2 w;

@@ -1,8 +1,10 @@
-// Jigsaw × dense with operands made lane by lane (../include/lanes.glsl), f16 with sums in f32.
-//
-// A subgroup multiplies one strip by 64 columns. A tile is 16 columns, four quads. Lane (g, t) has quad t: it reads the
-// rows of B that its four columns name from where they are, and puts rows g and g + 8 of the quad together from their two
-// entries each. That is how the format has values and metadata: a lane's of a step are 16 bytes.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) in Jigsaw's format on cooperative matrices of a known lane layout
+// (../include/lanes.glsl), f16, sums in f32.
+// Tile: a subgroup computes a strip (16 × 64). A tile is 16 columns of A, four quads; lane (g, t) has quad t in rows g
+// and g + 8.
+// Data movement: a lane reads the rows of B that its four columns name straight from memory, and makes rows g and g + 8
+// of the quad from their two entries each: the format has a lane's values of a step as 16 bytes.
+// Bound by: gathers of rows of B.
 
 #version 460
 #pragma use_vulkan_memory_model

@@ -1,5 +1,5 @@
-// What the kernels share that make operands lane by lane: the values of a lane's chains, which lie in shared memory in rows of 32 words,
-// words.v, and the rest. Needs ../include/lanes.glsl.
+// What kernels on lanes.glsl share: the values of a lane's chains, which lie in shared memory in rows of 32 words,
+// words.v, and the COO remainder. Needs ../include/lanes.glsl.
 
 #define ROW_WORDS 32
 #include "take.glsl"

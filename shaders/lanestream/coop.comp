@@ -1,10 +1,10 @@
-// Lane streams × dense on cooperative matrices, f16 with sums in f32, where it is not known what elements of a matrix a lane
-// holds.
-//
-// A workgroup multiplies a group of 64 rows by WIDE columns. Its teams of 64 invocations take a part each, or every so many'th
-// where there are more: an invocation expands a chain's values of a step of 32 columns to a dense tile in shared memory, in
-// which the step's rows of B are too; the next ones are on their way to registers while one step is multiplied. A subgroup has
-// 64/DOWN rows and as many columns of the sums. The device's matrix operation is TM×TN×TK.
+// Computes: C (rows × n) = alpha·A·B + beta·C, A (rows × cols) as lane streams, f16, sums in f32, on cooperative
+// matrices (TM × TN × TK) of an unknown lane layout.
+// Tile: a workgroup computes (64 × WIDE). Its teams of 64 invocations take a stream of the group each, or every n-th
+// where there are more. A subgroup has 64/DOWN rows.
+// Data movement: an invocation expands a chain's values of a step of 32 columns to a dense tile in shared memory,
+// beside the step's rows of B. The next values, mask and rows of B are prefetched to registers.
+// Bound by: expansion, then shared memory.
 
 #version 460
 #pragma use_vulkan_memory_model
@@ -22,7 +22,7 @@ layout(constant_id = 2) const uint TN = 16;
 layout(constant_id = 3) const uint TK = 16;
 layout(constant_id = 4) const uint WIDE = 32;
 layout(constant_id = 5) const uint SUBGROUPS = 4;
-layout(constant_id = 6) const uint DOWN = 4;     // subgroups of which each has other rows
+layout(constant_id = 6) const uint DOWN = 4;     // subgroups one below the other
 layout(constant_id = 7) const uint TEAMS = 2;    // at most: 64 invocations each
 layout(constant_id = 8) const uint SHARED = 576; // uvec4 for B's rows, and for 32 rows of C: what the table computes
 
@@ -35,7 +35,7 @@ const uint A_PITCH = STEP_COLS + 8;              // halves from a row of a tile 
 const uint A_TILE = GROUP_ROWS * A_PITCH;
 const uint B_ROW = WIDE / 8, B_PITCH = B_ROW + 1; // uvec4
 const uint B_TILE = STEP_COLS * B_PITCH;
-const uint LOADS = TEAMS * STEP_COLS * B_ROW / LOCAL; // uvec4 of B that each invocation brings to a step: whole
+const uint LOADS = TEAMS * STEP_COLS * B_ROW / LOCAL; // uvec4 of B that each invocation loads for a step: whole
 const uint QUADS = WIDE / 4, PITCH = QUADS + 1;   // of a row of C
 const uint PART = 32;                             // rows of C that shared memory has room for
 
@@ -66,7 +66,7 @@ void expand(uint to, uint chain, uint word, uvec2 values, inout uint next) {
     }
 }
 
-// restOf returns the sum of a row's entries in the rest, for columns j to j+3.
+// restOf returns the sum of a row's COO remainder, for columns j to j+3.
 vec4 restOf(uint row, uint j) {
     vec4 sum = vec4(0);
     uvec2 cols = restCols(), vals = restValues();
@@ -78,7 +78,7 @@ vec4 restOf(uint row, uint j) {
     return sum;
 }
 
-// fetch brings B's rows of step s of the teams' parts, from part `round` on, to registers.
+// fetch loads B's rows of step s of the teams' splits, from split `round` on, into registers.
 void fetch(out uvec4 rows[LOADS], uint round, uint s, uint base) {
     [[unroll]] for (uint i = 0; i < LOADS; i++) {
         uint n = i * LOCAL + gl_LocalInvocationIndex, r = n / B_ROW, part = round + r / STEP_COLS;

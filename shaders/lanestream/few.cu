@@ -1,6 +1,12 @@
-// Lane streams × COLS columns of B (8, 16 or 32) on compute capability 9.0, for few rows, as staged.cu. Few groups of rows
-// have many parts each, which have few rows of B in common, so each warp brings its own: they come with the piece that is multiplied by
-// them. The parts of a group are added up in two steps, within each block and then over the cluster.
+// Computes: C (rows × n) = alpha·A·B + beta·C, A (rows × cols) as lane streams of few rows, f16 or bf16, sums in f32,
+// on compute capability 9.0. Layouts as staged.cu.
+// Tile: a cluster computes (64·p.each × COLS), a warp one stream. Few groups of rows are split along K into many
+// streams, which have few rows of B in common. Partial sums are added in two steps, within each CTA and then over the
+// cluster.
+// Data movement: each warp loads its own rows of B, by cp.async together with the piece of the stream that they
+// multiply. REST_WARPS warps add the COO remainder at the same time.
+// Bound by: the bytes of A and latency.
+// Constants: ENTRY, ELEM (half.cuh), WARPS, CLUSTER, COLS (8, 16 or 32), RING, PAIRS, REST_WARPS.
 
 #define FIRST_PIECE(p, part) ((p).pieces * (part) / (p).parts) // as first_piece, without 64 bits: there are fewer than 2^26 pieces, and at most 32 parts
 #include "pairs.cuh"
@@ -8,9 +14,9 @@
 #include "warp.cuh"
 
 #define B_ROW (COLS * 2)                                 // bytes of a row of B in shared memory
-#define CHUNKS(STEPS) ((STEPS) * STEP_COLS * TILES / 32) // of 8 columns that a lane brings for a piece
+#define CHUNKS(STEPS) ((STEPS) * STEP_COLS * TILES / 32) // of 8 columns that a lane loads for a piece
 
-// Own is the rows of B that a warp brings itself, as a source of Warp::multiply. A lane brings a chunk of each 32/TILES-th row.
+// Own is the rows of B that a warp loads itself, as a source of Warp::multiply. A lane loads a chunk of each 32/TILES-th row.
 struct Own {
     const u16 *b, *next;     // B; the lane's chunk of the next piece
     int left;                // rows of B from there on
@@ -23,11 +29,11 @@ struct Own {
         next = b + (u64)first * p.ldb + (bytes ? col : 0), left = (int)(p.cols - first), apart = 32 / TILES * p.ldb;
         chunk = at + k * B_ROW + swizzled(k, c), row = at + Warp::lane_row(lane);
     }
-    // begin begins to bring the rows of the first pieces, of which the masks are on their way.
+    // begin starts loading the rows of the first pieces, whose masks are in flight.
     template <int STEPS> __device__ __forceinline__ void begin(const Stream &stream) {
         for (u32 j = 0; j < stream.coming; j++) fetch<STEPS>(stream.masked(j), stream.barriers + 8 * j, j - stream.late);
     }
-    // fetch begins to bring those of the next piece, if there are any. Each lane arrives at the barrier.
+    // fetch starts loading those of the next piece, if there are any. Each lane arrives at the barrier.
     template <int STEPS> __device__ __forceinline__ void fetch(bool any, u32 barrier, u32 slot) {
         if (any) {
             u32 to = chunk + slot * (STEPS * STEP_COLS * B_ROW);
@@ -51,11 +57,11 @@ struct Own {
     }
 };
 
-// rest_sums is where the sums of a warp of the rest are, from the start of shared memory: behind those of a stream.
+// rest_sums is the offset of a remainder warp's sums in shared memory: behind those of a stream.
 __device__ __forceinline__ u32 rest_sums(u32 number) { return number * RING + SUMS; }
 static_assert(REST_WARPS == 0 || RING >= 2 * SUMS && REST_WARPS <= WARPS, "room for the sums of the rest");
 
-// Units is how the cluster's warps of the rest share the rows of its groups: `span` warps have them all, and where there are more of these, each
+// Units is how the cluster's remainder warps share the rows of its groups: `span` warps cover all rows, and where there are more warps, each
 // row's entries are shared too.
 struct Units {
     static const u32 ALL = CLUSTER * (REST_WARPS > 0 ? REST_WARPS : 1);
@@ -91,12 +97,12 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + REST_WARPS), 1) __clu
     u32 first = blockIdx.x / CLUSTER * p.each, part = number / p.each, group = first + number % p.each, col = blockIdx.y * COLS;
     u32 ring = shared_address(smem) + warp * RING, barriers = shared_address(smem) + WARPS * RING + warp * MOST_SLOTS * 8;
     if (warp < WARPS && lane < MOST_SLOTS) {
-        barrier_init(barriers + 8 * lane, 33); // the lanes, for B, and the one that brings A
+        barrier_init(barriers + 8 * lane, 33); // the lanes, for B, and the one that loads A
         barrier_fence();
     }
     __syncwarp();
     Index index(index_, p);
-    // The rest is done beside the streams where that takes no more rows than its warps have.
+    // The remainder is added concurrently where its warps have enough rows for it.
     bool beside = CLUSTER * REST_WARPS * ASIDE_ROWS * Aside::TOGETHER >= p.each * GROUP_ROWS;
     Units units(p.each);
     if (warp < WARPS && part < p.parts && group < p.groups) {
@@ -180,5 +186,5 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + REST_WARPS), 1) __clu
         out.store(row, col + at, x, entries);
     }
     __syncwarp();
-    cluster_leave(); // no block leaves while the other reads its sums
+    cluster_leave(); // no CTA exits while the other reads its sums
 }

@@ -1,25 +1,27 @@
-// Lane streams × many columns of B on the warpgroup matrix instructions of compute capability 9.0: panels of A's rows are filled with zeros
-// in a workspace, and multiplied from there.
+// Computes: C (rows × n) = alpha·A·B + beta·C for many columns, A (rows × cols) as lane streams, f16 or bf16, sums in
+// f32, by wgmma on compute capability 9.0: panels of A's rows are expanded to dense ones in a workspace and multiplied
+// from there.
+// Tile: a panel is (64·p.each × cols). One kernel (FILLS) expands panel p.width. Another multiplies panel p.width in
+// tiles (256 × COLS) of a cluster of two CTAs, a consumer warpgroup (64 × COLS), and expands panel p.width + 1
+// meanwhile, where there is one; the workspace has room for two, panel i at place i mod 2. Tiles of the last turn are
+// split along K where that gives more clusters work (parts.cuh).
+// Data movement: to expand, a filler warp takes a stream at a time through its stage buffer in shared memory and writes
+// 16 bytes of a row at a time. To multiply, a producer warp loads A by bulk copies and B by TMA; each CTA loads half of
+// B and multicasts it. A launch begins while the one before still runs, and waits for it before it touches anything but
+// the matrix.
+// Bound by: tensor cores for many columns, expansion for few.
 //
-// One kernel (FILLS) fills a panel. Another multiplies a panel, and where there is a next one fills that meanwhile: p.width has the panel that it multiplies,
-// or that is filled. A panel has p.each groups of 64 rows; the workspace has room for two, panel i being at place i mod 2.
-//
-// A filled panel is blocks of 64 rows by 32 columns, those of a group of rows side by side, as wgmma reads them from shared memory: rows of 64 bytes,
-// whose 16-byte chunks are exchanged by row / 2 mod 4. The columns of a block are in the order in which lanes have them, so that a lane writes 16 bytes
-// of a row at a time; rows of B are brought in the same order:
+// An expanded panel is blocks (64 × 32), those of a group of rows side by side, as wgmma reads them from shared memory:
+// rows of 64 bytes, whose 16-byte chunks are swizzled by row / 2 mod 4. The columns of a block are in the order in
+// which lanes have them, and rows of B are loaded in the same order:
 //
 //     layout Places   column 8c + 4h + q at place 8q + 2c + h
 //     layout Pairs    column 16k + 4q + j at place 8q + 4k + j
 //
-// To fill, each warp takes a stream at a time, from a ring in shared memory. To multiply, clusters of two blocks, one below the other, take tiles of
-// 256 rows by COLS columns in turn: a warp brings A by bulk copies and B by tensor copies, of which each block brings half for
-// both, and two groups of four warps multiply. Tiles of the last turn are cut along the sum where that gives more clusters work (parts.cuh).
-//
-// A launch begins while the one before still runs, and waits for it before it reads or writes anything but the matrix.
-//
-// Compile-time constants: ENTRY, ELEM (half.cuh), PAIRS (the matrix's layout); COLS (a multiple of 64), DEPTH (32 or 64) and STAGES of operands, FILLERS (warps
-// that fill beside those that multiply, 3 or fewer) and FILL_RING, bytes of a ring of theirs, MOST_BLOCKS, MOST_SPLITS and LEAST_STAGES of a part of a sum; of the
-// kernel that fills (FILLS is 1) WARPS_OF_BLOCK and RINGS_BYTES. Dynamic shared memory: SHARED_BYTES, or RINGS_BYTES and 64 bytes for each warp.
+// Constants: ENTRY, ELEM (half.cuh), PAIRS (the matrix's layout); COLS (a multiple of 64), DEPTH (32 or 64) and STAGES
+// of operands, FILLERS (filler warps of the multiplying kernel, 3 or fewer) and FILL_RING (bytes of their buffers),
+// MOST_BLOCKS, MOST_SPLITS and LEAST_STAGES (of a split); of the expanding kernel (FILLS is 1) WARPS_OF_BLOCK and
+// RINGS_BYTES. Dynamic shared memory: SHARED_BYTES, or RINGS_BYTES and 64 bytes for each warp.
 
 #define HOPPER
 #define RING 16512 // of lanestream.cuh's own, which is not used
@@ -65,12 +67,12 @@ struct Panel {
         stages = (p.pieces * p.steps + IN_STAGE - 1) / IN_STAGE, blocks = stages * IN_STAGE;
         at = work + (u64)(number % 2) * bytes(p);
     }
-    // bytes is what the workspace has for a panel.
+    // bytes is a panel's size in the workspace.
     __device__ __forceinline__ u64 bytes(const Params &p) const { return (u64)p.each * blocks * BLOCK_BYTES; }
     __device__ __forceinline__ unsigned char *block(u32 group, u32 k) const { return at + ((u64)group * blocks + k) * BLOCK_BYTES; }
 };
 
-// Rest is a lane's place in the rest of a row, from a column on. What comes next is being read.
+// Rest is a lane's position in the COO remainder of a row, from a column on. The next entry is prefetched.
 struct Rest {
     const u32 *cols;
     const u16 *values;
@@ -256,7 +258,7 @@ struct Filler {
         __syncwarp();
     }
 
-    // fill is the work of warp `number` of so many.
+    // fill: body of filler warp `number` out of `warps`.
     __device__ __forceinline__ void fill(u32 number, u32 warps, u32 ring_bytes) {
 #pragma unroll 1
         for (u32 s = number; s < panel.groups * p.parts; s += warps) stream(s / p.parts, s % p.parts, ring_bytes);
@@ -271,7 +273,7 @@ struct Share {
     bool split;
 };
 
-// Work is what a block multiplies, and where things are in its shared memory.
+// Work is a CTA's tiles and its layout of shared memory.
 struct Work {
     const Panel &panel;
     u32 stages, full, empty; // barriers of stages
@@ -301,7 +303,7 @@ struct Work {
         }
     }
 
-    // bring is a warp's work. Columns of B past the matrix are left as they are, and so are groups of A: what is computed of them is never stored.
+    // bring: body of the producer warp. Columns of B and groups of A past the matrix are not loaded: their results are never stored.
     __device__ __forceinline__ void bring(const u16 *b, const TileMap *map, const Params &p, u32 lane) const {
         u32 stage = 0, parity = 1;
         for (u32 i = cluster; i < shares; i += clusters) {
@@ -429,6 +431,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(BLOCKS
         multiply(w, warp / 4 - 1, {c, bias}, p, (float *)(work + panels * panel.bytes(p)), RowEntries{index, mask, values, b, &p});
         __syncwarp();
     }
-    cluster_sync(); // no block leaves while others still copy to it or arrive at its barriers
+    cluster_sync(); // no CTA exits while others still copy to it or arrive at its barriers
 #endif
 }

@@ -1,8 +1,13 @@
-// Lane streams × COLS columns of B (8, 16 or 32), on mma.m16n8k16. A cluster of CLUSTER blocks (1 where there are no clusters) of
-// WARPS warps does p.each groups of p.parts streams: each warp has a stream of its own, those of a part are neighbours so that
-// they share B's rows in the first-level cache. A warp brings its stream through a ring in shared memory of RING bytes, by cp.async or, on
-// compute capability 9.0 (HOPPER), by bulk copies; makes A's registers of it; and reads B's from memory. Then the parts
-// of a group are added up in their order.
+// Computes: C (rows × n) = alpha·A·B + beta·C, A (rows × cols) as lane streams (package formats/lanestream), f16 or
+// bf16, sums in f32, on mma.m16n8k16.
+// Tile: a cluster of CLUSTER CTAs (1 before compute capability 9.0) computes (64·p.each × COLS), COLS 8, 16 or 32. A
+// group of 64 rows is split along K into p.parts streams, a warp each; the warps of a split are neighbours and share
+// B's rows in L1. Partial sums are added in order through (distributed) shared memory.
+// Data movement: a warp loads its stream into its own stage buffer of RING bytes, by cp.async or, on compute capability
+// 9.0 (HOPPER), by bulk copies. A mask bit says whether a lane's register half takes the next value of its chain: one
+// predicated 16-bit load from the lane's own bank. B goes from L1 straight to registers.
+// Bound by: the bytes of A in memory, then instructions that expand the masks.
+// Constants: ENTRY, ELEM (half.cuh), WARPS, CLUSTER, COLS, RING, HOPPER.
 
 #include "tiles.cuh"
 
@@ -146,7 +151,7 @@ struct Warp {
     }
 #endif
 
-    // leave writes the sums to shared memory.
+    // leave stores the sums to shared memory.
     __device__ __forceinline__ void leave(float *sums, u32 lane) const {
 #pragma unroll
         for (int i = 0; i < 4; i++)
@@ -162,7 +167,7 @@ struct Warp {
     }
 };
 
-// add_rest adds the share of a part in the rest of a group: TILES lanes a row, each with 8 columns.
+// add_rest adds a split's share of a group's COO remainder: TILES lanes a row, each with 8 columns.
 __device__ __forceinline__ void add_rest(float *sums, const Index &index, const u16 *values, const u16 *b, const Params &p, u32 group, u32 part, u32 col, u32 lane) {
     const int AT_ONCE = 4;
     u32 at = lane % TILES * 8, from = col + at < p.ldb ? col + at : 0;
@@ -239,6 +244,6 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
     }
 #ifdef HOPPER
     __syncwarp();
-    cluster_sync(); // no block leaves while the other reads its sums
+    cluster_sync(); // no CTA exits while the other reads its sums
 #endif
 }

@@ -1,4 +1,5 @@
-// Lane streams on CUDA: a warp's ring of values, and taking values from it. See package formats/lanestream for the layout.
+// Lane streams on CUDA: a warp's stage buffer of values, and taking values from it. See package formats/lanestream for
+// the layout.
 
 #pragma once
 #include "params.h"
@@ -15,7 +16,7 @@ __device__ __forceinline__ void barrier_arrive_here(u32 barrier) { asm volatile(
 #define STEP_COLS 32
 #define ROW_BYTES 128   // of values
 #define STEP_BYTES 256  // of the mask
-#define MIRROR 16       // rows of the ring that are there twice: a word's positions take at most so many
+#define MIRROR 16       // rows of the buffer that are mirrored behind it: at most what a word's positions take
 #define MOST_SLOTS 8    // pieces in the ring
 
 // The arrays' places in `index`.
@@ -36,7 +37,7 @@ struct Index {
 // first_piece is the first piece of a part.
 __device__ __forceinline__ u32 first_piece(const Params &p, u32 part) { return (u32)((u64)p.pieces * part / p.parts); }
 
-// A stream of pieces, values and mask, and the ring that a warp brings them to. A slot of the ring has the rows of a
+// A stream of pieces, values and mask, and the stage buffer that a warp loads them into. A slot of the buffer has the rows of a
 // piece, and behind the ring the first rows are repeated, so that a chain's next rows lie behind each other.
 struct Ring {
     const unsigned char *values, *mask;
@@ -57,7 +58,7 @@ struct Ring {
         mask = (const unsigned char *)mask_ + ((u64)group * p.pieces + first) * mask_bytes;
     }
 
-    // fetch begins to bring piece j. All lanes call it, when they have done with the piece that was in its slot.
+    // fetch starts loading piece j. All lanes call it when they are done with the piece in its slot.
     __device__ __forceinline__ void fetch(u32 j, u32 slot, u32 lane) const {
         u32 row = min(j * piece_rows, rows), n = min(piece_rows, rows - row) * ROW_BYTES, to = slot * piece_rows * ROW_BYTES;
         u32 again = to < MIRROR * ROW_BYTES ? min(n, MIRROR * ROW_BYTES - to) : 0; // bytes that are there twice

@@ -23,7 +23,7 @@ uint pieceRowsAt(uint stream) { return p.index.v[streams() + 1 + stream]; }
 uint restAt(uint row) { return Words(at(uvec2(p.index), streams() * 2 + 1, 4)).v[row]; }
 uvec2 restCols() { return at(at(uvec2(p.index), streams() * 2 + 1, 4), p.rows + 1, 4); }
 
-// restValues is the address of the rest's values, which lie behind those of the streams.
+// restValues is the address of the remainder's values, which lie behind those of the streams.
 uvec2 restValues() { return at(uvec2(p.values), rowAt(streams()), CHAINS * VALUE_BYTES); }
 
 #ifndef TWINS

@@ -1,10 +1,11 @@
-// Rows of B that the copy unit brings to shared memory in another order: those in which a kernel's values have A's columns.
+// TMA copies that permute rows of B: they put them into shared memory in the order in which a kernel's values have A's
+// columns.
 
 #pragma once
 #include "lanestream.cuh"
 #include "../include/hopper.cuh"
 
-// Axis is a dimension of a tensor map: rows of B that are `pitch` rows apart, `size` of them, of which a copy brings `box`.
+// Axis is a dimension of a tensor map: rows of B that are `pitch` rows apart, `size` of them, `box` of them a copy.
 struct Axis {
     u32 size, box, pitch;
 };
@@ -49,7 +50,7 @@ __device__ __forceinline__ void ordered_copy(u32 to, const TileMap *map, u32 col
                  : "memory");
 }
 
-// bring_last is called by a warp: it writes `depth` rows of B from row k on, columns from c on, as copies would: 64 columns in each slab of so many bytes, row k + r
+// bring_last is called by a warp: it writes `depth` rows of B from row k on, columns from c on, as copies would: 64 columns in each slab of `bytes` bytes, row k + r
 // at place(r). A map has no rows past the last whole unit of its order.
 template <class F>
 __device__ __forceinline__ void bring_last(const u16 *b, const Params &p, u32 to, u32 bytes, u32 k, u32 depth, u32 c, u32 slabs, u32 lane, F place) {

@@ -1,4 +1,4 @@
-// What gives an output from its row's entries alone, by layout: RowEntries.
+// An output from its row's entries alone, by layout: RowEntries. It serves outputs that are not finite.
 
 #pragma once
 #include "lanestream.cuh"

@@ -1,21 +1,18 @@
-// Lane streams × many columns of B on the tensor cores of compute capability 9.0 (wgmma.mma_async).
-//
-// A block computes tiles of GROUPS groups of 64 rows by COLS columns, each group by four warps: warp w multiplies rows 16w to
-// 16w + 15. A lane's registers of wgmma's first operand are those of mma.m16n8k16, so that it takes its values from the group's
-// stream as the kernel for few columns does (lanestream.cuh), but for a quarter of a chain's positions. While the tensor cores
-// multiply 64 columns of A, the warps make the registers of the next ones. Entries of the rest are put where they belong in these.
-//
-// Four more warps serve them. One brings B in stages of 64 rows, by tensor copies that exchange 16-byte chunks and put the rows in the
-// order of the chains (row 8c + 4h + q of B goes to row 8c + 2q + h); BLOCKS_DOWN blocks, one below the other, each bring some
-// columns for all. One brings the groups' streams, part after part: rows of values through a ring of RING_ROWS rows, masks
-// through one of MOST_PIECES pieces or fewer. And a warp for each group counts the bits of the masks, to say where each warp's
-// values of each word begin.
-//
-// Clusters take tiles in turn. Where half of them or more would have none in the last turn, the tiles left are halved along the sum: a
-// cluster's blocks compute the same tile, each from half of the streams' parts, and add up through distributed shared memory.
-//
-// Compile-time constants: ENTRY, ELEM (half.cuh), GROUPS = 2, COLS (64, 128 or 256), STAGES, BLOCKS_DOWN = 2, RING_ROWS,
-// MOST_BLOCKS. Dynamic shared memory: SHARED_BYTES + 1792.
+// Computes: C (rows × n) = alpha·A·B + beta·C for many columns, A (rows × cols) as lane streams of layout Places, f16
+// or bf16, sums in f32, by wgmma with operand A in registers, on compute capability 9.0.
+// Tile: a CTA computes (64·GROUPS × COLS), a consumer warpgroup (64 × COLS): warp w has rows 16w to 16w + 15. A cluster
+// is BLOCKS_DOWN CTAs, one below the other. Persistent clusters take tiles in turn. Where half of them or more would
+// idle in the last turn, the tiles left are split in two along K, one for each CTA of the cluster, and partial sums are
+// added through distributed shared memory.
+// Data movement: while the tensor cores multiply 64 columns of A, the consumer warps expand the next ones from the
+// streams, as kernel.cu does but for a quarter of a chain's positions, and insert the COO remainder. A producer warp
+// loads B in stages (64 × COLS) by TMA, rows in the order of the chains (row 8c + 4h + q of B at row 8c + 2q + h); the
+// cluster's CTAs each multicast a slice of B's columns. A second producer warp loads the streams: values through a
+// buffer of RING_ROWS rows, masks through one of at most MOST_PIECES pieces. A warp for each group counts mask bits, to
+// say where each warp's values of each word begin.
+// Bound by: instructions that expand the masks.
+// Constants: ENTRY, ELEM (half.cuh), GROUPS = 2, COLS (128 or 256), STAGES, BLOCKS_DOWN = 2, RING_ROWS, MOST_BLOCKS.
+// Dynamic shared memory: SHARED_BYTES + 1792.
 
 #define HOPPER
 #define RING 16512 // which is the other kernel's
@@ -28,9 +25,9 @@
 #define B_BYTES (COLS / 64 * SLAB)
 #define MOST_PIECES 16 // of a group in shared memory
 #define MASK_BYTES 8192 // of these
-#define REPEATED 32     // rows of the ring that are there twice: the chains of a step take at most so many
+#define REPEATED 32     // rows of the buffer that are mirrored behind it: at most what the chains of a step take
 #define VALUE_BYTES ((RING_ROWS + REPEATED) * ROW_BYTES)
-#define STARTS 3               // stages of which is known where values begin
+#define STARTS 3               // stages whose starts of values are known
 #define START_BYTES (128 * 20) // of these: for each thread two places for each word, and a byte of each word's mask
 #define GROUP_BYTES (VALUE_BYTES + MASK_BYTES + STARTS * START_BYTES)
 #define SHARED_BYTES (STAGES * B_BYTES + GROUPS * GROUP_BYTES) // behind: a tensor map, barriers, heads of parts
@@ -49,9 +46,9 @@ struct Share {
     bool split;
 };
 
-// Work is what a block does, and where things are in its shared memory.
+// Work is a CTA's tiles and its layout of shared memory.
 struct Work {
-    u32 stages, groups;                                 // of B; what is each group's
+    u32 stages, groups;                                 // of B; of A, by group
     u32 full, empty, arrived, taken, ready, used;       // barriers of stages of B, of pieces, and of starts
     u32 heads, sizes, ends;                             // of parts, of pieces (rows), and of starts (pieces that end)
     u32 depth; // rows of a stage
@@ -97,7 +94,7 @@ struct Work {
         barrier_fence();
     }
 
-    // bring_b is a warp's work. Columns of B past the matrix are left as they are: what is computed of them is never stored.
+    // bring_b: body of B's producer warp. Columns of B past the matrix are not loaded: their results are never stored.
     __device__ __forceinline__ void bring_b(const u16 *b, const TileMap *map, const Params &p, u32 lane) const {
         u32 stage = 0, parity = 1;
         for (u32 i = cluster; i < shares; i += clusters) {
@@ -119,7 +116,7 @@ struct Work {
         }
     }
 
-    // bring_streams is a thread's work: the streams of group `of` of each tile, piece after piece. A piece's values may lie in two
+    // bring_streams: body of a producer thread of A: the streams of group `of` of each tile, piece after piece. A piece's values may lie in two
     // runs of rows, and the first rows of the ring are repeated behind it.
     __device__ __forceinline__ void bring_streams(u32 of, const Index &index, const u32 *mask_, const u16 *values_, const Params &p) const {
         u32 ring = groups + of * GROUP_BYTES, bits = ring + VALUE_BYTES, here = arrived + 8 * MOST_PIECES * of, gone = taken + 8 * MOST_PIECES * of;
@@ -160,7 +157,7 @@ struct Work {
     }
 };
 
-// Rest is a warp's place in the rest of its 16 rows: lanes 0 to 15 have a row each.
+// Rest is a warp's position in the COO remainder of its 16 rows: lanes 0 to 15 have a row each.
 struct Rest {
     const u32 *cols;
     const u16 *values;
@@ -267,7 +264,7 @@ struct Stream {
     }
 };
 
-// turned exchanges the numbers of bytes and of pairs of bits in these.
+// turned transposes a word: byte i's bit pair j becomes byte j's bit pair i.
 __device__ __forceinline__ u32 turned(u32 x) {
     u32 t = (x ^ x >> 6) & 0x00cc00cc;
     x ^= t ^ t << 6;
@@ -481,5 +478,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(BLOCKS
         multiply(w, index, values, {c, bias}, p, Entries{index, mask, values, b, &p});
         __syncwarp();
     }
-    cluster_sync(); // no block leaves while others still copy to it or arrive at its barriers
+    cluster_sync(); // no CTA exits while others still copy to it or arrive at its barriers
 }

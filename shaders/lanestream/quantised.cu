@@ -1,7 +1,13 @@
-// Lane streams of quantised values × COLS columns of B (8 or 16) on compute capability 9.0. A value of the stream is a pair of codes of 8 bits, of two
-// neighbouring columns, so that a chain's next value is one load of 16 bits as it is in staged.cu, and makes a whole register of A for mma.m16n8k16. B
-// comes through shared memory, brought by a warp of its own; some of the streams are brought by another (feed.cuh); the rest is done by REST_WARPS warps beside those of the streams. Sums of
-// SCALE_COLS columns are multiplied by their scales and added up.
+// Computes: C (rows × n) = alpha·A·B + beta·C, A (rows × cols) as lane streams of 8-bit codes with scales, B of f16 or
+// bf16, sums in f32, on mma.m16n8k16 of compute capability 9.0.
+// Tile: as staged.cu: a cluster computes (64·p.each × COLS), COLS 8 or 16, a consumer warp one stream. Sums of
+// SCALE_COLS columns are multiplied by their scales and added to the totals.
+// Data movement: as staged.cu. A value of the stream is a pair of codes of two neighbouring columns: one 16-bit load
+// makes a whole register of operand A. Producer warps load B and some of the streams (feed.cuh); REST_WARPS warps add
+// the COO remainder at the same time.
+// Bound by: instructions that expand masks and codes, then the bytes of A.
+// Constants: ENTRY, ELEM (half.cuh), QUANT (quantised.cuh), WARPS, CLUSTER, COLS, RING, B_PARTS, B_BYTES, B_STAGES,
+// PRODUCERS, FEEDERS, REST_WARPS.
 
 #define MASK_BYTES 256                  // of a step
 #define REPEATED (MIRROR * ROW_BYTES)   // of a ring
@@ -121,7 +127,7 @@ struct Warp {
         __syncwarp();
     }
 
-    // leave writes the sums to shared memory.
+    // leave stores the sums to shared memory.
     __device__ __forceinline__ void leave(float *sums, u32 lane) const {
         leave_pairs(sums, lane, [&](int i, int t, int h) {
             return make_float2(total[i][t][2 * h], total[i][t][2 * h + 1]);
@@ -168,7 +174,7 @@ struct Rest {
             reduce(sum, x[i], lane);
         }
     }
-    // reduce adds up what SPLIT lanes have, and leaves each its columns.
+    // reduce adds the sums of SPLIT lanes; each lane keeps its columns.
     static __device__ __forceinline__ void reduce(float (&sum)[8], float (&x)[MINE], u32 lane) {
         __syncwarp();
         int n = 4;
@@ -186,7 +192,7 @@ struct Rest {
 #pragma unroll
         for (int j = 0; j < MINE; j++) x[j] = sum[j];
     }
-    // leave writes the sums, or adds them to what is there.
+    // leave stores the sums, or adds them to those already stored.
     template <bool ADD> __device__ __forceinline__ void leave(float *sums, u32 lane) const {
         u32 first = lane % TILES * 8;
         if (SPLIT == 2) first += lane / 2 % 2 * 4;
@@ -267,9 +273,9 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + FEEDERS +
     }
     Scales scales(index_, p);
     Index index(scales.after(p), p);
-    bool feeds = QUANT == S8 || p.steps > 1;    // e4m3's pieces of a step take less time than the feeder would
+    bool feeds = QUANT == S8 || p.steps > 1;    // e4m3's pieces of a step take less time than the producer would
     u32 shares = CLUSTER * REST_WARPS / p.each; // warps of a group's rest
-    bool beside = shares > 0;                    // which is done beside the streams
+    bool beside = shares > 0;                    // the remainder is added concurrently
     if (warp < WARPS && part < p.parts && group < p.groups) {
         Warp w;
         Stream stream(index, mask, values, p, group, part, rings + warp * RING, own + warp * MOST_SLOTS * 16);
@@ -320,5 +326,5 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + FEEDERS +
         out.store(row, col + at, x, entries);
     }
     __syncwarp();
-    cluster_sync(); // no block leaves while the other reads its sums
+    cluster_sync(); // no CTA exits while the other reads its sums
 }

@@ -1,4 +1,4 @@
-// The rest of staged.cu and few.cu: what the streams leave out.
+// The COO remainder of staged.cu and few.cu: the entries that the streams leave out.
 
 #pragma once
 #include "tiles.cuh"
@@ -8,7 +8,7 @@
 #define DEALT (PAIRS ? TILES != 2 : TILES == 2)
 #define SPLIT (DEALT && TILES == 1 ? 2 : 1)
 
-// Rest is a warp's work on rows of the rest. A row has TEAM lanes: TILES for 8 columns each of a share of its entries. A lane has ROWS rows at once: all
+// Rest is a warp's work on rows of the COO remainder. A row has TEAM lanes: TILES for 8 columns each of a share of its entries. A lane has ROWS rows at once: all
 // go through B's rows from the first to the last, so that those which rows of A share are found in the first-level cache. While rows of B are on
 // their way, the next entries are, too.
 template <int ROWS, int AT_ONCE> struct Rest {
@@ -18,7 +18,7 @@ template <int ROWS, int AT_ONCE> struct Rest {
     float x[ROWS][8];
 
     // add does rows first to first + TOGETHER - 1, then those `apart` further, and so on, all before `last`: of each row's entries, which are dealt in
-    // TAKENs to so many shares, one share.
+    // TAKENs to `shares` shares, share number `share`.
     __device__ __forceinline__ void add(const Index &index, const u16 *values, const u16 *b, const Params &p, u32 first, u32 apart, u32 last, u32 col, u32 lane,
                                         u32 share = 0, u32 shares = 1) {
         col += lane % TILES * 8;
@@ -82,7 +82,7 @@ template <int ROWS, int AT_ONCE> struct Rest {
 #pragma unroll
             for (int j = 0; j < 8; j++) x[i][j] += __shfl_xor_sync(~0u, x[i][j], 1);
     }
-    // leave writes the sums of rows as add says to rows of sums of which the first is at `sums`, or adds them to what is there.
+    // leave stores (or adds) this warp's partial sums of the rows that add took; the first row of sums is at `sums`.
     template <bool ADD> __device__ __forceinline__ void leave(float *sums, u32 apart, u32 last, u32 lane) const {
 #pragma unroll
         for (int i = 0; i < ROWS; i++) {
@@ -94,10 +94,10 @@ template <int ROWS, int AT_ONCE> struct Rest {
         }
     }
 };
-// What is done beside the streams, and what after them.
+// The remainder beside the streams, and after them.
 #ifndef FEEDERS
 #define FEEDERS 0
 #endif
-#define ASIDE_ROWS (FEEDERS && TILES == 2 ? 4 : DEALT || TILES > 1 ? 3 : 2) // a feeder takes the place of one of the rest's warps
+#define ASIDE_ROWS (FEEDERS && TILES == 2 ? 4 : DEALT || TILES > 1 ? 3 : 2) // the producer of A takes the place of a remainder warp
 typedef Rest<ASIDE_ROWS, ASIDE_ROWS == 4 ? 2 : DEALT || TILES == 1 ? 4 : 3> Aside;
 typedef Rest<2, DEALT && TILES == 4 ? 8 : 4> After;

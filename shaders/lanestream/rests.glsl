@@ -1,4 +1,4 @@
-// The second operand, and the rest: what kernels share that make operands lane by lane. Needs ../include/lanes.glsl.
+// Operand B and the COO remainder, for kernels on lanes.glsl. Needs ../include/lanes.glsl.
 
 // columnOf returns the second operand of what a lane has of a column of B: rows q, q + 4, q + 8 and q + 12 of 16.
 OPERAND_B columnOf(float16_t r0, float16_t r1, float16_t r2, float16_t r3) {
@@ -10,7 +10,7 @@ OPERAND_B columnOf(float16_t r0, float16_t r1, float16_t r2, float16_t r3) {
     return y;
 }
 
-// addRest adds every shares'th of a row's entries in the rest, from number share on, to columns j to j+7.
+// addRest adds every shares-th entry of a row's COO remainder, from number share on, to columns j to j+7.
 void addRest(uint row, uint share, uint shares, uint j, inout float x[8]) {
     const uint AT_ONCE = 4;
     uint end = restAt(row + 1);

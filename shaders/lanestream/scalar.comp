@@ -1,12 +1,12 @@
-// Lane streams × dense on scalar units.
-//
-// A workgroup does p.each groups of 64 rows, by 64 columns. Its teams of 64 invocations have a part of a group each, or every
-// so many'th where there are more. 16 columns at a time are expanded in shared memory, each invocation of a team taking one
-// chain's values; then an invocation adds the products of 16 rows and four columns. Where there are fewer columns than
-// the block has, invocations share the 16 columns between them (slices). At the end the sums of slices and parts are
-// added up in order.
-//
-// ELEM is the type of A and B.
+// Computes: C (rows × n) = alpha·A·B + beta·C, A (rows × cols) as lane streams, f32, f16 or bf16, sums in f32, on
+// scalar units.
+// Tile: a workgroup computes (64·p.each × 64). Its teams of 64 invocations take a stream of a group each, or every n-th
+// where there are more. An invocation computes (16 × 4). Where C is narrower, invocations share the 16 columns of A
+// (slices). Sums of slices and streams are added in order at the end.
+// Data movement: 16 columns of A at a time are expanded in shared memory, each invocation of a team taking one chain's
+// values. Rows of B come straight from memory.
+// Bound by: FMA.
+// Constants: ELEM.
 
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -41,7 +41,7 @@ float value(uvec2 a, uint i) {
 // Values are a chain's of a word of the mask.
 struct Values { float v[16]; };
 
-// fetch reads them: all positions do, some what is not needed, so that none waits for another. last is the stream's last value.
+// fetch reads them: all positions do, needed or not, so that none waits for another. last is the stream's last value.
 Values fetch(uint word, uvec2 values, inout uint next, uint last) {
     Values x;
     [[unroll]] for (uint i = 0; i < 16; i++) {
@@ -65,7 +65,7 @@ void keep(Values x, uint to, uint chain, uint row, uint first) {
     }
 }
 
-// restOf returns entry i of the rest, which is a row's.
+// restOf returns entry i of a row's COO remainder.
 float restOf(uint row, uint i) {
 #ifdef QUANT
     return entryOf(restValues(), i, row, Words(restCols()).v[i]);

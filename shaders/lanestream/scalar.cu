@@ -1,12 +1,12 @@
-// Lane streams × dense on scalar cores, f32: scalar.comp for CUDA.
-//
-// A block does p.each groups of 64 rows, by 64 columns. Its TEAMS teams of two warps have a part of a group each, or every so
-// many'th where there are more. 16 columns at a time are expanded in shared memory, each thread of a team taking one
-// chain's values; then a thread adds the products of 16 rows and four columns. Where there are fewer columns than
-// the block has, threads share the 16 columns between them (slices). At the end the sums of slices and parts are added up in
-// order.
-//
-// Compile-time constants: ENTRY, TEAMS.
+// Computes: C (rows × n) = alpha·A·B + beta·C, A (rows × cols) as lane streams, f32 on CUDA cores: scalar.comp for
+// CUDA.
+// Tile: a CTA computes (64·p.each × 64). Its TEAMS teams of two warps take a stream of a group each, or every TEAMS-th
+// where there are more. A thread computes (16 × 4). Where C is narrower, threads share the 16 columns of A (slices).
+// Sums of slices and streams are added in order at the end.
+// Data movement: 16 columns of A at a time are expanded in shared memory, each thread of a team taking one chain's
+// values. Rows of B come straight from memory.
+// Bound by: FMA.
+// Constants: ENTRY, TEAMS.
 
 #include "params.h"
 #include "../include/result.cuh"

@@ -1,5 +1,9 @@
-// Lane streams × dense through WebGPU: the same work as scalar.comp. A template over ROWS, the 16 rows of an invocation,
-// POSITIONS, the 16 of a word, and ELEM, the type of A and B.
+// Computes: C (rows × n) = alpha·A·B + beta·C, A (rows × cols) as lane streams, f32, f16 or bf16, sums in f32, through
+// WebGPU.
+// Tile: a workgroup computes (64·p.each × 64), an invocation (16 × 4), as scalar.comp.
+// Data movement: 16 columns of A at a time are expanded in workgroup memory. Rows of B come straight from memory.
+// Bound by: FMA.
+// Template: ROWS (16, of an invocation), POSITIONS (16, of a word), ELEM.
 
 {{.HALF}}
 {{.NONFINITE}}
@@ -43,7 +47,7 @@ fn exact(i: u32) -> f32 { return {{if .QUANT}}value(i){{else}}element(values[i /
 fn streams() -> u32 { return p.groups * p.parts; }
 fn rest_at(row: u32) -> u32 { return index[2u * streams() + 1u + row]; }
 fn rest_col(i: u32) -> u32 { return index[2u * streams() + p.rows + 2u + i]; }
-// rest_values is the place of the rest's values, which lie behind those of the streams.
+// rest_values is the place of the remainder's values, which lie behind those of the streams.
 fn rest_values() -> u32 { return 64u * index[streams()]; }
 fn stored(value: u32) -> bool { return ((rest_col(rest_at(p.rows) + (value >> 5u)) >> (value & 31u)) & 1u) != 0u; }
 // scale_of returns what a value is multiplied with.
@@ -104,7 +108,7 @@ fn keep(to: u32, chain: u32, i: u32, x: f32, row: u32, col: u32) {
     tile[to + 64u * k + 4u * ((r >> 2u) ^ (k & 7u)) + (r & 3u)] = x{{if .QUANT}} * scale_of(min(row + r, p.rows - 1u), min(col + k, p.cols - 1u)){{end}};
 }
 
-// rest returns the sum of a share of row r's entries in the rest, for columns j to j+3.
+// rest returns the sum of a share of row r's COO remainder, for columns j to j+3.
 fn rest(row: u32, share: u32, shares: u32, j: u32) -> vec4<f32> {
     var sum = vec4<f32>();
     let end = rest_at(row + 1u);
@@ -149,7 +153,7 @@ fn main(@builtin(workgroup_id) at: vec3<u32>, @builtin(local_invocation_index) t
             end = 64u * index[stream + 1u] - min(1u, 64u * index[stream + 1u]);
         }
         // While a word is multiplied, the values of the next are on their way, and the mask of the one after it. All positions read,
-        // some what is not needed, so that none waits for another.
+        // needed or not, so that none waits for another.
         var bits = 0u;
         if (words > 0u) { bits = mask_word(group, begin, me / 2u * 2u) >> (me & 1u); }
 {{range $i := .POSITIONS}}

@@ -1,7 +1,12 @@
-// Lane streams × COLS columns of B (8, 16 or 32) on compute capability 9.0, for many rows. As kernel.cu, but B is brought to shared
-// memory by a warp of its own, in stages of as many rows as a piece has columns, for all warps of a part; some of the streams are brought by another
-// warp (feed.cuh); and the rest is done by REST_WARPS warps beside those of the streams. For layout Places on mma.m16n8k16, for layout Pairs (PAIRS) on
-// mma.sp.m16n8k32.
+// Computes: C (rows × n) = alpha·A·B + beta·C, A (rows × cols) as lane streams of many rows, f16 or bf16, sums in f32,
+// on compute capability 9.0. Layout Places multiplies on mma.m16n8k16, layout Pairs (PAIRS) on mma.sp.m16n8k32.
+// Tile: as kernel.cu: a cluster computes (64·p.each × COLS), a consumer warp one stream.
+// Data movement: PRODUCERS producer warps load B into shared memory, a stage of as many rows as a piece of a stream has
+// columns, for all consumer warps of a split. FEEDERS producer warps load some of the streams (feed.cuh); the other
+// consumer warps load their own. REST_WARPS warps add the COO remainder at the same time.
+// Bound by: instructions that expand the masks, then the bytes of A.
+// Constants: ENTRY, ELEM (half.cuh), WARPS, CLUSTER, COLS (8, 16 or 32), RING, PAIRS, B_PARTS, B_BYTES, B_STAGES,
+// PRODUCERS, FEEDERS, REST_WARPS.
 
 #define B_ROWS STEP_COLS
 #define FIRST_PIECE(p, part) ((p).pieces * (part) / (p).parts) // as first_piece, without 64 bits: there are fewer than 2^26 pieces, and at most 32 parts
@@ -10,10 +15,10 @@
 #include "warp.cuh"
 #include "feed.cuh"
 
-// Staged is the rows of B that other warps bring, as a source of Warp::multiply.
+// Staged is the rows of B that producer warps load, as a source of Warp::multiply.
 struct Staged {
     const Panel &panel;
-    bool fed; // the feeder brings the stream
+    bool fed; // the producer of A loads the stream
     u32 from, stage = 0, full = 0; // the lane's row of the first stage; the next stage, and the parity of its barrier
 
     __device__ __forceinline__ Staged(const Panel &panel, bool fed) : panel(panel), fed(fed) {}
@@ -51,7 +56,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + FEEDERS +
     }
     __syncwarp();
     Index index(index_, p);
-    // The rest is done beside the streams where that takes no more rows than its warps have.
+    // The remainder is added concurrently where its warps have enough rows for it.
     bool beside = CLUSTER * REST_WARPS * ASIDE_ROWS * Aside::TOGETHER >= p.each * GROUP_ROWS;
     bool streams = warp < WARPS && part < p.parts && group < p.groups;
     if (streams) {
@@ -123,5 +128,5 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + FEEDERS +
         out.store(row, col + at, x, entries);
     }
     __syncwarp();
-    cluster_leave(); // no block leaves while the other reads its sums
+    cluster_leave(); // no CTA exits while the other reads its sums
 }

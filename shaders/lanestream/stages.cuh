@@ -1,12 +1,12 @@
-// Stages of B that warps of their own bring to shared memory, for all warps of a part. What includes this defines B_ROWS, the rows of B that a
-// step multiplies, and FIRST_PIECE(p, part), the first piece of a part.
+// Stages of B that producer warps load to shared memory, for all consumer warps of a split. The including file defines
+// B_ROWS, the rows of B that a step multiplies, and FIRST_PIECE(p, part), the first piece of a split.
 
 #pragma once
 #include "tiles.cuh"
 
-#define LANES (32 * PRODUCERS / B_PARTS) // that bring a part of B
+#define LANES (32 * PRODUCERS / B_PARTS) // that load B of a split
 
-// rest_sums is where the sums of a warp of the rest are, from the start of shared memory.
+// rest_sums is the offset of a remainder warp's sums in shared memory.
 __device__ __forceinline__ u32 rest_sums(u32 number) {
     return RING >= 2 * SUMS ? number * RING + SUMS : (WARPS * (RING + MOST_SLOTS * 16) + B_PARTS * (B_BYTES + B_STAGES * 16) + 127) / 128 * 128 + number * SUMS;
 }
@@ -30,7 +30,7 @@ struct Panel {
     }
 };
 
-// bring is the work of the warps that bring B's rows, for each part with LANES lanes. (With waits on the barriers in place of looks and
+// bring: body of the producer warps of B, LANES lanes for each split. (With waits on the barriers in place of looks and
 // sleeps all other warps are slower.)
 __device__ __forceinline__ void bring(const Panel &panel, const u16 *b, const Params &p, u32 part, u32 col, bool any, bool straight, u32 lane) {
     u32 first = FIRST_PIECE(p, part), count = any ? FIRST_PIECE(p, part + 1) - first : 0, rows = p.steps * B_ROWS, slot = 0, parity = 1, j = 0;

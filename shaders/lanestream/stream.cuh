@@ -1,17 +1,18 @@
-// A warp's stream of pieces, which bulk copies bring to its ring in shared memory. What includes this defines MASK_BYTES, of a step; REPEATED, the bytes that a
-// ring has twice; LATE, which see; and FIRST_PIECE(p, part), the first piece of a part.
+// A warp's stream of pieces, which bulk copies load to its stage buffer in shared memory. The including file defines
+// MASK_BYTES, of a step; REPEATED, the bytes that a buffer has twice; LATE, which see; and FIRST_PIECE(p, part), the
+// first piece of a split.
 
 #pragma once
 #include "lanestream.cuh"
 
-// Stream is a stream of pieces, values and mask, and the ring that a warp brings them to. A slot of the ring has the rows of a
+// Stream is a stream of pieces, values and mask, and the stage buffer that a warp loads them into. A slot of the buffer has the rows of a
 // piece, and behind the ring the first rows are repeated, so that a chain's next rows lie behind each other. Where room
 // is scarce (LATE) a piece's mask comes with the last rows that are read with it, those of piece + window - 1: there are fewer slots for masks.
 // (Elsewhere that takes registers which word has no longer.)
 struct Stream {
     const unsigned char *values, *mask; // of the next piece
     u32 piece_bytes, mask_bytes;        // of a piece
-    u32 count, total, ahead, late;      // pieces of the mask; of values, of which a step reads ahead; by how many the mask comes later
+    u32 count, total, ahead, late;      // pieces of the mask; of values; pieces that a step looks ahead; pieces by which the mask comes later
     u32 slots, mask_slots, at, masks, barriers; // in shared memory
     u32 coming = 0, left, to = 0;       // the next piece; bytes of values left, and where it goes in the ring
 
@@ -29,16 +30,16 @@ struct Stream {
         mask = (const unsigned char *)mask_ + ((u64)group * p.pieces + first) * mask_bytes;
     }
 
-    // begin begins to bring the first pieces.
+    // begin starts loading the first pieces.
     __device__ __forceinline__ void begin() {
         if (count > 0)
             for (u32 j = 0; j < min(slots, total); j++) fetch(j, j - late);
     }
     // masked tells whether piece j of values comes with a mask.
     __device__ __forceinline__ bool masked(u32 j) const { return j >= late && j < count + late; }
-    // fetch begins to bring the next piece, and tells whether a mask comes with it. All lanes call it, when they have done with what was in its slots.
+    // fetch starts loading the next piece, and tells whether a mask comes with it. All lanes call it when they are done with its slots.
     __device__ __forceinline__ bool fetch(u32 slot, u32 mask_slot) { return fetch(slot, mask_slot, Ring::elected()); }
-    // This one is for lanes that bring streams of their own.
+    // This one is for lanes that load a stream each.
     __device__ __forceinline__ bool fetch(u32 slot, u32 mask_slot, bool elected) {
         u32 n = min(piece_bytes, left), again = to < REPEATED ? min(n, REPEATED - to) : 0; // bytes that are there twice
         u32 bits = coming >= late && coming < count + late ? mask_bytes : 0, barrier = barriers + 8 * slot;

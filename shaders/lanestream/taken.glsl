@@ -1,4 +1,4 @@
-// What the kernels share that take twins: a lane's values, which lie in shared memory in rows of 64 words, words.v, and the rest. Needs
+// What the kernels on twins share: a lane's values, which lie in shared memory in rows of 64 words, words.v, and the COO remainder. Needs
 // ../include/lanes.glsl.
 
 #define ROW_WORDS 64

@@ -1,12 +1,13 @@
-// Lane streams × few columns with operands made lane by lane (../include/lanes.glsl), f16 with sums in f32: staged.cu for
-// Vulkan.
-//
-// A workgroup of SUBS subgroups does p.each groups of 64 rows, by 8·TILES columns: a subgroup has a stream, or every so many'th where a
-// group has more parts. In shared memory it has the pieces of values that a step may read from, one behind the other, and with STAGE_B a step's rows of B.
-// The next piece, and the next step's mask and rows of B, are on their way to registers meanwhile, and after a piece all move to the
-// front. (So shared memory, of which a multiprocessor may have no more than a workgroup, has room for many subgroups.) A's registers are made as
-// kernel.cu makes them. Of B lane (g, q) takes columns TILES·g and on of rows q, q + 4, q + 8 and q + 12 of each 16, so that column g of tile i
-// is column TILES·g + i of the block's. Then the parts of a group are added up in their order.
+// Computes: C (rows × n) = alpha·A·B + beta·C for few columns, A (rows × cols) as lane streams, f16, sums in f32, on
+// cooperative matrices of a known lane layout (../include/lanes.glsl): staged.cu for Vulkan.
+// Tile: a workgroup of SUBS subgroups computes (64·p.each × 8·TILES): a subgroup takes a stream, or every n-th where a
+// group has more. Partial sums of a group's streams are added in order at the end.
+// Data movement: shared memory holds the pieces of values that a step may read from, one behind the other, and with
+// STAGE_B a step's rows of B. The next piece, mask and rows of B are prefetched to registers, and after a piece all
+// move to the front: so shared memory has room for many subgroups. Operand A is made as in kernel.cu. Of B lane (g, q)
+// takes columns TILES·g and on of rows q, q + 4, q + 8 and q + 12 of each 16, so that column g of tile i is column
+// TILES·g + i of the workgroup's.
+// Bound by: instructions that expand the masks, then the bytes of A.
 
 #version 460
 #pragma use_vulkan_memory_model
@@ -59,7 +60,7 @@ uint octet, last;  // where the lane reads the stream's first piece, and the las
 const uint LOADS = (PIECE + 3) / 4; // octets of a piece for each lane
 uvec4 ahead[LOADS]; // the next piece's
 
-// fetch begins to bring piece j, if it is due. All lanes load, some what is not needed: the compiler waits for what is loaded in a branch.
+// fetch starts loading piece j, if it is due. All lanes load, needed or not: the compiler waits for loads in a branch.
 void fetch(uint j, bool due) {
     uint from = due ? octet + j * pieceRows * 8 : last;
     [[unroll]] for (uint i = 0; i < LOADS; i++) ahead[i] = Octets(uvec2(p.values)).v[min(from + i * 32, last)];
@@ -89,7 +90,7 @@ void move() {
 
 uvec4 aheadOfB[TILES]; // the next step's 32 rows of B, row by row
 
-// fetchB begins to bring B's rows from `row` on, and columns from `col` on. Rows past the last are the last: A has zeros there.
+// fetchB starts loading B's rows from `row` on, and columns from `col` on. Rows past the last are the last: A has zeros there.
 // Columns past the leading dimension are its last; they are never stored. The table sees to it that B has less than 2^31 elements.
 void fetchB(uint row, uint col) {
     [[unroll]] for (uint i = 0; i < TILES; i++) {
@@ -205,7 +206,7 @@ void multiply(uint group, uint part, uint col) {
     }
 }
 
-// leave writes the sums of a band of rows to shared memory.
+// leave stores the sums of a band of rows to shared memory.
 void leave(uint band) {
     uint g = lane() >> 2, t = lane() & 3u, to = gl_SubgroupID * SUM_WORDS;
     [[unroll]] for (uint i = 0; i < 4; i++) {
@@ -217,7 +218,7 @@ void leave(uint band) {
     sync();
 }
 
-// addRests adds the share in the rest of a band: TILES lanes a row, each with 8 columns.
+// addRests adds a share of a band's COO remainder: TILES lanes a row, each with 8 columns.
 void addRests(uint first, uint share, uint shares, uint base) {
     uint to = lane() % TILES * 8;
     for (uint r = lane() / TILES; r < BAND; r += 32 / TILES) {

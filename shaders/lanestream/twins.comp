@@ -1,11 +1,12 @@
-// Streams of twins (twins.go) × few columns with operands made lane by lane (../include/lanes.glsl), f16 with sums in f32.
-//
-// A workgroup of SUBS subgroups does p.each groups of 64 rows, by 8·TILES columns: a subgroup has a stream, or every so many'th where a
-// group has more parts. In shared memory it has the two pieces of values that a step may read from, one behind the other.
-// The next piece, and the next step's mask and rows of B, are on their way to registers meanwhile, and after a piece both move to the
-// front. (So shared memory, of which a multiprocessor may have no more than a workgroup, has room for many subgroups.) A value is a
-// register of A, taken by one predicated load. Of B lane (g, q) takes columns TILES·g and on, so that column g of tile i
-// is column TILES·g + i of the block's. Then the parts of a group are added up in their order.
+// Computes: C (rows × n) = alpha·A·B + beta·C for few columns, A (rows × cols) as streams of twins (twins.go), f16,
+// sums in f32, on cooperative matrices of a known lane layout (../include/lanes.glsl).
+// Tile: a workgroup of SUBS subgroups computes (64·p.each × 8·TILES): a subgroup takes a stream, or every n-th where a
+// group has more. Partial sums of a group's streams are added in order at the end.
+// Data movement: shared memory holds the two pieces of values that a step may read from. The next piece, mask and rows
+// of B are prefetched to registers, and after a piece both move to the front: so shared memory has room for many
+// subgroups. A value is a register of operand A, taken by one predicated load. Of B lane (g, q) takes columns TILES·g
+// and on, so that column g of tile i is column TILES·g + i of the workgroup's.
+// Bound by: instructions that expand the masks, then the bytes of A.
 
 #version 460
 #pragma use_vulkan_memory_model
@@ -55,7 +56,7 @@ uint octet, last;  // where the lane reads the stream's first piece, and the las
 const uint LOADS = (PIECE + 1) / 2; // octets of a piece for each lane
 uvec4 ahead[LOADS]; // the next piece's
 
-// fetch begins to bring piece j, if it is due. All lanes load, some what is not needed: the compiler waits for what is loaded in a branch.
+// fetch starts loading piece j, if it is due. All lanes load, needed or not: the compiler waits for loads in a branch.
 void fetch(uint j, bool due) {
     uint from = due ? octet + j * pieceRows * 16 : last;
     [[unroll]] for (uint i = 0; i < LOADS; i++) ahead[i] = Octets(uvec2(p.values)).v[min(from + i * 32, last)];
@@ -160,7 +161,7 @@ void multiply(uint group, uint part, uint col) {
     }
 }
 
-// leave writes the sums of a band of rows to shared memory.
+// leave stores the sums of a band of rows to shared memory.
 void leave(uint band) {
     uint g = lane() >> 2, t = lane() & 3u, to = gl_SubgroupID * SUM_WORDS;
     [[unroll]] for (uint i = 0; i < 4; i++) {
@@ -172,7 +173,7 @@ void leave(uint band) {
     sync();
 }
 
-// addRests adds the share in the rest of a band: TILES lanes a row, each with 8 columns.
+// addRests adds a share of a band's COO remainder: TILES lanes a row, each with 8 columns.
 void addRests(uint first, uint share, uint shares, uint base) {
     uint to = lane() % TILES * 8;
     for (uint r = lane() / TILES; r < BAND; r += 32 / TILES) {

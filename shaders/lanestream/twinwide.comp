@@ -1,10 +1,13 @@
-// Streams of twins (twins.go) × many columns with operands made lane by lane (../include/lanes.glsl), f16 with sums in f32.
-//
-// A workgroup of four subgroups multiplies two groups of 64 rows by 128 columns: subgroup (d, a) has group d and columns 64·a and
-// on. In shared memory are, for each group, the two pieces of values that a step may read from, one behind the other, and a step's 32 rows of
-// B for all subgroups. What comes next is on its way to registers meanwhile: so shared memory has room for two workgroups. Lane (g, q)
-// reads columns 8g to 8g+7 of four rows of B for each of its chains, so that column g of operation t is column 8g + t of the
-// subgroup's. Row r's octet c is at c ^ 2·(⌊r/2⌋ mod 4), which spreads what lanes read over the banks. The parts of a group follow each other.
+// Computes: C (rows × n) = alpha·A·B + beta·C for many columns, A (rows × cols) as streams of twins (twins.go), f16,
+// sums in f32, on cooperative matrices of a known lane layout (../include/lanes.glsl).
+// Tile: a workgroup of four subgroups computes (128 × 128), subgroup (d, a) the group d and columns 64·a and on (64 ×
+// 64). The streams of a group follow each other.
+// Data movement: shared memory holds, for each group, the two pieces of values that a step may read from, and a step's
+// 32 rows of B for all subgroups. The next ones are prefetched to registers: so shared memory has room for two
+// workgroups. Lane (g, q) reads columns 8g to 8g + 7 of four rows of B for each of its chains, so that column g of
+// operation t is column 8g + t of the subgroup's. Row r's octet c is at c ^ 2·(⌊r/2⌋ mod 4), which spreads reads over
+// the banks.
+// Bound by: instructions that expand the masks, then shared memory.
 
 #version 460
 #pragma use_vulkan_memory_model
@@ -46,7 +49,7 @@ uint pieceRows;   // of values
 uint octet, last; // where the invocation reads the stream's first piece, and the last octet that there is
 uint room;        // the group's first octet of shared memory
 
-// fetch begins to bring piece j. All invocations load, some what is not needed: the compiler waits for what is loaded in a branch.
+// fetch starts loading piece j. All invocations load, needed or not: the compiler waits for loads in a branch.
 void fetch(uint j) {
     uint from = octet + j * pieceRows * 16;
     [[unroll]] for (uint i = 0; i < A_LOADS; i++) ahead[i] = Octets(uvec2(p.values)).v[min(from + i * 64, last)];
@@ -69,7 +72,7 @@ void move() {
     keep(1);
 }
 
-// fetchB begins to bring 32 rows of B. Rows past the last are the last: A has zeros there.
+// fetchB starts loading 32 rows of B. Rows past the last are the last: A has zeros there.
 Rows fetchB(uvec2 b, uint row) {
     Rows x;
     [[unroll]] for (uint i = 0; i < B_LOADS; i++)
@@ -84,7 +87,7 @@ void keepB(Rows x) {
     }
 }
 
-// chain multiplies what the lanes' chains of one kind, of which the mask has the even bits, have of 32 columns of A. b0 to b3 are the lane's rows of B.
+// chain multiplies the values of the lanes' chains of one kind, whose bits are the mask's even ones, of 32 columns of A. b0 to b3 are the lane's rows of B.
 void chain(uint mask, inout uint from, uvec4 b0, uvec4 b1, uvec4 b2, uvec4 b3) {
     OPERAND_B y[8];
     [[unroll]] for (uint t = 0; t < 8; t += 2) {

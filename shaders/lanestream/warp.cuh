@@ -1,5 +1,5 @@
-// A warp of staged.cu and few.cu: it brings its stream to a ring in shared memory by bulk copies, makes A's registers of it, and multiplies. For
-// layout Places on mma.m16n8k16, for layout Pairs (PAIRS) on mma.sp.m16n8k32.
+// A consumer warp of staged.cu and few.cu: it expands its stream from its stage buffer to operand A and multiplies.
+// Layout Places on mma.m16n8k16, layout Pairs (PAIRS) on mma.sp.m16n8k32.
 
 #pragma once
 #include "tiles.cuh"
@@ -15,17 +15,24 @@
 
 // take_slots reads 4 registers of two slots each. Bit 7 - i of byte 2X of the presence word moves on to the next word of the chain,
 // shifted[i] has at the top of its bytes 2X and 2X + 1 whether the lower and the upper half belong to the slots of group i.
+// clang-format off
 #define TAKE_SLOT(LABEL, BIT, X, SHIFTED) \
-    "and.b32 t, %6, " BIT "; setp.eq.u32 none, t, 0; @none bra " LABEL "; add.u32 %4, %4, 128; " LABEL ": add.u32 a, %4, %5; ld.shared.u32 w, [a]; prmt.b32 m, " SHIFTED ", 0, %15; and.b32 " X ", w, m;\n"
-template <int X, int T> __device__ __forceinline__ void take_slots(u32 presence, const u32 (&shifted)[8], u32 base, u32 &next, u32 (&x)[4]) {
+    "and.b32 t, %6, " BIT "; setp.eq.u32 none, t, 0; @none bra " LABEL "; add.u32 %4, %4, 128; " \
+    LABEL ": add.u32 a, %4, %5; ld.shared.u32 w, [a]; prmt.b32 m, " SHIFTED ", 0, %15; and.b32 " X ", w, m;\n"
+template <int X, int T>
+__device__ __forceinline__ void take_slots(u32 presence, const u32 (&shifted)[8], u32 base, u32 &next, u32 (&x)[4]) {
     asm volatile("{.reg .pred none; .reg .b32 t, a, m, w;\n"
-                 TAKE_SLOT("L0", "%11", "%0", "%7") TAKE_SLOT("L1", "%12", "%1", "%8") TAKE_SLOT("L2", "%13", "%2", "%9") TAKE_SLOT("L3", "%14", "%3", "%10")
+                 TAKE_SLOT("L0", "%11", "%0", "%7") TAKE_SLOT("L1", "%12", "%1", "%8")
+                 TAKE_SLOT("L2", "%13", "%2", "%9") TAKE_SLOT("L3", "%14", "%3", "%10")
                  "}\n"
                  : "=&r"(x[0]), "=&r"(x[1]), "=&r"(x[2]), "=&r"(x[3]), "+&r"(next)
-                 : "r"(base), "r"(presence), "r"(shifted[4 * T]), "r"(shifted[4 * T + 1]), "r"(shifted[4 * T + 2]), "r"(shifted[4 * T + 3]),
-                   "n"(1u << (16 * X + 7 - 4 * T)), "n"(1u << (16 * X + 6 - 4 * T)), "n"(1u << (16 * X + 5 - 4 * T)), "n"(1u << (16 * X + 4 - 4 * T)),
+                 : "r"(base), "r"(presence), "r"(shifted[4 * T]), "r"(shifted[4 * T + 1]), "r"(shifted[4 * T + 2]),
+                   "r"(shifted[4 * T + 3]),
+                   "n"(1u << (16 * X + 7 - 4 * T)), "n"(1u << (16 * X + 6 - 4 * T)), "n"(1u << (16 * X + 5 - 4 * T)),
+                   "n"(1u << (16 * X + 4 - 4 * T)),
                    "n"(X ? 0xbbaa : 0x9988));
 }
+// clang-format on
 #undef TAKE_SLOT
 
 // Warp is a warp's work on its stream.
@@ -75,7 +82,7 @@ struct Warp {
         next[0] = __viaddmin_u32(next[0], 0u - wrap, next[0]);
     }
 
-    // steps multiplies a piece, of which the lane has the mask at `bits` and its row of B at `from`.
+    // steps multiplies a piece; the lane's mask is at `bits`, its row of B at `from`.
     template <int STEPS> __device__ __forceinline__ void steps(u32 bits, u32 from, u32 base, u32 wrap) {
         uint2 words[STEPS];
         u32 presence[STEPS];
@@ -117,7 +124,7 @@ struct Warp {
     }
 
     // multiply does the whole stream, with pieces of STEPS steps. The rows of B come from a source: it begins when all that is needed is on its way; its at(slot) is where those of the
-    // next piece are, of which the mask is in that slot, wait waits for them, and done says that they and the piece in these slots are done with, so
+    // next piece are, whose mask is in that slot, wait waits for them, and done releases them and the piece in these slots, so
     // that the next ones may come.
     template <int STEPS, class S> __device__ __forceinline__ void multiply(Stream &stream, S &source, u32 lane) {
 #pragma unroll
@@ -146,7 +153,7 @@ struct Warp {
         __syncwarp();
     }
 
-    // leave writes the sums to shared memory.
+    // leave stores the sums to shared memory.
     __device__ __forceinline__ void leave(float *sums, u32 lane) const {
         leave_pairs(sums, lane, [&](int i, int t, int h) {
             float x = acc[i][0][t][2 * h], y = acc[i][0][t][2 * h + 1];

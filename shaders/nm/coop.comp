@@ -1,11 +1,11 @@
-// N:M × dense on cooperative matrices for units of a multiple of ROWS rows (nmSPARSE §3.3), f16 with sums in f32.
-//
-// A workgroup multiplies ROWS rows of a panel by COLS columns. A stage is STAGE condensed columns: their rows of B are
-// gathered into shared memory with 128-bit loads, each once for all rows, and their values, beside them, are a dense
-// matrix as they are. While one stage is multiplied, the next is on its way to registers, and the column numbers of the
-// one after it. Each of SUBS subgroups has COLS/SUBS columns.
-//
-// The device's matrix operation is TM×TN×TK. SWAP = 1 computes Cᵀ = Bᵀ·Aᵀ, so that rows of A lie on TN.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) N:M sparse in units of a multiple of ROWS rows (nmSPARSE §3.3),
+// f16, sums in f32, on cooperative matrices (TM × TN × TK).
+// Tile: a workgroup computes (ROWS × COLS) of a panel, each of SUBS subgroups (ROWS × COLS/SUBS). SWAP = 1 computes Cᵀ
+// = Bᵀ·Aᵀ, so that rows of A lie on TN.
+// Data movement: a stage is STAGE condensed columns: their rows of B are gathered into shared memory with 128-bit
+// loads, each once for all rows, with their values beside them as a dense matrix. The next stage is prefetched to
+// registers, and the column numbers of the one after it.
+// Bound by: gathers of rows of B, then shared memory.
 
 #version 460
 #pragma use_vulkan_memory_model
@@ -42,7 +42,7 @@ const uint A_ROW = ROWS / 8;                       // uvec4 of a condensed colum
 const uint A_PITCH = A_ROW + 1;
 const uint B_ROW = COLS / 8;
 const uint B_PITCH = B_ROW + 1;
-const uint B_LOADS = STAGE * B_ROW / LOCAL;        // uvec4 of B that each invocation brings to a stage: whole
+const uint B_LOADS = STAGE * B_ROW / LOCAL;        // uvec4 of B that each invocation loads for a stage: whole
 const uint A_LOADS = (STAGE * A_ROW + LOCAL - 1) / LOCAL;
 const uint SIZE = STAGE * (A_PITCH + B_PITCH);     // of a stage
 
@@ -71,7 +71,7 @@ void main() {
     SUM sums[ACROSS * DOWN];
     [[unroll]] for (uint i = 0; i < ACROSS * DOWN; i++) sums[i] = SUM(0.0);
 
-    // Step s brings the columns of stage s, loads what belongs to those of stage s-1, stores stage s-2 and multiplies it.
+    // Step s loads the columns of stage s and the values and rows of stage s-1, stores stage s-2 and multiplies it.
     uint column[B_LOADS];
     uvec4 rows[B_LOADS], values[A_LOADS];
     [[unroll]] for (uint i = 0; i < B_LOADS; i++) column[i] = NONE;

@@ -1,11 +1,11 @@
-// N:M × dense on scalar units for single entries (nmSPARSE §3.2).
-//
-// An invocation multiplies one row by 4·QUADS columns. Every row has the same slots in every group of columns, so all
-// invocations of a workgroup, at one slot, read rows of B out of the same p.every: the workgroup brings the rows of B of
-// as many groups as DEPTH rows hold to shared memory, columns by fours, each four's rows next to each other, so that the
-// reads of neighbours lie in different banks or in the same place.
-//
-// ELEM is the type of A and B.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) N:M sparse in single entries (nmSPARSE §3.2), f32, f16 or bf16 on
+// scalar units.
+// Tile: an invocation computes (1 × 4·QUADS).
+// Data movement: every row has the same slots in every group, so all invocations of a workgroup read rows of B out of
+// the same p.every at one slot: the rows of B of as many groups as DEPTH holds are loaded into shared memory, columns
+// by fours, the rows of each four next to each other, so that neighbours read different banks or the same place.
+// Bound by: FMA and the shared-memory reads that feed it.
+// Constants: ELEM.
 
 #version 460
 #extension GL_GOOGLE_include_directive : require

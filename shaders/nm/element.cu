@@ -1,18 +1,14 @@
-// N:M × dense on scalar cores for single f32 entries (EW, nmSPARSE §3.2).
-//
-// A lane multiplies one row. Since every row has the same slots in every group, the lanes of a warp, at one
-// slot, all read rows of B out of the same group of p.every rows, so their reads of shared memory lie within
-// p.every neighbouring places: different banks, or the same word (the paper's conflict-free broadcast). Places are
-// 16 bytes of a row of B where p.every ≤ 8, 8 bytes where p.every ≤ 16, else 4.
-//
-// A block multiplies ROWS rows by COLS columns. A stage is as many groups as have at most DEPTH rows of B and
-// SLOTS slots, which is one at least. Its rows of B come by asynchronous copies, column chunk after column chunk; its slots are
-// decoded on the way, slot after slot for all rows: the value, and which of the stage's rows of B it takes.
-//
-// Few columns have a schedule of their own (narrow.cuh).
-//
-// Compile-time constants: ENTRY, ROWS, COLS, WARP_COLS, DEPTH, SLOTS (≤ 32), NARROW_ROWS. Dynamic shared memory:
-// 2·STAGE_BYTES.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) N:M sparse in single entries (EW, nmSPARSE §3.2), f32 on CUDA
+// cores.
+// Tile: a CTA computes (ROWS × COLS), a lane one row. Few columns have a schedule of their own (narrow.cuh).
+// Data movement: a stage is as many groups as have at most DEPTH rows of B and SLOTS slots, at least one group. Its
+// rows of B come by cp.async, chunk of columns after chunk; its slots are decoded on the way, slot after slot for all
+// rows: the value, and which of the stage's rows of B it takes. Every row has the same slots in every group, so the
+// lanes of a warp read rows of B within p.every neighbouring places at a time: different banks, or the same word (the
+// paper's conflict-free broadcast). Places are 16 bytes of a row of B where p.every ≤ 8, 8 bytes where p.every ≤ 16,
+// else 4.
+// Bound by: FMA and the shared-memory reads that feed it.
+// Constants: ENTRY, ROWS, COLS, WARP_COLS, DEPTH, SLOTS (≤ 32), NARROW_ROWS. Dynamic shared memory: 2·STAGE_BYTES.
 
 #define ELEM 0
 #include "nm.cuh"

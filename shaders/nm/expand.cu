@@ -1,14 +1,11 @@
-// N:M × dense on tensor cores for single entries of 16 bits (EW).
-//
-// nmSPARSE multiplies single entries on scalar cores. Where products are cheap and what they fetch is dear, it is
-// better to put a tile of A together again: a block multiplies ROWS rows by WIDTH columns, a stage of as many groups
-// as DEPTH columns of A hold at a time. A warp clears its share of the tile's rows in shared memory and drops their
-// values into place, while the stage before is multiplied as a dense one. So A's memory traffic shrinks as N:M
-// allows, and the multiply takes as long as a dense one.
-//
-// Few columns have a schedule of their own (narrow.cuh).
-//
-// Compile-time constants: ENTRY, ELEM (half.cuh), NARROW_ROWS. Dynamic shared memory: SHARED_BYTES.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) N:M sparse in single entries (EW), f16 or bf16 on tensor cores.
+// Tile: a CTA computes (ROWS × WIDTH). A stage is as many groups as DEPTH columns of A hold. Few columns have a
+// schedule of their own (narrow.cuh).
+// Data movement: a warp clears its rows of the stage's tile of A in shared memory and scatters their values into it,
+// while the stage before is multiplied as a dense one. nmSPARSE multiplies single entries on scalar cores; where tensor
+// cores make products cheap, expanding A is faster.
+// Bound by: dense tensor-core rate. A's memory traffic shrinks as N:M allows.
+// Constants: ENTRY, ELEM (half.cuh), NARROW_ROWS. Dynamic shared memory: SHARED_BYTES.
 
 #include "nm.cuh"
 

@@ -1,13 +1,12 @@
-// 2:4 × dense on the sparse tensor cores of compute capability 9.0, for few columns, where A's bytes count.
-//
-// The matrix is packed as for group24.cu. PARTS blocks, a cluster, sum a part each of A's columns for a tile of 128 rows by COLS, and add
-// up through each other's shared memory, in the order of the parts. Two threads of a block copy, A and B, STAGES ahead; two groups of four
-// warps multiply half of the rows each.
-//
-// Blocks are small enough that those of the next launch fit beside them: these begin early, and bring what they can of A.
-//
-// Compile-time constants: ENTRY, ELEM (half.cuh), COLS (16, 32, 64 or 128), STAGES, PARTS, RESIDENT (blocks of a multiprocessor), EXCHANGE (bytes).
-// Dynamic shared memory: STAGES stages of STAGE_BYTES, 256 bytes, and EXCHANGE.
+// Computes: C = alpha·A·B + beta·C for few columns, A (rows × cols) 2:4 sparse, f16 or bf16, on the sparse tensor cores
+// of compute capability 9.0 (wgmma.mma_async.sp).
+// Tile: a cluster computes (128 × COLS). Split-K: each of its PARTS CTAs sums a range of A's columns, and they add
+// partial sums in order through distributed shared memory. Two consumer warpgroups multiply 64 rows each.
+// Data movement: the matrix is packed as for group24.cu. Two producer threads copy A and B, STAGES deep. CTAs are small
+// enough that those of the next launch fit beside them: these begin early and prefetch A.
+// Bound by: the bytes of A.
+// Constants: ENTRY, ELEM (half.cuh), COLS (16, 32, 64 or 128), STAGES, PARTS, RESIDENT (CTAs of a multiprocessor),
+// EXCHANGE (bytes). Dynamic shared memory: STAGES stages of STAGE_BYTES, 256 bytes, and EXCHANGE.
 
 #include "group24.cuh"
 #include "../include/hopper_parts.cuh"

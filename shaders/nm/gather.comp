@@ -1,8 +1,9 @@
-// N:M × dense for units of 16 rows, with operands made lane by lane (../include/lanes.glsl), f16 with sums in f32.
-//
-// A subgroup multiplies a panel of 16 rows by 64 columns. So few rows do not pay for bringing B to shared memory, as
-// lanes.comp does: lane (g, t) reads the rows of B of its four columns of a step, 4t to 4t+3, from where they are. Values
-// and columns are as lanes.comp has them.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) N:M sparse in units of 16 rows, f16, sums in f32, on cooperative
+// matrices of a known lane layout (../include/lanes.glsl).
+// Tile: a subgroup computes a panel (16 × 64).
+// Data movement: lane (g, t) reads the rows of B of its four columns of a step, 4t to 4t + 3, straight from memory: 16
+// rows do not pay for staging B in shared memory as lanes.comp does. Values and columns are packed as for lanes.comp.
+// Bound by: gathers of rows of B.
 
 #version 460
 #pragma use_vulkan_memory_model

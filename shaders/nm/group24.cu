@@ -1,20 +1,16 @@
-// 2:4 × dense on the sparse tensor cores of compute capability 9.0 (wgmma.mma_async.sp), for many columns.
-//
-// The matrix is packed in pieces of 64 rows by 64 columns, whose values lie as the instruction wants them in shared memory, so
-// that bulk copies bring them; their places go to registers. Tiles of B come through a tensor map, which the launch brings.
-// One thread of a block does all the copying, STAGES ahead; two groups of four warps multiply half of the tile's rows each.
-//
-// Two blocks are a cluster, whose tiles are neighbours, side by side or one above the other: what both of them need each brings half
-// of, for both. Clusters take tiles in turn; while one is written the next one's first stages are on their way.
-//
-// A tile has p.tall rows: 256, or 128 with the blocks one above the other; or, for few columns, where the blocks of a cluster
-// share A's columns (p.wide is 1), 128 or 64 (group24_few.cuh).
-//
-// A launch begins while the one before still writes its last tiles, and with few columns brings what it can of A until that is done. (With many
+// Computes: C = alpha·A·B + beta·C for many columns, A (rows × cols) 2:4 sparse, f16 or bf16, on the sparse tensor
+// cores of compute capability 9.0 (wgmma.mma_async.sp).
+// Tile: a CTA computes (p.tall × COLS), p.tall = 256, or 128 with the cluster's CTAs one above the other; for few
+// columns (p.wide is 1) the CTAs of a cluster split K, (128 or 64 × COLS) (group24_few.cuh). Two consumer warpgroups
+// take half of the rows each. Clusters take tiles in turn; while one is stored the next one's first stages are loaded.
+// Data movement: the matrix is packed in tiles (64 × 64) whose values lie as the instruction reads them from shared
+// memory: bulk copies load them; metadata goes to registers. Tiles of B come by TMA. One producer thread copies, STAGES
+// deep. The two CTAs of a cluster have neighbouring tiles: each loads half of what both need and multicasts it. A
+// launch begins while the one before still stores its last tiles, and with few columns prefetches A. (With many columns
 // that made all steps slower.)
-//
-// Compile-time constants: ENTRY, ELEM (half.cuh), COLS (64, 128 or 256), STAGES (of a tile of 256 rows). Dynamic shared memory:
-// SHARED_BYTES + 256 + 8·REST_BYTES (rest.cuh).
+// Bound by: the sparse tensor cores for wide C, L2 to shared memory else.
+// Constants: ENTRY, ELEM (half.cuh), COLS (64, 128 or 256), STAGES (of a tile of 256 rows). Dynamic shared memory:
+// SHARED_BYTES + 256 + 8·REST_BYTES (remainder hooks, rest.cuh).
 
 #include "group24.cuh"
 #include "../include/bulk.cuh"
@@ -31,7 +27,7 @@
 // slabs_inside returns how many of 64 columns, of most from column col on, B has.
 __device__ __forceinline__ u32 slabs_inside(const Params &p, u32 col, u32 most) { return col < p.n ? min(most, (p.n - col + 63) / 64) : 0; }
 
-// store_inside writes a warp's 16 rows of sums, of which those that lie past C's columns are left out, 16 columns at a time.
+// store_inside stores a warp's 16 rows of sums within C's columns, 16 columns at a time.
 template <int N, class F> __device__ __forceinline__ void store_inside(float (&acc)[N][4], Dest to, const Params &p, u32 row, u32 col, F recompute) {
     store_sums<16>(reinterpret_cast<float(&)[1][N][4]>(acc), to, p, row, col, p.n, recompute);
 }
@@ -70,8 +66,8 @@ template <int TALL, int DOWN> struct Work {
         barrier_fence();
     }
 
-    // bring is one thread's work: all copies. A stage is free once all groups of the cluster have read it. Columns of B past
-    // the matrix are left as they are: zeros would take long, and what is computed of them is never stored.
+    // bring: body of the producer thread. A stage is free once all groups of the cluster have read it. Columns of B past
+    // the matrix are not loaded: zeros would take long, and their results are never stored.
     __device__ __forceinline__ void bring(const unsigned char *values, const TileMap *map, const Params &p) const {
         u16 a_blocks = 0, b_blocks = ((1 << DOWN) - 1) << DOWN * across;
         for (int i = 0; i < ACROSS; i++) a_blocks |= 1 << (i * DOWN + down);
@@ -181,5 +177,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTE
         with([&](const auto &work) __attribute__((always_inline)) { work.multiply(group - 1, (const uint4 *)index, {c, bias}, p, more, more.entries(entries, p)); });
         __syncwarp();
     }
-    cluster_sync(); // no block leaves while others still copy to it, arrive at its barriers or read its sums
+    cluster_sync(); // no CTA exits while others still copy to it, arrive at its barriers or read its sums
 }

@@ -43,7 +43,7 @@ struct EntriesGroup24 {
     }
 };
 
-// load_places brings the places of four steps to a lane. (Not before what stands before it.)
+// load_places loads the places of four steps for a lane. (Not before what stands before it.)
 __device__ __forceinline__ void load_places(u32 (&x)[4], const uint4 *from) {
     asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "l"(from) : "memory");
 }

@@ -1,7 +1,8 @@
-// group24.cu for few columns: a tile for each cluster, of WIDTH columns (64 or 128). So that there is work for the whole device, the
-// two blocks of a cluster share A's columns, 256 at a time in turn. With DEEP = 1 a tile has 128 rows, half of which each
-// group of warps multiplies; with DEEP = 2 it has 64, and the groups share A's columns too. What the PARTS = 2·DEEP groups with the
-// same rows have summed is then exchanged: each adds up the sums of its part of the columns, in a fixed order.
+// group24.cu for few columns: a cluster computes (128 or 64 × WIDTH), WIDTH = 64 or 128, and its two CTAs split A's
+// columns, 256 at a time in turn, so that there is work for the whole device. With DEEP = 1 a tile has 128 rows, half
+// of which each consumer warpgroup multiplies; with DEEP = 2 it has 64, and the warpgroups split A's columns too. The
+// PARTS = 2·DEEP warpgroups with the same rows then exchange partial sums: each adds those of its share of the columns,
+// in a fixed order.
 
 #pragma once
 

@@ -1,10 +1,10 @@
 // Few columns (nmSPARSE's SpMV, §3.2.1), for single entries on scalar cores.
 //
-// A warp multiplies NARROW_ROWS rows at a time, its lanes taking chunks of the rows' slots in turn,
-// whose values are neighbours. The rows of B that chunk c can refer to are brought to shared memory bank c mod 32
-// alone, as f32, so no two lanes meet in a bank (§3.2.1, Figure 4). A chunk is 8 slots where p.keep divides 8 and
-// there is room, else a group. What does not fit into shared memory comes in windows; where all fits, it is brought
-// once for all the rows that a block multiplies, which lie a grid apart in the matrix.
+// A warp computes NARROW_ROWS rows at a time, its lanes taking chunks of the rows' slots in turn, whose values are
+// neighbours. The rows of B that chunk c can refer to are loaded to shared memory bank c mod 32 alone, as f32, so no
+// two lanes meet in a bank (§3.2.1, Figure 4). A chunk is 8 slots where p.keep divides 8 and there is room, else a
+// group. B that does not fit into shared memory comes in windows; where all fits, it is loaded once for all the rows
+// that a CTA multiplies, which lie a grid apart in the matrix.
 //
 // Needs WARPS, NARROW_ROWS and NARROW_BYTES, the shared memory that there is: at least 32 KiB, which a lane's group of
 // the largest p.every takes.

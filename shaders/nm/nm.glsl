@@ -1,7 +1,8 @@
-// What the GLSL kernels share: buffers of any size, elements, slots, sums over a row's entries alone, writing C.
-// Needs ELEM, the type of A and B.
+// What the GLSL kernels share: buffers of any size, elements, slots, sums over a row's entries alone, writing C. Needs
+// ELEM, the type of A and B.
 //
-// Parameters: a panel has p.tall rows and p.groups groups, which keep p.keep of p.every units each, 2^p.wide columns wide.
+// Parameters: a panel has p.tall rows and p.groups groups, which keep p.keep of p.every units each, 2^p.wide columns
+// wide.
 
 #include "../include/operands.glsl"
 #include "../include/quad.glsl"

@@ -1,6 +1,7 @@
-// What a kernel adds to the products of a 2:4 matrix, before they are stored: nothing, unless another format's source, which
-// includes the kernel's, has defined REST (shaders/sparse24r). Such a source's kernels have the arguments REST_ARGS after
-// the mask, of which REST is made: REST_OF(memory for each warp in shared memory, the matrix b).
+// Hooks for a remainder: what a kernel adds to the products of a 2:4 matrix before they are stored. Here that is
+// nothing. A source that includes the kernel's may define REST and supply its own (shaders/sparse24r). Its kernels have
+// the arguments REST_ARGS after the mask, from which REST is made: REST_OF(memory for each warp in shared memory, the
+// matrix b).
 
 #pragma once
 

@@ -1,10 +1,10 @@
-// N:M × dense on scalar cores for units of a multiple of 8 rows, in any type.
-//
-// A warp multiplies 8 rows of a panel by 128 columns: a lane keeps 8 × 4 sums, so that a load of a row of B feeds 32
-// multiply-adds. Lanes decode the columns of 32 condensed columns at a time and ask each other for them. The warps of
-// a block have neighbouring rows, so they find each other's rows of B in the L1 cache.
-//
-// Compile-time constants: ENTRY, ELEM (half.cuh), WARPS.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) N:M sparse in units of a multiple of 8 rows, f32, f16 or bf16 on
+// CUDA cores.
+// Tile: a warp computes (8 × 128) of a panel, a lane (8 × 4): a load of a row of B feeds 32 multiply-adds.
+// Data movement: straight from L1 to registers. Lanes decode the columns of 32 condensed columns at a time and shuffle
+// them to each other. The warps of a CTA have neighbouring rows and find each other's rows of B in L1.
+// Bound by: FMA.
+// Constants: ENTRY, ELEM (half.cuh), WARPS.
 
 #include "nm.cuh"
 

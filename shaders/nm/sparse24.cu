@@ -1,15 +1,13 @@
-// 2:4 × dense on the sparse tensor cores of compute capability 8.0 (mma.sp.m16n8k32).
-//
-// The matrix is packed for them: values in the order in which the lanes of a warp hold the instruction's A operand
-// of 16 rows and 32 columns, so that a lane's share is one 16-byte load; places as the instruction's metadata,
-// of two such steps to a word of each lane (the first in lanes 0 and 1 of a quad, the second in lanes 2 and 3).
-//
-// A block multiplies ROWS rows by COLS columns. Stages of DEPTH rows of B, with the values and the metadata for
-// them, come by asynchronous copies, STAGES deep; B is read through ldmatrix. Rows of B lie in shared memory as in
-// vector.cu.
-//
-// Compile-time constants: ENTRY, ELEM (half.cuh), ROWS, COLS, DEPTH (a multiple of 64), STAGES, WARP_ROWS ×
-// WARP_COLS (a warp's tile; multiples of 16). Dynamic shared memory: STAGES·STAGE_BYTES.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) 2:4 sparse, f16 or bf16, on the sparse tensor cores of compute
+// capability 8.0 (mma.sp.m16n8k32).
+// Tile: a CTA computes (ROWS × COLS), a warp (WARP_ROWS × WARP_COLS), in stages of DEPTH rows of B.
+// Data movement: values are packed in the order of the instruction's operand A (16 × 32), so that a lane's are one
+// 16-byte load; metadata of two steps is a word of each lane (the first in lanes 0 and 1 of a quad, the second in lanes
+// 2 and 3). B, values and metadata of a stage come by cp.async, STAGES deep; B is read by ldmatrix, and lies in shared
+// memory as in vector.cu.
+// Bound by: the sparse tensor cores for wide C, L2 to shared memory else.
+// Constants: ENTRY, ELEM (half.cuh), ROWS, COLS, DEPTH (a multiple of 64), STAGES, WARP_ROWS and WARP_COLS (multiples
+// of 16). Dynamic shared memory: STAGES·STAGE_BYTES.
 
 #include "sparse24.cuh"
 

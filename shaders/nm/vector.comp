@@ -1,11 +1,11 @@
-// N:M × dense on scalar units for units of a multiple of 8 rows.
-//
-// A workgroup multiplies 8 rows of a panel by a block of 4·LOCAL columns. Values and column numbers of STAGE condensed
-// columns at a time are brought to shared memory. An invocation has four columns: for each condensed column it loads
-// them from its row of B and adds their products with the 8 values to 8 sums. Where there are fewer columns than the
-// block has, invocations share a column's terms between them (slices) and add their sums up at the end, in order.
-//
-// ELEM is the type of A and B.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) N:M sparse in units of a multiple of 8 rows, f32, f16 or bf16 on
+// scalar units.
+// Tile: a workgroup computes (8 × 4·LOCAL) of a panel, an invocation (8 × 4). Where C is narrower, invocations share a
+// column's terms (slices), and their sums are added in order at the end.
+// Data movement: values and column numbers of STAGE condensed columns go through shared memory. Rows of B come straight
+// from memory.
+// Bound by: FMA.
+// Constants: ELEM.
 
 #version 460
 #extension GL_GOOGLE_include_directive : require

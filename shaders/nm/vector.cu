@@ -1,28 +1,22 @@
-// N:M × dense on tensor cores for units of V rows (VW and BW, nmSPARSE §3.3).
-//
-// The rows of a panel keep the same columns, so a panel is a small dense matrix once the rows of B that it
-// keeps are put together. A block multiplies one panel by COLS columns: it gathers those rows, DEPTH at a
-// time, into shared memory with asynchronous copies, each once for all V rows, STAGES deep; the panel's values
-// beside them are in the order in which they are stored. From there both reach the tensor cores through
-// ldmatrix. Shared memory is filled and read without bank conflicts: rows of 128 bytes whose 16-byte chunks
-// are exchanged by the row's number mod 8.
-//
-// Each lane decodes the places of its share of a step's columns one step before they are needed, and the
-// lanes that copy a row ask it for the row's number.
-//
-// On compute capability 9.0 (HOPPER) four warps multiply 64 rows by 128 columns with wgmma, which reads both
-// operands from shared memory by itself, while the next stages are brought.
-//
-// Compile-time constants: ENTRY, ELEM (half.cuh), V (a multiple of 16), COLS, DEPTH (a multiple of 32), STAGES,
-// HOPPER, and else WARP_ROWS × WARP_COLS (a warp's tile; multiples of 16). Dynamic shared memory:
-// STAGES·STAGE_BYTES.
+// Computes: C = alpha·A·B + beta·C, A (rows × cols) N:M sparse in units of V rows (VW and BW, nmSPARSE §3.3), f16 or
+// bf16 on tensor cores.
+// Tile: a CTA computes a panel (V × COLS), a warp (WARP_ROWS × WARP_COLS); on compute capability 9.0 (HOPPER) four
+// warps compute (64 × 128) by wgmma. The rows of a panel keep the same columns: it is a small dense matrix once the
+// rows of B that it keeps are gathered.
+// Data movement: those rows of B are gathered into shared memory by cp.async, DEPTH at a time, each once for all V
+// rows, STAGES deep, with the panel's values beside them; both reach the tensor cores through ldmatrix. Rows are 128
+// bytes whose 16-byte chunks are swizzled by the row's number mod 8: no bank conflicts. Each lane decodes places one
+// step before they are needed, and the lanes that copy a row ask it for the row's number.
+// Bound by: L2 to shared memory for gathered rows of B, tensor cores for tall panels.
+// Constants: ENTRY, ELEM (half.cuh), V (a multiple of 16), COLS, DEPTH (a multiple of 32), STAGES, HOPPER, or WARP_ROWS
+// and WARP_COLS (multiples of 16). Dynamic shared memory: STAGES·STAGE_BYTES.
 
 #include "nm.cuh"
 
 #if HOPPER
 #include "../include/hopper.cuh"
 #define WARPS ((V / 64) * (COLS / 128) * 4)
-#define AHEAD (STAGES - 2)                  // stages brought before they are needed; one is still being read
+#define AHEAD (STAGES - 2)                  // stages loaded before they are needed; one is still being read
 #else
 #define WARPS ((V / WARP_ROWS) * (COLS / WARP_COLS))
 #define AHEAD (STAGES - 1)
@@ -99,7 +93,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     }
 
     u32 stage = 0, next = AHEAD;
-    auto advance = [&](u32 tile) { // brings the stage to come, and moves on
+    auto advance = [&](u32 tile) { // loads the next stage and moves on
         if (tile + AHEAD < tiles) {
             fetch(tile + AHEAD, next);
             look(tile + AHEAD + 1);

@@ -1,5 +1,9 @@
-// What an NVIDIA device does at most; see peak.go. KIND: 1 copy, 2 read, 3 fma, 4 matrix (F16, BF16, TF32,
-// F64 or S8; depth K), 5 fma in f64.
+// Computes: nothing of use: it measures what an NVIDIA device attains (peak.go). KIND: 1 copy, 2 read, 3 fma, 4 matrix
+// (F16, BF16, TF32, F64 or S8; depth K), 5 fma in f64.
+// Tile: p.rounds rounds for each thread.
+// Data movement: KIND 1 and 2 through memory or cache; the others stay in registers.
+// Bound by: the unit that KIND names.
+
 #if KIND == 5 || defined(F64)
 #define DOUBLE
 #endif

@@ -1,5 +1,9 @@
-// What a Vulkan device's cooperative matrices do at most, f16·f16→f32 or s8·s8→s32; see peak.go. One subgroup a
-// workgroup.
+// Computes: nothing of use: it measures what a Vulkan device's cooperative matrices attain, f16·f16→f32 or s8·s8→s32
+// (peak.go).
+// Tile: one subgroup a workgroup, p.rounds rounds.
+// Data movement: none; operands stay in registers.
+// Bound by: the matrix units.
+
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

@@ -1,4 +1,8 @@
-// Brings B to fixed point. See quantise.go for the phases and the layout of q.
+// Computes: B (cols × n) in RFX-p's fixed point, q (quantise.go). Phase 0 finds ranges of parts of columns, phases 1
+// and 2 join them and quantise.
+// Tile: a CTA has a tile of rows and columns of B.
+// Data movement: straight through registers; ranges of a tile meet in shared memory.
+// Bound by: memory bandwidth.
 
 #include "params.h"
 #include "../include/half.cuh"
@@ -48,7 +52,7 @@ __device__ __forceinline__ u32 digits(int q, u32 bits) {
 // not far below 1/2.
 __device__ __forceinline__ int whole(u32 x, float scale, float more) { return finite(x) ? __float2int_rn(__uint_as_float(x) * scale * more) : 0; }
 
-// split brings the places of four columns' digits together.
+// split gathers four columns' digits by place.
 __device__ __forceinline__ void split(u32 (&place)[4], const u32 *x) {
     u32 a = __byte_perm(x[0], x[1], 0x5140), b = __byte_perm(x[2], x[3], 0x5140);
     place[0] = __byte_perm(a, b, 0x5410), place[1] = __byte_perm(a, b, 0x7632);

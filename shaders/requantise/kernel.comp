@@ -1,4 +1,8 @@
-// Brings new values of A to fixed point. See requantise.go for the phases.
+// Computes: new values of a prepared A in RFX-p's fixed point (requantise.go). Phase 0 finds the rows' ranges, phase 1
+// writes the integers.
+// Tile: phase 0 some invocations for each row, phase 1 four entries an invocation.
+// Data movement: straight through registers. Phase 1 finds an entry's row by bisection.
+// Bound by: memory bandwidth.
 
 #version 460
 #extension GL_GOOGLE_include_directive : require

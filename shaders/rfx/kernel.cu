@@ -1,5 +1,9 @@
-// Reproducible SpMM from compressed sparse rows. See rfx.go for how work is shared out. BITS is p; a lane
-// has four columns.
+// Computes: C (rows × n) = alpha·A·B + beta·C reproducibly in fixed point (RFX-p, p = BITS), A (rows × cols) in CSR, B
+// quantised (rfx.go).
+// Tile: a row or row segment × a tile of columns, as csr/kernel.cu; a lane has four columns. Segments leave 128-bit
+// partial sums in the workspace, which phase 1 adds.
+// Data movement: A's integers and rows of B straight from memory to registers.
+// Bound by: 64-bit integer arithmetic, then gathers of rows of B.
 
 #include "store.cuh"
 #include "../include/load.cuh"

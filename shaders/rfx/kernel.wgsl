@@ -1,8 +1,10 @@
-// Reproducible SpMM from compressed sparse rows. See rfx.go for how work is shared out. BITS is p.
-//
-// An invocation has four columns, in vectors; across invocations, words of q are neighbours. Sums of
-// products of digits (DIGIT bits, A's and B's lowest first) have 32 bits; they are added to the 128-bit
-// totals before they can overflow.
+// Computes: C (rows × n) = alpha·A·B + beta·C reproducibly in fixed point (RFX-p, p = BITS), A (rows × cols) in CSR, B
+// quantised (rfx.go).
+// Tile: a row or row segment × a tile of columns, as csr/kernel.wgsl; an invocation has four columns, in vectors.
+// Data movement: A's integers and rows of B straight from memory to registers; words of q are neighbours across
+// invocations.
+// Bound by: integer arithmetic. Sums of products of digits (DIGIT bits, lowest first) have 32 bits and are added to
+// 128-bit totals before they can overflow.
 
 {{.HALF}}
 {{.FIXED}}

@@ -1,17 +1,16 @@
-// Reproducible SpMM from panels of rows on cooperative matrices of 8-bit integers. See rfx.go for digits and panels.go
-// for how panels lie in memory.
+// Computes: C (rows × n) = alpha·A·B + beta·C reproducibly in fixed point (RFX-p), A in panels, on cooperative matrices
+// of 8-bit integers (TM × TN × TK). rfx.go explains digits, panels.go the packing.
+// Tile: a workgroup computes (V × COLS) for a panel or a segment of one. There is a sum for each sum of two digits'
+// places.
+// Data movement: a tile's 32 rows of B, as digits, are loaded into shared memory transposed: for each place and column
+// 32 bytes, one for each vector, so that both operands are read by rows of bytes along the vectors. Column 8o + i of
+// the workgroup's is at place i·(COLS/8) + o: an invocation loads eight neighbouring columns, and the writes of
+// neighbours go to other banks. The next tile is prefetched to registers.
+// Bound by: gathers of rows of B, then shared memory.
 //
-// A workgroup multiplies an item, a panel or a piece of one, by COLS columns. A tile's 32 rows of B, as digits, are
-// brought to shared memory turned round: for each place and column, 32 bytes, one for each vector; so both operands
-// are read by rows of bytes along the vectors. While one tile is multiplied, the next is on its way to registers.
-// There is a sum for each sum of two digits' places.
-//
-// The device's matrix operation is TM×TN×TK; the panel has as many rows as fit it:
+// The panel has as many rows as fit the device's matrix operation:
 //   SWAP = 1  Cᵀ = Bᵀ·Aᵀ: columns of B on TM, the panel's V rows on TN (16×8×32, 8×8×8);
 //   SWAP = 0  C = A·B: the panel's rows on TM, columns of B on TN (8×16×32, 16×16×16).
-//
-// Column 8o + i of the workgroup's is at place i·(COLS/8) + o in shared memory: an invocation brings eight neighbouring
-// columns, and writes of those side by side go to other banks.
 
 #version 460
 #pragma use_vulkan_memory_model

@@ -1,18 +1,14 @@
-// Reproducible SpMM from panels of 8 rows on matrix units of 8-bit integers. See rfx.go for digits and panels.go
-// for how panels lie in memory.
-//
-// A warp multiplies an item, a panel or a piece of one, by 64 columns. The instruction m16n8k32 computes Cᵀ = Bᵀ·Aᵀ,
-// as in kernel cvse: the panel's 8 rows sit on its n, 16 columns of B on its m. A lane fetches 8 columns of a row
-// of B with all their digits in one or two loads. Digits of the same column and place of four rows make a word of
-// the instruction's operand, which byte permutes bring together; no value crosses lanes. Lane (g, q) has vectors
-// 8q to 8q+7 of a tile of 32 and columns 8g to 8g+7; instruction j has its columns 2j and 2j+1.
-//
-// The four lanes of a quad fetch from four rows at once; rows that differ mod 4 lie in other banks, and panels.go
-// deals vectors accordingly.
-//
-// Column numbers and digits of A run through shared memory, STAGES tiles deep, each warp on its own.
-//
-// Compile-time constants: BITS (p), WARPS, STAGES, STEP (32 or 16: the instruction's k).
+// Computes: C (rows × n) = alpha·A·B + beta·C reproducibly in fixed point (RFX-p, p = BITS), A in panels of 8 rows, on
+// matrix units of 8-bit integers (mma.m16n8k32). rfx.go explains digits, panels.go the packing.
+// Tile: a warp computes (8 × 64) for a panel or a segment of one. The instruction computes Cᵀ = Bᵀ·Aᵀ as kernel cvse:
+// the panel's rows on n = 8, 16 columns of B on m. Lane (g, q) has vectors 8q to 8q + 7 of a tile of 32 and columns 8g
+// to 8g + 7; instruction j has its columns 2j and 2j + 1.
+// Data movement: a lane fetches 8 columns of a row of B with all digits in one or two loads; byte permutes put digits
+// of four rows into an operand word, and no value crosses lanes. The four lanes of a quad fetch four rows at once: rows
+// that differ mod 4 lie in different banks, and panels.go deals vectors so. Column numbers and digits of A go through
+// shared memory, STAGES tiles deep, each warp on its own.
+// Bound by: gathers of rows of B through L1.
+// Constants: BITS (p), WARPS, STAGES, STEP (32 or 16: the instruction's k).
 
 #include "store.cuh"
 #include "../include/units.cuh"

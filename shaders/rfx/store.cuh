@@ -1,4 +1,4 @@
-// What becomes of a sum. BITS is p.
+// How a sum becomes an element of C: the one rounding, alpha, beta and the epilogue. BITS is p.
 
 #pragma once
 #include "params.h"

@@ -1,6 +1,6 @@
-// The remainder on matrix units: panels of 16 rows, whose vectors come 16 to a step (see restArray in sparse24r.go). Each warp
-// gathers the rows of B that a step's vectors multiply to its own part of shared memory, and adds the product to the sums
-// that it holds: those of the instructions for 2:4 lie in registers as mma.m16n8k16's do.
+// The remainder on matrix units: panels of 16 rows, whose vectors (16 × 1) come 16 to a step (see restArray in
+// sparse24r.go). Each warp gathers the rows of B that a step's vectors multiply into its own shared memory, and adds
+// the product to the sums that it holds: those of the instructions for 2:4 lie in registers as mma.m16n8k16's do.
 
 #pragma once
 #include "../nm/nm.cuh"
@@ -32,7 +32,7 @@ template <class E> struct RestEntries {
 };
 
 // Gather adds the remainder of TALL strips of 16 rows, APART rows apart, to sums of N tiles of 8 columns. The strips' steps, one
-// after the other, are brought one ahead, and the columns that the next one gathers are known when it is brought.
+// after the other, are prefetched one step early, and so are the columns that the next one gathers.
 template <int TALL, int APART, int N> struct Gather {
     static constexpr u32 NONE = 0xffffffff;
     const u32 *ptr, *cols; // of the remainder's panels and vectors
@@ -41,9 +41,9 @@ template <int TALL, int APART, int N> struct Gather {
     u32 lane, col;         // of the tile
     uint2 next[TALL];      // of each strip of the tile that was looked for: the first vector, and the one after the last
     uint2 steps[TALL];     // of each strip of the tile: the first step, and the one after the last
-    u32 ahead;             // the step to bring next
+    u32 ahead;             // the step to load next
     u32 from;              // the column of its vector lane % 16
-    uint4 a;               // operand A of the step that was brought last
+    uint4 a;               // operand A of the step that was loaded last
 
     // after is the first step of the strips from i on.
     __device__ __forceinline__ u32 after(int i) const {
@@ -62,7 +62,7 @@ template <int TALL, int APART, int N> struct Gather {
     // at is where 16 bytes of row k of a step's rows of B lie.
     __device__ __forceinline__ u32 at(u32 k, u32 chunk) const { return memory + (k * N + (chunk ^ (k & (N < 8 ? N - 1 : 7)))) * 16; }
 
-    // bring has the rows of B of the step that comes next on their way, if there is one.
+    // bring prefetches the rows of B of the next step, if there is one.
     __device__ __forceinline__ void bring() {
         if (ahead == NONE) return;
         place();

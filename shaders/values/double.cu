@@ -1,5 +1,8 @@
-// Brings new values of f64 to their places, or new values of any type to an array of f64. See values.go for the map and
-// for how work is shared out.
+// Computes: new values of f64, or of any type for an array of f64, written to their slots of a packed array
+// (values.go).
+// Tile: four words of the array a thread; with a list (listed.cuh) four entries a thread.
+// Data movement: straight through registers: coalesced writes, gathered reads.
+// Bound by: memory bandwidth.
 
 #define DOUBLE
 #include "params.h"
