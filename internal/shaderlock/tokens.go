@@ -4,20 +4,22 @@ package shaderlock
 
 import "strings"
 
-// tokens returns a source in C++ or GLSL without its comments, with one space where two tokens need it, and a line for each
-// preprocessor directive. Sources that differ in comments and layout alone give the same text.
+// tokens returns a source in C++ or GLSL without its comments, with one space where two tokens would join, and a line for each
+// preprocessor directive. String literals that follow each other are one. Sources that differ in comments and layout alone
+// give the same text.
 func tokens(text string) string {
 	s := scanner{text: strings.ReplaceAll(text, "\\\n", " "), fresh: true}
 	for s.at < len(s.text) {
 		s.step()
 	}
-	return s.out.String()
+	return string(s.out)
 }
 
 type scanner struct {
 	text      string
 	at        int
-	out       strings.Builder
+	out       []byte
+	end       int  // where the string that was written last has its end quote; 0: something else was written last
 	last      byte // what was written last
 	space     bool // blanks were skipped since
 	fresh     bool // nothing of this line was written
@@ -41,7 +43,7 @@ func (s *scanner) step() {
 		s.space = true
 	case c == '"' || c == '\'':
 		n := quoted(rest)
-		s.write(rest[:n])
+		s.writeQuoted(rest[:n])
 		s.at += n
 	default:
 		if c == '#' && s.fresh {
@@ -55,7 +57,7 @@ func (s *scanner) step() {
 // newline ends a directive; elsewhere it is a space.
 func (s *scanner) newline() {
 	if s.directive {
-		s.out.WriteByte('\n')
+		s.out = append(s.out, '\n')
 		s.last, s.space, s.directive = '\n', false, false
 	} else {
 		s.space = true
@@ -66,7 +68,7 @@ func (s *scanner) newline() {
 // startDirective puts a directive on a line of its own.
 func (s *scanner) startDirective() {
 	if s.last != 0 && s.last != '\n' {
-		s.out.WriteByte('\n')
+		s.out = append(s.out, '\n')
 	}
 	s.last, s.space, s.directive = '\n', false, true
 }
@@ -74,12 +76,32 @@ func (s *scanner) startDirective() {
 // write writes part of a token, after a space where there was one and the tokens would otherwise join. In a directive every
 // space counts: it tells a macro's parameters from its text.
 func (s *scanner) write(t string) {
-	if s.space && s.last != 0 && s.last != '\n' && (s.directive || word(s.last) == word(t[0])) {
-		s.out.WriteByte(' ')
+	if s.space && s.last != 0 && s.last != '\n' && (s.directive || joins(s.last, t[0])) {
+		s.out = append(s.out, ' ')
 	}
-	s.out.WriteString(t)
-	s.last, s.space, s.fresh = t[len(t)-1], false, false
+	s.out = append(s.out, t...)
+	s.last, s.space, s.fresh, s.end = t[len(t)-1], false, false, 0
 }
+
+// writeQuoted writes a string or a character, as part of the string before it if that is all there is between.
+func (s *scanner) writeQuoted(t string) {
+	if t[0] == '"' && s.end > 0 {
+		s.out, s.space, t = s.out[:s.end], false, t[1:]
+	}
+	s.write(t)
+	if t[len(t)-1] == '"' {
+		s.end = len(s.out) - 1
+	}
+}
+
+// joins tells whether two tokens that end and begin so need a space between them.
+func joins(a, b byte) bool {
+	const operators = "+-*/%&|^<>=!:.#"
+	operator := func(c byte) bool { return strings.IndexByte(operators, c) >= 0 }
+	return operator(a) && operator(b) || word(a) && (word(b) || quote(b)) || quote(a) && word(b)
+}
+
+func quote(c byte) bool { return c == '"' || c == '\'' }
 
 func word(c byte) bool {
 	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'

@@ -32,7 +32,7 @@ var files embed.FS
 var Format = &spec.Format{
 	Program: &spec.Program{
 		Name: "dense", Args: spec.FormatArgs("a T", "stored u32", "work f32 written"),
-		Params: spec.Params[params](), Variants: spec.SplitEpilogues(variants()), Files: files,
+		Params: spec.Params[params](), Variants: spec.WithEpilogues(variants(), spec.TwoForms), Files: files,
 	},
 	Full: true, Encode: encodeSparse, EncodeQuantised: packQuantised, Adopt: adopt, Measure: measure,
 	Launch: launch, Suited: suited,

@@ -29,8 +29,7 @@ const slots = 8
 // machines, the largest shared memory first.
 var machines = []machine{
 	{name: "hopper", arch: 90, hopper: true, blocks: 132, warps: 14, ring: 16512, cluster: 2},
-	{name: "w9", arch: 80, blocks: 108, warps: 9, ring: 16512, cluster: 1},
-	{name: "w6", arch: 80, blocks: 142, warps: 6, ring: 16512, cluster: 1},
+	{name: "ampere", arch: 80, blocks: 142, warps: 6, ring: 16512, cluster: 1},
 }
 
 // widths are the columns that a block may compute. Variants of the same machine and type take the same packing, and launch
@@ -152,7 +151,7 @@ func (v stagedKernel) fits(s lanestream.Shape) bool {
 
 // inStaged returns the variant of staged.cu that suits a matrix and a number of columns, nil if none does.
 func inStaged(v *spec.Variant, s lanestream.Shape, n int) *spec.Variant {
-	if !staged(v) || s.Layout == lanestream.Places && n > mostFew {
+	if !staged(v) || s.Layout == lanestream.Places && n > mostTurns {
 		return nil
 	}
 	width := widths[0]
@@ -174,8 +173,9 @@ func inStaged(v *spec.Variant, s lanestream.Shape, n int) *spec.Variant {
 	return nil
 }
 
-// mostFew is the most columns for which kernel.cu is faster than prefill.cu.
-const mostFew = 32
+// mostFew is the most columns that kernel.cu, staged.cu and few.cu multiply at a time, and mostTurns the most for which
+// several times in turn are faster than prefill.cu and filled.cu, layout Places.
+const mostFew, mostTurns = 32, 64
 
 // forColumns returns the variant of v's packing and type that suits a problem. Variants of prefill.cu take layout Places alone.
 func forColumns(v *spec.Variant, s lanestream.Shape, p spec.Problem) *spec.Variant {
@@ -188,7 +188,7 @@ func forColumns(v *spec.Variant, s lanestream.Shape, p spec.Problem) *spec.Varia
 	if x := inStaged(v, s, p.N); x != nil {
 		return x
 	}
-	many := p.N > mostFew && s.Layout == lanestream.Places
+	many := p.N > mostTurns && s.Layout == lanestream.Places
 	best := v
 	for _, x := range cuda { // kernel.cu's first, the narrowest first
 		if x.In != v.In || x.Const("WARPS") != v.Const("WARPS") || staged(x) || isFew(x) || isFilled(x) || isPrefill(x) && !(many && x.Met(p.Caps)) {

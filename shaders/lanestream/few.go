@@ -76,7 +76,7 @@ func fewPieces(o *lanestream.Options, density float64) {
 
 // fewFor returns the variant that multiplies by n columns what is packed for few.cu.
 func fewFor(v *spec.Variant, p spec.Problem) *spec.Variant {
-	many := p.N > mostFew && v.Const("PAIRS") == 0
+	many := p.N > mostTurns && v.Const("PAIRS") == 0
 	best := v
 	for _, x := range cuda { // the narrowest first
 		if x.In != v.In || isFew(x) && x.Const("PAIRS") != v.Const("PAIRS") || !isFew(x) && !(many && isPrefill(x) && x.Met(p.Caps)) {

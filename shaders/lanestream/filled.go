@@ -147,10 +147,7 @@ func (p panel) cost(s lanestream.Shape, n int) float64 {
 func prefillCost(s lanestream.Shape, n int, caps backend.Caps) float64 {
 	const start = 5000.0
 	step, short, cols := 1200.0, 1090.0, 256 // of a stage of 64 columns of A, or of 32
-	switch {
-	case n <= 64:
-		step, short, cols = 940, 850, 64
-	case n <= 128:
+	if n <= 128 {
 		step, short, cols = 1020, 910, 128
 	}
 	clusters := max(1, caps.Units/blocksDown)
@@ -186,6 +183,8 @@ func suitsFilled(v *spec.Variant, s lanestream.Shape, p spec.Problem) *spec.Vari
 		return nil
 	case isFilled(v):
 		return x
+	case p.N <= mostTurns && s.Layout == lanestream.Places:
+		return nil
 	}
 	other := prefillCost(s, p.N, p.Caps)
 	if s.Layout == lanestream.Pairs {

@@ -46,7 +46,7 @@ var Format = &spec.Format{
 	Program: &spec.Program{
 		Name: "lanestream", Args: spec.FormatArgs("index u32", "mask u32", "values T"),
 		Params: spec.Params[params](), Files: files,
-		Variants: spec.SplitEpilogues(slices.Concat(cuda, scalarCUDA(), vulkan, webgpuVariants(), cpuVariants(), quantisedVariants())),
+		Variants: spec.WithEpilogues(slices.Concat(cuda, scalarCUDA(), vulkan, webgpuVariants(), cpuVariants(), quantisedVariants()), spec.OneForm),
 	},
 	Packing:         []string{"WARPS", "CLUSTER", "STAGED", "PAIRS", "SHORT_PIECES"},
 	Encode:          spec.Quantising(spec.Encoder(pack[half.F16], pack[half.BF16], pack[float32]), packQuantised),

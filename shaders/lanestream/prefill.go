@@ -20,7 +20,6 @@ type tile struct {
 
 // tiles, the narrowest first.
 var tiles = []tile{
-	{groups: 2, cols: 64, stages: 8, ring: 256},
 	{groups: 2, cols: 128, stages: 6, ring: 256},
 	{groups: 2, cols: 256, stages: 4, ring: 224},
 }

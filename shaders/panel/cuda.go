@@ -61,7 +61,11 @@ func Scalar(entry string, v uint32, own ...spec.Const) *spec.Variant {
 		spec.Define("STEP", 8), spec.Define("CHUNKS", 1), spec.Define("UNROLL", Unroll), spec.Define("WARPS", warps),
 		spec.Define("COLS", 128),
 	})
-	x := CUDA(entry, "scalar.cu", fmt.Sprintf("cuda_v%d_f32", v), dtype.F32, warps, consts)
-	x.Unit.Defines["EPILOGUE"] = "1" // it is faster with that code than without: ptxas
-	return x
+	return CUDA(entry, "scalar.cu", fmt.Sprintf("cuda_v%d_f32", v), dtype.F32, warps, consts)
+}
+
+// Splits tells that a variant has a second form for epilogues: those of kernel.cu for 16 rows and of tf32.cu, which they would
+// cost 3 to 11 %.
+func Splits(v *spec.Variant) bool {
+	return v.Unit.Source == "tf32.cu" || v.Unit.Source == "kernel.cu" && v.Const("V") == 16
 }

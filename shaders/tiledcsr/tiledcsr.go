@@ -30,7 +30,7 @@ var Format = &spec.Format{
 	Program: &spec.Program{
 		Name: "tiledcsr", Args: panel.Args,
 		Params: spec.Params[params](), Files: files,
-		Variants: spec.SplitEpilogues(slices.Concat(cuda, panel.Vulkan(), panel.WebGPU(), panel.CPU(locate))),
+		Variants: spec.WithEpilogues(slices.Concat(cuda, panel.Vulkan(), panel.WebGPU(), panel.CPU(locate)), panel.Splits),
 	},
 	Packing: []string{"V", "WINDOW", "LANES", "RING", "SPAN"}, Encode: encode, Adopt: adopt, Launch: launch,
 }
