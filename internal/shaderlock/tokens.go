@@ -2,11 +2,14 @@
 
 package shaderlock
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+)
 
-// tokens returns a source in C++ or GLSL without its comments, with one space where two tokens would join, and a line for each
-// preprocessor directive. String literals that follow each other are one. Sources that differ in comments and layout alone
-// give the same text.
+// tokens returns a source in C++ or GLSL without its comments, with one space where two tokens would join, and a line
+// for each preprocessor directive. String literals that follow each other are one. Sources that differ in comments and
+// layout alone give the same text.
 func tokens(text string) string {
 	s := scanner{text: strings.ReplaceAll(text, "\\\n", " "), fresh: true}
 	for s.at < len(s.text) {
@@ -24,6 +27,7 @@ type scanner struct {
 	space     bool // blanks were skipped since
 	fresh     bool // nothing of this line was written
 	directive bool // this line begins with #
+	begin     int  // where that was written
 }
 
 func (s *scanner) step() {
@@ -70,13 +74,13 @@ func (s *scanner) startDirective() {
 	if s.last != 0 && s.last != '\n' {
 		s.out = append(s.out, '\n')
 	}
-	s.last, s.space, s.directive = '\n', false, true
+	s.last, s.space, s.directive, s.begin = '\n', false, true, len(s.out)
 }
 
-// write writes part of a token, after a space where there was one and the tokens would otherwise join. In a directive every
-// space counts: it tells a macro's parameters from its text.
+// write writes part of a token, after a space where there was one and the tokens would otherwise join. A space behind a
+// macro's name counts too: it tells that a parenthesis begins the macro's text.
 func (s *scanner) write(t string) {
-	if s.space && s.last != 0 && s.last != '\n' && (s.directive || joins(s.last, t[0])) {
+	if s.space && s.last != 0 && s.last != '\n' && (joins(s.last, t[0]) || s.names() && t[0] == '(') {
 		s.out = append(s.out, ' ')
 	}
 	s.out = append(s.out, t...)
@@ -102,6 +106,12 @@ func joins(a, b byte) bool {
 }
 
 func quote(c byte) bool { return c == '"' || c == '\'' }
+
+// names tells that a macro's name was written last.
+func (s *scanner) names() bool {
+	name, found := bytes.CutPrefix(s.out[s.begin:], []byte("#define "))
+	return s.directive && found && bytes.IndexByte(name, ' ') < 0
+}
 
 func word(c byte) bool {
 	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'

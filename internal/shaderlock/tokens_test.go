@@ -17,7 +17,7 @@ func TestTokens(t *testing.T) {
 		{"a character", `c = '"'; // "`, `c='"';`},
 		{"directives", "int a;\n  #define  F(x)  (x)  // one\n\n#if 1\nint b;", "int a;\n#define F(x) (x)\n#if 1\nint b;"},
 		{"an object that begins with a parenthesis", "#define F (x)", "#define F (x)"},
-		{"a directive of several lines", "#define F(x) \\\n    g(x)\nh", "#define F(x) g(x)\nh"},
+		{"a directive of several lines", "#define F(x) \\\n    g(x)\nh", "#define F(x)g(x)\nh"},
 		{"a hash within a line", "a # b", "a#b"},
 		{"a quote in a directive", "#error don't\nint a;", "#error don't\nint a;"},
 		{"an open comment", "a /* b", "a"},

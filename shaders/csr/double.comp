@@ -25,9 +25,9 @@ shared dvec2 sums[gl_WorkGroupSize.x];
 
 dvec2 acc;
 
-// entries adds up the entries from begin to end that are the lane's: every along-th four of them, the lane's group being number `group`,
-// counted from multiples of four, so that columns come in whole vectors. Where some of the four belong to the neighbouring rows, these count as zero
-// times zero. x is the lane's place in a row of B, in pairs.
+// entries adds up the entries from begin to end that are the lane's: every along-th four of them, the lane's group
+// being number `group`, counted from multiples of four, so that columns come in whole vectors. Where some of the four
+// belong to the neighbouring rows, these count as zero times zero. x is the lane's place in a row of B, in pairs.
 void entries(uint begin, uint end, uint group, uint along, uint x) {
     Pairs b = Pairs(p.b), values = Pairs(p.values);
     uint ld = p.ldb / 2;

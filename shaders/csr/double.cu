@@ -30,11 +30,12 @@ struct Sums {
     }
     __device__ __forceinline__ bool inside(const Params &p) const { return in[0]; }
 
-    // entries adds up the entries from begin to end that are the group's: every along-th four of them, counted from multiples of
-    // four, so that columns and values come in whole vectors. The next four are fetched before the rows of B of these. Entries
-    // of the neighbouring rows count as zero times zero.
-    __device__ __forceinline__ void entries(u32 begin, u32 end, u32 group, u32 along, const uint4 *__restrict__ colidx, const double2 *__restrict__ values,
-                                            const double2 *__restrict__ b, const Params &p) {
+    // entries adds up the entries from begin to end that are the group's: every along-th four of them, counted from
+    // multiples of four, so that columns and values come in whole vectors. The next four are fetched before the rows of
+    // B of these. Entries of the neighbouring rows count as zero times zero.
+    __device__ __forceinline__ void entries(u32 begin, u32 end, u32 group, u32 along, const uint4 *__restrict__ colidx,
+                                            const double2 *__restrict__ values, const double2 *__restrict__ b,
+                                            const Params &p) {
         u32 k = (begin & ~3u) + 4 * group, step = 4 * along, ld = p.ldb / 2;
         b += col / 2;
         uint4 cols = {};
@@ -123,7 +124,8 @@ struct Sums {
             if (in[i]) store_pair((double *)c, bias, x[i], row, col + 2 * i * p.across, p);
     }
     // store_pair writes alpha·y + beta·C, with the epilogue, to columns at and at + 1 of a row of C.
-    static __device__ __forceinline__ void store_pair(double *c, const double *bias, double2 s, u32 row, u32 at, const Params &p) {
+    static __device__ __forceinline__ void store_pair(double *c, const double *bias, double2 s, u32 row, u32 at,
+                                                      const Params &p) {
         double alpha = alpha_of(p), beta = beta_of(p);
         double y[2] = {alpha * s.x, alpha * s.y};
         c += (size_t)row * p.ldc + at;
@@ -146,7 +148,8 @@ struct Sums {
 };
 
 extern "C" __global__ void __launch_bounds__(128, BLOCKS)
-csr(const u32 *__restrict__ rowptr, const uint4 *__restrict__ colidx, const double2 *__restrict__ values, const u32 *__restrict__ heavy,
-    const double2 *__restrict__ b, const double *__restrict__ bias, void *__restrict__ c, double *part, const Params p) {
+    csr(const u32 *__restrict__ rowptr, const uint4 *__restrict__ colidx, const double2 *__restrict__ values,
+        const u32 *__restrict__ heavy, const double2 *__restrict__ b, const double *__restrict__ bias,
+        void *__restrict__ c, double *part, const Params p) {
     multiply<Sums>(rowptr, colidx, values, heavy, b, bias, c, part, p);
 }

@@ -66,10 +66,10 @@ void accumulate(float v, uvec4 q) {
     }
 }
 
-// entries adds up the entries from begin to end that are the lane's: every along-th four of them, the lane's group being number `group`,
-// counted from multiples of four, so that columns and values come in whole vectors. Where some of the
-// four belong to the neighbouring rows, these count as zero times zero. x is the lane's place in a
-// row of B, in vectors.
+// entries adds up the entries from begin to end that are the lane's: every along-th four of them, the lane's group
+// being number `group`, counted from multiples of four, so that columns and values come in whole vectors. Where some of
+// the four belong to the neighbouring rows, these count as zero times zero. x is the lane's place in a row of B, in
+// vectors.
 void entries(uint begin, uint end, uint group, uint along, uint x) {
     Words4 b = Words4(p.b);
     uint ld = p.ldb / VEC;
@@ -161,9 +161,12 @@ void store(uint row, uint col) {
     }
 }
 
+// clang-format off
 #define FIRST_COLUMN(x) x * VEC
+// clang-format on
 #define PIECES_FROM col
-#define CLEAR for (int j = 0; j < VEC; j++) acc[j] = 0
+#define CLEAR \
+    for (int j = 0; j < VEC; j++) acc[j] = 0
 
 const uint PIECE_WORDS = 4; // begin, end, row, slot of the workspace or NO_SLOT: it is the whole row
 const uint NO_SLOT = 0xffffffffu;

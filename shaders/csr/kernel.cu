@@ -66,8 +66,9 @@ struct Sums {
     // counted from multiples of four, so that columns and values come in whole vectors. The next four
     // are fetched before the rows of B of these. Entries of the neighbouring rows count as zero times
     // zero. What it reads of A first it reads before the launches before this one are done.
-    __device__ __forceinline__ void entries(u32 begin, u32 end, u32 group, u32 along, const uint4 *__restrict__ colidx, const Values *__restrict__ values,
-                                            const Columns *__restrict__ b, const Params &p) {
+    __device__ __forceinline__ void entries(u32 begin, u32 end, u32 group, u32 along, const uint4 *__restrict__ colidx,
+                                            const Values *__restrict__ values, const Columns *__restrict__ b,
+                                            const Params &p) {
         u32 k = (begin & ~3u) + 4 * group, step = 4 * along, ld = p.ldb / VEC;
         b += col / VEC;
         uint4 cols;
@@ -142,14 +143,13 @@ struct Sums {
     __device__ __forceinline__ void store(void *c, const float *bias, u32 row, const Params &p) const {
         size_t at = (size_t)row * p.ldc + col;
         u32 count = min(p.n - col, (u32)VEC);
-        if (p.store == F32)
-            store_f32((float *)c + at, count, p);
-        else if (!has_epilogue(p.store))
-            store_half((unsigned short *)c + at, count, p);
+        if (p.store == F32) store_f32((float *)c + at, count, p);
+        else if (!has_epilogue(p.store)) store_half((unsigned short *)c + at, count, p);
         else
 #pragma unroll
             for (int j = 0; j < VEC; j += 4)
-                store_quad(c, bias, p.store, row, col + j, p.n, p.ldc, p.beta, make_float4(p.alpha * x[j], p.alpha * x[j + 1], p.alpha * x[j + 2], p.alpha * x[j + 3]));
+                store_quad(c, bias, p.store, row, col + j, p.n, p.ldc, p.beta,
+                           make_float4(p.alpha * x[j], p.alpha * x[j + 1], p.alpha * x[j + 2], p.alpha * x[j + 3]));
     }
 
     // store_f32 writes alpha·x + beta·c for the first `count` columns.
@@ -160,7 +160,8 @@ struct Sums {
                 float4 y = make_float4(p.alpha * x[j], p.alpha * x[j + 1], p.alpha * x[j + 2], p.alpha * x[j + 3]);
                 if (p.beta != 0) {
                     float4 z = *(float4 *)(c + j);
-                    y = make_float4(fmaf(p.beta, z.x, y.x), fmaf(p.beta, z.y, y.y), fmaf(p.beta, z.z, y.z), fmaf(p.beta, z.w, y.w));
+                    y = make_float4(fmaf(p.beta, z.x, y.x), fmaf(p.beta, z.y, y.y), fmaf(p.beta, z.z, y.z),
+                                    fmaf(p.beta, z.w, y.w));
                 }
                 *(float4 *)(c + j) = y;
             }
@@ -200,7 +201,8 @@ struct Sums {
 };
 
 extern "C" __global__ void __launch_bounds__(128, BLOCKS)
-csr(const u32 *__restrict__ rowptr, const uint4 *__restrict__ colidx, const Sums::Values *__restrict__ values, const u32 *__restrict__ heavy,
-    const uint4 *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c, float *part, const Params p) {
+    csr(const u32 *__restrict__ rowptr, const uint4 *__restrict__ colidx, const Sums::Values *__restrict__ values,
+        const u32 *__restrict__ heavy, const uint4 *__restrict__ b, const float *__restrict__ bias,
+        void *__restrict__ c, float *part, const Params p) {
     multiply<Sums>(rowptr, colidx, values, heavy, b, bias, c, part, p);
 }

@@ -16,11 +16,13 @@
 
 // team does one piece with all warps of the workgroup.
 template <class S>
-__device__ __forceinline__ void team(const uint4 *__restrict__ colidx, const typename S::Values *__restrict__ values, const uint4 *piece,
-                                     const typename S::Columns *__restrict__ b, const typename S::Sum *__restrict__ bias, void *__restrict__ c,
+__device__ __forceinline__ void team(const uint4 *__restrict__ colidx, const typename S::Values *__restrict__ values,
+                                     const uint4 *piece, const typename S::Columns *__restrict__ b,
+                                     const typename S::Sum *__restrict__ bias, void *__restrict__ c,
                                      typename S::Sum *part, const Params &p) {
     __shared__ __align__(16) typename S::Sum others[WARPS - 1][S::SHARED];
-    u32 shift = __ffs(p.across) - 1, group = threadIdx.x >> shift, lane = threadIdx.x & (p.across - 1), warp = threadIdx.x / 32;
+    u32 shift = __ffs(p.across) - 1, group = threadIdx.x >> shift, lane = threadIdx.x & (p.across - 1),
+        warp = threadIdx.x / 32;
     uint4 w = __ldg(piece);
     S sums(lane, p);
     sums.entries(w.x, sums.inside(p) ? w.y : w.x, group, 32 * WARPS >> shift, colidx, values, b, p);
@@ -39,9 +41,11 @@ __device__ __forceinline__ void team(const uint4 *__restrict__ colidx, const typ
 
 // multiply is the work of a thread.
 template <class S>
-__device__ __forceinline__ void multiply(const u32 *__restrict__ rowptr, const uint4 *__restrict__ colidx, const typename S::Values *__restrict__ values,
-                                         const u32 *__restrict__ heavy, const typename S::Columns *__restrict__ b, const typename S::Sum *__restrict__ bias,
-                                         void *__restrict__ c, typename S::Sum *part, const Params &p) {
+__device__ __forceinline__ void multiply(const u32 *__restrict__ rowptr, const uint4 *__restrict__ colidx,
+                                         const typename S::Values *__restrict__ values, const u32 *__restrict__ heavy,
+                                         const typename S::Columns *__restrict__ b,
+                                         const typename S::Sum *__restrict__ bias, void *__restrict__ c,
+                                         typename S::Sum *part, const Params &p) {
     u32 group = threadIdx.x >> (__ffs(p.across) - 1); // of the workgroup's
     u32 lane = threadIdx.x & (p.across - 1);
     u32 block = blockIdx.x + blockIdx.z * p.width, before = p.pieces; // items before the rows

@@ -33,7 +33,8 @@ const uint LINE = STEP / 8 + 1; // uvec4 from a line to the next where lines lie
 const uint LEFT = ROWS * LINE, RIGHT = COLS * LINE; // uvec4 of an operand's step
 
 const uint LOCAL = gl_WorkGroupSize.x;
-const uint LEFTS = ROWS * STEP / 8 / LOCAL, RIGHTS = COLS * STEP / 8 / LOCAL; // uvec4 of an operand that each invocation loads for a step
+const uint LEFTS = ROWS * STEP / 8 / LOCAL,
+           RIGHTS = COLS * STEP / 8 / LOCAL; // uvec4 of an operand that each invocation loads for a step
 const uint WIDE = COLS / BESIDE, HIGH = ROWS / (SUBS / BESIDE); // a subgroup's part
 const uint DOWN = HIGH / TM, ACROSS = WIDE / TN;
 const uint OUT = WIDE / 4 + 1; // uvec4 from a row of a subgroup's output to the next
@@ -90,15 +91,22 @@ void main() {
     uint down = gl_SubgroupID / BESIDE * HIGH, across = gl_SubgroupID % BESIDE * WIDE;
     uvec4 lefts[LEFTS], rights[RIGHTS];
     SUM sums[DOWN * ACROSS];
-    [[unroll]] for (uint i = 0; i < DOWN * ACROSS; i++) sums[i] = SUM(0.0);
-    [[unroll]] for (uint n = 0; n < LEFTS; n++) lefts[n] = fetch(l, n, ROWS, row, 0);
-    [[unroll]] for (uint n = 0; n < RIGHTS; n++) rights[n] = fetch(r, n, COLS, col, 0);
+    [[unroll]] for (uint i = 0; i < DOWN * ACROSS; i++)
+        sums[i] = SUM(0.0);
+    [[unroll]] for (uint n = 0; n < LEFTS; n++)
+        lefts[n] = fetch(l, n, ROWS, row, 0);
+    [[unroll]] for (uint n = 0; n < RIGHTS; n++)
+        rights[n] = fetch(r, n, COLS, col, 0);
     for (uint k = 0, stage = 0; k < p.cols; k += STEP, stage = LEFT + RIGHT - stage) {
-        [[unroll]] for (uint n = 0; n < LEFTS; n++) mem[stage + slot(l, n, ROWS)] = lefts[n];
-        [[unroll]] for (uint n = 0; n < RIGHTS; n++) mem[stage + LEFT + slot(r, n, COLS)] = rights[n];
+        [[unroll]] for (uint n = 0; n < LEFTS; n++)
+            mem[stage + slot(l, n, ROWS)] = lefts[n];
+        [[unroll]] for (uint n = 0; n < RIGHTS; n++)
+            mem[stage + LEFT + slot(r, n, COLS)] = rights[n];
         barrier();
-        [[unroll]] for (uint n = 0; n < LEFTS; n++) lefts[n] = fetch(l, n, ROWS, row, k + STEP);
-        [[unroll]] for (uint n = 0; n < RIGHTS; n++) rights[n] = fetch(r, n, COLS, col, k + STEP);
+        [[unroll]] for (uint n = 0; n < LEFTS; n++)
+            lefts[n] = fetch(l, n, ROWS, row, k + STEP);
+        [[unroll]] for (uint n = 0; n < RIGHTS; n++)
+            rights[n] = fetch(r, n, COLS, col, k + STEP);
         [[unroll]] for (uint e = 0; e < STEP; e += TK) {
             OPERAND_B y[ACROSS];
             [[unroll]] for (uint j = 0; j < ACROSS; j++) {
@@ -111,16 +119,19 @@ void main() {
                 OPERAND_A a;
                 if (l.along) coopMatLoad(a, mem, stage + line * LINE + e / 8, LINE, BY_ROWS);
                 else coopMatLoad(a, mem, stage + e * PLACE(ROWS) + line / 8, PLACE(ROWS), BY_COLUMNS);
-                [[unroll]] for (uint j = 0; j < ACROSS; j++) sums[i * ACROSS + j] = coopMatMulAdd(a, y[j], sums[i * ACROSS + j]);
+                [[unroll]] for (uint j = 0; j < ACROSS; j++)
+                    sums[i * ACROSS + j] = coopMatMulAdd(a, y[j], sums[i * ACROSS + j]);
             }
         }
     }
     uint to = gl_SubgroupID * TM * OUT;
     [[unroll]] for (uint i = 0; i < DOWN; i++) {
         barrier();
-        [[unroll]] for (uint j = 0; j < ACROSS; j++) coopMatStore(sums[i * ACROSS + j], mem, to + j * TN / 4, OUT, BY_ROWS);
+        [[unroll]] for (uint j = 0; j < ACROSS; j++)
+            coopMatStore(sums[i * ACROSS + j], mem, to + j * TN / 4, OUT, BY_ROWS);
         barrier();
         for (uint t = gl_SubgroupInvocationID; t < TM * WIDE / 4; t += gl_SubgroupSize)
-            put(x, row + down + i * TM + t / (WIDE / 4), col + across + t % (WIDE / 4) * 4, uintBitsToFloat(mem[to + t / (WIDE / 4) * OUT + t % (WIDE / 4)]));
+            put(x, row + down + i * TM + t / (WIDE / 4), col + across + t % (WIDE / 4) * 4,
+                uintBitsToFloat(mem[to + t / (WIDE / 4) * OUT + t % (WIDE / 4)]));
     }
 }

@@ -9,11 +9,13 @@
 #include "../include/tf32.cuh"
 
 #define STEP 16
-#define PITCH 72  // elements from a place to the next
-#define LOADS 2   // of four elements that a thread makes for a step
+#define PITCH 72 // elements from a place to the next
+#define LOADS 2 // of four elements that a thread makes for a step
 
 // A thread's share of a step of an operand.
-struct Share { float4 v[LOADS]; };
+struct Share {
+    float4 v[LOADS];
+};
 
 // place_of and line_of are what load i of the thread is of.
 __device__ __forceinline__ u32 place_of(const Operand &x, int i) {
@@ -75,7 +77,8 @@ struct Sums {
 #pragma unroll
             for (int e = 0; e < 4; e++)
 #pragma unroll
-                for (int i = 0; i < 2; i++) v[i][e] = tf32(__float_as_uint(x[k + q + e / 2 * 4][down + 16 * i + e % 2 * 8 + g]));
+                for (int i = 0; i < 2; i++)
+                    v[i][e] = tf32(__float_as_uint(x[k + q + e / 2 * 4][down + 16 * i + e % 2 * 8 + g]));
 #pragma unroll
             for (int e = 0; e < 2; e++)
 #pragma unroll
@@ -100,7 +103,8 @@ struct Sums {
     __device__ __forceinline__ void step(const float (&x)[STEP][PITCH], const float (&y)[STEP][PITCH]) {
 #pragma unroll
         for (u32 k = 0; k < STEP; k++) {
-            float4 lo = *(const float4 *)&x[k][down], hi = *(const float4 *)&x[k][down + 4], w = *(const float4 *)&y[k][right];
+            float4 lo = *(const float4 *)&x[k][down], hi = *(const float4 *)&x[k][down + 4],
+                   w = *(const float4 *)&y[k][right];
             float v[8] = {lo.x, lo.y, lo.z, lo.w, hi.x, hi.y, hi.z, hi.w};
 #pragma unroll
             for (int i = 0; i < 8; i++) {
@@ -121,10 +125,11 @@ struct Sums {
 #endif
 
 extern "C" __global__ void __launch_bounds__(128)
-    ENTRY(const float *__restrict__ a, const u32 *__restrict__ stored, const float *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
-          float *__restrict__, const __grid_constant__ Params p) {
+    ENTRY(const float *__restrict__ a, const u32 *__restrict__ stored, const float *__restrict__ b,
+          const float *__restrict__ bias, void *__restrict__ c, float *__restrict__, const __grid_constant__ Params p) {
     __shared__ __align__(16) float tiles[2][2][STEP][PITCH];
-    u32 row = (blockIdx.x + blockIdx.z * p.width) / p.across * ROWS, col = (blockIdx.x + blockIdx.z * p.width) % p.across * COLS;
+    u32 row = (blockIdx.x + blockIdx.z * p.width) / p.across * ROWS,
+        col = (blockIdx.x + blockIdx.z * p.width) % p.across * COLS;
     if (row >= p.rows) return;
     Operand l = left(a, b, p), r = right(a, b, p);
     Sums sums;

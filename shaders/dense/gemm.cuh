@@ -17,7 +17,9 @@ struct Operand {
     u32 ld, lines;
     bool along; // a line's elements lie side by side; else its neighbours' at the same place do
 
-    __device__ __forceinline__ const Elem *at(u32 i, u32 k) const { return x + (along ? (u64)i * ld + k : (u64)k * ld + i); }
+    __device__ __forceinline__ const Elem *at(u32 i, u32 k) const {
+        return x + (along ? (u64)i * ld + k : (u64)k * ld + i);
+    }
 };
 
 __device__ __forceinline__ Operand left(const Elem *a, const Elem *b, const Params &p) {

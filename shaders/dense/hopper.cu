@@ -24,7 +24,7 @@ static_assert(16 * STAGES <= 512, "barriers behind the stages");
 static_assert(TURNED || GROUPS * MOST_BLOCKS <= MOST_PART_SLOTS, "each group of four warps adds up by itself");
 
 struct Work {
-    u32 rank, down, across;      // of the block in its cluster
+    u32 rank, down, across; // of the block in its cluster
     u32 cluster, clusters;
     u32 high, wide, pieces, steps; // tiles of clusters
     const Params &p;
@@ -45,9 +45,12 @@ struct Work {
     }
 };
 
-// copy_all: body of the two producer threads, one for each operand. The first also sets the bytes that the barrier expects. A stage is free
-// once all groups of the cluster have read it. There is a loop for each layout, as the time from a stage's release to its next copy counts.
-template <bool LEFT> __device__ __forceinline__ void copy_all(const Ring &ring, const Work &w, const TileMap *map, bool along, bool r_along) {
+// copy_all: body of the two producer threads, one for each operand. The first also sets the bytes that the barrier
+// expects. A stage is free once all groups of the cluster have read it. There is a loop for each layout, as the time
+// from a stage's release to its next copy counts.
+template <bool LEFT>
+__device__ __forceinline__ void copy_all(const Ring &ring, const Work &w, const TileMap *map, bool along,
+                                         bool r_along) {
     At at = {0, 1};
     u16 blocks = ((1 << BLOCKS_DOWN) - 1) << BLOCKS_DOWN * w.across;
     if (LEFT) {
@@ -67,8 +70,7 @@ template <bool LEFT> __device__ __forceinline__ void copy_all(const Ring &ring, 
                 if (LEFT) {
                     barrier_expect(bar, bytes);
                     bring<ROWS, BLOCKS_ACROSS>(to, map, along, row, k * DEPTH, GROUPS, w.across, bar, blocks);
-                } else
-                    bring<COLS, BLOCKS_DOWN>(to + L_BYTES, map, along, col, k * DEPTH, slabs, w.down, bar, blocks);
+                } else bring<COLS, BLOCKS_DOWN>(to + L_BYTES, map, along, col, k * DEPTH, slabs, w.down, bar, blocks);
                 at.next();
             }
         };
@@ -79,14 +81,15 @@ template <bool LEFT> __device__ __forceinline__ void copy_all(const Ring &ring, 
 }
 
 // multiply is the work of group 0 or 1 of four warps.
-__device__ __forceinline__ void multiply(const Ring &ring, const Work &w, u32 group, bool l_along, bool r_along, Dest to, float *work, Again again) {
+__device__ __forceinline__ void multiply(const Ring &ring, const Work &w, u32 group, bool l_along, bool r_along,
+                                         Dest to, float *work, Again again) {
     At at = {0, 0};
     launches_before();
 #pragma unroll 1
     for (u32 i = w.cluster; i < w.pieces; i += w.clusters) {
         Piece x = w.piece(i);
         float acc[1][ACROSS][4] = {};
-        float(&sums)[COLS / 8][4] = *(float(*)[COLS / 8][4])acc[0];
+        float(&sums)[COLS / 8][4] = *(float(*)[COLS / 8][4]) acc[0];
         u32 row, col, down = group * 64 + threadIdx.x % 128 / 32 * 16;
         w.at(x, row, col);
         if (!TURNED) fetch_before<16, COLS>(to, w.p, row + down, col);
@@ -99,7 +102,9 @@ __device__ __forceinline__ void multiply(const Ring &ring, const Work &w, u32 gr
             continue;
         }
         auto store = [&](const Params &p) {
-            if (x.split) store_parts<128>(acc, to, p, p.splits, row, col, (x.slot * CLUSTER + w.rank) * 2 + group, x.part, group + 1, work, again);
+            if (x.split)
+                store_parts<128>(acc, to, p, p.splits, row, col, (x.slot * CLUSTER + w.rank) * 2 + group, x.part,
+                                 group + 1, work, again);
             else store_sums<16>(acc, to, p, row, col, p.n, again);
         };
         store_columns(w.p, col, store);
@@ -107,8 +112,10 @@ __device__ __forceinline__ void multiply(const Ring &ring, const Work &w, u32 gr
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTER, 1, 1)
-    ENTRY(const Elem *__restrict__ a, const u32 *__restrict__ stored, const Elem *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
-          float *__restrict__ work, const __grid_constant__ Params p, const __grid_constant__ TileMap l_map, const __grid_constant__ TileMap r_map) {
+    ENTRY(const Elem *__restrict__ a, const u32 *__restrict__ stored, const Elem *__restrict__ b,
+          const float *__restrict__ bias, void *__restrict__ c, float *__restrict__ work,
+          const __grid_constant__ Params p, const __grid_constant__ TileMap l_map,
+          const __grid_constant__ TileMap r_map) {
     extern __shared__ __align__(1024) unsigned char smem[];
     Operand l = left(a, b, p), r = right(a, b, p);
     Ring ring(shared_address(smem), 0);

@@ -13,9 +13,9 @@
 #include "wgmma.cuh"
 #include "../include/hopper_parts.cuh"
 
-#define DEPTH 64                  // places k of a stage
-#define SLAB (DEPTH * 128)        // bytes of 64 lines
-#define GROUPS (ROWS / 64)        // of four warps that multiply
+#define DEPTH 64 // places k of a stage
+#define SLAB (DEPTH * 128) // bytes of 64 lines
+#define GROUPS (ROWS / 64) // of four warps that multiply
 #define L_BYTES (GROUPS * SLAB)
 #define WIDE (COLS < 64 ? COLS : 64) // columns of a slab of R where it lies across
 #define SLABS ((COLS + 63) / 64)
@@ -32,7 +32,8 @@
 struct Ring {
     u32 stages, full, empty, first;
 
-    __device__ __forceinline__ Ring(u32 at, u32 first) : stages(at), full(at + STAGES * STAGE_BYTES), empty(full + 8 * STAGES), first(first) {}
+    __device__ __forceinline__ Ring(u32 at, u32 first)
+        : stages(at), full(at + STAGES * STAGE_BYTES), empty(full + 8 * STAGES), first(first) {}
     __device__ __forceinline__ void start() const {
         for (u32 s = 0; s < STAGES; s++) {
             barrier_init(full + 8 * s, 1);
@@ -44,19 +45,26 @@ struct Ring {
 
 // bring multicasts the CTA's share, number `share`, of an operand's tile to all CTAs of the mask: lines from line i
 // on at places from k on; of those that lie across `slabs` slabs. Elements past the operand's end become 0.
-template <int LINES, int SHARE> __device__ __forceinline__ void bring(u32 to, const TileMap *map, bool along, u32 i, u32 k, u32 slabs, u32 share, u32 bar, u16 blocks) {
-    constexpr u32 LINE_SHARE = LINES / SHARE, PLACE_SHARE = DEPTH / SHARE, SIDE = LINES < 64 ? LINES : 64; // lines of a slab
+template <int LINES, int SHARE>
+__device__ __forceinline__ void bring(u32 to, const TileMap *map, bool along, u32 i, u32 k, u32 slabs, u32 share,
+                                      u32 bar, u16 blocks) {
+    constexpr u32 LINE_SHARE = LINES / SHARE, PLACE_SHARE = DEPTH / SHARE,
+                  SIDE = LINES < 64 ? LINES : 64; // lines of a slab
     auto copy = [&](u32 at, u32 row, u32 col) {
         if (SHARE == 1) tile_copy_here(at, map, row, col, bar);
         else tile_copy(at, map, row, col, bar, blocks);
     };
     if (along) return copy(to + share * LINE_SHARE * 128, i + share * LINE_SHARE, k);
-    for (u32 s = 0; s < slabs; s++) copy(to + (s * DEPTH + share * PLACE_SHARE) * 2 * SIDE, k + share * PLACE_SHARE, i + SIDE * s);
+    for (u32 s = 0; s < slabs; s++)
+        copy(to + (s * DEPTH + share * PLACE_SHARE) * 2 * SIDE, k + share * PLACE_SHARE, i + SIDE * s);
 }
 
-// slabs_of returns how many slabs of R's tile from column col on are loaded where it lies across, r_bytes how many bytes those are, or
-// all lines where it lies along. Slabs past the matrix are not loaded: their results are never stored.
-__device__ __forceinline__ u32 slabs_of(const Params &p, u32 col) { return col < p.n ? min(SLABS, (p.n - col + WIDE - 1) / WIDE) : 0; }
+// slabs_of returns how many slabs of R's tile from column col on are loaded where it lies across, r_bytes how many
+// bytes those are, or all lines where it lies along. Slabs past the matrix are not loaded: their results are never
+// stored.
+__device__ __forceinline__ u32 slabs_of(const Params &p, u32 col) {
+    return col < p.n ? min(SLABS, (p.n - col + WIDE - 1) / WIDE) : 0;
+}
 __device__ __forceinline__ u32 r_bytes(u32 slabs, bool along) { return along ? COLS * DEPTH * 2 : slabs * R_SLAB; }
 
 // Where somebody is in the ring.
@@ -67,11 +75,14 @@ struct At {
     }
 };
 
-// sum adds the products of steps first to last - 1 to the sums of a group of four warps, which has 64 rows. LT and RT tell
-// that an operand lies across.
-template <int LT, int RT> __device__ __forceinline__ void sum(float (&acc)[COLS / 8][4], const Ring &ring, At &at, u32 first, u32 last, u32 group) {
+// sum adds the products of steps first to last - 1 to the sums of a group of four warps, which has 64 rows. LT and RT
+// tell that an operand lies across.
+template <int LT, int RT>
+__device__ __forceinline__ void sum(float (&acc)[COLS / 8][4], const Ring &ring, At &at, u32 first, u32 last,
+                                    u32 group) {
     u32 lane = threadIdx.x % 128, before = 0;
-    u64 l = swizzled(ring.stages + group * SLAB, SLAB), r = RT ? across_of<WIDE>(ring.stages + L_BYTES, SLAB) : swizzled(ring.stages + L_BYTES, SLAB);
+    u64 l = swizzled(ring.stages + group * SLAB, SLAB),
+        r = RT ? across_of<WIDE>(ring.stages + L_BYTES, SLAB) : swizzled(ring.stages + L_BYTES, SLAB);
     auto release = [&](u32 s) { // by a thread for each block
         if (lane < SHARING) barrier_arrive(ring.empty + 8 * s, ring.first + lane);
     };
@@ -82,7 +93,8 @@ template <int LT, int RT> __device__ __forceinline__ void sum(float (&acc)[COLS 
         wgmma_fence();
 #pragma unroll
         for (u32 e = 0; e < DEPTH / 16; e++)
-            wgmma_sum<ELEM, LT, RT>(acc, l + to + e * ((LT ? 2048 : 32) >> 4), r + to + e * ((RT ? 32 * WIDE : 32) >> 4));
+            wgmma_sum<ELEM, LT, RT>(acc, l + to + e * ((LT ? 2048 : 32) >> 4),
+                                    r + to + e * ((RT ? 32 * WIDE : 32) >> 4));
         wgmma_commit();
         if (k > first) {
             wgmma_wait<1>(); // the step before is done
@@ -96,7 +108,8 @@ template <int LT, int RT> __device__ __forceinline__ void sum(float (&acc)[COLS 
     if (first < last) release(before);
 }
 
-__device__ __forceinline__ void sum(float (&acc)[COLS / 8][4], const Ring &ring, At &at, u32 first, u32 last, u32 group, bool l_along, bool r_along) {
+__device__ __forceinline__ void sum(float (&acc)[COLS / 8][4], const Ring &ring, At &at, u32 first, u32 last, u32 group,
+                                    bool l_along, bool r_along) {
     if (!l_along) sum<1, 0>(acc, ring, at, first, last, group);
     else if (TURNED || r_along) sum<0, 0>(acc, ring, at, first, last, group);
     else sum<0, 1>(acc, ring, at, first, last, group);

@@ -31,7 +31,8 @@ struct Share {
 
     __device__ __forceinline__ Share(const Params &p) {
         u32 tile = blockIdx.x / CLUSTER, rank = blockIdx.x % CLUSTER, steps = p.cols / DEPTH + (p.cols % DEPTH != 0);
-        part = PARTS > 1 ? rank : 0, down = PARTS > 1 ? 0 : rank % BLOCKS_DOWN, across = PARTS > 1 ? 0 : rank / BLOCKS_DOWN;
+        part = PARTS > 1 ? rank : 0, down = PARTS > 1 ? 0 : rank % BLOCKS_DOWN,
+        across = PARTS > 1 ? 0 : rank / BLOCKS_DOWN;
         row = (tile / p.across * BLOCKS_DOWN + down) * ROWS, col = (tile % p.across * BLOCKS_ACROSS + across) * COLS;
         first = (u32)((u64)steps * part / PARTS), last = (u32)((u64)steps * (part + 1) / PARTS);
     }
@@ -44,18 +45,22 @@ __device__ __forceinline__ void copy_left(const Ring &ring, const Share &x, cons
     auto each = [&](bool along) __attribute__((always_inline)) {
         copies<STAGES>(ring.empty, x.first, x.last, [&](u32 s, u32 k) {
             barrier_expect(ring.full + 8 * s, bytes);
-            bring<ROWS, BLOCKS_ACROSS>(ring.stages + s * STAGE_BYTES, map, along, x.row, k * DEPTH, GROUPS, x.across, ring.full + 8 * s, blocks);
+            bring<ROWS, BLOCKS_ACROSS>(ring.stages + s * STAGE_BYTES, map, along, x.row, k * DEPTH, GROUPS, x.across,
+                                       ring.full + 8 * s, blocks);
         });
     };
     if (along) each(true);
     else each(false);
 }
-__device__ __forceinline__ void copy_right(const Ring &ring, const Share &x, const TileMap *map, bool along, u32 slabs) {
-    if (!along && slabs == 0) return; // the tile lies past R: nothing would keep the ring from going round while this thread is late
+__device__ __forceinline__ void copy_right(const Ring &ring, const Share &x, const TileMap *map, bool along,
+                                           u32 slabs) {
+    if (!along && slabs == 0)
+        return; // the tile lies past R: nothing would keep the ring from going round while this thread is late
     u16 blocks = ((1 << BLOCKS_DOWN) - 1) << BLOCKS_DOWN * x.across;
     auto each = [&](bool along, u32 slabs) __attribute__((always_inline)) {
         copies<STAGES>(ring.empty, x.first, x.last, [&](u32 s, u32 k) {
-            bring<COLS, BLOCKS_DOWN>(ring.stages + s * STAGE_BYTES + L_BYTES, map, along, x.col, k * DEPTH, slabs, x.down, ring.full + 8 * s, blocks);
+            bring<COLS, BLOCKS_DOWN>(ring.stages + s * STAGE_BYTES + L_BYTES, map, along, x.col, k * DEPTH, slabs,
+                                     x.down, ring.full + 8 * s, blocks);
         });
     };
     if (along) each(true, 0);
@@ -64,8 +69,10 @@ __device__ __forceinline__ void copy_right(const Ring &ring, const Share &x, con
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTER, 1, 1)
-    ENTRY(const Elem *__restrict__ a, const u32 *__restrict__ stored, const Elem *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
-          float *__restrict__ work, const __grid_constant__ Params p, const __grid_constant__ TileMap l_map, const __grid_constant__ TileMap r_map) {
+    ENTRY(const Elem *__restrict__ a, const u32 *__restrict__ stored, const Elem *__restrict__ b,
+          const float *__restrict__ bias, void *__restrict__ c, float *__restrict__ work,
+          const __grid_constant__ Params p, const __grid_constant__ TileMap l_map,
+          const __grid_constant__ TileMap r_map) {
     extern __shared__ __align__(1024) unsigned char smem[];
     Operand l = left(a, b, p), r = right(a, b, p);
     Share x(p);
@@ -77,8 +84,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTE
         prefetch(&l_map);
         ring.start();
         if (PARTS > 1) sums.start();
-    } else if (threadIdx.x == MULTIPLY + 32)
-        prefetch(&r_map);
+    } else if (threadIdx.x == MULTIPLY + 32) prefetch(&r_map);
     __syncthreads();
     if (CLUSTER > 1) cluster_arrive();
     if (SHARING > 1) cluster_wait();

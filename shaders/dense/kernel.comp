@@ -48,7 +48,8 @@ void bring(uint t, Operand x, uint i, uint k) {
             continue;
         }
         // What is not a line's any more can be read, but need not be 0.
-        [[unroll]] for (uint e = 0; e < 4; e++) tiles[t][(place + e) * PITCH + line / 4][line % 4] = k + place + e < p.cols ? v[e] : 0;
+        [[unroll]] for (uint e = 0; e < 4; e++)
+            tiles[t][(place + e) * PITCH + line / 4][line % 4] = k + place + e < p.cols ? v[e] : 0;
     }
 }
 
@@ -59,8 +60,10 @@ void bringCodes(uint t, Operand x, uint i, uint k) {
         uint at = gl_LocalInvocationIndex + 128 * n, line = at % 64, place = at / 64 * 4;
         uint codes = 0;
         float s = 0;
-        if (i + line < x.lines && k + place < p.cols) codes = codesOf(i + line, k + place), s = scaleOf(i + line, k + place);
-        [[unroll]] for (uint e = 0; e < 4; e++) tiles[t][(place + e) * PITCH + line / 4][line % 4] = s * level(codes, e);
+        if (i + line < x.lines && k + place < p.cols)
+            codes = codesOf(i + line, k + place), s = scaleOf(i + line, k + place);
+        [[unroll]] for (uint e = 0; e < 4; e++)
+            tiles[t][(place + e) * PITCH + line / 4][line % 4] = s * level(codes, e);
     }
 }
 #endif
@@ -71,14 +74,16 @@ void main() {
     Operand x[2] = {left(), right()};
     uint down = gl_LocalInvocationIndex / 16 * 8, across = gl_LocalInvocationIndex % 16 * 4;
     vec4 acc[8];
-    [[unroll]] for (uint r = 0; r < 8; r++) acc[r] = vec4(0);
+    [[unroll]] for (uint r = 0; r < 8; r++)
+        acc[r] = vec4(0);
     for (uint k = 0; k < p.cols; k += STEP) {
         barrier();
         BRING_LEFT(0, x[0], row, k);
         bring(1, x[1], col, k);
         barrier();
         for (uint e = 0; e < STEP; e++) {
-            vec4 lo = tiles[0][e * PITCH + down / 4], hi = tiles[0][e * PITCH + down / 4 + 1], w = tiles[1][e * PITCH + across / 4];
+            vec4 lo = tiles[0][e * PITCH + down / 4], hi = tiles[0][e * PITCH + down / 4 + 1],
+                 w = tiles[1][e * PITCH + across / 4];
             [[unroll]] for (uint r = 0; r < 4; r++) {
                 acc[r] += lo[r] * w;
                 acc[r + 4] += hi[r] * w;

@@ -10,7 +10,7 @@
 #include "pieces.cuh"
 
 #define STEP 32
-#define LINE 40             // elements from a line to the next in shared memory: rows of ldmatrix meet no bank twice
+#define LINE 40 // elements from a line to the next in shared memory: rows of ldmatrix meet no bank twice
 #define PLACE(LINES) (LINES + 8) // from a place k to the next
 #define THREADS (ROWS / WARP_ROWS * (COLS / WARP_COLS) * 32)
 #define STAGE ((ROWS + COLS) * LINE)
@@ -21,10 +21,12 @@
 template <int LINES> __device__ __forceinline__ void bring(u32 to, const Operand &x, u32 i, u32 k, u32 cols) {
 #pragma unroll
     for (u32 t = threadIdx.x; t < LINES * STEP / 8; t += THREADS) {
-        u32 line = x.along ? t / (STEP / 8) : t % (LINES / 8) * 8, place = x.along ? t % (STEP / 8) * 8 : t / (LINES / 8);
+        u32 line = x.along ? t / (STEP / 8) : t % (LINES / 8) * 8,
+            place = x.along ? t % (STEP / 8) * 8 : t / (LINES / 8);
         int count = 0;
         if (i + line < x.lines && k + place < cols) count = x.along ? min(cols - k - place, 8) : 8;
-        copy<16>(to + 2 * (x.along ? line * LINE + place : place * PLACE(LINES) + line), count ? x.at(i + line, k + place) : x.x, 2 * count);
+        copy<16>(to + 2 * (x.along ? line * LINE + place : place * PLACE(LINES) + line),
+                 count ? x.at(i + line, k + place) : x.x, 2 * count);
     }
 }
 
@@ -36,14 +38,16 @@ template <int LINES> __device__ __forceinline__ void fragment(u32 (&x)[4], u32 f
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    ENTRY(const Elem *__restrict__ a, const u32 *__restrict__ stored, const Elem *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
-          float *__restrict__ work, const __grid_constant__ Params p) {
+    ENTRY(const Elem *__restrict__ a, const u32 *__restrict__ stored, const Elem *__restrict__ b,
+          const float *__restrict__ bias, void *__restrict__ c, float *__restrict__ work,
+          const __grid_constant__ Params p) {
     extern __shared__ __align__(16) u16 tiles[];
     Piece piece = piece_at(blockIdx.x + blockIdx.z * p.width, p.cols / STEP + (p.cols % STEP != 0), p);
     u32 row = piece.tile / p.across * ROWS, col = piece.tile % p.across * COLS;
     if (row >= p.rows) return;
     Operand l = left(a, b, p), r = right(a, b, p);
-    u32 warp = threadIdx.x >> 5, lane = threadIdx.x & 31, down = warp / (COLS / WARP_COLS) * WARP_ROWS, right = warp % (COLS / WARP_COLS) * WARP_COLS;
+    u32 warp = threadIdx.x >> 5, lane = threadIdx.x & 31, down = warp / (COLS / WARP_COLS) * WARP_ROWS,
+        right = warp % (COLS / WARP_COLS) * WARP_COLS;
     u32 lower = lane >> 1 & 8, upper = lane & 8; // offsets of the lane's matrix: 16 to 31, and 8 to 15 or 24 to 31
     u32 base = shared_address(tiles);
     auto start = [&](u32 step) {
@@ -67,14 +71,18 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll
             for (int i = 0; i < DOWN; i++) fragment<ROWS>(x[i], from, l.along, down + 16 * i + upper, k + lower);
 #pragma unroll
-            for (int j = 0; j < ACROSS / 2; j++) fragment<COLS>(y[j], from + 2 * ROWS * LINE, r.along, right + 16 * j + lower, k + upper);
+            for (int j = 0; j < ACROSS / 2; j++)
+                fragment<COLS>(y[j], from + 2 * ROWS * LINE, r.along, right + 16 * j + lower, k + upper);
 #pragma unroll
             for (int i = 0; i < DOWN; i++)
 #pragma unroll
-                for (int j = 0; j < ACROSS; j++) mma<ELEM>(acc[i][j], x[i], y[j / 2][j % 2 * 2], y[j / 2][j % 2 * 2 + 1]);
+                for (int j = 0; j < ACROSS; j++)
+                    mma<ELEM>(acc[i][j], x[i], y[j / 2][j % 2 * 2], y[j / 2][j % 2 * 2 + 1]);
         }
     }
     Again again{a, b, stored, &p};
-    if (piece.split) store_parts<THREADS>(acc, {c, bias}, p, p.splits, row + down, col + right, piece.slot, piece.part, 0, work, again);
+    if (piece.split)
+        store_parts<THREADS>(acc, {c, bias}, p, p.splits, row + down, col + right, piece.slot, piece.part, 0, work,
+                             again);
     else store_tiles(acc, {c, bias}, p, row + down, col + right, again);
 }

@@ -47,7 +47,9 @@ const PER = 1u; // elements of a word
 fn element(x: Operand, i: u32) -> f32 { return bitcast<f32>(word(x, i)); }
 {{else}}
 const PER = 2u;
-fn element(x: Operand, i: u32) -> f32 { return bitcast<f32>(widen((word(x, i / 2u) >> (16u * (i & 1u))) & 0xffffu, {{.ELEM}}u)); }
+fn element(x: Operand, i: u32) -> f32 {
+    return bitcast<f32>(widen((word(x, i / 2u) >> (16u * (i & 1u))) & 0xffffu, {{.ELEM}}u));
+}
 {{end}}
 
 {{if .QUANT}}
@@ -56,7 +58,9 @@ const QUANT = {{.QUANT}}u;
 // Rows of codes are a multiple of 16 bytes long, and the scales lie behind them.
 fn code_words() -> u32 { return (p.cols + 15u) / 16u * 4u; }
 fn codes_of(row: u32, k: u32) -> u32 { return a[row * code_words() + k / 4u]; } // that of column k in byte k % 4
-fn scale_of(row: u32, k: u32) -> f32 { return bitcast<f32>(a[p.rows * code_words() + row * ((p.cols + 127u) / 128u) + k / 128u]); }
+fn scale_of(row: u32, k: u32) -> f32 {
+    return bitcast<f32>(a[p.rows * code_words() + row * ((p.cols + 127u) / 128u) + k / 128u]);
+}
 fn left_of(x: Operand, i: u32, k: u32) -> f32 { return scale_of(i, k) * level(codes_of(i, k), k % 4u); }
 
 // bring_codes is bring for quantised rows. Codes past the last column are 0.
@@ -87,8 +91,8 @@ fn pair(w: u32) -> vec2<f32> {
 {{end}}
 }
 
-// bring copies places k to k + STEP of lines i to i + 64 to shared memory, where they lie across: at each place the elements
-// of 64 lines side by side. Elements past the operand's end become 0.
+// bring copies places k to k + STEP of lines i to i + 64 to shared memory, where they lie across: at each place the
+// elements of 64 lines side by side. Elements past the operand's end become 0.
 fn bring(tile: u32, x: Operand, i: u32, k: u32, t: u32) {
     for (var at = t; at < 64u * STEP / PER; at = at + {{.LX}}u) {
         var line = at / (STEP / PER);

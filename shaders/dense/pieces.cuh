@@ -11,7 +11,7 @@
 // A piece of the work: a tile, or a part of its sum.
 struct Piece {
     u32 tile, slot, part; // of a split tile: its number among these
-    u32 first, last;      // steps of the sum
+    u32 first, last; // steps of the sum
     bool split;
 };
 
@@ -19,7 +19,12 @@ struct Piece {
 __device__ __forceinline__ Piece piece_at(u32 i, u32 steps, const Params &p) {
     if (i < p.whole || p.splits < 2) return {i, 0, 0, 0, steps, false};
     u32 slot = (i - p.whole) / p.splits, part = (i - p.whole) % p.splits;
-    return {p.whole + slot, slot, part, (u32)((u64)steps * part / p.splits), (u32)((u64)steps * (part + 1) / p.splits), true};
+    return {p.whole + slot,
+            slot,
+            part,
+            (u32)((u64)steps * part / p.splits),
+            (u32)((u64)steps * (part + 1) / p.splits),
+            true};
 }
 
 // store_columns calls store with parameters with which it stores the columns of a tile from col on: of a narrow tile

@@ -22,16 +22,18 @@
 #include "../include/quantised.cuh"
 
 #define THREADS 384
-#define DEPTH SCALE_COLS          // places k of a stage
-#define BLOCK (64 * DEPTH)        // bytes
+#define DEPTH SCALE_COLS // places k of a stage
+#define BLOCK (64 * DEPTH) // bytes
 #define L_BYTES (ROWS / 64 * BLOCK)
-#define SLAB (DEPTH * 128)           // bytes of 64 columns of B
+#define SLAB (DEPTH * 128) // bytes of 64 columns of B
 #define WIDE (COLS < 64 ? COLS : 64) // columns of a slab
 #define R_SLAB (DEPTH * 2 * WIDE)
 #define R_BYTES (COLS / WIDE * R_SLAB)
 #define ACROSS (COLS < 16 ? 2 : COLS / 8) // tiles of 8 columns, an even number
 #define CHAINS (COLS <= 32 ? 2 : 1) // sums that instructions add to by turns, as each waits for the one before
-#define AHEAD (COLS < 128) // codes are converted while those before are multiplied: with more columns there are no registers for that
+#define AHEAD \
+    (COLS < \
+     128) // codes are converted while those before are multiplied: with more columns there are no registers for that
 #define STAGE_BYTES (L_BYTES + R_BYTES)
 
 #define SUM_BYTES (128 * ACROSS * 16) // of four warps
@@ -53,11 +55,16 @@ struct Weights {
     __device__ __forceinline__ Weights(const void *a, const Params &p)
         : blocks((const unsigned char *)a), groups((p.rows + 63) / 64), steps(p.cols / DEPTH + (p.cols % DEPTH != 0)),
           scales((const float *)(blocks + (u64)groups * steps * BLOCK)) {}
-    __device__ __forceinline__ u64 block(u32 row, u32 step) const { return (u64)min(row / 64, groups - 1) * steps + step; }
-    __device__ __forceinline__ float scale(u32 row, u32 step) const { return __ldg(scales + block(row, step) * 64 + row % 64); }
+    __device__ __forceinline__ u64 block(u32 row, u32 step) const {
+        return (u64)min(row / 64, groups - 1) * steps + step;
+    }
+    __device__ __forceinline__ float scale(u32 row, u32 step) const {
+        return __ldg(scales + block(row, step) * 64 + row % 64);
+    }
     __device__ __forceinline__ u32 code(u32 row, u32 k) const {
         u32 r = row % 64, at = k % 16, lane = r / 16 * 32 + r % 8 * 4 + at / 2 % 4;
-        return blocks[block(row, k / DEPTH) * BLOCK + k % DEPTH / 32 * 2048 + lane * 16 + k / 16 % 2 * 8 + at / 8 * 4 + r / 8 % 2 * 2 + k % 2];
+        return blocks[block(row, k / DEPTH) * BLOCK + k % DEPTH / 32 * 2048 + lane * 16 + k / 16 % 2 * 8 + at / 8 * 4 +
+                      r / 8 % 2 * 2 + k % 2];
     }
 };
 
@@ -72,20 +79,23 @@ struct QuantisedAgain {
         const u32 *bits = stored + (u64)row * p->words;
         Special s;
         for (u32 k = 0; k < p->cols; k++)
-            if (p->words == 0 || bits[k >> 5] >> (k & 31) & 1) s.add(level(a.code(row, k)) * a.scale(row, k / DEPTH), to_float(b[(u64)k * p->ldb + col]));
+            if (p->words == 0 || bits[k >> 5] >> (k & 31) & 1)
+                s.add(level(a.code(row, k)) * a.scale(row, k / DEPTH), to_float(b[(u64)k * p->ldb + col]));
         return s.result();
     }
 };
 
 struct Work {
-    u32 rank;                    // of the block in its cluster
-    u32 high, wide;              // tiles of clusters
+    u32 rank; // of the block in its cluster
+    u32 high, wide; // tiles of clusters
     Turns turns;
     const Params &p;
 
     __device__ __forceinline__ Work(const Params &p)
-        : rank(blockIdx.x % BLOCKS_DOWN), high((p.rows + ROWS * BLOCKS_DOWN - 1) / (ROWS * BLOCKS_DOWN)), wide((p.n + COLS - 1) / COLS),
-          turns(blockIdx.x / BLOCKS_DOWN, gridDim.x / BLOCKS_DOWN, high * wide, p.cols / DEPTH + (p.cols % DEPTH != 0), p), p(p) {}
+        : rank(blockIdx.x % BLOCKS_DOWN), high((p.rows + ROWS * BLOCKS_DOWN - 1) / (ROWS * BLOCKS_DOWN)),
+          wide((p.n + COLS - 1) / COLS), turns(blockIdx.x / BLOCKS_DOWN, gridDim.x / BLOCKS_DOWN, high * wide,
+                                               p.cols / DEPTH + (p.cols % DEPTH != 0), p),
+          p(p) {}
     // at finds the block's tile of C.
     __device__ __forceinline__ void at(const Piece &x, u32 &row, u32 &col) const {
         u32 band = x.tile / (high * BAND), in = x.tile % (high * BAND), of = min(wide - band * BAND, BAND);
@@ -107,10 +117,11 @@ struct Ring {
     }
 };
 
-// copy_all: body of the two producer threads, one for A and one for B. The first also sets the bytes that the barrier expects. A stage is free
-// once all groups of the cluster have read it. Slabs of B past the matrix are not loaded: their results are never stored. Each
-// CTA multicasts its share of B.
-template <bool LEFT> __device__ __forceinline__ void copy_all(const Ring &ring, const Work &w, const Weights &a, const TileMap *map) {
+// copy_all: body of the two producer threads, one for A and one for B. The first also sets the bytes that the barrier
+// expects. A stage is free once all groups of the cluster have read it. Slabs of B past the matrix are not loaded:
+// their results are never stored. Each CTA multicasts its share of B.
+template <bool LEFT>
+__device__ __forceinline__ void copy_all(const Ring &ring, const Work &w, const Weights &a, const TileMap *map) {
     constexpr u32 SHARE = DEPTH / BLOCKS_DOWN, BYTES = 2 * WIDE;
     u32 stage = 0, parity = 1;
     for (u32 i = 0; i < w.turns.count; i++) {
@@ -123,7 +134,8 @@ template <bool LEFT> __device__ __forceinline__ void copy_all(const Ring &ring, 
             barrier_wait(ring.empty + 8 * stage, parity);
             if (LEFT) {
                 barrier_expect(bar, L_BYTES + slabs * R_SLAB);
-                for (u32 g = 0; g < ROWS / 64; g++) bulk_copy_here(to + g * BLOCK, a.blocks + a.block(row + 64 * g, k) * BLOCK, BLOCK, bar);
+                for (u32 g = 0; g < ROWS / 64; g++)
+                    bulk_copy_here(to + g * BLOCK, a.blocks + a.block(row + 64 * g, k) * BLOCK, BLOCK, bar);
             } else
                 for (u32 s = 0; s < slabs; s++) {
                     u32 at = to + L_BYTES + s * SLAB + w.rank * SHARE * BYTES, first = k * DEPTH + w.rank * SHARE;
@@ -142,7 +154,10 @@ struct At {
 
 __device__ __forceinline__ uint4 shared_chunk(u32 at) {
     uint4 x;
-    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w) : "r"(at) : "memory");
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+                 : "r"(at)
+                 : "memory");
     return x;
 }
 
@@ -158,14 +173,17 @@ struct Left {
             uint4 y = shared_chunk(bytes + 2048 * c);
             u32 words[4] = {y.x, y.y, y.z, y.w};
 #pragma unroll
-            for (u32 i = 0; i < 8; i++) x[2 * c + i / 4][i % 4] = i % 2 ? elements<1>(words[i / 2]) : elements<0>(words[i / 2]);
+            for (u32 i = 0; i < 8; i++)
+                x[2 * c + i / 4][i % 4] = i % 2 ? elements<1>(words[i / 2]) : elements<0>(words[i / 2]);
         }
     }
 };
 
-// sum adds a piece's products to a group's sums, from row `row` of its tile on. 
-__device__ __forceinline__ void sum(float (&total)[COLS / 8][4], const Ring &ring, At &at, const Piece &x, const Weights &a, u32 row, u32 group) {
-    u32 lane = threadIdx.x % 128, mine = row + lane / 32 * 16 + lane % 32 / 4, bytes = ring.stages + group * BLOCK + 16 * lane, before = 0;
+// sum adds a piece's products to a group's sums, from row `row` of its tile on.
+__device__ __forceinline__ void sum(float (&total)[COLS / 8][4], const Ring &ring, At &at, const Piece &x,
+                                    const Weights &a, u32 row, u32 group) {
+    u32 lane = threadIdx.x % 128, mine = row + lane / 32 * 16 + lane % 32 / 4,
+        bytes = ring.stages + group * BLOCK + 16 * lane, before = 0;
     u64 r = across_of<WIDE>(ring.stages + L_BYTES, SLAB);
     Left left[2];
     auto take = [&](Left &l, u32 k) {
@@ -182,13 +200,15 @@ __device__ __forceinline__ void sum(float (&total)[COLS / 8][4], const Ring &rin
 #pragma unroll
         for (u32 e = 0; e < CHAINS; e++) wgmma_left<ELEM, 0>(acc[e], l.x[e], from + e * (32 * WIDE >> 4));
 #pragma unroll
-        for (u32 e = CHAINS; e < DEPTH / 16; e++) wgmma_left<ELEM, 1>(acc[e % CHAINS], l.x[e], from + e * (32 * WIDE >> 4));
+        for (u32 e = CHAINS; e < DEPTH / 16; e++)
+            wgmma_left<ELEM, 1>(acc[e % CHAINS], l.x[e], from + e * (32 * WIDE >> 4));
         wgmma_commit();
         if (AHEAD && k + 1 < x.last) take(next, k + 1);
         wgmma_wait<0>();
 #pragma unroll
         for (u32 c = 0; c < CHAINS; c++) wgmma_hold(acc[c]);
-        if (lane < BLOCKS_DOWN) barrier_arrive(ring.empty + 8 * stage, lane); // the stage is free: a thread says so to each block
+        if (lane < BLOCKS_DOWN)
+            barrier_arrive(ring.empty + 8 * stage, lane); // the stage is free: a thread says so to each block
 #pragma unroll
         for (u32 c = 0; c < CHAINS; c++)
 #pragma unroll
@@ -206,7 +226,8 @@ __device__ __forceinline__ void sum(float (&total)[COLS / 8][4], const Ring &rin
 }
 
 // multiply is the work of group 0 or 1 of four warps.
-__device__ __forceinline__ void multiply(const Ring &ring, const Work &w, const Weights &a, u32 group, Dest to, float *work, QuantisedAgain again) {
+__device__ __forceinline__ void multiply(const Ring &ring, const Work &w, const Weights &a, u32 group, Dest to,
+                                         float *work, QuantisedAgain again) {
     At at = {0, 0};
     launches_before();
 #pragma unroll 1
@@ -215,26 +236,29 @@ __device__ __forceinline__ void multiply(const Ring &ring, const Work &w, const 
         u32 row, col;
         w.at(x, row, col);
         float total[1][ACROSS][4] = {};
-        if (x.first < x.last) sum(*(float(*)[COLS / 8][4])total[0], ring, at, x, a, row + 64 * group, group);
+        if (x.first < x.last) sum(*(float(*)[COLS / 8][4]) total[0], ring, at, x, a, row + 64 * group, group);
         if (i + 1 == w.turns.count && threadIdx.x == 128) launches_after();
         row += group * 64 + threadIdx.x % 128 / 32 * 16;
         auto store = [&](const Params &p) {
             auto slot = [&](u32 i) { return (i * BLOCKS_DOWN + w.rank) * 2 + group; };
-            store_piece<128, 256>(total, w.turns, x, to, p, row, col, slot, group + 1, work, Landing(ring.stages, ring.empty + 8 * STAGES, group, SUM_BYTES), again);
+            store_piece<128, 256>(total, w.turns, x, to, p, row, col, slot, group + 1, work,
+                                  Landing(ring.stages, ring.empty + 8 * STAGES, group, SUM_BYTES), again);
         };
         store_columns(w.p, col, store);
     }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(BLOCKS_DOWN, 1, 1)
-    ENTRY(const Elem *__restrict__ a_, const u32 *__restrict__ stored, const Elem *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
-          float *__restrict__ work, const __grid_constant__ Params p) {
+    ENTRY(const Elem *__restrict__ a_, const u32 *__restrict__ stored, const Elem *__restrict__ b,
+          const float *__restrict__ bias, void *__restrict__ c, float *__restrict__ work,
+          const __grid_constant__ Params p) {
     extern __shared__ __align__(1024) unsigned char smem[];
     Weights a(a_, p);
     Ring ring(shared_address(smem));
     Work w(p);
     TileMap *map = maps + blockIdx.x, *scratch = (TileMap *)(smem + STAGES * STAGE_BYTES + 256);
-    if (threadIdx.x < 32) tile_map<ELEM, WIDE>(map, scratch, b, max(p.cols, 1), p.ldb, (u64)p.ldb * 2, DEPTH / BLOCKS_DOWN);
+    if (threadIdx.x < 32)
+        tile_map<ELEM, WIDE>(map, scratch, b, max(p.cols, 1), p.ldb, (u64)p.ldb * 2, DEPTH / BLOCKS_DOWN);
     else if (threadIdx.x == 64) {
         barrier_init(ring.empty + 8 * STAGES, 1), barrier_init(ring.empty + 8 * STAGES + 8, 1); // see Landing
         ring.start();

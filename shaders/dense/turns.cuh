@@ -13,10 +13,11 @@
 
 struct Turns {
     u32 cluster, clusters, whole, steps; // tiles before p.whole that this cluster has
-    u32 count;                           // its pieces
-    u32 rest, first, last;               // steps of the tiles from p.whole on; its range. rest times the clusters has 32 bits
+    u32 count; // its pieces
+    u32 rest, first, last; // steps of the tiles from p.whole on; its range. rest times the clusters has 32 bits
 
-    __device__ __forceinline__ Turns(u32 cluster, u32 clusters, u32 tiles, u32 steps, const Params &p) : cluster(cluster), clusters(clusters), steps(steps) {
+    __device__ __forceinline__ Turns(u32 cluster, u32 clusters, u32 tiles, u32 steps, const Params &p)
+        : cluster(cluster), clusters(clusters), steps(steps) {
         if (p.splits == 0) {
             whole = p.whole / clusters, rest = (tiles - p.whole) * steps;
             first = rest * cluster / clusters, last = end(cluster);
@@ -37,12 +38,15 @@ struct Turns {
         return {p.whole + tile, cluster, 0, max(first, from) - from, min(last, from + steps) - from, false};
     }
     // ended tells that the tile of x has no steps beyond the range of a cluster.
-    __device__ __forceinline__ bool ended(const Piece &x, u32 cluster, const Params &p) const { return end(cluster) >= (x.tile - p.whole + 1) * steps; }
+    __device__ __forceinline__ bool ended(const Piece &x, u32 cluster, const Params &p) const {
+        return end(cluster) >= (x.tile - p.whole + 1) * steps;
+    }
 };
 
 // give stores partial sums, as store_parts does, to a slot of the workspace.
 template <int THREADS, int DOWN, int ACROSS>
-__device__ __forceinline__ void give(const float (&acc)[DOWN][ACROSS][4], const Params &p, u32 col, u32 slot, u32 barrier, float *work) {
+__device__ __forceinline__ void give(const float (&acc)[DOWN][ACROSS][4], const Params &p, u32 col, u32 slot,
+                                     u32 barrier, float *work) {
     float4 *to = (float4 *)work + (u64)slot * (THREADS * DOWN * ACROSS) + threadIdx.x % THREADS;
 #pragma unroll
     for (int j = 0; j < ACROSS; j++)
@@ -50,33 +54,41 @@ __device__ __forceinline__ void give(const float (&acc)[DOWN][ACROSS][4], const 
         for (int i = 0; i < DOWN; i++)
             if (col + 8 * j < p.n) __stcg(to + (j * DOWN + i) * THREADS, *(const float4 *)acc[i][j]);
     asm volatile("bar.sync %0, %1;" ::"r"(barrier), "n"(THREADS) : "memory");
-    if (threadIdx.x % THREADS == 0) asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(&arrived[slot]) : "memory");
+    if (threadIdx.x % THREADS == 0)
+        asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(&arrived[slot]) : "memory");
 }
 
 // bulk_copy_here copies bytes (a multiple of 16) to this CTA, and counts them at the barrier.
 __device__ __forceinline__ void bulk_copy_here(u32 to, const void *from, u32 bytes, u32 barrier) {
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from), "r"(bytes), "r"(barrier) : "memory");
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
+                 "l"(from), "r"(bytes), "r"(barrier)
+                 : "memory");
 }
 
 __device__ __forceinline__ float4 shared_load4(u32 at) {
     float4 x;
-    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w) : "r"(at) : "memory");
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
+                 : "r"(at)
+                 : "memory");
     return x;
 }
 
-// Landing is where a group of warps receives what was given to a slot, which was in shared memory that nothing else reads or writes any more, and the barrier
-// that tells so.
+// Landing is where a group of warps receives what was given to a slot, which was in shared memory that nothing else
+// reads or writes any more, and the barrier that tells so.
 struct Landing {
     u32 at, full, parity;
 
     // of group i, which lands `bytes` bytes, in a CTA whose stages and barriers these are.
-    __device__ __forceinline__ Landing(u32 stages, u32 barriers, u32 i, u32 bytes) : at(stages + i * bytes), full(barriers + 8 * i), parity(0) {}
+    __device__ __forceinline__ Landing(u32 stages, u32 barriers, u32 i, u32 bytes)
+        : at(stages + i * bytes), full(barriers + 8 * i), parity(0) {}
 };
 
-// add waits for what was given to a slot, and adds it. Sums come through shared memory: waiting for loads of a few at a time took longer than all else, and
-// there are no registers for more.
+// add waits for what was given to a slot, and adds it. Sums come through shared memory: waiting for loads of a few at a
+// time took longer than all else, and there are no registers for more.
 template <int THREADS, int DOWN, int ACROSS>
-__device__ __forceinline__ void add(float (&acc)[DOWN][ACROSS][4], const Params &p, u32 col, u32 slot, u32 barrier, const float *work, Landing &landing) {
+__device__ __forceinline__ void add(float (&acc)[DOWN][ACROSS][4], const Params &p, u32 col, u32 slot, u32 barrier,
+                                    const float *work, Landing &landing) {
     constexpr u32 BYTES = THREADS * DOWN * ACROSS * 16;
     asm volatile("bar.sync %0, %1;" ::"r"(barrier), "n"(THREADS) : "memory"); // what came before has been read
     if (threadIdx.x % THREADS == 0) {
@@ -100,16 +112,20 @@ __device__ __forceinline__ void add(float (&acc)[DOWN][ACROSS][4], const Params 
         }
 }
 
-// store_piece stores a work tile's sums, or passes them to the cluster that does. acc is as in store_tiles, from (row, col) on; slot_of(cluster) is the slot of
-// the group of THREADS threads in a cluster. The MULTIPLY threads of the block that multiply meet before stages are landed on.
+// store_piece stores a work tile's sums, or passes them to the cluster that does. acc is as in store_tiles, from (row,
+// col) on; slot_of(cluster) is the slot of the group of THREADS threads in a cluster. The MULTIPLY threads of the block
+// that multiply meet before stages are landed on.
 template <int THREADS, int MULTIPLY, int DOWN, int ACROSS, class S, class F>
-__device__ __forceinline__ void store_piece(float (&acc)[DOWN][ACROSS][4], const Turns &turns, const Piece &x, Dest to, const Params &p, u32 row, u32 col, S slot_of,
-                                            u32 barrier, float *work, Landing landing, F again) {
-    if (x.split) return store_parts<THREADS>(acc, to, p, p.splits, row, col, slot_of(x.slot), x.part, barrier, work, again);
+__device__ __forceinline__ void store_piece(float (&acc)[DOWN][ACROSS][4], const Turns &turns, const Piece &x, Dest to,
+                                            const Params &p, u32 row, u32 col, S slot_of, u32 barrier, float *work,
+                                            Landing landing, F again) {
+    if (x.split)
+        return store_parts<THREADS>(acc, to, p, p.splits, row, col, slot_of(x.slot), x.part, barrier, work, again);
     if (x.first > 0) return give<THREADS>(acc, p, col, slot_of(x.slot), barrier, work);
     if (x.last < turns.steps) { // the last piece
         asm volatile("bar.sync 3, %0;" ::"n"(MULTIPLY) : "memory");
-        for (u32 c = x.slot; !turns.ended(x, c, p); c++) add<THREADS>(acc, p, col, slot_of(c + 1), barrier, work, landing);
+        for (u32 c = x.slot; !turns.ended(x, c, p); c++)
+            add<THREADS>(acc, p, col, slot_of(c + 1), barrier, work, landing);
     }
     store_sums<16>(acc, to, p, row, col, p.n, again);
 }

@@ -32,11 +32,10 @@ double load(uint l, uint e) {
 }
 
 // value returns what goes to element e of dst's line l, before scaling. l is in the tile.
-double value(uint l, uint e, uint l0, int e0) {
-    return p.turned != 0 ? tile[int(e) - e0][l - l0] : load(l, e);
-}
+double value(uint l, uint e, uint l0, int e0) { return p.turned != 0 ? tile[int(e) - e0][l - l0] : load(l, e); }
 
-// scale returns what becomes of x and, where beta is not 0, y, which goes to element e of line l: x itself where that is all.
+// scale returns what becomes of x and, where beta is not 0, y, which goes to element e of line l: x itself where that
+// is all.
 double scale(double x, double y, uint l, uint e) {
     if (betaOf() != 0) x = alphaOf() * x + betaOf() * y;
     else if (alphaOf() != 1) x = alphaOf() * x;

@@ -28,12 +28,10 @@ uint load(uint l, uint e) {
 }
 
 // value returns what goes to element e of dst's line l, before scaling. l is in the tile.
-uint value(uint l, uint e, uint l0, int e0) {
-    return p.turned != 0 ? tile[int(e) - e0][l - l0] : load(l, e);
-}
+uint value(uint l, uint e, uint l0, int e0) { return p.turned != 0 ? tile[int(e) - e0][l - l0] : load(l, e); }
 
-// scale returns the bits of what becomes of x and, where beta is not 0, y, which goes to element e of line l: x itself where
-// that is all.
+// scale returns the bits of what becomes of x and, where beta is not 0, y, which goes to element e of line l: x itself
+// where that is all.
 uint scale(uint x, uint y, uint l, uint e) {
     if (p.beta != 0) x = floatBitsToUint(p.alpha * uintBitsToFloat(x) + p.beta * uintBitsToFloat(y));
     else if (p.alpha != 1) x = floatBitsToUint(p.alpha * uintBitsToFloat(x));

@@ -23,8 +23,8 @@ fn value(l: u32, e: u32, l0: u32, e0: i32) -> u32 {
     return load(l, e);
 }
 
-// scale returns the bits of what becomes of x and, where beta is not 0, y, which goes to element e of line l: x itself where
-// that is all.
+// scale returns the bits of what becomes of x and, where beta is not 0, y, which goes to element e of line l: x itself
+// where that is all.
 fn scale(x: u32, y: u32, l: u32, e: u32) -> u32 {
     var z = x;
     if (nonzero(p.beta)) {

@@ -21,7 +21,6 @@ shared vec4 values[BLOCK * 4]; // 16 rows of each active column
 shared uint cols[BLOCK];
 shared vec4 partial[LOCAL];
 
-
 #include "../include/quad.glsl"
 
 // bring unpacks block q.
@@ -54,7 +53,8 @@ void main() {
     uint from = min(j, p.ldb - 4) / 4; // past the last column anything may be read
 
     vec4 acc[ROWS];
-    [[unroll]] for (uint r = 0; r < ROWS; r++) acc[r] = vec4(0);
+    [[unroll]] for (uint r = 0; r < ROWS; r++)
+        acc[r] = vec4(0);
     for (uint q = a.first; q < a.last; q++) {
         barrier();
         bring(q);

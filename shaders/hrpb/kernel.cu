@@ -20,22 +20,23 @@ typedef unsigned short Elem;
 __device__ __forceinline__ float to_float(Elem x) { return widen_lo<ELEM>(x); }
 #include "hrpb.cuh"
 
-#define UNIT (16 / ELEM_BYTES)         // elements
-#define UNITS (COLS / UNIT)            // of a row: all lanes copy one, or half of them each one of two
-#define COPIES (BLOCK * UNITS / 32)    // of a lane, for a block: 4
+#define UNIT (16 / ELEM_BYTES) // elements
+#define UNITS (COLS / UNIT) // of a row: all lanes copy one, or half of them each one of two
+#define COPIES (BLOCK * UNITS / 32) // of a lane, for a block: 4
 #define PITCH (COLS * ELEM_BYTES + 32) // bytes from a staged row to the next
-#define PACKED (BLOCK * PITCH)         // where a stage has the block
-#define VALUES (PACKED + 2 * BLOCK)    // and its values
+#define PACKED (BLOCK * PITCH) // where a stage has the block
+#define VALUES (PACKED + 2 * BLOCK) // and its values
 #define STAGE ((VALUES + ROWS * BLOCK * ELEM_BYTES + 15) / 16 * 16)
-#define TILES (COLS / 8)               // instructions along a row
-#define SUM_PITCH (COLS * 4 + 16)      // bytes from a row of sums to the next
+#define TILES (COLS / 8) // instructions along a row
+#define SUM_PITCH (COLS * 4 + 16) // bytes from a row of sums to the next
 #define RING (DEPTH * STAGE > ROWS * SUM_PITCH ? DEPTH * STAGE : ROWS * SUM_PITCH)
 
 #include "sums.cuh"
 
 // copy16 as in sums.cuh, if i < n.
 __device__ __forceinline__ void copy16(u32 to, const void *from, u32 i, u32 n) {
-    asm volatile("{.reg .pred in; setp.lt.u32 in, %2, %3; @in cp.async.ca.shared.global [%0], [%1], 16;}" ::"r"(to), "l"(from), "r"(i), "r"(n)
+    asm volatile("{.reg .pred in; setp.lt.u32 in, %2, %3; @in cp.async.ca.shared.global [%0], [%1], 16;}" ::"r"(to),
+                 "l"(from), "r"(i), "r"(n)
                  : "memory");
 }
 
@@ -46,7 +47,7 @@ template <class T> __device__ __forceinline__ void keep(const T *&x) { asm volat
 // What a lane knows of its place.
 struct Lane {
     u32 bit, below; // its bit of a word of a pattern, and those below
-    u32 rows;       // what it reads of a stage
+    u32 rows; // what it reads of a stage
 };
 
 // value is the lane's slot in one word of a pattern; values is where those of this word start. Where the
@@ -66,7 +67,8 @@ __device__ __forceinline__ void operand(u32 (&a)[2], const unsigned char *stage,
 }
 
 // multiply adds the products of a block. The sums of element j of unit 8·i + u are in tile UNIT·i + j.
-__device__ __forceinline__ void multiply(float (&acc)[TILES][4], const u32 (&a)[2], const unsigned char *stage, const Lane &l) {
+__device__ __forceinline__ void multiply(float (&acc)[TILES][4], const u32 (&a)[2], const unsigned char *stage,
+                                         const Lane &l) {
 #pragma unroll
     for (int i = 0; i < UNITS / 8; i++) {
         uint4 x = *(const uint4 *)(stage + l.rows + 128 * i);
@@ -80,9 +82,9 @@ __device__ __forceinline__ void multiply(float (&acc)[TILES][4], const u32 (&a)[
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
-    ENTRY(const uint4 *__restrict__ work, const u32 *__restrict__ columns, const u32 *__restrict__ sizes, const u32 *__restrict__ packed,
-          const Elem *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c, float *__restrict__ part,
-          const __grid_constant__ Params p) {
+    ENTRY(const uint4 *__restrict__ work, const u32 *__restrict__ columns, const u32 *__restrict__ sizes,
+          const u32 *__restrict__ packed, const Elem *__restrict__ b, const float *__restrict__ bias,
+          void *__restrict__ c, float *__restrict__ part, const __grid_constant__ Params p) {
     extern __shared__ __align__(16) unsigned char rings[];
     u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5, group = blockIdx.x + blockIdx.z * p.width;
     if (p.phase == 1) {
@@ -103,7 +105,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
     // Asynchronous copies. Lanes whose columns C does not have copy nothing: what the sums then hold is
     // never stored. Column numbers and the block's end are read a block ahead.
     unsigned char *ring = rings + warp * RING;
-    u32 to = shared_address(ring) + lane / UNITS * COPIES * PITCH + lane % UNITS * 16, block_to = shared_address(ring) + PACKED + 16 * lane;
+    u32 to = shared_address(ring) + lane / UNITS * COPIES * PITCH + lane % UNITS * 16,
+        block_to = shared_address(ring) + PACKED + 16 * lane;
     bool in = base + lane % UNITS * UNIT < p.n;
     const char *from = (const char *)(b + base + lane % UNITS * UNIT);
     const uint4 *blocks = (const uint4 *)packed + lane;
@@ -122,7 +125,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
         if (s < count) {
             if (in)
 #pragma unroll
-                for (int k = 0; k < COPIES; k++) copy16(to + put + k * PITCH, step(from, word(next[k / 4], k % 4), pitch));
+                for (int k = 0; k < COPIES; k++)
+                    copy16(to + put + k * PITCH, step(from, word(next[k / 4], k % 4), pitch));
             copy16(block_to + put, blocks + start, lane, end - start);
             start = end;
             look(s + 1);
@@ -174,7 +178,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
                 for (int e = 0; e < 2; e++)
 #pragma unroll
                     for (int j = 0; j < TILES; j += 4)
-                        __stcs((float4 *)(line + (2 * q + e) * UNIT + j / UNIT * (8 * UNIT) + j % UNIT), // it is B that is to stay in the cache
+                        __stcs((float4 *)(line + (2 * q + e) * UNIT + j / UNIT * (8 * UNIT) +
+                                          j % UNIT), // it is B that is to stay in the cache
                                four(acc, j, 2 * h + e));
             }
             return;
@@ -191,10 +196,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
             for (int j = 0; j < TILES; j += 4)
                 *(float4 *)(ring + (g + 8 * h) * SUM_PITCH +
                             4 * ((2 * q + e) * UNIT + j / UNIT * (8 * UNIT) + j % UNIT)) = four(acc, j, 2 * h + e);
-    if (shift > 0)
-        __syncthreads();
-    else
-        __syncwarp();
+    if (shift > 0) __syncthreads();
+    else __syncwarp();
     u32 col = base + 4 * lane;
     if (!busy || col >= p.n) return;
     const unsigned char *sums = ring - member * RING + 16 * lane;
@@ -213,8 +216,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
             bool finite = fabsf(fmaf(x[i].x, x[i].y, x[i].z * x[i].w)) < INFINITY;
             if (plain && (!whole || col + 4 <= p.n && place + r + i < rows && finite))
                 __stcs((float4 *)(out + (u64)row_at(r + i) * ld + col), x[i]);
-            else
-                finish(&p, {c, bias}, {columns, sizes, packed, b}, (const u32 *)work, w.x, w.y, w.z, r + i, col, x[i]);
+            else finish(&p, {c, bias}, {columns, sizes, packed, b}, (const u32 *)work, w.x, w.y, w.z, r + i, col, x[i]);
         }
     }
 }

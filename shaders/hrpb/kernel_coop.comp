@@ -41,7 +41,6 @@ void storeAny(uint row, uint j, vec4 x);
 #include "hrpb.glsl"
 #include "../include/store_halves.glsl"
 
-
 // Two stages of B's rows and of values, in uvec4; at the end the tile of C in f32. A row has one more than it
 // needs, which spreads columns over the banks.
 const uint B_ROW = COLS / 8 + 1;
@@ -51,8 +50,8 @@ const uint C_ROW = COLS / 4 + 1;
 shared uvec4 mem[SHARED];
 
 const uint LOCAL = gl_WorkGroupSize.x;
-const uint OCTETS = COLS / 8;                        // of a row of the tile
-const uint B_LOADS = BLOCK * OCTETS / LOCAL;         // octets of each invocation: whole
+const uint OCTETS = COLS / 8; // of a row of the tile
+const uint B_LOADS = BLOCK * OCTETS / LOCAL; // octets of each invocation: whole
 const uint A_LOADS = (BLOCK * A_ROW + LOCAL - 1) / LOCAL;
 
 const uint ACROSS = COLS / SUBS / TN;
@@ -67,15 +66,15 @@ const uint DOWN = ROWS / TM;
 #define me gl_LocalInvocationIndex
 
 Part a;
-uint base;           // first column of the tile
-uint from;           // the octet of B's rows that the invocation loads
+uint base; // first column of the tile
+uint from; // the octet of B's rows that the invocation loads
 uvec4 rows[B_LOADS]; // a block on its way
 uvec4 values[A_LOADS];
 SUM sum[ACROSS * DOWN];
 
 #if ELEM == F32
 shared uint rowMax[ROWS], colMax[COLS]; // bits of the largest finite magnitudes
-vec4 colScale[2];                       // of the invocation's octet
+vec4 colScale[2]; // of the invocation's octet
 
 // scaleOf is the exponent of the power of two that scales a magnitude with these bits to 2^14…2^15, as far as
 // it and its inverse are normal numbers.
@@ -113,7 +112,9 @@ uvec4 octet(uint k) {
 
 // Item i of a block's values: 8 rows (half i%2) of active column i/2. It has the bits `mask` of one word of the
 // patterns; `before` values precede the word's.
-struct Item { uint word, mask, before; };
+struct Item {
+    uint word, mask, before;
+};
 
 Item itemOf(uvec2 block, uint i) {
     uint n = i / 8 * 2 + i % 2;
@@ -143,7 +144,8 @@ uvec4 unpack(uvec2 block, uint i) {
 void fetch(uint q) {
     [[unroll]] for (uint i = 0; i < B_LOADS; i++) {
         rows[i] = uvec4(0);
-        if (q < a.last && base + me % OCTETS * 8 < p.n) rows[i] = octet(Words(activeAt(q)).v[(i * LOCAL + me) / OCTETS]);
+        if (q < a.last && base + me % OCTETS * 8 < p.n)
+            rows[i] = octet(Words(activeAt(q)).v[(i * LOCAL + me) / OCTETS]);
     }
     [[unroll]] for (uint i = 0; i < A_LOADS; i++) {
         uint t = i * LOCAL + me;
@@ -182,8 +184,8 @@ void multiply(uint h) {
 // spill writes the sums to shared memory, row by row of C.
 void spill() {
     [[unroll]] for (uint r = 0; r < DOWN; r++)
-        [[unroll]] for (uint c = 0; c < ACROSS; c++)
-            coopMatStore(sum[c * DOWN + r], mem, r * TM * C_ROW + (gl_SubgroupID * ACROSS + c) * TN / 4, C_ROW, BY_ROWS);
+        [[unroll]] for (uint c = 0; c < ACROSS; c++) coopMatStore(
+            sum[c * DOWN + r], mem, r * TM * C_ROW + (gl_SubgroupID * ACROSS + c) * TN / 4, C_ROW, BY_ROWS);
 }
 
 #if ELEM == F32
@@ -244,7 +246,8 @@ void main() {
     a = partAt(item);
     base = gl_WorkGroupID.y * COLS;
     from = min(base + me % OCTETS * 8, p.ldb - 8) / 8; // past the last column anything may be read
-    [[unroll]] for (uint i = 0; i < ACROSS * DOWN; i++) sum[i] = SUM(0.0);
+    [[unroll]] for (uint i = 0; i < ACROSS * DOWN; i++)
+        sum[i] = SUM(0.0);
     bool busy = base + gl_SubgroupID * (COLS / SUBS) < p.n; // else its columns do not exist
 #if ELEM == F32
     sweep();

@@ -25,16 +25,16 @@ __device__ __forceinline__ float to_float(float x) { return x; }
 #include "hrpb.cuh"
 #include "../include/tf32.cuh"
 
-#define TILES (COLS / 8)                 // instructions along a row
-#define QUADS (COLS / 32)                // of a row: what a lane has of it
-#define SUM_PITCH (COLS * 4 + 16)        // bytes from a row of sums to the next
-#define ACROSS (COLS / 4)                // lanes that a row has, when it is copied or stored by rows
-#define COPIES (BLOCK * ACROSS / 32)     // of a lane, for a block
-#define PITCH (COLS * 4 + 32)            // bytes from a staged row to the next
-#define PACKED (BLOCK * PITCH)           // where a stage has the block
-#define VALUES (PACKED + 2 * BLOCK)      // and its values
+#define TILES (COLS / 8) // instructions along a row
+#define QUADS (COLS / 32) // of a row: what a lane has of it
+#define SUM_PITCH (COLS * 4 + 16) // bytes from a row of sums to the next
+#define ACROSS (COLS / 4) // lanes that a row has, when it is copied or stored by rows
+#define COPIES (BLOCK * ACROSS / 32) // of a lane, for a block
+#define PITCH (COLS * 4 + 32) // bytes from a staged row to the next
+#define PACKED (BLOCK * PITCH) // where a stage has the block
+#define VALUES (PACKED + 2 * BLOCK) // and its values
 #define STAGE (VALUES + ROWS * BLOCK * 4)
-#define RING (DEPTH * STAGE)             // bytes of a warp, and room for its sums
+#define RING (DEPTH * STAGE) // bytes of a warp, and room for its sums
 
 #include "sums.cuh"
 
@@ -43,13 +43,17 @@ __device__ __forceinline__ void copy16(u32 to, const void *from, u32 bytes) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
 }
 
-// quad is the place in 8 neighbouring quads of columns of the one that the instruction's column g is in. Those of even columns make whole
-// sectors of C, as do those of odd ones: they are what two stores write.
+// quad is the place in 8 neighbouring quads of columns of the one that the instruction's column g is in. Those of even
+// columns make whole sectors of C, as do those of odd ones: they are what two stores write.
 __device__ __forceinline__ u32 quad(u32 g) { return 0x65742130u >> (4 * g) & 7; }
 
-// staged reads a lane's elements of a staged row. (These instructions keep their order, so that few registers hold prefetched values.)
+// staged reads a lane's elements of a staged row. (These instructions keep their order, so that few registers hold
+// prefetched values.)
 __device__ __forceinline__ void staged(uint4 &x, const unsigned char *from) {
-    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w) : "r"(shared_address(from)) : "memory");
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+                 : "r"(shared_address(from))
+                 : "memory");
 }
 
 // Values is a lane's elements of a block: of A rows g and g + 8 of column q of both bricks; of B two rows.
@@ -94,7 +98,9 @@ struct Parts {
         x[2] = rest(x[1]);
         lost |= x[2];
     }
-    static __device__ __forceinline__ u32 rest(u32 v) { return __float_as_uint(__uint_as_float(v) - __uint_as_float(v & 0xffff0000u)); }
+    static __device__ __forceinline__ u32 rest(u32 v) {
+        return __float_as_uint(__uint_as_float(v) - __uint_as_float(v & 0xffff0000u));
+    }
 };
 
 // pairs makes operands of the parts of two numbers.
@@ -127,7 +133,8 @@ struct Sums {
             each(low, a0[0], a1[0], b, 1, i);
         });
     }
-    static __device__ __forceinline__ void each(float (&d)[TILES][4], u32 a0, u32 a1, const u32 (&b)[4][3], int part, int i) {
+    static __device__ __forceinline__ void each(float (&d)[TILES][4], u32 a0, u32 a1, const u32 (&b)[4][3], int part,
+                                                int i) {
 #pragma unroll
         for (int j = 0; j < 4; j++) mma_k8<BF16>(d[4 * i + j], a0, a1, b[j][part]);
     }
@@ -171,13 +178,13 @@ struct Sums {
 
 // Ring loads a warp's blocks into its stages. Column numbers and the block's end are prefetched a block early.
 struct Ring {
-    u32 to, put = 0;   // the ring, in shared memory, and the stage that is filled next
-    u32 count, lane;   // blocks
+    u32 to, put = 0; // the ring, in shared memory, and the stage that is filled next
+    u32 count, lane; // blocks
     const u32 *columns, *sizes;
     const char *packed, *b;
-    u32 pitch;         // bytes from a row of B to the next
+    u32 pitch; // bytes from a row of B to the next
     u32 start = 0, end = 0;
-    u32 bytes;         // of a row that are the lane's and of B's columns: what lies past them must not matter
+    u32 bytes; // of a row that are the lane's and of B's columns: what lies past them must not matter
     u32 col[COPIES];
 
     __device__ __forceinline__ void look(u32 s) {
@@ -197,15 +204,20 @@ struct Ring {
     __device__ __forceinline__ void copy() {
         if (bytes > 0)
 #pragma unroll
-            for (int k = 0; k < COPIES; k++) copy16(to + put + (lane / ACROSS * COPIES + k) * PITCH + lane % ACROSS * 16, step(b, col[k], pitch), bytes);
+            for (int k = 0; k < COPIES; k++)
+                copy16(to + put + (lane / ACROSS * COPIES + k) * PITCH + lane % ACROSS * 16, step(b, col[k], pitch),
+                       bytes);
         for (u32 i = lane; i < end - start; i += 32) copy16(to + put + PACKED + 16 * i, packed + 16 * (u64)(start + i));
     }
     // clear zeroes the lane's columns past B's last, which copies skip.
     __device__ __forceinline__ void clear() {
 #pragma unroll 1
         for (u32 i = 0; i < DEPTH * COPIES; i++)
-            asm volatile("st.shared.v4.u32 [%0], {%1, %1, %1, %1};" ::"r"(to + i / COPIES * STAGE + (lane / ACROSS * COPIES + i % COPIES) * PITCH + lane % ACROSS * 16), "r"(0)
-                         : "memory");
+            asm volatile(
+                "st.shared.v4.u32 [%0], {%1, %1, %1, %1};" ::"r"(
+                    to + i / COPIES * STAGE + (lane / ACROSS * COPIES + i % COPIES) * PITCH + lane % ACROSS * 16),
+                "r"(0)
+                : "memory");
     }
     __device__ __forceinline__ void first() {
         if (count == 0) return;
@@ -225,11 +237,12 @@ struct Ring {
 };
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)
-    ENTRY(const uint4 *__restrict__ work, const u32 *__restrict__ columns, const u32 *__restrict__ sizes, const u32 *__restrict__ packed,
-          const Elem *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c, float *__restrict__ part,
-          const __grid_constant__ Params p) {
+    ENTRY(const uint4 *__restrict__ work, const u32 *__restrict__ columns, const u32 *__restrict__ sizes,
+          const u32 *__restrict__ packed, const Elem *__restrict__ b, const float *__restrict__ bias,
+          void *__restrict__ c, float *__restrict__ part, const __grid_constant__ Params p) {
     extern __shared__ __align__(16) unsigned char shared[];
-    u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5, group = blockIdx.x + blockIdx.z * p.width, base = blockIdx.y * COLS;
+    u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5, group = blockIdx.x + blockIdx.z * p.width,
+        base = blockIdx.y * COLS;
     if (p.phase == 1) {
         launches_before();
         launches_after();
@@ -238,13 +251,16 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)
     }
     Share mine(work, p, group, warp);
     uint4 w = mine.part;
-    u32 g = lane >> 2, q = lane & 3, skip = w.y + mine.skip, count = mine.count, at = q * PITCH + 16 * quad(g), take = 0;
+    u32 g = lane >> 2, q = lane & 3, skip = w.y + mine.skip, count = mine.count, at = q * PITCH + 16 * quad(g),
+        take = 0;
 
     unsigned char *own = shared + warp * RING;
     Ring ring;
     ring.to = shared_address(own), ring.count = count, ring.lane = lane;
-    ring.columns = columns + (u64)skip * BLOCK, ring.sizes = sizes + skip, ring.packed = (const char *)packed, ring.pitch = p.ldb * sizeof(Elem);
-    ring.b = (const char *)(b + base + 4 * (lane % ACROSS)), ring.bytes = 4 * (u32)min(4, max(0, (int)(p.n - base - 4 * (lane % ACROSS))));
+    ring.columns = columns + (u64)skip * BLOCK, ring.sizes = sizes + skip, ring.packed = (const char *)packed,
+    ring.pitch = p.ldb * sizeof(Elem);
+    ring.b = (const char *)(b + base + 4 * (lane % ACROSS)),
+    ring.bytes = 4 * (u32)min(4, max(0, (int)(p.n - base - 4 * (lane % ACROSS))));
     if (ring.bytes == 0) ring.clear();
     ring.first();
     launches_before();
@@ -285,7 +301,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)
                 for (int e = 0; e < 2; e++)
 #pragma unroll
                     for (int j = 0; j < TILES; j += 4)
-                        __stcs((float4 *)(out + (u64)line[h] * ld + base + quad(2 * q + e) * 4 + 8 * j), // it is B that is to stay in the cache
+                        __stcs((float4 *)(out + (u64)line[h] * ld + base + quad(2 * q + e) * 4 +
+                                          8 * j), // it is B that is to stay in the cache
                                four(acc, j, 2 * h + e));
             return;
         }
@@ -301,15 +318,14 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)
             for (int j = 0; j < TILES; j += 4)
                 *(float4 *)(own + (g + 8 * h) * SUM_PITCH + 4 * (quad(2 * q + e) * 4 + 8 * j)) =
                     four(acc, j, 2 * h + e);
-    if (mine.shift > 0)
-        __syncthreads();
-    else
-        __syncwarp();
+    if (mine.shift > 0) __syncthreads();
+    else __syncwarp();
     u32 col = base + 4 * (lane % ACROSS);
     if (!mine.busy || col >= p.n) return;
     const unsigned char *team = own - mine.member * RING + 16 * (lane % ACROSS);
 #pragma unroll 1
-    for (u32 r = (mine.member * ROWS >> mine.shift) + lane / ACROSS; r < (mine.member + 1) * ROWS >> mine.shift; r += 32 / ACROSS) {
+    for (u32 r = (mine.member * ROWS >> mine.shift) + lane / ACROSS; r < (mine.member + 1) * ROWS >> mine.shift;
+         r += 32 / ACROSS) {
         float4 x = {};
 #pragma unroll 1
         for (u32 s = 0; s < 1 << mine.shift; s++) {
@@ -319,7 +335,6 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)
         bool finite = fabsf(fmaf(x.x, x.y, x.z * x.w)) < INFINITY;
         if (plain && (!whole || col + 4 <= p.n && place + r < rows && finite))
             __stcs((float4 *)(out + (u64)row_at(r) * ld + col), x);
-        else
-            finish(&p, {c, bias}, {columns, sizes, packed, b}, (const u32 *)work, w.x, w.y, w.z, r, col, x);
+        else finish(&p, {c, bias}, {columns, sizes, packed, b}, (const u32 *)work, w.x, w.y, w.z, r, col, x);
     }
 }

@@ -33,23 +33,25 @@ layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 
 void storeAny(uint row, uint j, vec4 x);
 layout(constant_id = 1) const uint SUBS = 4;
-layout(constant_id = 2) const uint SHARED = 272; // uvec4 of shared memory: two rounds of A's values, or four rows of C for each subgroup
+layout(constant_id = 2) const uint SHARED =
+    272; // uvec4 of shared memory: two rounds of A's values, or four rows of C for each subgroup
 
 #define STORE storeAny
 #include "hrpb.glsl"
 #include "../include/store_halves.glsl"
 #include "../include/lanes.glsl"
 
-// Two rounds of A's values as lanes hold them; at the end four rows of each subgroup's tile of C in f32. A row has a uvec4 more than it needs.
+// Two rounds of A's values as lanes hold them; at the end four rows of each subgroup's tile of C in f32. A row has a
+// uvec4 more than it needs.
 const uint C_ROW = 17;
 shared uvec4 mem[SHARED];
 
 #define me gl_SubgroupInvocationID
 
 Part a;
-uint base;  // first column of the subgroup
-uint from;  // the lane's octet of B's rows
-bool busy;  // else the subgroup's columns do not exist
+uint base; // first column of the subgroup
+uint from; // the lane's octet of B's rows
+bool busy; // else the subgroup's columns do not exist
 SUM acc[8]; // of rows 0 to 7, then 8 to 15
 
 #if ELEM == F32
@@ -81,9 +83,9 @@ uint pair(vec2 x) {
 
 // What the patterns say of the lane's part of a block.
 struct Found {
-    uvec2 bits;  // of rows g and g + 8: 4 columns
+    uvec2 bits; // of rows g and g + 8: 4 columns
     uvec2 first; // values before them
-    uvec2 at;    // the block's values
+    uvec2 at; // the block's values
 };
 
 Found find(uint q) {
@@ -181,7 +183,8 @@ uvec4 columns(uint q) { return Octets(activeAt(q)).v[me & 3]; }
 // run multiplies the part's blocks. While one is multiplied, B's rows of the next are on their way, and what says where
 // those after it are; and A's values of the next round.
 void run() {
-    [[unroll]] for (uint i = 0; i < 8; i++) acc[i] = SUM(0.0);
+    [[unroll]] for (uint i = 0; i < 8; i++)
+        acc[i] = SUM(0.0);
     if (a.first == a.last) return;
     uint last = a.last - 1, mine = gl_SubgroupID;
     Found f = find(min(a.first + mine, last));
@@ -212,7 +215,8 @@ void run() {
 // time, rows' scales.
 void scale(uint last, int top, bool first) {
     uint to = gl_SubgroupID * 64 + (me >> 2) * 8;
-    [[unroll]] for (uint i = 0; i < 2; i++) colMax[gl_SubgroupID * 64 + 32 * i + me] = 0;
+    [[unroll]] for (uint i = 0; i < 2; i++)
+        colMax[gl_SubgroupID * 64 + 32 * i + me] = 0;
     for (uint i = gl_LocalInvocationIndex; i < ROWS && first; i += 32 * SUBS) rowMax[i] = 0;
     if (gl_LocalInvocationIndex == 0 && first) wild = 0;
     uvec2 most = uvec2(0);
@@ -243,19 +247,21 @@ void scale(uint last, int top, bool first) {
         atomicMax(colMax[to + i], low[i]);
         atomicMax(colMax[to + 4 + i], high[i]);
     }
-    if (first)
-        [[unroll]] for (uint h = 0; h < 2; h++) atomicMax(rowMax[8 * h + (me >> 2)], most[h]);
+    if (first) [[unroll]]
+        for (uint h = 0; h < 2; h++) atomicMax(rowMax[8 * h + (me >> 2)], most[h]);
     barrier();
-    [[unroll]] for (uint i = 0; i < 8; i++) colScale[i / 4][i % 4] = power(scaleOf(colMax[to + i], top));
-    [[unroll]] for (uint h = 0; h < 2; h++) rowScale[h] = scaleOf(rowMax[8 * h + (me >> 2)], 14);
+    [[unroll]] for (uint i = 0; i < 8; i++)
+        colScale[i / 4][i % 4] = power(scaleOf(colMax[to + i], top));
+    [[unroll]] for (uint h = 0; h < 2; h++)
+        rowScale[h] = scaleOf(rowMax[8 * h + (me >> 2)], 14);
 }
 
 // finiteSums tells whether all of the workgroup's sums that are of C are finite.
 bool finiteSums() {
     bool some = false;
     [[unroll]] for (uint i = 0; i < 8; i++)
-        [[unroll]] for (uint e = 0; e < 4; e++)
-            some = some || special(acc[i][e]) && base + (me >> 2) * 8 + 2 * (i & 3) + (e >> 1) < p.n;
+        [[unroll]] for (uint e = 0; e < 4; e++) some =
+            some || special(acc[i][e]) && base + (me >> 2) * 8 + 2 * (i & 3) + (e >> 1) < p.n;
     if (some) atomicOr(wild, 1);
     barrier();
     return wild == 0;
@@ -303,15 +309,16 @@ void main() {
 #endif
     vec4 quads[8]; // of row 8h + 2t + e from column 8g + 4i on: number 4h + 2e + i
     [[unroll]] for (uint h = 0; h < 2; h++)
-        [[unroll]] for (uint e = 0; e < 2; e++)
-            [[unroll]] for (uint i = 0; i < 2; i++) quads[4 * h + 2 * e + i] = quadOf(acc[4 * h + 2 * i], acc[4 * h + 2 * i + 1], e);
+        [[unroll]] for (uint e = 0; e < 2; e++) [[unroll]] for (uint i = 0; i < 2; i++) quads[4 * h + 2 * e + i] =
+            quadOf(acc[4 * h + 2 * i], acc[4 * h + 2 * i + 1], e);
     uint g = me >> 2, t = me & 3, to = gl_SubgroupID * 4 * C_ROW;
     barrier();
     // They go through shared memory four rows at a time: of the workgroups of a multiprocessor all have 48 KB together.
     [[dont_unroll]] for (uint n = 0; n < 4; n++) {
         mem[to + t * C_ROW + 2 * g] = floatBitsToUint(quads[0]);
         mem[to + t * C_ROW + 2 * g + 1] = floatBitsToUint(quads[1]);
-        [[unroll]] for (uint i = 0; i < 6; i++) quads[i] = quads[i + 2];
+        [[unroll]] for (uint i = 0; i < 6; i++)
+            quads[i] = quads[i + 2];
         subgroupMemoryBarrierShared();
         subgroupBarrier();
         [[dont_unroll]] for (uint i = me; i < 64 && busy; i += 32) {

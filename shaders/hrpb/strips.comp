@@ -14,7 +14,8 @@
 layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 layout(constant_id = 1) const uint ACROSS = 32;
 layout(constant_id = 2) const uint ALONG = 1;
-layout(constant_id = 3) const uint SHARED = 1; // vec4 of shared memory: two for each invocation, if there are several groups
+layout(constant_id = 3) const uint SHARED =
+    1; // vec4 of shared memory: two for each invocation, if there are several groups
 
 void storeAny(uint row, uint j, vec4 x);
 #define STORE storeAny
@@ -41,15 +42,19 @@ vec4 rowOf(uint i) {
 }
 
 // The values of four vectors, each of four rows.
-struct Four { vec4 v0, v1, v2, v3; };
+struct Four {
+    vec4 v0, v1, v2, v3;
+};
 
 Four valuesAt(uint k) {
 #if ELEM == F32
     Octets v = Octets(p.packed);
-    return Four(uintBitsToFloat(v.v[k]), uintBitsToFloat(v.v[k + 1]), uintBitsToFloat(v.v[k + 2]), uintBitsToFloat(v.v[k + 3]));
+    return Four(uintBitsToFloat(v.v[k]), uintBitsToFloat(v.v[k + 1]), uintBitsToFloat(v.v[k + 2]),
+                uintBitsToFloat(v.v[k + 3]));
 #else
     uvec4 x = Octets(p.packed).v[k / 2], y = Octets(p.packed).v[k / 2 + 1];
-    return Four(vec4(halves(x.x), halves(x.y)), vec4(halves(x.z), halves(x.w)), vec4(halves(y.x), halves(y.y)), vec4(halves(y.z), halves(y.w)));
+    return Four(vec4(halves(x.x), halves(x.y)), vec4(halves(x.z), halves(x.w)), vec4(halves(y.x), halves(y.y)),
+                vec4(halves(y.z), halves(y.w)));
 #endif
 }
 
@@ -77,15 +82,17 @@ vec4 collect(uint r, vec4 x) {
     return x;
 }
 
-// storeAny writes alpha·x + beta·C, with the epilogue, to columns j to j+3 of C, in f32 or f16, without those from n on. Rare paths are
-// done column by column, the next in x.x, so that there is little code of it: in a launch of some microseconds each instruction runs a few times.
+// storeAny writes alpha·x + beta·C, with the epilogue, to columns j to j+3 of C, in f32 or f16, without those from n
+// on. Rare paths are done column by column, the next in x.x, so that there is little code of it: in a launch of some
+// microseconds each instruction runs a few times.
 void storeAny(uint row, uint j, vec4 x) {
     bool half_ = storeType == F16, whole = j + 4 <= p.n && (p.ldc & 3u) == 0;
     uvec2 c = at(uvec2(p.c), row, p.ldc * (half_ ? 2 : 4));
     x *= p.alpha;
-    if (p.beta != 0)
-        [[dont_unroll]] for (uint i = 0; i < 4; i++) {
-            if (j + i < p.n) x.x += p.beta * (half_ ? uintBitsToFloat(widen_f16(uint(Halves(c).v[j + i]))) : Floats(c).v[j + i]);
+    if (p.beta != 0) [[dont_unroll]]
+        for (uint i = 0; i < 4; i++) {
+            if (j + i < p.n)
+                x.x += p.beta * (half_ ? uintBitsToFloat(widen_f16(uint(Halves(c).v[j + i]))) : Floats(c).v[j + i]);
             x = x.yzwx;
         }
     if (p.store > 3) x = epilogue4(row, j, x);
@@ -112,7 +119,7 @@ void main() {
     uint x = gl_WorkGroupID.y * ACROSS + lane, col = 4 * x;
     Part a = Part(0, 0, 0, NO_SLOT);
     uint first = 0, last = 0; // rows whose sums the invocation has in the end, from s0 on
-    uvec4 rows = uvec4(0);    // of C, which these are, from rows.x on
+    uvec4 rows = uvec4(0); // of C, which these are, from rows.x on
     s0 = s1 = s2 = s3 = vec4(0);
     if (p.phase == 1) { // a workgroup adds up the slots of a cut strip, an invocation of a row
         first = me / ACROSS;

@@ -31,7 +31,8 @@ uvec2 rowOfB(uint k) { return at(uvec2(p.b), k, p.ldb * ELEM_BYTES); }
 // epilogue4 applies the epilogue to columns j to j+3 of a row, without those from n on. One follows
 // the other, and all move up, so that the code is small.
 vec4 epilogue4(uint row, uint j, vec4 x) {
-    [[dont_unroll]] for (uint i = 0; i < 4; i++) x = vec4(x.yzw, j + i < p.n ? epilogue(x.x, row, j + i) : x.x);
+    [[dont_unroll]] for (uint i = 0; i < 4; i++)
+        x = vec4(x.yzw, j + i < p.n ? epilogue(x.x, row, j + i) : x.x);
     return x;
 }
 
@@ -57,8 +58,8 @@ bool special(float x) { return (floatBitsToUint(x) & 0x7f800000u) == 0x7f800000u
 // A sum of products, some with operands that are not finite. These decide the sum by themselves, so
 // that the order of summation does not matter.
 struct Terms {
-    float sum;  // of the others
-    uint seen;  // 1: a positive infinity, 2: a negative one, 4: NaN
+    float sum; // of the others
+    uint seen; // 1: a positive infinity, 2: a negative one, 4: NaN
 };
 
 void addTerm(inout Terms t, float x, float y) {

@@ -17,8 +17,9 @@ const LOCAL = {{.LX}}u;
 const COLS = {{.COLS}}u;
 const NO_SLOT = 0xffffffffu;
 
-// What a workgroup does: the columns of a panel or of a part of it, counted over all, what its kernel knows its rows by, the slot of the
-// workspace that the sums go to (NO_SLOT: to C), and the first of its columns of C; p.n if it does nothing.
+// What a workgroup does: the columns of a panel or of a part of it, counted over all, what its kernel knows its rows
+// by, the slot of the workspace that the sums go to (NO_SLOT: to C), and the first of its columns of C; p.n if it does
+// nothing.
 struct Work { first: u32, last: u32, rows: u32, slot: u32, base: u32 }
 
 // panel_of returns what a record of the work list says, of those of the launch's phase.

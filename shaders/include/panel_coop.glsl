@@ -19,7 +19,7 @@ layout(constant_id = 4) const uint TK = 16;
 layout(constant_id = 5) const uint SWAP = 1;
 layout(constant_id = 6) const uint COLS = 256; // a power of two, as SUBS
 layout(constant_id = 7) const uint SUBS = 4;
-layout(constant_id = 8) const uint STAGE = 16;    // a multiple of TK
+layout(constant_id = 8) const uint STAGE = 16; // a multiple of TK
 layout(constant_id = 9) const uint SHARED = 1152; // uvec4 of shared memory: what the table computes
 
 // Two stages of B's rows and of values; at the end the block of C in f32. A row has one uvec4 more than
@@ -27,7 +27,7 @@ layout(constant_id = 9) const uint SHARED = 1152; // uvec4 of shared memory: wha
 shared uvec4 mem[SHARED];
 
 const uint LOCAL = gl_WorkGroupSize.x;
-const uint A_ROW = V / 8;                        // uvec4 of a vector's values
+const uint A_ROW = V / 8; // uvec4 of a vector's values
 const uint B_LOADS = STAGE * (COLS / 8) / LOCAL; // uvec4 of B that each invocation loads for a stage: whole
 const uint A_LOADS = (STAGE * SUBS * A_ROW + LOCAL - 1) / LOCAL; // of values, at most
 
@@ -59,17 +59,19 @@ void main() {
     while (slices < SUBS && cols / 2 >= p.n - base) slices *= 2, cols /= 2;
     uint slice = gl_SubgroupID * slices / SUBS, part = gl_SubgroupID % (SUBS / slices);
     bool busy = base + part * (COLS / SUBS) < p.n; // else the subgroup's columns do not exist
-    uint length = STAGE * slices;                  // vectors of a stage
-    uint octets = cols / 8, pitch = octets + 1;    // uvec4 of a row of B, and from one to the next
-    uint size = length * (pitch + A_ROW);          // uvec4 of a stage
+    uint length = STAGE * slices; // vectors of a stage
+    uint octets = cols / 8, pitch = octets + 1; // uvec4 of a row of B, and from one to the next
+    uint size = length * (pitch + A_ROW); // uvec4 of a stage
     uint log = findLSB(octets);
 
-    uint column[B_LOADS];  // rows of B to fetch next; NONE past the panel's end and C's last column
-    uvec4 rows[B_LOADS];   // what was fetched of them
+    uint column[B_LOADS]; // rows of B to fetch next; NONE past the panel's end and C's last column
+    uvec4 rows[B_LOADS]; // what was fetched of them
     uvec4 values[A_LOADS];
     SUM sums[ACROSS * DOWN];
-    [[unroll]] for (uint i = 0; i < B_LOADS; i++) column[i] = NONE;
-    [[unroll]] for (uint i = 0; i < ACROSS * DOWN; i++) sums[i] = SUM(0.0);
+    [[unroll]] for (uint i = 0; i < B_LOADS; i++)
+        column[i] = NONE;
+    [[unroll]] for (uint i = 0; i < ACROSS * DOWN; i++)
+        sums[i] = SUM(0.0);
 
     // Step s looks up the columns of stage s, fetches stage s-1, and multiplies stage s-2.
     uint steps = (a.count + length - 1) / length + 2;

@@ -19,31 +19,35 @@
 #include "launches.cuh"
 #include "panel_parts.cuh"
 
-#define TILE 32                     // columns of a stage: one per lane
-#define STEPS (TILE / STEP)         // steps of a stage
-#define VBYTES (V * 2)              // bytes of a column's values
+#define TILE 32 // columns of a stage: one per lane
+#define STEPS (TILE / STEP) // steps of a stage
+#define VBYTES (V * 2) // bytes of a column's values
 #define STAGE_BYTES (TILE * VBYTES + TILE * 4)
 
-__device__ __forceinline__ void gather(Rows &r, const u16 *__restrict__ b, u32 ldb, const u32 *cols, const u32 (&at)[CHUNKS]) {
+__device__ __forceinline__ void gather(Rows &r, const u16 *__restrict__ b, u32 ldb, const u32 *cols,
+                                       const u32 (&at)[CHUNKS]) {
     u32 k[QUAD];
 #if QUAD == 4
     uint4 t = *(const uint4 *)cols;
-    k[0] = t.x; k[1] = t.y; k[2] = t.z; k[3] = t.w;
+    k[0] = t.x;
+    k[1] = t.y;
+    k[2] = t.z;
+    k[3] = t.w;
 #else
     uint2 t = *(const uint2 *)cols;
-    k[0] = t.x; k[1] = t.y;
+    k[0] = t.x;
+    k[1] = t.y;
 #endif
 #pragma unroll
     for (int i = 0; i < QUAD; i++)
 #pragma unroll
-        for (int c = 0; c < CHUNKS; c++)
-            r.v[i][c] = __ldg((const uint4 *)(b + (u64)k[i] * ldb + at[c]));
+        for (int c = 0; c < CHUNKS; c++) r.v[i][c] = __ldg((const uint4 *)(b + (u64)k[i] * ldb + at[c]));
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
-    ENTRY(const u32 *__restrict__ work, const u32 *__restrict__ colind, const u16 *__restrict__ values, const u32 *__restrict__ mask,
-          const u16 *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c, float *__restrict__ part,
-          Params p) {
+    ENTRY(const u32 *__restrict__ work, const u32 *__restrict__ colind, const u16 *__restrict__ values,
+          const u32 *__restrict__ mask, const u16 *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
+          float *__restrict__ part, Params p) {
     __shared__ __align__(16) unsigned char stages[WARPS][STAGES][STAGE_BYTES];
     if (p.phase == 1) {
 #if __CUDA_ARCH__ >= 900
@@ -125,7 +129,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
             u32 x[4];
             u32 off = lm + i * 256 * 2;
             asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-                         : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(off) : "memory");
+                         : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+                         : "r"(off)
+                         : "memory");
 #pragma unroll
             for (int e = 0; e < 4; e++) {
                 int flat = 4 * i + e; // in the order the matrices are stored: see lds
@@ -160,6 +166,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
         each_row(acc, base, [&](u32 row, u32 col, float(&x)[8]) { keep(part, p, panel.slot, row, col, x); });
         return;
     }
-    store(acc, {c, bias}, p, base, [&](u32 row) { return row_of(work + p.places, panel, row); },
-          [&](u32 row, u32 col) { return recompute(first, first + count, colind, values, mask, b, p.ldb, row, col); });
+    store(
+        acc, {c, bias}, p, base, [&](u32 row) { return row_of(work + p.places, panel, row); },
+        [&](u32 row, u32 col) { return recompute(first, first + count, colind, values, mask, b, p.ldb, row, col); });
 }

@@ -54,7 +54,8 @@ struct Tiles {
     __device__ __forceinline__ u32 column(u32 tile) const { return tile / (blocks / CLUSTER) * COLS; }
     // stream returns a warp's stream. They come by falling weight, and are dealt to blocks there and back.
     __device__ __forceinline__ u32 stream(u32 tile, u32 warp) const {
-        u32 block = tile % (blocks / CLUSTER) * CLUSTER + rank, n = warp * blocks + (warp & 1 ? blocks - 1 - block : block);
+        u32 block = tile % (blocks / CLUSTER) * CLUSTER + rank,
+            n = warp * blocks + (warp & 1 ? blocks - 1 - block : block);
         return n < streams ? n : NO_STREAM;
     }
 };
@@ -68,14 +69,15 @@ struct Phases {
     }
 };
 
-// Step is a lane's part of a step: values of 8 rows of the stream after the other, and where the rows of B are that it names to
-// ldmatrix.
+// Step is a lane's part of a step: values of 8 rows of the stream after the other, and where the rows of B are that it
+// names to ldmatrix.
 struct Step {
     u32 values[ROWS / 8][2], places;
 
     __device__ __forceinline__ void fetch(const char *v, const char *at, u32 n) {
         asm volatile("ld.global.nc.v4.u32 {%0,%1,%2,%3}, [%4];"
-                     : "=r"(values[0][0]), "=r"(values[0][1]), "=r"(values[1][0]), "=r"(values[1][1]) : "l"(v + (u64)n * (32 * ROWS)));
+                     : "=r"(values[0][0]), "=r"(values[0][1]), "=r"(values[1][0]), "=r"(values[1][1])
+                     : "l"(v + (u64)n * (32 * ROWS)));
 #if LISTS == 2
         asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(places) : "l"(at + (u64)n * 64));
 #else
@@ -126,14 +128,15 @@ __device__ __forceinline__ void across(float (&x)[4]) {
     }
 }
 
-// rows_of returns, for lane r and lane r + ROWS, the row of C that row r of a stream is; NO_ROW where it has none. A lane of panels has panel lane % LISTS.
+// rows_of returns, for lane r and lane r + ROWS, the row of C that row r of a stream is; NO_ROW where it has none. A
+// lane of panels has panel lane % LISTS.
 __device__ __forceinline__ u32 rows_of(const u32 *work, u32 panels) {
     u32 lane = threadIdx.x & 31, panel = __shfl_sync(0xffffffff, panels, lane % ROWS / V);
     return panel == NO_PANEL ? NO_ROW : row_of(work, {0, 0, panel * V, 0, NO_SLOT}, lane % V);
 }
 
-// The sums of a stream: lane (g, q) has columns 16·j + g and 16·j + g + 8 of rows 8·h + 2q and 8·h + 2q + 1. quad returns four neighbouring ones of row
-// 8·h + 2q + e, from column 32·j + first_column() on.
+// The sums of a stream: lane (g, q) has columns 16·j + g and 16·j + g + 8 of rows 8·h + 2q and 8·h + 2q + 1. quad
+// returns four neighbouring ones of row 8·h + 2q + e, from column 32·j + first_column() on.
 typedef float Sums[ROWS / 8][COLS / 16][4];
 __device__ __forceinline__ u32 first_column() { return (threadIdx.x >> 2 & 3) * 8 + (threadIdx.x >> 4 & 1) * 4; }
 __device__ __forceinline__ float4 quad(const Sums &acc, int h, int e, int j) {
@@ -142,10 +145,12 @@ __device__ __forceinline__ float4 quad(const Sums &acc, int h, int e, int j) {
     return make_float4(x[0], x[1], x[2], x[3]);
 }
 
-// store_plain stores a stream's sums where all of them are finite, and C is of f32, is not read, and has all COLS columns. Else it does nothing, and returns
-// false. What most tiles need is without branches, so that latencies hide each other.
+// store_plain stores a stream's sums where all of them are finite, and C is of f32, is not read, and has all COLS
+// columns. Else it does nothing, and returns false. What most tiles need is without branches, so that latencies hide
+// each other.
 __device__ __forceinline__ bool store_plain(const Sums &acc, u32 rows, const Out<Params> &out, u32 base) {
-    if (!out.plain || base + COLS > out.p.n || !all_finite(*(const float(*)[ROWS / 8 * (COLS / 16)][4])acc)) return false;
+    if (!out.plain || base + COLS > out.p.n || !all_finite(*(const float(*)[ROWS / 8 * (COLS / 16)][4]) acc))
+        return false;
     float *c = (float *)out.to.c + base + first_column();
 #pragma unroll
     for (int h = 0; h < ROWS / 8; h++)
@@ -156,14 +161,16 @@ __device__ __forceinline__ bool store_plain(const Sums &acc, u32 rows, const Out
             for (int j = 0; j < COLS / 32; j++) {
                 float4 x = quad(acc, h, e, j);
                 if (row < out.p.rows)
-                    *(float4 *)(c + (u64)row * out.p.ldc + 32 * j) = make_float4(out.p.alpha * x.x, out.p.alpha * x.y, out.p.alpha * x.z, out.p.alpha * x.w);
+                    *(float4 *)(c + (u64)row * out.p.ldc + 32 * j) =
+                        make_float4(out.p.alpha * x.x, out.p.alpha * x.y, out.p.alpha * x.z, out.p.alpha * x.w);
             }
         }
     return true;
 }
 
 // store_any stores any.
-__device__ __forceinline__ void store_any(const Sums &acc, u32 rows, const Out<Params> &out, u32 base, EntriesStream entries) {
+__device__ __forceinline__ void store_any(const Sums &acc, u32 rows, const Out<Params> &out, u32 base,
+                                          EntriesStream entries) {
 #pragma unroll
     for (int h = 0; h < ROWS / 8; h++)
 #pragma unroll
@@ -180,14 +187,15 @@ __device__ __forceinline__ void store_any(const Sums &acc, u32 rows, const Out<P
 }
 
 // bring: body of the producer thread: this CTA's share of all windows of all tiles.
-__device__ __forceinline__ void bring(u32 ring, u32 full, u32 empty, const TileMap *map, const Tiles &tiles, u32 windows) {
+__device__ __forceinline__ void bring(u32 ring, u32 full, u32 empty, const TileMap *map, const Tiles &tiles,
+                                      u32 windows) {
     Phases free{empty, ~0u};
     for (u32 tile = tiles.cluster; tile < tiles.count; tile += tiles.clusters)
         for (u32 w = 0, stage = 0; w < windows; w++) {
             free.wait(stage);
             barrier_expect(full + 8 * stage, WINDOW_BYTES);
-            tile_copy(ring + stage * WINDOW_BYTES + tiles.rank * (PART * PITCH), map, w * WINDOW + tiles.rank * PART, tiles.column(tile), full + 8 * stage,
-                      (1 << CLUSTER) - 1);
+            tile_copy(ring + stage * WINDOW_BYTES + tiles.rank * (PART * PITCH), map, w * WINDOW + tiles.rank * PART,
+                      tiles.column(tile), full + 8 * stage, (1 << CLUSTER) - 1);
             if (++stage == STAGES) stage = 0;
         }
 }
@@ -210,9 +218,9 @@ __device__ __forceinline__ void multiply(float (&acc)[ROWS / 8][COLS / 16][4], c
 }
 
 extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1) __cluster_dims__(CLUSTER, 1, 1)
-    ENTRY(const u32 *__restrict__ ptr, const u32 *__restrict__ places, const u16 *__restrict__ values, const u32 *__restrict__ mask,
-          const u16 *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c, float *,
-          const __grid_constant__ Params p, const __grid_constant__ TileMap map) {
+    ENTRY(const u32 *__restrict__ ptr, const u32 *__restrict__ places, const u16 *__restrict__ values,
+          const u32 *__restrict__ mask, const u16 *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
+          float *, const __grid_constant__ Params p, const __grid_constant__ TileMap map) {
     const u32 *rowmap = ptr + p.places;
     extern __shared__ __align__(1024) unsigned char smem[];
     u32 ring = shared_address(smem), full = ring + RING_BYTES, empty = full + 8 * STAGES;
@@ -240,16 +248,18 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1) __cluste
         if (warp < p.width) {
             Phases filled{full, 0};
             u32 half = lane & 8 ? 16 : 0; // ldmatrix: matrix 2i + j is vectors 8i to 8i + 7, columns 8j to 8j + 7
-            const char *lane_values = (const char *)values + 16 * lane, *lane_places = (const char *)places + (lane / 16 * 8 + lane % 8) * (2 * LISTS);
+            const char *lane_values = (const char *)values + 16 * lane,
+                       *lane_places = (const char *)places + (lane / 16 * 8 + lane % 8) * (2 * LISTS);
             asm volatile("" : "+l"(lane_values), "+l"(lane_places), "+r"(half)); // else they are computed in each step
             u32 stream, i, bounds, panels; // of a tile; ends of the next 32 segments, and panels, one a lane
-            Step next;                     // step i
-            auto take = [&](u32 tile) {    // a tile, whose first step is on its way then
+            Step next; // step i
+            auto take = [&](u32 tile) { // a tile, whose first step is on its way then
                 stream = tiles.stream(tile, warp);
                 i = bounds = 0, panels = NO_PANEL;
                 if (stream != NO_STREAM) {
                     const u32 *list = ptr + (u64)stream * windows;
-                    i = __ldg(list), bounds = __ldg(list + min(lane + 1, windows)), panels = __ldg(rowmap + stream * LISTS + lane % LISTS);
+                    i = __ldg(list), bounds = __ldg(list + min(lane + 1, windows)),
+                    panels = __ldg(rowmap + stream * LISTS + lane % LISTS);
                 }
                 next.fetch(lane_values, lane_places, i);
             };
@@ -264,7 +274,8 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1) __cluste
                 Sums acc = {};
 #pragma unroll 1
                 for (u32 w = 0; w < windows; w++) {
-                    if (w > 0 && w % 32 == 0 && stream != NO_STREAM) bounds = __ldg(ptr + (u64)stream * windows + min(w + lane + 1, windows));
+                    if (w > 0 && w % 32 == 0 && stream != NO_STREAM)
+                        bounds = __ldg(ptr + (u64)stream * windows + min(w + lane + 1, windows));
                     u32 end = __shfl_sync(0xffffffff, bounds, w % 32);
                     if (w >= SPAN) release(stage < SPAN ? stage + STAGES - SPAN : stage - SPAN);
                     filled.wait(stage);
@@ -277,12 +288,14 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1) __cluste
                     }
                 }
                 for (u32 w = min(SPAN, windows); w > 0; w--) release((windows - w) % STAGES);
-                EntriesStream entries{ptr + (u64)stream * windows, mask, (const u16 *)places, values, b, windows, p.ldb, 0};
+                EntriesStream entries{
+                    ptr + (u64)stream * windows, mask, (const u16 *)places, values, b, windows, p.ldb, 0};
                 u32 rows = rows_of(rowmap + tiles.streams * LISTS, panels);
                 if (tile + tiles.clusters < tiles.count) take(tile + tiles.clusters);
                 launches_before();
                 Out<Params> out({c, bias}, p);
-                if (!store_plain(acc, rows, out, tiles.column(tile))) store_any(acc, rows, out, tiles.column(tile), entries);
+                if (!store_plain(acc, rows, out, tiles.column(tile)))
+                    store_any(acc, rows, out, tiles.column(tile), entries);
             }
         }
         __syncwarp();

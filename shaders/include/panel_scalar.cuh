@@ -13,9 +13,9 @@
 #define LEAST (V == 8 ? 6 : 4)
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)
-    ENTRY(const u32 *__restrict__ work, const u32 *__restrict__ colind, const float *__restrict__ values, const u32 *__restrict__ mask,
-          const float *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c, float *__restrict__ part,
-          Params p) {
+    ENTRY(const u32 *__restrict__ work, const u32 *__restrict__ colind, const float *__restrict__ values,
+          const u32 *__restrict__ mask, const float *__restrict__ b, const float *__restrict__ bias,
+          void *__restrict__ c, float *__restrict__ part, Params p) {
     if (p.phase == 1) {
         add_parts(p, work, colind, values, mask, b, bias, c, part);
         return;
@@ -51,7 +51,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, LEAST)
     }
 #pragma unroll
     for (int r = 0; r < V; r++) {
-        mend(p, r, col, acc[r], [&](u32 i, u32 n) { return recompute(first, last, colind, values, mask, b, p.ldb, i, n); });
+        mend(p, r, col, acc[r],
+             [&](u32 i, u32 n) { return recompute(first, last, colind, values, mask, b, p.ldb, i, n); });
         store_row({c, bias}, p, row_of(work + p.places, panel, r), col, acc[r]);
     }
 }

@@ -41,7 +41,8 @@ void main() {
     uint from = min(j, p.ldb - 4) / 4; // past the last column anything may be read
 
     vec4 acc[V];
-    [[unroll]] for (uint r = 0; r < V; r++) acc[r] = vec4(0);
+    [[unroll]] for (uint r = 0; r < V; r++)
+        acc[r] = vec4(0);
     for (uint s = 0; s < a.count; s += STAGE) {
         uint m = min(STAGE, a.count - s);
         barrier();

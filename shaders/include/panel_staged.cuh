@@ -22,11 +22,11 @@
 #pragma once
 #include "barrier.cuh"
 
-#define PITCH 160                               // bytes from a staged row to the next
+#define PITCH 160 // bytes from a staged row to the next
 #define WINDOW_BYTES (WINDOW * PITCH)
-#define VALUE_BYTES (16 * V * 2)                // of a step
-#define STEP_BYTES (VALUE_BYTES + 32)           // with its columns
-#define RING_BYTES (DEPTH * STEP_BYTES)         // of one panel
+#define VALUE_BYTES (16 * V * 2) // of a step
+#define STEP_BYTES (VALUE_BYTES + 32) // with its columns
+#define RING_BYTES (DEPTH * STEP_BYTES) // of one panel
 #define LISTS (STAGES * WINDOW_BYTES + WARPS * PANELS * RING_BYTES)
 
 __device__ __forceinline__ void barrier_wait(u32 bar, u32 parity) {
@@ -34,8 +34,9 @@ __device__ __forceinline__ void barrier_wait(u32 bar, u32 parity) {
 }
 
 // The panel's vectors lie in lists[0] to lists[windows]; see panel.cuh's recompute.
-static __device__ __noinline__ float recompute_windows(const u32 *lists, u32 windows, const u16 *local, const u16 *values, const u32 *mask,
-                                                       const u16 *b, u32 ldb, u32 row, u32 col) {
+static __device__ __noinline__ float recompute_windows(const u32 *lists, u32 windows, const u16 *local,
+                                                       const u16 *values, const u32 *mask, const u16 *b, u32 ldb,
+                                                       u32 row, u32 col) {
     Special s;
     for (u32 w = 0; w < windows; w++)
         for (u32 v = lists[w]; v < lists[w + 1]; v++)
@@ -44,8 +45,9 @@ static __device__ __noinline__ float recompute_windows(const u32 *lists, u32 win
 }
 
 extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1)
-    ENTRY(const u32 *__restrict__ ptr, const u32 *__restrict__ colind, const u16 *__restrict__ values, const u32 *__restrict__ mask,
-          const u16 *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c, float *, Params p) {
+    ENTRY(const u32 *__restrict__ ptr, const u32 *__restrict__ colind, const u16 *__restrict__ values,
+          const u32 *__restrict__ mask, const u16 *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
+          float *, Params p) {
     const u32 *rowmap = ptr + p.places;
     extern __shared__ __align__(128) unsigned char smem[];
     __shared__ u64 full[STAGES], empty[STAGES];
@@ -76,7 +78,8 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1)
                 int in = k < p.cols ? 16 : 0;
                 copy<16>(to + r * PITCH, from + (in ? (u64)k * p.ldb : 0), in);
             }
-            asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(shared_address(&full[stage])) : "memory");
+            asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(shared_address(&full[stage]))
+                         : "memory");
         }
         asm volatile("cp.async.wait_all;" ::: "memory");
         return;
@@ -101,7 +104,8 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1)
         __syncwarp();
         u32 first = lists[j * (windows + 1)];
         left[j] = (lists[j * (windows + 1) + windows] - first) / 16;
-        from[j] = lane < 16 || V == 16 ? (const char *)(values + (u64)first * V) + 16 * lane : (const char *)(local + first) + 16 * (lane & 1);
+        from[j] = lane < 16 || V == 16 ? (const char *)(values + (u64)first * V) + 16 * lane
+                                       : (const char *)(local + first) + 16 * (lane & 1);
     }
     auto fetch = [&](int j, u32 to) {
         if (left[j] > 0) {
@@ -117,8 +121,8 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1)
 #pragma unroll
         for (int j = 0; j < PANELS; j++) fetch(j, steps + j * RING_BYTES + s * STEP_BYTES);
 
-    u32 values_at = (lane & 15) * 16;                       // ldmatrix: vector of a step
-    u32 columns_at = VALUE_BYTES + (lane >> 3 & 1) * 16;    // ldmatrix: half of a step's columns
+    u32 values_at = (lane & 15) * 16; // ldmatrix: vector of a step
+    u32 columns_at = VALUE_BYTES + (lane >> 3 & 1) * 16; // ldmatrix: half of a step's columns
     u32 chunk = (lane >> 2) * 16;
     u32 at[PANELS];
 #pragma unroll
@@ -136,20 +140,25 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1)
                 copy_wait<DEPTH - 1>();
                 __syncwarp();
                 u32 k[2], a[HALVES][2];
-                asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];" : "=r"(k[0]), "=r"(k[1]) : "r"(at[j] + columns_at));
+                asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];"
+                             : "=r"(k[0]), "=r"(k[1])
+                             : "r"(at[j] + columns_at));
                 asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
-                             : "=r"(a[0][0]), "=r"(a[0][1]) : "r"(at[j] + values_at));
+                             : "=r"(a[0][0]), "=r"(a[0][1])
+                             : "r"(at[j] + values_at));
                 Rows rows;
 #pragma unroll
                 for (int i = 0; i < 4; i++) {
                     u32 row = i & 1 ? k[i >> 1] >> 16 : k[i >> 1] & 0xffff;
                     asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
-                                 : "=r"(rows.v[i][0].x), "=r"(rows.v[i][0].y), "=r"(rows.v[i][0].z), "=r"(rows.v[i][0].w)
+                                 : "=r"(rows.v[i][0].x), "=r"(rows.v[i][0].y), "=r"(rows.v[i][0].z),
+                                   "=r"(rows.v[i][0].w)
                                  : "r"(rows_at + row * PITCH));
                 }
                 __syncwarp(); // all lanes have read the step whose place the copy takes
                 fetch(j, at[j]);
-                at[j] = at[j] + STEP_BYTES == steps + (j + 1) * RING_BYTES ? steps + j * RING_BYTES : at[j] + STEP_BYTES;
+                at[j] =
+                    at[j] + STEP_BYTES == steps + (j + 1) * RING_BYTES ? steps + j * RING_BYTES : at[j] + STEP_BYTES;
                 multiply(acc[j], rows, a);
             }
         }
@@ -160,7 +169,13 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + FEEDERS), 1)
     for (int j = 0; j < PANELS; j++)
         if (panel[j] != 0xffffffff) {
             const u32 *list = lists + j * (windows + 1);
-            store(acc[j], {c, bias}, p, base, [&](u32 row) { return row_of(rowmap, {0, 0, panel[j] * V, base, NO_SLOT}, row); },
-                  [&](u32 row, u32 col) { return recompute_windows(list, windows, local, values, mask, b, p.ldb, row, col); });
+            store(
+                acc[j], {c, bias}, p, base,
+                [&](u32 row) {
+                    return row_of(rowmap, {0, 0, panel[j] * V, base, NO_SLOT}, row);
+                },
+                [&](u32 row, u32 col) {
+                    return recompute_windows(list, windows, local, values, mask, b, p.ldb, row, col);
+                });
         }
 }

@@ -18,9 +18,9 @@ struct Step {
 };
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
-    ENTRY(const u32 *__restrict__ work, const u32 *__restrict__ colind, const float *__restrict__ values, const u32 *__restrict__ mask,
-          const float *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c, float *__restrict__ part,
-          Params p) {
+    ENTRY(const u32 *__restrict__ work, const u32 *__restrict__ colind, const float *__restrict__ values,
+          const u32 *__restrict__ mask, const float *__restrict__ b, const float *__restrict__ bias,
+          void *__restrict__ c, float *__restrict__ part, Params p) {
     if (p.phase == 1) {
         add_parts(p, work, colind, values, mask, b, bias, c, part);
         return;
@@ -35,7 +35,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
 
     auto index = [&](Step &s, u32 v) {
 #pragma unroll
-        for (int i = 0; i < 2; i++) s.k[i] = __ldg(colind + v + q + 4 * i), s.a[i] = __ldg((const u32 *)values + (u64)(v + q + 4 * i) * V + g);
+        for (int i = 0; i < 2; i++)
+            s.k[i] = __ldg(colind + v + q + 4 * i), s.a[i] = __ldg((const u32 *)values + (u64)(v + q + 4 * i) * V + g);
     };
     auto gather = [&](Step &s) {
 #pragma unroll
@@ -56,8 +57,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
         for (int j = 0; j < CHUNKS; j++)
 #pragma unroll
             for (int h = 0; h < 2; h++)
-                mma8(acc[j][h], tf32(word(now.b[0][j], 2 * h)), tf32(word(now.b[0][j], 2 * h + 1)), tf32(word(now.b[1][j], 2 * h)),
-                     tf32(word(now.b[1][j], 2 * h + 1)), b0, b1);
+                mma8(acc[j][h], tf32(word(now.b[0][j], 2 * h)), tf32(word(now.b[0][j], 2 * h + 1)),
+                     tf32(word(now.b[1][j], 2 * h)), tf32(word(now.b[1][j], 2 * h + 1)), b0, b1);
         now = after;
     }
 #pragma unroll
@@ -70,7 +71,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
                 keep(part, p, panel.slot, row, col, x);
                 continue;
             }
-            mend(p, row, col, x, [&](u32 r, u32 n) { return recompute(first, last, colind, values, mask, b, p.ldb, r, n); });
+            mend(p, row, col, x,
+                 [&](u32 r, u32 n) { return recompute(first, last, colind, values, mask, b, p.ldb, r, n); });
             store_row({c, bias}, p, row_of(work + p.places, panel, row), col, x);
         }
 }

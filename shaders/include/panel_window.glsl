@@ -13,24 +13,28 @@
 
 layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 layout(constant_id = 2) const uint WARPS = 8;
-layout(constant_id = 4) const uint SHARED = 2560; // uvec4 of shared memory: the window, or 8 rows of C for each subgroup
+layout(constant_id = 4) const uint SHARED =
+    2560; // uvec4 of shared memory: the window, or 8 rows of C for each subgroup
 
 #include "lanes.glsl"
 
 shared uvec4 mem[SHARED];
 
 const uint LOCAL = gl_WorkGroupSize.x;
-const uint PITCH = 10;                         // uvec4 from a staged row to the next
+const uint PITCH = 10; // uvec4 from a staged row to the next
 const uint LOADS = (WINDOW * 8 + LOCAL - 1) / LOCAL; // uvec4 of a window that each invocation copies
 
 uint steps; // of all panels
 
 // A step of a panel: the lane's four columns, 16 bits each, and values.
-struct Step { uvec2 cols, values; };
+struct Step {
+    uvec2 cols, values;
+};
 
 Step stepAt(uint s) {
     if (s >= steps) return Step(uvec2(0), uvec2(0));
-    return Step(Pairs(uvec2(p.colind)).v[s * 4 + (gl_SubgroupInvocationID & 3)], Pairs(uvec2(p.values)).v[s * 32 + gl_SubgroupInvocationID]);
+    return Step(Pairs(uvec2(p.colind)).v[s * 4 + (gl_SubgroupInvocationID & 3)],
+                Pairs(uvec2(p.values)).v[s * 32 + gl_SubgroupInvocationID]);
 }
 
 void multiply(inout SUM sums[4], Step s) {
@@ -38,14 +42,15 @@ void multiply(inout SUM sums[4], Step s) {
     uvec4 r0 = mem[(s.cols.x & 0xffffu) * PITCH + g], r1 = mem[(s.cols.x >> 16) * PITCH + g];
     uvec4 r2 = mem[(s.cols.y & 0xffffu) * PITCH + g], r3 = mem[(s.cols.y >> 16) * PITCH + g];
     OPERAND_B y = values8(s.values);
-    [[unroll]] for (uint i = 0; i < 4; i++) sums[i] = coopMatMulAdd(columns16(r0[i], r1[i], r2[i], r3[i]), y, sums[i]);
+    [[unroll]] for (uint i = 0; i < 4; i++)
+        sums[i] = coopMatMulAdd(columns16(r0[i], r1[i], r2[i], r3[i]), y, sums[i]);
 }
 
 // What a subgroup has of a panel. It is no array: drivers keep arrays in memory that a loop in a loop indexes.
 struct Work {
-    uint number;     // p.panels: none
-    uint at, stop;   // steps: the next, the end of the next window's list
-    Step even, odd;  // the next two
+    uint number; // p.panels: none
+    uint at, stop; // steps: the next, the end of the next window's list
+    Step even, odd; // the next two
 };
 
 Work workOf(uint stratum, uint windows) {
@@ -81,8 +86,8 @@ void store(Work w, SUM sums[4], uint base, uint windows) {
     const uint pitch = 17;
     uint lane = gl_SubgroupInvocationID, g = lane >> 2, t = lane & 3, mine = gl_SubgroupID * 8 * pitch;
     [[unroll]] for (uint e = 0; e < 2; e++)
-        [[unroll]] for (uint i = 0; i < 2; i++)
-            mem[mine + (2 * t + e) * pitch + 2 * g + i] = floatBitsToUint(quadOf(sums[2 * i], sums[2 * i + 1], e));
+        [[unroll]] for (uint i = 0; i < 2; i++) mem[mine + (2 * t + e) * pitch + 2 * g + i] =
+            floatBitsToUint(quadOf(sums[2 * i], sums[2 * i + 1], e));
     subgroupMemoryBarrierShared();
     subgroupBarrier();
     if (w.number < p.panels) {
@@ -115,7 +120,8 @@ void main() {
     // have about the same to do.
     Work a = workOf(gl_SubgroupID, windows), b = workOf(2 * WARPS - 1 - gl_SubgroupID, windows);
     SUM x[4], y[4];
-    [[unroll]] for (uint i = 0; i < 4; i++) x[i] = SUM(0.0), y[i] = SUM(0.0);
+    [[unroll]] for (uint i = 0; i < 4; i++)
+        x[i] = SUM(0.0), y[i] = SUM(0.0);
     fetch(0, base / 8);
     for (uint w = 0; w < windows; w++) {
         barrier();

@@ -4,8 +4,8 @@
 #pragma once
 #include "store_batches.cuh"
 
-// MOST_PART_SLOTS is the most tiles whose sums are cut, times the groups of warps of a block that add up by themselves. Launches of
-// a module follow each other. MOST_SPLITS is the most parts of a sum.
+// MOST_PART_SLOTS is the most tiles whose sums are cut, times the groups of warps of a block that add up by themselves.
+// Launches of a module follow each other. MOST_SPLITS is the most parts of a sum.
 #define MOST_PART_SLOTS 4096
 #ifndef MOST_SPLITS
 #define MOST_SPLITS 8
@@ -20,17 +20,18 @@ template <int THREADS> __device__ __forceinline__ void meet(u32 slot, u32 parts,
         asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(&arrived[slot]) : "memory");
         do asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(there) : "l"(&arrived[slot]) : "memory");
         while (there < parts);
-        if (atomicAdd(&left_again[slot], 1) == parts - 1) arrived[slot] = 0, left_again[slot] = 0; // for the next launch
+        if (atomicAdd(&left_again[slot], 1) == parts - 1)
+            arrived[slot] = 0, left_again[slot] = 0; // for the next launch
     }
     asm volatile("bar.sync %0, %1;" ::"r"(barrier), "n"(THREADS) : "memory");
 }
 
-// store_parts adds a part's sums to those of the other splits - 1 and stores some columns of the tile. acc is as in store_tiles, from
-// (row, col) on; a group of THREADS threads, which meet at that barrier, does so by itself. (splits is read where it is needed, as there is no
-// register for it.)
+// store_parts adds a part's sums to those of the other splits - 1 and stores some columns of the tile. acc is as in
+// store_tiles, from (row, col) on; a group of THREADS threads, which meet at that barrier, does so by itself. (splits
+// is read where it is needed, as there is no register for it.)
 template <int THREADS, int DOWN, int ACROSS, class P, class F>
-__device__ __forceinline__ void store_parts(float (&acc)[DOWN][ACROSS][4], Dest to, const P &p, const u32 &splits, u32 row, u32 col, u32 slot, u32 part, u32 barrier,
-                                            float *work, F again) {
+__device__ __forceinline__ void store_parts(float (&acc)[DOWN][ACROSS][4], Dest to, const P &p, const u32 &splits,
+                                            u32 row, u32 col, u32 slot, u32 part, u32 barrier, float *work, F again) {
     constexpr u32 EACH = THREADS * DOWN * ACROSS; // float4 of a part
     float4 *parts = (float4 *)work + (u64)slot * splits * EACH + threadIdx.x % THREADS;
 #pragma unroll
@@ -49,12 +50,14 @@ __device__ __forceinline__ void store_parts(float (&acc)[DOWN][ACROSS][4], Dest 
             for (int q = 0; q < MOST_SPLITS; q++)
 #pragma unroll
                 for (int e = 0; e < 2; e++)
-                    if (q < splits && col + 8 * (j + e) < p.n) x[e][q] = __ldcg(parts + q * EACH + ((j + e) * DOWN + i) * THREADS);
+                    if (q < splits && col + 8 * (j + e) < p.n)
+                        x[e][q] = __ldcg(parts + q * EACH + ((j + e) * DOWN + i) * THREADS);
 #pragma unroll
             for (int q = 0; q < MOST_SPLITS; q++)
 #pragma unroll
                 for (int e = 0; e < 2; e++)
-                    if (q < splits && col + 8 * (j + e) < p.n) s[e].x += x[e][q].x, s[e].y += x[e][q].y, s[e].z += x[e][q].z, s[e].w += x[e][q].w;
+                    if (q < splits && col + 8 * (j + e) < p.n)
+                        s[e].x += x[e][q].x, s[e].y += x[e][q].y, s[e].z += x[e][q].z, s[e].w += x[e][q].w;
             float two[1][2][4] = {{{s[0].x, s[0].y, s[0].z, s[0].w}, {s[1].x, s[1].y, s[1].z, s[1].w}}};
             store_sums<16>(two, to, p, row + 16 * i, col + 8 * j, p.n, again);
         }

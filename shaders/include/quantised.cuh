@@ -38,4 +38,6 @@ template <int HIGH> __device__ __forceinline__ u32 elements(u32 x) {
 }
 
 // level returns the number that a code stands for.
-__device__ __forceinline__ float level(u32 code) { return QUANT == S8 ? (float)((int)code - 128) : widen_lo<F16>(two_levels((u16)code)); }
+__device__ __forceinline__ float level(u32 code) {
+    return QUANT == S8 ? (float)((int)code - 128) : widen_lo<F16>(two_levels((u16)code));
+}

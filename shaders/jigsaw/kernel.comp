@@ -35,7 +35,8 @@ void expand(Strip a, uint n, uint m) {
             values[to + k * ROWS + 8] = k == (at_ >> 16 & 3) ? x.z : k == (at_ >> 18 & 3) ? x.w : 0;
         }
     }
-    for (uint i = gl_LocalInvocationIndex; i < m * STEP_COLS; i += LOCAL) cols[i] = Words(at(a.cols, n, STEP_COLS * 4)).v[i];
+    for (uint i = gl_LocalInvocationIndex; i < m * STEP_COLS; i += LOCAL)
+        cols[i] = Words(at(a.cols, n, STEP_COLS * 4)).v[i];
 }
 
 void main() {
@@ -50,7 +51,8 @@ void main() {
     uint from = min(j, p.ldb - 4) / 4; // past the last column anything may be read
 
     vec4 acc[ROWS];
-    [[unroll]] for (uint r = 0; r < ROWS; r++) acc[r] = vec4(0);
+    [[unroll]] for (uint r = 0; r < ROWS; r++)
+        acc[r] = vec4(0);
     for (uint n = 0; n < a.steps; n += STAGE) {
         uint m = min(STAGE, a.steps - n);
         barrier();
@@ -58,7 +60,8 @@ void main() {
         barrier();
         for (uint k = slice; k < m * STEP_COLS; k += slices) {
             vec4 x = quad(rowOfB(cols[k]), from);
-            [[unroll]] for (uint r = 0; r < ROWS; r++) acc[r] += values[k * ROWS + r] * x;
+            [[unroll]] for (uint r = 0; r < ROWS; r++)
+                acc[r] += values[k * ROWS + r] * x;
         }
     }
     [[unroll]] for (uint r = 0; r < ROWS; r++) {

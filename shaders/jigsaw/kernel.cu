@@ -19,11 +19,11 @@
 #include "../include/barrier.cuh"
 
 #define STRIPS (BLOCK / 16)
-#define PITCH (COLS * 2 + 16)          // bytes from a row of the ring to the next
-#define CHUNKS (COLS / 8)              // 16-byte pieces of a row
-#define PASS (32 / CHUNKS)             // rows that a producer warp copies at once
-#define DEEP 4                         // granules whose column numbers are on their way
-#define TILES (COLS / 8)               // tiles of 8 columns
+#define PITCH (COLS * 2 + 16) // bytes from a row of the ring to the next
+#define CHUNKS (COLS / 8) // 16-byte pieces of a row
+#define PASS (32 / CHUNKS) // rows that a producer warp copies at once
+#define DEEP 4 // granules whose column numbers are on their way
+#define TILES (COLS / 8) // tiles of 8 columns
 
 static_assert(GRANULE == 32 * FEEDERS && 32 % CHUNKS == 0, "a feeder copies 32 rows of each granule");
 static_assert((STAGES & (STAGES - 1)) == 0 && TILES % EARLY == 0, "");
@@ -96,7 +96,8 @@ __device__ __forceinline__ bool finite(const float (&x)[4], u32 columns) {
 
 // put writes COUNT neighbouring columns of a row, without those from n on: C = alpha·x + beta·C, with an
 // epilogue.
-template <int COUNT> __device__ __forceinline__ void put(Dest to, const Params &p, u32 row, u32 col, const float (&x)[COUNT]) {
+template <int COUNT>
+__device__ __forceinline__ void put(Dest to, const Params &p, u32 row, u32 col, const float (&x)[COUNT]) {
     u64 at = (u64)row * p.ldc + col;
     u32 type = store_type(p.store);
     float *f = (float *)to.c + at, y[COUNT];
@@ -105,7 +106,8 @@ template <int COUNT> __device__ __forceinline__ void put(Dest to, const Params &
     for (int i = 0; i < COUNT; i++) {
         y[i] = p.alpha * x[i];
         if (col + i >= p.n) continue;
-        if (p.beta != 0) y[i] += p.beta * (type == F32 ? f[i] : type == F16 ? widen_lo<F16>(h[i]) : widen_lo<BF16>(h[i]));
+        if (p.beta != 0)
+            y[i] += p.beta * (type == F32 ? f[i] : type == F16 ? widen_lo<F16>(h[i]) : widen_lo<BF16>(h[i]));
         if (has_epilogue(p.store)) y[i] = epilogue(y[i], p.store, to.bias, row, col + i);
     }
     if (COUNT == 4 && type != F32 && col + 4 <= p.n && (p.ldc & 3) == 0) {
@@ -120,10 +122,11 @@ template <int COUNT> __device__ __forceinline__ void put(Dest to, const Params &
         }
 }
 
-// The value of one output of this warp's strip from its entries alone. Positions are found from rows of the ring and the least
-// granule in use.
-static __device__ __noinline__ float recompute(const Block *block, const u32 *granules, const u32 *colidx, const u32 *rows, const u32 *metadata,
-                                               const u16 *values, const u32 *mask, const u16 *b, u32 ldb, u32 row, u32 col) {
+// The value of one output of this warp's strip from its entries alone. Positions are found from rows of the ring and
+// the least granule in use.
+static __device__ __noinline__ float recompute(const Block *block, const u32 *granules, const u32 *colidx,
+                                               const u32 *rows, const u32 *metadata, const u16 *values, const u32 *mask,
+                                               const u16 *b, u32 ldb, u32 row, u32 col) {
     const u32 *cols = colidx + block->cols;
     u32 strip = threadIdx.x / 32;
     Special s;
@@ -145,14 +148,16 @@ static __device__ __noinline__ float recompute(const Block *block, const u32 *gr
 
 // copy_row copies 16 bytes of row k of B, whose first 16 are at from and whose rows are stride bytes apart.
 __device__ __forceinline__ void copy_row(u32 to, u64 from, u32 k, u32 stride) {
-    asm volatile("{ .reg .b64 at;\n mad.wide.u32 at, %1, %2, %3;\n cp.async.cg.shared.global [%0], [at], 16; }"
-                 ::"r"(to), "r"(k), "r"(stride), "l"(from) : "memory");
+    asm volatile(
+        "{ .reg .b64 at;\n mad.wide.u32 at, %1, %2, %3;\n cp.async.cg.shared.global [%0], [at], 16; }" ::"r"(to),
+        "r"(k), "r"(stride), "l"(from)
+        : "memory");
 }
 
 // The producer warps of B. Each has 32 rows of every granule; a lane looks their columns up for
 // all lanes.
-__device__ __forceinline__ void feed(u32 ring, u32 full, u32 empty, const u32 *__restrict__ cols, u32 count, const u16 *__restrict__ b,
-                                     const Params &p) {
+__device__ __forceinline__ void feed(u32 ring, u32 full, u32 empty, const u32 *__restrict__ cols, u32 count,
+                                     const u16 *__restrict__ b, const Params &p) {
     u32 lane = threadIdx.x & 31, warp = (threadIdx.x >> 5) - STRIPS, chunk = lane % CHUNKS, row = lane / CHUNKS;
     // Columns past the leading dimension are read from its end instead and never stored.
     u64 from = (u64)__cvta_generic_to_global(b + min(blockIdx.y * COLS + 8 * chunk, p.ldb - 8));
@@ -184,8 +189,8 @@ __device__ __forceinline__ void feed(u32 ring, u32 full, u32 empty, const u32 *_
 
 extern "C" __global__ void __launch_bounds__(32 * (STRIPS + FEEDERS), RESIDENT)
     ENTRY(const u32 *__restrict__ index, const u32 *__restrict__ colidx, const u32 *__restrict__ metadata,
-          const u16 *__restrict__ values, const u32 *__restrict__ mask, const u16 *__restrict__ b, const float *__restrict__ bias,
-          void *__restrict__ c, Params p) {
+          const u16 *__restrict__ values, const u32 *__restrict__ mask, const u16 *__restrict__ b,
+          const float *__restrict__ bias, void *__restrict__ c, Params p) {
     extern __shared__ __align__(128) unsigned char smem[];
     __shared__ u64 barriers[2 * STAGES];
     u32 slot = blockIdx.x + blockIdx.z * p.width;
@@ -203,8 +208,8 @@ extern "C" __global__ void __launch_bounds__(32 * (STRIPS + FEEDERS), RESIDENT)
     }
 
     u32 strip = block->number * STRIPS + warp, first = block->steps[warp], pairs = (block->steps[warp + 1] - first) / 2;
-    Pairs from = {(const uint4 *)values + (u64)first * 32 + lane, metadata + (u64)first * 16 + lane, colidx + (u64)first * 16 + lane,
-                  (const uint2 *)(granules_of(index, p) + first)};
+    Pairs from = {(const uint4 *)values + (u64)first * 32 + lane, metadata + (u64)first * 16 + lane,
+                  colidx + (u64)first * 16 + lane, (const uint2 *)(granules_of(index, p) + first)};
     Pair next, after; // the next pair and the one after it
     if (pairs > 0) from.load(next, 0);
     if (AHEAD > 1 && pairs > 1) from.load(after, 1);
@@ -245,11 +250,14 @@ extern "C" __global__ void __launch_bounds__(32 * (STRIPS + FEEDERS), RESIDENT)
             float *mine = &acc[j][2 * h], *other = &acc[j + 1][2 * h], got[2];
 #pragma unroll
             for (int e = 0; e < 2; e++) got[e] = __shfl_xor_sync(0xffffffff, odd ? mine[e] : other[e], 1);
-            float x[4] = {odd ? got[0] : mine[0], odd ? got[1] : mine[1], odd ? other[0] : got[0], odd ? other[1] : got[1]};
+            float x[4] = {odd ? got[0] : mine[0], odd ? got[1] : mine[1], odd ? other[0] : got[0],
+                          odd ? other[1] : got[1]};
             u32 r = row + 8 * h, n = col + 8 * j;
             if (r >= p.rows || n >= p.n) continue;
             if (!finite(x, simple ? 4 : p.n - n)) bad |= 1u << i;
-            else if (simple) *(float4 *)((float *)c + (u64)r * p.ldc + n) = make_float4(p.alpha * x[0], p.alpha * x[1], p.alpha * x[2], p.alpha * x[3]);
+            else if (simple)
+                *(float4 *)((float *)c + (u64)r * p.ldc + n) =
+                    make_float4(p.alpha * x[0], p.alpha * x[1], p.alpha * x[2], p.alpha * x[3]);
             else put({c, bias}, p, r, n, x);
         }
     };
@@ -258,7 +266,8 @@ extern "C" __global__ void __launch_bounds__(32 * (STRIPS + FEEDERS), RESIDENT)
     for (; bad; bad &= bad - 1) {
         u32 i = __ffs(bad) - 1, r = row + 8 * (i / (TILES / 2)), n = col + 16 * (i % (TILES / 2));
         for (u32 e = 0; e < 4 && n + e < p.n; e++) {
-            float x[1] = {recompute(block, granules_of(index, p), colidx + p.lists, colidx, metadata, values, mask, b, p.ldb, r % 16, n + e)};
+            float x[1] = {recompute(block, granules_of(index, p), colidx + p.lists, colidx, metadata, values, mask, b,
+                                    p.ldb, r % 16, n + e)};
             put({c, bias}, p, r, n + e, x);
         }
     }

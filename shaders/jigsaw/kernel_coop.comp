@@ -35,14 +35,13 @@ layout(constant_id = 7) const uint SHARED = 1152; // uvec4 of shared memory: wha
 #include "jigsaw.glsl"
 #include "../include/store_halves.glsl"
 
-
 // Two stages of B's rows and of expanded tiles; at the end the block of C in f32. A row has one uvec4 more than
 // it needs, which spreads columns over the banks.
 shared uvec4 mem[SHARED];
 
 const uint LOCAL = gl_WorkGroupSize.x;
-const uint TILE = 16;                         // columns of a tile
-const uint A_ROW = 3;                         // uvec4 from a row of a tile to the next
+const uint TILE = 16; // columns of a tile
+const uint A_ROW = 3; // uvec4 from a row of a tile to the next
 const uint B_LOADS = TILE * (COLS / 8) / LOCAL; // uvec4 of B that each invocation loads for a stage: whole
 const uint A_LOADS = (32 * SUBS + LOCAL - 1) / LOCAL; // lanes' shares of tiles, at most
 
@@ -60,7 +59,8 @@ const uint DOWN = ROWS / TILE_ROWS;
 
 const uint NONE = 0xffffffffu;
 
-// dense returns four columns of a row, zero but for the two that the low bits of place name, which have the values in x.
+// dense returns four columns of a row, zero but for the two that the low bits of place name, which have the values in
+// x.
 uvec2 dense(uint x, uint place) {
     uint at0 = place & 3, at1 = place >> 2 & 3, lo = x & 0xffffu, hi = x >> 16;
     uvec2 w;
@@ -80,18 +80,20 @@ void main() {
     while (slices < SUBS && cols / 2 >= p.n - base) slices *= 2, cols /= 2;
     uint slice = gl_SubgroupID * slices / SUBS, part = gl_SubgroupID % (SUBS / slices);
     bool busy = base + part * (COLS / SUBS) < p.n; // else the subgroup's columns do not exist
-    uint length = TILE * slices;                   // columns of a stage
-    uint octets = cols / 8, pitch = octets + 1;    // uvec4 of a row of B, and from one to the next
+    uint length = TILE * slices; // columns of a stage
+    uint octets = cols / 8, pitch = octets + 1; // uvec4 of a row of B, and from one to the next
     uint size = length * pitch + ROWS * A_ROW * slices; // uvec4 of a stage
     uint log = findLSB(octets);
 
     uint column[B_LOADS]; // rows of B to fetch next; NONE past the strip's end and C's last column
-    uvec4 rows[B_LOADS];  // what was fetched of them
+    uvec4 rows[B_LOADS]; // what was fetched of them
     uvec2 values[A_LOADS];
     uint place[A_LOADS];
     SUM sums[ACROSS * DOWN];
-    [[unroll]] for (uint i = 0; i < B_LOADS; i++) column[i] = NONE;
-    [[unroll]] for (uint i = 0; i < ACROSS * DOWN; i++) sums[i] = SUM(0.0);
+    [[unroll]] for (uint i = 0; i < B_LOADS; i++)
+        column[i] = NONE;
+    [[unroll]] for (uint i = 0; i < ACROSS * DOWN; i++)
+        sums[i] = SUM(0.0);
 
     // Round s looks up the columns of stage s, fetches stage s-1, and multiplies stage s-2.
     uint rounds = (tiles + slices - 1) / slices + 2;
@@ -105,7 +107,8 @@ void main() {
             [[unroll]] for (uint i = 0; i < A_LOADS; i++) {
                 uint t = i * LOCAL + gl_LocalInvocationIndex;
                 if (t >= 32 * slices) continue;
-                uint to = stage + length * pitch + (t / 32 * ROWS + (t >> 2 & 7)) * A_ROW + (t >> 1 & 1), half_ = 2 * (t & 1);
+                uint to = stage + length * pitch + (t / 32 * ROWS + (t >> 2 & 7)) * A_ROW + (t >> 1 & 1),
+                     half_ = 2 * (t & 1);
                 uvec2 upper = dense(values[i].x, place[i]), lower = dense(values[i].y, place[i] >> 16);
                 mem[to][half_] = upper.x;
                 mem[to][half_ + 1] = upper.y;

@@ -4,8 +4,8 @@
 #define ROW_WORDS 32
 #include "take.glsl"
 
-// tileOfA takes a 16×16 tile, by byte i of a mask word: the first operand. The lower halves of its registers are of the first
-// chain, the upper ones of the second.
+// tileOfA takes a 16×16 tile, by byte i of a mask word: the first operand. The lower halves of its registers are of the
+// first chain, the upper ones of the second.
 OPERAND_A tileOfA(uint mask, uint i, inout uvec2 from) {
     OPERAND_A x;
     [[unroll]] for (uint k = 0; k < 4; k++) {

@@ -22,8 +22,8 @@ layout(constant_id = 2) const uint TN = 16;
 layout(constant_id = 3) const uint TK = 16;
 layout(constant_id = 4) const uint WIDE = 32;
 layout(constant_id = 5) const uint SUBGROUPS = 4;
-layout(constant_id = 6) const uint DOWN = 4;     // subgroups one below the other
-layout(constant_id = 7) const uint TEAMS = 2;    // at most: 64 invocations each
+layout(constant_id = 6) const uint DOWN = 4; // subgroups one below the other
+layout(constant_id = 7) const uint TEAMS = 2; // at most: 64 invocations each
 layout(constant_id = 8) const uint SHARED = 576; // uvec4 for B's rows, and for 32 rows of C: what the table computes
 
 #define ELEM F16
@@ -31,19 +31,19 @@ layout(constant_id = 8) const uint SHARED = 576; // uvec4 for B's rows, and for 
 #include "../include/store_halves.glsl"
 
 const uint LOCAL = gl_WorkGroupSize.x;
-const uint A_PITCH = STEP_COLS + 8;              // halves from a row of a tile of A to the next
+const uint A_PITCH = STEP_COLS + 8; // halves from a row of a tile of A to the next
 const uint A_TILE = GROUP_ROWS * A_PITCH;
 const uint B_ROW = WIDE / 8, B_PITCH = B_ROW + 1; // uvec4
 const uint B_TILE = STEP_COLS * B_PITCH;
 const uint LOADS = TEAMS * STEP_COLS * B_ROW / LOCAL; // uvec4 of B that each invocation loads for a step: whole
-const uint QUADS = WIDE / 4, PITCH = QUADS + 1;   // of a row of C
-const uint PART = 32;                             // rows of C that shared memory has room for
+const uint QUADS = WIDE / 4, PITCH = QUADS + 1; // of a row of C
+const uint PART = 32; // rows of C that shared memory has room for
 
 shared float16_t tileA[TEAMS * A_TILE];
 shared uvec4 tileB[SHARED];
 
 const uint HIGH = GROUP_ROWS / DOWN, ACROSS = WIDE / (SUBGROUPS / DOWN); // a subgroup's rows and columns
-const uint TALL = HIGH / TM, BROAD = ACROSS / TN;                   // in operations
+const uint TALL = HIGH / TM, BROAD = ACROSS / TN; // in operations
 
 #define OPERAND_A coopmat<float16_t, gl_ScopeSubgroup, TM, TK, gl_MatrixUseA>
 #define OPERAND_B coopmat<float16_t, gl_ScopeSubgroup, TK, TN, gl_MatrixUseB>
@@ -85,7 +85,8 @@ void fetch(out uvec4 rows[LOADS], uint round, uint s, uint base) {
         rows[i] = uvec4(0);
         // Rows past B's last are its last, A has zeros there; columns past the leading dimension are never stored.
         if (s < stepsOf(part))
-            rows[i] = Octets(rowOfB(min((firstPiece(part) * p.steps + s) * STEP_COLS + r % STEP_COLS, p.cols - 1))).v[min(base / 8 + n % B_ROW, p.ldb / 8 - 1)];
+            rows[i] = Octets(rowOfB(min((firstPiece(part) * p.steps + s) * STEP_COLS + r % STEP_COLS, p.cols - 1)))
+                          .v[min(base / 8 + n % B_ROW, p.ldb / 8 - 1)];
     }
 }
 
@@ -98,14 +99,16 @@ void keep(uvec4 rows[LOADS]) {
 }
 
 void main() {
-    uint group = gl_WorkGroupID.x + gl_WorkGroupID.z * p.width, base = gl_WorkGroupID.y * WIDE, t = gl_LocalInvocationIndex;
+    uint group = gl_WorkGroupID.x + gl_WorkGroupID.z * p.width, base = gl_WorkGroupID.y * WIDE,
+         t = gl_LocalInvocationIndex;
     if (group >= p.groups) return;
     uint teams = min(TEAMS, p.parts), team = t / 64, chain = t % 64;
     uint down = gl_SubgroupID % DOWN * HIGH, across = gl_SubgroupID / DOWN * ACROSS;
     bool busy = base + across < p.n; // else the subgroup's columns do not exist
 
     SUM sums[TALL * BROAD];
-    [[unroll]] for (uint i = 0; i < TALL * BROAD; i++) sums[i] = SUM(0.0);
+    [[unroll]] for (uint i = 0; i < TALL * BROAD; i++)
+        sums[i] = SUM(0.0);
     uint most = (p.pieces + p.parts - 1) / p.parts * p.steps; // steps of a part
     for (uint round = 0; round < p.parts; round += teams) {
         uint part = round + team, next = chain, steps = team < teams ? stepsOf(part) : 0;
@@ -138,7 +141,8 @@ void main() {
                     [[unroll]] for (uint i = 0; i < TALL; i++) {
                         OPERAND_A x;
                         coopMatLoad(x, tileA, k * A_TILE + (down + i * TM) * A_PITCH + e, A_PITCH, BY_ROWS);
-                        [[unroll]] for (uint j = 0; j < BROAD; j++) sums[i * BROAD + j] = coopMatMulAdd(x, y[j], sums[i * BROAD + j]);
+                        [[unroll]] for (uint j = 0; j < BROAD; j++)
+                            sums[i * BROAD + j] = coopMatMulAdd(x, y[j], sums[i * BROAD + j]);
                     }
                 }
             }
@@ -150,8 +154,8 @@ void main() {
         barrier();
         if (down / PART == h / PART) {
             [[unroll]] for (uint i = 0; i < TALL; i++)
-                [[unroll]] for (uint j = 0; j < BROAD; j++)
-                    coopMatStore(sums[i * BROAD + j], tileB, (down - h + i * TM) * PITCH + (across + j * TN) / 4, PITCH, BY_ROWS);
+                [[unroll]] for (uint j = 0; j < BROAD; j++) coopMatStore(
+                    sums[i * BROAD + j], tileB, (down - h + i * TM) * PITCH + (across + j * TN) / 4, PITCH, BY_ROWS);
         }
         barrier();
         for (uint i = t; i < PART * QUADS; i += LOCAL) {

@@ -18,7 +18,9 @@ __device__ __forceinline__ bool is_fed(u32 warp) { return FEEDERS > 0 && warp % 
 __device__ __forceinline__ u32 fed_by(u32 lane) { return lane / 2 * 4 + lane % 2; }
 
 // emptied is the barrier at which the stream's warp says that it has done with a slot.
-__device__ __forceinline__ u32 emptied(const Stream &stream, u32 slot) { return stream.barriers + 8 * (MOST_SLOTS + slot); }
+__device__ __forceinline__ u32 emptied(const Stream &stream, u32 slot) {
+    return stream.barriers + 8 * (MOST_SLOTS + slot);
+}
 
 // done_with releases the slots of a piece for the next one.
 __device__ __forceinline__ void done_with(Stream &stream, bool fed, u32 slot, u32 mask_slot) {

@@ -13,19 +13,16 @@
 
 #define HALVES (TILES == 1 ? 2 : 1)
 
-// A lane's elements of B for a word of the mask (16 columns of A): TILES neighbouring columns of 4 rows. Lane (g, q) has
-// columns TILES·g and on, so that column g of tile i is column TILES·g + i of the block's; rows q, q + 4, q + 8 and q + 12,
-// so that the lanes of a load read four neighbouring rows.
+// A lane's elements of B for a word of the mask (16 columns of A): TILES neighbouring columns of 4 rows. Lane (g, q)
+// has columns TILES·g and on, so that column g of tile i is column TILES·g + i of the block's; rows q, q + 4, q + 8 and
+// q + 12, so that the lanes of a load read four neighbouring rows.
 struct Columns {
     u32 x[4][(TILES + 1) / 2];
 
     __device__ __forceinline__ void load(int i, const unsigned char *from) {
-        if constexpr (TILES == 1)
-            asm volatile("ld.global.nc.u16 %0, [%1];" : "=r"(x[i][0]) : "l"(from));
-        else if constexpr (TILES == 2)
-            asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(x[i][0]) : "l"(from));
-        else
-            asm volatile("ld.global.nc.v2.u32 {%0, %1}, [%2];" : "=r"(x[i][0]), "=r"(x[i][TILES / 4]) : "l"(from));
+        if constexpr (TILES == 1) asm volatile("ld.global.nc.u16 %0, [%1];" : "=r"(x[i][0]) : "l"(from));
+        else if constexpr (TILES == 2) asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(x[i][0]) : "l"(from));
+        else asm volatile("ld.global.nc.v2.u32 {%0, %1}, [%2];" : "=r"(x[i][0]), "=r"(x[i][TILES / 4]) : "l"(from));
     }
     // operand returns register r of B's fragment, of tile t. Where there is one tile only, its halves have registers of
     // their own, h.
@@ -38,9 +35,10 @@ struct Columns {
 // Reader goes through a lane's rows of B.
 struct Reader {
     const unsigned char *b; // the lane's columns of the first row
-    u32 row, last, pitch;   // the lane's first row of the next 16; B's last, and the bytes of one
+    u32 row, last, pitch; // the lane's first row of the next 16; B's last, and the bytes of one
 
-    __device__ __forceinline__ Reader(const u16 *b_, const Params &p, u32 first, u32 col, u32 lane) : row(first + lane % 4), last(p.cols - 1), pitch(2 * p.ldb) {
+    __device__ __forceinline__ Reader(const u16 *b_, const Params &p, u32 first, u32 col, u32 lane)
+        : row(first + lane % 4), last(p.cols - 1), pitch(2 * p.ldb) {
         col += TILES * (lane / 4);
         b = (const unsigned char *)(b_ + (col < p.ldb ? col : 0));
     }
@@ -59,7 +57,7 @@ struct Reader {
 // Warp is a warp's work on its stream.
 struct Warp {
     float acc[4][HALVES][TILES][4]; // of 16 rows each
-    u32 next[2];                    // where the ring has the next values of the lane's chains, in shared memory
+    u32 next[2]; // where the ring has the next values of the lane's chains, in shared memory
 
     // add multiplies tile i.
     __device__ __forceinline__ void add(int i, const u32 (&x)[8], const Columns &b) {
@@ -95,7 +93,8 @@ struct Warp {
     }
 
     // multiply does the whole stream. col is the block's first column.
-    __device__ __forceinline__ void multiply(const Ring &ring, const u16 *b, const Params &p, u32 first, u32 col, u32 lane) {
+    __device__ __forceinline__ void multiply(const Ring &ring, const u16 *b, const Params &p, u32 first, u32 col,
+                                             u32 lane) {
 #pragma unroll
         for (int i = 0; i < 4 * HALVES * TILES * 4; i++) (&acc[0][0][0][0])[i] = 0;
         if (ring.count == 0) return;
@@ -168,7 +167,8 @@ struct Warp {
 };
 
 // add_rest adds a split's share of a group's COO remainder: TILES lanes a row, each with 8 columns.
-__device__ __forceinline__ void add_rest(float *sums, const Index &index, const u16 *values, const u16 *b, const Params &p, u32 group, u32 part, u32 col, u32 lane) {
+__device__ __forceinline__ void add_rest(float *sums, const Index &index, const u16 *values, const u16 *b,
+                                         const Params &p, u32 group, u32 part, u32 col, u32 lane) {
     const int AT_ONCE = 4;
     u32 at = lane % TILES * 8, from = col + at < p.ldb ? col + at : 0;
     const u32 *cols = index.rest_cols(p);
@@ -192,7 +192,9 @@ __device__ __forceinline__ void add_rest(float *sums, const Index &index, const 
             for (int k = 0; k < AT_ONCE; k++) {
                 u32 words[4] = {y[k].x, y[k].y, y[k].z, y[k].w};
 #pragma unroll
-                for (int j = 0; j < 4; j++) x[2 * j] = fmaf(v[k], widen_lo<ELEM>(words[j]), x[2 * j]), x[2 * j + 1] = fmaf(v[k], widen_hi<ELEM>(words[j]), x[2 * j + 1]);
+                for (int j = 0; j < 4; j++)
+                    x[2 * j] = fmaf(v[k], widen_lo<ELEM>(words[j]), x[2 * j]),
+                          x[2 * j + 1] = fmaf(v[k], widen_hi<ELEM>(words[j]), x[2 * j + 1]);
             }
         }
 #pragma unroll
@@ -205,12 +207,16 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1) __cluster_dims__(CLU
 #else
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
 #endif
-    ENTRY(const u32 *__restrict__ index_, const u32 *__restrict__ mask, const u16 *__restrict__ values, const u16 *__restrict__ b,
-          const float *__restrict__ bias, void *__restrict__ c, const __grid_constant__ Params p) {
+    ENTRY(const u32 *__restrict__ index_, const u32 *__restrict__ mask, const u16 *__restrict__ values,
+          const u16 *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
+          const __grid_constant__ Params p) {
     extern __shared__ __align__(128) unsigned char smem[];
-    u32 warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0), lane = threadIdx.x % 32, rank = blockIdx.x % CLUSTER, stream = rank * WARPS + warp;
-    u32 first = blockIdx.x / CLUSTER * p.each, part = stream / p.each, group = first + stream % p.each, col = blockIdx.y * COLS;
-    u32 ring = shared_address(smem) + warp * RING, barriers = shared_address(smem) + WARPS * RING + warp * MOST_SLOTS * 8;
+    u32 warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0), lane = threadIdx.x % 32, rank = blockIdx.x % CLUSTER,
+        stream = rank * WARPS + warp;
+    u32 first = blockIdx.x / CLUSTER * p.each, part = stream / p.each, group = first + stream % p.each,
+        col = blockIdx.y * COLS;
+    u32 ring = shared_address(smem) + warp * RING,
+        barriers = shared_address(smem) + WARPS * RING + warp * MOST_SLOTS * 8;
 #ifdef HOPPER
     if (lane == 0) {
         for (int i = 0; i < MOST_SLOTS; i++) barrier_init(barriers + 8 * i, 1);
@@ -235,7 +241,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
     Entries entries{index, mask, values, b, &p};
     Out<Params> out({c, bias}, p);
     for (u32 i = rank * 32 * WARPS + threadIdx.x; i < p.each * GROUP_ROWS * (COLS / 4); i += CLUSTER * 32 * WARPS) {
-        u32 of = i / (GROUP_ROWS * (COLS / 4)), r = i / (COLS / 4) % GROUP_ROWS, at = i % (COLS / 4) * 4, row = (first + of) * GROUP_ROWS + r;
+        u32 of = i / (GROUP_ROWS * (COLS / 4)), r = i / (COLS / 4) % GROUP_ROWS, at = i % (COLS / 4) * 4,
+            row = (first + of) * GROUP_ROWS + r;
         if (row >= p.rows) break;
         if (col + at >= p.n) continue;
         float4 x = make_float4(0, 0, 0, 0);

@@ -16,7 +16,8 @@ const uint CHAINS = 64;
 #define VALUE_BYTES ELEM_BYTES
 #endif
 
-// The arrays' places in `index`: StreamPtr, PieceRows, RestPtr, RestCol, Stored, and where A is quantised its scales, row after row.
+// The arrays' places in `index`: StreamPtr, PieceRows, RestPtr, RestCol, Stored, and where A is quantised its scales,
+// row after row.
 uint streams() { return p.groups * p.parts; }
 uint rowAt(uint stream) { return p.index.v[stream]; }
 uint pieceRowsAt(uint stream) { return p.index.v[streams() + 1 + stream]; }
@@ -41,7 +42,9 @@ float scaleOf(uint row, uint col) {
     uvec2 scales = at(at(restCols(), restAt(p.rows), 4), rowAt(streams()), CHAINS / 8);
     return Floats(at(scales, row, (p.cols + SCALE_COLS - 1) / SCALE_COLS * 4)).v[col / SCALE_COLS];
 }
-float entryOf(uvec2 values, uint i, uint row, uint col) { return scaleOf(row, col) * level(Words(values).v[i / 4], i % 4); }
+float entryOf(uvec2 values, uint i, uint row, uint col) {
+    return scaleOf(row, col) * level(Words(values).v[i / 4], i % 4);
+}
 #else
 float entryOf(uvec2 values, uint i, uint row, uint col) { return element(values, i); }
 #endif
@@ -70,7 +73,8 @@ float entries(uint group, uint r, uint j) {
                     for (uint i = 0; i < 16; i++) {
                         if ((word >> 2 * i & 1u) == 0) continue;
                         uint k = s * STEP_COLS + 16 * w + 8 * (i >> 1 & 1u) + 4 * (chain & 1u) + (chain / 2 & 3u);
-                        if ((i & 13u) == mine && stored(row, value)) addTerm(sum, entryOf(values, value, group * GROUP_ROWS + r, k), element(rowOfB(k), j));
+                        if ((i & 13u) == mine && stored(row, value))
+                            addTerm(sum, entryOf(values, value, group * GROUP_ROWS + r, k), element(rowOfB(k), j));
                         value += CHAINS;
                     }
                 }

@@ -18,7 +18,8 @@ struct PairEntries : Entries {
                     const u32 *words = mask + ((u64)group * p->pieces * p->steps + step) * 96;
                     for (u32 i = 0; i < 16; i++) {
                         u32 bits = words[64 + lane] >> (16 * (i >> 3) + 7 - (i & 7)), half = i >> 1 & 1;
-                        u32 code = words[((lane & ~3u) + (i >> 2 & 1) * 2 + half) * 2 + (i >> 3)] >> (4 * (lane % 4) + 16 * (i & 1));
+                        u32 code = words[((lane & ~3u) + (i >> 2 & 1) * 2 + half) * 2 + (i >> 3)] >>
+                                   (4 * (lane % 4) + 16 * (i & 1));
                         u64 k = (u64)step * STEP_COLS + 16 * half + 4 * (lane % 4);
                         bool mine = (i >> 2 << 1 | (i & 1)) == r >> 3;
                         if (bits & 1) last += 64;

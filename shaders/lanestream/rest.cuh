@@ -3,24 +3,25 @@
 #pragma once
 #include "tiles.cuh"
 
-// Whether neighbouring lanes read a row's entries for each other, as a load's cost is the lines that it touches: where that was faster at 60 to 90 %
-// zeros. With one lane for 8 columns two lanes share a row's entries then.
+// Whether neighbouring lanes read a row's entries for each other, as a load's cost is the lines that it touches: where
+// that was faster at 60 to 90 % zeros. With one lane for 8 columns two lanes share a row's entries then.
 #define DEALT (PAIRS ? TILES != 2 : TILES == 2)
 #define SPLIT (DEALT && TILES == 1 ? 2 : 1)
 
-// Rest is a warp's work on rows of the COO remainder. A row has TEAM lanes: TILES for 8 columns each of a share of its entries. A lane has ROWS rows at once: all
-// go through B's rows from the first to the last, so that those which rows of A share are found in the first-level cache. While rows of B are on
-// their way, the next entries are, too.
+// Rest is a warp's work on rows of the COO remainder. A row has TEAM lanes: TILES for 8 columns each of a share of its
+// entries. A lane has ROWS rows at once: all go through B's rows from the first to the last, so that those which rows
+// of A share are found in the first-level cache. While rows of B are on their way, the next entries are, too.
 template <int ROWS, int AT_ONCE> struct Rest {
-    static const int TEAM = TILES * SPLIT, TOGETHER = 32 / TEAM;            // lanes of a row; rows of a warp that are neighbours
-    static const int TAKEN = AT_ONCE * SPLIT, STRIDE = DEALT ? TEAM : 1, OWN = TAKEN / STRIDE; // entries of a row at once; those of them that a lane reads
+    static const int TEAM = TILES * SPLIT, TOGETHER = 32 / TEAM; // lanes of a row; rows of a warp that are neighbours
+    static const int TAKEN = AT_ONCE * SPLIT, STRIDE = DEALT ? TEAM : 1,
+                     OWN = TAKEN / STRIDE; // entries of a row at once; those of them that a lane reads
     static_assert(TAKEN % STRIDE == 0, "all lanes read as many");
     float x[ROWS][8];
 
-    // add does rows first to first + TOGETHER - 1, then those `apart` further, and so on, all before `last`: of each row's entries, which are dealt in
-    // TAKENs to `shares` shares, share number `share`.
-    __device__ __forceinline__ void add(const Index &index, const u16 *values, const u16 *b, const Params &p, u32 first, u32 apart, u32 last, u32 col, u32 lane,
-                                        u32 share = 0, u32 shares = 1) {
+    // add does rows first to first + TOGETHER - 1, then those `apart` further, and so on, all before `last`: of each
+    // row's entries, which are dealt in TAKENs to `shares` shares, share number `share`.
+    __device__ __forceinline__ void add(const Index &index, const u16 *values, const u16 *b, const Params &p, u32 first,
+                                        u32 apart, u32 last, u32 col, u32 lane, u32 share = 0, u32 shares = 1) {
         col += lane % TILES * 8;
         const u16 *from = b + (col < p.ldb ? col : 0), *rest = index.rest_values(values);
         const u32 *cols = index.rest_cols(p);
@@ -60,7 +61,8 @@ template <int ROWS, int AT_ONCE> struct Rest {
 #pragma unroll
                 for (int n = 0; n < AT_ONCE; n++) {
                     const bool other = DEALT && TILES > 1; // lanes of a team multiply the same entries
-                    u32 row = k[i][other ? n / TILES : n], value = v[i][other ? n / TILES : n], reader = lane - mine + n % TILES;
+                    u32 row = k[i][other ? n / TILES : n], value = v[i][other ? n / TILES : n],
+                        reader = lane - mine + n % TILES;
                     if (other) row = __shfl_sync(~0u, row, reader), value = __shfl_sync(~0u, value, reader);
                     y[i][n] = __ldg((const uint4 *)(from + (u64)row * p.ldb)), f[i][n] = widen_lo<ELEM>(value);
                 }
@@ -98,6 +100,7 @@ template <int ROWS, int AT_ONCE> struct Rest {
 #ifndef FEEDERS
 #define FEEDERS 0
 #endif
-#define ASIDE_ROWS (FEEDERS && TILES == 2 ? 4 : DEALT || TILES > 1 ? 3 : 2) // the producer of A takes the place of a remainder warp
+#define ASIDE_ROWS \
+    (FEEDERS && TILES == 2 ? 4 : DEALT || TILES > 1 ? 3 : 2) // the producer of A takes the place of a remainder warp
 typedef Rest<ASIDE_ROWS, ASIDE_ROWS == 4 ? 2 : DEALT || TILES == 1 ? 4 : 3> Aside;
 typedef Rest<2, DEALT && TILES == 4 ? 8 : 4> After;

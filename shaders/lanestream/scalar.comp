@@ -39,7 +39,9 @@ float value(uvec2 a, uint i) {
 }
 
 // Values are a chain's of a word of the mask.
-struct Values { float v[16]; };
+struct Values {
+    float v[16];
+};
 
 // fetch reads them: all positions do, needed or not, so that none waits for another. last is the stream's last value.
 Values fetch(uint word, uvec2 values, inout uint next, uint last) {
@@ -87,7 +89,8 @@ void main() {
     uint from = min(j, p.ldb - 4) / 4; // past the last column anything may be read
 
     vec4 acc[ROWS];
-    [[unroll]] for (uint r = 0; r < ROWS; r++) acc[r] = vec4(0);
+    [[unroll]] for (uint r = 0; r < ROWS; r++)
+        acc[r] = vec4(0);
     uint most = (p.pieces + p.parts - 1) / p.parts * p.steps * 2; // words of a part
     for (uint round = 0; round < p.parts; round += shares) {
         uint part = round + share, words = 0, begin = 0, next = me, last = 0;
@@ -128,7 +131,8 @@ void main() {
     uint row = group * GROUP_ROWS + rows;
     [[dont_unroll]] for (uint r = 0; r < ROWS; r++) {
         vec4 x = acc[0];
-        [[unroll]] for (uint i = 1; i < ROWS; i++) acc[i - 1] = acc[i];
+        [[unroll]] for (uint i = 1; i < ROWS; i++)
+            acc[i - 1] = acc[i];
         if (works && row + r < p.rows) {
             uint end = restAt(row + r + 1);
             for (uint i = restAt(row + r) + share * slices + slice; i < end; i += shares * slices)
@@ -140,7 +144,8 @@ void main() {
             barrier();
         }
         if (works && share == 0 && slice == 0 && j < p.n && row + r < p.rows) {
-            for (uint i = 1; i < shares * slices; i++) x += tile[gl_LocalInvocationIndex + i / slices * p.each * 64 + i % slices * width];
+            for (uint i = 1; i < shares * slices; i++)
+                x += tile[gl_LocalInvocationIndex + i / slices * p.each * 64 + i % slices * width];
             storeFloats(row + r, j, repair(group, rows + r, j, x));
         }
     }

@@ -14,7 +14,7 @@
 #define GROUP_ROWS 64
 #define STEP_COLS 32
 #define CHAINS 64
-#define ROWS 16  // of a thread
+#define ROWS 16 // of a thread
 #define QUADS 16 // of four columns of C
 
 // The arrays' places in `index`, see package formats/lanestream.
@@ -24,12 +24,18 @@ struct Streams {
     const Params &p;
 
     __device__ __forceinline__ u64 count() const { return (u64)p.groups * p.parts; }
-    __device__ __forceinline__ u64 value(u32 group, u32 part) const { return (u64)words[(u64)group * p.parts + part] * CHAINS; }
+    __device__ __forceinline__ u64 value(u32 group, u32 part) const {
+        return (u64)words[(u64)group * p.parts + part] * CHAINS;
+    }
     __device__ __forceinline__ const u32 *rest_ptr() const { return words + 2 * count() + 1; }
     __device__ __forceinline__ const u32 *rest_cols() const { return rest_ptr() + p.rows + 1; }
     __device__ __forceinline__ const float *rest() const { return values + (u64)words[count()] * CHAINS; }
-    __device__ __forceinline__ bool stored(u64 value) const { return rest_cols()[rest_ptr()[p.rows] + (value >> 5)] >> (value & 31) & 1; }
-    __device__ __forceinline__ u32 first_step(u32 part) const { return (u32)((u64)p.pieces * part / p.parts) * p.steps; }
+    __device__ __forceinline__ bool stored(u64 value) const {
+        return rest_cols()[rest_ptr()[p.rows] + (value >> 5)] >> (value & 31) & 1;
+    }
+    __device__ __forceinline__ u32 first_step(u32 part) const {
+        return (u32)((u64)p.pieces * part / p.parts) * p.steps;
+    }
     // word returns the positions of a chain's word in a step, at even bits.
     __device__ __forceinline__ u32 word(u32 group, u32 step, u32 chain, u32 w) const {
         return mask[((u64)group * p.pieces * p.steps + step) * 64 + chain / 2 * 2 + w] >> (chain & 1);
@@ -43,7 +49,8 @@ struct Entries {
 
     __device__ __forceinline__ float operator()(u32 row, u32 col) const {
         Special s;
-        u32 r = row % GROUP_ROWS, group = row / GROUP_ROWS, mine = (r >> 3 & 1) | r >> 4 << 2; // the row's positions but for bit 1
+        u32 r = row % GROUP_ROWS, group = row / GROUP_ROWS,
+            mine = (r >> 3 & 1) | r >> 4 << 2; // the row's positions but for bit 1
         for (u32 part = 0; part < a.p.parts; part++)
             for (u32 chain = 8 * (r % 8); chain < 8 * (r % 8) + 8; chain++) {
                 u64 at = a.value(group, part) + chain;
@@ -58,7 +65,8 @@ struct Entries {
                         }
                     }
             }
-        for (u32 i = a.rest_ptr()[row]; i < a.rest_ptr()[row + 1]; i++) s.add(a.rest()[i], b[(u64)a.rest_cols()[i] * a.p.ldb + col]);
+        for (u32 i = a.rest_ptr()[row]; i < a.rest_ptr()[row + 1]; i++)
+            s.add(a.rest()[i], b[(u64)a.rest_cols()[i] * a.p.ldb + col]);
         return s.result();
     }
 };
@@ -94,8 +102,9 @@ __device__ __forceinline__ void fetch(float (&x)[16], u32 word, const float *&ne
 }
 
 extern "C" __global__ void __launch_bounds__(64 * TEAMS)
-    ENTRY(const u32 *__restrict__ index, const u32 *__restrict__ mask, const float *__restrict__ values, const float *__restrict__ b,
-          const float *__restrict__ bias, void *__restrict__ c, const __grid_constant__ Params p) {
+    ENTRY(const u32 *__restrict__ index, const u32 *__restrict__ mask, const float *__restrict__ values,
+          const float *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
+          const __grid_constant__ Params p) {
     __shared__ Tile tiles[TEAMS];
     float4 *sums = tiles[0].quads; // at the end, those of a row for each thread
     Streams a{index, mask, values, p};
@@ -145,7 +154,8 @@ extern "C" __global__ void __launch_bounds__(64 * TEAMS)
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
         if (works && row + r < p.rows)
-            for (u32 i = a.rest_ptr()[row + r] + share * slices + slice; i < a.rest_ptr()[row + r + 1]; i += shares * slices)
+            for (u32 i = a.rest_ptr()[row + r] + share * slices + slice; i < a.rest_ptr()[row + r + 1];
+                 i += shares * slices)
                 add(acc[r], a.rest()[i], __ldg((const float4 *)(from + (u64)a.rest_cols()[i] * p.ldb)));
         if (shares * slices > 1) {
             __syncthreads();

@@ -43,7 +43,8 @@ fn b_quad(row: u32, j: u32) -> vec4<f32> {
 fn exact(i: u32) -> f32 { return {{if .QUANT}}value(i){{else}}element(values[i / 2u], i){{end}}; }
 {{end}}
 
-// The arrays' places in index: StreamPtr, PieceRows, RestPtr, RestCol, Stored, and where A is quantised its scales, row after row.
+// The arrays' places in index: StreamPtr, PieceRows, RestPtr, RestCol, Stored, and where A is quantised its scales, row
+// after row.
 fn streams() -> u32 { return p.groups * p.parts; }
 fn rest_at(row: u32) -> u32 { return index[2u * streams() + 1u + row]; }
 fn rest_col(i: u32) -> u32 { return index[2u * streams() + p.rows + 2u + i]; }
@@ -53,7 +54,8 @@ fn stored(value: u32) -> bool { return ((rest_col(rest_at(p.rows) + (value >> 5u
 // scale_of returns what a value is multiplied with.
 {{if .QUANT}}
 fn scale_of(row: u32, col: u32) -> f32 {
-    return bitcast<f32>(rest_col(rest_at(p.rows) + 2u * index[streams()] + row * ((p.cols + 127u) / 128u) + col / 128u));
+    let first = rest_at(p.rows) + 2u * index[streams()];
+    return bitcast<f32>(rest_col(first + row * ((p.cols + 127u) / 128u) + col / 128u));
 }
 {{else}}
 fn scale_of(row: u32, col: u32) -> f32 { return 1.0; }
@@ -75,7 +77,9 @@ fn entries(group: u32, r: u32, j: u32) -> f32 {
                     for (var i = 0u; i < 16u; i = i + 1u) {
                         if (((word >> (2u * i)) & 1u) == 0u) { continue; }
                         let k = s * 32u + 16u * w + 8u * ((i >> 1u) & 1u) + 4u * (chain & 1u) + ((chain / 2u) & 3u);
-                        if ((i & 13u) == mine && stored(at)) { sum = add_term(sum, scale_of(group * 64u + r, k) * exact(at), b_element(k, j)); }
+                        if ((i & 13u) == mine && stored(at)) {
+                            sum = add_term(sum, scale_of(group * 64u + r, k) * exact(at), b_element(k, j));
+                        }
                         at = at + 64u;
                     }
                 }
@@ -105,14 +109,18 @@ fn store_quad(group: u32, r: u32, j: u32, x: vec4<f32>) {
 fn keep(to: u32, chain: u32, i: u32, x: f32, row: u32, col: u32) {
     let k = 8u * ((i >> 1u) & 1u) + 4u * (chain & 1u) + ((chain >> 1u) & 3u);
     let r = 16u * (i >> 2u) + 8u * (i & 1u) + (chain >> 3u);
-    tile[to + 64u * k + 4u * ((r >> 2u) ^ (k & 7u)) + (r & 3u)] = x{{if .QUANT}} * scale_of(min(row + r, p.rows - 1u), min(col + k, p.cols - 1u)){{end}};
+    tile[to + 64u * k + 4u * ((r >> 2u) ^ (k & 7u)) + (r & 3u)] = x
+        {{if .QUANT}} * scale_of(min(row + r, p.rows - 1u), min(col + k, p.cols - 1u)){{end}};
 }
 
 // rest returns the sum of a share of row r's COO remainder, for columns j to j+3.
 fn rest(row: u32, share: u32, shares: u32, j: u32) -> vec4<f32> {
     var sum = vec4<f32>();
     let end = rest_at(row + 1u);
-    for (var i = rest_at(row) + share; i < end; i = i + shares) { sum = sum + scale_of(row, rest_col(i)) * value(rest_values() + i) * b_quad(rest_col(i), j); }
+    for (var i = rest_at(row) + share; i < end; i = i + shares) {
+        let col = rest_col(i);
+        sum = sum + scale_of(row, col) * value(rest_values() + i) * b_quad(col, j);
+    }
     return sum;
 }
 
@@ -152,8 +160,8 @@ fn main(@builtin(workgroup_id) at: vec3<u32>, @builtin(local_invocation_index) t
             next = 64u * index[stream] + me;
             end = 64u * index[stream + 1u] - min(1u, 64u * index[stream + 1u]);
         }
-        // While a word is multiplied, the values of the next are on their way, and the mask of the one after it. All positions read,
-        // needed or not, so that none waits for another.
+        // While a word is multiplied, the values of the next are on their way, and the mask of the one after it. All
+        // positions read, needed or not, so that none waits for another.
         var bits = 0u;
         if (words > 0u) { bits = mask_word(group, begin, me / 2u * 2u) >> (me & 1u); }
 {{range $i := .POSITIONS}}
@@ -172,13 +180,16 @@ fn main(@builtin(workgroup_id) at: vec3<u32>, @builtin(local_invocation_index) t
             x{{$i}} = select(0.0, value(min(next, end)), ((bits >> (2u * {{$i}}u)) & 1u) != 0u);
             next = next + 64u * ((bits >> (2u * {{$i}}u)) & 1u);{{end}}
             bits = 0u;
-            if (w + 2u < words) { bits = mask_word(group, begin + (w + 2u) / 2u, me / 2u * 2u + (w & 1u)) >> (me & 1u); }
+            if (w + 2u < words) {
+                    bits = mask_word(group, begin + (w + 2u) / 2u, me / 2u * 2u + (w & 1u)) >> (me & 1u);
+                }
             if (w < words) {
                 for (var k = slice; k < 16u; k = k + slices) {
                     let y = b_quad(min(begin * 32u + 16u * w + k, p.cols - 1u), column);
                     let place = team * 1024u + 64u * k;
 {{range $r := .ROWS}}
-                    acc{{$r}} = acc{{$r}} + tile[place + 4u * (((rows + {{$r}}u) / 4u) ^ (k & 7u)) + {{$r}}u % 4u] * y;{{end}}
+                    acc{{$r}} = acc{{$r}} +
+                        tile[place + 4u * (((rows + {{$r}}u) / 4u) ^ (k & 7u)) + {{$r}}u % 4u] * y;{{end}}
                 }
             }
         }

@@ -9,7 +9,9 @@
 // PRODUCERS, FEEDERS, REST_WARPS.
 
 #define B_ROWS STEP_COLS
-#define FIRST_PIECE(p, part) ((p).pieces * (part) / (p).parts) // as first_piece, without 64 bits: there are fewer than 2^26 pieces, and at most 32 parts
+#define FIRST_PIECE(p, part) \
+    ((p).pieces * (part) / \
+     (p).parts) // as first_piece, without 64 bits: there are fewer than 2^26 pieces, and at most 32 parts
 #include "pairs.cuh"
 #include "rest.cuh"
 #include "warp.cuh"
@@ -32,16 +34,22 @@ struct Staged {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + FEEDERS + REST_WARPS), 1) __cluster_dims__(CLUSTER, 1, 1)
-    ENTRY(const u32 *__restrict__ index_, const u32 *__restrict__ mask, const u16 *__restrict__ values, const u16 *__restrict__ b,
-          const float *__restrict__ bias, void *__restrict__ c, const __grid_constant__ Params p) {
+extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + FEEDERS + REST_WARPS), 1)
+    __cluster_dims__(CLUSTER, 1, 1)
+        ENTRY(const u32 *__restrict__ index_, const u32 *__restrict__ mask, const u16 *__restrict__ values,
+              const u16 *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
+              const __grid_constant__ Params p) {
     extern __shared__ __align__(128) unsigned char smem[];
-    u32 warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0), lane = threadIdx.x % 32, rank = blockIdx.x % CLUSTER, number = rank * WARPS + warp;
-    u32 first = blockIdx.x / CLUSTER * p.each, part = number / p.each, group = first + number % p.each, col = blockIdx.y * COLS;
-    u32 rings = shared_address(smem), panels = rings + WARPS * RING, barriers = panels + B_PARTS * B_BYTES, own = barriers + B_PARTS * B_STAGES * 16;
+    u32 warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0), lane = threadIdx.x % 32, rank = blockIdx.x % CLUSTER,
+        number = rank * WARPS + warp;
+    u32 first = blockIdx.x / CLUSTER * p.each, part = number / p.each, group = first + number % p.each,
+        col = blockIdx.y * COLS;
+    u32 rings = shared_address(smem), panels = rings + WARPS * RING, barriers = panels + B_PARTS * B_BYTES,
+        own = barriers + B_PARTS * B_STAGES * 16;
     u32 first_part = rank * WARPS / p.each;
     auto part_groups = [&](u32 q) { // of part q those that are this block's
-        u32 lo = max(q * p.each, rank * WARPS), hi = min(q * p.each + min(p.each, p.groups - first), rank * WARPS + WARPS);
+        u32 lo = max(q * p.each, rank * WARPS),
+            hi = min(q * p.each + min(p.each, p.groups - first), rank * WARPS + WARPS);
         return q < p.parts && lo < hi ? hi - lo : 0;
     };
     bool straight = COLS == 8 && p.ldb == 8 && p.cols % (p.steps * STEP_COLS) == 0;
@@ -76,7 +84,8 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + FEEDERS +
             launches_before();
             for (u32 r = share * part; r < end; r += 2 * After::TOGETHER) {
                 After rest;
-                rest.add(index, values, b, p, group * GROUP_ROWS + r, After::TOGETHER, min(group * GROUP_ROWS + end, p.rows), col, lane);
+                rest.add(index, values, b, p, group * GROUP_ROWS + r, After::TOGETHER,
+                         min(group * GROUP_ROWS + end, p.rows), col, lane);
                 rest.leave<true>(sums + r * PITCH, After::TOGETHER, end - r, lane);
             }
         }
@@ -92,7 +101,8 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + FEEDERS +
             launches_before();
             launches_after(); // the next launch may fetch its A now
             u32 which = (warp - WARPS) * 32 / LANES + lane / LANES;
-            bring(Panel(p, panels, barriers, which), b, p, first_part + which, col, part_groups(first_part + which) > 0, straight, lane);
+            bring(Panel(p, panels, barriers, which), b, p, first_part + which, col, part_groups(first_part + which) > 0,
+                  straight, lane);
         }
     }
     __syncwarp();
@@ -100,13 +110,17 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + FEEDERS +
     if (warp < WARPS + PRODUCERS + FEEDERS) __syncthreads();
     else {
         Aside rest;
-        u32 unit = rank * REST_WARPS + warp - WARPS - PRODUCERS - FEEDERS, apart = CLUSTER * REST_WARPS * Aside::TOGETHER;
+        u32 unit = rank * REST_WARPS + warp - WARPS - PRODUCERS - FEEDERS,
+            apart = CLUSTER * REST_WARPS * Aside::TOGETHER;
         if (beside) {
             launches_before();
-            rest.add(index, values, b, p, first * GROUP_ROWS + unit * Aside::TOGETHER, apart, min((first + p.each) * GROUP_ROWS, p.rows), col, lane);
+            rest.add(index, values, b, p, first * GROUP_ROWS + unit * Aside::TOGETHER, apart,
+                     min((first + p.each) * GROUP_ROWS, p.rows), col, lane);
         }
         __syncthreads(); // the rings are done with
-        if (beside) rest.leave<false>((float *)(smem + rest_sums(warp - WARPS - PRODUCERS - FEEDERS)), Aside::TOGETHER, ~0u, lane);
+        if (beside)
+            rest.leave<false>((float *)(smem + rest_sums(warp - WARPS - PRODUCERS - FEEDERS)), Aside::TOGETHER, ~0u,
+                              lane);
         __syncwarp();
     }
 #endif
@@ -114,14 +128,18 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + PRODUCERS + FEEDERS +
     RowEntries entries{index, mask, values, b, &p};
     Out<Params> out({c, bias}, p);
     launches_before();
-    for (u32 i = warp < WARPS ? rank * 32 * WARPS + threadIdx.x : ~0u; i < p.each * GROUP_ROWS * (COLS / 4); i += CLUSTER * 32 * WARPS) {
-        u32 of = i / (GROUP_ROWS * (COLS / 4)), r = i / (COLS / 4) % GROUP_ROWS, at = i % (COLS / 4) * 4, row = (first + of) * GROUP_ROWS + r;
+    for (u32 i = warp < WARPS ? rank * 32 * WARPS + threadIdx.x : ~0u; i < p.each * GROUP_ROWS * (COLS / 4);
+         i += CLUSTER * 32 * WARPS) {
+        u32 of = i / (GROUP_ROWS * (COLS / 4)), r = i / (COLS / 4) % GROUP_ROWS, at = i % (COLS / 4) * 4,
+            row = (first + of) * GROUP_ROWS + r;
         if (row >= p.rows) break;
         if (col + at >= p.n) continue;
         float4 x = added(smem, of, r, at, p);
         if (beside) {
-            u32 of_rest = of * GROUP_ROWS + r, unit = of_rest / Aside::TOGETHER % (CLUSTER * max(REST_WARPS, 1)), i = of_rest / Aside::TOGETHER / (CLUSTER * max(REST_WARPS, 1));
-            u32 from = rest_sums(unit % max(REST_WARPS, 1)) + ((i * Aside::TOGETHER + r % Aside::TOGETHER) * PITCH + at) * 4;
+            u32 of_rest = of * GROUP_ROWS + r, unit = of_rest / Aside::TOGETHER % (CLUSTER * max(REST_WARPS, 1)),
+                i = of_rest / Aside::TOGETHER / (CLUSTER * max(REST_WARPS, 1));
+            u32 from =
+                rest_sums(unit % max(REST_WARPS, 1)) + ((i * Aside::TOGETHER + r % Aside::TOGETHER) * PITCH + at) * 4;
             float4 y = cluster_load4(shared_address(smem) + from, unit / max(REST_WARPS, 1));
             x.x += y.x, x.y += y.y, x.z += y.z, x.w += y.w;
         }

@@ -8,20 +8,26 @@
 
 // rest_sums is the offset of a remainder warp's sums in shared memory.
 __device__ __forceinline__ u32 rest_sums(u32 number) {
-    return RING >= 2 * SUMS ? number * RING + SUMS : (WARPS * (RING + MOST_SLOTS * 16) + B_PARTS * (B_BYTES + B_STAGES * 16) + 127) / 128 * 128 + number * SUMS;
+    return RING >= 2 * SUMS
+               ? number * RING + SUMS
+               : (WARPS * (RING + MOST_SLOTS * 16) + B_PARTS * (B_BYTES + B_STAGES * 16) + 127) / 128 * 128 +
+                     number * SUMS;
 }
 
 // barrier_test tells whether the barrier's phase of this parity has ended.
 __device__ __forceinline__ bool barrier_test(u32 barrier, u32 parity) {
     u32 r;
-    asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }" : "=r"(r) : "r"(barrier), "r"(parity) : "memory");
+    asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+                 : "=r"(r)
+                 : "r"(barrier), "r"(parity)
+                 : "memory");
     return r;
 }
 
 // Panel is a part of B on its way through shared memory.
 struct Panel {
     u32 at, full, empty; // its stages, and their barriers
-    u32 stages, stage;   // number, bytes
+    u32 stages, stage; // number, bytes
 
     __device__ __forceinline__ Panel(const Params &p, u32 at_, u32 barriers, u32 number) {
         stage = p.steps * B_ROWS * COLS * 2;
@@ -32,8 +38,10 @@ struct Panel {
 
 // bring: body of the producer warps of B, LANES lanes for each split. (With waits on the barriers in place of looks and
 // sleeps all other warps are slower.)
-__device__ __forceinline__ void bring(const Panel &panel, const u16 *b, const Params &p, u32 part, u32 col, bool any, bool straight, u32 lane) {
-    u32 first = FIRST_PIECE(p, part), count = any ? FIRST_PIECE(p, part + 1) - first : 0, rows = p.steps * B_ROWS, slot = 0, parity = 1, j = 0;
+__device__ __forceinline__ void bring(const Panel &panel, const u16 *b, const Params &p, u32 part, u32 col, bool any,
+                                      bool straight, u32 lane) {
+    u32 first = FIRST_PIECE(p, part), count = any ? FIRST_PIECE(p, part + 1) - first : 0, rows = p.steps * B_ROWS,
+        slot = 0, parity = 1, j = 0;
     u32 l = lane % LANES, c = l % TILES, row = first * rows + l / TILES, to = l / TILES * COLS * 2;
     bool in = col + 8 * c < p.ldb;
     const u16 *from = b + (in ? col + 8 * c : 0);
@@ -49,7 +57,8 @@ __device__ __forceinline__ void bring(const Panel &panel, const u16 *b, const Pa
             } else {
 #pragma unroll 4
                 for (u32 k = 0; k < rows; k += LANES / TILES, row += LANES / TILES)
-                    copy<16>(at + to + k * COLS * 2 + swizzled(k + l / TILES, c), from + (u64)min(row, p.cols - 1) * p.ldb, in && row < p.cols ? 16 : 0);
+                    copy<16>(at + to + k * COLS * 2 + swizzled(k + l / TILES, c),
+                             from + (u64)min(row, p.cols - 1) * p.ldb, in && row < p.cols ? 16 : 0);
                 asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(full) : "memory");
             }
             j++;

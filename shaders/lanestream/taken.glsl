@@ -1,4 +1,5 @@
-// What the kernels on twins share: a lane's values, which lie in shared memory in rows of 64 words, words.v, and the COO remainder. Needs
+// What the kernels on twins share: a lane's values, which lie in shared memory in rows of 64 words, words.v, and the
+// COO remainder. Needs
 // ../include/lanes.glsl.
 
 #define ROW_WORDS 64

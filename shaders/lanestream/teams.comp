@@ -22,8 +22,8 @@
 
 layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 layout(constant_id = 1) const uint SUBS = 8;
-layout(constant_id = 2) const uint TILES = 1;  // of 8 columns: 1, 2 or 4
-layout(constant_id = 3) const uint ROOM = 42;  // rows of 128 bytes that a subgroup has in shared memory
+layout(constant_id = 2) const uint TILES = 1; // of 8 columns: 1, 2 or 4
+layout(constant_id = 3) const uint ROOM = 42; // rows of 128 bytes that a subgroup has in shared memory
 layout(constant_id = 4) const uint PIECE = 17; // rows of a piece, at most
 layout(constant_id = 5) const uint ROWS = 336; // of 128 bytes in shared memory: of all subgroups, or their sums
 layout(constant_id = 6) const bool STAGE_B = true; // B goes through shared memory
@@ -33,15 +33,19 @@ layout(constant_id = 6) const bool STAGE_B = true; // B goes through shared memo
 #include "../include/store_halves.glsl"
 #include "../include/lanes.glsl"
 
-shared Words_ { uint v[ROWS * 32]; } words;
-shared Octets_ { uvec4 v[ROWS * 8]; } octets; // the same
-shared Twins_ { uvec2 v[ROWS * 16]; } twins;
-shared Halves_ { float16_t v[ROWS * 64]; } halves;
+shared Words_ { uint v[ROWS * 32]; }
+words;
+shared Octets_ { uvec4 v[ROWS * 8]; }
+octets; // the same
+shared Twins_ { uvec2 v[ROWS * 16]; }
+twins;
+shared Halves_ { float16_t v[ROWS * 64]; }
+halves;
 #include "chains.glsl"
 
 const uint WIDE = 8 * TILES;
 const uint PITCH = WIDE + 4; // of a row of sums in shared memory
-const uint BANDS = TILES;    // of a group's rows, whose sums are in shared memory one after the other
+const uint BANDS = TILES; // of a group's rows, whose sums are in shared memory one after the other
 const uint BAND = GROUP_ROWS / BANDS;
 const uint SUM_WORDS = BAND * PITCH;
 
@@ -55,15 +59,16 @@ void sync() {
     subgroupBarrier();
 }
 
-uint pieceRows;    // of values
-uint octet, last;  // where the lane reads the stream's first piece, and the last octet that there is
+uint pieceRows; // of values
+uint octet, last; // where the lane reads the stream's first piece, and the last octet that there is
 const uint LOADS = (PIECE + 3) / 4; // octets of a piece for each lane
 uvec4 ahead[LOADS]; // the next piece's
 
 // fetch starts loading piece j, if it is due. All lanes load, needed or not: the compiler waits for loads in a branch.
 void fetch(uint j, bool due) {
     uint from = due ? octet + j * pieceRows * 8 : last;
-    [[unroll]] for (uint i = 0; i < LOADS; i++) ahead[i] = Octets(uvec2(p.values)).v[min(from + i * 32, last)];
+    [[unroll]] for (uint i = 0; i < LOADS; i++)
+        ahead[i] = Octets(uvec2(p.values)).v[min(from + i * 32, last)];
 }
 
 // keep puts the piece that was fetched behind others of the subgroup.
@@ -73,13 +78,14 @@ void keep(uint others) {
         if (i * 32 + lane() < n) octets.v[to + i * 32] = ahead[i];
 }
 
-// move puts all pieces but the first where those before them were, and the one that was fetched behind them. Lanes read past a piece too; the
-// table sees to it that there is shared memory.
+// move puts all pieces but the first where those before them were, and the one that was fetched behind them. Lanes read
+// past a piece too; the table sees to it that there is shared memory.
 void move() {
     uint n = pieceRows * 8, to = room() * 8 + lane();
     for (uint k = 1; k < p.window; k++) {
         uvec4 x[LOADS];
-        [[unroll]] for (uint i = 0; i < LOADS; i++) x[i] = octets.v[to + n + i * 32];
+        [[unroll]] for (uint i = 0; i < LOADS; i++)
+            x[i] = octets.v[to + n + i * 32];
         [[unroll]] for (uint i = 0; i < LOADS; i++)
             if (i * 32 + lane() < n) octets.v[to + i * 32] = x[i];
         to += n;
@@ -90,23 +96,28 @@ void move() {
 
 uvec4 aheadOfB[TILES]; // the next step's 32 rows of B, row by row
 
-// fetchB starts loading B's rows from `row` on, and columns from `col` on. Rows past the last are the last: A has zeros there.
-// Columns past the leading dimension are its last; they are never stored. The table sees to it that B has less than 2^31 elements.
+// fetchB starts loading B's rows from `row` on, and columns from `col` on. Rows past the last are the last: A has zeros
+// there. Columns past the leading dimension are its last; they are never stored. The table sees to it that B has less
+// than 2^31 elements.
 void fetchB(uint row, uint col) {
     [[unroll]] for (uint i = 0; i < TILES; i++) {
         uint e = i * 32 + lane();
-        aheadOfB[i] = Octets(uvec2(p.b)).v[min(row + e / TILES, p.cols - 1) * (p.ldb / 8) + min(col / 8 + e % TILES, p.ldb / 8 - 1)];
+        aheadOfB[i] = Octets(uvec2(p.b))
+                          .v[min(row + e / TILES, p.cols - 1) * (p.ldb / 8) + min(col / 8 + e % TILES, p.ldb / 8 - 1)];
     }
 }
 
 uint tileOfB() { return (room() + ROOM) * 8 - 32 * TILES; } // octets
 
 void keepB() {
-    [[unroll]] for (uint i = 0; i < TILES; i++) octets.v[tileOfB() + i * 32 + lane()] = aheadOfB[i];
+    [[unroll]] for (uint i = 0; i < TILES; i++)
+        octets.v[tileOfB() + i * 32 + lane()] = aheadOfB[i];
 }
 
 // B's rows for a word of the mask, 16 columns of A: the lane's columns of four of them.
-struct Columns { uvec2 row[4]; };
+struct Columns {
+    uvec2 row[4];
+};
 layout(buffer_reference, std430, buffer_reference_align = 2) readonly buffer Singles { float16_t v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Doubles { uint v[]; };
 
@@ -148,16 +159,19 @@ OPERAND_B operandOfB(Columns c, uint i) {
 // word multiplies 16 columns of A.
 void word(uint mask, inout uvec2 from, Columns c) {
     OPERAND_B y[TILES];
-    [[unroll]] for (uint t = 0; t < TILES; t++) y[t] = operandOfB(c, t);
+    [[unroll]] for (uint t = 0; t < TILES; t++)
+        y[t] = operandOfB(c, t);
     [[unroll]] for (uint i = 0; i < 4; i++) {
         OPERAND_A x = tileOfA(mask, i, from);
-        [[unroll]] for (uint t = 0; t < TILES; t++) sums[i * TILES + t] = coopMatMulAdd(x, y[t], sums[i * TILES + t]);
+        [[unroll]] for (uint t = 0; t < TILES; t++)
+            sums[i * TILES + t] = coopMatMulAdd(x, y[t], sums[i * TILES + t]);
     }
 }
 
 // multiply adds a stream's product. col is the first column of B.
 void multiply(uint group, uint part, uint col) {
-    uint stream = group * p.parts + part, first = firstPiece(part) * p.steps, steps = firstPiece(part + 1) * p.steps - first;
+    uint stream = group * p.parts + part, first = firstPiece(part) * p.steps,
+         steps = firstPiece(part + 1) * p.steps - first;
     if (steps == 0) return;
     octet = rowAt(stream) * 8 + lane(), last = max(rowAt(streams()) * 8, 1) - 1;
     pieceRows = pieceRowsAt(stream);
@@ -213,7 +227,8 @@ void leave(uint band) {
         if (i / (4 / BANDS) != band) continue;
         [[unroll]] for (uint k = 0; k < TILES; k++)
             [[unroll]] for (uint e = 0; e < 4; e++)
-                words.v[to + (16 * (i % (4 / BANDS)) + 8 * (e / 2) + g) * PITCH + TILES * (2 * t + e % 2) + k] = floatBitsToUint(sums[i * TILES + k][e]);
+                words.v[to + (16 * (i % (4 / BANDS)) + 8 * (e / 2) + g) * PITCH + TILES * (2 * t + e % 2) + k] =
+                floatBitsToUint(sums[i * TILES + k][e]);
     }
     sync();
 }
@@ -225,9 +240,11 @@ void addRests(uint first, uint share, uint shares, uint base) {
         uint row = first + r, at_ = gl_SubgroupID * SUM_WORDS + r * PITCH + to;
         if (row >= p.rows) break;
         float x[8];
-        [[unroll]] for (uint e = 0; e < 8; e++) x[e] = uintBitsToFloat(words.v[at_ + e]);
+        [[unroll]] for (uint e = 0; e < 8; e++)
+            x[e] = uintBitsToFloat(words.v[at_ + e]);
         addRest(row, share, shares, base + to, x);
-        [[unroll]] for (uint e = 0; e < 8; e++) words.v[at_ + e] = floatBitsToUint(x[e]);
+        [[unroll]] for (uint e = 0; e < 8; e++)
+            words.v[at_ + e] = floatBitsToUint(x[e]);
     }
 }
 
@@ -254,7 +271,8 @@ void main() {
     if (first >= p.groups) return;
     uint group = first + gl_SubgroupID % p.each;
     bool any = share < shares && group < p.groups;
-    [[unroll]] for (uint i = 0; i < 4 * TILES; i++) sums[i] = SUM(0.0);
+    [[unroll]] for (uint i = 0; i < 4 * TILES; i++)
+        sums[i] = SUM(0.0);
     if (any)
         for (uint part = share; part < p.parts; part += shares) multiply(group, part, base);
     barrier();

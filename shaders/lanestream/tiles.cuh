@@ -5,8 +5,8 @@
 #include "lanestream.cuh"
 
 #define TILES (COLS / 8)
-#define PITCH (COLS + 4)                 // of a row of sums in shared memory
-#define SUMS (GROUP_ROWS * PITCH * 4)    // bytes of a group's sums
+#define PITCH (COLS + 4) // of a row of sums in shared memory
+#define SUMS (GROUP_ROWS * PITCH * 4) // bytes of a group's sums
 
 // leave_pairs writes a warp's sums to shared memory: of row 8h of the i-th 16 rows and tile t of the columns a lane has
 // pair.
@@ -27,7 +27,9 @@ __device__ __forceinline__ u32 swizzled(u32 k, u32 c) {
 }
 
 // cluster_leave waits for the cluster's blocks, without an order of writes.
-__device__ __forceinline__ void cluster_leave() { asm volatile("barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;" ::: "memory"); }
+__device__ __forceinline__ void cluster_leave() {
+    asm volatile("barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;" ::: "memory");
+}
 
 // add_parts adds to x what the warps of the cluster have left of group `of`, each where its ring was, from the start of
 // shared memory on: row r, four columns from `at`, in the order of the parts.
@@ -40,7 +42,8 @@ __device__ __forceinline__ void add_parts(float4 &x, const unsigned char *smem, 
             u32 s = q + k * p.each;
             y[k] = make_float4(0, 0, 0, 0);
 #ifdef HOPPER
-            if (s < end) y[k] = cluster_load4(shared_address(smem) + s % WARPS * RING + (r * PITCH + at) * 4, s / WARPS);
+            if (s < end)
+                y[k] = cluster_load4(shared_address(smem) + s % WARPS * RING + (r * PITCH + at) * 4, s / WARPS);
 #else
             if (s < end) y[k] = *(const float4 *)(smem + s * RING + (r * PITCH + at) * 4);
 #endif

@@ -21,8 +21,8 @@
 
 layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 layout(constant_id = 1) const uint SUBS = 8;
-layout(constant_id = 2) const uint TILES = 1;  // of 8 columns: 1, 2 or 4
-layout(constant_id = 3) const uint ROOM = 24;  // rows of 256 bytes that a subgroup has in shared memory
+layout(constant_id = 2) const uint TILES = 1; // of 8 columns: 1, 2 or 4
+layout(constant_id = 3) const uint ROOM = 24; // rows of 256 bytes that a subgroup has in shared memory
 layout(constant_id = 4) const uint PIECE = 12; // rows of a piece, at most
 layout(constant_id = 5) const uint ROWS = 336; // of 128 bytes in shared memory: of all subgroups, or their sums
 
@@ -31,13 +31,15 @@ layout(constant_id = 5) const uint ROWS = 336; // of 128 bytes in shared memory:
 #include "../include/store_halves.glsl"
 #include "../include/lanes.glsl"
 
-shared Words_ { uint v[ROWS * 32]; } words;
-shared Octets_ { uvec4 v[ROWS * 8]; } octets; // the same
+shared Words_ { uint v[ROWS * 32]; }
+words;
+shared Octets_ { uvec4 v[ROWS * 8]; }
+octets; // the same
 #include "taken.glsl"
 
 const uint WIDE = 8 * TILES;
 const uint PITCH = WIDE + 4; // of a row of sums in shared memory
-const uint BANDS = TILES;    // of a group's rows, whose sums are in shared memory one after the other
+const uint BANDS = TILES; // of a group's rows, whose sums are in shared memory one after the other
 const uint BAND = GROUP_ROWS / BANDS;
 const uint SUM_WORDS = BAND * PITCH;
 
@@ -51,15 +53,16 @@ void sync() {
     subgroupBarrier();
 }
 
-uint pieceRows;    // of values
-uint octet, last;  // where the lane reads the stream's first piece, and the last octet that there is
+uint pieceRows; // of values
+uint octet, last; // where the lane reads the stream's first piece, and the last octet that there is
 const uint LOADS = (PIECE + 1) / 2; // octets of a piece for each lane
 uvec4 ahead[LOADS]; // the next piece's
 
 // fetch starts loading piece j, if it is due. All lanes load, needed or not: the compiler waits for loads in a branch.
 void fetch(uint j, bool due) {
     uint from = due ? octet + j * pieceRows * 16 : last;
-    [[unroll]] for (uint i = 0; i < LOADS; i++) ahead[i] = Octets(uvec2(p.values)).v[min(from + i * 32, last)];
+    [[unroll]] for (uint i = 0; i < LOADS; i++)
+        ahead[i] = Octets(uvec2(p.values)).v[min(from + i * 32, last)];
 }
 
 // keep puts the piece that was fetched behind others of the subgroup.
@@ -69,12 +72,13 @@ void keep(uint others) {
         if (i * 32 + lane() < n) octets.v[to + i * 32] = ahead[i];
 }
 
-// move puts the second piece where the first one was, and the one that was fetched behind it. Lanes read past a piece too; the table sees to
-// it that there is shared memory.
+// move puts the second piece where the first one was, and the one that was fetched behind it. Lanes read past a piece
+// too; the table sees to it that there is shared memory.
 void move() {
     uint n = pieceRows * 16, to = room() * 16 + lane();
     uvec4 x[LOADS];
-    [[unroll]] for (uint i = 0; i < LOADS; i++) x[i] = octets.v[to + n + i * 32];
+    [[unroll]] for (uint i = 0; i < LOADS; i++)
+        x[i] = octets.v[to + n + i * 32];
     [[unroll]] for (uint i = 0; i < LOADS; i++)
         if (i * 32 + lane() < n) octets.v[to + i * 32] = x[i];
     to += n;
@@ -82,15 +86,18 @@ void move() {
         if (i * 32 + lane() < n) octets.v[to + i * 32] = ahead[i];
 }
 
-// B's rows for a step: the lane's columns of eight, which are 16·k + 8·h + 2·q + e for chain h of lane (g, q), as number 4·h + 2·k + e.
-struct Columns { uvec2 row[8]; };
+// B's rows for a step: the lane's columns of eight, which are 16·k + 8·h + 2·q + e for chain h of lane (g, q), as
+// number 4·h + 2·k + e.
+struct Columns {
+    uvec2 row[8];
+};
 layout(buffer_reference, std430, buffer_reference_align = 2) readonly buffer Singles { float16_t v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Doubles { uint v[]; };
 
 uint rowOf(uint i) { return 16 * (i >> 1 & 1u) + 8 * (i >> 2) + (i & 1u); }
 
-// rowsOfB reads them from row `row` and column col on. Rows past the last are the last: A has zeros there. The table sees to it that B has less
-// than 2^31 elements.
+// rowsOfB reads them from row `row` and column col on. Rows past the last are the last: A has zeros there. The table
+// sees to it that B has less than 2^31 elements.
 Columns rowsOfB(uint row, uint col) {
     Columns c;
     [[unroll]] for (uint i = 0; i < 8; i++) {
@@ -115,17 +122,21 @@ OPERAND_B operandOfB(Columns c, uint h, uint t) {
 // word multiplies 32 columns of A.
 void word(uint mask, inout uvec2 from, Columns c) {
     OPERAND_B y[2 * TILES];
-    [[unroll]] for (uint t = 0; t < TILES; t++) y[t] = operandOfB(c, 0, t), y[TILES + t] = operandOfB(c, 1, t);
+    [[unroll]] for (uint t = 0; t < TILES; t++)
+        y[t] = operandOfB(c, 0, t), y[TILES + t] = operandOfB(c, 1, t);
     [[unroll]] for (uint i = 0; i < 4; i++) {
         OPERAND_A lower = tileOfA(mask, i, 0, from.x), upper = tileOfA(mask, i, 1, from.y);
-        [[unroll]] for (uint t = 0; t < TILES; t++) sums[i * TILES + t] = coopMatMulAdd(lower, y[t], sums[i * TILES + t]);
-        [[unroll]] for (uint t = 0; t < TILES; t++) sums[i * TILES + t] = coopMatMulAdd(upper, y[TILES + t], sums[i * TILES + t]);
+        [[unroll]] for (uint t = 0; t < TILES; t++)
+            sums[i * TILES + t] = coopMatMulAdd(lower, y[t], sums[i * TILES + t]);
+        [[unroll]] for (uint t = 0; t < TILES; t++)
+            sums[i * TILES + t] = coopMatMulAdd(upper, y[TILES + t], sums[i * TILES + t]);
     }
 }
 
 // multiply adds a stream's product. col is the first column of B.
 void multiply(uint group, uint part, uint col) {
-    uint stream = group * p.parts + part, first = firstPiece(part) * p.steps, steps = firstPiece(part + 1) * p.steps - first;
+    uint stream = group * p.parts + part, first = firstPiece(part) * p.steps,
+         steps = firstPiece(part + 1) * p.steps - first;
     if (steps == 0) return;
     octet = rowAt(stream) * 16 + lane(), last = max(rowAt(streams()) * 16, 1) - 1;
     pieceRows = pieceRowsAt(stream);
@@ -168,7 +179,8 @@ void leave(uint band) {
         if (i / (4 / BANDS) != band) continue;
         [[unroll]] for (uint k = 0; k < TILES; k++)
             [[unroll]] for (uint e = 0; e < 4; e++)
-                words.v[to + (16 * (i % (4 / BANDS)) + 8 * (e / 2) + g) * PITCH + TILES * (2 * t + e % 2) + k] = floatBitsToUint(sums[i * TILES + k][e]);
+                words.v[to + (16 * (i % (4 / BANDS)) + 8 * (e / 2) + g) * PITCH + TILES * (2 * t + e % 2) + k] =
+                floatBitsToUint(sums[i * TILES + k][e]);
     }
     sync();
 }
@@ -180,9 +192,11 @@ void addRests(uint first, uint share, uint shares, uint base) {
         uint row = first + r, at_ = gl_SubgroupID * SUM_WORDS + r * PITCH + to;
         if (row >= p.rows) break;
         float x[8];
-        [[unroll]] for (uint e = 0; e < 8; e++) x[e] = uintBitsToFloat(words.v[at_ + e]);
+        [[unroll]] for (uint e = 0; e < 8; e++)
+            x[e] = uintBitsToFloat(words.v[at_ + e]);
         addRest(row, share, shares, base + to, x);
-        [[unroll]] for (uint e = 0; e < 8; e++) words.v[at_ + e] = floatBitsToUint(x[e]);
+        [[unroll]] for (uint e = 0; e < 8; e++)
+            words.v[at_ + e] = floatBitsToUint(x[e]);
     }
 }
 
@@ -209,7 +223,8 @@ void main() {
     if (first >= p.groups) return;
     uint group = first + gl_SubgroupID % p.each;
     bool any = share < shares && group < p.groups;
-    [[unroll]] for (uint i = 0; i < 4 * TILES; i++) sums[i] = SUM(0.0);
+    [[unroll]] for (uint i = 0; i < 4 * TILES; i++)
+        sums[i] = SUM(0.0);
     if (any)
         for (uint part = share; part < p.parts; part += shares) multiply(group, part, base);
     barrier();

@@ -1,5 +1,6 @@
-// What is different for streams of twins, see twins.go: a value is a word of two neighbouring columns of a row, in each row of values those
-// of the lanes' first chains come before those of the second ones; a step is one word of the mask for each lane, 32 columns.
+// What is different for streams of twins, see twins.go: a value is a word of two neighbouring columns of a row, in each
+// row of values those of the lanes' first chains come before those of the second ones; a step is one word of the mask
+// for each lane, 32 columns.
 
 // maskAt is the address of the mask of a group from a step on.
 uvec2 maskAt(uint group, uint step) { return at(uvec2(p.mask), group * p.pieces * p.steps + step, 128); }
@@ -28,7 +29,8 @@ float entries(uint group, uint r, uint j) {
                         if ((i & 13u) == mine) {
                             uint halves = storedTwins(row, value);
                             for (uint e = 0; e < 2; e++)
-                                if ((halves >> e & 1u) != 0) addTerm(sum, element(values, 2 * value + e), element(rowOfB(k + e), j));
+                                if ((halves >> e & 1u) != 0)
+                                    addTerm(sum, element(values, 2 * value + e), element(rowOfB(k + e), j));
                         }
                         value += CHAINS;
                     }

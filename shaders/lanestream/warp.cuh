@@ -5,16 +5,20 @@
 #include "tiles.cuh"
 
 #define LATE (PAIRS || TILES == 4) // see Stream
-#define REPEATED ((MIRROR - 1 + PAIRS) * ROW_BYTES) // of a ring: from its last row a word of Places reads 15 rows on, a step of Pairs 16
-#define MASK_BYTES (PAIRS ? 384 : 256)   // of a step
+#define REPEATED \
+    ((MIRROR - 1 + PAIRS) * \
+     ROW_BYTES) // of a ring: from its last row a word of Places reads 15 rows on, a step of Pairs 16
+#define MASK_BYTES (PAIRS ? 384 : 256) // of a step
 #include "stream.cuh"
 
-// Where there is one tile only, A's lower and upper halves are multiplied apart: that is fewer instructions than joining them.
+// Where there is one tile only, A's lower and upper halves are multiplied apart: that is fewer instructions than
+// joining them.
 #define APART (TILES == 1 && !PAIRS)
 #define HALVES (APART ? 2 : 1)
 
-// take_slots reads 4 registers of two slots each. Bit 7 - i of byte 2X of the presence word moves on to the next word of the chain,
-// shifted[i] has at the top of its bytes 2X and 2X + 1 whether the lower and the upper half belong to the slots of group i.
+// take_slots reads 4 registers of two slots each. Bit 7 - i of byte 2X of the presence word moves on to the next word
+// of the chain, shifted[i] has at the top of its bytes 2X and 2X + 1 whether the lower and the upper half belong to the
+// slots of group i.
 // clang-format off
 #define TAKE_SLOT(LABEL, BIT, X, SHIFTED) \
     "and.b32 t, %6, " BIT "; setp.eq.u32 none, t, 0; @none bra " LABEL "; add.u32 %4, %4, 128; " \
@@ -38,7 +42,7 @@ __device__ __forceinline__ void take_slots(u32 presence, const u32 (&shifted)[8]
 // Warp is a warp's work on its stream.
 struct Warp {
     float acc[4][HALVES][TILES][4]; // of 16 rows each
-    u32 next[2];                    // where the ring has the next values of the lane's chains, in shared memory
+    u32 next[2]; // where the ring has the next values of the lane's chains, in shared memory
 
     // word multiplies 16 columns of A, layout Places.
     __device__ __forceinline__ void word(u32 mask, u32 base, u32 wrap, const u32 *b) {
@@ -113,8 +117,8 @@ struct Warp {
         }
     }
 
-    // lane_row is where a stage of B has the row that the lane names for ldmatrix. For Places half h of register k has row 8·k +
-    // 4·h + q of 16, for Pairs rows are in their order.
+    // lane_row is where a stage of B has the row that the lane names for ldmatrix. For Places half h of register k has
+    // row 8·k + 4·h + q of 16, for Pairs rows are in their order.
     static __device__ __forceinline__ u32 lane_row(u32 lane) {
         u32 i = lane % 8, matrix = lane / 8, r = 4 * (i & 1) + (i >> 1);
         if (PAIRS) return (8 * matrix + i) * COLS * 2 + swizzled(8 * matrix + i, 0);
@@ -123,9 +127,9 @@ struct Warp {
         return r * COLS * 2 + swizzled(r, matrix >> 1);
     }
 
-    // multiply does the whole stream, with pieces of STEPS steps. The rows of B come from a source: it begins when all that is needed is on its way; its at(slot) is where those of the
-    // next piece are, whose mask is in that slot, wait waits for them, and done releases them and the piece in these slots, so
-    // that the next ones may come.
+    // multiply does the whole stream, with pieces of STEPS steps. The rows of B come from a source: it begins when all
+    // that is needed is on its way; its at(slot) is where those of the next piece are, whose mask is in that slot, wait
+    // waits for them, and done releases them and the piece in these slots, so that the next ones may come.
     template <int STEPS, class S> __device__ __forceinline__ void multiply(Stream &stream, S &source, u32 lane) {
 #pragma unroll
         for (int i = 0; i < 4 * HALVES * TILES * 4; i++) (&acc[0][0][0][0])[i] = 0;
@@ -133,7 +137,7 @@ struct Warp {
         source.begin(lane);
         u32 wrap = stream.slots * stream.piece_bytes, slot = 0, mask_slot = 0;
         next[0] = next[1] = 4 * lane + (PAIRS ? wrap - ROW_BYTES : 0); // for Pairs the last word that was taken
-        u32 arriving = 0, parity = 0;                                  // the slot of the next piece to wait for
+        u32 arriving = 0, parity = 0; // the slot of the next piece to wait for
         auto wait = [&] {
             barrier_wait(stream.barriers + 8 * arriving, parity);
             if (++arriving == stream.slots) arriving = 0, parity ^= 1;
@@ -144,7 +148,8 @@ struct Warp {
             u32 in = LATE ? mask_slot : slot;
             wait();
             source.wait();
-            steps<STEPS>(stream.masks + in * stream.mask_bytes + 8 * lane, source.template at<STEPS>(in), stream.at, wrap);
+            steps<STEPS>(stream.masks + in * stream.mask_bytes + 8 * lane, source.template at<STEPS>(in), stream.at,
+                         wrap);
             __syncwarp();
             source.template done<STEPS>(stream, slot, in);
             if (++slot == stream.slots) slot = 0;

@@ -20,9 +20,10 @@
 #extension GL_EXT_shared_memory_block : require
 
 layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
-layout(constant_id = 1) const uint ROOM = 34;  // rows of values that a group has room for in shared memory
+layout(constant_id = 1) const uint ROOM = 34; // rows of values that a group has room for in shared memory
 layout(constant_id = 2) const uint PIECE = 17; // rows of a piece, at most
-layout(constant_id = 3) const uint ROWS = 136; // of 128 bytes in shared memory: of two groups, and 64 of B; or 16 of each subgroup's sums
+layout(constant_id = 3) const uint ROWS =
+    136; // of 128 bytes in shared memory: of two groups, and 64 of B; or 16 of each subgroup's sums
 
 #define ELEM F16
 #include "lanestream.glsl"
@@ -31,8 +32,10 @@ layout(constant_id = 3) const uint ROWS = 136; // of 128 bytes in shared memory:
 
 const uint LOCAL = 128;
 const uint STAGE = STEP_COLS * 16; // octets of a step of B
-shared Words_ { uint v[ROWS * 32]; } words;
-shared Octets_ { uvec4 v[ROWS * 8]; } octets; // the same
+shared Words_ { uint v[ROWS * 32]; }
+words;
+shared Octets_ { uvec4 v[ROWS * 8]; }
+octets; // the same
 #include "chains.glsl"
 
 const uint B_AT = 2 * ROOM * 8; // the first octet of B
@@ -42,16 +45,19 @@ const uint B_LOADS = STAGE / LOCAL;
 SUM sums[32]; // of operation t of 16 rows i: 8·i + t
 
 uvec4 ahead[A_LOADS]; // the next piece's
-struct Rows { uvec4 v[B_LOADS]; };
+struct Rows {
+    uvec4 v[B_LOADS];
+};
 
-uint pieceRows;   // of values
+uint pieceRows; // of values
 uint octet, last; // where the invocation reads the stream's first piece, and the last octet that there is
-uint room;        // the group's first octet of shared memory
+uint room; // the group's first octet of shared memory
 
 // fetch starts loading piece j. All invocations load, needed or not: the compiler waits for loads in a branch.
 void fetch(uint j) {
     uint from = octet + j * pieceRows * 8;
-    [[unroll]] for (uint i = 0; i < A_LOADS; i++) ahead[i] = Octets(uvec2(p.values)).v[min(from + i * 64, last)];
+    [[unroll]] for (uint i = 0; i < A_LOADS; i++)
+        ahead[i] = Octets(uvec2(p.values)).v[min(from + i * 64, last)];
 }
 
 // keep puts the piece that was fetched behind others of the group.
@@ -61,13 +67,14 @@ void keep(uint others) {
         if (i * 64 + t < n) octets.v[to + i * 64] = ahead[i];
 }
 
-// move puts all pieces but the first where those before them were, and the one that was fetched behind them. Invocations read past a piece too,
-// where B is.
+// move puts all pieces but the first where those before them were, and the one that was fetched behind them.
+// Invocations read past a piece too, where B is.
 void move() {
     uint t = gl_LocalInvocationIndex % 64, n = pieceRows * 8, to = room + t;
     for (uint k = 1; k < p.window; k++) {
         uvec4 x[A_LOADS];
-        [[unroll]] for (uint i = 0; i < A_LOADS; i++) x[i] = octets.v[to + n + i * 64];
+        [[unroll]] for (uint i = 0; i < A_LOADS; i++)
+            x[i] = octets.v[to + n + i * 64];
         [[unroll]] for (uint i = 0; i < A_LOADS; i++)
             if (i * 64 + t < n) octets.v[to + i * 64] = x[i];
         to += n;
@@ -94,19 +101,22 @@ void keepB(Rows x) {
 void word(uint mask, inout uvec2 from, uvec4 b0, uvec4 b1, uvec4 b2, uvec4 b3) {
     OPERAND_B y[8];
     [[unroll]] for (uint t = 0; t < 8; t += 2) {
-        f16vec2 r0 = unpackFloat2x16(b0[t / 2]), r1 = unpackFloat2x16(b1[t / 2]), r2 = unpackFloat2x16(b2[t / 2]), r3 = unpackFloat2x16(b3[t / 2]);
+        f16vec2 r0 = unpackFloat2x16(b0[t / 2]), r1 = unpackFloat2x16(b1[t / 2]), r2 = unpackFloat2x16(b2[t / 2]),
+                r3 = unpackFloat2x16(b3[t / 2]);
         y[t] = columnOf(r0.x, r1.x, r2.x, r3.x);
         y[t + 1] = columnOf(r0.y, r1.y, r2.y, r3.y);
     }
     [[unroll]] for (uint i = 0; i < 4; i++) {
         OPERAND_A x = tileOfA(mask, i, from);
-        [[unroll]] for (uint t = 0; t < 8; t++) sums[8 * i + t] = coopMatMulAdd(x, y[t], sums[8 * i + t]);
+        [[unroll]] for (uint t = 0; t < 8; t++)
+            sums[8 * i + t] = coopMatMulAdd(x, y[t], sums[8 * i + t]);
     }
 }
 
 // multiply adds the product of a part's stream.
 void multiply(uint group, uint part, uvec2 b, uint across) {
-    uint stream = group * p.parts + part, first = firstPiece(part) * p.steps, steps = firstPiece(part + 1) * p.steps - first;
+    uint stream = group * p.parts + part, first = firstPiece(part) * p.steps,
+         steps = firstPiece(part + 1) * p.steps - first;
     uint lane = gl_SubgroupInvocationID, g = lane >> 2, q = lane & 3u;
     if (steps == 0) return;
     octet = rowAt(stream) * 8 + gl_LocalInvocationIndex % 64, last = max(rowAt(streams()) * 8, 1) - 1;
@@ -142,19 +152,22 @@ void multiply(uint group, uint part, uvec2 b, uint across) {
 }
 
 void main() {
-    uint pairs = (p.groups + 1) / 2, blocks = pairs * ((p.n + 127) / 128), block = gl_WorkGroupID.x + gl_WorkGroupID.z * p.width;
+    uint pairs = (p.groups + 1) / 2, blocks = pairs * ((p.n + 127) / 128),
+         block = gl_WorkGroupID.x + gl_WorkGroupID.z * p.width;
     if (block >= blocks) return;
     uint base = block % ((p.n + 127) / 128) * 128, lane = gl_SubgroupInvocationID, g = lane >> 2, q = lane & 3u;
-    uint down = gl_SubgroupID / 2, across = gl_SubgroupID % 2, number = block / ((p.n + 127) / 128) * 2 + down, group = min(number, p.groups - 1);
+    uint down = gl_SubgroupID / 2, across = gl_SubgroupID % 2, number = block / ((p.n + 127) / 128) * 2 + down,
+         group = min(number, p.groups - 1);
     // Columns past the leading dimension are read from its end instead; they are never stored.
     uvec2 b = at(uvec2(p.b), min(base / 8 + gl_LocalInvocationIndex % 16, p.ldb / 8 - 1), 16);
     room = down * ROOM * 8;
-    [[unroll]] for (uint i = 0; i < 32; i++) sums[i] = SUM(0.0);
+    [[unroll]] for (uint i = 0; i < 32; i++)
+        sums[i] = SUM(0.0);
     for (uint part = 0; part < p.parts; part++) multiply(group, part, b, across);
     barrier();
 
-    // A lane has of row g + 8·h of 16, in operation t's elements 2·h and 2·h + 1, columns 16·q + t and 16·q + 8 + t. They go through
-    // shared memory, 16 rows after the other, so that the code is small.
+    // A lane has of row g + 8·h of 16, in operation t's elements 2·h and 2·h + 1, columns 16·q + t and 16·q + 8 + t.
+    // They go through shared memory, 16 rows after the other, so that the code is small.
     const uint pitch = 68;
     uint mine = gl_SubgroupID * 16 * pitch;
     [[dont_unroll]] for (uint i = 0; i < 4; i++) {
@@ -163,7 +176,8 @@ void main() {
                 words.v[mine + (8 * h + g) * pitch + 16 * q + t] = floatBitsToUint(sums[t][2 * h]);
                 words.v[mine + (8 * h + g) * pitch + 16 * q + 8 + t] = floatBitsToUint(sums[t][2 * h + 1]);
             }
-        [[unroll]] for (uint t = 0; t < 24; t++) sums[t] = sums[t + 8];
+        [[unroll]] for (uint t = 0; t < 24; t++)
+            sums[t] = sums[t + 8];
         subgroupMemoryBarrierShared();
         subgroupBarrier();
         [[dont_unroll]] for (uint h = 0; h < 2; h++) {
@@ -171,7 +185,8 @@ void main() {
             if (number >= p.groups || row >= p.rows || j >= p.n) continue;
             [[dont_unroll]] for (uint c = 0; c < 16 && j + c < p.n; c += 8) {
                 float x[8];
-                [[unroll]] for (uint e = 0; e < 8; e++) x[e] = uintBitsToFloat(words.v[mine + (8 * h + g) * pitch + 16 * q + c + e]);
+                [[unroll]] for (uint e = 0; e < 8; e++)
+                    x[e] = uintBitsToFloat(words.v[mine + (8 * h + g) * pitch + 16 * q + c + e]);
                 addRest(row, 0, 1, j + c, x);
                 vec4 y = vec4(x[0], x[1], x[2], x[3]);
                 [[dont_unroll]] for (uint e = c; e < c + 8 && j + e < p.n; e += 4) {

@@ -31,12 +31,14 @@ void main() {
     uint per = DEPTH / p.every, depth = per * p.every; // of a stage: groups, rows of B
 
     vec4 acc[QUADS];
-    [[unroll]] for (uint i = 0; i < QUADS; i++) acc[i] = vec4(0);
+    [[unroll]] for (uint i = 0; i < QUADS; i++)
+        acc[i] = vec4(0);
     for (uint g = 0; g < p.groups; g += per) {
         barrier();
         for (uint i = gl_LocalInvocationIndex; i < quads * depth; i += LOCAL) {
             uint k = g * p.every + i / quads;
-            rows[i % quads * PITCH + i / quads] = k < p.cols ? quad(rowOfB(k), min(base / 4 + i % quads, p.ldb / 4 - 1)) : vec4(0);
+            rows[i % quads * PITCH + i / quads] =
+                k < p.cols ? quad(rowOfB(k), min(base / 4 + i % quads, p.ldb / 4 - 1)) : vec4(0);
         }
         barrier();
         uint last = min(g + per, p.groups) * p.keep;

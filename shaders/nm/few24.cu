@@ -26,8 +26,8 @@ static_assert(16 * STAGES + 8 <= 256, "barriers behind the stages");
 using Sums = Exchange<TILES, PARTS, MULTIPLY / 32>;
 static_assert(Sums::BYTES == EXCHANGE, "the launch has as much shared memory");
 
-// What a block computes: a part of the sum, stages first to last - 1, of the tile at (row, col). Parts begin with a group of four
-// stages, whose places lie together.
+// What a block computes: a part of the sum, stages first to last - 1, of the tile at (row, col). Parts begin with a
+// group of four stages, whose places lie together.
 struct Share {
     u32 part, row, col, first, last;
 
@@ -35,7 +35,8 @@ struct Share {
         u32 tile = blockIdx.x / PARTS, fours = fours24(p);
         part = blockIdx.x % PARTS;
         row = tile % p.blocks * TALL, col = tile / p.blocks * COLS;
-        first = (u32)((u64)fours * part / PARTS) * 4, last = min((u32)((u64)fours * (part + 1) / PARTS) * 4, pieces24(p));
+        first = (u32)((u64)fours * part / PARTS) * 4,
+        last = min((u32)((u64)fours * (part + 1) / PARTS) * 4, pieces24(p));
     }
     __device__ __forceinline__ u32 steps() const { return last - first; }
 };
@@ -53,12 +54,15 @@ struct Ring {
 
 // bulk_copy_here is bulk_copy for this block alone, which is faster.
 __device__ __forceinline__ void bulk_copy_here(u32 to, const void *from, u32 bytes, u32 barrier) {
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from), "r"(bytes), "r"(barrier)
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
+                 "l"(from), "r"(bytes), "r"(barrier)
                  : "memory");
 }
 
-// copy_values is the work of a thread, which says too how much is to come of both operands; copy_columns is another's, with a loop of its own for tiles that lie wholly inside B.
-__device__ __forceinline__ void copy_values(const Ring &ring, const Share &x, const unsigned char *values, u32 slabs, const Params &p) {
+// copy_values is the work of a thread, which says too how much is to come of both operands; copy_columns is another's,
+// with a loop of its own for tiles that lie wholly inside B.
+__device__ __forceinline__ void copy_values(const Ring &ring, const Share &x, const unsigned char *values, u32 slabs,
+                                            const Params &p) {
     const unsigned char *from = values + ((u64)(x.row / 256) * pieces24(p) * 4 + x.row % 256 / 64) * PIECE_VALUES;
     copies<STAGES>(ring.empty, x.first, x.last, [&](u32 s, u32 k) {
         barrier_expect(ring.full + 8 * s, VALUES + slabs * B_SLAB);
@@ -68,7 +72,9 @@ __device__ __forceinline__ void copy_values(const Ring &ring, const Share &x, co
 __device__ __forceinline__ void copy_columns(const Ring &ring, const Share &x, const TileMap *map, u32 slabs) {
     auto each = [&](u32 slabs) __attribute__((always_inline)) {
         copies<STAGES>(ring.empty, x.first, x.last, [&](u32 s, u32 k) {
-            for (u32 j = 0; j < slabs; j++) tile_copy_here(ring.stages + s * STAGE_BYTES + VALUES + j * SLAB, map, k * DEPTH, x.col + 64 * j, ring.full + 8 * s);
+            for (u32 j = 0; j < slabs; j++)
+                tile_copy_here(ring.stages + s * STAGE_BYTES + VALUES + j * SLAB, map, k * DEPTH, x.col + 64 * j,
+                               ring.full + 8 * s);
         });
     };
     if (slabs == SLABS) each(SLABS);
@@ -76,16 +82,20 @@ __device__ __forceinline__ void copy_columns(const Ring &ring, const Share &x, c
 }
 
 // multiply is the work of group 0 or 1 of four warps.
-__device__ __forceinline__ void multiply(float (&acc)[TILES][4], const Ring &ring, const Share &x, const uint4 *places, u32 group, const Params &p) {
+__device__ __forceinline__ void multiply(float (&acc)[TILES][4], const Ring &ring, const Share &x, const uint4 *places,
+                                         u32 group, const Params &p) {
     u32 lane = threadIdx.x % 128, stage = 0, parity = 0, before;
-    const uint4 *from = places + (((u64)(x.row / 256) * fours24(p) + x.first / 4) * 4 + x.row % 256 / 64 + group) * 128 + lane;
-    auto look = [&](u32 four, u32 (&y)[1][4]) { load_places(y[0], from + (u64)four * 512); };
-    auto step = [&](u32 k, u32 (&y)[1][4], int at, u32 (&z)[1][4], int last) {
-        u32 a = ring.stages + stage * STAGE_BYTES + group * PIECE_VALUES, b = ring.stages + stage * STAGE_BYTES + VALUES;
+    const uint4 *from =
+        places + (((u64)(x.row / 256) * fours24(p) + x.first / 4) * 4 + x.row % 256 / 64 + group) * 128 + lane;
+    auto look = [&](u32 four, u32(&y)[1][4]) { load_places(y[0], from + (u64)four * 512); };
+    auto step = [&](u32 k, u32(&y)[1][4], int at, u32(&z)[1][4], int last) {
+        u32 a = ring.stages + stage * STAGE_BYTES + group * PIECE_VALUES,
+            b = ring.stages + stage * STAGE_BYTES + VALUES;
         barrier_wait(ring.full + 8 * stage, parity);
         wgmma_fence();
         wgmma_sparse<ELEM, 0>(acc, rows_of_8(a), across_of<WIDE>(b, SLAB), y[0][at]);
-        wgmma_sparse<ELEM, 1>(acc, rows_of_8(a + PIECE_VALUES / 2), across_of<WIDE>(b + DEPTH / 2 * 2 * WIDE, SLAB), y[0][at]);
+        wgmma_sparse<ELEM, 1>(acc, rows_of_8(a + PIECE_VALUES / 2), across_of<WIDE>(b + DEPTH / 2 * 2 * WIDE, SLAB),
+                              y[0][at]);
         wgmma_commit();
         if (k > 0) {
             wgmma_wait<1>(); // the step before is done
@@ -101,8 +111,9 @@ __device__ __forceinline__ void multiply(float (&acc)[TILES][4], const Ring &rin
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(PARTS, 1, 1)
-    ENTRY(const u16 *__restrict__ values, const u32 *__restrict__ index, const u32 *__restrict__ mask, const u16 *__restrict__ b,
-          const float *__restrict__ bias, void *__restrict__ c, const __grid_constant__ Params p, const __grid_constant__ TileMap map) {
+    ENTRY(const u16 *__restrict__ values, const u32 *__restrict__ index, const u32 *__restrict__ mask,
+          const u16 *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
+          const __grid_constant__ Params p, const __grid_constant__ TileMap map) {
     extern __shared__ __align__(1024) unsigned char smem[];
     Share x(p);
     Ring ring(shared_address(smem));
@@ -111,8 +122,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__
     if (threadIdx.x == MULTIPLY) {
         ring.start();
         if (PARTS > 1) sums.start();
-    } else if (threadIdx.x == MULTIPLY + 32)
-        prefetch(&map);
+    } else if (threadIdx.x == MULTIPLY + 32) prefetch(&map);
     __syncthreads();
     if (PARTS > 1) cluster_arrive();
     if (warp >= MULTIPLY / 32) {

@@ -25,10 +25,14 @@
 #define MOST_STAGES 16
 
 // slabs_inside returns how many of 64 columns, of most from column col on, B has.
-__device__ __forceinline__ u32 slabs_inside(const Params &p, u32 col, u32 most) { return col < p.n ? min(most, (p.n - col + 63) / 64) : 0; }
+__device__ __forceinline__ u32 slabs_inside(const Params &p, u32 col, u32 most) {
+    return col < p.n ? min(most, (p.n - col + 63) / 64) : 0;
+}
 
 // store_inside stores a warp's 16 rows of sums within C's columns, 16 columns at a time.
-template <int N, class F> __device__ __forceinline__ void store_inside(float (&acc)[N][4], Dest to, const Params &p, u32 row, u32 col, F recompute) {
+template <int N, class F>
+__device__ __forceinline__ void store_inside(float (&acc)[N][4], Dest to, const Params &p, u32 row, u32 col,
+                                             F recompute) {
     store_sums<16>(reinterpret_cast<float(&)[1][N][4]>(acc), to, p, row, col, p.n, recompute);
 }
 
@@ -40,11 +44,13 @@ template <int TALL, int DOWN> struct Work {
     static_assert(RING >= 2, "a stage is brought while another is read");
     static_assert(SLAB / DOWN % 1024 == 0, "parts of a tile of B keep the exchange of chunks");
 
-    u32 ring, full, empty; // shared memory: stages, a barrier each for copies that have come and for stages that are read
-    u32 down, across;      // of this block in its cluster
+    u32 ring, full,
+        empty; // shared memory: stages, a barrier each for copies that have come and for stages that are read
+    u32 down, across; // of this block in its cluster
     u32 steps, high, tiles, cluster, clusters;
 
-    __device__ __forceinline__ Work(u32 smem, const Params &p) : ring(smem), full(smem + SHARED_BYTES), empty(full + 8 * MOST_STAGES) {
+    __device__ __forceinline__ Work(u32 smem, const Params &p)
+        : ring(smem), full(smem + SHARED_BYTES), empty(full + 8 * MOST_STAGES) {
         u32 rank = blockIdx.x % CLUSTER;
         down = rank % DOWN, across = rank / DOWN;
         steps = pieces24(p);
@@ -56,7 +62,9 @@ template <int TALL, int DOWN> struct Work {
     __device__ __forceinline__ u32 col(u32 tile) const { return (tile / high * ACROSS + across) * COLS; }
 
     // packed_row is row, or the last that is packed: a tile of the last cluster may lie past the matrix.
-    __device__ __forceinline__ u32 packed_row(u32 tile, const Params &p) const { return min(row(tile), (p.rows + 255) / 256 * 256 - TILE_ROWS); }
+    __device__ __forceinline__ u32 packed_row(u32 tile, const Params &p) const {
+        return min(row(tile), (p.rows + 255) / 256 * 256 - TILE_ROWS);
+    }
 
     __device__ __forceinline__ void start() const {
         for (u32 s = 0; s < RING; s++) {
@@ -66,8 +74,8 @@ template <int TALL, int DOWN> struct Work {
         barrier_fence();
     }
 
-    // bring: body of the producer thread. A stage is free once all groups of the cluster have read it. Columns of B past
-    // the matrix are not loaded: zeros would take long, and their results are never stored.
+    // bring: body of the producer thread. A stage is free once all groups of the cluster have read it. Columns of B
+    // past the matrix are not loaded: zeros would take long, and their results are never stored.
     __device__ __forceinline__ void bring(const unsigned char *values, const TileMap *map, const Params &p) const {
         u16 a_blocks = 0, b_blocks = ((1 << DOWN) - 1) << DOWN * across;
         for (int i = 0; i < ACROSS; i++) a_blocks |= 1 << (i * DOWN + down);
@@ -75,22 +83,27 @@ template <int TALL, int DOWN> struct Work {
         launches_before();
         for (u32 tile = cluster; tile < tiles; tile += clusters) {
             u32 r = packed_row(tile, p), c = col(tile);
-            const unsigned char *v = values + ((u64)(r / 256) * steps * 4 + r % 256 / 64) * PIECE_VALUES + across * (VALUES / ACROSS);
+            const unsigned char *v =
+                values + ((u64)(r / 256) * steps * 4 + r % 256 / 64) * PIECE_VALUES + across * (VALUES / ACROSS);
             u32 slabs = slabs_inside(p, c, COLS / 64);
             for (u32 k = 0; k < steps; k++) {
                 u32 to = ring + stage * STAGE_BYTES, bar = full + 8 * stage;
                 barrier_wait(empty + 8 * stage, parity);
                 barrier_expect(bar, slabs * SLAB + VALUES);
                 for (u32 i = 0; i < slabs; i++)
-                    tile_copy(to + i * SLAB + down * (SLAB / DOWN), map, k * DEPTH + down * (DEPTH / DOWN), c + 64 * i, bar, b_blocks);
-                bulk_copy(to + B_BYTES + across * (VALUES / ACROSS), v + (u64)k * (4 * PIECE_VALUES), VALUES / ACROSS, bar, a_blocks);
+                    tile_copy(to + i * SLAB + down * (SLAB / DOWN), map, k * DEPTH + down * (DEPTH / DOWN), c + 64 * i,
+                              bar, b_blocks);
+                bulk_copy(to + B_BYTES + across * (VALUES / ACROSS), v + (u64)k * (4 * PIECE_VALUES), VALUES / ACROSS,
+                          bar, a_blocks);
                 if (++stage == RING) stage = 0, parity ^= 1;
             }
         }
     }
 
     // multiply is the work of group 0 or 1 of four warps.
-    template <class F> __device__ __forceinline__ void multiply(u32 group, const uint4 *places, Dest to, const Params &p, REST rest, F recompute) const {
+    template <class F>
+    __device__ __forceinline__ void multiply(u32 group, const uint4 *places, Dest to, const Params &p, REST rest,
+                                             F recompute) const {
         u32 lane = threadIdx.x % 128, stage = 0, parity = 0, before;
         auto release = [&](u32 s) { // by a thread for each block
             if (lane < CLUSTER) barrier_arrive(empty + 8 * s, lane);
@@ -109,11 +122,11 @@ template <int TALL, int DOWN> struct Work {
             more.look(strip(tile + clusters));
             u32 r = packed_row(tile, p);
             const uint4 *from = places + ((u64)(r / 256) * fours24(p) * 4 + r % 256 / 64 + group * TALL) * 128 + lane;
-            auto look = [&](u32 four, u32 (&x)[TALL][4]) {
+            auto look = [&](u32 four, u32(&x)[TALL][4]) {
 #pragma unroll
                 for (int i = 0; i < TALL; i++) load_places(x[i], from + (u64)four * 512 + i * 128);
             };
-            auto step = [&](u32 k, u32 (&x)[TALL][4], int at, u32 (&y)[TALL][4], int last) {
+            auto step = [&](u32 k, u32(&x)[TALL][4], int at, u32(&y)[TALL][4], int last) {
                 u32 b = ring + stage * STAGE_BYTES, a = b + B_BYTES + group * TALL * PIECE_VALUES;
                 barrier_wait(full + 8 * stage, parity);
                 multiply_pieces(acc, a, b, x, at);
@@ -140,13 +153,16 @@ template <int TALL, int DOWN> struct Work {
 };
 
 // group_sync has that many threads of a block wait for each other at a barrier that others do not use.
-__device__ __forceinline__ void group_sync(u32 threads, u32 barrier) { asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory"); }
+__device__ __forceinline__ void group_sync(u32 threads, u32 barrier) {
+    asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+}
 
 #include "group24_few.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTER, 1, 1)
-    ENTRY(const u16 *__restrict__ values, const u32 *__restrict__ index, const u32 *__restrict__ mask, REST_ARGS const u16 *__restrict__ b,
-          const float *__restrict__ bias, void *__restrict__ c, const __grid_constant__ Params p, const __grid_constant__ TileMap map) {
+    ENTRY(const u16 *__restrict__ values, const u32 *__restrict__ index, const u32 *__restrict__ mask,
+          REST_ARGS const u16 *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
+          const __grid_constant__ Params p, const __grid_constant__ TileMap map) {
     extern __shared__ __align__(1024) unsigned char smem[];
     // with calls f with the work of this launch.
     auto with = [&](auto f) __attribute__((always_inline)) {
@@ -168,13 +184,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTE
     cluster_sync();
     if (group == 0) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
-        if (threadIdx.x == 0) with([&](const auto &work) __attribute__((always_inline)) { work.bring((const unsigned char *)values, &map, p); });
+        if (threadIdx.x == 0)
+            with([&](const auto &work)
+                     __attribute__((always_inline)) { work.bring((const unsigned char *)values, &map, p); });
         __syncwarp();
         if (p.wide != 0) cluster_sync();
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
         REST more = REST_OF(shared_address(smem) + SHARED_BYTES + 256 + (threadIdx.x - 128) / 32 * REST_BYTES, b);
-        with([&](const auto &work) __attribute__((always_inline)) { work.multiply(group - 1, (const uint4 *)index, {c, bias}, p, more, more.entries(entries, p)); });
+        with([&](const auto &work) __attribute__((always_inline)) {
+            work.multiply(group - 1, (const uint4 *)index, {c, bias}, p, more, more.entries(entries, p));
+        });
         __syncwarp();
     }
     cluster_sync(); // no CTA exits while others still copy to it, arrive at its barriers or read its sums

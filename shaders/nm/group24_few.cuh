@@ -10,7 +10,8 @@ template <int WIDTH, int DEEP> struct Few {
     static constexpr u32 TALL = 1; // pieces of 64 rows of a group
     static constexpr u32 PIECES = TALL * 2 / DEEP, TILE_ROWS = 64 * PIECES, PARTS = 2 * DEEP;
     static constexpr u32 TILE = WIDTH / 64 * SLAB, STAGE_BYTES = TILE + PIECES * PIECE_VALUES;
-    static constexpr u32 ROOM = SHARED_BYTES / STAGE_BYTES / DEEP, RING = ROOM < MOST_STAGES / DEEP ? ROOM : MOST_STAGES / DEEP; // stages of a share
+    static constexpr u32 ROOM = SHARED_BYTES / STAGE_BYTES / DEEP,
+                         RING = ROOM < MOST_STAGES / DEEP ? ROOM : MOST_STAGES / DEEP; // stages of a share
     static constexpr u32 EIGHTS = WIDTH / 8 / PARTS; // tiles of 8 columns of a part
     static constexpr u32 SUMS = TALL * (WIDTH / 8) * 128 * 16; // bytes, of a group: by tile, then thread
     static_assert(CLUSTER == 2, "two blocks");
@@ -19,14 +20,18 @@ template <int WIDTH, int DEEP> struct Few {
     u32 ring, full, empty;
     u32 rank, row, col, steps;
 
-    __device__ __forceinline__ Few(u32 smem, const Params &p) : ring(smem), full(ring + SHARED_BYTES), empty(full + 8 * MOST_STAGES) {
+    __device__ __forceinline__ Few(u32 smem, const Params &p)
+        : ring(smem), full(ring + SHARED_BYTES), empty(full + 8 * MOST_STAGES) {
         rank = blockIdx.x % 2, row = blockIdx.x / 2 % p.blocks * TILE_ROWS, col = blockIdx.x / 2 / p.blocks * WIDTH;
         steps = pieces24(p);
     }
-    // A's columns are cut into PARTS shares. first is the first step of one, of_share the number of its steps; step i is at(share, i).
+    // A's columns are cut into PARTS shares. first is the first step of one, of_share the number of its steps; step i
+    // is at(share, i).
     __device__ __forceinline__ u32 share(u32 group) const { return DEEP * rank + group % DEEP; }
     __device__ __forceinline__ u32 first(u32 share) const { return 4 * share; }
-    __device__ __forceinline__ u32 of_share(u32 share) const { return steps / (4 * PARTS) * 4 + min(max(steps % (4 * PARTS), first(share)) - first(share), 4); }
+    __device__ __forceinline__ u32 of_share(u32 share) const {
+        return steps / (4 * PARTS) * 4 + min(max(steps % (4 * PARTS), first(share)) - first(share), 4);
+    }
     __device__ __forceinline__ u32 at(u32 share, u32 i) const { return i / 4 * (4 * PARTS) + first(share) + i % 4; }
 
     __device__ __forceinline__ void start() const {
@@ -42,7 +47,9 @@ template <int WIDTH, int DEEP> struct Few {
         auto left = [&](u32 s, u32 k) {
             u32 bar = full + 8 * s;
             barrier_expect(bar, slabs * SLAB + PIECES * PIECE_VALUES);
-            bulk_copy(ring + s * STAGE_BYTES + TILE, values + (((u64)(row / 256) * steps + k) * 4 + row % 256 / 64) * PIECE_VALUES, PIECES * PIECE_VALUES, bar, 1 << rank);
+            bulk_copy(ring + s * STAGE_BYTES + TILE,
+                      values + (((u64)(row / 256) * steps + k) * 4 + row % 256 / 64) * PIECE_VALUES,
+                      PIECES * PIECE_VALUES, bar, 1 << rank);
         };
         for (u32 i = 0; i < RING; i++)
             for (u32 d = 0; d < DEEP; d++)
@@ -63,10 +70,14 @@ template <int WIDTH, int DEEP> struct Few {
     }
 
     // multiply is the work of group 0 or 1. All threads of the cluster meet once, here or elsewhere.
-    template <class F> __device__ __forceinline__ void multiply(u32 group, const uint4 *places, Dest to, const Params &p, REST rest, F recompute) const {
+    template <class F>
+    __device__ __forceinline__ void multiply(u32 group, const uint4 *places, Dest to, const Params &p, REST rest,
+                                             F recompute) const {
         float acc[TALL][WIDTH / 8][4] = {};
-        u32 lane = threadIdx.x % 128, stage = 0, parity = 0, before, mine = share(group), down = DEEP == 1 ? group * TALL : 0;
-        const uint4 *from = places + (((u64)(row / 256) * fours24(p) + first(mine) / 4) * 4 + row % 256 / 64 + down) * 128 + lane;
+        u32 lane = threadIdx.x % 128, stage = 0, parity = 0, before, mine = share(group),
+            down = DEEP == 1 ? group * TALL : 0;
+        const uint4 *from =
+            places + (((u64)(row / 256) * fours24(p) + first(mine) / 4) * 4 + row % 256 / 64 + down) * 128 + lane;
         u32 strip = row + down * 64 + lane / 32 * 16, part = col + mine * EIGHTS * 8; // what the warp stores in the end
         auto more = rest.template gather<TALL, 64, EIGHTS>(p);
         more.look(strip);
@@ -74,11 +85,11 @@ template <int WIDTH, int DEEP> struct Few {
         launches_before(); // what it reads of B, and C, the launches before may still write and read
         launches_after();
         more.start(part);
-        auto look = [&](u32 four, u32 (&x)[TALL][4]) {
+        auto look = [&](u32 four, u32(&x)[TALL][4]) {
 #pragma unroll
             for (int i = 0; i < TALL; i++) load_places(x[i], from + (u64)four * PARTS * 512 + i * 128);
         };
-        auto step = [&](u32 k, u32 (&x)[TALL][4], int at, u32 (&y)[TALL][4], int last) {
+        auto step = [&](u32 k, u32(&x)[TALL][4], int at, u32(&y)[TALL][4], int last) {
             u32 s = group % DEEP * RING + stage, b = ring + s * STAGE_BYTES, a = b + TILE + down * PIECE_VALUES;
             barrier_wait(full + 8 * s, parity);
             multiply_pieces(acc, a, b, x, at);
@@ -118,13 +129,14 @@ template <int WIDTH, int DEEP> struct Few {
         for (u32 i = 0; i < TALL; i++)
 #pragma unroll
             for (u32 j = part * EIGHTS; j < (part + 1) * EIGHTS; j++)
-                asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to + (i * (WIDTH / 8) + j) * 2048), "f"(acc[i][j][0]), "f"(acc[i][j][1]),
-                             "f"(acc[i][j][2]), "f"(acc[i][j][3])
+                asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to + (i * (WIDTH / 8) + j) * 2048),
+                             "f"(acc[i][j][0]), "f"(acc[i][j][1]), "f"(acc[i][j][2]), "f"(acc[i][j][3])
                              : "memory");
     }
 
     // take adds up the sums of the group's own part.
-    __device__ __forceinline__ void take(float (&sums)[TALL][EIGHTS][4], const float (&acc)[TALL][WIDTH / 8][4], u32 part, u32 group, u32 lane) const {
+    __device__ __forceinline__ void take(float (&sums)[TALL][EIGHTS][4], const float (&acc)[TALL][WIDTH / 8][4],
+                                         u32 part, u32 group, u32 lane) const {
 #pragma unroll
         for (u32 i = 0; i < TALL; i++)
 #pragma unroll
@@ -133,7 +145,9 @@ template <int WIDTH, int DEEP> struct Few {
                 u32 tile = i * (WIDTH / 8) + part * EIGHTS + j;
 #pragma unroll
                 for (u32 s = 0; s < PARTS; s++)
-                    if (s != part) other[s] = cluster_load4(ring + (DEEP == 1 ? group : s % 2) * SUMS + tile * 2048 + lane * 16, s / DEEP);
+                    if (s != part)
+                        other[s] = cluster_load4(ring + (DEEP == 1 ? group : s % 2) * SUMS + tile * 2048 + lane * 16,
+                                                 s / DEEP);
 #pragma unroll
                 for (int e = 0; e < 4; e++) {
                     float x = 0;

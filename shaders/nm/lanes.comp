@@ -27,7 +27,8 @@ layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 layout(constant_id = 1) const uint ROWS = 64;
 layout(constant_id = 2) const uint DOWN = 2;
 layout(constant_id = 3) const uint ACROSS = 2;
-layout(constant_id = 4) const uint SHARED = 1152; // uvec4 of shared memory: two stages, or 16 rows of C for each subgroup
+layout(constant_id = 4) const uint SHARED =
+    1152; // uvec4 of shared memory: two stages, or 16 rows of C for each subgroup
 
 #define ELEM F16
 #define LANES
@@ -36,15 +37,14 @@ layout(constant_id = 4) const uint SHARED = 1152; // uvec4 of shared memory: two
 #include "../include/lanes.glsl"
 #include "../include/quads.glsl"
 
-
 shared uvec4 mem[SHARED];
 
 const uint LOCAL = 32 * DOWN * ACROSS;
 const uint STAGE = 32;
-const uint ROW = 8 * ACROSS;   // uvec4 of a row of B
-const uint PITCH = ROW + 2;    // from one to the next: ROW is a multiple of 8
+const uint ROW = 8 * ACROSS; // uvec4 of a row of B
+const uint PITCH = ROW + 2; // from one to the next: ROW is a multiple of 8
 const uint LOADS = STAGE * ROW / LOCAL; // uvec4 of B that each invocation loads for a stage: whole
-const uint PAIRS = ROWS / DOWN / 16;    // of 8 rows
+const uint PAIRS = ROWS / DOWN / 16; // of 8 rows
 
 // The lane's part of a stage of A, and of the next.
 #ifdef SPARSE24
@@ -76,9 +76,11 @@ void loadA(Panel a, uint s, uint stages, uint first) {
 
 // useA takes what was loaded.
 void useA() {
-    [[unroll]] for (uint i = 0; i < OCTETS; i++) values[i] = valuesNext[i];
+    [[unroll]] for (uint i = 0; i < OCTETS; i++)
+        values[i] = valuesNext[i];
 #ifdef SPARSE24
-    [[unroll]] for (uint i = 0; i < PAIRS; i++) places[i] = placesNext[i];
+    [[unroll]] for (uint i = 0; i < PAIRS; i++)
+        places[i] = placesNext[i];
 #endif
 }
 
@@ -100,7 +102,8 @@ void main() {
     uint lane = gl_SubgroupInvocationID, g = lane >> 2, t = lane & 3;
     uint down = gl_SubgroupID / ACROSS, across = gl_SubgroupID % ACROSS;
     bool busy = base + 64 * across < p.n; // else the subgroup's columns do not exist
-    [[unroll]] for (uint i = 0; i < PAIRS * 8; i++) sums[i] = SUM(0.0);
+    [[unroll]] for (uint i = 0; i < PAIRS * 8; i++)
+        sums[i] = SUM(0.0);
 
 #ifdef SPARSE24
     Panel a;
@@ -146,10 +149,12 @@ void main() {
             uint from = stage + (16 * k + t) * PITCH + 8 * across + g;
             uvec4 r0 = mem[from], r1 = mem[from + 4 * PITCH], r2 = mem[from + 8 * PITCH], r3 = mem[from + 12 * PITCH];
             OPERAND_B y[2 * PAIRS];
-            [[unroll]] for (uint i = 0; i < 2 * PAIRS; i++) y[i] = operand(i / 2, k, i % 2);
+            [[unroll]] for (uint i = 0; i < 2 * PAIRS; i++)
+                y[i] = operand(i / 2, k, i % 2);
             [[unroll]] for (uint j = 0; j < 4; j++) {
                 OPERAND_A x = columns16(r0[j], r1[j], r2[j], r3[j]);
-                [[unroll]] for (uint i = 0; i < 2 * PAIRS; i++) sums[4 * i + j] = coopMatMulAdd(x, y[i], sums[4 * i + j]);
+                [[unroll]] for (uint i = 0; i < 2 * PAIRS; i++)
+                    sums[4 * i + j] = coopMatMulAdd(x, y[i], sums[4 * i + j]);
             }
         }
     }
@@ -160,11 +165,10 @@ void main() {
     barrier();
     [[unroll]] for (uint i = 0; i < PAIRS; i++) {
         [[unroll]] for (uint h = 0; h < 2; h++)
-            [[unroll]] for (uint e = 0; e < 2; e++)
-                [[unroll]] for (uint q = 0; q < 2; q++) {
-                    uint n = (2 * i + h) * 4 + 2 * q;
-                    mem[mine + (8 * h + 2 * t + e) * pitch + 2 * g + q] = floatBitsToUint(quadOf(sums[n], sums[n + 1], e));
-                }
+            [[unroll]] for (uint e = 0; e < 2; e++) [[unroll]] for (uint q = 0; q < 2; q++) {
+                uint n = (2 * i + h) * 4 + 2 * q;
+                mem[mine + (8 * h + 2 * t + e) * pitch + 2 * g + q] = floatBitsToUint(quadOf(sums[n], sums[n + 1], e));
+            }
         subgroupMemoryBarrierShared();
         subgroupBarrier();
         for (uint q = lane; q < 256; q += 32) {

@@ -10,8 +10,8 @@
 // A panel: its condensed columns, and where its arrays are. Addresses of values count from the element of the panel
 // that is at a multiple of 16 bytes, skip elements before the first.
 struct Panel {
-    uint count;    // condensed columns
-    uint bits;     // of a place
+    uint count; // condensed columns
+    uint bits; // of a place
     uvec2 places;
     uvec2 mask;
     uvec2 values;

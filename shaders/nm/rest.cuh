@@ -13,16 +13,20 @@
 
 struct NoRest {
     struct Nothing {
-        // look loads what tells what is to be added to the strips of a tile, the first at row `row`; find awaits that, and loads what tells
-        // where it lies. They read A alone, and are best called well before start, which has the first of it on its way.
+        // look loads what tells what is to be added to the strips of a tile, the first at row `row`; find awaits that,
+        // and loads what tells where it lies. They read A alone, and are best called well before start, which has the
+        // first of it on its way.
         __device__ __forceinline__ void look(u32 row) {}
         __device__ __forceinline__ void find() {}
         __device__ __forceinline__ void start(u32 col) {}
         // add adds the products to sums as the matrix unit holds them, from column col of start on.
         template <int TALL, int N> __device__ __forceinline__ void add(float (&acc)[TALL][N][4]) {}
     };
-    // gather is called by a warp before it multiplies tiles of TALL strips of 16 rows, APART rows apart, and N tiles of 8 columns.
-    template <int TALL, int APART, int N, class P> __device__ __forceinline__ Nothing gather(const P &p) const { return {}; }
+    // gather is called by a warp before it multiplies tiles of TALL strips of 16 rows, APART rows apart, and N tiles of
+    // 8 columns.
+    template <int TALL, int APART, int N, class P> __device__ __forceinline__ Nothing gather(const P &p) const {
+        return {};
+    }
     // entries returns what gives an output from the entries alone, pairs doing so for the 2:4 matrix.
     template <class E, class P> __device__ __forceinline__ E entries(E pairs, const P &p) const { return pairs; }
 };

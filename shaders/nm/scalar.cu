@@ -8,7 +8,9 @@
 
 #include "nm.cuh"
 
-struct Four { float x[4]; };
+struct Four {
+    float x[4];
+};
 #if ELEM == F32
 __device__ __forceinline__ Four four(const float *p) {
     float4 v = __ldg((const float4 *)p);
@@ -22,8 +24,9 @@ __device__ __forceinline__ Four four(const u16 *p) {
 #endif
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
-    ENTRY(const Elem *__restrict__ values, const u32 *__restrict__ index, const u32 *__restrict__ mask, const Elem *__restrict__ b,
-          const float *__restrict__ bias, void *__restrict__ c, const __grid_constant__ Params p) {
+    ENTRY(const Elem *__restrict__ values, const u32 *__restrict__ index, const u32 *__restrict__ mask,
+          const Elem *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
+          const __grid_constant__ Params p) {
     u32 lane = threadIdx.x & 31, row = ((blockIdx.x + blockIdx.z * p.width) * WARPS + (threadIdx.x >> 5)) * 8;
     if (row >= p.rows) return;
     u32 panel = row / p.tall, count = p.groups * p.keep << p.wide, col = blockIdx.y * 128 + 4 * lane;
@@ -53,5 +56,6 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
     Out<Params> out({c, bias}, p);
 #pragma unroll
     for (int r = 0; r < 8; r++)
-        out.store(row + r, col, make_float4(acc[r][0], acc[r][1], acc[r][2], acc[r][3]), Entries{values, index, mask, b, &p, p.tall});
+        out.store(row + r, col, make_float4(acc[r][0], acc[r][1], acc[r][2], acc[r][3]),
+                  Entries{values, index, mask, b, &p, p.tall});
 }

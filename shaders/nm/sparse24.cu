@@ -14,11 +14,11 @@
 #define WARPS ((ROWS / WARP_ROWS) * (COLS / WARP_COLS))
 #define THREADS (32 * WARPS)
 #define STEPS (DEPTH / 32)
-#define SLAB (DEPTH * 128)                      // bytes of 64 columns of B, or of fewer
-#define A_BYTES (ROWS * DEPTH)                  // half the places, two bytes each
+#define SLAB (DEPTH * 128) // bytes of 64 columns of B, or of fewer
+#define A_BYTES (ROWS * DEPTH) // half the places, two bytes each
 #define META_BYTES (ROWS * DEPTH / 8)
-#define B_CHUNKS (COLS / 8)                     // of a row
-#define B_STEP (THREADS / B_CHUNKS)             // rows that the block copies at once
+#define B_CHUNKS (COLS / 8) // of a row
+#define B_STEP (THREADS / B_CHUNKS) // rows that the block copies at once
 #define STAGE_BYTES (A_BYTES + META_BYTES + (COLS + 63) / 64 * SLAB)
 
 static_assert(B_STEP % 8 == 0 && DEPTH % B_STEP == 0, "the block copies rows of B in turns");
@@ -27,8 +27,9 @@ static_assert(A_BYTES / 16 % THREADS == 0, "the block copies values in turns");
 __device__ __forceinline__ u32 b_at(u32 k, u32 c) { return (c >> 3) * SLAB + k * 128 + ((c ^ k) & 7) * 16; }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    ENTRY(const u16 *__restrict__ values, const u32 *__restrict__ index, const u32 *__restrict__ mask, REST_ARGS const u16 *__restrict__ b,
-          const float *__restrict__ bias, void *__restrict__ c, const __grid_constant__ Params p) {
+    ENTRY(const u16 *__restrict__ values, const u32 *__restrict__ index, const u32 *__restrict__ mask,
+          REST_ARGS const u16 *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
+          const __grid_constant__ Params p) {
     extern __shared__ __align__(1024) unsigned char smem[];
     u32 ring = shared_address(smem), t = threadIdx.x, lane = t & 31, warp = t >> 5;
     u32 panel = blockIdx.x + blockIdx.z * p.width, base = blockIdx.y * COLS;
@@ -104,5 +105,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     gather.find();
     gather.start(base + wc);
     gather.add(acc);
-    store_tiles(acc, {c, bias}, p, panel * ROWS + wr, base + wc, more.entries(Entries24{values, index, mask, b, &p}, p));
+    store_tiles(acc, {c, bias}, p, panel * ROWS + wr, base + wc,
+                more.entries(Entries24{values, index, mask, b, &p}, p));
 }

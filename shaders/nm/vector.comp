@@ -43,7 +43,8 @@ void main() {
     uint from = min(j, p.ldb - 4) / 4; // past the last column anything may be read
 
     vec4 acc[R];
-    [[unroll]] for (uint r = 0; r < R; r++) acc[r] = vec4(0);
+    [[unroll]] for (uint r = 0; r < R; r++)
+        acc[r] = vec4(0);
     for (uint s = 0; s < a.count; s += STAGE) {
         uint m = min(STAGE, a.count - s);
         barrier();

@@ -16,19 +16,19 @@
 #if HOPPER
 #include "../include/hopper.cuh"
 #define WARPS ((V / 64) * (COLS / 128) * 4)
-#define AHEAD (STAGES - 2)                  // stages loaded before they are needed; one is still being read
+#define AHEAD (STAGES - 2) // stages loaded before they are needed; one is still being read
 #else
 #define WARPS ((V / WARP_ROWS) * (COLS / WARP_COLS))
 #define AHEAD (STAGES - 1)
 #endif
 #define THREADS (32 * WARPS)
-#define A_ROW (V * 2)                       // bytes of a condensed column
-#define SLAB (DEPTH * 128)                  // bytes of 64 columns of B, or of 64 rows of A
+#define A_ROW (V * 2) // bytes of a condensed column
+#define SLAB (DEPTH * 128) // bytes of 64 columns of B, or of 64 rows of A
 #define A_BYTES (DEPTH * A_ROW)
 #define STAGE_BYTES (A_BYTES + DEPTH * COLS * 2)
-#define B_CHUNKS (COLS / 8)                 // of a row
+#define B_CHUNKS (COLS / 8) // of a row
 #define A_CHUNKS (V / 8)
-#define B_STEP (THREADS / B_CHUNKS)         // rows that the block copies at once
+#define B_STEP (THREADS / B_CHUNKS) // rows that the block copies at once
 #define A_STEP (THREADS / A_CHUNKS)
 
 static_assert(B_STEP % 8 == 0 && 32 % B_STEP == 0 && DEPTH % B_STEP == 0, "the block copies rows of B in turns");
@@ -43,8 +43,9 @@ __device__ __forceinline__ u32 a_at(u32 k, u32 c) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    ENTRY(const u16 *__restrict__ values, const u32 *__restrict__ index, const u32 *__restrict__ mask, const u16 *__restrict__ b,
-          const float *__restrict__ bias, void *__restrict__ c, const __grid_constant__ Params p) {
+    ENTRY(const u16 *__restrict__ values, const u32 *__restrict__ index, const u32 *__restrict__ mask,
+          const u16 *__restrict__ b, const float *__restrict__ bias, void *__restrict__ c,
+          const __grid_constant__ Params p) {
     extern __shared__ __align__(1024) unsigned char smem[];
     u32 ring = shared_address(smem), t = threadIdx.x, lane = t & 31, warp = t >> 5;
     u32 panel = blockIdx.x + blockIdx.z * p.width, base = blockIdx.y * COLS;
@@ -75,7 +76,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll
         for (int i = 0; i < DEPTH / B_STEP; i++) {
             u32 row = __shfl_sync(0xffffffff, cols[i * B_STEP / 32], i * B_STEP % 32 + b_row);
-            copy<16>(to + b_to + i * B_STEP * 128, b_from + (u64)row * p.ldb, first + i * B_STEP + b_row < count ? 16 : 0);
+            copy<16>(to + b_to + i * B_STEP * 128, b_from + (u64)row * p.ldb,
+                     first + i * B_STEP + b_row < count ? 16 : 0);
         }
 #pragma unroll
         for (int i = 0; i < DEPTH / A_STEP; i++) {
@@ -113,7 +115,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         wgmma_fence();
 #pragma unroll
         for (int k = 0; k < DEPTH; k += 16)
-            wgmma<ELEM>(acc[0], swizzled(from + wr / 64 * SLAB + k * 128, SLAB), swizzled(from + A_BYTES + wc / 64 * SLAB + k * 128, SLAB));
+            wgmma<ELEM>(acc[0], swizzled(from + wr / 64 * SLAB + k * 128, SLAB),
+                        swizzled(from + A_BYTES + wc / 64 * SLAB + k * 128, SLAB));
         wgmma_commit();
         advance(tile);
         wgmma_wait<1>(); // so the stage before is free once all warps have met again
@@ -142,13 +145,15 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         for (int k = 0; k < DEPTH; k += 16) {
             u32 x[WARP_ROWS / 16][4], y[WARP_COLS / 16][4];
 #pragma unroll
-            for (int i = 0; i < WARP_ROWS / 16; i++) ldmatrix_trans(x[i], from + a_load[i] + k * (V >= 64 ? 128 : A_ROW));
+            for (int i = 0; i < WARP_ROWS / 16; i++)
+                ldmatrix_trans(x[i], from + a_load[i] + k * (V >= 64 ? 128 : A_ROW));
 #pragma unroll
             for (int j = 0; j < WARP_COLS / 16; j++) ldmatrix_trans(y[j], from + b_load[j] + k * 128);
 #pragma unroll
             for (int i = 0; i < WARP_ROWS / 16; i++)
 #pragma unroll
-                for (int j = 0; j < WARP_COLS / 8; j++) mma<ELEM>(acc[i][j], x[i], y[j / 2][j % 2 * 2], y[j / 2][j % 2 * 2 + 1]);
+                for (int j = 0; j < WARP_COLS / 8; j++)
+                    mma<ELEM>(acc[i][j], x[i], y[j / 2][j % 2 * 2], y[j / 2][j % 2 * 2 + 1]);
         }
     }
 #endif

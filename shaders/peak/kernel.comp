@@ -32,7 +32,8 @@ void main() {
     double a[8];
     for (int i = 0; i < 8; i++) a[i] = double(id + i);
     for (uint r = 0; r < p.rounds; r++) {
-        [[unroll]] for (int i = 0; i < 32; i++) a[i & 7] = fma(a[i & 7], x, y);
+        [[unroll]] for (int i = 0; i < 32; i++)
+            a[i & 7] = fma(a[i & 7], x, y);
     }
     double s = 0;
     for (int i = 0; i < 8; i++) s += a[i];
@@ -42,7 +43,8 @@ void main() {
     float a[8];
     for (int i = 0; i < 8; i++) a[i] = float(id + i);
     for (uint r = 0; r < p.rounds; r++) {
-        [[unroll]] for (int i = 0; i < 32; i++) a[i & 7] = fma(a[i & 7], x, y);
+        [[unroll]] for (int i = 0; i < 32; i++)
+            a[i & 7] = fma(a[i & 7], x, y);
     }
     float s = 0;
     for (int i = 0; i < 8; i++) s += a[i];

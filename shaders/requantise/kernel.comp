@@ -39,13 +39,15 @@ uint row_of(uint e) {
 }
 
 void ranges(uint number) {
-    uint lane = gl_LocalInvocationIndex & (p.lanes - 1), row = number * p.per + gl_LocalInvocationIndex / p.lanes, r = 0;
+    uint lane = gl_LocalInvocationIndex & (p.lanes - 1), row = number * p.per + gl_LocalInvocationIndex / p.lanes,
+         r = 0;
     if (row < p.count)
         for (uint e = first(row) + lane; e < first(row + 1); e += p.lanes) r = join(r, range_of(load(e)));
     found[gl_LocalInvocationIndex] = r;
     for (uint s = p.lanes / 2; s > 0; s /= 2) {
         barrier();
-        if (lane < s) found[gl_LocalInvocationIndex] = join(found[gl_LocalInvocationIndex], found[gl_LocalInvocationIndex + s]);
+        if (lane < s)
+            found[gl_LocalInvocationIndex] = join(found[gl_LocalInvocationIndex], found[gl_LocalInvocationIndex + s]);
     }
     if (lane == 0 && row < p.count) Words(at(uvec2(p.rows), row, 8)).v[1] = found[gl_LocalInvocationIndex];
 }

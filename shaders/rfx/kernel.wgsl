@@ -202,8 +202,8 @@ fn element_b(row: u32, j: u32) -> u32 {
 
 const SCALED = 0x10000u; // of the parameter store, see rfx.go
 
-// epilogue returns relu(y + bias), or what of it the parameter `store` asks for (spec.Problem.StoreWord), for an output in
-// that row and column.
+// epilogue returns relu(y + bias), or what of it the parameter `store` asks for (spec.Problem.StoreWord), for an output
+// in that row and column.
 fn epilogue(x: u32, row: u32, j: u32) -> u32 {
     let kind = (p.store >> 2u) & 3u;
     let shift = (p.store >> 8u) & 15u;
@@ -222,7 +222,9 @@ fn store(row: u32, j: u32, sum: vec4<u32>) {
     var y = round128(sum, unit(ra, {{.BITS}}u) + unit(rb, {{.BITS}}u));
     if (((ra | rb) & WILD) != 0u) {
         var kind = 0u;
-        for (var k = rows[2u * row]; k < rows[2u * row + 2u]; k++) { kind |= product_class(element_a(k), element_b(rows[p.columns + k], j)); }
+        for (var k = rows[2u * row]; k < rows[2u * row + 2u]; k++) {
+        kind |= product_class(element_a(k), element_b(rows[p.columns + k], j));
+    }
         if (kind != 0u) { y = class_value(kind); }
     }
     let at = row * p.ldc + j;

@@ -16,15 +16,17 @@
 typedef long long i64;
 
 #define S ((BITS + 1) / 8) // digits
-#define DIAGS (2 * S - 1)  // sums of places
-#define COLS 64            // of a warp
-#define QUADS (STEP / 16)  // of rows that a lane fetches for a step
+#define DIAGS (2 * S - 1) // sums of places
+#define COLS 64 // of a warp
+#define QUADS (STEP / 16) // of rows that a lane fetches for a step
 #define TILE_BYTES (S * 256 + 128)
-#define ITEM 13            // words: see panels.go
+#define ITEM 13 // words: see panels.go
 #define NOROW 0xffffffffu
 
 // Digits of 8 columns of a row of B: words 2d and 2d+1 are those of place d.
-struct Row { u32 w[2 * S]; };
+struct Row {
+    u32 w[2 * S];
+};
 
 // fetch loads the lane's digits of a row of q: pairs of places lie together, then a last one alone.
 __device__ __forceinline__ Row fetch(const char *q, u32 row, u32 pitch, u32 ldq, u32 col) {
@@ -46,10 +48,12 @@ __device__ __forceinline__ Row fetch(const char *q, u32 row, u32 pitch, u32 ldq,
 __device__ __forceinline__ void mma(int (&d)[4], const u32 (&a)[2 * QUADS], const u32 *b) {
 #if STEP == 32
     asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
-                 : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+                 : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #else
     asm volatile("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0,%1,%2,%3},{%4,%5},{%6},{%0,%1,%2,%3};"
-                 : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(b[0]));
+                 : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(b[0]));
 #endif
 }
 
@@ -70,7 +74,8 @@ __device__ __forceinline__ void multiply(int (&acc)[4][DIAGS][4], const Row (&r)
             u32 c[QUADS][4];
 #pragma unroll
             for (int i = 0; i < QUADS; i++)
-                turn(c[i], r[4 * i].w[2 * d + h], r[4 * i + 1].w[2 * d + h], r[4 * i + 2].w[2 * d + h], r[4 * i + 3].w[2 * d + h]);
+                turn(c[i], r[4 * i].w[2 * d + h], r[4 * i + 1].w[2 * d + h], r[4 * i + 2].w[2 * d + h],
+                     r[4 * i + 3].w[2 * d + h]);
 #pragma unroll
             for (int j = 0; j < 2; j++) {
                 u32 f[2 * QUADS];
@@ -125,8 +130,9 @@ __device__ __forceinline__ void finish(u32 row, u32 col, const i128 (&sum)[8], c
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
-rfx(const u32 *__restrict__ rows, const char *__restrict__ ints, const void *__restrict__ values,
-    const void *__restrict__ b, const u32 *__restrict__ q, const u32 *__restrict__ bias, u32 *c, i128 *part, const Params p) {
+    rfx(const u32 *__restrict__ rows, const char *__restrict__ ints, const void *__restrict__ values,
+        const void *__restrict__ b, const u32 *__restrict__ q, const u32 *__restrict__ bias, u32 *c, i128 *part,
+        const Params p) {
     __shared__ __align__(16) unsigned char ring[WARPS][STAGES][TILE_BYTES];
     u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     u32 number = (blockIdx.x + blockIdx.z * p.width) * WARPS + warp;
@@ -150,7 +156,7 @@ rfx(const u32 *__restrict__ rows, const char *__restrict__ ints, const void *__r
         }
         copy_commit();
     };
-    auto gather = [&](Row (&r)[4 * QUADS], u32 tile, int step) {
+    auto gather = [&](Row(&r)[4 * QUADS], u32 tile, int step) {
         const uint4 *k = (const uint4 *)(ring[warp][tile % STAGES] + 256 * S + 32 * quarter) + step;
 #pragma unroll
         for (int i = 0; i < QUADS; i++) {

@@ -40,8 +40,8 @@ uint kind(uint row, uint j) {
 
 #define SCALED 0x10000u // of the parameter `store`, see rfx.go
 
-// epilogue returns relu(y + bias), or what of it the parameter `store` asks for (spec.Problem.StoreWord), for an output in
-// that row and column.
+// epilogue returns relu(y + bias), or what of it the parameter `store` asks for (spec.Problem.StoreWord), for an output
+// in that row and column.
 uint epilogue(uint y, uint row, uint j) {
     uint kind = p.store >> 2 & 3u;
     if (kind != 0) y = plus(y, Words(at(uvec2(p.bias), kind == 1 ? row : j, 4u << (p.store >> 8 & 15u))).v[0]);

@@ -8,7 +8,7 @@
 typedef unsigned int u32;
 
 extern "C" __global__ void __launch_bounds__(256)
-rowcopy(const u32 *__restrict__ index, const uint4 *__restrict__ src, uint4 *dst, const Params p) {
+    rowcopy(const u32 *__restrict__ index, const uint4 *__restrict__ src, uint4 *dst, const Params p) {
     u32 first = (blockIdx.x + blockIdx.z * p.width) * (256 * EACH) + threadIdx.x;
     uint4 x[EACH];
     size_t to[EACH];

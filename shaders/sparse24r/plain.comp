@@ -27,6 +27,7 @@ void main() {
     uint last = rest.v[row / 16 + 2], cols = p.panels + 2, mask = cols + rest.v[p.panels + 1], first = rest.v[0] * 16;
     for (uint q = rest.v[row / 16 + 1]; q < last; q++)
         if ((rest.v[mask + q / 2] >> (q % 2 * 16 + row % 16) & 1u) != 0)
-            acc += element(at(uvec2(p.values), first + q, 16 * ELEM_BYTES), row % 16) * quad(rowOfB(rest.v[cols + q]), j / 4);
+            acc += element(at(uvec2(p.values), first + q, 16 * ELEM_BYTES), row % 16) *
+                   quad(rowOfB(rest.v[cols + q]), j / 4);
     storeFloats(row, j, acc);
 }

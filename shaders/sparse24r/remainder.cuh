@@ -13,8 +13,8 @@
 // RestEntries gives an output from the entries of both parts.
 template <class E> struct RestEntries {
     E pairs;
-    const u32 *rest;         // from its second word on
-    const u16 *values, *b;   // values of the remainder
+    const u32 *rest; // from its second word on
+    const u16 *values, *b; // values of the remainder
     u32 panels, ldb;
 
     __device__ __forceinline__ float operator()(u32 row, u32 col) const {
@@ -31,19 +31,19 @@ template <class E> struct RestEntries {
     }
 };
 
-// Gather adds the remainder of TALL strips of 16 rows, APART rows apart, to sums of N tiles of 8 columns. The strips' steps, one
-// after the other, are prefetched one step early, and so are the columns that the next one gathers.
+// Gather adds the remainder of TALL strips of 16 rows, APART rows apart, to sums of N tiles of 8 columns. The strips'
+// steps, one after the other, are prefetched one step early, and so are the columns that the next one gathers.
 template <int TALL, int APART, int N> struct Gather {
     static constexpr u32 NONE = 0xffffffff;
     const u32 *ptr, *cols; // of the remainder's panels and vectors
     const u16 *values, *b; // values of the remainder
     u32 memory, ldb, panels;
-    u32 lane, col;         // of the tile
-    uint2 next[TALL];      // of each strip of the tile that was looked for: the first vector, and the one after the last
-    uint2 steps[TALL];     // of each strip of the tile: the first step, and the one after the last
-    u32 ahead;             // the step to load next
-    u32 from;              // the column of its vector lane % 16
-    uint4 a;               // operand A of the step that was loaded last
+    u32 lane, col; // of the tile
+    uint2 next[TALL]; // of each strip of the tile that was looked for: the first vector, and the one after the last
+    uint2 steps[TALL]; // of each strip of the tile: the first step, and the one after the last
+    u32 ahead; // the step to load next
+    u32 from; // the column of its vector lane % 16
+    uint4 a; // operand A of the step that was loaded last
 
     // after is the first step of the strips from i on.
     __device__ __forceinline__ u32 after(int i) const {
@@ -60,7 +60,9 @@ template <int TALL, int APART, int N> struct Gather {
     // place has the lane read anew: what follows from it is not worth registers while the loop multiplies.
     __device__ __forceinline__ void place() { asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane)); }
     // at is where 16 bytes of row k of a step's rows of B lie.
-    __device__ __forceinline__ u32 at(u32 k, u32 chunk) const { return memory + (k * N + (chunk ^ (k & (N < 8 ? N - 1 : 7)))) * 16; }
+    __device__ __forceinline__ u32 at(u32 k, u32 chunk) const {
+        return memory + (k * N + (chunk ^ (k & (N < 8 ? N - 1 : 7)))) * 16;
+    }
 
     // bring prefetches the rows of B of the next step, if there is one.
     __device__ __forceinline__ void bring() {
@@ -80,8 +82,8 @@ template <int TALL, int APART, int N> struct Gather {
         know(next);
     }
 
-    // What is needed of the first step is loaded by one call after the other, long before it is read. (The loop that multiplies
-    // stays as fast as it is only without such calls.)
+    // What is needed of the first step is loaded by one call after the other, long before it is read. (The loop that
+    // multiplies stays as fast as it is only without such calls.)
     __device__ __forceinline__ void look(u32 row) {
 #pragma unroll
         for (int i = 0; i < TALL; i++) {
@@ -124,15 +126,19 @@ template <int TALL, int APART, int N> struct Gather {
 };
 
 struct Rest {
-    const u32 *rest;       // from its second word on
+    const u32 *rest; // from its second word on
     const u16 *values, *b; // values of the remainder
-    u32 memory;            // of this warp
+    u32 memory; // of this warp
 
-    __device__ __forceinline__ Rest(const u32 *rest, const u16 *values, const u16 *b, u32 memory) : rest(rest + 1), values(values + (u64)rest[0] * 256), b(b), memory(memory) {}
+    __device__ __forceinline__ Rest(const u32 *rest, const u16 *values, const u16 *b, u32 memory)
+        : rest(rest + 1), values(values + (u64)rest[0] * 256), b(b), memory(memory) {}
 
-    template <int TALL, int APART, int N, class P> __device__ __forceinline__ Gather<TALL, APART, N> gather(const P &p) const {
+    template <int TALL, int APART, int N, class P>
+    __device__ __forceinline__ Gather<TALL, APART, N> gather(const P &p) const {
         return {rest, rest + p.panels + 1, values, b, memory, p.ldb, p.panels};
     }
 
-    template <class E, class P> __device__ __forceinline__ RestEntries<E> entries(E pairs, const P &p) const { return {pairs, rest, values, b, p.panels, p.ldb}; }
+    template <class E, class P> __device__ __forceinline__ RestEntries<E> entries(E pairs, const P &p) const {
+        return {pairs, rest, values, b, p.panels, p.ldb};
+    }
 };
